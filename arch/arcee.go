@@ -22,8 +22,9 @@ var (
 		Metadata:  slices.Concat(parts.LlamaRows, []table.Row{parts.PoolingRow}),
 		Expect:    []table.Expect{parts.Expect("hidden_act", "relu2")},
 		Unused:    parts.BiasKeys,
-		Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.MayBias), parts.WithBias(table.MayBias, parts.MLPRows[1:])),
-		Extra:     parts.Llama3Extra,
+		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.MayBias),
+			parts.WithBias(table.MayBias, parts.MLPRows[1:])),
+		Extra: parts.Llama3Extra,
 	}
 	afmoe = &table.Arch{
 		Name:      "afmoe",
@@ -39,21 +40,25 @@ var (
 			parts.Optional(parts.FloatRow("expert_weights_scale", "route_scale")),
 			parts.Optional(parts.UintRow("attention.sliding_window", "sliding_window")),
 		}),
-		Expect: []table.Expect{parts.SiLU, parts.Expect("mup_enabled", "true"), parts.Expect("global_attn_every_n_layers", "4"), parts.Expect("attention_bias", "false")},
-		Unused: []string{"layer_types", "load_balance_coeff", "num_expert_groups", "num_limited_groups", "use_grouped_mm", "n_group", "topk_group"},
-		Tensors: slices.Concat(parts.EmbedRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, []table.TensorRow{
-			{HF: "model.layers.{bid}.self_attn.gate_proj", GGUF: "blk.{bid}.attn_gate"},
-			{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
-			{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
-			{HF: "model.layers.{bid}.pre_mlp_layernorm", GGUF: "blk.{bid}.ffn_norm"},
-			{HF: "model.layers.{bid}.post_mlp_layernorm", GGUF: "blk.{bid}.post_ffw_norm"},
-		}, parts.Only(parts.FirstDense("num_dense_layers"), parts.MLPRows), parts.Only(parts.Not(parts.FirstDense("num_dense_layers")), slices.Concat([]table.TensorRow{
-			{HF: "model.layers.{bid}.mlp.router.gate", GGUF: "blk.{bid}.ffn_gate_inp"},
-			{HF: "model.layers.{bid}.mlp.expert_bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true},
-			{HF: "model.layers.{bid}.mlp.experts.{xid}.gate_proj", GGUF: "blk.{bid}.ffn_gate_exps"},
-			{HF: "model.layers.{bid}.mlp.experts.{xid}.up_proj", GGUF: "blk.{bid}.ffn_up_exps"},
-			{HF: "model.layers.{bid}.mlp.experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_exps"},
-		}, parts.SharedExpertRows))),
+		Expect: []table.Expect{parts.SiLU, parts.Expect("mup_enabled", "true"),
+			parts.Expect("global_attn_every_n_layers", "4"), parts.Expect("attention_bias", "false")},
+		Unused: []string{"layer_types", "load_balance_coeff", "num_expert_groups", "num_limited_groups",
+			"use_grouped_mm", "n_group", "topk_group"},
+		Tensors: slices.Concat(parts.EmbedRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows,
+			[]table.TensorRow{
+				{HF: "model.layers.{bid}.self_attn.gate_proj", GGUF: "blk.{bid}.attn_gate"},
+				{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
+				{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
+				{HF: "model.layers.{bid}.pre_mlp_layernorm", GGUF: "blk.{bid}.ffn_norm"},
+				{HF: "model.layers.{bid}.post_mlp_layernorm", GGUF: "blk.{bid}.post_ffw_norm"},
+			}, parts.Only(parts.FirstDense("num_dense_layers"), parts.MLPRows),
+			parts.Only(parts.Not(parts.FirstDense("num_dense_layers")), slices.Concat([]table.TensorRow{
+				{HF: "model.layers.{bid}.mlp.router.gate", GGUF: "blk.{bid}.ffn_gate_inp"},
+				{HF: "model.layers.{bid}.mlp.expert_bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true},
+				{HF: "model.layers.{bid}.mlp.experts.{xid}.gate_proj", GGUF: "blk.{bid}.ffn_gate_exps"},
+				{HF: "model.layers.{bid}.mlp.experts.{xid}.up_proj", GGUF: "blk.{bid}.ffn_up_exps"},
+				{HF: "model.layers.{bid}.mlp.experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_exps"},
+			}, parts.SharedExpertRows))),
 		Extra: parts.Llama3Extra,
 	}
 )
@@ -69,7 +74,8 @@ var nanbeige = &table.Arch{
 			n, _, err := c.Int("num_loops")
 			return table.Uint32Of(max(n, 1), true, err)
 		}},
-		{Key: "skip_loop_final_norm", Type: gguf.BoolType, From: []string{"skip_loop_final_norm"}, Const: gguf.Bool(false)},
+		{Key: "skip_loop_final_norm", Type: gguf.BoolType, From: []string{"skip_loop_final_norm"},
+			Const: gguf.Bool(false)},
 	}),
 	Expect:  []table.Expect{parts.SiLU},
 	Unused:  parts.BiasKeys,

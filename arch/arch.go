@@ -28,26 +28,35 @@ import (
 var registry = []*table.Arch{
 	llama, llamaEmbed, llamaInside,
 
-	bertDecider, chameleon, cogVLM, graniteMoESWA, graniteSWA, graniteSwitch, hrmText, k2Horizon, maple, paddleOCR, qwen1, rnd1, spark2_5, talkie,
+	bertDecider, chameleon, cogVLM, graniteMoESWA, graniteSWA, graniteSwitch, hrmText, k2Horizon, maple, paddleOCR,
+	qwen1, rnd1, spark2_5, talkie,
 
-	arwkv7, bert, bloom, codeshell, distilbert, euroBert, falcon, falconH1, gpt2, gptj, gptneox, jamba, jinaBertV2, jinaBertV3, mamba, mamba2, modernBert, mpt,
-	neoBert, nomicBert, nomicBertMoE, refact, roberta, ruGPT3XL, rwkv4, rwkv6, rwkv6qwen2, rwkv7, starcoder, starcoder2, t5, t5encoder, whisper, xlmRoberta,
+	arwkv7, bert, bloom, codeshell, distilbert, euroBert, falcon, falconH1, gpt2, gptj, gptneox, jamba, jinaBertV2,
+	jinaBertV3, mamba, mamba2, modernBert, mpt,
+	neoBert, nomicBert, nomicBertMoE, refact, roberta, ruGPT3XL, rwkv4, rwkv6, rwkv6qwen2, rwkv7, starcoder, starcoder2,
+	t5, t5encoder, whisper, xlmRoberta,
 
-	deepseek, deepseek2, embeddingGemma, gemma, gemma2, gemma3, glm4, glm4moe, gptOSS, granite, graniteHybrid, graniteMoE, llama4, mixtral, olmo, olmo2, olmoe,
-	dots1, ernie4_5moe, grok1, grok2, hunyuanMoE, qwen2, qwen2moe, qwen2vl, qwen3, qwen3asr, qwen3moe, qwen3next, qwen3omni, qwen3tts, qwen3vl, qwen3vlmoe,
+	deepseek, deepseek2, embeddingGemma, gemma, gemma2, gemma3, glm4, glm4moe, gptOSS, granite, graniteHybrid,
+	graniteMoE, llama4, mixtral, olmo, olmo2, olmoe,
+	dots1, ernie4_5moe, grok1, grok2, hunyuanMoE, qwen2, qwen2moe, qwen2vl, qwen3, qwen3asr, qwen3moe, qwen3next,
+	qwen3omni, qwen3tts, qwen3vl, qwen3vlmoe,
 	deepseek2OCR, deepseek32, deepseek4, glm4MoELite, glmDSA, hyV4, bailingMoE3, bailingMoE3VL,
 
-	qwen35, qwen35moe, qwen4exp, minicpmv46, minicpmv47, glm4v, glmOCR, solarOpen, exaone4_5, step35, eagle3, dflash, dspark, gemma4DSpark, v4DSpark, lilicorr, dots3note, museAssistant,
+	qwen35, qwen35moe, qwen4exp, minicpmv46, minicpmv47, glm4v, glmOCR, solarOpen, exaone4_5, step35, eagle3, dflash,
+	dspark, gemma4DSpark, v4DSpark, lilicorr, dots3note, museAssistant,
 
 	clef, decision2, kev, lev, nimble, openJev, pplxDecider, vllmD3,
 
 	laguna, bamba, glm5next, kimiK3, kimiLinear, mimo2, minimax01, minimaxM3, nemotronHMoE, nemotronHPuzzle,
 
-	afmoe, apertus, arcee, arctic, bitnet, bailingMoE, bailingMoE2, dbrx, deci, groveMoE, jais, jais2, dream, llada, lladaMoE, maincoder, mellum, minimaxM2, mistral3, nanbeige, openELM, pangu, plm, seedOSS, smallThinker,
-	baichuan, chatglm, cohere2, d1, d1Omni, sarvamMoE, commandR, ernie4_5, exaone, exaone4, glm, hunyuanDense, hyV3, internlm2, internlm3, lfm2, lfm2Audio, lfm2Embed, lfm2moe, minicpm, minicpm3, nemotron,
+	afmoe, apertus, arcee, arctic, bitnet, bailingMoE, bailingMoE2, dbrx, deci, groveMoE, jais, jais2, dream, llada,
+	lladaMoE, maincoder, mellum, minimaxM2, mistral3, nanbeige, openELM, pangu, plm, seedOSS, smallThinker,
+	baichuan, chatglm, cohere2, d1, d1Omni, sarvamMoE, commandR, ernie4_5, exaone, exaone4, glm, hunyuanDense, hyV3,
+	internlm2, internlm3, lfm2, lfm2Audio, lfm2Embed, lfm2moe, minicpm, minicpm3, nemotron,
 	orion, phi2, phi3, phimoe, plamo, plamo2, plamo3, smollm3, stablelm, xverse,
 
-	cohere2MoE, embeddingGemma2, exaoneMoE, gemma3n, gemma4, gemma4Assistant, gemma4Unified, hunyuanVL, museGlimmer, pocketTTS, wavTokenizer,
+	cohere2MoE, embeddingGemma2, exaoneMoE, gemma3n, gemma4, gemma4Assistant, gemma4Unified, hunyuanVL, museGlimmer,
+	pocketTTS, wavTokenizer,
 }
 
 // Lookup returns the architecture of a Hugging Face class. An unknown class
@@ -213,7 +222,8 @@ func LookupGGUF(name string) (*table.Arch, error) {
 	}
 	slices.Sort(known)
 	known = slices.Compact(known)
-	return nil, fault.Errorf(fault.Unsupported, "architecture %q is not supported here; supported are: %s", name, strings.Join(known, ", "))
+	return nil, fault.Errorf(fault.Unsupported, "architecture %q is not supported here; supported are: %s", name,
+		strings.Join(known, ", "))
 }
 
 // LookupEncoder is Lookup for the class of a vision or audio encoder.
@@ -224,7 +234,8 @@ func LookupEncoder(class string) (*table.Arch, error) {
 		}
 	}
 	class = nearest.Compared(class)
-	return nil, fault.Errorf(fault.Unsupported, "no vision or audio encoder is supported for class %q; the closest supported classes: %s",
+	return nil, fault.Errorf(fault.Unsupported,
+		"no vision or audio encoder is supported for class %q; the closest supported classes: %s",
 		class, strings.Join(nearestClasses(class, EncoderClasses()), ", "))
 }
 

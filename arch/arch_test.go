@@ -61,7 +61,8 @@ func TestLookup(t *testing.T) {
 	if err != nil || a != llama {
 		t.Errorf("%v %v", a, err)
 	}
-	if _, err := Lookup("llama"); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "LlamaForCausalLM") {
+	if _, err := Lookup("llama"); !errors.Is(err, fault.Unsupported) ||
+		!strings.Contains(err.Error(), "LlamaForCausalLM") {
 		t.Errorf("got %v, want the nearest class", err)
 	}
 	if _, err := For(view(t, `{"architectures": ["params.json"]}`)); !errors.Is(err, fault.Unsupported) {
@@ -87,8 +88,10 @@ func TestDefaults(t *testing.T) {
 	for _, kv := range m {
 		got = append(got, strings.TrimPrefix(kv.Key, "llama.")+"="+kv.Value.String())
 	}
-	want := "block_count=32 context_length=2048 embedding_length=4096 feed_forward_length=11008 attention.head_count=32 attention.head_count_kv=32 " +
-		"rope.freq_base=10000 attention.layer_norm_rms_epsilon=1e-06 attention.key_length=128 attention.value_length=128 general.file_type=1 " +
+	want := "block_count=32 context_length=2048 embedding_length=4096 feed_forward_length=11008 " +
+		"attention.head_count=32 attention.head_count_kv=32 " +
+		"rope.freq_base=10000 attention.layer_norm_rms_epsilon=1e-06 attention.key_length=128 " +
+		"attention.value_length=128 general.file_type=1 " +
 		"vocab_size=32000 rope.dimension_count=128"
 	if s := strings.Join(got, " "); s != want {
 		t.Errorf("got  %s\nwant %s", s, want)
@@ -132,8 +135,11 @@ func TestMoreThanReference(t *testing.T) {
 }
 
 func TestBrokenConfig(t *testing.T) {
-	for _, text := range []string{"", "{", "null", "[]", "{} {}", `{"architectures": []}`, `{"architectures": "LlamaForCausalLM"}`, `{"architectures": [1]}`, `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_attention_heads": 0}`} {
-		if _, err := ParseConfig([]byte(text)); !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), config.ConfigFile) {
+	for _, text := range []string{"", "{", "null", "[]", "{} {}", `{"architectures": []}`,
+		`{"architectures": "LlamaForCausalLM"}`, `{"architectures": [1]}`,
+		`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_attention_heads": 0}`} {
+		if _, err := ParseConfig([]byte(text)); !errors.Is(err, fault.Broken) ||
+			!strings.Contains(err.Error(), config.ConfigFile) {
 			t.Errorf("%s: got %v", text, err)
 		}
 	}
@@ -175,7 +181,8 @@ func FuzzParseConfig(f *testing.F) {
 		}
 		names := []string{"model.layers.0.self_attn.q_proj.weight", "model.layers.1.mlp.experts.3.up_proj.weight"}
 		for _, t := range a.Tensors {
-			names = append(names, strings.NewReplacer("{bid}", "1", "{xid}", "1", "{part}", "q").Replace(t.HF)+".weight")
+			names = append(names, strings.NewReplacer("{bid}", "1", "{xid}", "1", "{part}",
+				"q").Replace(t.HF)+".weight")
 		}
 		a.Layout(c, names)
 		if fresh, err := ParseConfig(data); err != nil || !reflect.DeepEqual(fresh, cfg) {

@@ -12,8 +12,9 @@ import (
 // arctic is Snowflake's Arctic: each layer has a dense part as well as experts.
 // Source: the Arctic class of the reference's converter.
 var arctic = &table.Arch{
-	Name:      "arctic",
-	Shapes:    shape.Rules{Tensors: shape.Table{"ffn_up": "n_embd, n_embd", "ffn_gate": "n_embd, n_embd", "ffn_down": "n_embd, n_embd"}},
+	Name: "arctic",
+	Shapes: shape.Rules{Tensors: shape.Table{"ffn_up": "n_embd, n_embd", "ffn_gate": "n_embd, n_embd",
+		"ffn_down": "n_embd, n_embd"}},
 	Classes:   []string{"ArcticForCausalLM"},
 	Tokenizer: tokenizer.ClassArctic,
 	Fused:     table.FusedQKV,
@@ -21,8 +22,10 @@ var arctic = &table.Arch{
 		parts.UintRow("vocab_size", "vocab_size"),
 		{Key: "rope.dimension_count", Derive: parts.HiddenPerHead},
 	}),
-	Expect: []table.Expect{parts.SiLU, parts.Expect("parallel_attn_mlp_res", "true"), parts.Expect("use_residual", "true"), parts.Expect("moe_layer_frequency", "1")},
-	Unused: []string{"enable_expert_tensor_parallelism", "enc_index", "max_sequence_length", "moe_eval_capacity_factor", "moe_min_capacity", "moe_token_dropping",
+	Expect: []table.Expect{parts.SiLU, parts.Expect("parallel_attn_mlp_res", "true"),
+		parts.Expect("use_residual", "true"), parts.Expect("moe_layer_frequency", "1")},
+	Unused: []string{"enable_expert_tensor_parallelism", "enc_index", "max_sequence_length", "moe_eval_capacity_factor",
+		"moe_min_capacity", "moe_token_dropping",
 		"moe_train_capacity_factor", "quantization"},
 	Tensors: slices.Concat(parts.EmbedRows, parts.PermutedRows(table.NoBias), parts.MixtralExperts, []table.TensorRow{
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},

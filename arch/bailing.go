@@ -35,30 +35,37 @@ var (
 			parts.UintRow("expert_shared_count", "num_shared_experts"),
 			parts.BoolRow("expert_weights_norm", "norm_topk_prob"),
 		}),
-		Expect: []table.Expect{parts.SiLU, parts.Expect("norm_softmax", "false"), parts.Expect("use_qkv_bias", "false"), parts.Expect("use_bias", "false")},
-		Unused: []string{"embedding_dropout", "max_window_layers", "moe_layer_freq", "multi_gate", "num_nextn_predict_layers", "output_dropout", "rope_type", "sliding_window",
+		Expect: []table.Expect{parts.SiLU, parts.Expect("norm_softmax", "false"), parts.Expect("use_qkv_bias", "false"),
+			parts.Expect("use_bias", "false")},
+		Unused: []string{"embedding_dropout", "max_window_layers", "moe_layer_freq", "multi_gate",
+			"num_nextn_predict_layers", "output_dropout", "rope_type", "sliding_window",
 			"use_sliding_window", "router_dtype"},
-		Tensors: slices.Concat([]table.TensorRow{{HF: "model.word_embeddings", GGUF: "token_embd"}}, parts.EmbedRows[1:2], parts.NormRows, parts.ExpertRows, parts.SharedExpertRows, []table.TensorRow{
-			{HF: "lm_head", GGUF: "output", Optional: true, Transform: normHead},
-			{HF: "model.layers.{bid}.attention.query_key_value", Split: []table.Part{
-				{GGUF: "blk.{bid}.attn_q", Transform: parts.InTurn("q-of-joined-permuted", parts.QOfJoined, parts.PermuteQ)},
-				{GGUF: "blk.{bid}.attn_k", Transform: parts.InTurn("k-of-joined-permuted", parts.KOfJoined, parts.PermuteK)},
-				{GGUF: "blk.{bid}.attn_v", Transform: parts.VOfJoined},
-			}},
-			{HF: "model.layers.{bid}.attention.dense", GGUF: "blk.{bid}.attn_output"},
-		}),
+		Tensors: slices.Concat([]table.TensorRow{{HF: "model.word_embeddings", GGUF: "token_embd"}},
+			parts.EmbedRows[1:2], parts.NormRows, parts.ExpertRows, parts.SharedExpertRows, []table.TensorRow{
+				{HF: "lm_head", GGUF: "output", Optional: true, Transform: normHead},
+				{HF: "model.layers.{bid}.attention.query_key_value", Split: []table.Part{
+					{GGUF: "blk.{bid}.attn_q", Transform: parts.InTurn("q-of-joined-permuted", parts.QOfJoined,
+						parts.PermuteQ)},
+					{GGUF: "blk.{bid}.attn_k", Transform: parts.InTurn("k-of-joined-permuted", parts.KOfJoined,
+						parts.PermuteK)},
+					{GGUF: "blk.{bid}.attn_v", Transform: parts.VOfJoined},
+				}},
+				{HF: "model.layers.{bid}.attention.dense", GGUF: "blk.{bid}.attn_output"},
+			}),
 	}
 	bailingMoE2 = &table.Arch{
-		Name:       "bailingmoe2",
-		Shapes:     shape.Rules{Dims: shape.Table{"n_ff_shexp": "(@expert_shared_feed_forward_length or n_ff_exp) * @expert_shared_count"}},
+		Name: "bailingmoe2",
+		Shapes: shape.Rules{Dims: shape.Table{"n_ff_shexp": "(@expert_shared_feed_forward_length or n_ff_exp) * " +
+			"@expert_shared_count"}},
 		Classes:    []string{"BailingMoeV2ForCausalLM"},
 		Tokenizer:  tokenizer.ClassGPT2,
 		Fused:      table.FusedQKV,
 		BlockCount: withNextN,
-		Metadata: slices.Concat(parts.With(parts.CommonRows, table.Row{Key: table.KeyBlockCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
-			n, err := withNextN(c)
-			return table.Uint32Of(n, true, err)
-		}}), []table.Row{
+		Metadata: slices.Concat(parts.With(parts.CommonRows,
+			table.Row{Key: table.KeyBlockCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
+				n, err := withNextN(c)
+				return table.Uint32Of(n, true, err)
+			}}), []table.Row{
 			{Key: "rope.dimension_count", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 				dim, err := c.HeadDim()
 				if err != nil {
@@ -96,23 +103,29 @@ var (
 			parts.BoolRow("expert_weights_norm", "norm_topk_prob"),
 			parts.Optional(parts.UintRow("nextn_predict_layers", "num_nextn_predict_layers")),
 		}),
-		Expect: []table.Expect{parts.SiLU, parts.Expect("use_qkv_bias", "false"), parts.Expect("use_bias", "false"), parts.Expect("use_qk_norm", "true"), parts.Expect("use_rmsnorm", "true")},
-		Unused: []string{"embedding_dropout", "max_window_layers", "moe_router_enable_expert_bias", "moe_router_topk_scaling_factor", "mtp_loss_scaling_factor", "output_dropout", "rotary_dim",
-			"router_dtype", "sliding_window", "use_sliding_window", "rope_interleave", "moe_router_enable_routed_scaling", "moe_router_group_topk", "moe_router_num_groups"},
+		Expect: []table.Expect{parts.SiLU, parts.Expect("use_qkv_bias", "false"), parts.Expect("use_bias", "false"),
+			parts.Expect("use_qk_norm", "true"), parts.Expect("use_rmsnorm", "true")},
+		Unused: []string{"embedding_dropout", "max_window_layers", "moe_router_enable_expert_bias",
+			"moe_router_topk_scaling_factor", "mtp_loss_scaling_factor", "output_dropout", "rotary_dim",
+			"router_dtype", "sliding_window", "use_sliding_window", "rope_interleave",
+			"moe_router_enable_routed_scaling", "moe_router_group_topk", "moe_router_num_groups"},
 		Tensors: slices.Concat([]table.TensorRow{
 			{HF: "model.word_embeddings", GGUF: "token_embd"},
 			{HF: "model.layers.{bid}.attention.query_key_value", GGUF: "blk.{bid}.attn_qkv"},
 			{HF: "model.layers.{bid}.attention.dense", GGUF: "blk.{bid}.attn_output"},
 			{HF: "model.layers.{bid}.attention.query_layernorm", GGUF: "blk.{bid}.attn_q_norm"},
 			{HF: "model.layers.{bid}.attention.key_layernorm", GGUF: "blk.{bid}.attn_k_norm"},
-		}, parts.EmbedRows[1:], parts.NormRows, parts.Only(parts.FirstDense("first_k_dense_replace"), parts.MLPRows), parts.Only(parts.Not(parts.FirstDense("first_k_dense_replace")), slices.Concat(parts.ExpertRows, parts.SharedExpertRows, []table.TensorRow{
-			{HF: "model.layers.{bid}.mlp.gate.expert_bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true, Optional: true},
-		})), parts.Only(isNextN, []table.TensorRow{
-			{HF: "model.layers.{bid}.eh_proj", GGUF: "blk.{bid}.nextn.eh_proj"},
-			{HF: "model.layers.{bid}.enorm", GGUF: "blk.{bid}.nextn.enorm"},
-			{HF: "model.layers.{bid}.hnorm", GGUF: "blk.{bid}.nextn.hnorm"},
-			{HF: "model.layers.{bid}.final_layernorm", GGUF: "blk.{bid}.layer_output_norm"},
-		})),
+		}, parts.EmbedRows[1:], parts.NormRows, parts.Only(parts.FirstDense("first_k_dense_replace"), parts.MLPRows),
+			parts.Only(parts.Not(parts.FirstDense("first_k_dense_replace")),
+				slices.Concat(parts.ExpertRows, parts.SharedExpertRows, []table.TensorRow{
+					{HF: "model.layers.{bid}.mlp.gate.expert_bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true,
+						Optional: true},
+				})), parts.Only(isNextN, []table.TensorRow{
+				{HF: "model.layers.{bid}.eh_proj", GGUF: "blk.{bid}.nextn.eh_proj"},
+				{HF: "model.layers.{bid}.enorm", GGUF: "blk.{bid}.nextn.enorm"},
+				{HF: "model.layers.{bid}.hnorm", GGUF: "blk.{bid}.nextn.hnorm"},
+				{HF: "model.layers.{bid}.final_layernorm", GGUF: "blk.{bid}.layer_output_norm"},
+			})),
 	}
 )
 
@@ -174,14 +187,16 @@ const maxColumns = 1 << 20
 // SarvamMoEModel of the reference's converter.
 var sarvamMoE = func() *table.Arch {
 	a := &table.Arch{
-		Name: bailingMoE2.Name, Shapes: bailingMoE2.Shapes, Tokenizer: bailingMoE2.Tokenizer, Fused: bailingMoE2.Fused, BlockCount: bailingMoE2.BlockCount,
-		Classes: []string{"SarvamMoEForCausalLM", "modeling_sarvam_moe.SarvamMoEForCausalLM"},
-		Expect:  bailingMoE2.Expect, Unused: bailingMoE2.Unused,
+		Name: bailingMoE2.Name, Shapes: bailingMoE2.Shapes, Tokenizer: bailingMoE2.Tokenizer, Fused: bailingMoE2.Fused,
+		BlockCount: bailingMoE2.BlockCount,
+		Classes:    []string{"SarvamMoEForCausalLM", "modeling_sarvam_moe.SarvamMoEForCausalLM"},
+		Expect:     bailingMoE2.Expect, Unused: bailingMoE2.Unused,
 	}
-	a.Metadata = parts.With(bailingMoE2.Metadata, table.Row{Key: "rope.dimension_count", Derive: func(c *config.View) (gguf.Value, bool, error) {
-		n, err := c.HeadDim()
-		return table.Uint32Of(n, true, err)
-	}})
+	a.Metadata = parts.With(bailingMoE2.Metadata,
+		table.Row{Key: "rope.dimension_count", Derive: func(c *config.View) (gguf.Value, bool, error) {
+			n, err := c.HeadDim()
+			return table.Uint32Of(n, true, err)
+		}})
 	for _, r := range bailingMoE2.Tensors {
 		if r.GGUF == "blk.{bid}.exp_probs_b.bias" {
 			r.Transform = lessMean

@@ -38,22 +38,25 @@ var (
 		Tokenizer:    tokenizer.ClassGPT2,
 		NextN:        bailing3NextN,
 		RopeSections: true,
-		Metadata: append(slices.Clone(bailing3Metadata), table.Row{Key: "rope.dimension_sections", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
-			const key = "mrope_section"
-			list, ok, err := c.Ints(key)
-			if err != nil {
-				return v, false, err
-			}
-			dims, err := c.Require("qk_rope_head_dim")
-			if err != nil {
-				return v, false, err
-			}
-			if !ok || len(list) < 3 || 2*(list[0]+list[1]+list[2]) != dims {
-				return v, false, fault.Errorf(fault.Broken, "%s: key %q is %v, want three numbers whose sum is half of %d", c.FileName(), key, list, dims)
-			}
-			return parts.PerLayer([]int64{list[0], list[1], list[2], 0}, nil)
-		}}),
-		Unused:  append([]string{"image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id"}, bailing3Unused...),
+		Metadata: append(slices.Clone(bailing3Metadata),
+			table.Row{Key: "rope.dimension_sections", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
+				const key = "mrope_section"
+				list, ok, err := c.Ints(key)
+				if err != nil {
+					return v, false, err
+				}
+				dims, err := c.Require("qk_rope_head_dim")
+				if err != nil {
+					return v, false, err
+				}
+				if !ok || len(list) < 3 || 2*(list[0]+list[1]+list[2]) != dims {
+					return v, false, fault.Errorf(fault.Broken,
+						"%s: key %q is %v, want three numbers whose sum is half of %d", c.FileName(), key, list, dims)
+				}
+				return parts.PerLayer([]int64{list[0], list[1], list[2], 0}, nil)
+			}}),
+		Unused: append([]string{"image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id"},
+			bailing3Unused...),
 		Expect:  bailing3Expect,
 		Drop:    []table.Drop{{Prefix: "linear_proj", Why: table.Silent}},
 		Tensors: bailing3Tensors,
@@ -62,28 +65,31 @@ var (
 
 var bailing3Shapes = func() shape.Rules {
 	tensors := shape.Merge(parts.KDAShapes.Tensors, shape.Table{
-		"attn_q": "n_embd, n_kda | n_embd, n_head * n_embd_head_k_mla", "attn_gate": "n_embd, n_head", "ssm_f_a": "n_embd, n_kda", "ssm_g_a": "n_embd, n_kda", "ssm_a": "1, n_head",
+		"attn_q": "n_embd, n_kda | n_embd, n_head * n_embd_head_k_mla", "attn_gate": "n_embd, n_head",
+		"ssm_f_a": "n_embd, n_kda", "ssm_g_a": "n_embd, n_kda", "ssm_a": "1, n_head",
 	})
 	delete(tensors, "ssm_f_b") // f_proj is whole
 	return shape.Rules{Dims: parts.KDAShapes.Dims, Tensors: tensors}
 }()
 
-var bailing3NextN = &table.NextN{Layers: parts.NextNLayers, Shared: []string{"model.word_embeddings.weight", "model.norm.weight", "lm_head.weight"}}
+var bailing3NextN = &table.NextN{Layers: parts.NextNLayers,
+	Shared: []string{"model.word_embeddings.weight", "model.norm.weight", "lm_head.weight"}}
 
-var bailing3Metadata = slices.Concat(parts.With(parts.CommonRows, table.Row{Key: table.KeyHeadCountKV, Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
-	n, err := bailingMoE3Blocks(c)
-	heads := make([]int64, n)
-	for i := range heads {
-		full, err := bailing3Full(table.Layer{View: c, Bid: int64(i)})
-		if err != nil {
-			return v, false, err
+var bailing3Metadata = slices.Concat(parts.With(parts.CommonRows,
+	table.Row{Key: table.KeyHeadCountKV, Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
+		n, err := bailingMoE3Blocks(c)
+		heads := make([]int64, n)
+		for i := range heads {
+			full, err := bailing3Full(table.Layer{View: c, Bid: int64(i)})
+			if err != nil {
+				return v, false, err
+			}
+			if full {
+				heads[i] = 1
+			}
 		}
-		if full {
-			heads[i] = 1
-		}
-	}
-	return parts.PerLayer(heads, err)
-}}), []table.Row{
+		return parts.PerLayer(heads, err)
+	}}), []table.Row{
 	parts.UintRow("vocab_size", "vocab_size"),
 	parts.UintRow("ssm.conv_kernel", "short_conv_kernel_size"),
 	parts.UintRow("kda.head_dim", "head_dim"),
@@ -91,7 +97,8 @@ var bailing3Metadata = slices.Concat(parts.With(parts.CommonRows, table.Row{Key:
 		for _, key := range []string{"no_kda_lora", "kda_safe_gate"} {
 			if on, _, err := c.Bool(key); err != nil || !on {
 				if err == nil {
-					err = fault.Errorf(fault.Unsupported, "%s: key %q is not true: the architecture has no other gates", c.FileName(), key)
+					err = fault.Errorf(fault.Unsupported, "%s: key %q is not true: the architecture has no other gates",
+						c.FileName(), key)
 				}
 				return v, false, err
 			}
@@ -123,22 +130,29 @@ var bailing3Metadata = slices.Concat(parts.With(parts.CommonRows, table.Row{Key:
 	parts.NextNSome,
 })
 
-var bailing3Expect = []table.Expect{parts.SiLU, parts.Expect("use_bias", "false"), parts.Expect("use_qkv_bias", "false"), parts.Expect("use_rmsnorm", "true"), parts.Expect("rope_interleave", "true")}
+var bailing3Expect = []table.Expect{parts.SiLU, parts.Expect("use_bias", "false"),
+	parts.Expect("use_qkv_bias", "false"), parts.Expect("use_rmsnorm", "true"), parts.Expect("rope_interleave", "true")}
 
-var bailing3Unused = []string{"no_kda_lora", "kda_safe_gate", "layer_group_size", "num_key_value_heads", "embedding_dropout", "output_dropout", "max_window_layers", "router_dtype", "topk_method",
-	"moe_router_enable_expert_bias", "mtp_loss_scaling_factor", "use_qk_norm", "group_norm_size", "partial_rotary_factor", "rotary_dim", "num_nextn_predict_layers", "output_router_logits"}
+var bailing3Unused = []string{"no_kda_lora", "kda_safe_gate", "layer_group_size", "num_key_value_heads",
+	"embedding_dropout", "output_dropout", "max_window_layers", "router_dtype", "topk_method",
+	"moe_router_enable_expert_bias", "mtp_loss_scaling_factor", "use_qk_norm", "group_norm_size",
+	"partial_rotary_factor", "rotary_dim", "num_nextn_predict_layers", "output_router_logits"}
 
-var bailing3Tensors = slices.Concat([]table.TensorRow{{HF: "model.word_embeddings", GGUF: "token_embd"}}, parts.EmbedRows[1:], parts.NormRows,
+var bailing3Tensors = slices.Concat([]table.TensorRow{{HF: "model.word_embeddings", GGUF: "token_embd"}},
+	parts.EmbedRows[1:], parts.NormRows,
 	parts.Only(parts.FirstDense("first_k_dense_replace"), parts.MLPRows),
-	parts.Only(parts.Not(parts.FirstDense("first_k_dense_replace")), slices.Concat(parts.ExpertRows, parts.SharedExpertRows, []table.TensorRow{
-		{HF: "model.layers.{bid}.mlp.gate.expert_bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true, Optional: true},
-	})), bailing3Rows(false, slices.DeleteFunc(slices.Clone(parts.KDARows), func(r table.TensorRow) bool {
+	parts.Only(parts.Not(parts.FirstDense("first_k_dense_replace")),
+		slices.Concat(parts.ExpertRows, parts.SharedExpertRows, []table.TensorRow{
+			{HF: "model.layers.{bid}.mlp.gate.expert_bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true,
+				Optional: true},
+		})), bailing3Rows(false, slices.DeleteFunc(slices.Clone(parts.KDARows), func(r table.TensorRow) bool {
 		return r.GGUF == "blk.{bid}.ssm_f_a" || r.GGUF == "blk.{bid}.ssm_f_b"
 	})), parts.Only(parts.Not(bailing3Full), []table.TensorRow{
 		{HF: "model.layers.{bid}.attention.f_proj", GGUF: "blk.{bid}.ssm_f_a"},
 		{HF: "model.layers.{bid}.attention.g_proj", GGUF: "blk.{bid}.ssm_g_a"},
 		{HF: "model.layers.{bid}.attention.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: expColumn},
-	}), bailing3Rows(true, parts.MLARows), parts.Only(bailing3Full, []table.TensorRow{{HF: "model.layers.{bid}.attention.g_proj", GGUF: "blk.{bid}.attn_gate"}}),
+	}), bailing3Rows(true, parts.MLARows), parts.Only(bailing3Full,
+		[]table.TensorRow{{HF: "model.layers.{bid}.attention.g_proj", GGUF: "blk.{bid}.attn_gate"}}),
 	parts.Only(parts.NextN, []table.TensorRow{
 		{HF: "model.layers.{bid}.eh_proj", GGUF: "blk.{bid}.nextn.eh_proj"},
 		{HF: "model.layers.{bid}.enorm", GGUF: "blk.{bid}.nextn.enorm"},
@@ -175,15 +189,16 @@ func bailing3Rows(compressed bool, list []table.TensorRow) []table.TensorRow {
 }
 
 // expColumn is exp of a vector, as a column.
-var expColumn = parts.InTurn("exp-column", &table.Transform{Name: "exp", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
-	return rows.Map(s, torchmath.Exp), nil
-}}, &table.Transform{Name: "column", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
-	n := int64(1)
-	for _, d := range s.NE() {
-		n *= d
-	}
-	return rows.Reshape(s, []int64{1, n})
-}})
+var expColumn = parts.InTurn("exp-column",
+	&table.Transform{Name: "exp", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+		return rows.Map(s, torchmath.Exp), nil
+	}}, &table.Transform{Name: "column", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+		n := int64(1)
+		for _, d := range s.NE() {
+			n *= d
+		}
+		return rows.Reshape(s, []int64{1, n})
+	}})
 
 // bailingMoE3Blocks is the number of layers of the file.
 func bailingMoE3Blocks(c *config.View) (int64, error) {

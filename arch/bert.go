@@ -20,8 +20,9 @@ import (
 
 // bert is BERT and what was fine-tuned from it. Source: bert.py of the reference.
 var bert = &table.Arch{
-	Name:      "bert",
-	Classes:   []string{"BertModel", "BertForMaskedLM", "CamembertModel", "BertForSequenceClassification", "BertForPreTraining"},
+	Name: "bert",
+	Classes: []string{"BertModel", "BertForMaskedLM", "CamembertModel", "BertForSequenceClassification",
+		"BertForPreTraining"},
 	Tokenizer: tokenizer.ClassBert,
 	Fused:     table.FusedQKV,
 	Metadata:  bertMetadata,
@@ -39,11 +40,13 @@ var distilbert = &table.Arch{
 	Classes:   []string{"DistilBertModel", "DistilBertForMaskedLM", "DistilBertForSequenceClassification"},
 	Tokenizer: tokenizer.ClassBert,
 	Fused:     table.FusedQKV,
-	Metadata:  slices.Concat([]table.Row{{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-12)}}, bertMetadata),
-	Unused:    slices.Concat(bertUnused, []string{"sinusoidal_pos_embds", "qa_dropout", "seq_classif_dropout", "tie_weights_"}),
-	Expect:    []table.Expect{parts.Expect("activation", parts.GELU...)},
-	Rename:    []table.Rename{{Prefix: "distilbert.", With: ""}, {Prefix: "bert.", With: ""}},
-	Drop:      slices.Concat(bertDrop, []table.Drop{{Prefix: "vocab_", Why: lmHead}}),
+	Metadata: slices.Concat([]table.Row{{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-12)}},
+		bertMetadata),
+	Unused: slices.Concat(bertUnused, []string{"sinusoidal_pos_embds", "qa_dropout", "seq_classif_dropout",
+		"tie_weights_"}),
+	Expect: []table.Expect{parts.Expect("activation", parts.GELU...)},
+	Rename: []table.Rename{{Prefix: "distilbert.", With: ""}, {Prefix: "bert.", With: ""}},
+	Drop:   slices.Concat(bertDrop, []table.Drop{{Prefix: "vocab_", Why: lmHead}}),
 	Tensors: slices.Concat(position(nil), []table.TensorRow{
 		{HF: "embeddings.word_embeddings", GGUF: "token_embd"},
 		{HF: "embeddings.LayerNorm", GGUF: "token_embd_norm", Bias: table.NeedBias},
@@ -104,7 +107,8 @@ var jinaBertV3 = &table.Arch{
 	Tokenizer: tokenizer.ClassXLMRoberta,
 	Fused:     table.FusedQKV,
 	Metadata:  parts.With(bertMetadata, robertaContext),
-	Unused: slices.Concat(bertUnused, []string{"emb_pooler", "load_trained_adapters", "lora_alpha", "lora_dropout_p", "lora_main_params_trainable", "lora_rank", "matryoshka_dimensions",
+	Unused: slices.Concat(bertUnused, []string{"emb_pooler", "load_trained_adapters", "lora_alpha", "lora_dropout_p",
+		"lora_main_params_trainable", "lora_rank", "matryoshka_dimensions",
 		"rotary_emb_base", "task_instructions", "truncate_dim"}),
 	Expect: []table.Expect{
 		parts.Expect("hidden_act", parts.GELU...),
@@ -112,7 +116,8 @@ var jinaBertV3 = &table.Arch{
 		parts.Expect("is_decoder", "false"),
 	},
 	Rename: robertaRename,
-	Drop:   slices.Concat(bertDrop, []table.Drop{{Suffix: ".0.lora_A", Why: adapters}, {Suffix: ".0.lora_B", Why: adapters}}),
+	Drop: slices.Concat(bertDrop, []table.Drop{{Suffix: ".0.lora_A", Why: adapters},
+		{Suffix: ".0.lora_B", Why: adapters}}),
 	Tensors: slices.Concat(parametrized([]table.TensorRow{
 		{HF: "embeddings.word_embeddings", GGUF: "token_embd"},
 		{HF: "embeddings.token_type_embeddings", GGUF: "token_types", Optional: true},
@@ -133,7 +138,8 @@ const adapters = "adapters for tasks"
 // under a name of the parametrization, biases are not.
 func parametrized(list []table.TensorRow) (out []table.TensorRow) {
 	for _, r := range list {
-		out = append(out, table.TensorRow{HF: r.HF + ".parametrizations.weight.original", GGUF: r.GGUF + ".weight", Exact: true, Optional: r.Optional})
+		out = append(out, table.TensorRow{HF: r.HF + ".parametrizations.weight.original", GGUF: r.GGUF + ".weight",
+			Exact: true, Optional: r.Optional})
 		if r.Bias == table.NeedBias {
 			out = append(out, table.TensorRow{HF: r.HF + ".bias", GGUF: r.GGUF + ".bias", Exact: true})
 		}
@@ -153,9 +159,11 @@ var nomicBert = &table.Arch{
 	RawConfig: true,
 	Metadata:  parts.With(bertMetadata, nomicContext),
 	Unused:    nomicUnused,
-	Expect:    slices.Concat(nomicExpect, []table.Expect{parts.Expect("activation_function", "swiglu"), parts.Expect("qkv_proj_bias", "false"), parts.Expect("mlp_fc1_bias", "false"), parts.Expect("mlp_fc2_bias", "false")}),
-	Rename:    bert.Rename,
-	Drop:      bertDrop,
+	Expect: slices.Concat(nomicExpect, []table.Expect{parts.Expect("activation_function", "swiglu"),
+		parts.Expect("qkv_proj_bias", "false"), parts.Expect("mlp_fc1_bias", "false"),
+		parts.Expect("mlp_fc2_bias", "false")}),
+	Rename: bert.Rename,
+	Drop:   bertDrop,
 	Tensors: slices.Concat(nomicLayers(table.NoBias), []table.TensorRow{
 		{HF: "encoder.layers.{bid}.mlp.fc11", GGUF: "blk.{bid}.ffn_up"},
 		{HF: "encoder.layers.{bid}.mlp.fc12", GGUF: "blk.{bid}.ffn_gate"},
@@ -180,23 +188,35 @@ var nomicBertMoE = &table.Arch{
 		parts.UintRow("moe_every_n_layers", "moe_every_n_layers"),
 		parts.UintRow("expert_used_count", "moe_top_k"),
 	}),
-	Unused: slices.Concat(nomicUnused, []string{"moe_impl", "moe_resid_pdrop", "moe_normalize_expert_weights", "expert_choice_router", "ffn_div", "num_shared_experts"}),
-	Expect: slices.Concat(nomicExpect, []table.Expect{parts.Expect("activation_function", parts.GELU...), parts.Expect("qkv_proj_bias", "true"), parts.Expect("mlp_fc1_bias", "true"), parts.Expect("mlp_fc2_bias", "true")}),
+	Unused: slices.Concat(nomicUnused, []string{"moe_impl", "moe_resid_pdrop", "moe_normalize_expert_weights",
+		"expert_choice_router", "ffn_div", "num_shared_experts"}),
+	Expect: slices.Concat(nomicExpect, []table.Expect{parts.Expect("activation_function", parts.GELU...),
+		parts.Expect("qkv_proj_bias", "true"), parts.Expect("mlp_fc1_bias", "true"),
+		parts.Expect("mlp_fc2_bias", "true")}),
 	Rename: bert.Rename,
 	Drop:   bertDrop,
 	Tensors: slices.Concat(nomicLayers(table.NeedBias), []table.TensorRow{
-		{HF: "encoder.layers.{bid}.mlp.fc1", GGUF: "blk.{bid}.ffn_up", Bias: table.NeedBias, If: parts.Not(nomicSparse)},
-		{HF: "encoder.layers.{bid}.mlp.fc2", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias, If: parts.Not(nomicSparse)},
+		{HF: "encoder.layers.{bid}.mlp.fc1", GGUF: "blk.{bid}.ffn_up", Bias: table.NeedBias,
+			If: parts.Not(nomicSparse)},
+		{HF: "encoder.layers.{bid}.mlp.fc2", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias,
+			If: parts.Not(nomicSparse)},
 		{HF: "encoder.layers.{bid}.mlp.router.layer", GGUF: "blk.{bid}.ffn_gate_inp", If: nomicSparse},
-		{HF: "encoder.layers.{bid}.mlp.experts.mlp.w1", GGUF: "blk.{bid}.ffn_up_exps.weight", Exact: true, If: nomicSparse, Transform: nomicExperts},
-		{HF: "encoder.layers.{bid}.mlp.experts.mlp.w2", GGUF: "blk.{bid}.ffn_down_exps.weight", Exact: true, If: nomicSparse, Transform: parts.InTurn("nomic-experts-down", nomicExperts, parts.TransposeEach)},
-		{HF: "encoder.layers.{bid}.mlp.experts.bias", If: nomicSparse}, // the reference leaves it out, and loaders know none
+		{HF: "encoder.layers.{bid}.mlp.experts.mlp.w1", GGUF: "blk.{bid}.ffn_up_exps.weight", Exact: true,
+			If: nomicSparse, Transform: nomicExperts},
+		{HF: "encoder.layers.{bid}.mlp.experts.mlp.w2", GGUF: "blk.{bid}.ffn_down_exps.weight", Exact: true,
+			If: nomicSparse, Transform: parts.InTurn("nomic-experts-down", nomicExperts, parts.TransposeEach)},
+		// the reference leaves it out, and loaders know none
+		{HF: "encoder.layers.{bid}.mlp.experts.bias", If: nomicSparse},
 	}),
 }
 
-var nomicUnused = slices.Concat(bertUnused, []string{"causal", "dense_seq_output", "fused_bias_fc", "fused_dropout_add_ln", "max_trained_positions", "n_positions", "pad_vocab_size_multiple",
-	"rotary_emb_base", "rotary_emb_fraction", "rotary_scaling_factor", "use_rms_norm", "use_xentropy", "mlp_fc1_bias", "qkv_proj_bias",
-	"scale_attn_weights", "reorder_and_upcast_attn", "router_aux_loss_coef"})
+var nomicUnused = slices.Concat(bertUnused,
+	[]string{"causal", "dense_seq_output", "fused_bias_fc", "fused_dropout_add_ln", "max_trained_positions",
+		"n_positions", "pad_vocab_size_multiple",
+		"rotary_emb_base", "rotary_emb_fraction", "rotary_scaling_factor", "use_rms_norm", "use_xentropy",
+		"mlp_fc1_bias",
+		"qkv_proj_bias",
+		"scale_attn_weights", "reorder_and_upcast_attn", "router_aux_loss_coef"})
 
 var nomicExpect = []table.Expect{
 	parts.Expect("causal", "false"),
@@ -228,7 +248,9 @@ var nomicContext = table.Row{Key: "context_length", Derive: func(c *config.View)
 	case n == 2048 && trained == 2048:
 		return gguf.Uint32(512), true, nil
 	}
-	return v, false, fault.Errorf(fault.Unsupported, "%s: n_positions is %d and max_trained_positions %d, want 8192 or 2048, and 2048", config.ConfigFile, n, trained)
+	return v, false, fault.Errorf(fault.Unsupported,
+		"%s: n_positions is %d and max_trained_positions %d, want 8192 or 2048, and 2048",
+		config.ConfigFile, n, trained)
 }}
 
 // nomicSparse is the condition of layers with experts.
@@ -242,17 +264,18 @@ func nomicSparse(l table.Layer) (bool, error) {
 
 // nomicExperts splits the matrices of the experts, which are stored one below the
 // other.
-var nomicExperts = &table.Transform{Name: "nomic-experts", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	n, err := l.Require("num_local_experts", "num_experts")
-	if err != nil {
-		return nil, err
-	}
-	ne := s.NE()
-	if len(ne) != 2 || n < 1 || ne[1]%n != 0 {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows for %d experts", gguf.Shape(ne), n)
-	}
-	return rows.Reshape(s, []int64{ne[0], ne[1] / n, n})
-}}
+var nomicExperts = &table.Transform{Name: "nomic-experts",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		n, err := l.Require("num_local_experts", "num_experts")
+		if err != nil {
+			return nil, err
+		}
+		ne := s.NE()
+		if len(ne) != 2 || n < 1 || ne[1]%n != 0 {
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows for %d experts", gguf.Shape(ne), n)
+		}
+		return rows.Reshape(s, []int64{ne[0], ne[1] / n, n})
+	}}
 
 func nomicLayers(bias table.Bias) []table.TensorRow {
 	return []table.TensorRow{
@@ -269,8 +292,9 @@ func nomicLayers(bias table.Bias) []table.TensorRow {
 // jinaBertV2 is BERT with ALiBi and a gated MLP. Source: JinaBertV2Model of the
 // reference.
 var jinaBertV2 = &table.Arch{
-	Name:      "jina-bert-v2",
-	Shapes:    shape.Rules{Tensors: shape.Merge(shape.NormsWhole, shape.Table{"ffn_up": "n_embd, n_ff | n_embd, 2 * n_ff", "cls": "n_embd, 1"})},
+	Name: "jina-bert-v2",
+	Shapes: shape.Rules{Tensors: shape.Merge(shape.NormsWhole,
+		shape.Table{"ffn_up": "n_embd, n_ff | n_embd, 2 * n_ff", "cls": "n_embd, 1"})},
 	Classes:   []string{"JinaBertModel", "JinaBertForMaskedLM"},
 	Tokenizer: tokenizer.ClassJinaBertV2,
 	Fused:     table.FusedQKV,
@@ -285,15 +309,18 @@ var jinaBertV2 = &table.Arch{
 	Rename: bert.Rename,
 	Drop:   bertDrop,
 	Tensors: slices.Concat(bertEmbeddings(nil), bertAttention, []table.TensorRow{
-		{HF: "encoder.layer.{bid}.attention.self.layer_norm_q", GGUF: "blk.{bid}.attn_q_norm", Bias: table.NeedBias, Optional: true},
-		{HF: "encoder.layer.{bid}.attention.self.layer_norm_k", GGUF: "blk.{bid}.attn_k_norm", Bias: table.NeedBias, Optional: true},
+		{HF: "encoder.layer.{bid}.attention.self.layer_norm_q", GGUF: "blk.{bid}.attn_q_norm", Bias: table.NeedBias,
+			Optional: true},
+		{HF: "encoder.layer.{bid}.attention.self.layer_norm_k", GGUF: "blk.{bid}.attn_k_norm", Bias: table.NeedBias,
+			Optional: true},
 		{HF: "encoder.layer.{bid}.layer_norm_1", GGUF: "blk.{bid}.attn_norm_2", Bias: table.NeedBias, Optional: true},
 		{HF: "encoder.layer.{bid}.mlp.gated_layers", GGUF: "blk.{bid}.ffn_up"},
 		{HF: "encoder.layer.{bid}.mlp.up_gated_layer", GGUF: "blk.{bid}.ffn_up", Optional: true},
 		{HF: "encoder.layer.{bid}.mlp.wo", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias},
 		{HF: "encoder.layer.{bid}.mlp.down_layer", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias, Optional: true},
 		{HF: "encoder.layer.{bid}.mlp.layernorm", GGUF: "blk.{bid}.layer_output_norm", Bias: table.NeedBias},
-		{HF: "encoder.layer.{bid}.layer_norm_2", GGUF: "blk.{bid}.layer_output_norm", Bias: table.NeedBias, Optional: true},
+		{HF: "encoder.layer.{bid}.layer_norm_2", GGUF: "blk.{bid}.layer_output_norm", Bias: table.NeedBias,
+			Optional: true},
 		{HF: "classifier", GGUF: "cls", Bias: table.NeedBias, Optional: true},
 	}),
 }
@@ -314,8 +341,10 @@ var modernBert = &table.Arch{
 		parts.UintRow("vocab_size", "vocab_size"),
 		{Key: "hidden_activation", Type: gguf.StringType, From: []string{"hidden_activation"}},
 	}),
-	Unused: slices.Concat(bertUnused, []string{"classifier_bias", "compiled_model", "decoder_bias", "deterministic_flash_attn", "embedding_dropout", "initializer_cutoff_factor",
-		"layer_types", "norm_bias", "repad_logits_with_grad", "reference_compile", "sparse_pred_ignore_index", "sparse_prediction", "cls_token_id"}),
+	Unused: slices.Concat(bertUnused, []string{"classifier_bias", "compiled_model", "decoder_bias",
+		"deterministic_flash_attn", "embedding_dropout", "initializer_cutoff_factor",
+		"layer_types", "norm_bias", "repad_logits_with_grad", "reference_compile", "sparse_pred_ignore_index",
+		"sparse_prediction", "cls_token_id"}),
 	Expect: []table.Expect{
 		parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false"), parts.Expect("norm_bias", "false"),
 	},
@@ -325,7 +354,8 @@ var modernBert = &table.Arch{
 		{HF: "embeddings.tok_embeddings", GGUF: "token_embd"},
 		{HF: "embeddings.norm", GGUF: "token_embd_norm"},
 		{HF: "final_norm", GGUF: "output_norm"},
-		{HF: "layers.{bid}.attn_norm", GGUF: "blk.{bid}.attn_norm", If: parts.Not(parts.FirstLayer)}, // the first layer has none
+		// the first layer has none
+		{HF: "layers.{bid}.attn_norm", GGUF: "blk.{bid}.attn_norm", If: parts.Not(parts.FirstLayer)},
 		{HF: "layers.{bid}.attn.Wqkv", GGUF: "blk.{bid}.attn_qkv"},
 		{HF: "layers.{bid}.attn.Wo", GGUF: "blk.{bid}.attn_output"},
 		{HF: "layers.{bid}.mlp_norm", GGUF: "blk.{bid}.ffn_norm"},
@@ -379,9 +409,10 @@ var bertDecider = &table.Arch{
 		{Prefix: "act_head.", Why: "of the head for actions, which answers do not need"},
 		{Prefix: "temperature", Why: table.Silent}, // the fitted ones are in the configuration
 	},
-	Tensors: slices.Concat(parts.AlsoIf(parts.InTrunk, slices.DeleteFunc(slices.Clone(modernBert.Tensors), func(r table.TensorRow) bool {
-		return strings.HasPrefix(r.GGUF, "cls")
-	})), parts.DeciderLayers(parts.Not(parts.InTrunk))),
+	Tensors: slices.Concat(parts.AlsoIf(parts.InTrunk,
+		slices.DeleteFunc(slices.Clone(modernBert.Tensors), func(r table.TensorRow) bool {
+			return strings.HasPrefix(r.GGUF, "cls")
+		})), parts.DeciderLayers(parts.Not(parts.InTrunk))),
 }
 
 // deciderHead is the number of layers after the encoder.
@@ -428,7 +459,8 @@ func deciderWidths(c *config.View) (v gguf.Value, ok bool, err error) {
 	if err != nil {
 		return v, false, err
 	}
-	return parts.PerLayer(slices.Concat(slices.Repeat([]int64{width}, int(all-head)), slices.Repeat([]int64{4 * hidden}, int(head))), nil)
+	return parts.PerLayer(slices.Concat(slices.Repeat([]int64{width}, int(all-head)),
+		slices.Repeat([]int64{4 * hidden}, int(head))), nil)
 }
 
 var modelPrefix = []table.Rename{{Prefix: "model.", With: ""}}
@@ -450,10 +482,12 @@ var neoBert = &table.Arch{
 		}},
 		{Key: "rope.freq_base", Const: gguf.Float32(10000)},
 		{Key: "rope.scaling.type", Const: gguf.String("none")},
-		{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"norm_eps"}, Const: gguf.Float32(1e-6)},
+		{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"norm_eps"},
+			Const: gguf.Float32(1e-6)},
 		{Key: "pooling_type", Const: gguf.Uint32(parts.PoolCLS)},
 	}),
-	Unused: slices.Concat(bertUnused, []string{"classifier_init_range", "decoder_init_range", "embedding_init_range", "flash_attention", "kwargs", "dim_head", "base_scale", "ngpt"}),
+	Unused: slices.Concat(bertUnused, []string{"classifier_init_range", "decoder_init_range", "embedding_init_range",
+		"flash_attention", "kwargs", "dim_head", "base_scale", "ngpt"}),
 	Expect: []table.Expect{
 		parts.Expect("ngpt", "false"),
 		parts.PlainRopeType, parts.PlainRopeFactor,
@@ -511,9 +545,10 @@ var euroBert = &table.Arch{
 }
 
 // bertMetadata is what encoders have after the common block.
-var bertMetadata = slices.Concat(parts.CommonRows, []table.Row{{Key: "attention.causal", Const: gguf.Bool(false)}}, poolingRows, []table.Row{
-	{Key: "classifier.output_labels", Derive: outputLabels},
-})
+var bertMetadata = slices.Concat(parts.CommonRows, []table.Row{{Key: "attention.causal", Const: gguf.Bool(false)}},
+	poolingRows, []table.Row{
+		{Key: "classifier.output_labels", Derive: outputLabels},
+	})
 
 // poolingRows say how the states of the tokens become one, and what comes before
 // a classification.
@@ -526,21 +561,25 @@ var poolingRows = []table.Row{
 		}
 		n := parts.PoolModes[s]
 		if n != parts.PoolCLS && n != parts.PoolMean {
-			return v, false, fault.Errorf(fault.Unsupported, "%s: classifier_pooling %q, want cls or mean", config.ConfigFile, s)
+			return v, false, fault.Errorf(fault.Unsupported, "%s: classifier_pooling %q, want cls or mean",
+				config.ConfigFile, s)
 		}
 		return gguf.Uint32(n), true, nil
 	}},
 	{Key: "classifier.activation", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		s, ok, err := c.String("classifier_activation")
 		if err == nil && ok && !slices.Contains([]string{"gelu", "silu", "tanh"}, s) {
-			err = fault.Errorf(fault.Unsupported, "%s: classifier_activation %q, want gelu, silu or tanh", config.ConfigFile, s)
+			err = fault.Errorf(fault.Unsupported, "%s: classifier_activation %q, want gelu, silu or tanh",
+				config.ConfigFile, s)
 		}
 		return gguf.String(s), ok, err
 	}},
 }
 
-var bertUnused = []string{"model_max_length", "chunk_size_feed_forward", "directionality", "gradient_checkpointing", "output_past", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
-	"pooler_size_per_head", "pooler_type", "position_embedding_type", "pruned_heads", "sentence_transformers", "type_vocab_size", "add_cross_attention", "num_labels"}
+var bertUnused = []string{"model_max_length", "chunk_size_feed_forward", "directionality", "gradient_checkpointing",
+	"output_past", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
+	"pooler_size_per_head", "pooler_type", "position_embedding_type", "pruned_heads", "sentence_transformers",
+	"type_vocab_size", "add_cross_attention", "num_labels"}
 
 var bertExpect = []table.Expect{
 	parts.Expect("hidden_act", parts.GELU...),
@@ -638,17 +677,18 @@ func positionOffset(c *config.View) (int64, error) {
 }
 
 // fromPadding leaves out the positions that are never used.
-var fromPadding = &table.Transform{Name: "from-padding", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	offset, err := positionOffset(l.View)
-	if err != nil || offset == 0 {
-		return s, err
-	}
-	ne := s.NE()
-	if len(ne) != 2 {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want a matrix", gguf.Shape(ne))
-	}
-	return rows.Slice(s, 1, offset, ne[1])
-}}
+var fromPadding = &table.Transform{Name: "from-padding",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		offset, err := positionOffset(l.View)
+		if err != nil || offset == 0 {
+			return s, err
+		}
+		ne := s.NE()
+		if len(ne) != 2 {
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want a matrix", gguf.Shape(ne))
+		}
+		return rows.Slice(s, 1, offset, ne[1])
+	}}
 
 // outputLabels lists the labels of a classification by their numbers.
 func outputLabels(c *config.View) (v gguf.Value, ok bool, err error) {

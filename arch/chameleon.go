@@ -17,21 +17,26 @@ import (
 // that makes these of a picture is left out. Source: the Chameleon class of the
 // reference's converter.
 var chameleon = &table.Arch{
-	Name:      "chameleon",
-	Shapes:    shape.Rules{Tensors: shape.Merge(shape.NormsPerHead, shape.Table{"attn_q_norm.bias": "n_embd_head_k, n_head", "attn_k_norm.bias": "n_embd_head_k, n_head_kv"})},
+	Name: "chameleon",
+	Shapes: shape.Rules{Tensors: shape.Merge(shape.NormsPerHead,
+		shape.Table{"attn_q_norm.bias": "n_embd_head_k, n_head", "attn_k_norm.bias": "n_embd_head_k, n_head_kv"})},
 	Classes:   []string{"ChameleonForConditionalGeneration", "ChameleonForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
-	Metadata: slices.Concat(parts.CommonRows, []table.Row{{Key: "swin_norm", Derive: func(c *config.View) (gguf.Value, bool, error) {
-		b, _, err := c.Bool("swin_norm")
-		return gguf.Bool(b), true, err
-	}}}),
+	Metadata: slices.Concat(parts.CommonRows,
+		[]table.Row{{Key: "swin_norm", Derive: func(c *config.View) (gguf.Value, bool, error) {
+			b, _, err := c.Bool("swin_norm")
+			return gguf.Bool(b), true, err
+		}}}),
 	Expect: []table.Expect{parts.SiLU},
-	Unused: slices.Concat(parts.MultimodalKeys, []string{"model_parallel_size", "vocabulary_map", "vq_config", "mask_image_logits"}),
-	Drop:   []table.Drop{{Prefix: "model.vqmodel", Why: table.OtherPart}},
+	Unused: slices.Concat(parts.MultimodalKeys, []string{"model_parallel_size", "vocabulary_map", "vq_config",
+		"mask_image_logits"}),
+	Drop: []table.Drop{{Prefix: "model.vqmodel", Why: table.OtherPart}},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.MayBias), []table.TensorRow{
-		{HF: "model.layers.{bid}.self_attn.q_norm", GGUF: "blk.{bid}.attn_q_norm", Bias: table.MayBias, Transform: normOfFirstHead("norm-of-first-head-q", (*config.View).Heads)},
-		{HF: "model.layers.{bid}.self_attn.k_norm", GGUF: "blk.{bid}.attn_k_norm", Bias: table.MayBias, Transform: normOfFirstHead("norm-of-first-head-k", (*config.View).HeadsKV)},
+		{HF: "model.layers.{bid}.self_attn.q_norm", GGUF: "blk.{bid}.attn_q_norm", Bias: table.MayBias,
+			Transform: normOfFirstHead("norm-of-first-head-q", (*config.View).Heads)},
+		{HF: "model.layers.{bid}.self_attn.k_norm", GGUF: "blk.{bid}.attn_k_norm", Bias: table.MayBias,
+			Transform: normOfFirstHead("norm-of-first-head-k", (*config.View).HeadsKV)},
 	}, parts.MLPRows),
 }
 
@@ -45,7 +50,8 @@ func normOfFirstHead(name string, count func(*config.View) (int64, error)) *tabl
 		}
 		ne := s.NE()
 		if len(ne) != 2 || ne[0]%2 != 0 || heads < 1 || heads > config.MaxHeadDim {
-			return nil, fault.Errorf(fault.Broken, "dimensions %s, want heads of an even number of elements", gguf.Shape(ne))
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want heads of an even number of elements",
+				gguf.Shape(ne))
 		}
 		if s, err = rows.Slice(s, 1, 0, 1); err != nil {
 			return nil, err

@@ -31,10 +31,11 @@ var (
 		}),
 		Expect: []table.Expect{parts.SiLU},
 		Unused: slices.Concat(parts.BiasKeys, []string{"use_qk_norm", "max_position_embeddings"}),
-		Tensors: slices.Concat(parts.EmbedRows[:2], parts.NormRows[:1], parts.AttentionRows(table.MayBias, table.MayBias), parts.MLPRows, []table.TensorRow{
-			{HF: "model.layers.{bid}.self_attn.q_norm", GGUF: "blk.{bid}.attn_q_norm", Optional: true},
-			{HF: "model.layers.{bid}.self_attn.k_norm", GGUF: "blk.{bid}.attn_k_norm", Optional: true},
-		}),
+		Tensors: slices.Concat(parts.EmbedRows[:2], parts.NormRows[:1],
+			parts.AttentionRows(table.MayBias, table.MayBias), parts.MLPRows, []table.TensorRow{
+				{HF: "model.layers.{bid}.self_attn.q_norm", GGUF: "blk.{bid}.attn_q_norm", Optional: true},
+				{HF: "model.layers.{bid}.self_attn.k_norm", GGUF: "blk.{bid}.attn_k_norm", Optional: true},
+			}),
 	}
 	cohere2 = &table.Arch{
 		Name:      "cohere2",
@@ -60,17 +61,24 @@ var (
 			parts.Expect("order_of_interleaved_layers", "local_attn_first"),
 		}, parts.SiLU),
 		// of other loaders, or the same as a key above
-		Unused:  slices.Concat(parts.BiasKeys, []string{"layer_switch", "layer_types", "use_embedding_sharing", "use_parallel_embedding", "cache_implementation"}),
-		Tensors: slices.Concat(parts.EmbedRows[:2], parts.NormRows[:1], parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows, zeroBiases),
+		Unused: slices.Concat(parts.BiasKeys, []string{"layer_switch", "layer_types", "use_embedding_sharing",
+			"use_parallel_embedding", "cache_implementation"}),
+		Tensors: slices.Concat(parts.EmbedRows[:2], parts.NormRows[:1], parts.AttentionRows(table.NoBias, table.NoBias),
+			parts.MLPRows, zeroBiases),
 	}
 	// zeroBiases are biases that some checkpoints have anyway.
 	zeroBiases = []table.TensorRow{
 		{HF: "model.norm.bias", GGUF: "output_norm.bias", Exact: true, Optional: true, Kind: table.Zero{}},
-		{HF: "model.layers.{bid}.input_layernorm.bias", GGUF: "blk.{bid}.attn_norm.bias", Exact: true, Optional: true, Kind: table.Zero{}},
-		{HF: "model.layers.{bid}.self_attn.q_proj.bias", GGUF: "blk.{bid}.attn_q.bias", Exact: true, Optional: true, Kind: table.Zero{}},
-		{HF: "model.layers.{bid}.self_attn.k_proj.bias", GGUF: "blk.{bid}.attn_k.bias", Exact: true, Optional: true, Kind: table.Zero{}},
-		{HF: "model.layers.{bid}.self_attn.v_proj.bias", GGUF: "blk.{bid}.attn_v.bias", Exact: true, Optional: true, Kind: table.Zero{}},
-		{HF: "model.layers.{bid}.self_attn.o_proj.bias", GGUF: "blk.{bid}.attn_output.bias", Exact: true, Optional: true, Kind: table.Zero{}},
+		{HF: "model.layers.{bid}.input_layernorm.bias", GGUF: "blk.{bid}.attn_norm.bias", Exact: true, Optional: true,
+			Kind: table.Zero{}},
+		{HF: "model.layers.{bid}.self_attn.q_proj.bias", GGUF: "blk.{bid}.attn_q.bias", Exact: true, Optional: true,
+			Kind: table.Zero{}},
+		{HF: "model.layers.{bid}.self_attn.k_proj.bias", GGUF: "blk.{bid}.attn_k.bias", Exact: true, Optional: true,
+			Kind: table.Zero{}},
+		{HF: "model.layers.{bid}.self_attn.v_proj.bias", GGUF: "blk.{bid}.attn_v.bias", Exact: true, Optional: true,
+			Kind: table.Zero{}},
+		{HF: "model.layers.{bid}.self_attn.o_proj.bias", GGUF: "blk.{bid}.attn_output.bias", Exact: true,
+			Optional: true, Kind: table.Zero{}},
 	}
 )
 
@@ -139,18 +147,22 @@ var cohere2MoE = &table.Arch{
 	}),
 	Expect: []table.Expect{parts.SiLU, parts.PlainRopeType, parts.PlainRopeFactor,
 		parts.Expect("position_embedding_type", "rope_gptj"), parts.Expect("rotary_pct", "1"),
-		parts.Expect("use_gated_activation", "true"), parts.Expect("use_parallel_block", "true"), parts.Expect("use_qk_norm", "false"),
+		parts.Expect("use_gated_activation", "true"), parts.Expect("use_parallel_block", "true"),
+		parts.Expect("use_qk_norm", "false"),
 		parts.Expect("order_of_interleaved_layers", "local_attn_first"),
 		parts.Expect("shared_expert_combination_strategy", "average"),
 		parts.Expect("prefix_dense_sliding_window_pattern", "1"), // those layers rotate
 	},
-	Unused: slices.Concat(parts.BiasKeys, []string{"layer_switch", "layer_types", "mlp_layer_types", "first_k_dense_replace", "sliding_window_pattern", "_sliding_window_pattern",
+	Unused: slices.Concat(parts.BiasKeys, []string{"layer_switch", "layer_types", "mlp_layer_types",
+		"first_k_dense_replace", "sliding_window_pattern", "_sliding_window_pattern",
 		"use_embedding_sharing", "use_parallel_embedding", "cache_implementation"}),
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows[:1], parts.AttentionRows(table.NoBias, table.NoBias), zeroBiases,
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows[:1],
+		parts.AttentionRows(table.NoBias, table.NoBias), zeroBiases,
 		parts.Only(cohere2IsDense, parts.MLPRows), parts.Only(cohere2HasExperts, parts.ExpertRows),
 		parts.Only(parts.Both(cohere2HasExperts, parts.IsSome("num_shared_experts")), parts.SharedExpertRows),
 		// what kind of layer predicts further tokens no key says
-		parts.Only(parts.NextN, slices.Concat(parts.NextNRows, parts.OptionalRows(parts.MLPRows), parts.OptionalRows(parts.ExpertRows), parts.OptionalRows(parts.SharedExpertRows)))),
+		parts.Only(parts.NextN, slices.Concat(parts.NextNRows, parts.OptionalRows(parts.MLPRows),
+			parts.OptionalRows(parts.ExpertRows), parts.OptionalRows(parts.SharedExpertRows)))),
 }
 
 // cohere2Kinds lists which layers are dense.

@@ -43,9 +43,12 @@ var dbrx = &table.Arch{
 		{HF: "transformer.blocks.{bid}.norm_attn_norm.attn.Wqkv", GGUF: "blk.{bid}.attn_qkv"},
 		{HF: "transformer.blocks.{bid}.norm_attn_norm.attn.out_proj", GGUF: "blk.{bid}.attn_output"},
 		{HF: "transformer.blocks.{bid}.ffn.router.layer", GGUF: "blk.{bid}.ffn_gate_inp", Type: table.OutputType},
-		{HF: "transformer.blocks.{bid}.ffn.experts.mlp.w1", GGUF: "blk.{bid}.ffn_gate_exps.weight", Exact: true, Transform: dbrxExperts},
-		{HF: "transformer.blocks.{bid}.ffn.experts.mlp.w2", GGUF: "blk.{bid}.ffn_down_exps.weight", Exact: true, Transform: parts.InTurn("rows-of-experts-transposed", dbrxExperts, parts.TransposeEach)},
-		{HF: "transformer.blocks.{bid}.ffn.experts.mlp.v1", GGUF: "blk.{bid}.ffn_up_exps.weight", Exact: true, Transform: dbrxExperts},
+		{HF: "transformer.blocks.{bid}.ffn.experts.mlp.w1", GGUF: "blk.{bid}.ffn_gate_exps.weight", Exact: true,
+			Transform: dbrxExperts},
+		{HF: "transformer.blocks.{bid}.ffn.experts.mlp.w2", GGUF: "blk.{bid}.ffn_down_exps.weight", Exact: true,
+			Transform: parts.InTurn("rows-of-experts-transposed", dbrxExperts, parts.TransposeEach)},
+		{HF: "transformer.blocks.{bid}.ffn.experts.mlp.v1", GGUF: "blk.{bid}.ffn_up_exps.weight", Exact: true,
+			Transform: dbrxExperts},
 	},
 }
 
@@ -66,14 +69,15 @@ func dbrxFloat(part, key string) table.Derive {
 }
 
 // dbrxExperts cuts a matrix that has the rows of all experts one after the other.
-var dbrxExperts = &table.Transform{Name: "rows-of-experts", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	experts, err := l.Sub("ffn_config").Require("moe_num_experts")
-	if err != nil {
-		return nil, err
-	}
-	ne := s.NE()
-	if len(ne) != 2 || experts <= 0 || ne[1]%experts != 0 {
-		return nil, fmt.Errorf("dimensions %s, want as many rows for each of %d experts", gguf.Shape(ne), experts)
-	}
-	return rows.Reshape(s, []int64{ne[0], ne[1] / experts, experts})
-}}
+var dbrxExperts = &table.Transform{Name: "rows-of-experts",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		experts, err := l.Sub("ffn_config").Require("moe_num_experts")
+		if err != nil {
+			return nil, err
+		}
+		ne := s.NE()
+		if len(ne) != 2 || experts <= 0 || ne[1]%experts != 0 {
+			return nil, fmt.Errorf("dimensions %s, want as many rows for each of %d experts", gguf.Shape(ne), experts)
+		}
+		return rows.Reshape(s, []int64{ne[0], ne[1] / experts, experts})
+	}}

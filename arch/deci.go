@@ -25,7 +25,10 @@ var (
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(
 			rowsIf(hasBlocks, []table.Row{
-				{Key: "rope.freq_base", Derive: func(c *config.View) (gguf.Value, bool, error) { return table.Float32Of(c.Rope().Float("rope_theta")) }},
+				{Key: "rope.freq_base", Derive: func(c *config.View) (gguf.Value, bool,
+					error) {
+					return table.Float32Of(c.Rope().Float("rope_theta"))
+				}},
 				{Key: table.KeyHeadCountKV, Derive: func(c *config.View) (gguf.Value, bool, error) {
 					return parts.PerLayer(deciList(c, func(b deciBlock) int64 { return b.headsKV }))
 				}},
@@ -58,16 +61,21 @@ var (
 			}),
 		Expect: []table.Expect{parts.SiLU},
 		Unused: append([]string{deciHeadsKV, "block_configs"}, parts.BiasKeys...),
-		Tensors: slices.Concat(parts.EmbedRows, parts.Only(deciHas(func(b deciBlock) bool { return b.headsKV > 0 }), append([]table.TensorRow{
-			{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q", Transform: parts.PermuteQ, Bias: table.MayBias},
-			{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k", Transform: permuteDeciK, Bias: table.MayBias},
-			{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v", Bias: table.MayBias},
-		}, table.TensorRow{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output", Bias: table.MayBias})),
+		Tensors: slices.Concat(parts.EmbedRows, parts.Only(deciHas(func(b deciBlock) bool { return b.headsKV > 0 }),
+			append([]table.TensorRow{
+				{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q", Transform: parts.PermuteQ,
+					Bias: table.MayBias},
+				{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k", Transform: permuteDeciK,
+					Bias: table.MayBias},
+				{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v", Bias: table.MayBias},
+			}, table.TensorRow{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output",
+				Bias: table.MayBias})),
 			parts.Only(deciHas(func(b deciBlock) bool { return b.heads > 0 }), parts.NormRows[:1]),
 			parts.Only(deciHas(func(b deciBlock) bool { return b.heads > 0 && b.headsKV == 0 }), []table.TensorRow{
 				{HF: "model.layers.{bid}.self_attn.linear_attn", GGUF: "blk.{bid}.attn_output"},
 			}),
-			parts.Only(deciHas(func(b deciBlock) bool { return b.width > 0 }), slices.Concat(parts.NormRows[1:], parts.WithBias(table.MayBias, parts.MLPRows)))),
+			parts.Only(deciHas(func(b deciBlock) bool { return b.width > 0 }),
+				slices.Concat(parts.NormRows[1:], parts.WithBias(table.MayBias, parts.MLPRows)))),
 		Extra: parts.Llama3Extra,
 	}
 )
@@ -167,10 +175,11 @@ func deciHas(cond func(deciBlock) bool) table.Cond {
 }
 
 // permuteDeciK is PermuteK with the number of key heads of the layer.
-var permuteDeciK = &table.Transform{Name: "permute-rope-layer-k", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	b, err := deciLayer(l.View, l.Bid)
-	if err != nil {
-		return nil, err
-	}
-	return rows.PermuteRope(s, b.headsKV)
-}}
+var permuteDeciK = &table.Transform{Name: "permute-rope-layer-k",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		b, err := deciLayer(l.View, l.Bid)
+		if err != nil {
+			return nil, err
+		}
+		return rows.PermuteRope(s, b.headsKV)
+	}}

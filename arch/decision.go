@@ -18,19 +18,23 @@ import (
 // classes of the reference's converter that have a type of decisions.
 var (
 	// openJev decides between options by the logits of their letters.
-	openJev = parts.Qwen35(false, &table.Arch{Classes: []string{config.OpenJev}, Drop: parts.DropMTP, Tokenizer: tokenizer.ClassOpenJev}, parts.PoolingRow, parts.DecisionType("openjev"),
+	openJev = parts.Qwen35(false, &table.Arch{Classes: []string{config.OpenJev}, Drop: parts.DropMTP,
+		Tokenizer: tokenizer.ClassOpenJev}, parts.PoolingRow, parts.DecisionType("openjev"),
 		// as helper/shim.py has them by default
 		table.Row{Key: "decision.temperature.choice", Const: gguf.Float32(0.85)},
 		table.Row{Key: "decision.temperature.score", Const: gguf.Float32(0.85)},
 		table.Row{Key: "decision.temperature.noul", Const: gguf.Float32(0.85 * 1.829074)})
 	// lev and nimble are adapters, which are added to their base models.
-	lev = parts.Qwen35(false, &table.Arch{Classes: []string{config.Lev}, Drop: parts.DropMTP, Tokenizer: tokenizer.ClassLev}, parts.PoolingRow, parts.DecisionType("lev"),
+	lev = parts.Qwen35(false, &table.Arch{Classes: []string{config.Lev}, Drop: parts.DropMTP,
+		Tokenizer: tokenizer.ClassLev}, parts.PoolingRow, parts.DecisionType("lev"),
 		table.Row{Key: "decision.temperature", Many: parts.NamedTemperatures})
-	nimble = parts.Qwen35(false, &table.Arch{Classes: []string{config.Nimble}, Drop: parts.DropMTP, Tokenizer: tokenizer.ClassNimble, Unused: []string{"decision"}},
+	nimble = parts.Qwen35(false, &table.Arch{Classes: []string{config.Nimble}, Drop: parts.DropMTP,
+		Tokenizer: tokenizer.ClassNimble, Unused: []string{"decision"}},
 		parts.PoolingRow, parts.DecisionType("nimble"))
 	// kev is an adapter, too. A head points at options: it turns the state of a token into a
 	// query and a key, one after the other in the file.
-	kev = ofKev(&table.Arch{Classes: []string{config.Kev}, Drop: parts.DropMTP, Tokenizer: tokenizer.ClassKev}, parts.PoolingRow, parts.DecisionType("kev"),
+	kev = ofKev(&table.Arch{Classes: []string{config.Kev}, Drop: parts.DropMTP, Tokenizer: tokenizer.ClassKev},
+		parts.PoolingRow, parts.DecisionType("kev"),
 		table.Row{Key: "embedding_length_out", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := kevWidth(c)
 			return table.Uint32Of(2*n, true, err)
@@ -52,7 +56,8 @@ var (
 	vllmD3 = ofReadout(&table.Arch{
 		Classes:   []string{config.VllmD3},
 		Tokenizer: tokenizer.ClassVllmD3,
-	}, parts.DecisionType("vllm-d3", [2]string{"prompt", "d3"}, [2]string{"attention_mode", "noncausal_full_attention"}, [2]string{"pooling", "last"}), table.Row{Key: "attention.causal", Const: gguf.Bool(false)})
+	}, parts.DecisionType("vllm-d3", [2]string{"prompt", "d3"}, [2]string{"attention_mode", "noncausal_full_attention"},
+		[2]string{"pooling", "last"}), table.Row{Key: "attention.causal", Const: gguf.Bool(false)})
 )
 
 // settingsTemperature is the temperature of all kinds of questions.
@@ -66,11 +71,14 @@ func settingsTemperature(c *config.View) (gguf.Value, bool, error) {
 func ofKev(a *table.Arch, rows ...table.Row) *table.Arch {
 	a = parts.Qwen35(false, a, rows...)
 	a.Unused = append([]string{"decision"}, a.Unused...)
-	a.Expect = append(a.Expect, table.Expect{Key: "option_isolation", In: (*config.View).Decision, Values: []string{"false"}},
+	a.Expect = append(a.Expect, table.Expect{Key: "option_isolation", In: (*config.View).Decision,
+		Values: []string{"false"}},
 		table.Expect{Key: "special_embeddings", In: (*config.View).Decision, Values: []string{"false"}})
 	a.Beside = []table.Beside{{File: config.KevHead, Prefix: "kev/", Made: true}}
 	for _, suffix := range []string{"weight", "bias"} {
-		a.Tensors = append(a.Tensors, table.TensorRow{HF: "kev/head/{part}." + suffix, Exact: true, Parts: []string{"q", "k"}, GGUF: "cls.output." + suffix, Kind: table.First{}, Group: "pointer", Join: queryAndKey})
+		a.Tensors = append(a.Tensors, table.TensorRow{HF: "kev/head/{part}." + suffix, Exact: true,
+			Parts: []string{"q", "k"}, GGUF: "cls.output." + suffix, Kind: table.First{}, Group: "pointer",
+			Join: queryAndKey})
 	}
 	return a
 }
@@ -80,7 +88,8 @@ func kevWidth(c *config.View) (int64, error) {
 	o := c.Decision()
 	n, err := o.Require("head_dim")
 	if err == nil && (n < 1 || n > math.MaxInt32) {
-		err = fault.Errorf(fault.Broken, "%s: key \"head_dim\": want a positive number of 31 bits, found %d", o.FileName(), n)
+		err = fault.Errorf(fault.Broken, "%s: key \"head_dim\": want a positive number of 31 bits, found %d",
+			o.FileName(), n)
 	}
 	return n, err
 }
@@ -93,7 +102,9 @@ func queryAndKey(l table.Layer, list []rows.Source) (rows.Source, error) {
 	}
 	for i, s := range list {
 		if ne := s.NE(); len(ne) == 0 || ne[len(ne)-1] != n {
-			return nil, fault.Errorf(fault.Broken, "part %d of the head has dimensions %s, want %d rows as \"head_dim\" of %s says", i+1, gguf.Shape(ne), n, l.Decision().FileName())
+			return nil, fault.Errorf(fault.Broken,
+				"part %d of the head has dimensions %s, want %d rows as \"head_dim\" of %s says", i+1, gguf.Shape(ne),
+				n, l.Decision().FileName())
 		}
 	}
 	return rows.Concat(list)
@@ -117,37 +128,43 @@ func ofReadout(a *table.Arch, rows ...table.Row) *table.Arch {
 		{Prefix: "layers.", With: "model.layers."},
 		{Prefix: "norm.", With: "model.norm."},
 	}, a.Rename...)
-	a.Tensors = append([]table.TensorRow{{HF: "readout.weight", Exact: true, GGUF: "output.weight", Kind: table.First{}, Transform: scatterCodes}}, a.Tensors...)
+	a.Tensors = append([]table.TensorRow{{HF: "readout.weight", Exact: true, GGUF: "output.weight", Kind: table.First{},
+		Transform: scatterCodes}}, a.Tensors...)
 	return a
 }
 
 // scatterCodes puts the rows of a readout at the tokens that they are of, among rows of
 // zeros.
-var scatterCodes = &table.Transform{Name: "scatter-codes", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	o := l.Decision()
-	tokens, _, err := o.Ints("token_ids")
-	if err != nil {
-		return nil, err
-	}
-	n, err := l.Require("vocab_size")
-	if err != nil {
-		return nil, err
-	}
-	if ne := s.NE(); len(ne) != 2 || ne[1] != int64(len(tokens)) {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want a row for each of the %d tokens of \"token_ids\" of %s", gguf.Shape(ne), len(tokens), o.FileName())
-	}
-	from := make(map[int64]int64, len(tokens))
-	for i, t := range tokens {
-		if t < 0 || t >= n {
-			return nil, fault.Errorf(fault.Broken, "%s: key \"token_ids\": want numbers of %d tokens, found %d", o.FileName(), n, t)
+var scatterCodes = &table.Transform{Name: "scatter-codes",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		o := l.Decision()
+		tokens, _, err := o.Ints("token_ids")
+		if err != nil {
+			return nil, err
 		}
-		if _, twice := from[t]; twice {
-			return nil, fault.Errorf(fault.Broken, "%s: key \"token_ids\": token %d is there twice", o.FileName(), t)
+		n, err := l.Require("vocab_size")
+		if err != nil {
+			return nil, err
 		}
-		from[t] = int64(i)
-	}
-	return rows.Scatter(s, n, from)
-}}
+		if ne := s.NE(); len(ne) != 2 || ne[1] != int64(len(tokens)) {
+			return nil, fault.Errorf(fault.Broken,
+				"dimensions %s, want a row for each of the %d tokens of \"token_ids\" of %s", gguf.Shape(ne),
+				len(tokens), o.FileName())
+		}
+		from := make(map[int64]int64, len(tokens))
+		for i, t := range tokens {
+			if t < 0 || t >= n {
+				return nil, fault.Errorf(fault.Broken, "%s: key \"token_ids\": want numbers of %d tokens, found %d",
+					o.FileName(), n, t)
+			}
+			if _, twice := from[t]; twice {
+				return nil, fault.Errorf(fault.Broken, "%s: key \"token_ids\": token %d is there twice",
+					o.FileName(), t)
+			}
+			from[t] = int64(i)
+		}
+		return rows.Scatter(s, n, from)
+	}}
 
 // clef is Cloudflare's Clef, a Qwen 3.5 with a head that answers all questions of a
 // request at once. Layers of the head that look for evidence come first in the file,
@@ -167,24 +184,31 @@ func ofClef(a *table.Arch, rows ...table.Row) *table.Arch {
 	a = parts.Qwen35(false, a, rows...)
 	a.Name = "clef"
 	a.Shapes.Tensors = shape.Table{
-		"decision.hidden_norm": "n_embd", "decision.proj_memory": "n_embd, ?width", "decision.proj_question": "n_embd, ?width", "decision.proj_option_question": "n_embd, ?width",
-		"decision.proj_global": "n_embd, ?width", "decision.proj_option_context": "n_embd, ?width", "decision.proj_option_lexical": "n_embd, ?width",
-		"decision.option_summary_norm": "?width", "decision.field_norm": "?width", "decision.option_norm": "?width", "decision.scales": "3",
-		"decision.scorer": "4 * ?width, ?width", "decision.scorer_out": "?width, 1", "token_types": "?width, 3", // types of questions
-		"dec.cross_attn_norm": "?width", "dec.cross_attn_norm_kv": "?width", "dec.attn_norm": "?width", "dec.ffn_norm": "?width",
-		"dec.ffn_up": "?width, ?width_ff", "dec.ffn_down": "?width_ff, ?width",
+		"decision.hidden_norm": "n_embd", "decision.proj_memory": "n_embd, ?width",
+		"decision.proj_question": "n_embd, ?width", "decision.proj_option_question": "n_embd, ?width",
+		"decision.proj_global": "n_embd, ?width", "decision.proj_option_context": "n_embd, ?width",
+		"decision.proj_option_lexical": "n_embd, ?width",
+		"decision.option_summary_norm": "?width", "decision.field_norm": "?width", "decision.option_norm": "?width",
+		"decision.scales": "3",
+		// types of questions
+		"decision.scorer": "4 * ?width, ?width", "decision.scorer_out": "?width, 1", "token_types": "?width, 3",
+		"dec.cross_attn_norm": "?width", "dec.cross_attn_norm_kv": "?width", "dec.attn_norm": "?width",
+		"dec.ffn_norm": "?width",
+		"dec.ffn_up":   "?width, ?width_ff", "dec.ffn_down": "?width_ff, ?width",
 	}
 	for name, rule := range parts.DeltaShapes {
 		a.Shapes.Tensors[name] = rule
 	}
 	for _, part := range []string{"q", "k", "v", "o"} {
-		a.Shapes.Tensors["dec.attn_"+part], a.Shapes.Tensors["dec.cross_attn_"+part] = "?width, ?width", "?width, ?width"
+		a.Shapes.Tensors["dec.attn_"+part], a.Shapes.Tensors["dec.cross_attn_"+part] = "?width, ?width",
+			"?width, ?width"
 	}
 	a.Unused = append([]string{"decision"}, a.Unused...)
-	a.Rename = append([]table.Rename{{Prefix: "joint_head.layers.", With: "joint_head.layers.{bid}.", Number: func(c *config.View, n int64) (int64, error) {
-		routing, err := clefLayers(c, "routing_layers")
-		return n + routing, err
-	}}}, a.Rename...)
+	a.Rename = append([]table.Rename{{Prefix: "joint_head.layers.", With: "joint_head.layers.{bid}.",
+		Number: func(c *config.View, n int64) (int64, error) {
+			routing, err := clefLayers(c, "routing_layers")
+			return n + routing, err
+		}}}, a.Rename...)
 	a.Tensors = slices.Concat(a.Tensors, clefHead)
 	return a
 }
@@ -194,7 +218,8 @@ func clefLayers(c *config.View, key string) (int64, error) {
 	o := c.Decision()
 	n, err := o.Require(key)
 	if err == nil && (n < 0 || n > config.MaxBlocks) {
-		err = fault.Errorf(fault.Broken, "%s: key %q: want at most %d, found %d", o.FileName(), key, config.MaxBlocks, n)
+		err = fault.Errorf(fault.Broken, "%s: key %q: want at most %d, found %d", o.FileName(), key,
+			config.MaxBlocks, n)
 	}
 	return n, err
 }
@@ -243,30 +268,37 @@ var clefHead = slices.Concat([]table.TensorRow{
 	{HF: "joint_head.option_norm", GGUF: "decision.option_norm", Bias: table.NeedBias},
 	{HF: "joint_head.residual_scorer.0", GGUF: "decision.scorer", Bias: table.NeedBias},
 	{HF: "joint_head.residual_scorer.3", GGUF: "decision.scorer_out", Bias: table.NeedBias},
-	{HF: "joint_head.{part}", Exact: true, GGUF: "decision.scales", Number: true, Parts: []string{"prior_logit_scale", "joint_logit_scale", "residual_gate"}, Join: clefScales},
+	{HF: "joint_head.{part}", Exact: true, GGUF: "decision.scales", Number: true,
+		Parts: []string{"prior_logit_scale", "joint_logit_scale", "residual_gate"}, Join: clefScales},
 }, parts.Only(isRouting, slices.Concat([]table.TensorRow{
 	{HF: "joint_head.evidence_layers.{bid}.query_norm", GGUF: "dec.blk.{bid}.cross_attn_norm", Bias: table.NeedBias},
-	{HF: "joint_head.evidence_layers.{bid}.memory_norm", GGUF: "dec.blk.{bid}.cross_attn_norm_kv", Bias: table.NeedBias},
-	{HF: "joint_head.evidence_layers.{bid}.attention.out_proj", GGUF: "dec.blk.{bid}.cross_attn_o", Bias: table.NeedBias},
+	{HF: "joint_head.evidence_layers.{bid}.memory_norm", GGUF: "dec.blk.{bid}.cross_attn_norm_kv",
+		Bias: table.NeedBias},
+	{HF: "joint_head.evidence_layers.{bid}.attention.out_proj", GGUF: "dec.blk.{bid}.cross_attn_o",
+		Bias: table.NeedBias},
 	{HF: "joint_head.evidence_layers.{bid}.feedforward_norm", GGUF: "dec.blk.{bid}.ffn_norm", Bias: table.NeedBias},
 	{HF: "joint_head.evidence_layers.{bid}.feedforward.0", GGUF: "dec.blk.{bid}.ffn_up", Bias: table.NeedBias},
 	{HF: "joint_head.evidence_layers.{bid}.feedforward.3", GGUF: "dec.blk.{bid}.ffn_down", Bias: table.NeedBias},
-}, inThirds("joint_head.evidence_layers.{bid}.attention.in_proj_", "dec.blk.{bid}.cross_attn_"))), parts.Only(isDeciding, slices.Concat([]table.TensorRow{
-	{HF: "joint_head.layers.{bid}.norm1", GGUF: "dec.blk.{bid}.attn_norm", Bias: table.NeedBias},
-	{HF: "joint_head.layers.{bid}.norm2", GGUF: "dec.blk.{bid}.cross_attn_norm", Bias: table.NeedBias},
-	{HF: "joint_head.layers.{bid}.norm3", GGUF: "dec.blk.{bid}.ffn_norm", Bias: table.NeedBias},
-	{HF: "joint_head.layers.{bid}.self_attn.out_proj", GGUF: "dec.blk.{bid}.attn_o", Bias: table.NeedBias},
-	{HF: "joint_head.layers.{bid}.multihead_attn.out_proj", GGUF: "dec.blk.{bid}.cross_attn_o", Bias: table.NeedBias},
-	{HF: "joint_head.layers.{bid}.linear1", GGUF: "dec.blk.{bid}.ffn_up", Bias: table.NeedBias},
-	{HF: "joint_head.layers.{bid}.linear2", GGUF: "dec.blk.{bid}.ffn_down", Bias: table.NeedBias},
-}, inThirds("joint_head.layers.{bid}.self_attn.in_proj_", "dec.blk.{bid}.attn_"), inThirds("joint_head.layers.{bid}.multihead_attn.in_proj_", "dec.blk.{bid}.cross_attn_"))))
+}, inThirds("joint_head.evidence_layers.{bid}.attention.in_proj_", "dec.blk.{bid}.cross_attn_"))),
+	parts.Only(isDeciding, slices.Concat([]table.TensorRow{
+		{HF: "joint_head.layers.{bid}.norm1", GGUF: "dec.blk.{bid}.attn_norm", Bias: table.NeedBias},
+		{HF: "joint_head.layers.{bid}.norm2", GGUF: "dec.blk.{bid}.cross_attn_norm", Bias: table.NeedBias},
+		{HF: "joint_head.layers.{bid}.norm3", GGUF: "dec.blk.{bid}.ffn_norm", Bias: table.NeedBias},
+		{HF: "joint_head.layers.{bid}.self_attn.out_proj", GGUF: "dec.blk.{bid}.attn_o", Bias: table.NeedBias},
+		{HF: "joint_head.layers.{bid}.multihead_attn.out_proj", GGUF: "dec.blk.{bid}.cross_attn_o",
+			Bias: table.NeedBias},
+		{HF: "joint_head.layers.{bid}.linear1", GGUF: "dec.blk.{bid}.ffn_up", Bias: table.NeedBias},
+		{HF: "joint_head.layers.{bid}.linear2", GGUF: "dec.blk.{bid}.ffn_down", Bias: table.NeedBias},
+	}, inThirds("joint_head.layers.{bid}.self_attn.in_proj_", "dec.blk.{bid}.attn_"),
+		inThirds("joint_head.layers.{bid}.multihead_attn.in_proj_", "dec.blk.{bid}.cross_attn_"))))
 
 // inThirds are the rows of attention that has query, key and value in one.
 func inThirds(hf, name string) (list []table.TensorRow) {
 	for _, suffix := range []string{"weight", "bias"} {
 		row := table.TensorRow{HF: hf + suffix, Exact: true}
 		for i, part := range []string{"q", "k", "v"} {
-			row.Split = append(row.Split, table.Part{GGUF: name + part + "." + suffix, Transform: parts.Third(int64(i))})
+			row.Split = append(row.Split, table.Part{GGUF: name + part + "." + suffix,
+				Transform: parts.Third(int64(i))})
 		}
 		list = append(list, row)
 	}
@@ -279,7 +311,8 @@ func clefScales(_ table.Layer, list []rows.Source) (rows.Source, error) {
 	values := make([]float32, len(list))
 	for i, s := range list {
 		if ne := s.NE(); len(ne) != 1 || ne[0] != 1 {
-			return nil, fault.Errorf(fault.Broken, "number %d of the head's scales has dimensions %s, want none", i+1, gguf.Shape(ne))
+			return nil, fault.Errorf(fault.Broken, "number %d of the head's scales has dimensions %s, want none", i+1,
+				gguf.Shape(ne))
 		}
 		var v [1]float32
 		if err := rows.Decode(s, v[:], new([]byte), 0, 1); err != nil {
@@ -301,8 +334,10 @@ func clefScales(_ table.Layer, list []rows.Source) (rows.Source, error) {
 var decision2 = &table.Arch{
 	Name: "vllm-decision2",
 	Shapes: shape.Rules{Tensors: shape.Table{
-		"decision.option_norm": "n_embd", "decision.query_norm": "n_embd", "decision.key": "n_embd, ?width", "decision.query": "n_embd, ?width",
-		"decision.option_mlp": "n_embd, ?width", "decision.query_mlp": "n_embd, ?width", "decision.scorer_out": "?width, 1",
+		"decision.option_norm": "n_embd", "decision.query_norm": "n_embd", "decision.key": "n_embd, ?width",
+		"decision.query":      "n_embd, ?width",
+		"decision.option_mlp": "n_embd, ?width", "decision.query_mlp": "n_embd, ?width",
+		"decision.scorer_out": "?width, 1",
 	}},
 	Classes:   []string{config.Decision2},
 	Tokenizer: tokenizer.ClassVllmDecision2,
@@ -311,22 +346,24 @@ var decision2 = &table.Arch{
 	Beside:    []table.Beside{{File: "decision_head.safetensors", Prefix: "decision_head."}},
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.PoolingRow,
-		parts.DecisionType("vllm-decision2", [2]string{"architecture", "qwen3-text-endpoints-global-query-shared-bilinear-mlp"}, [2]string{"head_variant", "shared"}),
+		parts.DecisionType("vllm-decision2", [2]string{"architecture",
+			"qwen3-text-endpoints-global-query-shared-bilinear-mlp"}, [2]string{"head_variant", "shared"}),
 		{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-5)}, // PyTorch's default
 		{Key: "decision.score_bias", Facts: config.ScoreBiasFiles, Many: parts.ScoreBias},
 	}),
 	Unused: append([]string{"decision"}, parts.MultimodalKeys...),
 	Expect: []table.Expect{parts.SiLU},
 	Rename: parts.BareNames,
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.QKNormRows, parts.MLPRows, headInF32([]table.TensorRow{
-		{HF: "decision_head.candidate_norm", GGUF: "decision.option_norm", Bias: table.NeedBias},
-		{HF: "decision_head.query_norm", GGUF: "decision.query_norm", Bias: table.NeedBias},
-		{HF: "decision_head.key", GGUF: "decision.key"},
-		{HF: "decision_head.query", GGUF: "decision.query"},
-		{HF: "decision_head.candidate_mlp", GGUF: "decision.option_mlp", Bias: table.NeedBias},
-		{HF: "decision_head.query_mlp", GGUF: "decision.query_mlp"},
-		{HF: "decision_head.scalar", GGUF: "decision.scorer_out"},
-	})),
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
+		parts.QKNormRows, parts.MLPRows, headInF32([]table.TensorRow{
+			{HF: "decision_head.candidate_norm", GGUF: "decision.option_norm", Bias: table.NeedBias},
+			{HF: "decision_head.query_norm", GGUF: "decision.query_norm", Bias: table.NeedBias},
+			{HF: "decision_head.key", GGUF: "decision.key"},
+			{HF: "decision_head.query", GGUF: "decision.query"},
+			{HF: "decision_head.candidate_mlp", GGUF: "decision.option_mlp", Bias: table.NeedBias},
+			{HF: "decision_head.query_mlp", GGUF: "decision.query_mlp"},
+			{HF: "decision_head.scalar", GGUF: "decision.scorer_out"},
+		})),
 }
 
 func headInF32(list []table.TensorRow) []table.TensorRow {

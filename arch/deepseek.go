@@ -30,8 +30,10 @@ var deepseek = &table.Arch{
 	Unused: []string{"topk_method", "ep_size"},
 	Expect: []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "false"), parts.Expect("moe_layer_freq", "1")},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows,
-		parts.EachEnding(parts.EachEnding(parts.AttentionRows(table.MayBias, table.NoBias), ".q_proj", parts.PermuteQ), ".k_proj", parts.PermuteK),
-		parts.Only(parts.DenseFirst, parts.MLPRows), parts.Only(parts.MoEAfter, slices.Concat(parts.ExpertRows, parts.SharedExpertRows))),
+		parts.EachEnding(parts.EachEnding(parts.AttentionRows(table.MayBias, table.NoBias), ".q_proj", parts.PermuteQ),
+			".k_proj", parts.PermuteK),
+		parts.Only(parts.DenseFirst, parts.MLPRows),
+		parts.Only(parts.MoEAfter, slices.Concat(parts.ExpertRows, parts.SharedExpertRows))),
 }
 
 // deepseek2 is DeepSeek V2, V3 and R1, whose attention has one compressed key and
@@ -40,7 +42,8 @@ var deepseek = &table.Arch{
 var deepseek2 = &table.Arch{
 	Name:   "deepseek2",
 	Shapes: parts.MLAShapes,
-	Classes: []string{"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM", "KimiVLForConditionalGeneration", "KimiK25ForConditionalGeneration",
+	Classes: []string{"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM", "KimiVLForConditionalGeneration",
+		"KimiK25ForConditionalGeneration",
 		"YoutuForCausalLM", "YoutuVLForConditionalGeneration"},
 	Body:      table.Body{Classes: []string{"DeepseekV2Model", "DeepseekV3Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassDeepSeek2,
@@ -51,7 +54,8 @@ var deepseek2 = &table.Arch{
 	Tensors:   parts.MLATensors,
 	// models that read pages name the class of their language model
 	Variant: func(c *config.View) (*table.Arch, error) {
-		if list, _ := c.Raw["architectures"].([]any); len(list) > 0 && slices.ContainsFunc(deepseek2OCR.Classes, func(class string) bool { return list[0] == class }) {
+		if list, _ := c.Raw["architectures"].([]any); len(list) > 0 && slices.ContainsFunc(deepseek2OCR.Classes,
+			func(class string) bool { return list[0] == class }) {
 			return deepseek2OCR, nil
 		}
 		return nil, nil
@@ -66,13 +70,17 @@ var deepseek2OCR = &table.Arch{
 	Tokenizer: tokenizer.ClassDeepSeek2,
 	Fused:     table.FusedQKV | table.FusedGateUp,
 	// unless the tokenizer has another one
-	HeaderFirst: []table.Row{{Key: "tokenizer.chat_template", Const: gguf.String("{% for m in messages %}{{m['content']}}{% endfor %}")}},
-	Metadata:    parts.UncompressedMetadata,
-	Unused: append([]string{"lm_head", "rm_head", "kv_lora_rank", "qk_nope_head_dim", "v_head_dim", "candidate_resolutions", "global_view_pos", "projector_config", "tile_tag"},
+	HeaderFirst: []table.Row{{Key: "tokenizer.chat_template",
+		Const: gguf.String("{% for m in messages %}{{m['content']}}{% endfor %}")}},
+	Metadata: parts.UncompressedMetadata,
+	Unused: append([]string{"lm_head", "rm_head", "kv_lora_rank", "qk_nope_head_dim", "v_head_dim",
+		"candidate_resolutions", "global_view_pos", "projector_config", "tile_tag"},
 		parts.MLAUnused...),
-	Expect:  append([]table.Expect{parts.Expect("use_mla", "false")}, parts.MLAExpect...),
-	Drop:    []table.Drop{parts.TiedHead, parts.BeyondNextN, {Prefix: "model.sam_model.", Why: table.Silent}, {Prefix: "model.qwen2_model.", Why: table.Silent}},
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.MLAFeedForward),
+	Expect: append([]table.Expect{parts.Expect("use_mla", "false")}, parts.MLAExpect...),
+	Drop: []table.Drop{parts.TiedHead, parts.BeyondNextN, {Prefix: "model.sam_model.", Why: table.Silent},
+		{Prefix: "model.qwen2_model.", Why: table.Silent}},
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
+		parts.MLAFeedForward),
 }
 
 // deepseek32 is DeepSeek V3.2: attention looks at what an indexer chooses. The
@@ -86,8 +94,9 @@ var deepseek32 = &table.Arch{
 	NextN:     parts.Numbered,
 	Metadata:  slices.Concat(parts.MLAMetadata, []table.Row{parts.NextNRow}, parts.IndexerMetadata),
 	// every layer has an indexer; which ones have experts is the number of dense ones
-	Unused:  append([]string{"num_experts", "layer_types", "mlp_layer_types"}, parts.MLAUnused...),
-	Expect:  append([]table.Expect{parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false")}, parts.MLAExpect...),
+	Unused: append([]string{"num_experts", "layer_types", "mlp_layer_types"}, parts.MLAUnused...),
+	Expect: append([]table.Expect{parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false")},
+		parts.MLAExpect...),
 	Drop:    []table.Drop{parts.TiedHead},
 	Tensors: slices.Concat(parts.MLATensors, parts.IndexerTensors, parts.Only(parts.NextN, parts.NextNRows)),
 }

@@ -25,14 +25,18 @@ var deepseek4 = &table.Arch{
 	DSpark:    "DeepseekV4DSparkModel",
 	Tokenizer: tokenizer.ClassGPT2,
 	MXFP4:     true,
-	NextN:     &table.NextN{Layers: v4NextN, Prefixes: []string{"mtp."}, Shared: []string{"embed.weight", "norm.weight", "head.weight"}},
+	NextN: &table.NextN{Layers: v4NextN, Prefixes: []string{"mtp."},
+		Shared: []string{"embed.weight", "norm.weight", "head.weight"}},
 	Shapes: shape.Rules{
-		Dims: shape.Merge(parts.V4Shapes.Dims, shape.Table{"n_idx": "@attention.indexer.head_count", "n_idx_head": "@attention.indexer.key_length"}),
+		Dims: shape.Merge(parts.V4Shapes.Dims, shape.Table{"n_idx": "@attention.indexer.head_count",
+			"n_idx_head": "@attention.indexer.key_length"}),
 		Tensors: shape.Merge(parts.V4Shapes.Tensors, shape.Table{
 			// where blocks of 4 positions are compressed they overlap
-			"attn_compressor_kv": "n_embd, 2 * n_embd_head_k | n_embd, n_embd_head_k", "attn_compressor_gate": "n_embd, 2 * n_embd_head_k | n_embd, n_embd_head_k",
-			"attn_compressor_ape": "2 * n_embd_head_k, 4 | n_embd_head_k, 128", "attn_compressor_norm": "n_embd_head_k",
-			"indexer.proj": "n_embd, n_idx", "indexer.attn_q_b": "n_lora_q, n_idx * n_idx_head",
+			"attn_compressor_kv":   "n_embd, 2 * n_embd_head_k | n_embd, n_embd_head_k",
+			"attn_compressor_gate": "n_embd, 2 * n_embd_head_k | n_embd, n_embd_head_k",
+			"attn_compressor_ape":  "2 * n_embd_head_k, 4 | n_embd_head_k, 128",
+			"attn_compressor_norm": "n_embd_head_k",
+			"indexer.proj":         "n_embd, n_idx", "indexer.attn_q_b": "n_lora_q, n_idx * n_idx_head",
 			"indexer_compressor_kv": "n_embd, 2 * n_idx_head", "indexer_compressor_gate": "n_embd, 2 * n_idx_head",
 			"indexer_compressor_ape": "2 * n_idx_head, 4", "indexer_compressor_norm": "n_idx_head",
 			"ffn_gate_tid2eid": "@expert_used_count, n_vocab", "exp_probs_b_vl.bias": "n_expert",
@@ -57,14 +61,17 @@ var deepseek4 = &table.Arch{
 	Unused: slices.Concat(v4Unused, v4DraftKeys, []string{"num_nextn_predict_layers"}),
 	Expect: v4Expect,
 	// the first of these layers has a head of its own in place of the model's
-	Rename: []table.Rename{{Prefix: "mtp.0.hc_head_", With: "hc_head_", If: v4Alone}, {Prefix: "mtp.", With: "layers.{bid}.", Beyond: true}},
+	Rename: []table.Rename{{Prefix: "mtp.0.hc_head_", With: "hc_head_", If: v4Alone},
+		{Prefix: "mtp.", With: "layers.{bid}.", Beyond: true}},
 	Drop: []table.Drop{
 		{Prefix: "aligner.", Why: table.Silent}, {Prefix: "image_", Why: table.Silent},
 		{Prefix: "layers.", Beyond: true, Why: parts.MTP},
 	},
 	Tensors: v4Typed(slices.Concat([]table.TensorRow{
-		{HF: "layers.{bid}.ffn.gate.tid2eid", GGUF: "blk.{bid}.ffn_gate_tid2eid.weight", Exact: true, Kind: table.Ahead(0), Type: table.Always(gguf.TypeI32), If: v4Hashed},
-		{HF: "layers.{bid}.{part}_proj", GGUF: "blk.{bid}.nextn.eh_proj", Parts: []string{"e", "h"}, Kind: table.Ahead(2), Type: table.Always(gguf.TypeQ8_0), If: parts.NextN,
+		{HF: "layers.{bid}.ffn.gate.tid2eid", GGUF: "blk.{bid}.ffn_gate_tid2eid.weight", Exact: true,
+			Kind: table.Ahead(0), Type: table.Always(gguf.TypeI32), If: v4Hashed},
+		{HF: "layers.{bid}.{part}_proj", GGUF: "blk.{bid}.nextn.eh_proj", Parts: []string{"e", "h"},
+			Kind: table.Ahead(2), Type: table.Always(gguf.TypeQ8_0), If: parts.NextN,
 			Join: func(_ table.Layer, s []rows.Source) (rows.Source, error) { return rows.ConcatColumns(s) }},
 
 		{HF: "embed", GGUF: "token_embd"},
@@ -77,13 +84,15 @@ var deepseek4 = &table.Arch{
 		{HF: "layers.{bid}.hnorm", GGUF: "blk.{bid}.nextn.hnorm", If: parts.NextN},
 		{HF: "layers.{bid}.norm", GGUF: "blk.{bid}.nextn.shared_head_norm", If: parts.NextN},
 
-		{HF: "layers.{bid}.attn.compressor.ape", GGUF: "blk.{bid}.attn_compressor_ape.weight", Exact: true, If: v4Compressed},
+		{HF: "layers.{bid}.attn.compressor.ape", GGUF: "blk.{bid}.attn_compressor_ape.weight", Exact: true,
+			If: v4Compressed},
 		{HF: "layers.{bid}.attn.compressor.wkv", GGUF: "blk.{bid}.attn_compressor_kv", If: v4Compressed},
 		{HF: "layers.{bid}.attn.compressor.wgate", GGUF: "blk.{bid}.attn_compressor_gate", If: v4Compressed},
 		{HF: "layers.{bid}.attn.compressor.norm", GGUF: "blk.{bid}.attn_compressor_norm", If: v4Compressed},
 		{HF: "layers.{bid}.attn.indexer.wq_b", GGUF: "blk.{bid}.indexer.attn_q_b", If: v4Indexed},
 		{HF: "layers.{bid}.attn.indexer.weights_proj", GGUF: "blk.{bid}.indexer.proj", If: v4Indexed},
-		{HF: "layers.{bid}.attn.indexer.compressor.ape", GGUF: "blk.{bid}.indexer_compressor_ape.weight", Exact: true, If: v4Indexed},
+		{HF: "layers.{bid}.attn.indexer.compressor.ape", GGUF: "blk.{bid}.indexer_compressor_ape.weight", Exact: true,
+			If: v4Indexed},
 		{HF: "layers.{bid}.attn.indexer.compressor.wkv", GGUF: "blk.{bid}.indexer_compressor_kv", If: v4Indexed},
 		{HF: "layers.{bid}.attn.indexer.compressor.wgate", GGUF: "blk.{bid}.indexer_compressor_gate", If: v4Indexed},
 		{HF: "layers.{bid}.attn.indexer.compressor.norm", GGUF: "blk.{bid}.indexer_compressor_norm", If: v4Indexed},
@@ -129,9 +138,11 @@ var v4DSpark = &table.Arch{
 			return parts.PerLayer(layers, err)
 		}},
 	}),
-	HeaderLast: []table.Row{{Key: "tokenizer.ggml.mask_token_id", Type: gguf.Uint32Type, From: []string{"dspark_noise_token_id"}, Required: true}},
-	Unused:     slices.Concat(v4Unused, v4DraftKeys, []string{"num_nextn_predict_layers", "num_hash_layers", "compress_ratios"}),
-	Expect:     v4Expect,
+	HeaderLast: []table.Row{{Key: "tokenizer.ggml.mask_token_id", Type: gguf.Uint32Type,
+		From: []string{"dspark_noise_token_id"}, Required: true}},
+	Unused: slices.Concat(v4Unused, v4DraftKeys, []string{"num_nextn_predict_layers", "num_hash_layers",
+		"compress_ratios"}),
+	Expect: v4Expect,
 	Rename: []table.Rename{
 		{Prefix: "mtp.{bid}.main_", With: "mtp.main_"},
 		{Prefix: "mtp.{bid}.norm.", With: "mtp.norm."},
@@ -140,7 +151,8 @@ var v4DSpark = &table.Arch{
 		{Prefix: "mtp.{bid}.confidence_head.", With: "mtp.confidence_head."},
 	},
 	Drop: []table.Drop{
-		{Prefix: "embed.", Why: v4Model}, {Prefix: "layers.", Why: v4Model}, {Prefix: "norm.", Why: v4Model}, {Prefix: "head.", Why: v4Model}, {Prefix: "hc_head_", Why: v4Model},
+		{Prefix: "embed.", Why: v4Model}, {Prefix: "layers.", Why: v4Model}, {Prefix: "norm.", Why: v4Model},
+		{Prefix: "head.", Why: v4Model}, {Prefix: "hc_head_", Why: v4Model},
 		{Prefix: "aligner.", Why: table.OtherPart}, {Prefix: "image_", Why: table.OtherPart},
 	},
 	Tensors: v4Typed(slices.Concat([]table.TensorRow{
@@ -171,11 +183,13 @@ func v4Stages(c *config.View) (int64, error) {
 	for _, name := range c.Facts.Tensors {
 		rest, ok := strings.CutPrefix(name, "mtp.")
 		number, part, dot := strings.Cut(rest, ".")
-		if !ok || !dot || slices.ContainsFunc(v4Ends, func(end string) bool { return strings.HasPrefix(part, end) }) || table.Below(number, n) {
+		if !ok || !dot || slices.ContainsFunc(v4Ends, func(end string) bool { return strings.HasPrefix(part, end) }) ||
+			table.Below(number, n) {
 			continue
 		}
 		if !table.Below(number, config.MaxBlocks) {
-			return 0, fault.Errorf(fault.Broken, "tensor %q: want the number of a layer below %d after mtp", name, config.MaxBlocks)
+			return 0, fault.Errorf(fault.Broken, "tensor %q: want the number of a layer below %d after mtp", name,
+				config.MaxBlocks)
 		}
 		for !table.Below(number, n) {
 			n++
@@ -192,10 +206,13 @@ var v4Ends = []string{"main_", "norm.", "hc_head_", "markov_head.", "confidence_
 
 // v4Unused and v4Expect are the keys of models and of drafts, v4DraftKeys those of drafts.
 var (
-	v4Unused = []string{"topk_method", "ep_size", "expert_dtype", "compress_rates", "layer_types", "mlp_layer_types", "o_groups", "partial_rotary_factor",
+	v4Unused = []string{"topk_method", "ep_size", "expert_dtype", "compress_rates", "layer_types", "mlp_layer_types",
+		"o_groups", "partial_rotary_factor",
 		"rope_parameters", "rope_scaling.mscale", "rope_scaling.mscale_all_dim", "aligner_dim"}
-	v4DraftKeys = []string{"dspark_block_size", "dspark_target_layer_ids", "dspark_noise_token_id", "dspark_markov_rank"}
-	v4Expect    = []table.Expect{parts.SiLU, parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false"), parts.Expect("num_key_value_heads", "1")}
+	v4DraftKeys = []string{"dspark_block_size", "dspark_target_layer_ids", "dspark_noise_token_id",
+		"dspark_markov_rank"}
+	v4Expect = []table.Expect{parts.SiLU, parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false"),
+		parts.Expect("num_key_value_heads", "1")}
 )
 
 // v4Metadata is the metadata of models and drafts with as many layers as blocks says.
@@ -213,7 +230,10 @@ func v4Metadata(blocks func(*config.View) (int64, error), ratios func(*config.Vi
 	}, parts.IndexerMetadata, []table.Row{
 		parts.UintRow("attention.output_group_count", "o_groups"),
 		parts.UintRow("attention.output_lora_rank", "o_lora_rank"),
-		{Key: "attention.compress_ratios", Derive: func(c *config.View) (gguf.Value, bool, error) { return parts.PerLayer(ratios(c)) }},
+		{Key: "attention.compress_ratios", Derive: func(c *config.View) (gguf.Value, bool,
+			error) {
+			return parts.PerLayer(ratios(c))
+		}},
 		parts.FloatRow("attention.compress_rope_freq_base", "compress_rope_theta"),
 		parts.UintRow("hyper_connection.count", "hc_mult"),
 		parts.UintRow("hyper_connection.sinkhorn_iterations", "hc_sinkhorn_iters"),
@@ -301,7 +321,8 @@ func v4Indexed(l table.Layer) (bool, error)    { r, err := v4Ratio(l); return r 
 func v4Ratio(l table.Layer) (int64, error) {
 	list, err := v4Ratios(l.View)
 	if err == nil && (l.Bid < 0 || l.Bid >= int64(len(list))) {
-		err = fault.Errorf(fault.Broken, "%s: key %q has %d numbers, want one for layer %d", l.FileName(), "compress_ratios", len(list), l.Bid)
+		err = fault.Errorf(fault.Broken, "%s: key %q has %d numbers, want one for layer %d", l.FileName(),
+			"compress_ratios", len(list), l.Bid)
 	}
 	if err != nil {
 		return 0, err

@@ -34,7 +34,8 @@ var (
 		},
 		Expect: []table.Expect{parts.Expect("markov_head_type", "vanilla")},
 		Tensors: slices.Concat(parts.DSparkHeads, []table.TensorRow{
-			{HF: "model.d2t", Exact: true, GGUF: "d2t", Type: table.Always(gguf.TypeI64), Kind: table.Last{}, Transform: parts.DraftTokens, If: parts.FewTokens},
+			{HF: "model.d2t", Exact: true, GGUF: "d2t", Type: table.Always(gguf.TypeI64), Kind: table.Last{},
+				Transform: parts.DraftTokens, If: parts.FewTokens},
 		}),
 	},
 		table.Row{Key: "sample_from_anchor", Derive: func(c *config.View) (gguf.Value, bool, error) {
@@ -62,19 +63,21 @@ var dflashConvs = []table.TensorRow{
 // them. Source: the reference's LiLiCorrDraftModel.
 var lilicorr = func() *table.Arch {
 	a := *parts.DFlash(&table.Arch{Classes: []string{"LiLiCorrDraftModel"}},
-		corrRow("hidden_size"), corrRow("candidate_topk"), corrRow("num_heads"), corrRow("num_layers"), corrRow("factor_dim"),
+		corrRow("hidden_size"), corrRow("candidate_topk"), corrRow("num_heads"), corrRow("num_layers"),
+		corrRow("factor_dim"),
 		// that of the tensors, which are compared with it
-		table.Row{Key: "lilicorr.mlp_hidden_size", Whole: true, Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
-			n, err := corrSize(c, "hidden_size")
-			if err != nil {
-				return v, false, err
-			}
-			ratio, err := corrFloat(c, "mlp_ratio")
-			if err == nil && !(ratio > 0 && ratio <= config.MaxParts) {
-				err = config.WrongType("dflash_config.lilicorr_mlp_ratio", "a ratio of sizes", ratio)
-			}
-			return table.Uint32Of(int64(float64(n)*ratio), true, err)
-		}},
+		table.Row{Key: "lilicorr.mlp_hidden_size", Whole: true,
+			Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
+				n, err := corrSize(c, "hidden_size")
+				if err != nil {
+					return v, false, err
+				}
+				ratio, err := corrFloat(c, "mlp_ratio")
+				if err == nil && !(ratio > 0 && ratio <= config.MaxParts) {
+					err = config.WrongType("dflash_config.lilicorr_mlp_ratio", "a ratio of sizes", ratio)
+				}
+				return table.Uint32Of(int64(float64(n)*ratio), true, err)
+			}},
 		table.Row{Key: "lilicorr.vector_eps", Whole: true, Derive: func(c *config.View) (gguf.Value, bool, error) {
 			f, err := corrFloat(c, "vector_eps")
 			return table.Float32Of(f, true, err)
@@ -88,11 +91,13 @@ var lilicorr = func() *table.Arch {
 		has, err := parts.DFlashConv(table.Layer{View: c, Bid: -1})
 		return gguf.Uint32(0), has, err
 	}
-	a.Metadata = parts.With(a.Metadata, table.Row{Key: "selector_rank", Derive: none}, table.Row{Key: "selector_top_k", Derive: none})
-	a.HeaderLast = []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *config.View) (gguf.Value, bool, error) {
-		n, err := parts.DFlashConfig(c).Require("mask_token_id")
-		return table.Uint32Of(n, true, err)
-	}}}
+	a.Metadata = parts.With(a.Metadata, table.Row{Key: "selector_rank", Derive: none},
+		table.Row{Key: "selector_top_k", Derive: none})
+	a.HeaderLast = []table.Row{{Key: "tokenizer.ggml.mask_token_id",
+		Derive: func(c *config.View) (gguf.Value, bool, error) {
+			n, err := parts.DFlashConfig(c).Require("mask_token_id")
+			return table.Uint32Of(n, true, err)
+		}}}
 	a.BlockCount = func(c *config.View) (int64, error) {
 		n, err := corrFirst(c)
 		if err != nil {
@@ -108,12 +113,16 @@ var lilicorr = func() *table.Arch {
 	var names []table.Rename
 	for _, model := range []string{"model.", ""} {
 		names = append(names,
-			table.Rename{Prefix: model + "lilicorr.layers.{bid}.attn.in_proj_", With: "model.lilicorr.in_proj.{bid}.in_proj_"},
-			table.Rename{Prefix: model + "lilicorr.layers.", With: "model.lilicorr.layers.{bid}.", Number: parts.After(corrFirst)},
-			table.Rename{Prefix: model + "lilicorr.feature_", With: "model.lilicorr.feature.{bid}.", Beyond: true, Number: last})
+			table.Rename{Prefix: model + "lilicorr.layers.{bid}.attn.in_proj_",
+				With: "model.lilicorr.in_proj.{bid}.in_proj_"},
+			table.Rename{Prefix: model + "lilicorr.layers.", With: "model.lilicorr.layers.{bid}.",
+				Number: parts.After(corrFirst)},
+			table.Rename{Prefix: model + "lilicorr.feature_", With: "model.lilicorr.feature.{bid}.", Beyond: true,
+				Number: last})
 	}
 	a.Rename = slices.Concat(names, a.Rename)
-	a.Tensors = slices.Concat(parts.Only(corrDraft, a.Tensors), parts.Only(parts.Both(corrDraft, parts.DFlashConv), dflashConvs), corrTensors)
+	a.Tensors = slices.Concat(parts.Only(corrDraft, a.Tensors),
+		parts.Only(parts.Both(corrDraft, parts.DFlashConv), dflashConvs), corrTensors)
 	return &a
 }()
 
@@ -131,19 +140,26 @@ var corrTensors = inF32([]table.TensorRow{
 	{HF: "model.lilicorr.anchor_out_head", GGUF: "lilicorr.anchor_out_head", Bias: table.NeedBias},
 
 	{HF: "model.lilicorr.layers.{bid}.attn_norm", GGUF: "blk.{bid}.attn_norm", If: corrLayer},
-	{HF: "model.lilicorr.layers.{bid}.attn.out_proj", GGUF: "blk.{bid}.attn_output", Bias: table.NeedBias, If: corrLayer},
+	{HF: "model.lilicorr.layers.{bid}.attn.out_proj", GGUF: "blk.{bid}.attn_output", Bias: table.NeedBias,
+		If: corrLayer},
 	{HF: "model.lilicorr.layers.{bid}.mlp_norm", GGUF: "blk.{bid}.ffn_norm", If: corrLayer},
 	{HF: "model.lilicorr.layers.{bid}.mlp.up_proj", GGUF: "blk.{bid}.ffn_up", Bias: table.NeedBias, If: corrLayer},
 	{HF: "model.lilicorr.layers.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias, If: corrLayer},
 	{HF: "model.lilicorr.feature.{bid}.norm", GGUF: "blk.{bid}.ffn_norm", Bias: table.NeedBias, If: corrFeature},
 	{HF: "model.lilicorr.feature.{bid}.mlp.up_proj", GGUF: "blk.{bid}.ffn_up", Bias: table.NeedBias, If: corrFeature},
-	{HF: "model.lilicorr.feature.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias, If: corrFeature},
+	{HF: "model.lilicorr.feature.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias,
+		If: corrFeature},
 
-	{HF: "model.lilicorr.{part}_slot_bias", GGUF: "lilicorr.attention_bias.bias", Exact: true, Parts: []string{"relative", "same"}, Join: corrBias, Kind: table.Behind(0)},
-	{HF: "model.lilicorr.slot_embedding", GGUF: "lilicorr.slot_embedding.weight", Exact: true, Transform: corrRows, Kind: table.Behind(0)},
-	{HF: "model.lilicorr.rank_embedding", GGUF: "lilicorr.rank_embedding.weight", Exact: true, Transform: corrRows, Kind: table.Behind(0)},
-	{HF: "model.lilicorr.in_proj.{bid}.in_proj_weight", GGUF: "lilicorr.layers.{bid}.attn.in_proj.weight", Exact: true, If: corrOwn, Kind: table.Behind(1)},
-	{HF: "model.lilicorr.in_proj.{bid}.in_proj_bias", GGUF: "lilicorr.layers.{bid}.attn.in_proj.bias", Exact: true, If: corrOwn, Kind: table.Behind(1)},
+	{HF: "model.lilicorr.{part}_slot_bias", GGUF: "lilicorr.attention_bias.bias", Exact: true,
+		Parts: []string{"relative", "same"}, Join: corrBias, Kind: table.Behind(0)},
+	{HF: "model.lilicorr.slot_embedding", GGUF: "lilicorr.slot_embedding.weight", Exact: true, Transform: corrRows,
+		Kind: table.Behind(0)},
+	{HF: "model.lilicorr.rank_embedding", GGUF: "lilicorr.rank_embedding.weight", Exact: true, Transform: corrRows,
+		Kind: table.Behind(0)},
+	{HF: "model.lilicorr.in_proj.{bid}.in_proj_weight", GGUF: "lilicorr.layers.{bid}.attn.in_proj.weight", Exact: true,
+		If: corrOwn, Kind: table.Behind(1)},
+	{HF: "model.lilicorr.in_proj.{bid}.in_proj_bias", GGUF: "lilicorr.layers.{bid}.attn.in_proj.bias", Exact: true,
+		If: corrOwn, Kind: table.Behind(1)},
 })
 
 func inF32(list []table.TensorRow) []table.TensorRow {
@@ -256,7 +272,9 @@ func corrBias(l table.Layer, s []rows.Source) (rows.Source, error) {
 	}
 	far := 2*block - 1
 	if !slices.Equal(s[0].NE(), []int64{far, heads}) || !slices.Equal(s[1].NE(), []int64{heads}) {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s and %s, want %s and %d for blocks of %d tokens and %d heads", gguf.Shape(s[0].NE()), gguf.Shape(s[1].NE()),
+		return nil, fault.Errorf(fault.Broken,
+			"dimensions %s and %s, want %s and %d for blocks of %d tokens and %d heads", gguf.Shape(s[0].NE()),
+			gguf.Shape(s[1].NE()),
 			gguf.Shape([]int64{far, heads}), heads, block, heads)
 	}
 	all, err := rows.Reshape(rows.Prepared([]int64{far * heads}, gguf.TypeF32, func() (rows.Source, error) {
@@ -278,7 +296,9 @@ func corrBias(l table.Layer, s []rows.Source) (rows.Source, error) {
 	}
 	n := (block - 1) * topk // below 1 << 26
 	if n*n > corrCells/heads {
-		return nil, fault.Errorf(fault.Unsupported, "%d heads between the best %d tokens of blocks of %d: want at most %d scores", heads, topk, block, corrCells)
+		return nil, fault.Errorf(fault.Unsupported,
+			"%d heads between the best %d tokens of blocks of %d: want at most %d scores", heads, topk,
+			block, corrCells)
 	}
 	cells, err := rows.Gather(all, []int64{1, n * n * heads}, func(i int64) int64 {
 		head, query, key := i/(n*n), i/n%n/topk, i%n/topk

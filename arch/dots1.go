@@ -23,7 +23,10 @@ var dots1 = &table.Arch{
 		parts.BoolRow("expert_weights_norm", "norm_topk_prob"),
 	}),
 	Unused: []string{"topk_method", "ep_size"},
-	Expect: []table.Expect{parts.SiLU, parts.Expect("moe_layer_freq", "1"), parts.Expect("use_sliding_window", "false")},
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.QKNormRows, parts.Only(parts.DenseFirst, parts.MLPRows),
-		parts.Only(parts.MoEAfter, slices.Concat(parts.ExpertRows, parts.FusedExpertRows, []table.TensorRow{parts.CorrectionRow})), parts.Only(parts.SharedAfter, parts.SharedExpertRows)),
+	Expect: []table.Expect{parts.SiLU, parts.Expect("moe_layer_freq", "1"),
+		parts.Expect("use_sliding_window", "false")},
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
+		parts.QKNormRows, parts.Only(parts.DenseFirst, parts.MLPRows),
+		parts.Only(parts.MoEAfter, slices.Concat(parts.ExpertRows, parts.FusedExpertRows,
+			[]table.TensorRow{parts.CorrectionRow})), parts.Only(parts.SharedAfter, parts.SharedExpertRows)),
 }

@@ -26,33 +26,35 @@ var dots3note = &table.Arch{
 	NextN:            &table.NextN{Layers: dots3NextN, Prefixes: []string{"model.mtp."}},
 	Shapes: shape.Rules{
 		Dims: shape.Merge(parts.IndexerShapes.Dims, shape.Table{
-			"is_swa": "@attention.sliding_window_pattern or 1", // the layer after the others has a window
-			"n_full": "1 - is_swa", "n_lora_kv": "is_swa * @attention.kv_lora_rank_swa + n_full * @attention.kv_lora_rank",
+			"is_swa":            "@attention.sliding_window_pattern or 1", // the layer after the others has a window
+			"n_full":            "1 - is_swa",
+			"n_lora_kv":         "is_swa * @attention.kv_lora_rank_swa + n_full * @attention.kv_lora_rank",
 			"n_embd_head_k_mla": "is_swa * @attention.key_length_mla_swa + n_full * @attention.key_length_mla",
 			"n_embd_head_v_mla": "is_swa * @attention.value_length_mla_swa + n_full * @attention.value_length_mla",
 		}),
 		Tensors: dots3Shapes,
 	},
-	Metadata: slices.Concat(parts.With(dots3MLA, table.Row{Key: table.KeyHeadCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
-		full, swa, err := dots3Pair(c, "num_attention_heads", "swa_num_attention_heads")
-		if err != nil {
-			return gguf.Value{}, false, err
-		}
-		sliding, err := dots3Sliding(c)
-		if err != nil {
-			return gguf.Value{}, false, err
-		}
-		heads := make([]int64, 0, len(sliding))
-		for _, is := range sliding {
-			if is {
-				heads = append(heads, swa)
-			} else {
-				heads = append(heads, full)
+	Metadata: slices.Concat(parts.With(dots3MLA,
+		table.Row{Key: table.KeyHeadCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
+			full, swa, err := dots3Pair(c, "num_attention_heads", "swa_num_attention_heads")
+			if err != nil {
+				return gguf.Value{}, false, err
 			}
-		}
-		more, err := dots3NextN(c)
-		return parts.PerLayer(slices.Concat(heads, slices.Repeat([]int64{swa}, int(more))), err)
-	}}), []table.Row{
+			sliding, err := dots3Sliding(c)
+			if err != nil {
+				return gguf.Value{}, false, err
+			}
+			heads := make([]int64, 0, len(sliding))
+			for _, is := range sliding {
+				if is {
+					heads = append(heads, swa)
+				} else {
+					heads = append(heads, full)
+				}
+			}
+			more, err := dots3NextN(c)
+			return parts.PerLayer(slices.Concat(heads, slices.Repeat([]int64{swa}, int(more))), err)
+		}}), []table.Row{
 		parts.UintRow("attention.sliding_window", "sliding_window_size"),
 		{Key: "attention.sliding_window_pattern", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			sliding, err := dots3Sliding(c)
@@ -79,22 +81,30 @@ var dots3note = &table.Arch{
 			return gguf.Bools(sliding), err == nil, err
 		}},
 	}),
-	Unused: slices.Concat(parts.MultimodalKeys, parts.MLAUnused, []string{"head_dim", "swa_num_key_value_heads", "sliding_window", "use_sliding_window", "mtp_use_moe", "mtp_head_sharing",
-		"use_dedicated_mtp_embeddings", "seq_length", "image_start_token_id", "image_end_token_id"}),
+	Unused: slices.Concat(parts.MultimodalKeys, parts.MLAUnused,
+		[]string{"head_dim", "swa_num_key_value_heads", "sliding_window", "use_sliding_window", "mtp_use_moe",
+			"mtp_head_sharing",
+			"use_dedicated_mtp_embeddings", "seq_length", "image_start_token_id", "image_end_token_id"}),
 	Expect: slices.Concat(parts.MLAExpect, []table.Expect{
-		parts.Expect("use_dsa", "true"), parts.Expect("normalization", "RMSNorm"), parts.Expect("final_norm", "RMSNorm"), parts.Expect("k_rope_only_layernorm", "true"),
-		parts.Expect("qk_layernorm", "true"), parts.Expect("topk_method", "noaux_tc"), parts.Expect("scoring_func", "sigmoid"), parts.Expect("n_group", "1"), parts.Expect("topk_group", "1"),
-		parts.Expect("use_dynamic_rsf", "false"), parts.Expect("moe_gating_fp32", "false"), parts.Expect("attention_gate_type", "headwise"),
-		parts.Expect("swa_attention_gate_type", "headwise"), parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false"),
+		parts.Expect("use_dsa", "true"), parts.Expect("normalization", "RMSNorm"),
+		parts.Expect("final_norm", "RMSNorm"), parts.Expect("k_rope_only_layernorm", "true"),
+		parts.Expect("qk_layernorm", "true"), parts.Expect("topk_method", "noaux_tc"),
+		parts.Expect("scoring_func", "sigmoid"), parts.Expect("n_group", "1"), parts.Expect("topk_group", "1"),
+		parts.Expect("use_dynamic_rsf", "false"), parts.Expect("moe_gating_fp32", "false"),
+		parts.Expect("attention_gate_type", "headwise"),
+		parts.Expect("swa_attention_gate_type", "headwise"), parts.Expect("attention_bias", "false"),
+		parts.Expect("mlp_bias", "false"),
 	}),
 	Rename: []table.Rename{{Prefix: "model.mtp.embed_tokens.", With: "model.layers.{bid}.embed_tokens.", Beyond: true}},
 	Drop:   []table.Drop{parts.TiedHead},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, []table.TensorRow{
 		{HF: "model.layers.{bid}.self_attn.q_a_proj", GGUF: "blk.{bid}.attn_q_a"},
-		{HF: "model.layers.{bid}.self_attn.q_a_layernorm", GGUF: "blk.{bid}.attn_q_a_norm", Transform: dots3Rescale("q_lora_rank", "q_lora_rank")},
+		{HF: "model.layers.{bid}.self_attn.q_a_layernorm", GGUF: "blk.{bid}.attn_q_a_norm",
+			Transform: dots3Rescale("q_lora_rank", "q_lora_rank")},
 		{HF: "model.layers.{bid}.self_attn.q_b_proj", GGUF: "blk.{bid}.attn_q_b"},
 		{HF: "model.layers.{bid}.self_attn.kv_a_proj_with_mqa", GGUF: "blk.{bid}.attn_kv_a_mqa"},
-		{HF: "model.layers.{bid}.self_attn.kv_a_layernorm", GGUF: "blk.{bid}.attn_kv_a_norm", Transform: dots3Rescale("kv_lora_rank", "swa_kv_lora_rank")},
+		{HF: "model.layers.{bid}.self_attn.kv_a_layernorm", GGUF: "blk.{bid}.attn_kv_a_norm",
+			Transform: dots3Rescale("kv_lora_rank", "swa_kv_lora_rank")},
 		{HF: "model.layers.{bid}.self_attn.k_rope_only_layernorm", GGUF: "blk.{bid}.attn_k_norm"},
 		{HF: "model.layers.{bid}.self_attn.kv_b_proj", Split: []table.Part{
 			{GGUF: "blk.{bid}.attn_k_b", Transform: parts.MLAKeysBy(dots3Geometry)},
@@ -102,13 +112,15 @@ var dots3note = &table.Arch{
 		}},
 		{HF: "model.layers.{bid}.self_attn.g_proj", GGUF: "blk.{bid}.attn_gate"},
 		{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
-	}, parts.Only(parts.Not(dots3Window), parts.IndexerTensors), parts.Only(dots3Dense, parts.MLPRows), parts.Only(parts.Not(dots3Dense), parts.MLAExperts),
+	}, parts.Only(parts.Not(dots3Window), parts.IndexerTensors), parts.Only(dots3Dense, parts.MLPRows),
+		parts.Only(parts.Not(dots3Dense), parts.MLAExperts),
 		parts.Only(parts.NextN, parts.NextNRows)),
 }
 
 var dots3Shapes = func() shape.Table {
 	t := shape.Merge(parts.IndexerShapes.Tensors, shape.Table{
-		"attn_kv_a_mqa": "n_embd, n_lora_kv + n_rot", "attn_kv_a_norm": "n_lora_kv", "attn_k_norm": "n_rot", "attn_gate": "n_embd, n_head",
+		"attn_kv_a_mqa": "n_embd, n_lora_kv + n_rot", "attn_kv_a_norm": "n_lora_kv", "attn_k_norm": "n_rot",
+		"attn_gate": "n_embd, n_head",
 	})
 	delete(t, "attn_q") // queries are compressed, too
 	return t
@@ -116,7 +128,8 @@ var dots3Shapes = func() shape.Table {
 
 // dots3MLA is the metadata of attention with a compressed key and value, where head_dim
 // says nothing.
-var dots3MLA = slices.DeleteFunc(slices.Clone(parts.MLAMetadata), func(r table.Row) bool { return slices.Equal(r.From, []string{"head_dim"}) })
+var dots3MLA = slices.DeleteFunc(slices.Clone(parts.MLAMetadata),
+	func(r table.Row) bool { return slices.Equal(r.From, []string{"head_dim"}) })
 
 // dots3NextN is the number of layers that predict further tokens: one if its embedding is
 // there, whatever config.json says.
@@ -144,7 +157,8 @@ func dots3Sliding(c *config.View) ([]bool, error) {
 	sliding := make([]bool, n)
 	for i := range sliding {
 		if sliding[i] = kinds[i] == parts.Sliding; !sliding[i] && kinds[i] != "full_attention" {
-			return nil, fault.Errorf(fault.Unsupported, "%s: key %q holds %q, want full_attention or %s", c.FileName(), key, kinds[i], parts.Sliding)
+			return nil, fault.Errorf(fault.Unsupported, "%s: key %q holds %q, want full_attention or %s", c.FileName(),
+				key, kinds[i], parts.Sliding)
 		}
 	}
 	return sliding, nil
@@ -181,7 +195,9 @@ func dots3Same(c *config.View) error {
 	for _, pair := range [][2]string{{"qk_rope_head_dim", "swa_qk_rope_head_dim"}, {"q_lora_rank", "swa_q_lora_rank"}} {
 		a, b, err := dots3Pair(c, pair[0], pair[1])
 		if err == nil && a != b {
-			err = fault.Errorf(fault.Unsupported, "%s: key %q is %d and %q %d, but models of architecture dots3note have one number for both", c.FileName(), pair[0], a, pair[1], b)
+			err = fault.Errorf(fault.Unsupported,
+				"%s: key %q is %d and %q %d, but models of architecture dots3note have one number for both",
+				c.FileName(), pair[0], a, pair[1], b)
 		}
 		if err != nil {
 			return err
@@ -193,7 +209,9 @@ func dots3Same(c *config.View) error {
 	}
 	head, err := c.IntOr(256, "swa_head_dim")
 	if err == nil && head != nope+rope {
-		err = fault.Errorf(fault.Broken, "%s: key %q is %d, want the sum of swa_qk_nope_head_dim and swa_qk_rope_head_dim, %d", c.FileName(), "swa_head_dim", head, nope+rope)
+		err = fault.Errorf(fault.Broken,
+			"%s: key %q is %d, want the sum of swa_qk_nope_head_dim and swa_qk_rope_head_dim, %d", c.FileName(),
+			"swa_head_dim", head, nope+rope)
 	}
 	if err == nil && !c.Has("scoring_func") {
 		err = fault.Errorf(fault.Broken, "%s: key %q is missing", c.FileName(), "scoring_func")
@@ -208,7 +226,8 @@ func dots3Geometry(l table.Layer) (heads, nope, value int64, err error) {
 		return 0, 0, 0, err
 	}
 	sizes := make([]int64, 3)
-	for i, pair := range [][2]string{{"num_attention_heads", "swa_num_attention_heads"}, {"qk_nope_head_dim", "swa_qk_nope_head_dim"}, {"v_head_dim", "swa_v_head_dim"}} {
+	for i, pair := range [][2]string{{"num_attention_heads", "swa_num_attention_heads"},
+		{"qk_nope_head_dim", "swa_qk_nope_head_dim"}, {"v_head_dim", "swa_v_head_dim"}} {
 		key := pair[0]
 		if window {
 			key = pair[1]

@@ -20,21 +20,25 @@ var ernie4_5 = &table.Arch{
 	Fused:     table.FusedQKV,
 	Metadata:  parts.CommonRows,
 	Expect:    []table.Expect{parts.SiLU},
-	Unused: append([]string{"compression_ratio", "weight_share_add_bias", "fuse_swiglu", "fuse_rms_norm", "use_rmsnorm", "rope_reorder", "freq_allocation",
-		"use_flash_attention", "sequence_parallel", "fuse_linear", "fuse_attn_qkv", "fuse_attn_ffn", "virtual_pp_degree", "pp_seg_method", "max_sequence_length",
-		"ignored_index", "scale_qk_coeff", "token_balance_loss", "token_balance_seqlen", "cachekv_quant", "micro_batch_size"}, parts.BiasKeys...),
+	Unused: append([]string{"compression_ratio", "weight_share_add_bias", "fuse_swiglu", "fuse_rms_norm", "use_rmsnorm",
+		"rope_reorder", "freq_allocation",
+		"use_flash_attention", "sequence_parallel", "fuse_linear", "fuse_attn_qkv", "fuse_attn_ffn",
+		"virtual_pp_degree", "pp_seg_method", "max_sequence_length",
+		"ignored_index", "scale_qk_coeff", "token_balance_loss", "token_balance_seqlen", "cachekv_quant",
+		"micro_batch_size"}, parts.BiasKeys...),
 	Rename: []table.Rename{{Prefix: "ernie.", With: "model."}},
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.MayBias), parts.WithBias(table.MayBias, parts.MLPRows), []table.TensorRow{
-		{HF: "model.layers.{bid}.self_attn.qkv_proj", Optional: true, Split: []table.Part{
-			{GGUF: "blk.{bid}.attn_q", Transform: parts.QOfJoined},
-			{GGUF: "blk.{bid}.attn_k", Transform: parts.KOfJoined},
-			{GGUF: "blk.{bid}.attn_v", Transform: parts.VOfJoined},
-		}},
-		{HF: "model.layers.{bid}.mlp.up_gate_proj", Optional: true, Split: []table.Part{
-			{GGUF: "blk.{bid}.ffn_gate", Transform: parts.Half(0)},
-			{GGUF: "blk.{bid}.ffn_up", Transform: parts.Half(1)},
-		}},
-	}),
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.MayBias),
+		parts.WithBias(table.MayBias, parts.MLPRows), []table.TensorRow{
+			{HF: "model.layers.{bid}.self_attn.qkv_proj", Optional: true, Split: []table.Part{
+				{GGUF: "blk.{bid}.attn_q", Transform: parts.QOfJoined},
+				{GGUF: "blk.{bid}.attn_k", Transform: parts.KOfJoined},
+				{GGUF: "blk.{bid}.attn_v", Transform: parts.VOfJoined},
+			}},
+			{HF: "model.layers.{bid}.mlp.up_gate_proj", Optional: true, Split: []table.Part{
+				{GGUF: "blk.{bid}.ffn_gate", Transform: parts.Half(0)},
+				{GGUF: "blk.{bid}.ffn_up", Transform: parts.Half(1)},
+			}},
+		}),
 }
 
 // paddleOCR is the language model of PaddleOCR-VL, an ERNIE 4.5 with rope sections.
@@ -45,9 +49,10 @@ var paddleOCR = &table.Arch{
 	Fused:        table.FusedQKV,
 	RopeSections: true,
 	Metadata:     parts.CommonRows,
-	Expect:       []table.Expect{parts.SiLU, parts.Expect("use_3d_rope", "true"), parts.Expect("rope_is_neox_style", "true")},
-	Unused:       slices.Concat(ernie4_5.Unused, parts.MultimodalKeys),
-	Tensors:      ernie4_5.Tensors,
+	Expect: []table.Expect{parts.SiLU, parts.Expect("use_3d_rope", "true"),
+		parts.Expect("rope_is_neox_style", "true")},
+	Unused:  slices.Concat(ernie4_5.Unused, parts.MultimodalKeys),
+	Tensors: ernie4_5.Tensors,
 }
 
 // ernie4_5moe is ERNIE 4.5 with experts. What predicts further tokens is left out.
@@ -66,21 +71,27 @@ var ernie4_5moe = &table.Arch{
 		{Key: "expert_shared_feed_forward_length", Derive: ernieSharedLength},
 	}),
 	Expect: []table.Expect{parts.SiLU, parts.Expect("moe_gate", "topk")},
-	Unused: append([]string{"moe_capacity", "moe_group", "moe_gate_act", "moe_norm_min", "moe_use_aux_free", "moe_aux_loss_lambda", "moe_orthogonal_loss_lambda",
-		"moe_layer_end_index", "num_nextn_predict_layers", "multi_token_pred_lambda", "moe_multimodal_dispatch_use_allgather", "moe_use_hard_gate",
+	Unused: append([]string{"moe_capacity", "moe_group", "moe_gate_act", "moe_norm_min", "moe_use_aux_free",
+		"moe_aux_loss_lambda", "moe_orthogonal_loss_lambda",
+		"moe_layer_end_index", "num_nextn_predict_layers", "multi_token_pred_lambda",
+		"moe_multimodal_dispatch_use_allgather", "moe_use_hard_gate",
 		"moe_dense_experts_token_type_id", "moe_reverse_token_drop", "moe_all_to_all_dropout"}, ernie4_5.Unused...),
 	Rename: ernie4_5.Rename,
 	Drop: []table.Drop{
 		{Prefix: "model.mtp_block.", Why: parts.MTP}, {Prefix: "model.mtp_emb_norm.", Why: parts.MTP},
 		{Prefix: "model.mtp_hidden_norm.", Why: parts.MTP}, {Prefix: "model.mtp_linear_proj.", Why: parts.MTP},
 	},
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.MayBias), parts.Only(parts.Not(ernieExperts), parts.MLPRows), parts.Only(ernieExperts, []table.TensorRow{
-		{HF: "model.layers.{bid}.mlp.gate", GGUF: "blk.{bid}.ffn_gate_inp"},
-		{HF: "model.layers.{bid}.mlp.moe_statics.e_score_correction_bias", Exact: true, Optional: true, GGUF: "blk.{bid}.exp_probs_b.bias"},
-		{HF: "model.layers.{bid}.mlp.experts.{xid}.gate_proj", GGUF: "blk.{bid}.ffn_gate_exps", Experts: ernieCount},
-		{HF: "model.layers.{bid}.mlp.experts.{xid}.up_proj", GGUF: "blk.{bid}.ffn_up_exps", Experts: ernieCount},
-		{HF: "model.layers.{bid}.mlp.experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_exps", Experts: ernieCount},
-	}), parts.Only(ernieShared, parts.SharedExpertRows)),
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.MayBias),
+		parts.Only(parts.Not(ernieExperts), parts.MLPRows), parts.Only(ernieExperts, []table.TensorRow{
+			{HF: "model.layers.{bid}.mlp.gate", GGUF: "blk.{bid}.ffn_gate_inp"},
+			{HF: "model.layers.{bid}.mlp.moe_statics.e_score_correction_bias", Exact: true, Optional: true,
+				GGUF: "blk.{bid}.exp_probs_b.bias"},
+			{HF: "model.layers.{bid}.mlp.experts.{xid}.gate_proj", GGUF: "blk.{bid}.ffn_gate_exps",
+				Experts: ernieCount},
+			{HF: "model.layers.{bid}.mlp.experts.{xid}.up_proj", GGUF: "blk.{bid}.ffn_up_exps", Experts: ernieCount},
+			{HF: "model.layers.{bid}.mlp.experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_exps",
+				Experts: ernieCount},
+		}), parts.Only(ernieShared, parts.SharedExpertRows)),
 }
 
 func ernieCount(l table.Layer) (int64, error) { return l.Require("moe_num_experts") }

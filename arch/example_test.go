@@ -10,7 +10,8 @@ import (
 
 // What becomes of two tensors of a Llama.
 func Example() {
-	cfg, err := arch.ParseConfig([]byte(`{"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 1, "hidden_size": 64, "num_attention_heads": 4}`))
+	cfg, err := arch.ParseConfig(
+		[]byte(`{"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 1, "hidden_size": 64, "num_attention_heads": 4}`))
 	if err != nil {
 		log.Fatal(err)
 	}

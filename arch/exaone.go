@@ -21,9 +21,10 @@ var (
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
 			{Key: "rope.dimension_count", Derive: parts.RopeShareOfHead(1)},
 			// the config calls it layer_norm_epsilon; no runtime loads the model without it
-			{Key: "attention.layer_norm_rms_epsilon", Deviates: true, Derive: func(c *config.View) (gguf.Value, bool, error) {
-				return table.Float32Of(c.Float("rms_norm_eps", "norm_eps", "layer_norm_epsilon"))
-			}},
+			{Key: "attention.layer_norm_rms_epsilon", Deviates: true,
+				Derive: func(c *config.View) (gguf.Value, bool, error) {
+					return table.Float32Of(c.Float("rms_norm_eps", "norm_eps", "layer_norm_epsilon"))
+				}},
 		}),
 		Expect: []table.Expect{parts.Expect("activation_function", parts.SiLU.Values...)},
 		Unused: append([]string{"embed_dropout"}, parts.BiasKeys...),
@@ -56,10 +57,11 @@ var (
 		}),
 		Expect: []table.Expect{parts.SiLU},
 		Unused: append([]string{"cache_implementation", "sliding_window_pattern"}, parts.BiasKeys...),
-		Tensors: slices.Concat(parts.EmbedRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.MLPRows, []table.TensorRow{
-			{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
-			{HF: "model.layers.{bid}.post_feedforward_layernorm", GGUF: "blk.{bid}.post_ffw_norm"},
-		}),
+		Tensors: slices.Concat(parts.EmbedRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows,
+			parts.MLPRows, []table.TensorRow{
+				{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
+				{HF: "model.layers.{bid}.post_feedforward_layernorm", GGUF: "blk.{bid}.post_ffw_norm"},
+			}),
 		Extra: parts.Llama3Extra,
 	}
 	// exaone4_5 is the language model of EXAONE 4.5. It keeps the layer that predicts
@@ -72,8 +74,9 @@ var (
 		BlockCount: parts.BlocksWithNextN,
 		Metadata:   append(parts.With(exaone4.Metadata, parts.BlocksRow), parts.NextNSome),
 		// several layers would have the same projection and norms
-		Expect:  append([]table.Expect{parts.Expect("num_nextn_predict_layers", "0", "1")}, exaone4.Expect...),
-		Unused:  slices.Concat(exaone4.Unused, parts.MultimodalKeys, []string{"_num_mtp_layers", "mtp_share_layers", "mtp_loss_scaling_factor"}),
+		Expect: append([]table.Expect{parts.Expect("num_nextn_predict_layers", "0", "1")}, exaone4.Expect...),
+		Unused: slices.Concat(exaone4.Unused, parts.MultimodalKeys,
+			[]string{"_num_mtp_layers", "mtp_share_layers", "mtp_loss_scaling_factor"}),
 		Rename:  parts.MTPNames,
 		Drop:    []table.Drop{{Prefix: "model.layers.", Beyond: true, Why: parts.MTP}},
 		Tensors: slices.Concat(exaone4.Tensors, parts.Only(parts.NextN, parts.NextNRows)),
@@ -114,15 +117,19 @@ var exaoneMoE = &table.Arch{
 		parts.NoRopeScaling,
 	}),
 	// several layers would have the same projection and norms
-	Expect: []table.Expect{parts.SiLU, parts.Expect("num_nextn_predict_layers", "0", "1"), parts.Expect("topk_method", "noaux_tc"),
+	Expect: []table.Expect{parts.SiLU, parts.Expect("num_nextn_predict_layers", "0", "1"),
+		parts.Expect("topk_method", "noaux_tc"),
 		{Key: "rope_type", Values: []string{"default", "llama3"}, Rope: true}},
-	Unused: slices.Concat(exaone4.Unused, []string{"mlp_layer_types", "is_moe_layer", "first_last_k_dense_replace", "mtp_share_layers", "mtp_loss_scaling_factor"}),
+	Unused: slices.Concat(exaone4.Unused, []string{"mlp_layer_types", "is_moe_layer", "first_last_k_dense_replace",
+		"mtp_share_layers", "mtp_loss_scaling_factor"}),
 	Rename: parts.MTPNames,
 	Drop:   []table.Drop{{Prefix: "model.layers.", Beyond: true, Why: parts.MTP}},
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.Only(exaoneIsDense, parts.MLPRows),
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
+		parts.QKNormRows, parts.Only(exaoneIsDense, parts.MLPRows),
 		parts.Only(exaoneHasExperts, slices.Concat(parts.ExpertRows, []table.TensorRow{
 			parts.CorrectionRow,
-			{HF: "model.layers.{bid}.mlp.e_score_correction_bias", Exact: true, Optional: true, GGUF: "blk.{bid}.exp_probs_b.bias"},
+			{HF: "model.layers.{bid}.mlp.e_score_correction_bias", Exact: true, Optional: true,
+				GGUF: "blk.{bid}.exp_probs_b.bias"},
 		})),
 		parts.Only(parts.Both(exaoneHasExperts, parts.IsSome("num_shared_experts")), parts.SharedExpertRows),
 		parts.Only(parts.NextN, parts.NextNRows)),

@@ -34,7 +34,8 @@ var falcon = &table.Arch{
 		parts.FileTypeRow,
 		{Key: "rope.freq_base", Deviates: true, Derive: parts.OtherFreqBase},
 	},
-	Unused: []string{"max_position_embeddings", "new_decoder_architecture", "multi_query", "num_ln_in_parallel_attn", "num_kv_heads", "ffn_hidden_size"},
+	Unused: []string{"max_position_embeddings", "new_decoder_architecture", "multi_query", "num_ln_in_parallel_attn",
+		"num_kv_heads", "ffn_hidden_size"},
 	Expect: []table.Expect{
 		parts.Expect("activation", parts.GELU...),
 		parts.Expect("alibi", "false"),
@@ -89,7 +90,8 @@ var falconQKV = &table.Transform{Name: "falcon-qkv", Forward: func(l table.Layer
 		return nil, err
 	}
 	if groups <= 0 || heads <= 0 || heads%groups != 0 {
-		return nil, fault.Errorf(fault.Broken, "%s: %d heads for %d key heads, want a multiple", config.ConfigFile, heads, groups)
+		return nil, fault.Errorf(fault.Broken, "%s: %d heads for %d key heads, want a multiple", config.ConfigFile,
+			heads, groups)
 	}
 	return rows.UngroupQKV(s, groups, heads/groups)
 }}

@@ -34,14 +34,16 @@ var gemmaRows = []table.Row{
 func plainRope(c *config.View) (v gguf.Value, ok bool, err error) {
 	theta, ok, err := c.Rope().Float("rope_theta")
 	if err == nil && ok && theta != 10000 {
-		err = fault.Errorf(fault.Unsupported, "%s: rope base %v, want 10000: the file cannot hold another one", config.ConfigFile, theta)
+		err = fault.Errorf(fault.Unsupported, "%s: rope base %v, want 10000: the file cannot hold another one",
+			config.ConfigFile, theta)
 	}
 	if err != nil {
 		return v, false, err
 	}
 	s, _, err := c.Rope().String("rope_type")
 	if err == nil && s != "" && s != "default" {
-		err = fault.Errorf(fault.Unsupported, "%s: rope type %q, want no scaling: the file cannot hold one", config.ConfigFile, s)
+		err = fault.Errorf(fault.Unsupported, "%s: rope type %q, want no scaling: the file cannot hold one",
+			config.ConfigFile, s)
 	}
 	return v, false, err
 }
@@ -56,10 +58,12 @@ var gemma = &table.Arch{
 	Tokenizer: tokenizer.ClassGemma,
 	Fused:     table.FusedQKV,
 	Metadata:  gemmaRows,
-	Expect:    []table.Expect{parts.Expect("hidden_act", parts.GELUTanh...), parts.Expect("hidden_activation", parts.GELUTanh...)},
-	Drop:      gemmaDrop,
+	Expect: []table.Expect{parts.Expect("hidden_act", parts.GELUTanh...),
+		parts.Expect("hidden_activation", parts.GELUTanh...)},
+	Drop: gemmaDrop,
 	Tensors: slices.Concat(
-		parts.EachEnding(slices.Concat(parts.EmbedRows, parts.NormRows), "norm", parts.PlusOne), parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows),
+		parts.EachEnding(slices.Concat(parts.EmbedRows, parts.NormRows), "norm", parts.PlusOne),
+		parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows),
 }
 
 // gemma2Norms are the norms before and after both parts of a layer.
@@ -77,10 +81,12 @@ var gemma2 = &table.Arch{
 		parts.UintRow("attention.sliding_window", "sliding_window"),
 	}),
 	// the loader knows the scale of the attention scores by the size of the model
-	Unused:  []string{"query_pre_attn_scalar", "layer_types", "sliding_window_size"},
-	Expect:  []table.Expect{parts.Expect("hidden_act", parts.GELUTanh...), parts.Expect("hidden_activation", parts.GELUTanh...), parts.Expect("cache_implementation", "hybrid")},
-	Drop:    gemmaDrop,
-	Tensors: slices.Concat(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne), gemma2Norms, parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows),
+	Unused: []string{"query_pre_attn_scalar", "layer_types", "sliding_window_size"},
+	Expect: []table.Expect{parts.Expect("hidden_act", parts.GELUTanh...),
+		parts.Expect("hidden_activation", parts.GELUTanh...), parts.Expect("cache_implementation", "hybrid")},
+	Drop: gemmaDrop,
+	Tensors: slices.Concat(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne), gemma2Norms,
+		parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows),
 }
 
 // gemma3 is the language model of Gemma 3, alone or in a multimodal model.
@@ -99,14 +105,17 @@ var gemma3 = &table.Arch{
 
 // gemma3Unused: the loader knows the scale of the attention scores and the order
 // of the windows.
-var gemma3Unused = []string{"query_pre_attn_scalar", "layer_types", "_sliding_window_pattern", "cache_implementation", "mm_tokens_per_image",
+var gemma3Unused = []string{"query_pre_attn_scalar", "layer_types", "_sliding_window_pattern", "cache_implementation",
+	"mm_tokens_per_image",
 	"boi_token_index", "eoi_token_index", "image_token_index"}
 
-var gemma3Expect = []table.Expect{parts.Expect("hidden_activation", parts.GELUTanh...), parts.Expect("sliding_window_pattern", "1", "6"), parts.Expect("attn_logit_softcapping")}
+var gemma3Expect = []table.Expect{parts.Expect("hidden_activation", parts.GELUTanh...),
+	parts.Expect("sliding_window_pattern", "1", "6"), parts.Expect("attn_logit_softcapping")}
 
 var gemma3Tensors = slices.Concat(
 	parts.EachEnding(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne), "embed_tokens", parts.VocabRows),
-	gemma2Norms, parts.EachEnding(parts.QKNormRows, "norm", parts.PlusOne), parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows)
+	gemma2Norms, parts.EachEnding(parts.QKNormRows, "norm", parts.PlusOne),
+	parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows)
 
 // embeddingGemma is the embedding model made of Gemma 3.
 var embeddingGemma = &table.Arch{
@@ -115,11 +124,12 @@ var embeddingGemma = &table.Arch{
 	Tokenizer:        tokenizer.ClassGemma3,
 	Fused:            table.FusedQKV,
 	RopePerAttention: true,
-	Metadata: slices.Concat(parts.With(parts.Gemma3Rows, table.Row{Key: "attention.sliding_window", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
-		// transformers halves the window of bidirectional attention, the loader too
-		n, err := c.RawConfig().Require("sliding_window")
-		return table.Uint32Of(n, true, err)
-	}}), parts.DenseRows(), []table.Row{parts.PoolingRow}),
+	Metadata: slices.Concat(parts.With(parts.Gemma3Rows,
+		table.Row{Key: "attention.sliding_window", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
+			// transformers halves the window of bidirectional attention, the loader too
+			n, err := c.RawConfig().Require("sliding_window")
+			return table.Uint32Of(n, true, err)
+		}}), parts.DenseRows(), []table.Row{parts.PoolingRow}),
 	Unused:  append([]string{"use_bidirectional_attention"}, gemma3Unused...),
 	Expect:  gemma3Expect,
 	Rename:  parts.BareNames,

@@ -23,43 +23,53 @@ var gemma3n = &table.Arch{
 	Tokenizer:        tokenizer.ClassGemma3,
 	Fused:            table.FusedQKV,
 	RopePerAttention: true,
-	Metadata: slices.Concat(parts.With(parts.Gemma3Rows, table.Row{Key: "feed_forward_length", Derive: gemma3nWidths}), []table.Row{
-		parts.UintRow("altup.active_idx", "altup_active_idx"),
-		parts.UintRow("altup.num_inputs", "altup_num_inputs"),
-		parts.UintRow("embedding_length_per_layer_input", "hidden_size_per_layer_input"),
-		parts.UintRow("attention.shared_kv_layers", "num_kv_shared_layers"),
-		{Key: "activation_sparsity_scale", Derive: gemma3nSparsity},
-		{Key: "attention.sliding_window_pattern", Derive: func(c *config.View) (gguf.Value, bool, error) {
-			windows, ok, err := parts.LayersOf(c, parts.Sliding)
-			if err == nil && !ok {
-				_, err = c.LayerType(0) // an error that names the key
-			}
-			return gguf.Bools(windows), len(windows) > 0, err
-		}},
-	}),
+	Metadata: slices.Concat(parts.With(parts.Gemma3Rows, table.Row{Key: "feed_forward_length", Derive: gemma3nWidths}),
+		[]table.Row{
+			parts.UintRow("altup.active_idx", "altup_active_idx"),
+			parts.UintRow("altup.num_inputs", "altup_num_inputs"),
+			parts.UintRow("embedding_length_per_layer_input", "hidden_size_per_layer_input"),
+			parts.UintRow("attention.shared_kv_layers", "num_kv_shared_layers"),
+			{Key: "activation_sparsity_scale", Derive: gemma3nSparsity},
+			{Key: "attention.sliding_window_pattern", Derive: func(c *config.View) (gguf.Value, bool, error) {
+				windows, ok, err := parts.LayersOf(c, parts.Sliding)
+				if err == nil && !ok {
+					_, err = c.LayerType(0) // an error that names the key
+				}
+				return gguf.Bools(windows), len(windows) > 0, err
+			}},
+		}),
 	// the library clips coefficients while it trains only, and the table of embeddings
 	// for each layer may be shorter than the other
-	Unused: []string{"query_pre_attn_scalar", "layer_types", "sliding_window_pattern", "altup_coef_clip", "altup_lr_multiplier", "vocab_size_per_layer_input",
-		"audio_soft_tokens_per_image", "vision_soft_tokens_per_image", "audio_token_id", "boa_token_id", "boi_token_id", "eoa_token_id", "eoi_token_id", "image_token_id"},
-	Expect: []table.Expect{parts.Expect("hidden_activation", parts.GELUTanh...), parts.Expect("attn_logit_softcapping"), parts.Expect("altup_num_inputs", "4"),
-		parts.Expect("altup_correct_scale", "true"), parts.Expect("laurel_rank", "64"), parts.Expect("hidden_size_per_layer_input", "256")},
+	Unused: []string{"query_pre_attn_scalar", "layer_types", "sliding_window_pattern", "altup_coef_clip",
+		"altup_lr_multiplier", "vocab_size_per_layer_input",
+		"audio_soft_tokens_per_image", "vision_soft_tokens_per_image", "audio_token_id", "boa_token_id", "boi_token_id",
+		"eoa_token_id", "eoi_token_id", "image_token_id"},
+	Expect: []table.Expect{parts.Expect("hidden_activation", parts.GELUTanh...), parts.Expect("attn_logit_softcapping"),
+		parts.Expect("altup_num_inputs", "4"),
+		parts.Expect("altup_correct_scale", "true"), parts.Expect("laurel_rank", "64"),
+		parts.Expect("hidden_size_per_layer_input", "256")},
 	Shapes: shape.Rules{Tensors: shape.Merge(parts.PerLayerShapes, shape.Table{
 		"per_layer_token_embd": parts.PerLayerEmbedding,
-		"altup_proj":           "n_embd, n_embd, @altup.num_inputs - 1", "altup_unembd_proj": "n_embd, n_embd, @altup.num_inputs - 1",
-		"altup_correct_coef": "@altup.num_inputs, @altup.num_inputs", "altup_correct_scale": "n_embd",
+		"altup_proj":           "n_embd, n_embd, @altup.num_inputs - 1",
+		"altup_unembd_proj":    "n_embd, n_embd, @altup.num_inputs - 1",
+		"altup_correct_coef":   "@altup.num_inputs, @altup.num_inputs", "altup_correct_scale": "n_embd",
 		"altup_predict_coef": "@altup.num_inputs, @altup.num_inputs * @altup.num_inputs",
 		"altup_router":       "n_embd, @altup.num_inputs", "altup_router_norm": "n_embd",
 		"laurel_l": "n_embd, 64", "laurel_r": "64, n_embd", "laurel_post_norm": "n_embd",
 	})},
 	Tensors: slices.Concat(
-		parts.EachEnding(parts.EmbedRows, "embed_tokens", wholeVocab), parts.SandwichNorms, parts.AttentionRows(table.NoBias, table.NoBias)[:1],
+		parts.EachEnding(parts.EmbedRows, "embed_tokens", wholeVocab), parts.SandwichNorms,
+		parts.AttentionRows(table.NoBias, table.NoBias)[:1],
 		parts.AttentionRows(table.NoBias, table.NoBias)[3:], parts.QKNormRows[:1],
-		parts.Only(parts.Not(gemma3nShares), gemma3nKeyRows), parts.Only(gemma3nShares, parts.OptionalRows(gemma3nKeyRows)),
+		parts.Only(parts.Not(gemma3nShares), gemma3nKeyRows),
+		parts.Only(gemma3nShares, parts.OptionalRows(gemma3nKeyRows)),
 		parts.MLPRows, parts.PerLayerRows("model.", "model.layers.{bid}."), []table.TensorRow{
 			{HF: "model.embed_tokens_per_layer", GGUF: "per_layer_token_embd", Transform: wholeVocab},
 			{HF: "model.altup_projections.{part}", Parts: []string{"0", "1", "2"}, Join: stacked, GGUF: "altup_proj"},
-			{HF: "model.altup_unembed_projections.{part}", Parts: []string{"0", "1", "2"}, Join: stacked, GGUF: "altup_unembd_proj"},
-			{HF: "model.layers.{bid}.altup.correct_output_scale", Exact: true, GGUF: "blk.{bid}.altup_correct_scale.weight"},
+			{HF: "model.altup_unembed_projections.{part}", Parts: []string{"0", "1", "2"}, Join: stacked,
+				GGUF: "altup_unembd_proj"},
+			{HF: "model.layers.{bid}.altup.correct_output_scale", Exact: true,
+				GGUF: "blk.{bid}.altup_correct_scale.weight"},
 			{HF: "model.layers.{bid}.altup.correction_coefs", GGUF: "blk.{bid}.altup_correct_coef"},
 			{HF: "model.layers.{bid}.altup.modality_router", GGUF: "blk.{bid}.altup_router"},
 			{HF: "model.layers.{bid}.altup.prediction_coefs", GGUF: "blk.{bid}.altup_predict_coef"},
@@ -91,13 +101,14 @@ func stacked(_ table.Layer, s []rows.Source) (rows.Source, error) { return rows.
 
 // wholeVocab gives an embedding rows of zeros for tokens that it lacks: those of
 // pictures and sounds.
-var wholeVocab = &table.Transform{Name: "whole-vocabulary", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	n, err := l.Require("vocab_size")
-	if err != nil {
-		return nil, err
-	}
-	return rows.PadRows(s, n)
-}}
+var wholeVocab = &table.Transform{Name: "whole-vocabulary",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		n, err := l.Require("vocab_size")
+		if err != nil {
+			return nil, err
+		}
+		return rows.PadRows(s, n)
+	}}
 
 // gemma3nWidths writes the width of the feed-forward part of each layer.
 func gemma3nWidths(c *config.View) (v gguf.Value, ok bool, err error) {

@@ -26,7 +26,8 @@ func TestGemma3n(t *testing.T) {
 		{`"laurel_rank": 32`, "", "unsupported"},
 		{`"altup_correct_scale": false`, "", "unsupported"},
 	} {
-		v := view(t, `{"architectures": ["Gemma3nForCausalLM"], "model_type": "gemma3n_text", `+c.set+`}`).With(config.Facts{})
+		v := view(t, `{"architectures": ["Gemma3nForCausalLM"], "model_type": "gemma3n_text", `+c.set+`}`).With(
+			config.Facts{})
 		_, m, err := gemma3n.KVs(v, 1)
 		var got string
 		switch {

@@ -40,7 +40,8 @@ var gemma4 = &table.Arch{
 	})},
 	Tensors: slices.Concat(
 		parts.EachEnding(parts.EmbedRows, "embed_tokens", parts.VocabRows), gemma4Norms, gemma4QueryRows,
-		parts.Only(parts.Not(gemma4Shares), gemma4KeyRows), parts.Only(gemma4Shares, parts.OptionalRows(gemma4KeyRows)), gemma4ValueRows,
+		parts.Only(parts.Not(gemma4Shares), gemma4KeyRows), parts.Only(gemma4Shares, parts.OptionalRows(gemma4KeyRows)),
+		gemma4ValueRows,
 		parts.MLPRows,
 		parts.Only(gemma4HasPerLayer, append([]table.TensorRow{
 			{HF: "model.embed_tokens_per_layer", GGUF: "per_layer_token_embd"},
@@ -51,7 +52,8 @@ var gemma4 = &table.Arch{
 			{HF: "model.layers.{bid}.post_feedforward_layernorm_2", GGUF: "blk.{bid}.post_ffw_norm_2"},
 			{HF: "model.layers.{bid}.router.proj", GGUF: "blk.{bid}.ffn_gate_inp"},
 			{HF: "model.layers.{bid}.router.scale", Exact: true, GGUF: "blk.{bid}.ffn_gate_inp.scale"},
-			{HF: "model.layers.{bid}.router.per_expert_scale", Exact: true, GGUF: "blk.{bid}.ffn_down_exps.scale", Kind: table.FactorOf("blk.{bid}.ffn_down_exps.weight")},
+			{HF: "model.layers.{bid}.router.per_expert_scale", Exact: true, GGUF: "blk.{bid}.ffn_down_exps.scale",
+				Kind: table.FactorOf("blk.{bid}.ffn_down_exps.weight")},
 		}),
 		parts.Only(parts.Both(parts.IsTrue("enable_moe_block"), parts.Not(gemma4Apart)), []table.TensorRow{
 			{HF: "model.layers.{bid}.experts.gate_up_proj", Exact: true, GGUF: "blk.{bid}.ffn_gate_up_exps.weight"},
@@ -69,7 +71,8 @@ var gemma4 = &table.Arch{
 // gemma4Apart is the condition that every expert has tensors of its own, as where they
 // were quantized.
 func gemma4Apart(l table.Layer) (bool, error) {
-	return slices.ContainsFunc(l.Facts.Tensors, func(name string) bool { return strings.Contains(name, ".experts.0.") }), nil
+	return slices.ContainsFunc(l.Facts.Tensors,
+		func(name string) bool { return strings.Contains(name, ".experts.0.") }), nil
 }
 
 // gemma4Unified is gemma4 in the models whose other parts have no encoders.
@@ -102,12 +105,14 @@ var gemma4Assistant = &table.Arch{
 	}),
 	// ordered embeddings are a shorter way to the same tokens, which the file does not have
 	Unused: append([]string{"use_ordered_embeddings", "num_centroids", "centroid_intermediate_top_k"}, gemma4Unused...),
-	Expect: append([]table.Expect{parts.Expect("hidden_size_per_layer_input", "0"), parts.Expect("vocab_size_per_layer_input", "0"),
+	Expect: append([]table.Expect{parts.Expect("hidden_size_per_layer_input", "0"),
+		parts.Expect("vocab_size_per_layer_input", "0"),
 		parts.Expect("enable_moe_block", "false"), parts.Expect("use_double_wide_mlp", "false")}, gemma4Expect...),
 	Drop: []table.Drop{{Prefix: "masked_embedding.", Why: "of the search among ordered embeddings"}},
 	Shapes: shape.Rules{Dims: gemma4Dims, Tensors: shape.Table{
 		"rope_freqs": "@rope.dimension_count / 2", "layer_output_scale": "1",
-		"nextn.pre_projection": "2 * @embedding_length_out, n_embd", "nextn.post_projection": "n_embd, @embedding_length_out",
+		"nextn.pre_projection":  "2 * @embedding_length_out, n_embd",
+		"nextn.post_projection": "n_embd, @embedding_length_out",
 	}},
 	Tensors: slices.Concat([]table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd", Transform: parts.VocabRows},
@@ -139,7 +144,8 @@ var embeddingGemma2 = &table.Arch{
 	}),
 	Unused: gemma4Unused,
 	Expect: gemma4Expect,
-	Shapes: shape.Rules{Dims: gemma4Dims, Tensors: shape.Merge(gemma4PerLayerShapes, shape.Table{"output": "n_embd, @embedding_length_out"})},
+	Shapes: shape.Rules{Dims: gemma4Dims, Tensors: shape.Merge(gemma4PerLayerShapes,
+		shape.Table{"output": "n_embd, @embedding_length_out"})},
 	Rename: parts.BareNames,
 	Tensors: slices.Concat(
 		[]table.TensorRow{
@@ -177,27 +183,34 @@ func gemma4Rows(shared func(*config.View) (int64, error)) []table.Row {
 		}},
 		parts.UintRow("attention.key_length_swa", "head_dim"),
 		parts.UintRow("attention.value_length_swa", "head_dim"),
-		parts.Optional(parts.UintRow("expert_feed_forward_length", "expert_intermediate_size", "moe_intermediate_size")),
+		parts.Optional(parts.UintRow("expert_feed_forward_length", "expert_intermediate_size",
+			"moe_intermediate_size")),
 		{Key: "rope.dimension_count", Derive: gemma4FullHead}, // all of a head, see gemma4Factors
 		{Key: "rope.dimension_count_swa", Derive: gemma4WindowRope},
 	})
 }
 
 // gemma4Unused: tensors and tokenizer show what these say.
-var gemma4Unused = []string{"layer_types", "enable_moe_block", "attention_k_eq_v", "per_layer_config", "vocab_size_per_layer_input", "sliding_window_pattern", "cache_implementation",
-	"audio_token_id", "boa_token_id", "boi_token_id", "eoa_token_id", "eoa_token_index", "eoi_token_id", "image_token_id", "video_token_id",
+var gemma4Unused = []string{"layer_types", "enable_moe_block", "attention_k_eq_v", "per_layer_config",
+	"vocab_size_per_layer_input", "sliding_window_pattern", "cache_implementation",
+	"audio_token_id", "boa_token_id", "boi_token_id", "eoa_token_id", "eoa_token_index", "eoi_token_id",
+	"image_token_id", "video_token_id",
 	"vision_soft_tokens_per_image", "audio_soft_tokens_per_image"}
 
 // gemma4Expect: what depends on the direction of attention is for pictures, except
 // for "all", see gemma4Causal.
-var gemma4Expect = []table.Expect{parts.Expect("hidden_activation", parts.GELUTanh...), parts.Expect("attn_logit_softcapping"),
+var gemma4Expect = []table.Expect{parts.Expect("hidden_activation", parts.GELUTanh...),
+	parts.Expect("attn_logit_softcapping"),
 	parts.Expect("use_bidirectional_attention", "vision", "all")}
 
 // gemma4Dims: sliding_window_pattern is 1 for a layer with a window, else 0.
 var gemma4Dims = shape.Table{
-	"n_embd_head_k": "@attention.sliding_window_pattern * @attention.key_length_swa + (1 - @attention.sliding_window_pattern) * @attention.key_length",
-	"n_embd_head_v": "@attention.sliding_window_pattern * @attention.value_length_swa + (1 - @attention.sliding_window_pattern) * @attention.value_length",
-	"n_rot":         "@attention.sliding_window_pattern * @rope.dimension_count_swa + (1 - @attention.sliding_window_pattern) * @rope.dimension_count",
+	"n_embd_head_k": "@attention.sliding_window_pattern * @attention.key_length_swa + (1 - " +
+		"@attention.sliding_window_pattern) * @attention.key_length",
+	"n_embd_head_v": "@attention.sliding_window_pattern * @attention.value_length_swa + (1 - " +
+		"@attention.sliding_window_pattern) * @attention.value_length",
+	"n_rot": "@attention.sliding_window_pattern * @rope.dimension_count_swa + (1 - " +
+		"@attention.sliding_window_pattern) * @rope.dimension_count",
 }
 
 var gemma4PerLayerShapes = shape.Merge(parts.PerLayerShapes, shape.Table{"layer_output_scale": "1"})
@@ -282,7 +295,8 @@ func gemma4AllShared(c *config.View) (int64, error) {
 	}
 	n, err := c.IntOr(blocks, "num_kv_shared_layers")
 	if err == nil && n != blocks {
-		err = fault.Errorf(fault.Unsupported, "%s: key \"num_kv_shared_layers\" is %d, want all %d layers of an assistant", c.FileName(), n, blocks)
+		err = fault.Errorf(fault.Unsupported,
+			"%s: key \"num_kv_shared_layers\" is %d, want all %d layers of an assistant", c.FileName(), n, blocks)
 	}
 	return n, err
 }
@@ -300,7 +314,8 @@ func gemma4Windows(c *config.View) ([]bool, error) {
 	windows := make([]bool, len(kinds))
 	for i, kind := range kinds {
 		if kind != parts.Sliding && kind != "full_attention" {
-			return nil, parts.UnsupportedPattern("layer_types", "layers of the kinds sliding_attention and full_attention")
+			return nil, parts.UnsupportedPattern("layer_types",
+				"layers of the kinds sliding_attention and full_attention")
 		}
 		windows[i] = kind == parts.Sliding && (i < len(kinds)-1 || c.KnownType() == "")
 	}
@@ -333,7 +348,9 @@ func gemma4OfFull(c *config.View, key, inLayer string) (n int64, ok bool, err er
 		}
 		m, there, err := o.Int(inLayer)
 		if err == nil && there && ok && m != n {
-			err = fault.Errorf(fault.Unsupported, "%s: %s has %d and %d for %q in layers without a window, want one size", c.FileName(), list, n, m, inLayer)
+			err = fault.Errorf(fault.Unsupported,
+				"%s: %s has %d and %d for %q in layers without a window, want one size", c.FileName(), list,
+				n, m, inLayer)
 		}
 		if err != nil {
 			return 0, false, err
@@ -457,7 +474,8 @@ func gemma4Window(c *config.View) (v gguf.Value, ok bool, err error) {
 func gemma4RopeType(c *config.View) (v gguf.Value, ok bool, err error) {
 	s, _, err := c.Rope().String("rope_type")
 	if err == nil && s != "" && s != "default" && s != "proportional" {
-		err = fault.Errorf(fault.Unsupported, "%s: rope type %q, want \"proportional\" or \"default\": the file cannot hold another one", c.FileName(), s)
+		err = fault.Errorf(fault.Unsupported,
+			"%s: rope type %q, want \"proportional\" or \"default\": the file cannot hold another one", c.FileName(), s)
 	}
 	return v, false, err
 }
@@ -468,14 +486,16 @@ func gemma4WindowRope(c *config.View) (gguf.Value, bool, error) {
 	sliding := c.RopeRoot().Sub(parts.Sliding)
 	s, _, err := sliding.String("rope_type")
 	if err == nil && s != "" && s != "default" {
-		err = fault.Errorf(fault.Unsupported, "%s: rope type %q of layers with a window, want \"default\"", c.FileName(), s)
+		err = fault.Errorf(fault.Unsupported, "%s: rope type %q of layers with a window, want \"default\"",
+			c.FileName(), s)
 	}
 	if err != nil {
 		return gguf.Value{}, false, err
 	}
 	part, ok, err := sliding.Float("partial_rotary_factor")
 	if err == nil && ok && part != 1 {
-		err = fault.Errorf(fault.Unsupported, "%s: a part of %v of a head rotates in layers with a window, want 1", c.FileName(), part)
+		err = fault.Errorf(fault.Unsupported, "%s: a part of %v of a head rotates in layers with a window, want 1",
+			c.FileName(), part)
 	}
 	if err != nil {
 		return gguf.Value{}, false, err
@@ -490,7 +510,8 @@ func gemma4WindowRope(c *config.View) (gguf.Value, bool, error) {
 var gemma4Factors = []table.ExtraTensor{{GGUF: "rope_freqs.weight", Make: func(c *config.View) (rows.Source, error) {
 	if s, _, err := c.Rope().String("rope_type"); err != nil || s != "proportional" {
 		if err == nil {
-			err = fault.Errorf(fault.Unsupported, "%s: rope type %q of layers without a window, want \"proportional\"", c.FileName(), s)
+			err = fault.Errorf(fault.Unsupported, "%s: rope type %q of layers without a window, want \"proportional\"",
+				c.FileName(), s)
 		}
 		return nil, err
 	}
@@ -519,10 +540,11 @@ var gemma4Factors = []table.ExtraTensor{{GGUF: "rope_freqs.weight", Make: func(c
 // whose keys are its values, too. Source: the Gemma 4 DSpark class of the reference's
 // converter.
 var gemma4DSpark = func() *table.Arch {
-	a := *parts.DFlash(&table.Arch{Classes: []string{"Gemma4DSparkModel"}}, table.Row{Key: table.KeyHeadCountKV, Derive: func(c *config.View) (gguf.Value, bool, error) {
-		n, err := c.Require("num_global_key_value_heads")
-		return table.Uint32Of(n, true, err)
-	}},
+	a := *parts.DFlash(&table.Arch{Classes: []string{"Gemma4DSparkModel"}},
+		table.Row{Key: table.KeyHeadCountKV, Derive: func(c *config.View) (gguf.Value, bool, error) {
+			n, err := c.Require("num_global_key_value_heads")
+			return table.Uint32Of(n, true, err)
+		}},
 		table.Row{Key: "attention.key_length", Derive: gemma4FullHead},
 		table.Row{Key: "attention.value_length", Derive: gemma4FullHead},
 		table.Row{Key: "rope.dimension_count", Derive: gemma4FullHead}, // all of a head, see gemma4Factors
@@ -539,21 +561,26 @@ var gemma4DSpark = func() *table.Arch {
 		parts.ConfidenceRow,
 	)
 	a.RopePerAttention, a.RopeSections = true, false
-	a.Metadata = parts.With(parts.Without(a.Metadata, "rope.freq_base_swa"), table.Row{Key: "rope.scaling.type", Derive: gemma4RopeType})
-	a.HeaderLast = []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *config.View) (gguf.Value, bool, error) {
-		n, ok, err := parts.DFlashConfig(c).Int("mask_token_id")
-		if !ok && err == nil {
-			n, err = c.Require("mask_token_id")
-		}
-		return table.Uint32Of(n, true, err)
-	}}}
-	a.Expect = []table.Expect{parts.Expect("hidden_activation", "gelu_pytorch_tanh"), parts.Expect("attention_bias", "false"), parts.Expect("enable_moe_block", "false"),
+	a.Metadata = parts.With(parts.Without(a.Metadata, "rope.freq_base_swa"),
+		table.Row{Key: "rope.scaling.type", Derive: gemma4RopeType})
+	a.HeaderLast = []table.Row{{Key: "tokenizer.ggml.mask_token_id",
+		Derive: func(c *config.View) (gguf.Value, bool, error) {
+			n, ok, err := parts.DFlashConfig(c).Int("mask_token_id")
+			if !ok && err == nil {
+				n, err = c.Require("mask_token_id")
+			}
+			return table.Uint32Of(n, true, err)
+		}}}
+	a.Expect = []table.Expect{parts.Expect("hidden_activation", "gelu_pytorch_tanh"),
+		parts.Expect("attention_bias", "false"), parts.Expect("enable_moe_block", "false"),
 		parts.Expect("markov_head_type", "vanilla"), parts.Expect("final_logit_softcapping", "0"),
 		{Key: "markov_head_type", In: parts.DFlashConfig, Values: []string{"vanilla"}}}
 	a.Unused = slices.Concat(a.Unused, gemma4Unused)
-	a.Rename = slices.Concat([]table.Rename{{Prefix: "model.confidence_proj.", With: parts.ConfidenceHead}, {Prefix: "confidence_proj.", With: parts.ConfidenceHead}}, a.Rename)
+	a.Rename = slices.Concat([]table.Rename{{Prefix: "model.confidence_proj.", With: parts.ConfidenceHead},
+		{Prefix: "confidence_proj.", With: parts.ConfidenceHead}}, a.Rename)
 	a.MaskToken = nil // the reference reads no such file for it
-	a.Tensors = slices.Concat(parts.DFlashEnds(table.TensorRow{HF: "model.lm_head", GGUF: "output"}), gemma4Norms, gemma4QueryRows, gemma4KeyRows, parts.MLPRows, parts.DSparkHeads)
+	a.Tensors = slices.Concat(parts.DFlashEnds(table.TensorRow{HF: "model.lm_head", GGUF: "output"}), gemma4Norms,
+		gemma4QueryRows, gemma4KeyRows, parts.MLPRows, parts.DSparkHeads)
 	a.Extra = gemma4Factors
 	return &a
 }()
@@ -562,7 +589,9 @@ var gemma4DSpark = func() *table.Arch {
 // it is an error if the configuration describes others.
 func gemma4DSparkActivation(c *config.View) (v gguf.Value, ok bool, err error) {
 	if same, _, err := c.Bool("attention_k_eq_v"); err != nil || !same {
-		return v, false, cmp.Or(err, fault.Errorf(fault.Unsupported, "%s: key %q is not true, but drafts of architecture dflash for Gemma 4 have no values besides their keys", c.FileName(), "attention_k_eq_v"))
+		return v, false, cmp.Or(err, fault.Errorf(fault.Unsupported,
+			"%s: key %q is not true, but drafts of architecture dflash for Gemma 4 have no values besides their keys",
+			c.FileName(), "attention_k_eq_v"))
 	}
 	kinds, _, err := c.LayerTypes()
 	if err != nil {
@@ -572,7 +601,9 @@ func gemma4DSparkActivation(c *config.View) (v gguf.Value, ok bool, err error) {
 		return v, false, parts.UnsupportedPattern("layer_types", "full_attention in all layers")
 	}
 	if few, err := parts.FewTokens(table.Layer{View: c, Bid: -1}); err != nil || few {
-		return v, false, cmp.Or(err, fault.Errorf(fault.Unsupported, "%s: key %q differs from %q, but drafts for Gemma 4 have all tokens of the model", c.FileName(), "draft_vocab_size", "vocab_size"))
+		return v, false, cmp.Or(err, fault.Errorf(fault.Unsupported,
+			"%s: key %q differs from %q, but drafts for Gemma 4 have all tokens of the model", c.FileName(),
+			"draft_vocab_size", "vocab_size"))
 	}
 	return gguf.String("gelu_pytorch_tanh"), true, nil
 }

@@ -20,7 +20,8 @@ func TestGemma4(t *testing.T) {
 	const embedding = `"architectures": ["EmbeddingGemma2Model"], "num_hidden_layers": 3, "layer_types": ["full_attention", "sliding_attention", "full_attention"], "head_dim": 32,
 		"hidden_size": 64, "intermediate_size": 96, "sliding_window": 5, "embedding_dim": 8, "num_key_value_heads": 2, `
 	for _, c := range []struct{ config, key, want string }{
-		{text + `"num_kv_shared_layers": 1, "use_double_wide_mlp": true, "intermediate_size": 10`, "feed_forward_length", "[10, 10, 20]"},
+		{text + `"num_kv_shared_layers": 1, "use_double_wide_mlp": true, "intermediate_size": 10`,
+			"feed_forward_length", "[10, 10, 20]"},
 		{text + `"num_global_key_value_heads": 1`, "attention.head_count_kv", "[1, 4, 1]"},
 		{text + `"num_kv_shared_layers": 4`, "", "broken"},
 		{text + `"layer_types": ["full_attention", "chunked_attention", "full_attention"]`, "", "unsupported"},
@@ -29,14 +30,17 @@ func TestGemma4(t *testing.T) {
 		{text + `"hidden_activation": "silu"`, "", "unsupported"},
 		{text + `"rope_parameters": {"full_attention": {"rope_type": "yarn", "factor": 4}, "sliding_attention": {"rope_type": "default"}}`, "", "unsupported"},
 		{text + `"rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 1e6}, "sliding_attention": {"rope_type": "default"}}`, "", "unsupported"},
-		{text + `"rope_parameters": {"full_attention": {"rope_type": "proportional", "rope_theta": 1e6}}`, "", "broken"},
+		{text + `"rope_parameters": {"full_attention": {"rope_type": "proportional", "rope_theta": 1e6}}`,
+			"", "broken"},
 		{text + `"rope_parameters": {"full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25}, "sliding_attention": {"partial_rotary_factor": 0.5}}`, "", "unsupported"},
 		{text + `"rope_parameters": {"full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25}, "sliding_attention": {"rope_type": "linear"}}`, "", "unsupported"},
 		{assistant + `"num_kv_shared_layers": 0}`, "attention.shared_kv_layers", "2"},
 		{assistant + `"num_kv_shared_layers": 1}`, "", "unsupported"},
 		{assistant + `"hidden_size_per_layer_input": 8}`, "", "unsupported"},
-		{embedding + `"per_layer_config": {"0": {"head_dim": 64}, "1": {"head_dim": 16}, "2": {"head_dim": 64}}`, "attention.key_length", "64"},
-		{embedding + `"per_layer_config": {"0": {"head_dim": 64, "num_key_value_heads": 1}}`, "attention.head_count_kv", "[1, 2, 1]"},
+		{embedding + `"per_layer_config": {"0": {"head_dim": 64}, "1": {"head_dim": 16}, "2": {"head_dim": 64}}`,
+			"attention.key_length", "64"},
+		{embedding + `"per_layer_config": {"0": {"head_dim": 64, "num_key_value_heads": 1}}`, "attention.head_count_kv",
+			"[1, 2, 1]"},
 		{embedding + `"global_head_dim": 64`, "attention.sliding_window", "10"},
 		{embedding + `"per_layer_config": {"0": {"head_dim": 64}, "2": {"head_dim": 32}}`, "", "unsupported"},
 		{embedding + `"per_layer_config": {"zero": {"head_dim": 64}}`, "", "broken"},
@@ -65,7 +69,8 @@ func TestGemma4(t *testing.T) {
 			got = value.String()
 		}
 		if got != c.want {
-			t.Errorf("%s: %s is %s (%v), want %s", strings.TrimSpace(c.config[len(c.config)/2:]), c.key, got, err, c.want)
+			t.Errorf("%s: %s is %s (%v), want %s", strings.TrimSpace(c.config[len(c.config)/2:]), c.key,
+				got, err, c.want)
 		}
 	}
 }

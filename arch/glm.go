@@ -23,9 +23,10 @@ var (
 		Classes:   []string{"Glm4ForCausalLM"},
 		Body:      table.Body{Classes: []string{"Glm4Model"}, Prefix: "model."},
 		Tokenizer: tokenizer.ClassGLM4,
-		Metadata:  slices.Concat(parts.CommonRows, []table.Row{{Key: "rope.dimension_count", Derive: parts.PartialRope(0.5)}}),
-		Expect:    []table.Expect{parts.SiLU},
-		Tensors:   slices.Concat(parts.EmbedRows, parts.AttentionRows(table.MayBias, table.NoBias), glm4Layer),
+		Metadata: slices.Concat(parts.CommonRows,
+			[]table.Row{{Key: "rope.dimension_count", Derive: parts.PartialRope(0.5)}}),
+		Expect:  []table.Expect{parts.SiLU},
+		Tensors: slices.Concat(parts.EmbedRows, parts.AttentionRows(table.MayBias, table.NoBias), glm4Layer),
 	}
 	glm4v = &table.Arch{
 		Name:         "glm4",
@@ -53,7 +54,8 @@ var (
 )
 
 // glmMultimodalKeys are tokens around pictures.
-var glmMultimodalKeys = slices.Concat(parts.MultimodalKeys, []string{"image_start_token_id", "image_end_token_id", "video_start_token_id", "video_end_token_id"})
+var glmMultimodalKeys = slices.Concat(parts.MultimodalKeys,
+	[]string{"image_start_token_id", "image_end_token_id", "video_start_token_id", "video_end_token_id"})
 
 var glm4vTensors = slices.Concat(parts.EmbedRows, []table.TensorRow{
 	{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q", Bias: table.MayBias, Transform: halvesOfRope},
@@ -73,40 +75,43 @@ var glm4Layer = []table.TensorRow{
 // halvesOfRope puts the rotating dimensions of each head, of which neighbours rotate
 // together, in the order of halves: the even ones first. The runtime rotates by sections
 // only in that order, so it is for models that have sections.
-var halvesOfRope = &table.Transform{Name: "halves-of-rope", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	if l.RopeRoot().Members()["mrope_section"] == nil {
-		return s, nil
-	}
-	head, err := l.HeadDim()
-	if err != nil {
-		return nil, err
-	}
-	part, ok, err := l.Rope().Float("partial_rotary_factor")
-	if !ok {
-		part = 0.5
-	}
-	if err == nil && (!(part >= 0 && part <= 1) || head < 1 || head > config.MaxHeadDim) {
-		err = config.WrongType("partial_rotary_factor", "a part of a head", part)
-	}
-	if err != nil {
-		return nil, err
-	}
-	rotating := int64(float64(head) * part)
-	ne := s.NE()
-	if n := ne[len(ne)-1]; len(ne) > 2 || n%head != 0 || rotating%2 != 0 {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want heads of %d with an even number of rotating dimensions, found %d", gguf.Shape(ne), head, rotating)
-	}
-	return rows.Regroup(s, func(i int64) int64 {
-		in := i % head
-		switch {
-		case in >= rotating:
-			return i
-		case in < rotating/2:
-			return i - in + 2*in
+var halvesOfRope = &table.Transform{Name: "halves-of-rope",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		if l.RopeRoot().Members()["mrope_section"] == nil {
+			return s, nil
 		}
-		return i - in + 2*(in-rotating/2) + 1
-	})
-}}
+		head, err := l.HeadDim()
+		if err != nil {
+			return nil, err
+		}
+		part, ok, err := l.Rope().Float("partial_rotary_factor")
+		if !ok {
+			part = 0.5
+		}
+		if err == nil && (!(part >= 0 && part <= 1) || head < 1 || head > config.MaxHeadDim) {
+			err = config.WrongType("partial_rotary_factor", "a part of a head", part)
+		}
+		if err != nil {
+			return nil, err
+		}
+		rotating := int64(float64(head) * part)
+		ne := s.NE()
+		if n := ne[len(ne)-1]; len(ne) > 2 || n%head != 0 || rotating%2 != 0 {
+			return nil, fault.Errorf(fault.Broken,
+				"dimensions %s, want heads of %d with an even number of rotating dimensions, found %d", gguf.Shape(ne),
+				head, rotating)
+		}
+		return rows.Regroup(s, func(i int64) int64 {
+			in := i % head
+			switch {
+			case in >= rotating:
+				return i
+			case in < rotating/2:
+				return i - in + 2*in
+			}
+			return i - in + 2*(in-rotating/2) + 1
+		})
+	}}
 
 // glm4moe is GLM-4.5 and its successors. The layer that predicts further tokens
 // is kept after the others. solarOpen is Upstage's Solar Open, the same with a
@@ -150,7 +155,9 @@ func ofGLM4MoE(a *table.Arch) *table.Arch {
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
 		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
 	}, parts.Only(parts.IsTrue("use_qk_norm"), parts.QKNormRows),
-		parts.Only(parts.DenseFirst, parts.MLPRows), parts.Only(parts.MoEAfter, slices.Concat(parts.ExpertRows, []table.TensorRow{parts.CorrectionRow})), parts.Only(parts.SharedAfter, parts.SharedExpertRows),
+		parts.Only(parts.DenseFirst, parts.MLPRows),
+		parts.Only(parts.MoEAfter, slices.Concat(parts.ExpertRows, []table.TensorRow{parts.CorrectionRow})),
+		parts.Only(parts.SharedAfter, parts.SharedExpertRows),
 		parts.Only(parts.NextN, parts.NextNRows))
 	return a
 }
@@ -180,21 +187,22 @@ var glmDSA = &table.Arch{
 	Body:      table.Body{Classes: []string{"GlmMoeDsaModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassGLM,
 	NextN:     parts.Numbered,
-	Metadata: slices.Concat(parts.With(parts.MLAMetadata, table.Row{Key: "rope.dimension_count", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
-		dims, err := c.Require("qk_rope_head_dim")
-		if err != nil {
-			return v, false, err
-		}
-		share, ok, err := c.Rope().Float("partial_rotary_factor")
-		if !ok {
-			share = 1
-		}
-		if err != nil {
-			return v, false, err
-		}
-		n, err := config.Truncate(float64(dims) * share)
-		return table.Uint32Of(n, true, err)
-	}}), []table.Row{parts.NextNRow}, parts.IndexerMetadata, []table.Row{
+	Metadata: slices.Concat(parts.With(parts.MLAMetadata,
+		table.Row{Key: "rope.dimension_count", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
+			dims, err := c.Require("qk_rope_head_dim")
+			if err != nil {
+				return v, false, err
+			}
+			share, ok, err := c.Rope().Float("partial_rotary_factor")
+			if !ok {
+				share = 1
+			}
+			if err != nil {
+				return v, false, err
+			}
+			n, err := config.Truncate(float64(dims) * share)
+			return table.Uint32Of(n, true, err)
+		}}), []table.Row{parts.NextNRow}, parts.IndexerMetadata, []table.Row{
 		{Key: "attention.indexer.types", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			full, ok, err := fullIndexers(c)
 			if err != nil || !ok {
@@ -203,10 +211,12 @@ var glmDSA = &table.Arch{
 			return gguf.Bools(full), true, nil
 		}},
 	}),
-	Unused: append([]string{"num_experts", "layer_types", "mlp_layer_types", "index_topk_pattern", "index_topk_freq", "index_skip_topk_offset",
+	Unused: append([]string{"num_experts", "layer_types", "mlp_layer_types", "index_topk_pattern", "index_topk_freq",
+		"index_skip_topk_offset",
 		"index_share_for_mtp_iteration", "moe_router_dtype"}, parts.MLAUnused...),
-	Expect: append([]table.Expect{parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false"), parts.Expect("indexer_rope_interleave", "true")}, parts.MLAExpect...),
-	Drop:   []table.Drop{parts.TiedHead},
+	Expect: append([]table.Expect{parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false"),
+		parts.Expect("indexer_rope_interleave", "true")}, parts.MLAExpect...),
+	Drop: []table.Drop{parts.TiedHead},
 	Tensors: slices.Concat(parts.MLATensors, parts.Only(func(l table.Layer) (bool, error) {
 		full, ok, err := fullIndexers(l.View)
 		return err != nil || !ok || l.Bid >= int64(len(full)) || full[max(l.Bid, 0)], err
@@ -220,7 +230,8 @@ func fullIndexers(c *config.View) (full []bool, ok bool, err error) {
 	kinds, ok, err := c.Strings(key)
 	for _, k := range kinds {
 		if k != "full" && k != "shared" {
-			return nil, false, fault.Errorf(fault.Unsupported, "%s: key %q holds %q, want full or shared", c.FileName(), key, k)
+			return nil, false, fault.Errorf(fault.Unsupported, "%s: key %q holds %q, want full or shared",
+				c.FileName(), key, k)
 		}
 		full = append(full, k == "full")
 	}

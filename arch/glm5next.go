@@ -18,68 +18,80 @@ import (
 var glm5next = &table.Arch{
 	Name: "glm5-next",
 	Shapes: shape.Rules{
-		Dims: shape.Merge(parts.KDAShapes.Dims, parts.IndexerShapes.Dims, shape.Table{"n_hc": "@hyper_connection.count"}),
+		Dims: shape.Merge(parts.KDAShapes.Dims, parts.IndexerShapes.Dims,
+			shape.Table{"n_hc": "@hyper_connection.count"}),
 		Tensors: shape.Merge(parts.IndexerShapes.Tensors, parts.KDAShapes.Tensors, parts.KDAGateShapes, shape.Table{
 			"attn_q": "n_embd, n_kda", "attn_q_b": "n_lora_q, n_head * n_embd_head_k_mla", "ssm_a": "n_head",
-			"indexer_compressor_gate": "n_embd, n_idx_head", "indexer_compressor_ape": "n_idx_head, @attention.indexer.kpool",
-			"hc_attn_fn": "n_hc * n_embd, (2 + n_hc) * n_hc", "hc_attn_base": "(2 + n_hc) * n_hc", "hc_attn_scale": "3",
-			"hc_ffn_fn": "n_hc * n_embd, (2 + n_hc) * n_hc", "hc_ffn_base": "(2 + n_hc) * n_hc", "hc_ffn_scale": "3",
+			"indexer_compressor_gate": "n_embd, n_idx_head",
+			"indexer_compressor_ape":  "n_idx_head, @attention.indexer.kpool",
+			"hc_attn_fn":              "n_hc * n_embd, (2 + n_hc) * n_hc", "hc_attn_base": "(2 + n_hc) * n_hc",
+			"hc_attn_scale": "3",
+			"hc_ffn_fn":     "n_hc * n_embd, (2 + n_hc) * n_hc", "hc_ffn_base": "(2 + n_hc) * n_hc",
+			"hc_ffn_scale": "3",
 		}),
 	},
 	Classes:   []string{"Glm5NextForConditionalGeneration"},
 	Tokenizer: tokenizer.ClassGLM,
 	NextN:     parts.Numbered,
-	Metadata: slices.Concat(parts.Without(parts.CommonRows, "attention.key_length", "attention.value_length"), []table.Row{
-		{Key: table.KeyHeadCountKV, Derive: glm5KeyHeads},
-		parts.UintRow("vocab_size", "vocab_size"),
-		{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-6)}, // of the indexer
-		parts.NextNSome,
-		parts.KDARow("ssm.conv_kernel", "short_conv_kernel_size", true),
-		parts.KDARow("kda.head_dim", "head_dim", true),
-		parts.KDARow("kda.gate_lower_bound", "gate_lower_bound", false),
-		parts.UintRow("attention.q_lora_rank", "q_lora_rank"),
-		parts.UintRow("attention.kv_lora_rank", "kv_lora_rank"),
-		parts.UintRow("rope.dimension_count", "qk_rope_head_dim"),
-		{Key: "attention.key_length", Derive: parts.SumOf("kv_lora_rank", "qk_rope_head_dim")},
-		parts.UintRow("attention.value_length", "kv_lora_rank"),
-		{Key: "attention.key_length_mla", Derive: parts.SumOf("qk_nope_head_dim", "qk_rope_head_dim")},
-		parts.UintRow("attention.value_length_mla", "v_head_dim"),
-	}, parts.IndexerMetadata, []table.Row{
-		parts.UintRow("attention.indexer.kpool", "index_kpool"),
-		{Key: "attention.indexer.kpool_select_tail", Type: gguf.BoolType, From: []string{"index_kpool_always_select_tail"}, Const: gguf.Bool(true)},
-		{Key: "attention.indexer.types", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
-			types, ok, err := c.Strings("indexer_types")
-			full := make([]bool, len(types))
-			for i := range types {
-				full[i] = types[i] == "full"
-			}
-			return gguf.Bools(full), ok && len(full) > 0, err
-		}},
-		parts.UintRow("hyper_connection.count", "hc_mult"),
-		parts.UintRow("hyper_connection.sinkhorn_iterations", "hc_sinkhorn_iters"),
-		parts.FloatRow("hyper_connection.epsilon", "hc_eps"),
-		parts.UintRow("leading_dense_block_count", "first_k_dense_replace"),
-		parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),
-		parts.UintRow("expert_shared_count", "n_shared_experts"),
-		parts.FloatRow("expert_weights_scale", "routed_scaling_factor"),
-		parts.BoolRow("expert_weights_norm", "norm_topk_prob"),
-		{Key: "swiglu_clamp_exp", Derive: glm5Clamp},
-		{Key: "swiglu_clamp_shexp", Derive: glm5Clamp},
-	}),
-	Expect: []table.Expect{parts.SiLU, parts.Expect("mla_use_nope", "true"), parts.Expect("qk_rope_head_dim", "0"), parts.Expect("mhc", "true"),
+	Metadata: slices.Concat(parts.Without(parts.CommonRows, "attention.key_length", "attention.value_length"),
+		[]table.Row{
+			{Key: table.KeyHeadCountKV, Derive: glm5KeyHeads},
+			parts.UintRow("vocab_size", "vocab_size"),
+			{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-6)}, // of the indexer
+			parts.NextNSome,
+			parts.KDARow("ssm.conv_kernel", "short_conv_kernel_size", true),
+			parts.KDARow("kda.head_dim", "head_dim", true),
+			parts.KDARow("kda.gate_lower_bound", "gate_lower_bound", false),
+			parts.UintRow("attention.q_lora_rank", "q_lora_rank"),
+			parts.UintRow("attention.kv_lora_rank", "kv_lora_rank"),
+			parts.UintRow("rope.dimension_count", "qk_rope_head_dim"),
+			{Key: "attention.key_length", Derive: parts.SumOf("kv_lora_rank", "qk_rope_head_dim")},
+			parts.UintRow("attention.value_length", "kv_lora_rank"),
+			{Key: "attention.key_length_mla", Derive: parts.SumOf("qk_nope_head_dim", "qk_rope_head_dim")},
+			parts.UintRow("attention.value_length_mla", "v_head_dim"),
+		}, parts.IndexerMetadata, []table.Row{
+			parts.UintRow("attention.indexer.kpool", "index_kpool"),
+			{Key: "attention.indexer.kpool_select_tail", Type: gguf.BoolType,
+				From: []string{"index_kpool_always_select_tail"}, Const: gguf.Bool(true)},
+			{Key: "attention.indexer.types", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
+				types, ok, err := c.Strings("indexer_types")
+				full := make([]bool, len(types))
+				for i := range types {
+					full[i] = types[i] == "full"
+				}
+				return gguf.Bools(full), ok && len(full) > 0, err
+			}},
+			parts.UintRow("hyper_connection.count", "hc_mult"),
+			parts.UintRow("hyper_connection.sinkhorn_iterations", "hc_sinkhorn_iters"),
+			parts.FloatRow("hyper_connection.epsilon", "hc_eps"),
+			parts.UintRow("leading_dense_block_count", "first_k_dense_replace"),
+			parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),
+			parts.UintRow("expert_shared_count", "n_shared_experts"),
+			parts.FloatRow("expert_weights_scale", "routed_scaling_factor"),
+			parts.BoolRow("expert_weights_norm", "norm_topk_prob"),
+			{Key: "swiglu_clamp_exp", Derive: glm5Clamp},
+			{Key: "swiglu_clamp_shexp", Derive: glm5Clamp},
+		}),
+	Expect: []table.Expect{parts.SiLU, parts.Expect("mla_use_nope", "true"), parts.Expect("qk_rope_head_dim", "0"),
+		parts.Expect("mhc", "true"),
 		parts.Expect("index_kpool_compress", "true")},
-	Unused: []string{"linear_attn_config", "head_dim", "qk_head_dim", "topk_method", "mlp_layer_types", "num_key_value_heads", "index_topk_freq", "index_share_for_mtp_iteration",
-		"indexer_rope_interleave", "moe_router_dtype", "ep_size", "image_token_id", "video_token_id", "image_start_token_id", "image_end_token_id", "video_start_token_id",
+	Unused: []string{"linear_attn_config", "head_dim", "qk_head_dim", "topk_method", "mlp_layer_types",
+		"num_key_value_heads", "index_topk_freq", "index_share_for_mtp_iteration",
+		"indexer_rope_interleave", "moe_router_dtype", "ep_size", "image_token_id", "video_token_id",
+		"image_start_token_id", "image_end_token_id", "video_start_token_id",
 		"video_end_token_id", "rope_theta"},
 	Drop: []table.Drop{parts.TiedHead},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.Only(parts.DenseFirst, parts.MLPRows),
-		parts.Only(parts.MoEAfter, slices.Concat(parts.ExpertRows, []table.TensorRow{parts.CorrectionRow})), parts.Only(parts.SharedAfter, parts.SharedExpertRows),
+		parts.Only(parts.MoEAfter, slices.Concat(parts.ExpertRows, []table.TensorRow{parts.CorrectionRow})),
+		parts.Only(parts.SharedAfter, parts.SharedExpertRows),
 		parts.Only(glm5Linear, slices.Concat(parts.KDARows, parts.KDAGateRows, []table.TensorRow{
 			{HF: "model.layers.{bid}.self_attn.A_log", Exact: true, GGUF: "blk.{bid}.ssm_a", Transform: parts.KDADecay},
 		})),
 		parts.Only(parts.Not(glm5Linear), slices.Concat(parts.MLARows[1:], parts.IndexerTensors, []table.TensorRow{
-			glm5Exact("model.layers.{bid}.self_attn.indexer.index_kpool_compress_ape", "blk.{bid}.indexer_compressor_ape", parts.Not(glm5Linear)),
-			glm5Exact("model.layers.{bid}.self_attn.indexer.index_kpool_compress_gate", "blk.{bid}.indexer_compressor_gate", parts.Not(glm5Linear)),
+			glm5Exact("model.layers.{bid}.self_attn.indexer.index_kpool_compress_ape",
+				"blk.{bid}.indexer_compressor_ape", parts.Not(glm5Linear)),
+			glm5Exact("model.layers.{bid}.self_attn.indexer.index_kpool_compress_gate",
+				"blk.{bid}.indexer_compressor_gate", parts.Not(glm5Linear)),
 		})),
 		[]table.TensorRow{
 			glm5Exact("model.layers.{bid}.hc_attn_fn", "blk.{bid}.hc_attn_fn", parts.Not(parts.NextN)),

@@ -33,17 +33,21 @@ var gptOSS = &table.Arch{
 		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
 		{HF: "model.layers.{bid}.self_attn.sinks", Exact: true, GGUF: "blk.{bid}.attn_sinks.weight"},
 		{HF: "model.layers.{bid}.mlp.router", GGUF: "blk.{bid}.ffn_gate_inp", Bias: table.NeedBias},
-		{HF: "model.layers.{bid}.mlp.experts.down_proj_blocks", Exact: true, Kind: table.First{}, GGUF: "blk.{bid}.ffn_down_exps.weight"},
-		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj_blocks", Exact: true, Kind: table.First{}, Split: []table.Part{
-			{GGUF: "blk.{bid}.ffn_gate_exps.weight", Transform: everySecond(0)},
-			{GGUF: "blk.{bid}.ffn_up_exps.weight", Transform: everySecond(1)},
-		}},
+		{HF: "model.layers.{bid}.mlp.experts.down_proj_blocks", Exact: true, Kind: table.First{},
+			GGUF: "blk.{bid}.ffn_down_exps.weight"},
+		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj_blocks", Exact: true, Kind: table.First{},
+			Split: []table.Part{
+				{GGUF: "blk.{bid}.ffn_gate_exps.weight", Transform: everySecond(0)},
+				{GGUF: "blk.{bid}.ffn_up_exps.weight", Transform: everySecond(1)},
+			}},
 		// [experts, width, hidden] and [experts, hidden, 2*width] of weights that are not in MXFP4
-		{HF: "model.layers.{bid}.mlp.experts.down_proj", Exact: true, Optional: true, Each: parts.Swapped, GGUF: "blk.{bid}.ffn_down_exps.weight"},
-		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj", Exact: true, Optional: true, Each: parts.Swapped, Split: []table.Part{
-			{GGUF: "blk.{bid}.ffn_gate_exps.weight", Transform: everySecond(0)},
-			{GGUF: "blk.{bid}.ffn_up_exps.weight", Transform: everySecond(1)},
-		}},
+		{HF: "model.layers.{bid}.mlp.experts.down_proj", Exact: true, Optional: true, Each: parts.Swapped,
+			GGUF: "blk.{bid}.ffn_down_exps.weight"},
+		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj", Exact: true, Optional: true, Each: parts.Swapped,
+			Split: []table.Part{
+				{GGUF: "blk.{bid}.ffn_gate_exps.weight", Transform: everySecond(0)},
+				{GGUF: "blk.{bid}.ffn_up_exps.weight", Transform: everySecond(1)},
+			}},
 		{HF: "model.layers.{bid}.mlp.experts.down_proj_bias", Exact: true, GGUF: "blk.{bid}.ffn_down_exps.bias"},
 		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj_bias", Exact: true, Split: []table.Part{
 			{GGUF: "blk.{bid}.ffn_gate_exps.bias", Transform: everySecondColumn(0)},
@@ -68,19 +72,20 @@ func everySecond(odd int64) *table.Transform {
 // everySecondColumn is everySecond for the elements of the rows, of biases of
 // [experts, 2*width].
 func everySecondColumn(odd int64) *table.Transform {
-	return &table.Transform{Name: "every-second-column", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
-		ne := slices.Clone(s.NE())
-		if ne[0]%2 != 0 {
-			return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows of an even length", gguf.Shape(ne))
-		}
-		pairs, err := rows.Reshape(s, []int64{2, gguf.Rows(ne) * ne[0] / 2})
-		if err != nil {
-			return nil, err
-		}
-		if pairs, err = rows.Slice(pairs, 0, odd, odd+1); err != nil {
-			return nil, err
-		}
-		ne[0] /= 2
-		return rows.Reshape(pairs, ne)
-	}}
+	return &table.Transform{Name: "every-second-column",
+		Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+			ne := slices.Clone(s.NE())
+			if ne[0]%2 != 0 {
+				return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows of an even length", gguf.Shape(ne))
+			}
+			pairs, err := rows.Reshape(s, []int64{2, gguf.Rows(ne) * ne[0] / 2})
+			if err != nil {
+				return nil, err
+			}
+			if pairs, err = rows.Slice(pairs, 0, odd, odd+1); err != nil {
+				return nil, err
+			}
+			ne[0] /= 2
+			return rows.Reshape(pairs, ne)
+		}}
 }

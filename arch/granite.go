@@ -16,15 +16,17 @@ import (
 // the residuals and the logits. Source: the Granite classes of the reference's
 // converter, which knows no head_dim.
 var granite = &table.Arch{
-	Name:      "granite",
-	Classes:   []string{"GraniteForCausalLM", "GraniteSpeechForConditionalGeneration", "GraniteSpeechPlusForConditionalGeneration"},
+	Name: "granite",
+	Classes: []string{"GraniteForCausalLM", "GraniteSpeechForConditionalGeneration",
+		"GraniteSpeechPlusForConditionalGeneration"},
 	Body:      table.Body{Classes: []string{"GraniteModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassLlama,
 	Fused:     table.FusedQKV,
 	Metadata:  parts.GraniteRows,
 	Expect:    []table.Expect{parts.SiLU},
-	Unused:    slices.Concat(parts.ProjectorKeys, []string{"window_size", "has_lora_adapter", "encoder_config", "projector_config", "encoder_hidden_layers"}),
-	Drop:      append([]table.Drop{{Prefix: "encoder.", Why: table.OtherPart}}, parts.DropProjectors...),
+	Unused: slices.Concat(parts.ProjectorKeys, []string{"window_size", "has_lora_adapter", "encoder_config",
+		"projector_config", "encoder_hidden_layers"}),
+	Drop: append([]table.Drop{{Prefix: "encoder.", Why: table.OtherPart}}, parts.DropProjectors...),
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, graniteAttention, []table.TensorRow{
 		{HF: "model.layers.{bid}.mlp.gate_proj", GGUF: "blk.{bid}.ffn_gate", Bias: table.MayBias},
 		{HF: "model.layers.{bid}.mlp.up_proj", GGUF: "blk.{bid}.ffn_up", Bias: table.MayBias},
@@ -32,7 +34,8 @@ var granite = &table.Arch{
 	}),
 }
 
-var graniteAttention = parts.EachEnding(parts.EachEnding(parts.AttentionRows(table.MayBias, table.MayBias), ".q_proj", parts.PermuteQ), ".k_proj", parts.PermuteK)
+var graniteAttention = parts.EachEnding(parts.EachEnding(parts.AttentionRows(table.MayBias, table.MayBias), ".q_proj",
+	parts.PermuteQ), ".k_proj", parts.PermuteK)
 
 // graniteMoE is Granite with experts, and maybe one that every token passes. Gate
 // and up projections are one tensor, the gate first.
@@ -44,14 +47,16 @@ var graniteMoE = &table.Arch{
 	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(parts.GraniteRows, []table.Row{graniteSharedWidth}),
 	Expect:    []table.Expect{parts.SiLU},
-	Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, graniteAttention, graniteExpertRows, parts.Only(positive("shared_intermediate_size"), graniteSharedRows("_shexp"))),
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, graniteAttention, graniteExpertRows,
+		parts.Only(positive("shared_intermediate_size"), graniteSharedRows("_shexp"))),
 }
 
 // graniteSharedWidth is the width of the expert that every token passes.
-var graniteSharedWidth = table.Row{Key: "expert_shared_feed_forward_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
-	n, ok, err := c.Int("shared_intermediate_size")
-	return table.Uint32Of(n, ok && n != 0, err)
-}}
+var graniteSharedWidth = table.Row{Key: "expert_shared_feed_forward_length",
+	Derive: func(c *config.View) (gguf.Value, bool, error) {
+		n, ok, err := c.Int("shared_intermediate_size")
+		return table.Uint32Of(n, ok && n != 0, err)
+	}}
 
 var graniteExpertRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.block_sparse_moe.router.layer", GGUF: "blk.{bid}.ffn_gate_inp"},
@@ -86,8 +91,9 @@ var (
 		Metadata:  graniteSWARows,
 		Expect:    []table.Expect{parts.SiLU},
 		Unused:    []string{"layer_types", "head_dim"},
-		Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, graniteAttention, graniteSinks, parts.WithBias(table.MayBias, parts.MLPRows)),
-		Extra:     parts.Llama3Extra,
+		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, graniteAttention, graniteSinks,
+			parts.WithBias(table.MayBias, parts.MLPRows)),
+		Extra: parts.Llama3Extra,
 	}
 	graniteMoESWA = &table.Arch{
 		Name:      "granite_swa",
@@ -101,9 +107,11 @@ var (
 		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, graniteAttention, graniteSinks, []table.TensorRow{
 			{HF: "model.layers.{bid}.block_sparse_moe.router.layer", GGUF: "blk.{bid}.ffn_gate_inp"},
 			{HF: "model.layers.{bid}.block_sparse_moe.input_linear", GGUF: "blk.{bid}.ffn_gate_up_exps"},
-			{HF: "model.layers.{bid}.block_sparse_moe.experts.gate_up_proj", Exact: true, Optional: true, GGUF: "blk.{bid}.ffn_gate_up_exps.weight"},
+			{HF: "model.layers.{bid}.block_sparse_moe.experts.gate_up_proj", Exact: true, Optional: true,
+				GGUF: "blk.{bid}.ffn_gate_up_exps.weight"},
 			{HF: "model.layers.{bid}.block_sparse_moe.output_linear", GGUF: "blk.{bid}.ffn_down_exps"},
-			{HF: "model.layers.{bid}.block_sparse_moe.experts.down_proj", Exact: true, Optional: true, GGUF: "blk.{bid}.ffn_down_exps.weight"},
+			{HF: "model.layers.{bid}.block_sparse_moe.experts.down_proj", Exact: true, Optional: true,
+				GGUF: "blk.{bid}.ffn_down_exps.weight"},
 		}, parts.Only(positive("shared_intermediate_size"), []table.TensorRow{
 			{HF: "model.layers.{bid}.shared_mlp.input_linear", GGUF: "blk.{bid}.ffn_up_shexp"},
 			{HF: "model.layers.{bid}.shared_mlp.output_linear", GGUF: "blk.{bid}.ffn_down_shexp"},
@@ -112,8 +120,9 @@ var (
 	}
 
 	graniteSWAShapes = shape.Rules{Tensors: shape.Table{"ffn_up_shexp": "n_embd, 2 * n_ff_shexp"}}
-	graniteSinks     = []table.TensorRow{{HF: "model.layers.{bid}.self_attn.sinks", GGUF: "blk.{bid}.attn_sinks.weight", Exact: true, Optional: true}}
-	graniteSWARows   = slices.Concat(parts.GraniteRows, []table.Row{
+	graniteSinks     = []table.TensorRow{{HF: "model.layers.{bid}.self_attn.sinks", GGUF: "blk.{bid}.attn_sinks.weight",
+		Exact: true, Optional: true}}
+	graniteSWARows = slices.Concat(parts.GraniteRows, []table.Row{
 		{Key: "attention.sliding_window", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, ok, err := c.Int("sliding_window")
 			if !ok {
@@ -189,7 +198,8 @@ var graniteHybrid = &table.Arch{
 var (
 	graniteHybridDense = &table.Arch{
 		Name: "granite", Tokenizer: tokenizer.ClassGraniteHybrid, Fused: table.FusedQKV, RawConfig: true,
-		Metadata: graniteHybridRows, Expect: append([]table.Expect{parts.Expect("position_embedding_type", "rope")}, graniteHybridExpect...),
+		Metadata: graniteHybridRows, Expect: append([]table.Expect{parts.Expect("position_embedding_type", "rope")},
+			graniteHybridExpect...),
 		Unused: graniteHybridUnused, Drop: parts.DropProjectors, Tensors: granitePlainTensors,
 	}
 	graniteHybridMoE = &table.Arch{
@@ -226,10 +236,13 @@ var graniteSSMRows = []table.Row{
 	parts.UintRow("ssm.time_step_rank", "mamba_n_heads"),
 }
 
-var graniteHybridExpect = []table.Expect{parts.SiLU, parts.Expect("mamba_proj_bias", "false"), parts.Expect("normalization_function", "rmsnorm")}
+var graniteHybridExpect = []table.Expect{parts.SiLU, parts.Expect("mamba_proj_bias", "false"),
+	parts.Expect("normalization_function", "rmsnorm")}
 
-var graniteHybridUnused = append([]string{"init_method", "layer_types", "mamba_chunk_size", "mamba_conv_bias", "mamba_d_head", "mamba_expand", "mamba_n_groups",
-	"mamba_n_heads", "mamba_d_conv", "mamba_d_state", "time_step_limit", "time_step_max", "time_step_min", "rope_theta", "rope_scaling"}, parts.ProjectorKeys...)
+var graniteHybridUnused = append([]string{"init_method", "layer_types", "mamba_chunk_size", "mamba_conv_bias",
+	"mamba_d_head", "mamba_expand", "mamba_n_groups",
+	"mamba_n_heads", "mamba_d_conv", "mamba_d_state", "time_step_limit", "time_step_max", "time_step_min", "rope_theta",
+	"rope_scaling"}, parts.ProjectorKeys...)
 
 var graniteHybridTensors = slices.Concat(parts.EmbedRows, parts.NormRows,
 	parts.Only(parts.Not(graniteSSM), graniteAttention),
@@ -239,11 +252,13 @@ var graniteHybridTensors = slices.Concat(parts.EmbedRows, parts.NormRows,
 // graniteMamba are the tensors of a layer of Mamba.
 var graniteMamba = []table.TensorRow{
 	{HF: "model.layers.{bid}.mamba.in_proj", GGUF: "blk.{bid}.ssm_in"},
-	{HF: "model.layers.{bid}.mamba.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Bias: table.MayBias, Transform: parts.Squeeze},
+	{HF: "model.layers.{bid}.mamba.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Bias: table.MayBias,
+		Transform: parts.Squeeze},
 	{HF: "model.layers.{bid}.mamba.dt_bias", GGUF: "blk.{bid}.ssm_dt.bias", Exact: true},
 	{HF: "model.layers.{bid}.mamba.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: parts.NegExpColumn},
 	{HF: "model.layers.{bid}.mamba.D", GGUF: "blk.{bid}.ssm_d", Exact: true, Transform: parts.Column},
-	{HF: "model.layers.{bid}.mamba.norm", GGUF: "blk.{bid}.ssm_norm", Transform: parts.GroupNorm(func(c *config.View) (int64, error) { return c.Require("mamba_n_groups") })},
+	{HF: "model.layers.{bid}.mamba.norm", GGUF: "blk.{bid}.ssm_norm",
+		Transform: parts.GroupNorm(func(c *config.View) (int64, error) { return c.Require("mamba_n_groups") })},
 	{HF: "model.layers.{bid}.mamba.out_proj", GGUF: "blk.{bid}.ssm_out"},
 }
 
@@ -277,7 +292,8 @@ var bamba = &table.Arch{
 		{Key: "rope.scaling.finetuned", Const: gguf.Bool(true)}, // says that rope is used
 	}),
 	Expect: []table.Expect{parts.SiLU, parts.Expect("mamba_proj_bias", "false")},
-	Unused: append([]string{"attn_layer_indices", "attn_layer_offset", "attn_layer_period", "use_mamba_kernels", "num_logits_to_keep"}, graniteHybridUnused...),
+	Unused: append([]string{"attn_layer_indices", "attn_layer_offset", "attn_layer_period", "use_mamba_kernels",
+		"num_logits_to_keep"}, graniteHybridUnused...),
 	Tensors: slices.Concat(parts.EmbedRows[:1], parts.EmbedRows[2:], []table.TensorRow{
 		{HF: "model.final_layernorm", GGUF: "output_norm"},
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},

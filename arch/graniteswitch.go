@@ -21,7 +21,8 @@ import (
 var graniteSwitch = &table.Arch{
 	Name: "graniteswitch",
 	Shapes: shape.Rules{
-		Dims: shape.Table{"n_ff": "@expert_shared_feed_forward_length", "n_rank": "@adapters.lora_rank", "n_slots": "@adapters.count + 1"},
+		Dims: shape.Table{"n_ff": "@expert_shared_feed_forward_length", "n_rank": "@adapters.lora_rank",
+			"n_slots": "@adapters.count + 1"},
 		Tensors: shape.Table{
 			"attn_q.lora_a": "n_embd, n_rank, n_slots", "attn_q.lora_b": "n_rank, n_embd_q, n_slots",
 			"attn_k.lora_a": "n_embd, n_rank, n_slots", "attn_k.lora_b": "n_rank, n_embd_k, n_slots",
@@ -35,10 +36,11 @@ var graniteSwitch = &table.Arch{
 	Classes:    []string{"GraniteSwitchForCausalLM"},
 	Tokenizer:  tokenizer.ClassLlama,
 	BlockCount: switchLayers,
-	Metadata: slices.Concat(parts.With(parts.GraniteRows, table.Row{Key: table.KeyBlockCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
-		n, err := switchLayers(c)
-		return table.Uint32Of(n, true, err)
-	}}), []table.Row{
+	Metadata: slices.Concat(parts.With(parts.GraniteRows,
+		table.Row{Key: table.KeyBlockCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
+			n, err := switchLayers(c)
+			return table.Uint32Of(n, true, err)
+		}}), []table.Row{
 		parts.UintRow("expert_shared_feed_forward_length", "shared_intermediate_size"),
 		{Key: "expert_used_count", Const: gguf.Uint32(0)}, // whatever the config has left of it
 		parts.UintRow("adapters.count", "num_adapters"),
@@ -53,11 +55,14 @@ var graniteSwitch = &table.Arch{
 			return table.Float32Of(f, true, err)
 		}},
 	}),
-	Expect: []table.Expect{parts.SiLU, parts.Expect("num_local_experts", "0"), parts.Expect("position_embedding_type", "rope"), parts.Expect("tie_word_embeddings", "true")},
-	Unused: append([]string{"num_experts_per_tok", "projection_head_dim", "head_dim", "adapter_names", "layer_types", "intermediate_size"}, parts.BiasKeys...),
+	Expect: []table.Expect{parts.SiLU, parts.Expect("num_local_experts", "0"),
+		parts.Expect("position_embedding_type", "rope"), parts.Expect("tie_word_embeddings", "true")},
+	Unused: append([]string{"num_experts_per_tok", "projection_head_dim", "head_dim", "adapter_names", "layer_types",
+		"intermediate_size"}, parts.BiasKeys...),
 	Drop: []table.Drop{
 		{Prefix: "model.switch.", Why: table.Silent}, {Prefix: "switch.", Why: table.Silent},
-		{Prefix: "", Suffix: "adapter_token_ids", Why: table.Silent}, {Prefix: "", Suffix: "control_to_substitute_lut", Why: table.Silent},
+		{Prefix: "", Suffix: "adapter_token_ids", Why: table.Silent},
+		{Prefix: "", Suffix: "control_to_substitute_lut", Why: table.Silent},
 		{Prefix: "lm_head.weight", Why: table.Silent}, // the embedding
 	},
 	Tensors: slices.Concat([]table.TensorRow{
@@ -131,24 +136,25 @@ var withNone = &table.Transform{Name: "with-none", Forward: func(_ table.Layer, 
 
 // switchB permutes the rows of each adapter's side B as those of the projection.
 func switchB(name string, count func(*config.View) (int64, error)) *table.Transform {
-	return parts.InTurn(name, withNone, &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-		heads, err := count(l.View)
-		if err != nil {
-			return nil, err
-		}
-		ne := s.NE()
-		if heads < 1 || heads > config.MaxHeadDim || ne[1]%heads != 0 {
-			return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows of %d heads", gguf.Shape(ne), heads)
-		}
-		one, err := rows.Reshape(s, []int64{ne[0], ne[1] * ne[2]})
-		if err != nil {
-			return nil, err
-		}
-		if one, err = rows.PermuteRope(one, heads*ne[2]); err != nil {
-			return nil, err
-		}
-		return rows.Reshape(one, ne)
-	}})
+	return parts.InTurn(name, withNone, &table.Transform{Name: name,
+		Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+			heads, err := count(l.View)
+			if err != nil {
+				return nil, err
+			}
+			ne := s.NE()
+			if heads < 1 || heads > config.MaxHeadDim || ne[1]%heads != 0 {
+				return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows of %d heads", gguf.Shape(ne), heads)
+			}
+			one, err := rows.Reshape(s, []int64{ne[0], ne[1] * ne[2]})
+			if err != nil {
+				return nil, err
+			}
+			if one, err = rows.PermuteRope(one, heads*ne[2]); err != nil {
+				return nil, err
+			}
+			return rows.Reshape(one, ne)
+		}})
 }
 
 // switchQKV permutes the rows of queries and keys.

@@ -50,25 +50,32 @@ var grok2 = &table.Arch{
 	Metadata:  grokRows,
 	Expect:    grokExpect,
 	Unused:    grokUnused,
-	Tensors: slices.Concat(parts.EmbedRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows, []table.TensorRow{
-		{HF: "model.layers.{bid}.pre_attn_norm", GGUF: "blk.{bid}.attn_norm"},
-		{HF: "model.layers.{bid}.post_attn_norm", GGUF: "blk.{bid}.attn_output_norm"},
-		{HF: "model.layers.{bid}.pre_moe_norm", GGUF: "blk.{bid}.ffn_norm"},
-		{HF: "model.layers.{bid}.post_moe_norm", GGUF: "blk.{bid}.post_ffw_norm"},
-	}, parts.MixtralExperts),
+	Tensors: slices.Concat(parts.EmbedRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows,
+		[]table.TensorRow{
+			{HF: "model.layers.{bid}.pre_attn_norm", GGUF: "blk.{bid}.attn_norm"},
+			{HF: "model.layers.{bid}.post_attn_norm", GGUF: "blk.{bid}.attn_output_norm"},
+			{HF: "model.layers.{bid}.pre_moe_norm", GGUF: "blk.{bid}.ffn_norm"},
+			{HF: "model.layers.{bid}.post_moe_norm", GGUF: "blk.{bid}.post_ffw_norm"},
+		}, parts.MixtralExperts),
 }
 
 var (
 	grokExpect = []table.Expect{parts.Expect("hidden_act", "gelu")}
-	grokUnused = []string{"residual_moe", "use_router_softcapping", "max_attn_value", "sliding_window_size", "rope_type", "scaling_factor", "extrapolation_factor", "attn_factor", "beta_fast", "beta_slow"}
+	grokUnused = []string{"residual_moe", "use_router_softcapping", "max_attn_value", "sliding_window_size",
+		"rope_type", "scaling_factor", "extrapolation_factor", "attn_factor", "beta_fast", "beta_slow"}
 )
 
 var grokRows = slices.Concat(parts.CommonRows, []table.Row{
-	{Key: "attn_logit_softcapping", Type: gguf.Float32Type, From: []string{"attn_logit_softcapping"}, Const: gguf.Float32(30)},
-	{Key: "router_logit_softcapping", Type: gguf.Float32Type, From: []string{"router_logit_softcapping"}, Const: gguf.Float32(30)},
+	{Key: "attn_logit_softcapping", Type: gguf.Float32Type, From: []string{"attn_logit_softcapping"},
+		Const: gguf.Float32(30)},
+	{Key: "router_logit_softcapping", Type: gguf.Float32Type, From: []string{"router_logit_softcapping"},
+		Const: gguf.Float32(30)},
 	{Key: "final_logit_softcapping", Derive: parts.NonZero("final_logit_softcapping")},
 	parts.Optional(parts.UintRow("expert_feed_forward_length", "moe_intermediate_size")),
-	{Key: "rope.scaling.type", Derive: grokYarn(func(*config.View) (gguf.Value, bool, error) { return gguf.String("yarn"), true, nil })},
+	{Key: "rope.scaling.type", Derive: grokYarn(func(*config.View) (gguf.Value, bool,
+		error) {
+		return gguf.String("yarn"), true, nil
+	})},
 	{Key: "rope.scaling.factor", Derive: grokYarn(needFloat("scaling_factor"))},
 	{Key: "rope.scaling.original_context_length", Derive: grokYarn(parts.SumOf("original_max_position_embeddings"))},
 	{Key: "rope.scaling.yarn_ext_factor", Derive: grokYarn(needFloat("extrapolation_factor"))},

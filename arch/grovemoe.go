@@ -16,9 +16,12 @@ import (
 var groveMoE = &table.Arch{
 	Name: "grovemoe",
 	Shapes: shape.Rules{
-		Dims: shape.Table{"n_ff_exp": shape.SharedWidth, "n_ff_chexp": "@expert_chunk_feed_forward_length or n_embd_head_k", "n_chunks": "n_expert / @experts_per_group"},
+		Dims: shape.Table{"n_ff_exp": shape.SharedWidth,
+			"n_ff_chexp": "@expert_chunk_feed_forward_length or n_embd_head_k",
+			"n_chunks":   "n_expert / @experts_per_group"},
 		Tensors: shape.Table{
-			"ffn_gate_chexps": "n_embd, n_ff_chexp, n_chunks", "ffn_up_chexps": "n_embd, n_ff_chexp, n_chunks", "ffn_down_chexps": "n_ff_chexp, n_embd, n_chunks",
+			"ffn_gate_chexps": "n_embd, n_ff_chexp, n_chunks", "ffn_up_chexps": "n_embd, n_ff_chexp, n_chunks",
+			"ffn_down_chexps": "n_ff_chexp, n_embd, n_chunks",
 		},
 	},
 	Classes:   []string{"GroveMoeForCausalLM", "modeling_grove_moe.GroveMoeForCausalLM"},
@@ -27,18 +30,25 @@ var groveMoE = &table.Arch{
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.Optional(parts.UintRow("expert_feed_forward_length", "moe_intermediate_size")),
 		// these three are in the model's code, not in its config
-		{Key: "expert_chunk_feed_forward_length", Type: gguf.Uint32Type, From: []string{"head_dim"}, Const: gguf.Uint32(128)},
+		{Key: "expert_chunk_feed_forward_length", Type: gguf.Uint32Type, From: []string{"head_dim"},
+			Const: gguf.Uint32(128)},
 		{Key: "experts_per_group", Const: gguf.Uint32(groveGroup)},
 		{Key: "expert_group_scale", Const: gguf.Float32(0.05)},
 	}),
-	Expect: []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "true"), parts.Expect("decoder_sparse_step", "1"), parts.Expect("use_sliding_window", "false")},
-	Unused: append([]string{"max_window_layers", "mlp_only_layers", "sliding_window", "num_small_experts", "first_k_dense_replace"}, parts.BiasKeys...),
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.ExpertRows, []table.TensorRow{
-		{HF: "model.layers.{bid}.mlp.chunk_experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_chexps", Experts: groveChunks, Group: "chunk-experts"},
-		{HF: "model.layers.{bid}.mlp.chunk_experts.{xid}.gate_proj", GGUF: "blk.{bid}.ffn_gate_chexps", Experts: groveChunks, Group: "chunk-experts"},
-		{HF: "model.layers.{bid}.mlp.chunk_experts.{xid}.up_proj", GGUF: "blk.{bid}.ffn_up_chexps", Experts: groveChunks, Group: "chunk-experts"},
-		{HF: "model.layers.{bid}.mlp.expert_bias"}, // the model's code does not use it
-	}),
+	Expect: []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "true"), parts.Expect("decoder_sparse_step", "1"),
+		parts.Expect("use_sliding_window", "false")},
+	Unused: append([]string{"max_window_layers", "mlp_only_layers", "sliding_window", "num_small_experts",
+		"first_k_dense_replace"}, parts.BiasKeys...),
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
+		parts.QKNormRows, parts.ExpertRows, []table.TensorRow{
+			{HF: "model.layers.{bid}.mlp.chunk_experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_chexps",
+				Experts: groveChunks, Group: "chunk-experts"},
+			{HF: "model.layers.{bid}.mlp.chunk_experts.{xid}.gate_proj", GGUF: "blk.{bid}.ffn_gate_chexps",
+				Experts: groveChunks, Group: "chunk-experts"},
+			{HF: "model.layers.{bid}.mlp.chunk_experts.{xid}.up_proj", GGUF: "blk.{bid}.ffn_up_chexps",
+				Experts: groveChunks, Group: "chunk-experts"},
+			{HF: "model.layers.{bid}.mlp.expert_bias"}, // the model's code does not use it
+		}),
 }
 
 // groveGroup is how many experts share a small one.

@@ -24,20 +24,21 @@ var hrmText = &table.Arch{
 	Classes:    []string{"HrmTextForCausalLM"},
 	Tokenizer:  tokenizer.ClassGPT2,
 	BlockCount: func(c *config.View) (int64, error) { n, err := hrmLayers(c); return 2 * n, err },
-	Metadata: slices.Concat(parts.With(parts.CommonRows, table.Row{Key: table.KeyBlockCount, Derive: hrmPasses}), []table.Row{
-		{Key: "rope.dimension_count", Derive: parts.RopeDimensionCount},
-		parts.FloatRow("embedding_scale", "embedding_scale"),
-		{Key: "hrm.layers_per_stack", Derive: func(c *config.View) (gguf.Value, bool, error) {
-			n, err := hrmLayers(c)
-			return table.Uint32Of(n, true, err)
-		}},
-		parts.UintRow("hrm.h_cycles", "H_cycles"),
-		parts.UintRow("hrm.l_cycles", "L_cycles"),
-		{Key: "hrm.prefix_lm", Derive: func(c *config.View) (gguf.Value, bool, error) {
-			b, _, err := c.Bool("prefix_lm")
-			return gguf.Bool(b), true, err
-		}},
-	}),
+	Metadata: slices.Concat(parts.With(parts.CommonRows, table.Row{Key: table.KeyBlockCount, Derive: hrmPasses}),
+		[]table.Row{
+			{Key: "rope.dimension_count", Derive: parts.RopeDimensionCount},
+			parts.FloatRow("embedding_scale", "embedding_scale"),
+			{Key: "hrm.layers_per_stack", Derive: func(c *config.View) (gguf.Value, bool, error) {
+				n, err := hrmLayers(c)
+				return table.Uint32Of(n, true, err)
+			}},
+			parts.UintRow("hrm.h_cycles", "H_cycles"),
+			parts.UintRow("hrm.l_cycles", "L_cycles"),
+			{Key: "hrm.prefix_lm", Derive: func(c *config.View) (gguf.Value, bool, error) {
+				b, _, err := c.Bool("prefix_lm")
+				return gguf.Bool(b), true, err
+			}},
+		}),
 	Expect: []table.Expect{parts.SiLU},
 	Unused: append([]string{"L_bp_cycles", "num_hidden_layers"}, parts.BiasKeys...),
 	Rename: []table.Rename{

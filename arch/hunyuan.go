@@ -40,13 +40,16 @@ var hunyuanDense = &table.Arch{
 		parts.Expect("use_qk_norm", "true"),
 		parts.Expect("norm_type", "rms"),
 	}, parts.SiLU),
-	Unused: append([]string{"rope_scaling.beta_fast", "rope_scaling.beta_slow", "add_classification_head", "class_num", "dense_list", "enable_lm_head_fp32", "eod_token_id", "im_end_id", "im_newline_id",
-		"im_start_id", "image_token_id", "mask_init_id", "org_vocab_size", "pad_id", "pool_type", "sep_token_id", "text_end_id", "text_start_id"}, parts.BiasKeys...),
+	Unused: append([]string{"rope_scaling.beta_fast", "rope_scaling.beta_slow", "add_classification_head", "class_num",
+		"dense_list", "enable_lm_head_fp32", "eod_token_id", "im_end_id", "im_newline_id",
+		"im_start_id", "image_token_id", "mask_init_id", "org_vocab_size", "pad_id", "pool_type", "sep_token_id",
+		"text_end_id", "text_start_id"}, parts.BiasKeys...),
 	Drop: []table.Drop{{Prefix: "lm_head.weight", Why: table.Silent, If: parts.Tied}},
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.MayBias), parts.MLPRows, []table.TensorRow{
-		{HF: "model.layers.{bid}.self_attn.query_layernorm", GGUF: "blk.{bid}.attn_q_norm"},
-		{HF: "model.layers.{bid}.self_attn.key_layernorm", GGUF: "blk.{bid}.attn_k_norm"},
-	}),
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.MayBias),
+		parts.MLPRows, []table.TensorRow{
+			{HF: "model.layers.{bid}.self_attn.query_layernorm", GGUF: "blk.{bid}.attn_q_norm"},
+			{HF: "model.layers.{bid}.self_attn.key_layernorm", GGUF: "blk.{bid}.attn_k_norm"},
+		}),
 }
 
 // hunyuanVL is the language model of HunyuanOCR and others that see, whose positions
@@ -58,12 +61,13 @@ var hunyuanVL = &table.Arch{
 	Tokenizer:    tokenizer.ClassHunYuan,
 	Fused:        table.FusedQKV,
 	RopeSections: true,
-	Metadata: slices.Concat(parts.With(hunyuanDense.Metadata[:len(parts.CommonRows)], table.Row{Key: "rope.scaling.type", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
-		if axes, err := hunyuanAxes(c); err != nil || axes {
-			return v, false, err
-		}
-		return parts.DynamicAsNone.Derive(c)
-	}}), ifAxes(false, hunyuanDense.Metadata[len(parts.CommonRows):]), ifAxes(true, []table.Row{
+	Metadata: slices.Concat(parts.With(hunyuanDense.Metadata[:len(parts.CommonRows)],
+		table.Row{Key: "rope.scaling.type", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
+			if axes, err := hunyuanAxes(c); err != nil || axes {
+				return v, false, err
+			}
+			return parts.DynamicAsNone.Derive(c)
+		}}), ifAxes(false, hunyuanDense.Metadata[len(parts.CommonRows):]), ifAxes(true, []table.Row{
 		{Key: "rope.freq_base", Derive: parts.RopeTheta},
 		{Key: "rope.scaling.type", Const: gguf.String("none")},
 		{Key: "rope.scaling.factor", Derive: func(c *config.View) (gguf.Value, bool, error) {
@@ -82,7 +86,8 @@ var hunyuanVL = &table.Arch{
 		{Key: "rope.dimension_sections", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			list, ok, err := c.Rope().Ints("xdrope_section", "mrope_section")
 			if err == nil && (!ok || len(list) != 4) {
-				err = fault.Errorf(fault.Broken, "%s: rope setting \"xdrope_section\": want four numbers, found %v", c.FileName(), list)
+				err = fault.Errorf(fault.Broken, "%s: rope setting \"xdrope_section\": want four numbers, found %v",
+					c.FileName(), list)
 			}
 			if err != nil {
 				return v, false, err
@@ -90,8 +95,10 @@ var hunyuanVL = &table.Arch{
 			return parts.PerLayer(list, nil)
 		}},
 	})),
-	Expect:  hunyuanDense.Expect,
-	Unused:  slices.Concat(hunyuanDense.Unused, []string{"cla_share_factor", "routed_scaling_factor", "img_end_id", "img_start_id", "image_start_token_id", "image_end_token_id", "image_newline_token_id", "video_start_id", "video_end_id", "video_token_id"}),
+	Expect: hunyuanDense.Expect,
+	Unused: slices.Concat(hunyuanDense.Unused, []string{"cla_share_factor", "routed_scaling_factor", "img_end_id",
+		"img_start_id", "image_start_token_id", "image_end_token_id", "image_newline_token_id", "video_start_id",
+		"video_end_id", "video_token_id"}),
 	Drop:    hunyuanDense.Drop,
 	Tensors: hunyuanDense.Tensors,
 }
@@ -152,7 +159,8 @@ func hunyuanFreqBase(c *config.View) (v gguf.Value, ok bool, err error) {
 		return v, false, err
 	}
 	if dim <= 2 || dim > config.MaxHeadDim || !(alpha > 0) {
-		return v, false, fault.Errorf(fault.Broken, "%s: rope setting alpha %v for heads of %d elements", config.ConfigFile, alpha, dim)
+		return v, false, fault.Errorf(fault.Broken, "%s: rope setting alpha %v for heads of %d elements",
+			config.ConfigFile, alpha, dim)
 	}
 	return table.Float32Of(base*math.Pow(alpha, float64(dim)/float64(dim-2)), true, nil)
 }
@@ -166,7 +174,9 @@ func hunyuanContext(c *config.View) (v gguf.Value, ok bool, err error) {
 	}
 	n, _, err := c.Int("max_position_embeddings")
 	if err == nil && (base != 10000 || n != 32<<10 && n != hunyuanLength) {
-		err = fault.Errorf(fault.Unsupported, "%s: dynamic rope with rope_theta %v and max_position_embeddings %d, want 10000 and %d or %d: the context length is not known",
+		err = fault.Errorf(fault.Unsupported,
+			"%s: dynamic rope with rope_theta %v and max_position_embeddings %d, want 10000 and %d or %d: the "+
+				"context length is not known",
 			config.ConfigFile, base, n, 32<<10, hunyuanLength)
 	}
 	return gguf.Uint32(hunyuanLength), err == nil, err
@@ -192,20 +202,25 @@ var hunyuanMoE = &table.Arch{
 		{Key: "rope.scaling.original_context_length", Derive: ifDynamic(parts.Constant(gguf.Uint32(hunyuanLength)))},
 		{Key: "context_length", Derive: ifDynamic(hunyuanContext)},
 	}),
-	Expect: []table.Expect{parts.SiLU, parts.Expect("use_cla", "false"), parts.Expect("use_mla", "false"), parts.Expect("use_qk_norm", "true"), parts.Expect("norm_type", "rms")},
-	Unused: append([]string{"attention_head_dim", "cla_share_factor", "moe_drop_tokens", "moe_layer_num_skipped", "moe_random_routing_dropped_token",
-		"use_mixed_mlp_moe", "num_media_embeds", "position_embedding_xdrope", "kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
-		"routed_scaling_factor", "norm_topk_prob", "group_limited_greedy", "eod_token_id", "anyres_pooling_size", "anyres_vit_max_image_size",
+	Expect: []table.Expect{parts.SiLU, parts.Expect("use_cla", "false"), parts.Expect("use_mla", "false"),
+		parts.Expect("use_qk_norm", "true"), parts.Expect("norm_type", "rms")},
+	Unused: append([]string{"attention_head_dim", "cla_share_factor", "moe_drop_tokens", "moe_layer_num_skipped",
+		"moe_random_routing_dropped_token",
+		"use_mixed_mlp_moe", "num_media_embeds", "position_embedding_xdrope", "kv_lora_rank", "q_lora_rank",
+		"qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
+		"routed_scaling_factor", "norm_topk_prob", "group_limited_greedy", "eod_token_id", "anyres_pooling_size",
+		"anyres_vit_max_image_size",
 		"anyres_vit_two_views"}, hunyuanDense.Unused...),
 	Drop: []table.Drop{{Prefix: "lm_head.weight", Why: table.Silent, If: parts.Tied}},
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.MayBias), []table.TensorRow{
-		{HF: "model.layers.{bid}.self_attn.query_layernorm", GGUF: "blk.{bid}.attn_q_norm"},
-		{HF: "model.layers.{bid}.self_attn.key_layernorm", GGUF: "blk.{bid}.attn_k_norm"},
-		{HF: "model.layers.{bid}.mlp.gate.wg", GGUF: "blk.{bid}.ffn_gate_inp"},
-		{HF: "model.layers.{bid}.mlp.shared_mlp.gate_proj", GGUF: "blk.{bid}.ffn_gate_shexp"},
-		{HF: "model.layers.{bid}.mlp.shared_mlp.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
-		{HF: "model.layers.{bid}.mlp.shared_mlp.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
-	}, parts.ExpertRows[1:]),
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.MayBias),
+		[]table.TensorRow{
+			{HF: "model.layers.{bid}.self_attn.query_layernorm", GGUF: "blk.{bid}.attn_q_norm"},
+			{HF: "model.layers.{bid}.self_attn.key_layernorm", GGUF: "blk.{bid}.attn_k_norm"},
+			{HF: "model.layers.{bid}.mlp.gate.wg", GGUF: "blk.{bid}.ffn_gate_inp"},
+			{HF: "model.layers.{bid}.mlp.shared_mlp.gate_proj", GGUF: "blk.{bid}.ffn_gate_shexp"},
+			{HF: "model.layers.{bid}.mlp.shared_mlp.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
+			{HF: "model.layers.{bid}.mlp.shared_mlp.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
+		}, parts.ExpertRows[1:]),
 }
 
 // oneOfAll writes the number that all members of a list are.
@@ -213,7 +228,8 @@ func oneOfAll(key string) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		list, ok, err := c.Ints(key)
 		if err == nil && (!ok || len(list) == 0) {
-			err = fault.Errorf(fault.Broken, "%s: key %q: want a list with a number for each layer", config.ConfigFile, key)
+			err = fault.Errorf(fault.Broken, "%s: key %q: want a list with a number for each layer",
+				config.ConfigFile, key)
 		}
 		if err == nil && slices.ContainsFunc(list, func(n int64) bool { return n != list[0] }) {
 			err = fault.Errorf(fault.Unsupported, "%s: key %q: the layers differ: %v", config.ConfigFile, key, list)
@@ -237,7 +253,9 @@ func hunyuanMoEFreqBase(c *config.View) (v gguf.Value, ok bool, err error) {
 	}
 	hidden, heads, err := c.HiddenAndHeads()
 	if err == nil && (alpha != 1000 || hidden/heads != 128) {
-		err = fault.Errorf(fault.Unsupported, "%s: dynamic rope with alpha %v and heads of %d elements, want 1000 and 128", config.ConfigFile, alpha, hidden/heads)
+		err = fault.Errorf(fault.Unsupported,
+			"%s: dynamic rope with alpha %v and heads of %d elements, want 1000 and 128", config.ConfigFile, alpha,
+			hidden/heads)
 	}
 	if err != nil {
 		return v, false, err
@@ -265,15 +283,19 @@ var hyV3 = &table.Arch{
 			return parts.Times(n, "moe_intermediate_size")(c)
 		}},
 		{Key: "expert_weights_norm", Type: gguf.BoolType, From: []string{"route_norm"}, Const: gguf.Bool(true)},
-		{Key: "expert_weights_scale", Type: gguf.Float32Type, From: []string{"router_scaling_factor"}, Const: gguf.Float32(1)},
+		{Key: "expert_weights_scale", Type: gguf.Float32Type, From: []string{"router_scaling_factor"},
+			Const: gguf.Float32(1)},
 		{Key: "expert_gating_func", Const: gguf.Uint32(parts.GatingFuncs["sigmoid"])},
 		parts.NextNSome,
 	}),
-	Expect: []table.Expect{parts.SiLU, parts.Expect("qk_norm", "true"), parts.Expect("moe_router_use_sigmoid", "true"), parts.Expect("moe_router_enable_expert_bias", "true"),
+	Expect: []table.Expect{parts.SiLU, parts.Expect("qk_norm", "true"), parts.Expect("moe_router_use_sigmoid", "true"),
+		parts.Expect("moe_router_enable_expert_bias", "true"),
 		parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false")},
-	Unused: []string{"expert_hidden_dim", "enable_moe_fp32_combine", "enable_attention_fp32_softmax", "enable_lm_head_fp32", "output_router_logits", "mlp_layer_types",
+	Unused: []string{"expert_hidden_dim", "enable_moe_fp32_combine", "enable_attention_fp32_softmax",
+		"enable_lm_head_fp32", "output_router_logits", "mlp_layer_types",
 		"first_k_dense_replace"},
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows,
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
+		parts.QKNormRows,
 		parts.Only(hyIsDense, parts.MLPRows),
 		parts.Only(parts.Not(hyIsDense), slices.Concat(parts.ExpertRows[1:], []table.TensorRow{
 			{HF: "model.layers.{bid}.mlp.router.gate", GGUF: "blk.{bid}.ffn_gate_inp"},

@@ -22,7 +22,8 @@ var hyV4 = &table.Arch{
 	Shapes: shape.Rules{
 		Dims: shape.Merge(parts.IndexerShapes.Dims, shape.Table{"n_hc": "@hyper_connection.count"}),
 		Tensors: shape.Merge(parts.IndexerShapes.Tensors, shape.Table{
-			"attn_gate": "n_embd, n_head * n_embd_head_v_mla", "output_hc_fn": "n_hc * n_embd, n_hc", "output_hc_base": "n_hc", "output_hc_scale": "1",
+			"attn_gate": "n_embd, n_head * n_embd_head_v_mla", "output_hc_fn": "n_hc * n_embd, n_hc",
+			"output_hc_base": "n_hc", "output_hc_scale": "1",
 			"hc_attn_fn": "n_hc * n_embd, 2 * n_hc", "hc_attn_base": "2 * n_hc", "hc_attn_scale": "2",
 			"hc_ffn_fn": "n_hc * n_embd, 2 * n_hc", "hc_ffn_base": "2 * n_hc", "hc_ffn_scale": "2",
 		}),
@@ -59,11 +60,14 @@ var hyV4 = &table.Arch{
 			return gguf.Bools(full), full != nil, err
 		}},
 	}),
-	Unused: append([]string{"layer_types", "indexer_types", "mlp_layer_types", "num_key_value_heads", "num_experts", "enable_moe_fp32_combine"}, parts.MLAUnused...),
-	Expect: append([]table.Expect{parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false")}, parts.MLAExpect...),
-	Drop:   []table.Drop{parts.TiedHead, parts.BeyondNextN, {Prefix: "model.mtp_layers.", Why: parts.MTP}},
+	Unused: append([]string{"layer_types", "indexer_types", "mlp_layer_types", "num_key_value_heads", "num_experts",
+		"enable_moe_fp32_combine"}, parts.MLAUnused...),
+	Expect: append([]table.Expect{parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false")},
+		parts.MLAExpect...),
+	Drop: []table.Drop{parts.TiedHead, parts.BeyondNextN, {Prefix: "model.mtp_layers.", Why: parts.MTP}},
 	Tensors: slices.Concat(parts.EmbedRows[:2], []table.TensorRow{
-		{HF: "lm_head", GGUF: "output", Optional: true, Type: table.Always(gguf.TypeF32), If: parts.IsTrue("enable_lm_head_fp32")},
+		{HF: "lm_head", GGUF: "output", Optional: true, Type: table.Always(gguf.TypeF32),
+			If: parts.IsTrue("enable_lm_head_fp32")},
 		{HF: "lm_head", GGUF: "output", Optional: true, If: parts.Not(parts.IsTrue("enable_lm_head_fp32"))},
 	}, parts.NormRows, hyHeads(parts.MLARows), parts.Only(hyHasIndexer, parts.IndexerTensors), []table.TensorRow{
 		{HF: "model.layers.{bid}.self_attn.linear_gate", GGUF: "blk.{bid}.attn_gate"},
@@ -71,17 +75,20 @@ var hyV4 = &table.Arch{
 		{HF: "model.hc_head.hc_head_fn", GGUF: "output_hc_fn.weight", Exact: true, Type: table.Always(gguf.TypeF32)},
 		{HF: "model.hc_head.hc_head_base", GGUF: "output_hc_base.weight", Exact: true},
 		{HF: "model.hc_head.hc_head_scale", GGUF: "output_hc_scale.weight", Exact: true},
-		{HF: "model.layers.{bid}.hc_attn_layer.hc_pre.hc_fn", GGUF: "blk.{bid}.hc_attn_fn.weight", Exact: true, Type: table.Always(gguf.TypeF32)},
+		{HF: "model.layers.{bid}.hc_attn_layer.hc_pre.hc_fn", GGUF: "blk.{bid}.hc_attn_fn.weight", Exact: true,
+			Type: table.Always(gguf.TypeF32)},
 		{HF: "model.layers.{bid}.hc_attn_layer.hc_pre.hc_base", GGUF: "blk.{bid}.hc_attn_base.weight", Exact: true},
 		{HF: "model.layers.{bid}.hc_attn_layer.hc_pre.hc_scale", GGUF: "blk.{bid}.hc_attn_scale.weight", Exact: true},
-		{HF: "model.layers.{bid}.hc_mlp_layer.hc_pre.hc_fn", GGUF: "blk.{bid}.hc_ffn_fn.weight", Exact: true, Type: table.Always(gguf.TypeF32)},
+		{HF: "model.layers.{bid}.hc_mlp_layer.hc_pre.hc_fn", GGUF: "blk.{bid}.hc_ffn_fn.weight", Exact: true,
+			Type: table.Always(gguf.TypeF32)},
 		{HF: "model.layers.{bid}.hc_mlp_layer.hc_pre.hc_base", GGUF: "blk.{bid}.hc_ffn_base.weight", Exact: true},
 		{HF: "model.layers.{bid}.hc_mlp_layer.hc_pre.hc_scale", GGUF: "blk.{bid}.hc_ffn_scale.weight", Exact: true},
-	}, parts.Only(parts.Not(hyExperts), parts.MLPRows), parts.Only(hyExperts, slices.Concat(parts.ExpertRows[:1], parts.SharedExpertRows, []table.TensorRow{
-		parts.CorrectionRow,
-		{HF: "model.layers.{bid}.mlp.experts.down_proj", GGUF: "blk.{bid}.ffn_down_exps.weight", Exact: true},
-		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj", Exact: true, Split: parts.GateUp},
-	}))),
+	}, parts.Only(parts.Not(hyExperts), parts.MLPRows),
+		parts.Only(hyExperts, slices.Concat(parts.ExpertRows[:1], parts.SharedExpertRows, []table.TensorRow{
+			parts.CorrectionRow,
+			{HF: "model.layers.{bid}.mlp.experts.down_proj", GGUF: "blk.{bid}.ffn_down_exps.weight", Exact: true},
+			{HF: "model.layers.{bid}.mlp.experts.gate_up_proj", Exact: true, Split: parts.GateUp},
+		}))),
 }
 
 // hyHeads gives the rows of attention the number of heads that the model has: configs
@@ -90,7 +97,8 @@ func hyHeads(list []table.TensorRow) []table.TensorRow {
 	list = slices.Clone(list)
 	for i := range list {
 		if list[i].Split != nil {
-			list[i].Split = []table.Part{{GGUF: list[i].Split[0].GGUF, Transform: parts.MLAKeysOf("num_attention_heads")},
+			list[i].Split = []table.Part{{GGUF: list[i].Split[0].GGUF,
+				Transform: parts.MLAKeysOf("num_attention_heads")},
 				{GGUF: list[i].Split[1].GGUF, Transform: parts.MLAValuesOf("num_attention_heads")}}
 		}
 	}
@@ -132,7 +140,8 @@ func hyDense(c *config.View) (int64, error) {
 	case listed && slices.Contains(kinds[lead:], "dense"):
 		return 0, parts.UnsupportedPattern(list, "dense layers before all others only")
 	case ok && listed && n != lead:
-		return 0, fault.Errorf(fault.Broken, "%s: key %q is %d, but %q has %d dense layers", c.FileName(), number, n, list, lead)
+		return 0, fault.Errorf(fault.Broken, "%s: key %q is %d, but %q has %d dense layers", c.FileName(), number,
+			n, list, lead)
 	case !ok && !listed:
 		return 0, fault.Errorf(fault.Broken, "%s: keys %q and %q are missing", c.FileName(), number, list)
 	case !ok:
@@ -166,7 +175,8 @@ func hyIndexers(c *config.View) ([]bool, error) {
 		}
 	}
 	if err == nil && int64(len(kinds)) < n {
-		err = fault.Errorf(fault.Broken, "%s: key %q has %d kinds, want one for each of %d layers", c.FileName(), key, len(kinds), n)
+		err = fault.Errorf(fault.Broken, "%s: key %q has %d kinds, want one for each of %d layers", c.FileName(), key,
+			len(kinds), n)
 	}
 	if err != nil {
 		return nil, err
@@ -175,11 +185,13 @@ func hyIndexers(c *config.View) ([]bool, error) {
 	for i := range is {
 		is[i] = slices.Contains(full, kinds[i])
 		if key == "indexer_types" && !is[i] && kinds[i] != "shared" {
-			return nil, fault.Errorf(fault.Unsupported, "%s: key %q holds %q, want full or shared", c.FileName(), key, kinds[i])
+			return nil, fault.Errorf(fault.Unsupported, "%s: key %q holds %q, want full or shared", c.FileName(),
+				key, kinds[i])
 		}
 	}
 	if key == "indexer_types" && !is[0] {
-		return nil, fault.Errorf(fault.Broken, "%s: key %q: the first layer has none before it to share", c.FileName(), key)
+		return nil, fault.Errorf(fault.Broken, "%s: key %q: the first layer has none before it to share",
+			c.FileName(), key)
 	}
 	return is, nil
 }

@@ -52,7 +52,8 @@ var (
 		Metadata:  parts.With(parts.LlamaRows, parts.DynamicAsNone),
 		Expect:    []table.Expect{parts.SiLU},
 		Unused:    parts.BiasKeys,
-		Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.MayBias), parts.WithBias(table.MayBias, parts.MLPRows)),
+		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.MayBias),
+			parts.WithBias(table.MayBias, parts.MLPRows)),
 	}
 )
 
@@ -72,7 +73,8 @@ var (
 	})
 )
 
-func groupedPart(name string, part func(s rows.Source, heads, headsKV, headDim int64) (rows.Source, error)) *table.Transform {
+func groupedPart(name string, part func(s rows.Source, heads, headsKV, headDim int64) (rows.Source,
+	error)) *table.Transform {
 	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		hidden, heads, err := l.HiddenAndHeads()
 		if err != nil {
@@ -83,11 +85,14 @@ func groupedPart(name string, part func(s rows.Source, heads, headsKV, headDim i
 			return nil, err
 		}
 		if headsKV <= 0 || heads%headsKV != 0 || hidden%heads != 0 {
-			return nil, fault.Errorf(fault.Broken, "%s: hidden size %d, %d heads, %d key heads: want each to be a multiple of the next", config.ConfigFile, hidden, heads, headsKV)
+			return nil, fault.Errorf(fault.Broken,
+				"%s: hidden size %d, %d heads, %d key heads: want each to be a multiple of the next", config.ConfigFile,
+				hidden, heads, headsKV)
 		}
 		headDim := hidden / heads
 		if ne := s.NE(); len(ne) != 2 || heads > ne[1] || headDim > ne[1] || ne[1] != (heads+2*headsKV)*headDim {
-			return nil, fmt.Errorf("dimensions %s, want %d+2*%d heads of %d rows", gguf.Shape(ne), heads, headsKV, headDim)
+			return nil, fmt.Errorf("dimensions %s, want %d+2*%d heads of %d rows", gguf.Shape(ne), heads,
+				headsKV, headDim)
 		}
 		if s, err = rows.UngroupQKV(s, headsKV, heads/headsKV); err != nil {
 			return nil, err

@@ -24,7 +24,8 @@ var jais2 = &table.Arch{
 	Metadata:  slices.Concat(parts.CommonRows, []table.Row{parts.RopeDimensionRow}),
 	Expect:    []table.Expect{parts.Expect("hidden_act", "relu2")},
 	Unused:    parts.BiasKeys,
-	Tensors: slices.Concat(parts.EmbedRows[:1], parts.EmbedRows[2:], parts.WithBias(table.NeedBias, parts.EmbedRows[1:2]), parts.WithBias(table.NeedBias, parts.NormRows),
+	Tensors: slices.Concat(parts.EmbedRows[:1], parts.EmbedRows[2:],
+		parts.WithBias(table.NeedBias, parts.EmbedRows[1:2]), parts.WithBias(table.NeedBias, parts.NormRows),
 		parts.AttentionRows(table.MayBias, table.MayBias), parts.WithBias(table.MayBias, parts.MLPRows[1:])),
 }
 
@@ -45,36 +46,45 @@ var jais = &table.Arch{
 		parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_epsilon"),
 		parts.FileTypeRow,
 	},
-	Expect: []table.Expect{parts.Expect("activation_function", "swiglu"), parts.Expect("position_embedding_type", "alibi"), parts.Expect("scale_attn_weights", "true")},
+	Expect: []table.Expect{parts.Expect("activation_function", "swiglu"),
+		parts.Expect("position_embedding_type", "alibi"), parts.Expect("scale_attn_weights", "true")},
 	// the scale of attention is 1/heads by the name of the architecture
-	Unused: []string{"mup_scale_qk_dot_by_d", "scale_qk_dot_by_d", "reorder_and_upcast_attn", "scale_attn_by_inverse_layer_idx", "alibi_scaling"},
+	Unused: []string{"mup_scale_qk_dot_by_d", "scale_qk_dot_by_d", "reorder_and_upcast_attn",
+		"scale_attn_by_inverse_layer_idx", "alibi_scaling"},
 	Tensors: []table.TensorRow{
-		{HF: "transformer.wte", GGUF: "token_embd", Transform: jaisScale("scale-embeddings", func(c *config.View) (float64, error) {
-			f, ok, err := c.Float("mup_embeddings_scale", "embeddings_scale")
-			return f, jaisHas(ok, err, "embeddings_scale")
-		})},
+		{HF: "transformer.wte", GGUF: "token_embd",
+			Transform: jaisScale("scale-embeddings", func(c *config.View) (float64, error) {
+				f, ok, err := c.Float("mup_embeddings_scale", "embeddings_scale")
+				return f, jaisHas(ok, err, "embeddings_scale")
+			})},
 		{HF: "transformer.ln_f", GGUF: "output_norm", Bias: table.NeedBias},
-		{HF: "lm_head", GGUF: "output", Optional: true, Transform: jaisScale("scale-output", func(c *config.View) (float64, error) {
-			alpha, ok, err := c.Float("mup_output_alpha")
-			if err != nil {
-				return 0, err
-			}
-			if !ok {
-				f, ok, err := c.Float("width_scale")
-				return f, jaisHas(ok, err, "width_scale")
-			}
-			width, ok, err := c.Float("mup_width_scale")
-			return alpha * width, jaisHas(ok, err, "mup_width_scale")
-		})},
+		{HF: "lm_head", GGUF: "output", Optional: true,
+			Transform: jaisScale("scale-output", func(c *config.View) (float64, error) {
+				alpha, ok, err := c.Float("mup_output_alpha")
+				if err != nil {
+					return 0, err
+				}
+				if !ok {
+					f, ok, err := c.Float("width_scale")
+					return f, jaisHas(ok, err, "width_scale")
+				}
+				width, ok, err := c.Float("mup_width_scale")
+				return alpha * width, jaisHas(ok, err, "mup_width_scale")
+			})},
 		{HF: "transformer.relative_pe.slopes", GGUF: "relative_pe.slopes", Exact: true, Optional: true,
 			Kind: &table.Meta{Key: "jais.attention.max_alibi_bias", Make: jaisBias}},
 		{HF: "transformer.h.{bid}.ln_1", GGUF: "blk.{bid}.attn_norm", Bias: table.NeedBias},
-		{HF: "transformer.h.{bid}.attn.c_attn", GGUF: "blk.{bid}.attn_qkv", Transform: parts.Transpose, Bias: table.NeedBias},
-		{HF: "transformer.h.{bid}.attn.c_proj", GGUF: "blk.{bid}.attn_output", Transform: parts.Transpose, Bias: table.NeedBias},
+		{HF: "transformer.h.{bid}.attn.c_attn", GGUF: "blk.{bid}.attn_qkv", Transform: parts.Transpose,
+			Bias: table.NeedBias},
+		{HF: "transformer.h.{bid}.attn.c_proj", GGUF: "blk.{bid}.attn_output", Transform: parts.Transpose,
+			Bias: table.NeedBias},
 		{HF: "transformer.h.{bid}.ln_2", GGUF: "blk.{bid}.ffn_norm", Bias: table.NeedBias},
-		{HF: "transformer.h.{bid}.mlp.c_fc", GGUF: "blk.{bid}.ffn_up", Transform: parts.Transpose, Bias: table.NeedBias},
-		{HF: "transformer.h.{bid}.mlp.c_fc2", GGUF: "blk.{bid}.ffn_gate", Transform: parts.Transpose, Bias: table.NeedBias},
-		{HF: "transformer.h.{bid}.mlp.c_proj", GGUF: "blk.{bid}.ffn_down", Transform: parts.Transpose, Bias: table.NeedBias},
+		{HF: "transformer.h.{bid}.mlp.c_fc", GGUF: "blk.{bid}.ffn_up", Transform: parts.Transpose,
+			Bias: table.NeedBias},
+		{HF: "transformer.h.{bid}.mlp.c_fc2", GGUF: "blk.{bid}.ffn_gate", Transform: parts.Transpose,
+			Bias: table.NeedBias},
+		{HF: "transformer.h.{bid}.mlp.c_proj", GGUF: "blk.{bid}.ffn_down", Transform: parts.Transpose,
+			Bias: table.NeedBias},
 		{HF: "transformer.h.{bid}.attn.bias"}, // the causal mask
 	},
 }

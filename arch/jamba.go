@@ -48,12 +48,14 @@ var jamba = &table.Arch{
 			model, err := c.Require(jambaWidth...)
 			return table.Uint32Of((model+15)/16, true, err)
 		}},
-		{Key: "attention.layer_norm_rms_epsilon", Derive: parts.OrElseFloat(1e-6, "layer_norm_epsilon", "rms_norm_eps")},
+		{Key: "attention.layer_norm_rms_epsilon", Derive: parts.OrElseFloat(1e-6, "layer_norm_epsilon",
+			"rms_norm_eps")},
 		parts.UintRow("expert_count", jambaExperts...),
 		parts.UintRow("expert_used_count", "num_experts_per_tok", "num_experts_per_token"),
 		parts.FileTypeRow,
 	},
-	Unused: []string{"attn_layer_offset", "attn_layer_period", "calc_logits_for_entire_prompt", "expert_layer_offset", "expert_layer_period", "mamba_inner_layernorms",
+	Unused: []string{"attn_layer_offset", "attn_layer_period", "calc_logits_for_entire_prompt", "expert_layer_offset",
+		"expert_layer_period", "mamba_inner_layernorms",
 		"num_logits_to_keep", "use_mamba_kernels", "n_ctx"},
 	Expect: []table.Expect{
 		parts.SiLU,
@@ -74,16 +76,21 @@ var jamba = &table.Arch{
 		{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output", If: jambaAttention},
 
 		{HF: "model.layers.{bid}.mamba.in_proj", GGUF: "blk.{bid}.ssm_in", If: parts.Not(jambaAttention)},
-		{HF: "model.layers.{bid}.mamba.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Bias: table.NeedBias, Transform: parts.Squeeze, If: parts.Not(jambaAttention)},
+		{HF: "model.layers.{bid}.mamba.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Bias: table.NeedBias,
+			Transform: parts.Squeeze, If: parts.Not(jambaAttention)},
 		{HF: "model.layers.{bid}.mamba.x_proj", GGUF: "blk.{bid}.ssm_x", If: parts.Not(jambaAttention)},
-		{HF: "model.layers.{bid}.mamba.dt_proj", GGUF: "blk.{bid}.ssm_dt", Bias: table.NeedBias, If: parts.Not(jambaAttention)},
-		{HF: "model.layers.{bid}.mamba.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: parts.NegExp, If: parts.Not(jambaAttention)},
+		{HF: "model.layers.{bid}.mamba.dt_proj", GGUF: "blk.{bid}.ssm_dt", Bias: table.NeedBias,
+			If: parts.Not(jambaAttention)},
+		{HF: "model.layers.{bid}.mamba.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: parts.NegExp,
+			If: parts.Not(jambaAttention)},
 		{HF: "model.layers.{bid}.mamba.D", GGUF: "blk.{bid}.ssm_d", Exact: true, If: parts.Not(jambaAttention)},
 		{HF: "model.layers.{bid}.mamba.dt_layernorm", GGUF: "blk.{bid}.ssm_dt_norm", If: parts.Not(jambaAttention)},
 		{HF: "model.layers.{bid}.mamba.b_layernorm", GGUF: "blk.{bid}.ssm_b_norm", If: parts.Not(jambaAttention)},
-		{HF: "model.layers.{bid}.mamba.B_layernorm", GGUF: "blk.{bid}.ssm_b_norm", If: parts.Not(jambaAttention), Optional: true},
+		{HF: "model.layers.{bid}.mamba.B_layernorm", GGUF: "blk.{bid}.ssm_b_norm", If: parts.Not(jambaAttention),
+			Optional: true},
 		{HF: "model.layers.{bid}.mamba.c_layernorm", GGUF: "blk.{bid}.ssm_c_norm", If: parts.Not(jambaAttention)},
-		{HF: "model.layers.{bid}.mamba.C_layernorm", GGUF: "blk.{bid}.ssm_c_norm", If: parts.Not(jambaAttention), Optional: true},
+		{HF: "model.layers.{bid}.mamba.C_layernorm", GGUF: "blk.{bid}.ssm_c_norm", If: parts.Not(jambaAttention),
+			Optional: true},
 		{HF: "model.layers.{bid}.mamba.out_proj", GGUF: "blk.{bid}.ssm_out", If: parts.Not(jambaAttention)},
 
 		{HF: "model.layers.{bid}.pre_ff_layernorm", GGUF: "blk.{bid}.ffn_norm"},
@@ -91,17 +98,26 @@ var jamba = &table.Arch{
 		{HF: "model.layers.{bid}.feed_forward.gate_proj", GGUF: "blk.{bid}.ffn_gate", If: parts.Not(jambaSparse)},
 		{HF: "model.layers.{bid}.feed_forward.up_proj", GGUF: "blk.{bid}.ffn_up", If: parts.Not(jambaSparse)},
 		{HF: "model.layers.{bid}.feed_forward.down_proj", GGUF: "blk.{bid}.ffn_down", If: parts.Not(jambaSparse)},
-		{HF: "model.layers.{bid}.moe.experts.0.gate_proj", GGUF: "blk.{bid}.ffn_gate", If: parts.Not(jambaSparse), Optional: true},
-		{HF: "model.layers.{bid}.moe.experts.0.up_proj", GGUF: "blk.{bid}.ffn_up", If: parts.Not(jambaSparse), Optional: true},
-		{HF: "model.layers.{bid}.moe.experts.0.down_proj", GGUF: "blk.{bid}.ffn_down", If: parts.Not(jambaSparse), Optional: true},
+		{HF: "model.layers.{bid}.moe.experts.0.gate_proj", GGUF: "blk.{bid}.ffn_gate", If: parts.Not(jambaSparse),
+			Optional: true},
+		{HF: "model.layers.{bid}.moe.experts.0.up_proj", GGUF: "blk.{bid}.ffn_up", If: parts.Not(jambaSparse),
+			Optional: true},
+		{HF: "model.layers.{bid}.moe.experts.0.down_proj", GGUF: "blk.{bid}.ffn_down", If: parts.Not(jambaSparse),
+			Optional: true},
 		{HF: "model.layers.{bid}.feed_forward.router", GGUF: "blk.{bid}.ffn_gate_inp", If: jambaSparse},
 		{HF: "model.layers.{bid}.moe.router", GGUF: "blk.{bid}.ffn_gate_inp", If: jambaSparse, Optional: true},
-		{HF: "model.layers.{bid}.feed_forward.experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_exps", If: jambaSparse, Experts: jambaExpertCount},
-		{HF: "model.layers.{bid}.feed_forward.experts.{xid}.gate_proj", GGUF: "blk.{bid}.ffn_gate_exps", If: jambaSparse, Experts: jambaExpertCount},
-		{HF: "model.layers.{bid}.feed_forward.experts.{xid}.up_proj", GGUF: "blk.{bid}.ffn_up_exps", If: jambaSparse, Experts: jambaExpertCount},
-		{HF: "model.layers.{bid}.moe.experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_exps", If: jambaSparse, Experts: jambaExpertCount, Optional: true},
-		{HF: "model.layers.{bid}.moe.experts.{xid}.gate_proj", GGUF: "blk.{bid}.ffn_gate_exps", If: jambaSparse, Experts: jambaExpertCount, Optional: true},
-		{HF: "model.layers.{bid}.moe.experts.{xid}.up_proj", GGUF: "blk.{bid}.ffn_up_exps", If: jambaSparse, Experts: jambaExpertCount, Optional: true},
+		{HF: "model.layers.{bid}.feed_forward.experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_exps",
+			If: jambaSparse, Experts: jambaExpertCount},
+		{HF: "model.layers.{bid}.feed_forward.experts.{xid}.gate_proj", GGUF: "blk.{bid}.ffn_gate_exps",
+			If: jambaSparse, Experts: jambaExpertCount},
+		{HF: "model.layers.{bid}.feed_forward.experts.{xid}.up_proj", GGUF: "blk.{bid}.ffn_up_exps", If: jambaSparse,
+			Experts: jambaExpertCount},
+		{HF: "model.layers.{bid}.moe.experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_exps", If: jambaSparse,
+			Experts: jambaExpertCount, Optional: true},
+		{HF: "model.layers.{bid}.moe.experts.{xid}.gate_proj", GGUF: "blk.{bid}.ffn_gate_exps", If: jambaSparse,
+			Experts: jambaExpertCount, Optional: true},
+		{HF: "model.layers.{bid}.moe.experts.{xid}.up_proj", GGUF: "blk.{bid}.ffn_up_exps", If: jambaSparse,
+			Experts: jambaExpertCount, Optional: true},
 	},
 }
 
@@ -189,7 +205,8 @@ var falconH1 = &table.Arch{
 		parts.BlockCountRow,
 		{Key: "ssm.conv_kernel", Derive: parts.OrElse(4, "conv_kernel", "d_conv", "mamba_conv_kernel", "mamba_d_conv")},
 		parts.UintRow("ssm.inner_size", "mamba_d_ssm"),
-		{Key: "ssm.state_size", Derive: parts.OrElse(128, "state_size", "d_state", "mamba_state_size", "mamba_d_state")},
+		{Key: "ssm.state_size", Derive: parts.OrElse(128, "state_size", "d_state", "mamba_state_size",
+			"mamba_d_state")},
 		{Key: "ssm.time_step_rank", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			inner, err := c.Require("mamba_d_ssm")
 			if err != nil {
@@ -197,7 +214,8 @@ var falconH1 = &table.Arch{
 			}
 			head, err := c.IntOr(64, "mamba_d_head", "head_dim")
 			if err == nil && inner%head != 0 {
-				err = fault.Errorf(fault.Broken, "%s: mamba_d_ssm is %d, want a multiple of mamba_d_head, which is %d", config.ConfigFile, inner, head)
+				err = fault.Errorf(fault.Broken, "%s: mamba_d_ssm is %d, want a multiple of mamba_d_head, which is %d",
+					config.ConfigFile, inner, head)
 			}
 			return table.Uint32Of(inner/max(head, 1), true, err)
 		}},
@@ -205,7 +223,8 @@ var falconH1 = &table.Arch{
 			n, err := falconH1Groups(c)
 			return table.Uint32Of(n, true, err)
 		}},
-		{Key: "attention.layer_norm_rms_epsilon", Derive: parts.OrElseFloat(1e-5, "layer_norm_epsilon", "rms_norm_eps")},
+		{Key: "attention.layer_norm_rms_epsilon", Derive: parts.OrElseFloat(1e-5, "layer_norm_epsilon",
+			"rms_norm_eps")},
 		parts.FileTypeRow,
 		parts.UintRow("vocab_size", "vocab_size"),
 		parts.UintRow(table.KeyHeadCountKV, "num_key_value_heads"),
@@ -219,11 +238,13 @@ var falconH1 = &table.Arch{
 			return table.Float32Of(theta, ok, err)
 		}},
 	},
-	Unused: []string{"attn_layer_indices", "mamba_chunk_size", "mamba_expand", "mamba_n_heads", "mamba_use_mlp", "mlp_expansion_factor", "num_logits_to_keep", "projectors_bias",
+	Unused: []string{"attn_layer_indices", "mamba_chunk_size", "mamba_expand", "mamba_n_heads", "mamba_use_mlp",
+		"mlp_expansion_factor", "num_logits_to_keep", "projectors_bias",
 		"time_step_floor", "time_step_max", "time_step_min", "time_step_rank", "mamba_rms_norm"},
 	Expect: []table.Expect{
 		parts.SiLU,
-		parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false"), parts.Expect("mamba_proj_bias", "false"),
+		parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false"),
+		parts.Expect("mamba_proj_bias", "false"),
 		parts.Expect("mamba_conv_bias", "true"),
 		{Key: "mamba_norm_before_gate", Values: []string{"false"}, With: "mamba_rms_norm"},
 		parts.Expect("sliding_window"),
@@ -235,22 +256,31 @@ var falconH1 = &table.Arch{
 		{HF: "model.final_layernorm", GGUF: "output_norm"},
 		{HF: "lm_head", GGUF: "output", Optional: true, Transform: scaledBy("lm_head_multiplier")},
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
-		{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q", Transform: scaledBy("attention_in_multiplier")},
-		{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k", Transform: parts.InTurn("key", scaledBy("key_multiplier"), scaledBy("attention_in_multiplier"))},
-		{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v", Transform: scaledBy("attention_in_multiplier")},
-		{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output", Transform: scaledBy("attention_out_multiplier")},
-		{HF: "model.layers.{bid}.mamba.in_proj", GGUF: "blk.{bid}.ssm_in", Transform: parts.InTurn("mixer-in", scaledBy("ssm_in_multiplier"), ssmMultipliers)},
-		{HF: "model.layers.{bid}.mamba.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Bias: table.NeedBias, Transform: parts.Squeeze},
+		{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q",
+			Transform: scaledBy("attention_in_multiplier")},
+		{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k",
+			Transform: parts.InTurn("key", scaledBy("key_multiplier"), scaledBy("attention_in_multiplier"))},
+		{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v",
+			Transform: scaledBy("attention_in_multiplier")},
+		{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output",
+			Transform: scaledBy("attention_out_multiplier")},
+		{HF: "model.layers.{bid}.mamba.in_proj", GGUF: "blk.{bid}.ssm_in",
+			Transform: parts.InTurn("mixer-in", scaledBy("ssm_in_multiplier"), ssmMultipliers)},
+		{HF: "model.layers.{bid}.mamba.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Bias: table.NeedBias,
+			Transform: parts.Squeeze},
 		{HF: "model.layers.{bid}.mamba.dt_bias", GGUF: "blk.{bid}.ssm_dt.bias", Exact: true},
 		{HF: "model.layers.{bid}.mamba.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: parts.NegExpColumn},
 		{HF: "model.layers.{bid}.mamba.D", GGUF: "blk.{bid}.ssm_d", Exact: true, Transform: parts.Column},
-		{HF: "model.layers.{bid}.mamba.norm", GGUF: "blk.{bid}.ssm_norm", Transform: parts.GroupNorm(falconH1Groups), Optional: true},
+		{HF: "model.layers.{bid}.mamba.norm", GGUF: "blk.{bid}.ssm_norm", Transform: parts.GroupNorm(falconH1Groups),
+			Optional: true},
 		{HF: "model.layers.{bid}.mamba.out_proj", GGUF: "blk.{bid}.ssm_out", Transform: scaledBy("ssm_out_multiplier")},
 		// the runtime knows this norm without a suffix
 		{HF: "model.layers.{bid}.pre_ff_layernorm.weight", GGUF: "blk.{bid}.ffn_norm", Exact: true},
-		{HF: "model.layers.{bid}.feed_forward.gate_proj", GGUF: "blk.{bid}.ffn_gate", Transform: scaledByElement("mlp_multipliers", 0)},
+		{HF: "model.layers.{bid}.feed_forward.gate_proj", GGUF: "blk.{bid}.ffn_gate",
+			Transform: scaledByElement("mlp_multipliers", 0)},
 		{HF: "model.layers.{bid}.feed_forward.up_proj", GGUF: "blk.{bid}.ffn_up"},
-		{HF: "model.layers.{bid}.feed_forward.down_proj", GGUF: "blk.{bid}.ffn_down", Transform: scaledByElement("mlp_multipliers", 1)},
+		{HF: "model.layers.{bid}.feed_forward.down_proj", GGUF: "blk.{bid}.ffn_down",
+			Transform: scaledByElement("mlp_multipliers", 1)},
 	},
 }
 
@@ -292,36 +322,39 @@ func factors(c *config.View, key string, n int) ([]float64, error) {
 
 // ssmMultipliers multiplies the parts of the mixer's input projection, which are
 // the gate, x, B, C and the time steps, each by a number of its own.
-var ssmMultipliers = &table.Transform{Name: "ssm_multipliers", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	list, err := factors(l.View, "ssm_multipliers", 5)
-	if err != nil {
-		return nil, err
-	}
-	inner, err := l.Require("mamba_d_ssm")
-	if err != nil {
-		return nil, err
-	}
-	groups, err := l.Require("mamba_n_groups")
-	if err != nil {
-		return nil, err
-	}
-	state, err := l.Require("mamba_d_state")
-	if err != nil {
-		return nil, err
-	}
-	ne := s.NE()
-	if len(ne) != 2 || inner < 1 || inner > ne[1] || groups < 1 || state < 1 || groups > ne[1] || state > ne[1] || 2*inner+2*groups*state >= ne[1] {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want more than 2*%d + 2*%d*%d rows", gguf.Shape(ne), inner, groups, state)
-	}
-	var parts []rows.Source
-	first := int64(0)
-	for i, n := range []int64{inner, inner, groups * state, groups * state, ne[1] - 2*inner - 2*groups*state} {
-		part, err := rows.Slice(s, 1, first, first+n)
+var ssmMultipliers = &table.Transform{Name: "ssm_multipliers",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		list, err := factors(l.View, "ssm_multipliers", 5)
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, rows.Map(part, rows.Scale(float32(list[i]))))
-		first += n
-	}
-	return rows.Concat(parts)
-}}
+		inner, err := l.Require("mamba_d_ssm")
+		if err != nil {
+			return nil, err
+		}
+		groups, err := l.Require("mamba_n_groups")
+		if err != nil {
+			return nil, err
+		}
+		state, err := l.Require("mamba_d_state")
+		if err != nil {
+			return nil, err
+		}
+		ne := s.NE()
+		if len(ne) != 2 || inner < 1 || inner > ne[1] || groups < 1 || state < 1 || groups > ne[1] || state > ne[1] ||
+			2*inner+2*groups*state >= ne[1] {
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want more than 2*%d + 2*%d*%d rows", gguf.Shape(ne),
+				inner, groups, state)
+		}
+		var parts []rows.Source
+		first := int64(0)
+		for i, n := range []int64{inner, inner, groups * state, groups * state, ne[1] - 2*inner - 2*groups*state} {
+			part, err := rows.Slice(s, 1, first, first+n)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, rows.Map(part, rows.Scale(float32(list[i]))))
+			first += n
+		}
+		return rows.Concat(parts)
+	}}

@@ -18,8 +18,9 @@ import (
 var k2Horizon = &table.Arch{
 	Name: "k2-horizon",
 	Shapes: shape.Rules{Tensors: shape.Merge(shape.NormsPerHead, shape.Table{
-		"attn_v_gate": "n_embd, @attention.value_expert_count", "attn_v_exps": "n_embd, n_embd_v, @attention.value_expert_count",
-		"attn_gate": "n_embd, n_embd_q | n_embd, n_head",
+		"attn_v_gate": "n_embd, @attention.value_expert_count",
+		"attn_v_exps": "n_embd, n_embd_v, @attention.value_expert_count",
+		"attn_gate":   "n_embd, n_embd_q | n_embd, n_head",
 	})},
 	Classes:   []string{"K2HorizonForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
@@ -72,18 +73,21 @@ var k2Horizon = &table.Arch{
 		{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k"},
 		{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v", If: parts.Not(k2HasValues)},
 		{HF: "model.layers.{bid}.self_attn.v_router", GGUF: "blk.{bid}.attn_v_gate", If: k2HasValues},
-		{HF: "model.layers.{bid}.self_attn.v_experts.{xid}", GGUF: "blk.{bid}.attn_v_exps", If: k2HasValues, Group: "values",
+		{HF: "model.layers.{bid}.self_attn.v_experts.{xid}", GGUF: "blk.{bid}.attn_v_exps", If: k2HasValues,
+			Group:   "values",
 			Experts: func(l table.Layer) (int64, error) { return l.Require("mova_num_experts") }},
 		{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
-		{HF: "model.layers.{bid}.self_attn.attn_gate_proj", GGUF: "blk.{bid}.attn_gate", If: parts.Has("attention_gate_func")},
+		{HF: "model.layers.{bid}.self_attn.attn_gate_proj", GGUF: "blk.{bid}.attn_gate",
+			If: parts.Has("attention_gate_func")},
 		{HF: "model.layers.{bid}.self_attn.q_norm", GGUF: "blk.{bid}.attn_q_norm", Optional: true},
 		{HF: "model.layers.{bid}.self_attn.k_norm", GGUF: "blk.{bid}.attn_k_norm", Optional: true},
-	}, parts.Only(parts.Not(k2Sparse), parts.MLPRows), parts.Only(k2Sparse, slices.Concat(parts.ExpertRows, []table.TensorRow{
-		{HF: "model.layers.{bid}.mlp.gate.bias", Exact: true, Optional: true, GGUF: "blk.{bid}.exp_probs_b.bias"},
-	})), parts.Only(parts.Both(k2Sparse, func(l table.Layer) (bool, error) {
-		n, _, err := l.Int("num_shared_experts")
-		return n > 0, err
-	}), parts.SharedExpertRows)),
+	}, parts.Only(parts.Not(k2Sparse), parts.MLPRows),
+		parts.Only(k2Sparse, slices.Concat(parts.ExpertRows, []table.TensorRow{
+			{HF: "model.layers.{bid}.mlp.gate.bias", Exact: true, Optional: true, GGUF: "blk.{bid}.exp_probs_b.bias"},
+		})), parts.Only(parts.Both(k2Sparse, func(l table.Layer) (bool, error) {
+			n, _, err := l.Int("num_shared_experts")
+			return n > 0, err
+		}), parts.SharedExpertRows)),
 }
 
 // k2Experts is d for models that have experts.

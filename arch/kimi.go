@@ -16,9 +16,10 @@ import (
 // KimiLinear class of the reference's converter.
 var kimiLinear = &table.Arch{
 	Name: "kimi-linear",
-	Shapes: shape.Rules{Dims: parts.KDAShapes.Dims, Tensors: shape.Merge(parts.KDAShapes.Tensors, parts.KDAGateShapes, shape.Table{
-		"attn_q": "n_embd, n_head * n_embd_head_k_mla | n_embd, n_kda", "ssm_a": "1, n_head, 1, 1 | n_head",
-	})},
+	Shapes: shape.Rules{Dims: parts.KDAShapes.Dims,
+		Tensors: shape.Merge(parts.KDAShapes.Tensors, parts.KDAGateShapes, shape.Table{
+			"attn_q": "n_embd, n_head * n_embd_head_k_mla | n_embd, n_kda", "ssm_a": "1, n_head, 1, 1 | n_head",
+		})},
 	Classes:   []string{"KimiLinearForCausalLM"},
 	Body:      table.Body{Classes: []string{"KimiLinearModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassKimiLinear,
@@ -41,9 +42,10 @@ var kimiLinear = &table.Arch{
 	}),
 	Expect: append([]table.Expect{parts.SiLU, parts.Expect("moe_renormalize", "true")}, kimiExpect...),
 	Unused: kimiUnused,
-	Tensors: slices.Concat(kimiTensors, parts.Only(parts.Not(parts.FullAttention), slices.Concat(parts.KDARows, parts.KDAGateRows, []table.TensorRow{
-		{HF: "model.layers.{bid}.self_attn.A_log", Exact: true, GGUF: "blk.{bid}.ssm_a", Transform: parts.NegExp},
-	})), bothIf(parts.FullAttention, parts.MLARows)),
+	Tensors: slices.Concat(kimiTensors, parts.Only(parts.Not(parts.FullAttention),
+		slices.Concat(parts.KDARows, parts.KDAGateRows, []table.TensorRow{
+			{HF: "model.layers.{bid}.self_attn.A_log", Exact: true, GGUF: "blk.{bid}.ssm_a", Transform: parts.NegExp},
+		})), bothIf(parts.FullAttention, parts.MLARows)),
 }
 
 // kimiK3 is Kimi K3: states of earlier layers are added by scores of their own, and
@@ -53,10 +55,12 @@ var kimiK3 = &table.Arch{
 	Shapes: shape.Rules{
 		Dims: shape.Merge(parts.KDAShapes.Dims, shape.Table{"n_latent": "@expert_latent_length or n_embd"}),
 		Tensors: shape.Merge(parts.KDAShapes.Tensors, shape.Table{
-			"attn_q": "n_embd, n_head * n_embd_head_k_mla | n_embd, n_kda", "attn_gate": "n_embd, n_head * n_embd_head_v_mla", "ssm_g": "n_embd, n_kda", "ssm_a": "n_head",
+			"attn_q":    "n_embd, n_head * n_embd_head_k_mla | n_embd, n_kda",
+			"attn_gate": "n_embd, n_head * n_embd_head_v_mla", "ssm_g": "n_embd, n_kda", "ssm_a": "n_head",
 			"attn_res_score": "n_embd", "ffn_res_score": "n_embd", "output_res_score": "n_embd",
 			"ffn_routed_down": "n_embd, n_latent", "ffn_routed_up": "n_latent, n_embd", "ffn_routed_norm": "n_latent",
-			"ffn_up_exps": "n_latent, n_ff_exp, n_expert", "ffn_gate_exps": "n_latent, n_ff_exp, n_expert", "ffn_down_exps": "n_ff_exp, n_latent, n_expert",
+			"ffn_up_exps": "n_latent, n_ff_exp, n_expert", "ffn_gate_exps": "n_latent, n_ff_exp, n_expert",
+			"ffn_down_exps": "n_ff_exp, n_latent, n_expert",
 		}),
 	},
 	Classes:     []string{"KimiK3ForConditionalGeneration"},
@@ -87,7 +91,9 @@ var kimiK3 = &table.Arch{
 		parts.FloatRow("activation.situ_linear_beta", "activation_situ_linear_beta"),
 		parts.UintRow("attn_res.block_size", "attn_res_block_size"),
 	}),
-	Expect: append([]table.Expect{parts.Expect("hidden_act", "situ"), parts.Expect("moe_router_activation_func", "sigmoid"), parts.Expect("mla_use_output_gate", "true")}, kimiExpect...),
+	Expect: append([]table.Expect{parts.Expect("hidden_act", "situ"),
+		parts.Expect("moe_router_activation_func", "sigmoid"), parts.Expect("mla_use_output_gate", "true")},
+		kimiExpect...),
 	Unused: slices.Concat(parts.MultimodalKeys, []string{"latent_moe_use_norm", "mm_projector_config"}, kimiUnused),
 	Tensors: slices.Concat(kimiTensors, []table.TensorRow{
 		fusedScore("model.output_attn_res", "output_res_score"),
@@ -101,21 +107,26 @@ var kimiK3 = &table.Arch{
 	})), parts.Only(parts.Both(parts.MoEAfter, parts.Has("routed_expert_hidden_size")), []table.TensorRow{
 		{HF: "model.layers.{bid}.block_sparse_moe.routed_expert_down_proj", GGUF: "blk.{bid}.ffn_routed_down"},
 		{HF: "model.layers.{bid}.block_sparse_moe.routed_expert_up_proj", GGUF: "blk.{bid}.ffn_routed_up"},
-		{HF: "model.layers.{bid}.block_sparse_moe.routed_expert_norm", GGUF: "blk.{bid}.ffn_routed_norm", Optional: true},
+		{HF: "model.layers.{bid}.block_sparse_moe.routed_expert_norm", GGUF: "blk.{bid}.ffn_routed_norm",
+			Optional: true},
 	})),
 }
 
 // kimiTensors are those of both models but attention.
-var kimiTensors = slices.Concat(parts.EmbedRows, parts.NormRows, parts.Only(parts.DenseFirst, parts.MLPRows), parts.Only(parts.MoEAfter, slices.Concat(parts.MixtralExperts, []table.TensorRow{
-	{HF: "model.layers.{bid}.block_sparse_moe.gate.e_score_correction_bias", Exact: true, GGUF: "blk.{bid}.exp_probs_b.bias"},
-	{HF: "model.layers.{bid}.block_sparse_moe.shared_experts.gate_proj", GGUF: "blk.{bid}.ffn_gate_shexp"},
-	{HF: "model.layers.{bid}.block_sparse_moe.shared_experts.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
-	{HF: "model.layers.{bid}.block_sparse_moe.shared_experts.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
-})))
+var kimiTensors = slices.Concat(parts.EmbedRows, parts.NormRows, parts.Only(parts.DenseFirst, parts.MLPRows),
+	parts.Only(parts.MoEAfter, slices.Concat(parts.MixtralExperts, []table.TensorRow{
+		{HF: "model.layers.{bid}.block_sparse_moe.gate.e_score_correction_bias", Exact: true,
+			GGUF: "blk.{bid}.exp_probs_b.bias"},
+		{HF: "model.layers.{bid}.block_sparse_moe.shared_experts.gate_proj", GGUF: "blk.{bid}.ffn_gate_shexp"},
+		{HF: "model.layers.{bid}.block_sparse_moe.shared_experts.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
+		{HF: "model.layers.{bid}.block_sparse_moe.shared_experts.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
+	})))
 
-var kimiExpect = []table.Expect{parts.Expect("mla_use_nope", "true"), parts.Expect("moe_layer_freq", "1"), parts.Expect("num_expert_group", "1")}
+var kimiExpect = []table.Expect{parts.Expect("mla_use_nope", "true"), parts.Expect("moe_layer_freq", "1"),
+	parts.Expect("num_expert_group", "1")}
 
-var kimiUnused = []string{"linear_attn_config", "use_grouped_topk", "topk_method", "num_nextn_predict_layers", "num_key_value_heads", "rope_theta"}
+var kimiUnused = []string{"linear_attn_config", "use_grouped_topk", "topk_method", "num_nextn_predict_layers",
+	"num_key_value_heads", "rope_theta"}
 
 // bothIf returns rows that need a condition in addition to their own.
 func bothIf(cond table.Cond, list []table.TensorRow) []table.TensorRow {
@@ -147,7 +158,8 @@ func product(_ table.Layer, parts []rows.Source) (rows.Source, error) {
 	const most = 1 << 20 // columns of a model
 	n := count(parts[0])
 	if n != count(parts[1]) || n < 1 || n > most {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s and %s, want as many elements in both", gguf.Shape(parts[0].NE()), gguf.Shape(parts[1].NE()))
+		return nil, fault.Errorf(fault.Broken, "dimensions %s and %s, want as many elements in both",
+			gguf.Shape(parts[0].NE()), gguf.Shape(parts[1].NE()))
 	}
 	return rows.Prepared([]int64{n}, gguf.TypeF32, func() (rows.Source, error) {
 		var values [2][]float32

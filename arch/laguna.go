@@ -22,13 +22,14 @@ var laguna = &table.Arch{
 	Classes:   []string{"LagunaForCausalLM"},
 	Body:      table.Body{Classes: []string{"LagunaModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassLaguna,
-	Metadata: slices.Concat(parts.With(parts.CommonRows, table.Row{Key: table.KeyHeadCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
-		heads, err := lagunaHeads(c)
-		if err != nil {
-			return gguf.Value{}, false, err
-		}
-		return parts.PerLayer(heads, nil)
-	}}), []table.Row{
+	Metadata: slices.Concat(parts.With(parts.CommonRows,
+		table.Row{Key: table.KeyHeadCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
+			heads, err := lagunaHeads(c)
+			if err != nil {
+				return gguf.Value{}, false, err
+			}
+			return parts.PerLayer(heads, nil)
+		}}), []table.Row{
 		parts.UintRow("vocab_size", "vocab_size"),
 		{Key: "attention.sliding_window", Derive: lagunaWindow},
 		parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),
@@ -47,18 +48,20 @@ var laguna = &table.Arch{
 	Expect: []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "true"), parts.Expect("decoder_sparse_step", "1"),
 		parts.Expect("moe_router_logit_softcapping", "0"), parts.Expect("moe_apply_router_weight_on_input", "false")},
 	Unused: []string{"mlp_only_layers", "rope_scaling.sliding_attention.partial_rotary_factor"},
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, []table.TensorRow{
-		{HF: "model.layers.{bid}.self_attn.g_proj", GGUF: "blk.{bid}.attn_gate", Transform: lagunaGate},
-	}, parts.Only(lagunaIsDense, parts.MLPRows), parts.Only(parts.Not(lagunaIsDense), []table.TensorRow{
-		{HF: "model.layers.{bid}.mlp.gate", GGUF: "blk.{bid}.ffn_gate_inp"},
-		{HF: "model.layers.{bid}.mlp.experts.e_score_correction_bias", Exact: true, GGUF: "blk.{bid}.exp_probs_b.bias"},
-		{HF: "model.layers.{bid}.mlp.experts.{xid}.gate_proj", GGUF: "blk.{bid}.ffn_gate_exps"},
-		{HF: "model.layers.{bid}.mlp.experts.{xid}.up_proj", GGUF: "blk.{bid}.ffn_up_exps"},
-		{HF: "model.layers.{bid}.mlp.experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_exps"},
-		{HF: "model.layers.{bid}.mlp.shared_expert.gate_proj", GGUF: "blk.{bid}.ffn_gate_shexp"},
-		{HF: "model.layers.{bid}.mlp.shared_expert.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
-		{HF: "model.layers.{bid}.mlp.shared_expert.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
-	})),
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
+		parts.QKNormRows, []table.TensorRow{
+			{HF: "model.layers.{bid}.self_attn.g_proj", GGUF: "blk.{bid}.attn_gate", Transform: lagunaGate},
+		}, parts.Only(lagunaIsDense, parts.MLPRows), parts.Only(parts.Not(lagunaIsDense), []table.TensorRow{
+			{HF: "model.layers.{bid}.mlp.gate", GGUF: "blk.{bid}.ffn_gate_inp"},
+			{HF: "model.layers.{bid}.mlp.experts.e_score_correction_bias", Exact: true,
+				GGUF: "blk.{bid}.exp_probs_b.bias"},
+			{HF: "model.layers.{bid}.mlp.experts.{xid}.gate_proj", GGUF: "blk.{bid}.ffn_gate_exps"},
+			{HF: "model.layers.{bid}.mlp.experts.{xid}.up_proj", GGUF: "blk.{bid}.ffn_up_exps"},
+			{HF: "model.layers.{bid}.mlp.experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_exps"},
+			{HF: "model.layers.{bid}.mlp.shared_expert.gate_proj", GGUF: "blk.{bid}.ffn_gate_shexp"},
+			{HF: "model.layers.{bid}.mlp.shared_expert.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
+			{HF: "model.layers.{bid}.mlp.shared_expert.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
+		})),
 }
 
 // lagunaHeads returns the number of query heads of each layer.
@@ -79,7 +82,8 @@ func lagunaHeads(c *config.View) ([]int64, error) {
 		return slices.Repeat([]int64{all}, int(n)), nil
 	}
 	if err == nil && int64(len(heads)) != n {
-		err = fault.Errorf(fault.Broken, "%s: %d layers, but %d in num_attention_heads_per_layer", config.ConfigFile, n, len(heads))
+		err = fault.Errorf(fault.Broken, "%s: %d layers, but %d in num_attention_heads_per_layer", config.ConfigFile,
+			n, len(heads))
 	}
 	return heads, err
 }
@@ -106,7 +110,8 @@ func lagunaWindow(c *config.View) (v gguf.Value, ok bool, err error) {
 	if !slices.Contains(kinds, parts.Sliding) {
 		return v, false, nil
 	}
-	return v, false, parts.UnsupportedPattern("layer_types", "full attention in each fourth layer from the first on, or in all")
+	return v, false, parts.UnsupportedPattern("layer_types",
+		"full attention in each fourth layer from the first on, or in all")
 }
 
 // lagunaDense returns the number of layers before the first that has experts; after
@@ -156,31 +161,34 @@ func lagunaSlidingRope(c *config.View) (v gguf.Value, ok bool, err error) {
 
 // lagunaGate expects as many rows as config.json says: a gate for each head, or one
 // for each element of a head.
-var lagunaGate = &table.Transform{Name: "attention-gate", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	heads, err := lagunaHeads(l.View)
-	if err != nil {
-		return nil, err
-	}
-	if l.Bid < 0 || l.Bid >= int64(len(heads)) {
-		return nil, fault.Errorf(fault.Broken, "layer %d of %d", l.Bid, len(heads))
-	}
-	kind, err := lagunaGateKind(l)
-	if err != nil {
-		return nil, err
-	}
-	want := heads[l.Bid]
-	if kind == "per_element" {
-		dim, err := l.Require("head_dim")
+var lagunaGate = &table.Transform{Name: "attention-gate",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		heads, err := lagunaHeads(l.View)
 		if err != nil {
 			return nil, err
 		}
-		want *= dim
-	}
-	if ne := s.NE(); len(ne) != 2 || ne[1] != want {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want %d rows: %s says %s gates", gguf.Shape(ne), want, config.ConfigFile, kind)
-	}
-	return s, nil
-}}
+		if l.Bid < 0 || l.Bid >= int64(len(heads)) {
+			return nil, fault.Errorf(fault.Broken, "layer %d of %d", l.Bid, len(heads))
+		}
+		kind, err := lagunaGateKind(l)
+		if err != nil {
+			return nil, err
+		}
+		want := heads[l.Bid]
+		if kind == "per_element" {
+			dim, err := l.Require("head_dim")
+			if err != nil {
+				return nil, err
+			}
+			want *= dim
+		}
+		if ne := s.NE(); len(ne) != 2 || ne[1] != want {
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want %d rows: %s says %s gates",
+				gguf.Shape(ne), want,
+				config.ConfigFile, kind)
+		}
+		return s, nil
+	}}
 
 // lagunaGateKind returns "per_head" or "per_element". Of the two keys the list for
 // all layers counts, but other programs read "gating" alone.
@@ -211,9 +219,13 @@ func lagunaGateKind(l table.Layer) (kind string, err error) {
 	}
 	switch {
 	case kind != "per_head" && kind != "per_element":
-		return "", fault.Errorf(fault.Broken, "%s: gates of attention are %q, want \"gating\" or \"gating_types\" to say \"per-head\" or \"per-element\"", config.ConfigFile, kind)
+		return "", fault.Errorf(fault.Broken,
+			"%s: gates of attention are %q, want \"gating\" or \"gating_types\" to say \"per-head\" or \"per-element\"",
+			config.ConfigFile, kind)
 	case kind == "per_element" && all != kind:
-		return "", fault.Errorf(fault.Broken, "%s: gates of attention are %q by gating_types but not by \"gating\", which other programs go by", config.ConfigFile, kind)
+		return "", fault.Errorf(fault.Broken,
+			"%s: gates of attention are %q by gating_types but not by \"gating\", which other programs go by",
+			config.ConfigFile, kind)
 	}
 	return kind, nil
 }

@@ -18,7 +18,8 @@ func TestUnread(t *testing.T) {
 	if _, err := parts.Llama3Factors(c); err != nil {
 		t.Fatal(err)
 	}
-	if got := llama.Unread(c); !slices.Equal(got, []string{"rope_scaling.mscale", "rope_scaling.partial_rotary_factor", "strange"}) {
+	if got := llama.Unread(c); !slices.Equal(got, []string{"rope_scaling.mscale", "rope_scaling.partial_rotary_factor",
+		"strange"}) {
 		t.Errorf("unread %q", got)
 	}
 }

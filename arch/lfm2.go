@@ -31,11 +31,16 @@ var (
 			parts.UintRow("shortconv.l_cache", "conv_L_cache"),
 		}),
 		Expect: []table.Expect{parts.Expect("conv_bias", "false")},
-		Unused: slices.Concat(parts.MultimodalKeys, lfm2VisionKeys, []string{"block_dim", "block_mlp_init_scale", "block_norm_eps", "block_out_init_scale", "block_use_swiglu", "block_use_xavier_init", "conv_dim",
-			"conv_dim_out", "conv_use_xavier_init", "full_attn_idxs", "intermediate_size", "num_heads", "use_pos_enc", "theta", "tie_embedding"}),
+		Unused: slices.Concat(parts.MultimodalKeys, lfm2VisionKeys,
+			[]string{"block_dim", "block_mlp_init_scale", "block_norm_eps", "block_out_init_scale", "block_use_swiglu",
+				"block_use_xavier_init", "conv_dim",
+				"conv_dim_out", "conv_use_xavier_init", "full_attn_idxs", "intermediate_size", "num_heads",
+				"use_pos_enc",
+				"theta", "tie_embedding"}),
 		Rename: []table.Rename{{Prefix: "lfm.", With: "model."}}, // inside LFM2-Audio
 		Drop: []table.Drop{
-			{Prefix: "depthformer.", Why: table.OtherPart}, {Prefix: "depth_embedding", Why: table.OtherPart}, {Prefix: "depth_linear.", Why: table.OtherPart},
+			{Prefix: "depthformer.", Why: table.OtherPart}, {Prefix: "depth_embedding", Why: table.OtherPart},
+			{Prefix: "depth_linear.", Why: table.OtherPart},
 			{Prefix: "codebook", Why: table.OtherPart},
 		},
 		Tensors: slices.Concat(lfm2Tensors, lfm2MLP),
@@ -49,14 +54,18 @@ var (
 		Classes:   []string{"Lfm2Model", "Lfm2BidirectionalModel", "Lfm2BidirectionalForMaskedLM"},
 		Tokenizer: tokenizer.ClassGPT2,
 		Fused:     table.FusedQKV,
-		HeaderFirst: []table.Row{{Key: "embedding_length_out", Facts: config.FirstDenseFiles, Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
-			if len(c.Facts.Dense) == 0 || c.Facts.Tensors == nil {
-				return v, false, nil
-			}
-			return table.Uint32Of(c.Facts.Dense[0].Out, true, nil)
-		}}},
+		HeaderFirst: []table.Row{{Key: "embedding_length_out", Facts: config.FirstDenseFiles,
+			Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
+				if len(c.Facts.Dense) == 0 || c.Facts.Tensors == nil {
+					return v, false, nil
+				}
+				return table.Uint32Of(c.Facts.Dense[0].Out, true, nil)
+			}}},
 		Metadata: slices.Concat(lfm2.Metadata, []table.Row{
-			{Key: "attention.causal", Derive: func(c *config.View) (gguf.Value, bool, error) { return gguf.Bool(false), c.Class != "Lfm2Model", nil }},
+			{Key: "attention.causal", Derive: func(c *config.View) (gguf.Value, bool, error) {
+				return gguf.Bool(false),
+					c.Class != "Lfm2Model", nil
+			}},
 			parts.PoolingRow,
 		}),
 		Expect: lfm2.Expect,
@@ -104,8 +113,10 @@ var (
 		Tensors:   lfm2.Tensors,
 	}
 	// lfm2VisionKeys are keys about the part for pictures of LFM2-VL.
-	lfm2VisionKeys = []string{"do_image_splitting", "downsample_factor", "encoder_patch_size", "max_image_tokens", "max_num_patches", "max_pixels_tolerance", "max_tiles",
-		"min_image_tokens", "min_tiles", "projector_hidden_size", "projector_use_layernorm", "tile_size", "use_image_special_tokens", "use_thumbnail"}
+	lfm2VisionKeys = []string{"do_image_splitting", "downsample_factor", "encoder_patch_size", "max_image_tokens",
+		"max_num_patches", "max_pixels_tolerance", "max_tiles",
+		"min_image_tokens", "min_tiles", "projector_hidden_size", "projector_use_layernorm", "tile_size",
+		"use_image_special_tokens", "use_thumbnail"}
 	// d1Omni is Liquid AI's d1-omni: an LFM2 that sees what follows, with layers of a
 	// decoder of options after it, of which a marker's state is scored.
 	d1Omni = &table.Arch{
@@ -132,7 +143,8 @@ var (
 			{Key: "decision.temperature", Facts: config.TemperatureFiles, Many: parts.Temperatures},
 		}),
 		Expect: slices.Concat(lfm2.Expect, []table.Expect{ // the lengths that programs cut texts to
-			parts.Expect("max_length", "16384"), parts.Expect("image_text_length", "896"), parts.Expect("audio_text_length", "15360"),
+			parts.Expect("max_length", "16384"), parts.Expect("image_text_length", "896"),
+			parts.Expect("audio_text_length", "15360"),
 		}),
 		Unused: slices.Concat(lfm2.Unused, []string{"temperatures", "block_auto_adjust_ff_dim"}),
 		Rename: []table.Rename{
@@ -141,12 +153,14 @@ var (
 			{Prefix: "head.type_emb", With: "type_emb"},
 			{Prefix: "head.scorer", With: "scorer"},
 		},
-		Drop:    []table.Drop{{Prefix: "vision.", Why: table.OtherPart}, {Prefix: "audio.", Why: table.OtherPart}},
-		Tensors: slices.Concat(parts.AlsoIf(parts.InTrunk, lfm2.Tensors), parts.DeciderLayers(parts.Not(parts.InTrunk))),
+		Drop: []table.Drop{{Prefix: "vision.", Why: table.OtherPart}, {Prefix: "audio.", Why: table.OtherPart}},
+		Tensors: slices.Concat(parts.AlsoIf(parts.InTrunk, lfm2.Tensors),
+			parts.DeciderLayers(parts.Not(parts.InTrunk))),
 	}
 	// lfm2Shapes: the dense module is as wide as the model.
-	lfm2Shapes = shape.Rules{Tensors: shape.Table{"dense_2": "n_embd, @embedding_length_out", "dense_2.bias": "@embedding_length_out"}}
-	lfm2moe    = &table.Arch{
+	lfm2Shapes = shape.Rules{Tensors: shape.Table{"dense_2": "n_embd, @embedding_length_out",
+		"dense_2.bias": "@embedding_length_out"}}
+	lfm2moe = &table.Arch{
 		Name:      "lfm2moe",
 		Classes:   []string{"Lfm2MoeForCausalLM"},
 		Tokenizer: tokenizer.ClassGPT2,
@@ -168,7 +182,8 @@ var (
 		Unused: []string{"use_expert_bias", "tie_embedding", "conv_dim", "num_heads", "use_pos_enc"},
 		Tensors: slices.Concat(lfm2Tensors, parts.Only(lfm2Dense, lfm2MLP), parts.Only(lfm2Sparse, []table.TensorRow{
 			{HF: "model.layers.{bid}.feed_forward.gate", GGUF: "blk.{bid}.ffn_gate_inp"},
-			{HF: "model.layers.{bid}.feed_forward.expert_bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true, Optional: true},
+			{HF: "model.layers.{bid}.feed_forward.expert_bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true,
+				Optional: true},
 			{HF: "model.layers.{bid}.feed_forward.experts.{xid}.w1", GGUF: "blk.{bid}.ffn_gate_exps"},
 			{HF: "model.layers.{bid}.feed_forward.experts.{xid}.w2", GGUF: "blk.{bid}.ffn_down_exps"},
 			{HF: "model.layers.{bid}.feed_forward.experts.{xid}.w3", GGUF: "blk.{bid}.ffn_up_exps"},
@@ -217,7 +232,8 @@ func lfm2HeadsKV(c *config.View) (v gguf.Value, ok bool, err error) {
 	}
 	n, err := c.Require(config.HeadKVKeys...)
 	if err == nil && (n < 0 || n > math.MaxInt32 || len(types) == 0) {
-		err = fault.Errorf(fault.Broken, "%s: %d key heads for the layers of \"layer_types\", of which there are %d", config.ConfigFile, n, len(types))
+		err = fault.Errorf(fault.Broken, "%s: %d key heads for the layers of \"layer_types\", of which there are %d",
+			config.ConfigFile, n, len(types))
 	}
 	if err != nil {
 		return v, false, err

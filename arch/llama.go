@@ -44,7 +44,8 @@ var eagle3 = &table.Arch{
 	Name: "eagle3",
 	Shapes: shape.Rules{
 		Dims: shape.Table{"n_seen": "#target_layers * @target_hidden_size"},
-		Tensors: shape.Table{"attn_q": "2 * n_embd, n_embd_q", "attn_k": "2 * n_embd, n_embd_k", "attn_v": "2 * n_embd, n_embd_v", "attn_norm_2": "n_embd",
+		Tensors: shape.Table{"attn_q": "2 * n_embd, n_embd_q", "attn_k": "2 * n_embd, n_embd_k",
+			"attn_v": "2 * n_embd, n_embd_v", "attn_norm_2": "n_embd",
 			"fc": "n_seen, n_embd", "output_norm": "n_embd | n_seen", "output": "n_embd, ?n_draft", "d2t": "?n_draft"},
 		Relations: shape.WholeHeadRotates.Relations,
 	},
@@ -64,12 +65,14 @@ var eagle3 = &table.Arch{
 			n, err := target.Require("hidden_size")
 			return table.Uint32Of(n, true, err)
 		}},
-		{Key: "norm_before_residual", Type: gguf.BoolType, From: []string{"norm_before_residual"}, Const: gguf.Bool(false)},
+		{Key: "norm_before_residual", Type: gguf.BoolType, From: []string{"norm_before_residual"},
+			Const: gguf.Bool(false)},
 		{Key: "norm_before_fc", Type: gguf.BoolType, From: []string{"norm_before_fc"}, Const: gguf.Bool(false)},
 	},
 	Metadata: parts.LlamaRows,
 	Expect:   []table.Expect{parts.SiLU, parts.Expect("num_hidden_layers", "1")},
-	Unused: slices.Concat([]string{"speculators_config", "speculators_model_type", "speculators_version", "eagle_config", "fc_norm", "embed_requires_grad",
+	Unused: slices.Concat([]string{"speculators_config", "speculators_model_type", "speculators_version",
+		"eagle_config", "fc_norm", "embed_requires_grad",
 		"has_no_defaults_at_init"}, parts.BiasKeys),
 	Rename: append([]table.Rename{{Prefix: "midlayer.", With: "model.layers.0."}}, parts.BareNames...),
 	Drop:   []table.Drop{{Prefix: "t2d", Why: table.Silent}}, // d2t the other way round
@@ -80,7 +83,8 @@ var eagle3 = &table.Arch{
 		{HF: "fc", GGUF: "fc"},
 		{HF: "input_norm", GGUF: "enc.output_norm", Optional: true},
 		{HF: "model.layers.{bid}.hidden_norm", GGUF: "blk.{bid}.attn_norm_2"},
-		{HF: "d2t", Exact: true, Optional: true, GGUF: "d2t", Type: table.Always(gguf.TypeI64), Kind: table.Last{}, Transform: parts.DraftTokens},
+		{HF: "d2t", Exact: true, Optional: true, GGUF: "d2t", Type: table.Always(gguf.TypeI64), Kind: table.Last{},
+			Transform: parts.DraftTokens},
 	}, parts.NormRows, parts.PermutedRows(table.MayBias), parts.WithBias(table.MayBias, parts.MLPRows)),
 	Extra: parts.Llama3Extra,
 }
@@ -106,21 +110,25 @@ func eagleLayers(c *config.View) (v gguf.Value, ok bool, err error) {
 // llamaInside is the Llama inside of multimodal models, some with names of
 // their own: Pixtral and Voxtral, SmolVLM, Janus, Sarashina.
 var llamaInside = &table.Arch{
-	Name:      "llama",
-	Shapes:    shape.WholeHeadRotates,
-	Classes:   []string{"LlavaForConditionalGeneration", "VoxtralForConditionalGeneration", smolVLM, janus, sarashina2Vision},
+	Name:   "llama",
+	Shapes: shape.WholeHeadRotates,
+	Classes: []string{"LlavaForConditionalGeneration", "VoxtralForConditionalGeneration", smolVLM, janus,
+		sarashina2Vision},
 	Tokenizer: tokenizer.ClassLlama,
 	Fused:     table.FusedQKV,
 	Metadata:  parts.LlamaRows,
-	Unused: slices.Concat(parts.MultimodalKeys, []string{"vq_config", "generation_config", "neftune_noise_alpha", "is_llama_config", "pixel_shuffle_factor",
+	Unused: slices.Concat(parts.MultimodalKeys, []string{"vq_config", "generation_config", "neftune_noise_alpha",
+		"is_llama_config", "pixel_shuffle_factor",
 		"use_reentrant_checkpointing", "perceiver_config"}),
-	Expect: slices.Concat(llama.Expect, []table.Expect{parts.Expect("qk_layer_norms", "false"), parts.Expect("rope_interleaved", "false")}),
+	Expect: slices.Concat(llama.Expect, []table.Expect{parts.Expect("qk_layer_norms", "false"),
+		parts.Expect("rope_interleaved", "false")}),
 	Rename: []table.Rename{
 		{Prefix: "model.text_model.", With: "model.", If: parts.ClassIs(smolVLM)},
 		{Prefix: "llm.", With: "", If: parts.ClassIs(sarashina2Vision)},
 	},
 	Drop: slices.Concat(
-		otherParts(janus, "model.aligner.", "model.vqmodel.", "model.generation_embeddings.", "model.generation_aligner.", "model.generation_head."),
+		otherParts(janus, "model.aligner.", "model.vqmodel.", "model.generation_embeddings.",
+			"model.generation_aligner.", "model.generation_head."),
 		otherParts(sarashina2Vision, "norm."),
 	),
 	Tensors: parts.LlamaTensors,

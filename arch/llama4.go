@@ -31,9 +31,11 @@ var llama4 = &table.Arch{
 		}},
 	}),
 	// the runtime knows these by the size of the model
-	Unused: []string{"attn_temperature_tuning", "use_qk_norm", "for_llm_compressor", "moe_layers", "no_rope_layer_interval", "no_rope_layers",
+	Unused: []string{"attn_temperature_tuning", "use_qk_norm", "for_llm_compressor", "moe_layers",
+		"no_rope_layer_interval", "no_rope_layers",
 		"boi_token_index", "eoi_token_index", "image_token_index"},
-	Expect: []table.Expect{parts.SiLU, parts.Expect("attn_scale", "0.1"), parts.Expect("floor_scale", "8192"), parts.Expect("attention_chunk_size", "8192")},
+	Expect: []table.Expect{parts.SiLU, parts.Expect("attn_scale", "0.1"), parts.Expect("floor_scale", "8192"),
+		parts.Expect("attention_chunk_size", "8192")},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
 		parts.Only(parts.Not(llama4Experts), []table.TensorRow{
 			{HF: "model.layers.{bid}.feed_forward.gate_proj", GGUF: "blk.{bid}.ffn_gate"},
@@ -46,8 +48,10 @@ var llama4 = &table.Arch{
 			{HF: "model.layers.{bid}.feed_forward.shared_expert.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
 			{HF: "model.layers.{bid}.feed_forward.shared_expert.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
 			// [experts, hidden, 2*width], the gate first, and [experts, width, hidden]
-			{HF: "model.layers.{bid}.feed_forward.experts.gate_up_proj", Exact: true, Each: parts.Swapped, Split: parts.GateUp},
-			{HF: "model.layers.{bid}.feed_forward.experts.down_proj", Exact: true, Each: parts.Swapped, GGUF: "blk.{bid}.ffn_down_exps.weight"},
+			{HF: "model.layers.{bid}.feed_forward.experts.gate_up_proj", Exact: true, Each: parts.Swapped,
+				Split: parts.GateUp},
+			{HF: "model.layers.{bid}.feed_forward.experts.down_proj", Exact: true, Each: parts.Swapped,
+				GGUF: "blk.{bid}.ffn_down_exps.weight"},
 		})),
 	Extra: parts.Llama3Extra,
 }

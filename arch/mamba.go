@@ -31,7 +31,8 @@ var mamba = &table.Arch{
 		{Key: "ssm.inner_size", Derive: mambaSize("ssm.inner_size")},
 		{Key: "ssm.state_size", Derive: parts.OrElse(16, "state_size", "d_state")},
 		{Key: "ssm.time_step_rank", Derive: mambaSize("ssm.time_step_rank")},
-		{Key: "attention.layer_norm_rms_epsilon", Derive: parts.OrElseFloat(1e-5, "layer_norm_epsilon", "rms_norm_eps")},
+		{Key: "attention.layer_norm_rms_epsilon", Derive: parts.OrElseFloat(1e-5, "layer_norm_epsilon",
+			"rms_norm_eps")},
 		{Key: "ssm.dt_b_c_rms", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			return gguf.Bool(c.Value("model_type") == "falcon_mamba"), true, nil
 		}},
@@ -68,7 +69,8 @@ var mamba2 = &table.Arch{
 		{Key: "ssm.state_size", Derive: parts.OrElse(128, "state_size", "d_state")},
 		{Key: "ssm.time_step_rank", Derive: mamba2Size("ssm.time_step_rank")},
 		{Key: "ssm.group_count", Derive: parts.OrElse(1, "n_groups")},
-		{Key: "attention.layer_norm_rms_epsilon", Derive: parts.OrElseFloat(1e-5, "layer_norm_epsilon", "rms_norm_eps")},
+		{Key: "attention.layer_norm_rms_epsilon", Derive: parts.OrElseFloat(1e-5, "layer_norm_epsilon",
+			"rms_norm_eps")},
 		parts.FileTypeRow,
 	},
 	Unused: slices.Concat(mambaUnused, []string{"chunk_size", "norm_before_gate", "num_heads"}),
@@ -82,9 +84,10 @@ var mamba2 = &table.Arch{
 		{HF: "backbone.layers.{bid}.mixer.dt_bias", GGUF: "blk.{bid}.ssm_dt.bias", Exact: true},
 		{HF: "backbone.layers.{bid}.mixer.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: parts.NegExpColumn},
 		{HF: "backbone.layers.{bid}.mixer.D", GGUF: "blk.{bid}.ssm_d", Exact: true, Transform: parts.Column},
-		{HF: "backbone.layers.{bid}.mixer.norm", GGUF: "blk.{bid}.ssm_norm", Transform: parts.GroupNorm(func(c *config.View) (int64, error) {
-			return c.IntOr(1, "n_groups")
-		})},
+		{HF: "backbone.layers.{bid}.mixer.norm", GGUF: "blk.{bid}.ssm_norm",
+			Transform: parts.GroupNorm(func(c *config.View) (int64, error) {
+				return c.IntOr(1, "n_groups")
+			})},
 	}),
 }
 
@@ -95,12 +98,15 @@ var mambaNames = []table.TensorRow{
 	{HF: "backbone.norm_f", GGUF: "output_norm"},
 	{HF: "backbone.layers.{bid}.norm", GGUF: "blk.{bid}.attn_norm"},
 	{HF: "backbone.layers.{bid}.mixer.in_proj", GGUF: "blk.{bid}.ssm_in"},
-	{HF: "backbone.layers.{bid}.mixer.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Bias: table.NeedBias, Transform: parts.Squeeze},
+	{HF: "backbone.layers.{bid}.mixer.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Bias: table.NeedBias,
+		Transform: parts.Squeeze},
 	{HF: "backbone.layers.{bid}.mixer.out_proj", GGUF: "blk.{bid}.ssm_out"},
 }
 
-var mambaUnused = []string{"d_inner", "d_model", "expand", "fused_add_norm", "n_layer", "num_hidden_layers", "pad_vocab_size_multiple", "rescale_prenorm_residual", "residual_in_fp32",
-	"time_step_floor", "time_step_init_scheme", "time_step_max", "time_step_min", "time_step_rank", "time_step_scale", "use_mambapy", "tie_embeddings", "use_associative_scan"}
+var mambaUnused = []string{"d_inner", "d_model", "expand", "fused_add_norm", "n_layer", "num_hidden_layers",
+	"pad_vocab_size_multiple", "rescale_prenorm_residual", "residual_in_fp32",
+	"time_step_floor", "time_step_init_scheme", "time_step_max", "time_step_min", "time_step_rank", "time_step_scale",
+	"use_mambapy", "tie_embeddings", "use_associative_scan"}
 
 var mambaExpect = []table.Expect{
 	parts.SiLU,
@@ -114,7 +120,8 @@ func mambaSize(key string) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		for sub := range c.Sub("ssm_cfg").Members() {
 			if sub != "layer" {
-				return v, false, fault.Errorf(fault.Unsupported, "%s: key %q is not supported in architecture mamba", config.ConfigFile, "ssm_cfg."+sub)
+				return v, false, fault.Errorf(fault.Unsupported, "%s: key %q is not supported in architecture mamba",
+					config.ConfigFile, "ssm_cfg."+sub)
 			}
 		}
 		model, err := c.IntOr(0, "hidden_size", "d_model")
@@ -126,10 +133,12 @@ func mambaSize(key string) table.Derive {
 			return v, false, err
 		}
 		if model == 0 || inner != 2*model {
-			return v, false, fault.Errorf(fault.Unsupported, "%s: inner size %d, want twice the model's, which is %d", config.ConfigFile, inner, model)
+			return v, false, fault.Errorf(fault.Unsupported, "%s: inner size %d, want twice the model's, which is %d",
+				config.ConfigFile, inner, model)
 		}
 		rank, err := c.IntOr((model+15)/16, "time_step_rank", "dt_rank")
-		return table.Uint32Of(map[string]int64{"embedding_length": model, "ssm.inner_size": inner, "ssm.time_step_rank": rank}[key], true, err)
+		return table.Uint32Of(map[string]int64{"embedding_length": model, "ssm.inner_size": inner,
+			"ssm.time_step_rank": rank}[key], true, err)
 	}
 }
 
@@ -138,7 +147,8 @@ func mamba2Size(key string) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		for sub := range c.Sub("ssm_cfg").Members() {
 			if sub != "layer" {
-				return v, false, fault.Errorf(fault.Unsupported, "%s: key %q is not supported in architecture mamba2", config.ConfigFile, "ssm_cfg."+sub)
+				return v, false, fault.Errorf(fault.Unsupported, "%s: key %q is not supported in architecture mamba2",
+					config.ConfigFile, "ssm_cfg."+sub)
 			}
 		}
 		model, err := c.IntOr(0, "hidden_size", "d_model", "dim")
@@ -158,8 +168,11 @@ func mamba2Size(key string) table.Derive {
 			return v, false, err
 		}
 		if model == 0 || inner != expand*model || inner%head != 0 {
-			return v, false, fault.Errorf(fault.Unsupported, "%s: inner size %d, want %d times the model's, which is %d, and a multiple of the head's, which is %d", config.ConfigFile, inner, expand, model, head)
+			return v, false, fault.Errorf(fault.Unsupported,
+				"%s: inner size %d, want %d times the model's, which is %d, and a multiple of the head's, which is %d",
+				config.ConfigFile, inner, expand, model, head)
 		}
-		return table.Uint32Of(map[string]int64{"embedding_length": model, "ssm.inner_size": inner, "ssm.time_step_rank": inner / head}[key], true, nil)
+		return table.Uint32Of(map[string]int64{"embedding_length": model, "ssm.inner_size": inner,
+			"ssm.time_step_rank": inner / head}[key], true, nil)
 	}
 }

@@ -25,9 +25,11 @@ var maple = &table.Arch{
 		parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),
 		{Key: "swiglu_clamp_exp", Derive: mapleClamp},
 	}),
-	Expect:  []table.Expect{parts.SiLU, parts.Expect("num_shared_experts", "0"), parts.Expect("norm_topk_prob", "true"), parts.Expect("nope_on_global_attention", "true")},
-	Unused:  []string{"layer_types"},
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.ExpertRows),
+	Expect: []table.Expect{parts.SiLU, parts.Expect("num_shared_experts", "0"), parts.Expect("norm_topk_prob", "true"),
+		parts.Expect("nope_on_global_attention", "true")},
+	Unused: []string{"layer_types"},
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
+		parts.QKNormRows, parts.ExpertRows),
 }
 
 // mapleClamp is where gates and inputs of experts end in every layer, which the
@@ -35,7 +37,8 @@ var maple = &table.Arch{
 func mapleClamp(c *config.View) (v gguf.Value, ok bool, err error) {
 	if on, _, err := c.Bool("nope_on_global_attention"); err != nil || !on {
 		if err == nil {
-			err = fault.Errorf(fault.Unsupported, "%s: key \"nope_on_global_attention\" must be true", config.ConfigFile)
+			err = fault.Errorf(fault.Unsupported, "%s: key \"nope_on_global_attention\" must be true",
+				config.ConfigFile)
 		}
 		return v, false, err
 	}

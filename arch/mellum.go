@@ -21,14 +21,19 @@ var mellum = &table.Arch{
 	Tokenizer: tokenizer.ClassGPT2,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.Optional(parts.UintRow("expert_feed_forward_length", "moe_intermediate_size")),
-		{Key: "attention.sliding_window", Derive: ifSliding(func(c *config.View) (gguf.Value, bool, error) { return table.Uint32Of(c.Int("sliding_window")) })},
+		{Key: "attention.sliding_window", Derive: ifSliding(func(c *config.View) (gguf.Value, bool,
+			error) {
+			return table.Uint32Of(c.Int("sliding_window"))
+		})},
 		{Key: "attention.sliding_window_pattern", Derive: ifSliding(parts.SlidingLayers)},
 		parts.Optional(parts.BoolRow("expert_weights_norm", "norm_topk_prob")),
 	}),
 	RopePerAttention: true,
 	Expect:           []table.Expect{parts.SiLU},
-	Unused:           append([]string{"layer_types", "max_window_layers", "sliding_window", "use_sliding_window", "mlp_only_layers", "mlp_layer_types", "decoder_sparse_step"}, parts.BiasKeys...),
-	Tensors:          slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.ExpertRows),
+	Unused: append([]string{"layer_types", "max_window_layers", "sliding_window", "use_sliding_window",
+		"mlp_only_layers", "mlp_layer_types", "decoder_sparse_step"}, parts.BiasKeys...),
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
+		parts.QKNormRows, parts.ExpertRows),
 }
 
 // ifSliding is d for models with a sliding window.

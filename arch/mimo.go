@@ -42,32 +42,40 @@ var mimo2 = &table.Arch{
 			return parts.PerLayer(heads, nil)
 		}},
 		parts.UintRow("attention.sliding_window", "sliding_window"),
-		{Key: "attention.sliding_window_pattern", Derive: func(c *config.View) (gguf.Value, bool, error) { return parts.PerLayer(mimoWindows(c)) }},
+		{Key: "attention.sliding_window_pattern",
+			Derive: func(c *config.View) (gguf.Value, bool, error) { return parts.PerLayer(mimoWindows(c)) }},
 		parts.UintRow("attention.value_length", "v_head_dim"),
 		parts.UintRow("expert_count", "n_routed_experts"),
 		parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),
 		{Key: "rope.dimension_count", Derive: parts.PartialRope(1)},
-		{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"layernorm_epsilon"}, Const: gguf.Float32(1e-5)},
+		{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"layernorm_epsilon"},
+			Const: gguf.Float32(1e-5)},
 		parts.Optional(parts.FloatRow("attention.value_scale", "attention_value_scale")),
 		{Key: "nextn_predict_layers", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := mimoNextN(c)
 			return table.Uint32Of(n, n > 0, err)
 		}},
 	}),
-	Expect: []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "true"), parts.Expect("scoring_func", "sigmoid"), parts.Expect("topk_method", "noaux_tc"),
+	Expect: []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "true"), parts.Expect("scoring_func", "sigmoid"),
+		parts.Expect("topk_method", "noaux_tc"),
 		parts.Expect("routed_scaling_factor", "1"), parts.Expect("n_shared_experts", "0")},
-	Unused: []string{"moe_layer_freq", "attention_chunk_size", "attention_projection_layout", "hybrid_block_size", "sliding_window_size", "swa_head_dim", "swa_v_head_dim", "swa_num_attention_heads",
-		"num_nextn_predict_layers", "add_full_attention_sink_bias", "add_swa_attention_sink_bias", "moe_router_dtype", "processor_config", "image_token_id", "video_token_id",
+	Unused: []string{"moe_layer_freq", "attention_chunk_size", "attention_projection_layout", "hybrid_block_size",
+		"sliding_window_size", "swa_head_dim", "swa_v_head_dim", "swa_num_attention_heads",
+		"num_nextn_predict_layers", "add_full_attention_sink_bias", "add_swa_attention_sink_bias", "moe_router_dtype",
+		"processor_config", "image_token_id", "video_token_id",
 		"audio_token_id", "vision_start_token_id", "vision_end_token_id"},
 	Rename: []table.Rename{{Prefix: mimoDrafts, With: "model.layers.{bid}.", Beyond: true}},
 	Tensors: slices.Concat(parts.EmbedRows, parts.Only(mimoIsThere, slices.Concat([]table.TensorRow{
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
 		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.ffn_norm"},
-		{HF: "model.layers.{bid}.pre_mlp_layernorm", GGUF: "blk.{bid}.ffn_norm"}, // of layers that predict further tokens
+		// of layers that predict further tokens
+		{HF: "model.layers.{bid}.pre_mlp_layernorm", GGUF: "blk.{bid}.ffn_norm"},
 		{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
-		{HF: "model.layers.{bid}.self_attn.attention_sink_bias", Exact: true, Optional: true, GGUF: "blk.{bid}.attn_sinks.weight"},
+		{HF: "model.layers.{bid}.self_attn.attention_sink_bias", Exact: true, Optional: true,
+			GGUF: "blk.{bid}.attn_sinks.weight"},
 	})),
-		parts.Only(parts.Both(mimoIsThere, parts.Not(mimoJoined)), parts.AttentionRows(table.MayBias, table.NoBias)[:3]),
+		parts.Only(parts.Both(mimoIsThere, parts.Not(mimoJoined)),
+			parts.AttentionRows(table.MayBias, table.NoBias)[:3]),
 		parts.Only(parts.Both(mimoIsThere, mimoJoined), []table.TensorRow{
 			{HF: "model.layers.{bid}.self_attn.qkv_proj", GGUF: "blk.{bid}.attn_qkv", Transform: mimoQKV},
 		}),
@@ -82,7 +90,8 @@ var mimo2 = &table.Arch{
 		parts.Only(parts.Both(mimoIsThere, parts.NextN), append([]table.TensorRow{
 			{HF: "model.layers.{bid}.final_layernorm", GGUF: "blk.{bid}.layer_output_norm", Optional: true},
 			{HF: "model.layers.{bid}.shared_head.norm", GGUF: "blk.{bid}.nextn.shared_head_norm", Optional: true},
-		}, slices.DeleteFunc(slices.Clone(parts.NextNRows), func(r table.TensorRow) bool { return strings.HasSuffix(r.HF, "shared_head.norm") })...))),
+		}, slices.DeleteFunc(slices.Clone(parts.NextNRows),
+			func(r table.TensorRow) bool { return strings.HasSuffix(r.HF, "shared_head.norm") })...))),
 }
 
 // mimoDrafts begins the names of layers that predict further tokens.
@@ -105,8 +114,10 @@ func mimoWindows(c *config.View) ([]int64, error) {
 		return nil, err
 	}
 	n, err := c.BlockCount()
-	if err == nil && (n != int64(len(list)) || slices.ContainsFunc(list, func(w int64) bool { return w != 0 && w != 1 })) {
-		err = fault.Errorf(fault.Broken, "%s: key %q: want 0 or 1 for each of %d layers, found %d numbers", config.ConfigFile, key, n, len(list))
+	if err == nil && (n != int64(len(list)) ||
+		slices.ContainsFunc(list, func(w int64) bool { return w != 0 && w != 1 })) {
+		err = fault.Errorf(fault.Broken, "%s: key %q: want 0 or 1 for each of %d layers, found %d numbers",
+			config.ConfigFile, key, n, len(list))
 	}
 	more, _ := mimoNextN(c)
 	for range more {
@@ -126,7 +137,9 @@ func mimoKeyHeads(c *config.View, window bool) (int64, error) {
 		if other, err := c.Require("swa_" + key); err != nil {
 			return 0, err
 		} else if other != n {
-			return 0, fault.Errorf(fault.Unsupported, "%s: swa_%s is %d, but %s %d: the architecture has one for all layers", config.ConfigFile, key, other, key, n)
+			return 0, fault.Errorf(fault.Unsupported,
+				"%s: swa_%s is %d, but %s %d: the architecture has one for all layers", config.ConfigFile, key,
+				other, key, n)
 		}
 	}
 	if window {
@@ -191,12 +204,15 @@ var mimoQKV = &table.Transform{Name: "ranks-of-qkv", Forward: func(l table.Layer
 		}
 	}
 	if min(heads, keyHeads, dim, valueDim) < 1 || max(heads, keyHeads, dim, valueDim) > config.MaxHeadDim {
-		return nil, fault.Errorf(fault.Broken, "%s: %d heads and %d key heads of %d and %d elements", config.ConfigFile, heads, keyHeads, dim, valueDim)
+		return nil, fault.Errorf(fault.Broken, "%s: %d heads and %d key heads of %d and %d elements", config.ConfigFile,
+			heads, keyHeads, dim, valueDim)
 	}
 	sizes := []int64{heads * dim, keyHeads * dim, keyHeads * valueDim}
 	ne := s.NE()
-	if all := sizes[0] + sizes[1] + sizes[2]; len(ne) != 2 || ne[1] != all || sizes[0]%ranks != 0 || sizes[1]%ranks != 0 || sizes[2]%ranks != 0 {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want %d+%d+%d rows in %d ranks", gguf.Shape(ne), sizes[0], sizes[1], sizes[2], ranks)
+	if all := sizes[0] + sizes[1] + sizes[2]; len(ne) != 2 || ne[1] != all || sizes[0]%ranks != 0 ||
+		sizes[1]%ranks != 0 || sizes[2]%ranks != 0 {
+		return nil, fault.Errorf(fault.Broken, "dimensions %s, want %d+%d+%d rows in %d ranks", gguf.Shape(ne),
+			sizes[0], sizes[1], sizes[2], ranks)
 	}
 	perRank := ne[1] / ranks
 	return rows.Gather(s, ne, func(i int64) int64 {

@@ -72,7 +72,8 @@ var (
 			parts.Expect("scale_depth", "1.4"),
 			parts.Expect("dim_model_base", "256"),
 		}, parts.SiLU),
-		Unused: append([]string{"v_head_dim", "rope_scaling.rope_type"}, parts.BiasKeys...), // the factors show the type
+		// the factors show the type
+		Unused: append([]string{"v_head_dim", "rope_scaling.rope_type"}, parts.BiasKeys...),
 		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.MLPRows, []table.TensorRow{
 			{HF: "model.layers.{bid}.self_attn.q_a_proj", GGUF: "blk.{bid}.attn_q_a"},
 			{HF: "model.layers.{bid}.self_attn.q_a_layernorm", GGUF: "blk.{bid}.attn_q_a_norm"},
@@ -96,7 +97,8 @@ func quotient(c *config.View, key string, d float64, err error) (v gguf.Value, o
 	}
 	n, ok, err := c.Float(key)
 	if err == nil && (!ok || !(d > 0)) {
-		err = fault.Errorf(fault.Broken, "%s: key %q: %v cannot be divided by %v", config.ConfigFile, key, c.Value(key), d)
+		err = fault.Errorf(fault.Broken, "%s: key %q: %v cannot be divided by %v", config.ConfigFile, key,
+			c.Value(key), d)
 	}
 	if err != nil {
 		return v, false, err

@@ -25,13 +25,18 @@ var minimaxM2 = &table.Arch{
 		parts.UintRow("expert_feed_forward_length", "intermediate_size"),
 		parts.UintRow("rope.dimension_count", "rotary_dim"),
 	}),
-	Expect: []table.Expect{parts.SiLU, parts.Expect("use_qk_norm", "true"), parts.Expect("qk_norm_type", "per_layer"), parts.Expect("use_routing_bias", "true"),
+	Expect: []table.Expect{parts.SiLU, parts.Expect("use_qk_norm", "true"), parts.Expect("qk_norm_type", "per_layer"),
+		parts.Expect("use_routing_bias", "true"),
 		parts.Expect("shared_intermediate_size", "0")},
-	Unused: append([]string{"rope_scaling.partial_rotary_factor", "attn_type_list", "mtp_transformer_layers", "num_mtp_modules", "use_mtp", "layernorm_full_attention_beta", "layernorm_linear_attention_beta",
-		"layernorm_mlp_beta", "output_router_logits", "router_aux_loss_coef", "mlp_intermediate_size", "shared_moe_mode", "max_model_len", "attn_window_size"}, parts.BiasKeys...),
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.MixtralExperts, []table.TensorRow{
-		{HF: "model.layers.{bid}.block_sparse_moe.e_score_correction_bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true},
-	}),
+	Unused: append([]string{"rope_scaling.partial_rotary_factor", "attn_type_list", "mtp_transformer_layers",
+		"num_mtp_modules", "use_mtp", "layernorm_full_attention_beta", "layernorm_linear_attention_beta",
+		"layernorm_mlp_beta", "output_router_logits", "router_aux_loss_coef", "mlp_intermediate_size",
+		"shared_moe_mode", "max_model_len", "attn_window_size"}, parts.BiasKeys...),
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
+		parts.QKNormRows, parts.MixtralExperts, []table.TensorRow{
+			{HF: "model.layers.{bid}.block_sparse_moe.e_score_correction_bias", GGUF: "blk.{bid}.exp_probs_b.bias",
+				Exact: true},
+		}),
 }
 
 // minimax01 is MiniMax-Text-01 and M1: seven of eight layers have lightning attention.
@@ -49,11 +54,13 @@ var minimax01 = &table.Arch{
 		{Key: "residual_scale", Derive: minimaxAlpha},
 		parts.UintRow("rope.dimension_count", "rotary_dim"),
 	}),
-	Expect: []table.Expect{parts.SiLU, parts.Expect("postnorm", "true"), parts.Expect("shared_intermediate_size", "0"), parts.Expect("layernorm_full_attention_beta", "1"),
+	Expect: []table.Expect{parts.SiLU, parts.Expect("postnorm", "true"), parts.Expect("shared_intermediate_size", "0"),
+		parts.Expect("layernorm_full_attention_beta", "1"),
 		parts.Expect("layernorm_linear_attention_beta", "1"), parts.Expect("layernorm_mlp_beta", "1")},
 	Unused: append([]string{"attn_type_list", "shared_moe_mode", "max_model_len"}, parts.BiasKeys...),
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.MixtralExperts,
-		parts.Only(minimaxFull, parts.AttentionRows(table.NoBias, table.NoBias)), parts.Only(parts.Not(minimaxFull), []table.TensorRow{
+		parts.Only(minimaxFull, parts.AttentionRows(table.NoBias, table.NoBias)),
+		parts.Only(parts.Not(minimaxFull), []table.TensorRow{
 			{HF: "model.layers.{bid}.self_attn.qkv_proj", GGUF: "blk.{bid}.attn_qkv"},
 			{HF: "model.layers.{bid}.self_attn.out_proj", GGUF: "blk.{bid}.attn_output"},
 			{HF: "model.layers.{bid}.self_attn.output_gate", GGUF: "blk.{bid}.attn_gate"},
@@ -79,7 +86,8 @@ func minimaxFull(l table.Layer) (bool, error) {
 // is one for all kinds of layers.
 func minimaxAlpha(c *config.View) (v gguf.Value, ok bool, err error) {
 	first := 0.0
-	for i, key := range []string{"layernorm_full_attention_alpha", "layernorm_linear_attention_alpha", "layernorm_mlp_alpha"} {
+	for i, key := range []string{"layernorm_full_attention_alpha", "layernorm_linear_attention_alpha",
+		"layernorm_mlp_alpha"} {
 		f, err := c.RequireFloat(key)
 		if err != nil {
 			return v, false, err
@@ -87,7 +95,9 @@ func minimaxAlpha(c *config.View) (v gguf.Value, ok bool, err error) {
 		if i == 0 {
 			first = f
 		} else if f != first {
-			return v, false, fault.Errorf(fault.Unsupported, "%s: key %q is %v, but layernorm_full_attention_alpha %v: the architecture has one factor", config.ConfigFile, key, f, first)
+			return v, false, fault.Errorf(fault.Unsupported,
+				"%s: key %q is %v, but layernorm_full_attention_alpha %v: the architecture has one factor",
+				config.ConfigFile, key, f, first)
 		}
 	}
 	return table.Float32Of(first, true, nil)
@@ -121,24 +131,36 @@ var minimaxM3 = &table.Arch{
 			return table.Uint32Of(n, true, err)
 		}},
 	}),
-	Expect: []table.Expect{parts.Expect("hidden_act", "swigluoai"), parts.Expect("swiglu_alpha", "1.702"), parts.Expect("swiglu_beta", "1"), parts.Expect("swiglu_limit", "7"),
-		parts.Expect("use_qk_norm", "true"), parts.Expect("qk_norm_type", "per_head"), parts.Expect("use_gemma_norm", "true"), parts.Expect("use_routing_bias", "true"),
+	Expect: []table.Expect{parts.Expect("hidden_act", "swigluoai"), parts.Expect("swiglu_alpha", "1.702"),
+		parts.Expect("swiglu_beta", "1"), parts.Expect("swiglu_limit", "7"),
+		parts.Expect("use_qk_norm", "true"), parts.Expect("qk_norm_type", "per_head"),
+		parts.Expect("use_gemma_norm", "true"), parts.Expect("use_routing_bias", "true"),
 		parts.Expect("attention_output_gate", "false"), parts.Expect("scoring_func", "sigmoid")},
-	Unused: append([]string{"rope_scaling.partial_rotary_factor", "sparse_attention_config", "num_mtp_modules", "num_nextn_predict_layers", "shared_intermediate_size", "mtp_transformer_layers", "max_model_len",
-		"image_token_index", "video_token_index", "projector_hidden_size", "img_token_compression_config", "multimodal_projector_bias", "projector_hidden_act",
-		"vision_feature_layer", "vision_feature_select_strategy", "image_seq_length", "image_grid_pinpoints", "image_token_compression_method", "process_image_mode",
+	Unused: append([]string{"rope_scaling.partial_rotary_factor", "sparse_attention_config", "num_mtp_modules",
+		"num_nextn_predict_layers", "shared_intermediate_size", "mtp_transformer_layers", "max_model_len",
+		"image_token_index", "video_token_index", "projector_hidden_size", "img_token_compression_config",
+		"multimodal_projector_bias", "projector_hidden_act",
+		"vision_feature_layer", "vision_feature_select_strategy", "image_seq_length", "image_grid_pinpoints",
+		"image_token_compression_method", "process_image_mode",
 		"num_reward_heads"}, parts.BiasKeys...),
-	Tensors: slices.Concat(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne), parts.Transformed(parts.PlusOne, parts.NormRows),
-		parts.AttentionRows(table.NoBias, table.NoBias), parts.Transformed(parts.PlusOne, parts.QKNormRows), parts.Only(minimaxIsDense, parts.MLPRows),
+	Tensors: slices.Concat(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne),
+		parts.Transformed(parts.PlusOne, parts.NormRows),
+		parts.AttentionRows(table.NoBias, table.NoBias), parts.Transformed(parts.PlusOne, parts.QKNormRows),
+		parts.Only(minimaxIsDense, parts.MLPRows),
 		parts.Only(parts.Not(minimaxIsDense), slices.Concat(parts.MixtralExperts, []table.TensorRow{
-			{HF: "model.layers.{bid}.block_sparse_moe.e_score_correction_bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true},
+			{HF: "model.layers.{bid}.block_sparse_moe.e_score_correction_bias", GGUF: "blk.{bid}.exp_probs_b.bias",
+				Exact: true},
 			{HF: "model.layers.{bid}.block_sparse_moe.shared_experts.gate_proj", GGUF: "blk.{bid}.ffn_gate_shexp"},
 			{HF: "model.layers.{bid}.block_sparse_moe.shared_experts.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
 			{HF: "model.layers.{bid}.block_sparse_moe.shared_experts.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
-			{HF: "model.layers.{bid}.self_attn.index_q_proj", GGUF: "blk.{bid}.indexer.q_proj", Type: table.Always(gguf.TypeF32)},
-			{HF: "model.layers.{bid}.self_attn.index_k_proj", GGUF: "blk.{bid}.indexer.k_proj", Type: table.Always(gguf.TypeF32)},
-			{HF: "model.layers.{bid}.self_attn.index_q_norm", GGUF: "blk.{bid}.indexer.q_norm", Transform: parts.PlusOne},
-			{HF: "model.layers.{bid}.self_attn.index_k_norm", GGUF: "blk.{bid}.indexer.k_norm", Transform: parts.PlusOne},
+			{HF: "model.layers.{bid}.self_attn.index_q_proj", GGUF: "blk.{bid}.indexer.q_proj",
+				Type: table.Always(gguf.TypeF32)},
+			{HF: "model.layers.{bid}.self_attn.index_k_proj", GGUF: "blk.{bid}.indexer.k_proj",
+				Type: table.Always(gguf.TypeF32)},
+			{HF: "model.layers.{bid}.self_attn.index_q_norm", GGUF: "blk.{bid}.indexer.q_norm",
+				Transform: parts.PlusOne},
+			{HF: "model.layers.{bid}.self_attn.index_k_norm", GGUF: "blk.{bid}.indexer.k_norm",
+				Transform: parts.PlusOne},
 		}))),
 }
 
@@ -177,13 +199,17 @@ func minimaxDense(c *config.View) (int64, error) {
 	}
 	if init, _, err := sparse.Int("sparse_init_block"); err != nil || init != 0 {
 		if err == nil {
-			err = fault.Errorf(fault.Unsupported, "%s: sparse_attention_config.sparse_init_block is %d, but the architecture has none", config.ConfigFile, init)
+			err = fault.Errorf(fault.Unsupported,
+				"%s: sparse_attention_config.sparse_init_block is %d, but the architecture has none",
+				config.ConfigFile, init)
 		}
 		return 0, err
 	}
 	if score, ok, err := sparse.String("sparse_score_type"); err != nil || ok && score != "max" {
 		if err == nil {
-			err = fault.Errorf(fault.Unsupported, "%s: sparse_attention_config.sparse_score_type is %q, but the architecture has max only", config.ConfigFile, score)
+			err = fault.Errorf(fault.Unsupported,
+				"%s: sparse_attention_config.sparse_score_type is %q, but the architecture has max only",
+				config.ConfigFile, score)
 		}
 		return 0, err
 	}

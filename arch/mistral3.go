@@ -38,7 +38,8 @@ var mistral3 = &table.Arch{
 }
 
 // mistral3Unused are the keys of the part for pictures, and of biases.
-var mistral3Unused = append([]string{"image_token_index", "multimodal_projector_bias", "projector_hidden_act", "spatial_merge_size", "vision_feature_layer"}, parts.BiasKeys...)
+var mistral3Unused = append([]string{"image_token_index", "multimodal_projector_bias", "projector_hidden_act",
+	"spatial_merge_size", "vision_feature_layer"}, parts.BiasKeys...)
 
 // mistral4 is the language model of Mistral Small 4: DeepSeek's attention, experts
 // that are stacked already.
@@ -51,9 +52,12 @@ var mistral4 = &table.Arch{
 	Expect:    append([]table.Expect{parts.Expect("attention_bias", "false")}, parts.MLAExpect...),
 	Unused:    slices.Concat(mistral3Unused, parts.MLAUnused, []string{"pretraining_tp"}),
 	Drop:      []table.Drop{parts.TiedHead},
-	Tensors: slices.Concat(slices.DeleteFunc(slices.Clone(parts.MLATensors), func(row table.TensorRow) bool { return strings.Contains(row.HF, "{xid}") }), []table.TensorRow{
-		{HF: "model.layers.{bid}.mlp.experts.down_proj", GGUF: "blk.{bid}.ffn_down_exps.weight", Exact: true, If: parts.MoEAfter},
-		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj", GGUF: "blk.{bid}.ffn_gate_up_exps.weight", Exact: true, If: parts.MoEAfter},
+	Tensors: slices.Concat(slices.DeleteFunc(slices.Clone(parts.MLATensors),
+		func(row table.TensorRow) bool { return strings.Contains(row.HF, "{xid}") }), []table.TensorRow{
+		{HF: "model.layers.{bid}.mlp.experts.down_proj", GGUF: "blk.{bid}.ffn_down_exps.weight", Exact: true,
+			If: parts.MoEAfter},
+		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj", GGUF: "blk.{bid}.ffn_gate_up_exps.weight", Exact: true,
+			If: parts.MoEAfter},
 	}),
 }
 

@@ -37,7 +37,8 @@ var mistralFormat = &table.Arch{
 	Variant: func(c *config.View) (*table.Arch, error) {
 		if q := c.Sub("quantization"); q.Members() != nil {
 			if format, ok, err := q.String("qformat_weight"); err != nil || !ok || format != "fp8_e4m3" {
-				return nil, cmp.Or(err, fault.Errorf(fault.Unsupported, "%s: weights quantized as %q: want \"fp8_e4m3\"", config.ParamsFile, format))
+				return nil, cmp.Or(err, fault.Errorf(fault.Unsupported,
+					"%s: weights quantized as %q: want \"fp8_e4m3\"", config.ParamsFile, format))
 			}
 		}
 		if !config.IsNo(c.Value("moe")) {
@@ -63,13 +64,14 @@ var mistral3Format = &table.Arch{
 }
 
 // mistralTemperature is there for models whose attention is scaled with the position.
-var mistralTemperature = table.Row{Key: "attention.temperature_scale", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
-	if !c.Has("llama_4_scaling") {
-		return v, false, nil
-	}
-	f, err := c.Sub("llama_4_scaling").RequireFloat("beta")
-	return table.Float32Of(f, true, err)
-}}
+var mistralTemperature = table.Row{Key: "attention.temperature_scale",
+	Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
+		if !c.Has("llama_4_scaling") {
+			return v, false, nil
+		}
+		f, err := c.Sub("llama_4_scaling").RequireFloat("beta")
+		return table.Float32Of(f, true, err)
+	}}
 
 // mistralMoEFormat is a model with experts, whose attention is DeepSeek's. Yarn scales its
 // positions in any case. Source: the reference's MistralMoeModel.
@@ -77,13 +79,16 @@ var mistralMoEFormat = &table.Arch{
 	Name:      "deepseek2",
 	Shapes:    parts.MLAShapes,
 	Tokenizer: tokenizer.ClassMistral,
-	Metadata: slices.Concat(parts.With(parts.MLAMetadata, parts.FloatRow("attention.layer_norm_rms_epsilon", "norm_eps")), parts.With(mistralYarnRows, table.Row{Key: "rope.scaling.yarn_log_multiplier", Const: gguf.Float32(0.1)}), []table.Row{
-		mistralTemperature,
-		{Key: "attention.temperature_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
-			n, err := c.Sub("yarn").Require("original_max_position_embeddings")
-			return table.Uint32Of(n, true, err)
-		}},
-	}),
+	Metadata: slices.Concat(parts.With(parts.MLAMetadata,
+		parts.FloatRow("attention.layer_norm_rms_epsilon", "norm_eps")),
+		parts.With(mistralYarnRows, table.Row{Key: "rope.scaling.yarn_log_multiplier", Const: gguf.Float32(0.1)}),
+		[]table.Row{
+			mistralTemperature,
+			{Key: "attention.temperature_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
+				n, err := c.Sub("yarn").Require("original_max_position_embeddings")
+				return table.Uint32Of(n, true, err)
+			}},
+		}),
 	Unused: slices.Concat(mistralUnused, []string{"moe", "head_dim"}, parts.MLAUnused),
 	Expect: slices.Concat(mistralExpect, parts.MLAExpect),
 	Tensors: slices.Concat(mistralOutside, []table.TensorRow{
@@ -114,27 +119,34 @@ var mistralMoEFormat = &table.Arch{
 
 func mistralExperts(l table.Layer) (int64, error) { return l.Require("n_routed_experts") }
 
-var mistralRows = slices.Concat(parts.CommonRows, []table.Row{parts.UintRow("rope.dimension_count", "head_dim")}, mistralYarnRows)
+var mistralRows = slices.Concat(parts.CommonRows, []table.Row{parts.UintRow("rope.dimension_count", "head_dim")},
+	mistralYarnRows)
 
 var mistralYarnRows = []table.Row{
-	{Key: "rope.scaling.type", Derive: mistralYarn(func(config.Object) (gguf.Value, bool, error) { return gguf.String("yarn"), true, nil })},
+	{Key: "rope.scaling.type", Derive: mistralYarn(func(config.Object) (gguf.Value, bool,
+		error) {
+		return gguf.String("yarn"), true, nil
+	})},
 	{Key: "rope.scaling.factor", Derive: mistralYarnFloat("factor")},
 	{Key: "rope.scaling.yarn_beta_fast", Derive: mistralYarnFloat("beta")},
 	{Key: "rope.scaling.yarn_beta_slow", Derive: mistralYarnFloat("alpha")},
-	{Key: "rope.scaling.yarn_log_multiplier", Derive: mistralYarn(func(yarn config.Object) (v gguf.Value, ok bool, err error) {
-		scales, err := yarn.RequireBool("apply_scale")
-		if scales {
-			return gguf.Float32(0), true, err
-		}
-		return gguf.Float32(1), err == nil, err
-	})},
-	{Key: "rope.scaling.original_context_length", Derive: mistralYarn(func(yarn config.Object) (gguf.Value, bool, error) {
-		n, err := yarn.Require("original_max_position_embeddings")
-		return table.Uint32Of(n, true, err)
-	})},
+	{Key: "rope.scaling.yarn_log_multiplier",
+		Derive: mistralYarn(func(yarn config.Object) (v gguf.Value, ok bool, err error) {
+			scales, err := yarn.RequireBool("apply_scale")
+			if scales {
+				return gguf.Float32(0), true, err
+			}
+			return gguf.Float32(1), err == nil, err
+		})},
+	{Key: "rope.scaling.original_context_length",
+		Derive: mistralYarn(func(yarn config.Object) (gguf.Value, bool, error) {
+			n, err := yarn.Require("original_max_position_embeddings")
+			return table.Uint32Of(n, true, err)
+		})},
 }
 
-var mistralUnused = []string{"vision_encoder", "max_seq_len", "sliding_window", "max_batch_size", "model_type", "use_biases", "tied_embeddings"}
+var mistralUnused = []string{"vision_encoder", "max_seq_len", "sliding_window", "max_batch_size", "model_type",
+	"use_biases", "tied_embeddings"}
 
 var mistralExpect = []table.Expect{parts.Expect("activation", "silu"), parts.Expect("causal", "true")}
 

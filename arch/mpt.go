@@ -34,7 +34,8 @@ var mpt = &table.Arch{
 		{Key: "attention.clamp_kqv", Derive: mptAttention(func(a config.Object) (gguf.Value, bool, error) {
 			return table.Float32Of(a.Float("clip_qkv"))
 		})},
-		{Key: "attention.max_alibi_bias", Derive: mptAttention(func(a config.Object) (v gguf.Value, ok bool, err error) {
+		{Key: "attention.max_alibi_bias", Derive: mptAttention(func(a config.Object) (v gguf.Value,
+			ok bool, err error) {
 			alibi, ok, err := a.Bool("alibi")
 			if err != nil || !alibi && ok {
 				return gguf.Float32(0), true, err
@@ -46,7 +47,8 @@ var mpt = &table.Arch{
 			return table.Float32Of(max, true, err)
 		})},
 	},
-	Unused: []string{"embedding_fraction", "norm_type", "verbose", "no_bias", "learned_pos_emb", "use_pad_tok_in_ffn", "fc_type", "ffn_config", "init_config", "tokenizer_name"},
+	Unused: []string{"embedding_fraction", "norm_type", "verbose", "no_bias", "learned_pos_emb", "use_pad_tok_in_ffn",
+		"fc_type", "ffn_config", "init_config", "tokenizer_name"},
 	Expect: []table.Expect{
 		parts.Expect("expansion_ratio", "4"),
 		parts.Expect("logit_scale"),
@@ -74,7 +76,8 @@ func mptAttention(f func(config.Object) (gguf.Value, bool, error)) table.Derive 
 		a := c.Sub("attn_config")
 		for _, key := range []string{"prefix_lm", "rope", "qk_gn", "softmax_scale", "sliding_window_size"} {
 			if x := a.Value(key); x != nil && x != false && fmt.Sprint(x) != "-1" {
-				return v, false, fault.Errorf(fault.Unsupported, "%s: key %q is %v: not supported in architecture mpt", config.ConfigFile, "attn_config."+key, x)
+				return v, false, fault.Errorf(fault.Unsupported, "%s: key %q is %v: not supported in architecture mpt",
+					config.ConfigFile, "attn_config."+key, x)
 			}
 		}
 		return f(a)

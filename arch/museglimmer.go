@@ -25,20 +25,23 @@ var museGlimmer = &table.Arch{
 		parts.UintRow("attention.sliding_window", "sliding_window"),
 		{Key: "attention.sliding_window_pattern", Derive: museWindows},
 	}),
-	Expect: []table.Expect{parts.SiLU, parts.Expect("hidden_activation", parts.SiLU.Values...), parts.Expect("post_norm_eps", "1e-8"), parts.PlainRopeType, parts.PlainRopeFactor},
-	Unused: []string{"layer_types", "image_token_id", "video_token_id", "out_hidden_size", "projector_hidden_size", "projector_hidden_act"},
-	Tensors: slices.Concat(parts.EmbedRows, parts.EachEnding(parts.SandwichNorms, "norm", parts.PlusOne), []table.TensorRow{
-		// queries and keys are scaled by one number, which the file has as weights of a norm
-		{HF: "model.layers.{bid}.self_attn.q_proj", Split: []table.Part{
-			{GGUF: "blk.{bid}.attn_q_norm", Transform: museScale},
-			{GGUF: "blk.{bid}.attn_k_norm", Transform: museOnes},
-			{GGUF: "blk.{bid}.attn_q", Transform: parts.PermuteQ},
-		}},
-		{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k", Transform: parts.PermuteK},
-		{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v"},
-		{HF: "model.layers.{bid}.self_attn.gate_proj", GGUF: "blk.{bid}.attn_gate"},
-		{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
-	}, parts.MLPRows),
+	Expect: []table.Expect{parts.SiLU, parts.Expect("hidden_activation", parts.SiLU.Values...),
+		parts.Expect("post_norm_eps", "1e-8"), parts.PlainRopeType, parts.PlainRopeFactor},
+	Unused: []string{"layer_types", "image_token_id", "video_token_id", "out_hidden_size", "projector_hidden_size",
+		"projector_hidden_act"},
+	Tensors: slices.Concat(parts.EmbedRows, parts.EachEnding(parts.SandwichNorms, "norm", parts.PlusOne),
+		[]table.TensorRow{
+			// queries and keys are scaled by one number, which the file has as weights of a norm
+			{HF: "model.layers.{bid}.self_attn.q_proj", Split: []table.Part{
+				{GGUF: "blk.{bid}.attn_q_norm", Transform: museScale},
+				{GGUF: "blk.{bid}.attn_k_norm", Transform: museOnes},
+				{GGUF: "blk.{bid}.attn_q", Transform: parts.PermuteQ},
+			}},
+			{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k", Transform: parts.PermuteK},
+			{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v"},
+			{HF: "model.layers.{bid}.self_attn.gate_proj", GGUF: "blk.{bid}.attn_gate"},
+			{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
+		}, parts.MLPRows),
 }
 
 // museScale and museOnes are the norms of queries and of keys.
@@ -50,7 +53,10 @@ var (
 		}
 		return museNorm(l, float32(f))
 	}}
-	museOnes = &table.Transform{Name: "ones", Forward: func(l table.Layer, _ rows.Source) (rows.Source, error) { return museNorm(l, 1) }}
+	museOnes = &table.Transform{Name: "ones", Forward: func(l table.Layer, _ rows.Source) (rows.Source,
+		error) {
+		return museNorm(l, 1)
+	}}
 )
 
 func museNorm(l table.Layer, weight float32) (rows.Source, error) {
@@ -92,7 +98,9 @@ func museWindows(c *config.View) (v gguf.Value, ok bool, err error) {
 			want = theta
 		}
 		if base != want {
-			return v, false, fault.Errorf(fault.Unsupported, "%s: key %q: base %v in layer %d, want %v: rope_theta in layers with a window, 0 in the others", c.FileName(), key, base, i, want)
+			return v, false, fault.Errorf(fault.Unsupported,
+				"%s: key %q: base %v in layer %d, want %v: rope_theta in layers with a window, 0 in the others",
+				c.FileName(), key, base, i, want)
 		}
 	}
 	return gguf.Bools(windows), len(windows) > 0, nil
@@ -132,10 +140,12 @@ var museAssistant = &table.Arch{
 			return gguf.Bools(sliding), len(sliding) > 0, err
 		}},
 	}),
-	HeaderLast: []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *config.View) (gguf.Value, bool, error) {
-		return table.Uint32Of(c.Int("mask_token_id"))
-	}}},
-	Expect: []table.Expect{parts.SiLU, parts.Expect("hidden_activation", parts.SiLU.Values...), parts.PlainRopeType, parts.PlainRopeFactor},
+	HeaderLast: []table.Row{{Key: "tokenizer.ggml.mask_token_id",
+		Derive: func(c *config.View) (gguf.Value, bool, error) {
+			return table.Uint32Of(c.Int("mask_token_id"))
+		}}},
+	Expect: []table.Expect{parts.SiLU, parts.Expect("hidden_activation", parts.SiLU.Values...), parts.PlainRopeType,
+		parts.PlainRopeFactor},
 	Unused: slices.Concat(parts.BiasKeys, []string{"layer_types", "sliding_window", "num_target_layers"}),
 	Shapes: parts.DFlashShapes,
 	Rename: []table.Rename{{Prefix: "layers.", With: "model.layers."}},

@@ -16,7 +16,8 @@ const maxNearest = 3
 func nearestClasses(name string, names []string) []string {
 	type distance struct{ stem, whole int }
 	to := func(other string) distance {
-		return distance{nearest.Edits(stem(name), stem(other)), nearest.Edits(strings.ToLower(name), strings.ToLower(other))}
+		return distance{nearest.Edits(stem(name), stem(other)),
+			nearest.Edits(strings.ToLower(name), strings.ToLower(other))}
 	}
 	compare := func(a, b distance) int { return cmp.Or(cmp.Compare(a.stem, b.stem), cmp.Compare(a.whole, b.whole)) }
 	sorted := slices.Clone(names)

@@ -20,7 +20,8 @@ var nemotron = &table.Arch{
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("vocab_size", "vocab_size"),
-		parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps"),
+		parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_eps", "layer_norm_epsilon",
+			"norm_epsilon", "norm_eps"),
 		{Key: "rope.dimension_count", Derive: parts.RopeShareOfHidden(0)},
 		{Key: "rope.scaling.type", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			_, linear, err := nemotronFactor(c)
@@ -35,7 +36,8 @@ var nemotron = &table.Arch{
 	}),
 	Expect: []table.Expect{parts.Expect("hidden_act", "relu2")},
 	Unused: append([]string{"rope_percent"}, parts.BiasKeys...),
-	Tensors: slices.Concat(parts.EmbedRows[:1], parts.EmbedRows[2:], parts.Transformed(parts.PlusOne, parts.EmbedRows[1:2]), parts.Transformed(parts.PlusOne, parts.NormRows),
+	Tensors: slices.Concat(parts.EmbedRows[:1], parts.EmbedRows[2:],
+		parts.Transformed(parts.PlusOne, parts.EmbedRows[1:2]), parts.Transformed(parts.PlusOne, parts.NormRows),
 		[]table.TensorRow{
 			{HF: "model.norm.bias", GGUF: "output_norm.bias", Exact: true},
 			{HF: "model.layers.{bid}.input_layernorm.bias", GGUF: "blk.{bid}.attn_norm.bias", Exact: true},

@@ -78,13 +78,14 @@ var nemotronHMoE = &table.Arch{
 		{Prefix: "mtp.layers.0.", With: "backbone.layers.{bid}.", Beyond: true}, // what comes in and attention
 		{Prefix: "mtp.layers.1.", With: "backbone.layers.{bid}.", Beyond: true}, // experts
 	}, nemotronHNames...),
-	Tensors: slices.Concat(nemotronHTensors(nemotronHLayers), nemotronHExpertRows(nemotronHLayers), parts.Only(nemotronHIs(nemotronHLayers, nemotronNextN), []table.TensorRow{
-		{HF: "backbone.layers.{bid}.eh_proj", GGUF: "blk.{bid}.nextn.eh_proj"},
-		{HF: "backbone.layers.{bid}.enorm", GGUF: "blk.{bid}.nextn.enorm"},
-		{HF: "backbone.layers.{bid}.hnorm", GGUF: "blk.{bid}.nextn.hnorm"},
-		{HF: "backbone.layers.{bid}.shared_head.norm", GGUF: "blk.{bid}.nextn.shared_head_norm"},
-		{HF: "backbone.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
-	})),
+	Tensors: slices.Concat(nemotronHTensors(nemotronHLayers), nemotronHExpertRows(nemotronHLayers),
+		parts.Only(nemotronHIs(nemotronHLayers, nemotronNextN), []table.TensorRow{
+			{HF: "backbone.layers.{bid}.eh_proj", GGUF: "blk.{bid}.nextn.eh_proj"},
+			{HF: "backbone.layers.{bid}.enorm", GGUF: "blk.{bid}.nextn.enorm"},
+			{HF: "backbone.layers.{bid}.hnorm", GGUF: "blk.{bid}.nextn.hnorm"},
+			{HF: "backbone.layers.{bid}.shared_head.norm", GGUF: "blk.{bid}.nextn.shared_head_norm"},
+			{HF: "backbone.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
+		})),
 }
 
 // nemotronH is Nemotron-H and Nemotron Nano 2, without experts. The configuration class of
@@ -96,16 +97,19 @@ var nemotronH = &table.Arch{
 	Tokenizer: tokenizer.ClassNemotronH,
 	Fused:     table.FusedQKV,
 	VocabSize: parts.PaddedVocab(8),
-	NextN:     &table.NextN{Layers: func(*config.View) (int64, error) { return 0, nil }}, // none, but they may be left out
-	Metadata: append(parts.Without(nemotronHRows(nemotronHLayers), "expert_count", "expert_used_count", "expert_group_count", "expert_group_used_count"),
+	// none, but they may be left out
+	NextN: &table.NextN{Layers: func(*config.View) (int64, error) { return 0, nil }},
+	Metadata: append(parts.Without(nemotronHRows(nemotronHLayers), "expert_count", "expert_used_count",
+		"expert_group_count", "expert_group_used_count"),
 		table.Row{Key: "feed_forward_length", Derive: nemotronHWidths("intermediate_size", "n_inner", "hidden_dim")}),
 	Expect: nemotronHExpect,
 	Unused: append([]string{"num_nextn_predict_layers", "mtp_layers_block_type"}, nemotronHUnused...),
 	Rename: nemotronHNames,
-	Tensors: append(nemotronHTensors(nemotronHLayers), parts.Only(nemotronHIs(nemotronHLayers, nemotronMLP), []table.TensorRow{
-		{HF: "backbone.layers.{bid}.mixer.up_proj", GGUF: "blk.{bid}.ffn_up", Bias: table.MayBias},
-		{HF: "backbone.layers.{bid}.mixer.down_proj", GGUF: "blk.{bid}.ffn_down", Bias: table.MayBias},
-	})...),
+	Tensors: append(nemotronHTensors(nemotronHLayers),
+		parts.Only(nemotronHIs(nemotronHLayers, nemotronMLP), []table.TensorRow{
+			{HF: "backbone.layers.{bid}.mixer.up_proj", GGUF: "blk.{bid}.ffn_up", Bias: table.MayBias},
+			{HF: "backbone.layers.{bid}.mixer.down_proj", GGUF: "blk.{bid}.ffn_down", Bias: table.MayBias},
+		})...),
 }
 
 // nemotronHPuzzle is Nemotron 3 with widths and numbers of experts that differ from
@@ -131,8 +135,10 @@ var nemotronHPuzzle = &table.Arch{
 		parts.UintRow("expert_group_count", "n_group"),
 		parts.UintRow("moe_latent_size", "moe_latent_size"),
 	}),
-	Expect:  nemotronHExpect,
-	Unused:  append([]string{"num_nextn_predict_layers", "mtp_block_configs", "layers_block_type", "hybrid_override_pattern", "num_hidden_layers", "moe_intermediate_size", "num_experts_per_tok"}, nemotronHUnused...),
+	Expect: nemotronHExpect,
+	Unused: append([]string{"num_nextn_predict_layers", "mtp_block_configs", "layers_block_type",
+		"hybrid_override_pattern", "num_hidden_layers", "moe_intermediate_size", "num_experts_per_tok"},
+		nemotronHUnused...),
 	Rename:  nemotronHNames,
 	Drop:    []table.Drop{{Prefix: "mtp.", Why: parts.MTP}},
 	Tensors: append(nemotronHTensors(puzzleLayers), nemotronHExpertRows(puzzleLayers)...),
@@ -177,7 +183,8 @@ func nemotronHLayers(c *config.View) ([]string, error) {
 	}
 	n, _, err := c.Int("num_nextn_predict_layers")
 	if err == nil && (n < 0 || n > 1) {
-		err = fault.Errorf(fault.Unsupported, "%s: %d layers that predict further tokens, want at most 1", config.ConfigFile, n)
+		err = fault.Errorf(fault.Unsupported, "%s: %d layers that predict further tokens, want at most 1",
+			config.ConfigFile, n)
 	}
 	if n > 0 && c.Options.NextN != config.NoNextN {
 		layers = append(layers, nemotronNextN)
@@ -191,7 +198,8 @@ func nemotronHPattern(c *config.View) ([]string, error) {
 	}
 	layers, ok, err := c.Strings("layers_block_type")
 	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: has none of the keys %q", config.ConfigFile, []string{"hybrid_override_pattern", "layers_block_type"})
+		err = fault.Errorf(fault.Broken, "%s: has none of the keys %q", config.ConfigFile,
+			[]string{"hybrid_override_pattern", "layers_block_type"})
 	}
 	if err != nil {
 		return nil, err
@@ -210,7 +218,8 @@ func nemotronKinds(layers []string) ([]string, error) {
 			layers[i] = nemotronAttends
 		case nemotronMamba, nemotronAttends, nemotronExperts, nemotronMLP:
 		default:
-			return nil, fault.Errorf(fault.Unsupported, "%s: layer %d is of kind %q, want mamba, attention, moe or mlp", config.ConfigFile, i, kind)
+			return nil, fault.Errorf(fault.Unsupported, "%s: layer %d is of kind %q, want mamba, attention, moe or mlp",
+				config.ConfigFile, i, kind)
 		}
 	}
 	return layers, nil
@@ -245,10 +254,11 @@ func ofKinds(layers []string, n int64, kinds ...string) []int64 {
 
 // nemotronHRows are the rows that all models have.
 func nemotronHRows(layers kindsOf) []table.Row {
-	return slices.Concat(parts.With(parts.GraniteRows, table.Row{Key: table.KeyBlockCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
-		n, err := nemotronHBlocks(layers)(c)
-		return table.Uint32Of(n, true, err)
-	}}), []table.Row{
+	return slices.Concat(parts.With(parts.GraniteRows,
+		table.Row{Key: table.KeyBlockCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
+			n, err := nemotronHBlocks(layers)(c)
+			return table.Uint32Of(n, true, err)
+		}}), []table.Row{
 		parts.UintRow("ssm.conv_kernel", "conv_kernel", "d_conv"),
 		parts.UintRow("ssm.state_size", "state_size", "d_state", "state_dim", "ssm_state_size"),
 		parts.UintRow("ssm.group_count", "n_groups", "num_groups"),
@@ -291,11 +301,14 @@ func nemotronHWidths(keys ...string) table.Derive {
 	}
 }
 
-var nemotronHExpect = []table.Expect{parts.Expect("mlp_hidden_act", "relu2"), parts.Expect("mamba_hidden_act", "silu"), parts.SiLU,
+var nemotronHExpect = []table.Expect{parts.Expect("mlp_hidden_act", "relu2"),
+	parts.Expect("mamba_hidden_act", "silu"), parts.SiLU,
 	parts.Expect("time_step_limit", parts.AnyTimeStep...)}
 
-var nemotronHUnused = []string{"chunk_size", "expand", "use_conv_bias", "use_bias", "mamba_proj_bias", "time_step_floor", "time_step_max", "time_step_min", "time_step_rank", "rescale_prenorm_residual",
-	"residual_in_fp32", "use_mamba_kernels", "num_logits_to_keep", "num_query_groups", "mamba_ssm_cache_dtype", "moe_shared_expert_overlap", "rope_theta", "partial_rotary_factor",
+var nemotronHUnused = []string{"chunk_size", "expand", "use_conv_bias", "use_bias", "mamba_proj_bias",
+	"time_step_floor", "time_step_max", "time_step_min", "time_step_rank", "rescale_prenorm_residual",
+	"residual_in_fp32", "use_mamba_kernels", "num_logits_to_keep", "num_query_groups", "mamba_ssm_cache_dtype",
+	"moe_shared_expert_overlap", "rope_theta", "partial_rotary_factor",
 	"mtp_layers_block_type", "mtp_hybrid_override_pattern", "intermediate_size"}
 
 // nemotronHNames are other names of the same tensors.
@@ -313,17 +326,24 @@ func nemotronHTensors(layers kindsOf) []table.TensorRow {
 		{HF: "lm_head", GGUF: "output", Optional: true},
 		{HF: "backbone.layers.{bid}.norm", GGUF: "blk.{bid}.attn_norm"},
 	}, parts.Only(nemotronHIs(layers, nemotronAttends, nemotronNextN), []table.TensorRow{
-		{HF: "backbone.layers.{bid}.mixer.q_proj", GGUF: "blk.{bid}.attn_q", Bias: table.MayBias, Transform: parts.PermuteQ},
-		{HF: "backbone.layers.{bid}.mixer.k_proj", GGUF: "blk.{bid}.attn_k", Bias: table.MayBias, Transform: parts.PermuteK},
+		{HF: "backbone.layers.{bid}.mixer.q_proj", GGUF: "blk.{bid}.attn_q", Bias: table.MayBias,
+			Transform: parts.PermuteQ},
+		{HF: "backbone.layers.{bid}.mixer.k_proj", GGUF: "blk.{bid}.attn_k", Bias: table.MayBias,
+			Transform: parts.PermuteK},
 		{HF: "backbone.layers.{bid}.mixer.v_proj", GGUF: "blk.{bid}.attn_v", Bias: table.MayBias},
 		{HF: "backbone.layers.{bid}.mixer.o_proj", GGUF: "blk.{bid}.attn_output", Bias: table.MayBias},
 	}), parts.Only(nemotronHIs(layers, nemotronMamba), []table.TensorRow{
 		{HF: "backbone.layers.{bid}.mixer.in_proj", GGUF: "blk.{bid}.ssm_in"},
-		{HF: "backbone.layers.{bid}.mixer.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Bias: table.MayBias, Transform: parts.Squeeze},
+		{HF: "backbone.layers.{bid}.mixer.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Bias: table.MayBias,
+			Transform: parts.Squeeze},
 		{HF: "backbone.layers.{bid}.mixer.dt_bias", GGUF: "blk.{bid}.ssm_dt.bias", Exact: true},
 		{HF: "backbone.layers.{bid}.mixer.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: parts.NegExpColumn},
 		{HF: "backbone.layers.{bid}.mixer.D", GGUF: "blk.{bid}.ssm_d", Exact: true, Transform: parts.Column},
-		{HF: "backbone.layers.{bid}.mixer.norm", GGUF: "blk.{bid}.ssm_norm", Transform: parts.GroupNorm(func(c *config.View) (int64, error) { return c.Require("n_groups", "num_groups") })},
+		{HF: "backbone.layers.{bid}.mixer.norm", GGUF: "blk.{bid}.ssm_norm",
+			Transform: parts.GroupNorm(func(c *config.View) (int64,
+				error) {
+				return c.Require("n_groups", "num_groups")
+			})},
 		{HF: "backbone.layers.{bid}.mixer.out_proj", GGUF: "blk.{bid}.ssm_out"},
 	}))
 }
@@ -334,21 +354,24 @@ func nemotronHExpertRows(layers kindsOf) []table.TensorRow {
 	count := func(l table.Layer) (int64, error) { return l.Require("n_routed_experts") }
 	moe := nemotronHIs(layers, nemotronExperts, nemotronNextN)
 	return append(parts.Only(moe, []table.TensorRow{
-		{HF: "backbone.layers.{bid}.mixer.gate.e_score_correction_bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true},
+		{HF: "backbone.layers.{bid}.mixer.gate.e_score_correction_bias", GGUF: "blk.{bid}.exp_probs_b.bias",
+			Exact: true},
 		{HF: "backbone.layers.{bid}.mixer.experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_exps", Experts: count},
 		{HF: "backbone.layers.{bid}.mixer.experts.{xid}.up_proj", GGUF: "blk.{bid}.ffn_up_exps", Experts: count},
 		{HF: "backbone.layers.{bid}.mixer.shared_experts.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
 		{HF: "backbone.layers.{bid}.mixer.shared_experts.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
 	}), slices.Concat([]table.TensorRow{
-		{HF: "backbone.layers.{bid}.mixer.gate", GGUF: "blk.{bid}.ffn_gate_inp", If: nemotronHIs(layers, nemotronExperts)},
+		{HF: "backbone.layers.{bid}.mixer.gate", GGUF: "blk.{bid}.ffn_gate_inp",
+			If: nemotronHIs(layers, nemotronExperts)},
 		// the reference knows routers by the layer that their names in the checkpoint have, which this one is not of
 		// unless LastOfNVFP4 gives it another
-		{HF: "backbone.layers.{bid}.mixer.gate", GGUF: "blk.{bid}.ffn_gate_inp", If: nemotronHIs(layers, nemotronNextN), Type: func(out gguf.Type, from table.Stored) gguf.Type {
-			if from.NVFP4 {
-				return gguf.TypeF32
-			}
-			return out
-		}},
+		{HF: "backbone.layers.{bid}.mixer.gate", GGUF: "blk.{bid}.ffn_gate_inp", If: nemotronHIs(layers, nemotronNextN),
+			Type: func(out gguf.Type, from table.Stored) gguf.Type {
+				if from.NVFP4 {
+					return gguf.TypeF32
+				}
+				return out
+			}},
 	}, parts.Only(parts.Both(moe, parts.Has("moe_latent_size")), []table.TensorRow{
 		{HF: "backbone.layers.{bid}.mixer.fc1_latent_proj", GGUF: "blk.{bid}.ffn_latent_down"},
 		{HF: "backbone.layers.{bid}.mixer.fc2_latent_proj", GGUF: "blk.{bid}.ffn_latent_up"},

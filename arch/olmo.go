@@ -27,7 +27,8 @@ var olmo = &table.Arch{
 	Tensors: slices.Concat([]table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd"},
 		{HF: "lm_head", GGUF: "output", Optional: true},
-	}, parts.EachEnding(parts.EachEnding(parts.AttentionRows(table.NoBias, table.NoBias), ".q_proj", parts.PermuteQ), ".k_proj", parts.PermuteK), parts.MLPRows),
+	}, parts.EachEnding(parts.EachEnding(parts.AttentionRows(table.NoBias, table.NoBias), ".q_proj", parts.PermuteQ),
+		".k_proj", parts.PermuteK), parts.MLPRows),
 }
 
 // olmo2 is OLMo 2 and 3, whose norms follow attention and the feed-forward part.
@@ -43,10 +44,11 @@ var olmo2 = &table.Arch{
 		{Key: "attention.sliding_window_pattern", Derive: olmo3Pattern},
 	}),
 	Expect: []table.Expect{parts.SiLU},
-	Tensors: slices.Concat(parts.EmbedRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.MLPRows, []table.TensorRow{
-		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
-		{HF: "model.layers.{bid}.post_feedforward_layernorm", GGUF: "blk.{bid}.post_ffw_norm"},
-	}),
+	Tensors: slices.Concat(parts.EmbedRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows,
+		parts.MLPRows, []table.TensorRow{
+			{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
+			{HF: "model.layers.{bid}.post_feedforward_layernorm", GGUF: "blk.{bid}.post_ffw_norm"},
+		}),
 }
 
 // olmo3Pattern writes which layers have a sliding window: all but every fourth,
@@ -77,7 +79,9 @@ var olmoe = &table.Arch{
 	Body:      table.Body{Classes: []string{"OlmoeModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
-	Metadata:  slices.Concat(parts.CommonRows, []table.Row{{Key: "attention.layer_norm_rms_epsilon", Const: gguf.Float32(1e-5)}}),
-	Expect:    []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "false"), parts.Expect("clip_qkv")},
-	Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.ExpertRows),
+	Metadata: slices.Concat(parts.CommonRows,
+		[]table.Row{{Key: "attention.layer_norm_rms_epsilon", Const: gguf.Float32(1e-5)}}),
+	Expect: []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "false"), parts.Expect("clip_qkv")},
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
+		parts.QKNormRows, parts.ExpertRows),
 }

@@ -22,9 +22,18 @@ var openELM = &table.Arch{
 		parts.UintRow(table.KeyBlockCount, "num_transformer_layers"),
 		parts.UintRow("context_length", "max_context_length"),
 		parts.UintRow("embedding_length", "model_dim"),
-		{Key: "feed_forward_length", Derive: func(c *config.View) (gguf.Value, bool, error) { return parts.PerLayer(openELMWidths(c)) }},
-		{Key: table.KeyHeadCount, Derive: func(c *config.View) (gguf.Value, bool, error) { return parts.PerLayer(c.LayerInts("num_query_heads")) }},
-		{Key: table.KeyHeadCountKV, Derive: func(c *config.View) (gguf.Value, bool, error) { return parts.PerLayer(c.LayerInts("num_kv_heads")) }},
+		{Key: "feed_forward_length", Derive: func(c *config.View) (gguf.Value, bool,
+			error) {
+			return parts.PerLayer(openELMWidths(c))
+		}},
+		{Key: table.KeyHeadCount, Derive: func(c *config.View) (gguf.Value, bool,
+			error) {
+			return parts.PerLayer(c.LayerInts("num_query_heads"))
+		}},
+		{Key: table.KeyHeadCountKV, Derive: func(c *config.View) (gguf.Value, bool,
+			error) {
+			return parts.PerLayer(c.LayerInts("num_kv_heads"))
+		}},
 		parts.FloatRow("rope.freq_base", "rope_freq_constant"),
 		{Key: "attention.layer_norm_rms_epsilon", Const: gguf.Float32(1e-6)}, // in the model's code
 		parts.UintRow("rope.dimension_count", "head_dim"),
@@ -70,7 +79,8 @@ func openELMWidths(c *config.View) ([]int64, error) {
 	}
 	width, err := c.Require("model_dim")
 	if err == nil && (divisor <= 0 || divisor > 1<<20) {
-		err = fault.Errorf(fault.Broken, "%s: key \"ffn_dim_divisor\": want a positive number, found %d", config.ConfigFile, divisor)
+		err = fault.Errorf(fault.Broken, "%s: key \"ffn_dim_divisor\": want a positive number, found %d",
+			config.ConfigFile, divisor)
 	}
 	if err != nil {
 		return nil, err
@@ -98,7 +108,8 @@ func openELMPart(name string, gate bool) *table.Transform {
 		}
 		ne := s.NE()
 		if l.Bid >= int64(len(widths)) || len(ne) != 2 || ne[1] != 2*widths[l.Bid] {
-			return nil, fault.Errorf(fault.Broken, "dimensions %s, want two parts of the width that ffn_multipliers give", gguf.Shape(ne))
+			return nil, fault.Errorf(fault.Broken,
+				"dimensions %s, want two parts of the width that ffn_multipliers give", gguf.Shape(ne))
 		}
 		if w := widths[l.Bid]; gate {
 			return rows.Slice(s, 1, 0, w)

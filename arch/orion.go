@@ -32,19 +32,22 @@ var (
 			// the norms are layer norms, whatever the key says
 			parts.FloatRow("attention.layer_norm_epsilon", "rms_norm_eps"),
 		},
-		Expect:  []table.Expect{parts.SiLU},
-		Unused:  []string{"max_position_embeddings"},
-		Tensors: slices.Concat(parts.EmbedRows[:1], parts.EmbedRows[2:], parts.WithBias(table.NeedBias, parts.EmbedRows[1:2]), parts.WithBias(table.NeedBias, parts.NormRows), parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows),
+		Expect: []table.Expect{parts.SiLU},
+		Unused: []string{"max_position_embeddings"},
+		Tensors: slices.Concat(parts.EmbedRows[:1], parts.EmbedRows[2:],
+			parts.WithBias(table.NeedBias, parts.EmbedRows[1:2]), parts.WithBias(table.NeedBias, parts.NormRows),
+			parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows),
 	}
 	xverse = &table.Arch{
 		Name:      "xverse",
 		Classes:   []string{"XverseForCausalLM"},
 		Tokenizer: tokenizer.ClassXverse,
 		Fused:     table.FusedQKV,
-		Metadata:  slices.Concat(parts.CommonRows, []table.Row{parts.MetaLayout, {Key: "rope.dimension_count", Derive: parts.HiddenPerHead}}),
-		Expect:    []table.Expect{parts.SiLU},
-		Unused:    []string{"max_tokenizer_truncation"},
-		Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.NoBias), parts.MLPRows),
+		Metadata: slices.Concat(parts.CommonRows,
+			[]table.Row{parts.MetaLayout, {Key: "rope.dimension_count", Derive: parts.HiddenPerHead}}),
+		Expect:  []table.Expect{parts.SiLU},
+		Unused:  []string{"max_tokenizer_truncation"},
+		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.NoBias), parts.MLPRows),
 	}
 	// baichuan: the reference's class calls itself without end; these are its rules.
 	baichuan = &table.Arch{
@@ -52,9 +55,11 @@ var (
 		Classes:   []string{"BaichuanForCausalLM", "BaiChuanForCausalLM"},
 		Tokenizer: tokenizer.ClassSentencePiece,
 		Fused:     table.FusedQKV,
-		Metadata:  slices.Concat(parts.CommonRows, []table.Row{parts.MetaLayout, {Key: "rope.dimension_count", Derive: parts.HiddenPerHead}}),
-		Expect:    []table.Expect{parts.SiLU},
-		Unused:    []string{"_from_model_config", "user_token_id", "assistant_token_id", "z_loss_weight", "model_max_length"},
+		Metadata: slices.Concat(parts.CommonRows,
+			[]table.Row{parts.MetaLayout, {Key: "rope.dimension_count", Derive: parts.HiddenPerHead}}),
+		Expect: []table.Expect{parts.SiLU},
+		Unused: []string{"_from_model_config", "user_token_id", "assistant_token_id", "z_loss_weight",
+			"model_max_length"},
 		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.MLPRows, []table.TensorRow{
 			{HF: "model.layers.{bid}.self_attn.W_pack", Split: []table.Part{
 				{GGUF: "blk.{bid}.attn_q", Transform: third("pack-q", 0, true)},

@@ -21,8 +21,9 @@ var pangu = &table.Arch{
 		{Key: "attention.key_length", Derive: parts.RopeDimensionCount},
 		{Key: "attention.value_length", Derive: parts.RopeDimensionCount},
 	}),
-	Expect:  []table.Expect{parts.SiLU},
-	Unused:  parts.BiasKeys,
-	Drop:    []table.Drop{{Prefix: "lm_head.weight", Why: table.Silent, If: parts.Tied}},
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.MayBias), parts.MLPRows),
+	Expect: []table.Expect{parts.SiLU},
+	Unused: parts.BiasKeys,
+	Drop:   []table.Drop{{Prefix: "lm_head.weight", Why: table.Silent, If: parts.Tied}},
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.MayBias),
+		parts.MLPRows),
 }

@@ -26,6 +26,7 @@ func FuzzParams(f *testing.F) {
 		for _, e := range a.Extra {
 			e.Make(c)
 		}
-		a.Layout(c, []string{"layers.0.attention.wq.weight", "layers.1.feed_forward.w1.weight", "tok_embeddings.weight", "norm.weight"})
+		a.Layout(c, []string{"layers.0.attention.wq.weight", "layers.1.feed_forward.w1.weight", "tok_embeddings.weight",
+			"norm.weight"})
 	})
 }

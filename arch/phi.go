@@ -91,7 +91,8 @@ var (
 			{HF: "model.embed_tokens", GGUF: "token_embd"},
 			{HF: "model.norm", GGUF: "output_norm", Bias: table.NeedBias},
 			{HF: "lm_head", GGUF: "output", Optional: true, Bias: table.MayBias},
-		}, parts.WithBias(table.NeedBias, parts.NormRows), parts.AttentionRows(table.MayBias, table.MayBias), parts.MixtralExperts),
+		}, parts.WithBias(table.NeedBias, parts.NormRows), parts.AttentionRows(table.MayBias, table.MayBias),
+			parts.MixtralExperts),
 		Extra: parts.LongRopeFactors(phi3RopeDims),
 	}
 )
@@ -122,7 +123,8 @@ var phi3Rows = []table.Row{
 func originalLength(c *config.View) (int64, error) {
 	n, ok, err := c.Rope().Int("original_max_position_embeddings")
 	if err == nil && (!ok || n <= 0) {
-		err = fault.Errorf(fault.Broken, "%s: key \"original_max_position_embeddings\": want a positive number, found %v", config.ConfigFile, n)
+		err = fault.Errorf(fault.Broken,
+			"%s: key \"original_max_position_embeddings\": want a positive number, found %v", config.ConfigFile, n)
 	}
 	return n, err
 }
@@ -165,7 +167,8 @@ func phi3AttnFactor(c *config.View) (v gguf.Value, ok bool, err error) {
 			factor = float64(0.1*math.Log(scale)) + 1
 		}
 	default:
-		return v, false, fault.Errorf(fault.Unsupported, "%s: rope type %q with factors, want longrope or yarn", config.ConfigFile, ropeType)
+		return v, false, fault.Errorf(fault.Unsupported, "%s: rope type %q with factors, want longrope or yarn",
+			config.ConfigFile, ropeType)
 	}
 	return table.Float32Of(factor, true, nil)
 }

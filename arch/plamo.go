@@ -57,16 +57,17 @@ const plamoHeadsKV = 5
 var plamoQ = &table.Transform{Name: "group-shared-heads", Forward: plamoGroup}
 
 // plamoOutput does the same to the columns of the output's matrix.
-var plamoOutput = &table.Transform{Name: "group-shared-head-columns", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	s, err := rows.Transpose(s)
-	if err != nil {
-		return nil, err
-	}
-	if s, err = plamoGroup(l, s); err != nil {
-		return nil, err
-	}
-	return rows.Transpose(s)
-}}
+var plamoOutput = &table.Transform{Name: "group-shared-head-columns",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		s, err := rows.Transpose(s)
+		if err != nil {
+			return nil, err
+		}
+		if s, err = plamoGroup(l, s); err != nil {
+			return nil, err
+		}
+		return rows.Transpose(s)
+	}}
 
 func plamoGroup(l table.Layer, s rows.Source) (rows.Source, error) {
 	heads, err := l.Require("num_attention_heads")
@@ -75,7 +76,8 @@ func plamoGroup(l table.Layer, s rows.Source) (rows.Source, error) {
 	}
 	ne := s.NE()
 	if len(ne) != 2 || heads <= 0 || heads%plamoHeadsKV != 0 || ne[1]%heads != 0 {
-		return nil, fmt.Errorf("dimensions %s with %d heads, want %d for each key head", gguf.Shape(ne), heads, plamoHeadsKV)
+		return nil, fmt.Errorf("dimensions %s with %d heads, want %d for each key head", gguf.Shape(ne), heads,
+			plamoHeadsKV)
 	}
 	dim, shared := ne[1]/heads, heads/plamoHeadsKV
 	return rows.Regroup(s, func(i int64) int64 {
@@ -93,7 +95,8 @@ var (
 		Shapes: shape.Rules{
 			Dims: shape.Table{"dt_dim": "max(64, n_embd / 16)"},
 			Tensors: shape.Merge(shape.GateInUp, shape.NormsPerHead, shape.Table{
-				"ssm_x": "d_inner, dt_dim + 2 * d_state", "ssm_dt": "dt_dim, dt_rank", "ssm_a": "dt_rank", "ssm_d": "dt_rank", "ssm_dt_norm": "dt_dim",
+				"ssm_x": "d_inner, dt_dim + 2 * d_state", "ssm_dt": "dt_dim, dt_rank", "ssm_a": "dt_rank",
+				"ssm_d": "dt_rank", "ssm_dt_norm": "dt_dim",
 			}),
 		},
 		Classes:   []string{"Plamo2ForCausalLM", "PLaMo2ForCausalLM"},
@@ -108,7 +111,8 @@ var (
 			{Key: "attention.key_length", Derive: parts.OrElse(128, "hidden_size_per_head")},
 			{Key: "attention.value_length", Derive: parts.OrElse(128, "hidden_size_per_head")},
 			parts.UintRow(table.KeyBlockCount, config.BlockCountKeys...),
-			{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"rms_norm_eps"}, Const: gguf.Float32(1e-6)},
+			{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"rms_norm_eps"},
+				Const: gguf.Float32(1e-6)},
 			{Key: "rope.freq_base", Derive: func(c *config.View) (gguf.Value, bool, error) {
 				f, ok, err := c.Rope().Float("rope_theta")
 				if !ok {
@@ -134,9 +138,12 @@ var (
 			{Key: "feed_forward_length", Derive: parts.OrElse(13312, "intermediate_size")},
 			parts.FileTypeRow,
 		},
-		Expect: []table.Expect{parts.SiLU, parts.Expect("mamba_chunk_size", "256"), parts.Expect("full_attention_idx"), parts.Expect("attention_window_size", "2048")},
-		Unused: []string{"attention_window_size", "eval_attention_n_bit", "eval_mlp_n_bit", "fp8_accum_dtype", "linear_type", "sliding_window", "use_predefined_initial_state", "mamba_enabled",
-			"image_feature_size", "image_proj_type", "image_token_id", "linear_bias", "eval_attention_fp8", "tokenizer_class"},
+		Expect: []table.Expect{parts.SiLU, parts.Expect("mamba_chunk_size", "256"), parts.Expect("full_attention_idx"),
+			parts.Expect("attention_window_size", "2048")},
+		Unused: []string{"attention_window_size", "eval_attention_n_bit", "eval_mlp_n_bit", "fp8_accum_dtype",
+			"linear_type", "sliding_window", "use_predefined_initial_state", "mamba_enabled",
+			"image_feature_size", "image_proj_type", "image_token_id", "linear_bias", "eval_attention_fp8",
+			"tokenizer_class"},
 		Tensors: slices.Concat(plamo2Norms, []table.TensorRow{
 			{HF: "model.embed_tokens", GGUF: "token_embd"},
 			{HF: "lm_head", GGUF: "output", Optional: true},
@@ -150,11 +157,13 @@ var (
 		}), parts.Only(plamo2Mamba, []table.TensorRow{
 			{HF: "model.layers.layers.{bid}.mixer.in_proj", GGUF: "blk.{bid}.ssm_in"},
 			{HF: "model.layers.layers.{bid}.mixer.out_proj", GGUF: "blk.{bid}.ssm_out"},
-			{HF: "model.layers.layers.{bid}.mixer.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Transform: parts.SqueezeKernel},
+			{HF: "model.layers.layers.{bid}.mixer.conv1d", GGUF: "blk.{bid}.ssm_conv1d",
+				Transform: parts.SqueezeKernel},
 			{HF: "model.layers.layers.{bid}.mixer.bcdt_proj", GGUF: "blk.{bid}.ssm_x"},
 			{HF: "model.layers.layers.{bid}.mixer.dt_proj", GGUF: "blk.{bid}.ssm_dt"},
 			{HF: "model.layers.layers.{bid}.mixer.dt_bias", GGUF: "blk.{bid}.ssm_dt.bias", Exact: true},
-			{HF: "model.layers.layers.{bid}.mixer.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: parts.NegExp},
+			{HF: "model.layers.layers.{bid}.mixer.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true,
+				Transform: parts.NegExp},
 			{HF: "model.layers.layers.{bid}.mixer.D", GGUF: "blk.{bid}.ssm_d", Exact: true},
 			{HF: "model.layers.layers.{bid}.mixer.dt_norm_weight", GGUF: "blk.{bid}.ssm_dt_norm", Exact: true},
 			{HF: "model.layers.layers.{bid}.mixer.B_norm_weight", GGUF: "blk.{bid}.ssm_b_norm", Exact: true},
@@ -181,7 +190,9 @@ var (
 			}},
 		}),
 		Expect: []table.Expect{parts.SiLU, parts.Expect("rope_scaling_factor", "1")},
-		Unused: []string{"interleaved_sliding_window", "linear_bias", "linear_type", "fp8_accum_dtype", "eval_attention_n_bit", "eval_mlp_n_bit", "hidden_size_per_head", "layer_types", "rope_local_theta", "sliding_window_pattern", "initial_context_length",
+		Unused: []string{"interleaved_sliding_window", "linear_bias", "linear_type", "fp8_accum_dtype",
+			"eval_attention_n_bit", "eval_mlp_n_bit", "hidden_size_per_head", "layer_types", "rope_local_theta",
+			"sliding_window_pattern", "initial_context_length",
 			"image_feature_size", "image_proj_type", "image_token_id", "tokenizer_class", "sliding_window"},
 		Tensors: slices.Concat(plamo2Norms, []table.TensorRow{
 			{HF: "model.embed_tokens", GGUF: "token_embd"},
@@ -199,8 +210,10 @@ var (
 		{HF: "model.layers.layers.{bid}.pre_mixer_norm", GGUF: "blk.{bid}.attn_norm", Transform: parts.PlusOne},
 		{HF: "model.layers.layers.{bid}.pre_mlp_norm", GGUF: "blk.{bid}.ffn_norm", Transform: parts.PlusOne},
 		// the names of these two have no suffix in the file
-		{HF: "model.layers.layers.{bid}.post_mixer_norm.weight", GGUF: "blk.{bid}.post_attention_norm", Exact: true, Transform: plus("plus-fifth", 1.0/5)},
-		{HF: "model.layers.layers.{bid}.post_mlp_norm.weight", GGUF: "blk.{bid}.post_ffw_norm", Exact: true, Transform: plus("plus-root", 1/math.Pow(5, 1.5))},
+		{HF: "model.layers.layers.{bid}.post_mixer_norm.weight", GGUF: "blk.{bid}.post_attention_norm", Exact: true,
+			Transform: plus("plus-fifth", 1.0/5)},
+		{HF: "model.layers.layers.{bid}.post_mlp_norm.weight", GGUF: "blk.{bid}.post_ffw_norm", Exact: true,
+			Transform: plus("plus-root", 1/math.Pow(5, 1.5))},
 	}
 )
 

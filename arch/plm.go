@@ -22,7 +22,8 @@ var plm = &table.Arch{
 		parts.UintRow("rope.dimension_count", "qk_rope_head_dim"),
 	}),
 	Expect: []table.Expect{parts.Expect("hidden_act", "relu2")},
-	Unused: append([]string{"q_lora_rank", "max_window_layers", "sliding_window", "use_sliding_window"}, parts.BiasKeys...),
+	Unused: append([]string{"q_lora_rank", "max_window_layers", "sliding_window", "use_sliding_window"},
+		parts.BiasKeys...),
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.MLPRows[1:], []table.TensorRow{
 		{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q"},
 		{HF: "model.layers.{bid}.self_attn.kv_a_proj_with_mqa", GGUF: "blk.{bid}.attn_kv_a_mqa"},

@@ -23,15 +23,19 @@ var pocketTTS = &table.Arch{
 	Metadata:  parts.CommonRows,
 	KeepAll:   true,
 	Drop: []table.Drop{
-		{Prefix: "mimi.", Why: table.OtherPart}, {Prefix: "flow_lm.flow_net.", Why: table.OtherPart}, {Prefix: "flow_lm.out_eos.", Why: table.OtherPart},
-		{Prefix: "flow_lm.emb_mean", Why: table.OtherPart}, {Prefix: "flow_lm.emb_std", Why: table.OtherPart}, {Prefix: "flow_lm.speaker_proj_weight", Why: table.OtherPart},
+		{Prefix: "mimi.", Why: table.OtherPart}, {Prefix: "flow_lm.flow_net.", Why: table.OtherPart},
+		{Prefix: "flow_lm.out_eos.", Why: table.OtherPart},
+		{Prefix: "flow_lm.emb_mean", Why: table.OtherPart}, {Prefix: "flow_lm.emb_std", Why: table.OtherPart},
+		{Prefix: "flow_lm.speaker_proj_weight", Why: table.OtherPart},
 	},
 	Tensors: slices.Concat(pocketEmbedding(false), pocketEmbedding(true), []table.TensorRow{
 		{HF: "flow_lm.out_norm", GGUF: "output_norm", Bias: table.NeedBias},
 		{HF: "flow_lm.transformer.layers.{bid}.norm1", GGUF: "blk.{bid}.attn_norm", Bias: table.NeedBias},
 		{HF: "flow_lm.transformer.layers.{bid}.norm2", GGUF: "blk.{bid}.ffn_norm", Bias: table.NeedBias},
 		{HF: "flow_lm.transformer.layers.{bid}.self_attn.in_proj", Split: []table.Part{
-			{GGUF: "blk.{bid}.attn_q", Transform: parts.Third(0)}, {GGUF: "blk.{bid}.attn_k", Transform: parts.Third(1)}, {GGUF: "blk.{bid}.attn_v", Transform: parts.Third(2)},
+			{GGUF: "blk.{bid}.attn_q", Transform: parts.Third(0)},
+			{GGUF: "blk.{bid}.attn_k", Transform: parts.Third(1)},
+			{GGUF: "blk.{bid}.attn_v", Transform: parts.Third(2)},
 		}},
 		{HF: "flow_lm.transformer.layers.{bid}.self_attn.out_proj", GGUF: "blk.{bid}.attn_output"},
 		{HF: "flow_lm.transformer.layers.{bid}.linear1", GGUF: "blk.{bid}.ffn_up"},
@@ -47,8 +51,9 @@ func pocketEmbedding(before bool) []table.TensorRow {
 	if before {
 		from = append(from, "bos_before_voice")
 	}
-	return []table.TensorRow{{HF: "flow_lm.{part}", Exact: true, Parts: from, GGUF: "token_embd.weight", Join: joinPocket,
-		If: func(l table.Layer) (bool, error) { return (l.Value(config.BeforeVoice) == true) == before, nil }}}
+	return []table.TensorRow{{HF: "flow_lm.{part}", Exact: true, Parts: from, GGUF: "token_embd.weight",
+		Join: joinPocket,
+		If:   func(l table.Layer) (bool, error) { return (l.Value(config.BeforeVoice) == true) == before, nil }}}
 }
 
 func joinPocket(_ table.Layer, s []rows.Source) (rows.Source, error) {
@@ -76,7 +81,8 @@ func joinPocket(_ table.Layer, s []rows.Source) (rows.Source, error) {
 			return nil, err
 		}
 		if voice.NE()[0] != embed.NE()[0] {
-			return nil, fault.Errorf(fault.Broken, "a vector before voices of %d elements, want %d", voice.NE()[0], embed.NE()[0])
+			return nil, fault.Errorf(fault.Broken, "a vector before voices of %d elements, want %d", voice.NE()[0],
+				embed.NE()[0])
 		}
 		list = append(list, rows.Convert(voice, t))
 	}

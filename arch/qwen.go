@@ -17,7 +17,8 @@ import (
 // converter.
 var qwen2 = &table.Arch{
 	Name: "qwen2",
-	Classes: []string{"Qwen2ForCausalLM", "Qwen2Model", "KORMoForCausalLM", "DotsOCRForCausalLM", "Qwen2AudioForConditionalGeneration",
+	Classes: []string{"Qwen2ForCausalLM", "Qwen2Model", "KORMoForCausalLM", "DotsOCRForCausalLM",
+		"Qwen2AudioForConditionalGeneration",
 		"AudioFlamingo3ForConditionalGeneration"},
 	Tokenizer: tokenizer.ClassSPMOrGPT2,
 	Fused:     table.FusedQKV,
@@ -40,8 +41,10 @@ var qwen2moe = &table.Arch{
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata:  parts.QwenMoERows,
-	Expect:    []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "false"), parts.Expect("decoder_sparse_step", "1")},
-	Tensors:   slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.ExpertRows, parts.FusedExpertRows, parts.QwenSharedRows),
+	Expect: []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "false"),
+		parts.Expect("decoder_sparse_step", "1")},
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
+		parts.ExpertRows, parts.FusedExpertRows, parts.QwenSharedRows),
 }
 
 // qwen3 is Qwen 3, its embedding models and its rerankers.
@@ -54,11 +57,13 @@ var qwen3 = &table.Arch{
 	Unused:    slices.Concat(parts.MultimodalKeys, stepVLKeys),
 	Expect:    []table.Expect{parts.SiLU},
 	Rename:    parts.BareNames,
-	Tensors:   slices.Concat(rerankHead, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.QKNormRows, parts.MLPRows),
+	Tensors: slices.Concat(rerankHead, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
+		parts.QKNormRows, parts.MLPRows),
 }
 
 // stepVLKeys are of the part for pictures of Step3-VL.
-var stepVLKeys = []string{"understand_projector_stride", "vision_select_layer", "image_token_len", "patch_token_len", "im_start_token", "im_end_token",
+var stepVLKeys = []string{"understand_projector_stride", "vision_select_layer", "image_token_len", "patch_token_len",
+	"im_start_token", "im_end_token",
 	"im_patch_token", "use_im_start_end"}
 
 // qwen3moe is Qwen 3 with experts.
@@ -72,14 +77,16 @@ var qwen3moe = &table.Arch{
 	Metadata:  parts.QwenMoERows,
 	Expect: []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "true"), parts.Expect("decoder_sparse_step", "1"),
 		parts.Expect("use_qk_norm", "true")},
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.QKNormRows, parts.ExpertRows, parts.FusedExpertRows),
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
+		parts.QKNormRows, parts.ExpertRows, parts.FusedExpertRows),
 }
 
 // qwen2vl is the language model of Qwen 2 VL and 2.5 VL. Source: the Qwen-VL
 // classes of the reference's converter.
 var qwen2vl = &table.Arch{
-	Name:         "qwen2vl",
-	Classes:      []string{"Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration", "Qwen2VLModel", "Qwen2_5OmniModel"},
+	Name: "qwen2vl",
+	Classes: []string{"Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration", "Qwen2VLModel",
+		"Qwen2_5OmniModel"},
 	Tokenizer:    tokenizer.ClassSPMOrGPT2,
 	Fused:        table.FusedQKV,
 	RopeSections: true,
@@ -87,12 +94,15 @@ var qwen2vl = &table.Arch{
 	Unused:       slices.Concat(parts.MultimodalKeys, omniKeys),
 	Expect:       []table.Expect{parts.SiLU},
 	Rename:       slices.Concat(thinkerNames, parts.BareNames),
-	Tensors:      slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.MLPRows),
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
+		parts.MLPRows),
 }
 
 // omniKeys are of the parts of Qwen's Omni models that speak, and of tokens.
-var omniKeys = []string{"enable_audio_output", "enable_talker", "talker_config", "token2wav_config", "code2wav_config", "init_std",
-	"assistant_token_id", "im_end_token_id", "im_start_token_id", "system_token_id", "user_token_id", "tts_bos_token_id", "tts_eos_token_id", "tts_pad_token_id"}
+var omniKeys = []string{"enable_audio_output", "enable_talker", "talker_config", "token2wav_config",
+	"code2wav_config", "init_std",
+	"assistant_token_id", "im_end_token_id", "im_start_token_id", "system_token_id", "user_token_id",
+	"tts_bos_token_id", "tts_eos_token_id", "tts_pad_token_id"}
 
 // thinkerNames are for models that speak, of which the thinker is the language model.
 var thinkerNames = []table.Rename{{Prefix: "thinker.", With: ""}}
@@ -113,7 +123,8 @@ var qwen3vl = &table.Arch{
 }
 
 // qwen3vlUnused: the runtime interleaves the sections of this architecture.
-var qwen3vlUnused = slices.Concat(parts.MultimodalKeys, omniKeys, []string{"rope_scaling.mrope_interleaved", "rope_scaling.interleaved", "support_languages"})
+var qwen3vlUnused = slices.Concat(parts.MultimodalKeys, omniKeys,
+	[]string{"rope_scaling.mrope_interleaved", "rope_scaling.interleaved", "support_languages"})
 
 // qwen3vlmoe is qwen3vl with experts, which are stored the other way round:
 // [experts, hidden, 2*width], the gate first, and [experts, width, hidden].
@@ -128,7 +139,8 @@ var qwen3vlmoe = &table.Arch{
 	Unused:       qwen3vlUnused,
 	Expect:       qwen3moe.Expect,
 	Rename:       slices.Concat(thinkerNames, parts.BareNames),
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias), parts.QKNormRows, parts.ExpertRows,
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
+		parts.QKNormRows, parts.ExpertRows,
 		turned(parts.FusedExpertRows)),
 }
 
@@ -200,16 +212,19 @@ var rerankRows = []table.Row{
 
 // rerankTemplate is the text that the models were trained with, as in their model
 // cards.
-const rerankTemplate = "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct provided. " +
+const rerankTemplate = "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and " +
+	"the Instruct provided. " +
 	"Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n" +
-	"<|im_start|>user\n<Instruct>: Given a web search query, retrieve relevant passages that answer the query\n<Query>: {query}\n<Document>: {document}<|im_end|>\n" +
+	"<|im_start|>user\n<Instruct>: Given a web search query, retrieve relevant passages that answer the " +
+	"query\n<Query>: {query}\n<Document>: {document}<|im_end|>\n" +
 	"<|im_start|>assistant\n<think>\n\n</think>\n\n"
 
 // rerankHead are EmbedRows of the Qwen 3 family: the head of a reranker comes from
 // the output, which may be the embedding.
 var rerankHead = []table.TensorRow{
 	{HF: "model.embed_tokens", GGUF: "token_embd", If: parts.Not(parts.Both(isReranker, parts.Tied))},
-	{HF: "model.embed_tokens", Split: []table.Part{{GGUF: "cls.output", Transform: yesNo}, {GGUF: "token_embd"}}, If: parts.Both(isReranker, parts.Tied)},
+	{HF: "model.embed_tokens", Split: []table.Part{{GGUF: "cls.output", Transform: yesNo}, {GGUF: "token_embd"}},
+		If: parts.Both(isReranker, parts.Tied)},
 	{HF: "model.norm", GGUF: "output_norm"},
 	{HF: "lm_head", GGUF: "output", Optional: true, If: parts.Not(parts.Both(isReranker, parts.Not(parts.Tied)))},
 	{HF: "lm_head", GGUF: "cls.output", Transform: yesNo, If: parts.Both(isReranker, parts.Not(parts.Tied))},
@@ -222,7 +237,8 @@ var yesNo = &table.Transform{Name: "yes-no", Forward: func(l table.Layer, s rows
 	for i, token := range []string{"yes", "no"} {
 		id, ok := l.Facts.Tokens[token]
 		if !ok || len(ne) != 2 || id < 0 || id >= ne[1] {
-			return nil, fault.Errorf(fault.Broken, "tokenizer.json: want a token %q with a row in dimensions %s, for a reranker", token, gguf.Shape(ne))
+			return nil, fault.Errorf(fault.Broken,
+				"tokenizer.json: want a token %q with a row in dimensions %s, for a reranker", token, gguf.Shape(ne))
 		}
 		ids[i] = id
 	}

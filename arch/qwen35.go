@@ -17,23 +17,29 @@ var (
 	qwen35 = parts.Qwen35(false, &table.Arch{
 		Classes: []string{"Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM"},
 		Body:    table.Body{Classes: []string{parts.BareQwen35}, Prefix: "model."},
-		Drop:    []table.Drop{{Prefix: "model.layers.", Beyond: true, Why: parts.MTP, If: func(l table.Layer) (bool, error) { return l.Class == parts.BareQwen35, nil }}},
+		Drop: []table.Drop{{Prefix: "model.layers.", Beyond: true, Why: parts.MTP,
+			If: func(l table.Layer) (bool, error) { return l.Class == parts.BareQwen35, nil }}},
 	}, parts.PoolingRow)
-	qwen35moe = parts.Qwen35(true, &table.Arch{Classes: []string{"Qwen3_5MoeForConditionalGeneration", "Qwen3_5MoeForCausalLM"}})
+	qwen35moe = parts.Qwen35(true, &table.Arch{Classes: []string{"Qwen3_5MoeForConditionalGeneration",
+		"Qwen3_5MoeForCausalLM"}})
 
 	// minicpmv46 and minicpmv47 are the language models of MiniCPM-V. They have no
 	// layers that predict further tokens although config.json may count some, and the
 	// reference does so in the file.
-	minicpmv46 = parts.Qwen35(false, &table.Arch{Classes: []string{"MiniCPMV4_6ForConditionalGeneration"}, BlockCount: (*config.View).BlockCount, Drop: parts.DropMTP}, parts.PoolingRow)
-	minicpmv47 = parts.Qwen35(false, &table.Arch{Classes: []string{"MiniCPMV4_7ForConditionalGeneration"}, BlockCount: (*config.View).BlockCount, Drop: parts.DropMTP,
+	minicpmv46 = parts.Qwen35(false, &table.Arch{Classes: []string{"MiniCPMV4_6ForConditionalGeneration"},
+		BlockCount: (*config.View).BlockCount, Drop: parts.DropMTP}, parts.PoolingRow)
+	minicpmv47 = parts.Qwen35(false, &table.Arch{Classes: []string{"MiniCPMV4_7ForConditionalGeneration"},
+		BlockCount: (*config.View).BlockCount, Drop: parts.DropMTP,
 		Variants: []*table.Arch{minicpmv47MoE},
 		Variant: func(c *config.View) (*table.Arch, error) {
-			if text, _ := c.RawConfig().Value("text_config").(map[string]any); text["model_type"] == "qwen3_5_moe_text" {
+			if text, _ := c.RawConfig().Value(
+				"text_config").(map[string]any); text["model_type"] == "qwen3_5_moe_text" {
 				return minicpmv47MoE, nil
 			}
 			return nil, nil
 		}}, parts.PoolingRow, canvasRow)
-	minicpmv47MoE = parts.Qwen35(true, &table.Arch{BlockCount: (*config.View).BlockCount, Drop: parts.DropMTP}, parts.PoolingRow, canvasRow)
+	minicpmv47MoE = parts.Qwen35(true, &table.Arch{BlockCount: (*config.View).BlockCount, Drop: parts.DropMTP},
+		parts.PoolingRow, canvasRow)
 )
 
 // canvasRow is where the place of a picture in time is among its positions.

@@ -19,10 +19,12 @@ import (
 var qwen3next = &table.Arch{
 	Name: "qwen3next",
 	Shapes: shape.Rules{
-		Dims: shape.Table{"key_dim": "d_state * n_group", "value_dim": "d_inner", "n_ff_exp": shape.SharedWidth, "n_ff_shexp": shape.SharedExpertOrWhole},
+		Dims: shape.Table{"key_dim": "d_state * n_group", "value_dim": "d_inner", "n_ff_exp": shape.SharedWidth,
+			"n_ff_shexp": shape.SharedExpertOrWhole},
 		Tensors: shape.Table{
-			"attn_q":   "n_embd, 2 * n_embd_q", // half of it are gates
-			"attn_qkv": "n_embd, 2 * key_dim + value_dim | n_embd, 2 * n_embd_q + n_embd_k + n_embd_v", "attn_gate": "n_embd, value_dim", "ssm_ba": "n_embd, 2 * dt_rank",
+			"attn_q":    "n_embd, 2 * n_embd_q", // half of it are gates
+			"attn_qkv":  "n_embd, 2 * key_dim + value_dim | n_embd, 2 * n_embd_q + n_embd_k + n_embd_v",
+			"attn_gate": "n_embd, value_dim", "ssm_ba": "n_embd, 2 * dt_rank",
 			"ssm_conv1d": "d_conv, 2 * key_dim + value_dim", "ssm_dt.bias": "dt_rank", "ssm_a": "dt_rank",
 			"ssm_norm": "value_dim / dt_rank", "ssm_out": "value_dim, n_embd",
 		},
@@ -34,13 +36,15 @@ var qwen3next = &table.Arch{
 	NextN:     parts.QwenNextN,
 	Metadata:  parts.DeltaMetadata,
 	Unused:    []string{"layer_types"},
-	Expect:    []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "true"), parts.Expect("decoder_sparse_step", "1"), parts.Expect("use_sliding_window", "false")},
-	Rename:    parts.MTPNames,
+	Expect: []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "true"),
+		parts.Expect("decoder_sparse_step", "1"), parts.Expect("use_sliding_window", "false")},
+	Rename: parts.MTPNames,
 	Tensors: slices.Concat(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne), parts.EachEnding([]table.TensorRow{
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
 		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
 	}, "norm", parts.PlusOne),
-		parts.Only(parts.Not(parts.LinearAttention), slices.Concat(parts.AttentionRows(table.MayBias, table.NoBias), parts.EachEnding(parts.QKNormRows, "norm", parts.PlusOne))),
+		parts.Only(parts.Not(parts.LinearAttention), slices.Concat(parts.AttentionRows(table.MayBias, table.NoBias),
+			parts.EachEnding(parts.QKNormRows, "norm", parts.PlusOne))),
 		parts.Only(parts.LinearAttention, []table.TensorRow{
 			{HF: "model.layers.{bid}.linear_attn.in_proj_qkvz", Split: []table.Part{
 				{GGUF: "blk.{bid}.attn_qkv", Transform: deltaQKV},
@@ -75,7 +79,8 @@ func deltaPart(name string, first, end int) *table.Transform {
 		head := 2*k + 2*sizes[2]
 		ne := slices.Clone(s.NE())
 		if len(ne) != 2 || ne[1] != nk*head {
-			return nil, fault.Errorf(fault.Broken, "dimensions %s, want %d rows for each of %d key heads", gguf.Shape(ne), head, nk)
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want %d rows for each of %d key heads",
+				gguf.Shape(ne), head, nk)
 		}
 		ne[1] = 0
 		for _, n := range sizes[first:end] {

@@ -42,7 +42,8 @@ var qwen3tts = &table.Arch{
 	},
 	Tensors: slices.Concat([]table.TensorRow{
 		{HF: "{part}", Exact: true, GGUF: "token_embd.weight", Join: foldText, Parts: []string{
-			"text_projection.linear_fc1.weight", "text_projection.linear_fc1.bias", "text_projection.linear_fc2.weight", "text_projection.linear_fc2.bias",
+			"text_projection.linear_fc1.weight", "text_projection.linear_fc1.bias", "text_projection.linear_fc2.weight",
+			"text_projection.linear_fc2.bias",
 			"model.text_embedding.weight", "model.codec_embedding.weight",
 		}},
 		{HF: "codec_head", GGUF: "output"},
@@ -52,9 +53,12 @@ var qwen3tts = &table.Arch{
 
 // qwen3ttsKeys are of the parts that encode a voice and decode codes, of tokens, whose
 // names are in the vocabulary, and of what the tensors show.
-var qwen3ttsKeys = []string{"speaker_encoder_config", "code_predictor_config", "tokenizer_type", "tts_model_size", "tts_model_type",
-	"assistant_token_id", "im_end_token_id", "im_start_token_id", "tts_bos_token_id", "tts_eos_token_id", "tts_pad_token_id",
-	"codec_bos_id", "codec_language_id", "codec_nothink_id", "codec_pad_id", "codec_think_bos_id", "codec_think_eos_id", "codec_think_id", "spk_id", "spk_is_dialect",
+var qwen3ttsKeys = []string{"speaker_encoder_config", "code_predictor_config", "tokenizer_type", "tts_model_size",
+	"tts_model_type",
+	"assistant_token_id", "im_end_token_id", "im_start_token_id", "tts_bos_token_id", "tts_eos_token_id",
+	"tts_pad_token_id",
+	"codec_bos_id", "codec_language_id", "codec_nothink_id", "codec_pad_id", "codec_think_bos_id", "codec_think_eos_id",
+	"codec_think_id", "spk_id", "spk_is_dialect",
 	"num_code_groups", "position_id_per_seconds", "text_hidden_size"}
 
 // speechVocab returns the numbers of tokens of text and of codes, and the id of the code
@@ -69,11 +73,13 @@ func speechVocab(c *config.View) (text, codes, end int64, err error) {
 			return 0, 0, 0, err
 		}
 		if *s.to < s.least || *s.to > 1<<30 {
-			return 0, 0, 0, fault.Errorf(fault.Broken, "%s: key %q: %d, want %d to %d", c.FileName(), s.key, *s.to, s.least, 1<<30)
+			return 0, 0, 0, fault.Errorf(fault.Broken, "%s: key %q: %d, want %d to %d", c.FileName(), s.key, *s.to,
+				s.least, 1<<30)
 		}
 	}
 	if end >= codes {
-		err = fault.Errorf(fault.Broken, "%s: key \"codec_eos_token_id\": %d, want one of %d codes", c.FileName(), end, codes)
+		err = fault.Errorf(fault.Broken, "%s: key \"codec_eos_token_id\": %d, want one of %d codes",
+			c.FileName(), end, codes)
 	}
 	return text, codes, text + end, err
 }

@@ -21,19 +21,28 @@ var qwen4exp = &table.Arch{
 	Name: "qwen4exp",
 	Shapes: shape.Rules{
 		Dims: shape.Merge(parts.DeltaMoEDims, shape.Table{
-			"n_streams": "@hyper_connection.count * n_embd", "n_hc": "@hyper_connection.count", "n_hc_rank": "@hyper_connection.low_rank",
-			"n_idx": "@attention.indexer.head_count", "n_idx_head": "@attention.indexer.key_length",
+			"n_streams": "@hyper_connection.count * n_embd", "n_hc": "@hyper_connection.count",
+			"n_hc_rank": "@hyper_connection.low_rank",
+			"n_idx":     "@attention.indexer.head_count", "n_idx_head": "@attention.indexer.key_length",
 			// one offset for each head, which an adapter's base is not asked for
-			"n_ngram": "@embedding_length_per_layer_input * #ple.head_offsets or @embedding_length_per_layer_input * @ple.heads_per_ngram * (@ple.ngram_size - 1)",
+			"n_ngram": "@embedding_length_per_layer_input * #ple.head_offsets or @embedding_length_per_layer_input * " +
+				"@ple.heads_per_ngram * (@ple.ngram_size - 1)",
 		}),
 		Tensors: shape.Merge(parts.DeltaShapes, shape.Table{
-			"output_hc_norm": "n_streams", "output_hc_down": "n_streams, n_hc_rank", "output_hc_up": "n_hc_rank, n_streams",
-			"hc_attn_norm": "n_streams", "hc_attn_down": "n_streams, n_hc_rank", "hc_attn_up": "n_hc_rank, n_streams", "hc_attn_inject": "n_streams, n_hc",
-			"hc_ffn_norm": "n_streams", "hc_ffn_down": "n_streams, n_hc_rank", "hc_ffn_up": "n_hc_rank, n_streams", "hc_ffn_inject": "n_streams, n_hc",
-			"nextn.hc_head_norm": "n_streams", "nextn.hc_head_down": "n_streams, n_hc_rank", "nextn.hc_head_up": "n_hc_rank, n_streams", "nextn.hnorm": "n_streams",
-			"indexer.q_proj": "n_embd, n_idx * n_idx_head", "indexer.k_proj": "n_embd, n_idx_head", "indexer.q_norm": "n_idx_head", "indexer.k_norm": "n_idx_head",
-			"per_layer_token_embd": "@embedding_length_per_layer_input, ?n_rows", "ple_key": "n_ngram, n_streams", "ple_value": "n_ngram, n_embd",
-			"ple_norm_key": "n_streams", "ple_norm_query": "n_streams", "ple_norm_conv": "n_streams", "ple_conv1d": "@ple.conv_kernel, n_streams",
+			"output_hc_norm": "n_streams", "output_hc_down": "n_streams, n_hc_rank",
+			"output_hc_up": "n_hc_rank, n_streams",
+			"hc_attn_norm": "n_streams", "hc_attn_down": "n_streams, n_hc_rank", "hc_attn_up": "n_hc_rank, n_streams",
+			"hc_attn_inject": "n_streams, n_hc",
+			"hc_ffn_norm":    "n_streams", "hc_ffn_down": "n_streams, n_hc_rank", "hc_ffn_up": "n_hc_rank, n_streams",
+			"hc_ffn_inject":      "n_streams, n_hc",
+			"nextn.hc_head_norm": "n_streams", "nextn.hc_head_down": "n_streams, n_hc_rank",
+			"nextn.hc_head_up": "n_hc_rank, n_streams", "nextn.hnorm": "n_streams",
+			"indexer.q_proj": "n_embd, n_idx * n_idx_head", "indexer.k_proj": "n_embd, n_idx_head",
+			"indexer.q_norm": "n_idx_head", "indexer.k_norm": "n_idx_head",
+			"per_layer_token_embd": "@embedding_length_per_layer_input, ?n_rows", "ple_key": "n_ngram, n_streams",
+			"ple_value":    "n_ngram, n_embd",
+			"ple_norm_key": "n_streams", "ple_norm_query": "n_streams", "ple_norm_conv": "n_streams",
+			"ple_conv1d": "@ple.conv_kernel, n_streams",
 		}),
 	},
 	Classes:      []string{"Qwen4ExpForConditionalGeneration", "Qwen4ExpForCausalLM"},
@@ -46,7 +55,8 @@ var qwen4exp = &table.Arch{
 		{Key: "hyper_connection.count", Type: gguf.Uint32Type, From: []string{"hc_count"}, Required: true},
 		{Key: "hyper_connection.low_rank", Type: gguf.Uint32Type, From: []string{"hc_lowrank"}, Required: true},
 		{Key: "attention.indexer.head_count", Type: gguf.Uint32Type, From: []string{"indexer_n_heads"}, Required: true},
-		{Key: "attention.indexer.key_length", Type: gguf.Uint32Type, From: []string{"indexer_head_dim"}, Required: true},
+		{Key: "attention.indexer.key_length", Type: gguf.Uint32Type, From: []string{"indexer_head_dim"},
+			Required: true},
 		{Key: "attention.indexer.top_k", Type: gguf.Uint32Type, From: []string{"indexer_budget"}, Required: true},
 		{Key: "attention.compress_ratios", Derive: indexerRatios},
 		pleRow("ple.layers", func(_ *config.View, layer int64) (gguf.Value, bool, error) {
@@ -63,7 +73,8 @@ var qwen4exp = &table.Arch{
 			}
 			ids, _, err := c.Ints(key)
 			if err == nil && len(ids) == 0 {
-				err = fault.Errorf(fault.Broken, "%s: key %q: an empty list, want the token that ends an n-gram", config.ConfigFile, key)
+				err = fault.Errorf(fault.Broken, "%s: key %q: an empty list, want the token that ends an n-gram",
+					config.ConfigFile, key)
 			}
 			if err != nil {
 				return gguf.Value{}, false, err
@@ -83,57 +94,65 @@ var qwen4exp = &table.Arch{
 		pleIntegers("ple.head_vocab_sizes", "sizes"),
 	}),
 	// the table's size and the hashes are in tensors, what draft layers are like in theirs
-	Unused: slices.Concat(parts.Qwen35Unused, []string{"ngram_vocab_size_base", "make_ngram_vocab_size_divisible_by", "seed", "ple_offload_embedding", "ple_embedding_dtype",
-		"index_share_for_mtp_iteration", "mtp", "partial_rotary_factor", "split_ngram_parts", "ple_embed_dim", "ple_conv_kernel_size", "heads_per_ngram", "ngram_size"}),
-	Expect: slices.Concat(parts.Qwen35Expect, []table.Expect{parts.Expect("output_gate_type", "sigmoid"), parts.Expect("indexer_kv_heads", "1")}),
+	Unused: slices.Concat(parts.Qwen35Unused, []string{"ngram_vocab_size_base", "make_ngram_vocab_size_divisible_by",
+		"seed", "ple_offload_embedding", "ple_embedding_dtype",
+		"index_share_for_mtp_iteration", "mtp", "partial_rotary_factor", "split_ngram_parts", "ple_embed_dim",
+		"ple_conv_kernel_size", "heads_per_ngram", "ngram_size"}),
+	Expect: slices.Concat(parts.Qwen35Expect, []table.Expect{parts.Expect("output_gate_type", "sigmoid"),
+		parts.Expect("indexer_kv_heads", "1")}),
 	Rename: slices.Concat([]table.Rename{
 		{Prefix: "model.layers.{bid}.ple.ple_embedding.", With: "ngrams.", If: hasNgrams},
 		{Prefix: "mtp.fc_", With: "model.layers.{bid}.nextn_fc_", Beyond: true},
 		{Prefix: "mtp.hyper_connection_mixer.", With: "model.layers.{bid}.nextn_hc_head.", Beyond: true},
 	}, parts.MTPNames),
-	Tensors: slices.Concat(parts.Only(parts.LinearAttention, parts.DeltaRows), parts.EachEnding(slices.Concat([]table.TensorRow{
-		{HF: "model.embed_tokens", GGUF: "token_embd"},
-		{HF: "lm_head", GGUF: "output", Optional: true},
-	},
-		hyperRows("model.hyper_connection_mixer", "output_hc"),
-		hyperRows("model.layers.{bid}.attn_hyper_connection", "blk.{bid}.hc_attn"),
-		hyperRows("model.layers.{bid}.mlp_hyper_connection", "blk.{bid}.hc_ffn"),
-		[]table.TensorRow{
-			{HF: "model.layers.{bid}.attn_hyper_connection.block_inject_weight", GGUF: "blk.{bid}.hc_attn_inject"},
-			{HF: "model.layers.{bid}.mlp_hyper_connection.block_inject_weight", GGUF: "blk.{bid}.hc_ffn_inject"},
+	Tensors: slices.Concat(parts.Only(parts.LinearAttention, parts.DeltaRows),
+		parts.EachEnding(slices.Concat([]table.TensorRow{
+			{HF: "model.embed_tokens", GGUF: "token_embd"},
+			{HF: "lm_head", GGUF: "output", Optional: true},
 		},
-		parts.ExpertRows, parts.FusedExpertRows, parts.QwenSharedRows,
-		parts.Only(parts.Not(parts.LinearAttention), slices.Concat(parts.AttentionRows(table.MayBias, table.NoBias), parts.QKNormRows, []table.TensorRow{
-			{HF: "model.layers.{bid}.self_attn.indexer.index_qk_proj", Split: []table.Part{
-				{GGUF: "blk.{bid}.indexer.q_proj", Transform: indexerPart("indexer-queries", func(q, _ int64) (from, to int64) { return 0, q })},
-				{GGUF: "blk.{bid}.indexer.k_proj", Transform: indexerPart("indexer-keys", func(q, all int64) (from, to int64) { return q, all })},
-			}},
-			{HF: "model.layers.{bid}.self_attn.indexer.q_layernorm", GGUF: "blk.{bid}.indexer.q_norm"},
-			{HF: "model.layers.{bid}.self_attn.indexer.k_layernorm", GGUF: "blk.{bid}.indexer.k_norm"},
-		})),
-		parts.Only(hasNgrams, []table.TensorRow{
-			{HF: "model.layers.{bid}.ple.key_proj", GGUF: "blk.{bid}.ple_key"},
-			{HF: "model.layers.{bid}.ple.value_proj", GGUF: "blk.{bid}.ple_value"},
-			{HF: "model.layers.{bid}.ple.norm_key", GGUF: "blk.{bid}.ple_norm_key", Transform: parts.PlusOne},
-			{HF: "model.layers.{bid}.ple.norm_query", GGUF: "blk.{bid}.ple_norm_query", Transform: parts.PlusOne},
-			{HF: "model.layers.{bid}.ple.norm_conv", GGUF: "blk.{bid}.ple_norm_conv", Transform: parts.PlusOne},
-			{HF: "model.layers.{bid}.ple.conv1d", GGUF: "blk.{bid}.ple_conv1d", Transform: parts.Squeeze},
-		}),
-		parts.Only(someNgrams, []table.TensorRow{
-			{HF: "ngrams.ngram_embedding.shard_{xid}", GGUF: "per_layer_token_embd", Group: "ngrams",
-				Experts: func(l table.Layer) (int64, error) { return l.Require("split_ngram_parts") },
-				Join:    func(_ table.Layer, s []rows.Source) (rows.Source, error) { return rows.Concat(s) }},
-			{HF: "ngrams.layer_multipliers", Exact: true, GGUF: "multipliers", Kind: table.Integers{}},
-			{HF: "ngrams.ngram_heads_offsets", Exact: true, GGUF: "offsets", Kind: table.Integers{}},
-			{HF: "ngrams.ngram_heads_vocab_sizes", Exact: true, GGUF: "sizes", Kind: table.Integers{}},
-		}),
-		parts.Only(parts.NextN, slices.Concat([]table.TensorRow{
-			{HF: "model.layers.{bid}.nextn_fc_{part}", GGUF: "blk.{bid}.nextn.eh_proj", Parts: []string{"embedding", "hidden"},
-				Join: func(_ table.Layer, s []rows.Source) (rows.Source, error) { return rows.ConcatColumns(s) }},
-			{HF: "model.layers.{bid}.enorm", GGUF: "blk.{bid}.nextn.enorm"},
-			{HF: "model.layers.{bid}.hnorm", GGUF: "blk.{bid}.nextn.hnorm"},
-		}, hyperRows("model.layers.{bid}.nextn_hc_head", "blk.{bid}.nextn.hc_head"))),
-	), "norm", parts.PlusOne)),
+			hyperRows("model.hyper_connection_mixer", "output_hc"),
+			hyperRows("model.layers.{bid}.attn_hyper_connection", "blk.{bid}.hc_attn"),
+			hyperRows("model.layers.{bid}.mlp_hyper_connection", "blk.{bid}.hc_ffn"),
+			[]table.TensorRow{
+				{HF: "model.layers.{bid}.attn_hyper_connection.block_inject_weight", GGUF: "blk.{bid}.hc_attn_inject"},
+				{HF: "model.layers.{bid}.mlp_hyper_connection.block_inject_weight", GGUF: "blk.{bid}.hc_ffn_inject"},
+			},
+			parts.ExpertRows, parts.FusedExpertRows, parts.QwenSharedRows,
+			parts.Only(parts.Not(parts.LinearAttention), slices.Concat(parts.AttentionRows(table.MayBias, table.NoBias),
+				parts.QKNormRows, []table.TensorRow{
+					{HF: "model.layers.{bid}.self_attn.indexer.index_qk_proj", Split: []table.Part{
+						{GGUF: "blk.{bid}.indexer.q_proj", Transform: indexerPart("indexer-queries",
+							func(q, _ int64) (from, to int64) { return 0, q })},
+						{GGUF: "blk.{bid}.indexer.k_proj", Transform: indexerPart("indexer-keys",
+							func(q, all int64) (from, to int64) { return q, all })},
+					}},
+					{HF: "model.layers.{bid}.self_attn.indexer.q_layernorm", GGUF: "blk.{bid}.indexer.q_norm"},
+					{HF: "model.layers.{bid}.self_attn.indexer.k_layernorm", GGUF: "blk.{bid}.indexer.k_norm"},
+				})),
+			parts.Only(hasNgrams, []table.TensorRow{
+				{HF: "model.layers.{bid}.ple.key_proj", GGUF: "blk.{bid}.ple_key"},
+				{HF: "model.layers.{bid}.ple.value_proj", GGUF: "blk.{bid}.ple_value"},
+				{HF: "model.layers.{bid}.ple.norm_key", GGUF: "blk.{bid}.ple_norm_key", Transform: parts.PlusOne},
+				{HF: "model.layers.{bid}.ple.norm_query", GGUF: "blk.{bid}.ple_norm_query", Transform: parts.PlusOne},
+				{HF: "model.layers.{bid}.ple.norm_conv", GGUF: "blk.{bid}.ple_norm_conv", Transform: parts.PlusOne},
+				{HF: "model.layers.{bid}.ple.conv1d", GGUF: "blk.{bid}.ple_conv1d", Transform: parts.Squeeze},
+			}),
+			parts.Only(someNgrams, []table.TensorRow{
+				{HF: "ngrams.ngram_embedding.shard_{xid}", GGUF: "per_layer_token_embd", Group: "ngrams",
+					Experts: func(l table.Layer) (int64, error) { return l.Require("split_ngram_parts") },
+					Join:    func(_ table.Layer, s []rows.Source) (rows.Source, error) { return rows.Concat(s) }},
+				{HF: "ngrams.layer_multipliers", Exact: true, GGUF: "multipliers", Kind: table.Integers{}},
+				{HF: "ngrams.ngram_heads_offsets", Exact: true, GGUF: "offsets", Kind: table.Integers{}},
+				{HF: "ngrams.ngram_heads_vocab_sizes", Exact: true, GGUF: "sizes", Kind: table.Integers{}},
+			}),
+			parts.Only(parts.NextN, slices.Concat([]table.TensorRow{
+				{HF: "model.layers.{bid}.nextn_fc_{part}", GGUF: "blk.{bid}.nextn.eh_proj",
+					Parts: []string{"embedding", "hidden"},
+					Join:  func(_ table.Layer, s []rows.Source) (rows.Source, error) { return rows.ConcatColumns(s) }},
+				{HF: "model.layers.{bid}.enorm", GGUF: "blk.{bid}.nextn.enorm"},
+				{HF: "model.layers.{bid}.hnorm", GGUF: "blk.{bid}.nextn.hnorm"},
+			}, hyperRows("model.layers.{bid}.nextn_hc_head", "blk.{bid}.nextn.hc_head"))),
+		), "norm", parts.PlusOne)),
 }
 
 // hyperRows mix the streams into one: a norm over all and a mix of low rank.
@@ -158,8 +177,10 @@ func indexerPart(name string, part func(q, all int64) (from, to int64)) *table.T
 			return nil, err
 		}
 		ne := s.NE()
-		if len(ne) != 2 || size < 1 || heads < 1 || heads > config.MaxHeadDim || size > config.MaxHeadDim || ne[1] != (heads+1)*size {
-			return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows of %d queries and one key of %d", gguf.Shape(ne), heads, size)
+		if len(ne) != 2 || size < 1 || heads < 1 || heads > config.MaxHeadDim || size > config.MaxHeadDim ||
+			ne[1] != (heads+1)*size {
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows of %d queries and one key of %d",
+				gguf.Shape(ne), heads, size)
 		}
 		from, to := part(heads*size, ne[1])
 		return rows.Slice(s, 1, from, to)
@@ -203,7 +224,8 @@ func ngramLayer(c *config.View) (layer int64, ok bool, err error) {
 	case !ok:
 		err = fault.Errorf(fault.Broken, "%s: has no key %q", config.ConfigFile, key)
 	case len(ids) > 1:
-		err = fault.Errorf(fault.Unsupported, "%s: key %q lists %d layers, but a file has a table for one", config.ConfigFile, key, len(ids))
+		err = fault.Errorf(fault.Unsupported, "%s: key %q lists %d layers, but a file has a table for one",
+			config.ConfigFile, key, len(ids))
 	case len(ids) == 1 && (ids[0] < 1 || ids[0] > config.MaxBlocks):
 		err = config.WrongType(key, "the number of a layer, from 1", ids[0])
 	case len(ids) == 1:
@@ -238,8 +260,11 @@ func ngramWidth(c *config.View) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if size < 2 || size > config.MaxHeadDim || heads < 1 || heads > config.MaxHeadDim || width < 1 || width%(heads*(size-1)) != 0 {
-		return 0, fault.Errorf(fault.Broken, "%s: ple_embed_dim %d is not a multiple of %d heads for each of the n-grams of 2 to %d tokens", config.ConfigFile, width, heads, size)
+	if size < 2 || size > config.MaxHeadDim || heads < 1 || heads > config.MaxHeadDim || width < 1 ||
+		width%(heads*(size-1)) != 0 {
+		return 0, fault.Errorf(fault.Broken,
+			"%s: ple_embed_dim %d is not a multiple of %d heads for each of the n-grams of 2 to %d tokens",
+			config.ConfigFile, width, heads, size)
 	}
 	return width / (heads * (size - 1)), nil
 }
@@ -269,7 +294,8 @@ func pleIntegers(key, name string) table.Row {
 		list := make([]uint64, len(c.Facts.Integers[name]))
 		for i, n := range c.Facts.Integers[name] {
 			if n < 0 {
-				return v, false, fault.Errorf(fault.Broken, "ple_embedding: number %d of %s is %d, want one from 0", i, name, n)
+				return v, false, fault.Errorf(fault.Broken, "ple_embedding: number %d of %s is %d, want one from 0", i,
+					name, n)
 			}
 			list[i] = uint64(n)
 		}

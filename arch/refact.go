@@ -29,7 +29,8 @@ var refact = &table.Arch{
 		parts.FloatRow("attention.layer_norm_rms_epsilon", "layer_norm_epsilon"),
 		parts.FileTypeRow,
 	},
-	Unused: []string{"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "attention_bias_in_fp32", "do_sample", "max_batch_size", "max_sequence_length", "n_inner"},
+	Unused: []string{"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "attention_bias_in_fp32",
+		"do_sample", "max_batch_size", "max_sequence_length", "n_inner"},
 	Expect: []table.Expect{
 		parts.Expect("activation_function", "silu", "swish"),
 		parts.Expect("multi_query", "true"),

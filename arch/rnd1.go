@@ -22,7 +22,9 @@ var rnd1 = &table.Arch{
 		{Key: "attention.causal", Const: gguf.Bool(false)},
 		parts.Optional(parts.UintRow("tokenizer.ggml.mask_token_id", "mask_token_id")),
 	}),
-	Expect:  []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "true"), parts.Expect("decoder_sparse_step", "1"), parts.Expect("mlp_only_layers", "[]")},
-	Unused:  []string{"moe_backend", "num_diffusion_steps", "max_window_layers"},
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.ExpertRows, parts.FusedExpertRows),
+	Expect: []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "true"),
+		parts.Expect("decoder_sparse_step", "1"), parts.Expect("mlp_only_layers", "[]")},
+	Unused: []string{"moe_backend", "num_diffusion_steps", "max_window_layers"},
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
+		parts.QKNormRows, parts.ExpertRows, parts.FusedExpertRows),
 }

@@ -17,7 +17,8 @@ import (
 
 // rwkv6Shapes are the weights of low rank of RWKV 6, of which those of RWKV 7 with
 // the same names are something else.
-var rwkv6Shapes = shape.Table{"time_mix_w1": "n_embd, 5 * @time_mix_extra_dim", "time_mix_w2": "@time_mix_extra_dim, n_embd, 5"}
+var rwkv6Shapes = shape.Table{"time_mix_w1": "n_embd, 5 * @time_mix_extra_dim",
+	"time_mix_w2": "@time_mix_extra_dim, n_embd, 5"}
 
 // rwkv6 is RWKV 6, Finch. Source: rwkv.py of the reference.
 var rwkv6 = &table.Arch{
@@ -44,7 +45,8 @@ var rwkv6 = &table.Arch{
 		parts.FileTypeRow,
 		{Key: table.KeyHeadCount, Const: gguf.Uint32(0)}, // no meaning, but loaders ask for it
 	},
-	Unused: []string{"attention_hidden_size", "head_size_divisor", "num_attention_heads", "use_cache", "context_length"},
+	Unused: []string{"attention_hidden_size", "head_size_divisor", "num_attention_heads", "use_cache",
+		"context_length"},
 	Tensors: slices.Concat(rwkv6Mix("rwkv.blocks.{bid}.attention."), []table.TensorRow{
 		{HF: "rwkv.embeddings", GGUF: "token_embd"},
 		{HF: "rwkv.blocks.0.pre_ln", GGUF: "token_embd_norm", Bias: table.NeedBias},
@@ -59,8 +61,10 @@ var rwkv6 = &table.Arch{
 		{HF: "rwkv.blocks.{bid}.attention.gate", GGUF: "blk.{bid}.time_mix_gate"},
 		{HF: "rwkv.blocks.{bid}.attention.ln_x", GGUF: "blk.{bid}.time_mix_ln", Bias: table.NeedBias},
 		{HF: "rwkv.blocks.{bid}.attention.output", GGUF: "blk.{bid}.time_mix_output", Transform: rescale},
-		{HF: "rwkv.blocks.{bid}.feed_forward.time_maa_k", GGUF: "blk.{bid}.channel_mix_lerp_k.weight", Exact: true, Transform: parts.Squeeze},
-		{HF: "rwkv.blocks.{bid}.feed_forward.time_maa_r", GGUF: "blk.{bid}.channel_mix_lerp_r.weight", Exact: true, Transform: parts.Squeeze},
+		{HF: "rwkv.blocks.{bid}.feed_forward.time_maa_k", GGUF: "blk.{bid}.channel_mix_lerp_k.weight", Exact: true,
+			Transform: parts.Squeeze},
+		{HF: "rwkv.blocks.{bid}.feed_forward.time_maa_r", GGUF: "blk.{bid}.channel_mix_lerp_r.weight", Exact: true,
+			Transform: parts.Squeeze},
 		{HF: "rwkv.blocks.{bid}.feed_forward.key", GGUF: "blk.{bid}.channel_mix_key"},
 		{HF: "rwkv.blocks.{bid}.feed_forward.receptance", GGUF: "blk.{bid}.channel_mix_receptance"},
 		{HF: "rwkv.blocks.{bid}.feed_forward.value", GGUF: "blk.{bid}.channel_mix_value", Transform: rescale},
@@ -72,20 +76,26 @@ var rwkv6 = &table.Arch{
 func rwkv6Mix(attention string) []table.TensorRow {
 	return []table.TensorRow{
 		{HF: attention + "time_maa_x", GGUF: "blk.{bid}.time_mix_lerp_x.weight", Exact: true, Transform: parts.Squeeze},
-		{HF: attention + "time_maa_{part}", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, Each: parts.Squeeze, Parts: []string{"w", "k", "v", "r", "g"}, Join: stackLerps},
+		{HF: attention + "time_maa_{part}", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true,
+			Each: parts.Squeeze, Parts: []string{"w", "k", "v", "r", "g"}, Join: stackLerps},
 		{HF: attention + "time_maa_w1", GGUF: "blk.{bid}.time_mix_w1.weight", Exact: true, Transform: parts.Transpose},
-		{HF: attention + "time_maa_w2", GGUF: "blk.{bid}.time_mix_w2.weight", Exact: true, Transform: parts.TransposeEach},
+		{HF: attention + "time_maa_w2", GGUF: "blk.{bid}.time_mix_w2.weight", Exact: true,
+			Transform: parts.TransposeEach},
 		{HF: attention + "time_decay", GGUF: "blk.{bid}.time_mix_decay.weight", Exact: true, Transform: parts.Squeeze},
-		{HF: attention + "time_decay_w1", GGUF: "blk.{bid}.time_mix_decay_w1.weight", Exact: true, Transform: parts.Transpose},
-		{HF: attention + "time_decay_w2", GGUF: "blk.{bid}.time_mix_decay_w2.weight", Exact: true, Transform: parts.Transpose},
+		{HF: attention + "time_decay_w1", GGUF: "blk.{bid}.time_mix_decay_w1.weight", Exact: true,
+			Transform: parts.Transpose},
+		{HF: attention + "time_decay_w2", GGUF: "blk.{bid}.time_mix_decay_w2.weight", Exact: true,
+			Transform: parts.Transpose},
 	}
 }
 
 // rwkv6qwen2 is a Qwen 2 with time mixing instead of attention. Source: rwkv.py
 // of the reference.
 var rwkv6qwen2 = &table.Arch{
-	Name:      "rwkv6qwen2",
-	Shapes:    shape.Rules{Tensors: shape.Merge(rwkv6Shapes, shape.Table{"time_mix_key": "n_embd, n_embd | n_embd, n_head_kv * @wkv.head_size", "time_mix_value": "n_embd, n_embd | n_embd, n_head_kv * @wkv.head_size"})},
+	Name: "rwkv6qwen2",
+	Shapes: shape.Rules{Tensors: shape.Merge(rwkv6Shapes,
+		shape.Table{"time_mix_key": "n_embd, n_embd | n_embd, n_head_kv * @wkv.head_size",
+			"time_mix_value": "n_embd, n_embd | n_embd, n_head_kv * @wkv.head_size"})},
 	Classes:   []string{"RWKV6Qwen2ForCausalLM"},
 	Tokenizer: tokenizer.ClassSPMOrGPT2,
 	Metadata: []table.Row{
@@ -112,7 +122,8 @@ var rwkv6qwen2 = &table.Arch{
 		parts.UintRow(table.KeyHeadCountKV, "num_key_value_heads"),
 		{Key: table.KeyHeadCount, Const: gguf.Uint32(0)},
 	},
-	Unused: []string{"max_position_embeddings", "max_window_layers", "rope_theta", "rope_scaling", "sliding_window", "use_sliding_window"},
+	Unused: []string{"max_position_embeddings", "max_window_layers", "rope_theta", "rope_scaling", "sliding_window",
+		"use_sliding_window"},
 	Expect: []table.Expect{parts.SiLU},
 	Tensors: slices.Concat(reorderMix(rwkv6Mix("model.layers.{bid}.self_attn.")), []table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd"},
@@ -135,7 +146,8 @@ var rwkv6qwen2 = &table.Arch{
 // parts is r, k, v, w, g.
 func reorderMix(list []table.TensorRow) []table.TensorRow {
 	for i := range list {
-		if t := list[i].Transform; strings.HasSuffix(list[i].HF, "time_maa_w1") || strings.HasSuffix(list[i].HF, "time_maa_w2") {
+		if t := list[i].Transform; strings.HasSuffix(list[i].HF, "time_maa_w1") ||
+			strings.HasSuffix(list[i].HF, "time_maa_w2") {
 			list[i].Transform = parts.InTurn(t.Name+"-wkvrg", t, wkvrg)
 		}
 	}
@@ -169,7 +181,8 @@ var rwkv7 = &table.Arch{
 		parts.UintRow("wkv.head_size", "head_size", "head_dim"),
 		{Key: "attention.decay_lora_rank", Derive: loraRank(0.5, 1.8, "lora_rank_decay", "decay_low_rank_dim")},
 		{Key: "attention.iclr_lora_rank", Derive: loraRank(0.5, 1.8, "lora_rank_iclr", "a_low_rank_dim")},
-		{Key: "attention.value_residual_mix_lora_rank", Derive: loraRank(0.5, 1.3, "lora_rank_value_residual_mix", "v_low_rank_dim")},
+		{Key: "attention.value_residual_mix_lora_rank", Derive: loraRank(0.5, 1.3, "lora_rank_value_residual_mix",
+			"v_low_rank_dim")},
 		{Key: "attention.gate_lora_rank", Derive: loraRank(0.8, 0.6, "lora_rank_gate", "gate_low_rank_dim")},
 		{Key: "feed_forward_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			if n, ok, err := c.Int("intermediate_size"); err != nil || ok {
@@ -180,7 +193,8 @@ var rwkv7 = &table.Arch{
 		parts.FileTypeRow,
 		{Key: table.KeyHeadCount, Const: gguf.Uint32(0)},
 	},
-	Unused: []string{"attn_mode", "fuse_cross_entropy", "fuse_linear_cross_entropy", "fuse_norm", "hidden_ratio", "max_position_embeddings", "norm_bias", "norm_first", "num_heads",
+	Unused: []string{"attn_mode", "fuse_cross_entropy", "fuse_linear_cross_entropy", "fuse_norm", "hidden_ratio",
+		"max_position_embeddings", "norm_bias", "norm_first", "num_heads",
 		"use_l2warp", "value_dim", "elementwise_affine", "num_attention_heads"},
 	Expect: []table.Expect{
 		parts.Expect("hidden_act", "sqrelu", "relu2"),
@@ -231,8 +245,10 @@ var arwkv7 = &table.Arch{
 		{Key: "token_shift_count", Const: gguf.Uint32(1)},
 		{Key: table.KeyHeadCount, Const: gguf.Uint32(0)},
 	},
-	Unused: []string{"max_position_embeddings", "max_window_layers", "rope_theta", "rope_scaling", "sliding_window", "use_sliding_window", "num_attention_heads", "num_key_value_heads",
-		"num_wkv_heads", "num_wkv_layers", "wkv_layers", "kv_layers", "wkv_has_group_norm", "wkv_use_vfirst", "wkv_head_size", "is_rwkv"},
+	Unused: []string{"max_position_embeddings", "max_window_layers", "rope_theta", "rope_scaling", "sliding_window",
+		"use_sliding_window", "num_attention_heads", "num_key_value_heads",
+		"num_wkv_heads", "num_wkv_layers", "wkv_layers", "kv_layers", "wkv_has_group_norm", "wkv_use_vfirst",
+		"wkv_head_size", "is_rwkv"},
 	Expect: []table.Expect{
 		parts.SiLU,
 		parts.Expect("wkv_version", "7"),
@@ -272,8 +288,10 @@ func rwkv7Layers(prefix, attention, ffn string) []table.TensorRow {
 // transposed unless they are layers of their own.
 func rwkv7Mix(p string, bias table.Bias) []table.TensorRow {
 	list := []table.TensorRow{
-		{HF: p + "x_{part}", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, Each: parts.Squeeze, Parts: []string{"r", "w", "k", "v", "a", "g"}, Join: stackLerps, If: hasGate},
-		{HF: p + "x_{part}", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, Each: parts.Squeeze, Parts: []string{"r", "w", "k", "v", "a"}, Join: stackLerps, If: parts.Not(hasGate)},
+		{HF: p + "x_{part}", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, Each: parts.Squeeze,
+			Parts: []string{"r", "w", "k", "v", "a", "g"}, Join: stackLerps, If: hasGate},
+		{HF: p + "x_{part}", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, Each: parts.Squeeze,
+			Parts: []string{"r", "w", "k", "v", "a"}, Join: stackLerps, If: parts.Not(hasGate)},
 		{HF: p + "x_x", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, Transform: lerps, Optional: true},
 		{HF: p + "k_k", GGUF: "blk.{bid}.time_mix_k_k.weight", Exact: true, Transform: parts.Squeeze},
 		{HF: p + "k_a", GGUF: "blk.{bid}.time_mix_k_a.weight", Exact: true, Transform: parts.Squeeze},
@@ -282,7 +300,8 @@ func rwkv7Mix(p string, bias table.Bias) []table.TensorRow {
 		{HF: p + "ln_x", GGUF: "blk.{bid}.time_mix_ln", Bias: table.NeedBias, Optional: true},
 	}
 	for _, w := range []struct{ names, gguf string }{
-		{"r_proj receptance", "time_mix_receptance"}, {"k_proj key", "time_mix_key"}, {"v_proj value", "time_mix_value"}, {"o_proj output", "time_mix_output"},
+		{"r_proj receptance", "time_mix_receptance"}, {"k_proj key", "time_mix_key"},
+		{"v_proj value", "time_mix_value"}, {"o_proj output", "time_mix_output"},
 	} {
 		for i, name := range strings.Fields(w.names) {
 			list = append(list, table.TensorRow{HF: p + name, GGUF: "blk.{bid}." + w.gguf, Bias: bias, Optional: i > 0})
@@ -311,7 +330,8 @@ func rwkv7Mix(p string, bias table.Bias) []table.TensorRow {
 				case "a": // the first layer gets one of v too, since loaders ask for it
 					both := row
 					both.GGUF, both.Transform, both.If = "", nil, parts.FirstLayer
-					both.Split = []table.Part{{GGUF: name("v"), Transform: row.Transform}, {GGUF: name("a"), Transform: row.Transform}}
+					both.Split = []table.Part{{GGUF: name("v"), Transform: row.Transform},
+						{GGUF: name("a"), Transform: row.Transform}}
 					row.If = parts.Not(parts.FirstLayer)
 					list = append(list, both)
 				case "g":

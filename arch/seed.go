@@ -19,7 +19,8 @@ var seedOSS = &table.Arch{
 	Metadata:  parts.CommonRows,
 	Expect:    []table.Expect{parts.SiLU},
 	Unused:    append([]string{"attention_out_bias"}, parts.BiasKeys...),
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows[:1], parts.AttentionRows(table.MayBias, table.MayBias), parts.MLPRows, []table.TensorRow{
-		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
-	}),
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows[:1], parts.AttentionRows(table.MayBias, table.MayBias),
+		parts.MLPRows, []table.TensorRow{
+			{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
+		}),
 }

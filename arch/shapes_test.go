@@ -106,7 +106,8 @@ func mentions(r shape.Rules, name string) bool {
 		}
 	}
 	for _, text := range texts {
-		for _, word := range strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" ,|+-*/()", c) }) {
+		for _, word := range strings.FieldsFunc(text,
+			func(c rune) bool { return strings.ContainsRune(" ,|+-*/()", c) }) {
 			if word == name {
 				return true
 			}

@@ -38,15 +38,22 @@ var smallThinker = &table.Arch{
 			return table.Uint32Of(n, ok && n != 0, err)
 		}},
 	}),
-	Expect: []table.Expect{parts.Expect("moe_enable_early_router", "true"), parts.Expect("moe_enable_secondary_experts", "false")},
-	Unused: []string{"moe_layer_layout", "moe_num_secondary_experts", "moe_num_active_secondary_experts", "moe_secondary_expert_size", "moe_shared_primary_experts", "norm_topk_prob",
-		"rope_layout", "sliding_window", "sliding_window_size", "use_sliding_window", "max_window_layers", "model_name"},
-	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), []table.TensorRow{
-		{HF: "model.layers.{bid}.block_sparse_moe.primary_router", GGUF: "blk.{bid}.ffn_gate_inp"},
-		{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.down", GGUF: "blk.{bid}.ffn_down_exps", Experts: smallThinkerExperts},
-		{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.gate", GGUF: "blk.{bid}.ffn_gate_exps", Experts: smallThinkerExperts},
-		{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.up", GGUF: "blk.{bid}.ffn_up_exps", Experts: smallThinkerExperts},
-	}),
+	Expect: []table.Expect{parts.Expect("moe_enable_early_router", "true"),
+		parts.Expect("moe_enable_secondary_experts", "false")},
+	Unused: []string{"moe_layer_layout", "moe_num_secondary_experts", "moe_num_active_secondary_experts",
+		"moe_secondary_expert_size", "moe_shared_primary_experts", "norm_topk_prob",
+		"rope_layout", "sliding_window", "sliding_window_size", "use_sliding_window", "max_window_layers",
+		"model_name"},
+	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
+		[]table.TensorRow{
+			{HF: "model.layers.{bid}.block_sparse_moe.primary_router", GGUF: "blk.{bid}.ffn_gate_inp"},
+			{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.down", GGUF: "blk.{bid}.ffn_down_exps",
+				Experts: smallThinkerExperts},
+			{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.gate", GGUF: "blk.{bid}.ffn_gate_exps",
+				Experts: smallThinkerExperts},
+			{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.up", GGUF: "blk.{bid}.ffn_up_exps",
+				Experts: smallThinkerExperts},
+		}),
 }
 
 func smallThinkerExperts(l table.Layer) (int64, error) {

@@ -21,9 +21,10 @@ var smollm3 = &table.Arch{
 	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(parts.LlamaRows, []table.Row{{Key: "no_rope_layers", Derive: eachFourthWithoutRope}}),
 	Expect:    []table.Expect{parts.SiLU, parts.Expect("use_sliding_window", "false")},
-	Unused:    append([]string{"max_window_layers", "no_rope_layer_interval", "sliding_window", "layer_types"}, parts.BiasKeys...),
-	Tensors:   parts.LlamaTensors,
-	Extra:     parts.Llama3Extra,
+	Unused: append([]string{"max_window_layers", "no_rope_layer_interval", "sliding_window", "layer_types"},
+		parts.BiasKeys...),
+	Tensors: parts.LlamaTensors,
+	Extra:   parts.Llama3Extra,
 }
 
 // eachFourthWithoutRope writes nothing: it refuses other patterns.
@@ -34,7 +35,8 @@ func eachFourthWithoutRope(c *config.View) (v gguf.Value, ok bool, err error) {
 	}
 	for i, rope := range list {
 		if (rope != 0) != ((i+1)%4 != 0) {
-			return v, false, parts.UnsupportedPattern("no_rope_layers", "each fourth layer without rope, and only those")
+			return v, false, parts.UnsupportedPattern("no_rope_layers",
+				"each fourth layer without rope, and only those")
 		}
 	}
 	return v, false, nil

@@ -27,7 +27,8 @@ var spark2_5 = &table.Arch{
 		{Key: "rope.dimension_count", Derive: sparkRotating("full_attention")},
 		{Key: "rope.dimension_count_swa", Derive: sparkRotating(parts.Sliding)},
 	}),
-	Expect: []table.Expect{parts.Expect("hidden_act", "gelu"), parts.Expect("gate_attn_act_mode", "sigmoid"), parts.Expect("headwise_attn_output_gate", "true")},
+	Expect: []table.Expect{parts.Expect("hidden_act", "gelu"), parts.Expect("gate_attn_act_mode", "sigmoid"),
+		parts.Expect("headwise_attn_output_gate", "true")},
 	Unused: []string{"layer_types"},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, []table.TensorRow{
 		{HF: "model.layers.{bid}.self_attn.q_k_v_proj", GGUF: "blk.{bid}.attn_qkv"},
@@ -41,7 +42,8 @@ func sparkPattern(c *config.View) (v gguf.Value, ok bool, err error) {
 	kinds, _, err := c.LayerTypes()
 	for i, k := range kinds {
 		if k != parts.Sliding && k != "full_attention" {
-			return v, false, fault.Errorf(fault.Unsupported, "%s: layer %d is of kind %q, want sliding_attention or full_attention", config.ConfigFile, i, k)
+			return v, false, fault.Errorf(fault.Unsupported,
+				"%s: layer %d is of kind %q, want sliding_attention or full_attention", config.ConfigFile, i, k)
 		}
 	}
 	if err != nil {

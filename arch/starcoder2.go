@@ -14,7 +14,8 @@ var starcoder2 = &table.Arch{
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	Metadata:  parts.CommonRows,
-	Unused:    []string{"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "activation_function", "use_bias", "scale_attn_weights"},
+	Unused: []string{"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "activation_function",
+		"use_bias", "scale_attn_weights"},
 	Expect: []table.Expect{
 		parts.Expect("hidden_act", parts.GELU...),
 		parts.Expect("mlp_type", "default"),

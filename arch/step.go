@@ -30,7 +30,8 @@ var step35 = &table.Arch{
 	Fused:     table.FusedQKV,
 	NextN:     parts.Numbered,
 	// the keys of config.json that others have come first
-	Metadata: slices.Concat(parts.With(parts.Without(parts.CommonRows, table.KeyHeadCountKV, "expert_count", "expert_used_count"),
+	Metadata: slices.Concat(parts.With(parts.Without(parts.CommonRows, table.KeyHeadCountKV, "expert_count",
+		"expert_used_count"),
 		table.Row{Key: "rope.freq_base", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			theta, _, ok, err := stepThetas(c)
 			return table.Float32Of(theta, ok, err)
@@ -60,20 +61,28 @@ var step35 = &table.Arch{
 			}
 			return table.Uint32Of(slices.Min(layers), true, nil)
 		}},
-		table.Row{Key: "moe_every_n_layers", Type: gguf.Uint32Type, From: []string{"moe_every_n_layer"}, Const: gguf.Uint32(1)},
+		table.Row{Key: "moe_every_n_layers", Type: gguf.Uint32Type, From: []string{"moe_every_n_layer"},
+			Const: gguf.Uint32(1)},
 	), []table.Row{
-		{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"rms_norm_eps"}, Const: gguf.Float32(1e-5)},
+		{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"rms_norm_eps"},
+			Const: gguf.Float32(1e-5)},
 		{Key: "swiglu_clamp_exp", Derive: stepLimits("swiglu_limits")},
 		{Key: "swiglu_clamp_shexp", Derive: stepLimits("swiglu_limits_shared")},
 		parts.NextNSome,
 	}),
-	Unused: slices.Concat(parts.MultimodalKeys, []string{"max_seq_len", "use_qk_norm", "use_moe_router_bias", "need_fp32_gate", "moe_layer_offset", "use_rope_layers", "attention_other_setting",
-		"rope_scaling.original_max_position_embeddings", "understand_projector_stride", "vision_select_layer", "image_token_len", "patch_token_len", "im_start_token",
+	Unused: slices.Concat(parts.MultimodalKeys, []string{"max_seq_len", "use_qk_norm", "use_moe_router_bias",
+		"need_fp32_gate", "moe_layer_offset", "use_rope_layers", "attention_other_setting",
+		"rope_scaling.original_max_position_embeddings", "understand_projector_stride", "vision_select_layer",
+		"image_token_len", "patch_token_len", "im_start_token",
 		"im_end_token", "im_patch_token", "use_im_start_end", "vision_layer_norm_eps"}),
-	Expect: []table.Expect{parts.SiLU, parts.Expect("use_moe", "true"), parts.Expect("zero_centered", "true"), parts.Expect("sink", "false"),
-		parts.Expect("use_head_wise_attn_gate", "true"), parts.Expect("att_impl_type", "GQA"), parts.Expect("yarn_only_types", "[full_attention]")},
-	Tensors: slices.Concat(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne), parts.EachEnding(parts.NormRows, "norm", parts.PlusOne),
-		parts.AttentionRows(table.NoBias, table.NoBias), parts.EachEnding(parts.QKNormRows, "norm", parts.PlusOne), []table.TensorRow{
+	Expect: []table.Expect{parts.SiLU, parts.Expect("use_moe", "true"), parts.Expect("zero_centered", "true"),
+		parts.Expect("sink", "false"),
+		parts.Expect("use_head_wise_attn_gate", "true"), parts.Expect("att_impl_type", "GQA"),
+		parts.Expect("yarn_only_types", "[full_attention]")},
+	Tensors: slices.Concat(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne),
+		parts.EachEnding(parts.NormRows, "norm", parts.PlusOne),
+		parts.AttentionRows(table.NoBias, table.NoBias), parts.EachEnding(parts.QKNormRows, "norm", parts.PlusOne),
+		[]table.TensorRow{
 			{HF: "model.layers.{bid}.self_attn.g_proj", GGUF: "blk.{bid}.attn_gate"},
 		},
 		parts.Only(parts.Not(stepHasExperts), parts.MLPRows),
@@ -87,11 +96,14 @@ var step35 = &table.Arch{
 			{HF: "model.layers.{bid}.share_expert.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
 			{HF: "model.layers.{bid}.share_expert.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
 		}),
-		parts.Only(parts.NextN, slices.Concat(parts.EachEnding(parts.NextNRows, "norm", parts.PlusOne), []table.TensorRow{
-			{HF: "model.layers.{bid}.transformer.shared_head.norm", GGUF: "blk.{bid}.nextn.shared_head_norm", Transform: parts.PlusOne},
-			{HF: "model.layers.{bid}.transformer.shared_head.output", GGUF: "blk.{bid}.nextn.shared_head_head", Optional: true},
-			{HF: "model.layers.{bid}.shared_head.output", GGUF: "blk.{bid}.nextn.shared_head_head", Optional: true},
-		}))),
+		parts.Only(parts.NextN, slices.Concat(parts.EachEnding(parts.NextNRows, "norm", parts.PlusOne),
+			[]table.TensorRow{
+				{HF: "model.layers.{bid}.transformer.shared_head.norm", GGUF: "blk.{bid}.nextn.shared_head_norm",
+					Transform: parts.PlusOne},
+				{HF: "model.layers.{bid}.transformer.shared_head.output", GGUF: "blk.{bid}.nextn.shared_head_head",
+					Optional: true},
+				{HF: "model.layers.{bid}.shared_head.output", GGUF: "blk.{bid}.nextn.shared_head_head", Optional: true},
+			}))),
 	Extra: []table.ExtraTensor{{GGUF: "rope_freqs.weight", Make: stepFactors}},
 }
 
@@ -105,7 +117,8 @@ func stepThetas(c *config.View) (full, sliding float64, ok bool, err error) {
 	}
 	list, _, err := c.Floats("rope_theta")
 	if err == nil && len(list) < 2 {
-		err = fault.Errorf(fault.Broken, "%s: key %q has %d numbers, want two or more", config.ConfigFile, "rope_theta", len(list))
+		err = fault.Errorf(fault.Broken, "%s: key %q has %d numbers, want two or more", config.ConfigFile,
+			"rope_theta", len(list))
 	}
 	if err != nil {
 		return 0, 0, false, err
@@ -140,7 +153,8 @@ func stepSliding(c *config.View) ([]bool, error) {
 			want = 1
 		}
 		if share != want {
-			return nil, fault.Errorf(fault.Unsupported, "%s: key %q: %v for layer %d, want %v for a layer of its kind", config.ConfigFile, "partial_rotary_factors", share, i, want)
+			return nil, fault.Errorf(fault.Unsupported, "%s: key %q: %v for layer %d, want %v for a layer of its kind",
+				config.ConfigFile, "partial_rotary_factors", share, i, want)
 		}
 	}
 	return sliding, nil

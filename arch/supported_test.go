@@ -40,7 +40,8 @@ func TestReferenceClasses(t *testing.T) {
 			_, other := notText[class]
 			switch is, exempt := slices.Contains(known[kind], class), slices.Contains(lacks, class); {
 			case kind == "text" && other:
-				if _, err := Lookup(class); err == nil || !strings.Contains(err.Error(), notText[class]) || is || exempt {
+				if _, err := Lookup(class); err == nil || !strings.Contains(err.Error(), notText[class]) ||
+					is || exempt {
 					t.Errorf("%s: %v, want an error that says what to convert instead", class, err)
 				}
 			case !is && !exempt:

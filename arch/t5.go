@@ -14,13 +14,15 @@ import (
 // t5 is T5 with its relatives, encoder and decoder. Source: t5.py of the
 // reference.
 var t5 = &table.Arch{
-	Name:      "t5",
-	Classes:   []string{"T5WithLMHeadModel", "T5ForConditionalGeneration", "MT5ForConditionalGeneration", "UMT5ForConditionalGeneration", "UMT5Model"},
+	Name: "t5",
+	Classes: []string{"T5WithLMHeadModel", "T5ForConditionalGeneration", "MT5ForConditionalGeneration",
+		"UMT5ForConditionalGeneration", "UMT5Model"},
 	Tokenizer: tokenizer.ClassT5,
 	Metadata: t5Rows([]table.Row{
 		parts.Optional(parts.UintRow("decoder_block_count", "num_decoder_layers")),
 	}, []table.Row{
-		{Key: "decoder_start_token_id", Type: gguf.Uint32Type, From: []string{"decoder_start_token_id"}, Const: gguf.Uint32(0)},
+		{Key: "decoder_start_token_id", Type: gguf.Uint32Type, From: []string{"decoder_start_token_id"},
+			Const: gguf.Uint32(0)},
 	}),
 	BlockCount: t5Blocks,
 	Unused:     t5Unused,
@@ -34,18 +36,23 @@ var t5 = &table.Arch{
 		{HF: "decoder.block.{bid}.layer.0.SelfAttention.v", GGUF: "dec.blk.{bid}.attn_v", If: t5Decoder},
 		{HF: "decoder.block.{bid}.layer.0.SelfAttention.o", GGUF: "dec.blk.{bid}.attn_o", If: t5Decoder},
 		{HF: "decoder.block.0.layer.0.SelfAttention.relative_attention_bias", GGUF: "dec.blk.0.attn_rel_b"},
-		{HF: "decoder.block.{bid}.layer.0.SelfAttention.relative_attention_bias", GGUF: "dec.blk.{bid}.attn_rel_b", If: t5LaterDecoder, Optional: true},
+		{HF: "decoder.block.{bid}.layer.0.SelfAttention.relative_attention_bias", GGUF: "dec.blk.{bid}.attn_rel_b",
+			If: t5LaterDecoder, Optional: true},
 		{HF: "decoder.block.{bid}.layer.1.layer_norm", GGUF: "dec.blk.{bid}.cross_attn_norm", If: t5Decoder},
 		{HF: "decoder.block.{bid}.layer.1.EncDecAttention.q", GGUF: "dec.blk.{bid}.cross_attn_q", If: t5Decoder},
 		{HF: "decoder.block.{bid}.layer.1.EncDecAttention.k", GGUF: "dec.blk.{bid}.cross_attn_k", If: t5Decoder},
 		{HF: "decoder.block.{bid}.layer.1.EncDecAttention.v", GGUF: "dec.blk.{bid}.cross_attn_v", If: t5Decoder},
 		{HF: "decoder.block.{bid}.layer.1.EncDecAttention.o", GGUF: "dec.blk.{bid}.cross_attn_o", If: t5Decoder},
-		{HF: "decoder.block.{bid}.layer.1.EncDecAttention.relative_attention_bias", GGUF: "dec.blk.{bid}.cross_attn_rel_b", If: t5Decoder, Optional: true},
+		{HF: "decoder.block.{bid}.layer.1.EncDecAttention.relative_attention_bias",
+			GGUF: "dec.blk.{bid}.cross_attn_rel_b", If: t5Decoder, Optional: true},
 		{HF: "decoder.block.{bid}.layer.2.layer_norm", GGUF: "dec.blk.{bid}.ffn_norm", If: t5Decoder},
 		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wi", GGUF: "dec.blk.{bid}.ffn_up", If: t5Decoder},
-		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wi_0", GGUF: "dec.blk.{bid}.ffn_gate", If: parts.Both(t5Decoder, t5Gated)},
-		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wi_0", GGUF: "dec.blk.{bid}.ffn_gate", If: parts.Both(t5Decoder, parts.Not(t5Gated)), Optional: true},
-		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wi_1", GGUF: "dec.blk.{bid}.ffn_up", If: t5Decoder, Optional: true},
+		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wi_0", GGUF: "dec.blk.{bid}.ffn_gate",
+			If: parts.Both(t5Decoder, t5Gated)},
+		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wi_0", GGUF: "dec.blk.{bid}.ffn_gate",
+			If: parts.Both(t5Decoder, parts.Not(t5Gated)), Optional: true},
+		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wi_1", GGUF: "dec.blk.{bid}.ffn_up", If: t5Decoder,
+			Optional: true},
 		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wo", GGUF: "dec.blk.{bid}.ffn_down", If: t5Decoder},
 	}),
 }
@@ -112,7 +119,8 @@ func t5Rows(decoder, start []table.Row) []table.Row {
 	})
 }
 
-var t5Unused = []string{"dense_act_fn", "is_gated_act", "n_positions", "output_past", "scale_decoder_outputs", "scalable_attention", "decoder_start_token_id"}
+var t5Unused = []string{"dense_act_fn", "is_gated_act", "n_positions", "output_past", "scale_decoder_outputs",
+	"scalable_attention", "decoder_start_token_id"}
 
 var t5Expect = []table.Expect{
 	parts.Expect("feed_forward_proj", "relu", "gated-gelu"),
@@ -132,11 +140,15 @@ var t5Encoder = []table.TensorRow{
 	{HF: "encoder.block.{bid}.layer.0.SelfAttention.v", GGUF: "enc.blk.{bid}.attn_v"},
 	{HF: "encoder.block.{bid}.layer.0.SelfAttention.o", GGUF: "enc.blk.{bid}.attn_o"},
 	{HF: "encoder.block.0.layer.0.SelfAttention.relative_attention_bias", GGUF: "enc.blk.0.attn_rel_b"},
-	{HF: "encoder.block.{bid}.layer.0.SelfAttention.relative_attention_bias", GGUF: "enc.blk.{bid}.attn_rel_b", If: parts.Not(parts.FirstLayer), Optional: true}, // UMT5
+	// UMT5
+	{HF: "encoder.block.{bid}.layer.0.SelfAttention.relative_attention_bias", GGUF: "enc.blk.{bid}.attn_rel_b",
+		If: parts.Not(parts.FirstLayer), Optional: true},
 	{HF: "encoder.block.{bid}.layer.1.layer_norm", GGUF: "enc.blk.{bid}.ffn_norm"},
 	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wi", GGUF: "enc.blk.{bid}.ffn_up"},
 	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wi_0", GGUF: "enc.blk.{bid}.ffn_gate", If: t5Gated},
-	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wi_0", GGUF: "enc.blk.{bid}.ffn_gate", If: parts.Not(t5Gated), Optional: true}, // the weights know better
+	// the weights know better
+	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wi_0", GGUF: "enc.blk.{bid}.ffn_gate", If: parts.Not(t5Gated),
+		Optional: true},
 	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wi_1", GGUF: "enc.blk.{bid}.ffn_up", Optional: true},
 	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wo", GGUF: "enc.blk.{bid}.ffn_down"},
 }

@@ -24,19 +24,22 @@ var talkie = &table.Arch{
 	Classes:   []string{"TalkieForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
-		{Key: "attention.layer_norm_rms_epsilon", Const: gguf.Float32(0x1p-23)}, // in place of the config's, if that has one
+		// in place of the config's, if that has one
+		{Key: "attention.layer_norm_rms_epsilon", Const: gguf.Float32(0x1p-23)},
 	}),
 	Expect: []table.Expect{parts.SiLU},
 	Tensors: []table.TensorRow{
 		{HF: "model.embed", GGUF: "token_embd"},
 		{HF: "lm_head", GGUF: "output.weight", Exact: true, Optional: true},
 		{HF: "lm_head.weight", GGUF: "output.weight", Exact: true},
-		{HF: "lm_head_gain.w_g", Exact: true, GGUF: "logit_scale", Kind: &table.Meta{Key: "talkie.logit_scale", Make: onlyNumber}},
+		{HF: "lm_head_gain.w_g", Exact: true, GGUF: "logit_scale",
+			Kind: &table.Meta{Key: "talkie.logit_scale", Make: onlyNumber}},
 		{HF: "model.blocks.{bid}.attn.attn_query", GGUF: "blk.{bid}.attn_q", Transform: otherWayRound},
 		{HF: "model.blocks.{bid}.attn.attn_key", GGUF: "blk.{bid}.attn_k", Transform: otherWayRound},
 		{HF: "model.blocks.{bid}.attn.attn_value", GGUF: "blk.{bid}.attn_v"},
 		{HF: "model.blocks.{bid}.attn.attn_resid", GGUF: "blk.{bid}.attn_output"},
-		{HF: "model.blocks.{bid}.attn.head_gain.head_g", Exact: true, GGUF: "blk.{bid}.attn_q_norm.weight", Transform: parts.Column},
+		{HF: "model.blocks.{bid}.attn.head_gain.head_g", Exact: true, GGUF: "blk.{bid}.attn_q_norm.weight",
+			Transform: parts.Column},
 		{HF: "model.blocks.{bid}.attn_gain.a_g", Exact: true, GGUF: "blk.{bid}.attn_output.scale"},
 		{HF: "model.blocks.{bid}.mlp_gain.a_g", Exact: true, GGUF: "blk.{bid}.ffn_down.scale"},
 		{HF: "model.blocks.{bid}.embed_skip.a_g", Exact: true, GGUF: "blk.{bid}.layer_output_scale.weight"},
@@ -56,30 +59,31 @@ func onlyNumber(_ *config.View, layers [][]float32) (v gguf.Value, err error) {
 }
 
 // otherWayRound negates the second half of each head.
-var otherWayRound = &table.Transform{Name: "other-way-round", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	dim, err := l.Require("head_dim")
-	if err != nil {
-		return nil, err
-	}
-	ne := s.NE()
-	if len(ne) != 2 || dim < 2 || dim%2 != 0 || ne[1]%dim != 0 {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows of heads of %d", gguf.Shape(ne), dim)
-	}
-	heads, err := rows.Reshape(s, []int64{ne[0], dim, ne[1] / dim})
-	if err != nil {
-		return nil, err
-	}
-	first, err := rows.Slice(heads, 1, 0, dim/2)
-	if err != nil {
-		return nil, err
-	}
-	second, err := rows.Slice(heads, 1, dim/2, dim)
-	if err != nil {
-		return nil, err
-	}
-	joined, err := rows.ConcatRows([]rows.Source{first, rows.Map(second, rows.Scale(-1))})
-	if err != nil {
-		return nil, err
-	}
-	return rows.Reshape(joined, ne)
-}}
+var otherWayRound = &table.Transform{Name: "other-way-round",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		dim, err := l.Require("head_dim")
+		if err != nil {
+			return nil, err
+		}
+		ne := s.NE()
+		if len(ne) != 2 || dim < 2 || dim%2 != 0 || ne[1]%dim != 0 {
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows of heads of %d", gguf.Shape(ne), dim)
+		}
+		heads, err := rows.Reshape(s, []int64{ne[0], dim, ne[1] / dim})
+		if err != nil {
+			return nil, err
+		}
+		first, err := rows.Slice(heads, 1, 0, dim/2)
+		if err != nil {
+			return nil, err
+		}
+		second, err := rows.Slice(heads, 1, dim/2, dim)
+		if err != nil {
+			return nil, err
+		}
+		joined, err := rows.ConcatRows([]rows.Source{first, rows.Map(second, rows.Scale(-1))})
+		if err != nil {
+			return nil, err
+		}
+		return rows.Reshape(joined, ne)
+	}}

@@ -42,8 +42,10 @@ var whisper = &table.Arch{
 		parts.UintRow("decoder.attention.head_count", "decoder_attention_heads"),
 		parts.FileTypeRow,
 	},
-	Unused: []string{"apply_spec_augment", "classifier_proj_size", "decoder_layerdrop", "encoder_layerdrop", "forced_decoder_ids", "init_std", "mask_feature_length", "mask_feature_min_masks",
-		"mask_feature_prob", "mask_time_length", "mask_time_min_masks", "mask_time_prob", "max_length", "median_filter_width", "num_hidden_layers", "suppress_tokens", "use_weighted_layer_sum"},
+	Unused: []string{"apply_spec_augment", "classifier_proj_size", "decoder_layerdrop", "encoder_layerdrop",
+		"forced_decoder_ids", "init_std", "mask_feature_length", "mask_feature_min_masks",
+		"mask_feature_prob", "mask_time_length", "mask_time_min_masks", "mask_time_prob", "max_length",
+		"median_filter_width", "num_hidden_layers", "suppress_tokens", "use_weighted_layer_sum"},
 	Expect: []table.Expect{
 		parts.Expect("activation_function", parts.GELU...),
 		parts.Expect("scale_embedding", "false"),
@@ -60,7 +62,8 @@ var whisper = &table.Arch{
 		{HF: "proj_out", GGUF: "proj_out", Optional: true, Kind: table.SameAs("model.decoder.embed_tokens.weight")},
 	},
 		parts.Only(layersOf("encoder_layers"), whisperLayer("model.encoder.layers.{bid}.", "self_attn")),
-		parts.Only(layersOf("decoder_layers"), whisperLayer("model.decoder.layers.{bid}.", "self_attn", "encoder_attn")),
+		parts.Only(layersOf("decoder_layers"), whisperLayer("model.decoder.layers.{bid}.", "self_attn",
+			"encoder_attn")),
 	),
 }
 
@@ -98,11 +101,15 @@ func layersOf(key string) table.Cond {
 // whisperShapes are the dimensions of the tensors, under their own names.
 var whisperShapes = func() shape.Table {
 	t := shape.Table{
-		"model.encoder.conv1": "3, @encoder.mels_count, @encoder.embedding_length", "model.encoder.conv1.bias": "@encoder.embedding_length",
-		"model.encoder.conv2": "3, @encoder.embedding_length, @encoder.embedding_length", "model.encoder.conv2.bias": "@encoder.embedding_length",
-		"model.decoder.embed_tokens": "@decoder.embedding_length, @vocab_size", "proj_out": "@decoder.embedding_length, @vocab_size",
+		"model.encoder.conv1":        "3, @encoder.mels_count, @encoder.embedding_length",
+		"model.encoder.conv1.bias":   "@encoder.embedding_length",
+		"model.encoder.conv2":        "3, @encoder.embedding_length, @encoder.embedding_length",
+		"model.encoder.conv2.bias":   "@encoder.embedding_length",
+		"model.decoder.embed_tokens": "@decoder.embedding_length, @vocab_size",
+		"proj_out":                   "@decoder.embedding_length, @vocab_size",
 	}
-	for side, attention := range map[string][]string{"encoder": {"self_attn"}, "decoder": {"self_attn", "encoder_attn"}} {
+	for side, attention := range map[string][]string{"encoder": {"self_attn"},
+		"decoder": {"self_attn", "encoder_attn"}} {
 		embd, ff := "@"+side+".embedding_length", "@"+side+".feed_forward_length"
 		p := "model." + side + "."
 		t[p+"embed_positions"], t[p+"layer_norm"] = embd+", @"+side+".context_length", embd

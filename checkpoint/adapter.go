@@ -45,9 +45,11 @@ func (d *Dir) AdapterWeights() (Store, error) {
 		// as they lie in the file: so the reference's reader gives those of one file
 		return d.FileAsLaidOut(adapterSafetensors)
 	case slices.Contains(names, adapterPickle):
-		return d.openPickles(names, safetensors.Naming{Prefix: strings.TrimSuffix(adapterPickle, ".bin"), Suffix: ".bin"})
+		return d.openPickles(names, safetensors.Naming{Prefix: strings.TrimSuffix(adapterPickle, ".bin"),
+			Suffix: ".bin"})
 	}
-	return nil, fault.Errorf(fault.With(fault.Broken, fs.ErrNotExist), "%s: has neither %s nor %s", d.Path, adapterSafetensors, adapterPickle)
+	return nil, fault.Errorf(fault.With(fault.Broken, fs.ErrNotExist), "%s: has neither %s nor %s", d.Path,
+		adapterSafetensors, adapterPickle)
 }
 
 // HubSnapshot returns the directory of the snapshot that the hub's cache has of a
@@ -65,7 +67,8 @@ func HubSnapshot(cache, id, revision string) (string, error) {
 	folder := filepath.Join(cache, hubPrefix+strings.ReplaceAll(id, "/", "--"))
 	c, err := Open(folder, Options{})
 	if err != nil {
-		return "", fault.Errorf(fault.With(fault.Usage, fs.ErrNotExist), "the model %s is not in the hub's cache, %s", id, cache)
+		return "", fault.Errorf(fault.With(fault.Usage, fs.ErrNotExist),
+			"the model %s is not in the hub's cache, %s", id, cache)
 	}
 	defer c.Close()
 	revision = cmp.Or(revision, "main")
@@ -81,7 +84,8 @@ func HubSnapshot(cache, id, revision string) (string, error) {
 	}
 	hash := strings.TrimSpace(string(commit))
 	if hash == "" || strings.Trim(hash, "0123456789abcdefABCDEF") != "" {
-		return "", fault.Errorf(fault.Broken, "%s: refs/%s: want the hash of a commit, found %q", folder, revision, hash[:min(len(hash), 60)])
+		return "", fault.Errorf(fault.Broken, "%s: refs/%s: want the hash of a commit, found %q", folder, revision,
+			hash[:min(len(hash), 60)])
 	}
 	return filepath.Join(folder, hubSnapshots, hash), nil
 }

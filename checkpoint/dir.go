@@ -93,8 +93,8 @@ func (d *Dir) Inputs() []string {
 }
 
 // Opened returns all files that were read, each once, sorted by name: names in the directory, with slashes, and where
-// they are, links followed. Weights of a model on a server have no path, but a size; what a server has is of a state, the
-// commit or what it calls the content of the weights.
+// they are, links followed. Weights of a model on a server have no path, but a size; what a server has is of a state,
+// the commit or what it calls the content of the weights.
 func (d *Dir) Opened() []digest.Input {
 	var list []digest.Input
 	d.mu.Lock()
@@ -145,7 +145,8 @@ func (d *Dir) resolve(name string) (string, error) {
 	}
 	inside := within(d.real, target) || d.base != d.real && within(filepath.Join(d.base, hubBlobs), target)
 	if !inside && !d.opt.OutsideLinks {
-		return "", fault.Permits("OutsideLinks", fault.Errorf(fault.Refused, "%s: is a link to %s, outside the model directory: not followed", name, target))
+		return "", fault.Permits("OutsideLinks",
+			fault.Errorf(fault.Refused, "%s: is a link to %s, outside the model directory: not followed", name, target))
 	}
 	return target, nil
 }
@@ -196,7 +197,11 @@ func (d *Dir) OpenFile(name string) (_ *os.File, err error) {
 		return nil, err
 	}
 	var f *os.File
-	err = disk.Do(disk.OpOpen, target, func() (err error) { f, err = open(at, os.O_RDONLY|syscall.O_NONBLOCK, 0); return err })
+	err = disk.Do(disk.OpOpen, target, func() (err error) {
+		f,
+			err = open(at, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		return err
+	})
 	if err != nil {
 		return nil, named(err, name)
 	}
@@ -260,10 +265,9 @@ func (d *Dir) ReadFile(name string) ([]byte, error) {
 	return data, nil
 }
 
-// Name returns what the model is called by the place where it is: the name of the
-// directory, links followed, or of the folder on a server (of the server, if it is the root); of a model of the hub, read
-// from there or from a snapshot in its cache, its name and the organization that it
-// belongs to.
+// Name returns what the model is called by the place where it is: the name of the directory, links followed, or of the
+// folder on a server (of the server, if it is the root); of a model of the hub, read from there or from a snapshot in
+// its cache, its name and the organization that it belongs to.
 func (d *Dir) Name() (org, name string) {
 	if r := d.remote; r != nil {
 		if r.address.id != "" {

@@ -66,8 +66,10 @@ func TestDir(t *testing.T) {
 
 func TestLimit(t *testing.T) {
 	for name, want := range map[string]int64{
-		"tokenizer.json": 128 << 20, "tokenizer.model": 128 << 20, "config.json": 16 << 20, "1_Pooling/config.json": 16 << 20,
-		"additional_chat_templates/rag.jinja": 4 << 20, "README.md": 16 << 20, "qwen.tiktoken": 64 << 20, "whatever": 16 << 20,
+		"tokenizer.json": 128 << 20, "tokenizer.model": 128 << 20, "config.json": 16 << 20,
+		"1_Pooling/config.json":               16 << 20,
+		"additional_chat_templates/rag.jinja": 4 << 20, "README.md": 16 << 20, "qwen.tiktoken": 64 << 20,
+		"whatever": 16 << 20,
 	} {
 		if got := limit(name); got != want {
 			t.Errorf("%s: %d, want %d", name, got, want)

@@ -37,12 +37,14 @@ func fileAddress(name, endpoint string) (address string, err error) {
 			id, revision, file = m[1], m[2], m[3]
 		}
 		if id == "" {
-			return "", fault.Errorf(fault.Usage, "%q: want a file of the model: hf://ORG/NAME/FILE.gguf or hf://ORG/NAME@REVISION/FILE.gguf", name)
+			return "", fault.Errorf(fault.Usage,
+				"%q: want a file of the model: hf://ORG/NAME/FILE.gguf or hf://ORG/NAME@REVISION/FILE.gguf", name)
 		}
 	} else {
 		u, err := url.Parse(name)
 		if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
-			return "", fault.Errorf(fault.Usage, "%s: want the address of a file, https://HOST/PATH, without user and fragment", shown(name))
+			return "", fault.Errorf(fault.Usage,
+				"%s: want the address of a file, https://HOST/PATH, without user and fragment", shown(name))
 		}
 		page, ok := strings.CutPrefix(name, endpoint+"/")
 		m := hubPage.FindStringSubmatch(page)
@@ -58,8 +60,10 @@ func fileAddress(name, endpoint string) (address string, err error) {
 		revision = "main"
 	}
 	org, model, _ := strings.Cut(id, "/")
-	if !hubName.MatchString(org) || !hubName.MatchString(model) || !hubRevision.MatchString(revision) || strings.Contains(id+revision, "..") || !fs.ValidPath(file) || file == "." {
-		return "", fault.Errorf(fault.Usage, "%q: want hf://ORG/NAME/FILE.gguf or hf://ORG/NAME@REVISION/FILE.gguf", name)
+	if !hubName.MatchString(org) || !hubName.MatchString(model) || !hubRevision.MatchString(revision) ||
+		strings.Contains(id+revision, "..") || !fs.ValidPath(file) || file == "." {
+		return "", fault.Errorf(fault.Usage, "%q: want hf://ORG/NAME/FILE.gguf or hf://ORG/NAME@REVISION/FILE.gguf",
+			name)
 	}
 	return endpoint + "/" + id + "/resolve/" + url.PathEscape(revision) + "/" + escape(file), nil
 }
@@ -107,8 +111,8 @@ type File struct {
 	remote *remote
 }
 
-// OpenFile opens the GGUF file of that name, see IsFile, and the other shards of a model if it is the first one. It can be read as
-// long as ctx lasts; the caller closes it.
+// OpenFile opens the GGUF file of that name, see IsFile, and the other shards of a model if it is the first one. It can
+// be read as long as ctx lasts; the caller closes it.
 func OpenFile(ctx context.Context, name string, opt Remote) (_ *File, err error) {
 	r, err := connect(ctx, name, opt)
 	if err != nil {

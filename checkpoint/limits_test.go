@@ -20,7 +20,8 @@ func TestLimits(t *testing.T) {
 		t.Fatalf("%d rows, want %d", len(lines), len(limits))
 	}
 	for i, l := range limits {
-		if want := "| `" + l.pattern + "` | " + strconv.FormatInt(l.bytes>>20, 10) + " |"; !strings.HasPrefix(lines[i], want) || l.bytes%(1<<20) != 0 {
+		if want := "| `" + l.pattern + "` | " + strconv.FormatInt(l.bytes>>20, 10) + " |"; !strings.HasPrefix(lines[i],
+			want) || l.bytes%(1<<20) != 0 {
 			t.Errorf("row %q, want %q", lines[i], want)
 		}
 	}

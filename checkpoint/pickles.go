@@ -35,7 +35,8 @@ var pickleSuffixes = []string{".pt", ".pth"}
 func (d *Dir) pickles(names []string) (Store, error) {
 	for _, n := range pickleNames {
 		if slices.ContainsFunc(names, func(name string) bool {
-			return name == n.Index && n.Index != "" || strings.HasPrefix(name, n.Prefix) && strings.HasSuffix(name, n.Suffix)
+			return name == n.Index && n.Index != "" || strings.HasPrefix(name, n.Prefix) &&
+				strings.HasSuffix(name, n.Suffix)
 		}) {
 			return d.openPickles(names, n)
 		}
@@ -52,7 +53,8 @@ func (d *Dir) pickles(names []string) (Store, error) {
 	case 1:
 		return d.openPickles(names, safetensors.Naming{Prefix: others[0]})
 	}
-	return nil, fault.Errorf(fault.Unsupported, "%s: %s: which of these has the weights is not known: call it pytorch_model%s",
+	return nil, fault.Errorf(fault.Unsupported,
+		"%s: %s: which of these has the weights is not known: call it pytorch_model%s",
 		d.Path, fault.List(others), filepath.Ext(others[0]))
 }
 
@@ -109,7 +111,8 @@ func (d *Dir) Nested(name string) (_ Store, values map[string]any, err error) {
 
 // openPickle opens one file of torch.save, by one of the two functions. What of one on
 // a server is not in row-major order passes through the folder of the side files.
-func (d *Dir) openPickle(name string, read func(*os.File, string) (*torch.File, error), readFrom func(string, io.ReaderAt, int64, string) (*torch.File, error)) (*torch.File, error) {
+func (d *Dir) openPickle(name string, read func(*os.File, string) (*torch.File, error),
+	readFrom func(string, io.ReaderAt, int64, string) (*torch.File, error)) (*torch.File, error) {
 	if d.remote != nil {
 		r, size, path, err := remoteFolder{d, "."}.OpenReader(name)
 		if err != nil {
@@ -141,7 +144,8 @@ func (s *pickleStore) add(f *torch.File) []*precision.Tensor {
 	before := len(s.tensors)
 	for i := range f.Tensors() {
 		t := &f.Tensors()[i]
-		s.tensors = append(s.tensors, &precision.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, File: t.File(), Mapped: t.Data(), Reader: t})
+		s.tensors = append(s.tensors, &precision.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, File: t.File(),
+			Mapped: t.Data(), Reader: t})
 	}
 	return s.tensors[before:]
 }

@@ -106,7 +106,8 @@ func parseAddress(name, endpoint string) (a address, err error) {
 	if !hub {
 		u, err := url.Parse(name)
 		if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			return a, fault.Errorf(fault.Usage, "%s: want the address of a folder, https://HOST/PATH, without user, query and fragment", shown(name))
+			return a, fault.Errorf(fault.Usage,
+				"%s: want the address of a folder, https://HOST/PATH, without user, query and fragment", shown(name))
 		}
 		rest, ok := strings.CutPrefix(strings.TrimSuffix(name, "/"), endpoint+"/")
 		parts := strings.Split(rest, "/")
@@ -204,15 +205,18 @@ func OpenRemote(ctx context.Context, name string, opt Options) (_ *Dir, err erro
 
 // connect returns what reads from the servers that name is of, without a model.
 func connect(ctx context.Context, name string, opt Remote) (*remote, error) {
-	r := &remote{opt: opt, ctx: ctx, left: fetch.NewBudget(maxSideBytes, fault.Errorf(fault.Unsupported, "the side files have more than %d bytes", int64(maxSideBytes)))}
+	r := &remote{opt: opt, ctx: ctx, left: fetch.NewBudget(maxSideBytes,
+		fault.Errorf(fault.Unsupported, "the side files have more than %d bytes", int64(maxSideBytes)))}
 	r.opt.Endpoint = strings.TrimSuffix(cmp.Or(r.opt.Endpoint, HubEndpoint), "/")
 	origin, err := url.Parse(r.opt.Endpoint)
 	if err != nil || origin.Host == "" || !isHTTP(r.opt.Endpoint) || origin.User != nil {
 		return nil, fault.Errorf(fault.Usage, "the address of the hub is %q: want https://HOST", r.opt.Endpoint)
 	}
-	to := fetch.Options{Token: r.opt.Token, Origin: origin.Scheme + "://" + origin.Host, Stall: r.opt.Stall, Pause: r.opt.Pause}
+	to := fetch.Options{Token: r.opt.Token, Origin: origin.Scheme + "://" + origin.Host, Stall: r.opt.Stall,
+		Pause: r.opt.Pause}
 	if bucket.Is(name) {
-		if r.objects, err = bucket.New(bucket.Options{Endpoint: opt.S3Endpoint, Region: opt.S3Region, Stall: opt.Stall, Pause: opt.Pause}); err != nil {
+		if r.objects, err = bucket.New(bucket.Options{Endpoint: opt.S3Endpoint, Region: opt.S3Region, Stall: opt.Stall,
+			Pause: opt.Pause}); err != nil {
 			return nil, err
 		}
 		to.Schemes = fetch.Schemes{"s3": r.objects}
@@ -257,7 +261,9 @@ func (r *remote) denied(err error) error {
 		return bucket.Denied(err)
 	case r.address.id == "":
 	case errors.Is(err, fs.ErrPermission) && r.opt.Token == "":
-		return fmt.Errorf("%w: the model is not for everybody, or there is none of this name; HF_TOKEN may hold the token of an account that can read it", err)
+		return fmt.Errorf(
+			"%w: the model is not for everybody, or there is none of this name; HF_TOKEN may hold the token of an "+
+				"account that can read it", err)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w: the account of the token may not read this model", err)
 	}
@@ -284,7 +290,8 @@ func (r *remote) url(name string) string {
 // list asks the hub which commit a revision is, and which files it has. Source: the
 // hub's documentation of its API, /api/models/{repo_id}/revision/{revision}.
 func (r *remote) list() error {
-	data, err := r.client.Get(r.ctx, r.opt.Endpoint+"/api/models/"+r.address.id+"/revision/"+url.PathEscape(r.address.revision), maxListing, nil)
+	data, err := r.client.Get(r.ctx,
+		r.opt.Endpoint+"/api/models/"+r.address.id+"/revision/"+url.PathEscape(r.address.revision), maxListing, nil)
 	if err != nil {
 		return r.denied(err)
 	}
@@ -341,7 +348,8 @@ const maskFile = "mask_embedding.pt"
 
 // sidePatterns are the files that say something about the weights. In folders only
 // the configurations of further modules and chat templates do.
-var sidePatterns = []string{"LICENSE*", "*.json", "*.md", "*.txt", "*.model", "*.tiktoken", "*.jinja", "*/config.json", "helper/shim.py", maskFile, "*/" + safetensors.IndexName, "additional_chat_templates/*.jinja"}
+var sidePatterns = []string{"LICENSE*", "*.json", "*.md", "*.txt", "*.model", "*.tiktoken", "*.jinja", "*/config.json",
+	"helper/shim.py", maskFile, "*/" + safetensors.IndexName, "additional_chat_templates/*.jinja"}
 
 // isSide reports whether a file is fetched before the weights.
 func isSide(name string) bool {
@@ -357,17 +365,22 @@ func (r *remote) fetchListed(folder string) error {
 		}
 	}
 	if len(names) > maxSideFiles {
-		return fault.Errorf(fault.Unsupported, "%s: %d side files, want at most %d", cmp.Or(r.address.id, r.address.folder.String()), len(names), maxSideFiles)
+		return fault.Errorf(fault.Unsupported, "%s: %d side files, want at most %d",
+			cmp.Or(r.address.id, r.address.folder.String()), len(names), maxSideFiles)
 	}
 	return r.fetchAll(folder, names, false)
 }
 
 // sideFiles are those that are asked for where nobody lists them.
 var sideFiles = []string{
-	"config.json", "params.json", "generation_config.json", "README.md", "modules.json", "hf_quant_config.json", "hadamard_packing.json",
-	"tokenizer.json", "tokenizer_config.json", "tokenizer.model", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "vocab.txt",
-	"spiece.model", "sentencepiece.bpe.model", "rwkv_vocab_v20230424.txt", "tekken.json", "qwen.tiktoken", "hy.tiktoken", "tiktoken.model",
-	"chat_template.jinja", "chat_template.json", "preprocessor_config.json", "processor_config.json", "embedding_config.json", "decision_config.json", "joint_head_config.json", "helper/shim.py", maskFile,
+	"config.json", "params.json", "generation_config.json", "README.md", "modules.json", "hf_quant_config.json",
+	"hadamard_packing.json",
+	"tokenizer.json", "tokenizer_config.json", "tokenizer.model", "special_tokens_map.json", "added_tokens.json",
+	"vocab.json", "merges.txt", "vocab.txt",
+	"spiece.model", "sentencepiece.bpe.model", "rwkv_vocab_v20230424.txt", "tekken.json", "qwen.tiktoken",
+	"hy.tiktoken", "tiktoken.model",
+	"chat_template.jinja", "chat_template.json", "preprocessor_config.json", "processor_config.json",
+	"embedding_config.json", "decision_config.json", "joint_head_config.json", "helper/shim.py", maskFile,
 	"speech_tokenizer/config.json", safetensors.IndexName, pickleIndex,
 }
 
@@ -382,7 +395,8 @@ func (r *remote) probe(folder string) error {
 		modules, _ := v.([]any)
 		for _, m := range modules[:min(len(modules), maxSideFiles)] {
 			if o, ok := m.(*pyjson.Object); ok {
-				if dir, _ := o.Get("path").(string); dir != "" && fs.ValidPath(dir) && filepath.IsLocal(filepath.FromSlash(dir)) {
+				if dir, _ := o.Get("path").(string); dir != "" && fs.ValidPath(dir) &&
+					filepath.IsLocal(filepath.FromSlash(dir)) {
 					more = append(more, dir+"/config.json")
 				}
 			}
@@ -398,7 +412,8 @@ func (r *remote) probe(folder string) error {
 	if has(safetensors.IndexName) {
 		return nil // which names the weights
 	}
-	if err := r.probeWeights(singleSafetensors, "consolidated.safetensors"); err != nil || slices.Contains(r.names, singleSafetensors) {
+	if err := r.probeWeights(singleSafetensors, "consolidated.safetensors"); err != nil ||
+		slices.Contains(r.names, singleSafetensors) {
 		return err
 	}
 	for _, n := range pickleNames {
@@ -476,7 +491,8 @@ func (f remoteFolder) ReadDir(name string) ([]fs.DirEntry, error) {
 				continue
 			}
 		}
-		if !strings.Contains(name, "/") && !slices.ContainsFunc(list, func(e fs.DirEntry) bool { return e.Name() == name }) {
+		if !strings.Contains(name, "/") && !slices.ContainsFunc(list,
+			func(e fs.DirEntry) bool { return e.Name() == name }) {
 			list = append(list, remoteEntry(name))
 		}
 	}

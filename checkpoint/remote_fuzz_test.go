@@ -24,7 +24,8 @@ func FuzzListing(f *testing.F) {
 			t.Errorf("commit %q", r.commit)
 		}
 		for _, name := range r.names {
-			if to := filepath.Join("/folder", filepath.FromSlash(name)); !strings.HasPrefix(to, filepath.FromSlash("/folder/")) {
+			if to := filepath.Join("/folder", filepath.FromSlash(name)); !strings.HasPrefix(to,
+				filepath.FromSlash("/folder/")) {
 				t.Errorf("%q leads to %s", name, to)
 			}
 		}
@@ -34,7 +35,8 @@ func FuzzListing(f *testing.F) {
 // FuzzAddress reads names of remote models: none leads to another server than the
 // one it names.
 func FuzzAddress(f *testing.F) {
-	for _, s := range []string{"hf://org/name", "hf://org/name@refs/pr/1", "https://example.org/a/b", "https://huggingface.co/org/name/tree/main", "hf://../..", "https://huggingface.co@evil.org/x"} {
+	for _, s := range []string{"hf://org/name", "hf://org/name@refs/pr/1", "https://example.org/a/b",
+		"https://huggingface.co/org/name/tree/main", "hf://../..", "https://huggingface.co@evil.org/x"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
@@ -42,7 +44,8 @@ func FuzzAddress(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if a.base == nil && (strings.Count(a.id, "/") != 1 || strings.Contains(a.id+a.revision, "..") || strings.ContainsAny(a.id+a.revision, "?#%\\ @")) {
+		if a.base == nil && (strings.Count(a.id, "/") != 1 || strings.Contains(a.id+a.revision, "..") ||
+			strings.ContainsAny(a.id+a.revision, "?#%\\ @")) {
 			t.Errorf("%q is model %q at %q", name, a.id, a.revision)
 		}
 		if a.base != nil && (a.base.Host == "" || a.base.User != nil || a.base.RawQuery != "") {
@@ -54,7 +57,9 @@ func FuzzAddress(f *testing.F) {
 // FuzzFileAddress reads names of files of remote models: none leads to another server than
 // the one it names, nor to another model.
 func FuzzFileAddress(f *testing.F) {
-	for _, s := range []string{"hf://org/name/file.gguf", "hf://org/name@rev/a/b.gguf", "hf://org/name/../x", "https://huggingface.co/org/name/blob/main/x.gguf", "https://example.org/x.gguf?a=b", "https://huggingface.co@evil.org/x"} {
+	for _, s := range []string{"hf://org/name/file.gguf", "hf://org/name@rev/a/b.gguf", "hf://org/name/../x",
+		"https://huggingface.co/org/name/blob/main/x.gguf", "https://example.org/x.gguf?a=b",
+		"https://huggingface.co@evil.org/x"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
@@ -63,7 +68,8 @@ func FuzzFileAddress(f *testing.F) {
 			return
 		}
 		u, err := url.Parse(address)
-		if err != nil || u.Scheme+"://"+u.Host != HubEndpoint || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !strings.Contains(u.Path, "/resolve/") || path.Clean(u.Path) != u.Path {
+		if err != nil || u.Scheme+"://"+u.Host != HubEndpoint || u.User != nil || u.RawQuery != "" ||
+			u.Fragment != "" || !strings.Contains(u.Path, "/resolve/") || path.Clean(u.Path) != u.Path {
 			t.Errorf("%q is at %q", name, address)
 		}
 	})

@@ -19,7 +19,8 @@ func (d *Dir) safetensors(consolidated bool) (Store, error) {
 }
 
 // openFolder opens the safetensors files of a folder of the directory.
-func (d *Dir) openFolder(open func(safetensors.Folder, string) (*safetensors.Checkpoint, error), name string) (Store, error) {
+func (d *Dir) openFolder(open func(safetensors.Folder, string) (*safetensors.Checkpoint, error),
+	name string) (Store, error) {
 	var folder safetensors.Folder = subfolder{d, name}
 	if d.remote != nil {
 		folder = remoteFolder{d, name}
@@ -90,7 +91,8 @@ func newSafetensors(list []*safetensors.Tensor, close func() error) Store {
 	s := &safetensorsStore{make([]*precision.Tensor, len(list)), close}
 	all := make([]precision.Tensor, len(list))
 	for i, t := range list {
-		all[i] = precision.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, File: t.File(), Mapped: t.Data(), Reader: t}
+		all[i] = precision.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, File: t.File(),
+			Mapped: t.Data(), Reader: t}
 		s.tensors[i] = &all[i]
 	}
 	return s

@@ -34,13 +34,16 @@ var adapterTypes = []OutType{Auto, F32, F16, BF16, Q8_0}
 // prepareAdapter plans the conversion of an adapter: each pair goes the way of the
 // weight that it belongs to.
 func (j *Job) prepareAdapter(ctx context.Context, opt Options) error {
-	if opt.VocabOnly || opt.ConfigOnly || opt.Split != (Split{}) || opt.FuseQKV || opt.FuseGateUp || opt.Dense || opt.Mistral || opt.EmbedTokenizer || opt.Pre != "" ||
+	if opt.VocabOnly || opt.ConfigOnly || opt.Split != (Split{}) || opt.FuseQKV || opt.FuseGateUp || opt.Dense ||
+		opt.Mistral || opt.EmbedTokenizer || opt.Pre != "" ||
 		opt.NextN != config.WithNextN || opt.DSpark || opt.Tower || len(opt.Merge) > 0 {
-		return fault.Errorf(fault.Usage, "is a LoRA adapter: options about vocabularies, layers, towers, shards and other adapters are for models")
+		return fault.Errorf(fault.Usage,
+			"is a LoRA adapter: options about vocabularies, layers, towers, shards and other adapters are for models")
 	}
 	switch {
 	case !slices.Contains(adapterTypes, opt.Type):
-		return fault.Errorf(fault.Usage, "is a LoRA adapter: output type %v, want one of f32, f16, bf16, q8_0, auto", opt.Type)
+		return fault.Errorf(fault.Usage, "is a LoRA adapter: output type %v, want one of f32, f16, bf16, q8_0, auto",
+			opt.Type)
 	case opt.Type == Auto && !opt.OwnType:
 		j.Type = F32
 	}
@@ -95,11 +98,13 @@ func (j *Job) openBase(ctx context.Context, l *lora, opt Options) (*config.View,
 	if err != nil {
 		return nil, err
 	}
-	if j.base, err = open(ctx, dir, checkpoint.Options{OutsideLinks: opt.OutsideLinks, Remote: opt.Remote}); err != nil {
+	if j.base, err = open(ctx, dir, checkpoint.Options{OutsideLinks: opt.OutsideLinks,
+		Remote: opt.Remote}); err != nil {
 		return nil, err
 	}
 	if _, err := j.base.Stat(hadamardFile); err == nil {
-		return nil, fault.Errorf(fault.Unsupported, "the base model, %s: %s: adapters of models whose weights are folded with Hadamard matrices are not converted", dir, hadamardFile)
+		return nil, fault.Errorf(fault.Unsupported,
+			"the base model, %s: %s: adapters of models whose weights are folded with Hadamard matrices are not converted", dir, hadamardFile)
 	}
 	cfg, err := arch.LoadConfigAs(opt.Class, j.base)
 	if err != nil {
@@ -143,7 +148,8 @@ func (opt Options) baseOf(l *lora, revision string) (string, error) {
 		}
 		return checkpoint.HubAddress(id), nil // the user asks for it
 	}
-	return "", fault.Errorf(fault.Usage, "the base model, %q by %s, is not in the hub's cache: say where it is", l.base, checkpoint.AdapterConfig)
+	return "", fault.Errorf(fault.Usage, "the base model, %q by %s, is not in the hub's cache: say where it is", l.base,
+		checkpoint.AdapterConfig)
 }
 
 // planAdapter maps the tensors of an adapter: whole norms first, then the pairs.
@@ -172,7 +178,9 @@ func (j *Job) planAdapter(ctx context.Context, l *lora, cfg *config.View) error 
 		}
 	}
 	if len(lost) > 0 {
-		return fault.Errorf(fault.Unsupported, "%d weights of the adapter have no place in a file of architecture %s:%s", len(lost), j.Arch.Name, fault.Lines(lost))
+		return fault.Errorf(fault.Unsupported,
+			"%d weights of the adapter have no place in a file of architecture %s:%s", len(lost), j.Arch.Name,
+			fault.Lines(lost))
 	}
 	var shapes []shape.Tensor
 	for i := range layout.Outputs {
@@ -210,7 +218,8 @@ func (l *lora) embeds() bool {
 func (j *Job) buildAdapter(l *lora, o *table.Output, names []string) (made []shape.Tensor, err error) {
 	switch o.Row.Kind.(type) {
 	case *table.Meta, table.Integers, table.Zero:
-		return nil, fault.Errorf(fault.Unsupported, "%q is no tensor of a file of architecture %s", names[max(o.From[0], 0)], j.Arch.Name)
+		return nil, fault.Errorf(fault.Unsupported, "%q is no tensor of a file of architecture %s",
+			names[max(o.From[0], 0)], j.Arch.Name)
 	}
 	var sources []rows.Source
 	first := -1
@@ -238,14 +247,16 @@ func (j *Job) buildAdapter(l *lora, o *table.Output, names []string) (made []sha
 		}
 		if c := l.share(p, f.Rank()); c != 1 && !j.options.Reference {
 			if l.alpha == 0 {
-				return nil, fault.Errorf(fault.Unsupported, "%s: \"lora_alpha\" is 0, which no pattern can change in a file", checkpoint.AdapterConfig)
+				return nil, fault.Errorf(fault.Unsupported,
+					"%s: \"lora_alpha\" is 0, which no pattern can change in a file", checkpoint.AdapterConfig)
 			}
 			f.B = rows.Map(rows.Convert(f.B, gguf.TypeF32), rows.Scale(float32(c)))
 		}
 		sources = append(sources, f)
 	}
 	if len(sources) < len(o.From) {
-		return nil, fault.Errorf(fault.Unsupported, "%q becomes a part of one tensor, and the adapter has no pairs for the other parts", names[first])
+		return nil, fault.Errorf(fault.Unsupported,
+			"%q becomes a part of one tensor, and the adapter has no pairs for the other parts", names[first])
 	}
 	row := *o.Row
 	exchanged := row.Transform == parts.Transpose && j.options.Reference
@@ -261,22 +272,28 @@ func (j *Job) buildAdapter(l *lora, o *table.Output, names []string) (made []sha
 	for _, r := range results {
 		f, ok := r.Source.(*rows.Factors)
 		switch {
-		case first < len(l.whole) || !ok && len(r.Source.NE()) == 1 && strings.HasSuffix(r.Name, "_norm.weight"): // made with a weight, not of it
+		case first < len(l.whole) || !ok && len(r.Source.NE()) == 1 && strings.HasSuffix(r.Name, "_norm.weight"):
+			// made with a weight, not of it
 			j.Plan = append(j.Plan, Tensor{Name: r.Name, From: names[first], Source: r.Source, Type: gguf.TypeF32})
 			continue
 		case !ok:
-			return nil, fault.Errorf(fault.Unsupported, "the pair of %q cannot follow what becomes of the weight in a file of architecture %s (%s)", names[first], j.Arch.Name, row.Way())
+			return nil, fault.Errorf(fault.Unsupported,
+				"the pair of %q cannot follow what becomes of the weight in a file of architecture %s (%s)",
+				names[first], j.Arch.Name, row.Way())
 		}
 		a, b := f.A, f.B
 		embedding := l.pairs[first-len(l.whole)].embedding
 		if isEmbedding := r.Name == "token_embd.weight"; isEmbedding != embedding {
-			return nil, fault.Errorf(fault.Unsupported, "the pair of %q becomes that of %q: only token embeddings have pairs of their kind", names[first], r.Name)
+			return nil, fault.Errorf(fault.Unsupported,
+				"the pair of %q becomes that of %q: only token embeddings have pairs of their kind",
+				names[first], r.Name)
 		}
 		if embedding {
 			if a, err = rows.Transpose(a); err != nil {
 				return nil, err
 			}
-		} else if rule, _, _ := j.Arch.Shapes.Rule(r.Name); !exchanged && !strings.Contains(rule, "n_vocab") { // the vocabulary is not read
+		} else if rule, _, _ := j.Arch.Shapes.Rule(r.Name); !exchanged && !strings.Contains(rule, "n_vocab") {
+			// the vocabulary is not read
 			made = append(made, shape.Tensor{Name: r.Name, From: names[first], NE: f.NE()})
 		}
 		if extra := len(f.NE()) - len(a.NE()); extra > 0 { // a stack that shares it
@@ -288,7 +305,8 @@ func (j *Job) buildAdapter(l *lora, o *table.Output, names []string) (made []sha
 			suffix string
 			src    rows.Source
 		}{{suffixA, a}, {suffixB, b}} {
-			j.Plan = append(j.Plan, Tensor{Name: r.Name + side.suffix, From: names[first], Source: side.src, Type: j.Type.row().tensor})
+			j.Plan = append(j.Plan, Tensor{Name: r.Name + side.suffix, From: names[first], Source: side.src,
+				Type: j.Type.row().tensor})
 		}
 	}
 	return made, nil

@@ -66,8 +66,10 @@ func TestAdapterSizes(t *testing.T) {
 		other, want  string // what the other model has in config.json
 		without      []string
 	}{
-		{"eagle3-llama", "fc.weight", `{"target_hidden_size": 96}`, `tensor "fc.weight": dimensions 192 x 64, want 288 x 64 (n_seen, n_embd)`, nil},
-		{"qwen4_exp-text", "blk.1.ple_key.weight", `{"ple_embed_dim": 128}`, `tensor "model.layers.1.ple.key_proj.weight" (blk.1.ple_key.weight): dimensions 64 x 256, want 128 x 256 (n_ngram, n_streams)`,
+		{"eagle3-llama", "fc.weight", `{"target_hidden_size": 96}`,
+			`tensor "fc.weight": dimensions 192 x 64, want 288 x 64 (n_seen, n_embd)`, nil},
+		{"qwen4_exp-text", "blk.1.ple_key.weight", `{"ple_embed_dim": 128}`,
+			`tensor "model.layers.1.ple.key_proj.weight" (blk.1.ple_key.weight): dimensions 64 x 256, want 128 x 256 (n_ngram, n_streams)`,
 			[]string{"mtp.fc_embedding.weight", "mtp.fc_hidden.weight"}},
 	} {
 		t.Run(c.spec, func(t *testing.T) {
@@ -97,7 +99,8 @@ func TestAdapterSizes(t *testing.T) {
 			if _, err := s.Write(dir, v); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := convert.Prepare(t.Context(), adapter, opt); !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), c.want) {
+			if _, err := convert.Prepare(t.Context(), adapter, opt); !errors.Is(err, fault.Broken) ||
+				!strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v; want %s", err, c.want)
 			}
 		})

@@ -25,7 +25,8 @@ func TestBeside(t *testing.T) {
 			if err != nil || !strings.Contains(string(data), old) {
 				t.Fatal(err, "no", old)
 			}
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.ReplaceAll(string(data), old, new)), 0o666); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.ReplaceAll(string(data), old, new)),
+				0o666); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -35,10 +36,13 @@ func TestBeside(t *testing.T) {
 		kind  error
 		text  string
 	}{
-		"config missing":  {func(_ *testing.T, dir string) { os.Remove(filepath.Join(dir, config)) }, fault.Broken, config},
-		"no decoder":      {replace(config, "decoder_config", "other_config"), fault.Broken, "decoder_config"},
-		"layers":          {replace(config, `"num_hidden_layers": 8`, `"num_hidden_layers": 7`), fault.Unsupported, "decoder_config.num_hidden_layers"},
-		"weights missing": {func(_ *testing.T, dir string) { os.Remove(filepath.Join(dir, weights)) }, fault.Broken, weights},
+		"config missing": {func(_ *testing.T, dir string) { os.Remove(filepath.Join(dir, config)) },
+			fault.Broken, config},
+		"no decoder": {replace(config, "decoder_config", "other_config"), fault.Broken, "decoder_config"},
+		"layers": {replace(config, `"num_hidden_layers": 8`, `"num_hidden_layers": 7`), fault.Unsupported,
+			"decoder_config.num_hidden_layers"},
+		"weights missing": {func(_ *testing.T, dir string) { os.Remove(filepath.Join(dir, weights)) },
+			fault.Broken, weights},
 		"no tensors": {func(t *testing.T, dir string) {
 			if err := safetensorstest.Write(filepath.Join(dir, weights), []safetensorstest.Tensor{
 				{Name: "encoder.a", DType: safetensors.F32, Shape: []int64{1}, Data: safetensorstest.F32(1)},
@@ -46,8 +50,10 @@ func TestBeside(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, fault.Broken, "speech_tokenizer.decoder."},
-		"a tensor more": {replace(weights, "encoder.encoder.layers.0.conv.bias", "decodex.encoder.layers.0.conv.bias"), fault.Unsupported, "decodex."},
-		"no hearing":    {replace("config.json", `"speaker_encoder_config"`, `"speaker_encoder_confix"`), fault.Unsupported, "speaker_encoder_config"},
+		"a tensor more": {replace(weights, "encoder.encoder.layers.0.conv.bias", "decodex.encoder.layers.0.conv.bias"),
+			fault.Unsupported, "decodex."},
+		"no hearing": {replace("config.json", `"speaker_encoder_config"`, `"speaker_encoder_confix"`),
+			fault.Unsupported, "speaker_encoder_config"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, err := spec.Write(t.TempDir(), spec.All()[0])

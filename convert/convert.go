@@ -169,7 +169,8 @@ func prepare(ctx context.Context, dir string, opt Options, adapters bool) (*Job,
 		prepare = j.prepareAdapter
 	case j.adapter:
 		prepare = func(context.Context, Options) error {
-			return fault.Errorf(fault.Unsupported, "is a LoRA adapter (%s), not a model: merge it into its base model", checkpoint.AdapterConfig)
+			return fault.Errorf(fault.Unsupported, "is a LoRA adapter (%s), not a model: merge it into its base model",
+				checkpoint.AdapterConfig)
 		}
 	}
 	// some rows look at weights, which are mapped
@@ -186,7 +187,8 @@ func prepare(ctx context.Context, dir string, opt Options, adapters bool) (*Job,
 // check refuses options that contradict each other.
 func (o Options) check() error {
 	if o.DSpark && (o.NextN != config.WithNextN || o.Mistral) {
-		return fault.Errorf(fault.Usage, "drafts of blocks of tokens have no place for layers that predict further tokens, nor for Mistral's own format")
+		return fault.Errorf(fault.Usage,
+			"drafts of blocks of tokens have no place for layers that predict further tokens, nor for Mistral's own format")
 	}
 	if !o.Tower {
 		return nil
@@ -195,7 +197,8 @@ func (o Options) check() error {
 		set  bool
 		what string
 	}{
-		{o.DSpark, "drafts"}, {o.VocabOnly, "a vocabulary alone"}, {o.EmbedTokenizer, "a tokenizer"}, {o.Pre != "", "a pre-tokenizer"}, {o.Dense, "dense modules"},
+		{o.DSpark, "drafts"}, {o.VocabOnly, "a vocabulary alone"}, {o.EmbedTokenizer, "a tokenizer"},
+		{o.Pre != "", "a pre-tokenizer"}, {o.Dense, "dense modules"},
 		{o.NextN != config.WithNextN, "layers that predict further tokens"},
 	} {
 		if r.set {
@@ -246,7 +249,8 @@ func (j *Job) warnf(format string, args ...any) {
 func (j *Job) load(opt Options) (*config.Config, error) {
 	if opt.Class != "" {
 		if opt.Mistral {
-			return nil, fault.Errorf(fault.Usage, "class %q: %s names none that could be another one", opt.Class, config.ParamsFile)
+			return nil, fault.Errorf(fault.Usage, "class %q: %s names none that could be another one", opt.Class,
+				config.ParamsFile)
 		}
 		lookup := arch.Lookup
 		if opt.Tower {
@@ -279,7 +283,8 @@ func (j *Job) load(opt Options) (*config.Config, error) {
 		return nil, err
 	}
 	if a.DSpark == "" {
-		return nil, fault.Errorf(fault.Unsupported, "%s: models of class %s have no drafts of blocks of tokens (DSpark) next to them", cfg.File, cfg.Class)
+		return nil, fault.Errorf(fault.Unsupported,
+			"%s: models of class %s have no drafts of blocks of tokens (DSpark) next to them", cfg.File, cfg.Class)
 	}
 	return arch.LoadConfigAs(a.DSpark, j.files)
 }
@@ -350,7 +355,8 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 		return err
 	}
 	if j.fold, err = readFold(j.model()); err == nil && j.fold != nil && len(opt.Merge) > 0 {
-		err = fault.Errorf(fault.Unsupported, "%s: an adapter cannot be added to weights that are folded with Hadamard matrices", hadamardFile)
+		err = fault.Errorf(fault.Unsupported,
+			"%s: an adapter cannot be added to weights that are folded with Hadamard matrices", hadamardFile)
 	}
 	if err != nil {
 		return err
@@ -397,14 +403,16 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 		j.warnf("%s has no %q: taken as %v, the default of its model type", cfg.FileName(), key, cfg.Default(key))
 	}
 	if j.Arch.Headless(cfg) {
-		j.warnf("the checkpoint of a %s has no output head: programs take the token embedding in its place, the file is for embeddings", cfg.Class)
+		j.warnf("the checkpoint of a %s has no output head: programs take the token embedding in its place, the file "+
+			"is for embeddings", cfg.Class)
 	}
 	if window, context, lost := j.Arch.LostWindow(cfg, j.metadata); lost {
 		of := "all"
 		if context > 0 {
 			of = fmt.Sprintf("all %d", context)
 		}
-		j.warnf("%s: attention has a sliding window of %d positions, which architecture %s does not have: programs will let it see %s", cfg.FileName(), window, j.Arch.Name, of)
+		j.warnf("%s: attention has a sliding window of %d positions, which architecture %s does not have: programs "+
+			"will let it see %s", cfg.FileName(), window, j.Arch.Name, of)
 	}
 	if unread := j.Arch.Unread(cfg); len(unread) > 0 {
 		j.warnf("%s: keys without a place in the file: %s", cfg.FileName(), fault.List(unread))
@@ -435,7 +443,8 @@ func (j *Job) open(cfg *config.View, opt Options) error {
 		return err
 	}
 	if j.weights, left, err = precision.Weights(store.Tensors(), j.quantization); len(left) > 0 {
-		j.warnf("%d tensors left out: scales of activations and of the cache of keys and values, such as %q", len(left), left[0].Name)
+		j.warnf("%d tensors left out: scales of activations and of the cache of keys and values, such as %q", len(left),
+			left[0].Name)
 	}
 	if prefix := j.Arch.LastOfNVFP4; prefix != "" && j.isNVFP4() {
 		isLast := func(w precision.Weight) bool { return strings.HasPrefix(w.Name, prefix) }
@@ -620,7 +629,8 @@ func (j *Job) vocab(cfg *config.View, opt Options) (*tokenizer.Vocab, error) {
 		}
 		class = target.Tokenizer
 	}
-	vocab, err := tokenizer.Load(files, tokenizer.Options{Class: class, Arch: j.Arch.Name, VocabSize: int(vocabSize), Value: cfg.Value, Pre: opt.Pre, EmbedJSON: opt.EmbedTokenizer})
+	vocab, err := tokenizer.Load(files, tokenizer.Options{Class: class, Arch: j.Arch.Name, VocabSize: int(vocabSize),
+		Value: cfg.Value, Pre: opt.Pre, EmbedJSON: opt.EmbedTokenizer})
 	if opt.ConfigOnly && errors.Is(err, fs.ErrNotExist) {
 		j.warnf("tokenizer: %v", err)
 		return &tokenizer.Vocab{}, nil
@@ -680,7 +690,8 @@ func (j *Job) Size() (n int64) {
 
 // outputs returns the files to write, one unless the model is split.
 func (j *Job) outputs(path string) []*writer.File {
-	f := &writer.File{Path: path, Metadata: j.metadata, BigEndian: j.options.BigEndian, LittleBlocks: j.options.Reference, WithoutData: j.options.VocabOnly}
+	f := &writer.File{Path: path, Metadata: j.metadata, BigEndian: j.options.BigEndian,
+		LittleBlocks: j.options.Reference, WithoutData: j.options.VocabOnly}
 	for _, t := range j.Plan {
 		f.Tensors = append(f.Tensors, writer.Tensor{Name: t.Name, Type: t.Type, Source: t.Source})
 	}

@@ -48,7 +48,8 @@ func newTiny() *tiny {
 		"input_layernorm": {tinyHidden}, "post_attention_layernorm": {tinyHidden},
 		"self_attn.q_proj": {tinyHidden, tinyHidden}, "self_attn.k_proj": {tinyKV * head, tinyHidden},
 		"self_attn.v_proj": {tinyKV * head, tinyHidden}, "self_attn.o_proj": {tinyHidden, tinyHidden},
-		"mlp.gate_proj": {tinyFF, tinyHidden}, "mlp.up_proj": {tinyFF, tinyHidden}, "mlp.down_proj": {tinyHidden, tinyFF},
+		"mlp.gate_proj": {tinyFF, tinyHidden}, "mlp.up_proj": {tinyFF, tinyHidden},
+		"mlp.down_proj": {tinyHidden, tinyFF},
 	} {
 		m.add("model.layers.0."+name+".weight", shape...)
 	}
@@ -129,8 +130,10 @@ func TestTiny(t *testing.T) {
 	for _, x := range f.Tensors {
 		names = append(names, x.Name+":"+x.Type.String())
 	}
-	want := "output.weight:F16 token_embd.weight:F16 blk.0.attn_norm.weight:F32 blk.0.ffn_down.weight:F16 blk.0.ffn_gate.weight:F16 " +
-		"blk.0.ffn_up.weight:F16 blk.0.ffn_norm.weight:F32 blk.0.attn_k.weight:F16 blk.0.attn_output.weight:F16 blk.0.attn_q.weight:F16 " +
+	want := "output.weight:F16 token_embd.weight:F16 blk.0.attn_norm.weight:F32 blk.0.ffn_down.weight:F16 " +
+		"blk.0.ffn_gate.weight:F16 " +
+		"blk.0.ffn_up.weight:F16 blk.0.ffn_norm.weight:F32 blk.0.attn_k.weight:F16 blk.0.attn_output.weight:F16 " +
+		"blk.0.attn_q.weight:F16 " +
 		"blk.0.attn_v.weight:F16 output_norm.weight:F32"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("tensors\n%s, want\n%s", got, want)
@@ -149,19 +152,23 @@ func TestRefused(t *testing.T) {
 		kind   error
 		text   string
 	}{
-		"unknown-class": {set("architectures", []string{"NoSuchForCausalLM"}), fault.Unsupported, `"NoSuchForCausalLM" is not supported; the nearest that are: `},
-		"no-class":      {set("architectures", nil), fault.Broken, `"architectures"`},
+		"unknown-class": {set("architectures", []string{"NoSuchForCausalLM"}), fault.Unsupported,
+			`"NoSuchForCausalLM" is not supported; the nearest that are: `},
+		"no-class": {set("architectures", nil), fault.Broken, `"architectures"`},
 		"quantized": {func(m *tiny) {
 			m.drop("model.layers.0.mlp.up_proj.weight")
 			for _, part := range []string{"qweight", "qzeros", "g_idx", "scales"} {
 				m.add("model.layers.0.mlp.up_proj."+part, 2, 2)
 			}
 		}, fault.Unsupported, `"model.layers.0.mlp.up_proj.qweight": weights quantized by gptq`},
-		"activation":         {set("hidden_act", "gelu"), fault.Unsupported, `"hidden_act" is "gelu"`},
-		"rope-dynamic":       {set("rope_scaling", map[string]any{"type": "dynamic", "factor": 2}), fault.Unsupported, `rope type "dynamic"`},
-		"rope-no-factor":     {set("rope_scaling", map[string]any{"type": "linear"}), fault.Broken, "without a factor"},
-		"rope-per-attention": {set("rope_parameters", map[string]any{"full_attention": map[string]any{}}), fault.Unsupported, "full_attention"},
-		"rope-mrope":         {set("rope_scaling", map[string]any{"type": "default", "mrope_section": []int{1, 2}}), fault.Unsupported, "mrope_section"},
+		"activation": {set("hidden_act", "gelu"), fault.Unsupported, `"hidden_act" is "gelu"`},
+		"rope-dynamic": {set("rope_scaling", map[string]any{"type": "dynamic", "factor": 2}), fault.Unsupported,
+			`rope type "dynamic"`},
+		"rope-no-factor": {set("rope_scaling", map[string]any{"type": "linear"}), fault.Broken, "without a factor"},
+		"rope-per-attention": {set("rope_parameters", map[string]any{"full_attention": map[string]any{}}),
+			fault.Unsupported, "full_attention"},
+		"rope-mrope": {set("rope_scaling", map[string]any{"type": "default", "mrope_section": []int{1, 2}}),
+			fault.Unsupported, "mrope_section"},
 		"nested-model":       {set("text_config", 3), fault.Broken, "text_config"},
 		"local-rope":         {set("rope_local_base_freq", 1e4), fault.Unsupported, "sliding_attention"},
 		"draft-model":        {set("draft_vocab_size", 100), fault.Usage, "is a draft for another model"},
@@ -169,14 +176,19 @@ func TestRefused(t *testing.T) {
 		"layers-not-integer": {set("num_hidden_layers", 1.5), fault.Broken, `"num_hidden_layers": want an integer`},
 		"negative":           {set("max_position_embeddings", -1), fault.Broken, "-1"},
 		"epsilon-string":     {set("rms_norm_eps", "small"), fault.Broken, `"rms_norm_eps": want a number`},
-		"more-layers":        {set("num_hidden_layers", 2), fault.Broken, "9 tensors are missing for 2 layers:\n  model.layers.1.input_layernorm.weight"},
-		"fewer-layers":       {set("num_hidden_layers", 0), fault.Unsupported, "9 tensors have no place"},
-		"heads-do-not-fit":   {set("num_attention_heads", 3), fault.Broken, "q_proj"},
-		"vocabulary":         {set("vocab_size", tinyVocab+1), fault.Broken, "tokens has 303 elements"},
-		"unmapped":           {func(m *tiny) { m.add("model.layers.0.extra.weight", 3) }, fault.Unsupported, "model.layers.0.extra.weight"},
-		"layer-with-zero":    {func(m *tiny) { m.add("model.layers.00.mlp.up_proj.weight", 3) }, fault.Unsupported, "model.layers.00"},
-		"missing":            {func(m *tiny) { m.drop("model.layers.0.mlp.up_proj.weight") }, fault.Broken, "model.layers.0.mlp.up_proj.weight"},
-		"precision":          {func(m *tiny) { m.tensor("model.norm.weight").DType = safetensors.I32 }, fault.Unsupported, `tensor "model.norm.weight" holds I32`},
+		"more-layers": {set("num_hidden_layers", 2), fault.Broken,
+			"9 tensors are missing for 2 layers:\n  model.layers.1.input_layernorm.weight"},
+		"fewer-layers":     {set("num_hidden_layers", 0), fault.Unsupported, "9 tensors have no place"},
+		"heads-do-not-fit": {set("num_attention_heads", 3), fault.Broken, "q_proj"},
+		"vocabulary":       {set("vocab_size", tinyVocab+1), fault.Broken, "tokens has 303 elements"},
+		"unmapped": {func(m *tiny) { m.add("model.layers.0.extra.weight", 3) }, fault.Unsupported,
+			"model.layers.0.extra.weight"},
+		"layer-with-zero": {func(m *tiny) { m.add("model.layers.00.mlp.up_proj.weight", 3) }, fault.Unsupported,
+			"model.layers.00"},
+		"missing": {func(m *tiny) { m.drop("model.layers.0.mlp.up_proj.weight") }, fault.Broken,
+			"model.layers.0.mlp.up_proj.weight"},
+		"precision": {func(m *tiny) { m.tensor("model.norm.weight").DType = safetensors.I32 },
+			fault.Unsupported, `tensor "model.norm.weight" holds I32`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newTiny()
@@ -186,7 +198,8 @@ func TestRefused(t *testing.T) {
 			if err == nil {
 				job.Close()
 			}
-			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) || !strings.Contains(err.Error(), dir) {
+			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) ||
+				!strings.Contains(err.Error(), dir) {
 				t.Errorf("got %v\nwant %v with %q and the directory", err, c.kind, c.text)
 			}
 		})
@@ -204,7 +217,8 @@ func TestNotFinite(t *testing.T) {
 	defer job.Close()
 	path := filepath.Join(t.TempDir(), "x.gguf")
 	_, err = job.Write(context.Background(), path, writer.Options{})
-	if !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), `tensor "blk.0.attn_v.weight": row 3, column 7`) {
+	if !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(),
+		`tensor "blk.0.attn_v.weight": row 3, column 7`) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(path); err == nil {
@@ -226,7 +240,8 @@ func TestDirectories(t *testing.T) {
 		{file + "-missing", fault.Usage, "no such directory"},
 		{t.TempDir(), fault.Broken, "config.json"},
 	} {
-		if _, err := Prepare(t.Context(), c.dir, Options{}); !errors.Is(err, c.kind) || !strings.Contains(fmt.Sprint(err), c.text) {
+		if _, err := Prepare(t.Context(), c.dir, Options{}); !errors.Is(err, c.kind) ||
+			!strings.Contains(fmt.Sprint(err), c.text) {
 			t.Errorf("%s: got %v, want %v", c.dir, err, c.kind)
 		}
 	}
@@ -249,7 +264,8 @@ func TestHadamard(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"schema_version": 1, "kind": "hadamard-weight-fold"}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Prepare(t.Context(), dir, Options{}); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), dir+": hadamard_packing.json") {
+	if _, err := Prepare(t.Context(), dir, Options{}); !errors.Is(err, fault.Unsupported) ||
+		!strings.Contains(err.Error(), dir+": hadamard_packing.json") {
 		t.Errorf("got %v, want an error that names the manifest", err)
 	}
 }

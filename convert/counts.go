@@ -26,7 +26,8 @@ func (j *Job) checkCounts(cfg *config.View) error {
 	}
 	of, n := vocab.OutOfRange(j.metadata)
 	for _, kv := range of {
-		j.warnf("%s = %s, but the vocabulary has %d tokens: programs take another token in its place", kv.Key, kv.Value.Short(), n)
+		j.warnf("%s = %s, but the vocabulary has %d tokens: programs take another token in its place", kv.Key,
+			kv.Value.Short(), n)
 	}
 	return nil
 }

@@ -48,7 +48,8 @@ func (j *Job) openDecider(ctx context.Context, opt Options) (err error) {
 	if err != nil {
 		return err
 	}
-	if j.base, err = open(ctx, dir, checkpoint.Options{OutsideLinks: opt.OutsideLinks, Remote: opt.Remote}); err != nil {
+	if j.base, err = open(ctx, dir, checkpoint.Options{OutsideLinks: opt.OutsideLinks,
+		Remote: opt.Remote}); err != nil {
 		return err
 	}
 	if err := j.decider.On(j.base); err != nil {
@@ -68,7 +69,8 @@ func (j *Job) addDecider() error {
 		}
 	}
 	j.merges = map[*precision.Weight]*merged{}
-	return j.addPairs(j.pairs, Merge{j.Dir, 1}, func(name string) *precision.Weight { return byLayer[fromLayers(name)] })
+	return j.addPairs(j.pairs, Merge{j.Dir, 1},
+		func(name string) *precision.Weight { return byLayer[fromLayers(name)] })
 }
 
 // fromLayers returns the part of a name that begins with "layers.", the whole name if it

@@ -20,7 +20,8 @@ func (j *Job) planDense(cfg *config.View) error {
 	case slices.Contains(sources, config.FirstDenseFiles):
 		name := path.Join(config.FirstDense, "model.safetensors")
 		if _, err := j.files.Stat(name); err == nil && len(modules) == 0 {
-			return fault.Errorf(fault.Broken, "%s: is there, but no %s/%s with its sizes", name, config.FirstDense, config.ConfigFile)
+			return fault.Errorf(fault.Broken, "%s: is there, but no %s/%s with its sizes", name, config.FirstDense,
+				config.ConfigFile)
 		}
 	case !j.options.Dense:
 		return nil
@@ -49,13 +50,15 @@ func (j *Job) planDense(cfg *config.View) error {
 				continue
 			}
 			if t.Name != "linear.weight" || len(t.Shape) != 2 || t.Shape[0] != m.Out || t.Shape[1] != m.In {
-				return fault.Errorf(fault.Broken, "%s: tensor %q of shape %v, want linear.weight of [%d %d]", t.File, t.Name, t.Shape, m.Out, m.In)
+				return fault.Errorf(fault.Broken, "%s: tensor %q of shape %v, want linear.weight of [%d %d]", t.File,
+					t.Name, t.Shape, m.Out, m.In)
 			}
 			src, err := source(w, gguf.TypeF32)
 			if err != nil {
 				return err
 			}
-			j.Plan = append(j.Plan, Tensor{Name: m.Name + ".weight", From: m.Dir + "/" + t.Name, Type: j.Type.row().tensor, Source: src})
+			j.Plan = append(j.Plan, Tensor{Name: m.Name + ".weight", From: m.Dir + "/" + t.Name,
+				Type: j.Type.row().tensor, Source: src})
 		}
 	}
 	return nil

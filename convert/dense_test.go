@@ -28,11 +28,12 @@ func TestDense(t *testing.T) {
 		kind           error
 		text           string
 	}{
-		"good":       {good, "linear.weight", []int64{32, 64}, nil, ""},
-		"shape":      {good, "linear.weight", []int64{64, 32}, fault.Broken, "[64 32]"},
-		"name":       {good, "other.weight", []int64{32, 64}, fault.Broken, "other.weight"},
-		"no config":  {"", "linear.weight", []int64{32, 64}, fault.Broken, "2_Dense/config.json"},
-		"activation": {strings.Replace(good, "Identity", "Tanh", 1), "linear.weight", []int64{32, 64}, fault.Unsupported, "Tanh"},
+		"good":      {good, "linear.weight", []int64{32, 64}, nil, ""},
+		"shape":     {good, "linear.weight", []int64{64, 32}, fault.Broken, "[64 32]"},
+		"name":      {good, "other.weight", []int64{32, 64}, fault.Broken, "other.weight"},
+		"no config": {"", "linear.weight", []int64{32, 64}, fault.Broken, "2_Dense/config.json"},
+		"activation": {strings.Replace(good, "Identity", "Tanh", 1), "linear.weight", []int64{32, 64},
+			fault.Unsupported, "Tanh"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, err := spec.Write(t.TempDir(), spec.All()[0])
@@ -43,13 +44,16 @@ func TestDense(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.config != "" {
-				if err := os.WriteFile(filepath.Join(dir, "2_Dense", "config.json"), []byte(c.config), 0o666); err != nil {
+				if err := os.WriteFile(filepath.Join(dir, "2_Dense", "config.json"), []byte(c.config),
+					0o666); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := safetensorstest.Write(filepath.Join(dir, "2_Dense", "model.safetensors"), []safetensorstest.Tensor{
-				{Name: c.tensor, DType: safetensors.F32, Shape: c.shape, Data: safetensorstest.F32(make([]float32, 32*64)...)},
-			}, nil); err != nil {
+			if err := safetensorstest.Write(filepath.Join(dir, "2_Dense", "model.safetensors"),
+				[]safetensorstest.Tensor{
+					{Name: c.tensor, DType: safetensors.F32, Shape: c.shape,
+						Data: safetensorstest.F32(make([]float32, 32*64)...)},
+				}, nil); err != nil {
 				t.Fatal(err)
 			}
 			job, err := convert.Prepare(t.Context(), dir, convert.Options{Dense: true})

@@ -22,7 +22,8 @@ func Example() {
 	f16, q4 := filepath.Join(dir, "model-f16.gguf"), filepath.Join(dir, "model-Q4_K_M.gguf")
 	ctx := context.Background()
 
-	conversion, err := convert.Prepare(context.Background(), "../test/testdata/gollama", convert.Options{Type: convert.F16})
+	conversion, err := convert.Prepare(context.Background(), "../test/testdata/gollama",
+		convert.Options{Type: convert.F16})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -32,7 +33,8 @@ func Example() {
 	}
 
 	recipe, _ := quantize.LookupRecipe("Q4_K_M")
-	job, err := quantize.Prepare(context.Background(), f16, quantize.Options{PlanOptions: quantize.PlanOptions{Recipe: recipe}})
+	job, err := quantize.Prepare(context.Background(), f16,
+		quantize.Options{PlanOptions: quantize.PlanOptions{Recipe: recipe}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -77,7 +77,8 @@ func double(config map[string]any) (ok bool) {
 				config[key], ok = 2*v, true
 			}
 		case map[string]any:
-			if key == "text_config" || key == "thinker_config" || key == "language_config" || key == "transformer_layer_config" || key == "talker_config" {
+			if key == "text_config" || key == "thinker_config" || key == "language_config" ||
+				key == "transformer_layer_config" || key == "talker_config" {
 				ok = double(v) || ok
 			}
 		}
@@ -104,7 +105,8 @@ func TestLongDecoder(t *testing.T) {
 		names = append(names, x.Name)
 	}
 	for name, want := range map[string]bool{
-		"enc.blk.0.attn_q.weight": true, "enc.blk.1.attn_q.weight": false, "dec.blk.2.attn_q.weight": true, "dec.blk.2.cross_attn_q.weight": true,
+		"enc.blk.0.attn_q.weight": true, "enc.blk.1.attn_q.weight": false, "dec.blk.2.attn_q.weight": true,
+		"dec.blk.2.cross_attn_q.weight": true,
 	} {
 		if slices.Contains(names, name) != want {
 			t.Errorf("%s: %v, want %v", name, !want, want)

@@ -67,14 +67,16 @@ func (j *Job) fuse(f fusion) (n int, err error) {
 // fuseAll does what the options ask for.
 func (j *Job) fuseAll(opt Options) error {
 	if opt.FuseGateUp {
-		n, err := j.fuse(fusion{[]string{"ffn_gate_exps", "ffn_up_exps"}, "ffn_gate_up_exps", ".weight", rows.ConcatRows})
+		n, err := j.fuse(fusion{[]string{"ffn_gate_exps", "ffn_up_exps"}, "ffn_gate_up_exps", ".weight",
+			rows.ConcatRows})
 		switch {
 		case err != nil:
 			return err
 		case n == 0:
 			j.warnf("no layer has gate and up projections of experts to fuse")
 		case j.Arch.Fused&table.FusedGateUp == 0:
-			return fault.Errorf(fault.Unsupported, "files of architecture %s hold no fused gate and up projections of experts", j.Arch.Name)
+			return fault.Errorf(fault.Unsupported,
+				"files of architecture %s hold no fused gate and up projections of experts", j.Arch.Name)
 		}
 	}
 	if !opt.FuseQKV {

@@ -38,8 +38,10 @@ const (
 var oldNames = struct{ model, layer map[string]string }{
 	map[string]string{"tok_embeddings": "token_embd", "norm": "output_norm", "output": "output"},
 	map[string]string{
-		"attention_norm": "attn_norm", "attention.wq": "attn_q", "attention.wk": "attn_k", "attention.wv": "attn_v", "attention.wo": "attn_output",
-		"ffn_norm": "ffn_norm", "feed_forward.w1": "ffn_gate", "feed_forward.w2": "ffn_down", "feed_forward.w3": "ffn_up",
+		"attention_norm": "attn_norm", "attention.wq": "attn_q", "attention.wk": "attn_k", "attention.wv": "attn_v",
+		"attention.wo": "attn_output",
+		"ffn_norm":     "ffn_norm", "feed_forward.w1": "ffn_gate", "feed_forward.w2": "ffn_down",
+		"feed_forward.w3": "ffn_up",
 	},
 }
 
@@ -80,7 +82,9 @@ func fromOld(f *ggml.File, opt OldOptions) (*model.Model, []string, error) {
 	if s.Layer > config.MaxBlocks {
 		return nil, nil, fault.Errorf(fault.Broken, "%d layers, want at most %d", s.Layer, config.MaxBlocks)
 	}
-	m := &model.Model{Path: f.Path, Files: []string{f.Path}, Inputs: []digest.Input{{Role: model.SourceRole, Name: filepath.Base(f.Path), Path: f.Path}}, Shards: 1, Converted: true, Release: f.Close, Check: f.Unchanged}
+	m := &model.Model{Path: f.Path, Files: []string{f.Path},
+		Inputs: []digest.Input{{Role: model.SourceRole, Name: filepath.Base(f.Path), Path: f.Path}}, Shards: 1,
+		Converted: true, Release: f.Close, Check: f.Unchanged}
 	have := map[string]*ggml.Tensor{}
 	var shapes []shape.Tensor
 	var lost []string
@@ -97,7 +101,8 @@ func fromOld(f *ggml.File, opt OldOptions) (*model.Model, []string, error) {
 		shapes = append(shapes, shape.Tensor{Name: name, From: t.Name, NE: t.NE})
 	}
 	if len(lost) > 0 {
-		return nil, nil, fault.Errorf(fault.Unsupported, "%d tensors have no place in architecture llama with %d layers:%s", len(lost), s.Layer, fault.Lines(lost))
+		return nil, nil, fault.Errorf(fault.Unsupported,
+			"%d tensors have no place in architecture llama with %d layers:%s", len(lost), s.Layer, fault.Lines(lost))
 	}
 	var missing []string
 	for name, to := range oldNames.model {
@@ -114,7 +119,8 @@ func fromOld(f *ggml.File, opt OldOptions) (*model.Model, []string, error) {
 	}
 	if len(missing) > 0 {
 		slices.Sort(missing)
-		return nil, nil, fault.Errorf(fault.Broken, "%d tensors are missing for %d layers:%s", len(missing), s.Layer, fault.Lines(missing))
+		return nil, nil, fault.Errorf(fault.Broken, "%d tensors are missing for %d layers:%s", len(missing), s.Layer,
+			fault.Lines(missing))
 	}
 	grouped, context, epsilon := opt.Grouped, opt.Context, opt.Epsilon
 	if grouped == 0 {
@@ -123,7 +129,8 @@ func fromOld(f *ggml.File, opt OldOptions) (*model.Model, []string, error) {
 		}
 	}
 	if grouped == 0 || int64(s.Head)%grouped != 0 {
-		return nil, nil, fault.Errorf(fault.Broken, "%d heads are not a multiple of %d for each key head", s.Head, grouped)
+		return nil, nil, fault.Errorf(fault.Broken, "%d heads are not a multiple of %d for each key head",
+			s.Head, grouped)
 	}
 	if context == 0 {
 		context = oldContext
@@ -173,13 +180,18 @@ func fromOld(f *ggml.File, opt OldOptions) (*model.Model, []string, error) {
 	}
 	var warnings []string
 	if opt.Epsilon == 0 {
-		warnings = append(warnings, fmt.Sprintf("the file does not say the epsilon of its norms: taken as %g; that of Llama 1 is 1e-06, of Llama 2 1e-05", oldEpsilon))
+		warnings = append(warnings,
+			fmt.Sprintf("the file does not say the epsilon of its norms: taken as %g; that of Llama 1 is 1e-06, of "+
+				"Llama 2 1e-05", oldEpsilon))
 	}
 	if opt.Context == 0 {
-		warnings = append(warnings, fmt.Sprintf("the file does not say how long its context is: taken as %d; that of Llama 2 is 4096", oldContext))
+		warnings = append(warnings,
+			fmt.Sprintf("the file does not say how long its context is: taken as %d; that of Llama 2 is 4096",
+				oldContext))
 	}
 	if f.Format.Name == "GGML" {
-		warnings = append(warnings, "the file has no scores of its tokens: texts are split in another way than the model knows")
+		warnings = append(warnings,
+			"the file has no scores of its tokens: texts are split in another way than the model knows")
 	}
 	return m, warnings, nil
 }
@@ -210,7 +222,8 @@ func oldVocab(m *model.Model, tokens []ggml.Token) error {
 		default:
 			t.Text = strings.ReplaceAll(t.Text, " ", "\u2581")
 		}
-		texts, scores, kinds = append(texts, gguf.String(t.Text)), append(scores, gguf.Float32(t.Score)), append(kinds, gguf.Int32(kind))
+		texts, scores, kinds = append(texts, gguf.String(t.Text)), append(scores, gguf.Float32(t.Score)),
+			append(kinds, gguf.Int32(kind))
 	}
 	for _, kv := range []struct {
 		key   string

@@ -91,7 +91,8 @@ func TestGollama(t *testing.T) {
 			if !ok {
 				t.Fatal("unknown recipe")
 			}
-			job, err := quantize.Prepare(t.Context(), f16, quantize.Options{PlanOptions: quantize.PlanOptions{Recipe: recipe}})
+			job, err := quantize.Prepare(t.Context(), f16,
+				quantize.Options{PlanOptions: quantize.PlanOptions{Recipe: recipe}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,7 +128,8 @@ func TestGollamaWorkers(t *testing.T) {
 	}
 	var first string
 	for _, workers := range []int{1, 8} {
-		job, err := convert.Prepare(t.Context(), filepath.Join(testdata, "gollama"), convert.Options{Type: convert.Q8_0})
+		job, err := convert.Prepare(t.Context(), filepath.Join(testdata, "gollama"),
+			convert.Options{Type: convert.Q8_0})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +139,8 @@ func TestGollamaWorkers(t *testing.T) {
 		}
 		job.Close()
 		recipe, _ := quantize.LookupRecipe(name)
-		q, err := quantize.Prepare(t.Context(), path, quantize.Options{PlanOptions: quantize.PlanOptions{Recipe: recipe, AllowRequantize: true}})
+		q, err := quantize.Prepare(t.Context(), path,
+			quantize.Options{PlanOptions: quantize.PlanOptions{Recipe: recipe, AllowRequantize: true}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -99,7 +99,8 @@ func parseFold(o *pyjson.Object) (*fold, error) {
 		return nil, want("transform", o.Get("transform"), "an object")
 	}
 	var ok bool
-	if f.block, ok = integer(transform.Get("block_size")); !ok || f.block < 1 || f.block > 1<<20 || f.block&(f.block-1) != 0 {
+	if f.block, ok = integer(transform.Get("block_size")); !ok || f.block < 1 || f.block > 1<<20 ||
+		f.block&(f.block-1) != 0 {
 		return nil, want("transform.block_size", transform.Get("block_size"), "a power of two")
 	}
 	if transform.Get("name") != "normalized-signed-sylvester-walsh-hadamard" {
@@ -123,7 +124,8 @@ func parseFold(o *pyjson.Object) (*fold, error) {
 		return nil, want("tied_output", tied, "true or false")
 	}
 	if f.tied != (version == 3) {
-		return nil, fault.Errorf(fault.Broken, "schema_version is %d and tied_output %v: 3 goes with true, others with false", version, f.tied)
+		return nil, fault.Errorf(fault.Broken,
+			"schema_version is %d and tied_output %v: 3 goes with true, others with false", version, f.tied)
 	}
 	list, _ := o.Get("tensors").([]any)
 	if len(list) == 0 {
@@ -160,7 +162,9 @@ func (f *fold) readSigns(v any) error {
 		width, err := strconv.ParseInt(name, 10, 32)
 		list, _ := v.([]any)
 		if err != nil || width < 1 || width%f.block != 0 || int64(len(list)) != width || vectors[width] != nil {
-			return fault.Errorf(fault.Broken, "signs[%q]: %d numbers, want as many as the width says, a multiple of block_size %d", name, len(list), f.block)
+			return fault.Errorf(fault.Broken,
+				"signs[%q]: %d numbers, want as many as the width says, a multiple of block_size %d", name,
+				len(list), f.block)
 		}
 		vectors[width] = list
 		f.widths = append(f.widths, int32(width))
@@ -194,7 +198,8 @@ func (f *fold) names() map[string]bool {
 // activations.
 var (
 	foldedArchs   = []string{"llama", "qwen3", "qwen3moe", "qwen35", "qwen35moe", "qwen3next"}
-	foldedTensors = regexp.MustCompile(`^(output|blk\.\d+\.(attn_(q|k|v|qkv|gate|output)|ffn_(gate|up|down)(_exps|_shexp)?|ffn_gate_up_exps|ssm_out))\.weight$`)
+	foldedTensors = regexp.MustCompile(
+		`^(output|blk\.\d+\.(attn_(q|k|v|qkv|gate|output)|ffn_(gate|up|down)(_exps|_shexp)?|ffn_gate_up_exps|ssm_out))\.weight$`)
 )
 
 // foldPairs returns the metadata of folded weights.
@@ -209,7 +214,9 @@ func (j *Job) foldPairs(cfg *config.View) (m gguf.Metadata, err error) {
 		}
 	}()
 	if !slices.Contains(foldedArchs, j.Arch.Name) {
-		return nil, fault.Errorf(fault.Unsupported, "programs do not transform the activations of architecture %s, want one of %s", j.Arch.Name, strings.Join(foldedArchs, ", "))
+		return nil, fault.Errorf(fault.Unsupported,
+			"programs do not transform the activations of architecture %s, want one of %s", j.Arch.Name,
+			strings.Join(foldedArchs, ", "))
 	}
 	var weights, inverse []string
 	for _, w := range f.weights {
@@ -219,11 +226,14 @@ func (j *Job) foldPairs(cfg *config.View) (m gguf.Metadata, err error) {
 		}
 		switch {
 		case w.lookup && name != "token_embd.weight":
-			return nil, fault.Errorf(fault.Unsupported, "tensor %q becomes %q: only that of token_embd.weight is undone after a row has been looked up", w.name, name)
+			return nil, fault.Errorf(fault.Unsupported,
+				"tensor %q becomes %q: only that of token_embd.weight is undone after a row has been looked up",
+				w.name, name)
 		case w.lookup:
 			inverse = append(inverse, name)
 		case !foldedTensors.MatchString(name):
-			return nil, fault.Errorf(fault.Unsupported, "tensor %q becomes %q: programs do not transform what meets it", w.name, name)
+			return nil, fault.Errorf(fault.Unsupported, "tensor %q becomes %q: programs do not transform what meets it",
+				w.name, name)
 		default:
 			weights = append(weights, name)
 		}
@@ -234,11 +244,13 @@ func (j *Job) foldPairs(cfg *config.View) (m gguf.Metadata, err error) {
 	tie, _ := cfg.Value("tie_word_embeddings").(bool)
 	switch {
 	case f.tied && (len(inverse) != 1 || !tie):
-		return nil, fault.Errorf(fault.Broken, "tied_output: want tie_word_embeddings, and the embedding among the tensors, once")
+		return nil, fault.Errorf(fault.Broken,
+			"tied_output: want tie_word_embeddings, and the embedding among the tensors, once")
 	case f.tied && slices.ContainsFunc(j.Plan, func(t Tensor) bool { return t.Name == "output.weight" }):
 		return nil, fault.Errorf(fault.Broken, "tied_output, but the checkpoint has an output matrix of its own")
 	case !f.tied && len(inverse) > 0 && tie:
-		return nil, fault.Errorf(fault.Broken, "a folded embedding that is the output matrix, too: want schema_version 3 and tied_output")
+		return nil, fault.Errorf(fault.Broken,
+			"a folded embedding that is the output matrix, too: want schema_version 3 and tied_output")
 	}
 	set := func(key string, v gguf.Value) { m.Set("prism.hadamard."+key, v) }
 	version, mode := uint32(1), "identity"
@@ -264,7 +276,8 @@ func (j *Job) foldPairs(cfg *config.View) (m gguf.Metadata, err error) {
 	if len(inverse) > 0 {
 		set("inverse_weight_names", gguf.Strings(inverse))
 	}
-	if slices.ContainsFunc(weights, func(name string) bool { return strings.HasSuffix(name, ".ssm_out.weight") }) && strings.HasPrefix(j.Arch.Name, "qwen35") {
+	if slices.ContainsFunc(weights, func(name string) bool { return strings.HasSuffix(name, ".ssm_out.weight") }) &&
+		strings.HasPrefix(j.Arch.Name, "qwen35") {
 		nk, _, nv, _, err := parts.DeltaHeads(cfg)
 		if err != nil {
 			return nil, err
@@ -318,7 +331,8 @@ func (j *Job) foldFused(names []string) ([]string, error) {
 		case len(parts):
 			names = append(left, prefix+"attn_qkv.weight")
 		default:
-			return nil, fault.Errorf(fault.Unsupported, "query, key and value of layer %d are fused, but not all of them are folded", bid)
+			return nil, fault.Errorf(fault.Unsupported,
+				"query, key and value of layer %d are fused, but not all of them are folded", bid)
 		}
 	}
 	return names, nil

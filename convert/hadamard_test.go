@@ -26,7 +26,8 @@ func TestFold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(f.widths) != 2 || f.widths[0] != 2 || f.widths[1] != 4 || len(f.values) != 6 || f.values[0] != -1 || f.values[3] != -1 {
+	if len(f.widths) != 2 || f.widths[0] != 2 || f.widths[1] != 4 || len(f.values) != 6 || f.values[0] != -1 ||
+		f.values[3] != -1 {
 		t.Errorf("signs %v of widths %v", f.values, f.widths)
 	}
 	for _, c := range [][3]string{
@@ -48,7 +49,8 @@ func TestFold(t *testing.T) {
 		{`"name": "x.weight"`, `"name": 3`, "no name"},
 		{`[{"name": "x.weight", "axis": -1}]`, `[]`, "tensors"},
 	} {
-		if _, err := foldOf(strings.Replace(manifest, c[0], c[1], 1)); err == nil || !strings.Contains(err.Error(), c[2]) {
+		if _, err := foldOf(strings.Replace(manifest, c[0], c[1], 1)); err == nil ||
+			!strings.Contains(err.Error(), c[2]) {
 			t.Errorf("%s for %s: %v, want an error about %s", c[1], c[0], err, c[2])
 		}
 	}

@@ -118,11 +118,13 @@ func (l *lora) configure(data []byte) error {
 	if kind, ok, err := o.String("peft_type"); err != nil {
 		return err
 	} else if ok && kind != "LORA" {
-		return fault.Errorf(fault.Unsupported, "%s: is an adapter of type %q, want LORA", checkpoint.AdapterConfig, kind)
+		return fault.Errorf(fault.Unsupported, "%s: is an adapter of type %q, want LORA",
+			checkpoint.AdapterConfig, kind)
 	}
 	for _, r := range refusedAdapters {
 		if v := o.Value(r.key); v != nil && fmt.Sprint(v) != r.plain {
-			return fault.Errorf(fault.Unsupported, "%s: key %q: adapters with %s are not converted", checkpoint.AdapterConfig, r.key, r.what)
+			return fault.Errorf(fault.Unsupported, "%s: key %q: adapters with %s are not converted",
+				checkpoint.AdapterConfig, r.key, r.what)
 		}
 	}
 	if l.base, _, err = o.String("base_model_name_or_path"); err != nil {
@@ -142,7 +144,8 @@ func (l *lora) configure(data []byte) error {
 	}
 	for _, n := range l.invocations {
 		if n < 0 || n > math.MaxUint32 {
-			return fault.Errorf(fault.Broken, "%s: key \"alora_invocation_tokens\": %d is no token", checkpoint.AdapterConfig, n)
+			return fault.Errorf(fault.Broken, "%s: key \"alora_invocation_tokens\": %d is no token",
+				checkpoint.AdapterConfig, n)
 		}
 	}
 	if err := l.checkAlpha("lora_alpha", l.alpha); err != nil {
@@ -153,7 +156,8 @@ func (l *lora) configure(data []byte) error {
 
 func (l *lora) checkAlpha(key string, alpha float64) error {
 	if math.IsNaN(alpha) || math.Abs(alpha) > maxAlpha {
-		return fault.Errorf(fault.Broken, "%s: key %q: want a number of at most %d, found %v", checkpoint.AdapterConfig, key, maxAlpha, alpha)
+		return fault.Errorf(fault.Broken, "%s: key %q: want a number of at most %d, found %v", checkpoint.AdapterConfig,
+			key, maxAlpha, alpha)
 	}
 	return nil
 }
@@ -183,7 +187,9 @@ func (l *lora) readPatterns(data []byte) error {
 		}
 		module, err := regexp.Compile(`^(?:.*\.)?(?:` + key + `)$`)
 		if err != nil {
-			return fault.Errorf(fault.Unsupported, "%s: key \"alpha_pattern\": %q is not a regular expression that is known: %w", checkpoint.AdapterConfig, key, err)
+			return fault.Errorf(fault.Unsupported,
+				"%s: key \"alpha_pattern\": %q is not a regular expression that is known: %w",
+				checkpoint.AdapterConfig, key, err)
 		}
 		l.patterns = append(l.patterns, alphaPattern{module, alpha})
 	}
@@ -204,12 +210,15 @@ func (l *lora) match(tensors []*precision.Tensor) error {
 		if i < 0 {
 			switch {
 			case strings.Contains(name, ".base_layer.weight"): // the model's own
-			case strings.HasSuffix(name, ".weight") && (strings.Contains(name, "_layernorm") || strings.Contains(name, ".norm")) && !strings.Contains(name, ".lora_"):
+			case strings.HasSuffix(name, ".weight") && (strings.Contains(name, "_layernorm") ||
+				strings.Contains(name, ".norm")) && !strings.Contains(name, ".lora_"):
 				whole := *t
 				whole.Name = name
 				l.whole = append(l.whole, &whole)
 			default:
-				return fault.Errorf(fault.Unsupported, "%s: tensor %q is %s: only pairs lora_A and lora_B, and norms, are converted", t.File, t.Name, strange(name))
+				return fault.Errorf(fault.Unsupported,
+					"%s: tensor %q is %s: only pairs lora_A and lora_B, and norms, are converted", t.File, t.Name,
+					strange(name))
 			}
 			continue
 		}
@@ -227,7 +236,8 @@ func (l *lora) match(tensors []*precision.Tensor) error {
 			to = &p.b
 		}
 		if *to != nil || p.embedding != side.embedding {
-			return fault.Errorf(fault.Broken, "%s: tensors %q and %q are both for %q", t.File, cmp.Or(p.a, p.b).Name, t.Name, name)
+			return fault.Errorf(fault.Broken, "%s: tensors %q and %q are both for %q", t.File, cmp.Or(p.a, p.b).Name,
+				t.Name, name)
 		}
 		*to = t
 	}
@@ -236,7 +246,8 @@ func (l *lora) match(tensors []*precision.Tensor) error {
 	}
 	for _, p := range l.pairs {
 		if p.a == nil || p.b == nil {
-			return fault.Errorf(fault.Broken, "%s: tensor %q has no other side", cmp.Or(p.a, p.b).File, cmp.Or(p.a, p.b).Name)
+			return fault.Errorf(fault.Broken, "%s: tensor %q has no other side", cmp.Or(p.a, p.b).File,
+				cmp.Or(p.a, p.b).Name)
 		}
 		if _, err := p.factors(); err != nil {
 			return err

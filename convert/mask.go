@@ -43,7 +43,8 @@ func (j *Job) openMask(cfg, target *config.View) (ok bool, err error) {
 		return false, err
 	}
 	if j.Arch.MaskToken == nil {
-		return false, fault.Errorf(fault.Unsupported, "%s: drafts of class %s have no embedding of their own for the mask", maskFile, cfg.Class)
+		return false, fault.Errorf(fault.Unsupported,
+			"%s: drafts of class %s have no embedding of their own for the mask", maskFile, cfg.Class)
 	}
 	if j.options.VocabOnly {
 		return true, nil
@@ -76,7 +77,8 @@ func (j *Job) openMask(cfg, target *config.View) (ok bool, err error) {
 				return precision.Weight{Name: name, Tensors: []*precision.Tensor{t}}, nil
 			}
 		}
-		return precision.Weight{}, fault.Errorf(fault.Unsupported, "%s: %s has no tensor %q, which the draft needs", maskFile, j.options.Target, name)
+		return precision.Weight{}, fault.Errorf(fault.Unsupported, "%s: %s has no tensor %q, which the draft needs",
+			maskFile, j.options.Target, name)
 	}
 	var first []precision.Weight
 	if !head {
@@ -130,7 +132,8 @@ func (j *Job) readMask(cfg *config.View) (token int64, vector *precision.Tensor,
 		default:
 			continue
 		}
-		return 0, nil, fault.Errorf(fault.Unsupported, "%s: %q is %s, want a tensor, a number or a string", maskFile, key, what)
+		return 0, nil, fault.Errorf(fault.Unsupported, "%s: %q is %s, want a tensor, a number or a string",
+			maskFile, key, what)
 	}
 	const id, embedding = "mask_token_id", "embedding"
 	var others []string
@@ -140,7 +143,8 @@ func (j *Job) readMask(cfg *config.View) (token int64, vector *precision.Tensor,
 			others = append(others, t.Name)
 			continue
 		}
-		vector = &precision.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, File: maskFile, Mapped: t.Data(), Reader: t}
+		vector = &precision.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, File: maskFile,
+			Mapped: t.Data(), Reader: t}
 	}
 	token, isInt := values[id].(int64)
 	want, ok, err := j.Arch.MaskToken(cfg)
@@ -155,11 +159,13 @@ func (j *Job) readMask(cfg *config.View) (token int64, vector *precision.Tensor,
 	case vector == nil:
 		return 0, nil, fault.Errorf(fault.Broken, "%s: has no tensor %q", maskFile, embedding)
 	case !slices.Equal(vector.Shape, []int64{width}):
-		return 0, nil, fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want [%d], which is hidden_size of %s", maskFile, embedding, vector.Shape, width, cfg.FileName())
+		return 0, nil, fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want [%d], which is hidden_size of %s",
+			maskFile, embedding, vector.Shape, width, cfg.FileName())
 	case !isInt:
 		return 0, nil, fault.Errorf(fault.Broken, "%s: key %q: want an integer", maskFile, id)
 	case !ok || token != want:
-		return 0, nil, fault.Errorf(fault.Broken, "%s: key %q is %d, and %s has another one or none", maskFile, id, token, cfg.FileName())
+		return 0, nil, fault.Errorf(fault.Broken, "%s: key %q is %d, and %s has another one or none", maskFile, id,
+			token, cfg.FileName())
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if key != id {
@@ -181,7 +187,8 @@ func maskType(w *precision.Weight) (gguf.Type, error) {
 		}
 	}
 	t := w.First()
-	return 0, fault.Errorf(fault.Unsupported, "%s: tensor %q holds %v, want F32, F16 or BF16 for a draft with %s", t.File, t.Name, t.DType, maskFile)
+	return 0, fault.Errorf(fault.Unsupported, "%s: tensor %q holds %v, want F32, F16 or BF16 for a draft with %s",
+		t.File, t.Name, t.DType, maskFile)
 }
 
 // withRow returns the token embedding w with another row for one token, in its type, named
@@ -200,7 +207,8 @@ func withRow(w precision.Weight, token int64, vector *precision.Tensor, cfg *con
 	}
 	whole := *w.First()
 	if want := []int64{n, vector.Shape[0]}; !slices.Equal(whole.Shape, want) {
-		return w, fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want %v for vocab_size and hidden_size of %s", whole.File, whole.Name, whole.Shape, want, cfg.FileName())
+		return w, fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want %v for vocab_size and hidden_size of %s",
+			whole.File, whole.Name, whole.Shape, want, cfg.FileName())
 	}
 	if token < 0 || token >= n {
 		return w, fault.Errorf(fault.Broken, "%s: the mask is token %d of %d", maskFile, token, n)

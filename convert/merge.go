@@ -60,10 +60,12 @@ func (j *Job) openMerges(ctx context.Context, opt Options) error {
 // addPairs adds the pairs of an adapter to the weights that find returns for their names.
 func (j *Job) addPairs(l *lora, m Merge, find func(name string) *precision.Weight) error {
 	if len(l.whole) > 0 {
-		return fault.Errorf(fault.Unsupported, "%s: tensor %q is a whole norm: only pairs are merged", m.Dir, l.whole[0].Name)
+		return fault.Errorf(fault.Unsupported, "%s: tensor %q is a whole norm: only pairs are merged", m.Dir,
+			l.whole[0].Name)
 	}
 	if len(l.invocations) > 0 {
-		return fault.Errorf(fault.Unsupported, "%s: is active from certain tokens on (alora_invocation_tokens), a merged one is always", m.Dir)
+		return fault.Errorf(fault.Unsupported,
+			"%s: is active from certain tokens on (alora_invocation_tokens), a merged one is always", m.Dir)
 	}
 	var lost []string
 	for _, p := range l.pairs {
@@ -79,10 +81,12 @@ func (j *Job) addPairs(l *lora, m Merge, find func(name string) *precision.Weigh
 		if j.merges[w] == nil {
 			j.merges[w] = &merged{}
 		}
-		j.merges[w].products = append(j.merges[w].products, product{f, float32(l.scale(p, f.Rank()) * m.Scale), p.embedding, m.Dir})
+		j.merges[w].products = append(j.merges[w].products,
+			product{f, float32(l.scale(p, f.Rank()) * m.Scale), p.embedding, m.Dir})
 	}
 	if len(lost) > 0 {
-		return fault.Errorf(fault.Broken, "%s: %d weights of the adapter are not in the model:%s", m.Dir, len(lost), fault.Lines(lost))
+		return fault.Errorf(fault.Broken, "%s: %d weights of the adapter are not in the model:%s", m.Dir, len(lost),
+			fault.Lines(lost))
 	}
 	if l.embeds() {
 		j.warnf("%s: the adapter changes the token embedding; where the output matrix is the same, that changes with it", m.Dir)
@@ -137,7 +141,8 @@ func (j *Job) allMerged() error {
 		}
 	}
 	if len(lost) > 0 {
-		return fault.Errorf(fault.Unsupported, "adapters change %d weights that are not in the file:%s", len(lost), fault.Lines(lost))
+		return fault.Errorf(fault.Unsupported, "adapters change %d weights that are not in the file:%s", len(lost),
+			fault.Lines(lost))
 	}
 	return nil
 }

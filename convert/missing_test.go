@@ -24,7 +24,8 @@ func TestMissingFiles(t *testing.T) {
 		}
 		_, err := convert.Prepare(t.Context(), dir, convert.Options{})
 		if !errors.Is(err, fault.Broken) || !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: %v: broken %v, does not exist %v", name, err, errors.Is(err, fault.Broken), errors.Is(err, fs.ErrNotExist))
+			t.Errorf("%s: %v: broken %v, does not exist %v", name, err, errors.Is(err, fault.Broken),
+				errors.Is(err, fs.ErrNotExist))
 		}
 	}
 }

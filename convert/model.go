@@ -17,14 +17,16 @@ func Open(ctx context.Context, dir string, opt Options) (*model.Model, []string,
 	if err != nil {
 		return nil, nil, err
 	}
-	m := &model.Model{Path: dir, Files: job.Files(), Inputs: job.Inputs(), Bytes: job.Size(), Metadata: job.Metadata(), Shards: 1, Converted: true, Origin: job.Origin(), Release: job.Close, Check: job.Unchanged}
+	m := &model.Model{Path: dir, Files: job.Files(), Inputs: job.Inputs(), Bytes: job.Size(), Metadata: job.Metadata(),
+		Shards: 1, Converted: true, Origin: job.Origin(), Release: job.Close, Check: job.Unchanged}
 	for _, t := range job.Plan {
 		m.Tensors = append(m.Tensors, model.New(t.Name, rows.Convert(t.Source, t.Type)))
 	}
 	return m, job.Warnings, nil
 }
 
-// OpenFile returns the model of a GGUF file on a server, or of its shards: see checkpoint.OpenFile. The caller closes it.
+// OpenFile returns the model of a GGUF file on a server, or of its shards: see checkpoint.OpenFile. The caller closes
+// it.
 func OpenFile(ctx context.Context, name string, opt checkpoint.Remote) (*model.Model, error) {
 	f, err := checkpoint.OpenFile(ctx, name, opt)
 	if err != nil {

@@ -16,8 +16,10 @@ func TestNgramTables(t *testing.T) {
 		kind     error
 		want     string
 	}{
-		"floats":   {"| 3 | as I64 | fill list 24000000000091 17592186044423 3", "| 3 | as F32", fault.Unsupported, "layer_multipliers\" holds F32, want integers"},
-		"matrix":   {"| 2 | as I64 | fill list 0 47", "| 1, 2 | as I64 | fill list 0 47", fault.Broken, "ngram_heads_offsets\": shape [1 2], want one dimension"},
+		"floats": {"| 3 | as I64 | fill list 24000000000091 17592186044423 3", "| 3 | as F32", fault.Unsupported,
+			"layer_multipliers\" holds F32, want integers"},
+		"matrix": {"| 2 | as I64 | fill list 0 47", "| 1, 2 | as I64 | fill list 0 47", fault.Broken,
+			"ngram_heads_offsets\": shape [1 2], want one dimension"},
 		"negative": {"fill list 0 47", "fill list 0 -47", fault.Broken, "number 1 of offsets is -47"},
 		"narrow":   {"24, ple_embed_dim/2", "24, ple_embed_dim/4", fault.Broken, "per_layer_token_embd"},
 	} {

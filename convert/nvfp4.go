@@ -149,7 +149,10 @@ func (j *Job) multiply(moved, others []table.Output) (left []table.Output, err e
 		name := strings.ReplaceAll(string(of), "{bid}", strconv.FormatInt(o.Layer.Bid, 10))
 		i := -1
 		if ok {
-			i = slices.IndexFunc(moved, func(m table.Output) bool { return slices.Contains(m.Row.Outputs(m.Layer.Bid, m.Suffix), name) })
+			i = slices.IndexFunc(moved, func(m table.Output) bool {
+				return slices.Contains(m.Row.Outputs(m.Layer.Bid,
+					m.Suffix), name)
+			})
 		}
 		if i < 0 {
 			left = append(left, o)
@@ -174,7 +177,9 @@ func (j *Job) multiply(moved, others []table.Output) (left []table.Output, err e
 			left = append(left, o)
 			continue
 		case int64(factored) != experts || len(ne) != 1 || ne[0] != experts || experts > config.MaxParts:
-			return nil, fault.Errorf(fault.Broken, "%s: tensor %q: dimensions %s, want a factor for each of %d experts, of which %d have one of their own", w.First().File, w.Name, gguf.Shape(ne), experts, factored)
+			return nil, fault.Errorf(fault.Broken,
+				"%s: tensor %q: dimensions %s, want a factor for each of %d experts, of which %d have one of their own",
+				w.First().File, w.Name, gguf.Shape(ne), experts, factored)
 		}
 		list := make([]float32, experts)
 		if err := rows.Decode(src, list, new([]byte), 0, 1); err != nil {
@@ -212,14 +217,18 @@ func factorsOf(o *table.Output, weights []precision.Weight, times []float32) (f 
 		}
 		found = found || ok
 		if len(weight) > 1 || len(input) > 1 {
-			return f, fault.Errorf(fault.Unsupported, "%s: tensor %q: several factors of a tensor that is joined with others", weights[from].First().File, weights[from].Name)
+			return f, fault.Errorf(fault.Unsupported,
+				"%s: tensor %q: several factors of a tensor that is joined with others", weights[from].First().File,
+				weights[from].Name)
 		}
 		w, in := single(weight), single(input)
 		if !experts && i > 0 || i%perExpert != 0 {
 			last := len(f.weight) - 1
 			if w != f.weight[last] || in != f.input[last] {
 				t := weights[from].First()
-				return f, fault.Errorf(fault.Unsupported, "%s: tensor %q: factor %v, that of inputs %v; it is joined with tensors that have %v and %v", t.File, t.Name, w, in, f.weight[last], f.input[last])
+				return f, fault.Errorf(fault.Unsupported,
+					"%s: tensor %q: factor %v, that of inputs %v; it is joined with tensors that have %v and %v",
+					t.File, t.Name, w, in, f.weight[last], f.input[last])
 			}
 			continue
 		}

@@ -20,7 +20,8 @@ import (
 func objects(t *testing.T, dir string) (*buckettest.Server, convert.Options) {
 	s := buckettest.Serve(t, dir, "models/some/gollama/")
 	s.Page = 3
-	return s, convert.Options{Remote: checkpoint.Remote{S3Endpoint: s.URL, Stall: 5 * time.Second, Pause: time.Millisecond}}
+	return s, convert.Options{Remote: checkpoint.Remote{S3Endpoint: s.URL, Stall: 5 * time.Second,
+		Pause: time.Millisecond}}
 }
 
 // TestObjects converts a model whose files are objects, from servers that fail now and then.
@@ -101,7 +102,8 @@ func TestObjectsAnonymous(t *testing.T) {
 	s, opt := objects(t, gollamaDir)
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
-	if _, err := convertTo(t, t.Context(), "s3://models/some/gollama", opt); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "AWS_PROFILE") {
+	if _, err := convertTo(t, t.Context(), "s3://models/some/gollama", opt); !errors.Is(err, fs.ErrPermission) ||
+		!strings.Contains(err.Error(), "AWS_PROFILE") {
 		t.Errorf("%v, want an error about access and where keys come from", err)
 	}
 	s.Anonymous = true
@@ -137,11 +139,16 @@ func TestObjectsWrong(t *testing.T) {
 			}
 			return isWeights(r)
 		}, fault.Broken, "has changed while it was read"},
-		"listing-cut":     {"", listing(file), nil, "EOF"},
-		"listing-endless": {"", listing("<IsTruncated>true</IsTruncated><NextContinuationToken>again</NextContinuationToken>" + file + "</ListBucketResult>"), fault.Broken, "twice"},
-		"listing-stops":   {"", listing("<IsTruncated>true</IsTruncated>" + file + "</ListBucketResult>"), nil, "continuation token"},
-		"listing-other":   {"", listing("<Contents><Key>other/config.json</Key></Contents></ListBucketResult>"), fault.Broken, "not in this folder"},
-		"listing-out":     {"", listing("<Contents><Key>some/gollama/../x</Key></Contents></ListBucketResult>"), fault.Unsupported, "no name of a file"},
+		"listing-cut": {"", listing(file), nil, "EOF"},
+		"listing-endless": {"",
+			listing("<IsTruncated>true</IsTruncated><NextContinuationToken>again</NextContinuationToken>" + file +
+				"</ListBucketResult>"), fault.Broken, "twice"},
+		"listing-stops": {"", listing("<IsTruncated>true</IsTruncated>" + file + "</ListBucketResult>"), nil,
+			"continuation token"},
+		"listing-other": {"", listing("<Contents><Key>other/config.json</Key></Contents></ListBucketResult>"),
+			fault.Broken, "not in this folder"},
+		"listing-out": {"", listing("<Contents><Key>some/gollama/../x</Key></Contents></ListBucketResult>"),
+			fault.Unsupported, "no name of a file"},
 		"no-bucket": {"", func(n int64, w http.ResponseWriter, r *http.Request) bool {
 			buckettest.Fail(w, 404, "NoSuchBucket")
 			return true
@@ -157,13 +164,17 @@ func TestObjectsWrong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, opt := objects(t, gollamaDir)
 			if c.answer != nil {
-				s.SetAnswer(func(n int, w http.ResponseWriter, r *http.Request) bool { return c.answer(int64(n), w, r) })
+				s.SetAnswer(func(n int, w http.ResponseWriter,
+					r *http.Request) bool {
+					return c.answer(int64(n), w, r)
+				})
 			}
 			if c.at == "" {
 				c.at = "s3://models/some/gollama"
 			}
 			_, err := convertTo(t, t.Context(), c.at, opt)
-			if err == nil || c.kind != nil && !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) || strings.ContainsAny(err.Error(), "\x1b") {
+			if err == nil || c.kind != nil && !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) ||
+				strings.ContainsAny(err.Error(), "\x1b") {
 				t.Errorf("%v, want one of kind %v with %q", err, c.kind, c.text)
 			}
 		})

@@ -130,13 +130,15 @@ func whole(t gguf.Type, src rows.Source) gguf.Type {
 
 // f16InTernary are the weights that the reference keeps in F16 in files of the
 // ternary types.
-var f16InTernary = map[string]bool{"token_embd": true, "output": true, "per_layer_token_embd": true, "altup_router": true, "laurel_l": true, "laurel_r": true}
+var f16InTernary = map[string]bool{"token_embd": true, "output": true, "per_layer_token_embd": true,
+	"altup_router": true, "laurel_l": true, "laurel_r": true}
 
 // fillTemplate replaces the fields of a file name: {ftype} and {outtype} by the
 // label in lower case, {FTYPE} and {OUTTYPE} in upper case.
 func fillTemplate(name, label string) (string, error) {
 	lower, upper := strings.ToLower(label), strings.ToUpper(label)
-	name, err := gguf.FillTemplate(name, map[string]string{"": lower, "ftype": lower, "outtype": lower, "FTYPE": upper, "OUTTYPE": upper})
+	name, err := gguf.FillTemplate(name, map[string]string{"": lower, "ftype": lower, "outtype": lower, "FTYPE": upper,
+		"OUTTYPE": upper})
 	if err != nil {
 		return "", fault.Errorf(fault.Usage, "output %w: want {ftype}, {outtype}, {FTYPE} or {OUTTYPE}", err)
 	}

@@ -69,10 +69,12 @@ func (j *Job) plan(ctx context.Context, cfg *config.View) error {
 			len(layout.Unmapped), j.Arch.Name, blocks, fault.Lines(layout.Unmapped))
 	}
 	if len(layout.Beyond) > 0 {
-		return fault.Errorf(fault.Broken, "%s: %d tensors are of more experts than the model has:%s", cfg.FileName(), len(layout.Beyond), fault.Lines(layout.Beyond))
+		return fault.Errorf(fault.Broken, "%s: %d tensors are of more experts than the model has:%s", cfg.FileName(),
+			len(layout.Beyond), fault.Lines(layout.Beyond))
 	}
 	if len(layout.Missing) > 0 {
-		return fault.Errorf(fault.Broken, "%d tensors are missing for %d layers:%s", len(layout.Missing), blocks, fault.Lines(layout.Missing))
+		return fault.Errorf(fault.Broken, "%d tensors are missing for %d layers:%s", len(layout.Missing), blocks,
+			fault.Lines(layout.Missing))
 	}
 	for _, d := range layout.Dropped {
 		j.warnf("%d tensors left out: %s", d.Count, d.Why)
@@ -180,7 +182,8 @@ func (j *Job) types() error {
 			t.Type = j.Type.tensor(t.Name, t.Source)
 		}
 		if t.Type != want && t.Type == gguf.TypeF16 && whole(want, t.Source) != want {
-			j.warnf("tensor %q: %v instead of %v: its rows of %d are not whole blocks", t.Name, t.Type, want, gguf.RowLen(t.Source.NE()))
+			j.warnf("tensor %q: %v instead of %v: its rows of %d are not whole blocks", t.Name, t.Type, want,
+				gguf.RowLen(t.Source.NE()))
 		}
 	}
 	return nil
@@ -217,7 +220,8 @@ func (j *Job) relabelled(cfg *config.View) {
 	if !labelled || slices.ContainsFunc(j.weights, func(w precision.Weight) bool { return w.Scheme() != "" }) {
 		return
 	}
-	j.warnf("%s: says that the weights are quantized by %s, but they are stored plainly: taken as they are", cfg.FileName(), method)
+	j.warnf("%s: says that the weights are quantized by %s, but they are stored plainly: taken as they are",
+		cfg.FileName(), method)
 }
 
 // build adds the tensors of one output of the layout to the plan.
@@ -265,7 +269,8 @@ func (j *Job) build(o *table.Output, weights []precision.Weight) error {
 	}
 	for _, r := range results {
 		if ne := r.Source.NE(); len(ne) > gguf.MaxDims {
-			return fault.Errorf(fault.Broken, "%s: tensor %q: dimensions %s, want at most %d of them", from.File, from.Name, gguf.Shape(ne), gguf.MaxDims)
+			return fault.Errorf(fault.Broken, "%s: tensor %q: dimensions %s, want at most %d of them", from.File,
+				from.Name, gguf.Shape(ne), gguf.MaxDims)
 		}
 		switch kind := o.Row.Kind.(type) {
 		case table.SameAs:
@@ -279,7 +284,9 @@ func (j *Job) build(o *table.Output, weights []precision.Weight) error {
 		case table.Zero:
 			zero, err := rows.Zero(r.Source)
 			if err == nil && !zero {
-				err = fault.Errorf(fault.Unsupported, "%s: tensor %q has no place in architecture %s unless it is zero everywhere", from.File, from.Name, j.Arch.Name)
+				err = fault.Errorf(fault.Unsupported,
+					"%s: tensor %q has no place in architecture %s unless it is zero everywhere", from.File,
+					from.Name, j.Arch.Name)
 			}
 			if err != nil {
 				return err
@@ -300,7 +307,9 @@ func (j *Job) build(o *table.Output, weights []precision.Weight) error {
 			t.Type = gguf.TypeF32
 		}
 		if scales.any() && t.Source.Type() != gguf.TypeNVFP4 {
-			return fault.Errorf(fault.Unsupported, "%s: tensor %q: weights in NVFP4 have a factor, which is lost when they become %v in %q", from.File, from.Name, t.Source.Type(), r.Name)
+			return fault.Errorf(fault.Unsupported,
+				"%s: tensor %q: weights in NVFP4 have a factor, which is lost when they become %v in %q", from.File,
+				from.Name, t.Source.Type(), r.Name)
 		}
 		j.Plan = append(append(j.Plan, t), scales.tensors(r.Name, from.Name)...)
 	}
@@ -328,7 +337,8 @@ func source(w *precision.Weight, to gguf.Type) (src rows.Source, err error) {
 	}
 	t := w.First()
 	if ne := src.NE(); slices.Contains(ne, 0) || len(ne) == 0 {
-		return nil, fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want at least one dimension, and all of at least 1", t.File, t.Name, t.Shape)
+		return nil, fault.Errorf(fault.Broken,
+			"%s: tensor %q: shape %v, want at least one dimension, and all of at least 1", t.File, t.Name, t.Shape)
 	}
 	return src, nil
 }

@@ -37,15 +37,18 @@ func TestTypes(t *testing.T) {
 		{"always F32", table.Always(gguf.TypeF32), "blk.0.attn_q.weight", bf16, []int64{2, 32}, Q8_0, gguf.TypeF32},
 		{"always BF16", table.Always(gguf.TypeBF16), "blk.0.attn_q.weight", f32, []int64{2, 32}, F16, gguf.TypeBF16},
 		{"always Q8_0", table.Always(gguf.TypeQ8_0), "blk.0.attn_q.weight", f32, []int64{2, 32}, F32, gguf.TypeQ8_0},
-		{"always Q8_0, rows that are not whole", table.Always(gguf.TypeQ8_0), "blk.0.attn_q.weight", f32, []int64{2, 16}, F32, gguf.TypeF16},
+		{"always Q8_0, rows that are not whole", table.Always(gguf.TypeQ8_0), "blk.0.attn_q.weight", f32,
+			[]int64{2, 16}, F32, gguf.TypeF16},
 		{"a vector", table.Always(gguf.TypeQ8_0), "blk.0.attn_q.weight", f32, []int64{32}, F16, gguf.TypeF32},
 		{"a norm", table.Always(gguf.TypeQ8_0), "blk.0.attn_q_norm.weight", f32, []int64{2, 32}, F16, gguf.TypeF32},
-		{"where others stay F32", table.OutputType, "blk.0.ffn_gate_inp.weight", f32, []int64{2, 32}, BF16, gguf.TypeBF16},
+		{"where others stay F32", table.OutputType, "blk.0.ffn_gate_inp.weight", f32, []int64{2, 32}, BF16,
+			gguf.TypeBF16},
 		{"without .weight", table.OutputType, "blk.0.attn_q.bias", f32, []int64{2, 32}, BF16, gguf.TypeBF16},
 		{"in ternary files", table.OutputType, "token_embd.weight", f32, []int64{2, 256}, TQ1_0, gguf.TypeTQ1_0},
 		{"as stored", asStored, "blk.0.attn_q.weight", bf16, []int64{2, 32}, Q8_0, gguf.TypeBF16},
 		{"as stored, otherwise", asStored, "blk.0.attn_q.weight", f32, []int64{2, 32}, Q8_0, gguf.TypeQ8_0},
-		{"integers", table.Always(gguf.TypeI32), "blk.0.ffn_gate_tid2eid.weight", i64, []int64{2, 3}, Q8_0, gguf.TypeI32},
+		{"integers", table.Always(gguf.TypeI32), "blk.0.ffn_gate_tid2eid.weight", i64, []int64{2, 3}, Q8_0,
+			gguf.TypeI32},
 	} {
 		row := &table.TensorRow{Exact: true, HF: "x", GGUF: c.to, Type: c.typ}
 		j, err := planned(row, c.from, c.shape, c.out)
@@ -61,7 +64,8 @@ func TestTypes(t *testing.T) {
 		}
 	}
 	row := &table.TensorRow{Exact: true, HF: "x", GGUF: "x.weight", Type: table.Always(gguf.TypeI32)}
-	if _, err := planned(row, f32, []int64{2, 3}, F16); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), `"x" holds F32, want integers`) {
+	if _, err := planned(row, f32, []int64{2, 3}, F16); !errors.Is(err, fault.Unsupported) ||
+		!strings.Contains(err.Error(), `"x" holds F32, want integers`) {
 		t.Errorf("numbers for a table of integers: %v", err)
 	}
 }

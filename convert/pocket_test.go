@@ -16,8 +16,10 @@ import (
 // show what the model is.
 func TestWithoutConfig(t *testing.T) {
 	const embedding = "flow_lm.conditioner.embed.weight"
-	whole := map[string][]int64{"flow_lm.bos_emb": {2}, embedding: {3, 64}, "flow_lm.transformer.layers.0.norm1.weight": {64}, "flow_lm.transformer.layers.0.linear1.weight": {2, 64},
-		"mimi.encoder_transformer.transformer.layers.0.norm1.weight": {64}, "mimi.encoder_transformer.transformer.layers.0.linear1.weight": {2, 64}}
+	whole := map[string][]int64{"flow_lm.bos_emb": {2}, embedding: {3, 64},
+		"flow_lm.transformer.layers.0.norm1.weight": {64}, "flow_lm.transformer.layers.0.linear1.weight": {2, 64},
+		"mimi.encoder_transformer.transformer.layers.0.norm1.weight":   {64},
+		"mimi.encoder_transformer.transformer.layers.0.linear1.weight": {2, 64}}
 	for name, c := range map[string]struct {
 		change map[string][]int64
 		kind   error
@@ -43,7 +45,8 @@ func TestWithoutConfig(t *testing.T) {
 				for _, d := range shape {
 					n *= d
 				}
-				list = append(list, safetensorstest.Tensor{Name: tensor, DType: safetensors.F32, Shape: shape, Data: safetensorstest.F32(make([]float32, n)...)})
+				list = append(list, safetensorstest.Tensor{Name: tensor, DType: safetensors.F32, Shape: shape,
+					Data: safetensorstest.F32(make([]float32, n)...)})
 			}
 			if err := safetensorstest.Write(filepath.Join(dir, "model.safetensors"), list, nil); err != nil {
 				t.Fatal(err)

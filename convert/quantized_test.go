@@ -48,7 +48,8 @@ func TestLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	warns(t, j, "6 tensors left out: scales of activations")
-	_, err = prepared(t, "llama", func(s *hftest.Spec) { s.Tensors += "\nmodel.layers.{bid}.self_attn.k_scale | | as F32\n" })
+	_, err = prepared(t, "llama",
+		func(s *hftest.Spec) { s.Tensors += "\nmodel.layers.{bid}.self_attn.k_scale | | as F32\n" })
 	if !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "model.layers.0.self_attn.k_scale") {
 		t.Errorf("a scale in a checkpoint that is not quantized: %v", err)
 	}
@@ -58,7 +59,8 @@ func TestLeftovers(t *testing.T) {
 func TestZeroBiases(t *testing.T) {
 	qwen := func(fill string) func(s *hftest.Spec) {
 		return func(s *hftest.Spec) {
-			s.Config = strings.NewReplacer("LlamaForCausalLM", "Qwen2ForCausalLM", `"model_type": "llama"`, `"model_type": "qwen2"`).Replace(s.Config)
+			s.Config = strings.NewReplacer("LlamaForCausalLM", "Qwen2ForCausalLM", `"model_type": "llama"`,
+				`"model_type": "qwen2"`).Replace(s.Config)
 			s.Tensors += `
 				model.layers.{bid}.self_attn.q_proj.bias     | hidden_size
 				model.layers.{bid}.self_attn.{k,v}_proj.bias | num_key_value_heads*hd
@@ -71,10 +73,12 @@ func TestZeroBiases(t *testing.T) {
 		t.Fatal(err)
 	}
 	warns(t, j, "4 tensors left out: biases of zero")
-	if n := len(slices.DeleteFunc(slices.Clone(j.Plan), func(p convert.Tensor) bool { return !strings.HasSuffix(p.Name, ".bias") })); n != 6 {
+	if n := len(slices.DeleteFunc(slices.Clone(j.Plan),
+		func(p convert.Tensor) bool { return !strings.HasSuffix(p.Name, ".bias") })); n != 6 {
 		t.Errorf("%d biases, want 6", n)
 	}
-	if _, err := prepared(t, "gptq", qwen("bias")); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "model.layers.0.mlp.up_proj.bias") {
+	if _, err := prepared(t, "gptq", qwen("bias")); !errors.Is(err, fault.Unsupported) ||
+		!strings.Contains(err.Error(), "model.layers.0.mlp.up_proj.bias") {
 		t.Errorf("a bias that is not zero: %v", err)
 	}
 }
@@ -83,7 +87,8 @@ func TestZeroBiases(t *testing.T) {
 func TestCompressionConfig(t *testing.T) {
 	sum := func(name string) (list []float32) {
 		j, err := prepared(t, "ct-pack", func(s *hftest.Spec) {
-			s.Config, s.Tensors = strings.ReplaceAll(s.Config, "quantization_config", name), strings.ReplaceAll(s.Tensors, "quantization_config", name)
+			s.Config, s.Tensors = strings.ReplaceAll(s.Config, "quantization_config", name),
+				strings.ReplaceAll(s.Tensors, "quantization_config", name)
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -112,7 +117,8 @@ func TestContradictions(t *testing.T) {
 	} {
 		_, err := prepared(t, c.spec, func(s *hftest.Spec) {
 			// the tensors are those of the settings as they were
-			s.Tensors = strings.NewReplacer("quantization_config.weight_block_size[0]", "32", "quantization_config.weight_block_size[1]", "48", "quantization_config.bits", "4").Replace(s.Tensors)
+			s.Tensors = strings.NewReplacer("quantization_config.weight_block_size[0]", "32",
+				"quantization_config.weight_block_size[1]", "48", "quantization_config.bits", "4").Replace(s.Tensors)
 			s.Config = strings.Replace(s.Config, c.from, c.to, 1)
 		})
 		if !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), c.want) {

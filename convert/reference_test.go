@@ -107,7 +107,8 @@ func TestFirstDense(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := convert.Prepare(t.Context(), dir, convert.Options{Pre: s.PreTokenizer()}); !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), "1_Dense/config.json") {
+	if _, err := convert.Prepare(t.Context(), dir, convert.Options{Pre: s.PreTokenizer()}); !errors.Is(err,
+		fault.Broken) || !strings.Contains(err.Error(), "1_Dense/config.json") {
 		t.Errorf("%v, want an error about the missing sizes", err)
 	}
 }

@@ -44,7 +44,8 @@ func forms(t *testing.T) map[string]string {
 	f.Close()
 	half := len(list) / 2 // in another order, so that they come by way of the disk
 	list = append(torchfiletest.Transposed(list[:half]), list[half:]...)
-	if err := errors.Join(os.Remove(path), torchfiletest.Write(filepath.Join(pickle, "pytorch_model.bin"), list)); err != nil {
+	if err := errors.Join(os.Remove(path), torchfiletest.Write(filepath.Join(pickle, "pytorch_model.bin"),
+		list)); err != nil {
 		t.Fatal(err)
 	}
 	return map[string]string{"safetensors": gollamaDir, "pickle": pickle}
@@ -67,7 +68,8 @@ func eachForm(t *testing.T, f func(t *testing.T, dir string, want []byte)) {
 func convertTo(t *testing.T, ctx context.Context, name string, opt convert.Options) ([]byte, error) {
 	t.Helper()
 	opt.Type, opt.Override = convert.F16, filepath.Join(t.TempDir(), "names.json")
-	if err := os.WriteFile(opt.Override, []byte(`{"general.name": "x", "general.organization": "y"}`), 0o666); err != nil {
+	if err := os.WriteFile(opt.Override, []byte(`{"general.name": "x", "general.organization": "y"}`),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	job, err := convert.Prepare(ctx, name, opt)
@@ -91,7 +93,8 @@ func convertTo(t *testing.T, ctx context.Context, name string, opt convert.Optio
 
 // impatient reads from a hub without long pauses.
 func impatient(hub *hubtest.Hub) convert.Options {
-	return convert.Options{Remote: checkpoint.Remote{Endpoint: hub.URL, Stall: 5 * time.Second, Pause: time.Millisecond}}
+	return convert.Options{Remote: checkpoint.Remote{Endpoint: hub.URL, Stall: 5 * time.Second,
+		Pause: time.Millisecond}}
 }
 
 // tries counts the requests for each range of each file.
@@ -116,7 +119,8 @@ type answer = func(n int64, w http.ResponseWriter, r *http.Request) bool
 // isWeights reports whether a request is for a part of the weights that is not their
 // beginning.
 func isWeights(r *http.Request) bool {
-	return (strings.HasSuffix(r.URL.Path, ".safetensors") || strings.HasSuffix(r.URL.Path, ".bin")) && !strings.HasPrefix(r.Header.Get("Range"), "bytes=0-")
+	return (strings.HasSuffix(r.URL.Path, ".safetensors") || strings.HasSuffix(r.URL.Path, ".bin")) &&
+		!strings.HasPrefix(r.Header.Get("Range"), "bytes=0-")
 }
 
 // cutter breaks a connection after some bytes.
@@ -255,7 +259,8 @@ func remoteLies(t *testing.T, dir string, _ []byte) {
 			if strings.HasSuffix(r.URL.Path, ".bin") {
 				begin = []byte("PK\x03\x04")
 			}
-			return r.Header.Get("Range") != "" && answerRange(w, 0, 1<<20-1, 1<<60, append(begin, make([]byte, 1<<20-4)...))
+			return r.Header.Get("Range") != "" && answerRange(w, 0, 1<<20-1, 1<<60,
+				append(begin, make([]byte, 1<<20-4)...))
 		}, fault.Broken, "the server sends range"},
 		"whole-file": {func(n int64, w http.ResponseWriter, r *http.Request) bool {
 			if r.Header.Get("Range") == "" {
@@ -437,7 +442,8 @@ func TestRemotePickleLies(t *testing.T) {
 				w.Write(make([]byte, last-first+1))
 				return true
 			}
-			if _, err := convertTo(t, t.Context(), "hf://org/gollama", impatient(hub)); !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), c.text) || !strings.Contains(err.Error(), "pytorch_model.bin") {
+			if _, err := convertTo(t, t.Context(), "hf://org/gollama", impatient(hub)); !errors.Is(err, fault.Broken) ||
+				!strings.Contains(err.Error(), c.text) || !strings.Contains(err.Error(), "pytorch_model.bin") {
 				t.Errorf("got %v, want %q", err, c.text)
 			}
 		})

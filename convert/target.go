@@ -21,10 +21,12 @@ func (j *Job) openTarget(ctx context.Context) (*config.View, error) {
 	case !j.Arch.Draft:
 		return nil, nil
 	case dir == "":
-		return nil, fault.Permits("Target", fault.Errorf(fault.Usage, "is a draft for another model, whose directory is needed for its tokenizer and config.json"))
+		return nil, fault.Permits("Target", fault.Errorf(fault.Usage,
+			"is a draft for another model, whose directory is needed for its tokenizer and config.json"))
 	}
 	var err error
-	if j.target, err = open(ctx, dir, checkpoint.Options{OutsideLinks: j.options.OutsideLinks, Remote: j.options.Remote}); err != nil {
+	if j.target, err = open(ctx, dir, checkpoint.Options{OutsideLinks: j.options.OutsideLinks,
+		Remote: j.options.Remote}); err != nil {
 		return nil, err
 	}
 	cfg, err := arch.LoadConfig(j.target)

@@ -35,7 +35,8 @@ func (j *Job) read(meta *table.Meta, bid int64, w *precision.Weight) error {
 		ne = []int64{1}
 	}
 	if len(ne) != 1 || ne[0] < 1 || ne[0] > maxValues {
-		return fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want one dimension of 1 to %d", t.File, t.Name, t.Shape, maxValues)
+		return fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want one dimension of 1 to %d", t.File, t.Name,
+			t.Shape, maxValues)
 	}
 	numbers := make([]float32, ne[0])
 	var buf []byte
@@ -66,7 +67,8 @@ func (j *Job) readIntegers(name string, w *precision.Weight) error {
 	}
 	t, ne := w.First(), src.NE()
 	if len(ne) != 1 || ne[0] < 1 || ne[0] > maxValues {
-		return fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want one dimension of 1 to %d", t.File, t.Name, t.Shape, maxValues)
+		return fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want one dimension of 1 to %d", t.File, t.Name,
+			t.Shape, maxValues)
 	}
 	var buf []byte
 	raw, err := src.Raw(&buf, 0, 1)
@@ -104,7 +106,8 @@ func (j *Job) mute(ctx context.Context, cfg *config.View, own int) (*config.View
 	src := j.Plan[i].Source
 	ne := src.NE()
 	if len(ne) != 2 {
-		return nil, fault.Errorf(fault.Broken, "tensor %q: dimensions %s, want a row for each token", j.Plan[i].From, gguf.Shape(ne))
+		return nil, fault.Errorf(fault.Broken, "tensor %q: dimensions %s, want a row for each token", j.Plan[i].From,
+			gguf.Shape(ne))
 	}
 	facts := cfg.Facts
 	values, buf := make([]float32, ne[0]), []byte(nil)

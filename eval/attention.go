@@ -11,14 +11,15 @@ import (
 type heads struct {
 	n, kv            int // heads, and those of keys and values
 	keyLen, valueLen int
-	scale, cap       float32   // of scores; no cap if it is 0
-	window           int       // tokens that each sees; 0 for all
-	chunked          bool      // windows do not slide, but begin at a multiple of their size
-	ahead            bool      // those that follow are seen, too
-	sided            bool      // a window is the same to both sides
-	near             []float32 // what is added to the scores of distances from -farthest to farthest, for each head; or nil
-	sinks            []float32 // one for each head, or nil
-	slopes           []float32 // of distances that are subtracted from scores, one for each head; or nil
+	scale, cap       float32 // of scores; no cap if it is 0
+	window           int     // tokens that each sees; 0 for all
+	chunked          bool    // windows do not slide, but begin at a multiple of their size
+	ahead            bool    // those that follow are seen, too
+	sided            bool    // a window is the same to both sides
+	// what is added to the scores of distances from -farthest to farthest, for each head; or nil
+	near   []float32
+	sinks  []float32 // one for each head, or nil
+	slopes []float32 // of distances that are subtracted from scores, one for each head; or nil
 }
 
 // attention is a mixer of heads: queries, keys and values.
@@ -43,7 +44,8 @@ func newAttention(b *builder, i int) mixer {
 	}
 	nq, nk, nv := l.n*l.keyLen, l.kv*l.keyLen, l.kv*l.valueLen
 	if l.qkv = t.linear(b.name(i, "attn_qkv"), p.width, nq+nk+nv); l.qkv == nil {
-		l.q, l.k, l.v = t.needed(b.name(i, "attn_q"), p.width, nq), t.needed(b.name(i, "attn_k"), p.width, nk), t.needed(b.name(i, "attn_v"), p.width, nv)
+		l.q, l.k, l.v = t.needed(b.name(i, "attn_q"), p.width, nq), t.needed(b.name(i, "attn_k"), p.width, nk),
+			t.needed(b.name(i, "attn_v"), p.width, nv)
 	}
 	out := b.name(i, "attn_output")
 	if short := b.name(i, "attn_o"); t.all[short+".weight"] != nil {
@@ -59,7 +61,8 @@ func newAttention(b *builder, i int) mixer {
 		l.qNorm, l.kNorm = &headNorm{size: l.keyLen}, &headNorm{size: l.keyLen}
 		return l
 	}
-	l.qNorm, l.kNorm = t.headNorm(b.name(i, "attn_q_norm"), l.n, l.keyLen), t.headNorm(b.name(i, "attn_k_norm"), l.kv, l.keyLen)
+	l.qNorm, l.kNorm = t.headNorm(b.name(i, "attn_q_norm"), l.n, l.keyLen),
+		t.headNorm(b.name(i, "attn_k_norm"), l.kv, l.keyLen)
 	return l
 }
 
@@ -68,11 +71,14 @@ func (b *builder) heads(i int) heads {
 	p := b.p
 	switch {
 	case p.heads[i] == 0 || p.kv[i] == 0:
-		b.t.fail(errUnsupported, "layer %d has %d heads and %d of keys: a layer of this architecture without attention cannot be run", i, p.heads[i], p.kv[i])
+		b.t.fail(errUnsupported,
+			"layer %d has %d heads and %d of keys: a layer of this architecture without attention cannot be run", i,
+			p.heads[i], p.kv[i])
 	case p.heads[i]%p.kv[i] != 0:
 		b.t.fail(errBroken, "layer %d has %d heads and %d of keys, want a multiple", i, p.heads[i], p.kv[i])
 	}
-	h := heads{n: p.heads[i], kv: p.kv[i], keyLen: p.keyLen, valueLen: p.valueLen, scale: float32(p.attnScale), cap: float32(p.attnCap), ahead: p.encoder, sided: p.windows != nil && p.windows.Kind == window.Symmetric}
+	h := heads{n: p.heads[i], kv: p.kv[i], keyLen: p.keyLen, valueLen: p.valueLen, scale: float32(p.attnScale),
+		cap: float32(p.attnCap), ahead: p.encoder, sided: p.windows != nil && p.windows.Kind == window.Symmetric}
 	if p.local(i) {
 		h.window, h.chunked = p.window, p.windows.Kind == window.Chunked
 	}
@@ -141,7 +147,8 @@ func (l *heads) each(s *stream, n int, f func(worker *attending, head, q, k, v, 
 		c, kv := i/l.kv*s.r.Chunk, i%l.kv
 		head, row := kv*(l.n/l.kv), c*l.row()
 		keys := row + l.n*l.keyLen
-		f(&s.attending[worker], head, row+head*l.keyLen, keys+kv*l.keyLen, keys+l.kv*l.keyLen+kv*l.valueLen, (c*l.n+head)*l.valueLen)
+		f(&s.attending[worker], head, row+head*l.keyLen, keys+kv*l.keyLen, keys+l.kv*l.keyLen+kv*l.valueLen,
+			(c*l.n+head)*l.valueLen)
 		return nil
 	})
 }
@@ -200,7 +207,8 @@ type attending struct {
 	gemm           gemm.Scratch
 	q, k, p, v     gemm.Panels
 	scores, values []float32
-	back           struct { // backwards: keys by place, values by token, what is multiplied with the transpose of weights
+	// backwards: keys by place, values by token, what is multiplied with the transpose of weights
+	back struct {
 		k, v, x             gemm.Panels
 		scores, slopes, sum []float32
 	}

@@ -175,7 +175,10 @@ func (s *stream) backLayer(l *layer, h, d []float32, n int) error {
 	x := h
 	if l.attnNorm != nil {
 		x = grow(&s.x, size)
-		if err := s.each(n, func(a, b int) { s.norm(l.attnNorm, x[a*p.width:b*p.width], h[a*p.width:b*p.width]) }); err != nil {
+		if err := s.each(n, func(a, b int) {
+			s.norm(l.attnNorm, x[a*p.width:b*p.width],
+				h[a*p.width:b*p.width])
+		}); err != nil {
 			return err
 		}
 	}
@@ -203,7 +206,10 @@ func (s *stream) backLayer(l *layer, h, d []float32, n int) error {
 		}
 		if !l.parallel || l.ffnNorm != nil {
 			in = grow(&r.in, size)
-			if err := s.each(n, func(a, b int) { s.norm(l.ffnNorm, in[a*p.width:b*p.width], mid[a*p.width:b*p.width]) }); err != nil {
+			if err := s.each(n, func(a, b int) {
+				s.norm(l.ffnNorm, in[a*p.width:b*p.width],
+					mid[a*p.width:b*p.width])
+			}); err != nil {
 				return err
 			}
 		}

@@ -43,7 +43,8 @@ func (l *attention) backGated(s *stream, dx, dy, x []float32, n int, gate *gated
 	}
 	d, out := grow(&r.mid, n*ld), grow(&s.a, n*no)
 	if err := l.each(s, n, func(worker *attending, head, q, k, v, o int) {
-		l.attendBack(worker, head, d[q:], d[k:], d[v:], da[o:], out[o:], qkv[q:], qkv[k:], qkv[v:], s.r.Chunk, strides{ld, ld, ld, no}, strides{ld, ld, ld, no})
+		l.attendBack(worker, head, d[q:], d[k:], d[v:], da[o:], out[o:], qkv[q:], qkv[k:], qkv[v:], s.r.Chunk,
+			strides{ld, ld, ld, no}, strides{ld, ld, ld, no})
 	}); err != nil {
 		return err
 	}

@@ -21,7 +21,8 @@ func (d *deltaNet) back(s *stream, dx, dy, x []float32, n int) error {
 	values, keys := d.heads*d.valueLen, d.keys*d.keyLen
 	mixed, ldab := values+2*keys, 2*d.heads
 	in, u, raw := grow(&s.qkv, n*mixed), grow(&st.u, n*mixed), grow(&r.raw, n*2*keys)
-	z, ab, dz, dab := grow(&s.more[0], n*values), grow(&s.more[1], n*ldab), grow(&st.z, n*values), grow(&st.steps, n*ldab)
+	z, ab, dz, dab := grow(&s.more[0], n*values), grow(&s.more[1], n*ldab), grow(&st.z, n*values),
+		grow(&st.steps, n*ldab)
 	if err := s.linear(in, mixed, x, n, d.qkv); err != nil {
 		return err
 	}
@@ -48,7 +49,8 @@ func (d *deltaNet) back(s *stream, dx, dy, x []float32, n int) error {
 			})
 		}
 	}
-	y, out, do, du, din := grow(&st.y, n*values), grow(&s.a, n*values), grow(&r.hidden, n*values), grow(&st.dy, n*mixed), grow(&r.mid, n*mixed)
+	y, out, do, du, din := grow(&st.y, n*values), grow(&s.a, n*values), grow(&r.hidden, n*values),
+		grow(&st.dy, n*mixed), grow(&r.mid, n*mixed)
 	return inTurn(
 		each(func(t int) {
 			qk := u[t*mixed:][:2*keys]
@@ -122,8 +124,10 @@ func (d *deltaNet) backHead(s *stream, worker, first, h int, u, du, ab, dab, do 
 	mixed, ldab := values+2*keys, 2*d.heads
 	key, b, a := d.places(h)
 	buf := grow(&s.rev.heads[worker], (s.r.Chunk+1)*one+one+one+4*d.valueLen)
-	states, dstate, decayed, work := buf[:(s.r.Chunk+1)*one], buf[(s.r.Chunk+1)*one:][:one], buf[(s.r.Chunk+2)*one:][:one], buf[(s.r.Chunk+3)*one:]
-	y, found, change, dchange := work[:d.valueLen], work[d.valueLen:][:d.valueLen], work[2*d.valueLen:][:d.valueLen], work[3*d.valueLen:]
+	states, dstate, decayed, work := buf[:(s.r.Chunk+1)*one], buf[(s.r.Chunk+1)*one:][:one],
+		buf[(s.r.Chunk+2)*one:][:one], buf[(s.r.Chunk+3)*one:]
+	y, found, change, dchange := work[:d.valueLen], work[d.valueLen:][:d.valueLen], work[2*d.valueLen:][:d.valueLen],
+		work[3*d.valueLen:]
 	delta := newDelta(&s.states[worker], d.keyLen, d.valueLen)
 	clear(states[:one])
 	for k := range s.r.Chunk {
@@ -135,8 +139,10 @@ func (d *deltaNet) backHead(s *stream, worker, first, h int, u, du, ab, dab, do 
 	for k := s.r.Chunk - 1; k >= 0; k-- {
 		t := first + k
 		row, drow, rates := u[t*mixed:][:mixed], du[t*mixed:][:mixed], ab[t*ldab:][:ldab]
-		q, kk, v := row[key*d.keyLen:][:d.keyLen], row[keys+key*d.keyLen:][:d.keyLen], row[2*keys+h*d.valueLen:][:d.valueLen]
-		dq, dk, dv := drow[key*d.keyLen:][:d.keyLen], drow[keys+key*d.keyLen:][:d.keyLen], drow[2*keys+h*d.valueLen:][:d.valueLen]
+		q, kk, v := row[key*d.keyLen:][:d.keyLen], row[keys+key*d.keyLen:][:d.keyLen],
+			row[2*keys+h*d.valueLen:][:d.valueLen]
+		dq, dk, dv := drow[key*d.keyLen:][:d.keyLen], drow[keys+key*d.keyLen:][:d.keyLen],
+			drow[2*keys+h*d.valueLen:][:d.valueLen]
 		dy, before, after := do[t*values+h*d.valueLen:][:d.valueLen], states[k*one:][:one], states[(k+1)*one:][:one]
 		raw := rates[a] + d.bias[h]
 		decay, beta := vecmath.Exp(vecmath.Softplus(raw)*d.a[h]), vecmath.Sigmoid(rates[b])
@@ -217,7 +223,8 @@ func (l *gatedAttention) back(s *stream, dx, dy, x []float32, n int) error {
 		}),
 		func() error {
 			return l.each(s, n, func(worker *attending, head, q, k, v, o int) {
-				l.attendBack(worker, head, d[q:], d[k:], d[v:], da[o:], said[o:], qkv[q:], qkv[k:], qkv[v:], s.r.Chunk, strides{ld, ld, ld, nq}, strides{ld, ld, ld, nq})
+				l.attendBack(worker, head, d[q:], d[k:], d[v:], da[o:], said[o:], qkv[q:], qkv[k:], qkv[v:], s.r.Chunk,
+					strides{ld, ld, ld, nq}, strides{ld, ld, ld, nq})
 			})
 		},
 		each(func(t int) {

@@ -24,7 +24,10 @@ func (s *stream) backMixture(l *layer, h, d []float32) error {
 	}
 	clear(din)
 	dw := make([]float32, len(chosen))
-	if err := s.experts(x, chosen, func(e int, list []int32) error { return s.backExpert(l, e, list, chosen, dw, dacc, din) }); err != nil {
+	if err := s.experts(x, chosen, func(e int, list []int32) error {
+		return s.backExpert(l, e, list, chosen, dw, dacc,
+			din)
+	}); err != nil {
 		return err
 	}
 	if _, err := s.route(l, func(from, rows int, in, logits []float32) error {
@@ -39,7 +42,8 @@ func (s *stream) backMixture(l *layer, h, d []float32) error {
 		}
 		at, end := from*width, (from+rows)*width
 		if x.early {
-			if err := s.backLinear(grow(&r.early, len(h))[at:end], dl, x.n, h[at:end], rows, false, x.router); err != nil {
+			if err := s.backLinear(grow(&r.early, len(h))[at:end], dl, x.n, h[at:end], rows, false,
+				x.router); err != nil {
 				return err
 			}
 			clear(dx)

@@ -91,7 +91,8 @@ func (m *mamba) back(s *stream, dx, dy, x []float32, n int) error {
 		clear(dstate)
 		for k := s.r.Chunk - 1; k >= 0; k-- {
 			t := first + k
-			u, dy, du, raw := u[t*inner+from:][:width], dout[t*inner+from:][:width], du[t*inner+from:][:width], steps[t*inner+from:][:width]
+			u, dy, du, raw := u[t*inner+from:][:width], dout[t*inner+from:][:width], du[t*inner+from:][:width],
+				steps[t*inner+from:][:width]
 			b, c := dbc[t*ld+m.rank:][:m.state], dbc[t*ld+m.rank+m.state:][:m.state]
 			sum := sums[(t*groups+group)*2*m.state:][:2*m.state]
 			vecmath.SoftplusOf.Apply(step, raw)
@@ -191,7 +192,8 @@ func (m *mamba2) back(s *stream, dx, dy, x []float32, n int) error {
 		func() error { // gates and norms
 			return s.each(n, func(a, b int) {
 				for t := a; t < b; t++ {
-					z, y, gate, out, d, dz := in[t*ld:][:inner], y[t*inner:][:inner], gates[t*inner:][:inner], out[t*inner:][:inner], d[t*inner:][:inner], din[t*ld:][:inner]
+					z, y, gate, out, d, dz := in[t*ld:][:inner], y[t*inner:][:inner], gates[t*inner:][:inner],
+						out[t*inner:][:inner], d[t*inner:][:inner], din[t*ld:][:inner]
 					vecmath.SiLUOf.Apply(gate, z)
 					copy(out, y)
 					vecmath.Mul(out, gate)
@@ -258,7 +260,8 @@ func (m *mamba2) backHead(s *stream, worker, first, h int, u, du, in, din, d []f
 	ld, mixed, one := m.in.w.Rows, inner+2*shared, m.state*size
 	group := h / (m.rank / m.groups) * m.state
 	buf := grow(&s.states[worker], (s.r.Chunk+2)*one+2*size)
-	states, dstate, y, dstepped := buf[:(s.r.Chunk+1)*one], buf[(s.r.Chunk+1)*one:][:one], buf[(s.r.Chunk+2)*one:][:size], buf[(s.r.Chunk+2)*one+size:]
+	states, dstate, y, dstepped := buf[:(s.r.Chunk+1)*one], buf[(s.r.Chunk+1)*one:][:one],
+		buf[(s.r.Chunk+2)*one:][:size], buf[(s.r.Chunk+2)*one+size:]
 	clear(states[:one])
 	for k := range s.r.Chunk {
 		now := states[(k+1)*one:][:one]

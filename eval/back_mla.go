@@ -88,19 +88,23 @@ func (l *latent) compressedBack(s *stream, dq, dkv, da, out, q, kv []float32, n 
 		count := min(latentHeads, l.n-first)
 		size, wide := n*l.rank, n*ldkv
 		read, said := grow(&s.latent.q, count*wide), grow(&s.latent.a, count*size)
-		dread, dsaid, dk, dv := grow(&r.read, count*wide), grow(&r.said, count*size), grow(&r.k, count*wide), grow(&r.v, count*size)
+		dread, dsaid, dk, dv := grow(&r.read, count*wide), grow(&r.said, count*size), grow(&r.k, count*wide),
+			grow(&r.v, count*size)
 		for h := range count {
 			if err := l.read(s, read[h*wide:][:wide], q, first+h, n); err != nil {
 				return err
 			}
-			if err := s.backLinear(dsaid[h*size:][:size], da[(first+h)*l.valueLen:], no, nil, n, false, l.vUp[first+h]); err != nil {
+			if err := s.backLinear(dsaid[h*size:][:size], da[(first+h)*l.valueLen:], no, nil, n, false,
+				l.vUp[first+h]); err != nil {
 				return err
 			}
 		}
 		if err := parallel.For(s.ctx, len(s.attending), n/s.r.Chunk*count, func(i, worker int) error {
 			c, h := i/count*s.r.Chunk, i%count
 			at, end := (h*n+c)*ldkv, (h*n+c)*l.rank
-			of.attendBack(&s.attending[worker], 0, dread[at:], dk[at:], dv[end:], dsaid[end:], said[end:], read[at:], kv[c*ldkv:], kv[c*ldkv:], s.r.Chunk, strides{ldkv, ldkv, ldkv, l.rank}, strides{ldkv, ldkv, l.rank, l.rank})
+			of.attendBack(&s.attending[worker], 0, dread[at:], dk[at:], dv[end:], dsaid[end:], said[end:], read[at:],
+				kv[c*ldkv:], kv[c*ldkv:], s.r.Chunk, strides{ldkv, ldkv, ldkv, l.rank},
+				strides{ldkv, ldkv, l.rank, l.rank})
 			return nil
 		}); err != nil {
 			return err
@@ -154,7 +158,8 @@ func (l *latent) madeBack(s *stream, dq, dkv, da, out, q, kv []float32, n int) e
 		c, h := i/l.n*s.r.Chunk, i%l.n
 		query, value, o := (c*l.n+h)*l.keyLen, c*ldup+h*one+l.plain, (c*l.n+h)*l.valueLen
 		ld := strides{ldq, ldq, ldup, no}
-		of.attendBack(&s.attending[worker], 0, dq[query:], dkeys[query:], dup[value:], da[o:], out[o:], q[query:], keys[query:], up[value:], s.r.Chunk, ld, ld)
+		of.attendBack(&s.attending[worker], 0, dq[query:], dkeys[query:], dup[value:], da[o:], out[o:], q[query:],
+			keys[query:], up[value:], s.r.Chunk, ld, ld)
 		return nil
 	}); err != nil {
 		return err

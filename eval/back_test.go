@@ -219,7 +219,8 @@ var backModels = []struct {
 }{
 	{"llama", "llama", shape{}},
 	{"everything of attention", "llama-all", shape{change: func(m *model.Model) {
-		for k, v := range map[string]float32{"attn_logit_softcapping": 0.7, "final_logit_softcapping": 3, "attention.clamp_kqv": 0.9, "embedding_scale": 3, "residual_scale": 0.6, "logit_scale": 0.7,
+		for k, v := range map[string]float32{"attn_logit_softcapping": 0.7, "final_logit_softcapping": 3,
+			"attention.clamp_kqv": 0.9, "embedding_scale": 3, "residual_scale": 0.6, "logit_scale": 0.7,
 			"attention.max_alibi_bias": 4} {
 			m.Metadata.Set("llama-all."+k, gguf.Float32(v))
 		}
@@ -253,7 +254,10 @@ var backModels = []struct {
 		each(m, 0, "attn_norm.bias", 48)
 		each(m, 0, "ffn_norm.bias", 48)
 	}}},
-	{"one norm for two parts", "falcon", shape{change: func(m *model.Model) { without(m, "ffn_gate.weight", "ffn_norm.weight") }}},
+	{"one norm for two parts", "falcon", shape{change: func(m *model.Model) {
+		without(m, "ffn_gate.weight",
+			"ffn_norm.weight")
+	}}},
 	{"bare norms", "olmo", shape{change: func(m *model.Model) { without(m, "norm.weight") }}},
 	{"squares", "nemotron", shape{change: func(m *model.Model) { without(m, "ffn_gate.weight") }}},
 	{"experts", "llama", shape{experts: 4, change: func(m *model.Model) { fixed(m, 4) }}},
@@ -282,14 +286,16 @@ var backModels = []struct {
 // change where weights are moved.
 func fixed(m *model.Model, n int) {
 	for i := range 4 {
-		if !slices.ContainsFunc(m.Tensors, func(x model.Tensor) bool { return x.Name == fmt.Sprintf("blk.%d.ffn_gate_inp.weight", i) }) {
+		if !slices.ContainsFunc(m.Tensors,
+			func(x model.Tensor) bool { return x.Name == fmt.Sprintf("blk.%d.ffn_gate_inp.weight", i) }) {
 			continue
 		}
 		bias := make([]float32, n)
 		for e := range bias {
 			bias[e] = float32((e + i) % n * 10)
 		}
-		m.Tensors = append(m.Tensors, model.New(fmt.Sprintf("blk.%d.exp_probs_b.bias", i), rows.Stored([]int64{int64(n)}, gguf.TypeF32, bytesOf(bias), nil)))
+		m.Tensors = append(m.Tensors, model.New(fmt.Sprintf("blk.%d.exp_probs_b.bias", i),
+			rows.Stored([]int64{int64(n)}, gguf.TypeF32, bytesOf(bias), nil)))
 	}
 }
 
@@ -321,11 +327,15 @@ func TestGradients(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) { checkSlopes(t, made(c.arch, c.shape), Gradients{Run: backRun}, nil) })
 	}
 	for _, c := range kinds {
-		t.Run(c.name, func(t *testing.T) { checkSlopes(t, kindFixed(c.arch, c.keys, c.tensors), Gradients{Run: backRun}, nil) })
+		t.Run(c.name, func(t *testing.T) {
+			checkSlopes(t, kindFixed(c.arch, c.keys, c.tensors),
+				Gradients{Run: backRun}, nil)
+		})
 	}
 	t.Run("some tokens of an expert", func(t *testing.T) {
 		checkSlopes(t, made("llama", shape{experts: 5}), Gradients{Run: backRun}, func(name string) bool {
-			return strings.HasPrefix(name, "blk.1.ffn") && strings.Contains(name, "exps") // what they change is not read by a router
+			// what they change is not read by a router
+			return strings.HasPrefix(name, "blk.1.ffn") && strings.Contains(name, "exps")
 		})
 	})
 }
@@ -389,7 +399,8 @@ func TestGradientBits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ways := []func(*Gradients){func(g *Gradients) { g.Workers = 3; g.Chunks = 1 }, func(g *Gradients) {}, func(g *Gradients) { g.Workers = 1 }, func(g *Gradients) { g.Chunks = 2 }}
+		ways := []func(*Gradients){func(g *Gradients) { g.Workers = 3; g.Chunks = 1 }, func(g *Gradients) {},
+			func(g *Gradients) { g.Workers = 1 }, func(g *Gradients) { g.Chunks = 2 }}
 		if !cpu.HasVectors || testing.Short() {
 			ways = ways[:1] // the same kernels in each
 		}
@@ -399,7 +410,8 @@ func TestGradientBits(t *testing.T) {
 			loss, all := reported(t, m, g)
 			all["loss"] = []float32{float32(loss)}
 			if got := digest(all); got != gradientBits[name] {
-				t.Errorf("%s, %d workers, %d chunks at a time: %s, want %s (loss %v)", name, g.Workers, g.Chunks, got, gradientBits[name], loss)
+				t.Errorf("%s, %d workers, %d chunks at a time: %s, want %s (loss %v)", name, g.Workers, g.Chunks, got,
+					gradientBits[name], loss)
 			}
 		}
 	}
@@ -465,25 +477,26 @@ func TestLoss(t *testing.T) {
 	}
 	var steps []float64
 	run.Progress = func(p Progress) { steps = append(steps, p.Done) }
-	own, mine := reported(t, m, Gradients{Run: run, Chunks: 2, Loss: func(at int, logits, d []float32) (float64, error) {
-		if at%run.Chunk < run.First || len(d) != len(logits) {
-			t.Errorf("position %d, %d logits and %d derivatives", at, len(logits), len(d))
-		}
-		if at%run.Chunk == run.Chunk-1 {
-			clear(d)
-			return 0, nil
-		}
-		var sum float64
-		for _, v := range logits {
-			sum += math.Exp(float64(v))
-		}
-		for i, v := range logits {
-			d[i] = float32(math.Exp(float64(v)) / sum)
-		}
-		next := run.Tokens[at+1]
-		d[next]--
-		return math.Log(sum) - float64(logits[next]), nil
-	}})
+	own, mine := reported(t, m, Gradients{Run: run, Chunks: 2,
+		Loss: func(at int, logits, d []float32) (float64, error) {
+			if at%run.Chunk < run.First || len(d) != len(logits) {
+				t.Errorf("position %d, %d logits and %d derivatives", at, len(logits), len(d))
+			}
+			if at%run.Chunk == run.Chunk-1 {
+				clear(d)
+				return 0, nil
+			}
+			var sum float64
+			for _, v := range logits {
+				sum += math.Exp(float64(v))
+			}
+			for i, v := range logits {
+				d[i] = float32(math.Exp(float64(v)) / sum)
+			}
+			next := run.Tokens[at+1]
+			d[next]--
+			return math.Log(sum) - float64(logits[next]), nil
+		}})
 	if math.Abs(own-want) > 1e-6*want {
 		t.Errorf("own loss %v, want %v", own, want)
 	}
@@ -505,7 +518,11 @@ func TestLoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	logits := make([][]float32, states.Rows)
-	if err := states.Logits(ctx, func(row int, l []float32) error { logits[row] = slices.Clone(l); return nil }); err != nil {
+	if err := states.Logits(ctx, func(row int,
+		l []float32) error {
+		logits[row] = slices.Clone(l)
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	got, slopes := reported(t, m, Gradients{Run: run, Base: base, Chunks: 1})
@@ -585,7 +602,8 @@ func TestBackwardRefused(t *testing.T) {
 	}
 	stop := errors.New("enough")
 	for _, g := range []Gradients{
-		{Linear: func(LinearGradient) error { return stop }}, {States: func(int, int, []float32) error { return stop }}, {Embeddings: func(int, []float32) error { return stop }},
+		{Linear: func(LinearGradient) error { return stop }}, {States: func(int, int, []float32) error { return stop }},
+		{Embeddings: func(int, []float32) error { return stop }},
 		{Loss: func(int, []float32, []float32) (float64, error) { return 0, stop }},
 	} {
 		g.Run = backRun
@@ -599,7 +617,8 @@ func TestBackwardRefused(t *testing.T) {
 		t.Errorf("canceled: %v", err)
 	}
 	m.layers[1].mixer = still{m.layers[1].mixer}
-	if _, err := m.Backward(ctx, Gradients{Run: backRun}); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), `"llama" cannot be run backwards`) {
+	if _, err := m.Backward(ctx, Gradients{Run: backRun}); !errors.Is(err, fault.Unsupported) ||
+		!strings.Contains(err.Error(), `"llama" cannot be run backwards`) {
 		t.Errorf("%v", err)
 	}
 }
@@ -625,7 +644,8 @@ func TestRecurrentGradients(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := m.Backward(context.Background(), Gradients{Run: backRun}); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), name) {
+			if _, err := m.Backward(context.Background(), Gradients{Run: backRun}); !errors.Is(err,
+				fault.Unsupported) || !strings.Contains(err.Error(), name) {
 				t.Errorf("%v", err)
 			}
 		})

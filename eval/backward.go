@@ -80,8 +80,10 @@ type reverse struct {
 // fault.Unsupported says what is missing.
 func (m *Model) Backward(ctx context.Context, g Gradients) (loss float64, err error) {
 	r := &g.Run
-	if r.Chunk < 2 || len(r.Tokens) == 0 || len(r.Tokens)%r.Chunk != 0 || r.First < 0 || r.First >= r.Chunk-1 || g.Chunks < 0 {
-		return 0, fmt.Errorf("eval: gradients of %d tokens in chunks of %d from position %d on, %d chunks at a time", len(r.Tokens), r.Chunk, r.First, g.Chunks)
+	if r.Chunk < 2 || len(r.Tokens) == 0 || len(r.Tokens)%r.Chunk != 0 || r.First < 0 || r.First >= r.Chunk-1 ||
+		g.Chunks < 0 {
+		return 0, fmt.Errorf("eval: gradients of %d tokens in chunks of %d from position %d on, %d chunks at a time",
+			len(r.Tokens), r.Chunk, r.First, g.Chunks)
 	}
 	if r.HalfGELU || r.Inputs != nil {
 		return 0, fmt.Errorf("eval: HalfGELU and Inputs are for running forwards")
@@ -90,7 +92,8 @@ func (m *Model) Backward(ctx context.Context, g Gradients) (loss float64, err er
 		return 0, err
 	}
 	if g.Base != nil && g.Base.p.vocab != m.p.vocab {
-		return 0, fault.Errorf(fault.Refused, "%s has %d tokens and %s %d: their probabilities cannot be compared", m.source.Path, m.p.vocab, g.Base.source.Path, g.Base.p.vocab)
+		return 0, fault.Errorf(fault.Refused, "%s has %d tokens and %s %d: their probabilities cannot be compared",
+			m.source.Path, m.p.vocab, g.Base.source.Path, g.Base.p.vocab)
 	}
 	group := len(r.Tokens)
 	if g.Chunks > 0 {
@@ -122,10 +125,14 @@ func (m *Model) reversible() error {
 	for i := range m.layers {
 		l := &m.layers[i]
 		if l.halved {
-			return fault.Errorf(fault.Unsupported, "%s: models of architecture %q cannot be run backwards where the stream is halved", m.source.Path, m.p.arch)
+			return fault.Errorf(fault.Unsupported,
+				"%s: models of architecture %q cannot be run backwards where the stream is halved",
+				m.source.Path, m.p.arch)
 		}
 		if l.experts != nil && l.experts.latent != nil {
-			return fault.Errorf(fault.Unsupported, "%s: models of architecture %q cannot be run backwards where experts are narrower than the stream", m.source.Path, m.p.arch)
+			return fault.Errorf(fault.Unsupported,
+				"%s: models of architecture %q cannot be run backwards where experts are narrower than the stream",
+				m.source.Path, m.p.arch)
 		}
 		for _, part := range []mixer{l.mixer, l.feed} {
 			if part == nil {
@@ -136,7 +143,9 @@ func (m *Model) reversible() error {
 				ok = false
 			}
 			if !ok {
-				return fault.Errorf(fault.Unsupported, "%s: models of architecture %q cannot be run backwards: not known of %T", m.source.Path, m.p.arch, part)
+				return fault.Errorf(fault.Unsupported,
+					"%s: models of architecture %q cannot be run backwards: not known of %T", m.source.Path,
+					m.p.arch, part)
 			}
 		}
 	}
@@ -328,7 +337,10 @@ func (s *stream) backEmbed(d []float32) error {
 		if err := s.embed(s.h, nil); err != nil {
 			return err
 		}
-		if err := s.each(len(s.h)/m.p.width, func(a, b int) { s.backNorm(m.embedNorm, d[a*m.p.width:b*m.p.width], s.h[a*m.p.width:b*m.p.width]) }); err != nil {
+		if err := s.each(len(s.h)/m.p.width, func(a, b int) {
+			s.backNorm(m.embedNorm, d[a*m.p.width:b*m.p.width],
+				s.h[a*m.p.width:b*m.p.width])
+		}); err != nil {
 			return err
 		}
 	}

@@ -20,11 +20,10 @@ import (
 // taken up again by the next one with the same State.
 type Calibration struct {
 	Importance // Done and Save are set
-	// State is a file for the sums so far, unless it is empty. It is written after each Every
-	// chunks; Every 0 writes none. One that is there is gone on from, if it is of the same
-	// text, chunks, model, merged files, Output and Group; otherwise there is an error of kind
-	// fault.Refused. To other readers it is a matrix of what has been seen so far; a SHA-256 of it follows. The caller removes it
-	// when it has what it wanted.
+	// State is a file for the sums so far, unless it is empty. It is written after each Every chunks; Every 0 writes
+	// none. One that is there is gone on from, if it is of the same text, chunks, model, merged files, Output and
+	// Group; otherwise there is an error of kind fault.Refused. To other readers it is a matrix of what has been seen
+	// so far; a SHA-256 of it follows. The caller removes it when it has what it wanted.
 	State string
 	// Text identifies the text that the tokens are of.
 	Text [sha256.Size]byte
@@ -76,7 +75,8 @@ func (m *Model) Calibrate(ctx context.Context, r Run, sums *imatrix.Sums, c Cali
 				return err
 			}
 			sealed := statefile.Seal(f, f.Size)
-			return writer.WriteFrom(ctx, c.State, sealed.Size, sealed, nil, writer.Options{Force: true, Inputs: m.source.Files})
+			return writer.WriteFrom(ctx, c.State, sealed.Size, sealed, nil,
+				writer.Options{Force: true, Inputs: m.source.Files})
 		}
 	}
 	return sums, m.Collect(ctx, r, sums, c.Importance)
@@ -109,7 +109,8 @@ func (m *Model) belongs(ctx context.Context, r Run, sums *imatrix.Sums, c *Calib
 
 // unlike says what differs where a key of belongs does.
 var unlike = map[string]string{
-	keyText: "of another text", keyChunk: "of chunks of another size", keyModel: "of another model", keyMerged: "of other merged files",
+	keyText: "of another text", keyChunk: "of chunks of another size", keyModel: "of another model",
+	keyMerged: "of other merged files",
 	keyOutput: "with another choice about the matrix that makes logits", keyGroup: "of sums of groups of another size",
 }
 
@@ -133,7 +134,8 @@ func readState(path string, id gguf.Metadata, chunks int) (sums *imatrix.Sums, d
 	}
 	for _, kv := range id {
 		if v, ok := md.Get(kv.Key); !ok || v.String() != kv.Value.String() {
-			return nil, 0, fault.Errorf(fault.Refused, "%s: was left by a run that was interrupted, but is %s; remove it to begin anew", path, unlike[kv.Key])
+			return nil, 0, fault.Errorf(fault.Refused,
+				"%s: was left by a run that was interrupted, but is %s; remove it to begin anew", path, unlike[kv.Key])
 		}
 	}
 	v, _ := md.Get(keyDone)
@@ -142,7 +144,9 @@ func readState(path string, id gguf.Metadata, chunks int) (sums *imatrix.Sums, d
 		return nil, 0, fault.Errorf(fault.Broken, "%s: key %q is %v, want a number of chunks", path, keyDone, v)
 	}
 	if n > int64(chunks) {
-		return nil, 0, fault.Errorf(fault.Refused, "%s: was left by a run that was interrupted, but is of %d chunks already, and %d are wanted; remove it to begin anew", path, n, chunks)
+		return nil, 0, fault.Errorf(fault.Refused,
+			"%s: was left by a run that was interrupted, but is of %d chunks already, and %d are wanted; remove it "+
+				"to begin anew", path, n, chunks)
 	}
 	return sums, int(n), nil
 }

@@ -90,7 +90,8 @@ func Measure(ctx context.Context, base *Model, models []*Model, r Run, from, to 
 	if err := r.some(base, from, to); err != nil {
 		return nil, err
 	}
-	c := &comparing{sides: append([]*Model{base}, models...), r: r, room: newRoom(r.Workers), found: make([]*Measured, len(models))}
+	c := &comparing{sides: append([]*Model{base}, models...), r: r, room: newRoom(r.Workers),
+		found: make([]*Measured, len(models))}
 	for i := range c.found {
 		c.found[i] = &Measured{chunks: to - from}
 	}
@@ -158,7 +159,8 @@ func (c *comparing) pass(ctx context.Context, from, to int) error {
 			return err
 		}
 	}
-	found, err := differences(ctx, states[0].output(ctx), states[1:], func(done float64) { report(inside + (1-inside)*done) })
+	found, err := differences(ctx, states[0].output(ctx), states[1:],
+		func(done float64) { report(inside + (1-inside)*done) })
 	for k := range found {
 		c.found[k].all = append(c.found[k].all, found[k]...)
 	}
@@ -224,7 +226,8 @@ func distance(list []apart) Distance {
 
 // CompareSaved is Compare with probabilities that llama-perplexity has saved. r.Tokens are
 // those of its first chunks, as the models see them, and r.Chunk is its own.
-func CompareSaved(ctx context.Context, base *logprobs.File, models []*Model, r Run, f func(i int, c *Comparison) error) error {
+func CompareSaved(ctx context.Context, base *logprobs.File, models []*Model, r Run,
+	f func(i int, c *Comparison) error) error {
 	found, err := MeasureSaved(ctx, base, models, r, 0, len(r.Tokens)/max(1, r.Chunk))
 	if err != nil {
 		return err
@@ -237,8 +240,10 @@ func MeasureSaved(ctx context.Context, base *logprobs.File, models []*Model, r R
 	if r.First == 0 {
 		r.First = base.First()
 	}
-	if r.Chunk != base.Chunk || r.First != base.First() || len(r.Tokens) > len(base.Tokens) || len(r.Tokens)%r.Chunk != 0 {
-		return nil, fmt.Errorf("eval: %d tokens in chunks of %d, predicted from position %d on: want those of %s", len(r.Tokens), r.Chunk, r.First, base.Path)
+	if r.Chunk != base.Chunk || r.First != base.First() || len(r.Tokens) > len(base.Tokens) ||
+		len(r.Tokens)%r.Chunk != 0 {
+		return nil, fmt.Errorf("eval: %d tokens in chunks of %d, predicted from position %d on: want those of %s",
+			len(r.Tokens), r.Chunk, r.First, base.Path)
 	}
 	for i, id := range r.Tokens {
 		if i%r.Chunk != 0 && id != base.Tokens[i] {
@@ -276,7 +281,8 @@ func MeasureSaved(ctx context.Context, base *logprobs.File, models []*Model, r R
 // comparable returns an error if a model has other tokens than its base.
 func (m *Model) comparable(vocab int, base string) error {
 	if m.p.vocab != vocab {
-		return fault.Errorf(fault.Refused, "%s has %d tokens and %s %d: their probabilities cannot be compared", m.source.Path, m.p.vocab, base, vocab)
+		return fault.Errorf(fault.Refused, "%s has %d tokens and %s %d: their probabilities cannot be compared",
+			m.source.Path, m.p.vocab, base, vocab)
 	}
 	return nil
 }
@@ -321,7 +327,8 @@ type saved struct {
 
 func newSaved(ctx context.Context, f *logprobs.File, first int, r *Run) *saved {
 	n := max(1, r.Workers)
-	return &saved{ctx: ctx, file: f, first: first, workers: n, values: make([]float32, logitRows*f.Vocab), bufs: make([][]byte, n)}
+	return &saved{ctx: ctx, file: f, first: first, workers: n, values: make([]float32, logitRows*f.Vocab),
+		bufs: make([][]byte, n)}
 }
 
 func (s *saved) rows(from, n int) ([]float32, error) {
@@ -402,7 +409,8 @@ func differ(ctx context.Context, base output, others []*States, all [][]differen
 					return nil
 				}
 				next := int(r.Tokens[chunk*r.Chunk+r.First+at+1])
-				d, err := other.model.differ(base, grow(&scratch[worker], 2*vocab), p[i*vocab:][:vocab], logits[i*vocab:][:vocab], next)
+				d, err := other.model.differ(base, grow(&scratch[worker], 2*vocab), p[i*vocab:][:vocab],
+					logits[i*vocab:][:vocab], next)
 				all[k][chunk*per+at] = d
 				return err
 			})
@@ -489,8 +497,10 @@ func summarize(all []difference, chunks int) *Comparison {
 		return Figure{mean, margin}
 	}
 	c := &Comparison{Divergences: column(func(d *difference) float64 { return d.divergence })}
-	c.Base = Perplexity{Chunks: chunks, Predicted: len(all), Losses: column(func(d *difference) float64 { return d.base })}
-	c.Model = Perplexity{Chunks: chunks, Predicted: len(all), Losses: column(func(d *difference) float64 { return d.model })}
+	c.Base = Perplexity{Chunks: chunks, Predicted: len(all),
+		Losses: column(func(d *difference) float64 { return d.base })}
+	c.Model = Perplexity{Chunks: chunks, Predicted: len(all),
+		Losses: column(func(d *difference) float64 { return d.model })}
 	c.Base.sum()
 	c.Model.sum()
 	c.Divergence = figure(c.Divergences)
@@ -500,7 +510,8 @@ func summarize(all []difference, chunks int) *Comparison {
 	if c.RightRMS.Mean = math.Sqrt(squares); squares > 0 {
 		c.RightRMS.Error = margin / (2 * c.RightRMS.Mean)
 	}
-	c.Top, c.Top5 = figure(column(func(d *difference) float64 { return d.top })), figure(column(func(d *difference) float64 { return d.top5 }))
+	c.Top, c.Top5 = figure(column(func(d *difference) float64 { return d.top })),
+		figure(column(func(d *difference) float64 { return d.top5 }))
 	sorted := slices.Sorted(slices.Values(c.Divergences))
 	for _, q := range Ranks {
 		c.Quantiles = append(c.Quantiles, quantile(sorted, q))

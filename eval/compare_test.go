@@ -34,14 +34,16 @@ func TestLayers(t *testing.T) {
 	}
 	compare := func(run Run, base *Model, models ...*Model) (all []*Comparison) {
 		t.Helper()
-		if err := Compare(ctx, base, models, run, func(_ int, c *Comparison) error { all = append(all, c); return nil }); err != nil {
+		if err := Compare(ctx, base, models, run,
+			func(_ int, c *Comparison) error { all = append(all, c); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		return all
 	}
 	for _, experts := range []int{0, 4} {
 		with := func(sh shape) shape { sh.experts = experts; return sh }
-		base, near, far := open(with(shape{}), 2), open(with(rounded(gguf.TypeF16)), 2), open(with(rounded(gguf.TypeBF16)), 2)
+		base, near, far := open(with(shape{}), 2), open(with(rounded(gguf.TypeF16)), 2),
+			open(with(rounded(gguf.TypeBF16)), 2)
 		all := compare(run, base, base, near, far)
 		for _, d := range all[0].Layers {
 			if d != (Distance{}) {
@@ -52,7 +54,8 @@ func TestLayers(t *testing.T) {
 			if n := len(all[i].Layers); n != 3 {
 				t.Fatalf("%d layers, want embeddings and 2", n)
 			}
-			if d, e := all[1].Layers[i], all[2].Layers[i]; !(d.RMS > 0 && e.RMS > 5*d.RMS && (experts > 0 || e.RMS < 12*d.RMS) && e.Mean.Mean > 5*d.Mean.Mean && e.Mean.Error > 0) {
+			if d, e := all[1].Layers[i], all[2].Layers[i]; !(d.RMS > 0 && e.RMS > 5*d.RMS &&
+				(experts > 0 || e.RMS < 12*d.RMS) && e.Mean.Mean > 5*d.Mean.Mean && e.Mean.Error > 0) {
 				t.Errorf("%d experts, layer %d: %+v of F16, %+v of BF16", experts, i, d, e)
 			}
 		}
@@ -80,8 +83,11 @@ func TestLayers(t *testing.T) {
 			t.Errorf("%v done at the end", last)
 		}
 		for i, c := range again {
-			if want := all[i+1]; !slices.Equal(c.Layers, want.Layers) || !slices.Equal(c.Divergences, want.Divergences) || c.Divergence != want.Divergence || c.Model.Value != want.Model.Value || c.Model.Chunks != 7 {
-				t.Errorf("%d experts: in several passes %+v, %v, in one %+v, %v", experts, c.Layers, c.Divergence, want.Layers, want.Divergence)
+			if want := all[i+1]; !slices.Equal(c.Layers, want.Layers) ||
+				!slices.Equal(c.Divergences, want.Divergences) || c.Divergence != want.Divergence ||
+				c.Model.Value != want.Model.Value || c.Model.Chunks != 7 {
+				t.Errorf("%d experts: in several passes %+v, %v, in one %+v, %v", experts, c.Layers, c.Divergence,
+					want.Layers, want.Divergence)
 			}
 		}
 		run.Progress = nil
@@ -115,10 +121,12 @@ func TestLayers(t *testing.T) {
 		square, norm, mean, n = square+s, norm+q, mean+math.Sqrt(s/q), n+1
 	}
 	d := compare(run, open(shape{}, 2), open(rounded(gguf.TypeBF16), 2))[0].Layers[0]
-	if want := math.Sqrt(square / norm); math.Abs(d.RMS-want) > 1e-6*want || math.Abs(d.Mean.Mean-mean/float64(n)) > 1e-6*d.Mean.Mean {
+	if want := math.Sqrt(square / norm); math.Abs(d.RMS-want) > 1e-6*want ||
+		math.Abs(d.Mean.Mean-mean/float64(n)) > 1e-6*d.Mean.Mean {
 		t.Errorf("embeddings: %+v, want %v and %v", d, want, mean/float64(n))
 	}
-	if err := Compare(ctx, open(shape{}, 2), nil, Run{Tokens: text(3), Chunk: chunk}, nil); err == nil || !strings.Contains(err.Error(), "3 tokens") {
+	if err := Compare(ctx, open(shape{}, 2), nil, Run{Tokens: text(3), Chunk: chunk}, nil); err == nil ||
+		!strings.Contains(err.Error(), "3 tokens") {
 		t.Errorf("a text that is too short: %v", err)
 	}
 }

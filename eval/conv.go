@@ -13,7 +13,8 @@ type convolution struct {
 // convolution returns that of NAME.weight, rows of weights for each channel, and NAME.bias.
 // The first of the dimensions is the size of a row, the last the number of channels.
 func (b *builder) convolution(name string, silu bool, ne ...int) *convolution {
-	return &convolution{transposed(b.t.numbers(name+".weight", ne...), ne[0]), b.t.vector(name+".bias", ne[len(ne)-1]), silu, 0}
+	return &convolution{transposed(b.t.numbers(name+".weight", ne...), ne[0]),
+		b.t.vector(name+".bias", ne[len(ne)-1]), silu, 0}
 }
 
 // run sets rows of dst to what the convolution says of rows of src, which are ld apart. A
@@ -64,7 +65,8 @@ type shortConv struct {
 
 func newShortConv(b *builder, i int) mixer {
 	w := b.p.width
-	c := &shortConv{width: w, in: b.t.needed(b.name(i, "shortconv.in_proj"), w, 3*w), out: b.t.needed(b.name(i, "shortconv.out_proj"), w, w)}
+	c := &shortConv{width: w, in: b.t.needed(b.name(i, "shortconv.in_proj"), w, 3*w),
+		out: b.t.needed(b.name(i, "shortconv.out_proj"), w, w)}
 	c.conv = b.convolution(b.name(i, "shortconv.conv"), false, b.k.count("shortconv.l_cache"), w)
 	if taps := len(c.conv.taps); b.p.encoder {
 		if c.conv.next = taps / 2; taps%2 == 0 && taps > 0 {

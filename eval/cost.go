@@ -61,5 +61,6 @@ func (m *Model) Cost(ctx context.Context, tokens, workers int) (time.Duration, e
 		}
 		took = min(took, time.Since(start))
 	}
-	return time.Duration(float64(max(took, time.Microsecond)) * float64(all) / float64(size(&some)) * float64(tokens) / float64(n)), nil
+	return time.Duration(float64(max(took, time.Microsecond)) * float64(all) / float64(size(&some)) * float64(
+		tokens) / float64(n)), nil
 }

@@ -35,13 +35,16 @@ func newDeltaNet(turns bool) func(b *builder, i int) mixer {
 	return func(b *builder, i int) mixer {
 		t, k := b.t, b.k.ssm()
 		if k.inner%k.rank != 0 || k.groups < 1 || k.rank%k.groups != 0 {
-			b.k.fail(fault.Broken, "layer %d has %d values of %d heads, %d of them of keys, want multiples", i, k.inner, k.rank, k.groups)
+			b.k.fail(fault.Broken, "layer %d has %d values of %d heads, %d of them of keys, want multiples", i, k.inner,
+				k.rank, k.groups)
 		}
 		d := &deltaNet{heads: k.rank, keys: k.groups, keyLen: k.state, valueLen: k.inner / k.rank, turns: turns}
 		mixed := k.inner + 2*k.groups*k.state
-		d.qkv, d.gate, d.out = t.needed(b.name(i, "attn_qkv"), b.p.width, mixed), t.needed(b.name(i, "attn_gate"), b.p.width, k.inner), t.needed(b.name(i, "ssm_out"), k.inner, b.p.width)
+		d.qkv, d.gate, d.out = t.needed(b.name(i, "attn_qkv"), b.p.width, mixed),
+			t.needed(b.name(i, "attn_gate"), b.p.width, k.inner), t.needed(b.name(i, "ssm_out"), k.inner, b.p.width)
 		if d.both = t.linear(b.name(i, "ssm_ba"), b.p.width, 2*k.rank); d.both == nil {
-			d.alpha, d.beta = t.needed(b.name(i, "ssm_alpha"), b.p.width, k.rank), t.needed(b.name(i, "ssm_beta"), b.p.width, k.rank)
+			d.alpha, d.beta = t.needed(b.name(i, "ssm_alpha"), b.p.width, k.rank),
+				t.needed(b.name(i, "ssm_beta"), b.p.width, k.rank)
 		}
 		d.conv = b.convolution(b.name(i, "ssm_conv1d"), true, k.conv, mixed)
 		d.bias, d.a = t.numbers(b.name(i, "ssm_dt.bias"), k.rank), t.numbers(b.name(i, "ssm_a"), k.rank)
@@ -58,7 +61,8 @@ func unitLength(x []float32, eps float64) {
 func (d *deltaNet) mix(s *stream, y, x []float32, n int, last bool) error {
 	p, values, keys := s.m.p, d.heads*d.valueLen, d.keys*d.keyLen
 	mixed := values + 2*keys
-	in, u, z, ab := grow(&s.qkv, n*mixed), grow(&s.mid, n*mixed), grow(&s.more[0], n*values), grow(&s.more[1], n*2*d.heads)
+	in, u, z, ab := grow(&s.qkv, n*mixed), grow(&s.mid, n*mixed), grow(&s.more[0], n*values),
+		grow(&s.more[1], n*2*d.heads)
 	if err := s.linear(in, mixed, x, n, d.qkv); err != nil {
 		return err
 	}
@@ -131,7 +135,8 @@ func (d *deltaNet) step(state *delta, y, row, rates []float32, h int) {
 	for j := range state.decay {
 		state.decay[j] = decay
 	}
-	state.step(y, row[key*d.keyLen:][:d.keyLen], row[keys+key*d.keyLen:][:d.keyLen], row[2*keys+h*d.valueLen:][:d.valueLen], vecmath.Sigmoid(rates[b]))
+	state.step(y, row[key*d.keyLen:][:d.keyLen], row[keys+key*d.keyLen:][:d.keyLen],
+		row[2*keys+h*d.valueLen:][:d.valueLen], vecmath.Sigmoid(rates[b]))
 }
 
 // delta is the state of a head.
@@ -148,7 +153,8 @@ func newDelta(buf *[]float32, keyLen, valueLen int) *delta {
 	for _, part := range []struct {
 		to *[]float32
 		n  int
-	}{{&d.state, keyLen * valueLen}, {&d.found, valueLen}, {&d.decay, keyLen}, {&d.nothing, keyLen}, {&d.whole, keyLen}} {
+	}{{&d.state, keyLen * valueLen}, {&d.found, valueLen}, {&d.decay, keyLen}, {&d.nothing, keyLen},
+		{&d.whole, keyLen}} {
 		*part.to, x = x[:part.n], x[part.n:]
 	}
 	clear(d.state)
@@ -187,11 +193,13 @@ func newKimiDelta(b *builder, i int) mixer {
 	p, t := b.p, b.t
 	d := &kimiDelta{heads: p.heads[i], size: b.k.count("kda.head_dim")}
 	size, all := b.k.count("ssm.conv_kernel"), d.heads*d.size
-	d.q, d.k, d.v = t.needed(b.name(i, "attn_q"), p.width, all), t.needed(b.name(i, "attn_k"), p.width, all), t.needed(b.name(i, "attn_v"), p.width, all)
+	d.q, d.k, d.v = t.needed(b.name(i, "attn_q"), p.width, all), t.needed(b.name(i, "attn_k"), p.width, all),
+		t.needed(b.name(i, "attn_v"), p.width, all)
 	for j, letter := range "qkv" {
 		d.convs[j] = b.convolution(b.name(i, fmt.Sprintf("ssm_conv1d_%c", letter)), true, size, 1, all)
 	}
-	d.decay = &low{in: t.needed(b.name(i, "ssm_f_a"), p.width, d.size), out: t.needed(b.name(i, "ssm_f_b"), d.size, all)}
+	d.decay = &low{in: t.needed(b.name(i, "ssm_f_a"), p.width, d.size),
+		out: t.needed(b.name(i, "ssm_f_b"), d.size, all)}
 	d.gate = &low{in: t.needed(b.name(i, "ssm_g_a"), p.width, d.size), out: t.needed(b.name(i, "ssm_g_b"), d.size, all)}
 	d.beta, d.out = t.needed(b.name(i, "ssm_beta"), p.width, d.heads), t.needed(b.name(i, "attn_output"), all, p.width)
 	d.bias, d.a = t.numbers(b.name(i, "ssm_dt.bias"), all), t.numbers(b.name(i, "ssm_a"), 1, d.heads)
@@ -269,11 +277,14 @@ type gatedAttention struct{ attention }
 func newGatedAttention(b *builder, i int) mixer {
 	p, t := b.p, b.t
 	l := &gatedAttention{attention{heads: b.heads(i), turned: true}}
-	l.q, l.k, l.v = t.needed(b.name(i, "attn_q"), p.width, 2*l.n*l.keyLen), t.needed(b.name(i, "attn_k"), p.width, l.kv*l.keyLen), t.needed(b.name(i, "attn_v"), p.width, l.kv*l.valueLen)
+	l.q, l.k, l.v = t.needed(b.name(i, "attn_q"), p.width, 2*l.n*l.keyLen),
+		t.needed(b.name(i, "attn_k"), p.width, l.kv*l.keyLen), t.needed(b.name(i, "attn_v"), p.width, l.kv*l.valueLen)
 	l.out = t.needed(b.name(i, "attn_output"), l.n*l.valueLen, p.width)
-	l.qNorm, l.kNorm = t.headNorm(b.name(i, "attn_q_norm"), l.n, l.keyLen), t.headNorm(b.name(i, "attn_k_norm"), l.kv, l.keyLen)
+	l.qNorm, l.kNorm = t.headNorm(b.name(i, "attn_q_norm"), l.n, l.keyLen),
+		t.headNorm(b.name(i, "attn_k_norm"), l.kv, l.keyLen)
 	if l.keyLen != l.valueLen {
-		t.fail(errUnsupported, "layer %d has keys of %d values and values of %d, want the same", i, l.keyLen, l.valueLen)
+		t.fail(errUnsupported, "layer %d has keys of %d values and values of %d, want the same", i,
+			l.keyLen, l.valueLen)
 	}
 	return l
 }

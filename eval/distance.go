@@ -17,7 +17,8 @@ const farthest = 128
 func (b *builder) near(i, n int) []float32 {
 	p := b.p
 	if !p.encoder || p.buckets < 4 || p.buckets%4 != 0 {
-		b.t.fail(fault.Unsupported, "%q is %d, want a multiple of 4, in an encoder", p.arch+".attention.relative_buckets_count", p.buckets)
+		b.t.fail(fault.Unsupported, "%q is %d, want a multiple of 4, in an encoder",
+			p.arch+".attention.relative_buckets_count", p.buckets)
 		return nil
 	}
 	name := b.name(i, "attn_rel_b.weight")

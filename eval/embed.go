@@ -79,7 +79,8 @@ func (t *tensors) head(k *keys, p *params, kind headKind) head {
 			width = out
 		}
 	}
-	k.ignore("embedding_length_out", "dense_2_feat_in", "dense_2_feat_out", "dense_3_feat_in", "dense_3_feat_out", "classifier.output_labels")
+	k.ignore("embedding_length_out", "dense_2_feat_in", "dense_2_feat_out", "dense_3_feat_in", "dense_3_feat_out",
+		"classifier.output_labels")
 	width = p.width
 	if x := t.all["cls.weight"]; x != nil {
 		out := 1
@@ -153,7 +154,9 @@ func (m *Model) Embed(ctx context.Context, texts [][]int32, o EmbedOptions) (*Em
 		return nil, fault.Errorf(fault.Usage, "%v", o.Pooling)
 	}
 	if h := m.head; o.Pooling == PoolRank && h.output == nil && (h.hidden == nil || h.hidden.w.Rows != 1) {
-		return nil, fault.Errorf(fault.Unsupported, "%s: no tensor %q, nor a %q of one row: the model has no classification, which pooling %q is", m.source.Path, "cls.output.weight", "cls.weight", o.Pooling)
+		return nil, fault.Errorf(fault.Unsupported,
+			"%s: no tensor %q, nor a %q of one row: the model has no classification, which pooling %q is",
+			m.source.Path, "cls.output.weight", "cls.weight", o.Pooling)
 	}
 	total := 0
 	for i, ids := range texts {
@@ -190,7 +193,8 @@ func (m *Model) Embed(ctx context.Context, texts [][]int32, o EmbedOptions) (*Em
 }
 
 // embedSome sets the vectors of texts that are sorted by length.
-func (m *Model) embedSome(ctx context.Context, e *Embeddings, texts [][]int32, order []int, o EmbedOptions, progress func(Progress)) error {
+func (m *Model) embedSome(ctx context.Context, e *Embeddings, texts [][]int32, order []int, o EmbedOptions,
+	progress func(Progress)) error {
 	last := o.Pooling == PoolLast || o.Pooling == PoolRank && m.head.last
 	var runs []*Run
 	for _, i := range order {
@@ -247,7 +251,8 @@ func (m *Model) embedSome(ctx context.Context, e *Embeddings, texts [][]int32, o
 		pooled = pooled[n:]
 		for v := e.Texts[i]; len(v) > 0; v = v[width:] {
 			if _, ok := vecmath.Max(v[:width]); !ok {
-				return fault.Errorf(fault.Broken, "%s: the vector of text %d has values that are no numbers", m.source.Path, i+1)
+				return fault.Errorf(fault.Broken, "%s: the vector of text %d has values that are no numbers",
+					m.source.Path, i+1)
 			}
 			switch {
 			case o.Pooling == PoolRank && m.head.softmaxed:

@@ -132,9 +132,12 @@ var encoders = []struct {
 		= dense_2 32 48
 		= dense_3 48 20
 		`, []string{"output"}, PoolMean, 20, "6d37c0ebc143"},
-	{"the last token", "qwen3", usualKeys + "attention.head_count_kv 2\npooling_type 3\n", usualHeads + usualNorms + usualFeed, nil, PoolLast, 32, "666cfda636f3"},
-	{"probabilities", "qwen3", usualKeys + "attention.head_count_kv 2\npooling_type 4\n", usualHeads + usualNorms + usualFeed + "= cls.output.weight 32 2\n", nil, PoolRank, 2, "3be14e3bbe99"},
-	{"every token", "llama-embed", usualKeys + "attention.head_count_kv 2\n", usualHeads + usualNorms + usualFeed, []string{"output"}, PoolNone, 32, "72d9396a321a"},
+	{"the last token", "qwen3", usualKeys + "attention.head_count_kv 2\npooling_type 3\n",
+		usualHeads + usualNorms + usualFeed, nil, PoolLast, 32, "666cfda636f3"},
+	{"probabilities", "qwen3", usualKeys + "attention.head_count_kv 2\npooling_type 4\n",
+		usualHeads + usualNorms + usualFeed + "= cls.output.weight 32 2\n", nil, PoolRank, 2, "3be14e3bbe99"},
+	{"every token", "llama-embed", usualKeys + "attention.head_count_kv 2\n", usualHeads + usualNorms + usualFeed,
+		[]string{"output"}, PoolNone, 32, "72d9396a321a"},
 }
 
 func t5Layer(i int) string {
@@ -152,7 +155,10 @@ func t5Layer(i int) string {
 
 // lacking removes tensors of a model.
 func lacking(m *model.Model, names ...string) *model.Model {
-	m.Tensors = slices.DeleteFunc(m.Tensors, func(x model.Tensor) bool { return slices.Contains(names, strings.TrimSuffix(x.Name, ".weight")) })
+	m.Tensors = slices.DeleteFunc(m.Tensors, func(x model.Tensor) bool {
+		return slices.Contains(names,
+			strings.TrimSuffix(x.Name, ".weight"))
+	})
 	return m
 }
 
@@ -211,10 +217,12 @@ func TestEmbed(t *testing.T) {
 			if sees := !slices.Equal(one.Texts[0], one.Texts[1]); sees == m.Predicts() {
 				t.Errorf("the first token sees the last: %v, predicts: %v", sees, m.Predicts())
 			}
-			if _, err := m.Perplexity(ctx, Run{Tokens: ids[:128], Chunk: 64}); errors.Is(err, fault.Unsupported) == m.Predicts() {
+			if _, err := m.Perplexity(ctx, Run{Tokens: ids[:128], Chunk: 64}); errors.Is(err,
+				fault.Unsupported) == m.Predicts() {
 				t.Errorf("perplexity: %v", err)
 			}
-			if _, err := m.Backward(ctx, Gradients{Run: Run{Tokens: ids[:128], Chunk: 64}}); m.Predicts() != (err == nil) || err != nil && !errors.Is(err, fault.Unsupported) {
+			if _, err := m.Backward(ctx, Gradients{Run: Run{Tokens: ids[:128],
+				Chunk: 64}}); m.Predicts() != (err == nil) || err != nil && !errors.Is(err, fault.Unsupported) {
 				t.Errorf("gradients: %v", err)
 			}
 		})
@@ -230,14 +238,16 @@ func TestEmbedInputs(t *testing.T) {
 	}
 	rows := map[string]int{}
 	var done float64
-	_, err = m.Embed(context.Background(), [][]int32{text(20), text(5), text(20)}, EmbedOptions{Pooling: c.pooling, Inputs: func(in Inputs) error {
-		rows[in.Name] += in.Rows
-		return nil
-	}, Progress: func(p Progress) { done = p.Done }})
+	_, err = m.Embed(context.Background(), [][]int32{text(20), text(5), text(20)},
+		EmbedOptions{Pooling: c.pooling, Inputs: func(in Inputs) error {
+			rows[in.Name] += in.Rows
+			return nil
+		}, Progress: func(p Progress) { done = p.Done }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]int{"blk.0.attn_qkv.weight": 45, "blk.1.ffn_down.weight": 45, "cls.weight": 3, "cls.output.weight": 3} {
+	for name, want := range map[string]int{"blk.0.attn_qkv.weight": 45, "blk.1.ffn_down.weight": 45, "cls.weight": 3,
+		"cls.output.weight": 3} {
 		if rows[name] != want {
 			t.Errorf("%s: %d rows, want %d", name, rows[name], want)
 		}
@@ -288,7 +298,8 @@ func TestEmbedRefused(t *testing.T) {
 		{[][]int32{{1}}, PoolRank, fault.Unsupported, "no classification"},
 		{[][]int32{{1}}, 7, fault.Usage, "pooling 7"},
 	} {
-		if _, err := m.Embed(context.Background(), c.texts, EmbedOptions{Pooling: c.p}); !errors.Is(err, c.kind) || !strings.Contains(fmt.Sprint(err), c.want) {
+		if _, err := m.Embed(context.Background(), c.texts, EmbedOptions{Pooling: c.p}); !errors.Is(err, c.kind) ||
+			!strings.Contains(fmt.Sprint(err), c.want) {
 			t.Errorf("%v, want %v: %s", err, c.kind, c.want)
 		}
 	}
@@ -301,14 +312,16 @@ func TestEmbedRefused(t *testing.T) {
 	if m, err = New(broken); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Embed(context.Background(), [][]int32{{1, 2}}, EmbedOptions{Pooling: PoolMean}); !errors.Is(err, fault.Broken) {
+	if _, err := m.Embed(context.Background(), [][]int32{{1, 2}}, EmbedOptions{Pooling: PoolMean}); !errors.Is(err,
+		fault.Broken) {
 		t.Errorf("no numbers: %v", err)
 	}
 }
 
 // TestBucket compares with buckets of T5 that its authors' code gives.
 func TestBucket(t *testing.T) {
-	for d, want := range map[int]int{0: 0, 1: 17, -1: 1, 7: 23, -7: 7, 8: 24, -8: 8, 11: 24, 12: 25, -15: 9, -16: 10, 22: 26, 23: 27, 31: 27, 32: 28, 63: 29, 64: 30, -90: 14, 91: 31, -128: 15, 128: 31} {
+	for d, want := range map[int]int{0: 0, 1: 17, -1: 1, 7: 23, -7: 7, 8: 24, -8: 8, 11: 24, 12: 25, -15: 9, -16: 10,
+		22: 26, 23: 27, 31: 27, 32: 28, 63: 29, 64: 30, -90: 14, 91: 31, -128: 15, 128: 31} {
 		if got := bucket(d, 32); got != want {
 			t.Errorf("distance %d is in bucket %d, want %d", d, got, want)
 		}
@@ -317,7 +330,9 @@ func TestBucket(t *testing.T) {
 
 func TestNorm(t *testing.T) {
 	v := []float32{3, -4, 0, 12}
-	for n, want := range map[int][]float32{-1: {3, -4, 0, 12}, 0: {8190, -10920, 0, 32760}, 1: {3. / 19, -4. / 19, 0, 12. / 19}, 2: {3. / 13, -4. / 13, 0, 12. / 13}, 3: {0.2457595, -0.3276794, 0, 0.9830381}} {
+	for n, want := range map[int][]float32{-1: {3, -4, 0, 12}, 0: {8190, -10920, 0, 32760},
+		1: {3. / 19, -4. / 19, 0, 12. / 19}, 2: {3. / 13, -4. / 13, 0, 12. / 13},
+		3: {0.2457595, -0.3276794, 0, 0.9830381}} {
 		norm, err := ParseNorm(n)
 		if err != nil {
 			t.Fatal(err)

@@ -28,8 +28,10 @@ func made(arch string, sh shape) *model.Model {
 	m := &model.Model{Path: arch + ".gguf"}
 	set := func(key string, v gguf.Value) { m.Metadata.Set(key, v) }
 	set("general.architecture", gguf.String(arch))
-	for key, n := range map[string]int{"block_count": 2, "embedding_length": 48, "feed_forward_length": 96, "attention.head_count": 4, "attention.head_count_kv": 2,
-		"context_length": 512, "attention.key_length": 16, "attention.value_length": 16, "expert_count": sh.experts, "expert_used_count": min(2, sh.experts)} {
+	for key, n := range map[string]int{"block_count": 2, "embedding_length": 48, "feed_forward_length": 96,
+		"attention.head_count": 4, "attention.head_count_kv": 2,
+		"context_length": 512, "attention.key_length": 16, "attention.value_length": 16, "expert_count": sh.experts,
+		"expert_used_count": min(2, sh.experts)} {
 		set(arch+"."+key, gguf.Uint32(uint32(n)))
 	}
 	set(arch+"."+epsilonOf(arch), gguf.Float32(1e-5))
@@ -125,7 +127,10 @@ func TestBits(t *testing.T) {
 	}{
 		{"llama", shape{}, "01559774c5eb"},
 		{"qwen2", shape{}, "a1ae8c8b690f"},
-		{"gemma2", shape{change: func(m *model.Model) { m.Metadata.Set("gemma2.attention.sliding_window", gguf.Uint32(9)) }}, "582e5dd8fbc1"},
+		{"gemma2", shape{change: func(m *model.Model) {
+			m.Metadata.Set("gemma2.attention.sliding_window",
+				gguf.Uint32(9))
+		}}, "582e5dd8fbc1"},
 		{"llama", shape{experts: 5}, "468218693f0c"},
 	} {
 		for _, workers := range []int{1, 3} {
@@ -138,7 +143,8 @@ func TestBits(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := sum(p); got != c.want {
-				t.Errorf("%s of %d experts, %d workers: losses %s, want %s (perplexity %v)", c.arch, c.experts, workers, got, c.want, p.Value)
+				t.Errorf("%s of %d experts, %d workers: losses %s, want %s (perplexity %v)", c.arch, c.experts, workers,
+					got, c.want, p.Value)
 			}
 			if p.Chunks != 3 || p.Predicted != 3*39 || !(p.Value > 100 && p.Value < 1000) || !(p.Error > 0) {
 				t.Errorf("%s: %+v", c.arch, p)
@@ -192,7 +198,8 @@ func TestRefused(t *testing.T) {
 	}
 	extra := func(name string, ne ...int64) shape {
 		return shape{change: func(m *model.Model) {
-			m.Tensors = append(m.Tensors, model.New(name, encoded(make([]float32, gguf.Rows(ne)*ne[0]), ne, gguf.TypeF32)))
+			m.Tensors = append(m.Tensors, model.New(name,
+				encoded(make([]float32, gguf.Rows(ne)*ne[0]), ne, gguf.TypeF32)))
 		}}
 	}
 	for _, c := range []struct {
@@ -222,7 +229,8 @@ func TestRefused(t *testing.T) {
 		{"llama", set("llama.attention.key_length", gguf.Uint32(1<<20)), fault.Broken, "key"},
 	} {
 		_, err := New(made(c.arch, c.shape))
-		if !errors.Is(err, c.kind) || !strings.Contains(fmt.Sprint(err), c.want) || !strings.Contains(fmt.Sprint(err), ".gguf") {
+		if !errors.Is(err, c.kind) || !strings.Contains(fmt.Sprint(err), c.want) ||
+			!strings.Contains(fmt.Sprint(err), ".gguf") {
 			t.Errorf("%v, want %v: %s", err, c.kind, c.want)
 		}
 	}
@@ -258,11 +266,14 @@ func TestNotFinite(t *testing.T) {
 		want    string
 	}{
 		{"token_embd.weight", 48*7 + 3, 0, `tensor "token_embd.weight": the row of token 7 is not finite`},
-		{"blk.0.attn_norm.weight", 5, 0, `layer 0: tensor "blk.0.attn_q.weight": what it is multiplied by is not finite`},
+		{"blk.0.attn_norm.weight", 5, 0,
+			`layer 0: tensor "blk.0.attn_q.weight": what it is multiplied by is not finite`},
 		{"blk.1.attn_v.weight", 100, 0, `layer 1: tensor "blk.1.attn_v.weight": its output for token 0 is not finite`},
 		{"blk.1.ffn_up.weight", 100, 0, `layer 1: tensor "blk.1.ffn_up.weight": its output for token 0 is not finite`},
-		{"blk.1.ffn_gate_inp.weight", 20, 5, `layer 1: tensor "blk.1.ffn_gate_inp.weight": the router's output is not a number`},
-		{"blk.0.ffn_up_exps.weight", 3*48*96 + 50, 5, `layer 0: tensor "blk.0.ffn_up_exps.weight", matrix 3: its output for token 0 is not finite`},
+		{"blk.1.ffn_gate_inp.weight", 20, 5,
+			`layer 1: tensor "blk.1.ffn_gate_inp.weight": the router's output is not a number`},
+		{"blk.0.ffn_up_exps.weight", 3*48*96 + 50, 5,
+			`layer 0: tensor "blk.0.ffn_up_exps.weight", matrix 3: its output for token 0 is not finite`},
 		{"output.weight", 48 * 250, 0, `tensor "output.weight": logits that are not finite`},
 	} {
 		src := made("llama", shape{experts: c.experts})
@@ -306,8 +317,10 @@ func TestInputs(t *testing.T) {
 	const chunk, chunks = 64, 3
 	rows := map[string]int{}
 	run := Run{Tokens: text(chunk * chunks), Chunk: chunk, Workers: 2, Inputs: func(in Inputs) error {
-		if experts := strings.Contains(in.Name, "_exps."); len(in.X) != in.Rows*in.Columns || in.Routed != experts || (in.Matrices == 4) != experts || in.Matrix >= in.Matrices {
-			t.Errorf("%s: %d values in %d rows of %d, matrix %d of %d", in.Name, len(in.X), in.Rows, in.Columns, in.Matrix, in.Matrices)
+		if experts := strings.Contains(in.Name, "_exps."); len(in.X) != in.Rows*in.Columns || in.Routed != experts ||
+			(in.Matrices == 4) != experts || in.Matrix >= in.Matrices {
+			t.Errorf("%s: %d values in %d rows of %d, matrix %d of %d", in.Name, len(in.X), in.Rows, in.Columns,
+				in.Matrix, in.Matrices)
 		}
 		rows[in.Name] += in.Rows
 		return nil
@@ -315,7 +328,8 @@ func TestInputs(t *testing.T) {
 	if _, err := m.Forward(context.Background(), run); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]int{"blk.0.attn_q.weight": chunk * chunks, "blk.1.attn_output.weight": chunk * chunks, "blk.1.ffn_gate_inp.weight": chunk * chunks,
+	for name, want := range map[string]int{"blk.0.attn_q.weight": chunk * chunks,
+		"blk.1.attn_output.weight": chunk * chunks, "blk.1.ffn_gate_inp.weight": chunk * chunks,
 		"blk.0.ffn_up_exps.weight": 2 * chunk * chunks, "blk.1.ffn_down_exps.weight": 2 * chunk * chunks} {
 		if rows[name] != want {
 			t.Errorf("%s: %d rows, want %d", name, rows[name], want)
@@ -361,11 +375,13 @@ func TestCompare(t *testing.T) {
 	}
 	base, near, far := open(shape{}), open(rounded(gguf.TypeF16)), open(rounded(gguf.TypeBF16))
 	var all []*Comparison
-	if err := Compare(ctx, base, []*Model{base, near, far}, run, func(_ int, c *Comparison) error { all = append(all, c); return nil }); err != nil {
+	if err := Compare(ctx, base, []*Model{base, near, far}, run,
+		func(_ int, c *Comparison) error { all = append(all, c); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	same := all[0]
-	if same.Divergence.Mean != 0 || same.Top.Mean != 1 || math.Abs(same.Top5.Mean-1) > 1e-12 || same.LogRatio.Mean != 0 || same.RightRMS != (Figure{}) || same.Quantiles[len(Ranks)-1] != 0 {
+	if same.Divergence.Mean != 0 || same.Top.Mean != 1 || math.Abs(same.Top5.Mean-1) > 1e-12 ||
+		same.LogRatio.Mean != 0 || same.RightRMS != (Figure{}) || same.Quantiles[len(Ranks)-1] != 0 {
 		t.Errorf("a model with itself: %+v", same)
 	}
 	for i, m := range []*Model{base, near, far} {
@@ -374,14 +390,16 @@ func TestCompare(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := all[i]
-		if sum(&c.Model) != sum(p) || c.Model.Value != p.Value || c.Model.Error != p.Error || sum(&c.Base) != sum(&same.Base) {
+		if sum(&c.Model) != sum(p) || c.Model.Value != p.Value || c.Model.Error != p.Error ||
+			sum(&c.Base) != sum(&same.Base) {
 			t.Errorf("model %d: perplexity %v next to its base, %v alone", i, c.Model.Value, p.Value)
 		}
 		if got, want := c.LogRatio.Mean, math.Log(c.Model.Value/c.Base.Value); math.Abs(got-want) > 1e-12 {
 			t.Errorf("model %d: ratio %v, want %v", i, got, want)
 		}
 	}
-	if !(all[1].Divergence.Mean > 0 && all[2].Divergence.Mean > 4*all[1].Divergence.Mean) || !(all[2].Divergence.Error > 0) {
+	if !(all[1].Divergence.Mean > 0 && all[2].Divergence.Mean > 4*all[1].Divergence.Mean) ||
+		!(all[2].Divergence.Error > 0) {
 		t.Errorf("divergence %v of F16, %v of BF16", all[1].Divergence, all[2].Divergence)
 	}
 	for i := 1; i < len(Ranks); i++ {
@@ -396,7 +414,8 @@ func TestCompare(t *testing.T) {
 			}
 		}
 	}})
-	if err := Compare(ctx, base, []*Model{other}, run, nil); !errors.Is(err, fault.Refused) || !strings.Contains(err.Error(), "200") {
+	if err := Compare(ctx, base, []*Model{other}, run, nil); !errors.Is(err, fault.Refused) ||
+		!strings.Contains(err.Error(), "200") {
 		t.Errorf("other tokens: %v", err)
 	}
 }
@@ -432,7 +451,8 @@ func TestDivergence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if math.Abs(d.divergence-want) > 1e-6*want || math.Abs(d.base+math.Log(a[7])) > 1e-6 || math.Abs(d.right-(b[7]-a[7])) > 1e-8 {
+	if math.Abs(d.divergence-want) > 1e-6*want || math.Abs(d.base+math.Log(a[7])) > 1e-6 ||
+		math.Abs(d.right-(b[7]-a[7])) > 1e-8 {
 		t.Errorf("%+v, want a divergence of %v", d, want)
 	}
 	if got := top5([]float32{1, 9, 3, 9, 5, 7, 2}); fmt.Sprint(got) != "[1 3 5 4 2]" {

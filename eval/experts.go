@@ -42,7 +42,9 @@ func (m *Model) experts(t *tensors, i int, name func(string) string) *experts {
 	if p.experts == 0 || t.all[name("ffn_gate_inp.weight")] == nil {
 		return nil
 	}
-	x := &experts{n: p.experts, used: p.expertsUsed[i], width: p.width, score: p.expertScore, normed: p.expertNormed, scale: float32(p.expertScale), groups: p.expertGroups, useGroup: p.expertGroupsUsed, early: m.graph.EarlyRouter, weighFirst: m.graph.WeighFirst}
+	x := &experts{n: p.experts, used: p.expertsUsed[i], width: p.width, score: p.expertScore, normed: p.expertNormed,
+		scale: float32(p.expertScale), groups: p.expertGroups, useGroup: p.expertGroupsUsed, early: m.graph.EarlyRouter,
+		weighFirst: m.graph.WeighFirst}
 	if x.used < 1 || x.used > x.n || x.groups > 1 && (x.n%x.groups != 0 || x.useGroup < 1 || x.useGroup > x.groups) {
 		t.fail(fault.Broken, "%d of %d experts, %d of %d groups", x.used, x.n, x.useGroup, x.groups)
 	}
@@ -50,7 +52,8 @@ func (m *Model) experts(t *tensors, i int, name func(string) string) *experts {
 	x.routerBias = t.vector(name("exp_probs_b.bias"), x.n)
 	if down := t.all[name("ffn_latent_down.weight")]; down != nil && len(down.NE) == 2 {
 		x.width = int(down.NE[1])
-		x.latent = &low{in: t.needed(name("ffn_latent_down"), p.width, x.width), out: t.needed(name("ffn_latent_up"), x.width, p.width)}
+		x.latent = &low{in: t.needed(name("ffn_latent_down"), p.width, x.width),
+			out: t.needed(name("ffn_latent_up"), x.width, p.width)}
 	}
 	if down := t.all[name("ffn_down_exps.weight")]; down != nil {
 		x.ff = int(down.NE[0])
@@ -267,7 +270,10 @@ func (s *stream) say(l *layer) ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.experts(x, chosen, func(e int, list []int32) error { return s.expert(l, e, list, chosen, sum) }); err != nil || x.latent == nil {
+	if err := s.experts(x, chosen, func(e int, list []int32) error {
+		return s.expert(l, e, list, chosen,
+			sum)
+	}); err != nil || x.latent == nil {
 		return acc, err
 	}
 	s.again = s.rev != nil || n > blockTokens
@@ -278,7 +284,10 @@ func (s *stream) say(l *layer) ([]float32, error) {
 		if err := s.linear(y, p.width, sum[from*x.width:][:rows*x.width], rows, x.latent.out); err != nil {
 			return nil, err
 		}
-		if err := s.each(rows, func(a, b int) { vecmath.Add(acc[(from+a)*p.width:(from+b)*p.width], y[a*p.width:b*p.width]) }); err != nil {
+		if err := s.each(rows, func(a, b int) {
+			vecmath.Add(acc[(from+a)*p.width:(from+b)*p.width],
+				y[a*p.width:b*p.width])
+		}); err != nil {
 			return nil, err
 		}
 	}
@@ -297,7 +306,10 @@ func (s *stream) route(l *layer, f func(from, rows int, in, logits []float32) er
 	in := grow(&s.x, min(n, blockTokens)*p.width)
 	for from := 0; from < n; from += blockTokens {
 		rows := min(blockTokens, n-from)
-		err := s.each(rows, func(a, b int) { s.norm(l.ffnNorm, in[a*p.width:b*p.width], s.h[(from+a)*p.width:(from+b)*p.width]) })
+		err := s.each(rows, func(a, b int) {
+			s.norm(l.ffnNorm, in[a*p.width:b*p.width],
+				s.h[(from+a)*p.width:(from+b)*p.width])
+		})
 		if err != nil {
 			return nil, err
 		}

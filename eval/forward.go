@@ -112,10 +112,10 @@ func newRoom(workers int) *room {
 	return &room{scratch: make([]gemm.Scratch, n), attending: make([]attending, n), states: make([][]float32, n)}
 }
 
-// Forward runs the model. Memory: two streams of 4*width bytes per token at most, three of
-// RWKV 7 and four where experts have a width of their own, what lies between the layers for
-// about 2048 tokens, and less than a megabyte for each worker and 1000 values of a row. Of a model that is encoded as it is read, the encoded
-// rows of a layer, or of an expert, are held while there are more tokens than these.
+// Forward runs the model. Memory: two streams of 4*width bytes per token at most, three of RWKV 7 and four where
+// experts have a width of their own, what lies between the layers for about 2048 tokens, and less than a megabyte for
+// each worker and 1000 values of a row. Of a model that is encoded as it is read, the encoded rows of a layer, or of an
+// expert, are held while there are more tokens than these.
 func (m *Model) Forward(ctx context.Context, r Run) (*States, error) {
 	if r.Chunk < 1 || len(r.Tokens)%r.Chunk != 0 || r.First < 0 || r.First >= r.Chunk {
 		return nil, fmt.Errorf("eval: %d tokens in chunks of %d from position %d on", len(r.Tokens), r.Chunk, r.First)
@@ -259,7 +259,8 @@ func (s *stream) each(n int, f func(a, b int)) error {
 
 // eachErr is each for what may fail.
 func (s *stream) eachErr(n int, f func(a, b int) error) error {
-	return parallel.For(s.ctx, len(s.scratch), (n+part-1)/part, func(i, _ int) error { return f(i*part, min((i+1)*part, n)) })
+	return parallel.For(s.ctx, len(s.scratch), (n+part-1)/part,
+		func(i, _ int) error { return f(i*part, min((i+1)*part, n)) })
 }
 
 // embed sets h to the embeddings of the tokens of the run, each of which is decoded once,
@@ -268,12 +269,14 @@ func (s *stream) embed(h []float32, w *norm) error {
 	p := s.m.p
 	bufs, places := make([][]byte, len(s.scratch)), make([][]float32, len(s.scratch))
 	if s.m.places != nil && s.r.Chunk > p.context {
-		return fault.Errorf(fault.Refused, "%s: %d tokens at once, want at most %d, the positions that it has", s.m.source.Path, s.r.Chunk, p.context)
+		return fault.Errorf(fault.Refused, "%s: %d tokens at once, want at most %d, the positions that it has",
+			s.m.source.Path, s.r.Chunk, p.context)
 	}
 	first, at := map[int32]int{}, []int(nil) // where a token is first
 	for i, id := range s.r.Tokens {
 		if id < 0 || int(id) >= p.vocab {
-			return fault.Errorf(fault.Refused, "%s: token %d of the text is %d, want less than %d", s.m.source.Path, i, id, p.vocab)
+			return fault.Errorf(fault.Refused, "%s: token %d of the text is %d, want less than %d", s.m.source.Path,
+				i, id, p.vocab)
 		}
 		if _, ok := first[id]; !ok {
 			first[id], at = i, append(at, i)
@@ -286,7 +289,8 @@ func (s *stream) embed(h []float32, w *norm) error {
 			return fmt.Errorf("%s: tensor %q: %w", s.m.source.Path, s.m.embed.Name, err)
 		}
 		if !vecmath.Finite(row(at[i])) {
-			return fault.Errorf(fault.Broken, "%s: tensor %q: the row of token %d is not finite", s.m.source.Path, s.m.embed.Name, id)
+			return fault.Errorf(fault.Broken, "%s: tensor %q: the row of token %d is not finite", s.m.source.Path,
+				s.m.embed.Name, id)
 		}
 		return nil
 	})
@@ -380,7 +384,8 @@ func (s *stream) linear(dst []float32, ld int, x []float32, rows int, layers ...
 		}
 		for t := 0; s.strict && t < rows; t++ {
 			if !vecmath.Finite(dst[t*ld+at:][:l.w.Rows]) {
-				return fault.Errorf(fault.Broken, "tensor %q%s: its output for token %d is not finite", l.name, l.which(), t)
+				return fault.Errorf(fault.Broken, "tensor %q%s: its output for token %d is not finite", l.name,
+					l.which(), t)
 			}
 		}
 		at += l.w.Rows
@@ -418,7 +423,8 @@ func (s *stream) sound(y []float32, again func() error) error {
 
 func (l *linear) inputs(x []float32, rows int) Inputs {
 	k := l.w.K
-	return Inputs{Name: l.name, Matrix: l.matrix, Matrices: max(1, l.of), Routed: l.routed, Single: l.single, Rows: rows, Columns: k, X: x[:rows*k]}
+	return Inputs{Name: l.name, Matrix: l.matrix, Matrices: max(1, l.of), Routed: l.routed, Single: l.single,
+		Rows: rows, Columns: k, X: x[:rows*k]}
 }
 
 // layer takes the states of n tokens, whole chunks, through a layer, or as far as its
@@ -433,7 +439,10 @@ func (s *stream) layer(l *layer, h []float32, n int, last bool) ([]float32, erro
 	x := h
 	if l.attnNorm != nil {
 		x = grow(&s.x, n*p.width)
-		if err := s.each(n, func(a, b int) { s.norm(l.attnNorm, x[a*p.width:b*p.width], h[a*p.width:b*p.width]) }); err != nil {
+		if err := s.each(n, func(a, b int) {
+			s.norm(l.attnNorm, x[a*p.width:b*p.width],
+				h[a*p.width:b*p.width])
+		}); err != nil {
 			return nil, err
 		}
 	}
@@ -489,7 +498,10 @@ func (s *stream) layer(l *layer, h []float32, n int, last bool) ([]float32, erro
 		if err := s.sound(y[:n*p.width], feed); err != nil {
 			return nil, err
 		}
-		if err := s.each(n, func(a, b int) { s.finish(l, h[a*p.width:b*p.width], y[a*p.width:b*p.width]) }); err != nil {
+		if err := s.each(n, func(a, b int) {
+			s.finish(l, h[a*p.width:b*p.width],
+				y[a*p.width:b*p.width])
+		}); err != nil {
 			return nil, err
 		}
 	}
@@ -499,12 +511,18 @@ func (s *stream) layer(l *layer, h []float32, n int, last bool) ([]float32, erro
 		}
 	}
 	if l.scale != nil {
-		if err := s.each(n, func(a, b int) { vecmath.Scale(h[a*p.width:b*p.width], h[a*p.width:b*p.width], *l.scale) }); err != nil {
+		if err := s.each(n, func(a, b int) {
+			vecmath.Scale(h[a*p.width:b*p.width], h[a*p.width:b*p.width],
+				*l.scale)
+		}); err != nil {
 			return nil, err
 		}
 	}
 	if l.halved {
-		if err := s.each(n, func(a, b int) { vecmath.Scale(h[a*p.width:b*p.width], h[a*p.width:b*p.width], 0.5) }); err != nil {
+		if err := s.each(n, func(a, b int) {
+			vecmath.Scale(h[a*p.width:b*p.width], h[a*p.width:b*p.width],
+				0.5)
+		}); err != nil {
 			return nil, err
 		}
 	}
@@ -690,7 +708,8 @@ func (st *States) logits(ctx context.Context, f func(row int, logits []float32) 
 		if err := b.rows(st, from, n); err != nil {
 			return err
 		}
-		if err := parallel.For(ctx, len(b.s.scratch), n, func(i, _ int) error { return f(from+i, b.logits[i*vocab:][:vocab]) }); err != nil {
+		if err := parallel.For(ctx, len(b.s.scratch), n,
+			func(i, _ int) error { return f(from+i, b.logits[i*vocab:][:vocab]) }); err != nil {
 			return err
 		}
 		done(from + n)

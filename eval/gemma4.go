@@ -34,7 +34,8 @@ func newLending(b *builder, i int) mixer {
 		dims = p.localRope.dims
 	}
 	if l.keyLen != l.valueLen || dims > l.keyLen || dims%2 != 0 {
-		t.fail(errBroken, "layer %d has keys of %d values, of which %d are turned, and values of %d", i, l.keyLen, dims, l.valueLen)
+		t.fail(errBroken, "layer %d has keys of %d values, of which %d are turned, and values of %d", i, l.keyLen,
+			dims, l.valueLen)
 	}
 	l.q = t.needed(b.name(i, "attn_q"), p.width, l.n*l.keyLen)
 	l.qNorm = t.headNorm(b.name(i, "attn_q_norm"), l.n, l.keyLen)
@@ -56,7 +57,8 @@ func newLending(b *builder, i int) mixer {
 		}
 		return l
 	}
-	l.k, l.v = t.needed(b.name(i, "attn_k"), p.width, l.kv*l.keyLen), t.linear(b.name(i, "attn_v"), p.width, l.kv*l.valueLen)
+	l.k, l.v = t.needed(b.name(i, "attn_k"), p.width, l.kv*l.keyLen),
+		t.linear(b.name(i, "attn_v"), p.width, l.kv*l.valueLen)
 	l.kNorm = t.headNorm(b.name(i, "attn_k_norm"), l.kv, l.keyLen)
 	return l
 }
@@ -146,13 +148,17 @@ func (b *builder) perLayer(i int) *perLayer {
 	if n == 0 {
 		return nil
 	}
-	l := &perLayer{size: n, layer: i, embed: t.must("per_layer_token_embd.weight", n*p.layers, p.vocab), norm: t.neededNorm("per_layer_proj_norm", n)}
+	l := &perLayer{size: n, layer: i, embed: t.must("per_layer_token_embd.weight", n*p.layers, p.vocab),
+		norm: t.neededNorm("per_layer_proj_norm", n)}
 	if l.embed != nil && int64(n)%l.embed.Type.BlockLen() != 0 {
-		t.fail(errUnsupported, "tensor %q is of type %v, blocks of which are of several layers, of %d values each", l.embed.Name, l.embed.Type, n)
+		t.fail(errUnsupported, "tensor %q is of type %v, blocks of which are of several layers, of %d values each",
+			l.embed.Name, l.embed.Type, n)
 	}
-	l.gate, l.proj, l.post = t.needed(b.name(i, "inp_gate"), p.width, n), t.needed(b.name(i, "proj"), n, p.width), t.neededNorm(b.name(i, "post_norm"), p.width)
+	l.gate, l.proj, l.post = t.needed(b.name(i, "inp_gate"), p.width, n), t.needed(b.name(i, "proj"), n, p.width),
+		t.neededNorm(b.name(i, "post_norm"), p.width)
 	if x := t.must("per_layer_model_proj.weight", p.width, n*p.layers); x != nil {
-		l.common = &linear{name: x.Name, w: t.weights(x, i*n, n), silent: i > 0} // its inputs are the same for all layers
+		// its inputs are the same for all layers
+		l.common = &linear{name: x.Name, w: t.weights(x, i*n, n), silent: i > 0}
 	}
 	return l
 }

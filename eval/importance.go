@@ -46,7 +46,8 @@ type Collector struct {
 // true.
 func (m *Model) Collector(sums *imatrix.Sums, output bool) (*Collector, error) {
 	if output && !m.Predicts() {
-		return nil, fault.Errorf(fault.Unsupported, "%s: predicts no tokens: there is no matrix that makes logits to collect for", m.source.Path)
+		return nil, fault.Errorf(fault.Unsupported,
+			"%s: predicts no tokens: there is no matrix that makes logits to collect for", m.source.Path)
 	}
 	return &Collector{m, sums, output}, nil
 }
@@ -108,8 +109,10 @@ func (c *Collector) Expect(ctx context.Context, r Run) (*imatrix.Sums, error) {
 
 // Collect runs the model over chunks of tokens with a Collector. r.First is set.
 func (m *Model) Collect(ctx context.Context, r Run, sums *imatrix.Sums, opt Importance) error {
-	if r.Chunk < 1 || len(r.Tokens)%r.Chunk != 0 || opt.Done < 0 || opt.Every < 0 || opt.Group < 0 || opt.Done > len(r.Tokens)/r.Chunk {
-		return fault.Errorf(fault.Usage, "%d tokens in chunks of %d, of which %d are done, %d at once", len(r.Tokens), r.Chunk, opt.Done, opt.Every)
+	if r.Chunk < 1 || len(r.Tokens)%r.Chunk != 0 || opt.Done < 0 || opt.Every < 0 || opt.Group < 0 ||
+		opt.Done > len(r.Tokens)/r.Chunk {
+		return fault.Errorf(fault.Usage, "%d tokens in chunks of %d, of which %d are done, %d at once", len(r.Tokens),
+			r.Chunk, opt.Done, opt.Every)
 	}
 	chunks := len(r.Tokens) / r.Chunk
 	at, every := opt.Every, opt.Every
@@ -118,7 +121,9 @@ func (m *Model) Collect(ctx context.Context, r Run, sums *imatrix.Sums, opt Impo
 	}
 	if g := opt.Group; g > 0 {
 		if at = g; opt.Every%g != 0 || opt.Done%g != 0 && opt.Done < chunks {
-			return fault.Errorf(fault.Usage, "sums of groups of %d chunks, and %d at once, of which %d are done: want multiples", g, opt.Every, opt.Done)
+			return fault.Errorf(fault.Usage,
+				"sums of groups of %d chunks, and %d at once, of which %d are done: want multiples", g,
+				opt.Every, opt.Done)
 		}
 	}
 	r.First = 0

@@ -41,7 +41,10 @@ func TestCollect(t *testing.T) {
 	}{
 		{"llama", shape{}, false, "668edf07cf7a"},
 		{"llama", shape{experts: 5}, true, "d65222d4c693"},
-		{"gemma2", shape{change: func(m *model.Model) { m.Metadata.Set("gemma2.attention.sliding_window", gguf.Uint32(9)) }}, true, "3494744056c7"},
+		{"gemma2", shape{change: func(m *model.Model) {
+			m.Metadata.Set("gemma2.attention.sliding_window",
+				gguf.Uint32(9))
+		}}, true, "3494744056c7"},
 	} {
 		m, err := New(made(c.arch, c.shape))
 		if err != nil {
@@ -89,7 +92,8 @@ func TestCollect(t *testing.T) {
 				t.Errorf("%v done", last)
 			}
 			if got := fmt.Sprintf("%x", sha256.Sum256(fileOf(t, sums)))[:12]; got != c.want {
-				t.Errorf("%s of %d experts, %d workers, %d chunks at once: %s, want %s", c.arch, c.experts, v.workers, v.every, got, c.want)
+				t.Errorf("%s of %d experts, %d workers, %d chunks at once: %s, want %s", c.arch, c.experts, v.workers,
+					v.every, got, c.want)
 			}
 			seen := sums.Matrix("")
 			if seen.Chunks != chunks {
@@ -121,7 +125,8 @@ func TestCollectRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := Run{Tokens: text(80), Chunk: 40, Workers: 1}
-	if err := m.Collect(context.Background(), run, imatrix.NewSums(40), Importance{Done: 3}); !errors.Is(err, fault.Usage) {
+	if err := m.Collect(context.Background(), run, imatrix.NewSums(40), Importance{Done: 3}); !errors.Is(err,
+		fault.Usage) {
 		t.Errorf("more done than there is: %v", err)
 	}
 	other, err := New(made("llama", shape{experts: 4}))
@@ -148,7 +153,8 @@ func TestCollectRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := huge.Collect(context.Background(), run, imatrix.NewSums(40), Importance{}); !errors.Is(err, fault.Broken) {
+	if err := huge.Collect(context.Background(), run, imatrix.NewSums(40), Importance{}); !errors.Is(err,
+		fault.Broken) {
 		t.Errorf("inputs whose squares are infinite: %v", err)
 	}
 }
@@ -179,10 +185,13 @@ func TestExpect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if expected.Len() == 0 || expected.Chunks() != sums.Chunks() || !slices.EqualFunc(expected.Tallies(), sums.Tallies(), func(a, b *imatrix.Tally) bool {
-			return a.Name == b.Name && a.Columns == b.Columns && len(a.Squares) == len(b.Squares) && len(a.Counts) == len(b.Counts)
-		}) {
-			t.Errorf("%s: %d entries of %d chunks, want %d of %d", source.Path, expected.Len(), expected.Chunks(), sums.Len(), sums.Chunks())
+		if expected.Len() == 0 || expected.Chunks() != sums.Chunks() ||
+			!slices.EqualFunc(expected.Tallies(), sums.Tallies(), func(a, b *imatrix.Tally) bool {
+				return a.Name == b.Name && a.Columns == b.Columns && len(a.Squares) == len(b.Squares) &&
+					len(a.Counts) == len(b.Counts)
+			}) {
+			t.Errorf("%s: %d entries of %d chunks, want %d of %d", source.Path, expected.Len(), expected.Chunks(),
+				sums.Len(), sums.Chunks())
 		}
 	}
 }

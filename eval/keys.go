@@ -42,7 +42,8 @@ func (k *keys) get(name string) (gguf.Value, bool) {
 		return gguf.Value{}, false
 	case required:
 		if !ok {
-			k.fail(fault.Broken, "no key %q, without which no runtime loads a model of this architecture", k.arch+"."+name)
+			k.fail(fault.Broken, "no key %q, without which no runtime loads a model of this architecture",
+				k.arch+"."+name)
 		}
 	}
 	k.used[name] = true
@@ -213,8 +214,9 @@ func (k *keys) text(name string) string {
 
 // activations are the functions that keys name. "gelu" is the exact one.
 var activations = map[string]vecmath.Function{
-	"gelu": vecmath.GELUErfOf, "gelu_python": vecmath.GELUErfOf, "gelu_new": vecmath.GELUOf, "gelu_pytorch_tanh": vecmath.GELUOf,
-	"silu": vecmath.SiLUOf, "swiglu": vecmath.SiLUOf, "tanh": vecmath.TanhOf,
+	"gelu": vecmath.GELUErfOf, "gelu_python": vecmath.GELUErfOf, "gelu_new": vecmath.GELUOf,
+	"gelu_pytorch_tanh": vecmath.GELUOf,
+	"silu":              vecmath.SiLUOf, "swiglu": vecmath.SiLUOf, "tanh": vecmath.TanhOf,
 }
 
 // activation returns the function that a key names, def if there is no such key.
@@ -225,7 +227,8 @@ func (k *keys) activation(name string, def vecmath.Function) vecmath.Function {
 	}
 	f, ok := activations[s]
 	if !ok {
-		k.fail(fault.Unsupported, "%q is %q, want one of %s", k.arch+"."+name, s, strings.Join(slices.Sorted(maps.Keys(activations)), ", "))
+		k.fail(fault.Unsupported, "%q is %q, want one of %s", k.arch+"."+name, s,
+			strings.Join(slices.Sorted(maps.Keys(activations)), ", "))
 	}
 	return f
 }
@@ -242,7 +245,8 @@ func (k *keys) rest() error {
 	var left []string
 	for _, kv := range k.m {
 		name, ok := strings.CutPrefix(kv.Key, k.arch+".")
-		if gguf.OwnKey(kv.Key) || !ok && slices.ContainsFunc(known, func(p string) bool { return strings.HasPrefix(kv.Key, p) }) {
+		if gguf.OwnKey(kv.Key) || !ok && slices.ContainsFunc(known,
+			func(p string) bool { return strings.HasPrefix(kv.Key, p) }) {
 			continue
 		}
 		if !k.used[kv.Key] && (!ok || !k.used[name] && !slices.Contains(idle, name)) {
@@ -250,7 +254,8 @@ func (k *keys) rest() error {
 		}
 	}
 	if len(left) > 0 {
-		return fault.Errorf(fault.Unsupported, "%s: keys that the graph of %q does not know: %s", k.file, k.arch, strings.Join(left, ", "))
+		return fault.Errorf(fault.Unsupported, "%s: keys that the graph of %q does not know: %s", k.file, k.arch,
+			strings.Join(left, ", "))
 	}
 	return nil
 }

@@ -50,14 +50,15 @@ func TestLayersAsInMemory(t *testing.T) {
 			e, err := eval.New(m)
 			if err == nil {
 				seen[arch] = true
-				compareLayers(t, name, e.Layers(), memory.Model{Metadata: m.Metadata, Tensors: func(yield func(*gguf.Tensor) bool) {
-					for i := range m.Tensors {
-						x := &m.Tensors[i]
-						if !yield(&gguf.Tensor{Name: x.Name, NE: x.NE, Type: x.Type}) {
-							return
+				compareLayers(t, name, e.Layers(), memory.Model{Metadata: m.Metadata,
+					Tensors: func(yield func(*gguf.Tensor) bool) {
+						for i := range m.Tensors {
+							x := &m.Tensors[i]
+							if !yield(&gguf.Tensor{Name: x.Name, NE: x.NE, Type: x.Type}) {
+								return
+							}
 						}
-					}
-				}}, e.Predicts(), context, batch)
+					}}, e.Predicts(), context, batch)
 				for _, l := range e.Layers() {
 					windows[arch] = windows[arch] || l.Window > 0
 				}
@@ -83,7 +84,8 @@ func TestLayersAsInMemory(t *testing.T) {
 	}
 }
 
-func compareLayers(t *testing.T, name string, layers []eval.Layer, m memory.Model, predicts bool, context, batch int64) {
+func compareLayers(t *testing.T, name string, layers []eval.Layer, m memory.Model, predicts bool, context,
+	batch int64) {
 	t.Helper()
 	u, err := memory.Estimate(m, memory.Options{Context: context, Batch: batch})
 	if err != nil {
@@ -117,7 +119,8 @@ func compareLayers(t *testing.T, name string, layers []eval.Layer, m memory.Mode
 		got[cache{c.Cells, c.Layers}] = true
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) || state != (u.State > 0) {
-		t.Errorf("%s: memory has caches of {cells layers} %v and %d bytes of states, the evaluator %v and %v", name, got, u.State, want, state)
+		t.Errorf("%s: memory has caches of {cells layers} %v and %d bytes of states, the evaluator %v and %v", name,
+			got, u.State, want, state)
 	}
 }
 

@@ -11,7 +11,8 @@ type ssm struct{ conv, inner, state, rank, groups int }
 
 // ssm reads them.
 func (k *keys) ssm() ssm {
-	return ssm{conv: k.count("ssm.conv_kernel"), inner: k.count("ssm.inner_size"), state: k.count("ssm.state_size"), rank: k.count("ssm.time_step_rank"), groups: k.size("ssm.group_count", 1)}
+	return ssm{conv: k.count("ssm.conv_kernel"), inner: k.count("ssm.inner_size"), state: k.count("ssm.state_size"),
+		rank: k.count("ssm.time_step_rank"), groups: k.size("ssm.group_count", 1)}
 }
 
 // mamba is a mixer of a state space model with a step of its own for each channel: channel c
@@ -39,7 +40,8 @@ func newMamba(b *builder, i int) mixer {
 	m.x = t.needed(b.name(i, "ssm_x"), k.inner, k.rank+2*k.state)
 	m.dt = t.needed(b.name(i, "ssm_dt"), k.rank, k.inner)
 	m.out = t.needed(b.name(i, "ssm_out"), k.inner, b.p.width)
-	m.dtNorm, m.bNorm, m.norm = t.norm(b.name(i, "ssm_dt_norm"), k.rank), t.norm(b.name(i, "ssm_b_norm"), k.state), t.norm(b.name(i, "ssm_c_norm"), k.state)
+	m.dtNorm, m.bNorm, m.norm = t.norm(b.name(i, "ssm_dt_norm"), k.rank), t.norm(b.name(i, "ssm_b_norm"), k.state),
+		t.norm(b.name(i, "ssm_c_norm"), k.state)
 	if b.k.flag("ssm.dt_b_c_rms", false) {
 		m.dtNorm, m.bNorm, m.norm = orBare(m.dtNorm), orBare(m.bNorm), orBare(m.norm)
 	}
@@ -148,7 +150,8 @@ func newMamba2(b *builder, i int) mixer {
 	m := &mamba2{ssm: k}
 	m.in = t.needed(b.name(i, "ssm_in"), b.p.width, 2*k.inner+2*k.groups*k.state+k.rank)
 	m.conv = b.convolution(b.name(i, "ssm_conv1d"), true, k.conv, k.inner+2*k.groups*k.state)
-	m.dt, m.a, m.d = t.numbers(b.name(i, "ssm_dt.bias"), k.rank), t.numbers(b.name(i, "ssm_a"), 1, k.rank), t.numbers(b.name(i, "ssm_d"), 1, k.rank)
+	m.dt, m.a, m.d = t.numbers(b.name(i, "ssm_dt.bias"), k.rank), t.numbers(b.name(i, "ssm_a"), 1, k.rank),
+		t.numbers(b.name(i, "ssm_d"), 1, k.rank)
 	m.norm = t.headNorm(b.name(i, "ssm_norm"), k.groups, k.inner/k.groups)
 	m.out = t.needed(b.name(i, "ssm_out"), k.inner, b.p.width)
 	return m

@@ -24,7 +24,8 @@ const rounding = 0.01
 // possible reports whether the numbers can be what they are to be.
 func (d *difference) possible() bool {
 	within := func(v, lo, hi float64) bool { return v >= lo && v <= hi } // not of a NaN
-	return within(d.base, -rounding, math.MaxFloat64) && within(d.model, -rounding, math.MaxFloat64) && within(d.divergence, -rounding, math.MaxFloat64) &&
+	return within(d.base, -rounding, math.MaxFloat64) && within(d.model, -rounding, math.MaxFloat64) &&
+		within(d.divergence, -rounding, math.MaxFloat64) &&
 		within(d.right, -1-rounding, 1+rounding) && within(d.top, 0, 1) && within(d.top5, 0, 1+rounding)
 }
 
@@ -38,7 +39,8 @@ func (x *Measured) Append(next *Measured) error {
 		return nil
 	}
 	if x.chunks > 0 && (len(x.all)*next.chunks != len(next.all)*x.chunks || len(x.far) != len(next.far)) {
-		return fault.Errorf(fault.Refused, "%d positions of %d chunks and %d layers, those before have %d of %d and %d", len(next.all), next.chunks, len(next.far), len(x.all), x.chunks, len(x.far))
+		return fault.Errorf(fault.Refused, "%d positions of %d chunks and %d layers, those before have %d of %d and %d",
+			len(next.all), next.chunks, len(next.far), len(x.all), x.chunks, len(x.far))
 	}
 	if x.far == nil && x.chunks == 0 && next.far != nil {
 		x.far = make([][]apart, len(next.far))
@@ -106,8 +108,10 @@ func (x *Measured) UnmarshalBinary(b []byte) error {
 	rest := uint64(len(b) - measuredHead)
 	// Each number is bounded by the bytes before two are multiplied.
 	if chunks > positions || positions > rest/48 || positions > 0 && (chunks == 0 || positions%chunks != 0) ||
-		layers > rest/16 || each > rest/16/max(1, layers) || layers > 0 != (each > 0) || 48*positions+16*layers*each != rest {
-		return fault.Errorf(fault.Broken, "%d bytes with %d positions of %d chunks, %d positions of %d layers", len(b), positions, chunks, each, layers)
+		layers > rest/16 || each > rest/16/max(1, layers) || layers > 0 != (each > 0) ||
+		48*positions+16*layers*each != rest {
+		return fault.Errorf(fault.Broken, "%d bytes with %d positions of %d chunks, %d positions of %d layers", len(b),
+			positions, chunks, each, layers)
 	}
 	b = b[measuredHead:]
 	next := func() float64 {
@@ -119,15 +123,18 @@ func (x *Measured) UnmarshalBinary(b []byte) error {
 	for i := range x.all {
 		d := difference{next(), next(), next(), next(), next(), next()}
 		if x.all[i] = d; !d.possible() {
-			return fault.Errorf(fault.Broken, "position %d: %+v are no losses, divergence, probability and shares", i, d)
+			return fault.Errorf(fault.Broken, "position %d: %+v are no losses, divergence, probability and shares", i,
+				d)
 		}
 	}
 	for range layers {
 		list := make([]apart, each)
 		for i := range list {
 			a := apart{next(), next()}
-			if list[i] = a; !(a.square >= 0 && a.square <= math.MaxFloat64 && a.base >= 0 && a.base <= math.MaxFloat64) {
-				return fault.Errorf(fault.Broken, "sums of squares of %v and %v, want finite ones, not below 0", a.square, a.base)
+			if list[i] = a; !(a.square >= 0 && a.square <= math.MaxFloat64 && a.base >= 0 &&
+				a.base <= math.MaxFloat64) {
+				return fault.Errorf(fault.Broken, "sums of squares of %v and %v, want finite ones, not below 0",
+					a.square, a.base)
 			}
 		}
 		x.far = append(x.far, list)

@@ -35,7 +35,8 @@ func newLatent(b *builder, i int) mixer {
 		l.valueLen = p.width / l.n
 	}
 	if l.plain = l.keyLen - l.turned; l.plain < 1 || l.rank < 1 || l.valueLen < 1 {
-		t.fail(errBroken, "keys of %d values of which %d are turned, values of %d, made of %d", l.keyLen, l.turned, l.valueLen, l.rank)
+		t.fail(errBroken, "keys of %d values of which %d are turned, values of %d, made of %d", l.keyLen, l.turned,
+			l.valueLen, l.rank)
 	}
 	l.scale = latentScale(p, l.keyLen)
 	queries := l.n * l.keyLen
@@ -45,9 +46,11 @@ func newLatent(b *builder, i int) mixer {
 	} else {
 		l.q = t.needed(b.name(i, "attn_q"), p.width, queries)
 	}
-	l.kvDown, l.kvNorm = t.needed(b.name(i, "attn_kv_a_mqa"), p.width, l.rank+l.turned), t.neededNorm(b.name(i, "attn_kv_a_norm"), l.rank)
+	l.kvDown, l.kvNorm = t.needed(b.name(i, "attn_kv_a_mqa"), p.width, l.rank+l.turned),
+		t.neededNorm(b.name(i, "attn_kv_a_norm"), l.rank)
 	if l.kvUp = t.linear(b.name(i, "attn_kv_b"), l.rank, l.n*(l.plain+l.valueLen)); l.kvUp == nil {
-		l.kUp, l.vUp = t.stack(b.name(i, "attn_k_b"), l.plain, l.rank, l.n), t.stack(b.name(i, "attn_v_b"), l.rank, l.valueLen, l.n)
+		l.kUp, l.vUp = t.stack(b.name(i, "attn_k_b"), l.plain, l.rank, l.n),
+			t.stack(b.name(i, "attn_v_b"), l.rank, l.valueLen, l.n)
 	}
 	l.out = t.needed(b.name(i, "attn_output"), l.n*l.valueLen, p.width)
 	return l
@@ -94,7 +97,10 @@ func (l *latent) project(s *stream, x []float32, n int, rawDown, rawKV []float32
 			return nil, nil, err
 		}
 		copy(rawDown, down)
-		if err := s.each(n, func(a, b int) { p.apply(l.qNorm, down[a*rank:b*rank], down[a*rank:b*rank], rank) }); err != nil {
+		if err := s.each(n, func(a, b int) {
+			p.apply(l.qNorm, down[a*rank:b*rank], down[a*rank:b*rank],
+				rank)
+		}); err != nil {
 			return nil, nil, err
 		}
 		if err := s.linear(q, ldq, down, n, l.qUp); err != nil {
@@ -139,13 +145,15 @@ func (l *latent) compressed(s *stream, out, q, kv []float32, n int) error {
 		}
 		if err := parallel.For(s.ctx, len(s.attending), n/s.r.Chunk*count, func(i, worker int) error {
 			c, h := i/count*s.r.Chunk, i%count
-			of.attend(&s.attending[worker], 0, said[(h*n+c)*l.rank:], read[(h*n+c)*ldkv:], kv[c*ldkv:], kv[c*ldkv:], s.r.Chunk, ldkv, ldkv, ldkv, l.rank)
+			of.attend(&s.attending[worker], 0, said[(h*n+c)*l.rank:], read[(h*n+c)*ldkv:], kv[c*ldkv:], kv[c*ldkv:],
+				s.r.Chunk, ldkv, ldkv, ldkv, l.rank)
 			return nil
 		}); err != nil {
 			return err
 		}
 		for h := range count {
-			if err := s.linear(out[(first+h)*l.valueLen:], l.n*l.valueLen, said[h*n*l.rank:][:n*l.rank], n, l.vUp[first+h]); err != nil {
+			if err := s.linear(out[(first+h)*l.valueLen:], l.n*l.valueLen, said[h*n*l.rank:][:n*l.rank], n,
+				l.vUp[first+h]); err != nil {
 				return err
 			}
 		}
@@ -155,7 +163,8 @@ func (l *latent) compressed(s *stream, out, q, kv []float32, n int) error {
 
 // reading are the heads that attend to compressed vectors.
 func (l *latent) reading() heads {
-	return heads{n: 1, kv: 1, keyLen: l.rank + l.turned, valueLen: l.rank, scale: l.scale, cap: l.cap, window: l.window, chunked: l.chunked}
+	return heads{n: 1, kv: 1, keyLen: l.rank + l.turned, valueLen: l.rank, scale: l.scale, cap: l.cap, window: l.window,
+		chunked: l.chunked}
 }
 
 // read sets to to the queries of a head for compressed vectors, with the parts that are
@@ -198,7 +207,9 @@ func (l *latent) made(s *stream, out, q, kv []float32, n int) error {
 	of.n, of.kv = 1, 1
 	return parallel.For(s.ctx, len(s.attending), n/s.r.Chunk*l.n, func(i, worker int) error {
 		c, h := i/l.n*s.r.Chunk, i%l.n
-		of.attend(&s.attending[worker], 0, out[(c*l.n+h)*l.valueLen:], q[(c*l.n+h)*l.keyLen:], keys[(c*l.n+h)*l.keyLen:], up[c*ldup+h*(l.plain+l.valueLen)+l.plain:], s.r.Chunk, ldq, ldq, ldup, l.n*l.valueLen)
+		of.attend(&s.attending[worker], 0, out[(c*l.n+h)*l.valueLen:], q[(c*l.n+h)*l.keyLen:],
+			keys[(c*l.n+h)*l.keyLen:], up[c*ldup+h*(l.plain+l.valueLen)+l.plain:], s.r.Chunk, ldq, ldq, ldup,
+			l.n*l.valueLen)
 		return nil
 	})
 }

@@ -49,14 +49,15 @@ type layer struct {
 	attnNorm, ffnNorm *norm
 	mixer             mixer
 	postAttn, postFFN *norm
-	sums              [3]*norm  // of the stream after attention, once more with what came before, and after the feed-forward layer; or nil
-	feed              mixer     // or
-	experts           *experts  // or neither
-	parallel          bool      // both parts read the same state
-	after             *perLayer // or nil
-	scale             *float32  // of the stream, after it; or nil
-	halved            bool      // the stream, after it
-	whole             bool      // the feed-forward layer needs all positions, even if not all are wanted
+	// of the stream after attention, once more with what came before, and after the feed-forward layer; or nil
+	sums     [3]*norm
+	feed     mixer     // or
+	experts  *experts  // or neither
+	parallel bool      // both parts read the same state
+	after    *perLayer // or nil
+	scale    *float32  // of the stream, after it; or nil
+	halved   bool      // the stream, after it
+	whole    bool      // the feed-forward layer needs all positions, even if not all are wanted
 }
 
 // mixer is a part of a layer. What it keeps from one call to the next is its own.
@@ -106,7 +107,8 @@ func New(m *model.Model) (r *Model, err error) {
 	arch := m.Architecture()
 	g := lookup(arch)
 	if g == nil {
-		return nil, fault.Errorf(fault.Unsupported, "%s: architecture %q cannot be run; these can: %s", m.Path, arch, strings.Join(Supported(), ", "))
+		return nil, fault.Errorf(fault.Unsupported, "%s: architecture %q cannot be run; these can: %s", m.Path, arch,
+			strings.Join(Supported(), ", "))
 	}
 	k := newKeys(m.Path, m.Metadata)
 	p := g.params(k, len(m.Tensors))
@@ -140,7 +142,8 @@ func (m *Model) resolve(k *keys, t *tensors) {
 		m.output = &linear{name: m.embed.Name, w: t.weights(m.embed, 0, p.vocab)}
 	}
 	m.freqs = t.vector("rope_freqs.weight", p.ropeDim/2)
-	m.long, m.short = t.vector("rope_factors_long.weight", p.ropeDim/2), t.vector("rope_factors_short.weight", p.ropeDim/2)
+	m.long, m.short = t.vector("rope_factors_long.weight", p.ropeDim/2),
+		t.vector("rope_factors_short.weight", p.ropeDim/2)
 	m.places = t.get("position_embd.weight", p.width, p.context)
 	if outNorm != "token_embd_norm" {
 		m.embedNorm = t.norm("token_embd_norm", p.width)
@@ -183,8 +186,10 @@ func (m *Model) resolve(k *keys, t *tensors) {
 		name := func(s string) string { return b.name(i, s) }
 		l.attnNorm, l.ffnNorm = t.norm(name("attn_norm"), p.width), t.norm(name(feedNorm), p.width)
 		if m.graph.NormSum {
-			l.sums = [3]*norm{t.norm(name("attn_output_norm"), p.width), t.norm(name("attn_norm_2"), p.width), t.norm(name("layer_output_norm"), p.width)}
-		} else if t.all[name("attn_norm_2.weight")] != nil { // attention has its own, the other is of the feed-forward layer
+			l.sums = [3]*norm{t.norm(name("attn_output_norm"), p.width), t.norm(name("attn_norm_2"), p.width),
+				t.norm(name("layer_output_norm"), p.width)}
+		} else if t.all[name("attn_norm_2.weight")] != nil {
+			// attention has its own, the other is of the feed-forward layer
 			l.ffnNorm, l.attnNorm = l.attnNorm, t.norm(name("attn_norm_2"), p.width)
 		}
 		if m.graph.BareNorm {
@@ -195,7 +200,9 @@ func (m *Model) resolve(k *keys, t *tensors) {
 			switch l.mixer.(type) {
 			case *attention, *shortConv:
 			default:
-				t.fail(errUnsupported, "%q is false, and tokens of layer %d see each other in a way (%T) that has an order", p.arch+".attention.causal", i, l.mixer)
+				t.fail(errUnsupported,
+					"%q is false, and tokens of layer %d see each other in a way (%T) that has an order",
+					p.arch+".attention.causal", i, l.mixer)
 			}
 		}
 		if feedNorm != "post_attention_norm" {
@@ -206,11 +213,13 @@ func (m *Model) resolve(k *keys, t *tensors) {
 		switch {
 		case m.graph.NormAfter:
 			if l.postAttn == nil || l.postFFN == nil {
-				t.fail(errBroken, "no tensor %q or %q", name("post_attention_norm.weight"), name("post_ffw_norm.weight"))
+				t.fail(errBroken, "no tensor %q or %q", name("post_attention_norm.weight"),
+					name("post_ffw_norm.weight"))
 			}
 		case m.graph.NormSum:
 			if l.attnNorm != nil || l.ffnNorm != nil || l.sums[0] == nil || l.sums[2] == nil {
-				t.fail(errBroken, "no tensor %q or %q, or one of %q and %q", name("attn_output_norm.weight"), name("layer_output_norm.weight"), name("attn_norm.weight"), name(feedNorm+".weight"))
+				t.fail(errBroken, "no tensor %q or %q, or one of %q and %q", name("attn_output_norm.weight"),
+					name("layer_output_norm.weight"), name("attn_norm.weight"), name(feedNorm+".weight"))
 			}
 		case l.attnNorm == nil && i == 0 && m.graph.BareFirst:
 		case l.attnNorm == nil:

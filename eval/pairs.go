@@ -33,9 +33,11 @@ type Pairs struct {
 func (m *Model) Pair(ctx context.Context, base *Model, p Pairs) error {
 	r := &p.Run
 	if r.Chunk < 1 || len(r.Tokens)%r.Chunk != 0 || r.First != 0 || r.Inputs != nil {
-		return fmt.Errorf("eval: pairs of %d tokens in chunks of %d from position %d on", len(r.Tokens), r.Chunk, r.First)
+		return fmt.Errorf("eval: pairs of %d tokens in chunks of %d from position %d on", len(r.Tokens),
+			r.Chunk, r.First)
 	}
-	if m.p.arch != base.p.arch || m.p.width != base.p.width || m.p.vocab != base.p.vocab || len(m.layers) != len(base.layers) {
+	if m.p.arch != base.p.arch || m.p.width != base.p.width || m.p.vocab != base.p.vocab ||
+		len(m.layers) != len(base.layers) {
 		return fault.Errorf(fault.Refused, "%s and %s have not the same layers", m.source.Path, base.source.Path)
 	}
 	c := &pairing{p: &p}
@@ -342,14 +344,16 @@ func (c *pairing) run(stages [][]*product, from, n int, do step) error {
 			}
 			p := stage[at]
 			if reader >= len(p.readers) || in.Name != p.readers[reader] {
-				return fault.Errorf(fault.Broken, "%s: tensor %q meets what the base multiplies by %q", s.m.source.Path, in.Name, p.readers)
+				return fault.Errorf(fault.Broken, "%s: tensor %q meets what the base multiplies by %q", s.m.source.Path,
+					in.Name, p.readers)
 			}
 			switch {
 			case base && reader == 0:
 				c.kept[at] = append(c.kept[at][:0], in.X...)
 			case !base && p.wanted[reader]:
 				if len(in.X) != len(c.kept[at]) {
-					return fault.Errorf(fault.Broken, "%s: tensor %q meets %d values, of the base %d", s.m.source.Path, in.Name, len(in.X), len(c.kept[at]))
+					return fault.Errorf(fault.Broken, "%s: tensor %q meets %d values, of the base %d", s.m.source.Path,
+						in.Name, len(in.X), len(c.kept[at]))
 				}
 				if err := c.p.Rows(in, c.kept[at]); err != nil {
 					return err
@@ -368,7 +372,8 @@ func (c *pairing) run(stages [][]*product, from, n int, do step) error {
 			return nil
 		}
 		if err == nil {
-			err = fault.Errorf(fault.Broken, "%s: tensor %q meets nothing, in the base it does", s.m.source.Path, stage[at].readers[0])
+			err = fault.Errorf(fault.Broken, "%s: tensor %q meets nothing, in the base it does", s.m.source.Path,
+				stage[at].readers[0])
 		}
 		return err
 	})

@@ -82,7 +82,9 @@ func TestPair(t *testing.T) {
 			gated.Tensors = slices.Clone(m.Tensors)
 			for i := range gated.Tensors {
 				x := &gated.Tensors[i]
-				if len(x.NE) > 1 && x.Name != "token_embd.weight" && slices.ContainsFunc(slices.Collect(maps.Keys(want)), func(k string) bool { return strings.HasPrefix(k, x.Name+" ") }) {
+				if len(x.NE) > 1 && x.Name != "token_embd.weight" &&
+					slices.ContainsFunc(slices.Collect(maps.Keys(want)),
+						func(k string) bool { return strings.HasPrefix(k, x.Name+" ") }) {
 					x.Source = &opened{x.Source, x.Name, open}
 				}
 			}
@@ -149,7 +151,8 @@ func TestPairRouted(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := 0
-	err = m.Pair(context.Background(), m, Pairs{Run: Run{Tokens: text(60), Chunk: 20, Workers: 1}, Wanted: func(in Inputs) bool { return in.Routed },
+	err = m.Pair(context.Background(), m, Pairs{Run: Run{Tokens: text(60), Chunk: 20, Workers: 1},
+		Wanted: func(in Inputs) bool { return in.Routed },
 		Rows: func(in Inputs, base []float32) error {
 			seen += in.Rows
 			if !slices.Equal(in.X, base) {
@@ -174,7 +177,8 @@ func TestPairErrors(t *testing.T) {
 	}
 	base := open(made("llama", shape{}))
 	stop := errors.New("stop")
-	all := Pairs{Run: Run{Tokens: text(20), Chunk: 10}, Wanted: func(Inputs) bool { return true }, Rows: func(Inputs, []float32) error { return nil }, Seen: func() error { return nil }}
+	all := Pairs{Run: Run{Tokens: text(20), Chunk: 10}, Wanted: func(Inputs) bool { return true },
+		Rows: func(Inputs, []float32) error { return nil }, Seen: func() error { return nil }}
 	if err := open(made("qwen2", shape{})).Pair(ctx, base, all); !errors.Is(err, fault.Refused) {
 		t.Errorf("another architecture: %v", err)
 	}

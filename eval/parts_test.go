@@ -42,7 +42,8 @@ func TestParts(t *testing.T) {
 			t.Fatal(err)
 		}
 		var compared []*Comparison
-		if err := Compare(ctx, base, []*Model{near, far}, run, func(_ int, c *Comparison) error { compared = append(compared, c); return nil }); err != nil {
+		if err := Compare(ctx, base, []*Model{near, far}, run,
+			func(_ int, c *Comparison) error { compared = append(compared, c); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		for _, cut := range cuts {
@@ -144,7 +145,8 @@ func TestGroups(t *testing.T) {
 			t.Errorf("%+v: one group of all chunks is something else than no groups", c.sh)
 		}
 		var saved []int
-		collect(run, Importance{Group: group, Every: 2 * group, Save: func(done int) error { saved = append(saved, done); return nil }})
+		collect(run, Importance{Group: group, Every: 2 * group,
+			Save: func(done int) error { saved = append(saved, done); return nil }})
 		if fmt.Sprint(saved) != "[4 7]" {
 			t.Errorf("saved after %v chunks, want 4 and 7", saved)
 		}

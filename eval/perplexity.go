@@ -59,7 +59,8 @@ func (m *Model) Losses(ctx context.Context, r Run, from, to int) ([]float64, err
 		if chunks := rows / keep; chunks > 0 && r.Progress != nil {
 			value, _ := meanOf(losses[:chunks*per])
 			share := m.share(&r)
-			r.Progress(Progress{Done: share + (1-share)*float64(rows)/float64(states.Rows), Chunks: chunks, Value: vecmath.Exp64(value)})
+			r.Progress(Progress{Done: share + (1-share)*float64(rows)/float64(states.Rows), Chunks: chunks,
+				Value: vecmath.Exp64(value)})
 		}
 	})
 	return losses, err
@@ -82,7 +83,8 @@ func (r *Run) predicts(m *Model) error {
 		r.First = r.Chunk / 2
 	}
 	if r.Chunk < 4 || len(r.Tokens) < r.Chunk || len(r.Tokens)/r.Chunk*(r.Chunk-1-r.First) < 2 {
-		return fault.Errorf(fault.Refused, "a text of %d tokens, want at least one chunk of %d, and two tokens to predict", len(r.Tokens), r.Chunk)
+		return fault.Errorf(fault.Refused,
+			"a text of %d tokens, want at least one chunk of %d, and two tokens to predict", len(r.Tokens), r.Chunk)
 	}
 	return nil
 }
@@ -92,7 +94,9 @@ func (m *Model) mustPredict() error {
 	if m.Predicts() {
 		return nil
 	}
-	return fault.Errorf(fault.Unsupported, "%s: the tokens of this %q see those that follow: it predicts nothing, and has embeddings only", m.source.Path, m.p.arch)
+	return fault.Errorf(fault.Unsupported,
+		"%s: the tokens of this %q see those that follow: it predicts nothing, and has embeddings only",
+		m.source.Path, m.p.arch)
 }
 
 // some makes r a run over its chunks [from, to) only. It returns an error as predicts does, of

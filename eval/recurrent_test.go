@@ -256,7 +256,9 @@ func smallRecurrent(arch string) *model.Model {
 	m := &model.Model{Path: arch + ".gguf"}
 	set := func(key string, v gguf.Value) { m.Metadata.Set(arch+"."+key, v) }
 	m.Metadata.Set("general.architecture", gguf.String(arch))
-	for key, n := range map[string]uint32{"block_count": 3, "embedding_length": 48, "feed_forward_length": 96, "attention.head_count": 4, "attention.head_count_kv": 2, "context_length": 512, "attention.key_length": 16, "attention.value_length": 16} {
+	for key, n := range map[string]uint32{"block_count": 3, "embedding_length": 48, "feed_forward_length": 96,
+		"attention.head_count": 4, "attention.head_count_kv": 2, "context_length": 512, "attention.key_length": 16,
+		"attention.value_length": 16} {
 		set(key, gguf.Uint32(n))
 	}
 	set(epsilonOf(arch), gguf.Float32(1e-5))
@@ -435,7 +437,8 @@ func TestRecurrentVariants(t *testing.T) {
 		}
 		var models []*model.Model
 		var alone []*Model
-		for _, parts := range [][]string{{"blk.1."}, {"blk.0."}, {"token_embd"}, {"blk.2."}, {"blk.1.attn_norm", "blk.2.attn_norm"}} {
+		for _, parts := range [][]string{{"blk.1."}, {"blk.0."}, {"token_embd"}, {"blk.2."},
+			{"blk.1.attn_norm", "blk.2.attn_norm"}} {
 			m := variantOf(source, parts...)
 			own, err := New(m)
 			if err != nil {
@@ -445,7 +448,8 @@ func TestRecurrentVariants(t *testing.T) {
 		}
 		run := Run{Tokens: text(4 * 16), Chunk: 16, Workers: 2}
 		want := make([]*Comparison, len(models))
-		if err := Compare(ctx, base, alone, run, func(i int, c *Comparison) error { c.Layers = nil; want[i] = c; return nil }); err != nil {
+		if err := Compare(ctx, base, alone, run,
+			func(i int, c *Comparison) error { c.Layers = nil; want[i] = c; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		v := Variants{N: len(models), Model: func(i int) (*model.Model, error) { return models[i], nil }}

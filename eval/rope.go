@@ -150,7 +150,9 @@ func (r rotation) corrections() (low, high float32) {
 	}
 	pair := func(turns float64) float32 {
 		n := float32(r.dims)
-		return n * float32(vecmath.Log(float64(float32(r.original)/float32(float32(turns)*2*float32(math.Pi))))) / (2 * float32(vecmath.Log(float64(float32(r.base)))))
+		return n * float32(
+			vecmath.Log(float64(float32(r.original)/float32(float32(turns)*2*float32(math.Pi))))) / (2 * float32(
+			vecmath.Log(float64(float32(r.base)))))
 	}
 	low = float32(math.Floor(float64(pair(r.fast))))
 	high = float32(math.Ceil(float64(pair(r.slow))))

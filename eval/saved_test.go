@@ -74,17 +74,21 @@ func TestCompareSaved(t *testing.T) {
 	file := save(t, base, run)
 	var want, got []*Comparison
 	models := []*Model{near, base}
-	if err := Compare(ctx, base, models, run, func(_ int, c *Comparison) error { want = append(want, c); return nil }); err != nil {
+	if err := Compare(ctx, base, models, run,
+		func(_ int, c *Comparison) error { want = append(want, c); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	file.Tokens[50]++ // where a chunk begins, the models see BOS
-	if err := CompareSaved(ctx, file, models, run, func(_ int, c *Comparison) error { got = append(got, c); return nil }); err != nil {
+	if err := CompareSaved(ctx, file, models, run,
+		func(_ int, c *Comparison) error { got = append(got, c); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	for i := range models {
 		a, b := want[i], got[i]
-		for name, v := range map[string][2]float64{"divergence": {a.Divergence.Mean, b.Divergence.Mean}, "margin": {a.Divergence.Error, b.Divergence.Error}, "ratio": {a.LogRatio.Mean, b.LogRatio.Mean},
-			"base": {a.Base.Value, b.Base.Value}, "right": {a.Right.Mean, b.Right.Mean}, "largest": {a.Quantiles[5], b.Quantiles[5]}, "top": {a.Top.Mean, b.Top.Mean}} {
+		for name, v := range map[string][2]float64{"divergence": {a.Divergence.Mean, b.Divergence.Mean},
+			"margin": {a.Divergence.Error, b.Divergence.Error}, "ratio": {a.LogRatio.Mean, b.LogRatio.Mean},
+			"base": {a.Base.Value, b.Base.Value}, "right": {a.Right.Mean, b.Right.Mean},
+			"largest": {a.Quantiles[5], b.Quantiles[5]}, "top": {a.Top.Mean, b.Top.Mean}} {
 			if math.Abs(v[0]-v[1]) > 2e-5*max(1, math.Abs(v[0])) {
 				t.Errorf("model %d, %s: %v, from the file %v", i, name, v[0], v[1])
 			}
@@ -109,7 +113,8 @@ func TestCompareSaved(t *testing.T) {
 		}
 	}
 	file.Vocab = 299
-	if err := CompareSaved(ctx, file, models, run, nil); !errors.Is(err, fault.Refused) || !strings.Contains(err.Error(), "300 tokens and base 299") {
+	if err := CompareSaved(ctx, file, models, run, nil); !errors.Is(err, fault.Refused) ||
+		!strings.Contains(err.Error(), "300 tokens and base 299") {
 		t.Errorf("other tokens: %v", err)
 	}
 }

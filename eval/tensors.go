@@ -25,7 +25,8 @@ type tensors struct {
 }
 
 func newTensors(m *model.Model) *tensors {
-	t := &tensors{file: m.Path, all: map[string]*model.Tensor{}, used: map[string]bool{}, costs: map[*gemm.Weights]int64{}}
+	t := &tensors{file: m.Path, all: map[string]*model.Tensor{}, used: map[string]bool{},
+		costs: map[*gemm.Weights]int64{}}
 	for i := range m.Tensors {
 		t.all[m.Tensors[i].Name] = &m.Tensors[i]
 	}
@@ -209,5 +210,6 @@ func (t *tensors) rest() error {
 	if len(left) > 5 {
 		left = append(left[:5], fmt.Sprintf("and %d more", len(left)-5))
 	}
-	return fault.Errorf(fault.Unsupported, "%s: tensors that the graph does not know: %s", t.file, strings.Join(left, ", "))
+	return fault.Errorf(fault.Unsupported, "%s: tensors that the graph does not know: %s", t.file,
+		strings.Join(left, ", "))
 }

@@ -35,7 +35,9 @@ func (t Text) Run(v *vocab.Vocab, text string) (Run, error) {
 func (t Text) Cut(v *vocab.Vocab, tokens []int32) (Run, error) {
 	r := Run{Chunk: t.Chunk}
 	if t.Chunk < 4 || t.Chunks < 0 || t.Stride < 0 {
-		return r, fault.Errorf(fault.Usage, "at most %d chunks of %d tokens, %d apart: want at least 4 tokens, and no negative number", t.Chunks, t.Chunk, t.Stride)
+		return r, fault.Errorf(fault.Usage,
+			"at most %d chunks of %d tokens, %d apart: want at least 4 tokens, and no negative number", t.Chunks,
+			t.Chunk, t.Stride)
 	}
 	if t.Stride > 0 {
 		return t.overlapping(tokens)
@@ -64,7 +66,8 @@ func (t Text) overlapping(tokens []int32) (Run, error) {
 	}
 	n := (len(tokens) - r.Chunk + t.Stride - 1) / t.Stride
 	if len(tokens) <= r.Chunk {
-		return r, fault.Errorf(fault.Refused, "the text has %d tokens, want more than %d, a chunk", len(tokens), r.Chunk)
+		return r, fault.Errorf(fault.Refused, "the text has %d tokens, want more than %d, a chunk",
+			len(tokens), r.Chunk)
 	}
 	if t.Chunks > 0 {
 		n = min(n, t.Chunks)

@@ -58,8 +58,10 @@ func TestText(t *testing.T) {
 		for i := 0; i < len(r.Tokens); i += r.Chunk {
 			first = append(first, r.Tokens[i])
 		}
-		if r.Chunk != c.size || len(first) != c.n || c.want != nil && !slices.Equal(first, c.want) || c.text.Stride > 0 && r.First != c.size-1-c.text.Stride {
-			t.Errorf("%s: chunks of %d from %d on, which begin with %v; want %d of %d, %v", c.name, r.Chunk, r.First, first, c.n, c.size, c.want)
+		if r.Chunk != c.size || len(first) != c.n || c.want != nil && !slices.Equal(first, c.want) ||
+			c.text.Stride > 0 && r.First != c.size-1-c.text.Stride {
+			t.Errorf("%s: chunks of %d from %d on, which begin with %v; want %d of %d, %v", c.name, r.Chunk, r.First,
+				first, c.n, c.size, c.want)
 		}
 	}
 	for _, c := range []struct {
@@ -67,8 +69,10 @@ func TestText(t *testing.T) {
 		of   string
 		kind error
 	}{
-		{Text{Chunk: 30}, alphabet, fault.Refused}, {Text{Chunk: 30, Stride: 8}, alphabet, fault.Refused}, {Text{Chunk: 3}, alphabet, fault.Usage},
-		{Text{Chunk: 8, Stride: -1}, long, fault.Usage}, {Text{Chunk: 8, Chunks: -1}, long, fault.Usage}, {Text{Chunk: 100, Stride: 255}, long, fault.Usage},
+		{Text{Chunk: 30}, alphabet, fault.Refused}, {Text{Chunk: 30, Stride: 8}, alphabet, fault.Refused},
+		{Text{Chunk: 3}, alphabet, fault.Usage},
+		{Text{Chunk: 8, Stride: -1}, long, fault.Usage}, {Text{Chunk: 8, Chunks: -1}, long, fault.Usage},
+		{Text{Chunk: 100, Stride: 255}, long, fault.Usage},
 	} {
 		if _, err := c.text.Run(letters(t, false), c.of); !errors.Is(err, c.kind) {
 			t.Errorf("%+v: %v, want %v", c.text, err, c.kind)

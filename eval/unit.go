@@ -110,5 +110,6 @@ func temperatureOfYaRN(k *keys, p *params) temper {
 
 // temperature is Graph.Temper by the file's keys.
 func temperature(k *keys, _ *params) temper {
-	return temper{scale: float32(k.float("attention.temperature_scale", 0)), every: k.size("attention.temperature_length", 0)}
+	return temper{scale: float32(k.float("attention.temperature_scale", 0)),
+		every: k.size("attention.temperature_length", 0)}
 }

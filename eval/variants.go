@@ -242,7 +242,8 @@ func (b *bundle) layer(s *stream, i int, all []variant, h []float32, size int) (
 
 // alike returns an error if a variant is not a model like its base.
 func (m *Model) alike(base *Model) error {
-	if m.graph != base.graph || len(m.layers) != len(base.layers) || m.p.width != base.p.width || m.p.vocab != base.p.vocab {
+	if m.graph != base.graph || len(m.layers) != len(base.layers) || m.p.width != base.p.width ||
+		m.p.vocab != base.p.vocab {
 		return fault.Errorf(fault.Refused, "%s and %s are models of different form", m.source.Path, base.source.Path)
 	}
 	return nil

@@ -49,7 +49,11 @@ func TestVariants(t *testing.T) {
 		arch string
 		shape
 		block int
-	}{{"llama", shape{}, 2048}, {"llama", shape{experts: 3}, 40}, {"gemma2", shape{change: func(m *model.Model) { m.Metadata.Set("gemma2.attention.sliding_window", gguf.Uint32(9)) }}, 20}, {"rwkv7", shape{}, 20}} {
+	}{{"llama", shape{}, 2048}, {"llama", shape{experts: 3}, 40},
+		{"gemma2", shape{change: func(m *model.Model) {
+			m.Metadata.Set("gemma2.attention.sliding_window",
+				gguf.Uint32(9))
+		}}, 20}, {"rwkv7", shape{}, 20}} {
 		blockTokens = c.block
 		source := made(c.arch, c.shape)
 		if c.arch == "rwkv7" { // whose first layer is seen by all others
@@ -62,7 +66,9 @@ func TestVariants(t *testing.T) {
 		var names []string
 		var models []*model.Model
 		var alone []*Model
-		for _, parts := range [][]string{{"blk.1.ffn_down", "blk.1.channel_mix_value"}, {"output.weight"}, {"token_embd.weight"}, {"blk.0.attn_q", "blk.0.time_mix_value"}, {"attn_v", "time_mix_receptance"}, {"none of them"}, {"blk.1."}, {"blk.0.", "output.weight"}, {"output_norm"}, {"blk.1.attn_output"}} {
+		for _, parts := range [][]string{{"blk.1.ffn_down", "blk.1.channel_mix_value"}, {"output.weight"},
+			{"token_embd.weight"}, {"blk.0.attn_q", "blk.0.time_mix_value"}, {"attn_v", "time_mix_receptance"},
+			{"none of them"}, {"blk.1."}, {"blk.0.", "output.weight"}, {"output_norm"}, {"blk.1.attn_output"}} {
 			m := variantOf(source, parts...)
 			own, err := New(m)
 			if err != nil {
@@ -72,7 +78,8 @@ func TestVariants(t *testing.T) {
 		}
 		run := Run{Tokens: text(4 * 16), Chunk: 16, Workers: 2}
 		want := make([]*Comparison, len(models))
-		if err := Compare(ctx, base, alone, run, func(i int, c *Comparison) error { c.Layers = nil; want[i] = c; return nil }); err != nil {
+		if err := Compare(ctx, base, alone, run,
+			func(i int, c *Comparison) error { c.Layers = nil; want[i] = c; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		for _, memory := range []int64{0, 1, 3 * 4 * 48 * 64} {
@@ -84,13 +91,16 @@ func TestVariants(t *testing.T) {
 				last = p.Done
 			}
 			got := make([]*Comparison, len(models))
-			v := Variants{N: len(models), Model: func(i int) (*model.Model, error) { return models[i], nil }, Memory: memory}
-			if err := CompareVariants(ctx, base, v, run, func(i int, c *Comparison) error { got[i] = c; return nil }); err != nil {
+			v := Variants{N: len(models), Model: func(i int) (*model.Model, error) { return models[i], nil },
+				Memory: memory}
+			if err := CompareVariants(ctx, base, v, run,
+				func(i int, c *Comparison) error { got[i] = c; return nil }); err != nil {
 				t.Fatal(err)
 			}
 			for i := range models {
 				if !reflect.DeepEqual(got[i], want[i]) {
-					t.Errorf("%s, %d bytes, %s: divergence %v, alone %v", c.arch, memory, names[i], got[i].Divergence, want[i].Divergence)
+					t.Errorf("%s, %d bytes, %s: divergence %v, alone %v", c.arch, memory, names[i], got[i].Divergence,
+						want[i].Divergence)
 				}
 			}
 			if last != 1 {
@@ -137,7 +147,8 @@ func TestVariantErrors(t *testing.T) {
 		"model":         {nil, stop, stop, "enough"},
 		"callback":      {good, nil, stop, "enough"},
 	} {
-		err := CompareVariants(context.Background(), base, Variants{N: 1, Model: func(int) (*model.Model, error) { return c.m, c.err }},
+		err := CompareVariants(context.Background(), base,
+			Variants{N: 1, Model: func(int) (*model.Model, error) { return c.m, c.err }},
 			Run{Tokens: text(100), Chunk: 50}, func(int, *Comparison) error { return stop })
 		if !errors.Is(err, c.is) || !strings.Contains(fmt.Sprint(err), c.want) {
 			t.Errorf("%s: %v, want %v: %s", name, err, c.is, c.want)

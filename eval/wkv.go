@@ -23,7 +23,8 @@ func (s *stream) shift(dst, x, share []float32, width, t int) {
 
 // through sets dst, of rows that are ld apart, to what a layer says of inputs that fill
 // makes for one token after the other, and then after makes of that; nil for nothing.
-func (s *stream) through(dst []float32, ld, n int, l *linear, fill func(x []float32, t int), after func(y []float32)) error {
+func (s *stream) through(dst []float32, ld, n int, l *linear, fill func(x []float32, t int),
+	after func(y []float32)) error {
 	k := l.w.K
 	in := grow(&s.more[0], n*k)
 	if err := s.each(n, func(a, b int) {
@@ -55,7 +56,8 @@ func (b *builder) low(i int, one, two string, f vecmath.Function) *low {
 	if w == nil || len(w.NE) != 2 {
 		return nil
 	}
-	l := &low{in: b.t.needed(b.name(i, one), b.p.width, int(w.NE[1])), out: b.t.needed(b.name(i, two), int(w.NE[1]), b.p.width)}
+	l := &low{in: b.t.needed(b.name(i, one), b.p.width, int(w.NE[1])),
+		out: b.t.needed(b.name(i, two), int(w.NE[1]), b.p.width)}
 	if f.Known() {
 		l.f = func(x []float32) { f.Apply(x, x) }
 	}
@@ -95,7 +97,8 @@ func (b *builder) timeMix(i, keys int) timeMix {
 		b.k.fail(errBroken, "layer %d has %d heads and %d of keys, want a multiple", i, m.heads, keys)
 	}
 	m.r, m.out = b.t.needed(b.name(i, "time_mix_receptance"), w, w), b.t.needed(b.name(i, "time_mix_output"), w, w)
-	m.k, m.v = b.t.needed(b.name(i, "time_mix_key"), w, keys*size), b.t.needed(b.name(i, "time_mix_value"), w, keys*size)
+	m.k, m.v = b.t.needed(b.name(i, "time_mix_key"), w, keys*size),
+		b.t.needed(b.name(i, "time_mix_value"), w, keys*size)
 	m.norm = b.t.norm(b.name(i, "time_mix_ln"), w)
 	return m
 }
@@ -164,7 +167,8 @@ func newWKV6(b *builder, i int) mixer {
 		}
 	}
 	extra := b.k.count("time_mix_extra_dim")
-	m.w1, m.w2 = t.needed(b.name(i, "time_mix_w1"), w, shifts*extra), t.stack(b.name(i, "time_mix_w2"), extra, w, shifts)
+	m.w1, m.w2 = t.needed(b.name(i, "time_mix_w1"), w, shifts*extra),
+		t.stack(b.name(i, "time_mix_w2"), extra, w, shifts)
 	for _, l := range m.w2 {
 		l.single = true
 	}
@@ -190,7 +194,8 @@ func (m *wkv6) mix(s *stream, y, x []float32, n int, last bool) error {
 	ld := 3*w + 2*kv
 	all, lows := grow(&s.qkv, n*ld), grow(&s.more[2], n*ranks)
 	toK, toV, toW, toG := w, w+kv, w+2*kv, 2*w+2*kv
-	if err := s.through(lows, ranks, n, m.w1, func(dst []float32, t int) { s.shift(dst, x, m.shareX, w, t) }, func(y []float32) { vecmath.TanhOf.Apply(y, y) }); err != nil {
+	if err := s.through(lows, ranks, n, m.w1, func(dst []float32, t int) { s.shift(dst, x, m.shareX, w, t) },
+		func(y []float32) { vecmath.TanhOf.Apply(y, y) }); err != nil {
 		return err
 	}
 	share := grow(&s.mid, n*w)
@@ -198,7 +203,8 @@ func (m *wkv6) mix(s *stream, y, x []float32, n int, last bool) error {
 		l  *linear
 		at int
 	}{shiftW: {nil, toW}, shiftK: {m.k, toK}, shiftV: {m.v, toV}, shiftR: {m.r, 0}, shiftG: {m.g, toG}} {
-		if err := s.through(share, w, n, m.w2[j], func(dst []float32, t int) { copy(dst, lows[t*ranks+j*extra:]) }, func(y []float32) { vecmath.Add(y, m.shares[j]) }); err != nil {
+		if err := s.through(share, w, n, m.w2[j], func(dst []float32, t int) { copy(dst, lows[t*ranks+j*extra:]) },
+			func(y []float32) { vecmath.Add(y, m.shares[j]) }); err != nil {
 			return err
 		}
 		shifted := func(dst []float32, t int) { s.shift(dst, x, share[t*w:][:w], w, t) }
@@ -299,12 +305,15 @@ type wkv7 struct {
 func newWKV7(b *builder, i int) mixer {
 	w, t := b.p.width, b.t
 	m := &wkv7{timeMix: b.timeMix(i, 0)}
-	for _, key := range []string{"decay_lora_rank", "iclr_lora_rank", "value_residual_mix_lora_rank", "gate_lora_rank"} {
+	for _, key := range []string{"decay_lora_rank", "iclr_lora_rank", "value_residual_mix_lora_rank",
+		"gate_lora_rank"} {
 		b.k.ignore("attention." + key)
 	}
 	b.k.ignore("token_shift_count")
-	m.w, m.val, m.a, m.g = b.low(i, "time_mix_w1", "time_mix_w2", vecmath.TanhOf), b.low(i, "time_mix_v1", "time_mix_v2", vecmath.Function{}),
-		b.low(i, "time_mix_a1", "time_mix_a2", vecmath.Function{}), b.low(i, "time_mix_g1", "time_mix_g2", vecmath.SigmoidOf)
+	m.w, m.val, m.a, m.g = b.low(i, "time_mix_w1", "time_mix_w2", vecmath.TanhOf),
+		b.low(i, "time_mix_v1", "time_mix_v2", vecmath.Function{}),
+		b.low(i, "time_mix_a1", "time_mix_a2", vecmath.Function{}),
+		b.low(i, "time_mix_g1", "time_mix_g2", vecmath.SigmoidOf)
 	m.w0, m.a0 = t.numbers(b.name(i, "time_mix_w0.weight"), w), t.numbers(b.name(i, "time_mix_a0.weight"), w)
 	if m.v0 = t.vector(b.name(i, "time_mix_v0.weight"), w); i == 0 {
 		m.val, m.v0 = nil, nil // are in the file, and not used
@@ -328,7 +337,8 @@ func newWKV7(b *builder, i int) mixer {
 	} else {
 		t.must(b.name(i, "time_mix_lerp_fused.weight"))
 	}
-	m.keyScale, m.keyRate, m.bonus = t.numbers(b.name(i, "time_mix_k_k.weight"), w), t.numbers(b.name(i, "time_mix_k_a.weight"), w), t.numbers(b.name(i, "time_mix_r_k.weight"), w)
+	m.keyScale, m.keyRate, m.bonus = t.numbers(b.name(i, "time_mix_k_k.weight"), w),
+		t.numbers(b.name(i, "time_mix_k_a.weight"), w), t.numbers(b.name(i, "time_mix_r_k.weight"), w)
 	return m
 }
 
@@ -416,7 +426,8 @@ func (m *wkv7) mix(s *stream, y, x []float32, n int, last bool) error {
 		size, h := m.size, i%m.heads*m.size
 		buf := grow(&s.states[worker], size*size+5*size)
 		state, buf := buf[:size*size], buf[size*size:]
-		found, nothing, whole, replaced, bonus := buf[:size], buf[size:][:size], buf[2*size:][:size], buf[3*size:][:size], buf[4*size:][:size]
+		found, nothing, whole, replaced, bonus := buf[:size], buf[size:][:size], buf[2*size:][:size],
+			buf[3*size:][:size], buf[4*size:][:size]
 		clear(state)
 		clear(nothing)
 		for j := range whole {
@@ -475,9 +486,11 @@ func channelFeed(b *builder, i int, l *layer) {
 		t.fail(errBroken, "no tensor %q or %q", b.name(i, "attn_norm.weight"), b.name(i, "attn_norm_2.weight"))
 	}
 	c := &channelMix{shareK: t.numbers(b.name(i, "channel_mix_lerp_k.weight"), w)}
-	c.key, c.value = t.needed(b.name(i, "channel_mix_key"), w, b.p.ff[i]), t.needed(b.name(i, "channel_mix_value"), b.p.ff[i], w)
+	c.key, c.value = t.needed(b.name(i, "channel_mix_key"), w, b.p.ff[i]),
+		t.needed(b.name(i, "channel_mix_value"), b.p.ff[i], w)
 	if b.p.graph.First {
-		c.receptance, c.shareR = t.needed(b.name(i, "channel_mix_receptance"), w, w), t.numbers(b.name(i, "channel_mix_lerp_r.weight"), w)
+		c.receptance, c.shareR = t.needed(b.name(i, "channel_mix_receptance"), w, w),
+			t.numbers(b.name(i, "channel_mix_lerp_r.weight"), w)
 	}
 	l.feed, l.whole = c, true
 	if every := b.k.size("rescale_every_n_layers", 0); every > 0 && (i+1)%every == 0 {
@@ -488,14 +501,16 @@ func channelFeed(b *builder, i int, l *layer) {
 func (c *channelMix) mix(s *stream, y, x []float32, n int, _ bool) error {
 	w, ff := c.key.w.K, c.key.w.Rows
 	hidden := grow(&s.mid, n*ff)
-	if err := s.through(hidden, ff, n, c.key, func(dst []float32, t int) { s.shift(dst, x, c.shareK, w, t) }, func(y []float32) { vecmath.ReLUSquaredOf.Apply(y, y) }); err != nil {
+	if err := s.through(hidden, ff, n, c.key, func(dst []float32, t int) { s.shift(dst, x, c.shareK, w, t) },
+		func(y []float32) { vecmath.ReLUSquaredOf.Apply(y, y) }); err != nil {
 		return err
 	}
 	if err := s.linear(y, w, hidden, n, c.value); err != nil || c.receptance == nil {
 		return err
 	}
 	gate := grow(&s.a, n*w)
-	if err := s.through(gate, w, n, c.receptance, func(dst []float32, t int) { s.shift(dst, x, c.shareR, w, t) }, func(y []float32) { vecmath.SigmoidOf.Apply(y, y) }); err != nil {
+	if err := s.through(gate, w, n, c.receptance, func(dst []float32, t int) { s.shift(dst, x, c.shareR, w, t) },
+		func(y []float32) { vecmath.SigmoidOf.Apply(y, y) }); err != nil {
 		return err
 	}
 	return s.each(n, func(a, b int) { vecmath.Mul(y[a*w:b*w], gate[a*w:b*w]) })

@@ -59,7 +59,8 @@ func TestLines(t *testing.T) {
 	if got := fault.Lines([]string{"a", "b"}); got != "\n  a\n  b" {
 		t.Errorf("got %q", got)
 	}
-	if got := fault.Lines(make([]string, 23)); strings.Count(got, "\n") != 21 || !strings.HasSuffix(got, "\n  and 3 more") {
+	if got := fault.Lines(make([]string, 23)); strings.Count(got, "\n") != 21 ||
+		!strings.HasSuffix(got, "\n  and 3 more") {
 		t.Errorf("got %q", got)
 	}
 }

@@ -185,7 +185,8 @@ func (d *Difference) tensors(ctx context.Context, a, b *Set) error {
 			d.Numbers = append(d.Numbers, x.Name)
 		default:
 			before := len(d.Lines)
-			if err := d.data(ctx, x.Name, x.file.Data(x.Tensor), y.file.Data(y.Tensor), x.Type, x.file.BigEndian != y.file.BigEndian); err != nil {
+			if err := d.data(ctx, x.Name, x.file.Data(x.Tensor), y.file.Data(y.Tensor), x.Type,
+				x.file.BigEndian != y.file.BigEndian); err != nil {
 				return err
 			}
 			if len(d.Lines) > before {

@@ -67,7 +67,8 @@ func (f *File) endianness() string {
 func (s *Set) WriteText(w io.Writer, opt DumpOptions) error {
 	b := bufio.NewWriter(w)
 	for _, f := range s.Files {
-		fmt.Fprintf(b, "%s: GGUF version %d, %s, alignment %d, data at %d, %d bytes\n", f.Path, f.Version, f.endianness(), f.Alignment, f.DataStart, f.Size)
+		fmt.Fprintf(b, "%s: GGUF version %d, %s, alignment %d, data at %d, %d bytes\n", f.Path, f.Version,
+			f.endianness(), f.Alignment, f.DataStart, f.Size)
 	}
 	width := 0
 	for _, kv := range s.Metadata() {
@@ -90,7 +91,8 @@ func (s *Set) WriteText(w io.Writer, opt DumpOptions) error {
 		if len(s.Files) > 1 {
 			at = fmt.Sprintf("file %3d at %12d", shard+1, t.Offset)
 		}
-		fmt.Fprintf(b, "  %-*s  %-7s  %-20s  %s  %12d bytes  %7.4f bpw\n", width, t.Name, t.Type, Shape(t.NE), at, t.Bytes(), t.bpw())
+		fmt.Fprintf(b, "  %-*s  %-7s  %-20s  %s  %12d bytes  %7.4f bpw\n", width, t.Name, t.Type, Shape(t.NE), at,
+			t.Bytes(), t.bpw())
 	}
 	return b.Flush()
 }
@@ -100,9 +102,11 @@ func (s *Set) WriteMarkdown(w io.Writer, opt DumpOptions) error {
 	b := bufio.NewWriter(w)
 	// what must not end a cell or begin something else
 	cell := strings.NewReplacer("|", `\|`, "`", "'", "\r", " ", "\n", " ")
-	fmt.Fprint(b, "| file | version | byte order | alignment | data at | bytes |\n| ---- | ------: | ---------- | --------: | ------: | ----: |\n")
+	fmt.Fprint(b, "| file | version | byte order | alignment | data at | bytes |\n| ---- | ------: | ---------- | "+
+		"--------: | ------: | ----: |\n")
 	for _, f := range s.Files {
-		fmt.Fprintf(b, "| `%s` | %d | %s | %d | %d | %d |\n", cell.Replace(f.Path), f.Version, f.endianness(), f.Alignment, f.DataStart, f.Size)
+		fmt.Fprintf(b, "| `%s` | %d | %s | %d | %d | %d |\n", cell.Replace(f.Path), f.Version, f.endianness(),
+			f.Alignment, f.DataStart, f.Size)
 	}
 	fmt.Fprint(b, "\n| key | type | value |\n| --- | ---- | ----- |\n")
 	for _, kv := range s.Metadata() {
@@ -112,9 +116,11 @@ func (s *Set) WriteMarkdown(w io.Writer, opt DumpOptions) error {
 	}
 	tensors, elements, bpw := s.totals()
 	fmt.Fprintf(b, "\n%d tensors, %d elements, %.4f bits per weight\n\n", tensors, elements, bpw)
-	fmt.Fprint(b, "| tensor | type | dimensions | bytes | bits per weight |\n| ------ | ---- | ---------- | ----: | --------------: |\n")
+	fmt.Fprint(b, "| tensor | type | dimensions | bytes | bits per weight |\n| ------ | ---- | ---------- | ----: | "+
+		"--------------: |\n")
 	for _, t := range s.listed(opt) {
-		fmt.Fprintf(b, "| `%s` | %s | %s | %d | %.4f |\n", cell.Replace(t.Name), t.Type, Shape(t.NE), t.Bytes(), t.bpw())
+		fmt.Fprintf(b, "| `%s` | %s | %s | %d | %.4f |\n", cell.Replace(t.Name), t.Type, Shape(t.NE),
+			t.Bytes(), t.bpw())
 	}
 	return b.Flush()
 }
@@ -247,7 +253,8 @@ func (s *Set) WriteJSON(w io.Writer, opt DumpOptions) error {
 	f := s.Files[0]
 	_, elements, bpw := s.totals()
 	head := dumpHead{
-		Path: f.Path, Version: f.Version, BigEndian: f.BigEndian, Alignment: f.Alignment, DataStart: f.DataStart, Size: s.Size(),
+		Path: f.Path, Version: f.Version, BigEndian: f.BigEndian, Alignment: f.Alignment, DataStart: f.DataStart,
+		Size:     s.Size(),
 		Elements: elements, BPW: bpw,
 	}
 	split := len(s.Files) > 1
@@ -276,7 +283,8 @@ func (s *Set) WriteJSON(w io.Writer, opt DumpOptions) error {
 	j.WriteString(",\n")
 	j.list("  ", "tensors", func(yield func(func())) {
 		for shard, t := range s.listed(opt) {
-			e := dumpTensor{Name: t.Name, Type: t.Type.String(), NE: t.NE, Offset: t.Offset, Bytes: t.Bytes(), BPW: t.bpw()}
+			e := dumpTensor{Name: t.Name, Type: t.Type.String(), NE: t.NE, Offset: t.Offset, Bytes: t.Bytes(),
+				BPW: t.bpw()}
 			if split {
 				e.Shard = &shard
 			}

@@ -50,7 +50,8 @@ func TestSafeName(t *testing.T) {
 
 func TestFillTemplate(t *testing.T) {
 	fields := map[string]string{"": "none", "a": "1", "long": "{x}"}
-	for name, want := range map[string]string{"": "", "x-{a}.gguf": "x-1.gguf", "{}{{{a}}}": "none{1}", "{long}": "{x}"} {
+	for name, want := range map[string]string{"": "", "x-{a}.gguf": "x-1.gguf", "{}{{{a}}}": "none{1}",
+		"{long}": "{x}"} {
 		if got, err := FillTemplate(name, fields); err != nil || got != want {
 			t.Errorf("%q: %q %v, want %q", name, got, err, want)
 		}
@@ -64,7 +65,8 @@ func TestFillTemplate(t *testing.T) {
 
 // FuzzSafeName checks that any text gives the name of one file.
 func FuzzSafeName(f *testing.F) {
-	for _, s := range []string{"Llama-7B", "../x", "a\x00b", "con", ".", "\xff", strings.Repeat("ä", 200), "con." + strings.Repeat("0", 200)} {
+	for _, s := range []string{"Llama-7B", "../x", "a\x00b", "con", ".", "\xff", strings.Repeat("ä", 200),
+		"con." + strings.Repeat("0", 200)} {
 		f.Add(s, "-F16.gguf")
 		f.Add(s, "")
 	}
@@ -73,7 +75,8 @@ func FuzzSafeName(f *testing.F) {
 			suffix = "-F16.gguf" // what callers know to be harmless
 		}
 		name := SafeName(stem, suffix)
-		if name == "" || len(name) > 200 || strings.ContainsAny(name, "/\\:\x00\n\x1b") || name[0] == '.' || name[0] == '-' || !strings.HasSuffix(name, suffix) {
+		if name == "" || len(name) > 200 || strings.ContainsAny(name, "/\\:\x00\n\x1b") || name[0] == '.' ||
+			name[0] == '-' || !strings.HasSuffix(name, suffix) {
 			t.Errorf("%q %q: %q", stem, suffix, name)
 		}
 		if again := SafeName(name, ""); again != name {

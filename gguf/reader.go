@@ -333,7 +333,8 @@ func (r *reader) count(what string, minBytes int) (int, error) {
 		return 0, err
 	}
 	if rest := uint64(r.total - int64(r.pos)); n > rest/uint64(minBytes) {
-		return 0, r.errorf(at, "%s is %d, but the rest of the file has room for %d at most", what, n, rest/uint64(minBytes))
+		return 0, r.errorf(at, "%s is %d, but the rest of the file has room for %d at most", what, n,
+			rest/uint64(minBytes))
 	}
 	return int(n), nil
 }
@@ -371,7 +372,8 @@ func (r *reader) file(f *File) error {
 		return err
 	}
 	if nTensors > MaxTensors || nKV > MaxKeys {
-		return fault.Errorf(ErrUnsupported, "%s: %d tensors and %d metadata pairs, want at most %d and %d", r.path, nTensors, nKV, MaxTensors, MaxKeys)
+		return fault.Errorf(ErrUnsupported, "%s: %d tensors and %d metadata pairs, want at most %d and %d", r.path,
+			nTensors, nKV, MaxTensors, MaxKeys)
 	}
 	if err := r.metadata(f, nKV); err != nil {
 		return err
@@ -380,7 +382,8 @@ func (r *reader) file(f *File) error {
 	if f.Alignment, ok = f.Metadata.Alignment(); !ok {
 		v, _ := f.Metadata.Get(KeyAlignment)
 		r.object = fmt.Sprintf("key %q", KeyAlignment)
-		if err := r.bad(r.errorf(r.pos, "%v %s, want a power of two up to %d as u32", v.Type(), v.Short(), MaxAlignment)); err != nil {
+		if err := r.bad(r.errorf(r.pos, "%v %s, want a power of two up to %d as u32", v.Type(), v.Short(),
+			MaxAlignment)); err != nil {
 			return err
 		}
 		f.Alignment = DefaultAlignment
@@ -702,7 +705,9 @@ func (r *reader) layout(f *File) error {
 		}
 		if t.Stored = end - t.Offset; t.Stored <= 0 {
 			r.object = fmt.Sprintf("tensor %q", t.Name)
-			if err := r.bad(r.errorf(int(min(f.Size, f.DataStart)), "%v has no data at offset %d: the file ends there, or another tensor begins", t.Type, t.Offset)); err != nil {
+			if err := r.bad(r.errorf(int(min(f.Size, f.DataStart)),
+				"%v has no data at offset %d: the file ends there, or another tensor begins", t.Type,
+				t.Offset)); err != nil {
 				return err
 			}
 			lost[t] = true
@@ -715,12 +720,14 @@ func (r *reader) layout(f *File) error {
 		}
 		r.object = fmt.Sprintf("tensor %q", t.Name)
 		if t.Offset%f.Alignment != 0 {
-			if err := r.bad(r.errorf(r.pos, "offset %d is not a multiple of the alignment %d", t.Offset, f.Alignment)); err != nil {
+			if err := r.bad(r.errorf(r.pos, "offset %d is not a multiple of the alignment %d", t.Offset,
+				f.Alignment)); err != nil {
 				return err
 			}
 		}
 		if t.Offset > room || t.Bytes() > room-t.Offset {
-			err := r.bad(r.errorf(int(min(f.Size, f.DataStart)), "%d bytes at offset %d of the data, but the file has only %d bytes of data: truncated?",
+			err := r.bad(r.errorf(int(min(f.Size, f.DataStart)),
+				"%d bytes at offset %d of the data, but the file has only %d bytes of data: truncated?",
 				t.Bytes(), t.Offset, room))
 			if err != nil {
 				return err
@@ -733,7 +740,8 @@ func (r *reader) layout(f *File) error {
 		a, b := order[i-1], order[i]
 		if a.Offset+a.Bytes() > b.Offset {
 			r.object = fmt.Sprintf("tensor %q", b.Name)
-			if err := r.bad(r.errorf(int(f.DataStart+b.Offset), "overlaps tensor %q, which ends at offset %d of the data", a.Name, a.Offset+a.Bytes())); err != nil {
+			if err := r.bad(r.errorf(int(f.DataStart+b.Offset),
+				"overlaps tensor %q, which ends at offset %d of the data", a.Name, a.Offset+a.Bytes())); err != nil {
 				return err
 			}
 		}

@@ -87,8 +87,10 @@ func everyValue(version uint32, order binary.AppendByteOrder) []byte {
 
 func TestEveryVersionAndOrder(t *testing.T) {
 	want := []string{
-		"u8 200", "i8 -128", "u16 65000", "i16 -32767", "u32 4000000000", "i32 -2147483647", "f32 1.5", "bool true", `str "a\"ü"`,
-		"u64 9223372036854775808", "i64 -1", "f64 -0.1", `arr ["x", "", "yz"]`, "arr [7, -1]", `arr [["q"], [[false, true]]]`, "arr []", "u32 64",
+		"u8 200", "i8 -128", "u16 65000", "i16 -32767", "u32 4000000000", "i32 -2147483647", "f32 1.5", "bool true",
+		`str "a\"ü"`,
+		"u64 9223372036854775808", "i64 -1", "f64 -0.1", `arr ["x", "", "yz"]`, "arr [7, -1]",
+		`arr [["q"], [[false, true]]]`, "arr []", "u32 64",
 	}
 	var first Metadata
 	for name, order := range orders {
@@ -114,7 +116,8 @@ func TestEveryVersionAndOrder(t *testing.T) {
 						t.Errorf("%s differs between versions or orders", first[i].Key)
 					}
 				}
-				if len(f.Tensors) != 2 || f.Tensors[0].Bytes() != 24 || f.Tensors[1].Bytes() != 68 || f.Tensors[1].Elements() != 64 {
+				if len(f.Tensors) != 2 || f.Tensors[0].Bytes() != 24 || f.Tensors[1].Bytes() != 68 ||
+					f.Tensors[1].Elements() != 64 {
 					t.Errorf("tensors %+v", f.Tensors)
 				}
 				if d := f.Data(&f.Tensors[1]); len(d) != 68 || d[0] != 64 {
@@ -167,46 +170,62 @@ func defects() map[string]struct {
 	}
 	whole := everyValue(3, le)
 	return map[string]defect{
-		"empty":                 {nil, `begins with ""`},
-		"magic-wrong":           {[]byte("GGML\x03\x00\x00\x00"), `begins with "GGML", want "GGUF"`},
-		"version-0":             {newBuilder(0, le, 0, 0).b, "version 0"},
-		"version-4":             {newBuilder(4, le, 0, 0).b, "version 4 is not known"},
-		"tensor-count-huge":     {head(math.MaxUint64, 0).b, "tensor count is 18446744073709551615, but the rest of the file has room for 0"},
-		"kv-count-huge":         {head(0, 1<<40).b, "metadata count is 1099511627776"},
-		"key-length-huge":       {append(head(0, 1).size(1<<62).b, make([]byte, 64)...), "key of 4611686018427387904 bytes, but the file ends after 64"},
-		"key-empty":             {append(head(0, 1).str("").b, make([]byte, 64)...), "key of 0 bytes"},
-		"key-twice":             {head(0, 2).key("k", Uint32Type).u32(1).key("k", Uint32Type).u32(1).b, `key "k" (byte 41): is there twice`},
-		"value-type-unknown":    {head(0, 1).key("k", 13).u32(1).b, "unknown value type 13"},
-		"value-truncated":       {head(0, 1).key("k", Uint64Type).u32(1).b, "u64 of 8 bytes, but the file ends after 4"},
-		"bool-2":                {append(head(0, 1).key("k", BoolType).b, 2), "bool is 2, want 0 or 1"},
-		"string-huge":           {head(0, 1).key("k", StringType).size(1 << 63).b, "string of 9223372036854775808 bytes"},
-		"array-huge":            {head(0, 1).key("k", ArrayType).u32(uint32(Float64Type)).size(1 << 61).b, "array length is 2305843009213693952"},
-		"array-type-unknown":    {head(0, 1).key("k", ArrayType).u32(99).size(0).b, "unknown value type 99 of array elements"},
-		"array-nested-deep":     {nested(20), "nested more than 16 deep"},
-		"alignment-0":           {head(0, 1).key(KeyAlignment, Uint32Type).u32(0).b, "want a power of two"},
-		"alignment-48":          {head(0, 1).key(KeyAlignment, Uint32Type).u32(48).b, "u32 48, want a power of two"},
-		"alignment-u64":         {head(0, 1).key(KeyAlignment, Uint64Type).u64(32).b, "u64 32, want a power of two up to 65536 as u32"},
-		"name-long":             {head(1, 0).tensor(strings.Repeat("n", 64), TypeF32, 0, 1).data(4, 32), "name of 64 bytes, want at most 63"},
-		"name-empty":            {head(1, 0).tensor("", TypeF32, 0, 1).data(4, 32), "want a name that is not empty"},
-		"name-nul":              {head(1, 0).tensor("t\x00u", TypeF32, 0, 1).data(4, 32), "holds no NUL"},
-		"name-twice":            {head(2, 0).tensor("t", TypeF32, 0, 1).tensor("t", TypeF32, 32, 1).data(36, 32), "is there twice"},
-		"dims-5":                {one(TypeF32, 0, 4, 1, 1, 1, 1, 1), "5 dimensions, want at most 4"},
-		"dim-0":                 {one(TypeF32, 0, 4, 0), "dimension 0 is 0"},
-		"dims-overflow":         {one(TypeF32, 0, 4, 1<<32, 1<<32), "product below 2^63"},
-		"bytes-overflow":        {one(TypeF64, 0, 4, 1<<61), "do not fit 63 bits"},
-		"type-unknown-no-data":  {one(77, 0, 0, 1), "type 77 has no data at offset 0"},
-		"type-unknown-overlap":  {head(2, 0).tensor("a", 77, 0, 9).tensor("b", 78, 0, 1).data(64, 32), "type 77 has no data at offset 0"},
-		"type-unknown-outside":  {one(77, 32, 31, 1), "type 77 has no data at offset 32"},
-		"alignment-huge":        {head(0, 1).key(KeyAlignment, Uint32Type).u32(1 << 31).b, "u32 2147483648, want a power of two up to 65536"},
-		"alignment-string":      {append(head(0, 1).key(KeyAlignment, StringType).str("32").b, 0), `str "32", want a power of two`},
-		"keys-too-many":         {append(head(0, MaxKeys+1).b, make([]byte, 13*(MaxKeys+1))...), "65537 metadata pairs, want at most 131072 and 65536"},
-		"tensors-too-many":      {append(head(MaxTensors+1, 0).b, make([]byte, 24*(MaxTensors+1))...), "131073 tensors and 0 metadata pairs, want at most"},
-		"row-not-whole-blocks":  {one(TypeQ4_K, 0, 144, 255), "row of 255 elements, want a multiple of 256 for Q4_K"},
-		"offset-unaligned":      {one(TypeF32, 4, 8, 1), "not a multiple of the alignment 32"},
-		"offset-huge":           {one(TypeF32, 1<<63, 8, 1), "does not fit 63 bits"},
-		"offset-outside":        {one(TypeF32, 1<<40, 8, 1), "the file has only 8 bytes of data"},
-		"data-truncated":        {one(TypeF32, 0, 8, 3), "12 bytes at offset 0 of the data, but the file has only 8"},
-		"data-overlap":          {head(2, 0).tensor("a", TypeF32, 0, 9).tensor("b", TypeF32, 32, 1).data(64, 32), `overlaps tensor "a"`},
+		"empty":       {nil, `begins with ""`},
+		"magic-wrong": {[]byte("GGML\x03\x00\x00\x00"), `begins with "GGML", want "GGUF"`},
+		"version-0":   {newBuilder(0, le, 0, 0).b, "version 0"},
+		"version-4":   {newBuilder(4, le, 0, 0).b, "version 4 is not known"},
+		"tensor-count-huge": {head(math.MaxUint64, 0).b,
+			"tensor count is 18446744073709551615, but the rest of the file has room for 0"},
+		"kv-count-huge": {head(0, 1<<40).b, "metadata count is 1099511627776"},
+		"key-length-huge": {append(head(0, 1).size(1<<62).b, make([]byte, 64)...),
+			"key of 4611686018427387904 bytes, but the file ends after 64"},
+		"key-empty": {append(head(0, 1).str("").b, make([]byte, 64)...), "key of 0 bytes"},
+		"key-twice": {head(0, 2).key("k", Uint32Type).u32(1).key("k", Uint32Type).u32(1).b,
+			`key "k" (byte 41): is there twice`},
+		"value-type-unknown": {head(0, 1).key("k", 13).u32(1).b, "unknown value type 13"},
+		"value-truncated": {head(0, 1).key("k", Uint64Type).u32(1).b,
+			"u64 of 8 bytes, but the file ends after 4"},
+		"bool-2": {append(head(0, 1).key("k", BoolType).b, 2), "bool is 2, want 0 or 1"},
+		"string-huge": {head(0, 1).key("k", StringType).size(1 << 63).b,
+			"string of 9223372036854775808 bytes"},
+		"array-huge": {head(0, 1).key("k", ArrayType).u32(uint32(Float64Type)).size(1 << 61).b,
+			"array length is 2305843009213693952"},
+		"array-type-unknown": {head(0, 1).key("k", ArrayType).u32(99).size(0).b,
+			"unknown value type 99 of array elements"},
+		"array-nested-deep": {nested(20), "nested more than 16 deep"},
+		"alignment-0":       {head(0, 1).key(KeyAlignment, Uint32Type).u32(0).b, "want a power of two"},
+		"alignment-48":      {head(0, 1).key(KeyAlignment, Uint32Type).u32(48).b, "u32 48, want a power of two"},
+		"alignment-u64": {head(0, 1).key(KeyAlignment, Uint64Type).u64(32).b,
+			"u64 32, want a power of two up to 65536 as u32"},
+		"name-long": {head(1, 0).tensor(strings.Repeat("n", 64), TypeF32, 0, 1).data(4, 32),
+			"name of 64 bytes, want at most 63"},
+		"name-empty": {head(1, 0).tensor("", TypeF32, 0, 1).data(4, 32), "want a name that is not empty"},
+		"name-nul":   {head(1, 0).tensor("t\x00u", TypeF32, 0, 1).data(4, 32), "holds no NUL"},
+		"name-twice": {head(2, 0).tensor("t", TypeF32, 0, 1).tensor("t", TypeF32, 32, 1).data(36, 32),
+			"is there twice"},
+		"dims-5":               {one(TypeF32, 0, 4, 1, 1, 1, 1, 1), "5 dimensions, want at most 4"},
+		"dim-0":                {one(TypeF32, 0, 4, 0), "dimension 0 is 0"},
+		"dims-overflow":        {one(TypeF32, 0, 4, 1<<32, 1<<32), "product below 2^63"},
+		"bytes-overflow":       {one(TypeF64, 0, 4, 1<<61), "do not fit 63 bits"},
+		"type-unknown-no-data": {one(77, 0, 0, 1), "type 77 has no data at offset 0"},
+		"type-unknown-overlap": {head(2, 0).tensor("a", 77, 0, 9).tensor("b", 78, 0, 1).data(64, 32),
+			"type 77 has no data at offset 0"},
+		"type-unknown-outside": {one(77, 32, 31, 1), "type 77 has no data at offset 32"},
+		"alignment-huge": {head(0, 1).key(KeyAlignment, Uint32Type).u32(1 << 31).b,
+			"u32 2147483648, want a power of two up to 65536"},
+		"alignment-string": {append(head(0, 1).key(KeyAlignment, StringType).str("32").b, 0),
+			`str "32", want a power of two`},
+		"keys-too-many": {append(head(0, MaxKeys+1).b, make([]byte, 13*(MaxKeys+1))...),
+			"65537 metadata pairs, want at most 131072 and 65536"},
+		"tensors-too-many": {append(head(MaxTensors+1, 0).b, make([]byte, 24*(MaxTensors+1))...),
+			"131073 tensors and 0 metadata pairs, want at most"},
+		"row-not-whole-blocks": {one(TypeQ4_K, 0, 144, 255), "row of 255 elements, want a multiple of 256 for Q4_K"},
+		"offset-unaligned":     {one(TypeF32, 4, 8, 1), "not a multiple of the alignment 32"},
+		"offset-huge":          {one(TypeF32, 1<<63, 8, 1), "does not fit 63 bits"},
+		"offset-outside":       {one(TypeF32, 1<<40, 8, 1), "the file has only 8 bytes of data"},
+		"data-truncated":       {one(TypeF32, 0, 8, 3), "12 bytes at offset 0 of the data, but the file has only 8"},
+		"data-overlap": {head(2, 0).tensor("a", TypeF32, 0, 9).tensor("b", TypeF32, 32, 1).data(64, 32),
+			`overlaps tensor "a"`},
 		"header-truncated":      {whole[:len(whole)/2], "but the file ends after"},
 		"tensor-info-truncated": {head(1, 0).str("t").u32(1).u64(1).u64(0).b, "but the file ends after"},
 	}
@@ -241,7 +260,8 @@ func TestDefects(t *testing.T) {
 // TestUnknownType checks that a tensor of an unknown type has the bytes up to the
 // next one, and keeps its place when it is written again.
 func TestUnknownType(t *testing.T) {
-	f, err := Parse("x", newBuilder(3, binary.LittleEndian, 3, 0).tensor("a", 77, 32, 5).tensor("b", TypeF32, 0, 3).tensor("c", 4, 96, 7, 2).data(131, 32))
+	f, err := Parse("x", newBuilder(3, binary.LittleEndian, 3, 0).tensor("a", 77, 32, 5).tensor("b", TypeF32, 0,
+		3).tensor("c", 4, 96, 7, 2).data(131, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,12 +278,14 @@ func TestUnknownType(t *testing.T) {
 	if err := f.Set().WriteText(&b, DumpOptions{}); err != nil || !strings.Contains(b.String(), "type 77") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
-	other, err := Parse("y", newBuilder(3, binary.LittleEndian, 3, 0).tensor("a", 77, 32, 5).tensor("b", TypeF32, 0, 3).tensor("c", 4, 96, 7, 2).data(131, 32))
+	other, err := Parse("y", newBuilder(3, binary.LittleEndian, 3, 0).tensor("a", 77, 32, 5).tensor("b", TypeF32, 0,
+		3).tensor("c", 4, 96, 7, 2).data(131, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
 	other.data[len(other.data)-1]++
-	if lines, err := Diff(t.Context(), f.Set(), other.Set()); err != nil || len(lines) != 1 || !strings.Contains(lines[0], `tensor "c": 1 of 35 bytes differ, first at byte 34 (type 4)`) {
+	if lines, err := Diff(t.Context(), f.Set(), other.Set()); err != nil || len(lines) != 1 ||
+		!strings.Contains(lines[0], `tensor "c": 1 of 35 bytes differ, first at byte 34 (type 4)`) {
 		t.Errorf("%q, %v", lines, err)
 	}
 }
@@ -396,7 +418,8 @@ func TestSwapBytesIsAnInvolution(t *testing.T) {
 		Type(id).SwapBytes(data)
 		for _, f := range Type(id).Fields() {
 			swaps := f.Number.Size() > 1 && f.Number != NumIQ1_M
-			if part := [2]int{f.Off, f.Off + f.Size()}; swaps == (string(data[part[0]:part[1]]) == before[part[0]:part[1]]) {
+			if part := [2]int{f.Off,
+				f.Off + f.Size()}; swaps == (string(data[part[0]:part[1]]) == before[part[0]:part[1]]) {
 				t.Errorf("%v: field %s swapped: %v, want %v", Type(id), f.Name, !swaps, swaps)
 			}
 		}

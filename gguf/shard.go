@@ -186,11 +186,13 @@ func (s *Set) openShards(open func(path string) (*File, error)) error {
 	prefix = dir + prefix
 	switch {
 	case no >= count || count > MaxShards:
-		return broken(first, "%s is %d and %s is %d: want a number below the count, and at most %d shards", KeySplitNo, no, KeySplitCount, count, MaxShards)
+		return broken(first, "%s is %d and %s is %d: want a number below the count, and at most %d shards", KeySplitNo,
+			no, KeySplitCount, count, MaxShards)
 	case count == 1:
 		return s.checkTensors(tensors)
 	case no != 0 && named:
-		return fault.Errorf(fault.Usage, "%s: shard %d of %d: name the first one, %s", first.Path, no+1, count, ShardName(prefix, 0, count))
+		return fault.Errorf(fault.Usage, "%s: shard %d of %d: name the first one, %s", first.Path, no+1, count,
+			ShardName(prefix, 0, count))
 	case no != 0:
 		return fault.Errorf(fault.Usage, "%s: shard %d of %d: name the first one", first.Path, no+1, count)
 	case !named || nameNo != no || nameCount != count:
@@ -230,7 +232,8 @@ func (s *Set) checkTensors(want int) error {
 		seen[t.Name] = true
 	}
 	if want >= 0 && want != len(seen) {
-		return fault.Errorf(ErrBroken, "%s: %s is %d, but there are %d tensors", s.Files[0].Path, KeySplitTensors, want, len(seen))
+		return fault.Errorf(ErrBroken, "%s: %s is %d, but there are %d tensors", s.Files[0].Path, KeySplitTensors,
+			want, len(seen))
 	}
 	return nil
 }

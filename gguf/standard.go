@@ -7,14 +7,15 @@ import (
 )
 
 // StandardType returns the type of the values of a key that is the same for all architectures: those that the GGUF
-// specification lists, and those that llama.cpp 0.7.0 reads or writes (gguf-py's constants.py and gguf_writer.py). elem is the type of the elements of an
-// array. Keys below an architecture's name are rows of its table.
+// specification lists, and those that llama.cpp 0.7.0 reads or writes (gguf-py's constants.py and gguf_writer.py). elem
+// is the type of the elements of an array. Keys below an architecture's name are rows of its table.
 func StandardType(key string) (typ, elem ValueType, ok bool) {
 	name, found := strings.CutPrefix(key, "general.")
 	if found {
 		for _, list := range []string{"base_model.", "dataset."} { // general.base_model.0.name
 			if rest, ok := strings.CutPrefix(name, list); ok {
-				if number, field, ok := strings.Cut(rest, "."); ok && number != "" && strings.Trim(number, "0123456789") == "" {
+				if number, field, ok := strings.Cut(rest, "."); ok && number != "" &&
+					strings.Trim(number, "0123456789") == "" {
 					return StringType, 0, slices.Contains(ancestor, field)
 				}
 			}
@@ -30,7 +31,8 @@ func StandardType(key string) (typ, elem ValueType, ok bool) {
 			return ArrayType, t, true
 		}
 	}
-	if name, found = strings.CutPrefix(key, tokenizerKeys); found && strings.HasSuffix(name, "_token_id") && slices.Contains(SpecialTokens, strings.TrimSuffix(name, "_token_id")) {
+	if name, found = strings.CutPrefix(key, tokenizerKeys); found && strings.HasSuffix(name, "_token_id") &&
+		slices.Contains(SpecialTokens, strings.TrimSuffix(name, "_token_id")) {
 		return Uint32Type, 0, true
 	}
 	if name, found = strings.CutPrefix(key, "tokenizer.chat_template."); found && name != "" {
@@ -72,7 +74,8 @@ var scalars = map[ValueType][]string{
 		tokenizer.ggml.model tokenizer.ggml.pre tokenizer.huggingface.json tokenizer.rwkv.world tokenizer.chat_template`),
 	Uint32Type: strings.Fields(`general.alignment general.file_type general.quantization_version general.base_model.count
 		general.dataset.count tokenizer.ggml.token_type_count`),
-	Int32Type: strings.Fields("general.sampling.top_k general.sampling.penalty_last_n general.sampling.mirostat split.tensors.count"),
+	Int32Type: strings.Fields(
+		"general.sampling.top_k general.sampling.penalty_last_n general.sampling.mirostat split.tensors.count"),
 	Float32Type: strings.Fields(`general.sampling.top_p general.sampling.min_p general.sampling.xtc_probability general.sampling.xtc_threshold
 		general.sampling.temp general.sampling.penalty_repeat general.sampling.mirostat_tau general.sampling.mirostat_eta`),
 	BoolType: strings.Fields(`tokenizer.ggml.add_bos_token tokenizer.ggml.add_eos_token tokenizer.ggml.add_sep_token
@@ -83,7 +86,8 @@ var scalars = map[ValueType][]string{
 
 // arrays are keys by the type of the elements.
 var arrays = map[ValueType][]string{
-	StringType:  strings.Fields("general.tags general.languages tokenizer.ggml.tokens tokenizer.ggml.merges tokenizer.chat_templates"),
+	StringType: strings.Fields(
+		"general.tags general.languages tokenizer.ggml.tokens tokenizer.ggml.merges tokenizer.chat_templates"),
 	Float32Type: strings.Fields("tokenizer.ggml.scores"),
 	Int32Type:   strings.Fields("tokenizer.ggml.token_type tokenizer.ggml.suppress_tokens"),
 	Uint8Type:   strings.Fields("tokenizer.ggml.precompiled_charsmap"),

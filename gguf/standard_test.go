@@ -34,8 +34,10 @@ func TestStandardType(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %v", key, got, ok, want)
 		}
 	}
-	for _, key := range []string{"", "general.", "general.nam", "general.base_model.name", "general.base_model.x.name", "general.base_model.0.names", "general.base_model.0",
-		"tokenizer.ggml.end_token_id", "tokenizer.ggml._token_id", "tokenizer.chat_template.", "llama.block_count", "ggforge.reserve"} {
+	for _, key := range []string{"", "general.", "general.nam", "general.base_model.name", "general.base_model.x.name",
+		"general.base_model.0.names", "general.base_model.0",
+		"tokenizer.ggml.end_token_id", "tokenizer.ggml._token_id", "tokenizer.chat_template.", "llama.block_count",
+		"ggforge.reserve"} {
 		if typ, _, ok := gguf.StandardType(key); ok {
 			t.Errorf("%s: %v, want none", key, typ)
 		}

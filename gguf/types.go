@@ -84,7 +84,8 @@ const (
 )
 
 // numberBytes is the size of a number.
-var numberBytes = [...]int{NumByte: 1, NumI16: 2, NumI32: 4, NumI64: 8, NumU16: 2, NumF16: 2, NumBF16: 2, NumF32: 4, NumF64: 8, NumE8M0: 1, NumUE4M3: 1, NumIQ1_M: 8}
+var numberBytes = [...]int{NumByte: 1, NumI16: 2, NumI32: 4, NumI64: 8, NumU16: 2, NumF16: 2, NumBF16: 2, NumF32: 4,
+	NumF64: 8, NumE8M0: 1, NumUE4M3: 1, NumIQ1_M: 8}
 
 // Size returns the number's size in bytes.
 func (n Number) Size() int { return numberBytes[n] }

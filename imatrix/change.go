@@ -59,7 +59,9 @@ func (s *Sums) Remap(model []Weight) (made, dropped []string, err error) {
 	for _, w := range model {
 		if t := s.tallies[w.Name]; t != nil {
 			if len(t.Squares) != w.Columns*w.Matrices {
-				return nil, nil, fault.Errorf(ErrRefused, "tensor %s: has %d values, the model's %d columns of %d matrices", quote(w.Name), len(t.Squares), w.Columns, w.Matrices)
+				return nil, nil, fault.Errorf(ErrRefused,
+					"tensor %s: has %d values, the model's %d columns of %d matrices", quote(w.Name), len(t.Squares),
+					w.Columns, w.Matrices)
 			}
 			kept[w.Name] = t
 			continue

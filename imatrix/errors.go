@@ -45,7 +45,8 @@ type SizeError struct {
 }
 
 func (e *SizeError) Error() string {
-	return fmt.Sprintf("%s: importance of tensor %s has %d values, the tensor needs %d", e.Path, quote(e.Name), e.Got, e.Want)
+	return fmt.Sprintf("%s: importance of tensor %s has %d values, the tensor needs %d", e.Path, quote(e.Name),
+		e.Got, e.Want)
 }
 
 // Is makes errors.Is(err, ErrRefused) true.
@@ -61,7 +62,8 @@ type ValueError struct {
 }
 
 func (e *ValueError) Error() string {
-	return fmt.Sprintf("%s: importance of tensor %s: value %d is %v, want a finite number of 0 or more", e.Path, quote(e.Name), e.Index, e.Value)
+	return fmt.Sprintf("%s: importance of tensor %s: value %d is %v, want a finite number of 0 or more", e.Path,
+		quote(e.Name), e.Index, e.Value)
 }
 
 // Is makes errors.Is(err, ErrRefused) true.

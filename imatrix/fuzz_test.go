@@ -55,7 +55,8 @@ func fuzzParse(t *testing.T, data []byte) *imatrix.Matrix {
 		total += len(v)
 		_, _, err := m.Lookup(e.Name, []int64{int64(len(v))})
 		bad := slices.ContainsFunc(v, func(v float32) bool { return v < 0 || v-v != 0 })
-		if valid = valid && !bad; bad != errors.Is(err, imatrix.ErrRefused) || bad != (m.Validate(t.Context(), []string{e.Name}) != nil) {
+		if valid = valid && !bad; bad != errors.Is(err, imatrix.ErrRefused) ||
+			bad != (m.Validate(t.Context(), []string{e.Name}) != nil) {
 			t.Errorf("entry %q: %v", e.Name, err)
 		}
 	}
@@ -81,7 +82,8 @@ func fuzzAgain(t *testing.T, m *imatrix.Matrix, file []byte) {
 	for i := range m.Entries() {
 		e, f := &m.Entries()[i], &again.Entries()[i]
 		x, y := values(t, m, e.Name), values(t, again, e.Name)
-		if e.Name != f.Name || !slices.EqualFunc(x, y, func(a, b float32) bool { return a == b || a != a && b != b }) || !slices.Equal(e.Counts, f.Counts) {
+		if e.Name != f.Name || !slices.EqualFunc(x, y, func(a, b float32) bool { return a == b || a != a && b != b }) ||
+			!slices.Equal(e.Counts, f.Counts) {
 			t.Errorf("entry %q changed", e.Name)
 		}
 	}
@@ -100,7 +102,8 @@ func FuzzLegacy(f *testing.F) {
 		f.Add(d.file)
 	}
 	f.Add(imatrixtest.Legacy([]imatrixtest.Entry{
-		{Name: "a", Sums: []float32{1, 2}, Calls: 3}, {Name: "b", Sums: []float32{1}}, {Name: "a", Sums: []float32{-1}, Calls: -1},
+		{Name: "a", Sums: []float32{1, 2}, Calls: 3}, {Name: "b", Sums: []float32{1}},
+		{Name: "a", Sums: []float32{-1}, Calls: -1},
 	}, &imatrixtest.Trailer{Chunks: 3, Dataset: "text"}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if bytes.HasPrefix(data, []byte("GGUF")) {
@@ -128,7 +131,8 @@ func FuzzGGUF(f *testing.F) {
 		f.Add(d.file)
 	}
 	f.Add(imatrixtest.GGUF([]imatrixtest.Entry{
-		{Name: "a", Sums: []float32{1, 2, 3, 4}, Counts: []float32{1, 0}}, {Name: "b", Sums: []float32{1}, Counts: []float32{2.5}},
+		{Name: "a", Sums: []float32{1, 2, 3, 4}, Counts: []float32{1, 0}},
+		{Name: "b", Sums: []float32{1}, Counts: []float32{2.5}},
 	}, []string{"text", "more"}, 3, imatrixtest.Tensor{Name: "a.stats", NE: []int64{2}}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		data = slices.Concat([]byte("GGUF"), data[min(4, len(data)):])
@@ -143,7 +147,8 @@ func FuzzGGUF(f *testing.F) {
 			for _, c := range e.Counts {
 				counts = append(counts, float32(c))
 			}
-			tensors = append(tensors, imatrixtest.EntryTensors(imatrixtest.Entry{Name: e.Name, Sums: sums(t, m, e), Counts: counts})...)
+			tensors = append(tensors, imatrixtest.EntryTensors(imatrixtest.Entry{Name: e.Name, Sums: sums(t, m, e),
+				Counts: counts})...)
 		}
 		md := imatrixtest.Metadata(m.Datasets, uint32(m.Chunks))
 		md.Set("imatrix.chunk_size", gguf.Uint32(uint32(m.ChunkSize)))
@@ -154,9 +159,12 @@ func FuzzGGUF(f *testing.F) {
 // FuzzMerge merges two files and writes what comes out: reading it must give the same
 // again, and so must the state.
 func FuzzMerge(f *testing.F) {
-	small := imatrixtest.GGUF([]imatrixtest.Entry{{Name: "blk.1.a", Sums: []float32{1, 2, 3, 4}, Counts: []float32{1, 0}}, {Name: "blk.0.a", Sums: []float32{1, 5, 6, 7}, Counts: []float32{2, 3}}}, []string{"text"}, 3,
+	small := imatrixtest.GGUF([]imatrixtest.Entry{{Name: "blk.1.a", Sums: []float32{1, 2, 3, 4},
+		Counts: []float32{1, 0}}, {Name: "blk.0.a", Sums: []float32{1, 5, 6, 7}, Counts: []float32{2, 3}}},
+		[]string{"text"}, 3,
 		imatrixtest.Tensor{Name: "blk.1.a.in_sum", NE: []int64{4}})
-	legacy := imatrixtest.Legacy([]imatrixtest.Entry{{Name: "blk.0.a", Sums: []float32{1, 2, 3, 4}, Calls: 3}}, &imatrixtest.Trailer{Chunks: 3, Dataset: "other"})
+	legacy := imatrixtest.Legacy([]imatrixtest.Entry{{Name: "blk.0.a", Sums: []float32{1, 2, 3, 4}, Calls: 3}},
+		&imatrixtest.Trailer{Chunks: 3, Dataset: "other"})
 	f.Add(small, legacy)
 	f.Add(legacy, small)
 	f.Add(small, small)
@@ -253,7 +261,8 @@ func BenchmarkValues(b *testing.B) {
 	for range experts {
 		e.Counts = append(e.Counts, 7)
 	}
-	for name, file := range map[string][]byte{"legacy": imatrixtest.Legacy([]imatrixtest.Entry{e}, nil), "gguf": imatrixtest.GGUF([]imatrixtest.Entry{e}, nil, 0)} {
+	for name, file := range map[string][]byte{"legacy": imatrixtest.Legacy([]imatrixtest.Entry{e}, nil),
+		"gguf": imatrixtest.GGUF([]imatrixtest.Entry{e}, nil, 0)} {
 		path := filepath.Join(b.TempDir(), name)
 		if err := os.WriteFile(path, file, 0o644); err != nil {
 			b.Fatal(err)

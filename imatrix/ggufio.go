@@ -39,7 +39,8 @@ func (m *Matrix) parseGGUF(data []byte) error {
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
 		bad := func(format string, args ...any) error {
-			return &FormatError{Path: m.Path, Offset: f.DataStart + t.Offset, Object: "tensor " + quote(t.Name), Msg: fmt.Sprintf(format, args...)}
+			return &FormatError{Path: m.Path, Offset: f.DataStart + t.Offset, Object: "tensor " + quote(t.Name),
+				Msg: fmt.Sprintf(format, args...)}
 		}
 		if name, ok := strings.CutSuffix(t.Name, suffixSums); ok {
 			counts := tensors[name+suffixCounts]
@@ -49,7 +50,8 @@ func (m *Matrix) parseGGUF(data []byte) error {
 			case t.Type != gguf.TypeF32:
 				return bad("is %v, want F32", t.Type)
 			case t.Elements()%counts.Elements() != 0:
-				return bad("has %d elements, want a multiple of the %d of %s", t.Elements(), counts.Elements(), quote(counts.Name))
+				return bad("has %d elements, want a multiple of the %d of %s", t.Elements(), counts.Elements(),
+					quote(counts.Name))
 			}
 			e := Entry{Name: name, raw: f.Data(t), big: f.BigEndian}
 			if e.Counts, err = m.readCounts(f, counts); err != nil {
@@ -124,13 +126,15 @@ func (m *Matrix) ggufKeys(md gguf.Metadata) error {
 }
 
 func (m *Matrix) badKey(key string, v gguf.Value, want string) error {
-	return &FormatError{Path: m.Path, Offset: -1, Object: "key " + quote(key), Msg: fmt.Sprintf("has type %v, want %s", v.Type(), want)}
+	return &FormatError{Path: m.Path, Offset: -1, Object: "key " + quote(key),
+		Msg: fmt.Sprintf("has type %v, want %s", v.Type(), want)}
 }
 
 // readCounts returns the counts in tensor t as integers.
 func (m *Matrix) readCounts(f *gguf.File, t *gguf.Tensor) ([]int64, error) {
 	bad := func(off int64, format string, args ...any) error {
-		return &FormatError{Path: m.Path, Offset: f.DataStart + t.Offset + off, Object: "tensor " + quote(t.Name), Msg: fmt.Sprintf(format, args...)}
+		return &FormatError{Path: m.Path, Offset: f.DataStart + t.Offset + off, Object: "tensor " + quote(t.Name),
+			Msg: fmt.Sprintf(format, args...)}
 	}
 	if t.Type != gguf.TypeF32 {
 		return nil, bad(0, "is %v, want F32", t.Type)

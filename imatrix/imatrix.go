@@ -209,8 +209,8 @@ func Parse(path string, data []byte) (*Matrix, error) {
 	return m, nil
 }
 
-// Close releases the mapping. Values cannot be read afterwards, but those of a matrix that Load has read into memory can,
-// of which Unchanged then no longer asks the file; all else stays.
+// Close releases the mapping. Values cannot be read afterwards, but those of a matrix that Load has read into memory
+// can, of which Unchanged then no longer asks the file; all else stays.
 func (m *Matrix) Close() error {
 	if m == nil || m.mapping == nil {
 		return nil
@@ -286,7 +286,8 @@ func (m *Matrix) drop(f func(name string) bool) {
 	if m == nil {
 		return
 	}
-	m.entries = slices.DeleteFunc(slices.Clone(m.entries), func(e Entry) bool { return f(e.Name) }) // a copy of the matrix may have the old ones
+	// a copy of the matrix may have the old ones
+	m.entries = slices.DeleteFunc(slices.Clone(m.entries), func(e Entry) bool { return f(e.Name) })
 	m.buildIndex()
 }
 

@@ -86,7 +86,8 @@ func TestSamples(t *testing.T) {
 		} else {
 			calls = fmt.Sprint(e.Calls)
 		}
-		got := fmt.Sprintf("%s %d %s %s %.9g %x", e.Name, len(v), counts, calls, v[0], sha256.Sum256(imatrixtest.F32(v...)))
+		got := fmt.Sprintf("%s %d %s %s %.9g %x", e.Name, len(v), counts, calls, v[0],
+			sha256.Sum256(imatrixtest.F32(v...)))
 		if !strings.HasPrefix(got, line) {
 			t.Errorf("%s:\n got %s\nwant %s", m.Path, got, line)
 		}
@@ -115,7 +116,8 @@ func TestSampleHeaders(t *testing.T) {
 		{"imatrix_real.gguf", false, "text.txt", 31, 128},
 	} {
 		m := open(t, c.name)
-		if got := strings.Join(m.Datasets, " "); m.Legacy != c.legacy || got != c.datasets || m.Chunks != c.chunks || m.ChunkSize != c.chunkSize {
+		if got := strings.Join(m.Datasets, " "); m.Legacy != c.legacy || got != c.datasets || m.Chunks != c.chunks ||
+			m.ChunkSize != c.chunkSize {
 			t.Errorf("%s: legacy %v, datasets %q, %d chunks of %d", c.name, m.Legacy, got, m.Chunks, m.ChunkSize)
 		}
 		if err := m.Validate(t.Context(), nil); err != nil {
@@ -152,7 +154,8 @@ func TestFormatsAgree(t *testing.T) {
 			sums[j] = float32(i*31+j*j) / 7
 		}
 		n := float32(i*i + 1)
-		e := imatrixtest.Entry{Name: fmt.Sprintf("blk.%d.x.weight", i), Sums: sums, Calls: int32(n), Counts: []float32{n, n, n, n}}
+		e := imatrixtest.Entry{Name: fmt.Sprintf("blk.%d.x.weight", i), Sums: sums, Calls: int32(n),
+			Counts: []float32{n, n, n, n}}
 		legacy = append(legacy, e)
 		newer = append(newer, e)
 	}
@@ -242,10 +245,12 @@ func TestGGUFCounts(t *testing.T) {
 		want   []float32
 	}{
 		{[]float32{1}, sums},
-		{[]float32{3, 5}, []float32{float32(1) / 3, float32(2) / 3, 1, float32(4) / 3, 1, float32(6) / 5, float32(7) / 5, float32(8) / 5}},
+		{[]float32{3, 5}, []float32{float32(1) / 3, float32(2) / 3, 1, float32(4) / 3, 1, float32(6) / 5,
+			float32(7) / 5, float32(8) / 5}},
 		{[]float32{1, 0, 2, -0.3}, []float32{1, 2, 1, 1, 2.5, 3, 1, 1}},
 		{[]float32{0.4, 0.5, 1.5, 3.5}, []float32{1, 1, 3, 4, 2.5, 3, 1.75, 2}},
-		{[]float32{2.5}, []float32{float32(1) / 3, float32(2) / 3, 1, float32(4) / 3, float32(5) / 3, 2, float32(7) / 3, float32(8) / 3}},
+		{[]float32{2.5}, []float32{float32(1) / 3, float32(2) / 3, 1, float32(4) / 3, float32(5) / 3, 2, float32(7) / 3,
+			float32(8) / 3}},
 		{[]float32{1 << 62}, func() (v []float32) {
 			for _, s := range sums {
 				v = append(v, s/(1<<62))
@@ -264,11 +269,13 @@ func TestGGUFCounts(t *testing.T) {
 func TestGGUFShapes(t *testing.T) {
 	sums, counts := imatrixtest.F32(3, 6, 10, 20), imatrixtest.F32(3, 10)
 	for _, c := range []struct{ sums, counts []int64 }{
-		{[]int64{2, 2}, []int64{1, 2}}, {[]int64{4}, []int64{2}}, {[]int64{2, 1, 2}, []int64{1, 1, 2}}, {[]int64{4, 1}, []int64{2, 1}},
+		{[]int64{2, 2}, []int64{1, 2}}, {[]int64{4}, []int64{2}}, {[]int64{2, 1, 2}, []int64{1, 1, 2}},
+		{[]int64{4, 1}, []int64{2, 1}},
 	} {
 		m := parse(t, imatrixtest.Encode(imatrixtest.Metadata([]string{"d"}, 1), []imatrixtest.Tensor{
 			{Name: "a.in_sum2", NE: c.sums, Data: sums}, {Name: "a.counts", NE: c.counts, Data: counts},
-			{Name: "a.in_sum", NE: []int64{4}}, {Name: "a.stats", Type: gguf.TypeI32, NE: []int64{3}}, {Name: "other", Type: gguf.TypeF16, NE: []int64{3}},
+			{Name: "a.in_sum", NE: []int64{4}}, {Name: "a.stats", Type: gguf.TypeI32, NE: []int64{3}},
+			{Name: "other", Type: gguf.TypeF16, NE: []int64{3}},
 		}))
 		if got := values(t, m, "a"); m.Len() != 1 || !slices.Equal(got, []float32{1, 2, 1, 2}) {
 			t.Errorf("%v: %v", c, got)
@@ -324,7 +331,8 @@ func TestIncludeExclude(t *testing.T) {
 			t.Errorf("include %q, exclude %q: %s, want %s", c.include, c.exclude, got, c.want)
 		}
 		for _, name := range []string{"aq", "ak", "bq"} {
-			if e := m.Entry(name); (e != nil) != slices.Contains(strings.Fields(c.want), name) || e != nil && e.Name != name {
+			if e := m.Entry(name); (e != nil) != slices.Contains(strings.Fields(c.want), name) ||
+				e != nil && e.Name != name {
 				t.Errorf("include %q, exclude %q: entry %q is %v", c.include, c.exclude, name, e)
 			}
 		}
@@ -337,7 +345,8 @@ func TestIncludeExclude(t *testing.T) {
 func TestMetadata(t *testing.T) {
 	file := func(datasets []string, chunks uint32) *imatrix.Matrix {
 		return parse(t, imatrixtest.GGUF([]imatrixtest.Entry{
-			{Name: "a", Sums: []float32{1}, Counts: []float32{1}}, {Name: "b", Sums: []float32{1}, Counts: []float32{1}},
+			{Name: "a", Sums: []float32{1}, Counts: []float32{1}},
+			{Name: "b", Sums: []float32{1}, Counts: []float32{1}},
 		}, datasets, chunks))
 	}
 	long := strings.Repeat("d", 126)
@@ -351,10 +360,14 @@ func TestMetadata(t *testing.T) {
 		{file(nil, 0), "im.gguf", false, `file="im.gguf" entries_count=2`},
 		{file([]string{"", "y"}, 1<<31-1), "", false, `file="" dataset="" entries_count=2 chunks_count=2147483647`},
 		{file([]string{"x\x00y"}, 1<<31), "f", false, `file="f" dataset="x" entries_count=2`},
-		{file([]string{"/home/me/calibration.txt"}, 0), "dir/f", false, `file="f" dataset="calibration.txt" entries_count=2`},
-		{file([]string{`C:\me\calibration.txt`}, 0), "dir/f/", false, `file="f" dataset="calibration.txt" entries_count=2`},
-		{file([]string{"/home/me/calibration.txt"}, 0), "dir/f", true, `file="dir/f" dataset="/home/me/calibration.txt" entries_count=2`},
-		{file([]string{long + "é"}, 1<<32-1), long + "ef", false, `file="` + long + `e" dataset="` + long + `\xc3" entries_count=2`},
+		{file([]string{"/home/me/calibration.txt"}, 0), "dir/f", false,
+			`file="f" dataset="calibration.txt" entries_count=2`},
+		{file([]string{`C:\me\calibration.txt`}, 0), "dir/f/", false,
+			`file="f" dataset="calibration.txt" entries_count=2`},
+		{file([]string{"/home/me/calibration.txt"}, 0), "dir/f", true,
+			`file="dir/f" dataset="/home/me/calibration.txt" entries_count=2`},
+		{file([]string{long + "é"}, 1<<32-1), long + "ef", false, `file="` + long + `e" dataset="` + long +
+			`\xc3" entries_count=2`},
 		{nil, "f", false, ""},
 	} {
 		var got []string
@@ -428,7 +441,8 @@ func TestLookup(t *testing.T) {
 			}
 		}
 		if got != c.want || ok != (v != nil) || (warning == nil) != (warning2 == nil) || (err == nil) != (err2 == nil) {
-			t.Errorf("%s %v: %s, want %s; Check %v, %v, %v; Lookup %v, %v, %v", c.name, c.ne, got, c.want, ok, warning, err, v, warning2, err2)
+			t.Errorf("%s %v: %s, want %s; Check %v, %v, %v; Lookup %v, %v, %v", c.name, c.ne, got, c.want, ok, warning,
+				err, v, warning2, err2)
 		}
 	}
 
@@ -447,7 +461,8 @@ func TestNilMatrix(t *testing.T) {
 	v, warning, err := m.Lookup("a", []int64{1})
 	c := m.Coverage([]string{"a"})
 	if v != nil || warning != nil || err != nil || m.Len() != 0 || m.Entries() != nil || m.Entry("a") != nil ||
-		m.Validate(t.Context(), nil) != nil || m.Validate(t.Context(), []string{"a"}) != nil || m.Close() != nil || c.Used != 0 || len(c.Missing) != 1 {
+		m.Validate(t.Context(), nil) != nil || m.Validate(t.Context(), []string{"a"}) != nil || m.Close() != nil ||
+		c.Used != 0 || len(c.Missing) != 1 {
 		t.Error("a nil matrix does not stand for none")
 	}
 }
@@ -479,12 +494,15 @@ func TestBadValues(t *testing.T) {
 			{Name: "zero", Sums: sums(float32(math.Copysign(0, -1))), Counts: []float32{1}},
 			{Name: "bad", Sums: sums(bad), Counts: []float32{1}},
 		}
-		for format, file := range map[string][]byte{"legacy": imatrixtest.Legacy(entries, nil), "GGUF": imatrixtest.GGUF(entries, nil, 0)} {
+		for format, file := range map[string][]byte{"legacy": imatrixtest.Legacy(entries, nil),
+			"GGUF": imatrixtest.GGUF(entries, nil, 0)} {
 			m := parse(t, file)
 			_, _, lookup := m.Lookup("bad", []int64{5000})
-			for what, err := range map[string]error{"Validate all": m.Validate(t.Context(), nil), "Validate": m.Validate(t.Context(), []string{"good", "no", "bad"}), "Lookup": lookup} {
+			for what, err := range map[string]error{"Validate all": m.Validate(t.Context(), nil),
+				"Validate": m.Validate(t.Context(), []string{"good", "no", "bad"}), "Lookup": lookup} {
 				var ve *imatrix.ValueError
-				if !errors.As(err, &ve) || !errors.Is(err, imatrix.ErrRefused) || ve.Name != "bad" || ve.Index != 4999 ||
+				if !errors.As(err, &ve) || !errors.Is(err, imatrix.ErrRefused) || ve.Name != "bad" ||
+					ve.Index != 4999 ||
 					math.Float32bits(ve.Value) != math.Float32bits(bad) {
 					t.Errorf("%s, %v, %s: %v", format, bad, what, err)
 				}
@@ -499,7 +517,8 @@ func TestBadValues(t *testing.T) {
 	}
 
 	// What a matrix without activations has stored is not used.
-	m := parse(t, imatrixtest.GGUF([]imatrixtest.Entry{{Name: "a", Sums: []float32{1, nan}, Counts: []float32{1, 0}}}, nil, 0))
+	m := parse(t, imatrixtest.GGUF([]imatrixtest.Entry{{Name: "a", Sums: []float32{1, nan}, Counts: []float32{1, 0}}},
+		nil, 0))
 	if v, _, err := m.Lookup("a", []int64{1, 3, 2}); err != nil || !slices.Equal(v, []float32{1, 1}) {
 		t.Errorf("%v, %v", v, err)
 	}

@@ -17,7 +17,8 @@ import (
 func TestFileShrinks(t *testing.T) {
 	const n = 1 << 18
 	e := []imatrixtest.Entry{{Name: "w", Sums: make([]float32, n), Counts: []float32{1}}}
-	for name, file := range map[string][]byte{"legacy": imatrixtest.Legacy(e, nil), "gguf": imatrixtest.GGUF(e, nil, 0)} {
+	for name, file := range map[string][]byte{"legacy": imatrixtest.Legacy(e, nil),
+		"gguf": imatrixtest.GGUF(e, nil, 0)} {
 		path := filepath.Join(t.TempDir(), name)
 		if err := imatrixtest.Write(path, file); err != nil {
 			t.Fatal(err)
@@ -32,7 +33,8 @@ func TestFileShrinks(t *testing.T) {
 		}
 		_, _, lookup := m.Lookup("w", []int64{n})
 		_, sums := m.Sums(m.Entry("w"))
-		for what, err := range map[string]error{"Lookup": lookup, "Sums": sums, "Validate": m.Validate(t.Context(), nil)} {
+		for what, err := range map[string]error{"Lookup": lookup, "Sums": sums,
+			"Validate": m.Validate(t.Context(), nil)} {
 			if !errors.Is(err, mmap.ErrChanged) {
 				t.Errorf("%s, %s: %v", name, what, err)
 			}

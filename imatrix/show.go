@@ -70,7 +70,9 @@ func (s *Sums) Describe() (tensors []Statistics, layers []LayerStatistics) {
 		}
 		tensors = append(tensors, d)
 	}
-	for _, layer := range slices.SortedFunc(maps.Keys(sums), func(a, b int) int { return cmp.Compare(uint(a), uint(b)) }) { // that of none last
+	// that of none last
+	for _, layer := range slices.SortedFunc(maps.Keys(sums),
+		func(a, b int) int { return cmp.Compare(uint(a), uint(b)) }) {
 		l := LayerStatistics{layer, sums[layer], nan32, nan32, nan32, nan32, nan32}
 		if p := pairs[layer]; p != nil {
 			l.Gain = gain(nan32, *p)
@@ -86,7 +88,8 @@ func (p *pair) add(q *pair) {
 	p.n += q.n
 	p.dot, p.normA, p.normB, p.distance = p.dot+q.dot, p.normA+q.normA, p.normB+q.normB, p.distance+q.distance
 	p.both, p.varA, p.varB = p.both+q.both, p.varA+q.varA, p.varB+q.varB
-	p.sumA, p.sumB, p.elementsA, p.elementsB = p.sumA+q.sumA, p.sumB+q.sumB, p.elementsA+q.elementsA, p.elementsB+q.elementsB
+	p.sumA, p.sumB, p.elementsA, p.elementsB = p.sumA+q.sumA, p.sumB+q.sumB, p.elementsA+q.elementsA,
+		p.elementsB+q.elementsB
 }
 
 // columns sets what is said of the columns' mean squares.

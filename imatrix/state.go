@@ -68,8 +68,10 @@ func ParseState(path string, data []byte) (*Sums, gguf.Metadata, error) {
 	if counts.Type() != gguf.ArrayType || counts.ElemType() != gguf.Uint64Type || counts.Len() != n {
 		return bad(keyCounts, "is %v of %d, want an array of %d u64", counts.Type(), counts.Len(), n)
 	}
-	if collected.Type() != gguf.ArrayType || collected.ElemType() != gguf.BoolType || collected.Len() != len(m.entries) {
-		return bad(keyCollected, "is %v of %d, want an array of %d bool", collected.Type(), collected.Len(), len(m.entries))
+	if collected.Type() != gguf.ArrayType || collected.ElemType() != gguf.BoolType ||
+		collected.Len() != len(m.entries) {
+		return bad(keyCollected, "is %v of %d, want an array of %d bool", collected.Type(), collected.Len(),
+			len(m.entries))
 	}
 	i := 0
 	var flags []bool
@@ -87,7 +89,8 @@ func ParseState(path string, data []byte) (*Sums, gguf.Metadata, error) {
 	}
 	for k := range m.entries {
 		e := &m.entries[k]
-		t := &Tally{Name: e.Name, Columns: e.Len() / e.Matrices(), Squares: make([]float32, e.Len()), Counts: exact[i : i+len(e.Counts) : i+len(e.Counts)], collected: flags[k]}
+		t := &Tally{Name: e.Name, Columns: e.Len() / e.Matrices(), Squares: make([]float32, e.Len()),
+			Counts: exact[i : i+len(e.Counts) : i+len(e.Counts)], collected: flags[k]}
 		i += len(e.Counts)
 		e.sums(t.Squares, 0)
 		if t.Plain, err = m.plain(e); err != nil {

@@ -12,7 +12,8 @@ import (
 // are for people, and quantizers do not read them. Those about "mean" to "kurtosis" are of
 // the columns' means, or mean squares where plain sums are missing; those from "gain" on
 // compare with the same tensor of the nearest layer before, and are NaN without one.
-var schema = []string{"sum_sq", "mean", "elements", "std_deviation", "skewness", "kurtosis", "gain", "h_norm", "l2_dist", "cossim", "pearson", "covariance"}
+var schema = []string{"sum_sq", "mean", "elements", "std_deviation", "skewness", "kurtosis", "gain", "h_norm",
+	"l2_dist", "cossim", "pearson", "covariance"}
 
 // statistics are the numbers of a tensor; the zero value is that of one that has seen
 // nothing. Arithmetic is that of the reference, in its order.
@@ -46,7 +47,8 @@ func (x *statistics) values() []float32 {
 	if x.elements > 1 {
 		spread = 100 * (x.entropy / float32(vecmath.Log(float64(float32(x.elements)))/math.Ln2))
 	}
-	return []float32{float32(x.sum), x.mean, float32(x.elements), x.deviation, x.skewness, x.kurtosis, x.gain, spread, x.distance, x.cosine, x.pearson, x.combine}
+	return []float32{float32(x.sum), x.mean, float32(x.elements), x.deviation, x.skewness, x.kurtosis, x.gain, spread,
+		x.distance, x.cosine, x.pearson, x.combine}
 }
 
 // stats returns the statistics of each tensor that has seen something.
@@ -164,7 +166,8 @@ func (t *Tally) describe() *statistics {
 			entropy -= float64(p * vecmath.Log(p) * perLn2)
 		}
 	})
-	x := &statistics{sum: sum, mean: float32(mean), elements: n, entropy: float32(entropy), gain: nan32, distance: nan32, cosine: nan32, pearson: nan32, combine: nan32}
+	x := &statistics{sum: sum, mean: float32(mean), elements: n, entropy: float32(entropy), gain: nan32,
+		distance: nan32, cosine: nan32, pearson: nan32, combine: nan32}
 	if n > 1 {
 		x.deviation = float32(math.Sqrt(float64(float32(max(0, second/float64(n))))))
 	}

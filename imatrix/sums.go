@@ -95,12 +95,14 @@ func (s *Sums) Tally(name string, columns, matrices int, routed bool) (*Tally, e
 	}
 	t := s.tallies[name]
 	if t == nil {
-		t = &Tally{Name: name, Columns: columns, Squares: make([]float32, columns*matrices), Plain: make([]float32, columns*matrices), Counts: make([]int64, n)}
+		t = &Tally{Name: name, Columns: columns, Squares: make([]float32, columns*matrices),
+			Plain: make([]float32, columns*matrices), Counts: make([]int64, n)}
 		s.tallies[name] = t
 		return t, nil
 	}
 	if len(t.Squares) != columns*matrices {
-		return nil, fault.Errorf(ErrRefused, "tensor %s: what has been merged has %d columns, the model %d", quote(name), len(t.Squares), columns*matrices)
+		return nil, fault.Errorf(ErrRefused, "tensor %s: what has been merged has %d columns, the model %d",
+			quote(name), len(t.Squares), columns*matrices)
 	}
 	t.Columns = columns
 	switch {
@@ -112,7 +114,9 @@ func (s *Sums) Tally(name string, columns, matrices int, routed bool) (*Tally, e
 			t.Counts = t.Counts[:1]
 		}
 	default:
-		return nil, fault.Errorf(ErrRefused, "tensor %s: what has been merged has counts for %d matrices, the model %d matrices", quote(name), len(t.Counts), n)
+		return nil, fault.Errorf(ErrRefused,
+			"tensor %s: what has been merged has counts for %d matrices, the model %d matrices", quote(name),
+			len(t.Counts), n)
 	}
 	return t, nil
 }
@@ -149,7 +153,8 @@ func (t *Tally) Add(matrix int, x []float32, rows, a, b int) error {
 	}
 	for i, v := range squares {
 		if !(v <= math.MaxFloat32) {
-			return fault.Errorf(ErrBroken, "tensor %s: the squares of the inputs of column %d add up to %v", quote(t.Name), a+i, v)
+			return fault.Errorf(ErrBroken, "tensor %s: the squares of the inputs of column %d add up to %v",
+				quote(t.Name), a+i, v)
 		}
 	}
 	return nil
@@ -167,19 +172,22 @@ func (s *Sums) Join(o *Sums) error {
 			return err
 		}
 		if len(more.Counts) > 1 && len(more.Counts) != len(t.Counts) {
-			return fault.Errorf(ErrRefused, "tensor %s: counts for %d matrices, those before are for %d", quote(t.Name), len(more.Counts), len(t.Counts))
+			return fault.Errorf(ErrRefused, "tensor %s: counts for %d matrices, those before are for %d", quote(t.Name),
+				len(more.Counts), len(t.Counts))
 		}
 		t.collected = t.collected || more.collected
 		for i := range t.Counts {
 			t.Counts[i] += more.Counts[min(i, len(more.Counts)-1)]
 			if t.Counts[i] > maxCount {
-				return fault.Errorf(ErrRefused, "tensor %s: a count of %d, want at most %d", quote(t.Name), t.Counts[i], int64(maxCount))
+				return fault.Errorf(ErrRefused, "tensor %s: a count of %d, want at most %d", quote(t.Name), t.Counts[i],
+					int64(maxCount))
 			}
 		}
 		vecmath.Add(t.Squares, more.Squares)
 		for i, v := range t.Squares {
 			if !(v <= math.MaxFloat32) {
-				return fault.Errorf(ErrBroken, "tensor %s: the squares of the inputs of column %d add up to %v", quote(t.Name), i, v)
+				return fault.Errorf(ErrBroken, "tensor %s: the squares of the inputs of column %d add up to %v",
+					quote(t.Name), i, v)
 			}
 		}
 		if t.Plain != nil && more.Plain != nil {
@@ -202,14 +210,18 @@ func (s *Sums) Merge(m *Matrix) (warnings []string, err error) {
 	case s.NextN == 0:
 		s.NextN = m.NextN
 	case s.NextN != m.NextN:
-		warnings = append(warnings, fmt.Sprintf("%s: says that %d layers predict further tokens, files before it %d: that number stays", m.Path, m.NextN, s.NextN))
+		warnings = append(warnings,
+			fmt.Sprintf("%s: says that %d layers predict further tokens, files before it %d: that number stays", m.Path,
+				m.NextN, s.NextN))
 	}
 	switch {
 	case m.Legacy || m.ChunkSize <= 0:
 	case s.merged == 0:
 		s.merged = m.ChunkSize
 	case s.merged != m.ChunkSize:
-		warnings = append(warnings, fmt.Sprintf("%s: is of chunks of %d tokens, files before it of %d: that number stays", m.Path, m.ChunkSize, s.merged))
+		warnings = append(warnings,
+			fmt.Sprintf("%s: is of chunks of %d tokens, files before it of %d: that number stays", m.Path,
+				m.ChunkSize, s.merged))
 	}
 	for i := range m.Entries() {
 		if err := s.add(m, &m.Entries()[i]); err != nil {
@@ -242,7 +254,8 @@ func (s *Sums) add(m *Matrix, e *Entry) error {
 	t := s.tallies[e.Name]
 	first := t == nil
 	if first {
-		t = &Tally{Name: e.Name, Columns: e.Len() / len(counts), Squares: make([]float32, e.Len()), Counts: make([]int64, len(counts))}
+		t = &Tally{Name: e.Name, Columns: e.Len() / len(counts), Squares: make([]float32, e.Len()),
+			Counts: make([]int64, len(counts))}
 	}
 	switch {
 	case len(t.Squares) != e.Len():

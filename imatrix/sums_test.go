@@ -105,7 +105,8 @@ func TestCollected(t *testing.T) {
 			name     string
 			matrices int
 			routed   bool
-		}{{"blk.0.attn_q.weight", 1, false}, {"blk.0.attn_k_b.weight", 2, false}, {"blk.0.ffn_up_exps.weight", 3, true}} {
+		}{{"blk.0.attn_q.weight", 1, false}, {"blk.0.attn_k_b.weight", 2, false},
+			{"blk.0.ffn_up_exps.weight", 3, true}} {
 			for m := range c.matrices {
 				if c.routed && m == 1 {
 					continue // nobody chooses it
@@ -134,7 +135,8 @@ func TestCollected(t *testing.T) {
 	if m.Len() != 3 || m.Chunks != 2 || m.ChunkSize != 3 || !slices.Equal(m.Datasets, []string{"text"}) {
 		t.Errorf("%d entries, %d chunks of %d, %q", m.Len(), m.Chunks, m.ChunkSize, m.Datasets)
 	}
-	for name, counts := range map[string][]int64{"blk.0.attn_q.weight": {7}, "blk.0.attn_k_b.weight": {7}, "blk.0.ffn_up_exps.weight": {7, 0, 7}} {
+	for name, counts := range map[string][]int64{"blk.0.attn_q.weight": {7}, "blk.0.attn_k_b.weight": {7},
+		"blk.0.ffn_up_exps.weight": {7, 0, 7}} {
 		if got := m.Entry(name).Counts; !slices.Equal(got, counts) {
 			t.Errorf("%s: counts %v, want %v", name, got, counts)
 		}
@@ -152,7 +154,8 @@ func TestCollected(t *testing.T) {
 	again := s.Matrix("want")
 	for i := range m.Entries() {
 		e, f := &m.Entries()[i], again.Entry(m.Entries()[i].Name)
-		if !slices.Equal(values(t, m, e.Name), values(t, again, e.Name)) || !slices.Equal(e.Counts, f.Counts) || e.Len() != f.Len() {
+		if !slices.Equal(values(t, m, e.Name), values(t, again, e.Name)) || !slices.Equal(e.Counts, f.Counts) ||
+			e.Len() != f.Len() {
 			t.Errorf("%s: another one without the file", e.Name)
 		}
 	}
@@ -231,7 +234,8 @@ func TestMergeRefused(t *testing.T) {
 	if _, err := merged(t, 512, entry(4, 0)).Layout(imatrix.FormatDat); !errors.Is(err, imatrix.ErrRefused) {
 		t.Errorf("nothing seen: %v", err)
 	}
-	long := merged(t, 512, imatrixtest.Legacy([]imatrixtest.Entry{{Name: strings.Repeat("w", 60), Sums: []float32{1}, Calls: 1}}, nil))
+	long := merged(t, 512, imatrixtest.Legacy([]imatrixtest.Entry{{Name: strings.Repeat("w", 60), Sums: []float32{1},
+		Calls: 1}}, nil))
 	if _, err := long.Layout(imatrix.FormatGGUF); !errors.Is(err, imatrix.ErrUnsupported) {
 		t.Errorf("a long name: %v", err)
 	}
@@ -248,7 +252,8 @@ func TestMergeRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tally.Add(0, []float32{1, 1e20}, 1, 0, 2); !errors.Is(err, imatrix.ErrBroken) || !strings.Contains(err.Error(), `tensor "w": the squares of the inputs of column 1 add up to +Inf`) {
+	if err := tally.Add(0, []float32{1, 1e20}, 1, 0, 2); !errors.Is(err, imatrix.ErrBroken) ||
+		!strings.Contains(err.Error(), `tensor "w": the squares of the inputs of column 1 add up to +Inf`) {
 		t.Errorf("infinite: %v", err)
 	}
 	if err := tally.Add(0, []float32{float32(math.NaN()), 0}, 1, 0, 2); !errors.Is(err, imatrix.ErrBroken) {
@@ -262,7 +267,8 @@ func TestMergeWarnings(t *testing.T) {
 		md := imatrixtest.Metadata([]string{"a"}, 1)
 		md.Set("imatrix.chunk_size", gguf.Uint32(size))
 		md.Set("imatrix.n_layer_nextn", gguf.Uint32(next))
-		m, err := imatrix.Parse("file", imatrixtest.Encode(md, imatrixtest.EntryTensors(imatrixtest.Entry{Name: "w", Sums: []float32{1}, Counts: []float32{64}})))
+		m, err := imatrix.Parse("file", imatrixtest.Encode(md,
+			imatrixtest.EntryTensors(imatrixtest.Entry{Name: "w", Sums: []float32{1}, Counts: []float32{64}})))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -313,7 +319,8 @@ func TestJoin(t *testing.T) {
 		}
 	}
 	a, b := all.Tallies()[0], all.Tallies()[1]
-	if !slices.Equal(a.Squares, []float32{35, 56}) || !slices.Equal(a.Plain, []float32{9, 0}) || a.Counts[0] != 3 || !slices.Equal(b.Squares, []float32{49, 0, 0}) || !slices.Equal(b.Counts, []int64{1, 0, 0}) {
+	if !slices.Equal(a.Squares, []float32{35, 56}) || !slices.Equal(a.Plain, []float32{9, 0}) || a.Counts[0] != 3 ||
+		!slices.Equal(b.Squares, []float32{49, 0, 0}) || !slices.Equal(b.Counts, []int64{1, 0, 0}) {
 		t.Errorf("%+v, %+v", a, b)
 	}
 	if all.Chunks() != 1 { // 3 rows of chunks of 4
@@ -326,7 +333,8 @@ func TestJoin(t *testing.T) {
 	for _, c := range []struct {
 		s    *imatrix.Sums
 		kind error
-	}{{seen("a", 3, 1, 1, 1, 1), imatrix.ErrRefused}, {seen("b", 1, 2, 1), imatrix.ErrRefused}, {seen("a", 2, 1, 1.8e19, 1), nil}, {seen("a", 2, 1, 1.8e19, 1), imatrix.ErrBroken}} {
+	}{{seen("a", 3, 1, 1, 1, 1), imatrix.ErrRefused}, {seen("b", 1, 2, 1), imatrix.ErrRefused},
+		{seen("a", 2, 1, 1.8e19, 1), nil}, {seen("a", 2, 1, 1.8e19, 1), imatrix.ErrBroken}} {
 		if err := all.Join(c.s); !errors.Is(err, c.kind) {
 			t.Errorf("%+v: %v, want %v", c.s.Tallies()[0], err, c.kind)
 		}

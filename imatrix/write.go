@@ -119,7 +119,9 @@ func (s *Sums) gguf(more gguf.Metadata) (*File, error) {
 	var data [][]float32
 	add := func(name string, v []float32, ne ...int64) error {
 		if len(name) > maxName {
-			return fault.Errorf(ErrUnsupported, "tensor %s: a name of %d bytes, want at most %d in a GGUF file; the legacy format has no such limit", quote(name), len(name), maxName)
+			return fault.Errorf(ErrUnsupported,
+				"tensor %s: a name of %d bytes, want at most %d in a GGUF file; the legacy format has no such limit",
+				quote(name), len(name), maxName)
 		}
 		infos, data = append(infos, gguf.Tensor{Name: name, Type: gguf.TypeF32, NE: ne}), append(data, v)
 		return nil
@@ -170,7 +172,8 @@ func (s *Sums) legacy() (*File, error) {
 		}
 	}
 	if list == nil {
-		return nil, fault.Errorf(ErrRefused, "an importance matrix of %d tensors that have seen nothing", len(s.tallies))
+		return nil, fault.Errorf(ErrRefused, "an importance matrix of %d tensors that have seen nothing",
+			len(s.tallies))
 	}
 	i32 := func(b []byte, n int) []byte { return binary.LittleEndian.AppendUint32(b, uint32(n)) }
 	f.bytes(i32(nil, len(list)))
@@ -178,7 +181,9 @@ func (s *Sums) legacy() (*File, error) {
 	for _, t := range list {
 		calls := (slices.Max(t.Counts) + size - 1) / size
 		if calls > math.MaxInt32 || len(t.Squares) > math.MaxInt32 {
-			return nil, fault.Errorf(ErrUnsupported, "tensor %s: %d values of %d chunks, the legacy format has room for %d", quote(t.Name), len(t.Squares), calls, math.MaxInt32)
+			return nil, fault.Errorf(ErrUnsupported,
+				"tensor %s: %d values of %d chunks, the legacy format has room for %d", quote(t.Name), len(t.Squares),
+				calls, math.MaxInt32)
 		}
 		f.bytes(i32(i32(append(i32(nil, len(t.Name)), t.Name...), int(calls)), len(t.Squares)))
 		columns := len(t.Squares) / len(t.Counts)

@@ -24,7 +24,8 @@ func ExampleOpen() {
 	if _, err := writer.Write(context.Background(), &writer.File{
 		Path:     path,
 		Metadata: gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}},
-		Tensors:  []writer.Tensor{{Name: "output_norm.weight", Type: gguf.TypeF32, Source: rows.Float32s([]float32{1, 2.5, -3})}},
+		Tensors: []writer.Tensor{{Name: "output_norm.weight", Type: gguf.TypeF32,
+			Source: rows.Float32s([]float32{1, 2.5, -3})}},
 	}, writer.Options{}); err != nil {
 		log.Fatal(err)
 	}

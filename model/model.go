@@ -126,7 +126,9 @@ func Of(path string, set *gguf.Set) (*Model, error) {
 			src := rows.GGUF(f, &t)
 			if !t.Type.Known() {
 				if f.BigEndian {
-					return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q: the byte order of %v is not known, and the file is big-endian", f.Path, t.Name, t.Type)
+					return nil, fault.Errorf(fault.Unsupported,
+						"%s: tensor %q: the byte order of %v is not known, and the file is big-endian", f.Path,
+						t.Name, t.Type)
 				}
 				src = rows.Bytes(f, &t)
 			}

@@ -14,7 +14,8 @@ func TestWithoutConverter(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, name := range strings.Fields(string(out)) {
-		for _, above := range []string{"ggforge/convert", "ggforge/arch", "ggforge/tokenizer", "ggforge/convert/export"} {
+		for _, above := range []string{"ggforge/convert", "ggforge/arch", "ggforge/tokenizer",
+			"ggforge/convert/export"} {
 			if name == above || strings.HasPrefix(name, above+"/") {
 				t.Errorf("quantize needs %s", name)
 			}

@@ -16,13 +16,14 @@ type Doubt struct {
 
 // Err returns the doubt as an error of kind ErrRefused.
 func (d *Doubt) Err() error {
-	return fault.Permits("AllowRequantize", fault.Errorf(fault.Refused, "%s would be replaced: %s (type COPY copies a file as it is)", d.Replaces, d.Text))
+	return fault.Permits("AllowRequantize", fault.Errorf(fault.Refused,
+		"%s would be replaced: %s (type COPY copies a file as it is)", d.Replaces, d.Text))
 }
 
-// Doubts compares inputs with outputs and the files that these would replace. There is a doubt where a GGUF file has the
-// types already that the recipe gives, so that there is nothing to quantize, and where a file that is there is larger than the
-// input and has more bits per weight. There is none of recipes that copy, and with AllowRequantize. Files that cannot be
-// read as GGUF are not compared. paths are those of the outputs; nil compares with no files.
+// Doubts compares inputs with outputs and the files that these would replace. There is a doubt where a GGUF file has
+// the types already that the recipe gives, so that there is nothing to quantize, and where a file that is there is
+// larger than the input and has more bits per weight. There is none of recipes that copy, and with AllowRequantize.
+// Files that cannot be read as GGUF are not compared. paths are those of the outputs; nil compares with no files.
 func (b *Batch) Doubts(paths []string) ([]Doubt, error) {
 	var all []Doubt
 	for i, j := range b.Jobs {
@@ -42,14 +43,18 @@ func (b *Batch) Doubts(paths []string) ([]Doubt, error) {
 			}
 		}
 		if !j.Input.Converted && j.changesNothing() {
-			all = append(all, Doubt{fmt.Sprintf("%s: nothing to quantize: its %d tensors have the types of %s already", j.Input.Path, len(j.Decisions), j.opt.Recipe.Name), file})
+			all = append(all, Doubt{fmt.Sprintf("%s: nothing to quantize: its %d tensors have the types of %s already",
+				j.Input.Path, len(j.Decisions), j.opt.Recipe.Name), file})
 		}
 		if there == nil {
 			continue
 		}
 		if bpw := bitsOf(there); there.Size() > j.Input.Bytes && bpw > j.Input.BPW() {
-			all = append(all, Doubt{fmt.Sprintf("%s has %d bytes and %.4f bits per weight, which is less than the %d bytes and %.4f bits of %s: are input and output swapped?",
-				j.Input.Path, j.Input.Bytes, j.Input.BPW(), there.Size(), bpw, file), file})
+			all = append(all,
+				Doubt{fmt.Sprintf(
+					"%s has %d bytes and %.4f bits per weight, which is less than the %d bytes and %.4f bits of %s: "+
+						"are input and output swapped?",
+					j.Input.Path, j.Input.Bytes, j.Input.BPW(), there.Size(), bpw, file), file})
 		}
 		if err := there.Close(); err != nil {
 			return nil, err

@@ -16,7 +16,8 @@ func (j *Job) Encoded(d *Decision, t gguf.Type) rows.Source {
 		return in.Source
 	}
 	codec := quants.Lookup(t)
-	if !t.Known() || !in.Type.Known() || !codec.CanQuantize() || !quants.Lookup(in.Type).CanDequantize() || !fits(t, in.NE[0]) ||
+	if !t.Known() || !in.Type.Known() || !codec.CanQuantize() || !quants.Lookup(in.Type).CanDequantize() ||
+		!fits(t, in.NE[0]) ||
 		in.Type.Kind() == gguf.KindQuant && !j.opt.AllowRequantize {
 		return nil
 	}

@@ -31,8 +31,9 @@ func Example() {
 		return s
 	}
 	if _, err := writer.Write(ctx, &writer.File{
-		Path:     in,
-		Metadata: gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}, {Key: "llama.block_count", Value: gguf.Uint32(1)}},
+		Path: in,
+		Metadata: gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
+			{Key: "llama.block_count", Value: gguf.Uint32(1)}},
 		Tensors: []writer.Tensor{
 			{Name: "blk.0.attn_k.weight", Type: gguf.TypeF32, Source: matrix(256)},
 			{Name: "blk.0.attn_q.weight", Type: gguf.TypeF32, Source: matrix(32)},

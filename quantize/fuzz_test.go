@@ -12,7 +12,8 @@ import (
 // FuzzTensorRules reads any text as a file of tensor rules. What is accepted
 // matches names without a panic, and what is not is the caller's mistake.
 func FuzzTensorRules(f *testing.F) {
-	for _, text := range []string{"attn_k=q5_1 attn_output=iq4_xs\n\tblk.0.ffn=q6_k\n", `blk\.[0-3]\.ffn_down=q8_0`, "(a|b)*?[[:digit:]]=f16", "[]=f16 [^]=f32", `\a\q\x41=q4_0`, "a{1000}{1000}=q4_0", "(?=a)=q4_0"} {
+	for _, text := range []string{"attn_k=q5_1 attn_output=iq4_xs\n\tblk.0.ffn=q6_k\n", `blk\.[0-3]\.ffn_down=q8_0`,
+		"(a|b)*?[[:digit:]]=f16", "[]=f16 [^]=f32", `\a\q\x41=q4_0`, "a{1000}{1000}=q4_0", "(?=a)=q4_0"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -32,7 +33,8 @@ func FuzzTensorRules(f *testing.F) {
 
 // FuzzOverride reads any text as an override and as a list of layers.
 func FuzzOverride(f *testing.F) {
-	for _, s := range []string{"a=int:-3", "a=float:1e-400", "a=bool:true", "a=str:", "=int:1", "a=int:4294967296", "a", "1,2", "-1", "9223372036854775808", "3,,4"} {
+	for _, s := range []string{"a=int:-3", "a=float:1e-400", "a=bool:true", "a=str:", "=int:1", "a=int:4294967296", "a",
+		"1,2", "-1", "9223372036854775808", "3,,4"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

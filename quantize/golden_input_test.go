@@ -40,7 +40,8 @@ func denseShapes(output bool) []shape {
 	for i := range 3 {
 		b := fmt.Sprintf("blk.%d.", i)
 		s = append(s, attention(b)...)
-		s = append(s, shape{b + "ffn_gate.weight", []int64{256, 20}}, shape{b + "ffn_up.weight", []int64{256, 20}}, shape{b + "ffn_down.weight", []int64{512, 9}})
+		s = append(s, shape{b + "ffn_gate.weight", []int64{256, 20}}, shape{b + "ffn_up.weight", []int64{256, 20}},
+			shape{b + "ffn_down.weight", []int64{512, 9}})
 	}
 	s = append(s, shape{"output_norm.weight", []int64{256}})
 	if output {
@@ -66,12 +67,16 @@ func goldenMeta(layers, experts uint32, extra ...gguf.KV) gguf.Metadata {
 	m := gguf.Metadata{
 		{Key: "general.architecture", Value: gguf.String("llama")}, {Key: "general.name", Value: gguf.String("tiny")},
 		{Key: "llama.block_count", Value: gguf.Uint32(layers)}, {Key: "llama.context_length", Value: gguf.Uint32(512)},
-		{Key: "llama.embedding_length", Value: gguf.Uint32(256)}, {Key: "llama.feed_forward_length", Value: gguf.Uint32(512)},
-		{Key: "llama.attention.head_count", Value: gguf.Uint32(8)}, {Key: "llama.attention.head_count_kv", Value: gguf.Uint32(2)},
-		{Key: "llama.attention.layer_norm_rms_epsilon", Value: gguf.Float32(1e-5)}, {Key: "llama.rope.dimension_count", Value: gguf.Uint32(32)},
+		{Key: "llama.embedding_length", Value: gguf.Uint32(256)},
+		{Key: "llama.feed_forward_length", Value: gguf.Uint32(512)},
+		{Key: "llama.attention.head_count", Value: gguf.Uint32(8)},
+		{Key: "llama.attention.head_count_kv", Value: gguf.Uint32(2)},
+		{Key: "llama.attention.layer_norm_rms_epsilon", Value: gguf.Float32(1e-5)},
+		{Key: "llama.rope.dimension_count", Value: gguf.Uint32(32)},
 	}
 	if experts > 0 {
-		m = append(m, gguf.KV{Key: "llama.expert_count", Value: gguf.Uint32(experts)}, gguf.KV{Key: "llama.expert_used_count", Value: gguf.Uint32(2)})
+		m = append(m, gguf.KV{Key: "llama.expert_count", Value: gguf.Uint32(experts)},
+			gguf.KV{Key: "llama.expert_used_count", Value: gguf.Uint32(2)})
 	}
 	return append(m, extra...)
 }
@@ -157,13 +162,18 @@ func goldenInputs(t *testing.T, dir string) {
 	model("dense80", meta, tensorsOf(dense, gguf.TypeQ8_0))
 	model("moe", goldenMeta(2, 4), tensorsOf(moe, gguf.TypeF32))
 	model("moe16", goldenMeta(2, 4), tensorsOf(moe, gguf.TypeF16))
-	write("meta.gguf", encode(goldenMeta(3, 0, kv("general.file_type", gguf.Uint32(0)), kv("general.quantization_version", gguf.Uint32(1)),
-		kv("general.alignment", gguf.Uint32(64)), kv("tokenizer.ggml.model", gguf.String("no_vocab")), kv("zz.last", gguf.Bool(true)),
+	write("meta.gguf", encode(goldenMeta(3, 0, kv("general.file_type", gguf.Uint32(0)),
+		kv("general.quantization_version", gguf.Uint32(1)),
+		kv("general.alignment", gguf.Uint32(64)), kv("tokenizer.ggml.model", gguf.String("no_vocab")),
+		kv("zz.last", gguf.Bool(true)),
 		kv("zz.arr", gguf.Int32s([]int32{1, -2, 3})), kv("zz.empty", gguf.Strings(nil))),
-		with(integers("blk.0.ffn_gate_tid2eid.weight"), tensorOf(shape{"blk.0.odd.weight", []int64{72, 3}}, gguf.TypeF32),
-			tensorOf(shape{"blk.0.odd2.weight", []int64{96, 3}}, gguf.TypeF32), tensorOf(shape{"blk.0.thing.bias", []int64{256, 2}}, gguf.TypeF32)), 64))
+		with(integers("blk.0.ffn_gate_tid2eid.weight"),
+			tensorOf(shape{"blk.0.odd.weight", []int64{72, 3}}, gguf.TypeF32),
+			tensorOf(shape{"blk.0.odd2.weight", []int64{96, 3}}, gguf.TypeF32),
+			tensorOf(shape{"blk.0.thing.bias", []int64{256, 2}}, gguf.TypeF32)), 64))
 	model("ids", meta, with(integers("blk.0.ids.weight")))
-	model("meta32", goldenMeta(3, 0, kv("general.quantization_version", gguf.Uint32(1)), kv("general.file_type", gguf.Uint32(1)),
+	model("meta32", goldenMeta(3, 0, kv("general.quantization_version", gguf.Uint32(1)),
+		kv("general.file_type", gguf.Uint32(1)),
 		kv("tokenizer.ggml.model", gguf.String("no_vocab"))), f32)
 	model("dim4", meta, with(tensorOf(shape{"blk.0.four.weight", []int64{256, 2, 2, 2}}, gguf.TypeF32)))
 	for name, v := range map[string]float32{"nan": float32(math.NaN()), "inf": float32(math.Inf(1)), "big": 1e6} {
@@ -177,7 +187,8 @@ func goldenInputs(t *testing.T, dir string) {
 		if i == 0 {
 			m = slices.Clone(meta)
 		}
-		m = append(m, kv("split.no", gguf.Uint16(uint16(i))), kv("split.tensors.count", gguf.Int32(30)), kv("split.count", gguf.Uint16(3)))
+		m = append(m, kv("split.no", gguf.Uint16(uint16(i))), kv("split.tensors.count", gguf.Int32(30)),
+			kv("split.count", gguf.Uint16(3)))
 		write(gguf.ShardName("shard", i, 3), encode(m, f32[12*i:min(12*i+12, len(f32))], 32))
 	}
 	goldenMatrices(dense, moe, write)
@@ -202,7 +213,8 @@ func goldenMatrices(dense, moe []shape, write func(string, []byte)) {
 	}
 	entries := func(shapes []shape, skip string) (es []entry) {
 		for _, s := range shapes {
-			if !strings.HasPrefix(s.name, "blk.") || !matrices(s) || strings.Contains(s.name, "gate_inp") || s.name == skip {
+			if !strings.HasPrefix(s.name, "blk.") || !matrices(s) || strings.Contains(s.name, "gate_inp") ||
+				s.name == skip {
 				continue
 			}
 			e := entry{Name: s.name, Calls: count, Sums: values(s.name, matrixLen(s), count)}
@@ -249,7 +261,8 @@ func goldenMatrices(dense, moe []shape, write func(string, []byte)) {
 		emb = append(emb, entry{Name: n, Calls: count, Sums: values(n, 256, count)})
 	}
 	legacy("imemb", emb, x)
-	legacy("imembbad", append(entries(dense, ""), entry{Name: "token_embd.weight", Calls: count, Sums: values("token_embd.weight", 100, 1)}), x)
+	legacy("imembbad", append(entries(dense, ""),
+		entry{Name: "token_embd.weight", Calls: count, Sums: values("token_embd.weight", 100, 1)}), x)
 
 	// expert 1 never used, expert 2 half as often
 	used := entries(moe, "")
@@ -269,7 +282,8 @@ func goldenMatrices(dense, moe []shape, write func(string, []byte)) {
 	var plain, means []imatrixtest.Tensor
 	for _, e := range ds {
 		plain = append(plain, imatrixtest.EntryTensors(e)...)
-		means = append(means, imatrixtest.Tensor{Name: e.Name + ".in_sum", Type: gguf.TypeF32, NE: []int64{int64(len(e.Sums))}, Data: imatrixtest.F32(e.Sums...)})
+		means = append(means, imatrixtest.Tensor{Name: e.Name + ".in_sum", Type: gguf.TypeF32,
+			NE: []int64{int64(len(e.Sums))}, Data: imatrixtest.F32(e.Sums...)})
 	}
 	m := imatrixtest.Metadata([]string{"x"}, 5)
 	write("gg/imnometa", imatrixtest.Encode(m[:1], plain))

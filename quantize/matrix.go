@@ -93,10 +93,13 @@ func (m *matrix) compromises(ctx context.Context, input *model.Model, decisions 
 	}
 	var all []Compromise
 	if zero != nil {
-		all = append(all, Compromise{"weights that most types write as zeros, since their importance is 0 in every column", zero})
+		all = append(all,
+			Compromise{"weights that most types write as zeros, since their importance is 0 in every column", zero})
 	}
 	if unseen != nil {
-		all = append(all, Compromise{"weights that the calibration has not seen, quantized as if every column counted the same", unseen})
+		all = append(all,
+			Compromise{"weights that the calibration has not seen, quantized as if every column counted the same",
+				unseen})
 	}
 	return all, nil
 }
@@ -133,7 +136,8 @@ func (m *matrix) refill(ctx context.Context, im *imatrix.Matrix, opt *Options) e
 			return a.Name == b.Name && a.Len() == b.Len() && len(a.Counts) == len(b.Counts)
 		})
 	if !same {
-		return fmt.Errorf("%s: importance of %d tensors and %d chunks, planned with %d of %d", im.Path, next.Len(), next.Chunks, m.Len(), m.Chunks)
+		return fmt.Errorf("%s: importance of %d tensors and %d chunks, planned with %d of %d", im.Path, next.Len(),
+			next.Chunks, m.Len(), m.Chunks)
 	}
 	if err := next.Validate(ctx, nil); err != nil {
 		return err
@@ -174,7 +178,10 @@ func openMatrix(ctx context.Context, model *model.Model, opt *Options) (_ *matri
 		warnf("%s: entry %q is there twice; the last one counts", im.Path, name)
 	}
 	for _, substring := range slices.Concat(opt.IncludeWeights, opt.ExcludeWeights) {
-		if !slices.ContainsFunc(im.Entries(), func(e imatrix.Entry) bool { return strings.Contains(e.Name, substring) }) {
+		if !slices.ContainsFunc(im.Entries(), func(e imatrix.Entry) bool {
+			return strings.Contains(e.Name,
+				substring)
+		}) {
 			warnf("no entry of the importance matrix has %q in its name", substring)
 		}
 	}
@@ -189,7 +196,8 @@ func openMatrix(ctx context.Context, model *model.Model, opt *Options) (_ *matri
 		names[i] = t.Name
 	}
 	if im.Coverage(names).Used == 0 {
-		text := fmt.Sprintf("%s: none of the %d entries names a tensor of the model: %s, ...", im.Path, im.Len(), fault.List([]string{im.Entries()[0].Name}))
+		text := fmt.Sprintf("%s: none of the %d entries names a tensor of the model: %s, ...", im.Path, im.Len(),
+			fault.List([]string{im.Entries()[0].Name}))
 		if !opt.Reference {
 			return nil, fault.Errorf(fault.Refused, "%s", text)
 		}

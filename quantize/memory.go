@@ -21,7 +21,8 @@ func (j *Job) Model(only func(*Decision) bool) (*model.Model, error) {
 		return nil, err
 	}
 	m := &model.Model{
-		Path: fmt.Sprintf("%s as %s", j.Input.Path, j.opt.Recipe.Name), Files: j.Input.Files, Inputs: j.Input.Inputs, Metadata: j.metadata, Shards: 1,
+		Path: fmt.Sprintf("%s as %s", j.Input.Path, j.opt.Recipe.Name), Files: j.Input.Files, Inputs: j.Input.Inputs,
+		Metadata: j.metadata, Shards: 1,
 		Check: stamp.All(j.Input.Unchanged, j.matrix.Unchanged),
 	}
 	infos := make([]gguf.Tensor, len(j.Decisions))

@@ -89,8 +89,10 @@ func TestModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.Path != in+" as "+opt.Recipe.Name || m.Bytes != file.Bytes || m.Shards != 1 || len(m.Tensors) != len(file.Tensors) || len(m.Metadata) != len(file.Metadata) {
-			t.Errorf("%s as %s: %s of %d bytes, %d keys, %d tensors; the file has %d, %d, %d", c.in, c.recipe, m.Path, m.Bytes, len(m.Metadata), len(m.Tensors), file.Bytes, len(file.Metadata), len(file.Tensors))
+		if m.Path != in+" as "+opt.Recipe.Name || m.Bytes != file.Bytes || m.Shards != 1 ||
+			len(m.Tensors) != len(file.Tensors) || len(m.Metadata) != len(file.Metadata) {
+			t.Errorf("%s as %s: %s of %d bytes, %d keys, %d tensors; the file has %d, %d, %d", c.in, c.recipe, m.Path,
+				m.Bytes, len(m.Metadata), len(m.Tensors), file.Bytes, len(file.Metadata), len(file.Tensors))
 			continue
 		}
 		for i, kv := range file.Metadata {
@@ -100,7 +102,8 @@ func TestModel(t *testing.T) {
 		}
 		for i := range file.Tensors {
 			a, b := &m.Tensors[i], &file.Tensors[i]
-			if a.Name != b.Name || a.Type != b.Type || !slices.Equal(a.NE, b.NE) || a.Source.Type() != b.Type || !slices.Equal(a.Source.NE(), b.NE) {
+			if a.Name != b.Name || a.Type != b.Type || !slices.Equal(a.NE, b.NE) || a.Source.Type() != b.Type ||
+				!slices.Equal(a.Source.NE(), b.NE) {
 				t.Errorf("%s as %s: tensor %d is %+v, in the file %+v", c.in, c.recipe, i, a.Tensor, b.Tensor)
 			} else if !bytes.Equal(readRows(t, a), readRows(t, b)) {
 				t.Errorf("%s as %s: tensor %s has other bytes than in the file", c.in, c.recipe, a.Name)
@@ -138,7 +141,8 @@ func TestModelOfSome(t *testing.T) {
 			continue
 		}
 		changed++
-		if !strings.Contains(x.Name, "attn_v") || x.Type != gguf.TypeQ6_K && x.Type != gguf.TypeQ4_K || !bytes.Equal(readRows(t, &x), readRows(t, &all.Tensors[i])) {
+		if !strings.Contains(x.Name, "attn_v") || x.Type != gguf.TypeQ6_K && x.Type != gguf.TypeQ4_K ||
+			!bytes.Equal(readRows(t, &x), readRows(t, &all.Tensors[i])) {
 			t.Errorf("%s is %v", x.Name, x.Type)
 		}
 	}

@@ -60,7 +60,8 @@ func overridden(m gguf.Metadata, override []gguf.KV) gguf.Metadata {
 		old, ok := m.Get(kv.Key)
 		_, isInt := old.Int()
 		_, toInt := kv.Value.Int()
-		if same := old.Type() == kv.Value.Type() || isInt && toInt; !ok && (toInt || kv.Key == gguf.KeyArchitecture) || ok && same {
+		if same := old.Type() == kv.Value.Type() || isInt && toInt; !ok && (toInt || kv.Key == gguf.KeyArchitecture) ||
+			ok && same {
 			m.Set(kv.Key, kv.Value)
 		}
 	}

@@ -30,7 +30,8 @@ func TestParseOverride(t *testing.T) {
 		}
 	}
 	for _, s := range []string{
-		"", "a", "a=int", "=int:1", "a=int:x", "a=int:", "a=int:4294967296", "a=int:-9223372036854775808", "a=float:x", "a=bool:1",
+		"", "a", "a=int", "=int:1", "a=int:x", "a=int:", "a=int:4294967296", "a=int:-9223372036854775808",
+		"a=float:x", "a=bool:1",
 		"a=bool:TRUE", "a=uint:1", "a=str:" + strings.Repeat("x", 128), strings.Repeat("k", 128) + "=int:1",
 	} {
 		if kv, err := ParseOverride(s); !errors.Is(err, fault.Usage) {

@@ -26,7 +26,8 @@ func (j *Job) Files(path string) ([]*writer.File, error) {
 		}
 	}
 	if len(shards) == 1 && !j.opt.KeepSplit {
-		return []*writer.File{{Path: path, Stated: stated, Metadata: j.metadata, Tensors: shards[0], Alignment: alignment, Misstated: misstated}}, nil
+		return []*writer.File{{Path: path, Stated: stated, Metadata: j.metadata, Tensors: shards[0],
+			Alignment: alignment, Misstated: misstated}}, nil
 	}
 	total := 0
 	for _, s := range shards {
@@ -86,7 +87,8 @@ func (j *Job) shards() ([][]writer.Tensor, error) {
 		shards, from = append(shards, all[from:to]), to
 	}
 	if len(shards) > gguf.MaxShards {
-		return nil, fault.Errorf(fault.Usage, "%d shards, want at most %d: allow them more", len(shards), gguf.MaxShards)
+		return nil, fault.Errorf(fault.Usage, "%d shards, want at most %d: allow them more", len(shards),
+			gguf.MaxShards)
 	}
 	return shards, nil
 }
@@ -97,7 +99,8 @@ func (j *Job) alignment() (a int64, misstated bool, err error) {
 	a, ok := j.metadata.Alignment()
 	if !ok { // that of the input has been checked
 		v, _ := j.metadata.Get(gguf.KeyAlignment)
-		return 0, false, fault.Errorf(fault.Usage, "override: %s is %v %v, want a power of two up to %d as u32", gguf.KeyAlignment, v.Type(), v.Short(), gguf.MaxAlignment)
+		return 0, false, fault.Errorf(fault.Usage, "override: %s is %v %v, want a power of two up to %d as u32",
+			gguf.KeyAlignment, v.Type(), v.Short(), gguf.MaxAlignment)
 	}
 	if j.opt.Reference {
 		return gguf.DefaultAlignment, a != gguf.DefaultAlignment, nil

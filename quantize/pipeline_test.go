@@ -180,7 +180,8 @@ func TestEmptyShard(t *testing.T) {
 	dir := inputs(t)
 	opt := options(t, "Q4_0")
 	opt.KeepSplit, opt.PruneLayers = true, []int64{1, 2}
-	report, err := quantizeTo(filepath.Join(dir, gguf.ShardName("shard", 0, 3)), filepath.Join(t.TempDir(), "m"), opt, writer.Options{})
+	report, err := quantizeTo(filepath.Join(dir, gguf.ShardName("shard", 0, 3)), filepath.Join(t.TempDir(), "m"), opt,
+		writer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +317,8 @@ func TestRefusedMatrices(t *testing.T) {
 	for _, c := range []struct{ name, matrix, text string }{
 		{"negative", write("negative", imatrixtest.Entry{Name: q, Sums: negative}), "value 200 is -1"},
 		{"size", write("size", imatrixtest.Entry{Name: q, Sums: ones[:32]}), "has 32 values, the tensor needs 256"},
-		{"strange", write("strange", imatrixtest.Entry{Name: "model.layers.0.q_proj", Sums: ones}), "none of the 1 entries names a tensor"},
+		{"strange", write("strange", imatrixtest.Entry{Name: "model.layers.0.q_proj", Sums: ones}),
+			"none of the 1 entries names a tensor"},
 		{"not-finite", filepath.Join(dir, "dat/imnan"), "NaN"},
 	} {
 		opt := options(t, "Q4_K_M")
@@ -331,7 +333,8 @@ func TestRefusedMatrices(t *testing.T) {
 	}
 	opt := options(t, "Q4_K_M")
 	opt.Matrix, opt.Reference = filepath.Join(dir, "strange"), true
-	if _, err := quantizeTo(filepath.Join(dir, "dense.gguf"), filepath.Join(dir, "o.gguf"), opt, writer.Options{}); err != nil {
+	if _, err := quantizeTo(filepath.Join(dir, "dense.gguf"), filepath.Join(dir, "o.gguf"), opt,
+		writer.Options{}); err != nil {
 		t.Errorf("--compat reference: %v", err)
 	}
 }
@@ -347,22 +350,31 @@ func TestStrict(t *testing.T) {
 	}{
 		{"dense", "Q4_K_M", func(*Options) {}, ""},
 		{"dense", "Q4_K_M", func(o *Options) { o.Matrix = "dat/imd" }, ""},
-		{"meta", "Q4_K_M", func(*Options) {}, "not whole blocks of the wanted type: blk.0.odd.weight (F16 instead of Q4_K), blk.0.odd2.weight (Q5_0 instead of Q4_K)"},
-		{"dense", "Q4_K_M", func(o *Options) { o.TensorTypes = []TensorTypeRule{tensorRule(t, "x_y=q8_0")} }, "tensor rule x_y=Q8_0 has no effect"},
+		{"meta", "Q4_K_M", func(*Options) {},
+			"not whole blocks of the wanted type: blk.0.odd.weight (F16 instead of Q4_K), blk.0.odd2.weight (Q5_0 " +
+				"instead of Q4_K)"},
+		{"dense", "Q4_K_M", func(o *Options) { o.TensorTypes = []TensorTypeRule{tensorRule(t, "x_y=q8_0")} },
+			"tensor rule x_y=Q8_0 has no effect"},
 		{"dense", "Q4_K_M", func(o *Options) {
 			o.TensorTypes = []TensorTypeRule{tensorRule(t, "attn=q8_0"), tensorRule(t, "attn_q=q4_0")}
 		}, "tensor rule attn_q=Q4_0 has no effect"},
-		{"dense", "F16", func(o *Options) { o.TensorTypes = []TensorTypeRule{tensorRule(t, "attn=q8_0")} }, "tensor rule attn=Q8_0 has no effect"},
+		{"dense", "F16", func(o *Options) { o.TensorTypes = []TensorTypeRule{tensorRule(t, "attn=q8_0")} },
+			"tensor rule attn=Q8_0 has no effect"},
 		{"tied", "Q4_K_M", func(o *Options) { o.OutputTensorType = q8 }, ""},
 		{"tied", "F16", func(o *Options) { o.OutputTensorType = q8 }, "output tensor type has no effect"},
-		{"tied", "Q4_K_M", func(o *Options) { o.LeaveOutputTensor = true }, "leaving the output tensor as it is has no effect"},
+		{"tied", "Q4_K_M", func(o *Options) { o.LeaveOutputTensor = true },
+			"leaving the output tensor as it is has no effect"},
 		{"dense", "COPY", func(o *Options) { o.TokenEmbeddingType = q8 }, "token embedding type has no effect"},
-		{"dense", "Q4_K_M", func(o *Options) { o.PruneLayers = []int64{2, 7} }, "layers to prune that the model does not have: 7"},
-		{"dense", "Q4_K_M", func(o *Options) { o.Matrix = "dat/imskip" }, "tensors without an entry in the importance matrix: blk.1.ffn_up.weight"},
+		{"dense", "Q4_K_M", func(o *Options) { o.PruneLayers = []int64{2, 7} },
+			"layers to prune that the model does not have: 7"},
+		{"dense", "Q4_K_M", func(o *Options) { o.Matrix = "dat/imskip" },
+			"tensors without an entry in the importance matrix: blk.1.ffn_up.weight"},
 		{"dense", "Q8_0", func(o *Options) { o.Matrix = "dat/imskip" }, ""}, // ignores it anyway
 		{"dense", "Q4_K_M", func(o *Options) { o.Matrix = "dat/imembbad" }, "token_embd.weight\" has 100 values"},
-		{"dense", "Q4_K_M", func(o *Options) { o.Matrix, o.ExcludeWeights = "dat/imd", []string{"blk"} }, "no entry is left"},
-		{"dense", "Q4_K_M", func(o *Options) { o.Matrix, o.ExcludeWeights = "dat/imd", []string{"zzz"} }, `has "zzz" in its name`},
+		{"dense", "Q4_K_M", func(o *Options) { o.Matrix, o.ExcludeWeights = "dat/imd", []string{"blk"} },
+			"no entry is left"},
+		{"dense", "Q4_K_M", func(o *Options) { o.Matrix, o.ExcludeWeights = "dat/imd", []string{"zzz"} },
+			`has "zzz" in its name`},
 		{"dense", "Q4_K_M", func(o *Options) { o.IncludeWeights = []string{"a"} }, "there is no matrix"},
 	} {
 		opt := options(t, c.recipe)
@@ -390,7 +402,8 @@ func TestStrict(t *testing.T) {
 			if !strings.Contains(text, c.want) || strings.Count(text, "\n") != 1 {
 				t.Errorf("%s %s: got %q, want one line with %q", c.in, c.recipe, text, c.want)
 			}
-			if e := (*StrictError)(nil); strict != errors.As(err, &e) || strict && (!errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), c.want)) {
+			if e := (*StrictError)(nil); strict != errors.As(err, &e) ||
+				strict && (!errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%s %s, strict %v: error %v", c.in, c.recipe, strict, err)
 			}
 		}
@@ -407,16 +420,20 @@ func TestUsage(t *testing.T) {
 	} {
 		opt := options(t, "Q4_0")
 		set(&opt)
-		if job, err := Prepare(t.Context(), filepath.Join(dir, "dense.gguf"), opt); !errors.Is(err, fault.Usage) || job != nil {
+		if job, err := Prepare(t.Context(), filepath.Join(dir, "dense.gguf"), opt); !errors.Is(err, fault.Usage) ||
+			job != nil {
 			t.Errorf("%+v: %v", opt, err)
 		}
 	}
 	opt := options(t, "Q4_0")
 	opt.Matrix = filepath.Join(dir, "dat", "imd")
-	if _, err := quantizeTo(filepath.Join(dir, "dense.gguf"), opt.Matrix, opt, writer.Options{Force: true}); !errors.Is(err, fault.Usage) {
+	if _, err := quantizeTo(filepath.Join(dir, "dense.gguf"), opt.Matrix, opt,
+		writer.Options{Force: true}); !errors.Is(err, fault.Usage) {
 		t.Errorf("matrix as output: %v", err)
 	}
-	if _, err := quantizeTo(filepath.Join(dir, "shard-00001-of-00003.gguf"), filepath.Join(dir, "shard-00003-of-00003.gguf"), options(t, "Q4_0"), writer.Options{Force: true}); !errors.Is(err, fault.Usage) {
+	if _, err := quantizeTo(filepath.Join(dir, "shard-00001-of-00003.gguf"),
+		filepath.Join(dir, "shard-00003-of-00003.gguf"), options(t, "Q4_0"),
+		writer.Options{Force: true}); !errors.Is(err, fault.Usage) {
 		t.Errorf("shard of the input as output: %v", err)
 	}
 }

@@ -196,7 +196,8 @@ func Plan(meta gguf.Metadata, tensors []model.Tensor, opt PlanOptions) (*Planned
 	out.traits.importance = opt.Importance != nil
 	given := len(opt.TensorTypes)
 	opt.TensorTypes = slices.Concat(opt.TensorTypes, opt.Recipe.given)
-	p := planner{opt: opt, given: given, traits: out.traits, seen: map[Role]int64{}, rulesUsed: make([]bool, len(opt.TensorTypes))}
+	p := planner{opt: opt, given: given, traits: out.traits, seen: map[Role]int64{},
+		rulesUsed: make([]bool, len(opt.TensorTypes))}
 	for k, i := range left {
 		d, err := p.decide(&tensors[i], names[k])
 		if err != nil {
@@ -254,7 +255,8 @@ func readTraits(meta gguf.Metadata, names []string) (*traits, error) {
 		}
 		n, ok := v.Int()
 		if !ok || n < 0 || n > 1<<31-1 {
-			err = &InputError{fmt.Sprintf("key %q", gguf.ArchKey(m.arch, key)), fmt.Sprintf("got %s, want a count", v.Short())}
+			err = &InputError{fmt.Sprintf("key %q", gguf.ArchKey(m.arch, key)),
+				fmt.Sprintf("got %s, want a count", v.Short())}
 		}
 		return n
 	}

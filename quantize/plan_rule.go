@@ -70,7 +70,8 @@ func LoadTensorRules(path string) (rules []TensorTypeRule, data []byte, err erro
 	if data, err = mmap.ReadFile(path, "tensor rules", maxRules); err != nil {
 		return nil, nil, err
 	}
-	for _, s := range strings.FieldsFunc(string(data), func(c rune) bool { return strings.ContainsRune(" \t\n\v\f\r", c) }) {
+	for _, s := range strings.FieldsFunc(string(data),
+		func(c rune) bool { return strings.ContainsRune(" \t\n\v\f\r", c) }) {
 		r, err := CompileTensorRule(s)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", path, err)

@@ -102,7 +102,8 @@ func TestPlanOrder(t *testing.T) {
 }
 
 func TestPlanReasons(t *testing.T) {
-	tensors := weights("token_embd", "blk.0.attn_v", "blk.0.attn_k", "blk.0.attn_q", "output", "blk.0.ffn_gate_inp", "blk.0.x")
+	tensors := weights("token_embd", "blk.0.attn_v", "blk.0.attn_k", "blk.0.attn_q", "output",
+		"blk.0.ffn_gate_inp", "blk.0.x")
 	tensors[0].NE = []int64{160, 4}
 	tensors[3].NE = []int64{256, 1, 1}
 	tensors = append(tensors, model.Tensor{Tensor: gguf.Tensor{Name: "s", NE: []int64{256, 2}}})
@@ -166,7 +167,8 @@ func TestPlanRefuses(t *testing.T) {
 				ts[i].NE = []int64{96, 2}
 			}
 		}, ""},
-		{"requantize", "Q4_0", func(_ *PlanOptions, ts []model.Tensor) { ts[1].Type = gguf.TypeQ8_0 }, "type Q8_0: already quantized"},
+		{"requantize", "Q4_0", func(_ *PlanOptions, ts []model.Tensor) { ts[1].Type = gguf.TypeQ8_0 },
+			"type Q8_0: already quantized"},
 		{"requantize allowed", "Q4_0", func(o *PlanOptions, ts []model.Tensor) {
 			ts[1].Type, o.AllowRequantize = gguf.TypeQ8_0, true
 		}, ""},
@@ -189,7 +191,8 @@ func TestPlanRefuses(t *testing.T) {
 			}
 			continue
 		}
-		if e := (*RefusedError)(nil); !errors.As(err, &e) || !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), c.want) {
+		if e := (*RefusedError)(nil); !errors.As(err, &e) || !errors.Is(err, ErrRefused) ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
 		}
 	}
@@ -200,9 +203,19 @@ func TestPlanUnsupported(t *testing.T) {
 		name string
 		set  func(*PlanOptions, []model.Tensor)
 	}{
-		{"no fallback", func(o *PlanOptions, ts []model.Tensor) { ts[0].NE[0], o.Pure, o.Recipe = 96, true, recipe(t, "Q1_0") }},
-		{"override does not fit", func(o *PlanOptions, ts []model.Tensor) { ts[0].NE[0] = 96; o.OutputTensorType = ptr(gguf.TypeQ6_K) }},
-		{"override without encoder", func(o *PlanOptions, _ []model.Tensor) { o.OutputTensorType = ptr(gguf.TypeQ8_1) }},
+		{"no fallback", func(o *PlanOptions, ts []model.Tensor) {
+			ts[0].NE[0], o.Pure, o.Recipe = 96, true,
+				recipe(t, "Q1_0")
+		}},
+		{"override does not fit", func(o *PlanOptions,
+			ts []model.Tensor) {
+			ts[0].NE[0] = 96
+			o.OutputTensorType = ptr(gguf.TypeQ6_K)
+		}},
+		{"override without encoder", func(o *PlanOptions,
+			_ []model.Tensor) {
+			o.OutputTensorType = ptr(gguf.TypeQ8_1)
+		}},
 		{"rule without encoder", func(o *PlanOptions, _ []model.Tensor) {
 			r, _ := CompileTensorRule("output=i8")
 			o.TensorTypes = []TensorTypeRule{r}
@@ -251,7 +264,8 @@ func TestPlanInput(t *testing.T) {
 			}
 			continue
 		}
-		if e := (*InputError)(nil); !errors.As(err, &e) || !errors.Is(err, gguf.ErrBroken) || !strings.Contains(err.Error(), c.want) || plan != nil {
+		if e := (*InputError)(nil); !errors.As(err, &e) || !errors.Is(err, gguf.ErrBroken) ||
+			!strings.Contains(err.Error(), c.want) || plan != nil {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
 		}
 	}
@@ -307,10 +321,12 @@ func TestPlanPredictLayers(t *testing.T) {
 	} {
 		meta := modelMeta(c.arch, ".block_count", c.layers, ".nextn_predict_layers", c.predict,
 			".attention.head_count", 64, ".attention.head_count_kv", c.headsKV)
-		got := planTypes(t, meta, weights(perLayer(c.layers, "attn_v", "ffn_down")...), PlanOptions{Recipe: recipe(t, "Q4_K_M")})
+		got := planTypes(t, meta, weights(perLayer(c.layers, "attn_v", "ffn_down")...),
+			PlanOptions{Recipe: recipe(t, "Q4_K_M")})
 		last := fmt.Sprintf("blk.%d.ffn_down", c.layers-1)
 		if got["blk.10.attn_v"] != c.want || got["blk.10.ffn_down"] != gguf.TypeQ4_K || got[last] != gguf.TypeQ6_K {
-			t.Errorf("%v: got attn_v %v, ffn_down %v, last ffn_down %v", c, got["blk.10.attn_v"], got["blk.10.ffn_down"], got[last])
+			t.Errorf("%v: got attn_v %v, ffn_down %v, last ffn_down %v", c, got["blk.10.attn_v"],
+				got["blk.10.ffn_down"], got[last])
 		}
 	}
 }

@@ -32,7 +32,8 @@ type planner struct {
 func (p *planner) decide(t *model.Tensor, name string) (Decision, error) {
 	d := Decision{Name: name, From: t.Type, To: t.Type, Want: t.Type}
 	if !t.Type.Known() && !p.opt.Recipe.Copy {
-		return d, &UnsupportedError{name, t.Type, "the type is not known: such tensors can be copied, with a recipe that copies all"}
+		return d, &UnsupportedError{name, t.Type,
+			"the type is not known: such tensors can be copied, with a recipe that copies all"}
 	}
 	if why := p.kept(t, name); why != "" {
 		d.Reason = Reason{Kept, why}
@@ -164,7 +165,8 @@ func (p *planner) check(t *model.Tensor, d *Decision, role Role) error {
 		return &UnsupportedError{d.Name, d.To, fmt.Sprintf("%s, and %v has no fallback", misfitText(t, d.To), d.Reason)}
 	}
 	if d.From.Kind() == gguf.KindQuant && !p.opt.AllowRequantize {
-		p.refuse(d, fault.Permits("AllowRequantize", &RefusedError{Tensor: d.Name, Type: d.From, Msg: "already quantized"}))
+		p.refuse(d, fault.Permits("AllowRequantize",
+			&RefusedError{Tensor: d.Name, Type: d.From, Msg: "already quantized"}))
 		return nil
 	}
 	needs := p.opt.Recipe.needs(d.To, role)
@@ -187,10 +189,12 @@ func (p *planner) check(t *model.Tensor, d *Decision, role Role) error {
 		return nil
 	}
 	if needs {
-		p.refuse(d, &RefusedError{Tensor: d.Name, Type: d.To, Msg: "the importance matrix has no entry for this tensor, and the type needs one"})
+		p.refuse(d, &RefusedError{Tensor: d.Name, Type: d.To,
+			Msg: "the importance matrix has no entry for this tensor, and the type needs one"})
 	}
 	// Calibration does not see embeddings, nor output heads unless asked to.
-	if warning == nil && quants.Lookup(d.To).Importance() != quants.ImportanceIgnored && role&(RoleOutput|RoleEmbd) == 0 {
+	if warning == nil && quants.Lookup(d.To).Importance() != quants.ImportanceIgnored &&
+		role&(RoleOutput|RoleEmbd) == 0 {
 		p.uncovered = append(p.uncovered, d.Name)
 	}
 	return nil
@@ -232,7 +236,8 @@ func (p *planner) compromises(out *Planned) (all []Compromise) {
 	const none = " has no effect: no such tensor is converted"
 	add(p.opt.OutputTensorType != nil && !p.usedOut, "output tensor type"+none)
 	add(p.opt.TokenEmbeddingType != nil && !p.usedEmbd, "token embedding type"+none)
-	add(p.opt.LeaveOutputTensor && !p.usedLeave && !p.opt.Recipe.Copy, "leaving the output tensor as it is has no effect: there is no tensor "+outputName)
+	add(p.opt.LeaveOutputTensor && !p.usedLeave && !p.opt.Recipe.Copy,
+		"leaving the output tensor as it is has no effect: there is no tensor "+outputName)
 	if out.layers != nil {
 		none := out.layers.missing(p.opt.PruneLayers)
 		add(none != nil, "layers to prune that the model does not have", none...)

@@ -121,7 +121,8 @@ func pruneArrays(m gguf.Metadata, arch string, layers int64, drop []int64) {
 	for i, kv := range m {
 		key, ok := strings.CutPrefix(kv.Key, prefix)
 		v := kv.Value
-		if !ok || v.Type() != gguf.ArrayType || v.ElemType() == gguf.StringType || int64(v.Len()) != layers || slices.Contains(notPerLayer, key) {
+		if !ok || v.Type() != gguf.ArrayType || v.ElemType() == gguf.StringType || int64(v.Len()) != layers ||
+			slices.Contains(notPerLayer, key) {
 			continue
 		}
 		m[i].Value = v.Filter(func(layer int) bool { return !slices.Contains(drop, int64(layer)) })
@@ -131,7 +132,8 @@ func pruneArrays(m gguf.Metadata, arch string, layers int64, drop []int64) {
 // check refuses to prune everything.
 func (r renumbering) check(drop []int64) error {
 	if len(r) > 0 && r.left() == 0 {
-		return fault.Errorf(fault.Usage, "pruning layers %s leaves none of %d", strings.Trim(fmt.Sprint(drop), "[]"), len(r))
+		return fault.Errorf(fault.Usage, "pruning layers %s leaves none of %d",
+			strings.Trim(fmt.Sprint(drop), "[]"), len(r))
 	}
 	return nil
 }

@@ -38,7 +38,8 @@ func TestRenumber(t *testing.T) {
 		{byBytes, []int64{1}, true, "dec.blk.10.x", "dec.blk.1.x"},
 		{byBytes, []int64{1}, true, "dec.blk.2.x", "dec.blk.3.x"},
 		{[]string{"blk.2.x", "blk.5.x", "blk.7.x"}, []int64{5}, false, "blk.7.x", "blk.3.x"},
-		{[]string{"blk.99999999999999999999.x", "blk.1.x"}, []int64{1}, false, "blk.99999999999999999999.x", "blk.99999999999999999999.x"},
+		{[]string{"blk.99999999999999999999.x", "blk.1.x"}, []int64{1}, false, "blk.99999999999999999999.x",
+			"blk.99999999999999999999.x"},
 	} {
 		got, ok := renumber(c.names, c.drop, c.visiting).name(c.name)
 		if got != c.want || ok != (c.want != "") {
@@ -55,7 +56,8 @@ func TestPruneArrays(t *testing.T) {
 	m := modelMeta("llama", ".block_count", 4)
 	four := func(key string, v gguf.Value) { m.Set(key, v) }
 	four("llama.attention.head_count_kv", gguf.Int32s([]int32{1, 2, 3, 4}))
-	four("llama.attention.sliding_window_pattern", gguf.Array(gguf.BoolType, gguf.Bool(true), gguf.Bool(false), gguf.Bool(false), gguf.Bool(true)))
+	four("llama.attention.sliding_window_pattern", gguf.Array(gguf.BoolType, gguf.Bool(true), gguf.Bool(false),
+		gguf.Bool(false), gguf.Bool(true)))
 	four("llama.three", gguf.Int32s([]int32{1, 2, 3}))
 	four("llama.rope.dimension_sections", gguf.Int32s([]int32{1, 2, 3, 4}))
 	four("llama.labels", gguf.Strings([]string{"a", "b", "c", "d"}))
@@ -77,7 +79,8 @@ func TestPruneArrays(t *testing.T) {
 		want := map[string]string{
 			"llama.block_count": "3", "llama.three": "[1, 2, 3]", "llama.rope.dimension_sections": "[1, 2, 3, 4]",
 			"llama.labels": `["a", "b", "c", "d"]`, "other.four": "[1, 2, 3, 4]",
-			"llama.attention.head_count_kv": "[1, 3, 4]", "llama.attention.sliding_window_pattern": "[true, false, true]",
+			"llama.attention.head_count_kv":          "[1, 3, 4]",
+			"llama.attention.sliding_window_pattern": "[true, false, true]",
 		}
 		if reference {
 			want["llama.attention.head_count_kv"] = "[1, 2, 3, 4]"

@@ -146,7 +146,8 @@ func Prepare(ctx context.Context, path string, opt Options) (*Job, error) {
 // the caller keeps it. With an error of kind ErrRefused the batch may be returned
 // as well, as by Prepare; the error is that of the first recipe that has one.
 func PrepareBatch(ctx context.Context, m *model.Model, recipes []*Recipe, opt Options) (*Batch, error) {
-	if opt.KeepSplit && (opt.SplitMaxTensors > 0 || opt.SplitMaxBytes > 0) || opt.SplitMaxTensors > 0 && opt.SplitMaxBytes > 0 {
+	if opt.KeepSplit && (opt.SplitMaxTensors > 0 || opt.SplitMaxBytes > 0) || opt.SplitMaxTensors > 0 &&
+		opt.SplitMaxBytes > 0 {
 		return nil, fault.Errorf(fault.Usage, "only one of KeepSplit, SplitMaxTensors and SplitMaxBytes can be set")
 	}
 	if opt.Matrix != "" && opt.Importance != nil {

@@ -87,11 +87,13 @@ func run(t *testing.T, in, recipe string) []byte {
 }
 
 func TestByteOrder(t *testing.T) {
-	kvs := []gguf.KV{{Key: gguf.KeyArchitecture, Value: gguf.String("any")}, {Key: "any.number", Value: gguf.Uint32(77)}}
+	kvs := []gguf.KV{{Key: gguf.KeyArchitecture, Value: gguf.String("any")},
+		{Key: "any.number", Value: gguf.Uint32(77)}}
 	dir := t.TempDir()
 	var out [2][]byte
 	for i, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
-		in := file(t, filepath.Join(dir, "in.gguf"), order, kvs, []gguf.Tensor{{Name: "x.weight", Type: gguf.TypeF16}, {Name: "y.weight", Type: gguf.TypeF32}, {Name: "y.bias", Type: gguf.TypeF16}})
+		in := file(t, filepath.Join(dir, "in.gguf"), order, kvs, []gguf.Tensor{{Name: "x.weight", Type: gguf.TypeF16},
+			{Name: "y.weight", Type: gguf.TypeF32}, {Name: "y.bias", Type: gguf.TypeF16}})
 		out[i] = append(run(t, in, "Q4_0"), run(t, in, "COPY")...)
 	}
 	if !bytes.Equal(out[0], out[1]) {
@@ -106,7 +108,8 @@ func TestMetadata(t *testing.T) {
 		{Key: gguf.KeySplitCount, Value: gguf.Uint32(1)},
 		{Key: "last", Value: gguf.String("x")},
 	}
-	in := file(t, filepath.Join(t.TempDir(), "in.gguf"), binary.LittleEndian, kvs, []gguf.Tensor{{Name: "x.weight", Type: gguf.TypeF32}})
+	in := file(t, filepath.Join(t.TempDir(), "in.gguf"), binary.LittleEndian, kvs,
+		[]gguf.Tensor{{Name: "x.weight", Type: gguf.TypeF32}})
 	f, err := gguf.Parse("out", run(t, in, "Q8_0"))
 	if err != nil {
 		t.Fatal(err)

@@ -195,6 +195,7 @@ func (r *Report) WriteText(w io.Writer) {
 		if t.Predicted != nil {
 			reason += fmt.Sprintf(", predicted to cost %.3g", *t.Predicted)
 		}
-		fmt.Fprintf(w, "%-*s  %-20s  %-5s -> %-7s  %12d bytes  %s\n", width, t.Name, gguf.Shape(t.NE), t.FromType, t.Type, t.Bytes, reason)
+		fmt.Fprintf(w, "%-*s  %-20s  %-5s -> %-7s  %12d bytes  %s\n", width, t.Name, gguf.Shape(t.NE), t.FromType,
+			t.Type, t.Bytes, reason)
 	}
 }

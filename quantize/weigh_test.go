@@ -46,8 +46,10 @@ func sums(t *testing.T, value func(i int) float32, seen int) *imatrix.Matrix {
 // found in them.
 func TestWeigh(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
-	m := &model.Model{Path: "made", Metadata: gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}, {Key: "llama.block_count", Value: gguf.Uint32(1)}}}
-	for name, ne := range map[string][]int64{"blk.0.attn_q.weight": {256, 4}, "blk.0.ffn_down_exps.weight": {256, 4, 2}} {
+	m := &model.Model{Path: "made", Metadata: gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
+		{Key: "llama.block_count", Value: gguf.Uint32(1)}}}
+	for name, ne := range map[string][]int64{"blk.0.attn_q.weight": {256, 4},
+		"blk.0.ffn_down_exps.weight": {256, 4, 2}} {
 		v := make([]float32, gguf.Rows(ne)*ne[0])
 		for i := range v {
 			v[i] = float32(i*7919%1000)/1000 - 0.5
@@ -104,7 +106,8 @@ func TestWeigh(t *testing.T) {
 	if _, err := other.Tally("blk.0.attn_q.weight", 256, 1, false); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Weigh(ctx, other.Matrix("imatrix.gguf")); err == nil || !strings.Contains(err.Error(), "planned with 2") {
+	if err := b.Weigh(ctx, other.Matrix("imatrix.gguf")); err == nil ||
+		!strings.Contains(err.Error(), "planned with 2") {
 		t.Errorf("other entries: %v", err)
 	}
 	if err := b.Weigh(ctx, sums(t, func(int) float32 { return -1 }, 8)); !errors.As(err, new(*imatrix.ValueError)) {

@@ -218,7 +218,8 @@ func checkDecoder(t testing.TB, set codecSet, typ gguf.Type, q []byte) bool {
 	}
 	for i, v := range want {
 		if math.Float32bits(got[i]) != math.Float32bits(v) && (got[i] == got[i] || v == v || typ.BlockLen() == 1) {
-			t.Errorf("%s %v: element %d of %d is %v (%#08x), want %v (%#08x)", set.name, typ, i, n, got[i], math.Float32bits(got[i]), v, math.Float32bits(v))
+			t.Errorf("%s %v: element %d of %d is %v (%#08x), want %v (%#08x)", set.name, typ, i, n, got[i],
+				math.Float32bits(got[i]), v, math.Float32bits(v))
 			return false
 		}
 	}
@@ -261,7 +262,8 @@ func testConversions(t *testing.T, set codecSet) {
 	}
 	for h := range uint32(0x7C00) { // around the middle of two halves
 		mid := uint32(0x7FFF+int32(h)) << 12
-		copy(x[h%0x4000*4:], []float32{math.Float32frombits(mid - 1), math.Float32frombits(mid), math.Float32frombits(mid + 1), -math.Float32frombits(mid)})
+		copy(x[h%0x4000*4:], []float32{math.Float32frombits(mid - 1), math.Float32frombits(mid),
+			math.Float32frombits(mid + 1), -math.Float32frombits(mid)})
 		if h%0x4000 == 0x3FFF {
 			checkEncoder(t, set, gguf.TypeF16, x, 0)
 		}
@@ -279,7 +281,8 @@ func TestFiniteArch(t *testing.T) {
 		for _, c := range []struct {
 			exp, step uint64 // as firstInvalid gives them
 			size      int
-		}{{0x7C007C007C007C00, 0x0400040004000400, 2}, {0x7F807F807F807F80, 0x0080008000800080, 2}, {0x7F8000007F800000, 0x0080000000800000, 4}} {
+		}{{0x7C007C007C007C00, 0x0400040004000400, 2}, {0x7F807F807F807F80, 0x0080008000800080, 2},
+			{0x7F8000007F800000, 0x0080000000800000, 4}} {
 			exp := uint32(c.exp & (1<<(8*c.size) - 1))
 			src := make([]byte, 4*scalar.FiniteChunk)
 			for range 200 {

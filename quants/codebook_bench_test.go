@@ -13,7 +13,8 @@ import (
 // BenchmarkQuantize on a machine with other work.
 func BenchmarkCodebookBest(b *testing.B) {
 	x, n := gen.Input("normal/1x4096")
-	for _, typ := range []gguf.Type{gguf.TypeIQ1_S, gguf.TypeIQ1_M, gguf.TypeIQ2_XXS, gguf.TypeIQ2_XS, gguf.TypeIQ2_S, gguf.TypeIQ3_XXS, gguf.TypeIQ3_S} {
+	for _, typ := range []gguf.Type{gguf.TypeIQ1_S, gguf.TypeIQ1_M, gguf.TypeIQ2_XXS, gguf.TypeIQ2_XS, gguf.TypeIQ2_S,
+		gguf.TypeIQ3_XXS, gguf.TypeIQ3_S} {
 		for _, variant := range variantsOf(Lookup(typ), "none", "uni") {
 			b.Run(typ.String()+"/"+variant, func(b *testing.B) {
 				w := gen.Importance(variant, n)

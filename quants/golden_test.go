@@ -136,7 +136,8 @@ func explainDiff(t gguf.Type, got, want []byte) string {
 		return "no difference"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d of %d blocks are wrong, the first is block %d (elements from %d on):", bad, len(want)/size, first/size, int64(first/size)*t.BlockLen())
+	fmt.Fprintf(&b, "%d of %d blocks are wrong, the first is block %d (elements from %d on):", bad, len(want)/size,
+		first/size, int64(first/size)*t.BlockLen())
 	for _, f := range t.Fields() {
 		g, w := got[first+f.Off:][:f.Size()], want[first+f.Off:][:f.Size()]
 		fmt.Fprintf(&b, "\n\t%-7s ", f.Name)
@@ -155,7 +156,8 @@ func explainDiff(t gguf.Type, got, want []byte) string {
 			}
 			fmt.Fprintf(&b, "%d of %d bytes are wrong, the first is byte %d: ", n, len(g), at)
 		}
-		fmt.Fprintf(&b, "got %s, want %s", fieldText(t, &f, got[first:first+size]), fieldText(t, &f, want[first:first+size]))
+		fmt.Fprintf(&b, "got %s, want %s", fieldText(t, &f, got[first:first+size]),
+			fieldText(t, &f, want[first:first+size]))
 	}
 	return b.String()
 }
@@ -230,7 +232,8 @@ func TestGolden(t *testing.T) {
 	for name, want := range g.Types {
 		typ, _ := gguf.ParseType(name)
 		if typ.BlockLen() != want.Block || typ.BlockBytes() != want.Bytes {
-			t.Errorf("%s: block of %d in %d bytes, want %d in %d", name, typ.BlockLen(), typ.BlockBytes(), want.Block, want.Bytes)
+			t.Errorf("%s: block of %d in %d bytes, want %d in %d", name, typ.BlockLen(), typ.BlockBytes(),
+				want.Block, want.Bytes)
 		}
 		c := Lookup(typ)
 		if !c.CanQuantize() {
@@ -284,7 +287,8 @@ func TestGolden(t *testing.T) {
 				if failed > 3 {
 					t.Errorf("%d of %d cases failed", failed, ran)
 				}
-				t.Logf("%s, %s, %s: %d cases, %d with importance, %d with invalid scales", c.plainName, c.weightedName, c.decodeName, ran, withImportance, invalid)
+				t.Logf("%s, %s, %s: %d cases, %d with importance, %d with invalid scales", c.plainName, c.weightedName,
+					c.decodeName, ran, withImportance, invalid)
 				if ran == 0 || withImportance == 0 || ran == withImportance != c.NeedsImportance() {
 					t.Errorf("%d cases, %d with importance: one kind was not tested", ran, withImportance)
 				}
@@ -335,7 +339,8 @@ func explainFloats(t gguf.Type, got []float32, q []byte) string {
 		if math.Float32bits(got[i]) != math.Float32bits(v) && (got[i] == got[i] || v == v) {
 			b := i / int(t.BlockLen())
 			block := q[b*int(t.BlockBytes()):][:t.BlockBytes()]
-			text := fmt.Sprintf("element %d of block %d is %v, the scalar code says %v; the block:", i%int(t.BlockLen()), b, got[i], v)
+			text := fmt.Sprintf("element %d of block %d is %v, the scalar code says %v; the block:",
+				i%int(t.BlockLen()), b, got[i], v)
 			for _, f := range t.Fields() {
 				text += fmt.Sprintf("\n\t%-7s %s", f.Name, fieldText(t, &f, block))
 			}

@@ -8,7 +8,8 @@ import (
 	"ggforge/quants/internal/vec128"
 )
 
-// vec128Implementation has the kernels of 128 bits that do not search. On amd64 they are for where those of AVX2 do not run.
+// vec128Implementation has the kernels of 128 bits that do not search. On amd64 they are for where those of AVX2 do not
+// run.
 func vec128Implementation() implementation {
 	return implementation{
 		name: vec128.Name,

@@ -62,7 +62,8 @@ func TestTypes(t *testing.T) {
 		}
 		checked := 0
 		for _, f := range typ.Fields() {
-			if f.N > 1 && firstInvalid(&f, slices.Repeat([]byte{0xFF}, int(typ.BlockBytes())), int(typ.BlockBytes())) >= 0 {
+			if f.N > 1 && firstInvalid(&f, slices.Repeat([]byte{0xFF}, int(typ.BlockBytes())),
+				int(typ.BlockBytes())) >= 0 {
 				t.Errorf("%v: field %s has %d numbers, of which Validate looks at the first alone", typ, f.Name, f.N)
 			}
 			if f.N == 1 && f.Number != gguf.NumU16 && f.Number != gguf.NumByte {
@@ -105,8 +106,10 @@ func TestImplementations(t *testing.T) {
 		seen := map[gguf.Type]bool{}
 		for _, k := range impl.kernels {
 			r := &types[k.typ]
-			if seen[k.typ] || r.encode == nil && (k.plain != nil || k.weighted != nil) || k.plain == nil && k.weighted == nil && k.decode == nil {
-				t.Errorf("%s: a second kernel for %v, one for a type without encoder, or an empty one", impl.name, k.typ)
+			if seen[k.typ] || r.encode == nil && (k.plain != nil || k.weighted != nil) ||
+				k.plain == nil && k.weighted == nil && k.decode == nil {
+				t.Errorf("%s: a second kernel for %v, one for a type without encoder, or an empty one",
+					impl.name, k.typ)
 			}
 			seen[k.typ] = true
 		}
@@ -117,9 +120,11 @@ func TestImplementations(t *testing.T) {
 func TestChoose(t *testing.T) {
 	f, g := func([]byte, []float32, []float32) {}, func([]float32, []byte) {}
 	from := []implementation{
-		{name: "wide", runs: func(m cpu.Machine) bool { return m.Bits >= 256 && m.AVX2 }, pays: func(m cpu.Machine) bool { return !m.Emulated },
+		{name: "wide", runs: func(m cpu.Machine) bool { return m.Bits >= 256 && m.AVX2 },
+			pays:    func(m cpu.Machine) bool { return !m.Emulated },
 			kernels: []kernel{{gguf.TypeQ4_0, f, nil, g, nil}}},
-		{name: "any", runs: func(m cpu.Machine) bool { return m.Bits > 0 }, pays: func(m cpu.Machine) bool { return !m.Emulated },
+		{name: "any", runs: func(m cpu.Machine) bool { return m.Bits > 0 },
+			pays:    func(m cpu.Machine) bool { return !m.Emulated },
 			kernels: []kernel{{gguf.TypeQ4_0, nil, f, nil, nil}, {gguf.TypeQ4_K, f, f, nil, nil}}},
 		{name: scalarName, runs: func(cpu.Machine) bool { return true }, pays: func(cpu.Machine) bool { return true },
 			kernels: []kernel{converts(gguf.TypeQ4_0, f, g), converts(gguf.TypeQ4_K, f, g)}},
@@ -129,16 +134,22 @@ func TestChoose(t *testing.T) {
 		q4_0, q4_K [3]string // without importance, with, decoder
 	}{
 		{cpu.Machine{}, [3]string{"scalar", "scalar", "scalar"}, [3]string{"scalar", "scalar", "scalar"}},
-		{cpu.Machine{Bits: 128, Emulated: true, AVX2: true}, [3]string{"scalar", "scalar", "scalar"}, [3]string{"scalar", "scalar", "scalar"}},
-		{cpu.Machine{Bits: 128, Emulated: false, AVX2: true}, [3]string{"scalar", "any", "scalar"}, [3]string{"any", "any", "scalar"}},
-		{cpu.Machine{Bits: 256, Emulated: false, AVX2: false}, [3]string{"scalar", "any", "scalar"}, [3]string{"any", "any", "scalar"}},
-		{cpu.Machine{Bits: 256, Emulated: false, AVX2: true}, [3]string{"wide", "any", "wide"}, [3]string{"any", "any", "scalar"}},
-		{cpu.Machine{Bits: 512, Emulated: false, AVX2: true}, [3]string{"wide", "any", "wide"}, [3]string{"any", "any", "scalar"}},
+		{cpu.Machine{Bits: 128, Emulated: true, AVX2: true}, [3]string{"scalar", "scalar", "scalar"},
+			[3]string{"scalar", "scalar", "scalar"}},
+		{cpu.Machine{Bits: 128, Emulated: false, AVX2: true}, [3]string{"scalar", "any", "scalar"},
+			[3]string{"any", "any", "scalar"}},
+		{cpu.Machine{Bits: 256, Emulated: false, AVX2: false}, [3]string{"scalar", "any", "scalar"},
+			[3]string{"any", "any", "scalar"}},
+		{cpu.Machine{Bits: 256, Emulated: false, AVX2: true}, [3]string{"wide", "any", "wide"},
+			[3]string{"any", "any", "scalar"}},
+		{cpu.Machine{Bits: 512, Emulated: false, AVX2: true}, [3]string{"wide", "any", "wide"},
+			[3]string{"any", "any", "scalar"}},
 	} {
 		s := choose(c.m, from)
 		for typ, want := range map[gguf.Type][3]string{gguf.TypeQ4_0: c.q4_0, gguf.TypeQ4_K: c.q4_K} {
 			codec := &s.codecs[typ]
-			if got := [3]string{codec.Implementation(false), codec.Implementation(true), codec.decodeName}; got != want {
+			if got := [3]string{codec.Implementation(false), codec.Implementation(true),
+				codec.decodeName}; got != want {
 				t.Errorf("%+v: %v runs %v, want %v", c.m, typ, got, want)
 			}
 		}

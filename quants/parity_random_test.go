@@ -16,22 +16,26 @@ import (
 )
 
 var (
-	subBlocks   = flag.Int("parity.subblocks", 2000, "how many sub-blocks of each type TestRandomParity compares; make parity-long has 100 million")
-	parityTypes = flag.String("parity.types", "", "types that TestRandomParity is about, separated by commas; those whose searches leave out most if empty")
-	paritySeed  = flag.Uint64("parity.seed", 1, "another seed makes TestRandomParity compare other sub-blocks")
+	subBlocks = flag.Int("parity.subblocks", 2000,
+		"how many sub-blocks of each type TestRandomParity compares; make parity-long has 100 million")
+	parityTypes = flag.String("parity.types", "",
+		"types that TestRandomParity is about, separated by commas; those whose searches leave out most if empty")
+	paritySeed = flag.Uint64("parity.seed", 1, "another seed makes TestRandomParity compare other sub-blocks")
 )
 
-// TestRandomParity compares encoders whose searches leave out what a bound or a look ahead says cannot win with
-// those that try everything, on random sub-blocks: normal ones, heavy tails, ones whose elements have 8 significant bits, are
+// TestRandomParity compares encoders whose searches leave out what a bound or a look ahead says cannot win with those
+// that try everything, on random sub-blocks: normal ones, heavy tails, ones whose elements have 8 significant bits, are
 // small integers or repeated, so that many are equal, and pieces of parityRow.
 func TestRandomParity(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("compares vector kernels")
 	}
 	subs := map[gguf.Type]int{ // elements of a sub-block
-		gguf.TypeIQ1_M: 16, gguf.TypeIQ2_XS: 16, gguf.TypeIQ2_S: 16, gguf.TypeQ2_K: 16, gguf.TypeQ3_K: 16, gguf.TypeQ6_K: 16,
+		gguf.TypeIQ1_M: 16, gguf.TypeIQ2_XS: 16, gguf.TypeIQ2_S: 16, gguf.TypeQ2_K: 16, gguf.TypeQ3_K: 16,
+		gguf.TypeQ6_K: 16,
 	}
-	types := []gguf.Type{gguf.TypeIQ1_S, gguf.TypeIQ1_M, gguf.TypeIQ2_XXS, gguf.TypeIQ2_XS, gguf.TypeIQ2_S, gguf.TypeIQ3_XXS, gguf.TypeIQ3_S, gguf.TypeQ3_K}
+	types := []gguf.Type{gguf.TypeIQ1_S, gguf.TypeIQ1_M, gguf.TypeIQ2_XXS, gguf.TypeIQ2_XS, gguf.TypeIQ2_S,
+		gguf.TypeIQ3_XXS, gguf.TypeIQ3_S, gguf.TypeQ3_K}
 	if *parityTypes != "" {
 		types = nil
 		for name := range strings.SplitSeq(*parityTypes, ",") {
@@ -68,13 +72,15 @@ func TestRandomParity(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !bytes.Equal(got, want) {
-					t.Fatalf("%v %s, after %d sub-blocks: %s\nx %v\nimportance %v", typ, fast.Implementation(w != nil), compared, explainDiff(typ, got, want), x, w)
+					t.Fatalf("%v %s, after %d sub-blocks: %s\nx %v\nimportance %v", typ, fast.Implementation(w != nil),
+						compared, explainDiff(typ, got, want), x, w)
 				}
 				if done := compared + n/sub; done/tenth != compared/tenth && done < *subBlocks {
 					t.Logf("%v %s: %d of %d sub-blocks so far", typ, set.name, done, *subBlocks)
 				}
 			}
-			t.Logf("%v %s: %d sub-blocks, none differs, seed %d, %.0f s", typ, set.name, compared, *paritySeed, time.Since(start).Seconds())
+			t.Logf("%v %s: %d sub-blocks, none differs, seed %d, %.0f s", typ, set.name, compared, *paritySeed,
+				time.Since(start).Seconds())
 		}
 	}
 }

@@ -27,7 +27,8 @@ var spoilScratch []func()
 // edgeValues are magnitudes at which something changes.
 var edgeValues = []float32{
 	0, math.SmallestNonzeroFloat32, 3 * math.SmallestNonzeroFloat32, 0x1p-140, 0x1p-130, 0x1p-126, 0x1.fffffep-127,
-	1e-38, 4e-37, 1e-30, 1e-20, search.GroupMaxEps, math.Nextafter32(search.GroupMaxEps, 0), math.Nextafter32(search.GroupMaxEps, 1), 1e-8,
+	1e-38, 4e-37, 1e-30, 1e-20, search.GroupMaxEps, math.Nextafter32(search.GroupMaxEps, 0),
+	math.Nextafter32(search.GroupMaxEps, 1), 1e-8,
 	0x1p-24, 0x1p-14, 0.02, 0.37, 0.5, 1, 1.5, 2.5, 7.5, 15.5, 31.5, 127, 65504, 65520, 1e10, 1e19, 2e19, 1e30, 1e38,
 	math.MaxFloat32 / 2, math.MaxFloat32,
 }
@@ -168,7 +169,8 @@ func sameAsScalar(c *Codec, x, importance []float32) error {
 		return err
 	}
 	if !bytes.Equal(got[:n], want) {
-		return fmt.Errorf("%v %s, %d elements: %s", typ, c.Implementation(importance != nil), len(x), explainDiff(typ, got[:n], want))
+		return fmt.Errorf("%v %s, %d elements: %s", typ, c.Implementation(importance != nil), len(x),
+			explainDiff(typ, got[:n], want))
 	}
 	if !bytes.Equal(got[n:], bytes.Repeat([]byte{guard}, 64)) {
 		return fmt.Errorf("%v %s, %d elements: wrote outside dst", typ, c.Implementation(importance != nil), len(x))
@@ -190,7 +192,8 @@ func fasterCodecs(t gguf.Type) (list []codecSet) {
 // its own.
 func (s codecSet) variantsIn(t gguf.Type, variants ...string) []string {
 	c := s.lookup(t)
-	return slices.DeleteFunc(variantsOf(c, variants...), func(v string) bool { return c.Implementation(v != "none") != s.name })
+	return slices.DeleteFunc(variantsOf(c, variants...),
+		func(v string) bool { return c.Implementation(v != "none") != s.name })
 }
 
 func TestParity(t *testing.T) {
@@ -211,7 +214,8 @@ func TestParity(t *testing.T) {
 				for _, n := range blocks {
 					for _, variant := range s.variantsIn(typ, "none", "uniform", "edges", "sparse") {
 						for range rounds {
-							if err := sameAsScalar(c, parityRow(r, n*block, -1), parityImportance(r, n*block, variant)); err != nil {
+							if err := sameAsScalar(c, parityRow(r, n*block, -1),
+								parityImportance(r, n*block, variant)); err != nil {
 								t.Errorf("mixed, importance %s: %v", variant, err)
 							}
 							compared++
@@ -259,7 +263,8 @@ func TestParityRows(t *testing.T) {
 						spoil()
 					}
 					if got := quantized(t, s.lookup(typ), x, n, w); !bytes.Equal(got, want) {
-						t.Errorf("%s %v, importance %s, %d rows of %d elements: %s", s.name, typ, variant, shape.rows, n, explainDiff(typ, got, want))
+						t.Errorf("%s %v, importance %s, %d rows of %d elements: %s", s.name, typ, variant, shape.rows,
+							n, explainDiff(typ, got, want))
 					}
 					compared++
 				}

@@ -161,14 +161,16 @@ func (c *Codec) Quantize(dst []byte, src []float32, rowLen int, importance []flo
 		return fault.Errorf(ErrNeedsImportance, "quantize to %v: the type needs importance", c.typ)
 	}
 	if rowLen <= 0 || rowLen%int(c.typ.BlockLen()) != 0 || len(src)%rowLen != 0 {
-		panic(fmt.Sprintf("quants: %d values in rows of %d for blocks of %d (%v)", len(src), rowLen, c.typ.BlockLen(), c.typ))
+		panic(fmt.Sprintf("quants: %d values in rows of %d for blocks of %d (%v)", len(src), rowLen,
+			c.typ.BlockLen(), c.typ))
 	}
 	if importance != nil && len(importance) != rowLen {
 		panic(fmt.Sprintf("quants: %d importance values for rows of %d", len(importance), rowLen))
 	}
 	rowBytes := int(c.typ.RowBytes(int64(rowLen)))
 	if len(dst) != len(src)/rowLen*rowBytes {
-		panic(fmt.Sprintf("quants: %d bytes for %d values of %v, want %d", len(dst), len(src), c.typ, len(src)/rowLen*rowBytes))
+		panic(fmt.Sprintf("quants: %d bytes for %d values of %v, want %d", len(dst), len(src), c.typ,
+			len(src)/rowLen*rowBytes))
 	}
 	switch {
 	case len(src) == 0:
@@ -190,7 +192,8 @@ func (c *Codec) Dequantize(dst []float32, src []byte) error {
 		return fault.Errorf(ErrUnsupported, "dequantize %v: no decoder for this type", c.typ)
 	}
 	if n := c.blocks(src); len(dst) != n*int(c.typ.BlockLen()) {
-		panic(fmt.Sprintf("quants: %d values for %d blocks of %v, want %d", len(dst), n, c.typ, n*int(c.typ.BlockLen())))
+		panic(fmt.Sprintf("quants: %d values for %d blocks of %v, want %d", len(dst), n, c.typ,
+			n*int(c.typ.BlockLen())))
 	}
 	c.decode(dst, src)
 	return nil

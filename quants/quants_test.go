@@ -138,8 +138,10 @@ func TestValidate(t *testing.T) {
 		{gguf.TypeTQ1_0, 1, 52, f16(0x7C00), "TQ1_0 block 1 (byte offset 106): d is +Inf, want a finite number"},
 		{gguf.TypeTQ2_0, 0, 64, f16(0x7C00), "TQ2_0 block 0 (byte offset 64): d is +Inf, want a finite number"},
 		{gguf.TypeMXFP4, 2, 0, []byte{255}, "MXFP4 block 2 (byte offset 34): e is 0xff, want a finite number"},
-		{gguf.TypeIQ1_M, 1, 48, []byte{0, 0, 0, 0, 0, 0xC0, 0, 0xF0}, "IQ1_M block 1 (byte offset 104): d is -Inf, want a finite number"},
-		{gguf.TypeIQ1_M, 0, 48, []byte{0, 0x10, 0, 0, 0, 0xC0, 0, 0x70}, "IQ1_M block 0 (byte offset 48): d is NaN, want a finite number"},
+		{gguf.TypeIQ1_M, 1, 48, []byte{0, 0, 0, 0, 0, 0xC0, 0, 0xF0},
+			"IQ1_M block 1 (byte offset 104): d is -Inf, want a finite number"},
+		{gguf.TypeIQ1_M, 0, 48, []byte{0, 0x10, 0, 0, 0, 0xC0, 0, 0x70},
+			"IQ1_M block 0 (byte offset 48): d is NaN, want a finite number"},
 	} {
 		data := make([]byte, 3*c.typ.BlockBytes())
 		if err := Lookup(c.typ).Validate(data); err != nil {
@@ -172,7 +174,8 @@ func TestRowsAreIndependent(t *testing.T) {
 						t.Fatal(err)
 					}
 					if !bytes.Equal(buf[1:1+size], q[r*size:][:size]) {
-						t.Errorf("%s %v %s: row %d alone: %s", set.name, typ, variant, r, explainDiff(typ, buf[1:1+size], q[r*size:][:size]))
+						t.Errorf("%s %v %s: row %d alone: %s", set.name, typ, variant, r,
+							explainDiff(typ, buf[1:1+size], q[r*size:][:size]))
 					}
 					if buf[0] != guard || !bytes.Equal(buf[1+size:], bytes.Repeat([]byte{guard}, 64)) {
 						t.Errorf("%s %v %s: wrote outside dst", set.name, typ, variant)
@@ -359,7 +362,8 @@ func FuzzQuantize(f *testing.F) {
 			if len(data) >= 4 {
 				words := len(data) / 4
 				x[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[i%words*4:]))
-				w[i] = arith.Abs(x[i]) * math.Float32frombits(binary.LittleEndian.Uint32(data[(words-1-i%words)*4:])&0x3FFFFFFF)
+				w[i] = arith.Abs(x[i]) * math.Float32frombits(
+					binary.LittleEndian.Uint32(data[(words-1-i%words)*4:])&0x3FFFFFFF)
 			}
 			finite = finite && arith.Abs(x[i]) <= math.MaxFloat32 && w[i] <= math.MaxFloat32
 		}
@@ -384,7 +388,8 @@ func FuzzQuantize(f *testing.F) {
 						if i == 0 && fill == 0 {
 							want = q
 						} else if finite && !bytes.Equal(q, want) {
-							t.Fatalf("%v %s, importance %v: %s", typ, set.name, importance != nil, explainDiff(typ, q, want))
+							t.Fatalf("%v %s, importance %v: %s", typ, set.name, importance != nil,
+								explainDiff(typ, q, want))
 						}
 					}
 				}

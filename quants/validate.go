@@ -22,7 +22,8 @@ type FormatError struct {
 }
 
 func (e *FormatError) Error() string {
-	return fmt.Sprintf("%v block %d (byte offset %d): %s is %s, want a finite number", e.Type, e.Block, e.Off, e.Field, e.Value)
+	return fmt.Sprintf("%v block %d (byte offset %d): %s is %s, want a finite number", e.Type, e.Block, e.Off,
+		e.Field, e.Value)
 }
 
 // Is makes errors.Is(err, ErrBroken) true.

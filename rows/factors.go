@@ -26,7 +26,8 @@ type Factors struct {
 // NewFactors returns the product of two matrices.
 func NewFactors(a, b Source) (*Factors, error) {
 	if len(a.NE()) != 2 || len(b.NE()) != 2 || a.NE()[1] != b.NE()[0] {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s and %s, want two matrices of one rank", gguf.Shape(a.NE()), gguf.Shape(b.NE()))
+		return nil, fault.Errorf(fault.Broken, "dimensions %s and %s, want two matrices of one rank",
+			gguf.Shape(a.NE()), gguf.Shape(b.NE()))
 	}
 	return &Factors{a, b, []int64{a.NE()[0], b.NE()[1]}}, nil
 }
@@ -55,11 +56,14 @@ func (f *Factors) stacked() bool { return len(f.A.NE()) > 2 }
 func (f *Factors) gather(ne []int64, from func(int64) int64) (Source, error) {
 	if f.stacked() {
 		if len(ne) < 3 || !slices.Equal(ne[2:], f.ne[2:]) {
-			return nil, fault.Errorf(fault.Unsupported, "rows of %s cannot become %s when each matrix is a product of its own", gguf.Shape(f.ne), gguf.Shape(ne))
+			return nil, fault.Errorf(fault.Unsupported,
+				"rows of %s cannot become %s when each matrix is a product of its own", gguf.Shape(f.ne),
+				gguf.Shape(ne))
 		}
 		for i := range gguf.Rows(ne) {
 			if from(i)/f.ne[1] != i/ne[1] {
-				return nil, fault.Errorf(fault.Unsupported, "rows would move from one matrix to another, and each is a product of its own")
+				return nil, fault.Errorf(fault.Unsupported,
+					"rows would move from one matrix to another, and each is a product of its own")
 			}
 		}
 	}
@@ -87,7 +91,8 @@ func (f *Factors) reshape(ne []int64) (Source, error) {
 		return f, nil
 	}
 	if len(ne) < 2 || ne[0] != f.ne[0] || f.stacked() {
-		return nil, fault.Errorf(fault.Unsupported, "a product of dimensions %s cannot become one of %s", gguf.Shape(f.ne), gguf.Shape(ne))
+		return nil, fault.Errorf(fault.Unsupported, "a product of dimensions %s cannot become one of %s",
+			gguf.Shape(f.ne), gguf.Shape(ne))
 	}
 	b, err := Reshape(f.B, append([]int64{f.Rank()}, ne[1:]...))
 	if err != nil {
@@ -183,7 +188,8 @@ func Columns(s Source, order func(Source) (Source, error)) (Source, error) {
 // the sum over the rank, in its order, times scale. p has the dimensions of w.
 func AddProduct(w Source, p *Factors, scale float32) (Source, error) {
 	if len(w.NE()) != 2 || !slices.Equal(w.NE(), p.NE()) {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, and of what is added %s", gguf.Shape(w.NE()), gguf.Shape(p.NE()))
+		return nil, fault.Errorf(fault.Broken, "dimensions %s, and of what is added %s", gguf.Shape(w.NE()),
+			gguf.Shape(p.NE()))
 	}
 	return &sum{w, p, scale}, nil
 }
@@ -210,7 +216,8 @@ func (s *sum) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	// the rows, their sums, the rows of B, one row of A
 	need := 2*size + int((b-a)*rank) + int(n)
 	scratch.f32 = slices.Grow(scratch.f32[:0], need)[:need]
-	all, sums, left, right := scratch.f32[:size], scratch.f32[size:2*size], scratch.f32[2*size:need-int(n)], scratch.f32[need-int(n):]
+	all, sums, left, right := scratch.f32[:size], scratch.f32[size:2*size], scratch.f32[2*size:need-int(n)],
+		scratch.f32[need-int(n):]
 	if err := Decode(s.Source, all, &scratch.raw, a, b); err != nil {
 		return nil, err
 	}

@@ -105,8 +105,11 @@ func TestFactors(t *testing.T) {
 		"stack: transposed":    {stack(), Transpose, false},
 		"rows of another size": {pair(1), reshape(2*n, m/2), true},
 		"stack as one":         {stack(), reshape(n, 2*m), true},
-		"stack: exchanged":     {stack(), func(s Source) (Source, error) { return Gather(s, s.NE(), func(i int64) int64 { return 2*m - 1 - i }) }, true},
-		"heads transposed":     {pair(1), inTurn(reshape(n, 4, 2), Transpose), true},
+		"stack: exchanged": {stack(), func(s Source) (Source,
+			error) {
+			return Gather(s, s.NE(), func(i int64) int64 { return 2*m - 1 - i })
+		}, true},
+		"heads transposed": {pair(1), inTurn(reshape(n, 4, 2), Transpose), true},
 	} {
 		got, err := c.view(c.from)
 		if c.no {
@@ -132,7 +135,8 @@ func TestFactors(t *testing.T) {
 			t.Errorf("%s: not the view of the product", name)
 		}
 	}
-	if _, err := NewFactors(matrix(t, n, rank, small(1)), matrix(t, rank+1, m, small(1))); !errors.Is(err, fault.Broken) {
+	if _, err := NewFactors(matrix(t, n, rank, small(1)), matrix(t, rank+1, m, small(1))); !errors.Is(err,
+		fault.Broken) {
 		t.Errorf("two ranks: %v", err)
 	}
 	if _, err := pair(1).Raw(new([]byte), 0, 1); !errors.Is(err, fault.Unsupported) {

@@ -25,16 +25,22 @@ func Linear(x, w, bias Source) (Source, error) {
 		if bias != nil {
 			shape = gguf.Shape(bias.NE())
 		}
-		return nil, fault.Errorf(fault.Broken, "inputs of dimensions %s, a linear layer of %s with a bias of %s: these do not fit", gguf.Shape(x.NE()), gguf.Shape(w.NE()), shape)
+		return nil, fault.Errorf(fault.Broken,
+			"inputs of dimensions %s, a linear layer of %s with a bias of %s: these do not fit", gguf.Shape(x.NE()),
+			gguf.Shape(w.NE()), shape)
 	}
 	if in > maxHeld/out {
-		return nil, fault.Errorf(fault.Unsupported, "a linear layer of dimensions %s has more than %d elements, the most that are held in memory", gguf.Shape(w.NE()), maxHeld)
+		return nil, fault.Errorf(fault.Unsupported,
+			"a linear layer of dimensions %s has more than %d elements, the most that are held in memory",
+			gguf.Shape(w.NE()), maxHeld)
 	}
 	l := &linear{Source: x, ne: slices.Clone(x.NE()), in: int(in), typ: mappedType(x)}
 	l.ne[0] = out
 	for _, s := range []Source{w, bias} {
 		if s != nil && mappedType(s) != l.typ {
-			return nil, fault.Errorf(fault.Unsupported, "the inputs of a linear layer are stored in %v, its weights in %v: want both in F16 or neither", x.Type(), s.Type())
+			return nil, fault.Errorf(fault.Unsupported,
+				"the inputs of a linear layer are stored in %v, its weights in %v: want both in F16 or neither",
+				x.Type(), s.Type())
 		}
 	}
 	l.get = sync.OnceValues(func() (*torchmath.Linear, error) {

@@ -14,10 +14,12 @@ import (
 func DivideRows(s, by Source, least float32) (Source, error) {
 	ne := s.NE()
 	if len(ne) != 2 || !slices.Equal(by.NE(), ne[1:]) {
-		return nil, fault.Errorf(fault.Broken, "rows of %s cannot be divided by numbers of %s", gguf.Shape(ne), gguf.Shape(by.NE()))
+		return nil, fault.Errorf(fault.Broken, "rows of %s cannot be divided by numbers of %s", gguf.Shape(ne),
+			gguf.Shape(by.NE()))
 	}
 	if s.Type() != by.Type() {
-		return nil, fault.Errorf(fault.Unsupported, "rows in %v, and what they are divided by in %v: want one type", s.Type(), by.Type())
+		return nil, fault.Errorf(fault.Unsupported, "rows in %v, and what they are divided by in %v: want one type",
+			s.Type(), by.Type())
 	}
 	atLeast := Map(by, func(x []float32) {
 		for i := range x {

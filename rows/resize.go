@@ -17,13 +17,16 @@ import (
 func Resize(s Source, side, to int64) (Source, error) {
 	ne := s.NE()
 	if side < 1 || side > math.MaxInt32 || to < 1 || to > math.MaxInt32 || gguf.Rows(ne) != side*side {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want a row for each of %d x %d points", gguf.Shape(ne), side, side)
+		return nil, fault.Errorf(fault.Broken, "dimensions %s, want a row for each of %d x %d points",
+			gguf.Shape(ne), side, side)
 	}
 	if side == to {
 		return s, nil
 	}
 	if ne[0]%torchmath.VectorWidth != 0 {
-		return nil, fault.Errorf(fault.Unsupported, "dimensions %s, want rows of a multiple of %d numbers to interpolate between", gguf.Shape(ne), torchmath.VectorWidth)
+		return nil, fault.Errorf(fault.Unsupported,
+			"dimensions %s, want rows of a multiple of %d numbers to interpolate between", gguf.Shape(ne),
+			torchmath.VectorWidth)
 	}
 	return &resized{s, []int64{ne[0], to * to}, side, to}, nil
 }

@@ -164,7 +164,8 @@ func TestFile(t *testing.T) {
 				t.Errorf("rows %v, swapped %v: %d bytes, %v, want the file's %d", r, swap, len(raw), err, len(part))
 			}
 		}
-		if raw, err := unmapped.Raw(&buf, r[0], r[1]); err != nil || !bytes.Equal(raw, want.data[r[0]*2*rowLen:r[1]*2*rowLen]) {
+		if raw, err := unmapped.Raw(&buf, r[0], r[1]); err != nil ||
+			!bytes.Equal(raw, want.data[r[0]*2*rowLen:r[1]*2*rowLen]) {
 			t.Errorf("rows %v, not mapped: %d bytes, %v", r, len(raw), err)
 		}
 	}
@@ -278,7 +279,8 @@ func TestCost(t *testing.T) {
 		"reshaped":   {same, costTranspose},
 		"columns":    {half, 2*costTranspose + costGather},
 		"joined":     {both, costTranspose / 2},
-		"converted":  {Convert(transposed, gguf.TypeF32), costTranspose + costDecode + quants.Lookup(gguf.TypeF32).Cost(false)},
+		"converted": {Convert(transposed, gguf.TypeF32),
+			costTranspose + costDecode + quants.Lookup(gguf.TypeF32).Cost(false)},
 	} {
 		if got := c.source.Cost(); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)

@@ -109,7 +109,8 @@ func (n *integers) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 		v := int64(binary.LittleEndian.Uint64(word[:])) << (64 - 8*from) >> (64 - 8*from) // the sign
 		if top := v >> (8*to - 1); top != 0 && top != -1 {
 			rowLen := gguf.RowLen(n.NE())
-			return nil, fault.Errorf(fault.Broken, "row %d, column %d: %d, want a number that %v holds", a+int64(i)/rowLen, int64(i)%rowLen, v, n.typ)
+			return nil, fault.Errorf(fault.Broken, "row %d, column %d: %d, want a number that %v holds",
+				a+int64(i)/rowLen, int64(i)%rowLen, v, n.typ)
 		}
 		binary.LittleEndian.PutUint64(word[:], uint64(v))
 		copy(out[i*to:(i+1)*to], word[:])

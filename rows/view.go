@@ -149,7 +149,8 @@ func (c *columns) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 func UngroupQKV(s Source, groups, perGroup int64) (Source, error) {
 	ne := s.NE()
 	n := ne[len(ne)-1]
-	if len(ne) > 2 || groups <= 0 || perGroup <= 0 || perGroup > n || n/groups < perGroup+2 || n%groups != 0 || n/groups%(perGroup+2) != 0 {
+	if len(ne) > 2 || groups <= 0 || perGroup <= 0 || perGroup > n || n/groups < perGroup+2 || n%groups != 0 ||
+		n/groups%(perGroup+2) != 0 {
 		return nil, fmt.Errorf("dimensions %s, want rows for %d groups of %d+2 heads", gguf.Shape(ne), groups, perGroup)
 	}
 	group := n / groups
@@ -462,7 +463,8 @@ func Stack(parts []Source) (Source, error) {
 	}
 	for i, p := range parts {
 		if !slices.Equal(p.NE(), ne) {
-			return nil, fmt.Errorf("dimensions %s and, number %d, %s do not stack", gguf.Shape(ne), i, gguf.Shape(p.NE()))
+			return nil, fmt.Errorf("dimensions %s and, number %d, %s do not stack", gguf.Shape(ne), i,
+				gguf.Shape(p.NE()))
 		}
 	}
 	return newJoined(parts, append(slices.Clone(ne), int64(len(parts)))), nil

@@ -84,33 +84,47 @@ func TestViews(t *testing.T) {
 		ne  []int64
 		f   func(x, y, z int64) uint16
 	}{
-		"transpose":      {must(Transpose(src)), []int64{4, 3, 5}, func(x, y, z int64) uint16 { return at(ne, y, x, z) }},
-		"twice":          {must(Transpose(must(Transpose(src)))), ne, func(x, y, z int64) uint16 { return at(ne, x, y, z) }},
-		"columns":        {must(Slice(src, 0, 1, 3)), []int64{2, 4, 5}, func(x, y, z int64) uint16 { return at(ne, x+1, y, z) }},
-		"rows":           {must(Slice(src, 1, 1, 3)), []int64{3, 2, 5}, func(x, y, z int64) uint16 { return at(ne, x, y+1, z) }},
-		"matrices":       {must(Slice(src, 2, 3, 5)), []int64{3, 4, 2}, func(x, y, z int64) uint16 { return at(ne, x, y, z+3) }},
-		"reshape-wider":  {must(Reshape(src, []int64{12, 5})), []int64{12, 5}, func(x, y, _ int64) uint16 { return uint16(y*12 + x) }},
-		"reshape-narrow": {must(Reshape(src, []int64{2, 30})), []int64{2, 30}, func(x, y, _ int64) uint16 { return uint16(y*2 + x) }},
-		"stack":          {must(Stack([]Source{numbered(3, 4), numbered(3, 4)})), []int64{3, 4, 2}, func(x, y, _ int64) uint16 { return uint16(y*3 + x) }},
-		"concat": {must(Concat([]Source{numbered(3, 2), numbered(3, 1), numbered(3, 2)})), []int64{3, 5}, func(x, y, _ int64) uint16 {
-			return uint16([]int64{0, 1, 0, 0, 1}[y]*3 + x)
-		}},
-		"concat-biases": {must(Concat([]Source{numbered(2), numbered(3)})), []int64{5}, func(x, _, _ int64) uint16 { return []uint16{0, 1, 0, 1, 2}[x] }},
-		"concat-rows": {must(ConcatRows([]Source{numbered(3, 1, 2), numbered(3, 2, 2)})), []int64{3, 3, 2}, func(x, y, z int64) uint16 {
-			if y == 0 {
-				return at([]int64{3, 1, 2}, x, 0, z)
-			}
-			return at([]int64{3, 2, 2}, x, y-1, z)
-		}},
-		"bias-slice": {must(Slice(numbered(7), 0, 2, 5)), []int64{3}, func(x, _, _ int64) uint16 { return uint16(x + 2) }},
-		"regroup":    {must(Regroup(numbered(6), func(i int64) int64 { return i/2 + i%2*3 })), []int64{6}, func(x, _, _ int64) uint16 { return []uint16{0, 3, 1, 4, 2, 5}[x] }},
+		"transpose": {must(Transpose(src)), []int64{4, 3, 5},
+			func(x, y, z int64) uint16 { return at(ne, y, x, z) }},
+		"twice": {must(Transpose(must(Transpose(src)))), ne,
+			func(x, y, z int64) uint16 { return at(ne, x, y, z) }},
+		"columns": {must(Slice(src, 0, 1, 3)), []int64{2, 4, 5},
+			func(x, y, z int64) uint16 { return at(ne, x+1, y, z) }},
+		"rows": {must(Slice(src, 1, 1, 3)), []int64{3, 2, 5},
+			func(x, y, z int64) uint16 { return at(ne, x, y+1, z) }},
+		"matrices": {must(Slice(src, 2, 3, 5)), []int64{3, 4, 2},
+			func(x, y, z int64) uint16 { return at(ne, x, y, z+3) }},
+		"reshape-wider": {must(Reshape(src, []int64{12, 5})), []int64{12, 5},
+			func(x, y, _ int64) uint16 { return uint16(y*12 + x) }},
+		"reshape-narrow": {must(Reshape(src, []int64{2, 30})), []int64{2, 30},
+			func(x, y, _ int64) uint16 { return uint16(y*2 + x) }},
+		"stack": {must(Stack([]Source{numbered(3, 4), numbered(3, 4)})), []int64{3, 4, 2},
+			func(x, y, _ int64) uint16 { return uint16(y*3 + x) }},
+		"concat": {must(Concat([]Source{numbered(3, 2), numbered(3, 1), numbered(3, 2)})), []int64{3, 5},
+			func(x, y, _ int64) uint16 {
+				return uint16([]int64{0, 1, 0, 0, 1}[y]*3 + x)
+			}},
+		"concat-biases": {must(Concat([]Source{numbered(2), numbered(3)})), []int64{5},
+			func(x, _, _ int64) uint16 { return []uint16{0, 1, 0, 1, 2}[x] }},
+		"concat-rows": {must(ConcatRows([]Source{numbered(3, 1, 2), numbered(3, 2, 2)})), []int64{3, 3, 2},
+			func(x, y, z int64) uint16 {
+				if y == 0 {
+					return at([]int64{3, 1, 2}, x, 0, z)
+				}
+				return at([]int64{3, 2, 2}, x, y-1, z)
+			}},
+		"bias-slice": {must(Slice(numbered(7), 0, 2, 5)), []int64{3},
+			func(x, _, _ int64) uint16 { return uint16(x + 2) }},
+		"regroup": {must(Regroup(numbered(6), func(i int64) int64 { return i/2 + i%2*3 })), []int64{6},
+			func(x, _, _ int64) uint16 { return []uint16{0, 3, 1, 4, 2, 5}[x] }},
 		"ungroup": {must(UngroupQKV(numbered(1, 12), 2, 1)), []int64{1, 12}, func(_, y, _ int64) uint16 {
 			return []uint16{0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11}[y] // heads of 2 rows: q k v q k v
 		}},
 		"ungroup-two-queries": {must(UngroupQKV(numbered(8), 2, 2)), []int64{8}, func(x, _, _ int64) uint16 {
 			return []uint16{0, 1, 4, 5, 2, 6, 3, 7}[x] // q q k v q q k v
 		}},
-		"large-transpose": {must(Transpose(numbered(7, 200))), []int64{200, 7}, func(x, y, _ int64) uint16 { return uint16(x*7 + y) }},
+		"large-transpose": {must(Transpose(numbered(7, 200))), []int64{200, 7},
+			func(x, y, _ int64) uint16 { return uint16(x*7 + y) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !slices.Equal(c.src.NE(), c.ne) {
@@ -158,7 +172,8 @@ func second(_ Source, err error) error { return err }
 // TestMap computes in the source's precision: F16 rounds after the operation,
 // all others become F32.
 func TestMap(t *testing.T) {
-	f16 := &memory{ne: []int64{2}, typ: gguf.TypeF16, data: []byte{0x00, 0x3c, 0x00, 0x10}} // 1 and 2^-11, half of a step at 1
+	// 1 and 2^-11, half of a step at 1
+	f16 := &memory{ne: []int64{2}, typ: gguf.TypeF16, data: []byte{0x00, 0x3c, 0x00, 0x10}}
 	m := Map(f16, Add(1))
 	if m.Type() != gguf.TypeF16 {
 		t.Fatalf("type %v", m.Type())
@@ -252,12 +267,14 @@ func TestIntegers(t *testing.T) {
 		}
 	}
 	for _, n := range []int64{1 << 31, -1<<31 - 1} {
-		s := Integers(Stored([]int64{2, 2}, gguf.TypeI64, bytesOf(gguf.TypeI64, []int64{0, 0, 0, n}), nil), gguf.TypeI32)
+		s := Integers(Stored([]int64{2, 2}, gguf.TypeI64, bytesOf(gguf.TypeI64, []int64{0, 0, 0, n}), nil),
+			gguf.TypeI32)
 		var buf []byte
 		if _, err := s.Raw(&buf, 0, 1); err != nil {
 			t.Error(err)
 		}
-		if _, err := s.Raw(&buf, 1, 2); !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), "row 1, column 1") {
+		if _, err := s.Raw(&buf, 1, 2); !errors.Is(err, fault.Broken) ||
+			!strings.Contains(err.Error(), "row 1, column 1") {
 			t.Errorf("%d as I32: %v, want an error that names row and column", n, err)
 		}
 	}

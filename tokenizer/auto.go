@@ -32,10 +32,12 @@ func (f *files) auto(v *Vocab, opt Options) (*autoTokenizer, error) {
 	class := classOf(name)
 	switch {
 	case class != nil && class.spm && f.byteLevelFile():
-		v.warnf("%s: tokenizer_class %s does not fit the byte-level tokenizer of %s, which is taken as it is", configFile, name, jsonFile)
+		v.warnf("%s: tokenizer_class %s does not fit the byte-level tokenizer of %s, which is taken as it is",
+			configFile, name, jsonFile)
 		class = nil
 	case class != nil && !class.fits(f.json):
-		v.warnf("%s: tokenizer_class %s does not fit the model of %s, which is taken as it is", configFile, name, jsonFile)
+		v.warnf("%s: tokenizer_class %s does not fit the model of %s, which is taken as it is", configFile,
+			name, jsonFile)
 		class = nil
 	case slices.Contains(otherClasses, name):
 		v.warnf("%s: what tokenizer_class %s changes is not followed: %s is taken as it is", configFile, name, jsonFile)
@@ -148,7 +150,8 @@ func (f *files) vocabMerges() (vocab, merges any, err error) {
 // addMissing adds the tokens that the configuration knows: those of
 // added_tokens_decoder, which replace others of the same text, then the special
 // tokens that are not there yet.
-func (f *files) addMissing(tok *autoTokenizer, class *autoClass, decoder map[int]hf.AddedToken, config autoConfig) error {
+func (f *files) addMissing(tok *autoTokenizer, class *autoClass, decoder map[int]hf.AddedToken,
+	config autoConfig) error {
 	known := map[string]bool{}
 	for _, t := range tok.Added() {
 		known[t.Content] = true
@@ -358,7 +361,8 @@ func (f *files) addedFile(decoder map[int]hf.AddedToken, config autoConfig) erro
 	for _, text := range added.Names {
 		id, ok := count(added.Values[text])
 		if !ok || !utf8.ValidString(text) {
-			return badf(addedTokensFile, "token %q: want an integer id, got %s", text, pyjson.Describe(added.Values[text]))
+			return badf(addedTokensFile, "token %q: want an integer id, got %s", text,
+				pyjson.Describe(added.Values[text]))
 		}
 		decoder[id] = hf.AddedToken{Content: text, Normalized: !special[text], Special: special[text]}
 	}

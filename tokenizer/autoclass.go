@@ -48,21 +48,25 @@ var autoClasses = []autoClass{
 		model: bpeModel, pre: byteLevelWords, decoder: byteLevelDecoder, files: true,
 	},
 	{
-		names: "GPTNeoXTokenizer", special: []string{"<|endoftext|>", "<|endoftext|>", "<|endoftext|>", "", "<|padding|>"},
+		names: "GPTNeoXTokenizer", special: []string{"<|endoftext|>", "<|endoftext|>", "<|endoftext|>", "",
+			"<|padding|>"},
 		model: bpeModel, normalizer: `{"type":"NFC"}`, pre: byteLevelWords, decoder: byteLevelDecoder, files: true,
 	},
 	{
 		names: "Qwen2Tokenizer", special: []string{"", "<|endoftext|>", "<|endoftext|>", "", "<|endoftext|>"},
-		model: bpeModel, normalizer: `{"type":"NFC"}`, pre: splitThenBytes(qwen2Words), decoder: byteLevelDecoder, respecial: true, files: true,
+		model: bpeModel, normalizer: `{"type":"NFC"}`, pre: splitThenBytes(qwen2Words), decoder: byteLevelDecoder,
+		respecial: true, files: true,
 	},
 	{
 		names: "Qwen3_5Tokenizer", special: []string{"", "<|endoftext|>", "<|endoftext|>", "", "<|endoftext|>"},
 		model: bpeModel, normalizer: `{"type":"NFC"}`, pre: splitThenBytes(qwen35Words), decoder: byteLevelDecoder,
 	},
 	{
-		names: "CohereTokenizer", special: []string{"<BOS_TOKEN>", "<|END_OF_TURN_TOKEN|>", "<UNK>", "<SEP>", "<PAD>", "<CLS>", "<MASK_TOKEN>"},
+		names: "CohereTokenizer", special: []string{"<BOS_TOKEN>", "<|END_OF_TURN_TOKEN|>", "<UNK>", "<SEP>", "<PAD>",
+			"<CLS>", "<MASK_TOKEN>"},
 		model: bpeModel, normalizer: `{"type":"NFC"}`,
-		pre:     `{"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},` + byteLevelWords + `]}`,
+		pre: `{"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},` +
+			byteLevelWords + `]}`,
 		decoder: byteLevelDecoder, files: true,
 	},
 	{
@@ -85,17 +89,20 @@ var autoClasses = []autoClass{
 		names:   "BertTokenizer DistilBertTokenizer LxmertTokenizer MobileBertTokenizer SqueezeBertTokenizer",
 		special: []string{"", "", "[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"},
 		model:   `"type":"WordPiece","unk_token":"[UNK]","continuing_subword_prefix":"##","max_input_chars_per_word":100`,
-		pre:     `{"type":"BertPreTokenizer"}`, decoder: `{"type":"WordPiece","prefix":"##","cleanup":true}`, wrap: true,
+		pre:     `{"type":"BertPreTokenizer"}`, decoder: `{"type":"WordPiece","prefix":"##","cleanup":true}`,
+		wrap: true,
 	},
 	{ // its normalizer, the file's Precompiled, is left out: only ids are asked of it
 		names: "XLMRobertaTokenizer", special: []string{"<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>"},
 		model: `"type":"Unigram","unk_id":3`, pre: `{"type":"WhitespaceSplit"}`,
-		decoder: `{"type":"Metaspace","replacement":"▁","prepend_scheme":"always","split":true}`, prefixSpace: true, wrap: true,
+		decoder:     `{"type":"Metaspace","replacement":"▁","prepend_scheme":"always","split":true}`,
+		prefixSpace: true, wrap: true,
 	},
 }
 
 func splitThenBytes(words string) string {
-	return `{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"` + words + `"},"behavior":"Isolated","invert":false},` +
+	return `{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"` + words +
+		`"},"behavior":"Isolated","invert":false},` +
 		`{"type":"ByteLevel","add_prefix_space":PREFIX_SPACE,"trim_offsets":true,"use_regex":false}]}`
 }
 
@@ -117,7 +124,8 @@ var modelClasses = map[string]string{
 		"megatron-bert mm-grounding-dino nezha nomic_bert qdqbert realm retribert squeezebert tvp vilt visual_bert",
 	"CodeLlamaTokenizer": "code_llama",
 	"CohereTokenizer":    "aya_vision cohere cohere2",
-	"GPT2Tokenizer": "blip-2 codegen dbrx emu3 flex_olmo gpt2 gpt_bigcode gpt_neo gptj instructblip instructblipvideo jais2 opt phi " +
+	"GPT2Tokenizer": "blip-2 codegen dbrx emu3 flex_olmo gpt2 gpt_bigcode gpt_neo gptj instructblip " +
+		"instructblipvideo jais2 opt phi " +
 		"starcoder2",
 	"GPTNeoXTokenizer": "falcon_mamba gpt_neox mamba mamba2 mpt olmo olmo2 olmoe rwkv stablelm xlstm",
 	"GemmaTokenizer": "diffusion_gemma gemma gemma2 gemma3 gemma3_text gemma3n gemma3n_text recurrent_gemma shieldgemma2 " +
@@ -133,10 +141,13 @@ var modelClasses = map[string]string{
 	"WhisperTokenizer": "whisper",
 	"XLMRobertaTokenizer": "jina_embeddings_v3 kosmos-2 metaclip_2 trocr xlm-roberta xlm-roberta-xl " +
 		"xmod",
-	"": "arctic chameleon chatlm cohere_asr deepseek_ocr deepseek_ocr2 deepseek_v2 deepseek_v3 deepseek_v32 deepseek_v4 deepseek_vl " +
-		"deepseek_vl_hybrid deepseek_vl_v2 fuyu glm glm4 glm4_moe glm4_moe_lite glm4v glm4v_moe glm_image glmasr got_ocr2 granite " +
+	"": "arctic chameleon chatlm cohere_asr deepseek_ocr deepseek_ocr2 deepseek_v2 deepseek_v3 deepseek_v32 " +
+		"deepseek_v4 deepseek_vl " +
+		"deepseek_vl_hybrid deepseek_vl_v2 fuyu glm glm4 glm4_moe glm4_moe_lite glm4v glm4v_moe glm_image glmasr " +
+		"got_ocr2 granite " +
 		"granitemoe granitemoehybrid granitemoeshared h2ovl_chat hyperclovax_vlm internlm2 jamba janus llava llava_next minicpmv " +
-		"minicpmv4_6 minimax_m2 ministral ministral3 mistral mistral3 mixtral modernbert molmo molmo2 nemotron nvfp4 olmo3 olmo_hybrid " +
+		"minicpmv4_6 minimax_m2 ministral ministral3 mistral mistral3 mixtral modernbert molmo molmo2 nemotron nvfp4 " +
+		"olmo3 olmo_hybrid " +
 		"opencua openvla phi3 phi3_v phimoe pixtral step3_vl step3p5 vipllava voxtral voxtral_realtime",
 }
 
@@ -216,7 +227,8 @@ func (c *autoClass) root(vocab, merges any, post any, config autoConfig) (*pyjso
 		normalizer = "null"
 	}
 	pre := strings.NewReplacer("PREFIX_SPACE", fmt.Sprint(prefix), "SCHEME", string(scheme)).Replace(c.pre)
-	text := fmt.Sprintf(`{"model":{%s},"normalizer":%s,"pre_tokenizer":%s,"decoder":%s}`, c.model, normalizer, pre, c.decoder)
+	text := fmt.Sprintf(`{"model":{%s},"normalizer":%s,"pre_tokenizer":%s,"decoder":%s}`, c.model, normalizer,
+		pre, c.decoder)
 	v, err := pyjson.Parse([]byte(text))
 	if err != nil {
 		return nil, fmt.Errorf("class %s: %w", c.names, err)
@@ -260,6 +272,7 @@ func bertNormalizer(config autoConfig) string {
 	if v, ok := config.Get("strip_accents").(bool); ok {
 		strip = fmt.Sprint(v)
 	}
-	return fmt.Sprintf(`{"type":"BertNormalizer","clean_text":true,"handle_chinese_chars":%t,"strip_accents":%s,"lowercase":%t}`,
+	return fmt.Sprintf(
+		`{"type":"BertNormalizer","clean_text":true,"handle_chinese_chars":%t,"strip_accents":%s,"lowercase":%t}`,
 		flag("tokenize_chinese_chars", true), strip, flag("do_lower_case", true))
 }

@@ -30,7 +30,8 @@ func loadGPT2(f *files, v *Vocab, opt Options) error {
 	}
 	v.Model = "gpt2"
 	v.writeRows()
-	sp := &special{files: f, kinds: []string{"bos", "eos", "unk", "sep", "pad", "cls", "mask"}, nVocab: -1, wantMerges: true}
+	sp := &special{files: f, kinds: []string{"bos", "eos", "unk", "sep", "pad", "cls", "mask"}, nVocab: -1,
+		wantMerges: true}
 	if err := sp.load(v); err != nil {
 		return err
 	}

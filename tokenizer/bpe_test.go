@@ -36,7 +36,8 @@ func TestVocabGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := toktest.List(v.KVs()); !slices.Equal(got, want) {
-				t.Errorf("got\n%s\nwant\n%s\nwarnings %q", strings.Join(got, "\n"), strings.Join(want, "\n"), v.Warnings)
+				t.Errorf("got\n%s\nwant\n%s\nwarnings %q", strings.Join(got, "\n"),
+					strings.Join(want, "\n"), v.Warnings)
 			}
 		})
 	}

@@ -56,7 +56,8 @@ func gpt2Named(named ...kindToken) func(f *files, v *Vocab, opt Options) error {
 					}
 				}
 				if id < 0 {
-					return badf(f.vocabFile(), "no added token %q, which is the %s token of this architecture", n.token, n.kind)
+					return badf(f.vocabFile(), "no added token %q, which is the %s token of this architecture",
+						n.token, n.kind)
 				}
 				if err := s.setID(v, f.vocabFile(), n.kind, int64(id)); err != nil {
 					return err
@@ -69,15 +70,19 @@ func gpt2Named(named ...kindToken) func(f *files, v *Vocab, opt Options) error {
 
 var (
 	// base.py _set_vocab_glm
-	loadGLM = gpt2Named(kindToken{"bos", "[gMASK]"}, kindToken{"eot", "<|user|>"}, kindToken{"unk", "<|endoftext|>"}, kindToken{"eom", "<|observation|>"})
+	loadGLM = gpt2Named(kindToken{"bos", "[gMASK]"}, kindToken{"eot", "<|user|>"}, kindToken{"unk", "<|endoftext|>"},
+		kindToken{"eom", "<|observation|>"})
 	// glm.py Glm4Model, base.py _set_vocab_glmedge
-	loadGLM4 = gpt2Named(kindToken{"eos", "<|endoftext|>"}, kindToken{"eot", "<|user|>"}, kindToken{"unk", "<|endoftext|>"}, kindToken{"bos", "<|endoftext|>"})
+	loadGLM4 = gpt2Named(kindToken{"eos", "<|endoftext|>"}, kindToken{"eot", "<|user|>"},
+		kindToken{"unk", "<|endoftext|>"}, kindToken{"bos", "<|endoftext|>"})
 	// glm.py SolarOpenModel
-	loadSolarOpen = gpt2Named(kindToken{"eos", "<|endoftext|>"}, kindToken{"eot", "<|endoftext|>"}, kindToken{"unk", "<unk>"}, kindToken{"bos", "<|startoftext|>"})
+	loadSolarOpen = gpt2Named(kindToken{"eos", "<|endoftext|>"}, kindToken{"eot", "<|endoftext|>"},
+		kindToken{"unk", "<unk>"}, kindToken{"bos", "<|startoftext|>"})
 	// dots3.py Dots3NoteModel
 	loadDots3 = gpt2Named(kindToken{"eot", "<|endofassistant|>"})
 	// chatglm.py ChatGLMModel, but for ChatGLM3
-	loadChatGLM4 = gpt2Named(kindToken{"eos", "<|endoftext|>"}, kindToken{"eot", "<|user|>"}, kindToken{"unk", "<|endoftext|>"})
+	loadChatGLM4 = gpt2Named(kindToken{"eos", "<|endoftext|>"}, kindToken{"eot", "<|user|>"},
+		kindToken{"unk", "<|endoftext|>"})
 )
 
 // loadChatGLM follows ChatGLMModel (conversion/chatglm.py). Where the only
@@ -88,8 +93,10 @@ func loadChatGLM(f *files, v *Vocab, opt Options) error {
 		return loadChatGLM3(f, v, opt)
 	}
 	if f.json == nil && !isFile(f.dir, vocabJSONFile) && isFile(f.dir, spmFile) {
-		return unsupportedf("%s: the tokenizer of ChatGLM2 and older models is not converted: of those with this file the reference converts THUDM/chatglm3-6b, "+
-			"by _name_or_path of %s", spmFile, modelFile)
+		return unsupportedf(
+			"%s: the tokenizer of ChatGLM2 and older models is not converted: of those with this file the reference "+
+				"converts THUDM/chatglm3-6b, "+
+				"by _name_or_path of %s", spmFile, modelFile)
 	}
 	if opt.VocabSize == 0 {
 		return badf(modelFile, "no vocab_size")
@@ -161,7 +168,8 @@ func loadNomicBert(f *files, v *Vocab, opt Options) error {
 	case "WordPiece":
 		return loadBert(f, v, opt)
 	default:
-		return unsupportedf("%s: model type %s, want Unigram or WordPiece for this architecture", jsonFile, kindName(typ))
+		return unsupportedf("%s: model type %s, want Unigram or WordPiece for this architecture", jsonFile,
+			kindName(typ))
 	}
 }
 
@@ -176,7 +184,8 @@ func loadJinaBertV2(f *files, v *Vocab, opt Options) error {
 		return loadBert(f, v, opt)
 	case "RobertaTokenizer":
 	default:
-		return unsupportedf("%s: tokenizer_class %s, want BertTokenizer or RobertaTokenizer for this architecture", configFile, kindName(class))
+		return unsupportedf("%s: tokenizer_class %s, want BertTokenizer or RobertaTokenizer for this architecture",
+			configFile, kindName(class))
 	}
 	pre, _ := f.json.Get("pre_tokenizer").(*pyjson.Object)
 	if pre.Get("type") != "Whitespace" {
@@ -311,7 +320,8 @@ func loadQwen3ASR(f *files, v *Vocab, opt Options) error {
 const turnEnd = "<|im_end|>"
 
 // chatML is the template of turns between <|im_start|> and turnEnd.
-const chatML = `{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '` + turnEnd + `' + '\n'}}{% endfor %}` +
+const chatML = `{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '` +
+	turnEnd + `' + '\n'}}{% endfor %}` +
 	`{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
 
 // writeTurnEnds makes the first added token turnEnd of tokenizer_config.json bos and
@@ -355,8 +365,10 @@ func (o *Options) padVocab(multiple int) error {
 // errBuiltin refuses a directory without a tokenizer, for which the reference
 // takes one from its source tree.
 func errBuiltin(name string) error {
-	return unsupportedf("neither %s nor %s: the vocabulary that replaces them (models/ggml-vocab-%s.gguf of llama.cpp's sources) is not part of this program; "+
-		"put the tokenizer files of the model next to the weights", jsonFile, spmFile, name)
+	return unsupportedf(
+		"neither %s nor %s: the vocabulary that replaces them (models/ggml-vocab-%s.gguf of llama.cpp's sources) is "+
+			"not part of this program; "+
+			"put the tokenizer files of the model next to the weights", jsonFile, spmFile, name)
 }
 
 // loadMamba follows MambaModel (conversion/mamba.py).
@@ -431,7 +443,8 @@ func (f *files) hasSSM() (bool, error) {
 			return false, err
 		}
 		if period == 0 || offset < 0 {
-			return false, badf(modelFile, "neither layer_types nor attn_layer_indices nor attn_layer_period and attn_layer_offset")
+			return false, badf(modelFile,
+				"neither layer_types nor attn_layer_indices nor attn_layer_period and attn_layer_offset")
 		}
 		return n > 0 && (period > 1 || offset != 0), nil
 	}
@@ -548,7 +561,8 @@ func loadXverse(f *files, v *Vocab, opt Options) error {
 }
 
 // gemma4Visible are control tokens that chat parsers must see.
-var gemma4Visible = []string{"<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|tool_response>", "<tool_response|>", `<|"|>`}
+var gemma4Visible = []string{"<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|tool_response>",
+	"<tool_response|>", `<|"|>`}
 
 // loadGemma4 follows Gemma4Model (conversion/gemma.py): LlamaHfVocab's rows,
 // and merges.

@@ -46,7 +46,8 @@ func (f *files) templateFile() (any, error) {
 	}
 	var list []any
 	add := func(name, text string) {
-		list = append(list, &pyjson.Object{Names: []string{"name", "template"}, Values: map[string]any{"name": name, "template": text}})
+		list = append(list, &pyjson.Object{Names: []string{"name", "template"},
+			Values: map[string]any{"name": name, "template": text}})
 	}
 	add("default", text)
 	var entries []fs.DirEntry // sorted by name

@@ -65,7 +65,9 @@ func TestClasses(t *testing.T) {
 		})
 	}
 	// compared in package convert, as whole files
-	whole := []Class{ClassGPT2OrSPM, ClassDream, ClassLLaDA, ClassMistral, ClassQwen3ASR, ClassQwen3Omni, ClassNone, ClassD1, ClassOpenJev, ClassPplxDecider, ClassVllmD3, ClassClef, ClassVllmDecision2, ClassLev, ClassKev, ClassNimble, ClassD1Omni, ClassDecider, ClassMuseGlimmer, ClassKimiK3, ClassQwen3TTS, ClassPocketTTS}
+	whole := []Class{ClassGPT2OrSPM, ClassDream, ClassLLaDA, ClassMistral, ClassQwen3ASR, ClassQwen3Omni, ClassNone,
+		ClassD1, ClassOpenJev, ClassPplxDecider, ClassVllmD3, ClassClef, ClassVllmDecision2, ClassLev, ClassKev,
+		ClassNimble, ClassD1Omni, ClassDecider, ClassMuseGlimmer, ClassKimiK3, ClassQwen3TTS, ClassPocketTTS}
 	for class := range loaders {
 		if n[class] == 0 && !slices.Contains(whole, class) {
 			t.Errorf("no case of class %q", class)

@@ -17,7 +17,8 @@ func FuzzEncoder(f *testing.F) {
 	}
 	bare := `{"model":{"type":"BPE","unk_token":"a","vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]},"added_tokens":[{"id":3,"content":"<x>","single_word":true,"lstrip":true,"rstrip":true,"normalized":true,"special":false}],"normalizer":N,"pre_tokenizer":P}`
 	for _, parts := range [][2]string{
-		{`{"type":"NFKC"}`, `{"type":"Split","pattern":{"Regex":"(?:a|b?)*(?=x)|[^a&&\\p{L}]+?"},"behavior":"MergedWithNext","invert":true}`},
+		{`{"type":"NFKC"}`,
+			`{"type":"Split","pattern":{"Regex":"(?:a|b?)*(?=x)|[^a&&\\p{L}]+?"},"behavior":"MergedWithNext","invert":true}`},
 		{`{"type":"Sequence","normalizers":[{"type":"Replace","pattern":{"Regex":""},"content":"ab"},{"type":"ByteLevel"}]}`, `{"type":"Metaspace","replacement":"▁","prepend_scheme":"first"}`},
 		{`{"type":"BertNormalizer","clean_text":true,"handle_chinese_chars":true,"strip_accents":true,"lowercase":true}`, `{"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},{"type":"Punctuation"},{"type":"FixedLength","length":2}]}`},
 	} {
@@ -45,7 +46,8 @@ func FuzzEncoder(f *testing.F) {
 func FuzzLoadBPE(f *testing.F) {
 	f.Add([]byte(`{"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":[["a","b"]]},"added_tokens":[]}`),
 		[]byte(`{"tokenizer_class":"Qwen2Tokenizer","added_tokens_decoder":{"3":{"content":"<x>","special":true}},"bos_token":"<x>","extra_special_tokens":["y"]}`), []byte("a b\n"), uint8(0))
-	f.Add([]byte(`{"a":0,"b":1,"ab":2}`), []byte(`{"tokenizer_class":"GPT2Tokenizer","add_bos_token":true}`), []byte("#version: 0.2\na b\n"), uint8(1))
+	f.Add([]byte(`{"a":0,"b":1,"ab":2}`), []byte(`{"tokenizer_class":"GPT2Tokenizer","add_bos_token":true}`),
+		[]byte("#version: 0.2\na b\n"), uint8(1))
 	f.Fuzz(func(t *testing.T, json, config, merges []byte, kind uint8) {
 		if len(json)+len(config)+len(merges) > 1<<16 {
 			return

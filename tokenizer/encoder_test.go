@@ -86,12 +86,15 @@ func unigramJSON(t *testing.T, path string) []byte {
 		}
 	}
 	out, err := json.Marshal(map[string]any{
-		"version":       "1.0",
-		"added_tokens":  []any{},
-		"normalizer":    map[string]any{"type": "Precompiled", "precompiled_charsmap": m.charsMap}, // bytes become base64
-		"pre_tokenizer": map[string]any{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true},
-		"decoder":       map[string]any{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true},
-		"model":         map[string]any{"type": "Unigram", "unk_id": unk, "vocab": vocab},
+		"version":      "1.0",
+		"added_tokens": []any{},
+		// bytes become base64
+		"normalizer": map[string]any{"type": "Precompiled", "precompiled_charsmap": m.charsMap},
+		"pre_tokenizer": map[string]any{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always",
+			"split": true},
+		"decoder": map[string]any{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always",
+			"split": true},
+		"model": map[string]any{"type": "Unigram", "unk_id": unk, "vocab": vocab},
 	})
 	if err != nil {
 		t.Fatal(err)

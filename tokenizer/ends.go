@@ -21,7 +21,8 @@ func (v *Vocab) checkPre(pre string) {
 	case v.Pre != pre:
 		v.warnf("the name %q for the pre-tokenizer is not written: the vocabulary is of kind %q, whose pre-tokenizer is %q", pre, v.Model, v.Pre)
 	case !slices.Contains(names, pre) && pre != "default":
-		v.warnf("pre-tokenizer %q is not a name that is known (the nearest is %q): programs that do not know it refuse the file", pre, nearest.Name(pre, names))
+		v.warnf("pre-tokenizer %q is not a name that is known (the nearest is %q): programs that do not know it "+
+			"refuse the file", pre, nearest.Name(pre, names))
 	}
 }
 
@@ -60,9 +61,11 @@ func (v *Vocab) checkEnds(dir Files) {
 		switch len(left) {
 		case 0:
 		case len(list):
-			v.warnf("%s: eos_token_id is a list, %s, and none of its tokens is written: %s", name, idList(list), written)
+			v.warnf("%s: eos_token_id is a list, %s, and none of its tokens is written: %s", name,
+				idList(list), written)
 		default:
-			v.warnf("%s: eos_token_id is a list, %s, without a place for %s: %s", name, idList(list), idList(left), written)
+			v.warnf("%s: eos_token_id is a list, %s, without a place for %s: %s", name, idList(list),
+				idList(left), written)
 		}
 	}
 }

@@ -101,7 +101,8 @@ func TestGroups(t *testing.T) {
 	} {
 		n := 0
 		err := eachField("x", []byte(c.text), 0, 0, func(field) error { n++; return nil })
-		if c.want == "" && (err != nil || n != 1) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && (err != nil || n != 1) ||
+			c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%x: %d fields, %v; want %q", c.text, n, err, c.want)
 		}
 	}

@@ -54,7 +54,8 @@ func (f *files) plamo(v *Vocab, opt Options, eot string, normal ...string) error
 		v.Model = plamoClasses[text]
 	}
 	if v.Model == "" {
-		return unsupportedf("%s: tokenizer_class %s, want Plamo2Tokenizer or Plamo3Tokenizer", configFile, kindName(class))
+		return unsupportedf("%s: tokenizer_class %s, want Plamo2Tokenizer or Plamo3Tokenizer", configFile,
+			kindName(class))
 	}
 	if err := f.plamoRows(v, normal); err != nil {
 		return err
@@ -134,7 +135,8 @@ func (f *files) plamoRows(v *Vocab, normal []string) error {
 		text, ok := list[0].(string)
 		score, ok2 := pyjson.Float32(list[1])
 		if !ok || !ok2 || !utf8.ValidString(text) {
-			return badf(plamoFile, "line %d: want a text and a number, got %s and %s", i+1, pyjson.Describe(list[0]), pyjson.Describe(list[1]))
+			return badf(plamoFile, "line %d: want a text and a number, got %s and %s", i+1, pyjson.Describe(list[0]),
+				pyjson.Describe(list[1]))
 		}
 		typ := Normal
 		if len(list) > 2 {

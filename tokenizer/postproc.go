@@ -217,7 +217,8 @@ func (p *postProcessor) between(mid []element, first string, hasLast bool) {
 	}
 	for _, e := range mid[:min(2, len(mid))] {
 		if !separates(e) && (e.special == "" || e.special != first) {
-			p.warn(fmt.Sprintf("%q between the sequences of the pair template is neither sep nor eos", e.special+e.sequence))
+			p.warn(fmt.Sprintf("%q between the sequences of the pair template is neither sep nor eos",
+				e.special+e.sequence))
 		}
 	}
 	p.s.setFlag("sep", add)
@@ -241,7 +242,8 @@ func elements(proc *pyjson.Object, name string) ([]element, error) {
 	for i, e := range list {
 		o, ok := e.(*pyjson.Object)
 		if !ok {
-			return nil, badf(jsonFile, "TemplateProcessing: %s[%d]: want an object, got %s", name, i, pyjson.Describe(e))
+			return nil, badf(jsonFile, "TemplateProcessing: %s[%d]: want an object, got %s", name, i,
+				pyjson.Describe(e))
 		}
 		for _, part := range []struct {
 			name string
@@ -253,11 +255,13 @@ func elements(proc *pyjson.Object, name string) ([]element, error) {
 			}
 			body, ok := value.(*pyjson.Object)
 			if !ok {
-				return nil, badf(jsonFile, "TemplateProcessing: %s[%d]: %s: want an object, got %s", name, i, part.name, pyjson.Describe(value))
+				return nil, badf(jsonFile, "TemplateProcessing: %s[%d]: %s: want an object, got %s", name, i, part.name,
+					pyjson.Describe(value))
 			}
 			id := body.Get("id")
 			if *part.id, ok = id.(string); !ok && id != nil {
-				return nil, badf(jsonFile, "TemplateProcessing: %s[%d]: %s: want a string as id, got %s", name, i, part.name, pyjson.Describe(id))
+				return nil, badf(jsonFile, "TemplateProcessing: %s[%d]: %s: want a string as id, got %s", name, i,
+					part.name, pyjson.Describe(id))
 			}
 		}
 	}

@@ -81,7 +81,8 @@ func (f *files) preTokenizer(v *Vocab, tok *autoTokenizer, opt Options) (*autoTo
 		}
 		if pre := preOf(sum); pre != "" {
 			if i > 0 {
-				v.warnf("%s: tokenizer_class makes a tokenizer whose check text is not known; %s as it is has that of %q and is taken", configFile, jsonFile, pre)
+				v.warnf("%s: tokenizer_class makes a tokenizer whose check text is not known; %s as it is has that "+
+					"of %q and is taken", configFile, jsonFile, pre)
 			}
 			return t, pre, nil
 		}
@@ -98,7 +99,8 @@ func (f *files) preTokenizer(v *Vocab, tok *autoTokenizer, opt Options) (*autoTo
 		}
 	}
 	if typ := tok.Model.Type(); typ != "BPE" && typ != "WordPiece" {
-		return nil, "", unsupportedf("%s: a vocabulary of type %s, which has no pre-tokenizer: this architecture wants byte-level BPE, of type BPE", f.vocabFile(), typ)
+		return nil, "", unsupportedf(
+			"%s: a vocabulary of type %s, which has no pre-tokenizer: this architecture wants byte-level BPE, of type BPE", f.vocabFile(), typ)
 	}
 	return nil, "", fault.Permits("Pre", unsupportedf("%s: its pre-tokenizer is not known (fingerprint %s); %s",
 		f.vocabFile(), strings.Join(sums, " or "), f.nearest()))
@@ -155,17 +157,24 @@ var knownShapes = []struct {
 	{"olmo", []string{"normalizer NFC", "ByteLevel with its expression"}},
 	{"starcoder", []string{"Digits, each", "ByteLevel with its expression"}},
 	{"command-r", []string{"normalizer NFC", "Digits, each", "ByteLevel with its expression"}},
-	{"llama-bpe", []string{"Split Isolated " + contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}` + words, "ByteLevel"}},
-	{"qwen2", []string{"normalizer NFC", "Split Isolated " + contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}` + words, "ByteLevel"}},
+	{"llama-bpe", []string{"Split Isolated " + contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}` + words,
+		"ByteLevel"}},
+	{"qwen2", []string{"normalizer NFC", "Split Isolated " + contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}` + words,
+		"ByteLevel"}},
 	{"stablelm2", []string{"Split Isolated " + contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}` + words, "ByteLevel"}},
-	{"gpt-4o", []string{"Split Isolated " + `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+` + contractions +
+	{"gpt-4o", []string{"Split Isolated " +
+		`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+` + contractions +
 		`?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*` + contractions +
 		`?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`, "ByteLevel"}},
-	{"falcon", []string{"Punctuation Contiguous", "ByteLevel with its expression", "Digits, runs", "Split Isolated [0-9][0-9][0-9]"}},
+	{"falcon", []string{"Punctuation Contiguous", "ByteLevel with its expression", "Digits, runs",
+		"Split Isolated [0-9][0-9][0-9]"}},
 	{"bloom", []string{`Split Isolated  ?[^(\s|[.,!?…。，、।۔،])]+`, "ByteLevel"}},
-	{"deepseek-llm", []string{`Split Isolated [\r\n]`, `Split Isolated \s?\p{L}+`, `Split Isolated \s?\p{P}+`, "Split Isolated [一-龥ࠀ-一가-퟿]+", "Digits, each", "ByteLevel"}},
+	{"deepseek-llm", []string{`Split Isolated [\r\n]`, `Split Isolated \s?\p{L}+`, `Split Isolated \s?\p{P}+`,
+		"Split Isolated [一-龥ࠀ-一가-퟿]+", "Digits, each", "ByteLevel"}},
 	{"deepseek-v3", []string{`Split Isolated \p{N}{1,3}`, "Split Isolated [一-龥぀-ゟ゠-ヿ]+",
-		`Split Isolated [!"#$%&'()*+,\-./:;<=>?@\[\\\]^_` + "`" + `{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`, "ByteLevel"}},
+		`Split Isolated [!"#$%&'()*+,\-./:;<=>?@\[\\\]^_` + "`" +
+			`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
+		"ByteLevel"}},
 	{"jina-v2-en", []string{"normalizer BertNormalizer", "BertPreTokenizer"}},
 }
 

@@ -30,7 +30,8 @@ func tinyJSON(t *testing.T, name string) map[string]any {
 }
 
 func added(id int, text string) map[string]any {
-	return map[string]any{"id": id, "content": text, "single_word": false, "lstrip": false, "rstrip": false, "normalized": true, "special": false}
+	return map[string]any{"id": id, "content": text, "single_word": false, "lstrip": false, "rstrip": false,
+		"normalized": true, "special": false}
 }
 
 // directory returns a checkpoint directory with a tokenizer.json.
@@ -88,10 +89,13 @@ func TestPreTokenizer(t *testing.T) {
 		{"known", gpt2, gpt2, "", "base", "", ""},
 		{"class makes the same", gpt2, gpt2, `{"tokenizer_class":"GPT2Tokenizer"}`, "base", "", ""},
 		{"class garbles", falcon, falcon, `{"tokenizer_class":"GPTNeoXTokenizer"}`, "base", "as it is", ""},
-		{"class for another kind of model", gpt2, gpt2, `{"tokenizer_class":"LlamaTokenizerFast"}`, "base", "does not fit the byte-level tokenizer", ""},
+		{"class for another kind of model", gpt2, gpt2, `{"tokenizer_class":"LlamaTokenizerFast"}`, "base",
+			"does not fit the byte-level tokenizer", ""},
 		{"tokens outside the check text", gpt2, with(gpt2, added(1001, "<tool>")), "", "base", "", ""},
-		{"tokens in the check text", gpt2, with(gpt2, added(1001, "<tool>"), added(1002, "told"), added(1003, "3333")), "", "base", `without the added tokens ["told" "3333"]`, ""},
-		{"only the later token goes", with(gpt2, added(1001, "told")), with(gpt2, added(1001, "told"), added(1002, "3333")), "", "base", `without the added tokens ["3333"]`, ""},
+		{"tokens in the check text", gpt2, with(gpt2, added(1001, "<tool>"), added(1002, "told"), added(1003, "3333")),
+			"", "base", `without the added tokens ["told" "3333"]`, ""},
+		{"only the later token goes", with(gpt2, added(1001, "told")),
+			with(gpt2, added(1001, "told"), added(1002, "3333")), "", "base", `without the added tokens ["3333"]`, ""},
 		{"unknown", gpt2, falcon, "", "", "", `nearest is "falcon"`},
 		{"unknown, same shape", falcon, gpt2, "", "", "", `are those of "gpt-2", vocabulary or merges are not`},
 	} {
@@ -114,7 +118,8 @@ func TestPreTokenizer(t *testing.T) {
 				t.Fatal(err)
 			}
 			warnings := strings.Join(v.Warnings, "\n")
-			if v.Pre != tt.pre || !strings.Contains(warnings, tt.warning) || tt.warning == "" && strings.Contains(warnings, "check text") {
+			if v.Pre != tt.pre || !strings.Contains(warnings, tt.warning) ||
+				tt.warning == "" && strings.Contains(warnings, "check text") {
 				t.Errorf("%q with warnings %q, want %q with %q", v.Pre, warnings, tt.pre, tt.warning)
 			}
 		})
@@ -182,7 +187,8 @@ func TestMPT(t *testing.T) {
 
 // BenchmarkLoadBPE reads a vocabulary of 128000 tokens with as many merges.
 func BenchmarkLoadBPE(b *testing.B) {
-	dir := fstest.MapFS{jsonFile: file(toktest.Large(128000)), configFile: file([]byte(`{"tokenizer_class":"GPT2Tokenizer"}`))}
+	dir := fstest.MapFS{jsonFile: file(toktest.Large(128000)),
+		configFile: file([]byte(`{"tokenizer_class":"GPT2Tokenizer"}`))}
 	b.SetBytes(int64(len(dir[jsonFile].Data)))
 	for b.Loop() {
 		if _, err := Load(dir, Options{Class: ClassGPT2, Pre: "x"}); err != nil {

@@ -146,7 +146,8 @@ func (s *special) loadModel(v *Vocab) error {
 			if i := find(s.ids, kind); i >= 0 {
 				found = fmt.Sprintf("it is %d", s.ids[i].value)
 			}
-			v.warnf("config.json: %s_token_id is a list, %s, and none of its tokens is written: GGUF has one such token, and %s", kind, idList(list), found)
+			v.warnf("config.json: %s_token_id is a list, %s, and none of its tokens is written: GGUF has one such "+
+				"token, and %s", kind, idList(list), found)
 		}
 		if err := s.setID(v, modelFile, kind, id); err != nil {
 			return err
@@ -164,7 +165,8 @@ func (s *special) loadConfig(v *Vocab) error {
 			if i := find(s.flags, kind); i < 0 {
 				s.setFlag(kind, on)
 			} else if s.flags[i].value != on {
-				v.warnf("%s: add_%s_token %t ignored: the post-processor of %s says %t", configFile, kind, on, jsonFile, !on)
+				v.warnf("%s: add_%s_token %t ignored: the post-processor of %s says %t", configFile, kind, on,
+					jsonFile, !on)
 			}
 		}
 		token := s.config(kind + "_token")

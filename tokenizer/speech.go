@@ -62,7 +62,8 @@ func (f *files) codecTokens() ([]string, error) {
 	}
 	size, ok := pyjson.Integer(talker.Get("vocab_size"))
 	if !ok || size.Sign() <= 0 || !size.IsInt64() || size.Int64() > maxVocab {
-		return nil, badf(modelFile, "%s.vocab_size: want 1 to %d, found %s", talkerConfig, maxVocab, pyjson.Describe(talker.Get("vocab_size")))
+		return nil, badf(modelFile, "%s.vocab_size: want 1 to %d, found %s", talkerConfig, maxVocab,
+			pyjson.Describe(talker.Get("vocab_size")))
 	}
 	names := make([]string, size.Int64())
 	for i := range names {
@@ -71,7 +72,8 @@ func (f *files) codecTokens() ([]string, error) {
 	name := func(key, text string, value any) error {
 		id, ok := pyjson.Integer(value)
 		if !ok || !id.IsInt64() || id.Sign() < 0 || id.Int64() >= int64(len(names)) {
-			return badf(modelFile, "%s.%s: want the id of one of %d codes, found %s", talkerConfig, key, len(names), pyjson.Describe(value))
+			return badf(modelFile, "%s.%s: want the id of one of %d codes, found %s", talkerConfig, key, len(names),
+				pyjson.Describe(value))
 		}
 		names[id.Int64()] = "<|" + text + "|>"
 		return nil

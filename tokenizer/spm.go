@@ -347,7 +347,8 @@ func (f *files) addedTokens(v *Vocab) error {
 	for _, text := range added.Names {
 		id, ok := pyjson.Integer(added.Values[text])
 		if !ok {
-			return badf(addedTokensFile, "token %q: want an integer id, got %s", text, pyjson.Describe(added.Values[text]))
+			return badf(addedTokensFile, "token %q: want an integer id, got %s", text,
+				pyjson.Describe(added.Values[text]))
 		}
 		row, err := v.row(addedTokensFile, id.String(), text)
 		if err != nil {
@@ -415,11 +416,13 @@ func (f *files) decoderTokens() ([]addedToken, error) {
 		}
 		props, ok := decoder.Values[key].(*pyjson.Object)
 		if !ok {
-			return nil, badf(configFile, "%s: token %s: want an object, got %s", member, key, pyjson.Describe(decoder.Values[key]))
+			return nil, badf(configFile, "%s: token %s: want an object, got %s", member, key,
+				pyjson.Describe(decoder.Values[key]))
 		}
 		text, ok := props.Get("content").(string)
 		if !ok {
-			return nil, badf(configFile, "%s: token %s: want a string as content, got %s", member, key, pyjson.Describe(props.Get("content")))
+			return nil, badf(configFile, "%s: token %s: want a string as content, got %s", member, key,
+				pyjson.Describe(props.Get("content")))
 		}
 		tokens = append(tokens, addedToken{configFile, id, text, pyjson.Truthy(props.Get("special"))})
 	}
@@ -448,11 +451,13 @@ func (f *files) jsonTokens() ([]addedToken, error) {
 		}
 		id, ok := pyjson.Integer(props.Get("id"))
 		if !ok {
-			return nil, badf(jsonFile, "%s[%d]: want an integer id, got %s", member, i, pyjson.Describe(props.Get("id")))
+			return nil, badf(jsonFile, "%s[%d]: want an integer id, got %s", member, i,
+				pyjson.Describe(props.Get("id")))
 		}
 		text, ok := props.Get("content").(string)
 		if !ok {
-			return nil, badf(jsonFile, "%s[%d]: want a string as content, got %s", member, i, pyjson.Describe(props.Get("content")))
+			return nil, badf(jsonFile, "%s[%d]: want a string as content, got %s", member, i,
+				pyjson.Describe(props.Get("content")))
 		}
 		tokens = append(tokens, addedToken{jsonFile, id.String(), text, pyjson.Truthy(props.Get("special"))})
 	}

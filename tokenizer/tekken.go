@@ -12,7 +12,8 @@ import (
 )
 
 // tekkenSpecial are the special tokens of a tekken.json that lists none.
-var tekkenSpecial = []string{"<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]",
+var tekkenSpecial = []string{"<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]",
+	"[TOOL_RESULTS]",
 	"[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]", "[IMG_END]", "[PREFIX]", "[MIDDLE]", "[SUFFIX]",
 	"[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]"}
 
@@ -49,7 +50,8 @@ func loadTekken(f *files, v *Vocab, opt Options) error {
 		}
 	}
 	if !ok {
-		return unsupportedf("%s: version %s: the chat template that belongs to it is not part of this program; %s next to it is read instead",
+		return unsupportedf(
+			"%s: version %s: the chat template that belongs to it is not part of this program; %s next to it is read instead",
 			tekkenFile, version, jsonFile)
 	}
 	if err := tekkenSpecials(v, root, nSpecial); err != nil {
@@ -101,7 +103,8 @@ func loadTekken(f *files, v *Vocab, opt Options) error {
 // tekken.json.
 func loadMistral(f *files, v *Vocab, opt Options) error {
 	if !isFile(f.dir, tekkenFile) {
-		return unsupportedf("no %s: other tokenizers of Mistral's own format are not read; convert the checkpoint in Hugging Face's format", tekkenFile)
+		return unsupportedf(
+			"no %s: other tokenizers of Mistral's own format are not read; convert the checkpoint in Hugging Face's format", tekkenFile)
 	}
 	return loadTekken(f, v, opt)
 }
@@ -155,10 +158,12 @@ func tekkenRanks(root *pyjson.Object, n int) (*ranks, error) {
 		token, err := base64.StdEncoding.DecodeString(text)
 		rank, isRank := count(o.Get("rank"))
 		if err != nil || len(token) == 0 || len(token) > maxRankBytes || !isRank || rank != i {
-			return nil, badf(tekkenFile, "vocab[%d]: want token_bytes, 1 to %d in base64, and the rank %d", i, maxRankBytes, i)
+			return nil, badf(tekkenFile, "vocab[%d]: want token_bytes, 1 to %d in base64, and the rank %d", i,
+				maxRankBytes, i)
 		}
 		if _, ok := r.rank[string(token)]; ok || i < 256 && string(token) != string([]byte{byte(i)}) {
-			return nil, badf(tekkenFile, "vocab[%d]: token %q repeated or out of place: the first 256 are the bytes in order", i, token)
+			return nil, badf(tekkenFile,
+				"vocab[%d]: token %q repeated or out of place: the first 256 are the bytes in order", i, token)
 		}
 		r.rank[string(token)] = i
 		r.order = append(r.order, string(token))

@@ -62,7 +62,8 @@ func (f *files) readRanks(name string) (*ranks, error) {
 		}
 		token, err := base64.StdEncoding.DecodeString(string(parts[0]))
 		if err != nil || len(token) == 0 || len(token) > maxRankBytes {
-			return nil, badf(name, "line %d: want a token of 1 to %d bytes in base64, got %.40q", n, maxRankBytes, parts[0])
+			return nil, badf(name, "line %d: want a token of 1 to %d bytes in base64, got %.40q", n,
+				maxRankBytes, parts[0])
 		}
 		rank, err := strconv.Atoi(string(parts[1]))
 		if err != nil || rank < 0 || rank >= maxVocab {
@@ -178,7 +179,8 @@ func (r *ranks) rows(v *Vocab, n, first int, special []string) error {
 
 // The expressions that cut a text into words before merging.
 const (
-	qwenWords = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+` // HunYuan's, too
+	// HunYuan's, too
+	qwenWords = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 	kimiWords = `[\p{Han}]+` +
 		`|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?` +
 		`|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?` +
@@ -250,7 +252,8 @@ func loadQwen(f *files, v *Vocab, opt Options) error {
 	if err != nil {
 		return err
 	}
-	if err := r.rows(v, opt.VocabSize, qwenSpecial, append([]string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"}, extras(205)...)); err != nil {
+	if err := r.rows(v, opt.VocabSize, qwenSpecial, append([]string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"},
+		extras(205)...)); err != nil {
 		return err
 	}
 	if err := r.setPre(v, opt, qwenWords); err != nil {
@@ -298,9 +301,11 @@ func (f *files) hunYuan(v *Vocab, opt Options) error {
 	}
 	n := opt.VocabSize - len(r.order) - len(hyNamed)
 	if n != hyExtras && n != hyExtras-1 {
-		return badf(hyFile, "%d tokens, but config.json says vocab_size %d: want %d or %d special tokens more", len(r.order), opt.VocabSize, len(hyNamed)+hyExtras-1, len(hyNamed)+hyExtras)
+		return badf(hyFile, "%d tokens, but config.json says vocab_size %d: want %d or %d special tokens more",
+			len(r.order), opt.VocabSize, len(hyNamed)+hyExtras-1, len(hyNamed)+hyExtras)
 	}
-	if err := r.rows(v, opt.VocabSize, len(r.order), append(hyNamed[:len(hyNamed):len(hyNamed)], extras(n)...)); err != nil {
+	if err := r.rows(v, opt.VocabSize, len(r.order),
+		append(hyNamed[:len(hyNamed):len(hyNamed)], extras(n)...)); err != nil {
 		return err
 	}
 	if err := r.setPre(v, opt, qwenWords); err != nil {
@@ -478,7 +483,8 @@ func loadKimiK3(f *files, v *Vocab, opt Options) error {
 }
 
 // glm3Special are the tokens that ChatGLM3 has after those of its model.
-var glm3Special = []string{"[MASK]", "[gMASK]", "[sMASK]", "sop", "eop", "<|system|>", "<|user|>", "<|assistant|>", "<|observation|>"}
+var glm3Special = []string{"[MASK]", "[gMASK]", "[sMASK]", "sop", "eop", "<|system|>", "<|user|>", "<|assistant|>",
+	"<|observation|>"}
 
 // loadChatGLM3 follows ChatGLMModel.set_vocab_chatglm3 (conversion/chatglm.py).
 func loadChatGLM3(f *files, v *Vocab, opt Options) error {

@@ -59,7 +59,8 @@ const (
 // Vocab is a tokenizer as GGUF describes it. len(Tokens) = len(Types); the index
 // is the token id. Scores is as long, or empty for a kind without scores.
 type Vocab struct {
-	Model  string // tokenizer.ggml.model: "llama" for SentencePiece, "t5" for its unigram models, "gpt2" for byte-level BPE
+	// tokenizer.ggml.model: "llama" for SentencePiece, "t5" for its unigram models, "gpt2" for byte-level BPE
+	Model  string
 	Pre    string // tokenizer.ggml.pre; empty for a kind without
 	Tokens []string
 	Scores []float32

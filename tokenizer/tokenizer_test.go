@@ -15,11 +15,15 @@ import (
 // refused by name.
 func TestUnsupported(t *testing.T) {
 	for _, tt := range []struct{ name, file, text, want string }{
-		{"model", "tokenizer.json", `{"model":{"type":"Fancy"}}`, `tokenizer.json: tokenizer.model: model type "Fancy"`},
-		{"decoder", "tokenizer.json", `{"model":{"type":"BPE","vocab":{},"merges":[]},"decoder":{"type":"Fancy"}}`, `tokenizer.decoder: decoder "Fancy"`},
-		{"version", "tokenizer.json", `{"version":"2.0","model":{"type":"BPE","vocab":{},"merges":[]}}`, `version "2.0"`},
+		{"model", "tokenizer.json", `{"model":{"type":"Fancy"}}`,
+			`tokenizer.json: tokenizer.model: model type "Fancy"`},
+		{"decoder", "tokenizer.json", `{"model":{"type":"BPE","vocab":{},"merges":[]},"decoder":{"type":"Fancy"}}`,
+			`tokenizer.decoder: decoder "Fancy"`},
+		{"version", "tokenizer.json", `{"version":"2.0","model":{"type":"BPE","vocab":{},"merges":[]}}`,
+			`version "2.0"`},
 		{"vocab.txt", "vocab.txt", "", "WordPiece"},
-		{"tekken", "tekken.json", `{"config":{"default_vocab_size":1,"default_num_special_tokens":1,"version":"v11"}}`, "tekken.json"},
+		{"tekken", "tekken.json", `{"config":{"default_vocab_size":1,"default_num_special_tokens":1,"version":"v11"}}`,
+			"tekken.json"},
 		{"tiktoken", "qwen.tiktoken", "", "tiktoken"},
 		{"rwkv", "rwkv_vocab_v20230424.txt", "", "RWKV"},
 		{"spiece", "spiece.model", "", "spiece.model"},
@@ -73,7 +77,8 @@ func TestRefusedHere(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var format *FormatError
-			_, err := Load(tinyWith(t, map[string]string{tt.file: tt.text}), Options{Class: ClassLlama, VocabSize: tt.vocab})
+			_, err := Load(tinyWith(t, map[string]string{tt.file: tt.text}),
+				Options{Class: ClassLlama, VocabSize: tt.vocab})
 			if !errors.As(err, &format) {
 				t.Errorf("want a FormatError, got %v", err)
 			}
@@ -91,7 +96,8 @@ func TestTemplateOrder(t *testing.T) {
 	}{
 		{"list", map[string]string{configFile: named},
 			`tokenizer.chat_template.z "4"|tokenizer.chat_template.a "3"|tokenizer.chat_templates ["z", "a"]|tokenizer.chat_template "2"`},
-		{"folder", map[string]string{configFile: `{"x":0}`, chatJinjaFile: "D", chatTemplatesDir + "/b.jinja": "B", chatTemplatesDir + "/a.jinja": "A"},
+		{"folder", map[string]string{configFile: `{"x":0}`, chatJinjaFile: "D", chatTemplatesDir + "/b.jinja": "B",
+			chatTemplatesDir + "/a.jinja": "A"},
 			`tokenizer.chat_template.a "A"|tokenizer.chat_template.b "B"|tokenizer.chat_templates ["a", "b"]|tokenizer.chat_template "D"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -28,7 +28,8 @@ func loadT5(f *files, v *Vocab, opt Options) error {
 	case m.modelType == spmBytePair && name == spmFile:
 		return loadSPM(f, v, opt)
 	case m.modelType != spmUnigram:
-		return badf(name, "SentencePiece model of type %d, want %d (unigram), or %d (BPE) in %s", m.modelType, spmUnigram, spmBytePair, spmFile)
+		return badf(name, "SentencePiece model of type %d, want %d (unigram), or %d (BPE) in %s", m.modelType,
+			spmUnigram, spmBytePair, spmFile)
 	}
 	if err := m.allRows(v, name, opt); err != nil {
 		return err
@@ -88,9 +89,11 @@ func (f *files) xlmRoberta(v *Vocab, opt Options, mask bool) error {
 	}
 	model := *v
 	last := max(3, len(model.Tokens)-1)
-	v.Tokens = append([]string{"<s>", "<pad>", "</s>", "<unk>"}, model.Tokens[min(3, len(model.Tokens)):min(last, len(model.Tokens))]...)
+	v.Tokens = append([]string{"<s>", "<pad>", "</s>", "<unk>"},
+		model.Tokens[min(3, len(model.Tokens)):min(last, len(model.Tokens))]...)
 	v.Scores = append(make([]float32, 4), model.Scores[min(3, len(model.Tokens)):min(last, len(model.Tokens))]...)
-	v.Types = append([]TokenType{Control, Control, Control, Unknown}, model.Types[min(3, len(model.Tokens)):min(last, len(model.Tokens))]...)
+	v.Types = append([]TokenType{Control, Control, Control, Unknown},
+		model.Types[min(3, len(model.Tokens)):min(last, len(model.Tokens))]...)
 	if mask {
 		if len(v.Tokens) <= maskRow {
 			return badf(spmBPEFile, "a vocabulary of %d tokens has no row %d for <mask>", len(v.Tokens), maskRow)
@@ -153,8 +156,10 @@ func (f *files) xlmRobertaJSON(v *Vocab, opt Options, types int) error {
 		}
 		number, _ := e.([]any)[1].(json.Number)
 		score, ok := pyjson.Float32(number)
-		if !ok || !strings.ContainsAny(string(number), ".eEIN") { // of integers the reference makes an array of another type
-			return badf(jsonFile, "model.vocab[%d]: want a score with a decimal point within float32, found %s", id, pyjson.Describe(e.([]any)[1]))
+		// of integers the reference makes an array of another type
+		if !ok || !strings.ContainsAny(string(number), ".eEIN") {
+			return badf(jsonFile, "model.vocab[%d]: want a score with a decimal point within float32, found %s", id,
+				pyjson.Describe(e.([]any)[1]))
 		}
 		typ := Normal
 		switch {
@@ -174,7 +179,8 @@ func (f *files) xlmRobertaJSON(v *Vocab, opt Options, types int) error {
 	if _, given := f.config.Lookup("add_prefix_space"); !given {
 		prefix = tok.class != nil && tok.class.prefixSpace
 	}
-	return f.writeXLMRoberta(v, opt, types, prefix, pyjson.Truthy(f.config.Get("clean_up_tokenization_spaces")), charsMap)
+	return f.writeXLMRoberta(v, opt, types, prefix, pyjson.Truthy(f.config.Get("clean_up_tokenization_spaces")),
+		charsMap)
 }
 
 // unigramUnk returns the id of the unknown token: that of the added token with

@@ -17,7 +17,8 @@ func WriteBytes(ctx context.Context, path string, data []byte, opt Options) erro
 
 // WriteFrom is WriteBytes for a file of that size whose bytes another one hands out, from
 // the first to the last. check, unless it is nil, reads the finished file back before it gets its name.
-func WriteFrom(ctx context.Context, path string, size int64, from io.WriterTo, check func(path string) error, opt Options) error {
+func WriteFrom(ctx context.Context, path string, size int64, from io.WriterTo, check func(path string) error,
+	opt Options) error {
 	l := layout{path: path, size: size, header: func() []byte { return nil }, body: from, check: check}
 	_, err := write(ctx, []set{{files: []layout{l}}}, opt)
 	return err

@@ -101,7 +101,8 @@ func TestWriteFrom(t *testing.T) {
 		"check":       {t.Context(), 6, func(string) error { return bad }, bad},
 		"interrupted": {done, 6, nil, context.Canceled},
 	} {
-		if err := WriteFrom(c.ctx, filepath.Join(dir, "other"), c.size, body{"abc", "def"}, c.check, Options{}); err == nil || c.kind != nil && !errors.Is(err, c.kind) {
+		if err := WriteFrom(c.ctx, filepath.Join(dir, "other"), c.size, body{"abc", "def"}, c.check,
+			Options{}); err == nil || c.kind != nil && !errors.Is(err, c.kind) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -64,7 +64,8 @@ func (c *Checkpoint) layouts() ([]layout, error) {
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, layout{path: filepath.Join(c.Dir, safetensors.IndexName), header: func() []byte { return index }, size: int64(len(index))})
+		files = append(files, layout{path: filepath.Join(c.Dir, safetensors.IndexName),
+			header: func() []byte { return index }, size: int64(len(index))})
 	}
 	return files, nil
 }
@@ -152,7 +153,8 @@ func (c *Checkpoint) claim(files []layout, force bool, dirs *made) error {
 		}
 	}
 	if len(foreign) > 0 {
-		return fault.Errorf(fault.Usage, "%s: holds weights that would mix with the new ones: %s; remove them, or choose another directory",
+		return fault.Errorf(fault.Usage,
+			"%s: holds weights that would mix with the new ones: %s; remove them, or choose another directory",
 			c.Dir, strings.Join(foreign, ", "))
 	}
 	return nil

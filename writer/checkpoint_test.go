@@ -50,7 +50,8 @@ func TestCheckpoint(t *testing.T) {
 	for _, workers := range []int{1, 2, 8} {
 		dir := filepath.Join(t.TempDir(), "out")
 		var last Progress
-		res, err := WriteCheckpoint(context.Background(), testCheckpoint(dir), Options{Inputs: []string{in}, Workers: workers, Progress: func(p Progress) { last = p }})
+		res, err := WriteCheckpoint(context.Background(), testCheckpoint(dir),
+			Options{Inputs: []string{in}, Workers: workers, Progress: func(p Progress) { last = p }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +84,8 @@ func TestCheckpoint(t *testing.T) {
 		for _, x := range c.Tensors() {
 			got = append(got, fmt.Sprint(x.Name, " ", x.DType, x.Shape))
 		}
-		if want := []string{"a F16 [1536 256]", "b F32 [64]", "c BF16 [7 5 3]", "d F32 [768 512]", "e F32 [1]"}; !slices.Equal(got, want) {
+		if want := []string{"a F16 [1536 256]", "b F32 [64]", "c BF16 [7 5 3]", "d F32 [768 512]",
+			"e F32 [1]"}; !slices.Equal(got, want) {
 			t.Errorf("tensors %q, want %q", got, want)
 		}
 		d, _ := c.Lookup("d")
@@ -108,10 +110,12 @@ func TestCheckpointDirectory(t *testing.T) {
 		{"other-file", []string{"config.json"}, false, "is not empty, it holds config.json"},
 		{"other-file-forced", []string{"config.json", "tokenizer.model"}, true, ""},
 		{"weights", []string{one}, false, "is not empty"},
-		{"foreign-weights-forced", []string{one, "model-00001-of-00003.safetensors"}, true, "would mix with the new ones: " + one},
+		{"foreign-weights-forced", []string{one, "model-00001-of-00003.safetensors"}, true,
+			"would mix with the new ones: " + one},
 		{"same-weights-forced", []string{"model-00001-of-00003.safetensors", index}, true, ""},
 		{"other-count-forced", []string{"model-00004-of-00004.safetensors"}, true, "model-00004-of-00004"},
-		{"left-by-an-interrupted-run", []string{"model-00001-of-00003.safetensors" + Suffix, index + Suffix}, false, ""},
+		{"left-by-an-interrupted-run", []string{"model-00001-of-00003.safetensors" + Suffix, index + Suffix}, false,
+			""},
 		{"left-by-another-run", []string{one + Suffix}, false, "is not empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -121,7 +125,8 @@ func TestCheckpointDirectory(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, err := WriteCheckpoint(context.Background(), testCheckpoint(dir), Options{Inputs: []string{in}, Force: c.force})
+			_, err := WriteCheckpoint(context.Background(), testCheckpoint(dir),
+				Options{Inputs: []string{in}, Force: c.force})
 			if c.text != "" {
 				if !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), c.text) {
 					t.Errorf("got %v, want an error of usage with %q", err, c.text)
@@ -151,12 +156,15 @@ func TestCheckpointDirectory(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := WriteCheckpoint(context.Background(), testCheckpoint(file), Options{Inputs: []string{in}, Force: true}); !errors.Is(err, fault.Usage) {
+	if _, err := WriteCheckpoint(context.Background(), testCheckpoint(file),
+		Options{Inputs: []string{in}, Force: true}); !errors.Is(err, fault.Usage) {
 		t.Errorf("a file as directory: got %v", err)
 	}
 	dir := t.TempDir()
 	if err := os.Link(in, filepath.Join(dir, "model-00002-of-00003.safetensors")); err == nil {
-		if _, err := WriteCheckpoint(context.Background(), testCheckpoint(dir), Options{Inputs: []string{in}, Force: true}); !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), "output equals input") {
+		if _, err := WriteCheckpoint(context.Background(), testCheckpoint(dir),
+			Options{Inputs: []string{in}, Force: true}); !errors.Is(err, fault.Usage) ||
+			!strings.Contains(err.Error(), "output equals input") {
 			t.Errorf("output is input: got %v", err)
 		}
 	}
@@ -183,7 +191,8 @@ func TestCheckpointErrorsLeaveNothing(t *testing.T) {
 	}
 	c := testCheckpoint(t.TempDir())
 	c.Tensors[0].Type = gguf.TypeQ8_0
-	if _, err := WriteCheckpoint(context.Background(), c, Options{Inputs: []string{in}}); !errors.Is(err, fault.Unsupported) {
+	if _, err := WriteCheckpoint(context.Background(), c, Options{Inputs: []string{in}}); !errors.Is(err,
+		fault.Unsupported) {
 		t.Errorf("a type that the format lacks: %v", err)
 	}
 }

@@ -190,8 +190,8 @@ func keep(parts []*partial) {
 // asideSuffix is what the second name of a file that is being replaced has after the temporary name of the new one.
 const asideSuffix = ".old"
 
-// commitOne gives a single file its name, which replaces an old one in one step. The old one has a second name until the
-// new one's is on the disk: after an error it is back, and without an old one there is none.
+// commitOne gives a single file its name, which replaces an old one in one step. The old one has a second name until
+// the new one's is on the disk: after an error it is back, and without an old one there is none.
 func commitOne(p *partial, opt Options) (err error) {
 	rename := renameNew
 	if opt.Force {
@@ -255,8 +255,8 @@ func removeAside(temp string) error {
 	return disk.Remove(temp + asideSuffix)
 }
 
-// forgetOld removes the second name of the file that was at path, if a run that was killed has left one: path has its old file or its
-// new one.
+// forgetOld removes the second name of the file that was at path, if a run that was killed has left one: path has its
+// old file or its new one.
 func forgetOld(path string) error {
 	aside := path + Suffix + asideSuffix
 	if _, err := disk.Lstat(aside); err != nil {
@@ -271,8 +271,8 @@ func forgetOld(path string) error {
 	return removeAside(path + Suffix)
 }
 
-// asideOne gives the old file that p replaces a second name, and returns it; "" where there is no old file, or files have one
-// name only.
+// asideOne gives the old file that p replaces a second name, and returns it; "" where there is no old file, or files
+// have one name only.
 func asideOne(p *partial, opt Options) (string, error) {
 	if !opt.Force || !replacesOpen {
 		return "", nil
@@ -583,7 +583,8 @@ func (c *commit) recover(touches func(*commitFile) bool) error {
 		return err
 	}
 	if foreign {
-		if _, err := c.read(f); err != nil || !slices.ContainsFunc(c.Files, func(f commitFile) bool { return touches(&f) }) {
+		if _, err := c.read(f); err != nil || !slices.ContainsFunc(c.Files,
+			func(f commitFile) bool { return touches(&f) }) {
 			return nil
 		}
 		return fault.Errorf(fault.Usage, "the journal belongs to another user, whose next run finishes the change")
@@ -624,7 +625,8 @@ func (c *commit) recover(touches func(*commitFile) bool) error {
 			if id, err := fileID(path); err != nil {
 				return err
 			} else if id != want { // a journal that came with a checkpoint, say
-				return fault.Errorf(fault.Usage, "%s is not the file that this journal was written for; remove the journal", path)
+				return fault.Errorf(fault.Usage,
+					"%s is not the file that this journal was written for; remove the journal", path)
 			}
 			return nil
 		}
@@ -669,7 +671,8 @@ func (c *commit) recover(touches func(*commitFile) bool) error {
 	return nil
 }
 
-// left returns what kind of leftover the journal is, LeftUnknown for a file that is none, and why recover passes over it, "" if it does not.
+// left returns what kind of leftover the journal is, LeftUnknown for a file that is none, and why recover passes over
+// it, "" if it does not.
 func (c *commit) left() (kind LeftoverKind, stays string) {
 	st, err := disk.Lstat(c.path())
 	if err != nil {
@@ -692,8 +695,8 @@ func (c *commit) left() (kind LeftoverKind, stays string) {
 	return LeftCommit, stays
 }
 
-// discard removes the journal, which is torn: what it was for was not begun, since nothing is renamed before it is on the disk. One whose
-// files have been moved aside nevertheless was damaged later, and stays with them.
+// discard removes the journal, which is torn: what it was for was not begun, since nothing is renamed before it is on
+// the disk. One whose files have been moved aside nevertheless was damaged later, and stays with them.
 func (c *commit) discard(f *disk.File) error {
 	entries, err := disk.ReadDir(c.dir)
 	if err != nil {
@@ -701,15 +704,17 @@ func (c *commit) discard(f *disk.File) error {
 	}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), "ggforge-"+c.token+"-") {
-			return fault.Errorf(fault.Broken, "is damaged, and %s is a file that was to be replaced: give it its name, and remove the journal", filepath.Join(c.dir, e.Name()))
+			return fault.Errorf(fault.Broken,
+				"is damaged, and %s is a file that was to be replaced: give it its name, and remove the journal",
+				filepath.Join(c.dir, e.Name()))
 		}
 	}
 	return removeHeld(c.path(), f)
 }
 
-// read reads the journal. It is torn if the run was killed while writing it, or the power failed before it was on the disk: of each of its writes
-// there may be zeros then. One that is not of this format has no files, one of an earlier version and one that names files elsewhere are an
-// error.
+// read reads the journal. It is torn if the run was killed while writing it, or the power failed before it was on the
+// disk: of each of its writes there may be zeros then. One that is not of this format has no files, one of an earlier
+// version and one that names files elsewhere are an error.
 func (c *commit) read(f *disk.File) (torn bool, err error) {
 	data, err := io.ReadAll(io.LimitReader(f, 2*maxCommit))
 	if err != nil {
@@ -722,10 +727,12 @@ func (c *commit) read(f *disk.File) (torn bool, err error) {
 		if err := json.Unmarshal(text, c); err != nil {
 			return false, fault.Errorf(fault.Broken, "is no journal: %w", err)
 		}
-	case strings.HasPrefix(magic, string(data)), strings.HasPrefix(string(data), magic), strings.Trim(string(data[:min(len(data), len(magic))]), "\x00") == "":
+	case strings.HasPrefix(magic, string(data)), strings.HasPrefix(string(data), magic),
+		strings.Trim(string(data[:min(len(data), len(magic))]), "\x00") == "":
 		return true, nil
 	case errors.Is(err, statefile.ErrOther), strings.HasPrefix(string(data), formerCommit):
-		return false, fault.Errorf(fault.Refused, "made by another version, which can finish it; remove the journal to leave the files as they are")
+		return false, fault.Errorf(fault.Refused,
+			"made by another version, which can finish it; remove the journal to leave the files as they are")
 	}
 	for _, f := range c.Files {
 		if f.Name == "" || f.Name == "." || f.Name != filepath.Base(f.Name) || !filepath.IsLocal(f.Name) {

@@ -28,7 +28,8 @@ type scene struct {
 
 var scenes = []scene{
 	{"sets", func(dir string, edition int, opt Options) error {
-		one := []*File{{Path: filepath.Join(dir, "one.gguf"), Tensors: []Tensor{{"t", gguf.TypeF32, numbers(edition), nil, nil}}}}
+		one := []*File{{Path: filepath.Join(dir, "one.gguf"),
+			Tensors: []Tensor{{"t", gguf.TypeF32, numbers(edition), nil, nil}}}}
 		_, err := WriteSets(context.Background(), [][]*File{modelShards(dir, "m", edition), one}, opt)
 		return err
 	}},
@@ -52,9 +53,11 @@ func modelShards(dir, name string, edition int) []*File {
 	files := make([]*File, 3)
 	for i := range files {
 		files[i] = &File{
-			Path:     filepath.Join(dir, gguf.ShardName(name, i, len(files))),
-			Metadata: gguf.Metadata{{Key: gguf.KeySplitNo, Value: gguf.Uint16(uint16(i))}, {Key: gguf.KeySplitCount, Value: gguf.Uint16(uint16(len(files)))}, {Key: gguf.KeySplitTensors, Value: gguf.Int32(int32(len(files)))}},
-			Tensors:  []Tensor{{fmt.Sprint("t", i), gguf.TypeF32, numbers(edition), nil, nil}},
+			Path: filepath.Join(dir, gguf.ShardName(name, i, len(files))),
+			Metadata: gguf.Metadata{{Key: gguf.KeySplitNo, Value: gguf.Uint16(uint16(i))},
+				{Key: gguf.KeySplitCount, Value: gguf.Uint16(uint16(len(files)))},
+				{Key: gguf.KeySplitTensors, Value: gguf.Int32(int32(len(files)))}},
+			Tensors: []Tensor{{fmt.Sprint("t", i), gguf.TypeF32, numbers(edition), nil, nil}},
 		}
 	}
 	return files
@@ -123,7 +126,8 @@ func readable(t *testing.T, dir string) {
 // steps returns the steps of writing an edition over the one before it.
 func (s scene) steps(t *testing.T, dir string, edition int) (list []string) {
 	t.Helper()
-	err := s.write(dir, edition, Options{Force: true, step: func(step string) error { list = append(list, step); return nil }})
+	err := s.write(dir, edition, Options{Force: true,
+		step: func(step string) error { list = append(list, step); return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +169,8 @@ func TestCommitFails(t *testing.T) {
 					t.Errorf("%s, step %q: got %v", s.name, steps[k], err)
 				}
 				readable(t, dir)
-				if i := slices.Index(steps, "mark journal"); i >= 0 && k > i { // the new files are there; the next run sweeps
+				// the new files are there; the next run sweeps
+				if i := slices.Index(steps, "mark journal"); i >= 0 && k > i {
 					if err := s.write(dir, 3, Options{}); !errors.Is(err, fault.Usage) {
 						t.Errorf("%s, step %q: a run after it: %v", s.name, steps[k], err)
 					}
@@ -274,7 +279,8 @@ func sweep(t *testing.T, s scene, dir string) {
 func die(t *testing.T, scene, dir string, edition, k int, must bool) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestCommitChild$")
-	cmd.Env = append(os.Environ(), "WRITER_SCENE="+scene, "WRITER_DIR="+dir, fmt.Sprintf("WRITER_EDITION=%d", edition), fmt.Sprintf("WRITER_STEP=%d", k))
+	cmd.Env = append(os.Environ(), "WRITER_SCENE="+scene, "WRITER_DIR="+dir, fmt.Sprintf("WRITER_EDITION=%d", edition),
+		fmt.Sprintf("WRITER_STEP=%d", k))
 	out, err := cmd.CombinedOutput()
 	if must && (err == nil || bytes.Contains(out, []byte("FAIL")) || bytes.Contains(out, []byte("PASS"))) {
 		t.Fatalf("the child was not killed: %v\n%s", err, out)
@@ -320,7 +326,8 @@ func TestForeignJournal(t *testing.T) {
 	if err := s.write(dir, 1, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	k := slices.IndexFunc(s.steps(t, t.TempDir(), 2), func(step string) bool { return strings.HasPrefix(step, "rename") })
+	k := slices.IndexFunc(s.steps(t, t.TempDir(), 2),
+		func(step string) bool { return strings.HasPrefix(step, "rename") })
 	die(t, s.name, dir, 2, k+4, true) // with some files aside
 	copied := filepath.Join(t.TempDir(), "copied")
 	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
@@ -328,7 +335,8 @@ func TestForeignJournal(t *testing.T) {
 	}
 	before := contents(t, copied)
 	err := s.write(copied, 3, Options{Force: true})
-	if !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), "remove the journal") || !strings.Contains(err.Error(), ".commit") {
+	if !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), "remove the journal") ||
+		!strings.Contains(err.Error(), ".commit") {
 		t.Errorf("got %v", err)
 	}
 	if !maps.Equal(contents(t, copied), before) {

@@ -17,12 +17,14 @@ import (
 func TestCopy(t *testing.T) {
 	dir := t.TempDir()
 	in := filepath.Join(dir, "in.gguf")
-	tensors := []gguf.Tensor{{Name: "a", NE: []int64{256, 5000}, Type: gguf.TypeF32}, {Name: "b", NE: []int64{31}, Type: gguf.TypeF32}}
+	tensors := []gguf.Tensor{{Name: "a", NE: []int64{256, 5000}, Type: gguf.TypeF32},
+		{Name: "b", NE: []int64{31}, Type: gguf.TypeF32}}
 	data := make([]byte, gguf.Layout(tensors, gguf.DefaultAlignment))
 	for i := range data[:5*1024*1000+4*31] {
 		data[i] = byte(i * i >> 7)
 	}
-	if err := os.WriteFile(in, append(gguf.AppendHeader(nil, nil, tensors, gguf.DefaultAlignment), data...), 0o666); err != nil {
+	if err := os.WriteFile(in, append(gguf.AppendHeader(nil, nil, tensors, gguf.DefaultAlignment), data...),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	f, err := gguf.Open(in)
@@ -39,17 +41,18 @@ func TestCopy(t *testing.T) {
 		for i := range f.Tensors {
 			tensor := &f.Tensors[i]
 			file.Stated[tensor.Name] = *tensor
-			file.Tensors = append(file.Tensors, Tensor{Name: tensor.Name, Type: gguf.TypeI8, Source: rows.Bytes(f, tensor), Copy: func(dst *os.File, to, from, n int64) error {
-				calls.Add(1)
-				if fail != nil {
-					return fail
-				}
-				err := f.CopyTo(dst, to, tensor, from, n)
-				if err == nil {
-					copied.Add(n)
-				}
-				return err
-			}})
+			file.Tensors = append(file.Tensors, Tensor{Name: tensor.Name, Type: gguf.TypeI8,
+				Source: rows.Bytes(f, tensor), Copy: func(dst *os.File, to, from, n int64) error {
+					calls.Add(1)
+					if fail != nil {
+						return fail
+					}
+					err := f.CopyTo(dst, to, tensor, from, n)
+					if err == nil {
+						copied.Add(n)
+					}
+					return err
+				}})
 		}
 		result, err := Write(t.Context(), file, Options{Workers: 3})
 		if !errors.Is(err, fail) && fail == broken {

@@ -81,7 +81,8 @@ func checkFinal(path string, force bool) error {
 			return err
 		}
 		if open {
-			return fault.Errorf(fault.Usage, "%s: is a link to a file that a process has open, and cannot be replaced; name that file", path)
+			return fault.Errorf(fault.Usage,
+				"%s: is a link to a file that a process has open, and cannot be replaced; name that file", path)
 		}
 	}
 	if !force {
@@ -123,8 +124,8 @@ func existsError(path string) error {
 	return fault.Permits("Force", fault.Errorf(fault.With(fault.Usage, fs.ErrExist), "%s: exists already", path))
 }
 
-// replaceError returns err, with which the file at path could not be replaced, or what is its reason where files that are open
-// cannot be: that this one is.
+// replaceError returns err, with which the file at path could not be replaced, or what is its reason where files that
+// are open cannot be: that this one is.
 func replaceError(path string, err error) error {
 	if err != nil && !replacesOpen && inUse(path) {
 		return fault.Errorf(fault.Usage, "%s: another program has it open, and it cannot be replaced meanwhile", path)
@@ -168,7 +169,8 @@ func distinct(inputs, outputs []string) error {
 		read = append(read, st)
 	}
 	for _, output := range outputs {
-		for _, name := range []string{output, output + Suffix, output + Suffix + progressSuffix, output + Suffix + runSuffix} {
+		for _, name := range []string{output, output + Suffix, output + Suffix + progressSuffix,
+			output + Suffix + runSuffix} {
 			out, err := disk.Stat(name)
 			if err == nil && slices.ContainsFunc(read, func(in fs.FileInfo) bool { return os.SameFile(in, out) }) {
 				return fault.Errorf(fault.Usage, "%s: output equals input: the run reads this file", name)

@@ -23,10 +23,15 @@ func TestEncoded(t *testing.T) {
 	calls := 0
 	src := newMatrix(x, rowLen, nRows, slices)
 	for name, c := range map[string]Tensor{
-		"slices":  {"t", gguf.TypeIQ2_XS, src, Weighted(&asked{func() ([]float32, error) { calls++; return weights, nil }}), nil},
-		"plain":   {"t", gguf.TypeQ4_K, src, nil, nil},
-		"encoder": {"t", gguf.TypeQ4_K, src, &twice{weights: [2][]float32{weights[:rowLen], weights[rowLen : 2*rowLen]}}, nil},
-		"kept":    {"t", gguf.TypeF32, src, nil, nil},
+		"slices": {"t", gguf.TypeIQ2_XS, src, Weighted(&asked{func() ([]float32, error) {
+			calls++
+			return weights,
+				nil
+		}}), nil},
+		"plain": {"t", gguf.TypeQ4_K, src, nil, nil},
+		"encoder": {"t", gguf.TypeQ4_K, src, &twice{weights: [2][]float32{weights[:rowLen],
+			weights[rowLen : 2*rowLen]}}, nil},
+		"kept": {"t", gguf.TypeF32, src, nil, nil},
 	} {
 		f := &File{Path: filepath.Join(t.TempDir(), "out.gguf"), Tensors: []Tensor{c}}
 		if _, err := Write(context.Background(), f, Options{Workers: 2}); err != nil {
@@ -78,11 +83,14 @@ func TestEncodedErrors(t *testing.T) {
 		want string
 	}{
 		{Tensor{Type: gguf.TypeQ8_0, Source: bad}, broken, "breaks"},
-		{Tensor{Type: gguf.TypeF16, Source: newMatrix(x, 256, 8)}, fault.Broken, "row 5, column 3: weights too large for F16"},
+		{Tensor{Type: gguf.TypeF16, Source: newMatrix(x, 256, 8)}, fault.Broken,
+			"row 5, column 3: weights too large for F16"},
 		{Tensor{Type: gguf.TypeIQ2_XXS, Source: newMatrix(x, 256, 8)}, quants.ErrNeedsImportance, "importance"},
-		{Tensor{Type: gguf.TypeQ4_K, Source: newMatrix(x, 256, 8), Encoder: Weighted(&asked{func() ([]float32, error) { return nil, broken }})}, broken, "breaks"},
+		{Tensor{Type: gguf.TypeQ4_K, Source: newMatrix(x, 256, 8),
+			Encoder: Weighted(&asked{func() ([]float32, error) { return nil, broken }})}, broken, "breaks"},
 	} {
-		if _, err := Encoded(c.t).Raw(new([]byte), 0, 8); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) {
+		if _, err := Encoded(c.t).Raw(new([]byte), 0, 8); !errors.Is(err, c.kind) ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %v: %s", err, c.kind, c.want)
 		}
 	}

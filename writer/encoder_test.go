@@ -40,11 +40,14 @@ func TestImportance(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, opt := range []Options{{Workers: 1}, {Workers: 8}, {Workers: 8, MaxBuffer: 1}, {Workers: 3, MaxBuffer: 12 * 3 * rowLen * 4}} {
+	for _, opt := range []Options{{Workers: 1}, {Workers: 8}, {Workers: 8, MaxBuffer: 1},
+		{Workers: 3, MaxBuffer: 12 * 3 * rowLen * 4}} {
 		calls := 0
 		f := &File{Path: filepath.Join(t.TempDir(), "out.gguf"), Tensors: []Tensor{
-			{"t", gguf.TypeQ4_K, newMatrix(x, rowLen, rows, slices, outer), Weighted(&asked{func() ([]float32, error) { calls++; return weights, nil }}), nil},
-			{"kept", gguf.TypeF32, newMatrix(x, rowLen, rows*slices*outer), Weighted(&asked{func() ([]float32, error) { return nil, errors.New("called") }}), nil},
+			{"t", gguf.TypeQ4_K, newMatrix(x, rowLen, rows, slices, outer),
+				Weighted(&asked{func() ([]float32, error) { calls++; return weights, nil }}), nil},
+			{"kept", gguf.TypeF32, newMatrix(x, rowLen, rows*slices*outer),
+				Weighted(&asked{func() ([]float32, error) { return nil, errors.New("called") }}), nil},
 		}}
 		if _, err := Write(context.Background(), f, opt); err != nil {
 			t.Fatal(err)
@@ -111,14 +114,16 @@ func TestEncoder(t *testing.T) {
 	}
 	for w := range weights {
 		single := make([]byte, len(want))
-		if err := (vector{values: weights[w], rowLen: rowLen}).Encode(single, gguf.TypeQ4_K, x, 0, nRows, nil); err != nil || bytes.Equal(single, want) {
+		if err := (vector{values: weights[w], rowLen: rowLen}).Encode(single, gguf.TypeQ4_K, x, 0, nRows,
+			nil); err != nil || bytes.Equal(single, want) {
 			t.Fatalf("vector %d alone wins everywhere (%v)", w, err)
 		}
 	}
 	for _, workers := range []int{1, 7} {
 		e := &twice{weights: weights}
 		src := newMatrix(x, rowLen, nRows)
-		f := &File{Path: filepath.Join(t.TempDir(), "o"), Tensors: []Tensor{{"t", gguf.TypeQ4_K, src, e, nil}, {"again", gguf.TypeQ4_K, src, e, nil}, {"kept", gguf.TypeF32, src, e, nil}}}
+		f := &File{Path: filepath.Join(t.TempDir(), "o"), Tensors: []Tensor{{"t", gguf.TypeQ4_K, src, e, nil},
+			{"again", gguf.TypeQ4_K, src, e, nil}, {"kept", gguf.TypeF32, src, e, nil}}}
 		if _, err := Write(context.Background(), f, Options{Workers: workers, MaxBuffer: 1 << 20}); err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +154,8 @@ func TestImportanceErrors(t *testing.T) {
 		{func() ([]float32, error) { return nil, nil }, quants.ErrNeedsImportance},
 	} {
 		dir := t.TempDir()
-		_, err := Write(context.Background(), &File{Path: filepath.Join(dir, "o"), Tensors: []Tensor{{"t", gguf.TypeIQ2_XXS, newMatrix(x, 256, 4, 2), Weighted(&asked{c.f}), nil}}}, Options{})
+		_, err := Write(context.Background(), &File{Path: filepath.Join(dir, "o"),
+			Tensors: []Tensor{{"t", gguf.TypeIQ2_XXS, newMatrix(x, 256, 4, 2), Weighted(&asked{c.f}), nil}}}, Options{})
 		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), `tensor "t"`) {
 			t.Errorf("got %v, want %v", err, c.kind)
 		}
@@ -196,8 +202,10 @@ func TestBadScale(t *testing.T) {
 	binary.LittleEndian.PutUint16(data[at:], 0x7C00)
 	for _, to := range []gguf.Type{gguf.TypeQ8_0, gguf.TypeQ4_0} {
 		src := raw{&matrix{ne: []int64{64, 300, 30}, data: data}, gguf.TypeQ8_0}
-		_, err := Write(context.Background(), &File{Path: filepath.Join(t.TempDir(), "o"), Tensors: []Tensor{{"t", to, src, nil, nil}}}, Options{})
-		if want := `tensor "t": row 8765, columns 32 to 63, Q8_0 block: d is +Inf`; !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), want) {
+		_, err := Write(context.Background(), &File{Path: filepath.Join(t.TempDir(), "o"),
+			Tensors: []Tensor{{"t", to, src, nil, nil}}}, Options{})
+		if want := `tensor "t": row 8765, columns 32 to 63, Q8_0 block: d is +Inf`; !errors.Is(err, fault.Broken) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -229,7 +237,8 @@ func TestWriteAll(t *testing.T) {
 		}
 		alone := *f
 		alone.Path = filepath.Join(t.TempDir(), "alone")
-		if _, err := Write(context.Background(), &alone, Options{}); err != nil || !bytes.Equal(read(t, alone.Path), b) {
+		if _, err := Write(context.Background(), &alone, Options{}); err != nil ||
+			!bytes.Equal(read(t, alone.Path), b) {
 			t.Errorf("%s: other bytes than written alone (%v)", f.Path, err)
 		}
 	}
@@ -239,7 +248,8 @@ func TestWriteAll(t *testing.T) {
 	if _, err := WriteAll(context.Background(), shardSet(dir), Options{}); !errors.Is(err, fault.Usage) {
 		t.Errorf("existing shards: got %v", err)
 	}
-	if _, err := WriteAll(context.Background(), shardSet(dir), Options{Force: true}); err != nil || len(entries(t, dir)) != 3 {
+	if _, err := WriteAll(context.Background(), shardSet(dir), Options{Force: true}); err != nil ||
+		len(entries(t, dir)) != 3 {
 		t.Errorf("replacing: %v, %v", err, entries(t, dir))
 	}
 }
@@ -300,7 +310,8 @@ func TestWriteSets(t *testing.T) {
 	src := &counted{matrix: newMatrix(x, rowLen, nRows)}
 	var models [][]*File
 	for _, typ := range []gguf.Type{gguf.TypeF32, gguf.TypeQ8_0, gguf.TypeQ4_K, gguf.TypeIQ4_XS} {
-		models = append(models, []*File{{Path: filepath.Join(dir, typ.String()), Tensors: []Tensor{{"t", typ, src, Weighted(weights), nil}}}})
+		models = append(models, []*File{{Path: filepath.Join(dir, typ.String()),
+			Tensors: []Tensor{{"t", typ, src, Weighted(weights), nil}}}})
 	}
 	results, err := WriteSets(context.Background(), models, Options{Workers: 3})
 	if err != nil {
@@ -324,7 +335,8 @@ func TestWriteSets(t *testing.T) {
 		}
 	}
 	// one that fails takes all with it
-	bad := []*File{{Path: filepath.Join(dir, "bad"), Tensors: []Tensor{{"t", gguf.TypeF16, newMatrix([]float32{1e9}, 1), nil, nil}}}}
+	bad := []*File{{Path: filepath.Join(dir, "bad"),
+		Tensors: []Tensor{{"t", gguf.TypeF16, newMatrix([]float32{1e9}, 1), nil, nil}}}}
 	for _, m := range models {
 		m[0].Path += ".again"
 	}
@@ -365,15 +377,19 @@ func TestSameBytesOnce(t *testing.T) {
 		e   Encoder
 		big bool
 	}{
-		{gguf.TypeIQ3_S, plain, false}, {gguf.TypeQ4_K, plain, false}, {gguf.TypeF32, plain, false}, {gguf.TypeQ4_K, weighted, false},
-		{gguf.TypeIQ3_S, plain, false}, {gguf.TypeQ4_K, plain, true}, {gguf.TypeQ4_K, plain, false}, {gguf.TypeQ4_K, plain, true},
+		{gguf.TypeIQ3_S, plain, false}, {gguf.TypeQ4_K, plain, false}, {gguf.TypeF32, plain, false},
+		{gguf.TypeQ4_K, weighted, false},
+		{gguf.TypeIQ3_S, plain, false}, {gguf.TypeQ4_K, plain, true}, {gguf.TypeQ4_K, plain, false},
+		{gguf.TypeQ4_K, plain, true},
 		{gguf.TypeF32, weighted, true},
 	} {
-		f := &File{Path: filepath.Join(dir, strconv.Itoa(i)), BigEndian: m.big, Tensors: []Tensor{{"t", m.typ, src, m.e, nil}}}
+		f := &File{Path: filepath.Join(dir, strconv.Itoa(i)), BigEndian: m.big,
+			Tensors: []Tensor{{"t", m.typ, src, m.e, nil}}}
 		models = append(models, []*File{f})
 	}
 	var last Progress
-	results, err := WriteSets(context.Background(), models, Options{Workers: 3, MaxBuffer: 1 << 20, Progress: func(p Progress) { last = p }})
+	results, err := WriteSets(context.Background(), models,
+		Options{Workers: 3, MaxBuffer: 1 << 20, Progress: func(p Progress) { last = p }})
 	if err != nil {
 		t.Fatal(err)
 	}

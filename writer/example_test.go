@@ -22,7 +22,8 @@ func ExampleWrite() {
 	f := &writer.File{
 		Path:     filepath.Join(dir, "small.gguf"),
 		Metadata: gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}},
-		Tensors:  []writer.Tensor{{Name: "output.weight", Type: gguf.TypeQ8_0, Source: rows.Float32s(make([]float32, 64))}},
+		Tensors: []writer.Tensor{{Name: "output.weight", Type: gguf.TypeQ8_0,
+			Source: rows.Float32s(make([]float32, 64))}},
 	}
 	fmt.Println(f.Size(), "bytes planned")
 	result, err := writer.Write(context.Background(), f, writer.Options{Workers: 2})

@@ -72,8 +72,9 @@ func Lock(path string) (unlock func() error, err error) {
 	return f.Close, nil
 }
 
-// LockNew makes the file at path, for nothing but the lock on it that other processes meet, until release, which removes it. One that
-// a process has left which was killed is taken over. If another process has it the error is of kind fault.Usage.
+// LockNew makes the file at path, for nothing but the lock on it that other processes meet, until release, which
+// removes it. One that a process has left which was killed is taken over. If another process has it the error is of
+// kind fault.Usage.
 func LockNew(path string) (release func() error, err error) {
 	f, err := exclusive(path, path)
 	if err != nil {

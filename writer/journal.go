@@ -133,7 +133,8 @@ func (j *Journal) check() error {
 	case j.Part < 0 || j.Parts < 0 || j.Part > j.Parts || j.Part == 0 && !j.Finish && j.Parts > 0:
 		return fault.Errorf(fault.Usage, "part %d of %d: want 1 to %[2]d", j.Part, j.Parts)
 	case j.Finish && j.Part > 0:
-		return fault.Errorf(fault.Usage, "part %d is to be written, and all parts are to be finished: want one of them", j.Part)
+		return fault.Errorf(fault.Usage, "part %d is to be written, and all parts are to be finished: want one of them",
+			j.Part)
 	}
 	return nil
 }
@@ -147,7 +148,8 @@ const (
 	maxJournalHead = 16 << 20
 )
 
-// head returns how the journal of a set begins: the magic, the CRC-32C of the rest in hexadecimal, a space, facts as one line of JSON.
+// head returns how the journal of a set begins: the magic, the CRC-32C of the rest in hexadecimal, a space, facts as
+// one line of JSON.
 func (s *set) head(facts []Fact) []byte {
 	text, err := json.Marshal(append(slices.Clip(facts), s.facts()...))
 	if err != nil {
@@ -168,7 +170,8 @@ func (s *set) facts() (list []Fact) {
 		for _, t := range f.tensors {
 			fmt.Fprintf(h, "%q %d %d %v %d %v\n", t.Name, t.Type, t.Source.Type(), t.Source.NE(), t.off, t.swap)
 		}
-		list = append(list, Fact{layoutFact + filepath.Base(f.path), fmt.Sprintf("%d bytes, %x", f.size, h.Sum(nil)[:16])})
+		list = append(list, Fact{layoutFact + filepath.Base(f.path),
+			fmt.Sprintf("%d bytes, %x", f.size, h.Sum(nil)[:16])})
 	}
 	return list
 }
@@ -249,7 +252,8 @@ func parseHead(head []byte) (facts []Fact, err error) {
 		return nil, fault.Errorf(fault.Refused, "made by another version; remove it to begin anew")
 	}
 	if !ok {
-		return nil, fault.Errorf(fault.Broken, "begins with %q, want %q", head[:min(len(head), len(journalMagic))], journalMagic)
+		return nil, fault.Errorf(fault.Broken, "begins with %q, want %q", head[:min(len(head), len(journalMagic))],
+			journalMagic)
 	}
 	if len(text) > maxJournalHead {
 		return nil, fault.Errorf(fault.Broken, "its first line has more than %d bytes", maxJournalHead)

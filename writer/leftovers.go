@@ -105,7 +105,8 @@ func Leftovers(dir string, foreign Foreign) ([]Leftover, error) {
 		l := r.at(kind, output)
 		l.Blocks += j.blocks
 		for i, file := range j.files {
-			// Of a name that a journal has, which may come from elsewhere, only the very file that its run has made is its own.
+			// Of a name that a journal has, which may come from elsewhere, only the very file that its run has made is
+			// its own.
 			if i < len(j.ids) && file == filepath.Base(file) && r.free[file+Suffix] {
 				if id, err := fileNumber(filepath.Join(dir, file+Suffix)); err == nil && id == j.ids[i] {
 					r.add(l, file+Suffix)
@@ -234,7 +235,8 @@ func lookInto(name string) (j found, ours bool) {
 	at := int64(len(head))
 	for range j.files {
 		var r [recordBytes]byte
-		if n, _ := f.ReadAt(r[:], at); n < len(r) || !sound(r[:]) || binary.LittleEndian.Uint32(r[4:]) != fileRecord || int(binary.LittleEndian.Uint32(r[:])) != len(j.ids) {
+		if n, _ := f.ReadAt(r[:], at); n < len(r) || !sound(r[:]) || binary.LittleEndian.Uint32(r[4:]) != fileRecord ||
+			int(binary.LittleEndian.Uint32(r[:])) != len(j.ids) {
 			break
 		}
 		j.ids = append(j.ids, binary.LittleEndian.Uint64(r[8:]))
@@ -261,9 +263,9 @@ func (l *Leftover) look() {
 	}
 }
 
-// Remove removes the files, the journal last. A commit it finishes or takes back instead: no output is lost.
-// Files that a process has locked, those of LeftUnknown, a commit with Stays, and one of LeftOld whose output is not there, are an error of
-// kind fault.Usage.
+// Remove removes the files, the journal last. A commit it finishes or takes back instead: no output is lost. Files that
+// a process has locked, those of LeftUnknown, a commit with Stays, and one of LeftOld whose output is not there, are an
+// error of kind fault.Usage.
 func (l *Leftover) Remove() error {
 	switch l.Kind {
 	case LeftUnknown:
@@ -273,7 +275,8 @@ func (l *Leftover) Remove() error {
 		if err := c.recover(func(*commitFile) bool { return true }); err != nil {
 			return fmt.Errorf("%s: finishing what an interrupted run has begun: %w", c.path(), err)
 		}
-		if _, err := disk.Lstat(l.Files[0]); !errors.Is(err, fs.ErrNotExist) { // recover passes over what is not the user's
+		// recover passes over what is not the user's
+		if _, err := disk.Lstat(l.Files[0]); !errors.Is(err, fs.ErrNotExist) {
 			return fault.Errorf(fault.Usage, "%s: is no journal that a run of yours has left: it stays", l.Files[0])
 		}
 		return nil
@@ -282,7 +285,8 @@ func (l *Leftover) Remove() error {
 	if l.Kind == LeftOld {
 		output := filepath.Join(filepath.Dir(l.Files[0]), l.Output)
 		if st, err := disk.Lstat(output); err != nil || !st.Mode().IsRegular() {
-			return fault.Errorf(fault.Usage, "%s: is the file that was %s, where no file is now: give it its name", l.Files[0], output)
+			return fault.Errorf(fault.Usage, "%s: is the file that was %s, where no file is now: give it its name",
+				l.Files[0], output)
 		}
 		return removeLeftover(l.Files[0], output)
 	}

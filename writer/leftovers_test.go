@@ -29,11 +29,14 @@ func TestListLeftovers(t *testing.T) {
 		dir string
 		j   *Journal
 	}{{"run", run("same")}, {"parts", part("", 1, 2)}, {"parts", part("", 2, 2)}, {"apart", part(in("files"), 1, 2)}} {
-		if _, _, err := resumable(in(c.dir), 60, fail, Options{Workers: 1, MaxBuffer: 1, Journal: c.j}); !errors.Is(err, broken) && err != nil {
+		if _, _, err := resumable(in(c.dir), 60, fail, Options{Workers: 1, MaxBuffer: 1, Journal: c.j}); !errors.Is(err,
+			broken) && err != nil {
 			t.Fatal(c.dir, err)
 		}
 	}
-	users := map[string]string{"a.gguf": "gguf", "b.partial": "of a download", "c.partial.rows": "a table", "d.part-1-of-2": "a text", "e.partial.run": "x", "f.gguf.partial.blocks": BlocksMagic, "i.gguf.partial.blocks": "of another program"}
+	users := map[string]string{"a.gguf": "gguf", "b.partial": "of a download", "c.partial.rows": "a table",
+		"d.part-1-of-2": "a text", "e.partial.run": "x", "f.gguf.partial.blocks": BlocksMagic,
+		"i.gguf.partial.blocks": "of another program"}
 	for _, sub := range []string{"run", "parts", "files"} {
 		for name, text := range users {
 			if err := os.WriteFile(filepath.Join(dir, sub, name), []byte(text), 0o666); err != nil {
@@ -42,9 +45,11 @@ func TestListLeftovers(t *testing.T) {
 		}
 	}
 	for sub, want := range map[string]string{
-		"run":   "unknown b, blocks f.gguf, run f-00001-of-00002.gguf 3, run h-00001-of-00002.gguf 3, run s-00001-of-00002.gguf 3",
-		"parts": "unknown b, blocks f.gguf, parts f-00001-of-00002.gguf 5, parts h-00001-of-00002.gguf 5, parts s-00001-of-00002.gguf 5",
-		"files": "unknown b, blocks f.gguf, part f-00001-of-00002.gguf.part-1-of-2 1, part h-00001-of-00002.gguf.part-1-of-2 1, part s-00001-of-00002.gguf.part-1-of-2 1",
+		"run": "unknown b, blocks f.gguf, run f-00001-of-00002.gguf 3, run h-00001-of-00002.gguf 3, run s-00001-of-00002.gguf 3",
+		"parts": "unknown b, blocks f.gguf, parts f-00001-of-00002.gguf 5, parts h-00001-of-00002.gguf 5, parts " +
+			"s-00001-of-00002.gguf 5",
+		"files": "unknown b, blocks f.gguf, part f-00001-of-00002.gguf.part-1-of-2 1, part " +
+			"h-00001-of-00002.gguf.part-1-of-2 1, part s-00001-of-00002.gguf.part-1-of-2 1",
 	} {
 		list, err := Leftovers(filepath.Join(dir, sub), nil)
 		if err != nil {

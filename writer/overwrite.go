@@ -37,7 +37,8 @@ const (
 // one of kind fault.Broken.
 func Overwrite(ctx context.Context, path string, old, replacement []byte) error {
 	if len(old) != len(replacement) || len(old) > maxOverwrite {
-		return fmt.Errorf("%s: %d bytes instead of %d, want as many, and at most %d", path, len(replacement), len(old), maxOverwrite)
+		return fmt.Errorf("%s: %d bytes instead of %d, want as many, and at most %d", path, len(replacement), len(old),
+			maxOverwrite)
 	}
 	if _, err := Recover(path); err != nil {
 		return err
@@ -85,9 +86,9 @@ func Overwrite(ctx context.Context, path string, old, replacement []byte) error 
 	return finishOverwrite(f, name, r, c)
 }
 
-// Recover ends an Overwrite of the file at path that was cut short, and reports whether there
-// was one. A record is carried out only if it is the user's own file, its checksum is right, the file has at each place the byte before
-// the change or the one after it, and both are GGUF headers with the same tensors at the same places, in which the change
+// Recover ends an Overwrite of the file at path that was cut short, and reports whether there was one. A record is
+// carried out only if it is the user's own file, its checksum is right, the file has at each place the byte before the
+// change or the one after it, and both are GGUF headers with the same tensors at the same places, in which the change
 // ends before the tensors' data: else it is an error of kind fault.Refused, and nothing is changed.
 func Recover(path string) (bool, error) {
 	name := path + overwriteSuffix
@@ -131,7 +132,8 @@ func Recover(path string) (bool, error) {
 // short, which Recover has to end.
 func Unrecovered(path string) error {
 	if _, err := disk.Lstat(path + overwriteSuffix); err == nil {
-		return fault.Errorf(fault.Broken, "%s: a change of its metadata was cut short; 'ggtool meta %[1]s' ends it", path)
+		return fault.Errorf(fault.Broken, "%s: a change of its metadata was cut short; 'ggtool meta %[1]s' ends it",
+			path)
 	}
 	return nil
 }
@@ -142,9 +144,9 @@ type Held struct {
 	file, record *disk.File // record: nil but after Settle
 }
 
-// Hold locks the file at path, which has to be a regular file with no other name: what is there may be changed, and nothing else
-// changes with it. Anything else, and a file that another process holds, is an error of kind fault.Usage. What is to be changed is read
-// after it: before, another process may have changed it.
+// Hold locks the file at path, which has to be a regular file with no other name: what is there may be changed, and
+// nothing else changes with it. Anything else, and a file that another process holds, is an error of kind fault.Usage.
+// What is to be changed is read after it: before, another process may have changed it.
 func Hold(path string) (*Held, error) {
 	for range 100 {
 		f, err := owned(path)
@@ -173,8 +175,9 @@ func Hold(path string) (*Held, error) {
 	return nil, fault.Errorf(fault.Usage, "%s: %w", path, errLocked)
 }
 
-// Settle closes the file where files that are open cannot be replaced. It comes right before the file is. An empty record,
-// which is locked, then keeps others from the file until Close; left by a run that was killed, it says that nothing was changed.
+// Settle closes the file where files that are open cannot be replaced. It comes right before the file is. An empty
+// record, which is locked, then keeps others from the file until Close; left by a run that was killed, it says that
+// nothing was changed.
 func (h *Held) Settle() (err error) {
 	if replacesOpen {
 		return nil
@@ -205,7 +208,8 @@ func owned(path string) (*disk.File, error) {
 		return nil, err
 	}
 	if !st.Mode().IsRegular() {
-		return nil, fault.Errorf(fault.Usage, "%s: is %s, want a file to change it where it is", path, kindOf(st.Mode()))
+		return nil, fault.Errorf(fault.Usage, "%s: is %s, want a file to change it where it is", path,
+			kindOf(st.Mode()))
 	}
 	f, err := disk.OpenFile(path, os.O_RDWR|noFollow, 0)
 	if err != nil {
@@ -264,8 +268,8 @@ func (c *change) mixed(f *disk.File) (bool, error) {
 	return same, err
 }
 
-// headers returns an error unless the file is a GGUF file before and after the change, with the same tensors, and the change ends
-// before their data.
+// headers returns an error unless the file is a GGUF file before and after the change, with the same tensors, and the
+// change ends before their data.
 func (c *change) headers(f *disk.File, path string) error {
 	parse := func(r io.ReaderAt) (*gguf.File, error) {
 		return gguf.ParseHeader(path, c.size, func(n int64) ([]byte, error) {
@@ -290,11 +294,14 @@ func (c *change) headers(f *disk.File, path string) error {
 	same := func(a, b gguf.Tensor) bool {
 		return a.Name == b.Name && a.Type == b.Type && a.Offset == b.Offset && slices.Equal(a.NE, b.NE)
 	}
-	if err == nil && (c.off+c.n > before.DataStart || before.DataStart != after.DataStart || !slices.EqualFunc(before.Tensors, after.Tensors, same)) {
-		err = fmt.Errorf("bytes %d to %d, and tensors begin at %d and %d", c.off, c.off+c.n, before.DataStart, after.DataStart)
+	if err == nil && (c.off+c.n > before.DataStart || before.DataStart != after.DataStart ||
+		!slices.EqualFunc(before.Tensors, after.Tensors, same)) {
+		err = fmt.Errorf("bytes %d to %d, and tensors begin at %d and %d", c.off, c.off+c.n, before.DataStart,
+			after.DataStart)
 	}
 	if err != nil {
-		return fault.Errorf(fault.Refused, "%s: is no change of metadata alone: %w; remove it", path+overwriteSuffix, err)
+		return fault.Errorf(fault.Refused, "%s: is no change of metadata alone: %w; remove it",
+			path+overwriteSuffix, err)
 	}
 	return nil
 }
@@ -378,8 +385,8 @@ func (c *change) writeTo(w io.Writer) error {
 // errTorn says that a record was not written whole.
 var errTorn = errors.New("torn")
 
-// openRecord reads a record that lies in r as far as it says which bytes change; these stay in r. A beginning of a record,
-// which was not written whole, has errTorn.
+// openRecord reads a record that lies in r as far as it says which bytes change; these stay in r. A beginning of a
+// record, which was not written whole, has errTorn.
 func openRecord(r *disk.File) (c change, err error) {
 	st, err := r.Stat()
 	if err != nil {
@@ -395,20 +402,28 @@ func parseRecord(name string, r io.ReaderAt, size int64) (c change, err error) {
 	}
 	magic := head[:min(len(head), len(overwriteMagic))]
 	switch {
-	case len(bytes.Trim(head, "\x00")) == 0, int64(len(head)) < recordHead && bytes.HasPrefix([]byte(overwriteMagic), magic): // zeros are what the disk has not got
+	case len(bytes.Trim(head, "\x00")) == 0, int64(len(head)) < recordHead &&
+		bytes.HasPrefix([]byte(overwriteMagic), magic):
+		// zeros are what the disk has not got
 		return c, errTorn
 	case string(magic) != overwriteMagic:
-		return c, fault.Errorf(fault.Refused, "%s: begins with %.20q, want %q: made by another version, or no record of a change of metadata; remove it", name, magic, overwriteMagic)
+		return c, fault.Errorf(fault.Refused,
+			"%s: begins with %.20q, want %q: made by another version, or no record of a change of metadata; remove it",
+			name, magic, overwriteMagic)
 	}
 	number := func(i int) uint64 { return binary.LittleEndian.Uint64(head[len(overwriteMagic)+8*i:]) }
 	off, n := number(1), number(2)
-	if number(0) > math.MaxInt64 || off > maxOverwrite || n > maxOverwrite || off%sector != 0 || size > recordHead+2*int64(n) {
-		return c, fault.Errorf(fault.Refused, "%s: has %d bytes, and says that it has %d twice, from %d on, at most %d; remove it", name, size, n, off, maxOverwrite)
+	if number(0) > math.MaxInt64 || off > maxOverwrite || n > maxOverwrite || off%sector != 0 ||
+		size > recordHead+2*int64(n) {
+		return c, fault.Errorf(fault.Refused,
+			"%s: has %d bytes, and says that it has %d twice, from %d on, at most %d; remove it", name, size, n, off,
+			maxOverwrite)
 	}
 	if size < recordHead+2*int64(n) {
 		return c, errTorn
 	}
-	c = change{int64(number(0)), int64(off), int64(n), io.NewSectionReader(r, recordHead, int64(n)), io.NewSectionReader(r, recordHead+int64(n), int64(n))}
+	c = change{int64(number(0)), int64(off), int64(n), io.NewSectionReader(r, recordHead, int64(n)),
+		io.NewSectionReader(r, recordHead+int64(n), int64(n))}
 	want, err := c.record()
 	if err == nil && !bytes.Equal(want, head) {
 		err = errTorn

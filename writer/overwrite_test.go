@@ -16,7 +16,8 @@ import (
 // point of it.
 func TestOverwrite(t *testing.T) {
 	header := func(word string) []byte {
-		return gguf.AppendHeader(nil, gguf.Metadata{{Key: "k", Value: gguf.String(strings.Repeat(word, 500))}}, []gguf.Tensor{{Name: "t", Type: gguf.TypeI8, NE: []int64{8}}}, gguf.DefaultAlignment)
+		return gguf.AppendHeader(nil, gguf.Metadata{{Key: "k", Value: gguf.String(strings.Repeat(word, 500))}},
+			[]gguf.Tensor{{Name: "t", Type: gguf.TypeI8, NE: []int64{8}}}, gguf.DefaultAlignment)
 	}
 	old, replacement := header("old."), header("new!")
 	rest := []byte("the rest")
@@ -71,7 +72,8 @@ func TestOverwrite(t *testing.T) {
 		t.Errorf("nothing to do: %v, %v", done, err)
 	}
 
-	for what, file := range map[string][]byte{"another file": bytes.Repeat([]byte("x"), len(old)+len(rest)), "another size": old} {
+	for what, file := range map[string][]byte{"another file": bytes.Repeat([]byte("x"), len(old)+len(rest)),
+		"another size": old} {
 		write(path, file)
 		write(name, whole)
 		if _, err := Recover(path); !errors.Is(err, fault.Refused) || !strings.Contains(err.Error(), name) {
@@ -103,7 +105,8 @@ func TestChanged(t *testing.T) {
 			if n > 0 {
 				most = (end+sector-1)/sector*sector - at/sector*sector
 			}
-			if !bytes.Equal(got, replacement) || c.off%sector != 0 || c.n > int64(most) || !bytes.Equal(old[c.off:c.off+c.n], before) {
+			if !bytes.Equal(got, replacement) || c.off%sector != 0 || c.n > int64(most) ||
+				!bytes.Equal(old[c.off:c.off+c.n], before) {
 				t.Fatalf("%d bytes from %d: %d from %d", n, at, c.n, c.off)
 			}
 		}

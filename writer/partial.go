@@ -113,11 +113,10 @@ func finished(name string) {
 	delete(unfinished.names, name)
 }
 
-// RemovePartials removes the temporary files of all writes that go on in this
-// process, and the directories that were made for them, which has to exit right after it: no other write can begin or end any
-// more. It is for a program that does not wait until its writes have noticed that
-// their contexts are done. With terminated it leaves those that another run can go on from, and
-// reports whether there are some.
+// RemovePartials removes the temporary files of all writes that go on in this process, and the directories that were
+// made for them, which has to exit right after it: no other write can begin or end any more. It is for a program that
+// does not wait until its writes have noticed that their contexts are done. With terminated it leaves those that
+// another run can go on from, and reports whether there are some.
 func RemovePartials(terminated bool) (kept bool) {
 	unfinished.Lock() // for good
 	for name, continued := range unfinished.names {
@@ -259,14 +258,16 @@ func leftover(name, final string) (_ *disk.File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if there, err := disk.Lstat(final); n > 1 && (err != nil || !os.SameFile(st, there) || name == final) { // final: a commit by links was cut short
+	// final: a commit by links was cut short
+	if there, err := disk.Lstat(final); n > 1 && (err != nil || !os.SameFile(st, there) || name == final) {
 		return nil, stranger(name, fmt.Sprintf("a file with %d names", n))
 	}
 	switch err := lock(f); {
 	case errors.Is(err, errLocked):
 		return nil, fault.Errorf(fault.Usage, "%s: %w", name, errLocked)
 	case err != nil:
-		return nil, fault.Errorf(fault.Usage, "%s: left by an interrupted run, or being written by another one; remove it if there is none", name)
+		return nil, fault.Errorf(fault.Usage,
+			"%s: left by an interrupted run, or being written by another one; remove it if there is none", name)
 	}
 	if still, err := refers(name, f); !still {
 		return nil, err
@@ -277,7 +278,8 @@ func leftover(name, final string) (_ *disk.File, err error) {
 
 // stranger refuses to replace what has a temporary name but is not ours.
 func stranger(name, what string) error {
-	return fault.Errorf(fault.Usage, "%s: is %s, want nothing there, or a file that an interrupted run has left; remove it", name, what)
+	return fault.Errorf(fault.Usage,
+		"%s: is %s, want nothing there, or a file that an interrupted run has left; remove it", name, what)
 }
 
 // refers reports whether name still is a name of f.

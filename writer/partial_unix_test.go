@@ -27,7 +27,8 @@ var strangers = []struct {
 	what string // in the error
 }{
 	{"symlink", func(partial, victim string) error { return os.Symlink(victim, partial) }, "a symbolic link"},
-	{"dangling-symlink", func(partial, victim string) error { return os.Symlink(victim+"-none", partial) }, "a symbolic link"},
+	{"dangling-symlink", func(partial, victim string) error { return os.Symlink(victim+"-none", partial) },
+		"a symbolic link"},
 	{"hard-link", func(partial, victim string) error { return os.Link(victim, partial) }, "a file with 2 names"},
 	{"pipe", func(partial, _ string) error { return unix.Mkfifo(partial, 0o666) }, "a named pipe"},
 	{"directory", func(partial, _ string) error { return os.Mkdir(partial, 0o777) }, "a directory"},
@@ -45,7 +46,8 @@ func TestStrangers(t *testing.T) {
 			}
 			outs := map[string]func() error{
 				filepath.Join(dir, "out.gguf"): func() error {
-					_, err := Write(context.Background(), testFile(filepath.Join(dir, "out.gguf")), Options{Force: force})
+					_, err := Write(context.Background(), testFile(filepath.Join(dir, "out.gguf")),
+						Options{Force: force})
 					return err
 				},
 				filepath.Join(dir, "model.safetensors.index.json"): func() error {
@@ -62,7 +64,8 @@ func TestStrangers(t *testing.T) {
 				if err := s.make(partial, victim); err != nil {
 					t.Fatal(err)
 				}
-				if err := write(); !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), partial+": is "+s.what) {
+				if err := write(); !errors.Is(err, fault.Usage) ||
+					!strings.Contains(err.Error(), partial+": is "+s.what) {
 					t.Errorf("%s, force %v: got %v", s.name, force, err)
 				}
 				if left := entries(t, dir); len(left) != 1 {
@@ -100,7 +103,8 @@ func TestNoReplace(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out.gguf")
 	appear := func(string) error { return os.WriteFile(path, []byte("other"), 0o666) }
-	if _, err := Write(context.Background(), testFile(path), Options{step: appear}); !errors.Is(err, fault.Usage) || !errors.Is(err, os.ErrExist) {
+	if _, err := Write(context.Background(), testFile(path), Options{step: appear}); !errors.Is(err, fault.Usage) ||
+		!errors.Is(err, os.ErrExist) {
 		t.Errorf("got %v", err)
 	}
 	if got := string(read(t, path)); got != "other" || len(entries(t, dir)) != 1 {

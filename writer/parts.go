@@ -53,7 +53,8 @@ const partsFact = "parts"
 // maxParts bounds the number of parts.
 const maxParts = 100_000
 
-// share sets which rows are those of part k of n. Along the order of the tensors every part is as much work. It is a function of the plan alone, the same on every machine.
+// share sets which rows are those of part k of n. Along the order of the tensors every part is as much work. It is a
+// function of the plan alone, the same on every machine.
 func (p *pool) share(k, n int) {
 	ends := p.ends(n)
 	for i, j := range p.jobs {
@@ -111,7 +112,8 @@ func (p *pool) complete(o *Journal, begun func(int)) error {
 			list = append(list, strconv.Itoa(k))
 		}
 	}
-	return fault.Errorf(fault.Incomplete, "%s: %d of %d parts are not whole, run them again: %s", p.files[0], len(list), o.Parts, fault.List(list))
+	return fault.Errorf(fault.Incomplete, "%s: %d of %d parts are not whole, run them again: %s", p.files[0], len(list),
+		o.Parts, fault.List(list))
 }
 
 // inParts returns the facts of a run in so many parts.
@@ -132,7 +134,8 @@ func (s *set) partFile(dir string, k, n int) string {
 	return filepath.Join(dir, filepath.Base(s.files[s.leader].path)+partMark+partName(k, n))
 }
 
-// unstarted refuses to begin a write that is not one in parts while there are parts of one, of which run is the runName.
+// unstarted refuses to begin a write that is not one in parts while there are parts of one, of which run is the
+// runName.
 func unstarted(run string) error {
 	if _, err := disk.Lstat(run); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -227,7 +230,8 @@ const sharedWait = time.Minute
 func openShared(ctx context.Context, l *layout) (*partial, error) {
 	for begin := time.Now(); ; {
 		p, err := tryShared(l)
-		if p != nil || err != nil && !errors.Is(err, errLocked) || errors.Is(err, errLocked) && time.Since(begin) > sharedWait {
+		if p != nil || err != nil && !errors.Is(err, errLocked) || errors.Is(err, errLocked) &&
+			time.Since(begin) > sharedWait {
 			return p, err
 		}
 		select {
@@ -579,7 +583,8 @@ func (o *output) verify(ctx context.Context, head []byte, opt Options) error {
 		for _, t := range o.files[i].tensors {
 			j := &job{ne: t.Source.NE(), outputs: []*placed{t}, hi: gguf.Rows(t.Source.NE())}
 			if bad := j.missing(j.done()); len(bad) > 0 {
-				return fmt.Errorf("%s: tensor %q: rows %d to %d are not what was written", p.name, t.Name, bad[0].a, bad[0].b-1)
+				return fmt.Errorf("%s: tensor %q: rows %d to %d are not what was written", p.name, t.Name,
+					bad[0].a, bad[0].b-1)
 			}
 		}
 	}

@@ -51,7 +51,8 @@ func TestParts(t *testing.T) {
 			}
 			// part 2 breaks off, and 4 stays away
 			broken := errors.New("breaks")
-			if _, _, err := resumable(dir, 5, func() error { return broken }, Options{Workers: 1, MaxBuffer: 1, Journal: part(parts, 2, n)}); !errors.Is(err, broken) || !Kept(err) {
+			if _, _, err := resumable(dir, 5, func() error { return broken },
+				Options{Workers: 1, MaxBuffer: 1, Journal: part(parts, 2, n)}); !errors.Is(err, broken) || !Kept(err) {
 				t.Fatal(err)
 			}
 			for _, k := range []int{5, 3, 1} {
@@ -61,7 +62,8 @@ func TestParts(t *testing.T) {
 				}
 			}
 			_, _, err := write(finish(parts), Options{})
-			if !errors.Is(err, fault.Incomplete) || !strings.Contains(err.Error(), "2 of 5 parts are not whole, run them again: 2, 4") {
+			if !errors.Is(err, fault.Incomplete) ||
+				!strings.Contains(err.Error(), "2 of 5 parts are not whole, run them again: 2, 4") {
 				t.Errorf("finished without 2 and 4: %v", err)
 			}
 			other := part(parts, 4, n)
@@ -72,7 +74,8 @@ func TestParts(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, _, err := write(finish(parts), Options{}); !errors.Is(err, fault.Refused) || !strings.Contains(err.Error(), "run was other, and is same") {
+				if _, _, err := write(finish(parts), Options{}); !errors.Is(err, fault.Refused) ||
+					!strings.Contains(err.Error(), "run was other, and is same") {
 					t.Errorf("finished with a part of another run: %v", err)
 				}
 				for _, m := range []string{"f", "h", "s"} {
@@ -81,7 +84,8 @@ func TestParts(t *testing.T) {
 					}
 				}
 			}
-			if _, _, err := write(part(parts, 1, 7), Options{}); !apart && (!errors.Is(err, fault.Refused) || !strings.Contains(err.Error(), "parts was 5, and is 7")) {
+			if _, _, err := write(part(parts, 1, 7), Options{}); !apart && (!errors.Is(err, fault.Refused) ||
+				!strings.Contains(err.Error(), "parts was 5, and is 7")) {
 				t.Errorf("part of 7: %v", err)
 			} else if apart {
 				if _, _, err := write(finish(parts), Options{}); !errors.Is(err, fault.Refused) {
@@ -134,7 +138,8 @@ func TestParts(t *testing.T) {
 				t.Errorf("left: %v", entries(t, parts))
 			}
 			for i := range got {
-				if !slices.Equal(got[i].Overflows, want[i].Overflows) || !slices.Equal(got[i].Displaced, want[i].Displaced) || got[i].DataBytes != want[i].DataBytes {
+				if !slices.Equal(got[i].Overflows, want[i].Overflows) ||
+					!slices.Equal(got[i].Displaced, want[i].Displaced) || got[i].DataBytes != want[i].DataBytes {
 					t.Errorf("%+v, want %+v", got[i], want[i])
 				}
 			}
@@ -182,7 +187,8 @@ func TestPartsDamaged(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.Close()
-			if _, _, err := resumable(dir, 1e6, nil, Options{Journal: finish(parts)}); !errors.Is(err, fault.Incomplete) || !strings.HasSuffix(err.Error(), ": 1") {
+			if _, _, err := resumable(dir, 1e6, nil, Options{Journal: finish(parts)}); !errors.Is(err,
+				fault.Incomplete) || !strings.HasSuffix(err.Error(), ": 1") {
 				t.Fatalf("finished with damaged rows: %v", err)
 			}
 			if _, n, err := resumable(dir, 1e6, nil, Options{Journal: part(parts, 1, 2)}); err != nil || n == 0 {
@@ -206,7 +212,8 @@ func TestShare(t *testing.T) {
 		return &job{source: m, ne: ne, outputs: []*placed{o}}
 	}
 	for _, n := range []int{1, 2, 3, 16, 1000, maxParts} {
-		p := &pool{jobs: []*job{source(256, 10), source(4096, 14336, 128), source(7168, 129280), source(256, 1), source(0, 5), source(1<<20, 3)}}
+		p := &pool{jobs: []*job{source(256, 10), source(4096, 14336, 128), source(7168, 129280), source(256, 1),
+			source(0, 5), source(1<<20, 3)}}
 		all, block := int64(0), int64(0)
 		for _, j := range p.jobs {
 			all += j.workOf(gguf.Rows(j.ne) * gguf.RowLen(j.ne))
@@ -218,7 +225,8 @@ func TestShare(t *testing.T) {
 			work := int64(0)
 			for i, j := range p.jobs {
 				if j.lo != at[i] || j.hi < j.lo {
-					t.Fatalf("part %d of %d: rows %d to %d of tensor %d, want them to begin with %d", k, n, j.lo, j.hi, i, at[i])
+					t.Fatalf("part %d of %d: rows %d to %d of tensor %d, want them to begin with %d", k, n, j.lo,
+						j.hi, i, at[i])
 				}
 				at[i] = j.hi
 				work += j.workOf((j.hi - j.lo) * gguf.RowLen(j.ne))
@@ -244,7 +252,8 @@ func TestTerminated(t *testing.T) {
 		dir := t.TempDir()
 		ctx, stop := context.WithCancelCause(context.Background())
 		f := testFile(filepath.Join(dir, "o"))
-		f.Tensors[1].Source = &scarce{matrix: f.Tensors[1].Source.(*matrix), left: counter(2), reads: counter(0), then: func() error { stop(c.cause); return nil }}
+		f.Tensors[1].Source = &scarce{matrix: f.Tensors[1].Source.(*matrix), left: counter(2), reads: counter(0),
+			then: func() error { stop(c.cause); return nil }}
 		_, err := Write(ctx, f, Options{Workers: 1, Journal: &Journal{Facts: []Fact{{"run", "same"}}}})
 		if !errors.Is(err, context.Canceled) || Kept(err) != c.kept || (len(entries(t, dir)) > 0) != c.kept {
 			t.Errorf("%v: %v, left: %v", c.cause, err, entries(t, dir))
@@ -252,13 +261,15 @@ func TestTerminated(t *testing.T) {
 		if !c.kept {
 			continue
 		}
-		if _, err := Write(t.Context(), testFile(filepath.Join(dir, "o")), Options{Journal: run("same"), Verify: true}); err != nil {
+		if _, err := Write(t.Context(), testFile(filepath.Join(dir, "o")),
+			Options{Journal: run("same"), Verify: true}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Write(t.Context(), testFile(filepath.Join(dir, "want")), Options{}); err != nil {
 			t.Fatal(err)
 		}
-		if string(read(t, filepath.Join(dir, "o"))) != string(read(t, filepath.Join(dir, "want"))) || len(entries(t, dir)) != 2 {
+		if string(read(t, filepath.Join(dir, "o"))) != string(read(t, filepath.Join(dir, "want"))) ||
+			len(entries(t, dir)) != 2 {
 			t.Errorf("another file: %v", entries(t, dir))
 		}
 	}
@@ -298,8 +309,10 @@ func TestFacts(t *testing.T) {
 	broken := errors.New("breaks")
 	write := func(value string, left int64) error {
 		f := testFile(filepath.Join(dir, "o"))
-		f.Tensors[1].Source = &scarce{matrix: f.Tensors[1].Source.(*matrix), left: counter(left), reads: counter(0), then: func() error { return broken }}
-		_, err := Write(t.Context(), f, Options{Inputs: []string{input}, Journal: &Journal{Facts: []Fact{{"--outtype", value}}, Resume: true}})
+		f.Tensors[1].Source = &scarce{matrix: f.Tensors[1].Source.(*matrix), left: counter(left), reads: counter(0),
+			then: func() error { return broken }}
+		_, err := Write(t.Context(), f, Options{Inputs: []string{input},
+			Journal: &Journal{Facts: []Fact{{"--outtype", value}}, Resume: true}})
 		return err
 	}
 	for _, c := range []struct {
@@ -363,7 +376,8 @@ func FuzzHead(f *testing.F) {
 // FuzzPart reads any bytes as the file of a part: rows that are believed have their checksums.
 func FuzzPart(f *testing.F) {
 	layoutOf := func(dir string) *output {
-		file := &File{Path: filepath.Join(dir, "o"), Tensors: []Tensor{{"t", gguf.TypeF16, &matrix{ne: []int64{32, 4}, data: make([]byte, 4*128)}, nil, nil}}}
+		file := &File{Path: filepath.Join(dir, "o"),
+			Tensors: []Tensor{{"t", gguf.TypeF16, &matrix{ne: []int64{32, 4}, data: make([]byte, 4*128)}, nil, nil}}}
 		o := &output{set: set{files: []layout{file.layout()}}, result: &Result{}}
 		for i, l := range o.files {
 			for k, t := range l.tensors {
@@ -401,7 +415,8 @@ func FuzzPart(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		dir := t.TempDir()
 		o := layoutOf(dir)
-		if err := os.WriteFile(o.partFile(dir, 1, 1), append(o.head(inParts(facts, 1)), text[min(len(text), head):]...), 0o666); err != nil {
+		if err := os.WriteFile(o.partFile(dir, 1, 1), append(o.head(inParts(facts, 1)), text[min(len(text), head):]...),
+			0o666); err != nil {
 			t.Fatal(err)
 		}
 		opt := Options{Journal: part(dir, 1, 1)}
@@ -432,10 +447,12 @@ func TestPartBusy(t *testing.T) {
 			return nil
 		}
 		looked = true
-		if _, _, err := resumable(dir, 1e6, nil, Options{Journal: part("", 1, 2)}); !errors.Is(err, errLocked) || fault.Has(err) {
+		if _, _, err := resumable(dir, 1e6, nil, Options{Journal: part("", 1, 2)}); !errors.Is(err, errLocked) ||
+			fault.Has(err) {
 			t.Errorf("the same part: %v, want an error that may go by", err)
 		}
-		if _, _, err := resumable(dir, 1e6, nil, Options{Journal: finish("")}); !errors.Is(err, fault.Incomplete) || errors.Is(err, fault.Usage) {
+		if _, _, err := resumable(dir, 1e6, nil, Options{Journal: finish("")}); !errors.Is(err, fault.Incomplete) ||
+			errors.Is(err, fault.Usage) {
 			t.Errorf("finished: %v", err)
 		}
 		if _, _, err := resumable(dir, 1e6, nil, Options{Journal: part("", 2, 2)}); err != nil {

@@ -29,11 +29,13 @@ func TestPieces(t *testing.T) {
 	big = big[:n*rowLen]
 	src := newMatrix(big, rowLen, n)
 	for _, types := range [][]gguf.Type{{gguf.TypeF32}, {gguf.TypeBF16}, {gguf.TypeQ8_0, gguf.TypeF32, gguf.TypeF16}} {
-		for _, opt := range []Options{{Workers: 2}, {Workers: 1, MaxBuffer: 1}, {Workers: 1, MaxBuffer: 5 * pieceElements * 4}} {
+		for _, opt := range []Options{{Workers: 2}, {Workers: 1, MaxBuffer: 1},
+			{Workers: 1, MaxBuffer: 5 * pieceElements * 4}} {
 			dir := t.TempDir()
 			var models [][]*File
 			for _, typ := range types {
-				models = append(models, []*File{{Path: filepath.Join(dir, typ.String()), Tensors: []Tensor{{"t", typ, src, nil, nil}}}})
+				models = append(models, []*File{{Path: filepath.Join(dir, typ.String()),
+					Tensors: []Tensor{{"t", typ, src, nil, nil}}}})
 			}
 			if _, err := WriteSets(context.Background(), models, opt); err != nil {
 				t.Fatal(err)
@@ -71,7 +73,8 @@ func TestPlaceInPiece(t *testing.T) {
 		} {
 			x := make([]float32, rowLen*n)
 			x[row*rowLen+7] = c.value
-			f := &File{Path: filepath.Join(t.TempDir(), "out"), Tensors: []Tensor{{"t", c.typ, newMatrix(x, rowLen, n), nil, nil}}}
+			f := &File{Path: filepath.Join(t.TempDir(), "out"),
+				Tensors: []Tensor{{"t", c.typ, newMatrix(x, rowLen, n), nil, nil}}}
 			_, err := Write(context.Background(), f, Options{})
 			if !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), fmt.Sprintf("row %d, ", row)) ||
 				!strings.Contains(err.Error(), "column 7") || !strings.Contains(err.Error(), c.want) {
@@ -95,7 +98,8 @@ func TestRowBuffer(t *testing.T) {
 	}
 	for rows, buffer := range map[int64]int64{1: 1, 7: 7*perRow + 10, 64: 1 << 40} {
 		var blocks []block
-		if err := j.cut(buffer, []span{{a: 0, b: 64}}, func(b block) error { blocks = append(blocks, b); return nil }); err != nil {
+		if err := j.cut(buffer, []span{{a: 0, b: 64}},
+			func(b block) error { blocks = append(blocks, b); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		next := int64(0)

@@ -12,7 +12,10 @@ import (
 // renameNew renames a file to a name that is free: it never replaces one.
 func renameNew(from, to string) error {
 	for {
-		err := disk.Renaming(from, to, func() error { return unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE) })
+		err := disk.Renaming(from, to, func() error {
+			return unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to,
+				unix.RENAME_NOREPLACE)
+		})
 		switch {
 		case err == nil:
 			return nil

@@ -23,7 +23,8 @@ func reserve(f *disk.File, size int64) error {
 	}
 	for off := int64(0); off < size; {
 		n := min(reserveStep, size-off)
-		switch err := disk.Do(disk.OpReserve, f.Name(), func() error { return unix.Fallocate(int(f.Fd()), 0, off, n) }); {
+		switch err := disk.Do(disk.OpReserve, f.Name(),
+			func() error { return unix.Fallocate(int(f.Fd()), 0, off, n) }); {
 		case err == nil:
 			off += n
 		case errors.Is(err, unix.EINTR):
@@ -40,7 +41,10 @@ func reserve(f *disk.File, size int64) error {
 // the disk has too much to do. Failures are for the sync to report: this call does
 // not take them away from it, as one that waits for the pages would.
 func startWriteback(f *disk.File, off, n int64) {
-	_ = disk.Do(disk.OpFlush, f.Name(), func() error { return unix.SyncFileRange(int(f.Fd()), off, n, unix.SYNC_FILE_RANGE_WRITE) })
+	_ = disk.Do(disk.OpFlush, f.Name(), func() error {
+		return unix.SyncFileRange(int(f.Fd()), off, n,
+			unix.SYNC_FILE_RANGE_WRITE)
+	})
 }
 
 // forget drops what the system holds of f in memory, as far as it is on the disk: it is read from there again.

@@ -81,7 +81,8 @@ func (l *rowLog) add(t *placed, s span, data []byte) error {
 	if l == nil {
 		return nil
 	}
-	r := record(uint32(t.fileNo), uint32(t.tensorNo), uint64(s.a), uint64(s.b), uint64(s.overflows), uint64(s.displaced), rowSum(data), s.source)
+	r := record(uint32(t.fileNo), uint32(t.tensorNo), uint64(s.a), uint64(s.b), uint64(s.overflows),
+		uint64(s.displaced), rowSum(data), s.source)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, err := l.file.Write(r)
@@ -237,7 +238,8 @@ func (o *output) readLog(ctx context.Context, from int64) error {
 
 // scan reads the records of a log from a place on, and calls visit for those whose rows
 // are there and have the right checksum. It returns where records begin to be torn.
-func (o *output) scan(ctx context.Context, log *rowLog, from int64, visit func(t *placed, s span, data []byte) error) (end int64, err error) {
+func (o *output) scan(ctx context.Context, log *rowLog, from int64,
+	visit func(t *placed, s span, data []byte) error) (end int64, err error) {
 	in := bufio.NewReaderSize(io.NewSectionReader(log.file, from, math.MaxInt64-from), 1<<20)
 	end = from
 	var r [recordBytes]byte
@@ -338,7 +340,9 @@ func compareSources(ctx context.Context, tensors []*placed, opt Options) error {
 			}
 			for _, s := range done[at] {
 				if s.source != sum {
-					return fault.Errorf(fault.Refused, "%s: rows %d to %d of tensor %q were made of another model than the input: remove it, and run again what made it", s.log.name, s.a, s.b-1, j.name())
+					return fault.Errorf(fault.Refused,
+						"%s: rows %d to %d of tensor %q were made of another model than the input: remove it, and "+
+							"run again what made it", s.log.name, s.a, s.b-1, j.name())
 				}
 			}
 			return nil

@@ -38,7 +38,8 @@ func FuzzRowLog(f *testing.F) {
 			}
 		}
 		dir := t.TempDir()
-		file := &File{Path: filepath.Join(dir, "o"), Tensors: []Tensor{{"t", gguf.TypeF16, &matrix{ne: []int64{32, 4}}, nil, nil}}}
+		file := &File{Path: filepath.Join(dir, "o"),
+			Tensors: []Tensor{{"t", gguf.TypeF16, &matrix{ne: []int64{32, 4}}, nil, nil}}}
 		o := &output{set: set{files: []layout{file.layout()}}}
 		p, err := create(file.Path, o.files[0].size)
 		if err != nil {

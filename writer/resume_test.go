@@ -47,15 +47,18 @@ func resumable(dir string, reads int64, then func() error, opt Options) ([]*Resu
 	clear(x[32:96])                    // displaced sub-blocks
 	left, rows := &atomic.Int64{}, &atomic.Int64{}
 	left.Store(reads)
-	a, b := &scarce{newMatrix(x, rowLen, nRows), left, then, rows}, &scarce{newMatrix(x[:rowLen*60], rowLen, 60), left, then, rows}
+	a, b := &scarce{newMatrix(x, rowLen, nRows), left, then, rows},
+		&scarce{newMatrix(x[:rowLen*60], rowLen, 60), left, then, rows}
 	model := func(name string, typ gguf.Type) (files []*File) {
 		for i, src := range []*scarce{a, b} {
-			files = append(files, &File{Path: filepath.Join(dir, gguf.ShardName(name, i, 2)), Tensors: []Tensor{{"t" + strconv.Itoa(i), typ, src, nil, nil}}})
+			files = append(files, &File{Path: filepath.Join(dir, gguf.ShardName(name, i, 2)),
+				Tensors: []Tensor{{"t" + strconv.Itoa(i), typ, src, nil, nil}}})
 		}
 		return files
 	}
 	opt.AllowOverflow = true
-	results, err := WriteSets(context.Background(), [][]*File{model("h", gguf.TypeF16), model("s", gguf.TypeIQ3_S), model("f", gguf.TypeF32)}, opt)
+	results, err := WriteSets(context.Background(), [][]*File{model("h", gguf.TypeF16), model("s", gguf.TypeIQ3_S),
+		model("f", gguf.TypeF32)}, opt)
 	return results, rows.Load(), err
 }
 
@@ -103,7 +106,8 @@ func TestResume(t *testing.T) {
 			t.Errorf("other files than of a write in one go: %v", entries(t, dir))
 		}
 		for i := range got {
-			if got[i].Bytes != want[i].Bytes || got[i].DataBytes != want[i].DataBytes || len(got[i].Overflows) != len(want[i].Overflows) || len(got[i].Displaced) != len(want[i].Displaced) {
+			if got[i].Bytes != want[i].Bytes || got[i].DataBytes != want[i].DataBytes ||
+				len(got[i].Overflows) != len(want[i].Overflows) || len(got[i].Displaced) != len(want[i].Displaced) {
 				t.Errorf("%+v, want %+v", got[i], want[i])
 			}
 			for k := range got[i].Overflows {
@@ -130,7 +134,8 @@ func TestResume(t *testing.T) {
 	t.Run("killed", func(t *testing.T) {
 		dir := killed(t)
 		broken := errors.New("breaks")
-		_, first, err := resumable(dir, 10, func() error { return broken }, Options{Workers: 3, MaxBuffer: 1 << 15, Journal: run("same")})
+		_, first, err := resumable(dir, 10, func() error { return broken },
+			Options{Workers: 3, MaxBuffer: 1 << 15, Journal: run("same")})
 		if !errors.Is(err, broken) {
 			t.Fatal(err)
 		}
@@ -169,9 +174,15 @@ func TestResume(t *testing.T) {
 			_, err = f.WriteAt(make([]byte, 30), 0)
 			return err
 		},
-		"shard-lost":   func(dir string) error { return os.Remove(filepath.Join(dir, gguf.ShardName("s", 1, 2)+Suffix)) },
-		"shard-shrunk": func(dir string) error { return os.Truncate(filepath.Join(dir, gguf.ShardName("s", 1, 2)+Suffix), 100) },
-		"log-lost":     func(dir string) error { return os.Remove(filepath.Join(dir, leader+progressSuffix)) },
+		"shard-lost": func(dir string) error {
+			return os.Remove(filepath.Join(dir,
+				gguf.ShardName("s", 1, 2)+Suffix))
+		},
+		"shard-shrunk": func(dir string) error {
+			return os.Truncate(filepath.Join(dir,
+				gguf.ShardName("s", 1, 2)+Suffix), 100)
+		},
+		"log-lost": func(dir string) error { return os.Remove(filepath.Join(dir, leader+progressSuffix)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := killed(t)

@@ -117,7 +117,8 @@ func (t *placed) put(s span, data []byte) error {
 // copied reports whether the system has copied a block, as far as that is all there is to do.
 func (p *pool) copied(b block) (bool, error) {
 	o := b.outputs[0]
-	if o.Copy == nil || len(b.outputs) > 1 || b.source.Type() != gguf.TypeI8 || o.Type != gguf.TypeI8 || o.swap || o.log != nil || p.reads.Load() {
+	if o.Copy == nil || len(b.outputs) > 1 || b.source.Type() != gguf.TypeI8 || o.Type != gguf.TypeI8 || o.swap ||
+		o.log != nil || p.reads.Load() {
 		return false, nil
 	}
 	rowLen := gguf.RowLen(b.ne) // bytes
@@ -222,7 +223,8 @@ func sourceError(err error, t gguf.Type, firstRow, rowLen int64) error {
 	if !errors.As(err, &bad) {
 		return err
 	}
-	return fault.Errorf(fault.Broken, "%s: %s is %s, want a finite number", place(err, t, firstRow, rowLen), bad.Field, bad.Value)
+	return fault.Errorf(fault.Broken, "%s: %s is %s, want a finite number", place(err, t, firstRow, rowLen),
+		bad.Field, bad.Value)
 }
 
 // place names the row and the columns that the *quants.FormatError err is about;

@@ -87,7 +87,8 @@ func TestWorkersDoNotMatter(t *testing.T) {
 		size := f.Size()
 		var last Progress
 		calls := 0
-		res, err := Write(context.Background(), f, Options{Workers: workers, Force: true, Progress: func(p Progress) { last = p; calls++ }})
+		res, err := Write(context.Background(), f,
+			Options{Workers: workers, Force: true, Progress: func(p Progress) { last = p; calls++ }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,10 +159,14 @@ func TestErrorsLeaveNothing(t *testing.T) {
 		text string
 	}{
 		{"cancelled", cancelled, Tensor{"t", gguf.TypeF32, newMatrix(row, 64), nil, nil}, context.Canceled, ""},
-		{"source", nil, Tensor{"t", gguf.TypeF32, &matrix{ne: []int64{64, 9}, data: make([]byte, 64*9*4), err: broken, at: 7}, nil, nil}, broken, `tensor "t"`},
-		{"nan", nil, Tensor{"t", gguf.TypeQ8_0, newMatrix(with(37, nan), 32, 2), nil, nil}, fault.Broken, `tensor "t": row 1, column 5`},
-		{"infinity-copied", nil, Tensor{"t", gguf.TypeF32, newMatrix(with(63, float32(math.Inf(-1))), 16, 4), nil, nil}, fault.Broken, "row 3, column 15"},
-		{"overflow", nil, Tensor{"t", gguf.TypeF16, newMatrix(with(3, 70000), 32, 2), nil, nil}, fault.Broken, "too large for F16"},
+		{"source", nil, Tensor{"t", gguf.TypeF32, &matrix{ne: []int64{64, 9}, data: make([]byte, 64*9*4), err: broken,
+			at: 7}, nil, nil}, broken, `tensor "t"`},
+		{"nan", nil, Tensor{"t", gguf.TypeQ8_0, newMatrix(with(37, nan), 32, 2), nil, nil}, fault.Broken,
+			`tensor "t": row 1, column 5`},
+		{"infinity-copied", nil, Tensor{"t", gguf.TypeF32, newMatrix(with(63, float32(math.Inf(-1))), 16, 4), nil, nil},
+			fault.Broken, "row 3, column 15"},
+		{"overflow", nil, Tensor{"t", gguf.TypeF16, newMatrix(with(3, 70000), 32, 2), nil, nil}, fault.Broken,
+			"too large for F16"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -169,7 +174,8 @@ func TestErrorsLeaveNothing(t *testing.T) {
 			if ctx == nil {
 				ctx = context.Background()
 			}
-			_, err := Write(ctx, &File{Path: filepath.Join(dir, "out.gguf"), Tensors: []Tensor{c.t}}, Options{Workers: 2})
+			_, err := Write(ctx, &File{Path: filepath.Join(dir, "out.gguf"), Tensors: []Tensor{c.t}},
+				Options{Workers: 2})
 			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("got %v, want %v with %q", err, c.kind, c.text)
 			}
@@ -195,7 +201,8 @@ func TestCheck(t *testing.T) {
 		}
 		return changed
 	}
-	if _, err := Write(context.Background(), testFile(path), Options{Force: true, Check: check}); !errors.Is(err, changed) {
+	if _, err := Write(context.Background(), testFile(path),
+		Options{Force: true, Check: check}); !errors.Is(err, changed) {
 		t.Errorf("got %v", err)
 	}
 	if left := entries(t, dir); len(left) != 1 || string(read(t, path)) != "old" {
@@ -206,7 +213,8 @@ func TestCheck(t *testing.T) {
 func TestOverflowIsCounted(t *testing.T) {
 	x := make([]float32, 64)
 	x[3], x[40] = 70000, -1e30
-	f := &File{Path: filepath.Join(t.TempDir(), "out.gguf"), Tensors: []Tensor{{"t", gguf.TypeF16, newMatrix(x, 32, 2), nil, nil}}}
+	f := &File{Path: filepath.Join(t.TempDir(), "out.gguf"),
+		Tensors: []Tensor{{"t", gguf.TypeF16, newMatrix(x, 32, 2), nil, nil}}}
 	res, err := Write(context.Background(), f, Options{AllowOverflow: true})
 	if err != nil {
 		t.Fatal(err)
@@ -237,7 +245,8 @@ func TestExistingOutput(t *testing.T) {
 	if names := entries(t, dir); len(names) != 1 {
 		t.Errorf("directory holds %v", names)
 	}
-	if _, err := Write(context.Background(), testFile(filepath.Join(dir, "no", "out.gguf")), Options{}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Write(context.Background(), testFile(filepath.Join(dir, "no", "out.gguf")), Options{}); !errors.Is(err,
+		fs.ErrNotExist) {
 		t.Errorf("missing directory: got %v", err)
 	}
 }
@@ -279,7 +288,8 @@ func TestFullDisk(t *testing.T) {
 	}
 	dir := t.TempDir()
 	huge := &matrix{ne: []int64{1 << 20, 1 << 30}} // 4 PiB
-	_, err := Write(context.Background(), &File{Path: filepath.Join(dir, "out.gguf"), Tensors: []Tensor{{"t", gguf.TypeF32, huge, nil, nil}}}, Options{})
+	_, err := Write(context.Background(), &File{Path: filepath.Join(dir, "out.gguf"),
+		Tensors: []Tensor{{"t", gguf.TypeF32, huge, nil, nil}}}, Options{})
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("got %v, want no space left", err)
 	}

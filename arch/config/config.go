@@ -83,7 +83,8 @@ func parseRoot(name string, data []byte) (map[string]any, error) {
 func decodeFloats(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		if s, ok := v["__float__"].(string); ok && len(v) == 1 && slices.Contains([]string{"Infinity", "-Infinity", "NaN"}, s) {
+		if s, ok := v["__float__"].(string); ok && len(v) == 1 &&
+			slices.Contains([]string{"Infinity", "-Infinity", "NaN"}, s) {
 			return json.Number(s)
 		}
 		for key := range v {
@@ -139,7 +140,8 @@ func (c *Config) layOverDraft() error {
 
 // parse reads the file and decides the class and the model type; raw reports that the
 // class wants the file without defaults.
-func parse(class string, data []byte, rawConfig func(class string) bool, find func(*Config) (string, error)) (c *Config, raw bool, err error) {
+func parse(class string, data []byte, rawConfig func(class string) bool, find func(*Config) (string, error)) (c *Config,
+	raw bool, err error) {
 	c = &Config{File: ConfigFile, used: map[string]bool{}, defaulted: map[string]bool{}}
 	if c.Raw, err = parseRoot(ConfigFile, data); err != nil {
 		return nil, false, err
@@ -149,7 +151,9 @@ func parse(class string, data []byte, rawConfig func(class string) bool, find fu
 		return nil, false, err
 	}
 	if c.Class = cmp.Or(class, named); c.Class == "" {
-		return nil, false, fault.Errorf(fault.Broken, "%s: key \"architectures\": want a list with the model's class, found %s", ConfigFile, shown(c.Raw["architectures"]))
+		return nil, false, fault.Errorf(fault.Broken,
+			"%s: key \"architectures\": want a list with the model's class, found %s", ConfigFile,
+			shown(c.Raw["architectures"]))
 	}
 	if c.Class != named {
 		c.Named = named
@@ -181,9 +185,12 @@ func ParseParams(data []byte) (*Config, error) {
 
 // paramsExperts are the keys of the object "moe" of params.json, and those of config.json
 // that mean the same. "" is for what training alone looks at.
-var paramsExperts = map[string]string{"route_every_n": "moe_layer_freq", "first_k_dense_replace": "first_k_dense_replace", "num_experts_per_tok": "num_experts_per_tok",
-	"num_experts": "n_routed_experts", "expert_hidden_dim": "moe_intermediate_size", "routed_scale": "routed_scaling_factor", "num_shared_experts": "n_shared_experts",
-	"num_expert_groups": "n_group", "num_expert_groups_per_tok": "topk_group", "expert_parallel": "", "expert_model_parallel": ""}
+var paramsExperts = map[string]string{"route_every_n": "moe_layer_freq",
+	"first_k_dense_replace": "first_k_dense_replace", "num_experts_per_tok": "num_experts_per_tok",
+	"num_experts": "n_routed_experts", "expert_hidden_dim": "moe_intermediate_size",
+	"routed_scale": "routed_scaling_factor", "num_shared_experts": "n_shared_experts",
+	"num_expert_groups": "n_group", "num_expert_groups_per_tok": "topk_group", "expert_parallel": "",
+	"expert_model_parallel": ""}
 
 // gatherExperts puts what params.json says of experts where models of Hugging Face have it.
 // Source: the reference's MistralMoeModel.
@@ -252,7 +259,8 @@ func (c *Config) textConfigOf(root map[string]any) (map[string]any, error) {
 
 // rootClasses are classes that keep their name although the language model in
 // them has one too. Source: get_model_architecture of the reference.
-var rootClasses = []string{"StepVLForConditionalGeneration", "Sarashina2VisionForCausalLM", "Exaone4_5_ForConditionalGeneration",
+var rootClasses = []string{"StepVLForConditionalGeneration", "Sarashina2VisionForCausalLM",
+	"Exaone4_5_ForConditionalGeneration",
 	"Step3p7ForConditionalGeneration", "KimiK3ForConditionalGeneration"}
 
 // D1 is the class of models whose config.json names it only as the code to load.

@@ -134,12 +134,14 @@ func ReadAdapterDecision(files Files) (d *Decision, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, place := range []struct{ file, key string }{{adapterConfig, "revision"}, {trainingConfig, "base_revision"}, {schemaConfig, "revision"}} {
+	for _, place := range []struct{ file, key string }{{adapterConfig, "revision"}, {trainingConfig, "base_revision"},
+		{schemaConfig, "revision"}} {
 		values, err := settingsIn(files, place.file)
 		if err != nil {
 			return nil, err
 		}
-		if d.Revision, _, err = (Object{values: values, file: place.file}).String(place.key); err != nil || d.Revision != "" {
+		if d.Revision, _, err = (Object{values: values, file: place.file}).String(place.key); err != nil ||
+			d.Revision != "" {
 			return d, err
 		}
 	}
@@ -205,13 +207,15 @@ func readLevTemperatures(files Files) (list []Temperature, err error) {
 	root, _ := v.(*pyjson.Object)
 	temperatures, ok := root.Get("temperatures").(*pyjson.Object)
 	if !ok {
-		return nil, fault.Errorf(fault.Broken, "%s: key \"temperatures\": want an object, found %s", levCalibration, pyjson.Describe(root.Get("temperatures")))
+		return nil, fault.Errorf(fault.Broken, "%s: key \"temperatures\": want an object, found %s", levCalibration,
+			pyjson.Describe(root.Get("temperatures")))
 	}
 	values := Object{values: temperatures.Map(), prefix: "temperatures.", file: levCalibration}
 	for _, name := range temperatures.Names {
 		parts := strings.Split(name, ":")
 		if len(parts) < 2 {
-			return nil, fault.Errorf(fault.Broken, "%s: key \"temperatures\": want names such as choice:A, found %q", levCalibration, name)
+			return nil, fault.Errorf(fault.Broken, "%s: key \"temperatures\": want names such as choice:A, found %q",
+				levCalibration, name)
 		}
 		if parts[1] != "A" {
 			continue // of the head for many options, which files do not have
@@ -242,7 +246,8 @@ func settingsIn(files Files, name string) (map[string]any, error) {
 }
 
 // besideConfig completes what read finds next to config.json.
-func besideConfig(class string, read func(Files) (found bool, settings map[string]any, from string, err error)) func(Files) (*Decision, error) {
+func besideConfig(class string, read func(Files) (found bool, settings map[string]any, from string,
+	err error)) func(Files) (*Decision, error) {
 	return func(files Files) (*Decision, error) {
 		found, settings, from, err := read(files)
 		if err != nil || !found {
@@ -332,7 +337,8 @@ func readScoreBias(files Files, _ *View, f *Facts) error {
 	root, _ := v.(*pyjson.Object)
 	lists, ok := root.Get("offsets").(*pyjson.Object)
 	if !ok {
-		return fault.Errorf(fault.Broken, "%s: key \"offsets\": want an object, found %s", biasFile, pyjson.Describe(root.Get("offsets")))
+		return fault.Errorf(fault.Broken, "%s: key \"offsets\": want an object, found %s", biasFile,
+			pyjson.Describe(root.Get("offsets")))
 	}
 	offsets := Object{values: lists.Map(), prefix: "offsets.", file: biasFile}
 	for _, name := range lists.Names {
@@ -370,7 +376,10 @@ func readReadout(files Files) (*Decision, error) {
 	default:
 		return nil, nil
 	}
-	return besideConfig(class, func(Files) (bool, map[string]any, string, error) { return true, settings, decisionConfig, nil })(files)
+	return besideConfig(class, func(Files) (bool, map[string]any, string, error) {
+		return true, settings,
+			decisionConfig, nil
+	})(files)
 }
 
 // Parse is ParseAs for such a model. Its settings are the member "decision" of the

@@ -11,7 +11,8 @@ import (
 // TestDecider reads the configurations of a model that decides between options.
 func TestDecider(t *testing.T) {
 	const encoder = `{"architectures": ["ModernBertForMaskedLM"], "hidden_size": 64}`
-	dir := sideFiles{"encoder/config.json": encoder, "rl_agent_config.json": `{"head_layers": 2, "temperature": [1, 2], "temperature_by_options": {"noul:2": 3, "choice:2": 4}}`}
+	dir := sideFiles{"encoder/config.json": encoder,
+		"rl_agent_config.json": `{"head_layers": 2, "temperature": [1, 2], "temperature_by_options": {"noul:2": 3, "choice:2": 4}}`}
 	d, err := ReadDecision(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -27,15 +28,18 @@ func TestDecider(t *testing.T) {
 	if n, err := v.Decision().Require("head_layers"); c.Class != Decider || c.Named != "" || n != 2 || err != nil {
 		t.Errorf("class %s, %d layers, %v", c.Class, n, err)
 	}
-	if want := []Temperature{{"choice", 1}, {"score", 2}, {"noul:2", 3}, {"choice:2", 4}}; !slices.Equal(v.Facts.Temperatures, want) {
+	if want := []Temperature{{"choice", 1}, {"score", 2}, {"noul:2", 3},
+		{"choice:2", 4}}; !slices.Equal(v.Facts.Temperatures, want) {
 		t.Errorf("temperatures %v, want %v", v.Facts.Temperatures, want)
 	}
-	for _, other := range []sideFiles{{"config.json": encoder}, {"encoder/config.json": encoder}, {"rl_agent_config.json": "{}"}} {
+	for _, other := range []sideFiles{{"config.json": encoder}, {"encoder/config.json": encoder},
+		{"rl_agent_config.json": "{}"}} {
 		if d, err := ReadDecision(other); d != nil || err != nil {
 			t.Errorf("%v: %v, %v, want another model", other, d, err)
 		}
 	}
-	for _, head := range []string{`[]`, `{"temperature": 1}`, `{"temperature": ["x"]}`, `{"temperature_by_options": []}`, `{"temperature_by_options": {"choice": null}}`} {
+	for _, head := range []string{`[]`, `{"temperature": 1}`, `{"temperature": ["x"]}`,
+		`{"temperature_by_options": []}`, `{"temperature_by_options": {"choice": null}}`} {
 		files := sideFiles{"encoder/config.json": encoder, "julia_config.json": head}
 		d, err := ReadDecision(files)
 		var c *Config
@@ -53,7 +57,8 @@ func TestDecider(t *testing.T) {
 
 // TestDecisionClasses checks by which files a model that decides between options is known.
 func TestDecisionClasses(t *testing.T) {
-	const config, pointer = `{"hidden_size": 64}`, `{"decision_format": "vllm-sr-decision", "backbone": {"config": "b/config.json"}, "model_config": "decision_config.json"}`
+	const config, pointer = `{"hidden_size": 64}`,
+		`{"decision_format": "vllm-sr-decision", "backbone": {"config": "b/config.json"}, "model_config": "decision_config.json"}`
 	for want, list := range map[string][]sideFiles{
 		OpenJev:     {{"config.json": config, "helper/shim.py": ""}},
 		Clef:        {{"config.json": config, "joint_head_config.json": "{}"}},
@@ -63,8 +68,12 @@ func TestDecisionClasses(t *testing.T) {
 		Lev:         {{"lev_release.json": "", "calibration.json": `{"temperatures": {}}`}},
 		Nimble:      {{"schema_config.json": `{"task": "schema_candidate_classification_v2"}`}},
 		Kev:         {{"training_config.json": `{"args": {"head_dim": 256}}`}},
-		"": {{"config.json": config}, {"training_config.json": `{"args": {"lora": 1}}`}, {"training_config.json": `{"args": ["head_dim"]}`}, {"training_config.json": `[1`}, {"config.json": config, "decision_config.json": `{"token_ids": [1], "format_id": "other"}`}, {"config.json": config, "decision_config.json": `{"head_dim": 1}`},
-			{"config.json": `{"decision_format": "other"}`}, {"schema_config.json": `{"task": "other"}`}, {"encoder/config.json": config}},
+		"": {{"config.json": config}, {"training_config.json": `{"args": {"lora": 1}}`},
+			{"training_config.json": `{"args": ["head_dim"]}`}, {"training_config.json": `[1`},
+			{"config.json": config, "decision_config.json": `{"token_ids": [1], "format_id": "other"}`},
+			{"config.json": config, "decision_config.json": `{"head_dim": 1}`},
+			{"config.json": `{"decision_format": "other"}`}, {"schema_config.json": `{"task": "other"}`},
+			{"encoder/config.json": config}},
 	} {
 		for _, files := range list {
 			got := ""
@@ -80,7 +89,8 @@ func TestDecisionClasses(t *testing.T) {
 			}
 		}
 	}
-	for _, files := range []sideFiles{{"helper/shim.py": ""}, {"joint_head_config.json": "{}"}, {"config.json": pointer}, {"lev_release.json": ""}, {"training_config.json": `{"args": {"head_dim": 1}`}} {
+	for _, files := range []sideFiles{{"helper/shim.py": ""}, {"joint_head_config.json": "{}"},
+		{"config.json": pointer}, {"lev_release.json": ""}, {"training_config.json": `{"args": {"head_dim": 1}`}} {
 		d, err := ReadDecision(files)
 		if err == nil && d == nil {
 			_, err = ReadAdapterDecision(files)
@@ -94,11 +104,14 @@ func TestDecisionClasses(t *testing.T) {
 // FuzzDecider reads any text as the configurations of such models, and as one with
 // temperatures in config.json.
 func FuzzDecider(f *testing.F) {
-	f.Add([]byte(`{"hidden_size": 64}`), []byte(`{"temperature": [1], "temperature_by_options": {"noul:2": 3}, "temperatures": {"choice:3-5": 1e400}}`))
-	f.Add([]byte(`{"text_config": {"hidden_size": 64}}`), []byte(`{"format_id": "d3-code-readout-v1", "token_ids": [1, -1, 1e9], "layers": 1e300}`))
+	f.Add([]byte(`{"hidden_size": 64}`),
+		[]byte(`{"temperature": [1], "temperature_by_options": {"noul:2": 3}, "temperatures": {"choice:3-5": 1e400}}`))
+	f.Add([]byte(`{"text_config": {"hidden_size": 64}}`),
+		[]byte(`{"format_id": "d3-code-readout-v1", "token_ids": [1, -1, 1e9], "layers": 1e300}`))
 	f.Add([]byte(`{"hidden_size": 64}`), []byte(`{"offsets": {"2": [1, -1e400], "3": []}}`))
 	f.Add([]byte(`{"hidden_size": 64}`), []byte(`"backbone": {"config": "x/y.json"}, "model_config": "x/config.json"}`))
-	f.Add([]byte(`{"revision": null, "base_revision": "x"}`), []byte(`{"temperatures": {"choice:A:small": 1.5, "noul:B": 1e999, "x": 1}}`))
+	f.Add([]byte(`{"revision": null, "base_revision": "x"}`),
+		[]byte(`{"temperatures": {"choice:A:small": 1.5, "noul:B": 1e999, "x": 1}}`))
 	f.Add([]byte(`{"revision": 3}`), []byte(`"revision": "main"}`))
 	f.Add([]byte(`{"architectures": []}`), []byte(`{"token_ids": {}, "temperature": "1"}`))
 	f.Fuzz(func(t *testing.T, config, head []byte) {
@@ -112,11 +125,15 @@ func FuzzDecider(f *testing.F) {
 			{"config.json": config, "joint_head_config.json": head},
 			{"config.json": config, "decision_config.json": head},
 			{"config.json": config, "helper/shim.py": head},
-			{"config.json": []byte(`{"decision_format": "vllm-sr-decision", "backbone": {"config": "b/config.json"}, "model_config": "d.json"}`), "b/config.json": config, "d.json": head, "score_bias.json": head},
+			{"config.json": []byte(
+				`{"decision_format": "vllm-sr-decision", "backbone": {"config": "b/config.json"}, "model_config": "d.json"}`), "b/config.json": config, "d.json": head, "score_bias.json": head},
 			{"lev_release.json": nil, "calibration.json": head, "adapter_config.json": config},
-			{"schema_config.json": append([]byte(`{"task": "schema_candidate_classification_v2", `), head...), "adapter_config.json": config, "training_config.json": config},
-			{"training_config.json": append([]byte(`{"args": {"head_dim": 1}, "base_revision": `), append(head, '}')...), "adapter_config.json": config},
-			{"config.json": append([]byte(`{"decision_format": "vllm-sr-decision", `), head...), "x/config.json": config},
+			{"schema_config.json": append([]byte(`{"task": "schema_candidate_classification_v2", `), head...),
+				"adapter_config.json": config, "training_config.json": config},
+			{"training_config.json": append([]byte(`{"args": {"head_dim": 1}, "base_revision": `),
+				append(head, '}')...), "adapter_config.json": config},
+			{"config.json": append([]byte(`{"decision_format": "vllm-sr-decision", `), head...),
+				"x/config.json": config},
 		} {
 			d, err := ReadDecision(dir)
 			if d == nil && err == nil {

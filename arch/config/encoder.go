@@ -26,7 +26,8 @@ func ParseEncoder(class string, data []byte, rawConfig func(class string) bool) 
 	return parseEncoder(class, data, rawConfig, (*Config).encoderClass)
 }
 
-func parseEncoder(class string, data []byte, rawConfig func(class string) bool, find func(*Config) (string, error)) (*Config, error) {
+func parseEncoder(class string, data []byte, rawConfig func(class string) bool,
+	find func(*Config) (string, error)) (*Config, error) {
 	c, raw, err := parse(class, data, rawConfig, find)
 	if err != nil {
 		return nil, err
@@ -210,7 +211,8 @@ const (
 // and what needs one says that the files are missing, see Object.needed.
 func readProcessor(files Files, _ *View, f *Facts) error {
 	var all map[string]any
-	for _, file := range []struct{ name, inner string }{{preprocessorFile, "media_proc_cfg"}, {processorFile, "image_processor"}} {
+	for _, file := range []struct{ name, inner string }{{preprocessorFile, "media_proc_cfg"},
+		{processorFile, "image_processor"}} {
 		data, ok, err := readFile(files, file.name)
 		if err != nil {
 			return err
@@ -339,7 +341,8 @@ func readTileTokens(files Files, _ *View, f *Facts) error {
 	const name = "tokenizer.json"
 	data, ok, err := readFile(files, name)
 	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: %w (it has the tokens between the parts of a picture)", name, fs.ErrNotExist)
+		err = fault.Errorf(fault.Broken, "%s: %w (it has the tokens between the parts of a picture)", name,
+			fs.ErrNotExist)
 	}
 	if err != nil {
 		return err
@@ -378,7 +381,8 @@ func readSpeech(files Files, v *View, f *Facts) error {
 	}
 	f.Speech = Object{root, "", v.read, SpeechConfig}.Sub("decoder_config")
 	if f.Speech.values == nil {
-		return fault.Errorf(fault.Broken, "%s: key \"decoder_config\": want an object, found %s", SpeechConfig, shown(root["decoder_config"]))
+		return fault.Errorf(fault.Broken, "%s: key \"decoder_config\": want an object, found %s", SpeechConfig,
+			shown(root["decoder_config"]))
 	}
 	return nil
 }

@@ -11,7 +11,8 @@ import (
 // gives it.
 func Example() {
 	rawConfig := func(class string) bool { return false }
-	cfg, err := config.Parse([]byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_attention_heads": 4}`), rawConfig)
+	cfg, err := config.Parse(
+		[]byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_attention_heads": 4}`), rawConfig)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -212,7 +212,8 @@ func readDense(files Files, v *View, f *Facts) error {
 		}
 		d := DenseModule{Name: denseNames[m.Path], Dir: m.Path}
 		if d.Name == "" {
-			return fault.Errorf(fault.Unsupported, "%s: dense module in %q, want 2_Dense or 3_Dense", modulesFile, m.Path)
+			return fault.Errorf(fault.Unsupported, "%s: dense module in %q, want 2_Dense or 3_Dense",
+				modulesFile, m.Path)
 		}
 		ok, err := d.readConfig(files)
 		if err == nil && !ok {
@@ -262,7 +263,8 @@ func (d *DenseModule) readConfig(files Files) (ok bool, err error) {
 }
 
 func errDense(dir string) error {
-	return fault.Errorf(fault.Broken, "%s: want in_features and out_features of the dense module", path.Join(dir, ConfigFile))
+	return fault.Errorf(fault.Broken, "%s: want in_features and out_features of the dense module",
+		path.Join(dir, ConfigFile))
 }
 
 var rerankerNames = []string{"qwen3-reranker", "qwen3-vl-reranker"}

@@ -50,24 +50,33 @@ func TestGather(t *testing.T) {
 		want  Facts
 		kind  error // of the error, nil for none
 	}{
-		"nothing":         {},
-		"pooling":         {files: sideFiles{"modules.json": modules, "1_Pooling/config.json": `{"pooling_mode_cls_token": true}`}, want: Facts{Pooling: "cls"}},
-		"pooling-by-name": {files: sideFiles{"modules.json": modules, "1_Pooling/config.json": `{"pooling_mode": "lasttoken"}`}, want: Facts{Pooling: "lasttoken"}},
-		"pooling-of-max":  {files: sideFiles{"modules.json": modules, "1_Pooling/config.json": `{"pooling_mode": "max"}`}, kind: fault.Unsupported},
-		"no-pooling":      {files: sideFiles{"modules.json": modules}, kind: fault.Broken},
-		"embedding":       {files: sideFiles{"embedding_config.json": `{"pooling": "last_token"}`}, want: Facts{Pooling: "lasttoken"}},
-		"embedding-none":  {files: sideFiles{"embedding_config.json": `{"pooling": null}`}},
-		"embedding-mean":  {files: sideFiles{"embedding_config.json": `{"pooling": "mean"}`}, kind: fault.Unsupported},
-		"dense": {files: sideFiles{"modules.json": modules, "1_Pooling/config.json": `{"pooling_mode_mean_tokens": true}`, "2_Dense/config.json": dense}, dense: true,
+		"nothing": {},
+		"pooling": {files: sideFiles{"modules.json": modules,
+			"1_Pooling/config.json": `{"pooling_mode_cls_token": true}`}, want: Facts{Pooling: "cls"}},
+		"pooling-by-name": {files: sideFiles{"modules.json": modules,
+			"1_Pooling/config.json": `{"pooling_mode": "lasttoken"}`}, want: Facts{Pooling: "lasttoken"}},
+		"pooling-of-max": {files: sideFiles{"modules.json": modules,
+			"1_Pooling/config.json": `{"pooling_mode": "max"}`}, kind: fault.Unsupported},
+		"no-pooling": {files: sideFiles{"modules.json": modules}, kind: fault.Broken},
+		"embedding": {files: sideFiles{"embedding_config.json": `{"pooling": "last_token"}`},
+			want: Facts{Pooling: "lasttoken"}},
+		"embedding-none": {files: sideFiles{"embedding_config.json": `{"pooling": null}`}},
+		"embedding-mean": {files: sideFiles{"embedding_config.json": `{"pooling": "mean"}`}, kind: fault.Unsupported},
+		"dense": {files: sideFiles{"modules.json": modules,
+			"1_Pooling/config.json": `{"pooling_mode_mean_tokens": true}`, "2_Dense/config.json": dense}, dense: true,
 			want: Facts{Pooling: "mean", Dense: []DenseModule{{"dense_2", "2_Dense", 64, 32}}}},
 		"dense-unasked": {files: sideFiles{"modules.json": `[{"type": "Dense", "path": "2_Dense"}]`}},
-		"dense-absent":  {files: sideFiles{"modules.json": `[{"type": "Dense", "path": "2_Dense"}]`}, dense: true, kind: fault.Broken},
-		"dense-outside": {files: sideFiles{"modules.json": `[{"type": "Dense", "path": "../2_Dense"}]`}, dense: true, kind: fault.Unsupported},
-		"modules":       {files: sideFiles{"modules.json": "{"}, kind: fault.Broken},
-		"reranker-by-directory": {files: sideFiles{"tokenizer.json": vocab}, known: Facts{Dir: "My-Qwen3-Reranker-0.6B"},
-			want: Facts{Dir: "My-Qwen3-Reranker-0.6B", Reranker: true, Tokens: map[string]int64{"yes": 3, "no": 8}}},
-		"reranker-by-card": {files: sideFiles{"README.md": "---\n---\n# Qwen3-Reranker-0.6B\n"}, want: Facts{Reranker: true, Tokens: map[string]int64{}}},
-		"other-card":       {files: sideFiles{"README.md": "see Qwen3-Reranker\n", "tokenizer.json": "{"}},
+		"dense-absent": {files: sideFiles{"modules.json": `[{"type": "Dense", "path": "2_Dense"}]`}, dense: true,
+			kind: fault.Broken},
+		"dense-outside": {files: sideFiles{"modules.json": `[{"type": "Dense", "path": "../2_Dense"}]`}, dense: true,
+			kind: fault.Unsupported},
+		"modules": {files: sideFiles{"modules.json": "{"}, kind: fault.Broken},
+		"reranker-by-directory": {files: sideFiles{"tokenizer.json": vocab},
+			known: Facts{Dir: "My-Qwen3-Reranker-0.6B"},
+			want:  Facts{Dir: "My-Qwen3-Reranker-0.6B", Reranker: true, Tokens: map[string]int64{"yes": 3, "no": 8}}},
+		"reranker-by-card": {files: sideFiles{"README.md": "---\n---\n# Qwen3-Reranker-0.6B\n"},
+			want: Facts{Reranker: true, Tokens: map[string]int64{}}},
+		"other-card": {files: sideFiles{"README.md": "see Qwen3-Reranker\n", "tokenizer.json": "{"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := gather(t, c.files, c.known, Options{Dense: c.dense})
@@ -86,11 +95,14 @@ func TestGather(t *testing.T) {
 
 // FuzzGather reads side files of any contents: an error has a kind.
 func FuzzGather(f *testing.F) {
-	f.Add(`[{"type": "Pooling", "path": "p"}, {"type": "Dense", "path": "2_Dense"}]`, `{"pooling_mode": "mean", "in_features": 1, "out_features": 2}`, `{"model": {"vocab": {"yes": 1}}}`)
+	f.Add(`[{"type": "Pooling", "path": "p"}, {"type": "Dense", "path": "2_Dense"}]`,
+		`{"pooling_mode": "mean", "in_features": 1, "out_features": 2}`, `{"model": {"vocab": {"yes": 1}}}`)
 	f.Add("", "{", "null")
 	f.Fuzz(func(t *testing.T, modules, config, tokenizer string) {
-		files := sideFiles{"modules.json": modules, "p/config.json": config, "2_Dense/config.json": config, "embedding_config.json": config, "tokenizer.json": tokenizer}
-		if _, err := gather(t, files, Facts{Dir: "qwen3-reranker"}, Options{Dense: true}); err != nil && !fault.Has(err) {
+		files := sideFiles{"modules.json": modules, "p/config.json": config, "2_Dense/config.json": config,
+			"embedding_config.json": config, "tokenizer.json": tokenizer}
+		if _, err := gather(t, files, Facts{Dir: "qwen3-reranker"}, Options{Dense: true}); err != nil &&
+			!fault.Has(err) {
 			t.Errorf("%v has no kind", err)
 		}
 	})

@@ -96,7 +96,8 @@ func (o Object) needed(ok bool, err error, keys []string) error {
 		return err
 	}
 	if o.file == preprocessorFile && o.values == nil {
-		return fault.Errorf(fault.Broken, "%s: %w (it, or %s, says how pictures and sound are prepared: %s)", preprocessorFile, fs.ErrNotExist, processorFile,
+		return fault.Errorf(fault.Broken, "%s: %w (it, or %s, says how pictures and sound are prepared: %s)",
+			preprocessorFile, fs.ErrNotExist, processorFile,
 			strings.Trim(fmt.Sprintf("%q", keys), "[]"))
 	}
 	if len(keys) == 1 {

@@ -45,7 +45,8 @@ func ParsePocketTTS(file string, shapes map[string][]int64, encoder bool) (*Conf
 		}
 		return n
 	}
-	const text, audio, embedding = "flow_lm.transformer.layers.", "mimi.encoder_transformer.transformer.layers.", "flow_lm.conditioner.embed.weight"
+	const text, audio, embedding = "flow_lm.transformer.layers.", "mimi.encoder_transformer.transformer.layers.",
+		"flow_lm.conditioner.embed.weight"
 	const headDim = 64 // of all models
 	width, heard := size(embedding, 2, 1), size(audio+"0.norm1.weight", 1, 0)
 	own := int64(1) // rows of the embedding after those of the tensor
@@ -55,12 +56,14 @@ func ParsePocketTTS(file string, shapes map[string][]int64, encoder bool) (*Conf
 	}
 	config := map[string]any{
 		"architectures": []string{PocketTTS}, "model_type": "pockettts",
-		"num_hidden_layers": layers(text), "hidden_size": width, "intermediate_size": size(text+"0.linear1.weight", 2, 0), "num_attention_heads": width / headDim,
+		"num_hidden_layers": layers(text), "hidden_size": width, "intermediate_size": size(text+"0.linear1.weight", 2,
+			0), "num_attention_heads": width / headDim,
 		"max_position_embeddings": 4096, // which bounds the cache; the model has no limit
 		"vocab_size":              size(embedding, 2, 0) + own, BeforeVoice: before,
 		"rope_theta": 10000.0, "layer_norm_eps": 1e-5,
 		audioConfig: map[string]any{
-			"num_hidden_layers": layers(audio), "hidden_size": heard, "intermediate_size": size(audio+"0.linear1.weight", 2, 0), "num_attention_heads": heard / headDim,
+			"num_hidden_layers": layers(audio), "hidden_size": heard,
+			"intermediate_size": size(audio+"0.linear1.weight", 2, 0), "num_attention_heads": heard / headDim,
 		},
 	}
 	if err != nil {
@@ -68,7 +71,8 @@ func ParsePocketTTS(file string, shapes map[string][]int64, encoder bool) (*Conf
 	}
 	for _, n := range []int64{width, heard} {
 		if n == 0 || n%headDim != 0 {
-			return nil, fault.Errorf(fault.Unsupported, "%s: a Pocket TTS that is %d wide, want a multiple of %d, the size of a head", file, n, headDim)
+			return nil, fault.Errorf(fault.Unsupported,
+				"%s: a Pocket TTS that is %d wide, want a multiple of %d, the size of a head", file, n, headDim)
 		}
 	}
 	data, err := json.Marshal(config)

@@ -59,7 +59,8 @@ func (c *Config) gatherRope() error {
 			c.rope[key] = v
 		}
 	}
-	if _, local := c.use("local_rope_theta", "rope_local_theta", "rope_theta_local", "swa_rope_theta", "rope_local_base_freq"); local != nil {
+	if _, local := c.use("local_rope_theta", "rope_local_theta", "rope_theta_local", "swa_rope_theta",
+		"rope_local_base_freq"); local != nil {
 		c.rope["sliding_attention"] = map[string]any{"rope_theta": local}
 	}
 	key, theta := c.use("global_rope_theta", "rope_global_theta", "rope_theta_global", "rope_theta", "rotary_emb_base")

@@ -13,8 +13,10 @@ import (
 // rope_theta among them.
 func apertusRope(c *Config) error {
 	if len(c.rope) == 0 {
-		c.rope = map[string]any{"rope_type": "llama3", "rope_theta": json.Number("12000000"), "factor": json.Number("8"),
-			"original_max_position_embeddings": json.Number("8192"), "low_freq_factor": json.Number("1"), "high_freq_factor": json.Number("4")}
+		c.rope = map[string]any{"rope_type": "llama3", "rope_theta": json.Number("12000000"),
+			"factor":                           json.Number("8"),
+			"original_max_position_embeddings": json.Number("8192"), "low_freq_factor": json.Number("1"),
+			"high_freq_factor": json.Number("4")}
 	}
 	return nil
 }
@@ -22,8 +24,11 @@ func apertusRope(c *Config) error {
 // mistral4Rope gives configs without rope settings those of the published model.
 func mistral4Rope(c *Config) error {
 	if len(c.rope) == 0 {
-		c.rope = map[string]any{"rope_type": "yarn", "rope_theta": json.Number("10000"), "factor": json.Number("128"), "original_max_position_embeddings": json.Number("8192"),
-			"beta_fast": json.Number("32"), "beta_slow": json.Number("1"), "mscale_all_dim": json.Number("1"), "mscale": json.Number("1"), "llama_4_scaling_beta": json.Number("0.1")}
+		c.rope = map[string]any{"rope_type": "yarn", "rope_theta": json.Number("10000"), "factor": json.Number("128"),
+			"original_max_position_embeddings": json.Number("8192"),
+			"beta_fast":                        json.Number("32"), "beta_slow": json.Number("1"),
+			"mscale_all_dim": json.Number("1"),
+			"mscale":         json.Number("1"), "llama_4_scaling_beta": json.Number("0.1")}
 	}
 	return nil
 }
@@ -298,8 +303,10 @@ func mellumRope(c *Config) error {
 func lagunaRope(c *Config) error {
 	if c.values["rope_parameters"] == nil || c.defaulted["rope_parameters"] {
 		c.rope = map[string]any{
-			"full_attention":    map[string]any{"rope_type": "default", "rope_theta": json.Number("500000"), "partial_rotary_factor": json.Number("0.5")},
-			"sliding_attention": map[string]any{"rope_type": "default", "rope_theta": json.Number("10000"), "partial_rotary_factor": json.Number("1")},
+			"full_attention": map[string]any{"rope_type": "default", "rope_theta": json.Number("500000"),
+				"partial_rotary_factor": json.Number("0.5")},
+			"sliding_attention": map[string]any{"rope_type": "default", "rope_theta": json.Number("10000"),
+				"partial_rotary_factor": json.Number("1")},
 		}
 	}
 	return nil

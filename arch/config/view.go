@@ -126,7 +126,8 @@ func (v *View) Defaulted() []string {
 func (v *View) Unread() []string {
 	var keys []string
 	for key, value := range v.Object.values {
-		if v.read[key] || v.defaulted[key] || inertKeys[key] || windowKeys[key] || IsNo(value) || v.repeated(key) || key == "layer_types" && onlyWindows(value) {
+		if v.read[key] || v.defaulted[key] || inertKeys[key] || windowKeys[key] || IsNo(value) || v.repeated(key) ||
+			key == "layer_types" && onlyWindows(value) {
 			continue
 		}
 		if m := modelTypes()[v.modelType]; m != nil {
@@ -149,7 +150,8 @@ var synonyms = [][]string{
 	{"num_attention_heads", "n_head", "n_heads", "num_heads"},
 	{"num_key_value_heads", "n_kv_heads", "n_head_kv", "num_kv_heads", "multi_query_group_num"},
 	{"head_dim", "kv_channels", "d_kv", "attention_head_dim", "hidden_size_per_head"},
-	{"max_position_embeddings", "n_positions", "n_ctx", "ctx_len", "context_length", "max_sequence_length", "max_seq_len", "max_seq_length", "seq_length", "seq_len", "model_max_length"},
+	{"max_position_embeddings", "n_positions", "n_ctx", "ctx_len", "context_length", "max_sequence_length",
+		"max_seq_len", "max_seq_length", "seq_length", "seq_len", "model_max_length"},
 	{"layer_norm_epsilon", "layer_norm_eps", "layernorm_epsilon", "norm_eps", "norm_epsilon", "rms_norm_eps"},
 	{"hidden_act", "hidden_activation", "activation_function", "act_fn", "activation"},
 	{"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"},
@@ -195,27 +197,42 @@ func IsNo(v any) bool {
 // say.
 var inertKeys = set(
 	// names, versions and tools
-	"_name_or_path", "name_or_path", "_commit_hash", "_from_model_config", "_num_labels", "num_labels", "_attn_implementation_autoset",
-	"_attn_implementation", "attn_implementation", "architectures", "auto_map", "custom_pipelines", "finetuning_task", "internal_version", "model_type",
-	"model_name", "model_version", "name", "license", "language", "tags", "tokenizer_class", "task_specific_params", "transformers_version",
-	"transformers.js_config", "unsloth_fixed", "unsloth_version", "unsloth_tuned", "use_flash_attn", "use_flash_attention", "_flash_attn_2_enabled",
-	"torch_dtype", "dtype", "init_device", "torchscript", "pruned_heads", "use_bfloat16", "tf_legacy_loss", "problem_type", "id2label", "label2id",
+	"_name_or_path", "name_or_path", "_commit_hash", "_from_model_config", "_num_labels", "num_labels",
+	"_attn_implementation_autoset",
+	"_attn_implementation", "attn_implementation", "architectures", "auto_map", "custom_pipelines", "finetuning_task",
+	"internal_version", "model_type",
+	"model_name", "model_version", "name", "license", "language", "tags", "tokenizer_class", "task_specific_params",
+	"transformers_version",
+	"transformers.js_config", "unsloth_fixed", "unsloth_version", "unsloth_tuned", "use_flash_attn",
+	"use_flash_attention", "_flash_attn_2_enabled",
+	"torch_dtype", "dtype", "init_device", "torchscript", "pruned_heads", "use_bfloat16", "tf_legacy_loss",
+	"problem_type", "id2label", "label2id",
 	// tokens
-	"bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id", "cls_token_id", "mask_token_id", "sep_token_id", "decoder_start_token_id",
+	"bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id", "cls_token_id", "mask_token_id", "sep_token_id",
+	"decoder_start_token_id",
 	"forced_bos_token_id", "forced_eos_token_id", "bad_words_ids", "begin_suppress_tokens",
 	// how text is generated
-	"do_sample", "early_stopping", "num_beams", "num_beam_groups", "num_return_sequences", "diversity_penalty", "temperature", "top_k", "top_p",
-	"typical_p", "repetition_penalty", "length_penalty", "min_length", "max_length", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size",
-	"exponential_decay_length_penalty", "remove_invalid_values", "output_scores", "return_dict_in_generate", "prefix", "use_cache",
+	"do_sample", "early_stopping", "num_beams", "num_beam_groups", "num_return_sequences", "diversity_penalty",
+	"temperature", "top_k", "top_p",
+	"typical_p", "repetition_penalty", "length_penalty", "min_length", "max_length", "no_repeat_ngram_size",
+	"encoder_no_repeat_ngram_size",
+	"exponential_decay_length_penalty", "remove_invalid_values", "output_scores", "return_dict_in_generate",
+	"prefix", "use_cache",
 	// training
-	"attention_dropout", "attn_dropout", "attn_pdrop", "classifier_dropout", "dropout", "dropout_rate", "embd_pdrop", "emb_pdrop", "embedding_dropout",
-	"gradient_checkpointing", "hidden_dropout", "hidden_dropout_prob", "initializer_factor", "initializer_range", "resid_pdrop", "residual_dropout",
-	"router_aux_loss_coef", "router_jitter_noise", "aux_loss_alpha", "seq_aux", "mlp_dropout", "attention_probs_dropout_prob", "z_loss_coefficient",
+	"attention_dropout", "attn_dropout", "attn_pdrop", "classifier_dropout", "dropout", "dropout_rate", "embd_pdrop",
+	"emb_pdrop", "embedding_dropout",
+	"gradient_checkpointing", "hidden_dropout", "hidden_dropout_prob", "initializer_factor", "initializer_range",
+	"resid_pdrop", "residual_dropout",
+	"router_aux_loss_coef", "router_jitter_noise", "aux_loss_alpha", "seq_aux", "mlp_dropout",
+	"attention_probs_dropout_prob", "z_loss_coefficient",
 	"ffn_dropout", "activation_dropout", "embedding_initializer_range",
 	// what the tensors show, other parts of the model, and what a program gets back
-	"is_encoder_decoder", "keys_to_ignore_at_inference", "output_attentions", "output_hidden_states", "output_router_logits", "pretraining_tp",
-	"return_dict", "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj", "summary_activation", "tie_word_embeddings",
-	"use_return_dict", "vision_config", "audio_config", "attention_bias", "mlp_bias", "qkv_bias", "prediction_heads", "add_cross_attention",
+	"is_encoder_decoder", "keys_to_ignore_at_inference", "output_attentions", "output_hidden_states",
+	"output_router_logits", "pretraining_tp",
+	"return_dict", "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj",
+	"summary_activation", "tie_word_embeddings",
+	"use_return_dict", "vision_config", "audio_config", "attention_bias", "mlp_bias", "qkv_bias", "prediction_heads",
+	"add_cross_attention",
 	"chunk_size_feed_forward", "cross_attention_hidden_size", "tie_encoder_decoder",
 )
 

@@ -61,5 +61,8 @@ func (v *View) Window() (window, context int64, ok bool) {
 // window.
 func onlyWindows(v any) bool {
 	kinds, ok := v.([]any)
-	return ok && !slices.ContainsFunc(kinds, func(k any) bool { return k != "full_attention" && k != "sliding_attention" })
+	return ok && !slices.ContainsFunc(kinds, func(k any) bool {
+		return k != "full_attention" &&
+			k != "sliding_attention"
+	})
 }

@@ -14,7 +14,8 @@ var cogVLM = &table.Arch{
 	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(
-		table.Row{Key: keyNormEps, Type: gguf.Float32Type, In: inVision, From: []string{"layer_norm_eps"}, Const: gguf.Float32(1e-6)},
+		table.Row{Key: keyNormEps, Type: gguf.Float32Type, In: inVision, From: []string{"layer_norm_eps"},
+			Const: gguf.Float32(1e-6)},
 		projector("cogvlm"),
 	),
 	Expect: []table.Expect{{Key: "hidden_act", In: inVision, Values: []string{"gelu"}}},
@@ -24,10 +25,13 @@ var cogVLM = &table.Arch{
 		{HF: "model.vision.patch_embedding.proj", GGUF: "v.patch_embd", Bias: table.NeedBias, Type: kernelType},
 		{HF: "model.vision.patch_embedding.cls_embedding", Exact: true, GGUF: "v.class_embd"},
 		{HF: "model.vision.patch_embedding.position_embedding", GGUF: "v.position_embd"},
-		{HF: "model.vision.transformer.layers.{bid}.attention.query_key_value", GGUF: "v.blk.{bid}.attn_qkv", Bias: table.NeedBias},
-		{HF: "model.vision.transformer.layers.{bid}.attention.dense", GGUF: "v.blk.{bid}.attn_out", Bias: table.NeedBias},
+		{HF: "model.vision.transformer.layers.{bid}.attention.query_key_value", GGUF: "v.blk.{bid}.attn_qkv",
+			Bias: table.NeedBias},
+		{HF: "model.vision.transformer.layers.{bid}.attention.dense", GGUF: "v.blk.{bid}.attn_out",
+			Bias: table.NeedBias},
 		{HF: "model.vision.transformer.layers.{bid}.input_layernorm", GGUF: "v.blk.{bid}.ln1", Bias: table.NeedBias},
-		{HF: "model.vision.transformer.layers.{bid}.post_attention_layernorm", GGUF: "v.blk.{bid}.ln2", Bias: table.NeedBias},
+		{HF: "model.vision.transformer.layers.{bid}.post_attention_layernorm", GGUF: "v.blk.{bid}.ln2",
+			Bias: table.NeedBias},
 		{HF: "model.vision.transformer.layers.{bid}.mlp.fc1", GGUF: "v.blk.{bid}.ffn_up", Bias: table.NeedBias},
 		{HF: "model.vision.transformer.layers.{bid}.mlp.fc2", GGUF: "v.blk.{bid}.ffn_down", Bias: table.NeedBias},
 		{HF: "model.vision.linear_proj.linear_proj", GGUF: "mm.model.fc"},
@@ -39,8 +43,10 @@ var cogVLM = &table.Arch{
 		{HF: "model.vision.eoi", Exact: true, GGUF: "v.eoi"},
 	},
 	Shapes: shape.Rules{Tensors: shape.Table{
-		"v.class_embd": "v_embd", "v.position_embd": "v_embd, ?positions", "v.blk.{bid}.attn_qkv": "v_embd, 3 * v_embd", "mm.model.fc": "v_embd, v_proj", "mm.post_fc_norm": "v_proj",
-		"mm.gate": "v_proj, ?mm_ff", "mm.up": "v_proj, ?mm_ff", "mm.down": "?mm_ff, v_proj", "v.boi": "v_proj", "v.eoi": "v_proj",
+		"v.class_embd": "v_embd", "v.position_embd": "v_embd, ?positions", "v.blk.{bid}.attn_qkv": "v_embd, 3 * v_embd",
+		"mm.model.fc": "v_embd, v_proj", "mm.post_fc_norm": "v_proj",
+		"mm.gate": "v_proj, ?mm_ff", "mm.up": "v_proj, ?mm_ff", "mm.down": "?mm_ff, v_proj", "v.boi": "v_proj",
+		"v.eoi": "v_proj",
 	}},
 }
 
@@ -55,14 +61,21 @@ var dotsOCR = &table.Arch{
 	Metadata: vision(
 		table.Row{Key: keyImageSize, Const: gguf.Uint32(0)}, // any size
 		projector("dots_ocr"),
-		table.Row{Key: "vision.image_min_pixels", Type: gguf.Uint32Type, In: inProc, From: []string{"min_pixels"}, Required: true},
-		table.Row{Key: "vision.image_max_pixels", Type: gguf.Uint32Type, In: inProc, From: []string{"max_pixels"}, Required: true},
-		table.Row{Key: keyNormEps, Type: gguf.Float32Type, In: inVision, From: []string{"rms_norm_eps"}, Required: true},
-		table.Row{Key: keyScale, Type: gguf.Uint32Type, In: inVision, From: []string{"spatial_merge_size"}, Required: true},
+		table.Row{Key: "vision.image_min_pixels", Type: gguf.Uint32Type, In: inProc, From: []string{"min_pixels"},
+			Required: true},
+		table.Row{Key: "vision.image_max_pixels", Type: gguf.Uint32Type, In: inProc, From: []string{"max_pixels"},
+			Required: true},
+		table.Row{Key: keyNormEps, Type: gguf.Float32Type, In: inVision, From: []string{"rms_norm_eps"},
+			Required: true},
+		table.Row{Key: keyScale, Type: gguf.Uint32Type, In: inVision, From: []string{"spatial_merge_size"},
+			Required: true},
 		useSiLU,
 	),
-	Expect: []table.Expect{{Key: "temporal_patch_size", In: inVision, Values: []string{"1"}}, {Key: "use_bias", In: inVision, Values: []string{"false"}}, {Key: "post_norm", In: inVision, Values: []string{"true"}}},
-	Unused: []string{"vision_config.embed_dim", "vision_config.num_channels", "vision_config.is_causal", "vision_config.init_merger_std", "vision_config.gradient_checkpointing",
+	Expect: []table.Expect{{Key: "temporal_patch_size", In: inVision, Values: []string{"1"}},
+		{Key: "use_bias", In: inVision, Values: []string{"false"}},
+		{Key: "post_norm", In: inVision, Values: []string{"true"}}},
+	Unused: []string{"vision_config.embed_dim", "vision_config.num_channels", "vision_config.is_causal",
+		"vision_config.init_merger_std", "vision_config.gradient_checkpointing",
 		"vision_config.attn_implementation"},
 	Drop: ofText,
 	Tensors: []table.TensorRow{
@@ -82,7 +95,8 @@ var dotsOCR = &table.Arch{
 	},
 	Shapes: shape.Rules{Tensors: shape.Table{
 		"v.blk.{bid}.attn_qkv": "v_embd, 3 * v_embd", "mm.post_norm": "v_embd", "mm.input_norm": "v_embd",
-		"mm.0": "v_embd * @vision.projector.scale_factor * @vision.projector.scale_factor, ?mm_ff", "mm.2": "?mm_ff, v_proj",
+		"mm.0": "v_embd * @vision.projector.scale_factor * @vision.projector.scale_factor, ?mm_ff",
+		"mm.2": "?mm_ff, v_proj",
 	}},
 }
 

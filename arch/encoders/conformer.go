@@ -22,8 +22,10 @@ const normEps = 1e-5
 // channel. hf is its name in the checkpoint, to the one in the file; cond is that of the
 // row, nil for always.
 func batchNorm(hf, to string, cond table.Cond) table.TensorRow {
-	return table.TensorRow{HF: hf + ".{part}", Exact: true, If: cond, Parts: []string{"weight", "bias", "running_mean", "running_var"}, Join: foldNorm,
-		Split: []table.Part{{GGUF: to + ".weight", Transform: foldedRow(0)}, {GGUF: to + ".bias", Transform: foldedRow(1)}}}
+	return table.TensorRow{HF: hf + ".{part}", Exact: true, If: cond,
+		Parts: []string{"weight", "bias", "running_mean", "running_var"}, Join: foldNorm,
+		Split: []table.Part{{GGUF: to + ".weight", Transform: foldedRow(0)},
+			{GGUF: to + ".bias", Transform: foldedRow(1)}}}
 }
 
 // foldNorm makes two rows of the four vectors of a batch norm: weight/sqrt(var+eps), and
@@ -34,7 +36,9 @@ func foldNorm(_ table.Layer, parts []rows.Source) (rows.Source, error) {
 	ne := parts[0].NE()
 	for _, p := range parts {
 		if len(ne) != 1 || ne[0] < 1 || ne[0] > most || !slices.Equal(p.NE(), ne) {
-			return nil, fault.Errorf(fault.Broken, "dimensions %s, want those of the weight, %s, one number for each channel", gguf.Shape(p.NE()), gguf.Shape(ne))
+			return nil, fault.Errorf(fault.Broken,
+				"dimensions %s, want those of the weight, %s, one number for each channel", gguf.Shape(p.NE()),
+				gguf.Shape(ne))
 		}
 	}
 	n := ne[0]
@@ -121,7 +125,8 @@ func timesOf(in table.In, a, b string) table.Derive {
 		}
 		m, err := o.Require(b)
 		if err == nil && (min(n, m) < 1 || max(n, m) > math.MaxInt32) {
-			err = fault.Errorf(fault.Broken, "%s: keys %q: %d and %d, want sizes", o.FileName(), o.Names([]string{a, b}), n, m)
+			err = fault.Errorf(fault.Broken, "%s: keys %q: %d and %d, want sizes", o.FileName(),
+				o.Names([]string{a, b}), n, m)
 		}
 		return table.Uint32Of(n*m, true, err)
 	}

@@ -21,23 +21,30 @@ var deepseek4V = &table.Arch{
 	BlockCount: func(c *config.View) (int64, error) { return c.Require("vision_n_layers") },
 	Metadata: vision(
 		table.Row{Key: keyImageSize, Derive: nominalSize},
-		required(uint32Row(keyPatchSize, nil, "vision_patch_size", 0)), required(uint32Row(keyWidth, nil, "vision_dim", 0)),
-		required(uint32Row(keyFF, nil, "vision_inter_dim", 0)), required(uint32Row(keyBlocks, nil, "vision_n_layers", 0)),
+		required(uint32Row(keyPatchSize, nil, "vision_patch_size", 0)),
+		required(uint32Row(keyWidth, nil, "vision_dim", 0)),
+		required(uint32Row(keyFF, nil, "vision_inter_dim", 0)),
+		required(uint32Row(keyBlocks, nil, "vision_n_layers", 0)),
 		required(uint32Row(keyHeads, nil, "vision_n_heads", 0)),
 		table.Row{Key: "vision.image_mean", Derive: halves("image_mean"), Facts: config.ProcessorFiles},
 		table.Row{Key: "vision.image_std", Derive: halves("image_std"), Facts: config.ProcessorFiles},
 		projector("deepseek4v"), table.Row{Key: keyNormEps, Const: gguf.Float32(1e-6)}, useSiLU,
-		required(uint32Row(keyScale, nil, "vision_downsample_ratio", 0)), required(uint32Row("vision.image_min_pixels", nil, "vision_min_pixels", 0)),
+		required(uint32Row(keyScale, nil, "vision_downsample_ratio", 0)),
+		required(uint32Row("vision.image_min_pixels", nil, "vision_min_pixels", 0)),
 	),
-	Expect: []table.Expect{{Key: "vision_max_n_token", Values: []string{"384"}}, {Key: "vision_max_wh_ratio", Values: []string{"8"}}, {Key: "vision_rope_theta", Values: []string{"10000"}}},
-	Drop:   slices.Concat(dropAll("of the language model", "layers.", "embed.", "norm.", "head.", "hc_head_", "hc_"), ofText),
+	Expect: []table.Expect{{Key: "vision_max_n_token", Values: []string{"384"}},
+		{Key: "vision_max_wh_ratio", Values: []string{"8"}}, {Key: "vision_rope_theta", Values: []string{"10000"}}},
+	Drop: slices.Concat(dropAll("of the language model", "layers.", "embed.", "norm.", "head.", "hc_head_", "hc_"),
+		ofText),
 	Tensors: []table.TensorRow{
-		{HF: "vision.patch_embed.proj", GGUF: "v.patch_embd", Bias: table.MayBias, Type: kernelType, Transform: kernelOfChannels},
+		{HF: "vision.patch_embed.proj", GGUF: "v.patch_embd", Bias: table.MayBias, Type: kernelType,
+			Transform: kernelOfChannels},
 		{HF: "vision.blocks.{bid}.norm1", GGUF: "v.blk.{bid}.ln1"},
 		{HF: "vision.blocks.{bid}.norm2", GGUF: "v.blk.{bid}.ln2"},
 		{HF: "vision.blocks.{bid}.attn.wqkv", GGUF: "v.blk.{bid}.attn_qkv", Bias: table.MayBias},
 		{HF: "vision.blocks.{bid}.attn.wo", GGUF: "v.blk.{bid}.attn_out", Bias: table.MayBias},
-		{HF: "vision.blocks.{bid}.mlp.w1", Split: []table.Part{{GGUF: "v.blk.{bid}.ffn_gate", Transform: parts.Half(0)}, {GGUF: "v.blk.{bid}.ffn_up", Transform: parts.Half(1)}}},
+		{HF: "vision.blocks.{bid}.mlp.w1", Split: []table.Part{{GGUF: "v.blk.{bid}.ffn_gate", Transform: parts.Half(0)},
+			{GGUF: "v.blk.{bid}.ffn_up", Transform: parts.Half(1)}}},
 		{HF: "vision.blocks.{bid}.mlp.w2", GGUF: "v.blk.{bid}.ffn_down"},
 		{HF: "vision.norm", GGUF: "v.post_ln"},
 		{HF: "aligner.w1", GGUF: "mm.1", Bias: table.NeedBias},
@@ -47,7 +54,8 @@ var deepseek4V = &table.Arch{
 		{HF: "image_end", Exact: true, GGUF: "v.token_embd.img_end"},
 		{HF: "image_pad", Exact: true, GGUF: "v.token_embd.img_pad"},
 	},
-	Shapes: shape.Rules{Tensors: shape.Table{"mm.1": "v_shuffled, ?between", "mm.2": "?between, v_proj", "v.image_newline": "v_proj",
+	Shapes: shape.Rules{Tensors: shape.Table{"mm.1": "v_shuffled, ?between", "mm.2": "?between, v_proj",
+		"v.image_newline":        "v_proj",
 		"v.token_embd.img_start": "v_proj", "v.token_embd.img_end": "v_proj", "v.token_embd.img_pad": "v_proj"}},
 }
 
@@ -76,17 +84,19 @@ func nominalSize(c *config.View) (gguf.Value, bool, error) {
 
 // kernelOfChannels makes a convolution of a matrix over patches, [out, 3*height*width];
 // biases stay as they are.
-var kernelOfChannels = &table.Transform{Name: "kernel-of-channels", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	ne := s.NE()
-	if len(ne) == 1 {
-		return s, nil
-	}
-	patch, err := l.Require("vision_patch_size")
-	if err == nil && (len(ne) != 2 || patch < 1 || patch > 1<<12 || ne[0] != 3*patch*patch) {
-		err = fault.Errorf(fault.Broken, "dimensions %s, want rows of patches of %d x %d pixels in three channels", gguf.Shape(ne), patch, patch)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return rows.Reshape(s, []int64{patch, patch, 3, ne[1]})
-}}
+var kernelOfChannels = &table.Transform{Name: "kernel-of-channels",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		ne := s.NE()
+		if len(ne) == 1 {
+			return s, nil
+		}
+		patch, err := l.Require("vision_patch_size")
+		if err == nil && (len(ne) != 2 || patch < 1 || patch > 1<<12 || ne[0] != 3*patch*patch) {
+			err = fault.Errorf(fault.Broken, "dimensions %s, want rows of patches of %d x %d pixels in three channels",
+				gguf.Shape(ne), patch, patch)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return rows.Reshape(s, []int64{patch, patch, 3, ne[1]})
+	}}

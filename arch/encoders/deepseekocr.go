@@ -27,7 +27,8 @@ func ocrRows(kind string, tiles uint32, scale table.Derive, list ...table.Row) [
 	return vision(slices.Concat(list, []table.Row{
 		projector(kind), epsOf("layer_norm_eps", 1e-6), useGELU, {Key: keyScale, Derive: scale},
 		uint32Row("vision.window_size", inVision, "window_size", 14),
-		{Key: "vision.preproc_min_tiles", Const: gguf.Uint32(2)}, {Key: "vision.preproc_max_tiles", Const: gguf.Uint32(tiles)},
+		{Key: "vision.preproc_min_tiles", Const: gguf.Uint32(2)},
+		{Key: "vision.preproc_max_tiles", Const: gguf.Uint32(tiles)},
 		required(uint32Row("vision.sam.block_count", inSAM, "layers", 0)),
 		required(uint32Row("vision.sam.embedding_length", inSAM, "width", 0)),
 		required(uint32Row("vision.sam.head_count", inSAM, "heads", 0)),
@@ -48,7 +49,8 @@ func ocrOf(class string, tiles uint32) *table.Arch {
 		Encoder:    encoderOf(inVision),
 		BlockCount: layers(inCLIP, "layers"),
 		Metadata: ocrRows("deepseekocr", tiles, poolSide(inCLIP, 0),
-			required(uint32Row(keyImageSize, inCLIP, "image_size", 0)), required(uint32Row(keyPatchSize, inCLIP, "patch_size", 0)),
+			required(uint32Row(keyImageSize, inCLIP, "image_size", 0)),
+			required(uint32Row(keyPatchSize, inCLIP, "patch_size", 0)),
 			required(uint32Row(keyWidth, inCLIP, "width", 0)), table.Row{Key: keyFF, Derive: fourHeads},
 			required(uint32Row(keyBlocks, inCLIP, "layers", 0)), required(uint32Row(keyHeads, inCLIP, "heads", 0))),
 		Expect: ocrExpect,
@@ -68,8 +70,10 @@ func ocrOf(class string, tiles uint32) *table.Arch {
 			{HF: "model.image_newline", Exact: true, GGUF: "v.image_newline"},
 		}),
 		Shapes: shape.Rules{Dims: samDims, Tensors: shape.Merge(samShapes, shape.Table{
-			"mm.model.fc": "2 * v_embd, v_proj", "v.image_newline": "v_proj", "v.position_embd": "v_embd, v_grid * v_grid + 1",
-			"v.blk.{bid}.ffn_up": "v_embd, ?ff", "v.blk.{bid}.ffn_down": "?ff, v_embd", // the file's own length is another one, see fourHeads
+			"mm.model.fc": "2 * v_embd, v_proj", "v.image_newline": "v_proj",
+			"v.position_embd": "v_embd, v_grid * v_grid + 1",
+			// the file's own length is another one, see fourHeads
+			"v.blk.{bid}.ffn_up": "v_embd, ?ff", "v.blk.{bid}.ffn_down": "?ff, v_embd",
 		})},
 	}
 }
@@ -108,8 +112,9 @@ var deepseekOCR2 = func() *table.Arch {
 			{HF: p + "query_1024", GGUF: "v.resample_query_1024"},
 		}),
 		Shapes: shape.Rules{Dims: samDims, Tensors: shape.Merge(samShapes, shape.Table{
-			"mm.model.fc": "v_embd, v_proj", "v.resample_query_768": "v_embd, ?tile", "v.resample_query_1024": "v_embd, ?page",
-			"v.blk.{bid}.attn_k": kv, "v.blk.{bid}.attn_v": kv,
+			"mm.model.fc": "v_embd, v_proj", "v.resample_query_768": "v_embd, ?tile",
+			"v.resample_query_1024": "v_embd, ?page",
+			"v.blk.{bid}.attn_k":    kv, "v.blk.{bid}.attn_v": kv,
 		})},
 	}
 }()
@@ -152,13 +157,16 @@ var samDims = shape.Table{"s_embd": "@vision.sam.embedding_length", "s_head": "s
 // samShapes have two lengths of relative positions: those of layers that see a window,
 // and those of layers that see all.
 var samShapes = shape.Table{
-	"v.sam.pos_embd": "s_embd, ?cells, ?cells, 1", "v.sam.patch_embd": "16, 16, 3, s_embd", "v.sam.patch_embd.bias": "s_embd",
+	"v.sam.pos_embd": "s_embd, ?cells, ?cells, 1", "v.sam.patch_embd": "16, 16, 3, s_embd",
+	"v.sam.patch_embd.bias":  "s_embd",
 	"v.sam.blk.{bid}.pre_ln": "s_embd", "v.sam.blk.{bid}.post_ln": "s_embd",
-	"v.sam.blk.{bid}.attn.pos_h": "s_head, ?near | s_head, ?far", "v.sam.blk.{bid}.attn.pos_w": "s_head, ?near | s_head, ?far",
-	"v.sam.blk.{bid}.attn.qkv": "s_embd, 3 * s_embd", "v.sam.blk.{bid}.attn.out": "s_embd, s_embd",
+	"v.sam.blk.{bid}.attn.pos_h": "s_head, ?near | s_head, ?far",
+	"v.sam.blk.{bid}.attn.pos_w": "s_head, ?near | s_head, ?far",
+	"v.sam.blk.{bid}.attn.qkv":   "s_embd, 3 * s_embd", "v.sam.blk.{bid}.attn.out": "s_embd, s_embd",
 	"v.sam.blk.{bid}.mlp.lin1": "s_embd, ?s_ff", "v.sam.blk.{bid}.mlp.lin2": "?s_ff, s_embd",
-	"v.sam.neck.0": "1, 1, s_embd, ?neck", "v.sam.neck.1": "?neck", "v.sam.neck.2": "3, 3, ?neck, ?neck", "v.sam.neck.3": "?neck",
-	"v.sam.net_2": "3, 3, ?neck, ?net", "v.sam.net_3": "3, 3, ?net, v_embd", "v.view_seperator": "v_proj, 1",
+	"v.sam.neck.0": "1, 1, s_embd, ?neck", "v.sam.neck.1": "?neck", "v.sam.neck.2": "3, 3, ?neck, ?neck",
+	"v.sam.neck.3": "?neck",
+	"v.sam.net_2":  "3, 3, ?neck, ?net", "v.sam.net_3": "3, 3, ?net, v_embd", "v.view_seperator": "v_proj, 1",
 }
 
 // isSAMLayer reports whether the SAM model has a layer of the number.
@@ -181,7 +189,8 @@ var oneRow = &table.Transform{Name: "one-row", Forward: func(_ table.Layer, s ro
 func fourHeads(c *config.View) (gguf.Value, bool, error) {
 	n, err := inCLIP(c).Require("heads")
 	if err == nil && (n < 0 || n > 1<<20) {
-		err = fault.Errorf(fault.Broken, "%s: key \"vision_config.width.clip-l-14-224.heads\": %d, want a number of heads", c.FileName(), n)
+		err = fault.Errorf(fault.Broken,
+			"%s: key \"vision_config.width.clip-l-14-224.heads\": %d, want a number of heads", c.FileName(), n)
 	}
 	return table.Uint32Of(4*n, true, err)
 }

@@ -55,7 +55,8 @@ var dots3Note = &table.Arch{
 		{Key: "vision.expert_used_count", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			f, err := c.Vision().RequireFloat("capacity_factor")
 			if err == nil && !(f >= 0 && f <= config.MaxParts) {
-				err = fault.Errorf(fault.Broken, "%s: key %q: %v, want a number of experts", c.FileName(), "vision_config.capacity_factor", f)
+				err = fault.Errorf(fault.Broken, "%s: key %q: %v, want a number of experts", c.FileName(),
+					"vision_config.capacity_factor", f)
 			}
 			if err != nil {
 				return gguf.Value{}, false, err
@@ -67,15 +68,27 @@ var dots3Note = &table.Arch{
 		{Key: keyAudioEps, Const: gguf.Float32(1e-6)},
 	}),
 	Expect: []table.Expect{
-		{Key: "adapter_type", In: inVision, Values: []string{"patch_merger"}}, {Key: "pre_pixel_shuffle", In: inVision, Values: []string{"true"}},
-		{Key: "router_scoring_func", In: inVision, Values: []string{"sigmoid"}}, {Key: "router_scale", In: inVision, Values: []string{"1"}},
-		{Key: "temporal_patch_size", In: inVision, Values: []string{"1"}}, {Key: "use_bias", In: inVision, Values: []string{"false"}},
-		{Key: "use_qk_norm", In: inVision, Values: []string{"true"}}, {Key: "post_norm", In: inVision, Values: []string{"true"}}, {Key: "is_causal", In: inVision, Values: []string{"false"}},
-		{Key: "encoder_type", In: inAudio, Values: []string{"dots"}}, {Key: "use_conv2d_stem", In: inAudio, Values: []string{"true"}}, {Key: "use_rope", In: inAudio, Values: []string{"true"}},
-		{Key: "use_rms_norm", In: inAudio, Values: []string{"true"}}, {Key: "use_causal", In: inAudio, Values: []string{"false"}}, {Key: "merge_factor", In: inAudio, Values: []string{"1"}},
-		{Key: "chunk_seconds", In: inAudio, Values: []string{"60"}}, {Key: "sampling_rate", In: inAudio, Values: []string{"16000"}},
-		{Key: "partial_rotary_factor", In: inDots3Rope, Values: []string{"0.5"}}, {Key: "rope_theta", In: inDots3Rope, Values: []string{"10000"}},
-		{Key: "activation_function", In: inDots3Whisper, Values: []string{"swiglu"}}, {Key: "scale_embedding", In: inDots3Whisper, Values: []string{"false"}},
+		{Key: "adapter_type", In: inVision, Values: []string{"patch_merger"}},
+		{Key: "pre_pixel_shuffle", In: inVision, Values: []string{"true"}},
+		{Key: "router_scoring_func", In: inVision, Values: []string{"sigmoid"}},
+		{Key: "router_scale", In: inVision, Values: []string{"1"}},
+		{Key: "temporal_patch_size", In: inVision, Values: []string{"1"}},
+		{Key: "use_bias", In: inVision, Values: []string{"false"}},
+		{Key: "use_qk_norm", In: inVision, Values: []string{"true"}},
+		{Key: "post_norm", In: inVision, Values: []string{"true"}},
+		{Key: "is_causal", In: inVision, Values: []string{"false"}},
+		{Key: "encoder_type", In: inAudio, Values: []string{"dots"}},
+		{Key: "use_conv2d_stem", In: inAudio, Values: []string{"true"}},
+		{Key: "use_rope", In: inAudio, Values: []string{"true"}},
+		{Key: "use_rms_norm", In: inAudio, Values: []string{"true"}},
+		{Key: "use_causal", In: inAudio, Values: []string{"false"}},
+		{Key: "merge_factor", In: inAudio, Values: []string{"1"}},
+		{Key: "chunk_seconds", In: inAudio, Values: []string{"60"}},
+		{Key: "sampling_rate", In: inAudio, Values: []string{"16000"}},
+		{Key: "partial_rotary_factor", In: inDots3Rope, Values: []string{"0.5"}},
+		{Key: "rope_theta", In: inDots3Rope, Values: []string{"10000"}},
+		{Key: "activation_function", In: inDots3Whisper, Values: []string{"swiglu"}},
+		{Key: "scale_embedding", In: inDots3Whisper, Values: []string{"false"}},
 	},
 	Unused: dots3Unused,
 	Drop:   slices.Concat(dropAll("of the language model", "model.mtp."), ofText),
@@ -95,11 +108,16 @@ var dots3Note = &table.Arch{
 		{HF: "vision_encoder.blocks.{bid}.mlp.fc1", GGUF: "v.blk.{bid}.ffn_gate", If: dots3Dense},
 		{HF: "vision_encoder.blocks.{bid}.mlp.fc2", GGUF: "v.blk.{bid}.ffn_down", If: dots3Dense},
 		{HF: "vision_encoder.blocks.{bid}.mlp.fc3", GGUF: "v.blk.{bid}.ffn_up", If: dots3Dense},
-		{HF: "vision_encoder.blocks.{bid}.mlp.gate_weight", GGUF: "v.blk.{bid}.ffn_gate_inp.weight", Exact: true, Type: always32, If: dots3Routed},
-		{HF: "vision_encoder.blocks.{bid}.mlp.router_bias", GGUF: "v.blk.{bid}.exp_probs_b.weight", Exact: true, Type: always32, If: dots3Routed},
-		{HF: "vision_encoder.blocks.{bid}.mlp.experts.{xid}.fc1", GGUF: "v.blk.{bid}.ffn_gate_exps", Experts: dots3Experts, If: dots3Routed},
-		{HF: "vision_encoder.blocks.{bid}.mlp.experts.{xid}.fc2", GGUF: "v.blk.{bid}.ffn_down_exps", Experts: dots3Experts, If: dots3Routed},
-		{HF: "vision_encoder.blocks.{bid}.mlp.experts.{xid}.fc3", GGUF: "v.blk.{bid}.ffn_up_exps", Experts: dots3Experts, If: dots3Routed},
+		{HF: "vision_encoder.blocks.{bid}.mlp.gate_weight", GGUF: "v.blk.{bid}.ffn_gate_inp.weight", Exact: true,
+			Type: always32, If: dots3Routed},
+		{HF: "vision_encoder.blocks.{bid}.mlp.router_bias", GGUF: "v.blk.{bid}.exp_probs_b.weight", Exact: true,
+			Type: always32, If: dots3Routed},
+		{HF: "vision_encoder.blocks.{bid}.mlp.experts.{xid}.fc1", GGUF: "v.blk.{bid}.ffn_gate_exps",
+			Experts: dots3Experts, If: dots3Routed},
+		{HF: "vision_encoder.blocks.{bid}.mlp.experts.{xid}.fc2", GGUF: "v.blk.{bid}.ffn_down_exps",
+			Experts: dots3Experts, If: dots3Routed},
+		{HF: "vision_encoder.blocks.{bid}.mlp.experts.{xid}.fc3", GGUF: "v.blk.{bid}.ffn_up_exps",
+			Experts: dots3Experts, If: dots3Routed},
 	}), onlyIf(func(l table.Layer) (bool, error) {
 		n, err := layers(inDots3Whisper, "encoder_layers")(l.View)
 		return l.Bid < n, err
@@ -116,7 +134,8 @@ var dots3Note = &table.Arch{
 		{HF: dots3Audio + "layers.{bid}.self_attn.out_proj", GGUF: "a.blk.{bid}.attn_out", Bias: table.NeedBias},
 		{HF: dots3Audio + "layers.{bid}.final_layer_norm", GGUF: "a.blk.{bid}.ln2"},
 		{HF: dots3Audio + "layers.{bid}.fc1", Bias: table.NeedBias, Split: []table.Part{
-			{GGUF: "a.blk.{bid}.ffn_gate", Transform: gateHalf(0)}, {GGUF: "a.blk.{bid}.ffn_up", Transform: gateHalf(1)}}},
+			{GGUF: "a.blk.{bid}.ffn_gate", Transform: gateHalf(0)},
+			{GGUF: "a.blk.{bid}.ffn_up", Transform: gateHalf(1)}}},
 		{HF: dots3Audio + "layers.{bid}.fc2", GGUF: "a.blk.{bid}.ffn_down", Bias: table.NeedBias},
 		{HF: "audio_encoder.audio_adapter.proj.0", GGUF: "mm.a.norm_pre", Bias: table.NeedBias},
 		{HF: "audio_encoder.audio_adapter.proj.1", GGUF: "mm.a.mlp.1", Bias: table.NeedBias},
@@ -124,10 +143,13 @@ var dots3Note = &table.Arch{
 	})),
 	Shapes: shape.Rules{Tensors: shape.Table{
 		"mm.post_norm": "v_embd", "mm.input_norm": "v_embd", "mm.0": "v_merged, v_merged", "mm.2": "v_merged, v_proj",
-		"v.blk.{bid}.ffn_gate_inp": "v_embd, @vision.expert_count_per_layer", "v.blk.{bid}.exp_probs_b": "@vision.expert_count_per_layer",
-		"v.blk.{bid}.ffn_gate_exps": "v_embd, ?v_routed, @vision.expert_count_per_layer", "v.blk.{bid}.ffn_up_exps": "v_embd, ?v_routed, @vision.expert_count_per_layer",
+		"v.blk.{bid}.ffn_gate_inp":  "v_embd, @vision.expert_count_per_layer",
+		"v.blk.{bid}.exp_probs_b":   "@vision.expert_count_per_layer",
+		"v.blk.{bid}.ffn_gate_exps": "v_embd, ?v_routed, @vision.expert_count_per_layer",
+		"v.blk.{bid}.ffn_up_exps":   "v_embd, ?v_routed, @vision.expert_count_per_layer",
 		"v.blk.{bid}.ffn_down_exps": "?v_routed, v_embd, @vision.expert_count_per_layer",
-		"a.conv2d.1":                "3, 3, 1, ?a_sub", "a.conv2d.2": "3, 3, ?a_sub, ?a_sub", "a.conv2d.3": "3, 3, ?a_sub, ?a_sub",
+		"a.conv2d.1":                "3, 3, 1, ?a_sub", "a.conv2d.2": "3, 3, ?a_sub, ?a_sub",
+		"a.conv2d.3":      "3, 3, ?a_sub, ?a_sub",
 		"a.conv2d.1.bias": "?a_sub", "a.conv2d.2.bias": "?a_sub", "a.conv2d.3.bias": "?a_sub",
 		"a.conv_out": "?a_flat, a_embd", "a.blk.{bid}.ffn_gate": "a_embd, a_ff",
 		"mm.a.norm_pre": "a_embd", "mm.a.mlp.1": "a_embd, ?a_between", "mm.a.mlp.3": "?a_between, a_proj",
@@ -145,11 +167,16 @@ var (
 
 // dots3Unused are settings of programs, and those that the tensors show.
 var dots3Unused = func() []string {
-	list := []string{"vision_config.model_type", "vision_config.hidden_size", "vision_config.num_channels", "vision_config.moe_intermediate_size", "vision_config.adapter_in_dim",
-		"vision_config.adapter_out_dim", "vision_config.adapter_merge_size", "vision_config.enable_torch_compile", "vision_config.enable_fp8_moe", "vision_config.image_size",
-		"audio_config.model_type", "audio_config.processor_type", "audio_config.data_type", "audio_config.downsample_hidden_size", "audio_config.conv_bucket_step",
-		"audio_config.conv_bucket_max_elements", "audio_config.whisper_adapter_in_dim", "audio_config.whisper_adapter_out_dim", "audio_config.audio_comp_start",
-		"audio_config.audio_comp_span", "audio_config.audio_comp_end", "audio_config.whisper_config", "audio_config.rope_parameters", "audio_config.whisper_config.model_type"}
+	list := []string{"vision_config.model_type", "vision_config.hidden_size", "vision_config.num_channels",
+		"vision_config.moe_intermediate_size", "vision_config.adapter_in_dim",
+		"vision_config.adapter_out_dim", "vision_config.adapter_merge_size", "vision_config.enable_torch_compile",
+		"vision_config.enable_fp8_moe", "vision_config.image_size",
+		"audio_config.model_type", "audio_config.processor_type", "audio_config.data_type",
+		"audio_config.downsample_hidden_size", "audio_config.conv_bucket_step",
+		"audio_config.conv_bucket_max_elements", "audio_config.whisper_adapter_in_dim",
+		"audio_config.whisper_adapter_out_dim", "audio_config.audio_comp_start",
+		"audio_config.audio_comp_span", "audio_config.audio_comp_end", "audio_config.whisper_config",
+		"audio_config.rope_parameters", "audio_config.whisper_config.model_type"}
 	for _, key := range whisperUnused {
 		list = append(list, "audio_config.whisper_config."+key)
 	}
@@ -162,13 +189,16 @@ func dots3Said(c *config.View) error {
 		in   table.In
 		keys []string
 	}{
-		{inVision, []string{"adapter_type", "pre_pixel_shuffle", "use_qk_norm"}}, {inAudio, []string{"use_conv2d_stem", "use_rope", "use_rms_norm", "chunk_seconds"}},
-		{inDots3Rope, []string{"partial_rotary_factor", "rope_theta"}}, {inDots3Whisper, []string{"activation_function"}},
+		{inVision, []string{"adapter_type", "pre_pixel_shuffle", "use_qk_norm"}},
+		{inAudio, []string{"use_conv2d_stem", "use_rope", "use_rms_norm", "chunk_seconds"}},
+		{inDots3Rope, []string{"partial_rotary_factor", "rope_theta"}},
+		{inDots3Whisper, []string{"activation_function"}},
 	} {
 		o := want.in(c)
 		for _, key := range want.keys {
 			if !o.Present(key) {
-				return fault.Errorf(fault.Unsupported, "%s: key %q is missing: only one value of it is known here", o.FileName(), o.Names([]string{key})[0])
+				return fault.Errorf(fault.Unsupported, "%s: key %q is missing: only one value of it is known here",
+					o.FileName(), o.Names([]string{key})[0])
 			}
 		}
 	}
@@ -204,7 +234,8 @@ func dots3Pyramid(c *config.View) ([]int64, error) {
 	}
 	n, err := layers(inVision, blockKeys...)(c)
 	if err == nil && n != int64(len(list)) {
-		err = fault.Errorf(fault.Broken, "%s: key %q has %d numbers, want one for each of %d layers", c.FileName(), "vision_config."+key, len(list), n)
+		err = fault.Errorf(fault.Broken, "%s: key %q has %d numbers, want one for each of %d layers", c.FileName(),
+			"vision_config."+key, len(list), n)
 	}
 	for i := range list {
 		if list[i] = max(list[i], 0); list[i] > config.MaxParts {
@@ -234,7 +265,8 @@ func gateHalf(i int64) *table.Transform {
 		ne := s.NE()
 		last := len(ne) - 1
 		if last > 1 || ne[last]%2 != 0 {
-			return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows for a gate and what it lets through", gguf.Shape(ne))
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows for a gate and what it lets through",
+				gguf.Shape(ne))
 		}
 		n := ne[last] / 2
 		return rows.Slice(s, last, i*n, (i+1)*n)

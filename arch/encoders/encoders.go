@@ -21,11 +21,14 @@ import (
 var all = sync.OnceValue(func() []*table.Arch {
 	return []*table.Arch{
 		pixtral, qwen2VL, qwen25VL, qwen3VL, pplxDecider, vllmD3,
-		gemma3, gemma4, gemma4Unified, idefics3, internVL, llama4, glm4V, glm5Next, exaone45, kimiVL, kimiK25, lfm2VL, cohere2Vision, paddleOCR, ling3VL, miniCPMV46, miniCPMV47, deepseek4V, deepseekOCR, deepseekOCR2, unlimitedOCR, youtuVL,
+		gemma3, gemma4, gemma4Unified, idefics3, internVL, llama4, glm4V, glm5Next, exaone45, kimiVL, kimiK25, lfm2VL,
+		cohere2Vision, paddleOCR, ling3VL, miniCPMV46, miniCPMV47, deepseek4V, deepseekOCR, deepseekOCR2,
+		unlimitedOCR, youtuVL,
 		qwen25Omni, qwen3Omni, qwen3ASR, mimoV2,
 
 		gemma3n(),
-		audioFlamingo3, cogVLM, d1Omni, dots3Note, dotsOCR, glmASR, graniteSpeech, graniteSpeechPlus, graniteVision, lfm2Audio, lightOnOCR, meralion2, qwen2Audio, ultravox, voxtral,
+		audioFlamingo3, cogVLM, d1Omni, dots3Note, dotsOCR, glmASR, graniteSpeech, graniteSpeechPlus, graniteVision,
+		lfm2Audio, lightOnOCR, meralion2, qwen2Audio, ultravox, voxtral,
 		hunyuanVL, janus, miniMaxM3, museGlimmer, phi4V, pocketTTS(), qwen3TTS(), stepVL,
 		nemotronOmni, radio,
 	}

@@ -26,33 +26,48 @@ func gemma3n() *table.Arch {
 		BlockCount: layers(inAudio, "conf_num_hidden_layers"),
 		Metadata: slices.Concat(
 			vision(
-				table.Row{Key: keyImageSize, Derive: gemma3nSize, Facts: config.ProcessorFiles}, table.Row{Key: keyPatchSize, Derive: gemma3nPatch, Facts: config.ProcessorFiles},
-				table.Row{Key: keyFF, Derive: gemma3nWidth}, table.Row{Key: keyBlocks, Const: gguf.Uint32(128)}, // nobody asks for them
+				table.Row{Key: keyImageSize, Derive: gemma3nSize, Facts: config.ProcessorFiles},
+				table.Row{Key: keyPatchSize, Derive: gemma3nPatch, Facts: config.ProcessorFiles},
+				// nobody asks for them
+				table.Row{Key: keyFF, Derive: gemma3nWidth}, table.Row{Key: keyBlocks, Const: gguf.Uint32(128)},
 				uint32Row(keyHeads, inVision, "num_attention_heads", 8),
-				table.Row{Key: "vision.image_mean", Const: gguf.Float32s([]float32{0, 0, 0})}, table.Row{Key: "vision.image_std", Const: gguf.Float32s([]float32{1, 1, 1})},
+				table.Row{Key: "vision.image_mean", Const: gguf.Float32s([]float32{0, 0, 0})},
+				table.Row{Key: "vision.image_std", Const: gguf.Float32s([]float32{1, 1, 1})},
 			),
 			withRows(audioRows(inAudio)[1:], []table.Row{
-				uint32Row("audio.feed_forward_length", inAudio, "intermediate_size", 6144), required(uint32Row("audio.block_count", inAudio, "conf_num_hidden_layers", 0)),
+				uint32Row("audio.feed_forward_length", inAudio, "intermediate_size", 6144),
+				required(uint32Row("audio.block_count", inAudio, "conf_num_hidden_layers", 0)),
 				required(uint32Row("audio.attention.head_count", inAudio, "conf_num_attention_heads", 0)),
 			}),
 			[]table.Row{
 				{Key: "vision.projector_type", Const: gguf.String("gemma3nv")}, epsOf("layer_norm_eps", 1e-6),
-				{Key: "audio.projector_type", Const: gguf.String("gemma3na")}, required(uint32Row(keyMels, inAudio, "input_feat_size", 0)), {Key: keyAudioEps, Const: gguf.Float32(1e-5)},
+				{Key: "audio.projector_type", Const: gguf.String("gemma3na")},
+				required(uint32Row(keyMels, inAudio, "input_feat_size", 0)),
+				{Key: keyAudioEps, Const: gguf.Float32(1e-5)},
 			},
 		),
 		Expect: []table.Expect{
-			{Key: "architecture", In: inVision, Values: []string{"mobilenetv5_300m_enc"}}, {Key: "model_args", In: inVision}, {Key: "do_pooling", In: inVision, Values: []string{"false"}},
-			{Key: "rms_norm_eps", In: inVision, Values: []string{"1e-06"}}, {Key: "rms_norm_eps", In: inAudio, Values: []string{"1e-06"}},
-			{Key: "conf_attention_chunk_size", In: inAudio, Values: []string{"12"}}, {Key: "conf_attention_context_left", In: inAudio, Values: []string{"13"}},
-			{Key: "conf_attention_context_right", In: inAudio, Values: []string{"0"}}, {Key: "conf_attention_logit_cap", In: inAudio, Values: []string{"50"}},
-			{Key: "conf_reduction_factor", In: inAudio, Values: []string{"4"}}, {Key: "conf_residual_weight", In: inAudio, Values: []string{"0.5"}},
-			{Key: "sscp_conv_group_norm_eps", In: inAudio, Values: []string{"0.001"}}, {Key: "sscp_conv_eps", In: inAudio, Values: []string{"0.001"}},
+			{Key: "architecture", In: inVision, Values: []string{"mobilenetv5_300m_enc"}},
+			{Key: "model_args", In: inVision}, {Key: "do_pooling", In: inVision, Values: []string{"false"}},
+			{Key: "rms_norm_eps", In: inVision, Values: []string{"1e-06"}},
+			{Key: "rms_norm_eps", In: inAudio, Values: []string{"1e-06"}},
+			{Key: "conf_attention_chunk_size", In: inAudio, Values: []string{"12"}},
+			{Key: "conf_attention_context_left", In: inAudio, Values: []string{"13"}},
+			{Key: "conf_attention_context_right", In: inAudio, Values: []string{"0"}},
+			{Key: "conf_attention_logit_cap", In: inAudio, Values: []string{"50"}},
+			{Key: "conf_reduction_factor", In: inAudio, Values: []string{"4"}},
+			{Key: "conf_residual_weight", In: inAudio, Values: []string{"0.5"}},
+			{Key: "sscp_conv_group_norm_eps", In: inAudio, Values: []string{"0.001"}},
+			{Key: "sscp_conv_eps", In: inAudio, Values: []string{"0.001"}},
 			{Key: "sscp_conv_stride_size", In: inAudio, Values: []string{"[[2 2] [2 2]]"}},
 		},
 		// The tables of tokens are as long as their tensors.
-		Unused: []string{"vision_config.model_type", "vision_config.label_names", "vision_config.num_classes", "vision_config.vocab_size", "vision_config.vocab_offset",
-			"audio_config.model_type", "audio_config.conf_attention_invalid_logits_value", "audio_config.conf_conv_kernel_size", "audio_config.conf_positional_bias_size",
-			"audio_config.gradient_clipping", "audio_config.sscp_conv_channel_size", "audio_config.sscp_conv_kernel_size", "audio_config.vocab_size", "audio_config.vocab_offset"},
+		Unused: []string{"vision_config.model_type", "vision_config.label_names", "vision_config.num_classes",
+			"vision_config.vocab_size", "vision_config.vocab_offset",
+			"audio_config.model_type", "audio_config.conf_attention_invalid_logits_value",
+			"audio_config.conf_conv_kernel_size", "audio_config.conf_positional_bias_size",
+			"audio_config.gradient_clipping", "audio_config.sscp_conv_channel_size",
+			"audio_config.sscp_conv_kernel_size", "audio_config.vocab_size", "audio_config.vocab_offset"},
 		Drop: ofText,
 		Tensors: slices.Concat(mobileNetRows(), []table.TensorRow{
 			{HF: "model.embed_vision.embedding", GGUF: "mm.embedding"},
@@ -82,7 +97,8 @@ func gemma3n() *table.Arch {
 			{HF: gemma3nHeard + "ffw_layer_start.post_layer_norm", GGUF: "a.blk.{bid}.ffn_post_norm"},
 			{HF: gemma3nHeard + "lconv1d.pre_layer_norm", GGUF: "a.blk.{bid}.conv_norm"},
 			{HF: gemma3nHeard + "lconv1d.linear_start", GGUF: "a.blk.{bid}.conv_pw1"},
-			{HF: gemma3nHeard + "lconv1d.depthwise_conv1d", GGUF: "a.blk.{bid}.conv_dw", Type: table.Always(gguf.TypeF32)},
+			{HF: gemma3nHeard + "lconv1d.depthwise_conv1d", GGUF: "a.blk.{bid}.conv_dw",
+				Type: table.Always(gguf.TypeF32)},
 			{HF: gemma3nHeard + "lconv1d.conv_norm", GGUF: "a.blk.{bid}.norm_conv"},
 			{HF: gemma3nHeard + "lconv1d.linear_end", GGUF: "a.blk.{bid}.conv_pw2"},
 			{HF: gemma3nHeard + "ffw_layer_end.pre_layer_norm", GGUF: "a.blk.{bid}.ffn_norm_1"},
@@ -92,13 +108,21 @@ func gemma3n() *table.Arch {
 			{HF: gemma3nHeard + "norm", GGUF: "a.blk.{bid}.layer_pre_norm"},
 		}),
 		Shapes: shape.Rules{Tensors: shape.Merge(mobileNetShapes(), shape.Table{
-			"mm.embedding": "v_embd, ?seen", "mm.hard_emb_norm": "v_embd", "mm.soft_emb_norm": "v_embd", "mm.input_projection": "v_embd, v_proj",
-			"mm.a.embedding": "a_embd, ?heard", "mm.a.hard_emb_norm": "a_embd", "mm.a.soft_emb_norm": "a_embd", "mm.a.input_projection": "a_embd, a_proj",
-			"a.conv1d.0": "3, 3, 1, ?first", "a.conv1d.0.norm": "?first", "a.conv1d.1": "3, 3, ?first, ?second", "a.conv1d.1.norm": "?second", "a.pre_encode.out": "?spectra, a_embd",
-			"a.blk.{bid}.per_dim_scale": "a_embd / @audio.attention.head_count", "a.blk.{bid}.linear_pos": "a_embd, a_embd", "a.blk.{bid}.layer_pre_norm": "a_embd",
-			"a.blk.{bid}.ffn_up": "a_embd, ?wide", "a.blk.{bid}.ffn_down": "?wide, a_embd", "a.blk.{bid}.ffn_up_1": "a_embd, ?wide", "a.blk.{bid}.ffn_down_1": "?wide, a_embd",
-			"a.blk.{bid}.ffn_norm": "a_embd", "a.blk.{bid}.ffn_post_norm": "a_embd", "a.blk.{bid}.ffn_norm_1": "a_embd", "a.blk.{bid}.ffn_post_norm_1": "a_embd",
-			"a.blk.{bid}.conv_norm": "a_embd", "a.blk.{bid}.norm_conv": "a_embd", "a.blk.{bid}.conv_dw": "?kernel, 1, a_embd",
+			"mm.embedding": "v_embd, ?seen", "mm.hard_emb_norm": "v_embd", "mm.soft_emb_norm": "v_embd",
+			"mm.input_projection": "v_embd, v_proj",
+			"mm.a.embedding":      "a_embd, ?heard", "mm.a.hard_emb_norm": "a_embd", "mm.a.soft_emb_norm": "a_embd",
+			"mm.a.input_projection": "a_embd, a_proj",
+			"a.conv1d.0":            "3, 3, 1, ?first", "a.conv1d.0.norm": "?first",
+			"a.conv1d.1":      "3, 3, ?first, ?second",
+			"a.conv1d.1.norm": "?second", "a.pre_encode.out": "?spectra, a_embd",
+			"a.blk.{bid}.per_dim_scale": "a_embd / @audio.attention.head_count",
+			"a.blk.{bid}.linear_pos":    "a_embd, a_embd", "a.blk.{bid}.layer_pre_norm": "a_embd",
+			"a.blk.{bid}.ffn_up": "a_embd, ?wide", "a.blk.{bid}.ffn_down": "?wide, a_embd",
+			"a.blk.{bid}.ffn_up_1": "a_embd, ?wide", "a.blk.{bid}.ffn_down_1": "?wide, a_embd",
+			"a.blk.{bid}.ffn_norm": "a_embd", "a.blk.{bid}.ffn_post_norm": "a_embd", "a.blk.{bid}.ffn_norm_1": "a_embd",
+			"a.blk.{bid}.ffn_post_norm_1": "a_embd",
+			"a.blk.{bid}.conv_norm":       "a_embd", "a.blk.{bid}.norm_conv": "a_embd",
+			"a.blk.{bid}.conv_dw":  "?kernel, 1, a_embd",
 			"a.blk.{bid}.conv_pw1": "a_embd, 2 * a_embd", "a.blk.{bid}.conv_pw2": "a_embd, a_embd",
 		})},
 	}
@@ -122,7 +146,8 @@ var mobileNet = [][]string{
 // its channels, ?e those between, ?q and ?k those of queries and keys, which the blocks
 // of a stage share.
 var mobileNetParts = map[string]shape.Table{
-	"edge": {"conv_exp.weight": "3, 3, in, ?e", "bn1.weight": "?e", "conv_pwl.weight": "1, 1, ?e, out", "bn2.weight": "out"},
+	"edge": {"conv_exp.weight": "3, 3, in, ?e", "bn1.weight": "?e", "conv_pwl.weight": "1, 1, ?e, out",
+		"bn2.weight": "out"},
 	"ib":   invertedBottleneck,
 	"ib3":  shape.Merge(invertedBottleneck, startKernel("3")),
 	"ib5":  shape.Merge(invertedBottleneck, startKernel("5")),
@@ -130,13 +155,16 @@ var mobileNetParts = map[string]shape.Table{
 	"ib55": shape.Merge(invertedBottleneck, startKernel("5"), midKernel("5")),
 	"att":  mobileAttention,
 	"pool": shape.Merge(mobileAttention, shape.Table{
-		"attn.key.down_conv.weight": "3, 3, 1, in", "attn.key.norm.weight": "in", "attn.value.down_conv.weight": "3, 3, 1, in", "attn.value.norm.weight": "in",
+		"attn.key.down_conv.weight": "3, 3, 1, in", "attn.key.norm.weight": "in",
+		"attn.value.down_conv.weight": "3, 3, 1, in", "attn.value.norm.weight": "in",
 	}),
 }
 
 var (
-	invertedBottleneck = shape.Table{"pw_exp.conv.weight": "1, 1, in, ?e", "pw_exp.bn.weight": "?e", "pw_proj.conv.weight": "1, 1, ?e, out", "pw_proj.bn.weight": "out", "layer_scale.gamma": "1, 1, out | out"}
-	mobileAttention    = shape.Table{"norm.weight": "in", "attn.query.proj.weight": "1, 1, in, ?q", "attn.key.proj.weight": "1, 1, in, ?k", "attn.value.proj.weight": "1, 1, in, ?k",
+	invertedBottleneck = shape.Table{"pw_exp.conv.weight": "1, 1, in, ?e", "pw_exp.bn.weight": "?e",
+		"pw_proj.conv.weight": "1, 1, ?e, out", "pw_proj.bn.weight": "out", "layer_scale.gamma": "1, 1, out | out"}
+	mobileAttention = shape.Table{"norm.weight": "in", "attn.query.proj.weight": "1, 1, in, ?q",
+		"attn.key.proj.weight": "1, 1, in, ?k", "attn.value.proj.weight": "1, 1, in, ?k",
 		"attn.output.proj.weight": "1, 1, ?q, out", "layer_scale.gamma": "1, 1, out | out"}
 )
 
@@ -157,7 +185,8 @@ func mobileNetBlocks(f func(tensor, dims string)) {
 	for stage, kinds := range mobileNet {
 		out := fmt.Sprintf("?stage%d", stage)
 		for i, kind := range kinds {
-			dims := strings.NewReplacer("in", in, "out", out, "?e", fmt.Sprintf("?e%d_%d", stage, i), "?q", fmt.Sprintf("?q%d", stage), "?k", fmt.Sprintf("?k%d", stage))
+			dims := strings.NewReplacer("in", in, "out", out, "?e", fmt.Sprintf("?e%d_%d", stage, i), "?q",
+				fmt.Sprintf("?q%d", stage), "?k", fmt.Sprintf("?k%d", stage))
 			parts := mobileNetParts[kind]
 			for _, part := range slices.Sorted(maps.Keys(parts)) {
 				f(fmt.Sprintf("%d.%d.%s", stage, i, part), dims.Replace(parts[part]))
@@ -191,7 +220,8 @@ func mobileNetRows() []table.TensorRow {
 func mobileNetShapes() shape.Table {
 	t := shape.Table{
 		"v.conv_stem.conv": "3, 3, 3, ?stem", "v.conv_stem.conv.bias": "1, 1, ?stem", "v.conv_stem.bn": "?stem",
-		"v.msfa.ffn.pw_exp.conv": "1, 1, ?fused, ?msfa", "v.msfa.ffn.pw_exp.bn": "?msfa", "v.msfa.ffn.pw_proj.conv": "1, 1, ?msfa, v_embd", "v.msfa.ffn.pw_proj.bn": "v_embd", "v.msfa.norm": "v_embd",
+		"v.msfa.ffn.pw_exp.conv": "1, 1, ?fused, ?msfa", "v.msfa.ffn.pw_exp.bn": "?msfa",
+		"v.msfa.ffn.pw_proj.conv": "1, 1, ?msfa, v_embd", "v.msfa.ffn.pw_proj.bn": "v_embd", "v.msfa.norm": "v_embd",
 	}
 	mobileNetBlocks(func(tensor, dims string) { t["v.blk."+strings.TrimSuffix(tensor, ".weight")] = dims })
 	return t
@@ -209,12 +239,13 @@ var ofPicture = &table.Transform{Name: "picture", Forward: func(_ table.Layer, s
 
 // scaleOfPicture is ofPicture for factors, which runtimes multiply pictures by. The
 // reference leaves them a vector, with which the runtime fails.
-var scaleOfPicture = &table.Transform{Name: "picture", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	if l.Options.Reference {
-		return s, nil
-	}
-	return ofPicture.Forward(l, s)
-}}
+var scaleOfPicture = &table.Transform{Name: "picture",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		if l.Options.Reference {
+			return s, nil
+		}
+		return ofPicture.Forward(l, s)
+	}}
 
 // gemma3nSize is the side of the picture.
 func gemma3nSize(c *config.View) (gguf.Value, bool, error) {
@@ -237,7 +268,8 @@ func gemma3nPatch(c *config.View) (gguf.Value, bool, error) {
 	}
 	tokens, err := intOr(c.Processor(), "image_seq_length", 256)
 	if err == nil && tokens == 0 {
-		err = fault.Errorf(fault.Broken, "%s: key \"image_seq_length\": 0, want a number of tokens", c.Processor().FileName())
+		err = fault.Errorf(fault.Broken, "%s: key \"image_seq_length\": 0, want a number of tokens",
+			c.Processor().FileName())
 	}
 	if err != nil {
 		return gguf.Value{}, false, err
@@ -249,7 +281,8 @@ func gemma3nPatch(c *config.View) (gguf.Value, bool, error) {
 func gemma3nWidth(c *config.View) (gguf.Value, bool, error) {
 	n, err := intOr(c.Vision(), "intermediate_size", 2048)
 	if err == nil && n > math.MaxInt32 {
-		err = fault.Errorf(fault.Broken, "%s: key \"vision_config.intermediate_size\": %d, want a width", c.FileName(), n)
+		err = fault.Errorf(fault.Broken, "%s: key \"vision_config.intermediate_size\": %d, want a width",
+			c.FileName(), n)
 	}
 	return table.Uint32Of(4*n, true, err)
 }

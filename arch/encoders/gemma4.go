@@ -24,28 +24,39 @@ var gemma4 = &table.Arch{
 	Encoder:    encoderOf(inVision, inAudio),
 	BlockCount: mostLayers,
 	Metadata: slices.Concat(
-		vision(nominal224), ifAudio(audioRows(inAudio)[1:], table.Row{Key: "audio.feed_forward_length", Derive: fourTimesAudio}),
+		vision(nominal224), ifAudio(audioRows(inAudio)[1:],
+			table.Row{Key: "audio.feed_forward_length", Derive: fourTimesAudio}),
 		[]table.Row{{Key: keyVisionKind, Const: gguf.String("gemma4v")}, epsOf("layer_norm_eps", 1e-6)},
 		ifAudio(gemma4Projector("gemma4a")),
 	),
 	Expect: []table.Expect{
-		{Key: "hidden_activation", In: inVision, Values: parts.GELUTanh}, {Key: "pooling_kernel_size", In: inVision, Values: []string{"3"}},
-		{Key: "rms_norm_eps", In: inVision, Values: []string{"1e-06"}}, {Key: "rope_theta", In: inVisionRope, Values: []string{"100"}},
+		{Key: "hidden_activation", In: inVision, Values: parts.GELUTanh},
+		{Key: "pooling_kernel_size", In: inVision, Values: []string{"3"}},
+		{Key: "rms_norm_eps", In: inVision, Values: []string{"1e-06"}},
+		{Key: "rope_theta", In: inVisionRope, Values: []string{"100"}},
 		{Key: "attention_bias", In: inVision, Values: []string{"false"}},
-		{Key: "hidden_act", In: inAudio, Values: []string{"silu"}}, {Key: "rms_norm_eps", In: inAudio, Values: []string{"1e-06"}},
-		{Key: "attention_chunk_size", In: inAudio, Values: []string{"12"}}, {Key: "attention_context_left", In: inAudio, Values: []string{"13"}},
-		{Key: "attention_context_right", In: inAudio, Values: []string{"0"}}, {Key: "attention_logit_cap", In: inAudio, Values: []string{"50"}},
+		{Key: "hidden_act", In: inAudio, Values: []string{"silu"}},
+		{Key: "rms_norm_eps", In: inAudio, Values: []string{"1e-06"}},
+		{Key: "attention_chunk_size", In: inAudio, Values: []string{"12"}},
+		{Key: "attention_context_left", In: inAudio, Values: []string{"13"}},
+		{Key: "attention_context_right", In: inAudio, Values: []string{"0"}},
+		{Key: "attention_logit_cap", In: inAudio, Values: []string{"50"}},
 		{Key: "residual_weight", In: inAudio, Values: []string{"0.5"}},
 	},
-	Unused: []string{"vision_config.model_type", "vision_config.head_dim", "vision_config.global_head_dim", "vision_config.num_key_value_heads", "vision_config.max_position_embeddings",
-		"vision_config.position_embedding_size", "vision_config.default_output_length", "vision_config.standardize", "vision_config.use_clipped_linears", "vision_config.rope_parameters",
-		"audio_config.model_type", "audio_config.attention_invalid_logits_value", "audio_config.conv_kernel_size", "audio_config.gradient_clipping",
+	Unused: []string{"vision_config.model_type", "vision_config.head_dim", "vision_config.global_head_dim",
+		"vision_config.num_key_value_heads", "vision_config.max_position_embeddings",
+		"vision_config.position_embedding_size", "vision_config.default_output_length", "vision_config.standardize",
+		"vision_config.use_clipped_linears", "vision_config.rope_parameters",
+		"audio_config.model_type", "audio_config.attention_invalid_logits_value", "audio_config.conv_kernel_size",
+		"audio_config.gradient_clipping",
 		"audio_config.subsampling_conv_channels", "audio_config.output_proj_dims", "audio_config.use_clipped_linears"},
 	Rename: []table.Rename{{Prefix: "model.", With: ""}},
 	Drop:   slices.Concat(dropAll("of the language model", "embedding_projection."), ofText),
 	Tensors: slices.Concat([]table.TensorRow{
-		{HF: "vision_tower.patch_embedder.input_proj", GGUF: "v.patch_embd", Type: kernelType, Transform: kernelOfPixels},
-		{HF: "vision_tower.patch_embedder.position_embedding_table", Exact: true, GGUF: "v.position_embd.weight", Type: table.Always(gguf.TypeF32)},
+		{HF: "vision_tower.patch_embedder.input_proj", GGUF: "v.patch_embd", Type: kernelType,
+			Transform: kernelOfPixels},
+		{HF: "vision_tower.patch_embedder.position_embedding_table", Exact: true, GGUF: "v.position_embd.weight",
+			Type: table.Always(gguf.TypeF32)},
 		{HF: "vision_tower.std_bias", Exact: true, GGUF: "v.std_bias", If: ifTrue(inVision, "standardize")},
 		{HF: "vision_tower.std_scale", Exact: true, GGUF: "v.std_scale", If: ifTrue(inVision, "standardize")},
 		{HF: "embed_vision.embedding_projection", GGUF: "mm.input_projection"},
@@ -57,37 +68,48 @@ var gemma4 = &table.Arch{
 		{HF: gemma4Layer + "self_attn.q_norm", GGUF: "v.blk.{bid}.attn_q_norm"},
 		{HF: gemma4Layer + "self_attn.k_norm", GGUF: "v.blk.{bid}.attn_k_norm"},
 		{HF: gemma4Layer + "layer_scalar", Exact: true, GGUF: "v.blk.{bid}.out_scale.weight", Optional: true},
-	}, clipped(inVision, gemma4Layer, "v.blk.{bid}.", gemma4VisionLinears))), onlyIf(hasAudio, slices.Concat([]table.TensorRow{
-		{HF: gemma4Sub + "layer0.conv", GGUF: "a.conv1d.0", Type: table.Always(gguf.TypeF32)},
-		{HF: gemma4Sub + "layer0.norm", GGUF: "a.conv1d.0.norm"},
-		{HF: gemma4Sub + "layer1.conv", GGUF: "a.conv1d.1", Type: table.Always(gguf.TypeF32)},
-		{HF: gemma4Sub + "layer1.norm", GGUF: "a.conv1d.1.norm"},
-		{HF: gemma4Sub + "input_proj_linear", GGUF: "a.input_projection", Type: table.Always(gguf.TypeF32)},
-		{HF: "audio_tower.output_proj", GGUF: "a.pre_encode.out", Bias: table.NeedBias},
-		{HF: "embed_audio.embedding_projection", GGUF: "mm.a.input_projection"},
-	}, below(inAudio, slices.Concat([]table.TensorRow{
-		{HF: gemma4Heard + "feed_forward1.pre_layer_norm", GGUF: "a.blk.{bid}.ffn_norm"},
-		{HF: gemma4Heard + "feed_forward1.post_layer_norm", GGUF: "a.blk.{bid}.ffn_post_norm"},
-		{HF: gemma4Heard + "feed_forward2.pre_layer_norm", GGUF: "a.blk.{bid}.ffn_norm_1"},
-		{HF: gemma4Heard + "feed_forward2.post_layer_norm", GGUF: "a.blk.{bid}.ffn_post_norm_1"},
-		{HF: gemma4Heard + "norm_pre_attn", GGUF: "a.blk.{bid}.attn_pre_norm"},
-		{HF: gemma4Heard + "norm_post_attn", GGUF: "a.blk.{bid}.attn_post_norm"},
-		{HF: gemma4Heard + "norm_out", GGUF: "a.blk.{bid}.ln2"},
-		{HF: gemma4Heard + "self_attn.per_dim_scale", Exact: true, GGUF: "a.blk.{bid}.per_dim_scale.weight", Transform: softplus},
-		{HF: gemma4Heard + "self_attn.relative_k_proj", GGUF: "a.blk.{bid}.attn_k_rel"},
-		{HF: gemma4Heard + "lconv1d.pre_layer_norm", GGUF: "a.blk.{bid}.conv_norm"},
-		{HF: gemma4Heard + "lconv1d.conv_norm", GGUF: "a.blk.{bid}.norm_conv"},
-		{HF: gemma4Heard + "lconv1d.depthwise_conv1d", GGUF: "a.blk.{bid}.conv_dw", Type: table.Always(gguf.TypeF32), Transform: parts.SqueezeKernel},
-	}, clipped(inAudio, gemma4Heard, "a.blk.{bid}.", gemma4AudioLinears)))))),
+	}, clipped(inVision, gemma4Layer, "v.blk.{bid}.", gemma4VisionLinears))),
+		onlyIf(hasAudio, slices.Concat([]table.TensorRow{
+			{HF: gemma4Sub + "layer0.conv", GGUF: "a.conv1d.0", Type: table.Always(gguf.TypeF32)},
+			{HF: gemma4Sub + "layer0.norm", GGUF: "a.conv1d.0.norm"},
+			{HF: gemma4Sub + "layer1.conv", GGUF: "a.conv1d.1", Type: table.Always(gguf.TypeF32)},
+			{HF: gemma4Sub + "layer1.norm", GGUF: "a.conv1d.1.norm"},
+			{HF: gemma4Sub + "input_proj_linear", GGUF: "a.input_projection", Type: table.Always(gguf.TypeF32)},
+			{HF: "audio_tower.output_proj", GGUF: "a.pre_encode.out", Bias: table.NeedBias},
+			{HF: "embed_audio.embedding_projection", GGUF: "mm.a.input_projection"},
+		}, below(inAudio, slices.Concat([]table.TensorRow{
+			{HF: gemma4Heard + "feed_forward1.pre_layer_norm", GGUF: "a.blk.{bid}.ffn_norm"},
+			{HF: gemma4Heard + "feed_forward1.post_layer_norm", GGUF: "a.blk.{bid}.ffn_post_norm"},
+			{HF: gemma4Heard + "feed_forward2.pre_layer_norm", GGUF: "a.blk.{bid}.ffn_norm_1"},
+			{HF: gemma4Heard + "feed_forward2.post_layer_norm", GGUF: "a.blk.{bid}.ffn_post_norm_1"},
+			{HF: gemma4Heard + "norm_pre_attn", GGUF: "a.blk.{bid}.attn_pre_norm"},
+			{HF: gemma4Heard + "norm_post_attn", GGUF: "a.blk.{bid}.attn_post_norm"},
+			{HF: gemma4Heard + "norm_out", GGUF: "a.blk.{bid}.ln2"},
+			{HF: gemma4Heard + "self_attn.per_dim_scale", Exact: true, GGUF: "a.blk.{bid}.per_dim_scale.weight",
+				Transform: softplus},
+			{HF: gemma4Heard + "self_attn.relative_k_proj", GGUF: "a.blk.{bid}.attn_k_rel"},
+			{HF: gemma4Heard + "lconv1d.pre_layer_norm", GGUF: "a.blk.{bid}.conv_norm"},
+			{HF: gemma4Heard + "lconv1d.conv_norm", GGUF: "a.blk.{bid}.norm_conv"},
+			{HF: gemma4Heard + "lconv1d.depthwise_conv1d", GGUF: "a.blk.{bid}.conv_dw",
+				Type:      table.Always(gguf.TypeF32),
+				Transform: parts.SqueezeKernel},
+		}, clipped(inAudio, gemma4Heard, "a.blk.{bid}.", gemma4AudioLinears)))))),
 	Shapes: shape.Rules{Tensors: shape.Merge(shape.Table{
-		"v.position_embd": "v_embd, ?positions, 2", "v.std_bias": "v_embd", "v.std_scale": "v_embd", "mm.input_projection": "v_embd, v_proj",
+		"v.position_embd": "v_embd, ?positions, 2", "v.std_bias": "v_embd", "v.std_scale": "v_embd",
+		"mm.input_projection":        "v_embd, v_proj",
 		"v.blk.{bid}.attn_post_norm": "v_embd", "v.blk.{bid}.ffn_post_norm": "v_embd", "v.blk.{bid}.out_scale": "1",
-		"a.conv1d.0": "3, 3, 1, ?first", "a.conv1d.0.norm": "?first", "a.conv1d.1": "3, 3, ?first, ?second", "a.conv1d.1.norm": "?second",
-		"a.input_projection": "?spectra, a_embd", "a.pre_encode.out": "a_embd, ?heard", "mm.a.input_projection": "?heard, a_proj",
-		"a.blk.{bid}.ffn_norm": "a_embd", "a.blk.{bid}.ffn_post_norm": "a_embd", "a.blk.{bid}.ffn_norm_1": "a_embd", "a.blk.{bid}.ffn_post_norm_1": "a_embd",
-		"a.blk.{bid}.attn_pre_norm": "a_embd", "a.blk.{bid}.attn_post_norm": "a_embd", "a.blk.{bid}.per_dim_scale": "a_embd / @audio.attention.head_count",
-		"a.blk.{bid}.attn_k_rel": "a_embd, a_embd", "a.blk.{bid}.conv_norm": "a_embd", "a.blk.{bid}.norm_conv": "a_embd", "a.blk.{bid}.conv_dw": "?kernel, a_embd",
-		"a.blk.{bid}.conv_pw1": "a_embd, 2 * a_embd", "a.blk.{bid}.conv_pw2": "a_embd, a_embd", "a.blk.{bid}.ffn_up_1": "a_embd, a_ff", "a.blk.{bid}.ffn_down_1": "a_ff, a_embd",
+		"a.conv1d.0": "3, 3, 1, ?first", "a.conv1d.0.norm": "?first", "a.conv1d.1": "3, 3, ?first, ?second",
+		"a.conv1d.1.norm":    "?second",
+		"a.input_projection": "?spectra, a_embd", "a.pre_encode.out": "a_embd, ?heard",
+		"mm.a.input_projection": "?heard, a_proj",
+		"a.blk.{bid}.ffn_norm":  "a_embd", "a.blk.{bid}.ffn_post_norm": "a_embd", "a.blk.{bid}.ffn_norm_1": "a_embd",
+		"a.blk.{bid}.ffn_post_norm_1": "a_embd",
+		"a.blk.{bid}.attn_pre_norm":   "a_embd", "a.blk.{bid}.attn_post_norm": "a_embd",
+		"a.blk.{bid}.per_dim_scale": "a_embd / @audio.attention.head_count",
+		"a.blk.{bid}.attn_k_rel":    "a_embd, a_embd", "a.blk.{bid}.conv_norm": "a_embd",
+		"a.blk.{bid}.norm_conv": "a_embd", "a.blk.{bid}.conv_dw": "?kernel, a_embd",
+		"a.blk.{bid}.conv_pw1": "a_embd, 2 * a_embd", "a.blk.{bid}.conv_pw2": "a_embd, a_embd",
+		"a.blk.{bid}.ffn_up_1": "a_embd, a_ff", "a.blk.{bid}.ffn_down_1": "a_ff, a_embd",
 	}, boundShapes("v.blk.{bid}.", gemma4VisionLinears), boundShapes("a.blk.{bid}.", gemma4AudioLinears))},
 }
 
@@ -98,31 +120,38 @@ var gemma4Unified = &table.Arch{
 	Encoder:    encoderOf(inVision, inAudio),
 	BlockCount: func(*config.View) (int64, error) { return 0, nil },
 	Metadata: slices.Concat(
-		vision(nominal224, required(uint32Row(keyWidth, inVision, "mm_embed_dim", 0)), zeroRow(keyFF), zeroRow(keyBlocks), zeroRow(keyHeads)),
+		vision(nominal224, required(uint32Row(keyWidth, inVision, "mm_embed_dim", 0)), zeroRow(keyFF),
+			zeroRow(keyBlocks), zeroRow(keyHeads)),
 		withRows(audioRows(inAudio)[1:], []table.Row{required(uint32Row(keyAudioWidth, inAudio, "audio_embed_dim", 0)),
 			zeroRow("audio.feed_forward_length"), zeroRow("audio.block_count"), zeroRow("audio.attention.head_count")}),
-		[]table.Row{{Key: keyVisionKind, Const: gguf.String("gemma4uv")}, epsOf("layer_norm_eps", 1e-6)}, gemma4Projector("gemma4ua"),
+		[]table.Row{{Key: keyVisionKind, Const: gguf.String("gemma4uv")}, epsOf("layer_norm_eps", 1e-6)},
+		gemma4Projector("gemma4ua"),
 	),
 	Expect: []table.Expect{
-		{Key: "rms_norm_eps", In: inVision, Values: []string{"1e-06"}}, {Key: "rms_norm_eps", In: inAudio, Values: []string{"1e-06"}},
+		{Key: "rms_norm_eps", In: inVision, Values: []string{"1e-06"}},
+		{Key: "rms_norm_eps", In: inAudio, Values: []string{"1e-06"}},
 		{Key: "pooling_kernel_size", In: inVision, Values: []string{"3"}},
 	},
-	Unused: []string{"vision_config.model_type", "vision_config.mm_posemb_size", "vision_config.output_proj_dims", "vision_config.num_soft_tokens", "audio_config.model_type",
+	Unused: []string{"vision_config.model_type", "vision_config.mm_posemb_size", "vision_config.output_proj_dims",
+		"vision_config.num_soft_tokens", "audio_config.model_type",
 		"audio_config.audio_samples_per_token", "audio_config.output_proj_dims"},
 	Rename: gemma4.Rename,
 	Drop:   ofText,
 	Tensors: []table.TensorRow{
-		{HF: "vision_embedder.patch_dense.weight", Exact: true, GGUF: "v.patch_embd.weight", Type: kernelType, Transform: channelsFirst},
+		{HF: "vision_embedder.patch_dense.weight", Exact: true, GGUF: "v.patch_embd.weight", Type: kernelType,
+			Transform: channelsFirst},
 		{HF: "vision_embedder.patch_dense.bias", Exact: true, GGUF: "v.patch_embd.bias"},
 		{HF: "vision_embedder.patch_ln1", GGUF: "v.patch_norm.1", Bias: table.NeedBias, Transform: channelsFirst},
 		{HF: "vision_embedder.patch_ln2", GGUF: "v.patch_norm.2", Bias: table.NeedBias},
 		{HF: "vision_embedder.pos_norm", GGUF: "v.patch_norm.3", Bias: table.NeedBias},
-		{HF: "vision_embedder.pos_embedding", Exact: true, GGUF: "v.position_embd.weight", Type: table.Always(gguf.TypeF32), Transform: eachAxis},
+		{HF: "vision_embedder.pos_embedding", Exact: true, GGUF: "v.position_embd.weight",
+			Type: table.Always(gguf.TypeF32), Transform: eachAxis},
 		{HF: "embed_vision.embedding_projection", GGUF: "mm.input_projection"},
 		{HF: "embed_audio.embedding_projection", GGUF: "mm.a.input_projection"},
 	},
 	Shapes: shape.Rules{Tensors: shape.Table{
-		"v.patch_embd": "?patch, v_embd", "v.patch_norm.1": "?patch", "v.patch_norm.2": "v_embd", "v.patch_norm.3": "v_embd", "v.position_embd": "v_embd, ?positions, 2",
+		"v.patch_embd": "?patch, v_embd", "v.patch_norm.1": "?patch", "v.patch_norm.2": "v_embd",
+		"v.patch_norm.3": "v_embd", "v.position_embd": "v_embd, ?positions, 2",
 		"mm.input_projection": "v_embd, v_proj", "mm.a.input_projection": "a_embd, a_proj",
 	}},
 }
@@ -148,7 +177,8 @@ func zeroRow(key string) table.Row { return table.Row{Key: key, Const: gguf.Uint
 func gemma4Projector(kind string) []table.Row {
 	return []table.Row{
 		{Key: keyAudioKind, Const: gguf.String(kind)}, uint32Row(keyMels, inAudio, "input_feat_size", 128),
-		{Key: keyAudioEps, Type: gguf.Float32Type, In: inAudio, From: []string{"layer_norm_eps"}, Const: gguf.Float32(1e-6)},
+		{Key: keyAudioEps, Type: gguf.Float32Type, In: inAudio, From: []string{"layer_norm_eps"},
+			Const: gguf.Float32(1e-6)},
 	}
 }
 
@@ -227,13 +257,16 @@ func ifTrue(in table.In, key string) table.Cond {
 type linear struct{ hf, gguf string }
 
 var gemma4VisionLinears = []linear{
-	{"self_attn.q_proj", "attn_q"}, {"self_attn.k_proj", "attn_k"}, {"self_attn.v_proj", "attn_v"}, {"self_attn.o_proj", "attn_out"},
+	{"self_attn.q_proj", "attn_q"}, {"self_attn.k_proj", "attn_k"}, {"self_attn.v_proj", "attn_v"},
+	{"self_attn.o_proj", "attn_out"},
 	{"mlp.gate_proj", "ffn_gate"}, {"mlp.up_proj", "ffn_up"}, {"mlp.down_proj", "ffn_down"},
 }
 
 var gemma4AudioLinears = []linear{
-	{"feed_forward1.ffw_layer_1", "ffn_up"}, {"feed_forward1.ffw_layer_2", "ffn_down"}, {"feed_forward2.ffw_layer_1", "ffn_up_1"}, {"feed_forward2.ffw_layer_2", "ffn_down_1"},
-	{"self_attn.q_proj", "attn_q"}, {"self_attn.k_proj", "attn_k"}, {"self_attn.v_proj", "attn_v"}, {"self_attn.post", "attn_out"},
+	{"feed_forward1.ffw_layer_1", "ffn_up"}, {"feed_forward1.ffw_layer_2", "ffn_down"},
+	{"feed_forward2.ffw_layer_1", "ffn_up_1"}, {"feed_forward2.ffw_layer_2", "ffn_down_1"},
+	{"self_attn.q_proj", "attn_q"}, {"self_attn.k_proj", "attn_k"}, {"self_attn.v_proj", "attn_v"},
+	{"self_attn.post", "attn_out"},
 	{"lconv1d.linear_start", "conv_pw1"}, {"lconv1d.linear_end", "conv_pw2"},
 }
 
@@ -292,43 +325,47 @@ func byChannel(s rows.Source, side int64) (rows.Source, error) {
 }
 
 // kernelOfPixels makes a convolution of a matrix over patches, [out, height*width*3].
-var kernelOfPixels = &table.Transform{Name: "kernel-of-pixels", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	ne := s.NE()
-	patch, err := l.Vision().Require("patch_size")
-	if err == nil && (len(ne) != 2 || patch < 1 || patch > 1<<12 || ne[0] != 3*patch*patch) {
-		err = fault.Errorf(fault.Broken, "dimensions %s, want rows of patches of %d x %d pixels in three channels", gguf.Shape(ne), patch, patch)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if s, err = byChannel(s, patch); err != nil {
-		return nil, err
-	}
-	return rows.Reshape(s, []int64{patch, patch, 3, ne[1]})
-}}
+var kernelOfPixels = &table.Transform{Name: "kernel-of-pixels",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		ne := s.NE()
+		patch, err := l.Vision().Require("patch_size")
+		if err == nil && (len(ne) != 2 || patch < 1 || patch > 1<<12 || ne[0] != 3*patch*patch) {
+			err = fault.Errorf(fault.Broken, "dimensions %s, want rows of patches of %d x %d pixels in three channels",
+				gguf.Shape(ne), patch, patch)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if s, err = byChannel(s, patch); err != nil {
+			return nil, err
+		}
+		return rows.Reshape(s, []int64{patch, patch, 3, ne[1]})
+	}}
 
 // channelsFirst orders what belongs to pixels, weights or a norm, as runtimes lay out
 // patches.
-var channelsFirst = &table.Transform{Name: "channels-first", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	o := l.Vision()
-	side, ok, err := o.Int("model_patch_size")
-	if err == nil && !ok {
-		var patch, pool int64
-		if patch, err = o.Require("patch_size"); err == nil {
-			pool, err = o.Require("pooling_kernel_size")
+var channelsFirst = &table.Transform{Name: "channels-first",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		o := l.Vision()
+		side, ok, err := o.Int("model_patch_size")
+		if err == nil && !ok {
+			var patch, pool int64
+			if patch, err = o.Require("patch_size"); err == nil {
+				pool, err = o.Require("pooling_kernel_size")
+			}
+			if err == nil && max(patch, pool) <= 1<<12 {
+				side = patch * pool
+			}
 		}
-		if err == nil && max(patch, pool) <= 1<<12 {
-			side = patch * pool
+		if ne := s.NE(); err == nil && (side < 1 || side > 1<<24 || ne[0] != 3*side*side) {
+			err = fault.Errorf(fault.Broken, "dimensions %s, want rows of %d x %d pixels in three channels",
+				gguf.Shape(ne), side, side)
 		}
-	}
-	if ne := s.NE(); err == nil && (side < 1 || side > 1<<24 || ne[0] != 3*side*side) {
-		err = fault.Errorf(fault.Broken, "dimensions %s, want rows of %d x %d pixels in three channels", gguf.Shape(ne), side, side)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return byChannel(s, side)
-}}
+		if err != nil {
+			return nil, err
+		}
+		return byChannel(s, side)
+	}}
 
 // eachAxis separates the embeddings of two axes, which are stored position by position.
 var eachAxis = &table.Transform{Name: "axes-first", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {

@@ -25,8 +25,11 @@ func glm4VOf(kind string, classes []string, list ...table.Row) *table.Arch {
 			projector(kind), {Key: "use_gelu", Derive: ifAct("gelu")}, {Key: "use_silu", Derive: ifAct("silu")},
 			epsOf("rms_norm_eps", 1e-5),
 		}, list...)...),
-		Expect: []table.Expect{actOf(inVision, "gelu", "silu"), {Key: "temporal_patch_size", In: inVision, Values: []string{"2"}}, {Key: "spatial_merge_size", In: inVision, Values: []string{"2"}}},
-		Unused: []string{"vision_config.model_type", "vision_config.in_channels", "vision_config.out_hidden_size", "vision_config.attention_bias", "vision_config.num_position_embeddings"},
+		Expect: []table.Expect{actOf(inVision, "gelu", "silu"),
+			{Key: "temporal_patch_size", In: inVision, Values: []string{"2"}},
+			{Key: "spatial_merge_size", In: inVision, Values: []string{"2"}}},
+		Unused: []string{"vision_config.model_type", "vision_config.in_channels", "vision_config.out_hidden_size",
+			"vision_config.attention_bias", "vision_config.num_position_embeddings"},
 		Rename: saved("visual."),
 		Drop:   ofText,
 		Tensors: []table.TensorRow{
@@ -52,19 +55,23 @@ func glm4VOf(kind string, classes []string, list ...table.Row) *table.Arch {
 			{HF: "visual.merger.down_proj", GGUF: "mm.down"},
 		},
 		Shapes: shape.Rules{Tensors: shape.Table{
-			"v.blk.{bid}.ffn_gate": "v_embd, ?block", "v.blk.{bid}.ffn_up": "v_embd, ?block", "v.blk.{bid}.ffn_down": "?block, v_embd",
-			"mm.patch_merger": "2, 2, v_embd, v_proj", "mm.patch_merger.bias": "v_proj", "mm.model.fc": "v_proj, v_proj", "mm.post_norm": "v_proj",
+			"v.blk.{bid}.ffn_gate": "v_embd, ?block", "v.blk.{bid}.ffn_up": "v_embd, ?block",
+			"v.blk.{bid}.ffn_down": "?block, v_embd",
+			"mm.patch_merger":      "2, 2, v_embd, v_proj", "mm.patch_merger.bias": "v_proj",
+			"mm.model.fc": "v_proj, v_proj", "mm.post_norm": "v_proj",
 			"mm.gate": "v_proj, ?merger", "mm.up": "v_proj, ?merger", "mm.down": "?merger, v_proj",
 		}},
 	}
 }
 
 var (
-	glm4V    = glm4VOf("glm4v", []string{"Glm4vForConditionalGeneration", "Glm4vMoeForConditionalGeneration", "GlmOcrForConditionalGeneration"})
+	glm4V = glm4VOf("glm4v", []string{"Glm4vForConditionalGeneration", "Glm4vMoeForConditionalGeneration",
+		"GlmOcrForConditionalGeneration"})
 	glm5Next = glm4VOf("glm5v", []string{"Glm5NextForConditionalGeneration"},
 		uint32Row(keyMerge, inVision, "spatial_merge_size", 2),
 		table.Row{Key: "vision.swiglu_clamp", Type: gguf.Float32Type, In: inVision, From: []string{"swiglu_limit"}},
-		table.Row{Key: "vision.image_min_pixels", Derive: pixelsOfTokens("min_image_tokens")}, table.Row{Key: "vision.image_max_pixels", Derive: pixelsOfTokens("max_image_tokens")})
+		table.Row{Key: "vision.image_min_pixels", Derive: pixelsOfTokens("min_image_tokens")},
+		table.Row{Key: "vision.image_max_pixels", Derive: pixelsOfTokens("max_image_tokens")})
 )
 
 // pixelsOfTokens are as many pixels as a number of tokens has in a single frame.
@@ -81,7 +88,8 @@ func pixelsOfTokens(key string) table.Derive {
 		}
 		merge, err := intOr(p, "merge_size", 2)
 		if err == nil && max(n, patch, merge) > 1<<15 {
-			err = fault.Errorf(fault.Broken, "%s: %d tokens of %d x %d patches of %d pixels", p.FileName(), n, merge, merge, patch)
+			err = fault.Errorf(fault.Broken, "%s: %d tokens of %d x %d patches of %d pixels", p.FileName(), n, merge,
+				merge, patch)
 		}
 		if err != nil {
 			return gguf.Value{}, false, err
@@ -97,7 +105,8 @@ var exaone45 = &table.Arch{
 	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, "depth"),
 	Metadata: qwenVLKeys(projector("exaone4_5"), useSiLU,
-		required(uint32Row("vision.image_min_pixels", inProc, "min_pixels", 0)), required(uint32Row("vision.image_max_pixels", inProc, "max_pixels", 0)),
+		required(uint32Row("vision.image_min_pixels", inProc, "min_pixels", 0)),
+		required(uint32Row("vision.image_max_pixels", inProc, "max_pixels", 0)),
 		uint32Row("vision.attention.head_count_kv", inVision, "num_key_value_heads", 0),
 		table.Row{Key: keyNormEps, Derive: exaoneEps},
 		uint32Row("vision.window_size", inVision, "window_size", 0),
@@ -119,7 +128,9 @@ var exaone45 = &table.Arch{
 		{HF: "visual.merger.mlp.0", GGUF: "mm.0", Bias: table.NeedBias},
 		{HF: "visual.merger.mlp.2", GGUF: "mm.2", Bias: table.NeedBias},
 	},
-	Shapes: shape.Rules{Tensors: shape.Merge(mergeOfFour, shape.Table{"v.blk.{bid}.attn_qkv": "v_embd, v_embd + 2 * (@vision.attention.head_count_kv or @vision.attention.head_count) * (v_embd / @vision.attention.head_count)"})},
+	Shapes: shape.Rules{Tensors: shape.Merge(mergeOfFour,
+		shape.Table{"v.blk.{bid}.attn_qkv": "v_embd, v_embd + 2 * (@vision.attention.head_count_kv or " +
+			"@vision.attention.head_count) * (v_embd / @vision.attention.head_count)"})},
 }
 
 func exaoneEps(c *config.View) (gguf.Value, bool, error) {

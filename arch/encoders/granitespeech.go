@@ -41,15 +41,22 @@ func graniteSpeechOf(class string, list ...table.Row) *table.Arch {
 			required(uint32Row("audio.projector.head_count", inProjector, "num_attention_heads", 0)),
 		}, list...),
 		Expect: []table.Expect{
-			{Key: "hidden_act", In: inProjector, Values: []string{"gelu"}}, {Key: "layer_norm_eps", In: inProjector, Values: []string{"1e-12", "1e-5"}},
-			{Key: "cross_attention_frequency", In: inProjector, Values: []string{"1"}}, {Key: "position_embedding_type", In: inProjector, Values: []string{"absolute"}},
+			{Key: "hidden_act", In: inProjector, Values: []string{"gelu"}},
+			{Key: "layer_norm_eps", In: inProjector, Values: []string{"1e-12", "1e-5"}},
+			{Key: "cross_attention_frequency", In: inProjector, Values: []string{"1"}},
+			{Key: "position_embedding_type", In: inProjector, Values: []string{"absolute"}},
 			{Key: "use_qformer_text_input", In: inProjector, Values: []string{"false"}},
 		},
-		Unused: []string{"encoder_config.model_type", "encoder_config.output_dim", "encoder_config.conv_expansion_factor", "encoder_config.dim_head", "encoder_config.architectures",
-			"projector_config.model_type", "projector_config.hidden_size", "projector_config.intermediate_size", "projector_config.num_hidden_layers", "projector_config.max_position_embeddings",
-			"projector_config.encoder_hidden_size", "projector_config.vocab_size", "projector_config.attention_probs_dropout_prob", "projector_config.hidden_dropout_prob", "projector_config.llm_dim",
+		Unused: []string{"encoder_config.model_type", "encoder_config.output_dim",
+			"encoder_config.conv_expansion_factor", "encoder_config.dim_head", "encoder_config.architectures",
+			"projector_config.model_type", "projector_config.hidden_size", "projector_config.intermediate_size",
+			"projector_config.num_hidden_layers", "projector_config.max_position_embeddings",
+			"projector_config.encoder_hidden_size", "projector_config.vocab_size",
+			"projector_config.attention_probs_dropout_prob", "projector_config.hidden_dropout_prob",
+			"projector_config.llm_dim",
 			"projector_config.num_queries", "projector_config.window_size", "projector_config.downsample_rate"},
-		Drop: append([]table.Drop{dropCounters("encoder.layers."), {Prefix: "encoder.layers.", Suffix: ".attn.attention_dists", Why: table.Silent}}, ofText...),
+		Drop: append([]table.Drop{dropCounters("encoder.layers."),
+			{Prefix: "encoder.layers.", Suffix: ".attn.attention_dists", Why: table.Silent}}, ofText...),
 		Tensors: slices.Concat([]table.TensorRow{
 			{HF: "encoder.input_linear", GGUF: "a.input_projection", Bias: table.NeedBias},
 			{HF: "encoder.out", GGUF: "a.enc_ctc_out", Bias: table.NeedBias},
@@ -59,7 +66,8 @@ func graniteSpeechOf(class string, list ...table.Row) *table.Arch {
 			{HF: l + "ff1.down_proj", GGUF: g + "ffn_down", Bias: table.NeedBias},
 			{HF: l + "attn.pre_norm", GGUF: g + "ln1", Bias: table.NeedBias},
 			{HF: l + "attn.to_q", GGUF: g + "attn_q"},
-			{HF: l + "attn.to_kv", Split: []table.Part{{GGUF: g + "attn_k", Transform: halfOfRows(0)}, {GGUF: g + "attn_v", Transform: halfOfRows(1)}}},
+			{HF: l + "attn.to_kv", Split: []table.Part{{GGUF: g + "attn_k", Transform: halfOfRows(0)},
+				{GGUF: g + "attn_v", Transform: halfOfRows(1)}}},
 			{HF: l + "attn.to_out", GGUF: g + "attn_out", Bias: table.NeedBias},
 			{HF: l + "attn.rel_pos_emb.weight", Exact: true, GGUF: g + "attn_rel_pos_emb"},
 			{HF: l + "conv.norm", GGUF: g + "norm_conv", Bias: table.NeedBias},
@@ -77,14 +85,19 @@ func graniteSpeechOf(class string, list ...table.Row) *table.Arch {
 			{HF: "projector.linear", GGUF: "a.proj_linear", Bias: table.NeedBias},
 		}, qFormer("projector.qformer.encoder.layer.{bid}.", "a.proj_blk.{bid}.", isQueryLayer)),
 		Shapes: shape.Rules{Tensors: shape.Merge(shape.Table{
-			"a.input_projection": "@audio.num_mel_bins, a_embd", "a.enc_ctc_out": "a_embd, ?ctc", "a.enc_ctc_out_mid": "?ctc, a_embd",
+			"a.input_projection": "@audio.num_mel_bins, a_embd", "a.enc_ctc_out": "a_embd, ?ctc",
+			"a.enc_ctc_out_mid":    "?ctc, a_embd",
 			"a.blk.{bid}.ffn_norm": "a_embd", "a.blk.{bid}.ffn_norm_1": "a_embd", "a.blk.{bid}.norm_conv": "a_embd",
 			"a.blk.{bid}.ffn_up_1": "a_embd, a_ff", "a.blk.{bid}.ffn_down_1": "a_ff, a_embd",
-			"a.blk.{bid}.attn_q": "a_embd, ?a_attn", "a.blk.{bid}.attn_k": "a_embd, ?a_attn", "a.blk.{bid}.attn_v": "a_embd, ?a_attn", "a.blk.{bid}.attn_out": "?a_attn, a_embd",
+			"a.blk.{bid}.attn_q": "a_embd, ?a_attn", "a.blk.{bid}.attn_k": "a_embd, ?a_attn",
+			"a.blk.{bid}.attn_v": "a_embd, ?a_attn", "a.blk.{bid}.attn_out": "?a_attn, a_embd",
 			"a.blk.{bid}.attn_rel_pos_emb": "?a_head, 2 * @audio.max_pos_emb + 1",
-			"a.blk.{bid}.conv_pw1":         "a_embd, ?a_glu", "a.blk.{bid}.conv_dw": "@audio.conv_kernel_size, ?a_channels",
-			"a.blk.{bid}.conv_norm": "?a_channels", "a.blk.{bid}.conv_norm_var": "?a_channels", "a.blk.{bid}.conv_pw2": "?a_channels, a_embd",
-			"a.proj_query": "?q_embd, @audio.projector.window_size / @audio.projector.downsample_rate, 1", "a.proj_norm": "?q_embd", "a.proj_linear": "?q_embd, a_proj",
+			"a.blk.{bid}.conv_pw1":         "a_embd, ?a_glu",
+			"a.blk.{bid}.conv_dw":          "@audio.conv_kernel_size, ?a_channels",
+			"a.blk.{bid}.conv_norm":        "?a_channels", "a.blk.{bid}.conv_norm_var": "?a_channels",
+			"a.blk.{bid}.conv_pw2": "?a_channels, a_embd",
+			"a.proj_query":         "?q_embd, @audio.projector.window_size / @audio.projector.downsample_rate, 1",
+			"a.proj_norm":          "?q_embd", "a.proj_linear": "?q_embd, a_proj",
 		}, qFormerShapes("a.proj_blk.{bid}.", "?q_embd", "?q_seen"))},
 	}
 }
@@ -97,7 +110,8 @@ func isQueryLayer(l table.Layer) (bool, error) {
 
 var (
 	graniteSpeech     = graniteSpeechOf("GraniteSpeechForConditionalGeneration")
-	graniteSpeechPlus = graniteSpeechOf("GraniteSpeechPlusForConditionalGeneration", table.Row{Key: "audio.feature_layer", Derive: heardLayers})
+	graniteSpeechPlus = graniteSpeechOf("GraniteSpeechPlusForConditionalGeneration",
+		table.Row{Key: "audio.feature_layer", Derive: heardLayers})
 )
 
 // heardLayers are the layers whose states come next to those of the last one.
@@ -115,7 +129,8 @@ func heardLayers(c *config.View) (gguf.Value, bool, error) {
 	out := make([]int32, len(list))
 	for i, l := range list {
 		if l < 0 || l > min(n, config.MaxBlocks) {
-			return gguf.Value{}, false, fault.Errorf(fault.Broken, "%s: key \"encoder_config.%s\": %v, want numbers of %d layers", c.FileName(), key, list, n)
+			return gguf.Value{}, false, fault.Errorf(fault.Broken,
+				"%s: key \"encoder_config.%s\": %v, want numbers of %d layers", c.FileName(), key, list, n)
 		}
 		out[i] = int32(l)
 	}
@@ -125,7 +140,9 @@ func heardLayers(c *config.View) (gguf.Value, bool, error) {
 	}
 	seen, err := inProjector(c).Require("encoder_hidden_size")
 	if err == nil && (width <= 0 || seen%width != 0 || seen/width != int64(len(list)+1)) {
-		err = fault.Errorf(fault.Broken, "%s: key \"projector_config.encoder_hidden_size\" is %d, want the width of %d layers of %d", c.FileName(), seen, len(list)+1, width)
+		err = fault.Errorf(fault.Broken,
+			"%s: key \"projector_config.encoder_hidden_size\" is %d, want the width of %d layers of %d", c.FileName(),
+			seen, len(list)+1, width)
 	}
 	return gguf.Int32s(out), err == nil, err
 }

@@ -23,16 +23,21 @@ var graniteVision = &table.Arch{
 	Classes:    []string{"Granite4VisionForConditionalGeneration"},
 	Encoder:    encoderOf(inVision, inQFormer),
 	BlockCount: layers(inVision, blockKeys...),
-	Metadata: vision(projector("granite4_vision"), epsOf("layer_norm_eps", 1e-6), useGELU, required(uint32Row("vision.preproc_image_size", inVision, "image_size", 0)),
-		table.Row{Key: "vision.projector.query_side", Derive: sideOf(0)}, table.Row{Key: "vision.projector.window_side", Derive: sideOf(1)},
-		table.Row{Key: "vision.feature_layer", Derive: seenLayers}, table.Row{Key: "vision.projector.spatial_offsets", Derive: spatialOffsets},
+	Metadata: vision(projector("granite4_vision"), epsOf("layer_norm_eps", 1e-6), useGELU,
+		required(uint32Row("vision.preproc_image_size", inVision, "image_size", 0)),
+		table.Row{Key: "vision.projector.query_side", Derive: sideOf(0)},
+		table.Row{Key: "vision.projector.window_side", Derive: sideOf(1)},
+		table.Row{Key: "vision.feature_layer", Derive: seenLayers},
+		table.Row{Key: "vision.projector.spatial_offsets", Derive: spatialOffsets},
 		table.Row{Key: "vision.image_grid_pinpoints", Derive: pinpoints}),
 	Expect: []table.Expect{
 		actOf(inVision, "gelu_pytorch_tanh"), {Key: "vision_feature_select_strategy", Values: []string{"full"}},
-		actOf(inQFormer, "gelu"), {Key: "num_hidden_layers", In: inQFormer, Values: []string{"1"}}, {Key: "cross_attention_frequency", In: inQFormer, Values: []string{"1"}},
+		actOf(inQFormer, "gelu"), {Key: "num_hidden_layers", In: inQFormer, Values: []string{"1"}},
+		{Key: "cross_attention_frequency", In: inQFormer, Values: []string{"1"}},
 		{Key: "use_qformer_text_input", In: inQFormer, Values: []string{"false"}},
 	},
-	Unused: []string{"vision_config.model_type", "vision_config.num_channels", "vision_config.vision_use_head", "qformer_config"},
+	Unused: []string{"vision_config.model_type", "vision_config.num_channels", "vision_config.vision_use_head",
+		"qformer_config"},
 	Rename: []table.Rename{
 		{Prefix: "model.layerwise_projectors.", With: "projectors.{bid}.", Number: projectorNumber(false)},
 		{Prefix: "model.spatial_projectors.", With: "projectors.{bid}.", Number: projectorNumber(true)},
@@ -45,12 +50,14 @@ var graniteVision = &table.Arch{
 		{HF: "projectors.{bid}.query", Exact: true, GGUF: "v.proj_blk.{bid}.query", If: isProjector},
 		{HF: "projectors.{bid}.out_linear", GGUF: "v.proj_blk.{bid}.linear", Bias: table.NeedBias, If: isProjector},
 		{HF: "projectors.{bid}.norm", GGUF: "v.proj_blk.{bid}.norm", Bias: table.NeedBias, If: isProjector},
-		{HF: "projectors.{bid}.qformer.layernorm", GGUF: "v.proj_blk.{bid}.post_norm", Bias: table.NeedBias, If: isProjector},
+		{HF: "projectors.{bid}.qformer.layernorm", GGUF: "v.proj_blk.{bid}.post_norm", Bias: table.NeedBias,
+			If: isProjector},
 	}, qFormer("projectors.{bid}.qformer.encoder.layer.0.", "v.proj_blk.{bid}.", isProjector)),
 	Shapes: shape.Rules{Tensors: shape.Merge(qFormerShapes("v.proj_blk.{bid}.", "v_embd", "v_embd"), shape.Table{
-		"v.image_newline": "v_proj", "v.proj_blk.{bid}.linear": "v_embd, v_proj", "v.proj_blk.{bid}.norm": "v_embd", "v.proj_blk.{bid}.post_norm": "v_embd",
-		"v.proj_blk.{bid}.img_pos": "v_embd, @vision.projector.window_side * @vision.projector.window_side, 1",
-		"v.proj_blk.{bid}.query":   "v_embd, @vision.projector.query_side * @vision.projector.query_side, 1",
+		"v.image_newline": "v_proj", "v.proj_blk.{bid}.linear": "v_embd, v_proj", "v.proj_blk.{bid}.norm": "v_embd",
+		"v.proj_blk.{bid}.post_norm": "v_embd",
+		"v.proj_blk.{bid}.img_pos":   "v_embd, @vision.projector.window_side * @vision.projector.window_side, 1",
+		"v.proj_blk.{bid}.query":     "v_embd, @vision.projector.query_side * @vision.projector.query_side, 1",
 	})},
 }
 
@@ -59,14 +66,17 @@ var graniteVision = &table.Arch{
 func graniteProjectors(c *config.View) ([]parts.Projector, error) {
 	n, ok, err := c.Text().Int("num_hidden_layers")
 	if err == nil && (!ok || n < 0 || n > config.MaxBlocks) {
-		err = fault.Errorf(fault.Broken, "%s: no number of layers of the language model (\"num_hidden_layers\")", c.FileName())
+		err = fault.Errorf(fault.Broken, "%s: no number of layers of the language model (\"num_hidden_layers\")",
+			c.FileName())
 	}
 	if err != nil {
 		return nil, err
 	}
 	list, err := parts.Projectors(c, n)
 	if err == nil && len(list) == 0 {
-		err = fault.Errorf(fault.Broken, "%s: neither \"deepstack_layer_map\" nor \"spatial_target_layers\" says where what is seen goes", c.FileName())
+		err = fault.Errorf(fault.Broken,
+			"%s: neither \"deepstack_layer_map\" nor \"spatial_target_layers\" says where what is seen goes",
+			c.FileName())
 	}
 	if err != nil {
 		return nil, err
@@ -81,7 +91,8 @@ func graniteProjectors(c *config.View) ([]parts.Projector, error) {
 			*seen += layers
 		}
 		if *seen < 0 || *seen > min(layers, config.MaxBlocks) {
-			return nil, fault.Errorf(fault.Broken, "%s: a projector of layer %d of the vision encoder, which has %d layers", c.FileName(), *seen, layers)
+			return nil, fault.Errorf(fault.Broken,
+				"%s: a projector of layer %d of the vision encoder, which has %d layers", c.FileName(), *seen, layers)
 		}
 	}
 	return list, nil
@@ -149,7 +160,8 @@ func sideOf(i int) table.Derive {
 			n, err = strconv.ParseUint(sides[i], 10, 16)
 		}
 		if err != nil || n == 0 {
-			return gguf.Value{}, false, fault.Errorf(fault.Broken, "%s: key %q: %q, want two numbers of patches, as 4/8", c.FileName(), key, rate)
+			return gguf.Value{}, false, fault.Errorf(fault.Broken,
+				"%s: key %q: %q, want two numbers of patches, as 4/8", c.FileName(), key, rate)
 		}
 		return gguf.Uint32(uint32(n)), true, nil
 	}
@@ -166,7 +178,8 @@ func pinpoints(c *config.View) (gguf.Value, bool, error) {
 	var list []int32
 	for _, s := range sizes {
 		if len(s) != 2 || min(s[0], s[1]) < 1 || max(s[0], s[1]) > 1<<24 {
-			return gguf.Value{}, false, fault.Errorf(fault.Broken, "%s: key %q: %v, want height and width", c.FileName(), key, s)
+			return gguf.Value{}, false, fault.Errorf(fault.Broken, "%s: key %q: %v, want height and width",
+				c.FileName(), key, s)
 		}
 		list = append(list, int32(s[1]), int32(s[0]))
 	}

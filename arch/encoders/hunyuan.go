@@ -17,18 +17,25 @@ var hunyuanVL = &table.Arch{
 	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(
-		table.Row{Key: keyImageSize, Type: gguf.Uint32Type, In: inVision, From: []string{"image_size", "max_image_size"}, Const: gguf.Uint32(2048)},
+		table.Row{Key: keyImageSize, Type: gguf.Uint32Type, In: inVision,
+			From: []string{"image_size", "max_image_size"}, Const: gguf.Uint32(2048)},
 		projector("hunyuanvl"), useGELU, epsOf("rms_norm_eps", 1e-5),
 		uint32Row(keyMerge, inVision, "spatial_merge_size", 2),
 		required(uint32Row("vision.image_min_pixels", inProc, "min_pixels", 0)),
 		required(uint32Row("vision.image_max_pixels", inProc, "max_pixels", 0)),
 	),
-	Expect: []table.Expect{actOf(inVision, "gelu"), {Key: "cat_extra_token", In: inVision, Values: []string{"1", "true"}}, {Key: "interpolate_mode", In: inVision, Values: []string{"bilinear"}},
+	Expect: []table.Expect{actOf(inVision, "gelu"),
+		{Key: "cat_extra_token", In: inVision, Values: []string{"1", "true"}},
+		{Key: "interpolate_mode", In: inVision, Values: []string{"bilinear"}},
 		{Key: "temporal_patch_size", In: inVision, Values: []string{"1"}}},
-	Unused: []string{"vision_config.add_patchemb_bias", "vision_config.hidden_dropout", "vision_config.img_max_token_num", "vision_config.max_vit_seq_len", "vision_config.num_channels",
-		"vision_config.out_hidden_size", "vision_config.model_type", "vision_config.max_image_size", "vision_config.min_image_size", "vision_config.resize_resolution",
-		"vision_config.text_hidden_size", "vision_config.video_max_image_size", "vision_config.video_min_image_size", "vision_config.anyres_pooling_size",
-		"vision_config.anyres_vit_max_image_size", "vision_config.anyres_vit_two_views", "vision_config.learnable_mlp_pooling_size", "vision_config.remove_prenorm"},
+	Unused: []string{"vision_config.add_patchemb_bias", "vision_config.hidden_dropout",
+		"vision_config.img_max_token_num", "vision_config.max_vit_seq_len", "vision_config.num_channels",
+		"vision_config.out_hidden_size", "vision_config.model_type", "vision_config.max_image_size",
+		"vision_config.min_image_size", "vision_config.resize_resolution",
+		"vision_config.text_hidden_size", "vision_config.video_max_image_size", "vision_config.video_min_image_size",
+		"vision_config.anyres_pooling_size",
+		"vision_config.anyres_vit_max_image_size", "vision_config.anyres_vit_two_views",
+		"vision_config.learnable_mlp_pooling_size", "vision_config.remove_prenorm"},
 	Drop: ofText,
 	Tensors: []table.TensorRow{
 		{HF: "vit.embeddings.patch_embedding", GGUF: "v.patch_embd", Bias: table.MayBias, Type: kernelType},
@@ -52,17 +59,21 @@ var hunyuanVL = &table.Arch{
 		{HF: "vit.perceive.image_sep", Exact: true, GGUF: "v.view_seperator", Optional: true},
 	},
 	Shapes: shape.Rules{Tensors: shape.Table{
-		"mm.pre_norm": "v_embd", "mm.0": "@vision.spatial_merge_size, @vision.spatial_merge_size, v_embd, ?inner", "mm.0.bias": "?inner",
-		"mm.2": "1, 1, ?inner, ?outer", "mm.2.bias": "?outer", "mm.model.fc": "?outer, v_proj", "mm.post_norm": "v_proj",
+		"mm.pre_norm": "v_embd", "mm.0": "@vision.spatial_merge_size, @vision.spatial_merge_size, v_embd, ?inner",
+		"mm.0.bias": "?inner",
+		"mm.2":      "1, 1, ?inner, ?outer", "mm.2.bias": "?outer", "mm.model.fc": "?outer, v_proj",
+		"mm.post_norm":   "v_proj",
 		"mm.image_begin": "v_proj", "mm.image_end": "v_proj", "v.image_newline": "?outer", "v.view_seperator": "v_proj",
 	}},
 }
 
 // withoutFirst leaves out the first row of positions, that of a token for the class.
-var withoutFirst = &table.Transform{Name: "without-first", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
-	ne := s.NE()
-	if len(ne) != 2 || ne[1] < 2 {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want a row for the class, then those of positions", gguf.Shape(ne))
-	}
-	return rows.Slice(s, 1, 1, ne[1])
-}}
+var withoutFirst = &table.Transform{Name: "without-first",
+	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+		ne := s.NE()
+		if len(ne) != 2 || ne[1] < 2 {
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want a row for the class, then those of positions",
+				gguf.Shape(ne))
+		}
+		return rows.Slice(s, 1, 1, ne[1])
+	}}

@@ -18,20 +18,29 @@ var internVL = &table.Arch{
 	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(
-		table.Row{Key: keyImageSize, Derive: firstOf("image_size")}, table.Row{Key: keyPatchSize, Derive: firstOf("patch_size")},
+		table.Row{Key: keyImageSize, Derive: firstOf("image_size")},
+		table.Row{Key: keyPatchSize, Derive: firstOf("patch_size")},
 		projector("internvl"), epsOf("layer_norm_eps", 0),
 		table.Row{Key: "use_silu", Derive: ifAct("silu")}, table.Row{Key: "use_gelu", Derive: ifAct("gelu")},
 		table.Row{Key: keyScale, Derive: reciprocal(nil, "downsample_ratio")},
-		table.Row{Key: "vision.preproc_min_tiles", Derive: tiles("min_dynamic_patch")}, table.Row{Key: "vision.preproc_max_tiles", Derive: tiles("max_dynamic_patch")},
+		table.Row{Key: "vision.preproc_min_tiles", Derive: tiles("min_dynamic_patch")},
+		table.Row{Key: "vision.preproc_max_tiles", Derive: tiles("max_dynamic_patch")},
 	),
-	Expect: []table.Expect{actOf(inVision, "silu", "gelu"), {Key: "ps_version", Values: []string{"v2"}}, {Key: "select_layer", Values: []string{"-1"}},
+	Expect: []table.Expect{actOf(inVision, "silu", "gelu"), {Key: "ps_version", Values: []string{"v2"}},
+		{Key: "select_layer", Values: []string{"-1"}},
 		{Key: "norm_type", In: inVision, Values: []string{"layer_norm", "rms_norm"}}},
-	Unused: []string{"vision_config.num_channels", "vision_config.model_type", "vision_config.drop_path_rate", "vision_config.qk_normalization",
-		"vision_config.use_qk_norm", "vision_config.capacity_factor", "vision_config.eval_capacity_factor", "vision_config.shared_expert_intermediate_size",
-		"vision_config.num_experts", "vision_config.num_routed_experts", "vision_config.num_shared_experts", "vision_config.moe_coeff_ratio",
-		"vision_config.moe_intermediate_size", "vision_config.moe_output_scale", "vision_config.noisy_gate_policy", "vision_config.shared_expert_intermediate_size",
-		"vision_config.use_residual", "vision_config.use_rts", "vision_config.use_weighted_residual", "vision_config.laux_allreduce", "vision_config.ep_size",
-		"vision_config.layer_scale_init_value", "vision_config.use_absolute_position_embeddings", "vision_config.projection_dropout"},
+	Unused: []string{"vision_config.num_channels", "vision_config.model_type", "vision_config.drop_path_rate",
+		"vision_config.qk_normalization",
+		"vision_config.use_qk_norm", "vision_config.capacity_factor", "vision_config.eval_capacity_factor",
+		"vision_config.shared_expert_intermediate_size",
+		"vision_config.num_experts", "vision_config.num_routed_experts", "vision_config.num_shared_experts",
+		"vision_config.moe_coeff_ratio",
+		"vision_config.moe_intermediate_size", "vision_config.moe_output_scale", "vision_config.noisy_gate_policy",
+		"vision_config.shared_expert_intermediate_size",
+		"vision_config.use_residual", "vision_config.use_rts", "vision_config.use_weighted_residual",
+		"vision_config.laux_allreduce", "vision_config.ep_size",
+		"vision_config.layer_scale_init_value", "vision_config.use_absolute_position_embeddings",
+		"vision_config.projection_dropout"},
 	Drop: ofText,
 	Tensors: []table.TensorRow{
 		{HF: "vision_model.embeddings.class_embedding", Exact: true, GGUF: "v.class_embd"},
@@ -52,8 +61,10 @@ var internVL = &table.Arch{
 		{HF: "mlp1.3", GGUF: "mm.model.mlp.3", Bias: table.NeedBias},
 	},
 	Shapes: shape.Rules{Tensors: shape.Table{
-		"v.position_embd": "v_embd, v_grid * v_grid + 1", "v.blk.{bid}.attn_q_norm": "v_embd", "v.blk.{bid}.attn_k_norm": "v_embd",
-		"mm.model.mlp.0": "v_shuffled", "mm.model.mlp.1": "v_shuffled, v_proj", "mm.model.mlp.3": "v_proj, v_proj",
+		"v.position_embd": "v_embd, v_grid * v_grid + 1", "v.blk.{bid}.attn_q_norm": "v_embd",
+		"v.blk.{bid}.attn_k_norm": "v_embd",
+		"mm.model.mlp.0":          "v_shuffled", "mm.model.mlp.1": "v_shuffled, v_proj",
+		"mm.model.mlp.3": "v_proj, v_proj",
 	}},
 }
 
@@ -67,7 +78,8 @@ func firstOf(key string) table.Derive {
 		}
 		list, _, err := v.Ints(key)
 		if err == nil && (len(list) == 0 || slices.Max(list) != slices.Min(list)) {
-			err = fault.Errorf(fault.Unsupported, "%s: key \"vision_config.%s\": %v, want squares", c.FileName(), key, list)
+			err = fault.Errorf(fault.Unsupported, "%s: key \"vision_config.%s\": %v, want squares",
+				c.FileName(), key, list)
 		}
 		if err != nil {
 			return gguf.Value{}, false, err

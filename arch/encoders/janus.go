@@ -20,11 +20,16 @@ var janus = &table.Arch{
 	BlockCount: layers(inVision, "num_hidden_layers"),
 	Metadata: vision(table.Row{Key: keyFF, Derive: widthOfRatio}, projector("janus_pro"), epsOf("layer_norm_eps", 1e-6),
 		table.Row{Key: "use_gelu", Derive: ifAct("gelu")}, table.Row{Key: "use_silu", Derive: ifAct("silu")}),
-	Expect: []table.Expect{actOf(inVision, "gelu", "silu"), {Key: "use_qk_norm", In: inVision, Values: []string{"false"}}, {Key: "depth", In: inVision, Values: []string{"2"}}},
-	Unused: []string{"vision_config.model_type", "vision_config.num_channels", "vision_config.attention_bias", "vision_config.hidden_dropout_rate", "vision_config.num_image_tokens",
+	Expect: []table.Expect{actOf(inVision, "gelu", "silu"),
+		{Key: "use_qk_norm", In: inVision, Values: []string{"false"}},
+		{Key: "depth", In: inVision, Values: []string{"2"}}},
+	Unused: []string{"vision_config.model_type", "vision_config.num_channels", "vision_config.attention_bias",
+		"vision_config.hidden_dropout_rate", "vision_config.num_image_tokens",
 		"vision_config.projection_dim", "vision_config.projection_dropout"},
-	Drop: slices.Concat(ofText, dropAll("of what draws", "model.vqmodel.", "model.generation_embeddings.", "model.generation_aligner.", "model.generation_head.")),
-	Tensors: append(under("self_attn.out_proj", "self_attn.projection_layer", siglip("model.vision_model.", kernelType)),
+	Drop: slices.Concat(ofText, dropAll("of what draws", "model.vqmodel.", "model.generation_embeddings.",
+		"model.generation_aligner.", "model.generation_head.")),
+	Tensors: append(under("self_attn.out_proj", "self_attn.projection_layer",
+		siglip("model.vision_model.", kernelType)),
 		table.TensorRow{HF: "model.aligner.fc1", GGUF: "mm.0", Bias: table.NeedBias},
 		table.TensorRow{HF: "model.aligner.hidden_layers.0", GGUF: "mm.1", Bias: table.NeedBias}),
 	Shapes: shape.Rules{Tensors: shape.Table{"mm.0": "v_embd, ?between", "mm.1": "?between, v_proj"}},
@@ -55,7 +60,8 @@ func widthOfRatio(c *config.View) (gguf.Value, bool, error) {
 	ratio, err := o.RequireFloat("mlp_ratio")
 	f := math.RoundToEven(float64(width) * ratio)
 	if err == nil && !(f >= 1 && f <= math.MaxUint32) {
-		err = fault.Errorf(fault.Broken, "%s: key %q: %v times %d, want a width", o.FileName(), "vision_config.mlp_ratio", ratio, width)
+		err = fault.Errorf(fault.Broken, "%s: key %q: %v times %d, want a width", o.FileName(),
+			"vision_config.mlp_ratio", ratio, width)
 	}
 	if err != nil {
 		return gguf.Value{}, false, err

@@ -24,9 +24,11 @@ var moonViT = []table.TensorRow{
 }
 
 // moonShapes are its projectors: the widths between the two matrices differ.
-var moonShapes = shape.Table{"v.position_embd": "v_embd, ?positions", "mm.input_norm": "v_embd", "mm.1": "v_shuffled, ?between", "mm.2": "?between, v_proj"}
+var moonShapes = shape.Table{"v.position_embd": "v_embd, ?positions", "mm.input_norm": "v_embd",
+	"mm.1": "v_shuffled, ?between", "mm.2": "?between, v_proj"}
 
-var moonUnused = []string{"vision_config.model_type", "vision_config.init_pos_emb_height", "vision_config.init_pos_emb_width"}
+var moonUnused = []string{"vision_config.model_type", "vision_config.init_pos_emb_height",
+	"vision_config.init_pos_emb_width"}
 
 var kimiVL = &table.Arch{
 	Name:       name,
@@ -67,17 +69,23 @@ var kimiK25 = &table.Arch{
 		whole(uint32Row("vision.pos_emb_height", inVision, "init_pos_emb_height", 64)),
 		whole(uint32Row("vision.pos_emb_width", inVision, "init_pos_emb_width", 64)),
 		whole(uint32Row("vision.pos_emb_time", inVision, "init_pos_emb_time", 4)),
-		table.Row{Key: "use_gelu", Derive: kimiGELU}, epsOf("projector_ln_eps", 1e-5), table.Row{Key: keyScale, Derive: kimiMerge},
-		table.Row{Key: "vision.image_min_pixels", Derive: kimiPixels("", 8)}, table.Row{Key: "vision.image_max_pixels", Derive: kimiPixels("in_patch_limit", 16384)}),
-	Unused: append([]string{"vision_config.merge_type", "vision_config.mm_hidden_size", "vision_config.mm_projector_type", "vision_config.pos_emb_type",
-		"vision_config.text_hidden_size", "vision_config.video_attn_type", "vision_config.init_pos_emb_time"}, moonUnused...),
+		table.Row{Key: "use_gelu", Derive: kimiGELU}, epsOf("projector_ln_eps", 1e-5),
+		table.Row{Key: keyScale, Derive: kimiMerge},
+		table.Row{Key: "vision.image_min_pixels", Derive: kimiPixels("", 8)},
+		table.Row{Key: "vision.image_max_pixels", Derive: kimiPixels("in_patch_limit", 16384)}),
+	Unused: append([]string{"vision_config.merge_type", "vision_config.mm_hidden_size",
+		"vision_config.mm_projector_type", "vision_config.pos_emb_type",
+		"vision_config.text_hidden_size", "vision_config.video_attn_type", "vision_config.init_pos_emb_time"},
+		moonUnused...),
 	Rename: []table.Rename{
-		{Prefix: "mm_projector.proj.0.", With: "mm_projector.linear_1."}, {Prefix: "mm_projector.proj.2.", With: "mm_projector.linear_2."},
+		{Prefix: "mm_projector.proj.0.", With: "mm_projector.linear_1."},
+		{Prefix: "mm_projector.proj.2.", With: "mm_projector.linear_2."},
 	},
 	Drop: ofText,
 	Tensors: slices.Concat(moonViT, []table.TensorRow{
 		{HF: "vision_tower.patch_embed.pos_emb", GGUF: "v.position_embd"},
-		{HF: "vision_tower.encoder.blocks.{bid}.wqkv", GGUF: "v.blk.{bid}.attn_qkv", Bias: table.NeedBias, Transform: splitRope2D},
+		{HF: "vision_tower.encoder.blocks.{bid}.wqkv", GGUF: "v.blk.{bid}.attn_qkv", Bias: table.NeedBias,
+			Transform: splitRope2D},
 		{HF: "mm_projector.pre_norm", GGUF: "mm.input_norm", Bias: table.NeedBias},
 		{HF: "mm_projector.linear_1", GGUF: "mm.1", Bias: table.NeedBias},
 		{HF: "mm_projector.linear_2", GGUF: "mm.2", Bias: table.NeedBias},
@@ -114,7 +122,8 @@ func kimiMerge(c *config.View) (gguf.Value, bool, error) {
 		list = []int64{2, 2}
 	}
 	if err == nil && (len(list) != 2 || list[0] != list[1]) {
-		err = fault.Errorf(fault.Unsupported, "%s: key \"vision_config.merge_kernel_size\": %v, want a square", c.FileName(), list)
+		err = fault.Errorf(fault.Unsupported, "%s: key \"vision_config.merge_kernel_size\": %v, want a square",
+			c.FileName(), list)
 	}
 	if err != nil {
 		return gguf.Value{}, false, err
@@ -143,24 +152,26 @@ func kimiPixels(key string, patches int64) table.Derive {
 // splitRope2D reorders queries and keys of a joined projection. Within a head, groups of
 // four rows have pairs that rotate by the column and by the row of a patch: all of the
 // first, in halves, come before all of the second.
-var splitRope2D = &table.Transform{Name: "split-rope-2d", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	heads, err := intOr(l.Vision(), "num_attention_heads", 16)
-	if err != nil {
-		return nil, err
-	}
-	ne := s.NE()
-	n := ne[len(ne)-1]
-	if len(ne) > 2 || heads < 1 || n%(3*heads) != 0 || n/(3*heads)%4 != 0 {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want queries, keys and values of %d heads of a multiple of 4", gguf.Shape(ne), heads)
-	}
-	dim := n / (3 * heads)
-	return rows.Regroup(s, func(i int64) int64 {
-		if i >= 2*heads*dim {
-			return i
+var splitRope2D = &table.Transform{Name: "split-rope-2d",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		heads, err := intOr(l.Vision(), "num_attention_heads", 16)
+		if err != nil {
+			return nil, err
 		}
-		// [2][groups][2] of the result is [groups][2][2] of the source
-		in, groups := i%dim, dim/4
-		axis, group, half := in/(2*groups), in/2%groups, in%2
-		return i - in + group*4 + axis*2 + half
-	})
-}}
+		ne := s.NE()
+		n := ne[len(ne)-1]
+		if len(ne) > 2 || heads < 1 || n%(3*heads) != 0 || n/(3*heads)%4 != 0 {
+			return nil, fault.Errorf(fault.Broken,
+				"dimensions %s, want queries, keys and values of %d heads of a multiple of 4", gguf.Shape(ne), heads)
+		}
+		dim := n / (3 * heads)
+		return rows.Regroup(s, func(i int64) int64 {
+			if i >= 2*heads*dim {
+				return i
+			}
+			// [2][groups][2] of the result is [groups][2][2] of the source
+			in, groups := i%dim, dim/4
+			axis, group, half := in/(2*groups), in/2%groups, in%2
+			return i - in + group*4 + axis*2 + half
+		})
+	}}

@@ -24,7 +24,8 @@ func fastConformer() []table.TensorRow {
 	var list []table.TensorRow
 	for _, i := range []int{0, 2, 3, 5, 6} {
 		hf, to := fmt.Sprintf("%s%d", c, i), fmt.Sprintf("a.conv1d.%d", i)
-		list = append(list, table.TensorRow{HF: hf, GGUF: to, Type: always32}, table.TensorRow{HF: hf + ".bias", Exact: true, GGUF: to + ".bias", Transform: plane})
+		list = append(list, table.TensorRow{HF: hf, GGUF: to, Type: always32},
+			table.TensorRow{HF: hf + ".bias", Exact: true, GGUF: to + ".bias", Transform: plane})
 	}
 	return append(list, []table.TensorRow{
 		{HF: "conformer.pre_encode.out", GGUF: "a.pre_encode.out", Bias: table.NeedBias},
@@ -40,10 +41,13 @@ func fastConformer() []table.TensorRow {
 		{HF: l + "self_attn.pos_bias_u", Exact: true, GGUF: g + "pos_bias_u"},
 		{HF: l + "self_attn.pos_bias_v", Exact: true, GGUF: g + "pos_bias_v"},
 		{HF: l + "norm_conv", GGUF: g + "norm_conv", Bias: table.NeedBias},
-		{HF: l + "conv.pointwise_conv1", GGUF: g + "conv_pw1", Bias: table.NeedBias, Transform: oneFrame, Type: always32},
-		{HF: l + "conv.depthwise_conv", GGUF: g + "conv_dw", Bias: table.NeedBias, Transform: eachChannel, Type: always32},
+		{HF: l + "conv.pointwise_conv1", GGUF: g + "conv_pw1", Bias: table.NeedBias, Transform: oneFrame,
+			Type: always32},
+		{HF: l + "conv.depthwise_conv", GGUF: g + "conv_dw", Bias: table.NeedBias, Transform: eachChannel,
+			Type: always32},
 		batchNorm(l+"conv.batch_norm", g+"conv_norm", nil),
-		{HF: l + "conv.pointwise_conv2", GGUF: g + "conv_pw2", Bias: table.NeedBias, Transform: oneFrame, Type: always32},
+		{HF: l + "conv.pointwise_conv2", GGUF: g + "conv_pw2", Bias: table.NeedBias, Transform: oneFrame,
+			Type: always32},
 		{HF: l + "norm_feed_forward2", GGUF: g + "ffn_norm_1", Bias: table.NeedBias},
 		{HF: l + "feed_forward2.linear1", GGUF: g + "ffn_up_1", Bias: table.NeedBias},
 		{HF: l + "feed_forward2.linear2", GGUF: g + "ffn_down_1", Bias: table.NeedBias},
@@ -66,26 +70,38 @@ var plane = &table.Transform{Name: "plane", Forward: func(_ table.Layer, s rows.
 
 // fastConformerShapes are the dimensions of the encoder.
 var fastConformerShapes = shape.Table{
-	"a.conv1d.0": "3, 3, 1, ?a_sub", "a.conv1d.2": "3, 3, 1, ?a_sub", "a.conv1d.3": "1, 1, ?a_sub, ?a_sub", "a.conv1d.5": "3, 3, 1, ?a_sub", "a.conv1d.6": "1, 1, ?a_sub, ?a_sub",
-	"a.conv1d.0.bias": "1, 1, ?a_sub", "a.conv1d.2.bias": "1, 1, ?a_sub", "a.conv1d.3.bias": "1, 1, ?a_sub", "a.conv1d.5.bias": "1, 1, ?a_sub", "a.conv1d.6.bias": "1, 1, ?a_sub",
-	"a.pre_encode.out": "?a_flat, a_embd", "a.blk.{bid}.ffn_norm": "a_embd", "a.blk.{bid}.ffn_norm_1": "a_embd", "a.blk.{bid}.norm_conv": "a_embd",
-	"a.blk.{bid}.ffn_up": "a_embd, ?a_wide", "a.blk.{bid}.ffn_down": "?a_wide, a_embd", "a.blk.{bid}.ffn_up_1": "a_embd, ?a_wide", "a.blk.{bid}.ffn_down_1": "?a_wide, a_embd",
+	"a.conv1d.0": "3, 3, 1, ?a_sub", "a.conv1d.2": "3, 3, 1, ?a_sub", "a.conv1d.3": "1, 1, ?a_sub, ?a_sub",
+	"a.conv1d.5": "3, 3, 1, ?a_sub", "a.conv1d.6": "1, 1, ?a_sub, ?a_sub",
+	"a.conv1d.0.bias": "1, 1, ?a_sub", "a.conv1d.2.bias": "1, 1, ?a_sub", "a.conv1d.3.bias": "1, 1, ?a_sub",
+	"a.conv1d.5.bias": "1, 1, ?a_sub", "a.conv1d.6.bias": "1, 1, ?a_sub",
+	"a.pre_encode.out": "?a_flat, a_embd", "a.blk.{bid}.ffn_norm": "a_embd", "a.blk.{bid}.ffn_norm_1": "a_embd",
+	"a.blk.{bid}.norm_conv": "a_embd",
+	"a.blk.{bid}.ffn_up":    "a_embd, ?a_wide", "a.blk.{bid}.ffn_down": "?a_wide, a_embd",
+	"a.blk.{bid}.ffn_up_1": "a_embd, ?a_wide", "a.blk.{bid}.ffn_down_1": "?a_wide, a_embd",
 	"a.blk.{bid}.linear_pos": "a_embd, a_embd",
-	"a.blk.{bid}.pos_bias_u": "a_embd / @audio.attention.head_count, @audio.attention.head_count", "a.blk.{bid}.pos_bias_v": "a_embd / @audio.attention.head_count, @audio.attention.head_count",
-	"a.blk.{bid}.conv_pw1": "a_embd, 2 * a_embd", "a.blk.{bid}.conv_dw": "9, a_embd", "a.blk.{bid}.conv_norm": "a_embd", "a.blk.{bid}.conv_pw2": "a_embd, a_embd",
+	"a.blk.{bid}.pos_bias_u": "a_embd / @audio.attention.head_count, @audio.attention.head_count",
+	"a.blk.{bid}.pos_bias_v": "a_embd / @audio.attention.head_count, @audio.attention.head_count",
+	"a.blk.{bid}.conv_pw1":   "a_embd, 2 * a_embd", "a.blk.{bid}.conv_dw": "9, a_embd",
+	"a.blk.{bid}.conv_norm": "a_embd",
+	"a.blk.{bid}.conv_pw2":  "a_embd, a_embd",
 }
 
 // lfmAdapterShapes are those of the adapter of both.
-var lfmAdapterShapes = shape.Table{"mm.a.mlp.0": "a_embd", "mm.a.mlp.1": "a_embd, ?a_between", "mm.a.mlp.3": "?a_between, a_proj"}
+var lfmAdapterShapes = shape.Table{"mm.a.mlp.0": "a_embd", "mm.a.mlp.1": "a_embd, ?a_between",
+	"mm.a.mlp.3": "?a_between, a_proj"}
 
 // fastConformerExpect are settings that runtimes know one value of.
 func fastConformerExpect(in table.In) []table.Expect {
 	return []table.Expect{
-		{Key: "subsampling", In: in, Values: []string{"dw_striding"}}, {Key: "subsampling_factor", In: in, Values: []string{"8"}},
-		{Key: "causal_downsampling", In: in, Values: []string{"false"}}, {Key: "self_attention_model", In: in, Values: []string{"rel_pos"}},
-		{Key: "att_context_size", In: in, Values: []string{"[-1 -1]"}}, {Key: "att_context_style", In: in, Values: []string{"regular"}},
+		{Key: "subsampling", In: in, Values: []string{"dw_striding"}},
+		{Key: "subsampling_factor", In: in, Values: []string{"8"}},
+		{Key: "causal_downsampling", In: in, Values: []string{"false"}},
+		{Key: "self_attention_model", In: in, Values: []string{"rel_pos"}},
+		{Key: "att_context_size", In: in, Values: []string{"[-1 -1]"}},
+		{Key: "att_context_style", In: in, Values: []string{"regular"}},
 		{Key: "xscaling", In: in, Values: []string{"false"}}, {Key: "conv_kernel_size", In: in, Values: []string{"9"}},
-		{Key: "conv_norm_type", In: in, Values: []string{"batch_norm"}}, {Key: "conv_context_size", In: in}, {Key: "reduction", In: in}, {Key: "use_bias", In: in, Values: []string{"true"}},
+		{Key: "conv_norm_type", In: in, Values: []string{"batch_norm"}}, {Key: "conv_context_size", In: in},
+		{Key: "reduction", In: in}, {Key: "use_bias", In: in, Values: []string{"true"}},
 		{Key: "feat_out", In: in, Values: []string{"-1"}},
 	}
 }
@@ -94,8 +110,10 @@ func fastConformerExpect(in table.In) []table.Expect {
 // part of the configuration.
 func fastConformerUnused(part string) []string {
 	var list []string
-	for _, key := range []string{"dropout", "dropout_att", "dropout_emb", "dropout_pre_encoder", "ff_expansion_factor", "pos_emb_max_len", "reduction_factor", "reduction_position",
-		"subsampling_conv_channels", "subsampling_conv_chunking_factor", "untie_biases", "sync_max_audio_length", "stochastic_depth_drop_prob", "stochastic_depth_mode",
+	for _, key := range []string{"dropout", "dropout_att", "dropout_emb", "dropout_pre_encoder", "ff_expansion_factor",
+		"pos_emb_max_len", "reduction_factor", "reduction_position",
+		"subsampling_conv_channels", "subsampling_conv_chunking_factor", "untie_biases", "sync_max_audio_length",
+		"stochastic_depth_drop_prob", "stochastic_depth_mode",
 		"stochastic_depth_start_layer", "model_type", "n_layers"} {
 		list = append(list, part+"."+key)
 	}
@@ -122,18 +140,23 @@ var lfm2Audio = &table.Arch{
 	BlockCount: layers(inLFM, blockKeys...),
 	// No runtime asks for the width of the feed-forward parts, for which files have
 	// that of the layers.
-	Metadata: slices.Concat([]table.Row{{Key: gguf.KeyFileType}}, fastConformerRows(inLFM, required(uint32Row("", inLFM, "d_model", 0))), []table.Row{
-		projector("lfm2a"), required(uint32Row(keyMels, inLFM, "feat_in", 0)), {Key: keyAudioEps, Const: gguf.Float32(1e-5)},
-	}),
+	Metadata: slices.Concat([]table.Row{{Key: gguf.KeyFileType}},
+		fastConformerRows(inLFM, required(uint32Row("", inLFM, "d_model", 0))), []table.Row{
+			projector("lfm2a"), required(uint32Row(keyMels, inLFM, "feat_in", 0)),
+			{Key: keyAudioEps, Const: gguf.Float32(1e-5)},
+		}),
 	Expect: fastConformerExpect(inLFM),
 	Unused: fastConformerUnused("encoder"),
 	Drop: slices.Concat([]table.Drop{dropCounters("conformer.layers.")}, dropAll("of the language model", "lfm."),
-		dropAll("of the part that speaks", "codebook_offsets", "depth_embeddings.", "depth_linear.", "depthformer."), dropAll("of training", "audio_loss_weight"), ofText),
+		dropAll("of the part that speaks", "codebook_offsets", "depth_embeddings.", "depth_linear.", "depthformer."),
+		dropAll("of training", "audio_loss_weight"), ofText),
 	Tensors: append(fastConformer(),
 		table.TensorRow{HF: "audio_embedding.embedding", GGUF: "a.position_embd"},
 		table.TensorRow{HF: "audio_embedding.embedding_norm", GGUF: "a.position_embd_norm"},
 		table.TensorRow{HF: "audio_embedding.to_logits", GGUF: "a.embd_to_logits"}),
-	Shapes: shape.Rules{Tensors: shape.Merge(fastConformerShapes, lfmAdapterShapes, shape.Table{"a.position_embd": "a_proj, ?codes", "a.position_embd_norm": "a_proj", "a.embd_to_logits": "a_proj, ?codes"})},
+	Shapes: shape.Rules{Tensors: shape.Merge(fastConformerShapes, lfmAdapterShapes,
+		shape.Table{"a.position_embd": "a_proj, ?codes", "a.position_embd_norm": "a_proj",
+			"a.embd_to_logits": "a_proj, ?codes"})},
 }
 
 // d1Omni has LFM2-VL's vision encoder and LFM2-Audio's audio encoder.
@@ -150,27 +173,39 @@ var d1Omni = &table.Arch{
 		return max(visionLayers, audioLayers), err
 	},
 	Metadata: slices.Concat(vision(table.Row{Key: keyImageSize, Const: gguf.Uint32(256)},
-		table.Row{Key: "vision.image_mean", Const: gguf.Float32s([]float32{0.5, 0.5, 0.5})}, table.Row{Key: "vision.image_std", Const: gguf.Float32s([]float32{0.5, 0.5, 0.5})}),
+		table.Row{Key: "vision.image_mean", Const: gguf.Float32s([]float32{0.5, 0.5, 0.5})},
+		table.Row{Key: "vision.image_std", Const: gguf.Float32s([]float32{0.5, 0.5, 0.5})}),
 		fastConformerRows(inAudio, table.Row{Derive: timesOf(inAudio, "d_model", "ff_expansion_factor")}), []table.Row{
-			{Key: "vision.projector_type", Const: gguf.String("d1omni_v")}, epsOf("layer_norm_eps", 0), uint32Row(keyScale, nil, "downsample_factor", 2),
+			{Key: "vision.projector_type", Const: gguf.String("d1omni_v")}, epsOf("layer_norm_eps", 0),
+			uint32Row(keyScale, nil, "downsample_factor", 2),
 			useGELU,
-			{Key: "audio.projector_type", Const: gguf.String("d1omni_a")}, required(uint32Row(keyMels, inAudio, "feat_in", 0)), {Key: keyAudioEps, Const: gguf.Float32(1e-5)},
+			{Key: "audio.projector_type", Const: gguf.String("d1omni_a")},
+			required(uint32Row(keyMels, inAudio, "feat_in", 0)), {Key: keyAudioEps, Const: gguf.Float32(1e-5)},
 		}),
-	Expect: append(fastConformerExpect(inAudio), actOf(inVision, "gelu_pytorch_tanh"), table.Expect{Key: "patch_size", In: inVision, Values: []string{"16"}}),
+	Expect: append(fastConformerExpect(inAudio), actOf(inVision, "gelu_pytorch_tanh"),
+		table.Expect{Key: "patch_size", In: inVision, Values: []string{"16"}}),
 	Unused: append(fastConformerUnused("audio_config"), lfm2VL.Unused...),
 	Rename: []table.Rename{
-		{Prefix: "vision.tower.vision_model.", With: "vision_tower."}, {Prefix: "vision.tower.", With: "vision_tower."}, {Prefix: "vision.projector.", With: "multi_modal_projector."},
+		{Prefix: "vision.tower.vision_model.", With: "vision_tower."}, {Prefix: "vision.tower.", With: "vision_tower."},
+		{Prefix: "vision.projector.", With: "multi_modal_projector."},
 		{Prefix: "audio.encoder.", With: "conformer."},
-		{Prefix: "audio.adapter.norm.", With: "audio_adapter.model.0."}, {Prefix: "audio.adapter.linear_1.", With: "audio_adapter.model.1."}, {Prefix: "audio.adapter.linear_2.", With: "audio_adapter.model.3."},
-		{Prefix: "audio.residual.ln.", With: "audio_adapter.model.4."}, {Prefix: "audio.residual.down.", With: "audio_adapter.model.5."}, {Prefix: "audio.residual.up.", With: "audio_adapter.model.6."},
+		{Prefix: "audio.adapter.norm.", With: "audio_adapter.model.0."},
+		{Prefix: "audio.adapter.linear_1.", With: "audio_adapter.model.1."},
+		{Prefix: "audio.adapter.linear_2.", With: "audio_adapter.model.3."},
+		{Prefix: "audio.residual.ln.", With: "audio_adapter.model.4."},
+		{Prefix: "audio.residual.down.", With: "audio_adapter.model.5."},
+		{Prefix: "audio.residual.up.", With: "audio_adapter.model.6."},
 	},
-	Drop: slices.Concat([]table.Drop{dropCounters("conformer.layers.")}, dropAll("of the language model", "encoder.", "head."), ofText),
-	Tensors: slices.Concat(forLayersOf(inVision, lfm2VL.Tensors), forLayersOf(inAudio, fastConformer()), []table.TensorRow{
-		{HF: "audio_adapter.model.4", GGUF: "mm.a.mlp.4", Bias: table.NeedBias},
-		{HF: "audio_adapter.model.5", GGUF: "mm.a.mlp.5", Bias: table.NeedBias},
-		{HF: "audio_adapter.model.6", GGUF: "mm.a.mlp.6", Bias: table.NeedBias},
-	}),
-	Shapes: shape.Rules{Tensors: shape.Merge(lfm2VL.Shapes.Tensors, fastConformerShapes, lfmAdapterShapes, shape.Table{"mm.a.mlp.4": "a_proj", "mm.a.mlp.5": "a_proj, ?a_low", "mm.a.mlp.6": "?a_low, a_proj"})},
+	Drop: slices.Concat([]table.Drop{dropCounters("conformer.layers.")},
+		dropAll("of the language model", "encoder.", "head."), ofText),
+	Tensors: slices.Concat(forLayersOf(inVision, lfm2VL.Tensors), forLayersOf(inAudio, fastConformer()),
+		[]table.TensorRow{
+			{HF: "audio_adapter.model.4", GGUF: "mm.a.mlp.4", Bias: table.NeedBias},
+			{HF: "audio_adapter.model.5", GGUF: "mm.a.mlp.5", Bias: table.NeedBias},
+			{HF: "audio_adapter.model.6", GGUF: "mm.a.mlp.6", Bias: table.NeedBias},
+		}),
+	Shapes: shape.Rules{Tensors: shape.Merge(lfm2VL.Shapes.Tensors, fastConformerShapes, lfmAdapterShapes,
+		shape.Table{"mm.a.mlp.4": "a_proj", "mm.a.mlp.5": "a_proj, ?a_low", "mm.a.mlp.6": "?a_low, a_proj"})},
 }
 
 // forLayersOf returns rows of which those for layers are there for as many as a part has.

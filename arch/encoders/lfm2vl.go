@@ -26,18 +26,23 @@ var lfm2VL = &table.Arch{
 	Classes:    []string{"Lfm2VlForConditionalGeneration"},
 	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
-	Metadata: vision(table.Row{Key: keyImageSize, Const: gguf.Uint32(256)}, table.Row{Key: keyBlocks, Derive: layersUsed},
+	Metadata: vision(table.Row{Key: keyImageSize, Const: gguf.Uint32(256)},
+		table.Row{Key: keyBlocks, Derive: layersUsed},
 		projector("lfm2"), epsOf("layer_norm_eps", 0), uint32Row(keyScale, nil, "downsample_factor", 2), useGELU,
 		table.Row{Key: "vision.image_resize_algo", Derive: resample}),
-	Expect: []table.Expect{actOf(inVision, "gelu_pytorch_tanh"), {Key: "patch_size", In: inVision, Values: []string{"16"}}},
-	Unused: []string{"vision_config.model_type", "vision_config.num_channels", "vision_config.num_patches", "vision_config.vision_use_head"},
+	Expect: []table.Expect{actOf(inVision, "gelu_pytorch_tanh"),
+		{Key: "patch_size", In: inVision, Values: []string{"16"}}},
+	Unused: []string{"vision_config.model_type", "vision_config.num_channels", "vision_config.num_patches",
+		"vision_config.vision_use_head"},
 	Rename: siglipNames,
 	Drop:   ofText,
 	Tensors: append(slices.Concat(patched(siglip("vision_tower.", kernelType), kernelOfPatches)),
-		table.TensorRow{HF: "multi_modal_projector.layer_norm", GGUF: "mm.input_norm", Optional: true, Bias: table.MayBias},
+		table.TensorRow{HF: "multi_modal_projector.layer_norm", GGUF: "mm.input_norm", Optional: true,
+			Bias: table.MayBias},
 		table.TensorRow{HF: "multi_modal_projector.linear_1", GGUF: "mm.1", Bias: table.MayBias},
 		table.TensorRow{HF: "multi_modal_projector.linear_2", GGUF: "mm.2", Bias: table.MayBias}),
-	Shapes: shape.Rules{Tensors: shape.Table{"v.position_embd": "v_embd, ?positions", "mm.input_norm": "v_shuffled", "mm.1": "v_shuffled, ?between", "mm.2": "?between, v_proj"}},
+	Shapes: shape.Rules{Tensors: shape.Table{"v.position_embd": "v_embd, ?positions", "mm.input_norm": "v_shuffled",
+		"mm.1": "v_shuffled, ?between", "mm.2": "?between, v_proj"}},
 }
 
 // patched returns rows with a transform of the first convolution's weight.
@@ -52,24 +57,26 @@ func patched(list []table.TensorRow, t *table.Transform) []table.TensorRow {
 
 // kernelOfPatches makes a convolution of a matrix over patches, [out, height*width*3],
 // with the channels innermost; biases stay as they are.
-var kernelOfPatches = &table.Transform{Name: "kernel-of-patches", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
-	ne := s.NE()
-	if len(ne) == 1 {
-		return s, nil
-	}
-	side := squareRoot(ne[0] / 3)
-	if len(ne) != 2 || ne[0] != 3*side*side {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows of square patches in three channels", gguf.Shape(ne))
-	}
-	s, err := rows.Reshape(s, []int64{3, side * side, ne[1]})
-	if err != nil {
-		return nil, err
-	}
-	if s, err = rows.Transpose(s); err != nil {
-		return nil, err
-	}
-	return rows.Reshape(s, []int64{side, side, 3, ne[1]})
-}}
+var kernelOfPatches = &table.Transform{Name: "kernel-of-patches",
+	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+		ne := s.NE()
+		if len(ne) == 1 {
+			return s, nil
+		}
+		side := squareRoot(ne[0] / 3)
+		if len(ne) != 2 || ne[0] != 3*side*side {
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows of square patches in three channels",
+				gguf.Shape(ne))
+		}
+		s, err := rows.Reshape(s, []int64{3, side * side, ne[1]})
+		if err != nil {
+			return nil, err
+		}
+		if s, err = rows.Transpose(s); err != nil {
+			return nil, err
+		}
+		return rows.Reshape(s, []int64{side, side, 3, ne[1]})
+	}}
 
 // squareRoot is the integer whose square is n, or the next one below.
 func squareRoot(n int64) int64 {
@@ -92,7 +99,9 @@ func layersUsed(c *config.View) (gguf.Value, bool, error) {
 		last = -1
 	}
 	if err == nil && (last >= 0 || -last > n) {
-		err = fault.Errorf(fault.Unsupported, "%s: key \"vision_feature_layer\" is %d, want one of %d layers, counted from the last", c.FileName(), last, n)
+		err = fault.Errorf(fault.Unsupported,
+			"%s: key \"vision_feature_layer\" is %d, want one of %d layers, counted from the last",
+			c.FileName(), last, n)
 	}
 	return table.Uint32Of(n+last+1, true, err)
 }
@@ -116,7 +125,8 @@ var cohere2Vision = &table.Arch{
 	Classes:    []string{"Cohere2VisionForConditionalGeneration"},
 	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
-	Metadata: vision(projector("cohere2v"), epsOf("layer_norm_eps", 0), required(uint32Row(keyScale, nil, "downsample_factor", 0)),
+	Metadata: vision(projector("cohere2v"), epsOf("layer_norm_eps", 0),
+		required(uint32Row(keyScale, nil, "downsample_factor", 0)),
 		required(uint32Row("vision.preproc_max_tiles", inProc, "max_patches", 0)), useGELU),
 	Expect: []table.Expect{actOf(inVision, "gelu_pytorch_tanh")},
 	Unused: []string{"vision_config.model_type", "vision_config.num_channels", "vision_config.vision_use_head"},

@@ -24,8 +24,9 @@ const mimoCodec = "audio_tokenizer."
 var mimoV2 = &table.Arch{
 	Name:    name,
 	Classes: []string{"MiMoV2ForCausalLM"},
-	Encoder: &table.Encoder{Parts: []table.In{inVision, inAudio, inCodec}, Facts: []config.Source{config.AudioTokenizerFiles}},
-	Beside:  []table.Beside{{File: config.AudioTokenizer + "/model.safetensors", Prefix: mimoCodec}},
+	Encoder: &table.Encoder{Parts: []table.In{inVision, inAudio, inCodec},
+		Facts: []config.Source{config.AudioTokenizerFiles}},
+	Beside: []table.Beside{{File: config.AudioTokenizer + "/model.safetensors", Prefix: mimoCodec}},
 	BlockCount: func(c *config.View) (most int64, err error) {
 		for _, part := range []struct {
 			in  table.In
@@ -40,7 +41,8 @@ var mimoV2 = &table.Arch{
 		return most, nil
 	},
 	Metadata: slices.Concat(vision(
-		table.Row{Key: keyImageSize, Type: gguf.Uint32Type, In: inVision, From: []string{"image_size"}, Const: gguf.Uint32(560)},
+		table.Row{Key: keyImageSize, Type: gguf.Uint32Type, In: inVision, From: []string{"image_size"},
+			Const: gguf.Uint32(560)},
 		required(uint32Row(keyBlocks, inVision, "depth", 0)), required(uint32Row(keyHeads, inVision, "num_heads", 0)),
 	), withRows(audioRows(inCodec)[1:], []table.Row{
 		required(uint32Row(keyAudioWidth, inCodec, "d_model", 0)),
@@ -54,10 +56,12 @@ var mimoV2 = &table.Arch{
 		required(uint32Row("vision.window_size", inVision, "visual_token_window_size", 0)),
 		{Key: "vision.wa_pattern_mode", Derive: mimoSeen},
 		epsOf("rms_norm_eps", 1e-6),
-		required(uint32Row("vision.image_min_pixels", inProc, "min_pixels", 0)), required(uint32Row("vision.image_max_pixels", inProc, "max_pixels", 0)),
+		required(uint32Row("vision.image_min_pixels", inProc, "min_pixels", 0)),
+		required(uint32Row("vision.image_max_pixels", inProc, "max_pixels", 0)),
 		{Key: keyAudioKind, Const: gguf.String("mimo_audio")},
 		required(uint32Row(keyMels, inCodec, "n_mels", 0)),
-		{Key: keyAudioEps, Type: gguf.Float32Type, In: inCodec, From: []string{"layer_norm_eps"}, Const: gguf.Float32(1e-5)},
+		{Key: keyAudioEps, Type: gguf.Float32Type, In: inCodec, From: []string{"layer_norm_eps"},
+			Const: gguf.Float32(1e-5)},
 		{Key: "audio.rvq.num_quantizers", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			list, err := mimoCodebooks(c)
 			return gguf.Uint32(uint32(len(list))), err == nil, err
@@ -71,51 +75,80 @@ var mimoV2 = &table.Arch{
 			const key = "encoder_attn_window_size"
 			list, ok, err := inCodec(c).Ints(key)
 			if err == nil && (!ok || len(list) == 0) {
-				err = fault.Errorf(fault.Broken, "%s: key %q: want the numbers of positions before and after each", inCodec(c).FileName(), key)
+				err = fault.Errorf(fault.Broken, "%s: key %q: want the numbers of positions before and after each",
+					inCodec(c).FileName(), key)
 			}
 			if err != nil {
 				return gguf.Value{}, false, err
 			}
 			return table.Uint32Of(list[0], true, nil)
 		}},
-		required(uint32Row("audio.local_block_count", inAudio, mimoLocalLayers, 0)), required(uint32Row("audio.local_group_size", inAudio, "group_size", 0)),
+		required(uint32Row("audio.local_block_count", inAudio, mimoLocalLayers, 0)),
+		required(uint32Row("audio.local_group_size", inAudio, "group_size", 0)),
 	}),
 	Expect: []table.Expect{
-		actOf(inVision, "silu"), {Key: "temporal_patch_size", In: inVision, Values: []string{"2"}}, {Key: "qk_channels", In: inVision, Values: []string{"64"}},
-		{Key: "input_full_attention", In: inAudio, Values: []string{"true"}}, {Key: "add_post_norm", In: inAudio, Values: []string{"true"}},
-		{Key: "partial_rotary_factor", In: inAudio, Values: []string{"1"}}, {Key: "projection_layers", In: inAudio, Values: []string{"2"}},
-		{Key: "rope_theta", In: inAudio, Values: []string{"640000"}}, {Key: "input_local_head_dim", In: inAudio, Values: []string{"64"}},
-		{Key: "activation_function", In: inCodec, Values: []string{"gelu"}}, {Key: "scale_embedding", In: inCodec, Values: []string{"false"}},
-		{Key: "encoder_causal", In: inCodec, Values: []string{"true"}}, {Key: "encoder_skip_layer_id", In: inCodec, Values: []string{"3"}},
-		{Key: "position_embedding_type", In: inCodec, Values: []string{"rope"}}, {Key: "rope_type", In: inCodec, Values: []string{"default"}}, {Key: "rope_theta", In: inCodec, Values: []string{"10000"}},
-		{Key: "ln_type", In: inCodec, Values: []string{"LayerNorm"}}, {Key: "stride_size", In: inCodec, Values: []string{"2"}}, {Key: "avg_pooler", In: inCodec, Values: []string{"2"}},
-		{Key: "sampling_rate", In: inCodec, Values: []string{"24000"}}, {Key: "nfft", In: inCodec, Values: []string{"960"}}, {Key: "window_size", In: inCodec, Values: []string{"960"}},
-		{Key: "hop_length", In: inCodec, Values: []string{"240"}}, {Key: "fmin", In: inCodec, Values: []string{"0"}}, {Key: "fmax", In: inCodec},
+		actOf(inVision, "silu"), {Key: "temporal_patch_size", In: inVision, Values: []string{"2"}},
+		{Key: "qk_channels", In: inVision, Values: []string{"64"}},
+		{Key: "input_full_attention", In: inAudio, Values: []string{"true"}},
+		{Key: "add_post_norm", In: inAudio, Values: []string{"true"}},
+		{Key: "partial_rotary_factor", In: inAudio, Values: []string{"1"}},
+		{Key: "projection_layers", In: inAudio, Values: []string{"2"}},
+		{Key: "rope_theta", In: inAudio, Values: []string{"640000"}},
+		{Key: "input_local_head_dim", In: inAudio, Values: []string{"64"}},
+		{Key: "activation_function", In: inCodec, Values: []string{"gelu"}},
+		{Key: "scale_embedding", In: inCodec, Values: []string{"false"}},
+		{Key: "encoder_causal", In: inCodec, Values: []string{"true"}},
+		{Key: "encoder_skip_layer_id", In: inCodec, Values: []string{"3"}},
+		{Key: "position_embedding_type", In: inCodec, Values: []string{"rope"}},
+		{Key: "rope_type", In: inCodec, Values: []string{"default"}},
+		{Key: "rope_theta", In: inCodec, Values: []string{"10000"}},
+		{Key: "ln_type", In: inCodec, Values: []string{"LayerNorm"}},
+		{Key: "stride_size", In: inCodec, Values: []string{"2"}},
+		{Key: "avg_pooler", In: inCodec, Values: []string{"2"}},
+		{Key: "sampling_rate", In: inCodec, Values: []string{"24000"}},
+		{Key: "nfft", In: inCodec, Values: []string{"960"}}, {Key: "window_size", In: inCodec, Values: []string{"960"}},
+		{Key: "hop_length", In: inCodec, Values: []string{"240"}}, {Key: "fmin", In: inCodec, Values: []string{"0"}},
+		{Key: "fmax", In: inCodec},
 	},
-	Unused: slices.Concat(qwenVLUnused, []string{"vision_config.model_type", "vision_config.num_query_groups", "vision_config.use_sink", "vision_config.window_size", "vision_config.kv_channels",
-		"audio_config.audio_segment_size", "audio_config.input_local_attn_heads", "audio_config.input_local_dim", "audio_config.input_local_hidden_dropout", "audio_config.input_local_intermediate_size",
-		"audio_config.out_hidden_size", "audio_config.speech_vocab_size", "audio_config.speech_zeroemb_idx", "audio_config.tokenizer_version"},
-		config.InFile(config.AudioTokenizer+"/"+config.ConfigFile, "model_type", "kernel_size", "max_audio_seconds", "hybrid_block_size", "threshold_ema_dead_code",
-			"decoder_attention_heads", "decoder_attn_window_size", "decoder_causal", "decoder_ffn_dim", "decoder_kernel_size", "decoder_layers", "decoder_stride_size",
-			"vocoder_attention_heads", "vocoder_attn_window_size", "vocoder_dim", "vocoder_intermediate_dim", "vocoder_num_layers", "vocoder_padding")),
-	Drop: slices.Concat(dropAll("of the part that speaks", mimoCodec+"decoder."), dropAll("of the language model", "model.mtp."), ofText, []table.Drop{
-		{Prefix: mimoBook, Suffix: "._codebook.cluster_size", Why: table.Silent}, {Prefix: mimoBook, Suffix: "._codebook.embed_avg", Why: table.Silent}, {Prefix: mimoBook, Suffix: "._codebook.inited", Why: table.Silent},
-	}),
+	Unused: slices.Concat(qwenVLUnused, []string{"vision_config.model_type", "vision_config.num_query_groups",
+		"vision_config.use_sink", "vision_config.window_size", "vision_config.kv_channels",
+		"audio_config.audio_segment_size", "audio_config.input_local_attn_heads", "audio_config.input_local_dim",
+		"audio_config.input_local_hidden_dropout", "audio_config.input_local_intermediate_size",
+		"audio_config.out_hidden_size", "audio_config.speech_vocab_size", "audio_config.speech_zeroemb_idx",
+		"audio_config.tokenizer_version"},
+		config.InFile(config.AudioTokenizer+"/"+config.ConfigFile, "model_type", "kernel_size", "max_audio_seconds",
+			"hybrid_block_size", "threshold_ema_dead_code",
+			"decoder_attention_heads", "decoder_attn_window_size", "decoder_causal", "decoder_ffn_dim",
+			"decoder_kernel_size", "decoder_layers", "decoder_stride_size",
+			"vocoder_attention_heads", "vocoder_attn_window_size", "vocoder_dim", "vocoder_intermediate_dim",
+			"vocoder_num_layers", "vocoder_padding")),
+	Drop: slices.Concat(dropAll("of the part that speaks", mimoCodec+"decoder."),
+		dropAll("of the language model", "model.mtp."), ofText, []table.Drop{
+			{Prefix: mimoBook, Suffix: "._codebook.cluster_size", Why: table.Silent},
+			{Prefix: mimoBook, Suffix: "._codebook.embed_avg", Why: table.Silent},
+			{Prefix: mimoBook, Suffix: "._codebook.inited", Why: table.Silent},
+		}),
 	Tensors: slices.Concat(kindOf(table.First{}, mimoEncoder), []table.TensorRow{
-		{HF: mimoBook + "{xid}._codebook.embed", Exact: true, Group: "codebooks", GGUF: "a.rvq.codebook.weight", Type: always32, Join: stackBooks, Experts: func(l table.Layer) (int64, error) {
-			list, err := mimoCodebooks(l.View)
-			return int64(len(list)), err
-		}},
+		{HF: mimoBook + "{xid}._codebook.embed", Exact: true, Group: "codebooks", GGUF: "a.rvq.codebook.weight",
+			Type: always32, Join: stackBooks, Experts: func(l table.Layer) (int64, error) {
+				list, err := mimoCodebooks(l.View)
+				return int64(len(list)), err
+			}},
 	}, kindOf(table.Last{}, slices.Concat(mimoVision, mimoLocal))),
 	Shapes: shape.Rules{Tensors: shape.Merge(mergeOfFour, shape.Table{
-		"v.blk.{bid}.attn_qkv": "v_embd, 64 * (@vision.attention.head_count + 2 * @vision.attention.head_count_kv)", "v.blk.{bid}.attn_out": "64 * @vision.attention.head_count, v_embd",
+		"v.blk.{bid}.attn_qkv":   "v_embd, 64 * (@vision.attention.head_count + 2 * @vision.attention.head_count_kv)",
+		"v.blk.{bid}.attn_out":   "64 * @vision.attention.head_count, v_embd",
 		"v.blk.{bid}.attn_sinks": "@vision.attention.head_count",
-		"a.conv1d.1":             "3, @audio.num_mel_bins, a_embd", "a.conv1d.2": "3, a_embd, a_embd", "a.downsample.conv": "2, a_embd, a_embd", "a.downsample.norm": "a_embd",
+		"a.conv1d.1":             "3, @audio.num_mel_bins, a_embd", "a.conv1d.2": "3, a_embd, a_embd",
+		"a.downsample.conv": "2, a_embd, a_embd", "a.downsample.norm": "a_embd",
 		"a.rvq.codebook": "a_embd, ?codes, @audio.rvq.num_quantizers",
-		"mm.a.code_embd": "?local, ?embeddings, ?channels", "mm.a.local_norm": "?local", "mm.a.mlp.1": "?local * @audio.local_group_size, ?between", "mm.a.mlp.2": "?between, a_proj",
+		"mm.a.code_embd": "?local, ?embeddings, ?channels", "mm.a.local_norm": "?local",
+		"mm.a.mlp.1": "?local * @audio.local_group_size, ?between", "mm.a.mlp.2": "?between, a_proj",
 		"mm.a.local_blk.{bid}.ln1": "?local", "mm.a.local_blk.{bid}.ln2": "?local",
-		"mm.a.local_blk.{bid}.attn_q": "?local, ?local_attn", "mm.a.local_blk.{bid}.attn_k": "?local, ?local_attn", "mm.a.local_blk.{bid}.attn_v": "?local, ?local_attn", "mm.a.local_blk.{bid}.attn_out": "?local_attn, ?local",
-		"mm.a.local_blk.{bid}.ffn_gate": "?local, ?local_ff", "mm.a.local_blk.{bid}.ffn_up": "?local, ?local_ff", "mm.a.local_blk.{bid}.ffn_down": "?local_ff, ?local",
+		"mm.a.local_blk.{bid}.attn_q": "?local, ?local_attn", "mm.a.local_blk.{bid}.attn_k": "?local, ?local_attn",
+		"mm.a.local_blk.{bid}.attn_v": "?local, ?local_attn", "mm.a.local_blk.{bid}.attn_out": "?local_attn, ?local",
+		"mm.a.local_blk.{bid}.ffn_gate": "?local, ?local_ff", "mm.a.local_blk.{bid}.ffn_up": "?local, ?local_ff",
+		"mm.a.local_blk.{bid}.ffn_down": "?local_ff, ?local",
 	})},
 }
 
@@ -162,9 +195,10 @@ var mimoVision = slices.Concat([]table.TensorRow{
 
 // mimoLocal are the tensors that make vectors for the language model of codes.
 var mimoLocal = slices.Concat([]table.TensorRow{
-	{HF: "speech_embeddings.{xid}.weight", Exact: true, Group: "embeddings", GGUF: "mm.a.code_embd.weight", Type: always32, Experts: func(l table.Layer) (int64, error) {
-		return inAudio(l.View).Require("audio_channels")
-	}},
+	{HF: "speech_embeddings.{xid}.weight", Exact: true, Group: "embeddings", GGUF: "mm.a.code_embd.weight",
+		Type: always32, Experts: func(l table.Layer) (int64, error) {
+			return inAudio(l.View).Require("audio_channels")
+		}},
 	{HF: "audio_encoder.input_local_transformer.norm", GGUF: "mm.a.local_norm"},
 	{HF: "audio_encoder.projection.mlp.0", GGUF: "mm.a.mlp.1"},
 	{HF: "audio_encoder.projection.mlp.2", GGUF: "mm.a.mlp.2"},
@@ -201,7 +235,8 @@ func mimoCodebooks(c *config.View) ([]int32, error) {
 	}
 	sizes, _, err := o.Ints("codebook_size")
 	if err == nil && (n < 1 || int64(len(sizes)) < n) {
-		err = fault.Errorf(fault.Broken, "%s: key \"codebook_size\" has %d numbers, want one for each of %d quantizers", o.FileName(), len(sizes), n)
+		err = fault.Errorf(fault.Broken, "%s: key \"codebook_size\" has %d numbers, want one for each of %d quantizers",
+			o.FileName(), len(sizes), n)
 	}
 	if err != nil {
 		return nil, err
@@ -209,7 +244,8 @@ func mimoCodebooks(c *config.View) ([]int32, error) {
 	list := make([]int32, n)
 	for i := range list {
 		if sizes[i] < 1 || sizes[i] > 1<<20 {
-			return nil, fault.Errorf(fault.Broken, "%s: key \"codebook_size\": %v, want numbers of codes", o.FileName(), sizes)
+			return nil, fault.Errorf(fault.Broken, "%s: key \"codebook_size\": %v, want numbers of codes",
+				o.FileName(), sizes)
 		}
 		list[i] = int32(sizes[i])
 	}
@@ -225,7 +261,9 @@ func stackBooks(l table.Layer, list []rows.Source) (rows.Source, error) {
 	list = slices.Clone(list)
 	for i, s := range list {
 		if ne := s.NE(); len(ne) != 2 || ne[1] != int64(sizes[i]) {
-			return nil, fault.Errorf(fault.Broken, "table of codes %d has dimensions %s, want %d codes as \"codebook_size\" says", i, gguf.Shape(ne), sizes[i])
+			return nil, fault.Errorf(fault.Broken,
+				"table of codes %d has dimensions %s, want %d codes as \"codebook_size\" says", i,
+				gguf.Shape(ne), sizes[i])
 		}
 		if list[i], err = rows.PadRows(s, int64(slices.Max(sizes))); err != nil {
 			return nil, err
@@ -251,12 +289,15 @@ func mimoKinds(c *config.View) ([]int32, error) {
 		return nil, err
 	}
 	if int64(len(list)) != n {
-		return nil, fault.Errorf(fault.Broken, "%s: key %q has %d numbers, want one for each of %d layers", o.FileName(), o.Names([]string{types})[0], len(list), n)
+		return nil, fault.Errorf(fault.Broken, "%s: key %q has %d numbers, want one for each of %d layers",
+			o.FileName(), o.Names([]string{types})[0], len(list), n)
 	}
 	kinds := make([]int32, n)
 	for i, kind := range list {
 		if kind < -1 || kind > 1 || listed && slices.Contains(all, int64(i)) != (kind == -1) {
-			return nil, fault.Errorf(fault.Broken, "%s: keys %q: %v and %v, want -1 for layers that see all, 0 or 1 for others", o.FileName(), o.Names([]string{types, full}), list, all)
+			return nil, fault.Errorf(fault.Broken,
+				"%s: keys %q: %v and %v, want -1 for layers that see all, 0 or 1 for others", o.FileName(),
+				o.Names([]string{types, full}), list, all)
 		}
 		kinds[i] = int32(kind)
 	}

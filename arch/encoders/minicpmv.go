@@ -21,9 +21,11 @@ var miniCPMV46 = miniCPMV("MiniCPMV4_6ForConditionalGeneration", "minicpmv4_6", 
 var miniCPMV47 = func() *table.Arch {
 	t := miniCPMV("MiniCPMV4_7ForConditionalGeneration", "minicpmv4_7", inProc, inRoot)
 	t.Encoder.Facts = []config.Source{config.TileTokens}
-	t.Metadata = withRows(t.Metadata, []table.Row{{Key: keyImageSize, Type: gguf.Uint32Type, In: inProc, From: []string{"scale_resolution"}, Const: gguf.Uint32(448)}})
+	t.Metadata = withRows(t.Metadata, []table.Row{{Key: keyImageSize, Type: gguf.Uint32Type, In: inProc,
+		From: []string{"scale_resolution"}, Const: gguf.Uint32(448)}})
 	t.Rename = []table.Rename{{Prefix: "model.language_model.embed_tokens.", With: "embed_tokens."}}
-	t.Tensors = append(t.Tensors, table.TensorRow{HF: "embed_tokens.weight", Exact: true, GGUF: "v.tok_embd_sep", Transform: tileRows})
+	t.Tensors = append(t.Tensors, table.TensorRow{HF: "embed_tokens.weight", Exact: true, GGUF: "v.tok_embd_sep",
+		Transform: tileRows})
 	t.Shapes.Tensors["v.tok_embd_sep"] = "v_proj, 4"
 	return t
 }()
@@ -45,16 +47,23 @@ func miniCPMV(class, kind string, modes ...table.In) *table.Arch {
 		Classes:    []string{class},
 		Encoder:    encoderOf(inVision),
 		BlockCount: layers(inVision, blockKeys...),
-		Metadata: vision(table.Row{Key: keyImageSize, Derive: sliceSize}, projector(kind), table.Row{Key: keyScale, Derive: m.merge},
-			uint32Row("vision.max_slice_nums", inProc, "max_slice_nums", 0), table.Row{Key: "vision.wa_layer_indexes", Derive: insertLayer},
+		Metadata: vision(table.Row{Key: keyImageSize, Derive: sliceSize}, projector(kind),
+			table.Row{Key: keyScale, Derive: m.merge},
+			uint32Row("vision.max_slice_nums", inProc, "max_slice_nums", 0),
+			table.Row{Key: "vision.wa_layer_indexes", Derive: insertLayer},
 			useGELU, epsOf("layer_norm_eps", 1e-6)),
-		Expect:  []table.Expect{actOf(inVision, "gelu_pytorch_tanh"), {Key: "drop_vision_last_layer", Values: []string{"false"}}},
-		Unused:  []string{"vision_config.num_channels", "vision_config.model_type", "vision_config.image_size", "vision_config.window_kernel_size", "vision_config.vision_use_head"},
-		Drop:    slices.Concat(ofText, []table.Drop{{Prefix: "model.vision_tower.vit_merger.", Why: "of a step that a downsample_mode of 4x leaves out", If: fourTimes}}),
+		Expect: []table.Expect{actOf(inVision, "gelu_pytorch_tanh"),
+			{Key: "drop_vision_last_layer", Values: []string{"false"}}},
+		Unused: []string{"vision_config.num_channels", "vision_config.model_type", "vision_config.image_size",
+			"vision_config.window_kernel_size", "vision_config.vision_use_head"},
+		Drop: slices.Concat(ofText, []table.Drop{{Prefix: "model.vision_tower.vit_merger.",
+			Why: "of a step that a downsample_mode of 4x leaves out", If: fourTimes}}),
 		Tensors: slices.Concat(siglip("model.vision_tower.", kernelType), parts46(sixteenTimes)),
 		Shapes: shape.Rules{Tensors: shape.Table{
-			"v.position_embd": "v_embd, ?positions", "v.vit_merger.ln1": "v_embd", "v.vit_merger.attn_q": "v_embd, v_embd", "v.vit_merger.attn_k": "v_embd, v_embd",
-			"v.vit_merger.attn_v": "v_embd, v_embd", "v.vit_merger.attn_out": "v_embd, v_embd", "v.vit_merger.ds_ln": "4 * v_embd",
+			"v.position_embd": "v_embd, ?positions", "v.vit_merger.ln1": "v_embd",
+			"v.vit_merger.attn_q": "v_embd, v_embd", "v.vit_merger.attn_k": "v_embd, v_embd",
+			"v.vit_merger.attn_v": "v_embd, v_embd", "v.vit_merger.attn_out": "v_embd, v_embd",
+			"v.vit_merger.ds_ln":     "4 * v_embd",
 			"v.vit_merger.ds_ffn_up": "4 * v_embd, ?merger", "v.vit_merger.ds_ffn_down": "?merger, v_embd",
 			"mm.input_norm": "4 * v_embd", "mm.up": "4 * v_embd, ?between", "mm.down": "?between, v_proj",
 		}},
@@ -65,13 +74,19 @@ func miniCPMV(class, kind string, modes ...table.In) *table.Arch {
 func parts46(merging table.Cond) []table.TensorRow {
 	return []table.TensorRow{
 		{HF: "model.vision_tower.vit_merger.layer_norm1", GGUF: "v.vit_merger.ln1", Bias: table.NeedBias, If: merging},
-		{HF: "model.vision_tower.vit_merger.self_attn.q_proj", GGUF: "v.vit_merger.attn_q", Bias: table.NeedBias, If: merging},
-		{HF: "model.vision_tower.vit_merger.self_attn.k_proj", GGUF: "v.vit_merger.attn_k", Bias: table.NeedBias, If: merging},
-		{HF: "model.vision_tower.vit_merger.self_attn.v_proj", GGUF: "v.vit_merger.attn_v", Bias: table.NeedBias, If: merging},
-		{HF: "model.vision_tower.vit_merger.self_attn.out_proj", GGUF: "v.vit_merger.attn_out", Bias: table.NeedBias, If: merging},
+		{HF: "model.vision_tower.vit_merger.self_attn.q_proj", GGUF: "v.vit_merger.attn_q", Bias: table.NeedBias,
+			If: merging},
+		{HF: "model.vision_tower.vit_merger.self_attn.k_proj", GGUF: "v.vit_merger.attn_k", Bias: table.NeedBias,
+			If: merging},
+		{HF: "model.vision_tower.vit_merger.self_attn.v_proj", GGUF: "v.vit_merger.attn_v", Bias: table.NeedBias,
+			If: merging},
+		{HF: "model.vision_tower.vit_merger.self_attn.out_proj", GGUF: "v.vit_merger.attn_out", Bias: table.NeedBias,
+			If: merging},
 		{HF: "model.vision_tower.vit_merger.pre_norm", GGUF: "v.vit_merger.ds_ln", Bias: table.NeedBias, If: merging},
-		{HF: "model.vision_tower.vit_merger.linear_1", GGUF: "v.vit_merger.ds_ffn_up", Bias: table.NeedBias, If: merging},
-		{HF: "model.vision_tower.vit_merger.linear_2", GGUF: "v.vit_merger.ds_ffn_down", Bias: table.NeedBias, If: merging},
+		{HF: "model.vision_tower.vit_merger.linear_1", GGUF: "v.vit_merger.ds_ffn_up", Bias: table.NeedBias,
+			If: merging},
+		{HF: "model.vision_tower.vit_merger.linear_2", GGUF: "v.vit_merger.ds_ffn_down", Bias: table.NeedBias,
+			If: merging},
 		{HF: "model.merger.mlp.0.pre_norm", GGUF: "mm.input_norm", Bias: table.NeedBias},
 		{HF: "model.merger.mlp.0.linear_1", GGUF: "mm.up", Bias: table.NeedBias},
 		{HF: "model.merger.mlp.0.linear_2", GGUF: "mm.down", Bias: table.NeedBias},
@@ -111,7 +126,8 @@ var tileRows = &table.Transform{Name: "tile-marks", Forward: func(l table.Layer,
 	for i, mark := range config.TileMarks {
 		id, ok := l.Facts.Tokens[mark]
 		if !ok || len(ne) != 2 || id >= ne[1] {
-			return nil, fault.Errorf(fault.Broken, "dimensions %s, want a row for token %d (%q)", gguf.Shape(ne), id, mark)
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want a row for token %d (%q)",
+				gguf.Shape(ne), id, mark)
 		}
 		ids[i] = id
 	}

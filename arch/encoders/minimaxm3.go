@@ -18,15 +18,19 @@ var miniMaxM3 = &table.Arch{
 	Classes:    []string{"MiniMaxM3SparseForConditionalGeneration"},
 	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
-	Metadata:   vision(projector("minimax_m3"), useGELU, epsOf("layer_norm_eps", 1e-5), table.Row{Key: keyMerge, Derive: miniMaxMerge}),
-	Expect: []table.Expect{actOf(inVision, "gelu"), {Key: "rope_mode", In: inVision, Values: []string{"3d"}}, {Key: "rope_theta", In: inVision, Values: []string{"10000"}},
+	Metadata: vision(projector("minimax_m3"), useGELU, epsOf("layer_norm_eps", 1e-5),
+		table.Row{Key: keyMerge, Derive: miniMaxMerge}),
+	Expect: []table.Expect{actOf(inVision, "gelu"), {Key: "rope_mode", In: inVision, Values: []string{"3d"}},
+		{Key: "rope_theta", In: inVision, Values: []string{"10000"}},
 		{Key: "position_embedding_type", In: inVision, Values: []string{"rope"}}},
-	Unused: []string{"vision_config.model_type", "vision_config.num_channels", "vision_config.projection_dim", "vision_config.vocab_size", "vision_config.img_token_compression_config",
+	Unused: []string{"vision_config.model_type", "vision_config.num_channels", "vision_config.projection_dim",
+		"vision_config.vocab_size", "vision_config.img_token_compression_config",
 		"vision_config.vision_segment_max_frames", "vision_config.initializer_factor"},
 	Drop: ofText,
-	Tensors: append(axesFirst(slices.DeleteFunc(siglip("vision_tower.vision_model.", kernelType), func(r table.TensorRow) bool {
-		return r.GGUF == "v.patch_embd" || r.GGUF == "v.position_embd" || r.GGUF == "v.post_ln"
-	})),
+	Tensors: append(axesFirst(slices.DeleteFunc(siglip("vision_tower.vision_model.", kernelType),
+		func(r table.TensorRow) bool {
+			return r.GGUF == "v.patch_embd" || r.GGUF == "v.position_embd" || r.GGUF == "v.post_ln"
+		})),
 		framesRow("vision_tower.vision_model.embeddings.patch_embedding"),
 		table.TensorRow{HF: "vision_tower.vision_model.pre_layrnorm", GGUF: "v.pre_ln", Bias: table.NeedBias},
 		table.TensorRow{HF: "multi_modal_projector.linear_1", GGUF: "mm.1", Bias: table.MayBias},
@@ -34,7 +38,9 @@ var miniMaxM3 = &table.Arch{
 		table.TensorRow{HF: "patch_merge_mlp.linear_1", GGUF: "mm.merger.fc1", Bias: table.MayBias},
 		table.TensorRow{HF: "patch_merge_mlp.linear_2", GGUF: "mm.merger.fc2", Bias: table.MayBias}),
 	Shapes: shape.Rules{Tensors: shape.Table{
-		"mm.1": "v_embd, ?between", "mm.2": "?between, ?text", "mm.merger.fc1": "?text * @vision.spatial_merge_size * @vision.spatial_merge_size, ?merger", "mm.merger.fc2": "?merger, v_proj",
+		"mm.1": "v_embd, ?between", "mm.2": "?between, ?text",
+		"mm.merger.fc1": "?text * @vision.spatial_merge_size * @vision.spatial_merge_size, ?merger",
+		"mm.merger.fc2": "?merger, v_proj",
 	}},
 }
 
@@ -57,23 +63,25 @@ func axesFirst(list []table.TensorRow) []table.TensorRow {
 // axesTogether reorders queries or keys. In a head of the checkpoint, the first halves of
 // what the three axes rotate come before all second halves; in the file both halves of
 // an axis come together. What is left at the end does not rotate.
-var axesTogether = &table.Transform{Name: "axes-together", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	heads, err := l.Vision().Require("num_attention_heads")
-	if err != nil {
-		return nil, err
-	}
-	ne := s.NE()
-	const dim = 80 // the only one that runtimes have
-	if len(ne) > 2 || heads < 1 || ne[len(ne)-1] != heads*dim {
-		return nil, fault.Errorf(fault.Unsupported, "dimensions %s, want %d heads of %d", gguf.Shape(ne), heads, dim)
-	}
-	const half = dim / 3 / 2 // of an axis
-	return rows.Regroup(s, func(i int64) int64 {
-		in := i % dim
-		if in >= 6*half {
-			return i
+var axesTogether = &table.Transform{Name: "axes-together",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		heads, err := l.Vision().Require("num_attention_heads")
+		if err != nil {
+			return nil, err
 		}
-		axis, second, at := in/(2*half), in/half%2, in%half
-		return i - in + second*3*half + axis*half + at
-	})
-}}
+		ne := s.NE()
+		const dim = 80 // the only one that runtimes have
+		if len(ne) > 2 || heads < 1 || ne[len(ne)-1] != heads*dim {
+			return nil, fault.Errorf(fault.Unsupported, "dimensions %s, want %d heads of %d",
+				gguf.Shape(ne), heads, dim)
+		}
+		const half = dim / 3 / 2 // of an axis
+		return rows.Regroup(s, func(i int64) int64 {
+			in := i % dim
+			if in >= 6*half {
+				return i
+			}
+			axis, second, at := in/(2*half), in/half%2, in%half
+			return i - in + second*3*half + axis*half + at
+		})
+	}}

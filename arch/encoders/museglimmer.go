@@ -20,21 +20,28 @@ var museGlimmer = &table.Arch{
 	Classes:    []string{"MuseGlimmerForConditionalGeneration"},
 	Encoder:    encoderOf(inVision),
 	BlockCount: museLayers,
-	Metadata: vision(table.Row{Key: keyImageSize, Derive: museSize}, projector("muse-glimmer"), epsOf("layer_norm_eps", 0),
+	Metadata: vision(table.Row{Key: keyImageSize, Derive: museSize}, projector("muse-glimmer"),
+		epsOf("layer_norm_eps", 0),
 		required(uint32Row(keyMerge, inVision, "merge_size", 0))),
-	Expect: []table.Expect{actOf(inVision, "gelu"), {Key: "patch_temporal", In: inVision, Values: []string{"2"}}, {Key: "projector_hidden_act", Values: []string{"gelu"}},
-		{Key: "rope_theta", In: func(c *config.View) config.Object { return c.Vision().Sub("rope_parameters") }, Values: []string{"10000"}}},
-	Unused: []string{"vision_config.model_type", "vision_config.pos_emb_width", "vision_config.max_position_embeddings", "vision_config.rope_parameters"},
-	Drop:   ofText,
+	Expect: []table.Expect{actOf(inVision, "gelu"), {Key: "patch_temporal", In: inVision, Values: []string{"2"}},
+		{Key: "projector_hidden_act", Values: []string{"gelu"}},
+		{Key: "rope_theta", In: func(c *config.View) config.Object { return c.Vision().Sub("rope_parameters") },
+			Values: []string{"10000"}}},
+	Unused: []string{"vision_config.model_type", "vision_config.pos_emb_width", "vision_config.max_position_embeddings",
+		"vision_config.rope_parameters"},
+	Drop: ofText,
 	Tensors: []table.TensorRow{
-		{HF: "model.vision_tower.patch_embedder.patch_embedding", GGUF: "v.patch_embd", Type: kernelType, Transform: framesTogether},
+		{HF: "model.vision_tower.patch_embedder.patch_embedding", GGUF: "v.patch_embd", Type: kernelType,
+			Transform: framesTogether},
 		{HF: "model.vision_tower.patch_embedder.position_embedding_table", GGUF: "v.position_embd"},
 		{HF: "model.vision_tower.ln_pre", GGUF: "v.pre_ln", Bias: table.MayBias},
 		{HF: "model.vision_tower.ln_post", GGUF: "v.post_ln", Bias: table.MayBias},
 		{HF: "model.vision_tower.layers.{bid}.norm1", GGUF: "v.blk.{bid}.ln1", Bias: table.MayBias},
 		{HF: "model.vision_tower.layers.{bid}.norm2", GGUF: "v.blk.{bid}.ln2", Bias: table.MayBias},
-		{HF: "model.vision_tower.layers.{bid}.attn.q_proj", GGUF: "v.blk.{bid}.attn_q", Bias: table.MayBias, Transform: permuteHeads},
-		{HF: "model.vision_tower.layers.{bid}.attn.k_proj", GGUF: "v.blk.{bid}.attn_k", Bias: table.MayBias, Transform: permuteHeads},
+		{HF: "model.vision_tower.layers.{bid}.attn.q_proj", GGUF: "v.blk.{bid}.attn_q", Bias: table.MayBias,
+			Transform: permuteHeads},
+		{HF: "model.vision_tower.layers.{bid}.attn.k_proj", GGUF: "v.blk.{bid}.attn_k", Bias: table.MayBias,
+			Transform: permuteHeads},
 		{HF: "model.vision_tower.layers.{bid}.attn.v_proj", GGUF: "v.blk.{bid}.attn_v", Bias: table.MayBias},
 		{HF: "model.vision_tower.layers.{bid}.attn.proj", GGUF: "v.blk.{bid}.attn_out", Bias: table.MayBias},
 		{HF: "model.vision_tower.layers.{bid}.mlp.fc1", GGUF: "v.blk.{bid}.ffn_up", Bias: table.MayBias},
@@ -43,7 +50,8 @@ var museGlimmer = &table.Arch{
 		{HF: "model.vision_adapter.fc2", GGUF: "mm.1", Bias: table.MayBias},
 		{HF: "model.vision_projection", GGUF: "mm.2", Bias: table.MayBias},
 	},
-	Shapes: shape.Rules{Tensors: shape.Table{"v.position_embd": "v_embd, ?positions", "mm.0": "v_merged, ?first", "mm.1": "?first, ?second", "mm.2": "?second, v_proj"}},
+	Shapes: shape.Rules{Tensors: shape.Table{"v.position_embd": "v_embd, ?positions", "mm.0": "v_merged, ?first",
+		"mm.1": "?first, ?second", "mm.2": "?second, v_proj"}},
 }
 
 // museLayers is the number of layers. Runtimes know which of them see the whole picture:
@@ -59,16 +67,20 @@ func museLayers(c *config.View) (int64, error) {
 		return n, err
 	}
 	if int64(len(types)) != n {
-		return 0, fault.Errorf(fault.Broken, "%s: key \"vision_config.%s\": %d types, want one for each of %d layers", c.FileName(), key, len(types), n)
+		return 0, fault.Errorf(fault.Broken, "%s: key \"vision_config.%s\": %d types, want one for each of %d layers",
+			c.FileName(), key, len(types), n)
 	}
 	if i := slices.IndexFunc(types, func(s string) bool {
 		return s != "full_attention" && s != "window_attention" && s != "sliding_attention"
 	}); i >= 0 {
-		return 0, fault.Errorf(fault.Unsupported, "%s: key \"vision_config.%s\": %q, want full_attention or window_attention", c.FileName(), key, types[i])
+		return 0, fault.Errorf(fault.Unsupported,
+			"%s: key \"vision_config.%s\": %q, want full_attention or window_attention", c.FileName(), key, types[i])
 	}
 	for i, s := range types {
 		if full := i%4 == 3 || i == len(types)-1; full != (s == "full_attention") {
-			return 0, fault.Errorf(fault.Unsupported, "%s: key \"vision_config.%s\": layer %d is %s; runtimes see the whole picture in every fourth layer and in the last", c.FileName(), key, i, s)
+			return 0, fault.Errorf(fault.Unsupported,
+				"%s: key \"vision_config.%s\": layer %d is %s; runtimes see the whole picture in every fourth layer "+
+					"and in the last", c.FileName(), key, i, s)
 		}
 	}
 	return n, nil
@@ -93,25 +105,28 @@ func museSize(c *config.View) (gguf.Value, bool, error) {
 
 // framesTogether makes one convolution of a matrix over patches of two frames,
 // [out, 2*3*height*width]: the sum of both.
-var framesTogether = &table.Transform{Name: "frames-together", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	ne := s.NE()
-	patch, err := l.Vision().Require("patch_size")
-	if err == nil && (len(ne) != 2 || patch < 1 || patch > 1<<12 || ne[0] != 2*3*patch*patch) {
-		err = fault.Errorf(fault.Broken, "dimensions %s, want rows of two frames of %d x %d pixels in three channels", gguf.Shape(ne), patch, patch)
-	}
-	if err != nil {
-		return nil, err
-	}
-	first, err := rows.Slice(s, 0, 0, ne[0]/2)
-	if err != nil {
-		return nil, err
-	}
-	second, err := rows.Slice(s, 0, ne[0]/2, ne[0])
-	if err != nil {
-		return nil, err
-	}
-	if s, err = rows.Sum(first, second); err != nil {
-		return nil, err
-	}
-	return rows.Reshape(s, []int64{patch, patch, 3, ne[1]})
-}}
+var framesTogether = &table.Transform{Name: "frames-together",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		ne := s.NE()
+		patch, err := l.Vision().Require("patch_size")
+		if err == nil && (len(ne) != 2 || patch < 1 || patch > 1<<12 || ne[0] != 2*3*patch*patch) {
+			err = fault.Errorf(fault.Broken,
+				"dimensions %s, want rows of two frames of %d x %d pixels in three channels",
+				gguf.Shape(ne), patch, patch)
+		}
+		if err != nil {
+			return nil, err
+		}
+		first, err := rows.Slice(s, 0, 0, ne[0]/2)
+		if err != nil {
+			return nil, err
+		}
+		second, err := rows.Slice(s, 0, ne[0]/2, ne[0])
+		if err != nil {
+			return nil, err
+		}
+		if s, err = rows.Sum(first, second); err != nil {
+			return nil, err
+		}
+		return rows.Reshape(s, []int64{patch, patch, 3, ne[1]})
+	}}

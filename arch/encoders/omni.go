@@ -18,17 +18,19 @@ import (
 // Qwen25OmniModel and Qwen3OmniMmprojModel of the reference.
 
 // omniPositions are the positions of 30 seconds of sound.
-var omniPositions = []table.ExtraTensor{{GGUF: "a.position_embd.weight", Make: func(c *config.View) (rows.Source, error) {
-	const positions, widest = 1500, 1 << 16
-	width, err := c.Audio().Require("d_model")
-	if err == nil && (width < 4 || width > widest || width%2 != 0) {
-		err = fault.Errorf(fault.Broken, "%s: key %q: %d, want an even width from 4 to %d", c.FileName(), c.Audio().Names([]string{"d_model"})[0], width, widest)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return rows.Compute([]int64{width, positions}, torchmath.NewSinusoids(positions, int(width)).Rows), nil
-}}}
+var omniPositions = []table.ExtraTensor{{GGUF: "a.position_embd.weight",
+	Make: func(c *config.View) (rows.Source, error) {
+		const positions, widest = 1500, 1 << 16
+		width, err := c.Audio().Require("d_model")
+		if err == nil && (width < 4 || width > widest || width%2 != 0) {
+			err = fault.Errorf(fault.Broken, "%s: key %q: %d, want an even width from 4 to %d", c.FileName(),
+				c.Audio().Names([]string{"d_model"})[0], width, widest)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return rows.Compute([]int64{width, positions}, torchmath.NewSinusoids(positions, int(width)).Rows), nil
+	}}}
 
 // omniAudio are the keys of the audio encoder, without the projector's type.
 func omniAudio() []table.Row {
@@ -37,7 +39,8 @@ func omniAudio() []table.Row {
 		required(uint32Row("audio.feed_forward_length", inAudio, "encoder_ffn_dim", 0)),
 		required(uint32Row("audio.attention.head_count", inAudio, "encoder_attention_heads", 0)),
 		required(uint32Row(keyMels, inAudio, "num_mel_bins", 0)),
-		{Key: keyAudioEps, Type: gguf.Float32Type, In: inAudio, From: []string{"layer_norm_eps"}, Const: gguf.Float32(1e-5)},
+		{Key: keyAudioEps, Type: gguf.Float32Type, In: inAudio, From: []string{"layer_norm_eps"},
+			Const: gguf.Float32(1e-5)},
 	})
 }
 
@@ -45,8 +48,10 @@ func omniAudio() []table.Row {
 // length of half a piece of sound that the convolutions take at a time.
 func omniExpect(window string, list ...table.Expect) []table.Expect {
 	return append([]table.Expect{
-		{Key: "activation_function", In: inAudio, Values: []string{"gelu"}}, {Key: "scale_embedding", In: inAudio, Values: []string{"false"}},
-		{Key: "max_source_positions", In: inAudio, Values: []string{"1500"}}, {Key: "n_window", In: inAudio, Values: []string{window}},
+		{Key: "activation_function", In: inAudio, Values: []string{"gelu"}},
+		{Key: "scale_embedding", In: inAudio, Values: []string{"false"}},
+		{Key: "max_source_positions", In: inAudio, Values: []string{"1500"}},
+		{Key: "n_window", In: inAudio, Values: []string{window}},
 	}, list...)
 }
 
@@ -56,7 +61,8 @@ func omniUnused(lists ...[]string) []string {
 	for _, key := range slices.Concat(lists...) {
 		list = append(list, "thinker_config."+key)
 	}
-	for _, key := range slices.Concat(whisperUnused, []string{"output_dim", "downsample_hidden_size", "conv_chunksize", "model_type"}) {
+	for _, key := range slices.Concat(whisperUnused, []string{"output_dim", "downsample_hidden_size", "conv_chunksize",
+		"model_type"}) {
 		list = append(list, "thinker_config.audio_config."+key)
 	}
 	return list
@@ -67,7 +73,8 @@ var omniDrop = slices.Concat(dropAll("of the language model", "thinker.model.", 
 	dropAll("of the part that speaks", "talker.", "token2wav.", "code2wav."), ofText)
 
 // omniLayers are the layers of the audio encoder and the norm after them.
-var omniLayers = append(below(inAudio, whisperLayers), table.TensorRow{HF: "audio_tower.ln_post", GGUF: "a.post_ln", Bias: table.NeedBias})
+var omniLayers = append(below(inAudio, whisperLayers), table.TensorRow{HF: "audio_tower.ln_post", GGUF: "a.post_ln",
+	Bias: table.NeedBias})
 
 var qwen25Omni = &table.Arch{
 	Name:       name,
@@ -75,21 +82,27 @@ var qwen25Omni = &table.Arch{
 	Encoder:    encoderOf(inVision, inAudio),
 	BlockCount: mostLayers,
 	Metadata: slices.Concat(qwenVLKeys(
-		table.Row{Key: keyWidth, Type: gguf.Uint32Type, In: inVision, From: []string{"embed_dim", "hidden_size"}, Required: true},
+		table.Row{Key: keyWidth, Type: gguf.Uint32Type, In: inVision, From: []string{"embed_dim", "hidden_size"},
+			Required: true},
 		table.Row{Key: keyFF, Derive: qwen25OmniWidth},
-	), omniAudio(), []table.Row{projector("qwen2.5o"), useSiLU, {Key: "vision.n_wa_pattern", Derive: windowPattern}, qwenVLEps}),
-	Unused:  omniUnused([]string{"vision_config.model_type"}, qwenVLUnused),
-	Expect:  omniExpect("100", qwen25VL.Expect...),
-	Rename:  []table.Rename{{Prefix: "thinker.visual.", With: "visual."}, {Prefix: "thinker.audio_tower.", With: "audio_tower."}},
-	Drop:    append(dropAll("that transformers does not use either", "audio_tower.audio_bos_eos_token."), omniDrop...),
-	Extra:   omniPositions,
-	Tensors: slices.Concat(below(inVision, qwen25OmniVision), omniLayers, whisperConv(gguf.TypeF16), []table.TensorRow{{HF: "audio_tower.proj", GGUF: "mm.a.fc", Bias: table.NeedBias}}),
+	), omniAudio(), []table.Row{projector("qwen2.5o"), useSiLU,
+		{Key: "vision.n_wa_pattern", Derive: windowPattern}, qwenVLEps}),
+	Unused: omniUnused([]string{"vision_config.model_type"}, qwenVLUnused),
+	Expect: omniExpect("100", qwen25VL.Expect...),
+	Rename: []table.Rename{{Prefix: "thinker.visual.", With: "visual."},
+		{Prefix: "thinker.audio_tower.", With: "audio_tower."}},
+	Drop:  append(dropAll("that transformers does not use either", "audio_tower.audio_bos_eos_token."), omniDrop...),
+	Extra: omniPositions,
+	Tensors: slices.Concat(below(inVision, qwen25OmniVision), omniLayers, whisperConv(gguf.TypeF16),
+		[]table.TensorRow{{HF: "audio_tower.proj", GGUF: "mm.a.fc", Bias: table.NeedBias}}),
 	Shapes: shape.Rules{Tensors: shape.Merge(mergeOfFour, shape.Table{"mm.a.fc": "a_embd, a_proj",
-		"v.blk.{bid}.ffn_gate": "v_embd, ?v_wide", "v.blk.{bid}.ffn_up": "v_embd, ?v_wide", "v.blk.{bid}.ffn_down": "?v_wide, v_embd"})},
+		"v.blk.{bid}.ffn_gate": "v_embd, ?v_wide", "v.blk.{bid}.ffn_up": "v_embd, ?v_wide",
+		"v.blk.{bid}.ffn_down": "?v_wide, v_embd"})},
 }
 
 // qwen25OmniVision are Qwen2.5-VL's tensors; queries, keys and values are apart.
-var qwen25OmniVision = slices.Concat(slices.DeleteFunc(slices.Clone(qwenVLRows), func(r table.TensorRow) bool { return len(r.Split) == len(qkvThirds) }), qwen25VLFeedForward, []table.TensorRow{
+var qwen25OmniVision = slices.Concat(slices.DeleteFunc(slices.Clone(qwenVLRows),
+	func(r table.TensorRow) bool { return len(r.Split) == len(qkvThirds) }), qwen25VLFeedForward, []table.TensorRow{
 	{HF: "visual.blocks.{bid}.attn.q", GGUF: "v.blk.{bid}.attn_q", Bias: table.NeedBias},
 	{HF: "visual.blocks.{bid}.attn.k", GGUF: "v.blk.{bid}.attn_k", Bias: table.NeedBias},
 	{HF: "visual.blocks.{bid}.attn.v", GGUF: "v.blk.{bid}.attn_v", Bias: table.NeedBias},
@@ -111,10 +124,13 @@ func qwen25OmniWidth(c *config.View) (gguf.Value, bool, error) {
 func qwen3Audio() []table.TensorRow {
 	list := slices.Clone(omniLayers)
 	for _, i := range []string{"1", "2", "3"} {
-		list = append(list, table.TensorRow{HF: "audio_tower.conv2d" + i, GGUF: "a.conv2d." + i, Type: table.Always(gguf.TypeF16)},
-			table.TensorRow{HF: "audio_tower.conv2d" + i + ".bias", Exact: true, GGUF: "a.conv2d." + i + ".bias", Transform: plane})
+		list = append(list, table.TensorRow{HF: "audio_tower.conv2d" + i, GGUF: "a.conv2d." + i,
+			Type: table.Always(gguf.TypeF16)},
+			table.TensorRow{HF: "audio_tower.conv2d" + i + ".bias", Exact: true, GGUF: "a.conv2d." + i + ".bias",
+				Transform: plane})
 	}
-	return append(list, table.TensorRow{HF: "audio_tower.conv_out", GGUF: "a.conv_out", Type: table.Always(gguf.TypeF16)},
+	return append(list, table.TensorRow{HF: "audio_tower.conv_out", GGUF: "a.conv_out",
+		Type: table.Always(gguf.TypeF16)},
 		table.TensorRow{HF: "audio_tower.proj1", GGUF: "mm.a.mlp.1", Bias: table.NeedBias},
 		table.TensorRow{HF: "audio_tower.proj2", GGUF: "mm.a.mlp.2", Bias: table.NeedBias})
 }
@@ -139,13 +155,17 @@ var qwen3Omni = &table.Arch{
 		table.Row{Key: keyHeads, Type: gguf.Uint32Type, In: inVision, From: []string{"num_heads"}, Required: true},
 	), omniAudio(), []table.Row{
 		useGELU, {Key: keyMerge, Type: gguf.Uint32Type, In: inVision, From: []string{"spatial_merge_size"}},
-		{Key: keyNormEps, Type: gguf.Float32Type, In: inText, From: []string{"rms_norm_eps"}, Const: gguf.Float32(1e-6)},
+		{Key: keyNormEps, Type: gguf.Float32Type, In: inText, From: []string{"rms_norm_eps"},
+			Const: gguf.Float32(1e-6)},
 		{Key: "vision.is_deepstack_layers", Derive: deepstackLayers},
 		{Key: keyVisionKind, Const: gguf.String("qwen3vl_merger")}, {Key: keyAudioKind, Const: gguf.String("qwen3a")},
 	}),
-	Unused:  omniUnused(qwen3VL.Unused),
-	Expect:  append(slices.Clone(qwen3VL.Expect), append(qwen3AudioExpect, table.Expect{Key: "apply_vit_abs_pos_embed", In: inVision, Values: []string{"true"}})...),
-	Rename:  slices.Concat(qwen3OmniNames("thinker.visual."), qwen3OmniNames("model.visual."), []table.Rename{{Prefix: "thinker.audio_tower.", With: "audio_tower."}}),
+	Unused: omniUnused(qwen3VL.Unused),
+	Expect: append(slices.Clone(qwen3VL.Expect),
+		append(qwen3AudioExpect, table.Expect{Key: "apply_vit_abs_pos_embed", In: inVision,
+			Values: []string{"true"}})...),
+	Rename: slices.Concat(qwen3OmniNames("thinker.visual."), qwen3OmniNames("model.visual."),
+		[]table.Rename{{Prefix: "thinker.audio_tower.", With: "audio_tower."}}),
 	Drop:    omniDrop,
 	Extra:   omniPositions,
 	Tensors: slices.Concat(below(inVision, qwen3OmniVision), qwen3Audio()),
@@ -164,7 +184,8 @@ var qwen3OmniVision = slices.Concat(qwen3VLRows, []table.TensorRow{
 
 // qwen3OmniNames are Qwen3-VL's names for the tensors below a prefix.
 func qwen3OmniNames(prefix string) []table.Rename {
-	return []table.Rename{{Prefix: prefix + "merger_list.", With: "visual.deepstack.{bid}.", Number: deepstackLayer}, {Prefix: prefix, With: "visual."}}
+	return []table.Rename{{Prefix: prefix + "merger_list.", With: "visual.deepstack.{bid}.", Number: deepstackLayer},
+		{Prefix: prefix, With: "visual."}}
 }
 
 var qwen3ASR = &table.Arch{
@@ -172,12 +193,13 @@ var qwen3ASR = &table.Arch{
 	Classes:    []string{"Qwen3ASRForConditionalGeneration"},
 	Encoder:    encoderOf(inAudio),
 	BlockCount: layers(inAudio, blockKeys...),
-	Metadata:   slices.Concat([]table.Row{{Key: gguf.KeyFileType}}, omniAudio(), []table.Row{{Key: keyAudioKind, Const: gguf.String("qwen3a")}}),
-	Unused:     omniUnused(),
-	Expect:     qwen3AudioExpect,
-	Rename:     []table.Rename{{Prefix: "thinker.audio_tower.", With: "audio_tower."}},
-	Drop:       omniDrop,
-	Extra:      omniPositions,
-	Tensors:    qwen3Audio(),
-	Shapes:     shape.Rules{Tensors: qwen3AudioShapes},
+	Metadata: slices.Concat([]table.Row{{Key: gguf.KeyFileType}}, omniAudio(),
+		[]table.Row{{Key: keyAudioKind, Const: gguf.String("qwen3a")}}),
+	Unused:  omniUnused(),
+	Expect:  qwen3AudioExpect,
+	Rename:  []table.Rename{{Prefix: "thinker.audio_tower.", With: "audio_tower."}},
+	Drop:    omniDrop,
+	Extra:   omniPositions,
+	Tensors: qwen3Audio(),
+	Shapes:  shape.Rules{Tensors: qwen3AudioShapes},
 }

@@ -27,7 +27,8 @@ var (
 )
 
 // blockKeys are the keys of a number of layers.
-var blockKeys = []string{"n_layers", "num_hidden_layers", "n_layer", "num_layers", "depth", "layers", "encoder_layers", "vt_num_hidden_layers"}
+var blockKeys = []string{"n_layers", "num_hidden_layers", "n_layer", "num_layers", "depth", "layers", "encoder_layers",
+	"vt_num_hidden_layers"}
 
 // The keys that a table may have rows of its own for, see vision.
 const (
@@ -50,10 +51,13 @@ var visionRows = []table.Row{
 	{Key: "vision.projection_dim", Derive: textWidth},
 	{Key: keyImageSize, Type: gguf.Uint32Type, In: inVision, From: []string{"image_size"}, Required: true},
 	{Key: keyPatchSize, Type: gguf.Uint32Type, In: inVision, From: []string{"patch_size"}, Required: true},
-	{Key: keyWidth, Type: gguf.Uint32Type, In: inVision, From: []string{"hidden_size", "width", "vt_hidden_size"}, Required: true},
-	{Key: keyFF, Type: gguf.Uint32Type, In: inVision, From: []string{"intermediate_size", "vt_intermediate_size"}, Required: true},
+	{Key: keyWidth, Type: gguf.Uint32Type, In: inVision, From: []string{"hidden_size", "width", "vt_hidden_size"},
+		Required: true},
+	{Key: keyFF, Type: gguf.Uint32Type, In: inVision, From: []string{"intermediate_size", "vt_intermediate_size"},
+		Required: true},
 	{Key: keyBlocks, Type: gguf.Uint32Type, In: inVision, From: blockKeys, Required: true},
-	{Key: keyHeads, Type: gguf.Uint32Type, In: inVision, From: []string{"num_attention_heads", "num_heads", "heads", "vt_num_attention_heads"}, Required: true},
+	{Key: keyHeads, Type: gguf.Uint32Type, In: inVision, From: []string{"num_attention_heads", "num_heads", "heads",
+		"vt_num_attention_heads"}, Required: true},
 	{Key: "vision.image_mean", Derive: perChannel("image_mean"), Facts: config.ProcessorFiles},
 	{Key: "vision.image_std", Derive: perChannel("image_std"), Facts: config.ProcessorFiles},
 }
@@ -78,7 +82,8 @@ func withRows(begin, list []table.Row) []table.Row {
 func textWidth(c *config.View) (gguf.Value, bool, error) {
 	n, ok, err := c.Text().Int("hidden_size", "n_embd")
 	if err == nil && (!ok || n <= 0) {
-		err = fault.Errorf(fault.Broken, "%s: neither \"hidden_size\" nor \"n_embd\" says how wide the language model is", c.FileName())
+		err = fault.Errorf(fault.Broken,
+			"%s: neither \"hidden_size\" nor \"n_embd\" says how wide the language model is", c.FileName())
 	}
 	return table.Uint32Of(n, true, err)
 }
@@ -94,7 +99,8 @@ func channels(o config.Object, key string) (gguf.Value, bool, error) {
 	case err != nil:
 		return gguf.Value{}, false, err
 	case len(list) != 3:
-		return gguf.Value{}, false, fault.Errorf(fault.Unsupported, "%s: key %q: %d numbers, want one for each of 3 channels", o.FileName(), key, len(list))
+		return gguf.Value{}, false, fault.Errorf(fault.Unsupported,
+			"%s: key %q: %d numbers, want one for each of 3 channels", o.FileName(), key, len(list))
 	}
 	return floats(list)
 }
@@ -122,10 +128,12 @@ func projector(kind string) table.Row { return table.Row{Key: keyProjector, Cons
 
 var always32 = table.Always(gguf.TypeF32)
 
-var useGELU, useSiLU = table.Row{Key: "use_gelu", Const: gguf.Bool(true)}, table.Row{Key: "use_silu", Const: gguf.Bool(true)}
+var useGELU, useSiLU = table.Row{Key: "use_gelu", Const: gguf.Bool(true)},
+	table.Row{Key: "use_silu", Const: gguf.Bool(true)}
 
 // ofText leaves out the language model.
-var ofText = dropAll("of the language model", "language_model.", "model.language_model.", "model.layers.", "model.embed_tokens.", "model.norm.", "lm_head.", "mtp.")
+var ofText = dropAll("of the language model", "language_model.", "model.language_model.", "model.layers.",
+	"model.embed_tokens.", "model.norm.", "lm_head.", "mtp.")
 
 // dropAll leaves out tensors whose names begin with one of the prefixes.
 func dropAll(why string, prefixes ...string) []table.Drop {
@@ -147,23 +155,25 @@ func kernelType(out gguf.Type, _ table.Stored) gguf.Type {
 // frame returns the transform that takes one frame of a kernel over two of them,
 // [out, in, 2, height, width] in the checkpoint.
 func frame(i int64) *table.Transform {
-	return &table.Transform{Name: fmt.Sprintf("frame-%d", i), Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
-		ne := s.NE()
-		if len(ne) != 5 || ne[2] != 2 {
-			return nil, fault.Errorf(fault.Broken, "dimensions %s, want five, the middle one 2", gguf.Shape(ne))
-		}
-		s, err := rows.Slice(s, 2, i, i+1)
-		if err != nil {
-			return nil, err
-		}
-		return rows.Reshape(s, []int64{ne[0], ne[1], ne[3], ne[4]})
-	}}
+	return &table.Transform{Name: fmt.Sprintf("frame-%d", i),
+		Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+			ne := s.NE()
+			if len(ne) != 5 || ne[2] != 2 {
+				return nil, fault.Errorf(fault.Broken, "dimensions %s, want five, the middle one 2", gguf.Shape(ne))
+			}
+			s, err := rows.Slice(s, 2, i, i+1)
+			if err != nil {
+				return nil, err
+			}
+			return rows.Reshape(s, []int64{ne[0], ne[1], ne[3], ne[4]})
+		}}
 }
 
 // framesRow splits the first convolution of what takes two frames at a time.
 func framesRow(hf string) table.TensorRow {
 	return table.TensorRow{HF: hf + ".weight", Exact: true, Type: kernelType,
-		Split: []table.Part{{GGUF: "v.patch_embd.weight", Transform: frame(0)}, {GGUF: "v.patch_embd.weight.1", Transform: frame(1)}}}
+		Split: []table.Part{{GGUF: "v.patch_embd.weight", Transform: frame(0)},
+			{GGUF: "v.patch_embd.weight.1", Transform: frame(1)}}}
 }
 
 // siglip are the tensors of a SigLIP or a CLIP model under names that begin with p;
@@ -236,7 +246,8 @@ func reciprocal(in table.In, key string) table.Derive {
 		}
 		f, err := o.RequireFloat(key)
 		if err == nil && !(f > 1e-6 && f <= 1) {
-			err = fault.Errorf(fault.Broken, "%s: key %q: %v, want a ratio up to 1", o.FileName(), o.Names([]string{key})[0], f)
+			err = fault.Errorf(fault.Broken, "%s: key %q: %v, want a ratio up to 1", o.FileName(),
+				o.Names([]string{key})[0], f)
 		}
 		if err != nil {
 			return gguf.Value{}, false, err
@@ -259,18 +270,20 @@ func saved(prefixes ...string) []table.Rename {
 
 // qkvThirds are the places of the parts of a joined projection.
 var qkvThirds = []table.Part{
-	{GGUF: "v.blk.{bid}.attn_q", Transform: parts.Third(0)}, {GGUF: "v.blk.{bid}.attn_k", Transform: parts.Third(1)}, {GGUF: "v.blk.{bid}.attn_v", Transform: parts.Third(2)},
+	{GGUF: "v.blk.{bid}.attn_q", Transform: parts.Third(0)}, {GGUF: "v.blk.{bid}.attn_k", Transform: parts.Third(1)},
+	{GGUF: "v.blk.{bid}.attn_v", Transform: parts.Third(2)},
 }
 
 // permuteHeads turns queries or keys, whose halves rotate against each other, into
 // neighbours that do.
-var permuteHeads = &table.Transform{Name: "permute-rope-v", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	heads, err := l.Vision().Require("num_attention_heads")
-	if err != nil {
-		return nil, err
-	}
-	return rows.PermuteRope(s, heads)
-}}
+var permuteHeads = &table.Transform{Name: "permute-rope-v",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		heads, err := l.Vision().Require("num_attention_heads")
+		if err != nil {
+			return nil, err
+		}
+		return rows.PermuteRope(s, heads)
+	}}
 
 // poolSide returns how many patches become one, in each direction, so that as many are
 // left as the processor's files say; 4 is what runtimes take when a file says nothing.
@@ -325,8 +338,10 @@ func qFormer(hf, to string, is table.Cond) []table.TensorRow {
 func qFormerShapes(to, width, seen string) shape.Table {
 	square := width + ", " + width
 	return shape.Table{
-		to + "self_attn_q": square, to + "self_attn_k": square, to + "self_attn_v": square, to + "self_attn_out": square, to + "self_attn_norm": width,
-		to + "cross_attn_q": square, to + "cross_attn_k": seen + ", " + width, to + "cross_attn_v": seen + ", " + width, to + "cross_attn_out": square, to + "cross_attn_norm": width,
+		to + "self_attn_q": square, to + "self_attn_k": square, to + "self_attn_v": square,
+		to + "self_attn_out": square, to + "self_attn_norm": width,
+		to + "cross_attn_q": square, to + "cross_attn_k": seen + ", " + width, to + "cross_attn_v": seen + ", " + width,
+		to + "cross_attn_out": square, to + "cross_attn_norm": width,
 		to + "ffn_up": width + ", ?q_ff", to + "ffn_down": "?q_ff, " + width, to + "ffn_norm": width,
 	}
 }

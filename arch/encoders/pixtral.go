@@ -22,15 +22,18 @@ var pixtral = &table.Arch{
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(
 		projector("pixtral"),
-		table.Row{Key: keyNormEps, Type: gguf.Float32Type, In: inVision, From: []string{"layer_norm_eps"}, Const: gguf.Float32(1e-5)},
+		table.Row{Key: keyNormEps, Type: gguf.Float32Type, In: inVision, From: []string{"layer_norm_eps"},
+			Const: gguf.Float32(1e-5)},
 		table.Row{Key: "use_silu", Derive: ifAct("silu")},
 		table.Row{Key: "use_gelu", Derive: ifAct("gelu")},
 		table.Row{Key: keyMerge, Type: gguf.Uint32Type, From: []string{"spatial_merge_size"}},
 	),
 	Expect: []table.Expect{
 		{Key: "hidden_act", In: inVision, Values: []string{"silu", "gelu"}},
-		{Key: "vision_feature_layer", Values: []string{"-1"}}, {Key: "vision_feature_select_strategy", Values: []string{"full"}},
-		{Key: "projector_hidden_act", Values: []string{"gelu"}}, {Key: "rope_theta", In: inVision, Values: []string{"10000"}},
+		{Key: "vision_feature_layer", Values: []string{"-1"}},
+		{Key: "vision_feature_select_strategy", Values: []string{"full"}},
+		{Key: "projector_hidden_act", Values: []string{"gelu"}},
+		{Key: "rope_theta", In: inVision, Values: []string{"10000"}},
 	},
 	Unused: []string{"vision_config.num_channels", "vision_config.head_dim", "vision_config.rope_parameters"},
 	Rename: []table.Rename{
@@ -42,7 +45,8 @@ var pixtral = &table.Arch{
 	},
 	Drop: ofText,
 	Tensors: append(slices.Clone(pixtralRows),
-		table.TensorRow{HF: "embed_tokens.weight", Exact: true, GGUF: "v.token_embd.img_break", If: breakWritten, Transform: breakRow}),
+		table.TensorRow{HF: "embed_tokens.weight", Exact: true, GGUF: "v.token_embd.img_break", If: breakWritten,
+			Transform: breakRow}),
 	Shapes: shape.Rules{Tensors: shape.Merge(pixtralShapes, shape.Table{"v.token_embd.img_break": "v_proj"})},
 }
 
@@ -79,7 +83,8 @@ var MistralFormat = &table.Arch{
 	BlockCount: layers(inVision, blockKeys...),
 	Variant: func(c *config.View) (*table.Arch, error) {
 		if c.Vision().Members() == nil {
-			return nil, fault.Errorf(fault.Unsupported, "%s: has no key \"vision_encoder\": the model has no vision encoder", c.FileName())
+			return nil, fault.Errorf(fault.Unsupported,
+				"%s: has no key \"vision_encoder\": the model has no vision encoder", c.FileName())
 		}
 		return nil, nil
 	},
@@ -89,13 +94,16 @@ var MistralFormat = &table.Arch{
 		table.Row{Key: "vision.image_std", Const: gguf.Float32s([]float32{0.26862954, 0.26130258, 0.27577711})},
 		projector("pixtral"),
 		table.Row{Key: keyNormEps, Type: gguf.Float32Type, From: []string{"norm_eps"}, Required: true},
-		table.Row{Key: "rope.freq_base", Type: gguf.Float32Type, In: inVision, From: []string{"rope_theta"}, Required: true},
+		table.Row{Key: "rope.freq_base", Type: gguf.Float32Type, In: inVision, From: []string{"rope_theta"},
+			Required: true},
 		useSiLU,
 		table.Row{Key: keyMerge, Derive: mergedPatches},
 	),
 	Expect: []table.Expect{{Key: "mm_projector_id", In: inVision, Values: []string{"", "patch_merge"}}},
-	Unused: []string{"vision_encoder.num_channels", "vision_encoder.max_image_size", "vision_encoder.image_token_id", "vision_encoder.image_end_token_id",
-		"vision_encoder.add_pre_mm_projector_layer_norm", "vision_encoder.adapter_bias", "vision_encoder.spatial_merge_size"},
+	Unused: []string{"vision_encoder.num_channels", "vision_encoder.max_image_size", "vision_encoder.image_token_id",
+		"vision_encoder.image_end_token_id",
+		"vision_encoder.add_pre_mm_projector_layer_norm", "vision_encoder.adapter_bias",
+		"vision_encoder.spatial_merge_size"},
 	Drop: dropAll("of the language model", "layers.", "norm.", "output."),
 	Tensors: []table.TensorRow{
 		{HF: "vision_encoder.patch_conv", GGUF: "v.patch_embd", Type: kernelType},
@@ -137,7 +145,8 @@ func mergedPatches(c *config.View) (gguf.Value, bool, error) {
 func isPixtral(c *config.View) (*table.Arch, error) {
 	kind, _, err := c.Vision().String("model_type")
 	if err == nil && kind != "pixtral" {
-		err = fault.Errorf(fault.Unsupported, "%s: key \"vision_config.model_type\" is %q, want pixtral", c.FileName(), kind)
+		err = fault.Errorf(fault.Unsupported, "%s: key \"vision_config.model_type\" is %q, want pixtral",
+			c.FileName(), kind)
 	}
 	return nil, err
 }
@@ -184,7 +193,8 @@ var breakRow = &table.Transform{Name: "image-break", Forward: func(l table.Layer
 	}
 	ne := s.NE()
 	if len(ne) != 2 || id < 0 || id >= ne[1] {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want a row for token %d (%s)", gguf.Shape(ne), id, config.ImageBreak)
+		return nil, fault.Errorf(fault.Broken, "dimensions %s, want a row for token %d (%s)", gguf.Shape(ne), id,
+			config.ImageBreak)
 	}
 	if s, err = rows.Slice(s, 1, id, id+1); err != nil {
 		return nil, err

@@ -30,19 +30,27 @@ func pocketTTS() *table.Arch {
 			{Key: "has_audio_encoder", Const: gguf.Bool(true)},
 			{Key: "audio.projector_type", Const: gguf.String("pockettts_spkenc")},
 			{Key: "audio.projection_dim", Derive: textWidth},
-		}, mimiSizes("audio.", "block_count", "embedding_length", "feed_forward_length", "attention.head_count"), []table.Row{
-			{Key: keyAudioEps, Const: gguf.Float32(1e-5)},
-			{Key: keyMels, Const: gguf.Uint32(1)}, // of samples
-			{Key: "has_gen_audio_encoder", Const: gguf.Bool(true)},
-			{Key: "gen.audio.projector_type", Const: gguf.String("pockettts_gen")},
-			{Key: "gen.audio.projection_dim", Derive: textWidth},
-		}, mimiSizes("gen.audio.", "embedding_length", "feed_forward_length", "block_count", "attention.head_count"), []table.Row{
-			{Key: "gen.audio.attention.layer_norm_epsilon", Const: gguf.Float32(1e-5)},
-			// the runtime knows settings of variants by the names of their folders
-			{Key: "gen.audio.model_variant", Derive: func(c *config.View) (gguf.Value, bool, error) { return gguf.String(c.Facts.Dir), true, nil }},
-		}),
-		Drop: append(dropAll("of the language model", "flow_lm.transformer.", "flow_lm.out_norm.", "flow_lm.conditioner."),
-			dropAll("which are in the embedding of the language model", "flow_lm.bos_emb", "flow_lm.bos_before_voice")...),
+		}, mimiSizes("audio.", "block_count", "embedding_length", "feed_forward_length", "attention.head_count"),
+			[]table.Row{
+				{Key: keyAudioEps, Const: gguf.Float32(1e-5)},
+				{Key: keyMels, Const: gguf.Uint32(1)}, // of samples
+				{Key: "has_gen_audio_encoder", Const: gguf.Bool(true)},
+				{Key: "gen.audio.projector_type", Const: gguf.String("pockettts_gen")},
+				{Key: "gen.audio.projection_dim", Derive: textWidth},
+			}, mimiSizes("gen.audio.", "embedding_length", "feed_forward_length", "block_count",
+				"attention.head_count"),
+			[]table.Row{
+				{Key: "gen.audio.attention.layer_norm_epsilon", Const: gguf.Float32(1e-5)},
+				// the runtime knows settings of variants by the names of their folders
+				{Key: "gen.audio.model_variant", Derive: func(c *config.View) (gguf.Value, bool,
+					error) {
+					return gguf.String(c.Facts.Dir), true, nil
+				}},
+			}),
+		Drop: append(dropAll("of the language model", "flow_lm.transformer.", "flow_lm.out_norm.",
+			"flow_lm.conditioner."),
+			dropAll("which are in the embedding of the language model", "flow_lm.bos_emb",
+				"flow_lm.bos_before_voice")...),
 		Tensors: slices.Concat([]table.TensorRow{
 			{HF: "flow_lm.speaker_proj_weight", Exact: true, GGUF: "a.speaker_proj.weight"},
 			{HF: "flow_lm.input_linear", GGUF: "a.gen.input_linear"},
@@ -52,15 +60,18 @@ func pocketTTS() *table.Arch {
 			{HF: "mimi.downsample.conv.conv", GGUF: "a.downsample.conv", Type: table.Always(gguf.TypeF16)},
 			{HF: "mimi.upsample.convtr.convtr", GGUF: "a.gen.wav.upsample", Type: table.Always(gguf.TypeF16)},
 			{HF: "mimi.quantizer.output_proj", GGUF: "a.gen.wav.quant_out", Transform: oneFrame},
-		}, flowRows(), forLayersOf(inAudio, mimiRows("mimi.encoder_transformer.", "a.blk.{bid}.")), forLayersOf(inAudio, mimiRows("mimi.decoder_transformer.", "a.gen.wav.tfm.blk.{bid}.")),
-			seanetRows("mimi.encoder.model.", "a.seanet.", []int{1, 4, 7}, []int{3, 6, 9}, "conv"), seanetRows("mimi.decoder.model.", "a.gen.wav.seanet.", []int{3, 6, 9}, []int{2, 5, 8}, "convtr")),
+		}, flowRows(), forLayersOf(inAudio, mimiRows("mimi.encoder_transformer.", "a.blk.{bid}.")),
+			forLayersOf(inAudio, mimiRows("mimi.decoder_transformer.", "a.gen.wav.tfm.blk.{bid}.")),
+			seanetRows("mimi.encoder.model.", "a.seanet.", []int{1, 4, 7}, []int{3, 6, 9}, "conv"),
+			seanetRows("mimi.decoder.model.", "a.gen.wav.seanet.", []int{3, 6, 9}, []int{2, 5, 8}, "convtr")),
 		Shapes: shape.Rules{Tensors: pocketShapes()},
 	}
 }
 
 // mimiSizes are the sizes of a transformer, in the order of keys.
 func mimiSizes(prefix string, keys ...string) (list []table.Row) {
-	from := map[string]string{"block_count": "num_hidden_layers", "embedding_length": "hidden_size", "feed_forward_length": "intermediate_size", "attention.head_count": "num_attention_heads"}
+	from := map[string]string{"block_count": "num_hidden_layers", "embedding_length": "hidden_size",
+		"feed_forward_length": "intermediate_size", "attention.head_count": "num_attention_heads"}
 	for _, key := range keys {
 		list = append(list, required(uint32Row(prefix+key, inAudio, from[key], 0)))
 	}
@@ -109,7 +120,8 @@ func mimiRows(p, g string) []table.TensorRow {
 		{HF: p + "norm1", GGUF: g + "ln1", Bias: table.NeedBias},
 		{HF: p + "norm2", GGUF: g + "ln2", Bias: table.NeedBias},
 		{HF: p + "self_attn.in_proj", Split: []table.Part{
-			{GGUF: g + "attn_q", Transform: parts.Third(0)}, {GGUF: g + "attn_k", Transform: parts.Third(1)}, {GGUF: g + "attn_v", Transform: parts.Third(2)},
+			{GGUF: g + "attn_q", Transform: parts.Third(0)}, {GGUF: g + "attn_k", Transform: parts.Third(1)},
+			{GGUF: g + "attn_v", Transform: parts.Third(2)},
 		}},
 		{HF: p + "self_attn.out_proj", GGUF: g + "attn_out"},
 		{HF: p + "linear1", GGUF: g + "ffn_up"},
@@ -137,15 +149,22 @@ func seanetRows(p, g string, res, scale []int, scaling string) []table.TensorRow
 
 func pocketShapes() shape.Table {
 	t := shape.Table{
-		"a.gen.input_linear": "?latent, a_proj", "a.gen.emb_mean": "?latent", "a.gen.emb_std": "?latent", "a.gen.out_eos": "a_proj, 1", "a.speaker_proj": "?latent, a_proj",
-		"a.downsample.conv": "?down, a_embd, ?latent", "a.gen.wav.upsample": "?down, 1, a_embd", "a.gen.wav.quant_out": "?latent, a_embd",
-		"a.gen.flow.input_proj": "?latent, ?flow", "a.gen.flow.cond_embd": "a_proj, ?flow", "a.gen.flow.final.proj": "?flow, ?latent", "a.gen.flow.final.ada": "?flow, ?flow_2",
-		"a.gen.flow.time.{bid}.freqs": "?freqs", "a.gen.flow.time.{bid}.up": "?freqs_2, ?flow", "a.gen.flow.time.{bid}.down": "?flow, ?flow", "a.gen.flow.time.{bid}.norm": "?flow",
-		"a.gen.flow.blk.{bid}.norm": "?flow", "a.gen.flow.blk.{bid}.up": "?flow, ?flow", "a.gen.flow.blk.{bid}.down": "?flow, ?flow", "a.gen.flow.blk.{bid}.ada": "?flow, ?flow_3",
+		"a.gen.input_linear": "?latent, a_proj", "a.gen.emb_mean": "?latent", "a.gen.emb_std": "?latent",
+		"a.gen.out_eos": "a_proj, 1", "a.speaker_proj": "?latent, a_proj",
+		"a.downsample.conv": "?down, a_embd, ?latent", "a.gen.wav.upsample": "?down, 1, a_embd",
+		"a.gen.wav.quant_out":   "?latent, a_embd",
+		"a.gen.flow.input_proj": "?latent, ?flow", "a.gen.flow.cond_embd": "a_proj, ?flow",
+		"a.gen.flow.final.proj": "?flow, ?latent", "a.gen.flow.final.ada": "?flow, ?flow_2",
+		"a.gen.flow.time.{bid}.freqs": "?freqs", "a.gen.flow.time.{bid}.up": "?freqs_2, ?flow",
+		"a.gen.flow.time.{bid}.down": "?flow, ?flow", "a.gen.flow.time.{bid}.norm": "?flow",
+		"a.gen.flow.blk.{bid}.norm": "?flow", "a.gen.flow.blk.{bid}.up": "?flow, ?flow",
+		"a.gen.flow.blk.{bid}.down": "?flow, ?flow", "a.gen.flow.blk.{bid}.ada": "?flow, ?flow_3",
 		"a.blk.{bid}.ls1": "a_embd", "a.blk.{bid}.ls2": "a_embd",
 	}
-	for name, dims := range map[string]string{"ln1": "a_embd", "ln2": "a_embd", "ls1": "a_embd", "ls2": "a_embd", "attn_q": "a_embd, a_embd", "attn_k": "a_embd, a_embd", "attn_v": "a_embd, a_embd",
-		"attn_out": "a_embd, a_embd", "ffn_up": "a_embd, @gen.audio.feed_forward_length", "ffn_down": "@gen.audio.feed_forward_length, a_embd"} {
+	for name, dims := range map[string]string{"ln1": "a_embd", "ln2": "a_embd", "ls1": "a_embd", "ls2": "a_embd",
+		"attn_q": "a_embd, a_embd", "attn_k": "a_embd, a_embd", "attn_v": "a_embd, a_embd",
+		"attn_out": "a_embd, a_embd", "ffn_up": "a_embd, @gen.audio.feed_forward_length",
+		"ffn_down": "@gen.audio.feed_forward_length, a_embd"} {
 		t["a.gen.wav.tfm.blk.{bid}."+name] = dims
 	}
 	// a conv of each part: how long, from which to which number of channels
@@ -156,7 +175,8 @@ func pocketShapes() shape.Table {
 	for i, rate := range []int{4, 5, 6} {
 		e, d := fmt.Sprintf("a.seanet.blk.%d.", i), fmt.Sprintf("a.gen.wav.seanet.blk.%d.", seanetSteps-1-i)
 		conv(e+"scale_conv", 2*rate, width(i), width(i+1))
-		t[d+"scale_conv"], t[d+"scale_conv.bias"] = fmt.Sprintf("%d, %s, %s", 2*rate, width(i), width(i+1)), width(i) // transposed
+		// transposed
+		t[d+"scale_conv"], t[d+"scale_conv.bias"] = fmt.Sprintf("%d, %s, %s", 2*rate, width(i), width(i+1)), width(i)
 		for _, p := range []string{e, d} {
 			conv(p+"res_conv1", 3, width(i), fmt.Sprintf("?half%d", i))
 			conv(p+"res_conv2", 1, fmt.Sprintf("?half%d", i), width(i))

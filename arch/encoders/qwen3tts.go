@@ -19,8 +19,11 @@ import (
 
 var (
 	inSpeaker   table.In = func(c *config.View) config.Object { return c.Sub("speaker_encoder_config") }
-	inPredictor table.In = func(c *config.View) config.Object { return c.Sub("talker_config").Sub("code_predictor_config") }
-	inSpeech    table.In = func(c *config.View) config.Object { return c.Facts.Speech }
+	inPredictor table.In = func(c *config.View) config.Object {
+		return c.Sub("talker_config").Sub(
+			"code_predictor_config")
+	}
+	inSpeech table.In = func(c *config.View) config.Object { return c.Facts.Speech }
 )
 
 // The sizes that the runtime, and with it the names of tensors, knows one of.
@@ -33,9 +36,10 @@ const (
 
 func qwen3TTS() *table.Arch {
 	return &table.Arch{
-		Name:       name,
-		Classes:    []string{config.Qwen3TTS},
-		Encoder:    &table.Encoder{Parts: []table.In{inSpeaker, inPredictor, inSpeech}, Facts: []config.Source{config.SpeechFiles}},
+		Name:    name,
+		Classes: []string{config.Qwen3TTS},
+		Encoder: &table.Encoder{Parts: []table.In{inSpeaker, inPredictor, inSpeech},
+			Facts: []config.Source{config.SpeechFiles}},
 		BlockCount: layers(inPredictor, "num_hidden_layers"),
 		Metadata: []table.Row{
 			{Key: gguf.KeyFileType},
@@ -57,31 +61,51 @@ func qwen3TTS() *table.Arch {
 			required(uint32Row("gen.audio.block_count", inPredictor, "num_hidden_layers", 0)),
 			required(uint32Row("gen.audio.attention.head_count", inPredictor, "num_attention_heads", 0)),
 			required(uint32Row("gen.audio.attention.head_count_kv", inPredictor, "num_key_value_heads", 0)),
-			{Key: "gen.audio.attention.layer_norm_epsilon", Type: gguf.Float32Type, In: inPredictor, From: []string{"rms_norm_eps"}, Required: true},
+			{Key: "gen.audio.attention.layer_norm_epsilon", Type: gguf.Float32Type, In: inPredictor,
+				From: []string{"rms_norm_eps"}, Required: true},
 		},
 		// What runtimes have built in.
 		Expect: []table.Expect{
-			{Key: "mel_dim", In: inSpeaker, Values: []string{"128"}}, {Key: "sample_rate", In: inSpeaker, Values: []string{"24000"}},
-			{Key: "enc_kernel_sizes", In: inSpeaker, Values: []string{"[5 3 3 3 1]"}}, {Key: "enc_dilations", In: inSpeaker, Values: []string{"[1 2 3 4 1]"}},
+			{Key: "mel_dim", In: inSpeaker, Values: []string{"128"}},
+			{Key: "sample_rate", In: inSpeaker, Values: []string{"24000"}},
+			{Key: "enc_kernel_sizes", In: inSpeaker, Values: []string{"[5 3 3 3 1]"}},
+			{Key: "enc_dilations", In: inSpeaker, Values: []string{"[1 2 3 4 1]"}},
 			{Key: "enc_res2net_scale", In: inSpeaker, Values: []string{"8"}},
-			actOf(inPredictor, "silu"), {Key: "num_code_groups", In: inPredictor, Values: []string{"16"}}, {Key: "rope_theta", In: inPredictor, Values: []string{"1000000"}},
-			{Key: "rope_scaling", In: inPredictor}, {Key: "use_sliding_window", In: inPredictor, Values: []string{"false"}},
-			actOf(inSpeech, "silu"), {Key: "num_quantizers", In: inSpeech, Values: []string{"16"}}, {Key: "num_semantic_quantizers", In: inSpeech, Values: []string{"1"}},
-			{Key: "num_hidden_layers", In: inSpeech, Values: []string{"8"}}, {Key: "num_attention_heads", In: inSpeech, Values: []string{"16"}}, {Key: "num_key_value_heads", In: inSpeech, Values: []string{"16"}}, {Key: "head_dim", In: inSpeech, Values: []string{"64"}},
-			{Key: "rms_norm_eps", In: inSpeech, Values: []string{"1e-05"}}, {Key: "rope_theta", In: inSpeech, Values: []string{"10000"}}, {Key: "sliding_window", In: inSpeech, Values: []string{"72"}},
-			{Key: "upsample_rates", In: inSpeech, Values: []string{"[8 5 4 3]"}}, {Key: "upsampling_ratios", In: inSpeech, Values: []string{"[2 2]"}},
+			actOf(inPredictor, "silu"), {Key: "num_code_groups", In: inPredictor, Values: []string{"16"}},
+			{Key: "rope_theta", In: inPredictor, Values: []string{"1000000"}},
+			{Key: "rope_scaling", In: inPredictor},
+			{Key: "use_sliding_window", In: inPredictor, Values: []string{"false"}},
+			actOf(inSpeech, "silu"), {Key: "num_quantizers", In: inSpeech, Values: []string{"16"}},
+			{Key: "num_semantic_quantizers", In: inSpeech, Values: []string{"1"}},
+			{Key: "num_hidden_layers", In: inSpeech, Values: []string{"8"}},
+			{Key: "num_attention_heads", In: inSpeech, Values: []string{"16"}},
+			{Key: "num_key_value_heads", In: inSpeech, Values: []string{"16"}},
+			{Key: "head_dim", In: inSpeech, Values: []string{"64"}},
+			{Key: "rms_norm_eps", In: inSpeech, Values: []string{"1e-05"}},
+			{Key: "rope_theta", In: inSpeech, Values: []string{"10000"}},
+			{Key: "sliding_window", In: inSpeech, Values: []string{"72"}},
+			{Key: "upsample_rates", In: inSpeech, Values: []string{"[8 5 4 3]"}},
+			{Key: "upsampling_ratios", In: inSpeech, Values: []string{"[2 2]"}},
 		},
-		Unused: []string{"speaker_encoder_config.enc_dim", "speaker_encoder_config.enc_channels", "speaker_encoder_config.enc_attention_channels", "speaker_encoder_config.enc_se_channels",
-			"talker_config.code_predictor_config.head_dim", "talker_config.code_predictor_config.max_position_embeddings", "talker_config.code_predictor_config.max_window_layers",
-			"talker_config.code_predictor_config.layer_types", "talker_config.code_predictor_config.vocab_size", "talker_config.code_predictor_config.sliding_window",
-			"decoder_config.codebook_dim", "decoder_config.codebook_size", "decoder_config.decoder_dim", "decoder_config.hidden_size", "decoder_config.intermediate_size",
-			"decoder_config.latent_dim", "decoder_config.layer_scale_initial_scale", "decoder_config.max_position_embeddings", "decoder_config.semantic_codebook_size",
+		Unused: []string{"speaker_encoder_config.enc_dim", "speaker_encoder_config.enc_channels",
+			"speaker_encoder_config.enc_attention_channels", "speaker_encoder_config.enc_se_channels",
+			"talker_config.code_predictor_config.head_dim",
+			"talker_config.code_predictor_config.max_position_embeddings",
+			"talker_config.code_predictor_config.max_window_layers",
+			"talker_config.code_predictor_config.layer_types", "talker_config.code_predictor_config.vocab_size",
+			"talker_config.code_predictor_config.sliding_window",
+			"decoder_config.codebook_dim", "decoder_config.codebook_size", "decoder_config.decoder_dim",
+			"decoder_config.hidden_size", "decoder_config.intermediate_size",
+			"decoder_config.latent_dim", "decoder_config.layer_scale_initial_scale",
+			"decoder_config.max_position_embeddings", "decoder_config.semantic_codebook_size",
 			"decoder_config.vector_quantization_hidden_dimension"},
-		Drop: slices.Concat(dropAll("of the language model", "talker.model.layers.", "talker.model.norm.", "talker.model.text_embedding.", "talker.text_projection.", "talker.codec_head."),
+		Drop: slices.Concat(dropAll("of the language model", "talker.model.layers.", "talker.model.norm.",
+			"talker.model.text_embedding.", "talker.text_projection.", "talker.codec_head."),
 			dropAll("of what makes codes of sound", "speech_tokenizer.encoder.")),
 		Tensors: slices.Concat(waveRows(), speakerRows(), predictorRows),
-		Shapes:  shape.Rules{Dims: shape.Table{"g_embd": "@gen.audio.embedding_length"}, Tensors: shape.Merge(speakerShapes, predictorShapes, waveShapes())},
-		Beside:  []table.Beside{{File: "speech_tokenizer/model.safetensors", Prefix: "speech_tokenizer.", Made: true}},
+		Shapes: shape.Rules{Dims: shape.Table{"g_embd": "@gen.audio.embedding_length"},
+			Tensors: shape.Merge(speakerShapes, predictorShapes, waveShapes())},
+		Beside: []table.Beside{{File: "speech_tokenizer/model.safetensors", Prefix: "speech_tokenizer.", Made: true}},
 	}
 }
 
@@ -89,7 +113,9 @@ func qwen3TTS() *table.Arch {
 // own have none, and no runtime takes a file without.
 func hasSpeaker(c *config.View) (gguf.Value, bool, error) {
 	if inSpeaker(c).Members() == nil {
-		return gguf.Value{}, false, fault.Errorf(fault.Unsupported, "%s: has no \"speaker_encoder_config\": runtimes load a speech model only with its speaker encoder", c.FileName())
+		return gguf.Value{}, false, fault.Errorf(fault.Unsupported,
+			"%s: has no \"speaker_encoder_config\": runtimes load a speech model only with its speaker encoder",
+			c.FileName())
 	}
 	return gguf.Bool(true), true, nil
 }
@@ -112,7 +138,8 @@ func speakerRows() []table.TensorRow {
 			table.TensorRow{HF: hf + "se_block.conv1", GGUF: to + "se_conv1", Bias: table.NeedBias},
 			table.TensorRow{HF: hf + "se_block.conv2", GGUF: to + "se_conv2", Bias: table.NeedBias})
 		for i := range resParts {
-			list = append(list, table.TensorRow{HF: fmt.Sprintf("%sres2net_block.blocks.%d.conv", hf, i), GGUF: fmt.Sprintf("%sres2.%d", to, i), Bias: table.NeedBias})
+			list = append(list, table.TensorRow{HF: fmt.Sprintf("%sres2net_block.blocks.%d.conv", hf, i),
+				GGUF: fmt.Sprintf("%sres2.%d", to, i), Bias: table.NeedBias})
 		}
 	}
 	return list
@@ -120,10 +147,14 @@ func speakerRows() []table.TensorRow {
 
 var speakerShapes = func() shape.Table {
 	t := shape.Table{
-		"a.conv1d.0": "5, @audio.num_mel_bins, ?spk", "a.conv1d.0.bias": "?spk", "a.conv_out": "1, ?mfa, ?mfa", "a.conv_out.bias": "?mfa",
-		"a.asp_tdnn": "1, ?asp, ?att", "a.asp_tdnn.bias": "?att", "a.asp_attn": "1, ?att, ?mfa", "a.asp_attn.bias": "?mfa", "mm.a.fc": "1, ?pooled, a_proj", "mm.a.fc.bias": "a_proj",
-		"a.blk.{bid}.conv_pw1": "1, ?spk, ?spk", "a.blk.{bid}.conv_pw1.bias": "?spk", "a.blk.{bid}.conv_pw2": "1, ?spk, ?spk", "a.blk.{bid}.conv_pw2.bias": "?spk",
-		"a.blk.{bid}.se_conv1": "1, ?spk, ?se", "a.blk.{bid}.se_conv1.bias": "?se", "a.blk.{bid}.se_conv2": "1, ?se, ?spk", "a.blk.{bid}.se_conv2.bias": "?spk",
+		"a.conv1d.0": "5, @audio.num_mel_bins, ?spk", "a.conv1d.0.bias": "?spk", "a.conv_out": "1, ?mfa, ?mfa",
+		"a.conv_out.bias": "?mfa",
+		"a.asp_tdnn":      "1, ?asp, ?att", "a.asp_tdnn.bias": "?att", "a.asp_attn": "1, ?att, ?mfa",
+		"a.asp_attn.bias": "?mfa", "mm.a.fc": "1, ?pooled, a_proj", "mm.a.fc.bias": "a_proj",
+		"a.blk.{bid}.conv_pw1": "1, ?spk, ?spk", "a.blk.{bid}.conv_pw1.bias": "?spk",
+		"a.blk.{bid}.conv_pw2": "1, ?spk, ?spk", "a.blk.{bid}.conv_pw2.bias": "?spk",
+		"a.blk.{bid}.se_conv1": "1, ?spk, ?se", "a.blk.{bid}.se_conv1.bias": "?se",
+		"a.blk.{bid}.se_conv2": "1, ?se, ?spk", "a.blk.{bid}.se_conv2.bias": "?spk",
 	}
 	for i := range resParts {
 		part := fmt.Sprintf("a.blk.{bid}.res2.%d", i)
@@ -157,10 +188,14 @@ var predictorRows = func() []table.TensorRow {
 }()
 
 var predictorShapes = shape.Table{
-	"a.gen.code.out_embd": "a_proj, ?first", "a.gen.code.embd": "a_proj, ?codes, 15", "a.gen.code.head": "g_embd, ?codes, 15", "a.gen.code.output_norm": "g_embd", "a.gen.code.proj_in": "a_proj, g_embd",
-	"a.gen.code.blk.{bid}.ln1": "g_embd", "a.gen.code.blk.{bid}.ln2": "g_embd", "a.gen.code.blk.{bid}.attn_q": "g_embd, ?g_q", "a.gen.code.blk.{bid}.attn_k": "g_embd, ?g_k",
-	"a.gen.code.blk.{bid}.attn_v": "g_embd, ?g_k", "a.gen.code.blk.{bid}.attn_out": "?g_q, g_embd", "a.gen.code.blk.{bid}.attn_q_norm": "?g_head", "a.gen.code.blk.{bid}.attn_k_norm": "?g_head",
-	"a.gen.code.blk.{bid}.ffn_gate": "g_embd, @gen.audio.feed_forward_length", "a.gen.code.blk.{bid}.ffn_up": "g_embd, @gen.audio.feed_forward_length",
+	"a.gen.code.out_embd": "a_proj, ?first", "a.gen.code.embd": "a_proj, ?codes, 15",
+	"a.gen.code.head": "g_embd, ?codes, 15", "a.gen.code.output_norm": "g_embd", "a.gen.code.proj_in": "a_proj, g_embd",
+	"a.gen.code.blk.{bid}.ln1": "g_embd", "a.gen.code.blk.{bid}.ln2": "g_embd",
+	"a.gen.code.blk.{bid}.attn_q": "g_embd, ?g_q", "a.gen.code.blk.{bid}.attn_k": "g_embd, ?g_k",
+	"a.gen.code.blk.{bid}.attn_v": "g_embd, ?g_k", "a.gen.code.blk.{bid}.attn_out": "?g_q, g_embd",
+	"a.gen.code.blk.{bid}.attn_q_norm": "?g_head", "a.gen.code.blk.{bid}.attn_k_norm": "?g_head",
+	"a.gen.code.blk.{bid}.ffn_gate": "g_embd, @gen.audio.feed_forward_length",
+	"a.gen.code.blk.{bid}.ffn_up":   "g_embd, @gen.audio.feed_forward_length",
 	"a.gen.code.blk.{bid}.ffn_down": "@gen.audio.feed_forward_length, g_embd",
 }
 
@@ -185,10 +220,12 @@ func waveRows() []table.TensorRow {
 	add(
 		table.TensorRow{HF: "quantizer.rvq_first.input_proj", GGUF: "quant.first.in_proj", Transform: oneFrame},
 		table.TensorRow{HF: "quantizer.rvq_first.output_proj", GGUF: "quant.first.out_proj", Transform: oneFrame},
-		table.TensorRow{HF: "quantizer.rvq_first.vq.layers.0._codebook.{part}", Exact: true, Parts: book, GGUF: "quant.first.codebook.weight", Join: codebook},
+		table.TensorRow{HF: "quantizer.rvq_first.vq.layers.0._codebook.{part}", Exact: true, Parts: book,
+			GGUF: "quant.first.codebook.weight", Join: codebook},
 		table.TensorRow{HF: "quantizer.rvq_rest.input_proj", GGUF: "quant.rest.in_proj", Transform: oneFrame},
 		table.TensorRow{HF: "quantizer.rvq_rest.output_proj", GGUF: "quant.rest.out_proj", Transform: oneFrame},
-		table.TensorRow{HF: "quantizer.rvq_rest.vq.layers.{xid}._codebook.{part}", Exact: true, Parts: book, GGUF: "quant.rest.codebook.weight", Join: codebooks, Experts: further},
+		table.TensorRow{HF: "quantizer.rvq_rest.vq.layers.{xid}._codebook.{part}", Exact: true, Parts: book,
+			GGUF: "quant.rest.codebook.weight", Join: codebooks, Experts: further},
 		with("pre_conv.conv", "pre_conv", always16),
 		with("pre_transformer.input_proj", "tfm.in_proj", nil),
 		with("pre_transformer.output_proj", "tfm.out_proj", nil),
@@ -247,11 +284,12 @@ func further(table.Layer) (int64, error) { return furtherCodes, nil }
 func snake(hf, to string) []table.TensorRow {
 	return []table.TensorRow{
 		{HF: hf + ".alpha", Exact: true, GGUF: to + ".alpha", Transform: stepwise("exponential", torchmath.Exp)},
-		{HF: hf + ".beta", Exact: true, GGUF: to + ".beta", Transform: stepwise("reciprocal-exponential", torchmath.Exp, rows.Add(1e-9), func(x []float32) {
-			for i := range x {
-				x[i] = 1 / x[i]
-			}
-		})},
+		{HF: hf + ".beta", Exact: true, GGUF: to + ".beta", Transform: stepwise("reciprocal-exponential", torchmath.Exp,
+			rows.Add(1e-9), func(x []float32) {
+				for i := range x {
+					x[i] = 1 / x[i]
+				}
+			})},
 	}
 }
 
@@ -288,21 +326,31 @@ func codebooks(l table.Layer, s []rows.Source) (rows.Source, error) {
 // they make of one.
 func waveShapes() shape.Table {
 	t := shape.Table{
-		"a.gen.wav.quant.first.in_proj": "?code, ?book", "a.gen.wav.quant.first.out_proj": "?book, ?code", "a.gen.wav.quant.first.codebook": "?book, ?meanings",
-		"a.gen.wav.quant.rest.in_proj": "?code, ?book", "a.gen.wav.quant.rest.out_proj": "?book, ?code", "a.gen.wav.quant.rest.codebook": "?book, ?sounds, 15",
-		"a.gen.wav.pre_conv": "3, ?code, ?latent", "a.gen.wav.pre_conv.bias": "?latent",
-		"a.gen.wav.tfm.in_proj": "?latent, ?tfm", "a.gen.wav.tfm.out_proj": "?tfm, ?latent", "a.gen.wav.tfm.output_norm": "?tfm",
-		"a.gen.wav.tfm.blk.{bid}.ln1": "?tfm", "a.gen.wav.tfm.blk.{bid}.ln2": "?tfm", "a.gen.wav.tfm.blk.{bid}.ls1": "?tfm", "a.gen.wav.tfm.blk.{bid}.ls2": "?tfm",
-		"a.gen.wav.tfm.blk.{bid}.attn_q": "?tfm, 1024", "a.gen.wav.tfm.blk.{bid}.attn_k": "?tfm, 1024", "a.gen.wav.tfm.blk.{bid}.attn_v": "?tfm, 1024", "a.gen.wav.tfm.blk.{bid}.attn_out": "1024, ?tfm",
-		"a.gen.wav.tfm.blk.{bid}.ffn_gate": "?tfm, ?tfm_ff", "a.gen.wav.tfm.blk.{bid}.ffn_up": "?tfm, ?tfm_ff", "a.gen.wav.tfm.blk.{bid}.ffn_down": "?tfm_ff, ?tfm",
-		"a.gen.wav.up.blk.{bid}.conv": "2, ?latent, ?latent", "a.gen.wav.up.blk.{bid}.conv.bias": "?latent", "a.gen.wav.up.blk.{bid}.dwconv": "7, 1, ?latent", "a.gen.wav.up.blk.{bid}.dwconv.bias": "?latent",
-		"a.gen.wav.up.blk.{bid}.norm": "?latent", "a.gen.wav.up.blk.{bid}.pw1": "?latent, ?up_ff", "a.gen.wav.up.blk.{bid}.pw2": "?up_ff, ?latent", "a.gen.wav.up.blk.{bid}.gamma": "?latent",
-		"a.gen.wav.dac.entry": "7, ?latent, ?dac0", "a.gen.wav.dac.entry.bias": "?dac0", "a.gen.wav.dac.post_snake.alpha": "?dac4", "a.gen.wav.dac.post_snake.beta": "?dac4",
+		"a.gen.wav.quant.first.in_proj": "?code, ?book", "a.gen.wav.quant.first.out_proj": "?book, ?code",
+		"a.gen.wav.quant.first.codebook": "?book, ?meanings",
+		"a.gen.wav.quant.rest.in_proj":   "?code, ?book", "a.gen.wav.quant.rest.out_proj": "?book, ?code",
+		"a.gen.wav.quant.rest.codebook": "?book, ?sounds, 15",
+		"a.gen.wav.pre_conv":            "3, ?code, ?latent", "a.gen.wav.pre_conv.bias": "?latent",
+		"a.gen.wav.tfm.in_proj": "?latent, ?tfm", "a.gen.wav.tfm.out_proj": "?tfm, ?latent",
+		"a.gen.wav.tfm.output_norm":   "?tfm",
+		"a.gen.wav.tfm.blk.{bid}.ln1": "?tfm", "a.gen.wav.tfm.blk.{bid}.ln2": "?tfm",
+		"a.gen.wav.tfm.blk.{bid}.ls1": "?tfm", "a.gen.wav.tfm.blk.{bid}.ls2": "?tfm",
+		"a.gen.wav.tfm.blk.{bid}.attn_q": "?tfm, 1024", "a.gen.wav.tfm.blk.{bid}.attn_k": "?tfm, 1024",
+		"a.gen.wav.tfm.blk.{bid}.attn_v": "?tfm, 1024", "a.gen.wav.tfm.blk.{bid}.attn_out": "1024, ?tfm",
+		"a.gen.wav.tfm.blk.{bid}.ffn_gate": "?tfm, ?tfm_ff", "a.gen.wav.tfm.blk.{bid}.ffn_up": "?tfm, ?tfm_ff",
+		"a.gen.wav.tfm.blk.{bid}.ffn_down": "?tfm_ff, ?tfm",
+		"a.gen.wav.up.blk.{bid}.conv":      "2, ?latent, ?latent", "a.gen.wav.up.blk.{bid}.conv.bias": "?latent",
+		"a.gen.wav.up.blk.{bid}.dwconv": "7, 1, ?latent", "a.gen.wav.up.blk.{bid}.dwconv.bias": "?latent",
+		"a.gen.wav.up.blk.{bid}.norm": "?latent", "a.gen.wav.up.blk.{bid}.pw1": "?latent, ?up_ff",
+		"a.gen.wav.up.blk.{bid}.pw2": "?up_ff, ?latent", "a.gen.wav.up.blk.{bid}.gamma": "?latent",
+		"a.gen.wav.dac.entry": "7, ?latent, ?dac0", "a.gen.wav.dac.entry.bias": "?dac0",
+		"a.gen.wav.dac.post_snake.alpha": "?dac4", "a.gen.wav.dac.post_snake.beta": "?dac4",
 		"a.gen.wav.dac.post_conv": "7, ?dac4, 1", "a.gen.wav.dac.post_conv.bias": "1",
 	}
 	for i, rate := range []int{8, 5, 4, 3} {
 		p, in, out := fmt.Sprintf("a.gen.wav.dac.blk.%d.", i), fmt.Sprintf("?dac%d", i), fmt.Sprintf("?dac%d", i+1)
-		t[p+"snake.alpha"], t[p+"snake.beta"], t[p+"conv"], t[p+"conv.bias"] = in, in, fmt.Sprintf("%d, %s, %s", 2*rate, out, in), out
+		t[p+"snake.alpha"], t[p+"snake.beta"], t[p+"conv"], t[p+"conv.bias"] = in, in,
+			fmt.Sprintf("%d, %s, %s", 2*rate, out, in), out
 		for r := range 3 {
 			p := fmt.Sprintf("%sres.%d.", p, r)
 			for _, act := range []string{"act1", "act2"} {

@@ -27,11 +27,13 @@ func qwen3VLOf(classes []string, list ...table.Row) *table.Arch {
 			{Key: keyHeads, Type: gguf.Uint32Type, In: inVision, From: []string{"num_heads"}, Required: true},
 			projector("qwen3vl_merger"), useGELU,
 			{Key: keyMerge, Type: gguf.Uint32Type, In: inVision, From: []string{"spatial_merge_size"}},
-			{Key: keyNormEps, Type: gguf.Float32Type, In: inText, From: []string{"rms_norm_eps"}, Const: gguf.Float32(1e-6)},
+			{Key: keyNormEps, Type: gguf.Float32Type, In: inText, From: []string{"rms_norm_eps"},
+				Const: gguf.Float32(1e-6)},
 			{Key: "vision.is_deepstack_layers", Derive: deepstackLayers},
 		}, list...)...),
 		Unused: append([]string{"vision_config.num_position_embeddings", "vision_config.model_type"}, qwenVLUnused...),
-		Expect: []table.Expect{actOf(inVision, "gelu_pytorch_tanh"), {Key: "temporal_patch_size", In: inVision, Values: []string{"2"}}},
+		Expect: []table.Expect{actOf(inVision, "gelu_pytorch_tanh"),
+			{Key: "temporal_patch_size", In: inVision, Values: []string{"2"}}},
 		Rename: append([]table.Rename{
 			{Prefix: "model.visual.deepstack_merger_list.", With: "visual.deepstack.{bid}.", Number: deepstackLayer},
 			{Prefix: "visual.deepstack_merger_list.", With: "visual.deepstack.{bid}.", Number: deepstackLayer},
@@ -39,17 +41,21 @@ func qwen3VLOf(classes []string, list ...table.Row) *table.Arch {
 		Drop:    ofText,
 		Tensors: slices.Concat(qwen3VLRows, qwen3VLMerger, deepstackRows),
 		Shapes: shape.Rules{Tensors: shape.Table{"mm.0": "v_merged, v_merged", "mm.2": "v_merged, v_proj",
-			"v.deepstack.{bid}.norm": "v_merged", "v.deepstack.{bid}.fc1": "v_merged, v_merged", "v.deepstack.{bid}.fc2": "v_merged, v_proj"}},
+			"v.deepstack.{bid}.norm": "v_merged", "v.deepstack.{bid}.fc1": "v_merged, v_merged",
+			"v.deepstack.{bid}.fc2": "v_merged, v_proj"}},
 	}
 }
 
 var (
-	qwen3VL = qwen3VLOf([]string{"Qwen3VLForConditionalGeneration", "Qwen3VLMoeForConditionalGeneration", "Qwen3_5ForConditionalGeneration",
+	qwen3VL = qwen3VLOf([]string{"Qwen3VLForConditionalGeneration", "Qwen3VLMoeForConditionalGeneration",
+		"Qwen3_5ForConditionalGeneration",
 		"Qwen3_5MoeForConditionalGeneration", "Qwen4ExpForConditionalGeneration", "OpenJevModel", "ClefModel"})
 	pplxDecider = qwen3VLOf([]string{"PplxDeciderModel"},
-		table.Row{Key: "vision.image_min_pixels", Derive: sizeOf("shortest_edge")}, table.Row{Key: "vision.image_max_pixels", Derive: sizeOf("longest_edge")})
+		table.Row{Key: "vision.image_min_pixels", Derive: sizeOf("shortest_edge")},
+		table.Row{Key: "vision.image_max_pixels", Derive: sizeOf("longest_edge")})
 	vllmD3 = qwen3VLOf([]string{"VllmD3Model"},
-		table.Row{Key: "vision.image_min_pixels", Const: gguf.Uint32(65_536)}, table.Row{Key: "vision.image_max_pixels", Const: gguf.Uint32(1_638_400)})
+		table.Row{Key: "vision.image_min_pixels", Const: gguf.Uint32(65_536)},
+		table.Row{Key: "vision.image_max_pixels", Const: gguf.Uint32(1_638_400)})
 )
 
 // qwen3VLRows are the tensors without the merger's.
@@ -104,7 +110,8 @@ func deepstack(c *config.View) ([]int64, error) {
 	n, err := c.Vision().Require("depth")
 	for _, i := range list {
 		if err == nil && (i < 0 || i >= n) {
-			err = fault.Errorf(fault.Broken, "%s: key %q: %v, want numbers of %d layers", c.FileName(), c.Vision().Names([]string{deepstackIndexes})[0], list, n)
+			err = fault.Errorf(fault.Broken, "%s: key %q: %v, want numbers of %d layers", c.FileName(),
+				c.Vision().Names([]string{deepstackIndexes})[0], list, n)
 		}
 	}
 	return list, err
@@ -130,7 +137,8 @@ func deepstackLayers(c *config.View) (gguf.Value, bool, error) {
 func deepstackLayer(c *config.View, n int64) (int64, error) {
 	list, err := deepstack(c)
 	if err == nil && n >= int64(len(list)) {
-		err = fault.Errorf(fault.Broken, "%s: key %q has no layer for merger %d", c.FileName(), c.Vision().Names([]string{deepstackIndexes})[0], n)
+		err = fault.Errorf(fault.Broken, "%s: key %q has no layer for merger %d", c.FileName(),
+			c.Vision().Names([]string{deepstackIndexes})[0], n)
 	}
 	if err != nil {
 		return 0, err
@@ -161,19 +169,25 @@ var ling3VL = &table.Arch{
 		table.Row{Key: keyImageSize, Derive: sizeOfPositions},
 		table.Row{Key: keyBlocks, Type: gguf.Uint32Type, In: inVision, From: []string{"depth"}, Required: true},
 		table.Row{Key: keyHeads, Type: gguf.Uint32Type, In: inVision, From: []string{"num_heads"}, Required: true},
-		projector("ling3vl"), useGELU, table.Row{Key: keyMerge, Type: gguf.Uint32Type, In: inVision, From: []string{"spatial_merge_size"}},
-		table.Row{Key: keyNormEps, Type: gguf.Float32Type, In: inText, From: []string{"rms_norm_eps"}, Const: gguf.Float32(1e-6)},
+		projector("ling3vl"), useGELU, table.Row{Key: keyMerge, Type: gguf.Uint32Type, In: inVision,
+			From: []string{"spatial_merge_size"}},
+		table.Row{Key: keyNormEps, Type: gguf.Float32Type, In: inText, From: []string{"rms_norm_eps"},
+			Const: gguf.Float32(1e-6)},
 	),
-	Expect: []table.Expect{actOf(inVision, "gelu_pytorch_tanh"), {Key: "disable_merger_proj", In: inVision, Values: []string{"true"}}, {Key: "temporal_patch_size", In: inVision, Values: []string{"2"}},
+	Expect: []table.Expect{actOf(inVision, "gelu_pytorch_tanh"),
+		{Key: "disable_merger_proj", In: inVision, Values: []string{"true"}},
+		{Key: "temporal_patch_size", In: inVision, Values: []string{"2"}},
 		{Key: deepstackIndexes, In: inVision, Values: []string{"[]"}}},
 	Unused: append([]string{"vision_config.num_position_embeddings", "vision_config.model_type"}, qwenVLUnused...),
 	Rename: saved("visual.", "linear_proj."),
 	Drop:   slices.Concat(ofText, dropAll("of the language model", "model.word_embeddings.")),
-	Tensors: slices.Concat(slices.DeleteFunc(slices.Clone(qwen3VLRows), func(r table.TensorRow) bool { return r.GGUF == "v.patch_embd.bias" }), []table.TensorRow{
+	Tensors: slices.Concat(slices.DeleteFunc(slices.Clone(qwen3VLRows),
+		func(r table.TensorRow) bool { return r.GGUF == "v.patch_embd.bias" }), []table.TensorRow{
 		{HF: "visual.patch_embed.proj.bias", Exact: true, GGUF: "v.patch_embd.bias", Optional: true},
 		{HF: "visual.merger.norm", GGUF: "mm.input_norm", Bias: table.NeedBias},
 		{HF: "linear_proj.0", GGUF: "mm.0", Bias: table.MayBias},
 		{HF: "linear_proj.2", GGUF: "mm.2", Bias: table.MayBias},
 	}),
-	Shapes: shape.Rules{Tensors: shape.Table{"mm.input_norm": "v_embd", "mm.0": "v_merged, ?between", "mm.2": "?between, v_proj"}},
+	Shapes: shape.Rules{Tensors: shape.Table{"mm.input_norm": "v_embd", "mm.0": "v_merged, ?between",
+		"mm.2": "?between, v_proj"}},
 }

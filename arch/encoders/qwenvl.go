@@ -20,7 +20,8 @@ func qwenVLKeys(list ...table.Row) []table.Row {
 	}, list...)...)
 }
 
-var qwenVLEps = table.Row{Key: keyNormEps, Type: gguf.Float32Type, From: []string{"rms_norm_eps"}, Const: gguf.Float32(1e-6)}
+var qwenVLEps = table.Row{Key: keyNormEps, Type: gguf.Float32Type, From: []string{"rms_norm_eps"},
+	Const: gguf.Float32(1e-6)}
 
 // qwenVLRows are the tensors of both; those of the feed-forward part differ.
 var qwenVLRows = []table.TensorRow{
@@ -41,11 +42,13 @@ var qwenVLNames = []table.Rename{{Prefix: "model.visual.", With: "visual."}}
 var mergeOfFour = shape.Table{"mm.0": "4 * v_embd, 4 * v_embd", "mm.2": "4 * v_embd, v_proj"}
 
 var qwenVLExpect = []table.Expect{
-	{Key: "spatial_merge_size", In: inVision, Values: []string{"2"}}, {Key: "temporal_patch_size", In: inVision, Values: []string{"2"}},
+	{Key: "spatial_merge_size", In: inVision, Values: []string{"2"}},
+	{Key: "temporal_patch_size", In: inVision, Values: []string{"2"}},
 }
 
 // qwenVLUnused are keys that say what the tensors show, or what is done with films.
-var qwenVLUnused = []string{"vision_config.in_chans", "vision_config.in_channels", "vision_config.spatial_patch_size", "vision_config.tokens_per_second",
+var qwenVLUnused = []string{"vision_config.in_chans", "vision_config.in_channels", "vision_config.spatial_patch_size",
+	"vision_config.tokens_per_second",
 	"vision_config.out_hidden_size"}
 
 var qwen2VL = &table.Arch{
@@ -59,14 +62,16 @@ var qwen2VL = &table.Arch{
 		projector("qwen2vl_merger"), qwenVLEps,
 	),
 	Unused: qwenVLUnused,
-	Expect: append([]table.Expect{{Key: "hidden_act", In: inVision, Values: []string{"quick_gelu"}}, {Key: "mlp_ratio", In: inVision, Values: []string{"4"}}}, qwenVLExpect...),
+	Expect: append([]table.Expect{{Key: "hidden_act", In: inVision, Values: []string{"quick_gelu"}},
+		{Key: "mlp_ratio", In: inVision, Values: []string{"4"}}}, qwenVLExpect...),
 	Rename: qwenVLNames,
 	Drop:   slices.Concat(ofText, dropAll("of the language model", "llm.", "norm.")),
 	Tensors: slices.Concat(qwenVLRows, []table.TensorRow{
 		{HF: "visual.blocks.{bid}.mlp.fc1", GGUF: "v.blk.{bid}.ffn_up", Bias: table.NeedBias},
 		{HF: "visual.blocks.{bid}.mlp.fc2", GGUF: "v.blk.{bid}.ffn_down", Bias: table.NeedBias},
 	}),
-	Shapes: shape.Rules{Tensors: shape.Merge(mergeOfFour, shape.Table{"v.blk.{bid}.ffn_up": "v_embd, 4 * v_embd", "v.blk.{bid}.ffn_down": "4 * v_embd, v_embd"})},
+	Shapes: shape.Rules{Tensors: shape.Merge(mergeOfFour, shape.Table{"v.blk.{bid}.ffn_up": "v_embd, 4 * v_embd",
+		"v.blk.{bid}.ffn_down": "4 * v_embd, v_embd"})},
 }
 
 // qwen2VLWidth is what files have for the width of the feed-forward part, which is four
@@ -81,13 +86,15 @@ var qwen25VL = &table.Arch{
 	Classes:    []string{"Qwen2_5_VLForConditionalGeneration"},
 	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, "depth"),
-	Metadata:   qwenVLKeys(projector("qwen2.5vl_merger"), useSiLU, table.Row{Key: "vision.n_wa_pattern", Derive: windowPattern}, qwenVLEps),
-	Unused:     qwenVLUnused,
-	Expect:     append([]table.Expect{{Key: "hidden_act", In: inVision, Values: parts.SiLU.Values}, {Key: "window_size", In: inVision, Values: []string{"112"}}}, qwenVLExpect...),
-	Rename:     qwenVLNames,
-	Drop:       ofText,
-	Tensors:    slices.Concat(qwenVLRows, qwen25VLFeedForward),
-	Shapes:     shape.Rules{Tensors: mergeOfFour},
+	Metadata: qwenVLKeys(projector("qwen2.5vl_merger"), useSiLU,
+		table.Row{Key: "vision.n_wa_pattern", Derive: windowPattern}, qwenVLEps),
+	Unused: qwenVLUnused,
+	Expect: append([]table.Expect{{Key: "hidden_act", In: inVision, Values: parts.SiLU.Values},
+		{Key: "window_size", In: inVision, Values: []string{"112"}}}, qwenVLExpect...),
+	Rename:  qwenVLNames,
+	Drop:    ofText,
+	Tensors: slices.Concat(qwenVLRows, qwen25VLFeedForward),
+	Shapes:  shape.Rules{Tensors: mergeOfFour},
 }
 
 var qwen25VLFeedForward = []table.TensorRow{
@@ -110,7 +117,8 @@ func windowPattern(c *config.View) (gguf.Value, bool, error) {
 	period := list[0] + 1
 	for i, n := range list {
 		if i > 0 && n-list[i-1] != period {
-			return gguf.Value{}, false, fault.Errorf(fault.Unsupported, "%s: key %q: %v, want layers at regular distances", c.FileName(), name, list)
+			return gguf.Value{}, false, fault.Errorf(fault.Unsupported,
+				"%s: key %q: %v, want layers at regular distances", c.FileName(), name, list)
 		}
 	}
 	return table.Uint32Of(period, true, nil)

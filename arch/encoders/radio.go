@@ -34,31 +34,47 @@ var radio = &table.Arch{
 	},
 	Metadata: slices.Concat(
 		ifSounds(
-			required(uint32Row(keyMels, inSound, "num_mel_bins", 0)), table.Row{Key: keyAudioEps, Const: gguf.Float32(1e-5)},
-			required(uint32Row("audio.subsampling_factor", inSound, "subsampling_factor", 0)), required(uint32Row("audio.conv_kernel_size", inSound, "conv_kernel_size", 0)),
+			required(uint32Row(keyMels, inSound, "num_mel_bins", 0)),
+			table.Row{Key: keyAudioEps, Const: gguf.Float32(1e-5)},
+			required(uint32Row("audio.subsampling_factor", inSound, "subsampling_factor", 0)),
+			required(uint32Row("audio.conv_kernel_size", inSound, "conv_kernel_size", 0)),
 			table.Row{Key: "audio.projector_type", Const: gguf.String("parakeet")},
 		),
-		[]table.Row{{Key: "vision.projector_type", Derive: ifSound(gguf.String("nemotron_v2_vl"), true)}, {Key: keyProjector, Derive: ifSound(gguf.String("nemotron_v2_vl"), false)}},
+		[]table.Row{{Key: "vision.projector_type", Derive: ifSound(gguf.String("nemotron_v2_vl"), true)},
+			{Key: keyProjector, Derive: ifSound(gguf.String("nemotron_v2_vl"), false)}},
 		vision(
-			table.Row{Key: keyImageSize, Type: gguf.Uint32Type, From: []string{"force_image_size"}, Const: gguf.Uint32(512)},
-			vitRow(keyWidth, func(v vit) int64 { return v.width }), vitRow(keyFF, func(v vit) int64 { return 4 * v.width }),
-			vitRow(keyBlocks, func(v vit) int64 { return v.layers }), vitRow(keyHeads, func(v vit) int64 { return v.heads }),
-			table.Row{Key: "vision.image_mean", Derive: radioNorm("image_mean", "norm_mean", 0.485, 0.456, 0.406), Facts: config.ProcessorFiles},
-			table.Row{Key: "vision.image_std", Derive: radioNorm("image_std", "norm_std", 0.229, 0.224, 0.225), Facts: config.ProcessorFiles},
+			table.Row{Key: keyImageSize, Type: gguf.Uint32Type, From: []string{"force_image_size"},
+				Const: gguf.Uint32(512)},
+			vitRow(keyWidth, func(v vit) int64 { return v.width }),
+			vitRow(keyFF, func(v vit) int64 { return 4 * v.width }),
+			vitRow(keyBlocks, func(v vit) int64 { return v.layers }),
+			vitRow(keyHeads, func(v vit) int64 { return v.heads }),
+			table.Row{Key: "vision.image_mean", Derive: radioNorm("image_mean", "norm_mean", 0.485, 0.456, 0.406),
+				Facts: config.ProcessorFiles},
+			table.Row{Key: "vision.image_std", Derive: radioNorm("image_std", "norm_std", 0.229, 0.224, 0.225),
+				Facts: config.ProcessorFiles},
 		),
 		ifSounds(audioRows(inSound)[1:]...), radioEnd),
-	Expect: []table.Expect{{Key: "feature_normalizer_config", In: inVision}, {Key: "inter_feature_normalizer_config", In: inVision}, {Key: "vitdet_window_size", In: inVision},
-		{Key: "ps_version", Values: []string{"v2"}}, {Key: "model_type", In: inSound, Values: []string{"parakeet"}}, {Key: "hidden_act", In: inSound, Values: []string{"silu"}},
-		{Key: "subsampling_conv_kernel_size", In: inSound, Values: []string{"3"}}, {Key: "subsampling_conv_stride", In: inSound, Values: []string{"2"}}},
-	Unused: []string{"vision_config.args", "vision_config.adaptor_configs", "vision_config.adaptor_names", "vision_config.max_resolution", "vision_config.preferred_resolution",
-		"vision_config.version", "vision_config.model_type", "vision_config.min_num_patches", "vision_config.max_num_patches", "vision_config.video_target_num_patches",
+	Expect: []table.Expect{{Key: "feature_normalizer_config", In: inVision},
+		{Key: "inter_feature_normalizer_config", In: inVision}, {Key: "vitdet_window_size", In: inVision},
+		{Key: "ps_version", Values: []string{"v2"}}, {Key: "model_type", In: inSound, Values: []string{"parakeet"}},
+		{Key: "hidden_act", In: inSound, Values: []string{"silu"}},
+		{Key: "subsampling_conv_kernel_size", In: inSound, Values: []string{"3"}},
+		{Key: "subsampling_conv_stride", In: inSound, Values: []string{"2"}}},
+	Unused: []string{"vision_config.args", "vision_config.adaptor_configs", "vision_config.adaptor_names",
+		"vision_config.max_resolution", "vision_config.preferred_resolution",
+		"vision_config.version", "vision_config.model_type", "vision_config.min_num_patches",
+		"vision_config.max_num_patches", "vision_config.video_target_num_patches",
 		"vision_config.video_temporal_patch_size", "vision_config.separate_video_embedder",
-		"sound_config.subsampling_conv_channels", "sound_config.projection_hidden_size", "sound_config.projection_bias", "sound_config.sampling_rate",
+		"sound_config.subsampling_conv_channels", "sound_config.projection_hidden_size", "sound_config.projection_bias",
+		"sound_config.sampling_rate",
 		"sound_config.attention_bias", "sound_config.convolution_bias"}, // the tensors say
-	Drop: slices.Concat(radioDrops, dropAll("for films, which runtimes do not see by this projector", radioGenerator+"video_embedder."),
+	Drop: slices.Concat(radioDrops, dropAll("for films, which runtimes do not see by this projector",
+		radioGenerator+"video_embedder."),
 		[]table.Drop{dropCounters("sound_encoder.encoder.layers.")}),
 	Tensors: slices.Concat(onlyIf(isViTLayer, radioLayers), radioRows, []table.TensorRow{
-		{HF: radioGenerator + "pos_embed", Exact: true, GGUF: "v.position_embd.weight", Type: always32, Transform: radioPositions},
+		{HF: radioGenerator + "pos_embed", Exact: true, GGUF: "v.position_embd.weight", Type: always32,
+			Transform: radioPositions},
 		{HF: radioGenerator + "cls_token.token", Exact: true, GGUF: "v.class_embd"},
 		{HF: radioModel + "blocks.{bid}.attn.qkv", GGUF: "v.blk.{bid}.attn_qkv", Bias: table.NeedBias, If: isViTLayer},
 		{HF: radioModel + "blocks.{bid}.attn.proj", GGUF: "v.blk.{bid}.attn_out", Bias: table.NeedBias, If: isViTLayer},
@@ -81,20 +97,31 @@ var nemotronOmni = &table.Arch{
 		projector("nemotron_omni"),
 	), append(radioEnd[:len(radioEnd):len(radioEnd)],
 		table.Row{Key: "vision.image_min_pixels", Derive: omniPixels("min_num_patches"), Facts: config.ProcessorFiles},
-		table.Row{Key: "vision.image_max_pixels", Derive: omniPixels("max_num_patches"), Facts: config.ProcessorFiles})...),
-	Expect: []table.Expect{{Key: "sound_config"}, {Key: "video_temporal_patch_size", Values: []string{"2"}}, {Key: "video_temporal_patch_size", In: inVision, Values: []string{"2"}},
-		actOf(inVision, "gelu"), {Key: "layer_norm_eps", In: inVision, Values: []string{"1e-06"}}, {Key: "num_channels", In: inVision, Values: []string{"3"}}},
-	Unused: []string{"vision_config.model_type", "vision_config.max_img_size", "vision_config.image_size", "vision_config.num_cls_tokens", "vision_config.num_registers",
-		"vision_config.qkv_bias", "vision_config.layerscale_value", "vision_config.summary_idxs", "vision_config.args", "vision_config.version", "vision_config.preferred_resolution",
-		"vision_config.max_resolution", "vision_config.min_num_patches", "vision_config.max_num_patches", "vision_config.video_target_num_patches", "vision_config.separate_video_embedder"},
+		table.Row{Key: "vision.image_max_pixels", Derive: omniPixels("max_num_patches"),
+			Facts: config.ProcessorFiles})...),
+	Expect: []table.Expect{{Key: "sound_config"}, {Key: "video_temporal_patch_size", Values: []string{"2"}},
+		{Key: "video_temporal_patch_size", In: inVision, Values: []string{"2"}},
+		actOf(inVision, "gelu"), {Key: "layer_norm_eps", In: inVision, Values: []string{"1e-06"}},
+		{Key: "num_channels", In: inVision, Values: []string{"3"}}},
+	Unused: []string{"vision_config.model_type", "vision_config.max_img_size", "vision_config.image_size",
+		"vision_config.num_cls_tokens", "vision_config.num_registers",
+		"vision_config.qkv_bias", "vision_config.layerscale_value", "vision_config.summary_idxs", "vision_config.args",
+		"vision_config.version", "vision_config.preferred_resolution",
+		"vision_config.max_resolution", "vision_config.min_num_patches", "vision_config.max_num_patches",
+		"vision_config.video_target_num_patches", "vision_config.separate_video_embedder"},
 	Rename: []table.Rename{
-		{Prefix: "vision_model.embeddings.patch_projection.", With: radioGenerator + "embedder."}, {Prefix: "vision_model.embeddings.video_patch_projection.", With: radioGenerator + "video_embedder."},
-		{Prefix: "vision_model.encoder.layer.", With: radioModel + "blocks."}, {Prefix: "vision_model.input_conditioner.", With: "vision_model.radio_model.input_conditioner."},
-		{Prefix: "vision_projector.mlp1.norm.", With: "mlp1.0."}, {Prefix: "vision_projector.mlp1.linear1.", With: "mlp1.1."}, {Prefix: "vision_projector.mlp1.linear2.", With: "mlp1.3."},
+		{Prefix: "vision_model.embeddings.patch_projection.", With: radioGenerator + "embedder."},
+		{Prefix: "vision_model.embeddings.video_patch_projection.", With: radioGenerator + "video_embedder."},
+		{Prefix: "vision_model.encoder.layer.", With: radioModel + "blocks."},
+		{Prefix: "vision_model.input_conditioner.", With: "vision_model.radio_model.input_conditioner."},
+		{Prefix: "vision_projector.mlp1.norm.", With: "mlp1.0."},
+		{Prefix: "vision_projector.mlp1.linear1.", With: "mlp1.1."},
+		{Prefix: "vision_projector.mlp1.linear2.", With: "mlp1.3."},
 	},
 	Drop: append(dropAll("of summaries, which models do not read", "vision_model.summary_idxs"), radioDrops...),
 	Tensors: slices.Concat(radioLayers, radioRows, []table.TensorRow{
-		{HF: radioGenerator + "video_embedder.weight", Exact: true, GGUF: "v.patch_embd.weight.1", Type: kernelType, Transform: kernelOfPlanes, Optional: true},
+		{HF: radioGenerator + "video_embedder.weight", Exact: true, GGUF: "v.patch_embd.weight.1", Type: kernelType,
+			Transform: kernelOfPlanes, Optional: true},
 		{HF: "vision_projector.vision_final_layernorm", GGUF: "v.post_ln", Bias: table.NeedBias},
 	}, onlyIf(omniFused, []table.TensorRow{
 		{HF: radioGenerator + "pos_embed", Exact: true, GGUF: "v.position_embd.weight", Type: always32},
@@ -102,16 +129,20 @@ var nemotronOmni = &table.Arch{
 		{HF: radioModel + "blocks.{bid}.attn.qkv", GGUF: "v.blk.{bid}.attn_qkv", Bias: table.NeedBias},
 		{HF: radioModel + "blocks.{bid}.attn.proj", GGUF: "v.blk.{bid}.attn_out", Bias: table.NeedBias},
 	}), onlyIf(parts.Not(omniFused), []table.TensorRow{
-		{HF: "vision_model.embeddings.position_embedding", Exact: true, GGUF: "v.position_embd.weight", Type: always32, Transform: parts.Squeeze},
+		{HF: "vision_model.embeddings.position_embedding", Exact: true, GGUF: "v.position_embd.weight", Type: always32,
+			Transform: parts.Squeeze},
 		{HF: "vision_model.embeddings.cls_register_token", Exact: true, GGUF: "v.class_embd"},
 		{HF: radioModel + "blocks.{bid}.attention.attention.query", GGUF: "v.blk.{bid}.attn_q", Bias: table.NeedBias},
 		{HF: radioModel + "blocks.{bid}.attention.attention.key", GGUF: "v.blk.{bid}.attn_k", Bias: table.NeedBias},
 		{HF: radioModel + "blocks.{bid}.attention.attention.value", GGUF: "v.blk.{bid}.attn_v", Bias: table.NeedBias},
 		{HF: radioModel + "blocks.{bid}.attention.output.dense", GGUF: "v.blk.{bid}.attn_out", Bias: table.NeedBias},
-		{HF: radioModel + "blocks.{bid}.layer_scale1.lambda1", Exact: true, GGUF: "v.blk.{bid}.ls1.weight", Optional: true},
-		{HF: radioModel + "blocks.{bid}.layer_scale2.lambda1", Exact: true, GGUF: "v.blk.{bid}.ls2.weight", Optional: true},
+		{HF: radioModel + "blocks.{bid}.layer_scale1.lambda1", Exact: true, GGUF: "v.blk.{bid}.ls1.weight",
+			Optional: true},
+		{HF: radioModel + "blocks.{bid}.layer_scale2.lambda1", Exact: true, GGUF: "v.blk.{bid}.ls2.weight",
+			Optional: true},
 	})),
-	Shapes: shape.Rules{Tensors: shape.Merge(radioShapes, shape.Table{"v.position_embd": "v_embd, ?positions", "v.patch_embd.weight.1": "v_patch, v_patch, 6, v_embd"})},
+	Shapes: shape.Rules{Tensors: shape.Merge(radioShapes,
+		shape.Table{"v.position_embd": "v_embd, ?positions", "v.patch_embd.weight.1": "v_patch, v_patch, 6, v_embd"})},
 }
 
 const (
@@ -149,17 +180,20 @@ var radioRows = []table.TensorRow{
 	{HF: "mlp1.3", GGUF: "mm.model.mlp.3"},
 }
 
-var radioDrops = slices.Concat(dropAll("of the scale of pictures, which the metadata has", "vision_model.radio_model.input_conditioner."),
+var radioDrops = slices.Concat(dropAll("of the scale of pictures, which the metadata has",
+	"vision_model.radio_model.input_conditioner."),
 	dropAll("of summaries, which models do not read", "vision_model.radio_model.summary_idxs"), ofText)
 
-var radioShapes = shape.Table{"v.class_embd": "v_embd, ?tokens", "mm.model.mlp.0": "v_shuffled", "mm.model.mlp.1": "v_shuffled, ?between", "mm.model.mlp.3": "?between, v_proj"}
+var radioShapes = shape.Table{"v.class_embd": "v_embd, ?tokens", "mm.model.mlp.0": "v_shuffled",
+	"mm.model.mlp.1": "v_shuffled, ?between", "mm.model.mlp.3": "?between, v_proj"}
 
 // vit is a size of ViT.
 type vit struct{ width, layers, heads int64 }
 
 // vits are the sizes by the names that timm has for them; feed-forward parts are four
 // times as wide.
-var vits = map[string]vit{"tiny": {192, 12, 3}, "small": {384, 12, 6}, "base": {768, 12, 12}, "large": {1024, 24, 16}, "huge": {1280, 32, 16}}
+var vits = map[string]vit{"tiny": {192, 12, 3}, "small": {384, 12, 6}, "base": {768, 12, 12}, "large": {1024, 24, 16},
+	"huge": {1280, 32, 16}}
 
 // vitOf is the size that a configuration names; without a name it is the published
 // one, which the reference takes in every case.
@@ -174,7 +208,8 @@ func vitOf(c *config.View) (vit, error) {
 	size, _, _ := strings.Cut(strings.TrimPrefix(s, "vit_"), "_")
 	v, known := vits[size]
 	if !known || !strings.HasPrefix(s, "vit_"+size+"_patch") {
-		return v, fault.Errorf(fault.Unsupported, "%s: key \"vision_config.args.model\" is %q, want vit_SIZE_patch… with one of tiny, small, base, large and huge", c.FileName(), s)
+		return v, fault.Errorf(fault.Unsupported,
+			"%s: key \"vision_config.args.model\" is %q, want vit_SIZE_patch… with one of tiny, small, base, large and huge", c.FileName(), s)
 	}
 	return v, nil
 }
@@ -237,7 +272,8 @@ func omniWidth(c *config.View) (gguf.Value, bool, error) {
 	ratio, err := c.Vision().RequireFloat("mlp_ratio")
 	f := float64(width) * ratio
 	if err == nil && !(f >= 1 && f <= math.MaxUint32) {
-		err = fault.Errorf(fault.Broken, "%s: key \"vision_config.mlp_ratio\": %v times %d, want a width", c.FileName(), ratio, width)
+		err = fault.Errorf(fault.Broken, "%s: key \"vision_config.mlp_ratio\": %v times %d, want a width", c.FileName(),
+			ratio, width)
 	}
 	if err != nil {
 		return gguf.Value{}, false, err
@@ -254,7 +290,8 @@ func omniPixels(key string) table.Derive {
 		}
 		patch, err := c.Vision().Require("patch_size")
 		if err == nil && (min(n, patch) < 0 || n > math.MaxInt32 || patch > math.MaxInt16) {
-			err = fault.Errorf(fault.Broken, "%s: key %q: %d patches of %d pixels", c.Processor().FileName(), key, n, patch)
+			err = fault.Errorf(fault.Broken, "%s: key %q: %d patches of %d pixels", c.Processor().FileName(),
+				key, n, patch)
 		}
 		return table.Uint32Of(n*patch*patch, true, err)
 	}
@@ -268,98 +305,111 @@ func omniFused(l table.Layer) (bool, error) {
 
 // radioPositions brings the table of positions, [1, positions, width], to those of
 // pictures of one size.
-var radioPositions = &table.Transform{Name: "radio-positions", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	ne := s.NE()
-	patch, err := l.Vision().Require("patch_size")
-	if err != nil {
-		return nil, err
-	}
-	size, err := intOr(l.Object, "force_image_size", 512)
-	if err == nil && (patch < 1 || size < patch || size > math.MaxInt32) {
-		err = fault.Errorf(fault.Broken, "%s: pictures of %d pixels have no patches of %d", l.FileName(), size, patch)
-	}
-	if err == nil && (len(ne) != 3 || ne[2] != 1 || ne[1] > math.MaxInt32) {
-		err = fault.Errorf(fault.Broken, "dimensions %s, want a row for each position", gguf.Shape(ne))
-	}
-	if err != nil {
-		return nil, err
-	}
-	side, to := squareRoot(ne[1]), size/patch
-	if side == to {
-		return s, nil
-	}
-	if s, err = rows.Reshape(s, ne[:2]); err == nil {
-		s, err = rows.Resize(s, side, to)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("positions: %w", err)
-	}
-	return rows.Reshape(s, []int64{ne[0], to * to, 1})
-}}
+var radioPositions = &table.Transform{Name: "radio-positions",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		ne := s.NE()
+		patch, err := l.Vision().Require("patch_size")
+		if err != nil {
+			return nil, err
+		}
+		size, err := intOr(l.Object, "force_image_size", 512)
+		if err == nil && (patch < 1 || size < patch || size > math.MaxInt32) {
+			err = fault.Errorf(fault.Broken, "%s: pictures of %d pixels have no patches of %d",
+				l.FileName(), size, patch)
+		}
+		if err == nil && (len(ne) != 3 || ne[2] != 1 || ne[1] > math.MaxInt32) {
+			err = fault.Errorf(fault.Broken, "dimensions %s, want a row for each position", gguf.Shape(ne))
+		}
+		if err != nil {
+			return nil, err
+		}
+		side, to := squareRoot(ne[1]), size/patch
+		if side == to {
+			return s, nil
+		}
+		if s, err = rows.Reshape(s, ne[:2]); err == nil {
+			s, err = rows.Resize(s, side, to)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("positions: %w", err)
+		}
+		return rows.Reshape(s, []int64{ne[0], to * to, 1})
+	}}
 
 // kernelOfPlanes makes a convolution of a matrix over patches, [out, planes*height*width]:
 // three planes for a picture, six for two frames.
-var kernelOfPlanes = &table.Transform{Name: "kernel-of-planes", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	ne := s.NE()
-	patch, err := l.Vision().Require("patch_size")
-	if err == nil && (len(ne) != 2 || patch < 1 || patch > 1<<12 || ne[0]%(3*patch*patch) != 0) {
-		err = fault.Errorf(fault.Broken, "dimensions %s, want rows of patches of %d x %d pixels in three channels", gguf.Shape(ne), patch, patch)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return rows.Reshape(s, []int64{patch, patch, ne[0] / (patch * patch), ne[1]})
-}}
+var kernelOfPlanes = &table.Transform{Name: "kernel-of-planes",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		ne := s.NE()
+		patch, err := l.Vision().Require("patch_size")
+		if err == nil && (len(ne) != 2 || patch < 1 || patch > 1<<12 || ne[0]%(3*patch*patch) != 0) {
+			err = fault.Errorf(fault.Broken, "dimensions %s, want rows of patches of %d x %d pixels in three channels",
+				gguf.Shape(ne), patch, patch)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return rows.Reshape(s, []int64{patch, patch, ne[0] / (patch * patch), ne[1]})
+	}}
 
 // parakeet are the tensors of a FastConformer as the transformers library names them, and
 // of a projector.
-var parakeet = slices.Concat(subsampling("sound_encoder.encoder.subsampling.layers."), forLayersOf(inSound, []table.TensorRow{
-	{HF: "sound_encoder.encoder.feature_extractor.featurizer.fb", Exact: true, GGUF: "a.mel_filters"},
-	{HF: "sound_encoder.encoder.feature_extractor.featurizer.window", Exact: true, GGUF: "a.window"},
-	{HF: "sound_encoder.encoder.subsampling.linear", GGUF: "a.pre_encode.out", Bias: table.NeedBias},
-	{HF: heardLayer + "norm_feed_forward1", GGUF: "a.blk.{bid}.ffn_norm", Bias: table.NeedBias},
-	{HF: heardLayer + "feed_forward1.linear1", GGUF: "a.blk.{bid}.ffn_up", Bias: table.MayBias},
-	{HF: heardLayer + "feed_forward1.linear2", GGUF: "a.blk.{bid}.ffn_down", Bias: table.MayBias},
-	{HF: heardLayer + "norm_self_att", GGUF: "a.blk.{bid}.ln1", Bias: table.NeedBias},
-	{HF: heardLayer + "self_attn.q_proj", GGUF: "a.blk.{bid}.attn_q", Bias: table.MayBias},
-	{HF: heardLayer + "self_attn.k_proj", GGUF: "a.blk.{bid}.attn_k", Bias: table.MayBias},
-	{HF: heardLayer + "self_attn.v_proj", GGUF: "a.blk.{bid}.attn_v", Bias: table.MayBias},
-	{HF: heardLayer + "self_attn.o_proj", GGUF: "a.blk.{bid}.attn_out", Bias: table.MayBias},
-	{HF: heardLayer + "self_attn.relative_k_proj", GGUF: "a.blk.{bid}.linear_pos"},
-	{HF: heardLayer + "self_attn.bias_u", Exact: true, GGUF: "a.blk.{bid}.pos_bias_u"},
-	{HF: heardLayer + "self_attn.bias_v", Exact: true, GGUF: "a.blk.{bid}.pos_bias_v"},
-	{HF: heardLayer + "norm_conv", GGUF: "a.blk.{bid}.norm_conv", Bias: table.NeedBias},
-	{HF: heardLayer + "conv.pointwise_conv1", GGUF: "a.blk.{bid}.conv_pw1", Type: always32, Transform: oneFrame},
-	{HF: heardLayer + "conv.pointwise_conv1.bias", Exact: true, GGUF: "a.blk.{bid}.conv_pw1.bias", Transform: ofPicture, Optional: true},
-	{HF: heardLayer + "conv.depthwise_conv", GGUF: "a.blk.{bid}.conv_dw", Bias: table.MayBias, Type: always32, Transform: ofPictures},
-	{HF: heardLayer + "conv.norm", GGUF: "a.blk.{bid}.conv_norm", Bias: table.NeedBias},
-	{HF: heardLayer + "conv.norm.running_mean", Exact: true, GGUF: "a.blk.{bid}.conv_norm_mean"},
-	{HF: heardLayer + "conv.norm.running_var", Exact: true, GGUF: "a.blk.{bid}.conv_norm_var"},
-	{HF: heardLayer + "conv.pointwise_conv2", GGUF: "a.blk.{bid}.conv_pw2", Type: always32, Transform: oneFrame},
-	{HF: heardLayer + "conv.pointwise_conv2.bias", Exact: true, GGUF: "a.blk.{bid}.conv_pw2.bias", Transform: ofPicture, Optional: true},
-	{HF: heardLayer + "norm_feed_forward2", GGUF: "a.blk.{bid}.ffn_norm_1", Bias: table.NeedBias},
-	{HF: heardLayer + "feed_forward2.linear1", GGUF: "a.blk.{bid}.ffn_up_1", Bias: table.MayBias},
-	{HF: heardLayer + "feed_forward2.linear2", GGUF: "a.blk.{bid}.ffn_down_1", Bias: table.MayBias},
-	{HF: heardLayer + "norm_out", GGUF: "a.blk.{bid}.ln2", Bias: table.NeedBias},
-	{HF: "sound_projection.norm", GGUF: "mm.a.norm_pre"},
-	{HF: "sound_projection.linear1", GGUF: "mm.a.mlp.1", Bias: table.MayBias},
-	{HF: "sound_projection.linear2", GGUF: "mm.a.mlp.2", Bias: table.MayBias},
-}))
+var parakeet = slices.Concat(subsampling("sound_encoder.encoder.subsampling.layers."),
+	forLayersOf(inSound, []table.TensorRow{
+		{HF: "sound_encoder.encoder.feature_extractor.featurizer.fb", Exact: true, GGUF: "a.mel_filters"},
+		{HF: "sound_encoder.encoder.feature_extractor.featurizer.window", Exact: true, GGUF: "a.window"},
+		{HF: "sound_encoder.encoder.subsampling.linear", GGUF: "a.pre_encode.out", Bias: table.NeedBias},
+		{HF: heardLayer + "norm_feed_forward1", GGUF: "a.blk.{bid}.ffn_norm", Bias: table.NeedBias},
+		{HF: heardLayer + "feed_forward1.linear1", GGUF: "a.blk.{bid}.ffn_up", Bias: table.MayBias},
+		{HF: heardLayer + "feed_forward1.linear2", GGUF: "a.blk.{bid}.ffn_down", Bias: table.MayBias},
+		{HF: heardLayer + "norm_self_att", GGUF: "a.blk.{bid}.ln1", Bias: table.NeedBias},
+		{HF: heardLayer + "self_attn.q_proj", GGUF: "a.blk.{bid}.attn_q", Bias: table.MayBias},
+		{HF: heardLayer + "self_attn.k_proj", GGUF: "a.blk.{bid}.attn_k", Bias: table.MayBias},
+		{HF: heardLayer + "self_attn.v_proj", GGUF: "a.blk.{bid}.attn_v", Bias: table.MayBias},
+		{HF: heardLayer + "self_attn.o_proj", GGUF: "a.blk.{bid}.attn_out", Bias: table.MayBias},
+		{HF: heardLayer + "self_attn.relative_k_proj", GGUF: "a.blk.{bid}.linear_pos"},
+		{HF: heardLayer + "self_attn.bias_u", Exact: true, GGUF: "a.blk.{bid}.pos_bias_u"},
+		{HF: heardLayer + "self_attn.bias_v", Exact: true, GGUF: "a.blk.{bid}.pos_bias_v"},
+		{HF: heardLayer + "norm_conv", GGUF: "a.blk.{bid}.norm_conv", Bias: table.NeedBias},
+		{HF: heardLayer + "conv.pointwise_conv1", GGUF: "a.blk.{bid}.conv_pw1", Type: always32, Transform: oneFrame},
+		{HF: heardLayer + "conv.pointwise_conv1.bias", Exact: true, GGUF: "a.blk.{bid}.conv_pw1.bias",
+			Transform: ofPicture,
+			Optional:  true},
+		{HF: heardLayer + "conv.depthwise_conv", GGUF: "a.blk.{bid}.conv_dw", Bias: table.MayBias, Type: always32,
+			Transform: ofPictures},
+		{HF: heardLayer + "conv.norm", GGUF: "a.blk.{bid}.conv_norm", Bias: table.NeedBias},
+		{HF: heardLayer + "conv.norm.running_mean", Exact: true, GGUF: "a.blk.{bid}.conv_norm_mean"},
+		{HF: heardLayer + "conv.norm.running_var", Exact: true, GGUF: "a.blk.{bid}.conv_norm_var"},
+		{HF: heardLayer + "conv.pointwise_conv2", GGUF: "a.blk.{bid}.conv_pw2", Type: always32, Transform: oneFrame},
+		{HF: heardLayer + "conv.pointwise_conv2.bias", Exact: true, GGUF: "a.blk.{bid}.conv_pw2.bias",
+			Transform: ofPicture,
+			Optional:  true},
+		{HF: heardLayer + "norm_feed_forward2", GGUF: "a.blk.{bid}.ffn_norm_1", Bias: table.NeedBias},
+		{HF: heardLayer + "feed_forward2.linear1", GGUF: "a.blk.{bid}.ffn_up_1", Bias: table.MayBias},
+		{HF: heardLayer + "feed_forward2.linear2", GGUF: "a.blk.{bid}.ffn_down_1", Bias: table.MayBias},
+		{HF: heardLayer + "norm_out", GGUF: "a.blk.{bid}.ln2", Bias: table.NeedBias},
+		{HF: "sound_projection.norm", GGUF: "mm.a.norm_pre"},
+		{HF: "sound_projection.linear1", GGUF: "mm.a.mlp.1", Bias: table.MayBias},
+		{HF: "sound_projection.linear2", GGUF: "mm.a.mlp.2", Bias: table.MayBias},
+	}))
 
 // subsampling are the convolutions over the spectrum.
 func subsampling(hf string) []table.TensorRow {
 	var list []table.TensorRow
 	for _, i := range []int{0, 2, 3, 5, 6} {
 		name, to := fmt.Sprintf("%s%d", hf, i), fmt.Sprintf("a.conv1d.%d", i)
-		list = append(list, table.TensorRow{HF: name, GGUF: to, Type: always32}, table.TensorRow{HF: name + ".bias", Exact: true, GGUF: to + ".bias", Transform: ofPicture})
+		list = append(list, table.TensorRow{HF: name, GGUF: to, Type: always32},
+			table.TensorRow{HF: name + ".bias", Exact: true, GGUF: to + ".bias", Transform: ofPicture})
 	}
 	return list
 }
 
 var parakeetShapes = shape.Merge(fastConformerShapes, shape.Table{
 	"a.mel_filters": "?spectrum, @audio.num_mel_bins", "a.window": "?window",
-	"a.blk.{bid}.ffn_up": "a_embd, a_ff", "a.blk.{bid}.ffn_down": "a_ff, a_embd", "a.blk.{bid}.ffn_up_1": "a_embd, a_ff", "a.blk.{bid}.ffn_down_1": "a_ff, a_embd",
-	"a.blk.{bid}.conv_dw": "@audio.conv_kernel_size, a_embd", "a.blk.{bid}.conv_pw1.bias": "1, 1, 2 * a_embd", "a.blk.{bid}.conv_pw2.bias": "1, 1, a_embd",
+	"a.blk.{bid}.ffn_up": "a_embd, a_ff", "a.blk.{bid}.ffn_down": "a_ff, a_embd",
+	"a.blk.{bid}.ffn_up_1": "a_embd, a_ff", "a.blk.{bid}.ffn_down_1": "a_ff, a_embd",
+	"a.blk.{bid}.conv_dw": "@audio.conv_kernel_size, a_embd", "a.blk.{bid}.conv_pw1.bias": "1, 1, 2 * a_embd",
+	"a.blk.{bid}.conv_pw2.bias":  "1, 1, a_embd",
 	"a.blk.{bid}.conv_norm_mean": "a_embd", "a.blk.{bid}.conv_norm_var": "a_embd",
 	"mm.a.norm_pre": "a_embd", "mm.a.mlp.1": "a_embd, ?a_between", "mm.a.mlp.2": "?a_between, a_proj",
 })

@@ -20,35 +20,48 @@ var stepVL = &table.Arch{
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(
 		table.Row{Key: keyFF, Derive: stepWidth},
-		table.Row{Key: "vision.image_mean", Derive: channelsOr("image_mean", 0.48145466, 0.4578275, 0.40821073), Facts: config.ProcessorFiles},
-		table.Row{Key: "vision.image_std", Derive: channelsOr("image_std", 0.26862954, 0.26130258, 0.27577711), Facts: config.ProcessorFiles},
+		table.Row{Key: "vision.image_mean", Derive: channelsOr("image_mean", 0.48145466, 0.4578275, 0.40821073),
+			Facts: config.ProcessorFiles},
+		table.Row{Key: "vision.image_std", Derive: channelsOr("image_std", 0.26862954, 0.26130258, 0.27577711),
+			Facts: config.ProcessorFiles},
 		projector("step3vl"), epsOf("layer_norm_eps", 1e-5), table.Row{Key: keyScale, Const: gguf.Uint32(4)},
 		table.Row{Key: "vision.preproc_image_size", Const: gguf.Uint32(3024)}, // of the processor's code
 	),
-	Expect: []table.Expect{{Key: "understand_projector_stride", Values: []string{"2"}}, {Key: "projector_bias", Values: []string{"false"}}, {Key: "vision_select_layer", Values: []string{"-1"}},
-		actOf(inVision, "quick_gelu", "quickgelu"), {Key: "use_cls_token", In: inVision, Values: []string{"false"}}, {Key: "use_ln_post", In: inVision, Values: []string{"false"}},
-		{Key: "use_abs_posemb", In: inVision, Values: []string{"true"}}, {Key: "use_rope2d", In: inVision, Values: []string{"true"}}, {Key: "rope_theta", In: inVision, Values: []string{"10000"}},
+	Expect: []table.Expect{{Key: "understand_projector_stride", Values: []string{"2"}},
+		{Key: "projector_bias", Values: []string{"false"}}, {Key: "vision_select_layer", Values: []string{"-1"}},
+		actOf(inVision, "quick_gelu", "quickgelu"), {Key: "use_cls_token", In: inVision, Values: []string{"false"}},
+		{Key: "use_ln_post", In: inVision, Values: []string{"false"}},
+		{Key: "use_abs_posemb", In: inVision, Values: []string{"true"}},
+		{Key: "use_rope2d", In: inVision, Values: []string{"true"}},
+		{Key: "rope_theta", In: inVision, Values: []string{"10000"}},
 		{Key: "pool_type", In: inVision, Values: []string{"none"}}},
-	Unused: []string{"vision_config.model_type", "vision_config.ls_init_value", "vision_config.output_dim", "vision_config.in_channels", "vision_config.use_ln_pre"},
-	Drop:   dropAll("of the language model", "model.", "lm_head."),
+	Unused: []string{"vision_config.model_type", "vision_config.ls_init_value", "vision_config.output_dim",
+		"vision_config.in_channels", "vision_config.use_ln_pre"},
+	Drop: dropAll("of the language model", "model.", "lm_head."),
 	Tensors: []table.TensorRow{
 		{HF: "vision_model.conv1", GGUF: "v.patch_embd", Type: kernelType},
 		{HF: "vision_model.positional_embedding", Exact: true, GGUF: "v.position_embd.weight"},
 		{HF: "vision_model.ln_pre", GGUF: "v.pre_ln", Bias: table.NeedBias},
 		{HF: "vision_model.transformer.resblocks.{bid}.ln_1", GGUF: "v.blk.{bid}.ln1", Bias: table.NeedBias},
 		{HF: "vision_model.transformer.resblocks.{bid}.ln_2", GGUF: "v.blk.{bid}.ln2", Bias: table.NeedBias},
-		{HF: "vision_model.transformer.resblocks.{bid}.attn.in_proj_weight", Exact: true, GGUF: "v.blk.{bid}.attn_qkv.weight"},
-		{HF: "vision_model.transformer.resblocks.{bid}.attn.in_proj_bias", Exact: true, GGUF: "v.blk.{bid}.attn_qkv.bias"},
-		{HF: "vision_model.transformer.resblocks.{bid}.attn.out_proj", GGUF: "v.blk.{bid}.attn_out", Bias: table.NeedBias},
-		{HF: "vision_model.transformer.resblocks.{bid}.ls_1.gamma", Exact: true, GGUF: "v.blk.{bid}.ls1.weight", Optional: true},
-		{HF: "vision_model.transformer.resblocks.{bid}.ls_2.gamma", Exact: true, GGUF: "v.blk.{bid}.ls2.weight", Optional: true},
+		{HF: "vision_model.transformer.resblocks.{bid}.attn.in_proj_weight", Exact: true,
+			GGUF: "v.blk.{bid}.attn_qkv.weight"},
+		{HF: "vision_model.transformer.resblocks.{bid}.attn.in_proj_bias", Exact: true,
+			GGUF: "v.blk.{bid}.attn_qkv.bias"},
+		{HF: "vision_model.transformer.resblocks.{bid}.attn.out_proj", GGUF: "v.blk.{bid}.attn_out",
+			Bias: table.NeedBias},
+		{HF: "vision_model.transformer.resblocks.{bid}.ls_1.gamma", Exact: true, GGUF: "v.blk.{bid}.ls1.weight",
+			Optional: true},
+		{HF: "vision_model.transformer.resblocks.{bid}.ls_2.gamma", Exact: true, GGUF: "v.blk.{bid}.ls2.weight",
+			Optional: true},
 		{HF: "vision_model.transformer.resblocks.{bid}.mlp.c_fc", GGUF: "v.blk.{bid}.ffn_up", Bias: table.NeedBias},
 		{HF: "vision_model.transformer.resblocks.{bid}.mlp.c_proj", GGUF: "v.blk.{bid}.ffn_down", Bias: table.NeedBias},
 		{HF: "vision_model.vit_downsampler1", GGUF: "mm.0", Bias: table.NeedBias, Type: kernelType},
 		{HF: "vision_model.vit_downsampler2", GGUF: "mm.1", Bias: table.NeedBias, Type: kernelType},
 		{HF: "vit_large_projector", GGUF: "mm.model.fc"},
 	},
-	Shapes: shape.Rules{Tensors: shape.Table{"mm.0": "3, 3, v_embd, ?half", "mm.0.bias": "?half", "mm.1": "3, 3, ?half, ?quarter", "mm.1.bias": "?quarter", "mm.model.fc": "?quarter, v_proj"}},
+	Shapes: shape.Rules{Tensors: shape.Table{"mm.0": "3, 3, v_embd, ?half", "mm.0.bias": "?half",
+		"mm.1": "3, 3, ?half, ?quarter", "mm.1.bias": "?quarter", "mm.model.fc": "?quarter, v_proj"}},
 }
 
 // channelsOr returns numbers for each channel of a picture, those given where no file
@@ -80,7 +93,8 @@ func stepWidth(c *config.View) (gguf.Value, bool, error) {
 	}
 	f := math.RoundToEven(float64(width) * ratio)
 	if err == nil && !(f >= 1 && f <= math.MaxUint32) {
-		err = fault.Errorf(fault.Broken, "%s: key \"vision_config.mlp_ratio\": %v times %d, want a width", o.FileName(), ratio, width)
+		err = fault.Errorf(fault.Broken, "%s: key \"vision_config.mlp_ratio\": %v times %d, want a width", o.FileName(),
+			ratio, width)
 	}
 	if err != nil {
 		return gguf.Value{}, false, err

@@ -29,15 +29,18 @@ func audioRows(in table.In) []table.Row {
 		{Key: "has_audio_encoder", Const: gguf.Bool(true)},
 		{Key: "audio.projection_dim", Derive: textWidth},
 		{Key: keyAudioWidth, Type: gguf.Uint32Type, In: in, From: []string{"hidden_size", "d_model"}, Required: true},
-		{Key: "audio.feed_forward_length", Type: gguf.Uint32Type, In: in, From: []string{"intermediate_size", "encoder_ffn_dim"}, Required: true},
+		{Key: "audio.feed_forward_length", Type: gguf.Uint32Type, In: in,
+			From: []string{"intermediate_size", "encoder_ffn_dim"}, Required: true},
 		{Key: "audio.block_count", Type: gguf.Uint32Type, In: in, From: blockKeys, Required: true},
-		{Key: "audio.attention.head_count", Type: gguf.Uint32Type, In: in, From: []string{"num_attention_heads", "encoder_attention_heads"}, Required: true},
+		{Key: "audio.attention.head_count", Type: gguf.Uint32Type, In: in,
+			From: []string{"num_attention_heads", "encoder_attention_heads"}, Required: true},
 	}
 }
 
 // whisperRows are the tensors of the encoder; conv is the type of its convolutions.
 func whisperRows(conv gguf.Type) []table.TensorRow {
-	return slices.Concat(whisperConv(conv), []table.TensorRow{{HF: "audio_tower.embed_positions", GGUF: "a.position_embd"}}, whisperLayers)
+	return slices.Concat(whisperConv(conv), []table.TensorRow{{HF: "audio_tower.embed_positions",
+		GGUF: "a.position_embd"}}, whisperLayers)
 }
 
 func whisperConv(conv gguf.Type) []table.TensorRow {
@@ -73,10 +76,14 @@ var column = &table.Transform{Name: "column", Forward: func(_ table.Layer, s row
 }}
 
 // whisperUnused are settings of training, and those that the tensors show.
-var whisperUnused = []string{"activation_dropout", "layerdrop", "encoder_layerdrop", "max_source_positions", "num_key_value_heads", "head_dim", "decoder_attention_heads", "decoder_ffn_dim",
-	"decoder_layers", "decoder_layerdrop", "decoder_start_token_id", "max_target_positions", "begin_suppress_tokens", "suppress_tokens", "apply_spec_augment", "mask_time_prob",
-	"mask_time_length", "mask_time_min_masks", "mask_feature_prob", "mask_feature_length", "mask_feature_min_masks", "median_filter_width", "use_weighted_layer_sum", "init_std",
-	"classifier_proj_size", "forced_decoder_ids", "max_length", "vocab_size", "is_encoder_decoder", "head_dim", "num_hidden_layers", "encoder_layers"}
+var whisperUnused = []string{"activation_dropout", "layerdrop", "encoder_layerdrop", "max_source_positions",
+	"num_key_value_heads", "head_dim", "decoder_attention_heads", "decoder_ffn_dim",
+	"decoder_layers", "decoder_layerdrop", "decoder_start_token_id", "max_target_positions", "begin_suppress_tokens",
+	"suppress_tokens", "apply_spec_augment", "mask_time_prob",
+	"mask_time_length", "mask_time_min_masks", "mask_feature_prob", "mask_feature_length", "mask_feature_min_masks",
+	"median_filter_width", "use_weighted_layer_sum", "init_std",
+	"classifier_proj_size", "forced_decoder_ids", "max_length", "vocab_size", "is_encoder_decoder", "head_dim",
+	"num_hidden_layers", "encoder_layers"}
 
 // whisper is a table of the family. part is the part of the configuration that
 // describes the encoder.
@@ -103,10 +110,12 @@ func (w whisper) arch() *table.Arch {
 		Metadata: slices.Concat(audioRows(in), []table.Row{
 			projector(w.kind),
 			{Key: keyMels, Type: gguf.Uint32Type, In: in, From: []string{"num_mel_bins"}, Required: true},
-			{Key: keyAudioEps, Type: gguf.Float32Type, In: in, From: []string{"layer_norm_eps"}, Const: gguf.Float32(1e-5)},
+			{Key: keyAudioEps, Type: gguf.Float32Type, In: in, From: []string{"layer_norm_eps"},
+				Const: gguf.Float32(1e-5)},
 		}, w.keys),
 		Expect: append([]table.Expect{
-			{Key: "activation_function", In: in, Values: []string{"gelu"}}, {Key: "scale_embedding", In: in, Values: []string{"false"}},
+			{Key: "activation_function", In: in, Values: []string{"gelu"}},
+			{Key: "scale_embedding", In: in, Values: []string{"false"}},
 		}, w.expect...),
 		Rename:  w.rename,
 		Drop:    append(dropAll("of the language model", "text_decoder.", "model.", "lm_head."), ofText...),
@@ -137,7 +146,8 @@ func twoLayers(bias table.Bias) []table.TensorRow {
 
 var (
 	qwen2Audio = whisper{
-		classes: []string{"Qwen2AudioForConditionalGeneration"}, part: "audio_config", kind: "qwen2a", conv: gguf.TypeF16,
+		classes: []string{"Qwen2AudioForConditionalGeneration"}, part: "audio_config", kind: "qwen2a",
+		conv:   gguf.TypeF16,
 		mm:     []table.TensorRow{{HF: "multi_modal_projector.linear", GGUF: "mm.a.fc", Bias: table.NeedBias}},
 		shapes: shape.Table{"mm.a.fc": "a_embd, a_proj"},
 	}.arch()
@@ -149,7 +159,9 @@ var (
 		mm: append(twoLayers(table.NoBias),
 			table.TensorRow{HF: "multi_modal_projector.ln_pre", GGUF: "mm.a.norm_pre"},
 			table.TensorRow{HF: "multi_modal_projector.ln_mid", GGUF: "mm.a.norm_mid"}),
-		shapes: shape.Table{"mm.a.mlp.1": "a_embd * @audio.projector.stack_factor, ?mm_up", "mm.a.mlp.2": "?mm_mid, a_proj", "mm.a.norm_pre": "a_embd * @audio.projector.stack_factor", "mm.a.norm_mid": "?mm_mid"},
+		shapes: shape.Table{"mm.a.mlp.1": "a_embd * @audio.projector.stack_factor, ?mm_up",
+			"mm.a.mlp.2": "?mm_mid, a_proj", "mm.a.norm_pre": "a_embd * @audio.projector.stack_factor",
+			"mm.a.norm_mid": "?mm_mid"},
 	}.arch()
 
 	voxtral = whisper{
@@ -157,19 +169,23 @@ var (
 		keys:   []table.Row{{Key: keyStack, Const: gguf.Uint32(4)}},
 		expect: []table.Expect{{Key: "projector_hidden_act", Values: []string{"gelu"}}},
 		mm:     twoLayers(table.NoBias),
-		shapes: shape.Table{"mm.a.mlp.1": "a_embd * @audio.projector.stack_factor, ?mm_mid", "mm.a.mlp.2": "?mm_mid, a_proj"},
+		shapes: shape.Table{"mm.a.mlp.1": "a_embd * @audio.projector.stack_factor, ?mm_mid",
+			"mm.a.mlp.2": "?mm_mid, a_proj"},
 	}.arch()
 
 	audioFlamingo3 = whisper{
-		classes: []string{"AudioFlamingo3ForConditionalGeneration"}, part: "audio_config", kind: "musicflamingo", conv: gguf.TypeF32,
+		classes: []string{"AudioFlamingo3ForConditionalGeneration"}, part: "audio_config", kind: "musicflamingo",
+		conv:   gguf.TypeF32,
 		expect: []table.Expect{{Key: "projector_hidden_act", Values: []string{"gelu"}}},
 		mm:     twoLayers(table.MayBias),
 		shapes: shape.Table{"mm.a.mlp.1": "a_embd, ?mm_mid", "mm.a.mlp.2": "?mm_mid, a_proj"},
 	}.arch()
 
 	meralion2 = whisper{
-		classes: []string{"MERaLiON2ForConditionalGeneration"}, part: "speech_config", kind: "meralion", conv: gguf.TypeF16,
-		keys:   []table.Row{{Key: keyStack, Type: gguf.Uint32Type, From: []string{"speech_mlp_scale_factor"}, Const: gguf.Uint32(15)}},
+		classes: []string{"MERaLiON2ForConditionalGeneration"}, part: "speech_config", kind: "meralion",
+		conv: gguf.TypeF16,
+		keys: []table.Row{{Key: keyStack, Type: gguf.Uint32Type, From: []string{"speech_mlp_scale_factor"},
+			Const: gguf.Uint32(15)}},
 		rename: []table.Rename{{Prefix: "speech_encoder.", With: "audio_tower."}},
 		mm: []table.TensorRow{
 			{HF: "ln_speech", GGUF: "mm.a.norm_pre", Bias: table.MayBias},
@@ -178,7 +194,8 @@ var (
 			{HF: "speech_audio_adapter.pool_proj", GGUF: "mm.a.mlp.2", Bias: table.MayBias},
 			{HF: "speech_audio_adapter.out_proj", GGUF: "mm.a.mlp.3", Bias: table.MayBias},
 		},
-		shapes: shape.Table{"mm.a.norm_pre": "a_embd", "mm.a.mlp.0": "a_embd * @audio.projector.stack_factor, ?mm_mid", "mm.a.mlp.1": "?mm_mid, ?mm_up", "mm.a.mlp.2": "?mm_mid, ?mm_up", "mm.a.mlp.3": "?mm_up, a_proj"},
+		shapes: shape.Table{"mm.a.norm_pre": "a_embd", "mm.a.mlp.0": "a_embd * @audio.projector.stack_factor, ?mm_mid",
+			"mm.a.mlp.1": "?mm_mid, ?mm_up", "mm.a.mlp.2": "?mm_mid, ?mm_up", "mm.a.mlp.3": "?mm_up, a_proj"},
 	}.arch()
 
 	glmASR = whisper{
@@ -197,7 +214,8 @@ var (
 				{GGUF: "v.boi", Transform: tokenRow(0)}, {GGUF: "v.eoi", Transform: tokenRow(1)},
 			}},
 		},
-		shapes: shape.Table{"mm.a.norm_pre": "a_embd", "mm.a.mlp.1": "a_embd * @audio.projector.stack_factor, ?mm_mid", "mm.a.mlp.2": "?mm_mid, a_proj", "v.boi": "a_proj", "v.eoi": "a_proj"},
+		shapes: shape.Table{"mm.a.norm_pre": "a_embd", "mm.a.mlp.1": "a_embd * @audio.projector.stack_factor, ?mm_mid",
+			"mm.a.mlp.2": "?mm_mid, a_proj", "v.boi": "a_proj", "v.eoi": "a_proj"},
 	}.arch()
 )
 

@@ -40,7 +40,10 @@ func Projectors(c *config.View, n int64) ([]Projector, error) {
 		}
 		list = append(list, Projector{Seen: pair[0], Layer: pair[1], Index: int64(i)})
 	}
-	slices.SortStableFunc(list, func(a, b Projector) int { return cmp.Or(cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Layer, b.Layer)) })
+	slices.SortStableFunc(list, func(a, b Projector) int {
+		return cmp.Or(cmp.Compare(a.Seen, b.Seen),
+			cmp.Compare(a.Layer, b.Layer))
+	})
 	for i := range list {
 		if c.Options.Reference {
 			list[i].Index = int64(i)
@@ -63,9 +66,12 @@ func Projectors(c *config.View, n int64) ([]Projector, error) {
 	for i, p := range list {
 		switch {
 		case p.Layer < 0 || p.Layer >= n:
-			return nil, fault.Errorf(fault.Broken, "%s: keys %q and %q: layer %d, want one of %d", c.FileName(), pairsKey, spatialKey, p.Layer, n)
+			return nil, fault.Errorf(fault.Broken, "%s: keys %q and %q: layer %d, want one of %d", c.FileName(),
+				pairsKey, spatialKey, p.Layer, n)
 		case i > 0 && list[i-1].Layer == p.Layer:
-			return nil, fault.Errorf(fault.Unsupported, "%s: keys %q and %q: layer %d twice, a file has one for each layer", c.FileName(), pairsKey, spatialKey, p.Layer)
+			return nil, fault.Errorf(fault.Unsupported,
+				"%s: keys %q and %q: layer %d twice, a file has one for each layer", c.FileName(), pairsKey,
+				spatialKey, p.Layer)
 		}
 	}
 	return list, nil
@@ -99,8 +105,11 @@ func deepstackMapping(c *config.View) (gguf.Value, bool, error) {
 }
 
 // ProjectorKeys are the keys of config.json that only Granite 4 Vision's encoder reads.
-var ProjectorKeys = slices.Concat(MultimodalKeys, []string{"downsample_rate", "image_grid_pinpoints", "spatial_vision_layer", "spatial_stride", "use_spatial_sampling",
-	"use_image_newline_parameter", "projector_dropout", "qformer_config"})
+var ProjectorKeys = slices.Concat(MultimodalKeys,
+	[]string{"downsample_rate", "image_grid_pinpoints", "spatial_vision_layer", "spatial_stride",
+		"use_spatial_sampling",
+		"use_image_newline_parameter", "projector_dropout", "qformer_config"})
 
 // DropProjectors leaves the projectors out of a language model.
-var DropProjectors = []table.Drop{{Prefix: "model.layerwise_projectors.", Why: table.OtherPart}, {Prefix: "model.spatial_projectors.", Why: table.OtherPart}}
+var DropProjectors = []table.Drop{{Prefix: "model.layerwise_projectors.", Why: table.OtherPart},
+	{Prefix: "model.spatial_projectors.", Why: table.OtherPart}}

@@ -30,7 +30,8 @@ var DeltaMetadata = slices.Concat(QwenMoERows, []table.Row{
 		return table.Uint32Of(nv*v, true, err)
 	}},
 	{Key: "attention.recurrent_layers", Derive: RecurrentLayers},
-	{Key: "full_attention_interval", Type: gguf.Uint32Type, From: []string{"full_attention_interval"}, Const: gguf.Uint32(4)},
+	{Key: "full_attention_interval", Type: gguf.Uint32Type, From: []string{"full_attention_interval"},
+		Const: gguf.Uint32(4)},
 	{Key: "rope.dimension_count", Derive: PartialRope(0.25)},
 })
 
@@ -87,7 +88,8 @@ func DeltaHeads(c *config.View) (nk, k, nv, v int64, err error) {
 	for _, s := range []struct {
 		to  *int64
 		key string
-	}{{&nk, "linear_num_key_heads"}, {&k, "linear_key_head_dim"}, {&nv, "linear_num_value_heads"}, {&v, "linear_value_head_dim"}} {
+	}{{&nk, "linear_num_key_heads"}, {&k, "linear_key_head_dim"}, {&nv, "linear_num_value_heads"},
+		{&v, "linear_value_head_dim"}} {
 		if *s.to, err = c.Require(s.key); err != nil {
 			return 0, 0, 0, 0, err
 		}
@@ -96,7 +98,8 @@ func DeltaHeads(c *config.View) (nk, k, nv, v int64, err error) {
 		}
 	}
 	if nv%nk != 0 {
-		err = fault.Errorf(fault.Broken, "%s: %d value heads are not a multiple of %d key heads", config.ConfigFile, nv, nk)
+		err = fault.Errorf(fault.Broken, "%s: %d value heads are not a multiple of %d key heads",
+			config.ConfigFile, nv, nk)
 	}
 	return nk, k, nv, v, err
 }
@@ -104,11 +107,13 @@ func DeltaHeads(c *config.View) (nk, k, nv, v int64, err error) {
 // DeltaDims, or DeltaMoEDims for models with experts, and DeltaShapes are the sizes of
 // their tensors.
 var (
-	DeltaMoEDims = shape.Table{"key_dim": "d_state * n_group", "value_dim": "d_inner", "n_ff_exp": shape.SharedWidth, "n_ff_shexp": shape.SharedExpertOrWhole}
-	DeltaDims    = shape.Table{"key_dim": "d_state * n_group", "value_dim": "d_inner"}
-	DeltaShapes  = shape.Table{
-		"attn_q":   "n_embd, 2 * n_embd_q", // half of it are gates
-		"attn_qkv": "n_embd, 2 * key_dim + value_dim | n_embd, 2 * n_embd_q + n_embd_k + n_embd_v", "attn_gate": "n_embd, value_dim",
+	DeltaMoEDims = shape.Table{"key_dim": "d_state * n_group", "value_dim": "d_inner", "n_ff_exp": shape.SharedWidth,
+		"n_ff_shexp": shape.SharedExpertOrWhole}
+	DeltaDims   = shape.Table{"key_dim": "d_state * n_group", "value_dim": "d_inner"}
+	DeltaShapes = shape.Table{
+		"attn_q":    "n_embd, 2 * n_embd_q", // half of it are gates
+		"attn_qkv":  "n_embd, 2 * key_dim + value_dim | n_embd, 2 * n_embd_q + n_embd_k + n_embd_v",
+		"attn_gate": "n_embd, value_dim",
 		"ssm_alpha": "n_embd, dt_rank", "ssm_beta": "n_embd, dt_rank",
 		"ssm_conv1d": "d_conv, 2 * key_dim + value_dim", "ssm_dt.bias": "dt_rank", "ssm_a": "dt_rank",
 		"ssm_norm": "value_dim / dt_rank", "ssm_out": "value_dim, n_embd",
@@ -121,9 +126,11 @@ var DeltaRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.linear_attn.in_proj_z", GGUF: "blk.{bid}.attn_gate", Transform: spreadRows},
 	{HF: "model.layers.{bid}.linear_attn.in_proj_a", GGUF: "blk.{bid}.ssm_alpha", Transform: spreadHeads},
 	{HF: "model.layers.{bid}.linear_attn.in_proj_b", GGUF: "blk.{bid}.ssm_beta", Transform: spreadHeads},
-	{HF: "model.layers.{bid}.linear_attn.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Transform: InTurn("delta-kernel", Squeeze, spreadAfterQK)},
+	{HF: "model.layers.{bid}.linear_attn.conv1d", GGUF: "blk.{bid}.ssm_conv1d",
+		Transform: InTurn("delta-kernel", Squeeze, spreadAfterQK)},
 	{HF: "model.layers.{bid}.linear_attn.dt_bias", Exact: true, GGUF: "blk.{bid}.ssm_dt.bias", Transform: spreadHeads},
-	{HF: "model.layers.{bid}.linear_attn.A_log", Exact: true, GGUF: "blk.{bid}.ssm_a", Transform: InTurn("delta-decay", spreadHeads, NegExp)},
+	{HF: "model.layers.{bid}.linear_attn.A_log", Exact: true, GGUF: "blk.{bid}.ssm_a",
+		Transform: InTurn("delta-decay", spreadHeads, NegExp)},
 	{HF: "model.layers.{bid}.linear_attn.norm", GGUF: "blk.{bid}.ssm_norm"},
 	{HF: "model.layers.{bid}.linear_attn.out_proj", GGUF: "blk.{bid}.ssm_out", Transform: spreadColumns},
 }
@@ -137,27 +144,31 @@ var (
 	// spreadHeads has one row, or one element, for a value head.
 	spreadHeads = spread("spread-heads", func(_, _, _, _ int64) (skip, size int64) { return 0, 1 })
 	// spreadColumns has the value heads in its columns.
-	spreadColumns = &table.Transform{Name: "spread-columns", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-		nk, _, nv, v, err := DeltaHeads(l.View)
-		if err != nil || nk == nv || l.Facts.Folded[fmt.Sprintf("model.layers.%d.linear_attn.out_proj.weight", l.Bid)] {
-			return s, err // a program undoes the fold in the checkpoint's order, and reorders the activations
-		}
-		ne := s.NE()
-		if len(ne) != 2 || ne[0] != nv*v {
-			return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows of %d value heads of %d", gguf.Shape(ne), nv, v)
-		}
-		return rows.Columns(s, func(s rows.Source) (rows.Source, error) {
+	spreadColumns = &table.Transform{Name: "spread-columns",
+		Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+			nk, _, nv, v, err := DeltaHeads(l.View)
+			if err != nil || nk == nv || l.Facts.Folded[fmt.Sprintf("model.layers.%d.linear_attn.out_proj.weight",
+				l.Bid)] {
+				return s, err // a program undoes the fold in the checkpoint's order, and reorders the activations
+			}
 			ne := s.NE()
-			heads, err := rows.Reshape(s, []int64{v, nv * ne[1]})
-			if err != nil {
-				return nil, err
+			if len(ne) != 2 || ne[0] != nv*v {
+				return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows of %d value heads of %d",
+					gguf.Shape(ne), nv, v)
 			}
-			if heads, err = rows.Gather(heads, heads.NE(), func(i int64) int64 { return i/nv*nv + spreadFrom(i%nv, nk, nv) }); err != nil {
-				return nil, err
-			}
-			return rows.Reshape(heads, ne)
-		})
-	}}
+			return rows.Columns(s, func(s rows.Source) (rows.Source, error) {
+				ne := s.NE()
+				heads, err := rows.Reshape(s, []int64{v, nv * ne[1]})
+				if err != nil {
+					return nil, err
+				}
+				if heads, err = rows.Gather(heads, heads.NE(),
+					func(i int64) int64 { return i/nv*nv + spreadFrom(i%nv, nk, nv) }); err != nil {
+					return nil, err
+				}
+				return rows.Reshape(heads, ne)
+			})
+		}}
 )
 
 // spread returns the transform of a tensor with value heads in its rows: after skip
@@ -175,7 +186,8 @@ func spread(name string, lay func(nk, k, nv, v int64) (skip, size int64)) *table
 			n = ne[0]
 		}
 		if len(ne) > 2 || n != skip+nv*size {
-			return nil, fault.Errorf(fault.Broken, "dimensions %s, want %d value heads of %d after %d rows", gguf.Shape(ne), nv, size, skip)
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want %d value heads of %d after %d rows",
+				gguf.Shape(ne), nv, size, skip)
 		}
 		return rows.Regroup(s, func(i int64) int64 {
 			if i < skip {
@@ -197,8 +209,10 @@ var Qwen35Sections = table.Row{Key: "rope.dimension_sections", Derive: func(c *c
 
 // Qwen35Unused are keys without a meaning: the runtime interleaves the sections, half of attn_q are gates in any
 // case, and the states of linear attention are float32 there.
-var Qwen35Unused = slices.Concat(MultimodalKeys, []string{"layer_types", "rope_scaling.mrope_interleaved", "attn_output_gate", "mamba_ssm_dtype"})
+var Qwen35Unused = slices.Concat(MultimodalKeys, []string{"layer_types", "rope_scaling.mrope_interleaved",
+	"attn_output_gate", "mamba_ssm_dtype"})
 
 // Qwen35Expect is what these models compute.
-var Qwen35Expect = []table.Expect{SiLU, Expect("mtp_use_dedicated_embeddings", "false"), Expect("attn_output_gate", "true"),
+var Qwen35Expect = []table.Expect{SiLU, Expect("mtp_use_dedicated_embeddings", "false"),
+	Expect("attn_output_gate", "true"),
 	Expect("norm_topk_prob", "true"), Expect("decoder_sparse_step", "1"), Expect("use_sliding_window", "false")}

@@ -15,29 +15,40 @@ import (
 // DFlashShapes are the dimensions of all that drafts of architecture dflash have.
 var DFlashShapes = shape.Rules{
 	Dims: shape.Merge(V4Shapes.Dims, shape.Table{"n_conv": "2 * @conv_kernel_size * n_embd / @conv_group_size",
-		"n_corr": "@lilicorr.hidden_size", "n_corr_ff": "@lilicorr.mlp_hidden_size", "n_corr_nodes": "@block_size * @lilicorr.candidate_topk - @lilicorr.candidate_topk"}),
+		"n_corr": "@lilicorr.hidden_size", "n_corr_ff": "@lilicorr.mlp_hidden_size",
+		"n_corr_nodes": "@block_size * @lilicorr.candidate_topk - @lilicorr.candidate_topk"}),
 	Tensors: shape.Merge(V4Shapes.Tensors, shape.Table{
 		"fc": "?n_seen, n_embd", "output": "n_embd, ?n_draft", "d2t": "?n_draft",
 		"markov_w1": "?n_rank, ?n_markov", "markov_w2": "?n_rank, ?n_draft", "conf_proj": "?n_confidence, ?n_confident",
 		"attn_conv_base": "n_embd, @conv_kernel_size, 2", "attn_conv_proj": "n_embd, n_conv",
 		"ffn_conv_base": "n_embd, @conv_kernel_size, 2", "ffn_conv_proj": "n_embd, n_conv",
 		"layer_output_scale":   "1",
-		"selector_predecessor": "@selector_rank, n_vocab", "selector_successor": "@selector_rank, n_vocab", "selector_hidden": "n_embd, @selector_rank",
+		"selector_predecessor": "@selector_rank, n_vocab", "selector_successor": "@selector_rank, n_vocab",
+		"selector_hidden": "n_embd, @selector_rank",
 		// layers after those of the draft are of what chooses among its tokens, the last one of features of these
-		"attn_norm": "n_embd | n_corr", "attn_output": "n_head * n_embd_head_v, n_embd | n_corr, n_corr", "ffn_norm": "n_embd | n_corr | 5",
-		"ffn_up": "n_embd, n_ff | n_corr, n_corr_ff | 5, n_corr", "ffn_down": "n_ff, n_embd | n_corr_ff, n_corr | n_corr, n_corr",
-		"lilicorr.layers.{bid}.attn.in_proj": "n_corr, 3 * n_corr", "lilicorr.attention_bias.bias": "n_corr_nodes, n_corr_nodes, @lilicorr.num_heads",
-		"lilicorr.token_proj": "n_embd, n_corr", "lilicorr.pass_hidden_proj": "n_embd, n_corr", "lilicorr.context_proj": "n_embd, n_corr",
-		"lilicorr.slot_embedding": "n_corr, @block_size - 1", "lilicorr.rank_embedding": "n_corr, @lilicorr.candidate_topk",
-		"lilicorr.output_norm": "n_corr", "lilicorr.anchor_norm": "n_corr", "lilicorr.factor_input_proj": "3 * n_corr, n_corr",
-		"lilicorr.out_head": "n_corr, @lilicorr.factor_dim", "lilicorr.in_head": "n_corr, @lilicorr.factor_dim", "lilicorr.anchor_out_head": "n_corr, @lilicorr.factor_dim",
+		"attn_norm": "n_embd | n_corr", "attn_output": "n_head * n_embd_head_v, n_embd | n_corr, n_corr",
+		"ffn_norm":                           "n_embd | n_corr | 5",
+		"ffn_up":                             "n_embd, n_ff | n_corr, n_corr_ff | 5, n_corr",
+		"ffn_down":                           "n_ff, n_embd | n_corr_ff, n_corr | n_corr, n_corr",
+		"lilicorr.layers.{bid}.attn.in_proj": "n_corr, 3 * n_corr",
+		"lilicorr.attention_bias.bias":       "n_corr_nodes, n_corr_nodes, @lilicorr.num_heads",
+		"lilicorr.token_proj":                "n_embd, n_corr", "lilicorr.pass_hidden_proj": "n_embd, n_corr",
+		"lilicorr.context_proj":   "n_embd, n_corr",
+		"lilicorr.slot_embedding": "n_corr, @block_size - 1",
+		"lilicorr.rank_embedding": "n_corr, @lilicorr.candidate_topk",
+		"lilicorr.output_norm":    "n_corr", "lilicorr.anchor_norm": "n_corr",
+		"lilicorr.factor_input_proj": "3 * n_corr, n_corr",
+		"lilicorr.out_head":          "n_corr, @lilicorr.factor_dim",
+		"lilicorr.in_head":           "n_corr, @lilicorr.factor_dim",
+		"lilicorr.anchor_out_head":   "n_corr, @lilicorr.factor_dim",
 	}),
 	Relations: []string{"@conv_group_size divides n_embd"},
 }
 
 // V4Shapes are the dimensions of layers of DeepSeek V4, which its drafts have, too.
 var V4Shapes = shape.Rules{
-	Dims: shape.Table{"n_hc": "@hyper_connection.count", "n_out": "@attention.output_group_count * @attention.output_lora_rank"},
+	Dims: shape.Table{"n_hc": "@hyper_connection.count",
+		"n_out": "@attention.output_group_count * @attention.output_lora_rank"},
 	Tensors: shape.Table{
 		"output_hc_fn": "n_hc * n_embd, n_hc", "output_hc_base": "n_hc", "output_hc_scale": "1",
 		"hc_attn_fn": "n_hc * n_embd, n_hc * (n_hc + 2)", "hc_attn_base": "n_hc * (n_hc + 2)", "hc_attn_scale": "3",
@@ -48,7 +59,8 @@ var V4Shapes = shape.Rules{
 }
 
 // DSparkClasses are the classes of drafts with a head that corrects a token by the one before.
-var DSparkClasses = []string{"Qwen3DSparkModel", "DSparkDraftModel", "DSparkSpeculator", "Lfm2DSparkDraftModel", "LingDSparkModel"}
+var DSparkClasses = []string{"Qwen3DSparkModel", "DSparkDraftModel", "DSparkSpeculator", "Lfm2DSparkDraftModel",
+	"LingDSparkModel"}
 
 // DSparkHeads are the heads that correct a token by the one before.
 var DSparkHeads = []table.TensorRow{
@@ -74,18 +86,23 @@ func DFlash(a *table.Arch, more ...table.Row) *table.Arch {
 	a.RopeSections = true
 	a.Metadata = slices.Concat(CommonRows, []table.Row{PoolingRow}, dflashRows, more)
 	a.MaskToken = func(c *config.View) (int64, bool, error) { return DFlashConfig(c).Int("mask_token_id") }
-	a.HeaderLast = []table.Row{{Key: "tokenizer.ggml.mask_token_id", Derive: func(c *config.View) (gguf.Value, bool, error) {
-		return table.Uint32Of(a.MaskToken(c))
-	}}}
+	a.HeaderLast = []table.Row{{Key: "tokenizer.ggml.mask_token_id",
+		Derive: func(c *config.View) (gguf.Value, bool, error) {
+			return table.Uint32Of(a.MaskToken(c))
+		}}}
 	a.Expect = append(a.Expect, SiLU, Expect("rope_is_neox_style", "true"))
-	a.Unused = slices.Concat(BiasKeys, []string{"num_target_layers", "max_window_layers", "layer_types", "sliding_window", "dflash_config", "mask_token_id", "target_layer_ids",
-		"speculators_config", "speculators_model_type", "speculators_version", "markov_rank", "num_anchors", "enable_confidence_head", "confidence_head_with_markov", "target_hidden_size"})
+	a.Unused = slices.Concat(BiasKeys, []string{"num_target_layers", "max_window_layers", "layer_types",
+		"sliding_window", "dflash_config", "mask_token_id", "target_layer_ids",
+		"speculators_config", "speculators_model_type", "speculators_version", "markov_rank", "num_anchors",
+		"enable_confidence_head", "confidence_head_with_markov", "target_hidden_size"})
 	a.Rename = []table.Rename{{Prefix: "model.", With: "model."}, {Prefix: "", With: "model."}}
-	a.Drop = append(a.Drop, table.Drop{Prefix: "model.embed_tokens.", Why: table.Silent, If: func(l table.Layer) (bool, error) {
-		has, ok, err := l.Bool("has_embed_tokens")
-		return ok && !has && !l.Facts.OwnMask, err
-	}})
-	a.Tensors = slices.Concat(DFlashEnds(table.TensorRow{HF: "model.lm_head", GGUF: "output", Optional: true}), NormRows, AttentionRows(table.MayBias, table.MayBias), QKNormRows, MLPRows, a.Tensors)
+	a.Drop = append(a.Drop, table.Drop{Prefix: "model.embed_tokens.", Why: table.Silent,
+		If: func(l table.Layer) (bool, error) {
+			has, ok, err := l.Bool("has_embed_tokens")
+			return ok && !has && !l.Facts.OwnMask, err
+		}})
+	a.Tensors = slices.Concat(DFlashEnds(table.TensorRow{HF: "model.lm_head", GGUF: "output", Optional: true}),
+		NormRows, AttentionRows(table.MayBias, table.MayBias), QKNormRows, MLPRows, a.Tensors)
 	return a
 }
 

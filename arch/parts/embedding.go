@@ -21,8 +21,10 @@ func DenseRows() []table.Row {
 			}
 		}
 		list = append(list,
-			table.Row{Key: name + "_feat_in", Derive: size(func(m config.DenseModule) int64 { return m.In }), Facts: config.DenseFiles},
-			table.Row{Key: name + "_feat_out", Derive: size(func(m config.DenseModule) int64 { return m.Out }), Facts: config.DenseFiles})
+			table.Row{Key: name + "_feat_in", Derive: size(func(m config.DenseModule) int64 { return m.In }),
+				Facts: config.DenseFiles},
+			table.Row{Key: name + "_feat_out", Derive: size(func(m config.DenseModule) int64 { return m.Out }),
+				Facts: config.DenseFiles})
 	}
 	return list
 }
@@ -36,10 +38,11 @@ const (
 )
 
 // PoolingRow writes how an embedding model pools the states of its tokens.
-var PoolingRow = table.Row{Key: "pooling_type", Facts: config.PoolingFiles, Derive: func(c *config.View) (gguf.Value, bool, error) {
-	n, ok := PoolModes[c.Facts.Pooling]
-	return gguf.Uint32(n), ok, nil
-}}
+var PoolingRow = table.Row{Key: "pooling_type", Facts: config.PoolingFiles,
+	Derive: func(c *config.View) (gguf.Value, bool, error) {
+		n, ok := PoolModes[c.Facts.Pooling]
+		return gguf.Uint32(n), ok, nil
+	}}
 
 // PoolModes are the values of pooling_type by names.
 var PoolModes = map[string]uint32{"mean": PoolMean, "cls": PoolCLS, "lasttoken": poolLast}

@@ -30,7 +30,9 @@ func LongRopeFactors(dims func(*config.View) (int64, error)) []table.ExtraTensor
 				return nil, err
 			}
 			if len(list) == 0 || 2*int64(len(list)) != n {
-				return nil, fault.Errorf(fault.Broken, "%s: rope setting %q has %d factors, want one for each 2 of %d dimensions", config.ConfigFile, key, len(list), n)
+				return nil, fault.Errorf(fault.Broken,
+					"%s: rope setting %q has %d factors, want one for each 2 of %d dimensions", config.ConfigFile, key,
+					len(list), n)
 			}
 			out := make([]float32, len(list))
 			for i, f := range list {
@@ -49,7 +51,8 @@ func LongRopeFactors(dims func(*config.View) (int64, error)) []table.ExtraTensor
 // one dimension have no pair that could rotate.
 func RopeFactors(c *config.View, factors []float32) (rows.Source, error) {
 	if len(factors) == 0 {
-		return nil, fault.Errorf(fault.Broken, "%s: rope settings for heads without two dimensions that could rotate", c.FileName())
+		return nil, fault.Errorf(fault.Broken, "%s: rope settings for heads without two dimensions that could rotate",
+			c.FileName())
 	}
 	return rows.Float32s(factors), nil
 }
@@ -100,7 +103,8 @@ func Llama3Factors(c *config.View) (rows.Source, error) {
 		case wavelen > lowWavelen:
 			factors[i] = float32(factor)
 		case low == high:
-			return nil, fault.Errorf(fault.Broken, "%s: low_freq_factor and high_freq_factor are both %v: no blend between them", config.ConfigFile, low)
+			return nil, fault.Errorf(fault.Broken,
+				"%s: low_freq_factor and high_freq_factor are both %v: no blend between them", config.ConfigFile, low)
 		default:
 			smooth := (float32(1/wavelen*float32(length)) - float32(low)) / float32(high-low)
 			factors[i] = 1 / (float32((1-smooth)/float32(factor)) + smooth)
@@ -118,7 +122,8 @@ func Llama3Settings(r config.Object) (p Llama3, err error) {
 		to       *float64
 		key      string
 		standard float64
-	}{{&p.Factor, "factor", 8}, {&p.Low, "low_freq_factor", 1}, {&p.High, "high_freq_factor", 4}, {&p.Length, "original_max_position_embeddings", 8192}} {
+	}{{&p.Factor, "factor", 8}, {&p.Low, "low_freq_factor", 1}, {&p.High, "high_freq_factor", 4},
+		{&p.Length, "original_max_position_embeddings", 8192}} {
 		f, ok, err := r.Float(s.key)
 		if err != nil {
 			return p, err
@@ -134,7 +139,8 @@ func Llama3Settings(r config.Object) (p Llama3, err error) {
 }
 
 func notPositive(key string, f float64) error {
-	return fault.Errorf(fault.Broken, "%s: key %q: want a positive number, found %v", config.ConfigFile, "rope_scaling."+key, f)
+	return fault.Errorf(fault.Broken, "%s: key %q: want a positive number, found %v", config.ConfigFile,
+		"rope_scaling."+key, f)
 }
 
 // RopePowers returns theta to the power of i/dim for each pair i of dim rotating
@@ -144,7 +150,8 @@ func RopePowers(theta float64, dim int64) ([]float32, error) {
 		return nil, notPositive("rope_theta", theta)
 	}
 	if dim <= 0 || dim > config.MaxHeadDim {
-		return nil, fault.Errorf(fault.Broken, "%s: heads of %d elements, want 1 to %d", config.ConfigFile, dim, config.MaxHeadDim)
+		return nil, fault.Errorf(fault.Broken, "%s: heads of %d elements, want 1 to %d", config.ConfigFile, dim,
+			config.MaxHeadDim)
 	}
 	exponents := make([]float32, 0, dim/2+1)
 	for i := int64(0); i < dim; i += 2 {

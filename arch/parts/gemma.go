@@ -50,11 +50,15 @@ const PerLayerEmbedding = "@embedding_length_per_layer_input * @block_count, n_v
 
 // Gemma3Rows are CommonRows with the values that Gemma 3 has by default.
 var Gemma3Rows = slices.Concat(With(CommonRows,
-	table.Row{Key: "context_length", Type: gguf.Uint32Type, From: []string{"max_position_embeddings"}, Const: gguf.Uint32(131072)},
-	table.Row{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: []string{"num_attention_heads"}, Const: gguf.Uint32(8)},
-	table.Row{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"rms_norm_eps"}, Const: gguf.Float32(1e-6)},
+	table.Row{Key: "context_length", Type: gguf.Uint32Type, From: []string{"max_position_embeddings"},
+		Const: gguf.Uint32(131072)},
+	table.Row{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: []string{"num_attention_heads"},
+		Const: gguf.Uint32(8)},
+	table.Row{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"rms_norm_eps"},
+		Const: gguf.Float32(1e-6)},
 	table.Row{Key: "attention.key_length", Type: gguf.Uint32Type, From: []string{"head_dim"}, Const: gguf.Uint32(256)},
-	table.Row{Key: "attention.value_length", Type: gguf.Uint32Type, From: []string{"head_dim"}, Const: gguf.Uint32(256)},
+	table.Row{Key: "attention.value_length", Type: gguf.Uint32Type, From: []string{"head_dim"},
+		Const: gguf.Uint32(256)},
 	table.Row{Key: "rope.freq_base", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		f, ok, err := c.Rope().Float("rope_theta")
 		if err == nil && !ok {
@@ -62,7 +66,8 @@ var Gemma3Rows = slices.Concat(With(CommonRows,
 		}
 		return table.Float32Of(f, true, err)
 	}},
-	table.Row{Key: table.KeyHeadCountKV, Type: gguf.Uint32Type, From: []string{"num_key_value_heads"}, Const: gguf.Uint32(4)},
+	table.Row{Key: table.KeyHeadCountKV, Type: gguf.Uint32Type, From: []string{"num_key_value_heads"},
+		Const: gguf.Uint32(4)},
 ), []table.Row{
 	{Key: "final_logit_softcapping", Derive: NonZero("final_logit_softcapping")},
 	{Key: "attention.sliding_window", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
@@ -75,10 +80,11 @@ var Gemma3Rows = slices.Concat(With(CommonRows,
 })
 
 // VocabRows leaves out the rows of an embedding beyond the vocabulary.
-var VocabRows = &table.Transform{Name: "vocabulary-rows", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	n, err := l.Require("vocab_size")
-	if ne := s.NE(); err != nil || len(ne) != 2 || ne[1] <= n {
-		return s, err
-	}
-	return rows.Slice(s, 1, 0, n)
-}}
+var VocabRows = &table.Transform{Name: "vocabulary-rows",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		n, err := l.Require("vocab_size")
+		if ne := s.NE(); err != nil || len(ne) != 2 || ne[1] <= n {
+			return s, err
+		}
+		return rows.Slice(s, 1, 0, n)
+	}}

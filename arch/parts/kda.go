@@ -19,9 +19,12 @@ import (
 var KDAShapes = shape.Rules{
 	Dims: shape.Merge(MLAShapes.Dims, shape.Table{"n_kda_head": "@kda.head_dim", "n_kda": "n_head * n_kda_head"}),
 	Tensors: shape.Merge(MLAShapes.Tensors, shape.Table{
-		"attn_q": "n_embd, n_kda", "attn_k": "n_embd, n_kda", "attn_v": "n_embd, n_kda", "attn_output": "n_head * n_embd_head_v_mla, n_embd | n_kda, n_embd",
-		"ssm_conv1d_q": "d_conv, 1, n_kda, 1", "ssm_conv1d_k": "d_conv, 1, n_kda, 1", "ssm_conv1d_v": "d_conv, 1, n_kda, 1",
-		"ssm_f_a": "n_embd, n_kda_head", "ssm_f_b": "n_kda_head, n_kda", "ssm_beta": "n_embd, n_head", "ssm_dt.bias": "n_kda", "ssm_norm": "n_kda_head",
+		"attn_q": "n_embd, n_kda", "attn_k": "n_embd, n_kda", "attn_v": "n_embd, n_kda",
+		"attn_output":  "n_head * n_embd_head_v_mla, n_embd | n_kda, n_embd",
+		"ssm_conv1d_q": "d_conv, 1, n_kda, 1", "ssm_conv1d_k": "d_conv, 1, n_kda, 1",
+		"ssm_conv1d_v": "d_conv, 1, n_kda, 1",
+		"ssm_f_a":      "n_embd, n_kda_head", "ssm_f_b": "n_kda_head, n_kda", "ssm_beta": "n_embd, n_head",
+		"ssm_dt.bias": "n_kda", "ssm_norm": "n_kda_head",
 	}),
 }
 
@@ -73,26 +76,28 @@ var kdaKernel = &table.Transform{Name: "kda-kernel", Forward: func(_ table.Layer
 
 // KDADecay is -exp of the first numbers of A_log, one for each head, as a vector: some
 // checkpoints have more, for the sake of alignment.
-var KDADecay = InTurn("kda-decay", &table.Transform{Name: "of-heads", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-	heads, err := l.Require("num_attention_heads")
-	if err != nil {
-		return nil, err
-	}
-	n := int64(1)
-	for _, d := range s.NE() {
-		n *= d
-	}
-	if heads < 1 || n < heads {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want a number for each of %d heads", gguf.Shape(s.NE()), heads)
-	}
-	if s, err = rows.Reshape(s, []int64{1, n}); err == nil && n > heads {
-		s, err = rows.Slice(s, 1, 0, heads)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return rows.Reshape(s, []int64{heads})
-}}, NegExp)
+var KDADecay = InTurn("kda-decay", &table.Transform{Name: "of-heads",
+	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
+		heads, err := l.Require("num_attention_heads")
+		if err != nil {
+			return nil, err
+		}
+		n := int64(1)
+		for _, d := range s.NE() {
+			n *= d
+		}
+		if heads < 1 || n < heads {
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want a number for each of %d heads",
+				gguf.Shape(s.NE()), heads)
+		}
+		if s, err = rows.Reshape(s, []int64{1, n}); err == nil && n > heads {
+			s, err = rows.Slice(s, 1, 0, heads)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return rows.Reshape(s, []int64{heads})
+	}}, NegExp)
 
 // LinearAttn returns linear_attn_config.
 func LinearAttn(c *config.View) config.Object { return c.Sub("linear_attn_config") }
@@ -117,7 +122,9 @@ func KDAHeads(c *config.View) error {
 	}
 	n, ok, err := LinearAttn(c).Int("num_heads")
 	if err == nil && ok && n != heads {
-		err = fault.Errorf(fault.Unsupported, "%s: linear_attn_config.num_heads is %d, num_attention_heads %d: the architecture has one number", config.ConfigFile, n, heads)
+		err = fault.Errorf(fault.Unsupported,
+			"%s: linear_attn_config.num_heads is %d, num_attention_heads %d: the architecture has one number",
+			config.ConfigFile, n, heads)
 	}
 	return err
 }

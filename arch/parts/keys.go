@@ -23,9 +23,12 @@ var GELU = []string{"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"}
 // MultimodalKeys configure vision and audio encoders and the tokens that represent
 // pictures and sound: nothing of that is in the file of the language model.
 var MultimodalKeys = []string{
-	"image_token_id", "video_token_id", "audio_token_id", "image_token_index", "video_token_index", "audio_token_index", "vision_token_id",
-	"vision_start_token_id", "vision_end_token_id", "audio_start_token_id", "audio_end_token_id", "start_image_token_index", "end_image_token_index",
-	"image_seq_length", "ignore_index", "projector_hidden_act", "projector_bias", "multimodal_projector_bias", "vision_feature_layer",
+	"image_token_id", "video_token_id", "audio_token_id", "image_token_index", "video_token_index", "audio_token_index",
+	"vision_token_id",
+	"vision_start_token_id", "vision_end_token_id", "audio_start_token_id", "audio_end_token_id",
+	"start_image_token_index", "end_image_token_index",
+	"image_seq_length", "ignore_index", "projector_hidden_act", "projector_bias", "multimodal_projector_bias",
+	"vision_feature_layer",
 	"vision_feature_select_strategy", "spatial_merge_size", "scale_factor", "is_composition",
 	"image_placeholder", "video_placeholder", "media_placeholder_token_id", "use_unified_vision_chunk",
 }

@@ -17,7 +17,8 @@ func PerLayer(list []int64, err error) (v gguf.Value, ok bool, _ error) {
 	out := make([]int32, len(list))
 	for i, n := range list {
 		if n < 0 || n > 1<<31-1 {
-			return v, false, fault.Errorf(fault.Broken, "%s: %d for layer %d does not fit 31 bits", config.ConfigFile, n, i)
+			return v, false, fault.Errorf(fault.Broken, "%s: %d for layer %d does not fit 31 bits",
+				config.ConfigFile, n, i)
 		}
 		out[i] = int32(n)
 	}
@@ -156,7 +157,8 @@ func ropeScalingType(c *config.View) (v gguf.Value, ok bool, err error) {
 	case "su", "longrope":
 		return gguf.String("longrope"), true, nil
 	}
-	return v, false, fault.Errorf(fault.Unsupported, "%s: rope type %q is not supported for this architecture", config.ConfigFile, s)
+	return v, false, fault.Errorf(fault.Unsupported, "%s: rope type %q is not supported for this architecture",
+		config.ConfigFile, s)
 }
 
 // ropeSections writes how many of the rotating dimensions follow time, height and
@@ -177,13 +179,15 @@ func ropeSections(c *config.View) (v gguf.Value, ok bool, err error) {
 var GatingFuncs = map[string]uint32{"softmax": 1, "sigmoid": 2, "sqrtsoftplus": 4}
 
 func gatingFunc(c *config.View) (v gguf.Value, ok bool, err error) {
-	s, ok, err := c.String("score_function", "scoring_func", "score_func", "moe_router_activation", "moe_router_activation_func", "expert_selection_fn", "router_score_func")
+	s, ok, err := c.String("score_function", "scoring_func", "score_func", "moe_router_activation",
+		"moe_router_activation_func", "expert_selection_fn", "router_score_func")
 	if err != nil || !ok {
 		return v, false, err
 	}
 	n, ok := GatingFuncs[s]
 	if !ok {
-		return v, false, fault.Errorf(fault.Unsupported, "%s: experts are chosen by %q, want softmax, sigmoid or sqrtsoftplus", config.ConfigFile, s)
+		return v, false, fault.Errorf(fault.Unsupported,
+			"%s: experts are chosen by %q, want softmax, sigmoid or sqrtsoftplus", config.ConfigFile, s)
 	}
 	return gguf.Uint32(n), true, nil
 }
@@ -236,12 +240,13 @@ func Constant(v gguf.Value) table.Derive {
 
 // DynamicAsNone takes the dynamic rope type, which begins beyond the context
 // length, as none.
-var DynamicAsNone = table.Row{Key: "rope.scaling.type", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
-	if s, _, err := c.RopeScaling(); err != nil || s == "dynamic" {
-		return v, false, err
-	}
-	return ropeScalingType(c)
-}}
+var DynamicAsNone = table.Row{Key: "rope.scaling.type",
+	Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
+		if s, _, err := c.RopeScaling(); err != nil || s == "dynamic" {
+			return v, false, err
+		}
+		return ropeScalingType(c)
+	}}
 
 // LlamaRows are what the reference writes for all classes that inherit Llama's.
 var LlamaRows = slices.Concat(CommonRows, []table.Row{
@@ -401,17 +406,20 @@ func PaddedVocab(multiple int64) func(*config.View) (int64, error) {
 // QwenMoERows are CommonRows and the widths of experts.
 var QwenMoERows = slices.Concat(CommonRows, []table.Row{
 	{Key: "expert_feed_forward_length", Type: gguf.Uint32Type, From: []string{"moe_intermediate_size"}},
-	{Key: "expert_shared_feed_forward_length", Type: gguf.Uint32Type, From: []string{"shared_expert_intermediate_size"}},
+	{Key: "expert_shared_feed_forward_length", Type: gguf.Uint32Type,
+		From: []string{"shared_expert_intermediate_size"}},
 })
 
 // SuppressRow lists tokens that are never to be generated.
-var SuppressRow = table.Row{Key: "tokenizer.ggml.suppress_tokens", Facts: config.SuppressFiles, Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
-	list := make([]int32, len(c.Facts.Suppress))
-	for i, id := range c.Facts.Suppress {
-		if id < 0 || id > 1<<31-1 {
-			return v, false, fault.Errorf(fault.Broken, "generation_config.json: key \"suppress_tokens\": %d is not the id of a token", id)
+var SuppressRow = table.Row{Key: "tokenizer.ggml.suppress_tokens", Facts: config.SuppressFiles,
+	Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
+		list := make([]int32, len(c.Facts.Suppress))
+		for i, id := range c.Facts.Suppress {
+			if id < 0 || id > 1<<31-1 {
+				return v, false, fault.Errorf(fault.Broken,
+					"generation_config.json: key \"suppress_tokens\": %d is not the id of a token", id)
+			}
+			list[i] = int32(id)
 		}
-		list[i] = int32(id)
-	}
-	return gguf.Int32s(list), len(list) > 0, nil
-}}
+		return gguf.Int32s(list), len(list) > 0, nil
+	}}

@@ -17,10 +17,13 @@ import (
 
 // MLAShapes are the dimensions of attention with a compressed key and value.
 var MLAShapes = shape.Rules{
-	Dims: shape.Table{"n_embd_head_k_mla": "@attention.key_length_mla", "n_embd_head_v_mla": "@attention.value_length_mla"},
+	Dims: shape.Table{"n_embd_head_k_mla": "@attention.key_length_mla",
+		"n_embd_head_v_mla": "@attention.value_length_mla"},
 	Tensors: shape.Table{
-		"attn_q": "n_embd, n_head * n_embd_head_k_mla", "attn_q_b": "n_lora_q, n_head * n_embd_head_k_mla", "attn_output": "n_head * n_embd_head_v_mla, n_embd",
-		"attn_k_b": "n_embd_head_k_mla - n_rot, n_lora_kv, n_head", "attn_v_b": "n_lora_kv, n_embd_head_v_mla, n_head",
+		"attn_q": "n_embd, n_head * n_embd_head_k_mla", "attn_q_b": "n_lora_q, n_head * n_embd_head_k_mla",
+		"attn_output": "n_head * n_embd_head_v_mla, n_embd",
+		"attn_k_b":    "n_embd_head_k_mla - n_rot, n_lora_kv, n_head",
+		"attn_v_b":    "n_lora_kv, n_embd_head_v_mla, n_head",
 	},
 }
 
@@ -28,7 +31,8 @@ var MLAShapes = shape.Rules{
 // compressed: the runtime sees one key head. UncompressedMetadata is that of a
 // model with DeepSeek's experts and plain attention.
 var (
-	MLAMetadata = slices.Concat(With(CommonRows, table.Row{Key: table.KeyHeadCountKV, Const: gguf.Uint32(1)}, mlaEpsilon, mlaExpertCount), mlaLead, []table.Row{
+	MLAMetadata = slices.Concat(With(CommonRows, table.Row{Key: table.KeyHeadCountKV, Const: gguf.Uint32(1)},
+		mlaEpsilon, mlaExpertCount), mlaLead, []table.Row{
 		{Key: "attention.kv_lora_rank", Derive: SumOf("kv_lora_rank")},
 		{Key: "attention.key_length", Derive: SumOf("kv_lora_rank", "qk_rope_head_dim")},
 		{Key: "attention.value_length", Derive: SumOf("kv_lora_rank")},
@@ -45,10 +49,12 @@ var (
 		}},
 	}, mlaRope)
 
-	mlaEpsilon = table.Row{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"rms_norm_eps"}, Const: gguf.Float32(1e-6)}
+	mlaEpsilon = table.Row{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type,
+		From: []string{"rms_norm_eps"}, Const: gguf.Float32(1e-6)}
 	// n_routed_experts counts, whatever the default of the model type is for the others
-	mlaExpertCount = table.Row{Key: "expert_count", Type: gguf.Uint32Type, From: []string{"n_routed_experts", "num_local_experts", "num_experts"}}
-	mlaLead        = []table.Row{
+	mlaExpertCount = table.Row{Key: "expert_count", Type: gguf.Uint32Type,
+		From: []string{"n_routed_experts", "num_local_experts", "num_experts"}}
+	mlaLead = []table.Row{
 		{Key: "leading_dense_block_count", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := LeadingDense(c)
 			return table.Uint32Of(n, true, err)
@@ -63,10 +69,11 @@ var (
 		{Key: "expert_weights_norm", Derive: WhenTrue("norm_topk_prob")},
 		UintRow("rope.dimension_count", "qk_rope_head_dim"),
 	}
-	mlaRope = []table.Row{{Key: "rope.scaling.yarn_log_multiplier", Derive: func(c *config.View) (gguf.Value, bool, error) {
-		f, ok, err := c.Rope().Float("mscale_all_dim")
-		return table.Float32Of(0.1*f, ok, err)
-	}}}
+	mlaRope = []table.Row{{Key: "rope.scaling.yarn_log_multiplier",
+		Derive: func(c *config.View) (gguf.Value, bool, error) {
+			f, ok, err := c.Rope().Float("mscale_all_dim")
+			return table.Float32Of(0.1*f, ok, err)
+		}}}
 )
 
 // MLATensors are the tensors of such a model.
@@ -74,7 +81,8 @@ var MLATensors = slices.Concat(EmbedRows, NormRows, MLARows, MLAFeedForward)
 
 // MLAFeedForward are its dense layers and those with experts, MLAExperts the latter.
 var (
-	MLAFeedForward = slices.Concat(Only(DenseFirst, MLPRows), Only(MoEAfter, slices.Concat(routedExperts, []table.TensorRow{CorrectionRow})),
+	MLAFeedForward = slices.Concat(Only(DenseFirst, MLPRows),
+		Only(MoEAfter, slices.Concat(routedExperts, []table.TensorRow{CorrectionRow})),
 		Only(SharedAfter, SharedExpertRows))
 	MLAExperts = slices.Concat(routedExperts, []table.TensorRow{CorrectionRow}, SharedExpertRows)
 )
@@ -91,7 +99,8 @@ var routedExperts = func() []table.TensorRow {
 
 // MLAUnused are the keys of config.json that no runtime asks for: it takes
 // mscale_all_dim for mscale, too, as published models have them.
-var MLAUnused = []string{"topk_method", "ep_size", "num_nextn_predict_layers", "qk_head_dim", "num_key_value_heads", "rope_scaling.mscale"}
+var MLAUnused = []string{"topk_method", "ep_size", "num_nextn_predict_layers", "qk_head_dim", "num_key_value_heads",
+	"rope_scaling.mscale"}
 
 // MLAExpect is the arithmetic of such a model.
 var MLAExpect = []table.Expect{SiLU, Expect("moe_layer_freq", "1"), Expect("rope_interleave", "true")}
@@ -164,8 +173,10 @@ func mlaGeometry(key string) MLAGeometry {
 func mlaHeads(l table.Layer, s rows.Source, of MLAGeometry) (_ rows.Source, nope, value int64, err error) {
 	heads, nope, value, err := of(l)
 	ne := s.NE()
-	if err == nil && (heads < 1 || nope < 1 || value < 1 || len(ne) != 2 || ne[1]%heads != 0 || ne[1]/heads != nope+value) {
-		err = fault.Errorf(fault.Broken, "dimensions %s, want %d heads of %d and %d rows", gguf.Shape(ne), heads, nope, value)
+	if err == nil && (heads < 1 || nope < 1 || value < 1 || len(ne) != 2 || ne[1]%heads != 0 ||
+		ne[1]/heads != nope+value) {
+		err = fault.Errorf(fault.Broken, "dimensions %s, want %d heads of %d and %d rows", gguf.Shape(ne),
+			heads, nope, value)
 	}
 	if err != nil {
 		return nil, 0, 0, err
@@ -200,8 +211,10 @@ var IndexerTensors = []table.TensorRow{
 
 // IndexerShapes are the dimensions of those, and of attention.
 var IndexerShapes = shape.Rules{
-	Dims: shape.Merge(MLAShapes.Dims, shape.Table{"n_idx": "@attention.indexer.head_count", "n_idx_head": "@attention.indexer.key_length"}),
+	Dims: shape.Merge(MLAShapes.Dims, shape.Table{"n_idx": "@attention.indexer.head_count",
+		"n_idx_head": "@attention.indexer.key_length"}),
 	Tensors: shape.Merge(MLAShapes.Tensors, shape.Table{
-		"indexer.k_norm": "n_idx_head", "indexer.proj": "n_embd, n_idx", "indexer.attn_k": "n_embd, n_idx_head", "indexer.attn_q_b": "n_lora_q, n_idx * n_idx_head",
+		"indexer.k_norm": "n_idx_head", "indexer.proj": "n_embd, n_idx", "indexer.attn_k": "n_embd, n_idx_head",
+		"indexer.attn_q_b": "n_lora_q, n_idx * n_idx_head",
 	}),
 }

@@ -57,4 +57,5 @@ func QwenMTP(c *config.View) (int64, error) {
 const BareQwen35 = "Qwen3_5TextModel"
 
 // withoutMTP are the classes without such layers whatever their config says.
-var withoutMTP = []string{BareQwen35, config.OpenJev, config.PplxDecider, config.VllmD3, config.Clef, config.Lev, config.Nimble, config.Kev}
+var withoutMTP = []string{BareQwen35, config.OpenJev, config.PplxDecider, config.VllmD3, config.Clef, config.Lev,
+	config.Nimble, config.Kev}

@@ -14,7 +14,8 @@ func Qwen35(experts bool, a *table.Arch, more ...table.Row) *table.Arch {
 	a.Name, a.Shapes, a.Fused = "qwen35", shape.Rules{Dims: DeltaDims, Tensors: qwen35Shapes}, table.FusedQKV
 	mlp := MLPRows
 	if experts {
-		a.Name, a.Shapes, a.Fused = "qwen35moe", shape.Rules{Dims: DeltaMoEDims, Tensors: DeltaShapes}, table.FusedQKV|table.FusedGateUp
+		a.Name, a.Shapes, a.Fused = "qwen35moe", shape.Rules{Dims: DeltaMoEDims, Tensors: DeltaShapes},
+			table.FusedQKV|table.FusedGateUp
 		mlp = slices.Concat(ExpertRows, FusedExpertRows, QwenSharedRows)
 	}
 	if a.Tokenizer == "" {
@@ -41,7 +42,8 @@ var qwen35Tensors = slices.Concat(EachEnding(EmbedRows, "norm", PlusOne), EachEn
 	{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
 	{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
 }, "norm", PlusOne),
-	Only(Not(LinearAttention), slices.Concat(AttentionRows(table.MayBias, table.NoBias), EachEnding(QKNormRows, "norm", PlusOne))),
+	Only(Not(LinearAttention), slices.Concat(AttentionRows(table.MayBias, table.NoBias),
+		EachEnding(QKNormRows, "norm", PlusOne))),
 	Only(LinearAttention, DeltaRows))
 
 // qwenNextNRows are what layers that predict further tokens have besides.

@@ -61,8 +61,10 @@ var ExpertRows = []table.TensorRow{
 // [experts, hidden, width], gate_up_proj of [experts, 2*width, hidden], the gate
 // first.
 var FusedExpertRows = []table.TensorRow{
-	{HF: "model.layers.{bid}.mlp.experts.down_proj", Exact: true, Optional: true, GGUF: "blk.{bid}.ffn_down_exps.weight"},
-	{HF: "model.layers.{bid}.mlp.experts.down_proj.weight", Exact: true, Optional: true, GGUF: "blk.{bid}.ffn_down_exps.weight"},
+	{HF: "model.layers.{bid}.mlp.experts.down_proj", Exact: true, Optional: true,
+		GGUF: "blk.{bid}.ffn_down_exps.weight"},
+	{HF: "model.layers.{bid}.mlp.experts.down_proj.weight", Exact: true, Optional: true,
+		GGUF: "blk.{bid}.ffn_down_exps.weight"},
 	{HF: "model.layers.{bid}.mlp.experts.gate_up_proj", Exact: true, Optional: true, Split: GateUp},
 	{HF: "model.layers.{bid}.mlp.experts.gate_up_proj.weight", Exact: true, Optional: true, Split: GateUp},
 }
@@ -127,7 +129,8 @@ var SharedExpertRows = []table.TensorRow{
 
 // CorrectionRow is the bias by which experts are chosen, but not weighed.
 var CorrectionRow = table.TensorRow{
-	HF: "model.layers.{bid}.mlp.gate.e_score_correction_bias", Exact: true, Optional: true, GGUF: "blk.{bid}.exp_probs_b.bias",
+	HF: "model.layers.{bid}.mlp.gate.e_score_correction_bias", Exact: true, Optional: true,
+	GGUF: "blk.{bid}.exp_probs_b.bias",
 }
 
 // NextNRows are what such a layer has besides those of the model. Embedding and

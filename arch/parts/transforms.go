@@ -35,14 +35,17 @@ func groupedQKV(name string, count func(table.Layer) (groups, perGroup int64, er
 // Half returns the transform that takes the first (0) or the second half (1) of
 // dimension 1, the rows of a matrix or of each matrix of a stack.
 func Half(i int64) *table.Transform {
-	return &table.Transform{Name: fmt.Sprintf("half-%d", i), Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
-		ne := s.NE()
-		if len(ne) < 2 || ne[1]%2 != 0 {
-			return nil, fault.Errorf(fault.Broken, "dimensions %v, want an even number of rows to be split in halves", ne)
-		}
-		n := ne[1] / 2
-		return rows.Slice(s, 1, i*n, (i+1)*n)
-	}}
+	return &table.Transform{Name: fmt.Sprintf("half-%d", i),
+		Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+			ne := s.NE()
+			if len(ne) < 2 || ne[1]%2 != 0 {
+				return nil, fault.Errorf(fault.Broken,
+					"dimensions %v, want an even number of rows to be split in halves",
+					ne)
+			}
+			n := ne[1] / 2
+			return rows.Slice(s, 1, i*n, (i+1)*n)
+		}}
 }
 
 // PlusOne adds 1 to the weights of a norm: families that store the difference to 1.
@@ -68,10 +71,12 @@ func joinedPart(name string, part func(q, k int64) (from, to int64)) *table.Tran
 			return nil, err
 		}
 		if min(heads, headsKV, dim) <= 0 || max(heads, headsKV, dim) > config.MaxHeadDim {
-			return nil, fault.Errorf(fault.Broken, "%s: %d heads and %d key heads of %d elements", config.ConfigFile, heads, headsKV, dim)
+			return nil, fault.Errorf(fault.Broken, "%s: %d heads and %d key heads of %d elements", config.ConfigFile,
+				heads, headsKV, dim)
 		}
 		if ne := s.NE(); len(ne) != 2 || ne[1] != (heads+2*headsKV)*dim {
-			return nil, fmt.Errorf("dimensions %s, want rows of %d+2*%d heads of %d", gguf.Shape(ne), heads, headsKV, dim)
+			return nil, fmt.Errorf("dimensions %s, want rows of %d+2*%d heads of %d", gguf.Shape(ne), heads,
+				headsKV, dim)
 		}
 		from, to := part(heads*dim, headsKV*dim)
 		return rows.Slice(s, 1, from, to)
@@ -112,13 +117,14 @@ var Swapped = &table.Transform{Name: "transpose", Forward: func(_ table.Layer, s
 
 // SqueezeKernel turns a kernel of one channel, [channels, 1, width] in the
 // checkpoint, into a matrix.
-var SqueezeKernel = &table.Transform{Name: "squeeze-kernel", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
-	ne := s.NE()
-	if len(ne) != 3 || ne[1] != 1 {
-		return nil, fmt.Errorf("dimensions %s, want the middle one of three to be 1", gguf.Shape(ne))
-	}
-	return rows.Reshape(s, []int64{ne[0], ne[2]})
-}}
+var SqueezeKernel = &table.Transform{Name: "squeeze-kernel",
+	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+		ne := s.NE()
+		if len(ne) != 3 || ne[1] != 1 {
+			return nil, fmt.Errorf("dimensions %s, want the middle one of three to be 1", gguf.Shape(ne))
+		}
+		return rows.Reshape(s, []int64{ne[0], ne[2]})
+	}}
 
 // NegExp makes the matrix A of its negated logarithm: -exp(x).
 var NegExp = &table.Transform{Name: "neg-exp", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
@@ -179,12 +185,13 @@ func GroupNorm(groups func(*config.View) (int64, error)) *table.Transform {
 }
 
 // TransposeEach transposes the matrices of a stack.
-var TransposeEach = &table.Transform{Name: "transpose-each", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
-	if ne := s.NE(); len(ne) != 3 {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want a stack of matrices", gguf.Shape(ne))
-	}
-	return rows.Transpose(s)
-}}
+var TransposeEach = &table.Transform{Name: "transpose-each",
+	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+		if ne := s.NE(); len(ne) != 3 {
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want a stack of matrices", gguf.Shape(ne))
+		}
+		return rows.Transpose(s)
+	}}
 
 // PermuteQ and PermuteK turn the head layout of Hugging Face checkpoints into
 // that of GGUF.
@@ -193,8 +200,10 @@ var (
 	PermuteK = permuteRope("permute-rope-k", (*config.View).HeadsKV, (*table.Keys).HeadsKV)
 )
 
-func permuteRope(name string, ofConfig func(*config.View) (int64, error), ofFile func(*table.Keys) (int64, error)) *table.Transform {
-	apply := func(s rows.Source, permute func(rows.Source, int64) (rows.Source, error), heads int64, err error) (rows.Source, error) {
+func permuteRope(name string, ofConfig func(*config.View) (int64, error),
+	ofFile func(*table.Keys) (int64, error)) *table.Transform {
+	apply := func(s rows.Source, permute func(rows.Source, int64) (rows.Source, error), heads int64,
+		err error) (rows.Source, error) {
 		if err != nil {
 			return nil, err
 		}
@@ -220,13 +229,15 @@ func permuteRope(name string, ofConfig func(*config.View) (int64, error), ofFile
 // Third returns the transform that takes the queries (0), keys or values of a joined
 // projection, weight or bias.
 func Third(i int64) *table.Transform {
-	return &table.Transform{Name: fmt.Sprintf("third-%d", i), Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
-		ne := s.NE()
-		last := len(ne) - 1
-		if last > 1 || ne[last]%3 != 0 {
-			return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows for queries, keys and values", gguf.Shape(ne))
-		}
-		n := ne[last] / 3
-		return rows.Slice(s, last, i*n, (i+1)*n)
-	}}
+	return &table.Transform{Name: fmt.Sprintf("third-%d", i),
+		Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+			ne := s.NE()
+			last := len(ne) - 1
+			if last > 1 || ne[last]%3 != 0 {
+				return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows for queries, keys and values",
+					gguf.Shape(ne))
+			}
+			n := ne[last] / 3
+			return rows.Slice(s, last, i*n, (i+1)*n)
+		}}
 }

@@ -3,14 +3,16 @@ package shape
 import "maps"
 
 // nonNegative are keys whose value may not be below 0.
-var nonNegative = []string{"attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon", "attention.group_norm_epsilon",
+var nonNegative = []string{"attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon",
+	"attention.group_norm_epsilon",
 	"rope.freq_base", "rope.freq_base_swa", "rope.scaling.factor"}
 
 // infinite are keys whose values may be infinite.
 var infinite = []string{"activation_sparsity_scale"}
 
 // perLayer are keys whose value is one number, or one for each layer.
-var perLayer = []string{"feed_forward_length", "attention.head_count", "attention.head_count_kv", "expert_used_count", "expert_feed_forward_length",
+var perLayer = []string{"feed_forward_length", "attention.head_count", "attention.head_count_kv", "expert_used_count",
+	"expert_feed_forward_length",
 	"activation_sparsity_scale"}
 
 // Common is what names mean where the table of an architecture does not say
@@ -52,13 +54,16 @@ var Common = Rules{
 		"n_group": "@ssm.group_count",
 
 		// vision and audio encoders
-		"v_embd": "@vision.embedding_length", "v_ff": "@vision.feed_forward_length", "v_proj": "@vision.projection_dim", "v_patch": "@vision.patch_size",
-		"a_embd": "@audio.embedding_length", "a_ff": "@audio.feed_forward_length", "a_proj": "@audio.projection_dim",
-		"v_grid": "@vision.image_size / v_patch", "v_merged": "v_embd * @vision.spatial_merge_size * @vision.spatial_merge_size",
+		"v_embd": "@vision.embedding_length", "v_ff": "@vision.feed_forward_length", "v_proj": "@vision.projection_dim",
+		"v_patch": "@vision.patch_size",
+		"a_embd":  "@audio.embedding_length", "a_ff": "@audio.feed_forward_length", "a_proj": "@audio.projection_dim",
+		"v_grid":     "@vision.image_size / v_patch",
+		"v_merged":   "v_embd * @vision.spatial_merge_size * @vision.spatial_merge_size",
 		"v_shuffled": "v_embd * @vision.projector.scale_factor * @vision.projector.scale_factor",
 	},
 	Tensors: Table{
-		"token_embd": "n_embd, n_vocab", "token_embd_norm": "n_embd", "position_embd": "n_embd, n_ctx", "token_types": "n_embd, n_types",
+		"token_embd": "n_embd, n_vocab", "token_embd_norm": "n_embd", "position_embd": "n_embd, n_ctx",
+		"token_types": "n_embd, n_types",
 		"output_norm": "n_embd", "output": "n_embd, n_vocab",
 		"rope_freqs": "n_rot / 2", "rope_factors_long": "n_rot / 2", "rope_factors_short": "n_rot / 2",
 		"cls": "n_embd, n_embd", "cls.norm": "n_embd", "cls.output": "n_embd, n_labels",
@@ -77,29 +82,35 @@ var Common = Rules{
 
 		"ffn_up": "n_embd, n_ff", "ffn_gate": "n_embd, n_ff", "ffn_down": "n_ff, n_embd",
 		"ffn_gate_inp": "n_embd, n_expert", "exp_probs_b.bias": "n_expert",
-		"ffn_up_exps": "n_embd, n_ff_exp, n_expert", "ffn_gate_exps": "n_embd, n_ff_exp, n_expert", "ffn_down_exps": "n_ff_exp, n_embd, n_expert",
+		"ffn_up_exps": "n_embd, n_ff_exp, n_expert", "ffn_gate_exps": "n_embd, n_ff_exp, n_expert",
+		"ffn_down_exps":    "n_ff_exp, n_embd, n_expert",
 		"ffn_gate_up_exps": "n_embd, 2 * n_ff_exp, n_expert",
-		"ffn_up_shexp":     "n_embd, n_ff_shexp", "ffn_gate_shexp": "n_embd, n_ff_shexp", "ffn_down_shexp": "n_ff_shexp, n_embd",
+		"ffn_up_shexp":     "n_embd, n_ff_shexp", "ffn_gate_shexp": "n_embd, n_ff_shexp",
+		"ffn_down_shexp":     "n_ff_shexp, n_embd",
 		"ffn_gate_inp_shexp": "n_embd",
 
-		"nextn.eh_proj": "2 * n_embd, n_embd", "nextn.embed_tokens": "n_embd, n_vocab", "nextn.enorm": "n_embd", "nextn.hnorm": "n_embd",
+		"nextn.eh_proj": "2 * n_embd, n_embd", "nextn.embed_tokens": "n_embd, n_vocab", "nextn.enorm": "n_embd",
+		"nextn.hnorm":            "n_embd",
 		"nextn.shared_head_head": "n_embd, n_vocab", "nextn.shared_head_norm": "n_embd",
 
 		"ssm_in": "n_embd, 2 * d_inner", "ssm_conv1d": "d_conv, d_inner", "ssm_x": "d_inner, dt_rank + 2 * d_state",
 		"ssm_dt": "dt_rank, d_inner", "ssm_a": "d_state, d_inner", "ssm_d": "d_inner", "ssm_out": "d_inner, n_embd",
 		"ssm_dt_norm": "dt_rank", "ssm_b_norm": "d_state", "ssm_c_norm": "d_state",
-		"shortconv.conv": "@shortconv.l_cache, n_embd", "shortconv.in_proj": "n_embd, 3 * n_embd", "shortconv.out_proj": "n_embd, n_embd",
+		"shortconv.conv": "@shortconv.l_cache, n_embd", "shortconv.in_proj": "n_embd, 3 * n_embd",
+		"shortconv.out_proj": "n_embd, n_embd",
 
 		// T5
 		"attn_o": "n_head * n_embd_head_v, n_embd", "attn_rel_b": "n_head, n_buckets",
-		"cross_attn_norm": "n_embd", "cross_attn_q": "n_embd, n_embd_q", "cross_attn_k": "n_embd, n_embd_k", "cross_attn_v": "n_embd, n_embd_v",
+		"cross_attn_norm": "n_embd", "cross_attn_q": "n_embd, n_embd_q", "cross_attn_k": "n_embd, n_embd_k",
+		"cross_attn_v": "n_embd, n_embd_v",
 		"cross_attn_o": "n_head * n_embd_head_v, n_embd", "cross_attn_rel_b": "n_head, n_buckets",
 
 		// RWKV
 		"time_mix_w0": "n_embd", "time_mix_w1": "n_embd, n_lora_decay", "time_mix_w2": "n_lora_decay, n_embd",
 		"time_mix_a0": "n_embd", "time_mix_a1": "n_embd, n_lora_iclr", "time_mix_a2": "n_lora_iclr, n_embd",
 		"time_mix_v0": "n_embd", "time_mix_v1": "n_embd, n_lora_mix", "time_mix_v2": "n_lora_mix, n_embd",
-		"blk.0.time_mix_v1": "n_embd, n_lora_iclr", "blk.0.time_mix_v2": "n_lora_iclr, n_embd", // unused, copies of time_mix_a
+		// unused, copies of time_mix_a
+		"blk.0.time_mix_v1": "n_embd, n_lora_iclr", "blk.0.time_mix_v2": "n_lora_iclr, n_embd",
 		"time_mix_g1": "n_embd, n_lora_gate", "time_mix_g2": "n_lora_gate, n_embd",
 		"time_mix_k_k": "n_embd", "time_mix_k_a": "n_embd", "time_mix_r_k": "n_embd", "time_mix_ln": "n_embd",
 		"time_mix_first": "@wkv.head_size, n_embd / @wkv.head_size", "time_mix_decay": "n_embd",
@@ -107,23 +118,31 @@ var Common = Rules{
 		"time_mix_lerp_x": "n_embd", "time_mix_lerp_fused": "n_embd, 1, 1, 6 | n_embd, 1, 1, 5",
 		"time_mix_key": "n_embd, n_embd", "time_mix_value": "n_embd, n_embd", "time_mix_receptance": "n_embd, n_embd",
 		"time_mix_gate": "n_embd, n_embd", "time_mix_output": "n_embd, n_embd",
-		"channel_mix_key": "n_embd, n_ff", "channel_mix_value": "n_ff, n_embd", "channel_mix_receptance": "n_embd, n_embd",
-		"channel_mix_lerp_k": "n_embd", "channel_mix_lerp_r": "n_embd",
+		"channel_mix_key": "n_embd, n_ff", "channel_mix_value": "n_ff, n_embd",
+		"channel_mix_receptance": "n_embd, n_embd",
+		"channel_mix_lerp_k":     "n_embd", "channel_mix_lerp_r": "n_embd",
 
 		// vision encoder
-		"v.patch_embd": "v_patch, v_patch, 3, v_embd", "v.patch_embd.weight.{bid}": "v_patch, v_patch, 3, v_embd", "v.patch_embd.bias": "v_embd",
-		"v.class_embd": "v_embd", "v.position_embd": "v_embd, v_grid * v_grid", "v.norm_embd": "v_embd",
+		"v.patch_embd": "v_patch, v_patch, 3, v_embd", "v.patch_embd.weight.{bid}": "v_patch, v_patch, 3, v_embd",
+		"v.patch_embd.bias": "v_embd",
+		"v.class_embd":      "v_embd", "v.position_embd": "v_embd, v_grid * v_grid", "v.norm_embd": "v_embd",
 		"v.pre_ln": "v_embd", "v.post_ln": "v_embd",
 		"v.blk.{bid}.ln1": "v_embd", "v.blk.{bid}.ln2": "v_embd",
-		"v.blk.{bid}.attn_q": "v_embd, v_embd", "v.blk.{bid}.attn_k": "v_embd, v_embd", "v.blk.{bid}.attn_v": "v_embd, v_embd", "v.blk.{bid}.attn_out": "v_embd, v_embd",
-		"v.blk.{bid}.attn_q_norm": "v_embd / @vision.attention.head_count", "v.blk.{bid}.attn_k_norm": "v_embd / @vision.attention.head_count",
-		"v.blk.{bid}.attn_qkv": "v_embd, 3 * v_embd", "v.blk.{bid}.ls1": "v_embd", "v.blk.{bid}.ls2": "v_embd",
-		"v.blk.{bid}.ffn_up": "v_embd, v_ff", "v.blk.{bid}.ffn_gate": "v_embd, v_ff", "v.blk.{bid}.ffn_down": "v_ff, v_embd",
+		"v.blk.{bid}.attn_q": "v_embd, v_embd", "v.blk.{bid}.attn_k": "v_embd, v_embd",
+		"v.blk.{bid}.attn_v": "v_embd, v_embd", "v.blk.{bid}.attn_out": "v_embd, v_embd",
+		"v.blk.{bid}.attn_q_norm": "v_embd / @vision.attention.head_count",
+		"v.blk.{bid}.attn_k_norm": "v_embd / @vision.attention.head_count",
+		"v.blk.{bid}.attn_qkv":    "v_embd, 3 * v_embd", "v.blk.{bid}.ls1": "v_embd", "v.blk.{bid}.ls2": "v_embd",
+		"v.blk.{bid}.ffn_up": "v_embd, v_ff", "v.blk.{bid}.ffn_gate": "v_embd, v_ff",
+		"v.blk.{bid}.ffn_down": "v_ff, v_embd",
 
 		// audio encoder
-		"a.conv1d.1": "3, @audio.num_mel_bins, a_embd", "a.conv1d.2": "3, a_embd, a_embd", "a.conv1d.1.bias": "1, a_embd", "a.conv1d.2.bias": "1, a_embd",
-		"a.position_embd": "a_embd, ?positions", "a.post_ln": "a_embd", "a.blk.{bid}.ln1": "a_embd", "a.blk.{bid}.ln2": "a_embd",
-		"a.blk.{bid}.attn_q": "a_embd, a_embd", "a.blk.{bid}.attn_k": "a_embd, a_embd", "a.blk.{bid}.attn_v": "a_embd, a_embd", "a.blk.{bid}.attn_out": "a_embd, a_embd",
+		"a.conv1d.1": "3, @audio.num_mel_bins, a_embd", "a.conv1d.2": "3, a_embd, a_embd",
+		"a.conv1d.1.bias": "1, a_embd", "a.conv1d.2.bias": "1, a_embd",
+		"a.position_embd": "a_embd, ?positions", "a.post_ln": "a_embd", "a.blk.{bid}.ln1": "a_embd",
+		"a.blk.{bid}.ln2":    "a_embd",
+		"a.blk.{bid}.attn_q": "a_embd, a_embd", "a.blk.{bid}.attn_k": "a_embd, a_embd",
+		"a.blk.{bid}.attn_v": "a_embd, a_embd", "a.blk.{bid}.attn_out": "a_embd, a_embd",
 		"a.blk.{bid}.ffn_up": "a_embd, a_ff", "a.blk.{bid}.ffn_down": "a_ff, a_embd",
 	},
 	Relations: []string{
@@ -177,7 +196,8 @@ var (
 )
 
 // RotatingHeads are projections whose heads are as long as what rotates of them.
-var RotatingHeads = Table{"attn_q": "n_embd, n_head * n_rot", "attn_k": "n_embd, n_head_kv * n_rot", "attn_v": "n_embd, n_head_kv * n_rot", "attn_output": "n_head * n_rot, n_embd"}
+var RotatingHeads = Table{"attn_q": "n_embd, n_head * n_rot", "attn_k": "n_embd, n_head_kv * n_rot",
+	"attn_v": "n_embd, n_head_kv * n_rot", "attn_output": "n_head * n_rot, n_embd"}
 
 // WholeHeadRotates is for loaders that refuse heads of which a part rotates.
 var WholeHeadRotates = Rules{Relations: []string{"n_rot = n_embd_head_k"}}

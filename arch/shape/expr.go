@@ -17,11 +17,10 @@ import (
 //	product = atom { ("*" | "/") atom }      integers; a quotient is rounded towards 0
 //	atom    = number | name | "?" name | "@" key | "^" key | "#" key | "max" "(" expr "," expr ")" | "(" expr ")"
 //
-// A name is a row of Dims. One after "?" is a size that the metadata does not say: the
-// first tensor of the file that has it as a dimension decides for the others. A key is one below the architecture's name, or one that
-// begins with "tokenizer." or "lilicorr."; "@" is its value, or the value for the tensor's layer
-// when it is an array (true is 1, false 0), "^" the greatest value of any layer, "#" the
-// number of elements.
+// A name is a row of Dims. One after "?" is a size that the metadata does not say: the first tensor of the file that
+// has it as a dimension decides for the others. A key is one below the architecture's name, or one that begins with
+// "tokenizer." or "lilicorr."; "@" is its value, or the value for the tensor's layer when it is an array (true is 1,
+// false 0), "^" the greatest value of any layer, "#" the number of elements.
 
 // node is a parsed expression.
 type node struct {

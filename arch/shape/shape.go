@@ -163,7 +163,8 @@ func number(s string) (n int64, ok bool) {
 // that cannot be said. An error is of kind fault.Broken and names the tensors that do
 // not fit, with the keys that decide.
 func (r Rules) Check(arch string, m gguf.Metadata, tensors []Tensor, source func(key string) string) error {
-	f := &file{rules: r, arch: arch, metadata: m, source: source, dims: map[string]*node{}, shapes: map[string][][]*node{}, values: map[string][]int64{}, free: map[string]int64{}}
+	f := &file{rules: r, arch: arch, metadata: m, source: source, dims: map[string]*node{},
+		shapes: map[string][][]*node{}, values: map[string][]int64{}, free: map[string]int64{}}
 	if err := f.numbers(); err != nil {
 		return err
 	}
@@ -439,7 +440,8 @@ func (f *file) numbers() error {
 		v, there := f.metadata.Get(f.whole(key))
 		if ok && there && v.Type() == gguf.ArrayType && int64(v.Len()) != blocks {
 			f.used = []string{key, "block_count"}
-			return fault.Errorf(fault.Broken, "%s: want one element for each of %d layers, found %d: %s", f.whole(key), blocks, v.Len(), f.keys(-1))
+			return fault.Errorf(fault.Broken, "%s: want one element for each of %d layers, found %d: %s", f.whole(key),
+				blocks, v.Len(), f.keys(-1))
 		}
 	}
 	return nil

@@ -47,7 +47,8 @@ func source(key string) string {
 // TestFreeDimensions checks sizes that no key says: tensors must agree on them.
 func TestFreeDimensions(t *testing.T) {
 	rules := shape.Rules{Tensors: shape.Table{"up": "n_embd, ?mid", "down": "?mid, n_embd", "half": "?mid / 2, 3 | 7"}}
-	up, down := shape.Tensor{Name: "up.weight", NE: []int64{8, 20}}, func(n int64) shape.Tensor { return shape.Tensor{Name: "down.weight", NE: []int64{n, 8}} }
+	up, down := shape.Tensor{Name: "up.weight", NE: []int64{8, 20}},
+		func(n int64) shape.Tensor { return shape.Tensor{Name: "down.weight", NE: []int64{n, 8}} }
 	half := func(n ...int64) shape.Tensor { return shape.Tensor{Name: "half.weight", NE: n} }
 	for _, c := range []struct {
 		tensors []shape.Tensor
@@ -77,7 +78,8 @@ func TestDimensions(t *testing.T) {
 	}{
 		{"token_embd.weight", []int64{8, 3}, ""},
 		{"token_embd.weight", []int64{8, 3, 1, 1}, ""},
-		{"token_embd.weight", []int64{8, 4}, "a.embedding_length is 8 (from \"hidden_size\"), tokenizer.ggml.tokens has 3 elements"},
+		{"token_embd.weight", []int64{8, 4},
+			"a.embedding_length is 8 (from \"hidden_size\"), tokenizer.ggml.tokens has 3 elements"},
 		{"token_embd.weight", []int64{8, 3, 2}, "dimensions 8 x 3 x 2, want 8 x 3 (n_embd, n_vocab)"},
 		{"token_embd.weight", []int64{3, 8}, "want 8 x 3"},
 		{"token_embd.weight", []int64{8}, "want 8 x 3"},
@@ -126,19 +128,25 @@ func TestNumbers(t *testing.T) {
 		"nan":                {"a.anything", gguf.Float32(zero / zero), "a finite number"},
 		"infinite-element":   {"a.anything", gguf.Float32s([]float32{1, 1 / zero}), "a finite number"},
 		"negative-elsewhere": {"a.anything", gguf.Float32(-1), ""},
-		"no-width":           {"a.embedding_length", gguf.Uint32(0), "want 1 <= n_embd, found 1 and 0: a.embedding_length is 0 (from \"hidden_size\")"},
-		"no-context":         {"a.context_length", gguf.Uint32(0), "want 1 <= n_ctx"},
-		"heads-do-not-fit":   {"a.attention.head_count", gguf.Uint32(3), "want n_head_kv divides n_head, found 2 and 3"},
-		"short-array":        {"a.attention.head_count", gguf.Array(gguf.Uint32Type, gguf.Uint32(4)), "one element for each of 2 layers, found 1"},
-		"layer-of-an-array":  {"a.attention.head_count", gguf.Array(gguf.Uint32Type, gguf.Uint32(4), gguf.Uint32(5)), "found 2 and 5: a.attention.head_count_kv is 2, a.attention.head_count of layer 1 is 5"},
-		"used-experts":       {"a.expert_used_count", gguf.Uint32(1), "want @expert_used_count <= n_expert, found 1 and 0"},
-		"group-used":         {"a.expert_group_used_count", gguf.Uint32(4), ""}, // without groups
-		"long-rotation":      {"a.rope.dimension_count", gguf.Uint32(4), "want n_rot <= n_embd_head_k, found 4 and 2"},
-		"own-relation":       {"a.groups", gguf.Uint32(3), "want n_group divides n_embd"},
-		"none-is-enough":     {"a.steps", gguf.Array(gguf.Uint32Type, gguf.Uint32(0), gguf.Uint32(2)), "want 3 <= ^steps, found 3 and 2"},
-		"one-is-enough":      {"a.steps", gguf.Array(gguf.Uint32Type, gguf.Uint32(0), gguf.Uint32(3)), ""},
-		"own-second-key":     {"a.heads.group", gguf.Uint32(5), "found 5 and 8"},
-		"wrong-type":         {"a.block_count", gguf.String("two"), ""},
+		"no-width": {"a.embedding_length", gguf.Uint32(0),
+			"want 1 <= n_embd, found 1 and 0: a.embedding_length is 0 (from \"hidden_size\")"},
+		"no-context": {"a.context_length", gguf.Uint32(0), "want 1 <= n_ctx"},
+		"heads-do-not-fit": {"a.attention.head_count", gguf.Uint32(3),
+			"want n_head_kv divides n_head, found 2 and 3"},
+		"short-array": {"a.attention.head_count", gguf.Array(gguf.Uint32Type, gguf.Uint32(4)),
+			"one element for each of 2 layers, found 1"},
+		"layer-of-an-array": {"a.attention.head_count", gguf.Array(gguf.Uint32Type, gguf.Uint32(4), gguf.Uint32(5)),
+			"found 2 and 5: a.attention.head_count_kv is 2, a.attention.head_count of layer 1 is 5"},
+		"used-experts": {"a.expert_used_count", gguf.Uint32(1),
+			"want @expert_used_count <= n_expert, found 1 and 0"},
+		"group-used":    {"a.expert_group_used_count", gguf.Uint32(4), ""}, // without groups
+		"long-rotation": {"a.rope.dimension_count", gguf.Uint32(4), "want n_rot <= n_embd_head_k, found 4 and 2"},
+		"own-relation":  {"a.groups", gguf.Uint32(3), "want n_group divides n_embd"},
+		"none-is-enough": {"a.steps", gguf.Array(gguf.Uint32Type, gguf.Uint32(0), gguf.Uint32(2)),
+			"want 3 <= ^steps, found 3 and 2"},
+		"one-is-enough":  {"a.steps", gguf.Array(gguf.Uint32Type, gguf.Uint32(0), gguf.Uint32(3)), ""},
+		"own-second-key": {"a.heads.group", gguf.Uint32(5), "found 5 and 8"},
+		"wrong-type":     {"a.block_count", gguf.String("two"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := metadata()
@@ -147,7 +155,8 @@ func TestNumbers(t *testing.T) {
 			switch {
 			case err == nil && c.want != "":
 				t.Errorf("accepted, want %q", c.want)
-			case err != nil && (c.want == "" || !strings.Contains(err.Error(), c.want) || !errors.Is(err, fault.Broken)):
+			case err != nil && (c.want == "" || !strings.Contains(err.Error(), c.want) ||
+				!errors.Is(err, fault.Broken)):
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
@@ -156,9 +165,13 @@ func TestNumbers(t *testing.T) {
 
 // TestCount expects one error for many tensors, each on a line of its own.
 func TestCount(t *testing.T) {
-	bad := []shape.Tensor{{Name: "output_norm.weight", NE: []int64{9}}, {Name: "token_embd.weight", NE: []int64{9, 3}}, {Name: "output.weight", NE: []int64{8, 3}}}
+	bad := []shape.Tensor{{Name: "output_norm.weight", NE: []int64{9}}, {Name: "token_embd.weight", NE: []int64{9, 3}},
+		{Name: "output.weight", NE: []int64{8, 3}}}
 	err := rules.Check("a", metadata(), bad, source)
-	if err == nil || !strings.HasPrefix(err.Error(), `tensor "output_norm.weight": dimensions 9, want 8`) || !strings.Contains(err.Error(), "; further tensors that do not fit:\n  tensor \"token_embd.weight\": dimensions 9 x 3") || !errors.Is(err, fault.Broken) {
+	if err == nil || !strings.HasPrefix(err.Error(), `tensor "output_norm.weight": dimensions 9, want 8`) ||
+		!strings.Contains(err.Error(),
+			"; further tensors that do not fit:\n  tensor \"token_embd.weight\": dimensions 9 x 3") ||
+		!errors.Is(err, fault.Broken) {
 		t.Error(err)
 	}
 }

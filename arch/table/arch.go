@@ -213,10 +213,12 @@ func (a *Arch) KVs(c *config.View, fileType uint32) (early, m gguf.Metadata, err
 		key   string
 		known bool
 	}{
-		{"full_attention", a.RopePerAttention}, {"sliding_attention", a.RopePerAttention}, {"mrope_section", a.RopeSections},
+		{"full_attention", a.RopePerAttention}, {"sliding_attention", a.RopePerAttention},
+		{"mrope_section", a.RopeSections},
 	} {
 		if c.RopeRoot().Members()[r.key] != nil && !r.known {
-			return nil, nil, fault.Errorf(fault.Unsupported, "%s: rope setting %q has no meaning in architecture %s", c.FileName(), r.key, a.Name)
+			return nil, nil, fault.Errorf(fault.Unsupported, "%s: rope setting %q has no meaning in architecture %s",
+				c.FileName(), r.key, a.Name)
 		}
 	}
 	if early, err = a.kvs(c, a.HeaderFirst, fileType); err != nil {
@@ -273,7 +275,8 @@ func (a *Arch) kvs(c *config.View, rows []Row, fileType uint32) (m gguf.Metadata
 			continue
 		}
 		key := r.Key
-		if !r.Whole && !strings.HasPrefix(key, "general.") && !strings.HasPrefix(key, "tokenizer.") && !strings.HasPrefix(key, "diffusion.") {
+		if !r.Whole && !strings.HasPrefix(key, "general.") && !strings.HasPrefix(key, "tokenizer.") &&
+			!strings.HasPrefix(key, "diffusion.") {
 			key = gguf.ArchKey(a.Name, key)
 		}
 		m.Set(key, v)
@@ -339,7 +342,8 @@ func (e Expect) check(a *Arch, c *config.View) error {
 		return nil
 	}
 	if len(e.Values) == 0 {
-		return fault.Errorf(fault.Unsupported, "%s: key %q has no meaning in architecture %s, and it changes the model", o.FileName(), key, a.Name)
+		return fault.Errorf(fault.Unsupported, "%s: key %q has no meaning in architecture %s, and it changes the model",
+			o.FileName(), key, a.Name)
 	}
 	return fault.Errorf(fault.Unsupported, "%s: key %q is %q, but models of architecture %s compute with %s only",
 		o.FileName(), key, s, a.Name, strings.Join(e.Values, " or "))

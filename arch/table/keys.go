@@ -31,7 +31,8 @@ func (k *Keys) Int(key string) (n int64, ok bool, err error) {
 		return 0, false, nil
 	}
 	if n, ok = v.Int(); !ok {
-		return 0, false, fault.Errorf(fault.Unsupported, "key %q: want an integer, found a value of type %v", key, v.Type())
+		return 0, false, fault.Errorf(fault.Unsupported, "key %q: want an integer, found a value of type %v",
+			key, v.Type())
 	}
 	return n, true, nil
 }
@@ -49,7 +50,8 @@ func (k *Keys) Require(key string) (int64, error) {
 func (k *Keys) BlockCount() (int64, error) {
 	n, err := k.Require(KeyBlockCount)
 	if err == nil && (n < 0 || n > config.MaxBlocks) {
-		err = fault.Errorf(fault.Broken, "key %q: %d layers, want at most %d", gguf.ArchKey(k.arch, KeyBlockCount), n, config.MaxBlocks)
+		err = fault.Errorf(fault.Broken, "key %q: %d layers, want at most %d", gguf.ArchKey(k.arch, KeyBlockCount), n,
+			config.MaxBlocks)
 	}
 	return n, err
 }

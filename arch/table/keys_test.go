@@ -21,10 +21,12 @@ func TestKeys(t *testing.T) {
 		t.Errorf("key heads without a key: %d %v, want the query heads", n, err)
 	}
 	k.metadata.Set("llama.attention.head_count_kv", gguf.Int32s([]int32{1, 2}))
-	if _, err := k.HeadsKV(); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "llama.attention.head_count_kv") {
+	if _, err := k.HeadsKV(); !errors.Is(err, fault.Unsupported) ||
+		!strings.Contains(err.Error(), "llama.attention.head_count_kv") {
 		t.Errorf("a number per layer: %v", err)
 	}
-	if _, err := (&Arch{Name: "llama"}).Keys(nil).Heads(); !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), "llama.attention.head_count") {
+	if _, err := (&Arch{Name: "llama"}).Keys(nil).Heads(); !errors.Is(err, fault.Broken) ||
+		!strings.Contains(err.Error(), "llama.attention.head_count") {
 		t.Errorf("no key: %v", err)
 	}
 }

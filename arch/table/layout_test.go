@@ -23,8 +23,10 @@ var sample = &Arch{
 		{HF: "model.layers.{bid}.{part}_proj", Parts: []string{"q", "k"}, GGUF: "blk.{bid}.attn_qk", Bias: MayBias},
 		{HF: "model.layers.{bid}.experts.{xid}.up", GGUF: "blk.{bid}.ffn_up_exps", If: odd},
 		{HF: "model.layers.{bid}.experts.{xid}.down", GGUF: "blk.{bid}.ffn_down_exps", If: odd},
-		{HF: "model.layers.{bid}.experts.up_all", GGUF: "blk.{bid}.ffn_up_exps.weight", Exact: true, Optional: true, If: odd},
-		{HF: "model.layers.{bid}.kv", Split: []Part{{GGUF: "blk.{bid}.attn_k"}, {GGUF: "blk.{bid}.attn_v"}}, If: even, Bias: NeedBias},
+		{HF: "model.layers.{bid}.experts.up_all", GGUF: "blk.{bid}.ffn_up_exps.weight", Exact: true,
+			Optional: true, If: odd},
+		{HF: "model.layers.{bid}.kv", Split: []Part{{GGUF: "blk.{bid}.attn_k"}, {GGUF: "blk.{bid}.attn_v"}}, If: even,
+			Bias: NeedBias},
 		{HF: "model.mask"},
 	},
 }
@@ -35,9 +37,12 @@ func even(l Layer) (bool, error) { return l.Bid%2 == 0, nil }
 
 // sampleNames are the tensors of a whole model of two layers with two experts.
 var sampleNames = []string{
-	"head.weight", "model.layers.0.k_proj.weight", "model.layers.0.kv.bias", "model.layers.0.kv.weight", "model.layers.0.q_proj.weight",
-	"model.layers.1.experts.0.down.weight", "model.layers.1.experts.0.up.weight", "model.layers.1.experts.1.down.weight", "model.layers.1.experts.1.up.weight",
-	"model.layers.1.k_proj.weight", "model.layers.1.q_proj.weight", "model.mask", "mtp.0.x.weight", "mtp.1.x.weight", "transformer.embed.weight",
+	"head.weight", "model.layers.0.k_proj.weight", "model.layers.0.kv.bias", "model.layers.0.kv.weight",
+	"model.layers.0.q_proj.weight",
+	"model.layers.1.experts.0.down.weight", "model.layers.1.experts.0.up.weight",
+	"model.layers.1.experts.1.down.weight", "model.layers.1.experts.1.up.weight",
+	"model.layers.1.k_proj.weight", "model.layers.1.q_proj.weight", "model.mask", "mtp.0.x.weight", "mtp.1.x.weight",
+	"transformer.embed.weight",
 }
 
 func layoutOf(t *testing.T, names []string) (*Layout, error) {
@@ -60,7 +65,8 @@ func TestLayout(t *testing.T) {
 		for _, i := range o.From {
 			from = append(from, sampleNames[i])
 		}
-		got = append(got, fmt.Sprintf("%s < %s", strings.Join(o.Row.Outputs(o.Layer.Bid, o.Suffix), " "), strings.Join(from, " ")))
+		got = append(got, fmt.Sprintf("%s < %s", strings.Join(o.Row.Outputs(o.Layer.Bid, o.Suffix), " "),
+			strings.Join(from, " ")))
 	}
 	want := []string{
 		"output.weight < head.weight",
@@ -79,7 +85,8 @@ func TestLayout(t *testing.T) {
 	if len(lay.Unmapped) > 0 || len(lay.Missing) > 0 {
 		t.Errorf("unmapped %q, missing %q", lay.Unmapped, lay.Missing)
 	}
-	if want := []Dropped{{"a head for drafts", 2}}; !slices.Equal(lay.Dropped, want) || !lay.Skipped["mtp.1.x.weight"] || lay.Skipped["model.mask"] {
+	if want := []Dropped{{"a head for drafts", 2}}; !slices.Equal(lay.Dropped, want) ||
+		!lay.Skipped["mtp.1.x.weight"] || lay.Skipped["model.mask"] {
 		t.Errorf("dropped %v, skipped %v", lay.Dropped, lay.Skipped)
 	}
 }
@@ -143,7 +150,10 @@ func TestLayoutSamePlace(t *testing.T) {
 // TestBuild joins and splits.
 func TestBuild(t *testing.T) {
 	half := func(name string, a, b int64) *Transform {
-		return &Transform{Name: name, Forward: func(_ Layer, s rows.Source) (rows.Source, error) { return rows.Slice(s, 0, a, b) }}
+		return &Transform{Name: name, Forward: func(_ Layer, s rows.Source) (rows.Source,
+			error) {
+			return rows.Slice(s, 0, a, b)
+		}}
 	}
 	o := Output{Row: &TensorRow{HF: "l.{bid}.{part}", Parts: []string{"q", "k"}, Split: []Part{
 		{GGUF: "blk.{bid}.a", Transform: half("first", 0, 3)}, {GGUF: "blk.{bid}.b", Transform: half("rest", 3, 4)},
@@ -166,8 +176,11 @@ func TestBuild(t *testing.T) {
 func TestKeepF32(t *testing.T) {
 	matrix := []int64{4, 4}
 	for name, want := range map[string]bool{
-		"blk.3.attn_q.weight": false, "blk.3.attn_q.bias": true, "blk.3.attn_q_norm.weight": true, "blk.3.ffn_gate_inp.weight": true,
-		"ffn_gate_inp.weight": true, "position_embd.weight": true, "token_embd.weight": false, "blk.3.ssm_a": true, "blk.x.ffn_gate_inp.weight": false,
+		"blk.3.attn_q.weight": false, "blk.3.attn_q.bias": true, "blk.3.attn_q_norm.weight": true,
+		"blk.3.ffn_gate_inp.weight": true,
+		"ffn_gate_inp.weight":       true, "position_embd.weight": true, "token_embd.weight": false,
+		"blk.3.ssm_a":               true,
+		"blk.x.ffn_gate_inp.weight": false,
 	} {
 		if got := KeepF32(name, matrix); got != want {
 			t.Errorf("%s: %v", name, got)

@@ -101,7 +101,8 @@ func (r Row) Value(c *config.View) (v gguf.Value, ok bool, err error) {
 		return r.Const, true, nil
 	}
 	if err == nil && !ok && r.Required {
-		err = fault.Errorf(fault.Broken, "%s: has none of the keys %q, which %s is made of", o.FileName(), o.Names(r.From), r.Key)
+		err = fault.Errorf(fault.Broken, "%s: has none of the keys %q, which %s is made of", o.FileName(),
+			o.Names(r.From), r.Key)
 	}
 	if err != nil && len(r.From) > 0 {
 		err = fmt.Errorf("%w (for %s)", err, r.Key)

@@ -80,7 +80,8 @@ func (a *Arch) CheckNextN(c *config.View) error {
 		return nil
 	}
 	if a.NextN == nil {
-		return fault.Errorf(fault.Unsupported, "%s: models of class %s have no layers that predict further tokens which could be left out or be a file of their own",
+		return fault.Errorf(fault.Unsupported,
+			"%s: models of class %s have no layers that predict further tokens which could be left out or be a file of their own",
 			c.FileName(), c.Class)
 	}
 	if c.Options.NextN == config.NoNextN {

@@ -529,7 +529,8 @@ func (a *Arch) Layout(c *config.View, names []string) (*Layout, error) {
 			at += m.xid * max(int64(len(m.row.Parts)), 1)
 		}
 		if other := (*sources)[at]; other >= 0 {
-			return nil, fault.Errorf(fault.Broken, "tensors %q and %q have the same place in architecture %s", names[other], names[i], a.Name)
+			return nil, fault.Errorf(fault.Broken, "tensors %q and %q have the same place in architecture %s",
+				names[other], names[i], a.Name)
 		}
 		(*sources)[at] = i
 		if g := m.row.group(); g != "" {
@@ -697,8 +698,10 @@ var buffers = []string{".attention.masked_bias", ".attention.bias", ".rotary_emb
 // otherParts are the parts of a model that are not its language model. Source:
 // the tensors that the reference's TextModel passes over.
 var otherParts = struct{ prefixes, anywhere []string }{
-	[]string{"mlp", "vit.", "vpm.", "siglip2.", "conformer.", "connector.", "merger.", "resampler.", "sound_encoder.", "sound_projection.", "speech_embeddings."},
-	[]string{"visual.", "vision.", "audio.", "talker.", "vision_", "audio_", "token2wav.", "code2wav.", "projector.", "pre_mm_projector_norm",
+	[]string{"mlp", "vit.", "vpm.", "siglip2.", "conformer.", "connector.", "merger.", "resampler.", "sound_encoder.",
+		"sound_projection.", "speech_embeddings."},
+	[]string{"visual.", "vision.", "audio.", "talker.", "vision_", "audio_", "token2wav.", "code2wav.", "projector.",
+		"pre_mm_projector_norm",
 		"image_newline", "view_seperator", "patch_embed", "patch_merger.", "patch_merge_mlp."},
 }
 
@@ -711,7 +714,8 @@ func isOtherPart(name string) bool {
 // missing lists the names that no source was found for. A row of which a part is
 // there must be whole, even if it is optional; a row is not missed when others
 // provide what it would make.
-func (a *Arch) missing(c *config.View, blocks int64, provided map[string]bool, found func(*TensorRow, int64, string) []int) ([]string, error) {
+func (a *Arch) missing(c *config.View, blocks int64, provided map[string]bool,
+	found func(*TensorRow, int64, string) []int) ([]string, error) {
 	var missing []string
 	for i := range a.Tensors {
 		row := &a.Tensors[i]
@@ -853,7 +857,8 @@ func KeepF32(name string, ne []int64) bool {
 
 // isWeight reports whether a tensor is a weight or a side of an adapter.
 func isWeight(name string) bool {
-	return slices.ContainsFunc([]string{".weight", ".lora_a", ".lora_b"}, func(s string) bool { return strings.HasSuffix(name, s) })
+	return slices.ContainsFunc([]string{".weight", ".lora_a", ".lora_b"},
+		func(s string) bool { return strings.HasSuffix(name, s) })
 }
 
 // PlainF32 reports whether a tensor of the file is a vector or a norm, which are F32
@@ -875,8 +880,11 @@ func Base(name string) string {
 
 // keptF32 are the weights that stay F32.
 var keptF32 = map[string]bool{
-	"position_embd": true, "v.position_embd": true, "a.position_embd": true, "token_types": true, "ffn_gate_inp": true, "ffn_gate_inp_shexp": true,
-	"ssm_conv1d": true, "ssm_conv1d_q": true, "ssm_conv1d_k": true, "ssm_conv1d_v": true, "shortconv.conv": true,
-	"time_mix_first": true, "time_mix_w1": true, "time_mix_w2": true, "time_mix_decay_w1": true, "time_mix_decay_w2": true, "time_mix_lerp_fused": true,
+	"position_embd": true, "v.position_embd": true, "a.position_embd": true, "token_types": true, "ffn_gate_inp": true,
+	"ffn_gate_inp_shexp": true,
+	"ssm_conv1d":         true, "ssm_conv1d_q": true, "ssm_conv1d_k": true, "ssm_conv1d_v": true,
+	"shortconv.conv": true,
+	"time_mix_first": true, "time_mix_w1": true, "time_mix_w2": true, "time_mix_decay_w1": true,
+	"time_mix_decay_w2": true, "time_mix_lerp_fused": true,
 	"altup_correct_coef": true, "altup_predict_coef": true, "indexer.proj": true,
 }

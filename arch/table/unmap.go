@@ -8,7 +8,8 @@ import (
 // Invertible reports whether every tensor of a file has one way back.
 func (a *Arch) Invertible() bool {
 	return len(a.Rename) == 0 && !slices.ContainsFunc(a.Tensors, func(t TensorRow) bool {
-		return t.joins() || !t.kept() || t.Split != nil || t.Each != nil || t.If != nil || t.Transform != nil && t.Transform.Inverse == nil
+		return t.joins() || !t.kept() || t.Split != nil || t.Each != nil || t.If != nil ||
+			t.Transform != nil && t.Transform.Inverse == nil
 	})
 }
 

@@ -51,15 +51,18 @@ var formats = []struct {
 
 // FileTypes are the names of the values of Sizes.FileType.
 var FileTypes = map[uint32]string{
-	0: "ALL_F32", 1: "MOSTLY_F16", 2: "MOSTLY_Q4_0", 3: "MOSTLY_Q4_1", 4: "MOSTLY_Q4_1_SOME_F16", 7: "MOSTLY_Q8_0", 8: "MOSTLY_Q5_0", 9: "MOSTLY_Q5_1", 10: "MOSTLY_Q2_K",
-	11: "MOSTLY_Q3_K_S", 12: "MOSTLY_Q3_K_M", 13: "MOSTLY_Q3_K_L", 14: "MOSTLY_Q4_K_S", 15: "MOSTLY_Q4_K_M", 16: "MOSTLY_Q5_K_S", 17: "MOSTLY_Q5_K_M", 18: "MOSTLY_Q6_K",
+	0: "ALL_F32", 1: "MOSTLY_F16", 2: "MOSTLY_Q4_0", 3: "MOSTLY_Q4_1", 4: "MOSTLY_Q4_1_SOME_F16", 7: "MOSTLY_Q8_0",
+	8: "MOSTLY_Q5_0", 9: "MOSTLY_Q5_1", 10: "MOSTLY_Q2_K",
+	11: "MOSTLY_Q3_K_S", 12: "MOSTLY_Q3_K_M", 13: "MOSTLY_Q3_K_L", 14: "MOSTLY_Q4_K_S", 15: "MOSTLY_Q4_K_M",
+	16: "MOSTLY_Q5_K_S", 17: "MOSTLY_Q5_K_M", 18: "MOSTLY_Q6_K",
 }
 
 // types are those of tensors, and from which version of GGJT on they are those of
 // GGUF; 0 for all files.
 var types = map[gguf.Type]uint32{
 	gguf.TypeF32: 0, gguf.TypeF16: 0,
-	gguf.TypeQ5_0: 2, gguf.TypeQ5_1: 2, gguf.TypeQ2_K: 2, gguf.TypeQ3_K: 2, gguf.TypeQ4_K: 2, gguf.TypeQ5_K: 2, gguf.TypeQ6_K: 2,
+	gguf.TypeQ5_0: 2, gguf.TypeQ5_1: 2, gguf.TypeQ2_K: 2, gguf.TypeQ3_K: 2, gguf.TypeQ4_K: 2, gguf.TypeQ5_K: 2,
+	gguf.TypeQ6_K: 2,
 	gguf.TypeQ4_0: 3, gguf.TypeQ4_1: 3, gguf.TypeQ8_0: 3,
 }
 
@@ -279,7 +282,8 @@ func (p *parser) header() error {
 	}
 	for _, n := range []uint32{s.Embd, s.Head, s.Layer} {
 		if n == 0 || n > maxSize {
-			return p.broken("%d elements, %d heads and %d layers: want 1 to %d of each", s.Embd, s.Head, s.Layer, maxSize)
+			return p.broken("%d elements, %d heads and %d layers: want 1 to %d of each", s.Embd, s.Head,
+				s.Layer, maxSize)
 		}
 	}
 	return nil

@@ -21,27 +21,28 @@ func ternary(parts []*Tensor, _ Settings) (rows.Source, error) {
 		return nil, fmt.Errorf("tensor %q of shape %v, want one number", scale.Name, scale.Shape)
 	}
 	part, width := codes.Shape[0], codes.Shape[1]
-	return &decoded{ne: []int64{width, 4 * part}, cost: costScaled, rows: func(s *scratch, out []byte, a, b int64) error {
-		f, err := scale.number()
-		if err != nil {
-			return err
-		}
-		values := (*[256]float32)(sized(&s.table, 256)) // of whole bytes, for the rows of a part
-		was := int64(-1)
-		for r := a; r < b; r++ {
-			raw, err := codes.bytes(&s.raw, r%part*width, (r%part+1)*width)
+	return &decoded{ne: []int64{width, 4 * part}, cost: costScaled,
+		rows: func(s *scratch, out []byte, a, b int64) error {
+			f, err := scale.number()
 			if err != nil {
 				return err
 			}
-			if r/part != was {
-				was = r / part
-				for c := range values {
-					values[c] = float32(c>>(2*was)&3-1) / f
+			values := (*[256]float32)(sized(&s.table, 256)) // of whole bytes, for the rows of a part
+			was := int64(-1)
+			for r := a; r < b; r++ {
+				raw, err := codes.bytes(&s.raw, r%part*width, (r%part+1)*width)
+				if err != nil {
+					return err
 				}
+				if r/part != was {
+					was = r / part
+					for c := range values {
+						values[c] = float32(c>>(2*was)&3-1) / f
+					}
+				}
+				look(out[:4*width], raw, values)
+				out = out[4*width:]
 			}
-			look(out[:4*width], raw, values)
-			out = out[4*width:]
-		}
-		return nil
-	}}, nil
+			return nil
+		}}, nil
 }

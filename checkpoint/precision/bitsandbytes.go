@@ -24,7 +24,8 @@ func int8Rows(parts []*Tensor, _ Settings) (rows.Source, error) {
 		return nil, err
 	}
 	if most.elements() != codes.Shape[0] {
-		return nil, fmt.Errorf("tensor %q of shape %v, want one for each of %d rows", most.Name, most.Shape, codes.Shape[0])
+		return nil, fmt.Errorf("tensor %q of shape %v, want one for each of %d rows", most.Name, most.Shape,
+			codes.Shape[0])
 	}
 	if format != nil {
 		if format.elements() != 1 {
@@ -104,10 +105,12 @@ func fourBits(parts []*Tensor, _ Settings) (rows.Source, error) {
 		return nil, fmt.Errorf("%d bytes of codes, want %d for a shape of %v", size, ceil(n, 2), shape)
 	}
 	if blocks := ceil(n, w.block); w.largest.elements() != blocks {
-		return nil, fmt.Errorf("tensor %q of shape %v, want %d for blocks of %d", w.largest.Name, w.largest.Shape, blocks, w.block)
+		return nil, fmt.Errorf("tensor %q of shape %v, want %d for blocks of %d", w.largest.Name, w.largest.Shape,
+			blocks, w.block)
 	}
 	if w.nested != nil && w.nested.elements() != ceil(w.largest.elements(), w.nestedBlock) {
-		return nil, fmt.Errorf("tensor %q of shape %v, want %d for blocks of %d", w.nested.Name, w.nested.Shape, ceil(w.largest.elements(), w.nestedBlock), w.nestedBlock)
+		return nil, fmt.Errorf("tensor %q of shape %v, want %d for blocks of %d", w.nested.Name, w.nested.Shape,
+			ceil(w.largest.elements(), w.nestedBlock), w.nestedBlock)
 	}
 	return &decoded{ne: []int64{shape[1], shape[0]}, cost: costGrouped, rows: w.rows}, nil
 }

@@ -55,7 +55,8 @@ func gptq(parts []*Tensor, settings Settings) (rows.Source, error) {
 		return nil, err
 	}
 	if g.in = qweight.Shape[0] * 32 / bits; g.in*bits != qweight.Shape[0]*32 {
-		return nil, fmt.Errorf("tensor %q of shape %v, want rows of whole codes of %d bits", qweight.Name, qweight.Shape, bits)
+		return nil, fmt.Errorf("tensor %q of shape %v, want rows of whole codes of %d bits", qweight.Name,
+			qweight.Shape, bits)
 	}
 	if order != nil {
 		err = g.ordered(order)
@@ -78,7 +79,8 @@ func gptq(parts []*Tensor, settings Settings) (rows.Source, error) {
 	case !ok || format == "gptq":
 		less = 1
 	case format != "gptq_v2":
-		return nil, fault.Errorf(fault.Unsupported, "quantization_config: checkpoint_format is %q, want gptq or gptq_v2", format)
+		return nil, fault.Errorf(fault.Unsupported,
+			"quantization_config: checkpoint_format is %q, want gptq or gptq_v2", format)
 	}
 	if packing, ok, err := settings.String("packing_format"); err != nil || ok && !strings.Contains(packing, "gptq") {
 		return nil, orUnsupported(err, "quantization_config: packing_format is %q, want one of GPTQ", packing)
@@ -170,7 +172,8 @@ func awq(parts []*Tensor, settings Settings) (rows.Source, error) {
 	}
 	g := &grouped{groups: scales.Shape[0], out: scales.Shape[1]}
 	if g.out%8 != 0 {
-		return nil, fmt.Errorf("tensor %q of shape %v, want a multiple of 8 columns: as many as a word has codes", scales.Name, scales.Shape)
+		return nil, fmt.Errorf("tensor %q of shape %v, want a multiple of 8 columns: as many as a word has codes",
+			scales.Name, scales.Shape)
 	}
 	if err := matrix(qweight, -1, g.out/8); err != nil {
 		return nil, err
@@ -290,7 +293,8 @@ func gemv(parts []*Tensor, settings Settings) (rows.Source, error) {
 	}
 	width := qzeros.Shape[1]
 	if 8*width < g.groups {
-		return nil, fmt.Errorf("tensor %q of shape %v, want zero points of %d groups", qzeros.Name, qzeros.Shape, g.groups)
+		return nil, fmt.Errorf("tensor %q of shape %v, want zero points of %d groups", qzeros.Name,
+			qzeros.Shape, g.groups)
 	}
 	if err := matrix(scales, g.out, 8*width); err != nil {
 		return nil, err

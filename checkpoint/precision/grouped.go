@@ -50,7 +50,8 @@ func (g *grouped) rows(s *scratch, out []byte, a, b int64) error {
 		return err
 	}
 	if !g.byColumn {
-		part := &strip{codes: sized(&s.raw, (b-a)*g.in), scale: sized(&s.f32, (b-a)*g.groups), zero: sized(&s.zero, (b-a)*g.groups)}
+		part := &strip{codes: sized(&s.raw, (b-a)*g.in), scale: sized(&s.f32, (b-a)*g.groups),
+			zero: sized(&s.zero, (b-a)*g.groups)}
 		if err := g.read(s, part, a, b); err != nil {
 			return err
 		}
@@ -122,7 +123,8 @@ func (g *grouped) read(s *scratch, t *strip, a, b int64) error {
 
 // row computes row o of a strip.
 func (g *grouped) row(s *scratch, out []byte, t *strip, o int64, groups layout) {
-	codes, scale, zero := t.codes[o*g.in:(o+1)*g.in], t.scale[o*g.groups:(o+1)*g.groups], t.zero[o*g.groups:(o+1)*g.groups]
+	codes, scale, zero := t.codes[o*g.in:(o+1)*g.in], t.scale[o*g.groups:(o+1)*g.groups],
+		t.zero[o*g.groups:(o+1)*g.groups]
 	n := int64(1) << g.bits
 	order := groups.order
 	numbers := wholeNumbers()
@@ -177,7 +179,8 @@ func (g *grouped) runs(set int64, ok bool) error {
 		size = g.in / g.groups
 	}
 	if n := ceil(g.in, size); n != g.groups {
-		return fmt.Errorf("scales of %d groups, want %d for %d columns in groups of %d (group_size)", g.groups, n, g.in, size)
+		return fmt.Errorf("scales of %d groups, want %d for %d columns in groups of %d (group_size)", g.groups,
+			n, g.in, size)
 	}
 	g.layout = func() (layout, error) { return layout{size: size}, nil }
 	return nil
@@ -200,7 +203,8 @@ func (g *grouped) ordered(t *Tensor) error {
 		for i := range order {
 			k := int64(int32(binary.LittleEndian.Uint32(raw[4*i:])))
 			if k < 0 || k >= g.groups {
-				return layout{}, fault.Errorf(fault.Broken, "%s: tensor %q: column %d is of group %d, want 0 to %d", t.File, t.Name, i, k, g.groups-1)
+				return layout{}, fault.Errorf(fault.Broken, "%s: tensor %q: column %d is of group %d, want 0 to %d",
+					t.File, t.Name, i, k, g.groups-1)
 			}
 			order[i] = int32(k)
 			runs = runs && k == int64(i)/size
@@ -216,7 +220,8 @@ func (g *grouped) ordered(t *Tensor) error {
 // matrix reports an error unless t is a matrix, of rows and columns where those are
 // not negative.
 func matrix(t *Tensor, rows, columns int64) error {
-	if len(t.Shape) != 2 || slices.Contains(t.Shape, 0) || rows >= 0 && t.Shape[0] != rows || columns >= 0 && t.Shape[1] != columns {
+	if len(t.Shape) != 2 || slices.Contains(t.Shape, 0) || rows >= 0 && t.Shape[0] != rows ||
+		columns >= 0 && t.Shape[1] != columns {
 		side := func(n int64) string {
 			if n < 0 {
 				return "any"

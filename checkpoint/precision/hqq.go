@@ -24,8 +24,10 @@ const (
 
 // hqqParts are the stored tensors; those after the axis describe what the others show
 // anyway.
-var hqqParts = []part{need("W_q", packed), need("scale", floats), need("zero", floats), need("shape", integers), need("nbits", integers), need("group_size", integers),
-	need("axis", integers), may("quant_scale", nil), may("quant_zero", nil), may("packing", nil), may("compute_dtype", nil), may("view_as_float", nil), may("channel_wise", nil), may("encoded_state_dict", nil),
+var hqqParts = []part{need("W_q", packed), need("scale", floats), need("zero", floats), need("shape", integers),
+	need("nbits", integers), need("group_size", integers),
+	need("axis", integers), may("quant_scale", nil), may("quant_zero", nil), may("packing", nil),
+	may("compute_dtype", nil), may("view_as_float", nil), may("channel_wise", nil), may("encoded_state_dict", nil),
 	may("stores_quant_config", nil), may("optimize", nil), may("round_zero", nil), may("unpack_view_dtype", nil)}
 
 // hqq returns a weight of the HQQ library. The matrix is one row of elements, laid out
@@ -46,7 +48,8 @@ func hqq(parts []*Tensor, _ Settings) (rows.Source, error) {
 			return nil, fmt.Errorf("tensor %q of shape %v, want one number", p.Name, p.Shape)
 		}
 		if n, err := p.int(0); err != nil || n != 0 {
-			return nil, orUnsupported(err, "tensor %q is %d, want 0: scales and zero points that are quantized themselves have no place next to the others", p.Name, n)
+			return nil, orUnsupported(err,
+				"tensor %q is %d, want 0: scales and zero points that are quantized themselves have no place next to the others", p.Name, n)
 		}
 	}
 	h := &hqqRows{codes: parts[hqqCodes], scale: parts[hqqScale], zero: parts[hqqZero]}
@@ -67,7 +70,8 @@ func hqq(parts []*Tensor, _ Settings) (rows.Source, error) {
 	}
 	per, ok := map[int64]int64{8: 1, 4: 2, 3: 10, 2: 4, 1: 8}[bits]
 	if !ok || axis != 0 && axis != 1 {
-		return nil, fault.Errorf(fault.Unsupported, "%d bits in groups along axis %d, want 1, 2, 3, 4 or 8 along 0 or 1", bits, axis)
+		return nil, fault.Errorf(fault.Unsupported,
+			"%d bits in groups along axis %d, want 1, 2, 3, 4 or 8 along 0 or 1", bits, axis)
 	}
 	if shape[0] < 1 || shape[1] < 1 || shape[0] > 1<<31 || shape[1] > 1<<31 {
 		return nil, fmt.Errorf("tensor %q says %v, want rows and columns", parts[hqqShape].Name, shape)
@@ -83,9 +87,11 @@ func hqq(parts []*Tensor, _ Settings) (rows.Source, error) {
 	}
 	h.part = ceil(height, per)
 	if bits != 3 && height%per != 0 {
-		return nil, fmt.Errorf("groups of %d along axis %d for a shape of %v: want whole words of %d", group, axis, shape, per)
+		return nil, fmt.Errorf("groups of %d along axis %d for a shape of %v: want whole words of %d", group,
+			axis, shape, per)
 	}
-	if want := map[bool]safetensors.DType{true: safetensors.I32, false: safetensors.U8}[bits == 3]; h.codes.DType != want {
+	if want := map[bool]safetensors.DType{true: safetensors.I32,
+		false: safetensors.U8}[bits == 3]; h.codes.DType != want {
 		return nil, fmt.Errorf("tensor %q holds %v, want %v for %d bits", h.codes.Name, h.codes.DType, want, bits)
 	}
 	if h.codes.elements() != h.part*h.width {
@@ -93,7 +99,8 @@ func hqq(parts []*Tensor, _ Settings) (rows.Source, error) {
 	}
 	for _, p := range []*Tensor{h.scale, h.zero} {
 		if p.elements() != n/group || p.DType != h.scale.DType {
-			return nil, fmt.Errorf("tensor %q of %v %v, want %v for each of %d groups", p.Name, p.DType, p.Shape, h.scale.DType, n/group)
+			return nil, fmt.Errorf("tensor %q of %v %v, want %v for each of %d groups", p.Name, p.DType, p.Shape,
+				h.scale.DType, n/group)
 		}
 	}
 	h.bits, h.per, h.byColumn, h.row, h.round = bits, per, axis == 0, shape[1], roundings()[h.scale.DType]

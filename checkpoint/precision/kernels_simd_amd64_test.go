@@ -17,7 +17,8 @@ import (
 // The kernels of 256 bits run on every CPU that has AVX2, whatever GODEBUG says.
 
 // someFloats are scales and zero points, whose neighbours are taken as well.
-var someFloats = []float32{0, 1, -1, 7, 8, 15.5, 255, 0.0123, -3.7e-5, 0x1p-14, 0x1p-24, 0x1p-25, 65504, 65519, 65520, 1e30, math.MaxFloat32, math.SmallestNonzeroFloat32}
+var someFloats = []float32{0, 1, -1, 7, 8, 15.5, 255, 0.0123, -3.7e-5, 0x1p-14, 0x1p-24, 0x1p-25, 65504, 65519, 65520,
+	1e30, math.MaxFloat32, math.SmallestNonzeroFloat32}
 
 func neighbours(f float32) [3]float32 {
 	return [3]float32{math.Nextafter32(f, -1), f, math.Nextafter32(f, 2)}
@@ -35,7 +36,8 @@ func TestVectorsOfCodes(t *testing.T) {
 		values  *codeValues
 		vectors func(out, codes []byte, scale, zero uint32) int
 	}{
-		"unsigned": {wholeNumbers(), unsignedAVX2}, "signed": {codesOf(safetensors.I8), signedAVX2}, "e4m3": {codesOf(safetensors.F8_E4M3), e4m3AVX2},
+		"unsigned": {wholeNumbers(), unsignedAVX2}, "signed": {codesOf(safetensors.I8), signedAVX2},
+		"e4m3": {codesOf(safetensors.F8_E4M3), e4m3AVX2},
 	} {
 		plain := codeValues{table: c.values.table}
 		for _, f := range someFloats {
@@ -49,7 +51,8 @@ func TestVectorsOfCodes(t *testing.T) {
 							t.Fatalf("%s: %d of %d codes", name, done, n)
 						}
 						if !bytes.Equal(got[:4*done], want[:4*done]) {
-							t.Fatalf("%s: scale %v, zero %v: not what the scalar code gives:\n%x\n%x", name, scale, zero, got[:4*done], want[:4*done])
+							t.Fatalf("%s: scale %v, zero %v: not what the scalar code gives:\n%x\n%x", name, scale,
+								zero, got[:4*done], want[:4*done])
 						}
 						if !bytes.Equal(got[4*done:], bytes.Repeat([]byte{0xA5}, len(got)-4*done)) {
 							t.Fatalf("%s: wrote past its end", name)
@@ -72,7 +75,8 @@ func TestVectorsOfRoundings(t *testing.T) {
 			all = append(all, g, -g)
 		}
 	}
-	all = append(all, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), math.Float32frombits(0xFF812345))
+	all = append(all, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
+		math.Float32frombits(0xFF812345))
 	for len(all) < 20003 {
 		all = append(all, math.Float32frombits(r.Uint32()), float32(r.NormFloat64()))
 	}
@@ -95,7 +99,8 @@ func TestVectorsOfRoundings(t *testing.T) {
 				}
 				for i := range done {
 					if w, g := binary.LittleEndian.Uint32(want[4*i:]), binary.LittleEndian.Uint32(got[4*i:]); w != g {
-						t.Fatalf("%s: %v (%08x) times %v: %08x, want %08x", name, all[i], math.Float32bits(all[i]), scale, g, w)
+						t.Fatalf("%s: %v (%08x) times %v: %08x, want %08x", name, all[i],
+							math.Float32bits(all[i]), scale, g, w)
 					}
 				}
 				if !bytes.Equal(got[4*done:], raw[4*done:]) {
@@ -108,7 +113,9 @@ func TestVectorsOfRoundings(t *testing.T) {
 
 // TestVectorsChosen checks that vectors run where they are meant to.
 func TestVectorsChosen(t *testing.T) {
-	if want := cpu.Here().UsesAVX2(); (wholeNumbers().vectors != nil) != want || (codesOf(safetensors.F8_E4M3).vectors != nil) != want || (roundings()[safetensors.F16].products != nil) != want {
+	if want := cpu.Here().UsesAVX2(); (wholeNumbers().vectors != nil) != want ||
+		(codesOf(safetensors.F8_E4M3).vectors != nil) != want ||
+		(roundings()[safetensors.F16].products != nil) != want {
 		t.Errorf("vectors are chosen, want %v", want)
 	}
 }

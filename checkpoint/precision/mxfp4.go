@@ -14,7 +14,9 @@ import (
 func mxfp4(parts []*Tensor, _ Settings) (rows.Source, error) {
 	c, s := parts[0].NE(), parts[1].NE()
 	if len(c) < 2 || c[0] != 16 || !slices.Equal(c[1:], s) || slices.Contains(s, 0) {
-		return nil, fmt.Errorf("codes of dimensions %s and scales of %s, want 16 bytes of codes for each byte of scales", gguf.Shape(c), gguf.Shape(s))
+		return nil, fmt.Errorf(
+			"codes of dimensions %s and scales of %s, want 16 bytes of codes for each byte of scales", gguf.Shape(c),
+			gguf.Shape(s))
 	}
 	return blocksOf(gguf.TypeMXFP4, parts[0], parts[1], s), nil
 }
@@ -24,7 +26,9 @@ func mxfp4(parts []*Tensor, _ Settings) (rows.Source, error) {
 func nibblesMXFP4(parts []*Tensor, _ Settings) (rows.Source, error) {
 	c, s := parts[0].NE(), parts[1].NE()
 	if len(c) < 1 || len(c) != len(s) || slices.Contains(s, 0) || c[0] != 16*s[0] || !slices.Equal(c[1:], s[1:]) {
-		return nil, fmt.Errorf("codes of dimensions %s and scales of %s, want 16 bytes of codes for each byte of scales", gguf.Shape(c), gguf.Shape(s))
+		return nil, fmt.Errorf(
+			"codes of dimensions %s and scales of %s, want 16 bytes of codes for each byte of scales", gguf.Shape(c),
+			gguf.Shape(s))
 	}
 	return blocksOf(gguf.TypeMXFP4, parts[0], parts[1], s), nil
 }
@@ -35,7 +39,8 @@ func nibblesMXFP4(parts []*Tensor, _ Settings) (rows.Source, error) {
 func nvfp4(parts []*Tensor, _ Settings) (rows.Source, error) {
 	c, s := parts[0].NE(), parts[1].NE()
 	if len(c) < 2 || len(c) != len(s) || slices.Contains(s, 0) || c[0] != 8*s[0] || !slices.Equal(c[1:], s[1:]) {
-		return nil, fmt.Errorf("codes of dimensions %s and scales of %s, want 8 bytes of codes for each byte of scales", gguf.Shape(c), gguf.Shape(s))
+		return nil, fmt.Errorf("codes of dimensions %s and scales of %s, want 8 bytes of codes for each byte of scales",
+			gguf.Shape(c), gguf.Shape(s))
 	}
 	if s[0]%4 != 0 {
 		return nil, fmt.Errorf("rows of %d, want whole blocks of 64", 16*s[0])
@@ -64,7 +69,8 @@ func (w *Weight) factor(t *Tensor) ([]float32, error) {
 	}
 	n, codes := t.elements(), w.First()
 	if n != 1 && (len(codes.Shape) < 3 || n != codes.Shape[0]) {
-		return nil, fmt.Errorf("%s: tensor %q of shape %v, want one number, or one for each of %v", t.File, t.Name, t.Shape, codes.Shape)
+		return nil, fmt.Errorf("%s: tensor %q of shape %v, want one number, or one for each of %v", t.File, t.Name,
+			t.Shape, codes.Shape)
 	}
 	list := make([]float32, n)
 	if err := t.floats(list, 0); err != nil {

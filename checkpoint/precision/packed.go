@@ -33,7 +33,8 @@ func packedInts(parts []*Tensor, settings Settings) (rows.Source, error) {
 		return nil, err
 	}
 	g.groups = scales.Shape[1]
-	set, err := packedSettings(settings, packedShape{in: g.in, words: words.Shape[1], groups: g.groups, zeros: zeros != nil})
+	set, err := packedSettings(settings, packedShape{in: g.in, words: words.Shape[1], groups: g.groups,
+		zeros: zeros != nil})
 	if err != nil {
 		return nil, err
 	}
@@ -156,9 +157,11 @@ func packedSettings(settings Settings, t packedShape) (set packedGroup, err erro
 	case len(all) == 0:
 		return set, fmt.Errorf("quantization_config has no config_groups with num_bits")
 	case len(fit) == 0:
-		return set, fmt.Errorf("%d words for %d columns, want %d of %d bits (num_bits)", t.words, t.in, ceil(t.in, 32/all[0].bits), all[0].bits)
+		return set, fmt.Errorf("%d words for %d columns, want %d of %d bits (num_bits)", t.words, t.in,
+			ceil(t.in, 32/all[0].bits), all[0].bits)
 	case len(fit) > 1:
-		return set, fault.Errorf(fault.Unsupported, "quantization_config has %d config_groups that fit: which one holds cannot be told", len(fit))
+		return set, fault.Errorf(fault.Unsupported,
+			"quantization_config has %d config_groups that fit: which one holds cannot be told", len(fit))
 	}
 	return fit[0], nil
 }

@@ -88,9 +88,11 @@ func (w *Weight) Source() (rows.Source, error) {
 	case w.scheme == nil:
 		return plainSource(first)
 	case w.scheme.source == nil && w.scheme.why != "":
-		return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q: weights quantized by %s are not converted: %s", first.File, first.Name, w.scheme.name, w.scheme.why)
+		return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q: weights quantized by %s are not converted: %s",
+			first.File, first.Name, w.scheme.name, w.scheme.why)
 	case w.scheme.source == nil:
-		return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q: weights quantized by %s are not converted yet", first.File, first.Name, w.scheme.name)
+		return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q: weights quantized by %s are not converted yet",
+			first.File, first.Name, w.scheme.name)
 	}
 	src, err := w.scheme.source(w.Tensors, w.settings)
 	if err != nil {
@@ -183,7 +185,8 @@ func Weights(tensors []*Tensor, settings Settings) (weights []Weight, left []*Te
 				continue
 			}
 			if other := claimed[p]; other != nil {
-				return nil, nil, fault.Errorf(fault.Broken, "%s: tensor %q is a part of %q and of %q", p.File, p.Name, other.First().Name, t.Name)
+				return nil, nil, fault.Errorf(fault.Broken, "%s: tensor %q is a part of %q and of %q", p.File, p.Name,
+					other.First().Name, t.Name)
 			}
 			claimed[p] = w
 			toCome[w]++
@@ -207,7 +210,8 @@ func Weights(tensors []*Tensor, settings Settings) (weights []Weight, left []*Te
 			continue
 		}
 		if other := byName()[w.Name]; other != nil && claimed[other] != w {
-			return nil, nil, fault.Errorf(fault.Broken, "%s: tensors %q and %q both make %q", t.File, w.First().Name, other.Name, w.Name)
+			return nil, nil, fault.Errorf(fault.Broken, "%s: tensors %q and %q both make %q", t.File, w.First().Name,
+				other.Name, w.Name)
 		}
 		if w.scheme.place == afterAll {
 			last = append(last, *w)
@@ -257,7 +261,9 @@ func typeOf(d safetensors.DType) (t gguf.Type, ok bool) {
 func plainSource(t *Tensor) (rows.Source, error) {
 	typ, ok := typeOf(t.DType)
 	if !ok || !quants.Lookup(typ).CanDequantize() {
-		return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q holds %v, want F32, F16 or BF16: other precisions are not converted yet", t.File, t.Name, t.DType)
+		return nil, fault.Errorf(fault.Unsupported,
+			"%s: tensor %q holds %v, want F32, F16 or BF16: other precisions are not converted yet", t.File,
+			t.Name, t.DType)
 	}
 	return rows.Stored(t.NE(), typ, t.Mapped, t.Reader), nil
 }

@@ -19,14 +19,16 @@ func stored(name string, dtype safetensors.DType, shape ...int64) *Tensor {
 		n *= d
 	}
 	data := make([]byte, n*int64(dtype.Bits())/8)
-	return &Tensor{Name: name, DType: dtype, Shape: shape, File: "x.safetensors", Mapped: data, Reader: bytes.NewReader(data)}
+	return &Tensor{Name: name, DType: dtype, Shape: shape, File: "x.safetensors", Mapped: data,
+		Reader: bytes.NewReader(data)}
 }
 
 // TestMXFP4 checks the order of the codes: element i of a block is made of the
 // code i and the scale of the block.
 func TestMXFP4(t *testing.T) {
 	const blocks, height = 2, 3
-	codes, scales := stored("x_blocks", safetensors.U8, height, blocks, 16), stored("x_scales", safetensors.U8, height, blocks)
+	codes, scales := stored("x_blocks", safetensors.U8, height, blocks, 16),
+		stored("x_scales", safetensors.U8, height, blocks)
 	for i := range codes.Mapped {
 		codes.Mapped[i] = byte(i*37 + i/16)
 	}
@@ -61,7 +63,8 @@ func TestMXFP4(t *testing.T) {
 		}
 	}
 	for _, shapes := range [][2][]int64{{{3, 2, 16}, {2, 2}}, {{3, 2, 8}, {3, 2}}, {{16}, {}}, {{3, 0, 16}, {3, 0}}} {
-		if _, err := mxfp4([]*Tensor{stored("x_blocks", safetensors.U8, shapes[0]...), stored("x_scales", safetensors.U8, shapes[1]...)}, nil); err == nil {
+		if _, err := mxfp4([]*Tensor{stored("x_blocks", safetensors.U8, shapes[0]...),
+			stored("x_scales", safetensors.U8, shapes[1]...)}, nil); err == nil {
 			t.Errorf("codes %v, scales %v: no error", shapes[0], shapes[1])
 		}
 	}
@@ -188,7 +191,8 @@ func FuzzWeights(f *testing.F) {
 			}
 			if !seen[name] {
 				seen[name] = true
-				tensors = append(tensors, &Tensor{Name: name, DType: dtype, Shape: []int64{2, 16}, Mapped: make([]byte, 256)})
+				tensors = append(tensors, &Tensor{Name: name, DType: dtype, Shape: []int64{2, 16},
+					Mapped: make([]byte, 256)})
 			}
 		}
 		weights, left, err := Weights(tensors, settings{})

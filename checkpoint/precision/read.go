@@ -134,16 +134,17 @@ func (t *Tensor) whole(n int64) ([]int64, error) {
 
 // The types of parts.
 var (
-	u8        = []safetensors.DType{safetensors.U8}
-	i8        = []safetensors.DType{safetensors.I8}
-	i16       = []safetensors.DType{safetensors.I16}
-	i32       = []safetensors.DType{safetensors.I32}
-	packed    = []safetensors.DType{safetensors.I32, safetensors.U8}
-	integers  = []safetensors.DType{safetensors.I64, safetensors.I32}
-	floats    = []safetensors.DType{safetensors.F32, safetensors.F16, safetensors.BF16}
-	e4m3      = []safetensors.DType{safetensors.F8_E4M3}
-	e8m0      = []safetensors.DType{safetensors.F8_E8M0}
-	f8        = []safetensors.DType{safetensors.F8_E4M3, safetensors.F8_E5M2, safetensors.F8_E4M3FNUZ, safetensors.F8_E5M2FNUZ}
+	u8       = []safetensors.DType{safetensors.U8}
+	i8       = []safetensors.DType{safetensors.I8}
+	i16      = []safetensors.DType{safetensors.I16}
+	i32      = []safetensors.DType{safetensors.I32}
+	packed   = []safetensors.DType{safetensors.I32, safetensors.U8}
+	integers = []safetensors.DType{safetensors.I64, safetensors.I32}
+	floats   = []safetensors.DType{safetensors.F32, safetensors.F16, safetensors.BF16}
+	e4m3     = []safetensors.DType{safetensors.F8_E4M3}
+	e8m0     = []safetensors.DType{safetensors.F8_E8M0}
+	f8       = []safetensors.DType{safetensors.F8_E4M3, safetensors.F8_E5M2, safetensors.F8_E4M3FNUZ,
+		safetensors.F8_E5M2FNUZ}
 	scales    = slices.Concat(floats, e8m0)
 	exponents = slices.Concat(u8, e8m0)
 )

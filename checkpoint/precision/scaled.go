@@ -111,7 +111,8 @@ func structure(weights Settings) (block []int64, ok bool, err error) {
 	for side := range strings.SplitSeq(text, "x") {
 		n, err := strconv.ParseInt(side, 10, 32)
 		if err != nil {
-			return nil, false, fmt.Errorf("quantization_config: block_structure is %q, want a list, or a text like \"128x128\"", text)
+			return nil, false,
+				fmt.Errorf("quantization_config: block_structure is %q, want a list, or a text like \"128x128\"", text)
 		}
 		block = append(block, n)
 	}
@@ -125,7 +126,8 @@ func scaledBy(codes, scale, zeros *Tensor, block []int64) (rows.Source, error) {
 		return nil, fmt.Errorf("shape %v, want at least one dimension, and all of at least 1", codes.Shape)
 	}
 	if zeros != nil && (!slices.Equal(zeros.Shape, scale.Shape) || codesOf(zeros.DType) == nil) {
-		return nil, fmt.Errorf("zero points %q of %v %v, want numbers of 8 bits for scales of %v", zeros.Name, zeros.DType, zeros.Shape, scale.Shape)
+		return nil, fmt.Errorf("zero points %q of %v %v, want numbers of 8 bits for scales of %v", zeros.Name,
+			zeros.DType, zeros.Shape, scale.Shape)
 	}
 	if block != nil && n >= 2 && len(scale.Shape) == n {
 		steps := slices.Repeat([]int64{1}, n)
@@ -173,7 +175,8 @@ type scaledRows struct {
 }
 
 func newScales(codes, scale, zeros *Tensor, steps, grid []int64) *scaledRows {
-	return &scaledRows{codes: codes, scale: scale, zeros: zeros, values: codesOf(codes.DType), shape: codes.Shape, steps: steps, grid: grid}
+	return &scaledRows{codes: codes, scale: scale, zeros: zeros, values: codesOf(codes.DType), shape: codes.Shape,
+		steps: steps, grid: grid}
 }
 
 // costScaled is about how many picoseconds an element takes.

@@ -81,12 +81,18 @@ func TestFloat8(t *testing.T) {
 		code  byte
 		want  float64
 	}{
-		{safetensors.F8_E4M3, 0x00, 0}, {safetensors.F8_E4M3, 0x01, 0x1p-9}, {safetensors.F8_E4M3, 0x08, 0x1p-6}, {safetensors.F8_E4M3, 0x38, 1},
-		{safetensors.F8_E4M3, 0x7E, 448}, {safetensors.F8_E4M3, 0xFE, -448}, {safetensors.F8_E4M3, 0x7F, math.NaN()}, {safetensors.F8_E4M3, 0xB9, -1.125},
-		{safetensors.F8_E5M2, 0x01, 0x1p-16}, {safetensors.F8_E5M2, 0x3C, 1}, {safetensors.F8_E5M2, 0x7B, 57344}, {safetensors.F8_E5M2, 0x7C, math.Inf(1)},
-		{safetensors.F8_E5M2, 0xFC, math.Inf(-1)}, {safetensors.F8_E5M2, 0x7D, math.NaN()}, {safetensors.F8_E4M3FNUZ, 0x80, math.NaN()},
-		{safetensors.F8_E4M3FNUZ, 0x7F, 240}, {safetensors.F8_E5M2FNUZ, 0x7F, 57344}, {safetensors.F8_E5M2FNUZ, 0x01, 0x1p-17},
-		{safetensors.F8_E8M0, 0, 0x1p-127}, {safetensors.F8_E8M0, 127, 1}, {safetensors.F8_E8M0, 254, 0x1p127}, {safetensors.F8_E8M0, 255, math.NaN()},
+		{safetensors.F8_E4M3, 0x00, 0}, {safetensors.F8_E4M3, 0x01, 0x1p-9}, {safetensors.F8_E4M3, 0x08, 0x1p-6},
+		{safetensors.F8_E4M3, 0x38, 1},
+		{safetensors.F8_E4M3, 0x7E, 448}, {safetensors.F8_E4M3, 0xFE, -448}, {safetensors.F8_E4M3, 0x7F, math.NaN()},
+		{safetensors.F8_E4M3, 0xB9, -1.125},
+		{safetensors.F8_E5M2, 0x01, 0x1p-16}, {safetensors.F8_E5M2, 0x3C, 1}, {safetensors.F8_E5M2, 0x7B, 57344},
+		{safetensors.F8_E5M2, 0x7C, math.Inf(1)},
+		{safetensors.F8_E5M2, 0xFC, math.Inf(-1)}, {safetensors.F8_E5M2, 0x7D, math.NaN()},
+		{safetensors.F8_E4M3FNUZ, 0x80, math.NaN()},
+		{safetensors.F8_E4M3FNUZ, 0x7F, 240}, {safetensors.F8_E5M2FNUZ, 0x7F, 57344},
+		{safetensors.F8_E5M2FNUZ, 0x01, 0x1p-17},
+		{safetensors.F8_E8M0, 0, 0x1p-127}, {safetensors.F8_E8M0, 127, 1}, {safetensors.F8_E8M0, 254, 0x1p127},
+		{safetensors.F8_E8M0, 255, math.NaN()},
 	} {
 		if got := float64(codesOf(c.dtype).table[c.code]); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
 			t.Errorf("%v %#x: %v, want %v", c.dtype, c.code, got, c.want)
@@ -109,16 +115,22 @@ func TestScaled(t *testing.T) {
 	}{
 		{"a number", []int64{5, 7}, nil, nil, func(e, r, c int64) int64 { return 0 }},
 		{"a list of one", []int64{5, 7}, []int64{1}, nil, func(e, r, c int64) int64 { return 0 }},
-		{"a number although blocks are set", []int64{5, 7}, []int64{1, 1}, settings{"weight_block_size": []int64{2, 2}}, func(e, r, c int64) int64 { return 0 }},
+		{"a number although blocks are set", []int64{5, 7}, []int64{1, 1}, settings{"weight_block_size": []int64{2, 2}},
+			func(e, r, c int64) int64 { return 0 }},
 		{"rows", []int64{5, 7}, []int64{5}, nil, func(e, r, c int64) int64 { return r }},
-		{"rows in a column", []int64{5, 7}, []int64{5, 1}, settings{"weight_block_size": []int64{2, 2}}, func(e, r, c int64) int64 { return r }},
+		{"rows in a column", []int64{5, 7}, []int64{5, 1}, settings{"weight_block_size": []int64{2, 2}},
+			func(e, r, c int64) int64 { return r }},
 		{"columns", []int64{5, 7}, []int64{1, 7}, nil, func(e, r, c int64) int64 { return c }},
-		{"blocks", []int64{5, 7}, []int64{3, 2}, settings{"weight_block_size": []int64{2, 4}}, func(e, r, c int64) int64 { return r/2*2 + c/4 }},
-		{"blocks of a group", []int64{5, 7}, []int64{3, 2}, settings{"config_groups": settings{"g": settings{"weights": settings{"block_structure": []int64{2, 4}}}}},
+		{"blocks", []int64{5, 7}, []int64{3, 2}, settings{"weight_block_size": []int64{2, 4}},
 			func(e, r, c int64) int64 { return r/2*2 + c/4 }},
-		{"blocks as a text", []int64{5, 7}, []int64{3, 2}, settings{"config_groups": settings{"g": settings{"weights": settings{"block_structure": "2x4"}}}},
+		{"blocks of a group", []int64{5, 7}, []int64{3, 2},
+			settings{"config_groups": settings{"g": settings{"weights": settings{"block_structure": []int64{2, 4}}}}},
 			func(e, r, c int64) int64 { return r/2*2 + c/4 }},
-		{"experts with blocks", []int64{2, 5, 7}, []int64{2, 3, 2}, settings{"weight_block_size": []int64{2, 4}}, func(e, r, c int64) int64 { return e*6 + r/2*2 + c/4 }},
+		{"blocks as a text", []int64{5, 7}, []int64{3, 2},
+			settings{"config_groups": settings{"g": settings{"weights": settings{"block_structure": "2x4"}}}},
+			func(e, r, c int64) int64 { return r/2*2 + c/4 }},
+		{"experts with blocks", []int64{2, 5, 7}, []int64{2, 3, 2}, settings{"weight_block_size": []int64{2, 4}},
+			func(e, r, c int64) int64 { return e*6 + r/2*2 + c/4 }},
 		{"experts", []int64{2, 5, 7}, []int64{2}, nil, func(e, r, c int64) int64 { return e }},
 		{"rows of experts", []int64{2, 5, 7}, []int64{2, 5, 1}, nil, func(e, r, c int64) int64 { return e*5 + r }},
 		{"columns of experts", []int64{2, 5, 7}, []int64{2, 1, 7}, nil, func(e, r, c int64) int64 { return e*7 + c }},
@@ -152,11 +164,14 @@ func TestScaled(t *testing.T) {
 		{[]int64{5, 7}, []int64{7}, nil, "[7]"},
 		{[]int64{5, 7}, []int64{3, 2}, settings{"weight_block_size": []int64{2}}, "weight_block_size is [2]"},
 		{[]int64{5, 7}, []int64{3, 2}, settings{"weight_block_size": []int64{0, 4}}, "[0 4]"},
-		{[]int64{5, 7}, []int64{3, 2}, settings{"config_groups": settings{"g": settings{"weights": settings{"block_structure": "2 by 4"}}}}, `"2 by 4"`},
+		{[]int64{5, 7}, []int64{3, 2},
+			settings{"config_groups": settings{"g": settings{"weights": settings{"block_structure": "2 by 4"}}}},
+			`"2 by 4"`},
 		{[]int64{0, 7}, []int64{1}, nil, "at least 1"},
 		{nil, nil, nil, "at least one dimension"},
 	} {
-		_, err := scaled([]*Tensor{stored("w", safetensors.F8_E4M3, c.shape...), stored("s", safetensors.F32, c.scale...)}, c.config)
+		_, err := scaled([]*Tensor{stored("w", safetensors.F8_E4M3, c.shape...),
+			stored("s", safetensors.F32, c.scale...)}, c.config)
 		if err == nil || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("codes %v, scales %v: %v, want %q", c.shape, c.scale, err, c.text)
 		}

@@ -27,7 +27,9 @@ func turned(part any) error {
 	switch part := part.(type) {
 	case map[string]any:
 		if where, ok := part["location"].(string); ok && where != "weight_input" && where != "weight_output" {
-			return fault.Errorf(fault.Unsupported, "quantization_config: transform_config turns %q while the model runs, which files have no place for", where)
+			return fault.Errorf(fault.Unsupported,
+				"quantization_config: transform_config turns %q while the model runs, which files have no place for",
+				where)
 		}
 		for _, key := range slices.Sorted(maps.Keys(part)) {
 			if err := turned(part[key]); err != nil {

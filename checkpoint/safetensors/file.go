@@ -290,7 +290,8 @@ func parse(name string, head []byte, size int64) (*File, error) {
 			return nil, broken(t, "begins at byte %d of the data, leaving a hole: want %d", t.begin(), next)
 		}
 		if t.begin() < next {
-			return nil, broken(t, "begins at byte %d of the data, overlapping tensor %s: want %d", t.begin(), quote(byOffset[i-1].Name), next)
+			return nil, broken(t, "begins at byte %d of the data, overlapping tensor %s: want %d", t.begin(),
+				quote(byOffset[i-1].Name), next)
 		}
 		next = t.end()
 	}

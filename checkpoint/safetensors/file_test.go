@@ -33,7 +33,8 @@ func TestDTypes(t *testing.T) {
 		}
 		// Eight elements are whole bytes whatever the type; every type is readable.
 		want := bytes.Repeat([]byte{0xA5}, n)
-		f, err := safetensors.Parse("x", safetensorstest.Encode([]safetensorstest.Tensor{tensor("t", d, want, 2, 4)}, nil))
+		f, err := safetensors.Parse("x", safetensorstest.Encode([]safetensorstest.Tensor{tensor("t", d, want, 2, 4)},
+			nil))
 		if err != nil {
 			t.Error(err)
 		} else if got := f.Tensors()[0]; got.DType != d || !bytes.Equal(got.Data(), want) {
@@ -61,7 +62,8 @@ func TestDocExample(t *testing.T) {
 	if a := f.Tensors()[0]; f.Size != 72 || a.Offset() != 64 || !bytes.Equal(a.Data(), safetensorstest.F32(1, 2)) {
 		t.Errorf("size %d, a at %d: % x", f.Size, a.Offset(), a.Data())
 	}
-	if got := safetensorstest.Encode([]safetensorstest.Tensor{tensor("a", safetensors.F32, safetensorstest.F32(1, 2), 2)}, nil); string(got) != data {
+	if got := safetensorstest.Encode([]safetensorstest.Tensor{tensor("a", safetensors.F32, safetensorstest.F32(1, 2),
+		2)}, nil); string(got) != data {
 		t.Errorf("Encode gives %q", got)
 	}
 }
@@ -98,7 +100,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 	for i, got := range f.Tensors() {
 		want := tensors[i]
-		if got.Name != want.Name || got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) || !bytes.Equal(got.Data(), want.Data) {
+		if got.Name != want.Name || got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) ||
+			!bytes.Equal(got.Data(), want.Data) {
 			t.Errorf("tensor %d is %+v, want %+v", i, got, want)
 		}
 		if got.File() != path || !bytes.HasPrefix(raw[got.Offset():], want.Data) {
@@ -112,7 +115,8 @@ func TestRoundTrip(t *testing.T) {
 			for off := range len(want.Data) + 2 {
 				p := make([]byte, 3)
 				n, err := x.ReadAt(p, int64(off))
-				if rest := want.Data[min(off, len(want.Data)):]; !bytes.Equal(p[:n], rest[:min(3, len(rest))]) || (err == io.EOF) != (n < 3) || err != nil && err != io.EOF {
+				if rest := want.Data[min(off, len(want.Data)):]; !bytes.Equal(p[:n], rest[:min(3, len(rest))]) ||
+					(err == io.EOF) != (n < 3) || err != nil && err != io.EOF {
 					t.Errorf("tensor %q: ReadAt from %d: % x, %v", x.Name, off, p[:n], err)
 				}
 			}
@@ -138,14 +142,20 @@ func TestRoundTrip(t *testing.T) {
 // Odd, but accepted by the reference implementation.
 func TestAccepted(t *testing.T) {
 	for name, file := range map[string][]byte{
-		"no tensors":       safetensorstest.Raw([]byte(`{}`), nil),
-		"metadata null":    safetensorstest.Raw([]byte(`{"__metadata__":null}`), nil),
-		"metadata empty":   safetensorstest.Raw([]byte(`{"__metadata__":{}}`), nil),
-		"white space":      safetensorstest.Raw([]byte("{ \n\"a\" :\t{\"shape\" : [ 1 , 1 ] ,\"data_offsets\":[0\r,1],\"dtype\":\"U8\"} }\n "), []byte{1}),
-		"empty in between": safetensorstest.Raw([]byte(`{"a":`+u8(0, 1)+`,"b":`+u8(1, 1)+`,"c":`+u8(0, 0)+`,"d":`+u8(1, 2)+`}`), []byte{1, 2}),
-		"escaped name":     safetensorstest.Raw([]byte(`{"\u0061\u00E9\ud83d\ude00\/\b\f\n\r\t":`+u8(0, 1)+`}`), []byte{1}),
-		"zero times large": safetensorstest.Raw([]byte(`{"a":{"dtype":"U8","shape":[0,9223372036854775807,9223372036854775807],"data_offsets":[0,0]}}`), nil),
-		"64 dimensions":    safetensorstest.Raw([]byte(`{"a":{"dtype":"U8","shape":[1`+strings.Repeat(",1", 63)+`],"data_offsets":[0,1]}}`), []byte{1}),
+		"no tensors":     safetensorstest.Raw([]byte(`{}`), nil),
+		"metadata null":  safetensorstest.Raw([]byte(`{"__metadata__":null}`), nil),
+		"metadata empty": safetensorstest.Raw([]byte(`{"__metadata__":{}}`), nil),
+		"white space": safetensorstest.Raw(
+			[]byte("{ \n\"a\" :\t{\"shape\" : [ 1 , 1 ] ,\"data_offsets\":[0\r,1],\"dtype\":\"U8\"} }\n "), []byte{1}),
+		"empty in between": safetensorstest.Raw([]byte(`{"a":`+u8(0, 1)+`,"b":`+u8(1, 1)+`,"c":`+u8(0, 0)+`,"d":`+u8(1,
+			2)+`}`), []byte{1, 2}),
+		"escaped name": safetensorstest.Raw([]byte(`{"\u0061\u00E9\ud83d\ude00\/\b\f\n\r\t":`+u8(0, 1)+`}`),
+			[]byte{1}),
+		"zero times large": safetensorstest.Raw(
+			[]byte(`{"a":{"dtype":"U8","shape":[0,9223372036854775807,9223372036854775807],"data_offsets":[0,0]}}`),
+			nil),
+		"64 dimensions": safetensorstest.Raw([]byte(`{"a":{"dtype":"U8","shape":[1`+strings.Repeat(",1",
+			63)+`],"data_offsets":[0,1]}}`), []byte{1}),
 		"unaligned header": append(binary.LittleEndian.AppendUint64(nil, 2), "{}"...),
 	} {
 		if _, err := safetensors.Parse(name, file); err != nil {
@@ -175,19 +185,24 @@ var defectFiles = []struct {
 	{"empty", nil, "want at least 8 bytes, the file has 0"},
 	{"length-truncated", []byte{2, 0, 0, 0}, "the file has 4"},
 	{"header-empty", make([]byte, 8), "want '{' as the first byte, got \"\""},
-	{"header-truncated", safetensorstest.Raw([]byte(`{"a":`+u8(0, 1)+`}`), nil)[:40], "only 32 follow: the file is cut off"},
-	{"header-too-large", append(binary.LittleEndian.AppendUint64(nil, safetensors.MaxHeader+1), "{}"...), "header (byte 0): is 100000001 bytes long, want at most 100000000"},
+	{"header-truncated", safetensorstest.Raw([]byte(`{"a":`+u8(0, 1)+`}`), nil)[:40],
+		"only 32 follow: the file is cut off"},
+	{"header-too-large", append(binary.LittleEndian.AppendUint64(nil, safetensors.MaxHeader+1), "{}"...),
+		"header (byte 0): is 100000001 bytes long, want at most 100000000"},
 	{"header-length-max", append(bytes.Repeat([]byte{255}, 8), "{}"...), "is 18446744073709551615 bytes long"},
 	{"other-format", []byte("GGUF\x03\x00\x00\x00rest of it"), "is this a safetensors file?"},
 	{"lfs-pointer", []byte("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n"), "Git LFS pointer"},
-	{"data-truncated", safetensorstest.Raw([]byte(`{"a":`+u8(0, 4)+`}`), []byte{1, 2, 3}), "data (byte 67): the tensors need 4 bytes, the file has 3: it is cut off"},
-	{"trailing-bytes", safetensorstest.Raw([]byte(`{"a":`+u8(0, 4)+`}`), []byte{1, 2, 3, 4, 5, 6}), "data (byte 68): 2 bytes after the last tensor"},
+	{"data-truncated", safetensorstest.Raw([]byte(`{"a":`+u8(0, 4)+`}`), []byte{1, 2, 3}),
+		"data (byte 67): the tensors need 4 bytes, the file has 3: it is cut off"},
+	{"trailing-bytes", safetensorstest.Raw([]byte(`{"a":`+u8(0, 4)+`}`), []byte{1, 2, 3, 4, 5, 6}),
+		"data (byte 68): 2 bytes after the last tensor"},
 	{"trailing-bytes-no-tensors", safetensorstest.Raw([]byte(`{}`), []byte{1}), "1 bytes after the last tensor"},
 
 	// JSON.
 	{"leading-space", safetensorstest.Raw([]byte(` {}`), nil), `header (byte 8): want '{' as the first byte, got " "`},
 	{"not-an-object", safetensorstest.Raw([]byte(`[1]`), nil), "want '{' as the first byte, got \"[\""},
-	{"not-utf8", safetensorstest.Raw([]byte("{\"\u00e9\xff\":"+u8(0, 0)+"}"), nil), "header (byte 12): is not UTF-8: byte 0xff"},
+	{"not-utf8", safetensorstest.Raw([]byte("{\"\u00e9\xff\":"+u8(0, 0)+"}"), nil),
+		"header (byte 12): is not UTF-8: byte 0xff"},
 	{"surrogate-utf8", safetensorstest.Raw([]byte("{\"\xed\xa0\x80\":"+u8(0, 0)+"}"), nil), "is not UTF-8"},
 	{"unclosed", safetensorstest.Raw([]byte(`{`), nil), "want a key, the text ends"},
 	{"unclosed-string", safetensorstest.Raw([]byte(`{"a`), nil), "ends inside a string"},
@@ -204,56 +219,93 @@ var defectFiles = []struct {
 	{"lone-surrogate", safetensorstest.Raw([]byte(`{"\ud83d":`+u8(0, 0)+`}`), nil), "bad escape"},
 	{"surrogate-pair-reversed", safetensorstest.Raw([]byte(`{"\ude00\ud83d":`+u8(0, 0)+`}`), nil), "bad escape"},
 	{"deep-nesting", safetensorstest.Raw(bytes.Repeat([]byte(`{"a":`), 1<<20), nil), `unknown field "a"`},
-	{"deep-nesting-array", safetensorstest.Raw([]byte(`{"a":{"shape":`+strings.Repeat("[", 1<<20)), nil), "want a non-negative integer, got '['"},
-	{"deep-nesting-metadata", safetensorstest.Raw([]byte(`{"__metadata__":{"a":`+strings.Repeat("[", 1<<20)), nil), "want a string, got '['"},
+	{"deep-nesting-array", safetensorstest.Raw([]byte(`{"a":{"shape":`+strings.Repeat("[", 1<<20)), nil),
+		"want a non-negative integer, got '['"},
+	{"deep-nesting-metadata", safetensorstest.Raw([]byte(`{"__metadata__":{"a":`+strings.Repeat("[", 1<<20)), nil),
+		"want a string, got '['"},
 
 	// Keys.
-	{"duplicate-tensor", safetensorstest.Raw([]byte(`{"a":`+u8(0, 1)+`,"b":`+u8(1, 2)+`,"\u0061":`+u8(2, 3)+`}`), []byte{1, 2, 3}), `tensor "a" (byte 113): is in the header twice, first at byte 9`},
-	{"duplicate-field", safetensorstest.Raw([]byte(`{"a":{"dtype":"U8","dtype":"U8"`), nil), "field dtype is there twice"},
-	{"duplicate-metadata", safetensorstest.Raw([]byte(`{"__metadata__":{},"__metadata__":{}}`), nil), "__metadata__ is there twice"},
-	{"duplicate-metadata-null", safetensorstest.Raw([]byte(`{"__metadata__":null,"__metadata__":{}}`), nil), "__metadata__ is there twice"},
-	{"duplicate-metadata-key", safetensorstest.Raw([]byte(`{"__metadata__":{"k":"1","k":"1"}}`), nil), `__metadata__ (byte 33): key "k" is there twice`},
+	{"duplicate-tensor", safetensorstest.Raw([]byte(`{"a":`+u8(0, 1)+`,"b":`+u8(1, 2)+`,"\u0061":`+u8(2, 3)+`}`),
+		[]byte{1, 2, 3}), `tensor "a" (byte 113): is in the header twice, first at byte 9`},
+	{"duplicate-field", safetensorstest.Raw([]byte(`{"a":{"dtype":"U8","dtype":"U8"`), nil),
+		"field dtype is there twice"},
+	{"duplicate-metadata", safetensorstest.Raw([]byte(`{"__metadata__":{},"__metadata__":{}}`), nil),
+		"__metadata__ is there twice"},
+	{"duplicate-metadata-null", safetensorstest.Raw([]byte(`{"__metadata__":null,"__metadata__":{}}`), nil),
+		"__metadata__ is there twice"},
+	{"duplicate-metadata-key", safetensorstest.Raw([]byte(`{"__metadata__":{"k":"1","k":"1"}}`), nil),
+		`__metadata__ (byte 33): key "k" is there twice`},
 	{"metadata-number", safetensorstest.Raw([]byte(`{"__metadata__":{"k":1}}`), nil), "want a string, got '1'"},
 	{"metadata-string", safetensorstest.Raw([]byte(`{"__metadata__":"k"}`), nil), "want an object of strings"},
-	{"unknown-field", safetensorstest.Raw([]byte(`{"a":{"dtype":"U8","strides":[1]}}`), nil), `tensor "a" (byte 27): unknown field "strides"`},
-	{"missing-dtype", safetensorstest.Raw([]byte(`{"a":{"shape":[],"data_offsets":[0,1]}}`), []byte{1}), `tensor "a" (byte 9): has no field dtype`},
-	{"missing-shape", safetensorstest.Raw([]byte(`{"a":{"dtype":"U8","data_offsets":[0,1]}}`), []byte{1}), "has no field shape"},
-	{"missing-offsets", safetensorstest.Raw([]byte(`{"a":{"dtype":"U8","shape":[]}}`), nil), "has no field data_offsets"},
-	{"tensor-null", safetensorstest.Raw([]byte(`{"a":null}`), nil), "want an object with dtype, shape and data_offsets, got 'n'"},
+	{"unknown-field", safetensorstest.Raw([]byte(`{"a":{"dtype":"U8","strides":[1]}}`), nil),
+		`tensor "a" (byte 27): unknown field "strides"`},
+	{"missing-dtype", safetensorstest.Raw([]byte(`{"a":{"shape":[],"data_offsets":[0,1]}}`), []byte{1}),
+		`tensor "a" (byte 9): has no field dtype`},
+	{"missing-shape", safetensorstest.Raw([]byte(`{"a":{"dtype":"U8","data_offsets":[0,1]}}`), []byte{1}),
+		"has no field shape"},
+	{"missing-offsets", safetensorstest.Raw([]byte(`{"a":{"dtype":"U8","shape":[]}}`), nil),
+		"has no field data_offsets"},
+	{"tensor-null", safetensorstest.Raw([]byte(`{"a":null}`), nil),
+		"want an object with dtype, shape and data_offsets, got 'n'"},
 
 	// Values.
 	{"dtype-number", safetensorstest.Raw([]byte(`{"a":{"dtype":8`), nil), "want the name of a dtype, got '8'"},
 	{"shape-null", safetensorstest.Raw([]byte(`{"a":{"shape":null`), nil), "want an array of dimensions"},
 	{"number-negative", safetensorstest.Raw([]byte(`{"a":{"shape":[-1]`), nil), "want a non-negative integer, got -1"},
-	{"number-minus-zero", safetensorstest.Raw([]byte(`{"a":{"shape":[-0]`), nil), "want a non-negative integer, got -0"},
+	{"number-minus-zero", safetensorstest.Raw([]byte(`{"a":{"shape":[-0]`), nil),
+		"want a non-negative integer, got -0"},
 	{"number-float", safetensorstest.Raw([]byte(`{"a":{"shape":[1.0]`), nil), "want a non-negative integer, got 1.0"},
-	{"number-exponent", safetensorstest.Raw([]byte(`{"a":{"data_offsets":[0,1e3]`), nil), "want a non-negative integer, got 1e3"},
-	{"number-leading-zero", safetensorstest.Raw([]byte(`{"a":{"shape":[01]`), nil), "want a non-negative integer, got 01"},
+	{"number-exponent", safetensorstest.Raw([]byte(`{"a":{"data_offsets":[0,1e3]`), nil),
+		"want a non-negative integer, got 1e3"},
+	{"number-leading-zero", safetensorstest.Raw([]byte(`{"a":{"shape":[01]`), nil),
+		"want a non-negative integer, got 01"},
 	{"number-string", safetensorstest.Raw([]byte(`{"a":{"shape":["1"]`), nil), "want a non-negative integer, got '\"'"},
-	{"number-too-large", safetensorstest.Raw([]byte(`{"a":{"shape":[18446744073709551616]`), nil), "18446744073709551616 does not fit 64 bits"},
-	{"number-much-too-large", safetensorstest.Raw([]byte(`{"a":{"shape":[1`+strings.Repeat("0", 1<<20)), nil), "does not fit 64 bits"},
-	{"dimension-too-large", safetensorstest.Raw([]byte(`{"a":{"shape":[9223372036854775808]`), nil), "dimension 9223372036854775808 is out of range"},
-	{"offsets-one", safetensorstest.Raw([]byte(`{"a":{"data_offsets":[0]`), nil), "data_offsets have 1 numbers, want two"},
+	{"number-too-large", safetensorstest.Raw([]byte(`{"a":{"shape":[18446744073709551616]`), nil),
+		"18446744073709551616 does not fit 64 bits"},
+	{"number-much-too-large", safetensorstest.Raw([]byte(`{"a":{"shape":[1`+strings.Repeat("0", 1<<20)), nil),
+		"does not fit 64 bits"},
+	{"dimension-too-large", safetensorstest.Raw([]byte(`{"a":{"shape":[9223372036854775808]`), nil),
+		"dimension 9223372036854775808 is out of range"},
+	{"offsets-one", safetensorstest.Raw([]byte(`{"a":{"data_offsets":[0]`), nil),
+		"data_offsets have 1 numbers, want two"},
 	{"offsets-three", safetensorstest.Raw([]byte(`{"a":{"data_offsets":[0,1,2]`), nil), "more than two numbers"},
-	{"offsets-reversed", safetensorstest.Raw([]byte(`{"a":{"data_offsets":[4,0]`), nil), "data_offsets [4, 0] end before they begin"},
+	{"offsets-reversed", safetensorstest.Raw([]byte(`{"a":{"data_offsets":[4,0]`), nil),
+		"data_offsets [4, 0] end before they begin"},
 
 	// Sizes and places.
-	{"size-mismatch", safetensorstest.Raw([]byte(`{"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,15]}}`), make([]byte, 15)), "span 15 bytes, shape [2 2] as F32 needs 16"},
-	{"size-zero", safetensorstest.Raw([]byte(`{"a":{"dtype":"F32","shape":[2,0],"data_offsets":[0,8]}}`), make([]byte, 8)), "span 8 bytes, shape [2 0] as F32 needs 0"},
-	{"sub-byte", safetensorstest.Raw([]byte(`{"a":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}}`), []byte{1, 2}), "3 elements of 4 bits do not fill whole bytes"},
-	{"sub-byte-6", safetensorstest.Raw([]byte(`{"a":{"dtype":"F6_E2M3","shape":[2],"data_offsets":[0,2]}}`), []byte{1, 2}), "2 elements of 6 bits"},
-	{"overflow-shape", safetensorstest.Raw([]byte(`{"a":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`), nil), "overflows 64 bits"},
-	{"overflow-shape-then-zero", safetensorstest.Raw([]byte(`{"a":{"dtype":"U8","shape":[4294967296,4294967296,0],"data_offsets":[0,0]}}`), nil), "overflows 64 bits"},
-	{"overflow-bits", safetensorstest.Raw([]byte(`{"a":{"dtype":"U64","shape":[288230376151711744],"data_offsets":[0,0]}}`), nil), "overflows 64 bits"},
-	{"offset-past-end", safetensorstest.Raw([]byte(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[18446744073709551614,18446744073709551615]}}`), nil), "the tensors need 18446744073709551615 bytes"},
-	{"offset-overlap", safetensorstest.Raw([]byte(`{"b":`+u8(3, 8)+`,"a":`+u8(0, 4)+`}`), make([]byte, 8)), `tensor "b" (byte 9): begins at byte 3 of the data, overlapping tensor "a": want 4`},
-	{"offset-same", safetensorstest.Raw([]byte(`{"a":`+u8(0, 4)+`,"b":`+u8(0, 4)+`}`), make([]byte, 4)), `overlapping tensor "a"`},
-	{"offset-hole", safetensorstest.Raw([]byte(`{"a":`+u8(0, 4)+`,"b":`+u8(5, 8)+`}`), make([]byte, 8)), `tensor "b" (byte 61): begins at byte 5 of the data, leaving a hole: want 4`},
+	{"size-mismatch", safetensorstest.Raw([]byte(`{"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,15]}}`),
+		make([]byte, 15)), "span 15 bytes, shape [2 2] as F32 needs 16"},
+	{"size-zero", safetensorstest.Raw([]byte(`{"a":{"dtype":"F32","shape":[2,0],"data_offsets":[0,8]}}`),
+		make([]byte, 8)), "span 8 bytes, shape [2 0] as F32 needs 0"},
+	{"sub-byte", safetensorstest.Raw([]byte(`{"a":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}}`), []byte{1, 2}),
+		"3 elements of 4 bits do not fill whole bytes"},
+	{"sub-byte-6", safetensorstest.Raw([]byte(`{"a":{"dtype":"F6_E2M3","shape":[2],"data_offsets":[0,2]}}`),
+		[]byte{1, 2}), "2 elements of 6 bits"},
+	{"overflow-shape",
+		safetensorstest.Raw([]byte(`{"a":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`), nil),
+		"overflows 64 bits"},
+	{"overflow-shape-then-zero",
+		safetensorstest.Raw([]byte(`{"a":{"dtype":"U8","shape":[4294967296,4294967296,0],"data_offsets":[0,0]}}`), nil),
+		"overflows 64 bits"},
+	{"overflow-bits", safetensorstest.Raw([]byte(
+		`{"a":{"dtype":"U64","shape":[288230376151711744],"data_offsets":[0,0]}}`), nil), "overflows 64 bits"},
+	{"offset-past-end",
+		safetensorstest.Raw(
+			[]byte(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[18446744073709551614,18446744073709551615]}}`), nil),
+		"the tensors need 18446744073709551615 bytes"},
+	{"offset-overlap", safetensorstest.Raw([]byte(`{"b":`+u8(3, 8)+`,"a":`+u8(0, 4)+`}`), make([]byte, 8)),
+		`tensor "b" (byte 9): begins at byte 3 of the data, overlapping tensor "a": want 4`},
+	{"offset-same", safetensorstest.Raw([]byte(`{"a":`+u8(0, 4)+`,"b":`+u8(0, 4)+`}`), make([]byte, 4)),
+		`overlapping tensor "a"`},
+	{"offset-hole", safetensorstest.Raw([]byte(`{"a":`+u8(0, 4)+`,"b":`+u8(5, 8)+`}`), make([]byte, 8)),
+		`tensor "b" (byte 61): begins at byte 5 of the data, leaving a hole: want 4`},
 	{"offset-hole-first", safetensorstest.Raw([]byte(`{"a":`+u8(1, 4)+`}`), make([]byte, 4)), "leaving a hole: want 0"},
-	{"empty-tensor-inside", safetensorstest.Raw([]byte(`{"a":`+u8(0, 4)+`,"b":`+u8(2, 2)+`}`), make([]byte, 4)), "overlapping"},
+	{"empty-tensor-inside", safetensorstest.Raw([]byte(`{"a":`+u8(0, 4)+`,"b":`+u8(2, 2)+`}`), make([]byte, 4)),
+		"overlapping"},
 
 	// Long text stays out of messages.
-	{"name-long", safetensorstest.Raw([]byte(`{"`+strings.Repeat("a", 1<<20)+`":{}}`), nil), `a"... (byte 9): has no field dtype`},
+	{"name-long", safetensorstest.Raw([]byte(`{"`+strings.Repeat("a", 1<<20)+`":{}}`), nil),
+		`a"... (byte 9): has no field dtype`},
 }
 
 func TestDefects(t *testing.T) {
@@ -262,7 +314,8 @@ func TestDefects(t *testing.T) {
 			name := tt.name + ".safetensors"
 			_, err := safetensors.Parse(name, tt.file)
 			var fe *safetensors.FormatError
-			if !errors.As(err, &fe) || !errors.Is(err, safetensors.ErrBroken) || errors.Is(err, safetensors.ErrUnsupported) {
+			if !errors.As(err, &fe) || !errors.Is(err, safetensors.ErrBroken) ||
+				errors.Is(err, safetensors.ErrUnsupported) {
 				t.Fatalf("got %v, want a FormatError", err)
 			}
 			if !strings.Contains(err.Error(), tt.want) {
@@ -282,10 +335,12 @@ func TestUnsupported(t *testing.T) {
 	for want, header := range map[string]string{
 		`x.safetensors: tensor "a" (byte 22): dtype "F7_E9" is not known`: `{"a":{"dtype":"F7_E9"`,
 		`dtype "bf16" is not known`:                                       `{"a":{"dtype":"bf16"`,
-		`tensor "a" (byte 151): has more than 64 dimensions`:              `{"a":{"shape":[1` + strings.Repeat(",1", 64),
+		`tensor "a" (byte 151): has more than 64 dimensions`: `{"a":{"shape":[1` +
+			strings.Repeat(",1", 64),
 	} {
 		_, err := safetensors.Parse("x.safetensors", safetensorstest.Raw([]byte(header), nil))
-		if !errors.Is(err, safetensors.ErrUnsupported) || errors.Is(err, safetensors.ErrBroken) || !strings.Contains(err.Error(), want) {
+		if !errors.Is(err, safetensors.ErrUnsupported) || errors.Is(err, safetensors.ErrBroken) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}

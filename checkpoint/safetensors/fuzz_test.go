@@ -72,7 +72,8 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("tensor %q: %v elements of %v in %d bytes", x.Name, x.Shape, x.DType, len(x.Data()))
 			}
 			total += len(x.Data())
-			tensors = append(tensors, safetensorstest.Tensor{Name: x.Name, DType: x.DType, Shape: x.Shape, Data: x.Data()})
+			tensors = append(tensors, safetensorstest.Tensor{Name: x.Name, DType: x.DType, Shape: x.Shape,
+				Data: x.Data()})
 		}
 		if header := len(data) - total; header < 8+2 {
 			t.Errorf("%d bytes of tensors in %d of file", total, len(data))
@@ -92,7 +93,8 @@ func FuzzParse(f *testing.F) {
 		}
 		for i, x := range again.Tensors() {
 			want := tensors[i]
-			if x.Name != want.Name || x.DType != want.DType || !slices.Equal(x.Shape, want.Shape) || !bytes.Equal(x.Data(), want.Data) {
+			if x.Name != want.Name || x.DType != want.DType || !slices.Equal(x.Shape, want.Shape) ||
+				!bytes.Equal(x.Data(), want.Data) {
 				t.Errorf("tensor %q changed", want.Name)
 			}
 		}
@@ -103,7 +105,8 @@ func FuzzParse(f *testing.F) {
 func FuzzParseIndex(f *testing.F) {
 	for _, s := range []string{
 		`{"metadata":{"total_size":1.5e3,"x":[null,true,false,{"y":-1}]},"weight_map":{"a":"model.safetensors","b":"../x"}}`,
-		`{"weight_map":{}}`, `{"weight_map":{"a":"b"},"weight_map":{"a":"b"}}`, `{"a":[[[[`, `{"weight_map":{"a":null}}`,
+		`{"weight_map":{}}`, `{"weight_map":{"a":"b"},"weight_map":{"a":"b"}}`, `{"a":[[[[`,
+		`{"weight_map":{"a":null}}`,
 	} {
 		f.Add([]byte(s))
 	}

@@ -292,7 +292,8 @@ func openIndexed(path string, index []place, present []string, open func(string)
 	var files []string
 	for _, file := range slices.Sorted(maps.Keys(tensors)) {
 		if strings.ContainsAny(file, "/\\\x00") || file == "." || !filepath.IsLocal(file) {
-			d.add(badName, "the index puts %d tensors into %s: want the plain name of a file", tensors[file], quote(file))
+			d.add(badName, "the index puts %d tensors into %s: want the plain name of a file",
+				tensors[file], quote(file))
 		} else {
 			files = append(files, file)
 		}
@@ -441,7 +442,8 @@ func findGaps(files []string, suffix string, d *defects) {
 				d[missingFile].n += missing
 				break
 			}
-			d.add(missingFile, "%s: missing", quote(fmt.Sprintf("%s-%0*d-of-%s%s", s.name, len(s.count), i, s.count, suffix)))
+			d.add(missingFile, "%s: missing", quote(fmt.Sprintf("%s-%0*d-of-%s%s", s.name, len(s.count), i,
+				s.count, suffix)))
 			missing--
 		}
 	}

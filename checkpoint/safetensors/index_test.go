@@ -55,19 +55,24 @@ func TestOpenDir(t *testing.T) {
 		files, index m
 		want         string // file:tensor in reading order
 	}{
-		{"one file", m{"model.safetensors": "b a c10 c9", "consolidated.safetensors": "x", "adapter_model.safetensors": "y", "config.json": "-", "pytorch_model.bin": "-"}, nil,
+		{"one file", m{"model.safetensors": "b a c10 c9", "consolidated.safetensors": "x",
+			"adapter_model.safetensors": "y", "config.json": "-", "pytorch_model.bin": "-"}, nil,
 			"model.safetensors:a model.safetensors:b model.safetensors:c10 model.safetensors:c9"},
 		{"numbered", m{"model-00002-of-00002.safetensors": "a", "model-00001-of-00002.safetensors": "b"}, nil,
 			"model-00001-of-00002.safetensors:b model-00002-of-00002.safetensors:a"},
 		{"free names", m{"model.safetensors": "a", "model-extra.safetensors": "b"}, nil,
 			"model-extra.safetensors:b model.safetensors:a"},
 		{"indexed", m{"model-00001-of-00002.safetensors": "b d", "model-00002-of-00002.safetensors": "c a"},
-			m{"a": "model-00002-of-00002.safetensors", "b": "model-00001-of-00002.safetensors", "c": "model-00002-of-00002.safetensors", "d": "model-00001-of-00002.safetensors"},
-			"model-00001-of-00002.safetensors:b model-00001-of-00002.safetensors:d model-00002-of-00002.safetensors:a model-00002-of-00002.safetensors:c"},
-		{"indexed, other names", m{"weights_2.safetensors": "a", "weights_1.safetensors": "b", "unrelated.safetensors": "-"},
+			m{"a": "model-00002-of-00002.safetensors", "b": "model-00001-of-00002.safetensors",
+				"c": "model-00002-of-00002.safetensors", "d": "model-00001-of-00002.safetensors"},
+			"model-00001-of-00002.safetensors:b model-00001-of-00002.safetensors:d " +
+				"model-00002-of-00002.safetensors:a model-00002-of-00002.safetensors:c"},
+		{"indexed, other names", m{"weights_2.safetensors": "a", "weights_1.safetensors": "b",
+			"unrelated.safetensors": "-"},
 			m{"a": "weights_2.safetensors", "b": "weights_1.safetensors"},
 			"weights_1.safetensors:b weights_2.safetensors:a"},
-		{"consolidated", m{"consolidated-00001-of-00001.safetensors": "a", "other.safetensors": "-"}, nil, "consolidated-00001-of-00001.safetensors:a"},
+		{"consolidated", m{"consolidated-00001-of-00001.safetensors": "a", "other.safetensors": "-"}, nil,
+			"consolidated-00001-of-00001.safetensors:a"},
 		{"no tensors", m{"model.safetensors": ""}, nil, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -116,23 +121,33 @@ func TestOpenDirDefects(t *testing.T) {
 		want         string // the error, with DIR/ for the directory
 	}{
 		{"nothing", m{"config.json": "-"}, nil, "DIR: no model*.safetensors"},
-		{"other name", m{"adapter_model.safetensors": "a"}, nil, `DIR: no model*.safetensors; "adapter_model.safetensors" has another name`},
+		{"other name", m{"adapter_model.safetensors": "a"}, nil,
+			`DIR: no model*.safetensors; "adapter_model.safetensors" has another name`},
 		{"gap", m{"model-00002-of-00004.safetensors": "a", "model-00004-of-00004.safetensors": "b"}, nil,
-			"DIR: 2 defects:\n\t" + `"model-00001-of-00004.safetensors": missing` + "\n\t" + `"model-00003-of-00004.safetensors": missing`},
-		{"gap at the end", m{"model-00001-of-00002.safetensors": "a"}, nil, `DIR: "model-00002-of-00002.safetensors": missing`},
-		{"gap without end", m{"model-1-of-999999999.safetensors": "a"}, nil, "DIR: 999999998 defects:\n\t" + `"model-000000002-of-999999999.safetensors": missing` + "\n"},
-		{"number out of range", m{"model-00003-of-00002.safetensors": "a", "model-00002-of-00002.safetensors": "b", "model-00001-of-00002.safetensors": "c"}, nil,
+			"DIR: 2 defects:\n\t" + `"model-00001-of-00004.safetensors": missing` + "\n\t" +
+				`"model-00003-of-00004.safetensors": missing`},
+		{"gap at the end", m{"model-00001-of-00002.safetensors": "a"}, nil,
+			`DIR: "model-00002-of-00002.safetensors": missing`},
+		{"gap without end", m{"model-1-of-999999999.safetensors": "a"}, nil,
+			"DIR: 999999998 defects:\n\t" + `"model-000000002-of-999999999.safetensors": missing` + "\n"},
+		{"number out of range", m{"model-00003-of-00002.safetensors": "a", "model-00002-of-00002.safetensors": "b",
+			"model-00001-of-00002.safetensors": "c"}, nil,
 			`DIR: "model-00003-of-00002.safetensors": the number is out of range`},
 		{"duplicate", m{"model-00001-of-00002.safetensors": "a b", "model-00002-of-00002.safetensors": "b c"}, nil,
 			`DIR: tensor "b": in model-00001-of-00002.safetensors and in model-00002-of-00002.safetensors`},
-		{"broken shard", m{"model.safetensors": "-"}, nil, "DIR/model.safetensors: header (byte 0): want at least 8 bytes, the file has 7"},
+		{"broken shard", m{"model.safetensors": "-"}, nil,
+			"DIR/model.safetensors: header (byte 0): want at least 8 bytes, the file has 7"},
 		{"broken shards", m{"model-1.safetensors": "-", "model-2.safetensors": "?"}, nil,
-			"DIR: 2 defects:\n\tDIR/model-1.safetensors: header (byte 0): want at least 8 bytes, the file has 7\n\tDIR/model-2.safetensors: tensor \"a\" (byte 22): dtype \"F7\" is not known"},
-		{"shard missing", m{"model-1.safetensors": "a"}, m{"a": "model-1.safetensors", "b": "model-2.safetensors", "c": "model-2.safetensors"},
+			"DIR: 2 defects:\n\tDIR/model-1.safetensors: header (byte 0): want at least 8 bytes, the file has " +
+				"7\n\tDIR/model-2.safetensors: tensor \"a\" (byte 22): dtype \"F7\" is not known"},
+		{"shard missing", m{"model-1.safetensors": "a"}, m{"a": "model-1.safetensors", "b": "model-2.safetensors",
+			"c": "model-2.safetensors"},
 			`DIR/model.safetensors.index.json: "model-2.safetensors": missing`},
-		{"all at once", m{"model-1.safetensors": "a dup extra moved", "model-2.safetensors": "b dup", "model-4.safetensors": "-", "model-5.safetensors": "z"},
-			m{"a": "model-1.safetensors", "b": "model-2.safetensors", "dup": "model-2.safetensors", "moved": "model-2.safetensors",
-				"lost": "model-1.safetensors", "c": "model-3.safetensors", "d": "model-4.safetensors",
+		{"all at once", m{"model-1.safetensors": "a dup extra moved", "model-2.safetensors": "b dup",
+			"model-4.safetensors": "-", "model-5.safetensors": "z"},
+			m{"a": "model-1.safetensors", "b": "model-2.safetensors", "dup": "model-2.safetensors",
+				"moved": "model-2.safetensors",
+				"lost":  "model-1.safetensors", "c": "model-3.safetensors", "d": "model-4.safetensors",
 				"up": "../model-1.safetensors", "sub": `sub\model.safetensors`, "none": "", "dot": "."},
 			`DIR/model.safetensors.index.json: 11 defects:
 	the index puts 1 tensors into "": want the plain name of a file
@@ -147,8 +162,10 @@ func TestOpenDirDefects(t *testing.T) {
 	tensor "extra": in model-1.safetensors but not in the index
 	tensor "lost": not in model-1.safetensors, where the index puts it`},
 		{"many", m{"model.safetensors": "other"}, many,
-			"DIR/model.safetensors.index.json: 51 defects:\n\ttensor \"other\": in model.safetensors but not in the index\n\ttensor \"t00\": not in model.safetensors, where the index puts it\n"},
-		{"no map", m{"model.safetensors": "a"}, m{}, "DIR/model.safetensors.index.json: index (byte 0): has no weight_map, or an empty one"},
+			"DIR/model.safetensors.index.json: 51 defects:\n\ttensor \"other\": in model.safetensors but not in the " +
+				"index\n\ttensor \"t00\": not in model.safetensors, where the index puts it\n"},
+		{"no map", m{"model.safetensors": "a"}, m{},
+			"DIR/model.safetensors.index.json: index (byte 0): has no weight_map, or an empty one"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := dirOf(t, tt.files, tt.index)
@@ -159,8 +176,10 @@ func TestOpenDirDefects(t *testing.T) {
 			}
 			got := strings.ReplaceAll(filepath.ToSlash(err.Error()), filepath.ToSlash(dir), "DIR")
 			if tt.name == "many" || tt.name == "gap without end" {
-				more := map[string]string{"many": "\n\tand 40 more of this kind", "gap without end": "\n\tand 999999988 more of this kind"}[tt.name]
-				if !strings.HasPrefix(got, tt.want) || !strings.HasSuffix(got, more) || strings.Count(got, "\n") > safetensors.MaxPerKind+2 {
+				more := map[string]string{"many": "\n\tand 40 more of this kind",
+					"gap without end": "\n\tand 999999988 more of this kind"}[tt.name]
+				if !strings.HasPrefix(got, tt.want) || !strings.HasSuffix(got, more) ||
+					strings.Count(got, "\n") > safetensors.MaxPerKind+2 {
 					t.Errorf("got  %s\nwant %s...%s", got, tt.want, more)
 				}
 			} else if got != tt.want && filepath.Separator == '/' {
@@ -178,7 +197,8 @@ func TestOpenDirUnsupported(t *testing.T) {
 		{m{"model.safetensors": "?"}, `model.safetensors: tensor "a" (byte 22): dtype "F7" is not known`},
 	} {
 		_, err := safetensorstest.OpenDir(dirOf(t, tt.files, nil))
-		if !errors.Is(err, safetensors.ErrUnsupported) || errors.Is(err, safetensors.ErrBroken) || !strings.Contains(err.Error(), tt.want) {
+		if !errors.Is(err, safetensors.ErrUnsupported) || errors.Is(err, safetensors.ErrBroken) ||
+			!strings.Contains(err.Error(), tt.want) {
 			t.Errorf("got  %v\nwant %s", err, tt.want)
 		}
 	}
@@ -227,7 +247,8 @@ func TestIndexDefects(t *testing.T) {
 // TestIndexExtras checks that members other than the weight map are skipped.
 func TestIndexExtras(t *testing.T) {
 	const text = `{"metadata":{"total_size":1.5e3,"x":[null,true,false,{"y":"z"},[]]},"weight_map":{"a":"f"},"more":{}}`
-	if index, err := safetensors.ParseIndex("x.json", []byte(text)); err != nil || len(index) != 1 || index["a"] != "f" {
+	if index, err := safetensors.ParseIndex("x.json", []byte(text)); err != nil || len(index) != 1 ||
+		index["a"] != "f" {
 		t.Errorf("got %v, %v", index, err)
 	}
 }

@@ -44,7 +44,8 @@ func (s *scanner) errorf(at int, format string, args ...any) error {
 }
 
 func (s *scanner) unsupported(at int, format string, args ...any) error {
-	return fault.Errorf(ErrUnsupported, "%s: %s (byte %d): %s", s.path, s.name(), s.base+int64(at), fmt.Sprintf(format, args...))
+	return fault.Errorf(ErrUnsupported, "%s: %s (byte %d): %s", s.path, s.name(), s.base+int64(at),
+		fmt.Sprintf(format, args...))
 }
 
 // name returns what is being read.

@@ -90,7 +90,8 @@ func Layout(tensors []Tensor, metadata map[string]string) (header []byte, size i
 	n := int64(len(h))
 	switch {
 	case n-lengthBytes > MaxHeader:
-		return nil, 0, fault.Errorf(ErrUnsupported, "a header of %d bytes, want at most %d: use smaller shards", n-lengthBytes, MaxHeader)
+		return nil, 0, fault.Errorf(ErrUnsupported, "a header of %d bytes, want at most %d: use smaller shards",
+			n-lengthBytes, MaxHeader)
 	case size > math.MaxInt64-n:
 		return nil, 0, fault.Errorf(ErrUnsupported, "a file larger than 2^63 bytes")
 	}

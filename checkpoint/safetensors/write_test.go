@@ -16,7 +16,8 @@ import (
 
 // TestLayoutGolden is the worked example of the package comment.
 func TestLayoutGolden(t *testing.T) {
-	header, size, err := safetensors.Layout([]safetensors.Tensor{{Name: "a", DType: safetensors.F32, Shape: []int64{2}}}, nil)
+	header, size, err := safetensors.Layout([]safetensors.Tensor{{Name: "a", DType: safetensors.F32,
+		Shape: []int64{2}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,12 +80,14 @@ func TestLayoutRefuses(t *testing.T) {
 		{"reserved", "__metadata__", []safetensors.Tensor{f32("__metadata__", 1)}},
 		{"not-utf8", "not UTF-8", []safetensors.Tensor{f32("a\xff", 1)}},
 		{"overflow", "overflows", []safetensors.Tensor{f32("a", math.MaxInt64, 4)}},
-		{"sum", "2^63", []safetensors.Tensor{f32("a", 1<<58), f32("b", 1<<58), f32("c", 1<<58), f32("d", 1<<58), f32("e", 1<<58), f32("f", 1<<58), f32("g", 1<<58), f32("h", 1<<58)}},
+		{"sum", "2^63", []safetensors.Tensor{f32("a", 1<<58), f32("b", 1<<58), f32("c", 1<<58), f32("d", 1<<58),
+			f32("e", 1<<58), f32("f", 1<<58), f32("g", 1<<58), f32("h", 1<<58)}},
 		{"negative", "", []safetensors.Tensor{f32("a", -1)}},
 		{"no-type", "not a tensor", []safetensors.Tensor{{Name: "a", Shape: []int64{1}}}},
 		{"half-a-byte", "whole bytes", []safetensors.Tensor{{Name: "a", DType: safetensors.F4, Shape: []int64{3}}}},
 	} {
-		if _, _, err := safetensors.Layout(c.tensors, nil); !errors.Is(err, safetensors.ErrUnsupported) || !strings.Contains(err.Error(), c.text) {
+		if _, _, err := safetensors.Layout(c.tensors, nil); !errors.Is(err, safetensors.ErrUnsupported) ||
+			!strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: got %v, want ErrUnsupported with %q", c.name, err, c.text)
 		}
 	}
@@ -94,13 +97,15 @@ func TestSplitAndIndex(t *testing.T) {
 	sizes := []int64{3, 3, 4, 20, 1, 9, 1} // in tens of bytes
 	var tensors []safetensors.Tensor
 	for i, n := range sizes {
-		tensors = append(tensors, safetensors.Tensor{Name: fmt.Sprint("t", i), DType: safetensors.I8, Shape: []int64{n, 10}})
+		tensors = append(tensors, safetensors.Tensor{Name: fmt.Sprint("t", i), DType: safetensors.I8,
+			Shape: []int64{n, 10}})
 	}
 	for _, c := range []struct {
 		max  int64
 		want string
 	}{
-		{100, "[3 1 2 1]"}, {99, "[2 1 1 1 1 1]"}, {1, "[1 1 1 1 1 1 1]"}, {410, "[7]"}, {409, "[6 1]"}, {math.MaxInt64, "[7]"},
+		{100, "[3 1 2 1]"}, {99, "[2 1 1 1 1 1]"}, {1, "[1 1 1 1 1 1 1]"}, {410, "[7]"}, {409, "[6 1]"},
+		{math.MaxInt64, "[7]"},
 	} {
 		var got []int
 		for _, s := range safetensors.Split(tensors, c.max) {
@@ -114,11 +119,14 @@ func TestSplitAndIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.HasPrefix(text, []byte("{\n  \"metadata\": {\n    \"total_size\": 410\n  },\n  \"weight_map\": {\n    \"t0\": \"model-00001-of-00004.safetensors\",\n")) {
+	if !bytes.HasPrefix(text,
+		[]byte("{\n  \"metadata\": {\n    \"total_size\": 410\n  },\n  \"weight_map\": {\n    \"t0\": "+
+			"\"model-00001-of-00004.safetensors\",\n")) {
 		t.Errorf("index\n%s", text)
 	}
 	index, err := safetensors.ParseIndex("x", text)
-	if err != nil || len(index) != 7 || index["t3"] != "model-00002-of-00004.safetensors" || index["t6"] != safetensors.ShardName(3, 4) {
+	if err != nil || len(index) != 7 || index["t3"] != "model-00002-of-00004.safetensors" ||
+		index["t6"] != safetensors.ShardName(3, 4) {
 		t.Errorf("%v %v", index, err)
 	}
 	if name := safetensors.ShardName(0, 1); name != "model.safetensors" {
@@ -161,7 +169,8 @@ func FuzzLayout(f *testing.F) {
 			t.Fatalf("%d tensors, %v; want %d, %v", len(out.Tensors()), out.Metadata, len(in.Tensors()), in.Metadata)
 		}
 		for i, w := range in.Tensors() {
-			if g := out.Tensors()[i]; g.Name != w.Name || g.DType != w.DType || !slices.Equal(g.Shape, w.Shape) || g.Offset() != tensors[i].Offset() {
+			if g := out.Tensors()[i]; g.Name != w.Name || g.DType != w.DType || !slices.Equal(g.Shape, w.Shape) ||
+				g.Offset() != tensors[i].Offset() {
 				t.Fatalf("%+v became %+v", w, g)
 			}
 		}

@@ -26,7 +26,8 @@ func noCopies(t *testing.T, scratch string) {
 
 // readParts reads a file and all its tensors part by part; those that repeat small
 // storages very often are nil.
-func readParts(t *testing.T, data []byte, dir string, open func(string, io.ReaderAt, int64, string) (*File, error)) (tensors [][]byte, err error) {
+func readParts(t *testing.T, data []byte, dir string,
+	open func(string, io.ReaderAt, int64, string) (*File, error)) (tensors [][]byte, err error) {
 	f, err := open("x", bytes.NewReader(data), int64(len(data)), dir)
 	if err != nil {
 		return nil, err
@@ -80,7 +81,8 @@ func TestReadParts(t *testing.T) {
 	const tensors, side = 300, 40
 	var list []torchfiletest.Tensor
 	for i := range tensors {
-		list = append(list, torchfiletest.Tensor{Name: string(rune('a'+i%26)) + string(rune('a'+i/26)), DType: safetensors.I16, Shape: []int64{side, side}, Data: u16s(side * side)})
+		list = append(list, torchfiletest.Tensor{Name: string(rune('a'+i%26)) + string(rune('a'+i/26)),
+			DType: safetensors.I16, Shape: []int64{side, side}, Data: u16s(side * side)})
 		if i%2 == 1 {
 			list[i].Strides = []int64{1, side}
 		}
@@ -161,7 +163,8 @@ func TestReadFails(t *testing.T) {
 	}
 	noCopies(t, scratch)
 	for failAt := range int64(len(data)) {
-		if _, err := ReadFrom("x", &counted{data: data, failAt: failAt + 1}, int64(len(data)), scratch); !errors.Is(err, errCut) && failAt+1 < int64(len(data)) {
+		if _, err := ReadFrom("x", &counted{data: data, failAt: failAt + 1}, int64(len(data)), scratch); !errors.Is(err,
+			errCut) && failAt+1 < int64(len(data)) {
 			t.Fatalf("cut at byte %d: %v", failAt+1, err)
 		}
 	}
@@ -181,7 +184,8 @@ func TestReadFails(t *testing.T) {
 // TestReadRefuses checks what only files on this machine may be or hold.
 func TestReadRefuses(t *testing.T) {
 	old := torchfiletest.EncodeOld(sample())
-	if _, err := readParts(t, old, t.TempDir(), ReadFrom); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "before 1.6") {
+	if _, err := readParts(t, old, t.TempDir(), ReadFrom); !errors.Is(err, ErrUnsupported) ||
+		!strings.Contains(err.Error(), "before 1.6") {
 		t.Errorf("the older container: %v", err)
 	}
 	// an entry whose head makes it longer than the directory allows, and one that
@@ -194,7 +198,8 @@ func TestReadRefuses(t *testing.T) {
 		if _, err := Parse("x", data); !errors.Is(err, ErrBroken) {
 			t.Errorf("%d bytes more: parsed, %v", extra, err)
 		}
-		if _, err := readParts(t, data, t.TempDir(), ReadFrom); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), `entry "archive/data/0"`) {
+		if _, err := readParts(t, data, t.TempDir(), ReadFrom); !errors.Is(err, ErrBroken) ||
+			!strings.Contains(err.Error(), `entry "archive/data/0"`) {
 			t.Errorf("%d bytes more: read, %v", extra, err)
 		}
 	}

@@ -272,7 +272,8 @@ func ReadNestedFrom(name string, r io.ReaderAt, size int64, scratch string) (*Fi
 	return readFrom(name, r, size, scratch, nestedDict)
 }
 
-func readFrom(name string, r io.ReaderAt, size int64, scratch string, parse func(*archive) (*File, error)) (*File, error) {
+func readFrom(name string, r io.ReaderAt, size int64, scratch string,
+	parse func(*archive) (*File, error)) (*File, error) {
 	a := &archive{path: name, size: size, r: r}
 	f, err := parse(a)
 	if err != nil {
@@ -308,7 +309,8 @@ func dictOfTensors(a *archive) (*File, error) {
 		}
 		v, ok := p[1].(*view)
 		if !ok {
-			return nil, fault.Errorf(ErrUnsupported, "%s: %s is %s, want a tensor: only a dict of tensors is read", a.path, quote(key), kind(p[1]))
+			return nil, fault.Errorf(ErrUnsupported, "%s: %s is %s, want a tensor: only a dict of tensors is read",
+				a.path, quote(key), kind(p[1]))
 		}
 		if err := f.add(key, v); err != nil {
 			return nil, err
@@ -334,9 +336,9 @@ func (f *File) checkKey(seen map[string]bool, key, what string) error {
 }
 
 const (
-	// maxTimes is how many times the size of its files the tensors of a checkpoint may have together, and maxBeyond how many bytes more
-	// than these they always may. Tensors may have elements in common, as those of layers with the same weights, or repeat them
-	// by strides of 0: without a bound a few kilobytes would become an output of any size.
+	// maxTimes is how many times the size of its files the tensors of a checkpoint may have together, and maxBeyond how
+	// many bytes more than these they always may. Tensors may have elements in common, as those of layers with the same
+	// weights, or repeat them by strides of 0: without a bound a few kilobytes would become an output of any size.
 	maxTimes  = 64
 	maxBeyond = 16 << 20
 )
@@ -350,17 +352,20 @@ func mostBytes(size int64) int64 {
 }
 
 func (f *File) add(name string, v *view) error {
-	t := Tensor{Name: name, DType: v.dtype, Shape: v.shape, Strides: v.strides, storage: v.storage, off: v.offset * int64(v.dtype.Bits()/8), file: f}
+	t := Tensor{Name: name, DType: v.dtype, Shape: v.shape, Strides: v.strides, storage: v.storage,
+		off: v.offset * int64(v.dtype.Bits()/8), file: f}
 	if n := t.Elements(); n > (mostBytes(f.Size)-f.bytes)/t.size() {
-		return f.bad("tensor "+quote(name), "has %d elements that repeat others: all tensors have more than %d times the bytes of the file, and more than %d beyond them", n, maxTimes, maxBeyond)
+		return f.bad("tensor "+quote(name),
+			"has %d elements that repeat others: all tensors have more than %d times the bytes of the file, and more "+
+				"than %d beyond them", n, maxTimes, maxBeyond)
 	}
 	f.bytes += t.Elements() * t.size()
 	f.tensors = append(f.tensors, t)
 	return nil
 }
 
-// Together returns an error unless the files may be one checkpoint: their tensors may have no more bytes than those of one file
-// of their size, so that many small files are no way around that bound.
+// Together returns an error unless the files may be one checkpoint: their tensors may have no more bytes than those of
+// one file of their size, so that many small files are no way around that bound.
 func Together(files []*File) error {
 	var size, sum int64
 	for _, f := range files {
@@ -371,7 +376,9 @@ func Together(files []*File) error {
 		for i := range f.tensors {
 			t := &f.tensors[i]
 			if n := t.Elements(); n > (most-sum)/t.size() {
-				return f.bad("tensor "+quote(t.Name), "has %d elements that repeat others: the tensors of all %d files of the checkpoint have more than %d times the bytes of these files, and more than %d beyond them",
+				return f.bad("tensor "+quote(t.Name),
+					"has %d elements that repeat others: the tensors of all %d files of the checkpoint have more "+
+						"than %d times the bytes of these files, and more than %d beyond them",
 					n, len(files), maxTimes, maxBeyond)
 			}
 			sum += t.Elements() * t.size()
@@ -400,7 +407,8 @@ func parse(a *archive) (*dict, error) {
 			top, err = parseZip(a)
 		}
 	case bytes.HasPrefix(head, []byte("\x80\x02\x8a\x0a"+magic)) && a.r != nil:
-		return nil, fault.Errorf(ErrUnsupported, "%s: is in the container that PyTorch had before 1.6, which is read from files on this machine only", name)
+		return nil, fault.Errorf(ErrUnsupported,
+			"%s: is in the container that PyTorch had before 1.6, which is read from files on this machine only", name)
 	case bytes.HasPrefix(head, []byte("\x80\x02\x8a\x0a"+magic)):
 		top, err = parseOld(name, a.data)
 	case bytes.HasPrefix(head, []byte("version https://git-lfs")):
@@ -408,7 +416,9 @@ func parse(a *archive) (*dict, error) {
 	case len(head) > 262 && bytes.Equal(head[257:262], []byte("ustar")):
 		return nil, fault.Errorf(ErrUnsupported, "%s: is a tar archive, as PyTorch before 0.1.10 wrote them", name)
 	default:
-		return nil, bad(0, "header", "begins with % x, want a zip archive or the magic number of torch.save: is this a file of PyTorch?", head[:min(4, len(head))])
+		return nil, bad(0, "header",
+			"begins with % x, want a zip archive or the magic number of torch.save: is this a file of PyTorch?",
+			head[:min(4, len(head))])
 	}
 	if err != nil {
 		return nil, err
@@ -424,7 +434,8 @@ func parse(a *archive) (*dict, error) {
 // bytes long.
 func (s *storage) place(name string, at, n int64) error {
 	if n != s.bytes() {
-		return &FormatError{Path: name, Offset: at, Object: "storage " + quote(s.key), Msg: fmt.Sprintf("is %d bytes long, the pickle says %d", n, s.bytes())}
+		return &FormatError{Path: name, Offset: at, Object: "storage " + quote(s.key),
+			Msg: fmt.Sprintf("is %d bytes long, the pickle says %d", n, s.bytes())}
 	}
 	s.at, s.found = at, true
 	return nil

@@ -32,17 +32,23 @@ func sample() []torchfiletest.Tensor {
 		{Name: "q", DType: safetensors.F16, Shape: []int64{2, 3}, Storage: "qk", Data: u16s(12)},
 		{Name: "k", DType: safetensors.F16, Shape: []int64{2, 3}, Storage: "qk", Offset: 6, Parameter: true},
 		{Name: "overlap", DType: safetensors.F16, Shape: []int64{5, 4}, Strides: []int64{2, 1}, Storage: "qk"},
-		{Name: "columns", DType: safetensors.F16, Shape: []int64{3, 2}, Strides: []int64{4, 1}, Storage: "qk", Offset: 1},
-		{Name: "repeated", DType: safetensors.F16, Shape: []int64{3, 2}, Strides: []int64{0, 1}, Storage: "qk", Offset: 3},
+		{Name: "columns", DType: safetensors.F16, Shape: []int64{3, 2}, Strides: []int64{4, 1},
+			Storage: "qk", Offset: 1},
+		{Name: "repeated", DType: safetensors.F16, Shape: []int64{3, 2}, Strides: []int64{0, 1},
+			Storage: "qk", Offset: 3},
 		{Name: "deep", DType: safetensors.F16, Shape: []int64{2, 2, 3}, Strides: []int64{1, 6, 2}, Storage: "qk"},
-		{Name: "every second", DType: safetensors.F16, Shape: []int64{6}, Strides: []int64{2}, Storage: "qk", Offset: 1},
+		{Name: "every second", DType: safetensors.F16, Shape: []int64{6}, Strides: []int64{2},
+			Storage: "qk", Offset: 1},
 		{Name: "one row", DType: safetensors.F16, Shape: []int64{1, 4}, Strides: []int64{99, 1}, Storage: "qk"},
 		{Name: "scalar", DType: safetensors.F32, Shape: []int64{}, Data: make([]byte, 4)},
 		{Name: "empty", DType: safetensors.F32, Shape: []int64{0, 5}},
 		{Name: "a", DType: safetensors.BOOL, Shape: []int64{3}, Data: []byte{1, 0, 1}},
 	}
-	for _, t := range []safetensors.DType{safetensors.F64, safetensors.F32, safetensors.I64, safetensors.I32, safetensors.I8, safetensors.U8, safetensors.F8_E4M3, safetensors.F8_E5M2, safetensors.F8_E8M0, safetensors.U16} {
-		list = append(list, torchfiletest.Tensor{Name: t.String(), DType: t, Shape: []int64{2, 2}, Strides: []int64{1, 2}, Data: u16s(2 * t.Bits() / 8)})
+	for _, t := range []safetensors.DType{safetensors.F64, safetensors.F32, safetensors.I64, safetensors.I32,
+		safetensors.I8, safetensors.U8, safetensors.F8_E4M3, safetensors.F8_E5M2, safetensors.F8_E8M0,
+		safetensors.U16} {
+		list = append(list, torchfiletest.Tensor{Name: t.String(), DType: t, Shape: []int64{2, 2},
+			Strides: []int64{1, 2}, Data: u16s(2 * t.Bits() / 8)})
 	}
 	return list
 }
@@ -86,7 +92,8 @@ func TestRead(t *testing.T) {
 			storages[list[i].Storage] = s.Data
 		}
 	}
-	for name, data := range map[string][]byte{"zip": torchfiletest.Encode(list), "older": torchfiletest.EncodeOld(list)} {
+	for name, data := range map[string][]byte{"zip": torchfiletest.Encode(list),
+		"older": torchfiletest.EncodeOld(list)} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "x.bin")
 			if err := os.WriteFile(path, data, 0o666); err != nil {
@@ -140,7 +147,8 @@ func compare(t *testing.T, got *Tensor, want torchfiletest.Tensor, data []byte) 
 	for off := 0; off < len(data); off += 1 + len(data)/11 {
 		part := make([]byte, 1+len(data)/7)
 		n, err := got.ReadAt(part, int64(off))
-		if want := data[off:min(off+len(part), len(data))]; !bytes.Equal(part[:n], want) || n < len(part) && err == nil {
+		if want := data[off:min(off+len(part), len(data))]; !bytes.Equal(part[:n], want) ||
+			n < len(part) && err == nil {
 			t.Errorf("%s from byte %d: % x, %v, want % x", got.Name, off, part[:n], err, want)
 		}
 	}
@@ -159,7 +167,8 @@ func TestMapped(t *testing.T) {
 	}
 	for i := range f.Tensors() {
 		s := &f.Tensors()[i]
-		plain := !slices.Contains([]string{"transposed", "wide", "overlap", "columns", "repeated", "deep", "every second"}, s.Name) && s.DType != safetensors.I64
+		plain := !slices.Contains([]string{"transposed", "wide", "overlap", "columns", "repeated", "deep",
+			"every second"}, s.Name) && s.DType != safetensors.I64
 		if len(s.Shape) == 2 && s.Shape[0] == 2 && s.Strides[0] == 1 { // those of every type
 			plain = false
 		}
@@ -171,13 +180,17 @@ func TestMapped(t *testing.T) {
 
 // TestOlderForms are what Python 2 and other protocols make of the same.
 func TestOlderForms(t *testing.T) {
-	tensor := torchfiletest.Tensor{Name: "w", DType: safetensors.U8, Shape: []int64{3}, Data: []byte{1, 2, 3}, Storage: "0"}
+	tensor := torchfiletest.Tensor{Name: "w", DType: safetensors.U8, Shape: []int64{3}, Data: []byte{1, 2, 3},
+		Storage: "0"}
 	python2 := new(torchfiletest.Pickle)
-	python2.Op(0x80, 2).Global("collections", "OrderedDict").Op('(').Op(']').Op('(').Op('U', 1, 'w').Tensor(tensor, false).Op(0x86).Op('e').Op('t').Op('R').Op('.')
+	python2.Op(0x80, 2).Global("collections", "OrderedDict").Op('(').Op(']').Op('(').Op('U', 1, 'w').Tensor(tensor,
+		false).Op(0x86).Op('e').Op('t').Op('R').Op('.')
 	protocol4 := new(torchfiletest.Pickle)
 	protocol4.Op(0x80, 4).Op(0x95, make([]byte, 8)...).Op('}').Op(0x94).Op(0x8c, 1, 'w').Op(0x94)
-	protocol4.Op(0x8c, append([]byte{12}, "torch._utils"...)...).Op(0x8c, append([]byte{15}, "_rebuild_tensor"...)...).Op(0x93)
-	protocol4.Op('(').Op('(').Str("storage").Global("torch.cuda", "ByteStorage").Str("0").Str("cuda:0").Op('K', 3).Op('t').Op('Q')
+	protocol4.Op(0x8c, append([]byte{12}, "torch._utils"...)...).Op(0x8c,
+		append([]byte{15}, "_rebuild_tensor"...)...).Op(0x93)
+	protocol4.Op('(').Op('(').Str("storage").Global("torch.cuda", "ByteStorage").Str("0").Str("cuda:0").Op('K',
+		3).Op('t').Op('Q')
 	protocol4.Op('K', 0).Op('K', 3).Op(0x85).Op('K', 1).Op(0x85).Op('t').Op('R').Op('s').Op('h', 0).Op('0').Op('.')
 	for name, p := range map[string]*torchfiletest.Pickle{"Python 2": python2, "protocol 4": protocol4} {
 		f, err := Parse("x", torchfiletest.Zip(p.Bytes(), []string{"0"}, map[string][]byte{"0": tensor.Data}))
@@ -192,8 +205,10 @@ func TestOlderForms(t *testing.T) {
 }
 
 func TestInteger(t *testing.T) {
-	for s, want := range map[string]value{"": int64(0), "\x7f": int64(127), "\x80": int64(-128), "\xff\x00": int64(255), "\x00\x80": int64(-32768),
-		"\xff\xff\xff\xff\xff\xff\xff\x7f": int64(1<<63 - 1), "\xff\xff\xff\xff\xff\xff\xff\xff": int64(-1), "\x00\x00\x00\x00\x00\x00\x00\x00\x01": long("\x00\x00\x00\x00\x00\x00\x00\x00\x01")} {
+	for s, want := range map[string]value{"": int64(0), "\x7f": int64(127), "\x80": int64(-128), "\xff\x00": int64(255),
+		"\x00\x80":                         int64(-32768),
+		"\xff\xff\xff\xff\xff\xff\xff\x7f": int64(1<<63 - 1), "\xff\xff\xff\xff\xff\xff\xff\xff": int64(-1),
+		"\x00\x00\x00\x00\x00\x00\x00\x00\x01": long("\x00\x00\x00\x00\x00\x00\x00\x00\x01")} {
 		if got := integer(s); got != want {
 			t.Errorf("% x: %v, want %v", s, got, want)
 		}

@@ -36,14 +36,16 @@ func FuzzPickle(f *testing.F) {
 // same then, but for the older container.
 func check(t *testing.T, data []byte, dir string) {
 	file, err := ParseNested("x", data)
-	if plain, perr := Parse("x", data); perr == nil && (err != nil || len(file.Values()) > 0 || len(plain.Tensors()) != len(file.Tensors())) {
+	if plain, perr := Parse("x", data); perr == nil && (err != nil || len(file.Values()) > 0 ||
+		len(plain.Tensors()) != len(file.Tensors())) {
 		t.Fatalf("a dict of tensors is no nested one: %v", err)
 	}
 	parts, partsErr := readParts(t, data, dir, ReadNestedFrom)
 	if err != nil {
 		return
 	}
-	if old := bytes.HasPrefix(data, []byte{0x80}); old != (partsErr != nil) || partsErr != nil && !errors.Is(partsErr, ErrUnsupported) {
+	if old := bytes.HasPrefix(data, []byte{0x80}); old != (partsErr != nil) ||
+		partsErr != nil && !errors.Is(partsErr, ErrUnsupported) {
 		t.Fatalf("read part by part: %v", partsErr)
 	}
 	for i := range file.Tensors() {

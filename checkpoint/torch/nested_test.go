@@ -13,7 +13,8 @@ import (
 
 func nestedValues() map[string]any {
 	vector := torchfiletest.Tensor{DType: safetensors.F32, Shape: []int64{2}, Data: []byte{1, 2, 3, 4, 5, 6, 7, 8}}
-	return map[string]any{"head": map[string]any{"q.weight": vector, "k.weight": vector, "tied": true}, "head_dim": int64(256), "temperature": 1.25,
+	return map[string]any{"head": map[string]any{"q.weight": vector, "k.weight": vector, "tied": true},
+		"head_dim": int64(256), "temperature": 1.25,
 		"base": nil, "holdout": []any{"a", int64(-1), []any{}}, "mask": vector}
 }
 
@@ -30,10 +31,12 @@ func TestRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := map[string]any{"id": int64(7), "name": "n", "none": nil, "yes": true, "half": 0.5}; !reflect.DeepEqual(f.Values(), want) || len(f.Tensors()) != 1 || f.Tensors()[0].Name != "w" {
+	if want := map[string]any{"id": int64(7), "name": "n", "none": nil, "yes": true,
+		"half": 0.5}; !reflect.DeepEqual(f.Values(), want) || len(f.Tensors()) != 1 || f.Tensors()[0].Name != "w" {
 		t.Errorf("%v, %d tensors; want %v and one", f.Values(), len(f.Tensors()), want)
 	}
-	if _, err := Parse("x", data); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), `"id" is an integer, want a tensor`) {
+	if _, err := Parse("x", data); !errors.Is(err, ErrUnsupported) ||
+		!strings.Contains(err.Error(), `"id" is an integer, want a tensor`) {
 		t.Errorf("as a dict of tensors: %v", err)
 	}
 }
@@ -56,7 +59,8 @@ func TestNested(t *testing.T) {
 	if got, want := strings.Join(names, " "), "head/k.weight head/q.weight mask"; got != want {
 		t.Errorf("tensors %s, want %s", got, want)
 	}
-	want := map[string]any{"head": map[string]any{"tied": true}, "head_dim": int64(256), "temperature": 1.25, "base": nil, "holdout": []any{"a", int64(-1), []any{}}}
+	want := map[string]any{"head": map[string]any{"tied": true}, "head_dim": int64(256), "temperature": 1.25,
+		"base": nil, "holdout": []any{"a", int64(-1), []any{}}}
 	if !reflect.DeepEqual(f.Values(), want) {
 		t.Errorf("values %v, want %v", f.Values(), want)
 	}
@@ -69,12 +73,15 @@ func TestNested(t *testing.T) {
 // dicts that become large or hold what is no value.
 func TestHostileNested(t *testing.T) {
 	parse := func(p *asm) error {
-		_, err := ParseNested("x", torchfiletest.Zip(p.Bytes(), []string{"0"}, map[string][]byte{"0": make([]byte, 16)}))
+		_, err := ParseNested("x", torchfiletest.Zip(p.Bytes(), []string{"0"},
+			map[string][]byte{"0": make([]byte, 16)}))
 		return err
 	}
-	plain := map[string]bool{"a state inside a dict": true, "a number among tensors": true, "a key that is a number": true}
+	plain := map[string]bool{"a state inside a dict": true, "a number among tensors": true,
+		"a key that is a number": true}
 	for _, h := range hostile {
-		if err := parse(h.pickle); !plain[h.name] && (err == nil || errors.Is(h.kind, ErrRefused) != errors.Is(err, ErrRefused)) {
+		if err := parse(h.pickle); !plain[h.name] &&
+			(err == nil || errors.Is(h.kind, ErrRefused) != errors.Is(err, ErrRefused)) {
 			t.Errorf("%s: %v, want %v", h.name, err, h.kind)
 		}
 	}
@@ -96,21 +103,33 @@ func TestHostileNested(t *testing.T) {
 		kind   error
 		text   string
 	}{
-		{"a name of Python in a value", start().Op('}').Str("a").Op('}').Str("b").Global("os", "system").Op('s').Op('s').Op('.'), ErrRefused, `names "os.system"`},
-		{"a call in a list", start().Op('}').Str("a").Op(']').Global("builtins", "eval").Op('(').Str("1").Op('t').Op('R').Op('a').Op('s').Op('.'), ErrRefused, `names "builtins.eval"`},
-		{"a type among values", start().Op('}').Str("t").Global("torch", "float32").Op('s').Op('.'), ErrUnsupported, `"t" is a type`},
-		{"a tensor in a list", tensorOf(start().Op('}').Str("t").Op(']'), 0, []int64{4}, []int64{1}).Op('a').Op('s').Op('.'), ErrUnsupported, `"t/0" is a tensor`},
-		{"a long integer", start().Op('}').Str("n").Op(0x8a, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9).Op('s').Op('.'), ErrUnsupported, `"n" is an integer`},
-		{"one name for two tensors", tensorOf(tensorOf(start().Op('}').Str("a/b"), 0, []int64{4}, []int64{1}).Op('s').Str("a").Op('}').Str("b"), 0, []int64{4}, []int64{1}).Op('s').Op('s').Op('.'), ErrBroken, `tensor "a/b": is in the dict twice`},
-		{"a number twice", start().Op('}').Str("n").Int(1).Op('s').Str("n").Int(2).Op('s').Op('.'), ErrBroken, `"n": is in the dict twice`},
-		{"a key that is a float", start().Op('}').Op('G', make([]byte, 8)...).Int(1).Op('s').Op('.'), ErrBroken, "a float among its keys"},
-		{"a dict in itself", start().Op('}').Op('q', 0).Str("w").Op('h', 0).Op('s').Op('.'), ErrUnsupported, "deep, want at most 16"},
-		{"a list in itself", start().Op('}').Str("w").Op(']').Op('q', 0).Op('h', 0).Op('a').Op('s').Op('.'), ErrUnsupported, "deep, want at most 16"},
+		{"a name of Python in a value", start().Op('}').Str("a").Op('}').Str("b").Global("os",
+			"system").Op('s').Op('s').Op('.'), ErrRefused, `names "os.system"`},
+		{"a call in a list", start().Op('}').Str("a").Op(']').Global("builtins",
+			"eval").Op('(').Str("1").Op('t').Op('R').Op('a').Op('s').Op('.'), ErrRefused, `names "builtins.eval"`},
+		{"a type among values", start().Op('}').Str("t").Global("torch", "float32").Op('s').Op('.'), ErrUnsupported,
+			`"t" is a type`},
+		{"a tensor in a list", tensorOf(start().Op('}').Str("t").Op(']'), 0, []int64{4},
+			[]int64{1}).Op('a').Op('s').Op('.'), ErrUnsupported, `"t/0" is a tensor`},
+		{"a long integer", start().Op('}').Str("n").Op(0x8a, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9).Op('s').Op('.'),
+			ErrUnsupported, `"n" is an integer`},
+		{"one name for two tensors", tensorOf(tensorOf(start().Op('}').Str("a/b"), 0, []int64{4},
+			[]int64{1}).Op('s').Str("a").Op('}').Str("b"), 0, []int64{4}, []int64{1}).Op('s').Op('s').Op('.'),
+			ErrBroken, `tensor "a/b": is in the dict twice`},
+		{"a number twice", start().Op('}').Str("n").Int(1).Op('s').Str("n").Int(2).Op('s').Op('.'), ErrBroken,
+			`"n": is in the dict twice`},
+		{"a key that is a float", start().Op('}').Op('G', make([]byte, 8)...).Int(1).Op('s').Op('.'), ErrBroken,
+			"a float among its keys"},
+		{"a dict in itself", start().Op('}').Op('q', 0).Str("w").Op('h', 0).Op('s').Op('.'), ErrUnsupported,
+			"deep, want at most 16"},
+		{"a list in itself", start().Op('}').Str("w").Op(']').Op('q', 0).Op('h', 0).Op('a').Op('s').Op('.'),
+			ErrUnsupported, "deep, want at most 16"},
 		{"dicts that double", doubled.Op('h', 0).Op('.'), nil, ""},
 		{"lists that multiply", wide.Op('e').Op('s').Op('.'), ErrUnsupported, "more than 65536 values"},
 		{"no dict", start().Op(']').Op('.'), ErrUnsupported, "holds a list"},
 	} {
-		if err := parse(h.pickle); h.kind == nil && err != nil || h.kind != nil && (!errors.Is(err, h.kind) || !strings.Contains(err.Error(), h.text)) {
+		if err := parse(h.pickle); h.kind == nil && err != nil ||
+			h.kind != nil && (!errors.Is(err, h.kind) || !strings.Contains(err.Error(), h.text)) {
 			t.Errorf("%s: %v, want %v with %q", h.name, err, h.kind, h.text)
 		}
 	}

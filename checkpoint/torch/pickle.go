@@ -83,7 +83,8 @@ func newMachine(path string, text []byte, base int64) *machine {
 	cut := len(text) > maxPickle
 	text = text[:min(len(text), maxPickle)]
 	most := min(maxInstructions, 16+maxCopies*len(text))
-	return &machine{path: path, text: text, cut: cut, base: base, most: most, left: most, storages: map[string]*storage{}}
+	return &machine{path: path, text: text, cut: cut, base: base, most: most, left: most,
+		storages: map[string]*storage{}}
 }
 
 func (m *machine) broken(format string, args ...any) error {
@@ -91,11 +92,13 @@ func (m *machine) broken(format string, args ...any) error {
 }
 
 func (m *machine) unsupported(format string, args ...any) error {
-	return fault.Errorf(ErrUnsupported, "%s: pickle (byte %d): %s", m.path, m.base+int64(m.at), fmt.Sprintf(format, args...))
+	return fault.Errorf(ErrUnsupported, "%s: pickle (byte %d): %s", m.path, m.base+int64(m.at),
+		fmt.Sprintf(format, args...))
 }
 
 func (m *machine) refused(format string, args ...any) error {
-	return fault.Errorf(ErrRefused, "%s: pickle (byte %d): %s", m.path, m.base+int64(m.at), fmt.Sprintf(format, args...))
+	return fault.Errorf(ErrRefused, "%s: pickle (byte %d): %s", m.path, m.base+int64(m.at),
+		fmt.Sprintf(format, args...))
 }
 
 // kind says what a value is, for messages.
@@ -202,9 +205,12 @@ var width = [256]uint64{
 
 // otherInstructions are the names of those that are not interpreted.
 var otherInstructions = map[byte]string{
-	'2': "DUP", 'F': "FLOAT", 'I': "INT", 'L': "LONG", 'P': "PERSID", 'S': "STRING", 'V': "UNICODE", 'd': "DICT", 'g': "GET", 'i': "INST", 'l': "LIST",
-	'o': "OBJ", 'p': "PUT", 'B': "BINBYTES", 'C': "SHORT_BINBYTES", 0x81: "NEWOBJ", 0x82: "EXT1", 0x83: "EXT2", 0x84: "EXT4", 0x8b: "LONG4",
-	0x8e: "BINBYTES8", 0x8f: "EMPTY_SET", 0x90: "ADDITEMS", 0x91: "FROZENSET", 0x92: "NEWOBJ_EX", 0x96: "BYTEARRAY8", 0x97: "NEXT_BUFFER", 0x98: "READONLY_BUFFER",
+	'2': "DUP", 'F': "FLOAT", 'I': "INT", 'L': "LONG", 'P': "PERSID", 'S': "STRING", 'V': "UNICODE", 'd': "DICT",
+	'g': "GET", 'i': "INST", 'l': "LIST",
+	'o': "OBJ", 'p': "PUT", 'B': "BINBYTES", 'C': "SHORT_BINBYTES", 0x81: "NEWOBJ", 0x82: "EXT1", 0x83: "EXT2",
+	0x84: "EXT4", 0x8b: "LONG4",
+	0x8e: "BINBYTES8", 0x8f: "EMPTY_SET", 0x90: "ADDITEMS", 0x91: "FROZENSET", 0x92: "NEWOBJ_EX", 0x96: "BYTEARRAY8",
+	0x97: "NEXT_BUFFER", 0x98: "READONLY_BUFFER",
 }
 
 // run interprets one pickle and returns what it builds. The position is the byte
@@ -233,8 +239,8 @@ func (m *machine) run() (value, error) {
 	}
 }
 
-// spend takes n instructions off what is left. What an instruction copies of values that it leaves where they are costs as
-// many as there are: else a few bytes, again and again, would copy all the rest of the pickle.
+// spend takes n instructions off what is left. What an instruction copies of values that it leaves where they are costs
+// as many as there are: else a few bytes, again and again, would copy all the rest of the pickle.
 func (m *machine) spend(n int) error {
 	if m.left -= n; m.left < 0 {
 		return m.unsupported("more than %d instructions, with values that they copy", m.most)
@@ -603,7 +609,8 @@ func (m *machine) persistent() error {
 	}
 	if other := m.storages[key]; other != nil {
 		if other.dtype != s.dtype || other.elements != s.elements {
-			return m.broken("storage %s has %d elements of %v, and before %d of %v", quote(key), n, s.dtype, other.elements, other.dtype)
+			return m.broken("storage %s has %d elements of %v, and before %d of %v", quote(key), n, s.dtype,
+				other.elements, other.dtype)
 		}
 		s = other
 	}
@@ -628,7 +635,8 @@ func (m *machine) view(s *storage, dtype safetensors.DType, args []value) (value
 	shape, ok1 := m.ints(args[1])
 	strides, ok2 := m.ints(args[2])
 	if !ok || !ok1 || !ok2 {
-		return nil, m.broken("a tensor of offset, size and stride (%s), want an integer and two tuples of integers", kinds(args))
+		return nil, m.broken("a tensor of offset, size and stride (%s), want an integer and two tuples of integers",
+			kinds(args))
 	}
 	v := &view{s, dtype, offset, shape, strides}
 	if len(shape) != len(strides) {
@@ -690,7 +698,8 @@ func (v *view) check(held int64) error {
 	case empty:
 		return nil
 	case last >= held:
-		return fmt.Errorf("offset %d and strides %v lead to element %d, the storage has %d", v.offset, v.strides, last, held)
+		return fmt.Errorf("offset %d and strides %v lead to element %d, the storage has %d", v.offset,
+			v.strides, last, held)
 	case elements > held && elements > maxRepeated:
 		return fmt.Errorf("%d elements repeat those of a storage of %d, want at most %d", elements, held, maxRepeated)
 	}

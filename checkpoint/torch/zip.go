@@ -153,7 +153,8 @@ func (a *archive) entries() ([]entry, error) {
 			return nil, a.broken(e.at, "entry "+quote(e.name), "overlaps the one before it, which ends at byte %d", end)
 		}
 		if end = e.off + e.n; end > start {
-			return nil, a.broken(e.off, "entry "+quote(e.name), "is %d bytes long and reaches into the archive's directory", e.n)
+			return nil, a.broken(e.off, "entry "+quote(e.name),
+				"is %d bytes long and reaches into the archive's directory", e.n)
 		}
 	}
 	return list, nil
@@ -173,7 +174,8 @@ func (a *archive) directory() (start int64, dir []byte, count int64, err error) 
 	}
 	at, end := from+int64(i), d[i:]
 	if comment := u16(end, 20); int64(len(end)) != endHead+comment {
-		return 0, nil, 0, a.broken(at, "archive", "%d bytes follow its end, which promises a comment of %d", len(end)-endHead, comment)
+		return 0, nil, 0, a.broken(at, "archive", "%d bytes follow its end, which promises a comment of %d",
+			len(end)-endHead, comment)
 	}
 	if u16(end, 4) != 0 && u16(end, 4) != math.MaxUint16 || u16(end, 6) != 0 && u16(end, 6) != math.MaxUint16 {
 		return 0, nil, 0, fault.Errorf(ErrUnsupported, "%s: is one of several parts of an archive", a.path)
@@ -197,9 +199,11 @@ func (a *archive) directory() (start int64, dir []byte, count int64, err error) 
 				return 0, nil, 0, a.broken(l, "archive", "the end of a large directory is not at byte %d", p)
 			}
 			n64, size64, off64 := u64(end64, 32), u64(end64, 40), u64(end64, 48)
-			for _, x := range []struct{ small, unset, large uint64 }{{n, math.MaxUint16, n64}, {size, math.MaxUint32, size64}, {off, math.MaxUint32, off64}} {
+			for _, x := range []struct{ small, unset, large uint64 }{{n, math.MaxUint16, n64},
+				{size, math.MaxUint32, size64}, {off, math.MaxUint32, off64}} {
 				if x.small != x.unset && x.small != x.large {
-					return 0, nil, 0, a.broken(int64(p), "archive", "its two ends disagree: %d and %d", x.small, x.large)
+					return 0, nil, 0, a.broken(int64(p), "archive", "its two ends disagree: %d and %d",
+						x.small, x.large)
 				}
 			}
 			n, size, off, limit = n64, size64, off64, p
@@ -207,11 +211,13 @@ func (a *archive) directory() (start int64, dir []byte, count int64, err error) 
 	}
 	switch {
 	case off > limit || size != limit-off:
-		return 0, nil, 0, a.broken(at, "archive", "its directory is said to be %d bytes at byte %d, but ends at byte %d", size, off, limit)
+		return 0, nil, 0, a.broken(at, "archive",
+			"its directory is said to be %d bytes at byte %d, but ends at byte %d", size, off, limit)
 	case n > maxEntries:
 		return 0, nil, 0, fault.Errorf(ErrUnsupported, "%s: has %d entries, want at most %d", a.path, n, maxEntries)
 	case a.r != nil && size > maxDirectory:
-		return 0, nil, 0, fault.Errorf(ErrUnsupported, "%s: its directory has %d bytes, want at most %d", a.path, size, maxDirectory)
+		return 0, nil, 0, fault.Errorf(ErrUnsupported, "%s: its directory has %d bytes, want at most %d", a.path, size,
+			maxDirectory)
 	}
 	dir, err = a.bytes(int64(off), int64(size))
 	return int64(off), dir, int64(n), err
@@ -239,7 +245,8 @@ func (a *archive) entry(dir []byte, at int64) (e entry, size int64, err error) {
 	case flags&1 != 0:
 		return e, 0, fault.Errorf(ErrUnsupported, "%s: %s is encrypted", a.path, what)
 	case method != 0:
-		return e, 0, fault.Errorf(ErrUnsupported, "%s: %s is compressed (method %d): torch.save stores entries as they are", a.path, what, method)
+		return e, 0, fault.Errorf(ErrUnsupported,
+			"%s: %s is compressed (method %d): torch.save stores entries as they are", a.path, what, method)
 	case packed != n:
 		return e, 0, a.broken(at, what, "is stored, but has %d bytes in the archive and %d outside", packed, n)
 	case off > uint64(at) || uint64(at)-off < entryHead:
@@ -289,7 +296,8 @@ func (a *archive) locate(e *entry) error {
 	}
 	if e.off+e.n > e.end {
 		e.located = false
-		return a.broken(e.off, "entry "+quote(e.name), "is %d bytes long and reaches beyond byte %d, where the next one or the directory begins", e.n, e.end)
+		return a.broken(e.off, "entry "+quote(e.name),
+			"is %d bytes long and reaches beyond byte %d, where the next one or the directory begins", e.n, e.end)
 	}
 	return nil
 }
@@ -366,7 +374,8 @@ func parseZip(a *archive) (value, error) {
 			return nil, err
 		}
 		if string(order) != "little" {
-			return nil, fault.Errorf(ErrUnsupported, "%s: its byte order is %s, want little", a.path, quote(string(order)))
+			return nil, fault.Errorf(ErrUnsupported, "%s: its byte order is %s, want little", a.path,
+				quote(string(order)))
 		}
 	}
 	p := byName[folder+"data.pkl"]

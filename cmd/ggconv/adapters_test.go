@@ -40,7 +40,8 @@ func side(name string, shape ...int64) safetensorstest.Tensor {
 
 // pair returns both sides of the module's.
 func pair(module string, out, in, rank int64) []safetensorstest.Tensor {
-	return []safetensorstest.Tensor{side("base_model.model."+module+".lora_A.weight", rank, in), side("base_model.model."+module+".lora_B.weight", out, rank)}
+	return []safetensorstest.Tensor{side("base_model.model."+module+".lora_A.weight", rank, in),
+		side("base_model.model."+module+".lora_B.weight", out, rank)}
 }
 
 // attention is an adapter of some of gollama's weights.
@@ -58,7 +59,8 @@ func writeAdapter(t *testing.T, name string, tensors []safetensorstest.Tensor, c
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), name)
 	must(t, os.MkdirAll(dir, 0o777))
-	config := map[string]any{"peft_type": "LORA", "r": 4, "lora_alpha": 8, "base_model_name_or_path": "acme/gollama", "use_dora": false, "bias": "none", "modules_to_save": nil}
+	config := map[string]any{"peft_type": "LORA", "r": 4, "lora_alpha": 8, "base_model_name_or_path": "acme/gollama",
+		"use_dora": false, "bias": "none", "modules_to_save": nil}
 	maps.Copy(config, changes)
 	data, err := json.Marshal(config)
 	must(t, err)
@@ -91,7 +93,8 @@ func floats(data []byte) []float32 {
 func TestAdapter(t *testing.T) {
 	dir := writeAdapter(t, "Some-Adapter-v2", attention(4), nil)
 	f := adapterFile(t, "--base", gollama, dir)
-	for key, want := range map[string]string{"general.architecture": "llama", "general.type": "adapter", "adapter.type": "lora", "general.version": "v2"} {
+	for key, want := range map[string]string{"general.architecture": "llama", "general.type": "adapter",
+		"adapter.type": "lora", "general.version": "v2"} {
 		v, _ := f.Metadata.Get(key)
 		if got, _ := v.Str(); got != want {
 			t.Errorf("%s: %q, want %q", key, got, want)
@@ -117,7 +120,9 @@ func TestAdapter(t *testing.T) {
 	for _, s := range f.Tensors {
 		names = append(names, s.Name)
 	}
-	if got := strings.Join(names[:4], " "); got != "blk.0.ffn_down.weight.lora_a blk.0.ffn_down.weight.lora_b blk.0.attn_k.weight.lora_a blk.0.attn_k.weight.lora_b" || len(names) != 8 {
+	if got := strings.Join(names[:4],
+		" "); got != "blk.0.ffn_down.weight.lora_a blk.0.ffn_down.weight.lora_b blk.0.attn_k.weight.lora_a "+
+		"blk.0.attn_k.weight.lora_b" || len(names) != 8 {
 		t.Errorf("%d tensors: %s", len(names), names)
 	}
 }
@@ -144,7 +149,8 @@ func TestAdapterBase(t *testing.T) {
 	fails(t, 2, `"/somewhere/else" by adapter_config.json`, other)
 	fails(t, 2, "want the ID of a model", other, "--base-model-id", "../../etc")
 	fails(t, 2, "want one of them", other, "--base-model-id", "a/b", "--base", gollama)
-	fails(t, 2, "names no base model", writeAdapter(t, "z", attention(4), map[string]any{"base_model_name_or_path": nil}))
+	fails(t, 2, "names no base model", writeAdapter(t, "z", attention(4),
+		map[string]any{"base_model_name_or_path": nil}))
 	fails(t, 2, "no such directory", dir, "--base", filepath.Join(home, "none"))
 	must(t, os.WriteFile(filepath.Join(refs, "main"), []byte("../../../x"), 0o666))
 	fails(t, 2, "not in the hub's cache", dir)
@@ -161,28 +167,44 @@ func TestAdapterRefused(t *testing.T) {
 		code    int
 		text    string
 	}{
-		"DoRA by its key":     {attention(4), map[string]any{"use_dora": true}, 4, "magnitudes of DoRA"},
-		"DoRA by its tensors": {with(side("base_model.model."+q+".lora_magnitude_vector", 256)), nil, 4, "is a magnitude of DoRA"},
-		"whole weights":       {with(side("base_model.model.lm_head.weight", 4096, 256)), nil, 4, "is a whole weight (modules_to_save)"},
-		"a bias":              {with(side("base_model.model."+q+".bias", 256)), nil, 4, "is a bias"},
-		"IA3":                 {attention(4), map[string]any{"peft_type": "IA3"}, 4, `is an adapter of type "IA3", want LORA`},
-		"layers repeated":     {attention(4), map[string]any{"layer_replication": []any{[]any{0, 4}, []any{2, 5}}}, 4, "layers that are repeated"},
-		"a part unknown":      {with(side("base_model.model."+q+".lora_A.default.weight", 4, 256)), nil, 4, "a part of an adapter that is not known"},
-		"one side":            {attention(4)[:3], nil, 3, "has no other side"},
-		"two ranks":           {slices.Concat(attention(4), []safetensorstest.Tensor{side("base_model.model.lm_head.lora_A.weight", 4, 256), side("base_model.model.lm_head.lora_B.weight", 4096, 5)}), nil, 3, "want two matrices of one rank"},
-		"a vector":            {with(side("base_model.model.lm_head.lora_A.weight", 256), side("base_model.model.lm_head.lora_B.weight", 256)), nil, 3, "want two matrices of one rank"},
-		"twice":               {with(side("base_model.model.base_model.model."+q+".lora_A.weight", 4, 256)), nil, 3, "are both for"},
-		"no pairs":            {nil, nil, 3, "has no pairs of matrices"},
-		"another model":       {pair("model.layers.0.self_attn.q_proj", 512, 512, 4), nil, 3, "the adapter does not fit the base model"},
-		"heads of another":    {pair("model.layers.0.self_attn.q_proj", 250, 256, 4), nil, 3, "want a multiple of 2*8 rows"},
-		"unknown weights":     {pair("model.layers.0.self_attn.w_pack", 256, 256, 4), nil, 4, "have no place in a file of architecture llama"},
-		"layers beyond":       {pair("model.layers.77.self_attn.q_proj", 256, 256, 4), nil, 4, "have no place in a file of architecture llama"},
-		"a tower":             {pair("vision_tower.layers.0.q_proj", 256, 256, 4), nil, 4, "have no place in a file of architecture llama"},
-		"alpha too large":     {attention(4), map[string]any{"lora_alpha": 1e30}, 3, "want a number of at most"},
-		"no alpha":            {attention(4), map[string]any{"lora_alpha": nil}, 3, "lora_alpha"},
-		"alpha a text":        {attention(4), map[string]any{"lora_alpha": "8"}, 3, "lora_alpha"},
-		"a bad pattern":       {attention(4), map[string]any{"alpha_pattern": map[string]any{"(?<=x)q_proj": 3}}, 4, "is not a regular expression that is known"},
-		"negative tokens":     {attention(4), map[string]any{"alora_invocation_tokens": []any{-1}}, 3, "-1 is no token"},
+		"DoRA by its key": {attention(4), map[string]any{"use_dora": true}, 4, "magnitudes of DoRA"},
+		"DoRA by its tensors": {with(side("base_model.model."+q+".lora_magnitude_vector", 256)), nil, 4,
+			"is a magnitude of DoRA"},
+		"whole weights": {with(side("base_model.model.lm_head.weight", 4096, 256)), nil, 4,
+			"is a whole weight (modules_to_save)"},
+		"a bias": {with(side("base_model.model."+q+".bias", 256)), nil, 4, "is a bias"},
+		"IA3": {attention(4), map[string]any{"peft_type": "IA3"}, 4,
+			`is an adapter of type "IA3", want LORA`},
+		"layers repeated": {attention(4), map[string]any{"layer_replication": []any{[]any{0, 4}, []any{2, 5}}}, 4,
+			"layers that are repeated"},
+		"a part unknown": {with(side("base_model.model."+q+".lora_A.default.weight", 4, 256)), nil, 4,
+			"a part of an adapter that is not known"},
+		"one side": {attention(4)[:3], nil, 3, "has no other side"},
+		"two ranks": {slices.Concat(attention(4),
+			[]safetensorstest.Tensor{side("base_model.model.lm_head.lora_A.weight", 4, 256),
+				side("base_model.model.lm_head.lora_B.weight", 4096, 5)}), nil, 3, "want two matrices of one rank"},
+		"a vector": {with(side("base_model.model.lm_head.lora_A.weight", 256),
+			side("base_model.model.lm_head.lora_B.weight", 256)), nil, 3, "want two matrices of one rank"},
+		"twice": {with(side("base_model.model.base_model.model."+q+".lora_A.weight", 4, 256)), nil, 3,
+			"are both for"},
+		"no pairs": {nil, nil, 3, "has no pairs of matrices"},
+		"another model": {pair("model.layers.0.self_attn.q_proj", 512, 512, 4), nil, 3,
+			"the adapter does not fit the base model"},
+		"heads of another": {pair("model.layers.0.self_attn.q_proj", 250, 256, 4), nil, 3,
+			"want a multiple of 2*8 rows"},
+		"unknown weights": {pair("model.layers.0.self_attn.w_pack", 256, 256, 4), nil, 4,
+			"have no place in a file of architecture llama"},
+		"layers beyond": {pair("model.layers.77.self_attn.q_proj", 256, 256, 4), nil, 4,
+			"have no place in a file of architecture llama"},
+		"a tower": {pair("vision_tower.layers.0.q_proj", 256, 256, 4), nil, 4,
+			"have no place in a file of architecture llama"},
+		"alpha too large": {attention(4), map[string]any{"lora_alpha": 1e30}, 3, "want a number of at most"},
+		"no alpha":        {attention(4), map[string]any{"lora_alpha": nil}, 3, "lora_alpha"},
+		"alpha a text":    {attention(4), map[string]any{"lora_alpha": "8"}, 3, "lora_alpha"},
+		"a bad pattern": {attention(4), map[string]any{"alpha_pattern": map[string]any{"(?<=x)q_proj": 3}}, 4,
+			"is not a regular expression that is known"},
+		"negative tokens": {attention(4), map[string]any{"alora_invocation_tokens": []any{-1}}, 3,
+			"-1 is no token"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fails(t, c.code, c.text, writeAdapter(t, "x", c.tensors, c.changes), "--base", gollama)
@@ -190,7 +212,8 @@ func TestAdapterRefused(t *testing.T) {
 	}
 	dir := writeAdapter(t, "x", attention(4), nil)
 	fails(t, 2, "want one of f32, f16", dir, "--base", gollama, "--outtype", "tq1_0")
-	for _, flags := range [][]string{{"--split-max-tensors", "3"}, {"--fuse-qkv"}, {"--pre", "x"}, {"--mtp"}, {"--merge-lora", dir}, {"--mistral-format"}} {
+	for _, flags := range [][]string{{"--split-max-tensors", "3"}, {"--fuse-qkv"}, {"--pre", "x"}, {"--mtp"},
+		{"--merge-lora", dir}, {"--mistral-format"}} {
 		fails(t, 2, "options about", append([]string{dir, "--base", gollama}, flags...)...)
 	}
 	tied := copyOf(t, "tied")
@@ -212,7 +235,8 @@ func TestAdapterScales(t *testing.T) {
 		return x
 	}
 	first := func(f *gguf.File, name string) float32 { return floats(f.Data(f.Tensor(name + ".lora_b")))[0] }
-	q, v := "base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight", "base_model.model.model.layers.5.self_attn.v_proj.lora_B.weight"
+	q, v := "base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight",
+		"base_model.model.model.layers.5.self_attn.v_proj.lora_B.weight"
 	stabilized := writeAdapter(t, "x", attention(4), map[string]any{"use_rslora": true})
 	if got := alpha(adapterFile(t, "--base", gollama, stabilized)); got != 16 {
 		t.Errorf("alpha %v of rank-stabilized pairs of rank 4, want 8*sqrt(4)", got)
@@ -220,17 +244,22 @@ func TestAdapterScales(t *testing.T) {
 	if got := alpha(adapterFile(t, "--base", gollama, "--compat", "reference", stabilized)); got != 8 {
 		t.Errorf("alpha %v as in the reference, want 8", got)
 	}
-	patterns := writeAdapter(t, "x", attention(4), map[string]any{"alpha_pattern": map[string]any{"v_proj": 24, `model.layers.\d+.self_attn.q_proj`: 4}})
+	patterns := writeAdapter(t, "x", attention(4),
+		map[string]any{"alpha_pattern": map[string]any{"v_proj": 24, `model.layers.\d+.self_attn.q_proj`: 4}})
 	f := adapterFile(t, "--base", gollama, patterns)
-	if alpha(f) != 8 || first(f, "blk.0.attn_q.weight") != number(q, 0)/2 || first(f, "blk.5.attn_v.weight") != 3*number(v, 0) {
-		t.Errorf("alpha %v, q %v of %v, v %v of %v", alpha(f), first(f, "blk.0.attn_q.weight"), number(q, 0), first(f, "blk.5.attn_v.weight"), number(v, 0))
+	if alpha(f) != 8 || first(f, "blk.0.attn_q.weight") != number(q, 0)/2 ||
+		first(f, "blk.5.attn_v.weight") != 3*number(v, 0) {
+		t.Errorf("alpha %v, q %v of %v, v %v of %v", alpha(f), first(f, "blk.0.attn_q.weight"), number(q, 0),
+			first(f, "blk.5.attn_v.weight"), number(v, 0))
 	}
 	f = adapterFile(t, "--base", gollama, "--compat", "reference", patterns)
 	if first(f, "blk.0.attn_q.weight") != number(q, 0) || first(f, "blk.5.attn_v.weight") != number(v, 0) {
 		t.Error("patterns are honoured as the reference does not")
 	}
-	mixed := slices.Concat(pair("model.layers.0.self_attn.q_proj", 256, 256, 16), pair("model.layers.5.self_attn.v_proj", 64, 256, 4))
-	f = adapterFile(t, "--base", gollama, writeAdapter(t, "x", mixed, map[string]any{"use_rslora": true, "rank_pattern": map[string]any{"q_proj": 16}}))
+	mixed := slices.Concat(pair("model.layers.0.self_attn.q_proj", 256, 256, 16),
+		pair("model.layers.5.self_attn.v_proj", 64, 256, 4))
+	f = adapterFile(t, "--base", gollama, writeAdapter(t, "x", mixed,
+		map[string]any{"use_rslora": true, "rank_pattern": map[string]any{"q_proj": 16}}))
 	if alpha(f) != 16 || first(f, "blk.0.attn_q.weight") != 2*number(q, 0) { // alpha/sqrt(16) = c*16/16
 		t.Errorf("alpha %v, q %v of %v", alpha(f), first(f, "blk.0.attn_q.weight"), number(q, 0))
 	}
@@ -252,10 +281,12 @@ func TestAdapterConv1D(t *testing.T) {
 	shapes := func(f *gguf.File) [2][]int64 {
 		return [2][]int64{f.Tensor("blk.0.attn_qkv.weight.lora_a").NE, f.Tensor("blk.0.attn_qkv.weight.lora_b").NE}
 	}
-	if got := shapes(adapterFile(t, "--base", base, dir)); !slices.Equal(got[0], []int64{n, 4}) || !slices.Equal(got[1], []int64{4, 3 * n}) {
+	if got := shapes(adapterFile(t, "--base", base, dir)); !slices.Equal(got[0], []int64{n, 4}) ||
+		!slices.Equal(got[1], []int64{4, 3 * n}) {
 		t.Errorf("%v", got)
 	}
-	if got := shapes(adapterFile(t, "--base", base, "--compat", "reference", dir)); !slices.Equal(got[0], []int64{3 * n, 4}) {
+	if got := shapes(adapterFile(t, "--base", base, "--compat", "reference", dir)); !slices.Equal(got[0],
+		[]int64{3 * n, 4}) {
 		t.Errorf("as in the reference: %v", got)
 	}
 }
@@ -267,7 +298,8 @@ func TestMergeLora(t *testing.T) {
 	must(t, err)
 	defer f.Close()
 	first, second := attention(4), pair("model.layers.0.self_attn.q_proj", 256, 256, 2)
-	embedding := []safetensorstest.Tensor{side("base_model.model.model.embed_tokens.lora_embedding_A", 3, 4096), side("base_model.model.model.embed_tokens.lora_embedding_B", 256, 3)}
+	embedding := []safetensorstest.Tensor{side("base_model.model.model.embed_tokens.lora_embedding_A", 3, 4096),
+		side("base_model.model.model.embed_tokens.lora_embedding_B", 256, 3)}
 	var sums []safetensorstest.Tensor
 	add := func(w []float32, a, b safetensorstest.Tensor, scale float32, transposed bool) {
 		rank, in, out := int(a.Shape[0]), int(a.Shape[1]), int(b.Shape[0])
@@ -303,15 +335,18 @@ func TestMergeLora(t *testing.T) {
 		if embedding[0].Name == module+".lora_embedding_A" {
 			add(w, embedding[0], embedding[1], float32(-0.25*8.0/3.0), true)
 		}
-		sums = append(sums, safetensorstest.Tensor{Name: s.Name, DType: safetensors.F32, Shape: s.Shape, Data: safetensorstest.F32(w...)})
+		sums = append(sums, safetensorstest.Tensor{Name: s.Name, DType: safetensors.F32, Shape: s.Shape,
+			Data: safetensorstest.F32(w...)})
 	}
 	summed := copyOf(t, "summed")
 	must(t, safetensorstest.Write(filepath.Join(summed, "model.safetensors"), sums, nil))
-	merges := []string{"--merge-lora", writeAdapter(t, "a", first, nil), "--merge-lora", writeAdapter(t, "b", second, nil) + ":0.5", "--merge-lora", writeAdapter(t, "c", embedding, nil) + ":-0.25"}
+	merges := []string{"--merge-lora", writeAdapter(t, "a", first, nil), "--merge-lora",
+		writeAdapter(t, "b", second, nil) + ":0.5", "--merge-lora", writeAdapter(t, "c", embedding, nil) + ":-0.25"}
 	for _, typ := range []string{"f32", "q8_0"} {
 		want, got := filepath.Join(t.TempDir(), "want.gguf"), filepath.Join(t.TempDir(), "got.gguf")
 		for out, args := range map[string][]string{want: {summed}, got: append([]string{gollama}, merges...)} {
-			if code, printed, err := call(append([]string{"--progress", "none", "--model-name", "x", "--outtype", typ, "--outfile", out}, args...)...); code != 0 {
+			if code, printed, err := call(append([]string{"--progress", "none", "--model-name", "x", "--outtype", typ,
+				"--outfile", out}, args...)...); code != 0 {
 				t.Fatalf("%v\n%s", err, printed)
 			}
 		}
@@ -332,11 +367,14 @@ func TestMergeLoraRefused(t *testing.T) {
 		code    int
 		text    string
 	}{
-		"not in the model": {pair("model.layers.0.self_attn.w_pack", 256, 256, 4), nil, 3, "1 weights of the adapter are not in the model"},
-		"of another size":  {pair("model.layers.0.self_attn.q_proj", 512, 256, 4), nil, 3, "of what is added"},
-		"DoRA":             {attention(4), map[string]any{"use_dora": true}, 4, "magnitudes of DoRA"},
-		"a norm":           {append(attention(4), side("base_model.model.model.norm.weight", 256)), nil, 4, "is a whole norm"},
-		"sometimes active": {attention(4), map[string]any{"alora_invocation_tokens": []any{5}}, 4, "alora_invocation_tokens"},
+		"not in the model": {pair("model.layers.0.self_attn.w_pack", 256, 256, 4), nil, 3,
+			"1 weights of the adapter are not in the model"},
+		"of another size": {pair("model.layers.0.self_attn.q_proj", 512, 256, 4), nil, 3, "of what is added"},
+		"DoRA":            {attention(4), map[string]any{"use_dora": true}, 4, "magnitudes of DoRA"},
+		"a norm": {append(attention(4), side("base_model.model.model.norm.weight", 256)), nil, 4,
+			"is a whole norm"},
+		"sometimes active": {attention(4), map[string]any{"alora_invocation_tokens": []any{5}}, 4,
+			"alora_invocation_tokens"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fails(t, c.code, c.text, gollama, "--merge-lora", writeAdapter(t, "x", c.tensors, c.changes))

@@ -60,38 +60,78 @@ func TestBombs(t *testing.T) {
 		text  string
 		mb    uint64 // that may be allocated
 	}{
-		{"card-base-60", map[string]string{"README.md": "---\nversion: 1" + strings.Repeat(":30", 1<<18) + "\n---\n"}, 3, "is not a valid int", 128},
-		{"card-base-60-float", map[string]string{"README.md": "---\nversion: 1" + strings.Repeat(":30", 1<<18) + ".5\n---\n"}, 3, "is not a valid float", 64},
-		{"card-integer", map[string]string{"README.md": "---\nversion: " + digits[:2<<20] + "\n---\n"}, 3, "is not a valid int", 64},
-		{"card-hexadecimal", map[string]string{"README.md": "---\nversion: 0x" + digits[:2<<20] + "\n---\n"}, 3, "is not a valid int", 64},
-		{"card-keys", map[string]string{"README.md": "---\n" + strings.ReplaceAll(repeat(1_000_000, func(b *strings.Builder, i int) { fmt.Fprintf(b, "%x: ", i) }), ",", "\n") + "\n---\n"}, 3, "front matter", 128},
-		{"card-merges", map[string]string{"README.md": "---\na: &a {" + repeat(1000, func(b *strings.Builder, i int) { fmt.Fprintf(b, "%x: 1", i) }) + "}\n" +
-			"b: [" + repeat(10_000, func(b *strings.Builder, i int) { b.WriteString("{<<: *a}") }) + "]\n---\n"}, 3, "merges more than", 256},
-		{"card-without-end", map[string]string{"README.md": "---\n" + strings.Repeat("\n", 15<<20)}, 3, "front matter", 128},
-		{"card-body", map[string]string{"README.md": "---\nlicense: mit\n---\n" + strings.Repeat("\n", 15<<20)}, 0, "", 64},
-		{"card-datasets", map[string]string{"README.md": "---\ndatasets: [" + repeat(100_000, func(b *strings.Builder, i int) { fmt.Fprintf(b, "a/%x", i) }) + "]\n---\n"}, 3, `key "datasets"`, 256},
-		{"config-id", map[string]string{"config.json": strings.Replace(smallConfig, "{", `{"_name_or_path":"`+strings.Repeat("a-", 4<<20)+`",`, 1)}, 3, "an id of 8388608 bytes", 128},
-		{"generation-digits", map[string]string{"generation_config.json": `{"top_k": ` + digits + `}`}, 3, "an integer of 8388608 digits", 64},
-		{"generation-fraction", map[string]string{"generation_config.json": `{"temperature": 0.` + digits + `}`}, 0, "", 64},
-		{"config-class", map[string]string{"config.json": `{"architectures": ["Llama` + strings.Repeat("A", 8<<20) + `"]}`}, 4, "is not supported", 64},
-		{"config-digits", map[string]string{"config.json": `{"architectures": ["LlamaForCausalLM"], "hidden_size": ` + digits + `}`}, 3, "an integer of 8388608 digits", 64},
-		{"config-digits-text", map[string]string{"config.json": `{"architectures": ["LlamaForCausalLM"], "vocab_size": ` + digits[:1<<20] + `.5}`}, 3, `"vocab_size"`, 64},
-		{"added-expression-at-end", map[string]string{"tokenizer.json": tokenizerJSON(`"normalizer":{"type":"Replace","pattern":{"Regex":"\\z"},"content":"` + strings.Repeat("x", 60_000) + `"},` +
-			addedTokens(2500, true, numbered))}, 4, "grows to", 64},
-		{"added-growth", map[string]string{"tokenizer.json": tokenizerJSON(`"normalizer":{"type":"Replace","pattern":{"Regex":"\\z"},"content":"` + strings.Repeat("x", 4000) + `"},` +
-			addedTokens(100_000, true, numbered))}, 4, "added tokens grow to", 1024},
+		{"card-base-60", map[string]string{"README.md": "---\nversion: 1" + strings.Repeat(":30", 1<<18) + "\n---\n"},
+			3, "is not a valid int", 128},
+		{"card-base-60-float", map[string]string{"README.md": "---\nversion: 1" + strings.Repeat(":30", 1<<18) +
+			".5\n---\n"}, 3, "is not a valid float", 64},
+		{"card-integer", map[string]string{"README.md": "---\nversion: " + digits[:2<<20] + "\n---\n"}, 3,
+			"is not a valid int", 64},
+		{"card-hexadecimal", map[string]string{"README.md": "---\nversion: 0x" + digits[:2<<20] + "\n---\n"}, 3,
+			"is not a valid int", 64},
+		{"card-keys", map[string]string{"README.md": "---\n" +
+			strings.ReplaceAll(repeat(1_000_000, func(b *strings.Builder, i int) { fmt.Fprintf(b, "%x: ", i) }), ",",
+				"\n") + "\n---\n"}, 3, "front matter", 128},
+		{"card-merges", map[string]string{"README.md": "---\na: &a {" +
+			repeat(1000, func(b *strings.Builder, i int) { fmt.Fprintf(b, "%x: 1", i) }) + "}\n" +
+			"b: [" + repeat(10_000, func(b *strings.Builder, i int) { b.WriteString("{<<: *a}") }) + "]\n---\n"}, 3,
+			"merges more than", 256},
+		{"card-without-end", map[string]string{"README.md": "---\n" + strings.Repeat("\n", 15<<20)}, 3,
+			"front matter", 128},
+		{"card-body", map[string]string{"README.md": "---\nlicense: mit\n---\n" + strings.Repeat("\n", 15<<20)}, 0, "",
+			64},
+		{"card-datasets", map[string]string{"README.md": "---\ndatasets: [" + repeat(100_000,
+			func(b *strings.Builder, i int) { fmt.Fprintf(b, "a/%x", i) }) + "]\n---\n"}, 3, `key "datasets"`, 256},
+		{"config-id", map[string]string{"config.json": strings.Replace(smallConfig, "{",
+			`{"_name_or_path":"`+strings.Repeat("a-", 4<<20)+`",`, 1)}, 3, "an id of 8388608 bytes", 128},
+		{"generation-digits", map[string]string{"generation_config.json": `{"top_k": ` + digits + `}`}, 3,
+			"an integer of 8388608 digits", 64},
+		{"generation-fraction", map[string]string{"generation_config.json": `{"temperature": 0.` + digits + `}`}, 0, "",
+			64},
+		{"config-class", map[string]string{"config.json": `{"architectures": ["Llama` + strings.Repeat("A", 8<<20) +
+			`"]}`}, 4, "is not supported", 64},
+		{"config-digits", map[string]string{"config.json": `{"architectures": ["LlamaForCausalLM"], "hidden_size": ` +
+			digits + `}`}, 3, "an integer of 8388608 digits", 64},
+		{"config-digits-text",
+			map[string]string{"config.json": `{"architectures": ["LlamaForCausalLM"], "vocab_size": ` + digits[:1<<20] +
+				`.5}`}, 3, `"vocab_size"`, 64},
+		{"added-expression-at-end",
+			map[string]string{"tokenizer.json": tokenizerJSON(
+				`"normalizer":{"type":"Replace","pattern":{"Regex":"\\z"},"content":"` + strings.Repeat("x",
+					60_000) + `"},` +
+					addedTokens(2500, true, numbered))}, 4, "grows to", 64},
+		{"added-growth", map[string]string{"tokenizer.json": tokenizerJSON(
+			`"normalizer":{"type":"Replace","pattern":{"Regex":"\\z"},"content":"` + strings.Repeat("x", 4000) + `"},` +
+				addedTokens(100_000, true, numbered))}, 4, "added tokens grow to", 1024},
 		{"added-expressions", map[string]string{"tokenizer.json": tokenizerJSON(expressions(100, "(?:a|a?)+b") + "," +
-			addedTokens(250, true, func(i int) string { return strings.Repeat("a", 100) + numbered(i) }))}, 4, "take", 256},
-		{"added-million", map[string]string{"tokenizer.json": tokenizerJSON(addedTokens(1_000_000, false, numbered))}, 3, "1000000 added tokens", 2048},
-		{"added-decoder", map[string]string{"tokenizer_config.json": `{"added_tokens_decoder":{` + repeat(500_000, func(b *strings.Builder, i int) { fmt.Fprintf(b, `"%d":{"content":"%x"}`, i, i) }) + `}}`}, 3, "500000 added tokens", 1024},
+			addedTokens(250, true, func(i int) string { return strings.Repeat("a", 100) + numbered(i) }))}, 4,
+			"take", 256},
+		{"added-million", map[string]string{"tokenizer.json": tokenizerJSON(addedTokens(1_000_000, false, numbered))},
+			3, "1000000 added tokens", 2048},
+		{"added-decoder", map[string]string{"tokenizer_config.json": `{"added_tokens_decoder":{` + repeat(500_000,
+			func(b *strings.Builder, i int) { fmt.Fprintf(b, `"%d":{"content":"%x"}`, i, i) }) + `}}`}, 3,
+			"500000 added tokens", 1024},
 		{"added-special", map[string]string{"tokenizer.json": tokenizerJSON(addedTokens(1, false, numbered)),
-			"tokenizer_config.json": `{"extra_special_tokens":[` + repeat(100_000, func(b *strings.Builder, i int) { fmt.Fprintf(b, `"s%x"`, i) }) + `]}`}, 0, "", 512},
-		{"post-processor", map[string]string{"tokenizer.json": tokenizerJSON(`"post_processor":{"type":"TemplateProcessing","single":[{"Sequence":{"id":"A","type_id":0}},` +
-			repeat(5000, func(b *strings.Builder, i int) { b.WriteString(`{"SpecialToken":{"id":"a","type_id":0}}`) }) + `],"pair":[],"special_tokens":{"a":{"id":"a","ids":[` +
-			repeat(100_000, func(b *strings.Builder, i int) { b.WriteString("64") }) + `],"tokens":["a"]}}}`)}, 3, "ids around a text", 64},
-		{"warnings", map[string]string{"added_tokens.json": `{` + repeat(100_000, func(b *strings.Builder, i int) { fmt.Fprintf(b, `"%x":%d`, i, 1_000_000+i) }) + `}`}, 0, "99980 more warnings", 128},
-		{"templates", map[string]string{"tokenizer_config.json": `{"chat_template":[` + repeat(50_000, func(b *strings.Builder, i int) { fmt.Fprintf(b, `{"name":"n%x","template":"x"}`, i) }) + `]}`}, 3, "50000 chat templates", 128},
-		{"values", map[string]string{"generation_config.json": "[" + strings.Repeat("0,", 7<<20) + "0]"}, 3, "want an object", 1024},
+			"tokenizer_config.json": `{"extra_special_tokens":[` + repeat(100_000,
+				func(b *strings.Builder, i int) { fmt.Fprintf(b, `"s%x"`, i) }) + `]}`}, 0, "", 512},
+		{"post-processor",
+			map[string]string{"tokenizer.json": tokenizerJSON(
+				`"post_processor":{"type":"TemplateProcessing","single":[{"Sequence":{"id":"A","type_id":0}},` +
+					repeat(5000, func(b *strings.Builder,
+						i int) {
+						b.WriteString(`{"SpecialToken":{"id":"a","type_id":0}}`)
+					}) +
+					`],"pair":[],"special_tokens":{"a":{"id":"a","ids":[` +
+					repeat(100_000, func(b *strings.Builder, i int) { b.WriteString("64") }) + `],"tokens":["a"]}}}`)},
+			3,
+			"ids around a text", 64},
+		{"warnings", map[string]string{"added_tokens.json": `{` + repeat(100_000,
+			func(b *strings.Builder, i int) { fmt.Fprintf(b, `"%x":%d`, i, 1_000_000+i) }) + `}`}, 0,
+			"99980 more warnings", 128},
+		{"templates", map[string]string{"tokenizer_config.json": `{"chat_template":[` + repeat(50_000,
+			func(b *strings.Builder, i int) { fmt.Fprintf(b, `{"name":"n%x","template":"x"}`, i) }) + `]}`}, 3,
+			"50000 chat templates", 128},
+		{"values", map[string]string{"generation_config.json": "[" + strings.Repeat("0,", 7<<20) + "0]"}, 3,
+			"want an object", 1024},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if testing.Short() && c.mb > 512 {
@@ -106,7 +146,8 @@ func TestBombs(t *testing.T) {
 				files[name] = text
 			}
 			dir := checkpoint(t, files)
-			got := clitest.Alone(t, dir, "--vocab-only", "--pre", "gpt-2", "--outfile", filepath.Join(t.TempDir(), "out.gguf"), "--progress", "none")
+			got := clitest.Alone(t, dir, "--vocab-only", "--pre", "gpt-2", "--outfile",
+				filepath.Join(t.TempDir(), "out.gguf"), "--progress", "none")
 			if got.Code != c.code || !strings.Contains(got.Text, c.text) {
 				t.Errorf("exit code %d, want %d and %q: %.300s", got.Code, c.code, c.text, got.Text)
 			}
@@ -129,11 +170,13 @@ func TestStringArrays(t *testing.T) {
 	}
 	const n = 250_000
 	text := func(i int) string { return fmt.Sprintf("%s%06d", strings.Repeat("a", i%8), i) }
-	json := `{"model":{"type":"BPE","vocab":{"a":0,` + repeat(n, func(b *strings.Builder, i int) { fmt.Fprintf(b, "%q:%d", text(i), i+1) }) +
+	json := `{"model":{"type":"BPE","vocab":{"a":0,` +
+		repeat(n, func(b *strings.Builder, i int) { fmt.Fprintf(b, "%q:%d", text(i), i+1) }) +
 		`},"merges":[` + repeat(0, nil) + `]}}`
 	dir := checkpoint(t, map[string]string{"tokenizer.json": json, "tokenizer.model": "", "tokenizer_config.json": "",
 		"config.json": `{"architectures":["LlamaForCausalLM"],"vocab_size":260000,"hidden_size":8,"num_hidden_layers":1,"num_attention_heads":1,"intermediate_size":8,"max_position_embeddings":8,"rms_norm_eps":1e-5}`})
-	got := clitest.Alone(t, dir, "--vocab-only", "--pre", "gpt-2", "--outfile", filepath.Join(t.TempDir(), "out.gguf"), "--progress", "none")
+	got := clitest.Alone(t, dir, "--vocab-only", "--pre", "gpt-2", "--outfile", filepath.Join(t.TempDir(), "out.gguf"),
+		"--progress", "none")
 	if got.Code != 0 {
 		t.Fatal(got.Text)
 	}

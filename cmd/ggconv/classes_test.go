@@ -82,9 +82,12 @@ func TestClassNames(t *testing.T) {
 		head        string // tensors that the class has beyond those of the spec
 	}{
 		{"mpt", "MptForCausalLM", ""},
-		{"bert", "BertForPreTraining", "cls.predictions.bias | vocab_size\ncls.seq_relationship.weight | 2, hidden_size\n"},
-		{"roberta", "RobertaForMaskedLM", "lm_head.dense.weight | hidden_size, hidden_size\nlm_head.bias | vocab_size\n"},
-		{"xlm-roberta", "XLMRobertaForMaskedLM", "lm_head.layer_norm.weight | hidden_size\nlm_head.bias | vocab_size\n"},
+		{"bert", "BertForPreTraining",
+			"cls.predictions.bias | vocab_size\ncls.seq_relationship.weight | 2, hidden_size\n"},
+		{"roberta", "RobertaForMaskedLM",
+			"lm_head.dense.weight | hidden_size, hidden_size\nlm_head.bias | vocab_size\n"},
+		{"xlm-roberta", "XLMRobertaForMaskedLM",
+			"lm_head.layer_norm.weight | hidden_size\nlm_head.bias | vocab_size\n"},
 		{"eurobert", "EuroBertForMaskedLM", "lm_head.weight | vocab_size, hidden_size\n"},
 		{"t5-encoder", "MT5EncoderModel", ""},
 		{"t5-encoder", "UMT5EncoderModel", ""},
@@ -138,7 +141,8 @@ func TestBodies(t *testing.T) {
 				if !bytes.Equal(got, want) {
 					t.Errorf("%d bytes differ from the %d of %s", len(got), len(want), s.Class())
 				}
-				if tied := strings.Contains(s.Config, `"tie_word_embeddings": true`); tied == strings.Contains(out, "has no output head") && strings.Contains(s.Config, "tie_word_embeddings") {
+				if tied := strings.Contains(s.Config, `"tie_word_embeddings": true`); tied == strings.Contains(out,
+					"has no output head") && strings.Contains(s.Config, "tie_word_embeddings") {
 					t.Errorf("tied %v, but\n%s", tied, out)
 				}
 			})

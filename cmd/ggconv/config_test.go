@@ -18,11 +18,14 @@ func TestConfigValues(t *testing.T) {
 		"number-with-zeros":    {"gpt_oss", `{"swiglu_limit": 7.00}`, 0, ""},
 		"number-with-exponent": {"gpt_oss", `{"swiglu_limit": 70e-1}`, 0, ""},
 		"integer":              {"gpt_oss", `{"swiglu_limit": 7}`, 0, ""},
-		"other-number":         {"gpt_oss", `{"swiglu_limit": 7.5}`, 4, `key "swiglu_limit" is "7.5", but models of architecture gpt-oss compute with 7 only`},
-		"text-of-a-number":     {"gpt_oss", `{"swiglu_limit": "7.0"}`, 4, `key "swiglu_limit" is "7.0"`},
-		"class-with-a-typo":    {"llama", `{"architectures": ["LlamaForCasualLM"]}`, 4, `"LlamaForCasualLM" is not supported; the nearest that are: LLaMAForCausalLM, LlamaForCausalLM`},
-		"class-of-next-year":   {"qwen3", `{"architectures": ["Qwen9MoeForCausalLM"]}`, 4, "Qwen3MoeForCausalLM"},
-		"wrong-kind":           {"llama", `{"num_hidden_layers": [null, "` + strings.Repeat("x", 1000) + `"]}`, 3, `key "num_hidden_layers": want an integer, found [null,"xxx`},
+		"other-number": {"gpt_oss", `{"swiglu_limit": 7.5}`, 4,
+			`key "swiglu_limit" is "7.5", but models of architecture gpt-oss compute with 7 only`},
+		"text-of-a-number": {"gpt_oss", `{"swiglu_limit": "7.0"}`, 4, `key "swiglu_limit" is "7.0"`},
+		"class-with-a-typo": {"llama", `{"architectures": ["LlamaForCasualLM"]}`, 4,
+			`"LlamaForCasualLM" is not supported; the nearest that are: LLaMAForCausalLM, LlamaForCausalLM`},
+		"class-of-next-year": {"qwen3", `{"architectures": ["Qwen9MoeForCausalLM"]}`, 4, "Qwen3MoeForCausalLM"},
+		"wrong-kind": {"llama", `{"num_hidden_layers": [null, "` + strings.Repeat("x", 1000) + `"]}`, 3,
+			`key "num_hidden_layers": want an integer, found [null,"xxx`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, dir := made(t, c.spec)
@@ -61,7 +64,9 @@ func TestConfigLayers(t *testing.T) {
 			configure(t, dir, fmt.Sprintf(`{"num_hidden_layers": %d, %q: %s}`, layers, c.key, c.list))
 			start := time.Now()
 			code, _, err := convertSpec(s, dir)
-			if code != 3 && code != 4 || err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d layers", layers)) && !strings.Contains(err.Error(), fmt.Sprintf("%d layers", layers+1)) {
+			if code != 3 && code != 4 || err == nil ||
+				!strings.Contains(err.Error(), fmt.Sprintf("%d layers", layers)) && !strings.Contains(err.Error(),
+					fmt.Sprintf("%d layers", layers+1)) {
 				t.Errorf("exit %d, %.300v", code, err)
 			}
 			if d := time.Since(start); d > 30*time.Second {

@@ -51,7 +51,8 @@ func TestConfigOnly(t *testing.T) {
 		"unknown-class":  {[]string{unknown}, 4, []string{"LlamaForCausalLM"}},
 		"not-JSON":       {[]string{broken}, 3, []string{"config.json"}},
 		"other-function": {[]string{activation}, 4, []string{"hidden_act"}},
-		"many":           {[]string{whole, unknown, bare, broken}, 4, []string{whole + ": llama, ", bare + ": llama, ", unknown + ": ", broken + ": "}},
+		"many": {[]string{whole, unknown, bare, broken}, 4,
+			[]string{whole + ": llama, ", bare + ": llama, ", unknown + ": ", broken + ": "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := list(t, c.dirs)
@@ -157,10 +158,13 @@ func TestConfigOnlyTower(t *testing.T) {
 		code  int
 		want  string
 	}{
-		"hears":           {map[string]string{"config.json": voxtral}, 0, "clip, "},
-		"sees":            {map[string]string{"config.json": qwen, "preprocessor_config.json": `{"image_mean": [0, 0, 0], "image_std": [1, 1, 1]}`}, 0, "clip, "},
-		"sees, elsewhere": {map[string]string{"config.json": qwen, "processor_config.json": `{"image_processor": {"image_mean": [0, 0, 0], "image_std": [1, 1, 1]}}`}, 0, "clip, "},
-		"unprepared":      {map[string]string{"config.json": qwen}, 3, "preprocessor_config.json: file does not exist"},
+		"hears": {map[string]string{"config.json": voxtral}, 0, "clip, "},
+		"sees": {map[string]string{"config.json": qwen,
+			"preprocessor_config.json": `{"image_mean": [0, 0, 0], "image_std": [1, 1, 1]}`}, 0, "clip, "},
+		"sees, elsewhere": {map[string]string{"config.json": qwen,
+			"processor_config.json": `{"image_processor": {"image_mean": [0, 0, 0], "image_std": [1, 1, 1]}}`},
+			0, "clip, "},
+		"unprepared": {map[string]string{"config.json": qwen}, 3, "preprocessor_config.json: file does not exist"},
 	} {
 		dir := t.TempDir()
 		for file, text := range c.files {

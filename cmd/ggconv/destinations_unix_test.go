@@ -31,8 +31,9 @@ func TestDestinations(t *testing.T) {
 		"shards": {Name: shard, Run: func(path string) (int, string) {
 			return run(dir, filepath.Join(filepath.Dir(path), "out.gguf"), "--split-max-tensors", "20")
 		}},
-		"adapter": {Name: "out.gguf", Folder: true, Run: func(path string) (int, string) { return run(adapter, path, "--base", gollama) }},
-		"old":     {Name: "out.gguf", Folder: true, Run: func(path string) (int, string) { return run(old, path) }},
+		"adapter": {Name: "out.gguf", Folder: true,
+			Run: func(path string) (int, string) { return run(adapter, path, "--base", gollama) }},
+		"old": {Name: "out.gguf", Folder: true, Run: func(path string) (int, string) { return run(old, path) }},
 		"manifest": {Name: "m.json", Run: func(path string) (int, string) {
 			return run(dir, filepath.Join(t.TempDir(), "x.gguf"), "--manifest", path)
 		}},

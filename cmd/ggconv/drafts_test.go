@@ -21,7 +21,8 @@ func TestDraftFiles(t *testing.T) {
 		s, dir := made(t, c.spec)
 		out := t.TempDir()
 		for _, flag := range []string{"--mtp", "--no-nextn"} {
-			if code, _, err := call("--progress", "none", "--outtype", "f16", "--pre", s.PreTokenizer(), "--outfile", out, flag, dir); code != 0 {
+			if code, _, err := call("--progress", "none", "--outtype", "f16", "--pre", s.PreTokenizer(), "--outfile",
+				out, flag, dir); code != 0 {
 				t.Fatalf("%s %s: exit code %d, %v", c.spec, flag, code, err)
 			}
 		}
@@ -33,7 +34,8 @@ func TestDraftFiles(t *testing.T) {
 		for _, e := range list {
 			names = append(names, e.Name())
 		}
-		if want := []string{c.draft, c.rest}; !slices.Equal(slices.Sorted(slices.Values(names)), slices.Sorted(slices.Values(want))) {
+		if want := []string{c.draft, c.rest}; !slices.Equal(slices.Sorted(slices.Values(names)),
+			slices.Sorted(slices.Values(want))) {
 			t.Fatalf("%s: files %q, want %q", c.spec, names, want)
 		}
 		has := func(name string) (model, drafts int) {
@@ -69,16 +71,25 @@ func TestDraftsRefused(t *testing.T) {
 		code      int
 		want      string
 	}{
-		"both":                  {spec: "glm4_moe", flags: []string{"--mtp", "--no-nextn"}, code: 2, want: "want one of them"},
-		"other class":           {spec: "llama", flags: []string{"--mtp"}, code: 4, want: "models of class LlamaForCausalLM have no layers that predict further tokens"},
-		"dropped":               {spec: "deepseek_v3", flags: []string{"--no-mtp"}, code: 4, want: "models of class DeepseekV3ForCausalLM have no layers"},
-		"none":                  {spec: "glm4_moe", set: `{"num_nextn_predict_layers": 0}`, flags: []string{"--mtp"}, code: 4, want: "the model has no layers that predict further tokens"},
-		"blocks and layers":     {spec: "deepseek-v4", flags: []string{"--dspark", "--mtp"}, code: 2, want: "--dspark converts the drafts of blocks of tokens alone"},
-		"blocks and a tower":    {spec: "deepseek-v4", flags: []string{"--dspark", "--mmproj"}, code: 2, want: "has no place for drafts"},
-		"blocks in params.json": {spec: "deepseek-v4", flags: []string{"--dspark", "--mistral-format"}, code: 2, want: "nor for Mistral's own format"},
-		"blocks of another":     {spec: "llama", flags: []string{"--dspark"}, code: 4, want: "models of class LlamaForCausalLM have no drafts of blocks of tokens (DSpark) next to them"},
-		"blocks of drafts":      {spec: "dspark-deepseek4", flags: []string{"--dspark"}, code: 4, want: "models of class DeepseekV4DSparkModel have no drafts"},
-		"no target":             {spec: "dspark-deepseek4", code: 2, want: "whose directory is needed"},
+		"both": {spec: "glm4_moe", flags: []string{"--mtp", "--no-nextn"}, code: 2,
+			want: "want one of them"},
+		"other class": {spec: "llama", flags: []string{"--mtp"}, code: 4,
+			want: "models of class LlamaForCausalLM have no layers that predict further tokens"},
+		"dropped": {spec: "deepseek_v3", flags: []string{"--no-mtp"}, code: 4,
+			want: "models of class DeepseekV3ForCausalLM have no layers"},
+		"none": {spec: "glm4_moe", set: `{"num_nextn_predict_layers": 0}`, flags: []string{"--mtp"},
+			code: 4, want: "the model has no layers that predict further tokens"},
+		"blocks and layers": {spec: "deepseek-v4", flags: []string{"--dspark", "--mtp"}, code: 2,
+			want: "--dspark converts the drafts of blocks of tokens alone"},
+		"blocks and a tower": {spec: "deepseek-v4", flags: []string{"--dspark", "--mmproj"}, code: 2,
+			want: "has no place for drafts"},
+		"blocks in params.json": {spec: "deepseek-v4", flags: []string{"--dspark", "--mistral-format"}, code: 2,
+			want: "nor for Mistral's own format"},
+		"blocks of another": {spec: "llama", flags: []string{"--dspark"}, code: 4,
+			want: "models of class LlamaForCausalLM have no drafts of blocks of tokens (DSpark) next to them"},
+		"blocks of drafts": {spec: "dspark-deepseek4", flags: []string{"--dspark"}, code: 4,
+			want: "models of class DeepseekV4DSparkModel have no drafts"},
+		"no target": {spec: "dspark-deepseek4", code: 2, want: "whose directory is needed"},
 		"no weights": {spec: "qwen3_next", set: `{"mtp_num_hidden_layers": 2}`, flags: []string{"--mtp"}, code: 3,
 			want: "tensors are missing for 7 layers:\n  model.layers.6.eh_proj.weight"},
 	} {
@@ -114,7 +125,8 @@ func TestDSparkNextToModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for key, want := range map[string]string{"general.architecture": `"dflash"`, "dflash.block_count": "3", "dflash.target_layers": "[2, 3, 4]", "tokenizer.ggml.mask_token_id": "1003"} {
+	for key, want := range map[string]string{"general.architecture": `"dflash"`, "dflash.block_count": "3",
+		"dflash.target_layers": "[2, 3, 4]", "tokenizer.ggml.mask_token_id": "1003"} {
 		if v, _ := f.Metadata.Get(key); v.String() != want {
 			t.Errorf("%s is %v, want %s", key, v, want)
 		}

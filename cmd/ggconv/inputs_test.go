@@ -86,7 +86,8 @@ func TestLinks(t *testing.T) {
 			must(t, os.Rename(filepath.Join(dir, name), filepath.Join(dir, "files", name)))
 		}
 		clitest.NeedsSymlink(t, "files/config.json", filepath.Join(dir, "config.json"))
-		clitest.NeedsSymlink(t, filepath.Join(dir, "files", "model.safetensors"), filepath.Join(dir, "model.safetensors"))
+		clitest.NeedsSymlink(t, filepath.Join(dir, "files", "model.safetensors"),
+			filepath.Join(dir, "model.safetensors"))
 		if code, _, err := call("--progress", "none", "--force", dir, out); code != 0 {
 			t.Error(err)
 		}
@@ -133,14 +134,16 @@ func TestHubCache(t *testing.T) {
 	if len(files) != 1 || !strings.HasPrefix(filepath.Base(files[0]), "Tiny-Llama") {
 		t.Fatalf("files %q, want one that is called after the model", files)
 	}
-	if got := metadata(t, files[0], "general.name"); strings.Contains(got, commit[:8]) || !strings.Contains(got, "Tiny Llama") {
+	if got := metadata(t, files[0], "general.name"); strings.Contains(got, commit[:8]) ||
+		!strings.Contains(got, "Tiny Llama") {
 		t.Errorf("general.name is %q", got)
 	}
 	if got := metadata(t, files[0], "general.organization"); !strings.Contains(got, "Acme") {
 		t.Errorf("general.organization is %q", got)
 	}
 	reference := filepath.Join(out, "reference.gguf")
-	if code, _, err := call("--progress", "none", "--compat", "reference", "--outfile", reference, snapshot); code != 0 {
+	if code, _, err := call("--progress", "none", "--compat", "reference", "--outfile", reference,
+		snapshot); code != 0 {
 		t.Fatal(err)
 	}
 	if got := metadata(t, reference, "general.name"); !strings.Contains(strings.ToLower(got), commit[:8]) {
@@ -172,7 +175,8 @@ func TestHubCache(t *testing.T) {
 }
 
 // inputNames are the files of a checkpoint that are read.
-var inputNames = []string{"config.json", "tokenizer_config.json", "tokenizer.json", "tokenizer.model", "generation_config.json", "README.md",
+var inputNames = []string{"config.json", "tokenizer_config.json", "tokenizer.json", "tokenizer.model",
+	"generation_config.json", "README.md",
 	"chat_template.jinja", "added_tokens.json", "model.safetensors", "model.safetensors.index.json"}
 
 // TestKinds puts what is not a regular file, or far too large, in the place of each
@@ -272,7 +276,8 @@ func TestChanged(t *testing.T) {
 				}}
 				cmd := command()
 				cmd.Writer, cmd.ErrWriter = log, log
-				err := tool.Run(context.Background(), cmd, []string{"ggconv", "--progress", "json", "--outfile", out, dir})
+				err := tool.Run(context.Background(), cmd,
+					[]string{"ggconv", "--progress", "json", "--outfile", out, dir})
 				if log.Do != nil {
 					t.Fatal("no tensor was begun")
 				}
@@ -280,7 +285,8 @@ func TestChanged(t *testing.T) {
 					must(t, err)
 					return
 				}
-				if code := tool.Code(err); code != 3 || !strings.Contains(err.Error(), file) && !strings.Contains(err.Error(), "changed") {
+				if code := tool.Code(err); code != 3 || !strings.Contains(err.Error(), file) &&
+					!strings.Contains(err.Error(), "changed") {
 					t.Errorf("exit code %d, %v; want 3 and the file", code, err)
 				}
 				if left, _ := filepath.Glob(out + "*"); len(left) > 0 {
@@ -360,24 +366,31 @@ func TestQuantized(t *testing.T) {
 	defer f.Close()
 	const victim = "model.layers.0.mlp.up_proj"
 	part := func(suffix string, dtype safetensors.DType) safetensorstest.Tensor {
-		return safetensorstest.Tensor{Name: victim + suffix, DType: dtype, Shape: []int64{8}, Data: make([]byte, dtype.Bits())}
+		return safetensorstest.Tensor{Name: victim + suffix, DType: dtype, Shape: []int64{8},
+			Data: make([]byte, dtype.Bits())}
 	}
 	for scheme, parts := range map[string][]safetensorstest.Tensor{
-		"quantized by eetq":    {part(".weight", safetensors.I8), part(".weight_scales", safetensors.F16)},
-		"one GPU kernel":       {part(".qweight", safetensors.I16), part(".scales", safetensors.F16), part(".scaled_zeros", safetensors.F16)},
-		"quantized by marlin":  {part(".B", safetensors.I32), part(".s", safetensors.F16), part(".workspace", safetensors.I32)},
-		"quantized themselves": {part(".W_q", safetensors.U8), part(".zero", safetensors.F16), part(".scale_q", safetensors.U8), part(".meta_scale.scale", safetensors.F16)},
-		"matrices are sparse":  {part(".compressed", safetensors.F16), part(".bitmask", safetensors.U8), part(".shape", safetensors.I64)},
-		"quantized by aqlm":    {part(".codes", safetensors.I8), part(".codebooks", safetensors.F16), part(".scales", safetensors.F16)},
-		"quantized by quanto":  {part(".weight._data", safetensors.U8), part(".weight._scale", safetensors.F16)},
-		"holds F8_E4M3":        {part(".weight", safetensors.F8_E4M3)},
-		"holds U8":             {part(".weight", safetensors.U8)},
+		"quantized by eetq": {part(".weight", safetensors.I8), part(".weight_scales", safetensors.F16)},
+		"one GPU kernel": {part(".qweight", safetensors.I16), part(".scales", safetensors.F16),
+			part(".scaled_zeros", safetensors.F16)},
+		"quantized by marlin": {part(".B", safetensors.I32), part(".s", safetensors.F16),
+			part(".workspace", safetensors.I32)},
+		"quantized themselves": {part(".W_q", safetensors.U8), part(".zero", safetensors.F16),
+			part(".scale_q", safetensors.U8), part(".meta_scale.scale", safetensors.F16)},
+		"matrices are sparse": {part(".compressed", safetensors.F16), part(".bitmask", safetensors.U8),
+			part(".shape", safetensors.I64)},
+		"quantized by aqlm": {part(".codes", safetensors.I8), part(".codebooks", safetensors.F16),
+			part(".scales", safetensors.F16)},
+		"quantized by quanto": {part(".weight._data", safetensors.U8), part(".weight._scale", safetensors.F16)},
+		"holds F8_E4M3":       {part(".weight", safetensors.F8_E4M3)},
+		"holds U8":            {part(".weight", safetensors.U8)},
 	} {
 		dir := copyOf(t, "model")
 		list := parts
 		for _, x := range f.Tensors() {
 			if x.Name != victim+".weight" {
-				list = append(list, safetensorstest.Tensor{Name: x.Name, DType: x.DType, Shape: x.Shape, Data: x.Data()})
+				list = append(list, safetensorstest.Tensor{Name: x.Name, DType: x.DType, Shape: x.Shape,
+					Data: x.Data()})
 			}
 		}
 		must(t, safetensorstest.Write(filepath.Join(dir, "model.safetensors"), list, nil))

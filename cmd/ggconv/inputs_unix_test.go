@@ -53,7 +53,9 @@ func TestManyShards(t *testing.T) {
 	n := len(f.Tensors()) + empty
 	shard := func(i int) string { return filepath.Join(dir, fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, n)) }
 	for i := range n {
-		list := []safetensorstest.Tensor{{Name: fmt.Sprintf("model.layers.0.self_attn.rotary_emb.%d.rotary_emb.inv_freq", i), DType: safetensors.F32, Shape: []int64{1}, Data: make([]byte, 4)}}
+		list := []safetensorstest.Tensor{{Name: fmt.Sprintf(
+			"model.layers.0.self_attn.rotary_emb.%d.rotary_emb.inv_freq", i), DType: safetensors.F32, Shape: []int64{1},
+			Data: make([]byte, 4)}}
 		if i >= empty {
 			x := f.Tensors()[i-empty]
 			list = append(list, safetensorstest.Tensor{Name: x.Name, DType: x.DType, Shape: x.Shape, Data: x.Data()})

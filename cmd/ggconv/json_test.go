@@ -22,22 +22,26 @@ func TestJSON(t *testing.T) {
 		typ  int
 		want string // in the result without spaces
 	}{
-		{"--dry-run IN OUT", 0, 0, `"files":["OUT"],"tensors":[{"name":"output.weight","from":"lm_head.weight","ne":[256,4096],"type":"F16"},`},
+		{"--dry-run IN OUT", 0, 0,
+			`"files":["OUT"],"tensors":[{"name":"output.weight","from":"lm_head.weight","ne":[256,4096],"type":"F16"},`},
 		{"IN OUT", 0, 0, `"warnings":[],"seconds":`},
 		{"IN OUT", 2, -1, ""},
 		{"--dry-run --config-only IN", 0, 1, `"understood":true,"text":"llama,`},
-		{"--dry-run --config-only IN nowhere", 2, 1, `"dir":"nowhere","understood":false,"text":"nowhere:nosuchdirectory","exit_code":2,`},
+		{"--dry-run --config-only IN nowhere", 2, 1,
+			`"dir":"nowhere","understood":false,"text":"nowhere:nosuchdirectory","exit_code":2,`},
 		{"--print-supported-models", 0, 2, `{"class":"ArceeForCausalLM","architecture":"arcee","mmproj":false},`},
 	} {
 		out := filepath.Join(dir, "out-f16.gguf")
-		code, text, err := call(append(strings.Fields(strings.NewReplacer("IN", gollama, "OUT", out).Replace(c.args)), "--json", "--quiet")...)
+		code, text, err := call(append(strings.Fields(strings.NewReplacer("IN", gollama, "OUT", out).Replace(c.args)),
+			"--json", "--quiet")...)
 		if code != c.code {
 			t.Errorf("%s: exit code %d, %v", c.args, code, err)
 		}
 		if c.typ < 0 {
 			continue
 		}
-		if want := strings.ReplaceAll(c.want, "OUT", out); !strings.Contains(strings.Join(strings.Fields(text), ""), want) {
+		if want := strings.ReplaceAll(c.want, "OUT", out); !strings.Contains(strings.Join(strings.Fields(text), ""),
+			want) {
 			t.Errorf("%s: no %s in\n%.2000s", c.args, want, text)
 		}
 		d := json.NewDecoder(bytes.NewReader([]byte(text)))

@@ -30,7 +30,9 @@ func command() *cli.Command {
 			"name and type. An OUT whose name ends in -f16, -bf16, -f32 or -q8_0, with or\n" +
 			"without .gguf, sets the output type unless --outtype does.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
-			Main: strings.Fields("output outtype max-size force dry-run json vocab-only mmproj model-name metadata remote cache merge-lora base outside-links threads"),
+			Main: strings.Fields(
+				"output outtype max-size force dry-run json vocab-only mmproj model-name metadata remote cache " +
+					"merge-lora base outside-links threads"),
 			Examples: []string{
 				"# in the checkpoint's type, under the name of the reference's converter",
 				"ggconv models/Gollama",
@@ -40,7 +42,8 @@ func command() *cli.Command {
 				"# shards of at most two gigabytes",
 				"ggconv --outtype bf16 --max-size 2G models/Gollama gollama.gguf",
 			},
-			Result: slices.Concat(tool.Prints[conversion](), tool.Prints[[]understanding](), tool.Prints[[]supported]()),
+			Result: slices.Concat(tool.Prints[conversion](), tool.Prints[[]understanding](),
+				tool.Prints[[]supported]()),
 		}.Metadata(),
 		Flags:  convertrun.Flags(),
 		Action: run,
@@ -115,7 +118,8 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		}
 		found.Bytes = result.Bytes
 		for _, o := range result.Overflows {
-			text := fmt.Sprintf("tensor %q: %d blocks of %v hold infinities: weights too large for the type; --outtype bf16 or f32 keeps them", o.Tensor, o.Blocks, o.Type)
+			text := fmt.Sprintf(
+				"tensor %q: %d blocks of %v hold infinities: weights too large for the type; --outtype bf16 or f32 keeps them", o.Tensor, o.Blocks, o.Type)
 			found.Warnings = append(found.Warnings, text)
 			tool.Warn(cmd, text)
 		}
@@ -123,9 +127,11 @@ func run(ctx context.Context, cmd *cli.Command) error {
 			part = found.Part.Text(result)
 			return nil, nil, nil
 		}
-		return outputs, found, r.Manifest.Write(ctx, r.Dir, job.Inputs(), convertrun.Made(path, job.Label(), result.Files), job.Unchanged)
+		return outputs, found, r.Manifest.Write(ctx, r.Dir, job.Inputs(),
+			convertrun.Made(path, job.Label(), result.Files), job.Unchanged)
 	}
-	if err := r.To.Run(ctx, outflags.Reads{Files: job.Files(), Origin: job.Origin()}, outputs, write, &found); err != nil {
+	if err := r.To.Run(ctx, outflags.Reads{Files: job.Files(), Origin: job.Origin()}, outputs, write,
+		&found); err != nil {
 		return err
 	}
 	if r.JSON {
@@ -141,7 +147,8 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		name = fmt.Sprintf("%s and %d more", found.Files[0], len(outputs)-1)
 	}
 	w = tool.Said(cmd)
-	fmt.Fprintf(w, "%s: %s, %d tensors, architecture %s, weights in %s\n", name, tool.Bytes(found.Bytes), len(job.Plan), job.Arch.Name, job.Type)
+	fmt.Fprintf(w, "%s: %s, %d tensors, architecture %s, weights in %s\n", name, tool.Bytes(found.Bytes), len(job.Plan),
+		job.Arch.Name, job.Type)
 	fmt.Fprintln(w, cost.Stop(found.Bytes))
 	return nil
 }
@@ -166,11 +173,13 @@ func checkName(r *convertrun.Request, job *convert.Job) (warning string, err err
 	}
 	if t, err := convert.ParseOutType(strings.ToLower(name)); err == nil {
 		if t != job.Type {
-			warning = fmt.Sprintf("%s: the name says %s, the weights are in %s (--outtype sets the type)", r.To.Object(r.Out), name, job.Type)
+			warning = fmt.Sprintf("%s: the name says %s, the weights are in %s (--outtype sets the type)",
+				r.To.Object(r.Out), name, job.Type)
 		}
 		return warning, nil
 	}
-	return "", fault.Errorf(fault.Usage, "%s: ggconv writes no %s, this would hold weights in %s: make it with ggquant %s %s %s (or name the type with --outtype)",
+	return "", fault.Errorf(fault.Usage,
+		"%s: ggconv writes no %s, this would hold weights in %s: make it with ggquant %s %s %s (or name the type with --outtype)",
 		r.To.Object(r.Out), recipe.Name, job.Type, r.Dir, r.To.Object(r.Out), recipe.Name)
 }
 

@@ -37,11 +37,15 @@ func TestOutputType(t *testing.T) {
 	}{
 		"positional":         {[]string{gollama, filepath.Join(dir, "a-f16.gguf")}, "a-f16.gguf", gguf.TypeF16},
 		"positional-capital": {[]string{gollama, filepath.Join(dir, "a-Q8_0.gguf")}, "a-Q8_0.gguf", gguf.TypeQ8_0},
-		"flag-wins":          {[]string{gollama, filepath.Join(dir, "b-f16.gguf"), "--outtype", "f32"}, "b-f16.gguf", gguf.TypeF32},
-		"outfile-does-not":   {[]string{"--outfile", filepath.Join(dir, "c-f16.gguf"), gollama}, "c-f16.gguf", gguf.TypeBF16},
-		"auto":               {[]string{gollama, filepath.Join(dir, "d.gguf")}, "d.gguf", gguf.TypeBF16},
-		"template":           {[]string{gollama, "--outfile", filepath.Join(dir, "e-{ftype}.gguf")}, "e-bf16.gguf", gguf.TypeBF16},
-		"directory":          {[]string{gollama, "--outtype", "q8_0", "--outfile", dir}, "Gollama-6.6M-Q8_0.gguf", gguf.TypeQ8_0},
+		"flag-wins": {[]string{gollama, filepath.Join(dir, "b-f16.gguf"), "--outtype", "f32"}, "b-f16.gguf",
+			gguf.TypeF32},
+		"outfile-does-not": {[]string{"--outfile", filepath.Join(dir, "c-f16.gguf"), gollama}, "c-f16.gguf",
+			gguf.TypeBF16},
+		"auto": {[]string{gollama, filepath.Join(dir, "d.gguf")}, "d.gguf", gguf.TypeBF16},
+		"template": {[]string{gollama, "--outfile", filepath.Join(dir, "e-{ftype}.gguf")}, "e-bf16.gguf",
+			gguf.TypeBF16},
+		"directory": {[]string{gollama, "--outtype", "q8_0", "--outfile", dir}, "Gollama-6.6M-Q8_0.gguf",
+			gguf.TypeQ8_0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, err := call(append([]string{"--progress", "none"}, c.args...)...)
@@ -80,7 +84,10 @@ func TestExitCodes(t *testing.T) {
 		}
 		return d
 	}
-	truncated := broken("truncated", func(d string) error { return os.Truncate(filepath.Join(d, "model.safetensors"), 1<<20) })
+	truncated := broken("truncated", func(d string) error {
+		return os.Truncate(filepath.Join(d, "model.safetensors"),
+			1<<20)
+	})
 	noConfig := broken("no-config", func(d string) error { return os.Remove(filepath.Join(d, "config.json")) })
 	pickle := broken("pickle", func(d string) error {
 		return os.Rename(filepath.Join(d, "model.safetensors"), filepath.Join(d, "pytorch_model.bin"))
@@ -96,7 +103,8 @@ func TestExitCodes(t *testing.T) {
 		}
 		return os.WriteFile(p, bytes.ReplaceAll(b, []byte("LlamaForCausalLM"), []byte("OtherForCausalLM")), 0o666)
 	})
-	noTokenizer := broken("no-tokenizer", func(d string) error { return os.Remove(filepath.Join(d, "tokenizer.model")) })
+	noTokenizer := broken("no-tokenizer",
+		func(d string) error { return os.Remove(filepath.Join(d, "tokenizer.model")) })
 	out := filepath.Join(dir, "out.gguf")
 	for _, c := range []struct {
 		name string
@@ -120,13 +128,16 @@ func TestExitCodes(t *testing.T) {
 		{"no pickle", []string{pickle, out}, 3, "pytorch_model.bin: header (byte 0): begins with"},
 		{"architecture", []string{unknown, out}, 4, `"OtherForCausalLM" is not supported; the nearest that are: `},
 		{"tokenizer", []string{noTokenizer, out}, 3, "tokenizer"},
-		{"mmproj", []string{gollama, out, "--mmproj"}, 4, `no vision or audio encoder is supported for class "LlamaForCausalLM"`},
-		{"mmproj without weights", []string{gollama, out, "--mmproj", "--vocab-only"}, 2, "no place for a vocabulary alone"},
+		{"mmproj", []string{gollama, out, "--mmproj"}, 4,
+			`no vision or audio encoder is supported for class "LlamaForCausalLM"`},
+		{"mmproj without weights", []string{gollama, out, "--mmproj", "--vocab-only"}, 2,
+			"no place for a vocabulary alone"},
 		{"no drafts", []string{gollama, out, "--mtp"}, 4, "have no layers that predict further tokens"},
 		{"vocabulary split", []string{gollama, out, "--vocab-only", "--split-max-tensors", "3"}, 2, "--vocab-only"},
 		{"split size", []string{gollama, out, "--split-max-size", "some"}, 2, `"some"`},
 		{"no override", []string{gollama, out, "--metadata", out}, 1, "out.gguf"},
-		{"fused experts", []string{gollama, filepath.Join(dir, "none", "out.gguf"), "--fuse-gate-up-exps"}, 2, "none: no such directory"},
+		{"fused experts", []string{gollama, filepath.Join(dir, "none", "out.gguf"), "--fuse-gate-up-exps"}, 2,
+			"none: no such directory"},
 		{"output directory", []string{gollama, filepath.Join(dir, "none", "out.gguf")}, 2, "none: no such directory"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -183,7 +194,8 @@ func TestFlags(t *testing.T) {
 
 	big, _ := make("big.gguf", "--bigendian")
 	b := open(big).Files[0]
-	if lines, err := gguf.Diff(t.Context(), want, b.Set()); err != nil || !b.BigEndian || len(lines) != 1 || !strings.HasPrefix(lines[0], "byte order") {
+	if lines, err := gguf.Diff(t.Context(), want, b.Set()); err != nil || !b.BigEndian || len(lines) != 1 ||
+		!strings.HasPrefix(lines[0], "byte order") {
 		t.Errorf("big-endian: %v %v", b.BigEndian, lines)
 	}
 
@@ -223,12 +235,14 @@ func TestFlags(t *testing.T) {
 	for _, name := range []string{"q", "k", "v"} {
 		parts = append(parts, want.Files[0].Data(want.Files[0].Tensor("blk.2.attn_"+name+".weight"))...)
 	}
-	if x := f.Tensor("blk.2.attn_qkv.weight"); x == nil || !bytes.Equal(f.Data(x), parts) || f.Tensor("blk.2.attn_q.weight") != nil {
+	if x := f.Tensor("blk.2.attn_qkv.weight"); x == nil || !bytes.Equal(f.Data(x), parts) ||
+		f.Tensor("blk.2.attn_q.weight") != nil {
 		t.Errorf("fused: %v", x)
 	}
 
 	path, out := make("dry.gguf", "--dry-run")
-	if _, err := os.Stat(path); err == nil || !strings.HasSuffix(out, path+"\n") || !strings.Contains(out, "blk.0.attn_q.weight") {
+	if _, err := os.Stat(path); err == nil || !strings.HasSuffix(out, path+"\n") ||
+		!strings.Contains(out, "blk.0.attn_q.weight") {
 		t.Errorf("dry run: %v\n%s", err, out)
 	}
 }
@@ -249,9 +263,14 @@ func TestPrintModels(t *testing.T) {
 	if len(lines) != want {
 		t.Errorf("%d lines, want %d: one for each architecture of a class", len(lines), want)
 	}
-	for _, want := range []string{"LlamaForCausalLM llama", "GPT2LMHeadModel gpt2", "Qwen2VLForConditionalGeneration qwen2vl", "Qwen2VLForConditionalGeneration clip",
-		"Mistral3ForConditionalGeneration mistral3", "Mistral3ForConditionalGeneration mistral4", "NemotronHForCausalLM nemotron_h", "XLMRobertaModel jina-bert-v3", "NomicBertModel nomic-bert-moe"} {
-		if !slices.ContainsFunc(lines, func(line string) bool { return strings.Join(strings.Fields(line), " ") == want }) {
+	for _, want := range []string{"LlamaForCausalLM llama", "GPT2LMHeadModel gpt2",
+		"Qwen2VLForConditionalGeneration qwen2vl", "Qwen2VLForConditionalGeneration clip",
+		"Mistral3ForConditionalGeneration mistral3", "Mistral3ForConditionalGeneration mistral4",
+		"NemotronHForCausalLM nemotron_h", "XLMRobertaModel jina-bert-v3", "NomicBertModel nomic-bert-moe"} {
+		if !slices.ContainsFunc(lines, func(line string) bool {
+			return strings.Join(strings.Fields(line),
+				" ") == want
+		}) {
 			t.Errorf("no line %q in\n%s", want, out)
 		}
 	}
@@ -291,7 +310,8 @@ func TestArch(t *testing.T) {
 	if code, text := convert(); code != 4 || !strings.Contains(text, "LlamaPlusForCausalLM") {
 		t.Errorf("without the flag: exit code %d: %s", code, text)
 	}
-	if code, text := convert("--arch", "LlamaForCausalLM"); code != 0 || !strings.Contains(text, "is of class LlamaPlusForCausalLM, but taken as one of class LlamaForCausalLM") {
+	if code, text := convert("--arch", "LlamaForCausalLM"); code != 0 ||
+		!strings.Contains(text, "is of class LlamaPlusForCausalLM, but taken as one of class LlamaForCausalLM") {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 	if f, err := gguf.Open(out); err != nil || f.Architecture() != "llama" {

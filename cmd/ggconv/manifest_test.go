@@ -21,7 +21,8 @@ import (
 func again(path string, inputs ...string) (*reproduce.Result, string, error) {
 	var warned []string
 	r, err := reproduce.Run(context.Background(), path, reproduce.Options{
-		Inputs: inputs, Workers: 2, Flags: []string{"--progress", "none"}, Log: io.Discard, Warn: func(texts ...string) { warned = append(warned, texts...) },
+		Inputs: inputs, Workers: 2, Flags: []string{"--progress", "none"}, Log: io.Discard,
+		Warn: func(texts ...string) { warned = append(warned, texts...) },
 	})
 	return r, strings.Join(warned, "\n"), err
 }
@@ -38,12 +39,20 @@ func TestManifest(t *testing.T) {
 		roles            []string
 		inputs           []string
 	}{
-		{"type by name", "", "--outtype bf16", []string{gollama, filepath.Join(dir, "x-bf16.gguf")}, []string{"source"}, []string{gollama}},
-		{"shards", "--split-max-tensors 20 --metadata " + names, "--max-tensors 20 --metadata names.json", []string{gollama, filepath.Join(dir, "s.gguf")}, []string{"metadata", "source"}, []string{gollama, names}},
-		{"vocabulary", "--vocab-only", "--vocab-only", []string{gollama, filepath.Join(dir, "v.gguf")}, []string{"source"}, []string{gollama}},
-		{"merged", "--merge-lora " + adapter + ":0.5", "--merge-lora tuned:0.5", []string{gollama, filepath.Join(dir, "m.gguf")}, []string{"merge-lora", "source"}, []string{gollama, adapter}},
-		{"adapter", "--base " + gollama, "--base gollama", []string{adapter, filepath.Join(dir, "a.gguf")}, []string{"base", "source"}, []string{adapter, filepath.Dir(gollama)}},
-		{"before GGUF", "--eps 1e-6", "--eps 1e-06", []string{writeOld(t, "old.bin", ggmltest.Llama("tjgg", 3, 18, gguf.TypeQ6_K, true)), filepath.Join(dir, "o.gguf")}, []string{"source"}, nil},
+		{"type by name", "", "--outtype bf16", []string{gollama, filepath.Join(dir, "x-bf16.gguf")}, []string{"source"},
+			[]string{gollama}},
+		{"shards", "--split-max-tensors 20 --metadata " + names, "--max-tensors 20 --metadata names.json",
+			[]string{gollama, filepath.Join(dir, "s.gguf")}, []string{"metadata", "source"}, []string{gollama, names}},
+		{"vocabulary", "--vocab-only", "--vocab-only", []string{gollama, filepath.Join(dir, "v.gguf")},
+			[]string{"source"}, []string{gollama}},
+		{"merged", "--merge-lora " + adapter + ":0.5", "--merge-lora tuned:0.5",
+			[]string{gollama, filepath.Join(dir, "m.gguf")}, []string{"merge-lora", "source"},
+			[]string{gollama, adapter}},
+		{"adapter", "--base " + gollama, "--base gollama", []string{adapter, filepath.Join(dir, "a.gguf")},
+			[]string{"base", "source"}, []string{adapter, filepath.Dir(gollama)}},
+		{"before GGUF", "--eps 1e-6", "--eps 1e-06",
+			[]string{writeOld(t, "old.bin", ggmltest.Llama("tjgg", 3, 18, gguf.TypeQ6_K, true)),
+				filepath.Join(dir, "o.gguf")}, []string{"source"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			kept := filepath.Join(t.TempDir(), "m.json")
@@ -78,8 +87,8 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// TestManifestRemote converts a model of a hub: nobody connects to a server that only a manifest names, and a copy on the
-// disk will do.
+// TestManifestRemote converts a model of a hub: nobody connects to a server that only a manifest names, and a copy on
+// the disk will do.
 func TestManifestRemote(t *testing.T) {
 	t.Setenv("HF_TOKEN", "")
 	hub := hubtest.Serve(t, "org/gollama", gollama)
@@ -87,7 +96,8 @@ func TestManifestRemote(t *testing.T) {
 	dir := t.TempDir()
 	kept, names := filepath.Join(dir, "m.json"), filepath.Join(dir, "names.json")
 	must(t, os.WriteFile(names, []byte(`{"general.name": "Gollama", "general.organization": "Org"}`), 0o666))
-	if code, out, err := call("--progress", "none", "--manifest", kept, "--metadata", names, "--remote", "org/gollama", filepath.Join(dir, "out.gguf")); code != 0 {
+	if code, out, err := call("--progress", "none", "--manifest", kept, "--metadata", names, "--remote", "org/gollama",
+		filepath.Join(dir, "out.gguf")); code != 0 {
 		t.Fatalf("%v: %s", err, out)
 	}
 	m, err := manifest.Read(kept)

@@ -64,7 +64,8 @@ func TestPathOnce(t *testing.T) {
 		"none": "none: no such directory",
 		"e":    "e: no model*.safetensors", "./e": "./e: no model*.safetensors",
 	} {
-		if _, _, err := call("--dry-run", dir); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error()[len(want):], dir+": ") {
+		if _, _, err := call("--dry-run", dir); err == nil || !strings.HasPrefix(err.Error(), want) ||
+			strings.Contains(err.Error()[len(want):], dir+": ") {
 			t.Errorf("%s: %v, want %s", dir, err, want)
 		}
 	}
@@ -78,9 +79,12 @@ func TestDefectLines(t *testing.T) {
 		want     string
 		lines    int
 	}{
-		"missing":  {`"num_hidden_layers": 6`, `"num_hidden_layers": 30`, "216 tensors are missing for 30 layers:\n  model.layers.10.input_layernorm.weight\n", 22},
-		"no place": {`"num_hidden_layers": 6`, `"num_hidden_layers": 5`, "9 tensors have no place in architecture llama with 5 layers:\n  model.layers.5.input_layernorm.weight\n", 10},
-		"shapes":   {`"hidden_size": 256`, `"hidden_size": 128`, "; further tensors that do not fit:\n  tensor ", 22},
+		"missing": {`"num_hidden_layers": 6`, `"num_hidden_layers": 30`,
+			"216 tensors are missing for 30 layers:\n  model.layers.10.input_layernorm.weight\n", 22},
+		"no place": {`"num_hidden_layers": 6`, `"num_hidden_layers": 5`,
+			"9 tensors have no place in architecture llama with 5 layers:\n  model.layers.5.input_layernorm.weight\n",
+			10},
+		"shapes": {`"hidden_size": 256`, `"hidden_size": 128`, "; further tensors that do not fit:\n  tensor ", 22},
 	} {
 		dir := t.TempDir()
 		if err := os.CopyFS(dir, os.DirFS(gollama)); err != nil {

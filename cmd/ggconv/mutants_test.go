@@ -33,12 +33,15 @@ func TestCountsThatNothingLoads(t *testing.T) {
 		code      int
 		want      string
 	}{
-		{"llama", `{"num_local_experts": 1000000000}`, 4, `"llama.expert_count" is 1000000000: llama.cpp loads at most 1024`},
+		{"llama", `{"num_local_experts": 1000000000}`, 4,
+			`"llama.expert_count" is 1000000000: llama.cpp loads at most 1024`},
 		{"qwen2", `{"num_experts": 1000000000}`, 4, `"qwen2.expert_count" is 1000000000`},
 		{"llama", `{"num_experts": 1025, "num_experts_per_tok": 2}`, 4, "at most 1024"},
 		{"llama", `{"num_experts": 8, "num_experts_per_tok": 9}`, 3, `"llama.expert_used_count" is 9`},
-		{"llama", `{"num_experts": 8, "num_experts_per_tok": 2}`, 3, `config.json: "llama.expert_count" is 8, but there is no tensor "blk.0.ffn_gate_inp.weight"`},
-		{"minicpm", `{"num_experts": 1, "num_experts_per_tok": 1}`, 3, `"minicpm.expert_count" is 1, but there is no tensor "blk.0.ffn_gate_inp.weight"`},
+		{"llama", `{"num_experts": 8, "num_experts_per_tok": 2}`, 3,
+			`config.json: "llama.expert_count" is 8, but there is no tensor "blk.0.ffn_gate_inp.weight"`},
+		{"minicpm", `{"num_experts": 1, "num_experts_per_tok": 1}`, 3,
+			`"minicpm.expert_count" is 1, but there is no tensor "blk.0.ffn_gate_inp.weight"`},
 		{"granite", `{"num_experts": 8, "num_experts_per_tok": 2}`, 3, `"granite.expert_count" is 8`},
 		{"granite_swa", `{"num_experts": 8, "num_experts_per_tok": 2}`, 3, `"granite_swa.expert_count" is 8`},
 		{"bamba", `{"num_experts": 8, "num_experts_per_tok": 2}`, 3, `"granitehybrid.expert_count" is 8`},
@@ -62,7 +65,8 @@ func TestCountsThatNothingLoads(t *testing.T) {
 	// without weights, only the limits are left
 	_, dir := made(t, "llama")
 	configure(t, dir, `{"num_hidden_layers": 513}`)
-	if code, _, err := call("--config-only", "--dry-run", dir); code != 4 || !strings.Contains(fmt.Sprint(err), "at most 512") {
+	if code, _, err := call("--config-only", "--dry-run", dir); code != 4 ||
+		!strings.Contains(fmt.Sprint(err), "at most 512") {
 		t.Errorf("513 layers: %d, %v", code, err)
 	}
 }
@@ -73,7 +77,8 @@ func TestSpecialTokenOfNoToken(t *testing.T) {
 	s, dir := made(t, "qwen2")
 	configure(t, dir, `{"bos_token_id": 99999}`)
 	code, log, err := call("--dry-run", "--pre", s.PreTokenizer(), dir)
-	if want := "tokenizer.ggml.bos_token_id = 99999, but the vocabulary has 1024 tokens"; code != 0 || !strings.Contains(log, want) {
+	if want := "tokenizer.ggml.bos_token_id = 99999, but the vocabulary has 1024 tokens"; code != 0 ||
+		!strings.Contains(log, want) {
 		t.Errorf("%d, %v: %q is not in\n%s", code, err, want, log)
 	}
 }

@@ -18,7 +18,8 @@ func checkpoint(t *testing.T, files map[string]string) string {
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"config.json", "generation_config.json", "special_tokens_map.json", "tokenizer.model", "tokenizer_config.json"} {
+	for _, name := range []string{"config.json", "generation_config.json", "special_tokens_map.json", "tokenizer.model",
+		"tokenizer_config.json"} {
 		data, err := os.ReadFile(filepath.Join(gollama, name))
 		if err != nil {
 			t.Fatal(err)
@@ -43,7 +44,8 @@ func checkpoint(t *testing.T, files map[string]string) string {
 
 // hostileNames are values of metadata that must not reach a file's name as they are.
 var hostileNames = []string{
-	"../../../escape", "/etc/escape", `..\..\escape`, "a\nb", "a\x1b[2Jb", "a\x00b", ".hidden", "--force", "CON", "x\u202efugg",
+	"../../../escape", "/etc/escape", `..\..\escape`, "a\nb", "a\x1b[2Jb", "a\x00b", ".hidden", "--force", "CON",
+	"x\u202efugg",
 	strings.Repeat("long", 100),
 }
 
@@ -66,7 +68,9 @@ func TestHostileNames(t *testing.T) {
 			case "model-name":
 				flags = []string{"--model-name", value}
 			case "metadata":
-				if err := os.WriteFile(override, []byte(`{"general.basename":`+string(quoted)+`,"general.size_label":`+string(quoted)+`}`), 0o666); err != nil {
+				if err := os.WriteFile(override,
+					[]byte(`{"general.basename":`+string(quoted)+`,"general.size_label":`+string(quoted)+`}`),
+					0o666); err != nil {
 					t.Fatal(err)
 				}
 				flags = []string{"--metadata", override}
@@ -100,7 +104,8 @@ func checkNames(t *testing.T, root, out string) {
 		}
 		n++
 		name := e.Name()
-		if filepath.Dir(path) != out || len(name) > 200 || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "-") ||
+		if filepath.Dir(path) != out || len(name) > 200 || strings.HasPrefix(name, ".") ||
+			strings.HasPrefix(name, "-") ||
 			strings.ContainsAny(name, "/\\\n\x1b\x00\u202e") || !strings.HasSuffix(name, ".gguf") {
 			t.Errorf("written: %q", path)
 		}

@@ -38,7 +38,8 @@ func convertOld(ctx context.Context, cmd *cli.Command, r convertrun.Request) err
 	}
 	f := convertrun.OldFile(m, path)
 	w := cmd.Root().Writer
-	found := conversion{Architecture: "llama", Bytes: f.Size(), Files: []string{r.To.Object(path)}, Warnings: append([]string{}, warnings...)}
+	found := conversion{Architecture: "llama", Bytes: f.Size(), Files: []string{r.To.Object(path)},
+		Warnings: append([]string{}, warnings...)}
 	for _, t := range m.Tensors {
 		found.Tensors = append(found.Tensors, planned{t.Name, t.Name, t.NE, t.Type.String()})
 	}
@@ -62,7 +63,8 @@ func convertOld(ctx context.Context, cmd *cli.Command, r convertrun.Request) err
 		if err != nil {
 			return nil, nil, err
 		}
-		return []string{path}, found, r.Manifest.Write(ctx, r.Dir, m.Inputs, convertrun.Made(path, convertrun.OldType, result.Files), m.Unchanged)
+		return []string{path}, found, r.Manifest.Write(ctx, r.Dir, m.Inputs,
+			convertrun.Made(path, convertrun.OldType, result.Files), m.Unchanged)
 	}
 	if err := r.To.Run(ctx, outflags.Reads{Files: m.Files}, []string{path}, write, &found); err != nil {
 		return err

@@ -11,15 +11,18 @@ import (
 func TestEveryFlag(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
 	rows := map[string]flagtest.Row{
-		"output":                 {Field: "Out", Args: []string{"--output", "x.gguf"}, Want: "x.gguf"},
-		"outtype":                {Field: "Convert.Type", Args: []string{"--outtype", "q8_0"}, Want: "q8_0"},
-		"vocab-only":             {Field: "Convert.VocabOnly", Args: []string{"--vocab-only"}, Want: "true"},
-		"bigendian":              {Field: "Convert.BigEndian", Args: []string{"--bigendian"}, Want: "true"},
-		"max-tensors":            {Field: "Convert.Split.MaxTensors", Args: []string{"--max-tensors", "7"}, Want: "7"},
-		"max-size":               {Field: "Convert.Split.MaxBytes", Args: []string{"--max-size", "2M"}, Want: "2000000"},
-		"no-tensor-first-split":  {Field: "Convert.Split.EmptyFirst", Args: []string{"--no-tensor-first-split"}, Want: "true"},
-		"dry-run":                {Field: "DryRun", Args: []string{"--dry-run"}, Want: "true"},
-		"config-only":            {Field: "Convert.ConfigOnly", Args: []string{"--config-only", "--dry-run"}, Want: "true"},
+		"output":      {Field: "Out", Args: []string{"--output", "x.gguf"}, Want: "x.gguf"},
+		"outtype":     {Field: "Convert.Type", Args: []string{"--outtype", "q8_0"}, Want: "q8_0"},
+		"vocab-only":  {Field: "Convert.VocabOnly", Args: []string{"--vocab-only"}, Want: "true"},
+		"bigendian":   {Field: "Convert.BigEndian", Args: []string{"--bigendian"}, Want: "true"},
+		"max-tensors": {Field: "Convert.Split.MaxTensors", Args: []string{"--max-tensors", "7"}, Want: "7"},
+		"max-size": {Field: "Convert.Split.MaxBytes", Args: []string{"--max-size", "2M"},
+			Want: "2000000"},
+		"no-tensor-first-split": {Field: "Convert.Split.EmptyFirst", Args: []string{"--no-tensor-first-split"},
+			Want: "true"},
+		"dry-run": {Field: "DryRun", Args: []string{"--dry-run"}, Want: "true"},
+		"config-only": {Field: "Convert.ConfigOnly", Args: []string{"--config-only", "--dry-run"},
+			Want: "true"},
 		"verbose":                {Field: "Verbose", Args: []string{"--verbose"}, Want: "true"},
 		"print-supported-models": {Field: "PrintModels", Args: []string{"--print-supported-models"}, Want: "true"},
 		"base":                   {Field: "Convert.Base", Args: []string{"--base", "d"}, Want: "d"},
@@ -31,10 +34,11 @@ func TestEveryFlag(t *testing.T) {
 		"compat":                 {Field: "Convert.Reference", Args: []string{"--compat", "reference"}, Want: "true"},
 		"threads":                {Field: "Write.Workers", Args: []string{"--threads", "3"}, Want: "3"},
 		"force":                  {Field: "Write.Force", Args: []string{"--force"}, Want: "true"},
-		"work-dir":               {Field: "Out", Args: []string{"--work-dir", "w", "--outfile", "s3://bkt/x.gguf"}, Want: "w/ggforge-upload-c9bda0c6b57d6593/x.gguf"},
-		"remote":                 {Field: "Dir", Args: []string{"--remote"}, Want: "hf://DIR"},
-		"json":                   {Field: "JSON", Args: []string{"--json"}, Want: "true"},
-		"progress":               {Field: "Write.Progress", Args: []string{"--progress", "none"}, Want: "nil"},
+		"work-dir": {Field: "Out", Args: []string{"--work-dir", "w", "--outfile", "s3://bkt/x.gguf"},
+			Want: "w/ggforge-upload-c9bda0c6b57d6593/x.gguf"},
+		"remote":   {Field: "Dir", Args: []string{"--remote"}, Want: "hf://DIR"},
+		"json":     {Field: "JSON", Args: []string{"--json"}, Want: "true"},
+		"progress": {Field: "Write.Progress", Args: []string{"--progress", "none"}, Want: "nil"},
 	}
 	maps.Copy(rows, flagtest.Checkpoint)
 	maps.Copy(rows, flagtest.Runs)

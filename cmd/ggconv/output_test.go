@@ -30,7 +30,8 @@ func TestOutputIsInput(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link.gguf")
 	clitest.NeedsSymlink(t, filepath.Join(dir, "config.json"), link)
 	for _, path := range []string{
-		filepath.Join(dir, "model.safetensors"), filepath.Join(dir, "config.json"), filepath.Join(dir, "tokenizer.model"),
+		filepath.Join(dir, "model.safetensors"), filepath.Join(dir, "config.json"),
+		filepath.Join(dir, "tokenizer.model"),
 		filepath.Join(dir, "tokenizer_config.json"), card, metadata, link,
 	} {
 		before, err := os.ReadFile(path)
@@ -106,8 +107,11 @@ func TestNameOfType(t *testing.T) {
 // TestDash checks that - is not the name of a file.
 func TestDash(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, args := range [][]string{{"-"}, {"DIR", "-"}, {"DIR", "--outfile", "-"}, {"DIR", "--metadata", "-"}, {"DIR", ""}, {"DIR", "--outfile", ""}} {
-		if code, _, err := call(args...); code != 2 || !strings.Contains(err.Error(), "standard input and output are not supported") && !strings.Contains(err.Error(), "the name is empty") {
+	for _, args := range [][]string{{"-"}, {"DIR", "-"}, {"DIR", "--outfile", "-"}, {"DIR", "--metadata", "-"},
+		{"DIR", ""}, {"DIR", "--outfile", ""}} {
+		if code, _, err := call(args...); code != 2 ||
+			!strings.Contains(err.Error(), "standard input and output are not supported") &&
+				!strings.Contains(err.Error(), "the name is empty") {
 			t.Errorf("%q: exit code %d, %v", args, code, err)
 		}
 	}
@@ -134,7 +138,8 @@ func TestMistralFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if v, _ := f.Metadata.Get("tokenizer.ggml.pre"); f.Architecture() != "llama" || v != gguf.String("tekken") || len(f.Tensors) != 12 {
+	if v, _ := f.Metadata.Get("tokenizer.ggml.pre"); f.Architecture() != "llama" || v != gguf.String("tekken") ||
+		len(f.Tensors) != 12 {
 		t.Errorf("architecture %s, pre-tokenizer %v, %d tensors", f.Architecture(), v, len(f.Tensors))
 	}
 }
@@ -172,9 +177,11 @@ func TestMistralErrors(t *testing.T) {
 		"missing":   {map[string]any{"head_dim": nil}, 3, `params.json: has no`},
 		"type":      {map[string]any{"dim": "wide"}, 3, `params.json: key "dim": want an integer, found "wide"`},
 		"half yarn": {map[string]any{"yarn": map[string]any{"factor": 4}}, 3, `params.json: has no key "yarn.beta"`},
-		"yarn type": {map[string]any{"yarn": map[string]any{"factor": "x"}}, 3, `params.json: key "yarn.factor": want a number`},
-		"value":     {map[string]any{"activation": "tanh"}, 4, `params.json: key "activation"`},
-		"experts":   {map[string]any{"moe": map[string]any{"num_experts": 8, "router_bias": true}}, 4, `params.json: key "moe.router_bias": what it means is not known`},
+		"yarn type": {map[string]any{"yarn": map[string]any{"factor": "x"}}, 3,
+			`params.json: key "yarn.factor": want a number`},
+		"value": {map[string]any{"activation": "tanh"}, 4, `params.json: key "activation"`},
+		"experts": {map[string]any{"moe": map[string]any{"num_experts": 8, "router_bias": true}}, 4,
+			`params.json: key "moe.router_bias": what it means is not known`},
 	} {
 		dir := t.TempDir()
 		if err := hftest.WriteMistral(dir, c.params); err != nil {

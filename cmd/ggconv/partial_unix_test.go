@@ -113,7 +113,8 @@ func TestHostileJournal(t *testing.T) {
 				files := `"files":[{"name":"x.gguf","size":1,"id":"1"},` + c.files(dir) + `]}`
 				err := os.WriteFile(journal, []byte(`{"format":"ggforge commit `+format+`",`+files), 0o666)
 				if format == "3" {
-					err = (statefile.Kind{Name: "of a change of names", Version: 3, Max: 1 << 20}).Write(journal, "", []byte("{"+files))
+					err = (statefile.Kind{Name: "of a change of names", Version: 3, Max: 1 << 20}).Write(journal, "",
+						[]byte("{"+files))
 				}
 				if err != nil {
 					t.Fatal(err)

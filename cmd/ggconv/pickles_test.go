@@ -35,7 +35,8 @@ func saved(t *testing.T) []torchfiletest.Tensor {
 func TestPickles(t *testing.T) {
 	all := saved(t)
 	whole := filepath.Join(t.TempDir(), "whole.gguf")
-	if code, _, err := call("--progress", "none", "--model-name", "x", "--outtype", "q8_0", "--outfile", whole, gollama); code != 0 {
+	if code, _, err := call("--progress", "none", "--model-name", "x", "--outtype", "q8_0", "--outfile", whole,
+		gollama); code != 0 {
 		t.Fatal(err)
 	}
 	want, err := os.ReadFile(whole)
@@ -62,19 +63,29 @@ func TestPickles(t *testing.T) {
 		code  int
 		text  string
 	}{
-		"one":               {files{"pytorch_model.bin": torchfiletest.Encode(all)}, 0, ""},
-		"older":             {files{"pytorch_model.bin": torchfiletest.EncodeOld(all)}, 0, ""},
-		"strided":           {files{"pytorch_model.bin": torchfiletest.Encode(torchfiletest.Transposed(all))}, 0, ""},
-		"pt":                {files{"pytorch_model.pt": torchfiletest.Encode(all)}, 0, ""},
-		"any name":          {files{"weights.pth": torchfiletest.EncodeOld(torchfiletest.Transposed(all))}, 0, ""},
-		"shards":            {files{"pytorch_model-00001-of-00002.bin": first, "pytorch_model-00002-of-00002.bin": second}, 0, ""},
-		"index":             {files{"pytorch_model-00001-of-00002.bin": first, "pytorch_model-00002-of-00002.bin": second, "pytorch_model.bin.index.json": index("pytorch_model-00002-of-00002.bin")}, 0, ""},
-		"missing shard":     {files{"pytorch_model-00001-of-00002.bin": first}, 3, `"pytorch_model-00002-of-00002.bin": missing`},
-		"another index":     {files{"pytorch_model-00001-of-00002.bin": first, "pytorch_model-00002-of-00002.bin": second, "pytorch_model.bin.index.json": index("pytorch_model-00001-of-00002.bin")}, 3, "pytorch_model-00002-of-00002.bin: not in the index"},
-		"twice":             {files{"pytorch_model-00001-of-00002.bin": first, "pytorch_model-00002-of-00002.bin": first}, 3, "in pytorch_model-00001-of-00002.bin and in"},
-		"which of the two":  {files{"a.pt": first, "b.pt": second}, 4, "which of these has the weights is not known"},
-		"posix.system":      {files{"pytorch_model.bin": torchfiletest.Zip(evil.Bytes(), nil, nil)}, 5, `names "posix.system": only what makes tensors is read`},
-		"safetensors first": {files{"pytorch_model.bin": torchfiletest.Zip(evil.Bytes(), nil, nil), "model.safetensors": nil}, 0, ""},
+		"one":      {files{"pytorch_model.bin": torchfiletest.Encode(all)}, 0, ""},
+		"older":    {files{"pytorch_model.bin": torchfiletest.EncodeOld(all)}, 0, ""},
+		"strided":  {files{"pytorch_model.bin": torchfiletest.Encode(torchfiletest.Transposed(all))}, 0, ""},
+		"pt":       {files{"pytorch_model.pt": torchfiletest.Encode(all)}, 0, ""},
+		"any name": {files{"weights.pth": torchfiletest.EncodeOld(torchfiletest.Transposed(all))}, 0, ""},
+		"shards": {files{"pytorch_model-00001-of-00002.bin": first,
+			"pytorch_model-00002-of-00002.bin": second}, 0, ""},
+		"index": {files{"pytorch_model-00001-of-00002.bin": first,
+			"pytorch_model-00002-of-00002.bin": second,
+			"pytorch_model.bin.index.json":     index("pytorch_model-00002-of-00002.bin")}, 0, ""},
+		"missing shard": {files{"pytorch_model-00001-of-00002.bin": first}, 3,
+			`"pytorch_model-00002-of-00002.bin": missing`},
+		"another index": {files{"pytorch_model-00001-of-00002.bin": first,
+			"pytorch_model-00002-of-00002.bin": second,
+			"pytorch_model.bin.index.json":     index("pytorch_model-00001-of-00002.bin")}, 3,
+			"pytorch_model-00002-of-00002.bin: not in the index"},
+		"twice": {files{"pytorch_model-00001-of-00002.bin": first,
+			"pytorch_model-00002-of-00002.bin": first}, 3, "in pytorch_model-00001-of-00002.bin and in"},
+		"which of the two": {files{"a.pt": first, "b.pt": second}, 4, "which of these has the weights is not known"},
+		"posix.system": {files{"pytorch_model.bin": torchfiletest.Zip(evil.Bytes(), nil, nil)}, 5,
+			`names "posix.system": only what makes tensors is read`},
+		"safetensors first": {files{"pytorch_model.bin": torchfiletest.Zip(evil.Bytes(), nil, nil),
+			"model.safetensors": nil}, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := copyOf(t, "gollama")
@@ -91,7 +102,8 @@ func TestPickles(t *testing.T) {
 				return
 			}
 			out := filepath.Join(t.TempDir(), "out.gguf")
-			if code, _, err := call("--progress", "none", "--model-name", "x", "--outtype", "q8_0", "--outfile", out, dir); code != 0 {
+			if code, _, err := call("--progress", "none", "--model-name", "x", "--outtype", "q8_0", "--outfile", out,
+				dir); code != 0 {
 				t.Fatal(err)
 			}
 			got, err := os.ReadFile(out)
@@ -138,16 +150,22 @@ func TestRemotePickles(t *testing.T) {
 		hub, noHub   string // "" for the file, else a part of the message
 		kind, noKind error
 	}{
-		"one":     {files: map[string][]byte{"pytorch_model.bin": torchfiletest.Encode(mixed)}},
-		"pt":      {files: map[string][]byte{"pytorch_model.pt": torchfiletest.Encode(all)}},
-		"index":   {files: indexed},
-		"shards":  {shards, "", "no model*.safetensors", nil, fault.Broken}, // whose names only a list says
-		"other":   {map[string][]byte{"weights.pth": torchfiletest.Encode(all)}, "", "no model*.safetensors", nil, fault.Broken},
-		"lacking": {lacking, `"pytorch_model-00002-of-00002.bin": missing`, `"pytorch_model-00002-of-00002.bin": missing`, fault.Broken, fault.Broken},
-		"older":   {map[string][]byte{"pytorch_model.bin": torchfiletest.EncodeOld(all)}, "before 1.6", "before 1.6", fault.Unsupported, fault.Unsupported},
-		"system":  {map[string][]byte{"pytorch_model.bin": torchfiletest.Zip(evil.Bytes(), nil, nil)}, `names "posix.system"`, `names "posix.system"`, fault.Refused, fault.Refused},
-		"cut off": {map[string][]byte{"pytorch_model.bin": zip[:len(zip)/2]}, "no end of a directory", "no end of a directory", fault.Broken, fault.Broken},
-		"html":    {map[string][]byte{"pytorch_model.bin": []byte("<html>")}, "is this a file of PyTorch", "is this a file of PyTorch", fault.Broken, fault.Broken},
+		"one":    {files: map[string][]byte{"pytorch_model.bin": torchfiletest.Encode(mixed)}},
+		"pt":     {files: map[string][]byte{"pytorch_model.pt": torchfiletest.Encode(all)}},
+		"index":  {files: indexed},
+		"shards": {shards, "", "no model*.safetensors", nil, fault.Broken}, // whose names only a list says
+		"other": {map[string][]byte{"weights.pth": torchfiletest.Encode(all)}, "", "no model*.safetensors", nil,
+			fault.Broken},
+		"lacking": {lacking, `"pytorch_model-00002-of-00002.bin": missing`,
+			`"pytorch_model-00002-of-00002.bin": missing`, fault.Broken, fault.Broken},
+		"older": {map[string][]byte{"pytorch_model.bin": torchfiletest.EncodeOld(all)}, "before 1.6", "before 1.6",
+			fault.Unsupported, fault.Unsupported},
+		"system": {map[string][]byte{"pytorch_model.bin": torchfiletest.Zip(evil.Bytes(), nil, nil)},
+			`names "posix.system"`, `names "posix.system"`, fault.Refused, fault.Refused},
+		"cut off": {map[string][]byte{"pytorch_model.bin": zip[:len(zip)/2]}, "no end of a directory",
+			"no end of a directory", fault.Broken, fault.Broken},
+		"html": {map[string][]byte{"pytorch_model.bin": []byte("<html>")}, "is this a file of PyTorch",
+			"is this a file of PyTorch", fault.Broken, fault.Broken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := copyOf(t, "gollama")
@@ -189,7 +207,8 @@ func repeated(n int, elements int64) []byte { return repeatedFrom(0, n, elements
 func repeatedFrom(first, n int, elements int64) []byte {
 	var list []torchfiletest.Tensor
 	for i := range n {
-		t := torchfiletest.Tensor{Name: fmt.Sprintf("model.layers.%d.w", first+i), DType: safetensors.F32, Shape: []int64{elements}, Strides: []int64{0}, Storage: "0"}
+		t := torchfiletest.Tensor{Name: fmt.Sprintf("model.layers.%d.w", first+i), DType: safetensors.F32,
+			Shape: []int64{elements}, Strides: []int64{0}, Storage: "0"}
 		if i == 0 {
 			t.Data = make([]byte, 4)
 		}
@@ -198,17 +217,19 @@ func repeatedFrom(first, n int, elements int64) []byte {
 	return torchfiletest.Encode(list)
 }
 
-// TestPickleBombs converts pickles of some megabytes that would take gigabytes, or of kilobytes that would become some: each
-// ends with an error, and soon.
+// TestPickleBombs converts pickles of some megabytes that would take gigabytes, or of kilobytes that would become some:
+// each ends with an error, and soon.
 func TestPickleBombs(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("in the build with vector kernels")
 	}
 	// Storages whose elements several tensors have.
 	shared := func(n int) []byte {
-		list := []torchfiletest.Tensor{{Name: "t", DType: safetensors.F32, Shape: []int64{1 << 20}, Data: make([]byte, 4<<20), Storage: "0"}}
+		list := []torchfiletest.Tensor{{Name: "t", DType: safetensors.F32, Shape: []int64{1 << 20},
+			Data: make([]byte, 4<<20), Storage: "0"}}
 		for i := range n {
-			list = append(list, torchfiletest.Tensor{Name: fmt.Sprint("t", i), DType: safetensors.F32, Shape: []int64{1 << 20}, Storage: "0"})
+			list = append(list, torchfiletest.Tensor{Name: fmt.Sprint("t", i), DType: safetensors.F32,
+				Shape: []int64{1 << 20}, Storage: "0"})
 		}
 		return torchfiletest.Encode(list)
 	}
@@ -218,7 +239,8 @@ func TestPickleBombs(t *testing.T) {
 		code int
 		mb   uint64
 	}{
-		"a list copied":     {"instructions, with values that they copy", torchfiletest.Zip(pairsAgain(200_000, 200_000), nil, nil), 4, 300},
+		"a list copied": {"instructions, with values that they copy",
+			torchfiletest.Zip(pairsAgain(200_000, 200_000), nil, nil), 4, 300},
 		"a stride of 0":     {"elements that repeat others", repeated(9, 1<<28), 3, 64},
 		"many strides of 0": {"elements that repeat others", repeated(10_000, 1<<18), 3, 64},
 		"views of one":      {"elements that repeat others", shared(100), 3, 64},
@@ -242,8 +264,8 @@ func TestPickleBombs(t *testing.T) {
 	}
 }
 
-// TestPickleBombInShards converts a checkpoint of small files, each of which repeats no more than a file may: together they
-// may have no more than one file of their size, and the error names the file and the tensor that exceed it.
+// TestPickleBombInShards converts a checkpoint of small files, each of which repeats no more than a file may: together
+// they may have no more than one file of their size, and the error names the file and the tensor that exceed it.
 func TestPickleBombInShards(t *testing.T) {
 	const n = 8
 	shard := func(i int) string { return fmt.Sprintf("pytorch_model-%05d-of-%05d.bin", i+1, n) }
@@ -254,9 +276,11 @@ func TestPickleBombInShards(t *testing.T) {
 		text     string
 	}{
 		// 8 times 2 MiB is 16 MiB; so these are a checkpoint, but not of this model
-		"within the bound":    {1 << 19, false, 4, "tensors have no place in architecture"},
-		"beyond the bound":    {1<<19 + 4096, false, 3, shard(n-1) + `: tensor "model.layers.7.w": has 528384 elements that repeat others: the tensors of all 8 files of the checkpoint`},
-		"each to its bound":   {1 << 22, false, 3, shard(1) + `: tensor "model.layers.1.w": has 4194304 elements that repeat others`},
+		"within the bound": {1 << 19, false, 4, "tensors have no place in architecture"},
+		"beyond the bound": {1<<19 + 4096, false, 3,
+			shard(n-1) + `: tensor "model.layers.7.w": has 528384 elements that repeat others: the tensors of all 8 files of the checkpoint`},
+		"each to its bound": {1 << 22, false, 3,
+			shard(1) + `: tensor "model.layers.1.w": has 4194304 elements that repeat others`},
 		"next to a large one": {1<<19 + 4096, true, 4, "tensors have no place in architecture"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -265,7 +289,8 @@ func TestPickleBombInShards(t *testing.T) {
 			for i := range n {
 				data := repeatedFrom(i, 1, c.elements)
 				if c.large && i == n-1 {
-					data = torchfiletest.Encode([]torchfiletest.Tensor{{Name: "large", DType: safetensors.F32, Shape: []int64{1 << 20}, Data: make([]byte, 4<<20)}})
+					data = torchfiletest.Encode([]torchfiletest.Tensor{{Name: "large", DType: safetensors.F32,
+						Shape: []int64{1 << 20}, Data: make([]byte, 4<<20)}})
 				}
 				must(t, os.WriteFile(filepath.Join(dir, shard(i)), data, 0o666))
 			}

@@ -64,7 +64,8 @@ func local(t *testing.T, args ...string) []byte {
 func TestRemote(t *testing.T) {
 	t.Setenv("HF_TOKEN", "")
 	names := filepath.Join(t.TempDir(), "names.json")
-	if err := os.WriteFile(names, []byte(`{"general.name": "Gollama", "general.organization": "Org"}`), 0o666); err != nil {
+	if err := os.WriteFile(names, []byte(`{"general.name": "Gollama", "general.organization": "Org"}`),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	want := local(t, "--metadata", names)
@@ -105,7 +106,8 @@ func TestRemoteNames(t *testing.T) {
 		t.Run(c.want, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			t.Setenv("HF_ENDPOINT", hub.URL)
-			if code, _, err := call(append([]string{"--progress", "none", "hf://org/gollama"}, c.args...)...); code != 0 {
+			if code, _, err := call(append([]string{"--progress", "none", "hf://org/gollama"},
+				c.args...)...); code != 0 {
 				t.Fatal(err)
 			}
 			f, err := gguf.Open("org-gollama-bf16.gguf")
@@ -146,7 +148,8 @@ func TestRemoteToken(t *testing.T) {
 		t.Errorf("without a token: %v", err)
 	}
 	t.Setenv("HF_TOKEN", "secret-other")
-	if _, err := remote(t, hub, "hf://org/gollama"); err == nil || !strings.Contains(err.Error(), "the account of the token") {
+	if _, err := remote(t, hub, "hf://org/gollama"); err == nil ||
+		!strings.Contains(err.Error(), "the account of the token") {
 		t.Errorf("with another token: %v", err)
 	}
 	t.Setenv("HF_TOKEN", hub.Token)
@@ -158,11 +161,13 @@ func TestRemoteToken(t *testing.T) {
 // TestRemoteNamesOfModels checks what is refused as the name of a model.
 func TestRemoteNamesOfModels(t *testing.T) {
 	for _, name := range []string{
-		"hf://gollama", "hf://", "hf://org/", "hf:///x", "hf://org/a/b", "hf://org/../x", "hf://org/x@../y", "hf://org/x?y", "hf://org/x y",
+		"hf://gollama", "hf://", "hf://org/", "hf:///x", "hf://org/a/b", "hf://org/../x", "hf://org/x@../y",
+		"hf://org/x?y", "hf://org/x y",
 		"https://user:password@example.org/x", "https://example.org/x?token=y", "https://", "http://%zz/",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if code, _, err := call("--progress", "none", name, filepath.Join(t.TempDir(), "x.gguf")); code != 2 || strings.Contains(fmt.Sprint(err), "password") {
+			if code, _, err := call("--progress", "none", name, filepath.Join(t.TempDir(), "x.gguf")); code != 2 ||
+				strings.Contains(fmt.Sprint(err), "password") {
 				t.Errorf("exit code %d: %v", code, err)
 			}
 		})
@@ -177,7 +182,8 @@ func TestRemoteParts(t *testing.T) {
 	t.Setenv("HF_ENDPOINT", hub.URL)
 	dir := t.TempDir()
 	run := func(out string, more ...string) int {
-		code, text, err := call(append([]string{"--progress", "none", "--outfile", filepath.Join(dir, out), "hf://org/gollama"}, more...)...)
+		code, text, err := call(append([]string{"--progress", "none", "--outfile", filepath.Join(dir, out),
+			"hf://org/gollama"}, more...)...)
 		if code != 0 && code != 130 {
 			t.Fatal(more, text, err)
 		}
@@ -199,7 +205,8 @@ func TestRemoteParts(t *testing.T) {
 	}()
 	cmd := command()
 	cmd.Writer, cmd.ErrWriter = io.Discard, io.Discard
-	err := tool.Run(ctx, cmd, []string{"ggconv", "--progress", "none", "--threads", "1", "--outfile", filepath.Join(dir, "again"), "hf://org/gollama"})
+	err := tool.Run(ctx, cmd, []string{"ggconv", "--progress", "none", "--threads", "1", "--outfile",
+		filepath.Join(dir, "again"), "hf://org/gollama"})
 	stop(nil)
 	if tool.Code(err) == 130 && !writer.Kept(err) {
 		t.Error(err)

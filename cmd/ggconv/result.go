@@ -37,7 +37,8 @@ type planned struct {
 
 // conversionOf returns what a job comes to.
 func conversionOf(job *convert.Job, outputs []string) conversion {
-	c := conversion{Architecture: job.Arch.Name, Type: job.Type.String(), Bytes: job.Size(), Files: outputs, Warnings: append([]string{}, job.Warnings...)}
+	c := conversion{Architecture: job.Arch.Name, Type: job.Type.String(), Bytes: job.Size(), Files: outputs,
+		Warnings: append([]string{}, job.Warnings...)}
 	for _, p := range job.Plan {
 		c.Tensors = append(c.Tensors, planned{p.Name, p.From, p.Source.NE(), p.Type.String()})
 	}
@@ -70,7 +71,8 @@ func (c *conversion) plan(w io.Writer) error {
 	if !old {
 		weights = ", weights in " + c.Type
 	}
-	_, err := fmt.Fprintf(w, "architecture %s, %d tensors%s, %d bytes\n", c.Architecture, len(c.Tensors), weights, c.Bytes)
+	_, err := fmt.Fprintf(w, "architecture %s, %d tensors%s, %d bytes\n", c.Architecture, len(c.Tensors),
+		weights, c.Bytes)
 	for _, path := range c.Files {
 		_, err = fmt.Fprintln(w, path)
 	}

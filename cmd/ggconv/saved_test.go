@@ -12,10 +12,13 @@ import (
 // transformers library writes for them: the file is the same.
 func TestSavedAgain(t *testing.T) {
 	for name, c := range map[string]struct{ spec, published, saved string }{
-		"infinity":          {"mamba-codestral", `{}`, `{"time_step_limit": [0.0, {"__float__": "Infinity"}]}`},
-		"infinity-h1":       {"falcon-h1", `{}`, `{"time_step_limit": [0.0, {"__float__": "Infinity"}], "mamba_norm_before_gate": true}`},
-		"one-key-head":      {"falcon", `{}`, `{"num_kv_heads": 4, "ffn_hidden_size": 256, "rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"}}`},
-		"rotating-part":     {"gpt_neox", `{}`, `{"rotary_pct": null, "rotary_emb_base": null, "rope_parameters": {"partial_rotary_factor": 0.25, "rope_theta": 10000, "rope_type": "default"}}`},
+		"infinity": {"mamba-codestral", `{}`, `{"time_step_limit": [0.0, {"__float__": "Infinity"}]}`},
+		"infinity-h1": {"falcon-h1", `{}`,
+			`{"time_step_limit": [0.0, {"__float__": "Infinity"}], "mamba_norm_before_gate": true}`},
+		"one-key-head": {"falcon", `{}`,
+			`{"num_kv_heads": 4, "ffn_hidden_size": 256, "rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"}}`},
+		"rotating-part": {"gpt_neox", `{}`,
+			`{"rotary_pct": null, "rotary_emb_base": null, "rope_parameters": {"partial_rotary_factor": 0.25, "rope_theta": 10000, "rope_type": "default"}}`},
 		"whole-head-cohere": {"cohere2", `{"rotary_pct": 1.0}`, `{"rotary_pct": null}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +52,8 @@ func TestSavedScaling(t *testing.T) {
 			t.Run(spec+"/"+key, func(t *testing.T) {
 				s, dir := made(t, spec)
 				configure(t, dir, `{"`+key+`": {"rope_type": "linear", "factor": 2.0, "rope_theta": 10000.0}}`)
-				if code, _, err := convertSpec(s, dir); code != 4 || !strings.Contains(err.Error(), `"rope_type" is "linear"`) {
+				if code, _, err := convertSpec(s, dir); code != 4 ||
+					!strings.Contains(err.Error(), `"rope_type" is "linear"`) {
 					t.Errorf("code %d: %v", code, err)
 				}
 			})

@@ -92,7 +92,8 @@ func TestRemoteErrorsEnd(t *testing.T) {
 // TestRemoteLocationIsNotShown has a server that redirects to an address with a signature that cannot be read.
 func TestRemoteLocationIsNotShown(t *testing.T) {
 	t.Setenv("HF_TOKEN", "")
-	for _, to := range []string{"http://host/a?signature=secret%zz\x7f", "http://[bad/?signature=secret", "://?secret", "http://a b/?secret", "ftp://host/?secret=1", "http://user:secret@%/"} {
+	for _, to := range []string{"http://host/a?signature=secret%zz\x7f", "http://[bad/?signature=secret", "://?secret",
+		"http://a b/?secret", "ftp://host/?secret=1", "http://user:secret@%/"} {
 		hub := hubtest.Serve(t, "org/gollama", gollama)
 		hub.Answer = func(n int64, w http.ResponseWriter, r *http.Request) bool {
 			w.Header()["Location"] = []string{to}
@@ -118,7 +119,9 @@ func TestRemoteHeadsAreReleased(t *testing.T) {
 	for i := range shards {
 		name, tensor := fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, shards), fmt.Sprintf("model.layers.%d.w", i)
 		index[tensor] = name
-		must(t, safetensorstest.Write(filepath.Join(dir, name), []safetensorstest.Tensor{{Name: tensor, DType: safetensors.F32, Shape: []int64{288, 1024}, Data: make([]byte, 288<<12)}}, nil))
+		must(t, safetensorstest.Write(filepath.Join(dir, name),
+			[]safetensorstest.Tensor{{Name: tensor, DType: safetensors.F32, Shape: []int64{288, 1024},
+				Data: make([]byte, 288<<12)}}, nil))
 	}
 	text, err := json.Marshal(map[string]any{"weight_map": index})
 	must(t, err)
@@ -168,7 +171,8 @@ func TestRemoteSideFilesTogether(t *testing.T) {
 func TestObjectListsEnd(t *testing.T) {
 	const head = `<?xml version="1.0" encoding="UTF-8"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>bucket</Name><Prefix>m/</Prefix>`
 	object := func(w io.Writer, key string) error {
-		_, err := fmt.Fprintf(w, "<Contents><Key>%s</Key><LastModified>2026-01-02T03:04:05.000Z</LastModified><ETag>x</ETag><Size>1</Size></Contents>", key)
+		_, err := fmt.Fprintf(w,
+			"<Contents><Key>%s</Key><LastModified>2026-01-02T03:04:05.000Z</LastModified><ETag>x</ETag><Size>1</Size></Contents>", key)
 		return err
 	}
 	endless := func(w http.ResponseWriter) bool {
@@ -202,7 +206,8 @@ func TestObjectListsEnd(t *testing.T) {
 			return true
 		}, "does not end after 2000 pages", 3},
 		"the same empty page": {func(n int, w http.ResponseWriter) bool {
-			io.WriteString(w, head+"<IsTruncated>true</IsTruncated><NextContinuationToken>x</NextContinuationToken></ListBucketResult>")
+			io.WriteString(w,
+				head+"<IsTruncated>true</IsTruncated><NextContinuationToken>x</NextContinuationToken></ListBucketResult>")
 			return true
 		}, "does not end after 2000 pages", 3},
 		"pages of placeholders": {func(n int, w http.ResponseWriter) bool {

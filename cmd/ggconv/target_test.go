@@ -24,13 +24,22 @@ func TestTarget(t *testing.T) {
 		want    string
 	}{
 		"for its model": {flags: []string{"--target-model-dir", "TARGET"}},
-		"without":       {code: 2, want: "is a draft for another model, whose directory is needed for its tokenizer and config.json; name it with --target-model-dir DIR"},
+		"without": {code: 2,
+			want: "is a draft for another model, whose directory is needed for its tokenizer and config.json; name " +
+				"it with --target-model-dir DIR"},
 		"no such model": {flags: []string{"--target-model-dir", "TARGET/none"}, code: 2, want: "none"},
-		"out of it":     {replace: []string{"fill count", "fill every 0.4"}, flags: []string{"--target-model-dir", "TARGET"}, code: 3, want: "of the model, want one below 1024"},
-		"twice":         {replace: []string{"fill count", "fill every -1"}, flags: []string{"--target-model-dir", "TARGET"}, code: 3, want: "token 1 of the draft is 0 of the model, and so is another one"},
-		"other size":    {replace: []string{"d2t            | draft_vocab_size", "d2t | 100"}, flags: []string{"--target-model-dir", "TARGET"}, code: 3, want: "want one number for each of draft_vocab_size (512) tokens"},
-		"other head":    {set: `{"draft_vocab_size": 1024}`, flags: []string{"--target-model-dir", "TARGET"}, code: 3, want: "draft_vocab_size (1024) tokens"},
-		"more layers":   {set: `{"num_hidden_layers": 2}`, flags: []string{"--target-model-dir", "TARGET"}, code: 4, want: "have no place in architecture llama with 2 layers"},
+		"out of it": {replace: []string{"fill count", "fill every 0.4"},
+			flags: []string{"--target-model-dir", "TARGET"}, code: 3, want: "of the model, want one below 1024"},
+		"twice": {replace: []string{"fill count", "fill every -1"},
+			flags: []string{"--target-model-dir", "TARGET"}, code: 3,
+			want: "token 1 of the draft is 0 of the model, and so is another one"},
+		"other size": {replace: []string{"d2t            | draft_vocab_size", "d2t | 100"},
+			flags: []string{"--target-model-dir", "TARGET"}, code: 3,
+			want: "want one number for each of draft_vocab_size (512) tokens"},
+		"other head": {set: `{"draft_vocab_size": 1024}`, flags: []string{"--target-model-dir", "TARGET"}, code: 3,
+			want: "draft_vocab_size (1024) tokens"},
+		"more layers": {set: `{"num_hidden_layers": 2}`, flags: []string{"--target-model-dir", "TARGET"}, code: 4,
+			want: "have no place in architecture llama with 2 layers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, dir := made(t, "eagle3-llama", c.replace...)
@@ -58,12 +67,17 @@ func TestLiLiCorrRefused(t *testing.T) {
 		replace, config []string // of the tensors, and of config.json
 		want            string
 	}{
-		"other block":   {replace: []string{"2*block_size - 1", "2*block_size + 1"}, want: `"lilicorr.relative_slot_bias"`},
-		"other ratio":   {config: []string{`"lilicorr_mlp_ratio": 1.5`, `"lilicorr_mlp_ratio": 2.0`}, want: "lilicorr.mlp_hidden_size is 64"},
-		"no width":      {config: []string{`"lilicorr_hidden_size": 32`, `"lilicorr_hidden_size": 0`}, want: `"dflash_config.lilicorr_hidden_size"`},
-		"no factor":     {config: []string{`"lilicorr_logit_scale"`, `"other"`}, want: "lilicorr_logit_scale"},
-		"one more":      {config: []string{`"lilicorr_num_layers": 2`, `"lilicorr_num_layers": 3`}, want: "tensors are missing"},
-		"without these": {replace: []string{"lilicorr.same_slot_bias  ", "other.same_slot_bias"}, want: "other.same_slot_bias"},
+		"other block": {replace: []string{"2*block_size - 1", "2*block_size + 1"},
+			want: `"lilicorr.relative_slot_bias"`},
+		"other ratio": {config: []string{`"lilicorr_mlp_ratio": 1.5`, `"lilicorr_mlp_ratio": 2.0`},
+			want: "lilicorr.mlp_hidden_size is 64"},
+		"no width": {config: []string{`"lilicorr_hidden_size": 32`, `"lilicorr_hidden_size": 0`},
+			want: `"dflash_config.lilicorr_hidden_size"`},
+		"no factor": {config: []string{`"lilicorr_logit_scale"`, `"other"`}, want: "lilicorr_logit_scale"},
+		"one more": {config: []string{`"lilicorr_num_layers": 2`, `"lilicorr_num_layers": 3`},
+			want: "tensors are missing"},
+		"without these": {replace: []string{"lilicorr.same_slot_bias  ", "other.same_slot_bias"},
+			want: "other.same_slot_bias"},
 	} {
 		s, dir := made(t, "lilicorr", c.replace...)
 		if c.config != nil {
@@ -89,8 +103,10 @@ func TestExpertFactorsRefused(t *testing.T) {
 		replace []string
 		want    string
 	}{
-		"some":  {[]string{"as F32 | fill scale | if !opt(unit)", "as F32 | fill scale | if xid < 2"}, "want a factor for each of 4 experts, of which 2 have one of their own"},
-		"fewer": {[]string{"per_expert_scale                              | num_experts", "per_expert_scale | 3"}, "dimensions 3, want a factor for each of 4 experts"},
+		"some": {[]string{"as F32 | fill scale | if !opt(unit)", "as F32 | fill scale | if xid < 2"},
+			"want a factor for each of 4 experts, of which 2 have one of their own"},
+		"fewer": {[]string{"per_expert_scale                              | num_experts", "per_expert_scale | 3"},
+			"dimensions 3, want a factor for each of 4 experts"},
 	} {
 		s, dir := made(t, "gemma4-nvfp4", c.replace...)
 		if code, _, err := convertSpec(s, dir); code != 3 || !strings.Contains(err.Error(), c.want) {
@@ -101,7 +117,8 @@ func TestExpertFactorsRefused(t *testing.T) {
 
 // TestMask converts drafts whose mask_embedding.pt is not what it should be.
 func TestMask(t *testing.T) {
-	vector := torchfiletest.Tensor{Name: "embedding", DType: safetensors.F32, Shape: []int64{64}, Data: make([]byte, 256)}
+	vector := torchfiletest.Tensor{Name: "embedding", DType: safetensors.F32, Shape: []int64{64},
+		Data: make([]byte, 256)}
 	integers := vector
 	integers.DType, integers.Data = safetensors.I64, make([]byte, 512)
 	pickle := func(p *torchfiletest.Pickle) string { return string(torchfiletest.Zip(p.Bytes(), nil, nil)) }
@@ -121,23 +138,36 @@ func TestMask(t *testing.T) {
 		code  int
 		want  string
 	}{
-		"good":              {file: good},
-		"vocabulary":        {file: hftest.MaskEmbedding(1003, 32), flags: []string{"--vocab-only"}},
-		"short":             {file: hftest.MaskEmbedding(1003, 32), code: 3, want: `mask_embedding.pt: tensor "embedding": shape [32], want [64]`},
-		"other token":       {file: hftest.MaskEmbedding(1002, 64), code: 3, want: `key "mask_token_id" is 1002, and config.json has another one`},
-		"no such token":     {file: hftest.MaskEmbedding(1024, 64), set: `{"dflash_config": {"mask_token_id": 1024}}`, code: 3, want: "the mask is token 1024 of 1024"},
-		"negative token":    {file: hftest.MaskEmbedding(-1, 64), set: `{"dflash_config": {"mask_token_id": -1}}`, code: 3, want: "the mask is token -1 of 1024"},
-		"no token":          {file: string(torchfiletest.Encode([]torchfiletest.Tensor{vector})), code: 3, want: `key "mask_token_id": want an integer`},
-		"no vector":         {file: pickle(dict().Str("mask_token_id").Int(1003).Op('s').Op('.')), code: 3, want: `has no tensor "embedding"`},
-		"of integers":       {file: record(integers), code: 4, want: `tensor "embedding" holds I64, want F32, F16 or BF16`},
-		"a list in it":      {file: pickle(dict().Str("more").Op(']').Op('s').Op('.')), code: 4, want: `"more" is a list, want a tensor, a number or a string`},
-		"names that add up": {file: pickle(dict().Str(strings.Repeat("k", 1<<20)).Op(']').Op('(', bytes.Repeat([]byte{'N'}, 60_000)...).Op('e').Op('s').Op('.')), code: 4, want: "those of all members have more than"},
-		"runs something":    {file: pickle(dict().Str("embedding").Global("os", "system").Op('(').Str("true").Op('t').Op('R').Op('s').Op('.')), code: 5, want: `names "os.system"`},
-		"cut off":           {file: good[:len(good)/2], code: 3, want: "mask_embedding.pt"},
-		"empty":             {file: "", code: 3, want: "mask_embedding.pt"},
-		"other target":      {file: good, set: `{"vocab_size": 1032}`, code: 3, want: `shape [1024 64], want [1032 64]`},
-		"target is bare":    {file: good, alone: true, code: 3, want: "no "},
-		"of other drafts":   {file: good, of: "eagle3-llama", code: 4, want: "have no embedding of their own for the mask"},
+		"good":       {file: good},
+		"vocabulary": {file: hftest.MaskEmbedding(1003, 32), flags: []string{"--vocab-only"}},
+		"short": {file: hftest.MaskEmbedding(1003, 32), code: 3,
+			want: `mask_embedding.pt: tensor "embedding": shape [32], want [64]`},
+		"other token": {file: hftest.MaskEmbedding(1002, 64), code: 3,
+			want: `key "mask_token_id" is 1002, and config.json has another one`},
+		"no such token": {file: hftest.MaskEmbedding(1024, 64), set: `{"dflash_config": {"mask_token_id": 1024}}`,
+			code: 3, want: "the mask is token 1024 of 1024"},
+		"negative token": {file: hftest.MaskEmbedding(-1, 64), set: `{"dflash_config": {"mask_token_id": -1}}`,
+			code: 3, want: "the mask is token -1 of 1024"},
+		"no token": {file: string(torchfiletest.Encode([]torchfiletest.Tensor{vector})), code: 3,
+			want: `key "mask_token_id": want an integer`},
+		"no vector": {file: pickle(dict().Str("mask_token_id").Int(1003).Op('s').Op('.')), code: 3,
+			want: `has no tensor "embedding"`},
+		"of integers": {file: record(integers), code: 4,
+			want: `tensor "embedding" holds I64, want F32, F16 or BF16`},
+		"a list in it": {file: pickle(dict().Str("more").Op(']').Op('s').Op('.')), code: 4,
+			want: `"more" is a list, want a tensor, a number or a string`},
+		"names that add up": {file: pickle(dict().Str(strings.Repeat("k", 1<<20)).Op(']').Op('(',
+			bytes.Repeat([]byte{'N'}, 60_000)...).Op('e').Op('s').Op('.')), code: 4,
+			want: "those of all members have more than"},
+		"runs something": {file: pickle(dict().Str("embedding").Global("os",
+			"system").Op('(').Str("true").Op('t').Op('R').Op('s').Op('.')), code: 5, want: `names "os.system"`},
+		"cut off": {file: good[:len(good)/2], code: 3, want: "mask_embedding.pt"},
+		"empty":   {file: "", code: 3, want: "mask_embedding.pt"},
+		"other target": {file: good, set: `{"vocab_size": 1032}`, code: 3,
+			want: `shape [1024 64], want [1032 64]`},
+		"target is bare": {file: good, alone: true, code: 3, want: "no "},
+		"of other drafts": {file: good, of: "eagle3-llama", code: 4,
+			want: "have no embedding of their own for the mask"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, dir := made(t, cmp.Or(c.of, "dflash-mask"))
@@ -166,7 +196,8 @@ func TestRemoteMask(t *testing.T) {
 	t.Setenv("HF_TOKEN", "")
 	t.Setenv("HF_ENDPOINT", hub.URL)
 	for _, address := range []string{"hf://org/x", hub.Host + "/"} {
-		code, _, err := call("--progress", "none", "--outfile", filepath.Join(t.TempDir(), "x.gguf"), "--target-model-dir", filepath.Join(dir, s.Target), address)
+		code, _, err := call("--progress", "none", "--outfile", filepath.Join(t.TempDir(), "x.gguf"),
+			"--target-model-dir", filepath.Join(dir, s.Target), address)
 		if want := `shape [32], want [64]`; code != 3 || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: exit code %d, %v; want 3, %q", address, code, err, want)
 		}

@@ -26,11 +26,13 @@ type base struct {
 
 // openBase opens the base of a comparison, a model.
 func (r *compareRequest) openBase(ctx context.Context, cmd *cli.Command) (*base, error) {
-	m, err := r.load(ctx, cmd, r.Base, func([]string) error { return nil }) // outputs are checked when all models are open
+	// outputs are checked when all models are open
+	m, err := r.load(ctx, cmd, r.Base, func([]string) error { return nil })
 	if err != nil {
 		return nil, err
 	}
-	return &base{candidate: m.candidate, name: r.Base, reading: m.reading, cut: func(v *vocab.Vocab) (eval.Run, error) { return r.Text.Run(v, m.text) }}, nil
+	return &base{candidate: m.candidate, name: r.Base, reading: m.reading,
+		cut: func(v *vocab.Vocab) (eval.Run, error) { return r.Text.Run(v, m.text) }}, nil
 }
 
 // openSaved opens the base of a comparison that has been saved. Its text is tokens
@@ -75,7 +77,8 @@ func (r *compareRequest) sameText(cmd *cli.Command, b *base, cut eval.Text) erro
 	}
 	for i, id := range b.run.Tokens {
 		if i == len(run.Tokens) || run.Tokens[i] != id {
-			return fault.Errorf(fault.Refused, "%s is another text than that of %s, from token %d on", r.File, r.Saved, i)
+			return fault.Errorf(fault.Refused, "%s is another text than that of %s, from token %d on",
+				r.File, r.Saved, i)
 		}
 	}
 	return nil
@@ -116,7 +119,8 @@ func (b *base) measure(ctx context.Context, models []*eval.Model, from, to int) 
 
 // recipes returns a model as each recipe would write it. close lets go of what they are
 // read from; the model itself stays open.
-func (r *compareRequest) recipes(ctx context.Context, cmd *cli.Command, of *candidate) (list []*candidate, close func() error, err error) {
+func (r *compareRequest) recipes(ctx context.Context, cmd *cli.Command, of *candidate) (list []*candidate,
+	close func() error, err error) {
 	made, close, err := r.InMemory.Models(ctx, cmd, of.Name, of.Source)
 	if err != nil {
 		return nil, nil, err

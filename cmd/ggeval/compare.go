@@ -38,7 +38,9 @@ func compareCommand() *cli.Command {
 			"is written. With --kl-divergence-base there is no BASE: all are MODELs, and recipes\n" +
 			"are of the first.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
-			Main:      strings.Fields("file escape ctx-size chunks kl-divergence-base type imatrix part finish part-files html json force threads progress via remote"),
+			Main: strings.Fields(
+				"file escape ctx-size chunks kl-divergence-base type imatrix part finish part-files html json force " +
+					"threads progress via remote"),
 			Elsewhere: []string{"kl", "kld", "diff", "divergence"},
 			Examples: []string{
 				"ggeval compare -f text.txt model-F16.gguf model-Q4_K_M.gguf",
@@ -135,18 +137,20 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 		sides++
 	}
 	if r.Shares.Part != (part.Part{}) {
-		return r.Shares.run(ctx, cmd, cost, share{job, 1, b.run, sides, writer.Options{Force: r.Force, Inputs: inputs}, func(from, to int) ([]partfile.Section, error) {
-			found, err := b.measure(ctx, models, from, to)
-			if err == nil {
-				err = unchanged(b, list)
-			}
-			if err != nil {
-				return nil, err
-			}
-			return sections(found)
-		}})
+		return r.Shares.run(ctx, cmd, cost, share{job, 1, b.run, sides, writer.Options{Force: r.Force, Inputs: inputs},
+			func(from, to int) ([]partfile.Section, error) {
+				found, err := b.measure(ctx, models, from, to)
+				if err == nil {
+					err = unchanged(b, list)
+				}
+				if err != nil {
+					return nil, err
+				}
+				return sections(found)
+			}})
 	}
-	result := compareResult{Base: sideResult{Model: b.name}, textResult: textResult{File: r.File, Tokens: b.tokens, Chunk: b.run.Chunk, Stride: r.Text.Stride}}
+	result := compareResult{Base: sideResult{Model: b.name}, textResult: textResult{File: r.File, Tokens: b.tokens,
+		Chunk: b.run.Chunk, Stride: r.Text.Stride}}
 	if b.candidate != nil {
 		result.Base = sideOf(b.candidate)
 	} else {
@@ -229,11 +233,13 @@ func (b *base) sameTokens(cmd *cli.Command, c *candidate) error {
 		return err
 	}
 	if own.Len() != b.vocab.Len() {
-		return fault.Errorf(fault.Refused, "%s has %d tokens and %s %d: their probabilities cannot be compared", c.Name, own.Len(), b.name, b.vocab.Len())
+		return fault.Errorf(fault.Refused, "%s has %d tokens and %s %d: their probabilities cannot be compared", c.Name,
+			own.Len(), b.name, b.vocab.Len())
 	}
 	for id := range int32(own.Len()) {
 		if x, y := own.Token(id), b.vocab.Token(id); x != y {
-			return fault.Errorf(fault.Refused, "token %d is %q in %s and %q in %s: their probabilities cannot be compared", id, x, c.Name, y, b.name)
+			return fault.Errorf(fault.Refused,
+				"token %d is %q in %s and %q in %s: their probabilities cannot be compared", id, x, c.Name, y, b.name)
 		}
 	}
 	run, err := b.cut(own)
@@ -242,7 +248,9 @@ func (b *base) sameTokens(cmd *cli.Command, c *candidate) error {
 	}
 	for i, id := range b.run.Tokens {
 		if i >= len(run.Tokens) || run.Tokens[i] != id {
-			tool.Warn(cmd, fmt.Sprintf("%s takes the text for other tokens than %s, from token %d on: it gets those of %s", c.Name, b.name, i, b.name))
+			tool.Warn(cmd, fmt.Sprintf(
+				"%s takes the text for other tokens than %s, from token %d on: it gets those of %s", c.Name,
+				b.name, i, b.name))
 			break
 		}
 	}
@@ -259,8 +267,9 @@ type compareResult struct {
 
 // sideResult is a model.
 type sideResult struct {
-	Model        string  `json:"model"`
-	Architecture string  `json:"architecture,omitempty"` // this, Bytes and BPW are not known of a base that has been saved
+	Model string `json:"model"`
+	// this, Bytes and BPW are not known of a base that has been saved
+	Architecture string  `json:"architecture,omitempty"`
 	Bytes        int64   `json:"bytes,omitempty"`
 	BPW          float64 `json:"bits_per_weight,omitempty"`
 	PPL          number  `json:"ppl"`
@@ -323,7 +332,8 @@ func (r *compareResult) add(c *candidate, found *eval.Comparison) {
 	ratio := math.Exp(found.LogRatio.Mean)
 	m.Ratio = figureResult{number(ratio), number(ratio * found.LogRatio.Error)}
 	q := found.Quantiles
-	m.Divergence = divergenceResult{figureOf(found.Divergence), number(q[0]), number(q[1]), number(q[2]), number(q[3]), number(q[4]), number(q[5])}
+	m.Divergence = divergenceResult{figureOf(found.Divergence), number(q[0]), number(q[1]), number(q[2]), number(q[3]),
+		number(q[4]), number(q[5])}
 	m.Right, m.RightRMS = figureOf(found.Right), figureOf(found.RightRMS)
 	m.Top, m.Top5 = figureOf(found.Top), figureOf(found.Top5)
 	for _, d := range found.Layers {
@@ -358,14 +368,17 @@ func (r *compareResult) text(w io.Writer) error {
 		t.Flush()
 	}
 	table("\tbits/weight\tPPL\tPPL / base's\tKL divergence\tsame top\tsame top 5", func(_ int, m *modelResult) string {
-		return fmt.Sprintf("%.4f\t%.4f ± %.4f\t%.6f ± %.6f\t%.6f ± %.6f\t%.2f ± %.2f %%\t%.2f ± %.2f %%", m.BPW, m.PPL, m.Error, m.Ratio.Mean, m.Ratio.Error,
+		return fmt.Sprintf("%.4f\t%.4f ± %.4f\t%.6f ± %.6f\t%.6f ± %.6f\t%.2f ± %.2f %%\t%.2f ± %.2f %%", m.BPW, m.PPL,
+			m.Error, m.Ratio.Mean, m.Ratio.Error,
 			m.Divergence.Mean, m.Divergence.Error, 100*m.Top.Mean, 100*m.Top.Error, 100*m.Top5.Mean, 100*m.Top5.Error)
 	})
-	table("KL divergence\tmedian\t90 %\t95 %\t99 %\t99.9 %\tmaximum\tp(right) less base's\troot mean square", func(_ int, m *modelResult) string {
-		d := m.Divergence
-		return fmt.Sprintf("%.6f\t%.6f\t%.6f\t%.6f\t%.6f\t%.6f\t%+.3f ± %.3f %%\t%.3f ± %.3f %%", d.Median, d.P90, d.P95, d.P99, d.P999, d.Max,
-			100*m.Right.Mean, 100*m.Right.Error, 100*m.RightRMS.Mean, 100*m.RightRMS.Error)
-	})
+	table("KL divergence\tmedian\t90 %\t95 %\t99 %\t99.9 %\tmaximum\tp(right) less base's\troot mean square",
+		func(_ int, m *modelResult) string {
+			d := m.Divergence
+			return fmt.Sprintf("%.6f\t%.6f\t%.6f\t%.6f\t%.6f\t%.6f\t%+.3f ± %.3f %%\t%.3f ± %.3f %%", d.Median, d.P90,
+				d.P95, d.P99, d.P999, d.Max,
+				100*m.Right.Mean, 100*m.Right.Error, 100*m.RightRMS.Mean, 100*m.RightRMS.Error)
+		})
 	r.layers(w)
 	return nil
 }

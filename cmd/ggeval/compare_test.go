@@ -44,7 +44,8 @@ func TestCompare(t *testing.T) {
 	}
 	files := quantized(t, gollama, "Q8_0", "Q4_K_M")
 	text := textOf(t, source(t, 4000))
-	args := append([]string{"compare", "-f", text, "-c", "32", "--chunks", "2", "--progress", "none", gollama}, files...)
+	args := append([]string{"compare", "-f", text, "-c", "32", "--chunks", "2", "--progress", "none", gollama},
+		files...)
 	_, out, _, err := call(append(args, "--json")...)
 	if err != nil {
 		t.Fatal(err)
@@ -53,20 +54,24 @@ func TestCompare(t *testing.T) {
 	if len(r.Models) != 2 || r.Chunks != 2 || r.Predicted != 2*15 || r.Base.Architecture != "llama" {
 		t.Fatalf("%s", out)
 	}
-	_, alone, _, err := call("perplexity", "-f", text, "-c", "32", "--chunks", "2", "--progress", "none", "--json", files[1])
+	_, alone, _, err := call("perplexity", "-f", text, "-c", "32", "--chunks", "2", "--progress", "none",
+		"--json", files[1])
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p := result[perplexityResult](t, alone); p.PPL != r.Models[1].PPL || p.Error != r.Models[1].Error {
-		t.Errorf("perplexity %v ± %v alone, %v ± %v in the comparison", p.PPL, p.Error, r.Models[1].PPL, r.Models[1].Error)
+		t.Errorf("perplexity %v ± %v alone, %v ± %v in the comparison", p.PPL, p.Error, r.Models[1].PPL,
+			r.Models[1].Error)
 	}
 	for i, most := range []float64{1e-3, 0.1} { // orders of magnitude
 		m := r.Models[i]
 		d := m.Divergence
-		if !(float64(d.Mean) < most && d.Mean >= 0) || !(d.Median <= d.P90 && d.P90 <= d.P95 && d.P95 <= d.P99 && d.P99 <= d.P999 && d.P999 <= d.Max) {
+		if !(float64(d.Mean) < most && d.Mean >= 0) ||
+			!(d.Median <= d.P90 && d.P90 <= d.P95 && d.P95 <= d.P99 && d.P99 <= d.P999 && d.P999 <= d.Max) {
 			t.Errorf("%s: divergence %+v", m.Model, d)
 		}
-		if i > 0 && (d.Mean < 5*r.Models[i-1].Divergence.Mean || m.Layers[6].RMS < 5*r.Models[i-1].Layers[6].RMS || m.BPW >= r.Models[i-1].BPW) {
+		if i > 0 && (d.Mean < 5*r.Models[i-1].Divergence.Mean || m.Layers[6].RMS < 5*r.Models[i-1].Layers[6].RMS ||
+			m.BPW >= r.Models[i-1].BPW) {
 			t.Errorf("%s is not worse than %s", m.Model, r.Models[i-1].Model)
 		}
 		var mean number
@@ -83,7 +88,8 @@ func TestCompare(t *testing.T) {
 		if len(m.ByChunk) != r.Chunks || math.Abs(float64(mean-d.Mean)) > 1e-12 {
 			t.Errorf("%s: divergence by chunk %v, mean %v", m.Model, m.ByChunk, d.Mean)
 		}
-		if len(m.Layers) != 7 || math.Abs(float64(m.Ratio.Mean-m.PPL/r.Base.PPL)) > 1e-9 || m.Top.Mean > 1 || m.Top5.Mean < 0.8 {
+		if len(m.Layers) != 7 || math.Abs(float64(m.Ratio.Mean-m.PPL/r.Base.PPL)) > 1e-9 || m.Top.Mean > 1 ||
+			m.Top5.Mean < 0.8 {
 			t.Errorf("%s: %+v", m.Model, m)
 		}
 	}
@@ -91,7 +97,8 @@ func TestCompare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"2 chunks of 32, 30 tokens predicted", "base: " + gollama + ", llama", "[2] " + files[1], "layer 5", "embedding", "same top 5", "tokens/s"} {
+	for _, want := range []string{"2 chunks of 32, 30 tokens predicted", "base: " + gollama + ", llama",
+		"[2] " + files[1], "layer 5", "embedding", "same top 5", "tokens/s"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}

@@ -19,7 +19,9 @@ func TestDefects(t *testing.T) {
 		path := d.Write(t, dir, ".gguf")
 		verbs := [][]string{{"perplexity", "-f", text, path}, {"imatrix", "-f", text, "-o", out, path}}
 		if i%8 == 0 { // all open models in the same way
-			verbs = append(verbs, []string{"compare", "-f", text, gollama, path}, []string{"compare", "-f", text, path, path}, []string{"embed", "-f", text, path}, []string{"sensitivity", "-f", text, path})
+			verbs = append(verbs, []string{"compare", "-f", text, gollama, path},
+				[]string{"compare", "-f", text, path, path}, []string{"embed", "-f", text, path},
+				[]string{"sensitivity", "-f", text, path})
 		}
 		for _, args := range verbs {
 			code, stdout, stderr, err := call(args...)
@@ -28,7 +30,8 @@ func TestDefects(t *testing.T) {
 				text += err.Error()
 			}
 			if code != d.Code || !strings.Contains(text, d.Text) || !strings.Contains(text, d.Name+".gguf") {
-				t.Errorf("%s: %q: exit code %d, want %d and %q: %.300s", d.Name, slices.DeleteFunc(args, filepath.IsAbs), code, d.Code, d.Text, text)
+				t.Errorf("%s: %q: exit code %d, want %d and %q: %.300s", d.Name,
+					slices.DeleteFunc(args, filepath.IsAbs), code, d.Code, d.Text, text)
 			}
 			if len(text) > 2000 {
 				t.Errorf("%s: %d bytes of messages", d.Name, len(text))

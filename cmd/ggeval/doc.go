@@ -38,10 +38,10 @@
 //
 //	--via TYPE                 take the weights as if converted to auto, f32, f16 or bf16 first
 //
-// and these, as for ggconv: --arch, --model-name, --metadata, --pre,
-// --embed-hf-tokenizer, --fuse-qkv, --fuse-gate-up-exps, --fp8-as-q8, --mistral-format,
-// --outside-links, --merge-lora, --sentence-transformers-dense-modules, --mtp, --no-nextn, --dspark, --target-model-dir,
-// --mmproj, --remote, --cache. With a file they are a usage error.
+// and these, as for ggconv: --arch, --model-name, --metadata, --pre, --embed-hf-tokenizer, --fuse-qkv,
+// --fuse-gate-up-exps, --fp8-as-q8, --mistral-format, --outside-links, --merge-lora,
+// --sentence-transformers-dense-modules, --mtp, --no-nextn, --dspark, --target-model-dir, --mmproj, --remote, --cache.
+// With a file they are a usage error.
 //
 // # Run
 //
@@ -164,11 +164,10 @@
 //
 // # Importance matrix
 //
-// For each column of the matrices in the blocks, the sums of what met it in all tokens of all
-// chunks, and of its squares: of stacked experts in the tokens that chose them. The file is that of llama-imatrix, tensor for
-// tensor, with the counts and numbers of chunks; sums are of exact float32 activations and grow in the order
-// of the text, so that the bytes are the same with any number of workers. The name of the text is recorded
-// without its folders.
+// For each column of the matrices in the blocks, the sums of what met it in all tokens of all chunks, and of its
+// squares: of stacked experts in the tokens that chose them. The file is that of llama-imatrix, tensor for tensor, with
+// the counts and numbers of chunks; sums are of exact float32 activations and grow in the order of the text, so that
+// the bytes are the same with any number of workers. The name of the text is recorded without its folders.
 //
 //	-o FILE, --output FILE     write the matrix to FILE
 //	--format FORMAT            gguf, or dat: the older one, without counts for each expert
@@ -184,10 +183,10 @@
 //	                           the other): what --part needs
 //	--force                    replace FILE if it exists
 //
-// With --save-every the sums so far are in FILE.state, which is a matrix, too. A run that was killed is taken up again by
-// the next one with the same output, and gives the same bytes as one that was not; it is refused
-// if the text, -c, the model, merged files, --process-output or --sum-chunks are others. FILE.state goes when FILE is there.
-// Every group reads the weights once more, and memory is for N chunks. With --json:
+// With --save-every the sums so far are in FILE.state, which is a matrix, too. A run that was killed is taken up again
+// by the next one with the same output, and gives the same bytes as one that was not; it is refused if the text, -c,
+// the model, merged files, --process-output or --sum-chunks are others. FILE.state goes when FILE is there. Every group
+// reads the weights once more, and memory is for N chunks. With --json:
 //
 //	model, architecture        the model as it was named, and what it is; not if there is none
 //	output, format, bytes      the file
@@ -216,11 +215,11 @@
 //	--part-files OUT           the name, of perplexity and compare; that of imatrix is -o
 //
 // What --finish makes has the bits of what one process makes. Parts that are missing, damaged or of another job (model,
-// text, flags, version of the program) are named: these have to be run again. Files of parts stay where they are.
-// What imatrix adds up depends on the order of additions, in float32: with --sum-chunks N each N chunks
-// are added up by themselves and then these sums in the order of the text, in one process as in many;
-// --part without it is refused. A share is of whole groups of N chunks, and its file has 8 bytes for each group and column
-// of the matrix. Weights are read once for each group. --in-file is for --finish. With --part, --json prints:
+// text, flags, version of the program) are named: these have to be run again. Files of parts stay where they are. What
+// imatrix adds up depends on the order of additions, in float32: with --sum-chunks N each N chunks are added up by
+// themselves and then these sums in the order of the text, in one process as in many; --part without it is refused. A
+// share is of whole groups of N chunks, and its file has 8 bytes for each group and column of the matrix. Weights are
+// read once for each group. --in-file is for --finish. With --part, --json prints:
 //
 //	part, output, bytes        "3-of-16", and the file
 //	from_chunk, to_chunk, chunks

@@ -28,8 +28,11 @@ func embedCommand() *cli.Command {
 		tool.Shared("escape", `take \n, \t, \r, \", \', \\ and \xHH in texts for the characters that they stand for`),
 		tool.Shared("no-escape", "take them as they are, as without either flag"),
 	), tool.Group(tool.CategoryOutput,
-		tool.OneOf(&cli.StringFlag{Name: "pooling", Usage: "how states of tokens become a vector: `HOW` is none, mean, cls, last or rank (default: what the model says)"}, tool.Names("none", "mean", "cls", "last", "rank")),
-		&cli.IntFlag{Name: "normalize", Aliases: []string{"embd-normalize"}, Value: 2, Usage: "divide vectors by a norm `N`: -1 none, 0 largest value 32760, 1 taxicab, 2 Euclidean, more: p-norm"},
+		tool.OneOf(&cli.StringFlag{Name: "pooling",
+			Usage: "how states of tokens become a vector: `HOW` is none, mean, cls, last or rank (default: what the " +
+				"model says)"}, tool.Names("none", "mean", "cls", "last", "rank")),
+		&cli.IntFlag{Name: "normalize", Aliases: []string{"embd-normalize"}, Value: 2,
+			Usage: "divide vectors by a norm `N`: -1 none, 0 largest value 32760, 1 taxicab, 2 Euclidean, more: p-norm"},
 		&cli.StringFlag{Name: "base", Usage: "say how far vectors are from those of the model `BASE`"},
 		tool.Shared("output", "write the vectors to `FILE`: float32, little-endian, one after the other"),
 		tool.ForceFlag(),
@@ -43,10 +46,12 @@ func embedCommand() *cli.Command {
 			"other than text are recognized in it, and those that the vocabulary puts at its ends are added.\n" +
 			"Vectors are those of llama-embedding, but with exact arithmetic.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
-			Main:      strings.Fields("file escape text pooling normalize base output json force threads progress via remote"),
+			Main: strings.Fields(
+				"file escape text pooling normalize base output json force threads progress via remote"),
 			Elsewhere: []string{"embedding", "embeddings"},
-			Examples:  []string{`ggeval embed --text "a sentence" embedder-F16.gguf`, "ggeval embed -f lines.txt --base embedder-F16.gguf embedder-Q4_K_M.gguf"},
-			Result:    tool.Prints[embedResult](),
+			Examples: []string{`ggeval embed --text "a sentence" embedder-F16.gguf`,
+				"ggeval embed -f lines.txt --base embedder-F16.gguf embedder-Q4_K_M.gguf"},
+			Result: tool.Prints[embedResult](),
 		}.Metadata(),
 		Flags:  append(flags, evalrun.RunFlags()...),
 		Action: embed,
@@ -216,7 +221,8 @@ func embed(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	result := embedResult{embedSide: embedSideOf(c), Pooling: opt.Pooling.String(), Norm: int64(cmd.Int("normalize")), Width: e.Width, Texts: len(texts)}
+	result := embedResult{embedSide: embedSideOf(c), Pooling: opt.Pooling.String(), Norm: int64(cmd.Int("normalize")),
+		Width: e.Width, Texts: len(texts)}
 	if opt.Pooling == eval.PoolRank {
 		result.Norm = -1
 	}
@@ -233,14 +239,18 @@ func embed(ctx context.Context, cmd *cli.Command) error {
 			ran += len(own[i])
 			if !slices.Equal(own[i], texts[i]) {
 				if opt.Pooling == eval.PoolNone {
-					return fault.Errorf(fault.Refused, "%s takes text %d for other tokens than %s: their vectors cannot be compared one by one", c.Name, i+1, base.Name)
+					return fault.Errorf(fault.Refused,
+						"%s takes text %d for other tokens than %s: their vectors cannot be compared one by one",
+						c.Name, i+1, base.Name)
 				}
 				tool.Warn(cmd, fmt.Sprintf("%s takes text %d for other tokens than %s", c.Name, i+1, base.Name))
 				break
 			}
 		}
 		if b.Width != e.Width {
-			return fault.Errorf(fault.Refused, "vectors of %s have %d values and those of %s %d: they cannot be compared", c.Name, e.Width, base.Name, b.Width)
+			return fault.Errorf(fault.Refused,
+				"vectors of %s have %d values and those of %s %d: they cannot be compared", c.Name, e.Width,
+				base.Name, b.Width)
 		}
 		result.Base = distances(e, b)
 		result.Base.embedSide = embedSideOf(base)
@@ -337,7 +347,8 @@ func spreadOf(values []number) spread {
 		sum += float64(v)
 	}
 	at := func(q float64) number { return sorted[max(0, int(math.Ceil(q*float64(n)))-1)] }
-	return spread{number(sum / float64(n)), sorted[0], at(0.01), at(0.05), at(0.1), at(0.5), at(0.9), at(0.95), at(0.99), sorted[n-1]}
+	return spread{number(sum / float64(n)), sorted[0], at(0.01), at(0.05), at(0.1), at(0.5), at(0.9), at(0.95),
+		at(0.99), sorted[n-1]}
 }
 
 func (r *embedResult) text(w io.Writer, out string) error {
@@ -357,8 +368,10 @@ func (r *embedResult) text(w io.Writer, out string) error {
 			name string
 			c, d number
 		}{
-			{"mean", d.Cosine.Mean, d.Distance.Mean}, {"worst", d.Cosine.Min, d.Distance.Max}, {"1 % are worse than", d.Cosine.P1, d.Distance.P99},
-			{"5 % are worse than", d.Cosine.P5, d.Distance.P95}, {"10 % are worse than", d.Cosine.P10, d.Distance.P90}, {"median", d.Cosine.Median, d.Distance.Median},
+			{"mean", d.Cosine.Mean, d.Distance.Mean}, {"worst", d.Cosine.Min, d.Distance.Max},
+			{"1 % are worse than", d.Cosine.P1, d.Distance.P99},
+			{"5 % are worse than", d.Cosine.P5, d.Distance.P95}, {"10 % are worse than", d.Cosine.P10, d.Distance.P90},
+			{"median", d.Cosine.Median, d.Distance.Median},
 		} {
 			fmt.Fprintf(b, "%-22s %10.7f %10.3g\n", row.name, float64(row.c), float64(row.d))
 		}

@@ -39,7 +39,8 @@ func TestEmbed(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := result[embedResult](t, out)
-	if r.Texts != 4 || len(r.Vectors) != 4 || r.Width != 64 || r.Pooling != "mean" || r.Norm != 2 || r.Architecture != "bert" || r.Tokens < 8 || r.Speed <= 0 {
+	if r.Texts != 4 || len(r.Vectors) != 4 || r.Width != 64 || r.Pooling != "mean" || r.Norm != 2 ||
+		r.Architecture != "bert" || r.Tokens < 8 || r.Speed <= 0 {
 		t.Fatalf("%s", out)
 	}
 	list := func(r embedResult, i int) (v []float64) {
@@ -52,10 +53,12 @@ func TestEmbed(t *testing.T) {
 	for _, x := range list(r, 0) {
 		sum += x * x
 	}
-	if math.Abs(sum-1) > 1e-5 || fmt.Sprint(list(r, 0)) != fmt.Sprint(list(r, 3)) || fmt.Sprint(list(r, 0)) == fmt.Sprint(list(r, 1)) {
+	if math.Abs(sum-1) > 1e-5 || fmt.Sprint(list(r, 0)) != fmt.Sprint(list(r, 3)) ||
+		fmt.Sprint(list(r, 0)) == fmt.Sprint(list(r, 1)) {
 		t.Errorf("%v", r.Vectors)
 	}
-	_, out, _, err = call("embed", dir, "--text", `a ri\x76er`, "--text", "the sea", "-e", "--pooling", "mean", "--normalize", "-1", "--json", "-t", "1", "--progress", "json")
+	_, out, _, err = call("embed", dir, "--text", `a ri\x76er`, "--text", "the sea", "-e", "--pooling", "mean",
+		"--normalize", "-1", "--json", "-t", "1", "--progress", "json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +79,8 @@ func TestEmbed(t *testing.T) {
 		t.Fatalf("%s", out)
 	}
 	c := d.Base.Cosine
-	if !(c.Min > 0.99 && c.Mean < 1 && c.Min <= c.P1 && c.P10 <= c.Median && c.Median <= c.Max) || !(d.Base.Distance.Min > 0 && d.Base.Distance.Max < 0.1) {
+	if !(c.Min > 0.99 && c.Mean < 1 && c.Min <= c.P1 && c.P10 <= c.Median && c.Median <= c.Max) ||
+		!(d.Base.Distance.Min > 0 && d.Base.Distance.Max < 0.1) {
 		t.Errorf("%+v", d.Base)
 	}
 	data, err := os.ReadFile(vectors)
@@ -98,7 +102,8 @@ func TestEmbed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"4 texts of ", "pooling cls, 64 values each", vectors + ": vectors", "base: " + dir, "median", "tokens/s"} {
+	for _, want := range []string{"4 texts of ", "pooling cls, 64 values each", vectors + ": vectors", "base: " + dir,
+		"median", "tokens/s"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
@@ -107,11 +112,13 @@ func TestEmbed(t *testing.T) {
 	if err != nil || !strings.Contains(out, "pooling rank, 1 values each\n[1] [") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	_, out, _, err = call("embed", dir, "--text", "a river", "--text", "a", "--json", "--base", dir, "--progress", "none")
+	_, out, _, err = call("embed", dir, "--text", "a river", "--text", "a", "--json", "--base", dir,
+		"--progress", "none")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := result[embedResult](t, out); r.Pooling != "none" || len(r.Vectors) != 2 || len(r.Vectors[0].([]any)) < 2 || r.Base.Cosine.Min != 1 || len(r.Base.Cosines) != r.Tokens {
+	if r := result[embedResult](t, out); r.Pooling != "none" || len(r.Vectors) != 2 || len(r.Vectors[0].([]any)) < 2 ||
+		r.Base.Cosine.Min != 1 || len(r.Base.Cosines) != r.Tokens {
 		t.Errorf("%s", out)
 	}
 }
@@ -136,7 +143,8 @@ func TestEmbedRefused(t *testing.T) {
 		{"perplexity " + dir + " -f " + text + " -c 16", 4, "predicts nothing"},
 		{"compare " + gollama + " " + dir + " -f " + text + " -c 16", 5, "tokens"},
 	} {
-		if code, _, _, err := call(append(strings.Fields(c.args), "--progress", "none")...); code != c.code || !strings.Contains(fmt.Sprint(err), c.want) {
+		if code, _, _, err := call(append(strings.Fields(c.args), "--progress", "none")...); code != c.code ||
+			!strings.Contains(fmt.Sprint(err), c.want) {
 			t.Errorf("%q: exit code %d, %v, want %d with %q", c.args, code, err, c.code, c.want)
 		}
 	}

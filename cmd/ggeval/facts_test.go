@@ -13,7 +13,8 @@ import (
 // none.
 func perplexityOf(t *testing.T, file string) string {
 	t.Helper()
-	_, out, _, err := call("perplexity", file, "-f", textOf(t, source(t, 3000)), "-c", "64", "--chunks", "2", "--json", "--progress", "none")
+	_, out, _, err := call("perplexity", file, "-f", textOf(t, source(t, 3000)), "-c", "64", "--chunks", "2", "--json",
+		"--progress", "none")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,15 +63,18 @@ func TestMissingKeysAreRefused(t *testing.T) {
 func TestUnreadKeysAreRefused(t *testing.T) {
 	plain := perplexityOf(t, mutate.File(t, "llama", "plain", nil))
 	for key, usual := range map[string]float32{
-		"attn_logit_softcapping": 0, "final_logit_softcapping": 0, "attention.clamp_kqv": 0, "attention.max_alibi_bias": 0, "attention.scale": 0, "residual_scale": 1,
-		"embedding_scale": 1, "logit_scale": 1, "rope.scaling.alpha": 0, "rope.scaling.yarn_log_multiplier": 0, "rope.scaling.yarn_beta_fast": 32,
+		"attn_logit_softcapping": 0, "final_logit_softcapping": 0, "attention.clamp_kqv": 0,
+		"attention.max_alibi_bias": 0, "attention.scale": 0, "residual_scale": 1,
+		"embedding_scale": 1, "logit_scale": 1, "rope.scaling.alpha": 0, "rope.scaling.yarn_log_multiplier": 0,
+		"rope.scaling.yarn_beta_fast": 32,
 	} {
 		file := mutate.File(t, "llama", "plain", setting("llama."+key, gguf.Float32(usual+0.5)))
 		code, _, _, err := call("perplexity", file, "-f", textOf(t, source(t, 3000)), "-c", "64", "--progress", "none")
 		if code != 4 || !strings.Contains(fmt.Sprint(err), "llama."+key) {
 			t.Errorf("%s: %d, %v", key, code, err)
 		}
-		if got := perplexityOf(t, mutate.File(t, "llama", "plain", setting("llama."+key, gguf.Float32(usual)))); got != plain {
+		if got := perplexityOf(t, mutate.File(t, "llama", "plain",
+			setting("llama."+key, gguf.Float32(usual)))); got != plain {
 			t.Errorf("%s as usual: %s, want %s", key, got, plain)
 		}
 	}
@@ -114,7 +118,8 @@ func TestWindowsThatCount(t *testing.T) {
 		t.Errorf("deepseek2-ocr: %s with a window, %s without", with, without)
 	}
 	lfm := func(n uint32) string {
-		return perplexityOf(t, mutate.File(t, "lfm2", "plain", setting("lfm2.attention.sliding_window", gguf.Uint32(n))))
+		return perplexityOf(t, mutate.File(t, "lfm2", "plain",
+			setting("lfm2.attention.sliding_window", gguf.Uint32(n))))
 	}
 	plain := perplexityOf(t, mutate.File(t, "lfm2", "plain", nil))
 	if short, long := lfm(7), lfm(64); short == plain || long != plain {
@@ -128,7 +133,8 @@ func TestHeadsWiderThanRows(t *testing.T) {
 	for _, c := range []struct{ spec, arch string }{{"rwkv6", "rwkv6"}, {"qrwkv6", "rwkv6qwen2"}, {"rwkv7", "rwkv7"}} {
 		for _, n := range []uint32{0, 1, 3, 1 << 24, 1<<32 - 1} {
 			file := mutate.File(t, c.spec, "plain", setting(c.arch+".embedding_length", gguf.Uint32(n)))
-			code, _, _, err := call("perplexity", file, "-f", textOf(t, source(t, 3000)), "-c", "64", "--progress", "none")
+			code, _, _, err := call("perplexity", file, "-f", textOf(t, source(t, 3000)), "-c", "64",
+				"--progress", "none")
 			if code != 3 || !strings.Contains(fmt.Sprint(err), ".gguf") {
 				t.Errorf("%s of rows of %d: %d, %v", c.spec, n, code, err)
 			}

@@ -13,11 +13,13 @@ import (
 
 // about says what the figures of a page are of.
 func about(r textResult, c costResult) []page.Fact {
-	facts := []page.Fact{{Name: "text", Value: page.Names(r.File)[0]}, {Name: "chunks", Value: fmt.Sprintf("%d of %d tokens", r.Chunks, r.Chunk)}}
+	facts := []page.Fact{{Name: "text", Value: page.Names(r.File)[0]},
+		{Name: "chunks", Value: fmt.Sprintf("%d of %d tokens", r.Chunks, r.Chunk)}}
 	if r.Stride > 0 {
 		facts[1].Value += fmt.Sprintf(", %d apart", r.Stride)
 	}
-	return append(facts, page.Fact{Name: "tokens predicted", Value: fmt.Sprint(r.Predicted)}, page.Fact{Name: "run", Value: c.String()},
+	return append(facts, page.Fact{Name: "tokens predicted", Value: fmt.Sprint(r.Predicted)},
+		page.Fact{Name: "run", Value: c.String()},
 		page.Fact{Name: "program", Value: "ggeval " + tool.Version})
 }
 
@@ -35,14 +37,21 @@ func perplexityPage(r *perplexityResult, m *model.Model, p *eval.Perplexity, run
 		Title: "Perplexity of " + name,
 		About: about(r.textResult, r.costResult),
 		Parts: []page.Part{
-			&page.Table{Title: "Figures", Note: "After ± is one standard error.", Head: []string{"model", "size", "bits per weight", "perplexity", "mean loss", "architecture"},
-				Rows: [][]string{{name, tool.Bytes(m.Bytes), fmt.Sprintf("%.3f", m.BPW()), page.Perplexity(p.Value, p.Error), fmt.Sprintf("%.5f", float64(r.Loss)), r.Architecture}}},
-			&page.Plot{Title: "Perplexity of the first chunks", Note: "How the figure settles: over chunk 1, chunks 1 and 2, and so on.",
-				X: page.Axis{Name: "chunks"}, Y: page.Axis{Name: "perplexity"}, Series: []page.Series{{Name: name, X: chunks, Y: values}}},
-			&page.Plot{Title: "Loss by position", Note: "Mean of -ln p of the token at a position of the chunk, over all chunks, some positions together.",
-				X: page.Axis{Name: "position"}, Y: page.Axis{Name: "loss", Zero: true}, Series: []page.Series{{Name: name, X: x, Y: y}}},
-			&page.Plot{Title: "How often which loss", Note: "Shares of all tokens; the first step also has those that are lower.",
-				X: page.Axis{Name: "loss", Log: true}, Y: page.Axis{Name: "share", Zero: true},
+			&page.Table{Title: "Figures", Note: "After ± is one standard error.",
+				Head: []string{"model", "size", "bits per weight", "perplexity", "mean loss", "architecture"},
+				Rows: [][]string{{name, tool.Bytes(m.Bytes), fmt.Sprintf("%.3f", m.BPW()),
+					page.Perplexity(p.Value, p.Error), fmt.Sprintf("%.5f", float64(r.Loss)), r.Architecture}}},
+			&page.Plot{Title: "Perplexity of the first chunks",
+				Note: "How the figure settles: over chunk 1, chunks 1 and 2, and so on.",
+				X:    page.Axis{Name: "chunks"}, Y: page.Axis{Name: "perplexity"},
+				Series: []page.Series{{Name: name, X: chunks, Y: values}}},
+			&page.Plot{Title: "Loss by position",
+				Note: "Mean of -ln p of the token at a position of the chunk, over all chunks, some positions together.",
+				X:    page.Axis{Name: "position"}, Y: page.Axis{Name: "loss", Zero: true},
+				Series: []page.Series{{Name: name, X: x, Y: y}}},
+			&page.Plot{Title: "How often which loss",
+				Note: "Shares of all tokens; the first step also has those that are lower.",
+				X:    page.Axis{Name: "loss", Log: true}, Y: page.Axis{Name: "share", Zero: true},
 				Series: []page.Series{{Name: name, Shape: page.Steps, X: edges, Y: shares[0]}}},
 		},
 	}
@@ -114,12 +123,15 @@ func histogram(lists [][]float64, low float64) (edges []float64, shares [][]floa
 // comparePage is the page of models and their base.
 func comparePage(r *compareResult, run eval.Run) *page.Page {
 	figures := &page.Table{Title: "Figures",
-		Note: "Divergence is that of Kullback and Leibler from the base, in nats; the ratio is of perplexities, to the base's. After ± is one standard error.",
+		Note: "Divergence is that of Kullback and Leibler from the base, in nats; the ratio is of perplexities, to " +
+			"the base's. After ± is one standard error.",
 		Head: []string{"model", "size", "bits per weight", "divergence", "perplexity", "ratio"}}
 	tokens := &page.Table{Title: "Tokens",
-		Note: "Top 1: both find the same token the most probable; top 5: the share that the five most probable ones have in common. Δp is the change of the probability of the right token, RMS its root mean square.",
+		Note: "Top 1: both find the same token the most probable; top 5: the share that the five most probable ones " +
+			"have in common. Δp is the change of the probability of the right token, RMS its root mean square.",
 		Head: []string{"model", "top 1", "top 5", "Δp", "RMS Δp"}}
-	quantiles := &page.Table{Title: "Quantiles of the divergence", Note: "A share of the positions is as close to the base, or closer.", Head: []string{"model"}}
+	quantiles := &page.Table{Title: "Quantiles of the divergence",
+		Note: "A share of the positions is as close to the base, or closer.", Head: []string{"model"}}
 	for _, rank := range eval.Ranks {
 		name := fmt.Sprintf("%.4g %%", 100*rank)
 		switch rank {
@@ -130,30 +142,41 @@ func comparePage(r *compareResult, run eval.Run) *page.Page {
 		}
 		quantiles.Head = append(quantiles.Head, name)
 	}
-	byPos := &page.Plot{Title: "Divergence by position", Note: "Mean over all chunks, by the position of the predicted token in its chunk, some positions together. Less than 1e-8, the noise of float32, is shown as that.",
+	byPos := &page.Plot{Title: "Divergence by position",
+		Note: "Mean over all chunks, by the position of the predicted token in its chunk, some positions together. " +
+			"Less than 1e-8, the noise of float32, is shown as that.",
 		X: page.Axis{Name: "position"}, Y: page.Axis{Name: "divergence", Log: true}}
-	byLayer := &page.Plot{Title: "Error by layer", Note: "How far hidden states are from the base's, in relation to them: root of the mean square. 0 is the embeddings, then what comes out of each layer.",
+	byLayer := &page.Plot{Title: "Error by layer",
+		Note: "How far hidden states are from the base's, in relation to them: root of the mean square. 0 is the " +
+			"embeddings, then what comes out of each layer.",
 		X: page.Axis{Name: "layer"}, Y: page.Axis{Name: "relative error", Log: true}}
-	often := &page.Plot{Title: "How often which divergence", Note: "Shares of all positions; the first step also has those that are lower.",
-		X: page.Axis{Name: "divergence", Log: true}, Y: page.Axis{Name: "share", Zero: true}}
-	bySize := &page.Plot{Title: "Divergence by size", X: page.Axis{Name: "bits per weight"}, Y: page.Axis{Name: "divergence", Log: true}}
+	often := &page.Plot{Title: "How often which divergence",
+		Note: "Shares of all positions; the first step also has those that are lower.",
+		X:    page.Axis{Name: "divergence", Log: true}, Y: page.Axis{Name: "share", Zero: true}}
+	bySize := &page.Plot{Title: "Divergence by size", X: page.Axis{Name: "bits per weight"},
+		Y: page.Axis{Name: "divergence", Log: true}}
 	var all [][]float64
 	for i := range r.Models {
 		all = append(all, r.Models[i].found.Divergences)
 	}
 	edges, shares := histogram(all, lowDivergence)
 	base, names := r.names()
-	figures.Rows = [][]string{{base + " (base)", "", "", "", page.Perplexity(float64(r.Base.PPL), float64(r.Base.Error)), ""}}
+	figures.Rows = [][]string{{base + " (base)", "", "", "",
+		page.Perplexity(float64(r.Base.PPL), float64(r.Base.Error)), ""}}
 	if r.Base.Architecture != "" { // or it has been saved
 		figures.Rows[0][1], figures.Rows[0][2] = tool.Bytes(r.Base.Bytes), fmt.Sprintf("%.3f", r.Base.BPW)
 	}
 	for i := range r.Models {
 		m, name := &r.Models[i], names[i]
 		c := m.found
-		figures.Rows = append(figures.Rows, []string{name, tool.Bytes(m.Bytes), fmt.Sprintf("%.3f", m.BPW), page.Divergence(c.Divergence.Mean, c.Divergence.Error),
-			page.Perplexity(c.Model.Value, c.Model.Error), page.PlusMinus("%.5f", 1, float64(m.Ratio.Mean), float64(m.Ratio.Error))})
-		tokens.Rows = append(tokens.Rows, []string{name, page.PlusMinus("%.2f", 100, c.Top.Mean, c.Top.Error) + " %", page.PlusMinus("%.2f", 100, c.Top5.Mean, c.Top5.Error) + " %",
-			page.PlusMinus("%.3f", 100, c.Right.Mean, c.Right.Error) + " %", page.PlusMinus("%.3f", 100, c.RightRMS.Mean, c.RightRMS.Error) + " %"})
+		figures.Rows = append(figures.Rows, []string{name, tool.Bytes(m.Bytes), fmt.Sprintf("%.3f", m.BPW),
+			page.Divergence(c.Divergence.Mean, c.Divergence.Error),
+			page.Perplexity(c.Model.Value, c.Model.Error),
+			page.PlusMinus("%.5f", 1, float64(m.Ratio.Mean), float64(m.Ratio.Error))})
+		tokens.Rows = append(tokens.Rows, []string{name, page.PlusMinus("%.2f", 100, c.Top.Mean, c.Top.Error) + " %",
+			page.PlusMinus("%.2f", 100, c.Top5.Mean, c.Top5.Error) + " %",
+			page.PlusMinus("%.3f", 100, c.Right.Mean, c.Right.Error) + " %",
+			page.PlusMinus("%.3f", 100, c.RightRMS.Mean, c.RightRMS.Error) + " %"})
 		row := []string{name}
 		for _, q := range c.Quantiles {
 			row = append(row, page.Small(q))
@@ -170,9 +193,11 @@ func comparePage(r *compareResult, run eval.Run) *page.Page {
 		}
 		byLayer.Series = append(byLayer.Series, layers)
 		often.Series = append(often.Series, page.Series{Name: name, Shape: page.Steps, X: edges, Y: shares[i]})
-		bySize.Series = append(bySize.Series, page.Series{Name: name, Shape: page.Alone, X: []float64{m.BPW}, Y: []float64{max(c.Divergence.Mean, lowDivergence)}})
+		bySize.Series = append(bySize.Series, page.Series{Name: name, Shape: page.Alone, X: []float64{m.BPW},
+			Y: []float64{max(c.Divergence.Mean, lowDivergence)}})
 	}
-	p := &page.Page{Title: "Compared with " + base, About: about(r.textResult, r.costResult), Parts: []page.Part{figures}}
+	p := &page.Page{Title: "Compared with " + base, About: about(r.textResult, r.costResult),
+		Parts: []page.Part{figures}}
 	if len(r.Models) > 1 {
 		p.Parts = append(p.Parts, bySize)
 	}

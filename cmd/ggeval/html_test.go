@@ -18,7 +18,8 @@ import (
 // TestPerplexityPage writes a page and reads the figures in it.
 func TestPerplexityPage(t *testing.T) {
 	text, file := textOf(t, source(t, 4000)), filepath.Join(t.TempDir(), "page.html")
-	args := []string{"perplexity", checkpointOf(t, "llama", 1), "-f", text, "-c", "64", "--chunks", "4", "--progress", "none", "--html", file}
+	args := []string{"perplexity", checkpointOf(t, "llama", 1), "-f", text, "-c", "64", "--chunks", "4", "--progress",
+		"none", "--html", file}
 	_, out, _, err := call(args...)
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +42,8 @@ func TestPerplexityPage(t *testing.T) {
 		t.Error(err)
 	}
 	args[len(args)-1] = text
-	if code, _, _, err := call(append(args, "--force")...); code != 2 || !strings.Contains(err.Error(), "equals input") {
+	if code, _, _, err := call(append(args, "--force")...); code != 2 ||
+		!strings.Contains(err.Error(), "equals input") {
 		t.Errorf("a page instead of the text: exit code %d, %v", code, err)
 	}
 }
@@ -54,7 +56,8 @@ func TestComparePage(t *testing.T) {
 	other := filepath.Join(dir, "'&\u202e")
 	clitest.NeedsSymlink(t, checkpoint, other)
 	file := filepath.Join(dir, "page.html")
-	_, out, _, err := call("compare", base, other, base, "--via", "bf16", "-f", textOf(t, source(t, 3000)), "-c", "64", "--chunks", "3", "--progress", "none", "--json", "--html", file)
+	_, out, _, err := call("compare", base, other, base, "--via", "bf16", "-f", textOf(t, source(t, 3000)), "-c", "64",
+		"--chunks", "3", "--progress", "none", "--json", "--html", file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,8 +68,11 @@ func TestComparePage(t *testing.T) {
 	html := string(data)
 	r := result[compareResult](t, out)
 	for _, want := range []string{
-		"&#34;&gt;&lt;img src=x&gt; (base)", `>&#39;&amp;\u202e</th>`, `<td data-label="divergence">0.00000 ± 0.00000</td><td data-label="perplexity">` + page.Perplexity(float64(r.Base.PPL), float64(r.Base.Error)) + "</td>",
-		"<h2>Divergence by position</h2>", "<h2>Error by layer</h2>", "<h2>How often which divergence</h2>", "<h2>Divergence by size</h2>", "<th scope=\"col\">99.9 %</th>",
+		"&#34;&gt;&lt;img src=x&gt; (base)", `>&#39;&amp;\u202e</th>`,
+		`<td data-label="divergence">0.00000 ± 0.00000</td><td data-label="perplexity">` +
+			page.Perplexity(float64(r.Base.PPL), float64(r.Base.Error)) + "</td>",
+		"<h2>Divergence by position</h2>", "<h2>Error by layer</h2>", "<h2>How often which divergence</h2>",
+		"<h2>Divergence by size</h2>", "<th scope=\"col\">99.9 %</th>",
 	} {
 		if !strings.Contains(html, want) {
 			t.Errorf("no %s in the page", want)
@@ -107,16 +113,19 @@ func TestPageColumns(t *testing.T) {
 		}
 		return string(html), clitest.Sections(t, string(html))
 	}
-	html, parts := read("compare", filepath.Join(dir, "base"), filepath.Join(dir, "one/model.gguf"), filepath.Join(dir, "two/model.gguf"), "--recipe", "Q8_0", "--recipe", "q4_0")
+	html, parts := read("compare", filepath.Join(dir, "base"), filepath.Join(dir, "one/model.gguf"),
+		filepath.Join(dir, "two/model.gguf"), "--recipe", "Q8_0", "--recipe", "q4_0")
 	figures := parts["Figures"]
-	if want := []string{"model", "size", "bits per weight", "divergence", "perplexity", "ratio"}; !slices.Equal(figures.Head, want) {
+	if want := []string{"model", "size", "bits per weight", "divergence", "perplexity",
+		"ratio"}; !slices.Equal(figures.Head, want) {
 		t.Errorf("columns %q", figures.Head)
 	}
 	var names []string
 	for _, row := range figures.Rows {
 		names = append(names, row[0])
 	}
-	if want := []string{"base (base)", "one/model.gguf", "two/model.gguf", "base as Q8_0", "base as Q4_0"}; !slices.Equal(names, want) {
+	if want := []string{"base (base)", "one/model.gguf", "two/model.gguf", "base as Q8_0",
+		"base as Q4_0"}; !slices.Equal(names, want) {
 		t.Errorf("names %q, want %q", names, want)
 	}
 	for title, part := range parts {
@@ -136,18 +145,21 @@ func TestPageColumns(t *testing.T) {
 
 	args = append(args, "--force")
 	_, parts = read("perplexity", filepath.Join(dir, "one/model.gguf"))
-	if figures := parts["Figures"]; len(figures.Rows) != 1 || figures.Rows[0][0] != "model.gguf" || !slices.Equal(figures.Head[:4], []string{"model", "size", "bits per weight", "perplexity"}) || figures.Scrolls {
+	if figures := parts["Figures"]; len(figures.Rows) != 1 || figures.Rows[0][0] != "model.gguf" ||
+		!slices.Equal(figures.Head[:4], []string{"model", "size", "bits per weight", "perplexity"}) || figures.Scrolls {
 		t.Errorf("perplexity: %+v", figures)
 	}
 }
 
 // TestSavedBasePage makes the page of a base of which probabilities are known only.
 func TestSavedBasePage(t *testing.T) {
-	r := &compareResult{Base: sideResult{Model: "saved"}, Models: []modelResult{{sideResult: sideResult{Model: "m", Bytes: 1000}, found: &eval.Comparison{
-		Divergences: []float64{1e-3, 1e-2, 1e-4}, Quantiles: make([]float64, len(eval.Ranks))}}}}
+	r := &compareResult{Base: sideResult{Model: "saved"},
+		Models: []modelResult{{sideResult: sideResult{Model: "m", Bytes: 1000}, found: &eval.Comparison{
+			Divergences: []float64{1e-3, 1e-2, 1e-4}, Quantiles: make([]float64, len(eval.Ranks))}}}}
 	p := comparePage(r, eval.Run{Chunk: 8, First: 4})
 	figures := p.Parts[0].(*page.Table)
-	if row := figures.Rows[0]; len(row) != len(figures.Head) || row[1] != "" || row[2] != "" || figures.Rows[1][1] != "1 kB" {
+	if row := figures.Rows[0]; len(row) != len(figures.Head) || row[1] != "" || row[2] != "" ||
+		figures.Rows[1][1] != "1 kB" {
 		t.Errorf("%q", figures.Rows)
 	}
 	for _, part := range p.Parts {

@@ -35,10 +35,13 @@ func imatrixCommand() *cli.Command {
 			"of what met it in all tokens of all chunks: the file of llama-imatrix, but with exact\n" +
 			"arithmetic. Without MODEL and text the files of --in-file are merged.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
-			Main:      strings.Fields("file escape ctx-size chunks output format in-file save-every process-output parse-special part finish json force threads progress via"),
+			Main: strings.Fields(
+				"file escape ctx-size chunks output format in-file save-every process-output parse-special part " +
+					"finish json force threads progress via"),
 			Elsewhere: []string{"importance", "calibrate"},
-			Examples:  []string{"ggeval imatrix -f calibration.txt -o imatrix.gguf model-F16.gguf", "ggeval imatrix --in-file a.gguf --in-file b.dat -o both.gguf"},
-			Result:    append(tool.Prints[imatrixResult](), tool.Prints[partResult]()...),
+			Examples: []string{"ggeval imatrix -f calibration.txt -o imatrix.gguf model-F16.gguf",
+				"ggeval imatrix --in-file a.gguf --in-file b.dat -o both.gguf"},
+			Result: append(tool.Prints[imatrixResult](), tool.Prints[partResult]()...),
 		}.Metadata(),
 		Flags:  evalrun.ImatrixFlags(),
 		Action: makeImatrix,
@@ -130,7 +133,8 @@ func makeImatrix(ctx context.Context, cmd *cli.Command) error {
 		}
 	}
 	m := sums.Matrix(r.Out)
-	result.Bytes, result.Entries, result.Seen, result.ChunkSize, result.Datasets = file.Size, m.Len(), m.Chunks, m.ChunkSize, m.Datasets
+	result.Bytes, result.Entries, result.Seen, result.ChunkSize, result.Datasets = file.Size, m.Len(), m.Chunks,
+		m.ChunkSize, m.Datasets
 	var blank []string
 	for _, e := range m.Entries() {
 		if n := len(e.Unseen()); n > 0 {
@@ -150,7 +154,8 @@ func makeImatrix(ctx context.Context, cmd *cli.Command) error {
 	if r.Path != "" {
 		fmt.Fprintln(w, result.textResult)
 	}
-	fmt.Fprintf(w, "%s: %s, %d tensors, %d chunks of %d tokens\n", r.Out, tool.Bytes(file.Size), m.Len(), m.Chunks, m.ChunkSize)
+	fmt.Fprintf(w, "%s: %s, %d tensors, %d chunks of %d tokens\n", r.Out, tool.Bytes(file.Size), m.Len(),
+		m.Chunks, m.ChunkSize)
 	fmt.Fprintln(w, result.costResult)
 	return nil
 }
@@ -184,7 +189,8 @@ func (r *imatrixRequest) state() string { return r.Out + ".state" }
 
 // calibrate runs the model over the text and returns the sums, and how many tokens went through
 // the model.
-func (r *imatrixRequest) calibrate(ctx context.Context, cmd *cli.Command, sums *imatrix.Sums, opt *writer.Options, result *imatrixResult) (*imatrix.Sums, int, error) {
+func (r *imatrixRequest) calibrate(ctx context.Context, cmd *cli.Command, sums *imatrix.Sums, opt *writer.Options,
+	result *imatrixResult) (*imatrix.Sums, int, error) {
 	m, err := r.load(ctx, cmd, r.Path, func(files []string) error {
 		opt.Inputs = append(opt.Inputs, files...)
 		return writer.Writable(r.Out, *opt)
@@ -211,7 +217,8 @@ func (r *imatrixRequest) calibrate(ctx context.Context, cmd *cli.Command, sums *
 		Importance: r.Collect, State: r.state(), Text: sha256.Sum256([]byte(m.text)),
 		Resumed: func(done int) {
 			result.Resumed = done
-			tool.Note(cmd, fmt.Sprintf("%s: %d of %d chunks are done already, by a run that was interrupted", r.state(), done, result.Chunks))
+			tool.Note(cmd, fmt.Sprintf("%s: %d of %d chunks are done already, by a run that was interrupted", r.state(),
+				done, result.Chunks))
 		},
 	})
 	if err != nil {
@@ -234,7 +241,8 @@ func (r *imatrixRequest) job(ctx context.Context, m *reader) (*partfile.Job, err
 	), err
 }
 
-// part runs a part. Merged files are for --finish, and so is the output, which has to be one that can be written all the same.
+// part runs a part. Merged files are for --finish, and so is the output, which has to be one that can be written all
+// the same.
 func (r *imatrixRequest) part(ctx context.Context, cmd *cli.Command, cost *tool.Cost, opt writer.Options) error {
 	m, err := r.load(ctx, cmd, r.Path, func(files []string) error {
 		opt.Inputs = append(opt.Inputs, files...)
@@ -248,11 +256,12 @@ func (r *imatrixRequest) part(ctx context.Context, cmd *cli.Command, cost *tool.
 	if err != nil {
 		return err
 	}
-	return r.Shares.run(ctx, cmd, cost, share{job, r.Collect.Group, m.run, 1, opt, func(from, to int) ([]partfile.Section, error) {
-		list, err := r.groupsOf(ctx, m, from, to)
-		if err == nil {
-			err = m.Source.Unchanged()
-		}
-		return list, err
-	}})
+	return r.Shares.run(ctx, cmd, cost, share{job, r.Collect.Group, m.run, 1, opt,
+		func(from, to int) ([]partfile.Section, error) {
+			list, err := r.groupsOf(ctx, m, from, to)
+			if err == nil {
+				err = m.Source.Unchanged()
+			}
+			return list, err
+		}})
 }

@@ -41,10 +41,12 @@ func TestImatrix(t *testing.T) {
 		return text
 	}
 	got := run(dir, "-f", text, "-o", out+"a.gguf", "-c", "64", "-t", "1", "--process-output")
-	if !strings.Contains(got, "a.gguf: ") || !strings.Contains(got, "chunks of 64") || !strings.Contains(got, "tokens/s") {
+	if !strings.Contains(got, "a.gguf: ") || !strings.Contains(got, "chunks of 64") ||
+		!strings.Contains(got, "tokens/s") {
 		t.Errorf("printed %q", got)
 	}
-	r := result[imatrixResult](t, run(dir, "-f", text, "-o", out+"b.gguf", "-c", "64", "-t", "3", "--process-output", "--save-every", "2", "--json"))
+	r := result[imatrixResult](t, run(dir, "-f", text, "-o", out+"b.gguf", "-c", "64", "-t", "3", "--process-output",
+		"--save-every", "2", "--json"))
 	want := bytesOf(t, out+"a.gguf")
 	if !bytes.Equal(want, bytesOf(t, out+"b.gguf")) {
 		t.Error("another file with more workers and chunks in groups")
@@ -54,11 +56,14 @@ func TestImatrix(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	if r.Entries != m.Len() || r.Seen != m.Chunks || r.Chunks != m.Chunks || r.ChunkSize != 64 || r.Format != "gguf" || r.Bytes != int64(len(want)) ||
-		r.Architecture != "llama" || r.Model != dir || len(r.Datasets) != 1 || r.Datasets[0] != "text.txt" || r.Resumed != 0 {
+	if r.Entries != m.Len() || r.Seen != m.Chunks || r.Chunks != m.Chunks || r.ChunkSize != 64 || r.Format != "gguf" ||
+		r.Bytes != int64(len(want)) ||
+		r.Architecture != "llama" || r.Model != dir || len(r.Datasets) != 1 || r.Datasets[0] != "text.txt" ||
+		r.Resumed != 0 {
 		t.Errorf("%+v", r)
 	}
-	if m.Entry("output.weight") == nil || m.Entry("blk.0.ffn_gate_inp.weight") == nil || len(m.Entry("blk.1.ffn_down_exps.weight").Counts) < 2 {
+	if m.Entry("output.weight") == nil || m.Entry("blk.0.ffn_gate_inp.weight") == nil ||
+		len(m.Entry("blk.1.ffn_down_exps.weight").Counts) < 2 {
 		t.Error("entries are missing")
 	}
 	unseen := 0
@@ -82,8 +87,10 @@ func TestImatrix(t *testing.T) {
 	}
 	// merged: with a text, and alone
 	run(dir, "-f", text, "-o", out+"d.gguf", "-c", "64", "--chunks", "1", "--in-file", out+"a.gguf")
-	r = result[imatrixResult](t, run("-o", out+"e.gguf", "--in-file", out+"a.gguf", "--in-file", out+"d.gguf", "--json"))
-	if r.Seen != 2*m.Chunks+1 || r.ChunkSize != 64 || len(r.Datasets) != 3 || r.Model != "" || r.File != "" || len(r.Merged) != 2 {
+	r = result[imatrixResult](t, run("-o", out+"e.gguf", "--in-file", out+"a.gguf", "--in-file",
+		out+"d.gguf", "--json"))
+	if r.Seen != 2*m.Chunks+1 || r.ChunkSize != 64 || len(r.Datasets) != 3 || r.Model != "" || r.File != "" ||
+		len(r.Merged) != 2 {
 		t.Errorf("merged: %+v", r)
 	}
 	// nothing is left behind
@@ -100,7 +107,8 @@ func TestImatrixAgain(t *testing.T) {
 	}
 	dir, text := checkpointOf(t, "llama", 1), textOf(t, source(t, 30000))
 	out := filepath.Join(t.TempDir(), "m.gguf")
-	args := []string{"imatrix", dir, "-f", text, "-o", out, "-c", "64", "--save-every", "1", "--progress", "none", "--json"}
+	args := []string{"imatrix", dir, "-f", text, "-o", out, "-c", "64", "--save-every", "1", "--progress",
+		"none", "--json"}
 	state := out + ".state"
 	interrupt := func() {
 		t.Helper()
@@ -173,14 +181,16 @@ func TestImatrixAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, _, _, err := call(append([]string{"imatrix", "-o", out, "--force", "--progress", "none"}, c.args...)...)
-		if code != c.code || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "remove it to begin anew") {
+		if code != c.code || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(err.Error(), "remove it to begin anew") {
 			t.Errorf("%q: %d, %v", c.args, code, err)
 		}
 	}
 	if err := os.WriteFile(state, saved[:len(saved)-100], 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, _, err := call(append(args, "--force")...); code != 3 || !strings.Contains(err.Error(), "m.gguf.state") {
+	if code, _, _, err := call(append(args, "--force")...); code != 3 ||
+		!strings.Contains(err.Error(), "m.gguf.state") {
 		t.Errorf("a broken state: %d, %v", code, err)
 	}
 	if err := os.WriteFile(state, want, 0o666); err != nil { // a matrix, but no state
@@ -216,7 +226,8 @@ func TestImatrixRefused(t *testing.T) {
 		{gollama + " -f " + text + " -o " + text + " --force", 2, text},
 		{gollama + " -f " + text + " -o " + out + " -c 100000", 5, "want at least 100000"},
 	} {
-		if code, _, _, err := call(append([]string{"imatrix", "--progress", "none"}, strings.Fields(c.args)...)...); code != c.code || !strings.Contains(err.Error(), c.want) {
+		if code, _, _, err := call(append([]string{"imatrix", "--progress", "none"},
+			strings.Fields(c.args)...)...); code != c.code || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: exit code %d, %v, want %d with %q", c.args, code, err, c.code, c.want)
 		}
 	}

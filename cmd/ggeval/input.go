@@ -83,7 +83,8 @@ type reader struct {
 
 // load reads the text and opens the model that is run over it. The caller closes its Source.
 // Before work begins check is called with the files of both, which no output may replace.
-func (in *input) load(ctx context.Context, cmd *cli.Command, path string, check func(inputs []string) error) (*reader, error) {
+func (in *input) load(ctx context.Context, cmd *cli.Command, path string,
+	check func(inputs []string) error) (*reader, error) {
 	text, err := in.read(cmd)
 	if err != nil {
 		return nil, err

@@ -36,7 +36,8 @@ func changed(t *testing.T, path string, metadata func(m *gguf.Metadata), data fu
 		metadata(&m)
 	}
 	out := filepath.Join(t.TempDir(), "changed.gguf")
-	if err := os.WriteFile(out, append(gguf.AppendHeader(nil, m, f.Tensors, f.Alignment), whole[f.DataStart:]...), 0o666); err != nil {
+	if err := os.WriteFile(out, append(gguf.AppendHeader(nil, m, f.Tensors, f.Alignment), whole[f.DataStart:]...),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -81,7 +82,8 @@ func TestBadInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	noWeights := t.TempDir()
-	if err := os.CopyFS(noWeights, os.DirFS(gollama)); err != nil || os.Remove(filepath.Join(noWeights, "model.safetensors")) != nil {
+	if err := os.CopyFS(noWeights, os.DirFS(gollama)); err != nil ||
+		os.Remove(filepath.Join(noWeights, "model.safetensors")) != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -90,23 +92,32 @@ func TestBadInput(t *testing.T) {
 		code int
 		want string
 	}{
-		{"a text that is too short", []string{"perplexity", file, "-f", short}, 5, "the text has 6 tokens, want at least 32, a chunk"},
+		{"a text that is too short", []string{"perplexity", file, "-f", short}, 5,
+			"the text has 6 tokens, want at least 32, a chunk"},
 		{"with stride", []string{"perplexity", file, "-f", short, "--stride", "8"}, 5, "want more than 256, a chunk"},
 		{"an empty one", []string{"perplexity", file, "-f", textOf(t, "")}, 5, "the text has 1 tokens"},
-		{"no tokenizer", []string{"perplexity", without("tokenizer.ggml.model"), "-f", text}, 4, "tokenizer.ggml.model"},
+		{"no tokenizer", []string{"perplexity", without("tokenizer.ggml.model"), "-f", text}, 4,
+			"tokenizer.ggml.model"},
 		{"no tokens", []string{"perplexity", without("tokenizer.ggml.tokens"), "-f", text}, 3, "tokenizer.ggml.tokens"},
-		{"an unknown tokenizer", []string{"perplexity", set("tokenizer.ggml.model", gguf.String("new")), "-f", text}, 4, `"new"`},
-		{"an unknown architecture", []string{"perplexity", set("general.architecture", gguf.String("new")), "-f", text}, 4, `architecture "new" cannot be run`},
-		{"an unknown key", []string{"perplexity", set("llama.new_feature", gguf.Bool(true)), "-f", text}, 4, "llama.new_feature"},
-		{"a byte without a token", []string{"perplexity", changed(t, file, setToken(3+0xff, "x0"), nil), "-f", umlauts}, 3, "no token for byte 0xFF"},
+		{"an unknown tokenizer", []string{"perplexity", set("tokenizer.ggml.model", gguf.String("new")), "-f", text}, 4,
+			`"new"`},
+		{"an unknown architecture", []string{"perplexity", set("general.architecture", gguf.String("new")), "-f", text},
+			4, `architecture "new" cannot be run`},
+		{"an unknown key", []string{"perplexity", set("llama.new_feature", gguf.Bool(true)), "-f", text}, 4,
+			"llama.new_feature"},
+		{"a byte without a token", []string{"perplexity", changed(t, file, setToken(3+0xff, "x0"), nil), "-f", umlauts},
+			3, "no token for byte 0xFF"},
 		{"NaN", []string{"perplexity", nan, "-f", text}, 3, "changed.gguf: layer 1"},
 		{"a file that is cut", []string{"perplexity", cut, "-f", text}, 3, "cut.gguf"},
 		{"no weights", []string{"perplexity", noWeights, "-f", text}, 3, "safetensors"},
 		{"no such model", []string{"perplexity", filepath.Join(dir, "none"), "-f", text}, 1, "none"},
-		{"a base with other tokens", []string{"compare", gollama, file, "-f", text}, 5, "and ../../test/testdata/gollama 4096"},
-		{"a token that is another", []string{"compare", file, changed(t, other, setToken(7, "x7"), nil), "-f", text}, 5, `token 7 is "x7" in`},
+		{"a base with other tokens", []string{"compare", gollama, file, "-f", text}, 5,
+			"and ../../test/testdata/gollama 4096"},
+		{"a token that is another", []string{"compare", file, changed(t, other, setToken(7, "x7"), nil), "-f", text}, 5,
+			`token 7 is "x7" in`},
 		{"NaN in a model", []string{"compare", file, nan, "-f", text}, 3, "changed.gguf: layer 1"},
-		{"a model without tokenizer", []string{"compare", file, without("tokenizer.ggml.model"), "-f", text}, 4, "tokenizer.ggml.model"},
+		{"a model without tokenizer", []string{"compare", file, without("tokenizer.ggml.model"), "-f", text}, 4,
+			"tokenizer.ggml.model"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, out, _, err := call(append(c.args, "-c", "32", "--chunks", "1", "--progress", "none")...)
@@ -123,7 +134,8 @@ func TestWarnings(t *testing.T) {
 	file, other := files[0], files[1]
 	unigram := changed(t, file, func(m *gguf.Metadata) { m.Set("tokenizer.ggml.model", gguf.String("t5")) }, nil)
 	short := changed(t, file, func(m *gguf.Metadata) { m.Set("llama.context_length", gguf.Uint32(31)) }, nil)
-	spaces := changed(t, other, func(m *gguf.Metadata) { m.Set("tokenizer.ggml.add_space_prefix", gguf.Bool(false)) }, nil)
+	spaces := changed(t, other, func(m *gguf.Metadata) { m.Set("tokenizer.ggml.add_space_prefix", gguf.Bool(false)) },
+		nil)
 	text, bytes := textOf(t, source(t, 900)), textOf(t, strings.Repeat("a\xffé ", 40))
 	for _, c := range []struct {
 		name string
@@ -131,11 +143,16 @@ func TestWarnings(t *testing.T) {
 		want []string // the warning; none at all
 	}{
 		{"nothing", []string{"perplexity", file, "-f", text}, nil},
-		{"bytes", []string{"perplexity", file, "-f", bytes}, []string{"40 bytes are not UTF-8, the first one at offset 1"}},
-		{"unknown characters", []string{"perplexity", unigram, "-f", bytes}, []string{"not UTF-8", "of 32 tokens are the unknown token"}},
-		{"a long chunk", []string{"perplexity", short, "-f", text}, []string{"was trained with 31 tokens at most, and chunks have 32"}},
-		{"in a comparison", []string{"compare", file, short, "-f", text}, []string{"was trained with 31 tokens at most, and chunks have 32"}},
-		{"another tokenizer", []string{"compare", file, spaces, "-f", text}, []string{"takes the text for other tokens than"}},
+		{"bytes", []string{"perplexity", file, "-f", bytes},
+			[]string{"40 bytes are not UTF-8, the first one at offset 1"}},
+		{"unknown characters", []string{"perplexity", unigram, "-f", bytes},
+			[]string{"not UTF-8", "of 32 tokens are the unknown token"}},
+		{"a long chunk", []string{"perplexity", short, "-f", text},
+			[]string{"was trained with 31 tokens at most, and chunks have 32"}},
+		{"in a comparison", []string{"compare", file, short, "-f", text},
+			[]string{"was trained with 31 tokens at most, and chunks have 32"}},
+		{"another tokenizer", []string{"compare", file, spaces, "-f", text},
+			[]string{"takes the text for other tokens than"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, out, log, err := call(append(c.args, "-c", "32", "--chunks", "1", "--progress", "none")...)
@@ -167,7 +184,8 @@ func TestChanged(t *testing.T) {
 		change     func(path string) error
 		checkpoint bool
 	}{
-		"touched": {touch, false}, "shorter": {shorten, false}, "removed": {os.Remove, false}, "weights shorter": {shorten, true}, "weights touched": {touch, true},
+		"touched": {touch, false}, "shorter": {shorten, false}, "removed": {os.Remove, false},
+		"weights shorter": {shorten, true}, "weights touched": {touch, true},
 	} {
 		for _, verb := range []string{"perplexity", "compare"} {
 			t.Run(verb+" "+name, func(t *testing.T) {

@@ -10,11 +10,14 @@ func main() { tool.Main(command()) }
 
 func command() *cli.Command {
 	return &cli.Command{
-		Name:        "ggeval",
-		Usage:       "run language models over a text: how well they predict it, how far they are from each other",
-		Description: "Weights are decoded to float32 and arithmetic is exact: a figure is the same on every processor and with any number of workers.",
-		Metadata:    tool.About{Examples: []string{"ggeval perplexity -f text.txt model-Q4_K_M.gguf", "ggeval compare -f text.txt model-F16.gguf model-Q4_K_M.gguf"}}.Metadata(),
-		Commands:    []*cli.Command{compareCommand(), embedCommand(), imatrixCommand(), perplexityCommand(), sensitivityCommand()},
-		Action:      tool.NeedsVerb,
+		Name:  "ggeval",
+		Usage: "run language models over a text: how well they predict it, how far they are from each other",
+		Description: "Weights are decoded to float32 and arithmetic is exact: a figure is the same on every " +
+			"processor and with any number of workers.",
+		Metadata: tool.About{Examples: []string{"ggeval perplexity -f text.txt model-Q4_K_M.gguf",
+			"ggeval compare -f text.txt model-F16.gguf model-Q4_K_M.gguf"}}.Metadata(),
+		Commands: []*cli.Command{compareCommand(), embedCommand(), imatrixCommand(), perplexityCommand(),
+			sensitivityCommand()},
+		Action: tool.NeedsVerb,
 	}
 }

@@ -82,48 +82,63 @@ func TestEveryFlag(t *testing.T) {
 	}
 	stride := set("Text.Stride", "8", "--stride", "8")
 	html, force := set("HTML", "t2.html", "--html", "t2.html"), set("Force", "true", "--force")
-	part, finish := set("Shares.Part", "3-of-16", "--part", "3/16", "--part-files", "x"), set("Shares.Finish", "true", "--finish", "--part-files", "x")
+	part, finish := set("Shares.Part", "3-of-16", "--part", "3/16", "--part-files", "x"),
+		set("Shares.Finish", "true", "--finish", "--part-files", "x")
 	parts := set("Shares.Name", "x", "--part-files", "x", "--finish")
 	checked := map[string]bool{}
 	t.Run("perplexity", func(t *testing.T) {
 		checked["perplexity"] = true
-		flagtest.Check(t, perplexityCommand, parsePerplexity, []string{"MODEL", "-f", "t"}, with(map[string]flagtest.Row{
-			"stride": stride, "remote": set("Path", "hf://MODEL", "--remote"), "html": html, "force": force, "part": part, "finish": finish, "part-files": parts,
-		}))
+		flagtest.Check(t, perplexityCommand, parsePerplexity, []string{"MODEL", "-f", "t"},
+			with(map[string]flagtest.Row{
+				"stride": stride, "remote": set("Path", "hf://MODEL", "--remote"), "html": html, "force": force,
+				"part": part, "finish": finish, "part-files": parts,
+			}))
 	})
 	t.Run("compare", func(t *testing.T) {
 		checked["compare"] = true
 		rows := with(flagtest.Quantization(t, "--type", "iq4_xs"))
 		maps.Copy(rows, map[string]flagtest.Row{
-			"stride": stride, "remote": set("Models", "[hf://MODEL]", "--remote"), "html": html, "force": force, "part": part, "finish": finish, "part-files": parts,
-			"type": set("Recipes", "[Q4_K_M Q8_0]", "--type", "q4_k", "--type", "Q8_0"), "kl-divergence-base": set("Saved", "t2", "--kl-divergence-base", "t2"),
+			"stride": stride, "remote": set("Models", "[hf://MODEL]", "--remote"), "html": html, "force": force,
+			"part": part, "finish": finish, "part-files": parts,
+			"type":               set("Recipes", "[Q4_K_M Q8_0]", "--type", "q4_k", "--type", "Q8_0"),
+			"kl-divergence-base": set("Saved", "t2", "--kl-divergence-base", "t2"),
 		})
 		flagtest.Check(t, compareCommand, parseCompare, []string{"BASE", "MODEL", "-f", "t"}, rows)
 	})
 	t.Run("sensitivity", func(t *testing.T) {
 		checked["sensitivity"] = true
-		flagtest.Check(t, sensitivityCommand, parseSensitivity, []string{"MODEL", "-f", "t"}, with(map[string]flagtest.Row{
-			"remote": set("Path", "hf://MODEL", "--remote"), "force": force,
-			"types": set("Measure.Types", "[Q2_K IQ4_XS]", "--types", "q2_k, IQ4_XS,Q2_K"), "group": set("Measure.Group", "layer", "--group", "layer"),
-			"imatrix": set("Measure.Matrix", "t2", "--imatrix", "t2"), "allow-requantize": set("Measure.AllowRequantize", "true", "--allow-requantize"),
-			"output": set("Output", "t2.json", "--output", "t2.json"),
-		}))
+		flagtest.Check(t, sensitivityCommand, parseSensitivity, []string{"MODEL", "-f", "t"},
+			with(map[string]flagtest.Row{
+				"remote": set("Path", "hf://MODEL", "--remote"), "force": force,
+				"types":            set("Measure.Types", "[Q2_K IQ4_XS]", "--types", "q2_k, IQ4_XS,Q2_K"),
+				"group":            set("Measure.Group", "layer", "--group", "layer"),
+				"imatrix":          set("Measure.Matrix", "t2", "--imatrix", "t2"),
+				"allow-requantize": set("Measure.AllowRequantize", "true", "--allow-requantize"),
+				"output":           set("Output", "t2.json", "--output", "t2.json"),
+			}))
 	})
 	t.Run("imatrix", func(t *testing.T) {
 		checked["imatrix"] = true
-		flagtest.Check(t, imatrixCommand, parseImatrix, []string{"MODEL", "-f", "t", "-o", "o"}, with(map[string]flagtest.Row{
-			"output": set("Out", "o2", "--output", "o2"), "format": set("Format", "dat", "--format", "dat"), "process-output": set("Collect.Output", "true", "--process-output"),
-			"parse-special": set("Text.ParseSpecial", "true", "--parse-special"), "in-file": set("Merged", "[a]", "--in-file", "a"),
-			"save-every": set("Collect.Every", "5", "--save-every", "5"), "remote": set("Path", "hf://MODEL", "--remote"), "force": force,
-			"sum-chunks": set("Collect.Group", "5", "--sum-chunks", "5"), "part": set("Shares.Part", "3-of-16", "--part", "3/16", "--sum-chunks", "5"),
-			"finish": set("Shares.Finish", "true", "--finish", "--sum-chunks", "5"),
-		}))
+		flagtest.Check(t, imatrixCommand, parseImatrix, []string{"MODEL", "-f", "t", "-o", "o"},
+			with(map[string]flagtest.Row{
+				"output": set("Out", "o2", "--output", "o2"), "format": set("Format", "dat", "--format", "dat"),
+				"process-output": set("Collect.Output", "true", "--process-output"),
+				"parse-special":  set("Text.ParseSpecial", "true", "--parse-special"),
+				"in-file":        set("Merged", "[a]", "--in-file", "a"),
+				"save-every":     set("Collect.Every", "5", "--save-every", "5"),
+				"remote":         set("Path", "hf://MODEL", "--remote"), "force": force,
+				"sum-chunks": set("Collect.Group", "5", "--sum-chunks", "5"),
+				"part":       set("Shares.Part", "3-of-16", "--part", "3/16", "--sum-chunks", "5"),
+				"finish":     set("Shares.Finish", "true", "--finish", "--sum-chunks", "5"),
+			}))
 	})
 	t.Run("embed", func(t *testing.T) {
 		checked["embed"] = true
 		rows := with(map[string]flagtest.Row{
-			"text": set("Texts", "[t2]", "--text", "t2"), "pooling": set("Pooling", "mean", "--pooling", "mean"), "normalize": set("Norm", "{kind:1}", "--normalize", "1"),
-			"base": set("Base", "b", "--base", "b"), "output": set("Out", "o", "--output", "o"), "force": force, "remote": set("Path", "hf://MODEL", "--remote"),
+			"text": set("Texts", "[t2]", "--text", "t2"), "pooling": set("Pooling", "mean", "--pooling", "mean"),
+			"normalize": set("Norm", "{kind:1}", "--normalize", "1"),
+			"base":      set("Base", "b", "--base", "b"), "output": set("Out", "o", "--output", "o"), "force": force,
+			"remote": set("Path", "hf://MODEL", "--remote"),
 		})
 		delete(rows, "ctx-size")
 		delete(rows, "chunks")

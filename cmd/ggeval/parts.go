@@ -71,7 +71,8 @@ type share struct {
 func (s *shares) run(ctx context.Context, cmd *cli.Command, cost *tool.Cost, x share) error {
 	chunks := len(x.run.Tokens) / x.run.Chunk
 	from, to := s.Part.Range(x.job.Items)
-	r := partResult{Part: s.Part.String(), Output: x.job.Path(s.Part), From: min(from*x.group, chunks), To: min(to*x.group, chunks), Chunks: chunks}
+	r := partResult{Part: s.Part.String(), Output: x.job.Path(s.Part), From: min(from*x.group, chunks),
+		To: min(to*x.group, chunks), Chunks: chunks}
 	var err error
 	if r.Before, err = x.job.Check(s.Part, x.write.Force); err != nil {
 		return err
@@ -115,7 +116,8 @@ func (s *shares) run(ctx context.Context, cmd *cli.Command, cost *tool.Cost, x s
 
 // gathered notes of how many parts a result is.
 func gathered(cmd *cli.Command, job *partfile.Job, parts int) {
-	tool.Note(cmd, fmt.Sprintf("put together of %d parts; %s.part-*-of-%d are not needed any more", parts, job.Out, parts))
+	tool.Note(cmd, fmt.Sprintf("put together of %d parts; %s.part-*-of-%d are not needed any more", parts,
+		job.Out, parts))
 }
 
 // numbers are float64 values as a section has them.
@@ -136,14 +138,16 @@ func losses(ctx context.Context, job *partfile.Job, chunks, predicted int) (list
 		for b := sections[0]; len(b) > 0; b = b[8:] {
 			v := math.Float64frombits(binary.LittleEndian.Uint64(b))
 			if v-v != 0 || v < 0 {
-				return fault.Errorf(fault.Broken, "predicted token %d has a loss of %v, want a finite number, not below 0", len(list), v)
+				return fault.Errorf(fault.Broken,
+					"predicted token %d has a loss of %v, want a finite number, not below 0", len(list), v)
 			}
 			list = append(list, v)
 		}
 		return nil
 	})
 	if err == nil && len(list) != predicted {
-		err = fault.Errorf(fault.Broken, "%s: parts have %d predicted tokens of %d chunks, want %d", job.Out, len(list), chunks, predicted)
+		err = fault.Errorf(fault.Broken, "%s: parts have %d predicted tokens of %d chunks, want %d", job.Out, len(list),
+			chunks, predicted)
 	}
 	return list, parts, err
 }
@@ -157,7 +161,8 @@ func perChunk(r eval.Run) int {
 }
 
 // measured puts what parts have found of models together.
-func measured(ctx context.Context, job *partfile.Job, models, chunks, predicted int) (list []*eval.Measured, parts int, err error) {
+func measured(ctx context.Context, job *partfile.Job, models, chunks, predicted int) (list []*eval.Measured,
+	parts int, err error) {
 	list = make([]*eval.Measured, models)
 	for i := range list {
 		list[i] = new(eval.Measured)
@@ -179,7 +184,8 @@ func measured(ctx context.Context, job *partfile.Job, models, chunks, predicted 
 	})
 	for _, x := range list {
 		if c, p := x.Size(); err == nil && (c != chunks || p != predicted) {
-			err = fault.Errorf(fault.Broken, "%s: parts have %d predicted tokens of %d chunks, want %d of %d", job.Out, p, c, predicted, chunks)
+			err = fault.Errorf(fault.Broken, "%s: parts have %d predicted tokens of %d chunks, want %d of %d", job.Out,
+				p, c, predicted, chunks)
 		}
 	}
 	return list, parts, err

@@ -42,19 +42,22 @@ func TestParts(t *testing.T) {
 		{[]string{"imatrix", model, "--process-output", "--sum-chunks", "2"}, []string{"-o"}, 3},
 	} {
 		name := filepath.Join(dir, fmt.Sprint(i))
-		one, all := append(c.verb[:len(c.verb):len(c.verb)], "--json"), append(c.verb[:len(c.verb):len(c.verb)], "--parts", name)
+		one, all := append(c.verb[:len(c.verb):len(c.verb)], "--json"),
+			append(c.verb[:len(c.verb):len(c.verb)], "--parts", name)
 		if c.whole != nil {
 			one, all = append(one, "-o", name+"-one"), append(c.verb[:len(c.verb):len(c.verb)], "-o", name)
 		}
 		want := must(one...)
 		share := func(k int, more ...string) partResult {
-			args := append(append(all[:len(all):len(all)], "--json", "--part", fmt.Sprintf("%d/%d", k, c.n), "-t", fmt.Sprint(k)), more...)
+			args := append(append(all[:len(all):len(all)], "--json", "--part", fmt.Sprintf("%d/%d", k, c.n), "-t",
+				fmt.Sprint(k)), more...)
 			return result[partResult](t, must(args...))
 		}
 		end := 0
 		for k := c.n; k > 0; k-- { // the last first
 			r := share(k)
-			if info, err := os.Stat(r.Output); err != nil || info.Size() != r.Bytes || r.Before || r.Chunks != 7 || r.Part != fmt.Sprintf("%d-of-%d", k, c.n) || k < c.n && r.To != end {
+			if info, err := os.Stat(r.Output); err != nil || info.Size() != r.Bytes || r.Before || r.Chunks != 7 ||
+				r.Part != fmt.Sprintf("%d-of-%d", k, c.n) || k < c.n && r.To != end {
 				t.Errorf("%q, part %d: %+v, %v", c.verb, k, r, err)
 			}
 			end = r.From
@@ -83,11 +86,13 @@ func TestParts(t *testing.T) {
 				swapped[i+1] = model
 			}
 		}
-		if code, _, _, err := call(append(append(swapped, "--part", fmt.Sprintf("2/%d", c.n), "--force"), common...)...); code != 0 {
+		if code, _, _, err := call(append(append(swapped, "--part", fmt.Sprintf("2/%d", c.n), "--force"),
+			common...)...); code != 0 {
 			t.Fatal(err)
 		}
 		refused(5, "is of another job")
-		if code, _, _, err := call(append(append(all[:len(all):len(all)], "--part", fmt.Sprintf("2/%d", c.n)), common...)...); code != 5 || !strings.Contains(err.Error(), "--force replaces it") {
+		if code, _, _, err := call(append(append(all[:len(all):len(all)], "--part", fmt.Sprintf("2/%d", c.n)),
+			common...)...); code != 5 || !strings.Contains(err.Error(), "--force replaces it") {
 			t.Errorf("%q: over a part of another job: %d, %v", c.verb, code, err)
 		}
 		if r := share(2, "--force"); r.Before || !bytes.Equal(bytesOf(t, lost), before) {
@@ -107,24 +112,29 @@ func TestParts(t *testing.T) {
 			t.Errorf("%q: %s, one process: %s", c.verb, a, b)
 		}
 		one = one[:len(one)-1] // as text, too
-		if a, b := cost.ReplaceAllString(must(append(all, "--finish")...), ""), cost.ReplaceAllString(must(one...), ""); a != b {
+		if a, b := cost.ReplaceAllString(must(append(all, "--finish")...), ""),
+			cost.ReplaceAllString(must(one...), ""); a != b {
 			t.Errorf("%q: %s\none process: %s", c.verb, a, b)
 		}
 	}
 }
 
-// TestOutputRefusedFirst has matrices that could not be written in the end: no chunk is run for them, and nothing is left.
+// TestOutputRefusedFirst has matrices that could not be written in the end: no chunk is run for them, and nothing is
+// left.
 func TestOutputRefusedFirst(t *testing.T) {
 	text, model := textOf(t, source(t, 1000)), checkpointOf(t, "llama", 1)
-	for _, there := range []struct{ suffix, want string }{{"", "exists already"}, {".partial.run", "parts of a run are there"}} {
+	for _, there := range []struct{ suffix, want string }{{"", "exists already"},
+		{".partial.run", "parts of a run are there"}} {
 		for _, flags := range [][]string{{"--save-every", "1"}, {"--part", "1/2"}} {
 			dir := t.TempDir()
 			out := filepath.Join(dir, "im.gguf")
 			if err := os.WriteFile(out+there.suffix, []byte("of another run"), 0o666); err != nil {
 				t.Fatal(err)
 			}
-			code, _, _, err := call(append([]string{"imatrix", model, "-f", text, "-c", "16", "--sum-chunks", "1", "--progress", "none", "-o", out}, flags...)...)
-			if left, _ := filepath.Glob(dir + "/*"); code != 2 || !strings.Contains(err.Error(), there.want) || len(left) != 1 {
+			code, _, _, err := call(append([]string{"imatrix", model, "-f", text, "-c", "16", "--sum-chunks", "1",
+				"--progress", "none", "-o", out}, flags...)...)
+			if left, _ := filepath.Glob(dir + "/*"); code != 2 || !strings.Contains(err.Error(), there.want) ||
+				len(left) != 1 {
 				t.Errorf("%v: %d, %v, left %v", flags, code, err, left)
 			}
 		}
@@ -158,7 +168,8 @@ func TestPartsMerged(t *testing.T) {
 	dir := t.TempDir()
 	run := func(args ...string) {
 		t.Helper()
-		if code, _, _, err := call(append([]string{"imatrix", model, "-f", text, "-c", "32", "--chunks", "5", "--progress", "none", "--sum-chunks", "1"}, args...)...); code != 0 {
+		if code, _, _, err := call(append([]string{"imatrix", model, "-f", text, "-c", "32", "--chunks", "5",
+			"--progress", "none", "--sum-chunks", "1"}, args...)...); code != 0 {
 			t.Fatalf("%q: %v", args, err)
 		}
 	}
@@ -187,7 +198,8 @@ func TestPartsSaved(t *testing.T) {
 		t.Skip("takes long without vector kernels, which change no figure")
 	}
 	dir := checkpointOf(t, "llama", 1)
-	args := []string{"compare", "--kl-divergence-base", saved(t, dir, source(t, 1000), 32, 5), dir, checkpointOf(t, "llama", 2), "--json", "--progress", "none"}
+	args := []string{"compare", "--kl-divergence-base", saved(t, dir, source(t, 1000), 32, 5), dir,
+		checkpointOf(t, "llama", 2), "--json", "--progress", "none"}
 	run := func(more ...string) string {
 		t.Helper()
 		code, out, _, err := call(append(args[:len(args):len(args)], more...)...)
@@ -204,8 +216,8 @@ func TestPartsSaved(t *testing.T) {
 	}
 }
 
-// fineTune returns a copy of a checkpoint in which the last number of the weights is another: metadata, names, sizes and the first row
-// of every tensor are the same.
+// fineTune returns a copy of a checkpoint in which the last number of the weights is another: metadata, names, sizes
+// and the first row of every tensor are the same.
 func fineTune(t *testing.T, dir string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -224,8 +236,8 @@ func fineTune(t *testing.T, dir string) string {
 	return to
 }
 
-// TestPartsOfFineTunes checks that --finish refuses parts of which one is of another model, although headers and first rows
-// are the same.
+// TestPartsOfFineTunes checks that --finish refuses parts of which one is of another model, although headers and first
+// rows are the same.
 func TestPartsOfFineTunes(t *testing.T) {
 	a := checkpointOf(t, "llama", 1)
 	b := fineTune(t, a)
@@ -246,7 +258,8 @@ func TestPartsOfFineTunes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if code, err := run(a, "--finish"); code != 5 || !strings.Contains(err.Error(), name+".part-2-of-2: is of another job: its model, as its identity,") {
+		if code, err := run(a, "--finish"); code != 5 ||
+			!strings.Contains(err.Error(), name+".part-2-of-2: is of another job: its model, as its identity,") {
 			t.Errorf("%q: %d, %v", verb, code, err)
 		}
 	}

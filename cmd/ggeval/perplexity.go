@@ -27,9 +27,12 @@ func perplexityCommand() *cli.Command {
 			"The second half of each chunk is predicted, token by token, but for its first one.\n" +
 			"The perplexity is e to the mean of -ln p of these tokens, with one standard error:\n" +
 			"the figure of llama-perplexity, but with exact arithmetic.\n\n" + tool.ExitHelp,
-		Metadata: tool.About{Main: strings.Fields("file escape ctx-size chunks stride part finish part-files html json force threads progress via remote"), Elsewhere: []string{"ppl"}, Examples: []string{"ggeval perplexity -f text.txt model-Q4_K_M.gguf"}, Result: append(tool.Prints[perplexityResult](), tool.Prints[partResult]()...)}.Metadata(),
-		Flags:    evalrun.PerplexityFlags(),
-		Action:   perplexity,
+		Metadata: tool.About{Main: strings.Fields(
+			"file escape ctx-size chunks stride part finish part-files html json force threads progress via remote"),
+			Elsewhere: []string{"ppl"}, Examples: []string{"ggeval perplexity -f text.txt model-Q4_K_M.gguf"},
+			Result: append(tool.Prints[perplexityResult](), tool.Prints[partResult]()...)}.Metadata(),
+		Flags:  evalrun.PerplexityFlags(),
+		Action: perplexity,
 	}
 }
 
@@ -84,13 +87,14 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 		}
 		job := r.Shares.job("losses", chunks, m.run, model)
 		if !r.Shares.Finish {
-			return r.Shares.run(ctx, cmd, cost, share{job, 1, m.run, 1, writer.Options{Force: r.Force, Inputs: inputs}, func(from, to int) ([]partfile.Section, error) {
-				found, err := m.Model.Losses(ctx, m.run, from, to)
-				if err == nil {
-					err = m.Source.Unchanged()
-				}
-				return []partfile.Section{numbers(found)}, err
-			}})
+			return r.Shares.run(ctx, cmd, cost, share{job, 1, m.run, 1, writer.Options{Force: r.Force, Inputs: inputs},
+				func(from, to int) ([]partfile.Section, error) {
+					found, err := m.Model.Losses(ctx, m.run, from, to)
+					if err == nil {
+						err = m.Source.Unchanged()
+					}
+					return []partfile.Section{numbers(found)}, err
+				}})
 		}
 		all, parts, err := losses(ctx, job, chunks, chunks*perChunk(m.run))
 		if err != nil {
@@ -108,8 +112,10 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	result := perplexityResult{
-		Model: r.Path, Architecture: m.Source.Architecture(), PPL: number(p.Value), Error: number(p.Error), Loss: number(math.Log(p.Value)), Running: running(p),
-		textResult: textResult{r.File, m.tokens, m.run.Chunk, p.Chunks, r.Text.Stride, p.Predicted}, costResult: endCost(cost, ran),
+		Model: r.Path, Architecture: m.Source.Architecture(), PPL: number(p.Value), Error: number(p.Error),
+		Loss: number(math.Log(p.Value)), Running: running(p),
+		textResult: textResult{r.File, m.tokens, m.run.Chunk, p.Chunks, r.Text.Stride, p.Predicted},
+		costResult: endCost(cost, ran),
 	}
 	w := cmd.Root().Writer
 	if r.JSON {
@@ -117,7 +123,8 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 			return err
 		}
 	} else {
-		fmt.Fprintf(w, "%s: %s, %s, %.4f bits per weight\n", r.Path, result.Architecture, tool.Bytes(m.Source.Bytes), m.Source.BPW())
+		fmt.Fprintf(w, "%s: %s, %s, %.4f bits per weight\n", r.Path, result.Architecture, tool.Bytes(m.Source.Bytes),
+			m.Source.BPW())
 		fmt.Fprintln(w, result.textResult)
 		fmt.Fprintf(w, "Final estimate: PPL = %.4f +/- %.5f\n", p.Value, p.Error)
 		fmt.Fprintln(tool.Said(cmd), result.costResult)

@@ -41,13 +41,16 @@ func TestPerplexity(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := result[perplexityResult](t, out)
-	if want.Chunks < 10 || want.Predicted != 31*want.Chunks || len(want.Running) != want.Chunks || want.Running[want.Chunks-1] != want.PPL || want.Tokens < 64*want.Chunks ||
-		!(want.PPL > 1 && want.Error > 0) || math.Abs(float64(want.Loss)-math.Log(float64(want.PPL))) > 1e-12 || want.Speed <= 0 || want.Peak <= 0 || want.Architecture != "llama" {
+	if want.Chunks < 10 || want.Predicted != 31*want.Chunks || len(want.Running) != want.Chunks ||
+		want.Running[want.Chunks-1] != want.PPL || want.Tokens < 64*want.Chunks ||
+		!(want.PPL > 1 && want.Error > 0) || math.Abs(float64(want.Loss)-math.Log(float64(want.PPL))) > 1e-12 ||
+		want.Speed <= 0 || want.Peak <= 0 || want.Architecture != "llama" {
 		t.Fatalf("%+v", want)
 	}
 	buckettest.Serve(t, filepath.Dir(file), "models/")
 	for _, args := range [][]string{{dir, "-t", "3", "--via", "f16"}, {file, "--no-escape"}, {"s3://models/m.gguf"}} {
-		_, out, _, err := call(append([]string{"perplexity", "-f", text, "-c", "64", "--json", "--progress", "none"}, args...)...)
+		_, out, _, err := call(append([]string{"perplexity", "-f", text, "-c", "64", "--json", "--progress", "none"},
+			args...)...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,10 +62,12 @@ func TestPerplexity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out, "3 chunks of 64, 93 tokens predicted") || !strings.Contains(out, "Final estimate: PPL = ") || !strings.Contains(out, "tokens/s") {
+	if !strings.Contains(out, "3 chunks of 64, 93 tokens predicted") ||
+		!strings.Contains(out, "Final estimate: PPL = ") || !strings.Contains(out, "tokens/s") {
 		t.Error(out)
 	}
-	if !strings.Contains(log, `{"event":"start"}`) || !strings.Contains(log, `"work":1`) || !strings.Contains(log, `"note":"[3]`) || !strings.HasSuffix(log, `{"event":"done"}`+"\n") {
+	if !strings.Contains(log, `{"event":"start"}`) || !strings.Contains(log, `"work":1`) ||
+		!strings.Contains(log, `"note":"[3]`) || !strings.HasSuffix(log, `{"event":"done"}`+"\n") {
 		t.Error(log)
 	}
 }
@@ -80,13 +85,15 @@ func TestReference(t *testing.T) {
 		{"-c 65 --chunks 1 --no-escape", 0, 36.8140, 13.80975, []float64{36.8140}},
 		{"-c 64 --stride 100 --chunks 1", 889, 94.7308, 0, []float64{94.7308}},
 	} {
-		_, out, _, err := call(append([]string{"perplexity", gollama, "-f", "testdata/text.txt", "--json", "--progress", "none"}, strings.Fields(c.flags)...)...)
+		_, out, _, err := call(append([]string{"perplexity", gollama, "-f", "testdata/text.txt", "--json", "--progress",
+			"none"}, strings.Fields(c.flags)...)...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r := result[perplexityResult](t, out)
 		near := func(got number, want float64) bool { return math.Abs(float64(got)-want) <= 5e-5+1e-6*want }
-		if !near(r.PPL, c.ppl) || c.margin > 0 && !near(r.Error, c.margin) || c.tokens > 0 && r.Tokens != c.tokens || len(r.Running) != len(c.chunks) {
+		if !near(r.PPL, c.ppl) || c.margin > 0 && !near(r.Error, c.margin) || c.tokens > 0 && r.Tokens != c.tokens ||
+			len(r.Running) != len(c.chunks) {
 			t.Fatalf("%s: %v ± %v, %d tokens, want %v ± %v", c.flags, r.PPL, r.Error, r.Tokens, c.ppl, c.margin)
 		}
 		for i, want := range c.chunks {

@@ -67,27 +67,31 @@ func TestRecipes(t *testing.T) {
 		{name: "types", dir: gollama, recipes: []string{"Q2_K", "Q8_0", "MXFP4_MOE", "TQ2_0"}, chunks: "1"},
 		{name: "blocks of tokens", dir: checkpointOf(t, "llama", 3), recipes: []string{"IQ4_NL"}, chunks: "34"},
 		{name: "importance", dir: gollama, recipes: []string{"IQ4_XS", "IQ2_XS"}, matrix: true, chunks: "1"},
-		{name: "experts", dir: checkpointOf(t, "mixtral", 3), recipes: []string{"MXFP4_MOE", "Q5_0"}, matrix: true, chunks: "2"},
+		{name: "experts", dir: checkpointOf(t, "mixtral", 3), recipes: []string{"MXFP4_MOE", "Q5_0"}, matrix: true,
+			chunks: "2"},
 		{name: "fallback", dir: checkpointOf(t, "llama", 3), recipes: []string{"Q4_K_M", "COPY"}, chunks: "2"},
-		{name: "flags", dir: gollama, recipes: []string{"Q4_0"}, chunks: "1", args: []string{"--pure", "--output-tensor-type", "q6_k", "--tensor-type", "attn_v=q5_1"}, change: func(o *quantize.Options) {
-			rule, err := quantize.CompileTensorRule("attn_v=q5_1")
-			if err != nil {
-				t.Fatal(err)
-			}
-			typ := rule.Type
-			for _, r := range quantize.Recipes() {
-				if r.Name == "Q6_K" {
-					typ = r.Type
+		{name: "flags", dir: gollama, recipes: []string{"Q4_0"}, chunks: "1",
+			args: []string{"--pure", "--output-tensor-type", "q6_k", "--tensor-type", "attn_v=q5_1"},
+			change: func(o *quantize.Options) {
+				rule, err := quantize.CompileTensorRule("attn_v=q5_1")
+				if err != nil {
+					t.Fatal(err)
 				}
-			}
-			o.Pure, o.TensorTypes, o.OutputTensorType = true, []quantize.TensorTypeRule{rule}, &typ
-		}},
+				typ := rule.Type
+				for _, r := range quantize.Recipes() {
+					if r.Name == "Q6_K" {
+						typ = r.Type
+					}
+				}
+				o.Pure, o.TensorTypes, o.OutputTensorType = true, []quantize.TensorTypeRule{rule}, &typ
+			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.dir == gollama && !cpu.HasVectors {
 				t.Skip("takes long without vector kernels, which change no figure")
 			}
-			opt, args := quantize.Options{}, append([]string{"compare", c.dir, "-f", textOf(t, source(t, 12000)), "-c", "64", "--chunks", c.chunks, "--json", "--progress", "none"}, c.args...)
+			opt, args := quantize.Options{}, append([]string{"compare", c.dir, "-f", textOf(t, source(t, 12000)), "-c",
+				"64", "--chunks", c.chunks, "--json", "--progress", "none"}, c.args...)
 			if c.matrix {
 				opt.Matrix = matrixOf(t, c.dir)
 				args = append(args, "--imatrix", opt.Matrix)
@@ -128,8 +132,10 @@ func TestRecipes(t *testing.T) {
 			}
 			for i := range list {
 				file, memory := r.Models[i], r.Models[len(list)+i]
-				if memory.Recipe != list[i].Name || memory.Model != c.dir+" as "+list[i].Name || memory.Bytes != results[i].Bytes || file.Recipe != "" {
-					t.Errorf("%s of %d bytes, recipe %q; the file has %d", memory.Model, memory.Bytes, memory.Recipe, results[i].Bytes)
+				if memory.Recipe != list[i].Name || memory.Model != c.dir+" as "+list[i].Name ||
+					memory.Bytes != results[i].Bytes || file.Recipe != "" {
+					t.Errorf("%s of %d bytes, recipe %q; the file has %d", memory.Model, memory.Bytes, memory.Recipe,
+						results[i].Bytes)
 				}
 				memory.Model, memory.Recipe = file.Model, ""
 				if !reflect.DeepEqual(file, memory) {
@@ -154,8 +160,10 @@ func TestRecipeErrors(t *testing.T) {
 		want string
 	}{
 		{[]string{gollama, "--recipe", "IQ2_XS"}, 5, "needs an importance matrix"},
-		{[]string{gollama, "--recipe", "IQ2_XS", "--imatrix", matrixOf(t, gollama, "ffn_down")}, 5, "no entry for this tensor"},
-		{[]string{gollama, "--recipe", "Q4_0", "--imatrix", matrixOf(t, checkpointOf(t, "mixtral", 1))}, 5, "has 64 values, the tensor needs 256"},
+		{[]string{gollama, "--recipe", "IQ2_XS", "--imatrix", matrixOf(t, gollama, "ffn_down")}, 5,
+			"no entry for this tensor"},
+		{[]string{gollama, "--recipe", "Q4_0", "--imatrix", matrixOf(t, checkpointOf(t, "mixtral", 1))}, 5,
+			"has 64 values, the tensor needs 256"},
 		{[]string{gollama, "--recipe", "Q4_0", "--imatrix", text}, 3, text},
 		{[]string{q8, "--recipe", "Q4_0"}, 5, "already quantized"},
 		{[]string{q8, "--recipe", "Q4_0", "--allow-requantize"}, 0, ""},
@@ -166,8 +174,11 @@ func TestRecipeErrors(t *testing.T) {
 			t.Errorf("%q: exit code %d, %v, want %d with %q; %s", c.args, code, err, c.code, c.want, log)
 		}
 	}
-	code, out, log, err := call(append(base, gollama, "--recipe", "Q4_0", "--imatrix", matrixOf(t, gollama, "ffn_down"))...)
-	if code != 0 || !strings.Contains(log, "Q4_0: tensors without an entry in the importance matrix: blk.0.ffn_down.weight") || !strings.Contains(out, "gollama as Q4_0") {
+	code, out, log, err := call(append(base, gollama, "--recipe", "Q4_0", "--imatrix",
+		matrixOf(t, gollama, "ffn_down"))...)
+	if code != 0 || !strings.Contains(log,
+		"Q4_0: tensors without an entry in the importance matrix: blk.0.ffn_down.weight") ||
+		!strings.Contains(out, "gollama as Q4_0") {
 		t.Errorf("exit code %d, %v: %s%s", code, err, log, out)
 	}
 }

@@ -37,7 +37,8 @@ func TestReserved(t *testing.T) {
 	}
 	var ppl [2]perplexityResult
 	for i, path := range []string{plain, roomy} {
-		code, out, _, err := call("perplexity", path, "-f", textOf(t, source(t, 500)), "-c", "16", "--chunks", "2", "--json", "--progress", "none")
+		code, out, _, err := call("perplexity", path, "-f", textOf(t, source(t, 500)), "-c", "16", "--chunks", "2",
+			"--json", "--progress", "none")
 		if code != 0 {
 			t.Fatal(err)
 		}

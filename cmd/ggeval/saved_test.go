@@ -67,7 +67,8 @@ func TestSavedBase(t *testing.T) {
 	}
 	words := source(t, 4000)
 	text, base, file := textOf(t, words), saved(t, gollama, words, 64, 3), quantized(t, gollama, "Q4_0")[0]
-	_, out, _, err := call("compare", gollama, file, "-f", text, "-c", "64", "--chunks", "3", "--json", "--progress", "none")
+	_, out, _, err := call("compare", gollama, file, "-f", text, "-c", "64", "--chunks", "3", "--json",
+		"--progress", "none")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,20 +78,25 @@ func TestSavedBase(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := result[compareResult](t, out)
-	if got.Base.Model != base || got.File != base || got.Chunk != 64 || got.Chunks != 3 || got.Predicted != 93 || len(got.Models) != 1 || got.Models[0].Layers != nil {
+	if got.Base.Model != base || got.File != base || got.Chunk != 64 || got.Chunks != 3 || got.Predicted != 93 ||
+		len(got.Models) != 1 || got.Models[0].Layers != nil {
 		t.Fatalf("%s", out)
 	}
 	a, b := want.Models[0], got.Models[0]
 	if a.PPL != b.PPL || math.Abs(float64(want.Base.PPL-got.Base.PPL)) > 1e-3*float64(want.Base.PPL) {
 		t.Errorf("perplexities %v and %v, want %v and %v", got.Base.PPL, b.PPL, want.Base.PPL, a.PPL)
 	}
-	for name, v := range map[string][2]number{"mean": {a.Divergence.Mean, b.Divergence.Mean}, "error": {a.Divergence.Error, b.Divergence.Error}, "max": {a.Divergence.Max, b.Divergence.Max}, "top": {a.Top.Mean, b.Top.Mean}} {
+	for name, v := range map[string][2]number{"mean": {a.Divergence.Mean, b.Divergence.Mean},
+		"error": {a.Divergence.Error, b.Divergence.Error}, "max": {a.Divergence.Max, b.Divergence.Max},
+		"top": {a.Top.Mean, b.Top.Mean}} {
 		if math.Abs(float64(v[0]-v[1])) > 2e-3*float64(v[0]) {
 			t.Errorf("%s: %v, of the model %v", name, v[1], v[0])
 		}
 	}
-	_, out, _, err = call("compare", "--kl-divergence-base", base, gollama, file, "--recipe", "Q4_0", "--chunks", "2", "--progress", "none")
-	if err != nil || !strings.Contains(out, "2 chunks of 64") || !strings.Contains(out, "base: "+base+", PPL ") || !strings.Contains(out, "[3] "+gollama+" as Q4_0") {
+	_, out, _, err = call("compare", "--kl-divergence-base", base, gollama, file, "--recipe", "Q4_0", "--chunks", "2",
+		"--progress", "none")
+	if err != nil || !strings.Contains(out, "2 chunks of 64") || !strings.Contains(out, "base: "+base+", PPL ") ||
+		!strings.Contains(out, "[3] "+gollama+" as Q4_0") {
 		t.Errorf("%v: %s", err, out)
 	}
 	data, err := os.ReadFile(base)

@@ -35,12 +35,20 @@ func sensitivityCommand() *cli.Command {
 			"For each group of tensors and each type, the model in which only these tensors have\n" +
 			"the type is compared with MODEL. Nothing is written but the table. Groups that cost\n" +
 			"most for each byte that they save come first: a recipe gives these more bits.\n\n" + tool.ExitHelp,
-		Metadata: tool.About{Main: strings.Fields("file escape ctx-size chunks types group imatrix output json force threads progress via remote"), Examples: []string{"ggeval sensitivity -f text.txt --types Q3_K,Q5_K model-F16.gguf"}, Result: tool.Prints[sensitivityResult]()}.Metadata(),
+		Metadata: tool.About{Main: strings.Fields(
+			"file escape ctx-size chunks types group imatrix output json force threads progress via remote"),
+			Examples: []string{"ggeval sensitivity -f text.txt --types Q3_K,Q5_K model-F16.gguf"},
+			Result:   tool.Prints[sensitivityResult]()}.Metadata(),
 		Flags: evalrun.InputFlags(
-			&cli.StringFlag{Name: "types", Category: quantflags.CategoryTypes, Value: "Q3_K,Q4_K,Q6_K", Usage: "quantize to each of `TYPES`"},
-			tool.OneOf(&cli.StringFlag{Name: "group", Category: quantflags.CategoryTypes, Value: string(sensitivity.ByRole), Usage: "quantize together what `HOW` says: tensor, each alone; role, those of a name in all layers; layer, those of a layer"}, tool.Names(sensitivity.Groups...)),
+			&cli.StringFlag{Name: "types", Category: quantflags.CategoryTypes, Value: "Q3_K,Q4_K,Q6_K",
+				Usage: "quantize to each of `TYPES`"},
+			tool.OneOf(&cli.StringFlag{Name: "group", Category: quantflags.CategoryTypes,
+				Value: string(sensitivity.ByRole),
+				Usage: "quantize together what `HOW` says: tensor, each alone; role, those of a name in all layers; " +
+					"layer, those of a layer"}, tool.Names(sensitivity.Groups...)),
 			tool.Under(quantflags.CategoryTypes, tool.Shared("imatrix", "quantize by the importance matrix in `FILE`")),
-			&cli.BoolFlag{Name: "allow-requantize", Category: quantflags.CategoryTypes, Usage: "permit tensors that are quantized already to change type"},
+			&cli.BoolFlag{Name: "allow-requantize", Category: quantflags.CategoryTypes,
+				Usage: "permit tensors that are quantized already to change type"},
 			tool.Shared("output", "write the table to `FILE`, too, as --json prints it"),
 			tool.ForceFlag(),
 		),
@@ -72,7 +80,8 @@ func parseSensitivity(cmd *cli.Command) (r sensitivityRequest, err error) {
 	for name := range strings.SplitSeq(cmd.String("types"), ",") {
 		t, ok := gguf.ParseType(strings.TrimSpace(name))
 		if !ok {
-			return r, fault.Errorf(fault.Usage, "--types: unknown tensor type %q%s", name, nearest.Hint(name, gguf.TypeNames()))
+			return r, fault.Errorf(fault.Usage, "--types: unknown tensor type %q%s", name,
+				nearest.Hint(name, gguf.TypeNames()))
 		}
 		if !slices.Contains(r.Measure.Types, t) {
 			r.Measure.Types = append(r.Measure.Types, t)
@@ -132,7 +141,8 @@ func measureSensitivity(ctx context.Context, cmd *cli.Command) error {
 	}
 	tool.Warn(cmd, table.Warnings...)
 	result := sensitivityResult{
-		Model: r.Path, Architecture: m.Source.Architecture(), Group: r.Measure.Group, Rows: table.Rows, Skipped: table.Skipped,
+		Model: r.Path, Architecture: m.Source.Architecture(), Group: r.Measure.Group, Rows: table.Rows,
+		Skipped:    table.Skipped,
 		textResult: m.result(r.File), costResult: endCost(cost, len(m.run.Tokens)*(1+len(table.Rows))),
 	}
 	result.Predicted = result.Chunks * (m.run.Chunk - m.run.Chunk/2 - 1)
@@ -152,7 +162,8 @@ func measureSensitivity(ctx context.Context, cmd *cli.Command) error {
 	if r.JSON {
 		return tool.WriteJSON(w, result)
 	}
-	fmt.Fprintf(w, "%s: %s, %s, %.4f bits per weight\n", r.Path, result.Architecture, tool.Bytes(m.Source.Bytes), m.Source.BPW())
+	fmt.Fprintf(w, "%s: %s, %s, %.4f bits per weight\n", r.Path, result.Architecture, tool.Bytes(m.Source.Bytes),
+		m.Source.BPW())
 	fmt.Fprintln(w, result.textResult)
 	result.write(w)
 	fmt.Fprintln(tool.Said(cmd), result.costResult)
@@ -165,7 +176,8 @@ func (r *sensitivityResult) write(w io.Writer) {
 	for _, row := range r.Rows {
 		width = max(width, len(row.Group))
 	}
-	fmt.Fprintf(w, "%-*s  %-7s  %7s  %8s  %22s  %10s  %10s  %8s\n", width, "group", "type", "bpw", "saved", "KLD ± error", "per MB", "ln PPL", "same top")
+	fmt.Fprintf(w, "%-*s  %-7s  %7s  %8s  %22s  %10s  %10s  %8s\n", width, "group", "type", "bpw", "saved",
+		"KLD ± error", "per MB", "ln PPL", "same top")
 	for _, row := range r.Rows {
 		saved, per := "", ""
 		if row.PerByte != nil {
@@ -175,7 +187,8 @@ func (r *sensitivityResult) write(w io.Writer) {
 		if row.Types != nil {
 			note = "  in part " + strings.Join(row.Types, ", ")
 		}
-		fmt.Fprintf(w, "%-*s  %-7s  %7.4f  %8s  %10.3g ± %9.2g  %10s  %+10.5f  %6.2f %%%s\n", width, row.Group, row.Type, row.BPW, saved, row.Divergence, row.DivergenceError, per, row.LogRatio, 100*row.Top, note)
+		fmt.Fprintf(w, "%-*s  %-7s  %7.4f  %8s  %10.3g ± %9.2g  %10s  %+10.5f  %6.2f %%%s\n", width, row.Group,
+			row.Type, row.BPW, saved, row.Divergence, row.DivergenceError, per, row.LogRatio, 100*row.Top, note)
 	}
 	for _, s := range r.Skipped {
 		fmt.Fprintf(w, "%s as %s: not measured: %s\n", s.Group, s.Type, s.Reason)

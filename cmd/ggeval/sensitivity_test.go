@@ -16,13 +16,16 @@ func TestSensitivity(t *testing.T) {
 		t.Skip("takes long without vector kernels, which change no figure")
 	}
 	text, file := textOf(t, source(t, 3000)), filepath.Join(t.TempDir(), "table.json")
-	args := []string{"sensitivity", gollama, "-f", text, "-c", "16", "--chunks", "1", "--types", "Q2_K,Q8_0", "--progress", "none"}
+	args := []string{"sensitivity", gollama, "-f", text, "-c", "16", "--chunks", "1", "--types", "Q2_K,Q8_0",
+		"--progress", "none"}
 	code, out, log, err := call(append(args, "-o", file)...)
 	if err != nil {
 		t.Fatal(code, err, log)
 	}
 	lines := strings.Split(out, "\n")
-	if len(lines) != 3+2*10+2 || !strings.HasPrefix(lines[2], "group") || !strings.Contains(out, "1 chunks of 16, 7 tokens predicted") || !strings.Contains(out, "\nall          Q2_K      2.6250") {
+	if len(lines) != 3+2*10+2 || !strings.HasPrefix(lines[2], "group") ||
+		!strings.Contains(out, "1 chunks of 16, 7 tokens predicted") ||
+		!strings.Contains(out, "\nall          Q2_K      2.6250") {
 		t.Errorf("%d lines: %s", len(lines), out)
 	}
 	data, err := os.ReadFile(file)
@@ -35,11 +38,13 @@ func TestSensitivity(t *testing.T) {
 		t.Fatal(err)
 	}
 	printed := result[sensitivityResult](t, out)
-	if !reflect.DeepEqual(saved.Rows, printed.Rows) || len(saved.Rows) != 20 || saved.Chunks != 1 || saved.Model != gollama || saved.Group != "role" {
+	if !reflect.DeepEqual(saved.Rows, printed.Rows) || len(saved.Rows) != 20 || saved.Chunks != 1 ||
+		saved.Model != gollama || saved.Group != "role" {
 		t.Errorf("%+v, printed %+v", saved, printed)
 	}
 	for i, r := range saved.Rows {
-		if !strings.HasPrefix(strings.Fields(lines[3+i])[0], r.Group) || !(r.Divergence > 0 && r.DivergenceError > 0) || r.PerByte == nil || len(r.Tensors) == 0 || r.Top > 1 {
+		if !strings.HasPrefix(strings.Fields(lines[3+i])[0], r.Group) || !(r.Divergence > 0 && r.DivergenceError > 0) ||
+			r.PerByte == nil || len(r.Tensors) == 0 || r.Top > 1 {
 			t.Errorf("row %d: %+v, %q", i, r, lines[3+i])
 		}
 	}

@@ -28,7 +28,8 @@ func reseal(t *testing.T, path string, change func(body []byte)) {
 	}
 }
 
-// TestPartsImpossible checks that --finish takes no losses and sums from parts that no run finds, although the checksum is right.
+// TestPartsImpossible checks that --finish takes no losses and sums from parts that no run finds, although the checksum
+// is right.
 func TestPartsImpossible(t *testing.T) {
 	model, text := checkpointOf(t, "llama", 1), textOf(t, source(t, 1000))
 	common := []string{"-f", text, "-c", "16", "--chunks", "2", "--progress", "none"}
@@ -38,7 +39,8 @@ func TestPartsImpossible(t *testing.T) {
 		put  []float64
 	}{
 		{[]string{"perplexity", model, "--parts"}, "has a loss of", []float64{math.NaN(), math.Inf(1), -1}},
-		{[]string{"compare", model, model, "--parts"}, "want finite ones, not below 0", []float64{math.NaN(), math.Inf(1), -1}},
+		{[]string{"compare", model, model, "--parts"}, "want finite ones, not below 0",
+			[]float64{math.NaN(), math.Inf(1), -1}},
 		{[]string{"imatrix", model, "--sum-chunks", "2", "-o"}, "", nil},
 	} {
 		name := filepath.Join(t.TempDir(), "p")
@@ -51,8 +53,12 @@ func TestPartsImpossible(t *testing.T) {
 			if err := os.WriteFile(name+".part-1-of-1", whole, 0o666); err != nil {
 				t.Fatal(err)
 			}
-			reseal(t, name+".part-1-of-1", func(b []byte) { binary.LittleEndian.PutUint64(b[len(b)-8:], math.Float64bits(v)) })
-			if code, _, _, err := call(append(args, "--finish")...); code != 3 || !strings.Contains(err.Error(), c.want) {
+			reseal(t, name+".part-1-of-1", func(b []byte) {
+				binary.LittleEndian.PutUint64(b[len(b)-8:],
+					math.Float64bits(v))
+			})
+			if code, _, _, err := call(append(args, "--finish")...); code != 3 ||
+				!strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v: %d, %v", c.verb[0], v, code, err)
 			}
 		}
@@ -63,10 +69,12 @@ func TestPartsImpossible(t *testing.T) {
 			if err := os.WriteFile(name+".part-1-of-1", whole, 0o666); err != nil {
 				t.Fatal(err)
 			}
-			reseal(t, name+".part-1-of-1", func(b []byte) { // the last numbers of the section are counts or squares of the last tensor
+			// the last numbers of the section are counts or squares of the last tensor
+			reseal(t, name+".part-1-of-1", func(b []byte) {
 				squares(t, b, v)
 			})
-			if code, _, _, err := call(append(args, "--finish")...); code != 3 || !strings.Contains(err.Error(), "add up to") {
+			if code, _, _, err := call(append(args, "--finish")...); code != 3 ||
+				!strings.Contains(err.Error(), "add up to") {
 				t.Errorf("%s: %v: %d, %v", c.verb[0], v, code, err)
 			}
 		}
@@ -91,12 +99,13 @@ func squares(t *testing.T, b []byte, v float32) {
 	binary.LittleEndian.PutUint32(b[i:], math.Float32bits(v))
 }
 
-// TestStateDamaged checks that every changed byte of what imatrix --save-every keeps is found, and bytes that are added, and that a link and
-// another user's file are not taken for it.
+// TestStateDamaged checks that every changed byte of what imatrix --save-every keeps is found, and bytes that are
+// added, and that a link and another user's file are not taken for it.
 func TestStateDamaged(t *testing.T) {
 	model, text := checkpointOf(t, "llama", 1), textOf(t, source(t, 1000))
 	out := filepath.Join(t.TempDir(), "m.gguf")
-	args := []string{"imatrix", model, "-f", text, "-o", out, "-c", "16", "--chunks", "2", "--save-every", "1", "--progress", "none", "--force"}
+	args := []string{"imatrix", model, "-f", text, "-o", out, "-c", "16", "--chunks", "2", "--save-every", "1",
+		"--progress", "none", "--force"}
 	state := out + ".state"
 	// what is not a whole state is refused before its content is looked at
 	sums := imatrix.NewSums(16)

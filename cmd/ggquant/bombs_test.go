@@ -36,7 +36,8 @@ func TestStringArrays(t *testing.T) {
 		t.Fatal(err)
 	}
 	cost := func(types ...string) float64 {
-		args := append([]string{"--out-dir", filepath.Join(dir, types[0]), "--threads", "1", "--progress", "none", in}, types...)
+		args := append([]string{"--out-dir", filepath.Join(dir, types[0]), "--threads", "1", "--progress", "none", in},
+			types...)
 		got := clitest.Alone(t, args...)
 		if got.Code != 0 {
 			t.Fatal(got.Text)

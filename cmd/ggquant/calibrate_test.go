@@ -82,7 +82,8 @@ func TestCalibrate(t *testing.T) {
 	flags := []string{"--calibrate", text, "-c", "64", "--chunks", "4", "--process-output"}
 	types := []string{"Q4_K_M", "IQ2_S"}
 	for _, in := range []string{out + "plain.gguf", dir} {
-		run(append(flags, "--force", "--out-dir", out+"all", "--name-template", "{FTYPE}.gguf", in, types[0], types[1])...)
+		run(append(flags, "--force", "--out-dir", out+"all", "--name-template", "{FTYPE}.gguf", in, types[0],
+			types[1])...)
 		for _, typ := range types {
 			run("--force", "--imatrix", out+"imatrix.gguf", in, out+"want.gguf", typ)
 			if !bytes.Equal(read(out+"want.gguf"), read(out+"all/"+typ+".gguf")) {
@@ -110,7 +111,8 @@ func TestCalibrate(t *testing.T) {
 		{"--calibrate " + text + " --force " + dir + " " + text + " Q4_K_M", 2, "text.txt"},
 		{"--calibrate " + text + " -c 90000 " + dir + " " + out + "x.gguf Q4_K_M", 5, "want at least 90000"},
 	} {
-		if _, _, err := call(append(strings.Fields(c.args), "--progress", "none")...); tool.Code(err) != c.code || err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, _, err := call(append(strings.Fields(c.args), "--progress", "none")...); tool.Code(err) != c.code ||
+			err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: exit code %d, %v, want %d with %q", c.args, tool.Code(err), err, c.code, c.want)
 		}
 	}

@@ -44,18 +44,26 @@ func TestDestinations(t *testing.T) {
 			}
 			return run(in, path, "Q4_0", "--finish", "--part-files", parts)
 		}},
-		"manifest": {Name: "m.json", Run: func(path string) (int, string) { return run(in, out(), "Q4_0", "--manifest", path) }},
-		"recipe":   {Name: "recipe.txt", Run: func(path string) (int, string) { return run(in, out(), "Q4_0", "--save-recipe", path) }},
+		"manifest": {Name: "m.json", Run: func(path string) (int,
+			string) {
+			return run(in, out(), "Q4_0", "--manifest", path)
+		}},
+		"recipe": {Name: "recipe.txt", Run: func(path string) (int,
+			string) {
+			return run(in, out(), "Q4_0", "--save-recipe", path)
+		}},
 		"calibrated": {Name: "out.gguf", Run: func(path string) (int, string) {
 			return run(model, path, "Q4_0", "--calibrate", "../ggeval/testdata/text.txt", "-c", "16", "--chunks", "1")
 		}},
 	}
 	if cpu.HasVectors { // these run the model forward and backward
 		outputs["moments"] = clitest.Output{Name: "moments", Kept: true, Run: func(path string) (int, string) {
-			return run(model, out(), "Q4_0", "--calibrate", "../ggeval/testdata/text.txt", "-c", "16", "--chunks", "1", "--effort", "high", "--hessian", path)
+			return run(model, out(), "Q4_0", "--calibrate", "../ggeval/testdata/text.txt", "-c", "16", "--chunks", "1",
+				"--effort", "high", "--hessian", path)
 		}}
 		outputs["recipe of a target"] = clitest.Output{Name: "recipe.txt", Run: func(path string) (int, string) {
-			return run(model, out(), "Q4_0", "--calibrate", "../ggeval/testdata/text.txt", "-c", "16", "--chunks", "2", "--target-bpw", "5", "--save-recipe", path)
+			return run(model, out(), "Q4_0", "--calibrate", "../ggeval/testdata/text.txt", "-c", "16", "--chunks", "2",
+				"--target-bpw", "5", "--save-recipe", path)
 		}}
 	}
 	clitest.Destinations(t, outputs)

@@ -25,37 +25,38 @@
 //	--process-output           collect for the matrix that makes logits, too
 //	--parse-special            take the names of control tokens in the text for these
 //
-// With --calibrate the output is the same as with a matrix made before, of the same input and
-// with the same flags, by "ggeval imatrix -o imatrix.gguf": that is the name that it records, with the
-// text's, both without folders. The weights are those of IN, as --via has them; of a checkpoint nothing is written but the
-// output. --dry-run calibrates, too: what becomes of a tensor depends on it.
+// With --calibrate the output is the same as with a matrix made before, of the same input and with the same flags, by
+// "ggeval imatrix -o imatrix.gguf": that is the name that it records, with the text's, both without folders. The
+// weights are those of IN, as --via has them; of a checkpoint nothing is written but the output. --dry-run calibrates,
+// too: what becomes of a tensor depends on it.
 //
-// With --effort high, in the same run over the text, the products of all pairs of columns are
-// collected for each input of a layer, and the blocks of quantized tensors, of whatever type,
-// are chosen so that what the layer says changes least. Types and
-// sizes stay as they are. Each tensor's error, before and now, is in --json, and trace_ratio, about what feedback of errors
-// leaves of that of rounding alone: near 1 there is little to gain. quantize.calibration.* in the output say what was done. With --resume an interrupted run is gone on from by the same command:
-// the model runs over the text again, but nothing is collected or chosen for matrices that are done, which
-// is what takes long; the output is that of a run that was not interrupted. What is chosen is in OUT.partial.blocks, which grows to the size of the
-// output and is removed in the end. The rows of the embedding are chosen by gradients of what the model predicts, over 2048 tokens,
-// where it can be run backwards; elsewhere all of its weights count the same.
+// With --effort high, in the same run over the text, the products of all pairs of columns are collected for each input
+// of a layer, and the blocks of quantized tensors, of whatever type, are chosen so that what the layer says changes
+// least. Types and sizes stay as they are. Each tensor's error, before and now, is in --json, and trace_ratio, about
+// what feedback of errors leaves of that of rounding alone: near 1 there is little to gain. quantize.calibration.* in
+// the output say what was done. With --resume an interrupted run is gone on from by the same command: the model runs
+// over the text again, but nothing is collected or chosen for matrices that are done, which is what takes long; the
+// output is that of a run that was not interrupted. What is chosen is in OUT.partial.blocks, which grows to the size of
+// the output and is removed in the end. The rows of the embedding are chosen by gradients of what the model predicts,
+// over 2048 tokens, where it can be run backwards; elsewhere all of its weights count the same.
 //
-// With --hessian what --effort high collects is kept in FILE: Σ x xᵀ of each input of a linear layer or expert, the importance
-// matrix, and what gradients say of the embedding. If FILE is there already, the model is not run, and
-// the output is the same, of whatever types: --calibrate may be left out then. FILE has hashes of the model and of the text, and how
-// many chunks of what size it is of: where one of them is another, it is refused. It is never replaced; --dry-run makes none. An input of n
-// columns takes 2n(n+1) bytes, more than 8192 columns in ranges of as many: all in all about 2(3d² + f²) for
-// a dense layer of width d whose feed-forward part is f wide (10 GB for 32 layers of 4096 and 14336), and 2(d² + f²) for each expert. While it
-// is made, as much again is needed next to it. With --part FILE has to be there: each part chooses the blocks that it
-// writes, and reports have no losses. To make FILE alone, write a type that needs no choice, F16. --effort best has no use
-// for it: there, moments are those of what layers of an output read.
+// With --hessian what --effort high collects is kept in FILE: Σ x xᵀ of each input of a linear layer or expert, the
+// importance matrix, and what gradients say of the embedding. If FILE is there already, the model is not run, and the
+// output is the same, of whatever types: --calibrate may be left out then. FILE has hashes of the model and of the
+// text, and how many chunks of what size it is of: where one of them is another, it is refused. It is never replaced;
+// --dry-run makes none. An input of n columns takes 2n(n+1) bytes, more than 8192 columns in ranges of as many: all in
+// all about 2(3d² + f²) for a dense layer of width d whose feed-forward part is f wide (10 GB for 32 layers of 4096 and
+// 14336), and 2(d² + f²) for each expert. While it is made, as much again is needed next to it. With --part FILE has to
+// be there: each part chooses the blocks that it writes, and reports have no losses. To make FILE alone, write a type
+// that needs no choice, F16. --effort best has no use for it: there, moments are those of what layers of an output
+// read.
 //
-// With --effort best tensors are chosen one after the other, in the order of the layers: each by what those before
-// it, with the blocks that they have by then, hand to it, and so that it makes up for what they lost. Gradients
-// for the embedding are of 16384 tokens. For each output
-// that takes about ten times as long as running the model over the text, and twice the memory, besides what
-// choosing the blocks itself takes. Each output has a file of its own: OUT.partial.blocks, OUT.partial.blocks.2 and so on, all named for the first. A run
-// that goes on takes both models through the text again, but collects and chooses only from where the other one ended.
+// With --effort best tensors are chosen one after the other, in the order of the layers: each by what those before it,
+// with the blocks that they have by then, hand to it, and so that it makes up for what they lost. Gradients for the
+// embedding are of 16384 tokens. For each output that takes about ten times as long as running the model over the text,
+// and twice the memory, besides what choosing the blocks itself takes. Each output has a file of its own:
+// OUT.partial.blocks, OUT.partial.blocks.2 and so on, all named for the first. A run that goes on takes both models
+// through the text again, but collects and chooses only from where the other one ended.
 //
 // # Types
 //
@@ -81,24 +82,22 @@
 //
 // With one of the four targets, and --calibrate, the types of all tensors that TYPE would convert are chosen, those
 // excepted that another option fixes. What each tensor costs at each type is predicted: the divergence of the model in
-// which only that tensor is quantized, by gradients over up to 8192 tokens of the text.
-// Of all choices that are not too large, header and alignment included, the one with the smallest sum is taken;
-// that is exact. Without --types these are Q2_K, Q3_K, IQ4_XS, Q4_K, Q5_K, Q6_K and Q8_0; for rows
-// that are no multiple of 256, IQ4_NL, Q4_1, Q5_0, Q5_1 and Q8_0. TYPE still gives general.file_type and the name. A target
-// is for all outputs, or repeated for each TYPE one; all share the predictions. With --effort matrix
-// predictions are of the encoder's blocks, with importance; with high and best, of blocks chosen as with high, in two
-// passes, at all types: some tensors gain more by it than others. That takes a file without a name next to the output, of about
-// twice the size of the model in 16 bits. Errors of several
-// tensors do not just add up: the report has the sum, and with --measure what was measured. --target-kld measures in any
-// case, on a quarter of the chunks, 16 at most, and multiplies predictions by what they were off, until the
-// measured divergence is just below N: each time all blocks are encoded. A model that
-// cannot be run backwards is chosen for by errors of what layers say; a warning says so.
-// quantize.types.* in the output say what was done.
+// which only that tensor is quantized, by gradients over up to 8192 tokens of the text. Of all choices that are not too
+// large, header and alignment included, the one with the smallest sum is taken; that is exact. Without --types these
+// are Q2_K, Q3_K, IQ4_XS, Q4_K, Q5_K, Q6_K and Q8_0; for rows that are no multiple of 256, IQ4_NL, Q4_1, Q5_0, Q5_1 and
+// Q8_0. TYPE still gives general.file_type and the name. A target is for all outputs, or repeated for each TYPE one;
+// all share the predictions. With --effort matrix predictions are of the encoder's blocks, with importance; with high
+// and best, of blocks chosen as with high, in two passes, at all types: some tensors gain more by it than others. That
+// takes a file without a name next to the output, of about twice the size of the model in 16 bits. Errors of several
+// tensors do not just add up: the report has the sum, and with --measure what was measured. --target-kld measures in
+// any case, on a quarter of the chunks, 16 at most, and multiplies predictions by what they were off, until the
+// measured divergence is just below N: each time all blocks are encoded. A model that cannot be run backwards is chosen
+// for by errors of what layers say; a warning says so. quantize.types.* in the output say what was done.
 //
 // A recipe has a rule to a line, PATTERN=TYPE as for --tensor-type; lines that begin with # are comments, which
-// --tensor-type-file, here and of llama-quantize, does not take; --save-recipe writes none. The first line that matches a tensor
-// counts, after --tensor-type; what no line matches is as in TYPE. A line that matches nothing, or nothing that earlier
-// lines have left, is an error. --save-recipe writes one with a line for each tensor, with --dry-run, too.
+// --tensor-type-file, here and of llama-quantize, does not take; --save-recipe writes none. The first line that matches
+// a tensor counts, after --tensor-type; what no line matches is as in TYPE. A line that matches nothing, or nothing
+// that earlier lines have left, is an error. --save-recipe writes one with a line for each tensor, with --dry-run, too.
 //
 // # Output
 //
@@ -125,10 +124,10 @@
 //
 //	--via TYPE                 take the weights as if converted to auto, f32, f16 or bf16 first
 //
-// and these, as for ggconv: --arch, --model-name, --metadata, --pre,
-// --embed-hf-tokenizer, --fuse-qkv, --fuse-gate-up-exps, --fp8-as-q8, --mistral-format,
-// --outside-links, --merge-lora, --sentence-transformers-dense-modules, --mtp, --no-nextn, --dspark, --target-model-dir,
-// --mmproj, --remote, --cache. With a file they are a usage error.
+// and these, as for ggconv: --arch, --model-name, --metadata, --pre, --embed-hf-tokenizer, --fuse-qkv,
+// --fuse-gate-up-exps, --fp8-as-q8, --mistral-format, --outside-links, --merge-lora,
+// --sentence-transformers-dense-modules, --mtp, --no-nextn, --dspark, --target-model-dir, --mmproj, --remote, --cache.
+// With a file they are a usage error.
 //
 // # Run
 //

@@ -58,7 +58,8 @@ func TestSwapped(t *testing.T) {
 		if err != nil {
 			out += err.Error()
 		}
-		if code != c.code || !strings.Contains(out, c.text) || c.text == "" && strings.Contains(out, "nothing to quantize") {
+		if code != c.code || !strings.Contains(out, c.text) ||
+			c.text == "" && strings.Contains(out, "nothing to quantize") {
 			t.Errorf("%s: exit code %d, %s; want %d, %q", c.args, code, out, c.code, c.text)
 		}
 		if c.code != 0 && !bytes.Equal(read(original), before) {

@@ -10,7 +10,8 @@ import (
 	"ggforge/internal/kernel/cpu"
 )
 
-// TestDryRunSize compares the size that --dry-run says with that of the file: it is the same, and where it is an estimate that is said.
+// TestDryRunSize compares the size that --dry-run says with that of the file: it is the same, and where it is an
+// estimate that is said.
 func TestDryRunSize(t *testing.T) {
 	text := []string{"--calibrate", "../ggeval/testdata/text.txt", "-c", "16", "--chunks", "4"}
 	for name, c := range map[string]struct {

@@ -59,14 +59,17 @@ func TestEffort(t *testing.T) {
 		effort, in, typ string
 		most            float64 // of each tensor's error
 		few             string  // tensors of the other type, the embedding among them or not
-	}{{"high", gollama, "Q2_K", 0.6, "(token_embd|blk.([1-5].|.*(ffn|attn_q|output)))=f16"}, {"high", mixtral, "Q4_0", 0.95, "nothing=f16"}, {"best", mixtral, "Q4_0", 0.95, "nothing=f16"}} {
+	}{{"high", gollama, "Q2_K", 0.6, "(token_embd|blk.([1-5].|.*(ffn|attn_q|output)))=f16"},
+		{"high", mixtral, "Q4_0", 0.95, "nothing=f16"}, {"best", mixtral, "Q4_0", 0.95, "nothing=f16"}} {
 		flags := []string{"--calibrate", text, "-c", "32", "--chunks", "2", "--tensor-type", c.few}
 		run(append(flags, c.in, out+"matrix.gguf", c.typ)...)
 		var report quantize.Report
-		if err := json.Unmarshal([]byte(run(append(flags, "--effort", c.effort, "--json", "-t", "1", c.in, out+"high.gguf", c.typ)...)), &report); err != nil {
+		if err := json.Unmarshal([]byte(run(append(flags, "--effort", c.effort, "--json", "-t", "1", c.in,
+			out+"high.gguf", c.typ)...)), &report); err != nil {
 			t.Fatal(err)
 		}
-		run(append(flags, "--effort", c.effort, "-t", "3", "--out-dir", out+"all", "--name-template", "{FTYPE}.gguf", c.in, "Q4_1", c.typ)...)
+		run(append(flags, "--effort", c.effort, "-t", "3", "--out-dir", out+"all", "--name-template", "{FTYPE}.gguf",
+			c.in, "Q4_1", c.typ)...)
 		one, err := os.ReadFile(out + "high.gguf")
 		if err != nil {
 			t.Fatal(err)
@@ -85,10 +88,13 @@ func TestEffort(t *testing.T) {
 				keys = append(keys, kv)
 			}
 		}
-		if len(b.Metadata)-len(keys) != 4 || !slices.EqualFunc(keys, a.Metadata, func(x, y gguf.KV) bool { return x.Key == y.Key && x.Value.Short() == y.Value.Short() }) {
+		if len(b.Metadata)-len(keys) != 4 || !slices.EqualFunc(keys, a.Metadata,
+			func(x, y gguf.KV) bool { return x.Key == y.Key && x.Value.Short() == y.Value.Short() }) {
 			t.Errorf("%s: metadata %v, want %v", c.in, b.Metadata, a.Metadata)
 		}
-		if method, _ := b.Metadata.Get("quantize.calibration.method"); strings.Contains(method.String(), "moved targets") != (c.effort == "best") || strings.Contains(method.String(), "gradients") != (c.in == mixtral) {
+		if method, _ := b.Metadata.Get("quantize.calibration.method"); strings.Contains(method.String(),
+			"moved targets") != (c.effort == "best") ||
+			strings.Contains(method.String(), "gradients") != (c.in == mixtral) {
 			t.Errorf("%s, %s: method %v", c.in, c.effort, method)
 		}
 		if len(a.Tensors) != len(b.Tensors) || len(a.Tensors) != len(report.Tensors) {

@@ -24,7 +24,8 @@ func matrixFile(t *testing.T, path string, n int, names ...string) string {
 		}
 		entries = append(entries, e)
 	}
-	if err := imatrixtest.Write(path, imatrixtest.Legacy(entries, &imatrixtest.Trailer{Chunks: 3, Dataset: "d"})); err != nil {
+	if err := imatrixtest.Write(path, imatrixtest.Legacy(entries,
+		&imatrixtest.Trailer{Chunks: 3, Dataset: "d"})); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -69,13 +70,16 @@ func TestFlags(t *testing.T) {
 		{in + " OUT Q2_K_S --imatrix " + im, typeIs("token_embd.weight", gguf.TypeQ2_K)},
 		{in + " OUT IQ2_XS --imatrix " + im + " --include-weights blk", typeIs(v, gguf.TypeQ2_K)},
 		{in + " OUT Q4_K_M --imatrix " + im, keyIs("quantize.imatrix.file", `"im.dat"`)},
-		{in + " OUT Q4_K_M --imatrix " + im + " --exclude-weights attn_v", keyIs("quantize.imatrix.entries_count", "1")},
+		{in + " OUT Q4_K_M --imatrix " + im + " --exclude-weights attn_v",
+			keyIs("quantize.imatrix.entries_count", "1")},
 		{in + " OUT Q4_K_M --imatrix " + im + " --hide-imatrix", keyIs("quantize.imatrix.file", "")},
-		{in + " OUT Q4_K_M --imatrix " + im + " --compat reference", keyIs("quantize.imatrix.file", gguf.String(im[:min(len(im), 127)]).String())},
+		{in + " OUT Q4_K_M --imatrix " + im + " --compat reference",
+			keyIs("quantize.imatrix.file", gguf.String(im[:min(len(im), 127)]).String())},
 		{q8 + " OUT Q4_0 --allow-requantize", typeIs(v, gguf.TypeQ4_0)},
 		{in + " OUT Q4_K_M --tensor-type attn_v=q5_0 --tensor-type FFN_=Q8_0", typeIs(down, gguf.TypeQ8_0)},
 		{in + " OUT Q4_K_M --tensor-type-file " + rules, typeIs(down, gguf.TypeIQ4_NL)},
-		{in + " OUT Q4_K_M --override-kv a.b=int:-7 --override-kv general.name=str:x,y", keyIs("general.name", `"x,y"`)},
+		{in + " OUT Q4_K_M --override-kv a.b=int:-7 --override-kv general.name=str:x,y",
+			keyIs("general.name", `"x,y"`)},
 		{in + " OUT Q4_K_M --prune-layers 5", keyIs("llama.block_count", "1")},
 		{in + " OUT Q4_K_M --max-buffer-size 0.5", typeIs(v, gguf.TypeQ6_K)},
 		{in + " OUT 39 --compat reference", nil},
@@ -225,11 +229,13 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b := reports[0], reports[1]
-	if a.Bytes != st.Size() || b.Bytes != a.Bytes || len(a.Tensors) != 5 || len(a.Warnings) != 2 || a.NominalBPW != 4.89 || a.BPW != b.BPW || a.Files[0] != b.Files[0] {
+	if a.Bytes != st.Size() || b.Bytes != a.Bytes || len(a.Tensors) != 5 || len(a.Warnings) != 2 ||
+		a.NominalBPW != 4.89 || a.BPW != b.BPW || a.Files[0] != b.Files[0] {
 		t.Errorf("%+v\n%+v", a, b)
 	}
 	for _, x := range a.Tensors {
-		if x.Name == "blk.0.ffn_down.weight" && (x.Type != "Q8_0" || x.WantedType != "Q6_K" || !strings.HasPrefix(x.Reason, "fallback") || x.Bytes != 4*170) {
+		if x.Name == "blk.0.ffn_down.weight" && (x.Type != "Q8_0" || x.WantedType != "Q6_K" ||
+			!strings.HasPrefix(x.Reason, "fallback") || x.Bytes != 4*170) {
 			t.Errorf("%+v", x)
 		}
 	}

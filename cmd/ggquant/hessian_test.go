@@ -136,17 +136,20 @@ func TestHessianParts(t *testing.T) {
 	}
 	must := func(args ...string) {
 		t.Helper()
-		if code, _, err := call(append([]string{"--effort", "high", "--hessian", dir + "moments", "--progress", "none"}, args...)...); code != 0 {
+		if code, _, err := call(append([]string{"--effort", "high", "--hessian", dir + "moments", "--progress", "none"},
+			args...)...); code != 0 {
 			t.Fatalf("%q: %v", args, err)
 		}
 	}
 	must("--calibrate", dir+"text.txt", "-c", "16", "--chunks", "2", in, dir+"plain.gguf", "F16")
 	must(in, dir+"want.gguf", "Q4_0")
-	must("--calibrate", dir+"text.txt", "-c", "16", "--chunks", "1", "--hessian", dir+"others", in, dir+"plain.gguf", "F16", "--force")
+	must("--calibrate", dir+"text.txt", "-c", "16", "--chunks", "1", "--hessian", dir+"others", in, dir+"plain.gguf",
+		"F16", "--force")
 	for k := 3; k > 0; k-- {
 		must("--part", fmt.Sprintf("%d/3", k), "--threads", fmt.Sprint(k), in, dir+"got.gguf", "Q4_0")
 	}
-	if code, _, err := call("--effort", "high", "--hessian", dir+"others", "--finish", in, dir+"got.gguf", "Q4_0"); code != 5 || !strings.Contains(err.Error(), "moments") {
+	if code, _, err := call("--effort", "high", "--hessian", dir+"others", "--finish", in, dir+"got.gguf",
+		"Q4_0"); code != 5 || !strings.Contains(err.Error(), "moments") {
 		t.Errorf("by other moments: %d, %v", code, err)
 	}
 	must("--finish", in, dir+"got.gguf", "Q4_0")
@@ -158,14 +161,16 @@ func TestHessianParts(t *testing.T) {
 		t.Errorf("other bytes, %v", err)
 	}
 	for _, effort := range []string{"matrix", "high", "best"} {
-		code, _, err := call("--effort", effort, "--calibrate", dir+"text.txt", "-c", "16", "--part", "1/2", in, dir+"x.gguf", "Q4_0")
+		code, _, err := call("--effort", effort, "--calibrate", dir+"text.txt", "-c", "16", "--part", "1/2", in,
+			dir+"x.gguf", "Q4_0")
 		if code != 2 || !strings.Contains(err.Error(), "--imatrix") {
 			t.Errorf("--effort %s in parts: %d, %v", effort, code, err)
 		}
 	}
 }
 
-// TestHessianDamaged checks that a file of moments in which a byte is another one, or that goes on after its end, is refused.
+// TestHessianDamaged checks that a file of moments in which a byte is another one, or that goes on after its end, is
+// refused.
 func TestHessianDamaged(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels, which change no byte")
@@ -184,10 +189,12 @@ func TestHessianDamaged(t *testing.T) {
 	}
 	moments := dir + "moments"
 	run := func(args ...string) (int, error) {
-		code, _, err := call(append([]string{"--effort", "high", "--hessian", moments, "--progress", "none", "--force"}, args...)...)
+		code, _, err := call(append([]string{"--effort", "high", "--hessian", moments, "--progress", "none", "--force"},
+			args...)...)
 		return code, err
 	}
-	if code, err := run("--calibrate", dir+"text.txt", "-c", "16", "--chunks", "1", in, dir+"plain.gguf", "F16"); code != 0 {
+	if code, err := run("--calibrate", dir+"text.txt", "-c", "16", "--chunks", "1", in, dir+"plain.gguf",
+		"F16"); code != 0 {
 		t.Fatal(err)
 	}
 	whole, err := os.ReadFile(moments)
@@ -198,7 +205,8 @@ func TestHessianDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	damaged := map[string][]byte{"a byte more": append(bytes.Clone(whole), 0), "a kilobyte more": append(bytes.Clone(whole), make([]byte, 1000)...), "without its end": whole[:len(whole)-1]}
+	damaged := map[string][]byte{"a byte more": append(bytes.Clone(whole), 0),
+		"a kilobyte more": append(bytes.Clone(whole), make([]byte, 1000)...), "without its end": whole[:len(whole)-1]}
 	for what, at := range map[string]int{
 		"of the model's identity": bytes.Index(whole, []byte("moments.model")) + 40,
 		"of a sum":                bytes.Index(whole, []byte("moments.sums")) + 40,

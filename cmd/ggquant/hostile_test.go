@@ -55,7 +55,8 @@ func TestAlignmentBound(t *testing.T) {
 // TestUnknownTypeCopied checks that COPY keeps a tensor of an unknown type byte for
 // byte, whole and in shards, and that other recipes name it.
 func TestUnknownTypeCopied(t *testing.T) {
-	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}, {Key: gguf.KeyFileType, Value: gguf.Uint32(0)}}
+	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
+		{Key: gguf.KeyFileType, Value: gguf.Uint32(0)}}
 	tensors := []gguf.Tensor{
 		{Name: "a.weight", NE: []int64{64, 3}, Type: 77, Stored: 320_000},
 		{Name: "b.weight", NE: []int64{32, 2}, Type: gguf.TypeF32},
@@ -94,10 +95,12 @@ func TestUnknownTypeCopied(t *testing.T) {
 			t.Errorf("%q: %d tensors", flags, n)
 		}
 	}
-	if code, text, err := call("--dry-run", in, "COPY"); code != 0 || !strings.Contains(text, "type 77") || !strings.Contains(text, "320000 bytes") {
+	if code, text, err := call("--dry-run", in, "COPY"); code != 0 || !strings.Contains(text, "type 77") ||
+		!strings.Contains(text, "320000 bytes") {
 		t.Errorf("dry run: exit code %d, %v\n%s", code, err, text)
 	}
-	if code, _, err := call("--progress", "none", in, out, "Q8_0"); code != 4 || !strings.Contains(err.Error(), `tensor "a.weight"`) || !strings.Contains(err.Error(), `", type 77: `) {
+	if code, _, err := call("--progress", "none", in, out, "Q8_0"); code != 4 ||
+		!strings.Contains(err.Error(), `tensor "a.weight"`) || !strings.Contains(err.Error(), `", type 77: `) {
 		t.Errorf("Q8_0: exit code %d, %v", code, err)
 	}
 }

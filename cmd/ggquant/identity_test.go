@@ -15,8 +15,8 @@ import (
 	"ggforge/writer"
 )
 
-// twins writes two models of one name, header and size, too long to be hashed as a whole. change makes the bytes of the second
-// one's tensor of those of the first.
+// twins writes two models of one name, header and size, too long to be hashed as a whole. change makes the bytes of the
+// second one's tensor of those of the first.
 func twins(t *testing.T, change func(data []byte)) (a, b string) {
 	t.Helper()
 	if !cpu.HasVectors {
@@ -58,8 +58,8 @@ func expecting(t *testing.T) func(code int, text string, args ...string) {
 	}
 }
 
-// TestPartsOfFineTunes checks that a part of another model is refused, although header, size and first MiB of both files are the
-// same; and that what an interrupted run has left of one is not gone on from with the other.
+// TestPartsOfFineTunes checks that a part of another model is refused, although header, size and first MiB of both
+// files are the same; and that what an interrupted run has left of one is not gone on from with the other.
 func TestPartsOfFineTunes(t *testing.T) {
 	a, b := twins(t, func(data []byte) {
 		for i := 1 << 20; i < len(data); i += 2 {
@@ -80,8 +80,8 @@ func TestPartsOfFineTunes(t *testing.T) {
 	}
 }
 
-// TestVerifyFindsOtherModel checks that --finish --verify refuses parts of two models that differ in one byte, where nothing that
-// is cheap looks; and that the parts can be finished after the wrong one was made again.
+// TestVerifyFindsOtherModel checks that --finish --verify refuses parts of two models that differ in one byte, where
+// nothing that is cheap looks; and that the parts can be finished after the wrong one was made again.
 func TestVerifyFindsOtherModel(t *testing.T) {
 	a, b := twins(t, func(data []byte) { data[52<<20|12345] ^= 1 })
 	run := expecting(t)
@@ -117,8 +117,8 @@ func TestVerifyFindsOtherModel(t *testing.T) {
 	}
 }
 
-// TestUploadOfFineTune checks that an output whose upload was interrupted is made again for a model that has taken the other one's name,
-// size, time of modification and first 16 MiB.
+// TestUploadOfFineTune checks that an output whose upload was interrupted is made again for a model that has taken the
+// other one's name, size, time of modification and first 16 MiB.
 func TestUploadOfFineTune(t *testing.T) {
 	a, b := twins(t, func(data []byte) {
 		for i := 17 << 20; i < len(data); i += 2 {

@@ -19,7 +19,8 @@ func expertModel(t *testing.T, path string) string {
 		{Name: "blk.0.attn_q.weight", NE: []int64{256, 4}, Type: gguf.TypeF32},
 		{Name: "blk.0.ffn_down_exps.weight", NE: []int64{256, 4, 3}, Type: gguf.TypeF32},
 	}
-	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}, {Key: "llama.block_count", Value: gguf.Uint32(1)}}
+	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
+		{Key: "llama.block_count", Value: gguf.Uint32(1)}}
 	size := gguf.Layout(tensors, 32)
 	b := gguf.AppendHeader(nil, m, tensors, 32)
 	for i := range size / 4 {
@@ -50,14 +51,19 @@ func TestBlankImportance(t *testing.T) {
 		file []byte
 		want []string
 	}{
-		"whole": {imatrixtest.Legacy([]imatrixtest.Entry{{Name: q, Calls: 1, Sums: ones(256, 0, 200)}, {Name: exps, Calls: 1, Sums: ones(768, 256, 500)}}, nil), nil},
-		"legacy expert": {imatrixtest.Legacy([]imatrixtest.Entry{{Name: q, Calls: 1, Sums: ones(256, 0, 0)}, {Name: exps, Calls: 1, Sums: ones(768, 256, 768)}}, nil),
+		"whole": {imatrixtest.Legacy([]imatrixtest.Entry{{Name: q, Calls: 1, Sums: ones(256, 0, 200)},
+			{Name: exps, Calls: 1, Sums: ones(768, 256, 500)}}, nil), nil},
+		"legacy expert": {imatrixtest.Legacy([]imatrixtest.Entry{{Name: q, Calls: 1, Sums: ones(256, 0, 0)},
+			{Name: exps, Calls: 1, Sums: ones(768, 256, 768)}}, nil),
 			[]string{"importance is 0 in every column: " + exps + " (2 of 3 matrices)"}},
-		"legacy tensor": {imatrixtest.Legacy([]imatrixtest.Entry{{Name: q, Calls: 1, Sums: ones(256, 0, 256)}, {Name: exps, Calls: 1, Sums: ones(768, 0, 0)}}, nil),
+		"legacy tensor": {imatrixtest.Legacy([]imatrixtest.Entry{{Name: q, Calls: 1, Sums: ones(256, 0, 256)},
+			{Name: exps, Calls: 1, Sums: ones(768, 0, 0)}}, nil),
 			[]string{"importance is 0 in every column: " + q}},
-		"sums": {imatrixtest.GGUF([]imatrixtest.Entry{{Name: q, Counts: []float32{5}, Sums: ones(256, 0, 256)}, {Name: exps, Counts: []float32{1, 2, 3}, Sums: ones(768, 0, 256)}}, []string{"d"}, 1),
+		"sums": {imatrixtest.GGUF([]imatrixtest.Entry{{Name: q, Counts: []float32{5}, Sums: ones(256, 0, 256)},
+			{Name: exps, Counts: []float32{1, 2, 3}, Sums: ones(768, 0, 256)}}, []string{"d"}, 1),
 			[]string{"importance is 0 in every column: " + q + ", " + exps + " (1 of 3 matrices)"}},
-		"counts": {imatrixtest.GGUF([]imatrixtest.Entry{{Name: q, Counts: []float32{0}, Sums: ones(256, 0, 256)}, {Name: exps, Counts: []float32{0, 2, 0}, Sums: ones(768, 0, 256)}}, []string{"d"}, 1),
+		"counts": {imatrixtest.GGUF([]imatrixtest.Entry{{Name: q, Counts: []float32{0}, Sums: ones(256, 0, 256)},
+			{Name: exps, Counts: []float32{0, 2, 0}, Sums: ones(768, 0, 256)}}, []string{"d"}, 1),
 			[]string{"as if every column counted the same: " + q + ", " + exps + " (2 of 3 matrices)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +95,8 @@ func TestBlankImportance(t *testing.T) {
 			if _, err := os.Stat(strict); (err == nil) != (c.want == nil) {
 				t.Errorf("strict: output %v", err)
 			}
-			if code, text, _ := call("--imatrix", im, in, out, "F16", "--progress", "none", "--force"); code != 0 || strings.Contains(text, "every column") {
+			if code, text, _ := call("--imatrix", im, in, out, "F16", "--progress", "none", "--force"); code != 0 ||
+				strings.Contains(text, "every column") {
 				t.Errorf("F16, which does not look at importance: exit code %d\n%s", code, text)
 			}
 		})
@@ -103,10 +110,12 @@ func TestDataset(t *testing.T) {
 	in := expertModel(t, filepath.Join(dir, "in.gguf"))
 	im := filepath.Join(dir, "im.gguf")
 	entries := []imatrixtest.Entry{{Name: "blk.0.attn_q.weight", Counts: []float32{1}, Sums: make([]float32, 256)}}
-	if err := imatrixtest.Write(im, imatrixtest.GGUF(entries, []string{"/home/me/texts/calibration.txt"}, 1)); err != nil {
+	if err := imatrixtest.Write(im, imatrixtest.GGUF(entries, []string{"/home/me/texts/calibration.txt"},
+		1)); err != nil {
 		t.Fatal(err)
 	}
-	for compat, want := range map[string][2]string{"": {"im.gguf", "calibration.txt"}, "reference": {im, "/home/me/texts/calibration.txt"}} {
+	for compat, want := range map[string][2]string{"": {"im.gguf", "calibration.txt"},
+		"reference": {im, "/home/me/texts/calibration.txt"}} {
 		out := filepath.Join(t.TempDir(), "out.gguf")
 		if code, _, err := call("--compat="+compat, "--imatrix", im, in, out, "Q4_0", "--progress", "none"); code != 0 {
 			t.Fatal(err)

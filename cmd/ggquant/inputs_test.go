@@ -41,7 +41,8 @@ func TestChanged(t *testing.T) {
 		}, os.Remove},
 		"shard": {func(t *testing.T, dir string) (string, string, []string) {
 			whole := ggufModel(t, filepath.Join(dir, "whole.gguf"), 256, nil)
-			if code, _, err := call("--progress", "none", "--split-max-tensors", "2", whole, filepath.Join(dir, "s.gguf"), "COPY"); code != 0 {
+			if code, _, err := call("--progress", "none", "--split-max-tensors", "2", whole,
+				filepath.Join(dir, "s.gguf"), "COPY"); code != 0 {
 				t.Fatal(err)
 			}
 			return filepath.Join(dir, "s-00001-of-00003.gguf"), filepath.Join(dir, "s-00003-of-00003.gguf"), nil
@@ -78,7 +79,8 @@ func TestChanged(t *testing.T) {
 			}}
 			cmd := command()
 			cmd.Writer, cmd.ErrWriter = log, log
-			err := tool.Run(context.Background(), cmd, append(append([]string{"ggquant", "--progress", "json"}, flags...), in, out, "Q8_0"))
+			err := tool.Run(context.Background(), cmd,
+				append(append([]string{"ggquant", "--progress", "json"}, flags...), in, out, "Q8_0"))
 			if log.Do != nil {
 				t.Fatal("no tensor was begun")
 			}

@@ -34,7 +34,9 @@ func command() *cli.Command {
 			"and IN is read once.\n\n" + recipeHelp() + "\n\n" +
 			tool.ExitHelp,
 		Metadata: tool.About{
-			Main: strings.Fields("imatrix calibrate effort target-size tensor-type output-tensor-type token-embedding-type allow-requantize dry-run output out-dir name-template max-size force json threads"),
+			Main: strings.Fields(
+				"imatrix calibrate effort target-size tensor-type output-tensor-type token-embedding-type " +
+					"allow-requantize dry-run output out-dir name-template max-size force json threads"),
 			More: lossHelp,
 			Examples: []string{
 				"# with importance; what becomes of each tensor first",
@@ -82,8 +84,10 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if r.Paths, err = r.Outputs(m); err != nil {
 		return err
 	}
-	r.Program, r.Workers, r.Warn, r.Progress = "ggforge "+tool.Version, tool.Workers(cmd), tool.Warning(cmd), tool.Parts(cmd)
-	if !r.DryRun && r.Calibration.High && r.Write.Journal.Part == 0 && !r.Write.Journal.Finish && (len(r.Types.Targets) == 0 || r.Types.Targets[0].KLD == 0) {
+	r.Program, r.Workers, r.Warn, r.Progress = "ggforge "+tool.Version, tool.Workers(cmd), tool.Warning(cmd),
+		tool.Parts(cmd)
+	if !r.DryRun && r.Calibration.High && r.Write.Journal.Part == 0 && !r.Write.Journal.Finish &&
+		(len(r.Types.Targets) == 0 || r.Types.Targets[0].KLD == 0) {
 		r.Calibration.State = writer.BlocksName(r.Paths[0])
 	}
 	saving := r.Order // of the types: their file is on this machine, where --force alone replaces one
@@ -143,7 +147,8 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		if r.To == nil { // else they are objects then
 			written = files
 		}
-		return files, found, r.Manifest.Write(ctx, r.In, slices.Concat(m.Inputs, r.Held, made.Held()), r.Made(results), m.Unchanged)
+		return files, found, r.Manifest.Write(ctx, r.In, slices.Concat(m.Inputs, r.Held, made.Held()),
+			r.Made(results), m.Unchanged)
 	}
 	if err := r.Manifest.Apart(r.Paths); err != nil {
 		return err
@@ -155,7 +160,8 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if err := r.To.Run(ctx, outflags.Reads{Files: m.Files, Origin: m.Origin}, r.Known(), write, &found); err != nil {
 		return err
 	}
-	if err := saving.SaveTypes(ctx, m, found.Types, written); err != nil { // after the upload: the run has an output now
+	// after the upload: the run has an output now
+	if err := saving.SaveTypes(ctx, m, found.Types, written); err != nil {
 		return err
 	}
 	if err := printReports(cmd, &r, found.Reports, true); err != nil || r.JSON || len(found.Reports) == 0 {
@@ -227,7 +233,8 @@ func printReports(cmd *cli.Command, r *quantrun.Request, reports []*reported, do
 	}
 	for _, report := range reports {
 		for _, d := range report.Displaced {
-			tool.Warn(cmd, fmt.Sprintf("%s: %d sub-blocks of zeros displace others in IQ3_S, as the reference writes them", d.Tensor, d.Count))
+			tool.Warn(cmd, fmt.Sprintf(
+				"%s: %d sub-blocks of zeros displace others in IQ3_S, as the reference writes them", d.Tensor, d.Count))
 		}
 	}
 	w := cmd.Root().Writer
@@ -266,7 +273,8 @@ func summary(w io.Writer, r *quantize.Report) {
 	if r.NominalBPW > 0 {
 		nominal = fmt.Sprintf(", nominal %.2f", r.NominalBPW)
 	}
-	fmt.Fprintf(w, "%s: %s (%d bytes), %d tensors, %.4f bits per weight (recipe %s%s; input %s, %.4f)\n", r.Files[0].Path, tool.Bytes(r.Bytes),
+	fmt.Fprintf(w, "%s: %s (%d bytes), %d tensors, %.4f bits per weight (recipe %s%s; input %s, %.4f)\n",
+		r.Files[0].Path, tool.Bytes(r.Bytes),
 		r.Bytes, len(r.Tensors), r.BPW, r.Recipe, nominal, tool.Bytes(r.InputBytes), r.InputBPW)
 }
 

@@ -36,7 +36,8 @@ func call(args ...string) (code int, out string, err error) {
 func ggufModel(t *testing.T, path string, n int64, change func(x []float32)) string {
 	t.Helper()
 	var tensors []gguf.Tensor
-	for _, name := range []string{"output.weight", "token_embd.weight", "blk.0.attn_v.weight", "blk.0.ffn_down.weight"} {
+	for _, name := range []string{"output.weight", "token_embd.weight", "blk.0.attn_v.weight",
+		"blk.0.ffn_down.weight"} {
 		tensors = append(tensors, gguf.Tensor{Name: name, NE: []int64{n, 4}, Type: gguf.TypeF32})
 	}
 	tensors = append(tensors, gguf.Tensor{Name: "output_norm.weight", NE: []int64{n}, Type: gguf.TypeF32})
@@ -84,15 +85,19 @@ func TestArguments(t *testing.T) {
 		tensor string
 		want   gguf.Type
 	}{
-		"in-out-type":         {[]string{in, out, "Q4_0"}, out, "blk.0.ffn_down.weight", gguf.TypeQ4_0},
-		"threads":             {[]string{in, out, "q5_k_s", "3"}, out, "blk.0.ffn_down.weight", gguf.TypeQ5_K},
-		"number":              {[]string{in, out, "7"}, out, "blk.0.ffn_down.weight", gguf.TypeQ8_0},
-		"no-out":              {[]string{in, "Q4_K_M"}, next, "output.weight", gguf.TypeQ6_K},
-		"no-out-threads":      {[]string{in, "q4_k_m", "2"}, next, "blk.0.attn_v.weight", gguf.TypeQ6_K},
-		"flags-between":       {[]string{in, "--pure", out, "--threads", "1", "Q4_K_M"}, out, "output.weight", gguf.TypeQ4_K},
-		"leave-output-tensor": {[]string{"--leave-output-tensor", in, out, "Q4_K_M"}, out, "output.weight", gguf.TypeF32},
-		"output-tensor-type":  {[]string{"--output-tensor-type", "Bf16", in, out, "Q4_K_M"}, out, "output.weight", gguf.TypeBF16},
-		"token-embedding":     {[]string{"--token-embedding-type", "q5_1", in, out, "Q4_K_M"}, out, "token_embd.weight", gguf.TypeQ5_1},
+		"in-out-type":    {[]string{in, out, "Q4_0"}, out, "blk.0.ffn_down.weight", gguf.TypeQ4_0},
+		"threads":        {[]string{in, out, "q5_k_s", "3"}, out, "blk.0.ffn_down.weight", gguf.TypeQ5_K},
+		"number":         {[]string{in, out, "7"}, out, "blk.0.ffn_down.weight", gguf.TypeQ8_0},
+		"no-out":         {[]string{in, "Q4_K_M"}, next, "output.weight", gguf.TypeQ6_K},
+		"no-out-threads": {[]string{in, "q4_k_m", "2"}, next, "blk.0.attn_v.weight", gguf.TypeQ6_K},
+		"flags-between": {[]string{in, "--pure", out, "--threads", "1", "Q4_K_M"}, out, "output.weight",
+			gguf.TypeQ4_K},
+		"leave-output-tensor": {[]string{"--leave-output-tensor", in, out, "Q4_K_M"}, out, "output.weight",
+			gguf.TypeF32},
+		"output-tensor-type": {[]string{"--output-tensor-type", "Bf16", in, out, "Q4_K_M"}, out, "output.weight",
+			gguf.TypeBF16},
+		"token-embedding": {[]string{"--token-embedding-type", "q5_1", in, out, "Q4_K_M"}, out, "token_embd.weight",
+			gguf.TypeQ5_1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, text, err := call(append(c.args, "--force", "--progress", "none")...)
@@ -139,7 +144,8 @@ func itoa(n int64) string { return gguf.Uint64(uint64(n)).String() }
 func TestExitCodes(t *testing.T) {
 	dir := t.TempDir()
 	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil)
-	nan := ggufModel(t, filepath.Join(dir, "nan.gguf"), 256, func(x []float32) { x[4*256+2*256+9] = float32(math.NaN()) })
+	nan := ggufModel(t, filepath.Join(dir, "nan.gguf"), 256,
+		func(x []float32) { x[4*256+2*256+9] = float32(math.NaN()) })
 	large := ggufModel(t, filepath.Join(dir, "large.gguf"), 256, func(x []float32) { x[7] = 1e30 })
 	odd := ggufModel(t, filepath.Join(dir, "odd.gguf"), 48, nil)
 	quantized := filepath.Join(dir, "quantized.gguf")
@@ -227,7 +233,8 @@ func must(t *testing.T, args ...string) string {
 // TestCheckpoint quantizes straight from the checkpoint, and by way of a
 // converted file.
 func TestCheckpoint(t *testing.T) {
-	for via, typ := range map[string]convert.OutType{"": convert.Auto, "f16": convert.F16, "bf16": convert.BF16, "f32": convert.F32} {
+	for via, typ := range map[string]convert.OutType{"": convert.Auto, "f16": convert.F16, "bf16": convert.BF16,
+		"f32": convert.F32} {
 		job, err := convert.Prepare(t.Context(), gollama, convert.Options{Type: typ})
 		if err != nil {
 			t.Fatal(err)
@@ -288,7 +295,8 @@ func TestMadeDir(t *testing.T) {
 		log := &clitest.Trigger{On: `"tensor"`, Do: cancel}
 		cmd := command()
 		cmd.Writer, cmd.ErrWriter = log, log
-		err := tool.Run(ctx, cmd, []string{"ggquant", "--progress", "json", "--out-dir", dir + "/" + c.dir, "--name-template", c.name, in, "Q4_0", "Q8_0"})
+		err := tool.Run(ctx, cmd, []string{"ggquant", "--progress", "json", "--out-dir", dir + "/" + c.dir,
+			"--name-template", c.name, in, "Q4_0", "Q8_0"})
 		if code := tool.Code(err); code != c.code || c.stop != (log.Do == nil) {
 			t.Errorf("%s: exit code %d, %v; want %d", c.dir, code, err, c.code)
 		}

@@ -30,7 +30,8 @@ func again(t *testing.T, path string, inputs ...string) (*reproduce.Result, stri
 	var warned []string
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
-	r, err := reproduce.Run(context.Background(), path, reproduce.Options{Inputs: inputs, Workers: 2, Log: io.Discard, Warn: func(texts ...string) { warned = append(warned, texts...) }})
+	r, err := reproduce.Run(context.Background(), path, reproduce.Options{Inputs: inputs, Workers: 2, Log: io.Discard,
+		Warn: func(texts ...string) { warned = append(warned, texts...) }})
 	if left, e := os.ReadDir(temp); e != nil || len(left) > 0 {
 		t.Errorf("left behind: %v %v", left, e)
 	}
@@ -46,7 +47,8 @@ func TestManifest(t *testing.T) {
 	if err := os.WriteFile(rules, []byte("attn_v=q5_k"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	must(t, "--manifest", kept, "--tensor-type-file", rules, "--override-kv", "k=int:3", "--out-dir", filepath.Join(dir, "out"), in, "Q4_K_M", "Q8_0", "--threads", "1", "--progress", "none")
+	must(t, "--manifest", kept, "--tensor-type-file", rules, "--override-kv", "k=int:3", "--out-dir",
+		filepath.Join(dir, "out"), in, "Q4_K_M", "Q8_0", "--threads", "1", "--progress", "none")
 	m, err := manifest.Read(kept)
 	if err != nil {
 		t.Fatal(err)
@@ -54,23 +56,27 @@ func TestManifest(t *testing.T) {
 	if got := strings.Join(m.Arguments, " "); got != "--tensor-type-file rules --override-kv k=int:3" {
 		t.Errorf("arguments: %s", got)
 	}
-	if len(m.Inputs) != 2 || m.Inputs[0].Role != "source" || m.Inputs[1].Role != "tensor-type-file" || len(m.Files) != 2 || len(m.Files[0].Tensors) != 5 || m.Files[1].Type != "Q8_0" {
+	if len(m.Inputs) != 2 || m.Inputs[0].Role != "source" || m.Inputs[1].Role != "tensor-type-file" ||
+		len(m.Files) != 2 || len(m.Files[0].Tensors) != 5 || m.Files[1].Type != "Q8_0" {
 		t.Errorf("%+v", m)
 	}
 	text, err := os.ReadFile(kept)
 	if err != nil || bytes.Contains(text, []byte(dir)) {
 		t.Errorf("a folder is in the manifest, %v: %s", err, text)
 	}
-	if r, warned, err := again(t, kept, rules); err != nil || !r.Same || len(r.Files) != 2 || r.Inputs != 2 || warned != "" {
+	if r, warned, err := again(t, kept, rules); err != nil || !r.Same || len(r.Files) != 2 || r.Inputs != 2 ||
+		warned != "" {
 		t.Errorf("%+v, %v, %s", r, err, warned)
 	}
 	// A run elsewhere with the same inputs has the same manifest.
 	second := filepath.Join(t.TempDir(), "other.json")
-	must(t, "--manifest", second, "--tensor-type-file", rules, "--override-kv", "k=int:3", "--out-dir", t.TempDir(), "--threads", "2", in, "Q4_K_M", "Q8_0", "--progress", "none")
+	must(t, "--manifest", second, "--tensor-type-file", rules, "--override-kv", "k=int:3", "--out-dir", t.TempDir(),
+		"--threads", "2", in, "Q4_K_M", "Q8_0", "--progress", "none")
 	if other, err := os.ReadFile(second); err != nil || !bytes.Equal(text, other) {
 		t.Errorf("another run has another manifest: %v", err)
 	}
-	if _, _, err := again(t, second); !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), "say with --input") {
+	if _, _, err := again(t, second); !errors.Is(err, fault.Usage) ||
+		!strings.Contains(err.Error(), "say with --input") {
 		t.Errorf("inputs are elsewhere: %v", err)
 	}
 	if r, _, err := again(t, second, dir); err != nil || !r.Same {
@@ -88,29 +94,36 @@ func TestManifest(t *testing.T) {
 		}
 		return path
 	}
-	r, _, err := again(t, change(func(m *manifest.Manifest) { m.Files[1].Tensors[2].SHA256 = strings.Repeat("0", 64) }), rules)
-	if err != nil || r.Same || !r.Files[0].Same || r.Files[1].Same || r.First.Tensor != m.Files[1].Tensors[2].Name || r.First.File != m.Files[1].Name {
+	r, _, err := again(t, change(func(m *manifest.Manifest) { m.Files[1].Tensors[2].SHA256 = strings.Repeat("0", 64) }),
+		rules)
+	if err != nil || r.Same || !r.Files[0].Same || r.Files[1].Same || r.First.Tensor != m.Files[1].Tensors[2].Name ||
+		r.First.File != m.Files[1].Name {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if _, warned, err := again(t, change(func(m *manifest.Manifest) { m.Program = "ggforge 0" }), rules); err != nil || !strings.Contains(warned, "is of ggforge 0") {
+	if _, warned, err := again(t, change(func(m *manifest.Manifest) { m.Program = "ggforge 0" }), rules); err != nil ||
+		!strings.Contains(warned, "is of ggforge 0") {
 		t.Errorf("%s, %v", warned, err)
 	}
-	if _, _, err := again(t, change(func(m *manifest.Manifest) { m.Inputs[0].Bytes++ }), rules); !errors.Is(err, fault.Refused) || !strings.Contains(err.Error(), "in.gguf (source): has ") {
+	if _, _, err := again(t, change(func(m *manifest.Manifest) { m.Inputs[0].Bytes++ }), rules); !errors.Is(err,
+		fault.Refused) || !strings.Contains(err.Error(), "in.gguf (source): has ") {
 		t.Errorf("another input: %v", err)
 	}
 	// What a stranger may write.
-	for _, args := range [][]string{{"--save-recipe", "x"}, {"--force"}, {"--out-dir", "/tmp"}, {"--cache", "x"}, {"--imatrix", "../x"}, {"--imatrix", "/etc/passwd"}, {"x"}, {"--", "x"}} {
-		if _, _, err := again(t, change(func(m *manifest.Manifest) { m.Arguments = args })); !errors.Is(err, fault.Broken) {
+	for _, args := range [][]string{{"--save-recipe", "x"}, {"--force"}, {"--out-dir", "/tmp"}, {"--cache", "x"},
+		{"--imatrix", "../x"}, {"--imatrix", "/etc/passwd"}, {"x"}, {"--", "x"}} {
+		if _, _, err := again(t, change(func(m *manifest.Manifest) { m.Arguments = args })); !errors.Is(err,
+			fault.Broken) {
 			t.Errorf("%q: %v", args, err)
 		}
 	}
-	if _, _, err := again(t, change(func(m *manifest.Manifest) { m.Source = "hf://org/model" })); !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), "with --input") {
+	if _, _, err := again(t, change(func(m *manifest.Manifest) { m.Source = "hf://org/model" })); !errors.Is(err,
+		fault.Usage) || !strings.Contains(err.Error(), "with --input") {
 		t.Errorf("a source on a server: %v", err)
 	}
 }
 
-// TestManifestOfWhatWasRead changes files that flags name after they were read, so that neither size nor time show it: the
-// manifest has the sums of what was used.
+// TestManifestOfWhatWasRead changes files that flags name after they were read, so that neither size nor time show it:
+// the manifest has the sums of what was used.
 func TestManifestOfWhatWasRead(t *testing.T) {
 	dir := t.TempDir()
 	source := filepath.Join(dir, "source")
@@ -128,7 +141,8 @@ func TestManifestOfWhatWasRead(t *testing.T) {
 	if m, _, err := convert.Open(t.Context(), source, convert.Options{}); err != nil {
 		t.Fatal(err)
 	} else {
-		width = int(m.Tensors[slices.IndexFunc(m.Tensors, func(t model.Tensor) bool { return t.Name == "blk.0.attn_v.weight" })].NE[0])
+		width = int(m.Tensors[slices.IndexFunc(m.Tensors,
+			func(t model.Tensor) bool { return t.Name == "blk.0.attn_v.weight" })].NE[0])
 		m.Close()
 	}
 	entries, err := os.ReadFile(matrixFile(t, filepath.Join(dir, "entries"), width, "blk.0.attn_v.weight"))
@@ -170,7 +184,8 @@ func TestManifestOfWhatWasRead(t *testing.T) {
 				t.Errorf("%+v, want %+v", got.Inputs, want.Inputs)
 			}
 			sum := fmt.Sprintf("%x", sha256.Sum256([]byte(file[0])))
-			if i := slices.IndexFunc(got.Inputs, func(in manifest.Input) bool { return in.Role == flag }); i < 0 || got.Inputs[i].SHA256 != sum {
+			if i := slices.IndexFunc(got.Inputs, func(in manifest.Input) bool { return in.Role == flag }); i < 0 ||
+				got.Inputs[i].SHA256 != sum {
 				t.Errorf("no input %s of %s: %+v", flag, sum, got.Inputs)
 			}
 		})
@@ -182,7 +197,8 @@ func TestManifestRefused(t *testing.T) {
 	dir := t.TempDir()
 	in, out := ggufModel(t, filepath.Join(dir, "in.gguf"), 32, nil), filepath.Join(dir, "out.gguf")
 	for _, args := range [][]string{
-		{"--dry-run", "--manifest", filepath.Join(dir, "m")}, {"--manifest", out}, {"--manifest", in}, {"--manifest", ""},
+		{"--dry-run", "--manifest", filepath.Join(dir, "m")}, {"--manifest", out}, {"--manifest", in},
+		{"--manifest", ""},
 		{"--manifest", filepath.Join(dir, "no", "m")},
 	} {
 		if code, text, err := call(append(args, in, out, "Q8_0", "--progress", "none")...); code != 2 && code != 1 {

@@ -15,7 +15,8 @@ import (
 // nothing is written outside the output directory.
 func TestHostileNames(t *testing.T) {
 	for _, key := range []string{gguf.KeyName, gguf.KeyBasename, gguf.KeySizeLabel, gguf.KeyFinetune, gguf.KeyVersion} {
-		for _, value := range []string{"../../../escape", "/etc/escape", `..\..\x`, "a\nb", "a\x1b[2Jb", "a\x00b", ".hidden", "--force", "nul", strings.Repeat("long", 100)} {
+		for _, value := range []string{"../../../escape", "/etc/escape", `..\..\x`, "a\nb", "a\x1b[2Jb", "a\x00b",
+			".hidden", "--force", "nul", strings.Repeat("long", 100)} {
 			root := t.TempDir()
 			out := filepath.Join(root, "a", "b", "c", "out")
 			if err := os.MkdirAll(out, 0o777); err != nil {
@@ -33,7 +34,8 @@ func TestHostileNames(t *testing.T) {
 			if err := os.WriteFile(in, b, 0o666); err != nil {
 				t.Fatal(err)
 			}
-			if code, _, err := call(in, "--out-dir", out, "--name-template", "{model}.gguf", "--progress", "none", "Q8_0"); code != 0 {
+			if code, _, err := call(in, "--out-dir", out, "--name-template", "{model}.gguf", "--progress", "none",
+				"Q8_0"); code != 0 {
 				t.Errorf("%s %q: %v", key, value, err)
 				continue
 			}
@@ -44,7 +46,8 @@ func TestHostileNames(t *testing.T) {
 				}
 				n++
 				name := e.Name()
-				if filepath.Dir(path) != out || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "-") || strings.HasPrefix(name, "nul.") ||
+				if filepath.Dir(path) != out || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "-") ||
+					strings.HasPrefix(name, "nul.") ||
 					strings.ContainsAny(name, "\\\n\x1b\x00") {
 					t.Errorf("%s %q: written: %q", key, value, path)
 				}

@@ -25,10 +25,12 @@ func TestObjects(t *testing.T) {
 	dir, work := t.TempDir(), t.TempDir()
 	s := buckettest.Serve(t, checkpoint, "models/gollama/")
 	types := []string{"Q8_0", "Q4_0"}
-	if code, _, err := call(append([]string{"--progress", "none", "--name-template", "x-{ftype}.gguf", "--out-dir", dir, checkpoint}, types...)...); code != 0 {
+	if code, _, err := call(append([]string{"--progress", "none", "--name-template", "x-{ftype}.gguf", "--out-dir", dir,
+		checkpoint}, types...)...); code != 0 {
 		t.Fatal(err)
 	}
-	if code, out, err := call(append([]string{"--progress", "none", "--name-template", "x-{ftype}.gguf", "--work-dir", work, "--out-dir", "s3://out/quants", "s3://models/gollama"}, types...)...); code != 0 {
+	if code, out, err := call(append([]string{"--progress", "none", "--name-template", "x-{ftype}.gguf", "--work-dir",
+		work, "--out-dir", "s3://out/quants", "s3://models/gollama"}, types...)...); code != 0 {
 		t.Fatalf("%s %v", out, err)
 	}
 	for _, name := range []string{"x-q8_0.gguf", "x-q4_0.gguf"} {
@@ -49,7 +51,8 @@ func TestObjects(t *testing.T) {
 func TestRemoteFiles(t *testing.T) {
 	folder := t.TempDir()
 	in, shards := filepath.Join(folder, "in.gguf"), filepath.Join(folder, "s")
-	for _, args := range [][]string{{"../../test/testdata/gollama", in, "F16"}, {"--split-max-tensors", "9", in, shards, "F16"}, {in, filepath.Join(folder, "want"), "Q4_0"}} {
+	for _, args := range [][]string{{"../../test/testdata/gollama", in, "F16"},
+		{"--split-max-tensors", "9", in, shards, "F16"}, {in, filepath.Join(folder, "want"), "Q4_0"}} {
 		if code, _, err := call(append([]string{"--progress", "none"}, args...)...); code != 0 {
 			t.Fatal(err)
 		}
@@ -83,7 +86,8 @@ func TestRemoteFiles(t *testing.T) {
 			t.Errorf("%d: %q gives another file than the one here: %v", i, args, err)
 		}
 	}
-	for _, args := range [][]string{{"--pre", "x", "s3://models/in.gguf", "o", "Q4_0"}, {"--cache", cache, in, "o", "Q4_0"}} {
+	for _, args := range [][]string{{"--pre", "x", "s3://models/in.gguf", "o", "Q4_0"},
+		{"--cache", cache, in, "o", "Q4_0"}} {
 		if code, _, err := call(args...); code != 2 {
 			t.Errorf("%q: exit code %d, %v", args, code, err)
 		}
@@ -117,8 +121,8 @@ func together(n int, is func(r *http.Request) bool) buckettest.Answer {
 func begins(r *http.Request) bool { return r.Method == "POST" && r.URL.Query().Has("uploads") }
 func ends(r *http.Request) bool   { return r.Method == "POST" && r.URL.Query().Has("uploadId") }
 
-// TestUploadsAtOnce has three runs make one object at once: one of them wins, the others say what they have found, and nothing is left that the
-// next run does not go on with.
+// TestUploadsAtOnce has three runs make one object at once: one of them wins, the others say what they have found, and
+// nothing is left that the next run does not go on with.
 func TestUploadsAtOnce(t *testing.T) {
 	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)
 	wants := map[string][]byte{}
@@ -145,42 +149,50 @@ func TestUploadsAtOnce(t *testing.T) {
 		texts  []string // one of which is in what they say
 		left   bool     // their outputs stay, for the same command with --force
 	}{
-		{name: "one work folder", types: same, shared: true, code: 2, texts: []string{"s3://out/x.gguf: another run makes or uploads it", "s3://out/x.gguf: exists: "}},
-		{name: "same content", types: same, code: 2, texts: []string{"s3://out/x.gguf: exists: "}, answer: func(*buckettest.Server) buckettest.Answer {
-			return together(3, ends)
-		}},
-		{name: "other content", types: types, code: 2, texts: []string{"s3://out/x.gguf: exists: "}, left: true, answer: func(*buckettest.Server) buckettest.Answer {
-			return together(3, ends)
-		}},
-		{name: "replaced", types: types, flags: []string{"--force"}, there: "old", code: 5, texts: []string{"s3://out/x.gguf: another upload has changed it since this one began: found "}, left: true, answer: func(*buckettest.Server) buckettest.Answer {
-			return together(3, ends)
-		}},
-		{name: "force, nothing there", types: types, flags: []string{"--force"}, code: 5, texts: []string{", want nothing"}, left: true, answer: func(*buckettest.Server) buckettest.Answer {
-			return together(3, ends)
-		}},
-		{name: "no conditions", types: types, code: 2, texts: []string{"s3://out/x.gguf: exists: "}, left: true, answer: func(s *buckettest.Server) buckettest.Answer {
-			all := together(3, begins)
-			var mu sync.Mutex
-			first := ""
-			return func(n int, w http.ResponseWriter, r *http.Request) bool {
-				all(n, w, r)
-				if r.Method == "PUT" { // of the others after the first one has become the object
-					id := r.URL.Query().Get("uploadId")
-					mu.Lock()
-					first = cmp.Or(first, id)
-					wait := id != first
-					mu.Unlock()
-					for end := time.Now().Add(20 * time.Second); wait && s.Get("out/x.gguf") == nil && time.Now().Before(end); {
-						time.Sleep(time.Millisecond)
+		{name: "one work folder", types: same, shared: true, code: 2,
+			texts: []string{"s3://out/x.gguf: another run makes or uploads it", "s3://out/x.gguf: exists: "}},
+		{name: "same content", types: same, code: 2, texts: []string{"s3://out/x.gguf: exists: "},
+			answer: func(*buckettest.Server) buckettest.Answer {
+				return together(3, ends)
+			}},
+		{name: "other content", types: types, code: 2, texts: []string{"s3://out/x.gguf: exists: "}, left: true,
+			answer: func(*buckettest.Server) buckettest.Answer {
+				return together(3, ends)
+			}},
+		{name: "replaced", types: types, flags: []string{"--force"}, there: "old", code: 5,
+			texts: []string{"s3://out/x.gguf: another upload has changed it since this one began: found "}, left: true,
+			answer: func(*buckettest.Server) buckettest.Answer {
+				return together(3, ends)
+			}},
+		{name: "force, nothing there", types: types, flags: []string{"--force"}, code: 5,
+			texts: []string{", want nothing"}, left: true, answer: func(*buckettest.Server) buckettest.Answer {
+				return together(3, ends)
+			}},
+		{name: "no conditions", types: types, code: 2, texts: []string{"s3://out/x.gguf: exists: "}, left: true,
+			answer: func(s *buckettest.Server) buckettest.Answer {
+				all := together(3, begins)
+				var mu sync.Mutex
+				first := ""
+				return func(n int, w http.ResponseWriter, r *http.Request) bool {
+					all(n, w, r)
+					if r.Method == "PUT" { // of the others after the first one has become the object
+						id := r.URL.Query().Get("uploadId")
+						mu.Lock()
+						first = cmp.Or(first, id)
+						wait := id != first
+						mu.Unlock()
+						for end := time.Now().Add(20 * time.Second); wait && s.Get("out/x.gguf") == nil &&
+							time.Now().Before(end); {
+							time.Sleep(time.Millisecond)
+						}
 					}
+					refused := ends(r) && r.Header.Get("If-None-Match") != ""
+					if refused {
+						buckettest.Fail(w, 501, "NotImplemented")
+					}
+					return refused
 				}
-				refused := ends(r) && r.Header.Get("If-None-Match") != ""
-				if refused {
-					buckettest.Fail(w, 501, "NotImplemented")
-				}
-				return refused
-			}
-		}},
+			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := buckettest.Serve(t, "", "")
@@ -197,7 +209,8 @@ func TestUploadsAtOnce(t *testing.T) {
 				if c.shared {
 					works[i] = works[0]
 				}
-				args[i] = append(append([]string{"--progress", "none", "--work-dir", works[i]}, c.flags...), in, "s3://out/x.gguf", typ)
+				args[i] = append(append([]string{"--progress", "none", "--work-dir", works[i]}, c.flags...), in,
+					"s3://out/x.gguf", typ)
 				runs.Go(func() {
 					code, text, err := call(args[i]...)
 					codes[i], texts[i] = code, fmt.Sprint(text, err)
@@ -210,7 +223,8 @@ func TestUploadsAtOnce(t *testing.T) {
 				t.Fatalf("none has won: %v %q", codes, texts)
 			}
 			if !bytes.Equal(s.Get("out/x.gguf"), wants[c.types[winner]]) || len(s.Names()) != 1 || s.Uploads() > 0 {
-				t.Errorf("%s has won, and the object is another one; objects %v, %d uploads left", c.types[winner], s.Names(), s.Uploads())
+				t.Errorf("%s has won, and the object is another one; objects %v, %d uploads left", c.types[winner],
+					s.Names(), s.Uploads())
 			}
 			for i, typ := range c.types {
 				left, err := os.ReadDir(works[i])
@@ -220,13 +234,16 @@ func TestUploadsAtOnce(t *testing.T) {
 				if i == winner {
 					continue
 				}
-				if codes[i] != c.code || !slices.ContainsFunc(c.texts, func(text string) bool { return strings.Contains(texts[i], text) }) {
+				if codes[i] != c.code || !slices.ContainsFunc(c.texts,
+					func(text string) bool { return strings.Contains(texts[i], text) }) {
 					t.Errorf("%d: exit code %d, want %d: %s", i, codes[i], c.code, texts[i])
 				}
 				if !c.left {
 					continue
 				}
-				if code, text, err := call(append([]string{"--force"}, args[i]...)...); code != 0 || !strings.Contains(text, "made by an earlier run") || !bytes.Equal(s.Get("out/x.gguf"), wants[typ]) || s.Uploads() > 0 {
+				if code, text, err := call(append([]string{"--force"}, args[i]...)...); code != 0 ||
+					!strings.Contains(text, "made by an earlier run") ||
+					!bytes.Equal(s.Get("out/x.gguf"), wants[typ]) || s.Uploads() > 0 {
 					t.Errorf("%d: again with --force: exit code %d: %s %v", i, code, text, err)
 				}
 				if left, err := os.ReadDir(works[i]); err != nil || len(left) > 0 {
@@ -237,7 +254,8 @@ func TestUploadsAtOnce(t *testing.T) {
 	}
 }
 
-// TestShardUploadsAtOnce has three runs replace the shards of a model at once: those that are there then are of one run.
+// TestShardUploadsAtOnce has three runs replace the shards of a model at once: those that are there then are of one
+// run.
 func TestShardUploadsAtOnce(t *testing.T) {
 	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)
 	s := buckettest.Serve(t, "", "")
@@ -276,8 +294,9 @@ func TestShardUploadsAtOnce(t *testing.T) {
 	}
 }
 
-// TestObjectSideFiles makes objects with files next to them on this machine: what is about the outputs is there when the upload is whole, replaces nothing
-// without --force, and does not keep the same command from going on with an upload that was interrupted.
+// TestObjectSideFiles makes objects with files next to them on this machine: what is about the outputs is there when
+// the upload is whole, replaces nothing without --force, and does not keep the same command from going on with an
+// upload that was interrupted.
 func TestObjectSideFiles(t *testing.T) {
 	const object = "s3://out/x.gguf"
 	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)
@@ -291,7 +310,8 @@ func TestObjectSideFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	calibrated := []string{"--calibrate", "../ggeval/testdata/text.txt", "-c", "16", "--chunks", "1", "--effort", "high", "--hessian"}
+	calibrated := []string{"--calibrate", "../ggeval/testdata/text.txt", "-c", "16", "--chunks", "1", "--effort",
+		"high", "--hessian"}
 	for _, c := range []struct {
 		name  string
 		flags []string // before the name of the file
@@ -316,7 +336,8 @@ func TestObjectSideFiles(t *testing.T) {
 			s := buckettest.Serve(t, "", "")
 			s.SetAnswer(refuse)
 			args := append([]string{"--work-dir", work}, c.args...)
-			if code, text := run(file, args...); code != 1 || !strings.Contains(text, "the same command goes on with it") {
+			if code, text := run(file, args...); code != 1 ||
+				!strings.Contains(text, "the same command goes on with it") {
 				t.Fatalf("exit code %d: %s", code, text)
 			}
 			if _, err := os.Stat(file); err == nil != c.early {
@@ -364,7 +385,8 @@ func TestObjectSideFiles(t *testing.T) {
 	parts := s.Parts()
 	for _, out := range [][]string{{in, "s3://out/y.gguf", "Q8_0"}, {"--out-dir", "s3://out/", in, "Q8_0"}} {
 		args := append([]string{"--progress", "none", "--work-dir", work, "--manifest", file + ".json"}, out...)
-		if code, _, err := call(args...); code != 2 || !strings.Contains(fmt.Sprint(err), "--manifest is about files of this machine") {
+		if code, _, err := call(args...); code != 2 ||
+			!strings.Contains(fmt.Sprint(err), "--manifest is about files of this machine") {
 			t.Errorf("%q: exit code %d, %v", args, code, err)
 		}
 	}

@@ -48,7 +48,8 @@ func TestEveryFlag(t *testing.T) {
 		"target-size": set("Types.Targets", "[4200000000 bytes]", "--target-size", "4.2GB", "--calibrate", "t"),
 		"like":        set("Types.Targets", "[the size of Q2_K]", "--like", "q2_k", "--calibrate", "t"),
 		"target-kld":  set("Types.Targets", "[a divergence of 0.01]", "--target-kld", "0.01", "--calibrate", "t"),
-		"types":       set("Types.Limits", "[attn=Q4_K,Q5_K]", "--types", "attn=q4_k,q5_k", "--like", "q2_k", "--calibrate", "t"),
+		"types": set("Types.Limits", "[attn=Q4_K,Q5_K]", "--types", "attn=q4_k,q5_k", "--like", "q2_k",
+			"--calibrate", "t"),
 		"measure":     set("Types.Measure", "3", "--measure", "3", "--like", "q2_k", "--calibrate", "t"),
 		"save-recipe": set("Types.Save", "r", "--save-recipe", "r"),
 
@@ -58,11 +59,12 @@ func TestEveryFlag(t *testing.T) {
 		"max-buffer-size": set("Write.MaxBuffer", "524288", "--max-buffer-size", "0.5"),
 		"compat":          set("Quantize.Reference", "true", "--compat", "reference"),
 		"threads":         set("Write.Workers", "3", "--threads", "3"),
-		"work-dir":        set("OutDir", filepath.FromSlash("w/ggforge-upload-39c9dcc641879293"), "--work-dir", "w", "--out-dir", "s3://bkt/q"),
-		"force":           set("Write.Force", "true", "--force"),
-		"progress":        set("Write.Progress", "nil", "--progress", "none"),
-		"remote":          set("In", "hf://IN", "--remote"),
-		"via":             set("Convert.Type", "f32", "--via", "f32"),
+		"work-dir": set("OutDir", filepath.FromSlash("w/ggforge-upload-39c9dcc641879293"), "--work-dir", "w",
+			"--out-dir", "s3://bkt/q"),
+		"force":    set("Write.Force", "true", "--force"),
+		"progress": set("Write.Progress", "nil", "--progress", "none"),
+		"remote":   set("In", "hf://IN", "--remote"),
+		"via":      set("Convert.Type", "f32", "--via", "f32"),
 	}
 	maps.Copy(rows, flagtest.Checkpoint)
 	maps.Copy(rows, flagtest.Runs)
@@ -100,7 +102,8 @@ func TestConverterFlags(t *testing.T) {
 		flags []string
 		opt   convert.Options
 	}{
-		"names":   {gollama, []string{"--model-name", "x", "--metadata", metadata}, convert.Options{ModelName: "x", Override: metadata}},
+		"names": {gollama, []string{"--model-name", "x", "--metadata", metadata},
+			convert.Options{ModelName: "x", Override: metadata}},
 		"class":   {gollama, []string{"--arch", "MistralForCausalLM"}, convert.Options{Class: "MistralForCausalLM"}},
 		"fused":   {gollama, []string{"--fuse-qkv"}, convert.Options{FuseQKV: true}},
 		"mistral": {mistral, []string{"--mistral-format"}, convert.Options{Mistral: true}},
@@ -139,7 +142,8 @@ func TestOutputIsInput(t *testing.T) {
 	}
 	for _, suffix := range []string{writer.Suffix, writer.Suffix + ".rows"} {
 		path := ggufModel(t, filepath.Join(dir, "out.gguf"+suffix), 256, nil)
-		if code, _, err := call("--progress", "none", path, filepath.Join(dir, "out.gguf"), "Q4_0"); code != 2 || !strings.Contains(err.Error(), "output equals input") {
+		if code, _, err := call("--progress", "none", path, filepath.Join(dir, "out.gguf"), "Q4_0"); code != 2 ||
+			!strings.Contains(err.Error(), "output equals input") {
 			t.Errorf("%s: exit code %d, %v", filepath.Base(path), code, err)
 		}
 		if _, err := os.Stat(path); err != nil {
@@ -153,7 +157,8 @@ func TestOutputIsInput(t *testing.T) {
 	flags := []string{"--progress", "none", "--force", "--imatrix", im, "--tensor-type-file", rules, "--recipe", recipe}
 	for path, input := range map[string]string{
 		in: in, im: in, rules: in, recipe: in,
-		filepath.Join(checkpoint, "config.json"): checkpoint, filepath.Join(checkpoint, "tokenizer.model"): checkpoint, filepath.Join(checkpoint, "model.safetensors"): checkpoint,
+		filepath.Join(checkpoint, "config.json"): checkpoint, filepath.Join(checkpoint, "tokenizer.model"): checkpoint,
+		filepath.Join(checkpoint, "model.safetensors"): checkpoint,
 	} {
 		before, err := os.ReadFile(path)
 		if err != nil {
@@ -172,11 +177,14 @@ func TestOutputIsInput(t *testing.T) {
 		}
 	}
 	// a matrix of which no entry is left is an input, too
-	if code, _, err := call("--progress", "none", "--force", "--imatrix", im, "--include-weights", "nothing", in, im, "Q4_0"); code != 2 {
+	if code, _, err := call("--progress", "none", "--force", "--imatrix", im, "--include-weights", "nothing", in, im,
+		"Q4_0"); code != 2 {
 		t.Errorf("matrix without entries: exit code %d, %v", code, err)
 	}
-	for _, args := range [][]string{{"-", "Q4_0"}, {in, "-", "Q4_0"}, {in, "Q4_0", "--imatrix", "-"}, {in, "Q4_0", "--out-dir", "-"}, {in, "Q4_0", "--tensor-type-file", "-"}} {
-		if code, _, err := call(args...); code != 2 || !strings.Contains(err.Error(), "standard input and output are not supported") {
+	for _, args := range [][]string{{"-", "Q4_0"}, {in, "-", "Q4_0"}, {in, "Q4_0", "--imatrix", "-"},
+		{in, "Q4_0", "--out-dir", "-"}, {in, "Q4_0", "--tensor-type-file", "-"}} {
+		if code, _, err := call(args...); code != 2 ||
+			!strings.Contains(err.Error(), "standard input and output are not supported") {
 			t.Errorf("%q: exit code %d, %v", args, code, err)
 		}
 	}

@@ -29,7 +29,8 @@ func TestHostilePartial(t *testing.T) {
 		if err := link(victim, partial); err != nil {
 			t.Fatal(err)
 		}
-		code, _, err := call("--progress", "none", "--force", "--out-dir", dir, "--name-template", "{FTYPE}.gguf", in, "Q4_K_M", "Q8_0")
+		code, _, err := call("--progress", "none", "--force", "--out-dir", dir, "--name-template", "{FTYPE}.gguf", in,
+			"Q4_K_M", "Q8_0")
 		if code != 2 || !strings.Contains(err.Error(), partial) || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: exit code %d, %v", what, code, err)
 		}
@@ -47,7 +48,8 @@ func TestInterruptedPlan(t *testing.T) {
 	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	for _, args := range [][]string{{"--dry-run", "../../test/testdata/gollama", "x.gguf", "Q8_0"}, {in, filepath.Join(t.TempDir(), "x.gguf"), "Q8_0"}} {
+	for _, args := range [][]string{{"--dry-run", "../../test/testdata/gollama", "x.gguf", "Q8_0"},
+		{in, filepath.Join(t.TempDir(), "x.gguf"), "Q8_0"}} {
 		if err := tool.Run(ctx, command(), append([]string{"ggquant"}, args...)); tool.Code(err) != 130 {
 			t.Errorf("%q: exit code %d, %v", args, tool.Code(err), err)
 		}

@@ -36,7 +36,8 @@ func TestParts(t *testing.T) {
 	}
 	want := t.TempDir()
 	args := func(out string, more ...string) []string {
-		return append(append([]string{"--progress", "none", "--out-dir", out, "--name-template", "{FTYPE}.gguf"}, more...), "../../test/testdata/gollama", "Q4_0", "Q5_K_S", "F16")
+		return append(append([]string{"--progress", "none", "--out-dir", out, "--name-template", "{FTYPE}.gguf"},
+			more...), "../../test/testdata/gollama", "Q4_0", "Q5_K_S", "F16")
 	}
 	run := func(code int, text string, args []string) {
 		t.Helper()

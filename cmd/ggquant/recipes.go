@@ -24,7 +24,8 @@ const recipeColumn = 43
 // recipeHelp lists the recipes with their sizes and what they lose.
 func recipeHelp() string {
 	var b strings.Builder
-	b.WriteString("TYPE is one of these, in any case, or its number; bits are those for each weight, and * marks what loses the least of so many.\n\n" +
+	b.WriteString("TYPE is one of these, in any case, or its number; bits are those for each weight, and * marks " +
+		"what loses the least of so many.\n\n" +
 		"Loss: how far off the model's predictions are (KL divergence); 0 is not at all.\n\n")
 	marked := recommended()
 	fmt.Fprintf(&b, "  %-10s %2s %5s  %8s %8s\n", "TYPE", "no", "bits", "loss", "high")
@@ -50,7 +51,8 @@ func recipeHelp() string {
 }
 
 // lossHelp says what the losses are of.
-const lossHelp = "Losses are Kullback-Leibler divergences in nats for a token, measured with " + measuredModel + ", a small model (" + measuredText + "); high is that with " +
+const lossHelp = "Losses are Kullback-Leibler divergences in nats for a token, measured with " + measuredModel +
+	", a small model (" + measuredText + "); high is that with " +
 	"--calibrate and --effort high. Where there is none, none was measured; docs/quality.md has more."
 
 // bySize returns the recipes by their bits, those without a number last.

@@ -12,7 +12,8 @@ import (
 	"ggforge/writer/edit"
 )
 
-// TestReserved quantizes a file in which an edit has left room: with a calibration, too, the output is that of the file without.
+// TestReserved quantizes a file in which an edit has left room: with a calibration, too, the output is that of the file
+// without.
 func TestReserved(t *testing.T) {
 	dir := t.TempDir() + "/"
 	must(t, "../../test/testdata/gollama", dir+"a.gguf", "F16")

@@ -30,7 +30,8 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := func(out string, more ...string) []string {
-		list := append([]string{"ggquant", "--calibrate", text, "-c", "32", "--chunks", "2", "--effort", "high", "--progress", "none",
+		list := append([]string{"ggquant", "--calibrate", text, "-c", "32", "--chunks", "2", "--effort", "high",
+			"--progress", "none",
 			"--tensor-type", "blk.[1-5].=f16", "--token-embedding-type", "f16", "--leave-output-tensor"}, more...)
 		return append(list, "../../test/testdata/gollama", dir+out, "Q4_0")
 	}
@@ -59,7 +60,8 @@ func TestResume(t *testing.T) {
 	if st, err := os.Stat(state); err != nil || st.Size() <= 200000 {
 		t.Fatalf("what is left after %v: %v", interrupted, err)
 	}
-	if err := run(t.Context(), args("out.gguf", "--resume", "-c", "16")); tool.Code(err) != 5 || !strings.Contains(err.Error(), state) {
+	if err := run(t.Context(), args("out.gguf", "--resume", "-c", "16")); tool.Code(err) != 5 ||
+		!strings.Contains(err.Error(), state) {
 		t.Errorf("other chunks: %v", err)
 	}
 	if err := run(t.Context(), args("out.gguf", "--resume")); err != nil {
@@ -120,7 +122,8 @@ func TestResumeBest(t *testing.T) {
 	run := func(ctx context.Context, out string, more ...string) error {
 		cmd := command()
 		cmd.Writer, cmd.ErrWriter = new(bytes.Buffer), new(bytes.Buffer)
-		args := []string{"ggquant", "--calibrate", text, "-c", "16", "--chunks", "2", "--effort", "best", "--progress", "none", "--tensor-type", "(output|attn_v|gate_exps)=f16",
+		args := []string{"ggquant", "--calibrate", text, "-c", "16", "--chunks", "2", "--effort", "best", "--progress",
+			"none", "--tensor-type", "(output|attn_v|gate_exps)=f16",
 			"--name-template", "{FTYPE}.gguf", "--out-dir", dir + out}
 		return tool.Run(ctx, cmd, slices.Concat(args, more, []string{in, "Q4_0", "Q5_0"}))
 	}
@@ -141,7 +144,8 @@ func TestResumeBest(t *testing.T) {
 	if tool.Code(interrupted) != 130 {
 		t.Fatalf("was not interrupted: %v", interrupted)
 	}
-	if err := run(t.Context(), "out", "--resume", "--token-embedding-type", "q5_0"); tool.Code(err) != 5 || !strings.Contains(err.Error(), state) {
+	if err := run(t.Context(), "out", "--resume", "--token-embedding-type", "q5_0"); tool.Code(err) != 5 ||
+		!strings.Contains(err.Error(), state) {
 		t.Errorf("other types: %v", err)
 	}
 	if err := run(t.Context(), "out", "--resume"); err != nil {

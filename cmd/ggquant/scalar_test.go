@@ -37,8 +37,10 @@ func TestScalarNote(t *testing.T) {
 		if c.want && quants.Kernels() == "scalar" {
 			want = 1
 		}
-		if got := strings.Count(log.String(), "scalar version"); got != want || strings.Contains(out.String(), "scalar version") {
-			t.Errorf("GODEBUG=%s %v: said %d times, want %d\nstdout: %s\nstderr: %s", c.godebug, c.args, got, want, &out, &log)
+		if got := strings.Count(log.String(), "scalar version"); got != want ||
+			strings.Contains(out.String(), "scalar version") {
+			t.Errorf("GODEBUG=%s %v: said %d times, want %d\nstdout: %s\nstderr: %s", c.godebug, c.args, got,
+				want, &out, &log)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"ggforge/convert"
 )
 
-// TestDefaultNames checks that a model has one name by default: that of ggconv, of a checkpoint as of a file, with no version that it
-// does not have.
+// TestDefaultNames checks that a model has one name by default: that of ggconv, of a checkpoint as of a file, with no
+// version that it does not have.
 func TestDefaultNames(t *testing.T) {
 	dir := t.TempDir()
 	job, err := convert.Prepare(context.Background(), gollama, convert.Options{Type: convert.BF16})
@@ -36,8 +36,10 @@ func TestDefaultNames(t *testing.T) {
 func TestNameTemplates(t *testing.T) {
 	dir := t.TempDir()
 	for template, want := range map[string]string{
-		"{name}-{FTYPE}": "Gollama-6.6M-Q8_0.gguf", "{name}.{ftype}.gguf": "Gollama-6.6M.q8_0.gguf", "{model}-{FTYPE}": "Gollama-6.6M-v1.0-Q8_0.gguf",
-		"{basename}_{size}_{version}": "Gollama_6.6M_v1.0.gguf", "{{x}}": "{x}.gguf", "same": "same.gguf", "nul": "_nul.gguf",
+		"{name}-{FTYPE}": "Gollama-6.6M-Q8_0.gguf", "{name}.{ftype}.gguf": "Gollama-6.6M.q8_0.gguf",
+		"{model}-{FTYPE}":             "Gollama-6.6M-v1.0-Q8_0.gguf",
+		"{basename}_{size}_{version}": "Gollama_6.6M_v1.0.gguf", "{{x}}": "{x}.gguf", "same": "same.gguf",
+		"nul": "_nul.gguf",
 	} {
 		out := filepath.Join(dir, want)
 		must(t, "--out-dir", out, "--name-template", template, gollama, "Q8_0")
@@ -46,16 +48,19 @@ func TestNameTemplates(t *testing.T) {
 		}
 	}
 	for template, want := range map[string]string{
-		"{what}-{ftype}": "want {name}, {ftype}, {FTYPE}", "{name": "{name}", "a/{ftype}": "no folders", `a\{ftype}`: "no folders", "../{name}": "no folders",
+		"{what}-{ftype}": "want {name}, {ftype}, {FTYPE}", "{name": "{name}", "a/{ftype}": "no folders",
+		`a\{ftype}`: "no folders", "../{name}": "no folders",
 		"": "names nothing", ".gguf": "names nothing", "..": "names nothing", "{name}}": "want {name}",
 	} {
-		code, _, err := call("--out-dir", filepath.Join(dir, "none"), "--name-template", template, filepath.Join(dir, "no such model"), "Q8_0")
+		code, _, err := call("--out-dir", filepath.Join(dir, "none"), "--name-template", template,
+			filepath.Join(dir, "no such model"), "Q8_0")
 		if code != 2 || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--name-template") {
 			t.Errorf("%q: exit code %d, %v; want %q", template, code, err, want)
 		}
 	}
 	help := must(t, "--help")
-	for _, field := range []string{"{name}", "{ftype}", "{FTYPE}", "{model}", "{basename}", "{size}", "{finetune}", "{version}"} {
+	for _, field := range []string{"{name}", "{ftype}", "{FTYPE}", "{model}", "{basename}", "{size}", "{finetune}",
+		"{version}"} {
 		if !strings.Contains(help, field) {
 			t.Errorf("the help lacks %s", field)
 		}

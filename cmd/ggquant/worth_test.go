@@ -32,7 +32,8 @@ func TestRecipeFile(t *testing.T) {
 		return path(name)
 	}
 	recipe := write("recipe.txt", "# a comment\n\nblk\\.0\\.ffn=iq4_xs\n  ^output\\.weight$=Q5_K\r\nweight=q3_k\n")
-	must(t, in, path("want.gguf"), "Q4_K_M", "--tensor-type", `blk\.0\.ffn=iq4_xs`, "--tensor-type", `^output\.weight$=Q5_K`, "--tensor-type", "weight=q3_k")
+	must(t, in, path("want.gguf"), "Q4_K_M", "--tensor-type", `blk\.0\.ffn=iq4_xs`, "--tensor-type",
+		`^output\.weight$=Q5_K`, "--tensor-type", "weight=q3_k")
 	must(t, in, path("one.gguf"), "Q4_K_M", "--recipe", recipe, "--save-recipe", path("saved.txt"))
 	same(t, path("want.gguf"), path("one.gguf"))
 	must(t, in, path("two.gguf"), "Q4_K_M", "--recipe", path("saved.txt"))
@@ -54,7 +55,8 @@ func TestRecipeFile(t *testing.T) {
 	}
 	// a recipe of a run that writes no model
 	must(t, in, "Q4_K_M", "--dry-run", "--save-recipe", path("dry.txt"))
-	if dry, err := os.ReadFile(path("dry.txt")); err != nil || !strings.Contains(string(dry), "^output\\.weight$=q6_k\n") {
+	if dry, err := os.ReadFile(path("dry.txt")); err != nil ||
+		!strings.Contains(string(dry), "^output\\.weight$=q6_k\n") {
 		t.Errorf("%v\n%s", err, dry)
 	}
 	for _, c := range []struct {
@@ -63,7 +65,8 @@ func TestRecipeFile(t *testing.T) {
 		want string
 	}{
 		{"--recipe " + write("a", "attn=q4_k\nxyz=q4_k") + " IN OUT Q4_K_M", 5, `a, line 2: "xyz" matches no tensor`},
-		{"--recipe " + write("b", "attn=q99") + " IN OUT Q4_K_M", 2, `b, line 1: tensor rule "attn=q99": unknown type "q99"`},
+		{"--recipe " + write("b", "attn=q99") + " IN OUT Q4_K_M", 2,
+			`b, line 1: tensor rule "attn=q99": unknown type "q99"`},
 		{"--recipe " + recipe + " IN OUT F16", 2, "no effect on F16"},
 		{"--recipe " + recipe + " IN OUT COPY", 2, "no effect on COPY"},
 		{"--recipe " + recipe + " --pure IN OUT Q4_K_M", 2, "want only one of them"},
@@ -73,7 +76,8 @@ func TestRecipeFile(t *testing.T) {
 		{"--save-recipe " + in + " --force IN OUT Q4_K_M", 2, "output equals input"},
 	} {
 		args := strings.Fields(strings.NewReplacer("IN", in, "OUT", path("out.gguf")).Replace(c.args))
-		if code, _, err := call(append(args, "--progress", "none")...); code != c.code || err == nil || !strings.Contains(err.Error(), c.want) {
+		if code, _, err := call(append(args, "--progress", "none")...); code != c.code || err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: exit code %d, %v, want %d with %q", c.args, code, err, c.code, c.want)
 		}
 	}
@@ -132,7 +136,8 @@ func TestTargets(t *testing.T) {
 	if n := size("like.gguf"); n > limit || n < limit*998/1000 || n != like.Bytes {
 		t.Errorf("%d bytes, reported %d, want up to %d", n, like.Bytes, limit)
 	}
-	if w := like.Worth; w == nil || math.Abs(w.Predicted-sum(like)) > 1e-9*w.Predicted || !(w.Predicted > 0) || w.Target != "the size of Q5_0" || w.Measured != nil || len(w.Types) < 3 {
+	if w := like.Worth; w == nil || math.Abs(w.Predicted-sum(like)) > 1e-9*w.Predicted || !(w.Predicted > 0) ||
+		w.Target != "the size of Q5_0" || w.Measured != nil || len(w.Types) < 3 {
 		t.Errorf("%+v, tensors %g", like.Worth, sum(like))
 	}
 	// the recipe alone gives the same types
@@ -142,7 +147,8 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%s is %s of a saved recipe, was %s", x.Name, again.Tensors[i].Type, x.Type)
 		}
 	}
-	// exactly the size that is asked for, also as bits and with chosen blocks; what was seen of more text changes little
+	// exactly the size that is asked for, also as bits and with chosen blocks; what was seen of more text changes
+	// little
 	bytes := run("--target-size", fmt.Sprint(size("like.gguf")), "--measure", "1", dir, out+"size.gguf", "Q5_0")
 	if n := size("size.gguf"); n > size("like.gguf") || n < size("like.gguf")*998/1000 {
 		t.Errorf("%d bytes, want %d", n, size("like.gguf"))
@@ -151,7 +157,8 @@ func TestTargets(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 	for _, effort := range []string{"high", "best"} {
-		bits := run("--target-bpw", "6.1", "--effort", effort, "--types", "ffn=q5_0,q8_0", dir, out+effort+".gguf", "Q5_0")
+		bits := run("--target-bpw", "6.1", "--effort", effort, "--types", "ffn=q5_0,q8_0", dir,
+			out+effort+".gguf", "Q5_0")
 		if bits.BPW > 6.1 || bits.BPW < 6.1*.98 || // the vocabulary's tensors are large steps
 			bits.Bytes != size(effort+".gguf") {
 			t.Errorf("%.4f bits per weight, %d bytes", bits.BPW, bits.Bytes)
@@ -167,7 +174,8 @@ func TestTargets(t *testing.T) {
 		}
 	}
 	kld := run("--target-kld", fmt.Sprint(*bytes.Worth.Measured), dir, out+"kld.gguf", "Q5_0")
-	if w := kld.Worth; w.Measured == nil || *w.Measured > *bytes.Worth.Measured || w.Factor == 1 || math.Abs(w.Predicted-sum(kld)) > 1e-9*w.Predicted {
+	if w := kld.Worth; w.Measured == nil || *w.Measured > *bytes.Worth.Measured || w.Factor == 1 ||
+		math.Abs(w.Predicted-sum(kld)) > 1e-9*w.Predicted {
 		t.Errorf("%+v, want a divergence of %g", w, *bytes.Worth.Measured)
 	}
 	f, err := gguf.Open(out + "kld.gguf")
@@ -203,7 +211,8 @@ func TestTargets(t *testing.T) {
 		{few + " --target-kld 1e-30 IN OUT Q4_0", 5, "cannot be had"},
 	} {
 		args := strings.Fields(strings.NewReplacer("IN", dir, "OUT", out+"x.gguf").Replace(c.args))
-		if code, _, err := call(append(args, "--progress", "none")...); code != c.code || err == nil || !strings.Contains(err.Error(), c.want) {
+		if code, _, err := call(append(args, "--progress", "none")...); code != c.code || err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: exit code %d, %v, want %d with %q", c.args, code, err, c.code, c.want)
 		}
 	}
@@ -229,10 +238,12 @@ func TestSaveRecipeParts(t *testing.T) {
 	}
 }
 
-// TestSaveRecipeAfterFailure checks that a run which fails leaves no recipe, so that the same command does not need --force.
+// TestSaveRecipeAfterFailure checks that a run which fails leaves no recipe, so that the same command does not need
+// --force.
 func TestSaveRecipeAfterFailure(t *testing.T) {
 	dir := t.TempDir()
-	in, out, recipe := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil), filepath.Join(dir, "out.gguf"), filepath.Join(dir, "recipe.txt")
+	in, out, recipe := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil), filepath.Join(dir, "out.gguf"),
+		filepath.Join(dir, "recipe.txt")
 	args := []string{"--progress", "none", "--save-recipe", recipe, in, out, "Q4_K_M"}
 	remove := disk.Install(func(c disk.Call, do func(int) (int, error)) (int, error) {
 		if c.Op == disk.OpSync && strings.HasPrefix(c.Path, out) {
@@ -260,11 +271,13 @@ func TestSaveRecipeAfterFailure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, text, err := call("--progress", "none", "--force", "--save-recipe", out, in, out, "Q4_K_M"); code != 2 || !strings.Contains(fmt.Sprint(text, err), "is the output, and the file for its types") {
+	if code, text, err := call("--progress", "none", "--force", "--save-recipe", out, in, out, "Q4_K_M"); code != 2 ||
+		!strings.Contains(fmt.Sprint(text, err), "is the output, and the file for its types") {
 		t.Errorf("the output as recipe: exit code %d: %s %v", code, text, err)
 	}
 	shards := filepath.Join(dir, "s")
-	if code, text, err := call("--progress", "none", "--force", "--split-max-tensors", "2", "--save-recipe", shards+"-00001-of-00003.gguf", in, shards, "Q4_K_M"); code != 2 {
+	if code, text, err := call("--progress", "none", "--force", "--split-max-tensors", "2", "--save-recipe",
+		shards+"-00001-of-00003.gguf", in, shards, "Q4_K_M"); code != 2 {
 		t.Errorf("a shard as recipe: exit code %d: %s %v", code, text, err)
 	}
 	if after, err := os.ReadFile(out); err != nil || !bytes.Equal(before, after) {

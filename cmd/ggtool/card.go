@@ -28,8 +28,9 @@ func cardCommand() *cli.Command {
 			"package card says what it can use (go doc ggforge/publish/card.Card).\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Elsewhere: []string{"readme"},
-			Examples:  []string{"ggtool card --dry-run out", "ggtool card --base-model org/Gollama --quantized-by somebody out"},
-			Result:    tool.Prints[cardResult](),
+			Examples: []string{"ggtool card --dry-run out",
+				"ggtool card --base-model org/Gollama --quantized-by somebody out"},
+			Result: tool.Prints[cardResult](),
 		}.Metadata(),
 		Flags: []cli.Flag{
 			tool.Shared("base-model", "the files are quantized from the hub's model `ORG/NAME`, whatever they say"),
@@ -121,12 +122,14 @@ func makeCard(ctx context.Context, cmd *cli.Command) error {
 		}
 	}
 	if r.JSON {
-		return tool.WriteJSON(w, cardResult{c.Path(), differs && !r.DryRun, cardFiles(c.Files), cardFiles(c.Sidecars), c.Warnings})
+		return tool.WriteJSON(w, cardResult{c.Path(), differs && !r.DryRun, cardFiles(c.Files),
+			cardFiles(c.Sidecars), c.Warnings})
 	}
 	what := "written"
 	if !differs {
 		what = "is up to date"
 	}
-	_, err = fmt.Fprintf(tool.Said(cmd), "%s: %s, %d models, %d other files\n", c.Path(), what, len(c.Files), len(c.Sidecars))
+	_, err = fmt.Fprintf(tool.Said(cmd), "%s: %s, %d models, %d other files\n", c.Path(), what, len(c.Files),
+		len(c.Sidecars))
 	return err
 }

@@ -34,8 +34,9 @@ func cleanCommand() *cli.Command {
 			"a server keeps; --remove ends those that are older than --older-than.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Elsewhere: []string{"prune"},
-			Examples:  []string{"ggtool clean models", "# what nobody has touched for two days", "ggtool clean --remove --older-than 48h models"},
-			Result:    tool.Prints[cleanResult](),
+			Examples: []string{"ggtool clean models", "# what nobody has touched for two days",
+				"ggtool clean --remove --older-than 48h models"},
+			Result: tool.Prints[cleanResult](),
 		}.Metadata(),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "remove", Usage: "remove it"},
@@ -62,7 +63,8 @@ func parseClean(cmd *cli.Command) (r cleanRequest, err error) {
 		r.Dirs = []string{"."}
 	}
 	if r.Remove && r.Older == 0 && slices.ContainsFunc(r.Dirs, bucket.Is) {
-		return r, fault.Errorf(fault.Usage, "--remove of uploads goes with --older-than: servers do not say whether somebody works on them")
+		return r, fault.Errorf(fault.Usage,
+			"--remove of uploads goes with --older-than: servers do not say whether somebody works on them")
 	}
 	return r, err
 }
@@ -126,7 +128,8 @@ func clean(ctx context.Context, cmd *cli.Command) error {
 			if one.Age < r.Older.Seconds() {
 				continue
 			}
-			stays := one.Busy || one.Stays != "" || one.Kind == writer.LeftUnknown || r.Older == 0 && (one.Kind == leftFolder || one.Kind == writer.LeftShare)
+			stays := one.Busy || one.Stays != "" || one.Kind == writer.LeftUnknown ||
+				r.Older == 0 && (one.Kind == leftFolder || one.Kind == writer.LeftShare)
 			if r.Remove && !stays {
 				if err := one.remove(); err != nil {
 					errs = append(errs, err)
@@ -168,7 +171,8 @@ func leftIn(ctx context.Context, dir string, now time.Time) (list []leftover, er
 		uploads, err := client.Incomplete(ctx, folder)
 		for _, u := range uploads {
 			remove := func() error { return client.Abort(ctx, u) }
-			list = append(list, leftover{Kind: leftUpload, Output: u.Name.String(), Files: []string{}, Age: max(0, now.Sub(u.Begun)).Seconds(), remove: remove})
+			list = append(list, leftover{Kind: leftUpload, Output: u.Name.String(), Files: []string{},
+				Age: max(0, now.Sub(u.Begun)).Seconds(), remove: remove})
 		}
 		return list, err
 	}
@@ -178,12 +182,14 @@ func leftIn(ctx context.Context, dir string, now time.Time) (list []leftover, er
 	}
 	for _, f := range folders {
 		age := max(0, now.Sub(f.Modified)).Seconds()
-		list = append(list, leftover{Kind: leftFolder, Output: filepath.Base(f.Path), Files: append([]string{}, f.Files...), Bytes: f.Bytes, Age: age, Busy: f.Busy, remove: f.Remove})
+		list = append(list, leftover{Kind: leftFolder, Output: filepath.Base(f.Path),
+			Files: append([]string{}, f.Files...), Bytes: f.Bytes, Age: age, Busy: f.Busy, remove: f.Remove})
 	}
 	left, err := writer.Leftovers(dir, partfile.Of)
 	for _, l := range left {
 		age := max(0, now.Sub(l.Modified)).Seconds()
-		list = append(list, leftover{Kind: l.Kind, Output: l.Output, Files: l.Files, Bytes: l.Bytes, Blocks: l.Blocks, Age: age, Busy: l.Busy, Stays: l.Stays, remove: l.Remove})
+		list = append(list, leftover{Kind: l.Kind, Output: l.Output, Files: l.Files, Bytes: l.Bytes, Blocks: l.Blocks,
+			Age: age, Busy: l.Busy, Stays: l.Stays, remove: l.Remove})
 	}
 	return list, err
 }
@@ -214,7 +220,8 @@ func (l *leftover) write(w interface{ Write([]byte) (int, error) }, remove bool)
 	if l.Kind == leftUpload {
 		size = "" // not known without asking for the parts
 	}
-	if _, err := fmt.Fprintf(w, "%s: %s%s, %s old%s%s\n", l.Output, leftoverTexts[l.Kind], size, age, blocks, state); err != nil {
+	if _, err := fmt.Fprintf(w, "%s: %s%s, %s old%s%s\n", l.Output, leftoverTexts[l.Kind], size, age, blocks,
+		state); err != nil {
 		return err
 	}
 	for _, f := range l.Files {

@@ -40,7 +40,8 @@ func TestClean(t *testing.T) {
 	}
 	opt := writer.Options{Workers: 1, Journal: &writer.Journal{Resume: true}}
 	breaks := func() {
-		if _, err := writer.Write(context.Background(), file(func(s rows.Source) rows.Source { return failing{s} }), opt); err == nil || !writer.Kept(err) {
+		if _, err := writer.Write(context.Background(), file(func(s rows.Source) rows.Source { return failing{s} }),
+			opt); err == nil || !writer.Kept(err) {
 			t.Fatal(err)
 		}
 	}
@@ -57,10 +58,12 @@ func TestClean(t *testing.T) {
 	if err := json.Unmarshal([]byte(run(0, "", "--json", dir)), &list); err != nil || len(list.Leftovers) != 2 {
 		t.Fatalf("%v: %+v", err, list)
 	}
-	if l := list.Leftovers[0]; l.Kind != writer.LeftRun || l.Output != "o.gguf" || len(l.Files) != 2 || l.Blocks == 0 || l.Bytes < 256*4096*2 {
+	if l := list.Leftovers[0]; l.Kind != writer.LeftRun || l.Output != "o.gguf" || len(l.Files) != 2 || l.Blocks == 0 ||
+		l.Bytes < 256*4096*2 {
 		t.Errorf("%+v", l)
 	}
-	if got := run(0, "o.gguf: interrupted run, ", dir); !strings.Contains(got, "blocks of rows are done\n  "+out+".partial\n") || !strings.Contains(got, "x: no journal") {
+	if got := run(0, "o.gguf: interrupted run, ", dir); !strings.Contains(got,
+		"blocks of rows are done\n  "+out+".partial\n") || !strings.Contains(got, "x: no journal") {
 		t.Errorf("got %s", got)
 	}
 	if got := run(0, "", "--remove", "--older-than", "1h", dir); got != "" {
@@ -80,7 +83,8 @@ func TestClean(t *testing.T) {
 func TestCleanShares(t *testing.T) {
 	dir := t.TempDir()
 	job := partfile.Job{Out: filepath.Join(dir, "o.json"), Kind: "k", Items: 4}
-	if _, err := job.Write(context.Background(), part.Part{K: 2, N: 3}, []partfile.Section{partfile.Bytes([]byte("x"))}, writer.Options{}); err != nil {
+	if _, err := job.Write(context.Background(), part.Part{K: 2, N: 3}, []partfile.Section{partfile.Bytes([]byte("x"))},
+		writer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	made := filepath.Join(dir, "ggforge-upload-0123456789abcdef")
@@ -96,7 +100,8 @@ func TestCleanShares(t *testing.T) {
 	}
 	run := expect(t, "clean")
 	got := run(0, "o.json: parts that are not put together, ", dir)
-	if !strings.Contains(got, "ggforge-upload-0123456789abcdef: made to be uploaded, which has not ended, 4 B") || !strings.Contains(got, filepath.Join(made, "o.gguf")) ||
+	if !strings.Contains(got, "ggforge-upload-0123456789abcdef: made to be uploaded, which has not ended, 4 B") ||
+		!strings.Contains(got, filepath.Join(made, "o.gguf")) ||
 		strings.Contains(got, "mine") || strings.Contains(got, "x.part") {
 		t.Errorf("got %s", got)
 	}
@@ -135,7 +140,8 @@ func TestCleanUploads(t *testing.T) {
 	if err := os.WriteFile(path, []byte("x"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := client.Upload(t.Context(), []bucket.File{{Path: path, To: bucket.Name{Bucket: "out", Key: "a/x"}}}, bucket.UploadOptions{}); err == nil {
+	if err := client.Upload(t.Context(), []bucket.File{{Path: path, To: bucket.Name{Bucket: "out", Key: "a/x"}}},
+		bucket.UploadOptions{}); err == nil {
 		t.Fatal("uploaded")
 	}
 	run := expect(t, "clean")
@@ -150,8 +156,9 @@ func TestCleanUploads(t *testing.T) {
 	}
 }
 
-// TestTornJournal checks that a journal of a change of names that the power has taken, whole or in part, goes with the next run of the same outputs and
-// with clean, unless a file has been moved aside for it, and that what is no journal stays.
+// TestTornJournal checks that a journal of a change of names that the power has taken, whole or in part, goes with the
+// next run of the same outputs and with clean, unless a file has been moved aside for it, and that what is no journal
+// stays.
 func TestTornJournal(t *testing.T) {
 	model := write(t, t.TempDir(), "model.gguf", 3)
 	kind := statefile.Kind{Name: "of a change of names", Version: 3, Max: 1 << 20}
@@ -168,7 +175,8 @@ func TestTornJournal(t *testing.T) {
 		{name: "zeros", content: strings.Repeat("\x00", 259)},
 		{name: "few zeros", content: "\x00\x00"},
 		{name: "only its beginning", content: begin + strings.Repeat("\x00", 200)},
-		{name: "without its beginning", content: strings.Repeat("\x00", len(begin)+12) + `{"files":[]}` + strings.Repeat("x", 32)},
+		{name: "without its beginning", content: strings.Repeat("\x00", len(begin)+12) + `{"files":[]}` +
+			strings.Repeat("x", 32)},
 		{name: "damaged later", content: strings.Repeat("\x00", 259), aside: true, code: 3, stays: true},
 		{name: "no journal", content: "something else of that name, longer than what begins a journal", stays: true},
 	} {
@@ -196,10 +204,12 @@ func TestTornJournal(t *testing.T) {
 					args = []string{"clean", "--remove", dir}
 				}
 				code, text, err := call(args...)
-				if way == "clean" && (!strings.HasPrefix(text, name+what) || strings.Contains(text, ", removed\n") == c.stays) {
+				if way == "clean" && (!strings.HasPrefix(text, name+what) ||
+					strings.Contains(text, ", removed\n") == c.stays) {
 					t.Errorf("clean --remove: %s", text)
 				}
-				if code != c.code || code != 0 && !strings.Contains(err.Error(), aside+" is a file that was to be replaced") {
+				if code != c.code || code != 0 && !strings.Contains(err.Error(),
+					aside+" is a file that was to be replaced") {
 					t.Errorf("exit code %d, want %d: %s%v", code, c.code, text, err)
 				}
 				if _, err := os.Stat(journal); err == nil != c.stays {
@@ -213,8 +223,8 @@ func TestTornJournal(t *testing.T) {
 	}
 }
 
-// TestCleanForeignCommit checks that clean says of files with the names of journals of a change of names that they stay, and why: those of
-// other programs, of other users, and with several names.
+// TestCleanForeignCommit checks that clean says of files with the names of journals of a change of names that they
+// stay, and why: those of other programs, of other users, and with several names.
 func TestCleanForeignCommit(t *testing.T) {
 	kind := statefile.Kind{Name: "of a change of names", Version: 3, Max: 1 << 20}
 	journal := func(t *testing.T, path, body string) {
@@ -235,7 +245,8 @@ func TestCleanForeignCommit(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, writer.LeftUnknown, "", ""},
-		{"names no file", func(t *testing.T, path string) { journal(t, path, `{"files":[]}`) }, writer.LeftUnknown, "", ""},
+		{"names no file", func(t *testing.T, path string) { journal(t, path, `{"files":[]}`) },
+			writer.LeftUnknown, "", ""},
 		{"another user", func(t *testing.T, path string) {
 			journal(t, path, files)
 			if err := os.Chown(path, 4321, 4321); err != nil {
@@ -243,7 +254,8 @@ func TestCleanForeignCommit(t *testing.T) {
 			}
 		}, writer.LeftCommit, ", stays: belongs to another user", ": belongs to another user"},
 		{"another user, no journal", func(t *testing.T, path string) {
-			if err := errors.Join(os.WriteFile(path, []byte("a table"), 0o600), os.Chown(path, 4321, 4321)); err != nil {
+			if err := errors.Join(os.WriteFile(path, []byte("a table"), 0o600),
+				os.Chown(path, 4321, 4321)); err != nil {
 				t.Skip(err)
 			}
 		}, writer.LeftCommit, ", stays: belongs to another user", ": belongs to another user"},
@@ -266,14 +278,17 @@ func TestCleanForeignCommit(t *testing.T) {
 				}
 				run := expect(t, "clean")
 				run(0, "s old"+c.text+"\n  "+path, dir)
-				if got := run(0, "s old, not removed"+c.left+"\n  "+path, "--remove", dir); strings.Contains(got, ", removed") {
+				if got := run(0, "s old, not removed"+c.left+"\n  "+path, "--remove", dir); strings.Contains(got,
+					", removed") {
 					t.Errorf("printed %s", got)
 				}
 				var list cleanResult
-				if err := json.Unmarshal([]byte(run(0, "", "--json", "--remove", dir)), &list); err != nil || len(list.Leftovers) != 1 {
+				if err := json.Unmarshal([]byte(run(0, "", "--json", "--remove", dir)), &list); err != nil ||
+					len(list.Leftovers) != 1 {
 					t.Fatalf("%v: %+v", err, list)
 				}
-				if l := list.Leftovers[0]; l.Kind != c.kind || l.Output != name || l.Removed || l.Bytes != int64(len(before)) || l.Age > 3600 || (l.Stays == "") != (c.left == "") {
+				if l := list.Leftovers[0]; l.Kind != c.kind || l.Output != name || l.Removed ||
+					l.Bytes != int64(len(before)) || l.Age > 3600 || (l.Stays == "") != (c.left == "") {
 					t.Errorf("%+v", l)
 				}
 				if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, before) {
@@ -284,7 +299,8 @@ func TestCleanForeignCommit(t *testing.T) {
 	}
 }
 
-// TestCleanOld lists the second name of a file that was being replaced by a run that was killed, and removes it where it is not the only one.
+// TestCleanOld lists the second name of a file that was being replaced by a run that was killed, and removes it where
+// it is not the only one.
 func TestCleanOld(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "o.gguf")
@@ -308,10 +324,12 @@ func TestCleanOld(t *testing.T) {
 	}
 	got := run(2, "gone.gguf.partial.old: is the file that was ", "--remove", dir)
 	held.Close()
-	if !strings.Contains(got, "busy.gguf: old file, of which only a second name is left, 0 B, 0s old, a process works on it") {
+	if !strings.Contains(got,
+		"busy.gguf: old file, of which only a second name is left, 0 B, 0s old, a process works on it") {
 		t.Errorf("got %s", got)
 	}
-	for path, want := range map[string]bool{out: true, aside: false, filepath.Join(dir, "gone.gguf.partial.old"): true, filepath.Join(dir, "busy.gguf.partial.old"): true} {
+	for path, want := range map[string]bool{out: true, aside: false, filepath.Join(dir, "gone.gguf.partial.old"): true,
+		filepath.Join(dir, "busy.gguf.partial.old"): true} {
 		if _, err := os.Stat(path); err == nil != want {
 			t.Errorf("%s is there: %v, want %v", path, err == nil, want)
 		}

@@ -10,17 +10,19 @@ import (
 	"ggforge/test/defects"
 )
 
-// TestDefects gives every broken GGUF file to every verb that reads such files: the exit code and the message are those of
-// the defect, the message is short and on its line, and nothing is written.
+// TestDefects gives every broken GGUF file to every verb that reads such files: the exit code and the message are those
+// of the defect, the message is short and on its line, and nothing is written.
 func TestDefects(t *testing.T) {
 	dir, work := t.TempDir(), t.TempDir()
 	whole := write(t, dir, "whole.gguf", 0)
 	out := filepath.Join(work, "out")
 	verbs := [][]string{
-		{"inspect", "FILE"}, {"inspect", "--json", "FILE"}, {"verify", "FILE"}, {"verify", "--header-only", "FILE"}, {"hash", "--sha256", "FILE"},
+		{"inspect", "FILE"}, {"inspect", "--json", "FILE"}, {"verify", "FILE"}, {"verify", "--header-only", "FILE"},
+		{"hash", "--sha256", "FILE"},
 		{"diff", "FILE", whole}, {"diff", whole, "FILE"}, {"quality", "FILE", whole}, {"quality", whole, "FILE"},
 		{"meta", "--set", "a=u32:1", "FILE"}, {"meta", "--set", "a=u32:1", "--output", out, "FILE"},
-		{"split", "--max-tensors", "1", "FILE", out}, {"merge", "FILE", out}, {"endian", "FILE", out}, {"pad-vocab", "--size", "64", "FILE", out}, {"export", "FILE", out},
+		{"split", "--max-tensors", "1", "FILE", out}, {"merge", "FILE", out}, {"endian", "FILE", out},
+		{"pad-vocab", "--size", "64", "FILE", out}, {"export", "FILE", out},
 		{"imatrix", "check", "--model", "FILE", whole}, {"name", "--build", "FILE"},
 	}
 	for _, d := range defects.GGUF() {

@@ -46,7 +46,8 @@ func TestDestinations(t *testing.T) {
 		"imatrix fill":    {Name: "x.gguf", Run: to("imatrix", "fill", matrix)},
 		"imatrix remap":   {Name: "x.gguf", Run: to("imatrix", "remap", "--model", model, matrix)},
 		"release": {Name: "model-F16.gguf", Makes: true, Run: func(path string) (int, string) {
-			return run("release", "--source", "../../test/testdata/gollama", "--type", "F16", "--progress", "none", "--name-template", "model-{FTYPE}.gguf", "-o", filepath.Dir(path), "--force")
+			return run("release", "--source", "../../test/testdata/gollama", "--type", "F16", "--progress", "none",
+				"--name-template", "model-{FTYPE}.gguf", "-o", filepath.Dir(path), "--force")
 		}},
 		"page":            {Name: "x.html", Run: to("inspect", model, "--html")},
 		"page of quality": {Name: "x.html", Run: to("quality", model, model, "--html")},

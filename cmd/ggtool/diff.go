@@ -24,9 +24,10 @@ func diffCommand() *cli.Command {
 		ArgsUsage: "A B",
 		Description: "A and B are GGUF files, or the first of the shards of a model. Of tensors whose\n" +
 			"types or data differ it says how far their numbers are apart once decoded.\n\n" + tool.ExitHelp,
-		Metadata: tool.About{Elsewhere: []string{"compare", "cmp"}, Examples: []string{"ggtool diff a.gguf b.gguf"}, Result: tool.Prints[difference]()}.Metadata(),
-		Flags:    []cli.Flag{aloneFlag(), tool.JSONFlag()},
-		Action:   diff,
+		Metadata: tool.About{Elsewhere: []string{"compare", "cmp"}, Examples: []string{"ggtool diff a.gguf b.gguf"},
+			Result: tool.Prints[difference]()}.Metadata(),
+		Flags:  []cli.Flag{aloneFlag(), tool.JSONFlag()},
+		Action: diff,
 	}
 }
 
@@ -86,7 +87,8 @@ func apart(ctx context.Context, r *diffRequest, a, b *gguf.Set, names []string) 
 			return nil, err
 		}
 		for _, t := range found.Tensors {
-			list = append(list, decoded{t.Name, t.From.String(), t.To.String(), real(t.Max), t.Column, t.Row, real(t.RMSE())})
+			list = append(list, decoded{t.Name, t.From.String(), t.To.String(), real(t.Max), t.Column, t.Row,
+				real(t.RMSE())})
 		}
 	}
 	return list, nil
@@ -141,7 +143,8 @@ func diff(ctx context.Context, cmd *cli.Command) error {
 	}
 	w := tool.Output(ctx, cmd)
 	if r.JSON {
-		if err := tool.WriteJSON(w, difference{r.A, r.B, len(lines) == 0, append([]string{}, lines...), numbers}); err != nil || len(lines) == 0 {
+		if err := tool.WriteJSON(w, difference{r.A, r.B, len(lines) == 0, append([]string{}, lines...),
+			numbers}); err != nil || len(lines) == 0 {
 			return err
 		}
 		return tool.ErrDiffers
@@ -152,7 +155,9 @@ func diff(ctx context.Context, cmd *cli.Command) error {
 		}
 	}
 	for _, t := range numbers {
-		if _, err := fmt.Fprintf(w, "numbers of tensor %q: at most %.4g apart, in column %d of row %d, %.4g in the root of the mean square\n", t.Tensor, t.Max, t.Column, t.Row, t.RMS); err != nil {
+		if _, err := fmt.Fprintf(w,
+			"numbers of tensor %q: at most %.4g apart, in column %d of row %d, %.4g in the root of the mean square\n",
+			t.Tensor, t.Max, t.Column, t.Row, t.RMS); err != nil {
 			return err
 		}
 	}

@@ -24,7 +24,8 @@
 // "ggtool completion SHELL" prints completions for bash, zsh, fish or powershell, "ggtool man" the
 // manual page.
 //
-// With --quiet, or -q, each verb prints only errors, warnings and what it was asked for: nothing of what it has written.
+// With --quiet, or -q, each verb prints only errors, warnings and what it was asked for: nothing of what it has
+// written.
 //
 // FILE, A and B are GGUF files, or the first of the shards of a model, which are
 // taken as one. --alone takes a shard by itself.
@@ -289,10 +290,10 @@
 //
 // # Submit
 //
-// Prints jobs that run ggconv, ggquant or ggeval (perplexity, compare, imatrix) in parts on a cluster whose
-// machines share the folders of input and output: for sh a script that calls sbatch of Slurm, for kubectl create a manifest. Parts run
-// anywhere, at once or not, and go on after they were killed; a job that finishes checks all
-// and renames. COMMAND is what would make the file on one machine. docs/clusters.md has more.
+// Prints jobs that run ggconv, ggquant or ggeval (perplexity, compare, imatrix) in parts on a cluster whose machines
+// share the folders of input and output: for sh a script that calls sbatch of Slurm, for kubectl create a manifest.
+// Parts run anywhere, at once or not, and go on after they were killed; a job that finishes checks all and renames.
+// COMMAND is what would make the file on one machine. docs/clusters.md has more.
 //
 //	--parts N                  cut the work into N parts
 //	--at-once N                run at most N at the same time (0: all)
@@ -323,9 +324,9 @@
 //
 //	ggtool reproduce MANIFEST
 //
-// Makes what ggconv or ggquant has made when it wrote MANIFEST (--manifest), in a temporary folder, and
-// compares all files and tensors, after the inputs. Of the manifest's flags those count that decide bytes by their
-// values alone; what others name has to be named with --input, too. Exit code 6 if something differs, 5 if an input does.
+// Makes what ggconv or ggquant has made when it wrote MANIFEST (--manifest), in a temporary folder, and compares all
+// files and tensors, after the inputs. Of the manifest's flags those count that decide bytes by their values alone;
+// what others name has to be named with --input, too. Exit code 6 if something differs, 5 if an input does.
 //
 //	--input DIR                an input (a file, a folder, an address), or a folder that has inputs; repeatable
 //	--output, -o DIR           write into DIR, and leave the files there

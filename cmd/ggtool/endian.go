@@ -16,13 +16,17 @@ func endianCommand() *cli.Command {
 		Name:      "endian",
 		Usage:     "write a file in the other byte order",
 		ArgsUsage: "FILE OUT",
-		Description: "Header and tensors of every type, as gguf-convert-endian does it for some types and\nin place. FILE stays.\n" +
+		Description: "Header and tensors of every type, as gguf-convert-endian does it for some types and\nin place. " +
+			"FILE stays.\n" +
 			"Of a model in shards, FILE is the first, and all are written: OUT.gguf names\n" +
 			"OUT-00001-of-00003.gguf and so on.\n\n" + tool.ExitHelp,
-		Metadata: tool.About{Elsewhere: []string{"byteswap", "swap"}, Examples: []string{"ggtool endian --to big model.gguf model-big.gguf"}, Result: tool.Prints[tool.Written]()}.Metadata(),
+		Metadata: tool.About{Elsewhere: []string{"byteswap", "swap"},
+			Examples: []string{"ggtool endian --to big model.gguf model-big.gguf"},
+			Result:   tool.Prints[tool.Written]()}.Metadata(),
 		Flags: tool.Group(tool.CategoryOutput,
 			tool.OutFlag(),
-			tool.OneOf(&cli.StringFlag{Name: "to", Value: "big", Usage: "write in `ORDER` big or little"}, tool.Names("big", "little")),
+			tool.OneOf(&cli.StringFlag{Name: "to", Value: "big", Usage: "write in `ORDER` big or little"},
+				tool.Names("big", "little")),
 			aloneFlag(), tool.ThreadsFlag(), tool.ForceFlag(), tool.JSONFlag(), tool.ProgressFlag(),
 		),
 		Action: endian,

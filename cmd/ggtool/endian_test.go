@@ -18,7 +18,8 @@ func TestEndian(t *testing.T) {
 			tensors = append(tensors, gguf.Tensor{Name: typ.String(), NE: []int64{3 * typ.BlockLen(), 5}, Type: typ})
 		}
 	}
-	meta := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}, {Key: "list", Value: gguf.Float32s([]float32{1, 2})}}
+	meta := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
+		{Key: "list", Value: gguf.Float32s([]float32{1, 2})}}
 	data := make([]byte, gguf.Layout(tensors, 32))
 	for i := range data {
 		data[i] = byte(i*131 + i>>8)

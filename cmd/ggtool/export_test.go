@@ -71,10 +71,15 @@ func TestExport(t *testing.T) {
 		stdout  string
 		stderr  string
 	}{
-		{name: "default", args: []string{in, "OUT"}, tensors: "output_norm.weight:F32 rope_freqs.weight:F32 token_embd.weight:F16", stdout: "3 tensors, files: 1"},
-		{name: "hf", args: []string{"--hf", in, "OUT"}, tensors: "model.embed_tokens.weight:F16 model.norm.weight:F32", stdout: "2 tensors", stderr: `warning: tensor "rope_freqs.weight" is left out`},
-		{name: "type", args: []string{"--type", "bf16", "--threads", "3", in, "OUT"}, tensors: "output_norm.weight:BF16 rope_freqs.weight:BF16 token_embd.weight:BF16"},
-		{name: "shards", args: []string{"--max-shard-size", "14", in, "OUT"}, tensors: "output_norm.weight:F32 rope_freqs.weight:F32 token_embd.weight:F16", stdout: "files: 3"},
+		{name: "default", args: []string{in, "OUT"},
+			tensors: "output_norm.weight:F32 rope_freqs.weight:F32 token_embd.weight:F16",
+			stdout:  "3 tensors, files: 1"},
+		{name: "hf", args: []string{"--hf", in, "OUT"}, tensors: "model.embed_tokens.weight:F16 model.norm.weight:F32",
+			stdout: "2 tensors", stderr: `warning: tensor "rope_freqs.weight" is left out`},
+		{name: "type", args: []string{"--type", "bf16", "--threads", "3", in, "OUT"},
+			tensors: "output_norm.weight:BF16 rope_freqs.weight:BF16 token_embd.weight:BF16"},
+		{name: "shards", args: []string{"--max-shard-size", "14", in, "OUT"},
+			tensors: "output_norm.weight:F32 rope_freqs.weight:F32 token_embd.weight:F16", stdout: "files: 3"},
 		{name: "overflow", args: []string{"--type", "f16", in, "OUT"}, code: 3, stderr: `tensor "output_norm.weight"`},
 		{name: "broken", args: []string{stray, "OUT"}, code: 3, stderr: stray},
 		{name: "missing", args: []string{stray + "x", "OUT"}, code: 1, stderr: stray},
@@ -99,7 +104,8 @@ func TestExport(t *testing.T) {
 			}
 			code, stdout, stderr := ggtool(c.ctx, args...)
 			if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
-				t.Errorf("exit code %d, printed %q and %q; want %d, %q, %q", code, stdout, stderr, c.code, c.stdout, c.stderr)
+				t.Errorf("exit code %d, printed %q and %q; want %d, %q, %q", code, stdout, stderr, c.code,
+					c.stdout, c.stderr)
 			}
 			if c.code != 0 {
 				if _, err := os.Stat(out); err == nil {

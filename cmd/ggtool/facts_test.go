@@ -27,7 +27,8 @@ func TestMemoryOfWindows(t *testing.T) {
 		{"lfm2", "plain", set("lfm2.attention.sliding_window", gguf.Uint32(256)), "768×1"},
 		{"lfm2", "plain", nil, "8192×1"},
 	} {
-		out := expect(t, "inspect")(0, "", "--memory", "--json", "--context", "8192", mutate.File(t, c.spec, c.variant, c.change))
+		out := expect(t, "inspect")(0, "", "--memory", "--json", "--context", "8192",
+			mutate.File(t, c.spec, c.variant, c.change))
 		var r memory.Report
 		if err := json.Unmarshal([]byte(out), &r); err != nil {
 			t.Fatal(err)
@@ -44,7 +45,8 @@ func TestMemoryOfWindows(t *testing.T) {
 
 // TestMemoryOfNoLayers estimates models whose files say that they have no layers.
 func TestMemoryOfNoLayers(t *testing.T) {
-	for _, c := range []struct{ spec, key string }{{"granite_switch", "graniteswitch.block_count"}, {"llama", "llama.block_count"}, {"mamba2", "mamba2.block_count"}} {
+	for _, c := range []struct{ spec, key string }{{"granite_switch", "graniteswitch.block_count"},
+		{"llama", "llama.block_count"}, {"mamba2", "mamba2.block_count"}} {
 		file := mutate.File(t, c.spec, "plain", func(m *gguf.Metadata) { m.Set(c.key, gguf.Uint32(0)) })
 		expect(t, "inspect")(3, c.key+`" is 0, want at least 1`, "--memory", file)
 	}
@@ -54,7 +56,8 @@ func TestMemoryOfNoLayers(t *testing.T) {
 // each kind of layer, and the runtime's buffers are 20.80 and 12.80 MiB.
 func TestMemoryOfMasks(t *testing.T) {
 	for spec, want := range map[string]int64{"modernbert": 21807104, "embeddinggemma": 13418496} {
-		code, out, err := call("inspect", "--memory", "--json", "-c", "2048", "--ubatch-size", "2048", mutate.File(t, spec, "plain", nil))
+		code, out, err := call("inspect", "--memory", "--json", "-c", "2048", "--ubatch-size", "2048",
+			mutate.File(t, spec, "plain", nil))
 		if want := fmt.Sprintf(`"compute": %d,`, want); code != 0 || !strings.Contains(out, want) {
 			t.Errorf("%s: %d, %v: no %s in\n%s", spec, code, err, want, out)
 		}
@@ -75,7 +78,8 @@ func TestVerifyCounts(t *testing.T) {
 		{"tokenizer.ggml.bos_token_id", 99999, 3, `"tokenizer.ggml.bos_token_id": is 99999, want the id of one of`},
 		{"tokenizer.ggml.padding_token_id", 99999, 0, `"tokenizer.ggml.padding_token_id": is 99999`},
 	} {
-		code, out, err := call("verify", mutate.File(t, "llama", "plain", func(m *gguf.Metadata) { m.Set(c.key, gguf.Uint32(c.n)) }))
+		code, out, err := call("verify", mutate.File(t, "llama", "plain",
+			func(m *gguf.Metadata) { m.Set(c.key, gguf.Uint32(c.n)) }))
 		if code != c.code || !strings.Contains(out, c.want) {
 			t.Errorf("%s = %d: %d, %v\n%s", c.key, c.n, code, err, out)
 		}

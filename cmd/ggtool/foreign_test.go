@@ -28,12 +28,13 @@ func overwriteRecord(size, off int64, before, after []byte) []byte {
 	return bytes.Join([][]byte{head, sum[:], before, after}, nil)
 }
 
-// TestMetaForeignRecord checks that a record of a change in place, which came with a file, changes no byte of its tensors, and that its
-// size takes neither memory nor time.
+// TestMetaForeignRecord checks that a record of a change in place, which came with a file, changes no byte of its
+// tensors, and that its size takes neither memory nor time.
 func TestMetaForeignRecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.gguf")
 	tensors := []gguf.Tensor{{Name: "a", NE: []int64{512}, Type: gguf.TypeF32}}
-	header := gguf.AppendHeader(nil, gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}, {Key: gguf.KeyName, Value: gguf.String("name")}}, tensors, 32)
+	header := gguf.AppendHeader(nil, gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
+		{Key: gguf.KeyName, Value: gguf.String("name")}}, tensors, 32)
 	whole := append(header, make([]byte, 2048)...)
 	record := path + ".header.partial"
 	run := expect(t, "meta", "--progress", "none")
@@ -46,11 +47,15 @@ func TestMetaForeignRecord(t *testing.T) {
 		code   int
 		text   string
 	}{
-		"bytes of a tensor": {overwriteRecord(int64(len(whole)), 1024, whole[1024:1536], other[1024:1536]), 5, "is no change of metadata alone"},
-		"name of a tensor":  {overwriteRecord(int64(len(whole)), 0, header, renamed[:len(header)]), 5, "is no change of metadata alone"},
-		"another file":      {overwriteRecord(int64(len(whole)), 0, other[1024:1536], other[1024:1536]), 5, "another file"},
-		"beyond the end":    {overwriteRecord(int64(len(whole)), 1<<29, whole[:512], other[:512]), 5, "another file"},
-		"another version":   {[]byte(strings.Replace(string(overwriteRecord(int64(len(whole)), 0, whole[:512], other[:512])), "overwrite 2", "overwrite 1", 1)), 5, "made by another version"},
+		"bytes of a tensor": {overwriteRecord(int64(len(whole)), 1024, whole[1024:1536], other[1024:1536]), 5,
+			"is no change of metadata alone"},
+		"name of a tensor": {overwriteRecord(int64(len(whole)), 0, header, renamed[:len(header)]), 5,
+			"is no change of metadata alone"},
+		"another file": {overwriteRecord(int64(len(whole)), 0, other[1024:1536], other[1024:1536]), 5,
+			"another file"},
+		"beyond the end": {overwriteRecord(int64(len(whole)), 1<<29, whole[:512], other[:512]), 5, "another file"},
+		"another version": {[]byte(strings.Replace(string(overwriteRecord(int64(len(whole)), 0, whole[:512],
+			other[:512])), "overwrite 2", "overwrite 1", 1)), 5, "made by another version"},
 	} {
 		for name, data := range map[string][]byte{path: whole, record: c.record} {
 			if err := os.WriteFile(name, data, 0o666); err != nil {
@@ -82,7 +87,8 @@ func TestMetaForeignRecord(t *testing.T) {
 	// what ggtool itself has left is carried out
 	changed := bytes.Clone(whole)
 	copy(changed[bytes.LastIndex(header, []byte("name")):], "NAME")
-	if err := os.WriteFile(record, overwriteRecord(int64(len(whole)), 0, header, changed[:len(header)]), 0o666); err != nil {
+	if err := os.WriteFile(record, overwriteRecord(int64(len(whole)), 0, header, changed[:len(header)]),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	run(0, "", "--set", "general.name=NAME", path)
@@ -91,13 +97,15 @@ func TestMetaForeignRecord(t *testing.T) {
 	}
 }
 
-// TestCleanForeignJournal checks that journals that came from elsewhere make ggtool clean --remove no file of others: one of rows
-// that names a temporary file of another program, one of a change of names, and a state of a calibration that is none.
+// TestCleanForeignJournal checks that journals that came from elsewhere make ggtool clean --remove no file of others:
+// one of rows that names a temporary file of another program, one of a change of names, and a state of a calibration
+// that is none.
 func TestCleanForeignJournal(t *testing.T) {
 	from, dir := t.TempDir(), t.TempDir()
 	out := filepath.Join(from, "o.gguf")
 	src := rows.Stored([]int64{256, 4096}, gguf.TypeF32, make([]byte, 4*256*4096), nil)
-	if _, err := writer.Write(context.Background(), &writer.File{Path: out, Tensors: []writer.Tensor{{Name: "t", Type: gguf.TypeF16, Source: failing{src}}}},
+	if _, err := writer.Write(context.Background(),
+		&writer.File{Path: out, Tensors: []writer.Tensor{{Name: "t", Type: gguf.TypeF16, Source: failing{src}}}},
 		writer.Options{Workers: 1, Journal: &writer.Journal{Resume: true}}); !writer.Kept(err) {
 		t.Fatal(err)
 	}
@@ -109,7 +117,8 @@ func TestCleanForeignJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mine := map[string][]byte{"o.gguf.partial": content, "x.gguf.partial": []byte("of a download"), "y.partial.blocks": []byte("of another program")}
+	mine := map[string][]byte{"o.gguf.partial": content, "x.gguf.partial": []byte("of a download"),
+		"y.partial.blocks": []byte("of another program")}
 	for name, data := range mine {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o666); err != nil {
 			t.Fatal(err)
@@ -121,7 +130,8 @@ func TestCleanForeignJournal(t *testing.T) {
 		}
 	}
 	commit := statefile.Kind{Name: "of a change of names", Version: 3, Max: 1 << 20}
-	if err := commit.Write(filepath.Join(dir, "ggforge-0123456789abcdef.commit"), "", []byte(`{"files":[{"name":"x.gguf","size":3,"id":"12345"}]}`)); err != nil {
+	if err := commit.Write(filepath.Join(dir, "ggforge-0123456789abcdef.commit"), "",
+		[]byte(`{"files":[{"name":"x.gguf","size":3,"id":"12345"}]}`)); err != nil {
 		t.Fatal(err)
 	}
 	code, text, err := call("clean", "--remove", dir)

@@ -27,8 +27,9 @@ func hashCommand() *cli.Command {
 			"right.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Elsewhere: []string{"sha256", "sha256sum", "checksum"},
-			Examples:  []string{"ggtool hash --sha256 model.gguf > model.hashes", "ggtool hash --check model.hashes model.gguf"},
-			Result:    tool.Prints[hashResult](),
+			Examples: []string{"ggtool hash --sha256 model.gguf > model.hashes",
+				"ggtool hash --check model.hashes model.gguf"},
+			Result: tool.Prints[hashResult](),
 		}.Metadata(),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "xxh64", Usage: "XXH64: fast, not safe from forgery"},
@@ -97,7 +98,8 @@ func hashes(ctx context.Context, cmd *cli.Command) error {
 		if r.Whole {
 			listed = slices.DeleteFunc(listed, func(s digest.Sum) bool { return s.Tensor != "" })
 			if len(listed) == 0 {
-				return fault.Errorf(fault.Usage, "%s: all hashes in it are of single tensors: --no-layer leaves none to check", r.Check)
+				return fault.Errorf(fault.Usage,
+					"%s: all hashes in it are of single tensors: --no-layer leaves none to check", r.Check)
 			}
 		}
 	}
@@ -118,7 +120,8 @@ func hashes(ctx context.Context, cmd *cli.Command) error {
 		lines, wrong := compareSums(listed, sums)
 		if r.JSON {
 			right := !wrong
-			if err := tool.WriteJSON(w, hashResult{File: r.File, Lines: lines[:len(lines)-1], Right: &right}); err != nil {
+			if err := tool.WriteJSON(w, hashResult{File: r.File, Lines: lines[:len(lines)-1],
+				Right: &right}); err != nil {
 				return err
 			}
 			lines = nil
@@ -168,7 +171,8 @@ func parseSums(path string, data []byte) (sums []digest.Sum, kinds []digest.Kind
 		}
 		fields := strings.SplitN(strings.Join(strings.Fields(lines.Text()), " "), " ", 3)
 		if len(fields) < 3 || !slices.Contains(digest.Kinds, digest.Kind(fields[0])) {
-			return nil, nil, fault.Errorf(fault.Broken, "%s, line %d: want KIND HASH FILE:TENSOR with a kind of %v", path, no, digest.Kinds)
+			return nil, nil, fault.Errorf(fault.Broken, "%s, line %d: want KIND HASH FILE:TENSOR with a kind of %v",
+				path, no, digest.Kinds)
 		}
 		s := digest.Sum{Kind: digest.Kind(fields[0]), Hash: strings.ToLower(fields[1])}
 		if i := strings.LastIndex(fields[2], ".gguf:"); i >= 0 {

@@ -16,13 +16,15 @@ func TestHash(t *testing.T) {
 	run := expect(t, "hash")
 	all := run(0, "", "--all", dir+"m.gguf")
 	lines := strings.Split(strings.TrimSpace(all), "\n")
-	if len(lines) != 5*3+4 || !strings.HasPrefix(lines[0], "xxh64     ") || !strings.HasSuffix(lines[0], "  "+dir+"m.gguf:nan") || !strings.HasPrefix(lines[18], "uuid      ") {
+	if len(lines) != 5*3+4 || !strings.HasPrefix(lines[0], "xxh64     ") ||
+		!strings.HasSuffix(lines[0], "  "+dir+"m.gguf:nan") || !strings.HasPrefix(lines[18], "uuid      ") {
 		t.Errorf("%d lines: %s", len(lines), all)
 	}
 	if out := run(0, "", dir+"m.gguf"); strings.Count(out, "\n") != 6 || strings.Count(out, "xxh64") != 6 {
 		t.Errorf("without flags: %s", out)
 	}
-	for _, args := range [][]string{{"split", "--max-tensors", "2", dir + "m.gguf", dir + "s"}, {"meta", "-o", dir + "n.gguf", "--set", "x=str:y", dir + "m.gguf"}} {
+	for _, args := range [][]string{{"split", "--max-tensors", "2", dir + "m.gguf", dir + "s"},
+		{"meta", "-o", dir + "n.gguf", "--set", "x=str:y", dir + "m.gguf"}} {
 		if code, _, err := call(append(args, "--progress", "none")...); code != 0 {
 			t.Fatal(err)
 		}
@@ -32,14 +34,16 @@ func TestHash(t *testing.T) {
 			t.Errorf("%s: other hashes: %s", path, got)
 		}
 	}
-	if out := run(0, "", "--sha256", "--no-layer", "--alone", dir+"s-00001-of-00003.gguf"); strings.Count(out, "\n") != 1 || strings.Contains(all, strings.Fields(out)[1]) {
+	if out := run(0, "", "--sha256", "--no-layer", "--alone", dir+"s-00001-of-00003.gguf"); strings.Count(out,
+		"\n") != 1 || strings.Contains(all, strings.Fields(out)[1]) {
 		t.Errorf("a shard alone: %s", out)
 	}
 	var report struct {
 		File   string
 		Hashes []digest.Sum
 	}
-	if err := json.Unmarshal([]byte(run(0, "", "--json", "--sha1", "--no-layer", dir+"m.gguf")), &report); err != nil || len(report.Hashes) != 1 || len(report.Hashes[0].Hash) != 40 {
+	if err := json.Unmarshal([]byte(run(0, "", "--json", "--sha1", "--no-layer", dir+"m.gguf")), &report); err != nil ||
+		len(report.Hashes) != 1 || len(report.Hashes[0].Hash) != 40 {
 		t.Errorf("%v: %+v", err, report)
 	}
 

@@ -22,11 +22,13 @@ import (
 
 func imatrixCommand() *cli.Command {
 	return &cli.Command{
-		Name:        "imatrix",
-		Usage:       "look into importance matrices, merge and change them",
-		Description: "Matrices are files of either format (.gguf, or .dat) of llama-imatrix, and of ggeval\nimatrix, which makes them.\n\n" + tool.ExitHelp,
-		Commands:    []*cli.Command{imatrixShowCommand(), imatrixCheckCommand(), imatrixMergeCommand(), imatrixConvertCommand(), imatrixRemapCommand(), imatrixFillCommand(), imatrixStripCommand()},
-		Action:      tool.NeedsVerb,
+		Name:  "imatrix",
+		Usage: "look into importance matrices, merge and change them",
+		Description: "Matrices are files of either format (.gguf, or .dat) of llama-imatrix, and of ggeval\nimatrix, " +
+			"which makes them.\n\n" + tool.ExitHelp,
+		Commands: []*cli.Command{imatrixShowCommand(), imatrixCheckCommand(), imatrixMergeCommand(),
+			imatrixConvertCommand(), imatrixRemapCommand(), imatrixFillCommand(), imatrixStripCommand()},
+		Action: tool.NeedsVerb,
 	}
 }
 
@@ -36,7 +38,8 @@ func chunkFlag() cli.Flag {
 }
 
 func formatFlag() cli.Flag {
-	return tool.OneOf(&cli.StringFlag{Name: "format", Category: tool.CategoryOutput, Value: imatrix.FormatGGUF.String(), Usage: "write `FORMAT` gguf or dat, the legacy one"}, tool.Names("gguf", "dat"))
+	return tool.OneOf(&cli.StringFlag{Name: "format", Category: tool.CategoryOutput, Value: imatrix.FormatGGUF.String(),
+		Usage: "write `FORMAT` gguf or dat, the legacy one"}, tool.Names("gguf", "dat"))
 }
 
 func modelFlag() cli.Flag {
@@ -69,7 +72,8 @@ func parseMatrix(lo, hi int, out bool) func(cmd *cli.Command) (matrixRequest, er
 		if err != nil {
 			return r, err
 		}
-		r = matrixRequest{In: in, Out: to, Fill: imatrix.Fill(cmd.String("how")), JSON: cmd.Bool("json"), Write: writer.Options{Force: cmd.Bool("force")}}
+		r = matrixRequest{In: in, Out: to, Fill: imatrix.Fill(cmd.String("how")), JSON: cmd.Bool("json"),
+			Write: writer.Options{Force: cmd.Bool("force")}}
 		if out {
 			if r.Format, err = imatrix.ParseFormat(cmd.String("format")); err != nil {
 				return r, err
@@ -135,7 +139,8 @@ func (m *matrixWritten) text(w io.Writer) error {
 	for _, name := range slices.Sorted(maps.Keys(m.Filled)) {
 		fmt.Fprintf(w, "%s: %d matrices\n", name, m.Filled[name])
 	}
-	_, err := fmt.Fprintf(w, "%s: %s, %d tensors, %d chunks of %d tokens\n", m.Output, tool.Bytes(m.Bytes), m.Tensors, m.Chunks, m.ChunkSize)
+	_, err := fmt.Fprintf(w, "%s: %s, %d tensors, %d chunks of %d tokens\n", m.Output, tool.Bytes(m.Bytes), m.Tensors,
+		m.Chunks, m.ChunkSize)
 	return err
 }
 
@@ -158,7 +163,8 @@ func (r *matrixRequest) save(ctx context.Context, cmd *cli.Command, sums *imatri
 		return err
 	}
 	m := &changed
-	m.Output, m.Format, m.Bytes, m.Tensors, m.Chunks, m.ChunkSize = r.Out, r.Format.String(), file.Size, sums.Len(), sums.Chunks(), sums.ChunkSize()
+	m.Output, m.Format, m.Bytes, m.Tensors, m.Chunks, m.ChunkSize = r.Out, r.Format.String(), file.Size, sums.Len(),
+		sums.Chunks(), sums.ChunkSize()
 	if r.JSON {
 		return tool.WriteJSON(tool.Output(ctx, cmd), m)
 	}
@@ -196,15 +202,17 @@ const maxMerged = 10000
 var parseMerged, parseChanged = parseMatrix(1, maxMerged, true), parseMatrix(1, 1, true)
 
 // changeVerb returns a verb that reads matrices, changes what they come to and writes it.
-func changeVerb(name, usage, args, example, about string, parse func(*cli.Command) (matrixRequest, error), change matrixChange, flags ...cli.Flag) *cli.Command {
+func changeVerb(name, usage, args, example, about string, parse func(*cli.Command) (matrixRequest, error),
+	change matrixChange, flags ...cli.Flag) *cli.Command {
 	if about != "" {
 		about += "\n\n"
 	}
 	return &cli.Command{
 		Name: name, Usage: usage, ArgsUsage: args, Description: about + tool.ExitHelp,
-		Metadata: tool.About{Examples: []string{"ggtool imatrix " + name + " " + example}, Result: tool.Prints[matrixWritten]()}.Metadata(),
-		Flags:    append(flags, tool.OutFlag(), formatFlag(), chunkFlag(), tool.ForceFlag(), tool.JSONFlag()),
-		Action:   changes(parse, change),
+		Metadata: tool.About{Examples: []string{"ggtool imatrix " + name + " " + example},
+			Result: tool.Prints[matrixWritten]()}.Metadata(),
+		Flags:  append(flags, tool.OutFlag(), formatFlag(), chunkFlag(), tool.ForceFlag(), tool.JSONFlag()),
+		Action: changes(parse, change),
 	}
 }
 
@@ -214,21 +222,25 @@ func imatrixMergeCommand() *cli.Command {
 }
 
 func imatrixConvertCommand() *cli.Command {
-	return changeVerb("convert", "write a matrix in another format", "FILE OUT", "--format dat imatrix.gguf imatrix.dat",
-		"The legacy format has means only: what it is converted to counts chunks of\n--ctx-size tokens.", parseChanged, unchanged)
+	return changeVerb("convert", "write a matrix in another format", "FILE OUT",
+		"--format dat imatrix.gguf imatrix.dat",
+		"The legacy format has means only: what it is converted to counts chunks of\n--ctx-size tokens.",
+		parseChanged, unchanged)
 }
 
 func unchanged(*matrixRequest, *imatrix.Sums, *matrixWritten) error { return nil }
 
 func imatrixStripCommand() *cli.Command {
-	return changeVerb("strip", "leave out the folders of the texts' names", "FILE OUT", "imatrix.gguf public.gguf", "", parseChanged, func(_ *matrixRequest, s *imatrix.Sums, _ *matrixWritten) error {
-		s.Strip()
-		return nil
-	})
+	return changeVerb("strip", "leave out the folders of the texts' names", "FILE OUT", "imatrix.gguf public.gguf", "",
+		parseChanged, func(_ *matrixRequest, s *imatrix.Sums, _ *matrixWritten) error {
+			s.Strip()
+			return nil
+		})
 }
 
 func imatrixRemapCommand() *cli.Command {
-	return changeVerb("remap", "make a matrix of a model with fused or split tensors that of another", "FILE OUT", "--model fused.gguf imatrix.gguf fused-imatrix.gguf",
+	return changeVerb("remap", "make a matrix of a model with fused or split tensors that of another", "FILE OUT",
+		"--model fused.gguf imatrix.gguf fused-imatrix.gguf",
 		"Tensors that read the same input have the same importance: attn_qkv is that of\n"+
 			"attn_q, attn_k and attn_v, ffn_gate_up_exps that of ffn_gate_exps and ffn_up_exps.\n"+
 			"Those that --model has and the matrix lacks are made of the others; what is of\n"+
@@ -245,10 +257,13 @@ func remap(r *matrixRequest, s *imatrix.Sums, did *matrixWritten) error {
 }
 
 func imatrixFillCommand() *cli.Command {
-	return changeVerb("fill", "say something about experts that no token has chosen", "FILE OUT", "--how mean imatrix.gguf filled.gguf",
+	return changeVerb("fill", "say something about experts that no token has chosen", "FILE OUT",
+		"--how mean imatrix.gguf filled.gguf",
 		"--how uniform: all columns are of the same importance, as quantizers take them anyway.\n"+
 			"--how mean: that of the tensor's other experts; where no token has chosen any, that\n"+
-			"of the nearest layers on both sides.", parseChanged, fill, tool.OneOf(&cli.StringFlag{Name: "how", Value: string(imatrix.FillMean), Usage: "fill as `HOW` says: uniform or mean"}, tool.Names(imatrix.Fills...)))
+			"of the nearest layers on both sides.", parseChanged, fill,
+		tool.OneOf(&cli.StringFlag{Name: "how", Value: string(imatrix.FillMean),
+			Usage: "fill as `HOW` says: uniform or mean"}, tool.Names(imatrix.Fills...)))
 }
 
 func fill(r *matrixRequest, s *imatrix.Sums, did *matrixWritten) error {
@@ -285,9 +300,10 @@ func imatrixCheckCommand() *cli.Command {
 		Description: "Lists tensors of the model that the matrix says nothing of, or nothing of some of their\n" +
 			"experts, and what it says of tensors that the model does not have. Values of another\n" +
 			"size than the tensor's, or that are no importance, end with exit code 3.\n\n" + tool.ExitHelp,
-		Metadata: tool.About{Examples: []string{"ggtool imatrix check --model model-F16.gguf imatrix.gguf"}, Result: tool.Prints[matrixCheck]()}.Metadata(),
-		Flags:    []cli.Flag{modelFlag(), chunkFlag(), tool.JSONFlag()},
-		Action:   checkMatrix,
+		Metadata: tool.About{Examples: []string{"ggtool imatrix check --model model-F16.gguf imatrix.gguf"},
+			Result: tool.Prints[matrixCheck]()}.Metadata(),
+		Flags:  []cli.Flag{modelFlag(), chunkFlag(), tool.JSONFlag()},
+		Action: checkMatrix,
 	}
 }
 
@@ -361,7 +377,8 @@ func checkMatrix(ctx context.Context, cmd *cli.Command) error {
 		for _, f := range check.Findings {
 			fmt.Fprintf(w, "%s: %s\n", f.Tensor, f.Text)
 		}
-		_, err = fmt.Fprintf(w, "%s: right for %d of %d tensors of %s\n", check.File, check.Right, check.Tensors, check.Model)
+		_, err = fmt.Fprintf(w, "%s: right for %d of %d tensors of %s\n", check.File, check.Right,
+			check.Tensors, check.Model)
 	}
 	if err != nil {
 		return err
@@ -382,9 +399,10 @@ func imatrixShowCommand() *cli.Command {
 			"covariance. Then, of ours: experts that no token has chosen, least and largest mean\n" +
 			"square, columns that are 0, the share of the largest hundredth of columns, and the\n" +
 			"share of columns that are more than a standard deviation above the mean.\n\n" + tool.ExitHelp,
-		Metadata: tool.About{Examples: []string{"ggtool imatrix show imatrix.gguf"}, Result: tool.Prints[matrixReport]()}.Metadata(),
-		Flags:    []cli.Flag{tool.JSONFlag(), chunkFlag()},
-		Action:   showMatrix,
+		Metadata: tool.About{Examples: []string{"ggtool imatrix show imatrix.gguf"},
+			Result: tool.Prints[matrixReport]()}.Metadata(),
+		Flags:  []cli.Flag{tool.JSONFlag(), chunkFlag()},
+		Action: showMatrix,
 	}
 }
 
@@ -458,11 +476,15 @@ func showMatrix(ctx context.Context, cmd *cli.Command) error {
 	report := matrixReport{File: r.In[0], Datasets: sums.Datasets, Chunks: sums.Chunks(), ChunkSize: sums.ChunkSize()}
 	tensors, layers := sums.Describe()
 	for _, t := range tensors {
-		report.Tensors = append(report.Tensors, tensorStats{t.Tensor, t.Layer, t.Counts, t.Unseen, t.Columns, real(t.Mean), real(t.Deviation), real(t.Skewness), real(t.Kurtosis), real(t.Entropy), real(t.Spread), real(t.Sum),
-			real(t.Gain), real(t.Distance), real(t.Cosine), real(t.Pearson), real(t.Covariance), real(t.Min), real(t.Max), t.Dead, real(t.Concentration), real(t.Dense)})
+		report.Tensors = append(report.Tensors, tensorStats{t.Tensor, t.Layer, t.Counts, t.Unseen, t.Columns,
+			real(t.Mean), real(t.Deviation), real(t.Skewness), real(t.Kurtosis), real(t.Entropy),
+			real(t.Spread), real(t.Sum),
+			real(t.Gain), real(t.Distance), real(t.Cosine), real(t.Pearson), real(t.Covariance), real(t.Min),
+			real(t.Max), t.Dead, real(t.Concentration), real(t.Dense)})
 	}
 	for _, l := range layers {
-		report.Layers = append(report.Layers, layerStats{l.Layer, real(l.Sum), real(l.Gain), real(l.Distance), real(l.Cosine), real(l.Pearson), real(l.Covariance)})
+		report.Layers = append(report.Layers, layerStats{l.Layer, real(l.Sum), real(l.Gain), real(l.Distance),
+			real(l.Cosine), real(l.Pearson), real(l.Covariance)})
 	}
 	w := tool.Output(ctx, cmd)
 	if r.JSON {
@@ -481,18 +503,25 @@ func (r *matrixReport) write(w io.Writer) error {
 	for _, t := range r.Tensors {
 		wide = max(wide, len(t.Tensor))
 	}
-	fmt.Fprintf(w, "\n\n%-*s %9s %9s %9s %11s %8s %14s %7s %12s %8s %8s %8s %9s %11s %11s %6s %7s %7s\n", wide, "tensor", "mean", "std", "skew", "kurt", "H", "sum E[a^2]", "gain", "l2 dist", "cossim", "pearson", "cov", "unseen", "min", "max", "dead", "top 1%", "dense")
+	fmt.Fprintf(w, "\n\n%-*s %9s %9s %9s %11s %8s %14s %7s %12s %8s %8s %8s %9s %11s %11s %6s %7s %7s\n", wide,
+		"tensor", "mean", "std", "skew", "kurt", "H", "sum E[a^2]", "gain", "l2 dist", "cossim", "pearson", "cov",
+		"unseen", "min", "max", "dead", "top 1%", "dense")
 	for _, t := range r.Tensors {
-		fmt.Fprintf(w, "%-*s %9.4f %9.4f %9.4f %11.4f %7.2f%% %14.4f %7.2f %12.4f %8.4f %8.4f %8.4f %9s %11.4g %11.4g %6d %6.2f%% %6.2f%%\n", wide, t.Tensor, t.Mean, t.Deviation, t.Skewness, t.Kurtosis, t.Spread, t.Sum,
-			t.Gain, t.Distance, t.Cosine, t.Pearson, t.Covariance, fmt.Sprintf("%d of %d", t.Unseen, len(t.Counts)), t.Min, t.Max, t.Dead, 100*t.Concentration, 100*t.Dense)
+		fmt.Fprintf(w, "%-*s %9.4f %9.4f %9.4f %11.4f %7.2f%% %14.4f %7.2f %12.4f %8.4f %8.4f %8.4f %9s %11.4g "+
+			"%11.4g %6d %6.2f%% %6.2f%%\n", wide, t.Tensor, t.Mean, t.Deviation, t.Skewness, t.Kurtosis,
+			t.Spread, t.Sum,
+			t.Gain, t.Distance, t.Cosine, t.Pearson, t.Covariance, fmt.Sprintf("%d of %d", t.Unseen, len(t.Counts)),
+			t.Min, t.Max, t.Dead, 100*t.Concentration, 100*t.Dense)
 	}
-	fmt.Fprintf(w, "\n%5s %14s %7s %12s %8s %8s %9s\n", "layer", "sum E[a^2]", "gain", "l2 dist", "cossim", "pearson", "cov")
+	fmt.Fprintf(w, "\n%5s %14s %7s %12s %8s %8s %9s\n", "layer", "sum E[a^2]", "gain", "l2 dist", "cossim",
+		"pearson", "cov")
 	for _, l := range r.Layers {
 		name := fmt.Sprint(l.Layer)
 		if l.Layer < 0 {
 			name = "-"
 		}
-		if _, err := fmt.Fprintf(w, "%5s %14.4f %7.2f %12.4f %8.4f %8.4f %9.4f\n", name, l.Sum, l.Gain, l.Distance, l.Cosine, l.Pearson, l.Covariance); err != nil {
+		if _, err := fmt.Fprintf(w, "%5s %14.4f %7.2f %12.4f %8.4f %8.4f %9.4f\n", name, l.Sum, l.Gain, l.Distance,
+			l.Cosine, l.Pearson, l.Covariance); err != nil {
 			return err
 		}
 	}

@@ -44,11 +44,14 @@ func TestImatrix(t *testing.T) {
 	}
 	a := write("a.gguf", imatrixtest.GGUF([]imatrixtest.Entry{
 		{Name: "blk.0.attn_q.weight", Sums: []float32{2, 4, 0, 6}, Counts: []float32{2}},
-		{Name: "blk.0.ffn_gate_exps.weight", Sums: []float32{3, 6, 9, 12, 0, 0, 0, 0, 2, 2, 2, 2}, Counts: []float32{3, 0, 1}},
+		{Name: "blk.0.ffn_gate_exps.weight", Sums: []float32{3, 6, 9, 12, 0, 0, 0, 0, 2, 2, 2, 2},
+			Counts: []float32{3, 0, 1}},
 		{Name: "blk.1.ffn_gate_exps.weight", Sums: make([]float32, 12), Counts: []float32{0, 0, 0}},
-		{Name: "blk.2.ffn_gate_exps.weight", Sums: []float32{5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5}, Counts: []float32{1, 1, 1}},
+		{Name: "blk.2.ffn_gate_exps.weight", Sums: []float32{5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5},
+			Counts: []float32{1, 1, 1}},
 	}, []string{"/home/someone/text.txt"}, 1))
-	b := write("b.dat", imatrixtest.Legacy([]imatrixtest.Entry{{Name: "blk.0.attn_q.weight", Sums: []float32{4, 4, 4, 4}, Calls: 2}}, &imatrixtest.Trailer{Chunks: 2, Dataset: "b.txt"}))
+	b := write("b.dat", imatrixtest.Legacy([]imatrixtest.Entry{{Name: "blk.0.attn_q.weight",
+		Sums: []float32{4, 4, 4, 4}, Calls: 2}}, &imatrixtest.Trailer{Chunks: 2, Dataset: "b.txt"}))
 
 	run(0, "4 tensors", "merge", "--chunk-size", "1", b, a, dir+"ab.gguf")
 	if got := values(dir+"ab.gguf", "blk.0.attn_q.weight"); !slices.Equal(got, []float32{1.5, 2, 1, 2.5}) {
@@ -67,15 +70,19 @@ func TestImatrix(t *testing.T) {
 		m.Close()
 	}
 
-	run(0, "blk.0.ffn_gate_exps.weight: 1 matrices\nblk.1.ffn_gate_exps.weight: 3 matrices\n", "fill", a, dir+"mean.gguf")
-	if got := values(dir+"mean.gguf", "blk.0.ffn_gate_exps.weight"); !slices.Equal(got, []float32{1, 2, 3, 4, 1.5, 2, 2.5, 3, 2, 2, 2, 2}) {
+	run(0, "blk.0.ffn_gate_exps.weight: 1 matrices\nblk.1.ffn_gate_exps.weight: 3 matrices\n", "fill", a,
+		dir+"mean.gguf")
+	if got := values(dir+"mean.gguf", "blk.0.ffn_gate_exps.weight"); !slices.Equal(got,
+		[]float32{1, 2, 3, 4, 1.5, 2, 2.5, 3, 2, 2, 2, 2}) {
 		t.Errorf("filled: %v", got)
 	}
-	if got := values(dir+"mean.gguf", "blk.1.ffn_gate_exps.weight"); !slices.Equal(got[:4], []float32{3.25, 3.5, 3.75, 4}) || !slices.Equal(got[:4], got[8:]) {
+	if got := values(dir+"mean.gguf", "blk.1.ffn_gate_exps.weight"); !slices.Equal(got[:4],
+		[]float32{3.25, 3.5, 3.75, 4}) || !slices.Equal(got[:4], got[8:]) {
 		t.Errorf("filled from other layers: %v", got)
 	}
 	run(0, "4 tensors", "fill", "--how", "uniform", a, dir+"uniform.gguf")
-	if got := values(dir+"uniform.gguf", "blk.0.ffn_gate_exps.weight"); !slices.Equal(got[:8], []float32{1, 2, 3, 4, 1, 1, 1, 1}) {
+	if got := values(dir+"uniform.gguf", "blk.0.ffn_gate_exps.weight"); !slices.Equal(got[:8],
+		[]float32{1, 2, 3, 4, 1, 1, 1, 1}) {
 		t.Errorf("filled: %v", got)
 	}
 	if out := run(0, "", "fill", dir+"mean.gguf", dir+"again.gguf"); strings.Contains(out, "matrices") {
@@ -87,13 +94,16 @@ func TestImatrix(t *testing.T) {
 		return write(name, append(gguf.AppendHeader(nil, nil, tensors, 32), data...))
 	}
 	f32 := func(name string, ne ...int64) gguf.Tensor { return gguf.Tensor{Name: name, NE: ne, Type: gguf.TypeF32} }
-	fused := model("fused.gguf", f32("blk.0.attn_qkv.weight", 4, 9), f32("blk.0.attn_norm.weight", 4), f32("blk.0.ffn_gate_up_exps.weight", 4, 2, 3), f32("blk.2.ffn_gate_exps.weight", 4, 1, 3))
-	run(0, "+ blk.0.attn_qkv.weight\n+ blk.0.ffn_gate_up_exps.weight\n- blk.0.attn_q.weight\n- blk.0.ffn_gate_exps.weight\n- blk.1.ffn_gate_exps.weight\n", "remap", "--model", fused, a, dir+"remap.gguf")
+	fused := model("fused.gguf", f32("blk.0.attn_qkv.weight", 4, 9), f32("blk.0.attn_norm.weight", 4),
+		f32("blk.0.ffn_gate_up_exps.weight", 4, 2, 3), f32("blk.2.ffn_gate_exps.weight", 4, 1, 3))
+	run(0, "+ blk.0.attn_qkv.weight\n+ blk.0.ffn_gate_up_exps.weight\n- blk.0.attn_q.weight\n- "+
+		"blk.0.ffn_gate_exps.weight\n- blk.1.ffn_gate_exps.weight\n", "remap", "--model", fused, a, dir+"remap.gguf")
 	if got := values(dir+"remap.gguf", "blk.0.attn_qkv.weight"); !slices.Equal(got, []float32{1, 2, 0, 3}) {
 		t.Errorf("remapped: %v", got)
 	}
 	run(0, "right for 3 of 3 tensors", "check", "--model", fused, dir+"remap.gguf")
-	run(0, "blk.0.ffn_gate_up_exps.weight: no token has met 1 of 3 matrices", "check", "--model", fused, dir+"remap.gguf")
+	run(0, "blk.0.ffn_gate_up_exps.weight: no token has met 1 of 3 matrices", "check", "--model", fused,
+		dir+"remap.gguf")
 	run(0, "blk.0.attn_q.weight: the model has no such weights", "check", "--model", fused, a)
 	run(0, "blk.0.attn_qkv.weight: the matrix says nothing of it", "check", "--model", fused, a)
 	wide := model("wide.gguf", f32("blk.0.attn_q.weight", 8, 9), f32("blk.2.ffn_gate_exps.weight", 4, 1, 3))
@@ -104,7 +114,9 @@ func TestImatrix(t *testing.T) {
 	if err := json.Unmarshal([]byte(run(0, "", "show", "--json", a)), &report); err != nil {
 		t.Fatal(err)
 	}
-	if len(report.Tensors) != 4 || len(report.Layers) != 2 || report.Tensors[1].Unseen != 1 || report.Tensors[0].Dead != 1 || report.Tensors[0].Max != 3 || math.Abs(float64(report.Tensors[0].Concentration)-0.5) > 1e-9 {
+	if len(report.Tensors) != 4 || len(report.Layers) != 2 || report.Tensors[1].Unseen != 1 ||
+		report.Tensors[0].Dead != 1 || report.Tensors[0].Max != 3 ||
+		math.Abs(float64(report.Tensors[0].Concentration)-0.5) > 1e-9 {
 		t.Errorf("%+v", report)
 	}
 	run(0, "1 of 3", "show", a)

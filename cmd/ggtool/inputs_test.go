@@ -62,7 +62,8 @@ func TestInspectChanged(t *testing.T) {
 	}}
 	cmd := command()
 	cmd.Writer = log
-	if err := tool.Run(context.Background(), cmd, []string{"ggtool", "inspect", in}); tool.Code(err) != 3 || log.Do != nil {
+	if err := tool.Run(context.Background(), cmd, []string{"ggtool", "inspect", in}); tool.Code(err) != 3 ||
+		log.Do != nil {
 		t.Errorf("got %v, want exit code 3", err)
 	}
 }
@@ -73,7 +74,8 @@ func TestTensorNames(t *testing.T) {
 		tensors := []gguf.Tensor{{Name: name, NE: []int64{32}, Type: gguf.TypeF32}}
 		size := gguf.Layout(tensors, 32)
 		path := filepath.Join(t.TempDir(), "x.gguf")
-		if err := os.WriteFile(path, append(gguf.AppendHeader(nil, nil, tensors, 32), make([]byte, size)...), 0o666); err != nil {
+		if err := os.WriteFile(path, append(gguf.AppendHeader(nil, nil, tensors, 32), make([]byte, size)...),
+			0o666); err != nil {
 			t.Fatal(err)
 		}
 		for _, args := range [][]string{{"inspect", path}, {"export", path, filepath.Join(t.TempDir(), "out")}} {

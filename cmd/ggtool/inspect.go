@@ -36,21 +36,29 @@ func inspectCommand() *cli.Command {
 			"weights, caches and states to the byte, compute buffers as an estimate.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Elsewhere: []string{"info", "show", "dump", "list", "ls", "metadata"},
-			Examples:  []string{"ggtool inspect model-Q4_K_M.gguf", "ggtool inspect --get tokenizer.chat_template model-Q4_K_M.gguf", "ggtool inspect --json --full model-Q4_K_M.gguf", "ggtool inspect --memory model-Q4_K_M.gguf"},
+			Examples: []string{"ggtool inspect model-Q4_K_M.gguf",
+				"ggtool inspect --get tokenizer.chat_template model-Q4_K_M.gguf",
+				"ggtool inspect --json --full model-Q4_K_M.gguf", "ggtool inspect --memory model-Q4_K_M.gguf"},
 		}.Metadata(),
 		Flags: append([]cli.Flag{
 			tool.JSONFlag(),
 			&cli.BoolFlag{Name: "markdown", Usage: "print tables of Markdown"},
 			&cli.BoolFlag{Name: "full", Usage: "print long arrays and strings in full"},
 			&cli.StringFlag{Name: "get", Usage: "print only the value of `KEY`, in full: arrays element by element"},
-			&cli.StringFlag{Name: "tensors", Usage: "list only tensors whose names match `EXPRESSION`, such as attn_q|ffn_"},
+			&cli.StringFlag{Name: "tensors",
+				Usage: "list only tensors whose names match `EXPRESSION`, such as attn_q|ffn_"},
 			aloneFlag(),
 			&cli.BoolFlag{Name: "memory", Usage: "print only the memory needed to run the model"},
-			&cli.StringFlag{Name: "ctx-size", Aliases: []string{"c", "context"}, Usage: "(--memory) lengths of context, such as `4k,32k` (default: some, up to the trained one)"},
-			&cli.StringFlag{Name: "cache-type", Usage: "(--memory) type of the cache, such as `q8_0`, or of keys and values: q8_0,f16 (default: f16)"},
-			&cli.UintFlag{Name: "parallel", Usage: "(--memory) `N` texts at the same time, as llama-server -np N", Value: 1},
+			&cli.StringFlag{Name: "ctx-size", Aliases: []string{"c", "context"},
+				Usage: "(--memory) lengths of context, such as `4k,32k` (default: some, up to the trained one)"},
+			&cli.StringFlag{Name: "cache-type",
+				Usage: "(--memory) type of the cache, such as `q8_0`, or of keys and values: q8_0,f16 (default: f16)"},
+			&cli.UintFlag{Name: "parallel", Usage: "(--memory) `N` texts at the same time, as llama-server -np N",
+				Value: 1},
 			&cli.UintFlag{Name: "ubatch-size", Usage: "(--memory) compute `N` tokens at once", Value: 512},
-			&cli.StringFlag{Name: "results", Category: tool.CategoryOutput, Usage: "(--html) take divergence and perplexity from `FILE`, which ggeval compare --json or ggtool release (quality.json) has written"},
+			&cli.StringFlag{Name: "results", Category: tool.CategoryOutput,
+				Usage: "(--html) take divergence and perplexity from `FILE`, which ggeval compare --json or ggtool " +
+					"release (quality.json) has written"},
 		}, pageflags.Flags()...),
 		Action: inspect,
 	}
@@ -79,7 +87,8 @@ func parseInspect(cmd *cli.Command) (r inspectRequest, err error) {
 	if err != nil {
 		return r, err
 	}
-	r = inspectRequest{File: args[0], Alone: cmd.Bool("alone"), JSON: cmd.Bool("json"), Markdown: cmd.Bool("markdown"), Get: cmd.String("get"),
+	r = inspectRequest{File: args[0], Alone: cmd.Bool("alone"), JSON: cmd.Bool("json"), Markdown: cmd.Bool("markdown"),
+		Get:     cmd.String("get"),
 		Tensors: cmd.String("tensors"), Dump: gguf.DumpOptions{Full: cmd.Bool("full")}, Memory: cmd.Bool("memory")}
 	if r.Tensors != "" {
 		if r.Dump.Tensors, err = regexp.Compile(r.Tensors); err != nil {

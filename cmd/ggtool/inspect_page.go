@@ -37,13 +37,15 @@ var roles = []struct {
 	{"experts", func(k string, layer bool) bool { return layer && strings.Contains(k, "_exps.") }},
 	{"norms", func(k string, _ bool) bool { return strings.Contains(k, "norm") }},
 	{"attention", func(k string, layer bool) bool {
-		return layer && (strings.HasPrefix(k, "attn_") || strings.HasPrefix(k, "cross_attn_") || strings.HasPrefix(k, "indexer"))
+		return layer && (strings.HasPrefix(k, "attn_") || strings.HasPrefix(k, "cross_attn_") ||
+			strings.HasPrefix(k, "indexer"))
 	}},
 	{"feed-forward", func(k string, layer bool) bool {
 		return layer && (strings.HasPrefix(k, "ffn_") || strings.HasPrefix(k, "channel_mix_"))
 	}},
 	{"recurrence", func(k string, layer bool) bool {
-		return layer && (strings.HasPrefix(k, "ssm_") || strings.HasPrefix(k, "time_mix_") || strings.HasPrefix(k, "shortconv."))
+		return layer && (strings.HasPrefix(k, "ssm_") || strings.HasPrefix(k, "time_mix_") ||
+			strings.HasPrefix(k, "shortconv."))
 	}},
 	{"other", func(string, bool) bool { return true }},
 }
@@ -104,7 +106,8 @@ func (r *inspectRequest) page(set *gguf.Set, results *card.Result) (*page.Page, 
 		}
 		bpw := gguf.BPW(func(yield func(*gguf.Tensor) bool) { yield(t) })
 		if m == nil {
-			outside = append(outside, []string{t.Name, t.Type.String(), gguf.Shape(t.NE), fmt.Sprintf("%.2f", bpw), tool.Bytes(t.Bytes())})
+			outside = append(outside, []string{t.Name, t.Type.String(), gguf.Shape(t.NE), fmt.Sprintf("%.2f", bpw),
+				tool.Bytes(t.Bytes())})
 			continue
 		}
 		n, err := strconv.Atoi(m[2])
@@ -120,10 +123,12 @@ func (r *inspectRequest) page(set *gguf.Set, results *card.Result) (*page.Page, 
 			c := cells[at][kind]
 			count, _, _ := strings.Cut(c.Text, " ")
 			n, _ := strconv.Atoi(count)
-			cells[at][kind] = page.Cell{Text: strconv.Itoa(n + 1), Bits: bpw, Title: strings.TrimPrefix(c.Title+", "+m[3], ", ")}
+			cells[at][kind] = page.Cell{Text: strconv.Itoa(n + 1), Bits: bpw,
+				Title: strings.TrimPrefix(c.Title+", "+m[3], ", ")}
 		} else {
 			kind = strings.TrimSuffix(kind, ".weight")
-			title := fmt.Sprintf("%s: %v, %s, %.2f bits per weight, %s", t.Name, t.Type, gguf.Shape(t.NE), bpw, tool.Bytes(t.Bytes()))
+			title := fmt.Sprintf("%s: %v, %s, %.2f bits per weight, %s", t.Name, t.Type, gguf.Shape(t.NE), bpw,
+				tool.Bytes(t.Bytes()))
 			cells[at][kind] = page.Cell{Text: t.Type.String(), Bits: bpw, Title: title}
 		}
 		if !slices.Contains(kinds, kind) && len(kinds) < maxRows {
@@ -139,7 +144,8 @@ func (r *inspectRequest) page(set *gguf.Set, results *card.Result) (*page.Page, 
 		bpw = float64(bytes) * 8 / float64(elements)
 	}
 	m := set.Metadata()
-	p := &page.Page{Title: title(m, r.File), About: []page.Fact{{Name: "size", Value: tool.Bytes(set.Size())}, {Name: "bits per weight", Value: fmt.Sprintf("%.4f", bpw)}}}
+	p := &page.Page{Title: title(m, r.File), About: []page.Fact{{Name: "size", Value: tool.Bytes(set.Size())},
+		{Name: "bits per weight", Value: fmt.Sprintf("%.4f", bpw)}}}
 	about := func(name, value string) { p.About = append(p.About, page.Fact{Name: name, Value: value}) }
 	if recipe, ok := quantize.RecipeOf(m); ok {
 		about("recipe", recipe.Name)
@@ -177,7 +183,8 @@ func (r *inspectRequest) page(set *gguf.Set, results *card.Result) (*page.Page, 
 	}
 	types := &page.Bars{Title: "Size by type"}
 	for t, n := range byType {
-		types.Bars = append(types.Bars, page.Bar{Name: fmt.Sprintf("%v (%d tensors)", t, typed[t]), Text: share(n), Amount: float64(n)})
+		types.Bars = append(types.Bars, page.Bar{Name: fmt.Sprintf("%v (%d tensors)", t, typed[t]), Text: share(n),
+			Amount: float64(n)})
 	}
 	for _, b := range []*page.Bars{size, types} {
 		slices.SortFunc(b.Bars, func(a, b page.Bar) int {
@@ -202,7 +209,9 @@ func (r *inspectRequest) page(set *gguf.Set, results *card.Result) (*page.Page, 
 		slices.SortFunc(places, func(a, b place) int {
 			return cmp.Or(cmp.Compare(a.before, b.before), cmp.Compare(a.layer, b.layer))
 		})
-		grid := &page.Grid{Title: "Layers", Note: "Tensors of layers by their types; colours are bits per weight. The last column counts vectors.", Head: append([]string{"layer"}, kinds...)}
+		grid := &page.Grid{Title: "Layers",
+			Note: "Tensors of layers by their types; colours are bits per weight. The last column counts vectors.",
+			Head: append([]string{"layer"}, kinds...)}
 		if len(places) > maxRows {
 			grid.Note += fmt.Sprintf(" These are the first %d of %d layers.", maxRows, len(places))
 			places = places[:maxRows]
@@ -217,7 +226,8 @@ func (r *inspectRequest) page(set *gguf.Set, results *card.Result) (*page.Page, 
 		p.Parts = append(p.Parts, grid)
 	}
 	if len(outside) > 0 {
-		list := &page.Table{Title: "Tensors outside of layers", Head: []string{"tensor", "type", "dimensions", "bits per weight", "size"}, Rows: outside}
+		list := &page.Table{Title: "Tensors outside of layers",
+			Head: []string{"tensor", "type", "dimensions", "bits per weight", "size"}, Rows: outside}
 		if len(outside) > maxRows {
 			list.Note = fmt.Sprintf("These are the first %d of %d.", maxRows, len(outside))
 			list.Rows = outside[:maxRows]
@@ -225,7 +235,8 @@ func (r *inspectRequest) page(set *gguf.Set, results *card.Result) (*page.Page, 
 		p.Parts = append(p.Parts, list)
 	}
 	p.Parts = append(p.Parts, tokenizerPart(m))
-	list := &page.Table{Title: "Metadata", Note: "Long arrays and texts are cut short.", Head: []string{"key", "type", "value"}, Words: true}
+	list := &page.Table{Title: "Metadata", Note: "Long arrays and texts are cut short.",
+		Head: []string{"key", "type", "value"}, Words: true}
 	for _, kv := range m {
 		list.Rows = append(list.Rows, []string{kv.Key, kv.Value.Type().String(), kv.Value.Short()})
 	}
@@ -258,7 +269,9 @@ func (r *inspectRequest) memoryPart(set *gguf.Set) (page.Part, error) {
 		return nil, err
 	}
 	head, rows := report.Table()
-	return &page.Table{Title: "Memory to run it", Note: report.About() + ", by llama.cpp without accelerators. Compute buffers are estimates.", Head: head, Rows: rows}, nil
+	return &page.Table{Title: "Memory to run it",
+		Note: report.About() + ", by llama.cpp without accelerators. Compute buffers are estimates.", Head: head,
+		Rows: rows}, nil
 }
 
 // tokenizerPart says what the vocabulary is.
@@ -270,7 +283,8 @@ func tokenizerPart(m gguf.Metadata) *page.Table {
 		s, _ := v.Str()
 		return s
 	}
-	for _, row := range []struct{ what, key string }{{"model", "tokenizer.ggml.model"}, {"pre-tokenizer", "tokenizer.ggml.pre"}} {
+	for _, row := range []struct{ what, key string }{{"model", "tokenizer.ggml.model"},
+		{"pre-tokenizer", "tokenizer.ggml.pre"}} {
 		if s := text(row.key); s != "" {
 			add(row.what, s)
 		}
@@ -293,7 +307,8 @@ func tokenizerPart(m gguf.Metadata) *page.Table {
 			counts[n]++
 		}
 		var list []string
-		for n, name := range []string{1: "normal", 2: "unknown", 3: "control", 4: "user-defined", 5: "unused", 6: "byte"} {
+		for n, name := range []string{1: "normal", 2: "unknown", 3: "control", 4: "user-defined",
+			5: "unused", 6: "byte"} {
 			if c := counts[int64(n)]; c > 0 && name != "" {
 				list = append(list, fmt.Sprintf("%d %s", c, name))
 			}

@@ -41,17 +41,21 @@ func TestMemory(t *testing.T) {
 	inspect := expect(t, "inspect")
 	file := runnable(t)
 	text := inspect(0, "llama, cache f16, batches of 512 tokens", "--memory", file)
-	for _, want := range []string{"\n          4096 ", "\n          8192 ", "context 8192, all tokens: 8192 cells, 2 layers, keys 1.00 MiB, values 1.00 MiB\n"} {
+	for _, want := range []string{"\n          4096 ", "\n          8192 ",
+		"context 8192, all tokens: 8192 cells, 2 layers, keys 1.00 MiB, values 1.00 MiB\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
-	inspect(0, "cache q8_0 and f16, batches of 64 tokens, 4 sequences", "--memory", "--markdown", "--cache-type", "q8_0,f16", "--ubatch-size", "64", "--parallel", "4", file)
+	inspect(0, "cache q8_0 and f16, batches of 64 tokens, 4 sequences", "--memory", "--markdown", "--cache-type",
+		"q8_0,f16", "--ubatch-size", "64", "--parallel", "4", file)
 	var r memory.Report
-	if err := json.Unmarshal([]byte(inspect(0, "", "--memory", "--json", "--context", "1k,32k", file)), &r); err != nil {
+	if err := json.Unmarshal([]byte(inspect(0, "", "--memory", "--json", "--context", "1k,32k", file)),
+		&r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Uses) != 2 || r.Uses[1].Context != 32768 || r.Uses[1].Cache != 2*2*32768*64 || r.Uses[1].Weights != 68 || r.Trained != 8192 {
+	if len(r.Uses) != 2 || r.Uses[1].Context != 32768 || r.Uses[1].Cache != 2*2*32768*64 || r.Uses[1].Weights != 68 ||
+		r.Trained != 8192 {
 		t.Errorf("%+v", r)
 	}
 	inspect(2, "needs --memory", "--context", "4k", file)
@@ -71,7 +75,8 @@ func TestRemote(t *testing.T) {
 	}
 	tensors := []gguf.Tensor{{Name: "t.weight", NE: []int64{1 << 20, 64}, Type: gguf.TypeF16}}
 	size := gguf.Layout(tensors, 32)
-	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}, {Key: "tokenizer.ggml.tokens", Value: gguf.Strings(tokens)}}
+	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
+		{Key: "tokenizer.ggml.tokens", Value: gguf.Strings(tokens)}}
 	head := gguf.AppendHeader(nil, m, tensors, 32)
 	large := filepath.Join(dir, "sub", "large file.gguf")
 	if err := os.Mkdir(filepath.Dir(large), 0o777); err != nil {
@@ -88,7 +93,8 @@ func TestRemote(t *testing.T) {
 	hub.Token = "secret"
 	t.Setenv("HF_ENDPOINT", hub.URL)
 	t.Setenv("HF_TOKEN", "secret")
-	for _, c := range []struct{ folder, file string }{{"hf://org/model/", "m-00001-of-00002.gguf"}, {"hf://org/model@main/sub/", "large file.gguf"},
+	for _, c := range []struct{ folder, file string }{{"hf://org/model/", "m-00001-of-00002.gguf"},
+		{"hf://org/model@main/sub/", "large file.gguf"},
 		{hub.URL + "/org/model/blob/main/sub/", "large%20file.gguf"}, {hub.Host + "/", "m-00001-of-00002.gguf"},
 		{"s3://models/", "m-00001-of-00002.gguf"}, {"s3://models/sub/", "large file.gguf"}} {
 		local := first
@@ -98,8 +104,11 @@ func TestRemote(t *testing.T) {
 		_, want, _ := call("inspect", "--json", local)
 		code, got, err := call("inspect", "--json", c.folder+c.file)
 		place := func(text, folder string) string { return strings.ReplaceAll(text, folder, "HERE/") }
-		if got, want = place(strings.ReplaceAll(got, "%20", " "), c.folder), place(want, strings.Trim(strconv.Quote(filepath.Dir(local)+string(filepath.Separator)), `"`)); code != 0 || got != want {
-			t.Errorf("%s: exit code %d, %v\n%s\nwant\n%s", c.folder+c.file, code, err, got[:min(len(got), 600)], want[:min(len(want), 600)])
+		if got, want = place(strings.ReplaceAll(got, "%20", " "), c.folder),
+			place(want, strings.Trim(strconv.Quote(filepath.Dir(local)+string(filepath.Separator)), `"`)); code != 0 ||
+			got != want {
+			t.Errorf("%s: exit code %d, %v\n%s\nwant\n%s", c.folder+c.file, code, err, got[:min(len(got), 600)],
+				want[:min(len(want), 600)])
 		}
 	}
 	if sent := hub.Sent(); sent > 16<<20 {
@@ -116,7 +125,8 @@ func TestRemote(t *testing.T) {
 		t.Errorf("no error for a file that is not there: %v %s", err, out)
 	}
 	t.Setenv("HF_TOKEN", "")
-	if _, out, err := call("inspect", "hf://org/model/m-00001-of-00002.gguf"); err == nil || !strings.Contains(err.Error(), "HF_TOKEN") {
+	if _, out, err := call("inspect", "hf://org/model/m-00001-of-00002.gguf"); err == nil ||
+		!strings.Contains(err.Error(), "HF_TOKEN") {
 		t.Errorf("without a token: %v %s", err, out)
 	}
 }
@@ -134,8 +144,11 @@ func TestInspectPage(t *testing.T) {
 		{Key: "tokenizer.ggml.eos_token_id", Value: gguf.Uint32(0)},
 	}
 	tensors := []gguf.Tensor{
-		{Name: "blk.0.attn_q.weight", NE: []int64{32, 4}, Type: gguf.TypeQ8_0}, {Name: "blk.1.attn_q.weight", NE: []int64{32, 4}, Type: gguf.TypeF16},
-		{Name: "blk.1.attn_norm.weight", NE: []int64{32}, Type: gguf.TypeF32}, {Name: "blk.1.<b>bold", NE: []int64{32, 2}, Type: gguf.TypeF32}, {Name: "<i>x", NE: []int64{32}, Type: gguf.TypeF32},
+		{Name: "blk.0.attn_q.weight", NE: []int64{32, 4}, Type: gguf.TypeQ8_0},
+		{Name: "blk.1.attn_q.weight", NE: []int64{32, 4}, Type: gguf.TypeF16},
+		{Name: "blk.1.attn_norm.weight", NE: []int64{32}, Type: gguf.TypeF32},
+		{Name: "blk.1.<b>bold", NE: []int64{32, 2}, Type: gguf.TypeF32},
+		{Name: "<i>x", NE: []int64{32}, Type: gguf.TypeF32},
 	}
 	data := make([]byte, gguf.Layout(tensors, 32))
 	dir := t.TempDir()
@@ -155,7 +168,9 @@ func TestInspectPage(t *testing.T) {
 			t.Errorf("the page has %q", bad)
 		}
 	}
-	for _, want := range []string{"&lt;script&gt;", `<td class="b5" title="blk.0.attn_q.weight: Q8_0, 32 x 4, 8.50 bits per weight, 136 B">Q8_0</td>`, `<td class="b6"`, ">4096</th>", "&lt;i&gt;x"} {
+	for _, want := range []string{"&lt;script&gt;",
+		`<td class="b5" title="blk.0.attn_q.weight: Q8_0, 32 x 4, 8.50 bits per weight, 136 B">Q8_0</td>`,
+		`<td class="b6"`, ">4096</th>", "&lt;i&gt;x"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page has no %s", want)
 		}
@@ -170,9 +185,12 @@ func TestInspectPage(t *testing.T) {
 // from a file of measurements divergence and perplexity.
 func TestInspectPageFigures(t *testing.T) {
 	dir := t.TempDir()
-	file, html, results := filepath.Join(dir, "model.gguf"), filepath.Join(dir, "page.html"), filepath.Join(dir, "quality.json")
-	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}, {Key: "llama.block_count", Value: gguf.Uint32(1)}, {Key: gguf.KeyFileType, Value: gguf.Uint32(15)}}
-	tensors := []gguf.Tensor{{Name: "blk.0.attn_q.weight", NE: []int64{256, 4}, Type: gguf.TypeQ4_K}, {Name: "output_norm.weight", NE: []int64{32}, Type: gguf.TypeF32}}
+	file, html, results := filepath.Join(dir, "model.gguf"), filepath.Join(dir, "page.html"),
+		filepath.Join(dir, "quality.json")
+	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
+		{Key: "llama.block_count", Value: gguf.Uint32(1)}, {Key: gguf.KeyFileType, Value: gguf.Uint32(15)}}
+	tensors := []gguf.Tensor{{Name: "blk.0.attn_q.weight", NE: []int64{256, 4}, Type: gguf.TypeQ4_K},
+		{Name: "output_norm.weight", NE: []int64{32}, Type: gguf.TypeF32}}
 	size := int(gguf.Layout(tensors, 32))
 	for name, data := range map[string]string{
 		file:    string(gguf.AppendHeader(nil, m, tensors, 32)) + strings.Repeat("\x00", size),
@@ -207,11 +225,14 @@ func TestInspectPageFigures(t *testing.T) {
 	}
 	names, values = facts("--results", results)
 	if !slices.Equal(names[2:7], []string{"recipe", "divergence", "perplexity", "measured over", "file"}) ||
-		!slices.Equal(values[3:7], []string{"0.00245 ± 1.00e-04", "10.5000 ± 0.2500", "heldout.txt, 372 tokens", "model.gguf"}) {
+		!slices.Equal(values[3:7], []string{"0.00245 ± 1.00e-04", "10.5000 ± 0.2500", "heldout.txt, 372 tokens",
+			"model.gguf"}) {
 		t.Errorf("%q %q", names, values)
 	}
 	inspect(2, "--results: needs --html", "--results", results, file)
-	inspect(2, "not what ggeval compare or ggeval perplexity writes as JSON", "--html", html, "--force", "--results", file, file)
+	inspect(2, "not what ggeval compare or ggeval perplexity writes as JSON", "--html", html, "--force",
+		"--results", file, file)
 	inspect(2, results, "--html", results, "--force", "--results", results, file)
-	inspect(2, "has no figures of other.gguf", "--html", html, "--force", "--results", results, write(t, dir, "other.gguf", 0))
+	inspect(2, "has no figures of other.gguf", "--html", html, "--force", "--results", results,
+		write(t, dir, "other.gguf", 0))
 }

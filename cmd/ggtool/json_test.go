@@ -21,7 +21,8 @@ func TestJSON(t *testing.T) {
 	_, changed := shards(t, t.TempDir(), 2)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	matrix := at("a.dat")
-	if err := os.WriteFile(matrix, imatrixtest.Legacy([]imatrixtest.Entry{{Name: "a", Sums: make([]float32, 32), Calls: 2}}, &imatrixtest.Trailer{Chunks: 2, Dataset: "x/b.txt"}), 0o666); err != nil {
+	if err := os.WriteFile(matrix, imatrixtest.Legacy([]imatrixtest.Entry{{Name: "a", Sums: make([]float32, 32),
+		Calls: 2}}, &imatrixtest.Trailer{Chunks: 2, Dataset: "x/b.txt"}), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	code, list, err := call("hash", "--sha1", first)
@@ -48,7 +49,8 @@ func TestJSON(t *testing.T) {
 		{"merge FIRST MERGED", 0, `merged.gguf","bytes":`},
 		{"endian WHOLE BIG", 0, `"tensors":3}],"seconds":0.`},
 		{"export WHOLE EXPORTED", 0, `"tensors":3,"files":["`},
-		{"meta --dry-run --set general.name=str:x WHOLE", 0, `"changes":[{"action":"add","key":"general.name","value":"`},
+		{"meta --dry-run --set general.name=str:x WHOLE", 0,
+			`"changes":[{"action":"add","key":"general.name","value":"`},
 		{"meta --set general.name=str:x --output NAMED WHOLE", 0, `"how":"anew","done":true,"bytes":`},
 		{"meta --set general.architecture=llamb WHOLE", 0, `"was":"\"llama\""}],"how":"inplace","done":true}`},
 		{"meta --set general.architecture=llamb WHOLE", 0, `"changes":[],"how":"nothing","done":false}`},
@@ -59,8 +61,10 @@ func TestJSON(t *testing.T) {
 		{"imatrix show MATRIX", 0, `"tensor":"a"`},
 		{"imatrix check --model WHOLE MATRIX", 3, `"right":0,"tensors":0,"fits":false`},
 	} {
-		args := strings.Fields(strings.NewReplacer("WHOLE", whole, "FIRST", first, "CHANGED", changed, "LIST", at("list"), "PREFIX", at("cut"), "MERGED", at("merged.gguf"), "BIG", at("big.gguf"),
-			"EXPORTED", at("exported"), "NAMED", at("named.gguf"), "MATRIX", matrix, "CONVERTED", at("converted.gguf"), "BOTH", at("both.gguf"), "FILLED", at("filled.gguf"), "STRIPPED", at("stripped.dat")).Replace(c.args))
+		args := strings.Fields(strings.NewReplacer("WHOLE", whole, "FIRST", first, "CHANGED", changed, "LIST",
+			at("list"), "PREFIX", at("cut"), "MERGED", at("merged.gguf"), "BIG", at("big.gguf"),
+			"EXPORTED", at("exported"), "NAMED", at("named.gguf"), "MATRIX", matrix, "CONVERTED", at("converted.gguf"),
+			"BOTH", at("both.gguf"), "FILLED", at("filled.gguf"), "STRIPPED", at("stripped.dat")).Replace(c.args))
 		code, out, err := call(append(args, "--json")...)
 		verb := root.Command(args[0])
 		if len(verb.Commands) > 0 {

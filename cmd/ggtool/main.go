@@ -12,12 +12,15 @@ func main() { tool.Main(command()) }
 
 func command() *cli.Command {
 	return &cli.Command{
-		Name:     "ggtool",
-		Usage:    "look into GGUF files and importance matrices, edit, cut, join and export them",
-		Metadata: tool.About{Examples: []string{"ggtool inspect model.gguf", "ggtool verify *.gguf", "ggtool diff a.gguf b.gguf"}}.Metadata(),
+		Name:  "ggtool",
+		Usage: "look into GGUF files and importance matrices, edit, cut, join and export them",
+		Metadata: tool.About{Examples: []string{"ggtool inspect model.gguf", "ggtool verify *.gguf",
+			"ggtool diff a.gguf b.gguf"}}.Metadata(),
 		Commands: slices.Concat(
-			tool.Verbs("Look", inspectCommand(), verifyCommand(), diffCommand(), qualityCommand(), hashCommand(), nameCommand()),
-			tool.Verbs("Change", metaCommand(), imatrixCommand(), splitCommand(), mergeCommand(), endianCommand(), padVocabCommand()),
+			tool.Verbs("Look", inspectCommand(), verifyCommand(), diffCommand(), qualityCommand(), hashCommand(),
+				nameCommand()),
+			tool.Verbs("Change", metaCommand(), imatrixCommand(), splitCommand(), mergeCommand(), endianCommand(),
+				padVocabCommand()),
 			tool.Verbs("Run", cleanCommand()),
 			tool.Verbs("Publish", cardCommand(), releaseCommand(), exportCommand(), reproduceCommand()),
 			tool.Verbs("Clusters", submitCommand()),

@@ -64,7 +64,8 @@ func TestInspect(t *testing.T) {
 	if code != 0 {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"GGUF version 3, little-endian, alignment 32", `"llama"`, "[str x 8] \"a\", \"b\", \"c\", \"d\", \"e\", \"f\", ...", "t.weight  Q8_0", "32 x 2", "8.5000 bpw"} {
+	for _, want := range []string{"GGUF version 3, little-endian, alignment 32", `"llama"`,
+		"[str x 8] \"a\", \"b\", \"c\", \"d\", \"e\", \"f\", ...", "t.weight  Q8_0", "32 x 2", "8.5000 bpw"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
@@ -76,14 +77,18 @@ func TestInspect(t *testing.T) {
 		"--get not-utf-8":                   "\\xff\n",
 		"--get not-utf-8 --json":            "{\n  \"hex\": \"ff\"\n}\n",
 	} {
-		if code, out, err := call(append([]string{"inspect", path}, strings.Fields(args)...)...); code != 0 || out != want {
+		if code, out, err := call(append([]string{"inspect", path}, strings.Fields(args)...)...); code != 0 ||
+			out != want {
 			t.Errorf("%s: exit code %d, %v, %q, want %q", args, code, err, out, want)
 		}
 	}
-	if _, out, _ = call("inspect", "--tensors", "^x", path); strings.Contains(out, "t.weight") || !strings.Contains(out, "tensors: 1,") {
+	if _, out, _ = call("inspect", "--tensors", "^x", path); strings.Contains(out, "t.weight") ||
+		!strings.Contains(out, "tensors: 1,") {
 		t.Errorf("--tensors: %s", out)
 	}
-	if _, out, _ = call("inspect", "--markdown", path); !strings.Contains(out, "| `t.weight` | Q8_0 | 32 x 2 | 68 | 8.5000 |\n") || !strings.Contains(out, "| `general.architecture` | str | `\"llama\"` |\n") {
+	if _, out, _ = call("inspect", "--markdown", path); !strings.Contains(out,
+		"| `t.weight` | Q8_0 | 32 x 2 | 68 | 8.5000 |\n") ||
+		!strings.Contains(out, "| `general.architecture` | str | `\"llama\"` |\n") {
 		t.Errorf("--markdown: %s", out)
 	}
 	if _, out, _ = call("inspect", "--full", path); !strings.Contains(out, `"h"`) {
@@ -122,7 +127,8 @@ func TestDiff(t *testing.T) {
 	if code, out, err := call("diff", a, same); code != 0 || out != "" {
 		t.Errorf("%d %q %v", code, out, err)
 	}
-	if code, out, _ := call("diff", a, b); code != 6 || !strings.Contains(out, `tensor "t.weight": 1 of 68 bytes differ`) {
+	if code, out, _ := call("diff", a, b); code != 6 ||
+		!strings.Contains(out, `tensor "t.weight": 1 of 68 bytes differ`) {
 		t.Errorf("%d %q", code, out)
 	}
 }
@@ -131,7 +137,8 @@ func TestDiff(t *testing.T) {
 func TestDiffNumbers(t *testing.T) {
 	dir := t.TempDir()
 	q8 := func(name string, code byte) string {
-		tensors := []gguf.Tensor{{Name: "a.weight", NE: []int64{32, 2}, Type: gguf.TypeQ8_0}, {Name: "b.weight", NE: []int64{32}, Type: gguf.TypeQ8_0}}
+		tensors := []gguf.Tensor{{Name: "a.weight", NE: []int64{32, 2}, Type: gguf.TypeQ8_0},
+			{Name: "b.weight", NE: []int64{32}, Type: gguf.TypeQ8_0}}
 		data := make([]byte, gguf.Layout(tensors, 32))
 		data[1], data[34+1], data[34+2+7] = 0x3c, 0x3c, code // the scale is 1 in half precision
 		path := filepath.Join(dir, name)
@@ -148,7 +155,8 @@ func TestDiffNumbers(t *testing.T) {
 	}
 	_, out, _ = call("diff", "--json", a, b)
 	var d difference
-	if err := json.Unmarshal([]byte(out), &d); err != nil || len(d.Tensors) != 1 || d.Tensors[0].Max != 6 || d.Tensors[0].RMS != 0.75 || d.Tensors[0].A != "Q8_0" {
+	if err := json.Unmarshal([]byte(out), &d); err != nil || len(d.Tensors) != 1 || d.Tensors[0].Max != 6 ||
+		d.Tensors[0].RMS != 0.75 || d.Tensors[0].A != "Q8_0" {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -18,7 +18,9 @@ func mergeCommand() *cli.Command {
 		ArgsUsage: "FIRST OUT",
 		Description: "FIRST is the first of the shards. OUT is that of llama-gguf-split --merge, which\n" +
 			"leaves the keys of shards in it; --clean leaves them out. The shards stay.\n\n" + tool.ExitHelp,
-		Metadata: tool.About{Elsewhere: []string{"join", "concat", "combine"}, Examples: []string{"ggtool merge model-00001-of-00003.gguf model.gguf"}, Result: tool.Prints[tool.Written]()}.Metadata(),
+		Metadata: tool.About{Elsewhere: []string{"join", "concat", "combine"},
+			Examples: []string{"ggtool merge model-00001-of-00003.gguf model.gguf"},
+			Result:   tool.Prints[tool.Written]()}.Metadata(),
 		Flags: tool.Group(tool.CategoryOutput,
 			tool.OutFlag(),
 			&cli.BoolFlag{Name: "clean", Usage: "leave out the keys split.no, split.count and split.tensors.count"},

@@ -54,12 +54,17 @@ func metaCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "set", Usage: "give a key a value, `KEY=VALUE`; repeatable"},
 			&cli.StringSliceFlag{Name: "remove", Usage: "remove a `KEY`; repeatable"},
 			&cli.StringSliceFlag{Name: "rename", Usage: "give the value of a key another key, `KEY=NEW`; repeatable"},
-			&cli.StringFlag{Name: "copy-from", Usage: "take keys from another GGUF `FILE`: all but those of shards and alignment"},
-			&cli.StringSliceFlag{Name: "copy", Usage: "of --copy-from, take the keys that begin with `PREFIX` only; repeatable"},
-			&cli.StringFlag{Name: "template", Usage: "set the chat template to that in `FILE`: text, or tokenizer_config.json"},
-			&cli.StringSliceFlag{Name: "special-token", Usage: "set a special token, `NAME=TEXT` or NAME=#ID, such as eos=</s>; repeatable"},
+			&cli.StringFlag{Name: "copy-from",
+				Usage: "take keys from another GGUF `FILE`: all but those of shards and alignment"},
+			&cli.StringSliceFlag{Name: "copy",
+				Usage: "of --copy-from, take the keys that begin with `PREFIX` only; repeatable"},
+			&cli.StringFlag{Name: "template",
+				Usage: "set the chat template to that in `FILE`: text, or tokenizer_config.json"},
+			&cli.StringSliceFlag{Name: "special-token",
+				Usage: "set a special token, `NAME=TEXT` or NAME=#ID, such as eos=</s>; repeatable"},
 		), tool.Group(tool.CategoryOutput,
-			&cli.StringFlag{Name: "reserve", Usage: "leave `SIZE` bytes of room for later changes (" + tool.SizeHelp + "); FILE is written anew"},
+			&cli.StringFlag{Name: "reserve", Usage: "leave `SIZE` bytes of room for later changes (" + tool.SizeHelp +
+				"); FILE is written anew"},
 			tool.Shared("output", "write `OUT`, and leave FILE as it is"),
 			tool.Shared("dry-run", "only say what would change"),
 			&cli.BoolFlag{Name: "alone", Usage: "change a shard as a file of its own"},
@@ -150,7 +155,9 @@ func parseMeta(cmd *cli.Command) (r metaRequest, err error) {
 	if err != nil {
 		return r, err
 	}
-	r = metaRequest{File: args[0], Set: cmd.StringSlice("set"), Remove: cmd.StringSlice("remove"), Rename: cmd.StringSlice("rename"), Copy: cmd.StringSlice("copy"), Special: cmd.StringSlice("special-token"), DryRun: cmd.Bool("dry-run"), JSON: cmd.Bool("json"), Alone: cmd.Bool("alone")}
+	r = metaRequest{File: args[0], Set: cmd.StringSlice("set"), Remove: cmd.StringSlice("remove"),
+		Rename: cmd.StringSlice("rename"), Copy: cmd.StringSlice("copy"), Special: cmd.StringSlice("special-token"),
+		DryRun: cmd.Bool("dry-run"), JSON: cmd.Bool("json"), Alone: cmd.Bool("alone")}
 	for name, dst := range map[string]*string{"output": &r.Out, "copy-from": &r.CopyFrom, "template": &r.Template} {
 		if *dst, err = tool.File(cmd, name); err != nil {
 			return r, err
@@ -161,7 +168,8 @@ func parseMeta(cmd *cli.Command) (r metaRequest, err error) {
 			return r, err
 		}
 		if r.Reserve > maxSide {
-			return r, fault.Errorf(fault.Usage, "--reserve %s: want at most %s", cmd.String("reserve"), tool.Bytes(maxSide))
+			return r, fault.Errorf(fault.Usage, "--reserve %s: want at most %s", cmd.String("reserve"),
+				tool.Bytes(maxSide))
 		}
 	}
 	if len(r.Copy) > 0 && r.CopyFrom == "" {
@@ -258,7 +266,8 @@ func (r *metaRequest) copyKeys(m *gguf.Metadata) error {
 	defer f.Close()
 	found := make([]bool, len(r.Copy))
 	for _, kv := range f.Metadata {
-		wanted := len(r.Copy) == 0 && !strings.HasPrefix(kv.Key, "split.") && kv.Key != gguf.KeyAlignment && !gguf.OwnKey(kv.Key)
+		wanted := len(r.Copy) == 0 && !strings.HasPrefix(kv.Key, "split.") && kv.Key != gguf.KeyAlignment &&
+			!gguf.OwnKey(kv.Key)
 		for i, prefix := range r.Copy {
 			if strings.HasPrefix(kv.Key, prefix) {
 				wanted, found[i] = true, true
@@ -286,14 +295,20 @@ func (r *metaRequest) shards(f *gguf.File, m gguf.Metadata) error {
 	case count < 2:
 		return nil
 	case no > 0:
-		return fault.Errorf(fault.Usage, "%s: shard %d of %d: a model's metadata are in the first one (--alone changes this one)", r.File, no+1, count)
+		return fault.Errorf(fault.Usage,
+			"%s: shard %d of %d: a model's metadata are in the first one (--alone changes this one)",
+			r.File, no+1, count)
 	case r.Out != "":
-		return fault.Errorf(fault.Usage, "%s: the first of %d shards, a copy of which is no model: change it where it is, without --output, or join the shards first (ggtool merge)", r.File, count)
+		return fault.Errorf(fault.Usage,
+			"%s: the first of %d shards, a copy of which is no model: change it where it is, without --output, or "+
+				"join the shards first (ggtool merge)", r.File, count)
 	}
 	for _, key := range []string{gguf.KeySplitNo, gguf.KeySplitCount, gguf.KeySplitTensors} {
 		was, _ := f.Metadata.Get(key)
 		if is, ok := m.Get(key); !ok || is != was {
-			return fault.Errorf(fault.Usage, "%s: key %q says which shards there are: ggtool split and ggtool merge make others (--alone changes it nevertheless)", r.File, key)
+			return fault.Errorf(fault.Usage,
+				"%s: key %q says which shards there are: ggtool split and ggtool merge make others (--alone changes "+
+					"it nevertheless)", r.File, key)
 		}
 	}
 	return nil
@@ -344,7 +359,8 @@ func (r *metaRequest) edit(ctx context.Context, result *metaResult) (err error) 
 	}
 	defer func() { err = errors.Join(err, held.Close()) }()
 	f.Close()
-	if f, m, err = r.changed(result); err != nil || r.nothing(result) { // of what is there now, when nobody else changes it
+	// of what is there now, when nobody else changes it
+	if f, m, err = r.changed(result); err != nil || r.nothing(result) {
 		return err
 	}
 	return r.carryOut(ctx, f, m, held, result)
@@ -386,11 +402,13 @@ func worse(f *gguf.File, m gguf.Metadata) error {
 	if err != nil || len(lines) == 0 {
 		return err
 	}
-	return fault.Permits("Force", fault.Errorf(fault.Usage, "%s: 'ggtool verify' would find it wrong:%s", f.Path, fault.Lines(lines)))
+	return fault.Permits("Force", fault.Errorf(fault.Usage, "%s: 'ggtool verify' would find it wrong:%s", f.Path,
+		fault.Lines(lines)))
 }
 
 // carryOut makes the file, which is held, have the metadata m, or another one where that is wanted.
-func (r *metaRequest) carryOut(ctx context.Context, f *gguf.File, m gguf.Metadata, held *writer.Held, result *metaResult) error {
+func (r *metaRequest) carryOut(ctx context.Context, f *gguf.File, m gguf.Metadata, held *writer.Held,
+	result *metaResult) error {
 	header, fits, err := edit.InPlace(f, m)
 	if err != nil {
 		return err

@@ -11,13 +11,15 @@ import (
 )
 
 // TestMetaAtOnce has one edit run at each call to the system that another one makes about the file, its record or its
-// temporary file: both succeed, and the file has what both have set, or one of them is refused, and it has what the other has.
+// temporary file: both succeed, and the file has what both have set, or one of them is refused, and it has what the
+// other has.
 func TestMetaAtOnce(t *testing.T) {
 	for name, c := range map[string]struct{ first, second []string }{
 		"in place, in place": {[]string{"--set", "a=str:1"}, []string{"--set", "b=str:2"}},
 		"anew, in place":     {[]string{"--set", "a=str:1", "--reserve", "900"}, []string{"--set", "b=str:2"}},
 		"in place, anew":     {[]string{"--set", "a=str:1"}, []string{"--set", "b=str:2", "--reserve", "900"}},
-		"anew, anew":         {[]string{"--set", "a=str:1", "--reserve", "900"}, []string{"--set", "b=str:2", "--reserve", "900"}},
+		"anew, anew": {[]string{"--set", "a=str:1", "--reserve", "900"},
+			[]string{"--set", "b=str:2", "--reserve", "900"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			both, alone := 0, 0
@@ -30,7 +32,8 @@ func TestMetaAtOnce(t *testing.T) {
 				var seen atomic.Int64
 				var begun atomic.Bool
 				remove := disk.Install(func(to disk.Call, do func(int) (int, error)) (int, error) {
-					if strings.HasPrefix(filepath.Base(to.Path), "x.gguf") && seen.Add(1) > int64(at) && begun.CompareAndSwap(false, true) {
+					if strings.HasPrefix(filepath.Base(to.Path), "x.gguf") && seen.Add(1) > int64(at) &&
+						begun.CompareAndSwap(false, true) {
 						second, _, _ = call(append(append([]string{"meta"}, c.second...), path)...)
 					}
 					return do(to.N)
@@ -46,7 +49,8 @@ func TestMetaAtOnce(t *testing.T) {
 				}
 				for key, code := range map[string]int{"a": first, "b": second} {
 					if _, ok := f.Metadata.Get(key); ok != (code == 0) || code != 0 && code != 2 && code != 3 {
-						t.Errorf("call %d: the edit of key %q ended with %d, and the key is there: %v; %v", at, key, code, ok, err)
+						t.Errorf("call %d: the edit of key %q ended with %d, and the key is there: %v; %v", at, key,
+							code, ok, err)
 					}
 				}
 				if first == 0 && second == 0 {

@@ -16,7 +16,8 @@ import (
 func TestMeta(t *testing.T) {
 	dir := t.TempDir() + "/"
 	path := dir + "m.gguf"
-	tensors := []gguf.Tensor{{Name: "a", NE: []int64{32}, Type: gguf.TypeF32}, {Name: "b", NE: []int64{64}, Type: 3000, Stored: 100}}
+	tensors := []gguf.Tensor{{Name: "a", NE: []int64{32}, Type: gguf.TypeF32},
+		{Name: "b", NE: []int64{64}, Type: 3000, Stored: 100}}
 	data := make([]byte, gguf.Layout(tensors, 32))
 	for i := range data {
 		data[i] = byte(i*31 + 1)
@@ -71,7 +72,8 @@ func TestMeta(t *testing.T) {
 		}
 		for i, x := range tensors {
 			got := f.Tensors[i]
-			if at := f.DataStart + got.Offset; got.Name != x.Name || got.Type != x.Type || !bytes.Equal(raw[at:at+x.Bytes()], data[x.Offset:x.Offset+x.Bytes()]) {
+			if at := f.DataStart + got.Offset; got.Name != x.Name || got.Type != x.Type ||
+				!bytes.Equal(raw[at:at+x.Bytes()], data[x.Offset:x.Offset+x.Bytes()]) {
 				t.Errorf("tensor %s has changed", x.Name)
 			}
 		}
@@ -100,23 +102,29 @@ func TestMeta(t *testing.T) {
 		{"--set llama.block_count=u8:7", "where it is", "block_count=7 "},
 		{"--set tokenizer.ggml.scores=[1,2.5]", "where it is", `scores=[f32 x 2] 1, 2.5 `},
 		{"--set tokenizer.ggml.tokens=[\"a\",\"b\"]", "where it is", `tokens=[str x 2] "a", "b" `},
-		{"--set tokenizer.ggml.scores=i64:[-9223372036854775808]", "where it is", "scores=[i64 x 1] -9223372036854775808 "},
-		{"--remove tokenizer.ggml.scores --remove general.name", "where it is", `architecture="llama" block_count=2 tokens=`},
-		{"--remove tokenizer.ggml.scores --set general.name=a-name-that-is-longer-than-the-other", "where it is", `name="a-name-that-is`},
+		{"--set tokenizer.ggml.scores=i64:[-9223372036854775808]", "where it is",
+			"scores=[i64 x 1] -9223372036854775808 "},
+		{"--remove tokenizer.ggml.scores --remove general.name", "where it is",
+			`architecture="llama" block_count=2 tokens=`},
+		{"--remove tokenizer.ggml.scores --set general.name=a-name-that-is-longer-than-the-other", "where it is",
+			`name="a-name-that-is`},
 		{"--rename general.name=general.nom", "where it is", ` nom="name" block_count=2 `},
 		{"--special-token eos=</s>", "written anew", `eos_token_id=1 `},
 		{"--special-token bos=#3 --special-token eos=x", "written anew", `bos_token_id=3 eos_token_id=2 `},
 		{"--template " + template, "where it is", `scores=[f32 x 4] 0, -1, 2, 3 chat_template="{{ new }}" `},
 		{"--template " + config, "where it is", `chat_template="{{ json }}" `},
-		{"--copy-from " + other + " --copy long", "written anew", `tool="old" long=[str x 8] "a", "b", "c", "d", "e", "f", ... `},
+		{"--copy-from " + other + " --copy long", "written anew",
+			`tool="old" long=[str x 8] "a", "b", "c", "d", "e", "f", ... `},
 		{"--copy-from " + other, "written anew", `not-utf-8="\xff" `},
 		{"--set x=str:" + strings.Repeat("x", 500), "written anew", ` x="xxx`},
-		{"--set x=bool:true --set y=f64:1e300 --set z=u64:18446744073709551615 --set w=str:a,b", "written anew", `x=true y=1e+300 z=18446744073709551615 w="a,b" `},
+		{"--set x=bool:true --set y=f64:1e300 --set z=u64:18446744073709551615 --set w=str:a,b", "written anew",
+			`x=true y=1e+300 z=18446744073709551615 w="a,b" `},
 	} {
 		for _, be := range []bool{false, true} {
 			before := reset(be)
 			args := append(strings.Fields("--force "+c.args), path)
-			if code, out := run(append(args, "--dry-run")...); code != 0 || !strings.Contains(out, "would be "+strings.Replace(c.where, "where", "changed where", 1)) {
+			if code, out := run(append(args, "--dry-run")...); code != 0 ||
+				!strings.Contains(out, "would be "+strings.Replace(c.where, "where", "changed where", 1)) {
 				t.Errorf("%s: exit code %d: %s", c.args, code, out)
 			}
 			if now, _ := os.ReadFile(path); !bytes.Equal(now, before) {
@@ -145,7 +153,8 @@ func TestMeta(t *testing.T) {
 		if n != "0" {
 			text = strings.Repeat("y", len(n)*700)
 		}
-		if code, out := run("--set", "note=str:"+text, path); code != 0 || !strings.Contains(out, "changed where it is") {
+		if code, out := run("--set", "note=str:"+text, path); code != 0 ||
+			!strings.Contains(out, "changed where it is") {
 			t.Errorf("note of %d bytes: exit code %d, %s", len(text), code, out)
 		}
 		if m, _ := read(path); !strings.Contains(short(m), "note=") {
@@ -174,7 +183,8 @@ func TestMeta(t *testing.T) {
 	}
 	if clitest.Symlink(t, path, dir+"link.gguf") {
 		for _, name := range []string{"x", strings.Repeat("x", 500)} {
-			if code, out := run("--set", "general.name="+name, dir+"link.gguf"); code != 2 || !strings.Contains(out, "--output") {
+			if code, out := run("--set", "general.name="+name, dir+"link.gguf"); code != 2 ||
+				!strings.Contains(out, "--output") {
 				t.Errorf("a link: exit code %d, %s", code, out)
 			}
 		}
@@ -241,7 +251,8 @@ func TestMetaStandardKeys(t *testing.T) {
 		{"tokenizer.chat_template={{ x }}", `chat_template="{{ x }}"`, ""},
 		{"llama.rope.freq_base=10000", "freq_base=10000", ""},
 		{"llama.context_length=4096", "context_length=4096", ""},
-		{"tokenizer.ggml.eos_token_id=-1", "", `key "tokenizer.ggml.eos_token_id": "-1": want a whole number from 0 to 4294967295`},
+		{"tokenizer.ggml.eos_token_id=-1", "",
+			`key "tokenizer.ggml.eos_token_id": "-1": want a whole number from 0 to 4294967295`},
 		{"general.tags=a", "", "want an array in JSON"},
 		{"general.name=u32:7", "", "type u32, want str"},
 		{"my.key=7", "", `key "my.key": is neither in the file nor a standard one, so that its type is not known: want my.key=TYPE:VALUE`},

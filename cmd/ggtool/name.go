@@ -31,7 +31,8 @@ func nameCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "build", Usage: "print the names that files would have by the convention"},
 			&cli.BoolFlag{Name: "strict", Usage: "end with exit code 3 if a name does not follow the convention"},
-			&cli.StringFlag{Name: "encoding", Usage: "with --build: call the encoding `NAME` instead of by general.file_type"},
+			&cli.StringFlag{Name: "encoding",
+				Usage: "with --build: call the encoding `NAME` instead of by general.file_type"},
 			tool.JSONFlag(),
 		},
 		Action: name,
@@ -47,7 +48,8 @@ type nameRequest struct {
 }
 
 func parseName(cmd *cli.Command) (r nameRequest, err error) {
-	r = nameRequest{Build: cmd.Bool("build"), JSON: cmd.Bool("json"), Strict: cmd.Bool("strict"), Encoding: cmd.String("encoding")}
+	r = nameRequest{Build: cmd.Bool("build"), JSON: cmd.Bool("json"), Strict: cmd.Bool("strict"),
+		Encoding: cmd.String("encoding")}
 	if r.Strict && r.Build {
 		return r, fault.Errorf(fault.Usage, "--strict is about names, which --build makes by the convention")
 	}
@@ -128,7 +130,8 @@ func writeNames(w io.Writer, list []named) error {
 			shard = fmt.Sprintf("%d of %d", n.Parts.Shard, n.Parts.Shards)
 		}
 		for _, part := range [][2]string{
-			{"sidecar", n.Parts.Sidecar}, {"base name", n.Parts.BaseName}, {"size label", n.Parts.SizeLabel}, {"fine-tune", n.Parts.FineTune},
+			{"sidecar", n.Parts.Sidecar}, {"base name", n.Parts.BaseName}, {"size label", n.Parts.SizeLabel},
+			{"fine-tune", n.Parts.FineTune},
 			{"version", n.Parts.Version}, {"encoding", n.Parts.Encoding}, {"type", n.Parts.Type}, {"shard", shard},
 		} {
 			if part[1] != "" {

@@ -19,7 +19,8 @@ func TestOutputNamed(t *testing.T) {
 	in := write(t, dir, "in.gguf", 3)
 	run := expect(t)
 	run(0, "", "split", "--max-tensors", "1", in, filepath.Join(dir, "s"))
-	for _, verb := range [][]string{{"endian", "--to", "big", in}, {"merge", filepath.Join(dir, "s-00001-of-00001.gguf")}} {
+	for _, verb := range [][]string{{"endian", "--to", "big", in},
+		{"merge", filepath.Join(dir, "s-00001-of-00001.gguf")}} {
 		last := filepath.Join(dir, verb[0]+".gguf")
 		run(0, "", append(verb, last)...)
 		want, err := os.ReadFile(last)

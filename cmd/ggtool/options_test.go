@@ -25,22 +25,29 @@ func TestEveryFlag(t *testing.T) {
 			"tensors":  {Field: "Tensors", Want: "a|b", Args: []string{"--tensors", "a|b"}},
 			"alone":    alone,
 
-			"html":        {Field: "HTML", Want: "f", Args: []string{"--html", "f"}},
-			"results":     {Field: "Results", Want: "f", Args: []string{"--results", "f", "--html", "p"}},
-			"force":       {Field: "Force", Want: "true", Args: []string{"--force"}},
-			"memory":      {Field: "Memory", Want: "true", Args: []string{"--memory"}},
-			"ctx-size":    {Field: "Contexts", Want: "[4096 1000]", Args: []string{"--ctx-size", "4k,1000", "--memory"}},
-			"cache-type":  {Field: "Run", Want: "{Context:0 Keys:q8_0 Values:f16 Sequences:1 Unified:false Batch:512 FullWindows:false}", Args: []string{"--cache-type", "q8_0,f16", "--memory"}},
-			"parallel":    {Field: "Run", Want: "{Context:0 Keys:f16 Values:f16 Sequences:4 Unified:true Batch:512 FullWindows:false}", Args: []string{"--parallel", "4", "--memory"}},
+			"html":    {Field: "HTML", Want: "f", Args: []string{"--html", "f"}},
+			"results": {Field: "Results", Want: "f", Args: []string{"--results", "f", "--html", "p"}},
+			"force":   {Field: "Force", Want: "true", Args: []string{"--force"}},
+			"memory":  {Field: "Memory", Want: "true", Args: []string{"--memory"}},
+			"ctx-size": {Field: "Contexts", Want: "[4096 1000]",
+				Args: []string{"--ctx-size", "4k,1000", "--memory"}},
+			"cache-type": {Field: "Run",
+				Want: "{Context:0 Keys:q8_0 Values:f16 Sequences:1 Unified:false Batch:512 FullWindows:false}",
+				Args: []string{"--cache-type", "q8_0,f16", "--memory"}},
+			"parallel": {Field: "Run",
+				Want: "{Context:0 Keys:f16 Values:f16 Sequences:4 Unified:true Batch:512 FullWindows:false}",
+				Args: []string{"--parallel", "4", "--memory"}},
 			"ubatch-size": {Field: "Run.Batch", Want: "64", Args: []string{"--ubatch-size", "64", "--memory"}},
 		})
 	})
 	t.Run("diff", func(t *testing.T) {
 		checked["diff"] = true
-		flagtest.Check(t, diffCommand, parseDiff, []string{"A", "B"}, map[string]flagtest.Row{"alone": alone, "json": {Field: "JSON", Want: "true", Args: []string{"--json"}}})
+		flagtest.Check(t, diffCommand, parseDiff, []string{"A", "B"},
+			map[string]flagtest.Row{"alone": alone, "json": {Field: "JSON", Want: "true", Args: []string{"--json"}}})
 	})
 	named := func(field string, flags ...string) flagtest.Row { // by a flag instead of the last argument
-		return flagtest.Row{Field: field, Want: "o", Args: []string{"--output", "o"}, Base: append(flags, "FILE"), Needed: true}
+		return flagtest.Row{Field: field, Want: "o", Args: []string{"--output", "o"}, Base: append(flags, "FILE"),
+			Needed: true}
 	}
 	writes := func(rows map[string]flagtest.Row) map[string]flagtest.Row {
 		rows["json"] = flagtest.Row{Field: "JSON", Want: "true", Args: []string{"--json"}}
@@ -53,12 +60,13 @@ func TestEveryFlag(t *testing.T) {
 		checked["imatrix"] = true
 		all := map[string]flagtest.Row{
 			"ctx-size": {Field: "Chunk", Want: "7", Args: []string{"--ctx-size", "7"}},
-			"output":   {Field: "Out", Want: "o", Args: []string{"--output", "o"}, Base: []string{"FILE"}, Needed: true},
-			"format":   {Field: "Format", Want: "dat", Args: []string{"--format", "dat"}},
-			"force":    {Field: "Write.Force", Want: "true", Args: []string{"--force"}},
-			"model":    {Field: "Model", Want: "m", Args: []string{"--model", "m"}},
-			"how":      {Field: "Fill", Want: "uniform", Args: []string{"--how", "uniform"}},
-			"json":     {Field: "JSON", Want: "true", Args: []string{"--json"}},
+			"output": {Field: "Out", Want: "o", Args: []string{"--output", "o"}, Base: []string{"FILE"},
+				Needed: true},
+			"format": {Field: "Format", Want: "dat", Args: []string{"--format", "dat"}},
+			"force":  {Field: "Write.Force", Want: "true", Args: []string{"--force"}},
+			"model":  {Field: "Model", Want: "m", Args: []string{"--model", "m"}},
+			"how":    {Field: "Fill", Want: "uniform", Args: []string{"--how", "uniform"}},
+			"json":   {Field: "JSON", Want: "true", Args: []string{"--json"}},
 		}
 		verbs := map[string]bool{}
 		for _, verb := range imatrixCommand().Commands {
@@ -117,43 +125,54 @@ func TestEveryFlag(t *testing.T) {
 			"schema":        {Field: "Schema", Want: "true", Args: []string{"--schema"}},
 			"json":          {Field: "JSON", Want: "true", Args: []string{"--json"}},
 			"threads":       {Field: "Again.Workers", Want: "3", Args: []string{"--threads", "3"}},
-			"progress":      {Field: "Again.Flags", Want: fmt.Sprintf("[--progress none --threads %d]", runtime.GOMAXPROCS(0)), Args: []string{"--progress", "none"}},
+			"progress": {Field: "Again.Flags", Want: fmt.Sprintf("[--progress none --threads %d]",
+				runtime.GOMAXPROCS(0)), Args: []string{"--progress", "none"}},
 		})
 	})
 	t.Run("release", func(t *testing.T) {
 		checked["release"] = true
-		flagtest.Check(t, releaseCommand, parseRelease, []string{"--source", "s", "--output", "d", "--type", "Q8_0"}, map[string]flagtest.Row{
-			"source":          {Field: "Plan.Source", Want: "s2", Args: []string{"--source", "s2"}},
-			"output":          {Field: "Plan.Output", Want: "d2", Args: []string{"--output", "d2"}},
-			"type":            {Field: "Plan.Outputs", Want: "[{Type:Q8_0 Name: BPW:0 Size:0 Like: KLD:0 Types: line:1} {Type:Q4_0 Name:x BPW:0 Size:4000000000 Like: KLD:0 Types:Q4_0,Q8_0 line:1}]", Args: []string{"--type", "Q4_0,size=4G,name=x,types=Q4_0+Q8_0"}},
-			"layout":          {Field: "Plan.Layout", Want: "folders", Args: []string{"--layout", "folders"}},
-			"max-size":        {Field: "Plan.Split", Want: "2000000", Args: []string{"--max-size", "2M"}},
-			"name-template":   {Field: "Plan.Template", Want: "{ftype}", Args: []string{"--name-template", "{ftype}"}},
-			"via":             {Field: "Plan.Via", Want: "f32", Args: []string{"--via", "f32"}},
-			"model-name":      {Field: "Plan.ModelName", Want: "x", Args: []string{"--model-name", "x"}},
-			"calibrate":       {Field: "Plan.Calibration.Text", Want: "t", Args: []string{"--calibrate", "t"}},
-			"imatrix":         {Field: "Plan.Calibration.Matrix", Want: "m", Args: []string{"--imatrix", "m"}},
-			"effort":          {Field: "Plan.Calibration.Effort", Want: "high", Args: []string{"--effort", "high", "--calibrate", "t"}},
-			"ctx-size":        {Field: "Plan.Calibration.Chunk", Want: "64", Args: []string{"--ctx-size", "64", "--calibrate", "t"}},
-			"chunks":          {Field: "Plan.Calibration.Chunks", Want: "3", Args: []string{"--chunks", "3", "--calibrate", "t"}},
-			"process-output":  {Field: "Plan.Calibration.ProcessOutput", Want: "true", Args: []string{"--process-output", "--calibrate", "t"}},
-			"mmproj":          {Field: "Plan.Encoders", Want: "[f16]", Args: []string{"--mmproj", "f16"}},
-			"evaluate":        {Field: "Plan.Evaluation.Text", Want: "t", Args: []string{"--evaluate", "t"}},
-			"evaluate-chunks": {Field: "Plan.Evaluation.Chunks", Want: "3", Args: []string{"--evaluate-chunks", "3", "--evaluate", "t"}},
-			"base-model":      {Field: "Plan.Card.BaseModel", Want: "a/b", Args: []string{"--base-model", "a/b"}},
-			"quantized-by":    {Field: "Plan.Card.QuantizedBy", Want: "x", Args: []string{"--quantized-by", "x"}},
-			"template":        {Field: "Plan.Card.Template", Want: "f", Args: []string{"--template", "f"}},
-			"pages":           {Field: "Plan.Pages", Want: "true", Args: []string{"--pages"}},
-			"no-card":         {Field: "Plan.Card.Off", Want: "true", Args: []string{"--no-card"}},
-			"cache":           {Field: "Make.Remote.Cache", Want: "d", Args: []string{"--cache", "d"}},
-			"dry-run":         {Field: "DryRun", Want: "true", Args: []string{"--dry-run"}},
-			"schema":          {Field: "Schema", Want: "true", Args: []string{"--schema"}},
-			"json":            {Field: "JSON", Want: "true", Args: []string{"--json"}},
-			"force":           {Field: "Make.Force", Want: "true", Args: []string{"--force"}},
-			"keep":            {Field: "Make.Keep", Want: "true", Args: []string{"--keep"}},
-			"threads":         {Field: "Make.Workers", Want: "7", Args: []string{"--threads", "7"}},
-			"progress":        {Field: "Make.Write", Want: "nil", Args: []string{"--progress", "none"}},
-		})
+		flagtest.Check(t, releaseCommand, parseRelease, []string{"--source", "s", "--output", "d", "--type", "Q8_0"},
+			map[string]flagtest.Row{
+				"source": {Field: "Plan.Source", Want: "s2", Args: []string{"--source", "s2"}},
+				"output": {Field: "Plan.Output", Want: "d2", Args: []string{"--output", "d2"}},
+				"type": {Field: "Plan.Outputs",
+					Want: "[{Type:Q8_0 Name: BPW:0 Size:0 Like: KLD:0 Types: line:1} {Type:Q4_0 Name:x BPW:0 " +
+						"Size:4000000000 Like: KLD:0 Types:Q4_0,Q8_0 line:1}]",
+					Args: []string{"--type", "Q4_0,size=4G,name=x,types=Q4_0+Q8_0"}},
+				"layout":   {Field: "Plan.Layout", Want: "folders", Args: []string{"--layout", "folders"}},
+				"max-size": {Field: "Plan.Split", Want: "2000000", Args: []string{"--max-size", "2M"}},
+				"name-template": {Field: "Plan.Template", Want: "{ftype}",
+					Args: []string{"--name-template", "{ftype}"}},
+				"via":        {Field: "Plan.Via", Want: "f32", Args: []string{"--via", "f32"}},
+				"model-name": {Field: "Plan.ModelName", Want: "x", Args: []string{"--model-name", "x"}},
+				"calibrate":  {Field: "Plan.Calibration.Text", Want: "t", Args: []string{"--calibrate", "t"}},
+				"imatrix":    {Field: "Plan.Calibration.Matrix", Want: "m", Args: []string{"--imatrix", "m"}},
+				"effort": {Field: "Plan.Calibration.Effort", Want: "high",
+					Args: []string{"--effort", "high", "--calibrate", "t"}},
+				"ctx-size": {Field: "Plan.Calibration.Chunk", Want: "64",
+					Args: []string{"--ctx-size", "64", "--calibrate", "t"}},
+				"chunks": {Field: "Plan.Calibration.Chunks", Want: "3",
+					Args: []string{"--chunks", "3", "--calibrate", "t"}},
+				"process-output": {Field: "Plan.Calibration.ProcessOutput", Want: "true",
+					Args: []string{"--process-output", "--calibrate", "t"}},
+				"mmproj":   {Field: "Plan.Encoders", Want: "[f16]", Args: []string{"--mmproj", "f16"}},
+				"evaluate": {Field: "Plan.Evaluation.Text", Want: "t", Args: []string{"--evaluate", "t"}},
+				"evaluate-chunks": {Field: "Plan.Evaluation.Chunks", Want: "3",
+					Args: []string{"--evaluate-chunks", "3", "--evaluate", "t"}},
+				"base-model":   {Field: "Plan.Card.BaseModel", Want: "a/b", Args: []string{"--base-model", "a/b"}},
+				"quantized-by": {Field: "Plan.Card.QuantizedBy", Want: "x", Args: []string{"--quantized-by", "x"}},
+				"template":     {Field: "Plan.Card.Template", Want: "f", Args: []string{"--template", "f"}},
+				"pages":        {Field: "Plan.Pages", Want: "true", Args: []string{"--pages"}},
+				"no-card":      {Field: "Plan.Card.Off", Want: "true", Args: []string{"--no-card"}},
+				"cache":        {Field: "Make.Remote.Cache", Want: "d", Args: []string{"--cache", "d"}},
+				"dry-run":      {Field: "DryRun", Want: "true", Args: []string{"--dry-run"}},
+				"schema":       {Field: "Schema", Want: "true", Args: []string{"--schema"}},
+				"json":         {Field: "JSON", Want: "true", Args: []string{"--json"}},
+				"force":        {Field: "Make.Force", Want: "true", Args: []string{"--force"}},
+				"keep":         {Field: "Make.Keep", Want: "true", Args: []string{"--keep"}},
+				"threads":      {Field: "Make.Workers", Want: "7", Args: []string{"--threads", "7"}},
+				"progress":     {Field: "Make.Write", Want: "nil", Args: []string{"--progress", "none"}},
+			})
 	})
 	t.Run("card", func(t *testing.T) {
 		checked["card"] = true
@@ -195,12 +214,13 @@ func TestEveryFlag(t *testing.T) {
 	})
 	t.Run("pad-vocab", func(t *testing.T) {
 		checked["pad-vocab"] = true
-		flagtest.Check(t, padVocabCommand, parsePadVocab, []string{"--multiple", "8", "FILE", "OUT"}, writes(map[string]flagtest.Row{
-			"output":   named("Out", "--multiple", "8"),
-			"size":     {Field: "Pad.Size", Want: "9", Args: []string{"--size", "9"}},
-			"multiple": {Field: "Pad.Multiple", Want: "64", Args: []string{"--multiple", "64"}},
-			"like":     {Field: "Pad.Like", Want: "3", Args: []string{"--like", "3"}},
-		}))
+		flagtest.Check(t, padVocabCommand, parsePadVocab, []string{"--multiple", "8", "FILE", "OUT"},
+			writes(map[string]flagtest.Row{
+				"output":   named("Out", "--multiple", "8"),
+				"size":     {Field: "Pad.Size", Want: "9", Args: []string{"--size", "9"}},
+				"multiple": {Field: "Pad.Multiple", Want: "64", Args: []string{"--multiple", "64"}},
+				"like":     {Field: "Pad.Like", Want: "3", Args: []string{"--like", "3"}},
+			}))
 	})
 	t.Run("endian", func(t *testing.T) {
 		checked["endian"] = true
@@ -289,23 +309,27 @@ func TestEveryFlag(t *testing.T) {
 			rows["json"] = flagtest.Row{Field: "JSON", Want: "true", Args: []string{"--json"}}
 			return rows
 		}
-		flagtest.Check(t, submitSlurmCommand, parseSlurm, []string{"--parts", "2", "ggquant", "IN", "Q8_0"}, job("Slurm", map[string]flagtest.Row{
-			"time":      {Field: "Slurm.Time", Want: "4h0m0s", Args: []string{"--time", "4h"}},
-			"partition": {Field: "Slurm.Partition", Want: "p", Args: []string{"--partition", "p"}},
-			"account":   {Field: "Slurm.Account", Want: "a", Args: []string{"--account", "a"}},
-			"sbatch":    {Field: "Slurm.Options", Want: "[--a=b,c --d]", Args: []string{"--sbatch", "--a=b,c", "--sbatch=--d"}},
-		}))
-		flagtest.Check(t, submitKubernetesCommand, parseKubernetes, []string{"--parts", "2", "--image", "i", "ggquant", "IN", "Q8_0"}, job("Kubernetes", map[string]flagtest.Row{
-			"image":         {Field: "Kubernetes.Image", Want: "j", Args: []string{"--image", "j"}},
-			"namespace":     {Field: "Kubernetes.Namespace", Want: "n", Args: []string{"--namespace", "n"}},
-			"claim":         {Field: "Kubernetes.Claim", Want: "c", Args: []string{"--claim", "c"}},
-			"storage":       {Field: "Kubernetes.Storage", Want: "1073741824", Args: []string{"--storage", "1GiB"}},
-			"storage-class": {Field: "Kubernetes.StorageClass", Want: "c", Args: []string{"--storage-class", "c"}},
-			"mount":         {Field: "Kubernetes.Mount", Want: "/data", Args: []string{"--mount", "/data"}},
-			"user":          {Field: "Kubernetes.User", Want: "7", Args: []string{"--user", "7"}},
-			"secret":        {Field: "Kubernetes.Secret", Want: "s", Args: []string{"--secret", "s"}},
-			"wait":          {Field: "Kubernetes.Wait", Want: "1h0m0s", Args: []string{"--wait", "1h"}},
-		}))
+		flagtest.Check(t, submitSlurmCommand, parseSlurm, []string{"--parts", "2", "ggquant", "IN", "Q8_0"},
+			job("Slurm", map[string]flagtest.Row{
+				"time":      {Field: "Slurm.Time", Want: "4h0m0s", Args: []string{"--time", "4h"}},
+				"partition": {Field: "Slurm.Partition", Want: "p", Args: []string{"--partition", "p"}},
+				"account":   {Field: "Slurm.Account", Want: "a", Args: []string{"--account", "a"}},
+				"sbatch": {Field: "Slurm.Options", Want: "[--a=b,c --d]",
+					Args: []string{"--sbatch", "--a=b,c", "--sbatch=--d"}},
+			}))
+		flagtest.Check(t, submitKubernetesCommand, parseKubernetes,
+			[]string{"--parts", "2", "--image", "i", "ggquant", "IN", "Q8_0"},
+			job("Kubernetes", map[string]flagtest.Row{
+				"image":         {Field: "Kubernetes.Image", Want: "j", Args: []string{"--image", "j"}},
+				"namespace":     {Field: "Kubernetes.Namespace", Want: "n", Args: []string{"--namespace", "n"}},
+				"claim":         {Field: "Kubernetes.Claim", Want: "c", Args: []string{"--claim", "c"}},
+				"storage":       {Field: "Kubernetes.Storage", Want: "1073741824", Args: []string{"--storage", "1GiB"}},
+				"storage-class": {Field: "Kubernetes.StorageClass", Want: "c", Args: []string{"--storage-class", "c"}},
+				"mount":         {Field: "Kubernetes.Mount", Want: "/data", Args: []string{"--mount", "/data"}},
+				"user":          {Field: "Kubernetes.User", Want: "7", Args: []string{"--user", "7"}},
+				"secret":        {Field: "Kubernetes.Secret", Want: "s", Args: []string{"--secret", "s"}},
+				"wait":          {Field: "Kubernetes.Wait", Want: "1h0m0s", Args: []string{"--wait", "1h"}},
+			}))
 	})
 	var verbs []*cli.Command = command().Commands
 	for _, verb := range verbs {

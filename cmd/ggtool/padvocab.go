@@ -21,14 +21,17 @@ func padVocabCommand() *cli.Command {
 			"--like, new rows are 0: a new token's logit is 0, too. FILE stays; shards become\n" +
 			"one file.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
-			Examples: []string{"ggtool pad-vocab --multiple 64 model.gguf padded.gguf", "ggtool pad-vocab --size 32064 --like 0 model.gguf padded.gguf"},
-			Result:   tool.Prints[tool.Written](),
+			Examples: []string{"ggtool pad-vocab --multiple 64 model.gguf padded.gguf",
+				"ggtool pad-vocab --size 32064 --like 0 model.gguf padded.gguf"},
+			Result: tool.Prints[tool.Written](),
 		}.Metadata(),
 		Flags: tool.Group(tool.CategoryOutput,
 			tool.OutFlag(),
 			&cli.UintFlag{Name: "size", Usage: "pad to `N` tokens"},
 			&cli.UintFlag{Name: "multiple", Usage: "pad to the next multiple of `N` tokens, also of --size"},
-			&cli.IntFlag{Name: "like", Usage: "new rows are copies of those of the token with this `ID`, such as one that is never predicted", Value: -1},
+			&cli.IntFlag{Name: "like",
+				Usage: "new rows are copies of those of the token with this `ID`, such as one that is never predicted",
+				Value: -1},
 			tool.ThreadsFlag(), tool.ForceFlag(), tool.JSONFlag(), tool.ProgressFlag(),
 		),
 		Action: padVocab,
@@ -49,7 +52,8 @@ func parsePadVocab(cmd *cli.Command) (r padVocabRequest, err error) {
 		return r, err
 	}
 	r = padVocabRequest{File: args[0], Out: out, JSON: cmd.Bool("json")}
-	r.Pad = edit.Pad{Size: int64(min(cmd.Uint("size"), 1<<31)), Multiple: int64(min(cmd.Uint("multiple"), 1<<31)), Like: int64(cmd.Int("like"))}
+	r.Pad = edit.Pad{Size: int64(min(cmd.Uint("size"), 1<<31)), Multiple: int64(min(cmd.Uint("multiple"), 1<<31)),
+		Like: int64(cmd.Int("like"))}
 	if r.Pad.Size == 0 && r.Pad.Multiple == 0 {
 		return r, fault.Errorf(fault.Usage, "want --size or --multiple, of 1 or more")
 	}

@@ -21,8 +21,10 @@ func vocabulary(t *testing.T, dir string) string {
 		{Key: "tokenizer.ggml.token_type", Value: gguf.Int32s([]int32{3, 1, 1})},
 	}
 	tensors := []gguf.Tensor{
-		{Name: "token_embd.weight", NE: []int64{512, 3}, Type: gguf.TypeQ4_K}, {Name: "blk.0.attn_q.weight", NE: []int64{32, 3}, Type: gguf.TypeF16},
-		{Name: "output.weight", NE: []int64{512, 3}, Type: gguf.TypeQ6_K}, {Name: "output.bias", NE: []int64{3}, Type: gguf.TypeF32},
+		{Name: "token_embd.weight", NE: []int64{512, 3}, Type: gguf.TypeQ4_K},
+		{Name: "blk.0.attn_q.weight", NE: []int64{32, 3}, Type: gguf.TypeF16},
+		{Name: "output.weight", NE: []int64{512, 3}, Type: gguf.TypeQ6_K},
+		{Name: "output.bias", NE: []int64{3}, Type: gguf.TypeF32},
 	}
 	data := make([]byte, gguf.Layout(tensors, 32))
 	for i := range data {
@@ -47,7 +49,8 @@ func TestPadVocab(t *testing.T) {
 	for i, c := range []struct {
 		args       []string
 		want, like int
-	}{{[]string{"--multiple", "4"}, 4, -1}, {[]string{"--size", "6", "--like", "1"}, 6, 1}, {[]string{"--size", "5", "--multiple", "8"}, 8, -1}} {
+	}{{[]string{"--multiple", "4"}, 4, -1}, {[]string{"--size", "6", "--like", "1"}, 6, 1},
+		{[]string{"--size", "5", "--multiple", "8"}, 8, -1}} {
 		out := filepath.Join(dir, fmt.Sprint(i, ".gguf"))
 		pad(0, out, append(c.args, in, out)...)
 		f, err := gguf.Open(out)
@@ -75,10 +78,12 @@ func TestPadVocab(t *testing.T) {
 			}
 		}
 		for key, want := range map[string]string{
-			"tokenizer.ggml.tokens": `["a", "b", "c", "[PAD3]"`, "tokenizer.ggml.scores": "[0, -1, -2, -10000", "tokenizer.ggml.token_type": "[3, 1, 1, 5", "llama.vocab_size": fmt.Sprint(c.want),
+			"tokenizer.ggml.tokens": `["a", "b", "c", "[PAD3]"`, "tokenizer.ggml.scores": "[0, -1, -2, -10000",
+			"tokenizer.ggml.token_type": "[3, 1, 1, 5", "llama.vocab_size": fmt.Sprint(c.want),
 		} {
 			v, _ := f.Metadata.Get(key)
-			if text := v.String(); !bytes.HasPrefix([]byte(text), []byte(want)) || v.Type() == gguf.ArrayType && v.Len() != c.want {
+			if text := v.String(); !bytes.HasPrefix([]byte(text), []byte(want)) || v.Type() == gguf.ArrayType &&
+				v.Len() != c.want {
 				t.Errorf("%v: %s is %s, want %s and %d of them", c.args, key, text, want, c.want)
 			}
 		}

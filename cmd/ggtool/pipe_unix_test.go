@@ -15,7 +15,8 @@ import (
 
 // TestReaderGone checks that a command whose output nobody reads to its end, as with | head -1, ends without a word.
 func TestReaderGone(t *testing.T) {
-	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}, {Key: "long", Value: gguf.Strings(strings.Fields(strings.Repeat("word ", 200_000)))}}
+	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
+		{Key: "long", Value: gguf.Strings(strings.Fields(strings.Repeat("word ", 200_000)))}}
 	path := filepath.Join(t.TempDir(), "long.gguf")
 	if err := os.WriteFile(path, gguf.AppendHeader(nil, m, nil, 32), 0o666); err != nil {
 		t.Fatal(err)

@@ -47,7 +47,8 @@ func sparse(t *testing.T, name string, mib int64) string {
 	t.Helper()
 	tensors := []gguf.Tensor{{Name: "t.weight", NE: []int64{1 << 10, mib << 8}, Type: gguf.TypeF32}}
 	size := gguf.Layout(tensors, 32)
-	header := gguf.AppendHeader(nil, gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}}, tensors, 32)
+	header := gguf.AppendHeader(nil, gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}}, tensors,
+		32)
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, header, 0o666); err != nil {
 		t.Fatal(err)
@@ -115,7 +116,8 @@ func TestSignalWhileReading(t *testing.T) {
 			cmd.Process.Signal(c.sig)
 			sent := time.Now()
 			cmd.Wait()
-			if cmd.ProcessState.ExitCode() != 130 || stderr.String() != "ggtool: interrupted; nothing is left behind\n" || time.Since(sent) > time.Minute {
+			if cmd.ProcessState.ExitCode() != 130 ||
+				stderr.String() != "ggtool: interrupted; nothing is left behind\n" || time.Since(sent) > time.Minute {
 				t.Errorf("%v after %v, printed %q", cmd.ProcessState, time.Since(sent), stderr.String())
 			}
 			if _, err := os.Lstat(out); err == nil {
@@ -147,7 +149,8 @@ func TestLostResults(t *testing.T) {
 	defer full.Close()
 	dir := t.TempDir()
 	a, b := write(t, dir, "a", 0), write(t, dir, "b", 1)
-	for _, args := range [][]string{{"inspect", a}, {"inspect", "--json", a}, {"diff", a, b}, {"--help"}, {"--version"}, {"export", "--progress", "none", small(t), filepath.Join(dir, "out")}} {
+	for _, args := range [][]string{{"inspect", a}, {"inspect", "--json", a}, {"diff", a, b}, {"--help"}, {"--version"},
+		{"export", "--progress", "none", small(t), filepath.Join(dir, "out")}} {
 		var stderr bytes.Buffer
 		cmd := process(args...)
 		cmd.Stdout, cmd.Stderr = full, &stderr
@@ -189,9 +192,11 @@ func TestBrokenPipe(t *testing.T) {
 // export brings the new ones.
 func TestKilledExport(t *testing.T) {
 	input := func(value float32) string {
-		f := &writer.File{Path: filepath.Join(t.TempDir(), strconv.Itoa(int(value))+".gguf"), Metadata: gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}}}
+		f := &writer.File{Path: filepath.Join(t.TempDir(), strconv.Itoa(int(value))+".gguf"),
+			Metadata: gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}}}
 		for i := range 40 {
-			f.Tensors = append(f.Tensors, writer.Tensor{Name: "t" + strconv.Itoa(i), Type: gguf.TypeF32, Source: rows.Float32s([]float32{value})})
+			f.Tensors = append(f.Tensors, writer.Tensor{Name: "t" + strconv.Itoa(i), Type: gguf.TypeF32,
+				Source: rows.Float32s([]float32{value})})
 		}
 		if _, err := writer.Write(context.Background(), f, writer.Options{}); err != nil {
 			t.Fatal(err)
@@ -273,7 +278,8 @@ func TestTerminalEscapes(t *testing.T) {
 	const name = "evil\x1b]0;title\x07\u009b31m\u202ename"
 	file := func(value string) string {
 		tensors := []gguf.Tensor{{Name: name, NE: []int64{4}, Type: gguf.TypeF32}}
-		m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}, {Key: "k" + name, Value: gguf.String(name + value)}}
+		m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
+			{Key: "k" + name, Value: gguf.String(name + value)}}
 		data := make([]byte, gguf.Layout(tensors, 32))
 		path := filepath.Join(t.TempDir(), "x.gguf")
 		if err := os.WriteFile(path, append(gguf.AppendHeader(nil, m, tensors, 32), data...), 0o666); err != nil {
@@ -282,7 +288,8 @@ func TestTerminalEscapes(t *testing.T) {
 		return path
 	}
 	a, b := file("a"), file("b")
-	for _, args := range [][]string{{"inspect", a}, {"inspect", "--full", a}, {"inspect", "--json", a}, {"diff", a, b}, {"inspect", a + "\x1b[2J"}, {"export", a, t.TempDir() + name}} {
+	for _, args := range [][]string{{"inspect", a}, {"inspect", "--full", a}, {"inspect", "--json", a}, {"diff", a, b},
+		{"inspect", a + "\x1b[2J"}, {"export", a, t.TempDir() + name}} {
 		out, _ := process(args...).CombinedOutput()
 		if bytes.ContainsAny(out, "\x1b\x07\u009b\u202e") || !bytes.Contains(out, []byte(`\`)) {
 			t.Errorf("%q prints %q", args, out)
@@ -311,7 +318,8 @@ func TestMetaInPlace(t *testing.T) {
 	if room() > 1<<20 {
 		t.Skip("no holes in files here")
 	}
-	for _, architecture := range []string{"mamba", "bert", "llama"} { // the room for the others is that of the alignment
+	// the room for the others is that of the alignment
+	for _, architecture := range []string{"mamba", "bert", "llama"} {
 		code, out, err := call("meta", "--set", "general.architecture="+architecture, path)
 		if code != 0 || !strings.Contains(out, "changed where it is") {
 			t.Fatalf("exit code %d, %v: %s", code, err, out)

@@ -101,7 +101,8 @@ type qualityFigures struct {
 }
 
 func figuresOf(s *compare.Sums) qualityFigures {
-	return qualityFigures{s.Elements, real(s.BPW()), real(s.RMSE()), real(s.Relative()), real(s.Weighted()), real(s.Max), real(s.SQNR()), real(s.Cosine())}
+	return qualityFigures{s.Elements, real(s.BPW()), real(s.RMSE()), real(s.Relative()), real(s.Weighted()),
+		real(s.Max), real(s.SQNR()), real(s.Cosine())}
 }
 
 type qualityTensor struct {
@@ -185,7 +186,8 @@ func quality(ctx context.Context, cmd *cli.Command) error {
 			return err
 		}
 		if len(found.Tensors) == 0 {
-			return fault.Errorf(fault.Refused, "%s and %s have no tensor in common that could be compared", r.Base, m.Name)
+			return fault.Errorf(fault.Refused, "%s and %s have no tensor in common that could be compared",
+				r.Base, m.Name)
 		}
 		reports.Models = append(reports.Models, reportQuality(&r, m, found))
 	}
@@ -212,12 +214,14 @@ func quality(ctx context.Context, cmd *cli.Command) error {
 }
 
 func reportQuality(r *qualityRequest, m quantflags.Compared, found *compare.Result) *qualityReport {
-	q := &qualityReport{Ref: r.Base, Quant: m.Name, Recipe: m.Recipe, Matrix: r.Quantize.Matrix, Missing: found.Missing, Added: found.Added, Unread: found.Unread}
+	q := &qualityReport{Ref: r.Base, Quant: m.Name, Recipe: m.Recipe, Matrix: r.Quantize.Matrix, Missing: found.Missing,
+		Added: found.Added, Unread: found.Unread}
 	var all compare.Sums
 	types, counts := map[gguf.Type]*compare.Sums{}, map[gguf.Type]int{}
 	for i := range found.Tensors {
 		t := &found.Tensors[i]
-		q.Tensors = append(q.Tensors, qualityTensor{t.Name, t.From.String(), t.To.String(), t.NE, t.Column, t.Row, figuresOf(&t.Sums)})
+		q.Tensors = append(q.Tensors, qualityTensor{t.Name, t.From.String(), t.To.String(), t.NE, t.Column, t.Row,
+			figuresOf(&t.Sums)})
 		all.Add(&t.Sums)
 		if types[t.To] == nil {
 			types[t.To] = new(compare.Sums)
@@ -240,7 +244,8 @@ func (f *qualityFigures) cells() []string {
 	if f.Weighted == f.Weighted {
 		weighted = fmt.Sprintf("%.4g", f.Weighted)
 	}
-	return []string{fmt.Sprintf("%.4f", f.BPW), fmt.Sprintf("%.4g", f.RMSE), fmt.Sprintf("%.4g", f.Relative), weighted, fmt.Sprintf("%.4g", f.Max), fmt.Sprintf("%.2f", f.SQNR), fmt.Sprintf("%.7f", f.Cosine)}
+	return []string{fmt.Sprintf("%.4f", f.BPW), fmt.Sprintf("%.4g", f.RMSE), fmt.Sprintf("%.4g", f.Relative), weighted,
+		fmt.Sprintf("%.4g", f.Max), fmt.Sprintf("%.2f", f.SQNR), fmt.Sprintf("%.7f", f.Cosine)}
 }
 
 var qualityHead = []string{"bits/weight", "RMSE", "relative", "weighted", "max", "SQNR dB", "cosine"}
@@ -257,7 +262,8 @@ func (q *qualityReport) tables() (types, tensors [][]string) {
 	}
 	types = append(types, q.all("all"))
 	for _, t := range q.Tensors {
-		tensors = append(tensors, append(append([]string{t.Tensor, t.Type}, t.cells()...), fmt.Sprintf("%d, %d", t.Column, t.Row)))
+		tensors = append(tensors, append(append([]string{t.Tensor, t.Type}, t.cells()...),
+			fmt.Sprintf("%d, %d", t.Column, t.Row)))
 	}
 	return types, tensors
 }
@@ -326,7 +332,8 @@ func (q *qualityReport) write(w io.Writer) error {
 	for _, list := range []struct {
 		what  string
 		names []string
-	}{{"only in " + q.Ref, q.Missing}, {"only in " + q.Quant, q.Added}, {"not compared, as they are no weights", q.Unread}} {
+	}{{"only in " + q.Ref, q.Missing}, {"only in " + q.Quant, q.Added},
+		{"not compared, as they are no weights", q.Unread}} {
 		if len(list.names) > 0 {
 			fmt.Fprintf(w, "\n%s: %s\n", list.what, fault.List(list.names))
 		}
@@ -342,8 +349,10 @@ func (r *qualityReports) page() *page.Page {
 		paths = append(paths, q.Quant)
 	}
 	names := page.Names(paths...)
-	bySize := &page.Plot{Title: "Relative error by bits per weight", Note: "Each dot is a tensor.", X: page.Axis{Name: "bits per weight"}, Y: page.Axis{Name: "relative error", Log: true}}
-	byPlace := &page.Plot{Title: "Relative error by tensor", Note: "In the order of the file.", X: page.Axis{Name: "tensor"}, Y: page.Axis{Name: "relative error", Log: true}}
+	bySize := &page.Plot{Title: "Relative error by bits per weight", Note: "Each dot is a tensor.",
+		X: page.Axis{Name: "bits per weight"}, Y: page.Axis{Name: "relative error", Log: true}}
+	byPlace := &page.Plot{Title: "Relative error by tensor", Note: "In the order of the file.",
+		X: page.Axis{Name: "tensor"}, Y: page.Axis{Name: "relative error", Log: true}}
 	places := map[string]int{} // of tensors
 	plot := func(name string, tensors []qualityTensor, of func(*qualityTensor) bool) {
 		size, place := page.Series{Name: name, Shape: page.Alone}, page.Series{Name: name, Shape: page.Alone}
@@ -363,11 +372,13 @@ func (r *qualityReports) page() *page.Page {
 	if one.Matrix != "" {
 		about = append(about, page.Fact{Name: "importance", Value: page.Names(one.Matrix)[0]})
 	}
-	const inBrackets, maxAt = "In brackets: tensors.", "The largest error is at a column and a row, counted through all matrices."
+	const inBrackets, maxAt = "In brackets: tensors.",
+		"The largest error is at a column and a row, counted through all matrices."
 	lists := func(q *qualityReport, of string) (types, tensors *page.Table) {
 		a, b := q.tables()
 		return &page.Table{Title: "Types" + of, Note: inBrackets, Head: qualityHeads([]string{"type"}), Rows: a},
-			&page.Table{Title: "Tensors" + of, Note: maxAt, Head: qualityHeads([]string{"tensor", "type"}, "max at"), Rows: b}
+			&page.Table{Title: "Tensors" + of, Note: maxAt, Head: qualityHeads([]string{"tensor", "type"}, "max at"),
+				Rows: b}
 	}
 	p := &page.Page{About: about}
 	if len(r.Models) == 1 {

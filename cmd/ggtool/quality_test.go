@@ -29,7 +29,8 @@ func TestQuality(t *testing.T) {
 	}
 	write := func(name string, typ gguf.Type, tensors ...string) string {
 		t.Helper()
-		f := &writer.File{Path: dir + name, Metadata: gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}}}
+		f := &writer.File{Path: dir + name, Metadata: gguf.Metadata{{Key: gguf.KeyArchitecture,
+			Value: gguf.String("llama")}}}
 		for _, name := range tensors {
 			own := typ
 			if name == "kept" {
@@ -42,12 +43,15 @@ func TestQuality(t *testing.T) {
 		}
 		return f.Path
 	}
-	ref, quant := write("ref.gguf", gguf.TypeF32, "a", "<b>", "gone", "kept"), write("quant.gguf", gguf.TypeQ8_0, "a", "<b>")
+	ref, quant := write("ref.gguf", gguf.TypeF32, "a", "<b>", "gone", "kept"),
+		write("quant.gguf", gguf.TypeQ8_0, "a", "<b>")
 	mixed := write("mixed.gguf", gguf.TypeQ8_0, "a", "kept")
 	weights := make([]float32, 256)
 	weights[3] = 1 // only that column counts
 	matrix := dir + "im.gguf"
-	if err := os.WriteFile(matrix, imatrixtest.GGUF([]imatrixtest.Entry{{Name: "a", Sums: weights, Counts: []float32{1}}}, nil, 1), 0o666); err != nil {
+	if err := os.WriteFile(matrix,
+		imatrixtest.GGUF([]imatrixtest.Entry{{Name: "a", Sums: weights, Counts: []float32{1}}}, nil, 1),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	run := expect(t, "quality")
@@ -55,11 +59,13 @@ func TestQuality(t *testing.T) {
 	if err := json.Unmarshal([]byte(run(0, "", "--json", "--imatrix", matrix, ref, quant)), &q); err != nil {
 		t.Fatal(err)
 	}
-	if len(q.Tensors) != 2 || len(q.Types) != 1 || len(q.Missing) != 2 || q.Types[0].Tensors != 2 || q.All.BPW != 8.5 || q.All.Elements != 512 {
+	if len(q.Tensors) != 2 || len(q.Types) != 1 || len(q.Missing) != 2 || q.Types[0].Tensors != 2 || q.All.BPW != 8.5 ||
+		q.All.Elements != 512 {
 		t.Fatalf("%+v", q)
 	}
 	a, b := q.Tensors[0], q.Tensors[1]
-	if !(a.RMSE > 0 && a.RMSE < 0.004 && a.Relative == b.Relative && a.Cosine > 0.9999 && a.SQNR > 40) || !(a.Weighted > 0 && a.Weighted != a.Relative) || b.Weighted != 0 {
+	if !(a.RMSE > 0 && a.RMSE < 0.004 && a.Relative == b.Relative && a.Cosine > 0.9999 && a.SQNR > 40) ||
+		!(a.Weighted > 0 && a.Weighted != a.Relative) || b.Weighted != 0 {
 		t.Errorf("%+v, %+v", a, b)
 	}
 	out := run(0, "only in "+ref+": gone, kept", ref, quant)
@@ -70,7 +76,8 @@ func TestQuality(t *testing.T) {
 	}
 	page := dir + "q.html"
 	run(0, "", "--html", page, ref, quant)
-	if html, err := os.ReadFile(page); err != nil || !strings.Contains(string(html), "&lt;b&gt;") || strings.Count(string(html), "<svg") < 2 || strings.Contains(string(html), "<script") {
+	if html, err := os.ReadFile(page); err != nil || !strings.Contains(string(html), "&lt;b&gt;") ||
+		strings.Count(string(html), "<svg") < 2 || strings.Contains(string(html), "<script") {
 		t.Errorf("%v: %.300s", err, html)
 	}
 	run(0, "", "--html", page, "--force", ref, mixed)
@@ -80,11 +87,13 @@ func TestQuality(t *testing.T) {
 	}
 	parts := clitest.Sections(t, string(html))
 	for _, title := range []string{"Relative error by bits per weight", "Relative error by tensor"} {
-		if legend := parts[title].Legend; !slices.Equal(legend, []string{"Q8_0"}) { // what is not quantized has no point
+		// what is not quantized has no point
+		if legend := parts[title].Legend; !slices.Equal(legend, []string{"Q8_0"}) {
 			t.Errorf("%s: legend %q", title, legend)
 		}
 	}
-	if types := parts["Types"]; types.Scrolls || len(types.Rows) != 3 || types.Head[1] != "bits/weight" || slices.Contains(types.Head, "weighted") || len(types.Rows[0]) != len(types.Head) {
+	if types := parts["Types"]; types.Scrolls || len(types.Rows) != 3 || types.Head[1] != "bits/weight" ||
+		slices.Contains(types.Head, "weighted") || len(types.Rows[0]) != len(types.Head) {
 		t.Errorf("%+v", types)
 	}
 	if strings.Contains(string(html), dir) {
@@ -97,8 +106,8 @@ func TestQuality(t *testing.T) {
 	run(2, "--include-weights goes with --type", "--imatrix", matrix, "--include-weights", "a", ref, quant)
 }
 
-// TestQualityOfSeveral compares several models with one: checkpoints, shards, what is on a server, and what a base would be
-// quantized to. The figures have to be those of the files.
+// TestQualityOfSeveral compares several models with one: checkpoints, shards, what is on a server, and what a base
+// would be quantized to. The figures have to be those of the files.
 func TestQualityOfSeveral(t *testing.T) {
 	dir, err := hftest.Lookup("llama").Write(t.TempDir(), hftest.Variant{Seed: 3, DType: "BF16"})
 	if err != nil {
@@ -137,7 +146,8 @@ func TestQualityOfSeveral(t *testing.T) {
 	decode := func(into any, args []string) {
 		t.Helper()
 		out := run(0, "{", append(args, "--json")...)
-		if err := json.Unmarshal([]byte(out[strings.IndexByte(out, '{'):]), into); err != nil { // warnings come before it
+		// warnings come before it
+		if err := json.Unmarshal([]byte(out[strings.IndexByte(out, '{'):]), into); err != nil {
 			t.Fatalf("%q: %v: %.600s", args, err, out)
 		}
 	}
@@ -163,18 +173,21 @@ func TestQualityOfSeveral(t *testing.T) {
 	if !(of8.All.RMSE > 0) || !(of4.All.RMSE > 4*of8.All.RMSE) || of8.All.BPW < of4.All.BPW {
 		t.Fatalf("%+v, %+v", of8.All, of4.All)
 	}
-	all := several(dir, q8, shards[0], "hf://org/model/Q4_0.gguf", hub.Host+"/Q4_0.gguf", "--type", "q8_0", "--recipe", "Q4_0")
+	all := several(dir, q8, shards[0], "hf://org/model/Q4_0.gguf", hub.Host+"/Q4_0.gguf", "--type", "q8_0",
+		"--recipe", "Q4_0")
 	if len(all) != 6 {
 		t.Fatalf("%d models", len(all))
 	}
 	for i, want := range []struct {
 		q             qualityReport
 		quant, recipe string
-	}{{of8, q8, ""}, {of4, shards[0], ""}, {of4, "hf://org/model/Q4_0.gguf", ""}, {of4, hub.Host + "/Q4_0.gguf", ""}, {of8, dir + " as Q8_0", "Q8_0"}, {of4, dir + " as Q4_0", "Q4_0"}} {
+	}{{of8, q8, ""}, {of4, shards[0], ""}, {of4, "hf://org/model/Q4_0.gguf", ""}, {of4, hub.Host + "/Q4_0.gguf", ""},
+		{of8, dir + " as Q8_0", "Q8_0"}, {of4, dir + " as Q4_0", "Q4_0"}} {
 		like(*all[i], want.q, dir, want.quant, want.recipe)
 	}
 	like(one("--type", "Q4_0", "hf://org/model"), of4, "hf://org/model", "hf://org/model as Q4_0", "Q4_0")
-	like(one("--remote", "org/model", "hf://org/model/Q4_0.gguf"), of4, "hf://org/model", "hf://org/model/Q4_0.gguf", "")
+	like(one("--remote", "org/model", "hf://org/model/Q4_0.gguf"), of4, "hf://org/model",
+		"hf://org/model/Q4_0.gguf", "")
 	if same := one("--via", "bf16", dir, dir); same.All.RMSE != 0 || same.All.Cosine != 1 || len(same.Missing) != 0 {
 		t.Errorf("a checkpoint with itself: %+v", same.All)
 	}
@@ -186,17 +199,20 @@ func TestQualityOfSeveral(t *testing.T) {
 		weights[i] = float32(i * i)
 	}
 	matrix := filepath.Join(dir, "im.gguf")
-	if err := os.WriteFile(matrix, imatrixtest.GGUF([]imatrixtest.Entry{{Name: "blk.0.attn_q.weight", Sums: weights, Counts: []float32{1}}}, nil, 1), 0o666); err != nil {
+	if err := os.WriteFile(matrix, imatrixtest.GGUF([]imatrixtest.Entry{{Name: "blk.0.attn_q.weight", Sums: weights,
+		Counts: []float32{1}}}, nil, 1), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	both := several("--imatrix", matrix, "--type", "Q4_0", dir, q4) // the matrix weighs errors of both, and only the recipe's blocks are chosen by it
+	// the matrix weighs errors of both, and only the recipe's blocks are chosen by it
+	both := several("--imatrix", matrix, "--type", "Q4_0", dir, q4)
 	if file, memory := both[0].All, both[1].All; !(memory.Weighted > 0 && memory.Weighted < file.Weighted) {
 		t.Errorf("with importance: %+v, without %+v", memory, file)
 	}
 
 	page := filepath.Join(t.TempDir(), "q.html")
 	out := run(0, "models made of "+bf16+"\n\nmodel ", "--html", page, bf16, q8, q4)
-	for _, want := range []string{"\n" + q8 + " (", "\n\n" + q8 + ", made of " + bf16, "\n\n" + q4 + ", made of " + bf16} {
+	for _, want := range []string{"\n" + q8 + " (", "\n\n" + q8 + ", made of " + bf16,
+		"\n\n" + q4 + ", made of " + bf16} {
 		if strings.Count(out, want) != 1 {
 			t.Errorf("%q is not once in %s", want, out)
 		}
@@ -206,7 +222,8 @@ func TestQualityOfSeveral(t *testing.T) {
 		t.Fatal(err)
 	}
 	parts := clitest.Sections(t, string(html))
-	if rows := parts["Models"].Rows; len(rows) != 2 || rows[0][0] != fmt.Sprintf("Q8_0.gguf (%d)", len(of8.Tensors)) || rows[0][1] != fmt.Sprintf("%.4f", of8.All.BPW) || slices.Contains(parts["Models"].Head, "weighted") {
+	if rows := parts["Models"].Rows; len(rows) != 2 || rows[0][0] != fmt.Sprintf("Q8_0.gguf (%d)", len(of8.Tensors)) ||
+		rows[0][1] != fmt.Sprintf("%.4f", of8.All.BPW) || slices.Contains(parts["Models"].Head, "weighted") {
 		t.Errorf("%+v", parts["Models"])
 	}
 	if legend := parts["Relative error by tensor"].Legend; !slices.Equal(legend, []string{"Q8_0.gguf", "Q4_0.gguf"}) {

@@ -32,7 +32,9 @@ func releaseCommand() *cli.Command {
 			"TYPE may have what an output of a plan has, after commas: Q4_K_M,size=4G or\n" +
 			"Q4_K_M,like=Q4_0,name=Q4_0_best.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
-			Main:      strings.Fields("source output type name-template layout max-size calibrate imatrix effort mmproj evaluate base-model quantized-by pages dry-run force json"),
+			Main: strings.Fields(
+				"source output type name-template layout max-size calibrate imatrix effort mmproj evaluate " +
+					"base-model quantized-by pages dry-run force json"),
 			Elsewhere: []string{"publish"},
 			Examples: []string{
 				"ggtool release --dry-run docs/examples/gollama.yaml",
@@ -45,7 +47,9 @@ func releaseCommand() *cli.Command {
 			tool.Shared("dry-run", "print what would be made, its sizes, and about how long that takes; write nothing"),
 			tool.Shared("schema", "print the JSON schema of plans"),
 			tool.Shared("cache", "keep what comes of a source on a server in `DIR`"),
-			&cli.BoolFlag{Name: "keep", Usage: "keep files of earlier runs that the plan no longer has; they are not in the card, the sums and the manifest"},
+			&cli.BoolFlag{Name: "keep",
+				Usage: "keep files of earlier runs that the plan no longer has; they are not in the card, the sums " +
+					"and the manifest"},
 			tool.ForceFlag(), tool.JSONFlag(), tool.ThreadsFlag(), tool.ProgressFlag(),
 		)),
 		Action: makeRelease,
@@ -55,21 +59,30 @@ func releaseCommand() *cli.Command {
 // planFlags are those that say what a plan does.
 func planFlags() []cli.Flag {
 	return tool.Group("Instead of a plan",
-		&cli.StringFlag{Name: "source", Usage: "the model is `SOURCE`: a checkpoint directory, a GGUF file, hf://ORG/NAME[@REVISION], or a folder or file of objects, s3://BUCKET/KEY"},
+		&cli.StringFlag{Name: "source",
+			Usage: "the model is `SOURCE`: a checkpoint directory, a GGUF file, hf://ORG/NAME[@REVISION], or a " +
+				"folder or file of objects, s3://BUCKET/KEY"},
 		tool.Shared("output", "write into `DIR`; also with a plan, whose output it replaces"),
 		&cli.StringSliceFlag{Name: "type", Usage: "write a model of `TYPE`; repeatable"},
-		tool.OneOf(&cli.StringFlag{Name: "layout", Usage: "`HOW` files are laid out: flat, or folders, one for each type"}, tool.Names("flat", "folders")),
-		tool.Shared("max-size", "write shards of at most `SIZE` bytes of tensors ("+tool.SizeHelp+")", "split-max-size"),
-		tool.OneOf(&cli.StringFlag{Name: "via", Value: "auto", Usage: "take the weights of a checkpoint as if converted to `TYPE` first: auto, f32, f16 or bf16"}, tool.Names("auto", "f32", "f16", "bf16")),
+		tool.OneOf(&cli.StringFlag{Name: "layout",
+			Usage: "`HOW` files are laid out: flat, or folders, one for each type"}, tool.Names("flat", "folders")),
+		tool.Shared("max-size", "write shards of at most `SIZE` bytes of tensors ("+tool.SizeHelp+")",
+			"split-max-size"),
+		tool.OneOf(&cli.StringFlag{Name: "via", Value: "auto",
+			Usage: "take the weights of a checkpoint as if converted to `TYPE` first: auto, f32, f16 or bf16"},
+			tool.Names("auto", "f32", "f16", "bf16")),
 		tool.Shared("name-template", "name files `NAME` (default: "+naming.DefaultTemplate+"), as ggquant does"),
 		tool.Shared("model-name", "call the model of a checkpoint `NAME`"),
 		tool.Shared("calibrate", "make the importance matrix with the text in `FILE`"),
 		tool.Shared("imatrix", "use the importance matrix in `FILE`"),
-		tool.OneOf(&cli.StringFlag{Name: "effort", Value: "matrix", Usage: "what --calibrate does: matrix, high or best (`EFFORT`), as for ggquant"}, tool.Names("matrix", "high", "best")),
+		tool.OneOf(&cli.StringFlag{Name: "effort", Value: "matrix",
+			Usage: "what --calibrate does: matrix, high or best (`EFFORT`), as for ggquant"},
+			tool.Names("matrix", "high", "best")),
 		tool.Shared("ctx-size", "cut texts into chunks of `N` tokens"),
 		tool.Shared("chunks", "calibrate with the first `N` chunks (0: all)"),
 		tool.Shared("process-output", "collect importance for the matrix that makes logits, too"),
-		&cli.StringSliceFlag{Name: "mmproj", Usage: "write the part that sees or hears in `TYPE`: f32, f16, bf16 or q8_0; repeatable"},
+		&cli.StringSliceFlag{Name: "mmproj",
+			Usage: "write the part that sees or hears in `TYPE`: f32, f16, bf16 or q8_0; repeatable"},
 		&cli.StringFlag{Name: "evaluate", Usage: "measure all models over the text in `FILE`"},
 		&cli.UintFlag{Name: "evaluate-chunks", Usage: "of which only the first `N` chunks (0: all)"},
 		tool.Shared("base-model", "the card says that the hub's model `ORG/NAME` was quantized"),
@@ -91,9 +104,11 @@ type releaseRequest struct {
 func parseRelease(cmd *cli.Command) (r releaseRequest, err error) {
 	r = releaseRequest{DryRun: cmd.Bool("dry-run"), JSON: cmd.Bool("json"), Schema: cmd.Bool("schema")}
 	r.Make = release.Options{
-		Workers: tool.Workers(cmd), Force: cmd.Bool("force"), Keep: cmd.Bool("keep"), Program: "ggforge " + tool.Version,
-		Remote: tool.Remote(),
-		Warn:   tool.Warning(cmd), Progress: tool.Parts(cmd), Note: func(text string) { tool.Note(cmd, text) }, Page: pageOf,
+		Workers: tool.Workers(cmd), Force: cmd.Bool("force"), Keep: cmd.Bool("keep"),
+		Program: "ggforge " + tool.Version,
+		Remote:  tool.Remote(),
+		Warn:    tool.Warning(cmd), Progress: tool.Parts(cmd), Note: func(text string) { tool.Note(cmd, text) },
+		Page: pageOf,
 	}
 	if r.Make.Remote.Cache, err = tool.File(cmd, "cache"); err != nil {
 		return r, err
@@ -128,7 +143,9 @@ func parseRelease(cmd *cli.Command) (r releaseRequest, err error) {
 func planOf(cmd *cli.Command) (*release.Plan, error) {
 	for _, need := range []string{"source", "output", "type"} {
 		if !cmd.IsSet(need) {
-			return nil, fault.Errorf(fault.Usage, "want PLAN.yaml, or --source, --output and --type; there is no --%s (see %s --help)", need, cmd.FullName())
+			return nil, fault.Errorf(fault.Usage,
+				"want PLAN.yaml, or --source, --output and --type; there is no --%s (see %s --help)", need,
+				cmd.FullName())
 		}
 	}
 	plan := map[string]any{}
@@ -150,7 +167,8 @@ func planOf(cmd *cli.Command) (*release.Plan, error) {
 			to[key] = cmd.Uint(flag)
 		}
 	}
-	for key, flag := range map[string]string{"source": "source", "output": "output", "layout": "layout", "split": "max-size", "via": "via", "model_name": "model-name", "name_template": "name-template"} {
+	for key, flag := range map[string]string{"source": "source", "output": "output", "layout": "layout",
+		"split": "max-size", "via": "via", "model_name": "model-name", "name_template": "name-template"} {
 		text(plan, key, flag)
 	}
 	var outputs []any
@@ -163,7 +181,8 @@ func planOf(cmd *cli.Command) (*release.Plan, error) {
 		for _, p := range parts[1:] {
 			key, value, ok := strings.Cut(p, "=")
 			if !ok {
-				return nil, fault.Errorf(fault.Usage, "--type %q: want TYPE or TYPE,KEY=VALUE,..., such as Q4_K_M,size=4G", s)
+				return nil, fault.Errorf(fault.Usage,
+					"--type %q: want TYPE or TYPE,KEY=VALUE,..., such as Q4_K_M,size=4G", s)
 			}
 			one[key] = value
 		}
@@ -202,7 +221,8 @@ func planOf(cmd *cli.Command) (*release.Plan, error) {
 	if !cmd.IsSet("calibrate") && !cmd.IsSet("evaluate") && cmd.IsSet("ctx-size") {
 		return nil, fault.Errorf(fault.Usage, "--ctx-size goes with --calibrate or --evaluate")
 	}
-	for key, flag := range map[string]string{"base_model": "base-model", "quantized_by": "quantized-by", "template": "template"} {
+	for key, flag := range map[string]string{"base_model": "base-model", "quantized_by": "quantized-by",
+		"template": "template"} {
 		if cmd.IsSet(flag) {
 			text(part("card"), key, flag)
 		}
@@ -285,7 +305,8 @@ func makeRelease(ctx context.Context, cmd *cli.Command) error {
 		if !result.Exact {
 			about = "about "
 		}
-		_, err := fmt.Fprintf(w, "%s%s to be written into %s, and as much room on the disk; that takes about %.3g s with %d workers\n",
+		_, err := fmt.Fprintf(w,
+			"%s%s to be written into %s, and as much room on the disk; that takes about %.3g s with %d workers\n",
 			about, tool.Bytes(result.Bytes), r.Plan.Output, seconds, r.Make.Workers)
 		return err
 	}
@@ -308,6 +329,7 @@ func makeRelease(ctx context.Context, cmd *cli.Command) error {
 		bytes += f.Bytes
 		fmt.Fprintf(w, "%s  %12d  %-9s  %s\n", f.SHA256, f.Bytes, f.Type, f.Name)
 	}
-	_, err = fmt.Fprintf(w, "%s: %d files, %s; %s\n", r.Plan.Output, len(result.Files), tool.Bytes(bytes), cost.Stop(bytes))
+	_, err = fmt.Fprintf(w, "%s: %d files, %s; %s\n", r.Plan.Output, len(result.Files), tool.Bytes(bytes),
+		cost.Stop(bytes))
 	return err
 }

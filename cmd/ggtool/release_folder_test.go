@@ -22,9 +22,11 @@ import (
 func tiny(t *testing.T, dir, out string) (source string, flags []string) {
 	t.Helper()
 	tensors := []gguf.Tensor{{Name: "output.weight", NE: []int64{256, 64}, Type: gguf.TypeF32}}
-	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}, {Key: gguf.KeyName, Value: gguf.String("Tiny")}}
+	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
+		{Key: gguf.KeyName, Value: gguf.String("Tiny")}}
 	source = filepath.Join(dir, "in.gguf")
-	if err := os.WriteFile(source, append(gguf.AppendHeader(nil, m, tensors, 32), make([]byte, gguf.Layout(tensors, 32))...), 0o666); err != nil {
+	if err := os.WriteFile(source, append(gguf.AppendHeader(nil, m, tensors, 32),
+		make([]byte, gguf.Layout(tensors, 32))...), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	return source, []string{"--source", source, "--output", out, "--progress", "none"}
@@ -58,13 +60,15 @@ func TestReleaseNamesOfModels(t *testing.T) {
 	source, text := checkpointAndText(t)
 	dir := t.TempDir()
 	run := expect(t, "release")
-	flags := []string{"--source", source, "--progress", "none", "--ctx-size", "16", "--evaluate", text, "--evaluate-chunks", "1", "--pages"}
+	flags := []string{"--source", source, "--progress", "none", "--ctx-size", "16", "--evaluate", text,
+		"--evaluate-chunks", "1", "--pages"}
 	for _, layout := range []string{"flat", "folders"} {
 		out := filepath.Join(dir, layout)
 		types := []string{"--type", "Q8_0"}
 		sums := "SHA256SUMS"
 		if layout == "folders" { // where the sums are
-			run(2, "has the name of SHA256SUMS, which is reserved", append(slices.Clone(flags), "--type", "Q4_0,name="+sums, "--output", out, "--layout", layout)...)
+			run(2, "has the name of SHA256SUMS, which is reserved",
+				append(slices.Clone(flags), "--type", "Q4_0,name="+sums, "--output", out, "--layout", layout)...)
 			sums = "SHA256"
 		}
 		for _, name := range []string{"quality", sums, "README", "manifest", "imatrix", "card", "sums"} {
@@ -99,10 +103,13 @@ func TestReleaseNamesOfModels(t *testing.T) {
 		text string
 		args []string
 	}{
-		{"has the name of the importance matrix", []string{"--type", "Q4_0,name=imatrix", "--calibrate", text, "--chunks", "1"}},
+		{"has the name of the importance matrix", []string{"--type", "Q4_0,name=imatrix", "--calibrate", text,
+			"--chunks", "1"}},
 		{"line 1: output Q8_0, ", []string{"--type", "Q8_0,name=small", "--type", "Q4_0,name=small"}},
-		{"line 1: output Q8_0, ", []string{"--type", "Q8_0,name=small", "--type", "Q4_0,name=SMALL"}}, // on many disks one file
-		{"line 1: output Q8_0, ", []string{"--type", "Q8_0,name=small", "--type", "Q4_0,name=SMALL", "--split-max-size", "1M", "--layout", "folders"}},
+		// on many disks one file
+		{"line 1: output Q8_0, ", []string{"--type", "Q8_0,name=small", "--type", "Q4_0,name=SMALL"}},
+		{"line 1: output Q8_0, ", []string{"--type", "Q8_0,name=small", "--type", "Q4_0,name=SMALL", "--split-max-size",
+			"1M", "--layout", "folders"}},
 	} {
 		run(2, c.text, append(slices.Concat(flags, c.args), "--output", out, "--force")...)
 		if _, err := os.Lstat(out); err == nil {
@@ -152,8 +159,8 @@ func TestReleaseInputs(t *testing.T) {
 	refuse("the plan", plan("source: ../in.gguf\noutput: .\noutputs: [Q8_0]\n"))
 }
 
-// TestReleaseIntoCheckpoint makes a release in the folder of its source: that is refused, also with --force, and through a
-// link, so that the checkpoint's README.md and all else stay.
+// TestReleaseIntoCheckpoint makes a release in the folder of its source: that is refused, also with --force, and
+// through a link, so that the checkpoint's README.md and all else stay.
 func TestReleaseIntoCheckpoint(t *testing.T) {
 	source, _ := checkpointAndText(t)
 	put(t, filepath.Join(source, "README.md"), "---\nlicense: mit\n---\nby the authors\n")
@@ -165,7 +172,8 @@ func TestReleaseIntoCheckpoint(t *testing.T) {
 		outputs = append(outputs, link)
 	}
 	for _, out := range outputs {
-		run(2, "files of the source", "--source", source, "--output", out, "--type", "Q8_0", "--force", "--progress", "none")
+		run(2, "files of the source", "--source", source, "--output", out, "--type", "Q8_0", "--force",
+			"--progress", "none")
 		if now := published(t, source); !maps.Equal(now, was) {
 			t.Fatalf("%s: %q", out, different(now, was))
 		}
@@ -175,8 +183,8 @@ func TestReleaseIntoCheckpoint(t *testing.T) {
 	}
 }
 
-// TestReleaseDropsTypes changes plans: what the release has made and the plan no longer has goes, with --keep it stays out
-// of the card and the sums, and what somebody has changed stays, too.
+// TestReleaseDropsTypes changes plans: what the release has made and the plan no longer has goes, with --keep it stays
+// out of the card and the sums, and what somebody has changed stays, too.
 func TestReleaseDropsTypes(t *testing.T) {
 	dir := t.TempDir()
 	run := expect(t, "release")
@@ -208,12 +216,14 @@ func TestReleaseDropsTypes(t *testing.T) {
 	}
 	two := append(slices.Clone(flags), "--type", "Q8_0", "--type", "Q4_0")
 	text := run(0, "not removed: "+name+"F16.gguf", append(two, "--keep")...)
-	for _, want := range []string{name + "Q5_0.gguf: the plan no longer has it, and it is not what was made", "mine.gguf: is in the folder, but not in the card"} {
+	for _, want := range []string{name + "Q5_0.gguf: the plan no longer has it, and it is not what was made",
+		"mine.gguf: is in the folder, but not in the card"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("want %q: %s", want, text)
 		}
 	}
-	check([]string{name + "F16.gguf", name + "Q5_0.gguf", "mine.gguf"}, []string{name + "F16.gguf", name + "Q5_0.gguf", "mine.gguf"})
+	check([]string{name + "F16.gguf", name + "Q5_0.gguf", "mine.gguf"},
+		[]string{name + "F16.gguf", name + "Q5_0.gguf", "mine.gguf"})
 	run(0, "not removed: "+name+"F16.gguf", append(two, "--keep")...) // it stays known
 	var made releaseResult
 	parsed(t, run(0, "removed: "+name+"F16.gguf", append(two, "--json")...), &made)
@@ -279,8 +289,8 @@ func TestReleaseOneAtATime(t *testing.T) {
 	}
 }
 
-// TestReleaseReadsOnce changes inputs after a release has read them: what it makes, and the sums in its manifest, are of
-// what it has read. The source is read where it lies, and the run ends with an error.
+// TestReleaseReadsOnce changes inputs after a release has read them: what it makes, and the sums in its manifest, are
+// of what it has read. The source is read where it lies, and the run ends with an error.
 func TestReleaseReadsOnce(t *testing.T) {
 	source, text := checkpointAndText(t)
 	dir := t.TempDir()
@@ -294,9 +304,11 @@ func TestReleaseReadsOnce(t *testing.T) {
 	other := strings.ToUpper(string(data))
 	matrix := filepath.Join(dir, "matrix.gguf")
 	flags := func(out string, more ...string) []string {
-		return append([]string{"--source", source, "--output", filepath.Join(dir, out), "--type", "Q4_0", "--type", "Q4_K", "--progress", "none", "--template", template}, more...)
+		return append([]string{"--source", source, "--output", filepath.Join(dir, out), "--type", "Q4_0", "--type",
+			"Q4_K", "--progress", "none", "--template", template}, more...)
 	}
-	byText := []string{"--ctx-size", "16", "--chunks", "2", "--calibrate", text, "--evaluate", text, "--evaluate-chunks", "1"}
+	byText := []string{"--ctx-size", "16", "--chunks", "2", "--calibrate", text, "--evaluate", text,
+		"--evaluate-chunks", "1"}
 	for _, effort := range []string{"matrix", "high"} {
 		args := append(slices.Clone(byText), "--effort", effort)
 		run(0, "", flags("want "+effort, args...)...)
@@ -353,8 +365,8 @@ func TestReleaseReadsOnce(t *testing.T) {
 	}
 }
 
-// TestReleaseState damages what a release keeps, and changes a model so that neither size nor time show it: the one is an
-// error, the other is made again.
+// TestReleaseState damages what a release keeps, and changes a model so that neither size nor time show it: the one is
+// an error, the other is made again.
 func TestReleaseState(t *testing.T) {
 	dir := t.TempDir()
 	run := expect(t, "release")
@@ -401,17 +413,21 @@ func TestReleaseDryRun(t *testing.T) {
 	run := expect(t, "release")
 	for _, effort := range []string{"matrix", "high", "best"} {
 		out := filepath.Join(t.TempDir(), "out")
-		flags := []string{"--source", source, "--output", out, "--type", "Q8_0", "--type", "Q4_0", "--pages", "--calibrate", text, "--effort", effort, "--evaluate", text, "--ctx-size", "16", "--chunks", "2", "--progress", "none", "--quiet", "--json"}
+		flags := []string{"--source", source, "--output", out, "--type", "Q8_0", "--type", "Q4_0", "--pages",
+			"--calibrate", text, "--effort", effort, "--evaluate", text, "--ctx-size", "16", "--chunks", "2",
+			"--progress", "none", "--quiet", "--json"}
 		var planned, made releaseResult
 		parsed(t, run(0, "", append(slices.Clone(flags), "--dry-run")...), &planned)
 		parsed(t, run(0, "", flags...), &made)
 		names := map[string]bool{}
 		for i, p := range planned.Parts {
 			m := made.Parts[i]
-			if !slices.Equal(p.Files, m.Files) || p.Exact && p.Bytes != m.Bytes || p.Bytes < m.Bytes/2 || p.Bytes > 2*m.Bytes {
+			if !slices.Equal(p.Files, m.Files) || p.Exact && p.Bytes != m.Bytes || p.Bytes < m.Bytes/2 ||
+				p.Bytes > 2*m.Bytes {
 				t.Errorf("%s: planned %+v, made %+v", effort, p, m)
 			}
-			if exact := p.Kind == "imatrix" || p.Kind == "sums" || p.Kind == "model" && effort == "matrix"; p.Exact != exact || !m.Exact {
+			if exact := p.Kind == "imatrix" || p.Kind == "sums" ||
+				p.Kind == "model" && effort == "matrix"; p.Exact != exact || !m.Exact {
 				t.Errorf("%s: %s: exact is %v and %v", effort, p.Name, p.Exact, m.Exact)
 			}
 			if runs := p.Kind == "imatrix" || p.Kind == "model" || p.Kind == "quality"; runs != (p.Seconds > 0) {

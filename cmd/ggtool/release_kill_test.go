@@ -29,7 +29,8 @@ func checkpointAndText(t *testing.T) (source, text string) {
 		t.Fatal(err)
 	}
 	text = filepath.Join(t.TempDir(), "text.txt")
-	if err := os.WriteFile(text, []byte(strings.Repeat("The cat sat on the mat, and the dog ran. ", 4)), 0o666); err != nil {
+	if err := os.WriteFile(text, []byte(strings.Repeat("The cat sat on the mat, and the dog ran. ", 4)),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	return source, text
@@ -83,9 +84,11 @@ func whole(files map[string]string) error {
 
 var errKilled = errors.New("the process is dead")
 
-// names are the calls that change which files there are: what is killed in a write is one that is not whole, as before it.
+// names are the calls that change which files there are: what is killed in a write is one that is not whole, as before
+// it.
 func names(c disk.Call) bool {
-	return slices.Contains([]string{disk.OpMkdir, disk.OpLink, disk.OpRename, disk.OpRemove}, c.Op) || c.Op == disk.OpOpen && c.Flag&os.O_CREATE != 0
+	return slices.Contains([]string{disk.OpMkdir, disk.OpLink, disk.OpRename, disk.OpRemove}, c.Op) ||
+		c.Op == disk.OpOpen && c.Flag&os.O_CREATE != 0
 }
 
 // unsynced runs a command without waiting for the disk: the machine goes on.
@@ -141,10 +144,13 @@ func TestReleaseKilled(t *testing.T) {
 	source, text := checkpointAndText(t)
 	dir := t.TempDir()
 	flags := func(more ...string) []string {
-		return append([]string{"release", "--source", source, "--output", filepath.Join(dir, "out"), "--chunks", "1", "--ctx-size", "16", "--threads", "1", "--progress", "none", "--quiet"}, more...)
+		return append([]string{"release", "--source", source, "--output", filepath.Join(dir, "out"), "--chunks", "1",
+			"--ctx-size", "16", "--threads", "1", "--progress", "none", "--quiet"}, more...)
 	}
-	first := flags("--type", "Q8_0", "--type", "F16,name=quality", "--calibrate", text, "--evaluate", text, "--evaluate-chunks", "1", "--pages", "--layout", "folders")
-	second := flags("--type", "Q8_0,name=quality", "--type", "Q4_0", "--type", "F16", "--calibrate", text, "--split-max-size", "100K")
+	first := flags("--type", "Q8_0", "--type", "F16,name=quality", "--calibrate", text, "--evaluate", text,
+		"--evaluate-chunks", "1", "--pages", "--layout", "folders")
+	second := flags("--type", "Q8_0,name=quality", "--type", "Q4_0", "--type", "F16", "--calibrate", text,
+		"--split-max-size", "100K")
 	out, kept := filepath.Join(dir, "out"), filepath.Join(dir, "kept")
 	for _, c := range []struct {
 		name string
@@ -188,7 +194,8 @@ func TestReleaseKilled(t *testing.T) {
 					continue
 				}
 				if got := published(t, out); !maps.Equal(got, want) {
-					t.Errorf("killed at call %d, the next run made %q, want %q", at, different(got, want), slices.Sorted(maps.Keys(want)))
+					t.Errorf("killed at call %d, the next run made %q, want %q", at, different(got, want),
+						slices.Sorted(maps.Keys(want)))
 				}
 			}
 			t.Logf("killed at %d calls of %d", points, at)

@@ -28,12 +28,14 @@ func TestRelease(t *testing.T) {
 	run(2, "there is no --type", "--source", "x", "--output", "y")
 
 	tensors := []gguf.Tensor{{Name: "output.weight", NE: []int64{256, 64}, Type: gguf.TypeF32}}
-	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}, {Key: gguf.KeyName, Value: gguf.String("Tiny")}}
+	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
+		{Key: gguf.KeyName, Value: gguf.String("Tiny")}}
 	file := append(gguf.AppendHeader(nil, m, tensors, 32), make([]byte, gguf.Layout(tensors, 32))...)
 	if err := os.WriteFile(dir+"in.gguf", file, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	flags := []string{"--source", dir + "in.gguf", "--output", dir + "out", "--type", "Q8_0", "--type", "Q4_0,name=small", "--progress", "none"}
+	flags := []string{"--source", dir + "in.gguf", "--output", dir + "out", "--type", "Q8_0", "--type",
+		"Q4_0,name=small", "--progress", "none"}
 	var planned, made releaseResult
 	decode := func(out string, to *releaseResult) {
 		t.Helper()
@@ -52,12 +54,14 @@ func TestRelease(t *testing.T) {
 			t.Errorf("planned %+v, made %+v", p, m)
 		}
 	}
-	if planned.Exact || !made.Exact || len(planned.Parts) != 5 || len(made.Files) != 2 || made.Model != "Tiny-16K" || made.Files[1].Name != "Tiny-16K-small.gguf" || planned.Files != nil {
+	if planned.Exact || !made.Exact || len(planned.Parts) != 5 || len(made.Files) != 2 || made.Model != "Tiny-16K" ||
+		made.Files[1].Name != "Tiny-16K-small.gguf" || planned.Files != nil {
 		t.Errorf("planned %+v, made %+v", planned, made)
 	}
 	run(0, "is there    Q8_0", append(flags, "--dry-run")...)
 	run(0, "out: 2 files", flags...)
-	if out := expect(t, "verify")(3, "", "--header-only", "--sums", dir+"out/SHA256SUMS"); strings.Contains(out, "SHA-256") {
+	if out := expect(t, "verify")(3, "", "--header-only", "--sums",
+		dir+"out/SHA256SUMS"); strings.Contains(out, "SHA-256") {
 		t.Errorf("sums: %s", out) // all else is wrong with the model
 	}
 	run(2, "--type \"Q4_0,x\"", append(flags, "--type", "Q4_0,x")...)
@@ -70,7 +74,8 @@ func TestRelease(t *testing.T) {
 	expect(t, "inspect")(0, "", "--html", dir+"page.html", dir+"out/Tiny-16K-small.gguf")
 	page, err1 := os.ReadFile(dir + "out/Tiny-16K-small.html")
 	want, err2 := os.ReadFile(dir + "page.html")
-	if err1 != nil || err2 != nil || !bytes.Equal(page, want) || bytes.Contains(page, []byte(dir)) || len(made.Files) != 4 || made.Files[3].Type != "page" {
+	if err1 != nil || err2 != nil || !bytes.Equal(page, want) || bytes.Contains(page, []byte(dir)) ||
+		len(made.Files) != 4 || made.Files[3].Type != "page" {
 		t.Errorf("%v %v: %+v: %s", err1, err2, made.Files, page)
 	}
 
@@ -79,7 +84,9 @@ func TestRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan := dir + "plans/plan.yaml"
-	if err := os.WriteFile(plan, []byte("source: ../in.gguf\noutput: ../other\noutputs: [Q8_0]\ncard: {template: card.tmpl}\n"), 0o666); err != nil {
+	if err := os.WriteFile(plan,
+		[]byte("source: ../in.gguf\noutput: ../other\noutputs: [Q8_0]\ncard: {template: card.tmpl}\n"),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(dir+"plans/card.tmpl", []byte("Of {{.Title}}"), 0o666); err != nil {
@@ -88,13 +95,15 @@ func TestRelease(t *testing.T) {
 	run(0, "other: 1 files", plan, "--progress", "none")
 	run(0, "third: 1 files", plan, "--progress", "none", "--output", dir+"third")
 	// The model lacks keys, but is what the manifest says.
-	if out := expect(t, "verify")(3, "has no key", "--manifest", dir+"third/manifest.json"); strings.Contains(out, "SHA-256 is") || strings.Contains(out, "bytes, want") || strings.Contains(out, "is missing") {
+	if out := expect(t, "verify")(3, "has no key", "--manifest", dir+"third/manifest.json"); strings.Contains(out,
+		"SHA-256 is") || strings.Contains(out, "bytes, want") || strings.Contains(out, "is missing") {
 		t.Errorf("verify --manifest: %s", out)
 	}
 	a, err1 := os.ReadFile(dir + "other/manifest.json")
 	b, err2 := os.ReadFile(dir + "third/manifest.json")
 	card, err3 := os.ReadFile(filepath.Join(dir, "third", "README.md"))
-	if err1 != nil || err2 != nil || err3 != nil || !bytes.Equal(a, b) || !strings.Contains(string(card), "\nOf Tiny\n") {
+	if err1 != nil || err2 != nil || err3 != nil || !bytes.Equal(a, b) ||
+		!strings.Contains(string(card), "\nOf Tiny\n") {
 		t.Errorf("%v %v %v: %s", err1, err2, err3, card)
 	}
 	run(2, "--source is for releases without a plan", plan, "--source", "x")
@@ -119,8 +128,8 @@ func TestReleaseRefusedFirst(t *testing.T) {
 	}
 }
 
-// TestReleasePages makes pages about models that are measured: they have recipe, divergence and perplexity, and are made
-// again when the measurements become others.
+// TestReleasePages makes pages about models that are measured: they have recipe, divergence and perplexity, and are
+// made again when the measurements become others.
 func TestReleasePages(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("a model is run")
@@ -128,7 +137,8 @@ func TestReleasePages(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	text := "../../fault/fault.go"
-	flags := []string{"--source", "../../test/testdata/gollama", "--output", at("out"), "--type", "Q8_0", "--type", "Q4_0", "--layout", "folders", "--max-size", "4M", "--pages",
+	flags := []string{"--source", "../../test/testdata/gollama", "--output", at("out"), "--type", "Q8_0", "--type",
+		"Q4_0", "--layout", "folders", "--max-size", "4M", "--pages",
 		"--evaluate", text, "--ctx-size", "64", "--progress", "none", "--evaluate-chunks"}
 	run := expect(t, "release")
 	seen := map[string]bool{}
@@ -152,12 +162,16 @@ func TestReleasePages(t *testing.T) {
 			first := strings.TrimSuffix(name, ".html") + "-00001-of-00002.gguf"
 			names, values := clitest.Facts(string(html))
 			found := results.Files[filepath.Base(first)]
-			want := []string{filepath.Base(filepath.Dir(name)), page.Divergence(found.Divergence.Mean, found.Divergence.Error), page.Perplexity(found.PPL.Mean, found.PPL.Error)}
-			if !slices.Equal(names[:5], []string{"size", "bits per weight", "recipe", "divergence", "perplexity"}) || !slices.Equal(values[2:5], want) {
+			want := []string{filepath.Base(filepath.Dir(name)),
+				page.Divergence(found.Divergence.Mean, found.Divergence.Error),
+				page.Perplexity(found.PPL.Mean, found.PPL.Error)}
+			if !slices.Equal(names[:5], []string{"size", "bits per weight", "recipe", "divergence", "perplexity"}) ||
+				!slices.Equal(values[2:5], want) {
 				t.Errorf("%s: %q %q, want %q", name, names, values, want)
 			}
 			seen[values[3]] = true
-			expect(t, "inspect")(0, "", "--html", at("page.html"), "--force", "--results", at("out/quality.json"), first)
+			expect(t, "inspect")(0, "", "--html", at("page.html"), "--force", "--results",
+				at("out/quality.json"), first)
 			if other, err := os.ReadFile(at("page.html")); err != nil || !bytes.Equal(html, other) {
 				t.Errorf("%s is not what inspect --html writes: %v", name, err)
 			}

@@ -62,7 +62,9 @@ func TestReproduceAsksNoServerThatOnlyTheManifestNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := expect(t, "reproduce")
-	for _, args := range [][]string{{"--base-model-id", "org/base"}, {"--base-model-id=org/base"}, {"--base", "hf://org/base"}, {"--target-model-dir", "hf://org/base"}, {"--merge-lora", "hf://org/base:0.5"}, {"--metadata", "https://example.com/m.json"}} {
+	for _, args := range [][]string{{"--base-model-id", "org/base"}, {"--base-model-id=org/base"},
+		{"--base", "hf://org/base"}, {"--target-model-dir", "hf://org/base"}, {"--merge-lora", "hf://org/base:0.5"},
+		{"--metadata", "https://example.com/m.json"}} {
 		m := strange(t, dir, manifest.Manifest{Command: manifest.Convert, Source: "adapter", Arguments: args})
 		run(2, "--input", "--input", adapter, m)
 	}
@@ -72,7 +74,8 @@ func TestReproduceAsksNoServerThatOnlyTheManifestNames(t *testing.T) {
 		t.Errorf("%d requests", n)
 	}
 	// The user may name it.
-	m = strange(t, dir, manifest.Manifest{Command: manifest.Convert, Source: "adapter", Arguments: []string{"--base-model-id", "org/base"}})
+	m = strange(t, dir, manifest.Manifest{Command: manifest.Convert, Source: "adapter",
+		Arguments: []string{"--base-model-id", "org/base"}})
 	run(1, "/org/base/revision/main: the server answers 404", "--input", adapter, "--input", "hf://org/base", m)
 	if asked.Load() == 0 {
 		t.Error("no request for what the user has named")
@@ -93,9 +96,11 @@ func TestReproduceReadsNoFileThatOnlyTheManifestNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	input := func(role, name string) manifest.Input {
-		return manifest.Input{Role: role, File: digest.File{Name: name, Bytes: int64(len(text)), SHA256: strings.Repeat("0", 64)}}
+		return manifest.Input{Role: role, File: digest.File{Name: name, Bytes: int64(len(text)),
+			SHA256: strings.Repeat("0", 64)}}
 	}
-	for _, flag := range []string{"tensor-type-file", "recipe", "imatrix", "calibrate", "hessian", "metadata", "target-model-dir", "merge-lora"} {
+	for _, flag := range []string{"tensor-type-file", "recipe", "imatrix", "calibrate", "hessian", "metadata",
+		"target-model-dir", "merge-lora"} {
 		for _, c := range []struct {
 			name, want string
 			code       int
@@ -110,10 +115,12 @@ func TestReproduceReadsNoFileThatOnlyTheManifestNames(t *testing.T) {
 			{secret, "without folders", 3, []string{"--input", home}},
 		} {
 			m := strange(t, dir, manifest.Manifest{
-				Command: manifest.Quantize, Source: "in.gguf", Arguments: []string{"--" + flag, c.name}, Inputs: []manifest.Input{input(flag, c.name)},
+				Command: manifest.Quantize, Source: "in.gguf", Arguments: []string{"--" + flag, c.name},
+				Inputs: []manifest.Input{input(flag, c.name)},
 			})
 			if filepath.IsAbs(c.name) || strings.Contains(c.name, "/") {
-				m = strange(t, dir, manifest.Manifest{Command: manifest.Quantize, Source: "in.gguf", Arguments: []string{"--" + flag, c.name}})
+				m = strange(t, dir, manifest.Manifest{Command: manifest.Quantize, Source: "in.gguf",
+					Arguments: []string{"--" + flag, c.name}})
 			}
 			if out := expect(t, "reproduce")(c.code, c.want, append(c.args, m)...); strings.Contains(out, text) {
 				t.Errorf("--%s %s: prints the file: %s", flag, c.name, out)
@@ -121,7 +128,8 @@ func TestReproduceReadsNoFileThatOnlyTheManifestNames(t *testing.T) {
 		}
 	}
 	// A file that the manifest does not list, and a model that is a link.
-	m := strange(t, dir, manifest.Manifest{Command: manifest.Quantize, Source: "in.gguf", Arguments: []string{"--recipe", "rules"}})
+	m := strange(t, dir, manifest.Manifest{Command: manifest.Quantize, Source: "in.gguf",
+		Arguments: []string{"--recipe", "rules"}})
 	expect(t, "reproduce")(5, "not among the inputs", "--input", dir, m)
 	m = strange(t, dir, manifest.Manifest{Command: manifest.Quantize, Source: "link"})
 	expect(t, "reproduce")(5, "may lead anywhere", m)
@@ -134,19 +142,24 @@ func TestReproduceTakesNoPermissionOfTheManifest(t *testing.T) {
 	if err := os.Mkdir(checkpoint, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(home, "config.json"), []byte(`{"architectures": ["SecretForCausalLM"]}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(home, "config.json"), []byte(`{"architectures": ["SecretForCausalLM"]}`),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	clitest.NeedsSymlink(t, filepath.Join(home, "config.json"), filepath.Join(checkpoint, "config.json"))
 	run := expect(t, "reproduce")
-	m := strange(t, dir, manifest.Manifest{Command: manifest.Convert, Source: "x", Arguments: []string{"--outside-links"}})
-	if out := run(5, "use --outside-links", "--input", checkpoint, m); strings.Contains(out, "Secret") || strings.Count(out, "use --outside-links") != 1 {
+	m := strange(t, dir, manifest.Manifest{Command: manifest.Convert, Source: "x",
+		Arguments: []string{"--outside-links"}})
+	if out := run(5, "use --outside-links", "--input", checkpoint, m); strings.Contains(out, "Secret") ||
+		strings.Count(out, "use --outside-links") != 1 {
 		t.Error(out)
 	}
 	if out := run(4, "Secret", "--outside-links", "--input", checkpoint, m); out == "" {
 		t.Error("the user's permission does not count")
 	}
-	for _, args := range [][]string{{"--remote"}, {"--help"}, {"-h"}, {"--version"}, {"man"}, {"completion", "bash"}, {"__complete", "."}, {"--force"}, {"--cache", "c"}, {"--part-files", "c"}, {"--manifest", "c"}, {"--work-dir", "c"}, {"--quiet"}, {"--config-only"}} {
+	for _, args := range [][]string{{"--remote"}, {"--help"}, {"-h"}, {"--version"}, {"man"}, {"completion", "bash"},
+		{"__complete", "."}, {"--force"}, {"--cache", "c"}, {"--part-files", "c"}, {"--manifest", "c"},
+		{"--work-dir", "c"}, {"--quiet"}, {"--config-only"}} {
 		m := strange(t, dir, manifest.Manifest{Command: manifest.Convert, Source: "x", Arguments: args})
 		run(3, "want flags that decide bytes", "--input", checkpoint, m)
 	}

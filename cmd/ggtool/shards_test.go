@@ -33,7 +33,8 @@ func shards(t *testing.T, dir string, value byte) (whole, first string) {
 	}
 	meta := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}}
 	split := func(no uint16) gguf.Metadata {
-		return gguf.Metadata{{Key: gguf.KeySplitNo, Value: gguf.Uint16(no)}, {Key: gguf.KeySplitCount, Value: gguf.Uint16(2)}, {Key: gguf.KeySplitTensors, Value: gguf.Int32(3)}}
+		return gguf.Metadata{{Key: gguf.KeySplitNo, Value: gguf.Uint16(no)},
+			{Key: gguf.KeySplitCount, Value: gguf.Uint16(2)}, {Key: gguf.KeySplitTensors, Value: gguf.Int32(3)}}
 	}
 	whole = write(filepath.Join(dir, "whole.gguf"), meta, "a", "b", "c")
 	prefix := filepath.Join(dir, "m")
@@ -50,7 +51,8 @@ func TestShards(t *testing.T) {
 	second := strings.Replace(first, "00001-of", "00002-of", 1)
 
 	code, out, err := call("inspect", first)
-	for _, want := range []string{first + ": GGUF version 3", second + ": GGUF version 3", "tensors: 3, 96 elements, 8.5000 bits per weight", "file   2 at            0"} {
+	for _, want := range []string{first + ": GGUF version 3", second + ": GGUF version 3",
+		"tensors: 3, 96 elements, 8.5000 bits per weight", "file   2 at            0"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, %v: %q is not in\n%s", code, err, want, out)
 		}
@@ -64,7 +66,8 @@ func TestShards(t *testing.T) {
 			Shard int
 		}
 	}
-	if err := json.Unmarshal([]byte(out), &d); err != nil || len(d.Shards) != 2 || len(d.Tensors) != 3 || d.Tensors[2].Shard != 1 || d.Shards[1].Path != second {
+	if err := json.Unmarshal([]byte(out), &d); err != nil || len(d.Shards) != 2 || len(d.Tensors) != 3 ||
+		d.Tensors[2].Shard != 1 || d.Shards[1].Path != second {
 		t.Errorf("%v: %+v", err, d)
 	}
 	if code, _, err := call("inspect", second); code != 2 || !strings.Contains(err.Error(), first) {
@@ -74,14 +77,17 @@ func TestShards(t *testing.T) {
 		t.Errorf("second shard alone: exit code %d, %v\n%s", code, err, out)
 	}
 
-	if code, out, err := call("diff", first, changed); code != 6 || !strings.Contains(out, `tensor "c": 1 of 34 bytes differ`) || strings.Count(out, "\n") != 2 {
+	if code, out, err := call("diff", first, changed); code != 6 ||
+		!strings.Contains(out, `tensor "c": 1 of 34 bytes differ`) || strings.Count(out, "\n") != 2 {
 		t.Errorf("diff: exit code %d, %v\n%s", code, err, out)
 	}
 	if code, out, err := call("diff", "--alone", first, changed); code != 0 {
 		t.Errorf("diff of the first shards: exit code %d, %v\n%s", code, err, out)
 	}
 	code, out, err = call("diff", whole, first)
-	if code != 6 || !strings.Contains(out, "files: 1, 2") || !strings.Contains(out, `key "split.count": only in the second file`) || strings.Contains(out, "tensor") && !strings.Contains(out, "split.tensors") {
+	if code != 6 || !strings.Contains(out, "files: 1, 2") ||
+		!strings.Contains(out, `key "split.count": only in the second file`) || strings.Contains(out, "tensor") &&
+		!strings.Contains(out, "split.tensors") {
 		t.Errorf("diff of forms: exit code %d, %v\n%s", code, err, out)
 	}
 
@@ -101,7 +107,8 @@ func TestShards(t *testing.T) {
 	if err := os.Remove(second); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"inspect", first}, {"diff", whole, first}, {"export", first, filepath.Join(dir, "out")}} {
+	for _, args := range [][]string{{"inspect", first}, {"diff", whole, first},
+		{"export", first, filepath.Join(dir, "out")}} {
 		if code, _, err := call(args...); code != 3 || !strings.Contains(err.Error(), "shard 2 of 2 is missing") {
 			t.Errorf("%s without the second shard: exit code %d, %v", args[0], code, err)
 		}
@@ -111,7 +118,8 @@ func TestShards(t *testing.T) {
 // TestUnknownType checks that a tensor of a type that is not known is listed, and
 // not decoded.
 func TestUnknownType(t *testing.T) {
-	tensors := []gguf.Tensor{{Name: "new", NE: []int64{64, 2}, Type: 77, Stored: 48}, {Name: "t", NE: []int64{4}, Type: gguf.TypeF32}}
+	tensors := []gguf.Tensor{{Name: "new", NE: []int64{64, 2}, Type: 77, Stored: 48},
+		{Name: "t", NE: []int64{4}, Type: gguf.TypeF32}}
 	data := make([]byte, gguf.Layout(tensors, 32))
 	path := filepath.Join(t.TempDir(), "x.gguf")
 	if err := os.WriteFile(path, append(gguf.AppendHeader(nil, nil, tensors, 32), data...), 0o666); err != nil {
@@ -125,7 +133,8 @@ func TestUnknownType(t *testing.T) {
 	if code, out, err := call("diff", path, path); code != 0 {
 		t.Errorf("diff: exit code %d, %v\n%s", code, err, out)
 	}
-	if code, _, err := call("export", path, filepath.Join(t.TempDir(), "out")); code != 4 || !strings.Contains(err.Error(), `tensor "new": type 77`) {
+	if code, _, err := call("export", path, filepath.Join(t.TempDir(), "out")); code != 4 ||
+		!strings.Contains(err.Error(), `tensor "new": type 77`) {
 		t.Errorf("export: exit code %d, %v", code, err)
 	}
 }
@@ -134,7 +143,8 @@ func TestUnknownType(t *testing.T) {
 // type, and of --memory.
 func TestInspectFields(t *testing.T) {
 	_, first := shards(t, t.TempDir(), 1)
-	if code, _, err := call("meta", "--set", "general.tags=str:[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\"]", first); code != 0 {
+	if code, _, err := call("meta", "--set", "general.tags=str:[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\"]",
+		first); code != 0 {
 		t.Fatal(err)
 	}
 	code, out, err := call("inspect", "--json", first)
@@ -159,7 +169,8 @@ func TestEndianShards(t *testing.T) {
 	endian(0, "big-00002-of-00002.gguf", "--progress", "none", first, filepath.Join(dir, "big.gguf"))
 	big := filepath.Join(dir, "big-00001-of-00002.gguf")
 	expect(t, "inspect")(0, "big-endian", big)
-	endian(0, "back-00001-of-00002.gguf", "--progress", "none", "--to", "little", big, filepath.Join(dir, "back-00001-of-00002.gguf"))
+	endian(0, "back-00001-of-00002.gguf", "--progress", "none", "--to", "little", big,
+		filepath.Join(dir, "back-00001-of-00002.gguf"))
 	for i := range 2 {
 		a, err := os.ReadFile(gguf.ShardName(filepath.Join(dir, "m"), i, 2))
 		if err != nil {
@@ -171,7 +182,8 @@ func TestEndianShards(t *testing.T) {
 		}
 	}
 	endian(0, "one.gguf", "--progress", "none", "--alone", first, filepath.Join(dir, "one.gguf"))
-	endian(2, "name the first one", "--progress", "none", strings.Replace(first, "00001-of", "00002-of", 1), filepath.Join(dir, "two.gguf"))
+	endian(2, "name the first one", "--progress", "none", strings.Replace(first, "00001-of", "00002-of", 1),
+		filepath.Join(dir, "two.gguf"))
 }
 
 // TestMetaShards changes the metadata of a model in shards, which are those of the first.

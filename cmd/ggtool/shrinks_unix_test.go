@@ -14,12 +14,13 @@ import (
 )
 
 // TestShrinks cuts the input off while a verb works, at each of its calls to the system in turn: that is an error about
-// broken input, and not a fault that ends the process; nothing is left. Only an input that is cut off when it is no longer
-// needed may go unnoticed.
+// broken input, and not a fault that ends the process; nothing is left. Only an input that is cut off when it is no
+// longer needed may go unnoticed.
 func TestShrinks(t *testing.T) {
 	dir := t.TempDir()
 	in, work := filepath.Join(dir, "in.gguf"), filepath.Join(dir, "work")
-	tensors := []gguf.Tensor{{Name: "token_embd.weight", NE: []int64{32, 64}, Type: gguf.TypeF32}, {Name: "output.weight", NE: []int64{32, 64}, Type: gguf.TypeF32}}
+	tensors := []gguf.Tensor{{Name: "token_embd.weight", NE: []int64{32, 64}, Type: gguf.TypeF32},
+		{Name: "output.weight", NE: []int64{32, 64}, Type: gguf.TypeF32}}
 	m := gguf.Metadata{
 		{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
 		{Key: "tokenizer.ggml.model", Value: gguf.String("llama")},
@@ -33,8 +34,10 @@ func TestShrinks(t *testing.T) {
 	}
 	out := filepath.Join(work, "out")
 	for _, verb := range [][]string{
-		{"inspect", in}, {"verify", in}, {"hash", "--sha256", in}, {"diff", in, other}, {"quality", other, in}, {"name", "--build", in},
-		{"meta", "--set", "a=u32:1", "--output", out, in}, {"split", "--max-tensors", "1", in, out}, {"endian", in, out},
+		{"inspect", in}, {"verify", in}, {"hash", "--sha256", in}, {"diff", in, other}, {"quality", other, in},
+		{"name", "--build", in},
+		{"meta", "--set", "a=u32:1", "--output", out, in}, {"split", "--max-tensors", "1", in, out},
+		{"endian", in, out},
 		{"pad-vocab", "--size", "72", in, out}, {"export", in, out},
 	} {
 		noticed := 0

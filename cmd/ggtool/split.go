@@ -26,13 +26,16 @@ func splitCommand() *cli.Command {
 			"are those of llama-gguf-split. FILE stays.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Elsewhere: []string{"shard", "shards"},
-			Examples:  []string{"ggtool split --max-size 2G model.gguf model", "ggtool split --dry-run --max-tensors 64 model-00001-of-00009.gguf anew"},
-			Result:    tool.Prints[tool.Written](),
+			Examples: []string{"ggtool split --max-size 2G model.gguf model",
+				"ggtool split --dry-run --max-tensors 64 model-00001-of-00009.gguf anew"},
+			Result: tool.Prints[tool.Written](),
 		}.Metadata(),
 		Flags: tool.Group(tool.CategoryOutput,
 			tool.OutFlag(),
-			tool.Shared("max-tensors", fmt.Sprintf("put at most `N` tensors into a shard (default: %d)", defaultCut), "split-max-tensors"),
-			tool.Shared("max-size", "put at most `SIZE` bytes of tensors into a shard ("+tool.SizeHelp+")", "split-max-size"),
+			tool.Shared("max-tensors", fmt.Sprintf("put at most `N` tensors into a shard (default: %d)", defaultCut),
+				"split-max-tensors"),
+			tool.Shared("max-size", "put at most `SIZE` bytes of tensors into a shard ("+tool.SizeHelp+")",
+				"split-max-size"),
 			tool.Shared("no-tensor-first-split", "put no tensors into the first shard"),
 			tool.Shared("dry-run", "only list the shards"),
 			tool.ThreadsFlag(), tool.ForceFlag(), tool.JSONFlag(), tool.ProgressFlag(),
@@ -55,7 +58,8 @@ func parseSplit(cmd *cli.Command) (r splitRequest, err error) {
 	if err != nil {
 		return r, err
 	}
-	r = splitRequest{args[0], out, gguf.Cut{}, cmd.Bool("no-tensor-first-split"), cmd.Bool("dry-run"), cmd.Bool("json"), writer.Options{}}
+	r = splitRequest{args[0], out, gguf.Cut{}, cmd.Bool("no-tensor-first-split"), cmd.Bool("dry-run"), cmd.Bool("json"),
+		writer.Options{}}
 	switch tensors, size := cmd.IsSet("max-tensors"), cmd.IsSet("max-size"); {
 	case tensors && size:
 		return r, fault.Errorf(fault.Usage, "--max-tensors and --max-size: want only one of them")
@@ -105,7 +109,8 @@ func split(ctx context.Context, cmd *cli.Command) error {
 }
 
 // copied writes files whose tensors are those of a model, and says what was written.
-func copied(ctx context.Context, cmd *cli.Command, from *gguf.Set, files []*writer.File, opt writer.Options, asJSON bool) error {
+func copied(ctx context.Context, cmd *cli.Command, from *gguf.Set, files []*writer.File, opt writer.Options,
+	asJSON bool) error {
 	cost := tool.StartCost(ctx)
 	for _, f := range from.Files {
 		opt.Inputs = append(opt.Inputs, f.Path)

@@ -26,7 +26,9 @@ func odd(t *testing.T, path string, be bool) {
 	if !be {
 		tensors = append(tensors, gguf.Tensor{Name: "unknown", NE: []int64{64}, Type: 3000, Stored: 192})
 	}
-	meta := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}, {Key: gguf.KeyAlignment, Value: gguf.Uint32(64)}, {Key: gguf.KeySplitNo, Value: gguf.Uint16(0)}, {Key: "last", Value: gguf.Bool(true)}}
+	meta := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
+		{Key: gguf.KeyAlignment, Value: gguf.Uint32(64)}, {Key: gguf.KeySplitNo, Value: gguf.Uint16(0)},
+		{Key: "last", Value: gguf.Bool(true)}}
 	data := make([]byte, gguf.Layout(tensors, 64))
 	for _, x := range tensors {
 		for i := range x.Bytes() {
@@ -57,8 +59,10 @@ func TestSplit(t *testing.T) {
 		defer want.Close()
 		run := func(args string, code int, text string) string {
 			t.Helper()
-			got, out, err := call(append(strings.Fields(strings.ReplaceAll(args, "DIR/", dir)), "--progress", "none")...)
-			if got != code || err != nil && !strings.Contains(err.Error(), text) || err == nil && !strings.Contains(out, text) {
+			got, out, err := call(append(strings.Fields(strings.ReplaceAll(args, "DIR/", dir)),
+				"--progress", "none")...)
+			if got != code || err != nil && !strings.Contains(err.Error(), text) ||
+				err == nil && !strings.Contains(out, text) {
 				t.Errorf("%s: exit code %d, %v, want %d with %q\n%s", args, got, err, code, text, out)
 			}
 			return out
@@ -80,7 +84,8 @@ func TestSplit(t *testing.T) {
 			i := 0
 			for shard, x := range set.Tensors() {
 				f, ref := set.Files[shard], &want.Tensors[i]
-				if f.BigEndian != be || x.Name != ref.Name || x.Type != ref.Type || !slices.Equal(x.NE, ref.NE) || !bytes.Equal(f.Data(x), want.Data(ref)) {
+				if f.BigEndian != be || x.Name != ref.Name || x.Type != ref.Type || !slices.Equal(x.NE, ref.NE) ||
+					!bytes.Equal(f.Data(x), want.Data(ref)) {
 					t.Errorf("%s: tensor %s is not that of the input", path, x.Name)
 				}
 				i++
@@ -91,7 +96,8 @@ func TestSplit(t *testing.T) {
 					keys = append(keys, kv.Key+kv.Value.Short())
 				}
 			}
-			if got := fmt.Sprint(keys); i != len(want.Tensors) || got != `[general.architecture"llama" general.alignment64 lasttrue]` {
+			if got := fmt.Sprint(keys); i != len(want.Tensors) ||
+				got != `[general.architecture"llama" general.alignment64 lasttrue]` {
 				t.Errorf("%s: %d tensors, metadata %s", path, i, got)
 			}
 		}

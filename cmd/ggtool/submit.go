@@ -42,10 +42,12 @@ func jobFlags(more ...cli.Flag) []cli.Flag {
 	return append(tool.Group("Job",
 		&cli.UintFlag{Name: "parts", Usage: "cut the work into `N` parts"},
 		&cli.UintFlag{Name: "at-once", Usage: "run at most `N` at the same time (0: all)"},
-		&cli.UintFlag{Name: "retries", Value: 10, Usage: "run a part again `N` times that was killed, or could not read or write"},
+		&cli.UintFlag{Name: "retries", Value: 10,
+			Usage: "run a part again `N` times that was killed, or could not read or write"},
 		&cli.UintFlag{Name: "cpus", Usage: "give each part `N` CPUs"},
 		&cli.StringFlag{Name: "mem", Usage: "give each part `SIZE` bytes of memory (" + tool.SizeHelp + ")"},
-		&cli.DurationFlag{Name: "grace", Value: 30 * time.Second, Usage: "ask a part to stop `TIME` before it is killed"},
+		&cli.DurationFlag{Name: "grace", Value: 30 * time.Second,
+			Usage: "ask a part to stop `TIME` before it is killed"},
 		&cli.StringFlag{Name: "name", Usage: "call the jobs `NAME`-parts and -finish"},
 	), append(more, tool.JSONFlag())...)
 }
@@ -89,9 +91,11 @@ func printJob(ctx context.Context, cmd *cli.Command, j *submit.Job, text string,
 	}
 	if asJSON {
 		if !utf8.ValidString(text) {
-			return fault.Errorf(fault.Usage, "--json: the command is not UTF-8, which JSON has to be: want the script as it is")
+			return fault.Errorf(fault.Usage,
+				"--json: the command is not UTF-8, which JSON has to be: want the script as it is")
 		}
-		return tool.WriteJSON(tool.Output(ctx, cmd), submitResult{cmd.Name, j.CleanName(), j.Parts, j.Part(), j.Finish(), text})
+		return tool.WriteJSON(tool.Output(ctx, cmd), submitResult{cmd.Name, j.CleanName(), j.Parts, j.Part(),
+			j.Finish(), text})
 	}
 	_, err := io.WriteString(tool.Exact(ctx, cmd), text)
 	return err
@@ -120,7 +124,8 @@ func submitSlurmCommand() *cli.Command {
 		ArgsUsage: submitted,
 		Description: "Prints a script for sh that calls sbatch twice and prints the numbers of the jobs. A\n" +
 			"task that is stopped before its time is over, preempted or killed is queued again\n" +
-			"and goes on. The job that finishes starts when all have ended, and says what is missing.\n\n" + tool.ExitHelp,
+			"and goes on. The job that finishes starts when all have ended, and says what is missing.\n\n" +
+			tool.ExitHelp,
 		Metadata: tool.About{
 			Examples: []string{"ggtool submit slurm --parts 16 -- ggquant in.gguf out.gguf Q4_K_M | sh"},
 			Result:   tool.Prints[submitResult](),
@@ -129,7 +134,8 @@ func submitSlurmCommand() *cli.Command {
 			&cli.DurationFlag{Name: "time", Usage: "a part may run for `TIME`, such as 4h, before it is queued again"},
 			&cli.StringFlag{Name: "partition", Usage: "use this `PARTITION`"},
 			&cli.StringFlag{Name: "account", Usage: "charge this `ACCOUNT`"},
-			&cli.StringSliceFlag{Name: "sbatch", Usage: "give sbatch another `OPTION`, such as --sbatch=--constraint=avx512; repeatable"},
+			&cli.StringSliceFlag{Name: "sbatch",
+				Usage: "give sbatch another `OPTION`, such as --sbatch=--constraint=avx512; repeatable"},
 		)...),
 		Action: submitSlurm,
 	}
@@ -143,7 +149,8 @@ type slurmRequest struct {
 
 func parseSlurm(cmd *cli.Command) (r slurmRequest, err error) {
 	r = slurmRequest{JSON: cmd.Bool("json"), Slurm: submit.Slurm{
-		Time: cmd.Duration("time"), Partition: cmd.String("partition"), Account: cmd.String("account"), Options: slices.Clone(cmd.StringSlice("sbatch")),
+		Time: cmd.Duration("time"), Partition: cmd.String("partition"), Account: cmd.String("account"),
+		Options: slices.Clone(cmd.StringSlice("sbatch")),
 	}}
 	r.Slurm.Job, err = parseJob(cmd)
 	return r, err
@@ -197,8 +204,10 @@ type kubernetesRequest struct {
 
 func parseKubernetes(cmd *cli.Command) (r kubernetesRequest, err error) {
 	r = kubernetesRequest{JSON: cmd.Bool("json"), Kubernetes: submit.Kubernetes{
-		Image: cmd.String("image"), Namespace: cmd.String("namespace"), Claim: cmd.String("claim"), StorageClass: cmd.String("storage-class"),
-		Mount: cmd.String("mount"), User: int64(cmd.Int("user")), Secret: cmd.String("secret"), Wait: cmd.Duration("wait"),
+		Image: cmd.String("image"), Namespace: cmd.String("namespace"), Claim: cmd.String("claim"),
+		StorageClass: cmd.String("storage-class"),
+		Mount:        cmd.String("mount"), User: int64(cmd.Int("user")), Secret: cmd.String("secret"),
+		Wait: cmd.Duration("wait"),
 	}}
 	if r.Kubernetes.User < 1 {
 		return r, fault.Errorf(fault.Usage, "--user %d: want one above 0: pods do not run as root", r.Kubernetes.User)

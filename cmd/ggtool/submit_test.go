@@ -26,7 +26,8 @@ func TestSubmit(t *testing.T) {
 	if err := json.Unmarshal([]byte(slurm(0, "", append([]string{"--json"}, command...)...)), &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.Job != text || r.Name != "ggquant" || r.Parts != 16 || r.Scheduler != "slurm" || !slices.Equal(r.Finish, append([]string{"ggquant", "--finish"}, command[4:]...)) {
+	if r.Job != text || r.Name != "ggquant" || r.Parts != 16 || r.Scheduler != "slurm" ||
+		!slices.Equal(r.Finish, append([]string{"ggquant", "--finish"}, command[4:]...)) {
 		t.Errorf("%+v", r)
 	}
 	if !strings.HasPrefix(text, "#!/bin/sh\n") {
@@ -37,7 +38,8 @@ func TestSubmit(t *testing.T) {
 // TestSubmitPrintsBytes has arguments that a terminal would not be shown as they are.
 func TestSubmitPrintsBytes(t *testing.T) {
 	slurm := expect(t, "submit", "slurm", "--parts", "2")
-	for _, name := range []string{"caf\xe9", "a\u2028b\u2029c", "a\x7fb", "a\x1b[31mb", "a\u202eb", "\u0085", "\xff\xfe", "a\tb", "e\xcc", "a\rb"} {
+	for _, name := range []string{"caf\xe9", "a\u2028b\u2029c", "a\x7fb", "a\x1b[31mb", "a\u202eb", "\u0085",
+		"\xff\xfe", "a\tb", "e\xcc", "a\rb"} {
 		want := "'ggquant' '--finish' '" + strings.ReplaceAll(name, "\r", `'"$cr"'`) + "' 'out.gguf' 'Q8_0' &\n"
 		slurm(0, want, "--", "ggquant", name, "out.gguf", "Q8_0")
 		if !utf8.ValidString(name) {
@@ -45,21 +47,25 @@ func TestSubmitPrintsBytes(t *testing.T) {
 			continue
 		}
 		var r submitResult
-		if err := json.Unmarshal([]byte(slurm(0, "", "--json", "--", "ggquant", name, "out.gguf", "Q8_0")), &r); err != nil || r.Finish[2] != name {
+		if err := json.Unmarshal([]byte(slurm(0, "", "--json", "--", "ggquant", name, "out.gguf", "Q8_0")),
+			&r); err != nil || r.Finish[2] != name {
 			t.Errorf("%q: %+v, %v", name, r, err)
 		}
-		expect(t, "submit", "k8s")(0, "completions: 2", "--parts", "2", "--image", "i", "--claim", "c", "--", "ggquant", name, "out.gguf", "Q8_0")
+		expect(t, "submit", "k8s")(0, "completions: 2", "--parts", "2", "--image", "i", "--claim", "c", "--", "ggquant",
+			name, "out.gguf", "Q8_0")
 	}
 }
 
 // TestSubmitParsesTheCommand has commands that would fail in every part, and some that would not.
 func TestSubmitParsesTheCommand(t *testing.T) {
-	for scheduler, flags := range map[string][]string{"slurm": {"--parts", "4"}, "k8s": {"--parts", "4", "--image", "i", "--claim", "c"}} {
+	for scheduler, flags := range map[string][]string{"slurm": {"--parts", "4"},
+		"k8s": {"--parts", "4", "--image", "i", "--claim", "c"}} {
 		run := expect(t, append([]string{"submit", scheduler}, append(flags, "--")...)...)
 		for _, c := range []struct{ command, want string }{
 			{"ggquant in.gguf out.gguf Q9_Z", `unknown quantization type "Q9_Z"`},
 			{"ggquant in.gguf out.gguf", "no quantization type"},
-			{"ggquant --calibrate text in.gguf out.gguf Q4_K_M", "--calibrate runs the model, which every part would do"},
+			{"ggquant --calibrate text in.gguf out.gguf Q4_K_M",
+				"--calibrate runs the model, which every part would do"},
 			{"ggquant --nosuch in.gguf out.gguf Q4_K_M", "-nosuch"},
 			{"ggquant in.gguf out.gguf Q4_K_M --tensor-typ x=q8_0", "did you mean --tensor-type"},
 			{"ggquant in.gguf out.gguf Q4_K_M --output-tensor-type q9", "unknown tensor type"},
@@ -83,7 +89,8 @@ func TestSubmitParsesTheCommand(t *testing.T) {
 			run(2, c.want, strings.Fields(c.command)...)
 		}
 		// Files need not be here, and what runs here gets no part from the environment.
-		run(0, "4", "ggquant", "--tensor-type-file", "/nowhere/rules", "--imatrix", "/nowhere/im.gguf", "/nowhere/in.gguf", "/nowhere/out.gguf", "Q4_K_M")
+		run(0, "4", "ggquant", "--tensor-type-file", "/nowhere/rules", "--imatrix", "/nowhere/im.gguf",
+			"/nowhere/in.gguf", "/nowhere/out.gguf", "Q4_K_M")
 		run(0, "4", "ggquant", "--recipe", "/nowhere/recipe", "--verify", "in.gguf", "out.gguf", "Q4_K_M")
 		run(0, "4", "ggquant", "in.gguf", "s3://bucket/out.gguf", "Q4_K_M")
 		run(0, "4", "ggconv", "hf://org/model", "out.gguf")
@@ -97,9 +104,11 @@ func TestSubmitParsesTheCommand(t *testing.T) {
 func TestSubmitMemory(t *testing.T) {
 	command := []string{"--", "ggquant", "in.gguf", "out.gguf", "Q4_K_M"}
 	for _, c := range []struct{ size, slurm, k8s string }{
-		{"4G", "4G", "4G"}, {"4GiB", "4G", "4Gi"}, {"1.5G", "1500M", "1500M"}, {"2MiB", "2M", "2Mi"}, {"40000", "40K", "40k"}, {"1T", "1T", "1T"}, {"1234567", "2M", "1234567"},
+		{"4G", "4G", "4G"}, {"4GiB", "4G", "4Gi"}, {"1.5G", "1500M", "1500M"}, {"2MiB", "2M", "2Mi"},
+		{"40000", "40K", "40k"}, {"1T", "1T", "1T"}, {"1234567", "2M", "1234567"},
 	} {
 		expect(t, "submit", "slurm", "--parts", "2", "--mem", c.size)(0, "'--mem="+c.slurm+"'", command...)
-		expect(t, "submit", "k8s", "--parts", "2", "--image", "i", "--claim", "c", "--mem", c.size)(0, `memory: "`+c.k8s+`"`, command...)
+		expect(t, "submit", "k8s", "--parts", "2", "--image", "i", "--claim", "c", "--mem", c.size)(0,
+			`memory: "`+c.k8s+`"`, command...)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestUsageErrors checks what is said of flags and verbs that there are not, and of those that are missing: in our own words, with
-// both dashes, and with what helps.
+// TestUsageErrors checks what is said of flags and verbs that there are not, and of those that are missing: in our own
+// words, with both dashes, and with what helps.
 func TestUsageErrors(t *testing.T) {
 	for args, want := range map[string]string{
 		"info x.gguf":                       `unknown verb "info", did you mean inspect?`,
@@ -32,7 +32,8 @@ func TestUsageErrors(t *testing.T) {
 		if code != 2 || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: exit code %d, %v; want %q", args, code, err, want)
 		}
-		if err != nil && (strings.Contains(err.Error(), "flag provided") || strings.Contains(err.Error(), "Required flag") || strings.Contains(err.Error(), "needs an argument")) {
+		if err != nil && (strings.Contains(err.Error(), "flag provided") ||
+			strings.Contains(err.Error(), "Required flag") || strings.Contains(err.Error(), "needs an argument")) {
 			t.Errorf("%q: the library's words: %v", args, err)
 		}
 	}

@@ -38,8 +38,9 @@ func verifyCommand() *cli.Command {
 			"ggquant; without FILE, those that the list names, next to it.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Elsewhere: []string{"check", "validate", "lint"},
-			Examples:  []string{"ggtool verify *.gguf", "ggtool verify --sums SHA256SUMS", "ggtool verify --manifest manifest.json"},
-			Result:    tool.Prints[verifyResult](),
+			Examples: []string{"ggtool verify *.gguf", "ggtool verify --sums SHA256SUMS",
+				"ggtool verify --manifest manifest.json"},
+			Result: tool.Prints[verifyResult](),
 		}.Metadata(),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "header-only", Usage: "do not read the tensors"},
@@ -240,14 +241,17 @@ func parseSHA256(path string, data []byte) (sums map[string]string, names []stri
 			continue
 		}
 		sum, name, ok := strings.Cut(line, " ")
-		if raw, err := hex.DecodeString(sum); !ok || err != nil || len(raw) != sha256.Size || len(name) < 2 || name[0] != ' ' && name[0] != '*' {
-			return nil, nil, fault.Errorf(fault.Broken, "%s, line %d: want a SHA-256 sum, two spaces and the name of a file", path, no)
+		if raw, err := hex.DecodeString(sum); !ok || err != nil || len(raw) != sha256.Size || len(name) < 2 ||
+			name[0] != ' ' && name[0] != '*' {
+			return nil, nil, fault.Errorf(fault.Broken,
+				"%s, line %d: want a SHA-256 sum, two spaces and the name of a file", path, no)
 		}
 		full := filepath.Join(filepath.Dir(path), name[1:])
 		sum = strings.ToLower(sum)
 		switch other, there := sums[full]; {
 		case there && other != sum:
-			return nil, nil, fault.Errorf(fault.Broken, "%s, line %d: %q has another sum than in a line before", path, no, name[1:])
+			return nil, nil, fault.Errorf(fault.Broken, "%s, line %d: %q has another sum than in a line before", path,
+				no, name[1:])
 		case there: // counts once
 			continue
 		case len(names) == maxFiles:

@@ -42,7 +42,8 @@ func TestVerify(t *testing.T) {
 	run(0, other+": whole", other)
 	run(3, "1 of 2 files are broken", other, whole)
 	var report struct{ Files []verified }
-	if err := json.Unmarshal([]byte(run(0, "", "--json", other)), &report); err != nil || len(report.Files) != 1 || !report.Files[0].Whole || len(report.Files[0].Findings) == 0 {
+	if err := json.Unmarshal([]byte(run(0, "", "--json", other)), &report); err != nil || len(report.Files) != 1 ||
+		!report.Files[0].Whole || len(report.Files[0].Findings) == 0 {
 		t.Errorf("%v: %+v", err, report)
 	}
 
@@ -82,8 +83,10 @@ func testManifest(t *testing.T, dir string, data []byte) {
 	run := expect(t, "verify")
 	model, manifest := dir+"new.gguf", dir+"manifest.json"
 	m := release.Manifest{Format: release.ManifestFormat, Files: []release.File{
-		{File: digest.File{Name: "new.gguf", Bytes: int64(len(data)), SHA256: fmt.Sprintf("%x", sha256.Sum256(data))}, Type: "F32"},
-		{File: digest.File{Name: "cards/README.md", Bytes: 4, SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte("card")))}},
+		{File: digest.File{Name: "new.gguf", Bytes: int64(len(data)), SHA256: fmt.Sprintf("%x", sha256.Sum256(data))},
+			Type: "F32"},
+		{File: digest.File{Name: "cards/README.md", Bytes: 4,
+			SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte("card")))}},
 	}}
 	save := func() {
 		t.Helper()
@@ -124,7 +127,9 @@ func testManifest(t *testing.T, dir string, data []byte) {
 	write("cards")
 	run(3, card+": has 5 bytes, want 4", "--manifest", manifest)
 	var report struct{ Files []verified }
-	if err := json.Unmarshal([]byte(strings.SplitAfter(run(3, "has 5 bytes", "--json", "--manifest", manifest), "\n}\n")[0]), &report); err != nil || len(report.Files) != 2 || !report.Files[0].Whole || report.Files[1].Whole {
+	if err := json.Unmarshal([]byte(strings.SplitAfter(run(3, "has 5 bytes", "--json", "--manifest", manifest),
+		"\n}\n")[0]), &report); err != nil || len(report.Files) != 2 || !report.Files[0].Whole ||
+		report.Files[1].Whole {
 		t.Errorf("%v: %+v", err, report)
 	}
 	// The structure of models is looked at, whatever the manifest says.
@@ -135,7 +140,8 @@ func testManifest(t *testing.T, dir string, data []byte) {
 	m.Files[0].Bytes, m.Files[0].SHA256 = int64(len(broken)), fmt.Sprintf("%x", sha256.Sum256(broken))
 	m.Files[1].Name = "cards"
 	save()
-	if out := run(3, "cards: is not a file", "--manifest", manifest); strings.Contains(out, "new.gguf: whole") || strings.Contains(out, "SHA-256 is") || !strings.Contains(out, "2 of 2 files are broken") {
+	if out := run(3, "cards: is not a file", "--manifest", manifest); strings.Contains(out, "new.gguf: whole") ||
+		strings.Contains(out, "SHA-256 is") || !strings.Contains(out, "2 of 2 files are broken") {
 		t.Errorf("a broken model: %s", out)
 	}
 	m.Files[1].Name = "README.md/README.md"

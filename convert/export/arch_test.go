@@ -33,7 +33,8 @@ func TestArchitectures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := arch.LookupGGUF(a.Name); err != nil || s.Target != "" || strings.Contains(s.Config, "quantization_config") {
+		if _, err := arch.LookupGGUF(a.Name); err != nil || s.Target != "" ||
+			strings.Contains(s.Config, "quantization_config") {
 			continue // dequantized weights have no way back, and drafts need their model
 		}
 		t.Run(s.Name, func(t *testing.T) {

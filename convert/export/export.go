@@ -151,7 +151,9 @@ func (j *Job) unmap() error {
 	if j.Arch, err = arch.LookupGGUF(j.Input.Architecture()); err == nil {
 		key := gguf.ArchKey(j.Arch.Name, "rope.dimension_sections")
 		if _, ok := j.Input.Metadata.Get(key); ok && !j.Arch.RopeSections {
-			err = fault.Errorf(fault.Unsupported, "key %q: models of architecture %s that see have the rows of their heads in another order: there is no way back", key, j.Arch.Name)
+			err = fault.Errorf(fault.Unsupported,
+				"key %q: models of architecture %s that see have the rows of their heads in another order: there is "+
+					"no way back", key, j.Arch.Name)
 		}
 	}
 	if err != nil {
@@ -172,7 +174,8 @@ func (j *Job) unmap() error {
 			unmapped = append(unmapped, t.From)
 			continue
 		case m.Name == "":
-			j.Warnings = append(j.Warnings, fmt.Sprintf("tensor %q is left out: it is computed from the model's configuration", t.From))
+			j.Warnings = append(j.Warnings,
+				fmt.Sprintf("tensor %q is left out: it is computed from the model's configuration", t.From))
 			continue
 		}
 		t.Name = m.Name
@@ -185,12 +188,14 @@ func (j *Job) unmap() error {
 		plan = append(plan, t)
 	}
 	if len(unmapped) > 0 {
-		return fault.Errorf(fault.Unsupported, "%d tensors have no place in a checkpoint of architecture %s with %d layers:%s",
+		return fault.Errorf(fault.Unsupported,
+			"%d tensors have no place in a checkpoint of architecture %s with %d layers:%s",
 			len(unmapped), j.Arch.Name, blocks, fault.Lines(unmapped))
 	}
 	missing := j.Arch.Missing(blocks, func(name string) bool { return have[name] })
 	if len(missing) > 0 {
-		return fault.Errorf(fault.Broken, "%d tensors of the checkpoint cannot be made for %d layers, the first is %s", len(missing), blocks, missing[0])
+		return fault.Errorf(fault.Broken, "%d tensors of the checkpoint cannot be made for %d layers, the first is %s",
+			len(missing), blocks, missing[0])
 	}
 	j.Plan = plan
 	return nil

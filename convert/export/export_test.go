@@ -81,7 +81,8 @@ func llama(t *testing.T, bias, tied bool, change map[string]any) string {
 		for _, d := range shape {
 			n *= d
 		}
-		tensors = append(tensors, safetensorstest.Tensor{Name: name, DType: safetensors.F32, Shape: shape, Data: safetensorstest.F32(weights(n)...)})
+		tensors = append(tensors, safetensorstest.Tensor{Name: name, DType: safetensors.F32, Shape: shape,
+			Data: safetensorstest.F32(weights(n)...)})
 	}
 	slices.SortFunc(tensors, func(a, b safetensorstest.Tensor) int { return strings.Compare(a.Name, b.Name) })
 	dir := filepath.Join(t.TempDir(), "tiny")
@@ -120,7 +121,8 @@ func exportTo(t *testing.T, path, name string, opt export.Options) (dir string, 
 
 // roundTrip converts a checkpoint to typ, exports the result, converts that with
 // the small files of the original next to it, and compares the GGUF files.
-func roundTrip(t *testing.T, original string, typ convert.OutType, opt export.Options) (exported string, warnings []string) {
+func roundTrip(t *testing.T, original string, typ convert.OutType, opt export.Options) (exported string,
+	warnings []string) {
 	t.Helper()
 	first := convertTo(t, original, typ)
 	opt.HF = true
@@ -221,7 +223,8 @@ func TestGollama(t *testing.T) {
 func file(t *testing.T, m gguf.Metadata, tensors ...writer.Tensor) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "in.gguf")
-	_, err := writer.Write(context.Background(), &writer.File{Path: path, Metadata: m, Tensors: tensors}, writer.Options{})
+	_, err := writer.Write(context.Background(), &writer.File{Path: path, Metadata: m, Tensors: tensors},
+		writer.Options{})
 	must(t, err)
 	return path
 }
@@ -303,8 +306,10 @@ func TestTypes(t *testing.T) {
 		t.Fatalf("only %d types", len(tensors))
 	}
 	ints := &source{ne: []int64{3}, typ: gguf.TypeI32, data: []byte{1, 0, 0, 0, 0, 1, 0, 0, 255, 255, 255, 255}}
-	double := &source{ne: []int64{1}, typ: gguf.TypeF64, data: binary.LittleEndian.AppendUint64(nil, math.Float64bits(math.Pi))}
-	tensors = append(tensors, writer.Tensor{Name: "ints", Type: gguf.TypeI32, Source: ints}, writer.Tensor{Name: "double", Type: gguf.TypeF64, Source: double})
+	double := &source{ne: []int64{1}, typ: gguf.TypeF64,
+		data: binary.LittleEndian.AppendUint64(nil, math.Float64bits(math.Pi))}
+	tensors = append(tensors, writer.Tensor{Name: "ints", Type: gguf.TypeI32, Source: ints},
+		writer.Tensor{Name: "double", Type: gguf.TypeF64, Source: double})
 	path := file(t, gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("any")}}, tensors...)
 	swapped := bigEndian(t, path)
 	for _, name := range []string{export.Auto, "f32", "F16", "bf16"} {
@@ -353,11 +358,13 @@ func TestTypes(t *testing.T) {
 // values are the decoder's, the rows of queries and keys in the checkpoint's order.
 func TestQuantizedModel(t *testing.T) {
 	const heads, headsKV, headDim, hidden = 4, 2, 8, 256
-	q, k, v := matrix(t, gguf.TypeQ4_K, hidden, heads*headDim), matrix(t, gguf.TypeQ6_K, hidden, headsKV*headDim), matrix(t, gguf.TypeQ5_K, hidden, headsKV*headDim)
+	q, k, v := matrix(t, gguf.TypeQ4_K, hidden, heads*headDim), matrix(t, gguf.TypeQ6_K, hidden, headsKV*headDim),
+		matrix(t, gguf.TypeQ5_K, hidden, headsKV*headDim)
 	norm := matrix(t, gguf.TypeF32, hidden)
 	path := file(t, gguf.Metadata{
 		{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}, {Key: "llama.block_count", Value: gguf.Uint32(1)},
-		{Key: "llama.attention.head_count", Value: gguf.Uint32(heads)}, {Key: "llama.attention.head_count_kv", Value: gguf.Uint32(headsKV)},
+		{Key: "llama.attention.head_count", Value: gguf.Uint32(heads)},
+		{Key: "llama.attention.head_count_kv", Value: gguf.Uint32(headsKV)},
 	},
 		writer.Tensor{Name: "token_embd.weight", Type: gguf.TypeQ6_K, Source: matrix(t, gguf.TypeQ6_K, hidden, 5)},
 		writer.Tensor{Name: "output_norm.weight", Type: gguf.TypeF32, Source: norm},
@@ -366,10 +373,12 @@ func TestQuantizedModel(t *testing.T) {
 		writer.Tensor{Name: "blk.0.attn_q.weight", Type: gguf.TypeQ4_K, Source: q},
 		writer.Tensor{Name: "blk.0.attn_k.weight", Type: gguf.TypeQ6_K, Source: k},
 		writer.Tensor{Name: "blk.0.attn_v.weight", Type: gguf.TypeQ5_K, Source: v},
-		writer.Tensor{Name: "blk.0.attn_output.weight", Type: gguf.TypeQ4_K, Source: matrix(t, gguf.TypeQ4_K, hidden, hidden)},
+		writer.Tensor{Name: "blk.0.attn_output.weight", Type: gguf.TypeQ4_K,
+			Source: matrix(t, gguf.TypeQ4_K, hidden, hidden)},
 		writer.Tensor{Name: "blk.0.ffn_gate.weight", Type: gguf.TypeQ4_K, Source: matrix(t, gguf.TypeQ4_K, hidden, 7)},
 		writer.Tensor{Name: "blk.0.ffn_up.weight", Type: gguf.TypeQ4_K, Source: matrix(t, gguf.TypeQ4_K, hidden, 7)},
-		writer.Tensor{Name: "blk.0.ffn_down.weight", Type: gguf.TypeQ4_K, Source: matrix(t, gguf.TypeQ4_K, hidden, hidden)})
+		writer.Tensor{Name: "blk.0.ffn_down.weight", Type: gguf.TypeQ4_K,
+			Source: matrix(t, gguf.TypeQ4_K, hidden, hidden)})
 	dir, _ := exportTo(t, path, "out", export.Options{HF: true})
 	c, err := safetensorstest.OpenDir(dir)
 	must(t, err)
@@ -393,7 +402,8 @@ func TestQuantizedModel(t *testing.T) {
 				j, i := in/(headDim/2), in%(headDim/2)
 				from = h*headDim + 2*i + j
 			}
-			if want := safetensorstest.F32(f[from*hidden : (from+1)*hidden]...); !bytes.Equal(got.Data()[row*4*hidden:(row+1)*4*hidden], want) {
+			if want := safetensorstest.F32(f[from*hidden : (from+1)*hidden]...); !bytes.Equal(
+				got.Data()[row*4*hidden:(row+1)*4*hidden], want) {
 				t.Errorf("%s_proj: row %d is not row %d of the file", x.name, row, from)
 			}
 		}
@@ -408,7 +418,8 @@ func TestRefused(t *testing.T) {
 		return append(gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String(arch)}}, kvs...)
 	}
 	number := func(key string, n uint32) gguf.KV { return gguf.KV{Key: key, Value: gguf.Uint32(n)} }
-	none, heads, one := number("llama.block_count", 0), number("llama.attention.head_count", 3), number("llama.block_count", 1)
+	none, heads, one := number("llama.block_count", 0), number("llama.attention.head_count", 3),
+		number("llama.block_count", 1)
 	whole := []writer.Tensor{f32("token_embd.weight", 4, 4), f32("output_norm.weight", 4)}
 	with := func(more ...writer.Tensor) []writer.Tensor { return append(slices.Clone(whole), more...) }
 	for _, c := range []struct {
@@ -420,15 +431,20 @@ func TestRefused(t *testing.T) {
 		text    string
 	}{
 		{"whole", meta("llama", none), whole, true, nil, ""},
-		{"unmapped", meta("llama", none), with(f32("blk.0.attn_q.weight", 4, 4), f32("extra", 1), f32("output.bias", 4)), true, fault.Unsupported,
-			"3 tensors have no place in a checkpoint of architecture llama with 0 layers:\n  blk.0.attn_q.weight\n  extra\n  output.bias"},
+		{"unmapped", meta("llama", none), with(f32("blk.0.attn_q.weight", 4, 4), f32("extra", 1),
+			f32("output.bias", 4)), true, fault.Unsupported,
+			"3 tensors have no place in a checkpoint of architecture llama with 0 layers:\n  blk.0.attn_q.weight\n  " +
+				"extra\n  output.bias"},
 		{"missing", meta("llama", none), whole[:1], true, fault.Broken, "model.norm.weight"},
-		{"missing-layers", meta("llama", number("llama.block_count", math.MaxUint32)), whole, true, fault.Broken, "4294967295 layers"},
+		{"missing-layers", meta("llama", number("llama.block_count", math.MaxUint32)), whole, true, fault.Broken,
+			"4294967295 layers"},
 		{"no-layers", meta("llama"), whole, true, fault.Broken, `"llama.block_count"`},
 		{"architecture", meta("mamba"), whole, true, fault.Unsupported, `architecture "mamba"`},
 		{"no-architecture", nil, whole, true, fault.Unsupported, `architecture ""`},
-		{"no-heads", meta("llama", one), with(f32("blk.0.attn_q.weight", 4, 6)), true, fault.Broken, `tensor "blk.0.attn_q.weight": undoing permute-rope-q: has no key "llama.attention.head_count"`},
-		{"heads-do-not-fit", meta("llama", one, heads), with(f32("blk.0.attn_k.weight", 4, 4)), true, fault.Broken, `tensor "blk.0.attn_k.weight": undoing permute-rope-k: dimensions`},
+		{"no-heads", meta("llama", one), with(f32("blk.0.attn_q.weight", 4, 6)), true, fault.Broken,
+			`tensor "blk.0.attn_q.weight": undoing permute-rope-q: has no key "llama.attention.head_count"`},
+		{"heads-do-not-fit", meta("llama", one, heads), with(f32("blk.0.attn_k.weight", 4, 4)), true, fault.Broken,
+			`tensor "blk.0.attn_k.weight": undoing permute-rope-k: dimensions`},
 		{"shard", meta("llama", number(gguf.KeySplitCount, 2)), whole, false, fault.Broken, "first of 2 shards"},
 		{"no-tensors", meta("llama"), nil, false, fault.Unsupported, "no tensors"},
 	} {
@@ -438,7 +454,8 @@ func TestRefused(t *testing.T) {
 			if err == nil {
 				job.Close()
 			}
-			if !errors.Is(err, c.kind) || c.kind != nil && (!strings.Contains(err.Error(), c.text) || !strings.Contains(err.Error(), path)) {
+			if !errors.Is(err, c.kind) || c.kind != nil && (!strings.Contains(err.Error(), c.text) ||
+				!strings.Contains(err.Error(), path)) {
 				t.Errorf("got %v\nwant %v with %q and the path", err, c.kind, c.text)
 			}
 		})
@@ -447,13 +464,16 @@ func TestRefused(t *testing.T) {
 		if _, plain := precision.DType(typ); plain || !typ.Known() || quants.Lookup(typ).CanDequantize() {
 			continue
 		}
-		path := file(t, nil, writer.Tensor{Name: "q", Type: typ, Source: &source{[]int64{typ.BlockLen()}, typ, make([]byte, typ.BlockBytes())}})
-		if _, err := export.Prepare(t.Context(), path, export.Options{}); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), fmt.Sprintf(`tensor "q": %v`, typ)) {
+		path := file(t, nil, writer.Tensor{Name: "q", Type: typ,
+			Source: &source{[]int64{typ.BlockLen()}, typ, make([]byte, typ.BlockBytes())}})
+		if _, err := export.Prepare(t.Context(), path, export.Options{}); !errors.Is(err, fault.Unsupported) ||
+			!strings.Contains(err.Error(), fmt.Sprintf(`tensor "q": %v`, typ)) {
 			t.Errorf("%v: got %v", typ, err)
 		}
 	}
 	for _, name := range []string{"q8_0", "", "f64", "float16"} {
-		if _, err := export.ParseType(name); !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), "auto, f32, f16, bf16") {
+		if _, err := export.ParseType(name); !errors.Is(err, fault.Usage) ||
+			!strings.Contains(err.Error(), "auto, f32, f16, bf16") {
 			t.Errorf("type %q: got %v", name, err)
 		}
 	}

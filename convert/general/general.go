@@ -189,7 +189,8 @@ type source struct {
 }
 
 // sourceFields are the fields of a source, in the order in which they are written.
-var sourceFields = [...]string{"name", "author", "version", "organization", "description", "url", "doi", "uuid", "repo_url"}
+var sourceFields = [...]string{"name", "author", "version", "organization", "description", "url", "doi",
+	"uuid", "repo_url"}
 
 // listKeys are the fields that are lists; the card's keys are appended to each other.
 var listKeys = []struct {
@@ -461,7 +462,8 @@ func (m *Metadata) fields(n Counts) [nFields]text {
 func (m *Metadata) KVs(n Counts) []gguf.KV {
 	kvs := []gguf.KV{{Key: "general.type", Value: gguf.String("model")}}
 	if m.adapter {
-		kvs = []gguf.KV{{Key: "general.type", Value: gguf.String("adapter")}, {Key: "adapter.type", Value: gguf.String("lora")}}
+		kvs = []gguf.KV{{Key: "general.type", Value: gguf.String("adapter")},
+			{Key: "adapter.type", Value: gguf.String("lora")}}
 	}
 	kvs = append(kvs, m.sampling...)
 	add := func(key string, t text) {
@@ -500,7 +502,8 @@ func (m *Metadata) FileName(n Counts, fileType string) string {
 	return gguf.SafeName(m.stem(n), "-"+strings.ToUpper(dashed(fileType))+kind+".gguf")
 }
 
-// NameOf returns what FileName has before the type, by the metadata of a file; size is the size label where these have none.
+// NameOf returns what FileName has before the type, by the metadata of a file; size is the size label where these have
+// none.
 func NameOf(m gguf.Metadata, size string) string {
 	var t [nFields]text
 	for i, f := range fields {

@@ -74,7 +74,8 @@ func TestIDs(t *testing.T) {
 		var name, org *string
 		columns(t, row, &s, &total, &want, &name, &org)
 		id := parseID(s, total)
-		got := show(optional(id.name), optional(id.org), optional(id.base), optional(id.finetune), optional(id.version), optional(id.size),
+		got := show(optional(id.name), optional(id.org), optional(id.base), optional(id.finetune), optional(id.version),
+			optional(id.size),
 			optional(title(id.name)), optional(title(id.org)))
 		if want := show(append(want, name, org)...); got != want {
 			t.Errorf("%q, %d parameters:\ngot  %s\nwant %s", s, total, got, want)
@@ -144,7 +145,8 @@ func TestYAML(t *testing.T) {
 
 // counts are the parameter counts that the rows of models.json refer to.
 var counts = []Counts{
-	{7_241_732_096, 7_241_732_096, 0, 0}, {1_656_576, 1_656_576, 0, 0}, {46_702_792_704, 1_605_636_096, 5_637_144_576, 8},
+	{7_241_732_096, 7_241_732_096, 0, 0}, {1_656_576, 1_656_576, 0, 0},
+	{46_702_792_704, 1_605_636_096, 5_637_144_576, 8},
 	{0, 0, 0, 0}, {494_032_768, 494_032_768, 0, 0},
 }
 

@@ -20,9 +20,10 @@ type modelID struct {
 // The patterns of a part. Case does not count; the reference's folding takes
 // the Turkish i for an i, and its digits and letters are all of Unicode's.
 var (
-	versionPart  = regexp.MustCompile(`^(?i:v|[iİı]ter)?\p{Nd}+(\.\p{Nd}+)*$`)
-	quantPart    = regexp.MustCompile(`^(?i:[iİı]?q\p{Nd}(_[\p{L}\p{N}_])*|b?fp?(16|32))$`)
-	sizePart     = regexp.MustCompile(`^(?i:(a|\p{Nd}+x)?\p{Nd}+([._]\p{Nd}+)?[kmbt]\p{Nd}?|small|m[iİı]n[iİı]|med[iİı]um|large|x?xl)$`)
+	versionPart = regexp.MustCompile(`^(?i:v|[iİı]ter)?\p{Nd}+(\.\p{Nd}+)*$`)
+	quantPart   = regexp.MustCompile(`^(?i:[iİı]?q\p{Nd}(_[\p{L}\p{N}_])*|b?fp?(16|32))$`)
+	sizePart    = regexp.MustCompile(
+		`^(?i:(a|\p{Nd}+x)?\p{Nd}+([._]\p{Nd}+)?[kmbt]\p{Nd}?|small|m[iİı]n[iİı]|med[iİı]um|large|x?xl)$`)
 	finetunePart = regexp.MustCompile(`^(?i:chat|[iİı]nstruct|v[iİı]s[iİı]on|lora)$`)
 )
 

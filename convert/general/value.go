@@ -169,7 +169,8 @@ func arrayWithin(budget *int, list []any) (gguf.Value, error) {
 	elems := make([]gguf.Value, len(list))
 	for i, v := range list {
 		if t, ok := arrayType(v); !ok || t != typ {
-			return gguf.Value{}, fmt.Errorf("want elements of one type in the list, found %s and %s", describe(list[0]), describe(v))
+			return gguf.Value{}, fmt.Errorf("want elements of one type in the list, found %s and %s",
+				describe(list[0]), describe(v))
 		}
 		var want string
 		var err error

@@ -44,7 +44,8 @@ const marks = "\n-:,[{?"
 func parseYAML(file, src string, above int) (v any, lines map[string]int, err error) {
 	y := &yamlReader{file: file, done: map[*yaml.Node]any{}, open: map[*yaml.Node]bool{}, anchors: map[string]bool{}}
 	if len(src) > maxYAML {
-		return nil, nil, fault.Errorf(fault.Broken, "%s: front matter of %d bytes, want at most %d", file, len(src), maxYAML)
+		return nil, nil, fault.Errorf(fault.Broken, "%s: front matter of %d bytes, want at most %d", file,
+			len(src), maxYAML)
 	}
 	n := 0
 	for i := range len(src) {
@@ -53,10 +54,12 @@ func parseYAML(file, src string, above int) (v any, lines map[string]int, err er
 		}
 	}
 	if n > maxMarks {
-		return nil, nil, fault.Errorf(fault.Broken, "%s: front matter with %d lines, entries and brackets, want at most %d", file, n, maxMarks)
+		return nil, nil, fault.Errorf(fault.Broken,
+			"%s: front matter with %d lines, entries and brackets, want at most %d", file, n, maxMarks)
 	}
 	if i := strings.IndexFunc(src, unprintable); i >= 0 {
-		return nil, nil, y.errorf(1+above+strings.Count(src[:i], "\n"), "character %q is not allowed in YAML", []rune(src[i:])[0])
+		return nil, nil, y.errorf(1+above+strings.Count(src[:i], "\n"), "character %q is not allowed in YAML",
+			[]rune(src[i:])[0])
 	}
 	src = strings.TrimPrefix(src, "\uFEFF")
 	// the lines above are made up for, so that the library counts like the file
@@ -78,7 +81,8 @@ func parseYAML(file, src string, above int) (v any, lines map[string]int, err er
 
 // unprintable reports whether PyYAML refuses r anywhere in a text.
 func unprintable(r rune) bool {
-	return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r >= 0x7F && r < 0xA0 && r != 0x85 || r == 0xFFFE || r == 0xFFFF
+	return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r >= 0x7F && r < 0xA0 && r != 0x85 ||
+		r == 0xFFFE || r == 0xFFFF
 }
 
 type yamlReader struct {
@@ -249,8 +253,9 @@ var tags = []struct {
 	text *regexp.Regexp
 }{
 	{"!!bool", regexp.MustCompile(`^(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$`)},
-	{"!!float", regexp.MustCompile(`^(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?|` +
-		`[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$`)},
+	{"!!float", regexp.MustCompile(
+		`^(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?|` +
+			`[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$`)},
 	{"!!int", regexp.MustCompile(`^(?:[-+]?0b[01_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+|` +
 		`[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+)$`)},
 	{"!!merge", regexp.MustCompile(`^<<$`)},
@@ -340,7 +345,8 @@ func readFloat(s string) (any, bool) {
 		parts[0] = digits[1:]
 	}
 	sum := 0.0
-	for i, unit := len(parts)-1, 1.0; i >= 0; i, unit = i-1, unit*60 { // the last first: the order of the sum decides its last bit
+	// the last first: the order of the sum decides its last bit
+	for i, unit := len(parts)-1, 1.0; i >= 0; i, unit = i-1, unit*60 {
 		f, err := strconv.ParseFloat(parts[i], 64)
 		if err != nil && !errors.Is(err, strconv.ErrRange) {
 			return nil, false
@@ -355,7 +361,8 @@ func readFloat(s string) (any, bool) {
 
 // spell returns a float as JSON spells it: as it is written, if it can be so.
 func spell(written string, f float64) json.Number {
-	if n, err := pyjson.Parse([]byte(written)); err == nil && n == any(json.Number(written)) && pyjson.IsFloat(json.Number(written)) {
+	if n, err := pyjson.Parse([]byte(written)); err == nil && n == any(json.Number(written)) &&
+		pyjson.IsFloat(json.Number(written)) {
 		return json.Number(written)
 	}
 	switch {
@@ -375,8 +382,9 @@ func spell(written string, f float64) json.Number {
 
 // timestamp captures year, month, day, hour, minute, second, and the zone's
 // hours and minutes.
-var timestamp = regexp.MustCompile(`^([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})(?:(?:[Tt]|[ \t]+)([0-9]{1,2}):([0-9]{2}):([0-9]{2})` +
-	`(?:\.[0-9]*)?(?:[ \t]*(?:Z|[-+]([0-9]{1,2})(?::([0-9]{2}))?))?)?$`)
+var timestamp = regexp.MustCompile(
+	`^([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})(?:(?:[Tt]|[ \t]+)([0-9]{1,2}):([0-9]{2}):([0-9]{2})` +
+		`(?:\.[0-9]*)?(?:[ \t]*(?:Z|[-+]([0-9]{1,2})(?::([0-9]{2}))?))?)?$`)
 
 // readDate checks a date as Python's datetime does.
 func readDate(s string) (any, bool) {

@@ -73,7 +73,8 @@ func New(path string, data io.ReaderAt, size int64) (*File, error) {
 	if n, err := data.ReadAt(head, 0); n < len(head) && err != io.EOF {
 		return nil, err
 	} else if string(head[:min(n, len(magic))]) != magic {
-		return nil, broken("no file of log probabilities as llama-perplexity saves them: it begins with %q, want %q", head[:min(n, len(magic))], magic)
+		return nil, broken("no file of log probabilities as llama-perplexity saves them: it begins with %q, want %q",
+			head[:min(n, len(magic))], magic)
 	} else if n < len(head) {
 		return nil, broken("%d bytes, want at least %d", size, len(head))
 	}
@@ -82,7 +83,8 @@ func New(path string, data io.ReaderAt, size int64) (*File, error) {
 		to          *int
 		what        string
 		least, most int
-	}{{&f.Chunk, "tokens of a chunk", 3, math.MaxInt32}, {&f.Vocab, "tokens of the vocabulary", 1, maxVocab}, {&f.Chunks, "chunks", 1, math.MaxInt32}} {
+	}{{&f.Chunk, "tokens of a chunk", 3, math.MaxInt32}, {&f.Vocab, "tokens of the vocabulary", 1, maxVocab},
+		{&f.Chunks, "chunks", 1, math.MaxInt32}} {
 		n := int(int32(binary.LittleEndian.Uint32(head[len(magic)+4*i:])))
 		if n < v.least || n > v.most {
 			return nil, broken("%d %s, want %d to %d", n, v.what, v.least, v.most)
@@ -141,10 +143,14 @@ func (f *File) Row(dst []float32, buf *[]byte, chunk, i int) error {
 	if _, err := f.data.ReadAt(raw, f.rowsOff+(int64(chunk)*int64(f.Rows())+int64(i))*n); err != nil && err != io.EOF {
 		return err
 	}
-	scale, least := math.Float32frombits(binary.LittleEndian.Uint32(raw)), math.Float32frombits(binary.LittleEndian.Uint32(raw[4:]))
+	scale, least := math.Float32frombits(binary.LittleEndian.Uint32(raw)),
+		math.Float32frombits(binary.LittleEndian.Uint32(raw[4:]))
 	const slack = 1e-3 // ln of a probability is at most 0, but for rounding
-	if most := float32(scale*math.MaxUint16) + least; !(scale >= 0) || !(least >= -math.MaxFloat32) || !(most <= slack) {
-		return fault.Errorf(fault.Broken, "%s: chunk %d, position %d: minimum %v and scale %v are of no logarithms of probabilities", f.Path, chunk, f.First()+i, least, scale)
+	if most := float32(scale*math.MaxUint16) + least; !(scale >= 0) || !(least >= -math.MaxFloat32) ||
+		!(most <= slack) {
+		return fault.Errorf(fault.Broken,
+			"%s: chunk %d, position %d: minimum %v and scale %v are of no logarithms of probabilities", f.Path, chunk,
+			f.First()+i, least, scale)
 	}
 	for k := range dst[:f.Vocab] {
 		dst[k] = float32(scale*float32(binary.LittleEndian.Uint16(raw[rowHead+2*k:]))) + least

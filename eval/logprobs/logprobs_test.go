@@ -48,7 +48,8 @@ func TestRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f.Chunk != c.chunk || f.Vocab != c.vocab || f.Chunks != c.chunks || f.Rows() != c.rows || len(f.Tokens) != c.chunk*c.chunks || f.Tokens[2] != int32(2%c.vocab) {
+		if f.Chunk != c.chunk || f.Vocab != c.vocab || f.Chunks != c.chunks || f.Rows() != c.rows ||
+			len(f.Tokens) != c.chunk*c.chunks || f.Tokens[2] != int32(2%c.vocab) {
 			t.Errorf("%+v", f)
 		}
 		row, buf, code := make([]float32, c.vocab), []byte(nil), uint16(0)
@@ -100,7 +101,8 @@ func TestBroken(t *testing.T) {
 		"vocabulary": {set(12, 1<<30), "1073741824 tokens of the vocabulary"},
 		"none":       {set(16, 0), "0 chunks"},
 		"huge":       {set(16, 1<<31-1), "2147483647 chunks of 8 tokens"},
-		"hugest":     {func(b []byte) []byte { return set(8, 1<<31-1)(set(16, 1<<31-1)(b)) }, "2147483647 chunks of 2147483647 tokens"},
+		"hugest": {func(b []byte) []byte { return set(8, 1<<31-1)(set(16, 1<<31-1)(b)) },
+			"2147483647 chunks of 2147483647 tokens"},
 		"truncated":  {func(b []byte) []byte { return b[:len(b)-1] }, "2 of 3 chunks"},
 		"longer":     {func(b []byte) []byte { return append(b, 0) }, "1 bytes after"},
 		"chunk more": {func(b []byte) []byte { return append(b, make([]byte, 60)...) }, "60 bytes after"},
@@ -114,7 +116,8 @@ func TestBroken(t *testing.T) {
 	}
 	nan := math.Float32bits(float32(math.NaN()))
 	for name, c := range map[string]struct{ scale, least uint32 }{
-		"scale": {nan, 0}, "minimum": {0, nan}, "infinite": {0, math.Float32bits(float32(math.Inf(-1)))}, "negative": {math.Float32bits(-1), 0}, "above 0": {math.Float32bits(1), 0},
+		"scale": {nan, 0}, "minimum": {0, nan}, "infinite": {0, math.Float32bits(float32(math.Inf(-1)))},
+		"negative": {math.Float32bits(-1), 0}, "above 0": {math.Float32bits(1), 0},
 	} {
 		b := file(8, 5, 3, 1)
 		at := len(b) - 20 // the last row
@@ -126,7 +129,8 @@ func TestBroken(t *testing.T) {
 		if err := f.Row(row, &buf, 2, 1); err != nil {
 			t.Error(err)
 		}
-		if err := f.Row(row, &buf, 2, 2); !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), "chunk 2, position 6") {
+		if err := f.Row(row, &buf, 2, 2); !errors.Is(err, fault.Broken) ||
+			!strings.Contains(err.Error(), "chunk 2, position 6") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

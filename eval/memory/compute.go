@@ -118,7 +118,8 @@ func (b *batch) norm(x *result) *result { return b.over(x.bytes, b.over(x.bytes,
 // layer is what a layer does to x.
 func (b *batch) layer(i int, x, rows *result, last bool) *result {
 	cur := b.mixer(i, b.norm(x))
-	if b.tensor(i, "post_attention_norm.weight", "attn_post_norm.weight") != nil && b.tensor(i, "ffn_norm.weight") != nil {
+	if b.tensor(i, "post_attention_norm.weight", "attn_post_norm.weight") != nil &&
+		b.tensor(i, "ffn_norm.weight") != nil {
 		cur = b.norm(cur)
 	}
 	if last {
@@ -148,7 +149,8 @@ func (b *batch) mixer(i int, x *result) *result {
 		return b.attendsLatent(i, x)
 	}
 	heads := b.sizes("attention.head_count", len(b.attends), 0)[i]
-	nq, nk, nv := b.product("queries", heads, b.keyLen[i]), b.product("keys", b.headsKV[i], b.keyLen[i]), b.product("values", b.headsKV[i], b.valLen[i])
+	nq, nk, nv := b.product("queries", heads, b.keyLen[i]), b.product("keys", b.headsKV[i], b.keyLen[i]),
+		b.product("values", b.headsKV[i], b.valLen[i])
 	var q, k, v *result
 	if fused := out(b.tensor(i, "attn_qkv.weight")); fused > 0 {
 		all := b.op(b.f32(fused), x)
@@ -168,7 +170,8 @@ func (b *batch) mixer(i int, x *result) *result {
 		w = 1
 	}
 	mask := b.masks[w]
-	if b.attends[i] && b.blocks && b.tensor(i, "indexer.attn_q_b.weight", "indexer.q_proj.weight", "indexer.attn_k.weight", "indexer.k_proj.weight") != nil {
+	if b.attends[i] && b.blocks && b.tensor(i, "indexer.attn_q_b.weight", "indexer.q_proj.weight",
+		"indexer.attn_k.weight", "indexer.k_proj.weight") != nil {
 		// each group of heads has a mask of the blocks that it looks at
 		scores := b.product("scores", b.size("attention.indexer.head_count", 0), b.cells[w], b.tokens)
 		groups := b.op(4*scores, b.cut(b.op(4*scores, x), 4*scores))
@@ -255,7 +258,9 @@ func (b *batch) attendsLatent(i int, x *result) *result {
 	b.store(b.view(k), b.keys[2*w])
 	mask := b.masks[w]
 	if b.chooses != nil && w == 0 {
-		scores := b.op(b.product("scores", 4, b.cells[0], b.tokens), b.op(b.f32(b.size("attention.indexer.key_length", 0)*b.size("attention.indexer.head_count", 0)), x), b.chooses)
+		scores := b.op(b.product("scores", 4, b.cells[0], b.tokens),
+			b.op(b.f32(b.size("attention.indexer.key_length", 0)*b.size("attention.indexer.head_count", 0)), x),
+			b.chooses)
 		chosen := b.op(b.f32(b.size("attention.indexer.top_k", 0)), scores)
 		mask = b.op(b.masks[0].bytes, b.op(b.masks[0].bytes, b.masks[0]), chosen, b.masks[0])
 	}

@@ -23,7 +23,8 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	u, err := memory.Estimate(memory.Model{Metadata: m, Tensors: none}, memory.Options{Context: 32 << 10, Keys: q8, Values: q8})
+	u, err := memory.Estimate(memory.Model{Metadata: m, Tensors: none},
+		memory.Options{Context: 32 << 10, Keys: q8, Values: q8})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -61,7 +61,8 @@ func ParseContext(text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n < 1 || n > maxContext/unit {
-		return 0, fault.Errorf(fault.Usage, "%q is no length of context: want a number of tokens such as 8192 or 32k", text)
+		return 0, fault.Errorf(fault.Usage, "%q is no length of context: want a number of tokens such as 8192 or 32k",
+			text)
 	}
 	return n * unit, nil
 }
@@ -74,7 +75,8 @@ type CacheType struct {
 }
 
 // cacheTypes are those that the runtime takes for --cache-type-k and --cache-type-v.
-var cacheTypes = []gguf.Type{gguf.TypeF32, gguf.TypeF16, gguf.TypeBF16, gguf.TypeQ8_0, gguf.TypeQ4_0, gguf.TypeQ4_1, gguf.TypeIQ4_NL, gguf.TypeQ5_0, gguf.TypeQ5_1}
+var cacheTypes = []gguf.Type{gguf.TypeF32, gguf.TypeF16, gguf.TypeBF16, gguf.TypeQ8_0, gguf.TypeQ4_0, gguf.TypeQ4_1,
+	gguf.TypeIQ4_NL, gguf.TypeQ5_0, gguf.TypeQ5_1}
 
 // ParseCacheType returns the type of that name, in any case. An unknown name, or that of a
 // type that the runtime does not take for a cache, is an error of kind fault.Usage.
@@ -86,7 +88,8 @@ func ParseCacheType(name string) (CacheType, error) {
 	for _, t := range cacheTypes {
 		names = append(names, strings.ToLower(t.String()))
 	}
-	return CacheType{}, fault.Errorf(fault.Usage, "%q is not a type of caches: want one of %s", name, strings.Join(names, ", "))
+	return CacheType{}, fault.Errorf(fault.Usage, "%q is not a type of caches: want one of %s", name,
+		strings.Join(names, ", "))
 }
 
 // Type returns the type.
@@ -186,7 +189,8 @@ func describe(m Model) (*model, error) {
 	}
 	p.row = lookup(p.keys.arch)
 	if p.kind == notText {
-		return nil, fault.Errorf(fault.Unsupported, "architecture %q: not a model of text, whose memory could be estimated", p.keys.arch)
+		return nil, fault.Errorf(fault.Unsupported,
+			"architecture %q: not a model of text, whose memory could be estimated", p.keys.arch)
 	}
 	all := p.size("block_count", -1)
 	if all < 0 {
@@ -226,7 +230,8 @@ func (p *model) reads(tensor string) bool {
 		return !slices.Contains(p.ignored, tensor)
 	}
 	i, err := strconv.Atoi(m[1])
-	return err != nil || i < p.layers || slices.ContainsFunc(p.alsoRead, func(s string) bool { return strings.HasPrefix(m[2], s) })
+	return err != nil || i < p.layers || slices.ContainsFunc(p.alsoRead,
+		func(s string) bool { return strings.HasPrefix(m[2], s) })
 }
 
 // vocabulary returns the number of tokens.
@@ -329,7 +334,9 @@ func (p *model) use(opt Options) (Use, error) {
 		context = p.context()
 	}
 	if context > maxContext || batch > limit || sequences > maxSequences {
-		return Use{}, fault.Errorf(fault.Usage, "want a context of at most %d tokens, batches of at most %d and at most %d sequences", int64(maxContext), limit, maxSequences)
+		return Use{}, fault.Errorf(fault.Usage,
+			"want a context of at most %d tokens, batches of at most %d and at most %d sequences", int64(maxContext),
+			limit, maxSequences)
 	}
 	streams := sequences
 	if opt.Unified {

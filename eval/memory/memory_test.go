@@ -37,7 +37,8 @@ func u32(n uint32) gguf.Value { return gguf.Uint32(n) }
 // llama8B is what decides the cache of Llama 3 8B.
 func llama8B() map[string]gguf.Value {
 	return map[string]gguf.Value{
-		"block_count": u32(32), "context_length": u32(8192), "embedding_length": u32(4096), "feed_forward_length": u32(14336),
+		"block_count": u32(32), "context_length": u32(8192), "embedding_length": u32(4096),
+		"feed_forward_length":  u32(14336),
 		"attention.head_count": u32(32), "attention.head_count_kv": u32(8), "vocab_size": u32(128256),
 	}
 }
@@ -69,16 +70,21 @@ func TestSizes(t *testing.T) {
 	const mib = 1 << 20
 	q8 := cacheType(t, "Q8_0")
 	gemma := map[string]gguf.Value{ // Gemma 3 4B
-		"block_count": u32(34), "context_length": u32(131072), "embedding_length": u32(2560), "attention.head_count": u32(8), "attention.head_count_kv": u32(4),
+		"block_count": u32(34), "context_length": u32(131072), "embedding_length": u32(2560),
+		"attention.head_count": u32(8), "attention.head_count_kv": u32(4),
 		"attention.key_length": u32(256), "attention.value_length": u32(256), "attention.sliding_window": u32(1024),
 	}
 	deepseek := map[string]gguf.Value{ // DeepSeek V3, with latent attention
-		"block_count": u32(61), "context_length": u32(163840), "embedding_length": u32(7168), "attention.head_count": u32(128), "attention.head_count_kv": u32(1),
-		"attention.key_length": u32(576), "attention.value_length": u32(512), "attention.key_length_mla": u32(192), "attention.value_length_mla": u32(128),
+		"block_count": u32(61), "context_length": u32(163840), "embedding_length": u32(7168),
+		"attention.head_count": u32(128), "attention.head_count_kv": u32(1),
+		"attention.key_length": u32(576), "attention.value_length": u32(512), "attention.key_length_mla": u32(192),
+		"attention.value_length_mla": u32(128),
 	}
 	mamba := map[string]gguf.Value{ // Mamba 2.8B
-		"block_count": u32(64), "context_length": u32(1048576), "embedding_length": u32(2560), "attention.head_count": u32(0),
-		"ssm.conv_kernel": u32(4), "ssm.inner_size": u32(5120), "ssm.state_size": u32(16), "ssm.time_step_rank": u32(160),
+		"block_count": u32(64), "context_length": u32(1048576), "embedding_length": u32(2560),
+		"attention.head_count": u32(0),
+		"ssm.conv_kernel":      u32(4), "ssm.inner_size": u32(5120), "ssm.state_size": u32(16),
+		"ssm.time_step_rank": u32(160),
 	}
 	for _, c := range []struct {
 		name         string
@@ -90,15 +96,21 @@ func TestSizes(t *testing.T) {
 		{"rounded", header("llama", llama8B()), memory.Options{Context: 5000}, 640 * mib, 0},
 		{"quantized", header("llama", llama8B()), memory.Options{Keys: q8, Values: q8}, 544 * mib, 0},
 		{"keys quantized", header("llama", llama8B()), memory.Options{Keys: q8}, 784 * mib, 0},
-		{"in f32", header("llama", llama8B()), memory.Options{Keys: cacheType(t, "f32"), Values: cacheType(t, "f32")}, 2048 * mib, 0},
+		{"in f32", header("llama", llama8B()), memory.Options{Keys: cacheType(t, "f32"), Values: cacheType(t, "f32")},
+			2048 * mib, 0},
 		{"sequences apart", header("llama", llama8B()), memory.Options{Context: 1000, Sequences: 3}, 3 * 64 * mib, 0},
-		{"sequences together", header("llama", llama8B()), memory.Options{Context: 8192, Sequences: 4, Unified: true}, 1024 * mib, 0},
-		{"draft layers", header("llama", with(llama8B(), "nextn_predict_layers", u32(2))), memory.Options{}, 960 * mib, 0},
+		{"sequences together", header("llama", llama8B()), memory.Options{Context: 8192, Sequences: 4, Unified: true},
+			1024 * mib, 0},
+		{"draft layers", header("llama", with(llama8B(), "nextn_predict_layers", u32(2))), memory.Options{},
+			960 * mib, 0},
 		{"windows", header("gemma3", gemma), memory.Options{Context: 32768}, (5*32768 + 29*1536) * 4096, 0},
-		{"windows, all tokens", header("gemma3", gemma), memory.Options{Context: 32768, FullWindows: true}, 34 * 32768 * 4096, 0},
-		{"windows, sequences", header("gemma3", gemma), memory.Options{Context: 32768, Sequences: 2, Unified: true}, (5*32768 + 29*2560) * 4096, 0},
+		{"windows, all tokens", header("gemma3", gemma), memory.Options{Context: 32768, FullWindows: true},
+			34 * 32768 * 4096, 0},
+		{"windows, sequences", header("gemma3", gemma), memory.Options{Context: 32768, Sequences: 2, Unified: true},
+			(5*32768 + 29*2560) * 4096, 0},
 		{"latent", header("deepseek2", deepseek), memory.Options{Context: 4096}, 61 * 4096 * 576 * 2, 0},
-		{"state", header("mamba", mamba, layers(64, "ssm_a")...), memory.Options{Sequences: 2}, 0, 2 * 64 * 4 * (3*5120 + 16*5120)},
+		{"state", header("mamba", mamba, layers(64, "ssm_a")...), memory.Options{Sequences: 2}, 0,
+			2 * 64 * 4 * (3*5120 + 16*5120)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u, err := memory.Estimate(c.m, c.opt)
@@ -121,7 +133,8 @@ func TestSizes(t *testing.T) {
 
 // Tensors of layers that predict further tokens are not read.
 func TestWeights(t *testing.T) {
-	u, err := memory.Estimate(header("llama", with(llama8B(), "nextn_predict_layers", u32(1)), layers(32, "ffn_up.weight")...), memory.Options{})
+	u, err := memory.Estimate(header("llama", with(llama8B(), "nextn_predict_layers", u32(1)),
+		layers(32, "ffn_up.weight")...), memory.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,13 +152,18 @@ func TestRefused(t *testing.T) {
 		opt  memory.Options
 		kind error
 	}{
-		{"no architecture", memory.Model{Tensors: slices.Values([]*gguf.Tensor(nil))}, memory.Options{}, fault.Unsupported},
+		{"no architecture", memory.Model{Tensors: slices.Values([]*gguf.Tensor(nil))}, memory.Options{},
+			fault.Unsupported},
 		{"a tower", header("clip", nil), memory.Options{}, fault.Unsupported},
 		{"no layers", header("llama", without), memory.Options{}, fault.Broken},
-		{"too many layers", header("llama", with(llama8B(), "block_count", u32(1<<20))), memory.Options{}, fault.Unsupported},
-		{"negative", header("llama", with(llama8B(), "attention.key_length", gguf.Int32(-1))), memory.Options{}, fault.Broken},
-		{"text", header("llama", with(llama8B(), "attention.head_count", gguf.String("8"))), memory.Options{}, fault.Broken},
-		{"too large", header("llama", with(with(llama8B(), "attention.key_length", u32(1<<24)), "attention.head_count_kv", u32(1<<24))), memory.Options{}, fault.Broken},
+		{"too many layers", header("llama", with(llama8B(), "block_count", u32(1<<20))), memory.Options{},
+			fault.Unsupported},
+		{"negative", header("llama", with(llama8B(), "attention.key_length", gguf.Int32(-1))), memory.Options{},
+			fault.Broken},
+		{"text", header("llama", with(llama8B(), "attention.head_count", gguf.String("8"))), memory.Options{},
+			fault.Broken},
+		{"too large", header("llama", with(with(llama8B(), "attention.key_length", u32(1<<24)),
+			"attention.head_count_kv", u32(1<<24))), memory.Options{}, fault.Broken},
 		{"context", header("llama", llama8B()), memory.Options{Context: math.MaxInt64}, fault.Usage},
 		{"sequences", header("llama", llama8B()), memory.Options{Sequences: 1000}, fault.Usage},
 	} {
@@ -161,7 +179,8 @@ func TestRefused(t *testing.T) {
 }
 
 func TestParseContext(t *testing.T) {
-	for text, want := range map[string]int64{"4096": 4096, "32k": 32768, "1M": 1 << 20, "0": 0, "-4k": 0, "4kk": 0, "": 0, "9999999999m": 0} {
+	for text, want := range map[string]int64{"4096": 4096, "32k": 32768, "1M": 1 << 20, "0": 0, "-4k": 0, "4kk": 0,
+		"": 0, "9999999999m": 0} {
 		n, err := memory.ParseContext(text)
 		if n != want || (err == nil) != (want > 0) {
 			t.Errorf("%q: %d, %v, want %d", text, n, err, want)
@@ -197,7 +216,8 @@ func TestReport(t *testing.T) {
 // FuzzEstimate takes headers that contradict themselves: sizes are positive, or there is an
 // error.
 func FuzzEstimate(f *testing.F) {
-	for _, arch := range []string{"llama", "gemma3", "deepseek4", "qwen4exp", "minimax-01", "mamba", "glm-dsa", "bert"} {
+	for _, arch := range []string{"llama", "gemma3", "deepseek4", "qwen4exp", "minimax-01", "mamba",
+		"glm-dsa", "bert"} {
 		kv := llama8B()
 		kv["attention.compress_ratios"] = gguf.Int32s([]int32{4, 128, -1})
 		kv["attention.indexer.types"] = gguf.Bools([]bool{true, false})
@@ -211,7 +231,8 @@ func FuzzEstimate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		u, err := memory.Estimate(memory.From(file.Set()), memory.Options{Context: int64(context), Sequences: int64(sequences), Unified: context%2 == 0})
+		u, err := memory.Estimate(memory.From(file.Set()),
+			memory.Options{Context: int64(context), Sequences: int64(sequences), Unified: context%2 == 0})
 		if err == nil && (u.Cache < 0 || u.State < 0 || u.Compute < 0 || u.Output < 0 || u.Total() < u.Weights) {
 			t.Errorf("%+v", u)
 		}
@@ -232,7 +253,8 @@ func TestCompute(t *testing.T) {
 			}
 		}
 	}}
-	for context, want := range map[int64]string{1024: "12.02 MiB", 2048: "13.02 MiB", 4096: "14.52 MiB", 8192: "15.02 MiB"} {
+	for context, want := range map[int64]string{1024: "12.02 MiB", 2048: "13.02 MiB", 4096: "14.52 MiB",
+		8192: "15.02 MiB"} {
 		u, err := memory.Estimate(model, memory.Options{Context: context})
 		if got := memory.Size(u.Compute); err != nil || got != want {
 			t.Errorf("context %d: %s, want %s; %v", context, got, want, err)

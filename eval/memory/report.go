@@ -112,7 +112,8 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	for _, u := range r.Uses {
 		for _, c := range u.Caches {
-			fmt.Fprintf(b, "\ncontext %d, %s: %d cells, %d layers, keys %s, values %s", u.Context, c.What, c.Cells, c.Layers, Size(c.Keys), Size(c.Values))
+			fmt.Fprintf(b, "\ncontext %d, %s: %d cells, %d layers, keys %s, values %s", u.Context, c.What, c.Cells,
+				c.Layers, Size(c.Keys), Size(c.Values))
 		}
 	}
 	b.WriteByte('\n')
@@ -123,7 +124,8 @@ func (r *Report) WriteText(w io.Writer) error {
 func (r *Report) WriteMarkdown(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	head, rows := r.Table()
-	fmt.Fprintf(b, "Memory to run it: %s\n\n| %s |\n|%s\n", r.About(), strings.Join(head, " | "), strings.Repeat(" ---: |", len(head)))
+	fmt.Fprintf(b, "Memory to run it: %s\n\n| %s |\n|%s\n", r.About(), strings.Join(head, " | "),
+		strings.Repeat(" ---: |", len(head)))
 	for _, row := range rows {
 		fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
 	}

@@ -64,7 +64,8 @@ var rows = []row{
 	{name: "glm5-next", index: indexer(3)},
 	{name: "graniteswitch", extra: true},
 	{name: "grok", scores: 1},
-	{name: "hy_v3", alsoRead: []string{"exp_probs_b", "ffn_gate_inp.", "ffn_down_", "ffn_gate_", "ffn_up_", "nextn.shared_head_norm."}},
+	{name: "hy_v3", alsoRead: []string{"exp_probs_b", "ffn_gate_inp.", "ffn_down_", "ffn_gate_", "ffn_up_",
+		"nextn.shared_head_norm."}},
 	{name: "hy_v4", index: indexer(1)},
 	{name: "lfm2", unless: func(p *model) bool {
 		v, _ := p.get("decision.type")
@@ -76,9 +77,11 @@ var rows = []row{
 		n := p.size("attention.key_length", 0)
 		return p.product("a state", p.size("attention.head_count", 0), n, n)
 	}},
-	{name: "minimax-m3", blocks: true, index: func(p *model, i int, opt Options, add func(string, int64, int64, int64)) {
+	{name: "minimax-m3", blocks: true, index: func(p *model, i int, opt Options,
+		add func(string, int64, int64, int64)) {
 		if int64(i) >= p.size("leading_dense_block_count", 0) {
-			add("indexer", 1, p.rowBytes(opt.Keys, 1, p.size("attention.indexer.key_length", 0)), p.rowBytes(opt.Values, 1, p.valLen[i]))
+			add("indexer", 1, p.rowBytes(opt.Keys, 1, p.size("attention.indexer.key_length", 0)),
+				p.rowBytes(opt.Values, 1, p.valLen[i]))
 		}
 	}},
 	{name: "qwen4exp", index: indexer(2), state: func(p *model, i int) int64 {
@@ -89,7 +92,8 @@ var rows = []row{
 		}
 		return n
 	}},
-	{name: "step35", alsoRead: []string{"attn_gate.", "attn_k_norm.", "attn_q_norm.", "ffn_down.", "ffn_gate.", "ffn_up.", "nextn.shared_head_"}},
+	{name: "step35", alsoRead: []string{"attn_gate.", "attn_k_norm.", "attn_q_norm.", "ffn_down.", "ffn_gate.",
+		"ffn_up.", "nextn.shared_head_"}},
 
 	{name: "t5", scores: 2, ignored: []string{"dec.blk.0.cross_attn_rel_b.weight"}},
 

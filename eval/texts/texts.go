@@ -26,8 +26,8 @@ func Vocabulary(m *model.Model) (*vocab.Vocab, error) {
 	return v, nil
 }
 
-// maxText is the longest text in bytes: places in it are 32 bits (package vocab). Texts that models are measured with have a few
-// megabytes; what has no end, such as a device, is not read into memory for ever.
+// maxText is the longest text in bytes: places in it are 32 bits (package vocab). Texts that models are measured with
+// have a few megabytes; what has no end, such as a device, is not read into memory for ever.
 const maxText = 1 << 30
 
 // Load returns what is in a file, which may be a pipe, as it is.
@@ -80,7 +80,9 @@ func Text(warn func(...string), path string, data []byte, escapes bool) string {
 		data = Unescape(data)
 	}
 	if at, n := invalid(data); n > 0 {
-		warn(fmt.Sprintf("%s: %d bytes are not UTF-8, the first one at offset %d: they become byte tokens or U+FFFD, as the runtime takes them", path, n, at))
+		warn(fmt.Sprintf(
+			"%s: %d bytes are not UTF-8, the first one at offset %d: they become byte tokens or U+FFFD, as the "+
+				"runtime takes them", path, n, at))
 	}
 	return string(data)
 }
@@ -145,7 +147,8 @@ func digit(c byte) int {
 // Chunks returns the chunks of the text in a file as tokens of a model, and how many tokens
 // the whole text has. It warns of tokens that the vocabulary lacks, and of chunks that are
 // longer than what the model was trained with.
-func Chunks(warn func(...string), m *model.Model, v *vocab.Vocab, path, text string, opt eval.Text) (r eval.Run, all int, err error) {
+func Chunks(warn func(...string), m *model.Model, v *vocab.Vocab, path, text string, opt eval.Text) (r eval.Run,
+	all int, err error) {
 	ids, err := v.Encode(text, vocab.Options{AddSpecial: true, ParseSpecial: opt.ParseSpecial})
 	if err != nil {
 		return r, 0, fmt.Errorf("%s: %s: %w", m.Path, path, err)
@@ -161,7 +164,9 @@ func Chunks(warn func(...string), m *model.Model, v *vocab.Vocab, path, text str
 			}
 		}
 		if n > 0 {
-			warn(fmt.Sprintf("%s: %d of %d tokens are the unknown token %q: the vocabulary of %s lacks their characters", path, n, len(r.Tokens), v.Token(unk), m.Path))
+			warn(fmt.Sprintf(
+				"%s: %d of %d tokens are the unknown token %q: the vocabulary of %s lacks their characters", path, n,
+				len(r.Tokens), v.Token(unk), m.Path))
 		}
 	}
 	WarnLong(warn, m, r.Chunk)

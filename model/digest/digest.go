@@ -4,8 +4,8 @@
 // The hashes are those of llama.cpp's gguf-hash, which leaves out three kinds of tensors that
 // early converters wrote (Counts).
 //
-// These sums are of all bytes, for publishing and comparing. What asks only whether an input is still the same one, without reading all of it, uses
-// model/identity.
+// These sums are of all bytes, for publishing and comparing. What asks only whether an input is still the same one,
+// without reading all of it, uses model/identity.
 package digest
 
 import (
@@ -53,7 +53,8 @@ type Sum struct {
 
 // Counts reports whether the tensor of that name is hashed.
 func Counts(name string) bool {
-	return !strings.HasSuffix(name, ".attention.masked_bias") && !strings.HasSuffix(name, ".attention.bias") && !strings.HasSuffix(name, ".rotary_emb.inv_freq")
+	return !strings.HasSuffix(name, ".attention.masked_bias") && !strings.HasSuffix(name, ".attention.bias") &&
+		!strings.HasSuffix(name, ".rotary_emb.inv_freq")
 }
 
 func (k Kind) hash() hash.Hash {

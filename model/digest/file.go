@@ -30,7 +30,8 @@ type File struct {
 // Check returns an error of kind fault.Broken unless the name leads to a file below a folder, in its only
 // spelling, the size is at least 0, and the sum has 64 hexadecimal digits, which become lower case.
 func (f *File) Check() error {
-	if !fs.ValidPath(f.Name) || f.Name == "." || !filepath.IsLocal(filepath.FromSlash(f.Name)) || strings.ContainsFunc(f.Name, unicode.IsControl) {
+	if !fs.ValidPath(f.Name) || f.Name == "." || !filepath.IsLocal(filepath.FromSlash(f.Name)) ||
+		strings.ContainsFunc(f.Name, unicode.IsControl) {
 		return fault.Errorf(fault.Broken, "name is %q, want one below the manifest's folder", f.Name)
 	}
 	if f.Bytes < 0 {
@@ -38,7 +39,8 @@ func (f *File) Check() error {
 	}
 	f.SHA256 = strings.ToLower(f.SHA256)
 	if !isSHA256(f.SHA256) {
-		return fault.Errorf(fault.Broken, "%q: sha256 is %q, want %d hexadecimal digits", f.Name, f.SHA256, 2*sha256.Size)
+		return fault.Errorf(fault.Broken, "%q: sha256 is %q, want %d hexadecimal digits", f.Name, f.SHA256,
+			2*sha256.Size)
 	}
 	return nil
 }
@@ -58,15 +60,16 @@ type Input struct {
 	// written, or the commit; "" for files of this machine.
 	Bytes int64
 	State string
-	// SHA256 is the sum of the bytes that the run has used, and Bytes their number, where they were read into memory; "" has
-	// the sum taken from the file.
+	// SHA256 is the sum of the bytes that the run has used, and Bytes their number, where they were read into memory;
+	// "" has the sum taken from the file.
 	SHA256 string
 }
 
 // Held returns the file at path, whose content was read into memory.
 func Held(role, path string, data []byte) Input {
 	sum := sha256.Sum256(data)
-	return Input{Role: role, Name: filepath.Base(path), Path: path, Bytes: int64(len(data)), SHA256: hex.EncodeToString(sum[:])}
+	return Input{Role: role, Name: filepath.Base(path), Path: path, Bytes: int64(len(data)),
+		SHA256: hex.EncodeToString(sum[:])}
 }
 
 // Paths returns the paths of inputs.

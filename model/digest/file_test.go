@@ -44,7 +44,8 @@ func TestOfModel(t *testing.T) {
 	}
 	for i := range list {
 		data := f.Data(&f.Tensors[i])
-		if want := fmt.Sprintf("%x", sha256.Sum256(data)); list[i].SHA256 != want || !bytes.Equal(file[list[i].Start:][:len(data)], data) {
+		if want := fmt.Sprintf("%x", sha256.Sum256(data)); list[i].SHA256 != want ||
+			!bytes.Equal(file[list[i].Start:][:len(data)], data) {
 			t.Errorf("%s: %s at %d, want %s", list[i].Name, list[i].SHA256, list[i].Start, want)
 		}
 	}
@@ -60,7 +61,8 @@ func TestOfModel(t *testing.T) {
 
 // BenchmarkOfModel hashes a file of 64 MiB with its tensors, as manifests need them: one read, two processors.
 func BenchmarkOfModel(b *testing.B) {
-	tensors := []gguf.Tensor{{Name: "a", NE: []int64{40 << 20}, Type: gguf.TypeI8}, {Name: "b", NE: []int64{24 << 20}, Type: gguf.TypeI8}}
+	tensors := []gguf.Tensor{{Name: "a", NE: []int64{40 << 20}, Type: gguf.TypeI8},
+		{Name: "b", NE: []int64{24 << 20}, Type: gguf.TypeI8}}
 	size := gguf.Layout(tensors, 32)
 	path := filepath.Join(b.TempDir(), "a.gguf")
 	file := append(gguf.AppendHeader(nil, nil, tensors, 32), make([]byte, size)...)

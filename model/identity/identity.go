@@ -1,6 +1,6 @@
-// Package identity says whether two inputs are the same one. Whatever goes on from what an earlier run has left, or puts together
-// what several have made, asks it: journals and parts of writes, parts of evaluations, what is kept of a calibration, uploads that
-// go on, and releases.
+// Package identity says whether two inputs are the same one. Whatever goes on from what an earlier run has left, or
+// puts together what several have made, asks it: journals and parts of writes, parts of evaluations, what is kept of a
+// calibration, uploads that go on, and releases.
 //
 // The identity of a model (Of) is a SHA-256 of
 //
@@ -11,18 +11,19 @@
 //   - of a model on a server, in place of rows, what the server says of its state (Model.Origin): commit, or size and
 //     ETag of each file. Weights that are read from a server are read once, where they are needed.
 //
-// A model of many tensors has fewer rows of each, at least two, so that all together are about 256 MiB. Rows that have to be put together
-// from all over a tensor, such as columns of what is stored, are left out, and the identities of the model's files are in their place.
+// A model of many tensors has fewer rows of each, at least two, so that all together are about 256 MiB. Rows that have
+// to be put together from all over a tensor, such as columns of what is stored, are left out, and the identities of the
+// model's files are in their place.
 //
-// The identity of another file (OfFile) is its size and the SHA-256 of its content up to 64 MiB; of a longer one that of
-// its first MiB, its last 64 KiB and 64 pieces of 4 KiB between them.
+// The identity of another file (OfFile) is its size and the SHA-256 of its content up to 64 MiB; of a longer one that
+// of its first MiB, its last 64 KiB and 64 pieces of 4 KiB between them.
 //
-// So two models that differ in nothing but rows between those that are looked at pass for the same. Whoever changes, trains, merges or
-// quantizes a model changes more. Where that is not enough, --finish --verify compares all rows of the model with what the parts have
-// read (package writer).
+// So two models that differ in nothing but rows between those that are looked at pass for the same. Whoever changes,
+// trains, merges or quantizes a model changes more. Where that is not enough, --finish --verify compares all rows of
+// the model with what the parts have read (package writer).
 //
-// Whether an open file is still what it was when it was opened is another question, which internal/io/stamp answers. Published sums of
-// whole files and tensors are made by digest.
+// Whether an open file is still what it was when it was opened is another question, which internal/io/stamp answers.
+// Published sums of whole files and tensors are made by digest.
 package identity
 
 import (

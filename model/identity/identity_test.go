@@ -20,7 +20,8 @@ func stored(nRows int64, f func(i int) byte) *model.Model {
 		data[i] = f(i)
 	}
 	ne := []int64{32, nRows}
-	return &model.Model{Path: "m.gguf", Metadata: gguf.Metadata{{Key: "a", Value: gguf.Uint32(1)}}, Tensors: []model.Tensor{model.New("t", rows.Stored(ne, gguf.TypeF32, data, nil))}}
+	return &model.Model{Path: "m.gguf", Metadata: gguf.Metadata{{Key: "a", Value: gguf.Uint32(1)}},
+		Tensors: []model.Tensor{model.New("t", rows.Stored(ne, gguf.TypeF32, data, nil))}}
 }
 
 func of(t *testing.T, m *model.Model) string {
@@ -113,7 +114,8 @@ func TestOfColumns(t *testing.T) {
 	}
 }
 
-// TestOfFile checks which changes of a file show: any of a short one, of a long one those of its ends, of its size, and of long runs.
+// TestOfFile checks which changes of a file show: any of a short one, of a long one those of its ends, of its size, and
+// of long runs.
 func TestOfFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	write := func(size int64, at int64, change []byte) string {
@@ -139,7 +141,8 @@ func TestOfFile(t *testing.T) {
 	const long = 65 << 20
 	for _, size := range []int64{1, 1000, long} {
 		want := write(size, 0, []byte{0})
-		if write(size, 0, []byte{0}) != want || write(size, 0, one) == want || write(size, size-1, one) == want || write(size+1, 0, []byte{0}) == want {
+		if write(size, 0, []byte{0}) != want || write(size, 0, one) == want || write(size, size-1, one) == want ||
+			write(size+1, 0, []byte{0}) == want {
 			t.Errorf("%d bytes", size)
 		}
 	}

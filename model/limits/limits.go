@@ -48,7 +48,9 @@ func CheckExperts(m gguf.Metadata, has func(tensor string) bool) error {
 	}
 	for i := range min(number("block_count"), MaxLayers) {
 		if name := fmt.Sprintf("blk.%d.ffn_gate_inp.weight", i); !has(name) {
-			return fault.Errorf(fault.Broken, "%q is %d, but there is no tensor %q, which llama.cpp reads in each layer of a model with experts", gguf.ArchKey(arch, "expert_count"), experts, name)
+			return fault.Errorf(fault.Broken,
+				"%q is %d, but there is no tensor %q, which llama.cpp reads in each layer of a model with experts",
+				gguf.ArchKey(arch, "expert_count"), experts, name)
 		}
 	}
 	return nil
@@ -80,7 +82,8 @@ func Check(m gguf.Metadata) error {
 		}
 	}
 	if all, used := count("expert_count"), count("expert_used_count"); used > all && all > 0 {
-		return fault.Errorf(fault.Broken, "%q is %d, but %q is %d", arch+".expert_used_count", used, arch+".expert_count", all)
+		return fault.Errorf(fault.Broken, "%q is %d, but %q is %d", arch+".expert_used_count", used,
+			arch+".expert_count", all)
 	}
 	return nil
 }

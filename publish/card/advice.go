@@ -45,7 +45,8 @@ func (c *Card) advise() {
 		}
 		switch {
 		case better >= 0:
-			f.Advice = fmt.Sprintf("%s; %s is smaller and at least as good", f.Advice, code(baseName(c.Files[better].Path)))
+			f.Advice = fmt.Sprintf("%s; %s is smaller and at least as good", f.Advice,
+				code(baseName(c.Files[better].Path)))
 		case f.level() <= goodEnough:
 			take = i
 		}

@@ -137,8 +137,10 @@ func Of(ctx context.Context, dir string, opt Options) (*Card, error) {
 			c.Sidecars = append(c.Sidecars, *f)
 			continue
 		}
-		if c.metadata != nil && (text(m, gguf.KeyName) != text(c.metadata, gguf.KeyName) || m.Architecture() != c.metadata.Architecture()) {
-			return nil, fault.Errorf(fault.Refused, "%s and %s are different models, %q and %q: a card is for one", c.Files[0].Path, path, text(c.metadata, gguf.KeyName), text(m, gguf.KeyName))
+		if c.metadata != nil && (text(m, gguf.KeyName) != text(c.metadata, gguf.KeyName) ||
+			m.Architecture() != c.metadata.Architecture()) {
+			return nil, fault.Errorf(fault.Refused, "%s and %s are different models, %q and %q: a card is for one",
+				c.Files[0].Path, path, text(c.metadata, gguf.KeyName), text(m, gguf.KeyName))
 		}
 		if c.metadata == nil {
 			c.metadata = m
@@ -219,7 +221,8 @@ func look(dir, path string) (*File, gguf.Metadata, error) {
 	m := slices.Clone(set.Metadata())
 	f := &File{Path: path, Shards: len(set.Files), Bytes: set.Size()}
 	for _, context := range contextsOf(m) {
-		if use, err := memory.Estimate(memory.From(set), memory.Options{Context: context}); err == nil { // else the runtime cannot run it
+		// else the runtime cannot run it
+		if use, err := memory.Estimate(memory.From(set), memory.Options{Context: context}); err == nil {
 			f.uses = append(f.uses, use)
 		}
 	}
@@ -321,7 +324,8 @@ func (c *Card) measure(all []Result) {
 	}
 	c.Measured += "."
 	if c.HasDivergence {
-		c.Measured += " KL divergence is how far the probabilities are from those of the model before quantization, in nats for a token: less is better."
+		c.Measured += " KL divergence is how far the probabilities are from those of the model before quantization, " +
+			"in nats for a token: less is better."
 	}
 	if r.Base != nil {
 		c.Measured += fmt.Sprintf(" That model's perplexity is %.4f ± %.4f.", r.Base.Mean, r.Base.Error)
@@ -332,7 +336,8 @@ func (c *Card) measure(all []Result) {
 func (c *Card) describe(opt Options) {
 	m := c.metadata
 	name := cmp.Or(plain(text(m, gguf.KeyName)), plain(text(m, gguf.KeyBasename)), filepath.Base(c.dir))
-	c.Title, c.Description, c.Architecture, c.Size = markdown(name), markdown(text(m, "general.description")), code(m.Architecture()), markdown(text(m, gguf.KeySizeLabel))
+	c.Title, c.Description, c.Architecture, c.Size = markdown(name), markdown(text(m, "general.description")),
+		code(m.Architecture()), markdown(text(m, gguf.KeySizeLabel))
 	repo := cmp.Or(text(m, "general.source.repo_url"), text(m, "general.repo_url"))
 	c.BaseModel = cmp.Or(opt.BaseModel, HubModel(repo), HubModel(text(m, "general.source.url")))
 	c.quantizedBy = cmp.Or(opt.QuantizedBy, text(m, "general.quantized_by"))
@@ -343,7 +348,8 @@ func (c *Card) describe(opt Options) {
 		c.Source = link(name, address(repo))
 	default:
 		c.Source = markdown(name)
-		c.Warnings = append(c.Warnings, "which model of the hub the files are quantized from is not known: base_model is not in the card")
+		c.Warnings = append(c.Warnings,
+			"which model of the hub the files are quantized from is not known: base_model is not in the card")
 	}
 	if id, called, to := license(m); id != "" {
 		c.License = link(cmp.Or(called, id), to)
@@ -366,7 +372,8 @@ func (c *Card) describe(opt Options) {
 	fact("Program", markdown(opt.Program))
 	fact("Importance matrix", code(text(c.made, "quantize.imatrix.file")))
 	fact("made over", code(baseName(text(c.made, "quantize.imatrix.dataset"))))
-	for _, n := range []struct{ key, name string }{{"quantize.imatrix.entries_count", "tensors"}, {"quantize.imatrix.chunks_count", "chunks"}} {
+	for _, n := range []struct{ key, name string }{{"quantize.imatrix.entries_count", "tensors"},
+		{"quantize.imatrix.chunks_count", "chunks"}} {
 		if v, ok := c.made.Get(n.key); ok {
 			i, _ := v.Int()
 			fact(n.name+" in it", fmt.Sprint(i))
@@ -374,7 +381,8 @@ func (c *Card) describe(opt Options) {
 	}
 	fact("Blocks chosen by", markdown(text(c.made, "quantize.calibration.method")))
 	fact("Types chosen by", markdown(text(c.made, "quantize.types.method")))
-	fact("over a text with SHA-256", code(cmp.Or(text(c.made, "quantize.calibration.text_sha256"), text(c.made, "quantize.types.text_sha256"))))
+	fact("over a text with SHA-256", code(cmp.Or(text(c.made, "quantize.calibration.text_sha256"),
+		text(c.made, "quantize.types.text_sha256"))))
 }
 
 //go:embed default.md.tmpl
@@ -405,7 +413,8 @@ func (c *Card) Text() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	head := strings.Join(slices.Concat([]string{frontRule, frontBegin}, front, []string{frontEnd, frontRule}), "\n") + "\n"
+	head := strings.Join(slices.Concat([]string{frontRule, frontBegin}, front, []string{frontEnd, frontRule}), "\n") +
+		"\n"
 	card := head + body
 	d, err := parseDocument("template", card)
 	if err == nil && len(d.body) == 1 { // without marks all of it is generated
@@ -465,7 +474,8 @@ func (c *Card) old(force bool) (*string, error) {
 	case force:
 		return nil, nil
 	}
-	return nil, fault.Permits("Force", fault.Errorf(fault.With(fault.Usage, fs.ErrExist), "%s: exists and has no marks of a generated card", path))
+	return nil, fault.Permits("Force", fault.Errorf(fault.With(fault.Usage, fs.ErrExist),
+		"%s: exists and has no marks of a generated card", path))
 }
 
 // merge returns a card with what is by hand in the one that is there.

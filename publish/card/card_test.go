@@ -18,7 +18,8 @@ import (
 // put writes a model with some keys into a folder.
 func put(t *testing.T, dir, name string, rows int64, kv ...gguf.KV) {
 	t.Helper()
-	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}, {Key: gguf.KeyFileType, Value: gguf.Uint32(7)}}
+	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
+		{Key: gguf.KeyFileType, Value: gguf.Uint32(7)}}
 	for _, x := range kv {
 		m.Set(x.Key, x.Value)
 	}
@@ -55,17 +56,24 @@ const compared = `{"base": {"model": "x/base", "ppl": 9.5, "ppl_error": 0.1}, "t
 func TestCard(t *testing.T) {
 	dir := t.TempDir()
 	common := []gguf.KV{
-		str("general.name", "Tiny Go"), str("general.license", "Apache-2.0"), str("general.source.repo_url", "https://huggingface.co/acme/tiny-go"),
-		{Key: "general.tags", Value: gguf.Strings([]string{"go", "text-generation"})}, {Key: "general.languages", Value: gguf.Strings([]string{"en", "Klingonish"})},
+		str("general.name", "Tiny Go"), str("general.license", "Apache-2.0"),
+		str("general.source.repo_url", "https://huggingface.co/acme/tiny-go"),
+		{Key: "general.tags", Value: gguf.Strings([]string{"go", "text-generation"})},
+		{Key: "general.languages", Value: gguf.Strings([]string{"en", "Klingonish"})},
 		str("tokenizer.chat_template", "x"),
 	}
 	put(t, dir, "large.gguf", 200, common...)
 	split := func(no int) []gguf.KV {
-		return append(slices.Clone(common), gguf.KV{Key: gguf.KeySplitNo, Value: gguf.Uint16(uint16(no))}, gguf.KV{Key: gguf.KeySplitCount, Value: gguf.Uint16(1)})
+		return append(slices.Clone(common), gguf.KV{Key: gguf.KeySplitNo, Value: gguf.Uint16(uint16(no))},
+			gguf.KV{Key: gguf.KeySplitCount, Value: gguf.Uint16(1)})
 	}
-	put(t, dir, "small-00001-of-00001.gguf", 50, append(split(0), gguf.KV{Key: "quantize.imatrix.entries_count", Value: gguf.Uint32(7)}, str("quantize.imatrix.dataset", "/home/x/text.txt"))...)
-	put(t, dir, "encoders/mmproj-x.gguf", 10, str(gguf.KeyArchitecture, "clip"), gguf.KV{Key: "clip.has_vision_encoder", Value: gguf.Bool(true)})
-	if err := os.WriteFile(filepath.Join(dir, "compare.json"), []byte(strings.ReplaceAll(compared, "of-00002", "of-00001")), 0o666); err != nil {
+	put(t, dir, "small-00001-of-00001.gguf", 50,
+		append(split(0), gguf.KV{Key: "quantize.imatrix.entries_count", Value: gguf.Uint32(7)},
+			str("quantize.imatrix.dataset", "/home/x/text.txt"))...)
+	put(t, dir, "encoders/mmproj-x.gguf", 10, str(gguf.KeyArchitecture, "clip"),
+		gguf.KV{Key: "clip.has_vision_encoder", Value: gguf.Bool(true)})
+	if err := os.WriteFile(filepath.Join(dir, "compare.json"),
+		[]byte(strings.ReplaceAll(compared, "of-00002", "of-00001")), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	write := func(want bool, force bool, opt Options) string {
@@ -86,18 +94,22 @@ func TestCard(t *testing.T) {
 	card := write(true, false, Options{QuantizedBy: "me", Program: "ggforge 1"})
 	m := front(t, card)
 	for key, want := range map[string]string{
-		"base_model": "acme/tiny-go", "base_model_relation": "quantized", "library_name": "gguf", "license": "apache-2.0", "pipeline_tag": "text-generation", "quantized_by": "me",
+		"base_model": "acme/tiny-go", "base_model_relation": "quantized", "library_name": "gguf",
+		"license": "apache-2.0", "pipeline_tag": "text-generation", "quantized_by": "me",
 	} {
 		if m[key] != want {
 			t.Errorf("%s: %v, want %s", key, m[key], want)
 		}
 	}
-	if tags := m["tags"].([]any); !slices.Equal(tags, []any{"go", "gguf", "quantized", "imatrix", "conversational"}) || len(m["language"].([]any)) != 1 {
+	if tags := m["tags"].([]any); !slices.Equal(tags, []any{"go", "gguf", "quantized", "imatrix", "conversational"}) ||
+		len(m["language"].([]any)) != 1 {
 		t.Errorf("tags %v, languages %v", tags, m["language"])
 	}
 	for _, want := range []string{
-		"# Tiny Go, GGUF", "[large.gguf](./large.gguf) | `Q8_0` |", "0.00040 ± 0.00010", "**take this if it fits**: good", "`wiki.txt`, 1000 tokens", "9.5000 ± 0.1000",
-		"[encoders/mmproj-x.gguf](./encoders/mmproj-x.gguf) | sees or hears", "| made over | `text.txt` |", "| Program | ggforge 1 |",
+		"# Tiny Go, GGUF", "[large.gguf](./large.gguf) | `Q8_0` |", "0.00040 ± 0.00010",
+		"**take this if it fits**: good", "`wiki.txt`, 1000 tokens", "9.5000 ± 0.1000",
+		"[encoders/mmproj-x.gguf](./encoders/mmproj-x.gguf) | sees or hears", "| made over | `text.txt` |",
+		"| Program | ggforge 1 |",
 	} {
 		if !strings.Contains(card, want) {
 			t.Errorf("%q is not in\n%s", want, card)
@@ -118,10 +130,12 @@ func TestCard(t *testing.T) {
 	}
 	again := write(true, false, Options{QuantizedBy: "you"})
 	m = front(t, again)
-	if m["license"] != "mit" || m["quantized_by"] != "you" || len(m["extra"].([]any)) != 2 || strings.Count(again, "\nlicense:") != 1 {
+	if m["license"] != "mit" || m["quantized_by"] != "you" || len(m["extra"].([]any)) != 2 ||
+		strings.Count(again, "\nlicense:") != 1 {
 		t.Errorf("front matter:\n%s", again)
 	}
-	if !strings.Contains(again, "I like *it*.\r\n") || !strings.Contains(again, "\ngone\n") || strings.Contains(again, "Where they come from") {
+	if !strings.Contains(again, "I like *it*.\r\n") || !strings.Contains(again, "\ngone\n") ||
+		strings.Contains(again, "Where they come from") {
 		t.Errorf("what is by hand:\n%s", again)
 	}
 	write(false, false, Options{QuantizedBy: "you"})
@@ -153,8 +167,10 @@ func TestCard(t *testing.T) {
 
 	// templates
 	for tmpl, want := range map[string]string{
-		"{{.Title}}: {{range .Files}}{{.Path}} {{end}}":          beginMark("card") + "\nTiny Go: large.gguf small-00001-of-00001.gguf \n" + endMark("card") + "\n",
-		"a\n{{mark \"x\"}}\n{{len .Files}}\n{{unmark \"x\"}}\nb": "---\na\n" + beginMark("x") + "\n2\n" + endMark("x") + "\nb",
+		"{{.Title}}: {{range .Files}}{{.Path}} {{end}}": beginMark("card") +
+			"\nTiny Go: large.gguf small-00001-of-00001.gguf \n" + endMark("card") + "\n",
+		"a\n{{mark \"x\"}}\n{{len .Files}}\n{{unmark \"x\"}}\nb": "---\na\n" + beginMark("x") + "\n2\n" +
+			endMark("x") + "\nb",
 	} {
 		c, err := Of(context.Background(), dir, Options{Template: tmpl})
 		if err != nil {
@@ -185,12 +201,16 @@ func TestCard(t *testing.T) {
 // TestHostile puts markup of every kind into every key that a card shows.
 func TestHostile(t *testing.T) {
 	bad := []string{
-		"<script>alert(1)</script>", "a\n---\nlicense: mit\n", "x\n\n<!-- /ggtool card: about -->\n# h", "[x](javascript:alert(1))", "![i](https://evil.example/i.png)",
-		"https://evil.example/", "a|b|c", "`code` | **b** _i_", "\u202eright\x1b[31m", "${{x}} @you www.evil.example", "# heading", "1. list", "\xff\xfe", "{{.Title}}", "'\": [", "- a: b",
+		"<script>alert(1)</script>", "a\n---\nlicense: mit\n", "x\n\n<!-- /ggtool card: about -->\n# h",
+		"[x](javascript:alert(1))", "![i](https://evil.example/i.png)",
+		"https://evil.example/", "a|b|c", "`code` | **b** _i_", "\u202eright\x1b[31m", "${{x}} @you www.evil.example",
+		"# heading", "1. list", "\xff\xfe", "{{.Title}}", "'\": [", "- a: b",
 	}
 	keys := []string{
-		"general.name", "general.description", "general.license", "general.license.name", "general.license.link", "general.author", "general.source.repo_url", "general.quantized_by",
-		"general.size_label", "general.architecture", "quantize.imatrix.file", "quantize.imatrix.dataset", "quantize.types.method", "quantize.calibration.text_sha256", "general.base_model.0.repo_url",
+		"general.name", "general.description", "general.license", "general.license.name", "general.license.link",
+		"general.author", "general.source.repo_url", "general.quantized_by",
+		"general.size_label", "general.architecture", "quantize.imatrix.file", "quantize.imatrix.dataset",
+		"quantize.types.method", "quantize.calibration.text_sha256", "general.base_model.0.repo_url",
 	}
 	var expect map[string]any
 	for _, s := range append([]string{"plain"}, bad...) {
@@ -199,7 +219,8 @@ func TestHostile(t *testing.T) {
 		for _, key := range keys {
 			kv = append(kv, str(key, s))
 		}
-		put(t, dir, "a & (b) #1.gguf", 4, append(kv, gguf.KV{Key: "general.tags", Value: gguf.Strings([]string{s, s})}, gguf.KV{Key: "general.languages", Value: gguf.Strings([]string{s})})...)
+		put(t, dir, "a & (b) #1.gguf", 4, append(kv, gguf.KV{Key: "general.tags", Value: gguf.Strings([]string{s, s})},
+			gguf.KV{Key: "general.languages", Value: gguf.Strings([]string{s})})...)
 		c, err := Of(context.Background(), dir, Options{})
 		if err != nil {
 			t.Fatalf("%q: %v", s, err)
@@ -222,7 +243,8 @@ func TestHostile(t *testing.T) {
 		for _, e := range []string{`\\`, `\[`, `\]`, `\|`, `\*`} {
 			marked = strings.ReplaceAll(marked, e, "")
 		}
-		for _, no := range []string{"<script", "](javascript", "](https://evil.example/i.png", "\x1b", "\u202e", "\n# h", " @you", " www.evil", "**b**", "\n1. list", "<no value>"} {
+		for _, no := range []string{"<script", "](javascript", "](https://evil.example/i.png", "\x1b", "\u202e",
+			"\n# h", " @you", " www.evil", "**b**", "\n1. list", "<no value>"} {
 			if strings.Contains(marked, no) {
 				t.Errorf("%q: %q is in\n%s", s, no, body)
 			}
@@ -246,9 +268,12 @@ func TestMarks(t *testing.T) {
 	for _, text := range []string{
 		beginMark("a"), endMark("a"), beginMark("a") + "\n" + beginMark("b"), beginMark("a") + "\n" + endMark("b"),
 		beginMark("a") + "\n" + endMark("a") + "\n" + beginMark("a") + "\n" + endMark("a"),
-		"---\n# ggtool card\n---\n", "---\n# /ggtool card\n---\n", "---\n# ggtool card\n# ggtool card\n# /ggtool card\n---\n", "---\n# ggtool card\n# /ggtool card\n# /ggtool card\n---\n",
+		"---\n# ggtool card\n---\n", "---\n# /ggtool card\n---\n",
+		"---\n# ggtool card\n# ggtool card\n# /ggtool card\n---\n",
+		"---\n# ggtool card\n# /ggtool card\n# /ggtool card\n---\n",
 	} {
-		if d, err := parseDocument("x", text); !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), "x, line ") {
+		if d, err := parseDocument("x", text); !errors.Is(err, fault.Broken) ||
+			!strings.Contains(err.Error(), "x, line ") {
 			t.Errorf("%q: %v %+v", text, err, d)
 		}
 	}
@@ -257,9 +282,11 @@ func TestMarks(t *testing.T) {
 // FuzzUpdate writes a card over any text: what is by hand stays, what is generated is there, and a second
 // time changes nothing.
 func FuzzUpdate(f *testing.F) {
-	next := "---\n# ggtool card\nlicense: mit\ntags:\n  - a\n# /ggtool card\n---\n# T\n" + beginMark("x") + "\nnew\n" + endMark("x") + "\nend\n"
+	next := "---\n# ggtool card\nlicense: mit\ntags:\n  - a\n# /ggtool card\n---\n# T\n" + beginMark("x") + "\nnew\n" +
+		endMark("x") + "\nend\n"
 	f.Add(next)
-	f.Add("---\n# ggtool card\n# /ggtool card\nlicense: x\n---\nby hand\n" + beginMark("x") + "\nold\n" + endMark("x") + "\r\nmore")
+	f.Add("---\n# ggtool card\n# /ggtool card\nlicense: x\n---\nby hand\n" + beginMark("x") + "\nold\n" +
+		endMark("x") + "\r\nmore")
 	f.Add("# not ours\n")
 	f.Add("---\na: &a [*a]\n# ggtool card\n# /ggtool card\n---\n")
 	f.Add(beginMark("y") + "\n" + endMark("y"))
@@ -308,7 +335,8 @@ func FuzzResult(f *testing.F) {
 
 // FuzzMarkdown makes text of anything harmless.
 func FuzzMarkdown(f *testing.F) {
-	for _, s := range []string{"<b>", "[a](b)", "`", "a|b", "# x", "1) x", "\\", "https://x.example", "a\x00b\n\nc", "-", "=", "\\_"} {
+	for _, s := range []string{"<b>", "[a](b)", "`", "a|b", "# x", "1) x", "\\", "https://x.example", "a\x00b\n\nc",
+		"-", "=", "\\_"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -317,7 +345,8 @@ func FuzzMarkdown(f *testing.F) {
 				t.Errorf("%q: %q", s, out)
 			}
 			for i, c := range out {
-				if strings.ContainsRune("*_[]|~$", c) && (out[0] != '`' || c == '|' || c == '*') && (i == 0 || out[i-1] != '\\') {
+				if strings.ContainsRune("*_[]|~$", c) && (out[0] != '`' || c == '|' || c == '*') &&
+					(i == 0 || out[i-1] != '\\') {
 					t.Errorf("%q: %q has %q", s, out, c)
 				}
 			}

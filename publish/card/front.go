@@ -177,7 +177,8 @@ func pipelineOf(m gguf.Metadata, encoder gguf.Metadata) string {
 
 // tags returns the tags of a card: the model's, and those of its files.
 func (c *Card) tags() []string {
-	tags := slices.DeleteFunc(texts(c.metadata, "general.tags"), func(s string) bool { return s == c.pipeline || s == "transformers" || s == "safetensors" })
+	tags := slices.DeleteFunc(texts(c.metadata, "general.tags"),
+		func(s string) bool { return s == c.pipeline || s == "transformers" || s == "safetensors" })
 	add := func(tag string, holds bool) {
 		if holds && !slices.Contains(tags, tag) {
 			tags = append(tags, tag)

@@ -130,7 +130,8 @@ func readResult(path string, stat func(string) (fs.FileInfo, error)) (r Result, 
 func ReadResult(path string) (Result, error) {
 	r, ok, err := readResult(path, os.Stat)
 	if err == nil && !ok {
-		err = fault.Errorf(fault.Usage, "%s: not what ggeval compare or ggeval perplexity writes as JSON of models in files", path)
+		err = fault.Errorf(fault.Usage,
+			"%s: not what ggeval compare or ggeval perplexity writes as JSON of models in files", path)
 	}
 	return r, err
 }

@@ -15,7 +15,8 @@ const (
 	// maxTemplate is the largest template in bytes, and maxFormat the largest format of its printf.
 	maxTemplate = 256 << 10
 	maxFormat   = 4 << 10
-	// maxSteps is how many nodes of a template may be carried out, again and again; our own takes some fifty for a file.
+	// maxSteps is how many nodes of a template may be carried out, again and again; our own takes some fifty for a
+	// file.
 	maxSteps = 2 << 20
 	// maxNested is how many templates may be carried out in one another.
 	maxNested = 100
@@ -39,8 +40,10 @@ func parseTemplate(text string, l *limits) (*template.Template, error) {
 	}
 	funcs := template.FuncMap{
 		"mark": beginMark, "unmark": endMark,
-		"print": made, "println": func(args ...any) (string, error) { return made(append(args, "\n")...) }, "printf": madef,
-		"html": escaped(template.HTMLEscapeString), "js": escaped(template.JSEscapeString), "urlquery": escaped(func(s string) string { return template.URLQueryEscaper(s) }),
+		"print": made, "println": func(args ...any) (string, error) { return made(append(args, "\n")...) },
+		"printf": madef,
+		"html":   escaped(template.HTMLEscapeString), "js": escaped(template.JSEscapeString),
+		"urlquery": escaped(func(s string) string { return template.URLQueryEscaper(s) }),
 	}
 	t, err := template.New("template").Funcs(funcs).Parse(text)
 	if err != nil {
@@ -59,15 +62,16 @@ func parseTemplate(text string, l *limits) (*template.Template, error) {
 
 // actions returns the nodes of a text that has no errors.
 func actions(format string, args ...any) []parse.Node {
-	trees, err := parse.Parse("limits", fmt.Sprintf(format, args...), "", "", map[string]any{"step": 0, "enter": 0, "leave": 0})
+	trees, err := parse.Parse("limits", fmt.Sprintf(format, args...), "", "",
+		map[string]any{"step": 0, "enter": 0, "leave": 0})
 	if err != nil {
 		panic(err)
 	}
 	return trees["limits"].Root.Nodes
 }
 
-// bound puts an action at the beginning of each loop in a list that takes as many steps as the loop has nodes, and returns
-// how many nodes there are besides these.
+// bound puts an action at the beginning of each loop in a list that takes as many steps as the loop has nodes, and
+// returns how many nodes there are besides these.
 func bound(list *parse.ListNode) (nodes int) {
 	if list == nil {
 		return 0
@@ -161,7 +165,8 @@ func madef(format string, args ...any) (string, error) {
 	}
 	for _, arg := range args {
 		switch v := reflect.ValueOf(arg); v.Kind() {
-		case reflect.Struct, reflect.Slice, reflect.Array, reflect.Map, reflect.Pointer, reflect.Interface, reflect.Func, reflect.Chan:
+		case reflect.Struct, reflect.Slice, reflect.Array, reflect.Map, reflect.Pointer, reflect.Interface,
+			reflect.Func, reflect.Chan:
 			return "", fmt.Errorf("printf of %T: want a text or a number", arg)
 		case reflect.String:
 			if v.Len() > maxMade {

@@ -39,7 +39,8 @@ func plain(s string) string {
 
 // markdownSigns are what Markdown, also in tables and with mathematics, or HTML gives a meaning.
 var markdownSigns = strings.NewReplacer(
-	"&", "&amp;", "<", "&lt;", ">", "&gt;", `\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "|", `\|`, "~", `\~`, "$", `\$`,
+	"&", "&amp;", "<", "&lt;", ">", "&gt;", `\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "|",
+	`\|`, "~", `\~`, "$", `\$`,
 	"://", "&#58;//", "www.", "www&#46;", "@", "&#64;", "!", "&#33;",
 )
 
@@ -71,13 +72,15 @@ func code(s string) string {
 // address returns a URL that can stand in a link, "" for what is none for a browser.
 func address(s string) string {
 	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || len(s) > 1<<10 || plain(s) != s {
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || len(s) > 1<<10 ||
+		plain(s) != s {
 		return ""
 	}
 	return parentheses.Replace(u.String())
 }
 
-var parentheses = strings.NewReplacer("(", "%28", ")", "%29", "<", "%3C", ">", "%3E", `"`, "%22", `\`, "%5C", "|", "%7C", " ", "%20", "`", "%60")
+var parentheses = strings.NewReplacer("(", "%28", ")", "%29", "<", "%3C", ">", "%3E", `"`, "%22", `\`, "%5C", "|",
+	"%7C", " ", "%20", "`", "%60")
 
 // relative returns the address of a file below the card's folder, of which path is with slashes.
 func relative(path string) string {

@@ -108,7 +108,8 @@ func Compare(ctx context.Context, base, m *model.Model, opt Options) (*Result, e
 		}
 		delete(of, t.Name)
 		if !slices.Equal(b.NE, t.NE) {
-			return nil, fault.Errorf(fault.Refused, "%s: tensor %q: dimensions %s, %s has %s", m.Path, t.Name, gguf.Shape(t.NE), base.Path, gguf.Shape(b.NE))
+			return nil, fault.Errorf(fault.Refused, "%s: tensor %q: dimensions %s, %s has %s", m.Path, t.Name,
+				gguf.Shape(t.NE), base.Path, gguf.Shape(b.NE))
 		}
 		if !decodes(b) || !decodes(t) {
 			r.Unread = append(r.Unread, t.Name)
@@ -123,7 +124,8 @@ func Compare(ctx context.Context, base, m *model.Model, opt Options) (*Result, e
 		for from := int64(0); from < n; from += step {
 			jobs = append(jobs, job{len(pairs), from, min(from+step, n)})
 		}
-		r.Tensors = append(r.Tensors, Tensor{Name: t.Name, From: b.Type, To: t.Type, NE: t.NE, Sums: Sums{Elements: t.Elements(), Bytes: t.Bytes()}})
+		r.Tensors = append(r.Tensors, Tensor{Name: t.Name, From: b.Type, To: t.Type, NE: t.NE,
+			Sums: Sums{Elements: t.Elements(), Bytes: t.Bytes()}})
 		pairs, importance = append(pairs, [2]rows.Source{b.Source, t.Source}), append(importance, values)
 	}
 	for i := range base.Tensors {
@@ -150,7 +152,8 @@ func Compare(ctx context.Context, base, m *model.Model, opt Options) (*Result, e
 			}
 			parts[i].add(t, s.x, s.y, j.from, importance[j.tensor])
 			if p := &parts[i]; p.Error-p.Error != 0 || p.Base-p.Base != 0 {
-				return fault.Errorf(fault.Broken, "tensor %q, rows %d to %d: values that are not finite in %s or %s", t.Name, j.from, j.to-1, base.Path, m.Path)
+				return fault.Errorf(fault.Broken, "tensor %q, rows %d to %d: values that are not finite in %s or %s",
+					t.Name, j.from, j.to-1, base.Path, m.Path)
 			}
 			return nil
 		})

@@ -36,7 +36,8 @@ func Example() {
 		log.Fatal(err)
 	}
 	t := &r.Tensors[0]
-	fmt.Printf("%s: RMSE %.4f, relative %.2f, largest %.1f in column %d\n", t.Name, t.RMSE(), t.Relative(), t.Max, t.Column)
+	fmt.Printf("%s: RMSE %.4f, relative %.2f, largest %.1f in column %d\n", t.Name, t.RMSE(), t.Relative(),
+		t.Max, t.Column)
 	// Output: a: RMSE 0.3536, relative 0.10, largest 0.5 in column 1
 }
 
@@ -60,12 +61,15 @@ func TestCompare(t *testing.T) {
 		sums[i] = float32(1 + i*7%11)
 		weights[i] = sums[i] / float32(i/n+1)
 	}
-	m, err := imatrix.Parse("im", imatrixtest.GGUF([]imatrixtest.Entry{{Name: "w", Sums: sums, Counts: []float32{1, 2, 3}}}, nil, 1))
+	m, err := imatrix.Parse("im",
+		imatrixtest.GGUF([]imatrixtest.Entry{{Name: "w", Sums: sums, Counts: []float32{1, 2, 3}}}, nil, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := &model.Model{Path: "base", Tensors: []model.Tensor{tensor("gone", []float32{1}, 1), tensor("w", x, n, per, matrices), tensor("b", x[:9], 9)}}
-	other := &model.Model{Path: "other", Tensors: []model.Tensor{tensor("b", x[:9], 9), tensor("new", []float32{1}, 1), tensor("w", y, n, per, matrices)}}
+	base := &model.Model{Path: "base", Tensors: []model.Tensor{tensor("gone", []float32{1}, 1),
+		tensor("w", x, n, per, matrices), tensor("b", x[:9], 9)}}
+	other := &model.Model{Path: "other", Tensors: []model.Tensor{tensor("b", x[:9], 9), tensor("new", []float32{1}, 1),
+		tensor("w", y, n, per, matrices)}}
 	var first *compare.Result
 	for _, workers := range []int{1, 3} {
 		r, err := compare.Compare(t.Context(), base, other, compare.Options{Workers: workers, Matrix: m})
@@ -77,7 +81,8 @@ func TestCompare(t *testing.T) {
 		}
 		first = r
 	}
-	if !slices.Equal(first.Missing, []string{"gone"}) || !slices.Equal(first.Added, []string{"new"}) || len(first.Tensors) != 2 {
+	if !slices.Equal(first.Missing, []string{"gone"}) || !slices.Equal(first.Added, []string{"new"}) ||
+		len(first.Tensors) != 2 {
 		t.Fatalf("%+v", first)
 	}
 	var xx, ee, xy, yy, wx, we float64
@@ -89,8 +94,10 @@ func TestCompare(t *testing.T) {
 	}
 	w := &first.Tensors[1]
 	for name, v := range map[string][2]float64{
-		"RMSE": {w.RMSE(), math.Sqrt(ee / float64(len(x)))}, "relative": {w.Relative(), math.Sqrt(ee / xx)}, "weighted": {w.Weighted(), math.Sqrt(we / wx)},
-		"SQNR": {w.SQNR(), 10 * math.Log10(xx/ee)}, "cosine": {w.Cosine(), xy / math.Sqrt(xx*yy)}, "BPW": {w.BPW(), 32},
+		"RMSE": {w.RMSE(), math.Sqrt(ee / float64(len(x)))}, "relative": {w.Relative(), math.Sqrt(ee / xx)},
+		"weighted": {w.Weighted(), math.Sqrt(we / wx)},
+		"SQNR":     {w.SQNR(), 10 * math.Log10(xx/ee)}, "cosine": {w.Cosine(), xy / math.Sqrt(xx*yy)},
+		"BPW": {w.BPW(), 32},
 	} {
 		if math.Abs(v[0]-v[1]) > 1e-9*v[1] {
 			t.Errorf("%s: %v, want %v", name, v[0], v[1])

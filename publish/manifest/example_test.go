@@ -19,7 +19,8 @@ func ExampleFileAt() {
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "a.gguf")
 	tensors := []gguf.Tensor{{Name: "t", NE: []int64{8}, Type: gguf.TypeF32}}
-	if err := os.WriteFile(path, append(gguf.AppendHeader(nil, nil, tensors, 32), make([]byte, 32)...), 0o666); err != nil {
+	if err := os.WriteFile(path, append(gguf.AppendHeader(nil, nil, tensors, 32), make([]byte, 32)...),
+		0o666); err != nil {
 		log.Fatal(err)
 	}
 	f, err := manifest.FileAt(context.Background(), path)

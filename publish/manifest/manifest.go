@@ -81,10 +81,11 @@ type Made struct {
 	Files []string // paths
 }
 
-// Describe returns inputs with their sums, in the order of role and name, and the files of outputs with theirs.
-// Files are read once each, as many at once as there are workers, but for inputs whose sums are known. An input that is named twice for a role is
-// there once if it is the same file.
-func Describe(ctx context.Context, inputs []digest.Input, outputs []Made, workers int) (in []Input, files []File, err error) {
+// Describe returns inputs with their sums, in the order of role and name, and the files of outputs with theirs. Files
+// are read once each, as many at once as there are workers, but for inputs whose sums are known. An input that is named
+// twice for a role is there once if it is the same file.
+func Describe(ctx context.Context, inputs []digest.Input, outputs []Made, workers int) (in []Input,
+	files []File, err error) {
 	if inputs, err = sorted(inputs); err != nil {
 		return nil, nil, err
 	}
@@ -125,7 +126,9 @@ func sorted(inputs []digest.Input) ([]digest.Input, error) {
 	list = slices.Compact(list)
 	for i := range list[:max(0, len(list)-1)] {
 		if a, b := list[i], list[i+1]; a.Role == b.Role && a.Name == b.Name {
-			return nil, fault.Errorf(fault.Usage, "%s and %s: both are called %s in the manifest, which names no folders: give one of them another name", a.Path, b.Path, a.Name)
+			return nil, fault.Errorf(fault.Usage,
+				"%s and %s: both are called %s in the manifest, which names no folders: give one of them another name",
+				a.Path, b.Path, a.Name)
 		}
 	}
 	return list, nil
@@ -149,7 +152,8 @@ func FileAt(ctx context.Context, path string) (File, error) {
 	}
 	out := File{File: whole, Tensors: make([]Tensor, len(sums))}
 	for i, t := range sums {
-		out.Tensors[i] = Tensor{Name: t.Name, Type: t.Type.String(), Shape: t.NE, Offset: t.Start, Bytes: t.Bytes(), SHA256: t.SHA256}
+		out.Tensors[i] = Tensor{Name: t.Name, Type: t.Type.String(), Shape: t.NE, Offset: t.Start, Bytes: t.Bytes(),
+			SHA256: t.SHA256}
 	}
 	return out, nil
 }
@@ -240,11 +244,13 @@ func (m *Manifest) check() error {
 		}
 	}
 	if len(m.Outputs) == 0 || len(m.Files) == 0 {
-		return fault.Errorf(fault.Broken, "%d outputs and %d files, want at least one of each", len(m.Outputs), len(m.Files))
+		return fault.Errorf(fault.Broken, "%d outputs and %d files, want at least one of each", len(m.Outputs),
+			len(m.Files))
 	}
 	for i, o := range m.Outputs {
 		if !plain(o.Name) || o.Type == "" {
-			return fault.Errorf(fault.Broken, "outputs[%d]: %q of type %q, want the name of a file and a type", i, o.Name, o.Type)
+			return fault.Errorf(fault.Broken, "outputs[%d]: %q of type %q, want the name of a file and a type", i,
+				o.Name, o.Type)
 		}
 	}
 	names := map[string]bool{}
@@ -254,7 +260,8 @@ func (m *Manifest) check() error {
 			return fmt.Errorf("files[%d]: %w", i, err)
 		}
 		if !plain(f.Name) || names[f.Name] {
-			return fault.Errorf(fault.Broken, "files[%d]: %q, want a name without folders that is there once", i, f.Name)
+			return fault.Errorf(fault.Broken, "files[%d]: %q, want a name without folders that is there once", i,
+				f.Name)
 		}
 		names[f.Name] = true
 	}
@@ -263,7 +270,8 @@ func (m *Manifest) check() error {
 
 // plain reports whether a name is that of a file in any folder.
 func plain(name string) bool {
-	return name != "" && name != "." && filepath.IsLocal(name) && !strings.ContainsAny(name, `/\`) && !strings.ContainsFunc(name, unicode.IsControl)
+	return name != "" && name != "." && filepath.IsLocal(name) && !strings.ContainsAny(name, `/\`) &&
+		!strings.ContainsFunc(name, unicode.IsControl)
 }
 
 // Difference is what is not as a manifest says.
@@ -299,7 +307,8 @@ func (f *File) Diff(got *File) *Difference {
 	case got.Bytes != f.Bytes:
 		return differs("", "all tensors are the same, metadata or layout differ: %d bytes, want %d", got.Bytes, f.Bytes)
 	case got.SHA256 != f.SHA256:
-		return differs("", "all tensors are the same, metadata or layout differ: SHA-256 is %s, want %s", got.SHA256, f.SHA256)
+		return differs("", "all tensors are the same, metadata or layout differ: SHA-256 is %s, want %s",
+			got.SHA256, f.SHA256)
 	}
 	return nil
 }
@@ -322,11 +331,14 @@ func (m *Manifest) Changed(inputs []Input) (lines []string) {
 		case got == nil:
 			lines = append(lines, fmt.Sprintf("%s (%s): is not read", want.Name, want.Role))
 		case got.Bytes != want.Bytes:
-			lines = append(lines, fmt.Sprintf("%s (%s): has %d bytes, want %d", want.Name, want.Role, got.Bytes, want.Bytes))
+			lines = append(lines, fmt.Sprintf("%s (%s): has %d bytes, want %d", want.Name, want.Role,
+				got.Bytes, want.Bytes))
 		case got.SHA256 != "" && want.SHA256 != "" && got.SHA256 != want.SHA256:
-			lines = append(lines, fmt.Sprintf("%s (%s): SHA-256 is %s, want %s", want.Name, want.Role, got.SHA256, want.SHA256))
+			lines = append(lines, fmt.Sprintf("%s (%s): SHA-256 is %s, want %s", want.Name, want.Role, got.SHA256,
+				want.SHA256))
 		case (got.SHA256 == "" || want.SHA256 == "") && got.State != "" && want.State != "" && got.State != want.State:
-			lines = append(lines, fmt.Sprintf("%s (%s): the server calls it %s, and called it %s", want.Name, want.Role, got.State, want.State))
+			lines = append(lines, fmt.Sprintf("%s (%s): the server calls it %s, and called it %s", want.Name, want.Role,
+				got.State, want.State))
 		}
 	}
 	for i := range inputs {

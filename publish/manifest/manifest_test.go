@@ -24,9 +24,11 @@ func small() *Manifest {
 	file := digest.File{Name: "a.gguf", Bytes: 3, SHA256: sum}
 	return &Manifest{
 		Format: Format, Program: "p", Command: Quantize, Source: "in.gguf", Arguments: []string{"--pure"},
-		Inputs:  []Input{{Role: "source", File: digest.File{Name: "x/in.gguf", Bytes: 7, SHA256: sum}}, {"base", digest.File{Name: "w", Bytes: 1}, "etag"}},
+		Inputs: []Input{{Role: "source", File: digest.File{Name: "x/in.gguf", Bytes: 7, SHA256: sum}},
+			{"base", digest.File{Name: "w", Bytes: 1}, "etag"}},
 		Outputs: []Output{{"a.gguf", "Q8_0"}},
-		Files:   []File{{file, "Q8_0", []Tensor{{"t", "Q8_0", []int64{32, 2}, 64, 68, sum}, {"u", "F32", []int64{1}, 160, 4, sum}}}},
+		Files: []File{{file, "Q8_0", []Tensor{{"t", "Q8_0", []int64{32, 2}, 64, 68, sum},
+			{"u", "F32", []int64{1}, 160, 4, sum}}}},
 	}
 }
 
@@ -68,7 +70,8 @@ func TestRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Parse("m", data); err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fault.Broken) && !errors.Is(err, fault.Unsupported) {
+		if _, err := Parse("m", data); err == nil || !strings.Contains(err.Error(), want) ||
+			!errors.Is(err, fault.Broken) && !errors.Is(err, fault.Unsupported) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -100,7 +103,8 @@ func TestDiff(t *testing.T) {
 	} {
 		got := small().Files[0]
 		c.change(&got)
-		if d := want.Diff(&got); d == nil || d.Tensor != c.tensor || !strings.Contains(d.Text, c.text) || d.File != "a.gguf" {
+		if d := want.Diff(&got); d == nil || d.Tensor != c.tensor || !strings.Contains(d.Text, c.text) ||
+			d.File != "a.gguf" {
 			t.Errorf("%+v, want %q: %s", d, c.tensor, c.text)
 		}
 	}
@@ -113,11 +117,14 @@ func TestChanged(t *testing.T) {
 		t.Errorf("the same inputs: %q", lines)
 	}
 	for want, change := range map[string]func(in []Input) []Input{
-		"x/in.gguf (source): is not read":            func(in []Input) []Input { return in[1:] },
-		"x/in.gguf (source): has 8 bytes, want 7":    func(in []Input) []Input { in[0].Bytes = 8; return in },
-		"x/in.gguf (source): SHA-256 is x":           func(in []Input) []Input { in[0].SHA256 = "x"; return in },
-		"w (base): the server calls it new":          func(in []Input) []Input { in[1].State = "new"; return in },
-		"y (imatrix): was not read for the manifest": func(in []Input) []Input { return append(in, Input{Role: "imatrix", File: digest.File{Name: "y"}}) },
+		"x/in.gguf (source): is not read":         func(in []Input) []Input { return in[1:] },
+		"x/in.gguf (source): has 8 bytes, want 7": func(in []Input) []Input { in[0].Bytes = 8; return in },
+		"x/in.gguf (source): SHA-256 is x":        func(in []Input) []Input { in[0].SHA256 = "x"; return in },
+		"w (base): the server calls it new":       func(in []Input) []Input { in[1].State = "new"; return in },
+		"y (imatrix): was not read for the manifest": func(in []Input) []Input {
+			return append(in,
+				Input{Role: "imatrix", File: digest.File{Name: "y"}})
+		},
 	} {
 		if lines := m.Changed(change(small().Inputs)); len(lines) != 1 || !strings.HasPrefix(lines[0], want) {
 			t.Errorf("%q, want %q", lines, want)
@@ -134,15 +141,18 @@ func TestDescribe(t *testing.T) {
 	if err := os.WriteFile(file, header, 0o666); err != nil { // the tensor's data are missing
 		t.Fatal(err)
 	}
-	list := []digest.Input{{Role: "source", Name: "n", Path: file}, {Role: "base", Name: "m", Bytes: 9, State: "s"}, {Role: "source", Name: "n", Path: file}}
+	list := []digest.Input{{Role: "source", Name: "n", Path: file}, {Role: "base", Name: "m", Bytes: 9, State: "s"},
+		{Role: "source", Name: "n", Path: file}}
 	in, files, err := Describe(context.Background(), list, []Made{{Output{"v", "F32"}, []string{file}}}, 2)
 	if err != nil || len(in) != 2 || in[0].State != "s" || in[0].Bytes != 9 || in[1].Name != "n" || in[1].SHA256 == "" {
 		t.Errorf("%+v, %v", in, err)
 	}
-	if len(files) != 1 || files[0].Bytes != int64(len(header)) || len(files[0].Tensors) != 0 || files[0].SHA256 != in[1].SHA256 || files[0].Type != "F32" {
+	if len(files) != 1 || files[0].Bytes != int64(len(header)) || len(files[0].Tensors) != 0 ||
+		files[0].SHA256 != in[1].SHA256 || files[0].Type != "F32" {
 		t.Errorf("%+v", files)
 	}
-	if _, _, err := Describe(context.Background(), append(list, digest.Input{Role: "base", Name: "m", Path: file}), nil, 2); !errors.Is(err, fault.Usage) {
+	if _, _, err := Describe(context.Background(), append(list, digest.Input{Role: "base", Name: "m", Path: file}), nil,
+		2); !errors.Is(err, fault.Usage) {
 		t.Errorf("two inputs of one name: %v", err)
 	}
 }
@@ -175,7 +185,8 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if same, err := Parse("m", again); err != nil || len(same.Files) != len(m.Files) || len(m.Changed(same.Inputs)) > 0 {
+		if same, err := Parse("m", again); err != nil || len(same.Files) != len(m.Files) ||
+			len(m.Changed(same.Inputs)) > 0 {
 			t.Errorf("%v: %s", err, again)
 		}
 		for i := range m.Files {

@@ -18,7 +18,7 @@ func Example() {
 	weights := map[string][]int64{"token_embd.weight": {512, 32000}}
 	fmt.Println(naming.Of(m, maps.All(weights), "Q8_0"))
 	// Output:
-	// Mixtral 8x7B Instruct v0.1 Q4_K_M 1 2 <nil>
-	// "Qwen2.5-7B-Q8_0.gguf": no version: want v1.0 or another number between size or fine-tune and encoding; '.' in "Qwen2.5": want ASCII letters, digits and dashes outside of size, version and encoding
-	// Qwen2-5-16M-v1.0-Q8_0.gguf
+	// Mixtral 8x7B Instruct v0.1 Q4_K_M 1 2 <nil> "Qwen2.5-7B-Q8_0.gguf": no version: want v1.0 or another number
+	// between size or fine-tune and encoding; '.' in "Qwen2.5": want ASCII letters, digits and dashes outside of size,
+	// version and encoding Qwen2-5-16M-v1.0-Q8_0.gguf
 }

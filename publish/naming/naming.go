@@ -146,7 +146,8 @@ func parse(name string) (n Name, found []string) {
 	}
 	for _, kind := range []string{LoRA, Vocab} {
 		if strings.HasPrefix(n.Encoding, kind) {
-			found = append(found, fmt.Sprintf("encoding %q begins with %s, which is a type and comes after it", n.Encoding, kind))
+			found = append(found, fmt.Sprintf("encoding %q begins with %s, which is a type and comes after it",
+				n.Encoding, kind))
 		}
 	}
 	return n, found
@@ -174,7 +175,9 @@ func diagnose(stem string) (found []string) {
 	case at < 0:
 		found = append(found, noVersion)
 	case len(parts)-at > 2:
-		found = append(found, fmt.Sprintf("%q after version %s: want an encoding only, of letters, digits and underscores", clipped(strings.Join(parts[at+1:], "-")), clipped(parts[at])))
+		found = append(found,
+			fmt.Sprintf("%q after version %s: want an encoding only, of letters, digits and underscores",
+				clipped(strings.Join(parts[at+1:], "-")), clipped(parts[at])))
 	case len(parts)-at == 2 && !encoding.MatchString(parts[at+1]):
 		found = append(found, fmt.Sprintf("encoding %q: want letters, digits and underscores", clipped(parts[at+1])))
 	}
@@ -195,12 +198,16 @@ func diagnose(stem string) (found []string) {
 		for _, r := range part {
 			if !letterOrDigit(r) && r != ' ' && !bad[r] && len(bad) < fault.MaxListed {
 				bad[r] = true
-				found = append(found, fmt.Sprintf("%q in %q: want ASCII letters, digits and dashes outside of size, version and encoding", r, clipped(part)))
+				found = append(found,
+					fmt.Sprintf("%q in %q: want ASCII letters, digits and dashes outside of size, version and encoding",
+						r, clipped(part)))
 			}
 		}
 	}
 	if len(found) == 0 {
-		found = append(found, "base name, size label, fine-tune, version and encoding cannot be told apart: want them in this order, with dashes between them")
+		found = append(found,
+			"base name, size label, fine-tune, version and encoding cannot be told apart: want them in this order, "+
+				"with dashes between them")
 	}
 	return found
 }
@@ -253,7 +260,8 @@ func Of(m gguf.Metadata, tensors iter.Seq2[string, []int64], as string) Name {
 		n.Sidecar = Projector
 		n.BaseName = cmp.Or(strings.TrimPrefix(n.BaseName, Projector+"-"), defaultBase)
 	}
-	if n.SizeLabel = strings.TrimSpace(text(gguf.KeySizeLabel)); !sizeLabel.MatchString(n.SizeLabel) || len(n.SizeLabel) > maxSize {
+	if n.SizeLabel = strings.TrimSpace(text(gguf.KeySizeLabel)); !sizeLabel.MatchString(n.SizeLabel) ||
+		len(n.SizeLabel) > maxSize {
 		n.SizeLabel = weights(tensors, n.Type == LoRA).SizeLabel()
 	}
 	tune := text(gguf.KeyFinetune)

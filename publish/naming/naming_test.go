@@ -13,16 +13,25 @@ import (
 // TestParse reads the names of the specification's own test, and others.
 func TestParse(t *testing.T) {
 	for name, want := range map[string]Name{
-		"Mixtral-8x7B-v0.1-KQ2.gguf":                         {BaseName: "Mixtral", SizeLabel: "8x7B", Version: "v0.1", Encoding: "KQ2"},
-		"Grok-100B-v1.0-Q4_0-00003-of-00009.gguf":            {BaseName: "Grok", SizeLabel: "100B", Version: "v1.0", Encoding: "Q4_0", Shard: 3, Shards: 9},
-		"Hermes-2-Pro-Llama-3-8B-v1.0-F16.gguf":              {BaseName: "Hermes-2-Pro-Llama-3", SizeLabel: "8B", Version: "v1.0", Encoding: "F16"},
-		"Phi-3-mini-3.8B-ContextLength4k-instruct-v1.0.gguf": {BaseName: "Phi-3-mini", SizeLabel: "3.8B-ContextLength4k", FineTune: "instruct", Version: "v1.0"},
-		"mtp-Qwen3-27B-v1.0-Q4_K_M.gguf":                     {Sidecar: Drafts, BaseName: "Qwen3", SizeLabel: "27B", Version: "v1.0", Encoding: "Q4_K_M"},
-		"mmproj-Qwen2-VL-7B-v1.0-F16.gguf":                   {Sidecar: Projector, BaseName: "Qwen2-VL", SizeLabel: "7B", Version: "v1.0", Encoding: "F16"},
-		"mmproj-7B-v1.0.gguf":                                {BaseName: Projector, SizeLabel: "7B", Version: "v1.0"},
-		"a-7B-x-v1-v2-v3.gguf":                               {BaseName: "a", SizeLabel: "7B", FineTune: "x-v1-v2", Version: "v3"},
-		"a-30B-A3B-Instruct-v2507.1-LoRA.gguf":               {BaseName: "a", SizeLabel: "30B-A3B", FineTune: "Instruct", Version: "v2507.1", Type: LoRA},
-		"a-7B-v1.0-F16-vocab-00001-of-00001.gguf":            {BaseName: "a", SizeLabel: "7B", Version: "v1.0", Encoding: "F16", Type: Vocab, Shard: 1, Shards: 1},
+		"Mixtral-8x7B-v0.1-KQ2.gguf": {BaseName: "Mixtral", SizeLabel: "8x7B", Version: "v0.1",
+			Encoding: "KQ2"},
+		"Grok-100B-v1.0-Q4_0-00003-of-00009.gguf": {BaseName: "Grok", SizeLabel: "100B", Version: "v1.0",
+			Encoding: "Q4_0", Shard: 3, Shards: 9},
+		"Hermes-2-Pro-Llama-3-8B-v1.0-F16.gguf": {BaseName: "Hermes-2-Pro-Llama-3", SizeLabel: "8B",
+			Version: "v1.0", Encoding: "F16"},
+		"Phi-3-mini-3.8B-ContextLength4k-instruct-v1.0.gguf": {BaseName: "Phi-3-mini",
+			SizeLabel: "3.8B-ContextLength4k", FineTune: "instruct", Version: "v1.0"},
+		"mtp-Qwen3-27B-v1.0-Q4_K_M.gguf": {Sidecar: Drafts, BaseName: "Qwen3", SizeLabel: "27B",
+			Version: "v1.0", Encoding: "Q4_K_M"},
+		"mmproj-Qwen2-VL-7B-v1.0-F16.gguf": {Sidecar: Projector, BaseName: "Qwen2-VL",
+			SizeLabel: "7B", Version: "v1.0", Encoding: "F16"},
+		"mmproj-7B-v1.0.gguf": {BaseName: Projector, SizeLabel: "7B", Version: "v1.0"},
+		"a-7B-x-v1-v2-v3.gguf": {BaseName: "a", SizeLabel: "7B", FineTune: "x-v1-v2",
+			Version: "v3"},
+		"a-30B-A3B-Instruct-v2507.1-LoRA.gguf": {BaseName: "a", SizeLabel: "30B-A3B",
+			FineTune: "Instruct", Version: "v2507.1", Type: LoRA},
+		"a-7B-v1.0-F16-vocab-00001-of-00001.gguf": {BaseName: "a", SizeLabel: "7B", Version: "v1.0",
+			Encoding: "F16", Type: Vocab, Shard: 1, Shards: 1},
 	} {
 		got, err := Parse(name)
 		if err != nil || got != want {
@@ -57,7 +66,8 @@ func TestParse(t *testing.T) {
 			}
 			continue
 		}
-		if !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), want) || !strings.Contains(strings.Join(found, "\n"), want) {
+		if !errors.Is(err, fault.Broken) || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(strings.Join(found, "\n"), want) {
 			t.Errorf("%.50s: %v %q, want %q", name, err, found, want)
 		}
 	}
@@ -72,15 +82,20 @@ func TestOf(t *testing.T) {
 	}
 	shapes := map[string][]int64{"a.weight": {1000, 500}, "b.bias": {1000}}
 	for want, m := range map[string]gguf.Metadata{
-		"ggml-model-501K-v1.0-Q8_0.gguf":                 nil,
-		"My-Model-501K-v1.0-Q8_0.gguf":                   text("name", " My Model "),
-		"a-b-7B-chat-v1.0-Q8_0.gguf":                     text("name", "n", "basename", "a/b", "size_label", "7B", "finetune", "chat", "version", "V1.0"),
-		"Qwen2-5-0.5B-Instruct-v1.0-Q8_0.gguf":           text("basename", "Qwen2.5", "size_label", "0.5B", "finetune", "Instruct"),
-		"Gro-e-501K-v2-Q8_0.gguf":                        text("basename", "Größe", "size_label", "large", "version", "2"),
-		"x-4-bit-7-B-3B-v1.0-Q8_0.gguf":                  text("basename", "x-4bit-7B", "size_label", "3B"),
-		"x-3B-fine-tuned-beta-v1.0-Q8_0.gguf":            text("basename", "x", "size_label", "3B", "finetune", "fine tuned", "version", "beta"),
-		"x-3B-v1.0-Q8_0-LoRA.gguf":                       text("basename", "x", "size_label", "3B", "type", "adapter"),
-		"mmproj-x-3B-v1.0-Q8_0.gguf":                     text("basename", "mmproj-x", "size_label", "3B", "type", "mmproj"),
+		"ggml-model-501K-v1.0-Q8_0.gguf": nil,
+		"My-Model-501K-v1.0-Q8_0.gguf":   text("name", " My Model "),
+		"a-b-7B-chat-v1.0-Q8_0.gguf": text("name", "n", "basename", "a/b", "size_label", "7B",
+			"finetune", "chat", "version", "V1.0"),
+		"Qwen2-5-0.5B-Instruct-v1.0-Q8_0.gguf": text("basename", "Qwen2.5", "size_label", "0.5B",
+			"finetune", "Instruct"),
+		"Gro-e-501K-v2-Q8_0.gguf": text("basename", "Größe", "size_label", "large",
+			"version", "2"),
+		"x-4-bit-7-B-3B-v1.0-Q8_0.gguf": text("basename", "x-4bit-7B", "size_label", "3B"),
+		"x-3B-fine-tuned-beta-v1.0-Q8_0.gguf": text("basename", "x", "size_label", "3B", "finetune",
+			"fine tuned", "version", "beta"),
+		"x-3B-v1.0-Q8_0-LoRA.gguf": text("basename", "x", "size_label", "3B", "type", "adapter"),
+		"mmproj-x-3B-v1.0-Q8_0.gguf": text("basename", "mmproj-x", "size_label", "3B",
+			"type", "mmproj"),
 		"etc-passwd-501K-v1.0-Q8_0.gguf":                 text("basename", "../../etc/passwd"),
 		strings.Repeat("a", 72) + "-501K-v1.0-Q8_0.gguf": text("basename", strings.Repeat("a", 5000)),
 	} {
@@ -93,7 +108,8 @@ func TestOf(t *testing.T) {
 // FuzzParse checks that what is accepted is the name again, and that what is not has a reason.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
-		"Phi-3-mini-3.8B-ContextLength4k-instruct-v1.0.gguf", "mmproj-a-7B-v1.0-F16-LoRA-00001-of-00003.gguf", "a-7B-v1.0-vocab.gguf", "a--v1.gguf", "-", "", "\xff-7B-v1.0.gguf",
+		"Phi-3-mini-3.8B-ContextLength4k-instruct-v1.0.gguf", "mmproj-a-7B-v1.0-F16-LoRA-00001-of-00003.gguf",
+		"a-7B-v1.0-vocab.gguf", "a--v1.gguf", "-", "", "\xff-7B-v1.0.gguf",
 		"a 1-7B-v1.0.gguf", "a-8x7.5B-A3.1B-v1-00001-of-00000.gguf",
 	} {
 		f.Add(s)
@@ -101,7 +117,8 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string) {
 		n, err := Parse(name)
 		found := Check(name)
-		if read, said, ok := Read(name); (err == nil) != (ok && said == nil) || err == nil && read != n || ok && err != nil && said == nil {
+		if read, said, ok := Read(name); (err == nil) != (ok && said == nil) || err == nil && read != n ||
+			ok && err != nil && said == nil {
 			t.Errorf("%q: read as %+v, %q, %v", name, read, said, ok)
 		}
 		if (err == nil) != (found == nil) {
@@ -131,7 +148,8 @@ func FuzzOf(f *testing.F) {
 	f.Add("1a-2b-3c", "", "\u0301", "..", "vocab_1", "")
 	f.Fuzz(func(t *testing.T, base, size, tune, version, as, kind string) {
 		var m gguf.Metadata
-		for key, s := range map[string]string{gguf.KeyBasename: base, gguf.KeySizeLabel: size, gguf.KeyFinetune: tune, gguf.KeyVersion: version, gguf.KeyType: kind} {
+		for key, s := range map[string]string{gguf.KeyBasename: base, gguf.KeySizeLabel: size, gguf.KeyFinetune: tune,
+			gguf.KeyVersion: version, gguf.KeyType: kind} {
 			m.Set(key, gguf.String(s))
 		}
 		n := Of(m, maps.All(map[string][]int64{"a.weight": {32, 1000}}), as)
@@ -140,7 +158,8 @@ func FuzzOf(f *testing.F) {
 			t.Errorf("%q: %q", name, found)
 		}
 		n.Shard, n.Shards = 99999, 99999
-		if name := n.String(); gguf.SafeName(strings.TrimSuffix(name, ".gguf"), "") != strings.TrimSuffix(name, ".gguf") && len(name) < 200 || len(name) > 240 {
+		if name := n.String(); gguf.SafeName(strings.TrimSuffix(name, ".gguf"), "") != strings.TrimSuffix(name,
+			".gguf") && len(name) < 200 || len(name) > 240 {
 			t.Errorf("%q is %q", name, gguf.SafeName(name, ""))
 		}
 	})

@@ -15,15 +15,17 @@ var (
 	sideBegin = regexp.MustCompile(`(?i)^(mmproj|mtp)(?:[-._]|$)`)
 	sideIn    = regexp.MustCompile(`(?i)[-._](mmproj|mtp)([-._]|$)`)
 	kindEnd   = regexp.MustCompile(`(?i)(?:^|[-._])(lora|vocab|imatrix(?:_\w+)?)$`)
-	typeEnd   = regexp.MustCompile(`(?i)(?:^|([-._]))((?:(?:ud|i1)[-_])?(?:i?q\d(?:_[01k])?(?:_(?:xxs|xs|s|m|l|xl|nl))*(?:_\d_\d)?|tq[12]_0|bf16|f16|f32|fp16|fp32|fp8|mxfp4(?:_moe)?|nvfp4))$`)
+	typeEnd   = regexp.MustCompile(
+		`(?i)(?:^|([-._]))((?:(?:ud|i1)[-_])?(?:i?q\d(?:_[01k])?(?:_(?:xxs|xs|s|m|l|xl|nl))*(?:_\d_\d)?|tq[12]_0|bf16|f16|f32|fp16|fp32|fp8|mxfp4(?:_moe)?|nvfp4))$`)
 	ownPrefix = regexp.MustCompile(`(?i)^(ud|i1)[-_]`)
 	weightsOf = regexp.MustCompile(`^(?:\d+x)?(?:\d+\.)?\d+[KMBTmbt]$`)
 	activeOf  = regexp.MustCompile(`^[AE](?:\d+\.)?\d+[MBmb]$`)
 	versionIn = regexp.MustCompile(`^[vV]\d+(?:\.\d+)*$`)
 )
 
-// Read returns the parts of the name of a file as publishers call them, who seldom follow the convention to the letter, and what of it is not by
-// the convention, by parts; nothing of a name that Parse takes. ok is false for what is no name of a GGUF file.
+// Read returns the parts of the name of a file as publishers call them, who seldom follow the convention to the letter,
+// and what of it is not by the convention, by parts; nothing of a name that Parse takes. ok is false for what is no
+// name of a GGUF file.
 func Read(name string) (n Name, found []string, ok bool) {
 	if n, err := Parse(name); err == nil {
 		return n, nil, true
@@ -37,7 +39,8 @@ func Read(name string) (n Name, found []string, ok bool) {
 		stem = name[:len(name)-len(m[0])]
 		n.Shard, _ = strconv.Atoi(m[1])
 		n.Shards, _ = strconv.Atoi(m[2])
-		say("shard: piece %d of %d of a file's bytes, to be joined by cat: want files NAME-%05d-of-%05d.gguf, each of which can be read", n.Shard, n.Shards, n.Shard, n.Shards)
+		say("shard: piece %d of %d of a file's bytes, to be joined by cat: want files NAME-%05d-of-%05d.gguf, each "+
+			"of which can be read", n.Shard, n.Shards, n.Shard, n.Shards)
 	} else if !whole {
 		return n, Check(name), false
 	} else if m := shardEnd.FindStringSubmatch(stem); m != nil {
@@ -141,7 +144,8 @@ func (n *Name) split(stem string, say func(string, ...any)) {
 	for _, part := range [][2]string{{"base name", n.BaseName}, {"fine-tune", n.FineTune}} {
 		bad := strings.IndexFunc(part[1], func(r rune) bool { return !letterOrDigit(r) && r != '-' && r != ' ' })
 		if bad >= 0 {
-			say("%s: %q in %q: want ASCII letters, digits and dashes", part[0], []rune(part[1][bad:])[0], clipped(part[1]))
+			say("%s: %q in %q: want ASCII letters, digits and dashes", part[0], []rune(part[1][bad:])[0],
+				clipped(part[1]))
 		}
 	}
 	if n.BaseName == "" {

@@ -11,8 +11,8 @@ import (
 	"ggforge/gguf"
 )
 
-// DefaultTemplate names files as ggconv and the reference's converter do: Gollama-6.6M-Q8_0.gguf. An adapter's file has -LoRA
-// after the type.
+// DefaultTemplate names files as ggconv and the reference's converter do: Gollama-6.6M-Q8_0.gguf. An adapter's file has
+// -LoRA after the type.
 const DefaultTemplate = "{name}-{FTYPE}"
 
 // TemplateField is a field of the templates of File.
@@ -73,8 +73,9 @@ func fill(template string, values map[string]string) (string, error) {
 	return name, nil
 }
 
-// File returns the name of the file of a model with that metadata and tensors, as Of takes them, whose weights are encoded as said, by a
-// template, DefaultTemplate for "". What fields stand for is made harmless by [gguf.SafeName]; .gguf is added where it is not there.
+// File returns the name of the file of a model with that metadata and tensors, as Of takes them, whose weights are
+// encoded as said, by a template, DefaultTemplate for "". What fields stand for is made harmless by [gguf.SafeName];
+// .gguf is added where it is not there.
 func File(template string, m gguf.Metadata, tensors iter.Seq2[string, []int64], as string) (string, error) {
 	end := ".gguf"
 	if v, _ := m.Get(gguf.KeyType); template == "" {

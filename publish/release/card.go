@@ -15,7 +15,8 @@ func (r *Release) addCard() {
 	if !r.hasCard() {
 		return
 	}
-	s := &step{id: id{kindCard, card.FileName}, about: "the model card", as: "card", path: card.FileName, after: r.of(contents...)}
+	s := &step{id: id{kindCard, card.FileName}, about: "the model card", as: "card", path: card.FileName,
+		after: r.of(contents...)}
 	s.look = func(ctx context.Context) (bool, error) {
 		_, differs, _, err := r.card(ctx)
 		return !differs, err

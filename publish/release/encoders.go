@@ -42,7 +42,8 @@ func (r *Release) addEncoders(ctx context.Context) error {
 		}
 		e := encoder{opt: opt}
 		e.step = r.add(&step{
-			id: id{kindEncoder, job.Label()}, about: r.plan.about("towers: " + job.Label()), as: naming.Projector, path: r.in(naming.Projector, name),
+			id: id{kindEncoder, job.Label()}, about: r.plan.about("towers: " + job.Label()), as: naming.Projector,
+			path: r.in(naming.Projector, name),
 			key:  func() string { return keyOf("encoder", r.base, opt.Type, name, r.plan.Layout) },
 			make: func(ctx context.Context) error { return r.makeEncoder(ctx, e) },
 		})

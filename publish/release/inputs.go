@@ -94,8 +94,8 @@ func (r *Release) load(ctx context.Context) error {
 	return err
 }
 
-// readMatrix reads the importance matrix in a file. One that is too large to be read into memory is compared with what it
-// was before anything that is made with it gets its name.
+// readMatrix reads the importance matrix in a file. One that is too large to be read into memory is compared with what
+// it was before anything that is made with it gets its name.
 func readMatrix(ctx context.Context, path string) (*imatrix.Matrix, digest.File, error) {
 	m, err := imatrix.Load(path)
 	if err != nil {
@@ -117,7 +117,8 @@ func readMatrix(ctx context.Context, path string) (*imatrix.Matrix, digest.File,
 // loadCard reads the card's template and checks that a card can be written.
 func (r *Release) loadCard() error {
 	about := cmp.Or(r.plan.Card, new(Card))
-	opt := card.Options{BaseModel: cmp.Or(about.BaseModel, card.HubModel(r.plan.Source)), QuantizedBy: about.QuantizedBy, Program: r.opt.Program}
+	opt := card.Options{BaseModel: cmp.Or(about.BaseModel, card.HubModel(r.plan.Source)),
+		QuantizedBy: about.QuantizedBy, Program: r.opt.Program}
 	if about.Template != "" {
 		data, err := mmap.ReadFile(about.Template, "template", maxPlan)
 		if err != nil {
@@ -211,7 +212,8 @@ func (r *Release) run(t *text, chunk, chunks int) (run eval.Run, err error) {
 	if err != nil {
 		return run, err
 	}
-	run, _, err = texts.Chunks(r.opt.Warn, r.source, v, t.path, t.content(r.opt.Warn), eval.Text{Chunk: cmp.Or(chunk, defaultChunk), Chunks: chunks})
+	run, _, err = texts.Chunks(r.opt.Warn, r.source, v, t.path, t.content(r.opt.Warn),
+		eval.Text{Chunk: cmp.Or(chunk, defaultChunk), Chunks: chunks})
 	run.Workers = r.opt.Workers
 	return run, err
 }

@@ -11,11 +11,13 @@ import (
 	"ggforge/imatrix/imatrixtest"
 )
 
-// TestReadMatrix reads an importance matrix of either format: it is parsed once, and stays what it was, whatever becomes of the file.
+// TestReadMatrix reads an importance matrix of either format: it is parsed once, and stays what it was, whatever
+// becomes of the file.
 func TestReadMatrix(t *testing.T) {
 	var entries []imatrixtest.Entry
 	for i := range 1000 {
-		entries = append(entries, imatrixtest.Entry{Name: fmt.Sprintf("blk.%d.ffn_up.weight", i), Sums: []float32{float32(i), 2}, Counts: []float32{2}, Calls: 2})
+		entries = append(entries, imatrixtest.Entry{Name: fmt.Sprintf("blk.%d.ffn_up.weight", i),
+			Sums: []float32{float32(i), 2}, Counts: []float32{2}, Calls: 2})
 	}
 	for name, data := range map[string][]byte{
 		"GGUF": imatrixtest.GGUF(entries, []string{"text"}, 3), "legacy": imatrixtest.Legacy(entries, nil),

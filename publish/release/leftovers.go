@@ -108,7 +108,8 @@ func (r *Release) drop(ctx context.Context, f digest.File) (stays bool, err erro
 		return false, err
 	}
 	for _, now := range r.Files() { // the same file by a name in other letters
-		if other, err := disk.Lstat(filepath.Join(r.dir, filepath.FromSlash(now.Name))); err == nil && os.SameFile(info, other) {
+		if other, err := disk.Lstat(filepath.Join(r.dir, filepath.FromSlash(now.Name))); err == nil &&
+			os.SameFile(info, other) {
 			return false, nil
 		}
 	}
@@ -119,11 +120,13 @@ func (r *Release) drop(ctx context.Context, f digest.File) (stays bool, err erro
 	switch {
 	case !same:
 		r.Left = append(r.Left, f.Name)
-		r.opt.Warn(f.Name + ": the plan no longer has it, and it is not what was made: it stays, and is not in the card, the sums and the manifest")
+		r.opt.Warn(f.Name +
+			": the plan no longer has it, and it is not what was made: it stays, and is not in the card, the sums and the manifest")
 		return false, nil
 	case r.opt.Keep:
 		r.Left = append(r.Left, f.Name)
-		r.opt.Note("not removed: " + f.Name + ", which the plan no longer has; it is not in the card, the sums and the manifest")
+		r.opt.Note("not removed: " + f.Name +
+			", which the plan no longer has; it is not in the card, the sums and the manifest")
 		return true, nil
 	}
 	r.opt.Note("removed: " + f.Name + ", which the plan no longer has")
@@ -140,11 +143,13 @@ func (r *Release) remove(name string) error {
 	}
 	defer root.Close()
 	local := filepath.FromSlash(name)
-	if err := disk.Do(disk.OpRemove, filepath.Join(r.dir, local), func() error { return root.Remove(local) }); err != nil {
+	if err := disk.Do(disk.OpRemove, filepath.Join(r.dir, local),
+		func() error { return root.Remove(local) }); err != nil {
 		return err
 	}
 	if folder := filepath.Dir(local); folder != "." {
-		disk.Do(disk.OpRemove, filepath.Join(r.dir, folder), func() error { return root.Remove(folder) }) // fails if there is something in it
+		// fails if there is something in it
+		disk.Do(disk.OpRemove, filepath.Join(r.dir, folder), func() error { return root.Remove(folder) })
 	}
 	return nil
 }

@@ -51,7 +51,8 @@ func (r *Release) addSums() {
 // addManifest adds the manifest, the last file of all.
 func (r *Release) addManifest() {
 	r.addText(kindManifest, manifestName, "the manifest", func(files []File) ([]byte, error) {
-		data, err := json.MarshalIndent(Manifest{ManifestFormat, r.opt.Program, r.Model, r.inputs.list, settings(r.plan), files}, "", "  ")
+		data, err := json.MarshalIndent(Manifest{ManifestFormat, r.opt.Program, r.Model, r.inputs.list,
+			settings(r.plan), files}, "", "  ")
 		return append(data, '\n'), err
 	}, r.of(append(slices.Clone(contents), kindSums)...))
 }

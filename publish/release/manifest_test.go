@@ -14,7 +14,8 @@ import (
 
 // oneFile returns a manifest of the current format with a file of a name, a size and a sum.
 func oneFile(name string, size int64, sum string) string {
-	data, err := json.Marshal(Manifest{Format: ManifestFormat, Files: []File{{File: digest.File{Name: name, Bytes: size, SHA256: sum}}}})
+	data, err := json.Marshal(Manifest{Format: ManifestFormat,
+		Files: []File{{File: digest.File{Name: name, Bytes: size, SHA256: sum}}}})
 	if err != nil {
 		panic(err) // texts and numbers
 	}
@@ -33,7 +34,8 @@ func TestReadManifest(t *testing.T) {
 		return ReadManifest(path)
 	}
 	m, err := read(oneFile("Q8_0/a.gguf", 3, sum))
-	if err != nil || len(m.Files) != 1 || m.Files[0] != (File{File: digest.File{Name: "Q8_0/a.gguf", Bytes: 3, SHA256: strings.ToLower(sum)}}) {
+	if err != nil || len(m.Files) != 1 || m.Files[0] != (File{File: digest.File{Name: "Q8_0/a.gguf", Bytes: 3,
+		SHA256: strings.ToLower(sum)}}) {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	for _, c := range []struct {
@@ -56,7 +58,8 @@ func TestReadManifest(t *testing.T) {
 		{oneFile("a", -1, sum), "bytes is -1", fault.Broken},
 		{oneFile("a", 3, sum[2:]), "want 64 hexadecimal digits", fault.Broken},
 		{oneFile("a", 3, "x"+sum[1:]), "want 64 hexadecimal digits", fault.Broken},
-		{strings.Replace(oneFile("a", 3, sum), "[{", `[{"name": "a", "sha256": "`+sum+`"}, {`, 1), `files[1]: "a" is there twice`, fault.Broken},
+		{strings.Replace(oneFile("a", 3, sum), "[{", `[{"name": "a", "sha256": "`+sum+`"}, {`, 1),
+			`files[1]: "a" is there twice`, fault.Broken},
 	} {
 		if _, err := read(c.text); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %q of kind %v", c.text, err, c.want, c.kind)
@@ -89,7 +92,8 @@ func FuzzManifest(f *testing.F) {
 		seen := map[string]bool{}
 		for _, f := range m.Files {
 			path := filepath.Join("x", filepath.FromSlash(f.Name))
-			if !filepath.IsLocal(filepath.FromSlash(f.Name)) || path == "x" || seen[path] || f.Bytes < 0 || len(f.SHA256) != 64 {
+			if !filepath.IsLocal(filepath.FromSlash(f.Name)) || path == "x" || seen[path] || f.Bytes < 0 ||
+				len(f.SHA256) != 64 {
 				t.Errorf("%+v", f)
 			}
 			seen[path] = true

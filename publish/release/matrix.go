@@ -24,7 +24,8 @@ func (r *Release) addMatrix() error {
 	if err != nil {
 		return err
 	}
-	r.matrix = r.add(&step{id: id{kindMatrix, "imatrix"}, about: "the importance matrix", as: "imatrix", path: name, key: r.matrixKey, make: r.makeMatrix})
+	r.matrix = r.add(&step{id: id{kindMatrix, "imatrix"}, about: "the importance matrix", as: "imatrix", path: name,
+		key: r.matrixKey, make: r.makeMatrix})
 	return nil
 }
 
@@ -35,7 +36,8 @@ func (r *Release) matrixKey() string {
 // inRun reports whether the calibration is a part of choosing types or blocks.
 func (r *Release) inRun() bool {
 	c := r.plan.Calibration
-	return c != nil && c.Text != "" && (r.chosen() || slices.ContainsFunc(r.plan.Outputs, func(o Output) bool { return o.target() }))
+	return c != nil && c.Text != "" && (r.chosen() ||
+		slices.ContainsFunc(r.plan.Outputs, func(o Output) bool { return o.target() }))
 }
 
 // chosen reports whether blocks are chosen by the calibration's text.
@@ -102,7 +104,9 @@ func (r *Release) ownMatrix(ctx context.Context) (*imatrix.Matrix, error) {
 	m, found, err := readMatrix(ctx, path)
 	if err == nil && found.SHA256 != f.SHA256 {
 		m.Close()
-		return nil, fault.Errorf(fault.Broken, "%s: SHA-256 is %s, and was %s when it was made; is another process changing it?", path, found.SHA256, f.SHA256)
+		return nil, fault.Errorf(fault.Broken,
+			"%s: SHA-256 is %s, and was %s when it was made; is another process changing it?", path,
+			found.SHA256, f.SHA256)
 	}
 	return m, err
 }

@@ -42,7 +42,8 @@ func (r *Release) addMeasurements() {
 	if r.inputs.evaluation == nil {
 		return
 	}
-	s := &step{id: id{kindMeasurements, qualityName}, about: "the measurements", as: "quality", path: qualityName, after: r.models}
+	s := &step{id: id{kindMeasurements, qualityName}, about: "the measurements", as: "quality", path: qualityName,
+		after: r.models}
 	s.key = func() string {
 		var sums []string
 		for _, m := range r.models {
@@ -50,7 +51,8 @@ func (r *Release) addMeasurements() {
 			sums = append(sums, f.SHA256)
 		}
 		e := r.plan.Evaluation
-		return keyOf("quality", r.base, r.input("evaluation"), r.inputs.evaluation.file.Name, cmp.Or(e.Chunk, defaultChunk), e.Chunks, sums)
+		return keyOf("quality", r.base, r.input("evaluation"), r.inputs.evaluation.file.Name,
+			cmp.Or(e.Chunk, defaultChunk), e.Chunks, sums)
 	}
 	s.make = func(ctx context.Context) error {
 		r.opt.Note("measurements: " + qualityName)
@@ -79,7 +81,8 @@ func (q *quality) text() ([]byte, error) {
 // comparison returns the measurements without figures.
 func (r *Release) comparison() *quality {
 	run := r.inputs.evaluationRun
-	q := &quality{Text: r.inputs.evaluation.file.Name, Chunk: run.Chunk, Chunks: len(run.Tokens) / run.Chunk, Models: make([]measured, len(r.models))}
+	q := &quality{Text: r.inputs.evaluation.file.Name, Chunk: run.Chunk, Chunks: len(run.Tokens) / run.Chunk,
+		Models: make([]measured, len(r.models))}
 	q.Base.Model = baseName(r.plan.Source)
 	return q
 }
@@ -112,7 +115,8 @@ func (r *Release) measure(ctx context.Context) (*quality, error) {
 		f := func(x eval.Figure) *figure { return &figure{x.Mean, x.Error} }
 		file, _ := r.first(r.models[i])
 		q.Models[i] = measured{
-			Model: file.Name, PPL: c.Model.Value, Error: c.Model.Error, KLD: f(c.Divergence), Top: f(c.Top), SHA256: file.SHA256,
+			Model: file.Name, PPL: c.Model.Value, Error: c.Model.Error, KLD: f(c.Divergence), Top: f(c.Top),
+			SHA256: file.SHA256,
 		}
 		q.Base.PPL, q.Base.Error, q.Predicted = c.Base.Value, c.Base.Error, c.Base.Predicted
 		return nil

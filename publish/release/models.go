@@ -107,7 +107,8 @@ func baseName(s string) string {
 }
 
 func (r *Release) modelKey(i int) string {
-	return keyOf("model", r.base, settings(r.plan.Outputs[i]), r.names[i].file, r.plan.Layout, r.plan.Split, settings(r.plan.Calibration), r.input("calibration"), r.input("matrix"), r.inRun(), r.holds())
+	return keyOf("model", r.base, settings(r.plan.Outputs[i]), r.names[i].file, r.plan.Layout, r.plan.Split,
+		settings(r.plan.Calibration), r.input("calibration"), r.input("matrix"), r.inRun(), r.holds())
 }
 
 // missing returns the outputs that are to be made.
@@ -142,11 +143,13 @@ func (r *Release) order(ctx context.Context, list []int) *batch.Order {
 		out := &r.plan.Outputs[i]
 		steps = append(steps, r.models[i])
 		o.Recipes, o.Paths = append(o.Recipes, r.s.recipes[i]), append(o.Paths, r.full(r.models[i]))
-		o.Types.Targets = append(o.Types.Targets, batch.Target{BPW: out.BPW, Bytes: int64(out.Size), Like: r.s.targets[i].like, KLD: out.KLD})
+		o.Types.Targets = append(o.Types.Targets,
+			batch.Target{BPW: out.BPW, Bytes: int64(out.Size), Like: r.s.targets[i].like, KLD: out.KLD})
 	}
 	o.Write = r.writing(ctx, steps...)
 	o.Write.Progress = r.opt.Write
-	o.Write.Journal = &writer.Journal{Facts: []writer.Fact{{Name: "plan", Value: keyOf(keys, r.opt.Program)}}, Resume: true, Restart: true}
+	o.Write.Journal = &writer.Journal{Facts: []writer.Fact{{Name: "plan", Value: keyOf(keys, r.opt.Program)}},
+		Resume: true, Restart: true}
 	if !slices.ContainsFunc(o.Types.Targets, func(t batch.Target) bool { return t != batch.Target{} }) {
 		o.Types.Targets = nil
 	}
@@ -154,7 +157,8 @@ func (r *Release) order(ctx context.Context, list []int) *batch.Order {
 	if r.inRun() {
 		c := r.plan.Calibration
 		o.Calibration = batch.Calibration{
-			File: c.Text, Content: r.inputs.calibration.data, Text: eval.Text{Chunk: cmp.Or(c.Chunk, defaultChunk), Chunks: c.Chunks}, Output: c.ProcessOutput,
+			File: c.Text, Content: r.inputs.calibration.data, Text: eval.Text{Chunk: cmp.Or(c.Chunk, defaultChunk),
+				Chunks: c.Chunks}, Output: c.ProcessOutput,
 			High: r.chosen(), Best: c.Effort == "best", Name: path.Base(r.matrix.path),
 		}
 		if o.Calibration.High && !slices.ContainsFunc(o.Types.Targets, func(t batch.Target) bool { return t.KLD > 0 }) {

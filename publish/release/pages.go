@@ -18,7 +18,8 @@ func (r *Release) addPages() {
 	}
 	measurements := r.of(kindMeasurements)
 	for _, m := range r.models {
-		s := &step{id: id{kindPage, m.Name}, about: "the page about " + m.path, as: "page", path: strings.TrimSuffix(m.path, ".gguf") + ".html"}
+		s := &step{id: id{kindPage, m.Name}, about: "the page about " + m.path, as: "page",
+			path: strings.TrimSuffix(m.path, ".gguf") + ".html"}
 		s.after = append(slices.Clone(measurements), m)
 		s.key = func() string {
 			var files []File

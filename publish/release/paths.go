@@ -64,7 +64,9 @@ func (r *Release) apart(context.Context) error {
 	}
 	for _, dir := range folders {
 		if in, err := disk.Stat(dir); err == nil && os.SameFile(in, out) {
-			return fault.Errorf(fault.Usage, "%s: output equals input: files of the source, %s, are in this folder; want another one", r.dir, r.plan.Source)
+			return fault.Errorf(fault.Usage,
+				"%s: output equals input: files of the source, %s, are in this folder; want another one", r.dir,
+				r.plan.Source)
 		}
 	}
 	return nil
@@ -73,7 +75,8 @@ func (r *Release) apart(context.Context) error {
 // checkPaths compares what the steps write with each other, with names that are reserved, and with the inputs.
 func (r *Release) checkPaths(context.Context) error {
 	clash := func(s *step, format string, args ...any) error {
-		return fault.Errorf(fault.Usage, "%s: %s "+format+": give it another name", slices.Concat([]any{s.about, s.path}, args)...)
+		return fault.Errorf(fault.Usage, "%s: %s "+format+": give it another name",
+			slices.Concat([]any{s.about, s.path}, args)...)
 	}
 	for i, s := range r.steps {
 		if !fs.ValidPath(s.path) || !filepath.IsLocal(filepath.FromSlash(s.path)) {
@@ -81,7 +84,8 @@ func (r *Release) checkPaths(context.Context) error {
 		}
 		name := folded(s.path)
 		for _, other := range r.steps[:i] {
-			if o := folded(other.path); name == o || s.shards && isShardOf(o, name) || other.shards && isShardOf(name, o) {
+			if o := folded(other.path); name == o || s.shards && isShardOf(o, name) ||
+				other.shards && isShardOf(name, o) {
 				return clash(s, "has the name of %s, %s", other.about, other.path)
 			} else if strings.HasPrefix(name, o+"/") || strings.HasPrefix(o, name+"/") {
 				return clash(s, "is a folder of %s, %s, or the reverse", other.about, other.path)
@@ -146,7 +150,9 @@ func (r *Release) checkInputs() error {
 				}
 				for _, in := range inputs {
 					if full == in.full || info != nil && os.SameFile(info, in.info) {
-						return fault.Errorf(fault.Usage, "%s: output equals input: %s would replace %s, which the release is made of; want another folder or name", full, s.about, in.path)
+						return fault.Errorf(fault.Usage,
+							"%s: output equals input: %s would replace %s, which the release is made of; want "+
+								"another folder or name", full, s.about, in.path)
 					}
 				}
 			}
@@ -191,7 +197,8 @@ func (r *Release) free(ctx context.Context) error {
 			return err
 		}
 		for _, name := range names {
-			if err := writer.Writable(filepath.Join(r.dir, filepath.FromSlash(name)), writer.Options{Force: true}); err != nil {
+			if err := writer.Writable(filepath.Join(r.dir, filepath.FromSlash(name)),
+				writer.Options{Force: true}); err != nil {
 				return err
 			}
 			ours := r.opt.Force
@@ -201,7 +208,8 @@ func (r *Release) free(ctx context.Context) error {
 				}
 			}
 			if !ours {
-				return fault.Permits("Force", fault.Errorf(fault.With(fault.Usage, fs.ErrExist), "%s: exists, and is no file of this release", filepath.Join(r.dir, filepath.FromSlash(name))))
+				return fault.Permits("Force", fault.Errorf(fault.With(fault.Usage, fs.ErrExist),
+					"%s: exists, and is no file of this release", filepath.Join(r.dir, filepath.FromSlash(name))))
 			}
 		}
 	}

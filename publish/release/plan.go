@@ -202,7 +202,8 @@ func (d *decoder) value(v reflect.Value, n *yaml.Node, name, enum string) error 
 			return d.fail(n, name, "is %s, want a text", shown(n))
 		}
 		if options := strings.Split(enum, ","); enum != "" && !slices.Contains(options, n.Value) {
-			return d.fail(n, name, "is %s, want one of %s%s", shown(n), strings.Join(options, ", "), nearest.Hint(n.Value, options))
+			return d.fail(n, name, "is %s, want one of %s%s", shown(n), strings.Join(options, ", "),
+				nearest.Hint(n.Value, options))
 		}
 		v.SetString(n.Value)
 	case reflect.Bool:
@@ -252,12 +253,14 @@ func (d *decoder) object(v reflect.Value, n *yaml.Node, name string) error {
 		at := slices.Index(names, key.Value)
 		switch {
 		case at < 0:
-			return d.fail(key, "", "unknown key %q%s; the keys%s are %s", prefix+key.Value, nearest.Hint(key.Value, names), inside(name), strings.Join(names, ", "))
+			return d.fail(key, "", "unknown key %q%s; the keys%s are %s", prefix+key.Value,
+				nearest.Hint(key.Value, names), inside(name), strings.Join(names, ", "))
 		case seen[key.Value]:
 			return d.fail(key, "", "key %q is there twice", prefix+key.Value)
 		}
 		seen[key.Value] = true
-		if err := d.value(v.FieldByIndex(fields[at].Index), value, prefix+key.Value, fields[at].Tag.Get("enum")); err != nil {
+		if err := d.value(v.FieldByIndex(fields[at].Index), value, prefix+key.Value,
+			fields[at].Tag.Get("enum")); err != nil {
 			return err
 		}
 	}
@@ -430,7 +433,8 @@ func (p *Plan) settle() (*settled, error) {
 		case p.Split > 0:
 			return nil, fail("%s: types of tensors cannot be chosen for shards: want no split", p.place(o))
 		case limits != "" && o.Types != "" && o.Types != limits:
-			return nil, fail("%s: types is %s here and %s above: want the same for all outputs", p.place(o), o.Types, limits)
+			return nil, fail("%s: types is %s here and %s above: want the same for all outputs", p.place(o),
+				o.Types, limits)
 		}
 		if o.Types != "" && limits == "" {
 			limits = o.Types
@@ -440,7 +444,8 @@ func (p *Plan) settle() (*settled, error) {
 			}
 			s.limits = append(s.limits, l)
 		}
-		if strings.Trim(o.Name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") != "" || len(o.Name) > 16 {
+		if strings.Trim(o.Name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") != "" ||
+			len(o.Name) > 16 {
 			return nil, fail("%s: name is %q, want at most 16 letters, digits and underscores", p.place(o), o.Name)
 		}
 		s.recipes, s.targets = append(s.recipes, r), append(s.targets, t)
@@ -462,7 +467,8 @@ func (p *Plan) settle() (*settled, error) {
 		switch {
 		case (c.Text == "") == (c.Matrix == ""):
 			return nil, fail("%s", p.about("calibration: want one of text and matrix"))
-		case c.Matrix != "" && (c.Effort != "" && c.Effort != "matrix" || c.Chunk > 0 || c.Chunks > 0 || c.ProcessOutput):
+		case c.Matrix != "" && (c.Effort != "" && c.Effort != "matrix" || c.Chunk > 0 || c.Chunks > 0 ||
+			c.ProcessOutput):
 			return nil, fail("%s", p.about("calibration: effort, chunk, chunks and process_output go with text"))
 		}
 	}

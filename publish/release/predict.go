@@ -56,8 +56,8 @@ func (r *Release) Predict(ctx context.Context) error {
 }
 
 // What running a text takes in terms of its products with weights (eval.Model.Cost): the rest of the graph; second
-// moments and gradients of effort high and best; choosing blocks by them, for each model. These were measured with small models;
-// with larger ones there is less of the rest.
+// moments and gradients of effort high and best; choosing blocks by them, for each model. These were measured with
+// small models; with larger ones there is less of the rest.
 const (
 	graphCost   = 2
 	momentsCost = 4
@@ -183,8 +183,8 @@ func (r *Release) expect(ctx context.Context) (*imatrix.Sums, error) {
 	return sums, err
 }
 
-// planned returns what becomes of each tensor in each model, with an importance matrix as it will be. Types that are refused are an
-// error.
+// planned returns what becomes of each tensor in each model, with an importance matrix as it will be. Types that are
+// refused are an error.
 func (r *Release) planned(ctx context.Context) (batch *quantize.Batch, sums *imatrix.Sums, err error) {
 	opt := quantize.Options{SplitMaxBytes: int64(r.plan.Split), Importance: r.inputs.matrix}
 	if r.matrix != nil {
@@ -223,7 +223,8 @@ func (r *Release) predictModels(batch *quantize.Batch) error {
 		}
 		it.Files, it.sizes, it.Bytes, it.Exact = nil, nil, 0, !o.target() && !r.chosen() // else metadata say by what
 		for _, f := range files {
-			it.Files, it.sizes, it.Bytes = append(it.Files, r.local(f.Path)), append(it.sizes, f.Size()), it.Bytes+f.Size()
+			it.Files, it.sizes, it.Bytes = append(it.Files, r.local(f.Path)), append(it.sizes, f.Size()),
+				it.Bytes+f.Size()
 		}
 		switch {
 		case o.Size > 0:

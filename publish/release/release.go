@@ -89,7 +89,8 @@ func Prepare(ctx context.Context, p *Plan, opt Options) (_ *Release, err error) 
 		r.opt.Note = func(string) {}
 	}
 	if p.Pages && opt.Page == nil {
-		return nil, fault.Errorf(fault.Usage, "%s", p.about("pages: this program makes none: want no pages, or ggtool release"))
+		return nil, fault.Errorf(fault.Usage, "%s",
+			p.about("pages: this program makes none: want no pages, or ggtool release"))
 	}
 	if err := checkFolder(r.dir); err != nil {
 		return nil, err
@@ -105,7 +106,8 @@ func Prepare(ctx context.Context, p *Plan, opt Options) (_ *Release, err error) 
 			r.Close()
 		}
 	}()
-	for _, prepare := range []func(context.Context) error{r.apart, r.load, r.cut, r.list, r.checkPaths, r.identify, r.look} {
+	for _, prepare := range []func(context.Context) error{r.apart, r.load, r.cut, r.list, r.checkPaths,
+		r.identify, r.look} {
 		if err := prepare(ctx); err != nil {
 			return nil, err
 		}
@@ -145,7 +147,8 @@ func (r *Release) open(ctx context.Context) error {
 	}
 	if !folder {
 		if r.s.via != convert.Auto || r.plan.ModelName != "" || len(r.s.encoders) > 0 {
-			return fault.Errorf(fault.Usage, "%s: via, model_name and towers are for checkpoints, and %s is a file", r.plan.about("source"), r.plan.Source)
+			return fault.Errorf(fault.Usage, "%s: via, model_name and towers are for checkpoints, and %s is a file",
+				r.plan.about("source"), r.plan.Source)
 		}
 		if checkpoint.IsRemote(r.plan.Source) {
 			r.source, err = convert.OpenFile(ctx, r.plan.Source, r.opt.Remote)
@@ -189,7 +192,8 @@ func (r *Release) list(ctx context.Context) error {
 
 // Run makes what is missing.
 func (r *Release) Run(ctx context.Context) error {
-	for _, check := range []func(context.Context) error{r.free, r.permitted} { // before the folder for the state is made
+	// before the folder for the state is made
+	for _, check := range []func(context.Context) error{r.free, r.permitted} {
 		if err := check(ctx); err != nil {
 			return err
 		}

@@ -65,8 +65,10 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
-	p, err := Parse("p", []byte(`{"source": "x", "output": "o", "split": 1000, "outputs": ["Q8_0", {"type": "Q4_0", "like": "q4_k", "types": "Q4_0,Q8_0"}], "towers": "f16", "card": {"off": true}}`))
-	if err != nil || p.Split != 1000 || len(p.Outputs) != 2 || p.Outputs[1].Like != "q4_k" || p.Encoders[0] != "f16" || !p.Card.Off {
+	p, err := Parse("p",
+		[]byte(`{"source": "x", "output": "o", "split": 1000, "outputs": ["Q8_0", {"type": "Q4_0", "like": "q4_k", "types": "Q4_0,Q8_0"}], "towers": "f16", "card": {"off": true}}`))
+	if err != nil || p.Split != 1000 || len(p.Outputs) != 2 || p.Outputs[1].Like != "q4_k" || p.Encoders[0] != "f16" ||
+		!p.Card.Off {
 		t.Errorf("%+v %v", p, err)
 	}
 }
@@ -163,7 +165,8 @@ func TestRelease(t *testing.T) {
 	if err := os.WriteFile(text, []byte(strings.Repeat("func main() { return nil, err }\n", 40)), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	common := "calibration: {text: " + text + ", chunk: 32, chunks: 2}\nevaluation: {text: " + text + ", chunk: 32, chunks: 2}\n"
+	common := "calibration: {text: " + text + ", chunk: 32, chunks: 2}\nevaluation: {text: " + text +
+		", chunk: 32, chunks: 2}\n"
 	plan := b.plan("layout: folders\nsplit: 4M\noutputs: [Q8_0, {type: Q4_0, name: Q4_0_small}]\n" + common)
 	const name = "Gollama-6.6M-"
 
@@ -180,8 +183,10 @@ func TestRelease(t *testing.T) {
 	}
 	r := b.must(plan, "measurements: quality.json", "README.md", "SHA256SUMS", "manifest.json")
 	want := []string{
-		name + "imatrix.gguf", "Q4_0_small/" + name + "Q4_0_small-00001-of-00002.gguf", "Q4_0_small/" + name + "Q4_0_small-00002-of-00002.gguf",
-		"Q8_0/" + name + "Q8_0-00001-of-00002.gguf", "Q8_0/" + name + "Q8_0-00002-of-00002.gguf", "README.md", "SHA256SUMS", "manifest.json", "quality.json",
+		name + "imatrix.gguf", "Q4_0_small/" + name + "Q4_0_small-00001-of-00002.gguf",
+		"Q4_0_small/" + name + "Q4_0_small-00002-of-00002.gguf",
+		"Q8_0/" + name + "Q8_0-00001-of-00002.gguf", "Q8_0/" + name + "Q8_0-00002-of-00002.gguf", "README.md",
+		"SHA256SUMS", "manifest.json", "quality.json",
 	}
 	if got := b.files(); !slices.Equal(got, want) {
 		t.Errorf("there are %q, want %q", got, want)
@@ -192,10 +197,12 @@ func TestRelease(t *testing.T) {
 	}
 	for _, f := range r.Files() {
 		data, err := os.ReadFile(filepath.Join(b.dir, f.Name))
-		if err != nil || int64(len(data)) != f.Bytes || fmt.Sprintf("%x", sha256.Sum256(data)) != f.SHA256 || !strings.Contains(string(sums), f.SHA256+"  "+f.Name+"\n") {
+		if err != nil || int64(len(data)) != f.Bytes || fmt.Sprintf("%x", sha256.Sum256(data)) != f.SHA256 ||
+			!strings.Contains(string(sums), f.SHA256+"  "+f.Name+"\n") {
 			t.Errorf("%+v: %v", f, err)
 		}
-		if !strings.HasPrefix(filepath.Base(f.Name), name) && strings.HasSuffix(f.Name, ".gguf") { // as ggconv names files; by the convention with a template, see below
+		// as ggconv names files; by the convention with a template, see below
+		if !strings.HasPrefix(filepath.Base(f.Name), name) && strings.HasSuffix(f.Name, ".gguf") {
 			t.Errorf("%s: want it to begin with %s", f.Name, name)
 		}
 	}
@@ -203,7 +210,8 @@ func TestRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := string(manifest); strings.Contains(s, filepath.Dir(text)) || strings.Contains(s, b.dir) || !strings.Contains(s, `"name": "text.txt"`) || !strings.Contains(s, `"name": "model.safetensors"`) {
+	if s := string(manifest); strings.Contains(s, filepath.Dir(text)) || strings.Contains(s, b.dir) ||
+		!strings.Contains(s, `"name": "text.txt"`) || !strings.Contains(s, `"name": "model.safetensors"`) {
 		t.Errorf("manifest: %s", s)
 	}
 	readme, err := os.ReadFile(filepath.Join(b.dir, "README.md"))
@@ -214,7 +222,8 @@ func TestRelease(t *testing.T) {
 	// the model is what quantizing with the matrix gives
 	alone := filepath.Join(t.TempDir(), "alone.gguf")
 	recipe, _ := quantize.LookupRecipe("Q4_0")
-	batch, err := quantize.PrepareBatch(context.Background(), r.sharedSource(), []*quantize.Recipe{recipe}, quantize.Options{Matrix: r.full(r.matrix), SplitMaxBytes: 4e6})
+	batch, err := quantize.PrepareBatch(context.Background(), r.sharedSource(), []*quantize.Recipe{recipe},
+		quantize.Options{Matrix: r.full(r.matrix), SplitMaxBytes: 4e6})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,11 +275,13 @@ func TestRelease(t *testing.T) {
 		notes = append(notes, "removed: "+old+", which the plan no longer has")
 	}
 	b.must(plan, append(notes, "README.md", "SHA256SUMS", "manifest.json")...)
-	want = []string{name + "Q4_0_small.gguf", name + "Q8_0.gguf", name + "imatrix.gguf", "README.md", "SHA256SUMS", "manifest.json", "quality.json"}
+	want = []string{name + "Q4_0_small.gguf", name + "Q8_0.gguf", name + "imatrix.gguf", "README.md", "SHA256SUMS",
+		"manifest.json", "quality.json"}
 	if got := b.files(); !slices.Equal(got, want) {
 		t.Errorf("there are %q, want %q", got, want)
 	}
-	if now, err := os.ReadFile(filepath.Join(b.dir, "README.md")); err != nil || !strings.HasSuffix(string(now), "by hand\n") {
+	if now, err := os.ReadFile(filepath.Join(b.dir, "README.md")); err != nil ||
+		!strings.HasSuffix(string(now), "by hand\n") {
 		t.Errorf("%v: %s", err, now)
 	}
 }
@@ -332,7 +343,9 @@ func TestPredict(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &bench{t: t, dir: filepath.Join(t.TempDir(), "out")}
-	p, err := Parse("plan", []byte("source: "+source+"\noutput: "+b.dir+"\nsplit: 200K\noutputs: [Q8_0, F16]\ntowers: [f16, q8_0]\nmodel_name: Seer 2.5\nname_template: \"{model}-{FTYPE}\""))
+	p, err := Parse("plan",
+		[]byte("source: "+source+"\noutput: "+b.dir+"\nsplit: 200K\noutputs: [Q8_0, F16]\ntowers: [f16, "+
+			"q8_0]\nmodel_name: Seer 2.5\nname_template: \"{model}-{FTYPE}\""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +378,8 @@ func TestPredict(t *testing.T) {
 		var n int64
 		for _, f := range r.state.Made[id{kind(it.Kind), it.Name}].Files {
 			n += f.Bytes
-			if found := naming.Check(filepath.Base(f.Name)); strings.HasSuffix(f.Name, ".gguf") && (found != nil || !strings.Contains(f.Name, "Seer-2-5")) {
+			if found := naming.Check(filepath.Base(f.Name)); strings.HasSuffix(f.Name, ".gguf") &&
+				(found != nil || !strings.Contains(f.Name, "Seer-2-5")) {
 				t.Errorf("%s: %q", f.Name, found)
 			}
 		}
@@ -386,7 +400,8 @@ func TestPredict(t *testing.T) {
 	if err := os.WriteFile(foreign, []byte("mine"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.run(context.Background(), &other, Options{}, nil); !errors.Is(err, fs.ErrExist) || fault.Option(err) != "Force" {
+	if _, err := b.run(context.Background(), &other, Options{}, nil); !errors.Is(err, fs.ErrExist) ||
+		fault.Option(err) != "Force" {
 		t.Errorf("foreign file: %v", err)
 	}
 	// what would end a run late is found before
@@ -400,12 +415,14 @@ func TestPredict(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Prepare(context.Background(), p, Options{}); err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "open x", "x"), want) {
+		if _, err := Prepare(context.Background(), p, Options{}); err == nil ||
+			!strings.Contains(strings.ReplaceAll(err.Error(), "open x", "x"), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
 	// nor is another source than the plan's taken for the same
-	if err := os.WriteFile(filepath.Join(source, "generation_config.json"), []byte(`{"temperature": 0.25}`), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(source, "generation_config.json"), []byte(`{"temperature": 0.25}`),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	r, err = b.run(context.Background(), p, Options{}, nil)
@@ -427,14 +444,16 @@ func TestPages(t *testing.T) {
 	b := &bench{t: t, dir: filepath.Join(t.TempDir(), "out")}
 	const name = "Gollama-6.6M-"
 	plan := b.plan("layout: folders\nsplit: 4M\noutputs: [Q8_0, Q4_0]\npages: true\ncard: {off: true}")
-	if _, err := b.run(context.Background(), plan, Options{}, nil); !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), "pages: ") {
+	if _, err := b.run(context.Background(), plan, Options{}, nil); !errors.Is(err, fault.Usage) ||
+		!strings.Contains(err.Error(), "pages: ") {
 		t.Errorf("without Page: %v", err)
 	}
 	run := func(ctx context.Context, stop string) ([]string, error) {
 		var about []string
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		r, err := b.run(ctx, plan, Options{Page: func(ctx context.Context, path string, _ *card.Result) ([]byte, error) {
+		r, err := b.run(ctx, plan, Options{Page: func(ctx context.Context, path string,
+			_ *card.Result) ([]byte, error) {
 			about = append(about, filepath.Base(path))
 			return []byte("about " + filepath.Base(path)), ctx.Err()
 		}}, func(note string) {
@@ -444,7 +463,8 @@ func TestPages(t *testing.T) {
 		})
 		if err == nil {
 			files := r.Files()
-			if f := files[len(files)-1]; f.Type != "page" || f.Name != "Q4_0/"+name+"Q4_0.html" || r.Items[3].Files[0] != f.Name {
+			if f := files[len(files)-1]; f.Type != "page" || f.Name != "Q4_0/"+name+"Q4_0.html" ||
+				r.Items[3].Files[0] != f.Name {
 				t.Errorf("%+v, items %+v", f, r.Items)
 			}
 		}
@@ -468,7 +488,8 @@ func TestPages(t *testing.T) {
 		t.Errorf("%v: %s", err, data)
 	}
 	for _, file := range []string{"SHA256SUMS", "manifest.json"} {
-		if data, err := os.ReadFile(filepath.Join(b.dir, file)); err != nil || strings.Count(string(data), ".html") != 2 {
+		if data, err := os.ReadFile(filepath.Join(b.dir, file)); err != nil ||
+			strings.Count(string(data), ".html") != 2 {
 			t.Errorf("%s: %v: %s", file, err, data)
 		}
 	}
@@ -490,7 +511,8 @@ func TestTargets(t *testing.T) {
 	if err := os.WriteFile(text, []byte(strings.Repeat("func main() { return nil, err }\n", 20)), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	plan := b.plan("outputs: [Q8_0, {type: Q4_0, size: 4M, types: 'Q4_0,Q8_0', name: Q4_0_4M}]\ncalibration: {text: " + text + ", chunk: 16, chunks: 2}\ncard: {off: true}")
+	plan := b.plan("outputs: [Q8_0, {type: Q4_0, size: 4M, types: 'Q4_0,Q8_0', name: Q4_0_4M}]\ncalibration: {text: " +
+		text + ", chunk: 16, chunks: 2}\ncard: {off: true}")
 	r := b.must(plan, "models: 2 of 2 are to be made", "SHA256SUMS", "manifest.json")
 	if f := r.state.Made[id{kindModel, "Q4_0_4M"}].Files; len(f) != 1 || f[0].Bytes > 4e6 || f[0].Bytes < 3.9e6 {
 		t.Errorf("%+v, want 4 MB", f)
@@ -503,7 +525,8 @@ func TestTargets(t *testing.T) {
 
 // FuzzPlan reads any text as a plan.
 func FuzzPlan(f *testing.F) {
-	f.Add([]byte("source: x\noutput: o\nsplit: 1G\noutputs: [Q8_0, {type: Q4_0, name: x}]\ncalibration: {text: t, chunk: 3}\ntowers: [f16]"))
+	f.Add([]byte("source: x\noutput: o\nsplit: 1G\noutputs: [Q8_0, {type: Q4_0, name: x}]\ncalibration: {text: t, " +
+		"chunk: 3}\ntowers: [f16]"))
 	f.Add([]byte(`{"source": "x", "outputs": {"type": "Q8_0", "bpw": 1e9}, "evaluation": {"text": "t"}}`))
 	f.Add([]byte("&a [*a]"))
 	f.Add([]byte("? [a]\n: b"))

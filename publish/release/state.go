@@ -102,7 +102,8 @@ func checkStateDir(dir string) error {
 		return nil
 	}
 	if err == nil {
-		err = fault.Errorf(fault.Usage, "%s: want a folder of its own that ggtool release makes, no link and no file; remove it", path)
+		err = fault.Errorf(fault.Usage,
+			"%s: want a folder of its own that ggtool release makes, no link and no file; remove it", path)
 	}
 	return err
 }
@@ -142,7 +143,8 @@ func (s *state) sum(ctx context.Context, path string) (seen, error) {
 		return seen{}, err
 	}
 	was := s.Inputs[full]
-	if before := s.looked[full]; before != nil && os.SameFile(before, info) && before.Size() == info.Size() && before.ModTime().Equal(info.ModTime()) {
+	if before := s.looked[full]; before != nil && os.SameFile(before, info) && before.Size() == info.Size() &&
+		before.ModTime().Equal(info.ModTime()) {
 		return was, nil
 	}
 	id, err := identity.OfFile(path)
@@ -288,8 +290,8 @@ func (s *state) ours(ctx context.Context, dir, name string) (bool, error) {
 	return false, nil
 }
 
-// sameName reports whether two names in a folder name the same file: they are the same, or but for letters of another case, on a disk
-// for which those are the same.
+// sameName reports whether two names in a folder name the same file: they are the same, or but for letters of another
+// case, on a disk for which those are the same.
 func sameName(dir, a, b string) bool {
 	if a == b || !strings.EqualFold(a, b) {
 		return a == b

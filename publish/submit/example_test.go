@@ -11,7 +11,8 @@ import (
 // A script that submits 16 parts and the job that finishes.
 func ExampleSlurm_Script() {
 	s := submit.Slurm{Time: 4 * time.Hour, Partition: "cpu", Job: submit.Job{
-		Command: []string{"ggquant", "model-F16.gguf", "it's.gguf", "Q4_K_M"}, Parts: 16, Retries: 5, CPUs: 8, Memory: 4 << 30, Grace: 30 * time.Second,
+		Command: []string{"ggquant", "model-F16.gguf", "it's.gguf", "Q4_K_M"}, Parts: 16, Retries: 5, CPUs: 8,
+		Memory: 4 << 30, Grace: 30 * time.Second,
 	}}
 	script, err := s.Script()
 	if err != nil {
@@ -24,10 +25,12 @@ func ExampleSlurm_Script() {
 		}
 	}
 	// Output:
-	// 'ggquant' '--part' 'auto/16' '--resume' 'model-F16.gguf' 'it'\''s.gguf' 'Q4_K_M' &
-	// parts=$(parts_job | sbatch --parsable --array=1-16 '--job-name=ggquant-parts' '--ntasks=1' '--requeue' '--open-mode=append' '--signal=B:TERM@30' '--cpus-per-task=8' '--mem=4G' '--time=240' '--partition=cpu')
-	// 'ggquant' '--finish' 'model-F16.gguf' 'it'\''s.gguf' 'Q4_K_M' &
-	// finish=$(finish_job | sbatch --parsable --dependency="afterany:$parts" '--job-name=ggquant-finish' '--ntasks=1' '--requeue' '--open-mode=append' '--signal=B:TERM@30' '--cpus-per-task=8' '--mem=4G' '--time=240' '--partition=cpu')
+	// 'ggquant' '--part' 'auto/16' '--resume' 'model-F16.gguf' 'it'\''s.gguf' 'Q4_K_M' & parts=$(parts_job | sbatch
+	// --parsable --array=1-16 '--job-name=ggquant-parts' '--ntasks=1' '--requeue' '--open-mode=append'
+	// '--signal=B:TERM@30' '--cpus-per-task=8' '--mem=4G' '--time=240' '--partition=cpu') 'ggquant' '--finish'
+	// 'model-F16.gguf' 'it'\''s.gguf' 'Q4_K_M' & finish=$(finish_job | sbatch --parsable --dependency="afterany:$parts"
+	// '--job-name=ggquant-finish' '--ntasks=1' '--requeue' '--open-mode=append' '--signal=B:TERM@30'
+	// '--cpus-per-task=8' '--mem=4G' '--time=240' '--partition=cpu')
 }
 
 // The beginning of a manifest.

@@ -131,7 +131,8 @@ func (k *Kubernetes) metadata(kind string) object {
 }
 
 func (k *Kubernetes) labels(kind string) object {
-	return object{"app.kubernetes.io/name", "ggforge", "app.kubernetes.io/instance", text(k.CleanName()), "app.kubernetes.io/component", kind}
+	return object{"app.kubernetes.io/name", "ggforge", "app.kubernetes.io/instance", text(k.CleanName()),
+		"app.kubernetes.io/component", kind}
 }
 
 // given returns a string, nil if it is empty.
@@ -153,7 +154,8 @@ func (k *Kubernetes) claim() object {
 
 // quantity returns bytes as Kubernetes reads them.
 func quantity(bytes int64) text {
-	return text(cmp.Or(inUnit(bytes, [4]string{"T", "G", "M", "k"}, [4]string{"Ti", "Gi", "Mi", "Ki"}), strconv.FormatInt(bytes, 10)))
+	return text(cmp.Or(inUnit(bytes, [4]string{"T", "G", "M", "k"}, [4]string{"Ti", "Gi", "Mi", "Ki"}),
+		strconv.FormatInt(bytes, 10)))
 }
 
 // vain are the exit codes that running again would not change: usage, broken input, not

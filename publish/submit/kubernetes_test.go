@@ -75,11 +75,14 @@ func expand(word string) string {
 
 // FuzzManifest reads manifests with any strings in them: they must be what was put in.
 func FuzzManifest(f *testing.F) {
-	for _, s := range []string{"", "yes", "0x1", "1e3", "~", "null", "a: b", "- a", "#", "a\nb", "---", "\t", "$(JOB)", "$$(X)", "$", "a$$", "'\"", "\u2028", "\x00", "\xff", "{{.}}", "&a", "*a", "!!int 1", "\r\n", "é", "\U0001F600", " x "} {
+	for _, s := range []string{"", "yes", "0x1", "1e3", "~", "null", "a: b", "- a", "#", "a\nb", "---", "\t", "$(JOB)",
+		"$$(X)", "$", "a$$", "'\"", "\u2028", "\x00", "\xff", "{{.}}", "&a", "*a", "!!int 1", "\r\n", "é",
+		"\U0001F600", " x "} {
 		f.Add(s, s, s)
 	}
 	f.Fuzz(func(t *testing.T, arg, image, secret string) {
-		k := Kubernetes{Image: image, Claim: "c", Secret: secret, Namespace: image, Job: Job{Command: []string{"ggquant", "first", arg, "$" + arg}, Parts: 3}}
+		k := Kubernetes{Image: image, Claim: "c", Secret: secret, Namespace: image,
+			Job: Job{Command: []string{"ggquant", "first", arg, "$" + arg}, Parts: 3}}
 		manifest, err := k.Manifest()
 		if err != nil {
 			if !errors.Is(err, fault.Usage) {
@@ -100,10 +103,12 @@ func FuzzManifest(f *testing.F) {
 			if !slices.Equal(got, want) {
 				t.Errorf("%q, want %q\n%s", got, want, manifest)
 			}
-			if got := at(t, pod, "containers", 0, "image"); got != image || at(t, all[i], "metadata", "namespace") != image {
+			if got := at(t, pod, "containers", 0, "image"); got != image ||
+				at(t, all[i], "metadata", "namespace") != image {
 				t.Errorf("image %q, want %q\n%s", got, image, manifest)
 			}
-			if got := at(t, pod, "containers", 0, "envFrom"); secret == "" && got != nil || secret != "" && at(t, got, 0, "secretRef", "name") != secret {
+			if got := at(t, pod, "containers", 0, "envFrom"); secret == "" && got != nil ||
+				secret != "" && at(t, got, 0, "secretRef", "name") != secret {
 				t.Errorf("secret %q, want %q\n%s", got, secret, manifest)
 			}
 		}
@@ -111,9 +116,11 @@ func FuzzManifest(f *testing.F) {
 }
 
 func TestManifest(t *testing.T) {
-	k := Kubernetes{Image: "i", Namespace: "n", Storage: 1 << 40, StorageClass: "s", Mount: "/data", User: 7, Wait: time.Hour, Job: Job{
-		Name: "X", Command: []string{"ggconv", "in", "out"}, Parts: 16, AtOnce: 5, Retries: 3, CPUs: 4, Memory: 5e9, Grace: 45 * time.Second,
-	}}
+	k := Kubernetes{Image: "i", Namespace: "n", Storage: 1 << 40, StorageClass: "s", Mount: "/data", User: 7,
+		Wait: time.Hour, Job: Job{
+			Name: "X", Command: []string{"ggconv", "in", "out"}, Parts: 16, AtOnce: 5, Retries: 3, CPUs: 4, Memory: 5e9,
+			Grace: 45 * time.Second,
+		}}
 	manifest, err := k.Manifest()
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +176,8 @@ func TestManifest(t *testing.T) {
 
 // TestPods counts pods of which each fails at once, as the controller's documentation says.
 func TestPods(t *testing.T) {
-	for wait, want := range map[time.Duration]int64{0: 1, time.Second: 2, 10 * time.Second: 2, 11 * time.Second: 3, 630 * time.Second: 7, 631 * time.Second: 8, 24 * time.Hour: 246} {
+	for wait, want := range map[time.Duration]int64{0: 1, time.Second: 2, 10 * time.Second: 2, 11 * time.Second: 3,
+		630 * time.Second: 7, 631 * time.Second: 8, 24 * time.Hour: 246} {
 		if got := pods(wait); got != want {
 			t.Errorf("%v: %d pods, want %d", wait, got, want)
 		}

@@ -71,7 +71,8 @@ func (s *Slurm) sbatch(b *strings.Builder, kind string, command []string, first 
 		options = append(options, "--account="+s.Account)
 	}
 	words := append(options, s.Options...)
-	fmt.Fprintf(b, "%s_job() {\nprintf '#!/bin/sh\\nparts=%%s\\n' \"$parts\"\ncat <<'END'\n%sEND\n}\n%s%s=$(%s_job | sbatch --parsable %s %s)\n%s=${%s%%%%;*}\n",
+	fmt.Fprintf(b, "%s_job() {\nprintf '#!/bin/sh\\nparts=%%s\\n' \"$parts\"\ncat <<'END'\n%sEND\n}\n%s%s=$(%s_job | "+
+		"sbatch --parsable %s %s)\n%s=${%s%%%%;*}\n",
 		kind, batch(command, s.Retries), breaks(words), kind, kind, first, quote(words), kind, kind)
 }
 
@@ -81,12 +82,11 @@ func memory(bytes int64) string {
 	return cmp.Or(inUnit(bytes, units, units), fmt.Sprintf("%dM", (bytes-1)/(1<<20)+1))
 }
 
-// batch returns the script that runs a command in a job, but for the line that sets parts to the array's
-// number, or to nothing for a task of the array. The command runs in the background, so that the shell can pass on a signal while it
-// waits. The job is queued again when the command was stopped or killed, which is an exit code of
-// 128 or more, when it could not read or write, and when parts are missing that are in the queue,
-// as after somebody has queued them and the job that finishes again. One that somebody cancels is
-// no longer RUNNING.
+// batch returns the script that runs a command in a job, but for the line that sets parts to the array's number, or to
+// nothing for a task of the array. The command runs in the background, so that the shell can pass on a signal while it
+// waits. The job is queued again when the command was stopped or killed, which is an exit code of 128 or more, when it
+// could not read or write, and when parts are missing that are in the queue, as after somebody has queued them and the
+// job that finishes again. One that somebody cancels is no longer RUNNING.
 //
 // The last task of an array has the number of the array as its own, which stands for all tasks: it
 // has to be named by both numbers. The job that finishes may have such variables of the job that

@@ -43,7 +43,8 @@ func cluster(t testing.TB) (run func(script string, env ...string) (out string, 
 	return func(script string, env ...string) (string, int) {
 		cmd := exec.Command(sh)
 		cmd.Stdin = strings.NewReader(script)
-		cmd.Env = append([]string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "LOG=" + log, "SLURM_JOB_ID=9"}, env...)
+		cmd.Env = append([]string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "LOG=" + log,
+			"SLURM_JOB_ID=9"}, env...)
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
 		out, err := cmd.Output()
@@ -72,12 +73,14 @@ func kept(t testing.TB, log, name string) string {
 // FuzzScript runs scripts with any strings in them through a shell: sbatch and the command must get what was
 // put in.
 func FuzzScript(f *testing.F) {
-	for _, s := range []string{"", " ", "it's", "'\\''", "a\nb", "END", "a\nEND\nb", "\nEND_\nEND\n", "\r\n", "\r", "a\nEND\x80b", "$HOME `id` $(id)", "\\", "\"", "*", "~", "!", "\xff\x80", "#", "-n", "\n\n", "end\n"} {
+	for _, s := range []string{"", " ", "it's", "'\\''", "a\nb", "END", "a\nEND\nb", "\nEND_\nEND\n", "\r\n", "\r",
+		"a\nEND\x80b", "$HOME `id` $(id)", "\\", "\"", "*", "~", "!", "\xff\x80", "#", "-n", "\n\n", "end\n"} {
 		f.Add(s, "--x="+s, s+"'")
 	}
 	run, log := cluster(f)
 	f.Fuzz(func(t *testing.T, arg, option, partition string) {
-		s := Slurm{Options: []string{option}, Partition: partition, Job: Job{Command: []string{"ggquant", "first", arg, option + arg}, Parts: 3}}
+		s := Slurm{Options: []string{option}, Partition: partition,
+			Job: Job{Command: []string{"ggquant", "first", arg, option + arg}, Parts: 3}}
 		script, err := s.Script()
 		if err != nil {
 			t.Skip() // a NUL, or a flag that is added
@@ -88,7 +91,8 @@ func FuzzScript(f *testing.F) {
 		}
 		for i, kind := range []string{"parts", "finish"} {
 			got := strings.Split(kept(t, log, fmt.Sprint("sbatch-", i)), "\x00")
-			want := []string{"--parsable", "--array=1-3", "--job-name=ggquant-" + kind, "--ntasks=1", "--requeue", "--open-mode=append", "--partition=" + partition, option, ""}
+			want := []string{"--parsable", "--array=1-3", "--job-name=ggquant-" + kind, "--ntasks=1", "--requeue",
+				"--open-mode=append", "--partition=" + partition, option, ""}
 			command := append(s.Part()[1:], "")
 			if i == 1 {
 				want[1], command = "--dependency=afterany:7", append(s.Finish()[1:], "")
@@ -133,12 +137,16 @@ func TestBatch(t *testing.T) {
 		{run: "kill -KILL $$", code: 137, env: []string{"SLURM_RESTART_COUNT=3"}},
 		{run: "exit 7", code: 7, want: again, env: []string{"SLURM_RESTART_COUNT=3"}}, // parts are still in the queue
 		{run: "exit 7", code: 7, env: []string{"STATE="}},
-		{run: "exit 1", code: 1, env: []string{"SLURM_ARRAY_TASK_ID=16", "SLURM_ARRAY_JOB_ID=9"}, task: true, want: "requeue 9_16\n"},
-		{run: "exit 1", code: 1, env: []string{"SLURM_ARRAY_TASK_ID=16", "SLURM_ARRAY_JOB_ID=3"}, want: again}, // of another job
-		{run: "exit 130", code: 130, env: []string{"STATE=COMPLETING"}},                                        // somebody has cancelled it
+		{run: "exit 1", code: 1, env: []string{"SLURM_ARRAY_TASK_ID=16", "SLURM_ARRAY_JOB_ID=9"}, task: true,
+			want: "requeue 9_16\n"},
+		// of another job
+		{run: "exit 1", code: 1, env: []string{"SLURM_ARRAY_TASK_ID=16", "SLURM_ARRAY_JOB_ID=3"}, want: again},
+		{run: "exit 130", code: 130,
+			env: []string{"STATE=COMPLETING"}}, // somebody has cancelled it
 		// the shell gets SIGTERM, passes it on, and has the command's own exit code
 		{run: `trap 'exit 3' TERM; kill -TERM $PPID; while :; do sleep 0.01; done`, code: 3},
-		{run: `trap 'sleep 0.05; exit 130' TERM; kill -TERM $PPID; while :; do sleep 0.01; done`, code: 130, want: again},
+		{run: `trap 'sleep 0.05; exit 130' TERM; kill -TERM $PPID; while :; do sleep 0.01; done`, code: 130,
+			want: again},
 		{run: `test "$GOMAXPROCS" = 12`, code: 0, env: []string{"SLURM_CPUS_PER_TASK=12"}},
 	} {
 		parts := "parts=5\n"
@@ -158,17 +166,20 @@ func TestBatch(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	s := Slurm{Time: 90 * time.Second, Partition: "p", Account: "a", Job: Job{
-		Name: "N", Command: []string{"ggconv", "in", "out"}, Parts: 40, AtOnce: 5, CPUs: 4, Memory: 3<<30 + 1, Grace: 1500 * time.Millisecond,
+		Name: "N", Command: []string{"ggconv", "in", "out"}, Parts: 40, AtOnce: 5, CPUs: 4, Memory: 3<<30 + 1,
+		Grace: 1500 * time.Millisecond,
 	}}
 	script, err := s.Script()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"--array=1-40%5 ", "'--job-name=n-parts'", "'--job-name=n-finish'", "'--signal=B:TERM@2'", "'--cpus-per-task=4'", "'--mem=3073M'", "'--time=2'",
+		"--array=1-40%5 ", "'--job-name=n-parts'", "'--job-name=n-finish'", "'--signal=B:TERM@2'",
+		"'--cpus-per-task=4'", "'--mem=3073M'", "'--time=2'",
 		"'--partition=p'", "'--account=a'",
 	} {
-		if n := strings.Count(script, want); n != 2 && !strings.Contains("--array=1-40%5 '--job-name=n-parts''--job-name=n-finish'", want) || n == 0 {
+		if n := strings.Count(script, want); n != 2 &&
+			!strings.Contains("--array=1-40%5 '--job-name=n-parts''--job-name=n-finish'", want) || n == 0 {
 			t.Errorf("%s is there %d times\n%s", want, n, script)
 		}
 	}

@@ -86,7 +86,9 @@ func (j *Job) check() error {
 	case j.Parts < 1 || j.Parts > part.Most:
 		return fault.Permits("Parts", fault.Errorf(fault.Usage, "%d parts: want 1 to %d", j.Parts, part.Most))
 	case j.AtOnce < 0 || j.Retries < 0 || j.CPUs < 0 || j.Memory < 0 || j.Grace < 0:
-		return fault.Errorf(fault.Usage, "a limit is below 0: %d parts at once, %d retries, %d CPUs, %d bytes of memory, a grace of %v", j.AtOnce, j.Retries, j.CPUs, j.Memory, j.Grace)
+		return fault.Errorf(fault.Usage,
+			"a limit is below 0: %d parts at once, %d retries, %d CPUs, %d bytes of memory, a grace of %v", j.AtOnce,
+			j.Retries, j.CPUs, j.Memory, j.Grace)
 	}
 	if err := noNUL(j.Command...); err != nil {
 		return err
@@ -101,7 +103,8 @@ func (j *Job) check() error {
 		name := flagName(arg)
 		switch {
 		case slices.Contains(ours, name):
-			return fault.Errorf(fault.Usage, "%s: parts, --resume and --finish are added here; want the command without", arg)
+			return fault.Errorf(fault.Usage,
+				"%s: parts, --resume and --finish are added here; want the command without", arg)
 		case slices.Contains(never, name):
 			return fault.Errorf(fault.Usage, "%s: the command would write nothing", arg)
 		}
@@ -140,7 +143,8 @@ const maxName = 40
 // clean returns the characters of a name that both schedulers take, with one hyphen for all
 // others between them.
 func clean(name string) string {
-	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	words := strings.FieldsFunc(strings.ToLower(name),
+		func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 	name = strings.Join(words, "-")
 	return strings.TrimRight(name[:min(len(name), maxName)], "-")
 }
@@ -166,8 +170,8 @@ func (j *Job) with(flags ...string) []string {
 	return slices.Insert(slices.Clone(j.Command), p.words(), flags...)
 }
 
-// inUnit returns bytes as a whole number of the largest unit in which the user may have given them, so that 4G stays 4G:
-// thousands are the names of units of 1000, from 1000^4 down, binary those of 1024. "" if no unit divides them.
+// inUnit returns bytes as a whole number of the largest unit in which the user may have given them, so that 4G stays
+// 4G: thousands are the names of units of 1000, from 1000^4 down, binary those of 1024. "" if no unit divides them.
 func inUnit(bytes int64, thousands, binary [4]string) string {
 	for i := range thousands {
 		by1000, by1024 := int64(math.Pow10(3*(4-i))), int64(1)<<(10*(4-i))

@@ -34,7 +34,8 @@ func TestRefused(t *testing.T) {
 		"0 parts: want 1 to 100000":    with(func(j *Job) { j.Parts = 0 }),
 		"100001 parts":                 with(func(j *Job) { j.Parts = 100001 }),
 		"a limit is below 0":           with(func(j *Job) { j.Memory = -1 }),
-		"below 0: 0 parts at once, 0 retries, 0 CPUs, 0 bytes of memory, a grace of -1s": with(func(j *Job) { j.Grace = -time.Second }),
+		"below 0: 0 parts at once, 0 retries, 0 CPUs, 0 bytes of memory, a grace of -1s": with(
+			func(j *Job) { j.Grace = -time.Second }),
 	} {
 		s := Slurm{Job: j}
 		script, err := s.Script()
@@ -42,7 +43,8 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%q: %v, want %q", j.Command, err, want)
 		}
 		k := Kubernetes{Job: j, Image: "i", Claim: "c"}
-		if manifest, err := k.Manifest(); manifest != nil || !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), want) {
+		if manifest, err := k.Manifest(); manifest != nil || !errors.Is(err, fault.Usage) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", j.Command, err, want)
 		}
 	}
@@ -73,14 +75,17 @@ func TestNames(t *testing.T) {
 
 func TestWords(t *testing.T) {
 	matrix := Job{Command: []string{"ggeval", "imatrix", "in"}, Parts: 2}
-	if got := strings.Join(matrix.Part(), " ") + ", " + strings.Join(matrix.Finish(), " "); got != "ggeval imatrix --part auto/2 in, ggeval imatrix --finish in" {
+	if got := strings.Join(matrix.Part(), " ") + ", " + strings.Join(matrix.Finish(),
+		" "); got != "ggeval imatrix --part auto/2 in, ggeval imatrix --finish in" {
 		t.Error(got)
 	}
-	j := Job{Command: []string{"/bin/ggconv", "--verify", "--outtype", "f16", "-verify=true", "--", "--verify"}, Parts: 7}
+	j := Job{Command: []string{"/bin/ggconv", "--verify", "--outtype", "f16", "-verify=true", "--", "--verify"},
+		Parts: 7}
 	if got := strings.Join(j.Part(), " "); got != "/bin/ggconv --part auto/7 --resume --outtype f16 -- --verify" {
 		t.Error(got)
 	}
-	if got := strings.Join(j.Finish(), " "); got != "/bin/ggconv --finish --verify --outtype f16 -verify=true -- --verify" {
+	if got := strings.Join(j.Finish(),
+		" "); got != "/bin/ggconv --finish --verify --outtype f16 -verify=true -- --verify" {
 		t.Error(got)
 	}
 	if strings.Join(j.Command, " ") != "/bin/ggconv --verify --outtype f16 -verify=true -- --verify" {

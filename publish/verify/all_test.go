@@ -35,7 +35,8 @@ func TestConverted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		job, err := convert.Prepare(context.Background(), src, convert.Options{Type: typ, Pre: s.PreTokenizer(), Base: s.BaseDir(src)})
+		job, err := convert.Prepare(context.Background(), src,
+			convert.Options{Type: typ, Pre: s.PreTokenizer(), Base: s.BaseDir(src)})
 		if err != nil {
 			t.Logf("%s: %v", s.Name, err) // it needs options
 			continue
@@ -51,7 +52,9 @@ func TestConverted(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range found {
-			if !f.Note || !strings.Contains(f.Text, "not looked at") && !strings.Contains(f.Text, "vocabulary: ") && s.Name != "llada_moe" { // its mask is beyond the small vocabulary
+			// its mask is beyond the small vocabulary
+			if !f.Note || !strings.Contains(f.Text, "not looked at") && !strings.Contains(f.Text, "vocabulary: ") &&
+				s.Name != "llada_moe" {
 				t.Errorf("%s: %+v", s.Name, f)
 			}
 		}

@@ -91,8 +91,8 @@ func Model(ctx context.Context, path string, opt Options) ([]Finding, error) {
 	return all.all(path), ctx.Err()
 }
 
-// Worse returns what Model would find wrong with the metadata of a file if they were m, and not with its own; ids of special tokens that are of
-// no token are among it. Of shards only f is looked at.
+// Worse returns what Model would find wrong with the metadata of a file if they were m, and not with its own; ids of
+// special tokens that are of no token are among it. Of shards only f is looked at.
 func Worse(f *gguf.File, m gguf.Metadata) ([]string, error) {
 	find := func(m gguf.Metadata) (list []string, err error) {
 		g := *f
@@ -159,16 +159,19 @@ func open(path string, all *findings) (files []*gguf.File, err error) {
 		}
 		return n
 	}
-	no, count, tensors := number(first, gguf.KeySplitNo, 0), number(first, gguf.KeySplitCount, 1), number(first, gguf.KeySplitTensors, -1)
+	no, count, tensors := number(first, gguf.KeySplitNo, 0), number(first, gguf.KeySplitCount, 1),
+		number(first, gguf.KeySplitTensors, -1)
 	dir, base := filepath.Split(path)
 	prefix, nameNo, nameCount, named := gguf.ParseShardName(base)
 	switch {
 	case count <= 1:
 	case no < 0 || no >= count || count > gguf.MaxShards:
-		all.add("%s: %s is %d and %s is %d: want a number below the count, and at most %d shards", path, gguf.KeySplitNo, no, gguf.KeySplitCount, count, gguf.MaxShards)
+		all.add("%s: %s is %d and %s is %d: want a number below the count, and at most %d shards", path,
+			gguf.KeySplitNo, no, gguf.KeySplitCount, count, gguf.MaxShards)
 		return files, nil
 	case !named || int64(nameNo) != no || int64(nameCount) != count:
-		all.add("%s: shard %d of %d, want a name ending in %s", path, no+1, count, gguf.ShardName("", int(no), int(count)))
+		all.add("%s: shard %d of %d, want a name ending in %s", path, no+1, count,
+			gguf.ShardName("", int(no), int(count)))
 		return files, nil
 	case no != 0:
 		all.note("%s: shard %d of %d: looked at alone", path, no+1, count)

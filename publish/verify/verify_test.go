@@ -54,15 +54,19 @@ func TestDefects(t *testing.T) {
 		want   []string // each in a finding of its own; a note begins with "note: "
 	}{
 		{"whole", nil, 0, nil},
-		{"truncated", nil, 5000, []string{`tensor "blk.0.ffn_up.weight" (byte`, `note: tensor "blk.0.attn_q.weight" (byte 2304): 3096 bytes after it belong to no tensor`}},
+		{"truncated", nil, 5000, []string{`tensor "blk.0.ffn_up.weight" (byte`,
+			`note: tensor "blk.0.attn_q.weight" (byte 2304): 3096 bytes after it belong to no tensor`}},
 		{"header", nil, 8000, nil},
 		{"magic", func(_ *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) {}, -1, []string{"not a GGUF file"}},
 		{"overlap", func(_ *gguf.Metadata, x *[]gguf.Tensor, _ []byte) {
 			(*x)[2].Offset = (*x)[1].Offset
 			(*x)[3].Offset++
-		}, 0, []string{`overlaps tensor "output_norm.weight"`, "offset 1377 is not a multiple of the alignment 32", "4096 bytes at offset 1377", `note: tensor "blk.0.attn_q.weight" (byte`}},
-		{"beyond", func(_ *gguf.Metadata, x *[]gguf.Tensor, _ []byte) { (*x)[0].Offset, (*x)[1].Offset = 1<<40, 1<<41 }, 0,
-			[]string{`tensor "token_embd.weight" (byte`, `tensor "output_norm.weight" (byte`, "note: header (byte 928): 288 bytes after it"}},
+		}, 0, []string{`overlaps tensor "output_norm.weight"`, "offset 1377 is not a multiple of the alignment 32",
+			"4096 bytes at offset 1377", `note: tensor "blk.0.attn_q.weight" (byte`}},
+		{"beyond", func(_ *gguf.Metadata, x *[]gguf.Tensor, _ []byte) { (*x)[0].Offset, (*x)[1].Offset = 1<<40, 1<<41 },
+			0,
+			[]string{`tensor "token_embd.weight" (byte`, `tensor "output_norm.weight" (byte`,
+				"note: header (byte 928): 288 bytes after it"}},
 		{"twice", func(m *gguf.Metadata, x *[]gguf.Tensor, _ []byte) {
 			*m = append(*m, (*m)[1])
 			(*x)[2].Name = (*x)[0].Name
@@ -71,22 +75,31 @@ func TestDefects(t *testing.T) {
 			binary.LittleEndian.PutUint16(data[34:], 0x7c00)
 			binary.LittleEndian.PutUint32(data[(*x)[1].Offset+8:], math.Float32bits(float32(math.NaN())))
 			binary.LittleEndian.PutUint16(data[(*x)[3].Offset+2*2000:], 0xfc00)
-		}, 0, []string{`tensor "token_embd.weight": Q8_0 block 1 (byte offset 34): d is +Inf`, `tensor "output_norm.weight": F32 block 2 (byte offset 8): element is NaN`, `tensor "blk.0.ffn_up.weight": F16 block 2000 (byte offset 4000): element is -Inf`}},
+		}, 0, []string{`tensor "token_embd.weight": Q8_0 block 1 (byte offset 34): d is +Inf`,
+			`tensor "output_norm.weight": F32 block 2 (byte offset 8): element is NaN`,
+			`tensor "blk.0.ffn_up.weight": F16 block 2000 (byte offset 4000): element is -Inf`}},
 		{"keys", func(m *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) {
 			m.Set("llama.context_length", gguf.String("64"))
 			m.Delete("llama.embedding_length")
 			m.Set("general.quantization_version", gguf.Uint32(1))
-		}, 0, []string{`key "llama.context_length": type str, want u32`, `has no key "llama.embedding_length"`, `key "general.quantization_version": is 1`, `tensor "token_embd.weight": dimensions 32 x 4`}},
-		{"architecture", func(m *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) { m.Set(gguf.KeyArchitecture, gguf.String("new")) }, 0, []string{`note: architecture "new" is not known`}},
-		{"no architecture", func(m *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) { m.Delete(gguf.KeyArchitecture) }, 0, []string{"has no key \"general.architecture\""}},
+		}, 0, []string{`key "llama.context_length": type str, want u32`, `has no key "llama.embedding_length"`,
+			`key "general.quantization_version": is 1`, `tensor "token_embd.weight": dimensions 32 x 4`}},
+		{"architecture", func(m *gguf.Metadata, _ *[]gguf.Tensor,
+			_ []byte) {
+			m.Set(gguf.KeyArchitecture, gguf.String("new"))
+		}, 0, []string{`note: architecture "new" is not known`}},
+		{"no architecture", func(m *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) { m.Delete(gguf.KeyArchitecture) }, 0,
+			[]string{"has no key \"general.architecture\""}},
 		{"shapes", func(m *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) {
 			m.Set("llama.feed_forward_length", gguf.Uint32(65))
 		}, 0, []string{`blk.0.ffn_up.weight`}},
 		{"tokens", func(m *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) {
 			m.Set("tokenizer.ggml.scores", gguf.Float32s([]float32{1}))
 			m.Set("tokenizer.ggml.bos_token_id", gguf.Uint32(4))
-		}, 0, []string{`key "tokenizer.ggml.scores": 1 values, but there are 4 tokens`, `note: key "tokenizer.ggml.bos_token_id": is 4`, "vocabulary: "}},
-		{"padding", func(_ *gguf.Metadata, x *[]gguf.Tensor, data []byte) { data[(*x)[1].Offset-3] = 1 }, 0, []string{`note: tensor "token_embd.weight" (byte`}},
+		}, 0, []string{`key "tokenizer.ggml.scores": 1 values, but there are 4 tokens`,
+			`note: key "tokenizer.ggml.bos_token_id": is 4`, "vocabulary: "}},
+		{"padding", func(_ *gguf.Metadata, x *[]gguf.Tensor, data []byte) { data[(*x)[1].Offset-3] = 1 }, 0,
+			[]string{`note: tensor "token_embd.weight" (byte`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := model(c.change)
@@ -123,7 +136,8 @@ func TestDefects(t *testing.T) {
 			left := slices.Clone(lines)
 			for _, want := range c.want {
 				i := slices.IndexFunc(left, func(line string) bool {
-					return strings.Contains(line, want) && strings.HasPrefix(line, "note: ") == strings.HasPrefix(want, "note: ")
+					return strings.Contains(line, want) &&
+						strings.HasPrefix(line, "note: ") == strings.HasPrefix(want, "note: ")
 				})
 				if i < 0 {
 					t.Errorf("%q is not found in %q", want, lines)
@@ -148,7 +162,9 @@ func TestDefects(t *testing.T) {
 func TestShards(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, no, count uint16, total int32, names ...string) string {
-		m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("new")}, {Key: gguf.KeySplitNo, Value: gguf.Uint16(no)}, {Key: gguf.KeySplitCount, Value: gguf.Uint16(count)}, {Key: gguf.KeySplitTensors, Value: gguf.Int32(total)}}
+		m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("new")},
+			{Key: gguf.KeySplitNo, Value: gguf.Uint16(no)}, {Key: gguf.KeySplitCount, Value: gguf.Uint16(count)},
+			{Key: gguf.KeySplitTensors, Value: gguf.Int32(total)}}
 		var tensors []gguf.Tensor
 		for _, name := range names {
 			tensors = append(tensors, gguf.Tensor{Name: name, NE: []int64{32}, Type: gguf.TypeF32})

@@ -48,7 +48,8 @@ func ParseLimit(s string) (l Limit, err error) {
 	for name := range strings.SplitSeq(list, ",") {
 		t, ok := gguf.ParseType(name)
 		if !ok {
-			return l, fault.Errorf(fault.Usage, "types %q: unknown type %q, want TYPE,TYPE or PATTERN=TYPE,TYPE%s", s, name, nearest.Hint(name, gguf.TypeNames()))
+			return l, fault.Errorf(fault.Usage, "types %q: unknown type %q, want TYPE,TYPE or PATTERN=TYPE,TYPE%s", s,
+				name, nearest.Hint(name, gguf.TypeNames()))
 		}
 		if !quants.Lookup(t).CanQuantize() {
 			return l, fault.Errorf(fault.Unsupported, "types %q: tensors cannot be converted to %v", s, t)
@@ -81,11 +82,17 @@ func Candidates(j *quantize.Job, limits []Limit) ([]Candidate, error) {
 		}
 		c := Candidate{Tensor: d.Tensor, Name: d.Name}
 		lists := usual
-		if k := slices.IndexFunc(limits, func(l Limit) bool { return l.Pattern == "" || l.rule.Match(d.Name) }); k >= 0 {
+		if k := slices.IndexFunc(limits, func(l Limit) bool {
+			return l.Pattern == "" ||
+				l.rule.Match(d.Name)
+		}); k >= 0 {
 			used[k], lists = true, [][]gguf.Type{limits[k].Types}
 		}
 		for _, list := range lists {
-			if slices.ContainsFunc(list, func(t gguf.Type) bool { return t.BlockLen() > 32 && j.Input.Tensors[d.Tensor].NE[0]%t.BlockLen() != 0 }) && len(lists) > 1 {
+			if slices.ContainsFunc(list, func(t gguf.Type) bool {
+				return t.BlockLen() > 32 &&
+					j.Input.Tensors[d.Tensor].NE[0]%t.BlockLen() != 0
+			}) && len(lists) > 1 {
 				continue
 			}
 			for _, t := range list {
@@ -98,13 +105,16 @@ func Candidates(j *quantize.Job, limits []Limit) ([]Candidate, error) {
 			}
 		}
 		if len(c.Types) == 0 {
-			return nil, fault.Errorf(fault.Refused, "%s: tensor %q, rows of %d: it can have none of the types %v", j.Input.Path, d.Name, j.Input.Tensors[d.Tensor].NE[0], lists)
+			return nil, fault.Errorf(fault.Refused, "%s: tensor %q, rows of %d: it can have none of the types %v",
+				j.Input.Path, d.Name, j.Input.Tensors[d.Tensor].NE[0], lists)
 		}
 		all = append(all, c)
 	}
 	for k, ok := range used {
 		if !ok {
-			return nil, fault.Errorf(fault.Refused, "types %q: no tensor to be converted has such a name, or earlier ones are for all that have", limits[k].Pattern)
+			return nil, fault.Errorf(fault.Refused,
+				"types %q: no tensor to be converted has such a name, or earlier ones are for all that have",
+				limits[k].Pattern)
 		}
 	}
 	if len(all) == 0 {
@@ -144,7 +154,8 @@ func (s Sized) Bytes(j *quantize.Job, candidates []Candidate) (sum int64) {
 
 // Best returns the types that lose the least among those that take limit bytes at most. ok is false if there
 // are none: then least is what the smallest ones take.
-func Best(m *model.Model, candidates []Candidate, losses [][]float64, s Sized, limit int64) (a Assignment, least int64, ok bool) {
+func Best(m *model.Model, candidates []Candidate, losses [][]float64, s Sized, limit int64) (a Assignment,
+	least int64, ok bool) {
 	groups := make([][]option, len(candidates))
 	for k, c := range candidates {
 		smallest := int64(-1)
@@ -166,7 +177,8 @@ func Best(m *model.Model, candidates []Candidate, losses [][]float64, s Sized, l
 
 // Smallest returns the types that take the fewest bytes among those that lose limit at most. ok is false if
 // there are none: then least is what the best ones lose.
-func Smallest(m *model.Model, candidates []Candidate, losses [][]float64, s Sized, limit float64) (a Assignment, least float64, ok bool) {
+func Smallest(m *model.Model, candidates []Candidate, losses [][]float64, s Sized, limit float64) (a Assignment,
+	least float64, ok bool) {
 	groups := make([][]option, len(candidates))
 	for k, c := range candidates {
 		for t, typ := range c.Types {
@@ -181,7 +193,8 @@ func Smallest(m *model.Model, candidates []Candidate, losses [][]float64, s Size
 	return assignment(candidates, losses, groups, found, func(o option) int64 { return int64(o.loss) }), least, true
 }
 
-func assignment(candidates []Candidate, losses [][]float64, groups [][]option, found solution, bytes func(option) int64) Assignment {
+func assignment(candidates []Candidate, losses [][]float64, groups [][]option, found solution,
+	bytes func(option) int64) Assignment {
 	a := Assignment{Within: found.within}
 	for k, t := range found.chosen {
 		a.Types, a.Losses = append(a.Types, candidates[k].Types[t]), append(a.Losses, losses[k][t])
@@ -201,7 +214,8 @@ func (a *Assignment) Rules(candidates []Candidate) ([]quantize.TensorTypeRule, e
 		}
 		for i, other := range rules {
 			if other.Match(c.Name) {
-				return nil, fault.Errorf(fault.Unsupported, "tensors %q and %q: patterns cannot tell these names apart", candidates[i].Name, c.Name)
+				return nil, fault.Errorf(fault.Unsupported, "tensors %q and %q: patterns cannot tell these names apart",
+					candidates[i].Name, c.Name)
 			}
 		}
 		rules = append(rules, r)

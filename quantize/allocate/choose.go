@@ -110,13 +110,17 @@ func leastLoss(groups [][]option, limit float64) (s solution, ok bool) {
 		for p := range last {
 			for _, i := range fronts[g] {
 				o := groups[g][i]
-				t := state{last[p].cost + o.cost, last[p].loss + o.loss, last[p].above + above[g][i], int32(p), int32(i)}
+				t := state{last[p].cost + o.cost, last[p].loss + o.loss, last[p].above + above[g][i],
+					int32(p), int32(i)}
 				if t.above <= slack() && t.cost+restLeast[k+1] <= limit {
 					next = append(next, t)
 				}
 			}
 		}
-		slices.SortStableFunc(next, func(a, b state) int { return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.loss, b.loss)) })
+		slices.SortStableFunc(next, func(a, b state) int {
+			return cmp.Or(cmp.Compare(a.cost, b.cost),
+				cmp.Compare(a.loss, b.loss))
+		})
 		kept := next[:0]
 		for _, t := range next {
 			if len(kept) == 0 || t.loss < kept[len(kept)-1].loss {
@@ -200,7 +204,8 @@ func relax(groups [][]option, fronts [][]int, s solution, limit float64) (price 
 	for g, f := range fronts {
 		hull := f[:1:1]
 		for _, i := range f[1:] {
-			for len(hull) > 1 && slope(groups[g], hull[len(hull)-2], hull[len(hull)-1]) <= slope(groups[g], hull[len(hull)-1], i) {
+			for len(hull) > 1 && slope(groups[g], hull[len(hull)-2], hull[len(hull)-1]) <= slope(groups[g],
+				hull[len(hull)-1], i) {
 				hull = hull[:len(hull)-1]
 			}
 			hull = append(hull, i)

@@ -61,7 +61,8 @@ func TestLeast(t *testing.T) {
 		}
 		check := s
 		check.sum(groups)
-		if math.Abs(s.loss-want) > 1e-12*want || s.cost > limit || s.within != 0 || check.cost != s.cost || math.Abs(check.loss-s.loss) > 1e-12*s.loss {
+		if math.Abs(s.loss-want) > 1e-12*want || s.cost > limit || s.within != 0 || check.cost != s.cost ||
+			math.Abs(check.loss-s.loss) > 1e-12*s.loss {
 			t.Fatalf("%v, limit %g: %+v, want a loss of %g", groups, limit, s, want)
 		}
 	}
@@ -107,7 +108,8 @@ func TestLeastLarge(t *testing.T) {
 		t.Log(time.Since(start), s.cost/limit)
 		maxStates = 20
 		short, ok := leastLoss(groups, limit)
-		if maxStates = 1 << 21; !ok || short.cost > limit || short.loss < s.loss || short.loss-short.within > s.loss*(1+1e-9) {
+		if maxStates = 1 << 21; !ok || short.cost > limit || short.loss < s.loss ||
+			short.loss-short.within > s.loss*(1+1e-9) {
 			t.Errorf("%d: %g within %g, the least is %g", seed, short.loss, short.within, s.loss)
 		}
 	}

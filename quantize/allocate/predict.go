@@ -69,7 +69,8 @@ func Predict(ctx context.Context, m *model.Model, candidates []Candidate, opt Pr
 	if err != nil {
 		return nil, err
 	}
-	p := &predictor{ctx: ctx, m: m, candidates: candidates, at: map[string]int{}, run: sample(m, opt), held: map[matrix]*held{}, sums: make([]map[part]*sums, len(candidates))}
+	p := &predictor{ctx: ctx, m: m, candidates: candidates, at: map[string]int{}, run: sample(m, opt),
+		held: map[matrix]*held{}, sums: make([]map[part]*sums, len(candidates))}
 	for k, c := range candidates {
 		p.at[m.Tensors[c.Tensor].Name], p.sums[k] = k, map[part]*sums{}
 	}

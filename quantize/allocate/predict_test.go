@@ -111,7 +111,8 @@ func TestPredict(t *testing.T) {
 // every build.
 func TestPredictBits(t *testing.T) {
 	m, run := gollama(t, 8, 1)
-	all := candidates(m, []string{"token_embd.weight", "output.weight", "blk.5.attn_k.weight", "blk.5.ffn_down.weight"}, gguf.TypeQ4_K, gguf.TypeQ8_0)
+	all := candidates(m, []string{"token_embd.weight", "output.weight", "blk.5.attn_k.weight", "blk.5.ffn_down.weight"},
+		gguf.TypeQ4_K, gguf.TypeQ8_0)
 	for _, workers := range []int{1, 3} {
 		run.Workers = workers
 		found, err := Predict(t.Context(), m, all, PredictOptions{Run: run})
@@ -140,7 +141,8 @@ func TestPredictForwards(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
-	names := []string{"token_embd.weight", "output.weight", "blk.0.time_mix_key.weight", "blk.1.channel_mix_value.weight"}
+	names := []string{"token_embd.weight", "output.weight", "blk.0.time_mix_key.weight",
+		"blk.1.channel_mix_value.weight"}
 	all := candidates(m, names, gguf.TypeQ4_0, gguf.TypeQ8_0)
 	if len(all) != len(names) {
 		t.Fatalf("%d candidates", len(all))
@@ -179,7 +181,8 @@ func TestCandidates(t *testing.T) {
 	lent.Release = nil
 	recipe, _ := quantize.LookupRecipe("Q4_K_M")
 	q5 := gguf.TypeQ5_K
-	b, err := quantize.PrepareBatch(t.Context(), &lent, []*quantize.Recipe{recipe}, quantize.Options{PlanOptions: quantize.PlanOptions{OutputTensorType: &q5}})
+	b, err := quantize.PrepareBatch(t.Context(), &lent, []*quantize.Recipe{recipe},
+		quantize.Options{PlanOptions: quantize.PlanOptions{OutputTensorType: &q5}})
 	if err != nil {
 		t.Fatal(err)
 	}

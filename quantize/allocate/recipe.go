@@ -49,7 +49,8 @@ func ParseRecipe(path string, data []byte) (*Recipe, error) {
 			continue
 		}
 		if at := strings.IndexAny(text, " \t\v\f\r\x00"); at >= 0 {
-			return nil, fault.Errorf(fault.Usage, "%s, line %d: %q after the rule %q: want one rule PATTERN=TYPE to a line, comments on lines of their own", path, number, text[at:], text[:at])
+			return nil, fault.Errorf(fault.Usage,
+				"%s, line %d: %q after the rule %q: want one rule PATTERN=TYPE to a line, comments on lines of their own", path, number, text[at:], text[:at])
 		}
 		rule, err := quantize.CompileTensorRule(text)
 		if err != nil {
@@ -85,9 +86,12 @@ func (r *Recipe) Check(names []string) error {
 		switch {
 		case ok:
 		case beaten[i] > 0:
-			all = append(all, fault.Errorf(fault.Refused, "%s, line %d: earlier lines give types to all tensors that %q matches, as line %d does", r.Path, r.lines[i], r.Rules[i].Pattern, r.lines[beaten[i]-1]))
+			all = append(all, fault.Errorf(fault.Refused,
+				"%s, line %d: earlier lines give types to all tensors that %q matches, as line %d does", r.Path,
+				r.lines[i], r.Rules[i].Pattern, r.lines[beaten[i]-1]))
 		default:
-			all = append(all, fault.Errorf(fault.Refused, "%s, line %d: %q matches no tensor", r.Path, r.lines[i], r.Rules[i].Pattern))
+			all = append(all, fault.Errorf(fault.Refused, "%s, line %d: %q matches no tensor", r.Path, r.lines[i],
+				r.Rules[i].Pattern))
 		}
 	}
 	if len(all) > 1 {
@@ -102,8 +106,8 @@ type Assigned struct {
 	Type gguf.Type
 }
 
-// FormatRecipe returns the text of a recipe: a rule for each tensor that matches its name alone. There are no comments, so
-// that --tensor-type-file of the reference reads it, too.
+// FormatRecipe returns the text of a recipe: a rule for each tensor that matches its name alone. There are no comments,
+// so that --tensor-type-file of the reference reads it, too.
 func FormatRecipe(tensors []Assigned) []byte {
 	var b bytes.Buffer
 	for _, t := range tensors {

@@ -11,7 +11,8 @@ import (
 )
 
 func TestRecipe(t *testing.T) {
-	tensors := []Assigned{{"token_embd.weight", gguf.TypeQ5_K}, {"blk.1.attn_k.weight", gguf.TypeIQ4_XS}, {"blk.11.attn_k.weight", gguf.TypeQ2_K}, {"output.weight", gguf.TypeQ6_K}, {"v.A (x).weight", gguf.TypeQ8_0}}
+	tensors := []Assigned{{"token_embd.weight", gguf.TypeQ5_K}, {"blk.1.attn_k.weight", gguf.TypeIQ4_XS},
+		{"blk.11.attn_k.weight", gguf.TypeQ2_K}, {"output.weight", gguf.TypeQ6_K}, {"v.A (x).weight", gguf.TypeQ8_0}}
 	var names []string
 	for _, x := range tensors {
 		names = append(names, x.Name)
@@ -49,7 +50,8 @@ func TestRecipe(t *testing.T) {
 		{"(=q4_k", fault.Usage, "line 1:"},
 		{"a=q4_k b=q5_k", fault.Usage, `line 1: " b=q5_k" after the rule "a=q4_k"`},
 		{"attn=q4_k\nffn=q4_k\n", fault.Refused, `r.txt, line 2: "ffn" matches no tensor`},
-		{"attn=q4_k\nattn_k=q4_k\n", fault.Refused, `line 2: earlier lines give types to all tensors that "attn_k" matches, as line 1 does`},
+		{"attn=q4_k\nattn_k=q4_k\n", fault.Refused,
+			`line 2: earlier lines give types to all tensors that "attn_k" matches, as line 1 does`},
 		{"x=q4_k\ny=q4_k\nattn=f16", fault.Refused, `line 1: "x" matches no tensor (and 1 more lines without effect)`},
 		{"attn_k=q4_k\n# c\nattn=q5_k", nil, ""},
 	} {
@@ -57,7 +59,8 @@ func TestRecipe(t *testing.T) {
 		if err == nil {
 			err = r.Check([]string{"blk.0.attn_k.weight", "blk.0.attn_q.weight"})
 		}
-		if c.kind == nil && err != nil || c.kind != nil && (!errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want)) {
+		if c.kind == nil && err != nil || c.kind != nil &&
+			(!errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%q: %v, want %q", c.text, err, c.want)
 		}
 	}
@@ -106,7 +109,9 @@ func FuzzPattern(f *testing.F) {
 		if err != nil || len(r.Rules) != 1 {
 			t.Fatalf("%q: %v", text, err)
 		}
-		if s := strings.ToLower(name); s == name && !strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c > '~' }) && !slices.Contains([]string{""}, name) && !r.Rules[0].Match(name) {
+		if s := strings.ToLower(name); s == name &&
+			!strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c > '~' }) &&
+			!slices.Contains([]string{""}, name) && !r.Rules[0].Match(name) {
 			t.Errorf("%q does not match %q", r.Rules[0].Pattern, name)
 		}
 	})

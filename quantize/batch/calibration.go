@@ -34,10 +34,11 @@ type Calibration struct {
 	File    string // "" for none
 	Content []byte // what File has, where the caller has read it; nil reads it
 	Text    eval.Text
-	Output  bool   // also for the matrix that makes logits
-	High    bool   // blocks are chosen by all moments of the inputs
-	Best    bool   // and one tensor after the other
-	State   string // a file for what is chosen so far, which a run that is interrupted leaves to the next one, "" for none
+	Output  bool // also for the matrix that makes logits
+	High    bool // blocks are chosen by all moments of the inputs
+	Best    bool // and one tensor after the other
+	// a file for what is chosen so far, which a run that is interrupted leaves to the next one, "" for none
+	State   string
 	Moments string // a file for what is collected, "" for none
 	Name    string // of the matrix, as outputs record it; "" for that of llama-imatrix without -o
 
@@ -130,7 +131,8 @@ func (o *Order) moments() (*calibrate.Saved, error) {
 	saved, err := calibrate.OpenSaved(c.Moments)
 	if errors.Is(err, fs.ErrNotExist) {
 		if c.File == "" {
-			return nil, fault.Errorf(fault.Usage, "%s: there is no such file, and without a text no moments can be collected", c.Moments)
+			return nil, fault.Errorf(fault.Usage,
+				"%s: there is no such file, and without a text no moments can be collected", c.Moments)
 		}
 		return nil, writer.Writable(c.Moments, o.Write)
 	}
@@ -149,7 +151,8 @@ func (o *Order) reuse(ctx context.Context, e *eval.Model, saved *calibrate.Saved
 	}
 	output := slices.ContainsFunc(sums.Tallies(), func(t *imatrix.Tally) bool { return t.Name == e.Output() })
 	if c.File != "" && output != c.Output {
-		return fault.Errorf(fault.Refused, "%s: is of an importance matrix with values for %q: %v, want %v", c.Moments, e.Output(), output, c.Output)
+		return fault.Errorf(fault.Refused, "%s: is of an importance matrix with values for %q: %v, want %v", c.Moments,
+			e.Output(), output, c.Output)
 	}
 	c.sums = sums
 	o.Quantize.Importance = c.matrix(sums)
@@ -279,7 +282,8 @@ func (c *Calibration) gradients() int {
 
 // chooseEach is choose for --effort best: the blocks of a tensor depend on those before it, and
 // so on the output.
-func (o *Order) chooseEach(ctx context.Context, b *quantize.Batch, m *model.Model, opt calibrate.Options) (_ io.Closer, err error) {
+func (o *Order) chooseEach(ctx context.Context, b *quantize.Batch, m *model.Model,
+	opt calibrate.Options) (_ io.Closer, err error) {
 	opt.Collect, opt.Shared = nil, new(calibrate.Shared)
 	var all closers
 	defer func() {
@@ -343,7 +347,9 @@ func (o *Order) chosen(blocks *calibrate.Blocks) quantize.Chosen {
 	for _, l := range blocks.Losses {
 		losses[l.Target] = l
 		if l.Unseen > 0 {
-			o.warn(fmt.Sprintf("tensor %q, %v: no token of the text met %d of its matrices: they are encoded without importance", l.Name, l.Type, l.Unseen))
+			o.warn(fmt.Sprintf(
+				"tensor %q, %v: no token of the text met %d of its matrices: they are encoded without importance",
+				l.Name, l.Type, l.Unseen))
 		}
 	}
 	target := func(d *quantize.Decision) calibrate.Target { return calibrate.Target{Tensor: d.Tensor, Type: d.To} }
@@ -354,7 +360,8 @@ func (o *Order) chosen(blocks *calibrate.Blocks) quantize.Chosen {
 			if !ok || d.To == d.From {
 				return nil
 			}
-			return &quantize.ReportCalibration{Before: l.Before, After: l.After, TraceRatio: l.TraceRatio, Gradients: l.Gradients}
+			return &quantize.ReportCalibration{Before: l.Before, After: l.After, TraceRatio: l.TraceRatio,
+				Gradients: l.Gradients}
 		},
 		Metadata: o.Calibration.metadata(blocks.Gradients()),
 	}
@@ -362,7 +369,8 @@ func (o *Order) chosen(blocks *calibrate.Blocks) quantize.Chosen {
 
 // blocks says how blocks are chosen for an output at path.
 func (c *Calibration) blocks(path string) calibrate.Options {
-	opt := calibrate.Options{Run: c.run, Dir: existing(filepath.Dir(path)), Feedback: true, Collect: c.collect, Gradients: c.gradients(), Moments: c.Moments, Text: c.sha256}
+	opt := calibrate.Options{Run: c.run, Dir: existing(filepath.Dir(path)), Feedback: true, Collect: c.collect,
+		Gradients: c.gradients(), Moments: c.Moments, Text: c.sha256}
 	opt.Run.Progress = nil
 	return opt
 }
@@ -385,8 +393,9 @@ func (c *Calibration) metadata(gradients bool) []gguf.KV {
 	}
 }
 
-// expect gives outputs that are not written what they would say of how their blocks were chosen, for their sizes. Whether gradients decide on the
-// embedding's is known when they are taken: they are expected wherever its type changes.
+// expect gives outputs that are not written what they would say of how their blocks were chosen, for their sizes.
+// Whether gradients decide on the embedding's is known when they are taken: they are expected wherever its type
+// changes.
 func (o *Order) expect(b *quantize.Batch) {
 	gradients := false
 	for _, j := range b.Jobs {

@@ -65,13 +65,15 @@ func (o *Order) Quantized(what string) error {
 
 // hold takes the chunks that are to be measured with from the end of the text.
 func (t *Types) hold(run *eval.Run, path string) error {
-	if len(t.Targets) == 0 || t.Measure == 0 && !slices.ContainsFunc(t.Targets, func(t Target) bool { return t.KLD > 0 }) {
+	if len(t.Targets) == 0 || t.Measure == 0 && !slices.ContainsFunc(t.Targets,
+		func(t Target) bool { return t.KLD > 0 }) {
 		return nil
 	}
 	all := len(run.Tokens) / run.Chunk
 	n := cmp.Or(t.Measure, min(16, max(1, all/4)))
 	if n >= all {
-		return fault.Errorf(fault.Refused, "%s: %d chunks of %d tokens, of which %d are to be held apart: want more text", path, all, run.Chunk, n)
+		return fault.Errorf(fault.Refused,
+			"%s: %d chunks of %d tokens, of which %d are to be held apart: want more text", path, all, run.Chunk, n)
 	}
 	t.apart = *run
 	t.apart.Tokens = run.Tokens[(all-n)*run.Chunk:]
@@ -125,7 +127,8 @@ func (o *Order) chooseTypes(ctx context.Context, m *model.Model) ([]*quantize.Re
 		return nil, err
 	}
 	if w.found.Forwards != nil {
-		o.warn(fmt.Sprintf("%v: types are chosen by errors of what layers say, not by what these do to probabilities", w.found.Forwards))
+		o.warn(fmt.Sprintf("%v: types are chosen by errors of what layers say, not by what these do to probabilities",
+			w.found.Forwards))
 	}
 	var all []*quantize.ReportWorth
 	for i, target := range t.Targets {
@@ -199,10 +202,12 @@ func (o *Order) sketch(ctx context.Context, m *model.Model, w *worthy, path stri
 
 // assign gives a recipe the types that are best for its target, where predictions are
 // multiplied by a factor.
-func (o *Order) assign(ctx context.Context, m *model.Model, w *worthy, i int, factor float64) (*quantize.ReportWorth, error) {
+func (o *Order) assign(ctx context.Context, m *model.Model, w *worthy, i int,
+	factor float64) (*quantize.ReportWorth, error) {
 	job, target := w.base.Jobs[i], o.Types.Targets[i]
 	report := &quantize.ReportWorth{
-		Target: target.String(), Method: w.method(), Tokens: w.found.Tokens, Factor: factor, Guessed: w.found.Guessed, Losses: map[string]float64{},
+		Target: target.String(), Method: w.method(), Tokens: w.found.Tokens, Factor: factor, Guessed: w.found.Guessed,
+		Losses: map[string]float64{},
 	}
 	job.Predict(report, o.typesMetadata(report))
 	var a allocate.Assignment
@@ -215,7 +220,8 @@ func (o *Order) assign(ctx context.Context, m *model.Model, w *worthy, i int, fa
 		var least float64
 		var ok bool
 		if a, least, ok = allocate.Smallest(m, w.candidates, w.found.Losses, size, target.KLD/factor); !ok {
-			return nil, fault.Errorf(fault.Refused, "%s: a divergence of %g cannot be had with the types that tensors may have, which come to %.3g at least", m.Path, target.KLD, least*factor)
+			return nil, fault.Errorf(fault.Refused,
+				"%s: a divergence of %g cannot be had with the types that tensors may have, which come to %.3g at least", m.Path, target.KLD, least*factor)
 		}
 	} else {
 		limit, spent, err := w.limit(ctx, o, m, i, &size)
@@ -225,7 +231,8 @@ func (o *Order) assign(ctx context.Context, m *model.Model, w *worthy, i int, fa
 		var least int64
 		var ok bool
 		if a, least, ok = allocate.Best(m, w.candidates, w.found.Losses, size, limit-spent); !ok {
-			return nil, fault.Errorf(fault.Refused, "%s: %v is less than the smallest types that tensors may have take: %d bytes of %d, with what does not change", m.Path, target, least+spent, limit)
+			return nil, fault.Errorf(fault.Refused,
+				"%s: %v is less than the smallest types that tensors may have take: %d bytes of %d, with what does not change", m.Path, target, least+spent, limit)
 		}
 	}
 	rules, err := a.Rules(w.candidates)
@@ -247,7 +254,8 @@ func (o *Order) assign(ctx context.Context, m *model.Model, w *worthy, i int, fa
 
 // limit returns how many bytes an output may have, and how many of these it has whatever types
 // candidates get.
-func (w *worthy) limit(ctx context.Context, o *Order, m *model.Model, i int, size *allocate.Sized) (limit, spent int64, err error) {
+func (w *worthy) limit(ctx context.Context, o *Order, m *model.Model, i int, size *allocate.Sized) (limit,
+	spent int64, err error) {
 	job, target := w.base.Jobs[i], o.Types.Targets[i]
 	if target.BPW > 0 {
 		size.Align = 1
@@ -331,7 +339,8 @@ func (o *Order) measure(ctx context.Context, m *model.Model, b *quantize.Batch, 
 		if err != nil {
 			return err
 		}
-		w.Measured, w.MeasuredError, w.MeasuredTokens = &c.Divergence.Mean, c.Divergence.Error, len(o.Types.apart.Tokens)
+		w.Measured, w.MeasuredError, w.MeasuredTokens = &c.Divergence.Mean, c.Divergence.Error,
+			len(o.Types.apart.Tokens)
 	}
 	return nil
 }
@@ -368,7 +377,8 @@ const rounds = 5
 
 // approach chooses the smallest types whose divergence, as measured, is at most what is
 // wanted.
-func (o *Order) approach(ctx context.Context, m *model.Model, w *worthy, i int, path string) (*quantize.ReportWorth, error) {
+func (o *Order) approach(ctx context.Context, m *model.Model, w *worthy, i int,
+	path string) (*quantize.ReportWorth, error) {
 	factor, want := 2.0, o.Types.Targets[i].KLD
 	var best *quantize.ReportWorth
 	var recipe *quantize.Recipe
@@ -385,7 +395,8 @@ func (o *Order) approach(ctx context.Context, m *model.Model, w *worthy, i int, 
 			return nil, err
 		}
 		got := c.Divergence.Mean
-		report.Measured, report.MeasuredError, report.MeasuredTokens = &got, c.Divergence.Error, len(o.Types.apart.Tokens)
+		report.Measured, report.MeasuredError, report.MeasuredTokens = &got, c.Divergence.Error,
+			len(o.Types.apart.Tokens)
 		if got <= want && (best == nil || got > *best.Measured) {
 			best, recipe = report, o.Recipes[i]
 		}
@@ -402,7 +413,9 @@ func (o *Order) approach(ctx context.Context, m *model.Model, w *worthy, i int, 
 		factor = next
 	}
 	if best == nil {
-		return nil, fault.Errorf(fault.Refused, "%s: no choice of types was found that diverges by %g at most on the text that was held apart", m.Path, want)
+		return nil, fault.Errorf(fault.Refused,
+			"%s: no choice of types was found that diverges by %g at most on the text that was held apart",
+			m.Path, want)
 	}
 	o.Recipes[i] = recipe
 	return best, nil
@@ -481,7 +494,8 @@ func (o *Order) CheckSave(m *model.Model) error {
 	if !o.savesTypes() {
 		return nil
 	}
-	if slices.ContainsFunc(o.Paths, func(path string) bool { return filepath.Clean(path) == filepath.Clean(o.Types.Save) }) {
+	if slices.ContainsFunc(o.Paths,
+		func(path string) bool { return filepath.Clean(path) == filepath.Clean(o.Types.Save) }) {
 		return fault.Errorf(fault.Usage, "%s: is the output, and the file for its types", o.Types.Save)
 	}
 	return writer.Writable(o.Types.Save, o.savingTypes(m))
@@ -501,8 +515,8 @@ func (o *Order) savedTypes(job *quantize.Job) []byte {
 	return append([]byte{}, allocate.FormatRecipe(tensors)...) // not nil, whatever it has
 }
 
-// SaveTypes writes what Run.SavedTypes has returned to Types.Save, in place of none of the files that have been written; nothing if it is
-// nil. It comes after the outputs have their places, so that a run that fails leaves none.
+// SaveTypes writes what Run.SavedTypes has returned to Types.Save, in place of none of the files that have been
+// written; nothing if it is nil. It comes after the outputs have their places, so that a run that fails leaves none.
 func (o *Order) SaveTypes(ctx context.Context, m *model.Model, recipe []byte, written []string) error {
 	if recipe == nil {
 		return nil

@@ -33,7 +33,8 @@ func Best(ctx context.Context, m, out *model.Model, opt Options) (*Blocks, error
 	if err != nil {
 		return nil, err
 	}
-	c := &best{encoder: encoder{ctx: ctx, opt: &opt, blocks: blocks}, slots: map[string]*slot{}, lookups: base.Lookups(), inputs: map[key]*pair{}}
+	c := &best{encoder: encoder{ctx: ctx, opt: &opt, blocks: blocks}, slots: map[string]*slot{},
+		lookups: base.Lookups(), inputs: map[key]*pair{}}
 	if err := errors.Join(c.all(base, out), c.journal.close()); err != nil {
 		blocks.Close()
 		return nil, err
@@ -113,7 +114,8 @@ func (c *best) all(base *eval.Model, out *model.Model) error {
 		t := &made.Tensors[i]
 		at, ok := of[t.Name]
 		if !ok || !slices.Equal(m.Tensors[at].NE, t.NE) {
-			return fault.Errorf(fault.Unsupported, "%s: tensor %q is not one of %s: blocks cannot be chosen layer by layer", out.Path, t.Name, m.Path)
+			return fault.Errorf(fault.Unsupported,
+				"%s: tensor %q is not one of %s: blocks cannot be chosen layer by layer", out.Path, t.Name, m.Path)
 		}
 		if t.Type != m.Tensors[at].Type && Possible(t.Type) {
 			s := &slot{t.Source, c.blocks, Target{at, t.Type}}
@@ -329,7 +331,10 @@ func (c *best) encode(x *pair) error {
 		}
 		return nil
 	}
-	slices.SortFunc(x.readers, func(a, b key) int { return cmp.Or(strings.Compare(a.name, b.name), cmp.Compare(a.matrix, b.matrix)) })
+	slices.SortFunc(x.readers, func(a, b key) int {
+		return cmp.Or(strings.Compare(a.name, b.name),
+			cmp.Compare(a.matrix, b.matrix))
+	})
 	for _, k := range x.readers {
 		t := c.slots[k.name].target
 		if err := c.matrix(matrix{t.Tensor, k.matrix, x.matrices}, t.Type, x.parts[0].Rows(), moments, to); err != nil {

@@ -40,7 +40,8 @@ func TestMover(t *testing.T) {
 				if err := in.AddColumns(ctx, y[at*columns:end*columns], columns, 7); err != nil {
 					t.Fatal(err)
 				}
-				if err := shift.AddColumns(ctx, x[at*columns:end*columns], y[at*columns:end*columns], columns, 7); err != nil {
+				if err := shift.AddColumns(ctx, x[at*columns:end*columns], y[at*columns:end*columns], columns,
+					7); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -127,7 +128,8 @@ func as(m *model.Model, types map[string]gguf.Type) *model.Model {
 	for i := range c.Tensors {
 		for part, typ := range types {
 			if x := &c.Tensors[i]; strings.Contains(x.Name, part) {
-				*x = model.New(x.Name, writer.Encoded(writer.Tensor{Name: x.Name, Type: typ, Source: m.Tensors[i].Source}))
+				*x = model.New(x.Name, writer.Encoded(writer.Tensor{Name: x.Name, Type: typ,
+					Source: m.Tensors[i].Source}))
 			}
 		}
 	}
@@ -235,7 +237,8 @@ func TestBestKinds(t *testing.T) {
 		m := made(t, name, set)
 		types := map[string]gguf.Type{}
 		for i := range m.Tensors {
-			if x := &m.Tensors[i]; len(x.NE) > 1 && x.NE[0]%32 == 0 && !strings.Contains(x.Name, "norm") && !strings.Contains(x.Name, "gate_inp") && !strings.Contains(x.Name, "ssm_conv") {
+			if x := &m.Tensors[i]; len(x.NE) > 1 && x.NE[0]%32 == 0 && !strings.Contains(x.Name, "norm") &&
+				!strings.Contains(x.Name, "gate_inp") && !strings.Contains(x.Name, "ssm_conv") {
 				types[x.Name] = gguf.TypeQ4_0
 			}
 		}
@@ -246,7 +249,8 @@ func TestBestKinds(t *testing.T) {
 			if workers == 0 {
 				continue
 			}
-			opt := Options{Run: eval.Run{Tokens: []int32{5, 9}, Chunk: 2, Workers: workers}, Dir: t.TempDir(), Passes: 2, State: state}
+			opt := Options{Run: eval.Run{Tokens: []int32{5, 9}, Chunk: 2, Workers: workers}, Dir: t.TempDir(),
+				Passes: 2, State: state}
 			if workers > 1 {
 				opt.Shared = shared
 			}
@@ -306,12 +310,14 @@ func TestBestErrors(t *testing.T) {
 	other := *m
 	other.Tensors = slices.Clone(m.Tensors)
 	other.Tensors[3].Name = "other"
-	if _, err := Best(ctx, m, &other, opt); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), `"other"`) {
+	if _, err := Best(ctx, m, &other, opt); !errors.Is(err, fault.Unsupported) ||
+		!strings.Contains(err.Error(), `"other"`) {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := Best(ctx, m, as(m, map[string]gguf.Type{"blk.0.attn_q": gguf.TypeQ4_0}), opt); !errors.Is(err, context.Canceled) {
+	if _, err := Best(ctx, m, as(m, map[string]gguf.Type{"blk.0.attn_q": gguf.TypeQ4_0}), opt); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
 	if left, err := os.ReadDir(opt.Dir); err != nil || len(left) > 0 {

@@ -128,8 +128,10 @@ func (d *Descender) Rows(ctx context.Context, w []float32, data []byte) (Result,
 // weights.
 func (d *Descender) columns(ctx context.Context, w []float32, data []byte, ld, from int) (sum Result, err error) {
 	f, n := d.Format, d.Moments.n
-	if n%f.Block != 0 || from%f.Block != 0 || from+n > ld || len(w)%ld != 0 || int64(len(data)) != int64(len(w)/ld)*f.Type.RowBytes(int64(ld)) {
-		return sum, fmt.Errorf("calibrate: columns %d to %d of %d weights and %d bytes in rows of %d", from, from+n, len(w), len(data), ld)
+	if n%f.Block != 0 || from%f.Block != 0 || from+n > ld || len(w)%ld != 0 ||
+		int64(len(data)) != int64(len(w)/ld)*f.Type.RowBytes(int64(ld)) {
+		return sum, fmt.Errorf("calibrate: columns %d to %d of %d weights and %d bytes in rows of %d", from, from+n,
+			len(w), len(data), ld)
 	}
 	if d.local == nil {
 		d.prepare()

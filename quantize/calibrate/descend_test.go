@@ -179,7 +179,8 @@ func TestRows(t *testing.T) {
 					}
 				}
 				if got := fmt.Sprintf("%x", sha256.Sum256(data))[:12]; got != want {
-					t.Errorf("%v, feedback %v: blocks %s, want %s (%.4f)", c.typ, feedback, got, want, res.After/res.Before)
+					t.Errorf("%v, feedback %v: blocks %s, want %s (%.4f)", c.typ, feedback, got, want,
+						res.After/res.Before)
 				}
 			}
 		}
@@ -192,7 +193,8 @@ func TestNeverWorse(t *testing.T) {
 	ctx := context.Background()
 	const n = 256
 	m := moments(t, n, 600, 1)
-	for _, typ := range []gguf.Type{gguf.TypeQ2_K, gguf.TypeQ4_K, gguf.TypeQ6_K, gguf.TypeQ4_0, gguf.TypeIQ4_XS, gguf.TypeMXFP4, gguf.TypeNVFP4, gguf.TypeTQ1_0,
+	for _, typ := range []gguf.Type{gguf.TypeQ2_K, gguf.TypeQ4_K, gguf.TypeQ6_K, gguf.TypeQ4_0, gguf.TypeIQ4_XS,
+		gguf.TypeMXFP4, gguf.TypeNVFP4, gguf.TypeTQ1_0,
 		gguf.TypeIQ1_S, gguf.TypeIQ1_M, gguf.TypeIQ2_XXS, gguf.TypeIQ2_S, gguf.TypeIQ3_XXS, gguf.TypeIQ3_S} {
 		for name, fill := range map[string]func(w []float32){
 			"zeros": func(w []float32) { clear(w) },

@@ -66,7 +66,8 @@ func (e *encoder) byInputs(typ gguf.Type, moments []*Moments, to move) *way {
 	x := &way{}
 	var importance []float32
 	for _, m := range moments {
-		x.descenders = append(x.descenders, &Descender{Format: parts.Of(typ), Moments: m, Passes: e.opt.Passes, Workers: e.opt.Run.Workers, Feedback: e.opt.Feedback})
+		x.descenders = append(x.descenders, &Descender{Format: parts.Of(typ), Moments: m, Passes: e.opt.Passes,
+			Workers: e.opt.Run.Workers, Feedback: e.opt.Feedback})
 		importance = append(importance, m.Diagonal()...)
 	}
 	x.choose = func(w []float32, data []byte, n int) error {
@@ -109,7 +110,8 @@ func (e *encoder) rows(t Target) error {
 
 // byRows is the way by what errors of rows cost that are looked up in a tensor.
 func (e *encoder) byRows(typ gguf.Type, name string) *way {
-	d := &Descender{Format: parts.Of(typ), Passes: e.opt.Passes, Workers: e.opt.Run.Workers, Feedback: e.opt.Feedback, Search: true}
+	d := &Descender{Format: parts.Of(typ), Passes: e.opt.Passes, Workers: e.opt.Run.Workers, Feedback: e.opt.Feedback,
+		Search: true}
 	var importance []float32
 	if d.Moments = e.costs[name]; d.Moments != nil {
 		importance = d.Moments.Diagonal()

@@ -30,7 +30,8 @@ func Example() {
 	for i := range tokens {
 		tokens[i] = int32(300 + i*7%1000)
 	}
-	blocks, err := calibrate.Run(ctx, m, targets, calibrate.Options{Run: eval.Run{Tokens: tokens, Chunk: 64}, Dir: os.TempDir()})
+	blocks, err := calibrate.Run(ctx, m, targets, calibrate.Options{Run: eval.Run{Tokens: tokens, Chunk: 64},
+		Dir: os.TempDir()})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -121,7 +121,8 @@ func cholesky(ctx context.Context, a []float32, n int, rooms []room) error {
 					continue
 				}
 				if !(s > 0) {
-					return fault.Errorf(fault.Broken, "moments are not positive at column %d: more damping is needed", i)
+					return fault.Errorf(fault.Broken, "moments are not positive at column %d: more damping is needed",
+						i)
 				}
 				a[i*n+i] = float32(math.Sqrt(s))
 			}
@@ -281,7 +282,8 @@ func (b *feedback) block(f *parts.Format, s *fed, all []rowState, at, w int, add
 			c := b.order[at+p]
 			s.weights[c-first] = b.d[c]
 		}
-		if err := codec.Quantize(s.data[:len(all)*size], s.targets[:len(all)*f.Block], f.Block, s.weights[:f.Block]); err != nil {
+		if err := codec.Quantize(s.data[:len(all)*size], s.targets[:len(all)*f.Block], f.Block,
+			s.weights[:f.Block]); err != nil {
 			return err
 		}
 		for r := range all {
@@ -343,7 +345,8 @@ func (b *feedback) round(f *parts.Format, s *fed, all []rowState, at, from, end 
 }
 
 // roundGroups is round for a row and a format with a grid: sub-blocks one after the other.
-func (b *feedback) roundGroups(f *parts.Format, s *fed, row *rowState, to *parts.Block, at, from, end int, add, e, v []float32) {
+func (b *feedback) roundGroups(f *parts.Format, s *fed, row *rowState, to *parts.Block, at, from, end int, add, e,
+	v []float32) {
 	for p := end - f.Sub; p >= from; p -= f.Sub {
 		c := b.order[at+p] / f.Sub * f.Sub // the first column
 		j := c % f.Block / f.Sub

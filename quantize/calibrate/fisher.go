@@ -196,7 +196,8 @@ func (f *fisher) linear(in eval.LinearGradient) error {
 	c := f.open[k]
 	n := len(in.G) / in.Rows
 	if c == nil {
-		c = &curving{Curvature: Curvature{Tensor: at, Matrix: in.Matrix, Matrices: in.Matrices}, squares: make([]float64, n)}
+		c = &curving{Curvature: Curvature{Tensor: at, Matrix: in.Matrix, Matrices: in.Matrices},
+			squares: make([]float64, n)}
 		c.parts = ranges(in.Columns, f.opt.MaxColumns, f.opt.Run.Workers)
 		f.open[k] = c
 	}

@@ -103,7 +103,8 @@ func TestFisher(t *testing.T) {
 		return got, order
 	}
 	first, order := all(1, 0)
-	if layerOf(order[0]) != "" || order[len(order)-1] != "rows" || !slices.IsSortedFunc(order, func(a, b string) int { return -compareLayers(a, b) }) {
+	if layerOf(order[0]) != "" || order[len(order)-1] != "rows" ||
+		!slices.IsSortedFunc(order, func(a, b string) int { return -compareLayers(a, b) }) {
 		t.Errorf("order %v", order)
 	}
 	other, _ := all(3, 1)
@@ -191,7 +192,8 @@ func TestFisher(t *testing.T) {
 		t.Errorf("%d matrices, want %d", len(first), seen)
 	}
 
-	if _, err := Fisher(ctx, write(t, "gemma4"), FisherOptions{Run: eval.Run{Tokens: text(32)[:32], Chunk: 32}}); !errors.Is(err, fault.Unsupported) {
+	if _, err := Fisher(ctx, write(t, "gemma4"),
+		FisherOptions{Run: eval.Run{Tokens: text(32)[:32], Chunk: 32}}); !errors.Is(err, fault.Unsupported) {
 		t.Errorf("a model without a way back: %v", err)
 	}
 }
@@ -216,7 +218,8 @@ func compareLayers(a, b string) int {
 // workers; and that a model without a way back has those of Gradients 0, and says so.
 func TestGradients(t *testing.T) {
 	ctx := context.Background()
-	for spec, c := range map[string]struct{ tied, back bool }{"mixtral": {false, true}, "gemma": {true, true}, "gemma4": {true, false}} {
+	for spec, c := range map[string]struct{ tied, back bool }{"mixtral": {false, true}, "gemma": {true, true},
+		"gemma4": {true, false}} {
 		m := write(t, spec)
 		run := eval.Run{Tokens: text(3 * 32), Chunk: 32, Workers: 1}
 		for i := range run.Tokens {
@@ -276,7 +279,8 @@ func TestGradients(t *testing.T) {
 		if err := rows.Decode(m.Tensors[embed].Source, w, new([]byte), 0, gguf.Rows(m.Tensors[embed].NE)); err != nil {
 			t.Fatal(err)
 		}
-		if exact := errorOf(t, f, gguf.TypeQ4_0, w, got); math.Abs(exact-l.After) > 1e-3*exact || !(l.After < 0.9*l.Before) {
+		if exact := errorOf(t, f, gguf.TypeQ4_0, w, got); math.Abs(exact-l.After) > 1e-3*exact ||
+			!(l.After < 0.9*l.Before) {
 			t.Errorf("%s: %+v, want an error of %v", spec, l, exact)
 		}
 	}

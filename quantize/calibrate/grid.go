@@ -207,7 +207,8 @@ func (c *grid) permits(levels []int8, odd, shift int) bool {
 // choose returns levels, and the code of a scale, for sub-block j of b, of so many sweeps over
 // its groups: load sets an attempt to what the sub-block has now. Scales up to tries codes away
 // are tried.
-func (c *grid) choose(s *state, f *parts.Format, b *parts.Block, j int, m *norm, tries, sweeps int, load func(a *attempt)) *attempt {
+func (c *grid) choose(s *state, f *parts.Format, b *parts.Block, j int, m *norm, tries, sweeps int,
+	load func(a *attempt)) *attempt {
 	now, best, other := &s.attempts[0], &s.attempts[1], &s.attempts[2]
 	load(now)
 	shift := shiftAny

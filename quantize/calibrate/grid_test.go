@@ -16,7 +16,8 @@ import (
 // nothing is known.
 func TestStart(t *testing.T) {
 	const n = 256
-	w, data, want := weights(2*n), make([]byte, gguf.DataBytes(gguf.TypeIQ2_XXS, []int64{n, 2})), make([]byte, gguf.DataBytes(gguf.TypeIQ2_XXS, []int64{n, 2}))
+	w, data, want := weights(2*n), make([]byte, gguf.DataBytes(gguf.TypeIQ2_XXS, []int64{n, 2})),
+		make([]byte, gguf.DataBytes(gguf.TypeIQ2_XXS, []int64{n, 2}))
 	e := encoder{ctx: context.Background(), opt: &Options{}}
 	if err := e.start(gguf.TypeIQ2_XXS, data, w, n, nil); err != nil {
 		t.Fatal(err)
@@ -33,7 +34,8 @@ func TestStart(t *testing.T) {
 // shifts of their own, and that the change of the error is what it says.
 func TestChoose(t *testing.T) {
 	m, r := moments(t, 256, 600, 1), rand.New(rand.NewPCG(1, 2))
-	for _, typ := range []gguf.Type{gguf.TypeIQ1_S, gguf.TypeIQ1_M, gguf.TypeIQ2_XXS, gguf.TypeIQ2_XS, gguf.TypeIQ2_S, gguf.TypeIQ3_XXS, gguf.TypeIQ3_S} {
+	for _, typ := range []gguf.Type{gguf.TypeIQ1_S, gguf.TypeIQ1_M, gguf.TypeIQ2_XXS, gguf.TypeIQ2_XS, gguf.TypeIQ2_S,
+		gguf.TypeIQ3_XXS, gguf.TypeIQ3_S} {
 		f := parts.Of(typ)
 		c := newGrid(f.Grid)
 		forms := c.forms(m.h, m.n, m.n, m.n)
@@ -63,16 +65,17 @@ func TestChoose(t *testing.T) {
 			for j := range f.Subs() {
 				from := j * f.Sub
 				before := errorOfSub(values[from:][:f.Sub], from)
-				best := c.choose(new(state), f, &b, j, &norm{m.h[from*m.n+from:], m.n, f.Sub, forms[from*(c.Dim+1)/2:]}, 1, 1, func(a *attempt) {
-					copy(a.levels[:], b.Levels[from:][:f.Sub])
-					copy(a.v[:], values[from:][:f.Sub])
-					clear(a.g[:])
-					for i := range f.Sub {
-						for k := range f.Sub {
-							a.g[k] += float32(m.h[(from+i)*m.n+from+k] * (a.v[i] - w[from+i]))
+				best := c.choose(new(state), f, &b, j, &norm{m.h[from*m.n+from:], m.n, f.Sub, forms[from*(c.Dim+1)/2:]},
+					1, 1, func(a *attempt) {
+						copy(a.levels[:], b.Levels[from:][:f.Sub])
+						copy(a.v[:], values[from:][:f.Sub])
+						clear(a.g[:])
+						for i := range f.Sub {
+							for k := range f.Sub {
+								a.g[k] += float32(m.h[(from+i)*m.n+from+k] * (a.v[i] - w[from+i]))
+							}
 						}
-					}
-				})
+					})
 				b.Scales[j] = best.code
 				copy(b.Levels[from:], best.levels[:f.Sub])
 				f.Pack(data, &b)
@@ -81,7 +84,8 @@ func TestChoose(t *testing.T) {
 				}
 				after := errorOfSub(values[from:][:f.Sub], from)
 				if d := after - before - best.change; best.change > 0 || d > 1e-4*before || d < -1e-4*before {
-					t.Fatalf("%v, round %d, sub-block %d: error %v, was %v, changed by %v", typ, round, j, after, before, best.change)
+					t.Fatalf("%v, round %d, sub-block %d: error %v, was %v, changed by %v", typ, round, j, after,
+						before, best.change)
 				}
 			}
 		}

@@ -74,7 +74,8 @@ func openJournal(path string, id [sha256.Size]byte, b *Blocks, wanted func(Targe
 		return nil, err
 	}
 	// Killed while it was written, or before it was on the disk: nothing follows it.
-	if st.Size() < int64(len(head)) && bytes.HasPrefix(head, got) || st.Size() <= int64(len(head)) && len(bytes.Trim(got, "\x00")) == 0 {
+	if st.Size() < int64(len(head)) && bytes.HasPrefix(head, got) || st.Size() <= int64(len(head)) &&
+		len(bytes.Trim(got, "\x00")) == 0 {
 		if err := f.Truncate(0); err != nil {
 			return nil, err
 		}
@@ -96,7 +97,8 @@ func openJournal(path string, id [sha256.Size]byte, b *Blocks, wanted func(Targe
 		return nil, fault.Errorf(fault.Broken, "does not begin as what is kept of a calibration does")
 	}
 	if !bytes.Equal(got, head) {
-		return nil, fault.Errorf(fault.Refused, "was left by a run that was interrupted, but of another model or text, or with other options; remove it to begin anew")
+		return nil, fault.Errorf(fault.Refused,
+			"was left by a run that was interrupted, but of another model or text, or with other options; remove it to begin anew")
 	}
 	at := int64(len(head))
 	for {
@@ -157,7 +159,8 @@ func (j *journal) restore(r io.Reader, left int64, b *Blocks, wanted func(Target
 		return 0, io.ErrUnexpectedEOF
 	}
 	ne := b.m.Tensors[t.Tensor].NE
-	if of < 1 || matrix >= of || gguf.Rows(ne)%int64(of) != 0 || ne[0]%t.Type.BlockLen() != 0 || j.done[entry{t, matrix}] {
+	if of < 1 || matrix >= of || gguf.Rows(ne)%int64(of) != 0 || ne[0]%t.Type.BlockLen() != 0 ||
+		j.done[entry{t, matrix}] {
 		return 0, io.ErrUnexpectedEOF
 	}
 	size := gguf.DataBytes(t.Type, ne) / int64(of)
@@ -184,7 +187,9 @@ func (j *journal) restore(r io.Reader, left int64, b *Blocks, wanted func(Target
 	}
 	for i := 1; i < 5; i++ {
 		if v := math.Float64frombits(u64(i)); v-v != 0 || u64(0) > 1<<53 {
-			return 0, fault.Errorf(fault.Broken, "matrix %d of tensor %q: met %d rows, and number %d of what it gained is %v, want a finite one", matrix, b.m.Tensors[t.Tensor].Name, u64(0), i, v)
+			return 0, fault.Errorf(fault.Broken,
+				"matrix %d of tensor %q: met %d rows, and number %d of what it gained is %v, want a finite one", matrix,
+				b.m.Tensors[t.Tensor].Name, u64(0), i, v)
 		}
 	}
 	if j.done[entry{t, matrix}] = true; k != nil {
@@ -217,7 +222,8 @@ func (j *journal) add(b *Blocks, k *kept, matrix, rows int, sum Result, t traces
 	for i, v := range []int{k.Tensor, int(k.Type), matrix, len(k.seen)} {
 		binary.LittleEndian.PutUint32(head[4*i:], uint32(v))
 	}
-	for i, v := range []uint64{uint64(rows), math.Float64bits(sum.Before), math.Float64bits(sum.After), math.Float64bits(t.d), math.Float64bits(t.h)} {
+	for i, v := range []uint64{uint64(rows), math.Float64bits(sum.Before), math.Float64bits(sum.After),
+		math.Float64bits(t.d), math.Float64bits(t.h)} {
 		binary.LittleEndian.PutUint64(head[16+8*i:], v)
 	}
 	size := gguf.DataBytes(k.Type, b.m.Tensors[k.Tensor].NE) / int64(len(k.seen))
@@ -243,6 +249,7 @@ func (j *journal) close() error {
 // runID is what runs have in common that choose the same blocks; of says of what text, and what else decides.
 func runID(ctx context.Context, r *eval.Model, o *Options, of string) (id [sha256.Size]byte, err error) {
 	model, err := r.Identity(ctx)
-	all := fmt.Sprintf("3 %s %d %d %v %d %v %d %s\n", model, o.Run.Chunk, o.Passes, o.Damping, o.MaxColumns, o.Feedback, o.Gradients, of)
+	all := fmt.Sprintf("3 %s %d %d %v %d %v %d %s\n", model, o.Run.Chunk, o.Passes, o.Damping, o.MaxColumns, o.Feedback,
+		o.Gradients, of)
 	return sha256.Sum256([]byte(all)), err
 }

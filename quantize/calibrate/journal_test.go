@@ -43,7 +43,8 @@ func TestResume(t *testing.T) {
 	m := open(t)
 	var targets []Target
 	for i := range m.Tensors {
-		if name := m.Tensors[i].Name; strings.HasPrefix(name, "blk.1.attn") && strings.HasSuffix(name, "k.weight") || name == "blk.3.attn_v.weight" || name == "blk.5.attn_k.weight" {
+		if name := m.Tensors[i].Name; strings.HasPrefix(name, "blk.1.attn") && strings.HasSuffix(name, "k.weight") ||
+			name == "blk.3.attn_v.weight" || name == "blk.5.attn_k.weight" {
 			targets = append(targets, Target{i, gguf.TypeQ4_0})
 		}
 	}
@@ -99,8 +100,10 @@ func TestResume(t *testing.T) {
 		t.Errorf("%d bytes were left of %d", len(left), len(full))
 	}
 	for name, data := range map[string][]byte{
-		"empty": nil, "cut in the head": full[:20], "a head that did not get to the disk": make([]byte, 40), "cut in a record": full[:len(full)-5], "all of it": full, "something after it": append(bytes.Clone(full), full[40:90]...),
-		"a bit": func() []byte { b := bytes.Clone(full); b[len(b)/2] ^= 1; return b }(),
+		"empty": nil, "cut in the head": full[:20], "a head that did not get to the disk": make([]byte, 40),
+		"cut in a record": full[:len(full)-5], "all of it": full,
+		"something after it": append(bytes.Clone(full), full[40:90]...),
+		"a bit":              func() []byte { b := bytes.Clone(full); b[len(b)/2] ^= 1; return b }(),
 	} {
 		if err := os.WriteFile(state, data, 0o666); err != nil {
 			t.Fatal(err)
@@ -113,7 +116,8 @@ func TestResume(t *testing.T) {
 	for name, c := range map[string]struct {
 		data []byte
 		kind error
-	}{"another run": {append([]byte(journalMagic), full[9:]...), fault.Refused}, "another file": {[]byte(strings.Repeat("text", 20)), fault.Broken}, "short": {[]byte("text"), fault.Broken}} {
+	}{"another run": {append([]byte(journalMagic), full[9:]...), fault.Refused},
+		"another file": {[]byte(strings.Repeat("text", 20)), fault.Broken}, "short": {[]byte("text"), fault.Broken}} {
 		if c.kind == fault.Refused {
 			c.data = bytes.Clone(full)
 			c.data[20] ^= 1
@@ -147,7 +151,8 @@ func TestResume(t *testing.T) {
 // taken of them is as the format says.
 func FuzzJournal(f *testing.F) {
 	m := &model.Model{Path: "made"}
-	m.Tensors = append(m.Tensors, model.Tensor{Tensor: gguf.Tensor{Name: "blk.0.attn_q.weight", NE: []int64{32, 4}, Type: gguf.TypeF32}})
+	m.Tensors = append(m.Tensors, model.Tensor{Tensor: gguf.Tensor{Name: "blk.0.attn_q.weight", NE: []int64{32, 4},
+		Type: gguf.TypeF32}})
 	all := func(Target) bool { return true }
 	var id [32]byte
 	make := func(dir string) []byte {

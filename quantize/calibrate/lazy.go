@@ -28,7 +28,8 @@ type lazy struct {
 // later prepares for encoding targets when they are read.
 func (c *run) later(r *eval.Model) error {
 	if c.saved == nil {
-		return fault.Errorf(fault.Usage, "%s: there are no moments: blocks that are chosen when they are read need them", c.opt.Moments)
+		return fault.Errorf(fault.Usage,
+			"%s: there are no moments: blocks that are chosen when they are read need them", c.opt.Moments)
 	}
 	if err := c.embedding(r); err != nil {
 		return err
@@ -45,7 +46,8 @@ func (c *run) later(r *eval.Model) error {
 					continue // as in encode
 				}
 				if len(c.blocks.of(t, in.matrices).seen) != in.matrices {
-					return fault.Errorf(fault.Broken, "%s: tensor %q has %d matrices, and %d", c.opt.Moments, k.name, in.matrices, len(c.blocks.of(t, 1).seen))
+					return fault.Errorf(fault.Broken, "%s: tensor %q has %d matrices, and %d", c.opt.Moments, k.name,
+						in.matrices, len(c.blocks.of(t, 1).seen))
 				}
 				z.inputs[k] = in
 			}

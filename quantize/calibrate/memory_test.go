@@ -27,7 +27,8 @@ func TestMemory(t *testing.T) {
 	limit := uint64(streams+moments+encoding) + 2<<20 // panels of weights, tables
 	for _, layers := range []int{2, 30} {
 		dir, err := hftest.Lookup("llama").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "F32", Ring: true,
-			Set: fmt.Sprintf(`{"hidden_size": %d, "intermediate_size": %d, "num_hidden_layers": %d}`, width, wide, layers)})
+			Set: fmt.Sprintf(`{"hidden_size": %d, "intermediate_size": %d, "num_hidden_layers": %d}`, width,
+				wide, layers)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +56,9 @@ func TestMemory(t *testing.T) {
 			for i := range run.Tokens {
 				run.Tokens[i] %= 200
 			}
-			b, err := Run(context.Background(), m, targets, Options{Run: run, Dir: t.TempDir(), Passes: 1, Feedback: true, Moments: path, Progress: func(float64) { most = max(most, heap()) }})
+			b, err := Run(context.Background(), m, targets,
+				Options{Run: run, Dir: t.TempDir(), Passes: 1, Feedback: true, Moments: path,
+					Progress: func(float64) { most = max(most, heap()) }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +68,8 @@ func TestMemory(t *testing.T) {
 			if most > limit {
 				t.Errorf("%d layers, %s: %d bytes, want at most %d", layers, what, most, limit)
 			}
-			if st, err := os.Stat(path); err != nil || layers > 2 && (m.Bytes < int64(limit) || st.Size() < int64(limit)) {
+			if st, err := os.Stat(path); err != nil ||
+				layers > 2 && (m.Bytes < int64(limit) || st.Size() < int64(limit)) {
 				t.Errorf("%d bytes of a model, %v: more can be held", m.Bytes, err)
 			}
 		}

@@ -56,7 +56,8 @@ const together = gemm.Run
 
 // NewInputs returns what collects for rows of n values.
 func NewInputs(n, workers int) *Inputs {
-	return &Inputs{n: n, h: make([]float32, n*n), waiting: make([]float32, n*together), rooms: make([]room, max(1, workers))}
+	return &Inputs{n: n, h: make([]float32, n*n), waiting: make([]float32, n*together),
+		rooms: make([]room, max(1, workers))}
 }
 
 // Rows returns how many rows were added.

@@ -31,7 +31,8 @@ func NewShift(n, workers int) *Shift {
 // AddColumns adds n columns, from one on, of rows of ld values.
 func (s *Shift) AddColumns(ctx context.Context, x, y []float32, ld, from int) error {
 	if len(x) != len(y) || len(x)%ld != 0 || from+s.n > ld {
-		return fmt.Errorf("calibrate: columns %d to %d of %d and %d values in rows of %d", from, from+s.n, len(x), len(y), ld)
+		return fmt.Errorf("calibrate: columns %d to %d of %d and %d values in rows of %d", from, from+s.n,
+			len(x), len(y), ld)
 	}
 	for len(x) > 0 {
 		rows := min(together-s.held, len(x)/ld)
@@ -103,7 +104,8 @@ func NewMover(ctx context.Context, m *Moments, s *Shift, share float64) (*Mover,
 			return nil, err
 		}
 	}
-	v := &Mover{n: m.n, share: float32(share), d: s.d, lower: make([]float32, m.n*m.n), rooms: s.rooms, turned: make([][]float32, len(s.rooms))}
+	v := &Mover{n: m.n, share: float32(share), d: s.d, lower: make([]float32, m.n*m.n), rooms: s.rooms,
+		turned: make([][]float32, len(s.rooms))}
 	vecmath.Scale(v.d, v.d, float32(1/float64(max(1, s.rows))))
 	for i := range v.n {
 		copy(v.lower[i*v.n:][:i+1], m.h[i*v.n:])
@@ -118,13 +120,19 @@ func (m *Mover) Columns(ctx context.Context, w []float32, ld, from int) error {
 		rows := min(batchRows, len(w)/ld)
 		t := grow(&m.t, rows*n)
 		m.left.Pack(w[from:], ld, rows, n)
-		if err := m.multiply(ctx, t, n, rows, func(c, count, worker int) { m.rooms[worker].right.PackRight(m.d[c*n:], n, count, n) }); err != nil {
+		if err := m.multiply(ctx, t, n, rows, func(c, count, worker int) {
+			m.rooms[worker].right.PackRight(m.d[c*n:], n,
+				count, n)
+		}); err != nil {
 			return err
 		}
 		if err := m.solve(ctx, t, rows); err != nil {
 			return err
 		}
-		if err := m.each(ctx, rows, func(r int) { vecmath.AddScaled(w[r*ld+from:][:n], t[r*n:][:n], m.share) }); err != nil {
+		if err := m.each(ctx, rows, func(r int) {
+			vecmath.AddScaled(w[r*ld+from:][:n], t[r*n:][:n],
+				m.share)
+		}); err != nil {
 			return err
 		}
 	}
@@ -217,7 +225,8 @@ func (m *Mover) block(at, w int, turned bool) []float32 {
 
 // subtract takes products of w columns of t, from column at on, and what right packs from
 // count columns, from to on.
-func (m *Mover) subtract(ctx context.Context, t []float32, rows, at, w, to, count int, right func(c, count, worker int)) error {
+func (m *Mover) subtract(ctx context.Context, t []float32, rows, at, w, to, count int,
+	right func(c, count, worker int)) error {
 	if count == 0 {
 		return nil
 	}

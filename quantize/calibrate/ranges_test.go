@@ -26,7 +26,8 @@ func TestRanges(t *testing.T) {
 			target.Tensor = i
 		}
 	}
-	b, err := Run(ctx, m, []Target{target}, Options{Run: run, Dir: t.TempDir(), MaxColumns: columns, Passes: 3, Feedback: true})
+	b, err := Run(ctx, m, []Target{target}, Options{Run: run, Dir: t.TempDir(), MaxColumns: columns, Passes: 3,
+		Feedback: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,8 @@ func Run(ctx context.Context, m *model.Model, targets []Target, opt Options) (*B
 	if err != nil {
 		return nil, err
 	}
-	c := &run{encoder: encoder{ctx: ctx, opt: &opt, blocks: blocks}, targets: map[string][]Target{}, tensors: map[string]int{}, lookups: map[string]bool{}, inputs: map[key]*input{}}
+	c := &run{encoder: encoder{ctx: ctx, opt: &opt, blocks: blocks}, targets: map[string][]Target{},
+		tensors: map[string]int{}, lookups: map[string]bool{}, inputs: map[key]*input{}}
 	for i := range m.Tensors {
 		c.tensors[m.Tensors[i].Name] = i
 	}
@@ -176,7 +177,8 @@ func (c *run) aim(targets []Target) error {
 	for _, t := range targets {
 		x := &m.Tensors[t.Tensor]
 		if !Possible(t.Type) {
-			return fault.Errorf(fault.Unsupported, "%s: tensor %q: blocks of %v cannot be calibrated", m.Path, x.Name, t.Type)
+			return fault.Errorf(fault.Unsupported, "%s: tensor %q: blocks of %v cannot be calibrated", m.Path,
+				x.Name, t.Type)
 		}
 		if !slices.Contains(c.targets[x.Name], t) {
 			c.targets[x.Name] = append(c.targets[x.Name], t)
@@ -295,7 +297,8 @@ func (c *run) wanted(in eval.Inputs) bool {
 	if !ok || c.blocks.m.Tensors[i].NE[0] != int64(in.Columns) {
 		return false // or it is multiplied by its columns
 	}
-	return c.store != nil || slices.ContainsFunc(c.targets[in.Name], func(t Target) bool { return !c.journal.has(t, in.Matrix) })
+	return c.store != nil || slices.ContainsFunc(c.targets[in.Name],
+		func(t Target) bool { return !c.journal.has(t, in.Matrix) })
 }
 
 // ranges returns what collects inputs of so many columns, as many together as are taken
@@ -327,7 +330,8 @@ func (c *run) finish(layer string, expert int) error {
 		}
 	}
 	slices.SortFunc(done, func(a, b *input) int {
-		return cmp.Or(strings.Compare(a.readers[0].name, b.readers[0].name), cmp.Compare(a.readers[0].matrix, b.readers[0].matrix))
+		return cmp.Or(strings.Compare(a.readers[0].name, b.readers[0].name),
+			cmp.Compare(a.readers[0].matrix, b.readers[0].matrix))
 	})
 	c.layer, c.expert = layer, expert
 	for _, x := range done {
@@ -354,7 +358,8 @@ func (c *run) encode(x *input) error {
 	}
 	for _, k := range x.readers {
 		for _, t := range c.targets[k.name] {
-			if err := c.matrix(matrix{t.Tensor, k.matrix, x.matrices}, t.Type, x.parts[0].Rows(), moments, nil); err != nil {
+			if err := c.matrix(matrix{t.Tensor, k.matrix, x.matrices}, t.Type, x.parts[0].Rows(), moments,
+				nil); err != nil {
 				return err
 			}
 		}

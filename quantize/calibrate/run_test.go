@@ -66,12 +66,13 @@ func TestRun(t *testing.T) {
 	for _, workers := range workerCounts {
 		run.Workers = workers
 		last, calls := 0.0, 0
-		b, err := Run(ctx, m, targets, Options{Run: run, Dir: dir, Passes: 3, Feedback: true, Progress: func(done float64) {
-			if done < last || last == 1 {
-				t.Errorf("%v done after %v", done, last)
-			}
-			last, calls = done, calls+1
-		}})
+		b, err := Run(ctx, m, targets, Options{Run: run, Dir: dir, Passes: 3, Feedback: true,
+			Progress: func(done float64) {
+				if done < last || last == 1 {
+					t.Errorf("%v done after %v", done, last)
+				}
+				last, calls = done, calls+1
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +218,9 @@ func TestRunErrors(t *testing.T) {
 			target.Tensor = i
 		}
 	}
-	if _, err := Run(context.Background(), m, []Target{{target.Tensor, gguf.TypeQ8_K}}, Options{Run: run, Dir: t.TempDir()}); !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "Q8_K") {
+	if _, err := Run(context.Background(), m, []Target{{target.Tensor, gguf.TypeQ8_K}},
+		Options{Run: run, Dir: t.TempDir()}); !errors.Is(err, fault.Unsupported) ||
+		!strings.Contains(err.Error(), "Q8_K") {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -51,8 +51,8 @@ import (
 //	gradients             F32, a triangle as well: what errors of the embedding's rows cost
 //	importance            I8, a file by imatrix.Sums.State
 //
-// The header has a checksum of each tensor (moments.sums, XXH3 in hexadecimal digits), which is compared when the tensor is read; the SHA-256 of the header, 32 bytes,
-// follows the tensors, and nothing else.
+// The header has a checksum of each tensor (moments.sums, XXH3 in hexadecimal digits), which is compared when the
+// tensor is read; the SHA-256 of the header, 32 bytes, follows the tensors, and nothing else.
 //
 // So an input of n columns takes 2n(n+1) bytes, up to 8192 columns; a dense layer of width d
 // and feed-forward width f, with four inputs, about 2(3d² + f²).
@@ -141,7 +141,8 @@ func (s *Saved) sealed(path string) error {
 		return err
 	}
 	if !bytes.Equal(h.Sum(nil), sum[:]) {
-		return fault.Errorf(fault.Broken, "%s: the SHA-256 of its header is %x, and it ends with %x", path, h.Sum(nil), sum)
+		return fault.Errorf(fault.Broken, "%s: the SHA-256 of its header is %x, and it ends with %x", path,
+			h.Sum(nil), sum)
 	}
 	return nil
 }
@@ -157,7 +158,8 @@ type savedKeys struct {
 
 func (k *savedKeys) bad(name string, v gguf.Value, want string) {
 	if k.err == nil {
-		k.err = fault.Errorf(fault.Broken, "%s: key %q is %v %s, want %s", k.f.Path, keySaved+name, v.Type(), v.Short(), want)
+		k.err = fault.Errorf(fault.Broken, "%s: key %q is %v %s, want %s", k.f.Path, keySaved+name, v.Type(),
+			v.Short(), want)
 	}
 }
 
@@ -221,22 +223,28 @@ func (k *savedKeys) numbers(name string, count int) []int {
 func parseSaved(f *gguf.File) (*Saved, error) {
 	kind, _ := f.Metadata.Get("general.type")
 	if s, _ := kind.Str(); s != savedType || f.BigEndian {
-		return nil, fault.Errorf(fault.Broken, "%s: general.type is %s, want %q, little-endian: is this a file of moments?", f.Path, kind.Short(), savedType)
+		return nil, fault.Errorf(fault.Broken,
+			"%s: general.type is %s, want %q, little-endian: is this a file of moments?", f.Path,
+			kind.Short(), savedType)
 	}
 	version, _ := f.Metadata.Get(keySaved + "version")
 	if n, ok := version.Int(); !ok || n != savedVersion {
-		return nil, fault.Errorf(fault.Refused, "%s: moments of version %s, want %d: made by another version; remove the file to collect anew", f.Path, version.Short(), savedVersion)
+		return nil, fault.Errorf(fault.Refused,
+			"%s: moments of version %s, want %d: made by another version; remove the file to collect anew", f.Path,
+			version.Short(), savedVersion)
 	}
 	k := &savedKeys{f: f}
 	s := &Saved{
 		file: f, model: k.str("model"), Text: k.hash("text_sha256"), tokens: k.str("tokens_sha256"),
-		Chunk: k.number("chunk_size"), Tokens: k.number("token_count"), columns: k.number("max_columns"), gradients: k.number("gradients"),
+		Chunk: k.number("chunk_size"), Tokens: k.number("token_count"), columns: k.number("max_columns"),
+		gradients: k.number("gradients"),
 	}
 	if _, ok := f.Metadata.Get(keySaved + "no_gradients"); ok {
 		s.noGradients = k.str("no_gradients")
 	}
 	columns := k.numbers("columns", -1)
-	rows, matrices, readers := k.numbers("rows", len(columns)), k.numbers("matrices", len(columns)), k.numbers("readers", len(columns))
+	rows, matrices, readers := k.numbers("rows", len(columns)), k.numbers("matrices", len(columns)),
+		k.numbers("readers", len(columns))
 	names := k.array("tensor", gguf.StringType)
 	matrix := k.numbers("matrix", names.Len())
 	s.sums = map[string]string{}
@@ -250,7 +258,8 @@ func parseSaved(f *gguf.File) (*Saved, error) {
 		}
 	}
 	if k.err == nil && (s.Chunk < 1 || s.Tokens%s.Chunk != 0 || s.columns < 1) {
-		k.err = fault.Errorf(fault.Broken, "%s: %d tokens in chunks of %d, at most %d columns together", f.Path, s.Tokens, s.Chunk, s.columns)
+		k.err = fault.Errorf(fault.Broken, "%s: %d tokens in chunks of %d, at most %d columns together", f.Path,
+			s.Tokens, s.Chunk, s.columns)
 	}
 	if k.err != nil {
 		return nil, k.err
@@ -261,7 +270,8 @@ func parseSaved(f *gguf.File) (*Saved, error) {
 		name, _ := v.Str()
 		one := key{name, matrix[len(all)]}
 		if seen[one] {
-			return nil, fault.Errorf(fault.Broken, "%s: matrix %d of tensor %q reads two inputs", f.Path, one.matrix, name)
+			return nil, fault.Errorf(fault.Broken, "%s: matrix %d of tensor %q reads two inputs", f.Path,
+				one.matrix, name)
 		}
 		seen[one] = true
 		all = append(all, one)
@@ -273,12 +283,14 @@ func parseSaved(f *gguf.File) (*Saved, error) {
 	for i, n := range columns {
 		in := savedInput{columns: n, rows: rows[i], matrices: matrices[i]}
 		if readers[i] < 1 || readers[i] > len(all) || n < 1 {
-			return nil, fault.Errorf(fault.Broken, "%s: input %d of %d columns has %d readers, and there are %d", f.Path, i, n, readers[i], len(all))
+			return nil, fault.Errorf(fault.Broken, "%s: input %d of %d columns has %d readers, and there are %d",
+				f.Path, i, n, readers[i], len(all))
 		}
 		in.readers, all = all[:readers[i]], all[readers[i]:]
 		for _, r := range in.readers {
 			if r.matrix >= in.matrices {
-				return nil, fault.Errorf(fault.Broken, "%s: matrix %d of tensor %q, which has %d", f.Path, r.matrix, r.name, in.matrices)
+				return nil, fault.Errorf(fault.Broken, "%s: matrix %d of tensor %q, which has %d", f.Path, r.matrix,
+					r.name, in.matrices)
 			}
 		}
 		for from := 0; from < n; from += s.columns {
@@ -315,7 +327,8 @@ func hexSum(sum uint64) string { return fmt.Sprintf("%016x", sum) }
 
 // damaged returns the error of a tensor that has another checksum than the header says.
 func (s *Saved) damaged(t *gguf.Tensor, sum string) error {
-	return fault.Errorf(fault.Broken, "%s: tensor %q: its XXH3 is %s, want %s", s.file.Path, t.Name, sum, s.sums[t.Name])
+	return fault.Errorf(fault.Broken, "%s: tensor %q: its XXH3 is %s, want %s", s.file.Path, t.Name, sum,
+		s.sums[t.Name])
 }
 
 // triangle checks a tensor that has a triangle of n columns.
@@ -324,7 +337,8 @@ func (s *Saved) triangle(t *gguf.Tensor, name string, n int) (*gguf.Tensor, erro
 		return nil, fault.Errorf(fault.Broken, "%s: has no tensor %q", s.file.Path, name)
 	}
 	if t.Type != gguf.TypeF32 || t.Elements() != triangle(n) {
-		return nil, fault.Errorf(fault.Broken, "%s: tensor %q is %v of %d, want F32 of %d", s.file.Path, name, t.Type, t.Elements(), triangle(n))
+		return nil, fault.Errorf(fault.Broken, "%s: tensor %q is %v of %d, want F32 of %d", s.file.Path, name, t.Type,
+			t.Elements(), triangle(n))
 	}
 	return t, nil
 }
@@ -343,14 +357,19 @@ func (s *Saved) Fits(ctx context.Context, r *eval.Model, opt Options) error {
 	}
 	facts := []fact{{"the model with identity", s.model, model}}
 	if len(opt.Run.Tokens) > 0 {
-		facts = append(facts, fact{"the text with SHA-256", hex.EncodeToString(s.Text[:]), hex.EncodeToString(opt.Text[:])},
-			fact{"chunks of tokens, each", s.Chunk, opt.Run.Chunk}, fact{"chunks, as many as", s.Tokens / s.Chunk, len(opt.Run.Tokens) / max(1, opt.Run.Chunk)},
+		facts = append(facts, fact{"the text with SHA-256", hex.EncodeToString(s.Text[:]),
+			hex.EncodeToString(opt.Text[:])},
+			fact{"chunks of tokens, each", s.Chunk, opt.Run.Chunk},
+			fact{"chunks, as many as", s.Tokens / s.Chunk, len(opt.Run.Tokens) / max(1, opt.Run.Chunk)},
 			fact{"tokens with SHA-256", s.tokens, tokensHash(opt.Run.Tokens)})
 	}
-	facts = append(facts, fact{"columns together, at most", s.columns, opt.MaxColumns}, fact{"gradients of chunks, as many as", s.gradients, opt.Gradients})
+	facts = append(facts, fact{"columns together, at most", s.columns, opt.MaxColumns},
+		fact{"gradients of chunks, as many as", s.gradients, opt.Gradients})
 	for _, f := range facts {
 		if f.got != f.want {
-			return fault.Errorf(fault.Refused, "%s: has moments of %s %v, want %v; remove the file to collect anew, or name another one", s.file.Path, f.what, f.got, f.want)
+			return fault.Errorf(fault.Refused,
+				"%s: has moments of %s %v, want %v; remove the file to collect anew, or name another one", s.file.Path,
+				f.what, f.got, f.want)
 		}
 	}
 	return nil
@@ -359,7 +378,8 @@ func (s *Saved) Fits(ctx context.Context, r *eval.Model, opt Options) error {
 // About says what the moments are of: files of which it is the same were made of the same model and text, in
 // the same way.
 func (s *Saved) About() string {
-	return fmt.Sprintf("model %s, tokens %s in chunks of %d, %d columns together, gradients of %d chunks", s.model, s.tokens, s.Chunk, s.columns, s.gradients)
+	return fmt.Sprintf("model %s, tokens %s in chunks of %d, %d columns together, gradients of %d chunks", s.model,
+		s.tokens, s.Chunk, s.columns, s.gradients)
 }
 
 // tokensHash identifies tokens.
@@ -383,7 +403,9 @@ func (s *Saved) load(t *gguf.Tensor, n int) ([]float32, error) {
 		for k := range i + 1 {
 			v := math.Float32frombits(binary.LittleEndian.Uint32(row[4*k:]))
 			if v-v != 0 || k == i && v < 0 {
-				return nil, fault.Errorf(fault.Broken, "%s: tensor %q: row %d, column %d is %v, want a finite number, and no square below 0", s.file.Path, t.Name, i, k, v)
+				return nil, fault.Errorf(fault.Broken,
+					"%s: tensor %q: row %d, column %d is %v, want a finite number, and no square below 0", s.file.Path,
+					t.Name, i, k, v)
 			}
 			h[i*n+k] = v
 		}
@@ -560,7 +582,8 @@ func (s *store) layout(md gguf.Metadata) *savedFile {
 	add("matrix", gguf.Uint64s(s.matrix))
 	add("sums", gguf.Strings(s.sums))
 	gguf.Layout(s.tensors, gguf.DefaultAlignment)
-	return &savedFile{gguf.AppendHeader(nil, md, s.tensors, gguf.DefaultAlignment), io.NewSectionReader(s.file, 0, s.size)}
+	return &savedFile{gguf.AppendHeader(nil, md, s.tensors, gguf.DefaultAlignment),
+		io.NewSectionReader(s.file, 0, s.size)}
 }
 
 // write writes the file, under another name until it is whole.
@@ -665,7 +688,9 @@ func (c *run) reuse() error {
 func (c *run) reads(in *savedInput, k key, t Target) error {
 	ne := c.blocks.m.Tensors[t.Tensor].NE
 	if ne[0] != int64(in.columns) || in.matrices < 1 || gguf.Rows(ne)%int64(in.matrices) != 0 {
-		return fault.Errorf(fault.Broken, "%s: %d columns and %d matrices of tensor %q, which has rows of %d in all of %d", c.opt.Moments, in.columns, in.matrices, k.name, gguf.Rows(ne), ne[0])
+		return fault.Errorf(fault.Broken,
+			"%s: %d columns and %d matrices of tensor %q, which has rows of %d in all of %d", c.opt.Moments, in.columns,
+			in.matrices, k.name, gguf.Rows(ne), ne[0])
 	}
 	return nil
 }

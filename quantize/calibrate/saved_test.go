@@ -73,7 +73,8 @@ func TestSaved(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			opt := Options{Run: run, Dir: dir, Passes: 2, Feedback: true, MaxColumns: 32, Gradients: 1, Collect: collect, Text: [32]byte{1}}
+			opt := Options{Run: run, Dir: dir, Passes: 2, Feedback: true, MaxColumns: 32, Gradients: 1,
+				Collect: collect, Text: [32]byte{1}}
 			change(&opt)
 			b, err := Run(ctx, m, targets, opt)
 			if err != nil {
@@ -99,11 +100,15 @@ func TestSaved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if none := do("from the file", targets, func(o *Options) { o.Moments, o.Run.Workers, o.Run.Tokens = path, 1, nil }); none.Len() > 0 {
+		if none := do("from the file", targets, func(o *Options) {
+			o.Moments, o.Run.Workers, o.Run.Tokens = path, 1,
+				nil
+		}); none.Len() > 0 {
 			t.Errorf("%s: the model was run", spec)
 		}
 		if cpu.HasVectors { // else it takes long, and what it tests is above them
-			lazily(t, m, targets, Options{Run: eval.Run{Chunk: run.Chunk, Workers: 2}, Dir: dir, Passes: 2, Feedback: true, MaxColumns: 32, Gradients: 1, Moments: path, Lazy: true}, blocks, losses)
+			lazily(t, m, targets, Options{Run: eval.Run{Chunk: run.Chunk, Workers: 2}, Dir: dir, Passes: 2,
+				Feedback: true, MaxColumns: 32, Gradients: 1, Moments: path, Lazy: true}, blocks, losses)
 		}
 		s, err := OpenSaved(path)
 		if err != nil {
@@ -125,7 +130,8 @@ func TestSaved(t *testing.T) {
 		if size += s.file.DataStart + f.Size; st.Size() < size || st.Size() > size+32*(parts+2) {
 			t.Errorf("%s: %d bytes, want %d", spec, st.Size(), size)
 		}
-		if !reflect.DeepEqual(s.Sums.Tallies(), want.Tallies()) || s.Tokens != 32 || s.Chunk != 16 || s.Text != [32]byte{1} {
+		if !reflect.DeepEqual(s.Sums.Tallies(), want.Tallies()) || s.Tokens != 32 || s.Chunk != 16 ||
+			s.Text != [32]byte{1} {
 			t.Errorf("%s: another importance matrix, or %d tokens in chunks of %d", spec, s.Tokens, s.Chunk)
 		}
 		if (s.noGradients == "") != (s.costs != nil) {
@@ -161,7 +167,8 @@ func lazily(t *testing.T, m *model.Model, targets []Target, opt Options, want []
 				}
 				raw, err := s.Raw(new([]byte), x, y)
 				if err == nil && !bytes.Equal(raw, want[at+size*x/count:at+size*y/count]) {
-					t.Errorf("%s: rows %d to %d are others when they are read alone", m.Tensors[target.Tensor].Name, x, y)
+					t.Errorf("%s: rows %d to %d are others when they are read alone",
+						m.Tensors[target.Tensor].Name, x, y)
 				}
 				return err
 			})
@@ -175,7 +182,8 @@ func lazily(t *testing.T, m *model.Model, targets []Target, opt Options, want []
 			}
 			at += size
 		}
-		if gradients := slices.ContainsFunc(losses, func(l Loss) bool { return l.Gradients }); b.Gradients() != gradients || b.Losses != nil {
+		if gradients := slices.ContainsFunc(losses,
+			func(l Loss) bool { return l.Gradients }); b.Gradients() != gradients || b.Losses != nil {
 			t.Errorf("gradients: %v, want %v; losses %v", b.Gradients(), gradients, b.Losses)
 		}
 		if err := b.Close(); err != nil {
@@ -183,7 +191,8 @@ func lazily(t *testing.T, m *model.Model, targets []Target, opt Options, want []
 		}
 	}
 	opt.Moments += "x"
-	if _, err := Run(ctx, m, targets, opt); !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), "there are no moments") {
+	if _, err := Run(ctx, m, targets, opt); !errors.Is(err, fault.Usage) ||
+		!strings.Contains(err.Error(), "there are no moments") {
 		t.Errorf("without moments: %v", err)
 	}
 }
@@ -195,7 +204,8 @@ func TestSavedRefused(t *testing.T) {
 	dir := t.TempDir()
 	path := dir + "/moments"
 	options := func() Options {
-		return Options{Run: eval.Run{Tokens: []int32{1, 2, 3, 4}, Chunk: 2}, Dir: dir, Passes: 1, Moments: path, Text: [32]byte{1}, Gradients: 1}
+		return Options{Run: eval.Run{Tokens: []int32{1, 2, 3, 4}, Chunk: 2}, Dir: dir, Passes: 1, Moments: path,
+			Text: [32]byte{1}, Gradients: 1}
 	}
 	run := func(m *model.Model, opt Options) error {
 		b, err := Run(ctx, m, targets, opt)
@@ -224,7 +234,8 @@ func TestSavedRefused(t *testing.T) {
 	} {
 		opt, of := options(), m
 		change(&opt, &of)
-		if err := run(of, opt); !errors.Is(err, fault.Refused) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+		if err := run(of, opt); !errors.Is(err, fault.Refused) || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), path) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -239,16 +250,21 @@ func TestSavedRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := slices.IndexFunc(s.inputs, func(in savedInput) bool { return slices.Contains(in.readers, key{"blk.0.attn_k.weight", 0}) })
+	of := slices.IndexFunc(s.inputs, func(in savedInput) bool {
+		return slices.Contains(in.readers,
+			key{"blk.0.attn_k.weight", 0})
+	})
 	input := f.DataStart + s.inputs[of].parts[0].Offset
 	for name, c := range map[string]struct {
 		at   int64
 		put  []byte
 		kind error
 	}{
-		"another type":          {int64(bytes.Index(whole, []byte("moments"))), []byte("imatrix"), fault.Broken},
-		"another version":       {int64(bytes.Index(whole, []byte("moments.version"))) + 15 + 4, []byte{1}, fault.Refused},
-		"a reader twice":        {int64(bytes.Index(whole, []byte("blk.0.attn_q.weight"))), []byte("blk.0.attn_k.weight"), fault.Broken},
+		"another type": {int64(bytes.Index(whole, []byte("moments"))), []byte("imatrix"), fault.Broken},
+		"another version": {int64(bytes.Index(whole, []byte("moments.version"))) + 15 + 4, []byte{1},
+			fault.Refused},
+		"a reader twice": {int64(bytes.Index(whole, []byte("blk.0.attn_q.weight"))),
+			[]byte("blk.0.attn_k.weight"), fault.Broken},
 		"a tensor is not there": {int64(bytes.Index(whole, []byte("input.1.0"))), []byte("input.x"), fault.Broken},
 		"not a number":          {input + 8, binary.LittleEndian.AppendUint32(nil, 0x7fc00000), fault.Broken},
 		"a square below 0":      {input, binary.LittleEndian.AppendUint32(nil, 0xbf800000), fault.Broken},
@@ -309,7 +325,8 @@ func FuzzSaved(f *testing.F) {
 			x.readers = append(x.readers, key{name, i})
 		}
 		for k, p := range x.parts {
-			if err := p.AddColumns(context.Background(), []float32{1, 2, 3, 4, 5, 6, 7, 8}[:6+2*i], 3+i, 3*k); err != nil {
+			if err := p.AddColumns(context.Background(), []float32{1, 2, 3, 4, 5, 6, 7, 8}[:6+2*i], 3+i,
+				3*k); err != nil {
 				f.Fatal(err)
 			}
 		}
@@ -324,9 +341,12 @@ func FuzzSaved(f *testing.F) {
 	number := gguf.Uint64(3)
 	var file bytes.Buffer
 	if _, err := st.layout(gguf.Metadata{
-		{Key: "general.type", Value: gguf.String(savedType)}, {Key: "moments.version", Value: gguf.Uint32(savedVersion)}, {Key: "moments.model", Value: zeros},
-		{Key: "moments.text_sha256", Value: zeros}, {Key: "moments.tokens_sha256", Value: zeros}, {Key: "moments.chunk_size", Value: number},
-		{Key: "moments.token_count", Value: number}, {Key: "moments.max_columns", Value: number}, {Key: "moments.gradients", Value: number},
+		{Key: "general.type", Value: gguf.String(savedType)},
+		{Key: "moments.version", Value: gguf.Uint32(savedVersion)}, {Key: "moments.model", Value: zeros},
+		{Key: "moments.text_sha256", Value: zeros}, {Key: "moments.tokens_sha256", Value: zeros},
+		{Key: "moments.chunk_size", Value: number},
+		{Key: "moments.token_count", Value: number}, {Key: "moments.max_columns", Value: number},
+		{Key: "moments.gradients", Value: number},
 	}).WriteTo(&file); err != nil {
 		f.Fatal(err)
 	}

@@ -155,7 +155,8 @@ func Measure(ctx context.Context, m *model.Model, opt Options) (*Table, error) {
 		}
 	}
 	if len(candidates) == 0 {
-		return nil, cmp.Or(refused, fault.Errorf(fault.Refused, "%s: no tensor can be converted to %v", m.Path, opt.Types))
+		return nil, cmp.Or(refused, fault.Errorf(fault.Refused, "%s: no tensor can be converted to %v",
+			m.Path, opt.Types))
 	}
 	err = eval.CompareVariants(ctx, base, eval.Variants{
 		N: len(candidates), Memory: opt.Memory,

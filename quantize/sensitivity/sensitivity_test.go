@@ -116,7 +116,8 @@ func TestMeasure(t *testing.T) {
 			t.Errorf("%s: %v, want %d tensors", c.row, row.Tensors, c.of)
 		}
 		path := filepath.Join(t.TempDir(), "m.gguf")
-		opt := quantize.Options{PlanOptions: quantize.PlanOptions{Pure: true, Recipe: &quantize.Recipe{Name: "x", Type: c.typ}}, Matrix: c.matrix}
+		opt := quantize.Options{PlanOptions: quantize.PlanOptions{Pure: true,
+			Recipe: &quantize.Recipe{Name: "x", Type: c.typ}}, Matrix: c.matrix}
 		lent := *m
 		lent.Release = nil
 		batch, err := quantize.PrepareBatch(ctx, &lent, []*quantize.Recipe{opt.Recipe}, opt)
@@ -145,7 +146,9 @@ func TestMeasure(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := eval.Compare(ctx, base, []*eval.Model{written}, run, func(_ int, w *eval.Comparison) error {
-			if row.Divergence != w.Divergence.Mean || row.DivergenceError != w.Divergence.Error || row.LogRatio != w.LogRatio.Mean || row.Top != w.Top.Mean || (!(row.Divergence > 0) && c.typ != gguf.TypeF16) {
+			if row.Divergence != w.Divergence.Mean || row.DivergenceError != w.Divergence.Error ||
+				row.LogRatio != w.LogRatio.Mean || row.Top != w.Top.Mean ||
+				(!(row.Divergence > 0) && c.typ != gguf.TypeF16) {
 				t.Errorf("%s as %v: %+v, of the file %+v", c.row, c.typ, row, w.Divergence)
 			}
 			return nil
@@ -159,12 +162,15 @@ func TestMeasure(t *testing.T) {
 			}
 		}
 		if bytes != row.Bytes || bytes == 0 || row.BPW != 8*float64(bytes)/float64(row.Weights) {
-			t.Errorf("%s as %v: %d bytes of %d weights, %v bits per weight; in the file %d", c.row, c.typ, row.Bytes, row.Weights, row.BPW, bytes)
+			t.Errorf("%s as %v: %d bytes of %d weights, %v bits per weight; in the file %d", c.row, c.typ, row.Bytes,
+				row.Weights, row.BPW, bytes)
 		}
-		if c.typ == gguf.TypeIQ2_XS && (len(table.Skipped) != 2 || !strings.Contains(table.Skipped[0].Reason, "no entry")) {
+		if c.typ == gguf.TypeIQ2_XS && (len(table.Skipped) != 2 ||
+			!strings.Contains(table.Skipped[0].Reason, "no entry")) {
 			t.Errorf("skipped %+v", table.Skipped)
 		}
-		if saves := row.BaseBytes > row.Bytes; saves != (row.PerByte != nil) || saves && *row.PerByte != row.Divergence/float64(row.BaseBytes-row.Bytes) {
+		if saves := row.BaseBytes > row.Bytes; saves != (row.PerByte != nil) ||
+			saves && *row.PerByte != row.Divergence/float64(row.BaseBytes-row.Bytes) {
 			t.Errorf("%s as %v: %v for each byte", c.row, c.typ, row.PerByte)
 		}
 	}
@@ -192,15 +198,20 @@ func TestRefused(t *testing.T) {
 		kind error
 		want string
 	}{
-		"group":      {Options{Group: "x", Types: []gguf.Type{gguf.TypeQ8_0}}, fault.Usage, "groups by"},
-		"types":      {Options{Group: ByRole}, fault.Usage, "no types"},
-		"importance": {Options{Group: ByRole, Types: []gguf.Type{gguf.TypeIQ2_XS}}, fault.Refused, "needs an importance matrix"},
-		"encoder":    {Options{Group: ByRole, Types: []gguf.Type{gguf.TypeQ8_K}}, fault.Unsupported, "cannot be converted to this type"},
-		"the same":   {Options{Group: ByRole, Types: []gguf.Type{gguf.TypeBF16}}, fault.Refused, "no tensor can be converted to [BF16]"},
-		"matrix":     {Options{Group: ByRole, Types: []gguf.Type{gguf.TypeQ8_0}, Matrix: "none"}, os.ErrNotExist, "none"},
+		"group": {Options{Group: "x", Types: []gguf.Type{gguf.TypeQ8_0}}, fault.Usage, "groups by"},
+		"types": {Options{Group: ByRole}, fault.Usage, "no types"},
+		"importance": {Options{Group: ByRole, Types: []gguf.Type{gguf.TypeIQ2_XS}}, fault.Refused,
+			"needs an importance matrix"},
+		"encoder": {Options{Group: ByRole, Types: []gguf.Type{gguf.TypeQ8_K}}, fault.Unsupported,
+			"cannot be converted to this type"},
+		"the same": {Options{Group: ByRole, Types: []gguf.Type{gguf.TypeBF16}}, fault.Refused,
+			"no tensor can be converted to [BF16]"},
+		"matrix": {Options{Group: ByRole, Types: []gguf.Type{gguf.TypeQ8_0}, Matrix: "none"},
+			os.ErrNotExist, "none"},
 	} {
 		c.opt.Run = run
-		if _, err := Measure(context.Background(), m, c.opt); !errors.Is(err, c.kind) || !strings.Contains(fmt.Sprint(err), c.want) {
+		if _, err := Measure(context.Background(), m, c.opt); !errors.Is(err, c.kind) ||
+			!strings.Contains(fmt.Sprint(err), c.want) {
 			t.Errorf("%s: %v, want %v: %s", name, err, c.kind, c.want)
 		}
 	}

@@ -29,16 +29,24 @@ var formats = func() map[gguf.Type]*Format {
 	}
 	iq4, fp4 := whole(codebook.ValuesIQ4[:]), whole(codebook.ValuesFP4[:])
 	add(Format{Type: gguf.TypeQ4_0, Block: 32, Sub: 32, Scales: one, d: word(0)}, span(-8, 7), nibbles(2), 0)
-	add(Format{Type: gguf.TypeQ4_1, Block: 32, Sub: 32, Scales: one, Mins: one, d: word(0), dmin: word(2), inverse: true}, span(0, 15), nibbles(4), 0)
-	add(Format{Type: gguf.TypeQ5_0, Block: 32, Sub: 32, Scales: one, d: word(0)}, span(-16, 15), fifth(2, nibbles(6)), 0)
-	add(Format{Type: gguf.TypeQ5_1, Block: 32, Sub: 32, Scales: one, Mins: one, d: word(0), dmin: word(2), inverse: true}, span(0, 31), fifth(4, nibbles(8)), 0)
-	add(Format{Type: gguf.TypeQ8_0, Block: 32, Sub: 32, Scales: one, d: word(0)}, span(-128, 127), each(32, func(i int) []place { return []place{{2 + i, 0, 8, 0}} }), 0x80)
+	add(Format{Type: gguf.TypeQ4_1, Block: 32, Sub: 32, Scales: one, Mins: one, d: word(0), dmin: word(2),
+		inverse: true}, span(0, 15), nibbles(4), 0)
+	add(Format{Type: gguf.TypeQ5_0, Block: 32, Sub: 32, Scales: one, d: word(0)}, span(-16, 15),
+		fifth(2, nibbles(6)), 0)
+	add(Format{Type: gguf.TypeQ5_1, Block: 32, Sub: 32, Scales: one, Mins: one, d: word(0), dmin: word(2),
+		inverse: true}, span(0, 31), fifth(4, nibbles(8)), 0)
+	add(Format{Type: gguf.TypeQ8_0, Block: 32, Sub: 32, Scales: one, d: word(0)}, span(-128, 127),
+		each(32, func(i int) []place { return []place{{2 + i, 0, 8, 0}} }), 0x80)
 	add(Format{Type: gguf.TypeIQ4_NL, Block: 32, Sub: 32, Scales: one, d: word(0)}, iq4, nibbles(2), 0)
-	add(Format{Type: gguf.TypeMXFP4, Block: 32, Sub: 32, Scales: [2]int{0, 254}, d: none, factors: bitsOf(codebook.E8M0Half[:]), scales: octets(1, 0)}, fp4, nibbles(1), 0)
-	add(Format{Type: gguf.TypeNVFP4, Block: 64, Sub: 16, Scales: [2]int{0, 126}, d: none, factors: bitsOf(codebook.UE4M3Half[:]), scales: octets(4, 0)}, fp4,
+	add(Format{Type: gguf.TypeMXFP4, Block: 32, Sub: 32, Scales: [2]int{0, 254}, d: none,
+		factors: bitsOf(codebook.E8M0Half[:]), scales: octets(1, 0)}, fp4, nibbles(1), 0)
+	add(Format{Type: gguf.TypeNVFP4, Block: 64, Sub: 16, Scales: [2]int{0, 126}, d: none,
+		factors: bitsOf(codebook.UE4M3Half[:]), scales: octets(4, 0)}, fp4,
 		each(64, func(i int) []place { return []place{{4 + i/16*8 + i%8, i % 16 / 8 * 4, 4, 0}} }), 0)
-	add(Format{Type: gguf.TypeQ1_0, Block: 128, Sub: 128, Scales: one, d: word(0)}, []int8{-1, 1}, each(128, func(i int) []place { return []place{{2 + i/8, i % 8, 1, 0}} }), 0)
-	add(Format{Type: gguf.TypeQ2_0, Block: 64, Sub: 64, Scales: one, d: word(0)}, span(-1, 2), each(64, func(i int) []place { return []place{{2 + i/4, i % 4 * 2, 2, 0}} }), 0)
+	add(Format{Type: gguf.TypeQ1_0, Block: 128, Sub: 128, Scales: one, d: word(0)}, []int8{-1, 1},
+		each(128, func(i int) []place { return []place{{2 + i/8, i % 8, 1, 0}} }), 0)
+	add(Format{Type: gguf.TypeQ2_0, Block: 64, Sub: 64, Scales: one, d: word(0)}, span(-1, 2),
+		each(64, func(i int) []place { return []place{{2 + i/4, i % 4 * 2, 2, 0}} }), 0)
 
 	crumbs := func(from int) [][]place {
 		return each(256, func(i int) []place { return []place{{from + i/128*32 + i%32, i % 128 / 32 * 2, 2, 0}} })
@@ -58,19 +66,30 @@ var formats = func() map[gguf.Type]*Format {
 			return []place{{4 + 8 + j - 4, shift, 4, 0}, {from + j - 4, 6, 2, 4}}
 		})
 	}
-	add(Format{Type: gguf.TypeQ2_K, Block: 256, Sub: 16, Scales: [2]int{0, 15}, Mins: [2]int{0, 15}, d: word(80), dmin: word(82),
-		scales: each(16, func(j int) []place { return []place{{j, 0, 4, 0}} }), mins: each(16, func(j int) []place { return []place{{j, 4, 4, 0}} })}, span(0, 3), crumbs(16), 0)
+	add(Format{Type: gguf.TypeQ2_K, Block: 256, Sub: 16, Scales: [2]int{0, 15}, Mins: [2]int{0, 15}, d: word(80),
+		dmin:   word(82),
+		scales: each(16, func(j int) []place { return []place{{j, 0, 4, 0}} }),
+		mins:   each(16, func(j int) []place { return []place{{j, 4, 4, 0}} })}, span(0, 3), crumbs(16), 0)
 	add(Format{Type: gguf.TypeQ3_K, Block: 256, Sub: 16, Scales: [2]int{-32, 31}, d: word(108), bias: -32,
-		scales: each(16, func(j int) []place { return []place{{96 + j%8, j / 8 * 4, 4, 0}, {104 + j%4, j / 4 * 2, 2, 4}} })}, span(-4, 3), masks(0, 2, crumbs(32)), 0)
-	add(Format{Type: gguf.TypeQ4_K, Block: 256, Sub: 32, Scales: [2]int{0, 63}, Mins: [2]int{0, 63}, d: word(0), dmin: word(2), scales: sixBits(4, 0), mins: sixBits(8, 4)}, span(0, 15), halves(16), 0)
-	add(Format{Type: gguf.TypeQ5_K, Block: 256, Sub: 32, Scales: [2]int{0, 63}, Mins: [2]int{0, 63}, d: word(0), dmin: word(2), scales: sixBits(4, 0), mins: sixBits(8, 4)}, span(0, 31), masks(16, 4, halves(48)), 0)
-	add(Format{Type: gguf.TypeQ6_K, Block: 256, Sub: 16, Scales: [2]int{-128, 127}, d: word(208), signed: true, scales: octets(16, 192)}, span(-32, 31),
+		scales: each(16, func(j int) []place {
+			return []place{{96 + j%8, j / 8 * 4, 4, 0},
+				{104 + j%4, j / 4 * 2, 2, 4}}
+		})}, span(-4, 3), masks(0, 2, crumbs(32)), 0)
+	add(Format{Type: gguf.TypeQ4_K, Block: 256, Sub: 32, Scales: [2]int{0, 63}, Mins: [2]int{0, 63}, d: word(0),
+		dmin: word(2), scales: sixBits(4, 0), mins: sixBits(8, 4)}, span(0, 15), halves(16), 0)
+	add(Format{Type: gguf.TypeQ5_K, Block: 256, Sub: 32, Scales: [2]int{0, 63}, Mins: [2]int{0, 63}, d: word(0),
+		dmin: word(2), scales: sixBits(4, 0), mins: sixBits(8, 4)}, span(0, 31), masks(16, 4, halves(48)), 0)
+	add(Format{Type: gguf.TypeQ6_K, Block: 256, Sub: 16, Scales: [2]int{-128, 127}, d: word(208), signed: true,
+		scales: octets(16, 192)}, span(-32, 31),
 		each(256, func(i int) []place {
 			h, quarter, l := i/128, i%128/32, i%32
 			return []place{{64*h + quarter&1*32 + l, quarter >> 1 * 4, 4, 0}, {128 + 32*h + l, 2 * quarter, 2, 4}}
 		}), 0)
 	add(Format{Type: gguf.TypeIQ4_XS, Block: 256, Sub: 32, Scales: [2]int{-32, 31}, d: word(0), bias: -32,
-		scales: each(8, func(j int) []place { return []place{{4 + j/2, j % 2 * 4, 4, 0}, {2 + j/4, j % 4 * 2, 2, 4}} })},
+		scales: each(8, func(j int) []place {
+			return []place{{4 + j/2, j % 2 * 4, 4, 0},
+				{2 + j/4, j % 4 * 2, 2, 4}}
+		})},
 		iq4, each(256, func(i int) []place { return []place{{8 + i/32*16 + i%16, i % 32 / 16 * 4, 4, 0}} }), 0)
 	// ternary weights, of which one coding has room for a fourth level
 	add(Format{Type: gguf.TypeTQ2_0, Block: 256, Sub: 256, Scales: one, d: word(64)}, span(-1, 2), crumbs(0), 0)
@@ -106,11 +125,13 @@ var formats = func() map[gguf.Type]*Format {
 		EvenSigns, &codebook.IQ2_XXS, iq2, gridCoding{
 			index: each(32, func(g int) []place { return []place{{2 + g/4*8 + g%4, 0, 8, 0}} }),
 			signs: sevens(func(k int) int { return 2 + k/4*8 + 4 })})
-	grid(Format{Type: gguf.TypeIQ2_XS, Sub: 16, Scales: [2]int{0, 15}, d: word(0), factors: steps(16, 0.125, 0.25), scales: fours(16, 66)},
+	grid(Format{Type: gguf.TypeIQ2_XS, Sub: 16, Scales: [2]int{0, 15}, d: word(0), factors: steps(16, 0.125, 0.25),
+		scales: fours(16, 66)},
 		EvenSigns, &codebook.IQ2_XS, iq2, gridCoding{
 			index: each(32, func(g int) []place { return cut(8*(2+2*g), 9, 0) }),
 			signs: each(32, func(g int) []place { return cut(8*(2+2*g)+9, 7, 0) })})
-	grid(Format{Type: gguf.TypeIQ2_S, Sub: 16, Scales: [2]int{0, 15}, d: word(0), factors: steps(16, 0.125, 0.25), scales: fours(16, 74)},
+	grid(Format{Type: gguf.TypeIQ2_S, Sub: 16, Scales: [2]int{0, 15}, d: word(0), factors: steps(16, 0.125, 0.25),
+		scales: fours(16, 74)},
 		AnySigns, &codebook.IQ2_S, iq2, gridCoding{
 			index: each(32, func(g int) []place { return []place{{2 + g, 0, 8, 0}, {66 + g/4, g % 4 * 2, 2, 8}} }),
 			signs: low(32, 34)})
@@ -119,16 +140,21 @@ var formats = func() map[gguf.Type]*Format {
 		EvenSigns, &codebook.IQ3_XXS, iq3xxs, gridCoding{
 			index: low(64, 2),
 			signs: sevens(func(k int) int { return 66 + k/4*4 })})
-	grid(Format{Type: gguf.TypeIQ3_S, Sub: 32, Scales: [2]int{0, 15}, d: word(0), factors: steps(16, 1, 2), scales: fours(8, 106)},
+	grid(Format{Type: gguf.TypeIQ3_S, Sub: 32, Scales: [2]int{0, 15}, d: word(0), factors: steps(16, 1, 2),
+		scales: fours(8, 106)},
 		AnySigns, &codebook.IQ3_S, iq3s, gridCoding{
 			index: each(64, func(g int) []place { return []place{{2 + g, 0, 8, 0}, {66 + g/8, g % 8, 1, 8}} }),
 			signs: low(32, 74)})
 	grid(Format{Type: gguf.TypeIQ1_S, Sub: 32, Scales: [2]int{0, 7}, d: word(0), factors: steps(8, 0.125, 0.25),
 		scales: each(8, func(j int) []place { return []place{{34 + 2*j + 1, 4, 3, 0}} })},
 		ShiftBySub, &codebook.IQ1, []int8{-8, 0, 8}, gridCoding{
-			index:  each(32, func(g int) []place { return append([]place{{2 + g, 0, 8, 0}}, cut(8*(34+g/4*2)+g%4*3, 3, 8)...) }),
+			index: each(32, func(g int) []place {
+				return append([]place{{2 + g, 0, 8, 0}},
+					cut(8*(34+g/4*2)+g%4*3, 3, 8)...)
+			}),
 			shifts: each(32, func(g int) []place { return []place{{34 + g/4*2 + 1, 7, 1, 0}} })})
-	grid(Format{Type: gguf.TypeIQ1_M, Sub: 16, Scales: [2]int{0, 7}, d: []place{{49, 4, 4, 0}, {51, 4, 4, 4}, {53, 4, 4, 8}, {55, 4, 4, 12}}, factors: steps(8, 0.125, 0.25),
+	grid(Format{Type: gguf.TypeIQ1_M, Sub: 16, Scales: [2]int{0, 7},
+		d: []place{{49, 4, 4, 0}, {51, 4, 4, 4}, {53, 4, 4, 8}, {55, 4, 4, 12}}, factors: steps(8, 0.125, 0.25),
 		scales: each(16, func(j int) []place { return cut(8*(48+j/4*2)+j%4*3, 3, 0) })},
 		ShiftByGroup, &codebook.IQ1, []int8{-8, 0, 8}, gridCoding{
 			index:  each(32, func(g int) []place { return []place{{g, 0, 8, 0}, {32 + g/2, g % 2 * 4, 3, 8}} }),

@@ -74,7 +74,8 @@ func TestFormats(t *testing.T) {
 					}
 				}
 				for j := range f.Subs() {
-					if s, m := int(b.Scales[j]), int(b.Mins[j]); s < f.Scales[0] || s > f.Scales[1] || m < f.Mins[0] || m > f.Mins[1] {
+					if s, m := int(b.Scales[j]), int(b.Mins[j]); s < f.Scales[0] || s > f.Scales[1] || m < f.Mins[0] ||
+						m > f.Mins[1] {
 						t.Fatalf("block %d, sub-block %d: scale %d, minimum %d", i, j, s, m)
 					}
 				}

@@ -39,20 +39,26 @@ func benchCalibration(ctx context.Context, w io.Writer, opt *options, dir workDi
 		one, all []*job
 	}
 	run := &job{name: fmt.Sprintf("ggeval imatrix, %d chunks", growthChunks), command: func(out string) []string {
-		return []string{filepath.Join(opt.bin, "ggeval"), "imatrix", f16, "--progress", "none", "--force", "-f", text, "-o", out, "-c", chunk, "--chunks", strconv.Itoa(growthChunks), "-t", n}
+		return []string{filepath.Join(opt.bin, "ggeval"), "imatrix", f16, "--progress", "none", "--force", "-f", text,
+			"-o", out, "-c", chunk, "--chunks", strconv.Itoa(growthChunks), "-t", n}
 	}}
-	sides := []side{{"ggquant --calibrate --effort high", []*job{calibrated(opt, f16, text, calibrationChunks)}, []*job{calibrated(opt, f16, text, calibrationChunks, calibrationRecipes...)}}}
+	sides := []side{{"ggquant --calibrate --effort high", []*job{calibrated(opt, f16, text, calibrationChunks)},
+		[]*job{calibrated(opt, f16, text, calibrationChunks, calibrationRecipes...)}}}
 	if opt.root != "" {
 		const matrix = "calibration.imatrix"
-		if err := command(ctx, opt, "ggeval", "imatrix", f16, "-f", text, "--chunks", "1", "-o", dir.path(matrix), "--force", "--progress", "none"); err != nil {
+		if err := command(ctx, opt, "ggeval", "imatrix", f16, "-f", text, "--chunks", "1", "-o", dir.path(matrix),
+			"--force", "--progress", "none"); err != nil {
 			return err
 		}
-		theirs := side{name: "reference: llama-imatrix, llama-quantize", one: []*job{{name: "reference: llama-imatrix", inside: true, command: func(out string) []string {
-			return []string{"llama-imatrix", "-m", dir.inside("f16.gguf"), "-b", chunk, "-ngl", "0", "--no-ppl", noRepack, "-f", dir.inside(evalText), "-o", out, "-c", chunk, "--chunks", chunks, "-t", n}
-		}}}}
+		theirs := side{name: "reference: llama-imatrix, llama-quantize",
+			one: []*job{{name: "reference: llama-imatrix", inside: true, command: func(out string) []string {
+				return []string{"llama-imatrix", "-m", dir.inside("f16.gguf"), "-b", chunk, "-ngl", "0", "--no-ppl",
+					noRepack, "-f", dir.inside(evalText), "-o", out, "-c", chunk, "--chunks", chunks, "-t", n}
+			}}}}
 		for i, recipe := range calibrationRecipes {
 			j := &job{name: "reference: llama-quantize " + recipe, inside: true, command: func(out string) []string {
-				return []string{"llama-quantize", "--imatrix", dir.inside(matrix), dir.inside("f16.gguf"), out, recipe, n}
+				return []string{"llama-quantize", "--imatrix", dir.inside(matrix), dir.inside("f16.gguf"),
+					out, recipe, n}
 			}}
 			if i == 0 {
 				theirs.one = append(theirs.one, j)
@@ -76,14 +82,18 @@ func benchCalibration(ctx context.Context, w io.Writer, opt *options, dir workDi
 			if err := j.run(ctx, dir, false); err != nil {
 				return err
 			}
-			progress("round %d/%d  %s: %.1f s, %.1f s CPU", round+1, opt.rounds, j.name, j.runs[round].wall, j.runs[round].cpu)
+			progress("round %d/%d  %s: %.1f s, %.1f s CPU", round+1, opt.rounds, j.name, j.runs[round].wall,
+				j.runs[round].cpu)
 		}
 	}
 	fmt.Fprintf(w, "## Calibration\n\n"+
-		"%d chunks of %d tokens, of a made-up Llama of %.3g billion weights (%d layers, hidden size %d, feed-forward %d, %d tokens), %s, from F16.\n"+
-		"--effort high chooses blocks by all second moments of what layers read, and collects the importance matrix in the same run. One output is %s;\n"+
+		"%d chunks of %d tokens, of a made-up Llama of %.3g billion weights (%d layers, hidden size %d, feed-forward "+
+		"%d, %d tokens), %s, from F16.\n"+
+		"--effort high chooses blocks by all second moments of what layers read, and collects the importance matrix "+
+		"in the same run. One output is %s;\n"+
 		"%d outputs are %s: one run of ours, of the reference one of llama-imatrix and %d of llama-quantize.\n\n",
-		calibrationChunks, evalChunk, float64(m.bytes())/2e9, m.layers, m.hidden, m.ffn, m.vocab, plural(opt.threads), calibrationRecipes[0],
+		calibrationChunks, evalChunk, float64(m.bytes())/2e9, m.layers, m.hidden, m.ffn, m.vocab, plural(opt.threads),
+		calibrationRecipes[0],
 		len(calibrationRecipes), strings.Join(calibrationRecipes, ", "), len(calibrationRecipes))
 	t := table{left: 1, head: []string{"job", "outputs", "wall s", "CPU s", "own MB"}}
 	row := func(name string, outputs int, list ...*job) {
@@ -116,7 +126,9 @@ func benchCalibration(ctx context.Context, w io.Writer, opt *options, dir workDi
 func calibrated(opt *options, in, text string, chunks int, recipes ...string) *job {
 	j := &job{name: fmt.Sprintf("ggquant --calibrate --effort high, %d outputs", max(1, len(recipes)))}
 	j.command = func(out string) []string {
-		argv := []string{"env", "GOMAXPROCS=" + strconv.Itoa(opt.threads), filepath.Join(opt.bin, "ggquant"), "--progress", "none", "--force", "--calibrate", text, "-c", strconv.Itoa(evalChunk), "--chunks", strconv.Itoa(chunks), "--effort", "high"}
+		argv := []string{"env", "GOMAXPROCS=" + strconv.Itoa(opt.threads), filepath.Join(opt.bin, "ggquant"),
+			"--progress", "none", "--force", "--calibrate", text, "-c", strconv.Itoa(evalChunk), "--chunks",
+			strconv.Itoa(chunks), "--effort", "high"}
 		if len(recipes) > 0 {
 			return append(append(argv, "--out-dir", out, in), recipes...)
 		}
@@ -136,9 +148,11 @@ func growth(ctx context.Context, w io.Writer, opt *options, dir workDir) error {
 	deep.layers *= 2
 	wide.hidden, wide.ffn, wide.heads, wide.kvHeads = 2*base.hidden, 2*base.ffn, 2*base.heads, 2*base.kvHeads
 	fmt.Fprintf(w, "### Growth with depth and width\n\n"+
-		"--effort high, %s, %d chunks of %d tokens, %s: seconds grow with the number of layers, and with the width by a little more than its\n"+
+		"--effort high, %s, %d chunks of %d tokens, %s: seconds grow with the number of layers, and with the width "+
+		"by a little more than its\n"+
 		"square; memory with the width alone.\n\n", calibrationRecipes[0], growthChunks, evalChunk, plural(opt.threads))
-	t := table{left: 0, head: []string{"layers", "hidden size", "feed-forward", "million weights", "wall s", "CPU s", "CPU us a weight", "own MB"}}
+	t := table{left: 0, head: []string{"layers", "hidden size", "feed-forward", "million weights", "wall s", "CPU s",
+		"CPU us a weight", "own MB"}}
 	for _, m := range []llama{base, deep, wide} {
 		const name = "growth"
 		if err := os.MkdirAll(dir.path(name), 0o777); err != nil {
@@ -153,7 +167,8 @@ func growth(ctx context.Context, w io.Writer, opt *options, dir workDir) error {
 		}
 		c, weights := j.median(), float64(m.bytes())/2
 		progress("%+v: %.1f s, %.1f s CPU", m, c.wall, c.cpu)
-		t.add(strconv.Itoa(int(m.layers)), strconv.Itoa(int(m.hidden)), strconv.Itoa(int(m.ffn)), number(weights/1e6), number(c.wall), number(c.cpu), number(1e6*c.cpu/weights), number(float64(c.own)/1e6))
+		t.add(strconv.Itoa(int(m.layers)), strconv.Itoa(int(m.hidden)), strconv.Itoa(int(m.ffn)), number(weights/1e6),
+			number(c.wall), number(c.cpu), number(1e6*c.cpu/weights), number(float64(c.own)/1e6))
 		if err := os.RemoveAll(dir.path(name)); err != nil {
 			return err
 		}
@@ -173,7 +188,8 @@ type stage struct {
 // is what running the model took, in CPU seconds.
 func stages(ctx context.Context, w io.Writer, opt *options, m llama, forward float64) error {
 	var all []stage
-	t := table{left: 1, head: []string{"columns", "moments, ms for 512 tokens", "factor, s", "Q4_K, us a weight", "IQ2_XS, us a weight"}}
+	t := table{left: 1, head: []string{"columns", "moments, ms for 512 tokens", "factor, s", "Q4_K, us a weight",
+		"IQ2_XS, us a weight"}}
 	for _, n := range []int{1024, 2048, 4096} {
 		s, err := measureStage(ctx, opt, n)
 		if err != nil {
@@ -184,22 +200,29 @@ func stages(ctx context.Context, w io.Writer, opt *options, m llama, forward flo
 		t.add(strconv.Itoa(n), number(512e3*s.moments), number(s.factor), number(1e6*s.weight), number(1e6*s.book))
 	}
 	fmt.Fprintf(w, "### Parts\n\n"+
-		"CPU seconds (of a run with %s) by the columns that are taken together: adding tokens to the moments of an input grows with their square,\n"+
-		"factoring these with the cube, choosing blocks (Q4_K: 1024 rows; IQ2_XS, which has a codebook: 256) by a part with them.\n\n", plural(opt.threads))
+		"CPU seconds (of a run with %s) by the columns that are taken together: adding tokens to the moments of an "+
+		"input grows with their square,\n"+
+		"factoring these with the cube, choosing blocks (Q4_K: 1024 rows; IQ2_XS, which has a codebook: 256) by a "+
+		"part with them.\n\n", plural(opt.threads))
 	t.write(w)
 	first, last := all[0], all[len(all)-1]
 	slope := (last.weight - first.weight) / float64(last.columns-first.columns)
 	rate := forward / (float64(m.bytes()) / 2 * growthChunks * evalChunk) // of a weight and token
 	fmt.Fprint(w, "### Larger models\n\n"+
-		"Worked out of these figures and the shapes, in CPU hours of cores like these, to Q4_K, without the embedding and the output matrix;\n"+
-		"rows above 8192 columns are cut; gradients, of 2048 tokens, as four times running the model. The columns for more cores divide by their number.\n\n")
-	t = table{left: 1, head: []string{"model", "tokens", "forward", "gradients", "moments", "factors", "blocks", "sum", "16 cores", "64 cores"}}
+		"Worked out of these figures and the shapes, in CPU hours of cores like these, to Q4_K, without the "+
+		"embedding and the output matrix;\n"+
+		"rows above 8192 columns are cut; gradients, of 2048 tokens, as four times running the model. The columns "+
+		"for more cores divide by their number.\n\n")
+	t = table{left: 1, head: []string{"model", "tokens", "forward", "gradients", "moments", "factors", "blocks", "sum",
+		"16 cores", "64 cores"}}
 	for _, c := range []struct {
 		name           string
 		layers         float64
 		width, ffn, kv int
 		tokens         float64
-	}{{"8 billion (4096, 14336)", 32, 4096, 14336, 1024, 32768}, {"8 billion (4096, 14336)", 32, 4096, 14336, 1024, 131072}, {"70 billion (8192, 28672)", 80, 8192, 28672, 1024, 131072}} {
+	}{{"8 billion (4096, 14336)", 32, 4096, 14336, 1024, 32768},
+		{"8 billion (4096, 14336)", 32, 4096, 14336, 1024, 131072},
+		{"70 billion (8192, 28672)", 80, 8192, 28672, 1024, 131072}} {
 		var weights, moments, factors, blocks float64
 		input := func(columns, rows int) {
 			for from := 0; from < columns; from += 8192 {
@@ -218,7 +241,8 @@ func stages(ctx context.Context, w io.Writer, opt *options, m llama, forward flo
 		hours := func(s float64) float64 { return c.layers * s / 3600 }
 		run, gradients := weights*c.tokens*rate, 4*weights*2048*rate
 		sum := hours(run + gradients + moments + factors + blocks)
-		t.add(c.name, strconv.Itoa(int(c.tokens)), number(hours(run)), number(hours(gradients)), number(hours(moments)), number(hours(factors)), number(hours(blocks)), number(sum), number(sum/16), number(sum/64))
+		t.add(c.name, strconv.Itoa(int(c.tokens)), number(hours(run)), number(hours(gradients)), number(hours(moments)),
+			number(hours(factors)), number(hours(blocks)), number(sum), number(sum/16), number(sum/64))
 	}
 	t.write(w)
 	return nil
@@ -269,7 +293,8 @@ func measureStage(ctx context.Context, opt *options, n int) (stage, error) {
 		if err := quants.Lookup(typ).Quantize(data, some, n, moments.Diagonal()); err != nil {
 			return 0, 0, err
 		}
-		d := &calibrate.Descender{Format: parts.Of(typ), Moments: moments, Passes: 6, Workers: opt.threads, Feedback: true}
+		d := &calibrate.Descender{Format: parts.Of(typ), Moments: moments, Passes: 6, Workers: opt.threads,
+			Feedback: true}
 		one := slices.Clone(data[:len(data)/count])
 		if first, err = seconds(func() error { _, err := d.Rows(ctx, some[:n], one); return err }); err != nil {
 			return 0, 0, err

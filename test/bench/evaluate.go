@@ -53,7 +53,8 @@ func prepareEvaluation(ctx context.Context, opt *options, dir workDir) (llama, e
 			return m, err
 		}
 	}
-	if err := command(ctx, opt, "ggconv", "--force", "--progress", "none", "--outtype", "f16", "--outfile", dir.path("f16.gguf"), dir.path("model")); err != nil {
+	if err := command(ctx, opt, "ggconv", "--force", "--progress", "none", "--outtype", "f16", "--outfile",
+		dir.path("f16.gguf"), dir.path("model")); err != nil {
 		return m, err
 	}
 	return m, os.WriteFile(dir.path(evalText), madeUpText(8*evalChunk*max(4*opt.chunks, calibrationChunks)), 0o666)
@@ -87,13 +88,15 @@ func benchSpeed(ctx context.Context, w io.Writer, opt *options, dir workDir) err
 		return err
 	}
 	progress("an importance matrix, for recipes that need one")
-	if err := command(ctx, opt, "ggeval", "imatrix", dir.path("f16.gguf"), "-f", dir.path(evalText), "--chunks", "1", "-o", dir.path("speed.imatrix"), "--force", "--progress", "none"); err != nil {
+	if err := command(ctx, opt, "ggeval", "imatrix", dir.path("f16.gguf"), "-f", dir.path(evalText), "--chunks", "1",
+		"-o", dir.path("speed.imatrix"), "--force", "--progress", "none"); err != nil {
 		return err
 	}
 	var list []*evaluation
 	for _, recipe := range evaluated {
 		progress("making %s", recipe)
-		if err := command(ctx, opt, "ggquant", "--force", "--progress", "none", "--imatrix", dir.path("speed.imatrix"), dir.path("f16.gguf"), dir.path(recipe+".gguf"), recipe); err != nil {
+		if err := command(ctx, opt, "ggquant", "--force", "--progress", "none", "--imatrix", dir.path("speed.imatrix"),
+			dir.path("f16.gguf"), dir.path(recipe+".gguf"), recipe); err != nil {
 			return err
 		}
 		for _, k := range bothThreads(opt) {
@@ -108,22 +111,32 @@ func benchSpeed(ctx context.Context, w io.Writer, opt *options, dir workDir) err
 			if err := e.run(ctx, opt, dir); err != nil {
 				return err
 			}
-			progress("round %d/%d  %s %s, %s: %.1f tokens/s", round+1, opt.rounds, e.name, e.recipe, plural(e.threads), e.speed(opt, func(c cost) float64 { return c.wall }))
+			progress("round %d/%d  %s %s, %s: %.1f tokens/s", round+1, opt.rounds, e.name, e.recipe, plural(e.threads),
+				e.speed(opt, func(c cost) float64 { return c.wall }))
 		}
 	}
 	fmt.Fprintf(w, "## Evaluation\n\n"+
-		"Perplexity by a made-up Llama of %.3g billion weights: %d layers, hidden size %d, feed-forward %d, %d heads (%d for keys and\n"+
-		"values), %d tokens. %d chunks of %d tokens. tokens/s: these tokens by the seconds of the run less those of one over a single chunk of\n"+
+		"Perplexity by a made-up Llama of %.3g billion weights: %d layers, hidden size %d, feed-forward %d, %d heads "+
+		"(%d for keys and\n"+
+		"values), %d tokens. %d chunks of %d tokens. tokens/s: these tokens by the seconds of the run less those of "+
+		"one over a single chunk of\n"+
 		"32 tokens, for both programs alike: loading, reading the text, and for ours decoding all weights once, which up to 2048\n"+
-		"tokens share. /CPU s: the same by CPU seconds. Medians of the rounds (%d), all in turn in every one; files are in the page cache. own: the\n"+
-		"largest anonymous and shared resident memory.\n", float64(m.bytes())/2e9, m.layers, m.hidden, m.ffn, m.heads, m.kvHeads, m.vocab, opt.chunks, evalChunk, opt.rounds)
+		"tokens share. /CPU s: the same by CPU seconds. Medians of the rounds (%d), all in turn in every one; files "+
+		"are in the page cache. own: the\n"+
+		"largest anonymous and shared resident memory.\n", float64(m.bytes())/2e9, m.layers, m.hidden, m.ffn, m.heads,
+		m.kvHeads, m.vocab, opt.chunks, evalChunk, opt.rounds)
 	if opt.root != "" {
-		fmt.Fprint(w, "The reference is llama-perplexity with its defaults, but for weights that it would rearrange when it loads them where it says\n"+
-			"--no-repack: there it fails without. It rounds activations to 8 or 16 bits, we do not. x: ours over the reference's tokens/s (the larger, the\n"+
+		fmt.Fprint(w, "The reference is llama-perplexity with its defaults, but for weights that it would rearrange "+
+			"when it loads them where it says\n"+
+			"--no-repack: there it fails without. It rounds activations to 8 or 16 bits, we do not. x: ours over the "+
+			"reference's tokens/s (the larger, the\n"+
 			"faster we are). perplexity: ours, and the reference's.\n"+
-			"Where the reference is ahead it has instructions that the vector packages of Go 1.27 lack: tiles of F16 and of bytes (AMX), dot products\n"+
-			"of bytes (VNNI) for Q8_0, K and IQ types, dot products of BF16; which of them depends on the processor, as the reference loads a library\n"+
-			"made for it. Ours are multiply-adds of float32 for every type, so that weights only differ by how long they take to decode.\n")
+			"Where the reference is ahead it has instructions that the vector packages of Go 1.27 lack: tiles of F16 "+
+			"and of bytes (AMX), dot products\n"+
+			"of bytes (VNNI) for Q8_0, K and IQ types, dot products of BF16; which of them depends on the processor, "+
+			"as the reference loads a library\n"+
+			"made for it. Ours are multiply-adds of float32 for every type, so that weights only differ by how long "+
+			"they take to decode.\n")
 	}
 	fmt.Fprintln(w)
 	t := speedTable(opt, list)
@@ -159,10 +172,13 @@ func (e *evaluation) run(ctx context.Context, opt *options, dir workDir) error {
 	return nil
 }
 
-func (e *evaluation) measure(ctx context.Context, opt *options, dir workDir, chunk, chunks int) (c cost, ppl string, err error) {
-	common := []string{"-f", dir.path(evalText), "-c", strconv.Itoa(chunk), "--chunks", strconv.Itoa(chunks), "-t", strconv.Itoa(e.threads)}
+func (e *evaluation) measure(ctx context.Context, opt *options, dir workDir, chunk, chunks int) (c cost,
+	ppl string, err error) {
+	common := []string{"-f", dir.path(evalText), "-c", strconv.Itoa(chunk), "--chunks", strconv.Itoa(chunks), "-t",
+		strconv.Itoa(e.threads)}
 	if !e.inside {
-		argv := append([]string{filepath.Join(opt.bin, "ggeval"), "perplexity", dir.path(e.recipe + ".gguf"), "--json", "--progress", "none"}, common...)
+		argv := append([]string{filepath.Join(opt.bin, "ggeval"), "perplexity", dir.path(e.recipe + ".gguf"), "--json",
+			"--progress", "none"}, common...)
 		c, out, err := measure(ctx, argv)
 		if err != nil {
 			return c, "", fmt.Errorf("%q: %w", argv, err)
@@ -180,7 +196,8 @@ func (e *evaluation) measure(ctx context.Context, opt *options, dir workDir, chu
 		return c, fmt.Sprintf("%.4f", r.PPL), nil
 	}
 	common[1] = dir.inside(evalText)
-	argv := append([]string{"chroot", dir.root, "sh", "-c", `exec "$0" "$@" 2>&1`, "llama-perplexity", "-m", dir.inside(e.recipe + ".gguf"), "-b", strconv.Itoa(chunk), "-ngl", "0"}, common...)
+	argv := append([]string{"chroot", dir.root, "sh", "-c", `exec "$0" "$@" 2>&1`, "llama-perplexity", "-m",
+		dir.inside(e.recipe + ".gguf"), "-b", strconv.Itoa(chunk), "-ngl", "0"}, common...)
 	for {
 		with := argv
 		if repacking[e.recipe] {
@@ -230,13 +247,15 @@ func speedTable(opt *options, list []*evaluation) table {
 		if e.inside {
 			continue
 		}
-		row := []string{e.recipe, strconv.Itoa(e.threads), number(e.speed(opt, wall)), number(e.speed(opt, cpu)), own(e), e.ppl}
+		row := []string{e.recipe, strconv.Itoa(e.threads), number(e.speed(opt, wall)), number(e.speed(opt, cpu)),
+			own(e), e.ppl}
 		if opt.root != "" {
 			r := list[i+1]
 			if repacking[r.recipe] {
 				r.ppl += " " + noRepack
 			}
-			row = append(row, number(r.speed(opt, wall)), number(r.speed(opt, cpu)), own(r), r.ppl, ratio(e.speed(opt, wall), r.speed(opt, wall)), ratio(e.speed(opt, cpu), r.speed(opt, cpu)))
+			row = append(row, number(r.speed(opt, wall)), number(r.speed(opt, cpu)), own(r), r.ppl,
+				ratio(e.speed(opt, wall), r.speed(opt, wall)), ratio(e.speed(opt, cpu), r.speed(opt, cpu)))
 		}
 		t.add(row...)
 	}
@@ -258,25 +277,32 @@ func benchMemory(ctx context.Context, w io.Writer, opt *options, dir workDir) er
 	if err := large.write(dir.path("large")); err != nil {
 		return err
 	}
-	if err := command(ctx, opt, "ggconv", "--force", "--progress", "none", "--outtype", "f16", "--outfile", dir.path("large.gguf"), dir.path("large/model")); err != nil {
+	if err := command(ctx, opt, "ggconv", "--force", "--progress", "none", "--outtype", "f16", "--outfile",
+		dir.path("large.gguf"), dir.path("large/model")); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "## Memory of an evaluation\n\n"+
-		"Perplexity by made-up Llamas in F16, %d and %d layers of the same width (hidden size %d, feed-forward %d, %d tokens), %s. The data that the\n"+
-		"process may have are limited to %s (RLIMIT_DATA: all private memory that can be written, resident or not; not mapped files). own: the largest\n"+
+		"Perplexity by made-up Llamas in F16, %d and %d layers of the same width (hidden size %d, feed-forward %d, "+
+		"%d tokens), %s. The data that the\n"+
+		"process may have are limited to %s (RLIMIT_DATA: all private memory that can be written, resident or not; "+
+		"not mapped files). own: the largest\n"+
 		"anonymous and shared resident memory, sampled from outside (RssAnon and RssShmem of /proc/PID/status).\n\n",
 		m.layers, large.layers, m.hidden, m.ffn, m.vocab, plural(opt.threads), size.Text(opt.limit))
-	t := table{left: 1, head: []string{"file MB", "limit MB", "tokens", "own MB", "share of the file", "s", "perplexity"}}
+	t := table{left: 1, head: []string{"file MB", "limit MB", "tokens", "own MB", "share of the file", "s",
+		"perplexity"}}
 	for _, c := range []struct {
 		file   string
 		chunks int
-	}{{"f16.gguf", opt.chunks}, {"large.gguf", opt.chunks}, {"f16.gguf", 4 * opt.chunks}, {"large.gguf", 4 * opt.chunks}} {
+	}{{"f16.gguf", opt.chunks}, {"large.gguf", opt.chunks}, {"f16.gguf", 4 * opt.chunks},
+		{"large.gguf", 4 * opt.chunks}} {
 		st, err := os.Stat(dir.path(c.file))
 		if err != nil {
 			return err
 		}
-		argv := []string{"sh", "-c", fmt.Sprintf(`ulimit -d %d && exec "$0" "$@"`, opt.limit>>10), filepath.Join(opt.bin, "ggeval"), "perplexity", dir.path(c.file), "-f", dir.path(evalText),
-			"-c", strconv.Itoa(evalChunk), "--chunks", strconv.Itoa(c.chunks), "-t", strconv.Itoa(opt.threads), "--json", "--progress", "none"}
+		argv := []string{"sh", "-c", fmt.Sprintf(`ulimit -d %d && exec "$0" "$@"`, opt.limit>>10),
+			filepath.Join(opt.bin, "ggeval"), "perplexity", dir.path(c.file), "-f", dir.path(evalText),
+			"-c", strconv.Itoa(evalChunk), "--chunks", strconv.Itoa(c.chunks), "-t", strconv.Itoa(opt.threads),
+			"--json", "--progress", "none"}
 		cost, out, err := measure(ctx, argv)
 		if err != nil {
 			return fmt.Errorf("%q: %w", argv, err)
@@ -289,8 +315,10 @@ func benchMemory(ctx context.Context, w io.Writer, opt *options, dir workDir) er
 			return err
 		}
 		progress("%s, %d chunks: %s of its own", c.file, r.Chunks, size.Text(cost.own))
-		t.add(number(float64(st.Size())/1e6), number(float64(opt.limit)/1e6), strconv.Itoa(r.Chunks*evalChunk), number(float64(cost.own)/1e6),
-			fmt.Sprintf("%.0f %%", 100*float64(cost.own)/float64(st.Size())), number(cost.wall), fmt.Sprintf("%.4f", r.PPL))
+		t.add(number(float64(st.Size())/1e6), number(float64(opt.limit)/1e6), strconv.Itoa(r.Chunks*evalChunk),
+			number(float64(cost.own)/1e6),
+			fmt.Sprintf("%.0f %%", 100*float64(cost.own)/float64(st.Size())), number(cost.wall),
+			fmt.Sprintf("%.4f", r.PPL))
 	}
 	t.write(w)
 	return os.RemoveAll(dir.path("large"))

@@ -11,8 +11,10 @@ import (
 func TestMerge(t *testing.T) {
 	const about = "* CPU: new\n\n"
 	report := "# Benchmarks\n\n" + about + "## Evaluation\n\nfresh\n\n| a |\n\n## Calibration\n\nfirst\n\n"
-	old := "# Benchmarks\n\n* CPU: old\n\n## Encoders\n\nkept\n\n### Encoding\n\nkept, too\n\n## Evaluation\n\nstale\n\n## Whole jobs\n\nkept\n\n"
-	want := "# Benchmarks\n\n* CPU: old\n\n## Encoders\n\nkept\n\n### Encoding\n\nkept, too\n\n## Evaluation\n\n* CPU: new\n\nfresh\n\n| a |\n\n## Whole jobs\n\nkept\n\n## Calibration\n\n* CPU: new\n\nfirst\n"
+	old := "# Benchmarks\n\n* CPU: old\n\n## Encoders\n\nkept\n\n### Encoding\n\nkept, too\n\n## " +
+		"Evaluation\n\nstale\n\n## Whole jobs\n\nkept\n\n"
+	want := "# Benchmarks\n\n* CPU: old\n\n## Encoders\n\nkept\n\n### Encoding\n\nkept, too\n\n## Evaluation\n\n* " +
+		"CPU: new\n\nfresh\n\n| a |\n\n## Whole jobs\n\nkept\n\n## Calibration\n\n* CPU: new\n\nfirst\n"
 	got := merge(old, report, about)
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)

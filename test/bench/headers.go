@@ -60,13 +60,15 @@ func headerModel() (gguf.Metadata, []gguf.Tensor) {
 	f32 := func(name string) gguf.Tensor {
 		return gguf.Tensor{Name: name, NE: []int64{headerHidden}, Type: gguf.TypeF32}
 	}
-	tensors := []gguf.Tensor{f16("token_embd.weight", headerHidden, headerVocab), f16("output.weight", headerHidden, headerVocab), f32("output_norm.weight")}
+	tensors := []gguf.Tensor{f16("token_embd.weight", headerHidden, headerVocab),
+		f16("output.weight", headerHidden, headerVocab), f32("output_norm.weight")}
 	for i := range headerLayers {
 		b := fmt.Sprintf("blk.%d.", i)
 		tensors = append(tensors, f32(b+"attn_norm.weight"), f32(b+"ffn_norm.weight"),
 			f16(b+"attn_q.weight", headerHidden, headerHidden), f16(b+"attn_k.weight", headerHidden, headerKV),
 			f16(b+"attn_v.weight", headerHidden, headerKV), f16(b+"attn_output.weight", headerHidden, headerHidden),
-			f16(b+"ffn_gate.weight", headerHidden, headerFFN), f16(b+"ffn_up.weight", headerHidden, headerFFN), f16(b+"ffn_down.weight", headerFFN, headerHidden))
+			f16(b+"ffn_gate.weight", headerHidden, headerFFN), f16(b+"ffn_up.weight", headerHidden, headerFFN),
+			f16(b+"ffn_down.weight", headerFFN, headerHidden))
 	}
 	return m, tensors
 }
@@ -89,7 +91,8 @@ func benchHeaders(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 	header := gguf.AppendHeader(nil, m, tensors, gguf.DefaultAlignment)
 	const sparse, theirs = "sparse.gguf", "sparse-ref.gguf"
 	for _, name := range []string{sparse, theirs} {
-		if err := errors.Join(os.WriteFile(dir.path(name), header, 0o666), os.Truncate(dir.path(name), int64(len(header))+weights)); err != nil {
+		if err := errors.Join(os.WriteFile(dir.path(name), header, 0o666),
+			os.Truncate(dir.path(name), int64(len(header))+weights)); err != nil {
 			return err
 		}
 	}
@@ -106,8 +109,12 @@ func benchHeaders(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 		{name: "ggtool inspect --json --full", argv: ours("inspect", "--json", "--full", file)},
 		{name: "ggtool inspect --get general.name", argv: ours("inspect", "--get", "general.name", file)},
 		{name: "ggtool verify --header-only", argv: ours("verify", "--header-only", file)},
-		{name: "ggtool meta --dry-run", argv: func(int) []string { return edit("--dry-run", "--set", "general.file_type=7") }},
-		{name: "ggtool meta --set of a number, in place", argv: func(round int) []string { return edit("--set", "llama.context_length="+strconv.Itoa(8191-round)) }},
+		{name: "ggtool meta --dry-run", argv: func(int) []string {
+			return edit("--dry-run", "--set",
+				"general.file_type=7")
+		}},
+		{name: "ggtool meta --set of a number, in place",
+			argv: func(round int) []string { return edit("--set", "llama.context_length="+strconv.Itoa(8191-round)) }},
 		{name: "ggtool meta --set of a longer name, in place", argv: func(round int) []string {
 			return edit("--set", "general.name="+strings.Repeat("x", 20*(1+round)))
 		}},
@@ -119,7 +126,8 @@ func benchHeaders(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 		in := func(argv ...string) func(int) []string { return func(int) []string { return argv } }
 		jobs = append(jobs,
 			&headerJob{name: "reference: gguf-dump", inside: true, argv: in("gguf-dump", dir.inside(theirs))},
-			&headerJob{name: "reference: gguf-set-metadata of a number, in place", inside: true, argv: in("gguf-set-metadata", "--force", dir.inside(theirs), "llama.context_length", "4096")})
+			&headerJob{name: "reference: gguf-set-metadata of a number, in place", inside: true,
+				argv: in("gguf-set-metadata", "--force", dir.inside(theirs), "llama.context_length", "4096")})
 	}
 	for round := range opt.rounds {
 		for _, j := range jobs {
@@ -134,13 +142,19 @@ func benchHeaders(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 		return err
 	}
 	fmt.Fprintf(w, "## Headers\n\n"+
-		"A file of %s, a Llama of 8 billion weights in F16 with %d tokens, %d tensors and a header of %s, whose tensors are a hole\n"+
-		"that takes no room on the disk. Medians of %d rounds: the whole process, its start included; verify makes a tokenizer of the\n"+
-		"vocabulary. Written: what the process gave to files by the system's account. In place, that is the sectors that change, and\n"+
-		"before them a record of what they were and become, which makes the change safe from crashes, all synced. A longer template\n"+
-		"moves the vocabulary; a longer name does not, since --reserve leaves its room between the two. After all changes the file\n"+
+		"A file of %s, a Llama of 8 billion weights in F16 with %d tokens, %d tensors and a header of %s, whose "+
+		"tensors are a hole\n"+
+		"that takes no room on the disk. Medians of %d rounds: the whole process, its start included; verify makes a "+
+		"tokenizer of the\n"+
+		"vocabulary. Written: what the process gave to files by the system's account. In place, that is the sectors "+
+		"that change, and\n"+
+		"before them a record of what they were and become, which makes the change safe from crashes, all synced. A "+
+		"longer template\n"+
+		"moves the vocabulary; a longer name does not, since --reserve leaves its room between the two. After all "+
+		"changes the file\n"+
 		"takes %s on the disk: no byte of a tensor was written.\n\n",
-		size.Text(int64(len(header))+weights), headerVocab, len(tensors), size.Text(int64(len(header))), opt.rounds, size.Text(blocks))
+		size.Text(int64(len(header))+weights), headerVocab, len(tensors), size.Text(int64(len(header))), opt.rounds,
+		size.Text(blocks))
 	t := table{left: 1, head: []string{"command", "ms", "written kB"}}
 	for _, j := range jobs {
 		written := dash
@@ -193,10 +207,12 @@ func benchCopies(ctx context.Context, w io.Writer, opt *options, dir workDir) er
 	const row = 4096
 	tensors := []gguf.Tensor{}
 	for i := range 100 {
-		tensors = append(tensors, gguf.Tensor{Name: fmt.Sprintf("t%d", i), NE: []int64{row, max(1, opt.size/200/row)}, Type: gguf.TypeF16})
+		tensors = append(tensors, gguf.Tensor{Name: fmt.Sprintf("t%d", i), NE: []int64{row, max(1, opt.size/200/row)},
+			Type: gguf.TypeF16})
 	}
 	weights := gguf.Layout(tensors, gguf.DefaultAlignment)
-	header := gguf.AppendHeader(nil, gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}}, tensors, gguf.DefaultAlignment)
+	header := gguf.AppendHeader(nil, gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}}, tensors,
+		gguf.DefaultAlignment)
 	f, err := os.Create(dir.path(name))
 	if err != nil {
 		return err
@@ -215,13 +231,15 @@ func benchCopies(ctx context.Context, w io.Writer, opt *options, dir workDir) er
 	}
 	for _, n := range slices.Compact([]int{1, opt.threads}) {
 		jobs = append(jobs, &job{name: "ggtool meta -o, " + plural(n), command: func(out string) []string {
-			return []string{"env", "GOMAXPROCS=" + strconv.Itoa(n), filepath.Join(opt.bin, "ggtool"), "meta", "--progress", "none", "--set", "general.name=str:another", "-o", out, in}
+			return []string{"env", "GOMAXPROCS=" + strconv.Itoa(n), filepath.Join(opt.bin, "ggtool"), "meta",
+				"--progress", "none", "--set", "general.name=str:another", "-o", out, in}
 		}})
 	}
 	if opt.root != "" {
-		jobs = append(jobs, &job{name: "reference: gguf-new-metadata", inside: true, command: func(out string) []string {
-			return []string{"gguf-new-metadata", "--general-name", "another", dir.inside(name), out}
-		}})
+		jobs = append(jobs, &job{name: "reference: gguf-new-metadata", inside: true,
+			command: func(out string) []string {
+				return []string{"gguf-new-metadata", "--general-name", "another", dir.inside(name), out}
+			}})
 	}
 	for round := range opt.rounds {
 		for _, j := range jobs {
@@ -233,7 +251,8 @@ func benchCopies(ctx context.Context, w io.Writer, opt *options, dir workDir) er
 		}
 	}
 	fmt.Fprintf(w, "### Copies\n\n"+
-		"A file of %s, in the page cache, with another header: the kernel copies its tensors. ggtool syncs what it has written; cp alone and\n"+
+		"A file of %s, in the page cache, with another header: the kernel copies its tensors. ggtool syncs what it "+
+		"has written; cp alone and\n"+
 		"the reference do not.\n\n", size.Text(int64(len(header))+weights))
 	t := table{left: 1, head: []string{"command", "wall s", "CPU s"}}
 	sums := map[string]bool{}

@@ -41,8 +41,9 @@ type counter struct {
 type emulated struct {
 	arch, program string
 	qemu          []string
-	bits          int    // of vectors
-	force         string // goes before bits in GODEBUG: "+" selects a width although QEMU lacks CPU features that package simd asks for
+	bits          int // of vectors
+	// goes before bits in GODEBUG: "+" selects a width although QEMU lacks CPU features that package simd asks for
+	force string
 }
 
 // version returns the first line of what QEMU says of its version.
@@ -84,7 +85,8 @@ func startCounter(ctx context.Context, opt *options, dir workDir, m emulated, sc
 	}
 	c.counts = bufio.NewReader(c.file)
 	args := append(m.qemu[1:len(m.qemu):len(m.qemu)],
-		"-plugin", fmt.Sprintf("%s,start=%#x,stop=%#x,out=%s", plugin, at["main.startCount"], at["main.stopCount"], name), m.program, serverArg)
+		"-plugin", fmt.Sprintf("%s,start=%#x,stop=%#x,out=%s", plugin, at["main.startCount"], at["main.stopCount"],
+			name), m.program, serverArg)
 	cmd := exec.CommandContext(ctx, m.qemu[0], args...)
 	// Nothing but the kernels runs in their thread.
 	cmd.Env = append(os.Environ(), "GODEBUG="+setting+",asyncpreemptoff=1", "GOGC=off", "GOMAXPROCS=1")
@@ -108,8 +110,8 @@ func (c *counter) close() {
 	c.file.Close()
 }
 
-// perWeight answers a request three times and returns the instructions for each of n elements, the least: those that take
-// a thousand more have met the scheduler of Go's runtime.
+// perWeight answers a request three times and returns the instructions for each of n elements, the least: those that
+// take a thousand more have met the scheduler of Go's runtime.
 func (c *counter) perWeight(r request, n int) (least float64, err error) {
 	for i := range 3 {
 		if _, err := c.ask(r); err != nil {
@@ -152,7 +154,8 @@ func benchInstructions(ctx context.Context, w io.Writer, opt *options, dir workD
 }
 
 // startCounters starts the two servers of a machine: scalar, and with vectors. version is that of what runs them.
-func startCounters(ctx context.Context, opt *options, dir workDir, m emulated) (servers [2]*counter, version string, stop func(), err error) {
+func startCounters(ctx context.Context, opt *options, dir workDir, m emulated) (servers [2]*counter, version string,
+	stop func(), err error) {
 	if version, err = m.version(ctx); err != nil {
 		return servers, "", nil, err
 	}
@@ -197,8 +200,10 @@ func countArm64(ctx context.Context, w io.Writer, opt *options, dir workDir) err
 	fmt.Fprintf(w, "## Instructions on arm64\n\n"+
 		"How many instructions of arm64 a weight takes, in scalar code and with vectors of 128 bits: %d rows of %d gaussian\n"+
 		"weights, counted by a plugin of %s\n"+
-		"(`make instructions`), the least of three counts. They are exact and the same on every machine, but say nothing of time:\n"+
-		"an instruction on a vector may take longer than one on a number. imatrix: encoding with importance, where it changes the\n"+
+		"(`make instructions`), the least of three counts. They are exact and the same on every machine, but say "+
+		"nothing of time:\n"+
+		"an instruction on a vector may take longer than one on a number. imatrix: encoding with importance, where "+
+		"it changes the\n"+
 		"result. check: looking for elements that are not finite.\n\n", countRows, kernelCols, version)
 	t := table{left: 1, head: []string{"type"}}
 	for _, what := range []string{"encode", "imatrix", "decode", "check"} {
@@ -295,12 +300,15 @@ func countHere(ctx context.Context, w io.Writer, opt *options, dir workDir) erro
 	fmt.Fprintf(w, "## Instructions on amd64\n\n"+
 		"How many instructions a weight takes to encode, in scalar code and with vectors of 256 bits, counted by a plugin of\n"+
 		"%s (`make instructions`), and how many of them this machine does\n"+
-		"in a cycle, in %d rounds as above, of %s GHz, by a chain of multiplications of %d cycles each. A loop of %d additions and\n"+
-		"exclusive ors that wait for nothing does %s instructions in a cycle, for comparison.", version, opt.rounds, number(hertz/1e9), chainCycles, spinSteps, number(perPass/(spin*hertz)))
+		"in a cycle, in %d rounds as above, of %s GHz, by a chain of multiplications of %d cycles each. A loop of %d "+
+		"additions and\n"+
+		"exclusive ors that wait for nothing does %s instructions in a cycle, for comparison.", version, opt.rounds,
+		number(hertz/1e9), chainCycles, spinSteps, number(perPass/(spin*hertz)))
 	t := table{left: 2, head: []string{"type", "imatrix", "scalar", "256", "x", "cycles", "in a cycle"}}
 	if b.reference != nil {
 		fmt.Fprintf(w, " reference:\n"+
-			"the cycles of libggml. faster: how many times as many these are. wanted: what would have to be done in a cycle to be %d times\n"+
+			"the cycles of libggml. faster: how many times as many these are. wanted: what would have to be done in "+
+			"a cycle to be %d times\n"+
 			"as fast, %d times for K-quants.", floorOf(gguf.TypeIQ3_S), floorOf(gguf.TypeQ4_K))
 		t.head = append(t.head, "reference", "faster", "wanted")
 	}
@@ -311,7 +319,8 @@ func countHere(ctx context.Context, w io.Writer, opt *options, dir workDir) erro
 		if m.importance {
 			imatrix = "yes"
 		}
-		cells := []string{m.typ.String(), imatrix, number(n[0]), number(n[1]), ratio(n[0], n[1]), number(cycles), number(n[1] / cycles)}
+		cells := []string{m.typ.String(), imatrix, number(n[0]), number(n[1]), ratio(n[0], n[1]), number(cycles),
+			number(n[1] / cycles)}
 		if b.reference != nil {
 			theirs := seconds(m.all[1]) * hertz
 			cells = append(cells, number(theirs), ratio(theirs, cycles), number(n[1]*float64(floorOf(m.typ))/theirs))

@@ -70,7 +70,8 @@ func benchJobs(ctx context.Context, w io.Writer, opt *options, dir workDir) erro
 		return err
 	}
 	jobs := jobList(opt, dir)
-	if err := exec.CommandContext(ctx, filepath.Join(opt.bin, "ggconv"), "--progress", "none", "--outtype", "f16", "--outfile", dir.path("f16.gguf"), dir.path("model")).Run(); err != nil {
+	if err := exec.CommandContext(ctx, filepath.Join(opt.bin, "ggconv"), "--progress", "none", "--outtype", "f16",
+		"--outfile", dir.path("f16.gguf"), dir.path("model")).Run(); err != nil {
 		return fmt.Errorf("ggconv: %w", err)
 	}
 	for _, j := range jobs {
@@ -89,9 +90,11 @@ func benchJobs(ctx context.Context, w io.Writer, opt *options, dir workDir) erro
 		}
 	}
 	fmt.Fprintf(w, "## Whole jobs\n\n"+
-		"A made-up Llama checkpoint of %s in BF16: %d layers, hidden size %d, feed-forward %d, %d heads (%d for keys and values),\n"+
+		"A made-up Llama checkpoint of %s in BF16: %d layers, hidden size %d, feed-forward %d, %d heads (%d for keys "+
+		"and values),\n"+
 		"%d tokens; gaussian weights. Medians of %d rounds, all jobs in turn in every round; the input is in the page cache, and\n"+
-		"nothing is left to be written to the disk when a job begins. Before every job a file of the output's size is written and\n"+
+		"nothing is left to be written to the disk when a job begins. Before every job a file of the output's size "+
+		"is written and\n"+
 		"removed, so that each finds memory that the system has at hand. Our commands sync their output before they end; cp and\n"+
 		"the reference do not, so cp is there with and without.\n\n"+
 		"/ cp, / cp+sync: the job's seconds over those of cp of a file as large as its output, alone or with sync.\n"+
@@ -121,7 +124,8 @@ func checkDisk(dir workDir, bytes int64) error {
 	}
 	progress("disk: needs %s, %s free", size.Text(need), size.Text(free))
 	if free < need {
-		return fmt.Errorf("%s has %s free, want %s: use a smaller -size or another place", dir.path(""), size.Text(free), size.Text(need))
+		return fmt.Errorf("%s has %s free, want %s: use a smaller -size or another place", dir.path(""),
+			size.Text(free), size.Text(need))
 	}
 	return nil
 }
@@ -143,27 +147,31 @@ func jobList(opt *options, dir workDir) []*job {
 	}
 	for _, typ := range []string{"auto", "f16"} {
 		theirs := "reference: convert " + typ
-		j := &job{name: fmt.Sprintf("ggconv %s, %s", typ, plural(opt.threads)), ours: true, copies: true, command: func(out string) []string {
-			return []string{conv, "--progress", "none", "--threads", n, "--outtype", typ, "--outfile", out, model}
-		}}
+		j := &job{name: fmt.Sprintf("ggconv %s, %s", typ, plural(opt.threads)), ours: true, copies: true,
+			command: func(out string) []string {
+				return []string{conv, "--progress", "none", "--threads", n, "--outtype", typ, "--outfile", out, model}
+			}}
 		jobs = append(jobs, j)
 		if opt.root != "" {
 			j.against = []string{theirs}
 			jobs = append(jobs, &job{name: theirs, inside: true, copies: true, command: func(out string) []string {
-				return []string{"env", "NO_LOCAL_GGUF=1", "HF_HUB_OFFLINE=1", "TRANSFORMERS_OFFLINE=1", "python3", converterPy,
+				return []string{"env", "NO_LOCAL_GGUF=1", "HF_HUB_OFFLINE=1", "TRANSFORMERS_OFFLINE=1",
+					"python3", converterPy,
 					dir.inside("model"), "--outtype", typ, "--outfile", out}
 			}})
 		}
 	}
 	jobs = append(jobs, &job{name: float8Name, ours: true, command: func(out string) []string {
-		return []string{conv, "--progress", "none", "--threads", n, "--outtype", "f16", "--outfile", out, dir.path(float8Folder)}
+		return []string{conv, "--progress", "none", "--threads", n, "--outtype", "f16", "--outfile", out,
+			dir.path(float8Folder)}
 	}})
 	theirs := ""
 	for _, k := range threads {
 		theirs = fmt.Sprintf("reference: llama-quantize %s from F16, %s", recipe, plural(k))
-		j := &job{name: fmt.Sprintf("ggquant %s from F16, %s", recipe, plural(k)), ours: true, command: func(out string) []string {
-			return []string{quant, "--progress", "none", f16, out, recipe, strconv.Itoa(k)}
-		}}
+		j := &job{name: fmt.Sprintf("ggquant %s from F16, %s", recipe, plural(k)), ours: true,
+			command: func(out string) []string {
+				return []string{quant, "--progress", "none", f16, out, recipe, strconv.Itoa(k)}
+			}}
 		jobs = append(jobs, j)
 		if opt.root != "" {
 			j.against = []string{theirs}
@@ -172,9 +180,10 @@ func jobList(opt *options, dir workDir) []*job {
 			}})
 		}
 	}
-	j := &job{name: fmt.Sprintf("ggquant %s from the checkpoint, %s", recipe, plural(opt.threads)), ours: true, command: func(out string) []string {
-		return []string{quant, "--progress", "none", "--via", "f16", model, out, recipe, n}
-	}}
+	j := &job{name: fmt.Sprintf("ggquant %s from the checkpoint, %s", recipe, plural(opt.threads)), ours: true,
+		command: func(out string) []string {
+			return []string{quant, "--progress", "none", "--via", "f16", model, out, recipe, n}
+		}}
 	if opt.root != "" {
 		j.against = []string{"reference: convert f16", theirs}
 	}

@@ -70,10 +70,12 @@ func benchKernels(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 		"the thread's CPU time; of %d rounds of about %v, all\n"+
 		"types and columns in turn in every round, each figure is that of the second best.\n"+
 		"Mw/s: millions of weights a second of our fastest. RMSE: root mean square of the error over that of the input. A dash:\n"+
-		"the type has no kernel of its own for this width, so the scalar one runs. imatrix: with importance, where it changes the\n"+
+		"the type has no kernel of its own for this width, so the scalar one runs. imatrix: with importance, where "+
+		"it changes the\n"+
 		"result.", kernelCols, kernelRows, opt.rounds, opt.budget)
 	if b.reference != nil {
-		fmt.Fprintf(w, " x: ours over the reference's MB/s (the larger, the faster we are). The reference is libggml-base itself,\n"+
+		fmt.Fprintf(w, " x: ours over the reference's MB/s (the larger, the faster we are). The reference is "+
+			"libggml-base itself,\n"+
 			"called in its own process.")
 	}
 	fmt.Fprintf(w, "\n\n%s", notes)
@@ -108,7 +110,8 @@ func benchKernels(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 			imatrix = "yes"
 		}
 		if m.distinct {
-			encode.add(b.row(m.all, name, imatrix, strconv.FormatFloat(m.typ.BPW(), 'f', 4, 64), number(m.all[0].kept.RMSE))...)
+			encode.add(b.row(m.all, name, imatrix, strconv.FormatFloat(m.typ.BPW(), 'f', 4, 64),
+				number(m.all[0].kept.RMSE))...)
 		} else {
 			decode.add(b.row(m.all, name)...)
 		}
@@ -240,7 +243,8 @@ func (b *kernelBench) prepare(k kernelCase) ([]*contender, error) {
 		all = append(all, &contender{client: c, kept: a})
 		first := all[0].kept
 		if a.Sum != first.Sum {
-			b.differ = append(b.differ, fmt.Sprintf("%v, importance %v: scalar and %s encode differently", k.typ, k.importance, c.name))
+			b.differ = append(b.differ, fmt.Sprintf("%v, importance %v: scalar and %s encode differently", k.typ,
+				k.importance, c.name))
 		} else if a.Decoded != "" && a.Decoded != first.Decoded {
 			b.differ = append(b.differ, fmt.Sprintf("%v: scalar and %s decode differently", k.typ, c.name))
 		}
@@ -248,7 +252,8 @@ func (b *kernelBench) prepare(k kernelCase) ([]*contender, error) {
 	return all, nil
 }
 
-// timed is something to measure: an encoder or decoder, for which the servers encode the input as the case says, or a loop.
+// timed is something to measure: an encoder or decoder, for which the servers encode the input as the case says, or a
+// loop.
 type timed struct {
 	kernelCase
 	r        request
@@ -309,7 +314,8 @@ func (b *kernelBench) measure(ctx context.Context, list []*timed) error {
 // calibrate sets the rows of all contenders that are measured.
 func (b *kernelBench) calibrate(m *timed) (err error) {
 	for i, c := range m.all {
-		if c == nil || m.distinct && i > 0 && c.client != b.reference && c.kept.Implementation == m.all[0].kept.Implementation ||
+		if c == nil || m.distinct && i > 0 && c.client != b.reference &&
+			c.kept.Implementation == m.all[0].kept.Implementation ||
 			c.client == b.reference && m.r.Op == "dequantize" && c.kept.Decoded == "" {
 			continue
 		}
@@ -389,7 +395,8 @@ func (b *kernelBench) row(all []*contender, first ...string) []string {
 		}))
 	}
 	same := "same"
-	if reference.kept.Sum != ours[0].kept.Sum || reference.kept.Decoded != "" && reference.kept.Decoded != ours[0].kept.Decoded {
+	if reference.kept.Sum != ours[0].kept.Sum || reference.kept.Decoded != "" &&
+		reference.kept.Decoded != ours[0].kept.Decoded {
 		same = "DIFFER"
 	}
 	return append(first, same)

@@ -86,13 +86,18 @@ func parse(args []string) (*options, error) {
 	f.BoolVar(&opt.speed, "speed", true, "measure evaluation")
 	f.BoolVar(&opt.memory, "memory", true, "measure the memory of evaluation")
 	f.BoolVar(&opt.calib, "calibration", true, "measure importance matrices and calibrated quantization")
-	f.BoolVar(&opt.headers, "headers", true, "measure what needs the header of a file only, and copies with another one")
+	f.BoolVar(&opt.headers, "headers", true,
+		"measure what needs the header of a file only, and copies with another one")
 	f.BoolVar(&opt.tensors, "tensors", true, "measure files of many small tensors")
 	f.BoolVar(&opt.release, "release", true, "measure what is published of a model: 20 quantizations")
-	f.IntVar(&opt.releaseRounds, "release-rounds", 1, "release: take the median of `N` rounds; the reference takes a quarter of an hour for one of 1GB")
-	f.StringVar(&opt.arm64, "arm64", "", "instructions: this program for arm64, a `FILE`; without it and -plugin, that part is left out")
+	f.IntVar(&opt.releaseRounds, "release-rounds", 1,
+		"release: take the median of `N` rounds; the reference takes a quarter of an hour for one of 1GB")
+	f.StringVar(&opt.arm64, "arm64", "",
+		"instructions: this program for arm64, a `FILE`; without it and -plugin, that part is left out")
 	f.StringVar(&opt.plugin, "plugin", "", "instructions: the `FILE` made of test/bench/plugin")
-	only := f.String("only", "", "measure only these `PARTS`, separated by commas: kernels, sources, jobs, speed, memory, calibration, headers, tensors, release, instructions; with -o the others stay in the report")
+	only := f.String("only", "",
+		"measure only these `PARTS`, separated by commas: kernels, sources, jobs, speed, memory, calibration, "+
+			"headers, tensors, release, instructions; with -o the others stay in the report")
 	f.IntVar(&opt.chunks, "chunks", 4, "speed, memory: `N` chunks of text")
 	limit := f.String("limit", "600MB", "memory: `BYTES` that the process may hold")
 	types := f.String("types", "", "kernels: only these `TYPES`, separated by commas")
@@ -151,7 +156,9 @@ func parse(args []string) (*options, error) {
 
 // parts returns what says whether a part is measured.
 func (opt *options) parts() map[string]*bool {
-	return map[string]*bool{"kernels": &opt.kernels, "sources": &opt.sources, "jobs": &opt.jobs, "speed": &opt.speed, "memory": &opt.memory, "calibration": &opt.calib, "headers": &opt.headers, "tensors": &opt.tensors, "release": &opt.release, "instructions": &opt.counts}
+	return map[string]*bool{"kernels": &opt.kernels, "sources": &opt.sources, "jobs": &opt.jobs, "speed": &opt.speed,
+		"memory": &opt.memory, "calibration": &opt.calib, "headers": &opt.headers, "tensors": &opt.tensors,
+		"release": &opt.release, "instructions": &opt.counts}
 }
 
 // parseTypes reads a list of types that have an encoder; "" is all of them.

@@ -15,7 +15,8 @@ import (
 )
 
 // releaseRecipes are what publishers make of a model.
-var releaseRecipes = []string{"Q2_K", "Q3_K_S", "Q3_K_M", "Q3_K_L", "Q4_0", "Q4_1", "Q4_K_S", "Q4_K_M", "Q5_0", "Q5_1", "Q5_K_S", "Q5_K_M",
+var releaseRecipes = []string{"Q2_K", "Q3_K_S", "Q3_K_M", "Q3_K_L", "Q4_0", "Q4_1", "Q4_K_S", "Q4_K_M", "Q5_0", "Q5_1",
+	"Q5_K_S", "Q5_K_M",
 	"Q6_K", "Q8_0", "IQ2_XS", "IQ2_M", "IQ3_XXS", "IQ3_M", "IQ4_XS", "IQ4_NL"}
 
 // releaseMatrix is the importance matrix, and how many chunks of text it is made of. The
@@ -41,21 +42,28 @@ func benchRelease(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 	}
 	n := strconv.Itoa(opt.threads)
 	model, out := dir.path("model"), dir.path("release")
-	if err := command(ctx, opt, "ggeval", "imatrix", dir.path("f16.gguf"), "-f", dir.path(evalText), "-c", strconv.Itoa(evalChunk), "--chunks", strconv.Itoa(releaseChunks),
+	if err := command(ctx, opt, "ggeval", "imatrix", dir.path("f16.gguf"), "-f", dir.path(evalText), "-c",
+		strconv.Itoa(evalChunk), "--chunks", strconv.Itoa(releaseChunks),
 		"-o", dir.path(releaseMatrix), "--force", "--progress", "none"); err != nil {
 		return err
 	}
 	ours := &job{name: fmt.Sprintf("ggquant, %d outputs", len(releaseRecipes)), command: func(out string) []string {
-		return append([]string{filepath.Join(opt.bin, "ggquant"), "--progress", "none", "--threads", n, "--via", "f16", "--imatrix", dir.path(releaseMatrix),
+		return append([]string{filepath.Join(opt.bin, "ggquant"), "--progress", "none", "--threads", n, "--via", "f16",
+			"--imatrix", dir.path(releaseMatrix),
 			"--name-template", "{FTYPE}.gguf", "--out-dir", out, model}, releaseRecipes...)
 	}}
-	theirs := []*job{{name: "reference: convert f16", inside: true, size: m.bytes(), command: func(out string) []string {
-		return []string{"env", "NO_LOCAL_GGUF=1", "HF_HUB_OFFLINE=1", "TRANSFORMERS_OFFLINE=1", "python3", converterPy, dir.inside("model"), "--outtype", "f16", "--outfile", out}
-	}}}
+	theirs := []*job{{name: "reference: convert f16", inside: true, size: m.bytes(),
+		command: func(out string) []string {
+			return []string{"env", "NO_LOCAL_GGUF=1", "HF_HUB_OFFLINE=1", "TRANSFORMERS_OFFLINE=1",
+				"python3", converterPy,
+				dir.inside("model"), "--outtype", "f16", "--outfile", out}
+		}}}
 	for _, r := range releaseRecipes {
-		theirs = append(theirs, &job{name: "reference: llama-quantize " + r, inside: true, size: m.bytes() / 2, command: func(out string) []string {
-			return []string{"env", "-C", dir.inside(""), "llama-quantize", "--imatrix", releaseMatrix, "f16.gguf", out, r, n}
-		}})
+		theirs = append(theirs, &job{name: "reference: llama-quantize " + r, inside: true, size: m.bytes() / 2,
+			command: func(out string) []string {
+				return []string{"env", "-C", dir.inside(""), "llama-quantize", "--imatrix", releaseMatrix,
+					"f16.gguf", out, r, n}
+			}})
 	}
 	if opt.root == "" {
 		theirs = nil
@@ -86,7 +94,8 @@ func benchRelease(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 				return err
 			}
 			kernels = append(kernels, seconds)
-			progress("round %d/%d  %s: %.2f s, %.2f s CPU, kernels %.2f s", round+1, opt.releaseRounds, ours.name, c.wall, c.cpu, seconds)
+			progress("round %d/%d  %s: %.2f s, %.2f s CPU, kernels %.2f s", round+1, opt.releaseRounds, ours.name,
+				c.wall, c.cpu, seconds)
 		}
 		for _, j := range theirs {
 			if err := j.run(ctx, dir, round == 0); err != nil {
@@ -110,31 +119,39 @@ func benchRelease(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 }
 
 // report writes the section.
-func report(w io.Writer, opt *options, m llama, ours *job, theirs []*job, made *release, kernels float64, differ []string) {
+func report(w io.Writer, opt *options, m llama, ours *job, theirs []*job, made *release, kernels float64,
+	differ []string) {
 	fmt.Fprintf(w, "## Release\n\n"+
 		"The model of %s in BF16 (%d layers, hidden size %d) to %s, with an importance matrix of %d chunks, which is there\n"+
-		"before, %s. Ours is one run, straight from the checkpoint, which syncs all files; the reference's is a conversion to F16 and a run for\n"+
-		"each output. Medians of %d rounds, in each of which ours and the kernels take turns %d times. read: bytes of model files that\n"+
+		"before, %s. Ours is one run, straight from the checkpoint, which syncs all files; the reference's is a "+
+		"conversion to F16 and a run for\n"+
+		"each output. Medians of %d rounds, in each of which ours and the kernels take turns %d times. read: bytes "+
+		"of model files that\n"+
 		"the runs go through.\n\n"+
-		"kernels: the seconds that the encoders alone take for the tensors, each once for all outputs that have it in the same type: what\n"+
+		"kernels: the seconds that the encoders alone take for the tensors, each once for all outputs that have it "+
+		"in the same type: what\n"+
 		"they take for a weight (rows of %d gaussian weights) times %.3g million weights.\n\n",
-		size.Text(m.bytes()), m.layers, m.hidden, strings.Join(releaseRecipes, ", "), releaseChunks, plural(opt.threads), opt.releaseRounds, releaseTurns, kernelCols, float64(made.distinct)/1e6)
+		size.Text(m.bytes()), m.layers, m.hidden, strings.Join(releaseRecipes, ", "), releaseChunks,
+		plural(opt.threads), opt.releaseRounds, releaseTurns, kernelCols, float64(made.distinct)/1e6)
 	c := ours.median()
 	t := table{left: 1, head: []string{"job", "wall s", "CPU s", "own MB", "read", "kernels s", "CPU / kernels"}}
-	t.add(ours.name, number(c.wall), number(c.cpu), number(float64(c.own)/1e6), size.Text(m.bytes()), number(kernels), ratio(c.cpu, kernels))
+	t.add(ours.name, number(c.wall), number(c.cpu), number(float64(c.own)/1e6), size.Text(m.bytes()), number(kernels),
+		ratio(c.cpu, kernels))
 	if theirs != nil {
 		var sum cost
 		for _, j := range theirs {
 			c := j.median()
 			sum.wall, sum.cpu, sum.own = sum.wall+c.wall, sum.cpu+c.cpu, max(sum.own, c.own)
 		}
-		t.add(fmt.Sprintf("reference: %d runs", len(theirs)), number(sum.wall), number(sum.cpu), number(float64(sum.own)/1e6), size.Text(m.bytes()*int64(len(theirs))), dash, dash)
+		t.add(fmt.Sprintf("reference: %d runs", len(theirs)), number(sum.wall), number(sum.cpu),
+			number(float64(sum.own)/1e6), size.Text(m.bytes()*int64(len(theirs))), dash, dash)
 		t.write(w)
 		same := "The files are the same."
 		if differ != nil {
 			same = "**Files that are not the same:** " + strings.Join(differ, ", ") + "."
 		}
-		fmt.Fprintf(w, "wall x %s, CPU x %s, read x %d. %s\n\n", ratio(sum.wall, c.wall), ratio(sum.cpu, c.cpu), len(theirs), same)
+		fmt.Fprintf(w, "wall x %s, CPU x %s, read x %d. %s\n\n", ratio(sum.wall, c.wall), ratio(sum.cpu, c.cpu),
+			len(theirs), same)
 		t = table{left: 1, head: []string{"the reference's runs", "wall s", "CPU s"}}
 		for _, j := range theirs {
 			c := j.median()
@@ -182,7 +199,8 @@ func (r *release) read(folder, from string) error {
 			if k := (key{t.Name, t.Type}); t.Type != types[t.Name] && !known[k] {
 				known[k] = true
 				// the matrix is about what layers read
-				importance := strings.HasPrefix(t.Name, "blk.") && quants.Lookup(t.Type).Importance() != quants.ImportanceIgnored
+				importance := strings.HasPrefix(t.Name, "blk.") &&
+					quants.Lookup(t.Type).Importance() != quants.ImportanceIgnored
 				r.weights[kernelCase{t.Type, importance}] += t.Elements()
 				r.distinct += t.Elements()
 			}

@@ -113,7 +113,8 @@ func (s *server) answer(r *request) (a answer, err error) {
 			return a, err
 		}
 		if f := loops[r.Op]; f != nil {
-			a.Seconds, err = s.repeat(r.Rows, func(n int) error { runtime.KeepAlive(f(uint64(n * s.rowLen))); return nil })
+			a.Seconds, err = s.repeat(r.Rows,
+				func(n int) error { runtime.KeepAlive(f(uint64(n * s.rowLen))); return nil })
 			return a, err
 		}
 		if !c.CanQuantize() || !c.CanDequantize() {
@@ -131,7 +132,8 @@ func (s *server) answer(r *request) (a answer, err error) {
 		if err = c.Dequantize(s.y, s.blocks); err != nil {
 			return a, err
 		}
-		return answer{Sum: sum(s.blocks), Decoded: sum(bytesOf(s.y)), RMSE: relativeError(s.x, s.y), Implementation: c.Implementation(w != nil)}, nil
+		return answer{Sum: sum(s.blocks), Decoded: sum(bytesOf(s.y)), RMSE: relativeError(s.x, s.y),
+			Implementation: c.Implementation(w != nil)}, nil
 	case "quantize", "dequantize", "validate":
 		if c.Type() != s.typ {
 			return a, fmt.Errorf("%s %v after encode %v", r.Op, c.Type(), s.typ)

@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 // input writes an input and its weights, and returns the request to load them.
 func input(t *testing.T) request {
 	x, n := gen.Input("normal/3x512")
-	r := request{Op: "load", Input: filepath.Join(t.TempDir(), "x"), Weights: filepath.Join(t.TempDir(), "w"), RowLen: n}
+	r := request{Op: "load", Input: filepath.Join(t.TempDir(), "x"),
+		Weights: filepath.Join(t.TempDir(), "w"), RowLen: n}
 	for path, v := range map[string][]float32{r.Input: x, r.Weights: gen.Importance("uni", n)} {
 		if err := os.WriteFile(path, bytesOf(v), 0o666); err != nil {
 			t.Fatal(err)
@@ -58,7 +59,8 @@ func TestServer(t *testing.T) {
 	k := kernelCase{gguf.TypeQ4_K, false}
 	r := k.request("encode")
 	plain := ask(r)
-	if plain.Implementation != "scalar" || len(plain.Sum) != 64 || len(plain.Decoded) != 64 || plain.RMSE < 0.05 || plain.RMSE > 0.1 {
+	if plain.Implementation != "scalar" || len(plain.Sum) != 64 || len(plain.Decoded) != 64 || plain.RMSE < 0.05 ||
+		plain.RMSE > 0.1 {
 		t.Errorf("encode: %+v", plain)
 	}
 	r.Importance = true
@@ -89,7 +91,8 @@ func TestServer(t *testing.T) {
 
 // The whole bench without the reference, for one type.
 func TestBenchKernels(t *testing.T) {
-	opt := &options{types: []gguf.Type{gguf.TypeQ4_0, gguf.TypeQ8_0}, rounds: 1, budget: time.Microsecond, tmp: t.TempDir()}
+	opt := &options{types: []gguf.Type{gguf.TypeQ4_0, gguf.TypeQ8_0}, rounds: 1, budget: time.Microsecond,
+		tmp: t.TempDir()}
 	dir, err := newWorkDir(opt)
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,8 @@ import (
 
 // precisions are the specs of package hftest that are measured, each of checkpoints in
 // another precision.
-var precisions = []string{"mistral", "fp8-block", "fp8-tensor", "ct-fp8", "ct-int8", "modelopt-fp8", "gptq", "awq", "ct-pack", "bnb-nf4", "bnb-int8", "hqq", "bitnet-packed", "nvfp4", "ct-nvfp4"}
+var precisions = []string{"mistral", "fp8-block", "fp8-tensor", "ct-fp8", "ct-int8", "modelopt-fp8", "gptq", "awq",
+	"ct-pack", "bnb-nf4", "bnb-int8", "hqq", "bitnet-packed", "nvfp4", "ct-nvfp4"}
 
 // measured is the tensor whose rows are read.
 const measured = "blk.0.ffn_down.weight"
@@ -32,7 +33,8 @@ func benchSources(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 	fmt.Fprintf(w, "## Precisions of checkpoints\n\n"+
 		"The rows of one matrix of 2048 x 5632, from the page cache, in pieces of %d elements as the writer takes them, on one\n"+
 		"thread, by the thread's CPU time; medians of %d rounds of about %v. read: the rows as float32, in MB/s of those (of\n"+
-		"NVFP4: as blocks, which is what goes into the file). F16: the rows read, checked, decoded and encoded as F16, in MB/s of\n"+
+		"NVFP4: as blocks, which is what goes into the file). F16: the rows read, checked, decoded and encoded as "+
+		"F16, in MB/s of\n"+
 		"F16. BF16 is a checkpoint that is not quantized.\n\n", pieceElements, opt.rounds, opt.budget)
 	t := table{left: 1, head: []string{"precision", "bits stored", "Mw/s read", "MB/s read", "MB/s F16"}}
 	runtime.LockOSThread()
@@ -51,7 +53,8 @@ func benchSources(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 
 func benchSource(ctx context.Context, name string, opt *options, dir workDir) (row []string, err error) {
 	spec := hftest.Lookup(name)
-	v := hftest.Variant{Seed: 1, DType: "BF16", Set: `{"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 1, "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": null}`}
+	v := hftest.Variant{Seed: 1, DType: "BF16",
+		Set: `{"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 1, "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": null}`}
 	path, err := spec.Write(dir.path("precision"), v)
 	if err != nil {
 		return nil, err
@@ -95,7 +98,8 @@ func benchSource(ctx context.Context, name string, opt *options, dir workDir) (r
 	if name == precisions[0] {
 		label = "BF16"
 	}
-	return []string{label, strconv.FormatFloat(8*float64(stored)/float64(total), 'f', 1, 64), number(read / 1e6), number(read * bits / 8 / 1e6), f16}, nil
+	return []string{label, strconv.FormatFloat(8*float64(stored)/float64(total), 'f', 1, 64), number(read / 1e6),
+		number(read * bits / 8 / 1e6), f16}, nil
 }
 
 // speedOf returns how many elements of src are read in a second of one thread; with

@@ -106,7 +106,8 @@ func TestPeakMemory(t *testing.T) {
 
 func TestJobTable(t *testing.T) {
 	jobs := []*job{
-		{name: "ours", ours: true, copies: true, against: []string{"a", "b"}, sum: "1", runs: []cost{{wall: 2, cpu: 4, own: 5e6, rss: 9e6}}},
+		{name: "ours", ours: true, copies: true, against: []string{"a", "b"}, sum: "1",
+			runs: []cost{{wall: 2, cpu: 4, own: 5e6, rss: 9e6}}},
 		{name: "a", inside: true, sum: "2", runs: []cost{{wall: 3, cpu: 3}}},
 		{name: "b", inside: true, sum: "1", runs: []cost{{wall: 5, cpu: 7}, {wall: 9, cpu: 7}, {wall: 1, cpu: 7}}},
 		{name: cpName, runs: []cost{{wall: 0.5}}},

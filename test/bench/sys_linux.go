@@ -104,7 +104,8 @@ func field(data []byte, name string) string {
 }
 
 // features are the CPU features worth a mention.
-var features = []string{"sse2", "sse4_1", "avx", "f16c", "fma", "avx2", "bmi2", "avx512f", "avx512bw", "avx512vl", "avx512_vnni",
+var features = []string{"sse2", "sse4_1", "avx", "f16c", "fma", "avx2", "bmi2", "avx512f", "avx512bw", "avx512vl",
+	"avx512_vnni",
 	"asimd", "asimdhp", "asimddp", "sve"}
 
 // facts describe the machine, by name and value.
@@ -122,7 +123,8 @@ func facts() [][2]string {
 	}
 	add("CPU", model)
 	flags := strings.Fields(field(cpu, "flags") + " " + field(cpu, "Features"))
-	add("CPU features", strings.Join(slices.DeleteFunc(slices.Clone(features), func(f string) bool { return !slices.Contains(flags, f) }), " "))
+	add("CPU features", strings.Join(slices.DeleteFunc(slices.Clone(features),
+		func(f string) bool { return !slices.Contains(flags, f) }), " "))
 	memory, _ := os.ReadFile("/proc/meminfo")
 	if kb, err := strconv.ParseInt(strings.TrimSuffix(field(memory, "MemTotal"), " kB"), 10, 64); err == nil {
 		add("memory", fmt.Sprintf("%.1f GB", float64(kb)*1024/1e9))

@@ -54,7 +54,8 @@ func benchTensors(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 		}
 		row := func(j *job, more ...string) {
 			c := j.median()
-			t.add(append([]string{j.name, strconv.Itoa(count), number(c.wall), number(c.cpu), number(1e6 * c.cpu / float64(count)), number(float64(c.own) / 1e6)}, more...)...)
+			t.add(append([]string{j.name, strconv.Itoa(count), number(c.wall), number(c.cpu),
+				number(1e6 * c.cpu / float64(count)), number(float64(c.own) / 1e6)}, more...)...)
 		}
 		switch {
 		case opt.root == "":
@@ -74,8 +75,10 @@ func benchTensors(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 		}
 	}
 	fmt.Fprintf(w, "## Many tensors\n\n"+
-		"Files of tensors of %d x %d zeros in F16, experts each by itself, %s; medians of %d rounds. What a tensor costs does not grow\n"+
-		"with their number; with the reference it does, which is why it is not measured with the most.\n\n", manyColumns, manyRows, plural(opt.threads), opt.rounds)
+		"Files of tensors of %d x %d zeros in F16, experts each by itself, %s; medians of %d rounds. What a tensor "+
+		"costs does not grow\n"+
+		"with their number; with the reference it does, which is why it is not measured with the most.\n\n",
+		manyColumns, manyRows, plural(opt.threads), opt.rounds)
 	t.write(w)
 	if differ {
 		return fmt.Errorf("tensors: %w", errBytes)
@@ -97,7 +100,8 @@ func writeMany(path string, count int) error {
 	}
 	tensors := make([]gguf.Tensor, count)
 	for i := range tensors {
-		tensors[i] = gguf.Tensor{Name: fmt.Sprintf("blk.%d.ffn_gate.%d.weight", i%manyLayers, i/manyLayers), NE: []int64{manyColumns, manyRows}, Type: gguf.TypeF16}
+		tensors[i] = gguf.Tensor{Name: fmt.Sprintf("blk.%d.ffn_gate.%d.weight", i%manyLayers, i/manyLayers),
+			NE: []int64{manyColumns, manyRows}, Type: gguf.TypeF16}
 	}
 	size := gguf.Layout(tensors, gguf.DefaultAlignment)
 	header := gguf.AppendHeader(nil, m, tensors, gguf.DefaultAlignment)

@@ -90,8 +90,10 @@ func Serve(t testing.TB, folder, prefix string) *Server {
 	t.Cleanup(server.Close)
 	s.URL = server.URL
 	for name, value := range map[string]string{
-		"AWS_ENDPOINT_URL_S3": s.URL, "AWS_ENDPOINT_URL": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_PROFILE": "", "AWS_SESSION_TOKEN": "",
-		"AWS_ACCESS_KEY_ID": "test-key", "AWS_SECRET_ACCESS_KEY": "test-secret", "AWS_EC2_METADATA_DISABLED": "true", "AWS_SHARED_CREDENTIALS_FILE": filepath.Join(t.TempDir(), "none"),
+		"AWS_ENDPOINT_URL_S3": s.URL, "AWS_ENDPOINT_URL": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "",
+		"AWS_PROFILE": "", "AWS_SESSION_TOKEN": "",
+		"AWS_ACCESS_KEY_ID": "test-key", "AWS_SECRET_ACCESS_KEY": "test-secret", "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_SHARED_CREDENTIALS_FILE": filepath.Join(t.TempDir(), "none"),
 	} {
 		if setter, ok := t.(interface{ Setenv(name, value string) }); ok {
 			setter.Setenv(name, value)
@@ -256,7 +258,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // check returns the code of the error if the body is not what the headers say.
 func (s *Server) check(r *http.Request, body []byte) string {
 	sum := sha256.Sum256(body)
-	if h := r.Header.Get("X-Amz-Content-Sha256"); h != "" && h != hex.EncodeToString(sum[:]) && h != "UNSIGNED-PAYLOAD" {
+	if h := r.Header.Get("X-Amz-Content-Sha256"); h != "" && h != hex.EncodeToString(sum[:]) &&
+		h != "UNSIGNED-PAYLOAD" {
 		return "XAmzContentSHA256Mismatch"
 	}
 	m := md5.Sum(body)
@@ -295,7 +298,8 @@ func (s *Server) list(w http.ResponseWriter, bucket, prefix, after string) {
 			break
 		}
 		last = key
-		answer.Contents = append(answer.Contents, content{key, s.objects[name].etag, "2006-01-02T15:04:05.000Z", len(s.objects[name].data)})
+		answer.Contents = append(answer.Contents, content{key, s.objects[name].etag, "2006-01-02T15:04:05.000Z",
+			len(s.objects[name].data)})
 	}
 	answer.KeyCount = len(answer.Contents)
 	reply(w, "ListBucketResult", answer)
@@ -354,15 +358,16 @@ func (s *Server) listUploads(w http.ResponseWriter, bucket, prefix, after string
 	reply(w, "ListMultipartUploadsResult", answer)
 }
 
-// refused returns what is answered if a request's conditions do not hold for the object that is there, nil for none, as S3 does for
-// writes; 0 if they hold.
+// refused returns what is answered if a request's conditions do not hold for the object that is there, nil for none, as
+// S3 does for writes; 0 if they hold.
 func (s *Server) refused(r *http.Request, there *object) (status int, code string) {
 	match := r.Header.Get("If-Match")
 	switch {
 	case s.NoSums:
 	case match != "" && there == nil:
 		return 404, "NoSuchKey"
-	case match != "" && match != "*" && match != strconv.Quote(there.etag), there != nil && r.Header.Get("If-None-Match") == "*":
+	case match != "" && match != "*" && match != strconv.Quote(there.etag),
+		there != nil && r.Header.Get("If-None-Match") == "*":
 		return 412, "PreconditionFailed"
 	}
 	return 0, ""
@@ -386,7 +391,8 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, id, name strin
 	var data, sums []byte
 	for i, p := range list.Part {
 		have := s.uploads[id].parts[p.PartNumber]
-		if p.PartNumber != i+1 || have == nil || strings.Trim(p.ETag, `"`) != have.etag || p.ChecksumCRC32C != "" && p.ChecksumCRC32C != have.crc {
+		if p.PartNumber != i+1 || have == nil || strings.Trim(p.ETag, `"`) != have.etag || p.ChecksumCRC32C != "" &&
+			p.ChecksumCRC32C != have.crc {
 			Fail(w, 400, "InvalidPart")
 			return
 		}
@@ -404,7 +410,8 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, id, name strin
 	s.objects[name] = o
 	delete(s.uploads, id)
 	bucket, key, _ := strings.Cut(name, "/")
-	answer := struct{ Bucket, Key, ETag, ChecksumCRC32C, ChecksumType string }{bucket, key, strconv.Quote(o.etag), o.crc, "FULL_OBJECT"}
+	answer := struct{ Bucket, Key, ETag, ChecksumCRC32C, ChecksumType string }{bucket, key, strconv.Quote(o.etag),
+		o.crc, "FULL_OBJECT"}
 	if s.NoSums {
 		answer.ChecksumCRC32C, answer.ChecksumType = "", ""
 	}

@@ -43,7 +43,10 @@ func Destinations(t *testing.T, outputs map[string]Output) {
 				text string // of the error
 				skip bool
 			}{
-				"a pipe": {text: "a named pipe", make: func(path, _ string) error { return syscall.Mkfifo(path, 0o600) }},
+				"a pipe": {text: "a named pipe", make: func(path,
+					_ string) error {
+					return syscall.Mkfifo(path, 0o600)
+				}},
 				"a directory": {text: "a directory", skip: o.Folder, make: func(path, _ string) error {
 					return os.Mkdir(path, 0o777)
 				}},
@@ -56,21 +59,23 @@ func Destinations(t *testing.T, outputs map[string]Output) {
 					}
 					return os.Symlink(elsewhere, path)
 				}},
-				"a link to a directory": {text: "a link to a directory", skip: o.Folder, make: func(path, elsewhere string) error {
-					if err := os.Mkdir(elsewhere, 0o777); err != nil {
-						return err
-					}
-					return os.Symlink(elsewhere, path)
-				}},
+				"a link to a directory": {text: "a link to a directory", skip: o.Folder,
+					make: func(path, elsewhere string) error {
+						if err := os.Mkdir(elsewhere, 0o777); err != nil {
+							return err
+						}
+						return os.Symlink(elsewhere, path)
+					}},
 				"a link to a link to a device": {text: "a link to a device", make: func(path, elsewhere string) error {
 					if err := os.Symlink(os.DevNull, elsewhere); err != nil {
 						return err
 					}
 					return os.Symlink(elsewhere, path)
 				}},
-				"a link to an open file": {text: "a link to a file that a process has open", skip: runtime.GOOS != "linux", make: func(path, _ string) error {
-					return os.Symlink(fmt.Sprintf("/proc/self/fd/%d", open.Fd()), path)
-				}},
+				"a link to an open file": {text: "a link to a file that a process has open",
+					skip: runtime.GOOS != "linux", make: func(path, _ string) error {
+						return os.Symlink(fmt.Sprintf("/proc/self/fd/%d", open.Fd()), path)
+					}},
 			} {
 				if d.skip {
 					continue
@@ -85,7 +90,8 @@ func Destinations(t *testing.T, outputs map[string]Output) {
 					t.Fatal(err)
 				}
 				before := listing(t, dir)
-				if code, text := o.Run(path); code == 0 || !strings.Contains(text, path) || !o.Kept && (code != 2 || !strings.Contains(text, d.text)) {
+				if code, text := o.Run(path); code == 0 || !strings.Contains(text, path) ||
+					!o.Kept && (code != 2 || !strings.Contains(text, d.text)) {
 					t.Errorf("%s: exit code %d, %.500s; want 2 and %q", kind, code, text, d.text)
 				}
 				if after := listing(t, dir); after != before {
@@ -113,7 +119,8 @@ func Destinations(t *testing.T, outputs map[string]Output) {
 				code, text := o.Run(path)
 				st, err := os.Lstat(path)
 				if code != 0 || err != nil || !st.Mode().IsRegular() || st.Size() == 0 {
-					t.Errorf("a link to a file, which is there: %v: exit code %d, %.500s, %v; want a file in its place", there, code, text, err)
+					t.Errorf("a link to a file, which is there: %v: exit code %d, %.500s, %v; want a file in its place",
+						there, code, text, err)
 				}
 				if data, err := os.ReadFile(elsewhere); there != (err == nil) || there && string(data) != "kept" {
 					t.Errorf("a link to a file, which is there: %v: the file has %q, %v", there, data, err)
@@ -124,7 +131,8 @@ func Destinations(t *testing.T, outputs map[string]Output) {
 			}
 			dir := t.TempDir()
 			missing := filepath.Join(dir, "none")
-			if code, text := o.Run(filepath.Join(missing, o.Name)); code != 2 || !strings.Contains(text, missing+": no such directory") {
+			if code, text := o.Run(filepath.Join(missing, o.Name)); code != 2 ||
+				!strings.Contains(text, missing+": no such directory") {
 				t.Errorf("no directory: exit code %d, %.500s; want 2", code, text)
 			}
 			if left := listing(t, dir); left != listing(t, t.TempDir()) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Symlink makes a symbolic link, and reports whether there is one: Windows makes them only for users who have that privilege, and
-// Wine 10 says that it has made one and has not. Elsewhere the test fails without it.
+// Symlink makes a symbolic link, and reports whether there is one: Windows makes them only for users who have that
+// privilege, and Wine 10 says that it has made one and has not. Elsewhere the test fails without it.
 func Symlink(t testing.TB, old, name string) bool {
 	t.Helper()
 	err := os.Symlink(old, name)

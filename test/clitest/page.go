@@ -19,7 +19,8 @@ func Sections(t *testing.T, html string) map[string]Section {
 	t.Helper()
 	html = strings.ReplaceAll(html, "<wbr>", "")
 	texts := func(text, element string) (list []string) {
-		for _, m := range regexp.MustCompile(`(?s)<`+element+`[^>]*>(.*?)</`+element[:2]+`>`).FindAllStringSubmatch(text, -1) {
+		for _, m := range regexp.MustCompile(`(?s)<`+element+`[^>]*>(.*?)</`+element[:2]+`>`).FindAllStringSubmatch(
+			text, -1) {
 			list = append(list, tag.ReplaceAllString(m[1], ""))
 		}
 		return list
@@ -31,7 +32,8 @@ func Sections(t *testing.T, html string) map[string]Section {
 		if !ok {
 			t.Fatalf("a part without a title: %.200s", part)
 		}
-		s := Section{Scrolls: strings.Contains(part, `class="scroll"`), Head: texts(part, `th scope="col"`), Legend: texts(part, "li")}
+		s := Section{Scrolls: strings.Contains(part, `class="scroll"`), Head: texts(part, `th scope="col"`),
+			Legend: texts(part, "li")}
 		_, body, _ := strings.Cut(part, "<tbody>")
 		for _, row := range strings.Split(body, "<tr>")[1:] {
 			s.Rows = append(s.Rows, append(texts(row, `th scope="row"`), texts(row, "td")...))

@@ -89,8 +89,8 @@ type reader struct {
 	read func(data []byte) error
 }
 
-// readers are all that read what may be long, with inputs that are long in one way each. Some are broken at their ends: what is in
-// front of it has been read by then.
+// readers are all that read what may be long, with inputs that are long in one way each. Some are broken at their ends:
+// what is in front of it has been read by then.
 func readers() map[string]reader {
 	parseGGUF := func(data []byte) error { _, err := gguf.Parse("x", data); return err }
 	parseSafe := func(data []byte) error { _, err := safetensors.Parse("x", data); return err }
@@ -104,7 +104,8 @@ func readers() map[string]reader {
 	text := func(make func(n int) string) func(int) []byte { return func(n int) []byte { return []byte(make(n)) } }
 	entries := func(n int) (all []imatrixtest.Entry) {
 		for i := range n {
-			all = append(all, imatrixtest.Entry{Name: fmt.Sprintf("blk.%d.w", i), Sums: []float32{1}, Counts: []float32{1}, Calls: 1})
+			all = append(all, imatrixtest.Entry{Name: fmt.Sprintf("blk.%d.w", i), Sums: []float32{1},
+				Counts: []float32{1}, Calls: 1})
 		}
 		return all
 	}
@@ -145,7 +146,8 @@ func readers() map[string]reader {
 			return h.data(0)
 		}, parseGGUF},
 		"safetensors: tensors": {text(func(n int) string {
-			return string(safetensorstest.Raw([]byte("{"+list(n, ",", `"t%[1]d":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}`)+"}"), nil))
+			return string(safetensorstest.Raw([]byte("{"+list(n, ",",
+				`"t%[1]d":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}`)+"}"), nil))
 		}), parseSafe},
 		"safetensors: metadata": {text(func(n int) string {
 			return string(safetensorstest.Raw([]byte(`{"__metadata__":{`+list(n, ",", `"k%[1]d":"v"`)+"}}"), nil))
@@ -153,7 +155,8 @@ func readers() map[string]reader {
 		"safetensors: escapes": {text(func(n int) string {
 			return string(safetensorstest.Raw([]byte(`{"`+list(n, "", `\u00e9`)+`":{}}`), nil))
 		}), parseSafe},
-		"imatrix: gguf":              {func(n int) []byte { return imatrixtest.GGUF(entries(n), []string{"text"}, 3) }, parseImatrix},
+		"imatrix: gguf": {func(n int) []byte { return imatrixtest.GGUF(entries(n), []string{"text"}, 3) },
+			parseImatrix},
 		"imatrix: legacy":            {func(n int) []byte { return imatrixtest.Legacy(entries(n), nil) }, parseImatrix},
 		"torch.save: tensors":        {func(n int) []byte { return torchfiletest.Encode(tensors(n)) }, parseTorch},
 		"torch.save: older":          {func(n int) []byte { return torchfiletest.EncodeOld(tensors(n)) }, parseTorch},
@@ -171,7 +174,8 @@ func readers() map[string]reader {
 		}, parseTorch},
 		"torch.save: a long key, and a list below it": {func(n int) []byte {
 			return inside(func(p *torchfiletest.Pickle) {
-				p.Str(strings.Repeat("k", 64*n)).Op(']').Op('(').Op('N', []byte(strings.Repeat("N", 8*n-1))...).Op('e').Op('s')
+				p.Str(strings.Repeat("k", 64*n)).Op(']').Op('(').Op('N',
+					[]byte(strings.Repeat("N", 8*n-1))...).Op('e').Op('s')
 			})
 		}, parseTorch},
 		"torch.save: a long key of many dicts": {func(n int) []byte {
@@ -223,11 +227,17 @@ func readers() map[string]reader {
 		"json: one member": {text(func(n int) string { return "{" + list(8*n, ",", `"k":0`) + "}" }), parseJSON},
 		"json: escapes":    {text(func(n int) string { return `"` + list(16*n, "", `\ud83d\ude00`) + `"` }), parseJSON},
 		"json: digits":     {text(func(n int) string { return "0." + strings.Repeat("9", 64*n) }), parseJSON},
-		"card: keys":       {text(func(n int) string { return "---\n" + list(n, "\n", "k%[1]d: v") + "\n---\n" }), card},
-		"card: list":       {text(func(n int) string { return "---\ntags: [" + list(n, ",", "t%[1]d") + "]\n---\n" }), card},
-		"card: aliases":    {text(func(n int) string { return "---\na: &a [x]\nb: [" + list(n, ",", "*a") + "]\n---\n" }), card},
-		"recipe: lines":    {text(func(n int) string { return list(n, "\n", "blk.%[1]d.weight=Q4_K") }), func(data []byte) error { _, err := allocate.ParseRecipe("x", data); return err }},
-		"tokenizer.model":  load(tokenizer.ClassLlama, "tokenizer.model", func(n int) string { return pieces(n, "") }),
+		"card: keys": {text(func(n int) string { return "---\n" + list(n, "\n", "k%[1]d: v") + "\n---\n" }),
+			card},
+		"card: list": {text(func(n int) string { return "---\ntags: [" + list(n, ",", "t%[1]d") + "]\n---\n" }),
+			card},
+		"card: aliases": {text(func(n int) string {
+			return "---\na: &a [x]\nb: [" + list(n, ",", "*a") +
+				"]\n---\n"
+		}), card},
+		"recipe: lines": {text(func(n int) string { return list(n, "\n", "blk.%[1]d.weight=Q4_K") }),
+			func(data []byte) error { _, err := allocate.ParseRecipe("x", data); return err }},
+		"tokenizer.model": load(tokenizer.ClassLlama, "tokenizer.model", func(n int) string { return pieces(n, "") }),
 		"tokenizer.model: many groups": load(tokenizer.ClassLlama, "tokenizer.model", func(n int) string {
 			return pieces(1, list(n, "", strings.Repeat("\x0b", 20)+strings.Repeat("\x0c", 20)))
 		}),
@@ -235,12 +245,15 @@ func readers() map[string]reader {
 			return `{"model":{"type":"BPE","vocab":{` + list(n, ",", `"t%[1]d":%[1]d`) + `},"merges":[]}}`
 		}),
 		"tokenizer.json: merges": load(tokenizer.ClassGPT2, "tokenizer.json", func(n int) string {
-			return `{"model":{"type":"BPE","vocab":{"a":0,` + list(n, ",", `"b%[1]d":1%[1]d,"ab%[1]d":2%[1]d`) + `},"merges":[` + list(n, ",", `"a b%[1]d"`) + `]}}`
+			return `{"model":{"type":"BPE","vocab":{"a":0,` + list(n, ",", `"b%[1]d":1%[1]d,"ab%[1]d":2%[1]d`) +
+				`},"merges":[` + list(n, ",", `"a b%[1]d"`) + `]}}`
 		}),
 		"tokenizer.json: added": load(tokenizer.ClassGPT2, "tokenizer.json", func(n int) string {
-			return `{"model":{"type":"BPE","vocab":{"a":0},"merges":[]},"added_tokens":[` + list(n, ",", `{"id":%[1]d,"content":"<%[1]d>","special":true,"single_word":false,"lstrip":false,"rstrip":false,"normalized":false}`) + `]}`
+			return `{"model":{"type":"BPE","vocab":{"a":0},"merges":[]},"added_tokens":[` +
+				list(n, ",", `{"id":%[1]d,"content":"<%[1]d>","special":true,"single_word":false,"lstrip":false,"rstrip":false,"normalized":false}`) + `]}`
 		}),
-		"vocab.txt": load(tokenizer.ClassBert, "vocab.txt", func(n int) string { return "[UNK]\n[CLS]\n[SEP]\n[PAD]\n[MASK]\n" + list(n, "\n", "t%[1]d") }),
+		"vocab.txt": load(tokenizer.ClassBert, "vocab.txt",
+			func(n int) string { return "[UNK]\n[CLS]\n[SEP]\n[PAD]\n[MASK]\n" + list(n, "\n", "t%[1]d") }),
 		"rwkv_vocab_v20230424.txt": load(tokenizer.ClassRWKV, "rwkv_vocab_v20230424.txt", func(n int) string {
 			return list(n, "\n", "%[1]d 't%07[1]d' 8")
 		}),
@@ -272,7 +285,8 @@ func readers() map[string]reader {
 // tensors are n tensors for torch.save.
 func tensors(n int) (all []torchfiletest.Tensor) {
 	for i := range n {
-		all = append(all, torchfiletest.Tensor{Name: fmt.Sprintf("t%d", i), DType: safetensors.F32, Shape: []int64{1}, Data: make([]byte, 4)})
+		all = append(all, torchfiletest.Tensor{Name: fmt.Sprintf("t%d", i), DType: safetensors.F32, Shape: []int64{1},
+			Data: make([]byte, 4)})
 	}
 	return all
 }
@@ -305,7 +319,9 @@ func shapes(dims, times int) []byte {
 	p := new(torchfiletest.Pickle).Op(0x80, 2).Op('}')
 	p.Ints(slices.Repeat([]int64{1}, dims)).Op('q', 0).Op('0')
 	p.Global("torch._utils", "_rebuild_tensor_v2").Op('q', 1).Op('0')
-	p.Op('(').Op('(').Str("storage").Global("torch", "FloatStorage").Str("0").Str("cpu").Int(1).Op('t').Op('Q').Int(0).Op('h', 0).Op('h', 0).Op('t').Op('q', 2).Op('0')
+	p.Op('(').Op('(').Str("storage").Global("torch",
+		"FloatStorage").Str("0").Str("cpu").Int(1).Op('t').Op('Q').Int(0).Op('h', 0).Op('h',
+		0).Op('t').Op('q', 2).Op('0')
 	for i := range times {
 		p.Str(fmt.Sprint(i)).Op('h', 1).Op('h', 2).Op('R').Op('s')
 	}
@@ -316,7 +332,8 @@ func shapes(dims, times int) []byte {
 func memo(n int) []byte {
 	p := new(torchfiletest.Pickle).Op(0x80, 2).Op('}')
 	for i := range n {
-		p.Op('r', binary.LittleEndian.AppendUint32(nil, uint32(i))...).Op('j', binary.LittleEndian.AppendUint32(nil, uint32(i))...).Op('0')
+		p.Op('r', binary.LittleEndian.AppendUint32(nil, uint32(i))...).Op('j',
+			binary.LittleEndian.AppendUint32(nil, uint32(i))...).Op('0')
 	}
 	return torchfiletest.Zip(p.Op('.').Bytes(), nil, nil)
 }
@@ -341,9 +358,9 @@ func spent() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// TestGrowth reads inputs of n and of 8 n elements. What is allocated, freed or not, is at most a small multiple of the input;
-// and 8 times the input takes less than half of the 64 times as long that work by the square would take. With GROWTH in the
-// environment it prints the table of docs/reliability.md.
+// TestGrowth reads inputs of n and of 8 n elements. What is allocated, freed or not, is at most a small multiple of the
+// input; and 8 times the input takes less than half of the 64 times as long that work by the square would take. With
+// GROWTH in the environment it prints the table of docs/reliability.md.
 func TestGrowth(t *testing.T) {
 	if !cpu.HasVectors || testing.Short() {
 		t.Skip("in the build with vector kernels")
@@ -357,8 +374,8 @@ func TestGrowth(t *testing.T) {
 		r := all[name]
 		const n, times, fixed = 500, 8, 1 << 20
 		small, large := r.make(n), r.make(n*times)
-		// Without collections of garbage, and each time the least of several runs: another program on the machine makes single
-		// runs several times as long, work by the square makes all of them so.
+		// Without collections of garbage, and each time the least of several runs: another program on the machine makes
+		// single runs several times as long, work by the square makes all of them so.
 		cost := func(data []byte, least *time.Duration) (bytes uint64, err error) {
 			runtime.GC()
 			before, start := alloctest.Bytes(), spent()
@@ -379,9 +396,11 @@ func TestGrowth(t *testing.T) {
 		}
 		per := float64(bytes) / float64(len(large))
 		if ratio > 4*times {
-			t.Errorf("%s: %d bytes take %v, %d take %v: %.0f times as long", name, len(small), short, len(large), long, ratio)
+			t.Errorf("%s: %d bytes take %v, %d take %v: %.0f times as long", name, len(small), short,
+				len(large), long, ratio)
 		}
-		// Fronts of cards and expressions of recipes are trees of a library, and a letter of a text is a symbol of the encoder.
+		// Fronts of cards and expressions of recipes are trees of a library, and a letter of a text is a symbol of the
+		// encoder.
 		most := uint64(160)
 		if strings.HasPrefix(name, "text") {
 			most = 400

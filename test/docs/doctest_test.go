@@ -85,7 +85,8 @@ var absent = []struct {
 	always    bool // else where the program is not installed only
 	script    string
 }{
-	{"make", "building and testing is what runs this test: a target has to exist, and demo runs with the commands that are built", true,
+	{"make", "building and testing is what runs this test: a target has to exist, and demo runs with the commands " +
+		"that are built", true,
 		`real=$(type -ap make | grep -vxF "$0" | head -n 1)
 case $* in
 demo) exec "$real" -o build demo ;;
@@ -106,7 +107,8 @@ esac`},
 // repository makes what users have after make demo, with the commands as they are now.
 func repository(t *testing.T) string {
 	dir := t.TempDir()
-	build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", filepath.Join(dir, "bin")+"/", "./cmd/ggconv", "./cmd/ggeval", "./cmd/ggquant", "./cmd/ggtool")
+	build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", filepath.Join(dir, "bin")+"/", "./cmd/ggconv",
+		"./cmd/ggeval", "./cmd/ggquant", "./cmd/ggtool")
 	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", build, err, out)
@@ -164,7 +166,8 @@ func folder(t *testing.T, repo, calls, hub string) place {
 		if _, err := exec.LookPath(p.name); err == nil && !p.always {
 			continue
 		}
-		script := "#!/usr/bin/env bash\n# " + p.why + "\nset -eu\necho " + p.name + " >> '" + calls + "'\n" + p.script + "\n"
+		script := "#!/usr/bin/env bash\n# " + p.why + "\nset -eu\necho " + p.name + " >> '" + calls + "'\n" +
+			p.script + "\n"
 		if err := os.WriteFile(at("stubs/"+p.name), []byte(script), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +181,8 @@ func folder(t *testing.T, repo, calls, hub string) place {
 		t.Fatal(err)
 	}
 	return place{at("repo"), []string{
-		"PATH=" + at("stubs") + ":" + at("repo/bin") + ":" + os.Getenv("PATH"), "HOME=" + at("home"), "TMPDIR=" + at("tmp"), "LC_ALL=C",
+		"PATH=" + at("stubs") + ":" + at("repo/bin") + ":" + os.Getenv("PATH"), "HOME=" + at("home"),
+		"TMPDIR=" + at("tmp"), "LC_ALL=C",
 		"HF_ENDPOINT=" + hub, "AWS_ENDPOINT_URL=" + nowhere, "AWS_EC2_METADATA_DISABLED=true",
 	}}
 }
@@ -213,7 +217,8 @@ func run(t *testing.T, doc *document, at place) bool {
 			}
 			lines := printed(got)
 			if !slices.EqualFunc(lines, c.output, func(a, b string) bool { return mask(a) == mask(b) }) && !*update {
-				fail(c.line, "%s\nprints\n%s\nand the document says\n%s", c.text, strings.Join(lines, "\n"), strings.Join(c.output, "\n"))
+				fail(c.line, "%s\nprints\n%s\nand the document says\n%s", c.text, strings.Join(lines, "\n"),
+					strings.Join(c.output, "\n"))
 			}
 			for i := range lines {
 				if i < len(c.output) && mask(lines[i]) == mask(c.output[i]) {

@@ -53,10 +53,13 @@ func parse(text string) (*document, error) {
 		case open == nil && fence:
 			open = &block{language: rest[3:], indent: line[:len(line)-len(rest)], first: i + 1}
 			if !slices.Contains(languages, open.language) {
-				return nil, fmt.Errorf("line %d: a block of language %q, want one of %s", i+1, open.language, strings.Join(languages, ", "))
+				return nil, fmt.Errorf("line %d: a block of language %q, want one of %s", i+1, open.language,
+					strings.Join(languages, ", "))
 			}
-		case open == nil && strings.HasPrefix(line, "    ") && rest != "" && (i == 0 || strings.TrimSpace(d.lines[i-1]) == ""):
-			return nil, fmt.Errorf("line %d: an indented block: put it between ``` and a language, which says whether it is run", i+1)
+		case open == nil && strings.HasPrefix(line, "    ") && rest != "" &&
+			(i == 0 || strings.TrimSpace(d.lines[i-1]) == ""):
+			return nil, fmt.Errorf(
+				"line %d: an indented block: put it between ``` and a language, which says whether it is run", i+1)
 		}
 	}
 	if open != nil {
@@ -117,7 +120,8 @@ var failure = regexp.MustCompile(`^gg(conv|eval|quant|tool): `)
 // fails says whether what a command prints ends with an error.
 func fails(text string) bool {
 	lines := printed(text)
-	return len(lines) > 0 && failure.MatchString(lines[len(lines)-1]) && !strings.Contains(lines[len(lines)-1], ": warning: ")
+	return len(lines) > 0 && failure.MatchString(lines[len(lines)-1]) && !strings.Contains(lines[len(lines)-1],
+		": warning: ")
 }
 
 func TestParse(t *testing.T) {
@@ -146,7 +150,8 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
-	if a, b := mask("0.12 s, 110 MB/s written, peak memory 5.64 MB"), mask("3 s, 1.5 GB/s written, peak memory 13 kB"); a != b {
+	if a, b := mask("0.12 s, 110 MB/s written, peak memory 5.64 MB"),
+		mask("3 s, 1.5 GB/s written, peak memory 13 kB"); a != b {
 		t.Errorf("%q, %q", a, b)
 	}
 	if a, b := mask("x: 13.3 MB, 57 tensors"), mask("x: 13.4 MB, 57 tensors"); a == b {

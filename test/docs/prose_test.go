@@ -35,7 +35,8 @@ func prose(t *testing.T, repo string, names []string) {
 		if err != nil {
 			t.Fatal(command, err)
 		}
-		manuals.WriteString(strings.NewReplacer(`\-`, "-", `\fB`, " ", `\fI`, " ", `\fR`, " ", `\fP`, " ").Replace(string(out)))
+		manuals.WriteString(strings.NewReplacer(`\-`, "-", `\fB`, " ", `\fI`, " ", `\fR`, " ", `\fP`,
+			" ").Replace(string(out)))
 	}
 	ours, said := map[string]bool{}, map[string]bool{}
 	for _, m := range flags.FindAllStringSubmatch(manuals.String(), -1) {

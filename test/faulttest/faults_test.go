@@ -28,7 +28,8 @@ var (
 const sample = 1
 
 // ours are names that files have on their way, and that runs leave which are killed.
-var ours = regexp.MustCompile(`\.partial(\.|$)|^ggforge-[0-9a-f]{16}(\.commit|\.done|-\d+\.old)$|^\.ggforge-|\.part-\d+-of-\d+`)
+var ours = regexp.MustCompile(
+	`\.partial(\.|$)|^ggforge-[0-9a-f]{16}(\.commit|\.done|-\d+\.old)$|^\.ggforge-|\.part-\d+-of-\d+`)
 
 // manner is a way to write: the journal of the run that meets faults, and of the next.
 type manner struct {
@@ -231,7 +232,8 @@ func (s *stage) meet(t *testing.T, m manner, k *kind, in *injector) (struck bool
 	}
 	bad := func(format string, args ...any) {
 		t.Helper()
-		t.Errorf("%s%s, %s, call %d: %s: error %v: %s", s.name, m.name, k.name, in.at, in.what, err, fmt.Sprintf(format, args...))
+		t.Errorf("%s%s, %s, call %d: %s: error %v: %s", s.name, m.name, k.name, in.at, in.what, err,
+			fmt.Sprintf(format, args...))
 	}
 	if in.power != nil {
 		in.power.fail(t, s.random)
@@ -297,17 +299,19 @@ func TestFaults(t *testing.T) {
 				}
 			}
 			t.Logf("%d faults: %d runs failed, %d were right in spite of it", sum.faults, sum.failed, sum.succeeded)
-			total.faults, total.failed, total.succeeded = total.faults+sum.faults, total.failed+sum.failed, total.succeeded+sum.succeeded
+			total.faults, total.failed, total.succeeded = total.faults+sum.faults, total.failed+sum.failed,
+				total.succeeded+sum.succeeded
 		})
 	}
-	t.Logf("%d faults in %d scenes: %d runs failed, %d were right in spite of it; seed %d", total.faults, len(scenes), total.failed, total.succeeded, *seed)
+	t.Logf("%d faults in %d scenes: %d runs failed, %d were right in spite of it; seed %d", total.faults, len(scenes),
+		total.failed, total.succeeded, *seed)
 	if total.faults == 0 {
 		t.Error("no faults")
 	}
 }
 
-// TestTornJournals has the power fail when the journal of a change of names is to be synced, again and again: whatever is left of it, zeros, too,
-// goes with the next run.
+// TestTornJournals has the power fail when the journal of a change of names is to be synced, again and again: whatever
+// is left of it, zeros, too, goes with the next run.
 func TestTornJournals(t *testing.T) {
 	at := slices.IndexFunc(kinds, func(k kind) bool { return k.name == "power lost" })
 	for _, s := range scenes {
@@ -322,7 +326,8 @@ func TestTornJournals(t *testing.T) {
 			}
 			st.new = tree(t, filepath.Join(st.dir, "out"))
 			for range 16 {
-				in := &injector{kind: &kinds[at], random: st.random, on: func(c disk.Call) bool { return c.Op == disk.OpSync && strings.HasSuffix(c.Path, ".commit") }}
+				in := &injector{kind: &kinds[at], random: st.random,
+					on: func(c disk.Call) bool { return c.Op == disk.OpSync && strings.HasSuffix(c.Path, ".commit") }}
 				if struck, _ := st.meet(t, manners[0], in.kind, in); !struck {
 					t.Fatal("no journal")
 				}

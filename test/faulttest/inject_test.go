@@ -34,7 +34,8 @@ type kind struct {
 func bytesOnly(op string) bool { return op == disk.OpRead || op == disk.OpWrite }
 
 func grows(op string) bool {
-	return op == disk.OpWrite || op == disk.OpReserve || op == disk.OpTruncate || op == disk.OpOpen || op == disk.OpMkdir || op == disk.OpLink || op == disk.OpRename
+	return op == disk.OpWrite || op == disk.OpReserve || op == disk.OpTruncate || op == disk.OpOpen ||
+		op == disk.OpMkdir || op == disk.OpLink || op == disk.OpRename
 }
 
 func changes(op string) bool {
@@ -46,7 +47,8 @@ func every(string) bool { return true }
 // pathError is how the system's errors look.
 func pathError(c disk.Call, err error) error { return &fs.PathError{Op: c.Op, Path: c.Path, Err: err} }
 
-func once(f func(in *injector, c disk.Call, do func(int) (int, error)) (int, error)) func(*injector, bool, disk.Call, func(int) (int, error)) (int, error) {
+func once(f func(in *injector, c disk.Call, do func(int) (int, error)) (int, error)) func(*injector, bool, disk.Call,
+	func(int) (int, error)) (int, error) {
 	return func(in *injector, first bool, c disk.Call, do func(int) (int, error)) (int, error) {
 		if !first {
 			return do(c.N)
@@ -59,14 +61,16 @@ var kinds = []kind{
 	{name: "error", applies: every, hit: once(func(_ *injector, c disk.Call, _ func(int) (int, error)) (int, error) {
 		return 0, pathError(c, syscall.EIO)
 	})},
-	{name: "done, then an error", applies: changes, hit: once(func(_ *injector, c disk.Call, do func(int) (int, error)) (int, error) {
-		n, err := do(c.N)
-		if err == nil {
-			err = pathError(c, syscall.EIO)
-		}
-		return n, err
-	})},
-	{name: "short", applies: bytesOnly, hit: once(func(_ *injector, c disk.Call, do func(int) (int, error)) (int, error) {
+	{name: "done, then an error", applies: changes,
+		hit: once(func(_ *injector, c disk.Call, do func(int) (int, error)) (int, error) {
+			n, err := do(c.N)
+			if err == nil {
+				err = pathError(c, syscall.EIO)
+			}
+			return n, err
+		})},
+	{name: "short", applies: bytesOnly, hit: once(func(_ *injector, c disk.Call,
+		do func(int) (int, error)) (int, error) {
 		n, err := do(c.N / 2)
 		switch {
 		case err != nil:
@@ -77,14 +81,16 @@ var kinds = []kind{
 		}
 		return n, err
 	})},
-	{name: "half a read, then an error", applies: func(op string) bool { return op == disk.OpRead }, hit: once(func(_ *injector, c disk.Call, do func(int) (int, error)) (int, error) {
-		n, err := do(c.N / 2)
-		if err == nil {
-			err = pathError(c, syscall.EIO)
-		}
-		return n, err
-	})},
-	{name: "full", applies: grows, hit: func(in *injector, first bool, c disk.Call, do func(int) (int, error)) (int, error) {
+	{name: "half a read, then an error", applies: func(op string) bool { return op == disk.OpRead },
+		hit: once(func(_ *injector, c disk.Call, do func(int) (int, error)) (int, error) {
+			n, err := do(c.N / 2)
+			if err == nil {
+				err = pathError(c, syscall.EIO)
+			}
+			return n, err
+		})},
+	{name: "full", applies: grows, hit: func(in *injector, first bool, c disk.Call,
+		do func(int) (int, error)) (int, error) {
 		switch {
 		case c.Op == disk.OpOpen && c.Flag&syscall.O_CREAT == 0, !grows(c.Op), c.Op == disk.OpRename && !first:
 			return do(c.N) // which need no room; a rename may, but usually does not
@@ -94,49 +100,55 @@ var kinds = []kind{
 		}
 		return 0, pathError(c, syscall.ENOSPC)
 	}},
-	{name: "gone", applies: every, hit: func(in *injector, _ bool, c disk.Call, do func(int) (int, error)) (int, error) {
+	{name: "gone", applies: every, hit: func(in *injector, _ bool, c disk.Call,
+		do func(int) (int, error)) (int, error) {
 		if c.Op == disk.OpClose {
 			do(0)
 		}
 		return 0, pathError(c, syscall.EIO) // the whole disk, from then on
 	}, dies: true},
-	{name: "killed", applies: changes, hit: func(in *injector, first bool, c disk.Call, do func(int) (int, error)) (int, error) {
+	{name: "killed", applies: changes, hit: func(in *injector, first bool, c disk.Call,
+		do func(int) (int, error)) (int, error) {
 		if c.Op == disk.OpClose {
 			do(0)
 		}
 		return 0, errDead
 	}, dies: true},
-	{name: "killed in a write", applies: func(op string) bool { return op == disk.OpWrite }, hit: func(in *injector, first bool, c disk.Call, do func(int) (int, error)) (int, error) {
-		switch {
-		case c.Op == disk.OpClose:
-			do(0)
-		case first && c.N > 0:
-			do(in.random.IntN(c.N)) // a torn write
-		}
-		return 0, errDead
-	}, dies: true},
-	{name: "power lost", applies: changes, hit: func(in *injector, first bool, c disk.Call, do func(int) (int, error)) (int, error) {
-		if c.Op == disk.OpClose {
-			do(0)
-		}
-		return 0, errDead
-	}, dies: true},
-	{name: "slow", applies: every, harmless: true, hit: once(func(_ *injector, c disk.Call, do func(int) (int, error)) (int, error) {
-		time.Sleep(200 * time.Microsecond)
-		return do(c.N)
-	})},
-	{name: "rot", applies: func(op string) bool { return op == disk.OpWrite }, rots: true, hit: once(func(in *injector, c disk.Call, do func(int) (int, error)) (int, error) {
-		n, err := do(c.N)
-		if c.Off >= 0 && n > 0 {
-			at := c.Off + in.random.Int64N(int64(n))
-			var b [1]byte
-			if _, err := c.File.ReadAt(b[:], at); err == nil {
-				b[0] ^= 1 << in.random.IntN(8)
-				c.File.WriteAt(b[:], at)
+	{name: "killed in a write", applies: func(op string) bool { return op == disk.OpWrite },
+		hit: func(in *injector, first bool, c disk.Call, do func(int) (int, error)) (int, error) {
+			switch {
+			case c.Op == disk.OpClose:
+				do(0)
+			case first && c.N > 0:
+				do(in.random.IntN(c.N)) // a torn write
 			}
+			return 0, errDead
+		}, dies: true},
+	{name: "power lost", applies: changes, hit: func(in *injector, first bool, c disk.Call,
+		do func(int) (int, error)) (int, error) {
+		if c.Op == disk.OpClose {
+			do(0)
 		}
-		return n, err
-	})},
+		return 0, errDead
+	}, dies: true},
+	{name: "slow", applies: every, harmless: true,
+		hit: once(func(_ *injector, c disk.Call, do func(int) (int, error)) (int, error) {
+			time.Sleep(200 * time.Microsecond)
+			return do(c.N)
+		})},
+	{name: "rot", applies: func(op string) bool { return op == disk.OpWrite }, rots: true,
+		hit: once(func(in *injector, c disk.Call, do func(int) (int, error)) (int, error) {
+			n, err := do(c.N)
+			if c.Off >= 0 && n > 0 {
+				at := c.Off + in.random.Int64N(int64(n))
+				var b [1]byte
+				if _, err := c.File.ReadAt(b[:], at); err == nil {
+					b[0] ^= 1 << in.random.IntN(8)
+					c.File.WriteAt(b[:], at)
+				}
+			}
+			return n, err
+		})},
 }
 
 // injector is the hook of one run.

@@ -62,7 +62,8 @@ func (m *matrix) Raw(_ *[]byte, a, b int64) ([]byte, error) {
 func rowsOf(seed int, n, rows int64) *matrix {
 	m := &matrix{[]int64{n, rows}, nil}
 	for i := range n * rows {
-		m.data = binary.LittleEndian.AppendUint32(m.data, math.Float32bits(float32((int(i)*7919+seed*104729)%2017)/512-2))
+		m.data = binary.LittleEndian.AppendUint32(m.data,
+			math.Float32bits(float32((int(i)*7919+seed*104729)%2017)/512-2))
 	}
 	return m
 }
@@ -86,7 +87,8 @@ func options(j *writer.Journal) writer.Options {
 
 func files(dir, name string, typ gguf.Type, shards int) (list []*writer.File) {
 	for i := range shards {
-		f := &writer.File{Path: filepath.Join(dir, "out", name+".gguf"), Metadata: gguf.Metadata{{Key: "general.name", Value: gguf.String("scene")}}, Tensors: tensors(typ, 10*i)}
+		f := &writer.File{Path: filepath.Join(dir, "out", name+".gguf"),
+			Metadata: gguf.Metadata{{Key: "general.name", Value: gguf.String("scene")}}, Tensors: tensors(typ, 10*i)}
 		if shards > 1 {
 			f.Path = filepath.Join(dir, "out", gguf.ShardName(name, i, shards))
 		}
@@ -143,7 +145,9 @@ func text(n int) (tokens []int32) {
 const inPlace = "model.gguf"
 
 func header(n byte) []byte {
-	return gguf.AppendHeader(nil, gguf.Metadata{{Key: "k", Value: gguf.String(string(bytes.Repeat([]byte{'G', 'G', n, 0, 7}, 700)))}}, []gguf.Tensor{{Name: "t", Type: gguf.TypeI8, NE: []int64{7 * 99}}}, gguf.DefaultAlignment)
+	return gguf.AppendHeader(nil, gguf.Metadata{{Key: "k",
+		Value: gguf.String(string(bytes.Repeat([]byte{'G', 'G', n, 0, 7}, 700)))}},
+		[]gguf.Tensor{{Name: "t", Type: gguf.TypeI8, NE: []int64{7 * 99}}}, gguf.DefaultAlignment)
 }
 
 // inParts writes in parts, and finishes.
@@ -188,7 +192,8 @@ func calibrated(moments string) func(context.Context, string, *writer.Journal) e
 			}
 		}
 		state := filepath.Join(dir, "out", "blocks.partial.blocks")
-		opt := calibrate.Options{Run: eval.Run{Tokens: text(2 * 8), Chunk: 8, Workers: 1}, Dir: filepath.Join(dir, "out"), Passes: 1}
+		opt := calibrate.Options{Run: eval.Run{Tokens: text(2 * 8), Chunk: 8, Workers: 1},
+			Dir: filepath.Join(dir, "out"), Passes: 1}
 		if moments == "" {
 			opt.State = state
 		} else {
@@ -225,10 +230,11 @@ var scenes = []scene{
 		_, err := writer.Write(ctx, files(dir, "model", gguf.TypeQ8_0, 1)[0], options(j))
 		return err
 	}},
-	{name: "file replaced", journals: true, prepare: old("model.gguf"), run: func(ctx context.Context, dir string, j *writer.Journal) error {
-		_, err := writer.Write(ctx, files(dir, "model", gguf.TypeQ4_0, 1)[0], options(j))
-		return err
-	}},
+	{name: "file replaced", journals: true, prepare: old("model.gguf"),
+		run: func(ctx context.Context, dir string, j *writer.Journal) error {
+			_, err := writer.Write(ctx, files(dir, "model", gguf.TypeQ4_0, 1)[0], options(j))
+			return err
+		}},
 	{name: "not forced", journals: true, run: func(ctx context.Context, dir string, j *writer.Journal) error {
 		f, opt := files(dir, "model", gguf.TypeF16, 1)[0], options(j)
 		_, err := os.Lstat(f.Path)
@@ -240,28 +246,33 @@ var scenes = []scene{
 		_, err := writer.WriteAll(ctx, files(dir, "model", gguf.TypeF16, 3), options(j))
 		return err
 	}},
-	{name: "models replaced", journals: true, prepare: old("a.gguf", "b-00001-of-00002.gguf", "b-00002-of-00002.gguf"), run: func(ctx context.Context, dir string, j *writer.Journal) error {
-		_, err := writer.WriteSets(ctx, [][]*writer.File{files(dir, "a", gguf.TypeQ8_0, 1), files(dir, "b", gguf.TypeF16, 2)}, options(j))
-		return err
-	}},
-	{name: "verified", journals: true, verifies: true, prepare: old("model-00001-of-00002.gguf"), run: func(ctx context.Context, dir string, j *writer.Journal) error {
-		opt := options(j)
-		opt.Verify = true
-		if j == nil {
-			opt.Journal = &writer.Journal{}
-		}
-		_, err := writer.WriteAll(ctx, files(dir, "model", gguf.TypeQ8_0, 2), opt)
-		return err
-	}},
+	{name: "models replaced", journals: true, prepare: old("a.gguf", "b-00001-of-00002.gguf", "b-00002-of-00002.gguf"),
+		run: func(ctx context.Context, dir string, j *writer.Journal) error {
+			_, err := writer.WriteSets(ctx, [][]*writer.File{files(dir, "a", gguf.TypeQ8_0, 1),
+				files(dir, "b", gguf.TypeF16, 2)}, options(j))
+			return err
+		}},
+	{name: "verified", journals: true, verifies: true, prepare: old("model-00001-of-00002.gguf"),
+		run: func(ctx context.Context, dir string, j *writer.Journal) error {
+			opt := options(j)
+			opt.Verify = true
+			if j == nil {
+				opt.Journal = &writer.Journal{}
+			}
+			_, err := writer.WriteAll(ctx, files(dir, "model", gguf.TypeQ8_0, 2), opt)
+			return err
+		}},
 	{name: "parts", keeps: true, prepare: old("a.gguf"), run: inParts(false)},
 	{name: "part files", keeps: true, run: inParts(true)},
 	{name: "safetensors", journals: true, run: func(ctx context.Context, dir string, j *writer.Journal) error {
-		c := &writer.Checkpoint{Dir: filepath.Join(dir, "out", "folder"), Tensors: tensors(gguf.TypeF16, 3), MaxShard: 10_000}
+		c := &writer.Checkpoint{Dir: filepath.Join(dir, "out", "folder"), Tensors: tensors(gguf.TypeF16, 3),
+			MaxShard: 10_000}
 		_, err := writer.WriteCheckpoint(ctx, c, options(j))
 		return err
 	}},
 	{name: "bytes", prepare: old("file"), run: func(ctx context.Context, dir string, _ *writer.Journal) error {
-		return writer.WriteBytes(ctx, filepath.Join(dir, "out", "file"), bytes.Repeat([]byte("what is there afterwards"), 100), options(nil))
+		return writer.WriteBytes(ctx, filepath.Join(dir, "out", "file"),
+			bytes.Repeat([]byte("what is there afterwards"), 100), options(nil))
 	}},
 	{name: "in place", keeps: true, prepare: func(t testing.TB, dir string) {
 		put(t, filepath.Join(dir, "out", inPlace), append(header(1), bytes.Repeat([]byte("weights"), 99)...))
@@ -280,15 +291,16 @@ var scenes = []scene{
 		}
 		return nil
 	}},
-	{name: "convert", journals: true, prepare: checkpoint("llama"), run: func(ctx context.Context, dir string, j *writer.Journal) error {
-		job, err := convert.Prepare(ctx, filepath.Join(dir, "in", "llama"), convert.Options{})
-		if err != nil {
+	{name: "convert", journals: true, prepare: checkpoint("llama"),
+		run: func(ctx context.Context, dir string, j *writer.Journal) error {
+			job, err := convert.Prepare(ctx, filepath.Join(dir, "in", "llama"), convert.Options{})
+			if err != nil {
+				return err
+			}
+			defer job.Close()
+			_, err = job.Write(ctx, filepath.Join(dir, "out", "llama.gguf"), options(j))
 			return err
-		}
-		defer job.Close()
-		_, err = job.Write(ctx, filepath.Join(dir, "out", "llama.gguf"), options(j))
-		return err
-	}},
+		}},
 	{name: "quantize", journals: true, prepare: func(t testing.TB, dir string) {
 		old("F16.gguf")(t, dir)
 		f := files(dir, "model", gguf.TypeF32, 1)[0]
@@ -315,32 +327,34 @@ var scenes = []scene{
 		_, err = run.Write(ctx)
 		return errors.Join(err, run.Close())
 	}},
-	{name: "importance", keeps: true, prepare: checkpoint("llama"), run: func(ctx context.Context, dir string, _ *writer.Journal) error {
-		m, err := small(ctx, dir)
-		if err != nil {
-			return err
-		}
-		defer m.Close()
-		e, err := eval.New(m)
-		if err != nil {
-			return err
-		}
-		state := filepath.Join(dir, "out", "matrix.gguf.partial.state")
-		c := eval.Calibration{State: state}
-		c.Every = 1
-		sums, err := e.Calibrate(ctx, eval.Run{Tokens: text(3 * 8), Chunk: 8, Workers: 1}, imatrix.NewSums(8), c)
-		if err != nil {
-			return err
-		}
-		f, err := sums.Layout(imatrix.FormatGGUF)
-		if err != nil {
-			return err
-		}
-		if err := writer.WriteFrom(ctx, filepath.Join(dir, "out", "matrix.gguf"), f.Size, f, nil, options(nil)); err != nil {
-			return err
-		}
-		return os.Remove(state)
-	}},
+	{name: "importance", keeps: true, prepare: checkpoint("llama"),
+		run: func(ctx context.Context, dir string, _ *writer.Journal) error {
+			m, err := small(ctx, dir)
+			if err != nil {
+				return err
+			}
+			defer m.Close()
+			e, err := eval.New(m)
+			if err != nil {
+				return err
+			}
+			state := filepath.Join(dir, "out", "matrix.gguf.partial.state")
+			c := eval.Calibration{State: state}
+			c.Every = 1
+			sums, err := e.Calibrate(ctx, eval.Run{Tokens: text(3 * 8), Chunk: 8, Workers: 1}, imatrix.NewSums(8), c)
+			if err != nil {
+				return err
+			}
+			f, err := sums.Layout(imatrix.FormatGGUF)
+			if err != nil {
+				return err
+			}
+			if err := writer.WriteFrom(ctx, filepath.Join(dir, "out", "matrix.gguf"), f.Size, f, nil,
+				options(nil)); err != nil {
+				return err
+			}
+			return os.Remove(state)
+		}},
 	{name: "calibrate", keeps: true, prepare: checkpoint("llama"), run: calibrated("")},
 	{name: "moments", mixes: true, prepare: checkpoint("llama"), run: calibrated("moments.gguf")},
 	{name: "split", journals: true, prepare: func(t testing.TB, dir string) {

@@ -16,14 +16,16 @@ import (
 // Adapted are the specs with a golden of an adapter: one for each way that a pair has to
 // go, permuted, split, joined, stacked, stored the other way round; and those where the
 // adapter has more than pairs, or not the order of names, or a draft is its base.
-var Adapted = []string{"llama", "gpt2", "mixtral", "qwen3_moe", "phi3", "bloom", "gemma2", "internlm2", "muse-glimmer", "minimax_01", "deepseek-ocr", "granite_switch", "dflash"}
+var Adapted = []string{"llama", "gpt2", "mixtral", "qwen3_moe", "phi3", "bloom", "gemma2", "internlm2", "muse-glimmer",
+	"minimax_01", "deepseek-ocr", "granite_switch", "dflash"}
 
 // AdapterConfig is the adapter_config.json of WriteAdapter.
 const AdapterConfig = `{"peft_type": "LORA", "r": 4, "lora_alpha": 8, "base_model_name_or_path": "acme/base"}`
 
 // notLinear are parts of names of matrices that PEFT makes no pairs of: embeddings,
 // towers, and parameters that are no layer's weight.
-var notLinear = []string{"emb", "wte", "wpe", "norm", "ln_", "conv", "relative_attention_bias", "position", "time_", "token_type", "visual", "vision", "audio"}
+var notLinear = []string{"emb", "wte", "wpe", "norm", "ln_", "conv", "relative_attention_bias", "position", "time_",
+	"token_type", "visual", "vision", "audio"}
 
 // WriteAdapter makes an adapter in the directory dir, with a pair for every linear layer
 // of the checkpoint in base but those of the weights without, and returns how many
@@ -39,14 +41,16 @@ func WriteAdapter(dir, base string, without ...string) (pairs int, err error) {
 		module, ok := strings.CutSuffix(w.Name, ".weight")
 		plain := slices.Contains([]safetensors.DType{safetensors.F32, safetensors.F16, safetensors.BF16}, w.DType)
 		if !ok || !plain || module == "shared" || // the embedding of T5
-			len(w.Shape) != 2 || slices.Contains(without, w.Name) || slices.ContainsFunc(notLinear, func(part string) bool { return strings.Contains(module, part) }) {
+			len(w.Shape) != 2 || slices.Contains(without, w.Name) ||
+			slices.ContainsFunc(notLinear, func(part string) bool { return strings.Contains(module, part) }) {
 			continue
 		}
 		in, out := w.Shape[1], w.Shape[0]
 		if strings.Contains(module, ".c_") && filepath.Base(base) == "gpt2" { // stored the other way round
 			in, out = out, in
 		}
-		list = append(list, loraSide("base_model.model."+module+".lora_A.weight", 4, in), loraSide("base_model.model."+module+".lora_B.weight", out, 4))
+		list = append(list, loraSide("base_model.model."+module+".lora_A.weight", 4, in),
+			loraSide("base_model.model."+module+".lora_B.weight", out, 4))
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return 0, err

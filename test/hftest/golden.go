@@ -69,7 +69,8 @@ func (g *Golden) Add(v Variant, path string) error {
 	}
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
-		fmt.Fprintf(&g.text, "%s %v %s %s\n", t.Name, t.Type, strings.ReplaceAll(gguf.Shape(t.NE), " ", ""), hashed(f.Data(t)))
+		fmt.Fprintf(&g.text, "%s %v %s %s\n", t.Name, t.Type, strings.ReplaceAll(gguf.Shape(t.NE), " ", ""),
+			hashed(f.Data(t)))
 	}
 	return nil
 }

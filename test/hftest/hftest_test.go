@@ -31,7 +31,8 @@ func TestWrite(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", v.Name, err)
 				}
-				c, err := safetensorstest.OpenDir(cmp.Or(s.BaseDir(dir), filepath.Join(dir, s.folder("model.safetensors"))))
+				c, err := safetensorstest.OpenDir(cmp.Or(s.BaseDir(dir),
+					filepath.Join(dir, s.folder("model.safetensors"))))
 				if err != nil {
 					t.Fatalf("%s: %v", v.Name, err)
 				}
@@ -52,7 +53,8 @@ func TestBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := sha256.New()
-	for _, name := range []string{"model-00001-of-00003.safetensors", "model-00003-of-00003.safetensors", "model.safetensors.index.json", "config.json"} {
+	for _, name := range []string{"model-00001-of-00003.safetensors", "model-00003-of-00003.safetensors",
+		"model.safetensors.index.json", "config.json"} {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
@@ -90,8 +92,8 @@ func TestRing(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	config, err := parseObject(`{"hidden_size": 8, "layers": 3, "kinds": ["a", "b", "a"], "off": false, "null": null, "sizes": [4, 5, 6],
-		"vision": {"width": 7}, "text_config": {"hidden_size": 16}, "ratio": 0.25}`)
+	config, err := parseObject(`{"hidden_size": 8, "layers": 3, "kinds": ["a", "b", "a"], "off": false, "null": null,
+		"sizes": [4, 5, 6], "vision": {"width": 7}, "text_config": {"hidden_size": 16}, "ratio": 0.25}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +122,8 @@ func TestTable(t *testing.T) {
 		list, err := s.tensors(config)
 		var got []string
 		for _, x := range list {
-			got = append(got, x.name+strings.ReplaceAll(strings.Trim(string(marshal(x.shape)), "\n"), "\n", "")+x.dtype+x.fill)
+			got = append(got, x.name+strings.ReplaceAll(strings.Trim(string(marshal(x.shape)), "\n"), "\n",
+				"")+x.dtype+x.fill)
 		}
 		joined := strings.NewReplacer(",  ", " ", "[  ", "[", "null", "[]").Replace(strings.Join(got, " "))
 		if reason, ok := strings.CutPrefix(want, "error: "); ok {

@@ -24,7 +24,8 @@ import (
 //
 // like lists the classes of the same kind as one, asItStands reports those whose
 // configuration gets no defaults.
-func Published(name string, files map[string][]byte, tower bool, like func(class string) []string, asItStands func(class string) bool) (*Spec, error) {
+func Published(name string, files map[string][]byte, tower bool, like func(class string) []string,
+	asItStands func(class string) bool) (*Spec, error) {
 	cfg, err := parseObject(infinity.ReplaceAllString(string(files[config.ConfigFile]), `$1"`+infinite+`"`))
 	if err != nil {
 		return nil, fmt.Errorf("hftest: %s: %w", name, err)
@@ -35,14 +36,18 @@ func Published(name string, files map[string][]byte, tower bool, like func(class
 		return nil, err
 	}
 	p.store.read(cfg, files["hf_quant_config.json"])
-	if p.spec = p.nearest(append([]string{fmt.Sprint(first(cfg["architectures"])), view.Class}, like(view.Class)...)); p.spec == nil {
+	if p.spec = p.nearest(append([]string{fmt.Sprint(first(cfg["architectures"])), view.Class},
+		like(view.Class)...)); p.spec == nil {
 		return nil, fmt.Errorf("no spec of class %s", view.Class)
 	}
 	s := *p.spec
 	if p.base, err = s.config(Variant{}); err != nil {
 		return nil, err
 	}
-	if has := func(m object) bool { return slices.ContainsFunc(slices.Collect(maps.Keys(m)), part.MatchString) }; tower && has(p.base) && !has(cfg) {
+	if has := func(m object) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Keys(m)),
+			part.MatchString)
+	}; tower && has(p.base) && !has(cfg) {
 		return nil, ErrNoPart
 	}
 	p.shrink()
@@ -240,18 +245,22 @@ func alike(a, b object) (n int) {
 }
 
 // kept matches the keys of whole numbers that are no sizes of tensors, or small ones.
-var kept = regexp.MustCompile(`position|window|theta|head_dim|head_size|patch|kernel|factor|length|stride|version|seed|image_size|max_seq|(^|_)step|interval|period|offset|` +
-	`num_nextn|num_mtp|mtp_num|channels|downsample|per_second|chunk|n_ctx|seq_len|feature|bits|^n_fft|mel_bins|temporal|merge_size|(v|rope|nope)_dim$`)
+var kept = regexp.MustCompile(
+	`position|window|theta|head_dim|head_size|patch|kernel|factor|length|stride|version|seed|image_size|max_seq|(^|_)step|interval|period|offset|` +
+		`num_nextn|num_mtp|mtp_num|channels|downsample|per_second|chunk|n_ctx|seq_len|feature|bits|^n_fft|mel_bins|temporal|merge_size|(v|rope|nope)_dim$`)
 
 // keptInParts are the same for parts that see or hear, whose sizes of patches and
 // pictures decide the shapes of tensors, which specs have as numbers.
-var keptInParts = regexp.MustCompile(`window|theta|_index|stride|interval|per_second|merge_size|layer_types|select|^n_fft|chunk_length|sampl|softcap|_id$`)
+var keptInParts = regexp.MustCompile(
+	`window|theta|_index|stride|interval|per_second|merge_size|layer_types|select|^n_fft|chunk_length|sampl|softcap|_id$`)
 
 // layerCounts are the names of the number of layers.
-var layerCounts = []string{"num_hidden_layers", "n_layer", "n_layers", "num_layers", "depth", "vt_num_hidden_layers", "encoder_layers"}
+var layerCounts = []string{"num_hidden_layers", "n_layer", "n_layers", "num_layers", "depth", "vt_num_hidden_layers",
+	"encoder_layers"}
 
 // layerIndices are lists of numbers of layers.
-var layerIndices = map[string]bool{"mlp_only_layers": true, "deepstack_visual_indexes": true, "full_attn_idxs": true, "fullatt_block_indexes": true, "moe_layers": true, "full_attn_layers": true, "kda_layers": true}
+var layerIndices = map[string]bool{"mlp_only_layers": true, "deepstack_visual_indexes": true, "full_attn_idxs": true,
+	"fullatt_block_indexes": true, "moe_layers": true, "full_attn_layers": true, "kda_layers": true}
 
 // oneBased are those that count from one.
 var oneBased = map[string]int{"full_attn_layers": 1, "kda_layers": 1}
@@ -336,7 +345,8 @@ func (p *published) object(m, base object, above *[2]int) {
 			}
 			m[key] = p.size(key, n, base)
 		case string:
-			if layers != nil && len(v) == layers[0] && layers[0] > layers[1] && regexp.MustCompile(`^[-A-Z*]+$`).MatchString(v) {
+			if layers != nil && len(v) == layers[0] && layers[0] > layers[1] &&
+				regexp.MustCompile(`^[-A-Z*]+$`).MatchString(v) {
 				m[key] = v[:layers[1]]
 			}
 		case list:
@@ -550,22 +560,26 @@ func ignores(pattern, module string) bool {
 }
 
 // noMatrix matches modules whose weights are never quantized.
-var noMatrix = regexp.MustCompile(`embed|lm_head|(^|\.)head$|norm|mlp\.gate$|block_sparse_moe\.gate$|ffn\.gate$|mixer\.gate$|moe\.gate$|router|shared_expert_gate|conv1d|vision|visual|multi_modal|mm_projector|positional|\.A_log|indexer\.weights_proj|in_proj_[ab]$|eh_proj|(^|\.)mtp\.fc$`)
+var noMatrix = regexp.MustCompile(
+	`embed|lm_head|(^|\.)head$|norm|mlp\.gate$|block_sparse_moe\.gate$|ffn\.gate$|mixer\.gate$|moe\.gate$|router|shared_expert_gate|conv1d|vision|visual|multi_modal|mm_projector|positional|\.A_log|indexer\.weights_proj|in_proj_[ab]$|eh_proj|(^|\.)mtp\.fc$`)
 
 // stores are the ways to store a matrix of so many rows and columns.
 var stores = map[string]func(p *store, module string, out, in int64) []tensor{
 	"blocks": func(p *store, module string, out, in int64) []tensor {
 		a, b := p.blocks[0], p.blocks[1]
 		return []tensor{{name: module + ".weight", shape: []int64{out, in}, dtype: "F8_E4M3"},
-			{name: module + ".weight_scale_inv", shape: []int64{(out + a - 1) / a, (in + b - 1) / b}, dtype: "F32", fill: "scale"}}
+			{name: module + ".weight_scale_inv", shape: []int64{(out + a - 1) / a, (in + b - 1) / b}, dtype: "F32",
+				fill: "scale"}}
 	},
 	"tensor": func(_ *store, module string, out, in int64) []tensor {
 		return []tensor{{name: module + ".weight", shape: []int64{out, in}, dtype: "F8_E4M3"},
-			{name: module + ".weight_scale_inv", dtype: "BF16", fill: "scale"}, {name: module + ".activation_scale", dtype: "BF16", fill: "scale"}}
+			{name: module + ".weight_scale_inv", dtype: "BF16", fill: "scale"},
+			{name: module + ".activation_scale", dtype: "BF16", fill: "scale"}}
 	},
 	"fp8": func(_ *store, module string, out, in int64) []tensor {
 		return []tensor{{name: module + ".weight", shape: []int64{out, in}, dtype: "F8_E4M3"},
-			{name: module + ".weight_scale", dtype: "F32", fill: "scale"}, {name: module + ".input_scale", dtype: "F32", fill: "scale"}}
+			{name: module + ".weight_scale", dtype: "F32", fill: "scale"},
+			{name: module + ".input_scale", dtype: "F32", fill: "scale"}}
 	},
 	"mxfp8": func(_ *store, module string, out, in int64) []tensor {
 		return []tensor{{name: module + ".weight", shape: []int64{out, in}, dtype: "F8_E4M3"},
@@ -578,7 +592,8 @@ var stores = map[string]func(p *store, module string, out, in int64) []tensor{
 	"nvfp4": func(_ *store, module string, out, in int64) []tensor {
 		return []tensor{{name: module + ".weight", shape: []int64{out, in / 2}, dtype: "U8"},
 			{name: module + ".weight_scale", shape: []int64{out, in / 16}, dtype: "F8_E4M3"},
-			{name: module + ".weight_scale_2", dtype: "F32", fill: "scale"}, {name: module + ".input_scale", dtype: "F32", fill: "scale"}}
+			{name: module + ".weight_scale_2", dtype: "F32", fill: "scale"},
+			{name: module + ".input_scale", dtype: "F32", fill: "scale"}}
 	},
 }
 
@@ -590,7 +605,8 @@ func (p *published) stored(table []tensor) []tensor {
 	var all []tensor
 	for _, t := range table {
 		module, ok := strings.CutSuffix(t.name, ".weight")
-		if how := p.store.how(module); ok && how != "" && len(t.shape) == 2 && t.dtype == "" && !noMatrix.MatchString(module) {
+		if how := p.store.how(module); ok && how != "" && len(t.shape) == 2 && t.dtype == "" &&
+			!noMatrix.MatchString(module) {
 			all = append(all, stores[how](&p.store, module, t.shape[0], t.shape[1])...)
 			continue
 		}
@@ -612,6 +628,7 @@ func (p *published) lacks(line string) bool {
 		return !p.tower || p.config["vision_config"] != nil || p.config["audio_config"] != nil
 	}
 	return slices.ContainsFunc(p.gone, func(name string) bool {
-		return regexp.MustCompile(`\b`+name+`\b`).MatchString(strings.Join(columns(line)[1:], "|")) || strings.Contains(line, "{"+name+"}")
+		return regexp.MustCompile(`\b`+name+`\b`).MatchString(strings.Join(columns(line)[1:], "|")) ||
+			strings.Contains(line, "{"+name+"}")
 	})
 }

@@ -17,22 +17,26 @@ import (
 
 // Spec describes the checkpoints of one architecture.
 type Spec struct {
-	Name        string            // of the spec and of the directory
-	Config      string            // config.json; $bos and the like stand for what the tokenizer has
-	Tokenizer   string            // kind of the tokenizer files, see tokenizerOf
-	AddedTokens []string          // special tokens after those of the kind (spm, gemma, bpe:…)
-	Pre         string            // name of the pre-tokenizer; "" is that of the kind
-	Tensors     string            // table of the tensors, see the package comment
-	DType       string            // of the weights, unless the variant has one; "" is BF16
-	Files       map[string]string // further files, by path; "" removes one of the tokenizer's. Folders do not hold for "./NAME"
-	Folders     map[string]string // where files lie that are not in the checkpoint's directory, by patterns of their names; "" for there
-	Beside      map[string]string // tables of the tensors in safetensors files next to the model's, by their paths
-	Pickled     string            // JSON object of what files of PyTorch in Beside have next to the tensors, whose names are keys with slashes between them
-	Variants    []Variant         // besides those of Standard
-	Tower       bool              // what is converted is the part that sees or hears (--mmproj)
-	NoEdge      bool              // leave out awkward values: the reference's result depends on the CPU there
-	OneFile     bool              // no variant has shards: the reference takes one file
-	Sharded     bool              // all variants have shards: the reference asks for their index
+	Name        string   // of the spec and of the directory
+	Config      string   // config.json; $bos and the like stand for what the tokenizer has
+	Tokenizer   string   // kind of the tokenizer files, see tokenizerOf
+	AddedTokens []string // special tokens after those of the kind (spm, gemma, bpe:…)
+	Pre         string   // name of the pre-tokenizer; "" is that of the kind
+	Tensors     string   // table of the tensors, see the package comment
+	DType       string   // of the weights, unless the variant has one; "" is BF16
+	// further files, by path; "" removes one of the tokenizer's. Folders do not hold for "./NAME"
+	Files map[string]string
+	// where files lie that are not in the checkpoint's directory, by patterns of their names; "" for there
+	Folders map[string]string
+	Beside  map[string]string // tables of the tensors in safetensors files next to the model's, by their paths
+	// JSON object of what files of PyTorch in Beside have next to the tensors, whose names are keys with slashes
+	// between them
+	Pickled  string
+	Variants []Variant // besides those of Standard
+	Tower    bool      // what is converted is the part that sees or hears (--mmproj)
+	NoEdge   bool      // leave out awkward values: the reference's result depends on the CPU there
+	OneFile  bool      // no variant has shards: the reference takes one file
+	Sharded  bool      // all variants have shards: the reference asks for their index
 
 	// Target is the spec of the model that a draft is for: its checkpoint is written
 	// into the draft's directory, which $target in flags is.
@@ -156,9 +160,12 @@ func wrap(path []string, m object) object {
 var identifier = regexp.MustCompile(`[a-zA-Z_][a-zA-Z0-9_]*`)
 
 // bareKeys are kept in any case.
-var bareKeys = map[string]bool{"architectures": true, "model_type": true, "auto_map": true, "text_config": true, "thinker_config": true, "vision_config": true,
-	"quantization_config": true, "vocab_size": true, "num_attention_heads": true, "num_key_value_heads": true, "n_head": true, "head_dim": true,
-	"n_layers": true, "num_hidden_layers": true, "n_layer": true, "num_layers": true, "intermediate_size": true, "layer_types": true}
+var bareKeys = map[string]bool{"architectures": true, "model_type": true, "auto_map": true, "text_config": true,
+	"thinker_config": true, "vision_config": true,
+	"quantization_config": true, "vocab_size": true, "num_attention_heads": true, "num_key_value_heads": true,
+	"n_head": true, "head_dim": true,
+	"n_layers": true, "num_hidden_layers": true, "n_layer": true, "num_layers": true, "intermediate_size": true,
+	"layer_types": true}
 
 // PreTokenizer returns the name of the pre-tokenizer, which nobody can find out
 // from a vocabulary as small as these; "" where the tokenizer has none, or nothing

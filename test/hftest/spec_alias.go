@@ -33,19 +33,22 @@ func init() {
 		Config: `{"architectures": ["IQuestCoderForCausalLM"], "auto_map": {"AutoConfig": "configuration_iquestcoder.IQuestCoderConfig"}, "clip_qkv": null, "head_dim": 16,
 			"model_type": "iquestcoder", "max_position_embeddings": 131072, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 500000.0, "sliding_window": null,
 			"tie_word_embeddings": false, "use_sliding_window": false, "transformers_version": "4.55.4", ` + plain + spmEnd,
-		Tensors:  llama,
-		Variants: []Variant{{Name: "few-keys", Seed: 3, Shards: 2, Out: "auto", Set: `{"clip_qkv": null, "head_dim": null, "rope_scaling": null, "tie_word_embeddings": true}`}},
+		Tensors: llama,
+		Variants: []Variant{{Name: "few-keys", Seed: 3, Shards: 2, Out: "auto",
+			Set: `{"clip_qkv": null, "head_dim": null, "rope_scaling": null, "tie_word_embeddings": true}`}},
 	})
 	add(Spec{
 		Name:      "pixtral",
 		Tokenizer: "bpe:llama3",
 		Pre:       "pixtral",
-		Config: `{"architectures": ["LlavaForConditionalGeneration"], "ignore_index": -100, "image_seq_length": 1, "image_token_index": 10, "model_type": "llava",
-			"projector_hidden_act": "gelu", "text_config": {"hidden_size": 64, "head_dim": 32, "num_attention_heads": 4, "intermediate_size": 96, "is_composition": true,
-				"max_position_embeddings": 1024000, "model_type": "mistral", "num_hidden_layers": 2, "num_key_value_heads": 2, "rms_norm_eps": 1e-05,
-				"rope_theta": 1000000000.0, "sliding_window": null, "vocab_size": $vocab},
-			"torch_dtype": "bfloat16", "transformers_version": "4.45.0.dev0", "vision_config": {"head_dim": 16, "hidden_act": "silu", "image_size": 64, "is_composition": true,
-				"model_type": "pixtral", "patch_size": 16, "rope_theta": 10000.0, "tie_word_embeddings": false},
+		Config: `{"architectures": ["LlavaForConditionalGeneration"], "ignore_index": -100, "image_seq_length": 1,
+			"image_token_index": 10, "model_type": "llava", "projector_hidden_act": "gelu",
+			"text_config": {"hidden_size": 64, "head_dim": 32, "num_attention_heads": 4, "intermediate_size": 96,
+			"is_composition": true, "max_position_embeddings": 1024000, "model_type": "mistral", "num_hidden_layers": 2,
+			"num_key_value_heads": 2, "rms_norm_eps": 1e-05, "rope_theta": 1000000000.0, "sliding_window": null,
+			"vocab_size": $vocab}, "torch_dtype": "bfloat16", "transformers_version": "4.45.0.dev0",
+			"vision_config": {"head_dim": 16, "hidden_act": "silu", "image_size": 64, "is_composition": true,
+			"model_type": "pixtral", "patch_size": 16, "rope_theta": 10000.0, "tie_word_embeddings": false},
 			"vision_feature_layer": -1, "vision_feature_select_strategy": "full"}`,
 		Tensors: prefixed("language_model.", llama) + `
 			vision_tower.patch_conv.weight                                       | 32, 3, 16, 16
@@ -53,7 +56,8 @@ func init() {
 			multi_modal_projector.linear_{1,2}.{weight,bias}                     | 64
 			`,
 		// as transformers 5 saves it
-		Variants: []Variant{{Name: "tied", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"tie_word_embeddings": true, "text_config": {"rope_theta": 1000000.0}}`}},
+		Variants: []Variant{{Name: "tied", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+			Set: `{"tie_word_embeddings": true, "text_config": {"rope_theta": 1000000.0}}`}},
 	})
 	add(Spec{
 		Name:      "voxtral",
@@ -68,25 +72,31 @@ func init() {
 	add(Spec{
 		Name:      "smolvlm",
 		Tokenizer: "bpe:smollm",
-		Config: `{"architectures": ["SmolVLMForConditionalGeneration"], "image_token_id": 1001, "model_type": "smolvlm", "pad_token_id": 1002, "scale_factor": 4,
-			"text_config": {"_flash_attn_2_enabled": true, "_name_or_path": "None", "architectures": ["VLlama3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
-				"head_dim": 32, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "is_llama_config": true,
-				"max_position_embeddings": 8192, "mlp_bias": false, "model_type": "llama", "neftune_noise_alpha": 0.0, "num_attention_heads": 4, "num_hidden_layers": 2,
-				"num_key_value_heads": 2, "pad_token_id": 1002, "perceiver_config": {"_attn_implementation_autoset": false, "attention_dropout": 0.0,
-					"hidden_act": "silu", "model_type": "vllama3", "resampler_depth": 6, "resampler_head_dim": 96, "resampler_n_heads": 16, "resampler_n_latents": 64},
-				"pixel_shuffle_factor": 4, "pretraining_tp": 1, "qk_layer_norms": false, "rms_norm_eps": 1e-05, "rope_interleaved": false, "rope_scaling": null,
-				"rope_theta": 130000, "transformers.js_config": {"kv_cache_dtype": {"fp16": "float16", "q4f16": "float16"}}, "torch_dtype": "bfloat16", "use_cache": true,
-				"use_resampler": false, "vocab_size": $vocab},
-			"tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.47.1", "use_cache": true, "use_reentrant_checkpointing": false,
-			"vision_config": {"hidden_size": 32, "image_size": 64, "max_image_size": {"longest_edge": 64}, "model_type": "smolvlm_vision", "num_attention_heads": 2,
-				"num_hidden_layers": 1, "patch_size": 16, "size": {"longest_edge": 256}, "tie_word_embeddings": false, "use_base_siglip": false},
-			"vocab_size": $vocab}`,
+		Config: `{"architectures": ["SmolVLMForConditionalGeneration"], "image_token_id": 1001, "model_type": "smolvlm",
+			"pad_token_id": 1002, "scale_factor": 4, "text_config": {"_flash_attn_2_enabled": true,
+			"_name_or_path": "None", "architectures": ["VLlama3ForCausalLM"], "attention_bias": false,
+			"attention_dropout": 0.0, "head_dim": 32, "hidden_act": "silu", "hidden_size": 64,
+			"initializer_range": 0.02, "intermediate_size": 96, "is_llama_config": true,
+			"max_position_embeddings": 8192, "mlp_bias": false, "model_type": "llama", "neftune_noise_alpha": 0.0,
+			"num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "pad_token_id": 1002,
+			"perceiver_config": {"_attn_implementation_autoset": false, "attention_dropout": 0.0, "hidden_act": "silu",
+			"model_type": "vllama3", "resampler_depth": 6, "resampler_head_dim": 96, "resampler_n_heads": 16,
+			"resampler_n_latents": 64}, "pixel_shuffle_factor": 4, "pretraining_tp": 1, "qk_layer_norms": false,
+			"rms_norm_eps": 1e-05, "rope_interleaved": false, "rope_scaling": null, "rope_theta": 130000,
+			"transformers.js_config": {"kv_cache_dtype": {"fp16": "float16", "q4f16": "float16"}},
+			"torch_dtype": "bfloat16", "use_cache": true, "use_resampler": false, "vocab_size": $vocab},
+			"tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.47.1",
+			"use_cache": true, "use_reentrant_checkpointing": false, "vision_config": {"hidden_size": 32,
+			"image_size": 64, "max_image_size": {"longest_edge": 64}, "model_type": "smolvlm_vision",
+			"num_attention_heads": 2, "num_hidden_layers": 1, "patch_size": 16, "size": {"longest_edge": 256},
+			"tie_word_embeddings": false, "use_base_siglip": false}, "vocab_size": $vocab}`,
 		Tensors: llamaHead + prefixed("model.text_model.", bare(llamaAttention+llamaMLP)) + `
 			model.vision_model.embeddings.patch_embedding.weight             | 32, 3, 16, 16
 			model.vision_model.encoder.layers.0.self_attn.{k,out,q,v}_proj.weight | 32, 32
 			model.connector.modality_projection.proj.weight                  | 64, 512
 			`,
-		Variants: []Variant{{Name: "tied", Seed: 3, Shards: 2, Out: "bf16", Set: `{"tie_word_embeddings": true, "text_config": {"tie_word_embeddings": true}}`}},
+		Variants: []Variant{{Name: "tied", Seed: 3, Shards: 2, Out: "bf16",
+			Set: `{"tie_word_embeddings": true, "text_config": {"tie_word_embeddings": true}}`}},
 	})
 	add(Spec{
 		Name:      "janus",
@@ -124,14 +134,17 @@ func init() {
 			visual.blocks.0.attn.qkv.{weight,bias}   | 96
 			visual.merger.mlp.{0,2}.weight           | 64, 64
 			`,
-		Variants: []Variant{{Name: "many", Seed: 3, Shards: 2, Out: "auto", Set: `{"text_config": {"num_hidden_layers": 11, "rope_theta": 10000}}`}},
+		Variants: []Variant{{Name: "many", Seed: 3, Shards: 2, Out: "auto",
+			Set: `{"text_config": {"num_hidden_layers": 11, "rope_theta": 10000}}`}},
 	})
 	add(Spec{
 		Name:      "olmo_old_name",
 		Tokenizer: "bpe:neox",
-		Config: `{"architectures": ["OLMoForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "clip_qkv": null, "eos_token_id": $eos, "hidden_act": "silu",
-			"hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "max_position_embeddings": 2048, "model_type": "olmo", "num_attention_heads": 4,
-			"num_hidden_layers": 2, "num_key_value_heads": 4, "rope_theta": 10000.0, "tie_word_embeddings": true, "use_cache": true, "vocab_size": $vocab}`,
+		Config: `{"architectures": ["OLMoForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+			"clip_qkv": null, "eos_token_id": $eos, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02,
+			"intermediate_size": 96, "max_position_embeddings": 2048, "model_type": "olmo", "num_attention_heads": 4,
+			"num_hidden_layers": 2, "num_key_value_heads": 4, "rope_theta": 10000.0, "tie_word_embeddings": true,
+			"use_cache": true, "vocab_size": $vocab}`,
 		Tensors: `
 			bid = num_hidden_layers
 			model.embed_tokens.weight                             | vocab_size, hidden_size
@@ -146,9 +159,11 @@ func init() {
 		Config: `{"architectures": ["KORMoForCausalLM"], "auto_map": {"AutoConfig": "configuration_kormo.KORMoConfig"}, "head_dim": 16, "mask_type": null,
 			"max_position_embeddings": 131072, "model_type": "kormo", "pad_token_id": 1002, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 500000.0,
 			"tie_word_embeddings": false, "transformers_version": "4.53.0", ` + plain + spmEnd,
-		Tensors: strings.NewReplacer("input_layernorm", "pre_attention_layernorm", "{input,post_attention}_layernorm", "pre_{attention,mlp}_layernorm",
+		Tensors: strings.NewReplacer("input_layernorm", "pre_attention_layernorm", "{input,post_attention}_layernorm",
+			"pre_{attention,mlp}_layernorm",
 			"post_attention_layernorm", "pre_mlp_layernorm").Replace(llama),
-		Variants: []Variant{{Name: "tied", Seed: 3, Shards: 2, Out: "auto", Set: `{"tie_word_embeddings": true, "rope_theta": null}`}},
+		Variants: []Variant{{Name: "tied", Seed: 3, Shards: 2, Out: "auto",
+			Set: `{"tie_word_embeddings": true, "rope_theta": null}`}},
 	})
 	add(Spec{
 		Name:      "dots_ocr",
@@ -169,7 +184,8 @@ func init() {
 	add(Spec{
 		Name:      "qwen2_audio",
 		Tokenizer: "bpe:qwen2",
-		Config: `{"architectures": ["Qwen2AudioForConditionalGeneration"], ` + strings.ReplaceAll(soundConfig, "voxtral_encoder", "qwen2_audio_encoder") +
+		Config: `{"architectures": ["Qwen2AudioForConditionalGeneration"], ` + strings.ReplaceAll(soundConfig,
+			"voxtral_encoder", "qwen2_audio_encoder") +
 			`"audio_token_index": 1001, "ignore_index": -100, "model_type": "qwen2_audio", "text_config": {` + qwen + `"max_position_embeddings": 8192, "model_type": "qwen2",
 				"rope_theta": 10000, "sliding_window": 32768, "torch_dtype": "bfloat16", "use_mrope": false, "vocab_size": $vocab},
 			"torch_dtype": "bfloat16", "transformers_version": "4.38.1", "vocab_size": $vocab}`,
@@ -178,7 +194,8 @@ func init() {
 	add(Spec{
 		Name:      "audioflamingo3",
 		Tokenizer: "bpe:qwen2",
-		Config: `{"architectures": ["AudioFlamingo3ForConditionalGeneration"], ` + strings.ReplaceAll(soundConfig, "voxtral_encoder", "audioflamingo3_encoder") +
+		Config: `{"architectures": ["AudioFlamingo3ForConditionalGeneration"], ` + strings.ReplaceAll(soundConfig,
+			"voxtral_encoder", "audioflamingo3_encoder") +
 			`"audio_token_id": 1001, "dtype": "bfloat16", "model_type": "audioflamingo3", "projector_bias": true, "projector_hidden_act": "gelu", "text_config": {` + qwen +
 			`"dtype": "bfloat16", "layer_types": ["full_attention", "full_attention"], "max_position_embeddings": 32768, "model_type": "qwen2", "rope_scaling": null,
 				"rope_theta": 1000000.0, "sliding_window": null, "vocab_size": $vocab},
@@ -202,7 +219,8 @@ func init() {
 			vision_model.vit_downsampler{1,2}.weight                           | 64, 32, 3, 3
 			vit_large_projector.weight                                         | 64, 64
 			`,
-		Variants: []Variant{{Name: "eleven", Seed: 3, Shards: 2, Out: "auto", Set: `{"text_config": {"num_hidden_layers": 11, "tie_word_embeddings": true}}`}},
+		Variants: []Variant{{Name: "eleven", Seed: 3, Shards: 2, Out: "auto",
+			Set: `{"text_config": {"num_hidden_layers": 11, "tie_word_embeddings": true}}`}},
 	})
 
 	const speaks = `
@@ -228,7 +246,8 @@ func init() {
 		Tensors: prefixed("thinker.", llama+qkvBias) + speaks + `
 			token2wav.code2wav_bigvgan_model.conv_pre.weight  | 32, 16, 5
 			`,
-		Variants: []Variant{{Name: "few-keys", Seed: 3, Shards: 2, Out: "auto", Set: `{"thinker_config": {"text_config": {"rms_norm_eps": null, "rope_theta": null}}}`}},
+		Variants: []Variant{{Name: "few-keys", Seed: 3, Shards: 2, Out: "auto",
+			Set: `{"thinker_config": {"text_config": {"rms_norm_eps": null, "rope_theta": null}}}`}},
 	})
 	add(Spec{
 		Name:      "qwen3_omni_moe",

@@ -11,10 +11,12 @@ func init() {
 	// qwen35 is a config.json; its model has no layers that predict further tokens,
 	// whatever their number is.
 	qwen35 := func(class, more string) string {
-		return `{"architectures": ["` + class + `"], "model_type": "qwen3_5", ` + strings.Replace(qwen35Root, "VISION", "qwen3_5", 1) +
+		return `{"architectures": ["` + class + `"], "model_type": "qwen3_5", ` + strings.Replace(qwen35Root, "VISION",
+			"qwen3_5", 1) +
 			`, "text_config": {` + qwen35Text + `, "intermediate_size": 96, "model_type": "qwen3_5_text"}` + more + `}`
 	}
-	text := strings.ReplaceAll(qwen35Tensors("model.language_model.", false), "opt(mtp_num_hidden_layers)", "opt(with_mtp)")
+	text := strings.ReplaceAll(qwen35Tensors("model.language_model.", false), "opt(mtp_num_hidden_layers)",
+		"opt(with_mtp)")
 	add(Spec{
 		Name:      "openjev",
 		Tokenizer: "bpe:qwen2",
@@ -22,18 +24,24 @@ func init() {
 		Tensors:   text + vision,
 		Files:     map[string]string{"helper/shim.py": "READOUT_T = 0.85\n"},
 		Variants: []Variant{
-			{Name: "tied", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"tie_word_embeddings": true, "text_config": {"tie_word_embeddings": true, "linear_num_value_heads": 6}}`},
+			{Name: "tied", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+				Set: `{"tie_word_embeddings": true, "text_config": {"tie_word_embeddings": true,
+					"linear_num_value_heads": 6}}`},
 			{Name: "with-mtp", Seed: 4, Out: "bf16", Set: `{"with_mtp": true}`},
-			{Name: "without", Seed: 5, Out: "f32", Flags: []string{"--no-nextn"}, Set: `{"text_config": {"mtp_num_hidden_layers": 0}}`},
+			{Name: "without", Seed: 5, Out: "f32", Flags: []string{"--no-nextn"},
+				Set: `{"text_config": {"mtp_num_hidden_layers": 0}}`},
 		},
 	})
 	plain := strings.ReplaceAll(qwen35Tensors("language_model.", false), "opt(mtp_num_hidden_layers)", "opt(with_mtp)")
-	plain = strings.ReplaceAll(plain, "!opt(tie_word_embeddings)", "opt(with_head)") + strings.ReplaceAll(vision, "model.visual", "visual")
+	plain = strings.ReplaceAll(plain, "!opt(tie_word_embeddings)", "opt(with_head)") + strings.ReplaceAll(vision,
+		"model.visual", "visual")
 	const codes = `"base_model": "Qwen/Qwen3.5-2B", "codes": ["A", "B", "C", "D", "E", "F"], "max_length": 8192, "pooling": "last", "readout_dtype": "bfloat16",
 		"token_ids": [32, 33, 1007, 31, 0, 1023], `
 	readout := map[string]string{"readout.safetensors": "weight | 6, hidden_size"}
 	more := []Variant{
-		{Name: "tied", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"tie_word_embeddings": true, "text_config": {"tie_word_embeddings": true, "linear_num_value_heads": 6}}`},
+		{Name: "tied", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+			Set: `{"tie_word_embeddings": true, "text_config": {"tie_word_embeddings": true,
+				"linear_num_value_heads": 6}}`},
 		{Name: "with-mtp", Seed: 4, Out: "bf16", Set: `{"with_mtp": true}`},
 		{Name: "plain-auto", Seed: 5, DType: "F32", Out: "auto"},
 	}
@@ -43,8 +51,9 @@ func init() {
 		Config:    qwen35("Qwen3_5Model", ""),
 		Tensors:   plain,
 		Beside:    readout,
-		Files:     map[string]string{"decision_config.json": `{` + codes + `"attention_mode": "causal", "revision": "main", "temperature": 1.25}`},
-		Variants:  more,
+		Files: map[string]string{"decision_config.json": `{` + codes +
+			`"attention_mode": "causal", "revision": "main", "temperature": 1.25}`},
+		Variants: more,
 	})
 	add(Spec{
 		Name:      "vllm_d3",
@@ -94,27 +103,35 @@ func init() {
 		Config:    qwen35("Qwen3_5ForConditionalGeneration", ""),
 		Tensors:   text + vision,
 		Beside:    map[string]string{"joint_head.safetensors": jointHead},
-		Files:     map[string]string{"joint_head_config.json": `{"hidden_size": 64, "width": 32, "routing_layers": 2, "layers": 1, "heads": 2, "feedforward": 48}`},
+		Files: map[string]string{"joint_head_config.json": `{"hidden_size": 64, "width": 32, "routing_layers": 2,
+			"layers": 1, "heads": 2, "feedforward": 48}`},
 		Variants: []Variant{
-			{Name: "shards", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"text_config": {"linear_num_value_heads": 6}}`},
+			{Name: "shards", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+				Set: `{"text_config": {"linear_num_value_heads": 6}}`},
 			{Name: "with-mtp", Seed: 4, Out: "bf16", Set: `{"with_mtp": true}`},
 		},
 	})
 	add(Spec{
 		Name:      "vllm_decision2",
 		Tokenizer: "bpe:qwen2",
-		Config: `{"architectures": ["Qwen3Model"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 1000, "dtype": "bfloat16", "eos_token_id": 1002, "head_dim": 32,
-			"hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "layer_types": ["full_attention", "full_attention"],
-			"max_position_embeddings": 40960, "max_window_layers": 2, "model_type": "qwen3", "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2,
-			"rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 1000000.0, "sliding_window": null, "tie_word_embeddings": true, "transformers_version": "4.57.1",
-			"use_cache": true, "use_sliding_window": false, "vocab_size": 1024}`,
+		Config: `{"architectures": ["Qwen3Model"], "attention_bias": false, "attention_dropout": 0.0,
+			"bos_token_id": 1000, "dtype": "bfloat16", "eos_token_id": 1002, "head_dim": 32, "hidden_act": "silu",
+			"hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "layer_types": ["full_attention",
+			"full_attention"], "max_position_embeddings": 40960, "max_window_layers": 2, "model_type": "qwen3",
+			"num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "rms_norm_eps": 1e-06,
+			"rope_scaling": null, "rope_theta": 1000000.0, "sliding_window": null, "tie_word_embeddings": true,
+			"transformers_version": "4.57.1", "use_cache": true, "use_sliding_window": false, "vocab_size": 1024}`,
 		Folders: map[string]string{"config.json": "backbone", "model*.safetensors*": "backbone"},
 		Files: map[string]string{
-			"./config.json": `{"decision_format": "vllm-sr-decision", "format_version": 2, "model_name": "Decision-2.0-Kai-0.6B", "runtime_family": "decision2-native",
-				"model_config": "decision_config.json", "backbone": {"config": "backbone/config.json", "weights": ["backbone/model.safetensors"]}}`,
-			"decision_config.json": `{"architecture": "qwen3-text-endpoints-global-query-shared-bilinear-mlp", "base_model": "Qwen/Qwen3-0.6B", "head_dim": 32, "head_variant": "shared",
-				"max_options": 255, "prompt_version": "decision2-segmented-options-global-query-v1"}`,
-			"score_bias.json": `{"format": "dev2-score-bias/1", "offsets": {"3": [0.125, 0, -0.25], "2": [0.5, -0.5], "5": [1, 2, 3, 4, 5.5]}}`,
+			"./config.json": `{"decision_format": "vllm-sr-decision", "format_version": 2,
+				"model_name": "Decision-2.0-Kai-0.6B", "runtime_family": "decision2-native",
+				"model_config": "decision_config.json", "backbone": {"config": "backbone/config.json",
+				"weights": ["backbone/model.safetensors"]}}`,
+			"decision_config.json": `{"architecture": "qwen3-text-endpoints-global-query-shared-bilinear-mlp",
+				"base_model": "Qwen/Qwen3-0.6B", "head_dim": 32, "head_variant": "shared", "max_options": 255,
+				"prompt_version": "decision2-segmented-options-global-query-v1"}`,
+			"score_bias.json": `{"format": "dev2-score-bias/1", "offsets": {"3": [0.125, 0, -0.25], "2": [0.5, -0.5],
+				"5": [1, 2, 3, 4, 5.5]}}`,
 		},
 		Tensors: bare(llamaHead + llamaAttention + llamaMLP + `
 			model.layers.{bid}.self_attn.{q,k}_norm.weight | head_dim
@@ -126,7 +143,8 @@ func init() {
 			scalar.weight                                 | 1, 32 | as F32
 			`},
 		Variants: []Variant{
-			{Name: "shards", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"num_hidden_layers": 11, "layer_types": null}`},
+			{Name: "shards", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+				Set: `{"num_hidden_layers": 11, "layer_types": null}`},
 			{Name: "bf16", Seed: 4, Out: "bf16"},
 		},
 	})
@@ -147,11 +165,13 @@ func init() {
 			vd  = linear_num_value_heads*linear_value_head_dim
 			kd  = linear_num_key_heads*linear_key_head_dim
 			` + pair("{0,1,2,3,4}.mlp.up_proj", "intermediate_size", "hidden_size") + pair("3.self_attn.q_proj", "2*num_attention_heads*head_dim", "hidden_size") +
-		pair("0.linear_attn.in_proj_qkv", "2*kd+vd", "hidden_size") + pair("1.linear_attn.out_proj", "hidden_size", "vd")
+		pair("0.linear_attn.in_proj_qkv", "2*kd+vd", "hidden_size") + pair("1.linear_attn.out_proj",
+		"hidden_size", "vd")
 	const adapter = `{"alpha_pattern": {}, "base_model_name_or_path": "` + BaseID + `", "bias": "none", "fan_in_fan_out": false, "inference_mode": true, "lora_alpha": 8, "lora_bias": false,
 		"lora_dropout": 0.05, "modules_to_save": null, "peft_type": "LORA", "r": 4, "rank_pattern": {}, "task_type": "CAUSAL_LM", "use_dora": false, "use_rslora": false`
 	adapters := []Variant{
-		{Name: "shards", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"text_config": {"linear_num_value_heads": 6}}`},
+		{Name: "shards", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+			Set: `{"text_config": {"linear_num_value_heads": 6}}`},
 		{Name: "with-mtp", Seed: 4, Out: "bf16", Set: `{"with_mtp": true}`},
 		{Name: "f32", Seed: 5, Out: "f32"},
 	}
@@ -161,8 +181,10 @@ func init() {
 		Base:      base,
 		Config:    base.Config,
 		Beside:    map[string]string{"adapter_model.safetensors": pairs},
-		Files: map[string]string{"adapter_config.json": adapter + `}`, "lev_release.json": `{"name": "lev", "base_model": "acme/base"}`,
-			"calibration.json": `{"temperatures": {"choice:A": 1.25, "choice:B": 9, "choice:A:small": 1.5, "score:A:3-5": 0.75, "noul:A": 2}}`},
+		Files: map[string]string{"adapter_config.json": adapter + `}`,
+			"lev_release.json": `{"name": "lev", "base_model": "acme/base"}`,
+			"calibration.json": `{"temperatures": {"choice:A": 1.25, "choice:B": 9, "choice:A:small": 1.5,
+				"score:A:3-5": 0.75, "noul:A": 2}}`},
 		Variants: adapters,
 	})
 	add(Spec{

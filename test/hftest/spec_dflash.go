@@ -39,8 +39,10 @@ func init() {
 			"dflash_config": {"mask_token_id": 1003, "target_layer_ids": [0, 1, 3]}, ` + config + `}`,
 		Tensors: tensors,
 		Variants: []Variant{
-			{Name: "window", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"block_size": null, "use_sliding_window": true, "sliding_window": 512,
-				"layer_types": ["sliding_attention", "full_attention"], "dflash_config": {"causal": true, "final_logit_softcapping": 30.0, "output_multiplier": 0.5}}`},
+			{Name: "window", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"block_size": null,
+				"use_sliding_window": true, "sliding_window": 512, "layer_types": ["sliding_attention",
+				"full_attention"], "dflash_config": {"causal": true, "final_logit_softcapping": 30.0,
+				"output_multiplier": 0.5}}`},
 		},
 	})
 	add(Spec{
@@ -93,7 +95,9 @@ func init() {
 			candidate_selector.hidden_projection.weight                | dflash_config.selector_rank, hidden_size
 			`,
 		Variants: []Variant{
-			{Name: "window", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"dflash_config": {"conv_kernel_size": 2, "selector_top_k": 2, "use_swa": true, "swa_window_size": 256, "causal": false}}`},
+			{Name: "window", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+				Set: `{"dflash_config": {"conv_kernel_size": 2, "selector_top_k": 2, "use_swa": true,
+					"swa_window_size": 256, "causal": false}}`},
 		},
 	})
 	add(Spec{
@@ -137,8 +141,9 @@ func init() {
 			lilicorr.{out,in,anchor_out}_head.bias           | dflash_config.lilicorr_factor_dim
 			`,
 		Variants: []Variant{
-			{Name: "convolutions", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"dflash_config": {"conv_kernel_size": 4, "conv_group_size": 16, "lilicorr_hidden_size": 64,
-				"lilicorr_num_layers": 1, "lilicorr_mlp_ratio": 2.0, "block_size": 8}}`},
+			{Name: "convolutions", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"dflash_config": {"conv_kernel_size": 4,
+				"conv_group_size": 16, "lilicorr_hidden_size": 64, "lilicorr_num_layers": 1, "lilicorr_mlp_ratio": 2.0,
+				"block_size": 8}}`},
 		},
 	})
 	add(Spec{
@@ -159,7 +164,8 @@ func init() {
 			t2d                                       | vocab_size       | if opt(draft_vocab_size) | as BOOL | fill bytes
 			`,
 		Variants: []Variant{
-			{Name: "few-tokens", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"draft_vocab_size": 512, "target_layer_ids": null, "aux_hidden_state_layer_ids": [1, 2, 4]}`},
+			{Name: "few-tokens", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+				Set: `{"draft_vocab_size": 512, "target_layer_ids": null, "aux_hidden_state_layer_ids": [1, 2, 4]}`},
 		},
 	})
 	add(Spec{
@@ -167,14 +173,20 @@ func init() {
 		Tokenizer: "gemma", AddedTokens: gemma4Tokens,
 		Files:  map[string]string{"tokenizer.model": ""},
 		Target: "gemma4-moe",
-		Config: `{"architectures": ["Gemma4DSparkModel"], "attention_bias": false, "attention_dropout": 0.0, "attention_k_eq_v": true, "block_size": 8, "bos_token_id": 2, "dtype": "bfloat16",
-			"dflash_config": {"mask_token_id": 4, "target_layer_ids": [0, 1]}, "draft_vocab_size": null, "enable_moe_block": false, "eos_token_id": 1, "final_logit_softcapping": null,
-			"global_head_dim": 64, "head_dim": 32, "hidden_activation": "gelu_pytorch_tanh", "hidden_size": 64, "hidden_size_per_layer_input": 0, "initializer_range": 0.02,
-			"intermediate_size": 96, "layer_types": ["full_attention", "full_attention"], "markov_head_type": "vanilla", "markov_rank": 32, "max_position_embeddings": 262144,
-			"model_type": "gemma4_text", "num_attention_heads": 4, "num_global_key_value_heads": 1, "num_hidden_layers": 2, "num_key_value_heads": 2, "num_kv_shared_layers": 0,
-			"num_target_layers": 3, "pad_token_id": 0, "rms_norm_eps": 1e-06, "rope_parameters": {"full_attention": {"partial_rotary_factor": 0.25, "rope_theta": 1000000.0,
-			"rope_type": "proportional"}, "sliding_attention": {"rope_theta": 10000.0, "rope_type": "default"}}, "sliding_window": 1024, "tie_word_embeddings": false,
-			"use_cache": true, "transformers_version": "5.5.0.dev0", "vocab_size": $vocab}`,
+		Config: `{"architectures": ["Gemma4DSparkModel"], "attention_bias": false, "attention_dropout": 0.0,
+			"attention_k_eq_v": true, "block_size": 8, "bos_token_id": 2, "dtype": "bfloat16",
+			"dflash_config": {"mask_token_id": 4, "target_layer_ids": [0, 1]}, "draft_vocab_size": null,
+			"enable_moe_block": false, "eos_token_id": 1, "final_logit_softcapping": null, "global_head_dim": 64,
+			"head_dim": 32, "hidden_activation": "gelu_pytorch_tanh", "hidden_size": 64,
+			"hidden_size_per_layer_input": 0, "initializer_range": 0.02, "intermediate_size": 96,
+			"layer_types": ["full_attention", "full_attention"], "markov_head_type": "vanilla", "markov_rank": 32,
+			"max_position_embeddings": 262144, "model_type": "gemma4_text", "num_attention_heads": 4,
+			"num_global_key_value_heads": 1, "num_hidden_layers": 2, "num_key_value_heads": 2,
+			"num_kv_shared_layers": 0, "num_target_layers": 3, "pad_token_id": 0, "rms_norm_eps": 1e-06,
+			"rope_parameters": {"full_attention": {"partial_rotary_factor": 0.25, "rope_theta": 1000000.0,
+			"rope_type": "proportional"}, "sliding_attention": {"rope_theta": 10000.0, "rope_type": "default"}},
+			"sliding_window": 1024, "tie_word_embeddings": false, "use_cache": true,
+			"transformers_version": "5.5.0.dev0", "vocab_size": $vocab}`,
 		Tensors: `
 			bid = num_hidden_layers
 			{embed_tokens,lm_head}.weight                 | vocab_size, hidden_size
@@ -195,8 +207,9 @@ func init() {
 			confidence_proj.bias                          | 1                            | if !opt(draft_vocab_size)
 			`,
 		Variants: []Variant{
-			{Name: "window", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"draft_vocab_size": 1208, "mask_token_id": 5, "sample_from_anchor": false,
-				"dflash_config": {"mask_token_id": null, "use_swa": true, "swa_window_size": 256, "block_size": 4}}`},
+			{Name: "window", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"draft_vocab_size": 1208,
+				"mask_token_id": 5, "sample_from_anchor": false, "dflash_config": {"mask_token_id": null,
+				"use_swa": true, "swa_window_size": 256, "block_size": 4}}`},
 		},
 	})
 	add(Spec{
@@ -204,14 +217,20 @@ func init() {
 		Tokenizer: "bpe:qwen2",
 		Target:    "muse-glimmer",
 		NoLoad:    draftAlone,
-		Config: `{"architectures": ["MuseGlimmerAssistantModel"], "attention_bias": false, "attention_dropout": 0.0, "block_size": 16, "bos_token_id": 1000, "dtype": "bfloat16", "eos_token_id": 1002,
-			"head_dim": 32, "hidden_activation": "silu", "hidden_size": 64, "intermediate_size": 96, "layer_types": ["sliding_attention", "full_attention"], "mask_token_id": 1003,
-			"max_position_embeddings": 131072, "model_type": "muse_glimmer_assistant", "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "rms_norm_eps": 1e-05,
-			"rope_parameters": {"rope_theta": 500000.0, "rope_type": "default"}, "sliding_window": 2048, "target_layer_ids": [0, 1, 3], "tie_word_embeddings": false,
-			"transformers_version": "5.14.0", "use_cache": true, "vocab_size": 1024}`,
-		Tensors: strings.NewReplacer("fc.weight", "encoder.fc.weight", "hidden_norm.weight", "encoder.output_norm_enc.weight").Replace(tensors),
+		Config: `{"architectures": ["MuseGlimmerAssistantModel"], "attention_bias": false, "attention_dropout": 0.0,
+			"block_size": 16, "bos_token_id": 1000, "dtype": "bfloat16", "eos_token_id": 1002, "head_dim": 32,
+			"hidden_activation": "silu", "hidden_size": 64, "intermediate_size": 96,
+			"layer_types": ["sliding_attention", "full_attention"], "mask_token_id": 1003,
+			"max_position_embeddings": 131072, "model_type": "muse_glimmer_assistant", "num_attention_heads": 4,
+			"num_hidden_layers": 2, "num_key_value_heads": 2, "rms_norm_eps": 1e-05,
+			"rope_parameters": {"rope_theta": 500000.0, "rope_type": "default"}, "sliding_window": 2048,
+			"target_layer_ids": [0, 1, 3], "tie_word_embeddings": false, "transformers_version": "5.14.0",
+			"use_cache": true, "vocab_size": 1024}`,
+		Tensors: strings.NewReplacer("fc.weight", "encoder.fc.weight", "hidden_norm.weight",
+			"encoder.output_norm_enc.weight").Replace(tensors),
 		Variants: []Variant{
-			{Name: "no-window", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"sliding_window": null, "mask_token_id": null, "target_layer_ids": [1]}`},
+			{Name: "no-window", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+				Set: `{"sliding_window": null, "mask_token_id": null, "target_layer_ids": [1]}`},
 		},
 	})
 }
@@ -224,6 +243,7 @@ func MaskEmbedding(token int64, width int) string {
 	}
 	p := new(torchfiletest.Pickle)
 	p.Op(0x80, 2).Op('}').Op('(').Str("mask_token_id").Int(token)
-	p.Str("embedding").Tensor(torchfiletest.Tensor{DType: safetensors.F32, Shape: []int64{int64(width)}, Storage: "0", Data: data}, false).Op('u').Op('.')
+	p.Str("embedding").Tensor(torchfiletest.Tensor{DType: safetensors.F32, Shape: []int64{int64(width)}, Storage: "0",
+		Data: data}, false).Op('u').Op('.')
 	return string(torchfiletest.Zip(p.Bytes(), []string{"0"}, map[string][]byte{"0": data}))
 }

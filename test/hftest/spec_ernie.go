@@ -5,10 +5,13 @@ func init() {
 	add(Spec{
 		Name:      "ernie4_5-joined",
 		Tokenizer: "spm",
-		Config: `{"architectures": ["Ernie4_5_ForCausalLM"], "attention_probs_dropout_prob": 0.0, "bos_token_id": 1, "compression_ratio": 1.0, "eos_token_id": 2, "freq_allocation": 20,
-			"fuse_attn_qkv": true, "head_dim": 32, "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 96, "max_position_embeddings": 131072, "max_sequence_length": 131072,
-			"model_type": "ernie4_5", "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "pad_token_id": 0, "rms_norm_eps": 1e-05, "rope_theta": 500000.0,
-			"tie_word_embeddings": true, "torch_dtype": "bfloat16", "use_bias": false, "use_cache": false, "vocab_size": 1024, "weight_share_add_bias": true}`,
+		Config: `{"architectures": ["Ernie4_5_ForCausalLM"], "attention_probs_dropout_prob": 0.0, "bos_token_id": 1,
+			"compression_ratio": 1.0, "eos_token_id": 2, "freq_allocation": 20, "fuse_attn_qkv": true, "head_dim": 32,
+			"hidden_act": "silu", "hidden_size": 64, "intermediate_size": 96, "max_position_embeddings": 131072,
+			"max_sequence_length": 131072, "model_type": "ernie4_5", "num_attention_heads": 4, "num_hidden_layers": 2,
+			"num_key_value_heads": 2, "pad_token_id": 0, "rms_norm_eps": 1e-05, "rope_theta": 500000.0,
+			"tie_word_embeddings": true, "torch_dtype": "bfloat16", "use_bias": false, "use_cache": false,
+			"vocab_size": 1024, "weight_share_add_bias": true}`,
 		Tensors: `
 			bid = num_hidden_layers
 			ernie.embed_tokens.weight                                  | vocab_size, hidden_size

@@ -5,19 +5,22 @@ func init() {
 	add(Spec{
 		Name:      "gemma3n",
 		Tokenizer: "gemma",
-		Config: `{"architectures": ["Gemma3nForConditionalGeneration"], "audio_config": {"hidden_size": 64, "model_type": "gemma3n_audio"}, "audio_soft_tokens_per_image": 188,
-			"audio_token_id": 1201, "boa_token_id": 1202, "boi_token_id": 1203, "eoa_token_id": 1204, "eoi_token_id": 1205, "eos_token_id": [1, 106], "image_token_id": 1206,
-			"initializer_range": 0.02, "model_type": "gemma3n",
-			"text_config": {"activation_sparsity_pattern": [0.95, 0.95, 0.0, 0.0], "altup_active_idx": 0, "altup_coef_clip": 120.0, "altup_correct_scale": true,
-				"altup_lr_multiplier": 1.0, "altup_num_inputs": 4, "attention_bias": false, "attention_dropout": 0.0, "final_logit_softcapping": 30.0, "head_dim": 32,
-				"hidden_activation": "gelu_pytorch_tanh", "hidden_size": 64, "hidden_size_per_layer_input": 256, "initializer_range": 0.02,
-				"intermediate_size": [96, 96, 96, 96], "laurel_rank": 64,
-				"layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"], "max_position_embeddings": 32768, "model_type": "gemma3n_text",
-				"num_attention_heads": 4, "num_hidden_layers": 4, "num_key_value_heads": 2, "num_kv_shared_layers": 2, "query_pre_attn_scalar": 256, "rms_norm_eps": 1e-06,
-				"rope_local_base_freq": 10000.0, "rope_scaling": null, "rope_theta": 1000000.0, "sliding_window": 512, "torch_dtype": "bfloat16", "use_cache": true,
-				"vocab_size": 1216, "vocab_size_per_layer_input": 1200},
-			"torch_dtype": "bfloat16", "transformers_version": "4.53.0.dev0", "vision_config": {"hidden_size": 64, "model_type": "gemma3n_vision"},
-			"vision_soft_tokens_per_image": 256}`,
+		Config: `{"architectures": ["Gemma3nForConditionalGeneration"], "audio_config": {"hidden_size": 64,
+			"model_type": "gemma3n_audio"}, "audio_soft_tokens_per_image": 188, "audio_token_id": 1201,
+			"boa_token_id": 1202, "boi_token_id": 1203, "eoa_token_id": 1204, "eoi_token_id": 1205, "eos_token_id": [1,
+			106], "image_token_id": 1206, "initializer_range": 0.02, "model_type": "gemma3n",
+			"text_config": {"activation_sparsity_pattern": [0.95, 0.95, 0.0, 0.0], "altup_active_idx": 0,
+			"altup_coef_clip": 120.0, "altup_correct_scale": true, "altup_lr_multiplier": 1.0, "altup_num_inputs": 4,
+			"attention_bias": false, "attention_dropout": 0.0, "final_logit_softcapping": 30.0, "head_dim": 32,
+			"hidden_activation": "gelu_pytorch_tanh", "hidden_size": 64, "hidden_size_per_layer_input": 256,
+			"initializer_range": 0.02, "intermediate_size": [96, 96, 96, 96], "laurel_rank": 64,
+			"layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+			"max_position_embeddings": 32768, "model_type": "gemma3n_text", "num_attention_heads": 4,
+			"num_hidden_layers": 4, "num_key_value_heads": 2, "num_kv_shared_layers": 2, "query_pre_attn_scalar": 256,
+			"rms_norm_eps": 1e-06, "rope_local_base_freq": 10000.0, "rope_scaling": null, "rope_theta": 1000000.0,
+			"sliding_window": 512, "torch_dtype": "bfloat16", "use_cache": true, "vocab_size": 1216,
+			"vocab_size_per_layer_input": 1200}, "torch_dtype": "bfloat16", "transformers_version": "4.53.0.dev0",
+			"vision_config": {"hidden_size": 64, "model_type": "gemma3n_vision"}, "vision_soft_tokens_per_image": 256}`,
 		Tensors: `
 			bid = num_hidden_layers
 			model.language_model.embed_tokens.weight                                                                   | vocab_size - opt(short), hidden_size
@@ -50,9 +53,11 @@ func init() {
 			model.vision_tower.timm_model.blocks.0.0.conv_pwl.weight                                                   | 64, 64, 1, 1
 			`,
 		Variants: []Variant{
-			{Name: "short", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"short": 16, "text_config": {"num_kv_shared_layers": 0, "final_logit_softcapping": null}}`},
-			{Name: "few-keys", Seed: 4, DType: "F32", Out: "bf16", Set: `{"text_config": {"activation_sparsity_pattern": null, "layer_types": null, "rope_local_base_freq": null, "rope_theta": null,
-				"max_position_embeddings": null, "sliding_window": null, "rms_norm_eps": null, "altup_active_idx": null}}`},
+			{Name: "short", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+				Set: `{"short": 16, "text_config": {"num_kv_shared_layers": 0, "final_logit_softcapping": null}}`},
+			{Name: "few-keys", Seed: 4, DType: "F32", Out: "bf16", Set: `{"text_config": {"activation_sparsity_pattern": null,
+				"layer_types": null, "rope_local_base_freq": null, "rope_theta": null, "max_position_embeddings": null,
+				"sliding_window": null, "rms_norm_eps": null, "altup_active_idx": null}}`},
 		},
 	})
 }

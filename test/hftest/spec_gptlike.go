@@ -5,9 +5,10 @@ func init() {
 		Name:      "gpt2-large",
 		Tokenizer: "bpe:gpt2",
 		DType:     "F32",
-		Config: `{"activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"], "attn_pdrop": 0.1, "bos_token_id": $bos, "embd_pdrop": 0.1,
-			"eos_token_id": $eos, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05, "model_type": "gpt2", "n_ctx": 1024, "n_embd": 64, "n_head": 4,
-			"n_layer": 2, "n_positions": 1024, "resid_pdrop": 0.1, "summary_activation": null, "summary_first_dropout": 0.1,
+		Config: `{"activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"], "attn_pdrop": 0.1,
+			"bos_token_id": $bos, "embd_pdrop": 0.1, "eos_token_id": $eos, "initializer_range": 0.02,
+			"layer_norm_epsilon": 1e-05, "model_type": "gpt2", "n_ctx": 1024, "n_embd": 64, "n_head": 4, "n_layer": 2,
+			"n_positions": 1024, "resid_pdrop": 0.1, "summary_activation": null, "summary_first_dropout": 0.1,
 			"summary_proj_to_labels": true, "summary_type": "cls_index", "summary_use_proj": true,
 			"task_specific_params": {"text-generation": {"do_sample": true, "max_length": 50}}, "vocab_size": $vocab}`,
 		Tensors: `
@@ -38,18 +39,22 @@ func init() {
 			lm_head.weight                               | vocab_size, n_embd    | if opt(head)
 			`,
 		Variants: []Variant{
-			{Name: "head", Seed: 3, DType: "BF16", Out: "auto", Set: `{"prefix": true, "head": true, "n_ctx": 256, "n_positions": 256, "n_layer": 11}`},
+			{Name: "head", Seed: 3, DType: "BF16", Out: "auto",
+				Set: `{"prefix": true, "head": true, "n_ctx": 256, "n_positions": 256, "n_layer": 11}`},
 			{Name: "f16", Seed: 4, DType: "F16", Out: "q8_0", Set: `{"prefix": true, "n_embd": 96}`},
-			{Name: "other-names", Seed: 5, Out: "bf16", Set: `{"n_embd": 64, "hidden_size": 64, "n_layer": 2, "num_hidden_layers": 2, "layer_norm_epsilon": null}`},
+			{Name: "other-names", Seed: 5, Out: "bf16",
+				Set: `{"n_embd": 64, "hidden_size": 64, "n_layer": 2, "num_hidden_layers": 2,
+					"layer_norm_epsilon": null}`},
 		},
 	})
 	add(Spec{
 		Name:      "rugpt3xl",
 		Tokenizer: "bpe:gpt2",
-		Config: `{"architectures": ["RuGPT3XLForCausalLM"], "activation_function": "gelu_new", "attention_dropout": 0.1, "bos_token_id": $bos, "eos_token_id": $eos,
-			"embedding_dropout": 0.1, "hidden_dropout": 0.1, "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 256, "layer_norm_eps": 1e-05,
-			"max_position_embeddings": 2048, "model_type": "rugpt3xl", "num_attention_heads": 4, "num_hidden_layers": 2, "tie_word_embeddings": true,
-			"torch_dtype": "float16", "use_cache": true, "vocab_size": $vocab}`,
+		Config: `{"architectures": ["RuGPT3XLForCausalLM"], "activation_function": "gelu_new", "attention_dropout": 0.1,
+			"bos_token_id": $bos, "eos_token_id": $eos, "embedding_dropout": 0.1, "hidden_dropout": 0.1,
+			"hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 256, "layer_norm_eps": 1e-05,
+			"max_position_embeddings": 2048, "model_type": "rugpt3xl", "num_attention_heads": 4, "num_hidden_layers": 2,
+			"tie_word_embeddings": true, "torch_dtype": "float16", "use_cache": true, "vocab_size": $vocab}`,
 		Tensors: `
 			bid = num_hidden_layers
 			model.embed_tokens.weight                                        | vocab_size, hidden_size
@@ -65,37 +70,47 @@ func init() {
 			model.layers.{bid}.mlp.down_proj.bias                            | hidden_size
 			`,
 		Variants: []Variant{
-			{Name: "untied", Seed: 3, DType: "F16", Shards: 4, Out: "bf16", Set: `{"tie_word_embeddings": false, "num_hidden_layers": 11}`},
+			{Name: "untied", Seed: 3, DType: "F16", Shards: 4, Out: "bf16",
+				Set: `{"tie_word_embeddings": false, "num_hidden_layers": 11}`},
 		},
 	})
 	add(Spec{
 		Name:      "gpt_bigcode",
 		Tokenizer: "bpe:starcoder",
-		Config: `{"activation_function": "gelu", "architectures": ["GPTBigCodeForCausalLM"], "attention_softmax_in_fp32": true, "attn_pdrop": 0.1, "bos_token_id": 0,
-			"embd_pdrop": 0.1, "eos_token_id": 0, "inference_runner": 0, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05, "max_batch_size": null,
-			"max_sequence_length": null, "model_type": "gpt_bigcode", "multi_query": true, "n_embd": 64, "n_head": 4, "n_inner": 256, "n_layer": 2,
-			"n_positions": 512, "pad_key_length": true, "pre_allocate_kv_cache": false, "resid_pdrop": 0.1, "scale_attention_softmax_in_fp32": true,
-			"scale_attn_weights": true, "summary_activation": null, "summary_first_dropout": 0.1, "summary_proj_to_labels": true, "summary_type": "cls_index",
-			"summary_use_proj": true, "torch_dtype": "float32", "transformers_version": "4.28.1", "use_cache": true, "validate_runner_input": true, "vocab_size": $vocab}`,
+		Config: `{"activation_function": "gelu", "architectures": ["GPTBigCodeForCausalLM"],
+			"attention_softmax_in_fp32": true, "attn_pdrop": 0.1, "bos_token_id": 0, "embd_pdrop": 0.1,
+			"eos_token_id": 0, "inference_runner": 0, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05,
+			"max_batch_size": null, "max_sequence_length": null, "model_type": "gpt_bigcode", "multi_query": true,
+			"n_embd": 64, "n_head": 4, "n_inner": 256, "n_layer": 2, "n_positions": 512, "pad_key_length": true,
+			"pre_allocate_kv_cache": false, "resid_pdrop": 0.1, "scale_attention_softmax_in_fp32": true,
+			"scale_attn_weights": true, "summary_activation": null, "summary_first_dropout": 0.1,
+			"summary_proj_to_labels": true, "summary_type": "cls_index", "summary_use_proj": true,
+			"torch_dtype": "float32", "transformers_version": "4.28.1", "use_cache": true,
+			"validate_runner_input": true, "vocab_size": $vocab}`,
 		Tensors: gptBlocks + `
 			transformer.wpe.weight                       | n_positions, n_embd
 			transformer.h.{bid}.attn.c_attn.weight       | n_embd + 2*n_embd/n_head, n_embd
 			transformer.h.{bid}.attn.c_attn.bias         | n_embd + 2*n_embd/n_head
 			`,
 		Variants: []Variant{
-			{Name: "head", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"head": true, "n_inner": null, "n_layer": 11}`},
+			{Name: "head", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+				Set: `{"head": true, "n_inner": null, "n_layer": 11}`},
 		},
 	})
 	add(Spec{
 		Name:      "codeshell",
 		Tokenizer: "bpe:starcoder",
-		Config: `{"activation_function": "gelu_pytorch_tanh", "architectures": ["CodeShellForCausalLM"], "attention_softmax_in_fp32": true, "attn_pdrop": 0.1,
-			"auto_map": {"AutoConfig": "configuration_codeshell.CodeShellConfig", "AutoModelForCausalLM": "modeling_codeshell.CodeShellForCausalLM"},
-			"bos_token_id": $bos, "embd_pdrop": 0.1, "eos_token_id": $eos, "group_query_attention": true, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05,
-			"model_type": "codeshell", "n_embd": 64, "n_head": 4, "n_inner": 256, "n_layer": 2, "n_positions": 8192, "num_query_groups": 2,
-			"position_embedding_type": "rope", "resid_pdrop": 0.1, "rope_scaling": null, "scale_attention_softmax_in_fp32": true, "scale_attn_weights": true,
-			"summary_activation": null, "summary_first_dropout": 0.1, "summary_proj_to_labels": true, "summary_type": "cls_index", "summary_use_proj": true,
-			"torch_dtype": "bfloat16", "transformers_version": "4.33.1", "use_cache": true, "vocab_size": $vocab}`,
+		Config: `{"activation_function": "gelu_pytorch_tanh", "architectures": ["CodeShellForCausalLM"],
+			"attention_softmax_in_fp32": true, "attn_pdrop": 0.1,
+			"auto_map": {"AutoConfig": "configuration_codeshell.CodeShellConfig",
+			"AutoModelForCausalLM": "modeling_codeshell.CodeShellForCausalLM"}, "bos_token_id": $bos, "embd_pdrop": 0.1,
+			"eos_token_id": $eos, "group_query_attention": true, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05,
+			"model_type": "codeshell", "n_embd": 64, "n_head": 4, "n_inner": 256, "n_layer": 2, "n_positions": 8192,
+			"num_query_groups": 2, "position_embedding_type": "rope", "resid_pdrop": 0.1, "rope_scaling": null,
+			"scale_attention_softmax_in_fp32": true, "scale_attn_weights": true, "summary_activation": null,
+			"summary_first_dropout": 0.1, "summary_proj_to_labels": true, "summary_type": "cls_index",
+			"summary_use_proj": true, "torch_dtype": "bfloat16", "transformers_version": "4.33.1", "use_cache": true,
+			"vocab_size": $vocab}`,
 		Tensors: gptBlocks + `
 			lm_head.weight                               | vocab_size, n_embd
 			transformer.h.{bid}.attn.c_attn.weight       | n_embd + 2*num_query_groups*n_embd/n_head, n_embd
@@ -109,12 +124,14 @@ func init() {
 	add(Spec{
 		Name:      "refact",
 		Tokenizer: "bpe:refact",
-		Config: `{"architectures": ["GPTRefactForCausalLM"], "attention_bias_in_fp32": true, "attention_softmax_in_fp32": true, "attn_pdrop": 0.1,
-			"auto_map": {"AutoConfig": "configuration_gpt_refact.GPTRefactConfig", "AutoModelForCausalLM": "modeling_gpt_refact.GPTRefactForCausalLM"},
-			"do_sample": true, "embd_pdrop": 0.1, "eos_token_id": 0, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05, "model_type": "gpt_refact",
-			"multi_query": true, "n_embd": 96, "n_head": 3, "n_inner": null, "n_layer": 2, "n_positions": 4096, "resid_pdrop": 0.1,
-			"scale_attention_softmax_in_fp32": true, "scale_attn_weights": true, "torch_dtype": "bfloat16", "transformers_version": "4.31.0", "use_cache": true,
-			"vocab_size": 1024}`,
+		Config: `{"architectures": ["GPTRefactForCausalLM"], "attention_bias_in_fp32": true,
+			"attention_softmax_in_fp32": true, "attn_pdrop": 0.1,
+			"auto_map": {"AutoConfig": "configuration_gpt_refact.GPTRefactConfig",
+			"AutoModelForCausalLM": "modeling_gpt_refact.GPTRefactForCausalLM"}, "do_sample": true, "embd_pdrop": 0.1,
+			"eos_token_id": 0, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05, "model_type": "gpt_refact",
+			"multi_query": true, "n_embd": 96, "n_head": 3, "n_inner": null, "n_layer": 2, "n_positions": 4096,
+			"resid_pdrop": 0.1, "scale_attention_softmax_in_fp32": true, "scale_attn_weights": true,
+			"torch_dtype": "bfloat16", "transformers_version": "4.31.0", "use_cache": true, "vocab_size": 1024}`,
 		Tensors: `
 			bid = n_layer
 			transformer.wte.weight                       | vocab_size, n_embd
@@ -128,18 +145,22 @@ func init() {
 			transformer.h.{bid}.mlp.c_proj.weight        | n_embd, 256*floor((floor(8*n_embd/3)+255)/256)
 			`,
 		Variants: []Variant{
-			{Name: "eleven-layers", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"n_layer": 11, "n_embd": 160, "n_head": 5}`},
+			{Name: "eleven-layers", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+				Set: `{"n_layer": 11, "n_embd": 160, "n_head": 5}`},
 		},
 	})
 	add(Spec{
 		Name:      "starcoder2-3b",
 		Tokenizer: "bpe:starcoder",
-		Config: `{"activation_function": "gelu", "architectures": ["Starcoder2ForCausalLM"], "attention_dropout": 0.1, "attention_softmax_in_fp32": true, "bos_token_id": 0,
-			"embedding_dropout": 0.1, "eos_token_id": 0, "hidden_act": "gelu_pytorch_tanh", "hidden_size": 64, "initializer_range": 0.018042, "intermediate_size": 256,
-			"layer_norm_epsilon": 1e-05, "max_position_embeddings": 16384, "mlp_type": "default", "model_type": "starcoder2", "norm_epsilon": 1e-05,
-			"norm_type": "layer_norm", "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "residual_dropout": 0.1,
-			"rope_theta": 999999.4420358813, "scale_attention_softmax_in_fp32": true, "scale_attn_weights": true, "sliding_window": 4096, "torch_dtype": "bfloat16",
-			"transformers_version": "4.37.0.dev0", "use_bias": true, "use_cache": true, "vocab_size": $vocab}`,
+		Config: `{"activation_function": "gelu", "architectures": ["Starcoder2ForCausalLM"], "attention_dropout": 0.1,
+			"attention_softmax_in_fp32": true, "bos_token_id": 0, "embedding_dropout": 0.1, "eos_token_id": 0,
+			"hidden_act": "gelu_pytorch_tanh", "hidden_size": 64, "initializer_range": 0.018042,
+			"intermediate_size": 256, "layer_norm_epsilon": 1e-05, "max_position_embeddings": 16384,
+			"mlp_type": "default", "model_type": "starcoder2", "norm_epsilon": 1e-05, "norm_type": "layer_norm",
+			"num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "residual_dropout": 0.1,
+			"rope_theta": 999999.4420358813, "scale_attention_softmax_in_fp32": true, "scale_attn_weights": true,
+			"sliding_window": 4096, "torch_dtype": "bfloat16", "transformers_version": "4.37.0.dev0", "use_bias": true,
+			"use_cache": true, "vocab_size": $vocab}`,
 		Tensors: `
 			bid = num_hidden_layers
 			hd = hidden_size / num_attention_heads
@@ -158,19 +179,26 @@ func init() {
 			model.layers.{bid}.mlp.c_proj.bias                    | hidden_size | if use_bias
 			`,
 		Variants: []Variant{
-			{Name: "no-bias", Seed: 3, DType: "F16", Out: "bf16", Set: `{"use_bias": false, "untied": true, "num_key_value_heads": 1, "rope_scaling": {"type": "linear", "factor": 4.0}}`},
-			{Name: "defaults", Seed: 4, Out: "auto", Set: `{"norm_epsilon": null, "layer_norm_epsilon": null, "rope_theta": null, "max_position_embeddings": null}`},
+			{Name: "no-bias", Seed: 3, DType: "F16", Out: "bf16",
+				Set: `{"use_bias": false, "untied": true, "num_key_value_heads": 1, "rope_scaling": {"type": "linear",
+					"factor": 4.0}}`},
+			{Name: "defaults", Seed: 4, Out: "auto",
+				Set: `{"norm_epsilon": null, "layer_norm_epsilon": null, "rope_theta": null,
+					"max_position_embeddings": null}`},
 		},
 	})
 	add(Spec{
 		Name:      "bloom-560m",
 		Tokenizer: "bpe:bloom",
 		DType:     "F16",
-		Config: `{"apply_residual_connection_post_layernorm": false, "attention_dropout": 0.0, "architectures": ["BloomForCausalLM"], "attention_softmax_in_fp32": true,
-			"bias_dropout_fusion": true, "bos_token_id": $bos, "eos_token_id": $eos, "pad_token_id": $pad, "hidden_dropout": 0.0, "initializer_range": 0.02,
-			"layer_norm_epsilon": 1e-05, "masked_softmax_fusion": true, "model_type": "bloom", "n_embed": 64, "n_inner": null, "n_layer": 2,
-			"num_attention_heads": 4, "offset_alibi": 100, "pretraining_tp": 1, "skip_bias_add": true, "skip_bias_add_qkv": false, "slow_but_exact": false,
-			"transformers_version": "4.20.0", "unk_token_id": $unk, "use_cache": true, "vocab_size": 1024}`,
+		Config: `{"apply_residual_connection_post_layernorm": false, "attention_dropout": 0.0,
+			"architectures": ["BloomForCausalLM"], "attention_softmax_in_fp32": true, "bias_dropout_fusion": true,
+			"bos_token_id": $bos, "eos_token_id": $eos, "pad_token_id": $pad, "hidden_dropout": 0.0,
+			"initializer_range": 0.02, "layer_norm_epsilon": 1e-05, "masked_softmax_fusion": true,
+			"model_type": "bloom", "n_embed": 64, "n_inner": null, "n_layer": 2, "num_attention_heads": 4,
+			"offset_alibi": 100, "pretraining_tp": 1, "skip_bias_add": true, "skip_bias_add_qkv": false,
+			"slow_but_exact": false, "transformers_version": "4.20.0", "unk_token_id": $unk, "use_cache": true,
+			"vocab_size": 1024}`,
 		Tensors: `
 			bid = n_layer
 			h = opt(n_embed) || hidden_size
@@ -201,7 +229,9 @@ func init() {
 			transformer.h.{bid}.mlp.dense_4h_to_h.bias                           | h             | if opt(prefix)
 			`,
 		Variants: []Variant{
-			{Name: "prefix", Seed: 3, DType: "BF16", Out: "auto", Set: `{"prefix": true, "n_embed": null, "hidden_size": 96, "seq_length": 2048, "n_head": 3, "num_attention_heads": null, "n_layer": 11}`},
+			{Name: "prefix", Seed: 3, DType: "BF16", Out: "auto",
+				Set: `{"prefix": true, "n_embed": null, "hidden_size": 96, "seq_length": 2048, "n_head": 3,
+					"num_attention_heads": null, "n_layer": 11}`},
 		},
 	})
 	add(Spec{
@@ -209,10 +239,12 @@ func init() {
 		Tokenizer: "bpe:neox",
 		DType:     "F16",
 		RawConfig: true,
-		Config: `{"architectures": ["GPTNeoXForCausalLM"], "bos_token_id": $bos, "eos_token_id": $eos, "hidden_act": "gelu", "hidden_size": 64, "initializer_range": 0.02,
-			"intermediate_size": 256, "layer_norm_eps": 1e-05, "max_position_embeddings": 2048, "model_type": "gpt_neox", "num_attention_heads": 4,
-			"num_hidden_layers": 2, "rotary_emb_base": 10000, "rotary_pct": 0.25, "tie_word_embeddings": false, "torch_dtype": "float16",
-			"transformers_version": "4.24.0", "use_cache": true, "use_parallel_residual": true, "vocab_size": 1024}`,
+		Config: `{"architectures": ["GPTNeoXForCausalLM"], "bos_token_id": $bos, "eos_token_id": $eos,
+			"hidden_act": "gelu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 256,
+			"layer_norm_eps": 1e-05, "max_position_embeddings": 2048, "model_type": "gpt_neox",
+			"num_attention_heads": 4, "num_hidden_layers": 2, "rotary_emb_base": 10000, "rotary_pct": 0.25,
+			"tie_word_embeddings": false, "torch_dtype": "float16", "transformers_version": "4.24.0", "use_cache": true,
+			"use_parallel_residual": true, "vocab_size": 1024}`,
 		Tensors: `
 			bid = num_hidden_layers
 			gpt_neox.embed_in.weight                                           | vocab_size, hidden_size
@@ -232,19 +264,24 @@ func init() {
 			gpt_neox.layers.{bid}.mlp.dense_4h_to_h.bias                       | hidden_size
 			`,
 		Variants: []Variant{
-			{Name: "serial", Seed: 3, DType: "BF16", Shards: 2, Out: "auto", Set: `{"use_parallel_residual": false, "rotary_pct": 0.3, "num_attention_heads": 2, "num_hidden_layers": 11}`},
-			{Name: "default-residual", Seed: 4, DType: "F32", Out: "f32", Set: `{"use_parallel_residual": null, "rotary_pct": 1.0}`},
+			{Name: "serial", Seed: 3, DType: "BF16", Shards: 2, Out: "auto",
+				Set: `{"use_parallel_residual": false, "rotary_pct": 0.3, "num_attention_heads": 2,
+					"num_hidden_layers": 11}`},
+			{Name: "default-residual", Seed: 4, DType: "F32", Out: "f32",
+				Set: `{"use_parallel_residual": null, "rotary_pct": 1.0}`},
 		},
 	})
 	add(Spec{
 		Name:      "falcon-7b",
 		Tokenizer: "bpe:falcon",
 		RawConfig: true,
-		Config: `{"alibi": false, "apply_residual_connection_post_layernorm": false, "architectures": ["FalconForCausalLM"], "attention_dropout": 0.0, "bias": false,
-			"auto_map": {"AutoConfig": "configuration_falcon.FalconConfig"}, "bos_token_id": $eos, "eos_token_id": $eos, "hidden_dropout": 0.0, "hidden_size": 64,
-			"initializer_range": 0.02, "layer_norm_epsilon": 1e-05, "model_type": "falcon", "multi_query": true, "new_decoder_architecture": false,
-			"num_attention_heads": 4, "num_hidden_layers": 2, "parallel_attn": true, "torch_dtype": "bfloat16", "transformers_version": "4.27.4", "use_cache": true,
-			"vocab_size": 1024}`,
+		Config: `{"alibi": false, "apply_residual_connection_post_layernorm": false,
+			"architectures": ["FalconForCausalLM"], "attention_dropout": 0.0, "bias": false,
+			"auto_map": {"AutoConfig": "configuration_falcon.FalconConfig"}, "bos_token_id": $eos, "eos_token_id": $eos,
+			"hidden_dropout": 0.0, "hidden_size": 64, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05,
+			"model_type": "falcon", "multi_query": true, "new_decoder_architecture": false, "num_attention_heads": 4,
+			"num_hidden_layers": 2, "parallel_attn": true, "torch_dtype": "bfloat16", "transformers_version": "4.27.4",
+			"use_cache": true, "vocab_size": 1024}`,
 		Tensors: `
 			bid = num_hidden_layers
 			hd  = hidden_size / num_attention_heads
@@ -261,16 +298,21 @@ func init() {
 			transformer.h.{bid}.mlp.dense_4h_to_h.weight                  | hidden_size, 4*hidden_size
 			`,
 		Variants: []Variant{
-			{Name: "40b", Seed: 3, Shards: 3, Out: "auto", Set: `{"new_decoder_architecture": true, "hidden_size": 128, "num_attention_heads": 8, "num_kv_heads": 2, "num_hidden_layers": 11, "untied": true}`},
-			{Name: "11b", Seed: 4, DType: "F16", Out: "q8_0", Set: `{"new_decoder_architecture": true, "num_ln_in_parallel_attn": 1, "num_kv_heads": 2, "rope_theta": 10000.0, "activation": "gelu"}`},
+			{Name: "40b", Seed: 3, Shards: 3, Out: "auto",
+				Set: `{"new_decoder_architecture": true, "hidden_size": 128, "num_attention_heads": 8,
+					"num_kv_heads": 2, "num_hidden_layers": 11, "untied": true}`},
+			{Name: "11b", Seed: 4, DType: "F16", Out: "q8_0",
+				Set: `{"new_decoder_architecture": true, "num_ln_in_parallel_attn": 1, "num_kv_heads": 2,
+					"rope_theta": 10000.0, "activation": "gelu"}`},
 		},
 	})
 	add(Spec{
 		Name:      "falcon-rw",
 		Tokenizer: "bpe:falcon",
-		Config: `{"alibi": false, "apply_residual_connection_post_layernorm": false, "architectures": ["RWForCausalLM"], "attention_dropout": 0.0, "bias": false,
-			"bos_token_id": $eos, "eos_token_id": $eos, "hidden_dropout": 0.0, "hidden_size": 64, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05,
-			"model_type": "RefinedWeb", "n_head": 4, "n_head_kv": 2, "n_layer": 2, "parallel_attn": true, "torch_dtype": "bfloat16",
+		Config: `{"alibi": false, "apply_residual_connection_post_layernorm": false, "architectures": ["RWForCausalLM"],
+			"attention_dropout": 0.0, "bias": false, "bos_token_id": $eos, "eos_token_id": $eos, "hidden_dropout": 0.0,
+			"hidden_size": 64, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05, "model_type": "RefinedWeb",
+			"n_head": 4, "n_head_kv": 2, "n_layer": 2, "parallel_attn": true, "torch_dtype": "bfloat16",
 			"transformers_version": "4.27.4", "use_cache": true, "vocab_size": 1024}`,
 		Tensors: `
 			bid = n_layer
@@ -288,12 +330,16 @@ func init() {
 	add(Spec{
 		Name:      "mpt-7b",
 		Tokenizer: "bpe:neox",
-		Config: `{"architectures": ["MPTForCausalLM"], "attn_config": {"alibi": true, "alibi_bias_max": 8, "attn_impl": "torch", "attn_pdrop": 0, "attn_type": "multihead_attention",
-			"attn_uses_sequence_id": false, "clip_qkv": null, "prefix_lm": false, "qk_ln": false, "softmax_scale": null}, "auto_map": {"AutoConfig": "configuration_mpt.MPTConfig"},
-			"d_model": 64, "emb_pdrop": 0, "embedding_fraction": 1.0, "expansion_ratio": 4, "init_config": {"emb_init_std": null, "name": "kaiming_normal_", "verbose": 0},
-			"init_device": "cpu", "learned_pos_emb": true, "logit_scale": null, "max_seq_len": 2048, "model_type": "mpt", "n_heads": 4, "n_layers": 2, "no_bias": true,
-			"norm_type": "low_precision_layernorm", "resid_pdrop": 0, "tokenizer_name": "EleutherAI/gpt-neox-20b", "torch_dtype": "bfloat16", "transformers_version": "4.28.1",
-			"use_cache": false, "verbose": 0, "vocab_size": 1024}`,
+		Config: `{"architectures": ["MPTForCausalLM"], "attn_config": {"alibi": true, "alibi_bias_max": 8,
+			"attn_impl": "torch", "attn_pdrop": 0, "attn_type": "multihead_attention", "attn_uses_sequence_id": false,
+			"clip_qkv": null, "prefix_lm": false, "qk_ln": false, "softmax_scale": null},
+			"auto_map": {"AutoConfig": "configuration_mpt.MPTConfig"}, "d_model": 64, "emb_pdrop": 0,
+			"embedding_fraction": 1.0, "expansion_ratio": 4, "init_config": {"emb_init_std": null,
+			"name": "kaiming_normal_", "verbose": 0}, "init_device": "cpu", "learned_pos_emb": true,
+			"logit_scale": null, "max_seq_len": 2048, "model_type": "mpt", "n_heads": 4, "n_layers": 2, "no_bias": true,
+			"norm_type": "low_precision_layernorm", "resid_pdrop": 0, "tokenizer_name": "EleutherAI/gpt-neox-20b",
+			"torch_dtype": "bfloat16", "transformers_version": "4.28.1", "use_cache": false, "verbose": 0,
+			"vocab_size": 1024}`,
 		Tensors: `
 			bid = n_layers
 			kv = opt(attn_config.kv_n_heads) || n_heads
@@ -317,8 +363,11 @@ func init() {
 			transformer.blocks.{bid}.ffn.down_proj.bias         | d_model | if !no_bias
 			`,
 		Variants: []Variant{
-			{Name: "positions", Seed: 3, DType: "F16", Shards: 2, Out: "q8_0", Set: `{"attn_config": {"alibi": false, "clip_qkv": 6.0, "qk_ln": true}, "no_bias": false, "n_layers": 11, "max_seq_len": 128}`},
-			{Name: "defaults", Seed: 4, Out: "auto", Set: `{"attn_config": {"alibi_bias_max": null, "clip_qkv": null, "kv_n_heads": 2}, "untied": true}`},
+			{Name: "positions", Seed: 3, DType: "F16", Shards: 2, Out: "q8_0",
+				Set: `{"attn_config": {"alibi": false, "clip_qkv": 6.0, "qk_ln": true}, "no_bias": false,
+					"n_layers": 11, "max_seq_len": 128}`},
+			{Name: "defaults", Seed: 4, Out: "auto",
+				Set: `{"attn_config": {"alibi_bias_max": null, "clip_qkv": null, "kv_n_heads": 2}, "untied": true}`},
 		},
 	})
 }

@@ -35,7 +35,8 @@ func init() {
 		Config:    config(dense),
 		Tensors:   language(llamaAttention+llamaMLP) + some,
 		Variants: []Variant{
-			{Name: "order", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"deepstack_layer_map": [[-1, -8], [-6, 3], [2, -6]], "spatial_target_layers": [7, 5]}`},
+			{Name: "order", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+				Set: `{"deepstack_layer_map": [[-1, -8], [-6, 3], [2, -6]], "spatial_target_layers": [7, 5]}`},
 			{Name: "pairs", Seed: 4, Out: "bf16", Set: `{"spatial_target_layers": []}`},
 		},
 	})
@@ -81,7 +82,9 @@ func init() {
 			model.vision_tower.vision_model.head.layernorm.{weight,bias}            | w
 			` + textOf("model.language_model."),
 		Variants: []Variant{
-			{Name: "order", Seed: 3, DType: "F16", Out: "bf16", Set: `{"deepstack_layer_map": [[-1, -8], [-6, 3], [2, -6], [-2, 4]], "spatial_target_layers": [7, 5, 1, 6], "vision_config": {"layer_norm_eps": null}}`},
+			{Name: "order", Seed: 3, DType: "F16", Out: "bf16",
+				Set: `{"deepstack_layer_map": [[-1, -8], [-6, 3], [2, -6], [-2, 4]], "spatial_target_layers": [7, 5, 1,
+					6], "vision_config": {"layer_norm_eps": null}}`},
 		},
 	})
 }

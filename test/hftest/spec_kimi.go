@@ -7,14 +7,21 @@ func init() {
 		Name:      "kimi_linear",
 		Tokenizer: "bpe:llama3",
 		Pre:       "kimi-k2",
-		Config: `{"architectures": ["KimiLinearForCausalLM"], "auto_map": {"AutoConfig": "configuration_kimi.KimiLinearConfig", "AutoModelForCausalLM": "modeling_kimi.KimiLinearForCausalLM"},
-			"bos_token_id": $bos, "dtype": "bfloat16", "eos_token_id": $eos, "first_k_dense_replace": 1, "head_dim": 24, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02,
-			"intermediate_size": 96, "kv_lora_rank": 32, "linear_attn_config": {"full_attn_layers": [3], "head_dim": 32, "kda_layers": [1, 2, 4], "num_heads": 4, "short_conv_kernel_size": 4},
-			"mla_use_nope": true, "model_max_length": 1048576, "model_type": "kimi_linear", "moe_intermediate_size": 32, "moe_layer_freq": 1, "moe_renormalize": true,
-			"moe_router_activation_func": "sigmoid", "num_attention_heads": 4, "num_expert_group": 1, "num_experts": 4, "num_experts_per_token": 2, "num_hidden_layers": 4,
-			"num_key_value_heads": 4, "num_nextn_predict_layers": 0, "num_shared_experts": 1, "pad_token_id": $eos, "q_lora_rank": null, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16,
-			"rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 10000.0, "routed_scaling_factor": 2.446, "tie_word_embeddings": false, "topk_group": 1,
-			"transformers_version": "4.57.1", "use_cache": true, "use_grouped_topk": true, "v_head_dim": 32, "vocab_size": $vocab}`,
+		Config: `{"architectures": ["KimiLinearForCausalLM"],
+			"auto_map": {"AutoConfig": "configuration_kimi.KimiLinearConfig",
+			"AutoModelForCausalLM": "modeling_kimi.KimiLinearForCausalLM"}, "bos_token_id": $bos, "dtype": "bfloat16",
+			"eos_token_id": $eos, "first_k_dense_replace": 1, "head_dim": 24, "hidden_act": "silu", "hidden_size": 64,
+			"initializer_range": 0.02, "intermediate_size": 96, "kv_lora_rank": 32,
+			"linear_attn_config": {"full_attn_layers": [3], "head_dim": 32, "kda_layers": [1, 2, 4], "num_heads": 4,
+			"short_conv_kernel_size": 4}, "mla_use_nope": true, "model_max_length": 1048576,
+			"model_type": "kimi_linear", "moe_intermediate_size": 32, "moe_layer_freq": 1, "moe_renormalize": true,
+			"moe_router_activation_func": "sigmoid", "num_attention_heads": 4, "num_expert_group": 1, "num_experts": 4,
+			"num_experts_per_token": 2, "num_hidden_layers": 4, "num_key_value_heads": 4, "num_nextn_predict_layers": 0,
+			"num_shared_experts": 1, "pad_token_id": $eos, "q_lora_rank": null, "qk_nope_head_dim": 32,
+			"qk_rope_head_dim": 16, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 10000.0,
+			"routed_scaling_factor": 2.446, "tie_word_embeddings": false, "topk_group": 1,
+			"transformers_version": "4.57.1", "use_cache": true, "use_grouped_topk": true, "v_head_dim": 32,
+			"vocab_size": $vocab}`,
 		Tensors: kimiLayers(kimiTensors("") + `
 			model.layers.{bid}.self_attn.g_a_proj.weight                            | linear_attn_config.head_dim, hidden_size    | if !$mla
 			model.layers.{bid}.self_attn.g_b_proj.weight                            | p, linear_attn_config.head_dim              | if !$mla
@@ -23,20 +30,28 @@ func init() {
 			model.layers.{bid}.block_sparse_moe.experts.{xid}.w2.weight             | hidden_size, moe_intermediate_size          | if bid > 0
 			`),
 		Variants: []Variant{
-			{Name: "ranks", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"q_lora_rank": 32, "num_experts": 11, "first_k_dense_replace": 1, "head_dim": null}`},
+			{Name: "ranks", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+				Set: `{"q_lora_rank": 32, "num_experts": 11, "first_k_dense_replace": 1, "head_dim": null}`},
 		},
 	})
-	const k3 = `{"architectures": ["KimiK3ForConditionalGeneration"], "auto_map": {"AutoConfig": "configuration_kimi_k3.KimiK3Config"}, "bos_token_id": $bos, "eos_token_id": 1005,
-			"dtype": "bfloat16", "media_placeholder_token_id": 5, "model_type": "kimi_k3", "pad_token_id": $eos, "tie_word_embeddings": false, "vision_config": {"model_type": "kimi_k3_vision", "vt_hidden_size": 32},
-			"text_config": {"activation_situ_beta": 4.0, "activation_situ_linear_beta": 25.0, "architectures": ["KimiLinearForCausalLM"], "attn_res_block_size": 2, "bos_token_id": $bos,
-			"eos_token_id": 1005, "first_k_dense_replace": 1, "hidden_act": "situ", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "kv_lora_rank": 32,
-			"latent_moe_use_norm": true, "linear_attn_config": {"full_attn_layers": [3], "gate_lower_bound": -5.0, "head_dim": 32, "kda_layers": [1, 2, 4], "num_heads": 4,
-			"short_conv_kernel_size": 4, "use_full_rank_gate": true}, "mla_use_nope": true, "mla_use_output_gate": true, "model_max_length": 1048576, "model_type": "kimi_linear",
-			"moe_intermediate_size": 32, "moe_layer_freq": 1, "moe_renormalize": true, "moe_router_activation_func": "sigmoid", "num_attention_heads": 4, "num_expert_group": 1,
-			"num_experts": 4, "num_experts_per_token": 2, "num_hidden_layers": 4, "num_key_value_heads": 4, "num_nextn_predict_layers": 0, "num_shared_experts": 2,
-			"pad_token_id": $eos, "q_lora_rank": 32, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "rms_norm_eps": 1e-05, "routed_expert_hidden_size": 32,
-			"routed_scaling_factor": 1.0, "tie_word_embeddings": false, "topk_group": 1, "topk_method": "noaux_tc", "use_cache": true, "use_grouped_topk": true, "v_head_dim": 32,
-			"vocab_size": $vocab}, "transformers_version": "4.57.1"}`
+	const k3 = `{"architectures": ["KimiK3ForConditionalGeneration"],
+		"auto_map": {"AutoConfig": "configuration_kimi_k3.KimiK3Config"}, "bos_token_id": $bos, "eos_token_id": 1005,
+		"dtype": "bfloat16", "media_placeholder_token_id": 5, "model_type": "kimi_k3", "pad_token_id": $eos,
+		"tie_word_embeddings": false, "vision_config": {"model_type": "kimi_k3_vision", "vt_hidden_size": 32},
+		"text_config": {"activation_situ_beta": 4.0, "activation_situ_linear_beta": 25.0,
+		"architectures": ["KimiLinearForCausalLM"], "attn_res_block_size": 2, "bos_token_id": $bos,
+		"eos_token_id": 1005, "first_k_dense_replace": 1, "hidden_act": "situ", "hidden_size": 64,
+		"initializer_range": 0.02, "intermediate_size": 96, "kv_lora_rank": 32, "latent_moe_use_norm": true,
+		"linear_attn_config": {"full_attn_layers": [3], "gate_lower_bound": -5.0, "head_dim": 32, "kda_layers": [1, 2,
+		4], "num_heads": 4, "short_conv_kernel_size": 4, "use_full_rank_gate": true}, "mla_use_nope": true,
+		"mla_use_output_gate": true, "model_max_length": 1048576, "model_type": "kimi_linear",
+		"moe_intermediate_size": 32, "moe_layer_freq": 1, "moe_renormalize": true,
+		"moe_router_activation_func": "sigmoid", "num_attention_heads": 4, "num_expert_group": 1, "num_experts": 4,
+		"num_experts_per_token": 2, "num_hidden_layers": 4, "num_key_value_heads": 4, "num_nextn_predict_layers": 0,
+		"num_shared_experts": 2, "pad_token_id": $eos, "q_lora_rank": 32, "qk_nope_head_dim": 32,
+		"qk_rope_head_dim": 16, "rms_norm_eps": 1e-05, "routed_expert_hidden_size": 32, "routed_scaling_factor": 1.0,
+		"tie_word_embeddings": false, "topk_group": 1, "topk_method": "noaux_tc", "use_cache": true,
+		"use_grouped_topk": true, "v_head_dim": 32, "vocab_size": $vocab}, "transformers_version": "4.57.1"}`
 	add(Spec{
 		Name:      "kimi_k3",
 		Tokenizer: "bpe:llama3",
@@ -47,7 +62,8 @@ func init() {
 			language_model.model.layers.{bid}.block_sparse_moe.experts.{xid}.w2.weight      | routed_expert_hidden_size, moe_intermediate_size | if bid > 0
 			`),
 		Variants: []Variant{
-			{Name: "eleven-experts", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"text_config": {"num_experts": 11, "num_shared_experts": 1}}`},
+			{Name: "eleven-experts", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+				Set: `{"text_config": {"num_experts": 11, "num_shared_experts": 1}}`},
 		},
 	})
 	// experts as codes and exponents of 32 each; ten layers so that their order shows

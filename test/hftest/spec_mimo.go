@@ -6,15 +6,21 @@ import (
 )
 
 func init() {
-	const config = `{"add_full_attention_sink_bias": false, "add_swa_attention_sink_bias": true, "architectures": ["MiMoV2FlashForCausalLM"], "attention_bias": false,
-		"attention_chunk_size": 128, "attention_dropout": 0.0, "attention_value_scale": 0.707, "auto_map": {"AutoConfig": "configuration_mimo_v2_flash.MiMoV2FlashConfig"},
-		"bos_token_id": $pad, "eos_token_id": $eos, "head_dim": 32, "hidden_act": "silu", "hidden_size": 64, "hybrid_block_size": null, "hybrid_layer_pattern": [0, 1, 1, 0],
-		"initializer_range": 0.02, "intermediate_size": 96, "layernorm_epsilon": 1e-06, "max_position_embeddings": 262144, "model_type": "mimo_v2_flash",
-		"moe_intermediate_size": 32, "moe_layer_freq": [0, 1, 1, 1], "n_group": 1, "n_routed_experts": 4, "n_shared_experts": null, "norm_topk_prob": true,
-		"num_attention_heads": 8, "num_experts_per_tok": 2, "num_hidden_layers": 4, "num_key_value_heads": 4, "partial_rotary_factor": 0.334, "rope_theta": 5000000,
-		"routed_scaling_factor": null, "scoring_func": "sigmoid", "sliding_window": 128, "sliding_window_size": 128, "swa_head_dim": 32, "swa_num_attention_heads": 8,
-		"swa_num_key_value_heads": 8, "swa_rope_theta": 10000, "swa_v_head_dim": 16, "tie_word_embeddings": false, "topk_group": 1, "topk_method": "noaux_tc",
-		"torch_dtype": "bfloat16", "transformers_version": "4.40.1", "use_cache": true, "v_head_dim": 16, "vocab_size": $vocab}`
+	const config = `{"add_full_attention_sink_bias": false, "add_swa_attention_sink_bias": true,
+		"architectures": ["MiMoV2FlashForCausalLM"], "attention_bias": false, "attention_chunk_size": 128,
+		"attention_dropout": 0.0, "attention_value_scale": 0.707,
+		"auto_map": {"AutoConfig": "configuration_mimo_v2_flash.MiMoV2FlashConfig"}, "bos_token_id": $pad,
+		"eos_token_id": $eos, "head_dim": 32, "hidden_act": "silu", "hidden_size": 64, "hybrid_block_size": null,
+		"hybrid_layer_pattern": [0, 1, 1, 0], "initializer_range": 0.02, "intermediate_size": 96,
+		"layernorm_epsilon": 1e-06, "max_position_embeddings": 262144, "model_type": "mimo_v2_flash",
+		"moe_intermediate_size": 32, "moe_layer_freq": [0, 1, 1, 1], "n_group": 1, "n_routed_experts": 4,
+		"n_shared_experts": null, "norm_topk_prob": true, "num_attention_heads": 8, "num_experts_per_tok": 2,
+		"num_hidden_layers": 4, "num_key_value_heads": 4, "partial_rotary_factor": 0.334, "rope_theta": 5000000,
+		"routed_scaling_factor": null, "scoring_func": "sigmoid", "sliding_window": 128, "sliding_window_size": 128,
+		"swa_head_dim": 32, "swa_num_attention_heads": 8, "swa_num_key_value_heads": 8, "swa_rope_theta": 10000,
+		"swa_v_head_dim": 16, "tie_word_embeddings": false, "topk_group": 1, "topk_method": "noaux_tc",
+		"torch_dtype": "bfloat16", "transformers_version": "4.40.1", "use_cache": true, "v_head_dim": 16,
+		"vocab_size": $vocab}`
 	const tensors = `
 		bid = num_hidden_layers
 		xid = n_routed_experts
@@ -61,18 +67,24 @@ func init() {
 			$w.weight | $out, $in | if $if
 			`, [][4]string{
 			{"model.layers.{bid}.self_attn.q_proj", "qd", "hidden_size", "1"},
-			{"model.layers.{bid}.self_attn.k_proj", "num_key_value_heads*head_dim", "hidden_size", "hybrid_layer_pattern[bid] == 0"},
-			{"model.layers.{bid}.self_attn.v_proj", "num_key_value_heads*v_head_dim", "hidden_size", "hybrid_layer_pattern[bid] == 0"},
-			{"model.layers.{bid}.self_attn.k_proj", "swa_num_key_value_heads*head_dim", "hidden_size", "hybrid_layer_pattern[bid] == 1"},
-			{"model.layers.{bid}.self_attn.v_proj", "swa_num_key_value_heads*v_head_dim", "hidden_size", "hybrid_layer_pattern[bid] == 1"},
+			{"model.layers.{bid}.self_attn.k_proj", "num_key_value_heads*head_dim", "hidden_size",
+				"hybrid_layer_pattern[bid] == 0"},
+			{"model.layers.{bid}.self_attn.v_proj", "num_key_value_heads*v_head_dim", "hidden_size",
+				"hybrid_layer_pattern[bid] == 0"},
+			{"model.layers.{bid}.self_attn.k_proj", "swa_num_key_value_heads*head_dim", "hidden_size",
+				"hybrid_layer_pattern[bid] == 1"},
+			{"model.layers.{bid}.self_attn.v_proj", "swa_num_key_value_heads*v_head_dim", "hidden_size",
+				"hybrid_layer_pattern[bid] == 1"},
 			{"model.mtp.layers.{nid}.self_attn.q_proj", "qd", "hidden_size", "1"},
 			{"model.mtp.layers.{nid}.self_attn.k_proj", "swa_num_key_value_heads*head_dim", "hidden_size", "1"},
 			{"model.mtp.layers.{nid}.self_attn.v_proj", "swa_num_key_value_heads*v_head_dim", "hidden_size", "1"},
 		}),
 		Variants: []Variant{
-			{Name: "with-drafts", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"drafts": 3, "n_routed_experts": 11, "attention_value_scale": null}`},
+			{Name: "with-drafts", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+				Set: `{"drafts": 3, "n_routed_experts": 11, "attention_value_scale": null}`},
 			{Name: "draft", Seed: 5, Out: "bf16", Flags: []string{"--mtp"}, Set: `{"drafts": 3}`},
-			{Name: "without", Seed: 6, Shards: 2, Flags: []string{"--no-mtp"}, Set: `{"drafts": 3, "layernorm_epsilon": null}`},
+			{Name: "without", Seed: 6, Shards: 2, Flags: []string{"--no-mtp"},
+				Set: `{"drafts": 3, "layernorm_epsilon": null}`},
 		},
 	})
 	// queries, keys and values as the ranks of training had them, 4 where there are 4 key heads, else 8, of
@@ -80,7 +92,8 @@ func init() {
 	add(Spec{
 		Name:      "mimo2-fp8",
 		Tokenizer: "bpe:qwen2",
-		Config: strings.NewReplacer(`"MiMoV2FlashForCausalLM"`, `"MiMoV2ForCausalLM"`, `head_dim": 32`, `head_dim": 64`, `v_head_dim": 16`, `v_head_dim": 96`, `0.334`, `0.5`,
+		Config: strings.NewReplacer(`"MiMoV2FlashForCausalLM"`, `"MiMoV2ForCausalLM"`, `head_dim": 32`, `head_dim": 64`,
+			`v_head_dim": 16`, `v_head_dim": 96`, `0.334`, `0.5`,
 			`"initializer_range"`, `"attention_projection_layout": "fused_qkv", "drafts": 3,
 			"quantization_config": {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "weight_block_size": [128, 128], "ignored_layers": ["model.layers.0.self_attn.o_proj"]},
 			"initializer_range"`).Replace(config),
@@ -112,10 +125,14 @@ func init() {
 			$w.weight | $out, $in | if $if
 			`, [][4]string{
 			{"model.layers.{bid}.self_attn.q_proj", "qd", "hidden_size", "1"},
-			{"model.layers.{bid}.self_attn.k_proj", "num_key_value_heads*head_dim", "hidden_size", "hybrid_layer_pattern[bid] == 0"},
-			{"model.layers.{bid}.self_attn.v_proj", "num_key_value_heads*v_head_dim", "hidden_size", "hybrid_layer_pattern[bid] == 0"},
-			{"model.layers.{bid}.self_attn.k_proj", "swa_num_key_value_heads*head_dim", "hidden_size", "hybrid_layer_pattern[bid] == 1"},
-			{"model.layers.{bid}.self_attn.v_proj", "swa_num_key_value_heads*v_head_dim", "hidden_size", "hybrid_layer_pattern[bid] == 1"},
+			{"model.layers.{bid}.self_attn.k_proj", "num_key_value_heads*head_dim", "hidden_size",
+				"hybrid_layer_pattern[bid] == 0"},
+			{"model.layers.{bid}.self_attn.v_proj", "num_key_value_heads*v_head_dim", "hidden_size",
+				"hybrid_layer_pattern[bid] == 0"},
+			{"model.layers.{bid}.self_attn.k_proj", "swa_num_key_value_heads*head_dim", "hidden_size",
+				"hybrid_layer_pattern[bid] == 1"},
+			{"model.layers.{bid}.self_attn.v_proj", "swa_num_key_value_heads*v_head_dim", "hidden_size",
+				"hybrid_layer_pattern[bid] == 1"},
 		}, "experts") + `
 			model.layers.{bid}.mlp.experts.{xid}.{gate,up}_proj.weight       | moe_intermediate_size, hidden_size/2  | if bid > 0 | as U8
 			model.layers.{bid}.mlp.experts.{xid}.{gate,up}_proj.weight_scale | moe_intermediate_size, hidden_size/32 | if bid > 0 | as U8 | fill scales

@@ -6,14 +6,19 @@ func init() {
 		Tokenizer: "bpe:gpt-4o",
 		Sharded:   true,
 		NoEdge:    true,
-		Config: `{"architectures": ["MiniMaxM1ForCausalLM"], "attention_dropout": 0.0, "attn_type_list": [0, 0, 0, 0, 0, 0, 0, 1], "auto_map": {"AutoConfig": "configuration_minimax_m1.MiniMaxM1Config",
-			"AutoModelForCausalLM": "modeling_minimax_m1.MiniMaxM1ForCausalLM"}, "bos_token_id": null, "eos_token_id": null, "head_dim": 32, "hidden_act": "silu", "hidden_size": 64,
-			"initializer_range": 0.02, "intermediate_size": 32, "layernorm_full_attention_alpha": 3.5565588200778455, "layernorm_full_attention_beta": 1.0,
-			"layernorm_linear_attention_alpha": 3.5565588200778455, "layernorm_linear_attention_beta": 1.0, "layernorm_mlp_alpha": 3.5565588200778455, "layernorm_mlp_beta": 1.0,
-			"max_position_embeddings": 10240000, "model_type": "minimax_m1", "num_attention_heads": 4, "num_experts_per_tok": 2, "num_hidden_layers": 8, "num_key_value_heads": 2,
-			"num_local_experts": 4, "output_router_logits": false, "postnorm": true, "rms_norm_eps": 1e-05, "rope_theta": 10000000, "rotary_dim": 16, "router_aux_loss_coef": 0.001,
-			"router_jitter_noise": 0.0, "shared_intermediate_size": 0, "shared_moe_mode": "sigmoid", "sliding_window": null, "tie_word_embeddings": false,
-			"transformers_version": "4.45.2", "use_cache": true, "vocab_size": 1024}`,
+		Config: `{"architectures": ["MiniMaxM1ForCausalLM"], "attention_dropout": 0.0, "attn_type_list": [0, 0, 0, 0, 0,
+			0, 0, 1], "auto_map": {"AutoConfig": "configuration_minimax_m1.MiniMaxM1Config",
+			"AutoModelForCausalLM": "modeling_minimax_m1.MiniMaxM1ForCausalLM"}, "bos_token_id": null,
+			"eos_token_id": null, "head_dim": 32, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02,
+			"intermediate_size": 32, "layernorm_full_attention_alpha": 3.5565588200778455,
+			"layernorm_full_attention_beta": 1.0, "layernorm_linear_attention_alpha": 3.5565588200778455,
+			"layernorm_linear_attention_beta": 1.0, "layernorm_mlp_alpha": 3.5565588200778455,
+			"layernorm_mlp_beta": 1.0, "max_position_embeddings": 10240000, "model_type": "minimax_m1",
+			"num_attention_heads": 4, "num_experts_per_tok": 2, "num_hidden_layers": 8, "num_key_value_heads": 2,
+			"num_local_experts": 4, "output_router_logits": false, "postnorm": true, "rms_norm_eps": 1e-05,
+			"rope_theta": 10000000, "rotary_dim": 16, "router_aux_loss_coef": 0.001, "router_jitter_noise": 0.0,
+			"shared_intermediate_size": 0, "shared_moe_mode": "sigmoid", "sliding_window": null,
+			"tie_word_embeddings": false, "transformers_version": "4.45.2", "use_cache": true, "vocab_size": 1024}`,
 		Tensors: `
 			bid = num_hidden_layers
 			xid = num_local_experts
@@ -34,7 +39,9 @@ func init() {
 			model.layers.{bid}.block_sparse_moe.experts.{xid}.w2.weight    | hidden_size, intermediate_size
 			`,
 		Variants: []Variant{
-			{Name: "text-01", Seed: 3, DType: "F16", Shards: 3, Out: "auto", Set: `{"architectures": ["MiniMaxText01ForCausalLM"], "model_type": "minimax_text_01", "num_local_experts": 11}`},
+			{Name: "text-01", Seed: 3, DType: "F16", Shards: 3, Out: "auto",
+				Set: `{"architectures": ["MiniMaxText01ForCausalLM"], "model_type": "minimax_text_01",
+					"num_local_experts": 11}`},
 		},
 	})
 }

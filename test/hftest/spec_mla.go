@@ -21,45 +21,61 @@ const mlaIndexer = `
 `
 
 // deepseekTokenizer says that texts begin with a token, which the reference demands.
-const deepseekTokenizer = `{"add_bos_token": true, "add_eos_token": false, "bos_token": {"__type": "AddedToken", "content": "<｜begin▁of▁sentence｜>", "lstrip": false,
-	"normalized": true, "rstrip": false, "single_word": false}, "clean_up_tokenization_spaces": false, "eos_token": {"__type": "AddedToken",
-	"content": "<｜end▁of▁sentence｜>", "lstrip": false, "normalized": true, "rstrip": false, "single_word": false}, "legacy": true, "model_max_length": 131072,
-	"pad_token": {"__type": "AddedToken", "content": "<｜▁pad▁｜>", "lstrip": false, "normalized": true, "rstrip": false, "single_word": false}, "sp_model_kwargs": {},
-	"unk_token": null, "tokenizer_class": "LlamaTokenizerFast"}`
+const deepseekTokenizer = `{"add_bos_token": true, "add_eos_token": false, "bos_token": {"__type": "AddedToken",
+	"content": "<｜begin▁of▁sentence｜>", "lstrip": false, "normalized": true, "rstrip": false, "single_word": false},
+	"clean_up_tokenization_spaces": false, "eos_token": {"__type": "AddedToken", "content": "<｜end▁of▁sentence｜>",
+	"lstrip": false, "normalized": true, "rstrip": false, "single_word": false}, "legacy": true,
+	"model_max_length": 131072, "pad_token": {"__type": "AddedToken", "content": "<｜▁pad▁｜>", "lstrip": false,
+	"normalized": true, "rstrip": false, "single_word": false}, "sp_model_kwargs": {}, "unk_token": null,
+	"tokenizer_class": "LlamaTokenizerFast"}`
 
 func init() {
 	add(Spec{
 		Name:      "deepseek-v3.2",
 		Tokenizer: "bpe:deepseek-v3",
 		Files:     map[string]string{"tokenizer_config.json": deepseekTokenizer},
-		Config: `{"architectures": ["DeepseekV32ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": $bos, "eos_token_id": $eos, "ep_size": 1,
-			"first_k_dense_replace": 1, "hidden_act": "silu", "hidden_size": 64, "index_head_dim": 128, "index_n_heads": 2, "index_topk": 64, "initializer_range": 0.02,
-			"intermediate_size": 96, "kv_lora_rank": 32, "max_position_embeddings": 163840, "model_type": "deepseek_v32", "moe_intermediate_size": 32, "moe_layer_freq": 1,
-			"n_group": 2, "n_routed_experts": 4, "n_shared_experts": 1, "norm_topk_prob": true, "num_attention_heads": 4, "num_experts_per_tok": 2, "num_hidden_layers": 3,
-			"num_key_value_heads": 4, "num_nextn_predict_layers": 1, "q_lora_rank": 64, "qk_nope_head_dim": 16, "qk_rope_head_dim": 16, "rms_norm_eps": 1e-06,
-			"rope_scaling": {"beta_fast": 32, "beta_slow": 1, "factor": 40, "mscale": 1.0, "mscale_all_dim": 1.0, "original_max_position_embeddings": 4096, "type": "yarn"},
-			"rope_theta": 10000, "routed_scaling_factor": 2.5, "scoring_func": "sigmoid", "tie_word_embeddings": false, "topk_group": 1, "topk_method": "noaux_tc",
-			"torch_dtype": "bfloat16", "transformers_version": "4.44.2", "use_cache": true, "v_head_dim": 16, "vocab_size": 1024}`,
+		Config: `{"architectures": ["DeepseekV32ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+			"bos_token_id": $bos, "eos_token_id": $eos, "ep_size": 1, "first_k_dense_replace": 1, "hidden_act": "silu",
+			"hidden_size": 64, "index_head_dim": 128, "index_n_heads": 2, "index_topk": 64, "initializer_range": 0.02,
+			"intermediate_size": 96, "kv_lora_rank": 32, "max_position_embeddings": 163840,
+			"model_type": "deepseek_v32", "moe_intermediate_size": 32, "moe_layer_freq": 1, "n_group": 2,
+			"n_routed_experts": 4, "n_shared_experts": 1, "norm_topk_prob": true, "num_attention_heads": 4,
+			"num_experts_per_tok": 2, "num_hidden_layers": 3, "num_key_value_heads": 4, "num_nextn_predict_layers": 1,
+			"q_lora_rank": 64, "qk_nope_head_dim": 16, "qk_rope_head_dim": 16, "rms_norm_eps": 1e-06,
+			"rope_scaling": {"beta_fast": 32, "beta_slow": 1, "factor": 40, "mscale": 1.0, "mscale_all_dim": 1.0,
+			"original_max_position_embeddings": 4096, "type": "yarn"}, "rope_theta": 10000,
+			"routed_scaling_factor": 2.5, "scoring_func": "sigmoid", "tie_word_embeddings": false, "topk_group": 1,
+			"topk_method": "noaux_tc", "torch_dtype": "bfloat16", "transformers_version": "4.44.2", "use_cache": true,
+			"v_head_dim": 16, "vocab_size": 1024}`,
 		Tensors: mlaNextN + mlaIndexer + deepseekExperts,
-		Variants: []Variant{{Name: "without", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"num_nextn_predict_layers": null, "n_group": 1, "n_routed_experts": 11,
-			"rope_scaling": null, "routed_scaling_factor": null}`},
-			{Name: "draft", Seed: 4, Out: "bf16", Flags: []string{"--mtp"}}, {Name: "alone", Seed: 5, Out: "f32", Flags: []string{"--no-nextn"}}},
+		Variants: []Variant{{Name: "without", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"num_nextn_predict_layers": null,
+			"n_group": 1, "n_routed_experts": 11, "rope_scaling": null, "routed_scaling_factor": null}`},
+			{Name: "draft", Seed: 4, Out: "bf16", Flags: []string{"--mtp"}},
+			{Name: "alone", Seed: 5, Out: "f32", Flags: []string{"--no-nextn"}}},
 	})
 	add(Spec{
 		Name:      "glm-5",
 		Tokenizer: "bpe:glm4",
-		Config: `{"architectures": ["GlmMoeDsaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "dtype": "bfloat16", "eos_token_id": [1000, 1007, 1009], "ep_size": 1,
-			"first_k_dense_replace": 1, "hidden_act": "silu", "head_dim": 16, "hidden_size": 64, "index_head_dim": 128, "index_n_heads": 2, "index_topk": 64,
-			"indexer_rope_interleave": true, "initializer_range": 0.02, "intermediate_size": 96, "kv_lora_rank": 32, "max_position_embeddings": 202752,
-			"model_type": "glm_moe_dsa", "moe_intermediate_size": 32, "moe_layer_freq": 1, "n_group": 1, "n_routed_experts": 4, "n_shared_experts": 1, "norm_topk_prob": true,
-			"num_attention_heads": 4, "num_experts_per_tok": 2, "num_hidden_layers": 3, "num_key_value_heads": 4, "num_nextn_predict_layers": 1, "pad_token_id": $pad,
-			"pretraining_tp": 1, "q_lora_rank": 64, "qk_head_dim": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 16, "rms_norm_eps": 1e-05, "rope_interleave": true,
-			"rope_parameters": {"rope_theta": 1000000, "rope_type": "default"}, "routed_scaling_factor": 2.5, "scoring_func": "sigmoid", "tie_word_embeddings": false,
-			"topk_group": 1, "topk_method": "noaux_tc", "transformers_version": "5.0.2.dev0", "use_cache": true, "v_head_dim": 32, "vocab_size": 1024}`,
+		Config: `{"architectures": ["GlmMoeDsaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+			"dtype": "bfloat16", "eos_token_id": [1000, 1007, 1009], "ep_size": 1, "first_k_dense_replace": 1,
+			"hidden_act": "silu", "head_dim": 16, "hidden_size": 64, "index_head_dim": 128, "index_n_heads": 2,
+			"index_topk": 64, "indexer_rope_interleave": true, "initializer_range": 0.02, "intermediate_size": 96,
+			"kv_lora_rank": 32, "max_position_embeddings": 202752, "model_type": "glm_moe_dsa",
+			"moe_intermediate_size": 32, "moe_layer_freq": 1, "n_group": 1, "n_routed_experts": 4,
+			"n_shared_experts": 1, "norm_topk_prob": true, "num_attention_heads": 4, "num_experts_per_tok": 2,
+			"num_hidden_layers": 3, "num_key_value_heads": 4, "num_nextn_predict_layers": 1, "pad_token_id": $pad,
+			"pretraining_tp": 1, "q_lora_rank": 64, "qk_head_dim": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 16,
+			"rms_norm_eps": 1e-05, "rope_interleave": true, "rope_parameters": {"rope_theta": 1000000,
+			"rope_type": "default"}, "routed_scaling_factor": 2.5, "scoring_func": "sigmoid",
+			"tie_word_embeddings": false, "topk_group": 1, "topk_method": "noaux_tc",
+			"transformers_version": "5.0.2.dev0", "use_cache": true, "v_head_dim": 32, "vocab_size": 1024}`,
 		Tensors: mlaNextN + mlaIndexer + deepseekExperts,
 		Variants: []Variant{
-			{Name: "shared", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"num_nextn_predict_layers": null, "index_topk_freq": 2, "index_skip_topk_offset": 1, "num_hidden_layers": 4}`},
-			{Name: "listed", Seed: 4, Out: "bf16", Set: `{"num_hidden_layers": 4, "num_nextn_predict_layers": 0, "indexer_types": ["full", "shared", "full", "shared"], "index_topk_freq": 2,
+			{Name: "shared", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+				Set: `{"num_nextn_predict_layers": null, "index_topk_freq": 2, "index_skip_topk_offset": 1,
+					"num_hidden_layers": 4}`},
+			{Name: "listed", Seed: 4, Out: "bf16", Set: `{"num_hidden_layers": 4, "num_nextn_predict_layers": 0,
+				"indexer_types": ["full", "shared", "full", "shared"], "index_topk_freq": 2,
 				"rope_parameters": {"rope_theta": 1000000, "rope_type": "default", "partial_rotary_factor": 1.0}}`},
 			{Name: "draft", Seed: 5, Out: "q8_0", Flags: []string{"--mtp"}},
 			{Name: "alone", Seed: 6, Out: "bf16", Flags: []string{"--no-nextn"}},
@@ -68,15 +84,20 @@ func init() {
 	add(Spec{
 		Name:      "glm-4.7-flash",
 		Tokenizer: "bpe:glm4",
-		Config: `{"architectures": ["Glm4MoeLiteForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "pad_token_id": $pad, "eos_token_id": [1000, 1007, 1009],
-			"hidden_act": "silu", "hidden_size": 64, "intermediate_size": 96, "max_position_embeddings": 202752, "model_type": "glm4_moe_lite", "moe_intermediate_size": 32,
-			"topk_method": "noaux_tc", "norm_topk_prob": true, "num_attention_heads": 4, "n_group": 1, "topk_group": 1, "n_routed_experts": 4, "n_shared_experts": 1,
-			"routed_scaling_factor": 1.8, "num_experts_per_tok": 2, "first_k_dense_replace": 1, "num_hidden_layers": 3, "num_key_value_heads": 4, "num_nextn_predict_layers": 1,
-			"partial_rotary_factor": 1.0, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 1000000, "tie_word_embeddings": false, "dtype": "bfloat16",
-			"transformers_version": "5.0.0rc0", "q_lora_rank": 48, "kv_lora_rank": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 16, "v_head_dim": 32, "vocab_size": 1024}`,
+		Config: `{"architectures": ["Glm4MoeLiteForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+			"pad_token_id": $pad, "eos_token_id": [1000, 1007, 1009], "hidden_act": "silu", "hidden_size": 64,
+			"intermediate_size": 96, "max_position_embeddings": 202752, "model_type": "glm4_moe_lite",
+			"moe_intermediate_size": 32, "topk_method": "noaux_tc", "norm_topk_prob": true, "num_attention_heads": 4,
+			"n_group": 1, "topk_group": 1, "n_routed_experts": 4, "n_shared_experts": 1, "routed_scaling_factor": 1.8,
+			"num_experts_per_tok": 2, "first_k_dense_replace": 1, "num_hidden_layers": 3, "num_key_value_heads": 4,
+			"num_nextn_predict_layers": 1, "partial_rotary_factor": 1.0, "rms_norm_eps": 1e-05, "rope_scaling": null,
+			"rope_theta": 1000000, "tie_word_embeddings": false, "dtype": "bfloat16",
+			"transformers_version": "5.0.0rc0", "q_lora_rank": 48, "kv_lora_rank": 32, "qk_nope_head_dim": 16,
+			"qk_rope_head_dim": 16, "v_head_dim": 32, "vocab_size": 1024}`,
 		Tensors: mlaNextN + deepseekExperts,
 		Variants: []Variant{
-			{Name: "without", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"num_nextn_predict_layers": 0, "n_routed_experts": 11}`},
+			{Name: "without", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+				Set: `{"num_nextn_predict_layers": 0, "n_routed_experts": 11}`},
 			{Name: "own-head", Seed: 4, Out: "bf16", Set: `{"shared_nextn": true, "num_hidden_layers": 2}`},
 			{Name: "draft", Seed: 5, Out: "q8_0", Flags: []string{"--mtp"}},
 			{Name: "alone", Seed: 6, Out: "bf16", Flags: []string{"--no-nextn"}},
@@ -110,7 +131,8 @@ func init() {
 			vision_tower.encoder.blocks.0.wqkv.weight    | 96, 32
 			multi_modal_projector.linear_1.{weight,bias} | 64
 			`,
-		Variants: []Variant{{Name: "named", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"text_config": {"architectures": ["DeepseekV3ForCausalLM"], "q_lora_rank": 48}}`}},
+		Variants: []Variant{{Name: "named", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+			Set: `{"text_config": {"architectures": ["DeepseekV3ForCausalLM"], "q_lora_rank": 48}}`}},
 	})
 	add(Spec{
 		Name:      "kimi-k2.5",
@@ -126,7 +148,8 @@ func init() {
 			vision_tower.encoder.blocks.0.wqkv.weight    | 96, 32
 			mm_projector.proj.0.{weight,bias}            | 64
 			`,
-		Variants: []Variant{{Name: "few-keys", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"text_config": {"rope_scaling": null, "n_routed_experts": 11}}`}},
+		Variants: []Variant{{Name: "few-keys", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+			Set: `{"text_config": {"rope_scaling": null, "n_routed_experts": 11}}`}},
 	})
 	const youtu = `"attention_bias": false, "attention_dropout": 0.0, "bos_token_id": $bos, "eos_token_id": $eos, "head_dim": 16, "hidden_act": "silu", "hidden_size": 64,
 			"initializer_range": 0.02, "intermediate_size": 96, "kv_lora_rank": 32, "max_position_embeddings": 131072, "mlp_bias": false, "num_attention_heads": 4,
@@ -142,8 +165,9 @@ func init() {
 		Tokenizer: "bpe:llama3",
 		Config: `{"architectures": ["YoutuForCausalLM"], "auto_map": {"AutoConfig": "configuration_youtu.YoutuConfig"}, ` + youtu + `"model_type": "youtu_llm",
 			"transformers_version": "4.56.0"}`,
-		Tensors:  deepseekMLA + mlp,
-		Variants: []Variant{{Name: "v5", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"model_type": "youtu", "auto_map": null, "tie_word_embeddings": false, "head_dim": null}`}},
+		Tensors: deepseekMLA + mlp,
+		Variants: []Variant{{Name: "v5", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+			Set: `{"model_type": "youtu", "auto_map": null, "tie_word_embeddings": false, "head_dim": null}`}},
 	})
 	add(Spec{
 		Name:      "youtu-vl",
@@ -154,7 +178,8 @@ func init() {
 			siglip2.vision_model.embeddings.patch_embedding.weight | 32, 96
 			merger.mlp.0.{weight,bias}                             | 64
 			`,
-		Variants: []Variant{{Name: "head", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"tie_word_embeddings": false}`}},
+		Variants: []Variant{{Name: "head", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+			Set: `{"tie_word_embeddings": false}`}},
 	})
 	const ocr = `"bos_token_id": $bos, "eos_token_id": $eos, "first_k_dense_replace": 1, "hidden_size": 64, "intermediate_size": 96, "kv_lora_rank": null, "lm_head": true,
 			"max_position_embeddings": 8192, "moe_intermediate_size": 32, "n_group": 1, "n_routed_experts": 4, "n_shared_experts": 2, "num_attention_heads": 4,
@@ -179,28 +204,36 @@ func init() {
 				"global_attn_indexes": [2], "heads": 2, "layers": 1, "width": 32}}}, ` + ocr + `}`,
 		Tensors: llamaHead + llamaAttention + deepseekExperts + see,
 		Variants: []Variant{{Name: "grouped", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
-			Set: `{"language_config": {"num_key_value_heads": 2, "sliding_window_size": 512, "rms_norm_eps": 1e-5, "rope_theta": 20000, "architectures": null}, "num_key_value_heads": 2}`}},
+			Set: `{"language_config": {"num_key_value_heads": 2, "sliding_window_size": 512, "rms_norm_eps": 1e-5,
+				"rope_theta": 20000, "architectures": null}, "num_key_value_heads": 2}`}},
 	}
 	add(ocrSpec)
 	ocrSpec.Name = "unlimited-ocr"
-	ocrSpec.Config = strings.NewReplacer(`["DeepseekOCRForCausalLM"]`, `["UnlimitedOCRForCausalLM"]`, `"architectures": ["DeepseekV2ForCausalLM"], `, "").Replace(ocrSpec.Config)
+	ocrSpec.Config = strings.NewReplacer(`["DeepseekOCRForCausalLM"]`, `["UnlimitedOCRForCausalLM"]`,
+		`"architectures": ["DeepseekV2ForCausalLM"], `, "").Replace(ocrSpec.Config)
 	add(ocrSpec)
 	add(Spec{
 		Name:      "mistral4",
 		Tokenizer: "bpe:llama3",
 		Pre:       "tekken",
-		Config: `{"architectures": ["Mistral3ForConditionalGeneration"], "dtype": "bfloat16", "image_token_index": 10, "model_type": "mistral3", "multimodal_projector_bias": false,
-			"projector_hidden_act": "gelu", "spatial_merge_size": 2, "text_config": {"attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 1, "eos_token_id": 2,
-				"first_k_dense_replace": 0, "head_dim": 32, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "kv_lora_rank": 32,
-				"max_position_embeddings": 1048576, "model_type": "mistral4", "moe_intermediate_size": 32, "n_group": 1, "n_routed_experts": 4, "n_shared_experts": 1,
-				"norm_topk_prob": true, "num_attention_heads": 4, "num_experts_per_tok": 2, "num_hidden_layers": 2, "num_key_value_heads": 4, "pretraining_tp": 1, "q_lora_rank": 48,
-				"qk_head_dim": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 16, "rms_norm_eps": 1e-06, "rope_interleave": true, "rope_parameters": {"beta_fast": 32.0,
-				"beta_slow": 1.0, "factor": 128.0, "llama_4_scaling_beta": 0.1, "mscale": 1.0, "mscale_all_dim": 1.0, "original_max_position_embeddings": 8192,
-				"partial_rotary_factor": 0.5, "rope_theta": 10000.0, "rope_type": "yarn", "type": "yarn"}, "routed_scaling_factor": 1.0, "sliding_window": null,
-				"tie_word_embeddings": false, "topk_group": 1, "use_cache": true, "v_head_dim": 32, "vocab_size": 1024},
-			"transformers_version": "5.3.0.dev0", "vision_config": {"attention_dropout": 0.0, "dtype": "bfloat16", "head_dim": 16, "hidden_act": "silu", "hidden_size": 32,
-				"image_size": 64, "intermediate_size": 64, "model_type": "pixtral", "num_attention_heads": 2, "num_channels": 3, "num_hidden_layers": 1, "patch_size": 16,
-				"rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"}}, "vision_feature_layer": -1}`,
+		Config: `{"architectures": ["Mistral3ForConditionalGeneration"], "dtype": "bfloat16", "image_token_index": 10,
+			"model_type": "mistral3", "multimodal_projector_bias": false, "projector_hidden_act": "gelu",
+			"spatial_merge_size": 2, "text_config": {"attention_bias": false, "attention_dropout": 0.0,
+			"bos_token_id": 1, "eos_token_id": 2, "first_k_dense_replace": 0, "head_dim": 32, "hidden_act": "silu",
+			"hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "kv_lora_rank": 32,
+			"max_position_embeddings": 1048576, "model_type": "mistral4", "moe_intermediate_size": 32, "n_group": 1,
+			"n_routed_experts": 4, "n_shared_experts": 1, "norm_topk_prob": true, "num_attention_heads": 4,
+			"num_experts_per_tok": 2, "num_hidden_layers": 2, "num_key_value_heads": 4, "pretraining_tp": 1,
+			"q_lora_rank": 48, "qk_head_dim": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 16, "rms_norm_eps": 1e-06,
+			"rope_interleave": true, "rope_parameters": {"beta_fast": 32.0, "beta_slow": 1.0, "factor": 128.0,
+			"llama_4_scaling_beta": 0.1, "mscale": 1.0, "mscale_all_dim": 1.0, "original_max_position_embeddings": 8192,
+			"partial_rotary_factor": 0.5, "rope_theta": 10000.0, "rope_type": "yarn", "type": "yarn"},
+			"routed_scaling_factor": 1.0, "sliding_window": null, "tie_word_embeddings": false, "topk_group": 1,
+			"use_cache": true, "v_head_dim": 32, "vocab_size": 1024}, "transformers_version": "5.3.0.dev0",
+			"vision_config": {"attention_dropout": 0.0, "dtype": "bfloat16", "head_dim": 16, "hidden_act": "silu",
+			"hidden_size": 32, "image_size": 64, "intermediate_size": 64, "model_type": "pixtral",
+			"num_attention_heads": 2, "num_channels": 3, "num_hidden_layers": 1, "patch_size": 16,
+			"rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"}}, "vision_feature_layer": -1}`,
 		Tensors: prefixed("language_model.", strings.ReplaceAll(deepseekMLA+`
 			model.layers.{bid}.mlp.gate.weight                          | n_routed_experts, hidden_size
 			model.layers.{bid}.mlp.experts.gate_up_proj                 | n_routed_experts, 2*moe_intermediate_size, hidden_size
@@ -211,7 +244,8 @@ func init() {
 			vision_tower.patch_conv.weight                         | 32, 3, 16, 16
 			multi_modal_projector.linear_{1,2}.weight              | 64, 32
 			`,
-		Variants: []Variant{{Name: "few-keys", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"text_config": {"rope_parameters": null, "n_group": null, "routed_scaling_factor": null}}`}},
+		Variants: []Variant{{Name: "few-keys", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+			Set: `{"text_config": {"rope_parameters": null, "n_group": null, "routed_scaling_factor": null}}`}},
 	})
 }
 
@@ -219,19 +253,27 @@ func init() {
 	add(Spec{
 		Name:      "deepseek-v4",
 		Tokenizer: "bpe:deepseek-v3",
-		Config: `{"architectures": ["DeepseekV4ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": $bos, "eos_token_id": $eos, "expert_dtype": "fp4",
-			"hc_eps": 1e-06, "hc_mult": 4, "hc_sinkhorn_iters": 20, "head_dim": 64, "hidden_act": "silu", "hidden_size": 256, "index_head_dim": 128, "index_n_heads": 2,
-			"index_topk": 64, "initializer_range": 0.02, "max_position_embeddings": 1048576, "model_type": "deepseek_v4", "moe_intermediate_size": 64, "n_routed_experts": 4,
-			"n_shared_experts": 1, "norm_topk_prob": true, "num_attention_heads": 4, "num_experts_per_tok": 2, "num_hidden_layers": 4, "num_hash_layers": 1,
-			"num_key_value_heads": 1, "num_nextn_predict_layers": 1, "o_groups": 2, "o_lora_rank": 64, "q_lora_rank": 64, "qk_rope_head_dim": 16,
-			"quantization_config": {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "scale_fmt": "ue8m0", "weight_block_size": [128, 128]},
-			"rms_norm_eps": 1e-06, "rope_scaling": {"beta_fast": 32, "beta_slow": 1, "factor": 16, "original_max_position_embeddings": 65536, "type": "yarn"}, "rope_theta": 10000,
-			"compress_rope_theta": 160000, "routed_scaling_factor": 1.5, "scoring_func": "sqrtsoftplus", "sliding_window": 128, "swiglu_limit": 10.0, "tie_word_embeddings": false,
-			"topk_method": "noaux_tc", "torch_dtype": "bfloat16", "transformers_version": "4.57.1", "use_cache": true, "vocab_size": 1024, "compress_ratios": [0, 4, 128, 4, 0]}`,
+		Config: `{"architectures": ["DeepseekV4ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+			"bos_token_id": $bos, "eos_token_id": $eos, "expert_dtype": "fp4", "hc_eps": 1e-06, "hc_mult": 4,
+			"hc_sinkhorn_iters": 20, "head_dim": 64, "hidden_act": "silu", "hidden_size": 256, "index_head_dim": 128,
+			"index_n_heads": 2, "index_topk": 64, "initializer_range": 0.02, "max_position_embeddings": 1048576,
+			"model_type": "deepseek_v4", "moe_intermediate_size": 64, "n_routed_experts": 4, "n_shared_experts": 1,
+			"norm_topk_prob": true, "num_attention_heads": 4, "num_experts_per_tok": 2, "num_hidden_layers": 4,
+			"num_hash_layers": 1, "num_key_value_heads": 1, "num_nextn_predict_layers": 1, "o_groups": 2,
+			"o_lora_rank": 64, "q_lora_rank": 64, "qk_rope_head_dim": 16,
+			"quantization_config": {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8",
+			"scale_fmt": "ue8m0", "weight_block_size": [128, 128]}, "rms_norm_eps": 1e-06,
+			"rope_scaling": {"beta_fast": 32, "beta_slow": 1, "factor": 16, "original_max_position_embeddings": 65536,
+			"type": "yarn"}, "rope_theta": 10000, "compress_rope_theta": 160000, "routed_scaling_factor": 1.5,
+			"scoring_func": "sqrtsoftplus", "sliding_window": 128, "swiglu_limit": 10.0, "tie_word_embeddings": false,
+			"topk_method": "noaux_tc", "torch_dtype": "bfloat16", "transformers_version": "4.57.1", "use_cache": true,
+			"vocab_size": 1024, "compress_ratios": [0, 4, 128, 4, 0]}`,
 		Tensors: deepseekV4,
 		Variants: []Variant{
 			{Name: "f32", Seed: 3, Shards: 2, Out: "f32", Set: `{"vision_n_layers": 1, "num_hash_layers": 2}`},
-			{Name: "auto", Seed: 4, Out: "auto", Set: `{"num_hash_layers": 0, "n_routed_experts": 11, "rope_scaling": null, "compress_ratios": [128, 4, 4, 0]}`},
+			{Name: "auto", Seed: 4, Out: "auto",
+				Set: `{"num_hash_layers": 0, "n_routed_experts": 11, "rope_scaling": null, "compress_ratios": [128, 4,
+					4, 0]}`},
 			{Name: "draft", Seed: 5, Out: "bf16", Flags: []string{"--mtp"}},
 		},
 	})
@@ -244,16 +286,22 @@ func init() {
 		Tokenizer: "bpe:deepseek-v3",
 		Target:    "deepseek-v4",
 		NoLoad:    draftAlone,
-		Config: `{"architectures": ["DeepseekV4DSparkModel"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": $bos, "dspark_block_size": 5, "dspark_markov_rank": 32,
-			"dspark_noise_token_id": 1003, "dspark_target_layer_ids": [1, 2, 3], "eos_token_id": $eos, "expert_dtype": "fp4",
-			"hc_eps": 1e-06, "hc_mult": 4, "hc_sinkhorn_iters": 20, "head_dim": 64, "hidden_act": "silu", "hidden_size": 256, "index_head_dim": 128, "index_n_heads": 2,
-			"index_topk": 64, "initializer_range": 0.02, "max_position_embeddings": 1048576, "model_type": "deepseek_v4", "moe_intermediate_size": 64, "n_routed_experts": 4,
-			"n_shared_experts": 1, "norm_topk_prob": true, "num_attention_heads": 4, "num_experts_per_tok": 2, "num_hidden_layers": 4, "num_hash_layers": 1,
-			"num_key_value_heads": 1, "num_nextn_predict_layers": 1, "o_groups": 2, "o_lora_rank": 64, "q_lora_rank": 64, "qk_rope_head_dim": 16,
-			"quantization_config": {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "scale_fmt": "ue8m0", "weight_block_size": [128, 128]},
-			"rms_norm_eps": 1e-06, "rope_scaling": {"beta_fast": 32, "beta_slow": 1, "factor": 16, "original_max_position_embeddings": 65536, "type": "yarn"}, "rope_theta": 10000,
-			"compress_rope_theta": 160000, "routed_scaling_factor": 1.5, "scoring_func": "sqrtsoftplus", "sliding_window": 128, "swiglu_limit": 10.0, "tie_word_embeddings": false,
-			"topk_method": "noaux_tc", "torch_dtype": "bfloat16", "transformers_version": "4.57.1", "use_cache": true, "vocab_size": 1024, "compress_ratios": [0, 4, 128, 4, 0, 0, 0]}`,
+		Config: `{"architectures": ["DeepseekV4DSparkModel"], "attention_bias": false, "attention_dropout": 0.0,
+			"bos_token_id": $bos, "dspark_block_size": 5, "dspark_markov_rank": 32, "dspark_noise_token_id": 1003,
+			"dspark_target_layer_ids": [1, 2, 3], "eos_token_id": $eos, "expert_dtype": "fp4", "hc_eps": 1e-06,
+			"hc_mult": 4, "hc_sinkhorn_iters": 20, "head_dim": 64, "hidden_act": "silu", "hidden_size": 256,
+			"index_head_dim": 128, "index_n_heads": 2, "index_topk": 64, "initializer_range": 0.02,
+			"max_position_embeddings": 1048576, "model_type": "deepseek_v4", "moe_intermediate_size": 64,
+			"n_routed_experts": 4, "n_shared_experts": 1, "norm_topk_prob": true, "num_attention_heads": 4,
+			"num_experts_per_tok": 2, "num_hidden_layers": 4, "num_hash_layers": 1, "num_key_value_heads": 1,
+			"num_nextn_predict_layers": 1, "o_groups": 2, "o_lora_rank": 64, "q_lora_rank": 64, "qk_rope_head_dim": 16,
+			"quantization_config": {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8",
+			"scale_fmt": "ue8m0", "weight_block_size": [128, 128]}, "rms_norm_eps": 1e-06,
+			"rope_scaling": {"beta_fast": 32, "beta_slow": 1, "factor": 16, "original_max_position_embeddings": 65536,
+			"type": "yarn"}, "rope_theta": 10000, "compress_rope_theta": 160000, "routed_scaling_factor": 1.5,
+			"scoring_func": "sqrtsoftplus", "sliding_window": 128, "swiglu_limit": 10.0, "tie_word_embeddings": false,
+			"topk_method": "noaux_tc", "torch_dtype": "bfloat16", "transformers_version": "4.57.1", "use_cache": true,
+			"vocab_size": 1024, "compress_ratios": [0, 4, 128, 4, 0, 0, 0]}`,
 		Tensors: `
 			bid = num_hidden_layers
 			mid = 3
@@ -272,11 +320,12 @@ func init() {
 			mtp.{mid}.ffn.gate.bias               | n_routed_experts | as F32
 			mtp.{mid}.ffn.gate.bias_vl            | n_routed_experts | as F32 | if opt(vision_n_layers)
 			` + strings.NewReplacer("$n", "mtp.0.main_proj", "$out", "hidden_size", "$in", "3*hidden_size", "$if", "1").Replace(v4FP8) +
-			v4Layer("mtp.{mid}") + strings.NewReplacer("$n", "layers.{bid}.attn.wq_a", "$out", "q_lora_rank", "$in", "hidden_size",
+			v4Layer("mtp.{mid}") + strings.NewReplacer("$n", "layers.{bid}.attn.wq_a", "$out", "q_lora_rank", "$in",
+			"hidden_size",
 			"$if", `architectures[0] == "DeepseekV4ForCausalLM"`).Replace(v4FP8),
 		Variants: []Variant{
-			{Name: "next-to-the-model", Seed: 3, Shards: 2, Out: "bf16", Flags: []string{"--dspark"}, Set: `{"architectures": ["DeepseekV4ForCausalLM"], "vision_n_layers": 1,
-				"dspark_target_layer_ids": [2], "rope_scaling": null}`},
+			{Name: "next-to-the-model", Seed: 3, Shards: 2, Out: "bf16", Flags: []string{"--dspark"}, Set: `{"architectures": ["DeepseekV4ForCausalLM"],
+				"vision_n_layers": 1, "dspark_target_layer_ids": [2], "rope_scaling": null}`},
 		},
 	})
 }
@@ -305,9 +354,12 @@ func v4Layer(p string) string {
 		$p.ffn.gate.weight                 | n_routed_experts, hidden_size
 		`)
 	for _, m := range [][3]string{
-		{"attn.wq_a", "q_lora_rank", "hidden_size"}, {"attn.wq_b", "num_attention_heads*head_dim", "q_lora_rank"}, {"attn.wkv", "head_dim", "hidden_size"},
-		{"attn.wo_a", "o_groups*o_lora_rank", "num_attention_heads*head_dim/o_groups"}, {"attn.wo_b", "hidden_size", "o_groups*o_lora_rank"},
-		{"ffn.shared_experts.w1", "moe_intermediate_size", "hidden_size"}, {"ffn.shared_experts.w2", "hidden_size", "moe_intermediate_size"},
+		{"attn.wq_a", "q_lora_rank", "hidden_size"}, {"attn.wq_b", "num_attention_heads*head_dim", "q_lora_rank"},
+		{"attn.wkv", "head_dim", "hidden_size"},
+		{"attn.wo_a", "o_groups*o_lora_rank", "num_attention_heads*head_dim/o_groups"},
+		{"attn.wo_b", "hidden_size", "o_groups*o_lora_rank"},
+		{"ffn.shared_experts.w1", "moe_intermediate_size", "hidden_size"},
+		{"ffn.shared_experts.w2", "hidden_size", "moe_intermediate_size"},
 		{"ffn.shared_experts.w3", "moe_intermediate_size", "hidden_size"},
 	} {
 		put(v4FP8, "$n", p+"."+m[0], "$out", m[1], "$in", m[2])
@@ -367,7 +419,8 @@ var deepseekV4 = func() string {
 	put(compressed, "$p", "layers.{bid}", "$if", "compress_ratios[bid] == 4", "$r", "4", "$c", "2")
 	put(compressed, "$p", "layers.{bid}", "$if", "compress_ratios[bid] == 128", "$r", "128", "$c", "1")
 	put(indexed, "$p", "layers.{bid}", "$if", "compress_ratios[bid] == 4")
-	put(v4FP8, "$n", "layers.{bid}.attn.indexer.wq_b", "$out", "index_n_heads*index_head_dim", "$in", "q_lora_rank", "$if", "compress_ratios[bid] == 4")
+	put(v4FP8, "$n", "layers.{bid}.attn.indexer.wq_b", "$out", "index_n_heads*index_head_dim", "$in", "q_lora_rank",
+		"$if", "compress_ratios[bid] == 4")
 	return b.String()
 }()
 
@@ -375,15 +428,19 @@ func init() {
 	add(Spec{
 		Name:      "hy-v4",
 		Tokenizer: "bpe:llama3",
-		Config: `{"architectures": ["HYV4ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "auto_map": {"AutoConfig": "configuration_hy_v4.HYV4Config"}, "bos_token_id": $bos,
-			"dtype": "bfloat16", "enable_lm_head_fp32": true, "eos_token_id": $eos, "first_k_dense_replace": 1, "hc_eps": 1e-06, "hc_magnitude": 2.0, "hc_mult": 4, "head_dim": 32,
-			"hidden_act": "silu", "hidden_size": 64, "index_head_dim": 128, "index_n_heads": 2, "index_topk": 64, "indexer_types": ["full", "shared", "full"],
-			"initializer_range": 0.006, "intermediate_size": 96, "kv_lora_rank": 32, "max_position_embeddings": 262144, "mlp_bias": false,
-			"mlp_layer_types": ["dense", "sparse", "sparse"], "model_type": "hy_v4", "moe_intermediate_size": 32, "n_group": 1, "n_routed_experts": 4, "n_shared_experts": 1,
-			"norm_topk_prob": true, "num_attention_heads": 4, "num_experts_per_tok": 2, "num_hidden_layers": 3, "num_key_value_heads": 2, "num_nextn_predict_layers": 1,
-			"q_lora_rank": 64, "qk_nope_head_dim": 16, "qk_rope_head_dim": 16, "rms_norm_eps": 1e-05, "rope_parameters": {"rope_theta": 10000000.0, "rope_type": "default"},
-			"routed_scaling_factor": 2.5, "swiglu_limit": 10.0, "tie_word_embeddings": false, "topk_group": 1, "transformers_version": "5.9.0", "use_cache": true,
-			"v_head_dim": 32, "vocab_size": 1024}`,
+		Config: `{"architectures": ["HYV4ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+			"auto_map": {"AutoConfig": "configuration_hy_v4.HYV4Config"}, "bos_token_id": $bos, "dtype": "bfloat16",
+			"enable_lm_head_fp32": true, "eos_token_id": $eos, "first_k_dense_replace": 1, "hc_eps": 1e-06,
+			"hc_magnitude": 2.0, "hc_mult": 4, "head_dim": 32, "hidden_act": "silu", "hidden_size": 64,
+			"index_head_dim": 128, "index_n_heads": 2, "index_topk": 64, "indexer_types": ["full", "shared", "full"],
+			"initializer_range": 0.006, "intermediate_size": 96, "kv_lora_rank": 32, "max_position_embeddings": 262144,
+			"mlp_bias": false, "mlp_layer_types": ["dense", "sparse", "sparse"], "model_type": "hy_v4",
+			"moe_intermediate_size": 32, "n_group": 1, "n_routed_experts": 4, "n_shared_experts": 1,
+			"norm_topk_prob": true, "num_attention_heads": 4, "num_experts_per_tok": 2, "num_hidden_layers": 3,
+			"num_key_value_heads": 2, "num_nextn_predict_layers": 1, "q_lora_rank": 64, "qk_nope_head_dim": 16,
+			"qk_rope_head_dim": 16, "rms_norm_eps": 1e-05, "rope_parameters": {"rope_theta": 10000000.0,
+			"rope_type": "default"}, "routed_scaling_factor": 2.5, "swiglu_limit": 10.0, "tie_word_embeddings": false,
+			"topk_group": 1, "transformers_version": "5.9.0", "use_cache": true, "v_head_dim": 32, "vocab_size": 1024}`,
 		Tensors: deepseekMLA + `
 			full = first_k_dense_replace
 			model.layers.{bid}.mlp.{gate,up}_proj.weight                | intermediate_size, hidden_size                                   | if bid < full
@@ -409,8 +466,8 @@ func init() {
 			model.mtp_layers.0.eh_proj.weight                           | hidden_size, 2*hidden_size
 			`,
 		Variants: []Variant{
-			{Name: "few-keys", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"enable_lm_head_fp32": false, "n_group": 2, "swiglu_limit": 0.0, "mlp_layer_types": null,
-				"indexer_types": ["full", "full", "full"]}`},
+			{Name: "few-keys", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"enable_lm_head_fp32": false,
+				"n_group": 2, "swiglu_limit": 0.0, "mlp_layer_types": null, "indexer_types": ["full", "full", "full"]}`},
 		},
 	})
 }
@@ -467,7 +524,8 @@ func init() {
 		Config:    `{"architectures": ["BailingMoeV3ForCausalLM"], "auto_map": {"AutoConfig": "configuration_bailing_moe_v3.BailingMoeV3Config"}, ` + config + `"model_type": "bailing_moe_v3", "transformers_version": "4.57.1"}`,
 		Tensors:   tensors,
 		Variants: []Variant{
-			{Name: "rank", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"q_lora_rank": 48, "num_nextn_predict_layers": 0, "num_experts": 12, "expert_swiglu_limit_list": null,
+			{Name: "rank", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"q_lora_rank": 48,
+				"num_nextn_predict_layers": 0, "num_experts": 12, "expert_swiglu_limit_list": null,
 				"share_expert_swiglu_limit_list": [0.5, 7]}`},
 			{Name: "draft", Seed: 4, Out: "bf16", Flags: []string{"--mtp"}},
 			{Name: "alone", Seed: 5, Out: "f32", Flags: []string{"--no-nextn"}},
@@ -483,6 +541,7 @@ func init() {
 			model.visual.blocks.0.attn.qkv.weight | 96, 32
 			linear_proj.0.weight                  | 64, 64
 			`,
-		Variants: []Variant{{Name: "without", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"text_config": {"num_nextn_predict_layers": 0}}`}},
+		Variants: []Variant{{Name: "without", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+			Set: `{"text_config": {"num_nextn_predict_layers": 0}}`}},
 	})
 }

@@ -3,17 +3,22 @@ package hftest
 import "strings"
 
 func init() {
-	const moe = `{"architectures": ["NemotronHForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "auto_map": {"AutoConfig": "configuration_nemotron_h.NemotronHConfig",
-			"AutoModelForCausalLM": "modeling_nemotron_h.NemotronHForCausalLM"}, "bos_token_id": $bos, "chunk_size": 128, "conv_kernel": 4, "dtype": "bfloat16", "eos_token_id": $eos,
-			"expand": 2, "head_dim": 32, "hidden_dropout": 0.0, "hidden_size": 64, "hybrid_override_pattern": "ME*ME", "initializer_range": 0.02, "intermediate_size": 32,
-			"layer_norm_epsilon": 1e-05, "mamba_head_dim": 32, "mamba_hidden_act": "silu", "mamba_num_heads": 4, "mamba_proj_bias": false, "mamba_ssm_cache_dtype": "float32",
-			"max_position_embeddings": 262144, "mlp_bias": false, "mlp_hidden_act": "relu2", "model_type": "nemotron_h", "moe_intermediate_size": 32,
-			"moe_shared_expert_intermediate_size": 64, "n_group": 1, "n_groups": 2, "n_routed_experts": 4, "n_shared_experts": 1, "norm_eps": 1e-05, "norm_topk_prob": true,
-			"num_attention_heads": 4, "num_experts_per_tok": 2, "num_hidden_layers": 5, "num_key_value_heads": 2, "num_logits_to_keep": 1, "pad_token_id": 0,
-			"partial_rotary_factor": 1.0, "rescale_prenorm_residual": true, "residual_in_fp32": false, "rope_theta": 10000, "routed_scaling_factor": 2.5,
-			"sliding_window": null, "ssm_state_size": 16, "tie_word_embeddings": false, "time_step_floor": 0.0001, "time_step_limit": [0.0, {"__float__": "Infinity"}],
-			"time_step_max": 0.1, "time_step_min": 0.001, "topk_group": 1, "transformers_version": "4.55.4", "use_bias": false, "use_cache": true, "use_conv_bias": true,
-			"use_mamba_kernels": true, "vocab_size": 1006}`
+	const moe = `{"architectures": ["NemotronHForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+		"auto_map": {"AutoConfig": "configuration_nemotron_h.NemotronHConfig",
+		"AutoModelForCausalLM": "modeling_nemotron_h.NemotronHForCausalLM"}, "bos_token_id": $bos, "chunk_size": 128,
+		"conv_kernel": 4, "dtype": "bfloat16", "eos_token_id": $eos, "expand": 2, "head_dim": 32, "hidden_dropout": 0.0,
+		"hidden_size": 64, "hybrid_override_pattern": "ME*ME", "initializer_range": 0.02, "intermediate_size": 32,
+		"layer_norm_epsilon": 1e-05, "mamba_head_dim": 32, "mamba_hidden_act": "silu", "mamba_num_heads": 4,
+		"mamba_proj_bias": false, "mamba_ssm_cache_dtype": "float32", "max_position_embeddings": 262144,
+		"mlp_bias": false, "mlp_hidden_act": "relu2", "model_type": "nemotron_h", "moe_intermediate_size": 32,
+		"moe_shared_expert_intermediate_size": 64, "n_group": 1, "n_groups": 2, "n_routed_experts": 4,
+		"n_shared_experts": 1, "norm_eps": 1e-05, "norm_topk_prob": true, "num_attention_heads": 4,
+		"num_experts_per_tok": 2, "num_hidden_layers": 5, "num_key_value_heads": 2, "num_logits_to_keep": 1,
+		"pad_token_id": 0, "partial_rotary_factor": 1.0, "rescale_prenorm_residual": true, "residual_in_fp32": false,
+		"rope_theta": 10000, "routed_scaling_factor": 2.5, "sliding_window": null, "ssm_state_size": 16,
+		"tie_word_embeddings": false, "time_step_floor": 0.0001, "time_step_limit": [0.0, {"__float__": "Infinity"}],
+		"time_step_max": 0.1, "time_step_min": 0.001, "topk_group": 1, "transformers_version": "4.55.4",
+		"use_bias": false, "use_cache": true, "use_conv_bias": true, "use_mamba_kernels": true, "vocab_size": 1006}`
 	add(Spec{
 		Name:      "nemotron_h_moe",
 		Tokenizer: "bpe:llama3",
@@ -35,11 +40,16 @@ func init() {
 			` + nemotronHNext),
 		Variants: []Variant{
 			// Nemotron 3 Super: experts that see less, and a layer that predicts a further token
-			{Name: "super", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"hybrid_override_pattern": null, "layers_block_type": ["mamba", "moe", "attention", "mamba", "moe"],
-				"num_hidden_layers": null, "moe_latent_size": 32, "num_nextn_predict_layers": 1, "mtp_layers_block_type": ["attention", "moe"], "norm_eps": null, "dtype": "float16"}`},
-			{Name: "draft", Seed: 5, Out: "bf16", Flags: []string{"--mtp"}, Set: `{"moe_latent_size": 32, "num_nextn_predict_layers": 1}`},
-			{Name: "without", Seed: 6, Shards: 2, Flags: []string{"--no-nextn"}, Set: `{"moe_latent_size": 32, "num_nextn_predict_layers": 1}`},
-			{Name: "eleven-experts", Seed: 4, DType: "F32", Out: "f32", Set: `{"n_routed_experts": 11, "n_groups": 1, "use_conv_bias": false}`},
+			{Name: "super", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"hybrid_override_pattern": null,
+				"layers_block_type": ["mamba", "moe", "attention", "mamba", "moe"], "num_hidden_layers": null,
+				"moe_latent_size": 32, "num_nextn_predict_layers": 1, "mtp_layers_block_type": ["attention", "moe"],
+				"norm_eps": null, "dtype": "float16"}`},
+			{Name: "draft", Seed: 5, Out: "bf16", Flags: []string{"--mtp"},
+				Set: `{"moe_latent_size": 32, "num_nextn_predict_layers": 1}`},
+			{Name: "without", Seed: 6, Shards: 2, Flags: []string{"--no-nextn"},
+				Set: `{"moe_latent_size": 32, "num_nextn_predict_layers": 1}`},
+			{Name: "eleven-experts", Seed: 4, DType: "F32", Out: "f32",
+				Set: `{"n_routed_experts": 11, "n_groups": 1, "use_conv_bias": false}`},
 		},
 	})
 	// experts in NVFP4, projections of Mamba in FP8
@@ -75,7 +85,8 @@ func init() {
 			` + nemotronHNext),
 		Variants: []Variant{
 			{Name: "f32", Seed: 3, DType: "F16", Shards: 2, Out: "f32"},
-			{Name: "predicting", Seed: 5, Out: "bf16", Set: `{"num_nextn_predict_layers": 1, "mtp_layers_block_type": ["attention", "moe"]}`},
+			{Name: "predicting", Seed: 5, Out: "bf16",
+				Set: `{"num_nextn_predict_layers": 1, "mtp_layers_block_type": ["attention", "moe"]}`},
 			{Name: "auto", Seed: 4, Out: "auto", Set: `{"n_routed_experts": 11}`},
 		},
 	})
@@ -83,19 +94,28 @@ func init() {
 		Name:      "nemotron_h_puzzle",
 		Tokenizer: "bpe:llama3",
 		Pre:       "pixtral",
-		Config: `{"architectures": ["NemotronHPuzzleForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "auto_map": {"AutoConfig": "configuration_nemotron_h_puzzle.NemotronHPuzzleConfig"},
-			"block_configs": [{"block_type": "mamba"}, {"block_type": "moe", "moe_intermediate_size": 32, "moe_latent_size": 32, "moe_shared_expert_intermediate_size": 64, "n_routed_experts": 4,
-			"num_experts_per_tok": 2}, {"block_type": "attention"}, {"block_type": "mamba"}, {"block_type": "moe", "moe_intermediate_size": 64, "moe_latent_size": 32,
-			"moe_shared_expert_intermediate_size": 64, "n_routed_experts": 4, "num_experts_per_tok": 3}], "bos_token_id": $bos, "chunk_size": 128, "conv_kernel": 4, "eos_token_id": $eos,
-			"expand": 2, "head_dim": 32, "hidden_dropout": 0.0, "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96,
-			"layer_norm_epsilon": 1e-05, "layers_block_type": ["mamba", "moe", "attention", "mamba", "moe"], "mamba_head_dim": 32, "mamba_hidden_act": "silu", "mamba_num_heads": 4, "mamba_proj_bias": false, "mamba_ssm_cache_dtype": "float32",
-			"max_position_embeddings": 262144, "mlp_bias": false, "mlp_hidden_act": "relu2", "model_type": "nemotron_h_puzzle", "moe_latent_size": 32,
-			"moe_shared_expert_intermediate_size": 64, "moe_shared_expert_overlap": false, "mtp_block_configs": [{"block_type": "attention"}, {"block_type": "moe"}], "n_group": 1, "n_groups": 2,
-			"n_routed_experts": 4, "n_shared_experts": 1, "norm_eps": 1e-05, "norm_topk_prob": true, "num_attention_heads": 4, "num_hidden_layers": null,
-			"num_key_value_heads": 2, "num_logits_to_keep": 1, "num_nextn_predict_layers": 1, "pad_token_id": 0, "rescale_prenorm_residual": true, "residual_in_fp32": false,
-			"routed_scaling_factor": 5.0, "sliding_window": null, "ssm_state_size": 16, "tie_word_embeddings": false, "time_step_floor": 0.0001, "time_step_max": 0.1,
-			"time_step_min": 0.001, "topk_group": 1, "torch_dtype": "bfloat16", "transformers_version": "4.57.1", "use_bias": false, "use_cache": true, "use_conv_bias": true,
-			"use_mamba_kernels": true, "vocab_size": 1006}`,
+		Config: `{"architectures": ["NemotronHPuzzleForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+			"auto_map": {"AutoConfig": "configuration_nemotron_h_puzzle.NemotronHPuzzleConfig"},
+			"block_configs": [{"block_type": "mamba"}, {"block_type": "moe", "moe_intermediate_size": 32,
+			"moe_latent_size": 32, "moe_shared_expert_intermediate_size": 64, "n_routed_experts": 4,
+			"num_experts_per_tok": 2}, {"block_type": "attention"}, {"block_type": "mamba"}, {"block_type": "moe",
+			"moe_intermediate_size": 64, "moe_latent_size": 32, "moe_shared_expert_intermediate_size": 64,
+			"n_routed_experts": 4, "num_experts_per_tok": 3}], "bos_token_id": $bos, "chunk_size": 128,
+			"conv_kernel": 4, "eos_token_id": $eos, "expand": 2, "head_dim": 32, "hidden_dropout": 0.0,
+			"hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "layer_norm_epsilon": 1e-05,
+			"layers_block_type": ["mamba", "moe", "attention", "mamba", "moe"], "mamba_head_dim": 32,
+			"mamba_hidden_act": "silu", "mamba_num_heads": 4, "mamba_proj_bias": false,
+			"mamba_ssm_cache_dtype": "float32", "max_position_embeddings": 262144, "mlp_bias": false,
+			"mlp_hidden_act": "relu2", "model_type": "nemotron_h_puzzle", "moe_latent_size": 32,
+			"moe_shared_expert_intermediate_size": 64, "moe_shared_expert_overlap": false,
+			"mtp_block_configs": [{"block_type": "attention"}, {"block_type": "moe"}], "n_group": 1, "n_groups": 2,
+			"n_routed_experts": 4, "n_shared_experts": 1, "norm_eps": 1e-05, "norm_topk_prob": true,
+			"num_attention_heads": 4, "num_hidden_layers": null, "num_key_value_heads": 2, "num_logits_to_keep": 1,
+			"num_nextn_predict_layers": 1, "pad_token_id": 0, "rescale_prenorm_residual": true,
+			"residual_in_fp32": false, "routed_scaling_factor": 5.0, "sliding_window": null, "ssm_state_size": 16,
+			"tie_word_embeddings": false, "time_step_floor": 0.0001, "time_step_max": 0.1, "time_step_min": 0.001,
+			"topk_group": 1, "torch_dtype": "bfloat16", "transformers_version": "4.57.1", "use_bias": false,
+			"use_cache": true, "use_conv_bias": true, "use_mamba_kernels": true, "vocab_size": 1006}`,
 		Tensors: nemotronLayers(strings.ReplaceAll(nemotronHTensors+`
 			hd  = head_dim
 			xid = n_routed_experts
@@ -118,15 +138,20 @@ func init() {
 		Tokenizer: "bpe:llama3",
 		Pre:       "pixtral",
 		RawConfig: true,
-		Config: `{"architectures": ["NemotronHForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "auto_map": {"AutoConfig": "configuration_nemotron_h.NemotronHConfig",
-			"AutoModelForCausalLM": "modeling_nemotron_h.NemotronHForCausalLM"}, "bos_token_id": $bos, "chunk_size": 128, "conv_kernel": 4, "eos_token_id": $eos, "expand": 2,
-			"attention_head_dim": 32, "hidden_dropout": 0.0, "hidden_size": 64, "hybrid_override_pattern": "M-*M-", "initializer_range": 0.02, "intermediate_size": 96, "layer_norm_epsilon": 1e-05,
-			"mamba_head_dim": 32, "mamba_hidden_act": "silu", "mamba_num_heads": 4, "mamba_proj_bias": false, "max_position_embeddings": 8192, "mlp_bias": false,
-			"mlp_hidden_act": "relu2", "model_type": "nemotron_h", "n_groups": 2, "num_attention_heads": 4, "num_hidden_layers": 5, "num_key_value_heads": 2,
-			"num_logits_to_keep": 1, "num_query_groups": 2, "pad_token_id": 0, "rescale_prenorm_residual": true, "residual_in_fp32": false, "rms_norm_eps": 1e-05,
-			"sliding_window": null, "ssm_state_size": 16, "tie_word_embeddings": false, "time_step_floor": 0.0001, "time_step_max": 0.1, "time_step_min": 0.001,
-			"torch_dtype": "bfloat16", "transformers_version": "4.48.0.dev0", "use_bias": false, "use_cache": true, "use_conv_bias": true, "use_mamba_kernels": true,
-			"vocab_size": 1006}`,
+		Config: `{"architectures": ["NemotronHForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+			"auto_map": {"AutoConfig": "configuration_nemotron_h.NemotronHConfig",
+			"AutoModelForCausalLM": "modeling_nemotron_h.NemotronHForCausalLM"}, "bos_token_id": $bos,
+			"chunk_size": 128, "conv_kernel": 4, "eos_token_id": $eos, "expand": 2, "attention_head_dim": 32,
+			"hidden_dropout": 0.0, "hidden_size": 64, "hybrid_override_pattern": "M-*M-", "initializer_range": 0.02,
+			"intermediate_size": 96, "layer_norm_epsilon": 1e-05, "mamba_head_dim": 32, "mamba_hidden_act": "silu",
+			"mamba_num_heads": 4, "mamba_proj_bias": false, "max_position_embeddings": 8192, "mlp_bias": false,
+			"mlp_hidden_act": "relu2", "model_type": "nemotron_h", "n_groups": 2, "num_attention_heads": 4,
+			"num_hidden_layers": 5, "num_key_value_heads": 2, "num_logits_to_keep": 1, "num_query_groups": 2,
+			"pad_token_id": 0, "rescale_prenorm_residual": true, "residual_in_fp32": false, "rms_norm_eps": 1e-05,
+			"sliding_window": null, "ssm_state_size": 16, "tie_word_embeddings": false, "time_step_floor": 0.0001,
+			"time_step_max": 0.1, "time_step_min": 0.001, "torch_dtype": "bfloat16",
+			"transformers_version": "4.48.0.dev0", "use_bias": false, "use_cache": true, "use_conv_bias": true,
+			"use_mamba_kernels": true, "vocab_size": 1006}`,
 		Tensors: nemotronLayers(nemotronHTensors + `
 			hd = opt(attention_head_dim) || head_dim` + nemotronHAttention + `
 			backbone.layers.{bid}.mixer.up_proj.weight   | intermediate_size, hidden_size | if $D
@@ -135,7 +160,8 @@ func init() {
 			backbone.layers.{bid}.mixer.down_proj.bias   | hidden_size                    | if mlp_bias | if $D
 			`),
 		Variants: []Variant{
-			{Name: "biases", Seed: 3, DType: "F16", Shards: 2, Out: "bf16", Set: `{"attention_bias": true, "mlp_bias": true, "n_groups": 4}`},
+			{Name: "biases", Seed: 3, DType: "F16", Shards: 2, Out: "bf16",
+				Set: `{"attention_bias": true, "mlp_bias": true, "n_groups": 4}`},
 		},
 	})
 }
@@ -164,7 +190,8 @@ func nemotronLayers(tensors string) string {
 	kind := func(letter, name string) string {
 		return `opt(hybrid_override_pattern[bid]) == "` + letter + `" || opt(layers_block_type[bid]) == "` + name + `"`
 	}
-	return strings.NewReplacer("$M", kind("M", "mamba"), "$E", kind("E", "moe"), "$A", kind("*", "attention"), "$D", kind("-", "mlp")).Replace(tensors)
+	return strings.NewReplacer("$M", kind("M", "mamba"), "$E", kind("E", "moe"), "$A", kind("*", "attention"), "$D",
+		kind("-", "mlp")).Replace(tensors)
 }
 
 // nemotronHTensors are the tensors outside the layers and those of Mamba.

@@ -5,10 +5,13 @@ func init() {
 		Name:        "baichuan",
 		Tokenizer:   "spm-nojson",
 		NoReference: "recurses without end",
-		Config: `{"architectures": ["BaichuanForCausalLM"], "auto_map": {"AutoConfig": "configuration_baichuan.BaichuanConfig"}, "bos_token_id": 1,
-			"eos_token_id": 2, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "max_position_embeddings": 4096,
-			"model_max_length": 4096, "model_type": "baichuan", "num_attention_heads": 4, "num_hidden_layers": 2, "pad_token_id": 0, "rms_norm_eps": 1e-06,
-			"tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.29.2", "use_cache": true, "vocab_size": 1024}`,
+		Config: `{"architectures": ["BaichuanForCausalLM"],
+			"auto_map": {"AutoConfig": "configuration_baichuan.BaichuanConfig"}, "bos_token_id": 1, "eos_token_id": 2,
+			"hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96,
+			"max_position_embeddings": 4096, "model_max_length": 4096, "model_type": "baichuan",
+			"num_attention_heads": 4, "num_hidden_layers": 2, "pad_token_id": 0, "rms_norm_eps": 1e-06,
+			"tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.29.2",
+			"use_cache": true, "vocab_size": 1024}`,
 		Tensors: `
 			bid = num_hidden_layers
 			model.embed_tokens.weight                                  | vocab_size, hidden_size
@@ -27,10 +30,12 @@ func init() {
 		Tokenizer:   "bpe:gpt2",
 		DType:       "F16",
 		NoReference: "no class",
-		Config: `{"activation_function": "gelu_new", "architectures": ["GPTJForCausalLM"], "attn_pdrop": 0.0, "bos_token_id": $bos, "embd_pdrop": 0.0,
-			"eos_token_id": $eos, "gradient_checkpointing": false, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05, "model_type": "gptj", "n_embd": 64,
-			"n_head": 4, "n_inner": null, "n_layer": 2, "n_positions": 2048, "resid_pdrop": 0.0, "rotary": true, "rotary_dim": 8, "scale_attn_weights": true,
-			"tie_word_embeddings": false, "torch_dtype": "float16", "transformers_version": "4.18.0.dev0", "use_cache": true, "vocab_size": 1024}`,
+		Config: `{"activation_function": "gelu_new", "architectures": ["GPTJForCausalLM"], "attn_pdrop": 0.0,
+			"bos_token_id": $bos, "embd_pdrop": 0.0, "eos_token_id": $eos, "gradient_checkpointing": false,
+			"initializer_range": 0.02, "layer_norm_epsilon": 1e-05, "model_type": "gptj", "n_embd": 64, "n_head": 4,
+			"n_inner": null, "n_layer": 2, "n_positions": 2048, "resid_pdrop": 0.0, "rotary": true, "rotary_dim": 8,
+			"scale_attn_weights": true, "tie_word_embeddings": false, "torch_dtype": "float16",
+			"transformers_version": "4.18.0.dev0", "use_cache": true, "vocab_size": 1024}`,
 		Tensors: `
 			bid = n_layer
 			transformer.wte.weight                           | vocab_size, n_embd
@@ -53,9 +58,11 @@ func init() {
 		Tokenizer:   "bpe:neox",
 		DType:       "F32",
 		NoReference: "no class",
-		Config: `{"architectures": ["RwkvForCausalLM"], "attention_hidden_size": 64, "bos_token_id": 0, "context_length": 1024, "eos_token_id": 0,
-			"hidden_size": 64, "intermediate_size": 96, "layer_norm_epsilon": 1e-05, "model_type": "rwkv", "num_hidden_layers": 2, "rescale_every": 6,
-			"tie_word_embeddings": false, "torch_dtype": "float32", "transformers_version": "4.29.0.dev0", "use_cache": true, "vocab_size": 1024}`,
+		Config: `{"architectures": ["RwkvForCausalLM"], "attention_hidden_size": 64, "bos_token_id": 0,
+			"context_length": 1024, "eos_token_id": 0, "hidden_size": 64, "intermediate_size": 96,
+			"layer_norm_epsilon": 1e-05, "model_type": "rwkv", "num_hidden_layers": 2, "rescale_every": 6,
+			"tie_word_embeddings": false, "torch_dtype": "float32", "transformers_version": "4.29.0.dev0",
+			"use_cache": true, "vocab_size": 1024}`,
 		Tensors: `
 			bid = num_hidden_layers
 			rwkv.embeddings.weight                                      | vocab_size, hidden_size
@@ -78,12 +85,15 @@ func init() {
 		Tokenizer:   "bpe:gpt2",
 		DType:       "F32",
 		NoReference: "no class",
-		Config: `{"activation_dropout": 0.0, "activation_function": "gelu", "architectures": ["WhisperForConditionalGeneration"], "attention_dropout": 0.0,
-			"bos_token_id": $bos, "d_model": 64, "decoder_attention_heads": 4, "decoder_ffn_dim": 96, "decoder_layerdrop": 0.0, "decoder_layers": 2,
-			"decoder_start_token_id": 2, "dropout": 0.0, "encoder_attention_heads": 4, "encoder_ffn_dim": 96, "encoder_layerdrop": 0.0, "encoder_layers": 2,
-			"eos_token_id": $eos, "init_std": 0.02, "is_encoder_decoder": true, "max_source_positions": 150, "max_target_positions": 64,
-			"model_type": "whisper", "num_hidden_layers": 2, "num_mel_bins": 80, "pad_token_id": $eos, "scale_embedding": false, "torch_dtype": "float32",
-			"transformers_version": "4.27.0.dev0", "use_cache": true, "vocab_size": 1024}`,
+		Config: `{"activation_dropout": 0.0, "activation_function": "gelu",
+			"architectures": ["WhisperForConditionalGeneration"], "attention_dropout": 0.0, "bos_token_id": $bos,
+			"d_model": 64, "decoder_attention_heads": 4, "decoder_ffn_dim": 96, "decoder_layerdrop": 0.0,
+			"decoder_layers": 2, "decoder_start_token_id": 2, "dropout": 0.0, "encoder_attention_heads": 4,
+			"encoder_ffn_dim": 96, "encoder_layerdrop": 0.0, "encoder_layers": 2, "eos_token_id": $eos,
+			"init_std": 0.02, "is_encoder_decoder": true, "max_source_positions": 150, "max_target_positions": 64,
+			"model_type": "whisper", "num_hidden_layers": 2, "num_mel_bins": 80, "pad_token_id": $eos,
+			"scale_embedding": false, "torch_dtype": "float32", "transformers_version": "4.27.0.dev0",
+			"use_cache": true, "vocab_size": 1024}`,
 		Tensors: `
 			bid = encoder_layers
 			did = decoder_layers

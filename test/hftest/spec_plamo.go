@@ -8,7 +8,8 @@ import (
 // plamoFiles are the tokenizer files of PLaMo 2 and 3, with 290 tokens.
 func plamoFiles(class string) map[string]string {
 	var b strings.Builder
-	for i, text := range []string{"<|plamo:unk|>", "<|plamo:bos|>", "<|plamo:eos|>", "<|plamo:pad|>", "<|plamo:op|>", "<|plamo:tag|>"} {
+	for i, text := range []string{"<|plamo:unk|>", "<|plamo:bos|>", "<|plamo:eos|>", "<|plamo:pad|>", "<|plamo:op|>",
+		"<|plamo:tag|>"} {
 		typ := "CONTROL"
 		if i == 0 {
 			typ = "UNKNOWN"
@@ -18,7 +19,8 @@ func plamoFiles(class string) map[string]string {
 	for i := range 256 {
 		fmt.Fprintf(&b, "[\"<0x%02X>\", -10.0, \"BYTE\", 0, 0]\n", i)
 	}
-	for i, word := range strings.Fields("the he in er an re on at en nd or es ing ed is ar te of it as to al ll me no be ou do") {
+	for i, word := range strings.Fields(
+		"the he in er an re on at en nd or es ing ed is ar te of it as to al ll me no be ou do") {
 		fmt.Fprintf(&b, "[%q, %d.5, \"NORMAL\", 1, 0]\n", word, -i-2)
 	}
 	return map[string]string{
@@ -44,11 +46,16 @@ func init() {
 		Tokenizer: "none",
 		Files:     plamoFiles("Plamo2Tokenizer"),
 		NoEdge:    true,
-		Config: `{"architectures": ["Plamo2ForCausalLM"], "attention_window_size": 2048, "auto_map": {"AutoConfig": "modeling_plamo.Plamo2Config"}, "bos_token_id": 1, "eos_token_id": 2,
-			"eval_attention_n_bit": null, "eval_mlp_n_bit": null, "fp8_accum_dtype": "bfloat16", "full_attention_idx": null, "hidden_size": 64, "hidden_size_per_head": 16, "intermediate_size": 96,
-			"linear_type": "normal", "mamba_chunk_size": 256, "mamba_d_conv": 4, "mamba_d_state": 16, "mamba_enabled": true, "mamba_num_heads": 8, "mamba_step": 2, "max_position_embeddings": 10485760,
-			"model_type": "plamo2", "num_attention_heads": 4, "num_hidden_layers": 4, "num_key_value_heads": 2, "pad_token_id": 3, "rms_norm_eps": 1e-06, "tokenizer_class": "Plamo2Tokenizer",
-			"torch_dtype": "bfloat16", "transformers_version": "4.46.2", "use_cache": true, "use_predefined_initial_state": false, "vocab_size": 290}`,
+		Config: `{"architectures": ["Plamo2ForCausalLM"], "attention_window_size": 2048,
+			"auto_map": {"AutoConfig": "modeling_plamo.Plamo2Config"}, "bos_token_id": 1, "eos_token_id": 2,
+			"eval_attention_n_bit": null, "eval_mlp_n_bit": null, "fp8_accum_dtype": "bfloat16",
+			"full_attention_idx": null, "hidden_size": 64, "hidden_size_per_head": 16, "intermediate_size": 96,
+			"linear_type": "normal", "mamba_chunk_size": 256, "mamba_d_conv": 4, "mamba_d_state": 16,
+			"mamba_enabled": true, "mamba_num_heads": 8, "mamba_step": 2, "max_position_embeddings": 10485760,
+			"model_type": "plamo2", "num_attention_heads": 4, "num_hidden_layers": 4, "num_key_value_heads": 2,
+			"pad_token_id": 3, "rms_norm_eps": 1e-06, "tokenizer_class": "Plamo2Tokenizer", "torch_dtype": "bfloat16",
+			"transformers_version": "4.46.2", "use_cache": true, "use_predefined_initial_state": false,
+			"vocab_size": 290}`,
 		Tensors: norms + `
 			in = mamba_num_heads*hd
 			model.layers.layers.{bid}.mixer.qkv_proj.weight            | (num_attention_heads+2*num_key_value_heads)*hd, hidden_size | if bid % 2 == 1
@@ -65,17 +72,21 @@ func init() {
 			model.layers.layers.{bid}.mixer.{B,C}_norm_weight          | mamba_d_state                                               | if bid % 2 == 0 | fill norm
 			`,
 		Variants: []Variant{
-			{Name: "f16", Seed: 3, DType: "F16", Out: "bf16", Set: `{"rms_norm_eps": null, "mamba_d_conv": 4, "max_position_embeddings": null}`},
+			{Name: "f16", Seed: 3, DType: "F16", Out: "bf16",
+				Set: `{"rms_norm_eps": null, "mamba_d_conv": 4, "max_position_embeddings": null}`},
 		},
 	})
 	add(Spec{
 		Name:      "plamo3",
 		Tokenizer: "none",
 		Files:     plamoFiles("Plamo3Tokenizer"),
-		Config: `{"architectures": ["Plamo3ForCausalLM"], "auto_map": {"AutoConfig": "modeling_plamo.Plamo3Config"}, "bos_token_id": 1, "eos_token_id": 2, "head_dim": 16, "hidden_size": 64,
-			"hidden_size_per_head": 16, "intermediate_size": 96, "max_position_embeddings": 4096, "model_type": "plamo3", "num_attention_heads": 4, "num_hidden_layers": 3, "num_key_value_heads": 2,
-			"pad_token_id": 3, "rms_norm_eps": 1e-06, "rope_local_theta": 10000, "rope_theta": 1000000, "sliding_window": 2048, "sliding_window_pattern": 8, "tie_word_embeddings": true,
-			"torch_dtype": "bfloat16", "use_cache": true, "vocab_size": 290, "window_size": 2048}`,
+		Config: `{"architectures": ["Plamo3ForCausalLM"], "auto_map": {"AutoConfig": "modeling_plamo.Plamo3Config"},
+			"bos_token_id": 1, "eos_token_id": 2, "head_dim": 16, "hidden_size": 64, "hidden_size_per_head": 16,
+			"intermediate_size": 96, "max_position_embeddings": 4096, "model_type": "plamo3", "num_attention_heads": 4,
+			"num_hidden_layers": 3, "num_key_value_heads": 2, "pad_token_id": 3, "rms_norm_eps": 1e-06,
+			"rope_local_theta": 10000, "rope_theta": 1000000, "sliding_window": 2048, "sliding_window_pattern": 8,
+			"tie_word_embeddings": true, "torch_dtype": "bfloat16", "use_cache": true, "vocab_size": 290,
+			"window_size": 2048}`,
 		Tensors: norms + `
 			model.layers.layers.{bid}.mixer.qkv_proj.weight            | (num_attention_heads+2*num_key_value_heads)*hd, hidden_size
 			model.layers.layers.{bid}.mixer.o_proj.weight              | hidden_size, num_attention_heads*hd

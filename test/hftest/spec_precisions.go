@@ -36,7 +36,8 @@ func quantizedParts(attention, mlp string) string {
 		if strings.HasPrefix(m[0], "mlp.") {
 			lines = mlp
 		}
-		b.WriteString(strings.NewReplacer("$w", "model.layers.{bid}."+m[0], "$out", "("+m[1]+")", "$in", "("+m[2]+")").Replace(lines))
+		b.WriteString(strings.NewReplacer("$w", "model.layers.{bid}."+m[0], "$out", "("+m[1]+")", "$in",
+			"("+m[2]+")").Replace(lines))
 	}
 	return b.String()
 }
@@ -58,14 +59,15 @@ func wideConfig(quantization string) string {
 
 func init() {
 	options := func(more ...Variant) []Variant {
-		return append([]Variant{{Name: "f32", Seed: 3, DType: "F16", Shards: 2, Out: "f32"}, {Name: "auto", Seed: 4, Out: "auto"}}, more...)
+		return append([]Variant{{Name: "f32", Seed: 3, DType: "F16", Shards: 2, Out: "f32"},
+			{Name: "auto", Seed: 4, Out: "auto"}}, more...)
 	}
 	asQ8 := Variant{Name: "as-q8", Seed: 5, Out: "f16", Flags: []string{"--fp8-as-q8"}}
 	add(Spec{
 		Name:      "fp8-block",
 		Tokenizer: "spm",
-		Config: quantizedConfig(`{"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "scale_fmt": "ue8m0", "weight_block_size": [32, 48],
-			"modules_to_not_convert": ["lm_head"]}`),
+		Config: quantizedConfig(`{"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8",
+			"scale_fmt": "ue8m0", "weight_block_size": [32, 48], "modules_to_not_convert": ["lm_head"]}`),
 		Tensors: quantized(`
 			a = quantization_config.weight_block_size[0]
 			b = quantization_config.weight_block_size[1]
@@ -74,7 +76,8 @@ func init() {
 			$w.weight_scale_inv | floor(($out+a-1)/a), floor(($in+b-1)/b) | fill scale
 			`),
 		Variants: options(asQ8,
-			Variant{Name: "e5m2", Seed: 6, Set: `{"e5m2": true, "quantization_config": {"weight_block_size": [128, 128], "fmt": "e5m2"}}`}),
+			Variant{Name: "e5m2", Seed: 6,
+				Set: `{"e5m2": true, "quantization_config": {"weight_block_size": [128, 128], "fmt": "e5m2"}}`}),
 	})
 	add(Spec{
 		Name:      "fp8-tensor",
@@ -86,7 +89,8 @@ func init() {
 			$w.weight_scale_inv | $out      | fill scale | if opt(channel)
 			$w.activation_scale |           | fill scale
 			`),
-		Variants: options(asQ8, Variant{Name: "channel", Seed: 6, Set: `{"channel": true, "tie_word_embeddings": true}`}),
+		Variants: options(asQ8, Variant{Name: "channel", Seed: 6,
+			Set: `{"channel": true, "tie_word_embeddings": true}`}),
 	})
 	const group = `"config_groups": {"group_0": {"input_activations": {"dynamic": true, "num_bits": 8, "strategy": "token", "symmetric": true, "type": "float"},
 		"output_activations": null, "targets": ["Linear"], "weights": `
@@ -102,7 +106,8 @@ func init() {
 			$w.weight_scale | floor(($out+31)/32), floor(($in+47)/48) | fill scale | if opt(blocks)
 			`),
 		Variants: options(asQ8, Variant{Name: "blocks", Seed: 6, Flags: []string{"--fp8-as-q8"}, Set: `{"blocks": true,
-			"quantization_config": {"config_groups": {"group_0": {"weights": {"strategy": "block", "block_structure": [32, 48]}}}}}`}),
+			"quantization_config": {"config_groups": {"group_0": {"weights": {"strategy": "block",
+			"block_structure": [32, 48]}}}}}`}),
 	})
 	add(Spec{
 		Name:      "ct-int8",
@@ -113,12 +118,15 @@ func init() {
 			$w.weight       | $out, $in | as I8
 			$w.weight_scale | $out, 1   | fill scale
 			`),
-		Variants: options(asQ8, Variant{Name: "naive", Seed: 6, Set: `{"quantization_config": {"format": "naive-quantized"}}`}),
+		Variants: options(asQ8, Variant{Name: "naive", Seed: 6,
+			Set: `{"quantization_config": {"format": "naive-quantized"}}`}),
 	})
 	add(Spec{
 		Name:      "modelopt-fp8",
 		Tokenizer: "spm",
-		Config:    quantizedConfig(`{"ignore": ["lm_head"], "producer": {"name": "modelopt", "version": "0.33.0"}, "quant_algo": "FP8", "quant_method": "modelopt"}`),
+		Config: quantizedConfig(
+			`{"ignore": ["lm_head"], "producer": {"name": "modelopt", "version": "0.33.0"}, "quant_algo": "FP8",
+				"quant_method": "modelopt"}`),
 		Tensors: quantized(`
 			$w.weight       | $out, $in | as F8_E4M3
 			$w.weight_scale |           | fill scale | as F32
@@ -131,8 +139,8 @@ func init() {
 	add(Spec{
 		Name:      "gptq",
 		Tokenizer: "spm",
-		Config: quantizedConfig(`{"bits": 4, "checkpoint_format": "gptq", "damp_percent": 0.01, "desc_act": false, "group_size": 32, "quant_method": "gptq", "static_groups": false,
-			"sym": true, "true_sequential": true}`),
+		Config: quantizedConfig(`{"bits": 4, "checkpoint_format": "gptq", "damp_percent": 0.01, "desc_act": false,
+			"group_size": 32, "quant_method": "gptq", "static_groups": false, "sym": true, "true_sequential": true}`),
 		Tensors: quantized(`
 			b = quantization_config.bits
 			g = quantization_config.group_size > 0 && quantization_config.group_size
@@ -147,9 +155,11 @@ func init() {
 			`),
 		Variants: options(
 			Variant{Name: "8-bits", Seed: 5, Set: `{"quantization_config": {"bits": 8, "checkpoint_format": null}}`},
-			Variant{Name: "2-bits", Seed: 6, Shards: 2, Set: `{"quantization_config": {"bits": 2, "checkpoint_format": "gptq_v2", "desc_act": true}}`},
+			Variant{Name: "2-bits", Seed: 6, Shards: 2,
+				Set: `{"quantization_config": {"bits": 2, "checkpoint_format": "gptq_v2", "desc_act": true}}`},
 			Variant{Name: "ordered", Seed: 7, Out: "q8_0", Set: `{"quantization_config": {"desc_act": true}}`},
-			Variant{Name: "one-group", Seed: 8, Out: "bf16", Set: `{"quantization_config": {"group_size": -1, "checkpoint_format": "gptq_v2"}}`}),
+			Variant{Name: "one-group", Seed: 8, Out: "bf16",
+				Set: `{"quantization_config": {"group_size": -1, "checkpoint_format": "gptq_v2"}}`}),
 	})
 	add(Spec{
 		Name:      "ct-pack",
@@ -165,18 +175,25 @@ func init() {
 			$w.weight_zero_point | floor(($out+per-1)/per), $in/32 | as I32 | fill bytes | if !quantization_config.config_groups.group_0.weights.symmetric
 			`),
 		Variants: options(
-			Variant{Name: "8-bits", Seed: 5, Set: `{"quantization_config": {"config_groups": {"group_0": {"weights": {"num_bits": 8}}}}}`},
-			Variant{Name: "3-bits", Seed: 6, Shards: 2, Set: `{"quantization_config": {"config_groups": {"group_0": {"weights": {"num_bits": 3, "symmetric": false}}}}}`},
-			Variant{Name: "zeros", Seed: 7, Out: "q8_0", Set: `{"quantization_config": {"config_groups": {"group_0": {"weights": {"symmetric": false}}}}}`}),
+			Variant{Name: "8-bits", Seed: 5,
+				Set: `{"quantization_config": {"config_groups": {"group_0": {"weights": {"num_bits": 8}}}}}`},
+			Variant{Name: "3-bits", Seed: 6, Shards: 2,
+				Set: `{"quantization_config": {"config_groups": {"group_0": {"weights": {"num_bits": 3,
+					"symmetric": false}}}}}`},
+			Variant{Name: "zeros", Seed: 7, Out: "q8_0",
+				Set: `{"quantization_config": {"config_groups": {"group_0": {"weights": {"symmetric": false}}}}}`}),
 	})
 	add(Spec{
 		Name:      "bitnet-packed",
 		Tokenizer: "spm-nojson",
-		Config: `{"architectures": ["BitnetForCausalLM"], "attention_bias": false, "bos_token_id": 1, "eos_token_id": 2, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02,
-			"input_bits": 8, "intermediate_size": 96, "max_position_embeddings": 2048, "model_type": "llama", "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 4,
-			"pad_token_id": 0, "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 10000.0, "tie_word_embeddings": true, "torch_dtype": "bfloat16",
-			"transformers_version": "4.39.0", "use_cache": true, "vocab_size": 1008, "weight_bits": 1,
-			"quantization_config": {"linear_class": "autobitlinear", "modules_to_not_convert": ["lm_head"], "quant_method": "bitnet", "quantization_mode": "offline"}}`,
+		Config: `{"architectures": ["BitnetForCausalLM"], "attention_bias": false, "bos_token_id": 1, "eos_token_id": 2,
+			"hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "input_bits": 8,
+			"intermediate_size": 96, "max_position_embeddings": 2048, "model_type": "llama", "num_attention_heads": 4,
+			"num_hidden_layers": 2, "num_key_value_heads": 4, "pad_token_id": 0, "pretraining_tp": 1,
+			"rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 10000.0, "tie_word_embeddings": true,
+			"torch_dtype": "bfloat16", "transformers_version": "4.39.0", "use_cache": true, "vocab_size": 1008,
+			"weight_bits": 1, "quantization_config": {"linear_class": "autobitlinear",
+			"modules_to_not_convert": ["lm_head"], "quant_method": "bitnet", "quantization_mode": "offline"}}`,
 		Tensors: quantized(`
 			$w.weight       | $out/4, $in | as U8 | fill ternary
 			$w.weight_scale | 1           | fill norm
@@ -184,8 +201,9 @@ func init() {
 			model.layers.{bid}.self_attn.inner_attn_ln.weight | hidden_size
 			model.layers.{bid}.mlp.ffn_layernorm.weight       | intermediate_size
 			`,
-		Variants: []Variant{{Name: "f32", Seed: 3, DType: "F16", Shards: 2, Out: "f32"}, {Name: "tq1_0", Seed: 4, Out: "tq1_0", Set: `{"hidden_size": 256, "intermediate_size": 256}`}},
-		NoLazy:   true,
+		Variants: []Variant{{Name: "f32", Seed: 3, DType: "F16", Shards: 2, Out: "f32"},
+			{Name: "tq1_0", Seed: 4, Out: "tq1_0", Set: `{"hidden_size": 256, "intermediate_size": 256}`}},
+		NoLazy: true,
 	})
 	const nvfp4 = `
 			$w.weight         | $out, $in/2  | as U8
@@ -200,20 +218,27 @@ func init() {
 	add(Spec{
 		Name:      "nvfp4",
 		Tokenizer: "spm",
-		Config:    wideConfig(`{"ignore": ["lm_head"], "producer": {"name": "modelopt", "version": "0.33.0"}, "quant_algo": "NVFP4", "quant_method": "modelopt"}`),
-		Tensors:   quantized(nvfp4) + kvScales,
+		Config: wideConfig(
+			`{"ignore": ["lm_head"], "producer": {"name": "modelopt", "version": "0.33.0"}, "quant_algo": "NVFP4",
+				"quant_method": "modelopt"}`),
+		Tensors: quantized(nvfp4) + kvScales,
 		Variants: options(
-			Variant{Name: "unit", Seed: 5, Out: "bf16", Set: `{"unit": true, "hidden_size": 128, "rope_scaling": {"factor": 8.0,
-				"high_freq_factor": 4.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192, "rope_type": "llama3"}}`},
-			Variant{Name: "16-bit-inputs", Seed: 6, Shards: 2, Set: `{"quantization_config": {"quant_algo": "W4A16_NVFP4"}}`},
+			Variant{Name: "unit", Seed: 5, Out: "bf16", Set: `{"unit": true, "hidden_size": 128,
+				"rope_scaling": {"factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
+				"original_max_position_embeddings": 8192, "rope_type": "llama3"}}`},
+			Variant{Name: "16-bit-inputs", Seed: 6, Shards: 2,
+				Set: `{"quantization_config": {"quant_algo": "W4A16_NVFP4"}}`},
 			Variant{Name: "fused", Seed: 7, Flags: []string{"--fuse-qkv"}}),
 	})
 	add(Spec{
 		Name:      "nvfp4-mixed",
 		Tokenizer: "spm",
-		Config: wideConfig(`{"ignore": ["lm_head"], "producer": {"name": "modelopt", "version": "0.33.0"}, "quant_algo": "MIXED_PRECISION", "quant_method": "modelopt",
-			"quantized_layers": {"model.layers.0.self_attn": {"quant_algo": "FP8"}, "model.layers.1.self_attn": {"quant_algo": "FP8"},
-			"model.layers.0.mlp.gate_proj": {"quant_algo": "W4A16_NVFP4", "group_size": 16}, "model.layers.0.mlp.up_proj": {"quant_algo": "NVFP4", "group_size": 16},
+		Config: wideConfig(`{"ignore": ["lm_head"], "producer": {"name": "modelopt", "version": "0.33.0"},
+			"quant_algo": "MIXED_PRECISION", "quant_method": "modelopt",
+			"quantized_layers": {"model.layers.0.self_attn": {"quant_algo": "FP8"},
+			"model.layers.1.self_attn": {"quant_algo": "FP8"},
+			"model.layers.0.mlp.gate_proj": {"quant_algo": "W4A16_NVFP4", "group_size": 16},
+			"model.layers.0.mlp.up_proj": {"quant_algo": "NVFP4", "group_size": 16},
 			"model.layers.1.mlp": {"quant_algo": "W4A16_NVFP4", "group_size": 16}}}`),
 		Tensors: quantizedParts(`
 			$w.weight       | $out, $in | as F8_E4M3
@@ -221,8 +246,10 @@ func init() {
 			$w.input_scale  |           | fill scale | as F32
 			`, nvfp4) + kvScales,
 		Variants: options(asQ8, Variant{Name: "in-file", Seed: 8, Set: `{"quantization_config": null}`}),
-		Files: map[string]string{"hf_quant_config.json": `{"producer": {"name": "modelopt", "version": "0.33.0"}, "quantization": {"quant_algo": "MIXED_PRECISION", "kv_cache_quant_algo": "FP8",
-			"quantized_layers": {"model.layers.0.self_attn": {"quant_algo": "FP8"}, "model.layers.0.mlp.down_proj": {"quant_algo": "W4A16_NVFP4", "group_size": 16}}}}`},
+		Files: map[string]string{"hf_quant_config.json": `{"producer": {"name": "modelopt", "version": "0.33.0"},
+			"quantization": {"quant_algo": "MIXED_PRECISION", "kv_cache_quant_algo": "FP8",
+			"quantized_layers": {"model.layers.0.self_attn": {"quant_algo": "FP8"},
+			"model.layers.0.mlp.down_proj": {"quant_algo": "W4A16_NVFP4", "group_size": 16}}}}`},
 	})
 	add(Spec{
 		Name:      "ct-nvfp4",
@@ -241,12 +268,17 @@ func init() {
 	add(Spec{
 		Name:      "nvfp4-experts",
 		Tokenizer: "bpe:qwen2",
-		Config: `{"architectures": ["Qwen3MoeForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 1000, "decoder_sparse_step": 1, "eos_token_id": 1002, "head_dim": 32,
-			"hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 128, "max_position_embeddings": 40960, "max_window_layers": 2, "mlp_only_layers": [],
-			"model_type": "qwen3_moe", "moe_intermediate_size": 64, "norm_topk_prob": true, "num_attention_heads": 4, "num_experts": 12, "num_experts_per_tok": 2, "num_hidden_layers": 2,
-			"num_key_value_heads": 2, "output_router_logits": false, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 1000000.0, "router_aux_loss_coef": 0.001, "sliding_window": null,
-			"tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.51.0", "use_cache": true, "use_sliding_window": false, "vocab_size": 1024,
-			"quantization_config": {"ignore": ["lm_head"], "producer": {"name": "modelopt", "version": "0.33.0"}, "quant_algo": "NVFP4", "quant_method": "modelopt"}}`,
+		Config: `{"architectures": ["Qwen3MoeForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+			"bos_token_id": 1000, "decoder_sparse_step": 1, "eos_token_id": 1002, "head_dim": 32, "hidden_act": "silu",
+			"hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 128, "max_position_embeddings": 40960,
+			"max_window_layers": 2, "mlp_only_layers": [], "model_type": "qwen3_moe", "moe_intermediate_size": 64,
+			"norm_topk_prob": true, "num_attention_heads": 4, "num_experts": 12, "num_experts_per_tok": 2,
+			"num_hidden_layers": 2, "num_key_value_heads": 2, "output_router_logits": false, "rms_norm_eps": 1e-06,
+			"rope_scaling": null, "rope_theta": 1000000.0, "router_aux_loss_coef": 0.001, "sliding_window": null,
+			"tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.51.0",
+			"use_cache": true, "use_sliding_window": false, "vocab_size": 1024,
+			"quantization_config": {"ignore": ["lm_head"], "producer": {"name": "modelopt", "version": "0.33.0"},
+			"quant_algo": "NVFP4", "quant_method": "modelopt"}}`,
 		Tensors: llamaHead + llamaAttention + qkNorm + `
 			xid = num_experts
 			model.layers.{bid}.mlp.gate.weight                                           | num_experts, hidden_size
@@ -257,8 +289,10 @@ func init() {
 			model.layers.{bid}.mlp.experts.{xid}.{gate,up,down}_proj.weight_scale_2      |                                       | as F32 | fill scale
 			model.layers.{bid}.mlp.experts.{xid}.{gate,up,down}_proj.input_scale         |                                       | as F32 | fill scale | if !opt(weights_only)
 			`,
-		Variants: []Variant{{Name: "f32", Seed: 3, DType: "F16", Shards: 2, Out: "f32"}, {Name: "auto", Seed: 4, Out: "auto"},
-			{Name: "16-bit-inputs", Seed: 5, Out: "bf16", Set: `{"weights_only": true, "quantization_config": {"quant_algo": "W4A16_NVFP4"}}`},
+		Variants: []Variant{{Name: "f32", Seed: 3, DType: "F16", Shards: 2, Out: "f32"},
+			{Name: "auto", Seed: 4, Out: "auto"},
+			{Name: "16-bit-inputs", Seed: 5, Out: "bf16",
+				Set: `{"weights_only": true, "quantization_config": {"quant_algo": "W4A16_NVFP4"}}`},
 			{Name: "fused", Seed: 6, Flags: []string{"--fuse-gate-up-exps"}}},
 	})
 	plain := "\n$w.weight | $out, $in\n"
@@ -267,23 +301,27 @@ func init() {
 		Tokenizer: "spm",
 		Config:    strings.Replace(quantizedConfig("null"), `, "quantization_config": null`, "", 1),
 		Tensors:   quantized(plain),
-		Files:     map[string]string{"hadamard_packing.json": hadamard(1, "", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.down_proj")},
-		Variants:  options(Variant{Name: "fused", Seed: 5, Flags: []string{"--fuse-qkv"}}),
+		Files: map[string]string{"hadamard_packing.json": hadamard(1, "", "self_attn.q_proj", "self_attn.k_proj",
+			"self_attn.v_proj", "self_attn.o_proj", "mlp.down_proj")},
+		Variants: options(Variant{Name: "fused", Seed: 5, Flags: []string{"--fuse-qkv"}}),
 	})
 	add(Spec{
 		Name:      "hadamard-tied",
 		Tokenizer: "spm",
-		Config:    strings.Replace(strings.Replace(quantizedConfig("null"), `, "quantization_config": null`, "", 1), `"tie_word_embeddings": false`, `"tie_word_embeddings": true`, 1),
-		Tensors:   quantized(plain),
+		Config: strings.Replace(strings.Replace(quantizedConfig("null"), `, "quantization_config": null`, "", 1),
+			`"tie_word_embeddings": false`, `"tie_word_embeddings": true`, 1),
+		Tensors: quantized(plain),
 		Files: map[string]string{"hadamard_packing.json": hadamard(3, `"tied_output": true, "signs": {"96": `+signs(96)+`, "64": `+signs(64)+`},
 			"tensors": [{"name": "model.embed_tokens.weight", "axis": -1, "role": "inverse-after-lookup"}, `, "mlp.up_proj", "mlp.gate_proj", "mlp.down_proj")},
 		Variants: options(),
 	})
 	const refuses = "it refuses the method by name; make interop compares the numbers with decoders in NumPy and PyTorch"
 	add(Spec{
-		Name:        "awq",
-		Tokenizer:   "spm",
-		Config:      quantizedConfig(`{"bits": 4, "group_size": 32, "modules_to_not_convert": null, "quant_method": "awq", "version": "gemm", "zero_point": true}`),
+		Name:      "awq",
+		Tokenizer: "spm",
+		Config: quantizedConfig(
+			`{"bits": 4, "group_size": 32, "modules_to_not_convert": null, "quant_method": "awq", "version": "gemm",
+				"zero_point": true}`),
 		NoReference: refuses,
 		Tensors: quantized(`
 			$w.qweight | $in, $out/8    | as I32 | fill bytes
@@ -295,9 +333,10 @@ func init() {
 	add(Spec{
 		Name:      "bnb-nf4",
 		Tokenizer: "spm",
-		Config: quantizedConfig(`{"_load_in_4bit": true, "_load_in_8bit": false, "bnb_4bit_compute_dtype": "bfloat16", "bnb_4bit_quant_storage": "uint8", "bnb_4bit_quant_type": "nf4",
-			"bnb_4bit_use_double_quant": false, "llm_int8_enable_fp32_cpu_offload": false, "llm_int8_has_fp16_weight": false, "llm_int8_skip_modules": null, "llm_int8_threshold": 6.0,
-			"load_in_4bit": true, "load_in_8bit": false, "quant_method": "bitsandbytes"}`),
+		Config: quantizedConfig(`{"_load_in_4bit": true, "_load_in_8bit": false, "bnb_4bit_compute_dtype": "bfloat16",
+			"bnb_4bit_quant_storage": "uint8", "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": false,
+			"llm_int8_enable_fp32_cpu_offload": false, "llm_int8_has_fp16_weight": false, "llm_int8_skip_modules": null,
+			"llm_int8_threshold": 6.0, "load_in_4bit": true, "load_in_8bit": false, "quant_method": "bitsandbytes"}`),
 		NoReference: refuses,
 		Tensors: quantized(`
 			$w.weight           | $out*$in/2, 1 | as U8
@@ -310,9 +349,10 @@ func init() {
 	add(Spec{
 		Name:      "bnb-int8",
 		Tokenizer: "spm",
-		Config: quantizedConfig(`{"_load_in_4bit": false, "_load_in_8bit": true, "bnb_4bit_compute_dtype": "float32", "bnb_4bit_quant_storage": "uint8", "bnb_4bit_quant_type": "fp4",
-			"bnb_4bit_use_double_quant": false, "llm_int8_enable_fp32_cpu_offload": false, "llm_int8_has_fp16_weight": false, "llm_int8_skip_modules": null, "llm_int8_threshold": 6.0,
-			"load_in_4bit": false, "load_in_8bit": true, "quant_method": "bitsandbytes"}`),
+		Config: quantizedConfig(`{"_load_in_4bit": false, "_load_in_8bit": true, "bnb_4bit_compute_dtype": "float32",
+			"bnb_4bit_quant_storage": "uint8", "bnb_4bit_quant_type": "fp4", "bnb_4bit_use_double_quant": false,
+			"llm_int8_enable_fp32_cpu_offload": false, "llm_int8_has_fp16_weight": false, "llm_int8_skip_modules": null,
+			"llm_int8_threshold": 6.0, "load_in_4bit": false, "load_in_8bit": true, "quant_method": "bitsandbytes"}`),
 		NoReference: refuses,
 		Tensors: quantized(`
 			$w.weight        | $out, $in | as I8
@@ -324,8 +364,10 @@ func init() {
 	add(Spec{
 		Name:      "hqq",
 		Tokenizer: "spm",
-		Config: quantizedConfig(`{"quant_config": {"offload_meta": false, "scale_quant_params": null, "weight_quant_params": {"axis": 1, "channel_wise": true, "group_size": 32, "nbits": 4,
-			"optimize": true, "round_zero": true, "view_as_float": false}, "zero_quant_params": null}, "quant_method": "hqq", "skip_modules": ["lm_head"]}`),
+		Config: quantizedConfig(`{"quant_config": {"offload_meta": false, "scale_quant_params": null,
+			"weight_quant_params": {"axis": 1, "channel_wise": true, "group_size": 32, "nbits": 4, "optimize": true,
+			"round_zero": true, "view_as_float": false}, "zero_quant_params": null}, "quant_method": "hqq",
+			"skip_modules": ["lm_head"]}`),
 		NoReference: refuses,
 		Tensors: quantized(`
 			$w.W_q           | $out*$in/64, 32 | as U8
@@ -351,7 +393,8 @@ func hadamard(version int, more string, modules ...string) string {
 	var names []string
 	for _, layer := range []string{"1", "0"} {
 		for _, m := range modules {
-			names = append(names, `{"name": "model.layers.`+layer+`.`+m+`.weight", "axis": -1, "role": "fold-before-matmul"}`)
+			names = append(names,
+				`{"name": "model.layers.`+layer+`.`+m+`.weight", "axis": -1, "role": "fold-before-matmul"}`)
 		}
 	}
 	return fmt.Sprintf(`{"schema_version": %d, "kind": "hadamard-weight-fold", "status": "requires-matching-runtime",

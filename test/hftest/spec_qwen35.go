@@ -97,40 +97,50 @@ func init() {
 	add(Spec{
 		Name:      "qwen3_5",
 		Tokenizer: "bpe:qwen2",
-		Config: `{` + class("Qwen3_5ForConditionalGeneration", "qwen3_5") + strings.Replace(qwen35Root, "VISION", "qwen3_5", 1) +
+		Config: `{` + class("Qwen3_5ForConditionalGeneration", "qwen3_5") + strings.Replace(qwen35Root, "VISION",
+			"qwen3_5", 1) +
 			`, "text_config": {` + qwen35Text + `, "intermediate_size": 96, "model_type": "qwen3_5_text"}}`,
 		Tensors: qwen35Tensors("model.language_model.", false) + vision,
 		Variants: []Variant{
-			{Name: "tied", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"tie_word_embeddings": true, "text_config": {"tie_word_embeddings": true, "linear_num_value_heads": 6}}`},
+			{Name: "tied", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+				Set: `{"tie_word_embeddings": true, "text_config": {"tie_word_embeddings": true,
+					"linear_num_value_heads": 6}}`},
 			{Name: "draft", Seed: 4, Out: "bf16", Flags: []string{"--mtp"}},
-			{Name: "without", Seed: 5, Shards: 2, Out: "f32", Flags: []string{"--no-nextn"}, Set: `{"text_config": {"linear_num_value_heads": 2}}`},
-			{Name: "few-keys", Seed: 6, Out: "q8_0", Set: `{"text_config": {"rope_parameters": null, "full_attention_interval": null, "layer_types": null}}`},
+			{Name: "without", Seed: 5, Shards: 2, Out: "f32", Flags: []string{"--no-nextn"},
+				Set: `{"text_config": {"linear_num_value_heads": 2}}`},
+			{Name: "few-keys", Seed: 6, Out: "q8_0",
+				Set: `{"text_config": {"rope_parameters": null, "full_attention_interval": null, "layer_types": null}}`},
 		},
 	})
 	add(Spec{
 		Name:      "qwen3_5-text",
 		Tokenizer: "bpe:qwen2",
-		Config:    `{` + class("Qwen3_5ForCausalLM", "qwen3_5_text") + qwen35Text + `, "intermediate_size": 96, "tie_word_embeddings": true, "transformers_version": "5.2.0"}`,
-		Tensors:   qwen35Tensors("model.", false),
+		Config: `{` + class("Qwen3_5ForCausalLM", "qwen3_5_text") + qwen35Text +
+			`, "intermediate_size": 96, "tie_word_embeddings": true, "transformers_version": "5.2.0"}`,
+		Tensors: qwen35Tensors("model.", false),
 	})
 	add(Spec{
 		Name:      "qwen3_5-embedding",
 		Tokenizer: "bpe:qwen2",
-		Config:    `{` + class("Qwen3_5TextModel", "qwen3_5_text") + qwen35Text + `, "intermediate_size": 96, "tie_word_embeddings": true, "transformers_version": "5.2.0"}`,
-		Tensors:   qwen35Tensors("", false),
+		Config: `{` + class("Qwen3_5TextModel", "qwen3_5_text") + qwen35Text +
+			`, "intermediate_size": 96, "tie_word_embeddings": true, "transformers_version": "5.2.0"}`,
+		Tensors: qwen35Tensors("", false),
 		Files: map[string]string{
-			"modules.json":          `[{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}, {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]`,
-			"1_Pooling/config.json": `{"word_embedding_dimension": 64, "pooling_mode_cls_token": false, "pooling_mode_mean_tokens": false, "pooling_mode_lasttoken": true}`,
+			"modules.json": `[{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}, {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]`,
+			"1_Pooling/config.json": `{"word_embedding_dimension": 64, "pooling_mode_cls_token": false,
+				"pooling_mode_mean_tokens": false, "pooling_mode_lasttoken": true}`,
 		},
 	})
 	add(Spec{
 		Name:      "qwen3_5_moe",
 		Tokenizer: "bpe:qwen2",
-		Config: `{` + class("Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe") + strings.Replace(qwen35Root, "VISION", "qwen3_5_moe", 1) +
+		Config: `{` + class("Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe") + strings.Replace(qwen35Root, "VISION",
+			"qwen3_5_moe", 1) +
 			`, "text_config": {` + qwen35Text + qwen35Experts + `, "model_type": "qwen3_5_moe_text"}}`,
 		Tensors: qwen35Tensors("model.language_model.", true) + vision,
 		Variants: []Variant{
-			{Name: "separate", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"text_config": {"separate": true, "num_experts": 11, "linear_num_value_heads": 8}}`},
+			{Name: "separate", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+				Set: `{"text_config": {"separate": true, "num_experts": 11, "linear_num_value_heads": 8}}`},
 			{Name: "draft", Seed: 4, Out: "bf16", Flags: []string{"--mtp"}},
 			{Name: "without", Seed: 5, Shards: 2, Out: "f32", Flags: []string{"--no-nextn"}},
 		},
@@ -138,8 +148,9 @@ func init() {
 	add(Spec{
 		Name:      "qwen3_5_moe-text",
 		Tokenizer: "bpe:qwen2",
-		Config:    `{` + class("Qwen3_5MoeForCausalLM", "qwen3_5_moe_text") + qwen35Text + qwen35Experts + `, "tie_word_embeddings": false, "transformers_version": "5.2.0"}`,
-		Tensors:   qwen35Tensors("model.", true),
+		Config: `{` + class("Qwen3_5MoeForCausalLM", "qwen3_5_moe_text") + qwen35Text + qwen35Experts +
+			`, "tie_word_embeddings": false, "transformers_version": "5.2.0"}`,
+		Tensors: qwen35Tensors("model.", true),
 	})
 	minicpm := func(class, typ, settings string) string {
 		return `{"architectures": ["` + class + `"], "model_type": "` + typ + `", "downsample_mode": "16x", "drop_vision_last_layer": false, "image_size": 448,
@@ -155,22 +166,25 @@ func init() {
 	add(Spec{
 		Name:      "minicpmv4_6",
 		Tokenizer: "bpe:qwen2",
-		Config:    minicpm("MiniCPMV4_6ForConditionalGeneration", "minicpmv4_6", qwen35Text+`, "intermediate_size": 96, "model_type": "qwen3_5_text"`),
-		Tensors:   qwen35Tensors("model.language_model.", false) + merger,
-		Variants:  []Variant{without},
+		Config: minicpm("MiniCPMV4_6ForConditionalGeneration", "minicpmv4_6",
+			qwen35Text+`, "intermediate_size": 96, "model_type": "qwen3_5_text"`),
+		Tensors:  qwen35Tensors("model.language_model.", false) + merger,
+		Variants: []Variant{without},
 	})
 	add(Spec{
 		Name:      "minicpmv4_7",
 		Tokenizer: "bpe:qwen2",
-		Config:    minicpm("MiniCPMV4_7ForConditionalGeneration", "minicpmv4_7", qwen35Text+`, "intermediate_size": 96, "model_type": "qwen3_5_text"`),
-		Tensors:   qwen35Tensors("model.language_model.", false) + merger,
-		Variants:  []Variant{without},
+		Config: minicpm("MiniCPMV4_7ForConditionalGeneration", "minicpmv4_7",
+			qwen35Text+`, "intermediate_size": 96, "model_type": "qwen3_5_text"`),
+		Tensors:  qwen35Tensors("model.language_model.", false) + merger,
+		Variants: []Variant{without},
 	})
 	add(Spec{
 		Name:      "minicpmv4_7-moe",
 		Tokenizer: "bpe:qwen2",
-		Config:    minicpm("MiniCPMV4_7ForConditionalGeneration", "minicpmv4_7", qwen35Text+qwen35Experts+`, "model_type": "qwen3_5_moe_text"`),
-		Tensors:   qwen35Tensors("model.language_model.", true) + merger,
-		Variants:  []Variant{without},
+		Config: minicpm("MiniCPMV4_7ForConditionalGeneration", "minicpmv4_7",
+			qwen35Text+qwen35Experts+`, "model_type": "qwen3_5_moe_text"`),
+		Tensors:  qwen35Tensors("model.language_model.", true) + merger,
+		Variants: []Variant{without},
 	})
 }

@@ -76,13 +76,16 @@ func init() {
 	add(Spec{
 		Name:      "qwen4_exp",
 		Tokenizer: "bpe:qwen2",
-		Config: `{"architectures": ["Qwen4ExpForConditionalGeneration"], "model_type": "qwen4_exp", ` + strings.Replace(qwen35Root, "VISION", "qwen4_exp", 1) +
+		Config: `{"architectures": ["Qwen4ExpForConditionalGeneration"], "model_type": "qwen4_exp", ` +
+			strings.Replace(qwen35Root, "VISION", "qwen4_exp", 1) +
 			`, "text_config": {` + text + `}}`,
 		Tensors: tensors("model.language_model.") + `
 			model.visual.patch_embed.proj.weight                  | 32, 3, 2, 4, 4
 			`,
 		Variants: []Variant{
-			{Name: "separate", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"text_config": {"separate": true, "num_experts": 11, "split_ngram_parts": 11, "eos_token_id": [1000, 1001]}}`},
+			{Name: "separate", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+				Set: `{"text_config": {"separate": true, "num_experts": 11, "split_ngram_parts": 11,
+					"eos_token_id": [1000, 1001]}}`},
 			{Name: "draft", Seed: 4, Out: "bf16", Flags: []string{"--mtp"}},
 			{Name: "without", Seed: 5, Shards: 2, Out: "f32", Flags: []string{"--no-nextn"}},
 			{Name: "no-ngrams", Seed: 6, Set: `{"text_config": {"plain": true, "ple_layer_ids": []}}`},

@@ -5,12 +5,14 @@ func init() {
 		Name:      "mamba",
 		Tokenizer: "bpe:neox",
 		DType:     "F32",
-		Config: `{"architectures": ["MambaForCausalLM"], "bos_token_id": 0, "conv_kernel": 4, "d_inner": 128, "d_model": 64, "eos_token_id": 0, "expand": 2,
-			"fused_add_norm": true, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.1, "intermediate_size": 128, "layer_norm_epsilon": 1e-05,
-			"model_type": "mamba", "n_layer": 2, "num_hidden_layers": 2, "pad_token_id": 0, "rescale_prenorm_residual": false, "residual_in_fp32": true,
-			"rms_norm": true, "ssm_cfg": {}, "state_size": 16, "time_step_init_scheme": "random", "time_step_max": 0.1, "time_step_min": 0.001,
-			"time_step_rank": 4, "time_step_scale": 1.0, "torch_dtype": "float32", "transformers_version": "4.51.3", "use_bias": false, "use_cache": true,
-			"use_conv_bias": true, "vocab_size": 1024}`,
+		Config: `{"architectures": ["MambaForCausalLM"], "bos_token_id": 0, "conv_kernel": 4, "d_inner": 128,
+			"d_model": 64, "eos_token_id": 0, "expand": 2, "fused_add_norm": true, "hidden_act": "silu",
+			"hidden_size": 64, "initializer_range": 0.1, "intermediate_size": 128, "layer_norm_epsilon": 1e-05,
+			"model_type": "mamba", "n_layer": 2, "num_hidden_layers": 2, "pad_token_id": 0,
+			"rescale_prenorm_residual": false, "residual_in_fp32": true, "rms_norm": true, "ssm_cfg": {},
+			"state_size": 16, "time_step_init_scheme": "random", "time_step_max": 0.1, "time_step_min": 0.001,
+			"time_step_rank": 4, "time_step_scale": 1.0, "torch_dtype": "float32", "transformers_version": "4.51.3",
+			"use_bias": false, "use_cache": true, "use_conv_bias": true, "vocab_size": 1024}`,
 		Tensors: `
 			bid = num_hidden_layers
 			backbone.embeddings.weight                        | vocab_size, hidden_size
@@ -29,11 +31,14 @@ func init() {
 	add(Spec{
 		Name:      "mamba2",
 		Tokenizer: "bpe:neox",
-		Config: `{"architectures": ["Mamba2ForCausalLM"], "bos_token_id": 0, "chunk_size": 256, "conv_kernel": 4, "eos_token_id": 0, "expand": 2, "head_dim": 32,
-			"hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.1, "layer_norm_epsilon": 1e-05, "model_type": "mamba2", "n_groups": 1,
-			"norm_before_gate": true, "num_heads": 4, "num_hidden_layers": 2, "pad_token_id": 0, "rescale_prenorm_residual": false, "residual_in_fp32": true,
-			"rms_norm": true, "state_size": 32, "tie_word_embeddings": false, "time_step_max": 0.1, "time_step_min": 0.001, "time_step_rank": 16,
-			"torch_dtype": "bfloat16", "transformers_version": "4.51.3", "use_bias": false, "use_cache": true, "use_conv_bias": true, "vocab_size": 1024}`,
+		Config: `{"architectures": ["Mamba2ForCausalLM"], "bos_token_id": 0, "chunk_size": 256, "conv_kernel": 4,
+			"eos_token_id": 0, "expand": 2, "head_dim": 32, "hidden_act": "silu", "hidden_size": 64,
+			"initializer_range": 0.1, "layer_norm_epsilon": 1e-05, "model_type": "mamba2", "n_groups": 1,
+			"norm_before_gate": true, "num_heads": 4, "num_hidden_layers": 2, "pad_token_id": 0,
+			"rescale_prenorm_residual": false, "residual_in_fp32": true, "rms_norm": true, "state_size": 32,
+			"tie_word_embeddings": false, "time_step_max": 0.1, "time_step_min": 0.001, "time_step_rank": 16,
+			"torch_dtype": "bfloat16", "transformers_version": "4.51.3", "use_bias": false, "use_cache": true,
+			"use_conv_bias": true, "vocab_size": 1024}`,
 		Tensors: `
 			bid = num_hidden_layers
 			backbone.embeddings.weight                  | vocab_size, hidden_size
@@ -53,9 +58,11 @@ func init() {
 	add(Spec{
 		Name:      "rwkv6",
 		Tokenizer: "rwkv",
-		Config: `{"architectures": ["Rwkv6ForCausalLM"], "attention_hidden_size": 64, "auto_map": {"AutoConfig": "configuration_rwkv6.Rwkv6Config"}, "bos_token_id": 0,
-			"eos_token_id": 0, "head_size": 64, "head_size_divisor": 8, "hidden_size": 64, "intermediate_size": null, "layer_norm_epsilon": 1e-05,
-			"model_type": "rwkv6", "num_attention_heads": 1, "num_hidden_layers": 3, "rescale_every": 2, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+		Config: `{"architectures": ["Rwkv6ForCausalLM"], "attention_hidden_size": 64,
+			"auto_map": {"AutoConfig": "configuration_rwkv6.Rwkv6Config"}, "bos_token_id": 0, "eos_token_id": 0,
+			"head_size": 64, "head_size_divisor": 8, "hidden_size": 64, "intermediate_size": null,
+			"layer_norm_epsilon": 1e-05, "model_type": "rwkv6", "num_attention_heads": 1, "num_hidden_layers": 3,
+			"rescale_every": 2, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
 			"transformers_version": "4.51.3", "use_cache": true, "vocab_size": 576}`,
 		Tensors: `
 			bid = num_hidden_layers
@@ -86,11 +93,13 @@ func init() {
 	add(Spec{
 		Name:      "rwkv7",
 		Tokenizer: "rwkv",
-		Config: `{"a_low_rank_dim": 8, "architectures": ["RWKV7ForCausalLM"], "attn": null, "attn_mode": "chunk", "bos_token_id": 0, "decay_low_rank_dim": 8,
-			"eos_token_id": 0, "fuse_norm": true, "gate_low_rank_dim": 16, "head_dim": 32, "hidden_act": "sqrelu", "hidden_ratio": 4.0, "hidden_size": 64,
-			"intermediate_size": 256, "max_position_embeddings": 2048, "model_type": "rwkv7", "norm_bias": true, "norm_eps": 1e-05, "norm_first": true,
-			"num_heads": 1, "num_hidden_layers": 2, "tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.51.3", "use_cache": true,
-			"v_low_rank_dim": 8, "vocab_size": 576}`,
+		Config: `{"a_low_rank_dim": 8, "architectures": ["RWKV7ForCausalLM"], "attn": null, "attn_mode": "chunk",
+			"bos_token_id": 0, "decay_low_rank_dim": 8, "eos_token_id": 0, "fuse_norm": true, "gate_low_rank_dim": 16,
+			"head_dim": 32, "hidden_act": "sqrelu", "hidden_ratio": 4.0, "hidden_size": 64, "intermediate_size": 256,
+			"max_position_embeddings": 2048, "model_type": "rwkv7", "norm_bias": true, "norm_eps": 1e-05,
+			"norm_first": true, "num_heads": 1, "num_hidden_layers": 2, "tie_word_embeddings": false,
+			"torch_dtype": "bfloat16", "transformers_version": "4.51.3", "use_cache": true, "v_low_rank_dim": 8,
+			"vocab_size": 576}`,
 		Tensors: `
 			bid = num_hidden_layers
 			model.embeddings.weight                        | vocab_size, hidden_size
@@ -125,13 +134,15 @@ func init() {
 	add(Spec{
 		Name:      "lfm2",
 		Tokenizer: "bpe:lfm2",
-		Config: `{"architectures": ["Lfm2ForCausalLM"], "block_auto_adjust_ff_dim": true, "block_dim": 64, "block_ff_dim": 96, "block_ffn_dim_multiplier": 1.0,
-			"block_mlp_init_scale": 1.0, "block_multiple_of": 32, "block_norm_eps": 1e-05, "block_out_init_scale": 1.0, "block_use_swiglu": true,
-			"block_use_xavier_init": true, "bos_token_id": 1001, "conv_L_cache": 3, "conv_bias": false, "conv_dim": 64, "conv_dim_out": 64, "eos_token_id": 1004,
-			"hidden_size": 64, "initializer_range": 0.02, "layer_types": ["conv", "conv", "full_attention"], "max_position_embeddings": 128000,
-			"model_type": "lfm2", "norm_eps": 1e-05, "num_attention_heads": 4, "num_heads": 4, "num_hidden_layers": 3, "num_key_value_heads": 2,
-			"pad_token_id": 1000, "rope_theta": 1000000.0, "torch_dtype": "bfloat16", "transformers_version": "4.51.3", "use_cache": true, "use_pos_enc": true,
-			"vocab_size": 1024}`,
+		Config: `{"architectures": ["Lfm2ForCausalLM"], "block_auto_adjust_ff_dim": true, "block_dim": 64,
+			"block_ff_dim": 96, "block_ffn_dim_multiplier": 1.0, "block_mlp_init_scale": 1.0, "block_multiple_of": 32,
+			"block_norm_eps": 1e-05, "block_out_init_scale": 1.0, "block_use_swiglu": true,
+			"block_use_xavier_init": true, "bos_token_id": 1001, "conv_L_cache": 3, "conv_bias": false, "conv_dim": 64,
+			"conv_dim_out": 64, "eos_token_id": 1004, "hidden_size": 64, "initializer_range": 0.02,
+			"layer_types": ["conv", "conv", "full_attention"], "max_position_embeddings": 128000, "model_type": "lfm2",
+			"norm_eps": 1e-05, "num_attention_heads": 4, "num_heads": 4, "num_hidden_layers": 3,
+			"num_key_value_heads": 2, "pad_token_id": 1000, "rope_theta": 1000000.0, "torch_dtype": "bfloat16",
+			"transformers_version": "4.51.3", "use_cache": true, "use_pos_enc": true, "vocab_size": 1024}`,
 		Tensors: `
 			bid = num_hidden_layers
 			ff  = floor((2*block_ff_dim/3+block_multiple_of-1)/block_multiple_of)*block_multiple_of

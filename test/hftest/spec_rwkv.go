@@ -4,9 +4,11 @@ func init() {
 	add(Spec{
 		Name:      "rwkv6-finch",
 		Tokenizer: "rwkv",
-		Config: `{"architectures": ["Rwkv6ForCausalLM"], "attention_hidden_size": 96, "auto_map": {"AutoConfig": "configuration_rwkv6.Rwkv6Config"}, "bos_token_id": 0,
-			"eos_token_id": 0, "head_size": 32, "head_size_divisor": 8, "hidden_size": 96, "intermediate_size": 352, "layer_norm_epsilon": 1e-05,
-			"model_type": "rwkv6", "num_attention_heads": 3, "num_hidden_layers": 13, "rescale_every": 6, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+		Config: `{"architectures": ["Rwkv6ForCausalLM"], "attention_hidden_size": 96,
+			"auto_map": {"AutoConfig": "configuration_rwkv6.Rwkv6Config"}, "bos_token_id": 0, "eos_token_id": 0,
+			"head_size": 32, "head_size_divisor": 8, "hidden_size": 96, "intermediate_size": 352,
+			"layer_norm_epsilon": 1e-05, "model_type": "rwkv6", "num_attention_heads": 3, "num_hidden_layers": 13,
+			"rescale_every": 6, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
 			"transformers_version": "4.34.0", "use_cache": true, "vocab_size": 576}`,
 		Tensors: `
 			bid = num_hidden_layers
@@ -31,18 +33,21 @@ func init() {
 			`,
 		Variants: []Variant{
 			{Name: "f16", Seed: 3, DType: "F16", Out: "f16", Set: `{"rescale_every": 1, "num_hidden_layers": 3}`},
-			{Name: "no-rescale", Seed: 4, DType: "F16", Shards: 3, Out: "auto", Set: `{"rescale_every": 0, "num_hidden_layers": 2}`},
+			{Name: "no-rescale", Seed: 4, DType: "F16", Shards: 3, Out: "auto",
+				Set: `{"rescale_every": 0, "num_hidden_layers": 2}`},
 		},
 	})
 	add(Spec{
 		Name:      "qrwkv6",
 		Tokenizer: "bpe:qwen2",
-		Config: `{"architectures": ["RWKV6Qwen2ForCausalLM"], "attention_dropout": 0.0, "auto_map": {"AutoConfig": "configuration_rwkv6qwen2.RWKV6Qwen2Config"},
-			"bos_token_id": $pad, "eos_token_id": $eos, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96,
-			"lora_rank_decay": 16, "lora_rank_tokenshift": 8, "max_position_embeddings": 32768, "max_window_layers": 2, "model_type": "rwkv6qwen2",
-			"num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 1000000.0,
-			"sliding_window": null, "tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.46.0", "use_cache": true,
-			"use_sliding_window": false, "vocab_size": 1024}`,
+		Config: `{"architectures": ["RWKV6Qwen2ForCausalLM"], "attention_dropout": 0.0,
+			"auto_map": {"AutoConfig": "configuration_rwkv6qwen2.RWKV6Qwen2Config"}, "bos_token_id": $pad,
+			"eos_token_id": $eos, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02,
+			"intermediate_size": 96, "lora_rank_decay": 16, "lora_rank_tokenshift": 8, "max_position_embeddings": 32768,
+			"max_window_layers": 2, "model_type": "rwkv6qwen2", "num_attention_heads": 4, "num_hidden_layers": 2,
+			"num_key_value_heads": 2, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 1000000.0,
+			"sliding_window": null, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+			"transformers_version": "4.46.0", "use_cache": true, "use_sliding_window": false, "vocab_size": 1024}`,
 		Tensors: `
 			bid = num_hidden_layers
 			kv  = num_key_value_heads*hidden_size/num_attention_heads
@@ -67,17 +72,21 @@ func init() {
 			model.layers.{bid}.mlp.down_proj.weight                        | hidden_size, intermediate_size
 			`,
 		Variants: []Variant{
-			{Name: "default-ranks", Seed: 3, DType: "F16", Shards: 3, Out: "auto", Set: `{"lora_rank_decay": null, "lora_rank_tokenshift": null, "num_hidden_layers": 11}`},
+			{Name: "default-ranks", Seed: 3, DType: "F16", Shards: 3, Out: "auto",
+				Set: `{"lora_rank_decay": null, "lora_rank_tokenshift": null, "num_hidden_layers": 11}`},
 		},
 	})
 	add(Spec{
 		Name:      "rwkv7-goose",
 		Tokenizer: "rwkv",
-		Config: `{"a_low_rank_dim": null, "architectures": ["RWKV7ForCausalLM"], "attn": null, "attn_mode": "chunk", "bos_token_id": 0, "decay_low_rank_dim": null,
-			"eos_token_id": 0, "fuse_cross_entropy": true, "fuse_norm": false, "gate_low_rank_dim": null, "head_dim": 32, "hidden_act": "sqrelu", "hidden_ratio": 4.0,
-			"hidden_size": 96, "initializer_range": 0.006, "intermediate_size": null, "max_position_embeddings": 2048, "model_type": "rwkv7", "norm_bias": true,
-			"norm_eps": 1e-05, "norm_first": true, "num_heads": 32, "num_hidden_layers": 11, "tie_word_embeddings": false, "torch_dtype": "float32",
-			"transformers_version": "4.48.0", "use_cache": true, "v_low_rank_dim": null, "value_dim": [96, 96], "vocab_size": 576}`,
+		Config: `{"a_low_rank_dim": null, "architectures": ["RWKV7ForCausalLM"], "attn": null, "attn_mode": "chunk",
+			"bos_token_id": 0, "decay_low_rank_dim": null, "eos_token_id": 0, "fuse_cross_entropy": true,
+			"fuse_norm": false, "gate_low_rank_dim": null, "head_dim": 32, "hidden_act": "sqrelu", "hidden_ratio": 4.0,
+			"hidden_size": 96, "initializer_range": 0.006, "intermediate_size": null, "max_position_embeddings": 2048,
+			"model_type": "rwkv7", "norm_bias": true, "norm_eps": 1e-05, "norm_first": true, "num_heads": 32,
+			"num_hidden_layers": 11, "tie_word_embeddings": false, "torch_dtype": "float32",
+			"transformers_version": "4.48.0", "use_cache": true, "v_low_rank_dim": null, "value_dim": [96, 96],
+			"vocab_size": 576}`,
 		Tensors: `
 			bid = num_hidden_layers
 			r   = 32
@@ -107,17 +116,21 @@ func init() {
 			lm_head.weight                                 | vocab_size, hidden_size
 			`,
 		Variants: []Variant{
-			{Name: "fused", Seed: 3, DType: "F16", Shards: 2, Out: "bf16", Set: `{"fused": true, "num_hidden_layers": 2}`},
+			{Name: "fused", Seed: 3, DType: "F16", Shards: 2, Out: "bf16",
+				Set: `{"fused": true, "num_hidden_layers": 2}`},
 			// heads of the size that published models have, the only one that the runtime's kernel is for
-			{Name: "heads-of-64", Seed: 4, Out: "f32", Set: `{"head_dim": 64, "hidden_size": 128, "num_hidden_layers": 3, "value_dim": [128, 128, 128]}`},
+			{Name: "heads-of-64", Seed: 4, Out: "f32",
+				Set: `{"head_dim": 64, "hidden_size": 128, "num_hidden_layers": 3, "value_dim": [128, 128, 128]}`},
 		},
 	})
 	add(Spec{
 		Name:      "rwkv7-blocks",
 		Tokenizer: "rwkv",
-		Config: `{"architectures": ["Rwkv7ForCausalLM"], "bos_token_id": 0, "eos_token_id": 0, "head_size": 32, "hidden_size": 64, "intermediate_size": 256,
-			"layer_norm_epsilon": 1e-05, "lora_rank_decay": 8, "lora_rank_gate": 16, "lora_rank_iclr": 8, "lora_rank_value_residual_mix": 8, "model_type": "rwkv7",
-			"num_hidden_layers": 2, "tie_word_embeddings": false, "torch_dtype": "bfloat16", "use_cache": true, "vocab_size": 576}`,
+		Config: `{"architectures": ["Rwkv7ForCausalLM"], "bos_token_id": 0, "eos_token_id": 0, "head_size": 32,
+			"hidden_size": 64, "intermediate_size": 256, "layer_norm_epsilon": 1e-05, "lora_rank_decay": 8,
+			"lora_rank_gate": 16, "lora_rank_iclr": 8, "lora_rank_value_residual_mix": 8, "model_type": "rwkv7",
+			"num_hidden_layers": 2, "tie_word_embeddings": false, "torch_dtype": "bfloat16", "use_cache": true,
+			"vocab_size": 576}`,
 		Tensors: `
 			bid = num_hidden_layers
 			r   = lora_rank_decay
@@ -144,18 +157,23 @@ func init() {
 			head.weight                                        | vocab_size, hidden_size
 			`,
 		Variants: []Variant{
-			{Name: "heads-of-64", Seed: 3, Out: "f32", Set: `{"head_size": 64, "hidden_size": 128, "intermediate_size": 512, "num_hidden_layers": 3}`},
+			{Name: "heads-of-64", Seed: 3, Out: "f32",
+				Set: `{"head_size": 64, "hidden_size": 128, "intermediate_size": 512, "num_hidden_layers": 3}`},
 		},
 	})
 	add(Spec{
 		Name:      "arwkv7",
 		Tokenizer: "bpe:qwen2",
-		Config: `{"architectures": ["RwkvHybridForCausalLM"], "attention_dropout": 0.0, "auto_map": {"AutoConfig": "configuration_rwkv_hybrid.RwkvHybridConfig"},
-			"bos_token_id": $pad, "eos_token_id": $eos, "head_size": 32, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96,
-			"max_position_embeddings": 32768, "max_window_layers": 28, "model_type": "rwkv_hybrid", "num_attention_heads": 4, "num_hidden_layers": 2,
-			"num_key_value_heads": 2, "num_wkv_heads": 2, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 1000000.0, "sliding_window": null,
-			"tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.48.0", "use_cache": true, "use_sliding_window": false,
-			"vocab_size": 1024, "wkv_has_gate": false, "wkv_has_group_norm": false, "wkv_layers": "full", "wkv_use_vfirst": true, "wkv_version": 7}`,
+		Config: `{"architectures": ["RwkvHybridForCausalLM"], "attention_dropout": 0.0,
+			"auto_map": {"AutoConfig": "configuration_rwkv_hybrid.RwkvHybridConfig"}, "bos_token_id": $pad,
+			"eos_token_id": $eos, "head_size": 32, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02,
+			"intermediate_size": 96, "max_position_embeddings": 32768, "max_window_layers": 28,
+			"model_type": "rwkv_hybrid", "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2,
+			"num_wkv_heads": 2, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 1000000.0,
+			"sliding_window": null, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+			"transformers_version": "4.48.0", "use_cache": true, "use_sliding_window": false, "vocab_size": 1024,
+			"wkv_has_gate": false, "wkv_has_group_norm": false, "wkv_layers": "full", "wkv_use_vfirst": true,
+			"wkv_version": 7}`,
 		Tensors: `
 			bid = num_hidden_layers
 			g   = wkv_has_gate
@@ -181,9 +199,11 @@ func init() {
 			model.layers.{bid}.self_attn.time_mixer.ln_x.{weight,bias}     | hidden_size | if opt(wkv_has_group_norm)
 			`,
 		Variants: []Variant{
-			{Name: "gate", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"wkv_has_gate": true, "wkv_has_group_norm": true, "num_hidden_layers": 11}`},
+			{Name: "gate", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+				Set: `{"wkv_has_gate": true, "wkv_has_group_norm": true, "num_hidden_layers": 11}`},
 			{Name: "heads-of-64", Seed: 4, Out: "f32", Set: `{"head_size": 64, "hidden_size": 128}`},
-			{Name: "gated-heads-of-64", Seed: 5, Out: "f32", Set: `{"head_size": 64, "hidden_size": 128, "wkv_has_gate": true, "wkv_has_group_norm": true}`},
+			{Name: "gated-heads-of-64", Seed: 5, Out: "f32",
+				Set: `{"head_size": 64, "hidden_size": 128, "wkv_has_gate": true, "wkv_has_group_norm": true}`},
 		},
 	})
 }

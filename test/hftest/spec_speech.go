@@ -8,22 +8,27 @@ import (
 
 // qwen3TTS is the configuration of a Qwen 3 TTS: a 1.7B-Base with small numbers. The
 // tensors of its parts are those of qwen3TTSTensors.
-const qwen3TTS = `{"architectures": ["Qwen3TTSForConditionalGeneration"], "assistant_token_id": 77091, "im_end_token_id": 151645, "im_start_token_id": 151644,
-	"tts_bos_token_id": 151672, "tts_eos_token_id": 151673, "tts_pad_token_id": 151671, "model_type": "qwen3_tts", "tokenizer_type": "qwen3_tts_tokenizer_12hz",
+const qwen3TTS = `{"architectures": ["Qwen3TTSForConditionalGeneration"], "assistant_token_id": 77091,
+	"im_end_token_id": 151645, "im_start_token_id": 151644, "tts_bos_token_id": 151672, "tts_eos_token_id": 151673,
+	"tts_pad_token_id": 151671, "model_type": "qwen3_tts", "tokenizer_type": "qwen3_tts_tokenizer_12hz",
 	"tts_model_size": "1b7", "tts_model_type": "base", "speaker_encoder_config": {"enc_dim": 64, "sample_rate": 24000},
-	"talker_config": {"attention_bias": false, "attention_dropout": 0, "code_predictor_config": {"_name_or_path": "", "architectures": null, "attention_bias": false,
-			"attention_dropout": 0, "head_dim": 16, "hidden_act": "silu", "hidden_size": 32, "initializer_range": 0.02, "intermediate_size": 64,
-			"layer_types": ["full_attention", "full_attention", "full_attention", "full_attention", "full_attention"], "max_position_embeddings": 65536, "max_window_layers": 28,
-			"model_type": "qwen3_tts_talker_code_predictor", "num_attention_heads": 4, "num_code_groups": 16, "num_hidden_layers": 5, "num_key_value_heads": 2, "rms_norm_eps": 1e-06,
-			"rope_scaling": null, "rope_theta": 1000000, "sliding_window": null, "use_cache": true, "use_sliding_window": false, "vocab_size": 64},
-		"codec_bos_id": 2149, "codec_eos_token_id": 2150, "codec_think_id": 2154,
-		"codec_language_id": {"chinese": 2055, "english": 2050, "german": 2053, "italian": 2070, "portuguese": 2071, "spanish": 2054, "japanese": 2058, "korean": 2064, "french": 2061, "russian": 2069},
-		"codec_nothink_id": 2155, "codec_pad_id": 2148, "codec_think_bos_id": 2156, "codec_think_eos_id": 2157, "spk_id": {}, "spk_is_dialect": {},
-		"head_dim": 16, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "max_position_embeddings": 32768,
-		"model_type": "qwen3_tts_talker", "num_attention_heads": 4, "num_code_groups": 16, "num_hidden_layers": 2, "num_key_value_heads": 2, "position_id_per_seconds": 13,
-		"rms_norm_eps": 1e-06, "rope_scaling": {"interleaved": true, "mrope_section": [4, 2, 2], "rope_type": "default", "type": "default"}, "rope_theta": 1000000,
-		"sliding_window": null, "text_hidden_size": 96, "text_vocab_size": $vocab, "use_cache": true, "use_sliding_window": false, "vocab_size": 3072},
-	"transformers_version": "4.57.3"}`
+	"talker_config": {"attention_bias": false, "attention_dropout": 0, "code_predictor_config": {"_name_or_path": "",
+	"architectures": null, "attention_bias": false, "attention_dropout": 0, "head_dim": 16, "hidden_act": "silu",
+	"hidden_size": 32, "initializer_range": 0.02, "intermediate_size": 64, "layer_types": ["full_attention",
+	"full_attention", "full_attention", "full_attention", "full_attention"], "max_position_embeddings": 65536,
+	"max_window_layers": 28, "model_type": "qwen3_tts_talker_code_predictor", "num_attention_heads": 4,
+	"num_code_groups": 16, "num_hidden_layers": 5, "num_key_value_heads": 2, "rms_norm_eps": 1e-06,
+	"rope_scaling": null, "rope_theta": 1000000, "sliding_window": null, "use_cache": true, "use_sliding_window": false,
+	"vocab_size": 64}, "codec_bos_id": 2149, "codec_eos_token_id": 2150, "codec_think_id": 2154,
+	"codec_language_id": {"chinese": 2055, "english": 2050, "german": 2053, "italian": 2070, "portuguese": 2071,
+	"spanish": 2054, "japanese": 2058, "korean": 2064, "french": 2061, "russian": 2069}, "codec_nothink_id": 2155,
+	"codec_pad_id": 2148, "codec_think_bos_id": 2156, "codec_think_eos_id": 2157, "spk_id": {}, "spk_is_dialect": {},
+	"head_dim": 16, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96,
+	"max_position_embeddings": 32768, "model_type": "qwen3_tts_talker", "num_attention_heads": 4, "num_code_groups": 16,
+	"num_hidden_layers": 2, "num_key_value_heads": 2, "position_id_per_seconds": 13, "rms_norm_eps": 1e-06,
+	"rope_scaling": {"interleaved": true, "mrope_section": [4, 2, 2], "rope_type": "default", "type": "default"},
+	"rope_theta": 1000000, "sliding_window": null, "text_hidden_size": 96, "text_vocab_size": $vocab, "use_cache": true,
+	"use_sliding_window": false, "vocab_size": 3072}, "transformers_version": "4.57.3"}`
 
 const qwen3TTSTensors = `
 	tid = talker_config.num_hidden_layers
@@ -91,13 +96,16 @@ const qwen3TTSTensors = `
 
 // qwen3Speech is the configuration of what makes codes of sound, and sound of codes, with
 // small numbers where the runtime knows no others.
-const qwen3Speech = `{"architectures": ["Qwen3TTSTokenizerV2Model"], "model_type": "qwen3_tts_tokenizer_12hz", "encoder_valid_num_quantizers": 16, "input_sample_rate": 24000,
-	"output_sample_rate": 24000, "decode_upsample_rate": 1920, "encode_downsample_rate": 1920, "decoder_config": {"attention_bias": false, "attention_dropout": 0.0, "latent_dim": 64,
-		"codebook_dim": 64, "codebook_size": 64, "decoder_dim": 64, "hidden_act": "silu", "hidden_size": 32, "intermediate_size": 64, "layer_scale_initial_scale": 0.01,
-		"max_position_embeddings": 8000, "head_dim": 64, "num_attention_heads": 16, "num_hidden_layers": 8, "num_key_value_heads": 16, "num_quantizers": 16,
-		"num_semantic_quantizers": 1, "rms_norm_eps": 1e-05, "rope_theta": 10000, "semantic_codebook_size": 4096, "sliding_window": 72, "upsample_rates": [8, 5, 4, 3],
-		"upsampling_ratios": [2, 2], "vector_quantization_hidden_dimension": 512},
-	"encoder_config": {"num_quantizers": 32, "upsampling_ratios": [8, 6, 5, 4]}}`
+const qwen3Speech = `{"architectures": ["Qwen3TTSTokenizerV2Model"], "model_type": "qwen3_tts_tokenizer_12hz",
+	"encoder_valid_num_quantizers": 16, "input_sample_rate": 24000, "output_sample_rate": 24000,
+	"decode_upsample_rate": 1920, "encode_downsample_rate": 1920, "decoder_config": {"attention_bias": false,
+	"attention_dropout": 0.0, "latent_dim": 64, "codebook_dim": 64, "codebook_size": 64, "decoder_dim": 64,
+	"hidden_act": "silu", "hidden_size": 32, "intermediate_size": 64, "layer_scale_initial_scale": 0.01,
+	"max_position_embeddings": 8000, "head_dim": 64, "num_attention_heads": 16, "num_hidden_layers": 8,
+	"num_key_value_heads": 16, "num_quantizers": 16, "num_semantic_quantizers": 1, "rms_norm_eps": 1e-05,
+	"rope_theta": 10000, "semantic_codebook_size": 4096, "sliding_window": 72, "upsample_rates": [8, 5, 4, 3],
+	"upsampling_ratios": [2, 2], "vector_quantization_hidden_dimension": 512}, "encoder_config": {"num_quantizers": 32,
+	"upsampling_ratios": [8, 6, 5, 4]}}`
 
 // qwen3Wave are the tensors of what makes sound of codes, and one of what makes codes.
 var qwen3Wave = `
@@ -149,8 +157,10 @@ var qwen3Block = func() string {
 	for i, rate := range []int{8, 5, 4, 3} {
 		in, out := 64>>i, 32>>i
 		p := fmt.Sprintf("decoder.decoder.%d.block.", i+1)
-		fmt.Fprintf(&b, "%s0.{alpha,beta} | %d\n%s1.conv.weight | %d, %d, %d\n%s1.conv.bias | %d\n", p, in, p, in, out, 2*rate, p, out)
-		fmt.Fprintf(&b, "%s{2,3,4}.act{1,2}.{alpha,beta} | %d\n%s{2,3,4}.conv1.conv.weight | %d, %d, 7\n%s{2,3,4}.conv2.conv.weight | %d, %d, 1\n%s{2,3,4}.conv{1,2}.conv.bias | %d\n",
+		fmt.Fprintf(&b, "%s0.{alpha,beta} | %d\n%s1.conv.weight | %d, %d, %d\n%s1.conv.bias | %d\n", p, in, p, in, out,
+			2*rate, p, out)
+		fmt.Fprintf(&b, "%s{2,3,4}.act{1,2}.{alpha,beta} | %d\n%s{2,3,4}.conv1.conv.weight | %d, %d, "+
+			"7\n%s{2,3,4}.conv2.conv.weight | %d, %d, 1\n%s{2,3,4}.conv{1,2}.conv.bias | %d\n",
 			p, out, p, out, out, p, out, out, p, out)
 	}
 	return b.String()
@@ -160,19 +170,24 @@ func init() {
 	// the predictor of codes of a 0.6B is as wide as the language model
 	alike := `{"talker_config": {"code_predictor_config": {"hidden_size": 64}}}`
 	// a CustomVoice has voices and no encoder of them
-	custom := `{"tts_model_type": "custom_voice", "speaker_encoder_config": null, "talker_config": {"spk_id": {"serena": 3066, "vivian": 3065, "uncle_fu": 3010, "ryan": 3061, "aiden": 2861,
-		"ono_anna": 2873, "sohee": 2864, "eric": 2875, "dylan": 2878}, "spk_is_dialect": {"serena": false, "vivian": false, "eric": "sichuan_dialect", "dylan": "beijing_dialect"}}}`
+	custom := `{"tts_model_type": "custom_voice", "speaker_encoder_config": null,
+		"talker_config": {"spk_id": {"serena": 3066, "vivian": 3065, "uncle_fu": 3010, "ryan": 3061, "aiden": 2861,
+		"ono_anna": 2873, "sohee": 2864, "eric": 2875, "dylan": 2878}, "spk_is_dialect": {"serena": false,
+		"vivian": false, "eric": "sichuan_dialect", "dylan": "beijing_dialect"}}}`
 	variants := []Variant{
 		{Name: "f16", Seed: 3, DType: "F16", Out: "f32"},
 		{Name: "bf16", Seed: 4, Shards: 2, Out: "bf16", Set: alike},
 	}
 	add(Spec{
-		Name: "mm_qwen3_tts", Tower: true, Tokenizer: "bpe:qwen2", Config: qwen3TTS, Tensors: qwen3TTSTensors, Variants: variants,
-		Files:  map[string]string{"speech_tokenizer/config.json": qwen3Speech},
-		Beside: map[string]string{"speech_tokenizer/model.safetensors": qwen3Wave},
+		Name: "mm_qwen3_tts", Tower: true, Tokenizer: "bpe:qwen2", Config: qwen3TTS, Tensors: qwen3TTSTensors,
+		Variants: variants,
+		Files:    map[string]string{"speech_tokenizer/config.json": qwen3Speech},
+		Beside:   map[string]string{"speech_tokenizer/model.safetensors": qwen3Wave},
 	})
 	variants = append(slices.Clone(variants), Variant{Name: "custom", Seed: 5, Set: custom})
-	add(Spec{Name: "qwen3_tts", Mute: true, Tokenizer: "bpe:qwen2", AddedTokens: []string{"<tts_pad>", "<tts_text_bos>", "<tts_text_eod>"}, Config: qwen3TTS, Tensors: qwen3TTSTensors, Variants: variants})
+	add(Spec{Name: "qwen3_tts", Mute: true, Tokenizer: "bpe:qwen2",
+		AddedTokens: []string{"<tts_pad>", "<tts_text_bos>", "<tts_text_eod>"}, Config: qwen3TTS,
+		Tensors: qwen3TTSTensors, Variants: variants})
 	// sums of such numbers are the same in any order: whole ones, then one number each
 	whole := qwen3TTSTensors
 	for _, how := range []struct{ dims, fill string }{
@@ -285,8 +300,9 @@ const pocketTTSTensors = `
 func init() {
 	spec := Spec{
 		Name: "pocket_tts", Tokenizer: "unigram", OneFile: true, Tensors: pocketTTSTensors,
-		Config: `{"architectures": ["PocketTTSModel"], "hidden_size": 128, "intermediate_size": 192, "num_hidden_layers": 3, "vocab_size": 1001, "insert_bos_before_voice": true}`,
-		Files:  map[string]string{"config.json": ""},
+		Config: `{"architectures": ["PocketTTSModel"], "hidden_size": 128, "intermediate_size": 192,
+			"num_hidden_layers": 3, "vocab_size": 1001, "insert_bos_before_voice": true}`,
+		Files: map[string]string{"config.json": ""},
 		Variants: []Variant{
 			{Name: "f16", Seed: 3, DType: "F16", Out: "f32", Set: `{"insert_bos_before_voice": false}`},
 			{Name: "bf16", Seed: 4, Out: "auto", Set: `{"num_hidden_layers": 2}`},

@@ -14,7 +14,8 @@ func init() {
 		"swiglu_limits_shared": [0.0, 0.0, 0.0, 16.0, 0.0, 0.0], "zero_centered": true, "sink": false, "rms_norm_eps": 1e-05, "bos_token_id": 1002, "eos_token_id": [1005, 1002]`
 	// transformers refuses these settings in a config of a type that it does not know
 	scaled := `, "rope_scaling": {"factor": 2.0, "high_freq_factor": 32.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 131072, "rope_type": "llama3"}`
-	short := strings.NewReplacer(`, "full_attention", "sliding_attention"]`, "]", ", 0.5, 1.0]", "]").Replace(text) // nor lists of more layers than the model's
+	// nor lists of more layers than the model's
+	short := strings.NewReplacer(`, "full_attention", "sliding_attention"]`, "]", ", 0.5, 1.0]", "]").Replace(text)
 	tensors := func(model, full string) string {
 		return strings.NewReplacer("MODEL", model, "FULL", full).Replace(`
 			bid = num_hidden_layers + opt(num_nextn_predict_layers)
@@ -52,8 +53,9 @@ func init() {
 		Variants: []Variant{
 			{Name: "draft", Seed: 3, Out: "bf16", Flags: []string{"--mtp"}},
 			{Name: "without", Seed: 4, DType: "F16", Shards: 2, Out: "auto", Flags: []string{"--no-nextn"}},
-			{Name: "few-keys", Seed: 5, Out: "f32", Set: `{"num_nextn_predict_layers": null, "rope_theta": 10000.0, "swiglu_limits": null, "swiglu_limits_shared": null,
-				"moe_router_scaling_factor": null, "norm_expert_weight": null, "rms_norm_eps": null}`},
+			{Name: "few-keys", Seed: 5, Out: "f32", Set: `{"num_nextn_predict_layers": null, "rope_theta": 10000.0,
+				"swiglu_limits": null, "swiglu_limits_shared": null, "moe_router_scaling_factor": null,
+				"norm_expert_weight": null, "rms_norm_eps": null}`},
 		},
 	})
 	add(Spec{

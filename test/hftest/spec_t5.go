@@ -5,11 +5,13 @@ func init() {
 		Name:      "t5",
 		Tokenizer: "t5",
 		DType:     "F32",
-		Config: `{"architectures": ["T5ForConditionalGeneration"], "d_ff": 96, "d_kv": 16, "d_model": 64, "decoder_start_token_id": 0, "dropout_rate": 0.1,
-			"eos_token_id": 1, "feed_forward_proj": "gated-gelu", "initializer_factor": 1.0, "is_encoder_decoder": true, "layer_norm_epsilon": 1e-06,
-			"model_type": "t5", "n_positions": 512, "num_decoder_layers": 1, "num_heads": 4, "num_layers": 2, "output_past": true, "pad_token_id": 0,
-			"relative_attention_max_distance": 128, "relative_attention_num_buckets": 32, "tie_word_embeddings": false, "torch_dtype": "float32",
-			"transformers_version": "4.51.3", "use_cache": true, "vocab_size": 1024}`,
+		Config: `{"architectures": ["T5ForConditionalGeneration"], "d_ff": 96, "d_kv": 16, "d_model": 64,
+			"decoder_start_token_id": 0, "dropout_rate": 0.1, "eos_token_id": 1, "feed_forward_proj": "gated-gelu",
+			"initializer_factor": 1.0, "is_encoder_decoder": true, "layer_norm_epsilon": 1e-06, "model_type": "t5",
+			"n_positions": 512, "num_decoder_layers": 1, "num_heads": 4, "num_layers": 2, "output_past": true,
+			"pad_token_id": 0, "relative_attention_max_distance": 128, "relative_attention_num_buckets": 32,
+			"tie_word_embeddings": false, "torch_dtype": "float32", "transformers_version": "4.51.3", "use_cache": true,
+			"vocab_size": 1024}`,
 		Tensors: `
 			bid = num_layers
 			did = num_decoder_layers

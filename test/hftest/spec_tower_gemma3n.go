@@ -33,10 +33,13 @@ func init() {
 		`
 	s := Spec{
 		Name: "mm_gemma3n", Tower: true, Tokenizer: "gemma",
-		Files: map[string]string{"preprocessor_config.json": `{"data_format": "channels_first", "do_normalize": false, "do_rescale": true, "do_resize": true, "dither": 0.0,
-			"feature_extractor_type": "Gemma3nAudioFeatureExtractor", "feature_size": 128, "fft_length": 1024, "frame_length": 512, "hop_length": 160,
-			"image_mean": [0.5, 0.5, 0.5], "image_processor_type": "SiglipImageProcessorFast", "image_seq_length": 256, "image_std": [0.5, 0.5, 0.5],
-			"processor_class": "Gemma3nProcessor", "resample": 2, "rescale_factor": 0.00392156862745098, "sampling_rate": 16000, "size": {"height": 512, "width": 512}}`},
+		Files: map[string]string{"preprocessor_config.json": `{"data_format": "channels_first", "do_normalize": false,
+			"do_rescale": true, "do_resize": true, "dither": 0.0,
+			"feature_extractor_type": "Gemma3nAudioFeatureExtractor", "feature_size": 128, "fft_length": 1024,
+			"frame_length": 512, "hop_length": 160, "image_mean": [0.5, 0.5, 0.5],
+			"image_processor_type": "SiglipImageProcessorFast", "image_seq_length": 256, "image_std": [0.5, 0.5, 0.5],
+			"processor_class": "Gemma3nProcessor", "resample": 2, "rescale_factor": 0.00392156862745098,
+			"sampling_rate": 16000, "size": {"height": 512, "width": 512}}`},
 		Config: `{"architectures": ["Gemma3nForConditionalGeneration"], "audio_config": {"conf_attention_chunk_size": 12, "conf_attention_context_left": 13, "conf_attention_context_right": 0,
 				"conf_attention_logit_cap": 50.0, "conf_conv_kernel_size": 5, "conf_num_attention_heads": 2, "conf_num_hidden_layers": 3, "conf_reduction_factor": 4,
 				"conf_residual_weight": 0.5, "gradient_clipping": 10000000000.0, "hidden_size": 64, "input_feat_size": 128, "model_type": "gemma3n_audio", "rms_norm_eps": 1e-06,
@@ -47,12 +50,15 @@ func init() {
 			"vision_config": {"architecture": "mobilenetv5_300m_enc", "do_pooling": false, "hidden_size": 64, "initializer_range": 0.02, "label_names": ["LABEL_0", "LABEL_1"],
 				"model_args": null, "model_type": "gemma3n_vision", "num_classes": 2, "rms_norm_eps": 1e-06, "torch_dtype": "bfloat16", "vocab_offset": 262144, "vocab_size": 128},
 			"vision_soft_tokens_per_image": 256}`,
-		Tensors:  mobileNetV5() + heard + textOf("model.language_model."),
-		Variants: []Variant{{Name: "few-keys", Seed: 3, DType: "F16", Out: "bf16", Set: `{"vision_config": {"architecture": null, "rms_norm_eps": null}, "audio_config": {"input_feat_size": null}}`}},
+		Tensors: mobileNetV5() + heard + textOf("model.language_model."),
+		Variants: []Variant{{Name: "few-keys", Seed: 3, DType: "F16", Out: "bf16",
+			Set: `{"vision_config": {"architecture": null, "rms_norm_eps": null},
+				"audio_config": {"input_feat_size": null}}`}},
 	}
 	add(s)
 	// as published, with the norms after the convolutions over the spectrum
-	s.Name, s.NoReference, s.Variants = "mm_gemma3n_norms", "does not know the names of two norms that all published checkpoints have", nil
+	s.Name, s.NoReference, s.Variants = "mm_gemma3n_norms",
+		"does not know the names of two norms that all published checkpoints have", nil
 	s.Tensors += `
 		model.audio_tower.subsample_conv_projection.conv_0.norm.weight | 32
 		model.audio_tower.subsample_conv_projection.conv_1.norm.weight | 16

@@ -55,10 +55,13 @@ func init() {
 				"attention_logit_cap": 50.0, "conv_kernel_size": 5, "dtype": "bfloat16", "gradient_clipping": 10000000000.0, "hidden_act": "silu", "hidden_size": 64,
 				"initializer_range": 0.02, "model_type": "gemma4_audio", "num_attention_heads": 2, "num_hidden_layers": 3, "output_proj_dims": 96, "residual_weight": 0.5,
 				"rms_norm_eps": 1e-06, "subsampling_conv_channels": [32, 16], "use_clipped_linears": true}`
-	files := map[string]string{"processor_config.json": `{"audio_ms_per_token": 40, "audio_seq_length": 750, "feature_extractor": {"feature_extractor_type": "Gemma4AudioFeatureExtractor", "feature_size": 128,
-			"sampling_rate": 16000}, "image_processor": {"do_convert_rgb": true, "do_normalize": false, "do_rescale": true, "do_resize": true, "image_mean": [0.0, 0.0, 0.0],
-			"image_std": [1.0, 1.0, 1.0], "image_processor_type": "Gemma4ImageProcessor", "image_seq_length": 280, "max_soft_tokens": 280, "patch_size": 16, "pooling_kernel_size": 3, "resample": 3,
-			"rescale_factor": 0.00392156862745098}, "image_seq_length": 280, "processor_class": "Gemma4Processor"}`}
+	files := map[string]string{"processor_config.json": `{"audio_ms_per_token": 40, "audio_seq_length": 750,
+		"feature_extractor": {"feature_extractor_type": "Gemma4AudioFeatureExtractor", "feature_size": 128,
+		"sampling_rate": 16000}, "image_processor": {"do_convert_rgb": true, "do_normalize": false, "do_rescale": true,
+		"do_resize": true, "image_mean": [0.0, 0.0, 0.0], "image_std": [1.0, 1.0, 1.0],
+		"image_processor_type": "Gemma4ImageProcessor", "image_seq_length": 280, "max_soft_tokens": 280,
+		"patch_size": 16, "pooling_kernel_size": 3, "resample": 3, "rescale_factor": 0.00392156862745098},
+		"image_seq_length": 280, "processor_class": "Gemma4Processor"}`}
 	// as E2B and E4B, and, in a variant, as the larger ones, which do not hear
 	add(Spec{
 		Name: "mm_gemma4", Tower: true, Tokenizer: "gemma", Files: files,
@@ -69,7 +72,9 @@ func init() {
 			model.embed_vision.embedding_projection.weight | 64, w
 			model.embed_audio.embedding_projection.weight  | 64, 96
 			`+heard, "P.", "model.audio_tower.") + textOf("model.language_model."),
-		Variants: []Variant{{Name: "f32", Seed: 3, DType: "F16", Out: "f32", Set: `{"vision_config": {"standardize": true, "use_clipped_linears": false}, "audio_config": {"use_clipped_linears": false}}`}},
+		Variants: []Variant{{Name: "f32", Seed: 3, DType: "F16", Out: "f32",
+			Set: `{"vision_config": {"standardize": true, "use_clipped_linears": false},
+				"audio_config": {"use_clipped_linears": false}}`}},
 	})
 	add(Spec{
 		Name: "mm_gemma4_seeing", Tower: true, Tokenizer: "gemma", Files: files,
@@ -106,6 +111,7 @@ func init() {
 			model.embed_vision.embedding_projection.weight  | 64, 64
 			model.embed_audio.embedding_projection.weight   | 64, 96
 			` + textOf("model.language_model."),
-		Variants: []Variant{{Name: "f32", Seed: 3, DType: "F16", Out: "f32", Set: `{"vision_config": {"model_patch_size": null}}`}},
+		Variants: []Variant{{Name: "f32", Seed: 3, DType: "F16", Out: "f32",
+			Set: `{"vision_config": {"model_patch_size": null}}`}},
 	})
 }

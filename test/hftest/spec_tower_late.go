@@ -4,7 +4,8 @@ import "strings"
 
 func init() {
 	minicpm := func(pre string) map[string]string {
-		return map[string]string{"preprocessor_config.json": `{"image_processor_type": "MiniCPMV4_6ImageProcessor", ` + preSigLIP + `, "max_slice_nums": 9, "patch_size": 14, "slice_mode": true, ` + pre + `}`}
+		return map[string]string{"preprocessor_config.json": `{"image_processor_type": "MiniCPMV4_6ImageProcessor", ` +
+			preSigLIP + `, "max_slice_nums": 9, "patch_size": 14, "slice_mode": true, ` + pre + `}`}
 	}
 	tensors := siglip("model.vision_tower.") + `
 		model.vision_tower.vit_merger.layer_norm1.{weight,bias}                  | w
@@ -49,9 +50,10 @@ func init() {
 		Name:      "mm_deepseek_v4",
 		Tower:     true,
 		Tokenizer: "bpe:llama3",
-		Config: `{"architectures": ["DeepseekV4ForCausalLM"], "hidden_size": 64, "model_type": "deepseek_v4", "num_hidden_layers": 2, "vocab_size": 1024, "vision_dim": 32, "vision_downsample_ratio": 2,
-			"vision_inter_dim": 64, "vision_max_n_token": 384, "vision_max_wh_ratio": 8, "vision_min_pixels": 3136, "vision_n_heads": 2, "vision_n_layers": 4, "vision_patch_size": 14,
-			"vision_rope_theta": 10000.0}`,
+		Config: `{"architectures": ["DeepseekV4ForCausalLM"], "hidden_size": 64, "model_type": "deepseek_v4",
+			"num_hidden_layers": 2, "vocab_size": 1024, "vision_dim": 32, "vision_downsample_ratio": 2,
+			"vision_inter_dim": 64, "vision_max_n_token": 384, "vision_max_wh_ratio": 8, "vision_min_pixels": 3136,
+			"vision_n_heads": 2, "vision_n_layers": 4, "vision_patch_size": 14, "vision_rope_theta": 10000.0}`,
 		Tensors: `
 			bid = vision_n_layers
 			w = vision_dim
@@ -81,11 +83,14 @@ func init() {
 		Name:      "mm_youtu_vl",
 		Tower:     true,
 		Tokenizer: "bpe:llama3",
-		Config: `{"architectures": ["YoutuVLForConditionalGeneration"], "hidden_size": 64, "model_type": "youtu_vl", "num_hidden_layers": 2, "vocab_size": 1024,
-			"vision_config": {"attention_dropout": 0.0, "fullatt_block_indexes": [1, 3], "hidden_act": "gelu_pytorch_tanh", "hidden_size": 32, "intermediate_size": 64, "layer_norm_eps": 1e-06,
-				"model_type": "siglip2_vision_model", "num_attention_heads": 2, "num_channels": 3, "num_hidden_layers": 4, "num_patches": -1, "out_hidden_size": 64, "patch_size": 14,
-				"spatial_merge_size": 2, "window_size": 112}}`,
-		Files: map[string]string{"preprocessor_config.json": `{"image_processor_type": "Siglip2ImageProcessorFast", ` + preSigLIP + `, "max_num_patches": 256, "patch_size": 14}`},
+		Config: `{"architectures": ["YoutuVLForConditionalGeneration"], "hidden_size": 64, "model_type": "youtu_vl",
+			"num_hidden_layers": 2, "vocab_size": 1024, "vision_config": {"attention_dropout": 0.0,
+			"fullatt_block_indexes": [1, 3], "hidden_act": "gelu_pytorch_tanh", "hidden_size": 32,
+			"intermediate_size": 64, "layer_norm_eps": 1e-06, "model_type": "siglip2_vision_model",
+			"num_attention_heads": 2, "num_channels": 3, "num_hidden_layers": 4, "num_patches": -1,
+			"out_hidden_size": 64, "patch_size": 14, "spatial_merge_size": 2, "window_size": 112}}`,
+		Files: map[string]string{"preprocessor_config.json": `{"image_processor_type": "Siglip2ImageProcessorFast", ` +
+			preSigLIP + `, "max_num_patches": 256, "patch_size": 14}`},
 		Tensors: strings.NewReplacer("w, 3, patch, patch", "w, 3*patch*patch", "siglip2.vision_model.embeddings.position_embedding.weight                 | 16, w\n", "").Replace(siglip("siglip2.vision_model.")) + `
 			merger.ln_q.weight                            | w
 			merger.mlp.0.weight                           | 4*w, 4*w

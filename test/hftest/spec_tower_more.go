@@ -70,7 +70,8 @@ func init() {
 			"vision_config": {"attention_bias": true, "depth": 4, "hidden_act": "silu", "hidden_size": 32, "image_size": 56, "in_channels": 3, "intermediate_size": 64,
 				"model_type": "glm5_next_vision", "num_heads": 2, "out_hidden_size": 64, "patch_size": 14, "rms_norm_eps": 1e-06, "spatial_merge_size": 2, "swiglu_limit": 7.0,
 				"temporal_patch_size": 2}}`,
-		Files:   map[string]string{"preprocessor_config.json": `{"min_image_tokens": 16, "max_image_tokens": 4096, ` + preGLM + `}`},
+		Files: map[string]string{"preprocessor_config.json": `{"min_image_tokens": 16, "max_image_tokens": 4096, ` +
+			preGLM + `}`},
 		Tensors: depth + glm + ocr + textOf("model.language_model."),
 	})
 	add(Spec{
@@ -209,11 +210,13 @@ func init() {
 		Name:      "mm_paddleocr",
 		Tower:     true,
 		Tokenizer: "spm",
-		Config: `{"architectures": ["PaddleOCRVLForConditionalGeneration"], "auto_map": {}, "hidden_size": 64, "image_token_id": 1002, "model_type": "paddleocr_vl", "num_hidden_layers": 2,
-			"rms_norm_eps": 1e-05, "vocab_size": 1024,
-			"vision_config": {"architectures": ["PaddleOCRVisionModel"], "attention_dropout": 0.0, "auto_map": {}, "hidden_act": "gelu_pytorch_tanh", "hidden_size": 32, "image_size": 56,
-				"intermediate_size": 64, "layer_norm_eps": 1e-06, "model_type": "paddleocr_vl", "num_attention_heads": 2, "num_channels": 3, "num_hidden_layers": 4, "pad_token_id": 0,
-				"patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2, "tokens_per_second": 2, "torch_dtype": "bfloat16"}}`,
+		Config: `{"architectures": ["PaddleOCRVLForConditionalGeneration"], "auto_map": {}, "hidden_size": 64,
+			"image_token_id": 1002, "model_type": "paddleocr_vl", "num_hidden_layers": 2, "rms_norm_eps": 1e-05,
+			"vocab_size": 1024, "vision_config": {"architectures": ["PaddleOCRVisionModel"], "attention_dropout": 0.0,
+			"auto_map": {}, "hidden_act": "gelu_pytorch_tanh", "hidden_size": 32, "image_size": 56,
+			"intermediate_size": 64, "layer_norm_eps": 1e-06, "model_type": "paddleocr_vl", "num_attention_heads": 2,
+			"num_channels": 3, "num_hidden_layers": 4, "pad_token_id": 0, "patch_size": 14, "spatial_merge_size": 2,
+			"temporal_patch_size": 2, "tokens_per_second": 2, "torch_dtype": "bfloat16"}}`,
 		Files: map[string]string{"preprocessor_config.json": `{"min_pixels": 147384, "max_pixels": 2822400, "patch_size": 14, "temporal_patch_size": 1, "merge_size": 2, ` + preSigLIP + `}`},
 		Tensors: siglip("visual.vision_model.") + `
 			visual.vision_model.embeddings.packing_position_embedding.weight | 64, w

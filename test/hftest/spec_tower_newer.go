@@ -9,12 +9,17 @@ func init() {
 		Name:      "mm_hunyuan_vl",
 		Tower:     true,
 		Tokenizer: "bpe:hunyuan-dense",
-		Config: `{"architectures": ["HunYuanVLForConditionalGeneration"], "hidden_size": 64, "image_end_token_id": 900, "image_newline_token_id": 901, "image_start_token_id": 902,
-			"image_token_id": 903, "intermediate_size": 96, "model_type": "hunyuan_vl", "num_hidden_layers": 2, "torch_dtype": "bfloat16", "transformers_version": "4.57.1", "vocab_size": 1024,
-			"vision_config": {"add_patchemb_bias": true, "attention_dropout": 0.0, "cat_extra_token": 1, "hidden_act": "gelu", "hidden_dropout": 0.0, "hidden_size": 32,
-				"img_max_token_num": 4096, "intermediate_size": 64, "interpolate_mode": "bilinear", "max_image_size": 64, "max_vit_seq_len": 16384, "num_attention_heads": 2,
-				"num_channels": 3, "num_hidden_layers": 3, "out_hidden_size": 64, "patch_size": 16, "rms_norm_eps": 1e-05, "spatial_merge_size": 2}}`,
-		Files: map[string]string{"preprocessor_config.json": `{` + pixels + `"image_processor_type": "HunYuanVLImageProcessor", "processor_class": "HunYuanVLProcessor", "resample": 1, ` + preCLIP + `}`},
+		Config: `{"architectures": ["HunYuanVLForConditionalGeneration"], "hidden_size": 64, "image_end_token_id": 900,
+			"image_newline_token_id": 901, "image_start_token_id": 902, "image_token_id": 903, "intermediate_size": 96,
+			"model_type": "hunyuan_vl", "num_hidden_layers": 2, "torch_dtype": "bfloat16",
+			"transformers_version": "4.57.1", "vocab_size": 1024, "vision_config": {"add_patchemb_bias": true,
+			"attention_dropout": 0.0, "cat_extra_token": 1, "hidden_act": "gelu", "hidden_dropout": 0.0,
+			"hidden_size": 32, "img_max_token_num": 4096, "intermediate_size": 64, "interpolate_mode": "bilinear",
+			"max_image_size": 64, "max_vit_seq_len": 16384, "num_attention_heads": 2, "num_channels": 3,
+			"num_hidden_layers": 3, "out_hidden_size": 64, "patch_size": 16, "rms_norm_eps": 1e-05,
+			"spatial_merge_size": 2}}`,
+		Files: map[string]string{"preprocessor_config.json": `{` + pixels +
+			`"image_processor_type": "HunYuanVLImageProcessor", "processor_class": "HunYuanVLProcessor", "resample": 1, ` + preCLIP + `}`},
 		Tensors: `
 			bid = vision_config.num_hidden_layers
 			w = vision_config.hidden_size
@@ -54,7 +59,8 @@ func init() {
 			"vq_config": {"embed_dim": 8, "model_type": "janus_vqgan", "num_embeddings": 64}}`,
 		Files: map[string]string{"preprocessor_config.json": `{"background_color": [127, 127, 127], "do_resize": true, "image_processor_type": "JanusImageProcessor", "min_size": 14,
 			"resample": 3, "size": {"height": 64, "width": 64}, ` + preSigLIP + `}`},
-		Tensors: strings.NewReplacer("{q,k,v,out}_proj.weight", "{q_proj,k_proj,v_proj,projection_layer}.weight", "{q,k,v,out}_proj.bias", "{q_proj,k_proj,v_proj,projection_layer}.bias",
+		Tensors: strings.NewReplacer("{q,k,v,out}_proj.weight", "{q_proj,k_proj,v_proj,projection_layer}.weight",
+			"{q,k,v,out}_proj.bias", "{q_proj,k_proj,v_proj,projection_layer}.bias",
 			"vision_config.intermediate_size", "4*w").Replace(siglip("model.vision_model.")) + `
 			model.aligner.fc1.weight                                    | 64, w
 			model.aligner.hidden_layers.0.weight                        | 64, 64
@@ -64,17 +70,21 @@ func init() {
 			model.generation_aligner.{fc1,hidden_layers.0}.weight       | 64, 8
 			model.generation_head.{proj_out,vision_head}.weight         | 64, 64
 			` + textOf("model.language_model."),
-		Variants: []Variant{{Name: "silu", Seed: 3, DType: "F32", Out: "bf16", Set: `{"vision_config": {"hidden_act": "silu", "intermediate_size": 128}}`}},
+		Variants: []Variant{{Name: "silu", Seed: 3, DType: "F32", Out: "bf16",
+			Set: `{"vision_config": {"hidden_act": "silu", "intermediate_size": 128}}`}},
 	})
 	// as Phi-4-reasoning-vision-15B
 	add(Spec{
 		Name:      "mm_phi4",
 		Tower:     true,
 		Tokenizer: "bpe:gpt2",
-		Config: `{"architectures": ["Phi4ForCausalLMV"], "hidden_size": 64, "intermediate_size": 96, "max_num_patches": 3600, "min_num_patches": 256, "mm_hidden_size": 32,
-			"mm_projector_type": "mlp2x_gelu", "model_type": "phi4-siglip", "num_hidden_layers": 2, "torch_dtype": "bfloat16", "vocab_size": 1024,
-			"vision_config": {"attention_dropout": 0.0, "hidden_act": "gelu_pytorch_tanh", "hidden_size": 32, "intermediate_size": 64, "layer_norm_eps": 1e-06,
-				"model_type": "siglip2_vision_model", "num_attention_heads": 2, "num_channels": 3, "num_hidden_layers": 4, "num_patches": 16, "vision_use_head": true}}`,
+		Config: `{"architectures": ["Phi4ForCausalLMV"], "hidden_size": 64, "intermediate_size": 96,
+			"max_num_patches": 3600, "min_num_patches": 256, "mm_hidden_size": 32, "mm_projector_type": "mlp2x_gelu",
+			"model_type": "phi4-siglip", "num_hidden_layers": 2, "torch_dtype": "bfloat16", "vocab_size": 1024,
+			"vision_config": {"attention_dropout": 0.0, "hidden_act": "gelu_pytorch_tanh", "hidden_size": 32,
+			"intermediate_size": 64, "layer_norm_eps": 1e-06, "model_type": "siglip2_vision_model",
+			"num_attention_heads": 2, "num_channels": 3, "num_hidden_layers": 4, "num_patches": 16,
+			"vision_use_head": true}}`,
 		Files: map[string]string{"preprocessor_config.json": `{"do_resize": true, "image_processor_type": "Siglip2ImageProcessorNoUpscale", "max_num_patches": 3600, "min_num_patches": 256,
 			"patch_size": 16, "resample": 2, ` + preSigLIP + `}`},
 		Tensors: strings.NewReplacer("w, 3, patch, patch", "w, 768", "patch = vision_config.patch_size\n", "").Replace(siglip("model.vision_tower.vision_tower.vision_model.")) + `

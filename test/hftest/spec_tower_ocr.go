@@ -74,7 +74,8 @@ func init() {
 		Config:    config("DeepseekOCRForCausalLM", widths),
 		Files:     files(""),
 		Tensors:   clip,
-		Variants:  []Variant{{Name: "bf16", Seed: 3, Out: "bf16", DType: "F16", Set: `{"vision_config": {"layer_norm_eps": 1e-5, "window_size": 7}}`}},
+		Variants: []Variant{{Name: "bf16", Seed: 3, Out: "bf16", DType: "F16",
+			Set: `{"vision_config": {"layer_norm_eps": 1e-5, "window_size": 7}}`}},
 	})
 	add(Spec{
 		Name:      "mm_unlimited_ocr",
@@ -88,7 +89,8 @@ func init() {
 		Name:      "mm_deepseek_ocr2",
 		Tower:     true,
 		Tokenizer: "bpe:deepseek-v3",
-		Config: strings.Replace(config("DeepseekOCR2ForCausalLM", `"intermediate_size": 96, "layers": 5, "width": {"qwen2-0-5b": {"dim": 56}, `+sam+`}`),
+		Config: strings.Replace(config("DeepseekOCR2ForCausalLM",
+			`"intermediate_size": 96, "layers": 5, "width": {"qwen2-0-5b": {"dim": 56}, `+sam+`}`),
 			"deeplip_b_l", "deepencoderv2", 1),
 		Files: files(""),
 		Tensors: samTensors("56") + `
@@ -107,6 +109,7 @@ func init() {
 			model.qwen2_model.model.model.layers.{bid}.mlp.down_proj.weight | w, ff
 			model.projector.layers.weight                                   | 64, w
 			`,
-		Variants: []Variant{{Name: "sixteen", Seed: 3, Out: "bf16", DType: "F16", Set: `{"vision_config": {"patch_size": 16, "num_attention_heads": 14}}`}},
+		Variants: []Variant{{Name: "sixteen", Seed: 3, Out: "bf16", DType: "F16",
+			Set: `{"vision_config": {"patch_size": 16, "num_attention_heads": 14}}`}},
 	})
 }

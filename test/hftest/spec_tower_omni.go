@@ -32,7 +32,8 @@ func init() {
 			talker.model.layers.0.mlp.gate_proj.weight     | 32, 32
 			`
 	add(Spec{
-		Name: "mm_qwen2_5_omni", Tower: true, Tokenizer: "bpe:qwen2", Files: map[string]string{"preprocessor_config.json": pre},
+		Name: "mm_qwen2_5_omni", Tower: true, Tokenizer: "bpe:qwen2",
+		Files: map[string]string{"preprocessor_config.json": pre},
 		Config: `{"architectures": ["Qwen2_5OmniModel"], "enable_audio_output": true, "enable_talker": true, "model_type": "qwen2_5_omni",
 			"talker_config": {"architectures": ["Qwen2OmniTalkerForConditionalGeneration"], "hidden_size": 32, "model_type": "qwen2_5_omni_talker"},
 			"thinker_config": {"architectures": ["Qwen2OmniNaViTThinkerForConditionalGeneration"],
@@ -70,8 +71,10 @@ func init() {
 			thinker.visual.merger.mlp.2.bias                            | 64
 			token2wav.code2wav_bigvgan_model.conv_pre.weight            | 32, 16, 5
 			` + textOf("thinker.model.") + "thinker.lm_head.weight | 1024, 64\n" + speaks,
-		Variants: []Variant{{Name: "f32", Seed: 3, DType: "F16", Out: "f32", Set: `{"thinker_config": {"vision_config": {"embed_dim": null}}}`},
-			{Name: "q8_0", Seed: 4, Out: "q8_0", Set: `{"thinker_config": {"audio_config": {"encoder_layers": 5, "num_hidden_layers": 5}}}`}},
+		Variants: []Variant{{Name: "f32", Seed: 3, DType: "F16", Out: "f32",
+			Set: `{"thinker_config": {"vision_config": {"embed_dim": null}}}`},
+			{Name: "q8_0", Seed: 4, Out: "q8_0",
+				Set: `{"thinker_config": {"audio_config": {"encoder_layers": 5, "num_hidden_layers": 5}}}`}},
 	})
 
 	const chunks = `"conv_chunksize": 500, "downsample_hidden_size": 8, "n_window": 50, "n_window_infer": 800, ` + hears
@@ -88,7 +91,8 @@ func init() {
 	add(Spec{
 		Name: "mm_qwen3_omni_moe", Tower: true, Tokenizer: "bpe:qwen2",
 		NoReference: "Can not map tensor 'model.visual.blocks.0.attn.proj.bias'",
-		Files:       map[string]string{"preprocessor_config.json": strings.NewReplacer("Qwen2_5OmniProcessor", "Qwen3OmniMoeProcessor", preCLIP, preSigLIP, `"patch_size": 14`, `"patch_size": 16`).Replace(pre)},
+		Files: map[string]string{"preprocessor_config.json": strings.NewReplacer("Qwen2_5OmniProcessor",
+			"Qwen3OmniMoeProcessor", preCLIP, preSigLIP, `"patch_size": 14`, `"patch_size": 16`).Replace(pre)},
 		Config: `{"architectures": ["Qwen3OmniMoeForConditionalGeneration"], "assistant_token_id": 77091, "code2wav_config": {"hidden_size": 32}, "dtype": "bfloat16", "enable_audio_output": true,
 			"im_end_token_id": 1002, "im_start_token_id": 1001, "model_type": "qwen3_omni_moe", "system_token_id": 8948, "talker_config": {"model_type": "qwen3_omni_moe_talker"},
 			"thinker_config": {"audio_config": {"model_type": "qwen3_omni_moe_audio_encoder", ` + chunks + `},
@@ -123,7 +127,8 @@ func init() {
 			thinker.visual.merger{,_list.0,_list.1}.mlp.2.bias          | 64
 			code2wav.decoder.0.conv.weight                              | 32, 16, 5
 			` + textOf("thinker.model.") + "thinker.lm_head.weight | 1024, 64\n" + speaks,
-		Variants: []Variant{{Name: "f32", Seed: 3, DType: "F16", Out: "f32", Set: `{"thinker_config": {"audio_config": {"encoder_layers": 5, "num_hidden_layers": 5}}}`},
+		Variants: []Variant{{Name: "f32", Seed: 3, DType: "F16", Out: "f32",
+			Set: `{"thinker_config": {"audio_config": {"encoder_layers": 5, "num_hidden_layers": 5}}}`},
 			{Name: "q8_0", Seed: 4, Out: "q8_0", Set: `{"thinker_config": {"vision_config": {"image_size": null}}}`}},
 	})
 	omni := *Lookup("mm_qwen3_omni_moe")
@@ -131,14 +136,18 @@ func init() {
 	omni.Tensors = strings.ReplaceAll(omni.Tensors, "thinker.visual.", "model.visual.")
 	add(omni)
 	omni.Name = "mm_qwen3_omni_flat" // without mergers for some layers
-	omni.Config = strings.Replace(omni.Config, `"deepstack_visual_indexes": [1, 2]`, `"deepstack_visual_indexes": []`, 1)
-	omni.Tensors = strings.NewReplacer("{,_list.0,_list.1}", "", "model.visual.merger_list.{0,1}.ln_q.{weight,bias}         | 4*w", "").Replace(omni.Tensors)
+	omni.Config = strings.Replace(omni.Config, `"deepstack_visual_indexes": [1, 2]`,
+		`"deepstack_visual_indexes": []`, 1)
+	omni.Tensors = strings.NewReplacer("{,_list.0,_list.1}", "",
+		"model.visual.merger_list.{0,1}.ln_q.{weight,bias}         | 4*w", "").Replace(omni.Tensors)
 	omni.Variants = nil
 	add(omni)
 	add(Spec{
 		Name: "mm_qwen3_asr", Tower: true, Tokenizer: "bpe:qwen2",
-		Files: map[string]string{"preprocessor_config.json": `{"chunk_length": 30, "dither": 0.0, "feature_extractor_type": "WhisperFeatureExtractor", "feature_size": 128, "hop_length": 160, "n_fft": 400, "n_samples": 480000,
-			"nb_max_frames": 3000, "padding_side": "right", "padding_value": 0.0, "processor_class": "Qwen3ASRProcessor", "return_attention_mask": true, "sampling_rate": 16000}`},
+		Files: map[string]string{"preprocessor_config.json": `{"chunk_length": 30, "dither": 0.0,
+			"feature_extractor_type": "WhisperFeatureExtractor", "feature_size": 128, "hop_length": 160, "n_fft": 400,
+			"n_samples": 480000, "nb_max_frames": 3000, "padding_side": "right", "padding_value": 0.0,
+			"processor_class": "Qwen3ASRProcessor", "return_attention_mask": true, "sampling_rate": 16000}`},
 		Config: `{"architectures": ["Qwen3ASRForConditionalGeneration"], "model_type": "qwen3_asr", "support_languages": ["Chinese", "English"],
 			"thinker_config": {"audio_config": {"model_type": "qwen3_asr_audio_encoder", ` + chunks + `}, "audio_end_token_id": 1001, "audio_start_token_id": 1001,
 				"audio_token_id": 1001, "dtype": "bfloat16", "initializer_range": 0.02, "model_type": "qwen3_asr_thinker", "text_config": {` + text + `, "attention_bias": false,

@@ -53,7 +53,8 @@ func init() {
 			visual.merger.mlp.2.weight                          | 64, 4*w
 			visual.merger.mlp.2.bias                            | 64
 			` + textOf("model."),
-		Variants: []Variant{{Name: "f32", Seed: 3, DType: "F16", Out: "f32"}, {Name: "auto", Seed: 4, Out: "auto", Set: `{"vision_config": {"image_size": 336}}`}},
+		Variants: []Variant{{Name: "f32", Seed: 3, DType: "F16", Out: "f32"},
+			{Name: "auto", Seed: 4, Out: "auto", Set: `{"vision_config": {"image_size": 336}}`}},
 	})
 	add(Spec{
 		Name:      "mm_qwen2_5_vl",
@@ -84,11 +85,14 @@ func init() {
 			visual.merger.mlp.2.weight                          | 64, 4*w
 			visual.merger.mlp.2.bias                            | 64
 			` + textOf("model."),
-		Variants: []Variant{{Name: "bf16", Seed: 3, DType: "F16", Out: "bf16", Set: `{"vision_config": {"fullatt_block_indexes": [3], "depth": 5}}`}},
+		Variants: []Variant{{Name: "bf16", Seed: 3, DType: "F16", Out: "bf16",
+			Set: `{"vision_config": {"fullatt_block_indexes": [3], "depth": 5}}`}},
 	})
 	v := *Lookup("mm_qwen2_vl")
 	v.Name = "mm_sarashina2"
-	v.Config = strings.NewReplacer("Qwen2VLForConditionalGeneration", "Sarashina2VisionForCausalLM", `"model_type": "qwen2_vl"`, `"model_type": "sarashina2_vision"`, `"rms_norm_eps": 1e-05, `, "").Replace(v.Config)
+	v.Config = strings.NewReplacer("Qwen2VLForConditionalGeneration", "Sarashina2VisionForCausalLM",
+		`"model_type": "qwen2_vl"`, `"model_type": "sarashina2_vision"`, `"rms_norm_eps": 1e-05, `,
+		"").Replace(v.Config)
 	v.Tensors = strings.ReplaceAll(v.Tensors, "\t\tmodel.", "\t\tllm.model.") + "norm.weight | 64\n"
 	v.Variants = nil
 	add(v)

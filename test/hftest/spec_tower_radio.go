@@ -60,12 +60,15 @@ func init() {
 		root = `"downsample_ratio": 0.5, "force_image_size": 64, "image_tag_type": "internvl", "img_context_token": "<image>", "img_context_token_id": 1000, "max_sequence_length": 131072,
 			"norm_mean": [0.48145466, 0.4578275, 0.40821073], "norm_std": [0.26862954, 0.26130258, 0.27577711], "patch_size": 16, "projector_hidden_size": 96, "ps_version": "v2",
 			"template": "nemotron5h-aligned-siglip", "torch_dtype": "bfloat16", "use_thumbnail": true, "vit_hidden_size": 192, "video_context_token": "<video>", "video_pruning_rate": 0.0, `
-		preprocessor = `{"image_processor_type": "NemotronNanoVLV2ImageProcessor", "image_size": 64, "max_num_tiles": 12, "norm_mean": [0.48145466, 0.4578275, 0.40821073],
-			"norm_std": [0.26862954, 0.26130258, 0.27577711], "patch_size": 16, "use_thumbnail": true}`
+		preprocessor = `{"image_processor_type": "NemotronNanoVLV2ImageProcessor", "image_size": 64,
+			"max_num_tiles": 12, "norm_mean": [0.48145466, 0.4578275, 0.40821073], "norm_std": [0.26862954, 0.26130258,
+			0.27577711], "patch_size": 16, "use_thumbnail": true}`
 	)
 	// the reference has the sizes of one ViT, whatever config.json says
-	tiny := []string{"--set", "nemotron.NemotronNanoV2VLModel._vit_hidden_size=192", "--set", "nemotron.NemotronNanoV2VLModel._vit_intermediate_size=768",
-		"--set", "nemotron.NemotronNanoV2VLModel._vit_num_layers=12", "--set", "nemotron.NemotronNanoV2VLModel._vit_num_heads=3"}
+	tiny := []string{"--set", "nemotron.NemotronNanoV2VLModel._vit_hidden_size=192", "--set",
+		"nemotron.NemotronNanoV2VLModel._vit_intermediate_size=768",
+		"--set", "nemotron.NemotronNanoV2VLModel._vit_num_layers=12", "--set",
+		"nemotron.NemotronNanoV2VLModel._vit_num_heads=3"}
 	files := map[string]string{"preprocessor_config.json": preprocessor}
 	add(Spec{
 		Name: "mm_nemotron_nano_v2_vl", Tower: true, Tokenizer: "bpe:llama3", Files: files, Loosened: tiny,
@@ -74,7 +77,8 @@ func init() {
 			vision_model.radio_model.model.patch_generator.pos_embed                  | 1, 12*12, w
 			` + language,
 		Variants: []Variant{
-			{Name: "f16", Seed: 3, DType: "F16", Out: "bf16", Set: `{"force_image_size": 192, "downsample_ratio": null, "vision_config": {"architectures": null}}`},
+			{Name: "f16", Seed: 3, DType: "F16", Out: "bf16",
+				Set: `{"force_image_size": 192, "downsample_ratio": null, "vision_config": {"architectures": null}}`},
 		},
 	})
 	add(Spec{
@@ -91,8 +95,10 @@ func init() {
 	})
 	omni := Spec{
 		Name: "mm_nemotron_omni", Tower: true, Tokenizer: "bpe:llama3",
-		Files: map[string]string{"preprocessor_config.json": `{"downsample_ratio": 0.5, "image_processor_type": "NemotronH_Omni_Reasoning_V3ImageProcessor", "max_num_patches": 64, "min_num_patches": 4,
-			"norm_mean": [0.48145466, 0.4578275, 0.40821073], "norm_std": [0.26862954, 0.26130258, 0.27577711], "patch_size": 16}`},
+		Files: map[string]string{"preprocessor_config.json": `{"downsample_ratio": 0.5,
+			"image_processor_type": "NemotronH_Omni_Reasoning_V3ImageProcessor", "max_num_patches": 64,
+			"min_num_patches": 4, "norm_mean": [0.48145466, 0.4578275, 0.40821073], "norm_std": [0.26862954, 0.26130258,
+			0.27577711], "patch_size": 16}`},
 		Config: `{"architectures": ["NemotronH_Omni_Reasoning_V3"], "downsample_ratio": 0.5, "img_context_token_id": 1000, "layers": 4, "width": 64, ` + llm + `, "model_type": "nemotron_h_omni",
 			"patch_size": 16, "projector_hidden_size": 96, "ps_version": "v2", "sound_config": null, "transformers_version": "5.8.0", "video_temporal_patch_size": 2, "vit_hidden_size": 64,
 			"vision_config": {"hidden_act": "gelu", "hidden_size": 64, "image_size": 512, "layer_norm_eps": 1e-06, "layerscale_value": 1.0, "max_img_size": 128, "mlp_ratio": 4.0, "model_type": "radio",

@@ -5,11 +5,14 @@ func init() {
 	add(Spec{
 		Name: "mm_cogvlm", Tower: true, Tokenizer: "spm", Variants: more,
 		Files: map[string]string{"preprocessor_config.json": `{` + preCLIP + `}`},
-		Config: `{"architectures": ["CogVLMForCausalLM"], "auto_map": {"AutoModelForCausalLM": "modeling_cogvlm.CogVLMForCausalLM"}, "bos_token_id": $bos, "eos_token_id": $eos,
-			"hidden_act": "silu", "hidden_size": 64, "intermediate_size": 96, "max_position_embeddings": 2048, "num_attention_heads": 4, "num_key_value_heads": 4, "num_hidden_layers": 2,
-			"pad_token_id": 0, "rms_norm_eps": 1e-05, "template_version": "chat", "torch_dtype": "bfloat16", "transformers_version": "4.35.0", "vision_config": {"dropout_prob": 0.0,
-				"hidden_act": "gelu", "hidden_size": 32, "image_size": 64, "in_channels": 3, "intermediate_size": 64, "layer_norm_eps": 1e-06, "num_heads": 2, "num_hidden_layers": 3,
-				"num_positions": 17, "patch_size": 16}, "vocab_size": $vocab}`,
+		Config: `{"architectures": ["CogVLMForCausalLM"],
+			"auto_map": {"AutoModelForCausalLM": "modeling_cogvlm.CogVLMForCausalLM"}, "bos_token_id": $bos,
+			"eos_token_id": $eos, "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 96,
+			"max_position_embeddings": 2048, "num_attention_heads": 4, "num_key_value_heads": 4, "num_hidden_layers": 2,
+			"pad_token_id": 0, "rms_norm_eps": 1e-05, "template_version": "chat", "torch_dtype": "bfloat16",
+			"transformers_version": "4.35.0", "vision_config": {"dropout_prob": 0.0, "hidden_act": "gelu",
+			"hidden_size": 32, "image_size": 64, "in_channels": 3, "intermediate_size": 64, "layer_norm_eps": 1e-06,
+			"num_heads": 2, "num_hidden_layers": 3, "num_positions": 17, "patch_size": 16}, "vocab_size": $vocab}`,
 		Tensors: `
 			bid = vision_config.num_hidden_layers
 			model.vision.patch_embedding.proj.weight                                           | 32, 3, 16, 16
@@ -35,11 +38,15 @@ func init() {
 	add(Spec{
 		Name: "mm_dots_ocr", Tower: true, Tokenizer: "bpe:qwen2", Variants: more,
 		Files: map[string]string{"preprocessor_config.json": `{"min_pixels": 3136, "max_pixels": 11289600, "patch_size": 14, "temporal_patch_size": 1, "merge_size": 2, ` + preCLIP + `}`},
-		Config: `{"architectures": ["DotsOCRForCausalLM"], "model_type": "dots_ocr", "auto_map": {"AutoConfig": "configuration_dots.DotsOCRConfig"}, "attention_bias": true, "hidden_size": 64,
-			"image_token_id": 1002, "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "rms_norm_eps": 1e-06, "torch_dtype": "bfloat16",
-			"transformers_version": "4.51.0", "vision_config": {"attn_implementation": "flash_attention_2", "embed_dim": 32, "gradient_checkpointing": false, "hidden_size": 32,
-				"init_merger_std": 0.02, "initializer_range": 0.02, "intermediate_size": 64, "is_causal": false, "num_attention_heads": 2, "num_channels": 3, "num_hidden_layers": 3,
-				"patch_size": 14, "post_norm": true, "rms_norm_eps": 1e-05, "spatial_merge_size": 2, "temporal_patch_size": 1, "use_bias": false}, "vocab_size": 1024}`,
+		Config: `{"architectures": ["DotsOCRForCausalLM"], "model_type": "dots_ocr",
+			"auto_map": {"AutoConfig": "configuration_dots.DotsOCRConfig"}, "attention_bias": true, "hidden_size": 64,
+			"image_token_id": 1002, "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2,
+			"num_key_value_heads": 2, "rms_norm_eps": 1e-06, "torch_dtype": "bfloat16",
+			"transformers_version": "4.51.0", "vision_config": {"attn_implementation": "flash_attention_2",
+			"embed_dim": 32, "gradient_checkpointing": false, "hidden_size": 32, "init_merger_std": 0.02,
+			"initializer_range": 0.02, "intermediate_size": 64, "is_causal": false, "num_attention_heads": 2,
+			"num_channels": 3, "num_hidden_layers": 3, "patch_size": 14, "post_norm": true, "rms_norm_eps": 1e-05,
+			"spatial_merge_size": 2, "temporal_patch_size": 1, "use_bias": false}, "vocab_size": 1024}`,
 		Tensors: `
 			bid = vision_config.num_hidden_layers
 			vision_tower.patch_embed.patchifier.proj.weight    | 32, 3, 14, 14
@@ -60,12 +67,17 @@ func init() {
 	})
 	add(Spec{
 		Name: "mm_lightonocr", Tower: true, Tokenizer: "bpe:qwen2", Variants: more,
-		Files: map[string]string{"preprocessor_config.json": `{"patch_size": 14, "size": {"longest_edge": 1540}, ` + preCLIP + `}`},
-		Config: `{"architectures": ["LightOnOCRForConditionalGeneration"], "model_type": "mistral3", "image_token_index": 1002, "multimodal_projector_bias": false, "projector_hidden_act": "gelu",
-			"spatial_merge_size": 2, "vision_feature_layer": -1, "torch_dtype": "bfloat16", "transformers_version": "4.57.0", "text_config": {"model_type": "qwen3", "hidden_size": 64,
-				"head_dim": 16, "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "rms_norm_eps": 1e-06, "vocab_size": 1024},
-			"vision_config": {"attention_dropout": 0.0, "head_dim": 16, "hidden_act": "silu", "hidden_size": 32, "image_size": 112, "initializer_range": 0.02, "intermediate_size": 64,
-				"model_type": "pixtral", "num_attention_heads": 2, "num_channels": 3, "num_hidden_layers": 3, "patch_size": 14, "rope_theta": 10000.0}}`,
+		Files: map[string]string{"preprocessor_config.json": `{"patch_size": 14, "size": {"longest_edge": 1540}, ` +
+			preCLIP + `}`},
+		Config: `{"architectures": ["LightOnOCRForConditionalGeneration"], "model_type": "mistral3",
+			"image_token_index": 1002, "multimodal_projector_bias": false, "projector_hidden_act": "gelu",
+			"spatial_merge_size": 2, "vision_feature_layer": -1, "torch_dtype": "bfloat16",
+			"transformers_version": "4.57.0", "text_config": {"model_type": "qwen3", "hidden_size": 64, "head_dim": 16,
+			"intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2,
+			"rms_norm_eps": 1e-06, "vocab_size": 1024}, "vision_config": {"attention_dropout": 0.0, "head_dim": 16,
+			"hidden_act": "silu", "hidden_size": 32, "image_size": 112, "initializer_range": 0.02,
+			"intermediate_size": 64, "model_type": "pixtral", "num_attention_heads": 2, "num_channels": 3,
+			"num_hidden_layers": 3, "patch_size": 14, "rope_theta": 10000.0}}`,
 		Tensors: `
 			bid = vision_config.num_hidden_layers
 			model.vision_encoder.patch_conv.weight                                          | 32, 3, 14, 14

@@ -45,7 +45,8 @@ func init() {
 			multi_modal_projector.mm_input_projection_weight   | w, 64
 			multi_modal_projector.mm_soft_emb_norm.weight      | w
 			` + textOf("language_model.model."),
-		Variants: []Variant{{Name: "bf16", Seed: 3, Out: "bf16", Set: `{"vision_config": {"layer_norm_eps": 1e-5, "patch_size": 14}}`}},
+		Variants: []Variant{{Name: "bf16", Seed: 3, Out: "bf16",
+			Set: `{"vision_config": {"layer_norm_eps": 1e-5, "patch_size": 14}}`}},
 	})
 	add(Spec{
 		Name:      "mm_smolvlm",

@@ -48,10 +48,12 @@ func init() {
 		Name:      "mm_qwen3_vl",
 		Tower:     true,
 		Tokenizer: "bpe:qwen2",
-		Config:    vl("Qwen3VLForConditionalGeneration", "qwen3_vl", "qwen3_vl_text", `"deepstack_visual_indexes": [1, 3], `),
-		Files:     map[string]string{"preprocessor_config.json": pre},
-		Tensors:   visual3 + deepstack + textOf("model.language_model."),
-		Variants:  []Variant{{Name: "bf16", Seed: 3, DType: "F32", Out: "bf16", Set: `{"text_config": {"rms_norm_eps": 1e-6}}`}},
+		Config: vl("Qwen3VLForConditionalGeneration", "qwen3_vl", "qwen3_vl_text",
+			`"deepstack_visual_indexes": [1, 3], `),
+		Files:   map[string]string{"preprocessor_config.json": pre},
+		Tensors: visual3 + deepstack + textOf("model.language_model."),
+		Variants: []Variant{{Name: "bf16", Seed: 3, DType: "F32", Out: "bf16",
+			Set: `{"text_config": {"rms_norm_eps": 1e-6}}`}},
 	})
 	add(Spec{
 		Name:      "mm_qwen3_5",
@@ -81,15 +83,20 @@ func init() {
 		Name:      "mm_internvl",
 		Tower:     true,
 		Tokenizer: "bpe:qwen2",
-		Config: `{"architectures": ["InternVLChatModel"], "auto_map": {"AutoConfig": "configuration_internvl_chat.InternVLChatConfig"}, "downsample_ratio": 0.5, "dynamic_image_size": true,
-			"force_image_size": 56, "hidden_size": 64, "max_dynamic_patch": 12, "min_dynamic_patch": 1, "model_type": "internvl_chat", "pad2square": false, "ps_version": "v2",
+		Config: `{"architectures": ["InternVLChatModel"],
+			"auto_map": {"AutoConfig": "configuration_internvl_chat.InternVLChatConfig"}, "downsample_ratio": 0.5,
+			"dynamic_image_size": true, "force_image_size": 56, "hidden_size": 64, "max_dynamic_patch": 12,
+			"min_dynamic_patch": 1, "model_type": "internvl_chat", "pad2square": false, "ps_version": "v2",
 			"select_layer": -1, "template": "internvl2_5", "use_thumbnail": true, "torch_dtype": "bfloat16",
-			"llm_config": {"architectures": ["Qwen2ForCausalLM"], "hidden_size": 64, "model_type": "qwen2", "num_hidden_layers": 2, "vocab_size": 1024},
-			"vision_config": {"architectures": ["InternVisionModel"], "attention_dropout": 0.0, "drop_path_rate": 0.0, "dropout": 0.0, "hidden_act": "gelu", "hidden_size": 32,
-				"image_size": 56, "initializer_factor": 1.0, "initializer_range": 0.02, "intermediate_size": 64, "layer_norm_eps": 1e-06, "model_type": "intern_vit_6b",
-				"norm_type": "layer_norm", "num_attention_heads": 2, "num_channels": 3, "num_hidden_layers": 4, "patch_size": 14, "qk_normalization": false, "qkv_bias": true,
-				"return_dict": true, "use_flash_attn": true}}`,
-		Files: map[string]string{"preprocessor_config.json": `{"crop_size": 56, "do_center_crop": true, "do_normalize": true, "do_resize": true, "feature_extractor_type": "CLIPFeatureExtractor",
+			"llm_config": {"architectures": ["Qwen2ForCausalLM"], "hidden_size": 64, "model_type": "qwen2",
+			"num_hidden_layers": 2, "vocab_size": 1024}, "vision_config": {"architectures": ["InternVisionModel"],
+			"attention_dropout": 0.0, "drop_path_rate": 0.0, "dropout": 0.0, "hidden_act": "gelu", "hidden_size": 32,
+			"image_size": 56, "initializer_factor": 1.0, "initializer_range": 0.02, "intermediate_size": 64,
+			"layer_norm_eps": 1e-06, "model_type": "intern_vit_6b", "norm_type": "layer_norm", "num_attention_heads": 2,
+			"num_channels": 3, "num_hidden_layers": 4, "patch_size": 14, "qk_normalization": false, "qkv_bias": true,
+			"return_dict": true, "use_flash_attn": true}}`,
+		Files: map[string]string{"preprocessor_config.json": `{"crop_size": 56, "do_center_crop": true,
+			"do_normalize": true, "do_resize": true, "feature_extractor_type": "CLIPFeatureExtractor",
 			"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225], "resample": 3, "size": 56}`},
 		Tensors: `
 			bid = vision_config.num_hidden_layers
@@ -114,7 +121,9 @@ func init() {
 			mlp1.{1,3}.bias                                         | 64
 			mlp1.3.weight                                           | 64, 64
 			` + textOf("language_model.model."),
-		Variants: []Variant{{Name: "lists", Seed: 3, Out: "bf16", Set: `{"min_dynamic_patch": null, "vision_config": {"image_size": [56, 56], "patch_size": [14, 14], "hidden_act": "silu"}}`}},
+		Variants: []Variant{{Name: "lists", Seed: 3, Out: "bf16",
+			Set: `{"min_dynamic_patch": null, "vision_config": {"image_size": [56, 56], "patch_size": [14, 14],
+				"hidden_act": "silu"}}`}},
 	})
 	add(Spec{
 		Name:      "mm_llama4",

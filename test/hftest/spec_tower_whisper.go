@@ -29,7 +29,8 @@ func init() {
 			"vocab_size": 1024, "max_position_embeddings": 8192, "rms_norm_eps": 1e-06}`
 	const llamaText = `"text_config": {"model_type": "llama", "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2,
 			"vocab_size": 1024, "max_position_embeddings": 8192, "rms_norm_eps": 1e-05}`
-	const pre = `{"feature_extractor_type": "WhisperFeatureExtractor", "feature_size": 16, "sampling_rate": 16000, "hop_length": 160, "n_fft": 400, "chunk_length": 30}`
+	const pre = `{"feature_extractor_type": "WhisperFeatureExtractor", "feature_size": 16, "sampling_rate": 16000,
+		"hop_length": 160, "n_fft": 400, "chunk_length": 30}`
 	more := []Variant{{Name: "f32", Seed: 3, DType: "F16", Out: "f32"}, {Name: "q8_0", Seed: 4, Out: "q8_0"}}
 	files := map[string]string{"preprocessor_config.json": pre}
 	add(Spec{

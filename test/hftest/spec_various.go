@@ -60,17 +60,22 @@ func init() {
 		Config: `{"architectures": ["LlamaBidirectionalModel"], "attention_bias": false, "auto_map": {"AutoModel": "llama_bidirectional_model.LlamaBidirectionalModel"},
 			"head_dim": 16, "hidden_act": "silu", "max_position_embeddings": 131072, "mlp_bias": false, "model_type": "llama_bidirec", "pooling": "avg", "pretraining_tp": 1,
 			"rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 500000.0, "tie_word_embeddings": false, "transformers_version": "4.51.0", "bos_token_id": $bos, "eos_token_id": $eos, ` + sizes,
-		Tensors:  bare(llamaAttention + llamaMLP),
-		Variants: []Variant{{Name: "many", Seed: 3, Shards: 2, Out: "auto", Set: `{"num_hidden_layers": 11, "head_dim": null}`}},
+		Tensors: bare(llamaAttention + llamaMLP),
+		Variants: []Variant{{Name: "many", Seed: 3, Shards: 2, Out: "auto",
+			Set: `{"num_hidden_layers": 11, "head_dim": null}`}},
 	})
 	add(Spec{ // published configs lack num_key_value_heads, without which the reference fails
 		Name:      "cogvlm",
 		Tokenizer: "spm",
-		Config: `{"architectures": ["CogVLMForCausalLM"], "auto_map": {"AutoModelForCausalLM": "modeling_cogvlm.CogVLMForCausalLM"}, "bos_token_id": $bos, "eos_token_id": $eos,
-			"hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "max_position_embeddings": 2048, "num_attention_heads": 4,
-			"num_key_value_heads": 4, "num_hidden_layers": 2, "pad_token_id": 0, "rms_norm_eps": 1e-05, "template_version": "chat", "tie_word_embeddings": false, "torch_dtype": "bfloat16",
-			"transformers_version": "4.35.0", "use_cache": true, "vision_config": {"dropout_prob": 0.0, "hidden_act": "gelu", "hidden_size": 32, "image_size": 64,
-				"in_channels": 3, "intermediate_size": 64, "layer_norm_eps": 1e-06, "num_heads": 2, "num_hidden_layers": 1, "num_positions": 17, "patch_size": 16},
+		Config: `{"architectures": ["CogVLMForCausalLM"],
+			"auto_map": {"AutoModelForCausalLM": "modeling_cogvlm.CogVLMForCausalLM"}, "bos_token_id": $bos,
+			"eos_token_id": $eos, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02,
+			"intermediate_size": 96, "max_position_embeddings": 2048, "num_attention_heads": 4,
+			"num_key_value_heads": 4, "num_hidden_layers": 2, "pad_token_id": 0, "rms_norm_eps": 1e-05,
+			"template_version": "chat", "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+			"transformers_version": "4.35.0", "use_cache": true, "vision_config": {"dropout_prob": 0.0,
+			"hidden_act": "gelu", "hidden_size": 32, "image_size": 64, "in_channels": 3, "intermediate_size": 64,
+			"layer_norm_eps": 1e-06, "num_heads": 2, "num_hidden_layers": 1, "num_positions": 17, "patch_size": 16},
 			"vocab_size": $vocab}`,
 		Tensors: `
 			bid = num_hidden_layers
@@ -105,7 +110,8 @@ func init() {
 			visual.vision_model.embeddings.patch_embedding.weight                | 32, 3, 14, 14
 			visual.vision_model.encoder.layers.0.self_attn.{k,q,v,out}_proj.weight | 32, 32
 			`,
-		Variants: []Variant{{Name: "few-keys", Seed: 3, Shards: 2, Out: "auto", Set: `{"rms_norm_eps": null, "max_position_embeddings": null, "rope_theta": 10000}`}},
+		Variants: []Variant{{Name: "few-keys", Seed: 3, Shards: 2, Out: "auto",
+			Set: `{"rms_norm_eps": null, "max_position_embeddings": null, "rope_theta": 10000}`}},
 	})
 	add(Spec{
 		Name:      "rnd1",
@@ -123,7 +129,8 @@ func init() {
 			model.layers.{bid}.mlp.experts.{xid}.down_proj.weight      | hidden_size, moe_intermediate_size
 			model.layers.{bid}.mlp.experts.{xid}.{gate,up}_proj.weight | moe_intermediate_size, hidden_size
 			`,
-		Variants: []Variant{{Name: "eleven-experts", Seed: 3, Shards: 2, Out: "auto", Set: `{"num_experts": 11, "mask_token_id": null}`}},
+		Variants: []Variant{{Name: "eleven-experts", Seed: 3, Shards: 2, Out: "auto",
+			Set: `{"num_experts": 11, "mask_token_id": null}`}},
 	})
 	const graniteSWA = `"attention_bias": false, "attention_multiplier": 0.0078125, "bos_token_id": $bos, "embedding_multiplier": 12.0, "eos_token_id": $eos, "hidden_act": "silu",
 			"layer_types": ["full_attention", "sliding_attention", "sliding_attention", "sliding_attention"], "logits_scaling": 8.0, "max_position_embeddings": 131072,
@@ -133,11 +140,13 @@ func init() {
 	add(Spec{
 		Name:      "granite_swa",
 		Tokenizer: "bpe:starcoder",
-		Config:    `{"architectures": ["GraniteSWAForCausalLM"], "mlp_bias": false, "model_type": "granite_swa", ` + graniteSWA + sizes4,
+		Config: `{"architectures": ["GraniteSWAForCausalLM"], "mlp_bias": false, "model_type": "granite_swa", ` +
+			graniteSWA + sizes4,
 		Tensors: llamaHead + llamaAttention + llamaMLP + `
 			model.layers.{bid}.self_attn.sinks   | num_attention_heads
 			`,
-		Variants: []Variant{{Name: "without-types", Seed: 3, Shards: 2, Out: "auto", Set: `{"layer_types": null, "no_rope_layers": null, "sliding_window": null, "num_hidden_layers": 11}`}},
+		Variants: []Variant{{Name: "without-types", Seed: 3, Shards: 2, Out: "auto",
+			Set: `{"layer_types": null, "no_rope_layers": null, "sliding_window": null, "num_hidden_layers": 11}`}},
 	})
 	add(Spec{
 		Name:      "granite_moe_swa",
@@ -154,7 +163,8 @@ func init() {
 			model.layers.{bid}.shared_mlp.input_linear.weight                | 2*shared_intermediate_size, hidden_size             | if opt(shared_intermediate_size)
 			model.layers.{bid}.shared_mlp.output_linear.weight               | hidden_size, shared_intermediate_size               | if opt(shared_intermediate_size)
 			`,
-		Variants: []Variant{{Name: "swash", Seed: 3, Shards: 2, Out: "auto", Set: `{"swash": true, "shared_intermediate_size": null}`}},
+		Variants: []Variant{{Name: "swash", Seed: 3, Shards: 2, Out: "auto",
+			Set: `{"swash": true, "shared_intermediate_size": null}`}},
 	})
 	add(Spec{
 		Name:      "chameleon",
@@ -172,7 +182,8 @@ func init() {
 			model.vqmodel.encoder.conv_in.{weight,bias}            | 8
 			model.vqmodel.quantize.embedding.weight                | 64, 8
 			`,
-		Variants: []Variant{{Name: "swin", Seed: 3, Shards: 2, Out: "auto", Set: `{"swin_norm": true, "architectures": ["ChameleonForCausalLM"]}`}},
+		Variants: []Variant{{Name: "swin", Seed: 3, Shards: 2, Out: "auto",
+			Set: `{"swin_norm": true, "architectures": ["ChameleonForCausalLM"]}`}},
 	})
 	add(Spec{
 		Name:      "talkie",
@@ -192,7 +203,8 @@ func init() {
 			model.blocks.{bid}.mlp.mlp_{gate,linear}.weight              | intermediate_size, hidden_size
 			model.blocks.{bid}.mlp.mlp_resid.weight                      | hidden_size, intermediate_size
 			`,
-		Variants: []Variant{{Name: "linear", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"linear": true, "num_hidden_layers": 11, "rms_norm_eps": 1e-5}`}},
+		Variants: []Variant{{Name: "linear", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+			Set: `{"linear": true, "num_hidden_layers": 11, "rms_norm_eps": 1e-5}`}},
 	})
 	add(Spec{
 		Name:      "spark2_5",
@@ -213,8 +225,8 @@ func init() {
 			model.layers.{bid}.self_attn.g_proj.weight                    | num_attention_heads, hidden_size
 			model.layers.{bid}.self_attn.o_proj.weight                    | hidden_size, num_attention_heads*head_dim
 			` + llamaMLP,
-		Variants: []Variant{{Name: "untied", Seed: 3, Shards: 2, Out: "auto", Set: `{"tie_word_embeddings": false, "num_hidden_layers": 3,
-			"layer_types": ["sliding_attention", "sliding_attention", "full_attention"]}`}},
+		Variants: []Variant{{Name: "untied", Seed: 3, Shards: 2, Out: "auto", Set: `{"tie_word_embeddings": false,
+			"num_hidden_layers": 3, "layer_types": ["sliding_attention", "sliding_attention", "full_attention"]}`}},
 	})
 	add(Spec{
 		Name:      "maple",
@@ -232,7 +244,8 @@ func init() {
 			model.layers.{bid}.mlp.experts.{xid}.down_proj.weight      | hidden_size, moe_intermediate_size
 			model.layers.{bid}.mlp.experts.{xid}.{gate,up}_proj.weight | moe_intermediate_size, hidden_size
 			`,
-		Variants: []Variant{{Name: "eleven-experts", Seed: 3, Shards: 2, Out: "auto", Set: `{"num_experts": 11, "rope_parameters": {"partial_rotary_factor": null}}`}},
+		Variants: []Variant{{Name: "eleven-experts", Seed: 3, Shards: 2, Out: "auto",
+			Set: `{"num_experts": 11, "rope_parameters": {"partial_rotary_factor": null}}`}},
 	})
 	add(Spec{
 		Name:      "k2_horizon",
@@ -261,18 +274,22 @@ func init() {
 			model.layers.{bid}.mlp.shared_experts.down_proj.weight             | hidden_size, moe_intermediate_size  | if bid >= 1 && num_experts > 0
 			model.layers.{bid}.mlp.shared_experts.{gate,up}_proj.weight        | moe_intermediate_size, hidden_size  | if bid >= 1 && num_experts > 0
 			`,
-		Variants: []Variant{{Name: "dense", Seed: 3, Shards: 2, Out: "auto", Set: `{"num_experts": 0, "num_experts_per_tok": null, "mova_num_experts": null, "mova_num_experts_per_tok": null,
+		Variants: []Variant{{Name: "dense", Seed: 3, Shards: 2, Out: "auto", Set: `{"num_experts": 0,
+			"num_experts_per_tok": null, "mova_num_experts": null, "mova_num_experts_per_tok": null,
 			"attention_gate_func": null, "rope_head_dim": null, "layernorm_num_groups": null}`}},
 	})
 	add(Spec{
 		Name:      "qwen",
 		Tokenizer: "qwen-tiktoken",
-		Config: `{"architectures": ["QWenLMHeadModel"], "attn_dropout_prob": 0.0, "auto_map": {"AutoModelForCausalLM": "modeling_qwen.QWenLMHeadModel"}, "bf16": false,
-			"emb_dropout_prob": 0.0, "fp16": false, "fp32": false, "hidden_size": 32, "initializer_range": 0.02, "intermediate_size": 128, "kv_channels": 16,
-			"layer_norm_epsilon": 1e-06, "max_position_embeddings": 32768, "model_type": "qwen", "no_bias": true, "num_attention_heads": 2, "num_hidden_layers": 2,
-			"onnx_safe": null, "rotary_emb_base": 10000, "rotary_pct": 1.0, "scale_attn_weights": true, "seq_length": 8192, "tie_word_embeddings": false,
-			"tokenizer_class": "QWenTokenizer", "transformers_version": "4.32.0", "use_cache": true, "use_dynamic_ntk": true, "use_flash_attn": "auto",
-			"use_logn_attn": true, "vocab_size": $vocab}`,
+		Config: `{"architectures": ["QWenLMHeadModel"], "attn_dropout_prob": 0.0,
+			"auto_map": {"AutoModelForCausalLM": "modeling_qwen.QWenLMHeadModel"}, "bf16": false,
+			"emb_dropout_prob": 0.0, "fp16": false, "fp32": false, "hidden_size": 32, "initializer_range": 0.02,
+			"intermediate_size": 128, "kv_channels": 16, "layer_norm_epsilon": 1e-06, "max_position_embeddings": 32768,
+			"model_type": "qwen", "no_bias": true, "num_attention_heads": 2, "num_hidden_layers": 2, "onnx_safe": null,
+			"rotary_emb_base": 10000, "rotary_pct": 1.0, "scale_attn_weights": true, "seq_length": 8192,
+			"tie_word_embeddings": false, "tokenizer_class": "QWenTokenizer", "transformers_version": "4.32.0",
+			"use_cache": true, "use_dynamic_ntk": true, "use_flash_attn": "auto", "use_logn_attn": true,
+			"vocab_size": $vocab}`,
 		Tensors: `
 			bid = num_hidden_layers
 			transformer.wte.weight                           | vocab_size, hidden_size
@@ -297,7 +314,8 @@ func init() {
 		Files: map[string]string{
 			"modules.json": `[{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
 				{"idx": 1, "name": "1", "path": "1_Dense", "type": "pylate.models.Dense.Dense"}]`,
-			"1_Dense/config.json":       `{"in_features": 64, "out_features": 32, "bias": false, "activation_function": "torch.nn.modules.linear.Identity"}`,
+			"1_Dense/config.json": `{"in_features": 64, "out_features": 32, "bias": false,
+				"activation_function": "torch.nn.modules.linear.Identity"}`,
 			"1_Dense/model.safetensors": denseModule(32, 64),
 		},
 		Tensors: bare(lfm2.Tensors),
@@ -309,7 +327,8 @@ func init() {
 		Files: map[string]string{
 			"modules.json": `[{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
 				{"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]`,
-			"1_Pooling/config.json": `{"word_embedding_dimension": 64, "pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false, "include_prompt": true}`,
+			"1_Pooling/config.json": `{"word_embedding_dimension": 64, "pooling_mode_cls_token": true,
+				"pooling_mode_mean_tokens": false, "include_prompt": true}`,
 		},
 		Tensors: bare(lfm2.Tensors),
 	})
@@ -322,7 +341,8 @@ func init() {
 	add(Spec{
 		Name:      "lfm25_audio",
 		Tokenizer: "none",
-		Config: strings.Replace(strings.Replace(lfm2As("Lfm25AudioTokenizer"), `"conv", "conv", "full_attention"`, `"conv", "sliding_attention", "conv"`, 1),
+		Config: strings.Replace(strings.Replace(lfm2As("Lfm25AudioTokenizer"), `"conv", "conv", "full_attention"`,
+			`"conv", "sliding_attention", "conv"`, 1),
 			`"vocab_size": 1024}`, `"output_size": 96, "sliding_window": 30, "vocab_size": 1024}`, 1),
 		Tensors: prefixed("lfm.", bare(strings.ReplaceAll(lfm2.Tensors, "full_attention", "sliding_attention"))) + `
 			lin.weight       | output_size, hidden_size
@@ -362,8 +382,11 @@ func init() {
 	})
 	bert := Lookup("modernbert")
 	for _, s := range []struct{ name, file, config string }{
-		{"laya", "rl_agent_config.json", `{"head_layers": 2, "head_max_len": 512, "temperature": [1.5, 1.25, 1.125], "temperature_by_options": {"choice:2": 1.75, "choice:11+": 0.75}}`},
-		{"julia", "julia_config.json", `{"architecture": "JuliaDecisionModel", "head_layers": 1, "temperature": [0.5, 2, 1.0]}`},
+		{"laya", "rl_agent_config.json",
+			`{"head_layers": 2, "head_max_len": 512, "temperature": [1.5, 1.25, 1.125],
+				"temperature_by_options": {"choice:2": 1.75, "choice:11+": 0.75}}`},
+		{"julia", "julia_config.json",
+			`{"architecture": "JuliaDecisionModel", "head_layers": 1, "temperature": [0.5, 2, 1.0]}`},
 	} {
 		add(Spec{
 			Name:      s.name,
@@ -371,8 +394,10 @@ func init() {
 			DType:     "F32",
 			Config:    strings.Replace(bert.Config, "ModernBertForMaskedLM", "ModernBertDecisionModel", 1),
 			Files: map[string]string{s.file: s.config, "added_tokens.json": "{}",
-				"tokenizer_config.json": `{"tokenizer_class": "PreTrainedTokenizerFast", "cls_token": "<|endoftext|>", "sep_token": "<|endoftext|>", "mask_token": "<|pad|>", "pad_token": "<|pad|>"}`},
-			Folders: map[string]string{"config.json": "encoder", "tokenizer*.json": "tokenizer", "special_tokens_map.json": "tokenizer", "added_tokens.json": "tokenizer",
+				"tokenizer_config.json": `{"tokenizer_class": "PreTrainedTokenizerFast", "cls_token": "<|endoftext|>",
+					"sep_token": "<|endoftext|>", "mask_token": "<|pad|>", "pad_token": "<|pad|>"}`},
+			Folders: map[string]string{"config.json": "encoder", "tokenizer*.json": "tokenizer",
+				"special_tokens_map.json": "tokenizer", "added_tokens.json": "tokenizer",
 				"vocab.json": "tokenizer", "merges.txt": "tokenizer"},
 			Tensors: prefixed("encoder.", bareOnly(bert.Tensors, "model.")) + fmt.Sprintf("\nlay = %d\n", map[bool]int{true: 2, false: 1}[s.name == "laya"]) + strings.NewReplacer("head.head.", "head.", "head.type_emb", "type_emb", "head.scorer", "scorer").Replace(deciderHead) + `
 				temperature          | 3
@@ -409,21 +434,26 @@ func init() {
 			Name:        s[0],
 			NoReference: "KeyError: '" + s[1] + "'",
 			Tokenizer:   "bpe:starcoder",
-			Config:      `{"architectures": ["` + s[1] + `"], "model_type": "` + s[2] + `", "text_config": {` + speechText + speech,
-			Tensors:     prefixed("language_model.", llamaAttention+llamaMLP) + heard,
+			Config: `{"architectures": ["` + s[1] + `"], "model_type": "` + s[2] + `", "text_config": {` +
+				speechText + speech,
+			Tensors: prefixed("language_model.", llamaAttention+llamaMLP) + heard,
 		})
 	}
 	add(Spec{
 		Name:      "granite_switch",
 		Tokenizer: "bpe:starcoder",
-		Config: `{"architectures": ["GraniteSwitchForCausalLM"], "adapter_names": ["a", "b"], "adapter_substitute_token_ids": [1000, 1000], "adapter_token_ids": [1001, 1002],
-			"attention_bias": false, "attention_dropout": 0.0, "attention_multiplier": 0.0078125, "auto_map": {"AutoModelForCausalLM": "modeling_granite_switch.GraniteSwitchForCausalLM"},
-			"bos_token_id": $bos, "control_token_gain": 15.0, "embedding_multiplier": 12.0, "eos_token_id": $eos, "hidden_act": "silu", "hidden_size": 64,
-			"initializer_range": 0.02, "intermediate_size": 96, "logits_scaling": 10.0, "max_lora_rank": 32, "max_position_embeddings": 131072, "model_type": "granite_switch",
-			"num_adapters": 2, "num_attention_heads": 4, "num_experts_per_tok": 8, "num_hidden_layers": 3, "num_key_value_heads": 2, "num_local_experts": 0,
-			"position_embedding_type": "rope", "residual_multiplier": 0.22, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 10000000,
-			"shared_intermediate_size": 96, "tie_word_embeddings": true, "torch_dtype": "bfloat16", "transformers_version": "4.57.0", "use_cache": true,
-			"vocab_size": $vocab}`,
+		Config: `{"architectures": ["GraniteSwitchForCausalLM"], "adapter_names": ["a", "b"],
+			"adapter_substitute_token_ids": [1000, 1000], "adapter_token_ids": [1001, 1002], "attention_bias": false,
+			"attention_dropout": 0.0, "attention_multiplier": 0.0078125,
+			"auto_map": {"AutoModelForCausalLM": "modeling_granite_switch.GraniteSwitchForCausalLM"},
+			"bos_token_id": $bos, "control_token_gain": 15.0, "embedding_multiplier": 12.0, "eos_token_id": $eos,
+			"hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96,
+			"logits_scaling": 10.0, "max_lora_rank": 32, "max_position_embeddings": 131072,
+			"model_type": "granite_switch", "num_adapters": 2, "num_attention_heads": 4, "num_experts_per_tok": 8,
+			"num_hidden_layers": 3, "num_key_value_heads": 2, "num_local_experts": 0, "position_embedding_type": "rope",
+			"residual_multiplier": 0.22, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 10000000,
+			"shared_intermediate_size": 96, "tie_word_embeddings": true, "torch_dtype": "bfloat16",
+			"transformers_version": "4.57.0", "use_cache": true, "vocab_size": $vocab}`,
 		Tensors: `
 			bid = num_hidden_layers-1
 			hd  = hidden_size / num_attention_heads
@@ -449,16 +479,20 @@ func init() {
 			model.layers.{bid}.shared_mlp.output_linear.lora_A                       | n, 1, r, ff
 			model.layers.{bid}.shared_mlp.output_linear.lora_B                       | n, 1, hidden_size, r
 			`,
-		Variants: []Variant{{Name: "without-gain", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"control_token_gain": null, "num_experts_per_tok": null, "num_adapters": 3}`}},
+		Variants: []Variant{{Name: "without-gain", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
+			Set: `{"control_token_gain": null, "num_experts_per_tok": null, "num_adapters": 3}`}},
 	})
 	add(Spec{
 		Name:      "hrm_text",
 		Tokenizer: "bpe:qwen2",
-		Config: `{"architectures": ["HrmTextForCausalLM"], "H_cycles": 2, "L_bp_cycles": [2], "L_cycles": 3, "attention_bias": false, "attention_dropout": 0.0,
-			"bos_token_id": $pad, "embedding_scale": 39.19, "eos_token_id": $eos, "head_dim": 32, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.0255,
-			"intermediate_size": 96, "max_position_embeddings": 4096, "mlp_bias": false, "model_type": "hrm_text", "num_attention_heads": 2, "num_hidden_layers": 16,
-			"num_layers_per_stack": 2, "prefix_lm": true, "rms_norm_eps": 1e-06, "rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"},
-			"tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "5.8.0", "use_cache": true, "vocab_size": $vocab}`,
+		Config: `{"architectures": ["HrmTextForCausalLM"], "H_cycles": 2, "L_bp_cycles": [2], "L_cycles": 3,
+			"attention_bias": false, "attention_dropout": 0.0, "bos_token_id": $pad, "embedding_scale": 39.19,
+			"eos_token_id": $eos, "head_dim": 32, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.0255,
+			"intermediate_size": 96, "max_position_embeddings": 4096, "mlp_bias": false, "model_type": "hrm_text",
+			"num_attention_heads": 2, "num_hidden_layers": 16, "num_layers_per_stack": 2, "prefix_lm": true,
+			"rms_norm_eps": 1e-06, "rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"},
+			"tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "5.8.0", "use_cache": true,
+			"vocab_size": $vocab}`,
 		Tensors: `
 			lay = num_layers_per_stack
 			model.embed_tokens.weight                                          | vocab_size, hidden_size
@@ -471,6 +505,7 @@ func init() {
 			model.{L,H}_module.layers.{lay}.mlp.{gate,up}_proj.weight          | intermediate_size, hidden_size | if opt(apart)
 			model.{L,H}_module.layers.{lay}.mlp.down_proj.weight               | hidden_size, intermediate_size
 			`,
-		Variants: []Variant{{Name: "apart", Seed: 3, Shards: 2, Out: "auto", Set: `{"apart": true, "num_hidden_layers": 24, "num_layers_per_stack": 3, "prefix_lm": false}`}},
+		Variants: []Variant{{Name: "apart", Seed: 3, Shards: 2, Out: "auto",
+			Set: `{"apart": true, "num_hidden_layers": 24, "num_layers_per_stack": 3, "prefix_lm": false}`}},
 	})
 }

@@ -6,9 +6,10 @@ func init() {
 		Name:      "wavtokenizer",
 		Tokenizer: "none",
 		DType:     "F32",
-		Config: `{"architectures": ["WavTokenizerDec"], "convnext": {"n_embd": 64, "n_layer": 7}, "group_norm_epsilon": 1e-06, "group_norm_groups": 32, "hidden_size": 66,
-			"layer_norm_epsilon": 1e-06, "max_position_embeddings": 8192, "n_embd_features": 32, "n_ff": 96, "n_head": 1, "n_layer": 7, "posnet": {"n_embd": 64, "n_layer": 6},
-			"vocab_size": 128}`,
+		Config: `{"architectures": ["WavTokenizerDec"], "convnext": {"n_embd": 64, "n_layer": 7},
+			"group_norm_epsilon": 1e-06, "group_norm_groups": 32, "hidden_size": 66, "layer_norm_epsilon": 1e-06,
+			"max_position_embeddings": 8192, "n_embd_features": 32, "n_ff": 96, "n_head": 1, "n_layer": 7,
+			"posnet": {"n_embd": 64, "n_layer": 6}, "vocab_size": 128}`,
 		Tensors: `
 			pid = posnet.n_layer
 			cid = convnext.n_layer

@@ -66,9 +66,11 @@ func tokenizerKind(name string, added []string) kind {
 	case "xlmr":
 		return kind{facts: map[string]int64{"bos": 0, "eos": 2, "pad": 1, "unk": 3, "vocab": 1002}, write: writeXLMR}
 	case "bert":
-		return kind{pre: "jina-v2-en", facts: map[string]int64{"pad": 0, "unk": 1, "vocab": int64(len(bertWords()))}, write: writeBert}
+		return kind{pre: "jina-v2-en", facts: map[string]int64{"pad": 0, "unk": 1, "vocab": int64(len(bertWords()))},
+			write: writeBert}
 	case "roberta":
-		return kind{pre: "roberta-bpe", facts: map[string]int64{"bos": 0, "eos": 2, "pad": 1, "unk": 3, "vocab": int64(len(baseBPE().Vocab)) + 5}, write: writeRoberta}
+		return kind{pre: "roberta-bpe", facts: map[string]int64{"bos": 0, "eos": 2, "pad": 1, "unk": 3,
+			"vocab": int64(len(baseBPE().Vocab)) + 5}, write: writeRoberta}
 	case "qwen-tiktoken":
 		return kind{pre: "qwen2", facts: map[string]int64{"vocab": 151936}, write: writeQwen}
 	case "rwkv":
@@ -99,31 +101,56 @@ type family struct {
 const fastClass = "PreTrainedTokenizerFast"
 
 var families = map[string]family{
-	"gpt2":          {"byte", "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", "", "<|endoftext|>", "GPT2Tokenizer", "byte", false, "gpt-2"},
-	"llama3":        {"llama3", "<|begin_of_text|> <|end_of_text|> <|reserved_special_token_0|> <|start_header_id|> <|end_header_id|> <|eot_id|>", "<|begin_of_text|>", "<|end_of_text|>", "", "", fastClass, "bos", true, "llama-bpe"},
-	"qwen2":         {"llama3", "<|endoftext|> <|im_start|> <|im_end|>", "", "<|im_end|>", "<|endoftext|>", "", "Qwen2Tokenizer", "byte", true, "qwen2"},
-	"deepseek-v3":   {"llama3", "<｜begin▁of▁sentence｜> <｜end▁of▁sentence｜> <｜▁pad▁｜>", "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜▁pad▁｜>", "", "LlamaTokenizerFast", "bos", true, "deepseek-v3"},
-	"deepseek-llm":  {"llama3", "<｜begin▁of▁sentence｜> <｜end▁of▁sentence｜>", "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "", "LlamaTokenizerFast", "bos", false, "deepseek-llm"},
-	"starcoder":     {"digits", "<|endoftext|> <fim_prefix> <fim_middle> <fim_suffix>", "<|endoftext|>", "<|endoftext|>", "", "<|endoftext|>", "GPT2Tokenizer", "", false, "starcoder"},
-	"refact":        {"digits", "<|end_of_text|> <fim_prefix> <fim_pad>", "<|end_of_text|>", "<|end_of_text|>", "<|end_of_text|>", "<|end_of_text|>", "GPT2Tokenizer", "", false, "refact"},
-	"falcon":        {"digits", ">>TITLE<< >>ABSTRACT<< <|endoftext|>", "", "<|endoftext|>", "", "", fastClass, "", false, "falcon"},
-	"neox":          {"byte", "<|endoftext|> <|padding|>", "<|endoftext|>", "<|endoftext|>", "", "<|endoftext|>", "GPTNeoXTokenizer", "byte", false, "olmo"},
-	"bloom":         {"llama3", "<unk> <s> </s> <pad>", "<s>", "</s>", "<pad>", "<unk>", fastClass, "byte", false, "bloom"},
-	"command-r":     {"digits", "<PAD> <UNK> <BOS_TOKEN> <|END_OF_TURN_TOKEN|>", "<BOS_TOKEN>", "<|END_OF_TURN_TOKEN|>", "<PAD>", "", "CohereTokenizer", "bos", true, "command-r"},
-	"stablelm2":     {"llama3", "<|endoftext|> <|im_start|> <|im_end|>", "", "<|endoftext|>", "<|endoftext|>", "", "GPT2Tokenizer", "byte", false, "stablelm2"},
-	"phi-2":         {"byte", "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", "", "<|endoftext|>", "CodeGenTokenizer", "byte", false, "phi-2"},
-	"olmo2":         {"llama3", "<|endoftext|> <|pad|>", "<|endoftext|>", "<|endoftext|>", "<|pad|>", "<|endoftext|>", "GPT2Tokenizer", "byte", false, "dbrx"},
-	"glm4":          {"llama3", "<|endoftext|> [MASK] [gMASK] [sMASK] <sop> <eop> <|system|> <|user|> <|assistant|> <|observation|>", "", "<|endoftext|>", "<|endoftext|>", "", fastClass, "", true, "glm4"},
-	"smollm":        {"digits", "<|endoftext|> <|im_start|> <|im_end|>", "<|im_start|>", "<|im_end|>", "<|im_end|>", "<|endoftext|>", "GPT2Tokenizer", "", true, "smollm"},
-	"exaone":        {"digits", "[PAD] [BOS] [EOS] [UNK] [|endofturn|]", "[BOS]", "[EOS]", "[PAD]", "[UNK]", "GPT2Tokenizer", "", true, "exaone"},
-	"gpt-4o":        {"llama3", "<|startoftext|> <|endoftext|> <|return|> <|channel|> <|start|> <|end|> <|message|>", "<|startoftext|>", "<|return|>", "<|endoftext|>", "", fastClass, "byte", true, "gpt-4o"},
-	"llama4":        {"llama3", "<|begin_of_text|> <|end_of_text|> <|eot|> <|finetune_right_pad|>", "<|begin_of_text|>", "<|eot|>", "<|finetune_right_pad|>", "", fastClass, "bos", false, "llama4"},
-	"laguna":        {"llama3", "〈|UNK|〉 〈|MASK|〉 〈|EOS|〉 〈|PAD|〉 <assistant> </assistant>", "〈|EOS|〉", "</assistant>", "〈|PAD|〉", "〈|UNK|〉", fastClass, "", true, "laguna"},
-	"lfm2":          {"llama3", "<|pad|> <|startoftext|> <|endoftext|> <|im_start|> <|im_end|>", "<|startoftext|>", "<|im_end|>", "<|pad|>", "", fastClass, "bos", true, "lfm2"},
-	"hunyuan-dense": {"llama3", "<｜hy_begin▁of▁sentence｜> <｜hy_place▁holder▁no▁2｜> <｜hy_▁pad▁｜>", "<｜hy_begin▁of▁sentence｜>", "<｜hy_place▁holder▁no▁2｜>", "<｜hy_▁pad▁｜>", "", fastClass, "bos", false, "hunyuan-dense"},
+	"gpt2": {"byte", "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", "", "<|endoftext|>", "GPT2Tokenizer",
+		"byte", false, "gpt-2"},
+	"llama3": {"llama3",
+		"<|begin_of_text|> <|end_of_text|> <|reserved_special_token_0|> <|start_header_id|> <|end_header_id|> <|eot_id|>", "<|begin_of_text|>", "<|end_of_text|>", "", "", fastClass, "bos", true, "llama-bpe"},
+	"qwen2": {"llama3", "<|endoftext|> <|im_start|> <|im_end|>", "", "<|im_end|>", "<|endoftext|>", "",
+		"Qwen2Tokenizer", "byte", true, "qwen2"},
+	"deepseek-v3": {"llama3", "<｜begin▁of▁sentence｜> <｜end▁of▁sentence｜> <｜▁pad▁｜>", "<｜begin▁of▁sentence｜>",
+		"<｜end▁of▁sentence｜>", "<｜▁pad▁｜>", "", "LlamaTokenizerFast", "bos", true, "deepseek-v3"},
+	"deepseek-llm": {"llama3", "<｜begin▁of▁sentence｜> <｜end▁of▁sentence｜>", "<｜begin▁of▁sentence｜>",
+		"<｜end▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "", "LlamaTokenizerFast", "bos", false, "deepseek-llm"},
+	"starcoder": {"digits", "<|endoftext|> <fim_prefix> <fim_middle> <fim_suffix>", "<|endoftext|>",
+		"<|endoftext|>", "", "<|endoftext|>", "GPT2Tokenizer", "", false, "starcoder"},
+	"refact": {"digits", "<|end_of_text|> <fim_prefix> <fim_pad>", "<|end_of_text|>", "<|end_of_text|>",
+		"<|end_of_text|>", "<|end_of_text|>", "GPT2Tokenizer", "", false, "refact"},
+	"falcon": {"digits", ">>TITLE<< >>ABSTRACT<< <|endoftext|>", "", "<|endoftext|>", "", "", fastClass, "",
+		false, "falcon"},
+	"neox": {"byte", "<|endoftext|> <|padding|>", "<|endoftext|>", "<|endoftext|>", "", "<|endoftext|>",
+		"GPTNeoXTokenizer", "byte", false, "olmo"},
+	"bloom": {"llama3", "<unk> <s> </s> <pad>", "<s>", "</s>", "<pad>", "<unk>", fastClass, "byte",
+		false, "bloom"},
+	"command-r": {"digits", "<PAD> <UNK> <BOS_TOKEN> <|END_OF_TURN_TOKEN|>", "<BOS_TOKEN>", "<|END_OF_TURN_TOKEN|>",
+		"<PAD>", "", "CohereTokenizer", "bos", true, "command-r"},
+	"stablelm2": {"llama3", "<|endoftext|> <|im_start|> <|im_end|>", "", "<|endoftext|>", "<|endoftext|>", "",
+		"GPT2Tokenizer", "byte", false, "stablelm2"},
+	"phi-2": {"byte", "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", "", "<|endoftext|>",
+		"CodeGenTokenizer", "byte", false, "phi-2"},
+	"olmo2": {"llama3", "<|endoftext|> <|pad|>", "<|endoftext|>", "<|endoftext|>", "<|pad|>", "<|endoftext|>",
+		"GPT2Tokenizer", "byte", false, "dbrx"},
+	"glm4": {"llama3",
+		"<|endoftext|> [MASK] [gMASK] [sMASK] <sop> <eop> <|system|> <|user|> <|assistant|> <|observation|>", "",
+		"<|endoftext|>", "<|endoftext|>", "", fastClass, "", true, "glm4"},
+	"smollm": {"digits", "<|endoftext|> <|im_start|> <|im_end|>", "<|im_start|>", "<|im_end|>", "<|im_end|>",
+		"<|endoftext|>", "GPT2Tokenizer", "", true, "smollm"},
+	"exaone": {"digits", "[PAD] [BOS] [EOS] [UNK] [|endofturn|]", "[BOS]", "[EOS]", "[PAD]", "[UNK]",
+		"GPT2Tokenizer", "", true, "exaone"},
+	"gpt-4o": {"llama3", "<|startoftext|> <|endoftext|> <|return|> <|channel|> <|start|> <|end|> <|message|>",
+		"<|startoftext|>", "<|return|>", "<|endoftext|>", "", fastClass, "byte", true, "gpt-4o"},
+	"llama4": {"llama3", "<|begin_of_text|> <|end_of_text|> <|eot|> <|finetune_right_pad|>", "<|begin_of_text|>",
+		"<|eot|>", "<|finetune_right_pad|>", "", fastClass, "bos", false, "llama4"},
+	"laguna": {"llama3", "〈|UNK|〉 〈|MASK|〉 〈|EOS|〉 〈|PAD|〉 <assistant> </assistant>", "〈|EOS|〉", "</assistant>",
+		"〈|PAD|〉", "〈|UNK|〉", fastClass, "", true, "laguna"},
+	"lfm2": {"llama3", "<|pad|> <|startoftext|> <|endoftext|> <|im_start|> <|im_end|>", "<|startoftext|>",
+		"<|im_end|>", "<|pad|>", "", fastClass, "bos", true, "lfm2"},
+	"hunyuan-dense": {"llama3", "<｜hy_begin▁of▁sentence｜> <｜hy_place▁holder▁no▁2｜> <｜hy_▁pad▁｜>",
+		"<｜hy_begin▁of▁sentence｜>", "<｜hy_place▁holder▁no▁2｜>", "<｜hy_▁pad▁｜>", "", fastClass, "bos", false,
+		"hunyuan-dense"},
 }
 
-const chat = "{% for m in messages %}<|{{ m['role'] }}|>\n{{ m['content'] }}{{ eos_token }}\n{% endfor %}{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
+const chat = "{% for m in messages %}<|{{ m['role'] }}|>\n{{ m['content'] }}{{ eos_token }}\n{% endfor %}{% if " +
+	"add_generation_prompt %}<|assistant|>\n{% endif %}"
 
 type (
 	object = map[string]any
@@ -132,7 +159,8 @@ type (
 
 // addedToken is a member of added_tokens.
 func addedToken(id int, text string, special bool) object {
-	return object{"id": id, "content": text, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": special}
+	return object{"id": id, "content": text, "single_word": false, "lstrip": false, "rstrip": false,
+		"normalized": false, "special": special}
 }
 
 // decoderMap is added_tokens in the form of tokenizer_config.json.
@@ -157,10 +185,12 @@ func byteLevel(regex bool) object {
 
 // splits are the pre-tokenizers of families.
 var splits = map[string]object{
-	"byte":   byteLevel(true),
-	"digits": {"type": "Sequence", "pretokenizers": list{object{"type": "Digits", "individual_digits": true}, byteLevel(true)}},
-	"llama3": {"type": "Sequence", "pretokenizers": list{object{"type": "Split", "behavior": "Isolated", "invert": false, "pattern": object{
-		"Regex": `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`}}, byteLevel(false)}},
+	"byte": byteLevel(true),
+	"digits": {"type": "Sequence", "pretokenizers": list{object{"type": "Digits", "individual_digits": true},
+		byteLevel(true)}},
+	"llama3": {"type": "Sequence", "pretokenizers": list{object{"type": "Split", "behavior": "Isolated",
+		"invert": false, "pattern": object{
+			"Regex": `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`}}, byteLevel(false)}},
 }
 
 func specialPart(text string, typeID int) object {
@@ -213,8 +243,10 @@ func mergesFile(merges []string) []byte {
 }
 
 func bpeModel(vocab map[string]int, merges []string, ignoreMerges bool) object {
-	return object{"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil, "end_of_word_suffix": nil,
-		"fuse_unk": false, "byte_fallback": false, "ignore_merges": ignoreMerges, "vocab": vocab, "merges": merges}
+	return object{"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil,
+		"end_of_word_suffix": nil,
+		"fuse_unk":           false, "byte_fallback": false, "ignore_merges": ignoreMerges, "vocab": vocab,
+		"merges": merges}
 }
 
 func (f family) kind(added []string) kind {
@@ -239,14 +271,18 @@ func (f family) kind(added []string) kind {
 		case "bos":
 			post = beforeEach(f.bos, base+slices.Index(names, f.bos))
 		}
-		files["tokenizer.json"] = marshal(object{"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": tokens, "normalizer": nil,
-			"pre_tokenizer": splits[f.split], "post_processor": post, "decoder": byteLevel(true), "model": bpeModel(vocab, merges, f.pre == "llama-bpe")})
+		files["tokenizer.json"] = marshal(object{"version": "1.0", "truncation": nil, "padding": nil,
+			"added_tokens": tokens, "normalizer": nil,
+			"pre_tokenizer": splits[f.split], "post_processor": post, "decoder": byteLevel(true),
+			"model": bpeModel(vocab, merges, f.pre == "llama-bpe")})
 		if f.class != fastClass {
 			files["vocab.json"], files["merges.txt"] = marshal(vocab), mergesFile(merges)
 		}
 		special := object{}
-		config := object{"added_tokens_decoder": decoderMap(tokens), "clean_up_tokenization_spaces": false, "model_max_length": 2048, "tokenizer_class": f.class}
-		for key, text := range map[string]string{"bos_token": f.bos, "eos_token": f.eos, "pad_token": f.pad, "unk_token": f.unk} {
+		config := object{"added_tokens_decoder": decoderMap(tokens), "clean_up_tokenization_spaces": false,
+			"model_max_length": 2048, "tokenizer_class": f.class}
+		for key, text := range map[string]string{"bos_token": f.bos, "eos_token": f.eos, "pad_token": f.pad,
+			"unk_token": f.unk} {
 			if text != "" {
 				special[key], config[key] = text, text
 			}
@@ -359,8 +395,10 @@ func unigramJSON(tokens, vocab list, unk int, charsMap []byte, post object) []by
 		vocab[i] = p
 	}
 	return marshal(object{"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": tokens,
-		"normalizer":    object{"type": "Precompiled", "precompiled_charsmap": base64.StdEncoding.EncodeToString(charsMap)},
-		"pre_tokenizer": object{"type": "Sequence", "pretokenizers": list{object{"type": "WhitespaceSplit"}, meta}}, "post_processor": post, "decoder": meta,
+		"normalizer": object{"type": "Precompiled",
+			"precompiled_charsmap": base64.StdEncoding.EncodeToString(charsMap)},
+		"pre_tokenizer":  object{"type": "Sequence", "pretokenizers": list{object{"type": "WhitespaceSplit"}, meta}},
+		"post_processor": post, "decoder": meta,
 		"model": object{"type": "Unigram", "unk_id": unk, "vocab": vocab}})
 }
 
@@ -377,12 +415,17 @@ func writeT5(files map[string][]byte) error {
 		extra = append(extra, text)
 	}
 	slices.Reverse(extra)
-	files["tokenizer.json"] = unigramJSON(tokens, pieces, 2, charsMap, object{"type": "TemplateProcessing", "single": list{sequencePart("A", 0), specialPart("</s>", 0)},
-		"pair":           list{sequencePart("A", 0), specialPart("</s>", 0), sequencePart("B", 1), specialPart("</s>", 1)},
-		"special_tokens": specialTokens(map[string]int{"</s>": 1})})
-	files["tokenizer_config.json"] = marshal(object{"added_tokens_decoder": decoderMap(tokens), "additional_special_tokens": extra, "clean_up_tokenization_spaces": true,
-		"eos_token": "</s>", "extra_ids": extraIDs, "model_max_length": 512, "pad_token": "<pad>", "tokenizer_class": "T5Tokenizer", "unk_token": "<unk>"})
-	files["special_tokens_map.json"] = marshal(object{"additional_special_tokens": extra, "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"})
+	files["tokenizer.json"] = unigramJSON(tokens, pieces, 2, charsMap,
+		object{"type": "TemplateProcessing", "single": list{sequencePart("A", 0), specialPart("</s>", 0)},
+			"pair": list{sequencePart("A", 0), specialPart("</s>", 0), sequencePart("B", 1),
+				specialPart("</s>", 1)},
+			"special_tokens": specialTokens(map[string]int{"</s>": 1})})
+	files["tokenizer_config.json"] = marshal(object{"added_tokens_decoder": decoderMap(tokens),
+		"additional_special_tokens": extra, "clean_up_tokenization_spaces": true,
+		"eos_token": "</s>", "extra_ids": extraIDs, "model_max_length": 512, "pad_token": "<pad>",
+		"tokenizer_class": "T5Tokenizer", "unk_token": "<unk>"})
+	files["special_tokens_map.json"] = marshal(object{"additional_special_tokens": extra, "eos_token": "</s>",
+		"pad_token": "<pad>", "unk_token": "<unk>"})
 	return nil
 }
 
@@ -394,11 +437,14 @@ func writeXLMR(files map[string][]byte) error {
 	vocab = append(append(vocab, pieces[3:]...), list{"<mask>", 0.0})
 	mask := addedToken(len(vocab)-1, "<mask>", true)
 	mask["lstrip"] = true
-	tokens := list{addedToken(0, "<s>", true), addedToken(1, "<pad>", true), addedToken(2, "</s>", true), addedToken(3, "<unk>", true), mask}
+	tokens := list{addedToken(0, "<s>", true), addedToken(1, "<pad>", true), addedToken(2, "</s>", true),
+		addedToken(3, "<unk>", true), mask}
 	a, b, begin, end := sequencePart("A", 0), sequencePart("B", 0), specialPart("<s>", 0), specialPart("</s>", 0)
-	files["tokenizer.json"] = unigramJSON(tokens, vocab, 3, charsMap, object{"type": "TemplateProcessing", "single": list{begin, a, end}, "pair": list{begin, a, end, end, b, end},
-		"special_tokens": specialTokens(map[string]int{"<s>": 0, "</s>": 2})})
-	special := object{"bos_token": "<s>", "cls_token": "<s>", "eos_token": "</s>", "mask_token": "<mask>", "pad_token": "<pad>", "sep_token": "</s>", "unk_token": "<unk>"}
+	files["tokenizer.json"] = unigramJSON(tokens, vocab, 3, charsMap,
+		object{"type": "TemplateProcessing", "single": list{begin, a, end}, "pair": list{begin, a, end, end, b, end},
+			"special_tokens": specialTokens(map[string]int{"<s>": 0, "</s>": 2})})
+	special := object{"bos_token": "<s>", "cls_token": "<s>", "eos_token": "</s>", "mask_token": "<mask>",
+		"pad_token": "<pad>", "sep_token": "</s>", "unk_token": "<unk>"}
 	files["special_tokens_map.json"] = marshal(special)
 	special["added_tokens_decoder"], special["clean_up_tokenization_spaces"] = decoderMap(tokens), true
 	special["model_max_length"], special["tokenizer_class"] = 512, "XLMRobertaTokenizer"
@@ -420,18 +466,26 @@ func writeBert(files map[string][]byte) error {
 	for _, text := range []string{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"} {
 		tokens = append(tokens, addedToken(ids[text], text, true))
 	}
-	files["tokenizer.json"] = marshal(object{"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": tokens,
-		"normalizer":    object{"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": nil, "lowercase": true},
+	files["tokenizer.json"] = marshal(object{"version": "1.0", "truncation": nil, "padding": nil,
+		"added_tokens": tokens,
+		"normalizer": object{"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
+			"strip_accents": nil, "lowercase": true},
 		"pre_tokenizer": object{"type": "BertPreTokenizer"},
-		"post_processor": object{"type": "TemplateProcessing", "single": list{specialPart("[CLS]", 0), sequencePart("A", 0), specialPart("[SEP]", 0)},
-			"pair":           list{specialPart("[CLS]", 0), sequencePart("A", 0), specialPart("[SEP]", 0), sequencePart("B", 1), specialPart("[SEP]", 1)},
+		"post_processor": object{"type": "TemplateProcessing",
+			"single": list{specialPart("[CLS]", 0), sequencePart("A", 0), specialPart("[SEP]", 0)},
+			"pair": list{specialPart("[CLS]", 0), sequencePart("A", 0), specialPart("[SEP]", 0),
+				sequencePart("B", 1), specialPart("[SEP]", 1)},
 			"special_tokens": specialTokens(map[string]int{"[CLS]": ids["[CLS]"], "[SEP]": ids["[SEP]"]})},
 		"decoder": object{"type": "WordPiece", "prefix": "##", "cleanup": true},
-		"model":   object{"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100, "vocab": ids}})
-	special := object{"cls_token": "[CLS]", "mask_token": "[MASK]", "pad_token": "[PAD]", "sep_token": "[SEP]", "unk_token": "[UNK]"}
+		"model": object{"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+			"max_input_chars_per_word": 100, "vocab": ids}})
+	special := object{"cls_token": "[CLS]", "mask_token": "[MASK]", "pad_token": "[PAD]", "sep_token": "[SEP]",
+		"unk_token": "[UNK]"}
 	files["special_tokens_map.json"] = marshal(special)
-	for k, v := range (object{"added_tokens_decoder": decoderMap(tokens), "clean_up_tokenization_spaces": true, "do_basic_tokenize": true, "do_lower_case": true,
-		"model_max_length": 512, "never_split": nil, "strip_accents": nil, "tokenize_chinese_chars": true, "tokenizer_class": "BertTokenizer"}) {
+	for k, v := range (object{"added_tokens_decoder": decoderMap(tokens), "clean_up_tokenization_spaces": true,
+		"do_basic_tokenize": true, "do_lower_case": true,
+		"model_max_length": 512, "never_split": nil, "strip_accents": nil, "tokenize_chinese_chars": true,
+		"tokenizer_class": "BertTokenizer"}) {
 		special[k] = v
 	}
 	files["tokenizer_config.json"] = marshal(special)
@@ -459,14 +513,18 @@ func writeRoberta(files map[string][]byte) error {
 	mask := addedToken(len(order)-1, "<mask>", true)
 	mask["lstrip"] = true
 	tokens = append(tokens, mask)
-	files["tokenizer.json"] = marshal(object{"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": tokens, "normalizer": nil,
+	files["tokenizer.json"] = marshal(object{"version": "1.0", "truncation": nil, "padding": nil,
+		"added_tokens": tokens, "normalizer": nil,
 		"pre_tokenizer": byteLevel(true), "decoder": byteLevel(true), "model": bpeModel(vocab, base.merges(), false),
-		"post_processor": object{"type": "RobertaProcessing", "sep": list{"</s>", 2}, "cls": list{"<s>", 0}, "trim_offsets": true, "add_prefix_space": false}})
+		"post_processor": object{"type": "RobertaProcessing", "sep": list{"</s>", 2}, "cls": list{"<s>", 0},
+			"trim_offsets": true, "add_prefix_space": false}})
 	files["vocab.json"], files["merges.txt"] = marshal(vocab), mergesFile(base.merges())
-	special := object{"bos_token": "<s>", "cls_token": "<s>", "eos_token": "</s>", "mask_token": "<mask>", "pad_token": "<pad>", "sep_token": "</s>", "unk_token": "<unk>"}
+	special := object{"bos_token": "<s>", "cls_token": "<s>", "eos_token": "</s>", "mask_token": "<mask>",
+		"pad_token": "<pad>", "sep_token": "</s>", "unk_token": "<unk>"}
 	files["special_tokens_map.json"] = marshal(special)
 	// RobertaTokenizer does not load with the reference's versions of transformers and tokenizers
-	for k, v := range (object{"added_tokens_decoder": decoderMap(tokens), "add_prefix_space": false, "clean_up_tokenization_spaces": true, "errors": "replace",
+	for k, v := range (object{"added_tokens_decoder": decoderMap(tokens), "add_prefix_space": false,
+		"clean_up_tokenization_spaces": true, "errors": "replace",
 		"model_max_length": 512, "tokenizer_class": fastClass, "trim_offsets": true}) {
 		special[k] = v
 	}
@@ -501,7 +559,8 @@ func writeRWKV(files map[string][]byte) error {
 		line(pythonString(w), len(w))
 	}
 	files["rwkv_vocab_v20230424.txt"] = []byte(b.String())
-	files["tokenizer_config.json"] = marshal(object{"name_or_path": "rwkv-tokenizer", "add_prefix_space": false, "tokenizer_class": "RwkvTokenizer", "use_fast": false,
+	files["tokenizer_config.json"] = marshal(object{"name_or_path": "rwkv-tokenizer", "add_prefix_space": false,
+		"tokenizer_class": "RwkvTokenizer", "use_fast": false,
 		"auto_map": object{"AutoTokenizer": list{"hf_rwkv_tokenizer.RwkvTokenizer", nil}}})
 	files["special_tokens_map.json"] = marshal(object{"bos_token": "<s>", "eos_token": "<s>", "unk_token": "<s>"})
 	return nil

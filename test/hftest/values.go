@@ -22,17 +22,25 @@ func scaled(centre, scale float64) fill {
 
 // fills are the ways to fill a tensor of floats, by the name in "fill NAME".
 var fills = map[string]fill{
-	"weight":  scaled(0, 0.04),
-	"norm":    scaled(1, 0.1),
-	"bias":    scaled(0, 0.05),
-	"decay":   scaled(-3, 0.5),
-	"scale":   func(_ int64, g float64) float64 { return 0.001 + float64(math.Abs(g)*0.01) },              // of quantized weights
-	"log":     func(i int64, g float64) float64 { return float64(float64(i%16)*0.1875) + float64(g*0.1) }, // logarithms of small numbers
-	"inverse": func(_ int64, g float64) float64 { return 1 / (0.001 + float64(math.Abs(g)*0.01)) },        // of such scales
-	"count":   func(i int64, _ float64) float64 { return float64(i) },
-	"zero":    func(int64, float64) float64 { return 0 },
-	"grid":    func(i int64, _ float64) float64 { return float64(i*2654435761%2003-1001) / 8192 }, // sums of a few products are exact in F32
-	"whole":   func(_ int64, g float64) float64 { return math.Round(g * 2) },
+	"weight": scaled(0, 0.04),
+	"norm":   scaled(1, 0.1),
+	"bias":   scaled(0, 0.05),
+	"decay":  scaled(-3, 0.5),
+	"scale": func(_ int64,
+		g float64) float64 {
+		return 0.001 + float64(math.Abs(g)*0.01)
+	}, // of quantized weights
+	// logarithms of small numbers
+	"log": func(i int64, g float64) float64 { return float64(float64(i%16)*0.1875) + float64(g*0.1) },
+	"inverse": func(_ int64,
+		g float64) float64 {
+		return 1 / (0.001 + float64(math.Abs(g)*0.01))
+	}, // of such scales
+	"count": func(i int64, _ float64) float64 { return float64(i) },
+	"zero":  func(int64, float64) float64 { return 0 },
+	// sums of a few products are exact in F32
+	"grid":  func(i int64, _ float64) float64 { return float64(i*2654435761%2003-1001) / 8192 },
+	"whole": func(_ int64, g float64) float64 { return math.Round(g * 2) },
 	"gaps": func(i int64, g float64) float64 { // of rows of 64 that follow 1000 others each second one is zero
 		if row := i / 64; row >= 1000 && row%2 == 1 {
 			return 0
@@ -44,8 +52,9 @@ var fills = map[string]fill{
 
 // argFills are those with arguments: n is the number of elements.
 var argFills = map[string]func(i, n int64, args []float64) float64{
-	"list":  func(i, _ int64, args []float64) float64 { return args[i] },
-	"every": func(i, _ int64, args []float64) float64 { return math.Floor(float64(i) / args[0]) }, // the number of a run of so many
+	"list": func(i, _ int64, args []float64) float64 { return args[i] },
+	// the number of a run of so many
+	"every": func(i, _ int64, args []float64) float64 { return math.Floor(float64(i) / args[0]) },
 	"diagonal": func(i, _ int64, args []float64) float64 { // of rows of that many, one in each that is not zero
 		if n := int64(args[0]); i%n != i/n%n {
 			return 0
@@ -72,7 +81,8 @@ var byteFills = map[string]func(b byte) byte{
 // edge is what the first row of a matrix begins with in variants of that name:
 // zeros, numbers that are subnormal as F16 or vanish there, ties of rounding to
 // F16 and to BF16, and numbers at and beyond the end of F16.
-var edge = []float64{0, math.Copysign(0, -1), 0x1p-24, 0x1p-25, -0x1.01p-25, 0x1.ff8p-15, 0x1p-14, 0x1.002p0, 0x1.006p0, -0x1.001ffep0, 0x1.554p-2, 1.0 / 3,
+var edge = []float64{0, math.Copysign(0, -1), 0x1p-24, 0x1p-25, -0x1.01p-25, 0x1.ff8p-15, 0x1p-14, 0x1.002p0, 0x1.006p0,
+	-0x1.001ffep0, 0x1.554p-2, 1.0 / 3,
 	0x1.01p0, 0x1.03p0, 1e-20, -7.5e-6, 3.1415927, 65504, -65504, 65519, 0x1p-126, 0x1p-149, 0x1.ffp-1, -0x1.fffffep-1}
 
 // filler makes the bytes of tensors, piece by piece.
@@ -115,7 +125,8 @@ func (w *filler) each(f func([]byte) error) error {
 		return f(b)
 	}
 	if how == "state" { // of a weight of bitsandbytes: rows, columns, elements of a block
-		text := fmt.Sprintf(`{"quant_type": "nf4", "blocksize": %v, "dtype": "bfloat16", "shape": [%v, %v]}`, w.t.args[2], w.t.args[0], w.t.args[1])
+		text := fmt.Sprintf(`{"quant_type": "nf4", "blocksize": %v, "dtype": "bfloat16", "shape": [%v, %v]}`,
+			w.t.args[2], w.t.args[0], w.t.args[1])
 		return f([]byte(fmt.Sprintf("%-*s", n, text)))
 	}
 	value := fills[how]

@@ -81,7 +81,8 @@ func (s *Spec) Write(dir string, v Variant) (string, error) {
 		if filepath.Ext(file) == ".pt" {
 			write = s.writePickle
 		}
-		if err := write(filepath.Join(dir, file), list, byName, &filler{seed: v.Seed, edge: v.Edge && s.Base == nil, ring: v.Ring}); err != nil {
+		if err := write(filepath.Join(dir, file), list, byName, &filler{seed: v.Seed, edge: v.Edge && s.Base == nil,
+			ring: v.Ring}); err != nil {
 			return dir, fmt.Errorf("hftest: %s: %w", s.Name, err)
 		}
 	}
@@ -183,7 +184,8 @@ func (s *Spec) writeTensors(dir string, table []tensor, v Variant) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(dir, s.folder(safetensors.IndexName), safetensors.IndexName), index, 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, s.folder(safetensors.IndexName), safetensors.IndexName), index,
+			0o666); err != nil {
 			return err
 		}
 	}
@@ -209,7 +211,8 @@ func writeShard(path string, shard []safetensors.Tensor, table map[string]tensor
 	defer func() { err = errors.Join(err, f.Close()) }()
 	w := bufio.NewWriterSize(f, 1<<16)
 	w.Write(header) // errors stay until Flush
-	ordered := slices.SortedFunc(slices.Values(shard), func(a, b safetensors.Tensor) int { return cmp.Compare(a.Offset(), b.Offset()) })
+	ordered := slices.SortedFunc(slices.Values(shard),
+		func(a, b safetensors.Tensor) int { return cmp.Compare(a.Offset(), b.Offset()) })
 	for _, t := range ordered {
 		values.t, values.dtype = table[t.Name], t.DType
 		if err := values.each(func(b []byte) error { _, err := w.Write(b); return err }); err != nil {

@@ -65,7 +65,8 @@ func Serve(t testing.TB, id, folder string) *Hub {
 		}
 		path := r.URL.EscapedPath()
 		switch {
-		case path == "/api/models/"+id || path == "/api/models/"+id+"/revision/main" || path == "/api/models/"+id+"/revision/"+Commit:
+		case path == "/api/models/"+id || path == "/api/models/"+id+"/revision/main" ||
+			path == "/api/models/"+id+"/revision/"+Commit:
 			h.list(t, w, id, folder)
 			return
 		case path == "/api/models/"+id+"/tree/"+Commit:
@@ -80,7 +81,8 @@ func Serve(t testing.TB, id, folder string) *Hub {
 			w.Header().Set("X-Repo-Commit", Commit)
 			w.Header().Set("X-Linked-Etag", fmt.Sprintf("%q", name))
 			w.Header().Set("X-Linked-Size", fmt.Sprint(st.Size()))
-			http.Redirect(w, r, fmt.Sprintf("%s/%s?signature=secret%d", files.URL, name, h.signatures.Add(1)), http.StatusFound)
+			http.Redirect(w, r, fmt.Sprintf("%s/%s?signature=secret%d", files.URL, name, h.signatures.Add(1)),
+				http.StatusFound)
 			return
 		}
 		http.NotFound(w, r)

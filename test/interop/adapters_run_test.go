@@ -16,7 +16,8 @@ var perplexity = regexp.MustCompile(`\[1\]([0-9.]+)`)
 func perplexityOf(t *testing.T, model string, args ...string) float64 {
 	t.Helper()
 	must(t, os.WriteFile(root+work+"/words.txt", []byte(evalWords), 0o666))
-	argv := append([]string{root, "timeout", "60", "llama-perplexity", "-m", model, "-f", work + "/words.txt", "-c", "64", "-b", "64", "--chunks", "3", "-t", "1", "-ngl", "0", "--no-warmup", "--no-repack"}, args...)
+	argv := append([]string{root, "timeout", "60", "llama-perplexity", "-m", model, "-f", work + "/words.txt", "-c",
+		"64", "-b", "64", "--chunks", "3", "-t", "1", "-ngl", "0", "--no-warmup", "--no-repack"}, args...)
 	out, err := exec.Command("chroot", argv...).CombinedOutput()
 	m := perplexity.FindSubmatch(out)
 	if err != nil || m == nil {

@@ -70,7 +70,8 @@ func TestAdapters(t *testing.T) {
 					if strings.HasSuffix(a.name, "-as-the-reference") {
 						compat = []string{"--compat", "reference"}
 					}
-					ours(t, "ggconv", append(compat, "--force", "--progress", "none", "--outtype", typ, "--outfile", root+mine, "--base", root+base, root+adapter)...)
+					ours(t, "ggconv", append(compat, "--force", "--progress", "none", "--outtype", typ, "--outfile",
+						root+mine, "--base", root+base, root+adapter)...)
 					same(t, root+mine, root+ref)
 				})
 			}
@@ -120,7 +121,8 @@ func TestAdaptersOfAll(t *testing.T) {
 	o := start(t)
 	equal, parts, refused := 0, 0, 0
 	for _, s := range hftest.Specs() {
-		if s.NoReference != "" || strings.Contains(s.Config, "quantization_config") || s.Files["hf_quant_config.json"] != "" || s.Files["hadamard_packing.json"] != "" {
+		if s.NoReference != "" || strings.Contains(s.Config, "quantization_config") ||
+			s.Files["hf_quant_config.json"] != "" || s.Files["hadamard_packing.json"] != "" {
 			// the reference writes the base model's weights or keys
 			continue
 		}
@@ -129,11 +131,13 @@ func TestAdaptersOfAll(t *testing.T) {
 			for {
 				base, adapter, ref, err := o.adapted(t, s, without...)
 				mine := work + "/ours.gguf"
-				argv := []string{"--force", "--progress", "none", "--compat", "reference", "--outfile", root + mine, "--base", root + base}
+				argv := []string{"--force", "--progress", "none", "--compat", "reference", "--outfile", root + mine,
+					"--base", root + base}
 				if s.Target != "" {
 					argv = append(argv, "--target-model-dir", filepath.Join(root+base, s.Target))
 				}
-				out, failed := exec.Command(filepath.Join(bin, "ggconv"), append(argv, root+adapter)...).CombinedOutput()
+				out, failed := exec.Command(filepath.Join(bin, "ggconv"),
+					append(argv, root+adapter)...).CombinedOutput()
 				switch {
 				case err != nil && failed != nil:
 					more := refusedOf(t, root+base, out)

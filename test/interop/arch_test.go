@@ -12,7 +12,8 @@ import (
 )
 
 // golden makes TestArchGolden write the goldens of convert.
-var golden = flag.String("golden", "", "write convert/testdata/arch/NAME.txt for the specs whose names match this `pattern`; \"new\" are those without one")
+var golden = flag.String("golden", "",
+	"write convert/testdata/arch/NAME.txt for the specs whose names match this `pattern`; \"new\" are those without one")
 
 // archGoldens is the folder of the goldens, seen from this package.
 const archGoldens = "../../convert/testdata/arch"
@@ -54,7 +55,8 @@ func TestArchGolden(t *testing.T) {
 func TestBareConfig(t *testing.T) {
 	o := start(t)
 	for _, s := range hftest.Specs() {
-		if a, err := arch.Lookup(s.Class()); err != nil || s.NoReference != "" || a.RawConfig { // raw config: nobody has defaults
+		// raw config: nobody has defaults
+		if a, err := arch.Lookup(s.Class()); err != nil || s.NoReference != "" || a.RawConfig {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {
@@ -65,7 +67,8 @@ func TestBareConfig(t *testing.T) {
 				t.Skipf("the reference fails: %v", tail([]byte(err.Error())))
 			}
 			mine := work + "/ours.gguf"
-			if err := tryOurs(root+work+"/specs/"+v.Name+"/"+s.Name, root+mine, v.Out, s.PreTokenizer(), "--compat", "reference"); err != nil {
+			if err := tryOurs(root+work+"/specs/"+v.Name+"/"+s.Name, root+mine, v.Out, s.PreTokenizer(), "--compat",
+				"reference"); err != nil {
 				t.Skipf("refused: %v", err)
 			}
 			same(t, root+mine, root+out)

@@ -28,7 +28,8 @@ import (
 
 // embedTexts are of several lengths, two of the same; the last is longer than windows and
 // than the distances that have a bucket of their own.
-var embedTexts = []string{"The quick brown fox jumps over the lazy dog.", "yes", "no", "What does a river say to the sea, and who would listen?",
+var embedTexts = []string{"The quick brown fox jumps over the lazy dog.", "yes", "no",
+	"What does a river say to the sea, and who would listen?",
 	strings.Repeat("Seven silver swans swam silently seaward; 42 of them sang. ", 9)}
 
 // TestEmbed compares vectors of texts with those of the real runtime, which runs the same
@@ -81,7 +82,8 @@ func sameVectors(t *testing.T, file string) {
 			}
 			n, err := eval.ParseNorm(norm)
 			must(t, err)
-			got, err := e.Embed(context.Background(), texts, eval.EmbedOptions{Pooling: p, Norm: n, Workers: 2, HalfGELU: true})
+			got, err := e.Embed(context.Background(), texts, eval.EmbedOptions{Pooling: p, Norm: n, Workers: 2,
+				HalfGELU: true})
 			if p == eval.PoolRank && errors.Is(err, fault.Unsupported) {
 				continue
 			}
@@ -93,7 +95,8 @@ func sameVectors(t *testing.T, file string) {
 			if p != eval.PoolNone && reflect.DeepEqual(exact, got) { // a single token's may be nearly cancelled
 				limit = 1e-5
 			}
-			other, err := about.Embed(context.Background(), texts, eval.EmbedOptions{Pooling: p, Norm: n, Workers: 2, HalfGELU: true})
+			other, err := about.Embed(context.Background(), texts, eval.EmbedOptions{Pooling: p, Norm: n, Workers: 2,
+				HalfGELU: true})
 			must(t, err)
 			want := runtimeVectors(t, file, p, norm, len(texts))
 			worst, cos := 0.0, 1.0
@@ -113,7 +116,8 @@ func sameVectors(t *testing.T, file string) {
 			}
 			t.Logf("%v, norm %d, %d values: largest difference %.2g of the largest value, cosine 1 - %.2g; at most %.2g", p, norm, got.Width, worst, 1-cos, limit)
 			if !(worst < limit && cos > 1-1e-6) {
-				t.Errorf("%v, norm %d: largest difference %v of the largest value, cosine %v; first %.6v, want %.6v", p, norm, worst, cos, got.Texts[0][:min(6, got.Width)], want[0][:min(6, got.Width)])
+				t.Errorf("%v, norm %d: largest difference %v of the largest value, cosine %v; first %.6v, want %.6v", p,
+					norm, worst, cos, got.Texts[0][:min(6, got.Width)], want[0][:min(6, got.Width)])
 			}
 		}
 	}
@@ -165,7 +169,8 @@ func runtimeVectors(t *testing.T, file string, p eval.Pooling, norm, n int) [][]
 	t.Helper()
 	socket := work + "/server.sock"
 	os.Remove(root + socket)
-	argv := append([]string{root, "llama-server", "-m", file, "--embedding", "--pooling", p.String(), "--host", socket, "--no-webui", "--offline", "-np", "1", "-c", "512", "-b", "512", "-ub", "512"}, exactPath...)
+	argv := append([]string{root, "llama-server", "-m", file, "--embedding", "--pooling", p.String(), "--host", socket,
+		"--no-webui", "--offline", "-np", "1", "-c", "512", "-b", "512", "-ub", "512"}, exactPath...)
 	cmd := exec.Command("chroot", argv...)
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
@@ -177,7 +182,10 @@ func runtimeVectors(t *testing.T, file string, p eval.Pooling, norm, n int) [][]
 		<-done
 		os.Remove(root + socket)
 	}()
-	client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", root+socket) }}, Timeout: time.Minute}
+	client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn,
+		error) {
+		return net.Dial("unix", root+socket)
+	}}, Timeout: time.Minute}
 	defer client.CloseIdleConnections()
 	for end := time.Now().Add(time.Minute); ; {
 		if r, err := client.Get("http://runtime/health"); err == nil {

@@ -18,7 +18,8 @@ import (
 
 // What the runtime prints of the memory it takes, and of tensors that it leaves.
 var (
-	printedCache   = regexp.MustCompile(`llama_kv_cache: size = .* \( *(\d+) cells,.* K \(\w+\): +([0-9.]+) MiB, V \(\w+\): +([0-9.]+) MiB`)
+	printedCache = regexp.MustCompile(
+		`llama_kv_cache: size = .* \( *(\d+) cells,.* K \(\w+\): +([0-9.]+) MiB, V \(\w+\): +([0-9.]+) MiB`)
 	printedState   = regexp.MustCompile(`llama_memory_recurrent: size = +([0-9.]+) MiB`)
 	printedOutput  = regexp.MustCompile(`CPU  output buffer size = +([0-9.]+) MiB`)
 	printedCompute = regexp.MustCompile(`CPU compute buffer size = +([0-9.]+) MiB`)
@@ -36,7 +37,8 @@ func TestMemory(t *testing.T) {
 		flags []string
 	}{
 		{memory.Options{Context: 8192}, []string{"-c", "8192"}},
-		{memory.Options{Context: 40000, Keys: q8, Values: q8, Batch: 128}, []string{"-c", "40000", "-ctk", "q8_0", "-ctv", "q8_0", "-ub", "128"}},
+		{memory.Options{Context: 40000, Keys: q8, Values: q8, Batch: 128},
+			[]string{"-c", "40000", "-ctk", "q8_0", "-ctv", "q8_0", "-ub", "128"}},
 		// states of many sequences, whose printed sizes have more digits
 		{memory.Options{Context: 65536, Sequences: 256}, []string{"-c", "65536", "-np", "256"}},
 	}
@@ -77,7 +79,8 @@ func TestMemory(t *testing.T) {
 	if n == 0 || same < n/2 || close < n*17/20 {
 		t.Errorf("compute buffers: %d of %d are the runtime's, %d within a tenth", same, n, close)
 	} else {
-		t.Logf("compute buffers: %d of %d are the runtime's, %d within 2 %%, %d within 10 %%; %.2f to %.2f times", same, n, near, close, off[0], off[n-1])
+		t.Logf("compute buffers: %d of %d are the runtime's, %d within 2 %%, %d within 10 %%; %.2f to %.2f times", same,
+			n, near, close, off[0], off[n-1])
 	}
 }
 
@@ -86,7 +89,8 @@ func TestMemory(t *testing.T) {
 // ok is false if the runtime cannot use the file.
 func (o *oracle) sameMemory(t *testing.T, file string, opt memory.Options, flags []string) (compute float64, ok bool) {
 	t.Helper()
-	out, _ := exec.Command("chroot", append([]string{root, "timeout", "20", "llama-fit-params", "-v", "-m", file}, flags...)...).CombinedOutput()
+	out, _ := exec.Command("chroot", append([]string{root, "timeout", "20", "llama-fit-params", "-v", "-m", file},
+		flags...)...).CombinedOutput()
 	log := string(out)
 	said := printedCompute.FindStringSubmatch(log)
 	if said == nil {
@@ -146,7 +150,8 @@ func TestMemoryLoaded(t *testing.T) {
 	convertBy(t, root+gollama(t), root+f16, "f16", "")
 	ours(t, "ggquant", "--force", "--progress", "none", root+f16, root+q4, "Q4_K_M")
 	for _, file := range []string{f16, q4} {
-		log := o.tool(t, "llama-completion", "-v", "-m", file, "-c", "2048", "-n", "1", "-p", "a", "-no-cnv", "--no-warmup", "--no-repack", "-fit", "off")
+		log := o.tool(t, "llama-completion", "-v", "-m", file, "-c", "2048", "-n", "1", "-p", "a", "-no-cnv",
+			"--no-warmup", "--no-repack", "-fit", "off")
 		want := map[string]string{}
 		for _, m := range printedBuffer.FindAllStringSubmatch(log, -1) {
 			want[m[1]] = m[2] + " MiB"

@@ -34,7 +34,8 @@ func TestDivergence(t *testing.T) {
 	for _, recipe := range []string{"F16", "Q8_0", "Q4_K_M", "IQ2_XXS"} {
 		t.Run(recipe, func(t *testing.T) {
 			file := work + "/" + recipe + ".gguf"
-			ours(t, "ggquant", "--force", "--progress", "none", "--imatrix", root+importance, root+f32, root+file, recipe)
+			ours(t, "ggquant", "--force", "--progress", "none", "--imatrix", root+importance, root+f32,
+				root+file, recipe)
 			m, err := model.Open(root + file)
 			must(t, err)
 			defer m.Close()
@@ -43,7 +44,8 @@ func TestDivergence(t *testing.T) {
 			b, err := eval.New(m)
 			must(t, err)
 			var got *eval.Comparison
-			must(t, eval.Compare(t.Context(), a, []*eval.Model{b}, run, func(_ int, c *eval.Comparison) error { got = c; return nil }))
+			must(t, eval.Compare(t.Context(), a, []*eval.Model{b}, run,
+				func(_ int, c *eval.Comparison) error { got = c; return nil }))
 			writeLogits(t, a, run, root+work+"/base.bin")
 			writeLogits(t, b, run, root+work+"/model.bin")
 			for _, c := range []struct {
@@ -58,12 +60,18 @@ func TestDivergence(t *testing.T) {
 					name      string
 					got, want float64
 				}{
-					{"divergence", got.Divergence.Mean, want.Divergence.Mean}, {"its error", got.Divergence.Error, want.Divergence.Error},
-					{"ratio", got.LogRatio.Mean, want.LogRatio.Mean}, {"its error", got.LogRatio.Error, want.LogRatio.Error},
-					{"change of the right token", got.Right.Mean, want.Right.Mean}, {"its error", got.Right.Error, want.Right.Error}, {"its root mean square", got.RightRMS.Mean, want.RightRMS.Mean}, {"its error", got.RightRMS.Error, want.RightRMS.Error},
+					{"divergence", got.Divergence.Mean, want.Divergence.Mean},
+					{"its error", got.Divergence.Error, want.Divergence.Error},
+					{"ratio", got.LogRatio.Mean, want.LogRatio.Mean},
+					{"its error", got.LogRatio.Error, want.LogRatio.Error},
+					{"change of the right token", got.Right.Mean, want.Right.Mean},
+					{"its error", got.Right.Error, want.Right.Error},
+					{"its root mean square", got.RightRMS.Mean, want.RightRMS.Mean},
+					{"its error", got.RightRMS.Error, want.RightRMS.Error},
 					{"same top", got.Top.Mean, want.Top.Mean}, {"its error", got.Top.Error, want.Top.Error},
 					{"same top 5", got.Top5.Mean, want.Top5.Mean}, {"its error", got.Top5.Error, want.Top5.Error},
-					{"perplexity of the base", got.Base.Value, want.Base.Value}, {"its error", got.Base.Error, want.Base.Error},
+					{"perplexity of the base", got.Base.Value, want.Base.Value},
+					{"its error", got.Base.Error, want.Base.Error},
 					{"perplexity", got.Model.Value, want.Model.Value}, {"its error", got.Model.Error, want.Model.Error},
 				} {
 					c.mean.check(t, c.of+": "+x.name, []float64{x.got}, []float64{x.want})
@@ -100,7 +108,8 @@ func (c tolerance) check(t *testing.T, name string, got, want []float64) {
 // diverge has PyTorch compare logits: files of them, or checkpoints.
 func (o *oracle) diverge(t *testing.T, base, model string, run eval.Run) *eval.Comparison {
 	t.Helper()
-	data, err := json.Marshal(map[string]any{"tokens": run.Tokens, "chunk": run.Chunk, "base": base, "model": model, "ranks": eval.Ranks})
+	data, err := json.Marshal(map[string]any{"tokens": run.Tokens, "chunk": run.Chunk, "base": base, "model": model,
+		"ranks": eval.Ranks})
 	must(t, err)
 	must(t, os.WriteFile(root+work+"/diverge.json", data, 0o666))
 	o.script(t, "diverge.py", work+"/diverge.json", work+"/diverged.json")
@@ -120,7 +129,8 @@ func writeLogits(t *testing.T, m *eval.Model, run eval.Run, path string) {
 	f, err := os.Create(path)
 	must(t, err)
 	w := bufio.NewWriter(f)
-	must(t, states.Logits(context.Background(), func(_ int, logits []float32) error { return binary.Write(w, binary.LittleEndian, logits) }))
+	must(t, states.Logits(context.Background(),
+		func(_ int, logits []float32) error { return binary.Write(w, binary.LittleEndian, logits) }))
 	must(t, errors.Join(w.Flush(), f.Close()))
 }
 

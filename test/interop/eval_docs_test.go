@@ -65,7 +65,8 @@ func reason(why string) string {
 	why, _, _ = strings.Cut(strings.TrimSpace(logTime.ReplaceAllString(why, "")), "\n")
 	why = strings.TrimSpace(filePaths.ReplaceAllString(why, ""))
 	why = unknown.ReplaceAllString(spaces.ReplaceAllString(why, " "), "$1")
-	for _, cause := range []string{"ggeval: ", "llama_model_load: ", "error loading model: ", "error loading model ", "hyperparameters: ", "check_tensor_dims: "} {
+	for _, cause := range []string{"ggeval: ", "llama_model_load: ", "error loading model: ", "error loading model ",
+		"hyperparameters: ", "check_tensor_dims: "} {
 		why = strings.TrimPrefix(why, cause)
 	}
 	switch {
@@ -139,7 +140,8 @@ func runnable(t *testing.T, m *model.Model, file string) *eval.Model {
 	t.Helper()
 	e, err := eval.New(m)
 	if errors.Is(err, fault.Broken) {
-		if out, bench := exec.Command("chroot", root, "timeout", "20", "llama-bench", "-m", file, "-p", "16", "-n", "0", "-r", "1", "-t", "1", "-ngl", "0").CombinedOutput(); bench == nil {
+		if out, bench := exec.Command("chroot", root, "timeout", "20", "llama-bench", "-m", file, "-p", "16", "-n", "0",
+			"-r", "1", "-t", "1", "-ngl", "0").CombinedOutput(); bench == nil {
 			t.Fatalf("the runtime runs what is refused with %v:\n%s", err, tail(out))
 		}
 		skip(t, err)
@@ -184,7 +186,8 @@ func (x *found) cell() (string, bool) {
 		list = append(list, fmt.Sprintf("**no** (%d)", x.differ))
 	}
 	for _, why := range slices.Sorted(maps.Keys(x.not)) {
-		list = append(list, fmt.Sprintf("%d not compared: %s", x.not[why], strings.NewReplacer("|", "\\|", "\n", " ").Replace(why)))
+		list = append(list, fmt.Sprintf("%d not compared: %s", x.not[why],
+			strings.NewReplacer("|", "\\|", "\n", " ").Replace(why)))
 	}
 	if list == nil {
 		return "-", true
@@ -244,7 +247,8 @@ func TestEvaluateBits(t *testing.T) {
 func lossesOf(t *testing.T, setting, workers, file, text string) string {
 	t.Helper()
 	var log bytes.Buffer
-	cmd := evaluator(setting, "perplexity", file, "-f", text, "-c", "64", "--chunks", "3", "-t", workers, "--json", "--progress", "none")
+	cmd := evaluator(setting, "perplexity", file, "-f", text, "-c", "64", "--chunks", "3", "-t", workers, "--json",
+		"--progress", "none")
 	cmd.Stderr = &log
 	out, err := cmd.Output()
 	if err != nil {
@@ -265,7 +269,8 @@ func lossesOf(t *testing.T, setting, workers, file, text string) string {
 func sumOfVectors(t *testing.T, setting, workers, file, text string) string {
 	t.Helper()
 	out := root + work + "/vectors.bin"
-	if log, err := evaluator(setting, "embed", file, "-f", text, "-o", out, "--force", "-t", workers, "--progress", "none").CombinedOutput(); err != nil {
+	if log, err := evaluator(setting, "embed", file, "-f", text, "-o", out, "--force", "-t", workers, "--progress",
+		"none").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, log)
 	}
 	data, err := os.ReadFile(out)
@@ -350,9 +355,10 @@ func evaluationTable(old string) string {
 func TestReason(t *testing.T) {
 	for why, want := range map[string]string{
 		"the runtime: ": "the runtime ends without a message",
-		"the runtime: 0.00.120.382 E llama_model_load: error loading model: done_getting_tensors: wrong number\n0.00.127.478 E common_fit_params: encountered": "the runtime: done_getting_tensors: wrong number",
-		"the runtime: ./tools/imatrix/imatrix.cpp:1430: GGML_ASSERT(!add_eos) failed":                                                                          "the runtime: GGML_ASSERT(!add_eos) failed",
-		"/opt/oracle/srv/a-b/f32.gguf: keys that nobody knows: a.b = 1":                                                                                        "keys that nobody knows: a.b = 1",
+		"the runtime: 0.00.120.382 E llama_model_load: error loading model: done_getting_tensors: wrong " +
+			"number\n0.00.127.478 E common_fit_params: encountered": "the runtime: done_getting_tensors: wrong number",
+		"the runtime: ./tools/imatrix/imatrix.cpp:1430: GGML_ASSERT(!add_eos) failed": "the runtime: GGML_ASSERT(!add_eos) failed",
+		"/opt/oracle/srv/a-b/f32.gguf: keys that nobody knows: a.b = 1":               "keys that nobody knows: a.b = 1",
 		"": "",
 	} {
 		if got := reason(why); got != want {
@@ -374,7 +380,8 @@ func TestEvaluationTable(t *testing.T) {
 		"same bits":         {"llama": {first: true, models: 1, ran: 1, equal: 1}},
 		"importance matrix": {"llama": {models: 2, ran: 2, equal: 1, differ: 1}},
 	}
-	const head = "Text.\n\n| architecture | perplexity | embeddings | importance matrix | same bits |\n| --- | --- | --- | --- | --- |\n"
+	const head = "Text.\n\n| architecture | perplexity | embeddings | importance matrix | same bits |\n| --- | --- | " +
+		"--- | --- | --- |\n"
 	got := evaluationTable(head + "| gone | a | b | c | d |\n| phi2 | old | yes (2) | - | yes |\n")
 	want := head + "| bert | - | not looked at | not looked at | not looked at |\n" +
 		"| llama | yes (3); 1 not compared: a\\|b | not looked at | yes (1); **no** (1) | yes |\n" +

@@ -93,7 +93,8 @@ func TestGradients(t *testing.T) {
 // layer and after the last.
 func (o *oracle) gradients(t *testing.T, dir string, run eval.Run) []float64 {
 	t.Helper()
-	data, err := json.Marshal(map[string]any{"tokens": run.Tokens, "chunk": run.Chunk, "first": run.First, "model": dir})
+	data, err := json.Marshal(map[string]any{"tokens": run.Tokens, "chunk": run.Chunk, "first": run.First,
+		"model": dir})
 	must(t, err)
 	must(t, os.WriteFile(root+work+"/gradients.json", data, 0o666))
 	o.script(t, "gradients.py", work+"/gradients.json", work+"/gradients.bin")

@@ -14,8 +14,10 @@ import (
 // evaluated are the recipes whose files the real model is evaluated with; some with
 // flags of the quantizer after them.
 var evaluated = []string{
-	"F32", "F16", "BF16", "Q8_0", "Q6_K", "Q5_K_M", "Q5_K_S", "Q5_1", "Q5_0", "Q4_K_M", "Q4_K_S", "Q4_1", "Q4_0", "IQ4_NL", "IQ4_XS",
-	"Q3_K_L", "Q3_K_M", "Q3_K_S", "IQ3_M", "IQ3_S", "IQ3_XS", "IQ3_XXS", "Q2_K", "Q2_K_S", "IQ2_M", "IQ2_S", "IQ2_XS", "IQ2_XXS", "IQ1_M", "IQ1_S",
+	"F32", "F16", "BF16", "Q8_0", "Q6_K", "Q5_K_M", "Q5_K_S", "Q5_1", "Q5_0", "Q4_K_M", "Q4_K_S", "Q4_1", "Q4_0",
+	"IQ4_NL", "IQ4_XS",
+	"Q3_K_L", "Q3_K_M", "Q3_K_S", "IQ3_M", "IQ3_S", "IQ3_XS", "IQ3_XXS", "Q2_K", "Q2_K_S", "IQ2_M", "IQ2_S", "IQ2_XS",
+	"IQ2_XXS", "IQ1_M", "IQ1_S",
 	"TQ2_0", "TQ1_0", "Q2_0", "Q1_0", "MXFP4_MOE --tensor-type .*=mxfp4", "Q8_0 --tensor-type .*=nvfp4",
 }
 
@@ -34,7 +36,8 @@ func TestEvaluateRecipes(t *testing.T) {
 		t.Run(r, func(t *testing.T) {
 			file, decoded := work+"/evaluated.gguf", work+"/decoded.gguf"
 			recipe, rest, _ := strings.Cut(r, " ")
-			argv := append(strings.Fields(rest), "--force", "--progress", "none", "--imatrix", root+importance, root+f32, root+file, recipe)
+			argv := append(strings.Fields(rest), "--force", "--progress", "none", "--imatrix", root+importance,
+				root+f32, root+file, recipe)
 			ours(t, "ggquant", argv...)
 			os.Remove(root + decoded)
 			o.tool(t, "llama-quantize", "--allow-requantize", file, decoded, "F32")

@@ -21,15 +21,19 @@ func TestSavedBase(t *testing.T) {
 	base := work + "/base.kld"
 	os.Remove(root + base)
 	// to the end: the tool writes its figure last
-	o.perplexity(t, finalEstimate, "-m", f32, "-f", text, "-c", chunk, "-b", chunk, "--chunks", chunks, "--save-all-logits", base)
+	o.perplexity(t, finalEstimate, "-m", f32, "-f", text, "-c", chunk, "-b", chunk, "--chunks", chunks,
+		"--save-all-logits", base)
 	for _, recipe := range []string{"Q8_0", "Q4_K_M", "IQ2_XXS"} {
 		t.Run(recipe, func(t *testing.T) {
 			file, decoded := work+"/saved.gguf", work+"/decoded.gguf"
-			ours(t, "ggquant", "--force", "--progress", "none", "--imatrix", root+importance, root+f32, root+file, recipe)
+			ours(t, "ggquant", "--force", "--progress", "none", "--imatrix", root+importance, root+f32,
+				root+file, recipe)
 			os.Remove(root + decoded)
 			o.tool(t, "llama-quantize", "--allow-requantize", file, decoded, "F32")
-			printed := o.perplexity(t, regexp.MustCompile(`Same top p: .*%`), "-m", decoded, "-c", chunk, "-b", chunk, "--kl-divergence", "--kl-divergence-base", base)
-			out := ours(t, "ggeval", "compare", "--kl-divergence-base", root+base, "--json", "--progress", "none", root+file, "-t", "2")
+			printed := o.perplexity(t, regexp.MustCompile(`Same top p: .*%`), "-m", decoded, "-c", chunk, "-b", chunk,
+				"--kl-divergence", "--kl-divergence-base", base)
+			out := ours(t, "ggeval", "compare", "--kl-divergence-base", root+base, "--json", "--progress", "none",
+				root+file, "-t", "2")
 			var r struct {
 				Base   struct{ PPL, PPL_Error float64 }
 				Models []map[string]json.RawMessage

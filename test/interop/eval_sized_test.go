@@ -23,13 +23,17 @@ var sized = []struct {
 	{"exaone4", `{"num_hidden_layers": 64, "layer_types": null}`, nil},
 	{"deepseek-v2-lite", `{"num_hidden_layers": 27}`, nil},
 	{"kimi-vl", `{"text_config": {"num_hidden_layers": 27}}`, nil},
-	{"mistral4", `{}`, map[string]gguf.Value{"attention.temperature_scale": gguf.Float32(0.3), "attention.temperature_length": gguf.Uint32(16)}},
-	{"ministral3", `{}`, map[string]gguf.Value{"attention.temperature_scale": gguf.Float32(0.3), "rope.scaling.original_context_length": gguf.Uint32(16)}},
-	{"gpt_oss", `{"unpacked": true, "quantization_config": null}`, map[string]gguf.Value{"attention.sliding_window": gguf.Uint32(16)}},
+	{"mistral4", `{}`, map[string]gguf.Value{"attention.temperature_scale": gguf.Float32(0.3),
+		"attention.temperature_length": gguf.Uint32(16)}},
+	{"ministral3", `{}`, map[string]gguf.Value{"attention.temperature_scale": gguf.Float32(0.3),
+		"rope.scaling.original_context_length": gguf.Uint32(16)}},
+	{"gpt_oss", `{"unpacked": true, "quantization_config": null}`,
+		map[string]gguf.Value{"attention.sliding_window": gguf.Uint32(16)}},
 	{"gemma4", `{}`, map[string]gguf.Value{"attention.sliding_window": gguf.Uint32(16)}},
 	{"mimo2", `{}`, map[string]gguf.Value{"attention.sliding_window": gguf.Uint32(16)}},
 	{"afmoe", `{}`, map[string]gguf.Value{"attention.sliding_window": gguf.Uint32(16)}},
-	{"qwen3_asr", `{}`, map[string]gguf.Value{"rope.dimension_sections": gguf.Array(gguf.Int32Type, gguf.Int32(6), gguf.Int32(4), gguf.Int32(4), gguf.Int32(2))}},
+	{"qwen3_asr", `{}`, map[string]gguf.Value{"rope.dimension_sections": gguf.Array(gguf.Int32Type, gguf.Int32(6),
+		gguf.Int32(4), gguf.Int32(4), gguf.Int32(2))}},
 }
 
 // TestEvaluateSized is TestEvaluate for those.

@@ -22,7 +22,8 @@ import (
 var finalEstimate = regexp.MustCompile(`Final estimate: PPL = (\S+) \+/- (\S+)`)
 
 // exactPath are the arguments with which the runtime computes in float32.
-var exactPath = []string{"-ctk", "f32", "-ctv", "f32", "-fa", "off", "-t", "1", "-ngl", "0", "--no-warmup", "--no-repack"}
+var exactPath = []string{"-ctk", "f32", "-ctv", "f32", "-fa", "off", "-t", "1", "-ngl", "0", "--no-warmup",
+	"--no-repack"}
 
 // TestEvaluate compares perplexities over a text with those of the real runtime, which
 // runs the same weights in float32, for every spec of an architecture that can be run.
@@ -69,7 +70,9 @@ func skipOddHeads(t *testing.T, m *model.Model) {
 	if name := m.Architecture(); strings.HasSuffix(name, "rwkv7") {
 		v, _ := m.Metadata.Get(name + ".wkv.head_size")
 		if n, _ := v.Int(); n%64 != 0 {
-			skip(t, fmt.Sprintf("heads of %d: the runtime's kernel takes 64 values at a time, whatever the size of a head, so that it fails or reads what lies next to them", n))
+			skip(t, fmt.Sprintf(
+				"heads of %d: the runtime's kernel takes 64 values at a time, whatever the size of a head, so that "+
+					"it fails or reads what lies next to them", n))
 		}
 	}
 }
@@ -80,7 +83,8 @@ func rounded(x model.Tensor) bool { return x.Type != gguf.TypeF32 && x.Type != g
 // runtime puts at its beginning.
 func runtimeTokens(t *testing.T, m *model.Model, file, text string, chunk, chunks int) []int32 {
 	t.Helper()
-	out, err := exec.Command("chroot", root, "llama-tokenize", "-m", file, "-f", text, "--ids", "--no-parse-special", "--no-escape", "--log-disable").Output()
+	out, err := exec.Command("chroot", root, "llama-tokenize", "-m", file, "-f", text, "--ids", "--no-parse-special",
+		"--no-escape", "--log-disable").Output()
 	if err != nil {
 		skip(t, "the runtime cannot load the file")
 	}
@@ -119,7 +123,8 @@ func samePerplexity(t *testing.T, got *eval.Perplexity, file, text string, chunk
 func runtimePerplexity(t *testing.T, file, text string, chunk, chunks int) (value, margin float64) {
 	t.Helper()
 	c := strconv.Itoa(chunk)
-	argv := append([]string{root, "timeout", "120", "llama-perplexity", "-m", file, "-f", text, "-c", c, "-b", c, "--chunks", strconv.Itoa(chunks)}, exactPath...)
+	argv := append([]string{root, "timeout", "120", "llama-perplexity", "-m", file, "-f", text, "-c", c, "-b", c,
+		"--chunks", strconv.Itoa(chunks)}, exactPath...)
 	var out []byte
 	for range 8 { // it writes from another thread and now and then ends before the last line
 		var err error

@@ -33,8 +33,10 @@ func TestExport(t *testing.T) {
 				ref, mine := work+"/reference.gguf", work+"/ours.gguf"
 				must(t, os.RemoveAll(root+exported))
 				os.Remove(root + ref)
-				ours(t, "ggconv", "--force", "--progress", "none", "--outtype", typ, "--outfile", root+mine, root+original)
-				ours(t, "ggtool", append(append([]string{"export", "--hf", "--progress", "none"}, c.flags...), root+mine, root+exported)...)
+				ours(t, "ggconv", "--force", "--progress", "none", "--outtype", typ, "--outfile", root+mine,
+					root+original)
+				ours(t, "ggtool", append(append([]string{"export", "--hf", "--progress", "none"}, c.flags...),
+					root+mine, root+exported)...)
 				copyRest(t, root+original, root+exported)
 				o.script(t, "refconvert.py", exported, ref, "--outtype", typ, "--quiet")
 				same(t, root+mine, root+ref)

@@ -20,10 +20,13 @@ func TestFlags(t *testing.T) {
 	mine := t.TempDir()
 	must(t, os.MkdirAll(root+work+"/hf", 0o777))
 	must(t, os.CopyFS(root+in, os.DirFS("../testdata/gollama")))
-	must(t, os.WriteFile(root+work+"/meta.json", []byte(`{"general.name": "Other Name", "general.author": "me", "general.tags": ["a", "b"]}`), 0o666))
+	must(t, os.WriteFile(root+work+"/meta.json",
+		[]byte(`{"general.name": "Other Name", "general.author": "me", "general.tags": ["a", "b"]}`), 0o666))
 	for i, flags := range []string{
-		"--vocab-only", "--bigendian --outtype f16", "--bigendian --outtype f32", "--bigendian --outtype bf16", "--bigendian --outtype q8_0", "--fuse-qkv", "--split-max-tensors 7", "--split-max-size 2M",
-		"--split-max-size 2M --no-tensor-first-split", "--split-max-size 900G", "--no-tensor-first-split", "--outtype tq1_0", "--outtype tq2_0",
+		"--vocab-only", "--bigendian --outtype f16", "--bigendian --outtype f32", "--bigendian --outtype bf16",
+		"--bigendian --outtype q8_0", "--fuse-qkv", "--split-max-tensors 7", "--split-max-size 2M",
+		"--split-max-size 2M --no-tensor-first-split", "--split-max-size 900G", "--no-tensor-first-split",
+		"--outtype tq1_0", "--outtype tq2_0",
 		"--metadata META --model-name Third",
 	} {
 		t.Run(strings.ReplaceAll(flags, " ", "_"), func(t *testing.T) {
@@ -34,8 +37,10 @@ func TestFlags(t *testing.T) {
 				flags += " --outtype auto"
 			}
 			args := func(meta string) []string { return strings.Fields(strings.ReplaceAll(flags, "META", meta)) }
-			o.script(t, "refconvert.py", append([]string{in, ref + "/" + dir + "/x.gguf", "--"}, args(work+"/meta.json")...)...)
-			ours(t, "ggconv", append([]string{"--progress", "none", root + in, "--compat", "reference", "--outfile", filepath.Join(mine, dir, "x.gguf")}, args(root+work+"/meta.json")...)...)
+			o.script(t, "refconvert.py", append([]string{in, ref + "/" + dir + "/x.gguf", "--"},
+				args(work+"/meta.json")...)...)
+			ours(t, "ggconv", append([]string{"--progress", "none", root + in, "--compat", "reference", "--outfile",
+				filepath.Join(mine, dir, "x.gguf")}, args(root+work+"/meta.json")...)...)
 			want, err := filepath.Glob(root + ref + "/" + dir + "/*")
 			must(t, err)
 			got, err := filepath.Glob(filepath.Join(mine, dir, "*"))
@@ -67,7 +72,8 @@ func TestDense(t *testing.T) {
 		{"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}`
 	for i, shape := range [][2]int64{{96, 64}, {64, 96}} {
 		name := fmt.Sprintf("%d_Dense", i+2)
-		modules += fmt.Sprintf(`, {"idx": %d, "name": "%[1]d", "path": %q, "type": "sentence_transformers.models.Dense"}`, i+2, name)
+		modules += fmt.Sprintf(
+			`, {"idx": %d, "name": "%[1]d", "path": %q, "type": "sentence_transformers.models.Dense"}`, i+2, name)
 		must(t, os.MkdirAll(filepath.Join(dir, name), 0o777))
 		must(t, os.WriteFile(filepath.Join(dir, name, "config.json"), fmt.Appendf(nil,
 			`{"in_features": %d, "out_features": %d, "bias": false, "activation_function": "torch.nn.modules.linear.Identity"}`, shape[1], shape[0]), 0o666))
@@ -82,7 +88,8 @@ func TestDense(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "modules.json"), []byte(modules+"]"), 0o666))
 	mine := filepath.Join(t.TempDir(), "x.gguf")
 	ref := work + "/dense/x.gguf"
-	o.script(t, "refconvert.py", strings.TrimPrefix(dir, root), ref, "--", "--outtype", "bf16", "--sentence-transformers-dense-modules")
+	o.script(t, "refconvert.py", strings.TrimPrefix(dir, root), ref, "--", "--outtype", "bf16",
+		"--sentence-transformers-dense-modules")
 	ours(t, "ggconv", "--progress", "none", dir, mine, "--outtype", "bf16", "--sentence-transformers-dense-modules")
 	same(t, mine, root+ref)
 }

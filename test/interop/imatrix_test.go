@@ -53,12 +53,15 @@ func TestImatrixMerged(t *testing.T) {
 		in    string
 		chunk int
 	}{
-		{"real.gguf real.gguf", 128}, {"gg_imm.gguf", 512}, {"gg_imx.gguf dat_imm.dat", 512}, {"dat_imd.dat gg_imd.gguf", 512}, {"real.dat", 128},
-		{"real.dat real.gguf", 64}, {"gg_imx.gguf", 512}, {"dat_imm.dat gg_imx.gguf", 96}, {"dat_imold.dat real.gguf", 100},
+		{"real.gguf real.gguf", 128}, {"gg_imm.gguf", 512}, {"gg_imx.gguf dat_imm.dat", 512},
+		{"dat_imd.dat gg_imd.gguf", 512}, {"real.dat", 128},
+		{"real.dat real.gguf", 64}, {"gg_imx.gguf", 512}, {"dat_imm.dat gg_imx.gguf", 96},
+		{"dat_imold.dat real.gguf", 100},
 	} {
 		for format := range imatrix.FormatDat + 1 {
 			t.Run(fmt.Sprintf("%s %d %v", c.in, c.chunk, format), func(t *testing.T) {
-				argv := []string{root, "env", "-C", work, "llama-imatrix", "-m", "none", "-c", strconv.Itoa(c.chunk), "-o", "merged", "--output-format", format.String()}
+				argv := []string{root, "env", "-C", work, "llama-imatrix", "-m", "none", "-c", strconv.Itoa(c.chunk),
+					"-o", "merged", "--output-format", format.String()}
 				sums := imatrix.NewSums(c.chunk)
 				for name := range strings.FieldsSeq(c.in) {
 					data, err := os.ReadFile(samples + name)
@@ -174,12 +177,15 @@ func (o *oracle) decoded(t *testing.T, m *model.Model, file string) string {
 // files must be the same but for the values, those of each column within 1e-5 or what
 // rounding may change in a tensor, by what it did in another matrix: eight times as much, or as
 // much as in any tensor of the model. It returns the largest relative difference of a column.
-func sameImportance(t *testing.T, sums *imatrix.Sums, other *imatrix.Matrix, predicts bool, file, text string, chunk, chunks int) (worst float64) {
+func sameImportance(t *testing.T, sums *imatrix.Sums, other *imatrix.Matrix, predicts bool, file, text string, chunk,
+	chunks int) (worst float64) {
 	t.Helper()
 	var rounded []string
 	c, out := strconv.Itoa(chunk), work+"/ref.imatrix"
 	os.Remove(root + out)
-	argv := append([]string{root, "timeout", "120", "llama-imatrix", "-m", file, "-f", text, "-c", c, "-b", c, "--chunks", strconv.Itoa(chunks), "-o", out, "--output-format", "gguf", "--process-output", "--no-ppl"}, slices.DeleteFunc(slices.Clone(exactPath), func(s string) bool { return s == "--no-warmup" })...)
+	argv := append([]string{root, "timeout", "120", "llama-imatrix", "-m", file, "-f", text, "-c", c, "-b", c,
+		"--chunks", strconv.Itoa(chunks), "-o", out, "--output-format", "gguf", "--process-output", "--no-ppl"},
+		slices.DeleteFunc(slices.Clone(exactPath), func(s string) bool { return s == "--no-warmup" })...)
 	if log, err := exec.Command("chroot", argv...).CombinedOutput(); err != nil {
 		skip(t, fmt.Sprintf("the runtime: %s", complaints(log)))
 	}
@@ -224,7 +230,8 @@ func sameImportance(t *testing.T, sums *imatrix.Sums, other *imatrix.Matrix, pre
 		}
 		if !slices.Equal(f.Counts, e.Counts) {
 			if other != nil && !slices.Equal(f.Counts, other.Entry(e.Name).Counts) {
-				t.Logf("%s: counts %v, the runtime's %v: rounding decides which experts tokens choose", e.Name, f.Counts, e.Counts)
+				t.Logf("%s: counts %v, the runtime's %v: rounding decides which experts tokens choose", e.Name,
+					f.Counts, e.Counts)
 				continue
 			}
 			t.Errorf("%s: counts %v, want %v", e.Name, f.Counts, e.Counts)
@@ -238,7 +245,8 @@ func sameImportance(t *testing.T, sums *imatrix.Sums, other *imatrix.Matrix, pre
 		d, j := apart(x, y)
 		worst = max(worst, d)
 		if !(d <= max(1e-5, min(max(8*noise, most), 5e-2))) {
-			t.Errorf("%s: column %d: %v, want %v, of %d rows: %.2g apart, rounding makes %.2g", e.Name, j, x[j], y[j], slices.Max(e.Counts), d, noise)
+			t.Errorf("%s: column %d: %v, want %v, of %d rows: %.2g apart, rounding makes %.2g", e.Name, j, x[j], y[j],
+				slices.Max(e.Counts), d, noise)
 		}
 		if d > 1e-5 {
 			rounded = append(rounded, fmt.Sprintf("%s %.2g (%.1f)", e.Name, d, d/noise))

@@ -23,11 +23,15 @@ func TestKubernetes(t *testing.T) {
 	}
 	var manifests []string
 	for name, args := range map[string][]string{
-		"small":  {"--parts", "1", "--claim", "c", "--", "ggconv", "in", "out.gguf"},
-		"all":    {"--parts", "16", "--at-once", "4", "--retries", "3", "--cpus", "8", "--mem", "4G", "--grace", "1m", "--name", "A b", "--namespace", "n", "--storage", "2T", "--storage-class", "s", "--mount", "/data", "--user", "7", "--secret", "x", "--wait", "2h", "--", "ggquant", "in", "out.gguf", "Q4_K_M"},
-		"values": {"--parts", "2", "--claim", "c", "--", "ggquant", "yes", "0x1f", "1e3", "null", "~", "a: b", "- a", "#x", "a\nb", "$(JOB)", "{{.}}", "&a", "\u2028", "12:30:45", "2001-01-01", "=", "<<", "'\"\\"},
+		"small": {"--parts", "1", "--claim", "c", "--", "ggconv", "in", "out.gguf"},
+		"all": {"--parts", "16", "--at-once", "4", "--retries", "3", "--cpus", "8", "--mem", "4G", "--grace", "1m",
+			"--name", "A b", "--namespace", "n", "--storage", "2T", "--storage-class", "s", "--mount", "/data",
+			"--user", "7", "--secret", "x", "--wait", "2h", "--", "ggquant", "in", "out.gguf", "Q4_K_M"},
+		"values": {"--parts", "2", "--claim", "c", "--", "ggquant", "yes", "0x1f", "1e3", "null", "~", "a: b", "- a",
+			"#x", "a\nb", "$(JOB)", "{{.}}", "&a", "\u2028", "12:30:45", "2001-01-01", "=", "<<", "'\"\\"},
 	} {
-		manifest, errs, code := outcome(t, exec.Command(filepath.Join(bin, "ggtool"), append([]string{"submit", "k8s", "--image", "registry.example/ggforge:1"}, args...)...))
+		manifest, errs, code := outcome(t, exec.Command(filepath.Join(bin, "ggtool"),
+			append([]string{"submit", "k8s", "--image", "registry.example/ggforge:1"}, args...)...))
 		if code != 0 {
 			t.Fatalf("%q: exit code %d\n%s", args, code, errs)
 		}
@@ -37,7 +41,8 @@ func TestKubernetes(t *testing.T) {
 		manifests = append(manifests, manifest)
 	}
 	for _, wrong := range [][2]string{
-		{"backoffLimitPerIndex:", "backoffLimitPerIndexes:"}, {"parallelism: ", "parallelism: many # "}, {"template:", "templates:"},
+		{"backoffLimitPerIndex:", "backoffLimitPerIndexes:"}, {"parallelism: ", "parallelism: many # "},
+		{"template:", "templates:"},
 		{"runAsNonRoot: true", "runAsNonRoot: 1"}, {"operator: In", "operators: In"},
 	} {
 		if out, ok := valid("wrong", strings.Replace(manifests[0], wrong[0], wrong[1], 1)); ok {

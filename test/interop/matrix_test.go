@@ -39,7 +39,8 @@ func (o *oracle) compare(t *testing.T, r *run) {
 	if r.compat {
 		flags = append(flags, "--compat", "reference")
 	}
-	cmd := exec.Command(filepath.Join(bin, "ggquant"), append(flags, "--progress", "none", r.in, "ours.gguf", r.recipe)...)
+	cmd := exec.Command(filepath.Join(bin, "ggquant"), append(flags, "--progress", "none", r.in, "ours.gguf",
+		r.recipe)...)
 	cmd.Dir = root + work
 	text, err := cmd.CombinedOutput()
 	if r.fails = refErr != nil; r.fails {
@@ -209,7 +210,8 @@ func TestQuantizeAgain(t *testing.T) {
 	o.script(t, "refconvert.py", work+"/llama", work+"/llama.gguf", "--outtype", "f32", "--quiet")
 	synthesize(t, "llama.gguf", "im.dat", true)
 	for i, r := range allRecipes() {
-		flags := []string{"llama-quantize", "--imatrix", work + "/im.dat", work + "/llama.gguf", work + "/quant.gguf", r}
+		flags := []string{"llama-quantize", "--imatrix", work + "/im.dat", work + "/llama.gguf",
+			work + "/quant.gguf", r}
 		o.tool(t, flags...)
 		for _, to := range []string{"F32", allRecipes()[(i+11)%len(allRecipes())]} {
 			o.compare(t, &run{in: "quant.gguf", recipe: to, matrix: "im.dat", flags: []string{"--allow-requantize"}})
@@ -241,7 +243,8 @@ func TestQuantizeShards(t *testing.T) {
 	}
 	// The reference's splitter fails when a tensor is larger than a shard.
 	for _, c := range []struct{ flag, value, recipe string }{
-		{"--split-max-tensors", "10", "Q4_K_M"}, {"--split-max-tensors", "1", "Q8_0"}, {"--split-max-tensors", "56", "COPY"},
+		{"--split-max-tensors", "10", "Q4_K_M"}, {"--split-max-tensors", "1", "Q8_0"},
+		{"--split-max-tensors", "56", "COPY"},
 		{"--split-max-size", "1M", "Q4_K_M"}, {"--split-max-size", "3M", "COPY"}, {"--split-max-size", "4M", "COPY"},
 	} {
 		split := []string{c.flag, c.value}

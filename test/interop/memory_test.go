@@ -30,17 +30,20 @@ func TestExpertMemory(t *testing.T) {
 	} {
 		t.Run(c.spec, func(t *testing.T) {
 			s := hftest.Lookup(c.spec)
-			_, err := s.Write(root+work+"/large", hftest.Variant{Name: "large", Seed: 1, DType: "BF16", Set: c.set, Shards: 3, Ring: true})
+			_, err := s.Write(root+work+"/large", hftest.Variant{Name: "large", Seed: 1, DType: "BF16", Set: c.set,
+				Shards: 3, Ring: true})
 			must(t, err)
 			hf, ref, mine := work+"/large/"+s.Name, work+"/reference.gguf", work+"/ours.gguf"
 			for _, outtype := range []string{"f16", "q8_0"} {
 				argv := []string{hf, ref, "--outtype", outtype, "--quiet"}
-				flags := []string{"--force", "--progress", "none", "--outtype", outtype, "--outfile", root + mine, root + hf}
+				flags := []string{"--force", "--progress", "none", "--outtype", outtype, "--outfile",
+					root + mine, root + hf}
 				if pre := s.PreTokenizer(); pre != "" {
 					argv, flags = append(argv, "--pre-force", pre), append(flags, "--pre", pre)
 				}
 				for _, threads := range []string{"2", "16"} {
-					peak := watch(t, append([]string{filepath.Join(bin, "ggconv")}, append(flags, "--threads", threads)...)...)
+					peak := watch(t, append([]string{filepath.Join(bin, "ggconv")},
+						append(flags, "--threads", threads)...)...)
 					t.Logf("%s, %s threads: %.1f MB", outtype, threads, float64(peak)/1e6)
 					if peak > maxMemory {
 						t.Errorf("%s, %s threads: %d bytes, want at most %d", outtype, threads, peak, maxMemory)
@@ -70,8 +73,10 @@ func TestEvaluateMemory(t *testing.T) {
 	var peaks []int64
 	for _, layers := range []int{20, 60} {
 		s := hftest.Lookup("llama")
-		set := fmt.Sprintf(`{"hidden_size": 512, "intermediate_size": 1536, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64, "num_hidden_layers": %d}`, layers)
-		_, err := s.Write(root+work+"/large", hftest.Variant{Name: "large", Seed: 1, DType: "BF16", Set: set, Ring: true})
+		set := fmt.Sprintf(
+			`{"hidden_size": 512, "intermediate_size": 1536, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64, "num_hidden_layers": %d}`, layers)
+		_, err := s.Write(root+work+"/large", hftest.Variant{Name: "large", Seed: 1, DType: "BF16",
+			Set: set, Ring: true})
 		must(t, err)
 		file := root + work + "/large.gguf"
 		convertBy(t, root+work+"/large/"+s.Name, file, "f16", s.PreTokenizer())
@@ -81,7 +86,9 @@ func TestEvaluateMemory(t *testing.T) {
 		if layers > 20 && st.Size() < 2*limit {
 			t.Errorf("the file has %d bytes: too small for this test", st.Size())
 		}
-		peak := watch(t, "sh", "-c", fmt.Sprintf(`ulimit -d %d && exec "$0" "$@"`, limit>>10), filepath.Join(bin, "ggeval"), "perplexity", file, "-f", text, "-c", "128", "--chunks", "4", "--threads", "2", "--progress", "none")
+		peak := watch(t, "sh", "-c", fmt.Sprintf(`ulimit -d %d && exec "$0" "$@"`, limit>>10),
+			filepath.Join(bin, "ggeval"), "perplexity", file, "-f", text, "-c", "128", "--chunks", "4", "--threads",
+			"2", "--progress", "none")
 		t.Logf("%d layers, %.0f MB: %.1f MB", layers, float64(st.Size())/1e6, float64(peak)/1e6)
 		peaks = append(peaks, peak)
 		must(t, os.Remove(file))

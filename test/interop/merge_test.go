@@ -42,7 +42,8 @@ func TestMerge(t *testing.T) {
 				flags = append(flags, "--pre", "gpt-2")
 			}
 			ours(t, "ggconv", append(flags, "--outfile", want, root+merged)...)
-			ours(t, "ggconv", append(flags, "--outfile", got, "--merge-lora", root+first+"-1:"+m.one, "--merge-lora", root+second+":"+m.two, root+base)...)
+			ours(t, "ggconv", append(flags, "--outfile", got, "--merge-lora", root+first+"-1:"+m.one, "--merge-lora",
+				root+second+":"+m.two, root+base)...)
 			x, err := gguf.Open(want)
 			must(t, err)
 			defer x.Close()

@@ -73,7 +73,8 @@ func TestArchitectures(t *testing.T) {
 					base = []string{"--base", dir}
 				}
 				convertBy(t, root+work+"/specs/"+v.Name+"/"+s.Name, root+out, v.Out, s.PreTokenizer(),
-					slices.Concat([]string{"--compat", "reference"}, base, s.Arguments(root+work+"/specs/"+v.Name+"/"+s.Name, v))...)
+					slices.Concat([]string{"--compat", "reference"}, base,
+						s.Arguments(root+work+"/specs/"+v.Name+"/"+s.Name, v))...)
 				must(t, g.Add(v, root+out))
 				r := results[names[v.Name]]
 				if i == 0 {
@@ -81,7 +82,8 @@ func TestArchitectures(t *testing.T) {
 					if s.Target != "" {
 						flags = s.Arguments(root+work+"/specs/"+v.Name+"/"+s.Name, v)
 					}
-					convertBy(t, root+work+"/specs/"+v.Name+"/"+s.Name, root+work+"/loaded.gguf", v.Out, s.PreTokenizer(), flags...)
+					convertBy(t, root+work+"/specs/"+v.Name+"/"+s.Name, root+work+"/loaded.gguf", v.Out,
+						s.PreTokenizer(), flags...)
 					r.loads[o.loadSpec(t, s, work+"/loaded.gguf")] = true
 				}
 				if s.NoReference == "" {
@@ -159,7 +161,8 @@ func newResults() map[string]*result {
 	for _, class := range arch.Classes() {
 		for _, name := range arch.Names(class) {
 			if results[name] == nil {
-				results[name] = &result{classes: map[string]bool{}, loads: map[string]bool{}, noReference: map[string]string{}}
+				results[name] = &result{classes: map[string]bool{}, loads: map[string]bool{},
+					noReference: map[string]string{}}
 			}
 			results[name].classes[class] = true
 		}
@@ -357,7 +360,8 @@ func (o *oracle) runOnce(t *testing.T, path string) (string, error) {
 	must(t, os.WriteFile(root+work+"/words.txt", []byte(evalWords), 0o666))
 	// Weights as the file has them: with those that it rearranges for the matrix units
 	// of some CPUs (AMX), the runtime stops at an assertion of its own.
-	text, err := exec.Command("chroot", root, "timeout", "20", "llama-perplexity", "-m", path, "-f", work+"/words.txt", "-c", "64", "-b", "64",
+	text, err := exec.Command("chroot", root, "timeout", "20", "llama-perplexity", "-m", path, "-f", work+"/words.txt",
+		"-c", "64", "-b", "64",
 		"--chunks", "3", "-t", "1", "-ngl", "0", "--no-warmup", "--no-repack").CombinedOutput()
 	switch {
 	case err == nil && (finalPPL.Match(text) || firstPPL.Match(text)):
@@ -371,7 +375,8 @@ func (o *oracle) runOnce(t *testing.T, path string) (string, error) {
 	case noSuch.Match(text):
 		return noLoader, nil
 	}
-	bench, err := exec.Command("chroot", root, "timeout", "20", "llama-bench", "-m", path, "-p", "16", "-n", "0", "-r", "1", "-t", "1", "-ngl", "0").CombinedOutput()
+	bench, err := exec.Command("chroot", root, "timeout", "20", "llama-bench", "-m", path, "-p", "16", "-n", "0", "-r",
+		"1", "-t", "1", "-ngl", "0").CombinedOutput()
 	if err == nil {
 		return runsEncoder, nil
 	}
@@ -391,8 +396,8 @@ func complaints(log []byte) []byte {
 	return bytes.Join(lines, []byte("\n"))
 }
 
-// table renders the first table of docs/architectures.md, with what is before it. Of architectures with checkpoints left
-// that were not looked at it has what is checked in the rows of old.
+// table renders the first table of docs/architectures.md, with what is before it. Of architectures with checkpoints
+// left that were not looked at it has what is checked in the rows of old.
 func table(results map[string]*result, left map[string]int, old string) string {
 	checked := map[string]string{}
 	for line := range strings.Lines(old) {
@@ -451,8 +456,10 @@ func TestTable(t *testing.T) {
 		results[name] = &result{classes: map[string]bool{"New": true}, files: 2, loads: map[string]bool{runsText: true}}
 	}
 	head, _, _ := strings.Cut(table(nil, nil, ""), "| --- |")
-	want := head + "| --- | --- | --- | --- |\n| a | New | yes (2 files) | yes |\n| b | New | yes (9 files); no reference: x | yes; no |\n"
-	old := head + "| --- | --- | --- | --- |\n| a | Old | yes (1 files) | no |\n| b | Old | yes (9 files); no reference: x | yes; no |\n| gone | Old | yes (1 files) | yes |\n"
+	want := head + "| --- | --- | --- | --- |\n| a | New | yes (2 files) | yes |\n| b | New | yes (9 files); no " +
+		"reference: x | yes; no |\n"
+	old := head + "| --- | --- | --- | --- |\n| a | Old | yes (1 files) | no |\n| b | Old | yes (9 files); no " +
+		"reference: x | yes; no |\n| gone | Old | yes (1 files) | yes |\n"
 	if got := table(results, map[string]int{"b": 1, "c": 1}, old); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}

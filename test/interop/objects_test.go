@@ -48,7 +48,8 @@ func startObjects(t *testing.T, buckets ...string) *objectServer {
 		must(t, os.Mkdir(filepath.Join(s.data, b), 0o777))
 	}
 	for name, value := range map[string]string{
-		"AWS_ENDPOINT_URL_S3": "http://" + s.listen, "AWS_ACCESS_KEY_ID": "interop", "AWS_SECRET_ACCESS_KEY": "interop-secret", "AWS_SESSION_TOKEN": "",
+		"AWS_ENDPOINT_URL_S3": "http://" + s.listen, "AWS_ACCESS_KEY_ID": "interop",
+		"AWS_SECRET_ACCESS_KEY": "interop-secret", "AWS_SESSION_TOKEN": "",
 		"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_EC2_METADATA_DISABLED": "true",
 	} {
 		t.Setenv(name, value)
@@ -66,7 +67,8 @@ func startObjects(t *testing.T, buckets ...string) *objectServer {
 // start starts the server and waits until it answers.
 func (s *objectServer) start() {
 	s.cmd = exec.Command(s3Server, "server", "--quiet", "--address", s.listen, s.data)
-	s.cmd.Env = append(os.Environ(), "MINIO_ROOT_USER=interop", "MINIO_ROOT_PASSWORD=interop-secret", "MINIO_BROWSER=off", "MINIO_UPDATE=off")
+	s.cmd.Env = append(os.Environ(), "MINIO_ROOT_USER=interop", "MINIO_ROOT_PASSWORD=interop-secret",
+		"MINIO_BROWSER=off", "MINIO_UPDATE=off")
 	must(s.t, s.cmd.Start())
 	for range 300 {
 		if resp, err := http.Get("http://" + s.listen + "/minio/health/ready"); err == nil {
@@ -127,7 +129,8 @@ func fileSum(t *testing.T, path string) string {
 
 // during runs one of our commands and calls then when its work, of the part with that note, is done to share or
 // more. It returns what the command has printed and its error.
-func during(t *testing.T, note string, share float64, then func(p *os.Process), name string, argv ...string) (string, error) {
+func during(t *testing.T, note string, share float64, then func(p *os.Process), name string,
+	argv ...string) (string, error) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(bin, name), append([]string{"--progress", "json"}, argv...)...)
 	var out strings.Builder
@@ -188,7 +191,8 @@ func TestObjects(t *testing.T) {
 		info, err := e.Info()
 		must(t, err)
 		bytes += info.Size()
-		files = append(files, bucket.File{Path: filepath.Join(model, e.Name()), To: bucket.Name{Bucket: "models", Key: "some/model/" + e.Name()}})
+		files = append(files, bucket.File{Path: filepath.Join(model, e.Name()),
+			To: bucket.Name{Bucket: "models", Key: "some/model/" + e.Name()}})
 	}
 	begun := time.Now()
 	must(t, s.client.Upload(context.Background(), files, bucket.UploadOptions{}))
@@ -225,7 +229,8 @@ func TestObjects(t *testing.T) {
 	}
 
 	t.Run("server-killed-while-read", func(t *testing.T) {
-		out, err := during(t, "", 0.3, restart, "ggconv", "--outtype", "f16", "--model-name", "x", "s3://models/some/model", again)
+		out, err := during(t, "", 0.3, restart, "ggconv", "--outtype", "f16", "--model-name", "x",
+			"s3://models/some/model", again)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
@@ -233,7 +238,8 @@ func TestObjects(t *testing.T) {
 	})
 	t.Run("killed-while-read", func(t *testing.T) {
 		kill := func(p *os.Process) { p.Kill() }
-		if _, err := during(t, "", 0.4, kill, "ggconv", "--resume", "--outtype", "f16", "--model-name", "x", "s3://models/some/model", again); err == nil {
+		if _, err := during(t, "", 0.4, kill, "ggconv", "--resume", "--outtype", "f16", "--model-name", "x",
+			"s3://models/some/model", again); err == nil {
 			t.Fatal("it was not killed")
 		}
 		ours(t, "ggconv", "--resume", "--outtype", "f16", "--model-name", "x", "s3://models/some/model", again)
@@ -247,7 +253,8 @@ func TestObjects(t *testing.T) {
 		if left, err := os.ReadDir(work); err != nil || len(left) > 0 {
 			t.Errorf("left in the work folder: %v %v", left, err)
 		}
-		if left, err := s.client.Incomplete(context.Background(), bucket.Name{Bucket: "out"}); err != nil || len(left) > 0 {
+		if left, err := s.client.Incomplete(context.Background(), bucket.Name{Bucket: "out"}); err != nil ||
+			len(left) > 0 {
 			t.Errorf("uploads left: %v %v", left, err)
 		}
 	}
@@ -281,8 +288,10 @@ func TestObjects(t *testing.T) {
 		}
 	})
 	t.Run("killed-while-several-are-written", func(t *testing.T) {
-		ours(t, "ggquant", "--progress", "none", "--name-template", "{ftype}.gguf", "--model-name", "x", "--out-dir", dir, model, "Q8_0", "Q4_0")
-		argv := []string{"--name-template", "{ftype}.gguf", "--model-name", "x", "--work-dir", work, "--out-dir", "s3://out/quants", "s3://models/some/model", "Q8_0", "Q4_0"}
+		ours(t, "ggquant", "--progress", "none", "--name-template", "{ftype}.gguf", "--model-name", "x", "--out-dir",
+			dir, model, "Q8_0", "Q4_0")
+		argv := []string{"--name-template", "{ftype}.gguf", "--model-name", "x", "--work-dir", work, "--out-dir",
+			"s3://out/quants", "s3://models/some/model", "Q8_0", "Q4_0"}
 		kill := func(p *os.Process) { p.Kill() }
 		if _, err := during(t, "upload", 0.5, kill, "ggquant", argv...); err == nil {
 			t.Fatal("it was not killed")

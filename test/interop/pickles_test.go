@@ -38,7 +38,8 @@ func TestPickles(t *testing.T) {
 						pre = []string{"--pre", p.pre}
 					}
 					o.script(t, "refconvert.py", append(pre, hf, ref, "--outtype", typ, "--quiet")...)
-					ours(t, "ggconv", append(pre, "--force", "--progress", "none", "--outtype", typ, "--outfile", root+mine, root+hf)...)
+					ours(t, "ggconv", append(pre, "--force", "--progress", "none", "--outtype", typ, "--outfile",
+						root+mine, root+hf)...)
 					same(t, root+mine, root+ref)
 				})
 			}

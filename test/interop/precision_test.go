@@ -17,11 +17,15 @@ func TestPrecisions(t *testing.T) {
 	made := "" // the plain checkpoint that is there
 	for _, args := range []string{
 		"awq", "awq group=32", "awq layout=gemv group=32", "awq layout=gemv group=128",
-		"bnb-nf4 storage=bfloat16", "bnb-nf4 storage=float32 double=0", "bnb-nf4 skip=down_proj", "bnb-int8 skip=self_attn",
+		"bnb-nf4 storage=bfloat16", "bnb-nf4 storage=float32 double=0", "bnb-nf4 skip=down_proj",
+		"bnb-int8 skip=self_attn",
 		"bnb-nf4", "bnb-nf4 double=0", "bnb-nf4 blocksize=32", "bnb-fp4", "bnb-fp4 double=0 blocksize=128", "bnb-int8",
-		"hqq", "hqq bits=8 axis=0", "hqq bits=3 compute=f16", "hqq bits=3 axis=0", "hqq bits=2 group=16 compute=f32", "hqq bits=1 axis=0 group=32", "hqq bits=4 axis=0 compute=f32",
-		"gptq bits=3 group=32", "gptq bits=3 group=32 desc_act=1 v2=1 sym=0", "gptq no_g_idx=1", "gptq bits=8 group=32 no_g_idx=1 sym=0", "gptq bits=2 group=-1 no_g_idx=1",
-		"ct-pack group=-1", "ct-pack group=32 actorder=1", "ct-pack bits=5 group=64 sym=0", "ct-pack bits=7 group=32", "ct-pack mixed=1", "ct-pack mixed=1 bits=8 group=32", "ct-pack skip=q_proj",
+		"hqq", "hqq bits=8 axis=0", "hqq bits=3 compute=f16", "hqq bits=3 axis=0", "hqq bits=2 group=16 compute=f32",
+		"hqq bits=1 axis=0 group=32", "hqq bits=4 axis=0 compute=f32",
+		"gptq bits=3 group=32", "gptq bits=3 group=32 desc_act=1 v2=1 sym=0", "gptq no_g_idx=1",
+		"gptq bits=8 group=32 no_g_idx=1 sym=0", "gptq bits=2 group=-1 no_g_idx=1",
+		"ct-pack group=-1", "ct-pack group=32 actorder=1", "ct-pack bits=5 group=64 sym=0", "ct-pack bits=7 group=32",
+		"ct-pack mixed=1", "ct-pack mixed=1 bits=8 group=32", "ct-pack skip=q_proj",
 		"ct-float strategy=tensor", "ct-float static=1", "ct-mxfp4",
 	} {
 		t.Run(args, func(t *testing.T) {
@@ -29,7 +33,8 @@ func TestPrecisions(t *testing.T) {
 			plain, quantized, decoded := work+"/plain/llama", work+"/quantized/llama", work+"/decoded/llama"
 			shape := []string{"llama", plain, "--dtype", "bf16"}
 			if strings.Contains(opts, "bits=3") && kind == "gptq" { // words of three at a time
-				shape = append(shape, "--set", "hidden_size=192", "num_attention_heads=6", "num_key_value_heads=2", "intermediate_size=384")
+				shape = append(shape, "--set", "hidden_size=192", "num_attention_heads=6", "num_key_value_heads=2",
+					"intermediate_size=384")
 			}
 			if how := strings.Join(shape, " "); how != made {
 				o.script(t, "mkhf.py", shape...)
@@ -43,7 +48,8 @@ func TestPrecisions(t *testing.T) {
 			ref, mine := work+"/reference.gguf", work+"/ours.gguf"
 			o.script(t, "mksrc.py", "--dequant", quantized, decoded)
 			o.script(t, "refconvert.py", decoded, ref, "--outtype", "f32", "--quiet")
-			ours(t, "ggconv", "--force", "--progress", "none", "--outtype", "f32", "--outfile", root+mine, root+quantized)
+			ours(t, "ggconv", "--force", "--progress", "none", "--outtype", "f32", "--outfile", root+mine,
+				root+quantized)
 			equalWeights(t, root+mine, root+ref)
 		})
 	}

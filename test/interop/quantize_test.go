@@ -13,7 +13,8 @@ import (
 
 // recipes are those that need no importance matrix.
 var recipes = []string{
-	"Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K_S", "Q3_K_M", "Q3_K_L", "Q4_K_S", "Q4_K_M", "Q5_K_S", "Q5_K_M", "Q6_K",
+	"Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K_S", "Q3_K_M", "Q3_K_L", "Q4_K_S", "Q4_K_M", "Q5_K_S",
+	"Q5_K_M", "Q6_K",
 	"F16", "BF16", "F32", "COPY",
 }
 
@@ -162,11 +163,14 @@ func TestArm64(t *testing.T) {
 		t.Skip("arm64 untested: no qemu-aarch64 (package qemu-user)")
 	}
 	for name, c := range map[string]struct{ env, args []string }{
-		"plain": {nil, []string{"-short", "-run", "Golden|Gollama", "../../quantize/...", "../../convert/...", "../../tokenizer/..."}},
-		"simd":  {[]string{"GOTOOLCHAIN=go1.27.4", "GOEXPERIMENT=simd"}, []string{"-run", "Golden|Parity", "../../quants"}},
+		"plain": {nil, []string{"-short", "-run", "Golden|Gollama", "../../quantize/...", "../../convert/...",
+			"../../tokenizer/..."}},
+		"simd": {[]string{"GOTOOLCHAIN=go1.27.4", "GOEXPERIMENT=simd"},
+			[]string{"-run", "Golden|Parity", "../../quants"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd := exec.Command("go", append([]string{"test", "-count=1", "-timeout", "30m", "-exec", qemu}, c.args...)...)
+			cmd := exec.Command("go", append([]string{"test", "-count=1", "-timeout", "30m", "-exec", qemu},
+				c.args...)...)
 			cmd.Env = append(append(os.Environ(), "GOARCH=arm64", "CGO_ENABLED=0"), c.env...)
 			out, err := cmd.CombinedOutput()
 			t.Logf("%s, on %s/%s:\n%s", qemu, runtime.GOOS, runtime.GOARCH, out)

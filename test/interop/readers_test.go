@@ -85,7 +85,8 @@ func inspected(t *testing.T, path string) headerOf {
 		if !ok {
 			t.Fatalf("%s: type %q", tensor.Name, tensor.Type)
 		}
-		h.Tensors[i].Name, h.Tensors[i].NE, h.Tensors[i].Type, h.Tensors[i].Offset = tensor.Name, tensor.NE, uint32(typ), tensor.Offset
+		h.Tensors[i].Name, h.Tensors[i].NE, h.Tensors[i].Type, h.Tensors[i].Offset = tensor.Name, tensor.NE,
+			uint32(typ), tensor.Offset
 	}
 	return h
 }
@@ -101,7 +102,8 @@ func equal(a, b any) bool {
 		}
 		p, errP := strconv.ParseFloat(string(x), 64)
 		q, errQ := strconv.ParseFloat(string(y), 64)
-		return errP == nil && errQ == nil && (p == q || p != math.Trunc(p) && float32(p) == float32(q)) // whole ones are not rounded
+		// whole ones are not rounded
+		return errP == nil && errQ == nil && (p == q || p != math.Trunc(p) && float32(p) == float32(q))
 	case []any:
 		y, ok := b.([]any)
 		if !ok || len(x) != len(y) {
@@ -180,11 +182,13 @@ func TestReadersHeaders(t *testing.T) {
 			want := inspected(t, path)
 			name := filepath.Base(path)
 			if theirs.Version != want.Version || len(theirs.Metadata) != len(want.Metadata) {
-				t.Errorf("%s, %s: version %d with %d keys, want %d with %d", r.name, name, theirs.Version, len(theirs.Metadata), want.Version, len(want.Metadata))
+				t.Errorf("%s, %s: version %d with %d keys, want %d with %d", r.name, name, theirs.Version,
+					len(theirs.Metadata), want.Version, len(want.Metadata))
 			}
 			for key, v := range want.Metadata {
 				if !equal(v, theirs.Metadata[key]) {
-					t.Errorf("%s, %s: %s = %.100s, want %.100s", r.name, name, key, fmt.Sprint(theirs.Metadata[key]), fmt.Sprint(v))
+					t.Errorf("%s, %s: %s = %.100s, want %.100s", r.name, name, key, fmt.Sprint(theirs.Metadata[key]),
+						fmt.Sprint(v))
 				}
 				values++
 			}
@@ -240,7 +244,8 @@ func TestReadersRun(t *testing.T) {
 			PPL     float64
 		}
 		must(t, json.Unmarshal([]byte(out), &got))
-		m := estimate.FindStringSubmatch(ours(t, "ggeval", "perplexity", path, "-f", text, "-c", strconv.Itoa(tokens), "--chunks", "1"))
+		m := estimate.FindStringSubmatch(ours(t, "ggeval", "perplexity", path, "-f", text, "-c", strconv.Itoa(tokens),
+			"--chunks", "1"))
 		if m == nil {
 			t.Fatalf("%s: ggeval says no perplexity", path)
 		}

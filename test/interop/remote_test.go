@@ -17,9 +17,11 @@ func TestRemote(t *testing.T) {
 	for _, outtype := range []string{"auto", "q8_0"} {
 		t.Run(outtype, func(t *testing.T) {
 			out, mine := work+"/remote-"+outtype+".gguf", filepath.Join(t.TempDir(), "x.gguf")
-			o.tool(t, "env", "HF_HOME="+work+"/hub", "python3", work+"/oracle/refremote.py", hub.URL, "org/gollama", out, "--outtype", outtype)
+			o.tool(t, "env", "HF_HOME="+work+"/hub", "python3", work+"/oracle/refremote.py", hub.URL, "org/gollama",
+				out, "--outtype", outtype)
 			t.Setenv("HF_ENDPOINT", hub.URL)
-			ours(t, "ggconv", "--progress", "none", "--compat", "reference", "--remote", "org/gollama", "--outfile", mine, "--outtype", outtype)
+			ours(t, "ggconv", "--progress", "none", "--compat", "reference", "--remote", "org/gollama", "--outfile",
+				mine, "--outtype", outtype)
 			same(t, mine, root+out)
 			must(t, os.Remove(root+out))
 		})

@@ -38,13 +38,16 @@ func TestSlurm(t *testing.T) {
 		command []string // OUT stands for the folder of the outputs, PARTS for one of files of parts
 	}{
 		{"gollama converted", []string{"ggconv", "--progress", "none", gollama, "OUT/x.gguf"}},
-		{"gollama quantized", []string{"ggquant", "--progress", "none", "--out-dir", "OUT", gollama, "Q8_0", "Q4_K_M", "IQ3_S"}},
-		{"gollama in part files", []string{"ggquant", "--progress", "none", "--verify", "--part-files", "PARTS", gollama, "OUT/x.gguf", "IQ4_XS"}},
+		{"gollama quantized", []string{"ggquant", "--progress", "none", "--out-dir", "OUT", gollama, "Q8_0",
+			"Q4_K_M", "IQ3_S"}},
+		{"gollama in part files", []string{"ggquant", "--progress", "none", "--verify", "--part-files", "PARTS",
+			gollama, "OUT/x.gguf", "IQ4_XS"}},
 		{"large converted", []string{"ggconv", "--progress", "none", large, "OUT/x.gguf"}},
 		{"large quantized", []string{"ggquant", "--progress", "none", large, "OUT/x.gguf", "Q4_K_M"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			alone, together, parts := filepath.Join(dir, "alone"), filepath.Join(dir, "together"), filepath.Join(dir, "parts")
+			alone, together, parts := filepath.Join(dir, "alone"), filepath.Join(dir, "together"),
+				filepath.Join(dir, "parts")
 			for _, d := range []string{alone, together, parts} {
 				must(t, os.Mkdir(d, 0o777))
 				defer os.RemoveAll(d)
@@ -127,7 +130,8 @@ func slurm(t *testing.T, argv ...string) string {
 func submitSlurm(t *testing.T, dir string, command []string) *slurmJob {
 	t.Helper()
 	j := &slurmJob{t: t, program: command[0], logs: t.TempDir()}
-	script, errs, code := outcome(t, exec.Command(filepath.Join(bin, "ggtool"), append([]string{"submit", "slurm", "--parts", strconv.Itoa(slurmParts), "--cpus", "1", "--"}, command...)...))
+	script, errs, code := outcome(t, exec.Command(filepath.Join(bin, "ggtool"),
+		append([]string{"submit", "slurm", "--parts", strconv.Itoa(slurmParts), "--cpus", "1", "--"}, command...)...))
 	if code != 0 {
 		t.Fatalf("submit: exit code %d\n%s", code, errs)
 	}
@@ -174,7 +178,10 @@ func (j *slurmJob) disturb() {
 			syscall.Kill(pid, syscall.SIGKILL)
 		case 1:
 			slurm(j.t, "scancel", "--signal=KILL", id)
-			j.until("the killed task ends", func() bool { return slurm(j.t, "squeue", "-h", "-t", "all", "-j", id, "-o", "%T") == "CANCELLED" })
+			j.until("the killed task ends", func() bool {
+				return slurm(j.t, "squeue", "-h", "-t", "all", "-j", id, "-o",
+					"%T") == "CANCELLED"
+			})
 			slurm(j.t, "scontrol", "requeue", id)
 		case 2:
 			slurm(j.t, "scontrol", "requeue", id)
@@ -192,12 +199,14 @@ func (j *slurmJob) running(done map[string]bool) (pid int, task string) {
 		if err != nil {
 			continue
 		}
-		if name, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "comm")); strings.TrimSpace(string(name)) != j.program {
+		if name, _ := os.ReadFile(filepath.Join("/proc", e.Name(),
+			"comm")); strings.TrimSpace(string(name)) != j.program {
 			continue
 		}
 		environ, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
 		vars := strings.Split(string(environ), "\x00")
-		if !slices.Contains(vars, "SLURM_ARRAY_JOB_ID="+j.parts) || !slices.Contains(vars, "SLURM_CONF="+os.Getenv("SLURM_CONF")) {
+		if !slices.Contains(vars, "SLURM_ARRAY_JOB_ID="+j.parts) ||
+			!slices.Contains(vars, "SLURM_CONF="+os.Getenv("SLURM_CONF")) {
 			continue
 		}
 		for _, v := range vars {
@@ -229,7 +238,8 @@ func (j *slurmJob) wait() {
 	state := ""
 	since := map[string]time.Time{} // when jobs were first seen that wait for their time
 	j.until("the job that finishes ends", func() bool {
-		for line := range strings.Lines(slurm(j.t, "squeue", "-h", "-r", "-t", "all", "-j", j.parts+","+j.finish, "-o", "%i|%T|%r")) {
+		for line := range strings.Lines(slurm(j.t, "squeue", "-h", "-r", "-t", "all", "-j", j.parts+","+j.finish, "-o",
+			"%i|%T|%r")) {
 			f := strings.Split(strings.TrimSpace(line), "|")
 			if f[1] == "PENDING" && f[2] == "BeginTime" {
 				if since[f[0]].IsZero() {

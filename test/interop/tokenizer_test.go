@@ -52,10 +52,14 @@ var tokenizers = []struct {
 	{"merges-as-pairs", tokenizer.ClassGPT2, "gpt2 --opt merges_style=list", "", ""},
 	{"no-config", tokenizer.ClassSPMOrGPT2, "qwen2", "", "tokenizer_config.json"},
 	{"padded", tokenizer.ClassSPMOrGPT2, "qwen2 --set vocab_size=1100", "", ""},
-	{"added", tokenizer.ClassSPMOrGPT2, `qwen2 --set vocab_size=1100 --opt added_tokens=[["<tool>",false,false],["▁x",false,false],["▁y",false,true],["é",false,false],["<|a|>",false,false],["Ġz",true,false]]`, "", ""},
-	{"added-llama", tokenizer.ClassLlama, `llama-bpe --set vocab_size=1100 --opt added_tokens=[["<tool>",false,false],["▁x",false,false],["▁y",false,true],["é",false,false],["<|a|>",false,false],["Ġz",true,false]]`, "", ""},
-	{"extra-specials", tokenizer.ClassSPMOrGPT2, "qwen2 --set vocab_size=1100", `{"extra_special_tokens":["<x>","<y>"],"image_token":"<image>","pad_token":"<mypad>"}`, ""},
-	{"additional-specials", tokenizer.ClassSPMOrGPT2, "qwen2 --set vocab_size=1100", `{"additional_special_tokens":["<x>","<|im_start|>"]}`, ""},
+	{"added", tokenizer.ClassSPMOrGPT2,
+		`qwen2 --set vocab_size=1100 --opt added_tokens=[["<tool>",false,false],["▁x",false,false],["▁y",false,true],["é",false,false],["<|a|>",false,false],["Ġz",true,false]]`, "", ""},
+	{"added-llama", tokenizer.ClassLlama,
+		`llama-bpe --set vocab_size=1100 --opt added_tokens=[["<tool>",false,false],["▁x",false,false],["▁y",false,true],["é",false,false],["<|a|>",false,false],["Ġz",true,false]]`, "", ""},
+	{"extra-specials", tokenizer.ClassSPMOrGPT2, "qwen2 --set vocab_size=1100",
+		`{"extra_special_tokens":["<x>","<y>"],"image_token":"<image>","pad_token":"<mypad>"}`, ""},
+	{"additional-specials", tokenizer.ClassSPMOrGPT2, "qwen2 --set vocab_size=1100",
+		`{"additional_special_tokens":["<x>","<|im_start|>"]}`, ""},
 	{"gemma", tokenizer.ClassGemma, "gemma", "", ""},
 	{"gemma2", tokenizer.ClassGemma2, "gemma2", "", ""},
 	{"gemma3", tokenizer.ClassGemma3, "gemma3", "", ""},
@@ -79,13 +83,25 @@ var tokenizers = []struct {
 	{"mamba2", tokenizer.ClassMamba2, "mamba2", "", ""},
 	{"glm4", tokenizer.ClassGLM4, "glm4", "", ""},
 	{"hunyuan", tokenizer.ClassHunYuan, "hunyuan", "", ""},
-	{"real-bert", tokenizer.ClassBert, "bert --opt tok=real:bert-base-uncased --set vocab_size=30522 hidden_size=64 num_attention_heads=2 intermediate_size=128", "", ""},
-	{"real-bert-words", tokenizer.ClassBert, "bert --opt tok=real:bert-base-uncased --set vocab_size=30522 hidden_size=64 num_attention_heads=2 intermediate_size=128", "", "tokenizer.json"},
+	{"real-bert", tokenizer.ClassBert,
+		"bert --opt tok=real:bert-base-uncased --set vocab_size=30522 hidden_size=64 num_attention_heads=2 " +
+			"intermediate_size=128", "", ""},
+	{"real-bert-words", tokenizer.ClassBert,
+		"bert --opt tok=real:bert-base-uncased --set vocab_size=30522 hidden_size=64 num_attention_heads=2 " +
+			"intermediate_size=128", "", "tokenizer.json"},
 	{"real-gpt2", tokenizer.ClassGPT2, "gpt2 --opt tok=real:gpt2 --set vocab_size=50257 n_embd=64 n_head=2", "", ""},
-	{"real-phi-2", tokenizer.ClassGPT2, "phi --opt tok=real:phi-2 --set vocab_size=51200 hidden_size=64 num_attention_heads=2 num_key_value_heads=2 intermediate_size=256", "", ""},
-	{"real-starcoder2", tokenizer.ClassGPT2, "starcoder2 --opt tok=real:starcoder --set vocab_size=49152 hidden_size=64 num_attention_heads=4 intermediate_size=128", "", ""},
-	{"real-pythia", tokenizer.ClassGPT2, "olmo --opt tok=real:gpt-neox-20b --set vocab_size=50304 hidden_size=64 num_attention_heads=2 num_key_value_heads=2 intermediate_size=256", "", ""},
-	{"real-falcon", tokenizer.ClassGPT2, "falcon-40b --opt tok=real:falcon --set vocab_size=65024 hidden_size=64 num_attention_heads=4 num_kv_heads=2", "", ""},
+	{"real-phi-2", tokenizer.ClassGPT2,
+		"phi --opt tok=real:phi-2 --set vocab_size=51200 hidden_size=64 num_attention_heads=2 num_key_value_heads=2 " +
+			"intermediate_size=256", "", ""},
+	{"real-starcoder2", tokenizer.ClassGPT2,
+		"starcoder2 --opt tok=real:starcoder --set vocab_size=49152 hidden_size=64 num_attention_heads=4 " +
+			"intermediate_size=128", "", ""},
+	{"real-pythia", tokenizer.ClassGPT2,
+		"olmo --opt tok=real:gpt-neox-20b --set vocab_size=50304 hidden_size=64 num_attention_heads=2 " +
+			"num_key_value_heads=2 intermediate_size=256", "", ""},
+	{"real-falcon", tokenizer.ClassGPT2,
+		"falcon-40b --opt tok=real:falcon --set vocab_size=65024 hidden_size=64 num_attention_heads=4 num_kv_heads=2",
+		"", ""},
 }
 
 // TestTokenizers compares the tokenizer.* keys of both converters.

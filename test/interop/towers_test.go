@@ -25,24 +25,29 @@ var towersLoad = map[string]string{
 	// it has to be asked for tiles, which need tokens that the language model here lacks
 	"mm_idefics3":       "GGML_ASSERT(idx >= 0) failed",
 	"mm_smolvlm":        "GGML_ASSERT(idx >= 0) failed",
-	"mm_cohere2_vision": "GGML_ASSERT(idx >= 0) failed", "mm_minicpmv4_6": "GGML_ASSERT(idx >= 0) failed", "mm_minicpmv4_7": "GGML_ASSERT(idx >= 0) failed",
-	"mm_step3_vl": "GGML_ASSERT(idx >= 0) failed", "mm_step3p7": "GGML_ASSERT(idx >= 0) failed",
+	"mm_cohere2_vision": "GGML_ASSERT(idx >= 0) failed", "mm_minicpmv4_6": "GGML_ASSERT(idx >= 0) failed",
+	"mm_minicpmv4_7": "GGML_ASSERT(idx >= 0) failed",
+	"mm_step3_vl":    "GGML_ASSERT(idx >= 0) failed", "mm_step3p7": "GGML_ASSERT(idx >= 0) failed",
 	// positions of pictures have axes that the language model here lacks
 	"mm_hunyuan_vl": "GGML_ASSERT(n_tokens == (size_t)image_tokens->n_tokens()) failed",
 	// states of further layers make its output wider than the language model here is
 	// they make what it sees wider than what it hears
-	"mm_qwen3_omni_moe": "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)", "mm_qwen3_omni_bare": "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)",
-	"mm_granite_vision": "mismatch between text model (n_embd = 64) and mmproj (n_embd = 512)",
-	"mm_qwen3_vl":       "mismatch between text model (n_embd = 64) and mmproj (n_embd = 192)",
+	"mm_qwen3_omni_moe":  "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)",
+	"mm_qwen3_omni_bare": "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)",
+	"mm_granite_vision":  "mismatch between text model (n_embd = 64) and mmproj (n_embd = 512)",
+	"mm_qwen3_vl":        "mismatch between text model (n_embd = 64) and mmproj (n_embd = 192)",
 }
 
 // towersHear is towersLoad for sound.
 var towersHear = map[string]string{
 	// it knows the widths of the published models only: positions of 512 numbers, pieces of 640
-	"mm_lfm2_audio": "GGML_ASSERT(ggml_can_mul_mat(a, b)) failed", "mm_d1_omni": "GGML_ASSERT(ggml_can_mul_mat(a, b)) failed",
-	"mm_gemma4_unified": "GGML_ASSERT(ggml_can_mul_mat(a, b)) failed",
-	"mm_gemma3n":        "This model does not support audio input", "mm_gemma3n_norms": "This model does not support audio input",
-	"mm_qwen3_omni_moe": "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)", "mm_qwen3_omni_bare": "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)",
+	"mm_lfm2_audio":      "GGML_ASSERT(ggml_can_mul_mat(a, b)) failed",
+	"mm_d1_omni":         "GGML_ASSERT(ggml_can_mul_mat(a, b)) failed",
+	"mm_gemma4_unified":  "GGML_ASSERT(ggml_can_mul_mat(a, b)) failed",
+	"mm_gemma3n":         "This model does not support audio input",
+	"mm_gemma3n_norms":   "This model does not support audio input",
+	"mm_qwen3_omni_moe":  "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)",
+	"mm_qwen3_omni_bare": "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)",
 	// it is as wide as two heads of its own language model, with which it speaks
 	"mm_pocket_tts": "mismatch between text model (n_embd = 64) and mmproj (n_embd = 128)",
 	// it counts fewer tokens than its graph gives for 30 seconds
@@ -85,13 +90,20 @@ func TestTowers(t *testing.T) {
 				if i == 0 && s.NoLoad == "" {
 					convertBy(t, dir, root+out, v.Out, "", v.Flags...)
 					for does, try := range map[string]func() (bool, error){
-						"takes a picture": func() (bool, error) { return perceive(out, "vision", "--image", "picture.png", towersLoad[s.Name]) },
-						"takes a sound":   func() (bool, error) { return perceive(out, "audio", "--audio", "sound.wav", towersHear[s.Name]) },
-						"speaks":          func() (bool, error) { return speak(t, s, out) },
+						"takes a picture": func() (bool, error) {
+							return perceive(out, "vision", "--image",
+								"picture.png", towersLoad[s.Name])
+						},
+						"takes a sound": func() (bool, error) {
+							return perceive(out, "audio", "--audio", "sound.wav",
+								towersHear[s.Name])
+						},
+						"speaks": func() (bool, error) { return speak(t, s, out) },
 					} {
 						able, err := try()
 						must(t, err)
-						end := map[string]string{"takes a picture": towersLoad[s.Name], "takes a sound": towersHear[s.Name]}[does]
+						end := map[string]string{"takes a picture": towersLoad[s.Name],
+							"takes a sound": towersHear[s.Name]}[does]
 						if end != "" {
 							does = fmt.Sprintf("%s: `%s`", strings.TrimPrefix(does, "takes "), end)
 						}
@@ -124,7 +136,8 @@ func TestTowers(t *testing.T) {
 	rows := map[string]string{} // of the table, by classes
 	for key, r := range results {
 		if left[key] == 0 {
-			rows[key] = fmt.Sprintf("| %s | %s | %s |\n", key, r.equal(), strings.Join(slices.Sorted(maps.Keys(r.loads)), "; "))
+			rows[key] = fmt.Sprintf("| %s | %s | %s |\n", key, r.equal(),
+				strings.Join(slices.Sorted(maps.Keys(r.loads)), "; "))
 		}
 	}
 	old, err := os.ReadFile(tableFile)
@@ -178,7 +191,8 @@ func speak(t *testing.T, s *hftest.Spec, path string) (able bool, err error) {
 	}
 	convertBy(t, dir, root+work+"/speaks.gguf", v.Out, text.PreTokenizer())
 	os.Remove(root + work + "/spoken.wav")
-	said, err := exec.Command("chroot", root, "timeout", "60", "llama-tts", "-m", work+"/speaks.gguf", "-mm", path, "-p", "a b c", "-o", work+"/spoken.wav",
+	said, err := exec.Command("chroot", root, "timeout", "60", "llama-tts", "-m", work+"/speaks.gguf", "-mm", path,
+		"-p", "a b c", "-o", work+"/spoken.wav",
 		"-n", "3", "-t", "1", "--no-repack").CombinedOutput()
 	if err != nil {
 		return false, fmt.Errorf("the runtime cannot speak with the file: %w\n%s", err, tail(said))
@@ -211,7 +225,8 @@ func TestMistralTower(t *testing.T) {
 			must(t, os.RemoveAll(root+dir))
 			must(t, os.MkdirAll(root+dir, 0o777))
 			must(t, hftest.WriteMistral(root+dir, map[string]any{"vision_encoder": vision}))
-			must(t, o.try(t, "refconvert.py", dir, theirs, "--outtype", c.out, "--quiet", "--", "--mistral-format", "--mmproj"))
+			must(t, o.try(t, "refconvert.py", dir, theirs, "--outtype", c.out, "--quiet", "--",
+				"--mistral-format", "--mmproj"))
 			convertBy(t, root+dir, root+ours, c.out, "", "--mistral-format", "--mmproj")
 			same(t, root+ours, root+theirs)
 			_, err := perceive(ours, "vision", "--image", "picture.png", "")
@@ -286,8 +301,10 @@ func perceive(path, sense, flag, input, end string) (able bool, err error) {
 	}
 	var text []byte
 	for range 5 { // it may end before its last message is out
-		text, err = exec.Command("chroot", root, "timeout", "20", "llama-mtmd-cli", "-m", work+"/text.gguf", "--mmproj", path, flag, work+"/"+input,
-			"-p", "a", "-n", "2", "-t", "1", "-c", "4096", "--no-warmup", "--no-repack", "--chat-template", "chatml").CombinedOutput()
+		text, err = exec.Command("chroot", root, "timeout", "20", "llama-mtmd-cli", "-m", work+"/text.gguf", "--mmproj",
+			path, flag, work+"/"+input,
+			"-p", "a", "-n", "2", "-t", "1", "-c", "4096", "--no-warmup", "--no-repack", "--chat-template",
+			"chatml").CombinedOutput()
 		if err != nil && end != "" && strings.Contains(string(text), end) {
 			return true, nil
 		}

@@ -31,7 +31,8 @@ func wine(t *testing.T, dir, program string, argv ...string) (string, string, in
 func inWine(argv ...string) *exec.Cmd {
 	cmd := exec.Command("chroot", append([]string{wineRoot}, argv...)...)
 	// Nothing else of the environment: with TMPDIR in it, Wine 10 crashes.
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "WINEPREFIX=" + work + "/" + keptFolder + "/wine", "WINEDEBUG=-all", "HOME=" + work, "XDG_RUNTIME_DIR=/tmp"}
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "WINEPREFIX=" + work + "/" + keptFolder +
+		"/wine", "WINEDEBUG=-all", "HOME=" + work, "XDG_RUNTIME_DIR=/tmp"}
 	return cmd
 }
 
@@ -72,7 +73,8 @@ func needsWine(t *testing.T) {
 	must(t, os.MkdirAll(root+work+"/"+keptFolder, 0o777))
 	// A server that stays from one program to the next, each of which would start one otherwise.
 	server := func(flag string) *exec.Cmd {
-		return inWine("sh", "-c", `exec $(ls /usr/lib/*/wine/wineserver /usr/lib/wine/wineserver* 2>/dev/null | head -n 1) `+flag)
+		return inWine("sh", "-c",
+			`exec $(ls /usr/lib/*/wine/wineserver /usr/lib/wine/wineserver* 2>/dev/null | head -n 1) `+flag)
 	}
 	if err := server("-p").Run(); err != nil { // it takes longer
 		t.Logf("wineserver -p: %v", err)
@@ -145,7 +147,8 @@ func TestWine(t *testing.T) {
 		if code != ourCode {
 			t.Errorf("%s: exit code %d, here %d\n%s\n%s", line, code, ourCode, errs, ourErr)
 		}
-		if out, ourOut = costLine.ReplaceAllString(out, ""), costLine.ReplaceAllString(ourOut, ""); strings.ReplaceAll(out, `\`, "/") != ourOut {
+		if out, ourOut = costLine.ReplaceAllString(out, ""),
+			costLine.ReplaceAllString(ourOut, ""); strings.ReplaceAll(out, `\`, "/") != ourOut {
 			t.Errorf("%s: prints\n%s\nhere\n%s", line, out, ourOut)
 		}
 		codes[code]++
@@ -207,7 +210,8 @@ func TestWinePackages(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Dir(root+tree+"/"+name), 0o777))
 		must(t, os.WriteFile(root+tree+"/"+name, data, 0o666))
 	}
-	for _, pkg := range []string{"internal/io/mmap", "cmd/internal/cli", "gguf", "safetensors", "torchfile", "imatrix", "checkpoint", "writer", "edit", "verify"} {
+	for _, pkg := range []string{"internal/io/mmap", "cmd/internal/cli", "gguf", "safetensors", "torchfile", "imatrix",
+		"checkpoint", "writer", "edit", "verify"} {
 		t.Run(pkg, func(t *testing.T) {
 			build := exec.Command("go", "test", "-c", "-o", root+tree+"/"+pkg+"/test.exe", "./"+pkg)
 			build.Dir = "../.."

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// layers are the folders at the root from the bottom up: packages of one may import packages of the layers above its line, and of
-// folders to the left in its own line. docs/design.md draws them.
+// layers are the folders at the root from the bottom up: packages of one may import packages of the layers above its
+// line, and of folders to the left in its own line. docs/design.md draws them.
 var layers = []string{
 	"fault internal",
 	"gguf",
@@ -40,12 +40,14 @@ var never = []struct{ from, to, why string }{
 // itself. A name that ends in "/..." is for the packages below, too; one after a
 // minus may.
 var notIn = []struct{ imported, by, why string }{
-	{"os", "arch/... tokenizer/... convert/general publish/naming rows quants gguf model fault checkpoint/precision", "the caller opens files"},
+	{"os", "arch/... tokenizer/... convert/general publish/naming rows quants gguf model fault checkpoint/precision",
+		"the caller opens files"},
 	{"log", "*", "libraries log nothing"},
 	{"flag", "*", "libraries read no flags"},
 	{"unsafe", "public", "unsafe is for internal packages"},
 	{"os/exec", "*", "nothing else is run"},
-	{"net/http", "* -internal/io/fetch -internal/io/bucket", "one package reads from servers, one more speaks to those that want signatures and take files"},
+	{"net/http", "* -internal/io/fetch -internal/io/bucket",
+		"one package reads from servers, one more speaks to those that want signatures and take files"},
 }
 
 func TestImports(t *testing.T) {
@@ -98,7 +100,8 @@ func TestImports(t *testing.T) {
 			}
 			for _, by := range strings.Fields(n.by) {
 				folder, below := strings.CutSuffix(by, "/...")
-				if by == "*" || by == "public" && p.public() || name == folder || below && strings.HasPrefix(name, folder+"/") {
+				if by == "*" || by == "public" && p.public() || name == folder ||
+					below && strings.HasPrefix(name, folder+"/") {
 					t.Errorf("%s imports %s: %s", name, n.imported, n.why)
 				}
 			}

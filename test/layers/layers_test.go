@@ -129,7 +129,8 @@ func TestReadmes(t *testing.T) {
 			}
 			found++
 			if _, err := os.Stat(filepath.Join(path, "README.md")); err != nil {
-				t.Errorf("%s: no README.md that says what made the files, and how to make them again", strings.TrimPrefix(path, root+"/"))
+				t.Errorf("%s: no README.md that says what made the files, and how to make them again",
+					strings.TrimPrefix(path, root+"/"))
 			}
 			return fs.SkipDir
 		}
@@ -170,8 +171,8 @@ func TestImporter(t *testing.T) {
 		if moved == s {
 			t.Fatal("go.mod does not replace ggforge by ../..")
 		}
-		// With every requirement listed, as by "go mod tidy", go reads no go.mod files but those of modules that are linked, which
-		// the module cache has.
+		// With every requirement listed, as by "go mod tidy", go reads no go.mod files but those of modules that are
+		// linked, which the module cache has.
 		required, err := os.ReadFile(filepath.Join(root, "go.mod"))
 		if err != nil {
 			t.Fatal(err)
@@ -204,7 +205,8 @@ func TestImporter(t *testing.T) {
 			want[f[1]] = f[0]
 		}
 	}
-	for _, name := range []string{"gollama-f16.gguf", "gollama-Q4_K_M.gguf", "straight/gollama-Q4_K_M.gguf", "straight/gollama-Q8_0.gguf"} {
+	for _, name := range []string{"gollama-f16.gguf", "gollama-Q4_K_M.gguf", "straight/gollama-Q4_K_M.gguf",
+		"straight/gollama-Q8_0.gguf"} {
 		data, err := os.ReadFile(filepath.Join(out, name))
 		if err != nil {
 			t.Fatal(err)

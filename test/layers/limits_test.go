@@ -34,7 +34,8 @@ func TestLimits(t *testing.T) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == "testdata" || d.Name() != ".." && strings.HasPrefix(d.Name(), ".") || tests[strings.TrimPrefix(filepath.ToSlash(path), "../../")]):
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() != ".." && strings.HasPrefix(d.Name(), ".") ||
+			tests[strings.TrimPrefix(filepath.ToSlash(path), "../../")]):
 			return fs.SkipDir
 		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
 			return nil
@@ -83,16 +84,19 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s is in the table, and not in the code", name)
 			continue
 		}
-		if got, want := bytesOf(cells[2]), value(exprs, name[:strings.LastIndexByte(name, '.')], e); !constant.Compare(got, token.EQL, want) {
+		if got, want := bytesOf(cells[2]), value(exprs, name[:strings.LastIndexByte(name, '.')],
+			e); !constant.Compare(got, token.EQL, want) {
 			t.Errorf("%s is %v, and %s in the table", name, want, cells[2])
 		}
-		if kind := cells[5]; !slices.Contains([]string{"broken", "unsupported", "refused", "usage", "cut", "counted", "passed over", "begun again", "the rest is not read"}, kind) {
+		if kind := cells[5]; !slices.Contains([]string{"broken", "unsupported", "refused", "usage", "cut", "counted",
+			"passed over", "begun again", "the rest is not read"}, kind) {
 			t.Errorf("%s: above it files are %q", name, kind)
 		}
 	}
 	for name := range exprs {
 		_, row := rows[name]
-		limit := limitName.MatchString(name[strings.LastIndexByte(name, '.')+1:]) && !slices.Contains(noLimits, name) || slices.Contains(also, name)
+		limit := limitName.MatchString(name[strings.LastIndexByte(name, '.')+1:]) && !slices.Contains(noLimits, name) ||
+			slices.Contains(also, name)
 		if limit && !row {
 			t.Errorf("%s has no row in docs/limits.md; if it bounds no input, name it in noLimits", name)
 		}

@@ -13,10 +13,12 @@ import (
 )
 
 // oddNumbers are what numbers become: at the limits of types, and what divides nothing.
-var oddNumbers = []string{"0", "1", "-1", "2", "3", "7", "255", "1000000000", "2147483647", "2147483648", "4294967295", "4294967296", "9223372036854775807", "-9223372036854775808", "1e300", "-0.5", "0.5", "1e-300"}
+var oddNumbers = []string{"0", "1", "-1", "2", "3", "7", "255", "1000000000", "2147483647", "2147483648", "4294967295",
+	"4294967296", "9223372036854775807", "-9223372036854775808", "1e300", "-0.5", "0.5", "1e-300"}
 
 // oddValues are what other things become, and numbers too: of another type.
-var oddValues = []string{`"x"`, `""`, "null", "true", "false", "[]", "{}", "[0]", "[1,2,3]", "[null]", `{"a":1}`, `["x"]`, "[-1]", "[1e300]"}
+var oddValues = []string{`"x"`, `""`, "null", "true", "false", "[]", "{}", "[0]", "[1,2,3]", "[null]", `{"a":1}`,
+	`["x"]`, "[-1]", "[1e300]"}
 
 // place is a value in a JSON document: the key or the index in what holds it.
 type place struct {

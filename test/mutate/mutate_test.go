@@ -31,11 +31,12 @@ import (
 // go test ./test/mutate -mutants 100 -seed 7 (make mutate) runs more of them; -only SPEC
 // those of one spec, -mutant N one alone.
 var (
-	mutants = flag.Int("mutants", 0, "mutants of each made-up model, of config.json and of metadata each; 0 for one of some models")
-	seed    = flag.Uint64("seed", 1, "what mutants are chosen by")
-	limit   = flag.Duration("limit", 0, "end after about this time; 0 for never")
-	only    = flag.String("only", "", "the only spec")
-	single  = flag.Int("mutant", -1, "the only mutant of each model")
+	mutants = flag.Int("mutants", 0,
+		"mutants of each made-up model, of config.json and of metadata each; 0 for one of some models")
+	seed   = flag.Uint64("seed", 1, "what mutants are chosen by")
+	limit  = flag.Duration("limit", 0, "end after about this time; 0 for never")
+	only   = flag.String("only", "", "the only spec")
+	single = flag.Int("mutant", -1, "the only mutant of each model")
 )
 
 const (
@@ -153,7 +154,8 @@ func (s *step) run(name string, f func(ctx context.Context) error) (ok bool) {
 	}()
 	// a panic of another goroutine ends the program: this file says where it was
 	if *mutants > 0 {
-		if err := os.WriteFile(filepath.Join(os.TempDir(), "last-mutant"), []byte(s.what+": "+name+"\n"), 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(os.TempDir(), "last-mutant"), []byte(s.what+": "+name+"\n"),
+			0o666); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -210,7 +212,8 @@ func (s *step) use(file string) {
 	})
 	s.run("quantize", func(ctx context.Context) error {
 		recipe, _ := quantize.LookupRecipe("Q4_K_M")
-		job, err := quantize.Prepare(ctx, file, quantize.Options{PlanOptions: quantize.PlanOptions{Recipe: recipe, Pure: true}})
+		job, err := quantize.Prepare(ctx, file, quantize.Options{PlanOptions: quantize.PlanOptions{Recipe: recipe,
+			Pure: true}})
 		if err != nil {
 			return err
 		}

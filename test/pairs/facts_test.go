@@ -30,8 +30,8 @@ type lineage struct {
 // key names what has been done to tensors.
 func (l lineage) key() string { return strings.Join(l.tensors, " > ") }
 
-// with returns a lineage to whose tensors a feature has done something more, in one file of our own byte order. Padding comes first: what
-// is done to rows one by one is the same before it and after it.
+// with returns a lineage to whose tensors a feature has done something more, in one file of our own byte order. Padding
+// comes first: what is done to rows one by one is the same before it and after it.
 func (l lineage) with(feature string) lineage {
 	tensors := append(slices.Clone(l.tensors), feature)
 	if feature == padded {
@@ -240,8 +240,8 @@ func (s *straight) same(t *testing.T, path string, l lineage) error {
 	return sameTensors(a, b, slices.Contains(l.tensors, padded))
 }
 
-// sameMetadata compares keys. A file of shards has keys of its own, and so has one that was joined from them; the room that a
-// file has is nobody else's; a matrix may have another name.
+// sameMetadata compares keys. A file of shards has keys of its own, and so has one that was joined from them; the room
+// that a file has is nobody else's; a matrix may have another name.
 func sameMetadata(a, b gguf.Metadata, l lineage) error {
 	values := func(m gguf.Metadata) map[string]string {
 		all := map[string]string{}
@@ -261,7 +261,8 @@ func sameMetadata(a, b gguf.Metadata, l lineage) error {
 	}
 	for _, all := range []map[string]string{got, want} {
 		for key := range all {
-			if strings.HasPrefix(key, "split.") && (l.shards || l.joined) || key == "ggforge.reserve" && l.room || key == "quantize.imatrix.file" {
+			if strings.HasPrefix(key, "split.") && (l.shards || l.joined) || key == "ggforge.reserve" && l.room ||
+				key == "quantize.imatrix.file" {
 				delete(all, key)
 			}
 		}
@@ -279,8 +280,8 @@ func sameMetadata(a, b gguf.Metadata, l lineage) error {
 	return nil
 }
 
-// sameTensors compares names, types, dimensions and bytes. Rows that a vocabulary was padded with are zeros, of which a block may
-// be written in more than one way: where there are such rows, numbers count.
+// sameTensors compares names, types, dimensions and bytes. Rows that a vocabulary was padded with are zeros, of which a
+// block may be written in more than one way: where there are such rows, numbers count.
 func sameTensors(a, b *model.Model, padded bool) error {
 	if len(a.Tensors) != len(b.Tensors) {
 		return fmt.Errorf("%s: %d tensors, want %d", a.Path, len(a.Tensors), len(b.Tensors))

@@ -54,9 +54,11 @@ const (
 type feature struct {
 	name   string
 	reads  reads
-	folder bool   // out is a folder
-	reader bool   // which has to be there
-	out    string // what it writes, if nobody says something else: a file, a folder, the beginning of names; "" for what writes nothing, or in place
+	folder bool // out is a folder
+	reader bool // which has to be there
+	// what it writes, if nobody says something else: a file, a folder, the beginning of names; "" for what writes
+	// nothing, or in place
+	out string
 
 	// steps are the commands. force is --force, or nothing, for those that write.
 	steps func(s subject, out string, force []string) [][]string
@@ -67,15 +69,17 @@ type feature struct {
 	knows    bool                                 // it knows copies of files that a run has left from the very files
 	inPlace  bool                                 // the model is changed where it is
 	makes    func(dir string, s subject, out string) (subject, error)
-	look     func(dir, out, text string) (string, error) // what has to be as the straight way has it; text is what the last command printed
+	// what has to be as the straight way has it; text is what the last command printed
+	look func(dir, out, text string) (string, error)
 
-	// A feature that begins another one, and does not end it: that one's steps, of which the first is killed when the folder is so, or only
-	// the first is run if kill is nil.
-	begins    string
-	kill      func(dir, out string) bool
-	temporary func(out string) []string // patterns of what is no result, and ggtool clean removes; nil for all that it writes
-	again     bool                      // it brings back what it made, if it is run again after another feature
-	fresh     bool                      // for what is between the beginning of another feature and its end only
+	// A feature that begins another one, and does not end it: that one's steps, of which the first is killed when the
+	// folder is so, or only the first is run if kill is nil.
+	begins string
+	kill   func(dir, out string) bool
+	// patterns of what is no result, and ggtool clean removes; nil for all that it writes
+	temporary func(out string) []string
+	again     bool // it brings back what it made, if it is run again after another feature
+	fresh     bool // for what is between the beginning of another feature and its end only
 }
 
 // padded is the feature that goes before all others in a lineage.
@@ -136,7 +140,8 @@ func bytesOf(dir, out, _ string) (string, error) {
 }
 
 // notFigures are the lines of a report that are about files and time.
-var notFigures = regexp.MustCompile(`(?m)^ *"(model|sha256|bytes|seconds|tokens_per_second|peak_memory_bytes|text|bits_per_weight)":.*\n`)
+var notFigures = regexp.MustCompile(
+	`(?m)^ *"(model|sha256|bytes|seconds|tokens_per_second|peak_memory_bytes|text|bits_per_weight)":.*\n`)
 
 // figures is the look of what prints figures.
 func figures(_, _, text string) (string, error) { return notFigures.ReplaceAllString(text, ""), nil }
@@ -229,14 +234,17 @@ func init() {
 		{
 			name: "ggquant --calibrate", reads: readsModel, out: "calibrated.gguf",
 			steps: func(s subject, out string, force []string) [][]string {
-				return one(words("ggquant --calibrate text.txt -c 64 --chunks 2", append(force, s.model, out, "Q4_K_S")...))
+				return one(words("ggquant --calibrate text.txt -c 64 --chunks 2",
+					append(force, s.model, out, "Q4_K_S")...))
 			},
 			makes: becomes("ggquant --calibrate"),
 		},
 		{
 			name: "ggquant --effort high", reads: readsModel, out: "high.gguf",
 			steps: func(s subject, out string, force []string) [][]string {
-				return one(words("ggquant --calibrate text.txt -c 64 --chunks 1 --effort high --token-embedding-type f16", append(force, s.model, out, "Q4_0")...))
+				return one(words(
+					"ggquant --calibrate text.txt -c 64 --chunks 1 --effort high --token-embedding-type f16",
+					append(force, s.model, out, "Q4_0")...))
 			},
 			makes: becomes("ggquant --effort high"),
 		},
@@ -252,7 +260,8 @@ func init() {
 			name: "ggquant --part", reads: readsModel, out: "parts.gguf",
 			steps: func(s subject, out string, force []string) [][]string {
 				command := words("ggquant", append(force, s.model, out, "Q5_0")...)
-				return [][]string{append(slices.Clone(command), "--part", "1/2"), append(slices.Clone(command), "--part", "2/2"), append(slices.Clone(command), "--finish")}
+				return [][]string{append(slices.Clone(command), "--part", "1/2"),
+					append(slices.Clone(command), "--part", "2/2"), append(slices.Clone(command), "--finish")}
 			},
 			makes: becomes("ggquant --part"),
 		},
@@ -275,7 +284,8 @@ func init() {
 		{
 			name: "ggtool meta", reads: readsModel, inPlace: true,
 			steps: func(s subject, _ string, _ []string) [][]string {
-				return [][]string{words("ggtool meta --set", edited+"=str:"+edit, s.model), words("ggtool meta --set", edited+"=str:"+edit, s.shards)}
+				return [][]string{words("ggtool meta --set", edited+"=str:"+edit, s.model),
+					words("ggtool meta --set", edited+"=str:"+edit, s.shards)}
 			},
 			replaces: func(s subject, _ string) []string { return []string{s.model, s.shards} },
 			makes: func(_ string, s subject, _ string) (subject, error) {
@@ -287,7 +297,8 @@ func init() {
 		{
 			name: "ggtool meta --reserve", reads: readsModel, inPlace: true,
 			steps: func(s subject, _ string, _ []string) [][]string {
-				return [][]string{words("ggtool meta --reserve 64K --set", edited+"=str:"+edit, s.model), words("ggtool meta --reserve 64K --set", edited+"=str:"+edit, s.shards)}
+				return [][]string{words("ggtool meta --reserve 64K --set", edited+"=str:"+edit, s.model),
+					words("ggtool meta --reserve 64K --set", edited+"=str:"+edit, s.shards)}
 			},
 			replaces: func(s subject, _ string) []string { return []string{s.model, s.shards} },
 			makes: func(_ string, s subject, _ string) (subject, error) {
@@ -309,7 +320,10 @@ func init() {
 			steps: func(s subject, out string, force []string) [][]string {
 				return one(words("ggtool split --max-tensors 5", append(force, s.model, out)...))
 			},
-			writes: func(out string) []string { return []string{strings.TrimSuffix(out, ".gguf") + "-0000?-of-0000?.gguf"} },
+			writes: func(out string) []string {
+				return []string{strings.TrimSuffix(out, ".gguf") +
+					"-0000?-of-0000?.gguf"}
+			},
 			makes: func(dir string, s subject, out string) (subject, error) {
 				name, err := firstShard(dir, out)
 				s.model, s.of.shards, s.of.room = name, true, false
@@ -365,7 +379,8 @@ func init() {
 				return one(words("ggtool export --hf", append(force, s.model, out)...))
 			},
 			also: func(dir string, s subject, out string) error {
-				for _, name := range []string{"config.json", "generation_config.json", "special_tokens_map.json", "tokenizer.model", "tokenizer_config.json"} {
+				for _, name := range []string{"config.json", "generation_config.json", "special_tokens_map.json",
+					"tokenizer.model", "tokenizer_config.json"} {
 					b, err := os.ReadFile(filepath.Join(dir, "checkpoint", name))
 					if err == nil {
 						err = os.WriteFile(filepath.Join(dir, out, name), b, 0o666)
@@ -377,13 +392,17 @@ func init() {
 				return nil
 			},
 			writes: func(out string) []string {
-				return append(in(out, "model.safetensors", "*config.json", "special_tokens_map.json", "tokenizer.model"), out)
+				return append(in(out, "model.safetensors", "*config.json", "special_tokens_map.json",
+					"tokenizer.model"), out)
 			},
 			makes: func(_ string, s subject, out string) (subject, error) {
 				s.checkpoint, s.weights = out, append(slices.Clone(s.of.tensors), "ggtool export")
 				return s, nil
 			},
-			look: func(dir, out, _ string) (string, error) { return bytesOf(dir, path.Join(out, "model.safetensors"), "") },
+			look: func(dir, out, _ string) (string,
+				error) {
+				return bytesOf(dir, path.Join(out, "model.safetensors"), "")
+			},
 		},
 
 		// what runs models
@@ -401,7 +420,8 @@ func init() {
 		{
 			name: "ggeval imatrix --save-every", reads: readsModel, out: "saved.gguf",
 			steps: func(s subject, out string, force []string) [][]string {
-				return one(slices.Concat(words("ggeval imatrix -f text.txt -c 64 --chunks 6 -t 1 --save-every 1"), force, []string{"-o", out, s.model}))
+				return one(slices.Concat(words("ggeval imatrix -f text.txt -c 64 --chunks 6 -t 1 --save-every 1"),
+					force, []string{"-o", out, s.model}))
 			},
 			makes: func(_ string, s subject, out string) (subject, error) {
 				s.matrix, s.matrixName = out, s.of.matrixOf("ggeval imatrix --save-every")
@@ -412,8 +432,10 @@ func init() {
 		{
 			name: "ggeval imatrix --part", reads: readsModel, out: "shared.gguf",
 			steps: func(s subject, out string, force []string) [][]string {
-				command := slices.Concat(words("ggeval imatrix --sum-chunks 1"), force, text, []string{"-o", out, s.model})
-				return [][]string{append(slices.Clone(command), "--part", "1/2"), append(slices.Clone(command), "--part", "2/2"), append(slices.Clone(command), "--finish")}
+				command := slices.Concat(words("ggeval imatrix --sum-chunks 1"), force, text,
+					[]string{"-o", out, s.model})
+				return [][]string{append(slices.Clone(command), "--part", "1/2"),
+					append(slices.Clone(command), "--part", "2/2"), append(slices.Clone(command), "--finish")}
 			},
 			writes: func(out string) []string { return []string{out, out + ".part-?-of-2"} },
 			makes: func(_ string, s subject, out string) (subject, error) {
@@ -443,8 +465,10 @@ func init() {
 		{
 			name: "ggeval perplexity --part", reads: readsModel, out: "figures",
 			steps: func(s subject, out string, force []string) [][]string {
-				command := slices.Concat(words("ggeval perplexity --json --part-files "+out), force, text, []string{s.model})
-				return [][]string{append(slices.Clone(command), "--part", "1/2"), append(slices.Clone(command), "--part", "2/2"), append(slices.Clone(command), "--finish")}
+				command := slices.Concat(words("ggeval perplexity --json --part-files "+out), force, text,
+					[]string{s.model})
+				return [][]string{append(slices.Clone(command), "--part", "1/2"),
+					append(slices.Clone(command), "--part", "2/2"), append(slices.Clone(command), "--finish")}
 			},
 			writes: func(out string) []string {
 				return []string{out + ".part-?-of-2", path.Join(out, "perplexity.part-?-of-2")}
@@ -463,13 +487,16 @@ func init() {
 		{
 			name: "ggtool verify", reads: readsModel,
 			steps: func(s subject, _ string, _ []string) [][]string {
-				return [][]string{{"ggtool", "verify", s.model}, {"ggtool", "inspect", s.model}, {"ggtool", "hash", s.model}, {"ggtool", "diff", s.model, s.model}, {"ggtool", "quality", s.model, s.model}}
+				return [][]string{{"ggtool", "verify", s.model}, {"ggtool", "inspect", s.model},
+					{"ggtool", "hash", s.model}, {"ggtool", "diff", s.model, s.model},
+					{"ggtool", "quality", s.model, s.model}}
 			},
 		},
 		{
 			name: "ggtool imatrix check", reads: readsModel | readsMatrix,
 			steps: func(s subject, _ string, _ []string) [][]string {
-				return [][]string{{"ggtool", "imatrix", "show", s.matrix}, {"ggtool", "imatrix", "check", s.matrix, "--model", s.model}}
+				return [][]string{{"ggtool", "imatrix", "show", s.matrix},
+					{"ggtool", "imatrix", "check", s.matrix, "--model", s.model}}
 			},
 		},
 
@@ -485,10 +512,13 @@ func init() {
 		{
 			name: "ggtool release", again: true, reads: readsModel, out: "released", folder: true,
 			steps: func(s subject, out string, force []string) [][]string {
-				return one(words("ggtool release --type Q8_0 --type Q4_0 --calibrate text.txt -c 64 --chunks 2 --evaluate text.txt --evaluate-chunks 1", append(force, "--source", s.model, "-o", out)...))
+				return one(words(
+					"ggtool release --type Q8_0 --type Q4_0 --calibrate text.txt -c 64 --chunks 2 --evaluate "+
+						"text.txt --evaluate-chunks 1", append(force, "--source", s.model, "-o", out)...))
 			},
 			writes: func(out string) []string {
-				return append(in(out, "*-Q8_0.gguf", "*-Q4_0.gguf", "*-imatrix.gguf", "quality.json", "README.md", "SHA256SUMS", "manifest.json"), path.Join(out, ".ggtool-release")+"/", out)
+				return append(in(out, "*-Q8_0.gguf", "*-Q4_0.gguf", "*-imatrix.gguf", "quality.json", "README.md",
+					"SHA256SUMS", "manifest.json"), path.Join(out, ".ggtool-release")+"/", out)
 			},
 			replaces: func(_ subject, out string) []string { // a card has marks
 				return append(in(out, "README.md"), path.Join(out, ".ggtool-release")+"/")
@@ -571,11 +601,13 @@ func init() {
 		{
 			name: "ggtool release, killed", begins: "ggtool release",
 			writes: func(out string) []string {
-				return append(lookup("ggtool release").writes(out), in(out, "*.partial", "*.partial.rows", "ggforge-*")...)
+				return append(lookup("ggtool release").writes(out),
+					in(out, "*.partial", "*.partial.rows", "ggforge-*")...)
 			},
 			temporary: func(out string) []string { return in(out, "*.partial", "*.partial.rows", "ggforge-*") },
 			kill: func(dir, out string) bool {
-				// while it measures the models: what finishes a change of names knows the very files, which are not those of a copy
+				// while it measures the models: what finishes a change of names knows the very files, which are not
+				// those of a copy
 				models, err1 := filepath.Glob(filepath.Join(dir, out, "*-Q?_0.gguf"))
 				names, err2 := filepath.Glob(filepath.Join(dir, out, "ggforge-*"))
 				return err1 == nil && err2 == nil && len(models) == 2 && len(names) == 0
@@ -583,9 +615,10 @@ func init() {
 		},
 	} {
 		whole := lookup(f.begins)
-		f.reads, f.out, f.folder, f.steps = whole.reads, whole.out, whole.folder, func(s subject, out string, force []string) [][]string {
-			return whole.steps(s, out, force)[:1]
-		}
+		f.reads, f.out, f.folder, f.steps = whole.reads, whole.out, whole.folder,
+			func(s subject, out string, force []string) [][]string {
+				return whole.steps(s, out, force)[:1]
+			}
 		if f.temporary == nil {
 			f.temporary = f.writes
 		}
@@ -668,7 +701,8 @@ func (f *feature) run(dir string, s subject, out string, force []string) (r resu
 	for r.step, r.argv = range f.steps(s, out, force) {
 		if f.kill != nil {
 			var dead bool
-			if dead, r.code, r.err = killed(dir, r.argv, func(dir string) bool { return f.kill(dir, out) }); dead || r.err != nil {
+			if dead, r.code, r.err = killed(dir, r.argv, func(dir string) bool { return f.kill(dir, out) }); dead ||
+				r.err != nil {
 				r.code = 0
 				return r
 			}

@@ -48,7 +48,8 @@ func (o outcomes) String() string {
 	return strings.Join(list, ", ")
 }
 
-// TestPairs runs a fifth of the pairs, and with -pairs.all (make pairs) all. With -run TestPairs/NAME it runs those whose first feature has that name.
+// TestPairs runs a fifth of the pairs, and with -pairs.all (make pairs) all. With -run TestPairs/NAME it runs those
+// whose first feature has that name.
 func TestPairs(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("the build with vector kernels runs the pairs")
@@ -145,8 +146,9 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// begin makes the folder that every pair begins with: the first layer of the model in this repository, with tied embeddings, as a checkpoint,
-// as a GGUF file and in shards, an importance matrix of it, a text, and a file of the user.
+// begin makes the folder that every pair begins with: the first layer of the model in this repository, with tied
+// embeddings, as a checkpoint, as a GGUF file and in shards, an importance matrix of it, a text, and a file of the
+// user.
 func begin(t *testing.T, dir string) {
 	t.Helper()
 	must := func(err error) {
@@ -162,11 +164,13 @@ func begin(t *testing.T, dir string) {
 	defer c.Close()
 	var kept []safetensorstest.Tensor
 	for _, x := range c.Tensors() {
-		if layer, ok := strings.CutPrefix(x.Name, "model.layers."); !ok && x.Name != "lm_head.weight" || strings.HasPrefix(layer, "0.") {
+		if layer, ok := strings.CutPrefix(x.Name, "model.layers."); !ok && x.Name != "lm_head.weight" ||
+			strings.HasPrefix(layer, "0.") {
 			kept = append(kept, safetensorstest.Tensor{Name: x.Name, DType: x.DType, Shape: x.Shape, Data: x.Data()})
 		}
 	}
-	must(safetensorstest.Write(filepath.Join(dir, "checkpoint", "model.safetensors"), kept, map[string]string{"format": "pt"}))
+	must(safetensorstest.Write(filepath.Join(dir, "checkpoint", "model.safetensors"), kept,
+		map[string]string{"format": "pt"}))
 	config, err := os.ReadFile(filepath.Join(from, "config.json"))
 	must(err)
 	var keys map[string]any
@@ -244,7 +248,8 @@ func (r *runs) run(t *testing.T) (f folder, err error) {
 	return f, err
 }
 
-// get returns a folder as it is after the first feature; very is for one with the files that it has made, not copies of them.
+// get returns a folder as it is after the first feature; very is for one with the files that it has made, not copies of
+// them.
 func (r *runs) get(t *testing.T, very bool) (folder, error) {
 	if f := r.clean; f != nil && !very {
 		r.clean = nil
@@ -258,7 +263,8 @@ func (r *runs) get(t *testing.T, very bool) (folder, error) {
 	return f, copyTree(f.dir, r.first.dir)
 }
 
-// pair runs the second feature in all its relations to the first. After features that write nothing, one run stands for all.
+// pair runs the second feature in all its relations to the first. After features that write nothing, one run stands for
+// all.
 func (r *runs) pair(t *testing.T, b *feature) outcomes {
 	if !r.nothing {
 		return r.relate(t, b)
@@ -315,14 +321,18 @@ func (r *runs) relate(t *testing.T, b *feature) outcomes {
 			what, _, err := r.second(t, f, b, r.after, b.out, nil)
 			return what, err
 		})
-		if b.out != "" && written != "" && (r.a == b || r.a.name == "ggtool meta -o" || r.a.name == "ggtool split" || r.a.folder || written != r.after.model) { // as for over, one stands for all
+		// as for over, one stands for all
+		if b.out != "" && written != "" && (r.a == b || r.a.name == "ggtool meta -o" || r.a.name == "ggtool split" ||
+			r.a.folder || written != r.after.model) {
 			in("onto", func(f folder) (string, error) {
 				what, _, err := r.second(t, f, b, r.after, written, force)
 				return what, err
 			})
 		}
-		// What replaces a file does not ask who has made it: one first feature with a file stands for all that have one.
-		if b.out != "" && r.a.out != "" && (r.a.folder || !b.reader) && (r.a == b || r.a.name == "ggquant" || r.a.begins != "" || r.a.folder || b.folder) {
+		// What replaces a file does not ask who has made it: one first feature with a file stands for all that have
+		// one.
+		if b.out != "" && r.a.out != "" && (r.a.folder || !b.reader) && (r.a == b || r.a.name == "ggquant" ||
+			r.a.begins != "" || r.a.folder || b.folder) {
 			in("over", func(f folder) (string, error) {
 				what, _, err := r.second(t, f, b, start, r.a.out, nil)
 				return what, err
@@ -355,7 +365,8 @@ func (r *runs) relate(t *testing.T, b *feature) outcomes {
 }
 
 // second runs a feature in a folder and says what became of it: right, or a refusal. Everything else is an error.
-func (r *runs) second(t *testing.T, f folder, b *feature, s subject, out string, force []string) (string, subject, error) {
+func (r *runs) second(t *testing.T, f folder, b *feature, s subject, out string, force []string) (string,
+	subject, error) {
 	dir := f.dir
 	done := b.run(dir, s, out, force)
 	if done.err != nil {
@@ -371,7 +382,8 @@ func (r *runs) second(t *testing.T, f folder, b *feature, s subject, out string,
 			return "", s, fmt.Errorf("%v: exit code %d: %s", done.argv, done.code, done.message)
 		}
 		if len(changes) > 0 {
-			return "", s, fmt.Errorf("%v: refused with exit code %d: %s, but: %s", done.argv, done.code, done.message, strings.Join(changes, ", "))
+			return "", s, fmt.Errorf("%v: refused with exit code %d: %s, but: %s", done.argv, done.code, done.message,
+				strings.Join(changes, ", "))
 		}
 		if testing.Verbose() {
 			t.Logf("%v: %s", done.argv, strings.TrimSpace(done.message))
@@ -389,7 +401,8 @@ func (r *runs) second(t *testing.T, f folder, b *feature, s subject, out string,
 	if force != nil {
 		may = append(may, fresh...)
 	}
-	if (r.a.begins != "" || r.a.again && b == r.a) && out == r.a.out { // what it left there is gone on with, or replaced
+	// what it left there is gone on with, or replaced
+	if (r.a.begins != "" || r.a.again && b == r.a) && out == r.a.out {
 		may = append(may, r.a.writes(out)...)
 	}
 	changes = slices.DeleteFunc(changes, func(c string) bool {
@@ -422,7 +435,9 @@ func (r *runs) second(t *testing.T, f folder, b *feature, s subject, out string,
 			for at < min(len(got), len(want)) && got[at] == want[at] {
 				at++
 			}
-			return "", s, fmt.Errorf("%v: %d bytes, want %d as the straight way has them; from byte %d: %.300q, want %.300q", done.argv, len(got), len(want), at, got[at:], want[at:])
+			return "", s, fmt.Errorf(
+				"%v: %d bytes, want %d as the straight way has them; from byte %d: %.300q, want %.300q", done.argv,
+				len(got), len(want), at, got[at:], want[at:])
 		}
 	}
 	return right, is, nil

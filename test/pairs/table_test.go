@@ -23,7 +23,8 @@ func comparePairs(p, q pair) int {
 // write returns what testdata/pairs.txt has.
 func write(all map[pair]outcomes) []byte {
 	var b bytes.Buffer
-	b.WriteString("# first | second | what becomes of the second (of the first for around): go test ./test/pairs -update writes this file\n")
+	b.WriteString("# first | second | what becomes of the second (of the first for around): go test ./test/pairs " +
+		"-update writes this file\n")
 	for _, p := range slices.SortedFunc(maps.Keys(all), comparePairs) {
 		fmt.Fprintf(&b, "%s | %s | %v\n", p.first, p.second, all[p])
 	}
@@ -88,7 +89,9 @@ func updateDocs(all map[pair]outcomes) error {
 // table has a line for each second feature, and says of each relation after which first ones it is what.
 func table(all map[pair]outcomes) []byte {
 	var b bytes.Buffer
-	b.WriteString("| second feature | reads what the first one wrote | and writes there, with `--force` | writes where the first one wrote | the same with `--force` | between the beginning of the first one and its end, or a release and the same again |\n| --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("| second feature | reads what the first one wrote | and writes there, with `--force` | writes " +
+		"where the first one wrote | the same with `--force` | between the beginning of the first one and its end, " +
+		"or a release and the same again |\n| --- | --- | --- | --- | --- | --- |\n")
 	for _, second := range features {
 		fmt.Fprintf(&b, "| `%s` |", second.name)
 		for _, relation := range relations {

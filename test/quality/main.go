@@ -67,7 +67,8 @@ func parse(args []string) (*options, error) {
 	f.StringVar(&opt.out, "o", "docs/quality.md", "`file` to write")
 	f.StringVar(&opt.use, "text", heldOut, "which text judges: "+heldOut+" or "+development)
 	f.BoolVar(&opt.short, "short", false, "little text, for a look at everything")
-	match := f.String("run", "", "measure rows MODEL/TYPE/METHOD that the `expression` matches; others are as they were measured before")
+	match := f.String("run", "",
+		"measure rows MODEL/TYPE/METHOD that the `expression` matches; others are as they were measured before")
 	f.StringVar(&opt.texts, "texts", "", "write the texts to `folder` and end")
 	if err := f.Parse(args); err != nil {
 		return nil, err
@@ -155,7 +156,9 @@ func run(ctx context.Context, opt *options) error {
 
 // code returns a hash of the source of our commands, of the folder that it runs in.
 func code(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "list", "-deps", "-f", `{{if not .Standard}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{end}}`, "./cmd/ggquant", "./cmd/ggeval").Output()
+	out, err := exec.CommandContext(ctx, "go", "list", "-deps", "-f",
+		`{{if not .Standard}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{end}}`, "./cmd/ggquant",
+		"./cmd/ggeval").Output()
 	if err != nil {
 		return "", fmt.Errorf("go list: %w", err)
 	}

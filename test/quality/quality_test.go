@@ -70,7 +70,8 @@ func TestParseDivergence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.PPL != 36.149712 || f.PPLError != 3.775612 || f.KLD != 0.027618 || f.KLDError != 0.00326 || f.P999 != 1.187891 || math.Abs(f.Top-0.83333) > 1e-9 || math.Abs(f.TopError-0.01652) > 1e-9 {
+	if f.PPL != 36.149712 || f.PPLError != 3.775612 || f.KLD != 0.027618 || f.KLDError != 0.00326 ||
+		f.P999 != 1.187891 || math.Abs(f.Top-0.83333) > 1e-9 || math.Abs(f.TopError-0.01652) > 1e-9 {
 		t.Errorf("%+v", f)
 	}
 	if len(f.Chunks) != 2 || f.Chunks[0] != 0.02608 || math.Abs(f.Chunks[1]-0.02916) > 1e-12 {
@@ -81,7 +82,8 @@ func TestParseDivergence(t *testing.T) {
 			t.Errorf("without what follows %q: %v", end, err)
 		}
 	}
-	if _, err := parseDivergence([]byte(strings.Replace(said, "   2      36", "   3      36", 1))); err == nil || !strings.Contains(err.Error(), "chunk 3 after 1") {
+	if _, err := parseDivergence([]byte(strings.Replace(said, "   2      36", "   3      36", 1))); err == nil ||
+		!strings.Contains(err.Error(), "chunk 3 after 1") {
 		t.Errorf("a chunk is missing: %v", err)
 	}
 }
@@ -92,7 +94,8 @@ func TestParseCompare(t *testing.T) {
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}
-	if f := list[0]; f.BPW != 3.5 || f.PPL != 17 || f.PPLError != 0.5 || f.KLD != 0.02 || f.KLDError != 0.001 || f.P999 != 1.25 || f.Top != 0.9 || f.TopError != 0.01 || len(f.Chunks) != 2 {
+	if f := list[0]; f.BPW != 3.5 || f.PPL != 17 || f.PPLError != 0.5 || f.KLD != 0.02 || f.KLDError != 0.001 ||
+		f.P999 != 1.25 || f.Top != 0.9 || f.TopError != 0.01 || len(f.Chunks) != 2 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -115,7 +118,8 @@ func TestTexts(t *testing.T) {
 	}
 	l := &language{name: "Go", folders: []folder{{dir, "MIT"}}, ext: ".go"}
 	limit := map[string]int{heldOut: 5000}
-	texts, err := l.texts(limit, []byte("x\n"+strings.Repeat("this line of some length is in one file alone: fileaa.go\n", 3)))
+	texts, err := l.texts(limit,
+		[]byte("x\n"+strings.Repeat("this line of some length is in one file alone: fileaa.go\n", 3)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +145,8 @@ func TestTexts(t *testing.T) {
 		t.Error(err)
 	}
 	texts[training] = append(texts[training], texts[calibration][:200]...)
-	if err := disjoint(texts); err == nil || !strings.Contains(err.Error(), `"calibration" and "training" share the line "this line of some length`) {
+	if err := disjoint(texts); err == nil || !strings.Contains(err.Error(),
+		`"calibration" and "training" share the line "this line of some length`) {
 		t.Errorf("the texts share a line: %v", err)
 	}
 	again, err := l.texts(limit)
@@ -153,8 +158,11 @@ func TestTexts(t *testing.T) {
 // TestReport writes a report of made-up figures: the better of both references is the
 // baseline, goals that are not reached are bold, and failures say why.
 func TestReport(t *testing.T) {
-	m := &prepared{subject: subjects[0], judged: &text{name: "judged"}, calibrated: &text{name: "calibrated"}, alien: &text{name: "alien"}}
-	q := &quality{commit: "abc", options: &options{use: heldOut, run: regexp.MustCompile("")}, corpus: &corpus{texts: map[string]*text{"judged": m.judged}}, cells: map[string]*cell{}, models: []*prepared{m}, old: &document{}}
+	m := &prepared{subject: subjects[0], judged: &text{name: "judged"}, calibrated: &text{name: "calibrated"},
+		alien: &text{name: "alien"}}
+	q := &quality{commit: "abc", options: &options{use: heldOut, run: regexp.MustCompile("")},
+		corpus: &corpus{texts: map[string]*text{"judged": m.judged}}, cells: map[string]*cell{}, models: []*prepared{m},
+		old: &document{}}
 	set := func(recipe, method string, kld float64) {
 		f := figures{KLD: kld, Chunks: []float64{kld, kld}}
 		for _, r := range m.rows() {

@@ -37,7 +37,8 @@ func goal(model string, r *recipe, method string) float64 {
 
 // names of methods in tables
 var methodNames = map[string]string{
-	plain: "reference", weighed: "reference, importance", high: "high", best: "best", highWorth: "high, types by worth", bestWorth: "best, types by worth",
+	plain: "reference", weighed: "reference, importance", high: "high", best: "best", highWorth: "high, types by worth",
+	bestWorth: "best, types by worth",
 	highOther: "high, other domain", bestOther: "best, other domain",
 }
 
@@ -177,7 +178,8 @@ func (d *document) fill(heading string, t *table) {
 // summary prints goals and what was reached.
 func (q *quality) summary(w *bytes.Buffer) {
 	fmt.Fprint(w, "## Goals\n\nRatios by llama-perplexity, and after ≤ what was to be reached; **bold** where it was not.\n\n")
-	t := &table{left: 2, head: []string{"model", "type", "high", "best", "high, types by worth", "best, types by worth"}}
+	t := &table{left: 2, head: []string{"model", "type", "high", "best", "high, types by worth",
+		"best, types by worth"}}
 	for _, m := range q.models {
 		for _, r := range recipes {
 			cells := []string{m.name, r.name}
@@ -217,7 +219,8 @@ func (q *quality) table(w *bytes.Buffer, m *prepared) {
 		fmt.Fprint(w, " "+f16)
 	}
 	fmt.Fprint(w, "\n\n")
-	t := &table{left: 2, head: []string{"type", "method", "bits/weight", "perplexity", "divergence", "99.9 %", "same top token", "ratio", "ggeval: divergence", "99.9 %", "same top token", "ratio"}}
+	t := &table{left: 2, head: []string{"type", "method", "bits/weight", "perplexity", "divergence", "99.9 %",
+		"same top token", "ratio", "ggeval: divergence", "99.9 %", "same top token", "ratio"}}
 	var failed []string
 	for _, at := range m.rows() {
 		if r, method := at.recipe, at.method; slices.Contains(methods, method) {
@@ -231,14 +234,18 @@ func (q *quality) table(w *bytes.Buffer, m *prepared) {
 				if why != "" {
 					failed = append(failed, name+": "+why)
 				} else {
-					t.rows = append(t.rows, append([]string{r.name, methodNames[method]}, slices.Repeat([]string{dash}, len(t.head)-2)...))
+					t.rows = append(t.rows, append([]string{r.name, methodNames[method]},
+						slices.Repeat([]string{dash}, len(t.head)-2)...))
 				}
 				continue
 			}
 			real, realError, ours, oursError, _ := q.ratios(m, at)
-			t.rows = append(t.rows, []string{r.name, methodNames[method], fmt.Sprintf("%.3f", c.Ours.BPW), fmt.Sprintf("%.4f ± %.3f", c.Real.PPL, c.Real.PPLError),
-				fmt.Sprintf("%.6f ± %.6f", c.Real.KLD, c.Real.KLDError), fmt.Sprintf("%.4f", c.Real.P999), fmt.Sprintf("%.2f ± %.2f %%", 100*c.Real.Top, 100*c.Real.TopError), between(real, realError),
-				fmt.Sprintf("%.6f ± %.6f", c.Ours.KLD, c.Ours.KLDError), fmt.Sprintf("%.4f", c.Ours.P999), fmt.Sprintf("%.2f ± %.2f %%", 100*c.Ours.Top, 100*c.Ours.TopError), between(ours, oursError)})
+			t.rows = append(t.rows, []string{r.name, methodNames[method], fmt.Sprintf("%.3f", c.Ours.BPW),
+				fmt.Sprintf("%.4f ± %.3f", c.Real.PPL, c.Real.PPLError),
+				fmt.Sprintf("%.6f ± %.6f", c.Real.KLD, c.Real.KLDError), fmt.Sprintf("%.4f", c.Real.P999),
+				fmt.Sprintf("%.2f ± %.2f %%", 100*c.Real.Top, 100*c.Real.TopError), between(real, realError),
+				fmt.Sprintf("%.6f ± %.6f", c.Ours.KLD, c.Ours.KLDError), fmt.Sprintf("%.4f", c.Ours.P999),
+				fmt.Sprintf("%.2f ± %.2f %%", 100*c.Ours.Top, 100*c.Ours.TopError), between(ours, oursError)})
 		}
 	}
 	all := len(t.rows)
@@ -255,7 +262,8 @@ func (q *quality) table(w *bytes.Buffer, m *prepared) {
 // shares prints what of the divergence is the embeddings', the output matrix's and that of
 // arithmetic.
 func (q *quality) shares(w *bytes.Buffer) {
-	t := &table{left: 2, head: []string{"model", "type", "best", "embeddings in F16", "output in F16", "Q8_0, reference"}}
+	t := &table{left: 2, head: []string{"model", "type", "best", "embeddings in F16", "output in F16",
+		"Q8_0, reference"}}
 	for _, m := range q.models {
 		for _, r := range recipes {
 			if !slices.Contains(shareRecipes, r.name) {
@@ -277,7 +285,9 @@ func (q *quality) shares(w *bytes.Buffer) {
 	if len(t.rows) == 0 {
 		return
 	}
-	fmt.Fprint(w, "## What is left\n\nDivergence by llama-perplexity, and what it is if the embeddings (which may be the output matrix, too) or the output matrix are left in F16: the\nrest is theirs. That of Q8_0 is rounded activations, mostly.\n\n")
+	fmt.Fprint(w, "## What is left\n\nDivergence by llama-perplexity, and what it is if the embeddings (which may be "+
+		"the output matrix, too) or the output matrix are left in F16: the\nrest is theirs. That of Q8_0 is rounded "+
+		"activations, mostly.\n\n")
 	t.write(w)
 }
 
@@ -302,7 +312,8 @@ func (q *quality) otherDomain(w *bytes.Buffer) {
 	if len(t.rows) == 0 {
 		return
 	}
-	fmt.Fprint(w, "## Calibrated with another domain\n\nRatios by llama-perplexity; the baseline is still that with the right domain's importance. Calibration text: that of the\nmodel, and Python for a model of Go.\n\n")
+	fmt.Fprint(w, "## Calibrated with another domain\n\nRatios by llama-perplexity; the baseline is still that with "+
+		"the right domain's importance. Calibration text: that of the\nmodel, and Python for a model of Go.\n\n")
 	t.write(w)
 }
 

@@ -31,11 +31,16 @@ type subject struct {
 
 var subjects = []*subject{
 	{"gollama", "Llama, hidden size 256, feed-forward 768, 6 layers, own output matrix", "test/testdata/gollama",
-		map[string]string{heldOut: modulesText, development: evalText}, "Go-calibration", "Python-calibration", false, 113, 32, 120},
-	{"qwengo", "Qwen 3, hidden size 512, feed-forward 1536, 3 layers, embeddings that are the output matrix, too", "test/quality/testdata/qwengo",
-		map[string]string{heldOut: "Go-heldout", development: "Go-development"}, "Go-calibration", "", true, 24, 24, 48},
-	{"mixpy", "Mixtral, hidden size 256, 8 experts of 256 in each of 5 layers, 2 for each token", "test/quality/testdata/mixpy",
-		map[string]string{heldOut: "Python-heldout", development: "Python-development"}, "Python-calibration", "", false, 24, 24, 48},
+		map[string]string{heldOut: modulesText, development: evalText}, "Go-calibration", "Python-calibration", false,
+		113, 32, 120},
+	{"qwengo", "Qwen 3, hidden size 512, feed-forward 1536, 3 layers, embeddings that are the output matrix, too",
+		"test/quality/testdata/qwengo",
+		map[string]string{heldOut: "Go-heldout", development: "Go-development"}, "Go-calibration", "",
+		true, 24, 24, 48},
+	{"mixpy", "Mixtral, hidden size 256, 8 experts of 256 in each of 5 layers, 2 for each token",
+		"test/quality/testdata/mixpy",
+		map[string]string{heldOut: "Python-heldout", development: "Python-development"}, "Python-calibration", "",
+		false, 24, 24, 48},
 }
 
 // What there is of text with -short.
@@ -55,10 +60,13 @@ type recipe struct {
 
 // MXFP4 is a recipe for experts only: the layers' other matrices get it by name.
 var recipes = []*recipe{
-	{name: "Q2_K", bits: 2, like: true}, {name: "Q3_K_M", bits: 3, like: true}, {name: "Q4_0", bits: 4}, {name: "Q4_K_M", bits: 4, like: true},
-	{name: "Q5_K_M", bits: 5, like: true}, {name: "Q6_K", bits: 6}, {name: "IQ4_XS", bits: 4}, {name: "IQ3_XXS", bits: 1},
+	{name: "Q2_K", bits: 2, like: true}, {name: "Q3_K_M", bits: 3, like: true}, {name: "Q4_0", bits: 4},
+	{name: "Q4_K_M", bits: 4, like: true},
+	{name: "Q5_K_M", bits: 5, like: true}, {name: "Q6_K", bits: 6}, {name: "IQ4_XS", bits: 4},
+	{name: "IQ3_XXS", bits: 1},
 	{name: "IQ2_XS", bits: 1}, {name: "IQ2_XXS", bits: 1},
-	{name: "MXFP4", arg: "MXFP4_MOE", flags: []string{"--tensor-type", "attn_=mxfp4", "--tensor-type", "ffn_=mxfp4"}, bits: 4},
+	{name: "MXFP4", arg: "MXFP4_MOE", flags: []string{"--tensor-type", "attn_=mxfp4", "--tensor-type", "ffn_=mxfp4"},
+		bits: 4},
 }
 
 // floor is what is left of the divergence where weights hardly change: rounded activations,
@@ -209,17 +217,20 @@ func (q *quality) measureModel(ctx context.Context, m *prepared) error {
 	}
 	progress("%s: %d rows to measure", m.name, len(todo))
 	f16, saved := m.file("f16.gguf"), m.file("base.kld")
-	if err := q.ours(ctx, "ggconv", "--force", "--progress", "none", "--outtype", "f16", "--outfile", q.path(f16), m.folder); err != nil {
+	if err := q.ours(ctx, "ggconv", "--force", "--progress", "none", "--outtype", "f16", "--outfile", q.path(f16),
+		m.folder); err != nil {
 		return err
 	}
-	for name, t := range map[string]*text{"judged.txt": m.judged, "calibrated.txt": m.calibrated, "alien.txt": m.alien} {
+	for name, t := range map[string]*text{"judged.txt": m.judged, "calibrated.txt": m.calibrated,
+		"alien.txt": m.alien} {
 		if t != nil {
 			if err := os.WriteFile(q.path(m.file(name)), t.data, 0o666); err != nil {
 				return err
 			}
 		}
 	}
-	defer q.remove(saved, f16, m.file("judged.txt"), m.file("calibrated.txt"), m.file("alien.txt"), m.file("matrix.gguf"))
+	defer q.remove(saved, f16, m.file("judged.txt"), m.file("calibrated.txt"), m.file("alien.txt"),
+		m.file("matrix.gguf"))
 	base := q.newCell(m, f16Row)
 	err := side(
 		func() (err error) {
@@ -230,7 +241,8 @@ func (q *quality) measureModel(ctx context.Context, m *prepared) error {
 			if !slices.ContainsFunc(todo, func(r row) bool { return r.method == weighed }) {
 				return nil
 			}
-			_, err := q.tool(ctx, "llama-imatrix", "-m", q.inside(f16), "-f", q.inside(m.file("calibrated.txt")), "-o", q.inside(m.file("matrix.gguf")), "-c", strconv.Itoa(chunk),
+			_, err := q.tool(ctx, "llama-imatrix", "-m", q.inside(f16), "-f", q.inside(m.file("calibrated.txt")), "-o",
+				q.inside(m.file("matrix.gguf")), "-c", strconv.Itoa(chunk),
 				"--chunks", strconv.Itoa(m.calibration), "-t", "1", "-ngl", "0", "--no-ppl", "--no-repack")
 			return err
 		},
@@ -252,7 +264,8 @@ func (q *quality) measureModel(ctx context.Context, m *prepared) error {
 	}
 	go func() {
 		for _, method := range slices.Concat(methods, []string{highOther, bestOther, bestEmbeddings, bestOutput}) {
-			if rows := slices.DeleteFunc(slices.Clone(todo), func(r row) bool { return r.method != method }); len(rows) > 0 {
+			if rows := slices.DeleteFunc(slices.Clone(todo),
+				func(r row) bool { return r.method != method }); len(rows) > 0 {
 				byMethod <- rows
 			}
 		}
@@ -295,7 +308,8 @@ func (q *quality) compare(ctx context.Context, m *prepared, made []row) error {
 	for _, r := range made {
 		argv = append(argv, q.path(m.output(r)))
 	}
-	out, err := q.said(ctx, "ggeval", append(argv, "-f", q.path(m.file("judged.txt")), "-c", strconv.Itoa(chunk), "--chunks", strconv.Itoa(m.fewer), "--json", "--progress", "none")...)
+	out, err := q.said(ctx, "ggeval", append(argv, "-f", q.path(m.file("judged.txt")), "-c", strconv.Itoa(chunk),
+		"--chunks", strconv.Itoa(m.fewer), "--json", "--progress", "none")...)
 	if err != nil {
 		return err
 	}
@@ -407,7 +421,8 @@ func (q *quality) batch(ctx context.Context, m *prepared, rows []row) error {
 	if strings.HasPrefix(method, best) {
 		effort = best
 	}
-	argv := []string{"--force", "--progress", "none", "--calibrate", q.path(m.file(calibrated)), "--chunks", strconv.Itoa(m.calibration), "--effort", effort}
+	argv := []string{"--force", "--progress", "none", "--calibrate", q.path(m.file(calibrated)), "--chunks",
+		strconv.Itoa(m.calibration), "--effort", effort}
 	argv = slices.Concat(argv, rows[0].flags, more[method])
 	if method == highWorth || method == bestWorth {
 		for _, r := range rows {
@@ -456,7 +471,8 @@ func parseCompare(out []byte) ([]figures, error) {
 	}
 	var list []figures
 	for _, m := range r.Models {
-		list = append(list, figures{m.PPL, m.PPLErr, m.KLD.Mean, m.KLD.Error, m.KLD.P999, m.Top.Mean, m.Top.Error, m.Chunks, m.BPW})
+		list = append(list, figures{m.PPL, m.PPLErr, m.KLD.Mean, m.KLD.Error, m.KLD.P999, m.Top.Mean, m.Top.Error,
+			m.Chunks, m.BPW})
 	}
 	return list, nil
 }

@@ -64,7 +64,8 @@ const tries = 5
 // perplexity are flags of llama-perplexity; without --no-repack it fails on processors with
 // some instructions.
 func (w *work) perplexity(ctx context.Context, file, base string, more ...string) ([]byte, error) {
-	return w.tool(ctx, append([]string{"llama-perplexity", "-m", file, "-c", strconv.Itoa(chunk), "-t", "1", "-ngl", "0",
+	return w.tool(ctx, append([]string{"llama-perplexity", "-m", file, "-c", strconv.Itoa(chunk), "-t",
+		"1", "-ngl", "0",
 		"--no-warmup", "--no-repack", "--kl-divergence-base", base}, more...)...)
 }
 
@@ -132,7 +133,8 @@ func parseDivergence(out []byte) (f figures, err error) {
 		value, more *float64
 		scale       float64
 	}{
-		{meanPPL, &f.PPL, &f.PPLError, 1}, {meanKLD, &f.KLD, &f.KLDError, 1}, {p999KLD, &f.P999, nil, 1}, {sameTop, &f.Top, &f.TopError, 0.01},
+		{meanPPL, &f.PPL, &f.PPLError, 1}, {meanKLD, &f.KLD, &f.KLDError, 1}, {p999KLD, &f.P999, nil, 1},
+		{sameTop, &f.Top, &f.TopError, 0.01},
 	} {
 		m := want.re.FindSubmatch(out)
 		if m == nil {

@@ -24,7 +24,8 @@ type language struct {
 }
 
 // notices are parts of lines that files share for reasons other than what they say.
-var notices = []string{"Copyright", "Use of this source code", "license that can be found", "go:build", "License", "SPDX"}
+var notices = []string{"Copyright", "Use of this source code", "license that can be found", "go:build",
+	"License", "SPDX"}
 
 // A folder is where files of a language are.
 type folder struct {
@@ -112,7 +113,8 @@ func (l *language) texts(limit map[string]int, others ...[]byte) (map[string][]b
 			if e.IsDir() && p != f.path && (e.Name() == "dist-packages" || e.Name() == "vendor") {
 				return filepath.SkipDir
 			}
-			if !e.Type().IsRegular() || path.Ext(name) != l.ext || slices.ContainsFunc(l.skip, func(s string) bool { return strings.Contains(name[len(f.path):], s) }) {
+			if !e.Type().IsRegular() || path.Ext(name) != l.ext ||
+				slices.ContainsFunc(l.skip, func(s string) bool { return strings.Contains(name[len(f.path):], s) }) {
 				return nil
 			}
 			if info, err := e.Info(); err != nil || info.Size() < fileMin || info.Size() > fileMax {

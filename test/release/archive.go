@@ -42,7 +42,8 @@ func writeTar(w io.Writer, list []entry, date time.Time) error {
 	t := tar.NewWriter(z)
 	for _, e := range list {
 		if err := addFile(e, func(size int64) (io.Writer, error) {
-			return t, t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: e.name, Mode: int64(e.mode), Size: size, ModTime: date, Format: tar.FormatUSTAR})
+			return t, t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: e.name, Mode: int64(e.mode), Size: size,
+				ModTime: date, Format: tar.FormatUSTAR})
 		}); err != nil {
 			return err
 		}

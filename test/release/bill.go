@@ -81,14 +81,16 @@ func (r *release) bill(platforms []platform) (string, error) {
 				return "", err
 			}
 			ref := p.folder() + "/" + c
-			app := component{Type: "application", Ref: ref, Name: c, Version: r.version, Hashes: []hash{{"SHA-256", sum}}, Licenses: licensed("MIT")}
+			app := component{Type: "application", Ref: ref, Name: c, Version: r.version,
+				Hashes: []hash{{"SHA-256", sum}}, Licenses: licensed("MIT")}
 			for _, s := range info.Settings {
 				app.Properties = append(app.Properties, property{"go:build:" + s.Key, s.Value})
 			}
 			b.Components = append(b.Components, app)
 			root.DependsOn = append(root.DependsOn, ref)
 			uses := dependency{Ref: ref}
-			for _, m := range append([]*debug.Module{{Path: "std", Version: strings.TrimPrefix(info.GoVersion, "go")}}, info.Deps...) {
+			for _, m := range append([]*debug.Module{{Path: "std", Version: strings.TrimPrefix(info.GoVersion, "go")}},
+				info.Deps...) {
 				lib, err := library(m, licences)
 				if err != nil {
 					return "", fmt.Errorf("%s: %w", path, err)

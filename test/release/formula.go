@@ -35,7 +35,8 @@ func (r *release) formula(platforms []platform, sums map[string]string) ([]byte,
 				continue
 			}
 			file := fmt.Sprintf("%s_%s_%s_%s.tar.gz", name, r.version, p.os, p.arch)
-			one.Archives = append(one.Archives, archive{cpus[p.arch], fmt.Sprintf("%s/releases/download/v%s/%s", r.home, r.version, file), sums[file]})
+			one.Archives = append(one.Archives, archive{cpus[p.arch], fmt.Sprintf("%s/releases/download/v%s/%s", r.home,
+				r.version, file), sums[file]})
 			commands = p.commands
 		}
 		if one.Archives != nil {
@@ -43,6 +44,7 @@ func (r *release) formula(platforms []platform, sums map[string]string) ([]byte,
 		}
 	}
 	var out bytes.Buffer
-	err = t.Execute(&out, map[string]any{"Home": r.home, "Version": r.version, "Systems": systems, "Commands": `"` + strings.Join(commands, `", "`) + `"`})
+	err = t.Execute(&out, map[string]any{"Home": r.home, "Version": r.version, "Systems": systems,
+		"Commands": `"` + strings.Join(commands, `", "`) + `"`})
 	return out.Bytes(), err
 }

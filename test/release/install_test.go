@@ -60,7 +60,8 @@ func TestInstall(t *testing.T) {
 	install := func(version, want string) (string, error) {
 		folder := filepath.Join(t.TempDir(), "in")
 		cmd := exec.CommandContext(context.Background(), "bash", "../../packaging/install.sh", version, folder)
-		cmd.Env = append(os.Environ(), "RUNNER_OS=Linux", "RUNNER_ARCH=ARM64", "GGFORGE_RELEASES="+server.URL, "GGFORGE_SHA256="+want)
+		cmd.Env = append(os.Environ(), "RUNNER_OS=Linux", "RUNNER_ARCH=ARM64", "GGFORGE_RELEASES="+server.URL,
+			"GGFORGE_SHA256="+want)
 		text, err := cmd.CombinedOutput()
 		_, there := os.Stat(filepath.Join(folder, "tool"))
 		if (err == nil) != (there == nil) {
@@ -92,7 +93,8 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// TestActionVersion checks that the action asks for no release by a number that is written down in it, which may have no tag.
+// TestActionVersion checks that the action asks for no release by a number that is written down in it, which may have
+// no tag.
 func TestActionVersion(t *testing.T) {
 	text, err := os.ReadFile("../../action.yml")
 	if err != nil {
@@ -100,7 +102,8 @@ func TestActionVersion(t *testing.T) {
 	}
 	_, inputs, ok := strings.Cut(string(text), "\n  version:\n")
 	inputs, _, _ = strings.Cut(inputs, "\n  sha256:")
-	if !ok || !strings.Contains(inputs, "default: ''") || !strings.Contains(string(text), "inputs.version || github.action_ref") {
+	if !ok || !strings.Contains(inputs, "default: ''") ||
+		!strings.Contains(string(text), "inputs.version || github.action_ref") {
 		t.Errorf("action.yml: its version is\n%s", inputs)
 	}
 }
@@ -115,7 +118,8 @@ func TestPackageDocs(t *testing.T) {
 	if err != nil || len(docs) < 10 {
 		t.Fatalf("%d documents, %v", len(docs), err)
 	}
-	for src, dst := range map[string]string{"docs/*.md": "docs/", "docs/*.json": "docs/", "docs/examples/*": "docs/examples/"} {
+	for src, dst := range map[string]string{"docs/*.md": "docs/", "docs/*.json": "docs/",
+		"docs/examples/*": "docs/examples/"} {
 		if !strings.Contains(string(config), "- src: "+src+"\n    dst: /usr/share/doc/ggforge/"+dst+"\n") {
 			t.Errorf("packaging/nfpm.yaml has no %s:\n%s", src, config)
 		}

@@ -201,11 +201,14 @@ func (p platform) plain() []string {
 // deb makes the package for Debian of a platform.
 func (r *release) deb(ctx context.Context, p platform) (string, error) {
 	deb := fmt.Sprintf("%s_%s_%s.deb", name, r.version, p.arch)
-	cmd := exec.CommandContext(ctx, "go", "run", r.nfpm, "package", "--packager", "deb", "--config", "packaging/nfpm.yaml", "--target", filepath.Join(r.out, deb))
+	cmd := exec.CommandContext(ctx, "go", "run", r.nfpm, "package", "--packager", "deb", "--config",
+		"packaging/nfpm.yaml", "--target", filepath.Join(r.out, deb))
 	cmd.Dir = r.tree
 	// It is a program of another module, built for this machine.
-	cmd.Env = append(os.Environ(), "GOEXPERIMENT=", "GOOS=", "GOARCH=", "GOFLAGS=", "SOURCE_DATE_EPOCH="+strconv.FormatInt(r.date.Unix(), 10),
-		"PACKAGE_VERSION="+r.version, "PACKAGE_ARCH="+p.arch, "PACKAGE_HOME="+r.home, "PACKAGE_BIN="+filepath.Join(r.out, "bin", p.folder()), "PACKAGE_SHARE="+filepath.Join(r.out, "share"))
+	cmd.Env = append(os.Environ(), "GOEXPERIMENT=", "GOOS=", "GOARCH=", "GOFLAGS=",
+		"SOURCE_DATE_EPOCH="+strconv.FormatInt(r.date.Unix(), 10),
+		"PACKAGE_VERSION="+r.version, "PACKAGE_ARCH="+p.arch, "PACKAGE_HOME="+r.home,
+		"PACKAGE_BIN="+filepath.Join(r.out, "bin", p.folder()), "PACKAGE_SHARE="+filepath.Join(r.out, "share"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %s: %w\n%s", deb, r.nfpm, err, out)
 	}

@@ -123,7 +123,8 @@ func TestPack(t *testing.T) {
 		put(filepath.Join(out, "bin", "linux-arm64", "tool"), program)
 		put(filepath.Join(out, "bin", "windows-amd64", "tool.exe"), program)
 		put(filepath.Join(out, "share", "man", "tool.1"), []byte("manual"))
-		r := release{tree: tree, out: out, version: "1.2.3", home: "https://example.org/x", changes: "* x\n", date: time.Date(2026, 3, 4, 5, 6, 8, 0, time.UTC)}
+		r := release{tree: tree, out: out, version: "1.2.3", home: "https://example.org/x", changes: "* x\n",
+			date: time.Date(2026, 3, 4, 5, 6, 8, 0, time.UTC)}
 		if err := r.pack(context.Background(), io.Discard); err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +153,8 @@ func TestPack(t *testing.T) {
 		}
 	}
 
-	inTar, inZip := untar(t, first["ggforge_1.2.3_linux_arm64.tar.gz"]), unzip(t, first["ggforge_1.2.3_windows_amd64.zip"])
+	inTar, inZip := untar(t, first["ggforge_1.2.3_linux_arm64.tar.gz"]),
+		unzip(t, first["ggforge_1.2.3_windows_amd64.zip"])
 	for _, name := range append([]string{"man/tool.1"}, notes...) {
 		want := "text of " + name
 		if name == "man/tool.1" {
@@ -167,7 +169,8 @@ func TestPack(t *testing.T) {
 			t.Errorf("zip: %s: %q", name, got)
 		}
 	}
-	if inTar["ggforge_1.2.3_linux_arm64/tool 755"] != string(program) || inZip["ggforge_1.2.3_windows_amd64/tool.exe 755"] != string(program) {
+	if inTar["ggforge_1.2.3_linux_arm64/tool 755"] != string(program) ||
+		inZip["ggforge_1.2.3_windows_amd64/tool.exe 755"] != string(program) {
 		t.Error("the commands are not in the archives")
 	}
 	if n := 2 + len(notes); len(inTar) != n || len(inZip) != n {
@@ -182,22 +185,26 @@ func TestPack(t *testing.T) {
 	for _, c := range b.Components {
 		refs = append(refs, c.Ref)
 	}
-	if len(refs) != 3 || refs[0] != "linux-arm64/tool" || refs[1] != "windows-amd64/tool.exe" || !strings.HasPrefix(refs[2], "pkg:golang/std@1.") {
+	if len(refs) != 3 || refs[0] != "linux-arm64/tool" || refs[1] != "windows-amd64/tool.exe" ||
+		!strings.HasPrefix(refs[2], "pkg:golang/std@1.") {
 		t.Errorf("bill of materials: %q", refs)
 	}
 	sums := string(first["SHA256SUMS"])
 	sum, _, err := sumOf(self)
-	if err != nil || b.Components[0].Hashes[0].Content != sum || strings.Count(sums, "\n") != 3 || !strings.Contains(sums, "  ggforge_1.2.3.cdx.json\n") {
+	if err != nil || b.Components[0].Hashes[0].Content != sum || strings.Count(sums, "\n") != 3 ||
+		!strings.Contains(sums, "  ggforge_1.2.3.cdx.json\n") {
 		t.Errorf("sums: %v\n%s", err, sums)
 	}
 	formula := string(first["ggforge.rb"])
-	line := fmt.Sprintf("url %q\n      sha256 %q", "https://example.org/x/releases/download/v1.2.3/ggforge_1.2.3_linux_arm64.tar.gz", sums[:64])
+	line := fmt.Sprintf("url %q\n      sha256 %q",
+		"https://example.org/x/releases/download/v1.2.3/ggforge_1.2.3_linux_arm64.tar.gz", sums[:64])
 	for _, want := range []string{`bin.install "tool"`, `version "1.2.3"`, "on_linux do\n    on_arm do"} {
 		if !strings.Contains(formula, want) {
 			t.Errorf("formula without %s:\n%s", want, formula)
 		}
 	}
-	if at := strings.Index(sums, "  ggforge_1.2.3_linux_arm64.tar.gz"); at < 64 || !strings.Contains(formula, strings.Replace(line, sums[:64], sums[at-64:at], 1)) {
+	if at := strings.Index(sums, "  ggforge_1.2.3_linux_arm64.tar.gz"); at < 64 ||
+		!strings.Contains(formula, strings.Replace(line, sums[:64], sums[at-64:at], 1)) {
 		t.Errorf("formula without the archive and its sum:\n%s", formula)
 	}
 }

@@ -59,7 +59,8 @@ func parseChangelog(text string) ([]section, error) {
 			if i > 1 {
 				newer := all[i-1]
 				if slices.Compare(s.version[:], newer.version[:]) >= 0 || s.date.After(newer.date) {
-					return nil, fmt.Errorf("%q: comes after %s of %s: want the newest first", title, dotted(newer.version), newer.date.Format(time.DateOnly))
+					return nil, fmt.Errorf("%q: comes after %s of %s: want the newest first", title,
+						dotted(newer.version), newer.date.Format(time.DateOnly))
 				}
 			}
 		}

@@ -59,7 +59,8 @@ func (d *disk) close() error {
 	return errors.Join(system("umount", d.root), os.Remove(d.image))
 }
 
-// cut returns the disk as it is after a power cut: what the system had not written yet is lost. The disk itself is gone.
+// cut returns the disk as it is after a power cut: what the system had not written yet is lost. The disk itself is
+// gone.
 func (d *disk) cut() (*disk, error) {
 	after := &disk{root: d.root, image: d.image + ".cut"}
 	from, err := os.Open(d.image)

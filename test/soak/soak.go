@@ -103,17 +103,24 @@ func (s *soak) prepare(checkpoint string) error {
 		}
 		return files
 	}
-	several := []string{"ggquant", "--quiet", "--force", "--out-dir", "OUT", "--name-template", "{ftype}.gguf", "IN/in.gguf", "Q4_0", "Q8_0", "Q5_K_M"}
+	several := []string{"ggquant", "--quiet", "--force", "--out-dir", "OUT", "--name-template", "{ftype}.gguf",
+		"IN/in.gguf", "Q4_0", "Q8_0", "Q5_K_M"}
 	quantize := []string{"ggquant", "--quiet", "--force", "IN/in.gguf", "OUT/m.gguf", "Q8_0"}
 	s.jobs = []*job{
-		{name: "ggconv", before: old("m.gguf"), commands: [][]string{{"ggconv", "--quiet", "--force", "--outtype", "f16", checkpoint, "OUT/m.gguf"}}},
-		{name: "ggconv, shards", before: old("m-00001-of-00006.gguf"), commands: [][]string{{"ggconv", "--quiet", "--force", "--outtype", "q8_0", "--split-max-tensors", "10", checkpoint, "OUT/m.gguf"}}},
+		{name: "ggconv", before: old("m.gguf"), commands: [][]string{{"ggconv", "--quiet", "--force", "--outtype",
+			"f16", checkpoint, "OUT/m.gguf"}}},
+		{name: "ggconv, shards", before: old("m-00001-of-00006.gguf"),
+			commands: [][]string{{"ggconv", "--quiet", "--force", "--outtype", "q8_0", "--split-max-tensors", "10",
+				checkpoint, "OUT/m.gguf"}}},
 		{name: "ggquant", before: old("m.gguf"), commands: [][]string{quantize}},
-		{name: "ggquant, verified", before: old("m.gguf"), commands: [][]string{append(slices.Clone(quantize), "--verify")}},
+		{name: "ggquant, verified", before: old("m.gguf"),
+			commands: [][]string{append(slices.Clone(quantize), "--verify")}},
 		{name: "ggquant, three outputs", before: old("q8_0.gguf", "q4_0.gguf"), commands: [][]string{several}},
-		{name: "ggquant in parts", commands: [][]string{append(slices.Clone(quantize), "--part", "2/3"), append(slices.Clone(quantize), "--part", "1/3"),
+		{name: "ggquant in parts", commands: [][]string{append(slices.Clone(quantize), "--part", "2/3"),
+			append(slices.Clone(quantize), "--part", "1/3"),
 			append(slices.Clone(quantize), "--part", "3/3"), append(slices.Clone(quantize), "--finish")}},
-		{name: "ggtool meta", inPlace: true, before: map[string][]byte{"m.gguf": noted}, commands: [][]string{{"ggtool", "meta", "--set", note("b"), "OUT/m.gguf"}}},
+		{name: "ggtool meta", inPlace: true, before: map[string][]byte{"m.gguf": noted},
+			commands: [][]string{{"ggtool", "meta", "--set", note("b"), "OUT/m.gguf"}}},
 	}
 	for _, j := range s.jobs {
 		s.kills[j.name] = &count{}
@@ -284,7 +291,8 @@ func (s *soak) judge(j *job, old bool) (phase string, err error) {
 			gone++
 		case j.inPlace && files[name+".header.partial"] != nil:
 		default:
-			return "", fmt.Errorf("%s: %s is neither the old file nor the new one: %d bytes, SHA-256 %x", j.name, name, len(got), sha256.Sum256(got))
+			return "", fmt.Errorf("%s: %s is neither the old file nor the new one: %d bytes, SHA-256 %x", j.name, name,
+				len(got), sha256.Sum256(got))
 		}
 	}
 	for name := range files {
@@ -378,21 +386,27 @@ func (s *soak) round() error {
 		return err
 	}
 	if !maps.EqualFunc(files, j.after, bytes.Equal) {
-		return fmt.Errorf("%s: other files than of a run that was never killed: %v, want %v", j.name, slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(j.after)))
+		return fmt.Errorf("%s: other files than of a run that was never killed: %v, want %v", j.name,
+			slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(j.after)))
 	}
 	s.resumed++
 	return nil
 }
 
 func (s *soak) report(took time.Duration) {
-	fmt.Printf("%-24s %6s %6s %8s %8s %8s %10s %8s\n", "", "kills", "KILL", "TERM", "before", "writing", "committing", "after")
+	fmt.Printf("%-24s %6s %6s %8s %8s %8s %10s %8s\n", "", "kills", "KILL", "TERM", "before", "writing",
+		"committing", "after")
 	all := &count{}
 	for _, j := range s.jobs {
 		c := s.kills[j.name]
-		fmt.Printf("%-24s %6d %6d %8d %8d %8d %10d %8d\n", j.name, c.all(), c.kill, c.term, c.before, c.during, c.commit, c.after)
-		all = &count{all.kill + c.kill, all.term + c.term, all.before + c.before, all.during + c.during, all.commit + c.commit, all.after + c.after}
+		fmt.Printf("%-24s %6d %6d %8d %8d %8d %10d %8d\n", j.name, c.all(), c.kill, c.term, c.before, c.during,
+			c.commit, c.after)
+		all = &count{all.kill + c.kill, all.term + c.term, all.before + c.before, all.during + c.during,
+			all.commit + c.commit, all.after + c.after}
 	}
-	fmt.Printf("%-24s %6d %6d %8d %8d %8d %10d %8d\n", "all", all.all(), all.kill, all.term, all.before, all.during, all.commit, all.after)
-	fmt.Printf("%d rounds ended with the right bytes, no wrong file; %d power cuts, %d times the disk was full; slowest end after SIGTERM %v; %v\n",
+	fmt.Printf("%-24s %6d %6d %8d %8d %8d %10d %8d\n", "all", all.all(), all.kill, all.term, all.before, all.during,
+		all.commit, all.after)
+	fmt.Printf("%d rounds ended with the right bytes, no wrong file; %d power cuts, %d times the disk was full; "+
+		"slowest end after SIGTERM %v; %v\n",
 		s.resumed, s.cuts, s.full, s.slowest.Round(time.Millisecond), took.Round(time.Second))
 }

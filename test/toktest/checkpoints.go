@@ -35,20 +35,25 @@ var checkpoints = []struct {
 		config: `{"tokenizer_class":"PreTrainedTokenizerFast","bos_token":"<|begin_of_text|>","eos_token":"<|endoftext|>","clean_up_tokenization_spaces":true}`},
 	{name: "neox", tokenizer: "neox", class: "gpt2", model: "OlmoForCausalLM olmo", vocabSize: 1032,
 		config: `{"tokenizer_class":"GPTNeoXTokenizer","bos_token":"<|endoftext|>","add_bos_token":true}`},
-	{name: "texts", tokenizer: "starcoder", class: "gpt2", model: "Starcoder2ForCausalLM starcoder2", vocabSize: 1032, config: `{"tokenizer_class":"PreTrainedTokenizerFast"}`,
-		added: tokens(token("▁x▁"), token("▁y", "normalized"), token("é"), token("Ġz", "special"), token("<|a|>"), token("<｜b｜>", "normalized"), token("<unused1>"), token("我"))},
-	{name: "cleaned", tokenizer: "gpt2", class: "gpt2", model: "GPT2LMHeadModel gpt2", vocabSize: 1032, added: tokens(token(" ."), token("  a n't"), token("x 's", "special")),
+	{name: "texts", tokenizer: "starcoder", class: "gpt2", model: "Starcoder2ForCausalLM starcoder2", vocabSize: 1032,
+		config: `{"tokenizer_class":"PreTrainedTokenizerFast"}`,
+		added: tokens(token("▁x▁"), token("▁y", "normalized"), token("é"), token("Ġz", "special"), token("<|a|>"),
+			token("<｜b｜>", "normalized"), token("<unused1>"), token("我"))},
+	{name: "cleaned", tokenizer: "gpt2", class: "gpt2", model: "GPT2LMHeadModel gpt2", vocabSize: 1032,
+		added:  tokens(token(" ."), token("  a n't"), token("x 's", "special")),
 		config: `{"clean_up_tokenization_spaces":true,"tokenizer_class":"PreTrainedTokenizerFast"}`},
-	{name: "no-config", tokenizer: "gpt2", class: "gpt2", model: "GPT2LMHeadModel gpt2", vocabSize: 1016, files: map[string]string{
-		"special_tokens_map.json": `{"bos_token":"<|endoftext|>","pad_token":{"content":"<pad>","lstrip":false,"normalized":true,"rstrip":false,"single_word":false},"additional_special_tokens":["<x>"]}`,
-		"added_tokens.json":       `{"<y>":1003,"<x>":1002}`}},
+	{name: "no-config", tokenizer: "gpt2", class: "gpt2", model: "GPT2LMHeadModel gpt2", vocabSize: 1016,
+		files: map[string]string{
+			"special_tokens_map.json": `{"bos_token":"<|endoftext|>","pad_token":{"content":"<pad>","lstrip":false,"normalized":true,"rstrip":false,"single_word":false},"additional_special_tokens":["<x>"]}`,
+			"added_tokens.json":       `{"<y>":1003,"<x>":1002}`}},
 	{name: "decoder-list", tokenizer: "qwen2", class: "gpt2", model: "Qwen2ForCausalLM qwen2", vocabSize: 1016,
 		config: `{"tokenizer_class":"Qwen2TokenizerFast","added_tokens_decoder":{"1004":{"content":"<late>","special":false},"1000":{"content":"<|endoftext|>","special":true},"1001":{"content":"<|im_start|>","special":false,"normalized":false},"1003":{"content":"<new>","special":true,"normalized":false}},"eos_token":"<late>"}`},
 	{name: "split-special", tokenizer: "qwen2", class: "gpt2", model: "LlamaForCausalLM llama", vocabSize: 1016,
 		config: `{"tokenizer_class":"PreTrainedTokenizerFast","split_special_tokens":true,"eos_token":"<|im_start|>"}`},
 	{name: "vocab-json", tokenizer: "gpt2", class: "gpt2", model: "GPT2LMHeadModel gpt2", vocabSize: 1016, split: true,
 		config: `{"tokenizer_class":"GPT2Tokenizer","added_tokens_decoder":{"1001":{"content":"<b>","special":false},"1000":{"content":"<a>","special":true}},"bos_token":"<a>","add_bos_token":true}`},
-	{name: "vocab-json-qwen", tokenizer: "qwen2", class: "spm-or-gpt2", model: "Qwen2ForCausalLM qwen2", vocabSize: 1016, split: true},
+	{name: "vocab-json-qwen", tokenizer: "qwen2", class: "spm-or-gpt2", model: "Qwen2ForCausalLM qwen2",
+		vocabSize: 1016, split: true},
 	{name: "llama-fallback", tokenizer: "llama", class: "llama", model: "LlamaForCausalLM llama", vocabSize: 400,
 		config: `{"tokenizer_class":"LlamaTokenizer","bos_token":"<s>","eos_token":"</s>","unk_token":"<unk>","additional_special_tokens":["<x>"]}`},
 	{name: "llama-fallback-bare", tokenizer: "llama", class: "llama", model: "LlamaForCausalLM llama", vocabSize: 400},
@@ -63,9 +68,10 @@ func Checkpoints() []Checkpoint {
 	var out []Checkpoint
 	for _, c := range checkpoints {
 		class, typ, _ := strings.Cut(c.model, " ")
-		config := fmt.Sprintf(`{"architectures":[%q],"model_type":%q,"vocab_size":%d,"num_hidden_layers":1,"n_layer":1,"hidden_size":64,"n_embd":64,"num_attention_heads":2,"n_head":2,`+
-			`"num_key_value_heads":2,"n_ctx":64,"n_positions":64,"max_position_embeddings":64,"intermediate_size":64,"layer_norm_epsilon":1e-5,"norm_epsilon":1e-5,"rms_norm_eps":1e-5,`+
-			`"rope_theta":10000.0,"eos_token_id":7}`, class, typ, c.vocabSize)
+		config := fmt.Sprintf(
+			`{"architectures":[%q],"model_type":%q,"vocab_size":%d,"num_hidden_layers":1,"n_layer":1,"hidden_size":64,"n_embd":64,"num_attention_heads":2,"n_head":2,`+
+				`"num_key_value_heads":2,"n_ctx":64,"n_positions":64,"max_position_embeddings":64,"intermediate_size":64,"layer_norm_epsilon":1e-5,"norm_epsilon":1e-5,"rms_norm_eps":1e-5,`+
+				`"rope_theta":10000.0,"eos_token_id":7}`, class, typ, c.vocabSize)
 		files := fstest.MapFS{"config.json": {Data: []byte(config)}}
 		if c.config != "" {
 			files["tokenizer_config.json"] = &fstest.MapFile{Data: []byte(c.config)}
@@ -116,7 +122,8 @@ func List(m gguf.Metadata) []string {
 			elems = append(elems, e.String())
 		}
 		data, _ := json.Marshal(elems)
-		out = append(out, fmt.Sprintf("%s %v[%d] %x … %s", kv.Key, kv.Value.ElemType(), len(elems), sha256.Sum256(data), strings.Join(elems[max(0, len(elems)-40):], " ")))
+		out = append(out, fmt.Sprintf("%s %v[%d] %x … %s", kv.Key, kv.Value.ElemType(), len(elems), sha256.Sum256(data),
+			strings.Join(elems[max(0, len(elems)-40):], " ")))
 	}
 	return out
 }

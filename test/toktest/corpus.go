@@ -36,10 +36,12 @@ var sourceLines = strings.SplitAfter(source, "\n")
 // alphabets are the characters that runs of one kind are made of.
 var alphabets = func() (out [][]rune) {
 	for _, s := range []string{
-		"abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "etaoinshrdlu", "0123456789", " ", "  \t", "\n", "\r\n",
+		"abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "etaoinshrdlu", "0123456789", " ", "  \t",
+		"\n", "\r\n",
 		"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", "’‘“”–—…«»¿¡§¶", "\u00A0\u2003\u3000\u2028\u1680\u200B", "éèüöñçåøßﬁıİſŉ",
 		"нещонаБългарски", "ελληνικάΣς", "我想在工作日本語開発", "ひらがなカタカナー々〆", "한국어조선말", "កាន់តែពិសេស", "ภาษาไทยอากาศ",
-		"हिन्दीमेंलिखना", "العربيةمرحبا", "עבריתשלום", "தமிழ்", "①Ⅷ½²٣४৫𝟘", "😀😁🚀🦙🏳🌈✅❤", "\u200D\uFE0F\U0001F3FB", "\u0301\u0308\u0323\u0327\u0345",
+		"हिन्दीमेंलिखना", "العربيةمرحبا", "עבריתשלום", "தமிழ்", "①Ⅷ½²٣४৫𝟘", "😀😁🚀🦙🏳🌈✅❤", "\u200D\uFE0F\U0001F3FB",
+		"\u0301\u0308\u0323\u0327\u0345",
 		"\x00\x01\x07\x1B\x7F\u0085\u00AD\uFEFF", "▁ĠĊ\uFFFD", "ᄀ가각ᅡᆨ", "ΩÅKﬀ㎏㍿", "𐍈𝒜𠀀\U000E0001",
 	} {
 		out = append(out, []rune(s))
@@ -49,9 +51,12 @@ var alphabets = func() (out [][]rune) {
 
 // phrases are put in whole.
 var phrases = []string{
-	"I've", "we'll", "don't", "THEY'RE", "it'S", " 'tis", "Hello, world!", " the quick brown fox", "3.14159", "1,234,567", "2024-01-31T12:00",
-	"https://example.org/a?b=c#d", "user@example.org", "👨‍👩‍👧‍👦", "🏳️‍🌈", "e\u0301", "ﬃ", "----", "======", "......", "''''", "\t\tif (x) {", "  return 0;\n",
-	"<|endoftext|>", "<|im_start|>", "<s>", "</s>", "<unk>", "[MASK]", "<tool>", "  <tool>  ", "x<tool>y", "MiXeD", "naïve café", "北京大学", "東京2020",
+	"I've", "we'll", "don't", "THEY'RE", "it'S", " 'tis", "Hello, world!", " the quick brown fox", "3.14159",
+	"1,234,567", "2024-01-31T12:00",
+	"https://example.org/a?b=c#d", "user@example.org", "👨‍👩‍👧‍👦", "🏳️‍🌈", "e\u0301", "ﬃ", "----", "======", "......",
+	"''''", "\t\tif (x) {", "  return 0;\n",
+	"<|endoftext|>", "<|im_start|>", "<s>", "</s>", "<unk>", "[MASK]", "<tool>", "  <tool>  ", "x<tool>y", "MiXeD",
+	"naïve café", "北京大学", "東京2020",
 }
 
 // Corpus returns n lines of text; the same seed gives the same lines.

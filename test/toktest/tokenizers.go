@@ -65,32 +65,42 @@ func tokens(list ...string) string { return strings.Join(list, ",") }
 
 // bos wraps a text in a first token of the base vocabulary.
 func bos(text string, id int) string {
-	return fmt.Sprintf(`{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":%[1]q,"type_id":0}},{"Sequence":{"id":"A","type_id":0}}],`+
-		`"pair":[],"special_tokens":{%[1]q:{"id":%[1]q,"ids":[%[2]d],"tokens":[%[1]q]}}}`, text, id)
+	return fmt.Sprintf(
+		`{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":%[1]q,"type_id":0}},{"Sequence":{"id":"A","type_id":0}}],`+
+			`"pair":[],"special_tokens":{%[1]q:{"id":%[1]q,"ids":[%[2]d],"tokens":[%[1]q]}}}`, text, id)
 }
 
 // baseSize is the number of tokens in tiny-bpe.json: added tokens count on from it.
 const baseSize = 1000
 
 var shapes = []shape{
-	{name: "gpt2", pre: bytesWords, post: byteLevel, decoder: byteLevel, model: bpe, added: token("<|endoftext|>", "special")},
-	{name: "gpt2-blank-first", pre: byteLevel, post: byteLevel, decoder: byteLevel, model: bpe, added: token("<|endoftext|>", "special", "normalized")},
+	{name: "gpt2", pre: bytesWords, post: byteLevel, decoder: byteLevel, model: bpe,
+		added: token("<|endoftext|>", "special")},
+	{name: "gpt2-blank-first", pre: byteLevel, post: byteLevel, decoder: byteLevel, model: bpe,
+		added: token("<|endoftext|>", "special", "normalized")},
 	{name: "neox", normalizer: nfc, pre: bytesWords, decoder: byteLevel, model: bpe,
-		added: tokens(token("<|endoftext|>", "special"), token("  ", "normalized"), token("    ", "normalized"), token("é", "normalized"))},
-	{name: "llama3", pre: pre(split(fmt.Sprintf(words, "{1,3}")), bytesOnly), model: bpe + `,"ignore_merges":true`, decoder: byteLevel,
-		post:  sequence("processors", byteLevel, bos("<|begin_of_text|>", baseSize)),
-		added: tokens(token("<|begin_of_text|>", "special"), token("<|endoftext|>", "special"))},
-	{name: "qwen2", normalizer: nfc, pre: pre(split(fmt.Sprintf(words, "")), bytesOnly), post: byteLevel, decoder: byteLevel, model: bpe,
+		added: tokens(token("<|endoftext|>", "special"), token("  ", "normalized"), token("    ", "normalized"),
+			token("é", "normalized"))},
+	{name: "llama3", pre: pre(split(fmt.Sprintf(words, "{1,3}")), bytesOnly), model: bpe + `,"ignore_merges":true`,
+		decoder: byteLevel,
+		post:    sequence("processors", byteLevel, bos("<|begin_of_text|>", baseSize)),
+		added:   tokens(token("<|begin_of_text|>", "special"), token("<|endoftext|>", "special"))},
+	{name: "qwen2", normalizer: nfc, pre: pre(split(fmt.Sprintf(words, "")), bytesOnly), post: byteLevel,
+		decoder: byteLevel, model: bpe,
 		added: tokens(token("<|endoftext|>", "special"), token("<|im_start|>", "special"), token("<tool>"))},
 	{name: "deepseek-v3", normalizer: sequence("normalizers"), decoder: byteLevel, model: bpe,
 		pre: pre(split(`\\p{N}{1,3}`), split(`[一-龥぀-ゟ゠-ヿ]+`),
 			split("[!\\\"#$%&'()*+,\\\\-./:;<=>?@\\\\[\\\\\\\\\\\\]^_`{|}~][A-Za-z]+|[^\\\\r\\\\n\\\\p{L}\\\\p{P}\\\\p{S}]?[\\\\p{L}\\\\p{M}]+| ?[\\\\p{P}\\\\p{S}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"), bytesOnly)},
 	{name: "deepseek-llm", decoder: byteLevel, model: bpe,
-		pre: pre(split(`[\\r\\n]`), split(`\\s?\\p{L}+`), split(`\\s?\\p{P}+`), split(`[一-龥ࠀ-一가-퟿]+`), `{"type":"Digits","individual_digits":true}`, bytesOnly)},
-	{name: "starcoder", decoder: byteLevel, model: bpe, pre: pre(`{"type":"Digits","individual_digits":true}`, bytesWords),
-		added: tokens(token("<|endoftext|>", "special"), token("<tool>", "lstrip", "rstrip"), token("the", "single_word"), token("[MASK]", "special", "lstrip"))},
+		pre: pre(split(`[\\r\\n]`), split(`\\s?\\p{L}+`), split(`\\s?\\p{P}+`), split(`[一-龥ࠀ-一가-퟿]+`),
+			`{"type":"Digits","individual_digits":true}`, bytesOnly)},
+	{name: "starcoder", decoder: byteLevel, model: bpe,
+		pre: pre(`{"type":"Digits","individual_digits":true}`, bytesWords),
+		added: tokens(token("<|endoftext|>", "special"), token("<tool>", "lstrip", "rstrip"),
+			token("the", "single_word"), token("[MASK]", "special", "lstrip"))},
 	{name: "falcon", decoder: byteLevel, model: bpe,
-		pre: pre(`{"type":"Punctuation","behavior":"Contiguous"}`, bytesWords, `{"type":"Digits","individual_digits":false}`, split("[0-9][0-9][0-9]"))},
+		pre: pre(`{"type":"Punctuation","behavior":"Contiguous"}`, bytesWords,
+			`{"type":"Digits","individual_digits":false}`, split("[0-9][0-9][0-9]"))},
 	{name: "bloom", decoder: byteLevel, model: bpe, pre: pre(split(` ?[^(\\s|[.,!?…。，、।۔،])]+`), bytesOnly)},
 	{name: "gpt-4o", decoder: byteLevel, model: bpe, pre: pre(split(
 		`[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|`+
@@ -99,35 +109,49 @@ var shapes = []shape{
 	{name: "kimi", decoder: byteLevel, model: bpe, pre: pre(split(
 		`[\\p{Han}]+|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|`+
 			`\\p{N}{1,3}+| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+|\\s++$|\\s*[\\r\\n]|\\s+(?!\\S)|\\s`), bytesOnly)},
-	{name: "looking-behind", decoder: byteLevel, model: bpe, pre: pre(split(`(?<=[\\p{L}\\d])\\s+?(?=\\S)|(?<![a-z])[A-Z][a-z]*?\\b|(?>a+b?)|\\d{2,3}?|^.|[[:punct:]&&[^.]]{2,}|\\R|\\h+\\z`), bytesOnly)},
+	{name: "looking-behind", decoder: byteLevel, model: bpe,
+		pre: pre(split(`(?<=[\\p{L}\\d])\\s+?(?=\\S)|(?<![a-z])[A-Z][a-z]*?\\b|(?>a+b?)|\\d{2,3}?|^.|[[:punct:]&&[^.]]{2,}|\\R|\\h+\\z`), bytesOnly)},
 	{name: "normal", model: bpe, decoder: byteLevel,
 		normalizer: sequence("normalizers", `{"type":"Nmt"}`, `{"type":"NFKC"}`, `{"type":"Lowercase"}`,
-			`{"type":"Replace","pattern":{"Regex":"[0-9]{2,}| {2,}"},"content":"#"}`, `{"type":"Strip","strip_left":true,"strip_right":true}`),
+			`{"type":"Replace","pattern":{"Regex":"[0-9]{2,}| {2,}"},"content":"#"}`,
+			`{"type":"Strip","strip_left":true,"strip_right":true}`),
 		pre: pre(`{"type":"WhitespaceSplit"}`, `{"type":"Punctuation","behavior":"MergedWithNext"}`, bytesOnly)},
-	{name: "accents", model: bpe, decoder: byteLevel, normalizer: sequence("normalizers", `{"type":"NFKD"}`, `{"type":"StripAccents"}`, `{"type":"NFD"}`),
-		pre: pre(`{"type":"Whitespace"}`, `{"type":"Split","pattern":{"String":"e"},"behavior":"MergedWithPrevious","invert":false}`, bytesOnly)},
+	{name: "accents", model: bpe, decoder: byteLevel, normalizer: sequence("normalizers", `{"type":"NFKD"}`,
+		`{"type":"StripAccents"}`, `{"type":"NFD"}`),
+		pre: pre(`{"type":"Whitespace"}`,
+			`{"type":"Split","pattern":{"String":"e"},"behavior":"MergedWithPrevious","invert":false}`, bytesOnly)},
 	{name: "inverted", model: bpe, decoder: byteLevel, normalizer: `{"type":"ByteLevel"}`,
-		pre: pre(`{"type":"Split","pattern":{"Regex":"[A-Za-zĠ]+"},"behavior":"Contiguous","invert":true}`, `{"type":"Split","pattern":{"Regex":"x|Ġ"},"behavior":"Removed","invert":false}`)},
+		pre: pre(`{"type":"Split","pattern":{"Regex":"[A-Za-zĠ]+"},"behavior":"Contiguous","invert":true}`,
+			`{"type":"Split","pattern":{"Regex":"x|Ġ"},"behavior":"Removed","invert":false}`)},
 	{name: "llama", model: fallback, vocab: fallbackVocab, post: bos("<s>", 1),
-		normalizer: sequence("normalizers", `{"type":"Prepend","prepend":"▁"}`, `{"type":"Replace","pattern":{"String":" "},"content":"▁"}`),
-		decoder: sequence("decoders", `{"type":"Replace","pattern":{"String":"▁"},"content":" "}`, `{"type":"ByteFallback"}`, `{"type":"Fuse"}`,
+		normalizer: sequence("normalizers", `{"type":"Prepend","prepend":"▁"}`,
+			`{"type":"Replace","pattern":{"String":" "},"content":"▁"}`),
+		decoder: sequence("decoders", `{"type":"Replace","pattern":{"String":"▁"},"content":" "}`,
+			`{"type":"ByteFallback"}`, `{"type":"Fuse"}`,
 			`{"type":"Strip","content":" ","start":1,"stop":0}`),
 		added: tokens(token("<unk>", "special"), token("<s>", "special"), token("</s>", "special", "normalized"))},
-	{name: "metaspace", model: fallback, vocab: fallbackVocab, pre: `{"type":"Metaspace","replacement":"▁","prepend_scheme":"first","split":false}`,
+	{name: "metaspace", model: fallback, vocab: fallbackVocab,
+		pre:        `{"type":"Metaspace","replacement":"▁","prepend_scheme":"first","split":false}`,
 		normalizer: `{"type":"Strip","strip_left":true,"strip_right":false}`,
-		decoder:    `{"type":"Metaspace","replacement":"▁","prepend_scheme":"first","split":false}`, added: token("<tool>", "rstrip")},
-	{name: "unknown", vocab: fallbackVocab, model: `"type":"BPE","unk_token":"<unk>","fuse_unk":false,"continuing_subword_prefix":"","end_of_word_suffix":""`,
-		pre: `{"type":"Metaspace","replacement":"▁","prepend_scheme":"always","split":true}`, decoder: `{"type":"BPEDecoder","suffix":"</w>"}`},
-	{name: "bert", vocab: wordPieceVocab, model: `"type":"WordPiece","unk_token":"[UNK]","continuing_subword_prefix":"##","max_input_chars_per_word":100`,
+		decoder:    `{"type":"Metaspace","replacement":"▁","prepend_scheme":"first","split":false}`,
+		added:      token("<tool>", "rstrip")},
+	{name: "unknown", vocab: fallbackVocab,
+		model:   `"type":"BPE","unk_token":"<unk>","fuse_unk":false,"continuing_subword_prefix":"","end_of_word_suffix":""`,
+		pre:     `{"type":"Metaspace","replacement":"▁","prepend_scheme":"always","split":true}`,
+		decoder: `{"type":"BPEDecoder","suffix":"</w>"}`},
+	{name: "bert", vocab: wordPieceVocab,
+		model:      `"type":"WordPiece","unk_token":"[UNK]","continuing_subword_prefix":"##","max_input_chars_per_word":100`,
 		normalizer: `{"type":"BertNormalizer","clean_text":true,"handle_chinese_chars":true,"strip_accents":null,"lowercase":true}`,
 		pre:        `{"type":"BertPreTokenizer"}`, decoder: `{"type":"WordPiece","prefix":"##","cleanup":true}`,
 		post:  `{"type":"BertProcessing","sep":["[SEP]",3],"cls":["[CLS]",2]}`,
 		added: tokens(token("[MASK]", "special"))},
 	{name: "unigram", vocab: unigramVocab, model: `"type":"Unigram","unk_id":0`,
-		pre: pre(`{"type":"WhitespaceSplit"}`, `{"type":"Metaspace","replacement":"▁","prepend_scheme":"always","split":true}`)},
+		pre: pre(`{"type":"WhitespaceSplit"}`,
+			`{"type":"Metaspace","replacement":"▁","prepend_scheme":"always","split":true}`)},
 	{name: "unigram-bytes", vocab: unigramVocab, model: `"type":"Unigram","unk_id":0,"byte_fallback":true`,
 		pre: `{"type":"Metaspace","replacement":"▁","prepend_scheme":"never","split":true}`},
-	{name: "words", vocab: wordVocab, model: `"type":"WordLevel","unk_token":"<unk>"`, pre: `{"type":"FixedLength","length":3}`},
+	{name: "words", vocab: wordVocab, model: `"type":"WordLevel","unk_token":"<unk>"`,
+		pre: `{"type":"FixedLength","length":3}`},
 }
 
 func baseVocab() (vocab, merges any) {
@@ -143,7 +167,8 @@ func baseVocab() (vocab, merges any) {
 
 // pieces are common parts of words, the best first; each is put together from two
 // that are there.
-var pieces = strings.Fields("th he in er an on re nd at en ou es ti is it the ing and ▁t ▁a ▁th ▁the ▁in ▁s ▁▁ ▁▁▁▁ ion tion 00 000 == ==== ll 've éè")
+var pieces = strings.Fields(
+	"th he in er an on re nd at en ou es ti is it the ing and ▁t ▁a ▁th ▁the ▁in ▁s ▁▁ ▁▁▁▁ ion tion 00 000 == ==== ll 've éè")
 
 func fallbackVocab() (any, any) {
 	vocab := map[string]int{"<unk>": 0, "<s>": 1, "</s>": 2}
@@ -241,7 +266,8 @@ func (s shape) json() []byte {
 			added += fmt.Sprintf(`{"id":%d,"content"`, baseSize+i-1) + t
 		}
 	}
-	return fmt.Appendf(nil, `{"version":"1.0","truncation":null,"padding":null,"added_tokens":[%s],"normalizer":%s,"pre_tokenizer":%s,"post_processor":%s,"decoder":%s,"model":{%s}}`,
+	return fmt.Appendf(nil,
+		`{"version":"1.0","truncation":null,"padding":null,"added_tokens":[%s],"normalizer":%s,"pre_tokenizer":%s,"post_processor":%s,"decoder":%s,"model":{%s}}`,
 		added, or(s.normalizer), or(s.pre), or(s.post), or(s.decoder), members)
 }
 

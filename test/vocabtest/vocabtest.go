@@ -80,17 +80,24 @@ func Cases(ctx context.Context, dir string) ([]Case, error) {
 	change("not-composed", "t5", empty, gguf.KV{Key: "tokenizer.ggml.normalizer.nfc", Value: no})
 	change("as-it-is", "t5", empty)
 	change("as-it-is-cased", "t5", empty, gguf.KV{Key: "tokenizer.ggml.normalizer.lowercase", Value: no})
-	change("whitespace", ofText, gguf.KV{Key: "tokenizer.ggml.model", Value: gguf.String("whitespace")}, gguf.KV{Key: "tokenizer.ggml.pre", Value: gguf.String("whitespace")})
-	change("whitespace-lower", ofText, gguf.KV{Key: "tokenizer.ggml.model", Value: gguf.String("whitespace")}, gguf.KV{Key: "tokenizer.ggml.pre", Value: gguf.String("whitespace")},
+	change("whitespace", ofText, gguf.KV{Key: "tokenizer.ggml.model", Value: gguf.String("whitespace")},
+		gguf.KV{Key: "tokenizer.ggml.pre", Value: gguf.String("whitespace")})
+	change("whitespace-lower", ofText, gguf.KV{Key: "tokenizer.ggml.model", Value: gguf.String("whitespace")},
+		gguf.KV{Key: "tokenizer.ggml.pre", Value: gguf.String("whitespace")},
 		gguf.KV{Key: "tokenizer.ggml.normalizer.lowercase", Value: yes})
-	change("hybriddna", ofBytes, gguf.KV{Key: "tokenizer.ggml.model", Value: gguf.String("hybriddna")}, gguf.KV{Key: "tokenizer.ggml.pre", Value: gguf.String("qwen2")})
+	change("hybriddna", ofBytes, gguf.KV{Key: "tokenizer.ggml.model", Value: gguf.String("hybriddna")},
+		gguf.KV{Key: "tokenizer.ggml.pre", Value: gguf.String("qwen2")})
 	change("no-space-prefix", "llama", gguf.KV{Key: "tokenizer.ggml.add_space_prefix", Value: no})
 	change("ends", "llama", gguf.KV{Key: "tokenizer.ggml.add_eos_token", Value: yes})
-	change("extra-spaces", "t5", gguf.KV{Key: "tokenizer.ggml.remove_extra_whitespaces", Value: yes}, gguf.KV{Key: "tokenizer.ggml.add_space_prefix", Value: yes}, gguf.KV{Key: "tokenizer.ggml.add_bos_token", Value: yes},
+	change("extra-spaces", "t5", gguf.KV{Key: "tokenizer.ggml.remove_extra_whitespaces", Value: yes},
+		gguf.KV{Key: "tokenizer.ggml.add_space_prefix", Value: yes},
+		gguf.KV{Key: "tokenizer.ggml.add_bos_token", Value: yes},
 		gguf.KV{Key: "tokenizer.ggml.bos_token_id", Value: gguf.Uint32(0)})
-	change("kept-spaces", "t5", gguf.KV{Key: "tokenizer.ggml.remove_extra_whitespaces", Value: no}, gguf.KV{Key: "tokenizer.ggml.add_space_prefix", Value: no})
+	change("kept-spaces", "t5", gguf.KV{Key: "tokenizer.ggml.remove_extra_whitespaces", Value: no},
+		gguf.KV{Key: "tokenizer.ggml.add_space_prefix", Value: no})
 	change("accents", "bert", gguf.KV{Key: "tokenizer.ggml.normalizer.lowercase", Value: no})
-	change("lower", "bert", gguf.KV{Key: "tokenizer.ggml.normalizer.lowercase", Value: yes}, gguf.KV{Key: "tokenizer.ggml.normalizer.strip_accents", Value: no})
+	change("lower", "bert", gguf.KV{Key: "tokenizer.ggml.normalizer.lowercase", Value: yes},
+		gguf.KV{Key: "tokenizer.ggml.normalizer.strip_accents", Value: no})
 	return out, nil
 }
 
@@ -108,7 +115,8 @@ func convertSpec(ctx context.Context, dir, name string) (gguf.Metadata, error) {
 	if err != nil {
 		return nil, err
 	}
-	job, err := convert.Prepare(ctx, path, convert.Options{Type: typ, Pre: s.PreTokenizer(), Reference: true, Base: s.BaseDir(path), VocabOnly: true})
+	job, err := convert.Prepare(ctx, path, convert.Options{Type: typ, Pre: s.PreTokenizer(), Reference: true,
+		Base: s.BaseDir(path), VocabOnly: true})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -120,9 +128,12 @@ func convertSpec(ctx context.Context, dir, name string) (gguf.Metadata, error) {
 // there.
 func Text(seed uint64, lines int) string {
 	extra := []string{
-		"<|endoftext|>", "<s>", "</s>", "<unk>", "<pad>", "<mask>", " <mask> ", "[MASK]", "[CLS]", "<bos>", "<eos>", "<|im_start|>", "<dna>ACGTACGTAA</dna>",
-		"<|plamo:eos|>", "aaaaa", "a\uEE00b", "e\u0301o\u0308", "가", "가", "\uFEFF", "12345678901", "a12b345c6789", "IMGIMGABZ", "<sentinel:12>",
-		"\n\n\n", "\r\n\r\n", "   ", "\t\t", "'S 'LL 'ſ", "don\u2019t", "x\u200Cy\u200Dz", "中文字符123汉字", "ＡＢＣ", "İI\u0307", "½¾", "١٢٣٤", "   \n   x", " \u3000 \u00A0x", "</s></s>", "<｜end▁of▁sentence｜>",
+		"<|endoftext|>", "<s>", "</s>", "<unk>", "<pad>", "<mask>", " <mask> ", "[MASK]", "[CLS]", "<bos>", "<eos>",
+		"<|im_start|>", "<dna>ACGTACGTAA</dna>",
+		"<|plamo:eos|>", "aaaaa", "a\uEE00b", "e\u0301o\u0308", "가", "가", "\uFEFF", "12345678901", "a12b345c6789",
+		"IMGIMGABZ", "<sentinel:12>",
+		"\n\n\n", "\r\n\r\n", "   ", "\t\t", "'S 'LL 'ſ", "don\u2019t", "x\u200Cy\u200Dz", "中文字符123汉字", "ＡＢＣ",
+		"İI\u0307", "½¾", "١٢٣٤", "   \n   x", " \u3000 \u00A0x", "</s></s>", "<｜end▁of▁sentence｜>",
 		"\xFF", "x\xE4\xBD y", "\xC3", "\x80\x80", "\xED\xA0\x80", "\xF0\x9F ",
 	}
 	var b strings.Builder

@@ -52,7 +52,8 @@ func newBPE(v *Vocab, r *reader) (kind, error) {
 	if !ok {
 		return nil, fault.Errorf(fault.Unsupported, "%s: pre-tokenizer %q is not known", keyPre, name)
 	}
-	k := &bpe{pretokenizer: pre, v: v, merges: map[[2]int32]merge{}, ids: v.ids, words: true, dna: v.model == "hybriddna"}
+	k := &bpe{pretokenizer: pre, v: v, merges: map[[2]int32]merge{}, ids: v.ids, words: true,
+		dna: v.model == "hybriddna"}
 	var err error
 	if k.steps, err = pre.splitters(); err != nil {
 		return nil, err

@@ -36,7 +36,8 @@ const (
 	space
 )
 
-var classNames = map[string]class{"N": number, "L": letter, "Z": separator, "M": mark, "P": punct, "S": symbol, "C": control, "space": space}
+var classNames = map[string]class{"N": number, "L": letter, "Z": separator, "M": mark, "P": punct, "S": symbol,
+	"C": control, "space": space}
 
 // table holds the classes by pages of 256 characters.
 type table struct {

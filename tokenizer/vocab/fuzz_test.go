@@ -53,7 +53,8 @@ func FuzzEncode(f *testing.F) {
 		m.Set("tokenizer.ggml.pre", gguf.String(pre))
 		add(m)
 	}
-	for _, text := range []string{"", "ab a<mask> b</s>", "a\xff\xed\xa0\x80b", "IT'S 1234 Ünïcödé 漢字\n\n  x", "\u200C\uFEFF\uEE00aaaa", strings.Repeat(" ", 300)} {
+	for _, text := range []string{"", "ab a<mask> b</s>", "a\xff\xed\xa0\x80b", "IT'S 1234 Ünïcödé 漢字\n\n  x",
+		"\u200C\uFEFF\uEE00aaaa", strings.Repeat(" ", 300)} {
 		f.Add(text, true)
 	}
 	f.Fuzz(func(t *testing.T, text string, parse bool) {
@@ -77,7 +78,8 @@ func FuzzEncode(f *testing.F) {
 			var b strings.Builder
 			for _, id := range ids {
 				s := v.Token(id)
-				if n, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(s, "<0x"), ">"), 16, 8); err == nil && len(s) == 6 {
+				if n, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(s, "<0x"), ">"), 16,
+					8); err == nil && len(s) == 6 {
 					b.WriteByte(byte(n))
 				} else {
 					b.WriteString(s)
@@ -112,7 +114,8 @@ func FuzzMetadata(f *testing.F) {
 			return
 		}
 		for _, parse := range []bool{false, true} {
-			ids, err := v.Encode("ab <mask> Ünïcödé\n12345 <unused> a漢", vocab.Options{AddSpecial: true, ParseSpecial: parse})
+			ids, err := v.Encode("ab <mask> Ünïcödé\n12345 <unused> a漢",
+				vocab.Options{AddSpecial: true, ParseSpecial: parse})
 			if err != nil && !fault.Has(err) {
 				t.Fatalf("%v is of no kind", err)
 			}

@@ -20,10 +20,11 @@ func init() {
 		"hybriddna":  {bos: 11, eos: 11, unk: none, sep: none, wraps: true, make: newBPE},
 		"whitespace": {bos: 11, eos: 11, unk: none, sep: none, wraps: true, make: newBPE},
 		"gemma4":     {bos: none, eos: none, unk: none, sep: none, wraps: true, make: newBPE},
-		"bert":       {bos: 101, eos: none, unk: 100, sep: 102, addBOS: true, addSep: true, frames: true, make: newWordPiece},
-		"t5":         {bos: none, eos: 1, unk: 2, sep: none, addEOS: true, wraps: true, make: newUnigram},
-		"rwkv":       {bos: none, eos: none, unk: none, sep: none, make: newRWKV},
-		"plamo2":     {bos: 1, eos: 2, unk: 0, sep: none, wraps: true, make: newPLaMo},
-		"plamo3":     {bos: 1, eos: 2, unk: 0, sep: none, wraps: true, make: newPLaMo},
+		"bert": {bos: 101, eos: none, unk: 100, sep: 102, addBOS: true, addSep: true, frames: true,
+			make: newWordPiece},
+		"t5":     {bos: none, eos: 1, unk: 2, sep: none, addEOS: true, wraps: true, make: newUnigram},
+		"rwkv":   {bos: none, eos: none, unk: none, sep: none, make: newRWKV},
+		"plamo2": {bos: 1, eos: 2, unk: 0, sep: none, wraps: true, make: newPLaMo},
+		"plamo3": {bos: 1, eos: 2, unk: 0, sep: none, wraps: true, make: newPLaMo},
 	}
 }

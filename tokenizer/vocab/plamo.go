@@ -23,7 +23,8 @@ const (
 )
 
 func newPLaMo(v *Vocab, r *reader) (kind, error) {
-	k := &plamo{v: v, trie: newTrie(), scores: make([]int64, len(v.tokens)), bytes: v.byteIDs(), segment: v.model == "plamo3"}
+	k := &plamo{v: v, trie: newTrie(), scores: make([]int64, len(v.tokens)), bytes: v.byteIDs(),
+		segment: v.model == "plamo3"}
 	for b, id := range k.bytes {
 		if id == none || id == 0 || v.tokens[id].attr&byteToken == 0 {
 			return nil, broken(keyTokens, "no token <0x%02X> of type byte", b)

@@ -37,12 +37,14 @@ const (
 	asciiWord    = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+"
 	markedWords  = asciiWord + `|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+`
 
-	gpt2       = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)`
-	llama3     = contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|` + ends
-	qwen2      = contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|` + ends
-	qwen35     = contractions + `|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	horizon    = contractions + `|[^\r\n\p{L}\p{N}]?(?:\p{L}|\p{M}|\u200C|\u200D)+|\p{N}{1,3}|` + ends
-	jais2      = contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1}`
+	gpt2   = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)`
+	llama3 = contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|` + ends
+	qwen2  = contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|` + ends
+	qwen35 = contractions +
+		`|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	horizon = contractions + `|[^\r\n\p{L}\p{N}]?(?:\p{L}|\p{M}|\u200C|\u200D)+|\p{N}{1,3}|` + ends
+	jais2   = contractions +
+		`|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1}`
 	minicpm5   = contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+|` + ends
 	gpt4o      = cased + contractions + `?|` + casedUpper + contractions + `?|\p{N}{1,3}|` + slashEnds
 	graniteEmb = casedM + contractions + `?|` + casedUpperM + contractions + `?|\p{N}{1,3}|` + slashEnds
@@ -52,9 +54,10 @@ const (
 	ling       = `'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`
 	seedCoder  = contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+`
 	ufakzeka   = `[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|` + ends
-	exaoneMoE  = contractions + `|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+`
-	deepseek3  = markedWords + `| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	spark      = markedWords + `| ?[\p{P}\p{S}]+|[\r\n]|\s+(?!\S)|\s+`
+	exaoneMoE  = contractions +
+		`|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+`
+	deepseek3 = markedWords + `| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	spark     = markedWords + `| ?[\p{P}\p{S}]+|[\r\n]|\s+(?!\S)|\s+`
 
 	han         = `\p{Han}+`                // Kimi K2: the runtime's own code, which does far more
 	digitThrees = `\p{AFMoE_digits}`        // the runtime's own code
@@ -88,14 +91,15 @@ var byHand = map[string]splitter{
 // pretokenizers are the values of tokenizer.ggml.pre that the runtime (llama.cpp
 // 0.7.0) knows.
 var pretokenizers = map[string]pretokenizer{
-	"":                         {steps: []string{symbols, gpt2, `\p{N}+`, threeDigits}},
-	"default":                  {steps: []string{symbols, gpt2, `\p{N}+`, threeDigits}},
-	"a.x-4.0":                  {steps: []string{gpt2}},
-	"afmoe":                    {steps: []string{digitThrees, asian, deepseek3}},
-	"bailingmoe":               {steps: []string{ling}},
-	"bailingmoe2":              {steps: []string{ling}},
-	"bloom":                    {steps: []string{notPunct}},
-	"chameleon":                {steps: []string{`<sentinel:[0-9]+>`, `(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z`, `([\t\n]|    |  )`, `\p{N}`, "[\\p{P}!-/:-@\\[-`{-~]", gpt2}, bos: true},
+	"":            {steps: []string{symbols, gpt2, `\p{N}+`, threeDigits}},
+	"default":     {steps: []string{symbols, gpt2, `\p{N}+`, threeDigits}},
+	"a.x-4.0":     {steps: []string{gpt2}},
+	"afmoe":       {steps: []string{digitThrees, asian, deepseek3}},
+	"bailingmoe":  {steps: []string{ling}},
+	"bailingmoe2": {steps: []string{ling}},
+	"bloom":       {steps: []string{notPunct}},
+	"chameleon": {steps: []string{`<sentinel:[0-9]+>`, `(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z`,
+		`([\t\n]|    |  )`, `\p{N}`, "[\\p{P}!-/:-@\\[-`{-~]", gpt2}, bos: true},
 	"chatglm-bpe":              {steps: []string{llama3}, noBOS: true},
 	"codeshell":                {steps: []string{`\p{N}`, gpt2}},
 	"cohere2moe":               {steps: []string{ayaThrees, aya}},

@@ -12,8 +12,10 @@ import (
 // list are control tokens whatever the file says.
 var (
 	// ending are tokens after which generation ends.
-	ending = []string{"<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>", "<end_of_turn>",
-		"<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>", "<end_of_utterance>", "<eos>",
+	ending = []string{"<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>",
+		"<end_of_turn>",
+		"<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>",
+		"<end_of_utterance>", "<eos>",
 		"<turn|>", "<|tool_response>", "<｜end▁of▁sentence｜>", "[e~[", "<|ifm|im_end|>"}
 
 	// filling are tokens around what is filled in, with the keys that name them; where
@@ -22,13 +24,18 @@ var (
 		keys, texts []string
 	}{
 		{[]string{"tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id"},
-			[]string{"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>", "<|code_prefix|>", "<|prefix|>", "<|plamo:fim_prefix|>"}},
+			[]string{"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>",
+				"<|code_prefix|>", "<|prefix|>", "<|plamo:fim_prefix|>"}},
 		{[]string{"tokenizer.ggml.fim_suf_token_id", "tokenizer.ggml.suffix_token_id"},
-			[]string{"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>", "<|code_suffix|>", "<|suffix|>", "<|plamo:fim_suffix|>"}},
+			[]string{"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>",
+				"<|code_suffix|>", "<|suffix|>", "<|plamo:fim_suffix|>"}},
 		{[]string{"tokenizer.ggml.fim_mid_token_id", "tokenizer.ggml.middle_token_id"},
-			[]string{"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>", "<|code_middle|>", "<|middle|>", "<|plamo:fim_middle|>"}},
-		{[]string{"tokenizer.ggml.fim_pad_token_id"}, []string{"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"}},
-		{[]string{"tokenizer.ggml.fim_rep_token_id"}, []string{"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"}},
+			[]string{"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>",
+				"<|code_middle|>", "<|middle|>", "<|plamo:fim_middle|>"}},
+		{[]string{"tokenizer.ggml.fim_pad_token_id"},
+			[]string{"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"}},
+		{[]string{"tokenizer.ggml.fim_rep_token_id"}, []string{"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>",
+			"<reponame>"}},
 		{[]string{"tokenizer.ggml.fim_sep_token_id"}, []string{"<|file_sep|>", "<|plamo:file_separator|>"}},
 	}
 
@@ -82,7 +89,10 @@ func (v *Vocab) special(r *reader) {
 			v.specials = append(v.specials, int32(id))
 		}
 	}
-	slices.SortStableFunc(v.specials, func(a, b int32) int { return cmp.Compare(len(v.tokens[b].text), len(v.tokens[a].text)) })
+	slices.SortStableFunc(v.specials, func(a, b int32) int {
+		return cmp.Compare(len(v.tokens[b].text),
+			len(v.tokens[a].text))
+	})
 	v.finder, v.userFinder = newTrie(), newTrie()
 	for rank, id := range v.specials {
 		v.finder.add(v.tokens[id].text, int32(rank))
@@ -148,7 +158,8 @@ func (v *Vocab) strips(r *reader) {
 	}
 	name := strings.ToLower(text(keyName))
 	switch {
-	case contains(text(keyPre), "jina-v2-de", "jina-v2-es", "jina-v2-code", "mmbert"), contains(text(gguf.KeyArchitecture), "nomic-bert-moe", "jina-bert-v3"):
+	case contains(text(keyPre), "jina-v2-de", "jina-v2-es", "jina-v2-code", "mmbert"),
+		contains(text(gguf.KeyArchitecture), "nomic-bert-moe", "jina-bert-v3"):
 		for _, id := range v.has("<mask>") {
 			v.tokens[id].attr |= stripLeft
 		}

@@ -332,7 +332,8 @@ type expression struct {
 // characters of each. All other characters are otherChar.
 var (
 	classChars = map[string]string{"N": "Ñ", "L": "Ò", "P": "Ó", "M": "Ô", "S": "Õ"}
-	classASCII = map[string]string{"N": `0-9`, "L": `A-Za-z`, "P": `!-#%-*,\-\./:;?@\[\\\]_\{\}`, "S": `\$\+<=>\^` + "`" + `\|~`}
+	classASCII = map[string]string{"N": `0-9`, "L": `A-Za-z`, "P": `!-#%-*,\-\./:;?@\[\\\]_\{\}`,
+		"S": `\$\+<=>\^` + "`" + `\|~`}
 )
 
 const otherChar = "Ð"

@@ -130,7 +130,8 @@ func (s *spmSession) piece(ids []int32, text string) ([]int32, error) {
 			for i := p.start; i < p.start+p.size; i++ {
 				id := s.bytes[text[i]]
 				if id == none {
-					return nil, fault.Errorf(fault.Broken, "%s: no token for byte 0x%02X of the text", keyTokens, text[i])
+					return nil, fault.Errorf(fault.Broken, "%s: no token for byte 0x%02X of the text",
+						keyTokens, text[i])
 				}
 				ids = append(ids, id)
 			}

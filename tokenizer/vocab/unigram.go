@@ -27,7 +27,8 @@ type unigram struct {
 const unkPenalty = 10
 
 func newUnigram(v *Vocab, r *reader) (kind, error) {
-	k := &unigram{v: v, trie: newTrie(), user: newTrie(), prefix: v.spacePrefix, merged: r.flag(keyExtraSpaces, false), nfc: r.flag(keyNFC, false)}
+	k := &unigram{v: v, trie: newTrie(), user: newTrie(), prefix: v.spacePrefix, merged: r.flag(keyExtraSpaces, false),
+		nfc: r.flag(keyNFC, false)}
 	if err := k.charsmap.read(r); err != nil {
 		return nil, err
 	}
@@ -236,7 +237,8 @@ func (s *unigramSession) encode(ids []int32, fragment string, _ bool) ([]int32, 
 	for at := len(text); ; at = int(s.best[at].from) {
 		isUnknown := s.best[at].id == unk
 		if isUnknown && unk == none {
-			return nil, fault.Errorf(fault.Broken, "tokenizer.ggml.unknown_token_id: is missing, but the text has characters that are no tokens")
+			return nil, fault.Errorf(fault.Broken,
+				"tokenizer.ggml.unknown_token_id: is missing, but the text has characters that are no tokens")
 		}
 		if !(wasUnknown && isUnknown) {
 			ids = append(ids, s.best[at].id)

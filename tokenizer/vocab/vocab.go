@@ -120,7 +120,8 @@ func New(m gguf.Metadata) (*Vocab, error) {
 	if !ok {
 		return nil, fault.Errorf(fault.Unsupported, "%s: tokenizer %q is not known", keyModel, model)
 	}
-	v := &Vocab{model: model, bos: k.bos, eos: k.eos, unk: k.unk, sep: k.sep, addBOS: k.addBOS, addEOS: k.addEOS, addSep: k.addSep, spacePrefix: k.spacePrefix}
+	v := &Vocab{model: model, bos: k.bos, eos: k.eos, unk: k.unk, sep: k.sep, addBOS: k.addBOS, addEOS: k.addEOS,
+		addSep: k.addSep, spacePrefix: k.spacePrefix}
 	v.spacePrefix = r.flag(keySpacePrefix, v.spacePrefix)
 	v.read(r)
 	if r.err != nil {

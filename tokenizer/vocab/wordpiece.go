@@ -31,7 +31,8 @@ type wordPieceSession struct {
 // isIdeograph reports what is a word by itself: Chinese characters, with a gap of the
 // reference's.
 func isIdeograph(r rune) bool {
-	return 0x4E00 <= r && r <= 0x9FFF || 0x3400 <= r && r <= 0x4DBF || 0x20000 <= r && r <= 0x2A6DF || 0x2A700 <= r && r <= 0x2B81F ||
+	return 0x4E00 <= r && r <= 0x9FFF || 0x3400 <= r && r <= 0x4DBF || 0x20000 <= r && r <= 0x2A6DF ||
+		0x2A700 <= r && r <= 0x2B81F ||
 		0x2B920 <= r && r <= 0x2CEAF || 0xF900 <= r && r <= 0xFAFF || 0x2F800 <= r && r <= 0x2FA1F
 }
 
@@ -87,7 +88,8 @@ func (s *wordPieceSession) flush(ids []int32) ([]int32, error) {
 		id, n := s.trie.longest(rest)
 		if id == none {
 			if s.v.unk == none {
-				return nil, fault.Errorf(fault.Broken, "tokenizer.ggml.unknown_token_id: is missing, but %q is no token", word[len(blank):])
+				return nil, fault.Errorf(fault.Broken,
+					"tokenizer.ggml.unknown_token_id: is missing, but %q is no token", word[len(blank):])
 			}
 			ids = append(ids[:from], s.v.unk)
 			break

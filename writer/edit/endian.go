@@ -17,13 +17,16 @@ import (
 // is in that order.
 func Endian(f *gguf.File, path string, big bool) (*writer.File, error) {
 	if f.BigEndian == big {
-		return nil, fault.Errorf(fault.Refused, "%s: is in %s-endian order already", f.Path, map[bool]string{true: "big", false: "little"}[big])
+		return nil, fault.Errorf(fault.Refused, "%s: is in %s-endian order already", f.Path,
+			map[bool]string{true: "big", false: "little"}[big])
 	}
-	out := &writer.File{Path: path, Metadata: f.Metadata.Carried(), Alignment: f.Alignment, BigEndian: big, Stated: map[string]gguf.Tensor{}}
+	out := &writer.File{Path: path, Metadata: f.Metadata.Carried(), Alignment: f.Alignment, BigEndian: big,
+		Stated: map[string]gguf.Tensor{}}
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
 		if !t.Type.Known() {
-			return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q: the byte order of %v is not known", f.Path, t.Name, t.Type)
+			return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q: the byte order of %v is not known", f.Path,
+				t.Name, t.Type)
 		}
 		out.Tensors = append(out.Tensors, writer.Tensor{Name: t.Name, Type: gguf.TypeI8, Source: turned(f, t)})
 		out.Stated[t.Name] = *t

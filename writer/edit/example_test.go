@@ -18,10 +18,12 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	tensors := []gguf.Tensor{{Name: "a", NE: []int64{8}, Type: gguf.TypeF32}, {Name: "b", NE: []int64{8}, Type: gguf.TypeF32}}
+	tensors := []gguf.Tensor{{Name: "a", NE: []int64{8}, Type: gguf.TypeF32},
+		{Name: "b", NE: []int64{8}, Type: gguf.TypeF32}}
 	data := make([]byte, gguf.Layout(tensors, gguf.DefaultAlignment))
 	path := filepath.Join(dir, "m.gguf")
-	if err := os.WriteFile(path, append(gguf.AppendHeader(nil, nil, tensors, gguf.DefaultAlignment), data...), 0o666); err != nil {
+	if err := os.WriteFile(path, append(gguf.AppendHeader(nil, nil, tensors, gguf.DefaultAlignment), data...),
+		0o666); err != nil {
 		log.Fatal(err)
 	}
 	set, err := gguf.OpenSet(path)

@@ -35,7 +35,9 @@ func Assign(m *gguf.Metadata, text string) error {
 	if name, rest, ok := strings.Cut(value, ":"); ok && types[name] != nil {
 		v, err = parseValue(name, rest)
 	} else if !known {
-		return fault.Errorf(fault.Usage, "key %q: is neither in the file nor a standard one, so that its type is not known: want %s=TYPE:VALUE", key, key)
+		return fault.Errorf(fault.Usage,
+			"key %q: is neither in the file nor a standard one, so that its type is not known: want %s=TYPE:VALUE", key,
+			key)
 	} else if typ == gguf.ArrayType {
 		v, err = parseArray(elem.String(), value)
 	} else {
@@ -172,7 +174,8 @@ const (
 // is the first of them. Errors are of kind fault.Usage.
 func SpecialToken(m *gguf.Metadata, name, token string) error {
 	if !slices.Contains(gguf.SpecialTokens, name) {
-		return fault.Errorf(fault.Usage, "special token %q: want one of %s", name, strings.Join(gguf.SpecialTokens, ", "))
+		return fault.Errorf(fault.Usage, "special token %q: want one of %s", name,
+			strings.Join(gguf.SpecialTokens, ", "))
 	}
 	tokens, ok := m.Get(keyTokens)
 	if !ok {
@@ -212,7 +215,8 @@ func SetTemplate(m *gguf.Metadata, template string) {
 func check(f *gguf.File, m gguf.Metadata) error {
 	if _, ok := m.Alignment(); !ok {
 		v, _ := m.Get(gguf.KeyAlignment)
-		return fault.Errorf(fault.Usage, "%s: key %s is %v %v, want a power of two up to %d as u32", f.Path, gguf.KeyAlignment, v.Type(), v.Short(), gguf.MaxAlignment)
+		return fault.Errorf(fault.Usage, "%s: key %s is %v %v, want a power of two up to %d as u32", f.Path,
+			gguf.KeyAlignment, v.Type(), v.Short(), gguf.MaxAlignment)
 	}
 	return nil
 }
@@ -236,8 +240,10 @@ func InPlace(f *gguf.File, m gguf.Metadata) (header []byte, ok bool, err error) 
 	if room < 0 {
 		return nil, false, nil
 	}
-	one := gguf.HeaderBytes(gguf.Metadata{{Key: gguf.KeyReserve, Value: gguf.Uint8(0)}}, nil, 1) - gguf.HeaderBytes(nil, nil, 1)
-	list := gguf.HeaderBytes(gguf.Metadata{{Key: gguf.KeyReserve, Value: gguf.Uint8s(nil)}}, nil, 1) - gguf.HeaderBytes(nil, nil, 1)
+	one := gguf.HeaderBytes(gguf.Metadata{{Key: gguf.KeyReserve, Value: gguf.Uint8(0)}}, nil, 1) -
+		gguf.HeaderBytes(nil, nil, 1)
+	list := gguf.HeaderBytes(gguf.Metadata{{Key: gguf.KeyReserve, Value: gguf.Uint8s(nil)}}, nil, 1) -
+		gguf.HeaderBytes(nil, nil, 1)
 	switch {
 	case room >= f.Alignment && room >= list: // more than padding
 		m = slices.Clone(m)
@@ -279,5 +285,6 @@ func WithMetadata(f *gguf.File, path string, m gguf.Metadata, reserve int64) (*w
 	}
 	list, stated := tensors(f.Set())
 	a, _ := m.Alignment()
-	return &writer.File{Path: path, Metadata: m, Tensors: list, Stated: stated, Alignment: a, BigEndian: f.BigEndian}, nil
+	return &writer.File{Path: path, Metadata: m, Tensors: list, Stated: stated, Alignment: a, BigEndian: f.BigEndian},
+		nil
 }

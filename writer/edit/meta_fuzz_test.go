@@ -11,11 +11,13 @@ import (
 
 // FuzzAssign gives keys values of any text; what it takes can be written and read again.
 func FuzzAssign(f *testing.F) {
-	for _, s := range []string{"a=1", "n=7", "a=u8:[1,2]", "s=str:[\"x\"]", "list=[1,2]", "b=bool:[true]", "x=f32:nan", "=1", "a=f64:[1e400]", "s=[1"} {
+	for _, s := range []string{"a=1", "n=7", "a=u8:[1,2]", "s=str:[\"x\"]", "list=[1,2]", "b=bool:[true]", "x=f32:nan",
+		"=1", "a=f64:[1e400]", "s=[1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		m := gguf.Metadata{{Key: "n", Value: gguf.Uint32(1)}, {Key: "s", Value: gguf.String("x")}, {Key: "list", Value: gguf.Float32s([]float32{1})}}
+		m := gguf.Metadata{{Key: "n", Value: gguf.Uint32(1)}, {Key: "s", Value: gguf.String("x")},
+			{Key: "list", Value: gguf.Float32s([]float32{1})}}
 		if err := edit.Assign(&m, s); err != nil {
 			if !errors.Is(err, fault.Usage) {
 				t.Errorf("%q: an error of no kind: %v", s, err)

@@ -29,7 +29,8 @@ const (
 const maxVocab = 1 << 24
 
 // perToken are tensors that have a row for each token.
-var perToken = regexp.MustCompile(`^(token_embd\.weight|output\.(weight|bias)|per_layer_token_embd\.weight|blk\.\d+\.nextn\.(embed_tokens|shared_head_head)\.weight)$`)
+var perToken = regexp.MustCompile(
+	`^(token_embd\.weight|output\.(weight|bias)|per_layer_token_embd\.weight|blk\.\d+\.nextn\.(embed_tokens|shared_head_head)\.weight)$`)
 
 // Pad says how a vocabulary is padded.
 type Pad struct {
@@ -62,7 +63,8 @@ func PadVocab(s *gguf.Set, path string, p Pad) (*writer.File, error) {
 		want = have
 	}
 	if want > maxVocab || multiple > maxVocab {
-		return nil, fault.Errorf(fault.Usage, "a vocabulary of %d tokens, want at most %d", max(want, multiple), maxVocab)
+		return nil, fault.Errorf(fault.Usage, "a vocabulary of %d tokens, want at most %d",
+			max(want, multiple), maxVocab)
 	}
 	want = (want + multiple - 1) / multiple * multiple
 	switch {
@@ -93,10 +95,13 @@ func PadVocab(s *gguf.Set, path string, p Pad) (*writer.File, error) {
 		if perToken.MatchString(t.Name) {
 			last := len(t.NE) - 1
 			if last < 0 || t.NE[last] != have {
-				return nil, fault.Errorf(fault.Refused, "%s: tensor %q: %s, but the vocabulary has %d tokens", s.Files[shard].Path, t.Name, gguf.Shape(t.NE), have)
+				return nil, fault.Errorf(fault.Refused, "%s: tensor %q: %s, but the vocabulary has %d tokens",
+					s.Files[shard].Path, t.Name, gguf.Shape(t.NE), have)
 			}
 			if !t.Type.Known() || t.Bytes()%have != 0 || last == 0 && t.Type.BlockLen() > 1 {
-				return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q: %v of %s has no rows that could be added to", s.Files[shard].Path, t.Name, t.Type, gguf.Shape(t.NE))
+				return nil, fault.Errorf(fault.Unsupported,
+					"%s: tensor %q: %v of %s has no rows that could be added to", s.Files[shard].Path, t.Name, t.Type,
+					gguf.Shape(t.NE))
 			}
 			src, err := padded(s.Files[shard], t, have, want, p.Like)
 			if err != nil {
@@ -135,7 +140,8 @@ func padTokens(m *gguf.Metadata, file string, tokens gguf.Value, want int64) err
 	m.Set(keyTokens, gguf.Strings(texts))
 	length := func(key string, v gguf.Value) error {
 		if v.Type() != gguf.ArrayType || v.Len() != have {
-			return fault.Errorf(fault.Refused, "%s: key %q is %s, want a number for each of %d tokens", file, key, v.Short(), have)
+			return fault.Errorf(fault.Refused, "%s: key %q is %s, want a number for each of %d tokens", file, key,
+				v.Short(), have)
 		}
 		return nil
 	}

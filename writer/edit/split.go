@@ -17,9 +17,10 @@ func tensors(s *gguf.Set) ([]writer.Tensor, map[string]gguf.Tensor) {
 	stated := map[string]gguf.Tensor{}
 	for shard, t := range s.Tensors() {
 		f := s.Files[shard]
-		list = append(list, writer.Tensor{Name: t.Name, Type: gguf.TypeI8, Source: rows.Bytes(f, t), Copy: func(dst *os.File, to, from, n int64) error {
-			return f.CopyTo(dst, to, t, from, n)
-		}})
+		list = append(list, writer.Tensor{Name: t.Name, Type: gguf.TypeI8, Source: rows.Bytes(f, t),
+			Copy: func(dst *os.File, to, from, n int64) error {
+				return f.CopyTo(dst, to, t, from, n)
+			}})
 		stated[t.Name] = *t
 	}
 	return list, stated
@@ -59,12 +60,14 @@ func Split(s *gguf.Set, prefix string, cut gguf.Cut, bare bool) ([]*writer.File,
 		shards, from = append(shards, list[from:to]), to
 	}
 	if len(shards) > gguf.MaxShards {
-		return nil, fault.Errorf(fault.Usage, "%d shards, want at most %d: allow them more", len(shards), gguf.MaxShards)
+		return nil, fault.Errorf(fault.Usage, "%d shards, want at most %d: allow them more", len(shards),
+			gguf.MaxShards)
 	}
 	prefix = strings.TrimSuffix(prefix, ".gguf")
 	var files []*writer.File
 	for i, part := range shards {
-		f := &writer.File{Path: gguf.ShardName(prefix, i, len(shards)), Tensors: part, Stated: stated, BigEndian: s.Files[0].BigEndian}
+		f := &writer.File{Path: gguf.ShardName(prefix, i, len(shards)), Tensors: part, Stated: stated,
+			BigEndian: s.Files[0].BigEndian}
 		if i == 0 { // the others state no alignment, and so have the default one
 			f.Metadata = s.Metadata().Carried()
 			f.Alignment = s.Files[0].Alignment
@@ -84,7 +87,8 @@ func Split(s *gguf.Set, prefix string, cut gguf.Cut, bare bool) ([]*writer.File,
 func Merge(s *gguf.Set, path string, clean bool) (*writer.File, error) {
 	m := s.Metadata().Carried()
 	if _, ok := m.Get(gguf.KeySplitCount); !ok {
-		return nil, fault.Errorf(fault.Refused, "%s: is not one of several shards: there is no key %s", s.Files[0].Path, gguf.KeySplitCount)
+		return nil, fault.Errorf(fault.Refused, "%s: is not one of several shards: there is no key %s", s.Files[0].Path,
+			gguf.KeySplitCount)
 	}
 	if err := sameOrder(s); err != nil {
 		return nil, err
@@ -96,5 +100,6 @@ func Merge(s *gguf.Set, path string, clean bool) (*writer.File, error) {
 		}
 	}
 	list, stated := tensors(s)
-	return &writer.File{Path: path, Metadata: m, Tensors: list, Stated: stated, Alignment: s.Files[0].Alignment, BigEndian: s.Files[0].BigEndian}, nil
+	return &writer.File{Path: path, Metadata: m, Tensors: list, Stated: stated, Alignment: s.Files[0].Alignment,
+		BigEndian: s.Files[0].BigEndian}, nil
 }

@@ -71,7 +71,8 @@ func Llama(magic string, version, fileType uint32, t gguf.Type, wide bool) Model
 		embd, ff = 256, 512
 	}
 	const vocab = 300
-	m := Model{Magic: magic, Version: version, Sizes: ggml.Sizes{Vocab: vocab, Embd: uint32(embd), Mult: 256, Head: 4, Layer: 2, Rot: uint32(embd / 4), FileType: fileType}}
+	m := Model{Magic: magic, Version: version, Sizes: ggml.Sizes{Vocab: vocab, Embd: uint32(embd), Mult: 256, Head: 4,
+		Layer: 2, Rot: uint32(embd / 4), FileType: fileType}}
 	for i := range vocab {
 		text := fmt.Sprintf(" token%d", i)
 		switch {

@@ -12,7 +12,8 @@ import (
 // A file with one tensor that is stored transposed, for a test.
 func ExampleEncode() {
 	data := torchfiletest.Encode([]torchfiletest.Tensor{
-		{Name: "a", DType: safetensors.U8, Shape: []int64{2, 3}, Strides: []int64{1, 2}, Data: []byte{1, 4, 2, 5, 3, 6}},
+		{Name: "a", DType: safetensors.U8, Shape: []int64{2, 3}, Strides: []int64{1, 2},
+			Data: []byte{1, 4, 2, 5, 3, 6}},
 	})
 	f, err := torch.Parse("made up", data)
 	if err != nil {

@@ -58,14 +58,17 @@ func Transposed(list []Tensor) []Tensor {
 
 // classes are the storages that have a type; tensors of others have untyped ones.
 var classes = map[safetensors.DType]string{
-	safetensors.F64: "DoubleStorage", safetensors.F32: "FloatStorage", safetensors.F16: "HalfStorage", safetensors.BF16: "BFloat16Storage",
-	safetensors.I64: "LongStorage", safetensors.I32: "IntStorage", safetensors.I16: "ShortStorage", safetensors.I8: "CharStorage",
+	safetensors.F64: "DoubleStorage", safetensors.F32: "FloatStorage", safetensors.F16: "HalfStorage",
+	safetensors.BF16: "BFloat16Storage",
+	safetensors.I64:  "LongStorage", safetensors.I32: "IntStorage", safetensors.I16: "ShortStorage",
+	safetensors.I8: "CharStorage",
 	safetensors.U8: "ByteStorage", safetensors.BOOL: "BoolStorage",
 }
 
 // untyped are the types in untyped storages.
 var untyped = map[safetensors.DType]string{
-	safetensors.F8_E4M3: "float8_e4m3fn", safetensors.F8_E5M2: "float8_e5m2", safetensors.F8_E8M0: "float8_e8m0fnu", safetensors.U16: "uint16",
+	safetensors.F8_E4M3: "float8_e4m3fn", safetensors.F8_E5M2: "float8_e5m2", safetensors.F8_E8M0: "float8_e8m0fnu",
+	safetensors.U16: "uint16",
 }
 
 // A Pickle is a pickle that is being built, by instructions.
@@ -141,7 +144,8 @@ func (p *Pickle) Tensor(t Tensor, last bool) *Pickle {
 	if last {
 		p.Op('N')
 	}
-	p.Op('t').Op('Q').Int(t.Offset).Ints(t.Shape).Ints(strides).Op(0x89).Global("collections", "OrderedDict").Op(')').Op('R')
+	p.Op('t').Op('Q').Int(t.Offset).Ints(t.Shape).Ints(strides).Op(0x89).Global("collections",
+		"OrderedDict").Op(')').Op('R')
 	if !typed {
 		p.Global("torch", untyped[t.DType])
 	}

@@ -14,8 +14,8 @@ type About struct {
 	// Values returns the names that an argument may be, besides those of files: the one after
 	// so many others. Nil for a command whose arguments are files.
 	Values func(before int) []string
-	// Main are the flags that most people need, by name, which --help lists; the others are for --help-all and the manual. Nil is
-	// all of them.
+	// Main are the flags that most people need, by name, which --help lists; the others are for --help-all and the
+	// manual. Nil is all of them.
 	Main []string
 	// More is what --help-all and the manual say besides the description.
 	More string

@@ -26,7 +26,8 @@ func Names[S ~string](names ...S) func() []string {
 
 // folded returns the one of the names that a value is but for its case, else the value.
 func folded(value string, names []string) string {
-	if i := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, value) }); i >= 0 && !slices.Contains(names, value) {
+	if i := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, value) }); i >= 0 &&
+		!slices.Contains(names, value) {
 		return names[i]
 	}
 	return value
@@ -56,7 +57,8 @@ func meant(cmd *cli.Command) string {
 			values, ok = []string{text}, true
 		}
 		for _, v := range values {
-			if known := func(name string) bool { return strings.EqualFold(name, v) }; ok && !slices.ContainsFunc(names, known) {
+			if known := func(name string) bool { return strings.EqualFold(name, v) }; ok &&
+				!slices.ContainsFunc(names, known) {
 				if text := nearest.Hint(v, names); text != "" {
 					return text
 				}

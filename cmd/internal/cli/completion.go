@@ -89,10 +89,13 @@ func Shells() (names []string) {
 func services(of *cli.Command) []*cli.Command {
 	return []*cli.Command{
 		{
-			Name: "completion", Usage: "print completions for a shell: " + strings.Join(Shells(), ", "), ArgsUsage: "SHELL",
-			Description: "The script says in its first lines where it goes. It asks the command itself what may be next: verbs, flags, and values such as types.",
-			Metadata:    About{Examples: []string{"source <(" + of.Name + " completion bash)"}, Values: func(int) []string { return Shells() }}.Metadata(),
-			Action:      func(_ context.Context, cmd *cli.Command) error { return completion(cmd, of.Name) },
+			Name: "completion", Usage: "print completions for a shell: " + strings.Join(Shells(), ", "),
+			ArgsUsage: "SHELL",
+			Description: "The script says in its first lines where it goes. It asks the command itself what may be " +
+				"next: verbs, flags, and values such as types.",
+			Metadata: About{Examples: []string{"source <(" + of.Name + " completion bash)"},
+				Values: func(int) []string { return Shells() }}.Metadata(),
+			Action: func(_ context.Context, cmd *cli.Command) error { return completion(cmd, of.Name) },
 		},
 		{
 			Name: "man", Usage: "print the manual page, as roff",
@@ -124,7 +127,8 @@ func service(cmd *cli.Command, args []string) *cli.Command {
 	if len(args) < 2 || !slices.ContainsFunc(list, func(s *cli.Command) bool { return s.Name == args[1] }) {
 		return nil
 	}
-	return &cli.Command{Name: cmd.Name, Commands: list, Action: NeedsVerb, Version: cmd.Version, Writer: cmd.Writer, ErrWriter: cmd.ErrWriter, Metadata: cmd.Metadata}
+	return &cli.Command{Name: cmd.Name, Commands: list, Action: NeedsVerb, Version: cmd.Version, Writer: cmd.Writer,
+		ErrWriter: cmd.ErrWriter, Metadata: cmd.Metadata}
 }
 
 // completion prints the script for a shell.
@@ -139,7 +143,8 @@ func completion(cmd *cli.Command, name string) error {
 			return err
 		}
 	}
-	return fault.Errorf(fault.Usage, "shell %q: want %s%s", args[0], strings.Join(Shells(), ", "), nearest.Hint(args[0], Shells()))
+	return fault.Errorf(fault.Usage, "shell %q: want %s%s", args[0], strings.Join(Shells(), ", "),
+		nearest.Hint(args[0], Shells()))
 }
 
 // complete returns what may be in the place of the last of the words after the command's name.
@@ -222,13 +227,15 @@ func flagOf(cmd, root *cli.Command, name string) cli.Flag {
 
 // matchingFlags returns the flags that begin with what is there.
 func matchingFlags(cmd, root *cli.Command, begin string) (list []entry) {
-	for _, f := range append(slices.Concat(cmd.Flags, root.Flags), quietFlag(), &cli.BoolFlag{Name: "help", Usage: "show help"}, &cli.BoolFlag{Name: helpAll, Usage: "show all flags"}) {
+	for _, f := range append(slices.Concat(cmd.Flags, root.Flags), quietFlag(),
+		&cli.BoolFlag{Name: "help", Usage: "show help"}, &cli.BoolFlag{Name: helpAll, Usage: "show all flags"}) {
 		if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() {
 			continue
 		}
 		for _, name := range f.Names() {
 			e := entry{dashed(name), flagEntry(f).text}
-			if strings.HasPrefix(e.name, begin) && !slices.ContainsFunc(list, func(x entry) bool { return x.name == e.name }) {
+			if strings.HasPrefix(e.name, begin) &&
+				!slices.ContainsFunc(list, func(x entry) bool { return x.name == e.name }) {
 				list = append(list, e)
 			}
 		}

@@ -21,8 +21,10 @@ func sample() *cli.Command {
 	types := Names("Q4_0", "Q4_K_M", "IQ4_XS")
 	return &cli.Command{Name: "ggsample", Usage: "be completed", Action: NeedsVerb, Commands: []*cli.Command{
 		{Name: "show", Usage: "show: it", Action: none, Flags: []cli.Flag{
-			OneOf(&cli.StringFlag{Name: "type", Aliases: []string{"y"}, Usage: "of `TYPE`"}, types), ProgressFlag(), ForceFlag(),
-			&cli.StringFlag{Name: "out", Usage: "to `FILE`"}, &cli.BoolFlag{Name: "secret", Hidden: true}, OneOf(&cli.StringSliceFlag{Name: "like", Usage: "as `TYPE`"}, types),
+			OneOf(&cli.StringFlag{Name: "type", Aliases: []string{"y"}, Usage: "of `TYPE`"}, types),
+			ProgressFlag(), ForceFlag(),
+			&cli.StringFlag{Name: "out", Usage: "to `FILE`"}, &cli.BoolFlag{Name: "secret", Hidden: true},
+			OneOf(&cli.StringSliceFlag{Name: "like", Usage: "as `TYPE`"}, types),
 		}},
 		{Name: "make", Usage: "make it", Action: none, Metadata: About{Values: func(before int) []string {
 			if before == 0 {
@@ -30,7 +32,8 @@ func sample() *cli.Command {
 			}
 			return types()
 		}}.Metadata()},
-		{Name: "store", Usage: "has verbs", Action: NeedsVerb, Commands: []*cli.Command{{Name: "put", Action: none}, {Name: "pull", Action: none}}},
+		{Name: "store", Usage: "has verbs", Action: NeedsVerb, Commands: []*cli.Command{{Name: "put", Action: none},
+			{Name: "pull", Action: none}}},
 		{Name: "hidden", Hidden: true, Action: none},
 	}}
 }
@@ -95,7 +98,8 @@ func FuzzComplete(f *testing.F) {
 		last := words[len(words)-1]
 		for _, e := range complete(sample(), words) {
 			begin := last[strings.LastIndexByte(last, '=')+1:]
-			if !strings.HasPrefix(strings.ToLower(e.name[strings.LastIndexByte(e.name, '=')+1:]), strings.ToLower(strings.TrimPrefix(begin, "."))) || strings.ContainsAny(e.name+e.text, "\n\t") {
+			if !strings.HasPrefix(strings.ToLower(e.name[strings.LastIndexByte(e.name, '=')+1:]),
+				strings.ToLower(strings.TrimPrefix(begin, "."))) || strings.ContainsAny(e.name+e.text, "\n\t") {
 				t.Fatalf("%q: %q", words, e)
 			}
 		}
@@ -150,7 +154,8 @@ func TestShells(t *testing.T) {
 				t.Fatal(err)
 			}
 			for line, want := range map[string]string{
-				"s": "show store", "": "show make store completion man", "show --f": "--force", "show --type Q4": "Q4_0 Q4_K_M", "store p": "pull put", "make in iq": "iq4_xs",
+				"s": "show store", "": "show make store completion man", "show --f": "--force",
+				"show --type Q4": "Q4_0 Q4_K_M", "store p": "pull put", "make in iq": "iq4_xs",
 			} {
 				args := append(slices.Clone(s.args), s.test)
 				if s.shell != "fish" {
@@ -168,12 +173,14 @@ func TestShells(t *testing.T) {
 			}
 		})
 	}
-	for _, args := range [][]string{{"completion", "powershell"}, {"completion", "tcsh"}, {"completion"}, {"man", "x"}} {
+	for _, args := range [][]string{{"completion", "powershell"}, {"completion", "tcsh"}, {"completion"},
+		{"man", "x"}} {
 		cmd := sample()
 		var b bytes.Buffer
 		cmd.Writer, cmd.ErrWriter = &b, &b
 		err := Run(context.Background(), cmd, append([]string{"ggsample"}, args...))
-		if ok := args[len(args)-1] == "powershell"; ok != (err == nil) || ok && !strings.Contains(b.String(), "-CommandName ggsample") || !ok && Code(err) != 2 {
+		if ok := args[len(args)-1] == "powershell"; ok != (err == nil) ||
+			ok && !strings.Contains(b.String(), "-CommandName ggsample") || !ok && Code(err) != 2 {
 			t.Errorf("%q: %v\n%s", args, err, b.String())
 		}
 	}

@@ -14,7 +14,8 @@ import (
 
 // ForceFlag permits replacing an output that exists.
 func ForceFlag() cli.Flag {
-	return As(WritesFile, &cli.BoolFlag{Name: "force", Category: CategoryOutput, Usage: "replace the output if it exists"})
+	return As(WritesFile, &cli.BoolFlag{Name: "force", Category: CategoryOutput,
+		Usage: "replace the output if it exists"})
 }
 
 // OutFlag names the output of a verb as its last argument does: ArgsOut reads both.
@@ -24,17 +25,21 @@ func OutFlag() cli.Flag {
 
 // JSONFlag asks for the result as JSON: docs/json.md has the fields.
 func JSONFlag() cli.Flag {
-	return As(RunsOnly, &cli.BoolFlag{Name: "json", Category: CategoryOutput, Usage: "print one JSON object (docs/json.md)"})
+	return As(RunsOnly, &cli.BoolFlag{Name: "json", Category: CategoryOutput,
+		Usage: "print one JSON object (docs/json.md)"})
 }
 
 // quietFlag is of every command: Run adds it.
 func quietFlag() cli.Flag {
-	return As(RunsOnly, &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Category: CategoryRun, Usage: "print only errors, warnings and what was asked for: no progress, and nothing of what was written and how long that took"})
+	return As(RunsOnly, &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Category: CategoryRun,
+		Usage: "print only errors, warnings and what was asked for: no progress, and nothing of what was written and " +
+			"how long that took"})
 }
 
 // ThreadsFlag sets the number of workers.
 func ThreadsFlag() cli.Flag {
-	return As(RunsOnly, &cli.UintFlag{Name: "threads", Category: CategoryRun, Aliases: []string{"t"}, Usage: "use `N` workers (0: one per CPU)"})
+	return As(RunsOnly, &cli.UintFlag{Name: "threads", Category: CategoryRun, Aliases: []string{"t"},
+		Usage: "use `N` workers (0: one per CPU)"})
 }
 
 // Threads returns the value of ThreadsFlag.
@@ -60,7 +65,8 @@ func Count(cmd *cli.Command, name string) (int, error) {
 // CompatFlag chooses between the reference's bytes and working files where the two
 // differ; program is the one whose bytes are meant.
 func CompatFlag(program string) cli.Flag {
-	return OneOf(&cli.StringFlag{Name: "compat", Category: CategoryOutput, Usage: "with `reference`: write what " + program + " would write also where that is broken (docs/deviations.md)"}, Names("reference")).As(SetsBytes)
+	return OneOf(&cli.StringFlag{Name: "compat", Category: CategoryOutput, Usage: "with `reference`: write what " +
+		program + " would write also where that is broken (docs/deviations.md)"}, Names("reference")).As(SetsBytes)
 }
 
 // Reference reports whether CompatFlag asks for the reference's bytes.
@@ -86,7 +92,8 @@ func CheckName(what, name string) error {
 	case "":
 		return fault.Errorf(fault.Usage, "%s: the name is empty, want a file", what)
 	case stdio:
-		return fault.Errorf(fault.Usage, "%s -: standard input and output are not supported, want a file (./- for one of that name)", what)
+		return fault.Errorf(fault.Usage,
+			"%s -: standard input and output are not supported, want a file (./- for one of that name)", what)
 	}
 	return nil
 }

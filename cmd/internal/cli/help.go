@@ -99,7 +99,8 @@ func (p *page) group(cmd *cli.Command, all bool) {
 	main := AboutOf(cmd).Main
 	for _, f := range cmd.Flags {
 		name := f.Names()[0]
-		if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() || slices.Contains([]string{"help", "version", "quiet"}, name) {
+		if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() ||
+			slices.Contains([]string{"help", "version", "quiet"}, name) {
 			continue
 		}
 		category := ""

@@ -24,7 +24,8 @@ var hints = map[string]struct{ flag, text string }{
 // hint adds to err which flag of the command would help.
 func hint(cmd *cli.Command, err error) error {
 	h, ok := hints[fault.Option(err)]
-	if !ok || strings.Contains(err.Error(), h.text) || !slices.ContainsFunc(cmd.Flags, func(f cli.Flag) bool { return f.Names()[0] == h.flag }) {
+	if !ok || strings.Contains(err.Error(), h.text) ||
+		!slices.ContainsFunc(cmd.Flags, func(f cli.Flag) bool { return f.Names()[0] == h.flag }) {
 		return err
 	}
 	return fmt.Errorf("%w; %s", err, h.text)

@@ -130,7 +130,8 @@ func shortened(text string) string {
 
 // Run runs the command with the given arguments, the first of which is its name.
 func Run(ctx context.Context, cmd *cli.Command, args []string) error {
-	cmd.Version = fmt.Sprintf("%s (%s %s/%s, kernels: %s)", Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, quants.Kernels())
+	cmd.Version = fmt.Sprintf("%s (%s %s/%s, kernels: %s)", Version, runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		quants.Kernels())
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	r := newRun(cmd, stop)
@@ -200,7 +201,8 @@ func prepare(cmd *cli.Command) {
 // suggest adds to a usage error which name a flag's value may stand for, unless it says that
 // already.
 func suggest(cmd *cli.Command, err error) error {
-	if !errors.Is(err, fault.Usage) || strings.Contains(err.Error(), nearest.Asks) || strings.Contains(err.Error(), "the nearest") {
+	if !errors.Is(err, fault.Usage) || strings.Contains(err.Error(), nearest.Asks) ||
+		strings.Contains(err.Error(), "the nearest") {
 		return err
 	}
 	if text := meant(cmd); text != "" {
@@ -228,9 +230,11 @@ func Args(cmd *cli.Command, lo, hi int) ([]string, error) {
 	args := cmd.Args().Slice()
 	switch {
 	case len(args) < lo:
-		return nil, fault.Errorf(fault.Usage, "want %s; found %d of at least %d arguments (see %s --help)", cmd.ArgsUsage, len(args), lo, cmd.FullName())
+		return nil, fault.Errorf(fault.Usage, "want %s; found %d of at least %d arguments (see %s --help)",
+			cmd.ArgsUsage, len(args), lo, cmd.FullName())
 	case len(args) > hi:
-		return nil, fault.Errorf(fault.Usage, "surplus argument %q: want %s (see %s --help)", args[hi], cmd.ArgsUsage, cmd.FullName())
+		return nil, fault.Errorf(fault.Usage, "surplus argument %q: want %s (see %s --help)", args[hi], cmd.ArgsUsage,
+			cmd.FullName())
 	}
 	for _, arg := range args {
 		if err := CheckName("argument", arg); err != nil {

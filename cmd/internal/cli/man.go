@@ -33,7 +33,8 @@ func (p *page) roff(w io.Writer) error {
 		b.WriteString(".SH EXAMPLES\n")
 		p.roffExamples(&b)
 	}
-	fmt.Fprintf(&b, ".SH EXIT STATUS\n%s\n", escapeRoff(strings.TrimPrefix(strings.ReplaceAll(ExitHelp, "\n", " "), "Exit codes: ")))
+	fmt.Fprintf(&b, ".SH EXIT STATUS\n%s\n", escapeRoff(strings.TrimPrefix(strings.ReplaceAll(ExitHelp, "\n", " "),
+		"Exit codes: ")))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -21,7 +21,9 @@ const progressJSON = "json"
 
 // ProgressFlag chooses how progress is shown.
 func ProgressFlag() cli.Flag {
-	return OneOf(&cli.StringFlag{Name: "progress", Category: CategoryRun, Value: "auto", Usage: "show progress as `HOW`: auto (a bar on a terminal, else plain), bar, plain, json (events, one a line: docs/progress.md) or none"},
+	return OneOf(&cli.StringFlag{Name: "progress", Category: CategoryRun, Value: "auto",
+		Usage: "show progress as `HOW`: auto (a bar on a terminal, else plain), bar, plain, json (events, one a " +
+			"line: docs/progress.md) or none"},
 		Names("auto", "bar", "plain", progressJSON, "none")).As(RunsOnly)
 }
 
@@ -105,7 +107,8 @@ const (
 // or narrower.
 func newBar(w io.Writer, columns func() int) func(work float64, last bool, parts ...string) {
 	bar := progressbar.NewOptions(barWork, progressbar.OptionSetWriter(w), progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionThrottle(50*time.Millisecond))
+		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
+		progressbar.OptionThrottle(50*time.Millisecond))
 	shown := "" // where there is no room for a bar
 	return func(work float64, last bool, parts ...string) {
 		columns := columns()
@@ -183,7 +186,8 @@ func plainProgress(w io.Writer) func(writer.Progress) {
 	return func(p writer.Progress) {
 		if p.Elapsed-last >= plainInterval {
 			last = p.Elapsed
-			fmt.Fprintf(w, "%3.0f %%, %s of %s, %s, %s, %s\n", 100*p.Work, Bytes(p.Done), Bytes(p.Total), rate(p), left(p.Remaining), line(p.Tensor))
+			fmt.Fprintf(w, "%3.0f %%, %s of %s, %s, %s, %s\n", 100*p.Work, Bytes(p.Done), Bytes(p.Total), rate(p),
+				left(p.Remaining), line(p.Tensor))
 		}
 	}
 }
@@ -233,7 +237,8 @@ func (r *run) jsonProgress() func(writer.Progress) {
 			return
 		}
 		elapsed, remaining := p.Elapsed.Seconds(), p.Remaining.Seconds()
-		e := event{Event: "progress", Done: &p.Done, Total: p.Total, Work: &p.Work, Elapsed: &elapsed, Remaining: &remaining}
+		e := event{Event: "progress", Done: &p.Done, Total: p.Total, Work: &p.Work, Elapsed: &elapsed,
+			Remaining: &remaining}
 		if p.Last && p.Done == p.Total {
 			e.Event, e.Remaining = "written", nil
 		}

@@ -21,18 +21,19 @@ import (
 func show(t *testing.T, how string, steps []writer.Progress, err error) string {
 	t.Helper()
 	var b bytes.Buffer
-	cmd := &cli.Command{Name: "x", Flags: []cli.Flag{ProgressFlag()}, Writer: &b, ErrWriter: &b, Action: func(_ context.Context, cmd *cli.Command) error {
-		progress, flagErr := NewProgress(cmd)
-		if flagErr != nil {
-			return flagErr
-		}
-		for _, p := range steps {
-			if progress != nil {
-				progress(p)
+	cmd := &cli.Command{Name: "x", Flags: []cli.Flag{ProgressFlag()}, Writer: &b, ErrWriter: &b,
+		Action: func(_ context.Context, cmd *cli.Command) error {
+			progress, flagErr := NewProgress(cmd)
+			if flagErr != nil {
+				return flagErr
 			}
-		}
-		return err
-	}}
+			for _, p := range steps {
+				if progress != nil {
+					progress(p)
+				}
+			}
+			return err
+		}}
 	if got := Run(context.Background(), cmd, []string{"x", "--progress", how}); Code(got) != Code(err) {
 		t.Fatal(got)
 	}
@@ -40,8 +41,10 @@ func show(t *testing.T, how string, steps []writer.Progress, err error) string {
 }
 
 var steps = []writer.Progress{
-	{Files: []string{"x.gguf", "y.gguf"}, Begun: true, Tensor: "a", Types: []gguf.Type{gguf.TypeQ4_K, gguf.TypeF16}, Bytes: 500, Tensors: 2, Total: 1000},
-	{Tensor: "a", Tensors: 2, Done: 250, Total: 1000, Work: 0.25, Elapsed: 11 * time.Second, Remaining: 33 * time.Second},
+	{Files: []string{"x.gguf", "y.gguf"}, Begun: true, Tensor: "a", Types: []gguf.Type{gguf.TypeQ4_K, gguf.TypeF16},
+		Bytes: 500, Tensors: 2, Total: 1000},
+	{Tensor: "a", Tensors: 2, Done: 250, Total: 1000, Work: 0.25, Elapsed: 11 * time.Second,
+		Remaining: 33 * time.Second},
 	{Begun: true, Tensor: "b", Index: 1, Types: []gguf.Type{gguf.TypeF32}, Bytes: 500, Tensors: 2, Total: 1000},
 	{Tensor: "b", Index: 1, Tensors: 2, Done: 1000, Total: 1000, Work: 1, Elapsed: 43 * time.Second},
 	{Tensor: "b", Index: 1, Tensors: 2, Done: 1000, Total: 1000, Work: 1, Elapsed: 44 * time.Second, Last: true},
@@ -61,7 +64,8 @@ func TestJSONProgress(t *testing.T) {
 				t.Errorf("%s", line)
 			}
 		case "tensor":
-			if e.Index == nil || *e.Index == 0 && (e.Tensor != "a" || len(e.Types) != 2 || e.Types[0] != "Q4_K" || e.Bytes != 500) {
+			if e.Index == nil || *e.Index == 0 && (e.Tensor != "a" || len(e.Types) != 2 || e.Types[0] != "Q4_K" ||
+				e.Bytes != 500) {
 				t.Errorf("%s", line)
 			}
 		case "progress":
@@ -89,7 +93,8 @@ func TestJSONProgress(t *testing.T) {
 // TestBarWidth checks that no line of the bar is longer than the terminal is wide,
 // whatever tensors are called.
 func TestBarWidth(t *testing.T) {
-	for _, name := range []string{"blk.12.ffn_gate_exps.weight", strings.Repeat("long.", 50), "\x1b[2Jx\ny", strings.Repeat("重み", 30), "a\u0301"} {
+	for _, name := range []string{"blk.12.ffn_gate_exps.weight", strings.Repeat("long.", 50), "\x1b[2Jx\ny",
+		strings.Repeat("重み", 30), "a\u0301"} {
 		for _, columns := range []int{40, 80, 200, 24, 23, 12, 6, 5, 1} {
 			var b bytes.Buffer
 			show := barProgress(&b, func() int { return columns })
@@ -97,7 +102,8 @@ func TestBarWidth(t *testing.T) {
 				if columns >= leastBar {
 					time.Sleep(51 * time.Millisecond) // the bar's own throttle
 				}
-				show(writer.Progress{Tensor: name, Done: int64(i) * 2e9, Total: 4e9, Work: float64(i) / 2, Elapsed: 3 * time.Hour, Remaining: 99 * time.Hour, Last: i == 2})
+				show(writer.Progress{Tensor: name, Done: int64(i) * 2e9, Total: 4e9, Work: float64(i) / 2,
+					Elapsed: 3 * time.Hour, Remaining: 99 * time.Hour, Last: i == 2})
 			}
 			drawn := strings.Split(b.String(), "\r")
 			for _, l := range drawn {
@@ -105,10 +111,12 @@ func TestBarWidth(t *testing.T) {
 					t.Errorf("%d columns: %q is %d wide", columns, l, w)
 				}
 			}
-			if shown := strings.Contains(b.String(), " 50 %") || strings.Contains(b.String(), " 50%"); shown != (columns >= leastShown) {
+			if shown := strings.Contains(b.String(), " 50 %") ||
+				strings.Contains(b.String(), " 50%"); shown != (columns >= leastShown) {
 				t.Errorf("%d columns: %q", columns, drawn)
 			}
-			if columns == 40 && !strings.Contains(b.String(), "99h0m0s left") || columns >= 80 && !strings.Contains(b.String(), "2 GB of 4 GB") {
+			if columns == 40 && !strings.Contains(b.String(), "99h0m0s left") ||
+				columns >= 80 && !strings.Contains(b.String(), "2 GB of 4 GB") {
 				t.Errorf("%d columns: %q", columns, drawn)
 			}
 			if columns == 200 && len(name) < 30 && name[0] == 'b' && !strings.Contains(b.String(), name) {

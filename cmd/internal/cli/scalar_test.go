@@ -14,7 +14,8 @@ func TestNoteScalar(t *testing.T) {
 		godebug string
 		off     bool
 	}{
-		{"", false}, {"simd=0", true}, {"madvdontneed=1,simd=0", true}, {"simd=+0", true}, {"simd=128", false}, {"simd=0,simd=256", false},
+		{"", false}, {"simd=0", true}, {"madvdontneed=1,simd=0", true}, {"simd=+0", true}, {"simd=128", false},
+		{"simd=0,simd=256", false},
 		{"gosimd=0", false}, {"simd=", false},
 	} {
 		if got := vectorsOff(c.godebug); got != c.off {

@@ -9,8 +9,9 @@ import (
 // SharedFlag is a flag that several verbs have. All of them call the same thing by the same name.
 type SharedFlag struct {
 	Name   string
-	Letter string   // -o for --output, "" for none
-	Also   []string // names that some verbs know besides: those of the reference's tools, and what they were called before
+	Letter string // -o for --output, "" for none
+	// names that some verbs know besides: those of the reference's tools, and what they were called before
+	Also []string
 	// Value stands for the value in the help: "" of a flag without, N of a number, SIZE of a number of
 	// bytes with or without a unit. OUT is any name of a file or folder.
 	Value   string
@@ -32,7 +33,8 @@ var sharedFlags = []SharedFlag{
 	{Name: "format", Value: "FORMAT", Default: "gguf"},
 	// Texts.
 	{Name: "file", Letter: "f", Value: "FILE"},
-	{Name: "ctx-size", Letter: "c", Also: []string{"chunk-size", "context", "context-length"}, Value: "N", Default: "512"},
+	{Name: "ctx-size", Letter: "c", Also: []string{"chunk-size", "context", "context-length"}, Value: "N",
+		Default: "512"},
 	{Name: "chunks", Value: "N"},
 	{Name: "escape", Letter: "e"}, {Name: "no-escape"}, {Name: "parse-special"}, {Name: "process-output"},
 	{Name: "calibrate", Value: "FILE"},

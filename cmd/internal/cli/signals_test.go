@@ -41,7 +41,8 @@ func TestSignalsChild(t *testing.T) {
 	os.Args = []string{"x"}
 	Main(&cli.Command{Name: "x", Action: func(ctx context.Context, _ *cli.Command) error {
 		if how != "waits" {
-			f := &writer.File{Path: os.Getenv("CLI_OUT"), Tensors: []writer.Tensor{{Name: "t", Type: gguf.TypeF32, Source: stuck{}}}}
+			f := &writer.File{Path: os.Getenv("CLI_OUT"),
+				Tensors: []writer.Tensor{{Name: "t", Type: gguf.TypeF32, Source: stuck{}}}}
 			opt := writer.Options{MakeDir: filepath.Dir(f.Path)}
 			if how == "journal" {
 				opt.Journal = &writer.Journal{}
@@ -71,7 +72,8 @@ func TestSignals(t *testing.T) {
 		{"interrupt", "waits", "", []syscall.Signal{intr}, "interrupted; nothing is left behind"},
 		{"terminate", "waits", "", []syscall.Signal{term}, "interrupted; nothing is left behind"},
 		{"hang-up", "waits", "", []syscall.Signal{hup}, "interrupted; nothing is left behind"},
-		{"ignored-interrupt", "waits", "INT", []syscall.Signal{intr, intr, term}, "interrupted; nothing is left behind"},
+		{"ignored-interrupt", "waits", "INT", []syscall.Signal{intr, intr, term},
+			"interrupted; nothing is left behind"},
 		{"ignored-hang-up", "waits", "HUP", []syscall.Signal{hup, hup, intr}, "interrupted; nothing is left behind"},
 		{"twice", "stuck", "", []syscall.Signal{intr, intr}, ""},
 		{"two-kinds", "stuck", "", []syscall.Signal{hup, term}, ""},
@@ -87,7 +89,8 @@ func TestSignals(t *testing.T) {
 			defer signal.Stop(caught)
 			cmd := exec.Command(os.Args[0], "-test.run=^TestSignalsChild$")
 			if c.ignore != "" {
-				cmd = exec.Command("/bin/sh", "-c", `trap "" `+c.ignore+`; exec "$0" "$@"`, os.Args[0], "-test.run=^TestSignalsChild$")
+				cmd = exec.Command("/bin/sh", "-c", `trap "" `+c.ignore+`; exec "$0" "$@"`, os.Args[0],
+					"-test.run=^TestSignalsChild$")
 			}
 			cmd.Env = append(os.Environ(), "CLI_SIGNALS="+c.how, "CLI_OUT="+filepath.Join(dir, "made", "also", "out"))
 			var stderr strings.Builder

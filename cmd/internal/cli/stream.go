@@ -182,7 +182,8 @@ func newRun(cmd *cli.Command, stop func()) *run {
 			stop()
 		}
 	}
-	r := &run{out: &stream{to: cmd.Writer, fail: closed}, err: &stream{to: cmd.ErrWriter, fail: closed}, warned: map[string]bool{}}
+	r := &run{out: &stream{to: cmd.Writer, fail: closed}, err: &stream{to: cmd.ErrWriter, fail: closed},
+		warned: map[string]bool{}}
 	cmd.Writer, cmd.ErrWriter = r.out, r.err
 	if cmd.Metadata == nil {
 		cmd.Metadata = map[string]any{}
@@ -260,7 +261,8 @@ func Warning(cmd *cli.Command) func(...string) {
 	return func(warnings ...string) { Warn(cmd, warnings...) }
 }
 
-// Said returns standard output for what a run says of what it has written and of the time that it took, which nobody has asked
+// Said returns standard output for what a run says of what it has written and of the time that it took, which nobody
+// has asked
 // for: with --quiet it goes nowhere.
 func Said(cmd *cli.Command) io.Writer {
 	if runOf(cmd).quiet {

@@ -20,7 +20,8 @@ import (
 // are no characters.
 const hostile = "a\x1b[2Jb\x07\rc\td\ne\x7f\u0085\u009b\u202e\u2066\u200f\u2028é重\U0001F600\xff\x9b"
 
-const harmless = `a\u001b[2Jb\u0007\u000dc` + "\td\ne" + `\u007f\u0085\u009b\u202e\u2066\u200f\u2028é重` + "\U0001F600" + `\xff\x9b`
+const harmless = `a\u001b[2Jb\u0007\u000dc` + "\td\ne" + `\u007f\u0085\u009b\u202e\u2066\u200f\u2028é重` +
+	"\U0001F600" + `\xff\x9b`
 
 // TestEscape prints hostile text in pieces of any size.
 func TestEscape(t *testing.T) {
@@ -40,7 +41,8 @@ func TestEscape(t *testing.T) {
 	var b bytes.Buffer
 	s := &stream{to: &b}
 	n := 3 * maxPiece / len(hostile)
-	if _, err := s.Write([]byte(strings.Repeat(hostile, n))); err != nil || s.flush() != nil || b.String() != strings.Repeat(harmless, n) {
+	if _, err := s.Write([]byte(strings.Repeat(hostile, n))); err != nil || s.flush() != nil ||
+		b.String() != strings.Repeat(harmless, n) {
 		t.Errorf("a long text: %v", err)
 	}
 	b.Reset()
@@ -103,7 +105,8 @@ func TestLostOutput(t *testing.T) {
 		{name: "none"},
 		{name: "full", out: syscall.ENOSPC, code: 1, text: "standard output: no space left"},
 		{name: "full-differs", out: syscall.ENOSPC, returns: ErrDiffers, code: 1, text: "standard output"},
-		{name: "full-and-broken", out: syscall.ENOSPC, returns: fault.Errorf(fault.Broken, "bad"), code: 3, text: "bad"},
+		{name: "full-and-broken", out: syscall.ENOSPC, returns: fault.Errorf(fault.Broken, "bad"), code: 3,
+			text: "bad"},
 		{name: "pipe", out: syscall.EPIPE, code: 1, text: "standard output: broken pipe", interrupted: true},
 		{name: "error-full", err: syscall.ENOSPC},
 		{name: "error-pipe", err: syscall.EPIPE, code: 1, text: "standard error: broken pipe", interrupted: true},
@@ -115,14 +118,15 @@ func TestLostOutput(t *testing.T) {
 				}
 				return broken{err}
 			}
-			cmd := &cli.Command{Name: "x", Writer: writer(c.out), ErrWriter: writer(c.err), Action: func(ctx context.Context, cmd *cli.Command) error {
-				Warn(cmd, "warned")
-				fmt.Fprintln(cmd.Root().Writer, "result")
-				if (ctx.Err() != nil) != c.interrupted {
-					t.Errorf("context: %v", ctx.Err())
-				}
-				return errors.Join(c.returns, ctx.Err())
-			}}
+			cmd := &cli.Command{Name: "x", Writer: writer(c.out), ErrWriter: writer(c.err),
+				Action: func(ctx context.Context, cmd *cli.Command) error {
+					Warn(cmd, "warned")
+					fmt.Fprintln(cmd.Root().Writer, "result")
+					if (ctx.Err() != nil) != c.interrupted {
+						t.Errorf("context: %v", ctx.Err())
+					}
+					return errors.Join(c.returns, ctx.Err())
+				}}
 			err := Run(context.Background(), cmd, []string{"x"})
 			if pipe := c.out == syscall.EPIPE || c.err == syscall.EPIPE; err != nil {
 				var said strings.Builder
@@ -162,21 +166,23 @@ func TestQuiet(t *testing.T) {
 		{"--quiet", "warning: one\\ntwo\n"},
 		{"-q --progress none", "warning: one\\ntwo\n"},
 		{"--progress none", "warning: one\\ntwo\nnote: n\nlog\n"},
-		{"--progress json", `{"event":"warning","message":"one\ntwo"}` + "\n" + `{"event":"note","message":"n"}` + "\nlog\n" + `{"event":"error","message":"bad","exit_code":1}` + "\n"},
+		{"--progress json", `{"event":"warning","message":"one\ntwo"}` + "\n" + `{"event":"note","message":"n"}` +
+			"\nlog\n" + `{"event":"error","message":"bad","exit_code":1}` + "\n"},
 	} {
 		var out, err bytes.Buffer
-		cmd := &cli.Command{Name: "x", Writer: &out, ErrWriter: &err, Flags: []cli.Flag{ProgressFlag()}, Action: func(_ context.Context, cmd *cli.Command) error {
-			Warn(cmd, "one\ntwo")
-			Warn(cmd, "one\ntwo")
-			Note(cmd, "n")
-			fmt.Fprintln(cmd.Root().ErrWriter, "log")
-			fmt.Fprintln(cmd.Root().Writer, "result")
-			show, e := NewWork(cmd)
-			if e != nil || (show != nil) == (strings.Contains(c.args, "q") || strings.Contains(c.args, "none")) {
-				t.Errorf("%q: progress %v, %v", c.args, show != nil, e)
-			}
-			return errors.New("bad")
-		}}
+		cmd := &cli.Command{Name: "x", Writer: &out, ErrWriter: &err, Flags: []cli.Flag{ProgressFlag()},
+			Action: func(_ context.Context, cmd *cli.Command) error {
+				Warn(cmd, "one\ntwo")
+				Warn(cmd, "one\ntwo")
+				Note(cmd, "n")
+				fmt.Fprintln(cmd.Root().ErrWriter, "log")
+				fmt.Fprintln(cmd.Root().Writer, "result")
+				show, e := NewWork(cmd)
+				if e != nil || (show != nil) == (strings.Contains(c.args, "q") || strings.Contains(c.args, "none")) {
+					t.Errorf("%q: progress %v, %v", c.args, show != nil, e)
+				}
+				return errors.New("bad")
+			}}
 		got := Run(context.Background(), cmd, append([]string{"x"}, strings.Fields(c.args)...))
 		text := strings.Replace(err.String(), `{"event":"start"}`+"\n", "", 1)
 		if got == nil || text != c.want || out.String() != "result\n" {
@@ -187,7 +193,8 @@ func TestQuiet(t *testing.T) {
 			t.Errorf("%q: the error is not printed: %q", c.args, err.String())
 		}
 	}
-	cmd := &cli.Command{Name: "x", Flags: []cli.Flag{ProgressFlag()}, Action: func(context.Context, *cli.Command) error { return nil }}
+	cmd := &cli.Command{Name: "x", Flags: []cli.Flag{ProgressFlag()},
+		Action: func(context.Context, *cli.Command) error { return nil }}
 	if err := Run(context.Background(), cmd, []string{"x", "--quiet", "--progress", "json"}); Code(err) != exitUsage {
 		t.Errorf("quiet events: %v", err)
 	}
@@ -214,7 +221,8 @@ func TestPrintError(t *testing.T) {
 		{"", errors.New(many), false, "x: " + many[:strings.Index(many, "\n\tdefect 20")] + "\n  and 10 more\n"},
 		{"", errors.New("2 defects:\n\ta\n\tb"), false, "x: 2 defects:\n\ta\n\tb\n"},
 		{"", errors.New("bad " + strings.Repeat("x", 1<<20) + ": want y"), false,
-			"x: bad " + strings.Repeat("x", 2044) + " [1044492 bytes left out] " + strings.Repeat("x", 2040) + ": want y\n"},
+			"x: bad " + strings.Repeat("x", 2044) + " [1044492 bytes left out] " + strings.Repeat("x", 2040) +
+				": want y\n"},
 	} {
 		var b bytes.Buffer
 		cmd := &cli.Command{Name: "x", Writer: &b, ErrWriter: &b}

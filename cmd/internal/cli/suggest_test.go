@@ -17,9 +17,11 @@ func TestSuggest(t *testing.T) {
 	var fails error
 	command := func() *cli.Command {
 		act := func(context.Context, *cli.Command) error { return fails }
-		return &cli.Command{Name: "x", Writer: io.Discard, ErrWriter: io.Discard, Action: NeedsVerb, Commands: []*cli.Command{{Name: "paint", Action: act, Flags: []cli.Flag{
-			OneOf(&cli.StringFlag{Name: "colour", Value: "red"}, colours), OneOf(&cli.StringSliceFlag{Name: "other"}, colours), &cli.BoolFlag{Name: "secret", Hidden: true},
-		}}}}
+		return &cli.Command{Name: "x", Writer: io.Discard, ErrWriter: io.Discard, Action: NeedsVerb,
+			Commands: []*cli.Command{{Name: "paint", Action: act, Flags: []cli.Flag{
+				OneOf(&cli.StringFlag{Name: "colour", Value: "red"}, colours),
+				OneOf(&cli.StringSliceFlag{Name: "other"}, colours), &cli.BoolFlag{Name: "secret", Hidden: true},
+			}}}}
 	}
 	usage := fault.Errorf(fault.Usage, "bad")
 	for _, c := range []struct {

@@ -24,7 +24,9 @@ func TestLibrariesNameNoFlags(t *testing.T) {
 		}
 		rel, _ := filepath.Rel(root, path)
 		if e.IsDir() {
-			if name := e.Name(); rel == "cmd" || rel == "internal" || rel == "test" || rel == filepath.Join("publish", "submit") || name == "testdata" || strings.HasPrefix(name, ".") && rel != "." {
+			if name := e.Name(); rel == "cmd" || rel == "internal" || rel == "test" ||
+				rel == filepath.Join("publish", "submit") || name == "testdata" ||
+				strings.HasPrefix(name, ".") && rel != "." {
 				return fs.SkipDir
 			}
 			return nil

@@ -87,7 +87,8 @@ func meantFlag(cmd *cli.Command, name string) string {
 	names = slices.Compact(names)
 	meant := nearest.Meant(name, names)
 	if len(name) == 1 {
-		meant = slices.DeleteFunc(slices.Clone(names), func(long string) bool { return len(long) == 1 || !strings.HasPrefix(long, name) })
+		meant = slices.DeleteFunc(slices.Clone(names),
+			func(long string) bool { return len(long) == 1 || !strings.HasPrefix(long, name) })
 		meant = meant[:min(len(meant), 3)]
 	}
 	for i, name := range meant {
@@ -150,6 +151,8 @@ func NeedsVerb(_ context.Context, cmd *cli.Command) error {
 // elsewhere says of the names of verbs which of our commands does that.
 var elsewhere = map[string]string{
 	"convert": "ggconv converts checkpoints", "quantize": "ggquant quantizes", "quant": "ggquant quantizes",
-	"perplexity": "ggeval measures", "ppl": "ggeval measures", "calibrate": "ggeval imatrix makes importance matrices, and so does ggquant --calibrate",
-	"inspect": "ggtool inspect shows files", "verify": "ggtool verify checks files", "split": "ggtool splits files", "release": "ggtool makes releases",
+	"perplexity": "ggeval measures", "ppl": "ggeval measures",
+	"calibrate": "ggeval imatrix makes importance matrices, and so does ggquant --calibrate",
+	"inspect":   "ggtool inspect shows files", "verify": "ggtool verify checks files", "split": "ggtool splits files",
+	"release": "ggtool makes releases",
 }

@@ -16,19 +16,20 @@ import (
 func work(t *testing.T, how string, pause time.Duration, steps ...Work) (string, error) {
 	t.Helper()
 	var b bytes.Buffer
-	cmd := &cli.Command{Name: "x", Flags: []cli.Flag{ProgressFlag()}, Writer: &b, ErrWriter: &b, Action: func(_ context.Context, cmd *cli.Command) error {
-		show, err := NewWork(cmd)
-		if err != nil {
-			return err
-		}
-		for _, s := range steps {
-			if show != nil {
-				show(s)
+	cmd := &cli.Command{Name: "x", Flags: []cli.Flag{ProgressFlag()}, Writer: &b, ErrWriter: &b,
+		Action: func(_ context.Context, cmd *cli.Command) error {
+			show, err := NewWork(cmd)
+			if err != nil {
+				return err
 			}
-			time.Sleep(pause)
-		}
-		return nil
-	}}
+			for _, s := range steps {
+				if show != nil {
+					show(s)
+				}
+				time.Sleep(pause)
+			}
+			return nil
+		}}
 	err := Run(context.Background(), cmd, []string{"x", "--progress", how})
 	return b.String(), err
 }
@@ -37,8 +38,10 @@ func TestWork(t *testing.T) {
 	steps := []Work{{Done: 0.25}, {Done: 0.5, Note: "[3]18.9"}, {Done: 0.50001}, {Done: 1, Note: "[9]18.5"}}
 	out, err := work(t, "json", 60*time.Millisecond, steps...)
 	lines := strings.Split(out, "\n")
-	if err != nil || len(lines) != 6 || lines[0] != `{"event":"start"}` || !strings.Contains(lines[1], `"work":0.25,`) || !strings.Contains(lines[2], `"work":0.50001,`) ||
-		!strings.Contains(lines[3], `"work":1,`) || !strings.HasSuffix(lines[3], `"remaining":0,"note":"[9]18.5"}`) || lines[4] != `{"event":"done"}` {
+	if err != nil || len(lines) != 6 || lines[0] != `{"event":"start"}` ||
+		!strings.Contains(lines[1], `"work":0.25,`) || !strings.Contains(lines[2], `"work":0.50001,`) ||
+		!strings.Contains(lines[3], `"work":1,`) || !strings.HasSuffix(lines[3], `"remaining":0,"note":"[9]18.5"}`) ||
+		lines[4] != `{"event":"done"}` {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if out, _ := work(t, "plain", 0, steps...); out != "" {

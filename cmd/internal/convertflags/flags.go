@@ -27,35 +27,60 @@ const Category = tool.CategoryCheckpoint
 // Flags returns the flags of Options.
 func Flags() []cli.Flag {
 	list := []cli.Flag{
-		tool.OneOf(&cli.StringFlag{Name: "arch", Usage: "take the model as one of `CLASS`, a class of transformers, whatever config.json says"}, arch.Classes).As(tool.SetsBytes),
+		tool.OneOf(&cli.StringFlag{Name: "arch",
+			Usage: "take the model as one of `CLASS`, a class of transformers, whatever config.json says"},
+			arch.Classes).As(tool.SetsBytes),
 		tool.Shared("model-name", "call the model `NAME`").As(tool.SetsBytes),
-		tool.As(tool.ReadsFile, &cli.StringFlag{Name: "metadata", Usage: "take general.* keys from `FILE`, a JSON object, before all else"}),
-		tool.As(tool.SetsBytes, &cli.StringFlag{Name: "pre", Usage: "call the pre-tokenizer of byte-level BPE `NAME`, whatever its check text says"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "embed-hf-tokenizer", Usage: "write the text of tokenizer.json into the file, too, as tokenizer.huggingface.json"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "fuse-qkv", Usage: "make one tensor of query, key and value where the architecture knows it"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "fuse-gate-up-exps", Usage: "make one tensor of the gate and up projections of experts"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "fp8-as-q8", Usage: "write the matrices that are stored in FP8 as Q8_0, whatever the output type"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "mistral-format", Usage: "the checkpoint is in Mistral's own format: params.json, consolidated*.safetensors, tekken.json"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "sentence-transformers-dense-modules", Usage: "include the dense modules that follow an embedding model"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "mtp", Usage: "convert only the layers that predict further tokens, to a file of drafts: with a directory as output, mtp-NAME.gguf"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "no-nextn", Aliases: []string{"no-mtp"}, Usage: "leave out the layers that predict further tokens"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "dspark", Usage: "convert only the drafts of blocks of tokens (DSpark) that a DeepSeek V4 has next to it; wants --target-model-dir, which may be the same directory"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "mmproj", Usage: "convert the part of the model that sees or hears instead of the language model: with a directory as output, mmproj-NAME.gguf"}),
-		tool.As(tool.ReadsFile, &cli.StringFlag{Name: "target-model-dir", Usage: "the model that a draft (EAGLE-3, DFlash, DSpark) is for is in `DIR`: the draft gets its tokenizer"}),
-		tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "remote", Usage: "the checkpoint is a model of the Hugging Face hub, ORG/NAME or ORG/NAME@REVISION: the same as hf://ORG/NAME; HF_ENDPOINT and HF_TOKEN count. A checkpoint may also be s3://BUCKET/FOLDER"}),
-		tool.Shared("cache", "keep what comes of a remote checkpoint's weights in `DIR`: a later run goes on there").As(tool.WritesFile),
-		tool.As(tool.ReadsFile, &cli.StringSliceFlag{Name: "merge-lora", Usage: "add the LoRA adapter in a directory to the weights, SCALE times (1): `ADAPTER[:SCALE]`; repeatable"}),
+		tool.As(tool.ReadsFile, &cli.StringFlag{Name: "metadata",
+			Usage: "take general.* keys from `FILE`, a JSON object, before all else"}),
+		tool.As(tool.SetsBytes, &cli.StringFlag{Name: "pre",
+			Usage: "call the pre-tokenizer of byte-level BPE `NAME`, whatever its check text says"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "embed-hf-tokenizer",
+			Usage: "write the text of tokenizer.json into the file, too, as tokenizer.huggingface.json"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "fuse-qkv",
+			Usage: "make one tensor of query, key and value where the architecture knows it"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "fuse-gate-up-exps",
+			Usage: "make one tensor of the gate and up projections of experts"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "fp8-as-q8",
+			Usage: "write the matrices that are stored in FP8 as Q8_0, whatever the output type"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "mistral-format",
+			Usage: "the checkpoint is in Mistral's own format: params.json, consolidated*.safetensors, tekken.json"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "sentence-transformers-dense-modules",
+			Usage: "include the dense modules that follow an embedding model"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "mtp",
+			Usage: "convert only the layers that predict further tokens, to a file of drafts: with a directory as " +
+				"output, mtp-NAME.gguf"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "no-nextn", Aliases: []string{"no-mtp"},
+			Usage: "leave out the layers that predict further tokens"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "dspark",
+			Usage: "convert only the drafts of blocks of tokens (DSpark) that a DeepSeek V4 has next to it; wants " +
+				"--target-model-dir, which may be the same directory"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "mmproj",
+			Usage: "convert the part of the model that sees or hears instead of the language model: with a directory " +
+				"as output, mmproj-NAME.gguf"}),
+		tool.As(tool.ReadsFile, &cli.StringFlag{Name: "target-model-dir",
+			Usage: "the model that a draft (EAGLE-3, DFlash, DSpark) is for is in `DIR`: the draft gets its tokenizer"}),
+		tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "remote",
+			Usage: "the checkpoint is a model of the Hugging Face hub, ORG/NAME or ORG/NAME@REVISION: the same as " +
+				"hf://ORG/NAME; HF_ENDPOINT and HF_TOKEN count. A checkpoint may also be s3://BUCKET/FOLDER"}),
+		tool.Shared("cache", "keep what comes of a remote checkpoint's weights in `DIR`: a later run goes on there").As(
+			tool.WritesFile),
+		tool.As(tool.ReadsFile, &cli.StringSliceFlag{Name: "merge-lora",
+			Usage: "add the LoRA adapter in a directory to the weights, SCALE times (1): `ADAPTER[:SCALE]`; repeatable"}),
 		OutsideLinks(),
 	}
 	for _, name := range withoutEffect {
-		list = append(list, tool.As(tool.RunsOnly, &cli.BoolFlag{Name: name, Usage: "no effect; for scripts written for the reference's converter", Hidden: true}))
+		list = append(list, tool.As(tool.RunsOnly,
+			&cli.BoolFlag{Name: name, Usage: "no effect; for scripts written for the reference's converter",
+				Hidden: true}))
 	}
 	return tool.Group(Category, list...)
 }
 
 // OutsideLinks is the flag that permits links out of a checkpoint.
 func OutsideLinks() cli.Flag {
-	return tool.As(tool.Permits, &cli.BoolFlag{Name: "outside-links", Category: Category, Usage: "follow links that lead out of the checkpoint's directory, of which the output would show the content"})
+	return tool.As(tool.Permits, &cli.BoolFlag{Name: "outside-links", Category: Category,
+		Usage: "follow links that lead out of the checkpoint's directory, of which the output would show the content"})
 }
 
 // withoutEffect are flags of the reference about how it works, which we do not
@@ -83,7 +108,8 @@ func Options(cmd *cli.Command) (opt convert.Options, err error) {
 	mtp, without := cmd.Bool("mtp"), cmd.Bool("no-nextn")
 	switch {
 	case opt.DSpark && (mtp || without):
-		return opt, fault.Errorf(fault.Usage, "--dspark converts the drafts of blocks of tokens alone: want it without --mtp and --no-nextn")
+		return opt, fault.Errorf(fault.Usage,
+			"--dspark converts the drafts of blocks of tokens alone: want it without --mtp and --no-nextn")
 	case mtp && without:
 		return opt, fault.Errorf(fault.Usage, "--mtp converts only what --no-nextn leaves out: want one of them")
 	case mtp:
@@ -122,7 +148,8 @@ func parseMerge(s string) (convert.Merge, error) {
 		}
 	}
 	if m.Dir == "" || math.IsNaN(m.Scale) || math.IsInf(m.Scale, 0) {
-		return m, fault.Errorf(fault.Usage, "--merge-lora %q: want the directory of an adapter, or that, a colon and a number", s)
+		return m, fault.Errorf(fault.Usage,
+			"--merge-lora %q: want the directory of an adapter, or that, a colon and a number", s)
 	}
 	return m, nil
 }

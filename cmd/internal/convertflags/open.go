@@ -24,7 +24,9 @@ var remoteFlags = []string{"remote", "cache"}
 // Via is the flag of commands that take a checkpoint as the file that it would be
 // converted to.
 func Via() cli.Flag {
-	return tool.OneOf(&cli.StringFlag{Name: "via", Category: Category, Value: convert.Auto.String(), Usage: "take the weights as if converted to `TYPE` first: auto, f32, f16 or bf16"}, tool.Names("auto", "f32", "f16", "bf16")).As(tool.SetsBytes)
+	return tool.OneOf(&cli.StringFlag{Name: "via", Category: Category, Value: convert.Auto.String(),
+		Usage: "take the weights as if converted to `TYPE` first: auto, f32, f16 or bf16"},
+		tool.Names("auto", "f32", "f16", "bf16")).As(tool.SetsBytes)
 }
 
 // Checkpoint is what the flags say of checkpoints, for commands that take files, too.
@@ -68,7 +70,8 @@ func (c *Checkpoint) Open(ctx context.Context, cmd *cli.Command, path string) (*
 	case remote:
 		return convert.OpenFile(ctx, path, c.Convert.Remote)
 	case c.RemoteFlag != "":
-		return nil, fault.Errorf(fault.Usage, "--%s is for checkpoints and files on a server; %s is a file", c.RemoteFlag, path)
+		return nil, fault.Errorf(fault.Usage, "--%s is for checkpoints and files on a server; %s is a file",
+			c.RemoteFlag, path)
 	default:
 		return model.Open(path)
 	}

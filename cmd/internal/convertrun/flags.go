@@ -27,12 +27,17 @@ import (
 func Flags() []cli.Flag {
 	return slices.Concat(
 		tool.Group(tool.CategoryOutput,
-			tool.Shared("output", "write to `FILE`, or into it if it is a directory; {ftype} stands for the output type", "outfile").As(tool.WritesFile),
-			tool.OneOf(&cli.StringFlag{Name: "outtype", Value: convert.Auto.String(), Usage: "store weights as `TYPE`: " + convert.OutTypeNames()}, outTypeNames).As(tool.SetsBytes),
-			tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "vocab-only", Usage: "write the metadata and the vocabulary, no tensors"}),
+			tool.Shared("output",
+				"write to `FILE`, or into it if it is a directory; {ftype} stands for the output type",
+				"outfile").As(tool.WritesFile),
+			tool.OneOf(&cli.StringFlag{Name: "outtype", Value: convert.Auto.String(),
+				Usage: "store weights as `TYPE`: " + convert.OutTypeNames()}, outTypeNames).As(tool.SetsBytes),
+			tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "vocab-only",
+				Usage: "write the metadata and the vocabulary, no tensors"}),
 			tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "bigendian", Usage: "write for big-endian machines"}),
 			tool.Shared("max-tensors", "begin a new file after `N` tensors", "split-max-tensors").As(tool.SetsBytes),
-			tool.Shared("max-size", "begin a new file when tensors exceed `SIZE` bytes ("+tool.SizeHelp+")", "split-max-size").As(tool.SetsBytes),
+			tool.Shared("max-size", "begin a new file when tensors exceed `SIZE` bytes ("+tool.SizeHelp+")",
+				"split-max-size").As(tool.SetsBytes),
 			tool.Shared("no-tensor-first-split", "put no tensors into the first file of several").As(tool.SetsBytes),
 			tool.CompatFlag("the reference's converter"),
 			tool.ForceFlag(),
@@ -40,20 +45,31 @@ func Flags() []cli.Flag {
 			tool.JSONFlag(),
 		),
 		tool.Group("Look first",
-			tool.Shared("dry-run", "print what would become of each tensor and the names of the files; write nothing").As(tool.RunsOnly),
-			tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "config-only", Usage: "with --dry-run and any number of DIRs: say of each whether its config.json and its tokenizer are understood; weights need not be there"}),
+			tool.Shared("dry-run",
+				"print what would become of each tensor and the names of the files; write nothing").As(tool.RunsOnly),
+			tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "config-only",
+				Usage: "with --dry-run and any number of DIRs: say of each whether its config.json and its tokenizer " +
+					"are understood; weights need not be there"}),
 			tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "verbose", Usage: "print what becomes of each tensor"}),
-			tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "print-supported-models", Usage: "list the Hugging Face classes that are converted and the GGUF architecture of each"}),
+			tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "print-supported-models",
+				Usage: "list the Hugging Face classes that are converted and the GGUF architecture of each"}),
 		),
 		tool.Group("LoRA adapters",
-			tool.As(tool.ReadsFile, &cli.StringFlag{Name: "base", Usage: "the base model of an adapter is in `DIR`; its config.json is all that is read"}),
-			tool.As(tool.AsksServer, &cli.StringFlag{Name: "base-model-id", Usage: "the base model of an adapter is `ORG/NAME`, in the cache of the Hugging Face hub or on it (else what the adapter says, in the cache)"}),
+			tool.As(tool.ReadsFile, &cli.StringFlag{Name: "base",
+				Usage: "the base model of an adapter is in `DIR`; its config.json is all that is read"}),
+			tool.As(tool.AsksServer, &cli.StringFlag{Name: "base-model-id",
+				Usage: "the base model of an adapter is `ORG/NAME`, in the cache of the Hugging Face hub or on it " +
+					"(else what the adapter says, in the cache)"}),
 		),
 		tool.Group(oldCategory,
-			tool.As(tool.SetsBytes, &cli.StringFlag{Name: "desc", Usage: "describe the model as `TEXT` (default: what its file was)"}),
-			tool.As(tool.SetsBytes, &cli.UintFlag{Name: "ctx-size", Aliases: []string{"c", "context-length"}, Usage: "the model has `N` positions (default 2048; Llama 2: 4096)"}),
-			tool.As(tool.SetsBytes, &cli.FloatFlag{Name: "eps", Usage: "the epsilon of its norms is `X` (default 5e-06; Llama 1: 1e-06, Llama 2: 1e-05)"}),
-			tool.As(tool.SetsBytes, &cli.UintFlag{Name: "gqa", Usage: "`N` query heads share a key head (default: what the tensors say)"}),
+			tool.As(tool.SetsBytes, &cli.StringFlag{Name: "desc",
+				Usage: "describe the model as `TEXT` (default: what its file was)"}),
+			tool.As(tool.SetsBytes, &cli.UintFlag{Name: "ctx-size", Aliases: []string{"c", "context-length"},
+				Usage: "the model has `N` positions (default 2048; Llama 2: 4096)"}),
+			tool.As(tool.SetsBytes, &cli.FloatFlag{Name: "eps",
+				Usage: "the epsilon of its norms is `X` (default 5e-06; Llama 1: 1e-06, Llama 2: 1e-05)"}),
+			tool.As(tool.SetsBytes, &cli.UintFlag{Name: "gqa",
+				Usage: "`N` query heads share a key head (default: what the tensors say)"}),
 		),
 		[]cli.Flag{tool.ThreadsFlag(), tool.ProgressFlag()},
 		runflags.Flags(),
@@ -72,10 +88,11 @@ const ArgsUsage = "DIR [OUT]"
 
 // Parses says whether a command line is one of ggconv, and looks at no file.
 func Parses(ctx context.Context, args []string) error {
-	return tool.Parses(ctx, &cli.Command{Name: manifest.Convert, ArgsUsage: ArgsUsage, Flags: Flags()}, args, func(cmd *cli.Command) error {
-		_, err := Parse(cmd)
-		return err
-	})
+	return tool.Parses(ctx, &cli.Command{Name: manifest.Convert, ArgsUsage: ArgsUsage, Flags: Flags()}, args,
+		func(cmd *cli.Command) error {
+			_, err := Parse(cmd)
+			return err
+		})
 }
 
 // Request is what the flags and arguments ask for.
@@ -99,7 +116,8 @@ func Parse(cmd *cli.Command) (r Request, err error) {
 	if r.Convert, err = convertflags.Options(cmd); err != nil {
 		return r, err
 	}
-	r.DryRun, r.Verbose, r.PrintModels, r.JSON = cmd.Bool("dry-run"), cmd.Bool("verbose"), cmd.Bool("print-supported-models"), cmd.Bool("json")
+	r.DryRun, r.Verbose, r.PrintModels, r.JSON = cmd.Bool("dry-run"), cmd.Bool("verbose"),
+		cmd.Bool("print-supported-models"), cmd.Bool("json")
 	if r.Verbose && cmd.Bool("quiet") {
 		return r, fault.Errorf(fault.Usage, "--verbose and --quiet: want only one of them")
 	}
@@ -136,7 +154,8 @@ func Parse(cmd *cli.Command) (r Request, err error) {
 	}
 	opt := &r.Convert
 	opt.VocabOnly, opt.BigEndian = cmd.Bool("vocab-only"), cmd.Bool("bigendian")
-	opt.Split = convert.Split{Cut: gguf.Cut{MaxTensors: int(cmd.Uint("max-tensors"))}, EmptyFirst: cmd.Bool("no-tensor-first-split")}
+	opt.Split = convert.Split{Cut: gguf.Cut{MaxTensors: int(cmd.Uint("max-tensors"))},
+		EmptyFirst: cmd.Bool("no-tensor-first-split")}
 	if opt.Type, err = convert.ParseOutType(cmd.String("outtype")); err != nil {
 		return r, err
 	}
@@ -146,11 +165,16 @@ func Parse(cmd *cli.Command) (r Request, err error) {
 	}
 	opt.BaseID, opt.HubCache = cmd.String("base-model-id"), convertflags.HubCache()
 	if opt.Base != "" && opt.BaseID != "" {
-		return r, fault.Errorf(fault.Usage, "--base and --base-model-id both say which model an adapter belongs to: want one of them")
+		return r, fault.Errorf(fault.Usage,
+			"--base and --base-model-id both say which model an adapter belongs to: want one of them")
 	}
-	r.Old = convert.OldOptions{Name: opt.ModelName, Description: cmd.String("desc"), Context: int64(cmd.Uint("ctx-size")), Epsilon: cmd.Float("eps"), Grouped: int64(cmd.Uint("gqa"))}
-	if r.Old.Context > math.MaxUint32 || r.Old.Epsilon < 0 || math.IsNaN(r.Old.Epsilon) || math.IsInf(r.Old.Epsilon, 0) {
-		return r, fault.Errorf(fault.Usage, "--ctx-size %d, --eps %v: want a number of 32 bits and one that is not negative", r.Old.Context, r.Old.Epsilon)
+	r.Old = convert.OldOptions{Name: opt.ModelName, Description: cmd.String("desc"),
+		Context: int64(cmd.Uint("ctx-size")), Epsilon: cmd.Float("eps"), Grouped: int64(cmd.Uint("gqa"))}
+	if r.Old.Context > math.MaxUint32 || r.Old.Epsilon < 0 || math.IsNaN(r.Old.Epsilon) ||
+		math.IsInf(r.Old.Epsilon, 0) {
+		return r, fault.Errorf(fault.Usage,
+			"--ctx-size %d, --eps %v: want a number of 32 bits and one that is not negative", r.Old.Context,
+			r.Old.Epsilon)
 	}
 	r.ByName = !cmd.IsSet("outtype") && r.Out != ""
 	if r.ByName && positional {

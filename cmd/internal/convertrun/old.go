@@ -15,7 +15,8 @@ import (
 // with checkpoints.
 var (
 	oldFlags  = []string{"desc", "ctx-size", "eps", "gqa"}
-	bothFlags = []string{"output", "dry-run", "verbose", "threads", "force", "progress", "quiet", "json", "manifest", "model-name", "compat", "work-dir", "help", "version"}
+	bothFlags = []string{"output", "dry-run", "verbose", "threads", "force", "progress", "quiet", "json", "manifest",
+		"model-name", "compat", "work-dir", "help", "version"}
 )
 
 // IsOld reports whether the input is a file before GGUF. Flags about the other kind of
@@ -27,7 +28,8 @@ func (r *Request) IsOld(cmd *cli.Command) (bool, error) {
 		switch of := slices.Contains(oldFlags, name); {
 		case !cmd.IsSet(name) || slices.Contains(bothFlags, name):
 		case old && !of:
-			return old, fault.Errorf(fault.Usage, "--%s is about checkpoints, and %s is a file before GGUF, whose weights stay as they are", name, r.Dir)
+			return old, fault.Errorf(fault.Usage,
+				"--%s is about checkpoints, and %s is a file before GGUF, whose weights stay as they are", name, r.Dir)
 		case of && !old:
 			return old, fault.Errorf(fault.Usage, "--%s is about files before GGUF, and %s is none", name, r.Dir)
 		}

@@ -16,7 +16,9 @@ import (
 // CompareFlags are the flags of ggeval compare.
 func CompareFlags() []cli.Flag {
 	return slices.Concat(InputFlags(StrideFlag(),
-		&cli.StringFlag{Name: "kl-divergence-base", Category: CategoryText, Usage: "compare with the probabilities and over the text that llama-perplexity has saved in `FILE`, with the same flag"},
+		&cli.StringFlag{Name: "kl-divergence-base", Category: CategoryText,
+			Usage: "compare with the probabilities and over the text that llama-perplexity has saved in `FILE`, with " +
+				"the same flag"},
 	), quantflags.InMemoryFlags(), pageflags.Flags(), shareFlags(nameFlag()))
 }
 

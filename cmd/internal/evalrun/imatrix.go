@@ -16,14 +16,20 @@ import (
 func ImatrixFlags() []cli.Flag {
 	return append(InputFlags(
 		tool.Shared("output", "write the matrix to `FILE`"),
-		tool.OneOf(&cli.StringFlag{Name: "format", Value: imatrix.FormatGGUF.String(), Usage: "write `FORMAT`: gguf, or dat, the older one"}, tool.Names("gguf", "dat")),
+		tool.OneOf(&cli.StringFlag{Name: "format", Value: imatrix.FormatGGUF.String(),
+			Usage: "write `FORMAT`: gguf, or dat, the older one"}, tool.Names("gguf", "dat")),
 		tool.Under(CategoryText, tool.Shared("process-output", "collect for the matrix that makes logits, too")),
-		tool.Under(CategoryText, tool.Shared("parse-special", "take the names of control tokens in the text for these")),
+		tool.Under(CategoryText, tool.Shared("parse-special",
+			"take the names of control tokens in the text for these")),
 		&cli.StringSliceFlag{Name: "in-file", Usage: "merge the matrix in `FILE`; repeatable"},
-		&cli.UintFlag{Name: "save-every", Usage: "take `N` chunks at once and save the sums after each N: a run that is killed is taken up again (0: all at once)"},
+		&cli.UintFlag{Name: "save-every",
+			Usage: "take `N` chunks at once and save the sums after each N: a run that is killed is taken up again " +
+				"(0: all at once)"},
 		tool.ForceFlag(),
 	), shareFlags(
-		&cli.UintFlag{Name: "sum-chunks", Usage: "add up each `N` chunks by themselves, and then these sums: what --part needs, and one process gives the same file (0: all chunks, one after the other)"},
+		&cli.UintFlag{Name: "sum-chunks",
+			Usage: "add up each `N` chunks by themselves, and then these sums: what --part needs, and one process " +
+				"gives the same file (0: all chunks, one after the other)"},
 	)...)
 }
 
@@ -76,11 +82,15 @@ func ParseImatrix(cmd *cli.Command) (r Imatrix, err error) {
 	case r.Out == "":
 		return r, fault.Errorf(fault.Usage, "no output: name it with -o FILE (see %s --help)", cmd.FullName())
 	case r.Collect.Every > 0 && r.Shares.On():
-		return r, fault.Errorf(fault.Usage, "--save-every is for one process that has all chunks: a part that was killed is run again")
+		return r, fault.Errorf(fault.Usage,
+			"--save-every is for one process that has all chunks: a part that was killed is run again")
 	case r.Collect.Group == 0 && r.Shares.On():
-		return r, fault.Errorf(fault.Usage, "--part and --finish: float32 sums of all chunks, one after the other, are of one process: want --sum-chunks N, the same for all parts")
+		return r, fault.Errorf(fault.Usage,
+			"--part and --finish: float32 sums of all chunks, one after the other, are of one process: want "+
+				"--sum-chunks N, the same for all parts")
 	case r.Collect.Group > 0 && r.Collect.Every%r.Collect.Group != 0:
-		return r, fault.Errorf(fault.Usage, "--save-every %d: want a multiple of --sum-chunks %d", r.Collect.Every, r.Collect.Group)
+		return r, fault.Errorf(fault.Usage, "--save-every %d: want a multiple of --sum-chunks %d", r.Collect.Every,
+			r.Collect.Group)
 	case len(args) == 0 && r.Shares.On():
 		return r, fault.Errorf(fault.Usage, "--part and --finish: no MODEL: files are merged by one process")
 	case len(args) > 0:

@@ -1,5 +1,5 @@
-// Package evalrun reads command lines of those verbs of ggeval that can run in parts: the command does what they say, and
-// ggtool submit sees whether every part could.
+// Package evalrun reads command lines of those verbs of ggeval that can run in parts: the command does what they say,
+// and ggtool submit sees whether every part could.
 package evalrun
 
 import (
@@ -26,7 +26,8 @@ type Input struct {
 func InputFlags(verb ...cli.Flag) []cli.Flag {
 	list := tool.Group(CategoryText,
 		tool.Shared("file", "the text is in `FILE`"),
-		tool.Shared("escape", `take \n, \t, \r, \", \', \\ and \xHH in the text for the characters that they stand for`),
+		tool.Shared("escape",
+			`take \n, \t, \r, \", \', \\ and \xHH in the text for the characters that they stand for`),
 		tool.Shared("no-escape", "take them as they are, as without either flag"),
 		tool.Shared("ctx-size", "cut the text into chunks of `N` tokens"),
 		tool.Shared("chunks", "take the first `N` chunks (0: all)"),
@@ -49,7 +50,9 @@ func RunFlags() []cli.Flag {
 
 // StrideFlag is of the verbs that predict tokens.
 func StrideFlag() cli.Flag {
-	return &cli.UintFlag{Name: "stride", Category: CategoryText, Aliases: []string{"ppl-stride"}, Usage: "let chunks overlap: each has -c + `N`/2 tokens, rounded up to a multiple of 256, begins N after the one before, and its last N tokens are predicted"}
+	return &cli.UintFlag{Name: "stride", Category: CategoryText, Aliases: []string{"ppl-stride"},
+		Usage: "let chunks overlap: each has -c + `N`/2 tokens, rounded up to a multiple of 256, begins N after the " +
+			"one before, and its last N tokens are predicted"}
 }
 
 // ParseInput reads the flags of InputFlags.

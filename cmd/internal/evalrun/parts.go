@@ -26,14 +26,18 @@ const categoryParts = "Parts"
 // shareFlags are those of the verbs whose chunks several processes can have shares of.
 func shareFlags(more ...cli.Flag) []cli.Flag {
 	return tool.Group(categoryParts, append([]cli.Flag{
-		tool.Shared("part", "run the `K/N` th share of the chunks only, 3/16, and keep what comes out in a file for --finish; auto or auto/N: as Slurm or Kubernetes says"),
+		tool.Shared("part",
+			"run the `K/N` th share of the chunks only, 3/16, and keep what comes out in a file for --finish; auto "+
+				"or auto/N: as Slurm or Kubernetes says"),
 		tool.Shared("finish", "run nothing: put together what all parts have found"),
 	}, more...)...)
 }
 
 // nameFlag is of the verbs whose output is no file.
 func nameFlag() cli.Flag {
-	return tool.Shared("part-files", "parts are in the files `OUT`.part-K-of-N, or in OUT if it is a directory: goes with --part and --finish", "parts")
+	return tool.Shared("part-files",
+		"parts are in the files `OUT`.part-K-of-N, or in OUT if it is a directory: goes with --part and --finish",
+		"parts")
 }
 
 // On reports whether the job is one of several processes.
@@ -47,7 +51,8 @@ func parseShares(cmd *cli.Command) (s Shares, err error) {
 			return s, fmt.Errorf("--part: %w", err)
 		}
 		if s.Finish {
-			return s, fault.Errorf(fault.Usage, "--part and --finish: want one of them: --finish is for when all parts are there")
+			return s, fault.Errorf(fault.Usage,
+				"--part and --finish: want one of them: --finish is for when all parts are there")
 		}
 	}
 	return s, nil
@@ -68,7 +73,8 @@ func parseNamed(cmd *cli.Command, html string) (s Shares, err error) {
 	}
 	switch {
 	case s.On() && s.Name == "":
-		return s, fault.Errorf(fault.Usage, "--part and --finish: no name for the files of parts: want --part-files OUT, for OUT.part-K-of-N")
+		return s, fault.Errorf(fault.Usage,
+			"--part and --finish: no name for the files of parts: want --part-files OUT, for OUT.part-K-of-N")
 	case !s.On() && s.Name != "":
 		return s, fault.Errorf(fault.Usage, "--part-files goes with --part or --finish")
 	case html != "" && s.Part != part.Part{}:

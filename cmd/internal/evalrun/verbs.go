@@ -15,8 +15,13 @@ var verbs = []struct {
 	flags           func() []cli.Flag
 	parse           func(cmd *cli.Command) error
 }{
-	{"perplexity", "MODEL", PerplexityFlags, func(cmd *cli.Command) error { _, err := ParsePerplexity(cmd); return err }},
-	{"compare", "BASE [MODEL...]", CompareFlags, func(cmd *cli.Command) error { _, err := ParseCompare(cmd); return err }},
+	{"perplexity", "MODEL", PerplexityFlags, func(cmd *cli.Command) error {
+		_,
+			err := ParsePerplexity(cmd)
+		return err
+	}},
+	{"compare", "BASE [MODEL...]", CompareFlags,
+		func(cmd *cli.Command) error { _, err := ParseCompare(cmd); return err }},
 	{"imatrix", "[MODEL]", ImatrixFlags, func(cmd *cli.Command) error { _, err := ParseImatrix(cmd); return err }},
 }
 
@@ -24,7 +29,8 @@ var verbs = []struct {
 func Parses(ctx context.Context, args []string) error {
 	for _, v := range verbs {
 		if i := slices.Index(args, v.name); i == 0 {
-			return tool.Parses(ctx, &cli.Command{Name: "ggeval " + v.name, ArgsUsage: v.arguments, Flags: v.flags()}, args[1:], v.parse)
+			return tool.Parses(ctx, &cli.Command{Name: "ggeval " + v.name, ArgsUsage: v.arguments, Flags: v.flags()},
+				args[1:], v.parse)
 		}
 	}
 	panic("evalrun: no verb that can run in parts")

@@ -24,8 +24,8 @@ type Row struct {
 	Want  string   // its value as fmt.Sprint shows it; "set" for a function
 	// None says that the flag changes nothing in Field.
 	None bool
-	// Base are arguments that the flag goes with instead of those of Check, nil for those. Needed says that they are too
-	// few without it.
+	// Base are arguments that the flag goes with instead of those of Check, nil for those. Needed says that they are
+	// too few without it.
 	Base   []string
 	Needed bool
 }
@@ -33,7 +33,8 @@ type Row struct {
 // Check parses base and then base with each row's arguments, and compares the
 // fields, under every name of the flag. Every flag of the command must have a row, by its first name, and every
 // row a flag.
-func Check[T any](t *testing.T, command func() *cli.Command, parse func(*cli.Command) (T, error), base []string, rows map[string]Row) {
+func Check[T any](t *testing.T, command func() *cli.Command, parse func(*cli.Command) (T, error), base []string,
+	rows map[string]Row) {
 	t.Helper()
 	run := func(args []string) (options T, err error) {
 		cmd := command()
@@ -82,7 +83,8 @@ func Check[T any](t *testing.T, command func() *cli.Command, parse func(*cli.Com
 				default:
 					before, after := field(t, plain, row.Field), field(t, got, row.Field)
 					if after != row.Want || before == after {
-						t.Errorf("%q: %s is %s, and %s without the flag; want %s", args, row.Field, after, before, row.Want)
+						t.Errorf("%q: %s is %s, and %s without the flag; want %s", args, row.Field, after,
+							before, row.Want)
 					}
 				}
 			}

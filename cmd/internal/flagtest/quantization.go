@@ -26,7 +26,8 @@ func Quantization(t *testing.T, also ...string) map[string]Row {
 		"exclude-weights":      set("ExcludeWeights", "[a]", "--exclude-weights", "a"),
 		"output-tensor-type":   set("OutputTensorType", "Q8_0", "--output-tensor-type", "q8_0"),
 		"token-embedding-type": set("TokenEmbeddingType", "Q8_0", "--token-embedding-type", "q8_0"),
-		"tensor-type":          set("TensorTypes", "[a=Q8_0 b=Q4_0]", "--tensor-type", "a=q8_0", "--tensor-type", "b=q4_0"),
-		"tensor-type-file":     set("TensorTypes", "[attn_v=Q8_0]", "--tensor-type-file", rules),
+		"tensor-type": set("TensorTypes", "[a=Q8_0 b=Q4_0]", "--tensor-type", "a=q8_0",
+			"--tensor-type", "b=q4_0"),
+		"tensor-type-file": set("TensorTypes", "[attn_v=Q8_0]", "--tensor-type-file", rules),
 	}
 }

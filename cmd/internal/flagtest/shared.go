@@ -56,7 +56,8 @@ func shared(t *testing.T, name string, v verb) {
 			if value != row.Value && !(row.Value == "OUT" && slices.Contains([]string{"FILE", "DIR"}, value)) {
 				t.Errorf("--%s: its value is %q in the help, want %q", one, value, row.Value)
 			}
-			if got := strings.Trim(d.GetValue(), `"`); d.TakesValue() && got != row.Default && !(row.Default == "" && got == "0") {
+			if got := strings.Trim(d.GetValue(), `"`); d.TakesValue() && got != row.Default &&
+				!(row.Default == "" && got == "0") {
 				t.Errorf("--%s: its default is %q, want %q", one, got, row.Default)
 			}
 		}
@@ -76,8 +77,8 @@ func rowOf(name string) *tool.SharedFlag {
 
 var defined = regexp.MustCompile(`Flag\{Name: "([a-z0-9-]+)"`)
 
-// SharedNames checks that each name which is defined more than once in the commands, with flags of their own, is in the table
-// of shared flags, so that all who define it must agree.
+// SharedNames checks that each name which is defined more than once in the commands, with flags of their own, is in the
+// table of shared flags, so that all who define it must agree.
 func SharedNames(t *testing.T, root string) {
 	places := map[string][]string{}
 	for _, pattern := range []string{"cmd/*/*.go", "cmd/internal/*/*.go"} {

@@ -75,7 +75,8 @@ func Tree(t *testing.T, command func() *cli.Command) {
 		help(t, command, append(slices.Clip(words), "--help"))
 		help(t, command, append(slices.Clip(words), "--help-all"))
 	}
-	if text, err := run(command, "man"); err != nil || !strings.HasPrefix(text, ".TH ") || strings.Count(text, "\n.TP\n") < len(root.Flags) {
+	if text, err := run(command, "man"); err != nil || !strings.HasPrefix(text, ".TH ") ||
+		strings.Count(text, "\n.TP\n") < len(root.Flags) {
 		t.Errorf("man: %v\n%s", err, text)
 	}
 }
@@ -206,7 +207,8 @@ func files(t *testing.T, command func() *cli.Command, v verb) {
 		}
 		for _, args := range cases {
 			_, err := run(command, append(slices.Clip(v.words), args...)...)
-			if tool.Code(err) != 2 || !strings.Contains(err.Error(), "standard input and output are not supported") && !strings.Contains(err.Error(), "the name is empty") && !strings.Contains(err.Error(), "surplus") {
+			if tool.Code(err) != 2 || !strings.Contains(err.Error(), "standard input and output are not supported") &&
+				!strings.Contains(err.Error(), "the name is empty") && !strings.Contains(err.Error(), "surplus") {
 				t.Errorf("%q: exit code %d, %v", args, tool.Code(err), err)
 			}
 		}
@@ -220,7 +222,8 @@ func sizes(t *testing.T, command func() *cli.Command, v verb) {
 		if !ok || !strings.Contains(d.GetUsage(), "`SIZE`") {
 			continue
 		}
-		for size, want := range map[string]bool{"1.5K": true, "2MiB": true, "40000": true, "5X": false, "-1": false, "0x10": false} {
+		for size, want := range map[string]bool{"1.5K": true, "2MiB": true, "40000": true, "5X": false, "-1": false,
+			"0x10": false} {
 			taken, said := true, error(nil)
 			for synopsis := range strings.SplitSeq(v.ArgsUsage, ", or ") {
 				args := slices.Concat(v.words, fill(v, synopsis), []string{"--" + f.Names()[0] + "=" + size})
@@ -314,7 +317,8 @@ func anyCase(t *testing.T, command func() *cli.Command, v verb) {
 						continue
 					}
 					err := same.Set(f.Names()[0], value)
-					if got := strings.Trim(fmt.Sprint(same.Get()), "[]"); err != nil || !strings.EqualFold(got, name) || !slices.Contains(one.Choices(), got) {
+					if got := strings.Trim(fmt.Sprint(same.Get()), "[]"); err != nil || !strings.EqualFold(got, name) ||
+						!slices.Contains(one.Choices(), got) {
 						t.Errorf("--%s %s: %v, read as %s, want %s", f.Names()[0], value, err, got, name)
 					}
 				}

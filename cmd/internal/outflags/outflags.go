@@ -30,7 +30,9 @@ import (
 
 // Flag returns the flag that says where outputs are made that become objects.
 func Flag() cli.Flag {
-	return tool.As(tool.WritesFile, &cli.StringFlag{Name: "work-dir", Category: tool.CategoryOutput, Usage: "make outputs that become objects (s3://BUCKET/KEY) in a folder of `DIR` first, from where they are uploaded (default: the folder for temporary files)"})
+	return tool.As(tool.WritesFile, &cli.StringFlag{Name: "work-dir", Category: tool.CategoryOutput,
+		Usage: "make outputs that become objects (s3://BUCKET/KEY) in a folder of `DIR` first, from where they are " +
+			"uploaded (default: the folder for temporary files)"})
 }
 
 // folderPrefix begins the name of a folder where outputs are made, which goes on with 16 hexadecimal digits.
@@ -55,7 +57,8 @@ func Folders(dir string) (list []Folder, err error) {
 	}
 	for _, e := range entries {
 		info, err := e.Info()
-		if err != nil || !info.IsDir() || !folderName.MatchString(e.Name()) || !private(info) { // others may have filled it
+		// others may have filled it
+		if err != nil || !info.IsDir() || !folderName.MatchString(e.Name()) || !private(info) {
 			continue
 		}
 		f := Folder{Path: filepath.Join(dir, e.Name())}
@@ -115,8 +118,8 @@ type Place struct {
 	cmd    *cli.Command
 }
 
-// For returns where out is to go, a file or with folder one: the name of an object or the beginning of several. path is what
-// out is on this machine; for files it is out itself, and there is no Place. Nothing is made yet.
+// For returns where out is to go, a file or with folder one: the name of an object or the beginning of several. path is
+// what out is on this machine; for files it is out itself, and there is no Place. Nothing is made yet.
 func For(cmd *cli.Command, out string, folder bool) (p *Place, path string, err error) {
 	work, err := tool.File(cmd, "work-dir")
 	if err != nil {
@@ -197,7 +200,8 @@ func (p *Place) Make() error {
 		return err
 	}
 	if !info.IsDir() || !private(info) {
-		return fault.Errorf(fault.Refused, "%s: is not a folder that only you can write to; --work-dir names another place", p.Dir)
+		return fault.Errorf(fault.Refused,
+			"%s: is not a folder that only you can write to; --work-dir names another place", p.Dir)
 	}
 	return nil
 }
@@ -219,7 +223,8 @@ func (p *Place) Object(path string) string {
 }
 
 func (p *Place) object(path string) bucket.Name {
-	return bucket.Name{Bucket: p.to.Bucket, Key: p.to.Key + filepath.ToSlash(strings.TrimPrefix(path, p.Dir+string(filepath.Separator)))}
+	return bucket.Name{Bucket: p.to.Bucket, Key: p.to.Key +
+		filepath.ToSlash(strings.TrimPrefix(path, p.Dir+string(filepath.Separator)))}
 }
 
 // Objects returns the names of the objects that files become.
@@ -232,7 +237,8 @@ func (p *Place) Objects(paths []string) []string {
 }
 
 // silent are flags that change no byte of an output.
-var silent = strings.Fields("resume part part-files finish verify threads progress quiet json verbose force max-buffer-size cache work-dir")
+var silent = strings.Fields(
+	"resume part part-files finish verify threads progress quiet json verbose force max-buffer-size cache work-dir")
 
 // identify returns what decides the bytes of a run: the program, its arguments and flags, and the files that
 // it reads, but those of kept.
@@ -276,8 +282,8 @@ func add(h io.Writer, path string) error {
 	return nil
 }
 
-// kept returns what the files are that flags have a run read if they are there, and else write; "" for one that is not there. What before has
-// of one that was there stays: that is what the run has read.
+// kept returns what the files are that flags have a run read if they are there, and else write; "" for one that is not
+// there. What before has of one that was there stays: that is what the run has read.
 func kept(cmd *cli.Command, before []string) (list []string, err error) {
 	for _, f := range cmd.Flags {
 		path, ok := f.Get().(string)
@@ -334,10 +340,12 @@ func parseRecord(data []byte) (r record, ok bool) {
 // Reads is what a run reads: files of this machine, and what decides the content of those of servers.
 type Reads struct{ Files, Origin []string }
 
-// Run makes outputs, by write, and uploads them, the first one last. write returns the files, none if they are not finished, and what the
-// command prints of it; report points to the same, and is set to what an earlier run has left whose upload was interrupted: write is not
-// called then. If one of those that are known before, known, would replace an object, that is found before the work.
-func (p *Place) Run(ctx context.Context, reads Reads, known []string, write func() (paths []string, found any, err error), report any) (err error) {
+// Run makes outputs, by write, and uploads them, the first one last. write returns the files, none if they are not
+// finished, and what the command prints of it; report points to the same, and is set to what an earlier run has left
+// whose upload was interrupted: write is not called then. If one of those that are known before, known, would replace
+// an object, that is found before the work.
+func (p *Place) Run(ctx context.Context, reads Reads, known []string,
+	write func() (paths []string, found any, err error), report any) (err error) {
 	if p == nil {
 		_, _, err := write()
 		return err
@@ -390,7 +398,8 @@ func (p *Place) made(identity string, report any) []string {
 	var paths []string
 	for _, m := range r.Files {
 		path := filepath.Join(p.Dir, m.Name)
-		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Size() != m.Size || !info.ModTime().Equal(m.Modified) {
+		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Size() != m.Size ||
+			!info.ModTime().Equal(m.Modified) {
 			return nil
 		}
 		paths = append(paths, path)
@@ -402,8 +411,8 @@ func (p *Place) made(identity string, report any) []string {
 	return paths
 }
 
-// vacant returns an error if an object is there that a file would become, unless --force replaces it. That is found before
-// the work.
+// vacant returns an error if an object is there that a file would become, unless --force replaces it. That is found
+// before the work.
 func (p *Place) vacant(ctx context.Context, paths []string) error {
 	if p.force {
 		return nil
@@ -438,7 +447,8 @@ func (p *Place) note(identity string, paths []string, report any) error {
 	return recordKind.Write(filepath.Join(p.Dir, recordName), identity, data)
 }
 
-// upload makes objects of files, the first one last, and removes them here. fresh says that no earlier run has begun with that.
+// upload makes objects of files, the first one last, and removes them here. fresh says that no earlier run has begun
+// with that.
 func (p *Place) upload(ctx context.Context, paths []string, fresh bool) error {
 	var files []bucket.File
 	for _, path := range paths {

@@ -123,7 +123,10 @@ func Names(paths ...string) []string {
 		for n := 1; n <= len(own); n++ {
 			end := func(path []string) string { return strings.Join(path[max(0, len(path)-n):], "/") }
 			names[i] = end(own)
-			if !slices.ContainsFunc(elements, func(other []string) bool { return end(other) == names[i] && !slices.Equal(other, own) }) {
+			if !slices.ContainsFunc(elements, func(other []string) bool {
+				return end(other) == names[i] &&
+					!slices.Equal(other, own)
+			}) {
 				break
 			}
 		}

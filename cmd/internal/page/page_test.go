@@ -27,7 +27,8 @@ func sample(name string) *Page {
 				{Name: "steps", Shape: Steps, X: []float64{0, 1, 2}, Y: []float64{1, 10}},
 			}},
 			&Table{Title: name, Words: true, Head: []string{"key", name}, Rows: [][]string{{name, name}}},
-			&Grid{Title: name, Note: name, Head: []string{"layer", name}, Rows: []GridRow{{name, []Cell{{name, name, 4.5}}}, {"1", []Cell{{}}}}},
+			&Grid{Title: name, Note: name, Head: []string{"layer", name},
+				Rows: []GridRow{{name, []Cell{{name, name, 4.5}}}, {"1", []Cell{{}}}}},
 			&Bars{Title: name, Note: name, Bars: []Bar{{name, name, 2}, {"none", "0", 0}}},
 			&Plot{Title: "nothing", Series: []Series{{Name: "a", X: []float64{1}, Y: []float64{math.NaN()}}}},
 		},
@@ -54,8 +55,12 @@ var (
 // nothing and run nothing, whatever text is in it.
 func TestSelfContained(t *testing.T) {
 	html := written(t, sample(hostile))
-	allowed := strings.Fields("html head meta title style body header main section h1 h2 dl div dt dd p table thead tbody tr th td ul li svg path span wbr DOCTYPE")
-	attributes := strings.Fields("lang charset http-equiv content name class tabindex role title aria-label aria-hidden data-label scope viewBox preserveAspectRatio d style")
+	allowed := strings.Fields(
+		"html head meta title style body header main section h1 h2 dl div dt dd p table thead tbody tr th td ul li " +
+			"svg path span wbr DOCTYPE")
+	attributes := strings.Fields(
+		"lang charset http-equiv content name class tabindex role title aria-label aria-hidden data-label scope " +
+			"viewBox preserveAspectRatio d style")
 	inStyle := html[strings.Index(html, "<style>"):strings.Index(html, "</style>")]
 	for _, tag := range tags.FindAllString(strings.Replace(html, inStyle, "<style>", 1), -1) {
 		if name := strings.TrimLeft(tagName.FindString(tag), "<!/"); !contains(allowed, name) {
@@ -98,7 +103,8 @@ func contains(list []string, s string) bool {
 func TestPage(t *testing.T) {
 	html := written(t, sample("name"))
 	for _, want := range []string{
-		"<h1>Title name</h1>", "<dt>chunks</dt><dd>3</dd>", `<th scope="row" data-label="model">name</th><td data-label="name">1</td>`, "Nothing to show.",
+		"<h1>Title name</h1>", "<dt>chunks</dt><dd>3</dd>",
+		`<th scope="row" data-label="model">name</th><td data-label="name">1</td>`, "Nothing to show.",
 		"<title>name: name 1, name 10</title>", `<path class="s1" d="M0 `, `class="dot s0"`,
 	} {
 		if !strings.Contains(html, want) {
@@ -117,9 +123,10 @@ func TestWords(t *testing.T) {
 		"llama.attention.layer_norm_rms_epsilon":       "llama.<wbr>attention.<wbr>layer_<wbr>norm_<wbr>rms_<wbr>epsilon",
 		"Gollama-6.6M-v1.0-Q4_K_M-00001-of-00002.gguf": "Gollama-6.6M-v1.0-Q4_K_M-00001-of-00002.<wbr>gguf",
 		"0.00245 ± 1.12e-04, <b>":                      "0.00245 ± 1.12e-04, &lt;b&gt;",
-		strings.Repeat("x", 70):                        strings.Repeat("x", 32) + "<wbr>" + strings.Repeat("x", 32) + "<wbr>" + strings.Repeat("x", 6),
-		strings.Repeat("word ", 20):                    strings.Repeat("word ", 20),
-		"":                                             "",
+		strings.Repeat("x", 70): strings.Repeat("x", 32) + "<wbr>" + strings.Repeat("x", 32) +
+			"<wbr>" + strings.Repeat("x", 6),
+		strings.Repeat("word ", 20): strings.Repeat("word ", 20),
+		"":                          "",
 	} {
 		if got := words(text); string(got) != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
@@ -148,7 +155,8 @@ func TestNames(t *testing.T) {
 // TestLegends checks that what has no point, and no cell, is in no legend and on no axis.
 func TestLegends(t *testing.T) {
 	d := (&Plot{Y: Axis{Log: true}, Series: []Series{
-		{Name: "none", Shape: Alone, X: []float64{32}, Y: []float64{0}}, {Name: "one", Shape: Alone, X: []float64{4}, Y: []float64{0.1}},
+		{Name: "none", Shape: Alone, X: []float64{32}, Y: []float64{0}},
+		{Name: "one", Shape: Alone, X: []float64{4}, Y: []float64{0.1}},
 	}}).draw()
 	if len(d.Series) != 1 || d.Series[0].Name != "one" || d.Series[0].Class != class(1) {
 		t.Errorf("series %+v", d.Series)
@@ -158,7 +166,8 @@ func TestLegends(t *testing.T) {
 			t.Errorf("tick %+v", k)
 		}
 	}
-	g := &Grid{Rows: []GridRow{{"0", []Cell{{Text: "Q4_K", Bits: 4.5}, {}, {Bits: 2}}}, {"1", []Cell{{Text: "F32", Bits: 32}}}}}
+	g := &Grid{Rows: []GridRow{{"0", []Cell{{Text: "Q4_K", Bits: 4.5}, {}, {Bits: 2}}},
+		{"1", []Cell{{Text: "F32", Bits: 32}}}}}
 	if got := fmt.Sprint(g.Legend()); got != "[{4 to 5  5} {above 16  32}]" {
 		t.Errorf("legend %s", got)
 	}
@@ -186,7 +195,8 @@ func TestPlaces(t *testing.T) {
 		t.Fatal(d)
 	}
 	// the highest is at 26 of 27.04: 4 % are left free
-	for i, want := range []string{"M0 1000L500 519.2L1000 38.5M500 519.2L0 38.5", "M0 38.5H500L500 519.2H1000", "M500 38.5"} {
+	for i, want := range []string{"M0 1000L500 519.2L1000 38.5M500 519.2L0 38.5", "M0 38.5H500L500 519.2H1000",
+		"M500 38.5"} {
 		if got := d.Series[i].Path; got != want {
 			t.Errorf("%s: %s, want %s", d.Series[i].Name, got, want)
 		}
@@ -194,11 +204,13 @@ func TestPlaces(t *testing.T) {
 	if dots := d.Series[2].Dots; len(dots) != 1 || dots[0].Path != "M500 38.5h0" {
 		t.Errorf("dots %v", dots)
 	}
-	if got := fmt.Sprint(d.XTicks, d.YTicks); got != "[{0 1} {23.86 3} {50 10} {73.86 30} {100 100}] [{100 0} {63.02 10} {26.04 20}]" {
+	if got := fmt.Sprint(d.XTicks,
+		d.YTicks); got != "[{0 1} {23.86 3} {50 10} {73.86 30} {100 100}] [{100 0} {63.02 10} {26.04 20}]" {
 		t.Errorf("ticks %s", got)
 	}
 	d = (&Plot{Series: []Series{{Shape: Alone, X: []float64{0, 100}, Y: []float64{0, 100}}}}).draw()
-	if s := d.Series[0]; s.Path != "" || len(s.Dots) != 2 || s.Dots[0].Path != "M37 963h0" || s.Dots[1].Path != "M963 37h0" {
+	if s := d.Series[0]; s.Path != "" || len(s.Dots) != 2 || s.Dots[0].Path != "M37 963h0" ||
+		s.Dots[1].Path != "M963 37h0" {
 		t.Errorf("dots without a line: %+v", s)
 	}
 	if class(0) == class(colours) || class(1) == class(2) {
@@ -221,7 +233,8 @@ func TestTicks(t *testing.T) {
 		seen := map[string]bool{}
 		for _, k := range list {
 			v, err := strconv.ParseFloat(k.Text, 64)
-			if err != nil || k.At < -1e-6 || k.At > 1+1e-6 || math.Abs(s.at(v)-k.At) > 0.02 || seen[k.Text] || len(k.Text) > 10 {
+			if err != nil || k.At < -1e-6 || k.At > 1+1e-6 || math.Abs(s.at(v)-k.At) > 0.02 || seen[k.Text] ||
+				len(k.Text) > 10 {
 				t.Fatalf("%+v: %+v", s, list)
 			}
 			seen[k.Text] = true

@@ -238,7 +238,8 @@ func (s *Series) draw(p *Plot, x, y *scale, class string) drawn {
 		}
 		at, height := place(x.at(s.X[i])), place(1-y.at(v))
 		if s.Shape == Dots || s.Shape == Alone {
-			out.Dots = append(out.Dots, dot{class, "M" + at + " " + height + "h0", fmt.Sprintf("%s: %s %.6g, %s %.6g", s.Name, p.X.Name, s.X[i], p.Y.Name, v)})
+			out.Dots = append(out.Dots, dot{class, "M" + at + " " + height + "h0",
+				fmt.Sprintf("%s: %s %.6g, %s %.6g", s.Name, p.X.Name, s.X[i], p.Y.Name, v)})
 		}
 		switch {
 		case s.Shape == Alone:

@@ -21,7 +21,8 @@ type Output struct {
 // Flags are the flags: --html and --force.
 func Flags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "html", Category: tool.CategoryOutput, Usage: "write the figures with plots to `FILE`, too: a page that refers to nothing outside of it"},
+		&cli.StringFlag{Name: "html", Category: tool.CategoryOutput,
+			Usage: "write the figures with plots to `FILE`, too: a page that refers to nothing outside of it"},
 		tool.ForceFlag(),
 	}
 }

@@ -142,7 +142,8 @@ func (j *Job) Write(ctx context.Context, p part.Part, sections []Section, opt wr
 		return 0, err
 	}
 	if len(text) > maxHead {
-		return 0, fault.Errorf(fault.Unsupported, "%s: a head of %d bytes, want at most %d", j.Path(p), len(text), maxHead)
+		return 0, fault.Errorf(fault.Unsupported, "%s: a head of %d bytes, want at most %d", j.Path(p),
+			len(text), maxHead)
 	}
 	f := &file{text, sections}
 	opt.Force = true
@@ -308,10 +309,12 @@ func (j *Job) fits(f *File, p part.Part) error {
 		case i >= len(want.Facts) || f.head.Facts[i].Name != want.Facts[i].Name:
 			return refuse("is of another job: its %s is %q", f.head.Facts[i].Name, f.head.Facts[i].Value)
 		case f.head.Facts[i].Value != want.Facts[i].Value:
-			return refuse("is of another job: its %s is %q, want %q", want.Facts[i].Name, f.head.Facts[i].Value, want.Facts[i].Value)
+			return refuse("is of another job: its %s is %q, want %q", want.Facts[i].Name, f.head.Facts[i].Value,
+				want.Facts[i].Value)
 		}
 	}
-	if f.head.K != want.K || f.head.N != want.N || f.head.From != want.From || f.head.To != want.To || f.head.Items != want.Items {
+	if f.head.K != want.K || f.head.N != want.N || f.head.From != want.From || f.head.To != want.To ||
+		f.head.Items != want.Items {
 		return refuse("is part %d of %d, with items %d to %d of %d: want part %d of %d, with %d to %d of %d",
 			f.head.K, f.head.N, f.head.From, f.head.To, f.head.Items, want.K, want.N, want.From, want.To, want.Items)
 	}
@@ -350,7 +353,8 @@ func (j *Job) Gather(ctx context.Context, use func(sections [][]byte) error) (pa
 		wrong = append(wrong, fmt.Sprintf("%d/%d (%v)", k, n, err))
 	}
 	if wrong != nil {
-		return 0, fault.Errorf(kind, "%s: %d of %d parts have to be run again: %s", j.Out, len(wrong), n, fault.List(wrong))
+		return 0, fault.Errorf(kind, "%s: %d of %d parts have to be run again: %s", j.Out, len(wrong), n,
+			fault.List(wrong))
 	}
 	for k := 1; k <= n; k++ {
 		if err := ctx.Err(); err != nil {
@@ -416,7 +420,8 @@ func (j *Job) parts() (int, error) {
 	}
 	switch len(found) {
 	case 0:
-		return 0, fault.Errorf(fault.Incomplete, "%s: there are no parts of it: want the files %s%s1-of-N and so on, which --part makes", j.Out, base, infix)
+		return 0, fault.Errorf(fault.Incomplete,
+			"%s: there are no parts of it: want the files %s%s1-of-N and so on, which --part makes", j.Out, base, infix)
 	case 1:
 		return least, nil
 	}
@@ -425,5 +430,6 @@ func (j *Job) parts() (int, error) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	return 0, fault.Errorf(fault.Refused, "%s: there are parts of more than one cut: %s; remove those that are not wanted", j.Out, fault.List(names))
+	return 0, fault.Errorf(fault.Refused,
+		"%s: there are parts of more than one cut: %s; remove those that are not wanted", j.Out, fault.List(names))
 }

@@ -20,7 +20,8 @@ import (
 
 // job returns one of seven items, each a byte.
 func job(t *testing.T) *Job {
-	return &Job{Out: filepath.Join(t.TempDir(), "out"), Kind: "bytes", Items: 7, Facts: []Fact{{"model", "m"}, {"text", "x"}}}
+	return &Job{Out: filepath.Join(t.TempDir(), "out"), Kind: "bytes", Items: 7,
+		Facts: []Fact{{"model", "m"}, {"text", "x"}}}
 }
 
 // write writes parts.
@@ -29,7 +30,8 @@ func write(t *testing.T, j *Job, n int, which ...int) {
 	for _, k := range which {
 		p := part.Part{K: k, N: n}
 		from, to := p.Range(j.Items)
-		size, err := j.Write(context.Background(), p, []Section{Bytes([]byte("0123456"[from:to])), Bytes([]byte{byte(k)})}, writer.Options{})
+		size, err := j.Write(context.Background(), p,
+			[]Section{Bytes([]byte("0123456"[from:to])), Bytes([]byte{byte(k)})}, writer.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +64,8 @@ func TestGather(t *testing.T) {
 			t.Errorf("%d parts: %q, %v", n, text, err)
 		}
 	}
-	if _, err := gather(job(t)); !errors.Is(err, fault.Incomplete) || !strings.Contains(err.Error(), "out.part-1-of-N") {
+	if _, err := gather(job(t)); !errors.Is(err, fault.Incomplete) ||
+		!strings.Contains(err.Error(), "out.part-1-of-N") {
 		t.Errorf("no part: %v", err)
 	}
 }
@@ -98,13 +101,19 @@ func TestWrong(t *testing.T) {
 		forced bool   // whether --force is needed to replace it
 	}{
 		{"missing", func(j *Job) { os.Remove(j.Path(part.Part{K: 2, N: 3})) }, fault.Incomplete, "2/3 (", "", false},
-		{"flipped", edit(func(b []byte) []byte { b[len(b)-33] ^= 1; return b }), fault.Broken, "its SHA-256 is", "", false},
+		{"flipped", edit(func(b []byte) []byte { b[len(b)-33] ^= 1; return b }), fault.Broken,
+			"its SHA-256 is", "", false},
 		{"short", edit(func(b []byte) []byte { return b[:len(b)-1] }), fault.Broken, "", "", false},
-		{"empty", edit(func([]byte) []byte { return nil }), fault.Broken, "is no part of a job", "is no part of a job", true},
-		{"notes", edit(func([]byte) []byte { return []byte("notes of somebody's") }), fault.Broken, "is no part of a job", "is no part of a job", true},
-		{"model", other(func(o *Job) { o.Facts[0].Value = "n" }), fault.Refused, `its model is "n", want "m"`, `its model is "n"`, true},
-		{"more", other(func(o *Job) { o.Facts = append(o.Facts, Fact{"way", "long"}) }), fault.Refused, `its way is "long"`, `its way is "long"`, true},
-		{"less", other(func(o *Job) { o.Facts = o.Facts[:1] }), fault.Refused, "does not say the text", "does not say the text", true},
+		{"empty", edit(func([]byte) []byte { return nil }), fault.Broken, "is no part of a job",
+			"is no part of a job", true},
+		{"notes", edit(func([]byte) []byte { return []byte("notes of somebody's") }), fault.Broken,
+			"is no part of a job", "is no part of a job", true},
+		{"model", other(func(o *Job) { o.Facts[0].Value = "n" }), fault.Refused, `its model is "n", want "m"`,
+			`its model is "n"`, true},
+		{"more", other(func(o *Job) { o.Facts = append(o.Facts, Fact{"way", "long"}) }), fault.Refused,
+			`its way is "long"`, `its way is "long"`, true},
+		{"less", other(func(o *Job) { o.Facts = o.Facts[:1] }), fault.Refused, "does not say the text",
+			"does not say the text", true},
 		{"kind", other(func(o *Job) { o.Kind = "bits" }), fault.Refused, `"bits", want "bytes"`, `"bits"`, true},
 		{"items", other(func(o *Job) { o.Items = 6 }), fault.Refused, "items 2 to 4 of 6", "of 6", true},
 	} {
@@ -116,11 +125,14 @@ func TestWrong(t *testing.T) {
 		}
 		c.do(j)
 		_, err := gather(j)
-		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "1 of 3 parts have to be run again") || !strings.Contains(err.Error(), j.Path(p)) {
+		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(err.Error(), "1 of 3 parts have to be run again") ||
+			!strings.Contains(err.Error(), j.Path(p)) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		done, err := j.Check(p, false)
-		if done || c.forced != (err != nil) || c.forced && (!errors.Is(err, fault.Refused) || !strings.Contains(err.Error(), c.check) || !strings.Contains(err.Error(), "--force")) {
+		if done || c.forced != (err != nil) || c.forced && (!errors.Is(err, fault.Refused) ||
+			!strings.Contains(err.Error(), c.check) || !strings.Contains(err.Error(), "--force")) {
 			t.Errorf("%s: to be written again: %v, %v", c.name, done, err)
 		}
 		if done, err := j.Check(p, true); done || err != nil {
@@ -134,7 +146,8 @@ func TestWrong(t *testing.T) {
 	j := job(t)
 	write(t, j, 2, 1)
 	write(t, j, 3, 1)
-	if _, err := gather(j); !errors.Is(err, fault.Refused) || !strings.Contains(err.Error(), "out.part-1-of-2, out.part-1-of-3") {
+	if _, err := gather(j); !errors.Is(err, fault.Refused) ||
+		!strings.Contains(err.Error(), "out.part-1-of-2, out.part-1-of-3") {
 		t.Errorf("two cuts: %v", err)
 	}
 }
@@ -142,7 +155,8 @@ func TestWrong(t *testing.T) {
 // bytesOf returns the file of a part.
 func bytesOf(j *Job, p part.Part, sections ...Section) []byte {
 	h := j.head(p)
-	text := fmt.Sprintf(`{"kind":%q,"k":%d,"n":%d,"from":%d,"to":%d,"items":%d,"facts":[],"sections":[`, h.Kind, h.K, h.N, h.From, h.To, h.Items)
+	text := fmt.Sprintf(`{"kind":%q,"k":%d,"n":%d,"from":%d,"to":%d,"items":%d,"facts":[],"sections":[`, h.Kind, h.K,
+		h.N, h.From, h.To, h.Items)
 	for i, s := range sections {
 		text += strings.Repeat(",", min(i, 1)) + fmt.Sprint(s.Size)
 	}

@@ -24,7 +24,8 @@ type InMemory struct {
 // InMemoryFlags returns the flags of InMemory.
 func InMemoryFlags() []cli.Flag {
 	return append([]cli.Flag{
-		tool.OneOf(&cli.StringSliceFlag{Name: "type", Aliases: []string{"recipe"}, Category: CategoryTypes, Usage: "compare what 'ggquant BASE `TYPE`' would write, without writing it; repeatable"}, RecipeNames),
+		tool.OneOf(&cli.StringSliceFlag{Name: "type", Aliases: []string{"recipe"}, Category: CategoryTypes,
+			Usage: "compare what 'ggquant BASE `TYPE`' would write, without writing it; repeatable"}, RecipeNames),
 	}, Flags()...)
 }
 
@@ -58,9 +59,10 @@ type Compared struct {
 	Recipe string // that the base is quantized by in memory, "" for a model that is read as it is
 }
 
-// Models returns a base as ggquant would write it by each recipe, and warns of compromises. close lets go of what they are read
-// from; the base itself stays open.
-func (q *InMemory) Models(ctx context.Context, cmd *cli.Command, name string, base *model.Model) (list []Compared, close func() error, err error) {
+// Models returns a base as ggquant would write it by each recipe, and warns of compromises. close lets go of what they
+// are read from; the base itself stays open.
+func (q *InMemory) Models(ctx context.Context, cmd *cli.Command, name string, base *model.Model) (list []Compared,
+	close func() error, err error) {
 	if len(q.Recipes) == 0 {
 		return nil, func() error { return nil }, nil
 	}

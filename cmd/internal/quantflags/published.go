@@ -7,20 +7,23 @@ import (
 	"ggforge/quantize"
 )
 
-// published are names that publishers give to types which are no recipes, with what to use instead. The first that matches counts;
-// $1 in a text is what the first group matched.
+// published are names that publishers give to types which are no recipes, with what to use instead. The first that
+// matches counts; $1 in a text is what the first group matched.
 var published = []struct {
 	name *regexp.Regexp
 	use  string
 }{
-	{regexp.MustCompile(`^ud[-_](.+)$`), "its types were chosen tensor by tensor for one model; --calibrate TEXT --like $1 chooses those that lose the least at that size"},
+	{regexp.MustCompile(`^ud[-_](.+)$`),
+		"its types were chosen tensor by tensor for one model; --calibrate TEXT --like $1 chooses those that lose " +
+			"the least at that size"},
 	{regexp.MustCompile(`^q3_k_xl$`), "it is Q3_K_L with --output-tensor-type Q8_0 --token-embedding-type Q8_0"},
 	{regexp.MustCompile(`^q([26])_k_x?l$`), "it is Q$1_K with --output-tensor-type Q8_0 --token-embedding-type Q8_0"},
 	{regexp.MustCompile(`^q([45])_k_x?l$`), "it is Q$1_K_M with --output-tensor-type Q8_0 --token-embedding-type Q8_0"},
 	{regexp.MustCompile(`^q6_k_[sm]$`), "want Q6_K, of which there is one"},
 	{regexp.MustCompile(`^q8_k(_.*)?$`), "want Q8_0"},
 	{regexp.MustCompile(`^(?:(?:u?int|q|w)[-_]?([1-8])(?:a16|a8)?|([1-8])[-_]?bits?)$`), "bits"},
-	{regexp.MustCompile(`^(?:nf4|fp4|gptq|awq|bnb|nvfp4|exl[23])$`), "it is a format of checkpoints, which ggquant reads; of the same size is Q4_K_M"},
+	{regexp.MustCompile(`^(?:nf4|fp4|gptq|awq|bnb|nvfp4|exl[23])$`),
+		"it is a format of checkpoints, which ggquant reads; of the same size is Q4_K_M"},
 	{regexp.MustCompile(`^mxfp4$`), "want MXFP4_MOE, which has it for experts and Q8_0 for the rest"},
 	{regexp.MustCompile(`^(?:fp8|f8|float8)(?:[-_].*)?$`), "GGUF has no such type; of the same size is Q8_0"},
 	{regexp.MustCompile(`^(?:fp16|float16|half|16[-_]?bits?)$`), "want F16"},
@@ -30,7 +33,8 @@ var published = []struct {
 
 // ofBits are the recipes for so many bits.
 var ofBits = map[string]string{
-	"1": "IQ1_M (needs an importance matrix)", "2": "IQ2_M (needs an importance matrix) or Q2_K", "3": "Q3_K_M or IQ3_M",
+	"1": "IQ1_M (needs an importance matrix)", "2": "IQ2_M (needs an importance matrix) or Q2_K",
+	"3": "Q3_K_M or IQ3_M",
 	"4": "Q4_K_M, or IQ4_XS, which is smaller", "5": "Q5_K_M", "6": "Q6_K", "7": "Q6_K or Q8_0", "8": "Q8_0",
 }
 

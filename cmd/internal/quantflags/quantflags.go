@@ -21,15 +21,23 @@ func Flags() []cli.Flag {
 	return append(tool.Group(CategoryTypes,
 		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "pure", Usage: "give every tensor the recipe's default type"}),
 		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "leave-output-tensor", Usage: "keep output.weight as it is"}),
-		tool.OneOf(&cli.StringFlag{Name: "output-tensor-type", Usage: "use tensor type `TYPE` for output.weight"}, gguf.TypeNames).As(tool.SetsBytes),
-		tool.OneOf(&cli.StringFlag{Name: "token-embedding-type", Usage: "use tensor type `TYPE` for the token embeddings"}, gguf.TypeNames).As(tool.SetsBytes),
-		tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "tensor-type", Usage: "use a type for all tensors that a regular expression matches: `PATTERN=TYPE`; repeatable, the first match counts"}),
-		tool.As(tool.ReadsFile, &cli.StringSliceFlag{Name: "tensor-type-file", Usage: "the same with the rules in `FILE`, separated by white space"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "allow-requantize", Usage: "permit tensors that are quantized already to change type; costs quality"}),
+		tool.OneOf(&cli.StringFlag{Name: "output-tensor-type", Usage: "use tensor type `TYPE` for output.weight"},
+			gguf.TypeNames).As(tool.SetsBytes),
+		tool.OneOf(&cli.StringFlag{Name: "token-embedding-type",
+			Usage: "use tensor type `TYPE` for the token embeddings"}, gguf.TypeNames).As(tool.SetsBytes),
+		tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "tensor-type",
+			Usage: "use a type for all tensors that a regular expression matches: `PATTERN=TYPE`; repeatable, the " +
+				"first match counts"}),
+		tool.As(tool.ReadsFile, &cli.StringSliceFlag{Name: "tensor-type-file",
+			Usage: "the same with the rules in `FILE`, separated by white space"}),
+		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "allow-requantize",
+			Usage: "permit tensors that are quantized already to change type; costs quality"}),
 	), tool.Group(CategoryImportance,
 		tool.Shared("imatrix", "use the importance matrix in `FILE`").As(tool.ReadsFile),
-		tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "include-weights", Usage: "use only its entries with `TEXT` in their names; repeatable"}),
-		tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "exclude-weights", Usage: "do not use its entries with `TEXT` in their names; repeatable"}),
+		tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "include-weights",
+			Usage: "use only its entries with `TEXT` in their names; repeatable"}),
+		tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "exclude-weights",
+			Usage: "do not use its entries with `TEXT` in their names; repeatable"}),
 	)...)
 }
 
@@ -55,7 +63,8 @@ func set(cmd *cli.Command, but []string) string {
 func Options(cmd *cli.Command) (opt quantize.Options, files []digest.Input, err error) {
 	opt = quantize.Options{
 		PlanOptions: quantize.PlanOptions{
-			Pure: cmd.Bool("pure"), LeaveOutputTensor: cmd.Bool("leave-output-tensor"), AllowRequantize: cmd.Bool("allow-requantize"),
+			Pure: cmd.Bool("pure"), LeaveOutputTensor: cmd.Bool("leave-output-tensor"),
+			AllowRequantize: cmd.Bool("allow-requantize"),
 		},
 		IncludeWeights: cmd.StringSlice("include-weights"), ExcludeWeights: cmd.StringSlice("exclude-weights"),
 	}
@@ -106,7 +115,8 @@ func OnlyOne(cmd *cli.Command, names ...string) error {
 		switch {
 		case !cmd.IsSet(name):
 		case set != "":
-			return fault.Errorf(fault.Usage, "--%s and --%s: want only one of --%s", set, name, strings.Join(names, ", --"))
+			return fault.Errorf(fault.Usage, "--%s and --%s: want only one of --%s", set, name,
+				strings.Join(names, ", --"))
 		default:
 			set = name
 		}
@@ -121,7 +131,8 @@ func typeFlag(cmd *cli.Command, name string) (*gguf.Type, error) {
 	}
 	t, ok := gguf.ParseType(cmd.String(name))
 	if !ok {
-		return nil, fault.Errorf(fault.Usage, "--%s: unknown tensor type %q%s", name, cmd.String(name), nearest.Hint(cmd.String(name), gguf.TypeNames()))
+		return nil, fault.Errorf(fault.Usage, "--%s: unknown tensor type %q%s", name, cmd.String(name),
+			nearest.Hint(cmd.String(name), gguf.TypeNames()))
 	}
 	return &t, nil
 }

@@ -65,7 +65,8 @@ func (r *Request) positionals(cmd *cli.Command) (threads int, err error) {
 	} else {
 		r.Out, rest = rest[0], rest[1:]
 		if len(rest) == 0 {
-			return 0, fault.Errorf(fault.Usage, "no quantization type: %q is not one, so it is the output; want %s%s", r.Out, cmd.ArgsUsage, quantflags.Hint(r.Out))
+			return 0, fault.Errorf(fault.Usage, "no quantization type: %q is not one, so it is the output; want %s%s",
+				r.Out, cmd.ArgsUsage, quantflags.Hint(r.Out))
 		}
 		one, err := quantflags.Recipe(rest[0])
 		if err != nil {

@@ -12,9 +12,15 @@ import (
 
 func calibrationFlags() []cli.Flag {
 	return []cli.Flag{
-		tool.Shared("calibrate", "make the importance matrix in the same run, with the text in `FILE`").As(tool.ReadsFile),
-		tool.OneOf(&cli.StringFlag{Name: "effort", Value: "matrix", Usage: "take so much `EFFORT` with --calibrate: matrix, an importance matrix; high, blocks chosen by what layers read as well; best, one tensor after the other"}, tool.Names("matrix", "high", "best")).As(tool.SetsBytes),
-		tool.As(tool.KeepsFile, &cli.StringFlag{Name: "hessian", Usage: "with --effort high: keep the moments that blocks are chosen by in `FILE`; if it is there, take those in it instead of running the model, and --calibrate may be left out"}),
+		tool.Shared("calibrate", "make the importance matrix in the same run, with the text in `FILE`").As(
+			tool.ReadsFile),
+		tool.OneOf(&cli.StringFlag{Name: "effort", Value: "matrix",
+			Usage: "take so much `EFFORT` with --calibrate: matrix, an importance matrix; high, blocks chosen by " +
+				"what layers read as well; best, one tensor after the other"},
+			tool.Names("matrix", "high", "best")).As(tool.SetsBytes),
+		tool.As(tool.KeepsFile, &cli.StringFlag{Name: "hessian",
+			Usage: "with --effort high: keep the moments that blocks are chosen by in `FILE`; if it is there, take " +
+				"those in it instead of running the model, and --calibrate may be left out"}),
 		tool.Shared("ctx-size", "cut the text into chunks of `N` tokens").As(tool.SetsBytes),
 		tool.Shared("chunks", "take the first `N` chunks (0: all)").As(tool.SetsBytes),
 		tool.Shared("process-output", "collect for the matrix that makes logits, too").As(tool.SetsBytes),
@@ -59,9 +65,12 @@ func parseCalibration(cmd *cli.Command) (c batch.Calibration, err error) {
 	switch {
 	case c.Moments == "":
 	case c.Best:
-		return c, fault.Errorf(fault.Usage, "--hessian goes with --effort high: with best, moments are those of what layers of the output read, and so of one output each")
+		return c, fault.Errorf(fault.Usage,
+			"--hessian goes with --effort high: with best, moments are those of what layers of the output read, and "+
+				"so of one output each")
 	case !c.High:
-		return c, fault.Errorf(fault.Usage, "--hessian goes with --effort high: an importance matrix alone is kept by ggeval imatrix")
+		return c, fault.Errorf(fault.Usage,
+			"--hessian goes with --effort high: an importance matrix alone is kept by ggeval imatrix")
 	}
 	c.Text.ParseSpecial, c.Output = cmd.Bool("parse-special"), cmd.Bool("process-output")
 	if c.Text.Chunk, err = tool.Count(cmd, "ctx-size"); err != nil {

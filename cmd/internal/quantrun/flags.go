@@ -31,24 +31,38 @@ func Flags() []cli.Flag {
 	return slices.Concat(
 		quantflags.Flags(),
 		tool.Group(quantflags.CategoryTypes,
-			tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "strict", Usage: "refuse, before any work, what is otherwise a warning: types that do not fit the rows, options without effect, " +
-				"tensors that the importance matrix lacks (embeddings and output head aside) or knows nothing of"}),
+			tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "strict",
+				Usage: "refuse, before any work, what is otherwise a warning: types that do not fit the rows, " +
+					"options without effect, " +
+					"tensors that the importance matrix lacks (embeddings and output head aside) or knows nothing of"}),
 		),
 		tool.Group("Types by worth, with --calibrate", typesFlags()...),
 		tool.Group("Calibration", calibrationFlags()...),
 		tool.Group("Metadata",
-			tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "hide-imatrix", Usage: "do not record the importance matrix in the output"}),
-			tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "prune-layers", Usage: "leave out the layers of a list `L0,L1,...`; later ones move up"}),
-			tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "override-kv", Usage: "set metadata: `KEY=TYPE:VALUE` with TYPE int (becomes u32), float, bool or str; repeatable"}),
+			tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "hide-imatrix",
+				Usage: "do not record the importance matrix in the output"}),
+			tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "prune-layers",
+				Usage: "leave out the layers of a list `L0,L1,...`; later ones move up"}),
+			tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "override-kv",
+				Usage: "set metadata: `KEY=TYPE:VALUE` with TYPE int (becomes u32), float, bool or str; repeatable"}),
 		),
 		tool.Group(tool.CategoryOutput,
-			tool.Shared("dry-run", "print what would become of each tensor and the size of the output, which is exact without --effort high or best; write nothing").As(tool.RunsOnly),
-			tool.Shared("output", "write to `OUT`, instead of naming it as an argument; if it is a directory, or ends in /, the same as --out-dir", "outfile").As(tool.WritesFile),
-			tool.As(tool.WritesFile, &cli.StringFlag{Name: "out-dir", Usage: "write one output for each TYPE into `DIR`"}),
-			tool.Shared("name-template", "name them `NAME` (default: "+naming.DefaultTemplate+"): "+naming.TemplateHelp()).As(tool.WritesFile),
+			tool.Shared("dry-run",
+				"print what would become of each tensor and the size of the output, which is exact without --effort "+
+					"high or best; write nothing").As(tool.RunsOnly),
+			tool.Shared("output",
+				"write to `OUT`, instead of naming it as an argument; if it is a directory, or ends in /, the same "+
+					"as --out-dir", "outfile").As(tool.WritesFile),
+			tool.As(tool.WritesFile, &cli.StringFlag{Name: "out-dir",
+				Usage: "write one output for each TYPE into `DIR`"}),
+			tool.Shared("name-template",
+				"name them `NAME` (default: "+naming.DefaultTemplate+"): "+naming.TemplateHelp()).As(tool.WritesFile),
 			tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "keep-split", Usage: "write the same shards as the input has"}),
-			tool.Shared("max-size", "write shards of at most `SIZE` bytes of tensors each ("+tool.SizeHelp+"); OUT is the beginning of their names", "split-max-size").As(tool.SetsBytes),
-			tool.Shared("max-tensors", "write shards of at most `N` tensors each", "split-max-tensors").As(tool.SetsBytes),
+			tool.Shared("max-size",
+				"write shards of at most `SIZE` bytes of tensors each ("+tool.SizeHelp+"); OUT is the beginning of "+
+					"their names", "split-max-size").As(tool.SetsBytes),
+			tool.Shared("max-tensors", "write shards of at most `N` tensors each",
+				"split-max-tensors").As(tool.SetsBytes),
 			tool.CompatFlag("the reference's tools"),
 			tool.ForceFlag(),
 			outflags.Flag(),
@@ -56,7 +70,8 @@ func Flags() []cli.Flag {
 		),
 		tool.Group(tool.CategoryRun,
 			tool.ThreadsFlag(),
-			tool.As(tool.RunsOnly, &cli.StringFlag{Name: "max-buffer-size", Usage: "bound all buffers to `SIZE`, in MiB or with a unit (0.5, 300M, 1GiB); they are small without that"}),
+			tool.As(tool.RunsOnly, &cli.StringFlag{Name: "max-buffer-size",
+				Usage: "bound all buffers to `SIZE`, in MiB or with a unit (0.5, 300M, 1GiB); they are small without that"}),
 			tool.ProgressFlag(),
 		),
 		runflags.Flags(),
@@ -69,10 +84,11 @@ const ArgsUsage = "IN [OUT] TYPE [NTHREADS], or --out-dir DIR IN TYPE..."
 
 // Parses says whether a command line is one of ggquant, and looks at no file.
 func Parses(ctx context.Context, args []string) error {
-	return tool.Parses(ctx, &cli.Command{Name: manifest.Quantize, ArgsUsage: ArgsUsage, Flags: Flags()}, args, func(cmd *cli.Command) error {
-		_, err := Parse(cmd)
-		return err
-	})
+	return tool.Parses(ctx, &cli.Command{Name: manifest.Quantize, ArgsUsage: ArgsUsage, Flags: Flags()}, args,
+		func(cmd *cli.Command) error {
+			_, err := Parse(cmd)
+			return err
+		})
 }
 
 // Request is what the flags and arguments ask for.
@@ -200,7 +216,10 @@ func (r *Request) writerOptions(cmd *cli.Command, threads int) (err error) {
 		return err
 	}
 	if j := r.Write.Journal; (j.Part > 0 || j.Finish) && r.Calibration.File != "" {
-		return fault.Errorf(fault.Usage, "--calibrate runs the model, which every part would do: make an importance matrix first (ggeval imatrix, in parts, too) and take it with --imatrix, or collect moments (ggquant MODEL OUT F16 --calibrate TEXT --effort high --hessian FILE) and take them with --hessian FILE")
+		return fault.Errorf(fault.Usage,
+			"--calibrate runs the model, which every part would do: make an importance matrix first (ggeval imatrix, "+
+				"in parts, too) and take it with --imatrix, or collect moments (ggquant MODEL OUT F16 --calibrate "+
+				"TEXT --effort high --hessian FILE) and take them with --hessian FILE")
 	}
 	r.Write.Progress, err = tool.NewProgress(cmd)
 	return err

@@ -12,7 +12,8 @@ import (
 func (r *Request) Made(results []*writer.Result) []manifest.Made {
 	var list []manifest.Made
 	for i, result := range results {
-		list = append(list, manifest.Made{Output: manifest.Output{Name: filepath.Base(r.Paths[i]), Type: r.Recipes[i].Name}, Files: result.Files})
+		list = append(list, manifest.Made{Output: manifest.Output{Name: filepath.Base(r.Paths[i]),
+			Type: r.Recipes[i].Name}, Files: result.Files})
 	}
 	return list
 }

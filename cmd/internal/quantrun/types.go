@@ -22,22 +22,28 @@ var targetFlags = []struct {
 	read        func(s string) (batch.Target, error)
 	names       func() []string // that a value may be, nil for numbers
 }{
-	{name: "target-bpw", usage: "choose types that lose the least at `N` bits per weight", read: func(s string) (t batch.Target, err error) {
-		t.BPW, err = positive(s)
-		return t, err
-	}},
-	{name: "target-size", usage: "choose types that lose the least in files of `SIZE` bytes (" + tool.SizeHelp + ")", read: func(s string) (t batch.Target, err error) {
-		t.Bytes, err = size.Parse(s)
-		return t, err
-	}},
-	{name: "like", names: quantflags.RecipeNames, usage: "choose types that lose the least at the size of recipe `TYPE`", read: func(s string) (t batch.Target, err error) {
-		t.Like, err = quantflags.Recipe(s)
-		return t, err
-	}},
-	{name: "target-kld", usage: "choose the smallest types that let the model diverge by `N` nats for a token at most, as measured on a part of the text", read: func(s string) (t batch.Target, err error) {
-		t.KLD, err = positive(s)
-		return t, err
-	}},
+	{name: "target-bpw", usage: "choose types that lose the least at `N` bits per weight",
+		read: func(s string) (t batch.Target, err error) {
+			t.BPW, err = positive(s)
+			return t, err
+		}},
+	{name: "target-size", usage: "choose types that lose the least in files of `SIZE` bytes (" + tool.SizeHelp + ")",
+		read: func(s string) (t batch.Target, err error) {
+			t.Bytes, err = size.Parse(s)
+			return t, err
+		}},
+	{name: "like", names: quantflags.RecipeNames,
+		usage: "choose types that lose the least at the size of recipe `TYPE`",
+		read: func(s string) (t batch.Target, err error) {
+			t.Like, err = quantflags.Recipe(s)
+			return t, err
+		}},
+	{name: "target-kld",
+		usage: "choose the smallest types that let the model diverge by `N` nats for a token at most, as measured on " +
+			"a part of the text", read: func(s string) (t batch.Target, err error) {
+			t.KLD, err = positive(s)
+			return t, err
+		}},
 }
 
 func positive(s string) (float64, error) {
@@ -78,7 +84,8 @@ func (r *Request) parseTargets(cmd *cli.Command) (err error) {
 	if len(t.Targets) == 0 {
 		for _, name := range []string{"types", "measure"} {
 			if cmd.IsSet(name) {
-				return fault.Errorf(fault.Usage, "--%s goes with one of --target-bpw, --target-size, --like, --target-kld", name)
+				return fault.Errorf(fault.Usage,
+					"--%s goes with one of --target-bpw, --target-size, --like, --target-kld", name)
 			}
 		}
 		return nil
@@ -93,7 +100,8 @@ func (r *Request) parseTargets(cmd *cli.Command) (err error) {
 	case len(t.Targets) == 1:
 		t.Targets = slices.Repeat(t.Targets, len(r.Recipes))
 	case len(t.Targets) != len(r.Recipes):
-		return fault.Errorf(fault.Usage, "%d targets for %d outputs: want one for all, or one for each TYPE", len(t.Targets), len(r.Recipes))
+		return fault.Errorf(fault.Usage, "%d targets for %d outputs: want one for all, or one for each TYPE",
+			len(t.Targets), len(r.Recipes))
 	}
 	return r.Quantized("a target")
 }
@@ -109,10 +117,16 @@ func typesFlags() []cli.Flag {
 		}
 	}
 	return append(targets, []cli.Flag{
-		tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "types", Usage: "choose among these types: `T,T...`, or PATTERN=T,T... for tensors that an expression matches; repeatable, the first match counts"}),
-		tool.As(tool.SetsBytes, &cli.UintFlag{Name: "measure", Usage: "hold the last `N` chunks of the text apart, and measure on them what the output loses"}),
-		tool.As(tool.ReadsFile, &cli.StringFlag{Name: "recipe", Category: quantflags.CategoryTypes, Usage: "take the types of tensors from `FILE`, lines PATTERN=TYPE; what no line matches is as in TYPE"}),
-		tool.As(tool.WritesFile, &cli.StringFlag{Name: "save-recipe", Category: quantflags.CategoryTypes, Usage: "write the types that tensors get to `FILE`, for --recipe and for --tensor-type-file, here and of llama-quantize"}),
+		tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "types",
+			Usage: "choose among these types: `T,T...`, or PATTERN=T,T... for tensors that an expression matches; " +
+				"repeatable, the first match counts"}),
+		tool.As(tool.SetsBytes, &cli.UintFlag{Name: "measure",
+			Usage: "hold the last `N` chunks of the text apart, and measure on them what the output loses"}),
+		tool.As(tool.ReadsFile, &cli.StringFlag{Name: "recipe", Category: quantflags.CategoryTypes,
+			Usage: "take the types of tensors from `FILE`, lines PATTERN=TYPE; what no line matches is as in TYPE"}),
+		tool.As(tool.WritesFile, &cli.StringFlag{Name: "save-recipe", Category: quantflags.CategoryTypes,
+			Usage: "write the types that tensors get to `FILE`, for --recipe and for --tensor-type-file, here and of " +
+				"llama-quantize"}),
 	}...)
 }
 
@@ -147,7 +161,8 @@ func (r *Request) parseTypes(cmd *cli.Command) (err error) {
 		return err
 	}
 	if r.Types.Save != "" && len(r.Recipes) > 1 {
-		return fault.Errorf(fault.Usage, "--save-recipe writes the types of one output, and there are %d", len(r.Recipes))
+		return fault.Errorf(fault.Usage, "--save-recipe writes the types of one output, and there are %d",
+			len(r.Recipes))
 	}
 	return r.parseTargets(cmd)
 }

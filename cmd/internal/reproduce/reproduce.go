@@ -82,7 +82,8 @@ func Run(ctx context.Context, path string, opt Options) (_ *Result, err error) {
 	j := &job{m: m, path: path, opt: opt, dir: opt.Output}
 	result := &Result{Manifest: path, Program: m.Program, Here: runflags.Program()}
 	if result.Program != result.Here {
-		opt.Warn(fmt.Sprintf("%s: is of %s, and this is %s: what differs may be due to that", path, result.Program, result.Here))
+		opt.Warn(fmt.Sprintf("%s: is of %s, and this is %s: what differs may be due to that", path, result.Program,
+			result.Here))
 	}
 	if j.dir == "" {
 		if j.dir, err = os.MkdirTemp("", "ggforge-reproduce-"); err != nil {
@@ -103,16 +104,17 @@ func Run(ctx context.Context, path string, opt Options) (_ *Result, err error) {
 
 // run parses arguments as the command would, and calls do.
 func (j *job) run(ctx context.Context, args []string, do cli.ActionFunc) error {
-	cmd := &cli.Command{Name: j.m.Command, ArgsUsage: convertrun.ArgsUsage, Flags: convertrun.Flags(), Writer: io.Discard, ErrWriter: j.opt.Log, Action: do}
+	cmd := &cli.Command{Name: j.m.Command, ArgsUsage: convertrun.ArgsUsage, Flags: convertrun.Flags(),
+		Writer: io.Discard, ErrWriter: j.opt.Log, Action: do}
 	if j.m.Command == manifest.Quantize {
 		cmd.ArgsUsage, cmd.Flags = quantrun.ArgsUsage, quantrun.Flags()
 	}
 	return tool.Run(ctx, cmd, append([]string{cmd.Name}, args...))
 }
 
-// arguments returns those of the run: those of the manifest, which a stranger may have written, with files and folders where
-// they are on this machine. Of the stranger's flags those count that decide bytes by their values alone; what others
-// name the user has to have named, too, and what others permit the user has to have permitted.
+// arguments returns those of the run: those of the manifest, which a stranger may have written, with files and folders
+// where they are on this machine. Of the stranger's flags those count that decide bytes by their values alone; what
+// others name the user has to have named, too, and what others permit the user has to have permitted.
 func (j *job) arguments(ctx context.Context) (args []string, err error) {
 	parsed := false
 	err = j.run(ctx, j.m.Arguments, func(_ context.Context, cmd *cli.Command) error {
@@ -171,8 +173,8 @@ func (j *job) asked(id, what string) error {
 	return fault.Errorf(fault.Usage, "%s is %s: name it with --input %s to have it read", what, id, address)
 }
 
-// named returns where a file or folder is that a flag of the manifest names: where the user says. A file has the sum that
-// the manifest says before anything else reads it, so that no error shows what is in another one.
+// named returns where a file or folder is that a flag of the manifest names: where the user says. A file has the sum
+// that the manifest says before anything else reads it, so that no error shows what is in another one.
 func (j *job) named(ctx context.Context, flag, name string) (string, error) {
 	what := "--" + flag
 	if checkpoint.IsRemote(name) {
@@ -183,23 +185,32 @@ func (j *job) named(ctx context.Context, flag, name string) (string, error) {
 		return "", err
 	}
 	if path == "" {
-		return "", fault.Errorf(fault.With(fault.Usage, fs.ErrNotExist), "%s, %s: say with --input where it is", name, what)
+		return "", fault.Errorf(fault.With(fault.Usage, fs.ErrNotExist),
+			"%s, %s: say with --input where it is", name, what)
 	}
 	info, err := os.Stat(path)
 	if err != nil || info.IsDir() {
 		return path, err
 	}
-	i := slices.IndexFunc(j.m.Inputs, func(in manifest.Input) bool { return in.Role == flag && in.Name == filepath.Base(path) })
+	i := slices.IndexFunc(j.m.Inputs, func(in manifest.Input) bool {
+		return in.Role == flag &&
+			in.Name == filepath.Base(path)
+	})
 	if i < 0 {
-		return "", fault.Errorf(fault.Refused, "%s, %s: is a file that is not among the inputs of the manifest", path, what)
+		return "", fault.Errorf(fault.Refused, "%s, %s: is a file that is not among the inputs of the manifest", path,
+			what)
 	}
 	want := &j.m.Inputs[i]
 	if info.Size() != want.Bytes {
-		return "", fault.Errorf(fault.Refused, "%s: inputs are not those of the manifest:\n  %s (%s): has %d bytes, want %d", j.path, want.Name, flag, info.Size(), want.Bytes)
+		return "", fault.Errorf(fault.Refused,
+			"%s: inputs are not those of the manifest:\n  %s (%s): has %d bytes, want %d", j.path, want.Name, flag,
+			info.Size(), want.Bytes)
 	}
 	got, err := digest.OfFile(ctx, path)
 	if err == nil && got.SHA256 != want.SHA256 {
-		err = fault.Errorf(fault.Refused, "%s: inputs are not those of the manifest:\n  %s (%s): SHA-256 is %s, want %s", j.path, want.Name, flag, got.SHA256, want.SHA256)
+		err = fault.Errorf(fault.Refused,
+			"%s: inputs are not those of the manifest:\n  %s (%s): SHA-256 is %s, want %s", j.path, want.Name, flag,
+			got.SHA256, want.SHA256)
 	}
 	return path, err
 }
@@ -216,11 +227,14 @@ func (j *job) source() (string, error) {
 	case err != nil || path != "":
 		return path, err
 	case len(j.opt.Inputs) == 0:
-		return "", fault.Errorf(fault.With(fault.Usage, fs.ErrNotExist), "%s, %s: is not there; say with --input where it is", name, what)
+		return "", fault.Errorf(fault.With(fault.Usage, fs.ErrNotExist),
+			"%s, %s: is not there; say with --input where it is", name, what)
 	}
 	in := j.opt.Inputs[0]
 	called, err := runflags.Called(in)
-	j.opt.Warn(fmt.Sprintf("%s: is taken as the model, which was called %s then and is called %s now: names in metadata may follow that", in, name, called))
+	j.opt.Warn(fmt.Sprintf(
+		"%s: is taken as the model, which was called %s then and is called %s now: names in metadata may follow that",
+		in, name, called))
 	return in, err
 }
 
@@ -242,7 +256,8 @@ func (j *job) find(name, what string, folders []string) (string, error) {
 		case info.Mode().IsRegular() || info.IsDir():
 			return path, nil
 		default:
-			return "", fault.Errorf(fault.Refused, "%s, %s: is a link or a device, and may lead anywhere; name it with --input if it is meant", path, what)
+			return "", fault.Errorf(fault.Refused,
+				"%s, %s: is a link or a device, and may lead anywhere; name it with --input if it is meant", path, what)
 		}
 	}
 	return "", nil
@@ -273,7 +288,8 @@ func (j *job) remote(name, what string) (string, error) {
 			return in, nil
 		}
 	}
-	return "", fault.Errorf(fault.Usage, "%s is %s: name it, or a copy of the model, with --input to have it read", what, name)
+	return "", fault.Errorf(fault.Usage, "%s is %s: name it, or a copy of the model, with --input to have it read",
+		what, name)
 }
 
 // again is the action of the command.
@@ -406,7 +422,8 @@ func (j *job) compare(ctx context.Context, result *Result) error {
 		result.Files = append(result.Files, File{files[k].File, d == nil})
 	}
 	for i := range files {
-		if f := &files[i]; !slices.ContainsFunc(j.m.Files, func(want manifest.File) bool { return want.Name == f.Name }) {
+		if f := &files[i]; !slices.ContainsFunc(j.m.Files,
+			func(want manifest.File) bool { return want.Name == f.Name }) {
 			note(&manifest.Difference{File: f.Name, Text: "is not in the manifest"})
 			result.Files = append(result.Files, File{f.File, false})
 		}

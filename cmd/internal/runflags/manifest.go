@@ -22,8 +22,8 @@ import (
 	"ggforge/writer"
 )
 
-// Arguments returns the flags of a run of ggconv or ggquant that decide bytes, in the order of its help. find returns what
-// stands for the file or folder that a flag names.
+// Arguments returns the flags of a run of ggconv or ggquant that decide bytes, in the order of its help. find returns
+// what stands for the file or folder that a flag names.
 func Arguments(cmd *cli.Command, find func(flag, path string) (string, error)) (list []string, err error) {
 	for _, f := range cmd.Flags {
 		name := f.Names()[0]
@@ -78,8 +78,8 @@ func Called(path string) (string, error) {
 	return filepath.Base(full), err
 }
 
-// Files returns the files that flags name, with the flags' names as roles; not folders, of which others know what is read,
-// and none that is not there.
+// Files returns the files that flags name, with the flags' names as roles; not folders, of which others know what is
+// read, and none that is not there.
 func Files(cmd *cli.Command) (list []digest.Input, err error) {
 	_, err = Arguments(cmd, func(flag, path string) (string, error) {
 		info, err := disk.Stat(path)
@@ -106,19 +106,21 @@ type Manifest struct {
 	force   bool
 }
 
-// ReadManifest reads the flag; objects says that the outputs go to a server: there is no manifest of those. Files that other flags name must stay as they are from now on until Write. What the flags
-// mean is read before.
+// ReadManifest reads the flag; objects says that the outputs go to a server: there is no manifest of those. Files that
+// other flags name must stay as they are from now on until Write. What the flags mean is read before.
 func ReadManifest(cmd *cli.Command, objects bool) (*Manifest, error) {
 	path, err := tool.File(cmd, "manifest")
 	if path == "" {
 		return nil, err
 	}
 	if objects {
-		return nil, fault.Errorf(fault.Usage, "--manifest is about files of this machine, and the outputs become objects of a server")
+		return nil, fault.Errorf(fault.Usage,
+			"--manifest is about files of this machine, and the outputs become objects of a server")
 	}
 	for _, name := range []string{"dry-run", "config-only", "print-supported-models"} {
 		if cmd.Bool(name) {
-			return nil, fault.Errorf(fault.Usage, "--manifest is about what was written, and with --%s nothing is", name)
+			return nil, fault.Errorf(fault.Usage, "--manifest is about what was written, and with --%s nothing is",
+				name)
 		}
 	}
 	if !tool.Looks(cmd) {
@@ -141,7 +143,8 @@ func ReadManifest(cmd *cli.Command, objects bool) (*Manifest, error) {
 	m.args, err = Arguments(cmd, func(flag, path string) (string, error) { return Called(path) })
 	for _, f := range cmd.Flags {
 		// What is written is no input.
-		if name := f.Names()[0]; tool.EffectOf(f) == tool.KeepsFile && !slices.ContainsFunc(m.files, func(in digest.Input) bool { return in.Role == name }) {
+		if name := f.Names()[0]; tool.EffectOf(f) == tool.KeepsFile && !slices.ContainsFunc(m.files,
+			func(in digest.Input) bool { return in.Role == name }) {
 			if i := slices.Index(m.args, "--"+name); i >= 0 {
 				m.args = slices.Delete(m.args, i, i+2)
 			}
@@ -159,7 +162,8 @@ func (m *Manifest) Set(flag, value string) {
 
 // Apart refuses a manifest that is one of the outputs.
 func (m *Manifest) Apart(outputs []string) error {
-	if m != nil && slices.ContainsFunc(outputs, func(path string) bool { return filepath.Clean(path) == filepath.Clean(m.Path) }) {
+	if m != nil && slices.ContainsFunc(outputs,
+		func(path string) bool { return filepath.Clean(path) == filepath.Clean(m.Path) }) {
 		return fault.Errorf(fault.Usage, "%s: is the output, and the manifest of it", m.Path)
 	}
 	return nil
@@ -167,7 +171,8 @@ func (m *Manifest) Apart(outputs []string) error {
 
 // Write writes the manifest of outputs that have their names. source is the model as the user named it, inputs what was
 // read besides the files of flags, and unchanged says whether it still is what was read.
-func (m *Manifest) Write(ctx context.Context, source string, inputs []digest.Input, outputs []manifest.Made, unchanged func() error) error {
+func (m *Manifest) Write(ctx context.Context, source string, inputs []digest.Input, outputs []manifest.Made,
+	unchanged func() error) error {
 	if m == nil {
 		return nil
 	}
@@ -175,7 +180,8 @@ func (m *Manifest) Write(ctx context.Context, source string, inputs []digest.Inp
 	if err != nil {
 		return err
 	}
-	x := manifest.Manifest{Format: manifest.Format, Program: Program(), Command: m.command, Source: source, Arguments: append([]string{}, m.args...)}
+	x := manifest.Manifest{Format: manifest.Format, Program: Program(), Command: m.command, Source: source,
+		Arguments: append([]string{}, m.args...)}
 	all := All(inputs, m.files)
 	if x.Inputs, x.Files, err = manifest.Describe(ctx, all, outputs, m.workers); err != nil {
 		return fmt.Errorf("%s: %w", m.Path, err)

@@ -18,12 +18,23 @@ import (
 // Flags returns the flags of Options.
 func Flags() []cli.Flag {
 	return tool.Group("Interruptions, parts and proofs",
-		tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "resume", Usage: "go on from what an interrupted run of the same command has left, if there is something; keep what is done if this one fails"}),
-		tool.Shared("part", "write only part `K/N`, one of N that are as much work; auto or auto/N: K is said by a job array of Slurm or an Indexed Job of Kubernetes. Run again, it goes on").As(tool.RunsOnly),
-		tool.Shared("part-files", "keep parts in `DIR`, in files of their own, instead of in the output's temporary file: for machines without a common file system").As(tool.WritesFile),
-		tool.Shared("finish", "put the parts together: the same command with --finish instead of --part").As(tool.RunsOnly),
-		tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "verify", Usage: "read the output back from the disk and compare it with checksums that were taken before it was written; with --finish and --resume, compare the model with what was read of it, too"}),
-		tool.Shared("manifest", "write sizes and SHA-256 sums of all inputs, files and tensors to `FILE`, as JSON for ggtool reproduce, when the output has its name").As(tool.WritesFile),
+		tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "resume",
+			Usage: "go on from what an interrupted run of the same command has left, if there is something; keep " +
+				"what is done if this one fails"}),
+		tool.Shared("part",
+			"write only part `K/N`, one of N that are as much work; auto or auto/N: K is said by a job array of "+
+				"Slurm or an Indexed Job of Kubernetes. Run again, it goes on").As(tool.RunsOnly),
+		tool.Shared("part-files",
+			"keep parts in `DIR`, in files of their own, instead of in the output's temporary file: for machines "+
+				"without a common file system").As(tool.WritesFile),
+		tool.Shared("finish", "put the parts together: the same command with --finish instead of --part").As(
+			tool.RunsOnly),
+		tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "verify",
+			Usage: "read the output back from the disk and compare it with checksums that were taken before it was " +
+				"written; with --finish and --resume, compare the model with what was read of it, too"}),
+		tool.Shared("manifest",
+			"write sizes and SHA-256 sums of all inputs, files and tensors to `FILE`, as JSON for ggtool reproduce, "+
+				"when the output has its name").As(tool.WritesFile),
 	)
 }
 

@@ -66,8 +66,11 @@ type Client struct {
 func New(opt Options) (*Client, error) {
 	opt.Endpoint = cmp.Or(strings.TrimSuffix(opt.Endpoint, "/"), DefaultEndpoint)
 	u, err := url.Parse(opt.Endpoint)
-	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fault.Errorf(fault.Usage, "the address of the server of objects (AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL): want https://HOST or http://HOST, without user and path")
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.Path != "" ||
+		u.RawQuery != "" || u.Fragment != "" {
+		return nil, fault.Errorf(fault.Usage,
+			"the address of the server of objects (AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL): want https://HOST or "+
+				"http://HOST, without user and path")
 	}
 	if opt.Region == "" && opt.Endpoint != DefaultEndpoint {
 		opt.Region = "us-east-1" // what servers say that know no regions
@@ -81,7 +84,8 @@ func New(opt Options) (*Client, error) {
 		dial := net.Dialer{Timeout: time.Second} // machines without roles have nobody who answers
 		roles := http.DefaultTransport.(*http.Transport).Clone()
 		roles.DialContext = dial.DialContext
-		providers = append(providers, &credentials.IAM{Client: &http.Client{Transport: roles, Timeout: 10 * time.Second}})
+		providers = append(providers, &credentials.IAM{Client: &http.Client{Transport: roles,
+			Timeout: 10 * time.Second}})
 	}
 	c.core, err = minio.NewCore(u.Host, &minio.Options{
 		Creds:      credentials.NewChainCredentials(providers),
@@ -140,7 +144,8 @@ func (e *answer) Is(target error) bool {
 
 // Again reports whether the same request may succeed later.
 func (e *answer) Again() bool {
-	return e.status == http.StatusRequestTimeout || e.status == http.StatusTooManyRequests || e.status >= 500 && e.status != http.StatusNotImplemented ||
+	return e.status == http.StatusRequestTimeout || e.status == http.StatusTooManyRequests ||
+		e.status >= 500 && e.status != http.StatusNotImplemented ||
 		e.code == "RequestTimeout" || e.code == "SlowDown" || e.code == "ConditionalRequestConflict" || e.status == 0
 }
 
@@ -166,7 +171,9 @@ func explained(err error, name string) error {
 // Denied adds to an error about access where keys come from.
 func Denied(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("%w; keys are taken from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the file of credentials (AWS_PROFILE) or the machine's role", err)
+		return fmt.Errorf(
+			"%w; keys are taken from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the file of credentials "+
+				"(AWS_PROFILE) or the machine's role", err)
 	}
 	return err
 }
@@ -185,7 +192,8 @@ func watch(ctx context.Context, limit time.Duration) (_ context.Context, alive, 
 
 // quiet returns the reason for which watch has ended ctx, if err comes of that.
 func quiet(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); err != nil && cause != nil && errors.Is(err, context.Canceled) && !errors.Is(cause, context.Canceled) {
+	if cause := context.Cause(ctx); err != nil && cause != nil && errors.Is(err, context.Canceled) &&
+		!errors.Is(cause, context.Canceled) {
 		return cause
 	}
 	return err

@@ -33,12 +33,14 @@ const maxKey = 1024
 func Parse(name string) (n Name, err error) {
 	rest, ok := strings.CutPrefix(name, Scheme)
 	n.Bucket, n.Key, _ = strings.Cut(rest, "/")
-	if !ok || s3utils.CheckValidBucketName(n.Bucket) != nil || len(n.Key) > maxKey || n.Key != "" && s3utils.CheckValidObjectName(n.Key) != nil {
+	if !ok || s3utils.CheckValidBucketName(n.Bucket) != nil || len(n.Key) > maxKey ||
+		n.Key != "" && s3utils.CheckValidObjectName(n.Key) != nil {
 		return Name{}, fault.Errorf(fault.Usage, "%q: want s3://BUCKET/KEY", name)
 	}
 	for part := range strings.SplitSeq(strings.TrimSuffix(n.Key, "/"), "/") {
 		if part == "." || part == ".." || part == "" && n.Key != "" {
-			return Name{}, fault.Errorf(fault.Usage, "%q: want s3://BUCKET/KEY, no part of which is empty, . or ..", name)
+			return Name{}, fault.Errorf(fault.Usage, "%q: want s3://BUCKET/KEY, no part of which is empty, . or ..",
+				name)
 		}
 	}
 	return n, nil

@@ -25,7 +25,8 @@ func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	ctx, alive, stop := watch(context.WithValue(req.Context(), objectKey{}, true), c.opt.Stall)
 	body, info, header, err := c.core.GetObject(ctx, n.Bucket, n.Key, opt)
-	resp := &http.Response{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req, Header: header, ContentLength: info.Size}
+	resp := &http.Response{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req, Header: header,
+		ContentLength: info.Size}
 	if err != nil {
 		err = explained(quiet(ctx, err), n.String())
 		stop()
@@ -86,7 +87,8 @@ func (c *Client) List(ctx context.Context, folder Name, most int) (list []Object
 		ctx, alive, stop := watch(ctx, c.opt.Stall)
 		defer stop()
 		seen, listed := map[string]bool{}, 0
-		for o := range c.core.ListObjectsIter(ctx, folder.Bucket, minio.ListObjectsOptions{Prefix: folder.Key, Recursive: true}) {
+		for o := range c.core.ListObjectsIter(ctx, folder.Bucket,
+			minio.ListObjectsOptions{Prefix: folder.Key, Recursive: true}) {
 			alive()
 			if o.Err != nil {
 				return explained(quiet(ctx, o.Err), folder.String())

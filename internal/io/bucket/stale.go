@@ -50,6 +50,7 @@ func (c *Client) Abort(ctx context.Context, u Incomplete) error {
 	return c.retry(ctx, func() (int, error) {
 		ctx, _, stop := watch(ctx, c.opt.Stall)
 		defer stop()
-		return 0, explained(quiet(ctx, c.core.AbortMultipartUpload(ctx, u.Name.Bucket, u.Name.Key, u.ID)), u.Name.String())
+		return 0, explained(quiet(ctx, c.core.AbortMultipartUpload(ctx, u.Name.Bucket, u.Name.Key, u.ID)),
+			u.Name.String())
 	})
 }

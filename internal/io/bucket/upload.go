@@ -66,11 +66,11 @@ const StateSuffix = ".upload"
 // ErrSame is the cause of an error about an object that another upload has made, if it has the content of the file.
 var ErrSame = errors.New("it has the same content")
 
-// Upload makes objects of files by uploads in parts, each with its checksum. Objects appear when they are
-// complete and when all parts of all files have come, that of the first file last. An object that is there
-// already, or that another upload makes meanwhile, is an error that is fs.ErrExist, unless it is the same; nothing is
-// left on the server then of what is not complete. What an upload that was interrupted has
-// brought there is compared and not sent again: its state is next to the file. Only one process at a time may upload a file.
+// Upload makes objects of files by uploads in parts, each with its checksum. Objects appear when they are complete and
+// when all parts of all files have come, that of the first file last. An object that is there already, or that another
+// upload makes meanwhile, is an error that is fs.ErrExist, unless it is the same; nothing is left on the server then of
+// what is not complete. What an upload that was interrupted has brought there is compared and not sent again: its state
+// is next to the file. Only one process at a time may upload a file.
 func (c *Client) Upload(ctx context.Context, files []File, opt UploadOptions) (err error) {
 	u := &uploader{Client: c, opt: opt}
 	var list []*upload
@@ -185,13 +185,15 @@ func (u *uploader) open(f File) (*upload, error) {
 	case !info.Mode().IsRegular():
 		err = fault.Errorf(fault.Usage, "%s: not a regular file", f.Path)
 	case info.Size() == 0 || info.Size() > maxObject:
-		err = fault.Errorf(fault.Unsupported, "%s: %d bytes, want between 1 and %d", f.Path, info.Size(), int64(maxObject))
+		err = fault.Errorf(fault.Unsupported, "%s: %d bytes, want between 1 and %d", f.Path, info.Size(),
+			int64(maxObject))
 	}
 	if err != nil {
 		file.Close()
 		return nil, err
 	}
-	one := &upload{File: f, file: file, stamp: stamp.Of(f.Path, info), size: info.Size(), piece: pieceOf(info.Size(), u.opt.PartBytes)}
+	one := &upload{File: f, file: file, stamp: stamp.Of(f.Path, info), size: info.Size(),
+		piece: pieceOf(info.Size(), u.opt.PartBytes)}
 	one.parts = make([]part, (one.size+one.piece-1)/one.piece)
 	return one, nil
 }
@@ -270,7 +272,8 @@ func (u *uploader) taken(ctx context.Context, one *upload) error {
 	if !u.opt.Force {
 		return exists(one.To, now, same)
 	}
-	return fault.Errorf(fault.Refused, "%s: another upload has changed it since this one began: found %v, want %v", one.To, now, one.seen)
+	return fault.Errorf(fault.Refused, "%s: another upload has changed it since this one began: found %v, want %v",
+		one.To, now, one.seen)
 }
 
 // errGone is why a server is asked again that has refused a request because of an object which is not there now.
@@ -326,7 +329,8 @@ func (u *uploader) begin(ctx context.Context, one *upload) error {
 		ctx, _, stop := watch(ctx, u.Client.opt.Stall)
 		defer stop()
 		var err error
-		one.id, err = u.core.NewMultipartUpload(ctx, one.To.Bucket, one.To.Key, minio.PutObjectOptions{UserMetadata: sums})
+		one.id, err = u.core.NewMultipartUpload(ctx, one.To.Bucket, one.To.Key,
+			minio.PutObjectOptions{UserMetadata: sums})
 		err = explained(quiet(ctx, err), one.To.String())
 		if sums != nil && (status(err) == http.StatusBadRequest || status(err) == http.StatusNotImplemented) {
 			sums = nil // an older server
@@ -466,7 +470,8 @@ func (u *uploader) send(ctx context.Context, one *upload, n int) error {
 		if err := u.sum(ctx, one, n); err != nil {
 			return err
 		}
-		if have.ChecksumCRC32C == crcText(p.crc) || have.ChecksumCRC32C == "" && have.ETag == hex.EncodeToString(p.md5) {
+		if have.ChecksumCRC32C == crcText(p.crc) || have.ChecksumCRC32C == "" &&
+			have.ETag == hex.EncodeToString(p.md5) {
 			p.etag = have.ETag
 			return nil
 		}
@@ -497,7 +502,8 @@ func (u *uploader) send(ctx context.Context, one *upload, n int) error {
 			u.md5.Store(true) // a server that does not know what it was sent: once more, with what all know
 			return 0, errAgain
 		}
-		return 0, fmt.Errorf("part %d: %s: the server has stored something else: it says checksum %.40q, tag %.40q", n+1, one.To, got.ChecksumCRC32C, got.ETag)
+		return 0, fmt.Errorf("part %d: %s: the server has stored something else: it says checksum %.40q, tag %.40q",
+			n+1, one.To, got.ChecksumCRC32C, got.ETag)
 	})
 }
 
@@ -520,7 +526,8 @@ func (one *upload) crcs() []minio.ObjectPart {
 	list := make([]minio.ObjectPart, len(one.parts))
 	for n := range one.parts {
 		_, size := one.span(n)
-		list[n] = minio.ObjectPart{PartNumber: n + 1, Size: size, ETag: one.parts[n].etag, ChecksumCRC32C: crcText(one.parts[n].crc)}
+		list[n] = minio.ObjectPart{PartNumber: n + 1, Size: size, ETag: one.parts[n].etag,
+			ChecksumCRC32C: crcText(one.parts[n].crc)}
 	}
 	return list
 }
@@ -552,7 +559,8 @@ func (one *upload) fits(o object) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		return o.crc32c == whole.Encoded() || o.crc32c == fmt.Sprintf("%s-%d", parts.Encoded(), len(one.parts)) || o.crc32c == parts.Encoded(), nil
+		return o.crc32c == whole.Encoded() || o.crc32c == fmt.Sprintf("%s-%d", parts.Encoded(), len(one.parts)) ||
+			o.crc32c == parts.Encoded(), nil
 	}
 	var sum hash.Hash = md5.New()
 	for n := range one.parts {
@@ -581,16 +589,20 @@ func (u *uploader) finish(ctx context.Context, one *upload) error {
 		same, err = u.isSame(ctx, one, o)
 	}
 	if err == nil && !same && one.tag != "" && o.etag != one.tag {
-		return fault.Errorf(fault.Refused, "%s: is not the file %s any more: another upload has replaced it: found %v, want %d bytes, tag %.40q", one.To, one.Path, &o, one.size, one.tag)
+		return fault.Errorf(fault.Refused,
+			"%s: is not the file %s any more: another upload has replaced it: found %v, want %d bytes, tag %.40q",
+			one.To, one.Path, &o, one.size, one.tag)
 	}
 	if err == nil && !same {
-		err = fault.Errorf(fault.Broken, "%s: is not the file %s: %d bytes (want %d), checksum %.40q, tag %.40q", one.To, one.Path, o.size, one.size, o.crc32c, o.etag)
+		err = fault.Errorf(fault.Broken, "%s: is not the file %s: %d bytes (want %d), checksum %.40q, tag %.40q",
+			one.To, one.Path, o.size, one.size, o.crc32c, o.etag)
 	}
 	return err
 }
 
 // complete asks the server to make the object of its parts, if what is there is what was there when the upload began. A
-// server that knows no conditions, and says so or does not, makes it in any case: for that one what is there is looked at right before.
+// server that knows no conditions, and says so or does not, makes it in any case: for that one what is there is looked
+// at right before.
 func (u *uploader) complete(ctx context.Context, one *upload) error {
 	parts := make([]minio.CompletePart, len(one.parts))
 	for n, p := range one.crcs() {
@@ -623,7 +635,8 @@ func (u *uploader) complete(ctx context.Context, one *upload) error {
 			if err != nil {
 				return 0, err
 			}
-			opt.UserMetadata = map[string]string{"X-Amz-Checksum-Crc32c": sum.Encoded(), "X-Amz-Checksum-Type": "FULL_OBJECT"}
+			opt.UserMetadata = map[string]string{"X-Amz-Checksum-Crc32c": sum.Encoded(),
+				"X-Amz-Checksum-Type": "FULL_OBJECT"}
 		}
 		ctx, _, stop := watch(ctx, slowest)
 		defer stop()
@@ -632,7 +645,8 @@ func (u *uploader) complete(ctx context.Context, one *upload) error {
 		switch s := status(err); {
 		case err == nil:
 			one.tag = made.ETag
-		case s == http.StatusPreconditionFailed, s == http.StatusNotFound: // of the object that has to be there, or of the upload
+		case s == http.StatusPreconditionFailed, s == http.StatusNotFound:
+			// of the object that has to be there, or of the upload
 			return 0, u.taken(ctx, one)
 		case condition && unknown(err):
 			condition = false

@@ -239,7 +239,10 @@ func TestUploadResumes(t *testing.T) {
 			s.Spoil()
 		}},
 		"forgotten": {parts: 6, between: func(s *buckettest.Server, f bucket.File) { s.Forget() }},
-		"no-state":  {parts: 6, between: func(s *buckettest.Server, f bucket.File) { os.Remove(f.Path + bucket.StateSuffix) }},
+		"no-state": {parts: 6, between: func(s *buckettest.Server,
+			f bucket.File) {
+			os.Remove(f.Path + bucket.StateSuffix)
+		}},
 		"bad-state": {parts: 6, between: func(s *buckettest.Server, f bucket.File) {
 			os.WriteFile(f.Path+bucket.StateSuffix, []byte(`{"upload_id": 3`), 0o600)
 		}},
@@ -274,7 +277,8 @@ func TestUploadResumes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := s.Parts() - before; got != c.parts || !bytes.Equal(s.Get("out/x"), data) {
-				t.Errorf("%d parts were sent, want %d; the object is the file: %v", got, c.parts, bytes.Equal(s.Get("out/x"), data))
+				t.Errorf("%d parts were sent, want %d; the object is the file: %v", got, c.parts,
+					bytes.Equal(s.Get("out/x"), data))
 			}
 		})
 	}
@@ -362,7 +366,8 @@ func TestUploadRefuses(t *testing.T) {
 				}
 			}
 			s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool { return c.answer(s, w, r, f) })
-			if err := upload(client, false, f); err == nil || !strings.Contains(err.Error(), c.text) || strings.Contains(err.Error(), "\x07") {
+			if err := upload(client, false, f); err == nil || !strings.Contains(err.Error(), c.text) ||
+				strings.Contains(err.Error(), "\x07") {
 				t.Errorf("%v, want an error with %q", err, c.text)
 			}
 		})
@@ -410,7 +415,8 @@ func TestEnvironment(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for _, bad := range []string{"two", "ftp://two", "http://user:secret@two", "http://two/path", "http://two?x"} {
-		if _, err := bucket.New(bucket.Options{Endpoint: bad}); !errors.Is(err, fault.Usage) || strings.Contains(err.Error(), "secret") {
+		if _, err := bucket.New(bucket.Options{Endpoint: bad}); !errors.Is(err, fault.Usage) ||
+			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}

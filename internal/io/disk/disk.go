@@ -13,9 +13,11 @@ import (
 
 // The operations. Those of the last line have no function here: they are done inside Do.
 const (
-	OpOpen, OpStat, OpRemove, OpRename, OpLink, OpMkdir, OpReadDir = "open", "stat", "remove", "rename", "link", "mkdir", "readdir"
-	OpRead, OpWrite, OpSeek, OpTruncate, OpSync, OpClose, OpFstat  = "read", "write", "seek", "truncate", "sync", "close", "fstat"
-	OpMap, OpLock, OpReserve, OpFlush, OpCopy                      = "map", "lock", "reserve", "flush", "copy"
+	OpOpen, OpStat, OpRemove, OpRename, OpLink, OpMkdir, OpReadDir = "open", "stat", "remove", "rename", "link",
+		"mkdir", "readdir"
+	OpRead, OpWrite, OpSeek, OpTruncate, OpSync, OpClose, OpFstat = "read", "write", "seek", "truncate", "sync",
+		"close", "fstat"
+	OpMap, OpLock, OpReserve, OpFlush, OpCopy = "map", "lock", "reserve", "flush", "copy"
 )
 
 // Call is a call to the system that is about to be made.
@@ -135,7 +137,8 @@ type File struct{ file *os.File }
 
 // OpenFile is os.OpenFile; on Windows, too, the file can be renamed and removed while it is open.
 func OpenFile(path string, flag int, mode fs.FileMode) (*File, error) {
-	return open(Call{Op: OpOpen, Path: path, Flag: flag}, func() (*os.File, error) { return openFile(path, flag, mode) })
+	return open(Call{Op: OpOpen, Path: path, Flag: flag},
+		func() (*os.File, error) { return openFile(path, flag, mode) })
 }
 
 // Open is os.Open.
@@ -143,7 +146,8 @@ func Open(path string) (*File, error) { return OpenFile(path, os.O_RDONLY, 0) }
 
 // CreateTemp is os.CreateTemp.
 func CreateTemp(dir, pattern string) (*File, error) {
-	return open(Call{Op: OpOpen, Path: dir, Flag: os.O_RDWR | os.O_CREATE | os.O_EXCL}, func() (*os.File, error) { return os.CreateTemp(dir, pattern) })
+	return open(Call{Op: OpOpen, Path: dir, Flag: os.O_RDWR | os.O_CREATE | os.O_EXCL},
+		func() (*os.File, error) { return os.CreateTemp(dir, pattern) })
 }
 
 func open(c Call, do func() (*os.File, error)) (*File, error) {
@@ -172,7 +176,8 @@ func (f *File) Name() string { return f.file.Name() }
 
 // bytes makes a call that is about bytes.
 func (f *File) bytes(h Hook, op string, p []byte, off int64, do func(p []byte) (int, error)) (int, error) {
-	return h(Call{Op: op, Path: f.Name(), Off: off, N: len(p), File: f.file}, func(n int) (int, error) { return do(p[:n]) })
+	return h(Call{Op: op, Path: f.Name(), Off: off, N: len(p), File: f.file},
+		func(n int) (int, error) { return do(p[:n]) })
 }
 
 // ReadAt is that of os.File.
@@ -209,13 +214,15 @@ func (f *File) Write(p []byte) (int, error) {
 
 // Seek is that of os.File.
 func (f *File) Seek(off int64, whence int) (at int64, err error) {
-	err = call(Call{Op: OpSeek, Path: f.Name(), File: f.file}, func() (err error) { at, err = f.file.Seek(off, whence); return err })
+	err = call(Call{Op: OpSeek, Path: f.Name(), File: f.file},
+		func() (err error) { at, err = f.file.Seek(off, whence); return err })
 	return at, err
 }
 
 // Truncate is that of os.File.
 func (f *File) Truncate(size int64) error {
-	return call(Call{Op: OpTruncate, Path: f.Name(), Off: size, File: f.file}, func() error { return f.file.Truncate(size) })
+	return call(Call{Op: OpTruncate, Path: f.Name(), Off: size, File: f.file},
+		func() error { return f.file.Truncate(size) })
 }
 
 // Sync is that of os.File.
@@ -223,7 +230,8 @@ func (f *File) Sync() error { return call(Call{Op: OpSync, Path: f.Name(), File:
 
 // Stat is that of os.File.
 func (f *File) Stat() (info fs.FileInfo, err error) {
-	err = call(Call{Op: OpFstat, Path: f.Name(), File: f.file}, func() (err error) { info, err = f.file.Stat(); return err })
+	err = call(Call{Op: OpFstat, Path: f.Name(), File: f.file},
+		func() (err error) { info, err = f.file.Stat(); return err })
 	return known(info, err)
 }
 

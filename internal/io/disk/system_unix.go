@@ -25,8 +25,8 @@ func SyncDir(path string) error {
 	return d.Sync()
 }
 
-// Own reports whether the file at path, of which info is, belongs to the user of the process, or to the owner of its folder, to
-// which then nobody else can write: on some file systems all files have one owner, whoever made them.
+// Own reports whether the file at path, of which info is, belongs to the user of the process, or to the owner of its
+// folder, to which then nobody else can write: on some file systems all files have one owner, whoever made them.
 func Own(path string, info fs.FileInfo) bool {
 	owner, ok := uid(info)
 	if !ok || owner == os.Geteuid() {

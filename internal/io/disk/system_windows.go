@@ -35,7 +35,8 @@ func openFile(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	case flag&os.O_CREATE != 0:
 		how = windows.OPEN_ALWAYS
 	}
-	h, err := windows.CreateFile(name, access, windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE, nil, how, attributes, 0)
+	h, err := windows.CreateFile(name, access,
+		windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE, nil, how, attributes, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}

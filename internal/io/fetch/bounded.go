@@ -21,9 +21,9 @@ const (
 	maxErrorSeconds = 2
 )
 
-// Bounded returns what answers requests by way of a transport, and bounds what a server may send besides files: an error
-// page ends after some bytes and some time, and a redirect to an address that cannot be read is an error without that
-// address, which may have a signature in it.
+// Bounded returns what answers requests by way of a transport, and bounds what a server may send besides files: an
+// error page ends after some bytes and some time, and a redirect to an address that cannot be read is an error without
+// that address, which may have a signature in it.
 func Bounded(by *http.Transport) http.RoundTripper { return &bounded{by} }
 
 type bounded struct{ by *http.Transport }
@@ -55,8 +55,8 @@ func (b *bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// clean returns an error of the library without what a server has sent, such as a line of a header with a signature in it:
-// that is in quotes.
+// clean returns an error of the library without what a server has sent, such as a line of a header with a signature in
+// it: that is in quotes.
 func clean(err error) error {
 	var cert *tls.CertificateVerificationError // which quotes names of certificates
 	text, _, quotes := strings.Cut(err.Error(), `"`)

@@ -90,8 +90,10 @@ func (c *Client) redirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= maxRedirects {
 		return fault.Errorf(fault.Broken, "%s: redirected more than %d times", Show(via[0].URL), maxRedirects)
 	}
-	if last := via[len(via)-1].URL; last.Scheme == "https" && req.URL.Scheme != "https" || req.URL.Scheme != "https" && req.URL.Scheme != "http" {
-		return fault.Errorf(fault.Refused, "%s: redirects to %s, which is not encrypted: not followed", Show(last), Show(req.URL))
+	if last := via[len(via)-1].URL; last.Scheme == "https" && req.URL.Scheme != "https" || req.URL.Scheme != "https" &&
+		req.URL.Scheme != "http" {
+		return fault.Errorf(fault.Refused, "%s: redirects to %s, which is not encrypted: not followed", Show(last),
+			Show(req.URL))
 	}
 	req.Header.Del("Authorization") // the library keeps it for other ports and subdomains
 	req.Header.Del("Referer")
@@ -307,8 +309,8 @@ func (s *spent) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Get returns a whole file, which may have limit bytes at most, and be one of those that a budget is of; nil for none. A
-// file that is not there gives an error that is fs.ErrNotExist, one that is not for this reader fs.ErrPermission.
+// Get returns a whole file, which may have limit bytes at most, and be one of those that a budget is of; nil for none.
+// A file that is not there gives an error that is fs.ErrNotExist, one that is not for this reader fs.ErrPermission.
 func (c *Client) Get(ctx context.Context, address string, limit int64, of *Budget) (data []byte, err error) {
 	if of == nil {
 		of = NewBudget(limit+1, nil)

@@ -55,9 +55,11 @@ func (c *Client) Open(ctx context.Context, address string, fixed bool) (*File, e
 		first, last, total, ok := contentRange(resp.Header.Get("Content-Range"))
 		switch {
 		case resp.StatusCode != http.StatusPartialContent:
-			return 0, fault.Errorf(fault.Unsupported, "%s: the server sends files as a whole only, not by ranges", f.name)
+			return 0, fault.Errorf(fault.Unsupported, "%s: the server sends files as a whole only, not by ranges",
+				f.name)
 		case !ok || first != 0 || last != min(headBytes, total)-1:
-			return 0, fault.Errorf(fault.Broken, "%s: the server sends range %q, want bytes 0 to %d", f.name, resp.Header.Get("Content-Range"), headBytes-1)
+			return 0, fault.Errorf(fault.Broken, "%s: the server sends range %q, want bytes 0 to %d", f.name,
+				resp.Header.Get("Content-Range"), headBytes-1)
 		}
 		head = make([]byte, last+1)
 		if came, err = f.body(resp, head); err != nil && (came == 0 || !temporary(err)) {
@@ -121,7 +123,8 @@ func (f *File) body(resp *http.Response, p []byte) (int, error) {
 	}
 	var more [1]byte
 	if extra, _ := resp.Body.Read(more[:]); extra > 0 {
-		return n, fault.Errorf(fault.Broken, "%s: the server sends more than the %d bytes that it was asked for", f.name, len(p))
+		return n, fault.Errorf(fault.Broken, "%s: the server sends more than the %d bytes that it was asked for",
+			f.name, len(p))
 	}
 	return n, nil
 }
@@ -180,11 +183,14 @@ func (f *File) once(ctx context.Context, address string, p []byte, off int64) (n
 	first, last, total, ok := contentRange(got)
 	switch {
 	case resp.StatusCode != http.StatusPartialContent || !ok || first != off || last != off+int64(len(p))-1:
-		return 0, fault.Errorf(fault.Broken, "%s: the server sends range %q (%s), want bytes %d to %d", f.name, got, resp.Status, off, off+int64(len(p))-1)
+		return 0, fault.Errorf(fault.Broken, "%s: the server sends range %q (%s), want bytes %d to %d", f.name, got,
+			resp.Status, off, off+int64(len(p))-1)
 	case total != f.Size:
-		return 0, fault.Errorf(fault.Broken, "%s: has changed while it was read: it had %d bytes and has %d", f.name, f.Size, total)
+		return 0, fault.Errorf(fault.Broken, "%s: has changed while it was read: it had %d bytes and has %d", f.name,
+			f.Size, total)
 	case f.state != "" && state(resp) != f.state:
-		return 0, fault.Errorf(fault.Broken, "%s: has changed while it was read: the server called it %s and calls it %s", f.name, f.state, state(resp))
+		return 0, fault.Errorf(fault.Broken,
+			"%s: has changed while it was read: the server called it %s and calls it %s", f.name, f.state, state(resp))
 	}
 	f.moved(resp)
 	return f.body(resp, p)

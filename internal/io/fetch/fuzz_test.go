@@ -38,7 +38,8 @@ func FuzzContentRange(f *testing.F) {
 		if first < 0 || last < first || total <= last {
 			t.Errorf("%q gives %d to %d of %d", s, first, last, total)
 		}
-		if a, b, c, again := contentRange(fmt.Sprintf("bytes %d-%d/%d", first, last, total)); !again || a != first || b != last || c != total {
+		if a, b, c, again := contentRange(fmt.Sprintf("bytes %d-%d/%d", first, last, total)); !again || a != first ||
+			b != last || c != total {
 			t.Errorf("%q is another range when it is written anew", s)
 		}
 	})

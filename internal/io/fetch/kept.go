@@ -60,8 +60,10 @@ func (e entry) record() []byte {
 // whether all of the log is sound.
 func parseLog(log []byte, size int64) (entries []entry, sound bool) {
 	for ; len(log) >= recordBytes; log = log[recordBytes:] {
-		e := entry{int64(binary.LittleEndian.Uint64(log)), binary.LittleEndian.Uint32(log[8:]), binary.LittleEndian.Uint32(log[12:])}
-		if binary.LittleEndian.Uint32(log[16:]) != crc32.Checksum(log[:16], castagnoli) || e.off < 0 || e.n == 0 || e.n > pieceBytes || e.off > size-int64(e.n) {
+		e := entry{int64(binary.LittleEndian.Uint64(log)), binary.LittleEndian.Uint32(log[8:]),
+			binary.LittleEndian.Uint32(log[12:])}
+		if binary.LittleEndian.Uint32(log[16:]) != crc32.Checksum(log[:16], castagnoli) || e.off < 0 || e.n == 0 ||
+			e.n > pieceBytes || e.off > size-int64(e.n) {
 			return entries, false
 		}
 		entries = append(entries, e)
@@ -75,7 +77,8 @@ func parseLog(log []byte, size int64) (entries []entry, sound bool) {
 // state cannot be kept, because nobody could say whether it is still the same.
 func (f *File) Keep(folder string, fixed bool) error {
 	if !fixed && f.state == "" {
-		return fault.Errorf(fault.Unsupported, "%s: cannot be kept for a later run: the server sends neither ETag nor Last-Modified", f.name)
+		return fault.Errorf(fault.Unsupported,
+			"%s: cannot be kept for a later run: the server sends neither ETag nor Last-Modified", f.name)
 	}
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
@@ -103,7 +106,8 @@ func (f *File) Keep(folder string, fixed bool) error {
 	return nil
 }
 
-// load reads the log. One that is not sound, or of another version, is begun anew. name is that of the files without their endings.
+// load reads the log. One that is not sound, or of another version, is begun anew. name is that of the files without
+// their endings.
 func (k *kept) load(name string, size int64) error {
 	for ending, f := range map[string]*os.File{".data": k.data, ".log": k.log} {
 		st, err := f.Stat()
@@ -114,7 +118,8 @@ func (k *kept) load(name string, size int64) error {
 			return fmt.Errorf("is no regular file")
 		}
 		if !disk.Own(name+ending, st) { // who could have put anything there
-			return fault.Errorf(fault.Usage, "belongs to another user: what is read from servers is kept in folders of one's own")
+			return fault.Errorf(fault.Usage,
+				"belongs to another user: what is read from servers is kept in folders of one's own")
 		}
 	}
 	st, err := k.log.Stat()

@@ -79,9 +79,12 @@ func TestReadAhead(t *testing.T) {
 		for _, places := range []int64{1, 4} {
 			without, _, long := run(workers, 5*time.Millisecond, places, false)
 			waits, asked, short := run(workers, 5*time.Millisecond, places, true)
-			t.Logf("%d workers, %d places: %d waits in %v; without reading ahead %d in %v", workers, places, waits, short, without, long)
-			if without < size/aheadPart || waits > 30*workers*int(places) || asked > size/aheadPart+100 || short > long/4 {
-				t.Errorf("%d workers, %d places: waits %d times of %d, asks %d times, takes %v of %v", workers, places, waits, without, asked, short, long)
+			t.Logf("%d workers, %d places: %d waits in %v; without reading ahead %d in %v", workers, places, waits,
+				short, without, long)
+			if without < size/aheadPart || waits > 30*workers*int(places) || asked > size/aheadPart+100 ||
+				short > long/4 {
+				t.Errorf("%d workers, %d places: waits %d times of %d, asks %d times, takes %v of %v", workers, places,
+					waits, without, asked, short, long)
 			}
 		}
 	}

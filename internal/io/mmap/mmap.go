@@ -108,7 +108,11 @@ func mapped(f *disk.File, path string) (_ *File, err error) {
 	if size < 0 || size > math.MaxInt {
 		return nil, &fs.PathError{Op: "map", Path: path, Err: fmt.Errorf("%d bytes do not fit the address space", size)}
 	}
-	if err = disk.Do(disk.OpMap, path, func() error { m.data, err = mapFile(f.OS(), int(size)); return err }); err != nil {
+	if err = disk.Do(disk.OpMap, path, func() error {
+		m.data,
+			err = mapFile(f.OS(), int(size))
+		return err
+	}); err != nil {
 		return nil, &fs.PathError{Op: "map", Path: path, Err: err}
 	}
 	if opened.Add(1) <= maxOpen {

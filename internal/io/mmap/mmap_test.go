@@ -39,7 +39,8 @@ func TestOpen(t *testing.T) {
 		if size == 0 && f.Bytes() != nil {
 			t.Error("empty file: want nil bytes")
 		}
-		for _, r := range []struct{ off, n int }{{0, size}, {0, size + 1}, {size / 2, size - size/2}, {size, 1}, {size + 1, 1}, {size / 3, 0}} {
+		for _, r := range []struct{ off, n int }{{0, size}, {0, size + 1}, {size / 2, size - size/2}, {size, 1},
+			{size + 1, 1}, {size / 3, 0}} {
 			p := make([]byte, r.n)
 			n, err := f.ReadAt(p, int64(r.off))
 			rest := want[min(r.off, size):min(r.off+r.n, size)]

@@ -25,7 +25,8 @@ func mapFile(f *os.File, size int) ([]byte, error) {
 }
 
 func unmap(data []byte) error {
-	return os.NewSyscallError("UnmapViewOfFile", windows.UnmapViewOfFile(uintptr(unsafe.Pointer(unsafe.SliceData(data)))))
+	return os.NewSyscallError("UnmapViewOfFile",
+		windows.UnmapViewOfFile(uintptr(unsafe.Pointer(unsafe.SliceData(data)))))
 }
 
 func adviseSequential([]byte) {}

@@ -97,9 +97,12 @@ const (
 func slurm(getenv func(string) string) (Part, error) {
 	if getenv(taskID) == "" {
 		if getenv(index) != "" {
-			return Part{}, fault.Errorf(fault.Usage, "part auto: %s is set, but nothing says how many there are: want auto/N", index)
+			return Part{}, fault.Errorf(fault.Usage,
+				"part auto: %s is set, but nothing says how many there are: want auto/N", index)
 		}
-		return Part{}, fault.Errorf(fault.Usage, "part auto: %s is not set: want it as in a job array of Slurm, auto/N in an Indexed Job of Kubernetes, or K/N such as 3/16", taskID)
+		return Part{}, fault.Errorf(fault.Usage,
+			"part auto: %s is not set: want it as in a job array of Slurm, auto/N in an Indexed Job of Kubernetes, "+
+				"or K/N such as 3/16", taskID)
 	}
 	id, err := variable(getenv, taskID, "")
 	if err != nil {
@@ -127,9 +130,12 @@ func slurm(getenv func(string) string) (Part, error) {
 	case n < 1 || n > Most:
 		return Part{}, fault.Errorf(fault.Usage, "part auto: %s is %d, want 1 to %d", count, n, Most)
 	case apart < 1 || to != last:
-		return Part{}, fault.Errorf(fault.Usage, "part auto: %s: want an array without gaps, such as 1-16; auto/N is for one that runs some parts again", array)
+		return Part{}, fault.Errorf(fault.Usage,
+			"part auto: %s: want an array without gaps, such as 1-16; auto/N is for one that runs some parts again",
+			array)
 	case id < from || id > last || (id-from)%apart != 0:
-		return Part{}, fault.Errorf(fault.Usage, "part auto: %s is %d, which is not one of the array: %s", taskID, id, array)
+		return Part{}, fault.Errorf(fault.Usage, "part auto: %s is %d, which is not one of the array: %s",
+			taskID, id, array)
 	}
 	return Part{int((id-from)/apart) + 1, int(n)}, nil
 }
@@ -139,18 +145,21 @@ func indexed(n int, getenv func(string) string) (Part, error) {
 	name, from := taskID, int64(1)
 	switch {
 	case getenv(taskID) != "" && getenv(index) != "":
-		return Part{}, fault.Errorf(fault.Usage, "part auto/%d: both %s and %s are set, want one of them", n, taskID, index)
+		return Part{}, fault.Errorf(fault.Usage, "part auto/%d: both %s and %s are set, want one of them", n,
+			taskID, index)
 	case getenv(index) != "":
 		name, from = index, 0
 	case getenv(taskID) == "":
-		return Part{}, fault.Errorf(fault.Usage, "part auto/%d: want %s, as in a job array of Slurm, or %s, as in an Indexed Job of Kubernetes; neither is set", n, taskID, index)
+		return Part{}, fault.Errorf(fault.Usage,
+			"part auto/%d: want %s, as in a job array of Slurm, or %s, as in an Indexed Job of Kubernetes; neither is set", n, taskID, index)
 	}
 	id, err := variable(getenv, name, "")
 	if err != nil {
 		return Part{}, err
 	}
 	if id < from || id >= from+int64(n) {
-		return Part{}, fault.Errorf(fault.Usage, "part auto/%d: %s is %d, want %d to %d", n, name, id, from, from+int64(n)-1)
+		return Part{}, fault.Errorf(fault.Usage, "part auto/%d: %s is %d, want %d to %d", n, name, id, from,
+			from+int64(n)-1)
 	}
 	return Part{int(id-from) + 1, n}, nil
 }
@@ -165,7 +174,8 @@ func variable(getenv func(string) string, name, otherwise string) (int64, error)
 	n, ok := number(text)
 	if !ok {
 		if text == "" {
-			return 0, fault.Errorf(fault.Usage, "part auto: %s is not set, want a number, as in a job array of Slurm", name)
+			return 0, fault.Errorf(fault.Usage, "part auto: %s is not set, want a number, as in a job array of Slurm",
+				name)
 		}
 		return 0, fault.Errorf(fault.Usage, "part auto: %s is %.40q, want a number", name, text)
 	}

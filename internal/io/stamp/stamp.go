@@ -1,6 +1,6 @@
-// Package stamp finds out whether a file is still the one that was opened: it keeps
-// the file's size, time of modification and place on the disk, and compares them later. Whether two inputs are the same one, perhaps on
-// two machines, is another question: model/identity answers it.
+// Package stamp finds out whether a file is still the one that was opened: it keeps the file's size, time of
+// modification and place on the disk, and compares them later. Whether two inputs are the same one, perhaps on two
+// machines, is another question: model/identity answers it.
 package stamp
 
 import (

@@ -134,8 +134,9 @@ func (k Kind) Write(path, of string, body []byte) (err error) {
 	return disk.SyncDir(filepath.Dir(path))
 }
 
-// Read returns the body of a file and what it belongs to. Errors have the cause fs.ErrNotExist, ErrDamaged, ErrOther for a file of
-// another version, or are of kind fault.Usage for another user's file, and fault.Broken for what was never one of state.
+// Read returns the body of a file and what it belongs to. Errors have the cause fs.ErrNotExist, ErrDamaged, ErrOther
+// for a file of another version, or are of kind fault.Usage for another user's file, and fault.Broken for what was
+// never one of state.
 func (k Kind) Read(path string) (of string, body []byte, err error) {
 	f, err := Open(path)
 	if err != nil {
@@ -147,7 +148,8 @@ func (k Kind) Read(path string) (of string, body []byte, err error) {
 		return "", nil, err
 	}
 	if most := int64(len(k.head("", 0))) + maxOf + k.Max + sha256.Size; info.Size() > most {
-		return "", nil, fault.Errorf(ErrDamaged, "%s: has %d bytes, want at most %d; remove it to begin anew", path, info.Size(), most)
+		return "", nil, fault.Errorf(ErrDamaged, "%s: has %d bytes, want at most %d; remove it to begin anew", path,
+			info.Size(), most)
 	}
 	// Only after the sizes fit is there room for the body: a file without blocks on the disk may have any size.
 	head := make([]byte, min(info.Size(), int64(len(k.head("", 0)))))
@@ -176,15 +178,19 @@ func (k Kind) ReadOf(path, of string) ([]byte, error) {
 	return body, nil
 }
 
-// sizes returns how many bytes say what a file of so many bytes belongs to, and how many its body has, by its beginning.
+// sizes returns how many bytes say what a file of so many bytes belongs to, and how many its body has, by its
+// beginning.
 func (k Kind) sizes(path string, head []byte, size int64) (of, body int64, err error) {
 	magic := k.Magic()
 	if len(head) < len(magic) || string(head[:len(magic)]) != magic {
 		line, _, _ := bytes.Cut(head, []byte("\n"))
 		if kind, ok := strings.CutPrefix(string(line), firstWords+k.Name+" "); ok {
-			return 0, 0, fault.Errorf(ErrOther, "%s: made by another version (%.20q, want %d); remove it to begin anew", path, kind, k.Version)
+			return 0, 0, fault.Errorf(ErrOther, "%s: made by another version (%.20q, want %d); remove it to begin anew",
+				path, kind, k.Version)
 		}
-		return 0, 0, fault.Errorf(fault.Broken, "%s: begins with %.40q, want %q: not what a run of this version keeps; remove it to begin anew", path, line, magic)
+		return 0, 0, fault.Errorf(fault.Broken,
+			"%s: begins with %.40q, want %q: not what a run of this version keeps; remove it to begin anew",
+			path, line, magic)
 	}
 	if len(head) < len(magic)+12 {
 		return 0, 0, fault.Errorf(ErrDamaged, "%s: ends after %d bytes; remove it to begin anew", path, size)
@@ -192,7 +198,9 @@ func (k Kind) sizes(path string, head []byte, size int64) (of, body int64, err e
 	of = int64(binary.LittleEndian.Uint32(head[len(magic):]))
 	n := binary.LittleEndian.Uint64(head[len(magic)+4:])
 	if n > uint64(k.Max) || of > maxOf || size != int64(len(magic)+12)+of+int64(n)+sha256.Size {
-		return 0, 0, fault.Errorf(ErrDamaged, "%s: has %d bytes, and says %d and %d, at most %d, in all of it; remove it to begin anew", path, size, of, n, k.Max)
+		return 0, 0, fault.Errorf(ErrDamaged,
+			"%s: has %d bytes, and says %d and %d, at most %d, in all of it; remove it to begin anew", path, size,
+			of, n, k.Max)
 	}
 	return of, int64(n), nil
 }
@@ -205,14 +213,15 @@ func (k Kind) Parse(path string, data []byte) (of string, body []byte, err error
 	}
 	end := len(data) - sha256.Size
 	if sum := sha256.Sum256(data[:end]); !bytes.Equal(sum[:], data[end:]) {
-		return "", nil, fault.Errorf(ErrDamaged, "%s: its SHA-256 is %x, and it ends with %x; remove it to begin anew", path, sum, data[end:])
+		return "", nil, fault.Errorf(ErrDamaged, "%s: its SHA-256 is %x, and it ends with %x; remove it to begin anew",
+			path, sum, data[end:])
 	}
 	at := int64(end) - m
 	return string(data[at-n : at]), data[at:end:end], nil
 }
 
-// Open opens a regular file of the user's own for reading. A link and another kind of file are errors of kind fault.Broken, another user's
-// of kind fault.Usage.
+// Open opens a regular file of the user's own for reading. A link and another kind of file are errors of kind
+// fault.Broken, another user's of kind fault.Usage.
 func Open(path string) (*disk.File, error) { return OpenFile(path, os.O_RDONLY) }
 
 // OpenFile is Open with flags of os.OpenFile; it makes no file.
@@ -248,8 +257,8 @@ func Map(path string) (*mmap.File, error) {
 	return mmap.Map(f.OS(), path)
 }
 
-// Sealed is a file that ends with the SHA-256 of all of it before: of a form that other programs read, too, who pass over
-// what follows its end.
+// Sealed is a file that ends with the SHA-256 of all of it before: of a form that other programs read, too, who pass
+// over what follows its end.
 type Sealed struct {
 	Size int64
 	from io.WriterTo
@@ -273,10 +282,13 @@ func (s *Sealed) WriteTo(w io.Writer) (int64, error) {
 func Unseal(path string, data []byte) ([]byte, error) {
 	end := len(data) - sha256.Size
 	if end < 0 {
-		return nil, fault.Errorf(ErrDamaged, "%s: has %d bytes, want at least %d; remove it to begin anew", path, len(data), sha256.Size)
+		return nil, fault.Errorf(ErrDamaged, "%s: has %d bytes, want at least %d; remove it to begin anew", path,
+			len(data), sha256.Size)
 	}
 	if sum := sha256.Sum256(data[:end]); !bytes.Equal(sum[:], data[end:]) {
-		return nil, fault.Errorf(ErrDamaged, "%s: damaged, or made by another version: its SHA-256 is %x, and it ends with %x; remove it to begin anew", path, sum, data[end:])
+		return nil, fault.Errorf(ErrDamaged,
+			"%s: damaged, or made by another version: its SHA-256 is %x, and it ends with %x; remove it to begin anew",
+			path, sum, data[end:])
 	}
 	return data[:end:end], nil
 }
@@ -295,7 +307,8 @@ func own(path string, info fs.FileInfo) error {
 	case !info.Mode().IsRegular(): // nor a link to one
 		return fault.Errorf(fault.Broken, "%s: is not a regular file, want one that a run has left; remove it", path)
 	case !disk.Own(path, info):
-		return fault.Errorf(fault.Usage, "%s: belongs to another user: what a run goes on from is only believed of its own user", path)
+		return fault.Errorf(fault.Usage,
+			"%s: belongs to another user: what a run goes on from is only believed of its own user", path)
 	}
 	return nil
 }

@@ -134,7 +134,8 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		var b bytes.Buffer
-		if _, err := testKind.File(of, int64(len(body)), bytes.NewReader(body)).WriteTo(&b); err != nil || !bytes.Equal(b.Bytes(), data) {
+		if _, err := testKind.File(of, int64(len(body)), bytes.NewReader(body)).WriteTo(&b); err != nil ||
+			!bytes.Equal(b.Bytes(), data) {
 			t.Errorf("%q of %q is written otherwise: %v", body, of, err)
 		}
 	})

@@ -17,8 +17,10 @@ func exact(a, b, c float32) float32 {
 }
 
 var edges = []float32{
-	0, float32(math.Copysign(0, -1)), 1, -1, 1.5, 1 + 1.0/(1<<23), -1 - 1.0/(1<<23), 1 - 1.0/(1<<24), 1.0 / (1 << 24), 3, 1.0 / 3, 1e-20, -1e-20, 1e-38, 1e20,
-	math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, -math.SmallestNonzeroFloat32, 5e-45, 1.1754944e-38, 1.1754942e-38, 1 << 24, 1<<24 + 2, 4097, 4095,
+	0, float32(math.Copysign(0, -1)), 1, -1, 1.5, 1 + 1.0/(1<<23), -1 - 1.0/(1<<23), 1 - 1.0/(1<<24), 1.0 / (1 << 24),
+	3, 1.0 / 3, 1e-20, -1e-20, 1e-38, 1e20,
+	math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, -math.SmallestNonzeroFloat32, 5e-45, 1.1754944e-38,
+	1.1754942e-38, 1 << 24, 1<<24 + 2, 4097, 4095,
 }
 
 func finite(v float32) bool { return !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) }

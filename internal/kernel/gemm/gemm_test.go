@@ -62,7 +62,9 @@ func same(c []float32, ldc int, x []float32, tokens int, w []float32, rows, k in
 // vectors, panels, tiles and runs, with one worker and three.
 func TestProduct(t *testing.T) {
 	with(t, func(t *testing.T, _ string) {
-		for _, d := range [][3]int{{1, 1, 1}, {1, 1, 16}, {2, 3, 15}, {3, 4, 17}, {4, 5, 31}, {7, 97, 64}, {37, 53, 2064}, {5, 200, 1023}, {6, 96, 1024}, {3, 101, 1025}, {10, 8, 3100}, {50, 13, 1040}, {4, 389, 30}} {
+		for _, d := range [][3]int{{1, 1, 1}, {1, 1, 16}, {2, 3, 15}, {3, 4, 17}, {4, 5, 31}, {7, 97, 64},
+			{37, 53, 2064}, {5, 200, 1023}, {6, 96, 1024}, {3, 101, 1025}, {10, 8, 3100}, {50, 13, 1040},
+			{4, 389, 30}} {
 			tokens, rows, k := d[0], d[1], d[2]
 			x, w := random(tokens*k, 1), random(rows*k, 2)
 			for _, workers := range []int{1, 3} {
@@ -73,7 +75,8 @@ func TestProduct(t *testing.T) {
 				for i := range c {
 					c[i] = float32(math.NaN())
 				}
-				if err := Product(context.Background(), make([]Scratch, workers), c, ldc, &p, float32s(w, k)); err != nil {
+				if err := Product(context.Background(), make([]Scratch, workers), c, ldc, &p,
+					float32s(w, k)); err != nil {
 					t.Fatal(err)
 				}
 				if err := same(c, ldc, x, tokens, w, rows, k); err != nil {

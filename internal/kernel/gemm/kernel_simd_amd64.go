@@ -39,7 +39,8 @@ func quarters(v0, v1, v2, v3 archsimd.Float32x16) archsimd.Float32x16 {
 	first, last := archsimd.LoadUint32x16Array(&firstHalves), archsimd.LoadUint32x16Array(&lastHalves)
 	a := v0.ConcatPermute(v1, first).Add(v0.ConcatPermute(v1, last))
 	b := v2.ConcatPermute(v3, first).Add(v2.ConcatPermute(v3, last))
-	return a.ConcatPermute(b, archsimd.LoadUint32x16Array(&evenQuarters)).Add(a.ConcatPermute(b, archsimd.LoadUint32x16Array(&oddQuarters)))
+	return a.ConcatPermute(b, archsimd.LoadUint32x16Array(&evenQuarters)).Add(a.ConcatPermute(b,
+		archsimd.LoadUint32x16Array(&oddQuarters)))
 }
 
 // rows adds lanes 2 apart, then 1 apart, of each quarter of three vectors: sums of r0, of

@@ -27,7 +27,8 @@ func Transposed(ctx context.Context, scratch []Scratch, c []float32, ldc int, g 
 	for first := 0; first < w.K; {
 		n := min(roundUp(turnedColumns, w.Block), w.K-first)
 		step := tiles(n, len(scratch), g.kernel.nr)
-		stride := roundUp(n, width) + width // of what is decoded: not a power of two, which would share few lines of the cache
+		// of what is decoded: not a power of two, which would share few lines of the cache
+		stride := roundUp(n, width) + width
 		wide := scratch[0].grow(min(Run, w.Rows) * stride)
 		for from := 0; from < w.Rows; from += Run {
 			rows := min(Run, w.Rows-from)

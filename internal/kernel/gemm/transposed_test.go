@@ -47,7 +47,8 @@ func turned(g, w []float32, tokens, rows, k, block, workers int, add bool) error
 				}
 			}
 			if got := c[t*ldc+i]; math.Float32bits(got) != math.Float32bits(want) {
-				return fmt.Errorf("%d x %d x %d, blocks of %d: C[%d, %d] = %v, want %v", tokens, rows, k, block, t, i, got, want)
+				return fmt.Errorf("%d x %d x %d, blocks of %d: C[%d, %d] = %v, want %v", tokens, rows, k, block, t,
+					i, got, want)
 			}
 		}
 	}
@@ -65,7 +66,9 @@ func turned(g, w []float32, tokens, rows, k, block, workers int, add bool) error
 // vectors, panels, tiles and runs.
 func TestTransposed(t *testing.T) {
 	with(t, func(t *testing.T, _ string) {
-		for _, d := range [][4]int{{1, 1, 1, 1}, {2, 3, 15, 1}, {3, 16, 17, 1}, {4, 31, 96, 32}, {7, 97, 64, 16}, {5, 1023, 200, 1}, {6, 1024, 96, 48}, {3, 1025, 101, 1}, {10, 2100, 8, 8}, {2, 20, turnedColumns + 64, 64}, {4, 1040, 101, 101}} {
+		for _, d := range [][4]int{{1, 1, 1, 1}, {2, 3, 15, 1}, {3, 16, 17, 1}, {4, 31, 96, 32}, {7, 97, 64, 16},
+			{5, 1023, 200, 1}, {6, 1024, 96, 48}, {3, 1025, 101, 1}, {10, 2100, 8, 8}, {2, 20, turnedColumns + 64, 64},
+			{4, 1040, 101, 101}} {
 			tokens, rows, k := d[0], d[1], d[2]
 			g, w := random(tokens*rows, 1), random(rows*k, 2)
 			for _, workers := range []int{1, 3} {

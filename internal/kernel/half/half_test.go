@@ -59,7 +59,8 @@ func TestToF16(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for _, edge := range []uint32{0, 0x33000000, 0x33800000, 0x387FC000, 0x38800000, 0x477FE000, 0x477FF000, 0x47800000, 0x7F800000, 0x7FC00000} {
+	for _, edge := range []uint32{0, 0x33000000, 0x33800000, 0x387FC000, 0x38800000, 0x477FE000, 0x477FF000, 0x47800000,
+		0x7F800000, 0x7FC00000} {
 		for d := range uint32(601) {
 			check(edge + d - 300)
 			check(edge + d - 300 ^ 1<<31)

@@ -27,7 +27,8 @@ func TestTiles(t *testing.T) {
 						want = src[l*n+i/width]
 					}
 					if got != want {
-						t.Fatalf("width %d, %d of %d: row %d, lane %d holds %d, want %d", width, k, n, i/width, i%width, got, want)
+						t.Fatalf("width %d, %d of %d: row %d, lane %d holds %d, want %d", width, k, n, i/width,
+							i%width, got, want)
 					}
 				}
 				dst := make([]uint32, k*n+1)

@@ -26,7 +26,8 @@ func TestFloats(t *testing.T) {
 
 // TestLarge looks for the flag of the memory in what the system says of this process.
 func TestLarge(t *testing.T) {
-	if enabled, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled"); err != nil || strings.Contains(string(enabled), "[never]") {
+	if enabled, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled"); err != nil ||
+		strings.Contains(string(enabled), "[never]") {
 		t.Skip("a system without large pages")
 	}
 	s := Floats(8 * huge / 4)

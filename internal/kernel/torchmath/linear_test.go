@@ -29,7 +29,8 @@ func TestLinear(t *testing.T) {
 						}
 						want += bias[o]
 						if got[i*out+o] != want {
-							t.Fatalf("%d rows, %d to %d: row %d, output %d: %v, want %v", n, in, out, i, o, got[i*out+o], want)
+							t.Fatalf("%d rows, %d to %d: row %d, output %d: %v, want %v", n, in, out, i, o,
+								got[i*out+o], want)
 						}
 					}
 				}
@@ -69,7 +70,8 @@ func BenchmarkLinear(b *testing.B) {
 	for o := range out {
 		l.SetRow(o, random(r, in))
 	}
-	for name, f := range map[string]func(*[rowsAtOnce * panelLen]float32, []float32, []float32){"scalar": sumPanelScalar, "chosen": sumPanel} {
+	for name, f := range map[string]func(*[rowsAtOnce * panelLen]float32, []float32,
+		[]float32){"scalar": sumPanelScalar, "chosen": sumPanel} {
 		b.Run(fmt.Sprintf("%s/%dx%d", name, in, out), func(b *testing.B) {
 			old := sumPanel
 			sumPanel = f

@@ -98,7 +98,8 @@ func SinCos(x float64) (sin, cos float64) {
 	r := ((x - float64(n*a)) - float64(n*b)) - float64(n*c)
 	z := float64(r * r)
 	sin = r + float64(float64(r*z)*(s1+float64(z*(s2+float64(z*(s3+float64(z*(s4+float64(z*(s5+float64(z*s6)))))))))))
-	cos = 1 - (float64(0.5*z) - float64(float64(z*z)*(c1+float64(z*(c2+float64(z*(c3+float64(z*(c4+float64(z*(c5+float64(z*c6))))))))))))
+	cos = 1 - (float64(0.5*z) -
+		float64(float64(z*z)*(c1+float64(z*(c2+float64(z*(c3+float64(z*(c4+float64(z*(c5+float64(z*c6))))))))))))
 	switch int64(n) & 3 {
 	case 1:
 		sin, cos = cos, -sin

@@ -51,7 +51,8 @@ func AddProduct(dst, a, b []float32) {
 func Recur(y, state, x, decay, in, out []float32) {
 	n, rows := len(x), len(decay)
 	if len(y) != n || len(state) != n*rows || len(in) != rows || len(out) != rows {
-		panic(fmt.Sprintf("vecmath: a state of %d, %d rows of %d, with factors of %d and %d", len(state), rows, n, len(in), len(out)))
+		panic(fmt.Sprintf("vecmath: a state of %d, %d rows of %d, with factors of %d and %d", len(state), rows, n,
+			len(in), len(out)))
 	}
 	var f factors
 	for r := 0; r < rows; r += len(f) {

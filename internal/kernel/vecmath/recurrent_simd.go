@@ -6,7 +6,8 @@ import (
 	"simd"
 )
 
-var cSoftplus = [...]constant{each(softplus15), each(softplus13), each(softplus11), each(softplus9), each(softplus7), each(softplus5), each(softplus3)}
+var cSoftplus = [...]constant{each(softplus15), each(softplus13), each(softplus11), each(softplus9), each(softplus7),
+	each(softplus5), each(softplus3)}
 
 func softplusOf(x f32s) f32s {
 	e := expOf(x.Abs().Neg())
@@ -56,8 +57,10 @@ func recurVectors(y, state, x []float32, factors [][3]uint32) (n int) {
 	}
 	for ; n+4*width <= len(x); n += 4 * width {
 		xs, ys := x[n:][:4*width], y[n:][:4*width]
-		x0, x1, x2, x3 := simd.LoadFloat32s(xs), simd.LoadFloat32s(xs[width:]), simd.LoadFloat32s(xs[2*width:]), simd.LoadFloat32s(xs[3*width:])
-		y0, y1, y2, y3 := simd.LoadFloat32s(ys), simd.LoadFloat32s(ys[width:]), simd.LoadFloat32s(ys[2*width:]), simd.LoadFloat32s(ys[3*width:])
+		x0, x1, x2, x3 := simd.LoadFloat32s(xs), simd.LoadFloat32s(xs[width:]), simd.LoadFloat32s(xs[2*width:]),
+			simd.LoadFloat32s(xs[3*width:])
+		y0, y1, y2, y3 := simd.LoadFloat32s(ys), simd.LoadFloat32s(ys[width:]), simd.LoadFloat32s(ys[2*width:]),
+			simd.LoadFloat32s(ys[3*width:])
 		for r := range factors {
 			d, f, g := all(factors[r][0]), all(factors[r][1]), all(factors[r][2])
 			row := state[r*len(x)+n:][:4*width]

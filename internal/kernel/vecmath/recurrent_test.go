@@ -53,7 +53,8 @@ func TestRecur(t *testing.T) {
 			t.Error("a state of another size was accepted")
 		}
 	}()
-	Recur(make([]float32, 3), make([]float32, 5), make([]float32, 3), make([]float32, 2), make([]float32, 2), make([]float32, 2))
+	Recur(make([]float32, 3), make([]float32, 5), make([]float32, 3), make([]float32, 2), make([]float32, 2),
+		make([]float32, 2))
 }
 
 // TestAddProduct compares with single numbers.

@@ -30,13 +30,16 @@ func TestRounding(t *testing.T) {
 			scale, min := x.Scale[row], x.Min[row]
 			for p := RoundingSize - 1; p >= 0; p-- {
 				target, level, value := x.Target[p][row], x.Level[p][row], x.Value[p][row]
-				if target != x.Weight[p][row]+add[p][row] || value != float32(scale*level)-min || !slices.Contains(levels, int8(level)) {
-					t.Fatalf("%v: row %d, place %d: weight %v and %v: %v, level %v of %v less %v, %v", levels, row, p, x.Weight[p][row], add[p][row], target, level, scale, min, value)
+				if target != x.Weight[p][row]+add[p][row] || value != float32(scale*level)-min ||
+					!slices.Contains(levels, int8(level)) {
+					t.Fatalf("%v: row %d, place %d: weight %v and %v: %v, level %v of %v less %v, %v", levels, row, p,
+						x.Weight[p][row], add[p][row], target, level, scale, min, value)
 				}
 				for _, other := range levels {
 					off := math.Abs(float64(target) - float64(float32(scale*float32(other))-min))
 					if off < math.Abs(float64(target)-float64(value))-1e-6 {
-						t.Fatalf("%v: row %d, place %d: level %v for %v, %v is nearer", levels, row, p, level, target, other)
+						t.Fatalf("%v: row %d, place %d: level %v for %v, %v is nearer", levels, row, p, level,
+							target, other)
 					}
 				}
 				for i := range p {
@@ -80,7 +83,8 @@ func TestCandidates(t *testing.T) {
 				}
 				want += float32(w[i] * least)
 			}
-			if got := c.Errors[k]; math.Abs(float64(got-want)) > 1e-5*float64(want) && !(got > c.Errors[0] && want > c.Errors[0]) {
+			if got := c.Errors[k]; math.Abs(float64(got-want)) > 1e-5*float64(want) &&
+				!(got > c.Errors[0] && want > c.Errors[0]) {
 				t.Errorf("%v: candidate %d: %v, want %v", levels, k, got, want)
 			}
 		}

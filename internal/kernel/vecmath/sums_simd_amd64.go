@@ -56,8 +56,10 @@ func sumProductsVectors(s *[8]float64, x, y []float32) (n int) {
 	var a, b archsimd.Float64x4
 	for ; n+8 <= len(x); n += 8 {
 		v, w := (*[8]float32)(x[n:]), (*[8]float32)(y[n:])
-		a = archsimd.LoadFloat32x4Array((*[4]float32)(v[:4])).ConvertToFloat64().MulAdd(archsimd.LoadFloat32x4Array((*[4]float32)(w[:4])).ConvertToFloat64(), a)
-		b = archsimd.LoadFloat32x4Array((*[4]float32)(v[4:])).ConvertToFloat64().MulAdd(archsimd.LoadFloat32x4Array((*[4]float32)(w[4:])).ConvertToFloat64(), b)
+		a = archsimd.LoadFloat32x4Array((*[4]float32)(v[:4])).ConvertToFloat64().MulAdd(
+			archsimd.LoadFloat32x4Array((*[4]float32)(w[:4])).ConvertToFloat64(), a)
+		b = archsimd.LoadFloat32x4Array((*[4]float32)(v[4:])).ConvertToFloat64().MulAdd(
+			archsimd.LoadFloat32x4Array((*[4]float32)(w[4:])).ConvertToFloat64(), b)
 	}
 	a.StoreArray((*[4]float64)(s[:4]))
 	b.StoreArray((*[4]float64)(s[4:]))

@@ -28,7 +28,8 @@ var functions = []struct {
 	}, -1, 10, 8},
 	{"gelu_erf", GELUErfOf, func(x float64) float64 { return x / 2 * (1 + math.Erf(x/math.Sqrt2)) }, -1, 10, 8},
 	{"gelu_quick", GELUQuickOf, func(x float64) float64 { return x / (1 + math.Exp(geluQuick*x)) }, -8, 8, 16},
-	{"softplus", SoftplusOf, func(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }, -87, 1e6, 3},
+	{"softplus", SoftplusOf, func(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) },
+		-87, 1e6, 3},
 	{"relu", ReLUOf, func(x float64) float64 { return max(x, 0) }, -3, 3, 0},
 }
 
@@ -63,8 +64,10 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-var special = []float32{0, float32(math.Copysign(0, -1)), 1, -1, 88.7, 88.73, 89, 1000, -87.32, -87.34, -1000, 0.6249999, 0.625, 0.9277343, 0.92773443, 3.9999, 4, 5,
-	1e-20, 1e-40, -1e-40, math.MaxFloat32, -math.MaxFloat32, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), float32(math.Log(2)), 12, -12}
+var special = []float32{0, float32(math.Copysign(0, -1)), 1, -1, 88.7, 88.73, 89, 1000, -87.32, -87.34, -1000,
+	0.6249999, 0.625, 0.9277343, 0.92773443, 3.9999, 4, 5,
+	1e-20, 1e-40, -1e-40, math.MaxFloat32, -math.MaxFloat32, float32(math.Inf(1)), float32(math.Inf(-1)),
+	float32(math.NaN()), float32(math.Log(2)), 12, -12}
 
 // TestSpecial checks zeros, infinities and what is no number.
 func TestSpecial(t *testing.T) {
@@ -73,8 +76,10 @@ func TestSpecial(t *testing.T) {
 		f       func(float32) float32
 		x, want float32
 	}{
-		{Exp, inf, inf}, {Exp, -inf, 0}, {Exp, 0, 1}, {Exp, 89, inf}, {Exp, -88, 0}, {Tanh, inf, 1}, {Tanh, -inf, -1}, {Tanh, 0, 0}, {Erf, inf, 1}, {Erf, -inf, -1}, {Erf, 0, 0},
-		{Sigmoid, inf, 1}, {Sigmoid, -inf, 0}, {SiLU, 100, 100}, {SiLU, 0, 0}, {GELU, 0, 0}, {GELU, 50, 50}, {GELUErf, 50, 50}, {ReLU, -1, 0},
+		{Exp, inf, inf}, {Exp, -inf, 0}, {Exp, 0, 1}, {Exp, 89, inf}, {Exp, -88, 0}, {Tanh, inf, 1}, {Tanh, -inf, -1},
+		{Tanh, 0, 0}, {Erf, inf, 1}, {Erf, -inf, -1}, {Erf, 0, 0},
+		{Sigmoid, inf, 1}, {Sigmoid, -inf, 0}, {SiLU, 100, 100}, {SiLU, 0, 0}, {GELU, 0, 0}, {GELU, 50, 50},
+		{GELUErf, 50, 50}, {ReLU, -1, 0},
 		{Exp, nan, nan}, {Tanh, nan, nan}, {Erf, nan, nan}, {SiLU, nan, nan}, {GELU, nan, nan},
 	} {
 		if got := c.f(c.x); got != c.want && (got == got || c.want == c.want) {
@@ -173,7 +178,8 @@ func TestDouble(t *testing.T) {
 	if got := Pow(10000, -2.0/128); math.Abs(got-math.Pow(10000, -2.0/128)) > 1e-15 {
 		t.Errorf("pow: %v", got)
 	}
-	if Log(0) != math.Inf(-1) || Log(-1) == Log(-1) || Exp64(-800) != 0 || Exp64(800) != math.Inf(1) || Exp64(0) != 1 || Log(1) != 0 {
+	if Log(0) != math.Inf(-1) || Log(-1) == Log(-1) || Exp64(-800) != 0 || Exp64(800) != math.Inf(1) || Exp64(0) != 1 ||
+		Log(1) != 0 {
 		t.Error("limits")
 	}
 }
@@ -195,7 +201,8 @@ func TestSums(t *testing.T) {
 		if got := SumSquares(x, 2); math.Abs(got-squares) > 1e-6 {
 			t.Errorf("%d: squares %v, want %v", n, got, squares)
 		}
-		add, mul, scaled, more := append([]float32{}, x...), append([]float32{}, x...), make([]float32, n), append([]float32{}, x...)
+		add, mul, scaled, more := append([]float32{}, x...), append([]float32{}, x...), make([]float32, n),
+			append([]float32{}, x...)
 		Add(add, y)
 		Mul(mul, y)
 		Scale(scaled, x, 1.3)
@@ -206,7 +213,8 @@ func TestSums(t *testing.T) {
 			if squared[i] != x[i]+float32(y[i]*y[i]) {
 				t.Errorf("%d: element %d: %v", n, i, squared[i])
 			}
-			if add[i] != x[i]+y[i] || mul[i] != x[i]*y[i] || scaled[i] != x[i]*1.3 || more[i] != float32(float64(y[i])*float64(float32(0.7))+float64(x[i])) {
+			if add[i] != x[i]+y[i] || mul[i] != x[i]*y[i] || scaled[i] != x[i]*1.3 ||
+				more[i] != float32(float64(y[i])*float64(float32(0.7))+float64(x[i])) {
 				t.Errorf("%d: element %d: %v %v %v %v", n, i, add[i], mul[i], scaled[i], more[i])
 			}
 		}
@@ -232,7 +240,8 @@ func TestSumsOrder(t *testing.T) {
 			products[i%8] += float64(x[i]) * float64(y[i])
 		}
 		if Sum(x) != tree(&s) || SumSquares(x, 1.7) != tree(&squares) || SumProducts(x, y) != tree(&products) {
-			t.Errorf("%d: %v %v %v, want %v %v %v", n, Sum(x), SumSquares(x, 1.7), SumProducts(x, y), tree(&s), tree(&squares), tree(&products))
+			t.Errorf("%d: %v %v %v, want %v %v %v", n, Sum(x), SumSquares(x, 1.7), SumProducts(x, y), tree(&s),
+				tree(&squares), tree(&products))
 		}
 	}
 }

@@ -3,7 +3,8 @@
 package vecmath
 
 // There are no vectors in this build.
-var expVectors, tanhVectors, erfVectors, sigmoidVectors, siluVectors, geluVectors, geluErfVectors, geluQuickVectors, reluVectors func(dst, src []float32) int
+var expVectors, tanhVectors, erfVectors, sigmoidVectors, siluVectors, geluVectors, geluErfVectors, geluQuickVectors,
+	reluVectors func(dst, src []float32) int
 
 func addVectors(_, _ []float32) int                        { return 0 }
 func mulVectors(_, _ []float32) int                        { return 0 }

@@ -17,14 +17,20 @@ type f32s = simd.Float32s
 func get(c *constant) f32s { return simd.LoadFloat32s(c[:]) }
 
 var (
-	cMost, cLeast, cInf, cLog2e, cToEven, cLn2Hi, cLn2Lo = each(expMost), each(expLeast), each(float32(math.Inf(1))), each(log2e), each(toEven), each(-ln2Hi), each(-ln2Lo)
-	cExp                                                 = [...]constant{each(expP0), each(expP1), each(expP2), each(expP3), each(expP4), each(expP5)}
-	cTanh                                                = [...]constant{each(tanhP0), each(tanhP1), each(tanhP2), each(tanhP3), each(tanhP4)}
-	cErf                                                 = [...]constant{each(erfP0), each(erfP1), each(erfP2), each(erfP3), each(erfP4), each(erfP5)}
-	cErfc                                                = [...]constant{each(erfQ0), each(erfQ1), each(erfQ2), each(erfQ3), each(erfQ4), each(erfQ5), each(erfQ6)}
-	cTanhSmall, cErfSmall, cErfMost                      = each(tanhSmall), each(erfSmall), each(erfMost)
-	cOne, cTwo, cHalf                                    = each(1), each(2), each(0.5)
-	cRoot2ByPi, cRootHalf, cGELUCube, cGELUQuick         = each(root2ByPi), each(rootHalf), each(geluCube), each(geluQuick)
+	cMost, cLeast, cInf, cLog2e, cToEven, cLn2Hi, cLn2Lo = each(expMost), each(expLeast), each(float32(math.Inf(1))),
+		each(log2e), each(toEven), each(-ln2Hi), each(-ln2Lo)
+	cExp = [...]constant{each(expP0), each(expP1), each(expP2),
+		each(expP3), each(expP4), each(expP5)}
+	cTanh = [...]constant{each(tanhP0), each(tanhP1), each(tanhP2),
+		each(tanhP3), each(tanhP4)}
+	cErf = [...]constant{each(erfP0), each(erfP1), each(erfP2),
+		each(erfP3), each(erfP4), each(erfP5)}
+	cErfc = [...]constant{each(erfQ0), each(erfQ1), each(erfQ2),
+		each(erfQ3), each(erfQ4), each(erfQ5), each(erfQ6)}
+	cTanhSmall, cErfSmall, cErfMost              = each(tanhSmall), each(erfSmall), each(erfMost)
+	cOne, cTwo, cHalf                            = each(1), each(2), each(0.5)
+	cRoot2ByPi, cRootHalf, cGELUCube, cGELUQuick = each(root2ByPi), each(rootHalf), each(geluCube),
+		each(geluQuick)
 )
 
 func expOf(x f32s) f32s {
@@ -305,8 +311,10 @@ func combineAtVectors(dst, m []float32, ld int, at []int32, f []uint32) (n int) 
 	f = f[:len(at)]
 	for ; n+8*width <= len(dst); n += 8 * width {
 		d := dst[n:][:8*width]
-		a0, a1, a2, a3 := simd.LoadFloat32s(d), simd.LoadFloat32s(d[width:]), simd.LoadFloat32s(d[2*width:]), simd.LoadFloat32s(d[3*width:])
-		a4, a5, a6, a7 := simd.LoadFloat32s(d[4*width:]), simd.LoadFloat32s(d[5*width:]), simd.LoadFloat32s(d[6*width:]), simd.LoadFloat32s(d[7*width:])
+		a0, a1, a2, a3 := simd.LoadFloat32s(d), simd.LoadFloat32s(d[width:]), simd.LoadFloat32s(d[2*width:]),
+			simd.LoadFloat32s(d[3*width:])
+		a4, a5, a6, a7 := simd.LoadFloat32s(d[4*width:]), simd.LoadFloat32s(d[5*width:]),
+			simd.LoadFloat32s(d[6*width:]), simd.LoadFloat32s(d[7*width:])
 		for i, r := range at {
 			x, row := simd.BroadcastUint32s(f[i]).BitsToFloat32(), m[int(r)*ld+n:][:8*width]
 			a0 = simd.LoadFloat32s(row).MulAdd(x, a0)

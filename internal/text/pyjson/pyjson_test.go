@@ -23,7 +23,8 @@ func TestParse(t *testing.T) {
 		`[1, [], {}]`:                          []any{num("1"), []any{}, &Object{Values: map[string]any{}}},
 		strings.Repeat("9", MaxDigits):         num(strings.Repeat("9", MaxDigits)),
 		strings.Repeat("9", MaxDigits) + "9.0": num(strings.Repeat("9", MaxDigits) + "9.0"),
-		`{"b": 1, "a": 2, "b": "x"}`:           &Object{Names: []string{"b", "a"}, Values: map[string]any{"b": "x", "a": num("2")}},
+		`{"b": 1, "a": 2, "b": "x"}`: &Object{Names: []string{"b", "a"},
+			Values: map[string]any{"b": "x", "a": num("2")}},
 	} {
 		got, err := Parse([]byte(text))
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -62,7 +63,8 @@ func TestSyntaxErrors(t *testing.T) {
 }
 
 func TestTooManyValues(t *testing.T) {
-	for text, ok := range map[string]bool{"[0,0]": true, `{"a":0,"b":0}`: true, "[0,0,0]": false, "[[],[],{}]": false, "[[[0]]]": false} {
+	for text, ok := range map[string]bool{"[0,0]": true, `{"a":0,"b":0}`: true, "[0,0,0]": false, "[[],[],{}]": false,
+		"[[[0]]]": false} {
 		if _, err := parse([]byte(text), 3); (err == nil) != ok {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -82,14 +84,16 @@ func TestMap(t *testing.T) {
 
 func TestTruthyAndInteger(t *testing.T) {
 	for text, want := range map[string]bool{
-		"null": false, "true": true, "0": false, "-0.0": false, "0.5": true, "NaN": true, `""`: false, `"0"`: true, "[]": false, "[0]": true, "{}": false, `{"a":0}`: true,
+		"null": false, "true": true, "0": false, "-0.0": false, "0.5": true, "NaN": true, `""`: false, `"0"`: true,
+		"[]": false, "[0]": true, "{}": false, `{"a":0}`: true,
 	} {
 		v, err := Parse([]byte(text))
 		if err != nil || Truthy(v) != want {
 			t.Errorf("%s: %v %v", text, Truthy(v), err)
 		}
 	}
-	for text, want := range map[string]string{"12": "12", "-3": "-3", "true": "1", "false": "0", "1.0": "", "1e2": "", `"1"`: "", "null": ""} {
+	for text, want := range map[string]string{"12": "12", "-3": "-3", "true": "1", "false": "0", "1.0": "", "1e2": "",
+		`"1"`: "", "null": ""} {
 		v, err := Parse([]byte(text))
 		if err != nil {
 			t.Fatal(err)
@@ -103,7 +107,8 @@ func TestTruthyAndInteger(t *testing.T) {
 // FuzzParse compares with encoding/json, which accepts a subset: what it takes
 // is taken here, and what is taken here reads back.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{`{"a": [1, 2.5, null, "x\ud800"]}`, `[NaN, -Infinity]`, `"\u0000"`, "1e5", `{"a":1,"a":2}`} {
+	for _, s := range []string{`{"a": [1, 2.5, null, "x\ud800"]}`, `[NaN, -Infinity]`, `"\u0000"`, "1e5",
+		`{"a":1,"a":2}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -112,7 +117,8 @@ func FuzzParse(f *testing.F) {
 		if err != nil && (!errors.As(err, &bad) || bad.Offset < 0 || bad.Offset > int64(len(data))) {
 			t.Fatalf("error %v", err)
 		}
-		if json.Valid(data) && utf8.Valid(data) && err != nil && !strings.Contains(err.Error(), "nested") && !strings.Contains(err.Error(), "digits") {
+		if json.Valid(data) && utf8.Valid(data) && err != nil && !strings.Contains(err.Error(), "nested") &&
+			!strings.Contains(err.Error(), "digits") {
 			t.Fatalf("encoding/json takes it: %v", err)
 		}
 		Truthy(v)

@@ -28,7 +28,8 @@ const maxText = 40
 func Parse(text string) (int64, error) {
 	n, ok := parse(text, 1)
 	if !ok {
-		return 0, fault.Errorf(fault.Usage, "%.*q is no size: want a number of bytes such as 4200000000, 500M, 1.5G or 2MiB", maxText, text)
+		return 0, fault.Errorf(fault.Usage,
+			"%.*q is no size: want a number of bytes such as 4200000000, 500M, 1.5G or 2MiB", maxText, text)
 	}
 	return n, nil
 }
@@ -38,7 +39,8 @@ func Parse(text string) (int64, error) {
 func ParseIn(text string, unit int64) (int64, error) {
 	n, ok := parse(text, unit)
 	if !ok {
-		return 0, fault.Errorf(fault.Usage, "%.*q is no size: want a number above 0, or a size such as 500M or 2MiB", maxText, text)
+		return 0, fault.Errorf(fault.Usage, "%.*q is no size: want a number above 0, or a size such as 500M or 2MiB",
+			maxText, text)
 	}
 	return n, nil
 }

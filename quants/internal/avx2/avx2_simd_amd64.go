@@ -102,8 +102,10 @@ func block32(x *tile32, b int) *[pack.QK]float32 { return (*[pack.QK]float32)(x[
 // maxAbs32 sets s.max to the largest magnitude of each block.
 func maxAbs32(s *scales32, x *tile32) {
 	abs := ints8(absBits)
-	a := max64(max32(maxAbs(block32(x, 0), abs), maxAbs(block32(x, 1), abs)), max32(maxAbs(block32(x, 2), abs), maxAbs(block32(x, 3), abs)))
-	b := max64(max32(maxAbs(block32(x, 4), abs), maxAbs(block32(x, 5), abs)), max32(maxAbs(block32(x, 6), abs), maxAbs(block32(x, 7), abs)))
+	a := max64(max32(maxAbs(block32(x, 0), abs), maxAbs(block32(x, 1), abs)),
+		max32(maxAbs(block32(x, 2), abs), maxAbs(block32(x, 3), abs)))
+	b := max64(max32(maxAbs(block32(x, 4), abs), maxAbs(block32(x, 5), abs)),
+		max32(maxAbs(block32(x, 6), abs), maxAbs(block32(x, 7), abs)))
 	max128(a, b).StoreArray(&s.max)
 }
 

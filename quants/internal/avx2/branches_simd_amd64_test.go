@@ -27,7 +27,8 @@ func TestScalarBranchesAVX2(t *testing.T) {
 	range32(&s, &x)
 	signedLargest(&s, &x)
 	for b := range s.first {
-		if want := arith.Largest(x[pack.QK*b:][:pack.QK]); s.first[b] != math.Float32bits(want) || s.max[b] == -s.min[b] {
+		if want := arith.Largest(x[pack.QK*b:][:pack.QK]); s.first[b] != math.Float32bits(want) ||
+			s.max[b] == -s.min[b] {
 			t.Errorf("block %d: largest %v, want %v", b, math.Float32frombits(s.first[b]), want)
 		}
 	}

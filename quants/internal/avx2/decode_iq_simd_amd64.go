@@ -63,7 +63,8 @@ func nibbles16(b []byte) i8x16 {
 	const low = 0x0F0F0F0F0F0F0F0F
 	v := binary.LittleEndian.Uint64(b)
 	lo, hi := archsimd.BroadcastUint64x2(v&low).AsUint8x16(), archsimd.BroadcastUint64x2(v>>4&low).AsUint8x16()
-	return lo.ExtendToUint16().AsUint8x32().GetLo().AsInt8x16().Or(hi.ExtendToUint16().ShiftAllLeft(8).AsUint8x32().GetLo().AsInt8x16())
+	return lo.ExtendToUint16().AsUint8x32().GetLo().AsInt8x16().Or(
+		hi.ExtendToUint16().ShiftAllLeft(8).AsUint8x32().GetLo().AsInt8x16())
 }
 
 func DequantizeIQ2_XXS(dst []float32, src []byte) {
@@ -81,10 +82,14 @@ func DequantizeIQ2_XXS(dst []float32, src []byte) {
 			q, y := (*[8]byte)(b[2+8*j:]), (*[32]float32)(y[32*j:])
 			word := binary.LittleEndian.Uint32(q[4:])
 			values := levels.Mul(pick(ds, &laneOf[j]))
-			decode8(y[0:], uint32(codebook.GridIQ2_XXS[q[0]])|uint32(codebook.Signs7[word&127])<<24, values, shifts, signs, mask, sign)
-			decode8(y[8:], uint32(codebook.GridIQ2_XXS[q[1]])|uint32(codebook.Signs7[word>>7&127])<<24, values, shifts, signs, mask, sign)
-			decode8(y[16:], uint32(codebook.GridIQ2_XXS[q[2]])|uint32(codebook.Signs7[word>>14&127])<<24, values, shifts, signs, mask, sign)
-			decode8(y[24:], uint32(codebook.GridIQ2_XXS[q[3]])|uint32(codebook.Signs7[word>>21&127])<<24, values, shifts, signs, mask, sign)
+			decode8(y[0:], uint32(codebook.GridIQ2_XXS[q[0]])|uint32(codebook.Signs7[word&127])<<24, values, shifts,
+				signs, mask, sign)
+			decode8(y[8:], uint32(codebook.GridIQ2_XXS[q[1]])|uint32(codebook.Signs7[word>>7&127])<<24, values, shifts,
+				signs, mask, sign)
+			decode8(y[16:], uint32(codebook.GridIQ2_XXS[q[2]])|uint32(codebook.Signs7[word>>14&127])<<24, values,
+				shifts, signs, mask, sign)
+			decode8(y[24:], uint32(codebook.GridIQ2_XXS[q[3]])|uint32(codebook.Signs7[word>>21&127])<<24, values,
+				shifts, signs, mask, sign)
 		}
 		dst, src = dst[pack.QK_K:], src[scalar.BytesIQ2_XXS:]
 	}
@@ -103,8 +108,10 @@ func DequantizeIQ2_XS(dst []float32, src []byte) {
 			for j := range 8 {
 				y, values := (*[16]float32)(y[16*j:]), levels.Mul(pick(ds, &laneOf[j]))
 				q := binary.LittleEndian.Uint32(b[4*j:])
-				decode8(y[0:], uint32(codebook.GridIQ2_XS[q&511])|uint32(codebook.Signs7[q>>9&127])<<24, values, shifts, signs, mask, sign)
-				decode8(y[8:], uint32(codebook.GridIQ2_XS[q>>16&511])|uint32(codebook.Signs7[q>>25])<<24, values, shifts, signs, mask, sign)
+				decode8(y[0:], uint32(codebook.GridIQ2_XS[q&511])|uint32(codebook.Signs7[q>>9&127])<<24, values, shifts,
+					signs, mask, sign)
+				decode8(y[8:], uint32(codebook.GridIQ2_XS[q>>16&511])|uint32(codebook.Signs7[q>>25])<<24, values,
+					shifts, signs, mask, sign)
 			}
 			ds = next
 		}
@@ -127,11 +134,15 @@ func DequantizeIQ2_S(dst []float32, src []byte) {
 			y, q, s := (*[32]float32)(y[32*j:]), (*[4]byte)(b[2+4*j:]), (*[4]byte)(b[34+4*j:])
 			high := uint(b[66+j])
 			values := levels.Mul(pick(ds, &laneOf[2*j&7]))
-			decode8(y[0:], uint32(codebook.GridIQ2_S[uint(q[0])|high<<8&0x300])|uint32(s[0])<<24, values, shifts, signs, mask, sign)
-			decode8(y[8:], uint32(codebook.GridIQ2_S[uint(q[1])|high<<6&0x300])|uint32(s[1])<<24, values, shifts, signs, mask, sign)
+			decode8(y[0:], uint32(codebook.GridIQ2_S[uint(q[0])|high<<8&0x300])|uint32(s[0])<<24, values, shifts,
+				signs, mask, sign)
+			decode8(y[8:], uint32(codebook.GridIQ2_S[uint(q[1])|high<<6&0x300])|uint32(s[1])<<24, values, shifts,
+				signs, mask, sign)
 			values = levels.Mul(pick(ds, &laneOf[(2*j+1)&7]))
-			decode8(y[16:], uint32(codebook.GridIQ2_S[uint(q[2])|high<<4&0x300])|uint32(s[2])<<24, values, shifts, signs, mask, sign)
-			decode8(y[24:], uint32(codebook.GridIQ2_S[uint(q[3])|high<<2&0x300])|uint32(s[3])<<24, values, shifts, signs, mask, sign)
+			decode8(y[16:], uint32(codebook.GridIQ2_S[uint(q[2])|high<<4&0x300])|uint32(s[2])<<24, values, shifts,
+				signs, mask, sign)
+			decode8(y[24:], uint32(codebook.GridIQ2_S[uint(q[3])|high<<2&0x300])|uint32(s[3])<<24, values, shifts,
+				signs, mask, sign)
 		}
 		dst, src = dst[pack.QK_K:], src[scalar.BytesIQ2_S:]
 	}
@@ -151,10 +162,14 @@ func DequantizeIQ3_XXS(dst []float32, src []byte) {
 			q, y := (*[8]byte)(b[2+8*j:]), (*[32]float32)(y[32*j:])
 			word := binary.LittleEndian.Uint32(b[66+4*j:])
 			values := levels.Mul(pick(ds, &laneOf[j]))
-			decode8(y[0:], uint32(codebook.GridIQ3_XXS[q[0]])|uint32(codebook.GridIQ3_XXS[q[1]])<<12|uint32(codebook.Signs7[word&127])<<24, values, shifts, signs, mask, sign)
-			decode8(y[8:], uint32(codebook.GridIQ3_XXS[q[2]])|uint32(codebook.GridIQ3_XXS[q[3]])<<12|uint32(codebook.Signs7[word>>7&127])<<24, values, shifts, signs, mask, sign)
-			decode8(y[16:], uint32(codebook.GridIQ3_XXS[q[4]])|uint32(codebook.GridIQ3_XXS[q[5]])<<12|uint32(codebook.Signs7[word>>14&127])<<24, values, shifts, signs, mask, sign)
-			decode8(y[24:], uint32(codebook.GridIQ3_XXS[q[6]])|uint32(codebook.GridIQ3_XXS[q[7]])<<12|uint32(codebook.Signs7[word>>21&127])<<24, values, shifts, signs, mask, sign)
+			decode8(y[0:], uint32(codebook.GridIQ3_XXS[q[0]])|uint32(codebook.GridIQ3_XXS[q[1]])<<12|uint32(
+				codebook.Signs7[word&127])<<24, values, shifts, signs, mask, sign)
+			decode8(y[8:], uint32(codebook.GridIQ3_XXS[q[2]])|uint32(codebook.GridIQ3_XXS[q[3]])<<12|uint32(
+				codebook.Signs7[word>>7&127])<<24, values, shifts, signs, mask, sign)
+			decode8(y[16:], uint32(codebook.GridIQ3_XXS[q[4]])|uint32(codebook.GridIQ3_XXS[q[5]])<<12|uint32(
+				codebook.Signs7[word>>14&127])<<24, values, shifts, signs, mask, sign)
+			decode8(y[24:], uint32(codebook.GridIQ3_XXS[q[6]])|uint32(codebook.GridIQ3_XXS[q[7]])<<12|uint32(
+				codebook.Signs7[word>>21&127])<<24, values, shifts, signs, mask, sign)
 		}
 		dst, src = dst[pack.QK_K:], src[scalar.BytesIQ3_XXS:]
 	}
@@ -174,10 +189,14 @@ func DequantizeIQ3_S(dst []float32, src []byte) {
 			q, s, y := (*[8]byte)(b[2+8*j:]), (*[4]byte)(b[74+4*j:]), (*[32]float32)(y[32*j:])
 			h := uint(b[66+j])
 			values := levels.Mul(pick(ds, &laneOf[j]))
-			decode8(y[0:], uint32(codebook.GridIQ3_S[uint(q[0])|h<<8&256])|uint32(codebook.GridIQ3_S[uint(q[1])|h<<7&256])<<12|uint32(s[0])<<24, values, shifts, signs, mask, sign)
-			decode8(y[8:], uint32(codebook.GridIQ3_S[uint(q[2])|h<<6&256])|uint32(codebook.GridIQ3_S[uint(q[3])|h<<5&256])<<12|uint32(s[1])<<24, values, shifts, signs, mask, sign)
-			decode8(y[16:], uint32(codebook.GridIQ3_S[uint(q[4])|h<<4&256])|uint32(codebook.GridIQ3_S[uint(q[5])|h<<3&256])<<12|uint32(s[2])<<24, values, shifts, signs, mask, sign)
-			decode8(y[24:], uint32(codebook.GridIQ3_S[uint(q[6])|h<<2&256])|uint32(codebook.GridIQ3_S[uint(q[7])|h<<1&256])<<12|uint32(s[3])<<24, values, shifts, signs, mask, sign)
+			decode8(y[0:], uint32(codebook.GridIQ3_S[uint(q[0])|h<<8&256])|uint32(
+				codebook.GridIQ3_S[uint(q[1])|h<<7&256])<<12|uint32(s[0])<<24, values, shifts, signs, mask, sign)
+			decode8(y[8:], uint32(codebook.GridIQ3_S[uint(q[2])|h<<6&256])|uint32(
+				codebook.GridIQ3_S[uint(q[3])|h<<5&256])<<12|uint32(s[1])<<24, values, shifts, signs, mask, sign)
+			decode8(y[16:], uint32(codebook.GridIQ3_S[uint(q[4])|h<<4&256])|uint32(
+				codebook.GridIQ3_S[uint(q[5])|h<<3&256])<<12|uint32(s[2])<<24, values, shifts, signs, mask, sign)
+			decode8(y[24:], uint32(codebook.GridIQ3_S[uint(q[6])|h<<2&256])|uint32(
+				codebook.GridIQ3_S[uint(q[7])|h<<1&256])<<12|uint32(s[3])<<24, values, shifts, signs, mask, sign)
 		}
 		dst, src = dst[pack.QK_K:], src[scalar.BytesIQ3_S:]
 	}
@@ -201,7 +220,8 @@ func DequantizeIQ1_S(dst []float32, src []byte) {
 	shifts, mask, seven, one := archsimd.LoadUint32x8Array(&groupShifts[0]), ints8(3), ints8(7), ints8(1)
 	for len(dst) >= pack.QK_K && len(src) >= scalar.BytesIQ1_S {
 		y, b := (*[pack.QK_K]float32)(dst), (*[scalar.BytesIQ1_S]byte)(src)
-		s := archsimd.LoadUint8x16Array((*[16]byte)(b[34:])).AsUint16x8().ExtendToUint32().ShiftAllRight(12).AsInt32x8().And(seven)
+		s := archsimd.LoadUint8x16Array((*[16]byte)(b[34:])).AsUint16x8().ExtendToUint32().ShiftAllRight(
+			12).AsInt32x8().And(seven)
 		ds := getF16x8(b[:], k).Mul(s.Add(s).Add(one).ConvertToFloat32())
 		for j := range 8 {
 			q, y := (*[4]byte)(b[2+4*j:]), (*[32]float32)(y[32*j:])
@@ -231,8 +251,10 @@ func DequantizeIQ1_M(dst []float32, src []byte) {
 			y, q, highs := (*[128]float32)(y[128*h:]), (*[16]byte)(b[16*h:]), (*[8]byte)(b[32+8*h:])
 			for j := range 8 {
 				y, scale, high := (*[16]float32)(y[16*j:]), pick(ds, &laneOf[j]), uint(highs[j])
-				decode8IQ1(y[0:], uint32(codebook.GridIQ1[uint(q[2*j])|high<<8&0x700]), load8(levels8IQ1[high>>3&1][:]).Mul(scale), shifts, mask)
-				decode8IQ1(y[8:], uint32(codebook.GridIQ1[uint(q[2*j+1])|high<<4&0x700]), load8(levels8IQ1[high>>7][:]).Mul(scale), shifts, mask)
+				decode8IQ1(y[0:], uint32(codebook.GridIQ1[uint(q[2*j])|high<<8&0x700]),
+					load8(levels8IQ1[high>>3&1][:]).Mul(scale), shifts, mask)
+				decode8IQ1(y[8:], uint32(codebook.GridIQ1[uint(q[2*j+1])|high<<4&0x700]),
+					load8(levels8IQ1[high>>7][:]).Mul(scale), shifts, mask)
 			}
 			ds = next
 		}

@@ -90,13 +90,15 @@ var f16Parts = func() (c [6][8]uint32) {
 // scalesF16 returns the 8 float16 of two words.
 func scalesF16(lo, hi uint64) f32x8 {
 	c := &f16Parts
-	return fromF16x8(bytes16(lo, hi).ToBits(), loadInts(&c[0]), loadInts(&c[1]), loadInts(&c[2]), loadInts(&c[3]), loadInts(&c[4]), loadInts(&c[5]))
+	return fromF16x8(bytes16(lo, hi).ToBits(), loadInts(&c[0]), loadInts(&c[1]), loadInts(&c[2]), loadInts(&c[3]),
+		loadInts(&c[4]), loadInts(&c[5]))
 }
 
 // wide8 returns the first 8 and the last 8 elements of v.
 func wide8(v i8x16) (lo, hi f32x8) {
 	u := v.ToBits()
-	return v.ExtendLo8ToInt32().ConvertToFloat32(), u.ConcatShiftBytesRight(u, 8).BitsToInt8().ExtendLo8ToInt32().ConvertToFloat32()
+	return v.ExtendLo8ToInt32().ConvertToFloat32(),
+		u.ConcatShiftBytesRight(u, 8).BitsToInt8().ExtendLo8ToInt32().ConvertToFloat32()
 }
 
 // mul16 sets y to d*v.
@@ -139,7 +141,8 @@ func DequantizeQ8_0(dst []float32, src []byte) {
 		y, b := (*[8 * pack.QK]float32)(dst), (*[8 * scalar.BytesQ8_0]byte)(src)
 		ds := scalesF16(float16s(b[:], scalar.BytesQ8_0), float16s(b[4*scalar.BytesQ8_0:], scalar.BytesQ8_0))
 		for j := range 8 {
-			y, b, d := (*[pack.QK]float32)(y[pack.QK*j:]), (*[scalar.BytesQ8_0]byte)(b[scalar.BytesQ8_0*j:]), pick(ds, &laneOf[j])
+			y, b, d := (*[pack.QK]float32)(y[pack.QK*j:]), (*[scalar.BytesQ8_0]byte)(b[scalar.BytesQ8_0*j:]),
+				pick(ds, &laneOf[j])
 			mul16(y[:16], archsimd.LoadUint8x16Array((*[16]byte)(b[2:])).AsInt8x16(), d)
 			mul16(y[16:], archsimd.LoadUint8x16Array((*[16]byte)(b[18:])).AsInt8x16(), d)
 		}
@@ -172,7 +175,8 @@ func DequantizeQ4_1(dst []float32, src []byte) {
 	low := ints8(15)
 	for len(dst) >= 8*pack.QK && len(src) >= 8*scalar.BytesQ4_1 {
 		y, b := (*[8 * pack.QK]float32)(dst), (*[8 * scalar.BytesQ4_1]byte)(src)
-		ds, ms := scalesF16(float16s(b[:], scalar.BytesQ4_1), float16s(b[4*scalar.BytesQ4_1:], scalar.BytesQ4_1)), scalesF16(float16s(b[2:], scalar.BytesQ4_1), float16s(b[4*scalar.BytesQ4_1+2:], scalar.BytesQ4_1))
+		ds, ms := scalesF16(float16s(b[:], scalar.BytesQ4_1), float16s(b[4*scalar.BytesQ4_1:], scalar.BytesQ4_1)),
+			scalesF16(float16s(b[2:], scalar.BytesQ4_1), float16s(b[4*scalar.BytesQ4_1+2:], scalar.BytesQ4_1))
 		for j := range 8 {
 			y, d, m := (*[pack.QK]float32)(y[pack.QK*j:]), pick(ds, &laneOf[j]), pick(ms, &laneOf[j])
 			u, v := words8(b[scalar.BytesQ4_1*j+4:])
@@ -206,7 +210,8 @@ func DequantizeQ5_0(dst []float32, src []byte) {
 		y, b := (*[8 * pack.QK]float32)(dst), (*[8 * scalar.BytesQ5_0]byte)(src)
 		ds := scalesF16(float16s(b[:], scalar.BytesQ5_0), float16s(b[4*scalar.BytesQ5_0:], scalar.BytesQ5_0))
 		for j := range 8 {
-			y, b, d := (*[pack.QK]float32)(y[pack.QK*j:]), (*[scalar.BytesQ5_0]byte)(b[scalar.BytesQ5_0*j:]), pick(ds, &laneOf[j])
+			y, b, d := (*[pack.QK]float32)(y[pack.QK*j:]), (*[scalar.BytesQ5_0]byte)(b[scalar.BytesQ5_0*j:]),
+				pick(ds, &laneOf[j])
 			h := spreadBits(binary.LittleEndian.Uint32(b[2:]), bytes, masks, sixteen)
 			v := nibbles32(b[6:], low).Or(h).Sub(sixteen)
 			mul16(y[:16], v.GetLo(), d)
@@ -223,7 +228,8 @@ func DequantizeQ5_1(dst []float32, src []byte) {
 	bytes, masks := archsimd.LoadInt8x32Array(&bitBytes), archsimd.LoadUint64x4Array(&bitMasks).AsInt8x32()
 	for len(dst) >= 8*pack.QK && len(src) >= 8*scalar.BytesQ5_1 {
 		y, b := (*[8 * pack.QK]float32)(dst), (*[8 * scalar.BytesQ5_1]byte)(src)
-		ds, ms := scalesF16(float16s(b[:], scalar.BytesQ5_1), float16s(b[4*scalar.BytesQ5_1:], scalar.BytesQ5_1)), scalesF16(float16s(b[2:], scalar.BytesQ5_1), float16s(b[4*scalar.BytesQ5_1+2:], scalar.BytesQ5_1))
+		ds, ms := scalesF16(float16s(b[:], scalar.BytesQ5_1), float16s(b[4*scalar.BytesQ5_1:], scalar.BytesQ5_1)),
+			scalesF16(float16s(b[2:], scalar.BytesQ5_1), float16s(b[4*scalar.BytesQ5_1+2:], scalar.BytesQ5_1))
 		for j := range 8 {
 			y, b := (*[pack.QK]float32)(y[pack.QK*j:]), (*[scalar.BytesQ5_1]byte)(b[scalar.BytesQ5_1*j:])
 			d, m := pick(ds, &laneOf[j]), pick(ms, &laneOf[j])

@@ -105,7 +105,8 @@ func DequantizeQ2_0(dst []float32, src []byte) {
 		y, b := (*[scalar.QK_Q2_0]float32)(dst), (*[scalar.BytesQ2_0]byte)(src)
 		d := getF16x8(b[:], k)
 		for j := range 8 {
-			v := ints8(uint32(binary.LittleEndian.Uint16(b[2+2*j:]))).AsUint32x8().ShiftRight(by2).AsInt32x8().And(low).Sub(one)
+			v := ints8(uint32(binary.LittleEndian.Uint16(b[2+2*j:]))).AsUint32x8().ShiftRight(
+				by2).AsInt32x8().And(low).Sub(one)
 			v.ConvertToFloat32().Mul(d).StoreArray((*[8]float32)(y[8*j:]))
 		}
 		dst, src = dst[scalar.QK_Q2_0:], src[scalar.BytesQ2_0:]

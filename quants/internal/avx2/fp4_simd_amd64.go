@@ -176,11 +176,13 @@ func levelsNVFP4(dst []byte, x *[2 * scalar.QK_NVFP4]float32, s *fp4Scales, n in
 	for p := range 2 * n { // two sub-blocks
 		x, q := (*[32]float32)(x[32*p:]), (*[scalar.BytesNVFP4]byte)(dst[p/2*scalar.BytesNVFP4:])
 		d := ints8(s.scale[2*p]).AsFloat32x8()
-		m0, m1, m2, m3, m4, m5, m6 := mids(0).Mul(d), mids(1).Mul(d), mids(2).Mul(d), mids(3).Mul(d), mids(4).Mul(d), mids(5).Mul(d), mids(6).Mul(d)
+		m0, m1, m2, m3, m4, m5, m6 := mids(0).Mul(d), mids(1).Mul(d), mids(2).Mul(d), mids(3).Mul(d), mids(4).Mul(d),
+			mids(5).Mul(d), mids(6).Mul(d)
 		c0 := codeFP4(load8(x[0:]), m0, m1, m2, m3, m4, m5, m6, abs, eight)
 		c2 := codeFP4(load8(x[8:]), m0, m1, m2, m3, m4, m5, m6, abs, eight)
 		d = ints8(s.scale[2*p+1]).AsFloat32x8()
-		m0, m1, m2, m3, m4, m5, m6 = mids(0).Mul(d), mids(1).Mul(d), mids(2).Mul(d), mids(3).Mul(d), mids(4).Mul(d), mids(5).Mul(d), mids(6).Mul(d)
+		m0, m1, m2, m3, m4, m5, m6 = mids(0).Mul(d), mids(1).Mul(d), mids(2).Mul(d), mids(3).Mul(d), mids(4).Mul(d),
+			mids(5).Mul(d), mids(6).Mul(d)
 		c1 := codeFP4(load8(x[16:]), m0, m1, m2, m3, m4, m5, m6, abs, eight)
 		c3 := codeFP4(load8(x[24:]), m0, m1, m2, m3, m4, m5, m6, abs, eight)
 		j := p & 1 * 2

@@ -158,7 +158,8 @@ func encodeQ4_1AVX2(dst []byte, x *tile32) {
 func encodeQ5_0AVX2(dst []byte, x *tile32) {
 	var s scales32
 	scaleSym(&s, x, 0xBD800000) // -1/16
-	order, words, low := archsimd.LoadInt8x32Array(&orderQ8), archsimd.LoadUint32x8Array(&orderQ8Words), archsimd.BroadcastInt8x32(15)
+	order, words, low := archsimd.LoadInt8x32Array(&orderQ8), archsimd.LoadUint32x8Array(&orderQ8Words),
+		archsimd.BroadcastInt8x32(15)
 	add, top := ints8(0x41840000).AsFloat32x8(), archsimd.BroadcastUint16x16(31) // 16.5
 	tile := (*[8 * scalar.BytesQ5_0]byte)(dst)
 	for b := range 8 {
@@ -174,7 +175,8 @@ func encodeQ5_0AVX2(dst []byte, x *tile32) {
 func encodeQ5_1AVX2(dst []byte, x *tile32) {
 	var s scales32
 	scaleAsym(&s, x, 0x41F80000) // 31
-	order, words, low := archsimd.LoadInt8x32Array(&orderQ8), archsimd.LoadUint32x8Array(&orderQ8Words), archsimd.BroadcastInt8x32(15)
+	order, words, low := archsimd.LoadInt8x32Array(&orderQ8), archsimd.LoadUint32x8Array(&orderQ8Words),
+		archsimd.BroadcastInt8x32(15)
 	add, top := ints8(halfBits).AsFloat32x8(), archsimd.BroadcastUint16x16(31)
 	tile := (*[8 * scalar.BytesQ5_1]byte)(dst)
 	for b := range 8 {

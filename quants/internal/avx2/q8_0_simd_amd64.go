@@ -38,7 +38,8 @@ func encodeTiles32(dst []byte, src []float32, size int, encode func(dst []byte, 
 // 16 bits by twos, the first two in the low bytes: first within 128 bits, then 4
 // bytes at a time.
 var (
-	orderQ8      = [32]int8{0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15, 0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15}
+	orderQ8 = [32]int8{0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15, 0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7,
+		9, 11, 13, 15}
 	orderQ8Words = [8]uint32{0, 4, 1, 5, 2, 6, 3, 7}
 )
 
@@ -57,16 +58,18 @@ func encodeQ8_0AVX2(dst []byte, x *tile32) {
 		x, q := block32(x, b), (*[scalar.BytesQ8_0]byte)(tile[scalar.BytesQ8_0*b:])
 		id := ints8(s.inverse[b]).AsFloat32x8()
 		binary.LittleEndian.PutUint16(q[:], uint16(s.d[b]))
-		a := roundAway8(load8(x[0:]).Mul(id), sign, half).SaturateToInt16ConcatGrouped(roundAway8(load8(x[8:]).Mul(id), sign, half))
-		c := roundAway8(load8(x[16:]).Mul(id), sign, half).SaturateToInt16ConcatGrouped(roundAway8(load8(x[24:]).Mul(id), sign, half))
+		a := roundAway8(load8(x[0:]).Mul(id), sign,
+			half).SaturateToInt16ConcatGrouped(roundAway8(load8(x[8:]).Mul(id), sign, half))
+		c := roundAway8(load8(x[16:]).Mul(id), sign,
+			half).SaturateToInt16ConcatGrouped(roundAway8(load8(x[24:]).Mul(id), sign, half))
 		// -2^31 has become -2^15, whose low byte is 0 as well.
 		lowBytes(a.AsInt32x8().And(low).AsUint16x16(), c.AsUint16x16(), order, words).StoreArray((*[32]byte)(q[2:]))
 	}
 	archsimd.ClearAVXUpperBits()
 }
 
-// lowBytes puts in order the low bytes of the 16 elements of a and c, each packed from two vectors; the high bytes of a are 0.
-// order and words are orderQ8 and orderQ8Words.
+// lowBytes puts in order the low bytes of the 16 elements of a and c, each packed from two vectors; the high bytes of a
+// are 0. order and words are orderQ8 and orderQ8Words.
 func lowBytes(a, c u16x16, order archsimd.Int8x32, words u32x8) u8x32 {
 	return a.Or(c.ShiftAllLeft(8)).AsUint8x32().PermuteOrZeroGrouped(order).AsUint32x8().Permute(words).AsUint8x32()
 }

@@ -45,7 +45,8 @@ func ternaryScales(s *scales32, src []float32, blockLen, n int) {
 // storeBytes stores the lanes of 4 vectors, which are below 256, as 32 bytes.
 // order and words are orderQ8 and orderQ8Words.
 func storeBytes(dst *[32]byte, v0, v1, v2, v3 i32x8, order archsimd.Int8x32, words u32x8) {
-	a, c := v0.SaturateToUint16ConcatGrouped(v1).AsInt32x8(), v2.SaturateToUint16ConcatGrouped(v3).ShiftAllLeft(8).AsInt32x8()
+	a, c := v0.SaturateToUint16ConcatGrouped(v1).AsInt32x8(),
+		v2.SaturateToUint16ConcatGrouped(v3).ShiftAllLeft(8).AsInt32x8()
 	a.Or(c).AsUint8x32().PermuteOrZeroGrouped(order).AsUint32x8().Permute(words).AsUint8x32().StoreArray(dst)
 }
 
@@ -100,7 +101,8 @@ func QuantizeTQ1_0(dst []byte, src, _ []float32) {
 }
 
 func encodeTQ1_0AVX2(dst []byte, src []float32, s *scales32, n int) {
-	order, words, nibbles := archsimd.LoadInt8x32Array(&orderQ8), archsimd.LoadUint32x8Array(&orderQ8Words), archsimd.LoadInt8x32Array(&orderNibbles)
+	order, words, nibbles := archsimd.LoadInt8x32Array(&orderQ8), archsimd.LoadUint32x8Array(&orderQ8Words),
+		archsimd.LoadInt8x32Array(&orderNibbles)
 	sign, half, one, low := ints8(1<<31), ints8(0x3EFFFFFF), ints8(1), ints8(3)
 	// (v*256 + 242)/243 is (v*8631 + 8100) >> 13 for v < 243.
 	factor, add := ints8(8631), ints8(8100)
@@ -122,7 +124,8 @@ func encodeTQ1_0AVX2(dst []byte, src []float32, s *scales32, n int) {
 		}
 		storeBytes((*[32]byte)(q[:]), archsimd.LoadInt32x8Array(&v[0]), archsimd.LoadInt32x8Array(&v[1]),
 			archsimd.LoadInt32x8Array(&v[2]), archsimd.LoadInt32x8Array(&v[3]), order, words)
-		p := archsimd.LoadInt32x8Array(&v[4]).SaturateToUint16ConcatGrouped(archsimd.LoadInt32x8Array(&v[5])).AsUint8x32().PermuteOrZeroGrouped(nibbles)
+		p := archsimd.LoadInt32x8Array(&v[4]).SaturateToUint16ConcatGrouped(
+			archsimd.LoadInt32x8Array(&v[5])).AsUint8x32().PermuteOrZeroGrouped(nibbles)
 		p.GetLo().Or(p.GetHi()).StoreArray((*[16]byte)(q[32:]))
 		ternary8(x[240:], id, sign, half, one, low).StoreArray(&v[0])
 		ternary8(x[248:], id, sign, half, one, low).StoreArray(&v[1])
@@ -145,7 +148,8 @@ func QuantizeQ2_0(dst []byte, src, _ []float32) {
 }
 
 func encodeQ2_0AVX2(dst []byte, src []float32, s *scales32, n int) {
-	order, words, nibbles := archsimd.LoadInt8x32Array(&orderQ8), archsimd.LoadUint32x8Array(&orderQ8Words), archsimd.LoadInt8x32Array(&orderNibbles)
+	order, words, nibbles := archsimd.LoadInt8x32Array(&orderQ8), archsimd.LoadUint32x8Array(&orderQ8Words),
+		archsimd.LoadInt8x32Array(&orderNibbles)
 	sign, half, one := ints8(1<<31), ints8(0x3EFFFFFF), ints8(1)
 	pairs, quads := ints8(0x04010401).AsInt8x32(), ints8(0x00100001).AsInt16x16()
 	for b := range n {
@@ -168,7 +172,8 @@ func quads32(x []float32, id f32x8, sign, half, one i32x8, order archsimd.Int8x3
 	v1 := roundAway8(load8(x[8:]).Mul(id), sign, half).Add(one).Max(zero)
 	v2 := roundAway8(load8(x[16:]).Mul(id), sign, half).Add(one).Max(zero)
 	v3 := roundAway8(load8(x[24:]).Mul(id), sign, half).Add(one).Max(zero)
-	a, c := v0.SaturateToUint16ConcatGrouped(v1).AsInt32x8(), v2.SaturateToUint16ConcatGrouped(v3).ShiftAllLeft(8).AsInt32x8()
+	a, c := v0.SaturateToUint16ConcatGrouped(v1).AsInt32x8(),
+		v2.SaturateToUint16ConcatGrouped(v3).ShiftAllLeft(8).AsInt32x8()
 	return a.Or(c).AsUint8x32().PermuteOrZeroGrouped(order).AsUint32x8().Permute(words).AsUint8x32()
 }
 

@@ -14,7 +14,8 @@ import (
 // code), 45 in the next one.
 
 func FiniteChunks(src []byte, exp, step uint64) (n int) {
-	e, s, sign := archsimd.BroadcastUint64x4(exp), archsimd.BroadcastUint64x4(step), archsimd.BroadcastUint64x4(exp+step)
+	e, s, sign := archsimd.BroadcastUint64x4(exp), archsimd.BroadcastUint64x4(step),
+		archsimd.BroadcastUint64x4(exp+step)
 	for len(src) >= scalar.FiniteChunk {
 		var a, b archsimd.Uint64x4
 		for c := src[:scalar.FiniteChunk]; len(c) >= 128; c = c[128:] {

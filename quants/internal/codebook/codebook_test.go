@@ -59,7 +59,8 @@ func TestNeighbours(t *testing.T) {
 			list := cb.List(code)
 			if i, ok := points[code]; ok {
 				if cb.Point(code) != i || len(list) != 0 {
-					t.Fatalf("%s: vector %#x is point %d with %d near points, want point %d", c.name, code, cb.Point(code), len(list), i)
+					t.Fatalf("%s: vector %#x is point %d with %d near points, want point %d", c.name, code,
+						cb.Point(code), len(list), i)
 				}
 				continue
 			}
@@ -95,7 +96,8 @@ func TestNeighbours(t *testing.T) {
 			}
 		}
 		if len(cb.Index) != vectors || offGrid != vectors-len(cb.codes) {
-			t.Errorf("%s: %d vectors, %d off the grid; want %d, %d", c.name, len(cb.Index), offGrid, vectors, vectors-len(cb.codes))
+			t.Errorf("%s: %d vectors, %d off the grid; want %d, %d", c.name, len(cb.Index), offGrid, vectors,
+				vectors-len(cb.codes))
 		}
 	}
 }
@@ -108,7 +110,8 @@ func TestNeighboursAnyCores(t *testing.T) {
 		old := runtime.GOMAXPROCS(n)
 		got := cb.build()
 		runtime.GOMAXPROCS(old)
-		if !slices.Equal(got.Index, want.Index) || !slices.Equal(got.start, want.start) || !slices.Equal(got.near, want.near) {
+		if !slices.Equal(got.Index, want.Index) || !slices.Equal(got.start, want.start) ||
+			!slices.Equal(got.near, want.near) {
 			t.Errorf("other lists with GOMAXPROCS %d", n)
 		}
 	}

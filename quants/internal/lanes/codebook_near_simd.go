@@ -114,7 +114,8 @@ func marginLanes(s *gridLanes, dim, groups int, smallest, largest, id uint32) {
 	maxG := simd.BroadcastUint32s(marginMaxG).BitsToFloat32()
 	minM := simd.BroadcastUint32s(marginMinM).BitsToFloat32()
 	maxM := simd.BroadcastUint32s(marginMaxM).BitsToFloat32()
-	scales := simd.BroadcastUint32s(smallest).BitsToFloat32().GreaterEqual(simd.BroadcastUint32s(marginMinS).BitsToFloat32())
+	scales := simd.BroadcastUint32s(smallest).BitsToFloat32().GreaterEqual(
+		simd.BroadcastUint32s(marginMinS).BitsToFloat32())
 	for g := range groups {
 		ys, vs, vy := s.ys[dim*g:][:dim], s.vs[dim*g:][:dim], l.vy[dim*g:][:dim]
 		var m, most simd.Float32s
@@ -126,7 +127,8 @@ func marginLanes(s *gridLanes, dim, groups int, smallest, largest, id uint32) {
 			most = most.Max(e)
 			m = m.Add(v.Mul(e).Mul(e))
 		}
-		ok := scales.And(most.LessEqual(maxG)).And(most.Mul(ids).LessEqual(maxG)).And(m.GreaterEqual(minM)).And(m.LessEqual(maxM))
+		ok := scales.And(most.LessEqual(maxG)).And(most.Mul(ids).LessEqual(maxG)).And(m.GreaterEqual(minM)).And(
+			m.LessEqual(maxM))
 		m.Mul(rate).IfElse(ok, inf).Store(l.margin[g][:])
 	}
 }
@@ -247,7 +249,8 @@ func chooseLanes(s *gridLanes) {
 			code := flag.BitsToInt32()
 			for j := range int(r.points) {
 				c, at := &chunks[j/nearChunk], evenFirst[j%nearChunk]&(nearChunk-1)
-				e := scale.Mul(simd.BroadcastUint32s(c.a[at]).BitsToFloat32()).Sub(simd.BroadcastUint32s(c.b[at]).BitsToFloat32())
+				e := scale.Mul(simd.BroadcastUint32s(c.a[at]).BitsToFloat32()).Sub(
+					simd.BroadcastUint32s(c.b[at]).BitsToFloat32())
 				code = code.Max(simd.BroadcastUint32s(c.codes[at] | r.flag).BitsToInt32().And(e.Less(best).ToInt32s()))
 				second = second.Min(e.Max(best))
 				best = best.Min(e)

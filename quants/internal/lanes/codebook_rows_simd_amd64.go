@@ -45,15 +45,17 @@ func (s *gridLanes) point(dim int) {
 			sums = &s.codes[g]
 		}
 		s.rows.all[g] = groupRows{
-			(*[8][maxLanes]float32)(s.ys[at:]), (*[8][maxLanes]float32)(s.ws[at:]), (*[8][maxLanes]float32)(s.vs[at:]), (*[8][maxLanes]float32)(s.wys[at:]),
-			(*[8][8]float32)(s.lines.ta[at:]), (*[8][8]float32)(s.lines.tb[at:]), &s.lines.margin[g], 0, &s.ranks[g], &s.codes[g], sums,
+			(*[8][maxLanes]float32)(s.ys[at:]), (*[8][maxLanes]float32)(s.ws[at:]), (*[8][maxLanes]float32)(s.vs[at:]),
+			(*[8][maxLanes]float32)(s.wys[at:]),
+			(*[8][8]float32)(s.lines.ta[at:]), (*[8][8]float32)(s.lines.tb[at:]), &s.lines.margin[g], 0, &s.ranks[g],
+			&s.codes[g], sums,
 		}
 		s.rows.groups[g] = &s.rows.all[g]
 	}
 }
 
-// sumAll reports whether sums are of all candidates: with 256 bits and dimension 4 that is faster than to find those that are
-// not equal, a third to a half.
+// sumAll reports whether sums are of all candidates: with 256 bits and dimension 4 that is faster than to find those
+// that are not equal, a third to a half.
 func sumAll(dim int) bool { return nearByTable && dim == 4 }
 
 // roundRows is roundLanes.
@@ -243,7 +245,8 @@ func lineTables(s *gridLanes, dim, groups int, smallest, largest, id uint32) {
 	maxG := archsimd.BroadcastUint32x8(marginMaxG).BitsToFloat32()
 	minM := archsimd.BroadcastUint32x8(marginMinM).BitsToFloat32()
 	maxM := archsimd.BroadcastUint32x8(marginMaxM).BitsToFloat32()
-	scales := archsimd.BroadcastUint32x8(smallest).BitsToFloat32().GreaterEqual(archsimd.BroadcastUint32x8(marginMinS).BitsToFloat32())
+	scales := archsimd.BroadcastUint32x8(smallest).BitsToFloat32().GreaterEqual(
+		archsimd.BroadcastUint32x8(marginMinS).BitsToFloat32())
 	for _, r := range s.rows.groups[:groups] {
 		ys, vs, ta, tb := r.ys, r.vs, r.ta, r.tb
 		var m, most archsimd.Float32x8
@@ -313,7 +316,8 @@ func lineTables(s *gridLanes, dim, groups int, smallest, largest, id uint32) {
 			most = most.Max(e)
 			m = m.Add(v.Mul(e).Mul(e))
 		}
-		ok := scales.And(most.LessEqual(maxG)).And(most.Mul(ids).LessEqual(maxG)).And(m.GreaterEqual(minM)).And(m.LessEqual(maxM))
+		ok := scales.And(most.LessEqual(maxG)).And(most.Mul(ids).LessEqual(maxG)).And(m.GreaterEqual(minM)).And(
+			m.LessEqual(maxM))
 		m.Mul(rate).IfElse(ok, inf).StoreArray((*[8]float32)(r.margin[:8]))
 		r.bounded = ok.ToBits()
 	}
@@ -412,7 +416,8 @@ func signsAndSum(s *gridLanes, signs *[32]uint8, x []float32) float32 {
 	for g := range signs {
 		e := archsimd.LoadFloat32x8Array((*[8]float32)(x))
 		negative := e.ToBits().AsInt32x8().Less(archsimd.Int32x8{})
-		negative = negative.And(e.ToBits().ShiftAllLeft(1).Equal(archsimd.Uint32x8{}).ToInt32x8().Not().ToMask()) // not of -0
+		// not of -0
+		negative = negative.And(e.ToBits().ShiftAllLeft(1).Equal(archsimd.Uint32x8{}).ToInt32x8().Not().ToMask())
 		signs[g] = negative.ToBits()
 		e.ToBits().Xor(sign.Masked(negative)).BitsToFloat32().StoreArray((*[8]float32)(y))
 		e = e.Mul(e)

@@ -71,10 +71,10 @@ import (
 // as runs have them; of IQ2_S all.
 //
 // Levels are the reference's: for y*id from 1 to the largest, y*id - 1 is exact, and so is its half, which one addition
-// rounds as the reference does. Next to an edge: edges are even numbers, in units of scale; y*id
-// is off by 50u from y/s at most. roundLanes8 has it with 16 bits after the point, too, and marks what is less
-// than 1.5 units of the last of them from an edge. Such candidates, about one of a sub-block of IQ3 (where 15/top*max is
-// an edge) and few otherwise, get the whole list of the vector. Its points need no more than margin.
+// rounds as the reference does. Next to an edge: edges are even numbers, in units of scale; y*id is off by 50u from y/s
+// at most. roundLanes8 has it with 16 bits after the point, too, and marks what is less than 1.5 units of the last of
+// them from an edge. Such candidates, about one of a sub-block of IQ3 (where 15/top*max is an edge) and few otherwise,
+// get the whole list of the vector. Its points need no more than margin.
 //
 // # Candidates that are equal
 //
@@ -104,7 +104,8 @@ const (
 	edge = 1 << 13
 
 	// Bits of the bounds of the head of the file: 96u, 2^20, 2^-70, 2^60, 2^-30.
-	marginRate, marginMaxG, marginMinM, marginMaxM, marginMinS = 0x36C00000, 0x49800000, 0x1C800000, 0x5D800000, 0x30800000
+	marginRate, marginMaxG, marginMinM, marginMaxM, marginMinS = 0x36C00000, 0x49800000, 0x1C800000,
+		0x5D800000, 0x30800000
 
 	maxRuns = codebook.MaxGroups * maxCandidates
 	// maxChunks bounds the chunks of a sub-block: there are at most 38 runs of 292 points in IQ2_XS,

@@ -32,10 +32,14 @@ func changes(masks *[codebook.MaxGroups]uint32, rows *candidateRows, groups, n i
 	for g := range masks[:groups] {
 		r := &left[0] // see rowPointers
 		left = left[1:]
-		a := archsimd.LoadUint32x8Array((*[8]uint32)(r[0:])).Equal(archsimd.LoadUint32x8Array((*[8]uint32)(r[1:]))).ToBits()
-		b := archsimd.LoadUint32x8Array((*[8]uint32)(r[8:])).Equal(archsimd.LoadUint32x8Array((*[8]uint32)(r[9:]))).ToBits()
-		c := archsimd.LoadUint32x8Array((*[8]uint32)(r[16:])).Equal(archsimd.LoadUint32x8Array((*[8]uint32)(r[17:]))).ToBits()
-		d := archsimd.LoadUint32x8Array((*[8]uint32)(r[24:])).Equal(archsimd.LoadUint32x8Array((*[8]uint32)(r[25:]))).ToBits()
+		a := archsimd.LoadUint32x8Array((*[8]uint32)(r[0:])).Equal(
+			archsimd.LoadUint32x8Array((*[8]uint32)(r[1:]))).ToBits()
+		b := archsimd.LoadUint32x8Array((*[8]uint32)(r[8:])).Equal(
+			archsimd.LoadUint32x8Array((*[8]uint32)(r[9:]))).ToBits()
+		c := archsimd.LoadUint32x8Array((*[8]uint32)(r[16:])).Equal(
+			archsimd.LoadUint32x8Array((*[8]uint32)(r[17:]))).ToBits()
+		d := archsimd.LoadUint32x8Array((*[8]uint32)(r[24:])).Equal(
+			archsimd.LoadUint32x8Array((*[8]uint32)(r[25:]))).ToBits()
 		masks[g] = ^(uint32(a)|uint32(b)<<8|uint32(c)<<16|uint32(d)<<24)&(last-1) | last
 	}
 }
@@ -123,7 +127,8 @@ func settleAVX2Dim8(l *gridLines, s *gridLanes, points, runs []uint16, n int) (h
 		least := x.ConcatPermute128Scalars(0, 2, z).Min(x.ConcatPermute128Scalars(1, 3, z))
 		least = least.Min(least.AsUint32x8().PermuteScalarsGrouped(2, 3, 0, 1).AsFloat32x8())
 		least = least.Min(least.AsUint32x8().PermuteScalarsGrouped(1, 0, 3, 2).AsFloat32x8()).Add(margin)
-		left := ^x.Greater(least.ConcatPermute128Scalars(0, 0, least)).And(z.Greater(least.ConcatPermute128Scalars(1, 1, least))).ToBits()
+		left := ^x.Greater(least.ConcatPermute128Scalars(0, 0, least)).And(z.Greater(least.ConcatPermute128Scalars(1, 1,
+			least))).ToBits()
 		fillAVX2(rows.codes, int(r.from&31), n, uint32(list[bits.TrailingZeros8(left)&7])|r.flag)
 		l.hard[hard&(maxRuns-1)] = k
 		hard += int((uint32(left&(left-1)) + 255) >> 8)
@@ -214,7 +219,8 @@ func settleAVX2Dim4(l *gridLines, s *gridLanes, points, runs []uint16, n int) (h
 		least := x.ConcatPermute128Scalars(0, 2, z).Min(x.ConcatPermute128Scalars(1, 3, z))
 		least = least.Min(least.AsUint32x8().PermuteScalarsGrouped(2, 3, 0, 1).AsFloat32x8())
 		least = least.Min(least.AsUint32x8().PermuteScalarsGrouped(1, 0, 3, 2).AsFloat32x8()).Add(margin)
-		left := ^x.Greater(least.ConcatPermute128Scalars(0, 0, least)).And(z.Greater(least.ConcatPermute128Scalars(1, 1, least))).ToBits()
+		left := ^x.Greater(least.ConcatPermute128Scalars(0, 0, least)).And(z.Greater(least.ConcatPermute128Scalars(1, 1,
+			least))).ToBits()
 		fillAVX2(rows.codes, int(r.from&31), n, uint32(list[bits.TrailingZeros8(left)&7])|r.flag)
 		l.hard[hard&(maxRuns-1)] = k
 		hard += int((uint32(left&(left-1)) + 255) >> 8)
@@ -374,7 +380,8 @@ func splitSigns(s *gridLanes, signs *[32]uint8, x []float32, even bool) {
 		e := archsimd.LoadFloat32x8Array((*[8]float32)(x[8*g:]))
 		y, w := (*[8]float32)(s.y[8*g:]), (*[8]float32)(s.w[8*g:])
 		negative := e.ToBits().AsInt32x8().Less(archsimd.Int32x8{})
-		negative = negative.And(e.ToBits().ShiftAllLeft(1).Equal(archsimd.Uint32x8{}).ToInt32x8().Not().ToMask()) // not of -0
+		// not of -0
+		negative = negative.And(e.ToBits().ShiftAllLeft(1).Equal(archsimd.Uint32x8{}).ToInt32x8().Not().ToMask())
 		b := negative.ToBits()
 		flip := sign.Masked(negative)
 		if even && b != codebook.Signs7[b&127] {

@@ -9,12 +9,13 @@ import (
 	"ggforge/quants/internal/codebook"
 )
 
-// Runs with archsimd, in the way of those of AVX2: runs that one point wins at both ends need no more. Of dimension 8, what a level
-// adds to A and B is looked up: 4 values of 4 bytes are a table. Lists of one point have no lines, and of up to 4 half as many.
-// Shifts are by vectors, which are made once: ShiftAllLeft and ShiftAllRight take four instructions.
+// Runs with archsimd, in the way of those of AVX2: runs that one point wins at both ends need no more. Of dimension 8,
+// what a level adds to A and B is looked up: 4 values of 4 bytes are a table. Lists of one point have no lines, and of
+// up to 4 half as many. Shifts are by vectors, which are made once: ShiftAllLeft and ShiftAllRight take four
+// instructions.
 //
-// Instructions for a weight, with importance: IQ2_XXS 917 instead of 1555 (in scalar code 4189), IQ2_S 642 instead of 1209 (2875),
-// IQ3_S 934 instead of 1649 (4538). Of those of IQ3_S runs take 44%, rounding 12%, sums 10%.
+// Instructions for a weight, with importance: IQ2_XXS 917 instead of 1555 (in scalar code 4189), IQ2_S 642 instead of
+// 1209 (2875), IQ3_S 934 instead of 1649 (4538). Of those of IQ3_S runs take 44%, rounding 12%, sums 10%.
 
 // lastOf are the bits of the last of n candidates, by n.
 var lastOf = func() (t [maxCandidates]uint32) {
@@ -47,10 +48,14 @@ func changes(masks *[codebook.MaxGroups]uint32, rows *candidateRows, groups, n i
 
 // sameAsNext returns which of 16 values is the next, too, as bits.
 func sameAsNext(r *[17]uint32) uint32 {
-	a := archsimd.LoadUint32x4Array((*[4]uint32)(r[0:4])).Equal(archsimd.LoadUint32x4Array((*[4]uint32)(r[1:5]))).ToInt32x4()
-	b := archsimd.LoadUint32x4Array((*[4]uint32)(r[4:8])).Equal(archsimd.LoadUint32x4Array((*[4]uint32)(r[5:9]))).ToInt32x4()
-	c := archsimd.LoadUint32x4Array((*[4]uint32)(r[8:12])).Equal(archsimd.LoadUint32x4Array((*[4]uint32)(r[9:13]))).ToInt32x4()
-	d := archsimd.LoadUint32x4Array((*[4]uint32)(r[12:16])).Equal(archsimd.LoadUint32x4Array((*[4]uint32)(r[13:17]))).ToInt32x4()
+	a := archsimd.LoadUint32x4Array((*[4]uint32)(r[0:4])).Equal(
+		archsimd.LoadUint32x4Array((*[4]uint32)(r[1:5]))).ToInt32x4()
+	b := archsimd.LoadUint32x4Array((*[4]uint32)(r[4:8])).Equal(
+		archsimd.LoadUint32x4Array((*[4]uint32)(r[5:9]))).ToInt32x4()
+	c := archsimd.LoadUint32x4Array((*[4]uint32)(r[8:12])).Equal(
+		archsimd.LoadUint32x4Array((*[4]uint32)(r[9:13]))).ToInt32x4()
+	d := archsimd.LoadUint32x4Array((*[4]uint32)(r[12:16])).Equal(
+		archsimd.LoadUint32x4Array((*[4]uint32)(r[13:17]))).ToInt32x4()
 	a = a.And(archsimd.LoadInt32x4Array(&maskBits[0])).Or(b.And(archsimd.LoadInt32x4Array(&maskBits[1])))
 	c = c.And(archsimd.LoadInt32x4Array(&maskBits[2])).Or(d.And(archsimd.LoadInt32x4Array(&maskBits[3])))
 	return uint32(a.Or(c).ReduceSum())
@@ -75,7 +80,8 @@ func lineTables(s *gridLanes, dim, groups int, smallest, largest, id uint32) {
 	maxG := archsimd.BroadcastUint32x4(marginMaxG).BitsToFloat32()
 	minM := archsimd.BroadcastUint32x4(marginMinM).BitsToFloat32()
 	maxM := archsimd.BroadcastUint32x4(marginMaxM).BitsToFloat32()
-	scales := archsimd.BroadcastUint32x4(smallest).BitsToFloat32().GreaterEqual(archsimd.BroadcastUint32x4(marginMinS).BitsToFloat32())
+	scales := archsimd.BroadcastUint32x4(smallest).BitsToFloat32().GreaterEqual(
+		archsimd.BroadcastUint32x4(marginMinS).BitsToFloat32())
 	for g := range groups {
 		var m, most f32x4
 		if dim == 8 {
@@ -100,7 +106,8 @@ func lineTables(s *gridLanes, dim, groups int, smallest, largest, id uint32) {
 				m = m.Add(v.Mul(e).Mul(e))
 			}
 		}
-		ok := scales.And(most.LessEqual(maxG)).And(most.Mul(ids).LessEqual(maxG)).And(m.GreaterEqual(minM)).And(m.LessEqual(maxM))
+		ok := scales.And(most.LessEqual(maxG)).And(most.Mul(ids).LessEqual(maxG)).And(m.GreaterEqual(minM)).And(
+			m.LessEqual(maxM))
 		m.Mul(rate).IfElse(ok, inf).StoreArray((*[4]float32)(l.margin[g&7][:4]))
 	}
 }
@@ -117,7 +124,8 @@ func chooseRuns(dim int, s *gridLanes, points, one, more []uint16, _ int) {
 		r := &l.runs[k&(maxRuns-1)]
 		chunks := l.chunks[r.at:][:(int(r.points)+nearChunk-1)/nearChunk]
 		for i := range chunks {
-			linesNeon(dim, s, int(r.group), points[int(r.off)+nearChunk*i:], &chunks[i], uint(r.points)-nearChunk*uint(i))
+			linesNeon(dim, s, int(r.group), points[int(r.off)+nearChunk*i:], &chunks[i],
+				uint(r.points)-nearChunk*uint(i))
 		}
 	}
 	chooseNeon(l, s, l.hard[:hard])
@@ -144,14 +152,18 @@ func linesNeon(dim int, s *gridLanes, group int, points []uint16, c *lineChunk, 
 	if dim == 8 {
 		codes := p.ReshapeToUint8s()
 		ta, tb := (*[8][8]float32)(l.ta[8*(group&3):]), (*[8][8]float32)(l.tb[8*(group&3):])
-		a, b := lines8Neon(ta, tb, codes.LookupOrZero(archsimd.LoadUint8x16Array(&spreadCodes[0])), codes.LookupOrZero(archsimd.LoadUint8x16Array(&spreadCodes[1])))
-		a.Max(archsimd.LoadUint32x4Array((*[4]uint32)(pads[:4])).BitsToFloat32()).ToBits().StoreArray((*[4]uint32)(c.a[:4]))
+		a, b := lines8Neon(ta, tb, codes.LookupOrZero(archsimd.LoadUint8x16Array(&spreadCodes[0])),
+			codes.LookupOrZero(archsimd.LoadUint8x16Array(&spreadCodes[1])))
+		a.Max(archsimd.LoadUint32x4Array((*[4]uint32)(pads[:4])).BitsToFloat32()).ToBits().StoreArray(
+			(*[4]uint32)(c.a[:4]))
 		b.ToBits().StoreArray((*[4]uint32)(c.b[:4]))
 		if n <= 4 {
 			return
 		}
-		a, b = lines8Neon(ta, tb, codes.LookupOrZero(archsimd.LoadUint8x16Array(&spreadCodes[2])), codes.LookupOrZero(archsimd.LoadUint8x16Array(&spreadCodes[3])))
-		a.Max(archsimd.LoadUint32x4Array((*[4]uint32)(pads[4:])).BitsToFloat32()).ToBits().StoreArray((*[4]uint32)(c.a[4:]))
+		a, b = lines8Neon(ta, tb, codes.LookupOrZero(archsimd.LoadUint8x16Array(&spreadCodes[2])),
+			codes.LookupOrZero(archsimd.LoadUint8x16Array(&spreadCodes[3])))
+		a.Max(archsimd.LoadUint32x4Array((*[4]uint32)(pads[4:])).BitsToFloat32()).ToBits().StoreArray(
+			(*[4]uint32)(c.a[4:]))
 		b.ToBits().StoreArray((*[4]uint32)(c.b[4:]))
 		p.HiToLo().ExtendLo4ToUint32().StoreArray((*[4]uint32)(c.codes[4:]))
 		return
@@ -174,33 +186,50 @@ func linesNeon(dim int, s *gridLanes, group int, points []uint16, c *lineChunk, 
 //
 //go:noinline
 func lines8Neon(ta, tb *[8][8]float32, lo, hi u8x16) (a, b f32x4) {
-	up, down, down2 := archsimd.LoadInt8x16Array(&byteShifts[0]), archsimd.LoadInt8x16Array(&byteShifts[1]), archsimd.LoadInt8x16Array(&byteShifts[2])
+	up, down, down2 := archsimd.LoadInt8x16Array(&byteShifts[0]), archsimd.LoadInt8x16Array(&byteShifts[1]),
+		archsimd.LoadInt8x16Array(&byteShifts[2])
 	bytes, mask := archsimd.LoadUint8x16Array(&byteOfFloat), archsimd.BroadcastUint8x16(12)
 
 	q := lo.Shift(up).And(mask).Or(bytes)
-	a = archsimd.LoadFloat32x4Array((*[4]float32)(ta[0][:4])).ToBits().ReshapeToUint8s().LookupOrZero(q).ReshapeToUint32s().BitsToFloat32()
-	b = archsimd.LoadFloat32x4Array((*[4]float32)(tb[0][:4])).ToBits().ReshapeToUint8s().LookupOrZero(q).ReshapeToUint32s().BitsToFloat32()
+	a = archsimd.LoadFloat32x4Array((*[4]float32)(ta[0][:4])).ToBits().ReshapeToUint8s().LookupOrZero(
+		q).ReshapeToUint32s().BitsToFloat32()
+	b = archsimd.LoadFloat32x4Array((*[4]float32)(tb[0][:4])).ToBits().ReshapeToUint8s().LookupOrZero(
+		q).ReshapeToUint32s().BitsToFloat32()
 	q = lo.And(mask).Or(bytes)
-	a = a.Add(archsimd.LoadFloat32x4Array((*[4]float32)(ta[1][:4])).ToBits().ReshapeToUint8s().LookupOrZero(q).ReshapeToUint32s().BitsToFloat32())
-	b = b.Add(archsimd.LoadFloat32x4Array((*[4]float32)(tb[1][:4])).ToBits().ReshapeToUint8s().LookupOrZero(q).ReshapeToUint32s().BitsToFloat32())
+	a = a.Add(archsimd.LoadFloat32x4Array((*[4]float32)(ta[1][:4])).ToBits().ReshapeToUint8s().LookupOrZero(
+		q).ReshapeToUint32s().BitsToFloat32())
+	b = b.Add(archsimd.LoadFloat32x4Array((*[4]float32)(tb[1][:4])).ToBits().ReshapeToUint8s().LookupOrZero(
+		q).ReshapeToUint32s().BitsToFloat32())
 	q = lo.Shift(down).And(mask).Or(bytes)
-	a = a.Add(archsimd.LoadFloat32x4Array((*[4]float32)(ta[2][:4])).ToBits().ReshapeToUint8s().LookupOrZero(q).ReshapeToUint32s().BitsToFloat32())
-	b = b.Add(archsimd.LoadFloat32x4Array((*[4]float32)(tb[2][:4])).ToBits().ReshapeToUint8s().LookupOrZero(q).ReshapeToUint32s().BitsToFloat32())
+	a = a.Add(archsimd.LoadFloat32x4Array((*[4]float32)(ta[2][:4])).ToBits().ReshapeToUint8s().LookupOrZero(
+		q).ReshapeToUint32s().BitsToFloat32())
+	b = b.Add(archsimd.LoadFloat32x4Array((*[4]float32)(tb[2][:4])).ToBits().ReshapeToUint8s().LookupOrZero(
+		q).ReshapeToUint32s().BitsToFloat32())
 	q = lo.Shift(down2).And(mask).Or(bytes)
-	a = a.Add(archsimd.LoadFloat32x4Array((*[4]float32)(ta[3][:4])).ToBits().ReshapeToUint8s().LookupOrZero(q).ReshapeToUint32s().BitsToFloat32())
-	b = b.Add(archsimd.LoadFloat32x4Array((*[4]float32)(tb[3][:4])).ToBits().ReshapeToUint8s().LookupOrZero(q).ReshapeToUint32s().BitsToFloat32())
+	a = a.Add(archsimd.LoadFloat32x4Array((*[4]float32)(ta[3][:4])).ToBits().ReshapeToUint8s().LookupOrZero(
+		q).ReshapeToUint32s().BitsToFloat32())
+	b = b.Add(archsimd.LoadFloat32x4Array((*[4]float32)(tb[3][:4])).ToBits().ReshapeToUint8s().LookupOrZero(
+		q).ReshapeToUint32s().BitsToFloat32())
 	q = hi.Shift(up).And(mask).Or(bytes)
-	a = a.Add(archsimd.LoadFloat32x4Array((*[4]float32)(ta[4][:4])).ToBits().ReshapeToUint8s().LookupOrZero(q).ReshapeToUint32s().BitsToFloat32())
-	b = b.Add(archsimd.LoadFloat32x4Array((*[4]float32)(tb[4][:4])).ToBits().ReshapeToUint8s().LookupOrZero(q).ReshapeToUint32s().BitsToFloat32())
+	a = a.Add(archsimd.LoadFloat32x4Array((*[4]float32)(ta[4][:4])).ToBits().ReshapeToUint8s().LookupOrZero(
+		q).ReshapeToUint32s().BitsToFloat32())
+	b = b.Add(archsimd.LoadFloat32x4Array((*[4]float32)(tb[4][:4])).ToBits().ReshapeToUint8s().LookupOrZero(
+		q).ReshapeToUint32s().BitsToFloat32())
 	q = hi.And(mask).Or(bytes)
-	a = a.Add(archsimd.LoadFloat32x4Array((*[4]float32)(ta[5][:4])).ToBits().ReshapeToUint8s().LookupOrZero(q).ReshapeToUint32s().BitsToFloat32())
-	b = b.Add(archsimd.LoadFloat32x4Array((*[4]float32)(tb[5][:4])).ToBits().ReshapeToUint8s().LookupOrZero(q).ReshapeToUint32s().BitsToFloat32())
+	a = a.Add(archsimd.LoadFloat32x4Array((*[4]float32)(ta[5][:4])).ToBits().ReshapeToUint8s().LookupOrZero(
+		q).ReshapeToUint32s().BitsToFloat32())
+	b = b.Add(archsimd.LoadFloat32x4Array((*[4]float32)(tb[5][:4])).ToBits().ReshapeToUint8s().LookupOrZero(
+		q).ReshapeToUint32s().BitsToFloat32())
 	q = hi.Shift(down).And(mask).Or(bytes)
-	a = a.Add(archsimd.LoadFloat32x4Array((*[4]float32)(ta[6][:4])).ToBits().ReshapeToUint8s().LookupOrZero(q).ReshapeToUint32s().BitsToFloat32())
-	b = b.Add(archsimd.LoadFloat32x4Array((*[4]float32)(tb[6][:4])).ToBits().ReshapeToUint8s().LookupOrZero(q).ReshapeToUint32s().BitsToFloat32())
+	a = a.Add(archsimd.LoadFloat32x4Array((*[4]float32)(ta[6][:4])).ToBits().ReshapeToUint8s().LookupOrZero(
+		q).ReshapeToUint32s().BitsToFloat32())
+	b = b.Add(archsimd.LoadFloat32x4Array((*[4]float32)(tb[6][:4])).ToBits().ReshapeToUint8s().LookupOrZero(
+		q).ReshapeToUint32s().BitsToFloat32())
 	q = hi.Shift(down2).And(mask).Or(bytes)
-	a = a.Add(archsimd.LoadFloat32x4Array((*[4]float32)(ta[7][:4])).ToBits().ReshapeToUint8s().LookupOrZero(q).ReshapeToUint32s().BitsToFloat32())
-	b = b.Add(archsimd.LoadFloat32x4Array((*[4]float32)(tb[7][:4])).ToBits().ReshapeToUint8s().LookupOrZero(q).ReshapeToUint32s().BitsToFloat32())
+	a = a.Add(archsimd.LoadFloat32x4Array((*[4]float32)(ta[7][:4])).ToBits().ReshapeToUint8s().LookupOrZero(
+		q).ReshapeToUint32s().BitsToFloat32())
+	b = b.Add(archsimd.LoadFloat32x4Array((*[4]float32)(tb[7][:4])).ToBits().ReshapeToUint8s().LookupOrZero(
+		q).ReshapeToUint32s().BitsToFloat32())
 	return a, b
 }
 
@@ -230,7 +259,8 @@ func lines4Neon(vs, vy *[4][maxLanes]float32, p archsimd.Uint32x4) (a, b f32x4) 
 // splatOf are the indices that give all lanes the value of one.
 var splatOf = [4][16]uint8{
 	{0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3}, {4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7},
-	{8, 9, 10, 11, 8, 9, 10, 11, 8, 9, 10, 11, 8, 9, 10, 11}, {12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15},
+	{8, 9, 10, 11, 8, 9, 10, 11, 8, 9, 10, 11, 8, 9, 10, 11},
+	{12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15},
 }
 
 // leastNeon returns the least lane in all lanes.
@@ -260,16 +290,20 @@ func settleNeon(dim int, s *gridLanes, points, runs []uint16) (hard int) {
 		if n > 1 || margin.Less(inf).ToInt32x4().ReduceMax() == 0 {
 			c := &l.chunks[r.at&(maxChunks-1)]
 			linesNeon(dim, s, int(r.group), list, c, n)
-			a, b := archsimd.LoadUint32x4Array((*[4]uint32)(c.a[:4])).BitsToFloat32(), archsimd.LoadUint32x4Array((*[4]uint32)(c.b[:4])).BitsToFloat32()
-			s0 := archsimd.LoadUint32x4Array((*[4]uint32)(s.scale[from : from+4])).ReshapeToUint8s().LookupOrZero(first).ReshapeToUint32s().BitsToFloat32()
-			s1 := archsimd.LoadUint32x4Array((*[4]uint32)(s.scale[to : to+4])).ReshapeToUint8s().LookupOrZero(first).ReshapeToUint32s().BitsToFloat32()
+			a, b := archsimd.LoadUint32x4Array((*[4]uint32)(c.a[:4])).BitsToFloat32(),
+				archsimd.LoadUint32x4Array((*[4]uint32)(c.b[:4])).BitsToFloat32()
+			s0 := archsimd.LoadUint32x4Array((*[4]uint32)(s.scale[from : from+4])).ReshapeToUint8s().LookupOrZero(
+				first).ReshapeToUint32s().BitsToFloat32()
+			s1 := archsimd.LoadUint32x4Array((*[4]uint32)(s.scale[to : to+4])).ReshapeToUint8s().LookupOrZero(
+				first).ReshapeToUint32s().BitsToFloat32()
 			x, z := s0.Mul(a).Sub(b), s1.Mul(a).Sub(b)
 			beaten := uint32(0)
 			if n <= 4 {
 				mx, mz := leastNeon(x).Add(margin), leastNeon(z).Add(margin)
 				beaten = uint32(x.Greater(mx).And(z.Greater(mz)).ToInt32x4().And(lanes).ReduceSum()) | 0xF0
 			} else {
-				a, b = archsimd.LoadUint32x4Array((*[4]uint32)(c.a[4:])).BitsToFloat32(), archsimd.LoadUint32x4Array((*[4]uint32)(c.b[4:])).BitsToFloat32()
+				a, b = archsimd.LoadUint32x4Array((*[4]uint32)(c.a[4:])).BitsToFloat32(),
+					archsimd.LoadUint32x4Array((*[4]uint32)(c.b[4:])).BitsToFloat32()
 				x1, z1 := s0.Mul(a).Sub(b), s1.Mul(a).Sub(b)
 				mx, mz := leastNeon(x.Min(x1)).Add(margin), leastNeon(z.Min(z1)).Add(margin)
 				beats := x.Greater(mx).And(z.Greater(mz)).ToInt32x4().And(lanes)
@@ -319,20 +353,24 @@ func chooseNeon(l *gridLines, s *gridLanes, runs []uint16) {
 					a := archsimd.LoadUint32x4Array((*[4]uint32)(c.a[h : h+4])).ReshapeToUint8s()
 					b := archsimd.LoadUint32x4Array((*[4]uint32)(c.b[h : h+4])).ReshapeToUint8s()
 					p := archsimd.LoadUint32x4Array((*[4]uint32)(c.codes[h : h+4])).ReshapeToUint8s()
-					e := scale.Mul(a.LookupOrZero(p0).ReshapeToUint32s().BitsToFloat32()).Sub(b.LookupOrZero(p0).ReshapeToUint32s().BitsToFloat32())
+					e := scale.Mul(a.LookupOrZero(p0).ReshapeToUint32s().BitsToFloat32()).Sub(
+						b.LookupOrZero(p0).ReshapeToUint32s().BitsToFloat32())
 					code = p.LookupOrZero(p0).ReshapeToUint32s().IfElse(e.Less(best), code)
 					second = second.Min(e.Max(best))
 					best = best.Min(e)
-					e = scale.Mul(a.LookupOrZero(p1).ReshapeToUint32s().BitsToFloat32()).Sub(b.LookupOrZero(p1).ReshapeToUint32s().BitsToFloat32())
+					e = scale.Mul(a.LookupOrZero(p1).ReshapeToUint32s().BitsToFloat32()).Sub(
+						b.LookupOrZero(p1).ReshapeToUint32s().BitsToFloat32())
 					code = p.LookupOrZero(p1).ReshapeToUint32s().IfElse(e.Less(best), code)
 					second = second.Min(e.Max(best))
 					best = best.Min(e)
 					if left > 2 {
-						e := scale.Mul(a.LookupOrZero(p2).ReshapeToUint32s().BitsToFloat32()).Sub(b.LookupOrZero(p2).ReshapeToUint32s().BitsToFloat32())
+						e := scale.Mul(a.LookupOrZero(p2).ReshapeToUint32s().BitsToFloat32()).Sub(
+							b.LookupOrZero(p2).ReshapeToUint32s().BitsToFloat32())
 						code = p.LookupOrZero(p2).ReshapeToUint32s().IfElse(e.Less(best), code)
 						second = second.Min(e.Max(best))
 						best = best.Min(e)
-						e = scale.Mul(a.LookupOrZero(p3).ReshapeToUint32s().BitsToFloat32()).Sub(b.LookupOrZero(p3).ReshapeToUint32s().BitsToFloat32())
+						e = scale.Mul(a.LookupOrZero(p3).ReshapeToUint32s().BitsToFloat32()).Sub(
+							b.LookupOrZero(p3).ReshapeToUint32s().BitsToFloat32())
 						code = p.LookupOrZero(p3).ReshapeToUint32s().IfElse(e.Less(best), code)
 						second = second.Min(e.Max(best))
 						best = best.Min(e)

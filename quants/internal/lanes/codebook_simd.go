@@ -83,7 +83,8 @@ type nearLists struct {
 // chunked returns the lists of a codebook, built at the first call.
 func chunked(cb *codebook.Codebook) *nearLists {
 	n := &chunkedLists[0]
-	for i, c := range [...]*codebook.Codebook{&codebook.IQ2_XXS, &codebook.IQ2_XS, &codebook.IQ2_S, &codebook.IQ3_XXS, &codebook.IQ3_S, &codebook.IQ1} {
+	for i, c := range [...]*codebook.Codebook{&codebook.IQ2_XXS, &codebook.IQ2_XS, &codebook.IQ2_S, &codebook.IQ3_XXS,
+		&codebook.IQ3_S, &codebook.IQ1} {
 		if c == cb {
 			n = &chunkedLists[i]
 		}
@@ -96,7 +97,8 @@ func chunked(cb *codebook.Codebook) *nearLists {
 				continue // a level of 3
 			}
 			list := cb.List(uint16(code))
-			n.spans[cb.Rank(uint16(code))] = nearSpan{uint32(len(n.codes)), uint8((len(list) + nearChunk - 1) / nearChunk), uint16(code)}
+			n.spans[cb.Rank(uint16(code))] = nearSpan{uint32(len(n.codes)),
+				uint8((len(list) + nearChunk - 1) / nearChunk), uint16(code)}
 			n.codes = append(n.codes, list...)
 			for len(n.codes)%nearChunk != 0 {
 				again := list[0]
@@ -274,7 +276,8 @@ func candidates(p *codebook.GridSearch) (c [maxCandidates]float32) {
 }
 
 // searchLanes is search.
-func searchLanes(p *codebook.GridSearch, s *gridLanes, lists *nearLists, y, w, v []float32, mx, scale float32, codes []uint16) float32 {
+func searchLanes(p *codebook.GridSearch, s *gridLanes, lists *nearLists, y, w, v []float32, mx, scale float32,
+	codes []uint16) float32 {
 	groups, n := len(codes), 2*p.Steps+1
 	stepLanes(s, math.Float32bits(mx), n)
 	spread(s, y, w, v)
@@ -539,7 +542,8 @@ func (s *gridLanes) distinct(groups, n int) int {
 //
 // Between two of n neighbouring candidates that round a group to the same vector and have the
 // same point, all scales do: see the head of codebook_runs_simd.go.
-func refitLanes(p *codebook.GridSearch, s *gridLanes, lists *nearLists, best *codebook.GridGroups, all bool, at int, scale float32, groups, n int) bool {
+func refitLanes(p *codebook.GridSearch, s *gridLanes, lists *nearLists, best *codebook.GridGroups, all bool, at int,
+	scale float32, groups, n int) bool {
 	scaleBits, id := math.Float32bits(scale), math.Float32bits(1/scale) // positive, so in order
 	t := 0
 	if at >= 0 {

@@ -35,8 +35,10 @@ func near8Neon(lists *nearLists, s *gridLanes, items []uint16) (failed bool) {
 		span := lists.spans[s.ranks[g][t]]
 		list := lists.codes[span.off:][:nearChunk*int(span.n)]
 		q := archsimd.BroadcastUint32x4(s.scale[t]).BitsToFloat32().Mul(archsimd.LoadFloat32x4Array(&oddLevels))
-		win, ok := nearest8Neon(cost4(q, &ys[0], &vs[0]), cost4(q, &ys[1], &vs[1]), cost4(q, &ys[2], &vs[2]), cost4(q, &ys[3], &vs[3]),
-			cost4(q, &ys[4], &vs[4]), cost4(q, &ys[5], &vs[5]), cost4(q, &ys[6], &vs[6]), cost4(q, &ys[7], &vs[7]), list)
+		win, ok := nearest8Neon(cost4(q, &ys[0], &vs[0]), cost4(q, &ys[1], &vs[1]), cost4(q, &ys[2], &vs[2]),
+			cost4(q, &ys[3], &vs[3]),
+			cost4(q, &ys[4], &vs[4]), cost4(q, &ys[5], &vs[5]), cost4(q, &ys[6], &vs[6]),
+			cost4(q, &ys[7], &vs[7]), list)
 		if !ok {
 			failed, win = true, 0
 		}

@@ -56,12 +56,13 @@ import (
 // scale, in lanes again.
 //
 // Where the time goes, IQ1_S and IQ1_M (Sapphire Rapids, 256 bits, Go 1.27.4): rough fits 20%, near points 27% and 20%,
-// sorting and putting in place 22% and 15%, cuts that are tried 7% and 20%, the rest to blocks, weights, codes.
-// Of 33*34/2 = 561 pairs of cuts each takes some 5 cycles for 8 sub-blocks, 17*18/2 = 153 some 10: 350 and 190 cycles for a sub-block.
+// sorting and putting in place 22% and 15%, cuts that are tried 7% and 20%, the rest to blocks, weights, codes. Of
+// 33*34/2 = 561 pairs of cuts each takes some 5 cycles for 8 sub-blocks, 17*18/2 = 153 some 10: 350 and 190 cycles for
+// a sub-block.
 //
-// MB/s of float32 on one core of it, best of many short runs: IQ1_S 230 at 256 bits (98 with a cut in each lane
-// and all of them computed as the reference does), 210 (91) at 512, 95 (61) at 128; IQ1_M 175 (70), 160 (67) and 84 (49). At 512 bits
-// that is with divisions; reciprocals have since made it 23% and 16% more.
+// MB/s of float32 on one core of it, best of many short runs: IQ1_S 230 at 256 bits (98 with a cut in each lane and all
+// of them computed as the reference does), 210 (91) at 512, 95 (61) at 128; IQ1_M 175 (70), 160 (67) and 84 (49). At
+// 512 bits that is with divisions; reciprocals have since made it 23% and 16% more.
 
 func QuantizeIQ1_S(dst []byte, src, importance []float32) {
 	l := iq1LanesPool.Get().(*iq1Lanes)
@@ -73,7 +74,8 @@ func QuantizeIQ1_S(dst []byte, src, importance []float32) {
 		x, w := src[:n], l.w[:n]
 		squaresOf(l.squares[:], x, 1, 2, 1.0/pack.QK_K)
 		for i := 0; i < n; i += pack.QK_K {
-			importanceWeights(w[i:][:pack.QK_K], x[i:][:pack.QK_K], importance[i:][:pack.QK_K], math.Float32bits(l.squares[i/pack.QK_K]))
+			importanceWeights(w[i:][:pack.QK_K], x[i:][:pack.QK_K], importance[i:][:pack.QK_K],
+				math.Float32bits(l.squares[i/pack.QK_K]))
 		}
 		for i := 0; i < n; i += pack.QK * width {
 			end := min(i+pack.QK*width, n)
@@ -99,7 +101,8 @@ func QuantizeIQ1_M(dst []byte, src, importance []float32) {
 		if importance != nil {
 			squaresOf(l.squares[:], x, 1, 2, 1.0/pack.QK_K)
 			for i := 0; i < n; i += pack.QK_K {
-				importanceWeights(w[i:][:pack.QK_K], x[i:][:pack.QK_K], importance[i:][:pack.QK_K], math.Float32bits(l.squares[i/pack.QK_K]))
+				importanceWeights(w[i:][:pack.QK_K], x[i:][:pack.QK_K], importance[i:][:pack.QK_K],
+					math.Float32bits(l.squares[i/pack.QK_K]))
 			}
 			importance = importance[n:]
 		} else {
@@ -111,7 +114,8 @@ func QuantizeIQ1_M(dst []byte, src, importance []float32) {
 		}
 		clearUpper()
 		for i := range n / pack.QK_K {
-			l.fits[i].PutIQ1_M(dst[:scalar.BytesIQ1_M:scalar.BytesIQ1_M], x[pack.QK_K*i:][:pack.QK_K], w[pack.QK_K*i:][:pack.QK_K])
+			l.fits[i].PutIQ1_M(dst[:scalar.BytesIQ1_M:scalar.BytesIQ1_M], x[pack.QK_K*i:][:pack.QK_K],
+				w[pack.QK_K*i:][:pack.QK_K])
 			dst = dst[scalar.BytesIQ1_M:]
 		}
 		src = src[n:]
@@ -314,7 +318,8 @@ func scanIQ1_S(l *iq1Lanes) {
 		zero.Store(ends[i : i+width])
 	}
 	for len(firsts) >= 3*width {
-		c, e0, e1 := simd.LoadFloat32s(firsts[:width]), simd.LoadFloat32s(firsts[width:2*width]), simd.LoadFloat32s(firsts[2*width:3*width])
+		c, e0, e1 := simd.LoadFloat32s(firsts[:width]), simd.LoadFloat32s(firsts[width:2*width]),
+			simd.LoadFloat32s(firsts[2*width:3*width])
 		var top simd.Float32s
 		for s, t := seconds, ends; len(s) >= 3*width; s, t = s[3*width:], t[width:] {
 			a := c.Sub(simd.LoadFloat32s(s[:width]))
@@ -399,7 +404,8 @@ func tablesIQ1_M(l *iq1Lanes) {
 	width := (simd.Float32s{}).Len()
 	n := 16 * width
 	sx0, sx1, sw0, sw1 := l.sx[0][:n+width], l.sx[1][:n+width], l.sw[0][:n+width], l.sw[1][:n+width]
-	x0, x1, w0, w1 := simd.LoadFloat32s(sx0[n:]), simd.LoadFloat32s(sx1[n:]), simd.LoadFloat32s(sw0[n:]), simd.LoadFloat32s(sw1[n:])
+	x0, x1, w0, w1 := simd.LoadFloat32s(sx0[n:]), simd.LoadFloat32s(sx1[n:]), simd.LoadFloat32s(sw0[n:]),
+		simd.LoadFloat32s(sw1[n:])
 	up, down := splatBits(bits1_125), splatBits(bits0_875)
 	x0.Mul(up).Add(x1.Mul(up)).Store(l.consts[:])
 	x0.Mul(up).Add(x1.Mul(down)).Store(l.consts[width:])
@@ -431,7 +437,8 @@ func scanIQ1_M(l *iq1Lanes) {
 	var zero simd.Float32s
 	width := zero.Len()
 	consts := l.consts[:4*width]
-	k0, k1, k2, k3 := simd.LoadFloat32s(consts[:width]), simd.LoadFloat32s(consts[width:2*width]), simd.LoadFloat32s(consts[2*width:3*width]), simd.LoadFloat32s(consts[3*width:])
+	k0, k1, k2, k3 := simd.LoadFloat32s(consts[:width]), simd.LoadFloat32s(consts[width:2*width]),
+		simd.LoadFloat32s(consts[2*width:3*width]), simd.LoadFloat32s(consts[3*width:])
 	n := 5 * 17 * width
 	firsts, seconds, tops, ends := l.first[:n], l.second[:n:n], l.tops[0][:], l.tops[1][:n/5:n/5]
 	for i := 0; i <= len(ends)-width; i += width {
@@ -439,7 +446,8 @@ func scanIQ1_M(l *iq1Lanes) {
 	}
 	for len(firsts) >= 5*width {
 		x := simd.LoadFloat32s(firsts[:width])
-		e0, e1, e2, e3 := simd.LoadFloat32s(firsts[width:2*width]), simd.LoadFloat32s(firsts[2*width:3*width]), simd.LoadFloat32s(firsts[3*width:4*width]), simd.LoadFloat32s(firsts[4*width:5*width])
+		e0, e1, e2, e3 := simd.LoadFloat32s(firsts[width:2*width]), simd.LoadFloat32s(firsts[2*width:3*width]),
+			simd.LoadFloat32s(firsts[3*width:4*width]), simd.LoadFloat32s(firsts[4*width:5*width])
 		var top simd.Float32s
 		for s, t := seconds, ends; len(s) >= 5*width; s, t = s[5*width:], t[width:] {
 			v := x.Add(simd.LoadFloat32s(s[:width]))
@@ -643,7 +651,8 @@ func (l *iq1Lanes) finish(x, w []float32, groups, width int, open uint32) {
 func codesIQ1(l *iq1Lanes, groups int) {
 	var zero simd.Int32s
 	width := zero.Len()
-	c1, c2, mirrored := simd.LoadInt32s(l.cuts[0][:]), simd.LoadInt32s(l.cuts[1][:]), simd.LoadInt32s(l.mirrored[:]).Less(zero)
+	c1, c2, mirrored := simd.LoadInt32s(l.cuts[0][:]), simd.LoadInt32s(l.cuts[1][:]),
+		simd.LoadInt32s(l.mirrored[:]).Less(zero)
 	twos, most := simd.BroadcastInt32s(0xAAAA), simd.BroadcastInt32s(6560)
 	for g := range groups {
 		keys := l.keys[8*g*width:][:8*width]

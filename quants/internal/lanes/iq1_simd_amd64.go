@@ -9,7 +9,8 @@ import (
 	"ggforge/quants/internal/pack"
 )
 
-// nearIQ1 sets the codes of the items to near points, and l.failed where one had no finite error. It reports whether it did.
+// nearIQ1 sets the codes of the items to near points, and l.failed where one had no finite error. It reports whether it
+// did.
 func nearIQ1(l *iq1Lanes, items []uint16, x, w []float32, groups int) bool {
 	if nearByTable {
 		nearIQ1AVX2(l, items, x, w, groups)

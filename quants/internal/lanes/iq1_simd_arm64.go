@@ -8,11 +8,12 @@ import (
 	"ggforge/quants/internal/pack"
 )
 
-// Steps of IQ1_S and IQ1_M with archsimd: see searchAsymNeon. A weight takes 361 instructions instead of 731 (IQ1_S; in scalar
-// code 1633) and 469 instead of 791 (IQ1_M; 3144). Of the 361 fits take 107, near points 95, which took 306 one by one, sorting 24
-// instead of 60.
+// Steps of IQ1_S and IQ1_M with archsimd: see searchAsymNeon. A weight takes 361 instructions instead of 731 (IQ1_S; in
+// scalar code 1633) and 469 instead of 791 (IQ1_M; 3144). Of the 361 fits take 107, near points 95, which took 306 one
+// by one, sorting 24 instead of 60.
 
-// nearIQ1 sets the codes of the items to near points, and l.failed where one had no finite error. It reports whether it did.
+// nearIQ1 sets the codes of the items to near points, and l.failed where one had no finite error. It reports whether it
+// did.
 func nearIQ1(l *iq1Lanes, items []uint16, x, w []float32, groups int) bool {
 	if tilesByNeon {
 		nearIQ1Neon(l, items, x, w, groups)
@@ -49,13 +50,15 @@ func costsIQ1(values *[3][maxLanes]uint32, k int, x, w f32x4) (a, b, c, d u8x16)
 	r2 := w.Mul(e).Mul(e).ToBits()
 	t, u := r0.InterleaveLo(r1).ReshapeToUint64s(), r0.InterleaveHi(r1).ReshapeToUint64s()
 	v, z := r2.InterleaveLo(r2).ReshapeToUint64s(), r2.InterleaveHi(r2).ReshapeToUint64s()
-	return t.InterleaveLo(v).ReshapeToUint8s(), t.InterleaveHi(v).ReshapeToUint8s(), u.InterleaveLo(z).ReshapeToUint8s(), u.InterleaveHi(z).ReshapeToUint8s()
+	return t.InterleaveLo(v).ReshapeToUint8s(), t.InterleaveHi(v).ReshapeToUint8s(),
+		u.InterleaveLo(z).ReshapeToUint8s(), u.InterleaveHi(z).ReshapeToUint8s()
 }
 
 // Where nearest8Neon finds 4 times each of the low bytes, or of the high bytes, of 4 codes.
 var spreadCodes = [4][16]uint8{
 	{0, 0, 0, 0, 2, 2, 2, 2, 4, 4, 4, 4, 6, 6, 6, 6}, {1, 1, 1, 1, 3, 3, 3, 3, 5, 5, 5, 5, 7, 7, 7, 7},
-	{8, 8, 8, 8, 10, 10, 10, 10, 12, 12, 12, 12, 14, 14, 14, 14}, {9, 9, 9, 9, 11, 11, 11, 11, 13, 13, 13, 13, 15, 15, 15, 15},
+	{8, 8, 8, 8, 10, 10, 10, 10, 12, 12, 12, 12, 14, 14, 14, 14},
+	{9, 9, 9, 9, 11, 11, 11, 11, 13, 13, 13, 13, 15, 15, 15, 15},
 }
 
 // The bytes of a float32 in a vector of 4, by the level times 4.
@@ -68,15 +71,16 @@ var byteShifts = [3][16]int8{
 	{-4, -4, -4, -4, -4, -4, -4, -4, -4, -4, -4, -4, -4, -4, -4, -4},
 }
 
-// nearest8Neon returns the index of the first of least cost of the points of the list, whole chunks. The cost of an element
-// has 4 values, by level, which are the bytes that are looked up: 5 operations for each element of 4 points. It is not ok if no cost is
-// finite.
+// nearest8Neon returns the index of the first of least cost of the points of the list, whole chunks. The cost of an
+// element has 4 values, by level, which are the bytes that are looked up: 5 operations for each element of 4 points. It
+// is not ok if no cost is finite.
 //
 //go:noinline
 func nearest8Neon(c0, c1, c2, c3, c4, c5, c6, c7 u8x16, list []uint16) (win uint32, ok bool) {
 	s0, s1 := archsimd.LoadUint8x16Array(&spreadCodes[0]), archsimd.LoadUint8x16Array(&spreadCodes[1])
 	s2, s3 := archsimd.LoadUint8x16Array(&spreadCodes[2]), archsimd.LoadUint8x16Array(&spreadCodes[3])
-	up, down, down2 := archsimd.LoadInt8x16Array(&byteShifts[0]), archsimd.LoadInt8x16Array(&byteShifts[1]), archsimd.LoadInt8x16Array(&byteShifts[2])
+	up, down, down2 := archsimd.LoadInt8x16Array(&byteShifts[0]), archsimd.LoadInt8x16Array(&byteShifts[1]),
+		archsimd.LoadInt8x16Array(&byteShifts[2])
 	bytes, mask := archsimd.LoadUint8x16Array(&byteOfFloat), archsimd.BroadcastUint8x16(12)
 	best0 := archsimd.BroadcastUint32x4(0x7F7FFFFF).BitsToFloat32()
 	best1 := best0
@@ -120,7 +124,8 @@ func nearest8Neon(c0, c1, c2, c3, c4, c5, c6, c7 u8x16, list []uint16) (win uint
 // firstPoints are the indices of the first points of a chunk.
 var firstPoints = [4]uint32{0, 1, 2, 3}
 
-// firstLeast returns the smallest index of a least cost. As costs are not negative, or all are -0, their bits are in order.
+// firstLeast returns the smallest index of a least cost. As costs are not negative, or all are -0, their bits are in
+// order.
 func firstLeast(best0, best1 f32x4, index0, index1 i32x4) (win uint32, ok bool) {
 	e0, e1 := best0.ToBits().BitsToInt32(), best1.ToBits().BitsToInt32()
 	least := e0.Min(e1).ReduceMin()
@@ -151,7 +156,8 @@ func scanIQ1_SNeon(l *iq1Lanes) {
 	const cuts = pack.QK + 1
 	shifted := load4(l.consts[:])
 	clear(l.tops[1][:4*cuts])
-	firsts, seconds, tops, ends := (*[12 * cuts]float32)(l.first[:]), (*[12 * cuts]float32)(l.second[:]), l.tops[0][:], (*[4 * cuts]float32)(l.tops[1][:])
+	firsts, seconds, tops, ends := (*[12 * cuts]float32)(l.first[:]), (*[12 * cuts]float32)(l.second[:]), l.tops[0][:],
+		(*[4 * cuts]float32)(l.tops[1][:])
 	for i := 0; i <= 4*cuts-4; i += 4 {
 		f := (*[12]float32)(firsts[3*i:])
 		c, e0, e1 := load4(f[:4]), load4(f[4:8]), load4(f[8:])
@@ -160,7 +166,8 @@ func scanIQ1_SNeon(l *iq1Lanes) {
 			s, t := (*[12]float32)(seconds[3*k:]), (*[4]float32)(ends[k:k+4])
 			a := c.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(s[:4])))
 			a1 := a.Sub(shifted)
-			b0, b1 := e0.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(s[4:8]))), e1.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(s[8:])))
+			b0, b1 := e0.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(s[4:8]))),
+				e1.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(s[8:])))
 			m := a.Mul(a).Div(b0).Max(a1.Mul(a1).Div(b1))
 			top = top.Max(m)
 			archsimd.LoadFloat32x4Array(t).Max(m).StoreArray(t)
@@ -173,7 +180,8 @@ func scanIQ1_MNeon(l *iq1Lanes) {
 	const cuts = 17
 	k0, k1, k2, k3 := load4(l.consts[:]), load4(l.consts[4:]), load4(l.consts[8:]), load4(l.consts[12:])
 	clear(l.tops[1][:4*cuts])
-	firsts, seconds, tops, ends := (*[20 * cuts]float32)(l.first[:]), (*[20 * cuts]float32)(l.second[:]), l.tops[0][:], (*[4 * cuts]float32)(l.tops[1][:])
+	firsts, seconds, tops, ends := (*[20 * cuts]float32)(l.first[:]), (*[20 * cuts]float32)(l.second[:]), l.tops[0][:],
+		(*[4 * cuts]float32)(l.tops[1][:])
 	for i := 0; i <= 4*cuts-4; i += 4 {
 		f := (*[20]float32)(firsts[5*i:])
 		x, e0, e1, e2, e3 := load4(f[:4]), load4(f[4:8]), load4(f[8:12]), load4(f[12:16]), load4(f[16:])

@@ -156,9 +156,14 @@ func sumsIQ4Tile(s0, s1 simd.Float32s, x, w, middle, below, above []float32) (a0
 	width := s0.Len()
 	for i := 0; i <= n-width; i += width {
 		v := simd.LoadFloat32s(x[i : i+width])
-		less0, less1 := s0.Mul(v).Less(simd.LoadFloat32s(middle[i:i+width])), s1.Mul(v).Less(simd.LoadFloat32s(middle[i:i+width]))
-		q0, q1 := simd.LoadFloat32s(below[i:i+width]).IfElse(less0, simd.LoadFloat32s(above[i:i+width])), simd.LoadFloat32s(below[i:i+width]).IfElse(less1, simd.LoadFloat32s(above[i:i+width]))
-		a0, b0, a1, b1 = a0.Add(simd.LoadFloat32s(w[i:i+width]).Mul(q0).Mul(v)), b0.Add(simd.LoadFloat32s(w[i:i+width]).Mul(q0).Mul(q0)), a1.Add(simd.LoadFloat32s(w[i:i+width]).Mul(q1).Mul(v)), b1.Add(simd.LoadFloat32s(w[i:i+width]).Mul(q1).Mul(q1))
+		less0, less1 := s0.Mul(v).Less(simd.LoadFloat32s(middle[i:i+width])),
+			s1.Mul(v).Less(simd.LoadFloat32s(middle[i:i+width]))
+		q0, q1 := simd.LoadFloat32s(below[i:i+width]).IfElse(less0, simd.LoadFloat32s(above[i:i+width])),
+			simd.LoadFloat32s(below[i:i+width]).IfElse(less1, simd.LoadFloat32s(above[i:i+width]))
+		a0, b0, a1, b1 = a0.Add(simd.LoadFloat32s(w[i:i+width]).Mul(q0).Mul(v)),
+			b0.Add(simd.LoadFloat32s(w[i:i+width]).Mul(q0).Mul(q0)),
+			a1.Add(simd.LoadFloat32s(w[i:i+width]).Mul(q1).Mul(v)),
+			b1.Add(simd.LoadFloat32s(w[i:i+width]).Mul(q1).Mul(q1))
 	}
 	return a0, b0, a1, b1
 }

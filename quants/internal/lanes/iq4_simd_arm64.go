@@ -52,12 +52,14 @@ func firstIQ4Neon(id f32x4, x, w []float32) (a, b f32x4) {
 	const width = 4
 	lowest := archsimd.LoadFloat32x4Array((*[4]float32)(iq4Const.lowest[:]))
 	for i := 0; i <= len(x)-2*width; i += 2 * width {
-		v0, v1 := archsimd.LoadFloat32x4Array((*[4]float32)(x[i:i+width])), archsimd.LoadFloat32x4Array((*[4]float32)(x[i+width:i+2*width]))
+		v0, v1 := archsimd.LoadFloat32x4Array((*[4]float32)(x[i:i+width])),
+			archsimd.LoadFloat32x4Array((*[4]float32)(x[i+width:i+2*width]))
 		t0, t1 := id.Mul(v0), id.Mul(v1)
 		q0, q1 := lowest, lowest
 		for k := range iq4Steps {
 			step := &iq4Steps[k]
-			middle, value := archsimd.LoadFloat32x4Array((*[4]float32)(step.middle[:])), archsimd.LoadFloat32x4Array((*[4]float32)(step.value[:]))
+			middle, value := archsimd.LoadFloat32x4Array((*[4]float32)(step.middle[:])),
+				archsimd.LoadFloat32x4Array((*[4]float32)(step.value[:]))
 			q0 = q0.IfElse(t0.Less(middle), value)
 			q1 = q1.IfElse(t1.Less(middle), value)
 		}
@@ -78,13 +80,15 @@ func nearIQ4Neon(s0, s1 f32x4, x, middle, below, above []float32) {
 	lowest := archsimd.LoadFloat32x4Array((*[4]float32)(iq4Const.lowest[:]))
 	infinite := archsimd.BroadcastUint32x4(0x7F800000).BitsToFloat32()
 	for i := 0; i <= len(x)-2*width; i += 2 * width {
-		v0, v1 := archsimd.LoadFloat32x4Array((*[4]float32)(x[i:i+width])), archsimd.LoadFloat32x4Array((*[4]float32)(x[i+width:i+2*width]))
+		v0, v1 := archsimd.LoadFloat32x4Array((*[4]float32)(x[i:i+width])),
+			archsimd.LoadFloat32x4Array((*[4]float32)(x[i+width:i+2*width]))
 		t0, t1 := s0.Mul(v0).Max(s1.Mul(v0)), s0.Mul(v1).Max(s1.Mul(v1))
 		m0, lo0, hi0 := infinite, lowest, lowest
 		m1, lo1, hi1 := infinite, lowest, lowest
 		for k := range iq4Steps {
 			step := &iq4Steps[k]
-			m, value := archsimd.LoadFloat32x4Array((*[4]float32)(step.middle[:])), archsimd.LoadFloat32x4Array((*[4]float32)(step.value[:]))
+			m, value := archsimd.LoadFloat32x4Array((*[4]float32)(step.middle[:])),
+				archsimd.LoadFloat32x4Array((*[4]float32)(step.value[:]))
 			less0, less1 := t0.Less(m), t1.Less(m)
 			m0, m1 = m0.IfElse(less0, m), m1.IfElse(less1, m)
 			lo0, lo1 = lo0.IfElse(less0, hi0), lo1.IfElse(less1, hi1)
@@ -109,8 +113,10 @@ func sumsIQ4Neon(s0, s1 f32x4, x, w, middle, below, above []float32) (a0, b0, a1
 	for i := 0; i <= n-width; i += width {
 		v := load4(x[i : i+width])
 		less0, less1 := s0.Mul(v).Less(load4(middle[i:i+width])), s1.Mul(v).Less(load4(middle[i:i+width]))
-		q0, q1 := load4(below[i:i+width]).IfElse(less0, load4(above[i:i+width])), load4(below[i:i+width]).IfElse(less1, load4(above[i:i+width]))
-		a0, b0, a1, b1 = a0.Add(load4(w[i:i+width]).Mul(q0).Mul(v)), b0.Add(load4(w[i:i+width]).Mul(q0).Mul(q0)), a1.Add(load4(w[i:i+width]).Mul(q1).Mul(v)), b1.Add(load4(w[i:i+width]).Mul(q1).Mul(q1))
+		q0, q1 := load4(below[i:i+width]).IfElse(less0, load4(above[i:i+width])),
+			load4(below[i:i+width]).IfElse(less1, load4(above[i:i+width]))
+		a0, b0, a1, b1 = a0.Add(load4(w[i:i+width]).Mul(q0).Mul(v)), b0.Add(load4(w[i:i+width]).Mul(q0).Mul(q0)),
+			a1.Add(load4(w[i:i+width]).Mul(q1).Mul(v)), b1.Add(load4(w[i:i+width]).Mul(q1).Mul(q1))
 	}
 	return a0, b0, a1, b1
 }

@@ -39,15 +39,16 @@ import (
 //	Q2_K              53        262        484
 //	Q2_K importance   26        121        232
 //
-// Since then, on a Sapphire Rapids, best of many short runs, 256 bits, before and after pairs take turns and
-// lane.Load has constants: Q4_K 437 and 452, 260 and 272 with importance; Q5_K 505 and 527, 253 and 261; Q2_K 447 and 495, 210 and 234.
+// Since then, on a Sapphire Rapids, best of many short runs, 256 bits, before and after pairs take turns and lane.Load
+// has constants: Q4_K 437 and 452, 260 and 272 with importance; Q5_K 505 and 527, 253 and 261; Q2_K 447 and 495, 210
+// and 234.
 //
-// Operations for 8 weights, 256 bits, without importance: Q2_K, Q4_K, Q5_K 17 to 22 times 17, so 36 to 47 for each weight.
-// Instructions of all for each weight (qemu-x86_64): 97, 101 and 88, of which the loops over candidates are 50, 64 and 49. Alone, a loop
-// over rows of 32 elements takes 1.5 to 2 ns for a row's sums and 0.7 to 0.9 for its error on a Sapphire Rapids, 2 and 1.1 for 16,
-// where the two ports for 7 multiplications and roundings would allow 1.2. With these times nothing else but candidates would be
-// 620 MB/s for Q2_K, 500 to 660 for Q4_K and 650 to 850 for Q5_K.
-// That rows of the second pair have whole lines of the cache gains 1 to 3%.
+// Operations for 8 weights, 256 bits, without importance: Q2_K, Q4_K, Q5_K 17 to 22 times 17, so 36 to 47 for each
+// weight. Instructions of all for each weight (qemu-x86_64): 97, 101 and 88, of which the loops over candidates are 50,
+// 64 and 49. Alone, a loop over rows of 32 elements takes 1.5 to 2 ns for a row's sums and 0.7 to 0.9 for its error on
+// a Sapphire Rapids, 2 and 1.1 for 16, where the two ports for 7 multiplications and roundings would allow 1.2. With
+// these times nothing else but candidates would be 620 MB/s for Q2_K, 500 to 660 for Q4_K and 650 to 850 for Q5_K. That
+// rows of the second pair have whole lines of the cache gains 1 to 3%.
 //
 // Tried and lost: the whole search as one function (sums of the inner loop live on
 // the stack, half the speed).
@@ -286,7 +287,8 @@ func (k *scaleMinKernel) search(s *kScratch, x, importance []float32, width int)
 				for i := range k.n {
 					s.oneByOne[i] = w[l/width*tile+i*width+l%width]
 				}
-				s.scale[sub+l], s.mins[sub+l] = search.Asym(p, x[off+l*k.n:][:k.n], s.oneByOne[:k.n], s.codes[off+l*k.n:][:k.n])
+				s.scale[sub+l], s.mins[sub+l] = search.Asym(p, x[off+l*k.n:][:k.n], s.oneByOne[:k.n],
+					s.codes[off+l*k.n:][:k.n])
 			}
 		}
 	}

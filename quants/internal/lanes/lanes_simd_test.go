@@ -47,7 +47,8 @@ func TestTileMiddlesIQ4(t *testing.T) {
 			a, b = -b, -a
 		}
 		if a > 0 && b/a <= 1.01*ratio {
-			t.Errorf("middles %g and %g: ratio %g, want more than %g", scalar.MiddlesIQ4[i], scalar.MiddlesIQ4[i+1], b/a, ratio)
+			t.Errorf("middles %g and %g: ratio %g, want more than %g", scalar.MiddlesIQ4[i],
+				scalar.MiddlesIQ4[i+1], b/a, ratio)
 		}
 	}
 }
@@ -91,7 +92,8 @@ func TestTileIQ1(t *testing.T) {
 				f, j := &l.fits[k/8], k%8
 				scale, shift := scalar.SearchIQ1_S(x[pack.QK*k:][:pack.QK], w[pack.QK*k:][:pack.QK], codes[:])
 				if f.Scales[j] != scale && scale == scale || f.Shifts[j] != shift || [4]uint16(f.Codes[4*j:]) != codes {
-					t.Fatalf("IQ1_S, %s, lane %d: %g %d %x, want %g %d %x", c.name, k, f.Scales[j], f.Shifts[j], f.Codes[4*j:][:4], scale, shift, codes)
+					t.Fatalf("IQ1_S, %s, lane %d: %g %d %x, want %g %d %x", c.name, k, f.Scales[j], f.Shifts[j],
+						f.Codes[4*j:][:4], scale, shift, codes)
 				}
 				sure -= int(l.sure[k])
 				lanes++
@@ -101,8 +103,10 @@ func TestTileIQ1(t *testing.T) {
 			for k := range m / 16 {
 				f, j := &l.fits[k/16], k%16
 				scale := scalar.SearchIQ1_M(x[16*k:][:16], w[16*k:][:16], codes[:2], shifts[:])
-				if f.Scales[j] != scale && scale == scale || [2]uint8(f.Shifts[2*j:]) != shifts || [2]uint16(f.Codes[2*j:]) != [2]uint16(codes[:]) {
-					t.Fatalf("IQ1_M, %s, lane %d: %g %d %x, want %g %d %x", c.name, k, f.Scales[j], f.Shifts[2*j:][:2], f.Codes[2*j:][:2], scale, shifts, codes)
+				if f.Scales[j] != scale && scale == scale || [2]uint8(f.Shifts[2*j:]) != shifts ||
+					[2]uint16(f.Codes[2*j:]) != [2]uint16(codes[:]) {
+					t.Fatalf("IQ1_M, %s, lane %d: %g %d %x, want %g %d %x", c.name, k, f.Scales[j], f.Shifts[2*j:][:2],
+						f.Codes[2*j:][:2], scale, shifts, codes)
 				}
 				sure -= int(l.sure[k])
 				lanes++
@@ -126,10 +130,12 @@ func TestTileNearTies(t *testing.T) {
 		plain        bool // works without importance
 		lanes, scale func(dst []byte, src, importance []float32)
 	}{
-		{"IQ2_XXS", &codebook.IQ2_XXS, 32, 6, 5, 0.1, scalar.BytesIQ2_XXS, false, QuantizeIQ2_XXS, scalar.QuantizeIQ2_XXS},
+		{"IQ2_XXS", &codebook.IQ2_XXS, 32, 6, 5, 0.1, scalar.BytesIQ2_XXS, false, QuantizeIQ2_XXS,
+			scalar.QuantizeIQ2_XXS},
 		{"IQ2_XS", &codebook.IQ2_XS, 16, 9, 5, 0.1, scalar.BytesIQ2_XS, false, QuantizeIQ2_XS, scalar.QuantizeIQ2_XS},
 		{"IQ2_S", &codebook.IQ2_S, 16, 9, 5, 0.1, scalar.BytesIQ2_S, true, QuantizeIQ2_S, scalar.QuantizeIQ2_S},
-		{"IQ3_XXS", &codebook.IQ3_XXS, 32, 15, 15, 0.2, scalar.BytesIQ3_XXS, true, QuantizeIQ3_XXS, scalar.QuantizeIQ3_XXS},
+		{"IQ3_XXS", &codebook.IQ3_XXS, 32, 15, 15, 0.2, scalar.BytesIQ3_XXS, true, QuantizeIQ3_XXS,
+			scalar.QuantizeIQ3_XXS},
 		{"IQ3_S", &codebook.IQ3_S, 32, 9, 15, 0.2, scalar.BytesIQ3_S, true, QuantizeIQ3_S, scalar.QuantizeIQ3_S},
 	} {
 		c.cb.Load()
@@ -188,7 +194,8 @@ func TestShortLists(t *testing.T) {
 	for _, c := range []struct {
 		cb            *codebook.Codebook
 		runs, longest int
-	}{{&codebook.IQ2_XXS, 4 * 13, 150}, {&codebook.IQ2_XS, 2 * 19, 292}, {&codebook.IQ2_S, 2 * 19, 70}, {&codebook.IQ3_XXS, 8 * 31, 36}, {&codebook.IQ3_S, 8 * 19, 38}} {
+	}{{&codebook.IQ2_XXS, 4 * 13, 150}, {&codebook.IQ2_XS, 2 * 19, 292}, {&codebook.IQ2_S, 2 * 19, 70},
+		{&codebook.IQ3_XXS, 8 * 31, 36}, {&codebook.IQ3_S, 8 * 19, 38}} {
 		longest := 0
 		lists := chunked(c.cb).short
 		for rank := range c.cb.Index {
@@ -197,14 +204,16 @@ func TestShortLists(t *testing.T) {
 			codes := lists.codes[s.off:][:s.points]
 			list := slices.Clone(c.cb.List(chunked(c.cb).spans[rank].code))
 			slices.Sort(list)
-			if got := lists.codes[whole.off:][:whole.points]; len(list) > 0 && !slices.Equal(got, list) || whole.flag != s.flag {
+			if got := lists.codes[whole.off:][:whole.points]; len(list) > 0 && !slices.Equal(got, list) ||
+				whole.flag != s.flag {
 				t.Fatalf("dimension %d, rank %d: whole list of %d points, want %d", c.cb.Dim, rank, len(got), len(list))
 			}
 			if !slices.IsSorted(codes) || (s.flag == 0) != (c.cb.Index[rank] >= 0) || s.flag == 0 && len(codes) != 1 {
 				t.Fatalf("dimension %d, rank %d: points %x, flag %d", c.cb.Dim, rank, codes, s.flag)
 			}
 		}
-		if chunks := c.runs * ((longest + nearChunk - 1) / nearChunk); longest != c.longest || c.runs > maxRuns || chunks > maxChunks {
+		if chunks := c.runs * ((longest + nearChunk - 1) / nearChunk); longest != c.longest || c.runs > maxRuns ||
+			chunks > maxChunks {
 			t.Errorf("longest list %d, want %d; %d runs, %d chunks", longest, c.longest, c.runs, chunks)
 		}
 	}

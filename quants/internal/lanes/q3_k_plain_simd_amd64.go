@@ -13,43 +13,47 @@ import (
 	"ggforge/quants/internal/scalar"
 )
 
-// Q3_K without importance with 256 bits, which machines with 512 take, too: tiles of 16 sub-blocks gain nothing. Replaces
-// scalar.QuantizeQ3_K.
+// Q3_K without importance with 256 bits, which machines with 512 take, too: tiles of 16 sub-blocks gain nothing.
+// Replaces scalar.QuantizeQ3_K.
 //
 // Of a group of tiles all have their largest elements found, then their first levels, then looks at which elements may
-// get another level: a tile alone waits for chains of 16 additions and a division, longer than the processor looks ahead. In a
-// fifth of the sub-blocks there are any. These are not put into tiles, as the moves that they take are 1 (half of them) to 12: a round
-// takes the next move of all that are left, tries eight at a time, and looks at the 16 elements of each again. There is no branch in that that depends on
-// weights.
+// get another level: a tile alone waits for chains of 16 additions and a division, longer than the processor looks
+// ahead. In a fifth of the sub-blocks there are any. These are not put into tiles, as the moves that they take are 1
+// (half of them) to 12: a round takes the next move of all that are left, tries eight at a time, and looks at the 16
+// elements of each again. There is no branch in that that depends on weights.
 //
-// A look does without divisions, and without what an element adds to b. With the names of search.Sym3, p and q for what the element adds to
-// a and b, m for the largest element and u = 2^-24: x*(b-q) - l*(a-p) is x*b - l*a, as x*q = l*p, so that x*b1/a1 is less than 1/2 from
-// l where
+// A look does without divisions, and without what an element adds to b. With the names of search.Sym3, p and q for what
+// the element adds to a and b, m for the largest element and u = 2^-24: x*(b-q) - l*(a-p) is x*b - l*a, as x*q = l*p,
+// so that x*b1/a1 is less than 1/2 from l where
 //
 //	|x*b - l*a| < c*(a - p), c < 1/2
 //
-// The sides here are k*x*b - k*l*a, k = 2 + 2^-15, and a*(1-2^-16) - p. p is not negative: it is in the
-// beginning, where levels have the sign of x, and an item with a part that is becomes unproved, all of whose elements may change. So p <= a.
-// Where the look says no, k*x*b is at most 18a, and products and differences err by 40u*a together; p and q err by 3u of
-// their own, which is 24u*p for l*p - x*q; and the products and the division of the search err by 19u*(a - p). That is
-// less than the 2^-17 of a - p and the 2^-17 of a that k and 1-2^-16 leave.
-// k*x*b counts as 3.125*k*a at most, which is out of reach for all levels but 3, the largest. For that one x*b1/a1 is above
-// 3 - 2^-18 then, and far below 2^22, where arith.RoundEven ends: a - p is above a/4, b at most 257*m*m, and a at least
+// The sides here are k*x*b - k*l*a, k = 2 + 2^-15, and a*(1-2^-16) - p. p is not negative: it is in the beginning,
+// where levels have the sign of x, and an item with a part that is becomes unproved, all of whose elements may change.
+// So p <= a. Where the look says no, k*x*b is at most 18a, and products and differences err by 40u*a together; p and q
+// err by 3u of their own, which is 24u*p for l*p - x*q; and the products and the division of the search err by 19u*(a -
+// p). That is less than the 2^-17 of a - p and the 2^-17 of a that k and 1-2^-16 leave. k*x*b counts as 3.125*k*a at
+// most, which is out of reach for all levels but 3, the largest. For that one x*b1/a1 is above 3 - 2^-18 then, and far
+// below 2^22, where arith.RoundEven ends: a - p is above a/4, b at most 257*m*m, and a at least
 // |m|*m*m/4. Proof of the last: a*a/b is m^4/2 at least in the beginning, as a term of b is at most 8/|m| times that of a, which
-// has 4*|m|^3 of m. Moves let it grow, but for 2^-16 by rounding. By Cauchy and Schwarz the x^4 of elements whose level is not 0 sum
-// up to no less, so one of these is 0.4*|m| at least, b is 0.17*m*m, and a, which is positive, is sqrt(b/2)*m*m.
-// Where |m| is below 2^-30 or above 2^38 underflow or overflow could get in the way: such items are unproved, too.
+// has 4*|m|^3 of m. Moves let it grow, but for 2^-16 by rounding. By Cauchy and Schwarz the x^4 of elements whose level
+// is not 0 sum up to no less, so one of these is 0.4*|m| at least, b is 0.17*m*m, and a, which is positive, is
+// sqrt(b/2)*m*m. Where |m| is below 2^-30 or above 2^38 underflow or overflow could get in the way: such items are
+// unproved, too.
 //
-// MB/s on one core of a Sapphire Rapids, best of many short runs, rows of 4096: 2430. Before, with restless sub-blocks in
-// tiles, where a chain tried each element, it was 1730. 20 instructions for each weight (qemu-x86_64); by the sizes of loops, 3 of them for loading and
-// the largest, 3 for first levels, 2.5 for the first look, 7 for all moves, 2 for last levels, 2 for scales and packing. The processor does 4 in a
-// cycle; first levels are bound by 8 multiplications and roundings on two ports for 8 weights, last ones by a division in 5 cycles.
+// MB/s on one core of a Sapphire Rapids, best of many short runs, rows of 4096: 2430. Before, with restless sub-blocks
+// in tiles, where a chain tried each element, it was 1730. 20 instructions for each weight (qemu-x86_64); by the sizes
+// of loops, 3 of them for loading and the largest, 3 for first levels, 2.5 for the first look, 7 for all moves, 2 for
+// last levels, 2 for scales and packing. The processor does 4 in a cycle; first levels are bound by 8 multiplications
+// and roundings on two ports for 8 weights, last ones by a division in 5 cycles.
 //
-// Tried and lost: trying each element of an item exactly (118 instructions instead of 80 for a look and its choice, two divisions); restless sub-blocks
-// in tiles that look and move together (2 in 5 lanes have something to do); last levels by reciprocals and a bound (as fast);
-// one function that looks and chooses. What gained 6%: no vector in two lines of the cache.
+// Tried and lost: trying each element of an item exactly (118 instructions instead of 80 for a look and its choice, two
+// divisions); restless sub-blocks in tiles that look and move together (2 in 5 lanes have something to do); last levels
+// by reciprocals and a bound (as fast); one function that looks and chooses. What gained 6%: no vector in two lines of
+// the cache.
 
-// plainQ3_K is the scratch of QuantizePlainQ3_KAVX2. What is loaded most comes first, and no part of it has a vector in two lines of the cache.
+// plainQ3_K is the scratch of QuantizePlainQ3_KAVX2. What is loaded most comes first, and no part of it has a vector in
+// two lines of the cache.
 type plainQ3_K struct {
 	tiles [maxSub / 8]tileQ3_K
 	rows  [groupQ3_K]rowsQ3_K // of a group of tiles
@@ -75,8 +79,8 @@ type tileQ3_K struct {
 // rowsQ3_K are rows of levels and of what they add to a, by turns.
 type rowsQ3_K [2 * 128]float32
 
-// itemQ3_K is a restless sub-block. ahead has the bits of the elements that are next in the pass; again all bits if there may
-// be another pass, that is, if this one has changed something; unproved all bits if all elements may change.
+// itemQ3_K is a restless sub-block. ahead has the bits of the elements that are next in the pass; again all bits if
+// there may be another pass, that is, if this one has changed something; unproved all bits if all elements may change.
 type itemQ3_K struct {
 	x, l, p                      [16]uint32 // elements, levels, and what those add to a
 	a, b                         uint32
@@ -183,7 +187,8 @@ func firstQ3_K(t *symTable, tiles []tileQ3_K, x []float32, all *[groupQ3_K]rowsQ
 	high := load8(t.max[:]).AsInt32x8()
 	for j := 0; j+1 < len(tiles); j += 2 {
 		u, v := &tiles[j], &tiles[j+1]
-		a0, b0, a1, b1 := firstSumsQ3_K(loadBits8(u.step[:]), loadBits8(v.step[:]), high, &u.x, &v.x, &all[j&(groupQ3_K-1)], &all[(j+1)&(groupQ3_K-1)])
+		a0, b0, a1, b1 := firstSumsQ3_K(loadBits8(u.step[:]), loadBits8(v.step[:]), high, &u.x, &v.x,
+			&all[j&(groupQ3_K-1)], &all[(j+1)&(groupQ3_K-1)])
 		storeBits8(u.a[:], a0)
 		storeBits8(u.b[:], b0)
 		storeBits8(v.a[:], a1)
@@ -197,7 +202,8 @@ func firstQ3_K(t *symTable, tiles []tileQ3_K, x []float32, all *[groupQ3_K]rowsQ
 		am := m.AsInt32x8().And(mask).AsFloat32x8()
 		fine := am.GreaterEqual(load8(look3Least[:])).And(am.LessEqual(load8(look3Most[:])))
 		ak := a.Mul(load8(look3Double[:]))
-		still := stillQ3_K(ak, loadBits8(u.b[:]).Mul(load8(look3Double[:])), ak.Mul(load8(look3Over[:])), a.Mul(load8(look3Near[:])), &u.x, &all[j&(groupQ3_K-1)])
+		still := stillQ3_K(ak, loadBits8(u.b[:]).Mul(load8(look3Double[:])), ak.Mul(load8(look3Over[:])),
+			a.Mul(load8(look3Near[:])), &u.x, &all[j&(groupQ3_K-1)])
 		still.AsUint32x8().StoreArray(&u.still)
 		can := m.Less(zero).And(am.GreaterEqual(load8(t.eps[:])))
 		u.restless = can.ToBits() &^ (still.Equal(ints8(0xFFFF)).And(fine).ToBits())
@@ -294,7 +300,8 @@ func (s *plainQ3_K) begin(t *symTable, x []float32, n int) {
 		step := archsimd.BroadcastUint32x8(tile.step[k]).BitsToFloat32()
 		e := (*[16]float32)(x[16*int(i):])
 		v0, v1 := load8(e[:8]), load8(e[8:])
-		l0, l1 := v0.Mul(step).Round().AsInt32x8().Min(high).AsFloat32x8(), v1.Mul(step).Round().AsInt32x8().Min(high).AsFloat32x8()
+		l0, l1 := v0.Mul(step).Round().AsInt32x8().Min(high).AsFloat32x8(),
+			v1.Mul(step).Round().AsInt32x8().Min(high).AsFloat32x8()
 		storeBits8(u.x[:8], v0)
 		storeBits8(u.x[8:], v1)
 		storeBits8(u.l[:8], l0)
@@ -310,8 +317,8 @@ func (s *plainQ3_K) begin(t *symTable, x []float32, n int) {
 	archsimd.ClearAVXUpperBits()
 }
 
-// choose takes the next element that may change in each of the n sub-blocks that are left. It returns how many have any; list has those.
-// It has no branch in the loop, as none could be foreseen.
+// choose takes the next element that may change in each of the n sub-blocks that are left. It returns how many have
+// any; list has those. It has no branch in the loop, as none could be foreseen.
 func (s *plainQ3_K) choose(n int) (left int) {
 	m := &s.moves
 	for j, still := range s.looks[:n] {
@@ -343,7 +350,8 @@ func (s *plainQ3_K) look(n int) {
 		over := ak.Mul(most)
 		d0 := bk.Mul(loadBits8(u.x[:8])).Min(over).Sub(ak.Mul(loadBits8(u.l[:8]))).AsInt32x8().And(mask).AsFloat32x8()
 		d1 := bk.Mul(loadBits8(u.x[8:])).Min(over).Sub(ak.Mul(loadBits8(u.l[8:]))).AsInt32x8().And(mask).AsFloat32x8()
-		s.looks[j] = uint32(d0.Less(near.Sub(loadBits8(u.p[:8]))).ToBits()) | uint32(d1.Less(near.Sub(loadBits8(u.p[8:]))).ToBits())<<8
+		s.looks[j] = uint32(d0.Less(near.Sub(loadBits8(u.p[:8]))).ToBits()) |
+			uint32(d1.Less(near.Sub(loadBits8(u.p[8:]))).ToBits())<<8
 	}
 	archsimd.ClearAVXUpperBits()
 }
@@ -352,7 +360,8 @@ func (s *plainQ3_K) look(n int) {
 func (m *movesQ3_K) try(t *symTable, n int) {
 	var zero f32x8
 	low, high := archsimd.BroadcastInt32x8(magicZero-t.levels), archsimd.BroadcastInt32x8(magicZero+t.levels-1)
-	mask, magic, offset := ints8(magicMask), archsimd.BroadcastUint32x8(magicBits).BitsToFloat32(), archsimd.BroadcastInt32x8(magicZero)
+	mask, magic, offset := ints8(magicMask), archsimd.BroadcastUint32x8(magicBits).BitsToFloat32(),
+		archsimd.BroadcastInt32x8(magicZero)
 	for j := 0; j < n; j += 8 {
 		ls, as, bs := m.l[j:], m.a[j:], m.b[j:]
 		v, l, a, b := loadBits8(m.x[j:]), loadBits8(ls), loadBits8(as), loadBits8(bs)

@@ -49,8 +49,10 @@ func packQ3_KAVX2(dst *[96]byte, w *[64]uint32) {
 	crumbs(dst[48:64], b.And(low).Or(d.And(low).ShiftAllLeft(2)))
 	crumbs(dst[64:80], e.And(low).Or(g.And(low).ShiftAllLeft(2)))
 	crumbs(dst[80:96], f.And(low).Or(h.And(low).ShiftAllLeft(2)))
-	a, b, c, d = a.ShiftAllRight(2).And(one), b.ShiftAllRight(2).And(one), c.ShiftAllRight(2).And(one), d.ShiftAllRight(2).And(one)
-	e, f, g, h = e.ShiftAllRight(2).And(one), f.ShiftAllRight(2).And(one), g.ShiftAllRight(2).And(one), h.ShiftAllRight(2).And(one)
+	a, b, c, d = a.ShiftAllRight(2).And(one), b.ShiftAllRight(2).And(one), c.ShiftAllRight(2).And(one),
+		d.ShiftAllRight(2).And(one)
+	e, f, g, h = e.ShiftAllRight(2).And(one), f.ShiftAllRight(2).And(one), g.ShiftAllRight(2).And(one),
+		h.ShiftAllRight(2).And(one)
 	a = a.Or(c.ShiftAllLeft(1)).Or(e.ShiftAllLeft(4)).Or(g.ShiftAllLeft(5))
 	b = b.Or(d.ShiftAllLeft(1)).Or(f.ShiftAllLeft(4)).Or(h.ShiftAllLeft(5))
 	a.GetLo().Or(a.GetHi().ShiftAllLeft(2)).AsUint8x16().StoreArray((*[16]uint8)(dst[0:16]))
@@ -68,7 +70,8 @@ func transposed8(a, b, c, d []uint32) (w, x, y, z u32x8) {
 	p, q, r, s := loadWords8(a), loadWords8(b), loadWords8(c), loadWords8(d)
 	t, u := p.InterleaveLoGrouped(q).AsUint64x4(), p.InterleaveHiGrouped(q).AsUint64x4()
 	v, e := r.InterleaveLoGrouped(s).AsUint64x4(), r.InterleaveHiGrouped(s).AsUint64x4()
-	return t.InterleaveLoGrouped(v).AsUint32x8(), t.InterleaveHiGrouped(v).AsUint32x8(), u.InterleaveLoGrouped(e).AsUint32x8(), u.InterleaveHiGrouped(e).AsUint32x8()
+	return t.InterleaveLoGrouped(v).AsUint32x8(), t.InterleaveHiGrouped(v).AsUint32x8(),
+		u.InterleaveLoGrouped(e).AsUint32x8(), u.InterleaveHiGrouped(e).AsUint32x8()
 }
 
 func loadWords8(w []uint32) u32x8 { return archsimd.LoadUint32x8Array((*[8]uint32)(w)) }

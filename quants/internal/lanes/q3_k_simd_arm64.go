@@ -8,9 +8,9 @@ import (
 	"ggforge/quants/internal/scalar"
 )
 
-// Steps of Q3_K with archsimd, and relevelSymTile: see searchAsymNeon. Without importance a weight takes 41 instructions
-// instead of 97, and 137 in scalar code. Loads and stores that are not calls of load4 and store4 save one each: where a function is
-// inlined, there often is a no-op.
+// Steps of Q3_K with archsimd, and relevelSymTile: see searchAsymNeon. Without importance a weight takes 41
+// instructions instead of 97, and 137 in scalar code. Loads and stores that are not calls of load4 and store4 save one
+// each: where a function is inlined, there often is a no-op.
 
 // sym3First is sym3Each.
 func sym3First(t *symTable, x []float32, s *sym3, scales []float32) {
@@ -25,12 +25,12 @@ func sym3First(t *symTable, x []float32, s *sym3, scales []float32) {
 
 // sym3TileNeon is sym3Tile. It looks without divisions: see sym3Look for u, l, x, a1 and b1.
 //
-// With p = x*b1, as rounded, and c a little less than 1/2, |p - l*a1| < c*a1 means that |p/a1 - l| is
-// less than 1/2 by more than the errors of these products, of the difference and of the division: c is 1/2 -
-// 2^-18, they are less than 2^-20 of a1 together, as levels are at most 4. Where p is larger than over*a1,
-// that takes its place, and the difference is small if l is the largest level.
-// Then u is not above 2^22, which is needed: as the largest element m is negative and no term of a is, a1 contains that of m, 4|m|^3,
-// less errors of 2^-19*64|m|^3, while x*b1 is at most |m|*256|m|^2.
+// With p = x*b1, as rounded, and c a little less than 1/2, |p - l*a1| < c*a1 means that |p/a1 - l| is less than 1/2 by
+// more than the errors of these products, of the difference and of the division: c is 1/2 - 2^-18, they are less than
+// 2^-20 of a1 together, as levels are at most 4. Where p is larger than over*a1, that takes its place, and the
+// difference is small if l is the largest level. Then u is not above 2^22, which is needed: as the largest element m is
+// negative and no term of a is, a1 contains that of m, 4|m|^3, less errors of 2^-19*64|m|^3, while x*b1 is at most
+// |m|*256|m|^2.
 //
 // Where |m| is below 2^-30 or above 2^38 underflow or overflow could get in the way: such lanes count as restless.
 func sym3TileNeon(t *symTable, x *[64]float32, s *sym3, scales []float32) (restless uint32) {
@@ -40,7 +40,8 @@ func sym3TileNeon(t *symTable, x *[64]float32, s *sym3, scales []float32) (restl
 	am := m.Abs()
 	some := am.GreaterEqual(load4(t.eps[:]))
 	store4(scales, a.Div(b).Masked(b.Greater(zero)).Masked(some))
-	away := sym3AwayNeon(a, b, load4(t.over[:]), load4(sym3Near[:]), am.Less(load4(sym3Least[:])).Or(am.Greater(load4(sym3Most[:]))), x, rows)
+	away := sym3AwayNeon(a, b, load4(t.over[:]), load4(sym3Near[:]),
+		am.Less(load4(sym3Least[:])).Or(am.Greater(load4(sym3Most[:]))), x, rows)
 	return bits4(away.And(some).And(m.Less(zero)))
 }
 
@@ -49,7 +50,8 @@ func bits4(m archsimd.Mask32x4) uint32 {
 	return uint32(m.ToInt32x4().And(archsimd.LoadInt32x4Array(&maskBits[0])).ReduceSum())
 }
 
-// sym3StartNeon sets rows to the first levels of x and what they add to the sums, and returns the largest elements and these sums.
+// sym3StartNeon sets rows to the first levels of x and what they add to the sums, and returns the largest elements and
+// these sums.
 //
 //go:noinline
 func sym3StartNeon(t *symTable, x *[64]float32, rows *[192]float32) (m, a, b f32x4) {
@@ -57,7 +59,8 @@ func sym3StartNeon(t *symTable, x *[64]float32, rows *[192]float32) (m, a, b f32
 	mx := mn
 	for i := 4; i <= 52; i += 12 {
 		e := (*[12]float32)(x[i : i+12])
-		v0, v1, v2 := archsimd.LoadFloat32x4Array((*[4]float32)(e[:4])), archsimd.LoadFloat32x4Array((*[4]float32)(e[4:8])), archsimd.LoadFloat32x4Array((*[4]float32)(e[8:]))
+		v0, v1, v2 := archsimd.LoadFloat32x4Array((*[4]float32)(e[:4])),
+			archsimd.LoadFloat32x4Array((*[4]float32)(e[4:8])), archsimd.LoadFloat32x4Array((*[4]float32)(e[8:]))
 		mn, mx = mn.Min(v0).Min(v1).Min(v2), mx.Max(v0).Max(v1).Max(v2)
 	}
 	var zero f32x4
@@ -117,22 +120,26 @@ func sym3AwayNeon(a, b, over, c f32x4, away archsimd.Mask32x4, x *[64]float32, r
 		q, e := (*[48]float32)(rows[3*i:3*i+48]), (*[16]float32)(x[i:i+16])
 
 		a1 := a.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(q[4:8])))
-		p := b.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(q[8:12]))).Mul(archsimd.LoadFloat32x4Array((*[4]float32)(e[:4])))
+		p := b.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(q[8:12]))).Mul(
+			archsimd.LoadFloat32x4Array((*[4]float32)(e[:4])))
 		d := p.Min(a1.Mul(over)).Sub(a1.Mul(archsimd.LoadFloat32x4Array((*[4]float32)(q[:4])))).Abs()
 		away = away.Or(d.GreaterEqual(a1.Mul(c)))
 
 		a1 = a.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(q[16:20])))
-		p = b.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(q[20:24]))).Mul(archsimd.LoadFloat32x4Array((*[4]float32)(e[4:8])))
+		p = b.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(q[20:24]))).Mul(
+			archsimd.LoadFloat32x4Array((*[4]float32)(e[4:8])))
 		d = p.Min(a1.Mul(over)).Sub(a1.Mul(archsimd.LoadFloat32x4Array((*[4]float32)(q[12:16])))).Abs()
 		away = away.Or(d.GreaterEqual(a1.Mul(c)))
 
 		a1 = a.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(q[28:32])))
-		p = b.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(q[32:36]))).Mul(archsimd.LoadFloat32x4Array((*[4]float32)(e[8:12])))
+		p = b.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(q[32:36]))).Mul(
+			archsimd.LoadFloat32x4Array((*[4]float32)(e[8:12])))
 		d = p.Min(a1.Mul(over)).Sub(a1.Mul(archsimd.LoadFloat32x4Array((*[4]float32)(q[24:28])))).Abs()
 		away = away.Or(d.GreaterEqual(a1.Mul(c)))
 
 		a1 = a.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(q[40:44])))
-		p = b.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(q[44:]))).Mul(archsimd.LoadFloat32x4Array((*[4]float32)(e[12:])))
+		p = b.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(q[44:]))).Mul(
+			archsimd.LoadFloat32x4Array((*[4]float32)(e[12:])))
 		d = p.Min(a1.Mul(over)).Sub(a1.Mul(archsimd.LoadFloat32x4Array((*[4]float32)(q[36:40])))).Abs()
 		away = away.Or(d.GreaterEqual(a1.Mul(c)))
 	}
@@ -144,7 +151,8 @@ var sym3Near, sym3Least, sym3Most = splat(0.5 - 0x1p-18), splat(0x1p-30), splat(
 // sym3LookAgain is sym3Look.
 func sym3LookAgain(t *symTable, x []float32, s *sym3, i int) {
 	if tilesByNeon {
-		sym3LookNeon((*[64]float32)(x), (*[192]float32)(s.rows[192*i:]), load4(s.a[4*i:]), load4(s.b[4*i:]), load4(t.over[:])).StoreArray((*[4]int32)(s.restless[4*i:]))
+		sym3LookNeon((*[64]float32)(x), (*[192]float32)(s.rows[192*i:]), load4(s.a[4*i:]), load4(s.b[4*i:]),
+			load4(t.over[:])).StoreArray((*[4]int32)(s.restless[4*i:]))
 	} else {
 		sym3Look(t, x, s, i)
 	}
@@ -152,16 +160,19 @@ func sym3LookAgain(t *symTable, x []float32, s *sym3, i int) {
 
 //go:noinline
 func sym3LookNeon(x *[64]float32, rows *[192]float32, a, b, over f32x4) (found i32x4) {
-	limit, half := archsimd.BroadcastUint32x4(0x4A800000).BitsToFloat32(), archsimd.BroadcastUint32x4(0x3F000000).BitsToFloat32()
+	limit, half := archsimd.BroadcastUint32x4(0x4A800000).BitsToFloat32(),
+		archsimd.BroadcastUint32x4(0x3F000000).BitsToFloat32()
 	bit := ints4(1)
 	for i := 0; i <= 56; i += 8 {
 		q, e := (*[24]float32)(rows[3*i:3*i+24]), (*[8]float32)(x[i:i+8])
-		u := b.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(q[8:12]))).Mul(archsimd.LoadFloat32x4Array((*[4]float32)(e[:4])))
+		u := b.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(q[8:12]))).Mul(
+			archsimd.LoadFloat32x4Array((*[4]float32)(e[:4])))
 		u = u.Div(a.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(q[4:8]))))
 		away := u.Min(over).Sub(archsimd.LoadFloat32x4Array((*[4]float32)(q[:4]))).Abs()
 		found = found.Or(bit.Masked(away.GreaterEqual(half).Or(u.GreaterEqual(limit))))
 		bit = bit.Add(bit)
-		u = b.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(q[20:]))).Mul(archsimd.LoadFloat32x4Array((*[4]float32)(e[4:])))
+		u = b.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(q[20:]))).Mul(
+			archsimd.LoadFloat32x4Array((*[4]float32)(e[4:])))
 		u = u.Div(a.Sub(archsimd.LoadFloat32x4Array((*[4]float32)(q[16:20]))))
 		away = u.Min(over).Sub(archsimd.LoadFloat32x4Array((*[4]float32)(q[12:16]))).Abs()
 		found = found.Or(bit.Masked(away.GreaterEqual(half).Or(u.GreaterEqual(limit))))
@@ -188,17 +199,20 @@ func sym3Chains(t *symTable, s *sym3, tiles int) {
 func sym3ChainNeon(t *symTable, s *sym3, tiles int) {
 	var zero f32x4
 	low, high := archsimd.BroadcastInt32x4(magicZero-t.levels), archsimd.BroadcastInt32x4(magicZero+t.levels-1)
-	mask, magic, offset := ints4(magicMask), archsimd.BroadcastUint32x4(magicBits).BitsToFloat32(), archsimd.BroadcastInt32x4(magicZero)
+	mask, magic, offset := ints4(magicMask), archsimd.BroadcastUint32x4(magicBits).BitsToFloat32(),
+		archsimd.BroadcastInt32x4(magicZero)
 	for row := 0; row < 64; row += 4 {
 		for i, k := row, 0; k < 4*tiles; i, k = i+64, k+4 {
 			r, x := (*[12]float32)(s.rows[3*i:]), (*[4]float32)(s.x[i:])
 			as, bs, changed := (*[4]float32)(s.a[k:]), (*[4]float32)(s.b[k:]), (*[4]int32)(s.changed[k:])
 			v, a, b := archsimd.LoadFloat32x4Array(x), archsimd.LoadFloat32x4Array(as), archsimd.LoadFloat32x4Array(bs)
-			l, p, q := archsimd.LoadFloat32x4Array((*[4]float32)(r[:4])), archsimd.LoadFloat32x4Array((*[4]float32)(r[4:8])), archsimd.LoadFloat32x4Array((*[4]float32)(r[8:]))
+			l, p, q := archsimd.LoadFloat32x4Array((*[4]float32)(r[:4])),
+				archsimd.LoadFloat32x4Array((*[4]float32)(r[4:8])), archsimd.LoadFloat32x4Array((*[4]float32)(r[8:]))
 			w := v.Mul(v)
 			a1, b1 := a.Sub(p), b.Sub(q)
 			ok := a1.Greater(zero)
-			f := v.Mul(b1).Div(a1).Add(magic).ToBits().BitsToInt32().And(mask).Max(low).Min(high).Sub(offset).ConvertToFloat32()
+			f := v.Mul(b1).Div(a1).Add(magic).ToBits().BitsToInt32().And(mask).Max(low).Min(high).Sub(
+				offset).ConvertToFloat32()
 			p1, q1 := w.Mul(v).Mul(f), w.Mul(f).Mul(f)
 			a1, b1 = a1.Add(p1), b1.Add(q1)
 			ok = ok.And(f.NotEqual(l)).And(b1.Greater(zero)).And(a1.Mul(a1).Mul(b).Greater(a.Mul(a).Mul(b1)))
@@ -239,15 +253,18 @@ func packQ3_KNeon(dst *[96]byte, w *[64]uint32) {
 	e, f, g, h = transposed4(w[48:52], w[52:56], w[56:60], w[60:64])
 	crumbs4(dst[64:80], low, a, c, e, g)
 	crumbs4(dst[80:96], low, b, d, f, h)
-	even = even.Or(a.And(bit).ShiftAllLeft(2)).Or(c.And(bit).ShiftAllLeft(3)).Or(e.And(bit).ShiftAllLeft(4)).Or(g.And(bit).ShiftAllLeft(5))
-	odd = odd.Or(b.And(bit).ShiftAllLeft(2)).Or(d.And(bit).ShiftAllLeft(3)).Or(f.And(bit).ShiftAllLeft(4)).Or(h.And(bit).ShiftAllLeft(5))
+	even = even.Or(a.And(bit).ShiftAllLeft(2)).Or(c.And(bit).ShiftAllLeft(3)).Or(e.And(bit).ShiftAllLeft(4)).Or(
+		g.And(bit).ShiftAllLeft(5))
+	odd = odd.Or(b.And(bit).ShiftAllLeft(2)).Or(d.And(bit).ShiftAllLeft(3)).Or(f.And(bit).ShiftAllLeft(4)).Or(
+		h.And(bit).ShiftAllLeft(5))
 	even.StoreArray((*[16]byte)(dst[:16]))
 	odd.StoreArray((*[16]byte)(dst[16:32]))
 }
 
 // crumbs4 stores the low two bits of the bytes, four in each.
 func crumbs4(dst []byte, low, a, b, c, d u8x16) {
-	a.And(low).Or(b.And(low).ShiftAllLeft(2)).Or(c.And(low).ShiftAllLeft(4)).Or(d.ShiftAllLeft(6)).StoreArray((*[16]byte)(dst))
+	a.And(low).Or(b.And(low).ShiftAllLeft(2)).Or(c.And(low).ShiftAllLeft(4)).Or(d.ShiftAllLeft(6)).StoreArray(
+		(*[16]byte)(dst))
 }
 
 // transposed4 returns the columns of the rows, as bytes.
@@ -256,7 +273,8 @@ func transposed4(a, b, c, d []uint32) (w, x, y, z u8x16) {
 	r, s := archsimd.LoadUint32x4Array((*[4]uint32)(c)), archsimd.LoadUint32x4Array((*[4]uint32)(d))
 	t, u := p.InterleaveLo(q).ReshapeToUint64s(), p.InterleaveHi(q).ReshapeToUint64s()
 	v, e := r.InterleaveLo(s).ReshapeToUint64s(), r.InterleaveHi(s).ReshapeToUint64s()
-	return t.InterleaveLo(v).ReshapeToUint8s(), t.InterleaveHi(v).ReshapeToUint8s(), u.InterleaveLo(e).ReshapeToUint8s(), u.InterleaveHi(e).ReshapeToUint8s()
+	return t.InterleaveLo(v).ReshapeToUint8s(), t.InterleaveHi(v).ReshapeToUint8s(),
+		u.InterleaveLo(e).ReshapeToUint8s(), u.InterleaveHi(e).ReshapeToUint8s()
 }
 
 // relevelTile is relevelSymTile.
@@ -278,10 +296,14 @@ func relevelSymNeon(levels int32, x *[64]float32, d []float32, words *[16]uint32
 	eight := archsimd.BroadcastInt32x4(8) // ShiftAllLeft makes the same each time
 	for i := 0; i <= 48; i += 16 {
 		e, o := (*[16]float32)(x[i:i+16]), (*[4]uint32)(words[i/4:i/4+4])
-		q := archsimd.LoadFloat32x4Array((*[4]float32)(e[12:])).Div(dv).Add(magic).ToBits().BitsToInt32().And(mask).Max(low).Min(high)
-		q = q.Shift(eight).Add(archsimd.LoadFloat32x4Array((*[4]float32)(e[8:12])).Div(dv).Add(magic).ToBits().BitsToInt32().And(mask).Max(low).Min(high))
-		q = q.Shift(eight).Add(archsimd.LoadFloat32x4Array((*[4]float32)(e[4:8])).Div(dv).Add(magic).ToBits().BitsToInt32().And(mask).Max(low).Min(high))
-		q = q.Shift(eight).Add(archsimd.LoadFloat32x4Array((*[4]float32)(e[:4])).Div(dv).Add(magic).ToBits().BitsToInt32().And(mask).Max(low).Min(high))
+		q := archsimd.LoadFloat32x4Array((*[4]float32)(e[12:])).Div(dv).Add(magic).ToBits().BitsToInt32().And(mask).Max(
+			low).Min(high)
+		q = q.Shift(eight).Add(archsimd.LoadFloat32x4Array((*[4]float32)(e[8:12])).Div(dv).Add(
+			magic).ToBits().BitsToInt32().And(mask).Max(low).Min(high))
+		q = q.Shift(eight).Add(archsimd.LoadFloat32x4Array((*[4]float32)(e[4:8])).Div(dv).Add(
+			magic).ToBits().BitsToInt32().And(mask).Max(low).Min(high))
+		q = q.Shift(eight).Add(archsimd.LoadFloat32x4Array((*[4]float32)(e[:4])).Div(dv).Add(
+			magic).ToBits().BitsToInt32().And(mask).Max(low).Min(high))
 		archsimd.LoadUint32x4Array(o).IfElse(none, q.Sub(least).ToBits()).StoreArray(o)
 	}
 }

@@ -21,14 +21,16 @@ var (
 )
 
 func QuantizeQ4_K(dst []byte, src, importance []float32) {
-	quantizeScaleMin(&q4_KKernel, &scalar.FitQ4_K, scalar.BytesQ4_K, dst, src, importance, func(b []byte, q *[pack.QK_K / 4]uint32) {
-		packNibbleWords(b[16:], q)
-	})
+	quantizeScaleMin(&q4_KKernel, &scalar.FitQ4_K, scalar.BytesQ4_K, dst, src, importance,
+		func(b []byte, q *[pack.QK_K / 4]uint32) {
+			packNibbleWords(b[16:], q)
+		})
 }
 
 // quantizeScaleMin is scalar.QuantizeQ4_K or scalar.QuantizeQ5_K, of which store packs
 // the levels of a superblock into a block of size bytes.
-func quantizeScaleMin(k *scaleMinKernel, p *scalar.ScaleMinFit, size int, dst []byte, src, importance []float32, store func(b []byte, q *[pack.QK_K / 4]uint32)) {
+func quantizeScaleMin(k *scaleMinKernel, p *scalar.ScaleMinFit, size int, dst []byte, src, importance []float32,
+	store func(b []byte, q *[pack.QK_K / 4]uint32)) {
 	s := kScratches.Get().(*kScratch)
 	defer kScratches.Put(s)
 	width := lane.Width()

@@ -16,14 +16,15 @@ var q5_KKernel = scaleMinKernel{
 }
 
 func QuantizeQ5_K(dst []byte, src, importance []float32) {
-	quantizeScaleMin(&q5_KKernel, &scalar.FitQ5_K, scalar.BytesQ5_K, dst, src, importance, func(b []byte, q *[pack.QK_K / 4]uint32) {
-		for i := range 8 {
-			var h uint32
-			for j := range 8 {
-				h |= q[8*j+i] >> 4 & 0x01010101 << j
+	quantizeScaleMin(&q5_KKernel, &scalar.FitQ5_K, scalar.BytesQ5_K, dst, src, importance,
+		func(b []byte, q *[pack.QK_K / 4]uint32) {
+			for i := range 8 {
+				var h uint32
+				for j := range 8 {
+					h |= q[8*j+i] >> 4 & 0x01010101 << j
+				}
+				binary.LittleEndian.PutUint32(b[16+4*i:], h)
 			}
-			binary.LittleEndian.PutUint32(b[16+4*i:], h)
-		}
-		packNibbleWords(b[48:], q)
-	})
+			packNibbleWords(b[48:], q)
+		})
 }

@@ -83,7 +83,8 @@ func QuantizeQ6_K(dst []byte, src, importance []float32) {
 				for l := range 8 {
 					const low = 0x03030303
 					c := q[32*h+l:][:25]
-					binary.LittleEndian.PutUint32(b[128+32*h+4*l:], c[0]>>4&low|c[8]>>4&low<<2|c[16]>>4&low<<4|c[24]>>4&low<<6)
+					binary.LittleEndian.PutUint32(b[128+32*h+4*l:],
+						c[0]>>4&low|c[8]>>4&low<<2|c[16]>>4&low<<4|c[24]>>4&low<<6)
 				}
 			}
 		}

@@ -99,7 +99,8 @@ func searchAsymTiles(t *asymTable, x, w, pairs []float32, fit *asymFit) {
 	mx0, mx1 := mn0, mn1
 	var sw0, sw1, sx0, sx1 simd.Float32s
 	for i, k, p := 0, half, pairs; k <= len(x)-width; i, k, p = i+width, k+width, p[6*width:] {
-		v0, v1, w0, w1 := simd.LoadFloat32s(x[i:i+width]), simd.LoadFloat32s(x[k:k+width]), simd.LoadFloat32s(w[i:i+width]), simd.LoadFloat32s(w[k:k+width])
+		v0, v1, w0, w1 := simd.LoadFloat32s(x[i:i+width]), simd.LoadFloat32s(x[k:k+width]),
+			simd.LoadFloat32s(w[i:i+width]), simd.LoadFloat32s(w[k:k+width])
 		mn0, mn1 = v0.IfElse(v0.Less(mn0), mn0), v1.IfElse(v1.Less(mn1), mn1)
 		mx0, mx1 = v0.IfElse(v0.Greater(mx0), mx0), v1.IfElse(v1.Greater(mx1), mx1)
 		sw0, sw1 = sw0.Add(w0), sw1.Add(w1)
@@ -162,10 +163,17 @@ func asymSums(s0, mn0, s1, mn1, high simd.Float32s, pairs []float32) (l0, ll0, x
 	width := s0.Len()
 	magic := simd.BroadcastUint32s(magicBits).BitsToFloat32()
 	for p := pairs[:len(pairs):len(pairs)]; len(p) > 6*width; {
-		v0, v1 := s0.Mul(simd.LoadFloat32s(p[:width]).Sub(mn0)).Add(magic).Max(magic).Min(high).Sub(magic), s1.Mul(simd.LoadFloat32s(p[3*width:4*width]).Sub(mn1)).Add(magic).Max(magic).Min(high).Sub(magic)
+		v0, v1 := s0.Mul(simd.LoadFloat32s(p[:width]).Sub(mn0)).Add(magic).Max(magic).Min(high).Sub(magic),
+			s1.Mul(simd.LoadFloat32s(p[3*width:4*width]).Sub(mn1)).Add(magic).Max(magic).Min(high).Sub(magic)
 		v0.Store(p[2*width : 3*width])
 		v1.Store(p[5*width : 6*width])
-		l0, ll0, xl0, l1, ll1, xl1, p = l0.Add(simd.LoadFloat32s(p[width:2*width]).Mul(v0)), ll0.Add(simd.LoadFloat32s(p[width:2*width]).Mul(v0).Mul(v0)), xl0.Add(simd.LoadFloat32s(p[width:2*width]).Mul(v0).Mul(simd.LoadFloat32s(p[:width]))), l1.Add(simd.LoadFloat32s(p[4*width:5*width]).Mul(v1)), ll1.Add(simd.LoadFloat32s(p[4*width:5*width]).Mul(v1).Mul(v1)), xl1.Add(simd.LoadFloat32s(p[4*width:5*width]).Mul(v1).Mul(simd.LoadFloat32s(p[3*width:4*width]))), p[6*width:]
+		l0, ll0, xl0, l1, ll1, xl1, p = l0.Add(simd.LoadFloat32s(p[width:2*width]).Mul(v0)),
+			ll0.Add(simd.LoadFloat32s(p[width:2*width]).Mul(v0).Mul(v0)),
+			xl0.Add(simd.LoadFloat32s(p[width:2*width]).Mul(v0).Mul(simd.LoadFloat32s(p[:width]))),
+			l1.Add(simd.LoadFloat32s(p[4*width:5*width]).Mul(v1)),
+			ll1.Add(simd.LoadFloat32s(p[4*width:5*width]).Mul(v1).Mul(v1)),
+			xl1.Add(simd.LoadFloat32s(p[4*width:5*width]).Mul(v1).Mul(simd.LoadFloat32s(p[3*width:4*width]))),
+			p[6*width:]
 	}
 	return l0, ll0, xl0, l1, ll1, xl1
 }
@@ -179,14 +187,18 @@ func asymErr(abs bool, scale0, mn0, scale1, mn1 simd.Float32s, pairs []float32) 
 	if abs {
 		mask := simd.BroadcastUint32s(1<<31 - 1) // Abs would make it anew for every row
 		for len(p) > 6*width {
-			d0, d1 := scale0.Mul(simd.LoadFloat32s(p[2*width:3*width])).Add(mn0).Sub(simd.LoadFloat32s(p[:width])), scale1.Mul(simd.LoadFloat32s(p[5*width:6*width])).Add(mn1).Sub(simd.LoadFloat32s(p[3*width:4*width]))
-			e0, e1, p = e0.Add(simd.LoadFloat32s(p[width:2*width]).Mul(d0.ToBits().And(mask).BitsToFloat32())), e1.Add(simd.LoadFloat32s(p[4*width:5*width]).Mul(d1.ToBits().And(mask).BitsToFloat32())), p[6*width:]
+			d0, d1 := scale0.Mul(simd.LoadFloat32s(p[2*width:3*width])).Add(mn0).Sub(simd.LoadFloat32s(p[:width])),
+				scale1.Mul(simd.LoadFloat32s(p[5*width:6*width])).Add(mn1).Sub(simd.LoadFloat32s(p[3*width:4*width]))
+			e0, e1, p = e0.Add(simd.LoadFloat32s(p[width:2*width]).Mul(d0.ToBits().And(mask).BitsToFloat32())),
+				e1.Add(simd.LoadFloat32s(p[4*width:5*width]).Mul(d1.ToBits().And(mask).BitsToFloat32())), p[6*width:]
 		}
 		return e0, e1
 	}
 	for len(p) > 6*width {
-		d0, d1 := scale0.Mul(simd.LoadFloat32s(p[2*width:3*width])).Add(mn0).Sub(simd.LoadFloat32s(p[:width])), scale1.Mul(simd.LoadFloat32s(p[5*width:6*width])).Add(mn1).Sub(simd.LoadFloat32s(p[3*width:4*width]))
-		e0, e1, p = e0.Add(simd.LoadFloat32s(p[width:2*width]).Mul(d0.Mul(d0))), e1.Add(simd.LoadFloat32s(p[4*width:5*width]).Mul(d1.Mul(d1))), p[6*width:]
+		d0, d1 := scale0.Mul(simd.LoadFloat32s(p[2*width:3*width])).Add(mn0).Sub(simd.LoadFloat32s(p[:width])),
+			scale1.Mul(simd.LoadFloat32s(p[5*width:6*width])).Add(mn1).Sub(simd.LoadFloat32s(p[3*width:4*width]))
+		e0, e1, p = e0.Add(simd.LoadFloat32s(p[width:2*width]).Mul(d0.Mul(d0))),
+			e1.Add(simd.LoadFloat32s(p[4*width:5*width]).Mul(d1.Mul(d1))), p[6*width:]
 	}
 	return e0, e1
 }
@@ -312,7 +324,8 @@ func posCodes(step simd.Float32s, top simd.Int32s, x, w []float32, codes []int32
 // changed stays as it is in later passes, so passes beyond its last do no harm.
 //
 //go:noinline
-func posRefine(a, b simd.Float32s, top simd.Int32s, x, w []float32, codes []int32) (a1, b1 simd.Float32s, changed simd.Int32s) {
+func posRefine(a, b simd.Float32s, top simd.Int32s, x, w []float32, codes []int32) (a1, b1 simd.Float32s,
+	changed simd.Int32s) {
 	var zero simd.Float32s
 	w, codes = w[:len(x)], codes[:len(x)]
 	width := a.Len()
@@ -353,8 +366,9 @@ type symTable struct {
 func newSymTable(levels int32) *symTable {
 	n := float32(levels)
 	t := &symTable{
-		levels: levels, low: splat(3<<22 - n), high: splat(3<<22 + n - 1), min: splat(-n), max: splat(n - 1), over: splat(n - 0.75),
-		eps: splat(search.GroupMaxEps), first: splat(-n),
+		levels: levels, low: splat(3<<22 - n), high: splat(3<<22 + n - 1), min: splat(-n), max: splat(n - 1),
+		over: splat(n - 0.75),
+		eps:  splat(search.GroupMaxEps), first: splat(-n),
 	}
 	for c := float32(-9); c <= 9; c++ {
 		if c != 0 {
@@ -432,9 +446,11 @@ func symSums(s0, s1, low, high simd.Float32s, x, w, wx []float32) (a0, b0, a1, b
 	width := s0.Len()
 	magic := simd.BroadcastUint32s(magicBits).BitsToFloat32()
 	for i := 0; i <= n-width; i += width {
-		l0, l1 := s0.Mul(simd.LoadFloat32s(x[i:i+width])).Add(magic).Max(low).Min(high).Sub(magic), s1.Mul(simd.LoadFloat32s(x[i:i+width])).Add(magic).Max(low).Min(high).Sub(magic)
+		l0, l1 := s0.Mul(simd.LoadFloat32s(x[i:i+width])).Add(magic).Max(low).Min(high).Sub(magic),
+			s1.Mul(simd.LoadFloat32s(x[i:i+width])).Add(magic).Max(low).Min(high).Sub(magic)
 		a0, a1 = a0.Add(simd.LoadFloat32s(wx[i:i+width]).Mul(l0)), a1.Add(simd.LoadFloat32s(wx[i:i+width]).Mul(l1))
-		b0, b1 = b0.Add(simd.LoadFloat32s(w[i:i+width]).Mul(l0).Mul(l0)), b1.Add(simd.LoadFloat32s(w[i:i+width]).Mul(l1).Mul(l1))
+		b0, b1 = b0.Add(simd.LoadFloat32s(w[i:i+width]).Mul(l0).Mul(l0)),
+			b1.Add(simd.LoadFloat32s(w[i:i+width]).Mul(l1).Mul(l1))
 	}
 	return a0, b0, a1, b1
 }
@@ -632,10 +648,12 @@ func sym3Look(t *symTable, x []float32, s *sym3, i int) {
 	width := over.Len()
 	bit := none.Sub(none.Equal(none).ToInt32s())
 	const quarterBits, limitBits = 0x3E800000, 0x4A800000 // of 1/4, which only squares of 1/2 and more reach, and 2^22
-	quarter, limit := simd.BroadcastUint32s(quarterBits).BitsToFloat32(), simd.BroadcastUint32s(limitBits).BitsToFloat32()
+	quarter, limit := simd.BroadcastUint32s(quarterBits).BitsToFloat32(),
+		simd.BroadcastUint32s(limitBits).BitsToFloat32()
 	a, b := simd.LoadFloat32s(s.a[i*width:]), simd.LoadFloat32s(s.b[i*width:])
 	for r, v := s.rows[3*i*len(x):][:3*len(x)], x; len(r) >= 3*width && len(v) >= width; r, v = r[3*width:], v[width:] {
-		u := b.Sub(simd.LoadFloat32s(r[2*width : 3*width])).Mul(simd.LoadFloat32s(v[:width])).Div(a.Sub(simd.LoadFloat32s(r[width : 2*width])))
+		u := b.Sub(simd.LoadFloat32s(r[2*width : 3*width])).Mul(simd.LoadFloat32s(v[:width])).Div(
+			a.Sub(simd.LoadFloat32s(r[width : 2*width])))
 		away := u.Min(over).Sub(simd.LoadFloat32s(r[:width]))
 		bits = bits.Or(bit.Masked(away.Mul(away).GreaterEqual(quarter).Or(u.GreaterEqual(limit))))
 		bit = bit.Add(bit)
@@ -666,8 +684,10 @@ func sym3Chain(t *symTable, s *sym3, tiles int) {
 	for row := 0; row < tile; row += width {
 		for i, k := row, 0; k < tiles*width; i, k = i+tile, k+width {
 			r := s.rows[3*i:][:3*width]
-			v, a, b := simd.LoadFloat32s(s.x[i:i+width]), simd.LoadFloat32s(s.a[k:k+width]), simd.LoadFloat32s(s.b[k:k+width])
-			l, p, q := simd.LoadFloat32s(r[:width]), simd.LoadFloat32s(r[width:2*width]), simd.LoadFloat32s(r[2*width:3*width])
+			v, a, b := simd.LoadFloat32s(s.x[i:i+width]), simd.LoadFloat32s(s.a[k:k+width]),
+				simd.LoadFloat32s(s.b[k:k+width])
+			l, p, q := simd.LoadFloat32s(r[:width]), simd.LoadFloat32s(r[width:2*width]),
+				simd.LoadFloat32s(r[2*width:3*width])
 			w := v.Mul(v)
 			a1, b1 := a.Sub(p), b.Sub(q)
 			ok := a1.Greater(zero)
@@ -685,8 +705,8 @@ func sym3Chain(t *symTable, s *sym3, tiles int) {
 	}
 }
 
-// move gives one element of each lane of tile i that is restless another level, as search.Sym3 does after its first pass, and
-// reports whether there was one. It has no vectors: floats of both kinds in one function are slow.
+// move gives one element of each lane of tile i that is restless another level, as search.Sym3 does after its first
+// pass, and reports whether there was one. It has no vectors: floats of both kinds in one function are slow.
 func (s *sym3) move(levels int32, width, i int) (moved bool) {
 	tile := 16 * width
 	x, all := s.x[i*tile:][:tile], s.rows[3*i*tile:][:3*tile]

@@ -229,7 +229,8 @@ func (a *asymTile) store(fit *asymFit, i int) {
 	a.exact.Or(flat).ToInt32x8().StoreArray((*[8]int32)(fit.exact[i:]))
 }
 
-// sums sets the levels in p.rows to those of the steps of both tiles, and their sums. No element has a level above the largest.
+// sums sets the levels in p.rows to those of the steps of both tiles, and their sums. No element has a level above the
+// largest.
 //
 //go:noinline
 func (p *asymPair) sums() {

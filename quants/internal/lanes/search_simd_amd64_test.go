@@ -54,7 +54,8 @@ func TestTileAsymAVX2(t *testing.T) {
 				continue // searched one by one
 			}
 			exact++
-			for _, v := range [][2][]float32{{g.scale, h.scale}, {g.negMin, h.negMin}, {g.step, h.step}, {g.base, h.base}} {
+			for _, v := range [][2][]float32{{g.scale, h.scale}, {g.negMin, h.negMin}, {g.step, h.step},
+				{g.base, h.base}} {
 				if math.Float32bits(v[0][l]) != math.Float32bits(v[1][l]) {
 					t.Fatalf("round %d lane %d: got %v, want %v", round, l, v[0][l], v[1][l])
 				}

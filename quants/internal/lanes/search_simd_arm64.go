@@ -207,8 +207,10 @@ func asymErrNeon(abs bool, scale0, mn0, scale1, mn1 f32x4, pairs []float32) (e0,
 		mask := ints4(absBits)
 		for ; len(p) > 24; p = p[24:] {
 			q := (*[24]float32)(p)
-			d0 := scale0.Mul(load4(q[8:])).Add(mn0).Sub(load4(q[0:])).ToBits().BitsToInt32().And(mask).ToBits().BitsToFloat32()
-			d1 := scale1.Mul(load4(q[20:])).Add(mn1).Sub(load4(q[12:])).ToBits().BitsToInt32().And(mask).ToBits().BitsToFloat32()
+			d0 := scale0.Mul(load4(q[8:])).Add(mn0).Sub(load4(q[0:])).ToBits().BitsToInt32().And(
+				mask).ToBits().BitsToFloat32()
+			d1 := scale1.Mul(load4(q[20:])).Add(mn1).Sub(load4(q[12:])).ToBits().BitsToInt32().And(
+				mask).ToBits().BitsToFloat32()
 			e0, e1 = e0.Add(d0.Mul(load4(q[4:]))), e1.Add(d1.Mul(load4(q[16:])))
 		}
 		return e0, e1

@@ -32,7 +32,8 @@ func QuantizeIQ1_M(dst []byte, src, importance []float32) {
 	for off := 0; len(dst) > 0; off += pack.QK_K {
 		x := src[off:][:pack.QK_K:pack.QK_K]
 		if importance != nil {
-			arith.ImportanceWeights(w[:], x, importance[off:][:pack.QK_K], float32(float32(2*arith.SumSquares(x))/pack.QK_K))
+			arith.ImportanceWeights(w[:], x, importance[off:][:pack.QK_K],
+				float32(float32(2*arith.SumSquares(x))/pack.QK_K))
 		} else {
 			arith.SquareWeights(w[:], x)
 		}

@@ -70,7 +70,8 @@ func DequantizeIQ2_XXS(dst []float32, src []byte) {
 			word := binary.LittleEndian.Uint32(q[4:])
 			values := codebook.ValuesIQ2(d, uint8(word>>28))
 			for g := range 4 {
-				codebook.DecodeGroup8(y[32*j+8*g:], codebook.GridIQ2_XXS[q[g]], codebook.Signs7[word>>(7*g)&127], &values)
+				codebook.DecodeGroup8(y[32*j+8*g:], codebook.GridIQ2_XXS[q[g]],
+					codebook.Signs7[word>>(7*g)&127], &values)
 			}
 		}
 	}

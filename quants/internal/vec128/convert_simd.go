@@ -59,14 +59,16 @@ func decodeF32(dst []float32, src []byte) (n int) {
 
 // Constants of toF16: masks, numbers and shift counts.
 type (
-	halfMasks   struct{ abs, odd, quiet i32x4 }              // all but the sign; the lowest bit; that of a quiet NaN
-	halfLimits  struct{ half, bias, normal, infinite i32x4 } // 0.5; what exponents differ by, and what rounds; 2^-14; infinity
-	halfResults struct{ inf, by13, by16 i32x4 }              // infinity of float16
+	halfMasks struct{ abs, odd, quiet i32x4 } // all but the sign; the lowest bit; that of a quiet NaN
+	// 0.5; what exponents differ by, and what rounds; 2^-14; infinity
+	halfLimits  struct{ half, bias, normal, infinite i32x4 }
+	halfResults struct{ inf, by13, by16 i32x4 } // infinity of float16
 )
 
 func loadToHalf() (halfMasks, halfLimits, halfResults) {
 	return halfMasks{broadcast(0x7FFFFFFF), broadcast(1), broadcast(0x200)},
-		halfLimits{broadcast(0x3F000000), broadcast(0x1000 - 1 - 112<<23 + 1<<32), broadcast(0x38800000), broadcast(0x7F800000)},
+		halfLimits{broadcast(0x3F000000), broadcast(0x1000 - 1 - 112<<23 + 1<<32), broadcast(0x38800000),
+			broadcast(0x7F800000)},
 		halfResults{broadcast(0x7C00), broadcast(1<<32 - 13), broadcast(1<<32 - 16)}
 }
 
@@ -77,7 +79,8 @@ func toF16(v f32x4, m halfMasks, l halfLimits, r halfResults) i32x4 {
 	x := bits(v)
 	a := x.And(m.abs)
 	small := bits(floats(a).Add(floats(l.half))).Sub(l.half)
-	h := shiftRight(a.Add(l.bias).Add(shiftRight(a, 13, r.by13).And(m.odd)), 13, r.by13).Min(r.inf) // NaN becomes infinity, and then NaN
+	// NaN becomes infinity, and then NaN
+	h := shiftRight(a.Add(l.bias).Add(shiftRight(a, 13, r.by13).And(m.odd)), 13, r.by13).Min(r.inf)
 	h = h.Or(a.Greater(l.infinite).ToInt32x4().And(m.quiet))
 	h = small.IfElse(l.normal.Greater(a), h)
 	return h.Or(shiftRightBits(x.Xor(a), 16, r.by16))
@@ -160,8 +163,10 @@ func encodeBF16(dst []byte, src []float32) (n int) {
 	bias, quiet, odd, by16 := broadcast(0x7FFF), broadcast(0x400000), broadcast(1), broadcast(1<<32-16)
 	for len(src) >= 16 && len(dst) >= 32 {
 		d, s := (*[32]byte)(dst), (*[16]float32)(src)
-		storeBytes(d[0:], narrowHigh2(toBF16(load4(s[0:]), bias, quiet, odd, by16), toBF16(load4(s[4:]), bias, quiet, odd, by16)))
-		storeBytes(d[16:], narrowHigh2(toBF16(load4(s[8:]), bias, quiet, odd, by16), toBF16(load4(s[12:]), bias, quiet, odd, by16)))
+		storeBytes(d[0:], narrowHigh2(toBF16(load4(s[0:]), bias, quiet, odd, by16),
+			toBF16(load4(s[4:]), bias, quiet, odd, by16)))
+		storeBytes(d[16:], narrowHigh2(toBF16(load4(s[8:]), bias, quiet, odd, by16),
+			toBF16(load4(s[12:]), bias, quiet, odd, by16)))
 		dst, src = dst[32:], src[16:]
 		n += 16
 	}
@@ -226,7 +231,8 @@ func words64(v uint64) archsimd.Uint64x2 {
 func largest(m archsimd.Uint16x8, b []byte, exp archsimd.Uint16x8) archsimd.Uint16x8 {
 	v := (*[128]byte)(b)
 	m = m.Max(exponents(v[0:], exp)).Max(exponents(v[16:], exp)).Max(exponents(v[32:], exp)).Max(exponents(v[48:], exp))
-	return m.Max(exponents(v[64:], exp)).Max(exponents(v[80:], exp)).Max(exponents(v[96:], exp)).Max(exponents(v[112:], exp))
+	return m.Max(exponents(v[64:], exp)).Max(exponents(v[80:], exp)).Max(exponents(v[96:],
+		exp)).Max(exponents(v[112:], exp))
 }
 
 func exponents(b []byte, exp archsimd.Uint16x8) archsimd.Uint16x8 {

@@ -84,7 +84,8 @@ func DequantizeIQ2_XXS(dst []float32, src []byte) {
 			q, y, d := (*[8]byte)(b[2+8*j:]), (*[32]float32)(y[32*j:]), ds.load(j)
 			word := binary.LittleEndian.Uint32(q[4:])
 			v := signed(pair(pointsIQ2_XXS[q[0]], pointsIQ2_XXS[q[1]]), pair(signs7[word&127], signs7[word>>7&127]))
-			w := signed(pair(pointsIQ2_XXS[q[2]], pointsIQ2_XXS[q[3]]), pair(signs7[word>>14&127], signs7[word>>21&127]))
+			w := signed(pair(pointsIQ2_XXS[q[2]], pointsIQ2_XXS[q[3]]),
+				pair(signs7[word>>14&127], signs7[word>>21&127]))
 			mul16(y[:16], v, t, d)
 			mul16(y[16:], w, t, d)
 		}
@@ -120,8 +121,10 @@ func DequantizeIQ2_S(dst []float32, src []byte) {
 		for j := range 8 {
 			q, s, y := (*[4]byte)(b[2+4*j:]), (*[4]byte)(b[34+4*j:]), (*[32]float32)(y[32*j:])
 			h := uint(b[66+j])
-			v := signed(pair(pointsIQ2_S[uint(q[0])|h<<8&0x300], pointsIQ2_S[uint(q[1])|h<<6&0x300]), pair(signs8[s[0]], signs8[s[1]]))
-			w := signed(pair(pointsIQ2_S[uint(q[2])|h<<4&0x300], pointsIQ2_S[uint(q[3])|h<<2&0x300]), pair(signs8[s[2]], signs8[s[3]]))
+			v := signed(pair(pointsIQ2_S[uint(q[0])|h<<8&0x300], pointsIQ2_S[uint(q[1])|h<<6&0x300]),
+				pair(signs8[s[0]], signs8[s[1]]))
+			w := signed(pair(pointsIQ2_S[uint(q[2])|h<<4&0x300], pointsIQ2_S[uint(q[3])|h<<2&0x300]),
+				pair(signs8[s[2]], signs8[s[3]]))
 			mul16(y[:16], v, t, ds.load(2*j))
 			mul16(y[16:], w, t, ds.load(2*j+1))
 		}
@@ -148,7 +151,8 @@ func DequantizeIQ3_XXS(dst []float32, src []byte) {
 			q, y, d := (*[8]byte)(b[2+8*j:]), (*[32]float32)(y[32*j:]), ds.load(j)
 			word := binary.LittleEndian.Uint32(b[66+4*j:])
 			v := signed(pair(two(p[q[0]], p[q[1]]), two(p[q[2]], p[q[3]])), pair(signs7[word&127], signs7[word>>7&127]))
-			w := signed(pair(two(p[q[4]], p[q[5]]), two(p[q[6]], p[q[7]])), pair(signs7[word>>14&127], signs7[word>>21&127]))
+			w := signed(pair(two(p[q[4]], p[q[5]]), two(p[q[6]], p[q[7]])),
+				pair(signs7[word>>14&127], signs7[word>>21&127]))
 			mul16(y[:16], v, t, d)
 			mul16(y[16:], w, t, d)
 		}
@@ -167,8 +171,10 @@ func DequantizeIQ3_S(dst []float32, src []byte) {
 		for j := range 8 {
 			q, s, y, d := (*[8]byte)(b[2+8*j:]), (*[4]byte)(b[74+4*j:]), (*[32]float32)(y[32*j:]), ds.load(j)
 			h := uint(b[66+j])
-			v := pair(two(p[uint(q[0])|h<<8&256], p[uint(q[1])|h<<7&256]), two(p[uint(q[2])|h<<6&256], p[uint(q[3])|h<<5&256]))
-			w := pair(two(p[uint(q[4])|h<<4&256], p[uint(q[5])|h<<3&256]), two(p[uint(q[6])|h<<2&256], p[uint(q[7])|h<<1&256]))
+			v := pair(two(p[uint(q[0])|h<<8&256], p[uint(q[1])|h<<7&256]),
+				two(p[uint(q[2])|h<<6&256], p[uint(q[3])|h<<5&256]))
+			w := pair(two(p[uint(q[4])|h<<4&256], p[uint(q[5])|h<<3&256]),
+				two(p[uint(q[6])|h<<2&256], p[uint(q[7])|h<<1&256]))
 			mul16(y[:16], signed(v, pair(signs8[s[0]], signs8[s[1]])), t, d)
 			mul16(y[16:], signed(w, pair(signs8[s[2]], signs8[s[3]])), t, d)
 		}

@@ -10,8 +10,8 @@ import (
 	"ggforge/quants/internal/scalar"
 )
 
-// Decoders of types with blocks of 32 or 64: 4 or 5 operations for 4 elements, and some ten for a block's scale. A block
-// whose scale or minimum is not finite is left to the scalar code.
+// Decoders of types with blocks of 32 or 64: 4 or 5 operations for 4 elements, and some ten for a block's scale. A
+// block whose scale or minimum is not finite is left to the scalar code.
 
 func DequantizeQ8_0(dst []float32, src []byte) {
 	clearUpper()

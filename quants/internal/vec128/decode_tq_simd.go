@@ -81,7 +81,8 @@ func DequantizeQ1_0(dst []float32, src []byte) {
 		y, b := (*[scalar.QK_Q1_0]float32)(dst), (*[scalar.BytesQ1_0]byte)(src)
 		d, v := getF16(b[:], scaled0).ToBits(), loadBytes(b[2:])
 		for j := range 8 {
-			clear := lookup(v, archsimd.LoadUint8x16Array(&bitRuns[j])).And(masks).Equal(none).ToInt8x16().ToBits().And(sign)
+			clear := lookup(v, archsimd.LoadUint8x16Array(&bitRuns[j])).And(masks).Equal(
+				none).ToInt8x16().ToBits().And(sign)
 			y := (*[16]float32)(y[16*j:])
 			store4(y[0:], lookup(clear, t.a).ReshapeToUint32s().Xor(d).BitsToFloat32())
 			store4(y[4:], lookup(clear, t.b).ReshapeToUint32s().Xor(d).BitsToFloat32())

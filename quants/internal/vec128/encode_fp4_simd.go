@@ -12,7 +12,8 @@ import (
 
 // Encoders of MXFP4 and NVFP4, which count the midpoints of neighbouring values below a magnitude. Package avx2 says
 // why that is what scalar.EncodeFP4 finds, and where it is not: for scales from 2^125 (MXFP4), and magnitudes above
-// 2^20 times the scale (NVFP4). Blocks that have those, or elements that are not finite, are left to the scalar encoder.
+// 2^20 times the scale (NVFP4). Blocks that have those, or elements that are not finite, are left to the scalar
+// encoder.
 
 // midpoints are those of codebook.ValuesFP4, as float32 bits, 4 times each.
 var midpoints = func() (words [7][4]uint32) {
@@ -35,7 +36,8 @@ func middles(scale uint32) (scaled4, scaled3) {
 	d, p := float4(scale), &midpoints
 	return scaled4{loadInts(&p[0]).BitsToFloat32().Mul(d), loadInts(&p[1]).BitsToFloat32().Mul(d),
 			loadInts(&p[2]).BitsToFloat32().Mul(d), loadInts(&p[3]).BitsToFloat32().Mul(d)},
-		scaled3{loadInts(&p[4]).BitsToFloat32().Mul(d), loadInts(&p[5]).BitsToFloat32().Mul(d), loadInts(&p[6]).BitsToFloat32().Mul(d)}
+		scaled3{loadInts(&p[4]).BitsToFloat32().Mul(d), loadInts(&p[5]).BitsToFloat32().Mul(d),
+			loadInts(&p[6]).BitsToFloat32().Mul(d)}
 }
 
 // negated returns minus the codes of 4 elements. Sign is 8.
@@ -95,7 +97,8 @@ func QuantizeNVFP4(dst []byte, src, _ []float32) {
 		left := encodeNVFP4(dst[:n*scalar.BytesNVFP4], src[:n*scalar.QK_NVFP4], n)
 		for i := range n {
 			if left>>(4*i)&15 != 0 {
-				scalar.QuantizeNVFP4(dst[i*scalar.BytesNVFP4:][:scalar.BytesNVFP4:scalar.BytesNVFP4], src[i*scalar.QK_NVFP4:][:scalar.QK_NVFP4:scalar.QK_NVFP4], nil)
+				scalar.QuantizeNVFP4(dst[i*scalar.BytesNVFP4:][:scalar.BytesNVFP4:scalar.BytesNVFP4],
+					src[i*scalar.QK_NVFP4:][:scalar.QK_NVFP4:scalar.QK_NVFP4], nil)
 			}
 		}
 		dst, src = dst[n*scalar.BytesNVFP4:], src[n*scalar.QK_NVFP4:]

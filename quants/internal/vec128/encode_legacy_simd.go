@@ -32,7 +32,8 @@ type tile struct {
 }
 
 // forTiles calls encode for 8 blocks of src, or fewer for the last, and the scalar encoder for those that it leaves.
-func forTiles(dst []byte, src []float32, size, length int, encode func(dst []byte, x []float32, n int) (left uint8), plain func(dst []byte, src, _ []float32)) {
+func forTiles(dst []byte, src []float32, size, length int, encode func(dst []byte, x []float32, n int) (left uint8),
+	plain func(dst []byte, src, _ []float32)) {
 	for len(src) > 0 {
 		n := min(8, len(src)/length)
 		left := encode(dst[:n*size], src[:n*length], n)
@@ -169,8 +170,10 @@ func roundAway(v, id f32x4, sign, half u32x4) i32x4 {
 // codes16 are the codes of 16 elements less lo, times id: rounded by adding and truncating, no more than top.
 func codes16(x []float32, lo, id, add f32x4, top u8x16) u8x16 {
 	p := (*[16]float32)(x)
-	return narrow4(load4(p[0:]).Sub(lo).Mul(id).Add(add).ConvertToInt32(), load4(p[4:]).Sub(lo).Mul(id).Add(add).ConvertToInt32(),
-		load4(p[8:]).Sub(lo).Mul(id).Add(add).ConvertToInt32(), load4(p[12:]).Sub(lo).Mul(id).Add(add).ConvertToInt32()).Min(top)
+	return narrow4(load4(p[0:]).Sub(lo).Mul(id).Add(add).ConvertToInt32(),
+		load4(p[4:]).Sub(lo).Mul(id).Add(add).ConvertToInt32(),
+		load4(p[8:]).Sub(lo).Mul(id).Add(add).ConvertToInt32(),
+		load4(p[12:]).Sub(lo).Mul(id).Add(add).ConvertToInt32()).Min(top)
 }
 
 func QuantizeQ4_0(dst []byte, src, _ []float32) {

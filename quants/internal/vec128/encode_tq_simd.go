@@ -127,7 +127,8 @@ func levelsQ2_0(t *tile, dst []byte, x []float32, n int) {
 		c1 := ternary(p[16:], id, sign, half, one).ReshapeToUint32s().Mul(gather).BitsToInt32()
 		c2 := ternary(p[32:], id, sign, half, one).ReshapeToUint32s().Mul(gather).BitsToInt32()
 		c3 := ternary(p[48:], id, sign, half, one).ReshapeToUint32s().Mul(gather).BitsToInt32()
-		storeBytes(q[2:], narrow4(shiftRight(c0, 24, by24), shiftRight(c1, 24, by24), shiftRight(c2, 24, by24), shiftRight(c3, 24, by24)))
+		storeBytes(q[2:], narrow4(shiftRight(c0, 24, by24), shiftRight(c1, 24, by24), shiftRight(c2, 24, by24),
+			shiftRight(c3, 24, by24)))
 	}
 }
 
@@ -154,9 +155,11 @@ func sumsQ1_0(sums *[4]uint32, x *[4 * scalar.QK_Q1_0]float32) {
 		a, b := load4(p[0:]).ToBits().And(abs), load4(p[scalar.QK_Q1_0:]).ToBits().And(abs)
 		c, d := load4(p[2*scalar.QK_Q1_0:]).ToBits().And(abs), load4(p[3*scalar.QK_Q1_0:]).ToBits().And(abs)
 		ab, cd := a.InterleaveLo(b).ReshapeToUint64s(), c.InterleaveLo(d).ReshapeToUint64s()
-		s = s.Add(ab.InterleaveLo(cd).ReshapeToUint32s().BitsToFloat32()).Add(ab.InterleaveHi(cd).ReshapeToUint32s().BitsToFloat32())
+		s = s.Add(ab.InterleaveLo(cd).ReshapeToUint32s().BitsToFloat32()).Add(
+			ab.InterleaveHi(cd).ReshapeToUint32s().BitsToFloat32())
 		ab, cd = a.InterleaveHi(b).ReshapeToUint64s(), c.InterleaveHi(d).ReshapeToUint64s()
-		s = s.Add(ab.InterleaveLo(cd).ReshapeToUint32s().BitsToFloat32()).Add(ab.InterleaveHi(cd).ReshapeToUint32s().BitsToFloat32())
+		s = s.Add(ab.InterleaveLo(cd).ReshapeToUint32s().BitsToFloat32()).Add(
+			ab.InterleaveHi(cd).ReshapeToUint32s().BitsToFloat32())
 	}
 	s.ToBits().StoreArray(sums)
 }

@@ -94,7 +94,8 @@ var halfConstants = [4][4]uint32{
 
 func loadHalves() halves {
 	c := &halfConstants
-	return halves{loadInts(&c[0]).BitsToInt32(), loadInts(&c[1]), loadInts(&c[2]).BitsToFloat32(), loadInts(&c[3]).BitsToFloat32()}
+	return halves{loadInts(&c[0]).BitsToInt32(), loadInts(&c[1]), loadInts(&c[2]).BitsToFloat32(),
+		loadInts(&c[3]).BitsToFloat32()}
 }
 
 // firstHalf and secondHalf are the indices that bring bytes 0 and 1, or 2 and 3, to the top of 4 words.

@@ -61,6 +61,8 @@ func counts() []byte {
 	for _, class := range arch.EncoderClasses() {
 		classes[class] = true
 	}
-	return fmt.Appendf(nil, "[%d architectures](docs/architectures.md) and %d Hugging Face classes, vision and audio encoders among them; `ggeval` runs [%d](docs/evaluation.md) of the architectures.\n",
+	return fmt.Appendf(nil,
+		"[%d architectures](docs/architectures.md) and %d Hugging Face classes, vision and audio encoders among "+
+			"them; `ggeval` runs [%d](docs/evaluation.md) of the architectures.\n",
 		len(names), len(classes), len(eval.Supported()))
 }

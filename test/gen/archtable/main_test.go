@@ -81,13 +81,15 @@ func TestEveryNameListed(t *testing.T) {
 			classes = append(classes, first[1]) // the model's, not that of its part for language
 		}
 		has := func(cell string) bool {
-			return slices.ContainsFunc(strings.Split(cell, ", "), func(class string) bool { return slices.Contains(classes, class) })
+			return slices.ContainsFunc(strings.Split(cell, ", "),
+				func(class string) bool { return slices.Contains(classes, class) })
 		}
 		for variant, name := range hftest.Architectures(string(golden)) {
 			seen++
 			if s.Tower {
 				if !slices.ContainsFunc(slices.Collect(maps.Keys(towers)), has) {
-					t.Errorf("%s: docs/architectures.md has no row of class %s among what sees and hears", s.Name, classes)
+					t.Errorf("%s: docs/architectures.md has no row of class %s among what sees and hears",
+						s.Name, classes)
 				}
 				continue
 			}
@@ -100,7 +102,8 @@ func TestEveryNameListed(t *testing.T) {
 		}
 	}
 	for _, class := range arch.EncoderClasses() {
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(towers)), func(cell string) bool { return slices.Contains(strings.Split(cell, ", "), class) }) {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(towers)),
+			func(cell string) bool { return slices.Contains(strings.Split(cell, ", "), class) }) {
 			t.Errorf("docs/architectures.md has no row of class %s among what sees and hears", class)
 		}
 	}
@@ -109,7 +112,8 @@ func TestEveryNameListed(t *testing.T) {
 	}
 }
 
-// TestEveryNameChecked compares the names in the tables of docs with those that the converter can write, and their classes.
+// TestEveryNameChecked compares the names in the tables of docs with those that the converter can write, and their
+// classes.
 func TestEveryNameChecked(t *testing.T) {
 	checked, run := rowsOf(t, architectures, "| architecture |"), rowsOf(t, evaluation, "| architecture |")
 	classes := map[string][]string{}

@@ -35,7 +35,8 @@ var allowed = []struct {
 }
 
 // refused are phrases of texts that ask more of who passes the program on.
-var refused = []string{"general public license", "mozilla public license", "server side public license", "business source license", "eclipse public license",
+var refused = []string{"general public license", "mozilla public license", "server side public license",
+	"business source license", "eclipse public license",
 	"common development and distribution license", "creative commons", "non-commercial", "noncommercial"}
 
 // module is a module that go.mod requires.
@@ -111,7 +112,8 @@ func modules() ([]module, error) {
 // platforms are the systems that releases are for.
 var platforms = []string{"linux", "darwin", "windows"}
 
-// linked returns the modules that the commands and the library's packages, those that are not internal, need on some platform.
+// linked returns the modules that the commands and the library's packages, those that are not internal, need on some
+// platform.
 func linked() (map[string]bool, error) {
 	paths := map[string]bool{}
 	for _, goos := range platforms {
@@ -183,10 +185,12 @@ func render(mods []module) ([]byte, error) {
 	}
 	const head = "| module | version | licence |\n| --- | --- | --- |\n"
 	if others.Len() > 0 {
-		fmt.Fprintf(&table, "\nOnly tests and tools of this repository use these, which no command has in it:\n\n%s%s", head, &others)
+		fmt.Fprintf(&table, "\nOnly tests and tools of this repository use these, which no command has in it:\n\n%s%s",
+			head, &others)
 	}
 	return []byte("# Third-party modules\n\n" +
-		"What the commands and the library are linked with; `go generate ./test/gen/licences` writes this file, and the gate checks\n" +
+		"What the commands and the library are linked with; `go generate ./test/gen/licences` writes this file, and " +
+		"the gate checks\n" +
 		"that every licence is one of its list. Go's runtime and standard library have the licence and the copyright notice of\n" +
 		"golang.org/x/text.\n\n" +
 		head + table.String() + texts.String()), nil

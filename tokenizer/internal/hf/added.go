@@ -72,7 +72,8 @@ func (t *Tokenizer) addAt(id int, token AddedToken) error {
 		return badf("more than %d added tokens", MaxAdded)
 	}
 	if a.ids == nil {
-		a.ids, a.tokens, a.forms, a.special = map[string]int{}, map[int]AddedToken{}, map[int]string{}, map[string]bool{}
+		a.ids, a.tokens, a.forms, a.special = map[string]int{}, map[int]AddedToken{}, map[int]string{},
+			map[string]bool{}
 	}
 	if token.Normalized && t.Normalizer != nil {
 		form, err := t.Normalizer.normalize(t.input(token.Content, false))
@@ -109,7 +110,8 @@ func (a *addedVocabulary) index() error {
 				form = token.Content
 			}
 			if other, twice := a.inNormal.add(form, id); twice {
-				return badf("added tokens %q and %q are the same in normalized text", a.tokens[other].Content, token.Content)
+				return badf("added tokens %q and %q are the same in normalized text", a.tokens[other].Content,
+					token.Content)
 			}
 		} else if other, twice := a.raw.add(token.Content, id); twice {
 			return badf("added tokens %d and %d are both %q", other, id, token.Content)
@@ -124,7 +126,8 @@ func (t *Tokenizer) Without(ids []int) (*Tokenizer, error) {
 		return nil, err
 	}
 	out := *t
-	out.added = addedVocabulary{ids: map[string]int{}, tokens: map[int]AddedToken{}, forms: t.added.forms, special: map[string]bool{}, size: t.added.size}
+	out.added = addedVocabulary{ids: map[string]int{}, tokens: map[int]AddedToken{}, forms: t.added.forms,
+		special: map[string]bool{}, size: t.added.size}
 	for _, id := range slices.Sorted(maps.Keys(t.added.tokens)) {
 		if !slices.Contains(ids, id) {
 			out.added.put(id, t.added.tokens[id])

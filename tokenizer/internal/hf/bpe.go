@@ -35,9 +35,11 @@ type merged struct{ rank, id int }
 // NewBPE checks that both parts and the result of each merge are tokens. It
 // keeps vocab.
 func NewBPE(vocab map[string]int, merges []Merge, opt BPEOptions) (*BPE, error) {
-	m := &BPE{BPEOptions: opt, vocab: vocab, tokens: make(map[int]string, len(vocab)), merges: make(map[[2]int]merged, len(merges))}
+	m := &BPE{BPEOptions: opt, vocab: vocab, tokens: make(map[int]string, len(vocab)),
+		merges: make(map[[2]int]merged, len(merges))}
 	for token, id := range vocab {
-		if other, twice := m.tokens[id]; !twice || token < other { // one id of two tokens: any rule, but always the same
+		// one id of two tokens: any rule, but always the same
+		if other, twice := m.tokens[id]; !twice || token < other {
 			m.tokens[id] = token
 		}
 	}

@@ -96,27 +96,28 @@ func (t *Tokenizer) Decode(ids []int) (string, error) {
 // is set.
 func (t *Tokenizer) Encode(s string, special bool) ([]int, error) {
 	var ids []int
-	err := t.added.extract(t.input(s, needsPlaces(t.PreTokenizer)), false, t.SplitSpecial, func(id int, part text) error {
-		if id >= 0 {
-			ids = append(ids, id)
-			return nil
-		}
-		if t.Normalizer != nil {
-			var err error
-			if part, err = t.Normalizer.normalize(part); err != nil {
-				return err
-			}
-		}
-		return t.added.extract(part, true, t.SplitSpecial, func(id int, part text) error {
+	err := t.added.extract(t.input(s, needsPlaces(t.PreTokenizer)), false, t.SplitSpecial,
+		func(id int, part text) error {
 			if id >= 0 {
 				ids = append(ids, id)
 				return nil
 			}
-			var err error
-			ids, err = t.encode(ids, part)
-			return err
+			if t.Normalizer != nil {
+				var err error
+				if part, err = t.Normalizer.normalize(part); err != nil {
+					return err
+				}
+			}
+			return t.added.extract(part, true, t.SplitSpecial, func(id int, part text) error {
+				if id >= 0 {
+					ids = append(ids, id)
+					return nil
+				}
+				var err error
+				ids, err = t.encode(ids, part)
+				return err
+			})
 		})
-	})
 	if err == nil && special && t.PostProcessor != nil {
 		ids = t.PostProcessor.process(ids)
 	}

@@ -154,7 +154,8 @@ func parseUnigram(n node) *Unigram {
 		text, ok1 := pair[0].(string)
 		score, ok2 := number(pair[1])
 		if !ok1 || !ok2 || !utf8.ValidString(text) {
-			n.failf("vocab[%d]: want a text and a score, got %s and %s", i, pyjson.Describe(pair[0]), pyjson.Describe(pair[1]))
+			n.failf("vocab[%d]: want a text and a score, got %s and %s", i, pyjson.Describe(pair[0]),
+				pyjson.Describe(pair[1]))
 			return nil
 		}
 		if size += len(text); size > MaxVocabBytes {

@@ -167,7 +167,8 @@ func parseNormalizer(n node) Normalizer {
 	case "Precompiled":
 		return parsePrecompiled(n)
 	case "BertNormalizer":
-		b := BertNormalizer{CleanText: n.boolean("clean_text"), HandleChineseChars: n.boolean("handle_chinese_chars"), Lowercase: n.boolean("lowercase")}
+		b := BertNormalizer{CleanText: n.boolean("clean_text"), HandleChineseChars: n.boolean("handle_chinese_chars"),
+			Lowercase: n.boolean("lowercase")}
 		b.StripAccents = n.boolOr("strip_accents", b.Lowercase)
 		return b
 	case "Sequence":

@@ -64,7 +64,8 @@ func parseModel(n node) Model {
 	case "BPE":
 		return parseBPE(n)
 	case "WordPiece":
-		unk, prefix, maxChars := n.str("unk_token"), n.str("continuing_subword_prefix"), n.count("max_input_chars_per_word")
+		unk, prefix, maxChars := n.str("unk_token"), n.str("continuing_subword_prefix"),
+			n.count("max_input_chars_per_word")
 		return NewWordPiece(n.vocab("vocab"), unk, prefix, maxChars)
 	case "WordLevel":
 		unk := n.str("unk_token")
@@ -96,7 +97,8 @@ func (n node) vocab(name string) map[string]int {
 		}
 		id, ok := count(o.Values[token])
 		if !ok {
-			n.failf("%s: token %q: want an id from 0 to 4294967295, got %s", name, token, pyjson.Describe(o.Values[token]))
+			n.failf("%s: token %q: want an id from 0 to 4294967295, got %s", name, token,
+				pyjson.Describe(o.Values[token]))
 			return nil
 		}
 		v[token] = id
@@ -156,7 +158,8 @@ const (
 )
 
 func parseMetaspace(n node) Metaspace {
-	m := Metaspace{n.char("replacement"), PrependScheme(n.strOr("prepend_scheme", string(PrependAlways))), n.boolOr("split", true)}
+	m := Metaspace{n.char("replacement"), PrependScheme(n.strOr("prepend_scheme", string(PrependAlways))),
+		n.boolOr("split", true)}
 	switch m.Prepend {
 	case PrependAlways, PrependFirst, PrependNever:
 	default:

@@ -57,7 +57,8 @@ func (re *Regexp) AllWithin(text string, steps int) (out [][2]int, took int, err
 	for pos := 0; pos <= len(text); {
 		start, end := m.search(pos)
 		if m.steps < 0 {
-			return nil, limit, fault.Errorf(ErrUnsupported, "regular expression %q takes more than %d steps on a text of %d bytes", re.text, limit, len(text))
+			return nil, limit, fault.Errorf(ErrUnsupported,
+				"regular expression %q takes more than %d steps on a text of %d bytes", re.text, limit, len(text))
 		}
 		if start < 0 {
 			break

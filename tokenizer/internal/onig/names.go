@@ -8,12 +8,14 @@ import (
 )
 
 // categories are the general categories by their short names.
-var categories = strings.Fields("Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Cn Co")
+var categories = strings.Fields(
+	"Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Cn Co")
 
 // longNames are other names of categories and of what they are put together from.
 var longNames = map[string]string{
 	"letter": "l", "casedletter": "lc", "uppercaseletter": "lu", "lowercaseletter": "ll", "titlecaseletter": "lt",
-	"modifierletter": "lm", "otherletter": "lo", "mark": "m", "combiningmark": "m", "nonspacingmark": "mn", "spacingmark": "mc",
+	"modifierletter": "lm", "otherletter": "lo", "mark": "m", "combiningmark": "m", "nonspacingmark": "mn",
+	"spacingmark":   "mc",
 	"enclosingmark": "me", "number": "n", "decimalnumber": "nd", "letternumber": "nl", "othernumber": "no",
 	"punctuation": "p", "connectorpunctuation": "pc", "dashpunctuation": "pd", "openpunctuation": "ps",
 	"closepunctuation": "pe", "initialpunctuation": "pi", "finalpunctuation": "pf", "otherpunctuation": "po",
@@ -23,7 +25,8 @@ var longNames = map[string]string{
 	"punct": "p", "digit": "nd", "cntrl": "cc",
 	"posix:digit": "nd", "posix:cntrl": "cc",
 	"alpha": "alphabetic", "posix:alpha": "alphabetic", "upper": "uppercase", "posix:upper": "uppercase",
-	"lower": "lowercase", "posix:lower": "lowercase", "posix:word": "word", "posix:space": "space", "whitespace": "space",
+	"lower": "lowercase", "posix:lower": "lowercase", "posix:word": "word", "posix:space": "space",
+	"whitespace":  "space",
 	"posix:alnum": "alnum", "posix:xdigit": "xdigit", "posix:ascii": "ascii", "posix:blank": "blank",
 }
 

@@ -70,10 +70,14 @@ func TestRefused(t *testing.T) {
 		expr string
 		kind error
 	}{
-		{"(", ErrBroken}, {"a)", ErrBroken}, {"[a", ErrBroken}, {"*", ErrBroken}, {`\p{L`, ErrBroken}, {"[z-a]", ErrBroken}, {`\x{110000}`, ErrBroken},
-		{`(a)\1`, ErrUnsupported}, {`\K`, ErrUnsupported}, {`\p{Klingon}`, ErrUnsupported}, {"(?i:straße)", ErrUnsupported},
-		{"(?i:ss)", ErrUnsupported}, {`(?i:[\p{L}])`, ErrUnsupported}, {"(?s:.)", ErrUnsupported}, {"a{5000}", ErrUnsupported},
-		{strings.Repeat("(", 1000) + strings.Repeat(")", 1000), ErrUnsupported}, {"(?:(?:ab){1000}){1000}", ErrUnsupported}, {`[a-\d]`, ErrBroken},
+		{"(", ErrBroken}, {"a)", ErrBroken}, {"[a", ErrBroken}, {"*", ErrBroken}, {`\p{L`, ErrBroken},
+		{"[z-a]", ErrBroken}, {`\x{110000}`, ErrBroken},
+		{`(a)\1`, ErrUnsupported}, {`\K`, ErrUnsupported}, {`\p{Klingon}`, ErrUnsupported},
+		{"(?i:straße)", ErrUnsupported},
+		{"(?i:ss)", ErrUnsupported}, {`(?i:[\p{L}])`, ErrUnsupported}, {"(?s:.)", ErrUnsupported},
+		{"a{5000}", ErrUnsupported},
+		{strings.Repeat("(", 1000) + strings.Repeat(")", 1000), ErrUnsupported},
+		{"(?:(?:ab){1000}){1000}", ErrUnsupported}, {`[a-\d]`, ErrBroken},
 	} {
 		if _, err := Compile(tt.expr); !errors.Is(err, tt.kind) {
 			t.Errorf("%.40s: %v, want an error of kind %q", tt.expr, err, tt.kind)
@@ -101,7 +105,8 @@ func TestHostile(t *testing.T) {
 }
 
 func FuzzRegexp(f *testing.F) {
-	for _, expr := range []string{`(?i:'s|'t)|[^\r\n\p{L}]?\p{L}+|\s+(?!\S)`, `(?:a?|b*)+?(?<=x)|[a&&[^b]]{2,3}+`, `\b\R|^$|(?>ab)*`} {
+	for _, expr := range []string{`(?i:'s|'t)|[^\r\n\p{L}]?\p{L}+|\s+(?!\S)`, `(?:a?|b*)+?(?<=x)|[a&&[^b]]{2,3}+`,
+		`\b\R|^$|(?>ab)*`} {
 		f.Add(expr, "ab 'S  \r\nxé")
 	}
 	f.Fuzz(func(t *testing.T, expr, text string) {

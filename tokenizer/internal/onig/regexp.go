@@ -46,7 +46,8 @@ const maxProgram = 1 << 16
 func Compile(text string) (*Regexp, error) {
 	p := &parser{text: text}
 	if len(text) > maxPattern {
-		return nil, fault.Errorf(ErrUnsupported, "regular expression of %d bytes, want at most %d", len(text), maxPattern)
+		return nil, fault.Errorf(ErrUnsupported, "regular expression of %d bytes, want at most %d",
+			len(text), maxPattern)
 	}
 	if !utf8.ValidString(text) {
 		return nil, fault.Errorf(ErrBroken, "regular expression %q is not UTF-8 text", text)

@@ -75,7 +75,8 @@ func (f Form) decompose(out []Char, c Char) []Char {
 		return append(out, c)
 	case hangulS <= r && r < hangulS+hangulNS:
 		s := r - hangulS
-		out = append(out, Char{hangulL + s/(hangulNV*hangulNT), c.At}, Char{hangulV + s%(hangulNV*hangulNT)/hangulNT, c.At})
+		out = append(out, Char{hangulL + s/(hangulNV*hangulNT), c.At},
+			Char{hangulV + s%(hangulNV*hangulNT)/hangulNT, c.At})
 		if t := s % hangulNT; t > 0 {
 			out = append(out, Char{hangulT + t, c.At})
 		}

@@ -100,7 +100,8 @@ func TestSet(t *testing.T) {
 		union.Union(a)
 		union.Union(b)
 		for c := rune(0); c < 400; c++ {
-			if union.Has(c) != (a.Has(c) || b.Has(c)) || both.Has(c) != (a.Has(c) && b.Has(c)) || not.Has(c) == a.Has(c) {
+			if union.Has(c) != (a.Has(c) || b.Has(c)) || both.Has(c) != (a.Has(c) && b.Has(c)) ||
+				not.Has(c) == a.Has(c) {
 				t.Fatalf("%d: %v %v", c, a.spans, b.spans)
 			}
 		}
@@ -128,9 +129,11 @@ func TestTables(t *testing.T) {
 		got  bool
 		want bool
 	}{
-		{"½ numeric", IsNumeric('½'), true}, {"a numeric", IsNumeric('a'), false}, {"$ punctuation", IsPunctuation('$'), true},
+		{"½ numeric", IsNumeric('½'), true}, {"a numeric", IsNumeric('a'), false},
+		{"$ punctuation", IsPunctuation('$'), true},
 		{"€ punctuation", IsPunctuation('€'), false}, {"_ word", IsWord('_'), true}, {"ZWJ word", IsWord(0x200D), true},
-		{"NBSP space", IsSpace(0xA0), true}, {"ZWSP space", IsSpace(0x200B), false}, {"U+0301 mark", IsCombiningMark(0x301), true},
+		{"NBSP space", IsSpace(0xA0), true}, {"ZWSP space", IsSpace(0x200B), false},
+		{"U+0301 mark", IsCombiningMark(0x301), true},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%s: %t", tt.what, tt.got)

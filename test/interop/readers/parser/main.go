@@ -35,7 +35,8 @@ func main() {
 		for _, t := range f.TensorInfos {
 			tensors = append(tensors, tensor{t.Name, t.Dimensions, uint32(t.Type), t.Offset})
 		}
-		if err := out.Encode(map[string]any{"version": f.Header.Version, "metadata": metadata, "tensors": tensors}); err != nil {
+		if err := out.Encode(map[string]any{"version": f.Header.Version, "metadata": metadata,
+			"tensors": tensors}); err != nil {
 			panic(err)
 		}
 	}
