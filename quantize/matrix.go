@@ -17,9 +17,10 @@ import (
 type matrix struct {
 	*imatrix.Matrix // nil for none, or none that counts
 
-	path    string       // as the options name it, "" for none
-	read    []byte       // the file, if it was read into memory
-	found   []Compromise // options that have no effect, entries that do not count
+	path    string          // as the options name it, "" for none
+	read    []byte          // the file, if it was read into memory
+	opened  *imatrix.Matrix // of path, until Close
+	found   []Compromise    // options that have no effect, entries that do not count
 	entries map[string]*importance
 	blanks  map[string]blank
 }
@@ -146,6 +147,13 @@ func (m *matrix) refill(ctx context.Context, im *imatrix.Matrix, opt *Options) e
 	return nil
 }
 
+// Close closes the file at path. A matrix of Options.Importance is the caller's.
+func (m *matrix) Close() error {
+	opened := m.opened
+	m.opened = nil
+	return opened.Close()
+}
+
 // openMatrix opens the importance matrix, if any, and checks it against the
 // model.
 func openMatrix(ctx context.Context, model *model.Model, opt *Options) (_ *matrix, err error) {
@@ -167,10 +175,10 @@ func openMatrix(ctx context.Context, model *model.Model, opt *Options) (_ *matri
 		if im, err = imatrix.Load(opt.Matrix); err != nil {
 			return nil, err
 		}
-		m.read = im.Read()
+		m.read, m.opened = im.Read(), im
 		defer func() {
 			if err != nil || m.Matrix == nil {
-				im.Close()
+				m.Close()
 			}
 		}()
 	}

@@ -9,6 +9,7 @@ package quantize
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -63,6 +64,7 @@ type Job struct {
 	Input *model.Model
 
 	opt      Options
+	opened   *model.Model // Input if Prepare opened it
 	matrix   *matrix
 	metadata gguf.Metadata // of the output, without split keys
 	chosen   Chosen
@@ -116,7 +118,7 @@ func (b *Batch) Weigh(ctx context.Context, im *imatrix.Matrix) error {
 	return nil
 }
 
-// Batch is quantizations of one model by several recipes, which read it once.
+// Batch holds the quantizations of one model by several recipes, which read it once.
 type Batch struct {
 	Jobs []*Job
 
@@ -138,13 +140,14 @@ func Prepare(ctx context.Context, path string, opt Options) (*Job, error) {
 		m.Close()
 		return nil, err
 	}
+	b.Jobs[0].opened = m
 	return b.Jobs[0], err
 }
 
 // PrepareBatch plans the quantization of a model by each of the recipes, with
-// options that are the same otherwise. The batch owns the model; without a batch
-// the caller keeps it. With an error of kind ErrRefused the batch may be returned
-// as well, as by Prepare; the error is that of the first recipe that has one.
+// the same options otherwise. The model stays the caller's, who closes it after
+// the batch. With an error of kind ErrRefused the batch may be returned as well,
+// as by Prepare; the error is that of the first recipe that has one.
 func PrepareBatch(ctx context.Context, m *model.Model, recipes []*Recipe, opt Options) (*Batch, error) {
 	if opt.KeepSplit && (opt.SplitMaxTensors > 0 || opt.SplitMaxBytes > 0) || opt.SplitMaxTensors > 0 &&
 		opt.SplitMaxBytes > 0 {
@@ -211,17 +214,18 @@ func (j *Job) plan(ctx context.Context) error {
 	return err
 }
 
-// Close closes the input and the matrix: of a batch that its jobs share.
+// Close closes the files that Prepare opened: the model and the importance matrix. Jobs of a batch
+// need not be closed: Batch.Close is enough.
 func (j *Job) Close() error {
-	j.matrix.Close()
-	return j.Input.Close()
+	err := j.matrix.Close()
+	if j.opened != nil {
+		err = errors.Join(err, j.opened.Close())
+	}
+	return err
 }
 
-// Close closes the model and the matrix.
-func (b *Batch) Close() error {
-	b.matrix.Close()
-	return b.input.Close()
-}
+// Close closes the file of Options.Matrix, if any. The model stays open.
+func (b *Batch) Close() error { return b.matrix.Close() }
 
 // BPW returns the bits per weight of the output.
 func (j *Job) BPW() float64 {

@@ -30,6 +30,7 @@ func quantized(t *testing.T, dir string, recipes ...string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer m.Close()
 	defer batch.Close()
 	if _, err := batch.Write(t.Context(), paths, writer.Options{}); err != nil {
 		t.Fatal(err)

@@ -117,6 +117,7 @@ func TestRecipes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			defer m.Close()
 			defer batch.Close()
 			results, err := batch.Write(t.Context(), paths, writer.Options{})
 			if err != nil {

@@ -75,12 +75,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	owned := true
-	defer func() {
-		if owned {
-			m.Close()
-		}
-	}()
+	defer m.Close()
 	if r.Paths, err = r.Outputs(m); err != nil {
 		return err
 	}
@@ -95,20 +90,12 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	if err := saving.CheckSave(m); err != nil {
 		return err
 	}
-	prepare := func() (*batch.Run, error) {
-		made, err := batch.Prepare(ctx, m, &r.Order)
-		owned = made == nil
-		return made, err
-	}
 	if r.DryRun {
-		made, err := prepare()
+		made, err := batch.Prepare(ctx, m, &r.Order)
 		if made == nil {
 			return err
 		}
 		defer made.Close()
-		if made.Batch == nil {
-			return err
-		}
 		err = cmp.Or(err, made.Doubts(r.To == nil))
 		if err == nil {
 			err = saving.SaveTypes(ctx, m, made.SavedTypes(), nil)
@@ -119,12 +106,12 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	var found finished
 	var written []string
 	write := func() ([]string, any, error) {
-		made, err := prepare()
+		made, err := batch.Prepare(ctx, m, &r.Order)
 		if made == nil {
 			return nil, nil, err
 		}
 		defer made.Close()
-		if made.Batch == nil || err != nil {
+		if err != nil {
 			return nil, nil, err
 		}
 		if err := made.Doubts(r.To == nil); err != nil {

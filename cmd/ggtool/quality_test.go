@@ -127,6 +127,7 @@ func TestQualityOfSeveral(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer m.Close()
 	defer batch.Close()
 	if _, err := batch.Write(t.Context(), files, writer.Options{}); err != nil {
 		t.Fatal(err)

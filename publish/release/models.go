@@ -186,7 +186,7 @@ func (r *Release) makeModels(ctx context.Context) error {
 		defer m.Close()
 		order.Quantize.Importance = m
 	}
-	run, err := batch.Prepare(ctx, r.sharedSource(), order)
+	run, err := batch.Prepare(ctx, r.source, order)
 	if run != nil {
 		defer run.Close()
 	}

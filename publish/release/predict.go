@@ -193,7 +193,7 @@ func (r *Release) planned(ctx context.Context) (batch *quantize.Batch, sums *ima
 		}
 		opt.Importance = sums.Matrix(r.matrix.path)
 	}
-	batch, err = quantize.PrepareBatch(ctx, r.sharedSource(), r.s.recipes, opt)
+	batch, err = quantize.PrepareBatch(ctx, r.source, r.s.recipes, opt)
 	if err != nil && batch != nil {
 		batch.Close()
 	}

@@ -163,13 +163,6 @@ func (r *Release) open(ctx context.Context) error {
 	return err
 }
 
-// sharedSource returns a copy of the source that callers may close: its Release does nothing.
-func (r *Release) sharedSource() *model.Model {
-	shared := *r.source
-	shared.Release = nil
-	return &shared
-}
-
 // list returns the files of which the release consists.
 func (r *Release) list(ctx context.Context) error {
 	if err := r.nameModels(); err != nil {

@@ -222,7 +222,7 @@ func TestRelease(t *testing.T) {
 	// the model is what quantizing with the matrix gives
 	alone := filepath.Join(t.TempDir(), "alone.gguf")
 	recipe, _ := quantize.LookupRecipe("Q4_0")
-	batch, err := quantize.PrepareBatch(context.Background(), r.sharedSource(), []*quantize.Recipe{recipe},
+	batch, err := quantize.PrepareBatch(context.Background(), r.source, []*quantize.Recipe{recipe},
 		quantize.Options{Matrix: r.full(r.matrix), SplitMaxBytes: 4e6})
 	if err != nil {
 		t.Fatal(err)

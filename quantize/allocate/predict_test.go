@@ -83,7 +83,7 @@ func TestPredict(t *testing.T) {
 	sum := 0.0
 	err = eval.CompareVariants(t.Context(), base, eval.Variants{N: len(all), Model: func(i int) (*model.Model, error) {
 		other := *m
-		other.Release, other.Tensors = nil, slices.Clone(m.Tensors)
+		other.Tensors = slices.Clone(m.Tensors)
 		other.Tensors[all[i].Tensor] = model.New(all[i].Name, all[i].Rows[1])
 		return &other, nil
 	}}, run, func(i int, c *eval.Comparison) error {
@@ -177,11 +177,9 @@ func TestPredictForwards(t *testing.T) {
 // TestCandidates checks which types tensors may have.
 func TestCandidates(t *testing.T) {
 	m, _ := gollama(t, 8, 1)
-	lent := *m
-	lent.Release = nil
 	recipe, _ := quantize.LookupRecipe("Q4_K_M")
 	q5 := gguf.TypeQ5_K
-	b, err := quantize.PrepareBatch(t.Context(), &lent, []*quantize.Recipe{recipe},
+	b, err := quantize.PrepareBatch(t.Context(), m, []*quantize.Recipe{recipe},
 		quantize.Options{PlanOptions: quantize.PlanOptions{OutputTensorType: &q5}})
 	if err != nil {
 		t.Fatal(err)

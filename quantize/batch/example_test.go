@@ -28,6 +28,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	defer m.Close()
 	order := &batch.Order{Warn: func(...string) {}}
 	for _, name := range []string{"Q8_0", "Q4_0"} {
 		r, _ := quantize.LookupRecipe(name)

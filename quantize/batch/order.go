@@ -60,8 +60,8 @@ type Run struct {
 	warned []int // compromises of each job that were shown
 }
 
-// Prepare makes the importance matrix, chooses types and plans the outputs. The run owns the model; without a
-// run the caller keeps it. With an error of kind fault.Refused the run may be returned as well, as by
+// Prepare makes the importance matrix, chooses types and plans the outputs. The model stays the caller's, who
+// closes it after the run. With an error of kind fault.Refused the run may be returned as well, as by
 // quantize.PrepareBatch.
 func Prepare(ctx context.Context, m *model.Model, o *Order) (*Run, error) {
 	o.Calibration.program = o.Program
@@ -89,22 +89,18 @@ func Prepare(ctx context.Context, m *model.Model, o *Order) (*Run, error) {
 	}
 	if e := o.checkTypes(batch.Jobs[0]); e != nil {
 		batch.Close()
-		r.Batch = nil
-		return r, e
+		return nil, e
 	}
 	return r, err
 }
 
-// Close closes the model and what the run holds.
+// Close closes the importance matrix and the encoded blocks, not the model.
 func (r *Run) Close() error {
-	var errs []error
+	err := r.Batch.Close()
 	if r.blocks != nil {
-		errs = append(errs, r.blocks.Close())
+		err = errors.Join(r.blocks.Close(), err)
 	}
-	if r.Batch != nil {
-		errs = append(errs, r.Batch.Close())
-	}
-	return errors.Join(errs...)
+	return err
 }
 
 // warn shows the compromises of the jobs that were not shown yet.

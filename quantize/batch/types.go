@@ -89,13 +89,6 @@ type worthy struct {
 	first      int             // job whose types are chosen
 }
 
-// lend returns the model for batches that are closed before it.
-func lend(m *model.Model) *model.Model {
-	lent := *m
-	lent.Release = nil
-	return &lent
-}
-
 // chooseTypes makes the types that are worth the most a part of the recipes, and returns what is to be reported
 // of each.
 func (o *Order) chooseTypes(ctx context.Context, m *model.Model) ([]*quantize.ReportWorth, error) {
@@ -104,7 +97,7 @@ func (o *Order) chooseTypes(ctx context.Context, m *model.Model) ([]*quantize.Re
 		return nil, nil
 	}
 	t.plain = slices.Clone(o.Recipes)
-	base, refused := quantize.PrepareBatch(ctx, lend(m), o.Recipes, o.Quantize)
+	base, refused := quantize.PrepareBatch(ctx, m, o.Recipes, o.Quantize)
 	if base == nil {
 		return nil, refused
 	}
@@ -278,8 +271,7 @@ func (w *worthy) limit(ctx context.Context, o *Order, m *model.Model, i int, siz
 	}
 	limit = target.Bytes
 	if target.Like != nil {
-		opt := o.Quantize
-		like, err := quantize.PrepareBatch(ctx, lend(m), []*quantize.Recipe{target.Like}, opt)
+		like, err := quantize.PrepareBatch(ctx, m, []*quantize.Recipe{target.Like}, o.Quantize)
 		if like == nil {
 			return 0, 0, err
 		}
@@ -423,7 +415,7 @@ func (o *Order) approach(ctx context.Context, m *model.Model, w *worthy, i int,
 
 // try measures an output that would be written.
 func (o *Order) try(ctx context.Context, m *model.Model, i int, path string) (*eval.Comparison, error) {
-	b, err := quantize.PrepareBatch(ctx, lend(m), o.Recipes[i:i+1], o.Quantize)
+	b, err := quantize.PrepareBatch(ctx, m, o.Recipes[i:i+1], o.Quantize)
 	if err != nil {
 		if b != nil {
 			b.Close()

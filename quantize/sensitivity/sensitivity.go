@@ -135,9 +135,7 @@ func Measure(ctx context.Context, m *model.Model, opt Options) (*Table, error) {
 	if len(recipes) == 0 {
 		return nil, fault.Errorf(fault.Usage, "no types to measure")
 	}
-	lent := *m // the batch closes its model
-	lent.Release = nil
-	batch, refused := quantize.PrepareBatch(ctx, &lent, recipes, quantize.Options{
+	batch, refused := quantize.PrepareBatch(ctx, m, recipes, quantize.Options{
 		PlanOptions: quantize.PlanOptions{Pure: true, AllowRequantize: opt.AllowRequantize}, Matrix: opt.Matrix,
 	})
 	if batch == nil {

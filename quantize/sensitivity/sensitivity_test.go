@@ -118,9 +118,7 @@ func TestMeasure(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "m.gguf")
 		opt := quantize.Options{PlanOptions: quantize.PlanOptions{Pure: true,
 			Recipe: &quantize.Recipe{Name: "x", Type: c.typ}}, Matrix: c.matrix}
-		lent := *m
-		lent.Release = nil
-		batch, err := quantize.PrepareBatch(ctx, &lent, []*quantize.Recipe{opt.Recipe}, opt)
+		batch, err := quantize.PrepareBatch(ctx, m, []*quantize.Recipe{opt.Recipe}, opt)
 		if batch == nil {
 			t.Fatal(err)
 		}

@@ -313,6 +313,7 @@ var scenes = []scene{
 		if err != nil {
 			return err
 		}
+		defer m.Close()
 		order := &batch.Order{Warn: func(...string) {}, Workers: 1, Write: options(j)}
 		for _, name := range []string{"Q8_0", "F16"} {
 			r, _ := quantize.LookupRecipe(name)
@@ -321,7 +322,6 @@ var scenes = []scene{
 		}
 		run, err := batch.Prepare(ctx, m, order)
 		if err != nil {
-			m.Close()
 			return err
 		}
 		_, err = run.Write(ctx)

@@ -74,9 +74,7 @@ func (q *InMemory) Models(ctx context.Context, cmd *cli.Command, name string, ba
 		}
 		by = append(by, one)
 	}
-	lent := *base
-	lent.Release = nil
-	batch, err := quantize.PrepareBatch(ctx, &lent, by, q.Quantize)
+	batch, err := quantize.PrepareBatch(ctx, base, by, q.Quantize)
 	if batch == nil {
 		return nil, nil, err
 	}

@@ -364,8 +364,8 @@ func (j *job) quantize(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
+	defer m.Close()
 	if err := j.check(ctx, cmd, m.Inputs); err != nil {
-		m.Close()
 		return err
 	}
 	for _, o := range j.m.Outputs {
@@ -373,11 +373,9 @@ func (j *job) quantize(ctx context.Context, cmd *cli.Command) error {
 	}
 	r.Program, r.Workers, r.Warn, r.Progress = runflags.Program(), tool.Workers(cmd), tool.Warning(cmd), tool.Parts(cmd)
 	made, err := batch.Prepare(ctx, m, &r.Order)
-	if made == nil {
-		m.Close()
-		return err
+	if made != nil {
+		defer made.Close()
 	}
-	defer made.Close()
 	if err != nil {
 		return err
 	}

@@ -68,13 +68,14 @@ func run(ctx context.Context, checkpoint, dir string) error {
 	if err != nil {
 		return err
 	}
+	defer model.Close()
 	for _, w := range warnings {
 		fmt.Fprintln(os.Stderr, "importer:", w)
 	}
 	q8, _ := quantize.LookupRecipe("Q8_0")
 	batch, err := quantize.PrepareBatch(ctx, model, []*quantize.Recipe{recipe, q8}, quantize.Options{})
 	if err != nil {
-		return errors.Join(err, model.Close())
+		return err
 	}
 	defer batch.Close()
 	straight := filepath.Join(dir, "straight")
