@@ -8,14 +8,15 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/convertrun"
+	"ggforge/cmd/internal/runs"
+
 	"ggforge/convert"
 	"ggforge/gguf"
 )
 
 // configsOnly says of each directory whether its model is understood, in a line
 // each. The error is the first directory's that is not.
-func configsOnly(ctx context.Context, cmd *cli.Command, r convertrun.Request) error {
+func configsOnly(ctx context.Context, cmd *cli.Command, r runs.ConvertRequest) error {
 	w := cmd.Root().Writer
 	var first error
 	failed := 0

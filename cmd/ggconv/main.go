@@ -10,9 +10,9 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/convertrun"
-	"ggforge/cmd/internal/outflags"
-	"ggforge/cmd/internal/runflags"
+	"ggforge/cmd/internal/runs"
+	"ggforge/cmd/internal/upload"
+
 	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -25,7 +25,7 @@ func command() *cli.Command {
 	return &cli.Command{
 		Name:      "ggconv",
 		Usage:     "convert a Hugging Face checkpoint to a GGUF file",
-		ArgsUsage: convertrun.ArgsUsage,
+		ArgsUsage: runs.ConvertArgs,
 		Description: "Without OUT or --output the file goes into DIR under a name made of the model's\n" +
 			"name and type. An OUT whose name ends in -f16, -bf16, -f32 or -q8_0, with or\n" +
 			"without .gguf, sets the output type unless --outtype does.\n\n" + tool.ExitHelp,
@@ -45,13 +45,13 @@ func command() *cli.Command {
 			Result: slices.Concat(tool.Prints[conversion](), tool.Prints[[]understanding](),
 				tool.Prints[[]supported]()),
 		}.Metadata(),
-		Flags:  convertrun.Flags(),
+		Flags:  runs.ConvertFlags(),
 		Action: run,
 	}
 }
 
 func run(ctx context.Context, cmd *cli.Command) error {
-	r, err := convertrun.Parse(cmd)
+	r, err := runs.ParseConvert(cmd)
 	if err != nil {
 		return err
 	}
@@ -123,14 +123,14 @@ func run(ctx context.Context, cmd *cli.Command) error {
 			found.Warnings = append(found.Warnings, text)
 			tool.Warn(cmd, text)
 		}
-		if found.Part = runflags.PartOf(&r.Write, result); found.Part != nil {
+		if found.Part = runs.WrittenPartOf(&r.Write, result); found.Part != nil {
 			part = found.Part.Text(result)
 			return nil, nil, nil
 		}
 		return outputs, found, r.Manifest.Write(ctx, r.Dir, job.Inputs(),
-			convertrun.Made(path, job.Label(), result.Files), job.Unchanged)
+			runs.ConvertOutput(path, job.Label(), result.Files), job.Unchanged)
 	}
-	if err := r.To.Run(ctx, outflags.Reads{Files: job.Files(), Origin: job.Origin()}, outputs, write,
+	if err := r.To.Run(ctx, upload.Inputs{Files: job.Files(), Origin: job.Origin()}, outputs, write,
 		&found); err != nil {
 		return err
 	}
@@ -139,14 +139,14 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		return tool.WriteJSON(w, found)
 	}
 	if part != "" {
-		_, err := fmt.Fprintln(tool.Said(cmd), part)
+		_, err := fmt.Fprintln(tool.InfoWriter(cmd), part)
 		return err
 	}
 	name := r.To.Object(path)
 	if len(outputs) > 1 {
 		name = fmt.Sprintf("%s and %d more", found.Files[0], len(outputs)-1)
 	}
-	w = tool.Said(cmd)
+	w = tool.InfoWriter(cmd)
 	fmt.Fprintf(w, "%s: %s, %d tensors, architecture %s, weights in %s\n", name, tool.Bytes(found.Bytes), len(job.Plan),
 		job.Arch.Name, job.Type)
 	fmt.Fprintln(w, cost.Stop(found.Bytes))
@@ -156,7 +156,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 // checkName refuses an output whose name ends in a type that only ggquant makes,
 // unless --outtype says what is meant. warning is about a name that ends in another
 // type of ggconv's than the file has.
-func checkName(r *convertrun.Request, job *convert.Job) (warning string, err error) {
+func checkName(r *runs.ConvertRequest, job *convert.Job) (warning string, err error) {
 	if !r.ByName {
 		return "", nil
 	}

@@ -10,14 +10,15 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/convertrun"
-	"ggforge/cmd/internal/outflags"
+	"ggforge/cmd/internal/runs"
+	"ggforge/cmd/internal/upload"
+
 	"ggforge/convert"
 	"ggforge/writer"
 )
 
 // convertOld converts a file before GGUF.
-func convertOld(ctx context.Context, cmd *cli.Command, r convertrun.Request) error {
+func convertOld(ctx context.Context, cmd *cli.Command, r runs.ConvertRequest) error {
 	cost := tool.StartCost(ctx)
 	m, warnings, err := convert.OpenOld(r.Dir, r.Old)
 	if err != nil {
@@ -36,7 +37,7 @@ func convertOld(ctx context.Context, cmd *cli.Command, r convertrun.Request) err
 	} else if st, err := os.Stat(path); err == nil && st.IsDir() {
 		path = filepath.Join(path, name)
 	}
-	f := convertrun.OldFile(m, path)
+	f := runs.OldModelFile(m, path)
 	w := cmd.Root().Writer
 	found := conversion{Architecture: "llama", Bytes: f.Size(), Files: []string{r.To.Object(path)},
 		Warnings: append([]string{}, warnings...)}
@@ -64,16 +65,16 @@ func convertOld(ctx context.Context, cmd *cli.Command, r convertrun.Request) err
 			return nil, nil, err
 		}
 		return []string{path}, found, r.Manifest.Write(ctx, r.Dir, m.Inputs,
-			convertrun.Made(path, convertrun.OldType, result.Files), m.Unchanged)
+			runs.ConvertOutput(path, runs.UnchangedType, result.Files), m.Unchanged)
 	}
-	if err := r.To.Run(ctx, outflags.Reads{Files: m.Files}, []string{path}, write, &found); err != nil {
+	if err := r.To.Run(ctx, upload.Inputs{Files: m.Files}, []string{path}, write, &found); err != nil {
 		return err
 	}
 	if r.JSON {
 		found.Seconds, found.Peak = cost.End()
 		return tool.WriteJSON(w, found)
 	}
-	w = tool.Said(cmd)
+	w = tool.InfoWriter(cmd)
 	fmt.Fprintf(w, "%s: %s, %d tensors, architecture llama\n", found.Files[0], tool.Bytes(found.Bytes), len(m.Tensors))
 	fmt.Fprintln(w, cost.Stop(found.Bytes))
 	return nil

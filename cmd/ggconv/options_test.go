@@ -4,8 +4,8 @@ import (
 	"maps"
 	"testing"
 
-	"ggforge/cmd/internal/convertrun"
 	"ggforge/cmd/internal/flagtest"
+	"ggforge/cmd/internal/runs"
 )
 
 func TestEveryFlag(t *testing.T) {
@@ -42,7 +42,7 @@ func TestEveryFlag(t *testing.T) {
 	}
 	maps.Copy(rows, flagtest.Checkpoint)
 	maps.Copy(rows, flagtest.Runs)
-	flagtest.Check(t, command, convertrun.Parse, []string{"DIR"}, rows)
+	flagtest.Check(t, command, runs.ParseConvert, []string{"DIR"}, rows)
 }
 
 func TestDocumented(t *testing.T) { flagtest.Documented(t, command()) }

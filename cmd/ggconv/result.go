@@ -7,7 +7,8 @@ import (
 
 	"ggforge/arch"
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/runflags"
+	"ggforge/cmd/internal/runs"
+
 	"ggforge/convert"
 	"ggforge/gguf"
 )
@@ -24,7 +25,7 @@ type conversion struct {
 	Seconds      float64   `json:"seconds,omitempty"` // this and the next are not there with --dry-run
 	Peak         int64     `json:"peak_memory_bytes,omitempty"`
 
-	Part *runflags.Part `json:"written,omitempty"` // of --part
+	Part *runs.WrittenPart `json:"written,omitempty"` // of --part
 }
 
 // planned is a tensor of the output.

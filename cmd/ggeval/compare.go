@@ -12,12 +12,12 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/convertflags"
-	"ggforge/cmd/internal/evalrun"
+	"ggforge/cmd/internal/runs"
+
 	"ggforge/cmd/internal/page"
-	"ggforge/cmd/internal/pageflags"
+
 	"ggforge/cmd/internal/partfile"
-	"ggforge/cmd/internal/quantflags"
+
 	"ggforge/eval"
 	"ggforge/eval/texts"
 	"ggforge/fault"
@@ -30,7 +30,7 @@ func compareCommand() *cli.Command {
 		Name:      "compare",
 		Usage:     "say how far models are from the one that they were made of",
 		ArgsUsage: "BASE [MODEL...]",
-		Description: "BASE and each MODEL " + convertflags.ModelHelp + "\n\n" + textHelp + "\n\n" +
+		Description: "BASE and each MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n\n" +
 			"All models go through their layers side by side: BASE is run once, and no\n" +
 			"probabilities are kept on the disk. The figures are over the tokens that\n" +
 			"'ggeval perplexity' predicts.\n\n" +
@@ -49,7 +49,7 @@ func compareCommand() *cli.Command {
 			},
 			Result: append(tool.Prints[compareResult](), tool.Prints[partResult]()...),
 		}.Metadata(),
-		Flags:  evalrun.CompareFlags(),
+		Flags:  runs.CompareFlags(),
 		Action: compare,
 	}
 }
@@ -60,15 +60,15 @@ type compareRequest struct {
 	Models []string
 	Saved  string // what llama-perplexity has saved of the base
 
-	quantflags.InMemory
+	runs.InMemory
 	input
-	pageflags.Output
+	runs.PageOutput
 	Shares shares
 }
 
 func parseCompare(cmd *cli.Command) (compareRequest, error) {
-	r, err := evalrun.ParseCompare(cmd)
-	return compareRequest{r.Base, r.Models, r.Saved, r.InMemory, input{r.Input}, r.Output, shares{r.Shares}}, err
+	r, err := runs.ParseCompare(cmd)
+	return compareRequest{r.Base, r.Models, r.Saved, r.InMemory, input{r.Input}, r.PageOutput, shares{r.Shares}}, err
 }
 
 func compare(ctx context.Context, cmd *cli.Command) error {
@@ -184,7 +184,7 @@ func compare(ctx context.Context, cmd *cli.Command) error {
 		err = tool.WriteJSON(cmd.Root().Writer, result)
 	} else {
 		err = result.text(tool.Output(ctx, cmd))
-		fmt.Fprintf(tool.Said(cmd), "\n%s\n", result.costResult)
+		fmt.Fprintf(tool.InfoWriter(cmd), "\n%s\n", result.costResult)
 	}
 	if err != nil {
 		return err

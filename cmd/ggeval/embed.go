@@ -12,8 +12,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/convertflags"
-	"ggforge/cmd/internal/evalrun"
+	"ggforge/cmd/internal/runs"
+
 	"ggforge/eval"
 	"ggforge/eval/texts"
 	"ggforge/fault"
@@ -22,7 +22,7 @@ import (
 )
 
 func embedCommand() *cli.Command {
-	flags := append(tool.Group(evalrun.CategoryText,
+	flags := append(tool.Group(runs.CategoryText,
 		tool.Shared("file", "the texts are the lines of `FILE`"),
 		&cli.StringSliceFlag{Name: "text", Usage: "take a `TEXT`, too, before those of a file; repeatable"},
 		tool.Shared("escape", `take \n, \t, \r, \", \', \\ and \xHH in texts for the characters that they stand for`),
@@ -41,7 +41,7 @@ func embedCommand() *cli.Command {
 		Name:      "embed",
 		Usage:     "make vectors of texts, or say how far those of two models are apart",
 		ArgsUsage: "MODEL",
-		Description: "MODEL, and BASE of --base, " + convertflags.ModelHelp + "\n\n" +
+		Description: "MODEL, and BASE of --base, " + runs.ModelHelp + "\n\n" +
 			"Each line of the file, and each --text, is a text. Tokens that stand for something\n" +
 			"other than text are recognized in it, and those that the vocabulary puts at its ends are added.\n" +
 			"Vectors are those of llama-embedding, but with exact arithmetic.\n\n" + tool.ExitHelp,
@@ -53,7 +53,7 @@ func embedCommand() *cli.Command {
 				"ggeval embed -f lines.txt --base embedder-F16.gguf embedder-Q4_K_M.gguf"},
 			Result: tool.Prints[embedResult](),
 		}.Metadata(),
-		Flags:  append(flags, evalrun.RunFlags()...),
+		Flags:  append(flags, runs.ModelFlags()...),
 		Action: embed,
 	}
 }
@@ -77,7 +77,7 @@ func parseEmbed(cmd *cli.Command) (r embedRequest, err error) {
 	if r.input, err = parseInput(cmd); err != nil {
 		return r, err
 	}
-	r.Path, r.Texts, r.Force = convertflags.Input(cmd, args[0]), cmd.StringSlice("text"), cmd.Bool("force")
+	r.Path, r.Texts, r.Force = runs.InputPath(cmd, args[0]), cmd.StringSlice("text"), cmd.Bool("force")
 	if cmd.IsSet("pooling") {
 		p, err := eval.ParsePooling(cmd.String("pooling"))
 		if err != nil {
@@ -92,7 +92,7 @@ func parseEmbed(cmd *cli.Command) (r embedRequest, err error) {
 		return r, err
 	}
 	if r.Base != "" {
-		r.Base = convertflags.Input(cmd, r.Base)
+		r.Base = runs.InputPath(cmd, r.Base)
 	}
 	if r.Out, err = tool.File(cmd, "output"); err != nil {
 		return r, err
@@ -276,7 +276,7 @@ func embed(ctx context.Context, cmd *cli.Command) error {
 	if err := result.text(w, r.Out); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(tool.Said(cmd), result.costResult)
+	_, err = fmt.Fprintln(tool.InfoWriter(cmd), result.costResult)
 	return err
 }
 

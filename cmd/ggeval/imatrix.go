@@ -14,8 +14,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/convertflags"
-	"ggforge/cmd/internal/evalrun"
+	"ggforge/cmd/internal/runs"
+
 	"ggforge/cmd/internal/partfile"
 	"ggforge/eval"
 	"ggforge/fault"
@@ -30,7 +30,7 @@ func imatrixCommand() *cli.Command {
 		Name:      "imatrix",
 		Usage:     "make an importance matrix",
 		ArgsUsage: "[MODEL]",
-		Description: "MODEL " + convertflags.ModelHelp + "\n\n" + textHelp + "\n\n" +
+		Description: "MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n\n" +
 			"The file holds, for each column of the matrices in the blocks, the sum of the squares\n" +
 			"of what met it in all tokens of all chunks: the file of llama-imatrix, but with exact\n" +
 			"arithmetic. Without MODEL and text the files of --in-file are merged.\n\n" + tool.ExitHelp,
@@ -43,7 +43,7 @@ func imatrixCommand() *cli.Command {
 				"ggeval imatrix --in-file a.gguf --in-file b.dat -o both.gguf"},
 			Result: append(tool.Prints[imatrixResult](), tool.Prints[partResult]()...),
 		}.Metadata(),
-		Flags:  evalrun.ImatrixFlags(),
+		Flags:  runs.ImatrixFlags(),
 		Action: makeImatrix,
 	}
 }
@@ -61,7 +61,7 @@ type imatrixRequest struct {
 }
 
 func parseImatrix(cmd *cli.Command) (imatrixRequest, error) {
-	r, err := evalrun.ParseImatrix(cmd)
+	r, err := runs.ParseImatrix(cmd)
 	return imatrixRequest{r.Path, r.Out, r.Format, r.Merged, r.Collect, r.Force, input{r.Input}, shares{r.Shares}}, err
 }
 
@@ -150,7 +150,7 @@ func makeImatrix(ctx context.Context, cmd *cli.Command) error {
 	if r.JSON {
 		return tool.WriteJSON(w, result)
 	}
-	w = tool.Said(cmd)
+	w = tool.InfoWriter(cmd)
 	if r.Path != "" {
 		fmt.Fprintln(w, result.textResult)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/evalrun"
-	"ggforge/cmd/internal/quantflags"
+	"ggforge/cmd/internal/runs"
+
 	"ggforge/eval"
 	"ggforge/eval/texts"
 	"ggforge/tokenizer/vocab"
@@ -21,22 +21,22 @@ const textHelp = "The text is taken as it is, but for one newline at its end, an
 	"for a beginning (BOS), if the model's vocabulary asks for one."
 
 // input is what all verbs take: a text, and how to run models over it.
-type input struct{ evalrun.Input }
+type input struct{ runs.Input }
 
-// parseInput reads the flags of evalrun.InputFlags.
+// parseInput reads the flags of runs.EvaluateFlags.
 func parseInput(cmd *cli.Command) (input, error) {
-	in, err := evalrun.ParseInput(cmd)
+	in, err := runs.ParseInput(cmd)
 	return input{in}, err
 }
 
 // candidate is a model that a verb runs.
 type candidate struct {
-	quantflags.Compared
+	runs.Compared
 	Model *eval.Model
 }
 
 // prepare prepares a model for running.
-func prepare(m quantflags.Compared) (*candidate, error) {
+func prepare(m runs.Compared) (*candidate, error) {
 	e, err := eval.New(m.Source)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (in *input) open(ctx context.Context, cmd *cli.Command, path string) (*cand
 	if err != nil {
 		return nil, err
 	}
-	c, err := prepare(quantflags.Compared{Name: path, Source: m})
+	c, err := prepare(runs.Compared{Name: path, Source: m})
 	if err != nil {
 		m.Close()
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/evalrun"
+	"ggforge/cmd/internal/runs"
+
 	"ggforge/cmd/internal/partfile"
 	"ggforge/eval"
 	"ggforge/fault"
@@ -22,7 +23,7 @@ import (
 )
 
 // shares says which chunks a process runs, if it is one of several.
-type shares struct{ evalrun.Shares }
+type shares struct{ runs.Shares }
 
 // job returns what processes have parts of: so many items, and all that the result depends on.
 func (s *shares) job(kind string, items int, run eval.Run, facts ...partfile.Fact) *partfile.Job {
@@ -108,7 +109,7 @@ func (s *shares) run(ctx context.Context, cmd *cli.Command, cost *tool.Cost, x s
 	if r.Before {
 		before = ", there already"
 	}
-	w = tool.Said(cmd)
+	w = tool.InfoWriter(cmd)
 	fmt.Fprintf(w, "%s: %s, chunks [%d, %d) of %d%s\n", r.Output, tool.Bytes(r.Bytes), r.From, r.To, chunks, before)
 	_, err = fmt.Fprintln(w, r.costResult)
 	return err

@@ -9,10 +9,10 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/convertflags"
-	"ggforge/cmd/internal/evalrun"
+	"ggforge/cmd/internal/runs"
+
 	"ggforge/cmd/internal/page"
-	"ggforge/cmd/internal/pageflags"
+
 	"ggforge/cmd/internal/partfile"
 	"ggforge/eval"
 	"ggforge/writer"
@@ -23,7 +23,7 @@ func perplexityCommand() *cli.Command {
 		Name:      "perplexity",
 		Usage:     "say how well a model predicts a text",
 		ArgsUsage: "MODEL",
-		Description: "MODEL " + convertflags.ModelHelp + "\n\n" + textHelp + "\n\n" +
+		Description: "MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n\n" +
 			"The second half of each chunk is predicted, token by token, but for its first one.\n" +
 			"The perplexity is e to the mean of -ln p of these tokens, with one standard error:\n" +
 			"the figure of llama-perplexity, but with exact arithmetic.\n\n" + tool.ExitHelp,
@@ -31,7 +31,7 @@ func perplexityCommand() *cli.Command {
 			"file escape ctx-size chunks stride part finish part-files html json force threads progress via remote"),
 			Elsewhere: []string{"ppl"}, Examples: []string{"ggeval perplexity -f text.txt model-Q4_K_M.gguf"},
 			Result: append(tool.Prints[perplexityResult](), tool.Prints[partResult]()...)}.Metadata(),
-		Flags:  evalrun.PerplexityFlags(),
+		Flags:  runs.PerplexityFlags(),
 		Action: perplexity,
 	}
 }
@@ -40,13 +40,13 @@ func perplexityCommand() *cli.Command {
 type perplexityRequest struct {
 	Path string
 	input
-	pageflags.Output
+	runs.PageOutput
 	Shares shares
 }
 
 func parsePerplexity(cmd *cli.Command) (perplexityRequest, error) {
-	r, err := evalrun.ParsePerplexity(cmd)
-	return perplexityRequest{r.Path, input{r.Input}, r.Output, shares{r.Shares}}, err
+	r, err := runs.ParsePerplexity(cmd)
+	return perplexityRequest{r.Path, input{r.Input}, r.PageOutput, shares{r.Shares}}, err
 }
 
 // perplexityResult is what --json prints; doc.go describes it.
@@ -127,7 +127,7 @@ func perplexity(ctx context.Context, cmd *cli.Command) error {
 			m.Source.BPW())
 		fmt.Fprintln(w, result.textResult)
 		fmt.Fprintf(w, "Final estimate: PPL = %.4f +/- %.5f\n", p.Value, p.Error)
-		fmt.Fprintln(tool.Said(cmd), result.costResult)
+		fmt.Fprintln(tool.InfoWriter(cmd), result.costResult)
 	}
 	return r.Write(ctx, inputs, func() *page.Page { return perplexityPage(&result, m.Source, p, m.run) })
 }

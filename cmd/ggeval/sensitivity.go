@@ -11,9 +11,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/convertflags"
-	"ggforge/cmd/internal/evalrun"
-	"ggforge/cmd/internal/quantflags"
+	"ggforge/cmd/internal/runs"
+
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/text/nearest"
@@ -30,7 +29,7 @@ func sensitivityCommand() *cli.Command {
 		Name:      "sensitivity",
 		Usage:     "say which tensors of a model suffer most from being quantized",
 		ArgsUsage: "MODEL",
-		Description: "MODEL " + convertflags.ModelHelp + "\n\n" + textHelp + "\n" +
+		Description: "MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n" +
 			fmt.Sprintf("Without --chunks the first %d are taken.\n\n", sensitivityChunks) +
 			"For each group of tensors and each type, the model in which only these tensors have\n" +
 			"the type is compared with MODEL. Nothing is written but the table. Groups that cost\n" +
@@ -39,15 +38,15 @@ func sensitivityCommand() *cli.Command {
 			"file escape ctx-size chunks types group imatrix output json force threads progress via remote"),
 			Examples: []string{"ggeval sensitivity -f text.txt --types Q3_K,Q5_K model-F16.gguf"},
 			Result:   tool.Prints[sensitivityResult]()}.Metadata(),
-		Flags: evalrun.InputFlags(
-			&cli.StringFlag{Name: "types", Category: quantflags.CategoryTypes, Value: "Q3_K,Q4_K,Q6_K",
+		Flags: runs.EvaluateFlags(
+			&cli.StringFlag{Name: "types", Category: runs.CategoryTypes, Value: "Q3_K,Q4_K,Q6_K",
 				Usage: "quantize to each of `TYPES`"},
-			tool.OneOf(&cli.StringFlag{Name: "group", Category: quantflags.CategoryTypes,
+			tool.OneOf(&cli.StringFlag{Name: "group", Category: runs.CategoryTypes,
 				Value: string(sensitivity.ByRole),
 				Usage: "quantize together what `HOW` says: tensor, each alone; role, those of a name in all layers; " +
 					"layer, those of a layer"}, tool.Names(sensitivity.Groups...)),
-			tool.Under(quantflags.CategoryTypes, tool.Shared("imatrix", "quantize by the importance matrix in `FILE`")),
-			&cli.BoolFlag{Name: "allow-requantize", Category: quantflags.CategoryTypes,
+			tool.Under(runs.CategoryTypes, tool.Shared("imatrix", "quantize by the importance matrix in `FILE`")),
+			&cli.BoolFlag{Name: "allow-requantize", Category: runs.CategoryTypes,
 				Usage: "permit tensors that are quantized already to change type"},
 			tool.Shared("output", "write the table to `FILE`, too, as --json prints it"),
 			tool.ForceFlag(),
@@ -76,7 +75,7 @@ func parseSensitivity(cmd *cli.Command) (r sensitivityRequest, err error) {
 	if !cmd.IsSet("chunks") {
 		r.Text.Chunks = sensitivityChunks
 	}
-	r.Path, r.Force = convertflags.Input(cmd, args[0]), cmd.Bool("force")
+	r.Path, r.Force = runs.InputPath(cmd, args[0]), cmd.Bool("force")
 	for name := range strings.SplitSeq(cmd.String("types"), ",") {
 		t, ok := gguf.ParseType(strings.TrimSpace(name))
 		if !ok {
@@ -166,7 +165,7 @@ func measureSensitivity(ctx context.Context, cmd *cli.Command) error {
 		m.Source.BPW())
 	fmt.Fprintln(w, result.textResult)
 	result.write(w)
-	fmt.Fprintln(tool.Said(cmd), result.costResult)
+	fmt.Fprintln(tool.InfoWriter(cmd), result.costResult)
 	return nil
 }
 

@@ -12,10 +12,9 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/outflags"
-	"ggforge/cmd/internal/quantflags"
-	"ggforge/cmd/internal/quantrun"
-	"ggforge/cmd/internal/runflags"
+	"ggforge/cmd/internal/runs"
+	"ggforge/cmd/internal/upload"
+
 	"ggforge/quantize"
 	"ggforge/quantize/batch"
 	"ggforge/writer"
@@ -27,7 +26,7 @@ func command() *cli.Command {
 	return &cli.Command{
 		Name:      "ggquant",
 		Usage:     "quantize a GGUF file or a Hugging Face checkpoint",
-		ArgsUsage: quantrun.ArgsUsage,
+		ArgsUsage: runs.QuantizeArgs,
 		Description: "IN is a GGUF file, the first of its shards, or a checkpoint directory, which gives\n" +
 			"the same bytes as converting it first. Without OUT the output is\n" +
 			"ggml-model-TYPE.gguf next to IN. With --out-dir all TYPEs are written in one go,\n" +
@@ -52,7 +51,7 @@ func command() *cli.Command {
 			Values: typeArgument,
 			Result: slices.Concat(tool.Prints[reported](), tool.Prints[[]reported]()),
 		}.Metadata(),
-		Flags:  quantrun.Flags(),
+		Flags:  runs.QuantizeFlags(),
 		Action: run,
 	}
 }
@@ -62,11 +61,11 @@ func typeArgument(before int) []string {
 	if before == 0 {
 		return nil
 	}
-	return quantflags.RecipeNames()
+	return runs.RecipeNames()
 }
 
 func run(ctx context.Context, cmd *cli.Command) error {
-	r, err := quantrun.Parse(cmd)
+	r, err := runs.ParseQuantize(cmd)
 	if err != nil {
 		return err
 	}
@@ -144,7 +143,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer r.To.Close()
-	if err := r.To.Run(ctx, outflags.Reads{Files: m.Files, Origin: m.Origin}, r.Known(), write, &found); err != nil {
+	if err := r.To.Run(ctx, upload.Inputs{Files: m.Files, Origin: m.Origin}, r.Known(), write, &found); err != nil {
 		return err
 	}
 	// after the upload: the run has an output now
@@ -158,7 +157,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	for _, r := range found.Reports {
 		bytes += r.Bytes
 	}
-	fmt.Fprintln(tool.Said(cmd), cost.Stop(bytes))
+	fmt.Fprintln(tool.InfoWriter(cmd), cost.Stop(bytes))
 	return nil
 }
 
@@ -184,13 +183,13 @@ func inOrder(results []*writer.Result) []string {
 // reported is what --json prints of an output.
 type reported struct {
 	*quantize.Report
-	Part *runflags.Part `json:"written,omitempty"` // of --part
+	Part *runs.WrittenPart `json:"written,omitempty"` // of --part
 
 	text string // that says so
 }
 
 // reportsOf returns what the jobs would do, or with results what they have done.
-func reportsOf(r *quantrun.Request, jobs []*quantize.Job, results []*writer.Result) ([]*reported, error) {
+func reportsOf(r *runs.QuantizeRequest, jobs []*quantize.Job, results []*writer.Result) ([]*reported, error) {
 	reports := []*reported{}
 	for i, j := range jobs {
 		var result *writer.Result
@@ -204,7 +203,7 @@ func reportsOf(r *quantrun.Request, jobs []*quantize.Job, results []*writer.Resu
 		for k := range report.Files {
 			report.Files[k].Path = r.To.Object(report.Files[k].Path)
 		}
-		one := &reported{Report: report, Part: runflags.PartOf(&r.Write, result)}
+		one := &reported{Report: report, Part: runs.WrittenPartOf(&r.Write, result)}
 		if one.Part != nil {
 			one.text = one.Part.Text(result)
 		}
@@ -214,7 +213,7 @@ func reportsOf(r *quantrun.Request, jobs []*quantize.Job, results []*writer.Resu
 }
 
 // printReports prints what the outputs would be, or with done are.
-func printReports(cmd *cli.Command, r *quantrun.Request, reports []*reported, done bool) error {
+func printReports(cmd *cli.Command, r *runs.QuantizeRequest, reports []*reported, done bool) error {
 	if len(reports) == 0 {
 		return nil
 	}
@@ -232,7 +231,7 @@ func printReports(cmd *cli.Command, r *quantrun.Request, reports []*reported, do
 		return tool.WriteJSON(w, reports[0])
 	}
 	if done {
-		w = tool.Said(cmd)
+		w = tool.InfoWriter(cmd)
 	}
 	for _, report := range reports {
 		if !done {

@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"ggforge/cmd/internal/flagtest"
-	"ggforge/cmd/internal/quantrun"
+	"ggforge/cmd/internal/runs"
+
 	"ggforge/convert"
 	"ggforge/test/hftest"
 	"ggforge/writer"
@@ -69,7 +70,7 @@ func TestEveryFlag(t *testing.T) {
 	maps.Copy(rows, flagtest.Checkpoint)
 	maps.Copy(rows, flagtest.Runs)
 	maps.Copy(rows, flagtest.Quantization(t))
-	flagtest.Check(t, command, quantrun.Parse, []string{"IN", "Q4_K_M"}, rows)
+	flagtest.Check(t, command, runs.ParseQuantize, []string{"IN", "Q4_K_M"}, rows)
 }
 
 // TestCheckpointFlags checks that flags which only mean something for a checkpoint

@@ -129,7 +129,7 @@ func makeCard(ctx context.Context, cmd *cli.Command) error {
 	if !differs {
 		what = "is up to date"
 	}
-	_, err = fmt.Fprintf(tool.Said(cmd), "%s: %s, %d models, %d other files\n", c.Path(), what, len(c.Files),
+	_, err = fmt.Fprintf(tool.InfoWriter(cmd), "%s: %s, %d models, %d other files\n", c.Path(), what, len(c.Files),
 		len(c.Sidecars))
 	return err
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/outflags"
+	"ggforge/cmd/internal/upload"
+
 	"ggforge/cmd/internal/partfile"
 	"ggforge/fault"
 	"ggforge/internal/io/bucket"
@@ -176,7 +177,7 @@ func leftIn(ctx context.Context, dir string, now time.Time) (list []leftover, er
 		}
 		return list, err
 	}
-	folders, err := outflags.Folders(dir)
+	folders, err := upload.Folders(dir)
 	if err != nil {
 		return nil, err
 	}

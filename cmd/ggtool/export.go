@@ -106,7 +106,7 @@ func runExport(ctx context.Context, cmd *cli.Command) error {
 		seconds, peak := cost.End()
 		return tool.WriteJSON(w, exported{r.Dir, result.Bytes, len(job.Plan), result.Files, seconds, peak})
 	}
-	w = tool.Said(cmd)
+	w = tool.InfoWriter(cmd)
 	fmt.Fprintf(w, "%s: %s, %d tensors, files: %d\n", r.Dir, tool.Bytes(result.Bytes), len(job.Plan), len(result.Files))
 	fmt.Fprintln(w, cost.Stop(result.Bytes))
 	return nil

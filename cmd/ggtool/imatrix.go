@@ -168,7 +168,7 @@ func (r *matrixRequest) save(ctx context.Context, cmd *cli.Command, sums *imatri
 	if r.JSON {
 		return tool.WriteJSON(tool.Output(ctx, cmd), m)
 	}
-	return m.text(tool.Said(cmd))
+	return m.text(tool.InfoWriter(cmd))
 }
 
 // matrixChange changes what matrices come to, and says what it did.

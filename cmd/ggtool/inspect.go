@@ -12,7 +12,8 @@ import (
 	"ggforge/checkpoint"
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/page"
-	"ggforge/cmd/internal/pageflags"
+	"ggforge/cmd/internal/runs"
+
 	"ggforge/eval/memory"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -59,7 +60,7 @@ func inspectCommand() *cli.Command {
 			&cli.StringFlag{Name: "results", Category: tool.CategoryOutput,
 				Usage: "(--html) take divergence and perplexity from `FILE`, which ggeval compare --json or ggtool " +
 					"release (quality.json) has written"},
-		}, pageflags.Flags()...),
+		}, runs.PageFlags()...),
 		Action: inspect,
 	}
 }
@@ -79,7 +80,7 @@ type inspectRequest struct {
 
 	// Results is a file of ggeval, from which a page takes how far the model is from what it was made of.
 	Results string
-	pageflags.Output
+	runs.PageOutput
 }
 
 func parseInspect(cmd *cli.Command) (r inspectRequest, err error) {
@@ -98,7 +99,7 @@ func parseInspect(cmd *cli.Command) (r inspectRequest, err error) {
 	if r.Markdown && r.JSON {
 		return r, fault.Errorf(fault.Usage, "--json and --markdown: want only one of them")
 	}
-	if r.Output, err = pageflags.Parse(cmd); err != nil {
+	if r.PageOutput, err = runs.ParsePage(cmd); err != nil {
 		return r, err
 	}
 	if r.Results, err = tool.File(cmd, "results"); err != nil {

@@ -331,7 +331,7 @@ func meta(ctx context.Context, cmd *cli.Command) error {
 		return tool.WriteJSON(w, result)
 	}
 	if !r.DryRun {
-		w = tool.Said(cmd)
+		w = tool.InfoWriter(cmd)
 	}
 	return result.text(w, cmp.Or(r.Out, r.File))
 }

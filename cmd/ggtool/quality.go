@@ -12,10 +12,10 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/convertflags"
+	"ggforge/cmd/internal/runs"
+
 	"ggforge/cmd/internal/page"
-	"ggforge/cmd/internal/pageflags"
-	"ggforge/cmd/internal/quantflags"
+
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/imatrix"
@@ -28,7 +28,7 @@ func qualityCommand() *cli.Command {
 		Name:      "quality",
 		Usage:     "say how far weights of models are from those that they were made of",
 		ArgsUsage: "BASE [MODEL...]",
-		Description: "BASE is what each MODEL was made of, and each " + convertflags.ModelHelp + "\n\n" +
+		Description: "BASE is what each MODEL was made of, and each " + runs.ModelHelp + "\n\n" +
 			"For each tensor, each type and all together: root of the mean squared error (RMSE), the\n" +
 			"same in relation to the weights, weighted by importance if --imatrix is given, the\n" +
 			"largest error with its place, signal to noise in decibels, cosine, bits per weight.\n\n" +
@@ -44,28 +44,28 @@ func qualityCommand() *cli.Command {
 			},
 			Result: append(tool.Prints[qualityReport](), tool.Prints[qualityReports]()...),
 		}.Metadata(),
-		Flags: slices.Concat(quantflags.InMemoryFlags(), []cli.Flag{
+		Flags: slices.Concat(runs.InMemoryFlags(), []cli.Flag{
 			tool.JSONFlag(),
 			tool.ThreadsFlag(),
-			convertflags.Via(),
-		}, convertflags.Flags(), pageflags.Flags()),
+			runs.ViaFlag(),
+		}, runs.CheckpointFlags(), runs.PageFlags()),
 		Action: quality,
 	}
 }
 
 // qualityRequest is what the flags and arguments ask for.
 type qualityRequest struct {
-	Base                string
-	Models              []string
-	JSON                bool
-	Workers             int
-	quantflags.InMemory // its importance matrix weighs errors, too
-	convertflags.Checkpoint
-	pageflags.Output
+	Base          string
+	Models        []string
+	JSON          bool
+	Workers       int
+	runs.InMemory // its importance matrix weighs errors, too
+	runs.Checkpoint
+	runs.PageOutput
 }
 
 func parseQuality(cmd *cli.Command) (r qualityRequest, err error) {
-	if r.InMemory, err = quantflags.ParseInMemory(cmd, "imatrix"); err != nil {
+	if r.InMemory, err = runs.ParseInMemory(cmd, "imatrix"); err != nil {
 		return r, err
 	}
 	least := 2
@@ -77,14 +77,14 @@ func parseQuality(cmd *cli.Command) (r qualityRequest, err error) {
 		return r, err
 	}
 	for _, arg := range args {
-		r.Models = append(r.Models, convertflags.Input(cmd, arg))
+		r.Models = append(r.Models, runs.InputPath(cmd, arg))
 	}
 	r.Base, r.Models = r.Models[0], r.Models[1:]
 	r.JSON, r.Workers = cmd.Bool("json"), tool.Workers(cmd)
-	if r.Checkpoint, err = convertflags.Parse(cmd); err != nil {
+	if r.Checkpoint, err = runs.ParseCheckpoint(cmd); err != nil {
 		return r, err
 	}
-	r.Output, err = pageflags.Parse(cmd)
+	r.PageOutput, err = runs.ParsePage(cmd)
 	return r, err
 }
 
@@ -150,14 +150,14 @@ func quality(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	defer base.Close()
-	var list []quantflags.Compared
+	var list []runs.Compared
 	for _, path := range r.Models {
 		m, err := r.Open(ctx, cmd, path)
 		if err != nil {
 			return err
 		}
 		defer m.Close()
-		list = append(list, quantflags.Compared{Name: path, Source: m})
+		list = append(list, runs.Compared{Name: path, Source: m})
 	}
 	made, closeMade, err := r.InMemory.Models(ctx, cmd, r.Base, base)
 	if err != nil {
@@ -213,7 +213,7 @@ func quality(ctx context.Context, cmd *cli.Command) error {
 	return r.Write(ctx, inputs, reports.page)
 }
 
-func reportQuality(r *qualityRequest, m quantflags.Compared, found *compare.Result) *qualityReport {
+func reportQuality(r *qualityRequest, m runs.Compared, found *compare.Result) *qualityReport {
 	q := &qualityReport{Ref: r.Base, Quant: m.Name, Recipe: m.Recipe, Matrix: r.Quantize.Matrix, Missing: found.Missing,
 		Added: found.Added, Unread: found.Unread}
 	var all compare.Sums

@@ -10,7 +10,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/quantflags"
+	"ggforge/cmd/internal/runs"
+
 	"ggforge/fault"
 	"ggforge/publish/naming"
 	"ggforge/publish/release"
@@ -174,7 +175,7 @@ func planOf(cmd *cli.Command) (*release.Plan, error) {
 	var outputs []any
 	for _, s := range cmd.StringSlice("type") {
 		parts := strings.Split(s, ",")
-		if text := quantflags.Instead(parts[0]); text != "" {
+		if text := runs.PublishedTypeHint(parts[0]); text != "" {
 			return nil, fault.Errorf(fault.Usage, "--type: %q is no type of ggquant: %s", parts[0], text)
 		}
 		one := map[string]any{"type": parts[0]}
@@ -324,7 +325,7 @@ func makeRelease(ctx context.Context, cmd *cli.Command) error {
 		return tool.WriteJSON(w, result)
 	}
 	var bytes int64
-	w = tool.Said(cmd)
+	w = tool.InfoWriter(cmd)
 	for _, f := range result.Files {
 		bytes += f.Bytes
 		fmt.Fprintf(w, "%s  %12d  %-9s  %s\n", f.SHA256, f.Bytes, f.Type, f.Name)

@@ -7,7 +7,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/convertflags"
+	"ggforge/cmd/internal/runs"
+
 	"ggforge/cmd/internal/reproduce"
 	"ggforge/publish/manifest"
 )
@@ -36,7 +37,7 @@ func reproduceCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "input", Usage: "an input, or what has inputs in it, is `DIR`; repeatable"},
 			tool.Shared("output", "write into `DIR`, and leave the files there"),
-			convertflags.OutsideLinks(),
+			runs.OutsideLinksFlag(),
 			tool.Shared("schema", "print the JSON schema of manifests"),
 			tool.JSONFlag(),
 			tool.ThreadsFlag(),

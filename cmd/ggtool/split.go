@@ -123,7 +123,7 @@ func copied(ctx context.Context, cmd *cli.Command, from *gguf.Set, files []*writ
 	list.Seconds, list.Peak = cost.End()
 	w := tool.Output(ctx, cmd)
 	if !asJSON {
-		w = tool.Said(cmd)
+		w = tool.InfoWriter(cmd)
 	}
 	return list.Print(w, asJSON)
 }

@@ -12,9 +12,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/convertrun"
-	"ggforge/cmd/internal/evalrun"
-	"ggforge/cmd/internal/quantrun"
+	"ggforge/cmd/internal/runs"
+
 	"ggforge/fault"
 	"ggforge/publish/manifest"
 	"ggforge/publish/submit"
@@ -86,7 +85,7 @@ type submitResult struct {
 
 // printJob prints what is for the scheduler.
 func printJob(ctx context.Context, cmd *cli.Command, j *submit.Job, text string, asJSON bool) error {
-	if err := runs(ctx, j); err != nil {
+	if err := checkCommands(ctx, j); err != nil {
 		return err
 	}
 	if asJSON {
@@ -101,11 +100,11 @@ func printJob(ctx context.Context, cmd *cli.Command, j *submit.Job, text string,
 	return err
 }
 
-// runs refuses a job whose commands would all end with a usage error: they are parsed as they will be, but that no file
-// is looked at, which may be on the machines of the cluster only.
-func runs(ctx context.Context, j *submit.Job) error {
+// checkCommands refuses a job whose commands would all end with a usage error: they are parsed as they will be, but
+// that no file is looked at, which may be on the machines of the cluster only.
+func checkCommands(ctx context.Context, j *submit.Job) error {
 	parses := map[string]func(ctx context.Context, args []string) error{
-		manifest.Convert: convertrun.Parses, manifest.Quantize: quantrun.Parses, "ggeval": evalrun.Parses,
+		manifest.Convert: runs.CheckConvert, manifest.Quantize: runs.CheckQuantize, "ggeval": runs.CheckEvaluate,
 	}[path.Base(j.Command[0])]
 	part := slices.Clone(j.Part())
 	part[slices.Index(part, "--part")+1] = fmt.Sprintf("1/%d", j.Parts) // what the environment of a job says

@@ -155,7 +155,7 @@ func Run(ctx context.Context, cmd *cli.Command, args []string) error {
 
 // Parses says whether a command with these arguments is one that can run: do parses it as the action would, and does
 // nothing else. What files hold that the arguments name, and whether they are there, does not count: Looks says so.
-func Parses(ctx context.Context, cmd *cli.Command, args []string, do func(cmd *cli.Command) error) error {
+func CheckArguments(ctx context.Context, cmd *cli.Command, args []string, do func(cmd *cli.Command) error) error {
 	ran := false
 	cmd.Writer, cmd.ErrWriter = io.Discard, io.Discard
 	cmd.Action = func(_ context.Context, cmd *cli.Command) error {
@@ -170,7 +170,7 @@ func Parses(ctx context.Context, cmd *cli.Command, args []string, do func(cmd *c
 }
 
 // Looks reports whether what parses the flags of a command may look at files and servers that they name.
-func Looks(cmd *cli.Command) bool { return !runOf(cmd).parses }
+func MayRead(cmd *cli.Command) bool { return !runOf(cmd).parses }
 
 // prepare sets for a command and those below it what all have in common.
 func prepare(cmd *cli.Command) {

@@ -264,7 +264,7 @@ func Warning(cmd *cli.Command) func(...string) {
 // Said returns standard output for what a run says of what it has written and of the time that it took, which nobody
 // has asked
 // for: with --quiet it goes nowhere.
-func Said(cmd *cli.Command) io.Writer {
+func InfoWriter(cmd *cli.Command) io.Writer {
 	if runOf(cmd).quiet {
 		return io.Discard
 	}

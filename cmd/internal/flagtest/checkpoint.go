@@ -1,6 +1,6 @@
 package flagtest
 
-// Checkpoint has the rows of the flags in package convertflags; the options hold
+// Checkpoint has the rows of runs.CheckpointFlags; the options hold
 // a convert.Options as their field Convert.
 var Checkpoint = map[string]Row{
 	"arch":       {Field: "Convert.Class", Args: []string{"--arch", "x"}, Want: "x"},
@@ -35,7 +35,7 @@ var Checkpoint = map[string]Row{
 	"target-model-dir": {Field: "Convert.Target", Args: []string{"--target-model-dir", "d"}, Want: "d"},
 }
 
-// Runs has the rows of the flags in package runflags; the options hold a writer.Options as their field Write.
+// Runs has the rows of runs.WriteFlags; the options hold a writer.Options as their field Write.
 var Runs = map[string]Row{
 	"resume":     {Field: "Write.Journal.Resume", Args: []string{"--resume"}, Want: "true"},
 	"part":       {Field: "Write.Journal.Parts", Args: []string{"--part", "2/7"}, Want: "7"},

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Quantization returns the rows of the flags in package quantflags; the options hold a
+// Quantization returns the rows of runs.TypeFlags; the options hold a
 // quantize.Options as their field Quantize. also are flags that all of them need.
 func Quantization(t *testing.T, also ...string) map[string]Row {
 	t.Helper()

@@ -6,13 +6,12 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/convertrun"
-	"ggforge/cmd/internal/quantrun"
+	"ggforge/cmd/internal/runs"
 )
 
 // TestEffects holds every flag of the commands that write manifests to declare what it does to a run.
 func TestEffects(t *testing.T) {
-	for command, flags := range map[string][]cli.Flag{"ggconv": convertrun.Flags(), "ggquant": quantrun.Flags()} {
+	for command, flags := range map[string][]cli.Flag{"ggconv": runs.ConvertFlags(), "ggquant": runs.QuantizeFlags()} {
 		for _, f := range flags {
 			effect, names := tool.EffectOf(f), tool.NamesFile(f)
 			reads := effect == tool.ReadsFile || effect == tool.KeepsFile

@@ -16,10 +16,8 @@ import (
 
 	"ggforge/checkpoint"
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/convertflags"
-	"ggforge/cmd/internal/convertrun"
-	"ggforge/cmd/internal/quantrun"
-	"ggforge/cmd/internal/runflags"
+	"ggforge/cmd/internal/runs"
+
 	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/model/digest"
@@ -80,7 +78,7 @@ func Run(ctx context.Context, path string, opt Options) (_ *Result, err error) {
 		return nil, err
 	}
 	j := &job{m: m, path: path, opt: opt, dir: opt.Output}
-	result := &Result{Manifest: path, Program: m.Program, Here: runflags.Program()}
+	result := &Result{Manifest: path, Program: m.Program, Here: runs.Program()}
 	if result.Program != result.Here {
 		opt.Warn(fmt.Sprintf("%s: is of %s, and this is %s: what differs may be due to that", path, result.Program,
 			result.Here))
@@ -104,10 +102,10 @@ func Run(ctx context.Context, path string, opt Options) (_ *Result, err error) {
 
 // run parses arguments as the command would, and calls do.
 func (j *job) run(ctx context.Context, args []string, do cli.ActionFunc) error {
-	cmd := &cli.Command{Name: j.m.Command, ArgsUsage: convertrun.ArgsUsage, Flags: convertrun.Flags(),
+	cmd := &cli.Command{Name: j.m.Command, ArgsUsage: runs.ConvertArgs, Flags: runs.ConvertFlags(),
 		Writer: io.Discard, ErrWriter: j.opt.Log, Action: do}
 	if j.m.Command == manifest.Quantize {
-		cmd.ArgsUsage, cmd.Flags = quantrun.ArgsUsage, quantrun.Flags()
+		cmd.ArgsUsage, cmd.Flags = runs.QuantizeArgs, runs.QuantizeFlags()
 	}
 	return tool.Run(ctx, cmd, append([]string{cmd.Name}, args...))
 }
@@ -137,7 +135,7 @@ func (j *job) arguments(ctx context.Context) (args []string, err error) {
 				return fault.Errorf(fault.Broken, "--%s: want flags that decide bytes", name)
 			}
 		}
-		args, err = runflags.Arguments(cmd, func(flag, name string) (string, error) { return j.named(ctx, flag, name) })
+		args, err = runs.RecordedArguments(cmd, func(flag, name string) (string, error) { return j.named(ctx, flag, name) })
 		return err
 	})
 	if !parsed && !fault.Has(err) { // --help and the like end before
@@ -151,7 +149,7 @@ func (j *job) arguments(ctx context.Context) (args []string, err error) {
 		return nil, err
 	}
 	if j.opt.OutsideLinks {
-		args = append(args, "--"+convertflags.OutsideLinks().Names()[0])
+		args = append(args, "--"+runs.OutsideLinksFlag().Names()[0])
 	}
 	args = slices.Concat(args, j.opt.Flags)
 	if j.m.Command == manifest.Convert {
@@ -231,7 +229,7 @@ func (j *job) source() (string, error) {
 			"%s, %s: is not there; say with --input where it is", name, what)
 	}
 	in := j.opt.Inputs[0]
-	called, err := runflags.Called(in)
+	called, err := runs.ManifestName(in)
 	j.opt.Warn(fmt.Sprintf(
 		"%s: is taken as the model, which was called %s then and is called %s now: names in metadata may follow that",
 		in, name, called))
@@ -245,7 +243,7 @@ func (j *job) find(name, what string, folders []string) (string, error) {
 		return "", fault.Errorf(fault.Broken, "%s is %q, want a name without folders", what, name)
 	}
 	for _, in := range j.opt.Inputs {
-		if called, err := runflags.Called(in); err == nil && called == name {
+		if called, err := runs.ManifestName(in); err == nil && called == name {
 			return in, nil
 		}
 	}
@@ -305,11 +303,11 @@ func (j *job) again(ctx context.Context, cmd *cli.Command) error {
 
 // check compares the inputs.
 func (j *job) check(ctx context.Context, cmd *cli.Command, inputs []digest.Input) error {
-	files, err := runflags.Files(cmd)
+	files, err := runs.FlagFiles(cmd)
 	if err != nil {
 		return err
 	}
-	found, _, err := manifest.Describe(ctx, runflags.All(inputs, files), nil, j.opt.Workers)
+	found, _, err := manifest.Describe(ctx, runs.MergeInputs(inputs, files), nil, j.opt.Workers)
 	if err != nil {
 		return err
 	}
@@ -320,7 +318,7 @@ func (j *job) check(ctx context.Context, cmd *cli.Command, inputs []digest.Input
 }
 
 func (j *job) convert(ctx context.Context, cmd *cli.Command) error {
-	r, err := convertrun.Parse(cmd)
+	r, err := runs.ParseConvert(cmd)
 	if err != nil {
 		return err
 	}
@@ -339,7 +337,7 @@ func (j *job) convert(ctx context.Context, cmd *cli.Command) error {
 			return err
 		}
 		r.Write.Inputs, r.Write.Check = m.Files, m.Unchanged
-		result, err := writer.WriteAll(ctx, []*writer.File{convertrun.OldFile(m, r.Out)}, r.Write)
+		result, err := writer.WriteAll(ctx, []*writer.File{runs.OldModelFile(m, r.Out)}, r.Write)
 		return j.made(err, result)
 	}
 	made, err := convert.Prepare(ctx, r.Dir, r.Convert)
@@ -356,7 +354,7 @@ func (j *job) convert(ctx context.Context, cmd *cli.Command) error {
 }
 
 func (j *job) quantize(ctx context.Context, cmd *cli.Command) error {
-	r, err := quantrun.Parse(cmd)
+	r, err := runs.ParseQuantize(cmd)
 	if err != nil {
 		return err
 	}
@@ -371,7 +369,7 @@ func (j *job) quantize(ctx context.Context, cmd *cli.Command) error {
 	for _, o := range j.m.Outputs {
 		r.Paths = append(r.Paths, filepath.Join(r.OutDir, o.Name))
 	}
-	r.Program, r.Workers, r.Warn, r.Progress = runflags.Program(), tool.Workers(cmd), tool.Warning(cmd), tool.Parts(cmd)
+	r.Program, r.Workers, r.Warn, r.Progress = runs.Program(), tool.Workers(cmd), tool.Warning(cmd), tool.Parts(cmd)
 	made, err := batch.Prepare(ctx, m, &r.Order)
 	if made != nil {
 		defer made.Close()

@@ -1,4 +1,4 @@
-package quantrun
+package runs
 
 import (
 	"fmt"
@@ -10,8 +10,7 @@ import (
 
 	"ggforge/checkpoint"
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/convertflags"
-	"ggforge/cmd/internal/quantflags"
+
 	"ggforge/fault"
 	"ggforge/model"
 	"ggforge/publish/naming"
@@ -20,7 +19,7 @@ import (
 
 // positionals reads IN [OUT] TYPE [NTHREADS]: the second argument is TYPE if it
 // can be read as one, as in the reference. With OutDir it reads IN TYPE....
-func (r *Request) positionals(cmd *cli.Command) (threads int, err error) {
+func (r *QuantizeRequest) positionals(cmd *cli.Command) (threads int, err error) {
 	hi := 4
 	if r.OutDir != "" {
 		hi = math.MaxInt
@@ -30,11 +29,11 @@ func (r *Request) positionals(cmd *cli.Command) (threads int, err error) {
 		return 0, err
 	}
 	threads = tool.Threads(cmd)
-	r.In = convertflags.Input(cmd, args[0])
+	r.In = InputPath(cmd, args[0])
 	rest := args[1:]
 	if r.OutDir != "" {
 		for _, name := range rest {
-			one, err := quantflags.Recipe(name)
+			one, err := Recipe(name)
 			if err != nil {
 				return 0, err
 			}
@@ -43,7 +42,7 @@ func (r *Request) positionals(cmd *cli.Command) (threads int, err error) {
 		return threads, nil
 	}
 	if r.Out != "" {
-		one, err := quantflags.Recipe(rest[0])
+		one, err := Recipe(rest[0])
 		if err != nil {
 			if len(rest) > 1 {
 				if _, ok := quantize.LookupRecipe(rest[1]); ok {
@@ -59,16 +58,16 @@ func (r *Request) positionals(cmd *cli.Command) (threads int, err error) {
 		if checkpoint.IsRemote(r.In) {
 			r.Out = filepath.Base(r.Out) // in the current directory
 		}
-	} else if quantflags.Instead(rest[0]) != "" {
-		_, err := quantflags.Recipe(rest[0]) // no name of an output: ./q4 is
+	} else if PublishedTypeHint(rest[0]) != "" {
+		_, err := Recipe(rest[0]) // no name of an output: ./q4 is
 		return 0, err
 	} else {
 		r.Out, rest = rest[0], rest[1:]
 		if len(rest) == 0 {
 			return 0, fault.Errorf(fault.Usage, "no quantization type: %q is not one, so it is the output; want %s%s",
-				r.Out, cmd.ArgsUsage, quantflags.Hint(r.Out))
+				r.Out, cmd.ArgsUsage, recipeHint(r.Out))
 		}
-		one, err := quantflags.Recipe(rest[0])
+		one, err := Recipe(rest[0])
 		if err != nil {
 			return 0, err
 		}
@@ -91,7 +90,7 @@ func (r *Request) positionals(cmd *cli.Command) (threads int, err error) {
 }
 
 // Outputs returns the path for each recipe.
-func (r *Request) Outputs(m *model.Model) ([]string, error) {
+func (r *QuantizeRequest) Outputs(m *model.Model) ([]string, error) {
 	if r.OutDir == "" {
 		return []string{r.Out}, nil
 	}
@@ -107,7 +106,7 @@ func (r *Request) Outputs(m *model.Model) ([]string, error) {
 }
 
 // Known returns the files of the outputs as far as they are known before the work: not those of shards.
-func (r *Request) Known() []string {
+func (r *QuantizeRequest) Known() []string {
 	if q := &r.Quantize; q.KeepSplit || q.SplitMaxTensors > 0 || q.SplitMaxBytes > 0 {
 		return nil
 	}

@@ -1,7 +1,4 @@
-// Package convertflags holds the flags that say how to convert a checkpoint. They
-// are the same in every command that reads one. Open is for commands that take a checkpoint
-// or a file.
-package convertflags
+package runs
 
 import (
 	"math"
@@ -22,10 +19,10 @@ import (
 )
 
 // Category is what the flags are listed under in a command's help.
-const Category = tool.CategoryCheckpoint
+const checkpointCategory = tool.CategoryCheckpoint
 
 // Flags returns the flags of Options.
-func Flags() []cli.Flag {
+func CheckpointFlags() []cli.Flag {
 	list := []cli.Flag{
 		tool.OneOf(&cli.StringFlag{Name: "arch",
 			Usage: "take the model as one of `CLASS`, a class of transformers, whatever config.json says"},
@@ -67,19 +64,19 @@ func Flags() []cli.Flag {
 			tool.WritesFile),
 		tool.As(tool.ReadsFile, &cli.StringSliceFlag{Name: "merge-lora",
 			Usage: "add the LoRA adapter in a directory to the weights, SCALE times (1): `ADAPTER[:SCALE]`; repeatable"}),
-		OutsideLinks(),
+		OutsideLinksFlag(),
 	}
 	for _, name := range withoutEffect {
 		list = append(list, tool.As(tool.RunsOnly,
 			&cli.BoolFlag{Name: name, Usage: "no effect; for scripts written for the reference's converter",
 				Hidden: true}))
 	}
-	return tool.Group(Category, list...)
+	return tool.Group(checkpointCategory, list...)
 }
 
 // OutsideLinks is the flag that permits links out of a checkpoint.
-func OutsideLinks() cli.Flag {
-	return tool.As(tool.Permits, &cli.BoolFlag{Name: "outside-links", Category: Category,
+func OutsideLinksFlag() cli.Flag {
+	return tool.As(tool.Permits, &cli.BoolFlag{Name: "outside-links", Category: checkpointCategory,
 		Usage: "follow links that lead out of the checkpoint's directory, of which the output would show the content"})
 }
 
@@ -88,7 +85,7 @@ func OutsideLinks() cli.Flag {
 var withoutEffect = []string{"use-temp-file", "no-lazy", "disable-mistral-community-chat-template"}
 
 // Options returns what the flags ask for, and what --compat does.
-func Options(cmd *cli.Command) (opt convert.Options, err error) {
+func ConvertOptions(cmd *cli.Command) (opt convert.Options, err error) {
 	opt = convert.Options{
 		Class:     cmd.String("arch"),
 		ModelName: cmd.String("model-name"),
@@ -156,7 +153,7 @@ func parseMerge(s string) (convert.Merge, error) {
 
 // HubCache returns the folder in which the library of the Hugging Face hub keeps
 // models, by the variables that it reads. Source: huggingface_hub, constants.py.
-func HubCache() string {
+func hubCache() string {
 	if dir := os.Getenv("HF_HUB_CACHE"); dir != "" {
 		return dir
 	}
@@ -172,7 +169,7 @@ func HubCache() string {
 }
 
 // Input returns the checkpoint that an argument names.
-func Input(cmd *cli.Command, arg string) string {
+func InputPath(cmd *cli.Command, arg string) string {
 	if cmd.Bool("remote") {
 		return checkpoint.HubAddress(arg)
 	}
@@ -181,8 +178,8 @@ func Input(cmd *cli.Command, arg string) string {
 
 // Set returns the first of the flags that the user has given, but for some, "" for none: input
 // that is not a checkpoint has no use for them.
-func Set(cmd *cli.Command, but ...string) string {
-	for _, f := range Flags() {
+func setCheckpointFlag(cmd *cli.Command, but ...string) string {
+	for _, f := range CheckpointFlags() {
 		if name := f.Names()[0]; cmd.IsSet(name) && !slices.Contains(but, name) {
 			return name
 		}

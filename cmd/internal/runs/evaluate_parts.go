@@ -1,4 +1,4 @@
-package evalrun
+package runs
 
 import (
 	"fmt"
@@ -66,7 +66,7 @@ func parseNamed(cmd *cli.Command, html string) (s Shares, err error) {
 	if s.Name, err = tool.File(cmd, "part-files"); err != nil {
 		return s, err
 	}
-	if tool.Looks(cmd) {
+	if tool.MayRead(cmd) {
 		if info, err := disk.Stat(s.Name); err == nil && info.IsDir() {
 			s.Name = filepath.Join(s.Name, cmd.Name)
 		}

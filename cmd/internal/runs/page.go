@@ -1,5 +1,4 @@
-// Package pageflags has the flags of commands that write their figures as a page, too.
-package pageflags
+package runs
 
 import (
 	"bytes"
@@ -13,13 +12,13 @@ import (
 )
 
 // Output is where a page with the figures goes.
-type Output struct {
+type PageOutput struct {
 	HTML  string // "" for nowhere
 	Force bool
 }
 
 // Flags are the flags: --html and --force.
-func Flags() []cli.Flag {
+func PageFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "html", Category: tool.CategoryOutput,
 			Usage: "write the figures with plots to `FILE`, too: a page that refers to nothing outside of it"},
@@ -28,14 +27,14 @@ func Flags() []cli.Flag {
 }
 
 // Parse reads them.
-func Parse(cmd *cli.Command) (p Output, err error) {
+func ParsePage(cmd *cli.Command) (p PageOutput, err error) {
 	p.Force = cmd.Bool("force")
 	p.HTML, err = tool.File(cmd, "html")
 	return p, err
 }
 
 // Check refuses a page that could not be written; inputs are what it must not replace.
-func (p *Output) Check(inputs []string) error {
+func (p *PageOutput) Check(inputs []string) error {
 	if p.HTML == "" {
 		return nil
 	}
@@ -43,7 +42,7 @@ func (p *Output) Check(inputs []string) error {
 }
 
 // Write writes the page, if one is wanted.
-func (p *Output) Write(ctx context.Context, inputs []string, content func() *page.Page) error {
+func (p *PageOutput) Write(ctx context.Context, inputs []string, content func() *page.Page) error {
 	if p.HTML == "" {
 		return nil
 	}

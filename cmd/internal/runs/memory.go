@@ -1,4 +1,4 @@
-package quantflags
+package runs
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func InMemoryFlags() []cli.Flag {
 	return append([]cli.Flag{
 		tool.OneOf(&cli.StringSliceFlag{Name: "type", Aliases: []string{"recipe"}, Category: CategoryTypes,
 			Usage: "compare what 'ggquant BASE `TYPE`' would write, without writing it; repeatable"}, RecipeNames),
-	}, Flags()...)
+	}, TypeFlags()...)
 }
 
 // ParseInMemory reads them. Those of Flags need a recipe, but for some that the command has another use for.
@@ -38,12 +38,12 @@ func ParseInMemory(cmd *cli.Command, but ...string) (q InMemory, err error) {
 		}
 		q.Recipes = append(q.Recipes, one.Name)
 	}
-	opt, files, err := Options(cmd)
+	opt, files, err := QuantizeOptions(cmd)
 	if err != nil {
 		return q, err
 	}
 	q.Quantize, q.RecipeFiles = opt, digest.Paths(files)
-	if name := set(cmd, but); name != "" && len(q.Recipes) == 0 {
+	if name := setTypeFlag(cmd, but); name != "" && len(q.Recipes) == 0 {
 		return q, fault.Errorf(fault.Usage, "--%s goes with --type", name)
 	}
 	if opt.Matrix != "" {

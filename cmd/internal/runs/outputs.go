@@ -1,4 +1,4 @@
-package quantrun
+package runs
 
 import (
 	"path/filepath"
@@ -7,9 +7,17 @@ import (
 	"ggforge/writer"
 )
 
+// OldType is the type of an output in a manifest whose tensors stay as they are.
+const UnchangedType = "as it is"
+
+// Made returns an output at path as a manifest has it.
+func ConvertOutput(path, as string, files []string) []manifest.Made {
+	return []manifest.Made{{Output: manifest.Output{Name: filepath.Base(path), Type: as}, Files: files}}
+}
+
 // Made returns the outputs as a manifest has them: with the types that the user has named, also where the types of
 // tensors were chosen.
-func (r *Request) Made(results []*writer.Result) []manifest.Made {
+func (r *QuantizeRequest) Made(results []*writer.Result) []manifest.Made {
 	var list []manifest.Made
 	for i, result := range results {
 		list = append(list, manifest.Made{Output: manifest.Output{Name: filepath.Base(r.Paths[i]),

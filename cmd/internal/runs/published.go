@@ -1,4 +1,4 @@
-package quantflags
+package runs
 
 import (
 	"regexp"
@@ -9,7 +9,7 @@ import (
 
 // published are names that publishers give to types which are no recipes, with what to use instead. The first that
 // matches counts; $1 in a text is what the first group matched.
-var published = []struct {
+var publishedTypes = []struct {
 	name *regexp.Regexp
 	use  string
 }{
@@ -32,7 +32,7 @@ var published = []struct {
 }
 
 // ofBits are the recipes for so many bits.
-var ofBits = map[string]string{
+var recipesOfBits = map[string]string{
 	"1": "IQ1_M (needs an importance matrix)", "2": "IQ2_M (needs an importance matrix) or Q2_K",
 	"3": "Q3_K_M or IQ3_M",
 	"4": "Q4_K_M, or IQ4_XS, which is smaller", "5": "Q5_K_M", "6": "Q6_K", "7": "Q6_K or Q8_0", "8": "Q8_0",
@@ -40,17 +40,17 @@ var ofBits = map[string]string{
 
 // Instead says for the end of an error about a name that is no recipe but one that publishers give to types what to use
 // instead; "" for any other name.
-func Instead(name string) string {
+func PublishedTypeHint(name string) string {
 	if _, ok := quantize.LookupRecipe(name); ok || len(name) > 40 {
 		return ""
 	}
-	for _, p := range published {
+	for _, p := range publishedTypes {
 		m := p.name.FindStringSubmatch(strings.ToLower(name))
 		if m == nil {
 			continue
 		}
 		if p.use == "bits" {
-			return "of that many bits is " + ofBits[m[1]+m[2]]
+			return "of that many bits is " + recipesOfBits[m[1]+m[2]]
 		}
 		if len(m) > 1 && strings.Contains(p.use, "$1") {
 			base := strings.ToUpper(m[1])

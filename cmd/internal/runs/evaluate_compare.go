@@ -1,4 +1,4 @@
-package evalrun
+package runs
 
 import (
 	"math"
@@ -7,39 +7,37 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/convertflags"
-	"ggforge/cmd/internal/pageflags"
-	"ggforge/cmd/internal/quantflags"
+
 	"ggforge/fault"
 )
 
 // CompareFlags are the flags of ggeval compare.
 func CompareFlags() []cli.Flag {
-	return slices.Concat(InputFlags(StrideFlag(),
+	return slices.Concat(EvaluateFlags(StrideFlag(),
 		&cli.StringFlag{Name: "kl-divergence-base", Category: CategoryText,
 			Usage: "compare with the probabilities and over the text that llama-perplexity has saved in `FILE`, with " +
 				"the same flag"},
-	), quantflags.InMemoryFlags(), pageflags.Flags(), shareFlags(nameFlag()))
+	), InMemoryFlags(), PageFlags(), shareFlags(nameFlag()))
 }
 
 // Compare is what flags and arguments of ggeval compare ask for.
-type Compare struct {
+type CompareRequest struct {
 	Base   string // "" with Saved
 	Models []string
 	Saved  string // what llama-perplexity has saved of the base
 
-	quantflags.InMemory
+	InMemory
 	Input
-	pageflags.Output
+	PageOutput
 	Shares Shares
 }
 
 // ParseCompare reads them.
-func ParseCompare(cmd *cli.Command) (r Compare, err error) {
+func ParseCompare(cmd *cli.Command) (r CompareRequest, err error) {
 	if r.Saved, err = tool.File(cmd, "kl-divergence-base"); err != nil {
 		return r, err
 	}
-	if r.InMemory, err = quantflags.ParseInMemory(cmd); err != nil {
+	if r.InMemory, err = ParseInMemory(cmd); err != nil {
 		return r, err
 	}
 	least := 2
@@ -53,14 +51,14 @@ func ParseCompare(cmd *cli.Command) (r Compare, err error) {
 	if r.Input, err = ParseInput(cmd); err != nil {
 		return r, err
 	}
-	if r.Output, err = pageflags.Parse(cmd); err != nil {
+	if r.PageOutput, err = ParsePage(cmd); err != nil {
 		return r, err
 	}
 	if r.Shares, err = parseNamed(cmd, r.HTML); err != nil {
 		return r, err
 	}
 	for _, arg := range args {
-		r.Models = append(r.Models, convertflags.Input(cmd, arg))
+		r.Models = append(r.Models, InputPath(cmd, arg))
 	}
 	if r.Saved == "" {
 		r.Base, r.Models = r.Models[0], r.Models[1:]

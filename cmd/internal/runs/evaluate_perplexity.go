@@ -1,4 +1,4 @@
-package evalrun
+package runs
 
 import (
 	"slices"
@@ -6,25 +6,23 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/convertflags"
-	"ggforge/cmd/internal/pageflags"
 )
 
 // PerplexityFlags are the flags of ggeval perplexity.
 func PerplexityFlags() []cli.Flag {
-	return slices.Concat(InputFlags(StrideFlag()), pageflags.Flags(), shareFlags(nameFlag()))
+	return slices.Concat(EvaluateFlags(StrideFlag()), PageFlags(), shareFlags(nameFlag()))
 }
 
 // Perplexity is what flags and arguments of ggeval perplexity ask for.
-type Perplexity struct {
+type PerplexityRequest struct {
 	Path string
 	Input
-	pageflags.Output
+	PageOutput
 	Shares Shares
 }
 
 // ParsePerplexity reads them.
-func ParsePerplexity(cmd *cli.Command) (r Perplexity, err error) {
+func ParsePerplexity(cmd *cli.Command) (r PerplexityRequest, err error) {
 	args, err := tool.Args(cmd, 1, 1)
 	if err != nil {
 		return r, err
@@ -32,12 +30,12 @@ func ParsePerplexity(cmd *cli.Command) (r Perplexity, err error) {
 	if r.Input, err = ParseInput(cmd); err != nil {
 		return r, err
 	}
-	if r.Output, err = pageflags.Parse(cmd); err != nil {
+	if r.PageOutput, err = ParsePage(cmd); err != nil {
 		return r, err
 	}
 	if r.Shares, err = parseNamed(cmd, r.HTML); err != nil {
 		return r, err
 	}
-	r.Path = convertflags.Input(cmd, args[0])
+	r.Path = InputPath(cmd, args[0])
 	return r, r.NeedText(cmd)
 }

@@ -1,6 +1,4 @@
-// Package quantrun reads a command line of ggquant: which outputs to make of which model. The
-// command does what it says, and ggtool does it again from a manifest.
-package quantrun
+package runs
 
 import (
 	"context"
@@ -12,10 +10,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/convertflags"
-	"ggforge/cmd/internal/outflags"
-	"ggforge/cmd/internal/quantflags"
-	"ggforge/cmd/internal/runflags"
+	"ggforge/cmd/internal/upload"
+
 	"ggforge/fault"
 	"ggforge/internal/io/disk"
 	"ggforge/internal/text/size"
@@ -27,10 +23,10 @@ import (
 )
 
 // Flags are those of llama-quantize under the same names, and some more.
-func Flags() []cli.Flag {
+func QuantizeFlags() []cli.Flag {
 	return slices.Concat(
-		quantflags.Flags(),
-		tool.Group(quantflags.CategoryTypes,
+		TypeFlags(),
+		tool.Group(CategoryTypes,
 			tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "strict",
 				Usage: "refuse, before any work, what is otherwise a warning: types that do not fit the rows, " +
 					"options without effect, " +
@@ -65,7 +61,7 @@ func Flags() []cli.Flag {
 				"split-max-tensors").As(tool.SetsBytes),
 			tool.CompatFlag("the reference's tools"),
 			tool.ForceFlag(),
-			outflags.Flag(),
+			upload.WorkDirFlag(),
 			tool.JSONFlag(),
 		),
 		tool.Group(tool.CategoryRun,
@@ -74,40 +70,40 @@ func Flags() []cli.Flag {
 				Usage: "bound all buffers to `SIZE`, in MiB or with a unit (0.5, 300M, 1GiB); they are small without that"}),
 			tool.ProgressFlag(),
 		),
-		runflags.Flags(),
-		[]cli.Flag{convertflags.Via()}, convertflags.Flags(),
+		WriteFlags(),
+		[]cli.Flag{ViaFlag()}, CheckpointFlags(),
 	)
 }
 
 // ArgsUsage is what the arguments are.
-const ArgsUsage = "IN [OUT] TYPE [NTHREADS], or --out-dir DIR IN TYPE..."
+const QuantizeArgs = "IN [OUT] TYPE [NTHREADS], or --out-dir DIR IN TYPE..."
 
 // Parses says whether a command line is one of ggquant, and looks at no file.
-func Parses(ctx context.Context, args []string) error {
-	return tool.Parses(ctx, &cli.Command{Name: manifest.Quantize, ArgsUsage: ArgsUsage, Flags: Flags()}, args,
+func CheckQuantize(ctx context.Context, args []string) error {
+	return tool.CheckArguments(ctx, &cli.Command{Name: manifest.Quantize, ArgsUsage: QuantizeArgs, Flags: QuantizeFlags()}, args,
 		func(cmd *cli.Command) error {
-			_, err := Parse(cmd)
+			_, err := ParseQuantize(cmd)
 			return err
 		})
 }
 
 // Request is what the flags and arguments ask for.
-type Request struct {
+type QuantizeRequest struct {
 	In  string
 	Out string // empty with OutDir
 
 	OutDir, NameTemplate string
 	JSON                 bool
-	To                   *outflags.Place    // of what becomes objects: Out and OutDir are where it is made
-	Manifest             *runflags.Manifest // nil for none
-	Held                 []digest.Input     // files that flags name and that were read for these
+	To                   *upload.Destination // of what becomes objects: Out and OutDir are where it is made
+	Manifest             *Manifest           // nil for none
+	Held                 []digest.Input      // files that flags name and that were read for these
 
-	convertflags.Checkpoint
+	Checkpoint
 	batch.Order // but for Paths, which depend on the model
 }
 
 // Parse reads all flags and arguments.
-func Parse(cmd *cli.Command) (r Request, err error) {
+func ParseQuantize(cmd *cli.Command) (r QuantizeRequest, err error) {
 	r.DryRun, r.JSON = cmd.Bool("dry-run"), cmd.Bool("json")
 	r.NameTemplate = cmd.String("name-template")
 	if r.OutDir, err = tool.File(cmd, "out-dir"); err != nil {
@@ -135,9 +131,9 @@ func Parse(cmd *cli.Command) (r Request, err error) {
 		return r, err
 	}
 	if r.OutDir != "" {
-		r.To, r.OutDir, err = outflags.For(cmd, r.OutDir, true)
+		r.To, r.OutDir, err = upload.Parse(cmd, r.OutDir, true)
 	} else {
-		r.To, r.Out, err = outflags.For(cmd, r.Out, false)
+		r.To, r.Out, err = upload.Parse(cmd, r.Out, false)
 		if r.To != nil && r.Out == r.To.Dir {
 			err = fault.Errorf(fault.Usage, "the output is %s, a folder: want an object, or --out-dir", r.To.Object(""))
 		}
@@ -145,7 +141,7 @@ func Parse(cmd *cli.Command) (r Request, err error) {
 	if err != nil {
 		return r, err
 	}
-	if r.Checkpoint, err = convertflags.Parse(cmd); err != nil {
+	if r.Checkpoint, err = ParseCheckpoint(cmd); err != nil {
 		return r, err
 	}
 	if r.Calibration, err = parseCalibration(cmd); err != nil {
@@ -160,7 +156,7 @@ func Parse(cmd *cli.Command) (r Request, err error) {
 	if err := r.writerOptions(cmd, threads); err != nil {
 		return r, err
 	}
-	r.Manifest, err = runflags.ReadManifest(cmd, r.To != nil)
+	r.Manifest, err = parseManifest(cmd, r.To != nil)
 	return r, err
 }
 
@@ -174,8 +170,8 @@ func isFolder(path string) bool {
 }
 
 // quantizeOptions reads the flags that say what to make of the model.
-func (r *Request) quantizeOptions(cmd *cli.Command) (err error) {
-	if r.Quantize, r.Held, err = quantflags.Options(cmd); err != nil {
+func (r *QuantizeRequest) quantizeOptions(cmd *cli.Command) (err error) {
+	if r.Quantize, r.Held, err = QuantizeOptions(cmd); err != nil {
 		return err
 	}
 	r.Write.Inputs = digest.Paths(r.Held)
@@ -201,18 +197,18 @@ func (r *Request) quantizeOptions(cmd *cli.Command) (err error) {
 			return err
 		}
 	}
-	return quantflags.OnlyOne(cmd, "keep-split", "max-tensors", "max-size")
+	return atMostOne(cmd, "keep-split", "max-tensors", "max-size")
 }
 
 // writerOptions reads the flags that say how to write.
-func (r *Request) writerOptions(cmd *cli.Command, threads int) (err error) {
+func (r *QuantizeRequest) writerOptions(cmd *cli.Command, threads int) (err error) {
 	r.Write.Workers, r.Write.Force, r.Write.MakeDir = threads, cmd.Bool("force") || r.To != nil, r.OutDir
 	if cmd.IsSet("max-buffer-size") {
 		if r.Write.MaxBuffer, err = size.ParseIn(cmd.String("max-buffer-size"), 1<<20); err != nil {
 			return fmt.Errorf("--max-buffer-size: %w", err)
 		}
 	}
-	if err := runflags.Options(cmd, &r.Write); err != nil {
+	if err := writeOptions(cmd, &r.Write); err != nil {
 		return err
 	}
 	if j := r.Write.Journal; (j.Part > 0 || j.Finish) && r.Calibration.File != "" {

@@ -1,6 +1,4 @@
-// Package quantflags holds the flags that say which types tensors get when a model is
-// quantized. They are the same in every command that quantizes, into a file or in memory.
-package quantflags
+package runs
 
 import (
 	"slices"
@@ -17,7 +15,7 @@ import (
 )
 
 // Flags returns the flags of Options.
-func Flags() []cli.Flag {
+func TypeFlags() []cli.Flag {
 	return append(tool.Group(CategoryTypes,
 		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "pure", Usage: "give every tensor the recipe's default type"}),
 		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "leave-output-tensor", Usage: "keep output.weight as it is"}),
@@ -49,8 +47,8 @@ const (
 
 // set returns the first of the flags that the user has given, but for some, "" for none: without a
 // recipe they have no use.
-func set(cmd *cli.Command, but []string) string {
-	for _, f := range Flags() {
+func setTypeFlag(cmd *cli.Command, but []string) string {
+	for _, f := range TypeFlags() {
 		if name := f.Names()[0]; cmd.IsSet(name) && !slices.Contains(but, name) {
 			return name
 		}
@@ -60,7 +58,7 @@ func set(cmd *cli.Command, but []string) string {
 
 // Options returns what the flags ask for. files are those that were read for it, inputs of
 // the run.
-func Options(cmd *cli.Command) (opt quantize.Options, files []digest.Input, err error) {
+func QuantizeOptions(cmd *cli.Command) (opt quantize.Options, files []digest.Input, err error) {
 	opt = quantize.Options{
 		PlanOptions: quantize.PlanOptions{
 			Pure: cmd.Bool("pure"), LeaveOutputTensor: cmd.Bool("leave-output-tensor"),
@@ -80,7 +78,7 @@ func Options(cmd *cli.Command) (opt quantize.Options, files []digest.Input, err 
 	if opt.TensorTypes, files, err = tensorRules(cmd); err != nil {
 		return opt, nil, err
 	}
-	return opt, files, OnlyOne(cmd, "include-weights", "exclude-weights")
+	return opt, files, atMostOne(cmd, "include-weights", "exclude-weights")
 }
 
 // RecipeNames returns the names of all recipes.
@@ -94,22 +92,22 @@ func RecipeNames() []string {
 
 // Hint says for the end of an error which recipe a name may mean that is none, "" for
 // nothing.
-func Hint(name string) string { return nearest.Hint(name, RecipeNames()) }
+func recipeHint(name string) string { return nearest.Hint(name, RecipeNames()) }
 
 // Recipe returns the recipe of that name or number.
 func Recipe(name string) (*quantize.Recipe, error) {
 	r, ok := quantize.LookupRecipe(name)
-	if text := Instead(name); !ok && text != "" {
+	if text := PublishedTypeHint(name); !ok && text != "" {
 		return nil, fault.Errorf(fault.Usage, "%q is no type of ggquant: %s (see ggquant --help)", name, text)
 	}
 	if !ok {
-		return nil, fault.Errorf(fault.Usage, "unknown quantization type %q%s (see ggquant --help)", name, Hint(name))
+		return nil, fault.Errorf(fault.Usage, "unknown quantization type %q%s (see ggquant --help)", name, recipeHint(name))
 	}
 	return r, nil
 }
 
 // OnlyOne refuses more than one of several flags.
-func OnlyOne(cmd *cli.Command, names ...string) error {
+func atMostOne(cmd *cli.Command, names ...string) error {
 	set := ""
 	for _, name := range names {
 		switch {
@@ -150,7 +148,7 @@ func tensorRules(cmd *cli.Command) (rules []quantize.TensorTypeRule, files []dig
 		if err := tool.CheckName("--tensor-type-file", path); err != nil {
 			return nil, nil, err
 		}
-		if !tool.Looks(cmd) {
+		if !tool.MayRead(cmd) {
 			continue
 		}
 		more, data, err := quantize.LoadTensorRules(path)

@@ -1,4 +1,4 @@
-package runflags
+package runs
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 
 // Arguments returns the flags of a run of ggconv or ggquant that decide bytes, in the order of its help. find returns
 // what stands for the file or folder that a flag names.
-func Arguments(cmd *cli.Command, find func(flag, path string) (string, error)) (list []string, err error) {
+func RecordedArguments(cmd *cli.Command, find func(flag, path string) (string, error)) (list []string, err error) {
 	for _, f := range cmd.Flags {
 		name := f.Names()[0]
 		if !f.IsSet() || !tool.EffectOf(f).Recorded() {
@@ -70,7 +70,7 @@ func cutScale(s string) (path, scale string) {
 
 // Called returns what a file or folder is called in a manifest: its name without the folders that it is in, or its
 // address on a server.
-func Called(path string) (string, error) {
+func ManifestName(path string) (string, error) {
 	if checkpoint.IsRemote(path) {
 		return path, nil
 	}
@@ -80,8 +80,8 @@ func Called(path string) (string, error) {
 
 // Files returns the files that flags name, with the flags' names as roles; not folders, of which others know what is
 // read, and none that is not there.
-func Files(cmd *cli.Command) (list []digest.Input, err error) {
-	_, err = Arguments(cmd, func(flag, path string) (string, error) {
+func FlagFiles(cmd *cli.Command) (list []digest.Input, err error) {
+	_, err = RecordedArguments(cmd, func(flag, path string) (string, error) {
 		info, err := disk.Stat(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular():
@@ -108,7 +108,7 @@ type Manifest struct {
 
 // ReadManifest reads the flag; objects says that the outputs go to a server: there is no manifest of those. Files that
 // other flags name must stay as they are from now on until Write. What the flags mean is read before.
-func ReadManifest(cmd *cli.Command, objects bool) (*Manifest, error) {
+func parseManifest(cmd *cli.Command, objects bool) (*Manifest, error) {
 	path, err := tool.File(cmd, "manifest")
 	if path == "" {
 		return nil, err
@@ -123,14 +123,14 @@ func ReadManifest(cmd *cli.Command, objects bool) (*Manifest, error) {
 				name)
 		}
 	}
-	if !tool.Looks(cmd) {
+	if !tool.MayRead(cmd) {
 		return nil, nil
 	}
 	m := &Manifest{Path: path, command: cmd.Root().Name, workers: tool.Workers(cmd), force: cmd.Bool("force")}
 	if err := writer.Writable(path, writer.Options{Force: m.force, MakeDir: cmd.String("out-dir")}); err != nil {
 		return nil, err
 	}
-	if m.files, err = Files(cmd); err != nil {
+	if m.files, err = FlagFiles(cmd); err != nil {
 		return nil, err
 	}
 	for _, in := range m.files {
@@ -140,7 +140,7 @@ func ReadManifest(cmd *cli.Command, objects bool) (*Manifest, error) {
 		}
 		m.stamps = append(m.stamps, stamp.Of(in.Path, info))
 	}
-	m.args, err = Arguments(cmd, func(flag, path string) (string, error) { return Called(path) })
+	m.args, err = RecordedArguments(cmd, func(flag, path string) (string, error) { return ManifestName(path) })
 	for _, f := range cmd.Flags {
 		// What is written is no input.
 		if name := f.Names()[0]; tool.EffectOf(f) == tool.KeepsFile && !slices.ContainsFunc(m.files,
@@ -176,13 +176,13 @@ func (m *Manifest) Write(ctx context.Context, source string, inputs []digest.Inp
 	if m == nil {
 		return nil
 	}
-	source, err := Called(source)
+	source, err := ManifestName(source)
 	if err != nil {
 		return err
 	}
 	x := manifest.Manifest{Format: manifest.Format, Program: Program(), Command: m.command, Source: source,
 		Arguments: append([]string{}, m.args...)}
-	all := All(inputs, m.files)
+	all := MergeInputs(inputs, m.files)
 	if x.Inputs, x.Files, err = manifest.Describe(ctx, all, outputs, m.workers); err != nil {
 		return fmt.Errorf("%s: %w", m.Path, err)
 	}
@@ -203,7 +203,7 @@ func (m *Manifest) Write(ctx context.Context, source string, inputs []digest.Inp
 }
 
 // All returns inputs and the files of flags, without those that inputs has for the same role.
-func All(inputs, files []digest.Input) []digest.Input {
+func MergeInputs(inputs, files []digest.Input) []digest.Input {
 	return slices.Concat(inputs, slices.DeleteFunc(slices.Clone(files), func(f digest.Input) bool {
 		return slices.ContainsFunc(inputs, func(in digest.Input) bool { return in.Role == f.Role && in.Name == f.Name })
 	}))

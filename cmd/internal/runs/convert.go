@@ -1,6 +1,4 @@
-// Package convertrun reads a command line of ggconv: which files to make of which checkpoint.
-// The command does what it says, and ggtool does it again from a manifest.
-package convertrun
+package runs
 
 import (
 	"context"
@@ -12,9 +10,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/convertflags"
-	"ggforge/cmd/internal/outflags"
-	"ggforge/cmd/internal/runflags"
+	"ggforge/cmd/internal/upload"
+
 	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -24,7 +21,7 @@ import (
 
 // Flags are those of the reference's converter under the same names, and some
 // more.
-func Flags() []cli.Flag {
+func ConvertFlags() []cli.Flag {
 	return slices.Concat(
 		tool.Group(tool.CategoryOutput,
 			tool.Shared("output",
@@ -41,7 +38,7 @@ func Flags() []cli.Flag {
 			tool.Shared("no-tensor-first-split", "put no tensors into the first file of several").As(tool.SetsBytes),
 			tool.CompatFlag("the reference's converter"),
 			tool.ForceFlag(),
-			outflags.Flag(),
+			upload.WorkDirFlag(),
 			tool.JSONFlag(),
 		),
 		tool.Group("Look first",
@@ -61,7 +58,7 @@ func Flags() []cli.Flag {
 				Usage: "the base model of an adapter is `ORG/NAME`, in the cache of the Hugging Face hub or on it " +
 					"(else what the adapter says, in the cache)"}),
 		),
-		tool.Group(oldCategory,
+		tool.Group(oldFileCategory,
 			tool.As(tool.SetsBytes, &cli.StringFlag{Name: "desc",
 				Usage: "describe the model as `TEXT` (default: what its file was)"}),
 			tool.As(tool.SetsBytes, &cli.UintFlag{Name: "ctx-size", Aliases: []string{"c", "context-length"},
@@ -72,8 +69,8 @@ func Flags() []cli.Flag {
 				Usage: "`N` query heads share a key head (default: what the tensors say)"}),
 		),
 		[]cli.Flag{tool.ThreadsFlag(), tool.ProgressFlag()},
-		runflags.Flags(),
-		convertflags.Flags(),
+		WriteFlags(),
+		CheckpointFlags(),
 	)
 }
 
@@ -81,39 +78,39 @@ func Flags() []cli.Flag {
 func outTypeNames() []string { return strings.Split(convert.OutTypeNames(), ", ") }
 
 // oldCategory is what the flags about files before GGUF are listed under.
-const oldCategory = "Files before GGUF (GGML, GGMF, GGJT)"
+const oldFileCategory = "Files before GGUF (GGML, GGMF, GGJT)"
 
 // ArgsUsage is what the arguments are.
-const ArgsUsage = "DIR [OUT]"
+const ConvertArgs = "DIR [OUT]"
 
 // Parses says whether a command line is one of ggconv, and looks at no file.
-func Parses(ctx context.Context, args []string) error {
-	return tool.Parses(ctx, &cli.Command{Name: manifest.Convert, ArgsUsage: ArgsUsage, Flags: Flags()}, args,
+func CheckConvert(ctx context.Context, args []string) error {
+	return tool.CheckArguments(ctx, &cli.Command{Name: manifest.Convert, ArgsUsage: ConvertArgs, Flags: ConvertFlags()}, args,
 		func(cmd *cli.Command) error {
-			_, err := Parse(cmd)
+			_, err := ParseConvert(cmd)
 			return err
 		})
 }
 
 // Request is what the flags and arguments ask for.
-type Request struct {
+type ConvertRequest struct {
 	Old     convert.OldOptions // of a file before GGUF
 	Dir     string
 	Dirs    []string // of Convert.ConfigOnly
 	Out     string   // as the user names it, "" for the default; where it is made if it becomes an object
-	To      *outflags.Place
+	To      *upload.Destination
 	ByName  bool // Out may say which type is meant: no flag does
 	Convert convert.Options
 	Write   writer.Options
 
 	DryRun, Verbose, PrintModels, JSON bool
 
-	Manifest *runflags.Manifest // nil for none
+	Manifest *Manifest // nil for none
 }
 
 // Parse reads all flags and arguments.
-func Parse(cmd *cli.Command) (r Request, err error) {
-	if r.Convert, err = convertflags.Options(cmd); err != nil {
+func ParseConvert(cmd *cli.Command) (r ConvertRequest, err error) {
+	if r.Convert, err = ConvertOptions(cmd); err != nil {
 		return r, err
 	}
 	r.DryRun, r.Verbose, r.PrintModels, r.JSON = cmd.Bool("dry-run"), cmd.Bool("verbose"),
@@ -137,11 +134,11 @@ func Parse(cmd *cli.Command) (r Request, err error) {
 			return r, fault.Errorf(fault.Usage, "--config-only writes nothing: it goes with --dry-run")
 		}
 		for _, arg := range args {
-			r.Dirs = append(r.Dirs, convertflags.Input(cmd, arg))
+			r.Dirs = append(r.Dirs, InputPath(cmd, arg))
 		}
 		args = args[:1]
 	}
-	r.Dir = convertflags.Input(cmd, args[0])
+	r.Dir = InputPath(cmd, args[0])
 	if r.Out, err = tool.File(cmd, "output"); err != nil {
 		return r, err
 	}
@@ -163,7 +160,7 @@ func Parse(cmd *cli.Command) (r Request, err error) {
 	if opt.Base, err = tool.File(cmd, "base"); err != nil {
 		return r, err
 	}
-	opt.BaseID, opt.HubCache = cmd.String("base-model-id"), convertflags.HubCache()
+	opt.BaseID, opt.HubCache = cmd.String("base-model-id"), hubCache()
 	if opt.Base != "" && opt.BaseID != "" {
 		return r, fault.Errorf(fault.Usage,
 			"--base and --base-model-id both say which model an adapter belongs to: want one of them")
@@ -188,17 +185,17 @@ func Parse(cmd *cli.Command) (r Request, err error) {
 	if opt.VocabOnly && opt.Split != (convert.Split{}) {
 		return r, fault.Errorf(fault.Usage, "--vocab-only writes one file: it does not go with the flags that split")
 	}
-	if r.To, r.Out, err = outflags.For(cmd, r.Out, false); err != nil {
+	if r.To, r.Out, err = upload.Parse(cmd, r.Out, false); err != nil {
 		return r, err
 	}
 	r.Write = writer.Options{Workers: tool.Threads(cmd), Force: cmd.Bool("force") || r.To != nil}
-	if err := runflags.Options(cmd, &r.Write); err != nil {
+	if err := writeOptions(cmd, &r.Write); err != nil {
 		return r, err
 	}
 	if r.Write.Progress, err = tool.NewProgress(cmd); err != nil {
 		return r, err
 	}
-	if r.Manifest, err = runflags.ReadManifest(cmd, r.To != nil); r.ByName && positional && opt.Type != convert.Auto {
+	if r.Manifest, err = parseManifest(cmd, r.To != nil); r.ByName && positional && opt.Type != convert.Auto {
 		r.Manifest.Set("outtype", opt.Type.String()) // the name, which says so now, is not in it
 	}
 	return r, err

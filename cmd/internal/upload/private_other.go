@@ -1,6 +1,6 @@
 //go:build !unix
 
-package outflags
+package upload
 
 import "io/fs"
 

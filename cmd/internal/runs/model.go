@@ -1,4 +1,4 @@
-package convertflags
+package runs
 
 import (
 	"context"
@@ -23,8 +23,8 @@ var remoteFlags = []string{"remote", "cache"}
 
 // Via is the flag of commands that take a checkpoint as the file that it would be
 // converted to.
-func Via() cli.Flag {
-	return tool.OneOf(&cli.StringFlag{Name: "via", Category: Category, Value: convert.Auto.String(),
+func ViaFlag() cli.Flag {
+	return tool.OneOf(&cli.StringFlag{Name: "via", Category: checkpointCategory, Value: convert.Auto.String(),
 		Usage: "take the weights as if converted to `TYPE` first: auto, f32, f16 or bf16"},
 		tool.Names("auto", "f32", "f16", "bf16")).As(tool.SetsBytes)
 }
@@ -38,8 +38,8 @@ type Checkpoint struct {
 }
 
 // Parse reads the flags of Flags and Via.
-func Parse(cmd *cli.Command) (c Checkpoint, err error) {
-	if c.Convert, err = Options(cmd); err != nil {
+func ParseCheckpoint(cmd *cli.Command) (c Checkpoint, err error) {
+	if c.Convert, err = ConvertOptions(cmd); err != nil {
 		return c, err
 	}
 	if c.Convert.Type, err = convert.ParseOutType(cmd.String("via")); err != nil {
@@ -50,7 +50,7 @@ func Parse(cmd *cli.Command) (c Checkpoint, err error) {
 			c.RemoteFlag = name
 		}
 	}
-	if c.CheckpointFlag = Set(cmd, remoteFlags...); cmd.IsSet("via") {
+	if c.CheckpointFlag = setCheckpointFlag(cmd, remoteFlags...); cmd.IsSet("via") {
 		c.CheckpointFlag = "via"
 	}
 	return c, nil

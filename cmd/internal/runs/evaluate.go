@@ -1,12 +1,10 @@
-// Package evalrun reads command lines of those verbs of ggeval that can run in parts: the command does what they say,
-// and ggtool submit sees whether every part could.
-package evalrun
+package runs
 
 import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/convertflags"
+
 	"ggforge/eval"
 	"ggforge/fault"
 )
@@ -19,11 +17,11 @@ type Input struct {
 	Workers int
 	JSON    bool
 	Show    func(tool.Work) // progress, or nil
-	convertflags.Checkpoint
+	Checkpoint
 }
 
 // InputFlags returns the flags of Input and those of a verb.
-func InputFlags(verb ...cli.Flag) []cli.Flag {
+func EvaluateFlags(verb ...cli.Flag) []cli.Flag {
 	list := tool.Group(CategoryText,
 		tool.Shared("file", "the text is in `FILE`"),
 		tool.Shared("escape",
@@ -32,20 +30,20 @@ func InputFlags(verb ...cli.Flag) []cli.Flag {
 		tool.Shared("ctx-size", "cut the text into chunks of `N` tokens"),
 		tool.Shared("chunks", "take the first `N` chunks (0: all)"),
 	)
-	return append(append(list, tool.Group(tool.CategoryOutput, verb...)...), RunFlags()...)
+	return append(append(list, tool.Group(tool.CategoryOutput, verb...)...), ModelFlags()...)
 }
 
 // CategoryText is what the flags about the text are listed under.
 const CategoryText = "Text"
 
 // RunFlags returns the flags of how models are run.
-func RunFlags() []cli.Flag {
+func ModelFlags() []cli.Flag {
 	return append([]cli.Flag{
 		tool.JSONFlag(),
 		tool.ThreadsFlag(),
 		tool.ProgressFlag(),
-		convertflags.Via(),
-	}, convertflags.Flags()...)
+		ViaFlag(),
+	}, CheckpointFlags()...)
 }
 
 // StrideFlag is of the verbs that predict tokens.
@@ -73,7 +71,7 @@ func ParseInput(cmd *cli.Command) (in Input, err error) {
 	if in.Text.Stride, err = tool.Count(cmd, "stride"); err != nil {
 		return in, err
 	}
-	if in.Checkpoint, err = convertflags.Parse(cmd); err != nil {
+	if in.Checkpoint, err = ParseCheckpoint(cmd); err != nil {
 		return in, err
 	}
 	in.Show, err = tool.NewWork(cmd)

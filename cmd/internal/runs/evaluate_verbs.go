@@ -1,4 +1,4 @@
-package evalrun
+package runs
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 )
 
 // verbs are those that can run in parts.
-var verbs = []struct {
+var partVerbs = []struct {
 	name, arguments string
 	flags           func() []cli.Flag
 	parse           func(cmd *cli.Command) error
@@ -26,12 +26,12 @@ var verbs = []struct {
 }
 
 // Parses says whether a command line, which begins with one of the verbs, is one of ggeval, and looks at no file.
-func Parses(ctx context.Context, args []string) error {
-	for _, v := range verbs {
+func CheckEvaluate(ctx context.Context, args []string) error {
+	for _, v := range partVerbs {
 		if i := slices.Index(args, v.name); i == 0 {
-			return tool.Parses(ctx, &cli.Command{Name: "ggeval " + v.name, ArgsUsage: v.arguments, Flags: v.flags()},
+			return tool.CheckArguments(ctx, &cli.Command{Name: "ggeval " + v.name, ArgsUsage: v.arguments, Flags: v.flags()},
 				args[1:], v.parse)
 		}
 	}
-	panic("evalrun: no verb that can run in parts")
+	panic("runs: no verb that can run in parts")
 }

@@ -1,6 +1,6 @@
-// Package outflags is about outputs of commands that become objects of a server, s3://BUCKET/KEY: they
+// Package upload is about outputs of commands that become objects of a server, s3://BUCKET/KEY: they
 // are made in a folder of this machine and uploaded when they are whole.
-package outflags
+package upload
 
 import (
 	"context"
@@ -29,7 +29,7 @@ import (
 )
 
 // Flag returns the flag that says where outputs are made that become objects.
-func Flag() cli.Flag {
+func WorkDirFlag() cli.Flag {
 	return tool.As(tool.WritesFile, &cli.StringFlag{Name: "work-dir", Category: tool.CategoryOutput,
 		Usage: "make outputs that become objects (s3://BUCKET/KEY) in a folder of `DIR` first, from where they are " +
 			"uploaded (default: the folder for temporary files)"})
@@ -108,7 +108,7 @@ func (f *Folder) Remove() error {
 
 // Place is where the outputs of a run go that become objects. A nil Place is that of files: its methods do
 // nothing.
-type Place struct {
+type Destination struct {
 	Dir string // where they are made
 
 	out    string      // as it was given
@@ -120,7 +120,7 @@ type Place struct {
 
 // For returns where out is to go, a file or with folder one: the name of an object or the beginning of several. path is
 // what out is on this machine; for files it is out itself, and there is no Place. Nothing is made yet.
-func For(cmd *cli.Command, out string, folder bool) (p *Place, path string, err error) {
+func Parse(cmd *cli.Command, out string, folder bool) (p *Destination, path string, err error) {
 	work, err := tool.File(cmd, "work-dir")
 	if err != nil {
 		return nil, "", err
@@ -135,11 +135,11 @@ func For(cmd *cli.Command, out string, folder bool) (p *Place, path string, err 
 	if err != nil {
 		return nil, "", err
 	}
-	if !tool.Looks(cmd) {
+	if !tool.MayRead(cmd) {
 		return nil, out, nil
 	}
 	opt := bucket.Environment()
-	p = &Place{out: out, force: cmd.Bool("force"), cmd: cmd}
+	p = &Destination{out: out, force: cmd.Bool("force"), cmd: cmd}
 	if p.client, err = bucket.New(opt); err != nil {
 		return nil, "", err
 	}
@@ -165,7 +165,7 @@ func For(cmd *cli.Command, out string, folder bool) (p *Place, path string, err 
 const heldName = "held"
 
 // hold keeps other runs out of the folder until release. Parts of one run, which upload nothing, are in it together.
-func (p *Place) hold() (release func() error, err error) {
+func (p *Destination) hold() (release func() error, err error) {
 	if p.cmd.String("part") != "" {
 		return func() error { return nil }, nil
 	}
@@ -185,7 +185,7 @@ func (p *Place) hold() (release func() error, err error) {
 }
 
 // Make makes the folder, which only the user can write to.
-func (p *Place) Make() error {
+func (p *Destination) Make() error {
 	if p == nil {
 		return nil
 	}
@@ -207,7 +207,7 @@ func (p *Place) Make() error {
 }
 
 // Close removes the folder if nothing is in it.
-func (p *Place) Close() {
+func (p *Destination) Close() {
 	if p != nil {
 		os.Remove(p.Dir)
 		p.client.Close()
@@ -215,20 +215,20 @@ func (p *Place) Close() {
 }
 
 // Object returns the name of the object that the file at path becomes, for files path.
-func (p *Place) Object(path string) string {
+func (p *Destination) Object(path string) string {
 	if p == nil {
 		return path
 	}
 	return p.object(path).String()
 }
 
-func (p *Place) object(path string) bucket.Name {
+func (p *Destination) object(path string) bucket.Name {
 	return bucket.Name{Bucket: p.to.Bucket, Key: p.to.Key +
 		filepath.ToSlash(strings.TrimPrefix(path, p.Dir+string(filepath.Separator)))}
 }
 
 // Objects returns the names of the objects that files become.
-func (p *Place) Objects(paths []string) []string {
+func (p *Destination) Objects(paths []string) []string {
 	names := slices.Clone(paths)
 	for i := range names {
 		names[i] = p.Object(names[i])
@@ -242,7 +242,7 @@ var silent = strings.Fields(
 
 // identify returns what decides the bytes of a run: the program, its arguments and flags, and the files that
 // it reads, but those of kept.
-func identify(cmd *cli.Command, reads Reads) (string, error) {
+func runIdentity(cmd *cli.Command, reads Inputs) (string, error) {
 	h, files := sha256.New(), reads.Files
 	fmt.Fprintf(h, "%s %s\n%q\n%q\n", cmd.Name, tool.Version, cmd.Args().Slice(), reads.Origin)
 	for _, f := range cmd.Flags {
@@ -284,7 +284,7 @@ func add(h io.Writer, path string) error {
 
 // kept returns what the files are that flags have a run read if they are there, and else write; "" for one that is not
 // there. What before has of one that was there stays: that is what the run has read.
-func kept(cmd *cli.Command, before []string) (list []string, err error) {
+func keptFiles(cmd *cli.Command, before []string) (list []string, err error) {
 	for _, f := range cmd.Flags {
 		path, ok := f.Get().(string)
 		if !ok || !f.IsSet() || tool.EffectOf(f) != tool.KeepsFile {
@@ -338,23 +338,23 @@ func parseRecord(data []byte) (r record, ok bool) {
 }
 
 // Reads is what a run reads: files of this machine, and what decides the content of those of servers.
-type Reads struct{ Files, Origin []string }
+type Inputs struct{ Files, Origin []string }
 
 // Run makes outputs, by write, and uploads them, the first one last. write returns the files, none if they are not
 // finished, and what the command prints of it; report points to the same, and is set to what an earlier run has left
 // whose upload was interrupted: write is not called then. If one of those that are known before, known, would replace
 // an object, that is found before the work.
-func (p *Place) Run(ctx context.Context, reads Reads, known []string,
+func (p *Destination) Run(ctx context.Context, reads Inputs, known []string,
 	write func() (paths []string, found any, err error), report any) (err error) {
 	if p == nil {
 		_, _, err := write()
 		return err
 	}
-	run, err := identify(p.cmd, reads)
+	run, err := runIdentity(p.cmd, reads)
 	if err != nil {
 		return err
 	}
-	before, err := kept(p.cmd, nil)
+	before, err := keptFiles(p.cmd, nil)
 	if err != nil {
 		return err
 	}
@@ -373,7 +373,7 @@ func (p *Place) Run(ctx context.Context, reads Reads, known []string,
 		if files, found, err = write(); err != nil || len(files) == 0 {
 			return err
 		}
-		after, err := kept(p.cmd, before) // with what this run has written
+		after, err := keptFiles(p.cmd, before) // with what this run has written
 		if err != nil {
 			return err
 		}
@@ -386,7 +386,7 @@ func (p *Place) Run(ctx context.Context, reads Reads, known []string,
 
 // made returns the files that an earlier run of that identity has made and not uploaded whole, nil if there are
 // none, and reads what it was to print into report.
-func (p *Place) made(identity string, report any) []string {
+func (p *Destination) made(identity string, report any) []string {
 	data, err := recordKind.ReadOf(filepath.Join(p.Dir, recordName), identity)
 	if err != nil {
 		return nil
@@ -413,7 +413,7 @@ func (p *Place) made(identity string, report any) []string {
 
 // vacant returns an error if an object is there that a file would become, unless --force replaces it. That is found
 // before the work.
-func (p *Place) vacant(ctx context.Context, paths []string) error {
+func (p *Destination) vacant(ctx context.Context, paths []string) error {
 	if p.force {
 		return nil
 	}
@@ -427,7 +427,7 @@ func (p *Place) vacant(ctx context.Context, paths []string) error {
 
 // note notes that a run of that identity has made files, and what it prints of them: if the upload is interrupted, the
 // same command goes on with it.
-func (p *Place) note(identity string, paths []string, report any) error {
+func (p *Destination) note(identity string, paths []string, report any) error {
 	var r record
 	for _, path := range paths {
 		info, err := os.Lstat(path)
@@ -449,7 +449,7 @@ func (p *Place) note(identity string, paths []string, report any) error {
 
 // upload makes objects of files, the first one last, and removes them here. fresh says that no earlier run has begun
 // with that.
-func (p *Place) upload(ctx context.Context, paths []string, fresh bool) error {
+func (p *Destination) upload(ctx context.Context, paths []string, fresh bool) error {
 	var files []bucket.File
 	for _, path := range paths {
 		files = append(files, bucket.File{Path: path, To: p.object(path)})

@@ -1,4 +1,4 @@
-package outflags
+package upload
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 
 // TestMake checks that others cannot write to the folder.
 func TestMake(t *testing.T) {
-	p := &Place{Dir: filepath.Join(t.TempDir(), "work", "x")}
+	p := &Destination{Dir: filepath.Join(t.TempDir(), "work", "x")}
 	if err := p.Make(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package quantrun
+package runs
 
 import (
 	"slices"

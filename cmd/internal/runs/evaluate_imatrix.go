@@ -1,4 +1,4 @@
-package evalrun
+package runs
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/convertflags"
+
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/imatrix"
@@ -14,7 +14,7 @@ import (
 
 // ImatrixFlags are the flags of ggeval imatrix.
 func ImatrixFlags() []cli.Flag {
-	return append(InputFlags(
+	return append(EvaluateFlags(
 		tool.Shared("output", "write the matrix to `FILE`"),
 		tool.OneOf(&cli.StringFlag{Name: "format", Value: imatrix.FormatGGUF.String(),
 			Usage: "write `FORMAT`: gguf, or dat, the older one"}, tool.Names("gguf", "dat")),
@@ -34,7 +34,7 @@ func ImatrixFlags() []cli.Flag {
 }
 
 // Imatrix is what flags and arguments of ggeval imatrix ask for.
-type Imatrix struct {
+type ImatrixRequest struct {
 	Path    string // "" to merge only
 	Out     string
 	Format  imatrix.Format
@@ -46,7 +46,7 @@ type Imatrix struct {
 }
 
 // ParseImatrix reads them.
-func ParseImatrix(cmd *cli.Command) (r Imatrix, err error) {
+func ParseImatrix(cmd *cli.Command) (r ImatrixRequest, err error) {
 	args, err := tool.Args(cmd, 0, 1)
 	if err != nil {
 		return r, err
@@ -94,7 +94,7 @@ func ParseImatrix(cmd *cli.Command) (r Imatrix, err error) {
 	case len(args) == 0 && r.Shares.On():
 		return r, fault.Errorf(fault.Usage, "--part and --finish: no MODEL: files are merged by one process")
 	case len(args) > 0:
-		r.Path = convertflags.Input(cmd, args[0])
+		r.Path = InputPath(cmd, args[0])
 		return r, r.NeedText(cmd)
 	case r.File != "":
 		return r, fault.Errorf(fault.Usage, "a text, but no MODEL to run over it: want %s", cmd.ArgsUsage)

@@ -1,4 +1,4 @@
-package convertrun
+package runs
 
 import (
 	"slices"
@@ -21,7 +21,7 @@ var (
 
 // IsOld reports whether the input is a file before GGUF. Flags about the other kind of
 // input are a usage error.
-func (r *Request) IsOld(cmd *cli.Command) (bool, error) {
+func (r *ConvertRequest) IsOld(cmd *cli.Command) (bool, error) {
 	old := ggml.Is(r.Dir)
 	for _, f := range cmd.Flags {
 		name := f.Names()[0]
@@ -38,7 +38,7 @@ func (r *Request) IsOld(cmd *cli.Command) (bool, error) {
 }
 
 // OldFile returns the file that becomes of a file before GGUF, which convert.OpenOld has opened.
-func OldFile(m *model.Model, path string) *writer.File {
+func OldModelFile(m *model.Model, path string) *writer.File {
 	f := &writer.File{Path: path, Metadata: m.Metadata}
 	for _, t := range m.Tensors {
 		f.Tensors = append(f.Tensors, writer.Tensor{Name: t.Name, Type: t.Type, Source: t.Source})

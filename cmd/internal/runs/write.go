@@ -1,6 +1,4 @@
-// Package runflags holds the flags of commands that write models: whether a run goes on from an
-// interrupted one, is one of several that write parts, and reads back what it has written.
-package runflags
+package runs
 
 import (
 	"fmt"
@@ -16,7 +14,7 @@ import (
 )
 
 // Flags returns the flags of Options.
-func Flags() []cli.Flag {
+func WriteFlags() []cli.Flag {
 	return tool.Group("Interruptions, parts and proofs",
 		tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "resume",
 			Usage: "go on from what an interrupted run of the same command has left, if there is something; keep " +
@@ -41,7 +39,7 @@ func Flags() []cli.Flag {
 // Facts returns what decides the bytes of the outputs of a command, beyond its inputs: the program's version
 // and the flags that are set. Those that name files have their base names: what is in them is
 // compared by itself.
-func Facts(cmd *cli.Command) []writer.Fact {
+func journalFacts(cmd *cli.Command) []writer.Fact {
 	facts := []writer.Fact{{Name: "version", Value: cmd.Name + " " + tool.Version}}
 	for _, f := range cmd.Flags {
 		name := f.Names()[0]
@@ -67,8 +65,8 @@ func Facts(cmd *cli.Command) []writer.Fact {
 }
 
 // Options sets in opt what the flags ask for.
-func Options(cmd *cli.Command, opt *writer.Options) error {
-	j := &writer.Journal{Facts: Facts(cmd), Resume: cmd.Bool("resume"), Finish: cmd.Bool("finish")}
+func writeOptions(cmd *cli.Command, opt *writer.Options) error {
+	j := &writer.Journal{Facts: journalFacts(cmd), Resume: cmd.Bool("resume"), Finish: cmd.Bool("finish")}
 	if cmd.IsSet("part") {
 		p, err := part.Parse(cmd.String("part"), os.Getenv)
 		if err != nil {
@@ -95,22 +93,22 @@ func Options(cmd *cli.Command, opt *writer.Options) error {
 }
 
 // Part is what --json says of a run that writes a part.
-type Part struct {
+type WrittenPart struct {
 	Part  int   `json:"part"` // from 1
 	Parts int   `json:"parts"`
 	Bytes int64 `json:"bytes"` // of the output's tensors that are in it
 }
 
 // PartOf returns what a run has written of an output, nil if it is not one that writes a part.
-func PartOf(opt *writer.Options, r *writer.Result) *Part {
+func WrittenPartOf(opt *writer.Options, r *writer.Result) *WrittenPart {
 	j := opt.Journal
 	if j == nil || j.Part == 0 || r == nil {
 		return nil
 	}
-	return &Part{j.Part, j.Parts, r.DataBytes}
+	return &WrittenPart{j.Part, j.Parts, r.DataBytes}
 }
 
 // Text says what is done of an output.
-func (p *Part) Text(r *writer.Result) string {
+func (p *WrittenPart) Text(r *writer.Result) string {
 	return fmt.Sprintf("%s: part %d of %d is done, %s", r.Files[0], p.Part, p.Parts, tool.Bytes(p.Bytes))
 }

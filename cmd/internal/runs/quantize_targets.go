@@ -1,4 +1,4 @@
-package quantrun
+package runs
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/quantflags"
+
 	"ggforge/fault"
 	"ggforge/internal/text/size"
 	"ggforge/quantize/allocate"
@@ -32,10 +32,10 @@ var targetFlags = []struct {
 			t.Bytes, err = size.Parse(s)
 			return t, err
 		}},
-	{name: "like", names: quantflags.RecipeNames,
+	{name: "like", names: RecipeNames,
 		usage: "choose types that lose the least at the size of recipe `TYPE`",
 		read: func(s string) (t batch.Target, err error) {
-			t.Like, err = quantflags.Recipe(s)
+			t.Like, err = Recipe(s)
 			return t, err
 		}},
 	{name: "target-kld",
@@ -55,7 +55,7 @@ func positive(s string) (float64, error) {
 }
 
 // parseTargets reads the flags of targetFlags and those that go with them.
-func (r *Request) parseTargets(cmd *cli.Command) (err error) {
+func (r *QuantizeRequest) parseTargets(cmd *cli.Command) (err error) {
 	t := &r.Types
 	var names []string
 	for _, f := range targetFlags {
@@ -68,7 +68,7 @@ func (r *Request) parseTargets(cmd *cli.Command) (err error) {
 			t.Targets = append(t.Targets, one)
 		}
 	}
-	if err := quantflags.OnlyOne(cmd, append(names, "recipe")...); err != nil {
+	if err := atMostOne(cmd, append(names, "recipe")...); err != nil {
 		return err
 	}
 	for _, s := range cmd.StringSlice("types") {
@@ -122,16 +122,16 @@ func typesFlags() []cli.Flag {
 				"repeatable, the first match counts"}),
 		tool.As(tool.SetsBytes, &cli.UintFlag{Name: "measure",
 			Usage: "hold the last `N` chunks of the text apart, and measure on them what the output loses"}),
-		tool.As(tool.ReadsFile, &cli.StringFlag{Name: "recipe", Category: quantflags.CategoryTypes,
+		tool.As(tool.ReadsFile, &cli.StringFlag{Name: "recipe", Category: CategoryTypes,
 			Usage: "take the types of tensors from `FILE`, lines PATTERN=TYPE; what no line matches is as in TYPE"}),
-		tool.As(tool.WritesFile, &cli.StringFlag{Name: "save-recipe", Category: quantflags.CategoryTypes,
+		tool.As(tool.WritesFile, &cli.StringFlag{Name: "save-recipe", Category: CategoryTypes,
 			Usage: "write the types that tensors get to `FILE`, for --recipe and for --tensor-type-file, here and of " +
 				"llama-quantize"}),
 	}...)
 }
 
 // parseTypes reads the flags of typesFlags.
-func (r *Request) parseTypes(cmd *cli.Command) (err error) {
+func (r *QuantizeRequest) parseTypes(cmd *cli.Command) (err error) {
 	path, err := tool.File(cmd, "recipe")
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (r *Request) parseTypes(cmd *cli.Command) (err error) {
 			return fault.Errorf(fault.Usage, "--recipe and --pure: want only one of them")
 		}
 		r.Types.Recipe = new(allocate.Recipe)
-		if tool.Looks(cmd) {
+		if tool.MayRead(cmd) {
 			if r.Types.Recipe, err = allocate.ReadRecipe(path); err != nil {
 				return err
 			}
