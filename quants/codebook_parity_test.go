@@ -150,7 +150,7 @@ func TestOverflowIsInvalid(t *testing.T) {
 	}
 }
 
-func TestZeroSubBlocksIQ3_S(t *testing.T) {
+func TestDisplacedSubBlocks(t *testing.T) {
 	set := func(x []float32, subBlocks ...int) []float32 {
 		for _, j := range subBlocks {
 			x[32*j+j] = 1
@@ -173,7 +173,7 @@ func TestZeroSubBlocksIQ3_S(t *testing.T) {
 		{set(negZero, 1, 3), 2},
 		{set(make([]float32, 512), 1, 8+0, 8+5), 1 + 4},
 	} {
-		if got := ZeroSubBlocksIQ3_S(c.x); got != c.want {
+		if got := Lookup(gguf.TypeIQ3_S).DisplacedSubBlocks(c.x); got != c.want {
 			t.Errorf("case %d: %d, want %d", i, got, c.want)
 		}
 	}
@@ -187,7 +187,7 @@ func TestZeroSubBlocksIQ3_S(t *testing.T) {
 			x, y := x[off:][:256], y[off:][:256]
 			zeros := make([]float32, 256)
 			rel := rmse(x, y) / max(rmse(x, zeros), 1e-30)
-			if hit := ZeroSubBlocksIQ3_S(x) > 0; hit != (rel > 0.5) {
+			if hit := Lookup(gguf.TypeIQ3_S).DisplacedSubBlocks(x) > 0; hit != (rel > 0.5) {
 				t.Errorf("%s at %d: displaced %v, relative error %.2f", name, off, hit, rel)
 			}
 		}

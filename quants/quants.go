@@ -46,7 +46,7 @@
 // for all rows of a matrix. What a type makes of it is in its row (types.go): types
 // that use it run another or a differently weighted search when it is given.
 //
-// # Rooms
+// # Packages
 //
 //	gguf/types.go          what the format says: name, id, block length, fields of a block
 //	types.go               one row per type: importance, fallback, cost, scalar codec
@@ -56,20 +56,21 @@
 //	internal/codebook      codebooks, neighbour lists, the search of IQ2 and IQ3
 //	internal/arith, pack   roundings and sums; codes in bytes
 //	internal/lanes         searches with vectors of any width
+//	_generate              templates of the unrolled kernels of lanes
 //	internal/avx2          kernels of 256 bits for amd64
 //	internal/vec128        kernels of 128 bits for arm64, and for amd64 without the former
-//	internal/kernel/cpu           what the choice goes by
 //
 // A new type is its file in internal/scalar and its row in types.go; a new id also a
 // row in gguf/types.go; vectors a file in lanes, avx2 or vec128 and a row of the table there.
 package quants
+
+//go:generate go run -C _generate .
 
 import (
 	"fmt"
 
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/quants/internal/scalar"
 )
 
 // Kinds of error, for errors.Is.
@@ -112,7 +113,7 @@ func (c *Codec) CanQuantize() bool { return c.plain != nil }
 // CanDequantize reports whether there is a decoder.
 func (c *Codec) CanDequantize() bool { return c.decode != nil }
 
-// Importance says how much the type depends on importance.
+// Importance returns how much the type depends on importance.
 func (c *Codec) Importance() Importance { return c.row.importance }
 
 // NeedsImportance reports whether Quantize refuses to work without importance.
@@ -208,9 +209,14 @@ func (c *Codec) blocks(src []byte) int {
 	return len(src) / n
 }
 
-// ZeroSubBlocksIQ3_S returns the number of sub-blocks of src that displace others
-// when src is quantized to IQ3_S: runs of 32 zeros at a multiple of 32 that are
-// followed, in the same superblock of 256, by an element that is not zero. Only
-// superblocks with such sub-blocks are damaged. len(src) is a multiple of 256,
-// else it panics.
-func ZeroSubBlocksIQ3_S(src []float32) int { return scalar.ZeroSubBlocksIQ3_S(src) }
+// DisplacedSubBlocks returns the number of sub-blocks of zeros in src that make the blocks of src decode wrongly: in
+// IQ3_S, as in llama.cpp, the indices of such a sub-block are not stored, and those of the sub-blocks that follow it in
+// the superblock take their place. It is 0 for all other types. A sub-block counts if it is 32 zeros at a multiple of
+// 32, and an element after it in the superblock of 256 is not zero. len(src) is a multiple of the block length, else
+// DisplacedSubBlocks panics.
+func (c *Codec) DisplacedSubBlocks(src []float32) int {
+	if c.row.displaced == nil {
+		return 0
+	}
+	return c.row.displaced(src)
+}

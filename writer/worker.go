@@ -156,9 +156,10 @@ func (w *worker) piece(p *pool, b block, raw []byte, a, end int64, convert bool)
 		}
 		n := o.Type.RowBytes(rowLen)
 		out := w.out[i][(a-b.a)*n : (end-b.a)*n]
-		if err := w.encode(out, o, b.encoders[i], a, end, &w.n[i]); err != nil {
+		if err := b.encoders[i].Encode(out, o.Type, w.f32, a, end, &w.scratch); err != nil {
 			return err
 		}
+		w.n[i].displaced += int64(quants.Lookup(o.Type).DisplacedSubBlocks(w.f32))
 		if err := p.checkOutput(o, out, a, rowLen, &w.n[i]); err != nil {
 			return err
 		}
@@ -184,17 +185,6 @@ func (w *worker) decode(from *quants.Codec, raw []byte, firstRow, rowLen int64) 
 	}
 	w.f32 = sized(w.f32, len(raw)/int(from.Type().BlockBytes())*int(from.Type().BlockLen()))
 	return from.Dequantize(w.f32, raw)
-}
-
-// encode converts rows [a, b), which are in w.f32, to the output's type.
-func (w *worker) encode(out []byte, o *placed, rows RowEncoder, a, b int64, count *tally) error {
-	if err := rows.Encode(out, o.Type, w.f32, a, b, &w.scratch); err != nil {
-		return err
-	}
-	if o.Type == gguf.TypeIQ3_S {
-		count.displaced += int64(quants.ZeroSubBlocksIQ3_S(w.f32))
-	}
-	return nil
 }
 
 // checkOutput looks for infinities that the conversion made of finite weights in

@@ -144,8 +144,8 @@ type Result struct {
 	// Overflows counts blocks that hold an infinity which their source does not:
 	// elements for plain types.
 	Overflows []Count
-	// Displaced counts the sub-blocks of zeros that make superblocks of IQ3_S
-	// decode wrongly (quants.ZeroSubBlocksIQ3_S).
+	// Displaced counts the sub-blocks of zeros that make superblocks decode wrongly: see
+	// quants.Codec.DisplacedSubBlocks.
 	Displaced []Count
 }
 

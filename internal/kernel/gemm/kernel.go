@@ -1,7 +1,6 @@
 package gemm
 
-//go:generate go run ggforge/test/gen/gemm -arch amd64
-//go:generate go run ggforge/test/gen/gemm -arch arm64
+//go:generate go run ggforge/test/gen/gemm
 
 import "ggforge/internal/kernel/fused"
 

@@ -58,3 +58,6 @@ func fold8(lo, hi []float32) u32x4 {
 }
 
 func halves(v archsimd.Float32x8) u32x4 { return v.GetLo().Add(v.GetHi()).ToBits() }
+
+// clearUpper ends a kernel: scalar code after it would otherwise be slowed down by the upper halves of registers.
+func clearUpper() { archsimd.ClearAVXUpperBits() }

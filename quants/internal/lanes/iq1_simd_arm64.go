@@ -71,56 +71,6 @@ var byteShifts = [3][16]int8{
 	{-4, -4, -4, -4, -4, -4, -4, -4, -4, -4, -4, -4, -4, -4, -4, -4},
 }
 
-// nearest8Neon returns the index of the first of least cost of the points of the list, whole chunks. The cost of an
-// element has 4 values, by level, which are the bytes that are looked up: 5 operations for each element of 4 points. It
-// is not ok if no cost is finite.
-//
-//go:noinline
-func nearest8Neon(c0, c1, c2, c3, c4, c5, c6, c7 u8x16, list []uint16) (win uint32, ok bool) {
-	s0, s1 := archsimd.LoadUint8x16Array(&spreadCodes[0]), archsimd.LoadUint8x16Array(&spreadCodes[1])
-	s2, s3 := archsimd.LoadUint8x16Array(&spreadCodes[2]), archsimd.LoadUint8x16Array(&spreadCodes[3])
-	up, down, down2 := archsimd.LoadInt8x16Array(&byteShifts[0]), archsimd.LoadInt8x16Array(&byteShifts[1]),
-		archsimd.LoadInt8x16Array(&byteShifts[2])
-	bytes, mask := archsimd.LoadUint8x16Array(&byteOfFloat), archsimd.BroadcastUint8x16(12)
-	best0 := archsimd.BroadcastUint32x4(0x7F7FFFFF).BitsToFloat32()
-	best1 := best0
-	count := ints4(nearChunk)
-	next := archsimd.LoadUint32x4Array(&firstPoints).BitsToInt32()
-	index0, index1 := next, next
-	for ; len(list) >= nearChunk; list = list[nearChunk:] {
-		p := archsimd.LoadUint16x8Array((*[8]uint16)(list)).ReshapeToUint8s()
-
-		r := p.LookupOrZero(s0)
-		e := c0.LookupOrZero(r.Shift(up).And(mask).Or(bytes)).ReshapeToUint32s().BitsToFloat32()
-		e = e.Add(c1.LookupOrZero(r.And(mask).Or(bytes)).ReshapeToUint32s().BitsToFloat32())
-		e = e.Add(c2.LookupOrZero(r.Shift(down).And(mask).Or(bytes)).ReshapeToUint32s().BitsToFloat32())
-		e = e.Add(c3.LookupOrZero(r.Shift(down2).And(mask).Or(bytes)).ReshapeToUint32s().BitsToFloat32())
-		r = p.LookupOrZero(s1)
-		e = e.Add(c4.LookupOrZero(r.Shift(up).And(mask).Or(bytes)).ReshapeToUint32s().BitsToFloat32())
-		e = e.Add(c5.LookupOrZero(r.And(mask).Or(bytes)).ReshapeToUint32s().BitsToFloat32())
-		e = e.Add(c6.LookupOrZero(r.Shift(down).And(mask).Or(bytes)).ReshapeToUint32s().BitsToFloat32())
-		e = e.Add(c7.LookupOrZero(r.Shift(down2).And(mask).Or(bytes)).ReshapeToUint32s().BitsToFloat32())
-		less := e.Less(best0)
-		best0, index0 = e.IfElse(less, best0), next.IfElse(less, index0)
-
-		r = p.LookupOrZero(s2)
-		e = c0.LookupOrZero(r.Shift(up).And(mask).Or(bytes)).ReshapeToUint32s().BitsToFloat32()
-		e = e.Add(c1.LookupOrZero(r.And(mask).Or(bytes)).ReshapeToUint32s().BitsToFloat32())
-		e = e.Add(c2.LookupOrZero(r.Shift(down).And(mask).Or(bytes)).ReshapeToUint32s().BitsToFloat32())
-		e = e.Add(c3.LookupOrZero(r.Shift(down2).And(mask).Or(bytes)).ReshapeToUint32s().BitsToFloat32())
-		r = p.LookupOrZero(s3)
-		e = e.Add(c4.LookupOrZero(r.Shift(up).And(mask).Or(bytes)).ReshapeToUint32s().BitsToFloat32())
-		e = e.Add(c5.LookupOrZero(r.And(mask).Or(bytes)).ReshapeToUint32s().BitsToFloat32())
-		e = e.Add(c6.LookupOrZero(r.Shift(down).And(mask).Or(bytes)).ReshapeToUint32s().BitsToFloat32())
-		e = e.Add(c7.LookupOrZero(r.Shift(down2).And(mask).Or(bytes)).ReshapeToUint32s().BitsToFloat32())
-		less = e.Less(best1)
-		best1, index1 = e.IfElse(less, best1), next.IfElse(less, index1)
-
-		next = next.Add(count)
-	}
-	return firstLeast(best0, best1, index0, index1.Add(ints4(4)))
-}
-
 // firstPoints are the indices of the first points of a chunk.
 var firstPoints = [4]uint32{0, 1, 2, 3}
 

@@ -229,50 +229,6 @@ func (a *asymTile) store(fit *asymFit, i int) {
 	a.exact.Or(flat).ToInt32x8().StoreArray((*[8]int32)(fit.exact[i:]))
 }
 
-// sums sets the levels in p.rows to those of the steps of both tiles, and their sums. No element has a level above the
-// largest.
-//
-//go:noinline
-func (p *asymPair) sums() {
-	var zero i32x8
-	var l0, ll0, xl0, l1, ll1, xl1 f32x8
-	s0, m0, s1, m1 := p.a.s, p.a.mn, p.b.s, p.b.mn
-	for r := p.rows[:len(p.rows):len(p.rows)]; len(r) > 48; r = r[48:] {
-		q := (*[48]float32)(r)
-		v0 := load8(q[0:]).Sub(m0).Mul(s0).Round().AsInt32x8().Max(zero).AsFloat32x8()
-		store8(q[16:], v0)
-		w0 := v0.Mul(load8(q[8:]))
-		l0, ll0, xl0 = l0.Add(w0), ll0.Add(w0.Mul(v0)), xl0.Add(w0.Mul(load8(q[0:])))
-		v1 := load8(q[24:]).Sub(m1).Mul(s1).Round().AsInt32x8().Max(zero).AsFloat32x8()
-		store8(q[40:], v1)
-		w1 := v1.Mul(load8(q[32:]))
-		l1, ll1, xl1 = l1.Add(w1), ll1.Add(w1.Mul(v1)), xl1.Add(w1.Mul(load8(q[24:])))
-	}
-	p.a.l, p.a.ll, p.a.xl, p.b.l, p.b.ll, p.b.xl = l0, ll0, xl0, l1, ll1, xl1
-}
-
-// cappedSums is sums with levels up to the largest, which levels has, in place of those above it.
-//
-//go:noinline
-func (p *asymPair) cappedSums(levels *row) {
-	high := load8(levels[:]).AsInt32x8()
-	var zero i32x8
-	var l0, ll0, xl0, l1, ll1, xl1 f32x8
-	s0, m0, s1, m1 := p.a.s, p.a.mn, p.b.s, p.b.mn
-	for r := p.rows[:len(p.rows):len(p.rows)]; len(r) > 48; r = r[48:] {
-		q := (*[48]float32)(r)
-		v0 := load8(q[0:]).Sub(m0).Mul(s0).Round().AsInt32x8().Max(zero).Min(high).AsFloat32x8()
-		store8(q[16:], v0)
-		w0 := v0.Mul(load8(q[8:]))
-		l0, ll0, xl0 = l0.Add(w0), ll0.Add(w0.Mul(v0)), xl0.Add(w0.Mul(load8(q[0:])))
-		v1 := load8(q[24:]).Sub(m1).Mul(s1).Round().AsInt32x8().Max(zero).Min(high).AsFloat32x8()
-		store8(q[40:], v1)
-		w1 := v1.Mul(load8(q[32:]))
-		l1, ll1, xl1 = l1.Add(w1), ll1.Add(w1.Mul(v1)), xl1.Add(w1.Mul(load8(q[24:])))
-	}
-	p.a.l, p.a.ll, p.a.xl, p.b.l, p.b.ll, p.b.xl = l0, ll0, xl0, l1, ll1, xl1
-}
-
 // err is asymErr of the candidates of both tiles.
 //
 //go:noinline
@@ -306,82 +262,6 @@ func searchSymRows(t *symTable, x, w, rows, scales, step, shift []float32) {
 	} else {
 		searchSymTile(t, x, w, rows, scales, step, shift)
 	}
-}
-
-// searchSymAVX2 is searchSymTile with 256 bits. Each row of rows has that of x, of w
-// and of their product.
-func searchSymAVX2(t *symTable, x, w, rows, scales, steps, shift []float32) {
-	var zero, m, largest f32x8
-	w, rows = w[:len(x)], rows[:3*len(x)+1]
-	mask := ints8(absBits)
-	for i := 0; i <= len(x)-8; i += 8 {
-		v, wi := load8(x[i:i+8]), load8(w[i:i+8])
-		av := v.AsInt32x8().And(mask).AsFloat32x8()
-		larger := av.Greater(largest)
-		m, largest = v.IfElse(larger, m), av.IfElse(larger, largest)
-		r := (*[24]float32)(rows[3*i:])
-		store8(r[0:], v)
-		store8(r[8:], wi)
-		store8(r[16:], wi.Mul(v))
-	}
-	low, high := load8(t.min[:]), load8(t.max[:]).AsInt32x8()
-	step := load8(t.first[:]).Div(m)
-	a, b, _, _ := symSumsAVX2(step, step, high, rows)
-	scale := zero.IfElse(b.Equal(zero), a.Div(b))
-	best := scale.Mul(a)
-	for k := 0; k+1 < len(t.steps); k += 2 {
-		s0, s1 := load8(t.steps[k][:]).Div(m), load8(t.steps[k+1][:]).Div(m)
-		var a0, b0, a1, b1 f32x8
-		if t.capped[k+1] {
-			a0, b0, a1, b1 = symCappedSumsAVX2(s0, s1, low, high, rows)
-		} else {
-			a0, b0, a1, b1 = symSumsAVX2(s0, s1, high, rows)
-		}
-
-		win := b0.Greater(zero).And(a0.Mul(a0).Greater(best.Mul(b0)))
-		d := a0.Div(b0)
-		scale, best, step = d.IfElse(win, scale), d.Mul(a0).IfElse(win, best), s0.IfElse(win, step)
-
-		win = b1.Greater(zero).And(a1.Mul(a1).Greater(best.Mul(b1)))
-		d = a1.Div(b1)
-		scale, best, step = d.IfElse(win, scale), d.Mul(a1).IfElse(win, best), s1.IfElse(win, step)
-	}
-	flat := largest.Less(load8(t.eps[:]))
-	store8(scales, zero.IfElse(flat, scale))
-	store8(steps, zero.IfElse(flat, step))
-	store8(shift, load8(t.first[:]).Masked(flat))
-	archsimd.ClearAVXUpperBits()
-}
-
-// symSumsAVX2 is symSums for steps with which no element has a level below the
-// smallest.
-//
-//go:noinline
-func symSumsAVX2(s0, s1 f32x8, high i32x8, rows []float32) (a0, b0, a1, b1 f32x8) {
-	for r := rows[:len(rows):len(rows)]; len(r) > 24; r = r[24:] {
-		q := (*[24]float32)(r)
-		x, w, wx := load8(q[0:]), load8(q[8:]), load8(q[16:])
-		l0 := x.Mul(s0).Round().AsInt32x8().Min(high).AsFloat32x8()
-		a0, b0 = a0.Add(l0.Mul(wx)), b0.Add(l0.Mul(w).Mul(l0))
-		l1 := x.Mul(s1).Round().AsInt32x8().Min(high).AsFloat32x8()
-		a1, b1 = a1.Add(l1.Mul(wx)), b1.Add(l1.Mul(w).Mul(l1))
-	}
-	return a0, b0, a1, b1
-}
-
-// symCappedSumsAVX2 is symSums.
-//
-//go:noinline
-func symCappedSumsAVX2(s0, s1, low f32x8, high i32x8, rows []float32) (a0, b0, a1, b1 f32x8) {
-	for r := rows[:len(rows):len(rows)]; len(r) > 24; r = r[24:] {
-		q := (*[24]float32)(r)
-		x, w, wx := load8(q[0:]), load8(q[8:]), load8(q[16:])
-		l0 := x.Mul(s0).Round().Max(low).AsInt32x8().Min(high).AsFloat32x8()
-		a0, b0 = a0.Add(l0.Mul(wx)), b0.Add(l0.Mul(w).Mul(l0))
-		l1 := x.Mul(s1).Round().Max(low).AsInt32x8().Min(high).AsFloat32x8()
-		a1, b1 = a1.Add(l1.Mul(wx)), b1.Add(l1.Mul(w).Mul(l1))
-	}
-	return a0, b0, a1, b1
 }
 
 // relevelMin is relevelMinTile.

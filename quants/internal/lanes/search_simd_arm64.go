@@ -154,50 +154,6 @@ func (a *asymTile) store(fit *asymFit, i int) {
 	a.exact.Or(flat).ToInt32x4().StoreArray((*[4]int32)(fit.exact[i:]))
 }
 
-// asymSumsNeon sets the levels of pairs to those of the steps of a and b, and the
-// sums of both. No element has a level above the largest.
-//
-//go:noinline
-func asymSumsNeon(a, b *asymTile, pairs []float32) {
-	var zero i32x4
-	var l0, ll0, xl0, l1, ll1, xl1 f32x4
-	s0, m0, s1, m1 := a.s, a.mn, b.s, b.mn
-	for p := pairs[:len(pairs):len(pairs)]; len(p) > 24; p = p[24:] {
-		q := (*[24]float32)(p)
-		v0 := load4(q[0:]).Sub(m0).Mul(s0).Round().ToBits().BitsToInt32().Max(zero).ToBits().BitsToFloat32()
-		store4(q[8:], v0)
-		w0 := v0.Mul(load4(q[4:]))
-		l0, ll0, xl0 = l0.Add(w0), ll0.Add(w0.Mul(v0)), xl0.Add(w0.Mul(load4(q[0:])))
-		v1 := load4(q[12:]).Sub(m1).Mul(s1).Round().ToBits().BitsToInt32().Max(zero).ToBits().BitsToFloat32()
-		store4(q[20:], v1)
-		w1 := v1.Mul(load4(q[16:]))
-		l1, ll1, xl1 = l1.Add(w1), ll1.Add(w1.Mul(v1)), xl1.Add(w1.Mul(load4(q[12:])))
-	}
-	a.l, a.ll, a.xl, b.l, b.ll, b.xl = l0, ll0, xl0, l1, ll1, xl1
-}
-
-// asymCappedSumsNeon sets the levels of pairs to those of the steps of a and b, and the
-// sums of both.
-//
-//go:noinline
-func asymCappedSumsNeon(a, b *asymTile, high i32x4, pairs []float32) {
-	var zero i32x4
-	var l0, ll0, xl0, l1, ll1, xl1 f32x4
-	s0, m0, s1, m1 := a.s, a.mn, b.s, b.mn
-	for p := pairs[:len(pairs):len(pairs)]; len(p) > 24; p = p[24:] {
-		q := (*[24]float32)(p)
-		v0 := load4(q[0:]).Sub(m0).Mul(s0).Round().ToBits().BitsToInt32().Max(zero).Min(high).ToBits().BitsToFloat32()
-		store4(q[8:], v0)
-		w0 := v0.Mul(load4(q[4:]))
-		l0, ll0, xl0 = l0.Add(w0), ll0.Add(w0.Mul(v0)), xl0.Add(w0.Mul(load4(q[0:])))
-		v1 := load4(q[12:]).Sub(m1).Mul(s1).Round().ToBits().BitsToInt32().Max(zero).Min(high).ToBits().BitsToFloat32()
-		store4(q[20:], v1)
-		w1 := v1.Mul(load4(q[16:]))
-		l1, ll1, xl1 = l1.Add(w1), ll1.Add(w1.Mul(v1)), xl1.Add(w1.Mul(load4(q[12:])))
-	}
-	a.l, a.ll, a.xl, b.l, b.ll, b.xl = l0, ll0, xl0, l1, ll1, xl1
-}
-
 // asymErrNeon is asymErr.
 //
 //go:noinline
@@ -232,81 +188,6 @@ func searchSymRows(t *symTable, x, w, rows, scales, step, shift []float32) {
 	} else {
 		searchSymTile(t, x, w, rows, scales, step, shift)
 	}
-}
-
-// searchSymNeon is searchSymTile in the way of those of AVX2. Each row of rows has that of x, of w
-// and of their product.
-func searchSymNeon(t *symTable, x, w, rows, scales, steps, shift []float32) {
-	var zero, m, largest f32x4
-	w, rows = w[:len(x)], rows[:3*len(x)+1]
-	mask := ints4(absBits)
-	for i := 0; i <= len(x)-4; i += 4 {
-		v, wi := load4(x[i:i+4]), load4(w[i:i+4])
-		av := v.ToBits().BitsToInt32().And(mask).ToBits().BitsToFloat32()
-		larger := av.Greater(largest)
-		m, largest = v.IfElse(larger, m), av.IfElse(larger, largest)
-		r := (*[12]float32)(rows[3*i:])
-		store4(r[0:], v)
-		store4(r[4:], wi)
-		store4(r[8:], wi.Mul(v))
-	}
-	low, high := load4(t.min[:]), load4(t.max[:]).ToBits().BitsToInt32()
-	step := load4(t.first[:]).Div(m)
-	a, b, _, _ := symSumsNeon(step, step, high, rows)
-	scale := zero.IfElse(b.Equal(zero), a.Div(b))
-	best := scale.Mul(a)
-	for k := 0; k+1 < len(t.steps); k += 2 {
-		s0, s1 := load4(t.steps[k][:]).Div(m), load4(t.steps[k+1][:]).Div(m)
-		var a0, b0, a1, b1 f32x4
-		if t.capped[k+1] {
-			a0, b0, a1, b1 = symCappedSumsNeon(s0, s1, low, high, rows)
-		} else {
-			a0, b0, a1, b1 = symSumsNeon(s0, s1, high, rows)
-		}
-
-		win := b0.Greater(zero).And(a0.Mul(a0).Greater(best.Mul(b0)))
-		d := a0.Div(b0)
-		scale, best, step = d.IfElse(win, scale), d.Mul(a0).IfElse(win, best), s0.IfElse(win, step)
-
-		win = b1.Greater(zero).And(a1.Mul(a1).Greater(best.Mul(b1)))
-		d = a1.Div(b1)
-		scale, best, step = d.IfElse(win, scale), d.Mul(a1).IfElse(win, best), s1.IfElse(win, step)
-	}
-	flat := largest.Less(load4(t.eps[:]))
-	store4(scales, zero.IfElse(flat, scale))
-	store4(steps, zero.IfElse(flat, step))
-	store4(shift, load4(t.first[:]).Masked(flat))
-}
-
-// symSumsNeon is symSums for steps with which no element has a level below the
-// smallest.
-//
-//go:noinline
-func symSumsNeon(s0, s1 f32x4, high i32x4, rows []float32) (a0, b0, a1, b1 f32x4) {
-	for r := rows[:len(rows):len(rows)]; len(r) > 12; r = r[12:] {
-		q := (*[12]float32)(r)
-		x, w, wx := load4(q[0:]), load4(q[4:]), load4(q[8:])
-		l0 := x.Mul(s0).Round().ToBits().BitsToInt32().Min(high).ToBits().BitsToFloat32()
-		a0, b0 = a0.Add(l0.Mul(wx)), b0.Add(l0.Mul(w).Mul(l0))
-		l1 := x.Mul(s1).Round().ToBits().BitsToInt32().Min(high).ToBits().BitsToFloat32()
-		a1, b1 = a1.Add(l1.Mul(wx)), b1.Add(l1.Mul(w).Mul(l1))
-	}
-	return a0, b0, a1, b1
-}
-
-// symCappedSumsNeon is symSums.
-//
-//go:noinline
-func symCappedSumsNeon(s0, s1, low f32x4, high i32x4, rows []float32) (a0, b0, a1, b1 f32x4) {
-	for r := rows[:len(rows):len(rows)]; len(r) > 12; r = r[12:] {
-		q := (*[12]float32)(r)
-		x, w, wx := load4(q[0:]), load4(q[4:]), load4(q[8:])
-		l0 := x.Mul(s0).Round().Max(low).ToBits().BitsToInt32().Min(high).ToBits().BitsToFloat32()
-		a0, b0 = a0.Add(l0.Mul(wx)), b0.Add(l0.Mul(w).Mul(l0))
-		l1 := x.Mul(s1).Round().Max(low).ToBits().BitsToInt32().Min(high).ToBits().BitsToFloat32()
-		a1, b1 = a1.Add(l1.Mul(wx)), b1.Add(l1.Mul(w).Mul(l1))
-	}
-	return a0, b0, a1, b1
 }
 
 // relevelMin is relevelMinTile.

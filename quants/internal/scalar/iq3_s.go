@@ -21,11 +21,9 @@ import (
 // the mean square of the superblock + x*x), or x*x without importance. Scales are
 // coded against the largest; d is stored 3.3% larger than that.
 //
-// A sub-block of zeros takes no place in qs and signs, which the decoder does not
-// know: the bytes of all later sub-blocks of its superblock move up by one
-// sub-block (the end is zero bytes), while those of qh and scales stay. Where
-// such a sub-block is followed by one with an element that is not zero, the
-// superblock decodes wrongly. This is the reference's way, and so the file's;
+// A sub-block of zeros has no bytes in qs and signs, which the decoder cannot know: the bytes of all later sub-blocks
+// of its superblock move up by one sub-block (the end is zero bytes), while those of qh and scales stay. If a later
+// sub-block has an element that is not zero, the superblock decodes wrongly. llama.cpp writes the same bytes;
 // ZeroSubBlocksIQ3_S counts the cases.
 const BytesIQ3_S = 110
 
@@ -73,7 +71,7 @@ func EncodeIQ3_S(dst []byte, src, importance []float32, superblock codebook.Grid
 	}
 }
 
-// ZeroSubBlocksIQ3_S is that of package quants.
+// ZeroSubBlocksIQ3_S counts the displaced sub-blocks of quants.Codec.DisplacedSubBlocks.
 func ZeroSubBlocksIQ3_S(src []float32) (n int) {
 	for len(src) > 0 {
 		x := src[:pack.QK_K:pack.QK_K]
