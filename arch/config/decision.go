@@ -2,14 +2,7 @@ package config
 
 import (
 	"bytes"
-	"encoding/json"
 	"path"
-	"slices"
-	"strconv"
-	"strings"
-
-	"ggforge/fault"
-	"ggforge/internal/text/pyjson"
 )
 
 // Models that decide between options are known by files next to config.json, or by
@@ -48,9 +41,6 @@ const (
 	Nimble      = "NimbleModel"
 	Kev         = "KevModel"
 )
-
-// KevHead is the file with the head of Kev and its settings, one of torch.save.
-const KevHead = "head.pt"
 
 const (
 	encoderConfig  = "encoder/" + ConfigFile
@@ -148,87 +138,6 @@ func ReadAdapterDecision(files Files) (d *Decision, err error) {
 	return d, nil
 }
 
-// isKev reports whether an adapter was trained with a head that points at options. Any
-// trainer may write a file of that name: others are not looked into.
-func isKev(files Files) (bool, error) {
-	data, ok, err := readFile(files, trainingConfig)
-	if !ok || !bytes.Contains(data, []byte(`"head_dim"`)) {
-		return false, err
-	}
-	training, err := parseRoot(trainingConfig, data)
-	args, _ := training["args"].(map[string]any)
-	_, ok = args["head_dim"]
-	return ok, err
-}
-
-// Settle completes what ReadAdapterDecision has read with settings that are in no JSON
-// file: values of file as package torch has them.
-func (d *Decision) Settle(file string, values map[string]any) {
-	d.settings, d.from = map[string]any{}, file
-	for key, v := range values {
-		d.settings[key] = asJSON(v)
-	}
-}
-
-// asJSON is a value of torch.File.Values as one that a configuration has.
-func asJSON(v any) any {
-	switch v := v.(type) {
-	case int64:
-		return json.Number(strconv.FormatInt(v, 10))
-	case float64:
-		return json.Number(strconv.FormatFloat(v, 'g', -1, 64))
-	case []any:
-		list := make([]any, len(v))
-		for i := range v {
-			list[i] = asJSON(v[i])
-		}
-		return list
-	case map[string]any:
-		m := make(map[string]any, len(v))
-		for key, x := range v {
-			m[key] = asJSON(x)
-		}
-		return m
-	}
-	return v
-}
-
-// readLevTemperatures reads the temperatures of Lev that are of the readout of labels: those
-// called KIND:A or KIND:A:NUMBER of options.
-func readLevTemperatures(files Files) (list []Temperature, err error) {
-	data, err := ReadConfig(files, levCalibration)
-	if err != nil {
-		return nil, err
-	}
-	v, err := pyjson.Parse(data)
-	if err != nil {
-		return nil, fault.Errorf(fault.Broken, "%s: %w", levCalibration, err)
-	}
-	root, _ := v.(*pyjson.Object)
-	temperatures, ok := root.Get("temperatures").(*pyjson.Object)
-	if !ok {
-		return nil, fault.Errorf(fault.Broken, "%s: key \"temperatures\": want an object, found %s", levCalibration,
-			pyjson.Describe(root.Get("temperatures")))
-	}
-	values := Object{values: temperatures.Map(), prefix: "temperatures.", file: levCalibration}
-	for _, name := range temperatures.Names {
-		parts := strings.Split(name, ":")
-		if len(parts) < 2 {
-			return nil, fault.Errorf(fault.Broken, "%s: key \"temperatures\": want names such as choice:A, found %q",
-				levCalibration, name)
-		}
-		if parts[1] != "A" {
-			continue // of the head for many options, which files do not have
-		}
-		f, err := values.RequireFloat(name)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, Temperature{strings.Join(slices.Delete(parts, 1, 2), "."), f})
-	}
-	return list, nil
-}
-
 // On completes what ReadAdapterDecision has read with the configuration of the base model.
 func (d *Decision) On(base Files) (err error) {
 	d.file = ConfigFile
@@ -324,33 +233,6 @@ func readDecision2(files Files) (*Decision, error) {
 	return d, err
 }
 
-// readScoreBias reads the lists of Facts.ScoreBias in the order of the file.
-func readScoreBias(files Files, _ *View, f *Facts) error {
-	data, err := ReadConfig(files, biasFile)
-	if err != nil {
-		return err
-	}
-	v, err := pyjson.Parse(data)
-	if err != nil {
-		return fault.Errorf(fault.Broken, "%s: %w", biasFile, err)
-	}
-	root, _ := v.(*pyjson.Object)
-	lists, ok := root.Get("offsets").(*pyjson.Object)
-	if !ok {
-		return fault.Errorf(fault.Broken, "%s: key \"offsets\": want an object, found %s", biasFile,
-			pyjson.Describe(root.Get("offsets")))
-	}
-	offsets := Object{values: lists.Map(), prefix: "offsets.", file: biasFile}
-	for _, name := range lists.Names {
-		list, err := offsets.requireFloats(name)
-		if err != nil {
-			return err
-		}
-		f.ScoreBias = append(f.ScoreBias, list)
-	}
-	return nil
-}
-
 func (o Object) requireFloats(key string) ([]float64, error) {
 	list, ok, err := o.Floats(key)
 	return list, o.needed(ok, err, []string{key})
@@ -415,55 +297,4 @@ func (v *View) Decision() Object {
 		return Object{}
 	}
 	return Object{values: v.decision.settings, file: v.decision.from}
-}
-
-// deciderKinds are the kinds of questions in the order of the list "temperature".
-var deciderKinds = []string{"choice", "score", "noul"}
-
-// readDeciderTemperatures reads the temperatures of such a model: of each kind, and of
-// kinds with a number of options.
-func readDeciderTemperatures(files Files, _ *View, f *Facts) error {
-	name, head, err := readDeciderHead(files)
-	if err != nil || name == "" {
-		return err
-	}
-	v, err := pyjson.Parse(head)
-	if err != nil {
-		return fault.Errorf(fault.Broken, "%s: %w", name, err)
-	}
-	root, _ := v.(*pyjson.Object)
-	if value := root.Get("temperature"); value != nil {
-		list, ok := value.([]any)
-		if !ok {
-			return WrongType("temperature", "a list", value)
-		}
-		for i := range min(len(list), len(deciderKinds)) {
-			if err := f.addTemperature(deciderKinds[i], list[i]); err != nil {
-				return err
-			}
-		}
-	}
-	if value := root.Get("temperature_by_options"); value != nil {
-		byOptions, ok := value.(*pyjson.Object)
-		if !ok {
-			return WrongType("temperature_by_options", "an object", value)
-		}
-		for _, of := range byOptions.Names {
-			if err := f.addTemperature(of, byOptions.Values[of]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (f *Facts) addTemperature(of string, v any) error {
-	value, ok, err := asFloat("temperature of "+of, v)
-	if err == nil && !ok {
-		err = WrongType("temperature of "+of, "a number", nil)
-	}
-	if err == nil {
-		f.Temperatures = append(f.Temperatures, Temperature{of, value})
-	}
-	return err
 }

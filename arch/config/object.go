@@ -2,11 +2,9 @@ package config
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"strings"
 
 	"ggforge/checkpoint/precision"
@@ -205,135 +203,6 @@ func (o Object) IntAt(key string, i int64) (n int64, ok bool, err error) {
 // StringAt is IntAt for strings.
 func (o Object) StringAt(key string, i int64) (s string, ok bool, err error) {
 	return elementAt(o, key, i, asString)
-}
-
-func elementAt[T any](o Object, key string, i int64, as func(string, any) (T, bool, error)) (t T, ok bool, err error) {
-	key, v := o.lookup(key)
-	if v == nil {
-		return t, false, nil
-	}
-	list, isList := v.([]any)
-	if !isList {
-		return t, false, WrongType(key, "a list", v)
-	}
-	if i < 0 || i >= int64(len(list)) {
-		return t, false, fault.Errorf(fault.Broken, "%s: key %q: has no element %d", ConfigFile, key, i)
-	}
-	at := fmt.Sprintf("%s[%d]", key, i)
-	if t, ok, err = as(at, list[i]); err == nil && !ok {
-		err = WrongType(at, "a value", list[i])
-	}
-	return t, ok, err
-}
-
-// unread lists the members that nothing asked for and that might mean something.
-func (o Object) unread() []string {
-	var keys []string
-	for key, v := range o.values {
-		if m, ok := v.(map[string]any); ok {
-			keys = append(keys, Object{m, o.prefix + key + ".", o.read, o.file}.unread()...)
-		} else if !o.read[o.prefix+key] && !IsNo(v) && !inertRope(key, v) {
-			keys = append(keys, o.prefix+key)
-		}
-	}
-	return keys
-}
-
-// WrongType is the error for a key whose value is not what it should be.
-func WrongType(key, want string, found any) error {
-	return &keyError{ConfigFile, key, fmt.Sprintf("want %s, found %s", want, shown(found))}
-}
-
-// keyError is an error about the value of a key, of kind fault.Broken.
-type keyError struct{ file, key, text string }
-
-func (e *keyError) Error() string        { return fmt.Sprintf("%s: key %q: %s", e.file, e.key, e.text) }
-func (e *keyError) Is(target error) bool { return target == fault.Broken }
-
-// shown returns a value of config.json as JSON has it, cut when it is long.
-func shown(v any) string {
-	const most = 80
-	text, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	if len(text) > most {
-		return fmt.Sprintf("%s... (%d bytes)", text[:most], len(text))
-	}
-	return string(text)
-}
-
-func asInt(key string, v any) (int64, bool, error) {
-	if v == nil {
-		return 0, false, nil
-	}
-	num, ok := v.(json.Number)
-	if !ok {
-		return 0, false, WrongType(key, "an integer", v)
-	}
-	n, err := num.Int64()
-	if err != nil {
-		return 0, false, WrongType(key, "an integer", v)
-	}
-	return n, true, nil
-}
-
-func asFloat(key string, v any) (float64, bool, error) {
-	if v == nil {
-		return 0, false, nil
-	}
-	num, ok := v.(json.Number)
-	if !ok {
-		return 0, false, WrongType(key, "a number", v)
-	}
-	f, err := num.Float64()
-	if err != nil || math.IsNaN(f) {
-		return 0, false, WrongType(key, "a number that float64 can hold", v)
-	}
-	return f, true, nil
-}
-
-func asBool(key string, v any) (b, ok bool, err error) {
-	if v == nil {
-		return false, false, nil
-	}
-	if b, ok = v.(bool); !ok {
-		return false, false, WrongType(key, "true or false", v)
-	}
-	return b, true, nil
-}
-
-func asList[T any](key string, v any, as func(string, any) (T, bool, error)) ([]T, bool, error) {
-	if v == nil {
-		return nil, false, nil
-	}
-	values, ok := v.([]any)
-	if !ok {
-		return nil, false, WrongType(key, "a list", v)
-	}
-	var list []T
-	for i, v := range values {
-		t, ok, err := as(fmt.Sprintf("%s[%d]", key, i), v)
-		if err == nil && !ok {
-			err = WrongType(key, "a list without null", v)
-		}
-		if err != nil {
-			return nil, false, err
-		}
-		list = append(list, t)
-	}
-	return list, true, nil
-}
-
-func asString(key string, v any) (string, bool, error) {
-	if v == nil {
-		return "", false, nil
-	}
-	s, ok := v.(string)
-	if !ok {
-		return "", false, WrongType(key, "a string", v)
-	}
-	return s, true, nil
 }
 
 // ParseObject reads the JSON object in a file of that name, for its keys alone: which

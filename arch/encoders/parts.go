@@ -7,7 +7,6 @@ import (
 
 	"ggforge/arch/config"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -176,25 +175,6 @@ func framesRow(hf string) table.TensorRow {
 			{GGUF: "v.patch_embd.weight.1", Transform: frame(1)}}}
 }
 
-// siglip are the tensors of a SigLIP or a CLIP model under names that begin with p;
-// embedding is the type of its embeddings.
-func siglip(p string, embedding table.TypeOf) []table.TensorRow {
-	l, g := p+"encoder.layers.{bid}.", "v.blk.{bid}."
-	return []table.TensorRow{
-		{HF: p + "embeddings.patch_embedding", GGUF: "v.patch_embd", Bias: table.NeedBias, Type: embedding},
-		{HF: p + "embeddings.position_embedding", GGUF: "v.position_embd"},
-		{HF: l + "layer_norm1", GGUF: g + "ln1", Bias: table.NeedBias},
-		{HF: l + "layer_norm2", GGUF: g + "ln2", Bias: table.NeedBias},
-		{HF: l + "self_attn.q_proj", GGUF: g + "attn_q", Bias: table.NeedBias},
-		{HF: l + "self_attn.k_proj", GGUF: g + "attn_k", Bias: table.NeedBias},
-		{HF: l + "self_attn.v_proj", GGUF: g + "attn_v", Bias: table.NeedBias},
-		{HF: l + "self_attn.out_proj", GGUF: g + "attn_out", Bias: table.NeedBias},
-		{HF: l + "mlp.fc1", GGUF: g + "ffn_up", Bias: table.NeedBias},
-		{HF: l + "mlp.fc2", GGUF: g + "ffn_down", Bias: table.NeedBias},
-		{HF: p + "post_layernorm", GGUF: "v.post_ln", Bias: table.NeedBias},
-	}
-}
-
 // actOf expects the activation function of a part.
 func actOf(in table.In, values ...string) table.Expect {
 	return table.Expect{Key: "hidden_act", In: in, Values: values}
@@ -310,38 +290,5 @@ func poolSide(in table.In, patch int64) table.Derive {
 		}
 		n := size / patch / int64(math.Sqrt(float64(length)))
 		return table.Uint32Of(n, n > 0 && n != 4, nil)
-	}
-}
-
-// qFormer are the layers of a Q-Former, under names that begin with hf in the checkpoint
-// and with to in the file; is says which layers there are.
-func qFormer(hf, to string, is table.Cond) []table.TensorRow {
-	return []table.TensorRow{
-		{HF: hf + "attention.attention.query", GGUF: to + "self_attn_q", Bias: table.NeedBias, If: is},
-		{HF: hf + "attention.attention.key", GGUF: to + "self_attn_k", Bias: table.NeedBias, If: is},
-		{HF: hf + "attention.attention.value", GGUF: to + "self_attn_v", Bias: table.NeedBias, If: is},
-		{HF: hf + "attention.output.dense", GGUF: to + "self_attn_out", Bias: table.NeedBias, If: is},
-		{HF: hf + "attention.output.LayerNorm", GGUF: to + "self_attn_norm", Bias: table.NeedBias, If: is},
-		{HF: hf + "crossattention.attention.query", GGUF: to + "cross_attn_q", Bias: table.NeedBias, If: is},
-		{HF: hf + "crossattention.attention.key", GGUF: to + "cross_attn_k", Bias: table.NeedBias, If: is},
-		{HF: hf + "crossattention.attention.value", GGUF: to + "cross_attn_v", Bias: table.NeedBias, If: is},
-		{HF: hf + "crossattention.output.dense", GGUF: to + "cross_attn_out", Bias: table.NeedBias, If: is},
-		{HF: hf + "crossattention.output.LayerNorm", GGUF: to + "cross_attn_norm", Bias: table.NeedBias, If: is},
-		{HF: hf + "intermediate_query.dense", GGUF: to + "ffn_up", Bias: table.NeedBias, If: is},
-		{HF: hf + "output_query.dense", GGUF: to + "ffn_down", Bias: table.NeedBias, If: is},
-		{HF: hf + "output_query.LayerNorm", GGUF: to + "ffn_norm", Bias: table.NeedBias, If: is},
-	}
-}
-
-// qFormerShapes are their dimensions: it is as wide as width, what it looks at as wide as
-// seen.
-func qFormerShapes(to, width, seen string) shape.Table {
-	square := width + ", " + width
-	return shape.Table{
-		to + "self_attn_q": square, to + "self_attn_k": square, to + "self_attn_v": square,
-		to + "self_attn_out": square, to + "self_attn_norm": width,
-		to + "cross_attn_q": square, to + "cross_attn_k": seen + ", " + width, to + "cross_attn_v": seen + ", " + width,
-		to + "cross_attn_out": square, to + "cross_attn_norm": width,
-		to + "ffn_up": width + ", ?q_ff", to + "ffn_down": "?q_ff, " + width, to + "ffn_norm": width,
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"ggforge/arch/config"
-	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -80,69 +79,6 @@ var radio = &table.Arch{
 		{HF: radioModel + "blocks.{bid}.attn.proj", GGUF: "v.blk.{bid}.attn_out", Bias: table.NeedBias, If: isViTLayer},
 	}, onlyIf(func(l table.Layer) (bool, error) { return hasSound(l.View), nil }, parakeet)),
 	Shapes: shape.Rules{Tensors: shape.Merge(radioShapes, parakeetShapes)},
-}
-
-// nemotronOmni is that of Nemotron 3.5 Super VL, for pictures of all sizes and for two
-// frames at a time. Its tensors have RADIO's names, or those of the transformers library.
-var nemotronOmni = &table.Arch{
-	Name:       name,
-	Classes:    []string{"NemotronH_Omni_Reasoning_V3"},
-	Encoder:    encoderOf(inVision),
-	BlockCount: layers(inVision, blockKeys...),
-	Metadata: append(vision(
-		table.Row{Key: keyImageSize, Const: gguf.Uint32(512)}, // any size
-		table.Row{Key: keyFF, Derive: omniWidth},
-		table.Row{Key: "vision.image_mean", Derive: perChannel("norm_mean"), Facts: config.ProcessorFiles},
-		table.Row{Key: "vision.image_std", Derive: perChannel("norm_std"), Facts: config.ProcessorFiles},
-		projector("nemotron_omni"),
-	), append(radioEnd[:len(radioEnd):len(radioEnd)],
-		table.Row{Key: "vision.image_min_pixels", Derive: omniPixels("min_num_patches"), Facts: config.ProcessorFiles},
-		table.Row{Key: "vision.image_max_pixels", Derive: omniPixels("max_num_patches"),
-			Facts: config.ProcessorFiles})...),
-	Expect: []table.Expect{{Key: "sound_config"}, {Key: "video_temporal_patch_size", Values: []string{"2"}},
-		{Key: "video_temporal_patch_size", In: inVision, Values: []string{"2"}},
-		actOf(inVision, "gelu"), {Key: "layer_norm_eps", In: inVision, Values: []string{"1e-06"}},
-		{Key: "num_channels", In: inVision, Values: []string{"3"}}},
-	Unused: []string{"vision_config.model_type", "vision_config.max_img_size", "vision_config.image_size",
-		"vision_config.num_cls_tokens", "vision_config.num_registers",
-		"vision_config.qkv_bias", "vision_config.layerscale_value", "vision_config.summary_idxs", "vision_config.args",
-		"vision_config.version", "vision_config.preferred_resolution",
-		"vision_config.max_resolution", "vision_config.min_num_patches", "vision_config.max_num_patches",
-		"vision_config.video_target_num_patches", "vision_config.separate_video_embedder"},
-	Rename: []table.Rename{
-		{Prefix: "vision_model.embeddings.patch_projection.", With: radioGenerator + "embedder."},
-		{Prefix: "vision_model.embeddings.video_patch_projection.", With: radioGenerator + "video_embedder."},
-		{Prefix: "vision_model.encoder.layer.", With: radioModel + "blocks."},
-		{Prefix: "vision_model.input_conditioner.", With: "vision_model.radio_model.input_conditioner."},
-		{Prefix: "vision_projector.mlp1.norm.", With: "mlp1.0."},
-		{Prefix: "vision_projector.mlp1.linear1.", With: "mlp1.1."},
-		{Prefix: "vision_projector.mlp1.linear2.", With: "mlp1.3."},
-	},
-	Drop: append(dropAll("of summaries, which models do not read", "vision_model.summary_idxs"), radioDrops...),
-	Tensors: slices.Concat(radioLayers, radioRows, []table.TensorRow{
-		{HF: radioGenerator + "video_embedder.weight", Exact: true, GGUF: "v.patch_embd.weight.1", Type: kernelType,
-			Transform: kernelOfPlanes, Optional: true},
-		{HF: "vision_projector.vision_final_layernorm", GGUF: "v.post_ln", Bias: table.NeedBias},
-	}, onlyIf(omniFused, []table.TensorRow{
-		{HF: radioGenerator + "pos_embed", Exact: true, GGUF: "v.position_embd.weight", Type: always32},
-		{HF: radioGenerator + "cls_token.token", Exact: true, GGUF: "v.class_embd"},
-		{HF: radioModel + "blocks.{bid}.attn.qkv", GGUF: "v.blk.{bid}.attn_qkv", Bias: table.NeedBias},
-		{HF: radioModel + "blocks.{bid}.attn.proj", GGUF: "v.blk.{bid}.attn_out", Bias: table.NeedBias},
-	}), onlyIf(parts.Not(omniFused), []table.TensorRow{
-		{HF: "vision_model.embeddings.position_embedding", Exact: true, GGUF: "v.position_embd.weight", Type: always32,
-			Transform: parts.Squeeze},
-		{HF: "vision_model.embeddings.cls_register_token", Exact: true, GGUF: "v.class_embd"},
-		{HF: radioModel + "blocks.{bid}.attention.attention.query", GGUF: "v.blk.{bid}.attn_q", Bias: table.NeedBias},
-		{HF: radioModel + "blocks.{bid}.attention.attention.key", GGUF: "v.blk.{bid}.attn_k", Bias: table.NeedBias},
-		{HF: radioModel + "blocks.{bid}.attention.attention.value", GGUF: "v.blk.{bid}.attn_v", Bias: table.NeedBias},
-		{HF: radioModel + "blocks.{bid}.attention.output.dense", GGUF: "v.blk.{bid}.attn_out", Bias: table.NeedBias},
-		{HF: radioModel + "blocks.{bid}.layer_scale1.lambda1", Exact: true, GGUF: "v.blk.{bid}.ls1.weight",
-			Optional: true},
-		{HF: radioModel + "blocks.{bid}.layer_scale2.lambda1", Exact: true, GGUF: "v.blk.{bid}.ls2.weight",
-			Optional: true},
-	})),
-	Shapes: shape.Rules{Tensors: shape.Merge(radioShapes,
-		shape.Table{"v.position_embd": "v_embd, ?positions", "v.patch_embd.weight.1": "v_patch, v_patch, 6, v_embd"})},
 }
 
 const (
@@ -263,46 +199,6 @@ func radioNorm(key, own string, other ...float64) table.Derive {
 	}
 }
 
-// omniWidth is the width inside of layers.
-func omniWidth(c *config.View) (gguf.Value, bool, error) {
-	width, err := c.Vision().Require("hidden_size")
-	if err != nil {
-		return gguf.Value{}, false, err
-	}
-	ratio, err := c.Vision().RequireFloat("mlp_ratio")
-	f := float64(width) * ratio
-	if err == nil && !(f >= 1 && f <= math.MaxUint32) {
-		err = fault.Errorf(fault.Broken, "%s: key \"vision_config.mlp_ratio\": %v times %d, want a width", c.FileName(),
-			ratio, width)
-	}
-	if err != nil {
-		return gguf.Value{}, false, err
-	}
-	return gguf.Uint32(uint32(f)), true, nil
-}
-
-// omniPixels is a limit of the size of pictures, which files have in patches.
-func omniPixels(key string) table.Derive {
-	return func(c *config.View) (gguf.Value, bool, error) {
-		n, err := c.Processor().Require(key)
-		if err != nil {
-			return gguf.Value{}, false, err
-		}
-		patch, err := c.Vision().Require("patch_size")
-		if err == nil && (min(n, patch) < 0 || n > math.MaxInt32 || patch > math.MaxInt16) {
-			err = fault.Errorf(fault.Broken, "%s: key %q: %d patches of %d pixels", c.Processor().FileName(),
-				key, n, patch)
-		}
-		return table.Uint32Of(n*patch*patch, true, err)
-	}
-}
-
-// omniFused is the condition that tensors have RADIO's names, with one projection for
-// queries, keys and values.
-func omniFused(l table.Layer) (bool, error) {
-	return l.Facts.Tensors == nil || slices.Contains(l.Facts.Tensors, radioGenerator+"pos_embed"), nil
-}
-
 // radioPositions brings the table of positions, [1, positions, width], to those of
 // pictures of one size.
 var radioPositions = &table.Transform{Name: "radio-positions",
@@ -351,68 +247,6 @@ var kernelOfPlanes = &table.Transform{Name: "kernel-of-planes",
 		}
 		return rows.Reshape(s, []int64{patch, patch, ne[0] / (patch * patch), ne[1]})
 	}}
-
-// parakeet are the tensors of a FastConformer as the transformers library names them, and
-// of a projector.
-var parakeet = slices.Concat(subsampling("sound_encoder.encoder.subsampling.layers."),
-	forLayersOf(inSound, []table.TensorRow{
-		{HF: "sound_encoder.encoder.feature_extractor.featurizer.fb", Exact: true, GGUF: "a.mel_filters"},
-		{HF: "sound_encoder.encoder.feature_extractor.featurizer.window", Exact: true, GGUF: "a.window"},
-		{HF: "sound_encoder.encoder.subsampling.linear", GGUF: "a.pre_encode.out", Bias: table.NeedBias},
-		{HF: heardLayer + "norm_feed_forward1", GGUF: "a.blk.{bid}.ffn_norm", Bias: table.NeedBias},
-		{HF: heardLayer + "feed_forward1.linear1", GGUF: "a.blk.{bid}.ffn_up", Bias: table.MayBias},
-		{HF: heardLayer + "feed_forward1.linear2", GGUF: "a.blk.{bid}.ffn_down", Bias: table.MayBias},
-		{HF: heardLayer + "norm_self_att", GGUF: "a.blk.{bid}.ln1", Bias: table.NeedBias},
-		{HF: heardLayer + "self_attn.q_proj", GGUF: "a.blk.{bid}.attn_q", Bias: table.MayBias},
-		{HF: heardLayer + "self_attn.k_proj", GGUF: "a.blk.{bid}.attn_k", Bias: table.MayBias},
-		{HF: heardLayer + "self_attn.v_proj", GGUF: "a.blk.{bid}.attn_v", Bias: table.MayBias},
-		{HF: heardLayer + "self_attn.o_proj", GGUF: "a.blk.{bid}.attn_out", Bias: table.MayBias},
-		{HF: heardLayer + "self_attn.relative_k_proj", GGUF: "a.blk.{bid}.linear_pos"},
-		{HF: heardLayer + "self_attn.bias_u", Exact: true, GGUF: "a.blk.{bid}.pos_bias_u"},
-		{HF: heardLayer + "self_attn.bias_v", Exact: true, GGUF: "a.blk.{bid}.pos_bias_v"},
-		{HF: heardLayer + "norm_conv", GGUF: "a.blk.{bid}.norm_conv", Bias: table.NeedBias},
-		{HF: heardLayer + "conv.pointwise_conv1", GGUF: "a.blk.{bid}.conv_pw1", Type: always32, Transform: oneFrame},
-		{HF: heardLayer + "conv.pointwise_conv1.bias", Exact: true, GGUF: "a.blk.{bid}.conv_pw1.bias",
-			Transform: ofPicture,
-			Optional:  true},
-		{HF: heardLayer + "conv.depthwise_conv", GGUF: "a.blk.{bid}.conv_dw", Bias: table.MayBias, Type: always32,
-			Transform: ofPictures},
-		{HF: heardLayer + "conv.norm", GGUF: "a.blk.{bid}.conv_norm", Bias: table.NeedBias},
-		{HF: heardLayer + "conv.norm.running_mean", Exact: true, GGUF: "a.blk.{bid}.conv_norm_mean"},
-		{HF: heardLayer + "conv.norm.running_var", Exact: true, GGUF: "a.blk.{bid}.conv_norm_var"},
-		{HF: heardLayer + "conv.pointwise_conv2", GGUF: "a.blk.{bid}.conv_pw2", Type: always32, Transform: oneFrame},
-		{HF: heardLayer + "conv.pointwise_conv2.bias", Exact: true, GGUF: "a.blk.{bid}.conv_pw2.bias",
-			Transform: ofPicture,
-			Optional:  true},
-		{HF: heardLayer + "norm_feed_forward2", GGUF: "a.blk.{bid}.ffn_norm_1", Bias: table.NeedBias},
-		{HF: heardLayer + "feed_forward2.linear1", GGUF: "a.blk.{bid}.ffn_up_1", Bias: table.MayBias},
-		{HF: heardLayer + "feed_forward2.linear2", GGUF: "a.blk.{bid}.ffn_down_1", Bias: table.MayBias},
-		{HF: heardLayer + "norm_out", GGUF: "a.blk.{bid}.ln2", Bias: table.NeedBias},
-		{HF: "sound_projection.norm", GGUF: "mm.a.norm_pre"},
-		{HF: "sound_projection.linear1", GGUF: "mm.a.mlp.1", Bias: table.MayBias},
-		{HF: "sound_projection.linear2", GGUF: "mm.a.mlp.2", Bias: table.MayBias},
-	}))
-
-// subsampling are the convolutions over the spectrum.
-func subsampling(hf string) []table.TensorRow {
-	var list []table.TensorRow
-	for _, i := range []int{0, 2, 3, 5, 6} {
-		name, to := fmt.Sprintf("%s%d", hf, i), fmt.Sprintf("a.conv1d.%d", i)
-		list = append(list, table.TensorRow{HF: name, GGUF: to, Type: always32},
-			table.TensorRow{HF: name + ".bias", Exact: true, GGUF: to + ".bias", Transform: ofPicture})
-	}
-	return list
-}
-
-var parakeetShapes = shape.Merge(fastConformerShapes, shape.Table{
-	"a.mel_filters": "?spectrum, @audio.num_mel_bins", "a.window": "?window",
-	"a.blk.{bid}.ffn_up": "a_embd, a_ff", "a.blk.{bid}.ffn_down": "a_ff, a_embd",
-	"a.blk.{bid}.ffn_up_1": "a_embd, a_ff", "a.blk.{bid}.ffn_down_1": "a_ff, a_embd",
-	"a.blk.{bid}.conv_dw": "@audio.conv_kernel_size, a_embd", "a.blk.{bid}.conv_pw1.bias": "1, 1, 2 * a_embd",
-	"a.blk.{bid}.conv_pw2.bias":  "1, 1, a_embd",
-	"a.blk.{bid}.conv_norm_mean": "a_embd", "a.blk.{bid}.conv_norm_var": "a_embd",
-	"mm.a.norm_pre": "a_embd", "mm.a.mlp.1": "a_embd, ?a_between", "mm.a.mlp.2": "?a_between, a_proj",
-})
 
 // ofPictures gives a convolution of each channel alone, [channels, 1, width], the
 // dimensions of pictures, [1, 1, channels, width]; biases stay as they are.

@@ -1,9 +1,7 @@
 package table
 
 import (
-	"fmt"
-	"iter"
-	"math"
+	"slices"
 	"strings"
 
 	"ggforge/arch/config"
@@ -11,132 +9,89 @@ import (
 	"ggforge/gguf"
 )
 
-// Row is one metadata pair: a GGUF key and where its value comes from. A row
-// whose source is absent writes nothing, unless it is Required.
-type Row struct {
-	Key      string // below the architecture's name; general.* and tokenizer.* are whole keys
-	Whole    bool   // Key is a whole key
-	Type     gguf.ValueType
-	From     []string // config keys, the first that is there counts
-	In       In       // whose keys they are; nil for the model's
-	Required bool
-	Const    gguf.Value    // instead of From, or its default
-	Derive   Derive        // instead of From; of general.file_type it only says whether the row is there
-	Facts    config.Source // the source of facts that Derive needs
-	// Many returns pairs whose keys the configuration names, instead of the row's.
-	Many func(*config.View) (gguf.Metadata, error)
-	// Deviates says that the reference does not write the pair, see config.Options.
-	Deviates bool
-}
-
-// Rows yields the rows of single pairs, each with its whole key.
-func (a *Arch) Rows() iter.Seq2[string, *Row] {
-	return func(yield func(string, *Row) bool) {
-		for _, rows := range [][]Row{a.HeaderFirst, a.Metadata, a.HeaderLast} {
-			for i := range rows {
-				r := &rows[i]
-				if r.Many != nil {
-					continue
-				}
-				key := r.Key
-				if !r.Whole && !strings.HasPrefix(key, "general.") && !strings.HasPrefix(key, "tokenizer.") {
-					key = gguf.ArchKey(a.Name, key)
-				}
-				if !yield(key, r) {
-					return
-				}
-			}
+// KVs returns the metadata below the architecture's name, including
+// general.file_type, in the order of the reference; early holds what comes before
+// general.type.
+func (a *Arch) KVs(c *config.View, fileType uint32) (early, m gguf.Metadata, err error) {
+	for _, e := range a.Expect {
+		if err := e.check(a, c); err != nil {
+			return nil, nil, err
 		}
 	}
+	for _, r := range []struct {
+		key   string
+		known bool
+	}{
+		{"full_attention", a.RopePerAttention}, {"sliding_attention", a.RopePerAttention},
+		{"mrope_section", a.RopeSections},
+	} {
+		if c.RopeRoot().Members()[r.key] != nil && !r.known {
+			return nil, nil, fault.Errorf(fault.Unsupported, "%s: rope setting %q has no meaning in architecture %s",
+				c.FileName(), r.key, a.Name)
+		}
+	}
+	if early, err = a.kvs(c, a.HeaderFirst, fileType); err != nil {
+		return nil, nil, err
+	}
+	m, err = a.kvs(c, a.Metadata, fileType)
+	return early, m, err
 }
 
-// Setting reports whether the value is one of the configuration, of type Type.
-func (r *Row) Setting() bool { return r.Derive == nil && len(r.From) > 0 }
-
-// ValueType returns the type of the value where the row has it: what derives a value may return any.
-func (r *Row) ValueType() (t gguf.ValueType, ok bool) {
-	switch {
-	case r.Setting():
-		return r.Type, true
-	case r.Const != (gguf.Value{}):
-		return r.Const.Type(), true
-	}
-	return 0, false
+// Constants returns what of HeaderFirst is the same for all models of the architecture. The
+// reference writes it into adapters, too; the rest comes with tensors that they lack.
+func (a *Arch) Constants(c *config.View) (gguf.Metadata, error) {
+	rows := slices.DeleteFunc(slices.Clone(a.HeaderFirst), func(r Row) bool { return r.Derive != nil || r.From != nil })
+	return a.kvs(c, rows, 0)
 }
 
-// In is a part of the configuration.
-type In func(*config.View) config.Object
-
-// Derive computes the value of a row; ok is false when there is none.
-type Derive func(*config.View) (v gguf.Value, ok bool, err error)
-
-// of returns the part of the configuration whose keys From are.
-func (r Row) of(c *config.View) config.Object {
-	if r.In != nil {
-		return r.In(c)
+func (a *Arch) kvs(c *config.View, rows []Row, fileType uint32) (m gguf.Metadata, err error) {
+	for _, r := range rows {
+		if r.Key == gguf.KeyFileType {
+			if r.Derive != nil {
+				_, ok, err := r.Derive(c)
+				if err != nil {
+					return nil, err
+				}
+				if !ok {
+					continue
+				}
+			}
+			m.Set(r.Key, gguf.Uint32(fileType))
+			continue
+		}
+		if r.Deviates && c.Options.Reference {
+			continue
+		}
+		if r.Many != nil {
+			pairs, err := r.Many(c)
+			if err != nil {
+				return nil, err
+			}
+			for _, kv := range pairs {
+				m.Set(gguf.ArchKey(a.Name, kv.Key), kv.Value)
+			}
+			continue
+		}
+		v, ok, err := r.Value(c)
+		if r.Key == KeyBlockCount && a.NextN != nil && err == nil {
+			n, e := a.NextN.blocks(c)
+			v, ok, err = Uint32Of(n, true, e)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		key := r.Key
+		if !r.Whole && !strings.HasPrefix(key, "general.") && !strings.HasPrefix(key, "tokenizer.") &&
+			!strings.HasPrefix(key, "diffusion.") {
+			key = gguf.ArchKey(a.Name, key)
+		}
+		m.Set(key, v)
 	}
-	return c.Object
+	return m, nil
 }
 
-// Value returns the value of the row; ok is false when the pair is not written.
-func (r Row) Value(c *config.View) (v gguf.Value, ok bool, err error) {
-	if r.Derive != nil {
-		return r.Derive(c)
-	}
-	o := r.of(c)
-	switch {
-	case len(r.From) == 0:
-	case r.Type == gguf.Uint32Type:
-		v, ok, err = Uint32Of(o.Int(r.From...))
-	case r.Type == gguf.Float32Type:
-		v, ok, err = Float32Of(o.Float(r.From...))
-	case r.Type == gguf.BoolType:
-		v, ok, err = BoolOf(o.Bool(r.From...))
-	case r.Type == gguf.StringType:
-		v, ok, err = stringOf(o.String(r.From...))
-	default:
-		panic(fmt.Sprintf("arch: row %q of type %v", r.Key, r.Type))
-	}
-	if err == nil && !ok && r.Const != (gguf.Value{}) {
-		return r.Const, true, nil
-	}
-	if err == nil && !ok && r.Required {
-		err = fault.Errorf(fault.Broken, "%s: has none of the keys %q, which %s is made of", o.FileName(),
-			o.Names(r.From), r.Key)
-	}
-	if err != nil && len(r.From) > 0 {
-		err = fmt.Errorf("%w (for %s)", err, r.Key)
-	}
-	return v, ok, err
-}
-
-// Uint32Of turns what a method of config.Object returns into a metadata value.
-func Uint32Of(n int64, ok bool, err error) (gguf.Value, bool, error) {
-	if err == nil && ok && (n < 0 || n > math.MaxUint32) {
-		err = fault.Errorf(fault.Broken, "%s: %d does not fit 32 bits without sign", config.ConfigFile, n)
-	}
-	if err != nil || !ok {
-		return gguf.Value{}, false, err
-	}
-	return gguf.Uint32(uint32(n)), true, nil
-}
-
-// Float32Of is Uint32Of for numbers.
-func Float32Of(f float64, ok bool, err error) (gguf.Value, bool, error) {
-	if err == nil && ok && math.IsInf(float64(float32(f)), 0) {
-		err = fault.Errorf(fault.Broken, "%s: %v does not fit float32", config.ConfigFile, f)
-	}
-	if err != nil || !ok {
-		return gguf.Value{}, false, err
-	}
-	return gguf.Float32(float32(f)), true, nil
-}
-
-// BoolOf is Uint32Of for flags.
-func BoolOf(b, ok bool, err error) (gguf.Value, bool, error) {
-	return gguf.Bool(b), ok && err == nil, err
-}
-
-func stringOf(s string, ok bool, err error) (gguf.Value, bool, error) {
-	return gguf.String(s), ok && s != "" && err == nil, err // empty strings are not written
-}
+// HeaderLastKVs returns the metadata after the tokenizer's.
+func (a *Arch) HeaderLastKVs(c *config.View) (gguf.Metadata, error) { return a.kvs(c, a.HeaderLast, 0) }

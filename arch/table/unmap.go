@@ -13,15 +13,6 @@ func (a *Arch) Invertible() bool {
 	})
 }
 
-// kept reports whether the row's outputs are in the file as tensors.
-func (t *TensorRow) kept() bool {
-	switch t.Kind.(type) {
-	case Zero, Integers, *Meta:
-		return false
-	}
-	return true
-}
-
 // Mapped is the tensor of a checkpoint that a tensor of the file was.
 type Mapped struct {
 	Row  *TensorRow // nil for an extra tensor
@@ -69,19 +60,4 @@ func (a *Arch) Unmap(name string, blocks int64) (m Mapped, ok bool) {
 		return Mapped{row, strings.ReplaceAll(row.HF, "{bid}", bid) + suffix}, true
 	}
 	return Mapped{}, false
-}
-
-// Missing returns the names, as in the checkpoint, of weights that a model of
-// blocks layers needs and that have reports absent; at most MaxMissing of them.
-func (a *Arch) Missing(blocks int64, have func(hfName string) bool) []string {
-	missing, err := a.missing(nil, blocks, nil, func(row *TensorRow, bid int64, suffix string) []int {
-		if have(row.hfName(Layer{nil, bid}, 0, suffix)) {
-			return []int{0}
-		}
-		return nil
-	})
-	if err != nil {
-		panic(err) // no row of these architectures has a condition
-	}
-	return missing
 }

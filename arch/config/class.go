@@ -1,0 +1,107 @@
+package config
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// textConfigs are the names under which config.json holds the configuration of
+// the language model of a larger one. A later one wins.
+var textConfigs = []string{"text_config", "llm_config", "lm_config", "thinker_config", "language_config", "lfm"}
+
+// textConfig returns the configuration of the language model, nil when there is
+// no other than the whole.
+func (c *Config) textConfig() (map[string]any, error) { return c.textConfigOf(c.Raw) }
+
+// textConfigOf is textConfig in a configuration that may have been completed.
+func (c *Config) textConfigOf(root map[string]any) (map[string]any, error) {
+	var text map[string]any
+	names := textConfigs
+	if c.Class == Qwen3TTS {
+		names = []string{"talker_config"}
+	}
+	for _, key := range names {
+		v := root[key]
+		if v == nil {
+			continue
+		}
+		m, ok := v.(map[string]any)
+		if key == "thinker_config" && ok {
+			m, ok = m["text_config"].(map[string]any)
+		}
+		if !ok {
+			return nil, WrongType(key, "an object", v)
+		}
+		c.used[key] = true
+		text = m
+	}
+	return text, nil
+}
+
+// rootClasses are classes that keep their name although the language model in
+// them has one too. Source: get_model_architecture of the reference.
+var rootClasses = []string{"StepVLForConditionalGeneration", "Sarashina2VisionForCausalLM",
+	"Exaone4_5_ForConditionalGeneration",
+	"Step3p7ForConditionalGeneration", "KimiK3ForConditionalGeneration"}
+
+// D1 is the class of models whose config.json names it only as the code to load.
+const D1 = "D1Model"
+
+// findClass returns the class that the file names: that of its language model if
+// that has one, "" for none.
+func (c *Config) findClass() (class string, err error) {
+	text, err := c.textConfig()
+	if err != nil {
+		return "", err
+	}
+	if class, err = firstClass(c.Raw); err != nil {
+		return "", err
+	}
+	if ssm, ok := c.Raw["ssm_cfg"].(map[string]any); ok && class == "" {
+		layer, _ := ssm["layer"].(string) // checkpoints of the mamba_ssm package
+		class = cmp.Or(layer, "Mamba") + "ForCausalLM"
+	}
+	if slices.Contains(rootClasses, class) {
+		return class, nil
+	}
+	inner, err := firstClass(text)
+	if auto, ok := c.Raw["auto_map"].(map[string]any); ok && text != nil {
+		if model, _ := auto["AutoModel"].(string); strings.HasSuffix(model, "."+D1) {
+			return D1, err
+		}
+	}
+	return cmp.Or(inner, class), err
+}
+
+// Qwen3TTS is the class of models whose language model speaks. Variants that speak have one
+// that does not, and the one that does is left out.
+const Qwen3TTS = "Qwen3TTSForConditionalGeneration"
+
+// firstClass returns the first of the classes that a configuration names, "" for none.
+func firstClass(m map[string]any) (string, error) {
+	list, _ := m["architectures"].([]any)
+	if len(list) == 0 {
+		return "", nil
+	}
+	s, ok := list[0].(string)
+	if !ok {
+		return "", WrongType("architectures", "strings", list[0])
+	}
+	return s, nil
+}
+
+// encoderClass returns the class that the file names for its encoder: the vision model's
+// if that has one, "" for none. Source: get_model_architecture of the reference.
+func (c *Config) encoderClass() (string, error) {
+	class, err := firstClass(c.Raw)
+	if err != nil {
+		return "", err
+	}
+	vision, _ := c.Raw[visionConfig].(map[string]any)
+	inner, err := firstClass(vision)
+	if inner != "" {
+		class = inner
+	}
+	return class, err
+}

@@ -1,0 +1,49 @@
+package parts
+
+import (
+	"slices"
+
+	"ggforge/arch/table"
+	"ggforge/gguf"
+)
+
+// Without returns rows less those of the given keys.
+func Without(rows []table.Row, keys ...string) []table.Row {
+	return slices.DeleteFunc(slices.Clone(rows), func(r table.Row) bool { return slices.Contains(keys, r.Key) })
+}
+
+// With returns rows with r in the place of the row of its key, or at the end: as
+// a key that is written twice.
+func With(rows []table.Row, more ...table.Row) []table.Row {
+	rows = slices.Clone(rows)
+	for _, r := range more {
+		if i := slices.IndexFunc(rows, func(o table.Row) bool { return o.Key == r.Key }); i >= 0 {
+			rows[i] = r
+		} else {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// UintRow is the row of an integer that must be there, under the first of the keys
+// that config.json has.
+func UintRow(key string, from ...string) table.Row {
+	return table.Row{Key: key, Type: gguf.Uint32Type, From: from, Required: true}
+}
+
+// FloatRow is UintRow for numbers.
+func FloatRow(key string, from ...string) table.Row {
+	return table.Row{Key: key, Type: gguf.Float32Type, From: from, Required: true}
+}
+
+// BoolRow is UintRow for flags.
+func BoolRow(key string, from ...string) table.Row {
+	return table.Row{Key: key, Type: gguf.BoolType, From: from, Required: true}
+}
+
+// Optional returns r as a row that may be absent.
+func Optional(r table.Row) table.Row {
+	r.Required = false
+	return r
+}

@@ -1,0 +1,83 @@
+package table
+
+import (
+	"fmt"
+
+	"ggforge/fault"
+	"ggforge/rows"
+)
+
+// Result is a tensor of the file.
+type Result struct {
+	Name   string
+	Source rows.Source
+}
+
+// Build makes the tensors of an output from its sources.
+func (o *Output) Build(sources []rows.Source) ([]Result, error) {
+	row := o.Row
+	for i, s := range sources {
+		var err error
+		if sources[i], err = row.Each.Apply(o.Layer, s); err != nil {
+			return nil, err
+		}
+	}
+	src := sources[0]
+	if row.joins() {
+		join := row.Join
+		switch {
+		case join != nil:
+		case row.hasExperts():
+			join = func(_ Layer, s []rows.Source) (rows.Source, error) { return rows.Stack(s) }
+		default:
+			join = func(_ Layer, s []rows.Source) (rows.Source, error) { return rows.Concat(s) }
+		}
+		var err error
+		if src, err = join(o.Layer, sources); err != nil {
+			return nil, broken(err)
+		}
+	}
+	parts := row.Split
+	if parts == nil {
+		parts = []Part{{row.GGUF, row.Transform}}
+	}
+	var out []Result
+	names := row.Outputs(o.Layer.Bid, o.Suffix)
+	for i, p := range parts {
+		s, err := p.Transform.Apply(o.Layer, src)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Result{names[i], s})
+	}
+	return out, nil
+}
+
+// Transform is a rearrangement of a tensor on its way from the checkpoint to the
+// file, and the way back; Inverse is nil where that is not known.
+type Transform struct {
+	Name    string
+	Forward func(Layer, rows.Source) (rows.Source, error)
+	Inverse func(*Keys, rows.Source) (rows.Source, error)
+}
+
+// Apply returns the tensor after the transform; t is nil for none. A shape that does
+// not fit gives an error of kind fault.Broken.
+func (t *Transform) Apply(l Layer, s rows.Source) (rows.Source, error) {
+	if t == nil {
+		return s, nil
+	}
+	s, err := t.Forward(l, s)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.Name, broken(err))
+	}
+	return s, nil
+}
+
+// broken gives errors about the shape of a tensor their kind.
+func broken(err error) error {
+	if fault.Has(err) {
+		return err
+	}
+	return fault.Errorf(fault.Broken, "%w", err)
+}

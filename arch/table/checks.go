@@ -1,0 +1,67 @@
+package table
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"ggforge/arch/config"
+	"ggforge/arch/shape"
+	"ggforge/gguf"
+)
+
+// Unread lists the config keys that nothing asked for and that might mean
+// something, see Config.Unread, less those that mean nothing here.
+func (a *Arch) Unread(c *config.View) []string {
+	unread := c.Unread
+	if a.Encoder != nil {
+		unread = func() (keys []string) {
+			for _, part := range a.Encoder.Parts {
+				keys = append(keys, c.UnreadOf(part(c))...)
+			}
+			return keys
+		}
+	}
+	return slices.DeleteFunc(unread(), func(key string) bool {
+		return slices.ContainsFunc(a.Unused, func(u string) bool { return key == u || strings.HasPrefix(key, u+".") })
+	})
+}
+
+// LostWindow returns how many positions of its context a model sees whose file, with
+// the metadata m, makes a runtime see all; ok is false when there is no difference.
+// context is 0 where config.json has no length. Tables that have the key among their
+// Unused are of models that see everything.
+func (a *Arch) LostWindow(c *config.View, m gguf.Metadata) (window, context int64, ok bool) {
+	if a.Encoder != nil || slices.Contains(a.Unused, "sliding_window") {
+		return 0, 0, false
+	}
+	if v, there := m.Get(gguf.ArchKey(a.Name, "attention.sliding_window")); there && !a.FullAttention {
+		if n, isInt := v.Int(); isInt && n > 0 {
+			return 0, 0, false
+		}
+	}
+	return c.Window()
+}
+
+// CheckShapes compares the tensors that a checkpoint would become with the metadata
+// m of the file. An error is of kind fault.Broken.
+func (a *Arch) CheckShapes(c *config.View, m gguf.Metadata, tensors []shape.Tensor) error {
+	err := a.Shapes.Check(a.Name, m, tensors, func(key string) string {
+		for _, r := range a.Metadata {
+			if r.Key != key {
+				continue
+			}
+			o := r.of(c)
+			for i, from := range r.From {
+				if o.Present(from) {
+					return o.Names(r.From)[i]
+				}
+			}
+		}
+		return ""
+	})
+	if err != nil {
+		err = fmt.Errorf("%s: %w", config.ConfigFile, err)
+	}
+	return err
+}

@@ -1,0 +1,69 @@
+package table
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ggforge/arch/config"
+	"ggforge/fault"
+)
+
+// Expect names a config key whose value decides the arithmetic of the model,
+// where the GGUF architecture knows one kind of arithmetic only.
+type Expect struct {
+	Key string
+	In  In // whose key it is; nil for the model's
+	// Values are those that mean what the architecture does, as text; numbers are
+	// compared as numbers. An absent key means it, too. None: the key must be absent.
+	Values []string
+	// Rope says that the key is one of the rope settings.
+	Rope bool
+	// With is a key without which, or with "false" for it, the value changes nothing;
+	// "" for none.
+	With string
+}
+
+func (e Expect) check(a *Arch, c *config.View) error {
+	o := c.Object
+	if e.In != nil {
+		o = e.In(c)
+	}
+	v, key := c.GivenIn(o, e.Key), o.Names([]string{e.Key})[0]
+	if e.Rope {
+		v = c.Rope().Value(e.Key)
+	}
+	if e.With != "" && c.Given(e.With) != true {
+		return nil
+	}
+	s := text(v)
+	if v == nil || slices.ContainsFunc(e.Values, func(want string) bool { return s == text(json.Number(want)) }) {
+		return nil
+	}
+	if len(e.Values) == 0 {
+		return fault.Errorf(fault.Unsupported, "%s: key %q has no meaning in architecture %s, and it changes the model",
+			o.FileName(), key, a.Name)
+	}
+	return fault.Errorf(fault.Unsupported, "%s: key %q is %q, but models of architecture %s compute with %s only",
+		o.FileName(), key, s, a.Name, strings.Join(e.Values, " or "))
+}
+
+// text returns a value of config.json as text, numbers in one spelling: 7.00 is 7.
+func text(v any) string {
+	switch v := v.(type) {
+	case json.Number:
+		if f, err := v.Float64(); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
+			return strconv.FormatFloat(f, 'g', -1, 64)
+		}
+	case []any:
+		list := make([]string, len(v))
+		for i := range v {
+			list[i] = text(v[i])
+		}
+		return fmt.Sprint(list)
+	}
+	return fmt.Sprint(v)
+}

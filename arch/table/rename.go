@@ -1,0 +1,156 @@
+package table
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"ggforge/arch/config"
+)
+
+// Rename replaces a prefix of tensor names of the checkpoint before the rows see
+// them.
+type Rename struct {
+	Prefix, With string // Prefix may have a {bid}, which With may have, too
+	If           Cond   // nil for always
+	// Beyond says that With has a {bid}, for a layer after those of the model: their
+	// number plus the one that follows Prefix, if one does.
+	Beyond bool
+	// Number makes the {bid} of With from the number after Prefix, with Beyond from 0 where
+	// there is none.
+	Number func(c *config.View, n int64) (int64, error)
+}
+
+// Drop leaves out tensors of the checkpoint by a prefix of their names, after
+// Rename; Why is what a user reads. Beyond asks for the number of a layer after
+// the last one after the prefix.
+type Drop struct {
+	Prefix, Why string
+	Suffix      string // in addition to the prefix
+	If          Cond
+	Beyond      bool
+}
+
+// Silent is the reason of drops that nobody needs to know about: the file says the
+// same without them.
+const Silent = ""
+
+// OtherPart is the reason why the tensors of a larger model are left out that are
+// not of its language model.
+const OtherPart = "of the parts of the model for pictures and sound"
+
+// canonical returns the name that the rows know; drop reports whether the tensor is
+// left out.
+func (a *Arch) canonical(c *config.View, name string, blocks int64) (canonical, why string, drop bool, err error) {
+	l := Layer{c, -1}
+	if a.Encoder == nil {
+		// parts of larger models keep their tensors under a name of their own
+		name = strings.ReplaceAll(name, "language_model.", "")
+	}
+	stored := name
+	if slices.Contains(a.Body.Classes, c.Class) && !strings.HasPrefix(name, a.Body.Prefix) {
+		name = a.Body.Prefix + name
+	}
+	for _, r := range a.Rename {
+		if after, bid, ok := r.cut(name); ok {
+			if r.If != nil {
+				if ok, err = r.If(Layer{c, bid}); err != nil {
+					return "", "", false, err
+				}
+			}
+			if ok {
+				if name, err = r.rename(c, after, bid); err != nil {
+					return "", "", false, err
+				}
+				break
+			}
+		}
+	}
+	if drop, err = a.NextN.unwanted(c, stored, name); err != nil || drop {
+		return name, Silent, drop, err
+	}
+	for _, d := range a.Drop {
+		rest, ok := strings.CutPrefix(name, d.Prefix)
+		ok = ok && strings.HasSuffix(name, d.Suffix)
+		if d.Beyond && ok {
+			rest, _, _ = strings.Cut(rest, ".")
+			ok = isNumber(rest) && !Below(rest, blocks)
+		}
+		if !ok {
+			continue
+		}
+		if d.If != nil {
+			if ok, err = d.If(l); err != nil {
+				return "", "", false, err
+			}
+		}
+		if ok {
+			return name, d.Why, true, nil
+		}
+	}
+	for _, suffix := range buffers {
+		if strings.HasSuffix(name, suffix) {
+			return name, Silent, true, nil
+		}
+	}
+	if a.Encoder == nil && !a.KeepAll && isOtherPart(name) {
+		return name, OtherPart, true, nil
+	}
+	return name, "", false, nil
+}
+
+// cut returns what follows the prefix in a name, and the number that is the prefix's
+// {bid}, -1 for none.
+func (r Rename) cut(name string) (after string, bid int64, ok bool) {
+	first, second, numbered := strings.Cut(r.Prefix, "{bid}")
+	after, ok = strings.CutPrefix(name, first)
+	if !ok || !numbered {
+		return after, -1, ok
+	}
+	number, _, _ := strings.Cut(after, ".")
+	if !isNumber(number) {
+		return "", -1, false
+	}
+	bid, _ = strconv.ParseInt(number, 10, 64)
+	after, ok = strings.CutPrefix(after[len(number):], second)
+	return after, bid, ok
+}
+
+// rename returns the new name of a tensor of which after follows the prefix, whose {bid}
+// is bid.
+func (r Rename) rename(c *config.View, after string, bid int64) (string, error) {
+	var err error
+	number, rest, numbered := strings.Cut(after, ".")
+	numbered = numbered && isNumber(number)
+	switch n, _ := strconv.ParseInt(number, 10, 64); {
+	case r.Number != nil && numbered:
+		bid, after = n, rest
+		bid, err = r.Number(c, bid)
+	case r.Number != nil && r.Beyond:
+		bid, err = r.Number(c, 0)
+	case r.Beyond:
+		if bid, err = c.BlockCount(); numbered {
+			bid, after = bid+n, rest
+		}
+	}
+	return strings.ReplaceAll(r.With, "{bid}", strconv.FormatInt(bid, 10)) + after, err
+}
+
+// buffers are the ends of names of what every loader computes itself.
+var buffers = []string{".attention.masked_bias", ".attention.bias", ".rotary_emb.inv_freq"}
+
+// otherParts are the parts of a model that are not its language model. Source:
+// the tensors that the reference's TextModel passes over.
+var otherParts = struct{ prefixes, anywhere []string }{
+	[]string{"mlp", "vit.", "vpm.", "siglip2.", "conformer.", "connector.", "merger.", "resampler.", "sound_encoder.",
+		"sound_projection.", "speech_embeddings."},
+	[]string{"visual.", "vision.", "audio.", "talker.", "vision_", "audio_", "token2wav.", "code2wav.", "projector.",
+		"pre_mm_projector_norm",
+		"image_newline", "view_seperator", "patch_embed", "patch_merger.", "patch_merge_mlp."},
+}
+
+func isOtherPart(name string) bool {
+	name = strings.TrimPrefix(name, "model.")
+	return slices.ContainsFunc(otherParts.prefixes, func(s string) bool { return strings.HasPrefix(name, s) }) ||
+		slices.ContainsFunc(otherParts.anywhere, func(s string) bool { return strings.Contains(name, s) })
+}
