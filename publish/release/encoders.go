@@ -10,15 +10,16 @@ import (
 	"ggforge/writer"
 )
 
-// encoder is a file with a vision or audio encoder.
-type encoder struct {
-	*step
-	opt convert.Options
+// encoderStep makes the file of a vision or audio encoder (mmproj) in one type.
+type encoderStep struct {
+	stepBase
+	opt   convert.Options
+	name  string // of the file, without the folder of a type
+	bytes int64
 }
 
-// addEncoders adds the vision or audio encoder in each of its types.
 func (r *Release) addEncoders(ctx context.Context) error {
-	for _, as := range r.s.encoders {
+	for _, as := range r.types.encoders {
 		opt := r.checkpointOptions()
 		opt.Type, opt.Tower = as, true
 		job, err := convert.Prepare(ctx, r.plan.Source, opt)
@@ -40,35 +41,44 @@ func (r *Release) addEncoders(ctx context.Context) error {
 		if err := job.Close(); err != nil {
 			return err
 		}
-		e := encoder{opt: opt}
-		e.step = r.add(&step{
+		r.add(&encoderStep{opt: opt, name: name, bytes: bytes, stepBase: stepBase{
 			id: id{kindEncoder, job.Label()}, about: r.plan.about("towers: " + job.Label()), as: naming.Projector,
-			path: r.in(naming.Projector, name),
-			key:  func() string { return keyOf("encoder", r.base, opt.Type, name, r.plan.Layout) },
-			make: func(ctx context.Context) error { return r.makeEncoder(ctx, e) },
-		})
-		item := r.item(e.step)
-		item.Bytes, item.Exact = bytes, true
-		r.encoders = append(r.encoders, e)
+			path: r.in(naming.Projector, name), listed: true,
+		}})
 	}
 	return nil
 }
 
-// makeEncoder writes the vision or audio encoder.
-func (r *Release) makeEncoder(ctx context.Context, e encoder) error {
-	r.opt.Note("vision or audio encoder: " + e.path)
-	job, err := convert.Prepare(ctx, r.plan.Source, e.opt)
+// Key depends on the source and the type.
+func (s *encoderStep) Key() string {
+	return keyOf("encoder", s.r.base, s.opt.Type, s.name, s.r.plan.Layout)
+}
+
+// Done compares the file with the state.
+func (s *encoderStep) Done(ctx context.Context) (bool, error) { return s.recorded(ctx, s.Key()) }
+
+// Make converts the encoder.
+func (s *encoderStep) Make(ctx context.Context) error {
+	s.r.opt.Note("vision or audio encoder: " + s.path)
+	job, err := convert.Prepare(ctx, s.r.plan.Source, s.opt)
 	if err != nil {
 		return err
 	}
-	err = writer.MakeDir(filepath.Dir(r.full(e.step)))
+	err = writer.MakeDir(filepath.Dir(s.full()))
 	if err == nil {
-		opt := r.writing(ctx, e.step)
-		opt.AllowOverflow, opt.Progress = true, r.opt.Write
-		_, err = job.Write(ctx, r.full(e.step), opt)
+		opt := s.r.writeOptions(s)
+		opt.AllowOverflow, opt.Progress = true, s.r.opt.Write
+		_, err = job.Write(ctx, s.full(), opt)
 	}
 	if err := errors.Join(err, job.Close()); err != nil {
 		return err
 	}
-	return r.written(ctx, e.step)
+	return s.r.record(s)
+}
+
+// Predict sets the size, which is exact.
+func (s *encoderStep) Predict(context.Context, *prediction) error {
+	item := s.item()
+	item.Bytes, item.Exact = s.bytes, true
+	return nil
 }

@@ -2,6 +2,7 @@ package release_test
 
 import (
 	"fmt"
+	"strings"
 
 	"ggforge/publish/release"
 )
@@ -17,8 +18,9 @@ func Example() {
 
 	_, err = release.Parse("plan.yaml",
 		[]byte("source: models/Gollama\noutputs: [Q8_0]\nevaluation:\n  txt: wiki.txt\n"))
-	fmt.Println(err)
+	fmt.Println(strings.ReplaceAll(err.Error(), "; ", ";\n"))
 	// Output:
-	// models/Gollama 2 Q4_0 plan.yaml, line 4: unknown key "evaluation.txt", did you mean text?; the keys of evaluation
-	// are text, chunk, chunks
+	// models/Gollama 2 Q4_0
+	// plan.yaml, line 4: unknown key "evaluation.txt", did you mean text?;
+	// the keys of evaluation are text, chunk, chunks
 }

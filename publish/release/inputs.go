@@ -19,14 +19,14 @@ import (
 	"ggforge/publish/card"
 )
 
-// inputs is what a release is made of besides the source. Everything in it was read once.
+// inputs holds what a release is made from besides the source. Everything in it was read once.
 type inputs struct {
-	list        []Input // with the source's files, as the manifest has them
+	list        []Input // for the manifest, with the source's files
 	calibration *text   // nil for none
 	evaluation  *text
 	matrix      *imatrix.Matrix
 	matrixFile  digest.File
-	about       card.Options
+	card        card.Options
 	files       []string // their paths, and those of the source and the plan
 
 	calibrationRun, evaluationRun eval.Run // the texts as tokens of the source
@@ -35,18 +35,18 @@ type inputs struct {
 // text is a text that a model is run over.
 type text struct {
 	path string
-	data []byte // as it is in the file
+	data []byte // of the file, unchanged
 	file digest.File
 }
 
-// held returns the description of a file whose content is in memory.
-func held(path string, data []byte) digest.File {
+// describe returns name, size and sum of a file whose content is in memory.
+func describe(path string, data []byte) digest.File {
 	in := digest.Held("", path, data)
 	return digest.File{Name: in.Name, Bytes: in.Bytes, SHA256: in.SHA256}
 }
 
-// load reads what the plan names besides the source.
-func (r *Release) load(ctx context.Context) error {
+// readInputs reads the files that the plan names besides the source.
+func (r *Release) readInputs(ctx context.Context) error {
 	in := &r.inputs
 	in.files = slices.Clone(r.source.Files)
 	if r.plan.path != "" {
@@ -71,7 +71,7 @@ func (r *Release) load(ctx context.Context) error {
 			return nil, err
 		}
 		in.files = append(in.files, path)
-		read[path] = &text{path, data, held(path, data)}
+		read[path] = &text{path, data, describe(path, data)}
 		return read[path], nil
 	}
 	c, e := cmp.Or(r.plan.Calibration, new(Calibration)), cmp.Or(r.plan.Evaluation, new(Evaluation))
@@ -94,18 +94,18 @@ func (r *Release) load(ctx context.Context) error {
 	return err
 }
 
-// readMatrix reads the importance matrix in a file. One that is too large to be read into memory is compared with what
-// it was before anything that is made with it gets its name.
+// readMatrix reads the importance matrix in a file. One that is too large for memory is mapped; then unchanged checks
+// it before a file that is made with it gets its name.
 func readMatrix(ctx context.Context, path string) (*imatrix.Matrix, digest.File, error) {
 	m, err := imatrix.Load(path)
 	if err != nil {
 		return nil, digest.File{}, err
 	}
-	if data := m.Read(); data != nil { // the file is not asked again
+	if data := m.Read(); data != nil { // the file is not needed any more
 		if err := m.Close(); err != nil {
 			return nil, digest.File{}, err
 		}
-		return m, held(path, data), nil
+		return m, describe(path, data), nil
 	}
 	f, err := digest.OfFile(ctx, path)
 	if err != nil {
@@ -127,23 +127,23 @@ func (r *Release) loadCard() error {
 		opt.Template = string(data)
 		r.inputs.files = append(r.inputs.files, about.Template)
 	}
-	r.inputs.about = opt
+	r.inputs.card = opt
 	return card.Writable(r.dir, opt, r.opt.Force)
 }
 
-// unchanged returns an error if what is read where it lies, the source and a large matrix, is not what it was when it
-// was opened.
+// unchanged returns an error if an input that is not in memory, the source or a large matrix, has changed since it was
+// opened.
 func (r *Release) unchanged() error {
 	return stamp.All(r.source.Unchanged, r.inputs.matrix.Unchanged)()
 }
 
-// identify takes the sums of all inputs. The source was opened before: one that changes from then on is an error
-// before anything that is made of it gets its name.
-func (r *Release) identify(ctx context.Context) error {
+// hashInputs takes the sums of all inputs. The source is open already: if it changes from then on, no file that is
+// made from it gets its name.
+func (r *Release) hashInputs(ctx context.Context) error {
 	add := func(role string, f digest.File) { r.inputs.list = append(r.inputs.list, Input{role, f}) }
 	if checkpoint.IsRemote(r.plan.Source) {
-		// The weights are read only once, while they are written: what identifies them is what the files say, and what
-		// the server says of their state.
+		// The weights are read only once, while they are written. Headers of the files and the server's validators
+		// identify them.
 		id, err := identity.Of(ctx, r.source)
 		if err != nil {
 			return err
@@ -186,22 +186,23 @@ func (r *Release) input(role string) string {
 	return ""
 }
 
-// defaultChunk is how many tokens a chunk has where the plan says nothing.
+// defaultChunk is the number of tokens of a chunk if the plan has none.
 const defaultChunk = 512
 
-// cut finds what would end a run over a text late: a model that cannot be run, a text that is too short.
-func (r *Release) cut(context.Context) (err error) {
+// tokenize splits the texts into chunks of tokens. So a model that cannot be run and a text that is too short are
+// found before anything is made.
+func (r *Release) tokenize(context.Context) (err error) {
 	in := &r.inputs
 	c, e := cmp.Or(r.plan.Calibration, new(Calibration)), cmp.Or(r.plan.Evaluation, new(Evaluation))
-	if in.calibrationRun, err = r.run(in.calibration, c.Chunk, c.Chunks); err != nil {
+	if in.calibrationRun, err = r.chunks(in.calibration, c.Chunk, c.Chunks); err != nil {
 		return err
 	}
-	in.evaluationRun, err = r.run(in.evaluation, e.Chunk, e.Chunks)
+	in.evaluationRun, err = r.chunks(in.evaluation, e.Chunk, e.Chunks)
 	return err
 }
 
-// run returns a text as chunks of tokens of the source, none without a text.
-func (r *Release) run(t *text, chunk, chunks int) (run eval.Run, err error) {
+// chunks returns a text as chunks of tokens of the source, none without a text.
+func (r *Release) chunks(t *text, chunk, chunks int) (run eval.Run, err error) {
 	if t == nil {
 		return run, nil
 	}
@@ -220,12 +221,3 @@ func (r *Release) run(t *text, chunk, chunks int) (run eval.Run, err error) {
 
 // content returns a text without the newline at its end.
 func (t *text) content(warn func(...string)) string { return texts.Text(warn, t.path, t.data, false) }
-
-// showing returns what a run over a text is shown with.
-func (r *Release) showing(part string) func(eval.Progress) {
-	show := r.progress(part)
-	if show == nil {
-		return nil
-	}
-	return func(p eval.Progress) { show(p.Done) }
-}

@@ -15,10 +15,10 @@ import (
 	"ggforge/writer"
 )
 
-// withdraw removes SHA256SUMS and manifest.json if something that they list is going to change: a folder that has
-// both is whole. If they are there, a release wrote them, or Force replaces them.
-func (r *Release) withdraw() error {
-	if !slices.ContainsFunc(r.steps, func(s *step) bool { return s.Kind != kindCard && !r.item(s).Done }) {
+// removeSums removes SHA256SUMS and manifest.json if a file that they list is going to change: a folder that has
+// both is whole. If they exist, a release wrote them, or Force replaces them.
+func (r *Release) removeSums() error {
+	if !slices.ContainsFunc(r.steps, func(s step) bool { b := s.base(); return !b.edited && !b.item().Done }) {
 		return nil
 	}
 	return writer.Remove(filepath.Join(r.dir, manifestName), filepath.Join(r.dir, sumsName))
@@ -29,7 +29,7 @@ func (r *Release) withdraw() error {
 func (r *Release) dropped() []digest.File {
 	now, old := map[string]bool{}, map[string]digest.File{}
 	for _, s := range r.steps {
-		for _, f := range r.state.Made[s.id].Files {
+		for _, f := range s.base().files() {
 			now[f.Name] = true
 		}
 	}
@@ -49,12 +49,12 @@ func (r *Release) dropped() []digest.File {
 	return list
 }
 
-// clear removes what earlier runs have made and the plan no longer has: models, shards that there are fewer of, files
-// of another layout. Only what is still as it was made is removed; with Keep it stays.
-func (r *Release) clear(ctx context.Context) error {
+// removeDropped removes the files that earlier runs have made and the plan no longer has: models, surplus shards,
+// files of another layout. Files that have changed since they were made stay, and with Keep all.
+func (r *Release) removeDropped(ctx context.Context) error {
 	dropped := r.dropped()
 	for i := range r.state.Made {
-		if !slices.ContainsFunc(r.steps, func(s *step) bool { return s.id == i }) {
+		if !slices.ContainsFunc(r.steps, func(s step) bool { return s.base().id == i }) {
 			delete(r.state.Made, i)
 		}
 	}
@@ -72,11 +72,12 @@ func (r *Release) clear(ctx context.Context) error {
 	return nil
 }
 
-// tidy removes the journals of models that are whole: of a run that was killed after it had given them their names.
-func (r *Release) tidy() error {
+// removeJournals removes the journals of models that are whole: of a run that was killed after it had given them their
+// names.
+func (r *Release) removeJournals() error {
 	seen := map[string]bool{}
-	for _, s := range r.of(contents...) {
-		dir := filepath.Dir(r.full(s))
+	for _, s := range r.listed() {
+		dir := filepath.Dir(s.base().full())
 		if seen[dir] {
 			continue
 		}
@@ -86,7 +87,7 @@ func (r *Release) tidy() error {
 			return err
 		}
 		for _, l := range list {
-			name := r.local(filepath.Join(dir, l.Output))
+			name := r.relative(filepath.Join(dir, l.Output))
 			if l.Kind == writer.LeftRun && slices.ContainsFunc(r.Files(), func(f File) bool { return f.Name == name }) {
 				if err := l.Remove(); err != nil {
 					return err
@@ -97,7 +98,7 @@ func (r *Release) tidy() error {
 	return nil
 }
 
-// drop removes one such file, and reports whether it stays on purpose.
+// drop removes a file that the plan no longer has, and reports whether it stays on purpose.
 func (r *Release) drop(ctx context.Context, f digest.File) (stays bool, err error) {
 	path := filepath.Join(r.dir, filepath.FromSlash(f.Name))
 	info, err := disk.Lstat(path)

@@ -1,21 +1,18 @@
 package release
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"ggforge/fault"
 	"ggforge/internal/io/mmap"
 	"ggforge/model/digest"
 )
 
-// ManifestFormat is what a manifest begins with.
+// ManifestFormat is the value of Manifest.Format.
 const ManifestFormat = "ggforge release manifest 1"
 
-// Manifest is manifest.json.
+// Manifest is the content of manifest.json.
 type Manifest struct {
 	Format  string  `json:"format"` // ManifestFormat
 	Program string  `json:"program"`
@@ -28,56 +25,13 @@ type Manifest struct {
 // File is a file of a release.
 type File struct {
 	digest.File
-	Type string `json:"type"` // recipe, or what else it is: imatrix, mmproj, page, quality
+	Type string `json:"type"` // the recipe, or imatrix, mmproj, page, quality
 }
 
-// Input is what a release was made of.
+// Input is a file that a release was made from.
 type Input struct {
 	Role        string `json:"role"` // source, calibration, matrix, evaluation
-	digest.File        // its name is without folders, or the address of a source on a server
-}
-
-// addSums adds the sums, as sha256sum writes them.
-func (r *Release) addSums() {
-	r.addText(kindSums, sumsName, "the sums", func(files []File) ([]byte, error) {
-		var sums bytes.Buffer
-		for _, f := range files {
-			fmt.Fprintf(&sums, "%s  %s\n", f.SHA256, f.Name)
-		}
-		return sums.Bytes(), nil
-	}, r.of(contents...))
-}
-
-// addManifest adds the manifest, the last file of all.
-func (r *Release) addManifest() {
-	r.addText(kindManifest, manifestName, "the manifest", func(files []File) ([]byte, error) {
-		data, err := json.MarshalIndent(Manifest{ManifestFormat, r.opt.Program, r.Model, r.inputs.list,
-			settings(r.plan), files}, "", "  ")
-		return append(data, '\n'), err
-	}, r.of(append(slices.Clone(contents), kindSums)...))
-}
-
-// addText adds a file whose content is known when all of after are done.
-func (r *Release) addText(k kind, name, about string, content func(files []File) ([]byte, error), after []*step) {
-	s := &step{id: id{k, name}, about: about, as: string(k), path: name, after: after, content: content}
-	s.key = func() string {
-		data, err := content(r.Files())
-		if err != nil {
-			panic(err) // texts and numbers
-		}
-		return keyOf(string(k), string(data))
-	}
-	s.make = func(ctx context.Context) error {
-		data, err := content(r.Files())
-		if err != nil {
-			return err
-		}
-		if r.state.Made[s.id].Key != s.key() { // else it was only withdrawn
-			r.opt.Note(name)
-		}
-		return r.put(ctx, s, data)
-	}
-	r.add(s)
+	digest.File        // Name is without folders, or the address of a source on a server
 }
 
 // maxManifest bounds the manifest that is read, in bytes.

@@ -16,7 +16,7 @@ type figure struct {
 	Error float64 `json:"error"`
 }
 
-// measured is what quality.json has of a model: fields of ggeval compare.
+// measured holds the figures of one model, fields of ggeval compare.
 type measured struct {
 	Model  string  `json:"model"`
 	PPL    float64 `json:"ppl"`
@@ -27,7 +27,7 @@ type measured struct {
 	SHA256 string  `json:"sha256,omitempty"` // of the model's first file
 }
 
-// quality is quality.json, of the form of ggeval compare.
+// quality is the content of quality.json, as ggeval compare --json writes it.
 type quality struct {
 	Base      measured   `json:"base"`
 	Models    []measured `json:"models"`
@@ -37,39 +37,68 @@ type quality struct {
 	Predicted int        `json:"predicted"`
 }
 
-// addMeasurements adds the comparison of the models with the source over the text of the evaluation.
+// measurementsStep makes quality.json: the models compared with the source over the text of the evaluation.
+type measurementsStep struct{ stepBase }
+
 func (r *Release) addMeasurements() {
 	if r.inputs.evaluation == nil {
 		return
 	}
-	s := &step{id: id{kindMeasurements, qualityName}, about: "the measurements", as: "quality", path: qualityName,
-		after: r.models}
-	s.key = func() string {
-		var sums []string
-		for _, m := range r.models {
-			f, _ := r.first(m)
-			sums = append(sums, f.SHA256)
-		}
-		e := r.plan.Evaluation
-		return keyOf("quality", r.base, r.input("evaluation"), r.inputs.evaluation.file.Name,
-			cmp.Or(e.Chunk, defaultChunk), e.Chunks, sums)
-	}
-	s.make = func(ctx context.Context) error {
-		r.opt.Note("measurements: " + qualityName)
-		q, err := r.measure(ctx)
-		if err != nil {
-			return err
-		}
-		data, err := q.text()
-		if err != nil {
-			return err
-		}
-		return r.put(ctx, s, data)
+	s := &measurementsStep{stepBase{id: id{kindMeasurements, qualityName}, about: "the measurements", as: "quality",
+		path: qualityName, fixed: true, listed: true}}
+	for _, m := range r.models {
+		s.after = append(s.after, m)
 	}
 	r.add(s)
 }
 
-// text returns the file.
+// Key depends on the models, the source and the text.
+func (s *measurementsStep) Key() string {
+	var sums []string
+	for _, m := range s.r.models {
+		f, _ := m.first()
+		sums = append(sums, f.SHA256)
+	}
+	e := s.r.plan.Evaluation
+	return keyOf("quality", s.r.base, s.r.input("evaluation"), s.r.inputs.evaluation.file.Name,
+		cmp.Or(e.Chunk, defaultChunk), e.Chunks, sums)
+}
+
+// Done compares the file with the state.
+func (s *measurementsStep) Done(ctx context.Context) (bool, error) { return s.recorded(ctx, s.Key()) }
+
+// Make measures all models in one run over the text.
+func (s *measurementsStep) Make(ctx context.Context) error {
+	s.r.opt.Note("measurements: " + qualityName)
+	q, err := s.measure(ctx)
+	if err != nil {
+		return err
+	}
+	data, err := q.text()
+	if err != nil {
+		return err
+	}
+	return s.r.write(ctx, s, data)
+}
+
+// Predict estimates the size by figures with as many digits as most have, and the time by one run of the source.
+func (s *measurementsStep) Predict(_ context.Context, p *prediction) error {
+	q := s.header()
+	f := &figure{0.12345678901234567, 0.00123456789012345}
+	q.Base.PPL, q.Base.Error, q.Predicted = 12.345678901234567, f.Error, len(s.r.inputs.evaluationRun.Tokens)
+	for i, m := range s.r.models {
+		q.Models[i] = measured{m.item().Files[0], q.Base.PPL, f.Error, f, nil, f, unknownSum}
+	}
+	data, err := q.text()
+	if err != nil {
+		return err
+	}
+	item := s.item()
+	item.Bytes, item.Seconds = int64(len(data)), p.evaluation*float64(1+len(s.r.models))
+	return nil
+}
+
+// text returns the file's content.
 func (q *quality) text() ([]byte, error) {
 	data, err := json.MarshalIndent(q, "", " ")
 	if err != nil {
@@ -78,8 +107,9 @@ func (q *quality) text() ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// comparison returns the measurements without figures.
-func (r *Release) comparison() *quality {
+// header returns quality.json without figures.
+func (s *measurementsStep) header() *quality {
+	r := s.r
 	run := r.inputs.evaluationRun
 	q := &quality{Text: r.inputs.evaluation.file.Name, Chunk: run.Chunk, Chunks: len(run.Tokens) / run.Chunk,
 		Models: make([]measured, len(r.models))}
@@ -88,17 +118,18 @@ func (r *Release) comparison() *quality {
 }
 
 // measure compares the models with the source.
-func (r *Release) measure(ctx context.Context) (*quality, error) {
+func (s *measurementsStep) measure(ctx context.Context) (*quality, error) {
+	r := s.r
 	run := r.inputs.evaluationRun
-	run.Progress = r.showing("measuring")
+	run.Progress = r.textProgress("measuring")
 	base, err := eval.New(r.source)
 	if err != nil {
 		return nil, err
 	}
 	var models []*eval.Model
 	var opened []*model.Model
-	for _, s := range r.models {
-		_, path := r.first(s)
+	for _, step := range r.models {
+		_, path := step.first()
 		m, err := model.Open(path)
 		if err != nil {
 			return nil, err
@@ -110,10 +141,10 @@ func (r *Release) measure(ctx context.Context) (*quality, error) {
 		}
 		models, opened = append(models, one), append(opened, m)
 	}
-	q := r.comparison()
+	q := s.header()
 	err = eval.Compare(ctx, base, models, run, func(i int, c *eval.Comparison) error {
 		f := func(x eval.Figure) *figure { return &figure{x.Mean, x.Error} }
-		file, _ := r.first(r.models[i])
+		file, _ := r.models[i].first()
 		q.Models[i] = measured{
 			Model: file.Name, PPL: c.Model.Value, Error: c.Model.Error, KLD: f(c.Divergence), Top: f(c.Top),
 			SHA256: file.SHA256,

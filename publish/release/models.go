@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 
-	"ggforge/checkpoint"
 	"ggforge/eval"
 	"ggforge/publish/naming"
 	"ggforge/quantize"
@@ -18,48 +16,40 @@ import (
 	"ggforge/writer"
 )
 
-// nameModels finds out what the models are called.
-func (r *Release) nameModels() error {
+// modelStep makes one quantized model. One call of Make makes all models that are missing, from one read of the
+// source.
+type modelStep struct {
+	stepBase
+	output *Output
+	file   string // its name, without the folder of a type
+	recipe *quantize.Recipe
+	like   *quantize.Recipe // of Output.Like, nil for none
+}
+
+// planModels makes the steps of the models, and sets Model.
+func (r *Release) planModels() error {
 	for i := range r.plan.Outputs {
-		o := &r.plan.Outputs[i]
-		n := named{label: cmp.Or(o.Name, r.s.recipes[i].Name)}
-		var err error
-		if n.file, err = r.named(n.label); err != nil {
+		o, recipe := &r.plan.Outputs[i], r.types.recipes[i]
+		label := cmp.Or(o.Name, recipe.Name)
+		file, err := r.fileName(label)
+		if err != nil {
 			return fmt.Errorf("%s: %w", r.plan.place(o), err)
 		}
-		r.names = append(r.names, n)
+		r.models = append(r.models, &modelStep{output: o, file: file, recipe: recipe, like: r.types.like[i],
+			stepBase: stepBase{id: id{kindModel, label}, about: r.plan.place(o), as: recipe.Name,
+				path: r.in(label, file), shards: r.plan.Split > 0, listed: true}})
 	}
-	var err error
-	if r.Model, err = naming.File("{name}", r.source.Metadata, r.source.Shapes(), ""); err == nil {
-		r.Model = strings.TrimSuffix(r.Model, ".gguf")
-	}
+	name, err := naming.File("{name}", r.source.Metadata, r.source.Shapes(), "")
+	r.Model = strings.TrimSuffix(name, ".gguf")
 	return err
 }
 
-// named is what an output is called.
-type named struct {
-	label string // the type, or what stands for it in the name
-	file  string
-}
-
-// named returns the name of a file of the model with that in the place of the type.
-func (r *Release) named(label string) (string, error) {
+// fileName returns the name of a file of the model; label takes the place of the type.
+func (r *Release) fileName(label string) (string, error) {
 	return naming.File(r.plan.Template, r.source.Metadata, r.source.Shapes(), label)
 }
 
-// addModels adds the models.
-func (r *Release) addModels() {
-	for i := range r.plan.Outputs {
-		n := r.names[i]
-		r.models = append(r.models, r.add(&step{
-			id: id{kindModel, n.label}, about: r.plan.place(&r.plan.Outputs[i]), as: r.s.recipes[i].Name,
-			path: r.in(n.label, n.file), shards: r.plan.Split > 0,
-			key: func() string { return r.modelKey(i) }, make: r.makeModels,
-		}))
-	}
-}
-
-// in returns where a file goes below the output folder; folder is that of layout folders.
+// in returns the name of a file below the output folder; layout folders puts it into folder.
 func (r *Release) in(folder, name string) string {
 	if r.plan.Layout == "folders" {
 		return path.Join(folder, name)
@@ -67,102 +57,101 @@ func (r *Release) in(folder, name string) string {
 	return name
 }
 
-func (o *Output) target() bool { return o.BPW > 0 || o.Size > 0 || o.Like != "" || o.KLD > 0 }
-
-// settings returns the keys of a part of a plan that are set, without folders.
-func settings(v any) any {
-	x := reflect.Indirect(reflect.ValueOf(v))
-	if !x.IsValid() {
-		return nil
-	}
-	switch x.Kind() {
-	case reflect.Struct:
-		m := map[string]any{}
-		for _, f := range fieldsOf(x.Type()) {
-			if value := x.FieldByIndex(f.Index); !value.IsZero() {
-				m[f.Tag.Get("plan")] = settings(value.Interface())
-			}
-		}
-		for _, key := range []string{"text", "matrix", "template", "source"} {
-			if s, ok := m[key].(string); ok && !checkpoint.IsRemote(s) {
-				m[key] = baseName(s)
-			}
-		}
-		delete(m, "output")
-		return m
-	case reflect.Slice:
-		list := []any{}
-		for i := range x.Len() {
-			list = append(list, settings(x.Index(i).Interface()))
-		}
-		return list
-	}
-	return x.Interface()
+// Key depends on the source, the output's part of the plan, and the importance matrix or the calibration's text.
+func (s *modelStep) Key() string {
+	r := s.r
+	return keyOf("model", r.base, settings(*s.output), s.file, r.plan.Layout, r.plan.Split,
+		settings(r.plan.Calibration), r.input("calibration"), r.input("matrix"), r.matrixFromBatch(), r.holdsOut())
 }
 
-// baseName returns the last part of a path or an address.
-func baseName(s string) string {
-	s = strings.TrimRight(s, `/\`)
-	return s[strings.LastIndexAny(s, `/\`)+1:]
-}
+// Done compares the files with the state.
+func (s *modelStep) Done(ctx context.Context) (bool, error) { return s.recorded(ctx, s.Key()) }
 
-func (r *Release) modelKey(i int) string {
-	return keyOf("model", r.base, settings(r.plan.Outputs[i]), r.names[i].file, r.plan.Layout, r.plan.Split,
-		settings(r.plan.Calibration), r.input("calibration"), r.input("matrix"), r.inRun(), r.holds())
-}
+// Make makes all models that are missing.
+func (s *modelStep) Make(ctx context.Context) error { return s.r.makeModels(ctx) }
 
-// missing returns the outputs that are to be made.
-func (r *Release) missing() (list []int) {
-	all := r.matrix != nil && r.inRun() && !r.item(r.matrix).Done // the matrix comes from choosing for all of them
-	for i, s := range r.models {
-		if all || !r.item(s).Done {
-			list = append(list, i)
+// Predict sets files, sizes and time. Sizes are exact if neither types nor blocks are chosen, which metadata record.
+func (s *modelStep) Predict(_ context.Context, p *prediction) error {
+	r, it, job := s.r, s.item(), p.batch.Jobs[slices.Index(s.r.models, s)]
+	files, err := job.Files(s.full())
+	if err != nil {
+		return err
+	}
+	it.Files, it.sizes, it.Bytes, it.Exact = nil, nil, 0, !s.output.choosesTypes() && !r.choosesBlocks()
+	for _, f := range files {
+		it.Files, it.sizes, it.Bytes = append(it.Files, r.relative(f.Path)), append(it.sizes, f.Size()),
+			it.Bytes+f.Size()
+	}
+	switch {
+	case s.output.Size > 0:
+		it.Bytes = int64(s.output.Size)
+	case s.output.BPW > 0:
+		it.Bytes = int64(float64(it.Bytes) * s.output.BPW / job.BPW())
+	}
+	if it.Seconds, err = p.encoding(job, r); err != nil {
+		return err
+	}
+	if r.matrix != nil && r.choosesBlocks() {
+		it.Seconds += blocksCost * p.calibration
+		if r.plan.Calibration.Effort == "best" { // the text runs again for each model
+			it.Seconds += momentsCost * p.calibration
 		}
 	}
-	if r.holds() && len(list) > 0 && len(list) < len(r.models) { // what is held apart does, too
+	return nil
+}
+
+// missing returns the models that are to be made.
+func (r *Release) missing() (list []*modelStep) {
+	// Choosing for all models gives the matrix, and the chunks that are held out.
+	all := r.matrix != nil && r.matrixFromBatch() && !r.matrix.item().Done
+	for _, s := range r.models {
+		if all || !s.item().Done {
+			list = append(list, s)
+		}
+	}
+	if r.holdsOut() && len(list) > 0 && len(list) < len(r.models) {
 		for _, s := range r.models {
-			r.item(s).Done = false
+			s.item().Done = false
 		}
 		return r.missing()
 	}
 	return list
 }
 
-// order returns what package batch is to make of some outputs.
-func (r *Release) order(ctx context.Context, list []int) *batch.Order {
+// order returns the order by which package batch makes some models.
+func (r *Release) order(list []*modelStep) *batch.Order {
 	var keys []string
 	for _, s := range r.models {
-		keys = append(keys, s.key())
+		keys = append(keys, s.Key())
 	}
 	o := &batch.Order{
 		Quantize: quantize.Options{SplitMaxBytes: int64(r.plan.Split), Importance: r.inputs.matrix},
 		Workers:  r.opt.Workers, Program: r.opt.Program, Warn: r.opt.Warn, Progress: r.opt.Progress,
 	}
-	var steps []*step
-	for _, i := range list {
-		out := &r.plan.Outputs[i]
-		steps = append(steps, r.models[i])
-		o.Recipes, o.Paths = append(o.Recipes, r.s.recipes[i]), append(o.Paths, r.full(r.models[i]))
+	var indexes []int // in the plan
+	for _, s := range list {
+		indexes = append(indexes, slices.Index(r.models, s))
+		o.Recipes, o.Paths = append(o.Recipes, s.recipe), append(o.Paths, s.full())
 		o.Types.Targets = append(o.Types.Targets,
-			batch.Target{BPW: out.BPW, Bytes: int64(out.Size), Like: r.s.targets[i].like, KLD: out.KLD})
+			batch.Target{BPW: s.output.BPW, Bytes: int64(s.output.Size), Like: s.like, KLD: s.output.KLD})
 	}
-	o.Write = r.writing(ctx, steps...)
+	o.Write = r.writeOptions(steps(list)...)
 	o.Write.Progress = r.opt.Write
 	o.Write.Journal = &writer.Journal{Facts: []writer.Fact{{Name: "plan", Value: keyOf(keys, r.opt.Program)}},
 		Resume: true, Restart: true}
 	if !slices.ContainsFunc(o.Types.Targets, func(t batch.Target) bool { return t != batch.Target{} }) {
 		o.Types.Targets = nil
 	}
-	o.Types.Limits = r.s.limits
-	if r.inRun() {
+	o.Types.Limits = r.types.limits
+	if r.matrixFromBatch() {
 		c := r.plan.Calibration
 		o.Calibration = batch.Calibration{
 			File: c.Text, Content: r.inputs.calibration.data, Text: eval.Text{Chunk: cmp.Or(c.Chunk, defaultChunk),
 				Chunks: c.Chunks}, Output: c.ProcessOutput,
-			High: r.chosen(), Best: c.Effort == "best", Name: path.Base(r.matrix.path),
+			High: r.choosesBlocks(), Best: c.Effort == "best", Name: path.Base(r.matrix.path),
 		}
 		if o.Calibration.High && !slices.ContainsFunc(o.Types.Targets, func(t batch.Target) bool { return t.KLD > 0 }) {
-			o.Calibration.State = filepath.Join(r.dir, stateDir, "blocks-"+keyOf(keys, list)[:16])
+			o.Calibration.State = filepath.Join(r.dir, stateDir, "blocks-"+keyOf(keys, indexes)[:16])
 		}
 	}
 	return o
@@ -172,14 +161,14 @@ func (r *Release) order(ctx context.Context, list []int) *batch.Order {
 func (r *Release) makeModels(ctx context.Context) error {
 	list := r.missing()
 	r.opt.Note(fmt.Sprintf("models: %d of %d are to be made", len(list), len(r.plan.Outputs)))
-	order := r.order(ctx, list)
+	order := r.order(list)
 	for _, path := range order.Paths {
 		if err := writer.MakeDir(filepath.Dir(path)); err != nil {
 			return err
 		}
 	}
-	if r.matrix != nil && !r.inRun() {
-		m, err := r.ownMatrix(ctx)
+	if r.matrix != nil && !r.matrixFromBatch() {
+		m, err := r.matrix.read(ctx)
 		if err != nil {
 			return err
 		}
@@ -197,16 +186,19 @@ func (r *Release) makeModels(ctx context.Context) error {
 		return err
 	}
 	if sums := run.Sums(); sums != nil {
-		if err := r.writeMatrix(ctx, sums); err != nil {
+		if err := r.matrix.write(ctx, sums); err != nil {
 			return err
 		}
 	}
 	if _, err := run.Write(ctx); err != nil {
 		return err
 	}
-	var steps []*step
-	for _, i := range list {
-		steps = append(steps, r.models[i])
+	return r.record(steps(list)...)
+}
+
+func steps(models []*modelStep) (list []step) {
+	for _, s := range models {
+		list = append(list, s)
 	}
-	return r.written(ctx, steps...)
+	return list
 }

@@ -8,43 +8,62 @@ import (
 	"ggforge/publish/card"
 )
 
-// A page has about so many bytes, and so many for each tensor.
-const pageBytes, pageTensorBytes = 10000, 150
+// pageStep makes the page about one model: one for all its shards, with the measurements of the model.
+type pageStep struct {
+	stepBase
+	model        *modelStep
+	measurements []step // at most one
+}
 
-// addPages adds a page about each model, which is one for all its shards. It has what was measured of the model.
 func (r *Release) addPages() {
 	if !r.plan.Pages {
 		return
 	}
 	measurements := r.of(kindMeasurements)
 	for _, m := range r.models {
-		s := &step{id: id{kindPage, m.Name}, about: "the page about " + m.path, as: "page",
-			path: strings.TrimSuffix(m.path, ".gguf") + ".html"}
-		s.after = append(slices.Clone(measurements), m)
-		s.key = func() string {
-			var files []File
-			for _, of := range s.after {
-				files = append(files, r.state.Made[of.id].Files...)
-			}
-			return keyOf("page", r.opt.Program, s.path, files)
-		}
-		s.make = func(ctx context.Context) error {
-			r.opt.Note("page: " + s.path)
-			var results *card.Result
-			for _, of := range measurements {
-				found, err := card.ReadResult(r.full(of))
-				if err != nil {
-					return err
-				}
-				results = &found
-			}
-			_, path := r.first(m)
-			data, err := r.opt.Page(ctx, path, results)
-			if err != nil {
-				return err
-			}
-			return r.put(ctx, s, data)
-		}
-		r.item(r.add(s)).Bytes = pageBytes + pageTensorBytes*int64(len(r.source.Tensors))
+		r.add(&pageStep{model: m, measurements: measurements, stepBase: stepBase{
+			id: id{kindPage, m.Name}, about: "the page about " + m.path, as: "page", listed: true,
+			path: strings.TrimSuffix(m.path, ".gguf") + ".html", after: append(slices.Clone(measurements), m),
+		}})
 	}
+}
+
+// Key depends on the files that the page is about.
+func (s *pageStep) Key() string {
+	var files []File
+	for _, of := range s.after {
+		files = append(files, of.base().files()...)
+	}
+	return keyOf("page", s.r.opt.Program, s.path, files)
+}
+
+// Done compares the page with the state.
+func (s *pageStep) Done(ctx context.Context) (bool, error) { return s.recorded(ctx, s.Key()) }
+
+// Make writes the page.
+func (s *pageStep) Make(ctx context.Context) error {
+	s.r.opt.Note("page: " + s.path)
+	var results *card.Result
+	for _, of := range s.measurements {
+		found, err := card.ReadResult(of.base().full())
+		if err != nil {
+			return err
+		}
+		results = &found
+	}
+	_, path := s.model.first()
+	data, err := s.r.opt.Page(ctx, path, results)
+	if err != nil {
+		return err
+	}
+	return s.r.write(ctx, s, data)
+}
+
+// A page has about pageBytes bytes, and pageTensorBytes more for each tensor.
+const pageBytes, pageTensorBytes = 10000, 150
+
+// Predict estimates the size of the page.
+func (s *pageStep) Predict(context.Context, *prediction) error {
+	s.item().Bytes = pageBytes + pageTensorBytes*int64(len(s.r.source.Tensors))
+	return nil
 }

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"ggforge/fault"
-	"ggforge/gguf"
 	"ggforge/internal/io/disk"
 	"ggforge/publish/card"
 	"ggforge/writer"
@@ -42,9 +40,9 @@ func checkFolder(dir string) error {
 	return err
 }
 
-// apart refuses an output folder that has files of the source in it, if that is a checkpoint: its README.md would
+// checkApart refuses an output folder that has files of the source in it, if that is a checkpoint: its README.md would
 // be replaced, and what is written would be a part of the checkpoint the next time. No option permits it.
-func (r *Release) apart(context.Context) error {
+func (r *Release) checkApart(context.Context) error {
 	folder, err := r.isCheckpoint()
 	if err != nil || !folder {
 		return err
@@ -74,16 +72,18 @@ func (r *Release) apart(context.Context) error {
 
 // checkPaths compares what the steps write with each other, with names that are reserved, and with the inputs.
 func (r *Release) checkPaths(context.Context) error {
-	clash := func(s *step, format string, args ...any) error {
+	clash := func(s *stepBase, format string, args ...any) error {
 		return fault.Errorf(fault.Usage, "%s: %s "+format+": give it another name",
 			slices.Concat([]any{s.about, s.path}, args)...)
 	}
-	for i, s := range r.steps {
+	for i, step := range r.steps {
+		s := step.base()
 		if !fs.ValidPath(s.path) || !filepath.IsLocal(filepath.FromSlash(s.path)) {
 			return clash(s, "does not lead to a file below %s", r.dir)
 		}
 		name := folded(s.path)
-		for _, other := range r.steps[:i] {
+		for _, step := range r.steps[:i] {
+			other := step.base()
 			if o := folded(other.path); name == o || s.shards && isShardOf(o, name) ||
 				other.shards && isShardOf(name, o) {
 				return clash(s, "has the name of %s, %s", other.about, other.path)
@@ -93,23 +93,12 @@ func (r *Release) checkPaths(context.Context) error {
 		}
 		first, _, _ := strings.Cut(name, "/")
 		for _, taken := range reserved {
-			if first == folded(taken) && !s.Kind.fixed() {
+			if first == folded(taken) && !s.fixed {
 				return clash(s, "has the name of %s, which is reserved", taken)
 			}
 		}
 	}
 	return r.checkInputs()
-}
-
-// fixed reports whether files of the kind have a name that no plan changes.
-func (k kind) fixed() bool {
-	return k == kindMeasurements || k == kindCard || k == kindSums || k == kindManifest
-}
-
-// isShardOf reports whether name is one of the shards of the model with the path whole.
-func isShardOf(name, whole string) bool {
-	prefix, _, _, ok := gguf.ParseShardName(name)
-	return ok && prefix+".gguf" == whole
 }
 
 // checkInputs refuses outputs that are inputs, by name or through links.
@@ -130,8 +119,9 @@ func (r *Release) checkInputs() error {
 		}
 		inputs = append(inputs, input{p, full, info})
 	}
-	for _, s := range r.steps {
-		names, err := r.there(s)
+	for _, step := range r.steps {
+		s := step.base()
+		names, err := s.existing()
 		if err != nil {
 			return err
 		}
@@ -155,61 +145,6 @@ func (r *Release) checkInputs() error {
 								"another folder or name", full, s.about, in.path)
 					}
 				}
-			}
-		}
-	}
-	return nil
-}
-
-// there returns the names of the files in the folder that the step can write.
-func (r *Release) there(s *step) (names []string, err error) {
-	if _, err := disk.Lstat(r.full(s)); err == nil {
-		names = append(names, s.path)
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	if !s.shards {
-		return names, nil
-	}
-	list, err := disk.ReadDir(filepath.Dir(r.full(s)))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	for _, e := range list {
-		if name := path.Join(path.Dir(s.path), e.Name()); name != s.path && s.writes(name) {
-			names = append(names, name)
-		}
-	}
-	return names, nil
-}
-
-// free refuses to replace files that no release has made, and what is no file. The card finds out by itself.
-func (r *Release) free(ctx context.Context) error {
-	for _, s := range r.steps {
-		if s.Kind == kindCard {
-			if err := card.Writable(r.dir, r.inputs.about, r.opt.Force); err != nil {
-				return err
-			}
-			continue
-		}
-		names, err := r.there(s)
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			if err := writer.Writable(filepath.Join(r.dir, filepath.FromSlash(name)),
-				writer.Options{Force: true}); err != nil {
-				return err
-			}
-			ours := r.opt.Force
-			if !ours {
-				if ours, err = r.state.ours(ctx, r.dir, name); err != nil {
-					return err
-				}
-			}
-			if !ours {
-				return fault.Permits("Force", fault.Errorf(fault.With(fault.Usage, fs.ErrExist),
-					"%s: exists, and is no file of this release", filepath.Join(r.dir, filepath.FromSlash(name))))
 			}
 		}
 	}

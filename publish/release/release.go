@@ -3,16 +3,16 @@
 // card, sums and a manifest.
 //
 //	Plan ──► Prepare: source, inputs, steps, their paths ──► Run: matrix ──► models ──► encoders ──► measurements
-//	         ──► pages ──► what the plan no longer has ──► card ──► SHA256SUMS ──► manifest.json
+//	         ──► pages ──► files that the plan no longer has are removed ──► card ──► SHA256SUMS ──► manifest.json
 //
-// Each of these is a step (step.go): of a kind, with a name within the kind, the paths that it writes, and a key,
-// the hash of everything that its bytes depend on: sums of the inputs, options, and the version of the program. All
-// paths are known, and compared with each other and with the inputs, before anything is written (paths.go). What is
-// there with the same key, and has the sizes and sums that it had, is not made again; so a second run does nothing.
+// Each of these is a step (step.go): it has a kind, a name within the kind, a path, and a key, the hash of everything
+// that its bytes depend on: sums of the inputs, options, and the version of the program. All paths are compared with
+// each other and with the inputs before anything is written (paths.go). Files with the same key that have not changed
+// since they were made are not made again; so a second run does nothing.
 //
-// What is done is in the state (state.go), in a folder of its own in the output's, .ggtool-release, which is not for
-// the public. Before files get their names the state lists them, so that a run resumes wherever the previous one was
-// killed. SHA256SUMS and manifest.json go before anything that they list changes, and come last: a
+// The state (state.go) records the finished steps. It is in a folder of its own below the output, .ggtool-release,
+// which is not for the public. It lists files before they get their names, so that a run resumes wherever the previous
+// one was killed. SHA256SUMS and manifest.json are removed before a file that they list changes, and written last: a
 // folder that has both is whole. One process at a time makes a release in a folder.
 //
 // Inputs are read once (inputs.go): the sums in keys and in the manifest are those of the bytes that were used.
@@ -25,6 +25,7 @@ import (
 
 	"ggforge/checkpoint"
 	"ggforge/convert"
+	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/internal/io/disk"
 	"ggforge/model"
@@ -36,50 +37,49 @@ import (
 type Options struct {
 	Workers int
 	Force   bool // replace files that no release has made
-	// Keep leaves the files of earlier runs that the plan no longer has in the folder. They are not in the card, the
-	// sums and the manifest.
+	// Keep leaves the files of earlier runs that the plan no longer has in the folder. Card, sums and manifest do not
+	// list them.
 	Keep    bool
-	Program string
+	Program string            // with its version: keys and outputs have it
 	Remote  checkpoint.Remote // how a source on a server is read
 
 	Warn     func(...string)
 	Progress func(part string) func(done float64)
 	Write    func(writer.Progress) // progress of writing models
-	Note     func(text string)     // what a run does next, or has not to do
+	Note     func(text string)     // what a run does next
 
-	// Page returns the page about the model in a file, of shards the first, with what was measured of it unless
-	// results is nil. Its bytes may depend on these and on Program only. Without it a plan with pages is refused.
+	// Page returns the page about the model in the file at path, of shards the first, with the measurements of it
+	// unless results is nil. Its bytes may depend on these and on Program only. Without Page a plan with pages is
+	// refused.
 	Page func(ctx context.Context, path string, results *card.Result) ([]byte, error)
 }
 
-// Release is one that is planned.
+// Release is a release that has been planned.
 type Release struct {
 	Items []Item // in the order in which they are made
-	Model string // its name by the convention
-	// Removed and Left are, after Run, files of earlier runs that the plan no longer has: that are gone, and that
-	// are still in the folder.
+	Model string // its name by the naming convention
+	// Removed and Left are, after Run, the files of earlier runs that the plan no longer has: Run has removed some,
+	// the others are still in the folder.
 	Removed, Left []string
 
 	plan   *Plan
 	opt    Options
-	s      *settled
+	types  *resolved
 	dir    string
 	state  *state
 	source *model.Model
 	inputs inputs
-	base   string // of keys: source and program
-	names  []named
+	base   string // part of all keys: a hash of source and program
 
-	steps    []*step // one for each of Items
-	matrix   *step   // nil for none
-	models   []*step
-	encoders []encoder
+	steps  []step      // one for each of Items
+	matrix *matrixStep // nil for none
+	models []*modelStep
 }
 
-// Prepare opens the source of a plan and finds out what is to be made. The caller closes the release.
+// Prepare opens the source of a plan, and plans the steps. The caller closes the release.
 func Prepare(ctx context.Context, p *Plan, opt Options) (_ *Release, err error) {
 	r := &Release{plan: p, opt: opt, dir: filepath.Clean(p.Output)}
-	if r.s, err = p.settle(); err != nil {
+	if r.types, err = p.resolve(); err != nil {
 		return nil, err
 	}
 	if opt.Warn == nil {
@@ -106,8 +106,8 @@ func Prepare(ctx context.Context, p *Plan, opt Options) (_ *Release, err error) 
 			r.Close()
 		}
 	}()
-	for _, prepare := range []func(context.Context) error{r.apart, r.load, r.cut, r.list, r.checkPaths,
-		r.identify, r.look} {
+	for _, prepare := range []func(context.Context) error{r.checkApart, r.readInputs, r.tokenize, r.addSteps,
+		r.checkPaths, r.hashInputs, r.checkDone} {
 		if err := prepare(ctx); err != nil {
 			return nil, err
 		}
@@ -127,7 +127,7 @@ func (r *Release) Close() error {
 
 // checkpointOptions returns the options with which the source is converted.
 func (r *Release) checkpointOptions() convert.Options {
-	return convert.Options{Type: r.s.via, ModelName: r.plan.ModelName, Remote: r.opt.Remote}
+	return convert.Options{Type: r.types.via, ModelName: r.plan.ModelName, Remote: r.opt.Remote}
 }
 
 // isCheckpoint reports whether the source is a checkpoint, not a file.
@@ -146,7 +146,7 @@ func (r *Release) open(ctx context.Context) error {
 		return err
 	}
 	if !folder {
-		if r.s.via != convert.Auto || r.plan.ModelName != "" || len(r.s.encoders) > 0 {
+		if r.types.via != convert.Auto || r.plan.ModelName != "" || len(r.types.encoders) > 0 {
 			return fault.Errorf(fault.Usage, "%s: via, model_name and towers are for checkpoints, and %s is a file",
 				r.plan.about("source"), r.plan.Source)
 		}
@@ -163,15 +163,17 @@ func (r *Release) open(ctx context.Context) error {
 	return err
 }
 
-// list returns the files of which the release consists.
-func (r *Release) list(ctx context.Context) error {
-	if err := r.nameModels(); err != nil {
+// addSteps adds all steps, in the order in which they run.
+func (r *Release) addSteps(ctx context.Context) error {
+	if err := r.planModels(); err != nil {
 		return err
 	}
 	if err := r.addMatrix(); err != nil {
 		return err
 	}
-	r.addModels()
+	for _, m := range r.models {
+		r.add(m)
+	}
 	if err := r.addEncoders(ctx); err != nil {
 		return err
 	}
@@ -183,62 +185,99 @@ func (r *Release) list(ctx context.Context) error {
 	return nil
 }
 
-// Run makes what is missing.
+// checkDone sets Done of all items.
+func (r *Release) checkDone(ctx context.Context) error {
+	for _, s := range r.steps {
+		ok, err := done(ctx, s)
+		if err != nil {
+			return err
+		}
+		s.base().item().Done = ok
+	}
+	return nil
+}
+
+// Run makes the files that are missing.
 func (r *Release) Run(ctx context.Context) error {
 	// before the folder for the state is made
-	for _, check := range []func(context.Context) error{r.free, r.permitted} {
+	for _, check := range []func(context.Context) error{r.checkReplaceable, r.checkTypes} {
 		if err := check(ctx); err != nil {
 			return err
 		}
 	}
-	unlock, err := r.begin()
+	unlock, err := r.lock()
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	paths := r.state.paths(r.dir)
 	for _, s := range r.steps {
-		paths = append(paths, r.full(s))
+		paths = append(paths, s.base().full())
 	}
 	if err := writer.FinishCommits(paths); err != nil {
 		return err
 	}
-	if err := r.free(ctx); err != nil {
+	if err := r.checkReplaceable(ctx); err != nil {
 		return err
 	}
-	if err := r.look(ctx); err != nil {
+	if err := r.checkDone(ctx); err != nil {
 		return err
 	}
-	if err := r.withdraw(); err != nil {
+	if err := r.removeSums(); err != nil {
 		return err
 	}
-	for _, s := range r.of(contents...) {
-		if err := r.carryOut(ctx, s); err != nil {
-			return err
+	for _, s := range r.steps {
+		if s.base().listed {
+			if err := run(ctx, s); err != nil {
+				return err
+			}
 		}
 	}
-	if err := r.tidy(); err != nil {
+	if err := r.removeJournals(); err != nil {
 		return err
 	}
-	if err := r.clear(ctx); err != nil { // card and sums cover the remaining files
+	if err := r.removeDropped(ctx); err != nil {
 		return err
 	}
-	for _, s := range r.of(kindCard, kindSums, kindManifest) {
-		if err := r.carryOut(ctx, s); err != nil {
-			return err
+	for _, s := range r.steps { // card, sums and manifest describe the files that are there now
+		if !s.base().listed {
+			if err := run(ctx, s); err != nil {
+				return err
+			}
 		}
 	}
 	for _, s := range r.steps {
-		if err := r.weigh(s); err != nil {
+		if err := s.base().setSizes(); err != nil {
 			return err
 		}
 	}
 	return r.state.save(r.dir)
 }
 
-// begin makes the folder of the state, takes its lock and reads the state again: another run may have come to its
-// end since Prepare.
-func (r *Release) begin() (unlock func() error, err error) {
+// checkReplaceable refuses to replace files that no release has made.
+func (r *Release) checkReplaceable(ctx context.Context) error {
+	for _, s := range r.steps {
+		if err := s.Replaceable(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkTypes refuses types that a model cannot have, before anything is made that the models need.
+func (r *Release) checkTypes(ctx context.Context) error {
+	if len(r.missing()) == 0 {
+		return nil
+	}
+	batch, _, err := r.planBatch(ctx)
+	if err != nil {
+		return err
+	}
+	return batch.Close()
+}
+
+// lock makes the folder of the state, locks it and reads the state again: another run may have ended since Prepare.
+func (r *Release) lock() (unlock func() error, err error) {
 	if err := writer.MakeDir(filepath.Join(r.dir, stateDir)); err != nil {
 		return nil, err
 	}
@@ -262,10 +301,14 @@ func (r *Release) begin() (unlock func() error, err error) {
 	return unlock, nil
 }
 
-// progress returns what is called with how far running a text has come.
-func (r *Release) progress(part string) func(done float64) {
+// textProgress returns the progress callback for a run over a text, nil for none.
+func (r *Release) textProgress(part string) func(eval.Progress) {
 	if r.opt.Progress == nil {
 		return nil
 	}
-	return r.opt.Progress(part)
+	show := r.opt.Progress(part)
+	if show == nil {
+		return nil
+	}
+	return func(p eval.Progress) { show(p.Done) }
 }

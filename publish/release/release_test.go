@@ -59,7 +59,7 @@ func TestPlan(t *testing.T) {
 	} {
 		p, err := Parse("p", []byte(text))
 		if err == nil {
-			_, err = p.settle()
+			_, err = p.resolve()
 		}
 		if !errors.Is(err, fault.Usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
@@ -223,7 +223,7 @@ func TestRelease(t *testing.T) {
 	alone := filepath.Join(t.TempDir(), "alone.gguf")
 	recipe, _ := quantize.LookupRecipe("Q4_0")
 	batch, err := quantize.PrepareBatch(context.Background(), r.source, []*quantize.Recipe{recipe},
-		quantize.Options{Matrix: r.full(r.matrix), SplitMaxBytes: 4e6})
+		quantize.Options{Matrix: r.matrix.full(), SplitMaxBytes: 4e6})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -395,7 +395,7 @@ func TestPredict(t *testing.T) {
 	// a file that is not ours is not replaced
 	other := *p
 	other.Output = t.TempDir()
-	foreign := filepath.Join(other.Output, r.names[1].file)
+	foreign := filepath.Join(other.Output, r.models[1].file)
 	foreign = strings.TrimSuffix(foreign, ".gguf") + "-00001-of-00007.gguf"
 	if err := os.WriteFile(foreign, []byte("mine"), 0o666); err != nil {
 		t.Fatal(err)
@@ -533,7 +533,7 @@ func FuzzPlan(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := Parse("plan", data)
 		if err == nil {
-			_, err = p.settle()
+			_, err = p.resolve()
 		}
 		if err != nil {
 			if !errors.Is(err, fault.Usage) {

@@ -2,8 +2,6 @@ package release
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -302,17 +300,4 @@ func sameName(dir, a, b string) bool {
 	}
 	other, err := disk.Lstat(filepath.Join(dir, filepath.FromSlash(b)))
 	return err == nil && os.SameFile(one, other)
-}
-
-// keyOf returns a hash of what something depends on.
-func keyOf(parts ...any) string {
-	h := sha256.New()
-	for _, p := range parts {
-		data, err := json.Marshal(p)
-		if err != nil {
-			panic(err) // texts and numbers
-		}
-		fmt.Fprintf(h, "%d %s\n", len(data), data)
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }

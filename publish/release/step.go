@@ -2,7 +2,9 @@ package release
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"io/fs"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,14 +12,45 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/io/disk"
-	"ggforge/model/digest"
 	"ggforge/writer"
 )
 
-// kind is what a step makes.
+// step makes one part of a release. The driver (release.go) runs a list of steps and knows nothing else of them.
+type step interface {
+	base() *stepBase
+
+	// Key returns a hash of everything that the bytes of the step's files depend on. It is called when all of after
+	// are done.
+	Key() string
+	// Done reports whether the files are those that Make would write. It is called when all of after are done.
+	Done(ctx context.Context) (bool, error)
+	// Make writes the files.
+	Make(ctx context.Context) error
+	// Replaceable returns an error if Make would replace a file that no release has made.
+	Replaceable(ctx context.Context) error
+	// Predict sets files, sizes and time of the step's Item without running Make.
+	Predict(ctx context.Context, p *prediction) error
+}
+
+// stepBase holds the fields and methods that all steps share.
+type stepBase struct {
+	id
+	r      *Release
+	index  int    // in Release.steps and Release.Items
+	about  string // its name in errors
+	as     string // type of its files in the manifest
+	path   string // with slashes, below the output folder
+	shards bool   // the files may be shards, named after path
+	fixed  bool   // path is the same in every plan
+	listed bool   // the files are in SHA256SUMS and manifest.json
+	edited bool   // people edit the file: it is in neither state nor sums nor manifest
+	after  []step // they are made before
+}
+
+// kind is the kind of a step's files.
 type kind string
 
-// The kinds, in the order in which they are made.
+// The kinds, in the order in which they are made. They are keys of the state.
 const (
 	kindMatrix       kind = "imatrix"
 	kindModel        kind = "model"
@@ -29,18 +62,16 @@ const (
 	kindManifest     kind = "manifest"
 )
 
-// contents are the kinds whose files are in sums and manifest.
-var contents = []kind{kindMatrix, kindModel, kindEncoder, kindMeasurements, kindPage}
-
-// id says which step it is: of each kind there are several, or one whose name is that of its file.
+// id identifies a step in the state.
 type id struct {
 	Kind kind
-	Name string
+	Name string // within the kind
 }
 
-// MarshalText and UnmarshalText make an id a key of JSON: the kind, a slash, the name.
+// MarshalText returns KIND/NAME, the key of a step in JSON.
 func (i id) MarshalText() ([]byte, error) { return []byte(string(i.Kind) + "/" + i.Name), nil }
 
+// UnmarshalText parses KIND/NAME.
 func (i *id) UnmarshalText(text []byte) error {
 	k, name, ok := strings.Cut(string(text), "/")
 	if !ok {
@@ -50,200 +81,170 @@ func (i *id) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// step is a part of a release.
-type step struct {
-	id
-	about  string // what errors call it
-	as     string // type of its files in the manifest
-	path   string // with slashes, below the folder
-	shards bool   // files that are called after path take its place, or not
-	after  []*step
-	no     int // of Items
-
-	// key returns a hash of everything that the bytes depend on; it is called when all of after are done. nil
-	// stands for a step that compares by itself.
-	key func() string
-	// look reports whether there is nothing to do, for steps without a key.
-	look func(ctx context.Context) (bool, error)
-	make func(ctx context.Context) error
-	// content returns the file for files of the release, for steps that only list them.
-	content func(files []File) ([]byte, error)
-}
-
-// Item is a part of a release, as a dry run lists it.
+// Item describes a step, for a dry run.
 type Item struct {
 	Kind  string   `json:"kind"` // imatrix, model, mmproj, page, quality, card, sums or manifest
 	Name  string   `json:"name"` // within the kind
 	Type  string   `json:"type"`
 	Files []string `json:"files"` // below the output folder
 	Bytes int64    `json:"bytes"`
-	// Exact is true if Bytes is the size of the files; else it is an estimate or an upper bound.
+	// Exact is true if Bytes is the size of the files, false if it is an estimate or an upper bound.
 	Exact bool `json:"exact"`
 	Done  bool `json:"done"`
-	// Seconds is about how long making it takes on this machine, 0 for what is not known.
+	// Seconds estimates how long making it takes on this machine; 0 if unknown.
 	Seconds float64 `json:"seconds,omitempty"`
 
-	sizes []int64 // of Files, where they are known one by one
+	sizes []int64 // of Files, if they are known one by one
 }
 
-// add adds a step.
-func (r *Release) add(s *step) *step {
-	s.no = len(r.steps)
+// add appends a step to those of the release.
+func (r *Release) add(s step) {
+	b := s.base()
+	b.r, b.index = r, len(r.steps)
 	r.steps = append(r.steps, s)
-	r.Items = append(r.Items, Item{Kind: string(s.Kind), Name: s.Name, Type: s.as, Files: []string{s.path}})
-	return s
-}
-
-// item returns how a step is listed.
-func (r *Release) item(s *step) *Item { return &r.Items[s.no] }
-
-// full returns where a step writes; of shards, what their names are made of.
-func (r *Release) full(s *step) string { return filepath.Join(r.dir, filepath.FromSlash(s.path)) }
-
-// writes reports whether a file of that name, below the folder, can be one of the step.
-func (s *step) writes(name string) bool {
-	if name == s.path {
-		return true
-	}
-	prefix, _, _, ok := gguf.ParseShardName(name)
-	return s.shards && ok && prefix+".gguf" == s.path
+	r.Items = append(r.Items, Item{Kind: string(b.Kind), Name: b.Name, Type: b.as, Files: []string{b.path}})
 }
 
 // of returns the steps of some kinds.
-func (r *Release) of(kinds ...kind) (list []*step) {
+func (r *Release) of(kinds ...kind) (list []step) {
 	for _, s := range r.steps {
-		if slices.Contains(kinds, s.Kind) {
+		if slices.Contains(kinds, s.base().Kind) {
 			list = append(list, s)
 		}
 	}
 	return list
 }
 
-// look sets Done of all items.
-func (r *Release) look(ctx context.Context) error {
+// listed returns the steps whose files are in sums and manifest.
+func (r *Release) listed() (list []step) {
 	for _, s := range r.steps {
-		done, err := r.done(ctx, s)
-		if err != nil {
+		if s.base().listed {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func (b *stepBase) base() *stepBase { return b }
+
+func (b *stepBase) item() *Item { return &b.r.Items[b.index] }
+
+// files returns the files of a step that is done, as the state has them.
+func (b *stepBase) files() []File { return b.r.state.Made[b.id].Files }
+
+// first returns the first file of a step that is done, and its path on this machine.
+func (b *stepBase) first() (f File, path string) {
+	f = b.files()[0]
+	return f, filepath.Join(b.r.dir, filepath.FromSlash(f.Name))
+}
+
+// full returns the path of the step's file on this machine, of shards that of the model before splitting.
+func (b *stepBase) full() string { return filepath.Join(b.r.dir, filepath.FromSlash(b.path)) }
+
+// writes reports whether the step can write a file of that name, below the output folder.
+func (b *stepBase) writes(name string) bool {
+	return name == b.path || b.shards && isShardOf(name, b.path)
+}
+
+// isShardOf reports whether name is one of the shards of the model with the path whole.
+func isShardOf(name, whole string) bool {
+	prefix, _, _, ok := gguf.ParseShardName(name)
+	return ok && prefix+".gguf" == whole
+}
+
+// existing returns the names of the files in the output folder that the step can write.
+func (b *stepBase) existing() (names []string, err error) {
+	if _, err := disk.Lstat(b.full()); err == nil {
+		names = append(names, b.path)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if !b.shards {
+		return names, nil
+	}
+	list, err := disk.ReadDir(filepath.Dir(b.full()))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range list {
+		if name := path.Join(path.Dir(b.path), e.Name()); name != b.path && b.writes(name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// Replaceable is that of most steps: without Options.Force only files of this release are replaced, and nothing but
+// regular files.
+func (b *stepBase) Replaceable(ctx context.Context) error {
+	names, err := b.existing()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		full := filepath.Join(b.r.dir, filepath.FromSlash(name))
+		if err := writer.Writable(full, writer.Options{Force: true}); err != nil {
 			return err
 		}
-		r.item(s).Done = done
+		ours := b.r.opt.Force
+		if !ours {
+			if ours, err = b.r.state.ours(ctx, b.r.dir, name); err != nil {
+				return err
+			}
+		}
+		if !ours {
+			return fault.Permits("Force", fault.Errorf(fault.With(fault.Usage, fs.ErrExist),
+				"%s: exists, and is no file of this release", full))
+		}
 	}
 	return nil
 }
 
-// weigh sets the files of a step that is done, and their sizes.
-func (r *Release) weigh(s *step) error {
-	it := r.item(s)
+// recorded reports whether the step's files were made with that key and have not changed since.
+func (b *stepBase) recorded(ctx context.Context, key string) (bool, error) {
+	return b.r.state.done(ctx, b.r.dir, b.id, key)
+}
+
+// setSizes sets files and sizes of the Item of a step that is done.
+func (b *stepBase) setSizes() error {
+	it := b.item()
 	it.Files, it.sizes, it.Bytes, it.Exact = nil, nil, 0, true
-	for _, f := range r.state.Made[s.id].Files {
+	for _, f := range b.files() {
 		it.Files, it.sizes, it.Bytes = append(it.Files, f.Name), append(it.sizes, f.Bytes), it.Bytes+f.Bytes
 	}
-	if s.key == nil { // nothing is kept of it
-		info, err := disk.Stat(r.full(s))
+	if b.edited { // not in the state
+		info, err := disk.Stat(b.full())
 		if err != nil {
 			return err
 		}
-		it.Files, it.Bytes = []string{s.path}, info.Size()
+		it.Files, it.Bytes = []string{b.path}, info.Size()
 	}
 	return nil
 }
 
 // done reports whether a step has nothing to do.
-func (r *Release) done(ctx context.Context, s *step) (bool, error) {
-	if slices.ContainsFunc(s.after, func(s *step) bool { return !r.item(s).Done }) {
+func done(ctx context.Context, s step) (bool, error) {
+	if slices.ContainsFunc(s.base().after, func(s step) bool { return !s.base().item().Done }) {
 		return false, nil
 	}
-	if s.key == nil {
-		return s.look(ctx)
-	}
-	return r.state.done(ctx, r.dir, s.id, s.key())
+	return s.Done(ctx)
 }
 
-// carryOut makes what is missing of a step.
-func (r *Release) carryOut(ctx context.Context, s *step) error {
-	if s.key != nil {
-		done, err := r.done(ctx, s)
+// run makes the files of a step unless they are done.
+func run(ctx context.Context, s step) error {
+	b := s.base()
+	if !b.edited { // else Make compares, and warns
+		ok, err := done(ctx, s)
 		if err != nil {
 			return err
 		}
-		if r.item(s).Done = done; done {
+		if b.item().Done = ok; ok {
 			return nil
 		}
 	}
-	if err := s.make(ctx); err != nil {
+	if err := s.Make(ctx); err != nil {
 		return err
 	}
-	r.item(s).Done = true
+	b.item().Done = true
 	return nil
-}
-
-// local returns a path as the release has it.
-func (r *Release) local(path string) string {
-	rel, err := filepath.Rel(r.dir, path)
-	if err != nil {
-		return filepath.Base(path)
-	}
-	return filepath.ToSlash(rel)
-}
-
-// writing returns options for writing files of steps: before they get their names, the inputs are compared with what
-// they were, and the state lists the files that will be there.
-func (r *Release) writing(ctx context.Context, steps ...*step) writer.Options {
-	return writer.Options{
-		Workers: r.opt.Workers, Force: true, Inputs: r.source.Files,
-		Ready: func(files []digest.File) error {
-			if err := r.unchanged(); err != nil {
-				return err
-			}
-			all := make(map[*step][]File, len(steps))
-			for _, f := range files {
-				f.Name = r.local(f.Name)
-				i := slices.IndexFunc(steps, func(s *step) bool { return s.writes(f.Name) })
-				if i < 0 {
-					return fmt.Errorf("%s: belongs to no step of the release", f.Name)
-				}
-				all[steps[i]] = append(all[steps[i]], File{f, steps[i].as})
-			}
-			for _, s := range steps {
-				r.state.announce(s.id, made{s.key(), all[s]})
-			}
-			return r.state.save(r.dir)
-		},
-	}
-}
-
-// written records that what writing has announced is there.
-func (r *Release) written(ctx context.Context, steps ...*step) error {
-	for _, s := range steps {
-		if err := r.state.settle(r.dir, s.id); err != nil {
-			return err
-		}
-		r.item(s).Done = true
-	}
-	return r.state.save(r.dir)
-}
-
-// put writes the one file of a step.
-func (r *Release) put(ctx context.Context, s *step, data []byte) error {
-	if err := writer.MakeDir(filepath.Dir(r.full(s))); err != nil {
-		return err
-	}
-	if err := writer.WriteBytes(ctx, r.full(s), data, r.writing(ctx, s)); err != nil {
-		return err
-	}
-	return r.written(ctx, s)
-}
-
-// first returns the first file of a step that is done, below the folder and on this machine.
-func (r *Release) first(s *step) (f File, path string) {
-	f = r.state.Made[s.id].Files[0]
-	return f, filepath.Join(r.dir, filepath.FromSlash(f.Name))
-}
-
-// Files returns the files of the release that are in sums and manifest, in the order in which they are made.
-func (r *Release) Files() (files []File) {
-	for _, s := range r.of(contents...) {
-		files = append(files, r.state.Made[s.id].Files...)
-	}
-	return files
 }

@@ -21,16 +21,35 @@ func ExampleSlurm_Script() {
 	}
 	for line := range strings.Lines(script) {
 		if strings.Contains(line, "ggquant'") || strings.Contains(line, "sbatch") {
-			fmt.Print(line)
+			fmt.Print(strings.ReplaceAll(line, " '--", "\n  '--"))
 		}
 	}
 	// Output:
-	// 'ggquant' '--part' 'auto/16' '--resume' 'model-F16.gguf' 'it'\''s.gguf' 'Q4_K_M' & parts=$(parts_job | sbatch
-	// --parsable --array=1-16 '--job-name=ggquant-parts' '--ntasks=1' '--requeue' '--open-mode=append'
-	// '--signal=B:TERM@30' '--cpus-per-task=8' '--mem=4G' '--time=240' '--partition=cpu') 'ggquant' '--finish'
-	// 'model-F16.gguf' 'it'\''s.gguf' 'Q4_K_M' & finish=$(finish_job | sbatch --parsable --dependency="afterany:$parts"
-	// '--job-name=ggquant-finish' '--ntasks=1' '--requeue' '--open-mode=append' '--signal=B:TERM@30'
-	// '--cpus-per-task=8' '--mem=4G' '--time=240' '--partition=cpu')
+	// 'ggquant'
+	//   '--part' 'auto/16'
+	//   '--resume' 'model-F16.gguf' 'it'\''s.gguf' 'Q4_K_M' &
+	// parts=$(parts_job | sbatch --parsable --array=1-16
+	//   '--job-name=ggquant-parts'
+	//   '--ntasks=1'
+	//   '--requeue'
+	//   '--open-mode=append'
+	//   '--signal=B:TERM@30'
+	//   '--cpus-per-task=8'
+	//   '--mem=4G'
+	//   '--time=240'
+	//   '--partition=cpu')
+	// 'ggquant'
+	//   '--finish' 'model-F16.gguf' 'it'\''s.gguf' 'Q4_K_M' &
+	// finish=$(finish_job | sbatch --parsable --dependency="afterany:$parts"
+	//   '--job-name=ggquant-finish'
+	//   '--ntasks=1'
+	//   '--requeue'
+	//   '--open-mode=append'
+	//   '--signal=B:TERM@30'
+	//   '--cpus-per-task=8'
+	//   '--mem=4G'
+	//   '--time=240'
+	//   '--partition=cpu')
 }
 
 // The beginning of a manifest.
