@@ -209,6 +209,7 @@ func (c *Config) layOver(raw bool) error {
 		}
 		if t := modelTypes()[inner]; t != nil {
 			c.modelType = inner
+			m.completeText(c, values, "")
 			if err := t.complete(c, values, ""); err != nil {
 				return err
 			}

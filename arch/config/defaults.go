@@ -28,6 +28,9 @@ type modelType struct {
 	// key: the name of their row, "TYPE/KEY" where it is the same whatever model_type
 	// they name. Only those of encoders are completed.
 	Parts map[string]string
+	// Text are values of keys that the language model's configuration lacks; they precede
+	// the Defaults of its own type.
+	Text map[string]any
 
 	first func(values) error // changes what the file says, nil for none
 
@@ -57,6 +60,7 @@ func loadModelTypes() map[string]*modelType {
 		for _, key := range m["follow"].([]any) {
 			t.Follow = append(t.Follow, key.(string))
 		}
+		t.Text, _ = m["text"].(map[string]any)
 		parts, _ := m["parts"].(map[string]any)
 		for key, of := range parts {
 			if t.Parts == nil {
@@ -143,6 +147,16 @@ func headDimOf(v values) (any, error) {
 		return nil, WrongType("num_attention_heads", "a positive integer", heads)
 	}
 	return hidden / heads, nil
+}
+
+// completeText fills in the values of Text that v, the language model's configuration, lacks.
+func (m *modelType) completeText(c *Config, v values, prefix string) {
+	for key, value := range m.Text {
+		if _, ok := v[key]; !ok {
+			v[key] = value
+			c.defaulted[prefix+key] = true
+		}
+	}
 }
 
 // complete fills in what the file leaves out of v, the root of the configuration

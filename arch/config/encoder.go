@@ -87,6 +87,9 @@ func (c *Config) completeParts(m *modelType, v map[string]any, prefix string) er
 				}
 			}
 		}
+		if key == "text_config" {
+			m.completeText(c, part, prefix+key+".")
+		}
 		if err := t.complete(c, part, prefix+key+"."); err != nil {
 			return err
 		}

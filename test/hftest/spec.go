@@ -118,10 +118,17 @@ func (s *Spec) Bare() (Variant, error) {
 	if err != nil {
 		return v, err
 	}
+	shapes := identifier.FindAllString(s.Tensors, -1)
+	for _, table := range s.Beside {
+		shapes = append(shapes, identifier.FindAllString(table, -1)...)
+	}
+	if s.Base != nil {
+		shapes = append(shapes, identifier.FindAllString(s.Base.Tensors, -1)...)
+	}
 	list := func(m object) object {
 		drop := object{}
 		for key := range m {
-			if !bareKeys[key] && !slices.Contains(identifier.FindAllString(s.Tensors, -1), key) {
+			if !bareKeys[key] && !slices.Contains(shapes, key) {
 				drop[key] = nil
 			}
 		}

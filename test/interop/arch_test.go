@@ -60,15 +60,22 @@ func TestBareConfig(t *testing.T) {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {
+			if s.Name == "nemotron_h" {
+				// a checkpoint that transformers 5 saves lacks what equals the defaults of its class
+				t.Skip("the reference reads config.json itself, without the defaults that ggconv fills in")
+			}
 			v, err := s.Bare()
 			must(t, err)
 			out, err := o.tryConvert(t, s, v)
 			if err != nil {
 				t.Skipf("the reference fails: %v", tail([]byte(err.Error())))
 			}
-			mine := work + "/ours.gguf"
-			if err := tryOurs(root+work+"/specs/"+v.Name+"/"+s.Name, root+mine, v.Out, s.PreTokenizer(), "--compat",
-				"reference"); err != nil {
+			mine, dir := work+"/ours.gguf", root+work+"/specs/"+v.Name+"/"+s.Name
+			flags := []string{"--compat", "reference"}
+			if base := s.BaseDir(dir); base != "" {
+				flags = append(flags, "--base", base)
+			}
+			if err := tryOurs(dir, root+mine, v.Out, s.PreTokenizer(), flags...); err != nil {
 				t.Skipf("refused: %v", err)
 			}
 			same(t, root+mine, root+out)

@@ -3,7 +3,8 @@ leaves out, per model_type: one JSON object per line. Values that follow from
 other keys are left out; they are found by changing the sizes that they may
 follow from. "alias" are the other names of keys. "parts" are the configurations of
 what sees and hears: the name of their row, TYPE/KEY where the class is the same
-whatever model_type they have; their rows are printed, too. Usage: defaults.py TYPE ..."""
+whatever model_type they have; their rows are printed, too. "text" are the values that
+the class passes to that of its language model. Usage: defaults.py TYPE ..."""
 import json, sys
 from transformers import CONFIG_MAPPING, AutoConfig
 
@@ -73,5 +74,8 @@ while todo:
         row["alias"] = alias
     if inner:
         row["parts"] = inner
+    text = {k: v for k, v in getattr(cls, "_default_text_config_kwargs", {}).items() if k not in META}
+    if text:
+        row["text"] = text
     lines.append("%s: %s" % (json.dumps(t), json.dumps(row)))
 print("{\n" + ",\n".join(sorted(lines)) + "\n}")

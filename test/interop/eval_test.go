@@ -3,8 +3,8 @@ package interop
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"regexp"
@@ -107,7 +107,8 @@ func runtimeTokens(t *testing.T, m *model.Model, file, text string, chunk, chunk
 }
 
 // samePerplexity compares with the figure of the real runtime for a file and a text, to
-// the digits that it prints.
+// the digits that it prints, or, where float32 does not carry as many, to the range of its
+// kernels for all CPUs that this one can run.
 func samePerplexity(t *testing.T, got *eval.Perplexity, file, text string, chunk, chunks int) {
 	t.Helper()
 	want, margin := runtimePerplexity(t, file, text, chunk, chunks)
@@ -115,30 +116,57 @@ func samePerplexity(t *testing.T, got *eval.Perplexity, file, text string, chunk
 	if want > 1e6 && got.Value > 1e6 {
 		skip(t, "weights that make no sense of any text")
 	}
-	if !(math.Abs(got.Value-want) <= 1e-5*want+5e-5 && math.Abs(got.Error-margin) <= 1e-4*margin+5e-5) {
+	low, high, lowMargin, highMargin := want, want, margin, margin
+	same := func() bool {
+		return got.Value >= low-1e-5*want-5e-5 && got.Value <= high+1e-5*want+5e-5 &&
+			got.Error >= lowMargin-1e-4*margin-5e-5 && got.Error <= highMargin+1e-4*margin+5e-5
+	}
+	if same() {
+		return
+	}
+	for _, b := range backends(t) {
+		if v, e, err := b.perplexity(file, text, chunk, chunks); err == nil {
+			low, high, lowMargin, highMargin = min(low, v), max(high, v), min(lowMargin, e), max(highMargin, e)
+		}
+	}
+	t.Logf("llama.cpp's kernels for other CPUs compute %.4f to %.4f +/- %.5f to %.5f", low, high, lowMargin, highMargin)
+	if !same() {
 		t.Errorf("perplexity %.6f +/- %.6f, want %.4f +/- %.5f", got.Value, got.Error, want, margin)
 	}
 }
 
+// runtimePerplexity returns what llama-perplexity prints for the first chunks of a text, and
+// its error.
 func runtimePerplexity(t *testing.T, file, text string, chunk, chunks int) (value, margin float64) {
 	t.Helper()
+	value, margin, err := backend("").perplexity(file, text, chunk, chunks)
+	switch {
+	case errors.Is(err, errNoFigure):
+		t.Fatal(err)
+	case err != nil:
+		skip(t, err)
+	}
+	return value, margin
+}
+
+var errNoFigure = errors.New("llama-perplexity prints no figure")
+
+// perplexity returns what llama-perplexity prints with the backend.
+func (b backend) perplexity(file, text string, chunk, chunks int) (value, margin float64, err error) {
 	c := strconv.Itoa(chunk)
-	argv := append([]string{root, "timeout", "120", "llama-perplexity", "-m", file, "-f", text, "-c", c, "-b", c,
+	argv := append([]string{"timeout", "120", "llama-perplexity", "-m", file, "-f", text, "-c", c, "-b", c,
 		"--chunks", strconv.Itoa(chunks)}, exactPath...)
 	var out []byte
 	for range 8 { // it writes from another thread and now and then ends before the last line
-		var err error
-		if out, err = exec.Command("chroot", argv...).CombinedOutput(); err != nil {
-			skip(t, fmt.Sprintf("the runtime: %s", complaints(out)))
+		if out, err = b.command(argv...).CombinedOutput(); err != nil {
+			return 0, 0, fmt.Errorf("the runtime: %s", complaints(out))
 		}
 		if m := finalEstimate.FindSubmatch(out); m != nil {
-			value, err = strconv.ParseFloat(string(m[1]), 64)
-			must(t, err)
-			margin, err = strconv.ParseFloat(string(m[2]), 64)
-			must(t, err)
-			return value, margin
+			if value, err = strconv.ParseFloat(string(m[1]), 64); err == nil {
+				margin, err = strconv.ParseFloat(string(m[2]), 64)
+			}
+			return value, margin, err
 		}
 	}
-	t.Fatalf("no figure in\n%s", complaints(out))
-	return 0, 0
+	return 0, 0, fmt.Errorf("%w in\n%s", errNoFigure, complaints(out))
 }

@@ -176,6 +176,44 @@ func (o *oracle) tool(t *testing.T, argv ...string) string {
 	return string(out)
 }
 
+// backend is the folder, inside the chroot, with the only kernels that the runtime gets: those
+// for one kind of CPU. "" is all kernels, of which the runtime takes the fastest.
+type backend string
+
+// backends returns those for each kind of CPU that the runtime has kernels for, also for CPUs
+// that this one is not.
+func backends(t *testing.T) (all []backend) {
+	t.Helper()
+	files, err := filepath.Glob(backendFolder() + "/libggml-cpu-*.so")
+	must(t, err)
+	for _, file := range files {
+		name := filepath.Base(file)
+		folder := work + "/backends/" + strings.TrimSuffix(name, ".so")
+		must(t, os.MkdirAll(root+folder, 0o777))
+		os.Remove(root + folder + "/" + name)
+		must(t, os.Link(file, root+folder+"/"+name))
+		all = append(all, backend(folder))
+	}
+	return all
+}
+
+// backendFolder returns the folder of the runtime's kernels, "" for none.
+func backendFolder() string {
+	folders, _ := filepath.Glob(root + "/usr/lib/*/ggml/backends*")
+	return strings.Join(folders, "")
+}
+
+// command returns a command in the chroot. With kernels for one kind of CPU, it sees them in
+// place of the others.
+func (b backend) command(argv ...string) *exec.Cmd {
+	if b == "" {
+		return exec.Command("chroot", append([]string{root}, argv...)...)
+	}
+	const script = `mount --bind "$1" "$2" && shift 2 && exec chroot "$@"`
+	return exec.Command("unshare", append([]string{"-m", "sh", "-c", script, "sh", root + string(b), backendFolder(),
+		root}, argv...)...)
+}
+
 // ours runs one of our commands; paths are outside the chroot.
 func ours(t *testing.T, name string, argv ...string) string {
 	t.Helper()
