@@ -4,7 +4,7 @@
 // A Source is one tensor. It hands out raw rows in one tensor type; float32
 // rows come from decoding those (see Decode), so the bytes of a tensor that
 // keeps its type are never touched. A tensor that has to be rearranged or
-// computed is a Source built on other Sources (transform.go): nothing is ever
+// computed is a Source built on other Sources (view.go, join.go, compute.go): nothing is ever
 // held whole in memory.
 package rows
 
@@ -169,4 +169,21 @@ func Float32s(v []float32) Source {
 		panic(err) // F32 has an encoder that needs nothing
 	}
 	return &memory{ne: []int64{int64(len(v))}, typ: gguf.TypeF32, data: data}
+}
+
+// Each calls f with all elements of s in order, a few rows at a time; f may not
+// keep them.
+func Each(s Source, f func([]float32)) error {
+	var buf []byte
+	n := gguf.Rows(s.NE())
+	step := max(1, equalStep/s.NE()[0])
+	values := make([]float32, min(n, step)*s.NE()[0])
+	for i := int64(0); i < n; i += step {
+		part := values[:(min(n, i+step)-i)*s.NE()[0]]
+		if err := Decode(s, part, &buf, i, min(n, i+step)); err != nil {
+			return err
+		}
+		f(part)
+	}
+	return nil
 }

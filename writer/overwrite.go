@@ -3,13 +3,9 @@ package writer
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -138,94 +134,6 @@ func Unrecovered(path string) error {
 	return nil
 }
 
-// Held is a file that is locked while its metadata are changed: in place, or by a file that replaces it.
-type Held struct {
-	path         string
-	file, record *disk.File // record: nil but after Settle
-}
-
-// Hold locks the file at path, which has to be a regular file with no other name: what is there may be changed, and
-// nothing else changes with it. Anything else, and a file that another process holds, is an error of kind fault.Usage.
-// What is to be changed is read after it: before, another process may have changed it.
-func Hold(path string) (*Held, error) {
-	for range 100 {
-		f, err := owned(path)
-		if err != nil {
-			return nil, err
-		}
-		if err := lock(f); errors.Is(err, errLocked) { // where there are no locks, nothing stands in the way
-			f.Close()
-			return nil, fault.Errorf(fault.Usage, "%s: %w", path, errLocked)
-		}
-		// first the record, then the name: it goes after the file was replaced
-		_, err = disk.Lstat(path + overwriteSuffix)
-		settled := err == nil
-		switch still, err := refers(path, f); {
-		case err != nil:
-			f.Close()
-			return nil, err
-		case still && settled:
-			f.Close()
-			return nil, fault.Errorf(fault.Usage, "%s: %w", path, errLocked)
-		case still:
-			return &Held{path: path, file: f}, nil
-		}
-		f.Close() // replaced meanwhile
-	}
-	return nil, fault.Errorf(fault.Usage, "%s: %w", path, errLocked)
-}
-
-// Settle closes the file where files that are open cannot be replaced. It comes right before the file is. An empty
-// record, which is locked, then keeps others from the file until Close; left by a run that was killed, it says that
-// nothing was changed.
-func (h *Held) Settle() (err error) {
-	if replacesOpen {
-		return nil
-	}
-	name := h.path + overwriteSuffix
-	if h.record, err = exclusive(name, name); err != nil {
-		return err
-	}
-	unfinish(name, false)
-	return h.file.Close()
-}
-
-// Close gives up the lock.
-func (h *Held) Close() error {
-	defer h.file.Close()
-	if h.record == nil {
-		return nil
-	}
-	name := h.path + overwriteSuffix
-	finished(name)
-	return removeHeld(name, h.record)
-}
-
-// owned opens a regular file with this one name for reading and writing.
-func owned(path string) (*disk.File, error) {
-	st, err := disk.Lstat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !st.Mode().IsRegular() {
-		return nil, fault.Errorf(fault.Usage, "%s: is %s, want a file to change it where it is", path,
-			kindOf(st.Mode()))
-	}
-	f, err := disk.OpenFile(path, os.O_RDWR|noFollow, 0)
-	if err != nil {
-		return nil, err
-	}
-	n, err := links(f)
-	if err == nil && n > 1 {
-		err = fault.Errorf(fault.Usage, "%s: has %d names; changed where it is, all of them would show it", path, n)
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
 // finishOverwrite changes f and removes the record of that, r.
 func finishOverwrite(f *disk.File, name string, r *disk.File, c change) error {
 	err := c.pieces(func(at int64, _, after []byte) error {
@@ -343,90 +251,4 @@ func changed(size int64, old, replacement []byte) change {
 	}
 	lo, hi = lo/sector*sector, min((hi+sector-1)/sector*sector, len(old))
 	return change{size, int64(lo), int64(hi - lo), bytes.NewReader(old[lo:hi]), bytes.NewReader(replacement[lo:hi])}
-}
-
-// recordHead is how many bytes of a record are before what it has of the file.
-const recordHead = int64(len(overwriteMagic) + 24 + sha256.Size)
-
-// record returns how the record of a change begins:
-//
-//	magic, size of the file u64, off u64, n u64, SHA-256 of all other bytes
-//
-// n bytes before and n bytes after the change follow.
-func (c *change) record() ([]byte, error) {
-	head := []byte(overwriteMagic)
-	for _, n := range []int64{c.size, c.off, c.n} {
-		head = binary.LittleEndian.AppendUint64(head, uint64(n))
-	}
-	h := sha256.New()
-	h.Write(head)
-	for _, r := range []io.ReaderAt{c.before, c.after} {
-		if _, err := io.Copy(h, io.NewSectionReader(r, 0, c.n)); err != nil {
-			return nil, err
-		}
-	}
-	return h.Sum(head), nil
-}
-
-// writeTo writes the record of a change.
-func (c *change) writeTo(w io.Writer) error {
-	head, err := c.record()
-	if err == nil {
-		_, err = w.Write(head)
-	}
-	for _, r := range []io.ReaderAt{c.before, c.after} {
-		if err == nil {
-			_, err = io.Copy(w, io.NewSectionReader(r, 0, c.n))
-		}
-	}
-	return err
-}
-
-// errTorn says that a record was not written whole.
-var errTorn = errors.New("torn")
-
-// openRecord reads a record that lies in r as far as it says which bytes change; these stay in r. A beginning of a
-// record, which was not written whole, has errTorn.
-func openRecord(r *disk.File) (c change, err error) {
-	st, err := r.Stat()
-	if err != nil {
-		return c, err
-	}
-	return parseRecord(r.Name(), r, st.Size())
-}
-
-func parseRecord(name string, r io.ReaderAt, size int64) (c change, err error) {
-	head := make([]byte, min(size, recordHead))
-	if n, err := r.ReadAt(head, 0); n < len(head) {
-		return c, err
-	}
-	magic := head[:min(len(head), len(overwriteMagic))]
-	switch {
-	case len(bytes.Trim(head, "\x00")) == 0, int64(len(head)) < recordHead &&
-		bytes.HasPrefix([]byte(overwriteMagic), magic):
-		// zeros are what the disk has not got
-		return c, errTorn
-	case string(magic) != overwriteMagic:
-		return c, fault.Errorf(fault.Refused,
-			"%s: begins with %.20q, want %q: made by another version, or no record of a change of metadata; remove it",
-			name, magic, overwriteMagic)
-	}
-	number := func(i int) uint64 { return binary.LittleEndian.Uint64(head[len(overwriteMagic)+8*i:]) }
-	off, n := number(1), number(2)
-	if number(0) > math.MaxInt64 || off > maxOverwrite || n > maxOverwrite || off%sector != 0 ||
-		size > recordHead+2*int64(n) {
-		return c, fault.Errorf(fault.Refused,
-			"%s: has %d bytes, and says that it has %d twice, from %d on, at most %d; remove it", name, size, n, off,
-			maxOverwrite)
-	}
-	if size < recordHead+2*int64(n) {
-		return c, errTorn
-	}
-	c = change{int64(number(0)), int64(off), int64(n), io.NewSectionReader(r, recordHead, int64(n)),
-		io.NewSectionReader(r, recordHead+int64(n), int64(n))}
-	want, err := c.record()
-	if err == nil && !bytes.Equal(want, head) {
-		err = errTorn
-	}
-	return c, err
 }

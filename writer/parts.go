@@ -1,7 +1,6 @@
 package writer
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,13 +10,9 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -84,36 +79,6 @@ func (p *pool) ends(n int) func(k, i int) int64 {
 		row, _ := bits.Div64(hi, lo, work)
 		return int64(row)
 	}
-}
-
-// complete counts the rows that parts have written, and returns an error of kind fault.Incomplete
-// that names the parts in which some are missing.
-func (p *pool) complete(o *Journal, begun func(int)) error {
-	ends := p.ends(o.Parts)
-	lacks := map[int]bool{}
-	for i, j := range p.jobs {
-		begun(i)
-		done := j.done()
-		p.skip(j, done)
-		for _, s := range j.missing(done) {
-			for k := 1; k <= o.Parts; k++ {
-				if max(s.a, ends(k-1, i)) < min(s.b, ends(k, i)) {
-					lacks[k] = true
-				}
-			}
-		}
-	}
-	if len(lacks) == 0 {
-		return nil
-	}
-	var list []string
-	for k := 1; k <= o.Parts; k++ {
-		if lacks[k] {
-			list = append(list, strconv.Itoa(k))
-		}
-	}
-	return fault.Errorf(fault.Incomplete, "%s: %d of %d parts are not whole, run them again: %s", p.files[0], len(list),
-		o.Parts, fault.List(list))
 }
 
 // inParts returns the facts of a run in so many parts.
@@ -367,226 +332,4 @@ func (o *output) endPart() error {
 		return err
 	}
 	return syncDir(filepath.Dir(final))
-}
-
-// gather opens the files that parts have written, and reads from their journals which rows are
-// there.
-func (o *output) gather(ctx context.Context, open *handles, facts []Fact, opt Options) error {
-	j := opt.Journal
-	f, err := statefile.Open(o.runName())
-	if errors.Is(err, fs.ErrNotExist) {
-		return fault.Errorf(fault.Incomplete, "%s: there is no such file: no part has begun", o.runName())
-	}
-	if err != nil {
-		return err
-	}
-	found, _, err := readHead(f)
-	f.Close()
-	if err != nil {
-		return err
-	}
-	had, err := parseHead(found)
-	if err != nil {
-		return fmt.Errorf("%s: %w", o.runName(), err)
-	}
-	if err := j.countParts(o.runName(), had); err != nil {
-		return err
-	}
-	head := o.head(inParts(facts, j.Parts))
-	if err := sameRun(o.runName(), found, head); err != nil {
-		return err
-	}
-	for i := range o.files {
-		l := &o.files[i]
-		p := &partial{name: l.path + Suffix, final: l.path, size: l.size, kept: true}
-		if p.file, err = leftover(p.name, p.final); errors.Is(err, errLocked) {
-			return fault.Errorf(fault.Incomplete, "%s: %w", p.name, errLocked)
-		} else if err != nil {
-			return err
-		}
-		if p.file == nil {
-			return fault.Errorf(fault.Incomplete, "%s: there is no such file: no part has begun it", p.name)
-		}
-		o.parts[i] = p
-		if p.info, err = p.file.Stat(); err != nil {
-			return err
-		}
-		if p.info.Size() != l.size {
-			return fault.Errorf(fault.Incomplete, "%s: has %d bytes, want %d", p.name, p.info.Size(), l.size)
-		}
-		if _, err := p.WriteAt(l.header(), 0); err != nil {
-			return err
-		}
-		if i != o.leader {
-			if err := open.add(p); err != nil {
-				return err
-			}
-		}
-	}
-	for k := 1; k <= j.Parts; k++ {
-		f, err := leftover(o.partLog(k, j.Parts), o.partLog(k, j.Parts))
-		if errors.Is(err, errLocked) {
-			err = fault.Errorf(fault.Incomplete, "%s: %w", o.partLog(k, j.Parts), errLocked)
-		}
-		if err != nil {
-			return err
-		}
-		if f != nil {
-			o.partLogs = append(o.partLogs, &rowLog{file: f, name: o.partLog(k, j.Parts)})
-		}
-	}
-	return o.believe(ctx, o.partLogs, head, opt)
-}
-
-// countParts sets how many parts the run has by the facts of one of them, if it is not said.
-func (j *Journal) countParts(name string, facts []Fact) error {
-	i := slices.IndexFunc(facts, func(f Fact) bool { return f.Name == partsFact })
-	n := 0
-	if i >= 0 {
-		n, _ = strconv.Atoi(facts[i].Value)
-	}
-	if n < 1 || n > maxParts {
-		return fault.Errorf(fault.Broken, "%s: says nothing of the number of parts, want 1 to %d", name, maxParts)
-	}
-	if j.Parts == 0 {
-		j.Parts = n
-	}
-	if j.Parts != n {
-		return fault.Errorf(fault.Refused, "%s: is of a run of %d parts, want %d", name, n, j.Parts)
-	}
-	return nil
-}
-
-// believe reads logs side by side and notes the rows that they have.
-func (o *output) believe(ctx context.Context, logs []*rowLog, head []byte, opt Options) error {
-	var mu sync.Mutex
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(opt.workers())
-	for _, log := range logs {
-		g.Go(func() error {
-			found, torn, err := readHead(log.file)
-			if err != nil || torn {
-				return err
-			}
-			if err := sameRun(log.name, found, head); err != nil {
-				return err
-			}
-			_, err = o.scan(ctx, log, int64(len(head)), func(t *placed, s span, data []byte) error {
-				if log.data {
-					if err := t.put(s, data); err != nil {
-						return err
-					}
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				t.done = append(t.done, s)
-				return nil
-			})
-			return err
-		})
-	}
-	return g.Wait()
-}
-
-var partFileName = regexp.MustCompile(`^(.*)\.part-([0-9]{1,6})-of-([0-9]{1,6})$`)
-
-// collect copies into the set's temporary files the rows of parts that are in files of their own, as far
-// as they are not there.
-func (o *output) collect(ctx context.Context, facts []Fact, opt Options) error {
-	j := opt.Journal
-	list, err := disk.ReadDir(j.PartDir)
-	if err != nil {
-		return err
-	}
-	base := filepath.Base(o.files[o.leader].path)
-	for _, e := range list {
-		m := partFileName.FindStringSubmatch(e.Name())
-		if m == nil || m[1] != base {
-			continue
-		}
-		if err := j.countParts(filepath.Join(j.PartDir, e.Name()), []Fact{{partsFact, m[3]}}); err != nil {
-			return err
-		}
-	}
-	if j.Parts == 0 {
-		return fault.Errorf(fault.Incomplete, "%s: no part of %s is there", j.PartDir, base)
-	}
-	head := o.head(inParts(facts, j.Parts))
-	for k := 1; k <= j.Parts; k++ {
-		name := o.partFile(j.PartDir, k, j.Parts)
-		f, err := statefile.Open(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		o.partLogs = append(o.partLogs, &rowLog{file: f, name: name, data: true})
-	}
-	return o.believe(ctx, o.partLogs, head, opt)
-}
-
-// dropParts removes what parts have left, after the files have their names.
-func (o *output) dropParts() error {
-	var errs []error
-	for _, log := range o.partLogs {
-		log.close(true)
-	}
-	o.partLogs = nil
-	if err := disk.Remove(o.runName()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
-// verify reads the files back from the disk and compares them with their headers and with the checksums that
-// were taken before rows were written.
-func (o *output) verify(ctx context.Context, head []byte, opt Options) error {
-	for i, p := range o.parts {
-		l := &o.files[i]
-		err := p.use(func(f *disk.File) error {
-			forget(f)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		want := l.header()
-		got := make([]byte, len(want))
-		err = p.use(func(f *disk.File) error {
-			_, err := f.ReadAt(got, 0)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if !bytes.Equal(got, want) {
-			return fmt.Errorf("%s: the header is not what was written", p.name)
-		}
-		for _, t := range l.tensors {
-			t.done = nil
-		}
-	}
-	logs := o.partLogs
-	if o.log != nil {
-		logs = []*rowLog{o.log}
-	}
-	for _, log := range logs {
-		if _, err := log.file.Seek(0, io.SeekStart); err != nil {
-			return err
-		}
-	}
-	if err := o.believe(ctx, logs, head, opt); err != nil {
-		return err
-	}
-	for i, p := range o.parts {
-		for _, t := range o.files[i].tensors {
-			j := &job{ne: t.Source.NE(), outputs: []*placed{t}, hi: gguf.Rows(t.Source.NE())}
-			if bad := j.missing(j.done()); len(bad) > 0 {
-				return fmt.Errorf("%s: tensor %q: rows %d to %d are not what was written", p.name, t.Name,
-					bad[0].a, bad[0].b-1)
-			}
-		}
-	}
-	return nil
 }

@@ -6,10 +6,8 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"io"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -17,10 +15,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"ggforge/fault"
 	"ggforge/internal/io/disk"
-	"ggforge/internal/io/mmap"
-	"ggforge/internal/kernel/parallel"
 )
 
 // progressSuffix is what the log of a set has after the temporary name of its
@@ -313,45 +308,6 @@ func (o *output) record(log *rowLog, r *[recordBytes]byte) (*placed, span) {
 		return nil, span{}
 	}
 	return t, s
-}
-
-// compareSources compares what parts or an interrupted run have read with what their sources are now.
-func compareSources(ctx context.Context, tensors []*placed, opt Options) error {
-	buffers := make([][]byte, opt.workers())
-	for _, j := range jobsOf(tensors) {
-		done := map[[2]int64][]span{}
-		for _, t := range j.outputs {
-			for _, s := range t.done {
-				at := [2]int64{s.a, s.b}
-				done[at] = append(done[at], s)
-			}
-		}
-		order := slices.SortedFunc(maps.Keys(done), func(x, y [2]int64) int { return slices.Compare(x[:], y[:]) })
-		err := parallel.For(ctx, len(buffers), len(order), func(i, worker int) error {
-			at, sum := order[i], uint64(0)
-			// mapped input that shrinks meanwhile must not kill the process
-			err := mmap.Guard("input", func() error {
-				raw, err := j.source.Raw(&buffers[worker], at[0], at[1])
-				sum = rowSum(raw)
-				return err
-			})
-			if err != nil {
-				return fmt.Errorf("tensor %q: %w", j.name(), err)
-			}
-			for _, s := range done[at] {
-				if s.source != sum {
-					return fault.Errorf(fault.Refused,
-						"%s: rows %d to %d of tensor %q were made of another model than the input: remove it, and "+
-							"run again what made it", s.log.name, s.a, s.b-1, j.name())
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // done returns the rows that all outputs of the tensor hold, in order: those that
