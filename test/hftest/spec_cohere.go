@@ -44,7 +44,7 @@ func init() {
 	}
 	add(cohere2)
 	cohere2.Name, cohere2.NoReference, cohere2.Variants = "cohere2-zero-biases",
-		"it wants to look whether the biases are zero before it has read them", nil
+		"the reference compares the biases with zero before their data is loaded", nil
 	cohere2.Tensors += `
 		model.layers.{bid}.input_layernorm.bias        | hidden_size             | fill zero
 		model.layers.{bid}.self_attn.{k,v}_proj.bias   | num_key_value_heads*hd  | fill zero

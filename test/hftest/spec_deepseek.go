@@ -111,7 +111,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "deepseek-v2-lite",
-		NoLoad:    "the runtime recognizes this model by its 27 layers, more than are made up here",
+		NoLoad:    "the runtime recognizes this model by its 27 layers; the made-up one has fewer",
 		Tokenizer: "bpe:deepseek-llm",
 		Config: `{"architectures": ["DeepseekV2ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
 			"aux_loss_alpha": 0.001, "auto_map": {"AutoConfig": "configuration_deepseek.DeepseekV2Config"},

@@ -3,7 +3,7 @@ package hftest
 import "strings"
 
 // draftAlone is why the runtime cannot use a draft by itself.
-const draftAlone = "a draft: weights load, but nothing is computed without the model that it is for"
+const draftAlone = "a draft model: its weights load, but it runs only together with its target model"
 
 // EAGLE-3 drafts for a Llama and a Qwen.
 func init() {

@@ -48,7 +48,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "embeddinggemma",
-		NoLoad:    "an assertion of the runtime",
+		NoLoad:    "an assertion of the runtime fails",
 		Tokenizer: "gemma",
 		Config: `{"_sliding_window_pattern": 6, "architectures": ["Gemma3TextModel"], "attention_bias": false,
 			"attention_dropout": 0.0, "attn_logit_softcapping": null, "bos_token_id": $bos, "dtype": "float32",

@@ -158,7 +158,7 @@ func init() {
 			"moe_drop_tokens": false, "moe_intermediate_size": [96, 96], "moe_layer_num_skipped": 0, "moe_random_routing_dropped_token": false, "moe_topk": [2, 2],
 			"num_attention_heads": 2, "num_experts": 4, "num_hidden_layers": 2, "num_key_value_heads": 1, "num_shared_expert": [1, 1],
 			"rope_scaling": {"alpha": 1000.0, "factor": 1.0, "type": "dynamic"}, "tie_word_embeddings": true, ` + hunyuanKeys + `}`,
-		NoReference: "the tokenizer needs code of the checkpoint",
+		NoReference: "the reference's tokenizer needs code of the checkpoint",
 		Tensors: llamaHead + llamaAttention + `
 			xid = num_experts
 			lm_head.weight                                              | vocab_size, hidden_size | if opt(head_too)
@@ -197,7 +197,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "grok-2",
-		NoLoad:    "the runtime wants heads that fill the hidden size, as in the published model",
+		NoLoad:    "the runtime requires n_head * head_dim = n_embd, as in the published model",
 		Tokenizer: "spm",
 		Config: `{"architectures": ["Grok1ForCausalLM"], "attn_factor": 1.0, "attn_logit_softcapping": 30.0,
 			"attn_temperature_len": 1024, "beta_fast": 8, "beta_slow": 1,

@@ -213,7 +213,7 @@ func init() {
 		Tokenizer:   "gemma",
 		AddedTokens: gemma4Tokens,
 		Files:       map[string]string{"tokenizer.model": ""},
-		NoLoad:      "it runs next to the model that it drafts for",
+		NoLoad:      "a draft model: it runs only together with its target model",
 		Config: `{"architectures": ["Gemma4AssistantForCausalLM"], "backbone_hidden_size": 96,
 			"centroid_intermediate_top_k": 32, "dtype": "bfloat16", "model_type": "gemma4_assistant",
 			"num_centroids": 64, "text_config": {"attention_bias": false, "attention_dropout": 0.0,

@@ -119,7 +119,7 @@ func init() {
 	)
 	add(Spec{
 		Name:      "kimi-vl",
-		NoLoad:    "the runtime recognizes this model by its 27 layers, more than are made up here",
+		NoLoad:    "the runtime recognizes this model by its 27 layers; the made-up one has fewer",
 		Tokenizer: "bpe:llama3",
 		Config: `{"architectures": ["KimiVLForConditionalGeneration"], "auto_map": {"AutoConfig": "configuration_kimi_vl.KimiVLConfig"}, "ignore_index": -100,
 			"media_placeholder_token_id": 1002, "model_type": "kimi_vl", "torch_dtype": "bfloat16", "transformers_version": "4.50.3", "vocab_size": 1024,

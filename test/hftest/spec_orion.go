@@ -39,7 +39,7 @@ func init() {
 	add(Spec{
 		Name:        "plamo",
 		Tokenizer:   "spm-nojson",
-		NoReference: "it takes no other sizes than those of the published model",
+		NoReference: "the reference supports only the sizes of the published model",
 		Config: `{"architectures": ["PlamoForCausalLM"], "auto_map": {"AutoConfig": "modeling_plamo.PlamoConfig"},
 			"bos_token_id": 1, "eos_token_id": 2, "hidden_size": 160, "intermediate_size": 96,
 			"max_position_embeddings": 4096, "model_type": "plamo", "n_shared_head": 2, "num_attention_heads": 10,

@@ -42,7 +42,7 @@ func init() {
 	`
 	add(Spec{
 		Name:      "plamo2",
-		NoLoad:    "the runtime comes to no end with sizes as small as these",
+		NoLoad:    "the runtime does not finish with sizes as small as these",
 		Tokenizer: "none",
 		Files:     plamoFiles("Plamo2Tokenizer"),
 		NoEdge:    true,

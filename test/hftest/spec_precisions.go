@@ -315,7 +315,7 @@ func init() {
 			"tensors": [{"name": "model.embed_tokens.weight", "axis": -1, "role": "inverse-after-lookup"}, `, "mlp.up_proj", "mlp.gate_proj", "mlp.down_proj")},
 		Variants: options(),
 	})
-	const refuses = "it refuses the method by name; make interop compares the numbers with decoders in NumPy and PyTorch"
+	const refuses = "the reference refuses the quantization method by name; make interop compares the weights with decoders in NumPy and PyTorch"
 	add(Spec{
 		Name:      "awq",
 		Tokenizer: "spm",

@@ -110,7 +110,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "qwen3_next",
-		NoLoad:    "the runtime wants other sizes of attn_qkv than these small ones",
+		NoLoad:    "the runtime expects other sizes of attn_qkv than these small ones",
 		Tokenizer: "bpe:qwen2",
 		Config: `{"architectures": ["Qwen3NextForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
 			"bos_token_id": 1000, "decoder_sparse_step": 1, "eos_token_id": 1002, "full_attention_interval": 4,

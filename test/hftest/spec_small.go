@@ -66,7 +66,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "plm",
-		NoLoad:    "an assertion of the runtime with sizes as small as these",
+		NoLoad:    "an assertion of the runtime fails with sizes as small as these",
 		Tokenizer: "bpe:qwen2",
 		Config: `{"architectures": ["PLMForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
 			"auto_map": {"AutoConfig": "configuration_plm.PLMConfig"}, "bos_token_id": $pad, "eos_token_id": $eos,

@@ -32,7 +32,7 @@ func init() {
 			"rope_scaling": null, "rope_theta": 10000, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
 			"transformers_version": "4.40.0", "use_cache": true, "use_parallel_residual": true, "use_qkv_bias": false,
 			"vocab_size": 1024}`,
-		NoReference: "it collects the norms of the heads but never writes them",
+		NoReference: "the reference collects the norms of the heads but never writes them",
 		Tensors: stablelmTensors + `
 			xid = num_attention_heads
 			kid = num_key_value_heads

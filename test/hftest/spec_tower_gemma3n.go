@@ -58,7 +58,7 @@ func init() {
 	add(s)
 	// as published, with the norms after the convolutions over the spectrum
 	s.Name, s.NoReference, s.Variants = "mm_gemma3n_norms",
-		"does not know the names of two norms that all published checkpoints have", nil
+		"the reference does not know the names of two norms that all published checkpoints have", nil
 	s.Tensors += `
 		model.audio_tower.subsample_conv_projection.conv_0.norm.weight | 32
 		model.audio_tower.subsample_conv_projection.conv_1.norm.weight | 16

@@ -90,7 +90,7 @@ func init() {
 		`
 	add(Spec{
 		Name: "mm_qwen3_omni_moe", Tower: true, Tokenizer: "bpe:qwen2",
-		NoReference: "Can not map tensor 'model.visual.blocks.0.attn.proj.bias'",
+		NoReference: "the reference fails: Can not map tensor 'model.visual.blocks.0.attn.proj.bias'",
 		Files: map[string]string{"preprocessor_config.json": strings.NewReplacer("Qwen2_5OmniProcessor",
 			"Qwen3OmniMoeProcessor", preCLIP, preSigLIP, `"patch_size": 14`, `"patch_size": 16`).Replace(pre)},
 		Config: `{"architectures": ["Qwen3OmniMoeForConditionalGeneration"], "assistant_token_id": 77091, "code2wav_config": {"hidden_size": 32}, "dtype": "bfloat16", "enable_audio_output": true,

@@ -68,7 +68,7 @@ func init() {
 	}
 	add(jais)
 	jais.Name, jais.NoReference = "jais-slopes",
-		"it wants to look at the slopes before it has read them, unless it is told to be eager"
+		"the reference reads the ALiBi slopes before their data is loaded, unless it is run with --no-lazy"
 	jais.Tensors += `
 		transformer.relative_pe.slopes                         | n_head | fill slope
 	`

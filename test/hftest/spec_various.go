@@ -168,7 +168,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "chameleon",
-		NoLoad:    "the runtime takes the first 8196 tokens for pictures, more than there are",
+		NoLoad:    "the runtime takes the first 8196 tokens for image tokens; the made-up vocabulary has fewer",
 		Tokenizer: "bpe:llama3",
 		Pre:       "chameleon",
 		Config: `{"architectures": ["ChameleonForConditionalGeneration"], "attention_bias": false, "bos_token_id": $bos, "eos_token_id": $eos, "hidden_act": "silu",
@@ -432,7 +432,7 @@ func init() {
 	} {
 		add(Spec{
 			Name:        s[0],
-			NoReference: "KeyError: '" + s[1] + "'",
+			NoReference: "the reference fails: KeyError: '" + s[1] + "'",
 			Tokenizer:   "bpe:starcoder",
 			Config: `{"architectures": ["` + s[1] + `"], "model_type": "` + s[2] + `", "text_config": {` +
 				speechText + speech,

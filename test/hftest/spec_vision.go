@@ -56,7 +56,7 @@ func init() {
 	see := prefixed("model.", vision)
 	add(Spec{
 		Name:      "qwen3_vl",
-		NoLoad:    "an assertion of the runtime on text alone",
+		NoLoad:    "an assertion of the runtime fails on text alone",
 		Tokenizer: "bpe:qwen2",
 		Config: `{"architectures": ["Qwen3VLForConditionalGeneration"], "image_token_id": 1002, "model_type": "qwen3_vl",
 			"text_config": {"attention_bias": false, "attention_dropout": 0.0, "bos_token_id": $pad, "dtype": "bfloat16", "eos_token_id": $eos, "head_dim": 32, "hidden_act": "silu",
@@ -70,7 +70,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "qwen3_vl_moe",
-		NoLoad:    "an assertion of the runtime on text alone",
+		NoLoad:    "an assertion of the runtime fails on text alone",
 		Tokenizer: "bpe:qwen2",
 		Config: `{"architectures": ["Qwen3VLMoeForConditionalGeneration"], "image_token_id": 1002, "model_type": "qwen3_vl_moe",
 			"text_config": {"attention_bias": false, "attention_dropout": 0.0, "bos_token_id": $pad, "decoder_sparse_step": 1, "dtype": "bfloat16", "eos_token_id": $eos,

@@ -1,12 +1,10 @@
 package interop
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -22,12 +20,6 @@ import (
 	"ggforge/test/hftest"
 )
 
-// docs makes TestArchitectures and TestTowers write their tables.
-var docs = flag.Bool("docs", false, "write docs/architectures.md")
-
-// tableFile is the table, seen from this package.
-const tableFile = "../../docs/architectures.md"
-
 // madeOptions are sets of arguments of mkhf.py, with the output type.
 var madeOptions = []struct{ args, out string }{
 	{"", "f16"},
@@ -35,19 +27,25 @@ var madeOptions = []struct{ args, out string }{
 	{"--seed 3 --dtype f16 --opt index=1", "auto"},
 }
 
-// result is what is known of one GGUF architecture, the one that files name.
+// result holds what was found for one GGUF architecture (general.architecture), or for one table of encoders.
 type result struct {
 	classes     map[string]bool
-	files       int               // that are the reference's
+	files       int               // files that equal the reference's
 	loads       map[string]bool   // what the runtime did with the files
-	noReference map[string]string // spec → why
+	notLoaded   map[string]string // spec → why the runtime cannot use its file
+	noReference map[string]string // spec → why the reference writes no file
+}
+
+func newResult() *result {
+	return &result{classes: map[string]bool{}, loads: map[string]bool{}, notLoaded: map[string]string{},
+		noReference: map[string]string{}}
 }
 
 // TestArchitectures converts checkpoints of every architecture with the built
 // command and has the runtime load what comes out: those of package hftest, whose
-// goldens say what the reference makes of them, and those of the oracle's mkhf.py,
-// converted by both. The table in docs/architectures.md must say what it found; rows of
-// architectures whose checkpoints were not all looked at are left as they are.
+// goldens have what the reference writes, and those of the oracle's mkhf.py, converted by
+// both. The first table in docs/architectures.md must have these results; rows of
+// architectures of which some checkpoints were skipped are left as they are.
 func TestArchitectures(t *testing.T) {
 	o := start(t)
 	results, left := newResults(), map[string]int{}
@@ -84,7 +82,11 @@ func TestArchitectures(t *testing.T) {
 					}
 					convertBy(t, root+work+"/specs/"+v.Name+"/"+s.Name, root+work+"/loaded.gguf", v.Out,
 						s.PreTokenizer(), flags...)
-					r.loads[o.loadSpec(t, s, work+"/loaded.gguf")] = true
+					if found := o.loadSpec(t, s, work+"/loaded.gguf"); found != "" {
+						r.loads[found] = true
+					} else {
+						r.notLoaded[s.Name] = s.NoLoad
+					}
 				}
 				if s.NoReference == "" {
 					r.files++
@@ -145,12 +147,12 @@ func TestArchitectures(t *testing.T) {
 	}
 	old, err := os.ReadFile(tableFile)
 	must(t, err)
-	models, towers, _ := strings.Cut(string(old), towersTitle)
-	now := table(results, left, models)
+	models, encoders, _ := strings.Cut(string(old), encodersTitle)
+	now := modelsPart(results, left, models)
 	if *docs {
-		must(t, os.WriteFile(tableFile, []byte(now+towersTitle+towers), 0o666))
+		must(t, os.WriteFile(tableFile, []byte(now+encodersTitle+encoders), 0o666))
 	} else if models != now {
-		t.Errorf("%s does not say what this test found; make architectures writes it anew", tableFile)
+		t.Errorf("the first table of %s differs from these results: run make architectures", tableFile)
 	}
 }
 
@@ -161,8 +163,7 @@ func newResults() map[string]*result {
 	for _, class := range arch.Classes() {
 		for _, name := range arch.Names(class) {
 			if results[name] == nil {
-				results[name] = &result{classes: map[string]bool{}, loads: map[string]bool{},
-					noReference: map[string]string{}}
+				results[name] = newResult()
 			}
 			results[name].classes[class] = true
 		}
@@ -272,8 +273,7 @@ func preOf(t *testing.T, log string) string {
 	return strings.TrimSuffix(string(m[1]), "None")
 }
 
-// What the runtime does with a file. Those that end a cell of the table with a
-// reason say why that is not a fault of the file.
+// What the runtime does with a file. A reason after a semicolon is not a fault of the file.
 const (
 	runsText    = "yes"
 	runsEncoder = "yes, as an encoder"
@@ -293,8 +293,7 @@ var (
 // loadsFile keeps what load found, by the sum of the file; start leaves it alone.
 const loadsFile = "loads.tsv"
 
-// loadSpec is load for the file of a spec, which may say that the runtime cannot
-// use it.
+// loadSpec is load for the file of a spec; it returns "" for a spec with NoLoad, whose file the runtime must refuse.
 func (o *oracle) loadSpec(t *testing.T, s *hftest.Spec, path string) string {
 	t.Helper()
 	found, err := o.load(t, path)
@@ -310,7 +309,7 @@ func (o *oracle) loadSpec(t *testing.T, s *hftest.Spec, path string) string {
 	case err == nil:
 		t.Errorf("loads, but the spec says %q", s.NoLoad)
 	}
-	return fmt.Sprintf("not `%s`, %s", s.Name, s.NoLoad)
+	return ""
 }
 
 // load loads a file, a path inside the chroot, into the reference's runtime and
@@ -394,73 +393,4 @@ var complaint = regexp.MustCompile(`(?m)^.*(error|ASSERT).*$`)
 func complaints(log []byte) []byte {
 	lines := complaint.FindAll(log, 6)
 	return bytes.Join(lines, []byte("\n"))
-}
-
-// table renders the first table of docs/architectures.md, with what is before it. Of architectures with checkpoints
-// left that were not looked at it has what is checked in the rows of old.
-func table(results map[string]*result, left map[string]int, old string) string {
-	checked := map[string]string{}
-	for line := range strings.Lines(old) {
-		if f := strings.SplitN(strings.TrimSpace(line), " | ", 3); len(f) == 3 {
-			checked[strings.TrimPrefix(f[0], "| ")] = strings.TrimSuffix(f[2], " |")
-		}
-	}
-	var b strings.Builder
-	w := bufio.NewWriter(&b)
-	fmt.Fprint(w, `# Architectures
-
-What `+"`ggconv`"+` converts, and what was checked: made-up checkpoints of each architecture (several seeds, sizes, element
-types, shardings, output types and settings that published models have) were converted by `+"`ggconv`"+` and by the reference,
-and whole files compared; one of each was loaded by the reference's runtime and gave finite numbers on text.
-`+"`make architectures`"+` repeats all that and writes this table.
-
-An architecture is the one that files name, and its classes are those whose models, or some configurations of them, become such files.
-
-| architecture | Hugging Face classes | same file as the reference | loads and runs |
-| --- | --- | --- | --- |
-`)
-	for _, name := range slices.Sorted(maps.Keys(results)) {
-		r := results[name]
-		cells, there := checked[name]
-		if left[name] == 0 {
-			cells, there = r.equal()+" | "+strings.Join(slices.Sorted(maps.Keys(r.loads)), "; "), true
-		}
-		if there {
-			fmt.Fprintf(w, "| %s | %s | %s |\n", name, strings.Join(slices.Sorted(maps.Keys(r.classes)), ", "), cells)
-		}
-	}
-	w.Flush()
-	return b.String()
-}
-
-// equal says how many files are the reference's, and why there are no others.
-func (r *result) equal() string {
-	var equal []string
-	if r.files > 0 {
-		equal = append(equal, fmt.Sprintf("yes (%d files)", r.files))
-	}
-	for _, spec := range slices.Sorted(maps.Keys(r.noReference)) {
-		why := r.noReference[spec]
-		if r.files > 0 {
-			why = fmt.Sprintf("%s, %s", spec, why)
-		}
-		equal = append(equal, "no reference: "+why)
-	}
-	return strings.Join(equal, "; ")
-}
-
-// TestTable checks what becomes of rows: those of architectures of which all checkpoints were looked at are new.
-func TestTable(t *testing.T) {
-	results := map[string]*result{}
-	for _, name := range []string{"a", "b", "c"} {
-		results[name] = &result{classes: map[string]bool{"New": true}, files: 2, loads: map[string]bool{runsText: true}}
-	}
-	head, _, _ := strings.Cut(table(nil, nil, ""), "| --- |")
-	want := head + "| --- | --- | --- | --- |\n| a | New | yes (2 files) | yes |\n| b | New | yes (9 files); no " +
-		"reference: x | yes; no |\n"
-	old := head + "| --- | --- | --- | --- |\n| a | Old | yes (1 files) | no |\n| b | Old | yes (9 files); no " +
-		"reference: x | yes; no |\n| gone | Old | yes (1 files) | yes |\n"
-	if got := table(results, map[string]int{"b": 1, "c": 1}, old); got != want {
-		t.Errorf("%s\nwant\n%s", got, want)
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"image"
 	"image/png"
-	"maps"
 	"math"
 	"os"
 	"os/exec"
@@ -19,9 +18,9 @@ import (
 	"ggforge/test/hftest"
 )
 
-// towersLoad says how far the runtime comes with the file of a spec: "" is all the way,
-// else a part of what it says when it ends.
-var towersLoad = map[string]string{
+// imageErrors has, by spec, a part of the error with which the runtime ends on an image; none for specs with which it
+// succeeds.
+var imageErrors = map[string]string{
 	// it has to be asked for tiles, which need tokens that the language model here lacks
 	"mm_idefics3":       "GGML_ASSERT(idx >= 0) failed",
 	"mm_smolvlm":        "GGML_ASSERT(idx >= 0) failed",
@@ -30,16 +29,16 @@ var towersLoad = map[string]string{
 	"mm_step3_vl":    "GGML_ASSERT(idx >= 0) failed", "mm_step3p7": "GGML_ASSERT(idx >= 0) failed",
 	// positions of pictures have axes that the language model here lacks
 	"mm_hunyuan_vl": "GGML_ASSERT(n_tokens == (size_t)image_tokens->n_tokens()) failed",
-	// states of further layers make its output wider than the language model here is
-	// they make what it sees wider than what it hears
+	// DeepStack makes its output wider than the language model here
+	// DeepStack makes the output of the vision encoder wider than that of the audio encoder
 	"mm_qwen3_omni_moe":  "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)",
 	"mm_qwen3_omni_bare": "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)",
 	"mm_granite_vision":  "mismatch between text model (n_embd = 64) and mmproj (n_embd = 512)",
 	"mm_qwen3_vl":        "mismatch between text model (n_embd = 64) and mmproj (n_embd = 192)",
 }
 
-// towersHear is towersLoad for sound.
-var towersHear = map[string]string{
+// audioErrors is imageErrors for audio.
+var audioErrors = map[string]string{
 	// it knows the widths of the published models only: positions of 512 numbers, pieces of 640
 	"mm_lfm2_audio":      "GGML_ASSERT(ggml_can_mul_mat(a, b)) failed",
 	"mm_d1_omni":         "GGML_ASSERT(ggml_can_mul_mat(a, b)) failed",
@@ -54,10 +53,9 @@ var towersHear = map[string]string{
 	"mm_ultravox": "expected output 187 tokens, got 188", "mm_voxtral": "expected output 187 tokens, got 188",
 }
 
-// TestTowers converts towers with the built command: the files must be those of the
-// goldens, and the runtime must take a picture and a sound by them, as far as they see and
-// hear, next to a small language model, or say something. The second table in
-// docs/architectures.md must say what it found; rows of tables whose specs were not all run
+// TestTowers converts vision and audio encoders with the built command. The files must equal the goldens, and
+// the runtime must encode an image and a sound with them, next to a small language model, or generate speech.
+// The second table in docs/architectures.md must have these results; rows of tables of which some specs were skipped
 // are left as they are.
 func TestTowers(t *testing.T) {
 	start(t)
@@ -76,7 +74,7 @@ func TestTowers(t *testing.T) {
 		}
 		key := strings.Join(slices.Sorted(slices.Values(a.Classes)), ", ")
 		if left[key]++; results[key] == nil {
-			results[key] = &result{loads: map[string]bool{}, noReference: map[string]string{}}
+			results[key] = newResult()
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			r := results[key]
@@ -89,26 +87,25 @@ func TestTowers(t *testing.T) {
 				must(t, g.Add(v, root+out))
 				if i == 0 && s.NoLoad == "" {
 					convertBy(t, dir, root+out, v.Out, "", v.Flags...)
-					for does, try := range map[string]func() (bool, error){
-						"takes a picture": func() (bool, error) {
-							return perceive(out, "vision", "--image",
-								"picture.png", towersLoad[s.Name])
-						},
-						"takes a sound": func() (bool, error) {
-							return perceive(out, "audio", "--audio", "sound.wav",
-								towersHear[s.Name])
-						},
-						"speaks": func() (bool, error) { return speak(t, s, out) },
+					for _, task := range []struct {
+						name, end string
+						try       func() (bool, error)
+					}{
+						{"image", imageErrors[s.Name], func() (bool, error) {
+							return perceive(out, "vision", "--image", "picture.png", imageErrors[s.Name])
+						}},
+						{"audio", audioErrors[s.Name], func() (bool, error) {
+							return perceive(out, "audio", "--audio", "sound.wav", audioErrors[s.Name])
+						}},
+						{"speech", "", func() (bool, error) { return speak(t, s, out) }},
 					} {
-						able, err := try()
+						able, err := task.try()
 						must(t, err)
-						end := map[string]string{"takes a picture": towersLoad[s.Name],
-							"takes a sound": towersHear[s.Name]}[does]
-						if end != "" {
-							does = fmt.Sprintf("%s: `%s`", strings.TrimPrefix(does, "takes "), end)
+						if task.end != "" {
+							task.name += " up to an error" + note("`"+task.end+"`")
 						}
 						if able {
-							r.loads[does] = true
+							r.loads[task.name] = true
 						}
 					}
 				}
@@ -122,7 +119,7 @@ func TestTowers(t *testing.T) {
 				t.Errorf("not the reference's file; go test ./convert says more")
 			}
 			if s.NoLoad != "" {
-				r.loads[fmt.Sprintf("not `%s`, %s", s.Name, s.NoLoad)] = true
+				r.notLoaded[s.Name] = s.NoLoad
 			}
 			if s.NoReference != "" {
 				r.noReference[s.Name] = s.NoReference
@@ -133,48 +130,19 @@ func TestTowers(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	rows := map[string]string{} // of the table, by classes
-	for key, r := range results {
-		if left[key] == 0 {
-			rows[key] = fmt.Sprintf("| %s | %s | %s |\n", key, r.equal(),
-				strings.Join(slices.Sorted(maps.Keys(r.loads)), "; "))
-		}
-	}
 	old, err := os.ReadFile(tableFile)
 	must(t, err)
-	models, towers, _ := strings.Cut(string(old), towersTitle)
-	for line := range strings.Lines(towers) {
-		if key, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | "); ok && left[key] > 0 {
-			rows[key] = line
-		}
-	}
-	now := towersTitle + towersHead
-	for _, key := range slices.Sorted(maps.Keys(rows)) {
-		now += rows[key]
-	}
+	models, encoders, _ := strings.Cut(string(old), encodersTitle)
+	now := encodersPart(results, left, encoders)
 	if *docs {
-		must(t, os.WriteFile(tableFile, []byte(models+now), 0o666))
-	} else if towersTitle+towers != now {
-		t.Errorf("%s does not say what this test found; make architectures writes it anew", tableFile)
+		must(t, os.WriteFile(tableFile, []byte(models+encodersTitle+now), 0o666))
+	} else if encoders != now {
+		t.Errorf("the second table of %s differs from these results: run make architectures", tableFile)
 	}
 }
 
-// The part of docs/architectures.md that is TestTowers'.
-const (
-	towersTitle = "\n## What sees, hears and speaks\n"
-	towersHead  = `
-Files of architecture ` + "`clip`" + ` that ` + "`ggconv --mmproj`" + ` writes, one row for each table; they are compared in the same way. One of each
-went to the reference's runtime with a small language model that is not its own: where the runtime ends for that reason, or
-for one that made-up sizes have, the table has what it says.
-
-| Hugging Face classes | same file as the reference | the runtime |
-| --- | --- | --- |
-`
-)
-
-// speak has the runtime say something by the file of what speaks, a path in the chroot, and
-// the language model that the spec of its name without mm_ is of; able says whether it is a
-// file that speaks.
+// speak has the runtime generate speech with a multimodal projector, a path in the chroot, and the language model of
+// the spec that has its name without mm_. able is false for a file without an audio decoder.
 func speak(t *testing.T, s *hftest.Spec, path string) (able bool, err error) {
 	data, err := os.ReadFile(root + path)
 	if err != nil {
@@ -201,7 +169,7 @@ func speak(t *testing.T, s *hftest.Spec, path string) (able bool, err error) {
 	return err == nil, err
 }
 
-// TestMistralTower compares what sees in Mistral's own format with the reference's files.
+// TestMistralTower compares vision encoders in Mistral's own format with the reference's files.
 func TestMistralTower(t *testing.T) {
 	o := start(t)
 	text := hftest.Lookup("qwen2")
@@ -286,16 +254,17 @@ func writePicture(t *testing.T) {
 	must(t, os.WriteFile(root+work+"/picture.png", b.Bytes(), 0o666))
 }
 
-// perceive has the runtime take a picture or a sound by a tower's file, a path in the
-// chroot, if that has the sense, which able says. end is what it says when it may end there.
-func perceive(path, sense, flag, input, end string) (able bool, err error) {
+// perceive has the runtime encode an image or a sound with a multimodal projector, a path in the chroot. modality is
+// "vision" or "audio"; able is false for a file without such an encoder. end is a part of the error with which the
+// runtime has to end, "" for none.
+func perceive(path, modality, flag, input, end string) (able bool, err error) {
 	f, err := os.ReadFile(root + path)
 	if err != nil {
 		return false, err
 	}
-	if !bytes.Contains(f[:min(len(f), 1<<14)], []byte("clip.has_"+sense+"_encoder")) {
+	if !bytes.Contains(f[:min(len(f), 1<<14)], []byte("clip.has_"+modality+"_encoder")) {
 		if end != "" {
-			return false, fmt.Errorf("%s: the file has no such part", sense)
+			return false, fmt.Errorf("the file has no %s encoder", modality)
 		}
 		return false, nil
 	}
@@ -314,9 +283,9 @@ func perceive(path, sense, flag, input, end string) (able bool, err error) {
 	}
 	switch {
 	case end != "":
-		return false, fmt.Errorf("%s: the runtime says nothing of %q: %v\n%s", sense, end, err, tail(text))
+		return false, fmt.Errorf("%s: the runtime says nothing of %q: %v\n%s", modality, end, err, tail(text))
 	case err != nil:
-		return false, fmt.Errorf("%s: the runtime cannot use the file: %w\n%s", sense, err, tail(text))
+		return false, fmt.Errorf("%s: the runtime cannot use the file: %w\n%s", modality, err, tail(text))
 	}
 	return true, nil
 }

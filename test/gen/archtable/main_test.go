@@ -69,7 +69,7 @@ func rowsOf(t *testing.T, file, title string) map[string][]string {
 // class that they have.
 func TestEveryNameListed(t *testing.T) {
 	checked, run := rowsOf(t, architectures, "| architecture |"), rowsOf(t, evaluation, "| architecture |")
-	towers := rowsOf(t, architectures, "| Hugging Face classes |")
+	encoders := rowsOf(t, architectures, "| Hugging Face classes |")
 	seen := 0
 	for _, s := range slices.Concat(hftest.Specs(), hftest.Towers()) {
 		golden, err := os.ReadFile("../../../convert/testdata/arch/" + s.Name + ".txt")
@@ -78,7 +78,7 @@ func TestEveryNameListed(t *testing.T) {
 		}
 		classes := []string{s.Class()}
 		if first := regexp.MustCompile(`"architectures": \["(.*?)"`).FindStringSubmatch(s.Config); first != nil {
-			classes = append(classes, first[1]) // the model's, not that of its part for language
+			classes = append(classes, first[1]) // the whole model's, not that of its language model
 		}
 		has := func(cell string) bool {
 			return slices.ContainsFunc(strings.Split(cell, ", "),
@@ -87,8 +87,8 @@ func TestEveryNameListed(t *testing.T) {
 		for variant, name := range hftest.Architectures(string(golden)) {
 			seen++
 			if s.Tower {
-				if !slices.ContainsFunc(slices.Collect(maps.Keys(towers)), has) {
-					t.Errorf("%s: docs/architectures.md has no row of class %s among what sees and hears",
+				if !slices.ContainsFunc(slices.Collect(maps.Keys(encoders)), has) {
+					t.Errorf("%s: docs/architectures.md has no row of class %s among vision and audio encoders",
 						s.Name, classes)
 				}
 				continue
@@ -102,9 +102,9 @@ func TestEveryNameListed(t *testing.T) {
 		}
 	}
 	for _, class := range arch.EncoderClasses() {
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(towers)),
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(encoders)),
 			func(cell string) bool { return slices.Contains(strings.Split(cell, ", "), class) }) {
-			t.Errorf("docs/architectures.md has no row of class %s among what sees and hears", class)
+			t.Errorf("docs/architectures.md has no row of class %s among vision and audio encoders", class)
 		}
 	}
 	if seen < 900 {
