@@ -34,13 +34,13 @@ func (j *Job) Encoded(d *Decision, t gguf.Type) rows.Source {
 		return nil
 	}
 	plain := *j
-	plain.chosen = Chosen{}
+	plain.blocks = EncodedBlocks{}
 	return writer.Encoded(plain.tensor(&as))
 }
 
 // Predict makes the report have what was predicted of the output, and its file the metadata.
-func (j *Job) Predict(w *ReportWorth, metadata []gguf.KV) {
-	j.worth = w
+func (j *Job) SetAllocation(w *ReportAllocation, metadata []gguf.KV) {
+	j.allocation = w
 	for _, kv := range metadata {
 		j.metadata.Move(kv.Key, kv.Value)
 	}

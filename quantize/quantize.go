@@ -63,35 +63,35 @@ type Job struct {
 	*Planned
 	Input *model.Model
 
-	opt      Options
-	opened   *model.Model // Input if Prepare opened it
-	matrix   *matrix
-	metadata gguf.Metadata // of the output, without split keys
-	chosen   Chosen
-	worth    *ReportWorth
+	opt        Options
+	opened     *model.Model // Input if Prepare opened it
+	matrix     *matrix
+	metadata   gguf.Metadata // of the output, without split keys
+	blocks     EncodedBlocks
+	allocation *ReportAllocation
 }
 
 // Chosen are tensors whose blocks were not chosen by the encoders of package quants.
-type Chosen struct {
+type EncodedBlocks struct {
 	// Source returns the rows of a tensor, of the type that it gets; nil for one that is
 	// encoded as usual.
 	Source func(d *Decision) rows.Source
 	// Loss returns what became of a tensor's errors; nil for one that is encoded as usual.
-	Loss func(d *Decision) *ReportCalibration
+	Report func(d *Decision) *ReportCalibration
 	// Metadata is set in all outputs.
 	Metadata []gguf.KV
 }
 
 // Choose makes the outputs have tensors that were chosen.
-func (b *Batch) Choose(c Chosen) {
+func (b *Batch) SetBlocks(c EncodedBlocks) {
 	for _, j := range b.Jobs {
-		j.Choose(c)
+		j.SetBlocks(c)
 	}
 }
 
 // Choose makes the output have tensors that were chosen.
-func (j *Job) Choose(c Chosen) {
-	j.chosen = c
+func (j *Job) SetBlocks(c EncodedBlocks) {
+	j.blocks = c
 	for _, kv := range c.Metadata {
 		j.metadata.Move(kv.Key, kv.Value)
 	}
@@ -101,7 +101,7 @@ func (j *Job) Choose(c Chosen) {
 // same entries, of as many chunks: types do not depend on the values, which may thus be
 // collected later, before Write. Compromises about them are added to those of the jobs; with
 // Strict they are an error.
-func (b *Batch) Weigh(ctx context.Context, im *imatrix.Matrix) error {
+func (b *Batch) SetImportance(ctx context.Context, im *imatrix.Matrix) error {
 	if err := b.matrix.refill(ctx, im, &b.Jobs[0].opt); err != nil {
 		return err
 	}
@@ -290,8 +290,8 @@ func (j *Job) tensor(d *Decision) writer.Tensor {
 	if !in.Type.Known() {
 		t.Type = in.Source.Type()
 	}
-	if j.chosen.Source != nil && d.To != d.From {
-		if s := j.chosen.Source(d); s != nil {
+	if j.blocks.Source != nil && d.To != d.From {
+		if s := j.blocks.Source(d); s != nil {
 			t.Source = s
 			return t
 		}

@@ -26,11 +26,11 @@ type Report struct {
 	// others in IQ3_S.
 	Displaced []ReportCount `json:"displaced_sub_blocks,omitempty"`
 	// Worth is there if types were chosen by what they lose.
-	Worth *ReportWorth `json:"worth,omitempty"`
+	Allocation *ReportAllocation `json:"worth,omitempty"`
 }
 
 // ReportWorth is what was predicted of types that were chosen by it.
-type ReportWorth struct {
+type ReportAllocation struct {
 	Target string `json:"target"`
 	Method string `json:"method"`
 	Tokens int    `json:"tokens"` // of the text
@@ -45,8 +45,8 @@ type ReportWorth struct {
 	MeasuredError  float64  `json:"measured_kld_error,omitempty"`
 	MeasuredTokens int      `json:"measured_tokens,omitempty"`
 	// Guessed are tensors that nothing was seen of.
-	Guessed []string          `json:"guessed,omitempty"`
-	Types   []ReportTypeShare `json:"types"`
+	Extrapolated []string          `json:"guessed,omitempty"`
+	Types        []ReportTypeShare `json:"types"`
 
 	// Losses are those of tensors by their names, times Factor.
 	Losses map[string]float64 `json:"-"`
@@ -61,7 +61,7 @@ type ReportTypeShare struct {
 }
 
 // shares sets the types of a report.
-func (w *ReportWorth) shares(tensors []ReportTensor) {
+func (w *ReportAllocation) shares(tensors []ReportTensor) {
 	w.Types = nil
 	var all int64
 	for _, t := range tensors {
@@ -151,18 +151,18 @@ func (j *Job) Report(path string, result *writer.Result) (*Report, error) {
 		if d.Want != d.To {
 			t.WantedType = d.Want.String()
 		}
-		if j.chosen.Loss != nil {
-			t.Calibration = j.chosen.Loss(d)
+		if j.blocks.Report != nil {
+			t.Calibration = j.blocks.Report(d)
 		}
-		if j.worth != nil {
-			if loss, ok := j.worth.Losses[d.Name]; ok {
+		if j.allocation != nil {
+			if loss, ok := j.allocation.Losses[d.Name]; ok {
 				t.Predicted = &loss
 			}
 		}
 		r.Tensors = append(r.Tensors, t)
 	}
-	if r.Worth = j.worth; r.Worth != nil {
-		r.Worth.shares(r.Tensors)
+	if r.Allocation = j.allocation; r.Allocation != nil {
+		r.Allocation.shares(r.Tensors)
 	}
 	for _, c := range j.Compromises {
 		r.Warnings = append(r.Warnings, c.String())

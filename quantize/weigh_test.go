@@ -87,30 +87,32 @@ func TestWeigh(t *testing.T) {
 		t.Fatal("values do not show")
 	}
 	found := len(b.Jobs[0].Compromises)
-	if err := b.Weigh(ctx, sums(t, known, 8)); err != nil || len(b.Jobs[0].Compromises) != found {
+	if err := b.SetImportance(ctx, sums(t, known, 8)); err != nil || len(b.Jobs[0].Compromises) != found {
 		t.Fatal(err, b.Jobs[0].Compromises)
 	}
 	if !bytes.Equal(write(b), want) {
 		t.Error("other bytes than with values from the beginning")
 	}
-	if err := b.Weigh(ctx, sums(t, known, 0)); err != nil || len(b.Jobs[0].Compromises) != found+1 {
+	if err := b.SetImportance(ctx, sums(t, known, 0)); err != nil || len(b.Jobs[0].Compromises) != found+1 {
 		t.Errorf("%v, %v", err, b.Jobs[0].Compromises)
 	}
 	if !bytes.Equal(write(b), write(prepare(sums(t, known, 0), false))) {
 		t.Error("other bytes than with values from the beginning, where a matrix was not met")
 	}
-	if err := prepare(sums(t, ones, 8), true).Weigh(ctx, sums(t, known, 0)); !errors.As(err, new(*StrictError)) {
+	if err := prepare(sums(t, ones, 8), true).SetImportance(ctx, sums(t, known, 0)); !errors.As(err,
+		new(*StrictError)) {
 		t.Errorf("strict: %v", err)
 	}
 	other := imatrix.NewSums(8)
 	if _, err := other.Tally("blk.0.attn_q.weight", 256, 1, false); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Weigh(ctx, other.Matrix("imatrix.gguf")); err == nil ||
+	if err := b.SetImportance(ctx, other.Matrix("imatrix.gguf")); err == nil ||
 		!strings.Contains(err.Error(), "planned with 2") {
 		t.Errorf("other entries: %v", err)
 	}
-	if err := b.Weigh(ctx, sums(t, func(int) float32 { return -1 }, 8)); !errors.As(err, new(*imatrix.ValueError)) {
+	if err := b.SetImportance(ctx, sums(t, func(int) float32 { return -1 }, 8)); !errors.As(err,
+		new(*imatrix.ValueError)) {
 		t.Errorf("values below 0: %v", err)
 	}
 }

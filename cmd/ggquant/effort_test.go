@@ -115,7 +115,7 @@ func TestEffort(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			chosen := calibrate.Possible(x.Type) && x.Type.String() == r.Type && r.FromType != r.Type
+			chosen := calibrate.Supported(x.Type) && x.Type.String() == r.Type && r.FromType != r.Type
 			if (r.Calibration != nil) != chosen {
 				t.Errorf("%s, %s %s: %+v", c.in, x.Name, x.Type, r.Calibration)
 			}

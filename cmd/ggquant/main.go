@@ -80,17 +80,17 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	}
 	r.Program, r.Workers, r.Warn, r.Progress = "ggforge "+tool.Version, tool.Workers(cmd), tool.Warning(cmd),
 		tool.Parts(cmd)
-	if !r.DryRun && r.Calibration.High && r.Write.Journal.Part == 0 && !r.Write.Journal.Finish &&
+	if !r.DryRun && r.Calibration.Effort.EncodesBlocks() && r.Write.Journal.Part == 0 && !r.Write.Journal.Finish &&
 		(len(r.Types.Targets) == 0 || r.Types.Targets[0].KLD == 0) {
 		r.Calibration.State = writer.BlocksName(r.Paths[0])
 	}
-	saving := r.Order // of the types: their file is on this machine, where --force alone replaces one
+	saving := r.Request // of the types: their file is on this machine, where --force alone replaces one
 	saving.Write.Force = cmd.Bool("force")
 	if err := saving.CheckSave(m); err != nil {
 		return err
 	}
 	if r.DryRun {
-		made, err := batch.Prepare(ctx, m, &r.Order)
+		made, err := batch.Prepare(ctx, m, &r.Request)
 		if made == nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	var found finished
 	var written []string
 	write := func() ([]string, any, error) {
-		made, err := batch.Prepare(ctx, m, &r.Order)
+		made, err := batch.Prepare(ctx, m, &r.Request)
 		if made == nil {
 			return nil, nil, err
 		}
@@ -117,7 +117,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 			return nil, nil, err
 		}
 		tool.NoteScalar(cmd)
-		if err := made.Choose(ctx); err != nil {
+		if err := made.EncodeBlocks(ctx); err != nil {
 			return nil, nil, err
 		}
 		results, err := made.Write(ctx)
@@ -241,8 +241,8 @@ func printReports(cmd *cli.Command, r *runs.QuantizeRequest, reports []*reported
 			continue
 		}
 		summary(w, report.Report)
-		if report.Worth != nil {
-			writeWorth(w, report.Worth)
+		if report.Allocation != nil {
+			writeWorth(w, report.Allocation)
 		}
 	}
 	return nil
@@ -265,7 +265,7 @@ func summary(w io.Writer, r *quantize.Report) {
 }
 
 // writeWorth prints what was predicted.
-func writeWorth(w io.Writer, x *quantize.ReportWorth) {
+func writeWorth(w io.Writer, x *quantize.ReportAllocation) {
 	for _, t := range x.Types {
 		fmt.Fprintf(w, "  %-8s %4d tensors %14d bytes %6.2f %%\n", t.Type, t.Tensors, t.Bytes, 100*t.Share)
 	}

@@ -37,7 +37,7 @@ func TestEveryFlag(t *testing.T) {
 		"max-tensors":  set("Quantize.SplitMaxTensors", "4", "--max-tensors", "4"),
 
 		"calibrate":      set("Calibration.File", "t", "--calibrate", "t"),
-		"effort":         set("Calibration.High", "true", "--effort", "high", "--calibrate", "t"),
+		"effort":         set("Calibration.Effort", "high", "--effort", "high", "--calibrate", "t"),
 		"hessian":        set("Calibration.Moments", "h", "--hessian", "h", "--effort", "high"),
 		"ctx-size":       set("Calibration.Text.Chunk", "64", "--ctx-size", "64", "--calibrate", "t"),
 		"chunks":         set("Calibration.Text.Chunks", "3", "--chunks", "3", "--calibrate", "t"),
@@ -49,7 +49,7 @@ func TestEveryFlag(t *testing.T) {
 		"target-size": set("Types.Targets", "[4200000000 bytes]", "--target-size", "4.2GB", "--calibrate", "t"),
 		"like":        set("Types.Targets", "[the size of Q2_K]", "--like", "q2_k", "--calibrate", "t"),
 		"target-kld":  set("Types.Targets", "[a divergence of 0.01]", "--target-kld", "0.01", "--calibrate", "t"),
-		"types": set("Types.Limits", "[attn=Q4_K,Q5_K]", "--types", "attn=q4_k,q5_k", "--like", "q2_k",
+		"types": set("Types.Allowed", "[attn=Q4_K,Q5_K]", "--types", "attn=q4_k,q5_k", "--like", "q2_k",
 			"--calibrate", "t"),
 		"measure":     set("Types.Measure", "3", "--measure", "3", "--like", "q2_k", "--calibrate", "t"),
 		"save-recipe": set("Types.Save", "r", "--save-recipe", "r"),

@@ -136,9 +136,9 @@ func TestTargets(t *testing.T) {
 	if n := size("like.gguf"); n > limit || n < limit*998/1000 || n != like.Bytes {
 		t.Errorf("%d bytes, reported %d, want up to %d", n, like.Bytes, limit)
 	}
-	if w := like.Worth; w == nil || math.Abs(w.Predicted-sum(like)) > 1e-9*w.Predicted || !(w.Predicted > 0) ||
+	if w := like.Allocation; w == nil || math.Abs(w.Predicted-sum(like)) > 1e-9*w.Predicted || !(w.Predicted > 0) ||
 		w.Target != "the size of Q5_0" || w.Measured != nil || len(w.Types) < 3 {
-		t.Errorf("%+v, tensors %g", like.Worth, sum(like))
+		t.Errorf("%+v, tensors %g", like.Allocation, sum(like))
 	}
 	// the recipe alone gives the same types
 	again := run("--recipe", out+"like.txt", dir, out+"again.gguf", "Q5_0")
@@ -153,7 +153,7 @@ func TestTargets(t *testing.T) {
 	if n := size("size.gguf"); n > size("like.gguf") || n < size("like.gguf")*998/1000 {
 		t.Errorf("%d bytes, want %d", n, size("like.gguf"))
 	}
-	if w := bytes.Worth; w.Measured == nil || !(*w.Measured > 0) || w.MeasuredTokens != 16 {
+	if w := bytes.Allocation; w.Measured == nil || !(*w.Measured > 0) || w.MeasuredTokens != 16 {
 		t.Errorf("%+v", w)
 	}
 	for _, effort := range []string{"high", "best"} {
@@ -169,14 +169,14 @@ func TestTargets(t *testing.T) {
 			}
 		}
 		dry := run("--target-bpw", "6.1", "--effort", effort, "--types", "ffn=q5_0,q8_0", "--dry-run", dir, "Q5_0")
-		if dry.Bytes != bits.Bytes || dry.Worth.Predicted != bits.Worth.Predicted {
+		if dry.Bytes != bits.Bytes || dry.Allocation.Predicted != bits.Allocation.Predicted {
 			t.Errorf("%d bytes, planned %d", bits.Bytes, dry.Bytes)
 		}
 	}
-	kld := run("--target-kld", fmt.Sprint(*bytes.Worth.Measured), dir, out+"kld.gguf", "Q5_0")
-	if w := kld.Worth; w.Measured == nil || *w.Measured > *bytes.Worth.Measured || w.Factor == 1 ||
+	kld := run("--target-kld", fmt.Sprint(*bytes.Allocation.Measured), dir, out+"kld.gguf", "Q5_0")
+	if w := kld.Allocation; w.Measured == nil || *w.Measured > *bytes.Allocation.Measured || w.Factor == 1 ||
 		math.Abs(w.Predicted-sum(kld)) > 1e-9*w.Predicted {
-		t.Errorf("%+v, want a divergence of %g", w, *bytes.Worth.Measured)
+		t.Errorf("%+v, want a divergence of %g", w, *bytes.Allocation.Measured)
 	}
 	f, err := gguf.Open(out + "kld.gguf")
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"ggforge/fault"
 	"ggforge/publish/naming"
 	"ggforge/publish/release"
+	"ggforge/quantize/calibrate"
 )
 
 func releaseCommand() *cli.Command {
@@ -76,9 +77,9 @@ func planFlags() []cli.Flag {
 		tool.Shared("model-name", "call the model of a checkpoint `NAME`"),
 		tool.Shared("calibrate", "make the importance matrix with the text in `FILE`"),
 		tool.Shared("imatrix", "use the importance matrix in `FILE`"),
-		tool.OneOf(&cli.StringFlag{Name: "effort", Value: "matrix",
+		tool.OneOf(&cli.StringFlag{Name: "effort", Value: calibrate.EffortMatrix.String(),
 			Usage: "what --calibrate does: matrix, high or best (`EFFORT`), as for ggquant"},
-			tool.Names("matrix", "high", "best")),
+			calibrate.Efforts),
 		tool.Shared("ctx-size", "cut texts into chunks of `N` tokens"),
 		tool.Shared("chunks", "calibrate with the first `N` chunks (0: all)"),
 		tool.Shared("process-output", "collect importance for the matrix that makes logits, too"),

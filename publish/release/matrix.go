@@ -12,6 +12,7 @@ import (
 	"ggforge/fault"
 	"ggforge/imatrix"
 	"ggforge/internal/io/disk"
+	"ggforge/quantize/calibrate"
 	"ggforge/writer"
 )
 
@@ -144,7 +145,13 @@ func (r *Release) matrixFromBatch() bool {
 // choosesBlocks reports whether blocks are chosen with the calibration's text.
 func (r *Release) choosesBlocks() bool {
 	c := r.plan.Calibration
-	return c != nil && (c.Effort == "high" || c.Effort == "best")
+	return c != nil && c.effort().EncodesBlocks()
+}
+
+// effort returns the effort of a plan that has been checked.
+func (c *Calibration) effort() calibrate.Effort {
+	e, _ := calibrate.ParseEffort(c.Effort)
+	return e
 }
 
 // holdsOut reports whether the end of the text is held out to measure KL divergence with. Then no output is

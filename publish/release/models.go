@@ -13,6 +13,7 @@ import (
 	"ggforge/publish/naming"
 	"ggforge/quantize"
 	"ggforge/quantize/batch"
+	"ggforge/quantize/calibrate"
 	"ggforge/writer"
 )
 
@@ -93,7 +94,7 @@ func (s *modelStep) Predict(_ context.Context, p *prediction) error {
 	}
 	if r.matrix != nil && r.choosesBlocks() {
 		it.Seconds += blocksCost * p.calibration
-		if r.plan.Calibration.Effort == "best" { // the text runs again for each model
+		if r.plan.Calibration.effort() == calibrate.EffortBest { // the text runs again for each model
 			it.Seconds += momentsCost * p.calibration
 		}
 	}
@@ -119,12 +120,12 @@ func (r *Release) missing() (list []*modelStep) {
 }
 
 // order returns the order by which package batch makes some models.
-func (r *Release) order(list []*modelStep) *batch.Order {
+func (r *Release) order(list []*modelStep) *batch.Request {
 	var keys []string
 	for _, s := range r.models {
 		keys = append(keys, s.Key())
 	}
-	o := &batch.Order{
+	o := &batch.Request{
 		Quantize: quantize.Options{SplitMaxBytes: int64(r.plan.Split), Importance: r.inputs.matrix},
 		Workers:  r.opt.Workers, Program: r.opt.Program, Warn: r.opt.Warn, Progress: r.opt.Progress,
 	}
@@ -142,15 +143,15 @@ func (r *Release) order(list []*modelStep) *batch.Order {
 	if !slices.ContainsFunc(o.Types.Targets, func(t batch.Target) bool { return t != batch.Target{} }) {
 		o.Types.Targets = nil
 	}
-	o.Types.Limits = r.types.limits
+	o.Types.Allowed = r.types.limits
 	if r.matrixFromBatch() {
 		c := r.plan.Calibration
 		o.Calibration = batch.Calibration{
 			File: c.Text, Content: r.inputs.calibration.data, Text: eval.Text{Chunk: cmp.Or(c.Chunk, defaultChunk),
 				Chunks: c.Chunks}, Output: c.ProcessOutput,
-			High: r.choosesBlocks(), Best: c.Effort == "best", Name: path.Base(r.matrix.path),
+			Effort: c.effort(), Name: path.Base(r.matrix.path),
 		}
-		if o.Calibration.High && !slices.ContainsFunc(o.Types.Targets, func(t batch.Target) bool { return t.KLD > 0 }) {
+		if o.Calibration.Effort.EncodesBlocks() && !slices.ContainsFunc(o.Types.Targets, func(t batch.Target) bool { return t.KLD > 0 }) {
 			o.Calibration.State = filepath.Join(r.dir, stateDir, "blocks-"+keyOf(keys, indexes)[:16])
 		}
 	}
@@ -182,7 +183,7 @@ func (r *Release) makeModels(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := run.Choose(ctx); err != nil {
+	if err := run.EncodeBlocks(ctx); err != nil {
 		return err
 	}
 	if sums := run.Sums(); sums != nil {

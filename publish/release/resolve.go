@@ -10,13 +10,14 @@ import (
 	"ggforge/publish/naming"
 	"ggforge/quantize"
 	"ggforge/quantize/allocate"
+	"ggforge/quantize/calibrate"
 )
 
 // resolved holds the types that a plan names.
 type resolved struct {
 	recipes  []*quantize.Recipe // of each output
 	like     []*quantize.Recipe // of each output, nil for none
-	limits   []allocate.Limit
+	limits   []allocate.AllowedTypes
 	via      convert.OutType
 	encoders []convert.OutType
 }
@@ -103,7 +104,7 @@ func (p *Plan) resolveOutput(r *resolved, o *Output, limits *string) error {
 	}
 	if o.Types != "" && *limits == "" {
 		*limits = o.Types
-		l, err := allocate.ParseLimit(o.Types)
+		l, err := allocate.ParseAllowedTypes(o.Types)
 		if err != nil {
 			return fmt.Errorf("%s: types: %w", p.place(o), err)
 		}
@@ -125,7 +126,7 @@ func (p *Plan) checkCalibration() error {
 		return nil
 	case (c.Text == "") == (c.Matrix == ""):
 		return fault.Errorf(fault.Usage, "%s", p.about("calibration: want one of text and matrix"))
-	case c.Matrix != "" && (c.Effort != "" && c.Effort != "matrix" || c.Chunk > 0 || c.Chunks > 0 || c.ProcessOutput):
+	case c.Matrix != "" && (c.effort() != calibrate.EffortMatrix || c.Chunk > 0 || c.Chunks > 0 || c.ProcessOutput):
 		return fault.Errorf(fault.Usage, "%s",
 			p.about("calibration: effort, chunk, chunks and process_output go with text"))
 	}

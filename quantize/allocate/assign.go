@@ -14,14 +14,14 @@ import (
 )
 
 // Limit says which types tensors may have.
-type Limit struct {
+type AllowedTypes struct {
 	Pattern string // of names, "" for all
 	Types   []gguf.Type
 	rule    quantize.TensorTypeRule
 }
 
-// String returns the limit as ParseLimit takes it.
-func (l Limit) String() string {
+// String returns the limit as ParseAllowedTypes reads it.
+func (l AllowedTypes) String() string {
 	var b strings.Builder
 	if l.Pattern != "" {
 		b.WriteString(l.Pattern + "=")
@@ -35,9 +35,9 @@ func (l Limit) String() string {
 	return b.String()
 }
 
-// ParseLimit reads "TYPE,TYPE" or "PATTERN=TYPE,TYPE", with a pattern as for
+// ParseAllowedTypes reads "TYPE,TYPE" or "PATTERN=TYPE,TYPE", with a pattern as for
 // quantize.CompileTensorRule.
-func ParseLimit(s string) (l Limit, err error) {
+func ParseAllowedTypes(s string) (l AllowedTypes, err error) {
 	list := s
 	if pattern, rest, ok := strings.Cut(s, "="); ok {
 		if l.rule, err = quantize.CompileTensorRule(pattern + "=f32"); err != nil {
@@ -63,7 +63,7 @@ func ParseLimit(s string) (l Limit, err error) {
 
 // usual are the types that tensors may have without a Limit: those of the first list that
 // fit their rows, or of the second if none does, or of the third.
-var usual = [][]gguf.Type{
+var defaultTypes = [][]gguf.Type{
 	{gguf.TypeQ2_K, gguf.TypeQ3_K, gguf.TypeIQ4_XS, gguf.TypeQ4_K, gguf.TypeQ5_K, gguf.TypeQ6_K, gguf.TypeQ8_0},
 	{gguf.TypeIQ4_NL, gguf.TypeQ4_1, gguf.TypeQ5_0, gguf.TypeQ5_1, gguf.TypeQ8_0},
 	{gguf.TypeF16},
@@ -72,7 +72,7 @@ var usual = [][]gguf.Type{
 // Candidates returns the tensors that a job would convert and whose types no option fixes,
 // with those that they may have: by the first of limits that is for them, else the usual ones.
 // They are valid until the job is closed.
-func Candidates(j *quantize.Job, limits []Limit) ([]Candidate, error) {
+func Candidates(j *quantize.Job, limits []AllowedTypes) ([]Candidate, error) {
 	used := make([]bool, len(limits))
 	var all []Candidate
 	for i := range j.Decisions {
@@ -81,8 +81,8 @@ func Candidates(j *quantize.Job, limits []Limit) ([]Candidate, error) {
 			continue
 		}
 		c := Candidate{Tensor: d.Tensor, Name: d.Name}
-		lists := usual
-		if k := slices.IndexFunc(limits, func(l Limit) bool {
+		lists := defaultTypes
+		if k := slices.IndexFunc(limits, func(l AllowedTypes) bool {
 			return l.Pattern == "" ||
 				l.rule.Match(d.Name)
 		}); k >= 0 {
@@ -135,14 +135,14 @@ type Assignment struct {
 }
 
 // Sized counts the bytes of tensors' data: each rounded up to a multiple of Align.
-type Sized struct{ Align int64 }
+type Sizer struct{ Align int64 }
 
-func (s Sized) bytes(t gguf.Type, ne []int64) int64 {
+func (s Sizer) bytes(t gguf.Type, ne []int64) int64 {
 	return gguf.Align(gguf.DataBytes(t, ne), max(1, s.Align))
 }
 
 // Bytes returns those of candidates that a job has already.
-func (s Sized) Bytes(j *quantize.Job, candidates []Candidate) (sum int64) {
+func (s Sizer) Bytes(j *quantize.Job, candidates []Candidate) (sum int64) {
 	for i := range j.Decisions {
 		d := &j.Decisions[i]
 		if slices.ContainsFunc(candidates, func(c Candidate) bool { return c.Tensor == d.Tensor }) {
@@ -154,7 +154,7 @@ func (s Sized) Bytes(j *quantize.Job, candidates []Candidate) (sum int64) {
 
 // Best returns the types that lose the least among those that take limit bytes at most. ok is false if there
 // are none: then least is what the smallest ones take.
-func Best(m *model.Model, candidates []Candidate, losses [][]float64, s Sized, limit int64) (a Assignment,
+func MinimizeLoss(m *model.Model, candidates []Candidate, losses [][]float64, s Sizer, limit int64) (a Assignment,
 	least int64, ok bool) {
 	groups := make([][]option, len(candidates))
 	for k, c := range candidates {
@@ -177,7 +177,7 @@ func Best(m *model.Model, candidates []Candidate, losses [][]float64, s Sized, l
 
 // Smallest returns the types that take the fewest bytes among those that lose limit at most. ok is false if
 // there are none: then least is what the best ones lose.
-func Smallest(m *model.Model, candidates []Candidate, losses [][]float64, s Sized, limit float64) (a Assignment,
+func MinimizeBytes(m *model.Model, candidates []Candidate, losses [][]float64, s Sizer, limit float64) (a Assignment,
 	least float64, ok bool) {
 	groups := make([][]option, len(candidates))
 	for k, c := range candidates {

@@ -29,7 +29,7 @@ type held struct {
 }
 
 // room is what a worker needs.
-type room struct {
+type scratch struct {
 	scratch gemm.Scratch
 	right   gemm.Panels
 	w, e, y []float32
@@ -44,9 +44,9 @@ func grow(b *[]float32, n int) []float32 {
 }
 
 // workers returns the rooms.
-func (p *predictor) workers() []room {
+func (p *predictor) workers() []scratch {
 	if p.rooms == nil {
-		p.rooms = make([]room, max(1, p.run.Workers))
+		p.rooms = make([]scratch, max(1, p.run.Workers))
 	}
 	return p.rooms
 }

@@ -9,7 +9,7 @@ import (
 
 // Write types of tensors as a recipe, and read it again.
 func ExampleFormatRecipe() {
-	text := allocate.FormatRecipe([]allocate.Assigned{
+	text := allocate.FormatRecipe([]allocate.TensorType{
 		{Name: "token_embd.weight", Type: gguf.TypeQ5_K}, {Name: "blk.0.ffn_down.weight", Type: gguf.TypeIQ4_XS},
 	})
 	fmt.Printf("%s", text)

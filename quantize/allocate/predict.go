@@ -44,19 +44,19 @@ type Predictions struct {
 	Losses [][]float64
 	// Guessed are candidates that nothing was seen of: what they lose is what others with the same
 	// error of their weights do.
-	Guessed []string
+	Extrapolated []string
 	// Tokens is how many tokens of the text were used.
 	Tokens int
 	// Forwards says why there are no gradients: the model could not be run backwards. Losses
 	// are errors of what layers say then, by the size of that, not nats.
-	Forwards error
+	NoGradients error
 }
 
 // window is how many neighbouring tokens' effects are taken together.
 const window = 16
 
 // Predict predicts what candidates lose. The divergence of a model is, for small errors, half the
-// mean square of what they change a random function of the logits by (calibrate.Draw). Where a
+// mean square of what they change a random function of the logits by (calibrate.SampleGradient). Where a
 // layer with the error E reads x, and g is the gradient of that function by what the layer says,
 // it changes by gᵀ E x: the changes of neighbouring tokens add up before they are squared, since
 // errors of neighbours go the same way. These squares say what a tensor's error |E x|² is worth,
@@ -82,14 +82,14 @@ func Predict(ctx context.Context, m *model.Model, candidates []Candidate, opt Pr
 	found := &Predictions{Tokens: len(p.run.Tokens)}
 	_, err = e.Backward(ctx, eval.Gradients{
 		Run:  p.run,
-		Loss: p.draw,
+		Loss: p.gradient,
 		Linear: func(g eval.LinearGradient) error {
 			return p.linear(g.Inputs, g.G)
 		},
 		Embeddings: p.embeddings,
 	})
 	if errors.Is(err, fault.Unsupported) {
-		found.Forwards = err
+		found.NoGradients = err
 		forward := p.run
 		forward.First = 0
 		forward.Inputs = func(in eval.Inputs) error { return p.linear(in, nil) }
@@ -103,12 +103,12 @@ func Predict(ctx context.Context, m *model.Model, candidates []Candidate, opt Pr
 	positions := float64(len(p.run.Tokens) / p.run.Chunk * (p.run.Chunk - 1 - p.run.First))
 	missing := false
 	for k := range candidates {
-		losses := p.losses(k, found.Forwards == nil, positions)
+		losses := p.losses(k, found.NoGradients == nil, positions)
 		missing = missing || losses == nil
 		found.Losses = append(found.Losses, losses)
 	}
 	if missing {
-		if err := p.guess(found); err != nil {
+		if err := p.extrapolate(found); err != nil {
 			return nil, err
 		}
 	}
@@ -162,16 +162,16 @@ type predictor struct {
 	layer      string // whose rows are held
 	expert     int
 	sums       []map[part]*sums // of each candidate
-	rooms      []room           // of each worker
+	rooms      []scratch        // of each worker
 }
 
-// draw is calibrate.Draw for positions that are measured: a chunk's last one is not.
-func (p *predictor) draw(at int, logits, d []float32) (float64, error) {
+// gradient is calibrate.SampleGradient for positions that are measured: a chunk's last one is not.
+func (p *predictor) gradient(at int, logits, d []float32) (float64, error) {
 	if at%p.run.Chunk == p.run.Chunk-1 {
 		clear(d)
 		return 0, nil
 	}
-	loss, err := calibrate.Draw(at, logits, d)
+	loss, err := calibrate.SampleGradient(at, logits, d)
 	if err != nil {
 		err = fault.Errorf(fault.Broken, "%s: %w", p.m.Path, err)
 	}
@@ -276,7 +276,7 @@ func (p *predictor) losses(k int, gradients bool, positions float64) []float64 {
 
 // guess predicts for those that nothing was seen of: by the error of their weights, as for the
 // others.
-func (p *predictor) guess(found *Predictions) error {
+func (p *predictor) extrapolate(found *Predictions) error {
 	relative := make([][]float64, len(p.candidates))
 	sum, n := 0.0, 0
 	for k, losses := range found.Losses {
@@ -294,7 +294,7 @@ func (p *predictor) guess(found *Predictions) error {
 	factor := vecmath.Exp64(sum / float64(max(1, n)))
 	for k := range found.Losses {
 		if found.Losses[k] == nil {
-			found.Guessed = append(found.Guessed, p.candidates[k].Name)
+			found.Extrapolated = append(found.Extrapolated, p.candidates[k].Name)
 			for _, r := range relative[k] {
 				found.Losses[k] = append(found.Losses[k], float64(r*factor))
 			}

@@ -73,7 +73,7 @@ func TestPredict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found.Tokens != len(run.Tokens) || found.Forwards != nil || found.Guessed != nil {
+	if found.Tokens != len(run.Tokens) || found.NoGradients != nil || found.Extrapolated != nil {
 		t.Errorf("%+v", found)
 	}
 	base, err := eval.New(m)
@@ -158,8 +158,9 @@ func TestPredictForwards(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !errors.Is(found.Forwards, fault.Unsupported) || !slices.Equal(found.Guessed, []string{"output.weight"}) {
-			t.Errorf("forwards since %v, guessed %v", found.Forwards, found.Guessed)
+		if !errors.Is(found.NoGradients, fault.Unsupported) ||
+			!slices.Equal(found.Extrapolated, []string{"output.weight"}) {
+			t.Errorf("forwards since %v, guessed %v", found.NoGradients, found.Extrapolated)
 		}
 		for k, l := range found.Losses {
 			// relative squares: some tenths of a percent at 4 bits
@@ -185,15 +186,15 @@ func TestCandidates(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	limit := func(s string) Limit {
+	limit := func(s string) AllowedTypes {
 		t.Helper()
-		l, err := ParseLimit(s)
+		l, err := ParseAllowedTypes(s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return l
 	}
-	all, err := Candidates(b.Jobs[0], []Limit{limit("attn_v=q6_k,q8_0"), limit(`ffn=Q3_K,IQ2_XS,f16`)})
+	all, err := Candidates(b.Jobs[0], []AllowedTypes{limit("attn_v=q6_k,q8_0"), limit(`ffn=Q3_K,IQ2_XS,f16`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,12 +216,12 @@ func TestCandidates(t *testing.T) {
 		}
 	}
 	for _, s := range []string{"nothing=q4_k", "attn_v=iq2_xs"} {
-		if _, err := Candidates(b.Jobs[0], []Limit{limit(s)}); err == nil {
+		if _, err := Candidates(b.Jobs[0], []AllowedTypes{limit(s)}); err == nil {
 			t.Errorf("%s: no error", s)
 		}
 	}
 	for _, s := range []string{"", "q4_k,", "x=", "(=q4_k", "q4_k,q99", "a=b=c"} {
-		if _, err := ParseLimit(s); err == nil {
+		if _, err := ParseAllowedTypes(s); err == nil {
 			t.Errorf("%q: no error", s)
 		}
 	}

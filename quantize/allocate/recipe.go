@@ -101,14 +101,14 @@ func (r *Recipe) Check(names []string) error {
 }
 
 // Assigned is a tensor with its type.
-type Assigned struct {
+type TensorType struct {
 	Name string
 	Type gguf.Type
 }
 
 // FormatRecipe returns the text of a recipe: a rule for each tensor that matches its name alone. There are no comments,
 // so that --tensor-type-file of the reference reads it, too.
-func FormatRecipe(tensors []Assigned) []byte {
+func FormatRecipe(tensors []TensorType) []byte {
 	var b bytes.Buffer
 	for _, t := range tensors {
 		fmt.Fprintf(&b, "%s=%s\n", Pattern(t.Name), strings.ToLower(t.Type.String()))

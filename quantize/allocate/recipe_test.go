@@ -11,7 +11,7 @@ import (
 )
 
 func TestRecipe(t *testing.T) {
-	tensors := []Assigned{{"token_embd.weight", gguf.TypeQ5_K}, {"blk.1.attn_k.weight", gguf.TypeIQ4_XS},
+	tensors := []TensorType{{"token_embd.weight", gguf.TypeQ5_K}, {"blk.1.attn_k.weight", gguf.TypeIQ4_XS},
 		{"blk.11.attn_k.weight", gguf.TypeQ2_K}, {"output.weight", gguf.TypeQ6_K}, {"v.A (x).weight", gguf.TypeQ8_0}}
 	var names []string
 	for _, x := range tensors {
@@ -70,7 +70,7 @@ func TestRecipe(t *testing.T) {
 // understood is the same.
 func FuzzRecipe(f *testing.F) {
 	f.Add([]byte("# target: 4.2GB\n^token_embd\\.weight$=q4_k\n\nblk\\.[0-3]\\.ffn_down=q8_0\r\n"))
-	f.Add(FormatRecipe([]Assigned{{"blk.0.x", gguf.TypeF16}}))
+	f.Add(FormatRecipe([]TensorType{{"blk.0.x", gguf.TypeF16}}))
 	for _, text := range []string{"a=", "=q4_k", "a=q4_k b", "[=f16", "\x00=f16", "a\vb=f16"} {
 		f.Add([]byte(text))
 	}
@@ -104,7 +104,7 @@ func FuzzPattern(f *testing.F) {
 	f.Add("blk.0.attn_k.weight")
 	f.Add("a\nB=(\xff*")
 	f.Fuzz(func(t *testing.T, name string) {
-		text := FormatRecipe([]Assigned{{name, gguf.TypeQ4_K}})
+		text := FormatRecipe([]TensorType{{name, gguf.TypeQ4_K}})
 		r, err := ParseRecipe("r", text)
 		if err != nil || len(r.Rules) != 1 {
 			t.Fatalf("%q: %v", text, err)

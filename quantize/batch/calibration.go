@@ -35,34 +35,33 @@ type Calibration struct {
 	Content []byte // what File has, where the caller has read it; nil reads it
 	Text    eval.Text
 	Output  bool // also for the matrix that makes logits
-	High    bool // blocks are chosen by all moments of the inputs
-	Best    bool // and one tensor after the other
+	Effort  calibrate.Effort
 	// a file for what is chosen so far, which a run that is interrupted leaves to the next one, "" for none
 	State   string
 	Moments string // a file for what is collected, "" for none
 	Name    string // of the matrix, as outputs record it; "" for that of llama-imatrix without -o
 
-	run     eval.Run // its Tokens are missing if there is no text, only Moments
-	tokens  int
-	sha256  [sha256.Size]byte
-	program string
-	sums    *imatrix.Sums
-	last    *imatrix.Sums   // that the matrix was made of
-	collect *eval.Collector // into sums; nil if they are those of Moments
+	run        eval.Run // its Tokens are missing if there is no text, only Moments
+	tokens     int
+	sha256     [sha256.Size]byte
+	program    string
+	sums       *imatrix.Sums
+	matrixSums *imatrix.Sums   // that the matrix was made of
+	collect    *eval.Collector // into sums; nil if they are those of Moments
 }
 
 // wanted reports whether there is something to choose by.
-func (c *Calibration) wanted() bool { return c.File != "" || c.Moments != "" }
+func (c *Calibration) enabled() bool { return c.File != "" || c.Moments != "" }
 
 // calibrate makes the importance matrix that the model is quantized with: that of ggeval
 // imatrix with the same flags. Where choose runs the model over the text anyway, the matrix
 // has no values until then; with a file of moments it is in there.
-func (o *Order) calibrate(ctx context.Context, m *model.Model) error {
+func (o *Request) calibrate(ctx context.Context, m *model.Model) error {
 	c := &o.Calibration
-	if !c.wanted() {
+	if !c.enabled() {
 		return nil
 	}
-	saved, err := o.moments()
+	saved, err := o.openMoments()
 	if err != nil {
 		return err
 	}
@@ -97,16 +96,16 @@ func (o *Order) calibrate(ctx context.Context, m *model.Model) error {
 	}
 	if c.File == "" {
 		c.run, c.sha256, c.tokens = eval.Run{Chunk: saved.Chunk, Workers: o.Workers}, saved.Text, saved.Tokens
-	} else if err := o.text(m); err != nil {
+	} else if err := o.readText(m); err != nil {
 		return err
 	}
 	if saved != nil {
-		return o.reuse(ctx, e, saved)
+		return o.useMoments(ctx, e, saved)
 	}
 	if o.DryRun {
 		c.Moments = "" // nothing is written
 	}
-	if err := c.again(e); err != nil {
+	if err := c.restart(e); err != nil {
 		return err
 	}
 	sums := c.sums
@@ -123,12 +122,12 @@ func (o *Order) calibrate(ctx context.Context, m *model.Model) error {
 }
 
 // moments opens the file of moments if there is one.
-func (o *Order) moments() (*calibrate.Saved, error) {
+func (o *Request) openMoments() (*calibrate.MomentsFile, error) {
 	c := &o.Calibration
 	if c.Moments == "" {
 		return nil, nil
 	}
-	saved, err := calibrate.OpenSaved(c.Moments)
+	saved, err := calibrate.OpenMoments(c.Moments)
 	if errors.Is(err, fs.ErrNotExist) {
 		if c.File == "" {
 			return nil, fault.Errorf(fault.Usage,
@@ -140,9 +139,9 @@ func (o *Order) moments() (*calibrate.Saved, error) {
 }
 
 // reuse takes what a file of moments has, if it is what would be collected.
-func (o *Order) reuse(ctx context.Context, e *eval.Model, saved *calibrate.Saved) error {
+func (o *Request) useMoments(ctx context.Context, e *eval.Model, saved *calibrate.MomentsFile) error {
 	c := &o.Calibration
-	if err := saved.Fits(ctx, e, c.blocks(o.Paths[0])); err != nil {
+	if err := saved.Fits(ctx, e, c.options(o.Paths[0])); err != nil {
 		return err
 	}
 	sums := saved.Sums
@@ -163,13 +162,13 @@ func (o *Order) reuse(ctx context.Context, e *eval.Model, saved *calibrate.Saved
 }
 
 // shared reports whether other processes write parts of the outputs.
-func (o *Order) shared() bool {
+func (o *Request) shared() bool {
 	j := o.Write.Journal
 	return j != nil && (j.Part > 0 || j.Finish)
 }
 
 // text reads the text as chunks of tokens.
-func (o *Order) text(m *model.Model) error {
+func (o *Request) readText(m *model.Model) error {
 	c := &o.Calibration
 	if c.Content == nil {
 		var err error
@@ -190,7 +189,7 @@ func (o *Order) text(m *model.Model) error {
 		run.Progress = func(p eval.Progress) { show(p.Done) }
 	}
 	run.Workers = o.Workers
-	if err := o.Types.hold(&run, c.File); err != nil {
+	if err := o.Types.holdOut(&run, c.File); err != nil {
 		return err
 	}
 	c.run, c.tokens, c.sha256 = run, len(run.Tokens), sha256.Sum256([]byte(text))
@@ -198,8 +197,8 @@ func (o *Order) text(m *model.Model) error {
 }
 
 // planned reports whether choose collects the importance matrix.
-func (o *Order) planned() bool {
-	return o.Calibration.High && !o.Calibration.Best && !o.DryRun
+func (o *Request) planned() bool {
+	return o.Calibration.Effort == calibrate.EffortHigh && !o.DryRun
 }
 
 // matrix returns the importance matrix of sums.
@@ -207,22 +206,22 @@ func (c *Calibration) matrix(sums *imatrix.Sums) *imatrix.Matrix {
 	if c.File != "" {
 		sums.Datasets = []string{filepath.Base(c.File)}
 	}
-	c.last = sums
+	c.matrixSums = sums
 	return sums.Matrix(cmp.Or(c.Name, matrixName))
 }
 
 // choose chooses the blocks of the outputs' tensors, and returns what holds them until the
 // outputs are written.
-func (o *Order) choose(ctx context.Context, b *quantize.Batch, m *model.Model, path string) (io.Closer, error) {
-	opt := o.Calibration.blocks(path)
+func (o *Request) encodeBlocks(ctx context.Context, b *quantize.Batch, m *model.Model, path string) (io.Closer, error) {
+	opt := o.Calibration.options(path)
 	opt.Progress = o.progress("blocks")
-	if o.Calibration.Best {
-		return o.chooseEach(ctx, b, m, opt)
+	if o.Calibration.Effort == calibrate.EffortBest {
+		return o.encodeBest(ctx, b, m, opt)
 	}
 	var targets []calibrate.Target
 	for _, j := range b.Jobs {
 		for i := range j.Decisions {
-			if d := &j.Decisions[i]; d.To != d.From && calibrate.Possible(d.To) {
+			if d := &j.Decisions[i]; d.To != d.From && calibrate.Supported(d.To) {
 				targets = append(targets, calibrate.Target{Tensor: d.Tensor, Type: d.To})
 			}
 		}
@@ -240,32 +239,32 @@ func (o *Order) choose(ctx context.Context, b *quantize.Batch, m *model.Model, p
 	if path := o.Calibration.Moments; path != "" {
 		o.Write.Own = append(o.Write.Own, path)
 	}
-	if err := o.weigh(ctx, b); err != nil {
+	if err := o.setImportance(ctx, b); err != nil {
 		blocks.Close()
 		return nil, err
 	}
-	b.Choose(o.chosen(blocks))
+	b.SetBlocks(o.encodedBlocks(blocks))
 	return blocks, nil
 }
 
 // weigh makes a batch have the importance matrix, where it was made after the batch.
-func (o *Order) weigh(ctx context.Context, b *quantize.Batch) error {
+func (o *Request) setImportance(ctx context.Context, b *quantize.Batch) error {
 	c := &o.Calibration
 	if c.collect == nil {
 		return nil
 	}
-	return b.Weigh(ctx, c.matrix(c.sums))
+	return b.SetImportance(ctx, c.matrix(c.sums))
 }
 
 // gradientTokens is about how many tokens gradients at the embedding are taken of, fewTokens
 // that for --effort high: running backwards takes three to four times as long as the rest.
 const (
-	gradientTokens = 16384
-	fewTokens      = 2048
+	gradientTokens     = 16384
+	gradientTokensHigh = 2048
 )
 
 // warnGradients says why gradients do not decide on the embedding, if they do not.
-func (o *Order) warnGradients(blocks *calibrate.Blocks) {
+func (o *Request) warnGradients(blocks *calibrate.Blocks) {
 	if blocks.NoGradients != nil {
 		o.warn(fmt.Sprintf("errors of all weights of the embedding count the same: %v", blocks.NoGradients))
 	}
@@ -273,8 +272,8 @@ func (o *Order) warnGradients(blocks *calibrate.Blocks) {
 
 // gradients returns of how many chunks that is.
 func (c *Calibration) gradients() int {
-	n := fewTokens
-	if c.Best {
+	n := gradientTokensHigh
+	if c.Effort == calibrate.EffortBest {
 		n = gradientTokens
 	}
 	return max(1, n/c.run.Chunk)
@@ -282,7 +281,7 @@ func (c *Calibration) gradients() int {
 
 // chooseEach is choose for --effort best: the blocks of a tensor depend on those before it, and
 // so on the output.
-func (o *Order) chooseEach(ctx context.Context, b *quantize.Batch, m *model.Model,
+func (o *Request) encodeBest(ctx context.Context, b *quantize.Batch, m *model.Model,
 	opt calibrate.Options) (_ io.Closer, err error) {
 	opt.Collect, opt.Shared = nil, new(calibrate.Shared)
 	var all closers
@@ -311,20 +310,20 @@ func (o *Order) chooseEach(ctx context.Context, b *quantize.Batch, m *model.Mode
 		if i == 0 {
 			o.warnGradients(blocks)
 		}
-		j.Choose(o.chosen(blocks))
+		j.SetBlocks(o.encodedBlocks(blocks))
 	}
 	o.Write.Own = append(o.Write.Own, states...)
 	return all, nil
 }
 
 // states returns the files of State: one, or with --effort best one for each output.
-func (o *Order) states() []string {
+func (o *Request) states() []string {
 	path := o.Calibration.State
 	if path == "" {
 		return nil
 	}
 	all := []string{path}
-	for i := 1; o.Calibration.Best && i < len(o.Recipes); i++ {
+	for i := 1; o.Calibration.Effort == calibrate.EffortBest && i < len(o.Recipes); i++ {
 		all = append(all, fmt.Sprintf("%s.%d", path, i+1))
 	}
 	return all
@@ -342,9 +341,9 @@ func (c closers) Close() error {
 }
 
 // chosen returns blocks as outputs take them.
-func (o *Order) chosen(blocks *calibrate.Blocks) quantize.Chosen {
-	losses := map[calibrate.Target]calibrate.Loss{}
-	for _, l := range blocks.Losses {
+func (o *Request) encodedBlocks(blocks *calibrate.Blocks) quantize.EncodedBlocks {
+	losses := map[calibrate.Target]calibrate.TensorError{}
+	for _, l := range blocks.Errors {
 		losses[l.Target] = l
 		if l.Unseen > 0 {
 			o.warn(fmt.Sprintf(
@@ -353,9 +352,9 @@ func (o *Order) chosen(blocks *calibrate.Blocks) quantize.Chosen {
 		}
 	}
 	target := func(d *quantize.Decision) calibrate.Target { return calibrate.Target{Tensor: d.Tensor, Type: d.To} }
-	return quantize.Chosen{
+	return quantize.EncodedBlocks{
 		Source: func(d *quantize.Decision) rows.Source { return blocks.Source(target(d)) },
-		Loss: func(d *quantize.Decision) *quantize.ReportCalibration {
+		Report: func(d *quantize.Decision) *quantize.ReportCalibration {
 			l, ok := losses[target(d)]
 			if !ok || d.To == d.From {
 				return nil
@@ -368,7 +367,7 @@ func (o *Order) chosen(blocks *calibrate.Blocks) quantize.Chosen {
 }
 
 // blocks says how blocks are chosen for an output at path.
-func (c *Calibration) blocks(path string) calibrate.Options {
+func (c *Calibration) options(path string) calibrate.Options {
 	opt := calibrate.Options{Run: c.run, Dir: existing(filepath.Dir(path)), Feedback: true, Collect: c.collect,
 		Gradients: c.gradients(), Moments: c.Moments, Text: c.sha256}
 	opt.Run.Progress = nil
@@ -379,7 +378,7 @@ func (c *Calibration) blocks(path string) calibrate.Options {
 // decided on the embedding's.
 func (c *Calibration) metadata(gradients bool) []gguf.KV {
 	method := "second moments of inputs: error feedback, coordinate descent"
-	if c.Best {
+	if c.Effort == calibrate.EffortBest {
 		method = "second moments of inputs, tensor after tensor: moved targets, error feedback, coordinate descent"
 	}
 	if gradients {
@@ -396,15 +395,15 @@ func (c *Calibration) metadata(gradients bool) []gguf.KV {
 // expect gives outputs that are not written what they would say of how their blocks were chosen, for their sizes.
 // Whether gradients decide on the embedding's is known when they are taken: they are expected wherever its type
 // changes.
-func (o *Order) expect(b *quantize.Batch) {
+func (o *Request) expectBlocks(b *quantize.Batch) {
 	gradients := false
 	for _, j := range b.Jobs {
 		for i := range j.Decisions {
 			d := &j.Decisions[i]
-			gradients = gradients || d.Name == "token_embd.weight" && d.To != d.From && calibrate.Possible(d.To)
+			gradients = gradients || d.Name == "token_embd.weight" && d.To != d.From && calibrate.Supported(d.To)
 		}
 	}
-	b.Choose(quantize.Chosen{Metadata: o.Calibration.metadata(gradients)})
+	b.SetBlocks(quantize.EncodedBlocks{Metadata: o.Calibration.metadata(gradients)})
 	o.warn("sizes are estimates, up to 64 bytes off: metadata about how blocks were chosen are known after the run only")
 }
 

@@ -29,7 +29,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer m.Close()
-	order := &batch.Order{Warn: func(...string) {}}
+	order := &batch.Request{Warn: func(...string) {}}
 	for _, name := range []string{"Q8_0", "Q4_0"} {
 		r, _ := quantize.LookupRecipe(name)
 		order.Recipes = append(order.Recipes, r)

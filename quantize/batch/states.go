@@ -13,7 +13,7 @@ import (
 
 // openStates makes the directory for the files of Calibration.State, and removes those of an earlier run that is
 // not to be gone on from.
-func (o *Order) openStates() error {
+func (o *Request) openStates() error {
 	for _, path := range o.states() {
 		if o.Write.MakeDir != "" {
 			if err := disk.MkdirAll(filepath.Dir(path), 0o777); err != nil {
@@ -32,7 +32,7 @@ func (o *Order) openStates() error {
 
 // closeStates removes the files of Calibration.State after an error, unless another run is to go on from them: Kept
 // finds that in the error. Without an error they stay until the outputs are there.
-func (o *Order) closeStates(ctx context.Context, err error) error {
+func (o *Request) closeStates(ctx context.Context, err error) error {
 	if err == nil || len(o.states()) == 0 {
 		return err
 	}
@@ -50,7 +50,7 @@ func (o *Order) closeStates(ctx context.Context, err error) error {
 }
 
 // removeStates removes the files of Calibration.State.
-func (o *Order) removeStates() error {
+func (o *Request) removeStates() error {
 	var errs []error
 	for _, path := range o.states() {
 		if err := disk.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -34,11 +34,11 @@ type Types struct {
 	Save   string           // a file for the types of the first output, "" for none
 
 	Targets []Target // of each output, or none
-	Limits  []allocate.Limit
+	Allowed []allocate.AllowedTypes
 	Measure int // chunks to measure with
 
-	plain []*quantize.Recipe
-	apart eval.Run // the chunks to measure with
+	original []*quantize.Recipe
+	heldOut  eval.Run // the chunks to measure with
 }
 
 func (t Target) String() string {
@@ -54,7 +54,7 @@ func (t Target) String() string {
 }
 
 // Quantized returns an error if there is a recipe that gives all tensors the same plain type.
-func (o *Order) Quantized(what string) error {
+func (o *Request) RequireMixed(what string) error {
 	for _, one := range o.Recipes {
 		if one.Copy || one.Type.Kind() != gguf.KindQuant {
 			return fault.Errorf(fault.Usage, "%s has no effect on %s, which gives all tensors one type", what, one.Name)
@@ -64,7 +64,7 @@ func (o *Order) Quantized(what string) error {
 }
 
 // hold takes the chunks that are to be measured with from the end of the text.
-func (t *Types) hold(run *eval.Run, path string) error {
+func (t *Types) holdOut(run *eval.Run, path string) error {
 	if len(t.Targets) == 0 || t.Measure == 0 && !slices.ContainsFunc(t.Targets,
 		func(t Target) bool { return t.KLD > 0 }) {
 		return nil
@@ -75,40 +75,40 @@ func (t *Types) hold(run *eval.Run, path string) error {
 		return fault.Errorf(fault.Refused,
 			"%s: %d chunks of %d tokens, of which %d are to be held apart: want more text", path, all, run.Chunk, n)
 	}
-	t.apart = *run
-	t.apart.Tokens = run.Tokens[(all-n)*run.Chunk:]
+	t.heldOut = *run
+	t.heldOut.Tokens = run.Tokens[(all-n)*run.Chunk:]
 	run.Tokens = run.Tokens[:(all-n)*run.Chunk]
 	return nil
 }
 
 // worthy is what types are chosen by.
-type worthy struct {
-	candidates []allocate.Candidate
-	found      *allocate.Predictions
-	base       *quantize.Batch // without choices
-	first      int             // job whose types are chosen
+type allocator struct {
+	candidates  []allocate.Candidate
+	predictions *allocate.Predictions
+	base        *quantize.Batch // without choices
+	first       int             // job whose types are chosen
 }
 
 // chooseTypes makes the types that are worth the most a part of the recipes, and returns what is to be reported
 // of each.
-func (o *Order) chooseTypes(ctx context.Context, m *model.Model) ([]*quantize.ReportWorth, error) {
+func (o *Request) chooseTypes(ctx context.Context, m *model.Model) ([]*quantize.ReportAllocation, error) {
 	t := &o.Types
 	if len(t.Targets) == 0 {
 		return nil, nil
 	}
-	t.plain = slices.Clone(o.Recipes)
+	t.original = slices.Clone(o.Recipes)
 	base, refused := quantize.PrepareBatch(ctx, m, o.Recipes, o.Quantize)
 	if base == nil {
 		return nil, refused
 	}
 	defer base.Close()
-	w := &worthy{base: base, first: slices.IndexFunc(t.Targets, func(t Target) bool { return t != Target{} })}
+	w := &allocator{base: base, first: slices.IndexFunc(t.Targets, func(t Target) bool { return t != Target{} })}
 	var err error
-	if w.candidates, err = allocate.Candidates(base.Jobs[w.first], t.Limits); err != nil {
+	if w.candidates, err = allocate.Candidates(base.Jobs[w.first], t.Allowed); err != nil {
 		return nil, cmp.Or(refused, err)
 	}
-	if o.Calibration.High {
-		blocks, err := o.sketch(ctx, m, w, o.Paths[0])
+	if o.Calibration.Effort.EncodesBlocks() {
+		blocks, err := o.encodeCandidates(ctx, m, w, o.Paths[0])
 		if err != nil {
 			return nil, err
 		}
@@ -116,20 +116,20 @@ func (o *Order) chooseTypes(ctx context.Context, m *model.Model) ([]*quantize.Re
 	}
 	predict := allocate.PredictOptions{Run: o.Calibration.run}
 	predict.Progress = o.progress("types")
-	if w.found, err = allocate.Predict(ctx, m, w.candidates, predict); err != nil {
+	if w.predictions, err = allocate.Predict(ctx, m, w.candidates, predict); err != nil {
 		return nil, err
 	}
-	if w.found.Forwards != nil {
+	if w.predictions.NoGradients != nil {
 		o.warn(fmt.Sprintf("%v: types are chosen by errors of what layers say, not by what these do to probabilities",
-			w.found.Forwards))
+			w.predictions.NoGradients))
 	}
-	var all []*quantize.ReportWorth
+	var all []*quantize.ReportAllocation
 	for i, target := range t.Targets {
-		var report *quantize.ReportWorth
+		var report *quantize.ReportAllocation
 		switch {
 		case target == Target{}:
 		case target.KLD > 0:
-			report, err = o.approach(ctx, m, w, i, o.Paths[i])
+			report, err = o.searchKLD(ctx, m, w, i, o.Paths[i])
 		default:
 			report, err = o.assign(ctx, m, w, i, 1)
 		}
@@ -143,41 +143,41 @@ func (o *Order) chooseTypes(ctx context.Context, m *model.Model) ([]*quantize.Re
 
 // sketchPasses is how often weights are looked at for predictions: types are told apart well
 // before blocks are as good as they get.
-const sketchPasses = 2
+const candidatePasses = 2
 
 // sketch makes candidates have blocks that are chosen much as those of the outputs will be, of all types
 // that this can be done for: some tensors gain more by it than others. What depends on the blocks of other
 // tensors, with --effort best, is left out. It returns what holds them.
-func (o *Order) sketch(ctx context.Context, m *model.Model, w *worthy, path string) (io.Closer, error) {
+func (o *Request) encodeCandidates(ctx context.Context, m *model.Model, w *allocator, path string) (io.Closer, error) {
 	c := &o.Calibration
 	e, err := eval.New(m)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.again(e); err != nil {
+	if err := c.restart(e); err != nil {
 		return nil, err
 	}
 	var targets []calibrate.Target
 	for _, x := range w.candidates {
 		for _, t := range x.Types {
-			if t != m.Tensors[x.Tensor].Type && calibrate.Possible(t) {
+			if t != m.Tensors[x.Tensor].Type && calibrate.Supported(t) {
 				targets = append(targets, calibrate.Target{Tensor: x.Tensor, Type: t})
 			}
 		}
 	}
-	opt := c.blocks(path)
-	opt.Passes = sketchPasses
+	opt := c.options(path)
+	opt.Passes = candidatePasses
 	opt.Progress = o.progress("blocks of all types")
 	blocks, err := calibrate.Run(ctx, m, targets, opt)
 	if err != nil {
 		return nil, err
 	}
 	// Other types are encoded with importance, which is known by now.
-	if err = o.weigh(ctx, w.base); err == nil {
-		w.candidates, err = allocate.Candidates(w.base.Jobs[w.first], o.Types.Limits)
+	if err = o.setImportance(ctx, w.base); err == nil {
+		w.candidates, err = allocate.Candidates(w.base.Jobs[w.first], o.Types.Allowed)
 	}
 	if err == nil {
-		err = c.again(e)
+		err = c.restart(e)
 	}
 	if err != nil {
 		blocks.Close()
@@ -195,24 +195,25 @@ func (o *Order) sketch(ctx context.Context, m *model.Model, w *worthy, path stri
 
 // assign gives a recipe the types that are best for its target, where predictions are
 // multiplied by a factor.
-func (o *Order) assign(ctx context.Context, m *model.Model, w *worthy, i int,
-	factor float64) (*quantize.ReportWorth, error) {
+func (o *Request) assign(ctx context.Context, m *model.Model, w *allocator, i int,
+	factor float64) (*quantize.ReportAllocation, error) {
 	job, target := w.base.Jobs[i], o.Types.Targets[i]
-	report := &quantize.ReportWorth{
-		Target: target.String(), Method: w.method(), Tokens: w.found.Tokens, Factor: factor, Guessed: w.found.Guessed,
-		Losses: map[string]float64{},
+	report := &quantize.ReportAllocation{
+		Target: target.String(), Method: w.method(), Tokens: w.predictions.Tokens, Factor: factor,
+		Extrapolated: w.predictions.Extrapolated,
+		Losses:       map[string]float64{},
 	}
-	job.Predict(report, o.typesMetadata(report))
+	job.SetAllocation(report, o.typesMetadata(report))
 	var a allocate.Assignment
 	alignment := int64(gguf.DefaultAlignment)
 	if n, ok := job.Input.Metadata.Alignment(); ok && !o.Quantize.Reference {
 		alignment = n
 	}
-	size := allocate.Sized{Align: alignment}
+	size := allocate.Sizer{Align: alignment}
 	if target.KLD > 0 {
 		var least float64
 		var ok bool
-		if a, least, ok = allocate.Smallest(m, w.candidates, w.found.Losses, size, target.KLD/factor); !ok {
+		if a, least, ok = allocate.MinimizeBytes(m, w.candidates, w.predictions.Losses, size, target.KLD/factor); !ok {
 			return nil, fault.Errorf(fault.Refused,
 				"%s: a divergence of %g cannot be had with the types that tensors may have, which come to %.3g at least", m.Path, target.KLD, least*factor)
 		}
@@ -223,7 +224,7 @@ func (o *Order) assign(ctx context.Context, m *model.Model, w *worthy, i int,
 		}
 		var least int64
 		var ok bool
-		if a, least, ok = allocate.Best(m, w.candidates, w.found.Losses, size, limit-spent); !ok {
+		if a, least, ok = allocate.MinimizeLoss(m, w.candidates, w.predictions.Losses, size, limit-spent); !ok {
 			return nil, fault.Errorf(fault.Refused,
 				"%s: %v is less than the smallest types that tensors may have take: %d bytes of %d, with what does not change", m.Path, target, least+spent, limit)
 		}
@@ -232,7 +233,7 @@ func (o *Order) assign(ctx context.Context, m *model.Model, w *worthy, i int,
 	if err != nil {
 		return nil, err
 	}
-	o.Recipes[i] = o.Types.plain[i].With(rules)
+	o.Recipes[i] = o.Types.original[i].With(rules)
 	report.Predicted, report.Within = a.Loss*factor, a.Within
 	if target.KLD > 0 {
 		report.Within = 0
@@ -247,7 +248,7 @@ func (o *Order) assign(ctx context.Context, m *model.Model, w *worthy, i int,
 
 // limit returns how many bytes an output may have, and how many of these it has whatever types
 // candidates get.
-func (w *worthy) limit(ctx context.Context, o *Order, m *model.Model, i int, size *allocate.Sized) (limit,
+func (w *allocator) limit(ctx context.Context, o *Request, m *model.Model, i int, size *allocate.Sizer) (limit,
 	spent int64, err error) {
 	job, target := w.base.Jobs[i], o.Types.Targets[i]
 	if target.BPW > 0 {
@@ -287,8 +288,8 @@ func (w *worthy) limit(ctx context.Context, o *Order, m *model.Model, i int, siz
 // MethodErrors is the method of quantize.ReportWorth without gradients.
 const MethodErrors = "errors of what layers say"
 
-func (w *worthy) method() string {
-	if w.found.Forwards != nil {
+func (w *allocator) method() string {
+	if w.predictions.NoGradients != nil {
 		return MethodErrors
 	}
 	return "divergence to second order, by gradients"
@@ -296,9 +297,9 @@ func (w *worthy) method() string {
 
 // typesMetadata is what outputs say of how their types were chosen; with that of blocks, which
 // are chosen later.
-func (o *Order) typesMetadata(w *quantize.ReportWorth) []gguf.KV {
+func (o *Request) typesMetadata(w *quantize.ReportAllocation) []gguf.KV {
 	var all []gguf.KV
-	if o.Calibration.High {
+	if o.Calibration.Effort.EncodesBlocks() {
 		all = o.Calibration.metadata(true)
 	}
 	return append(all, []gguf.KV{
@@ -310,17 +311,18 @@ func (o *Order) typesMetadata(w *quantize.ReportWorth) []gguf.KV {
 }
 
 // describe makes the jobs report what was predicted of them.
-func (o *Order) describe(b *quantize.Batch, all []*quantize.ReportWorth) {
+func (o *Request) setAllocations(b *quantize.Batch, all []*quantize.ReportAllocation) {
 	for i, w := range all {
 		if w != nil {
-			b.Jobs[i].Predict(w, o.typesMetadata(w))
+			b.Jobs[i].SetAllocation(w, o.typesMetadata(w))
 		}
 	}
 }
 
 // measure measures the outputs on the tokens that were held apart.
-func (o *Order) measure(ctx context.Context, m *model.Model, b *quantize.Batch, all []*quantize.ReportWorth) error {
-	if len(all) == 0 || o.Types.apart.Tokens == nil {
+func (o *Request) measure(ctx context.Context, m *model.Model, b *quantize.Batch,
+	all []*quantize.ReportAllocation) error {
+	if len(all) == 0 || o.Types.heldOut.Tokens == nil {
 		return nil
 	}
 	for i, w := range all {
@@ -332,13 +334,13 @@ func (o *Order) measure(ctx context.Context, m *model.Model, b *quantize.Batch, 
 			return err
 		}
 		w.Measured, w.MeasuredError, w.MeasuredTokens = &c.Divergence.Mean, c.Divergence.Error,
-			len(o.Types.apart.Tokens)
+			len(o.Types.heldOut.Tokens)
 	}
 	return nil
 }
 
 // compare measures how far an output is from the model.
-func (o *Order) compare(ctx context.Context, m *model.Model, j *quantize.Job) (found *eval.Comparison, err error) {
+func (o *Request) compare(ctx context.Context, m *model.Model, j *quantize.Job) (found *eval.Comparison, err error) {
 	base, err := eval.New(m)
 	if err != nil {
 		return nil, err
@@ -351,7 +353,7 @@ func (o *Order) compare(ctx context.Context, m *model.Model, j *quantize.Job) (f
 	if err != nil {
 		return nil, err
 	}
-	run := o.Types.apart
+	run := o.Types.heldOut
 	run.Progress, run.Inputs, run.First = nil, nil, 0
 	if show := o.progress("measuring"); show != nil {
 		run.Progress = func(p eval.Progress) { show(p.Done) }
@@ -369,10 +371,10 @@ const rounds = 5
 
 // approach chooses the smallest types whose divergence, as measured, is at most what is
 // wanted.
-func (o *Order) approach(ctx context.Context, m *model.Model, w *worthy, i int,
-	path string) (*quantize.ReportWorth, error) {
+func (o *Request) searchKLD(ctx context.Context, m *model.Model, w *allocator, i int,
+	path string) (*quantize.ReportAllocation, error) {
 	factor, want := 2.0, o.Types.Targets[i].KLD
-	var best *quantize.ReportWorth
+	var best *quantize.ReportAllocation
 	var recipe *quantize.Recipe
 	for range rounds {
 		report, err := o.assign(ctx, m, w, i, factor)
@@ -382,13 +384,13 @@ func (o *Order) approach(ctx context.Context, m *model.Model, w *worthy, i int,
 			}
 			return nil, err
 		}
-		c, err := o.try(ctx, m, i, path)
+		c, err := o.measureRecipe(ctx, m, i, path)
 		if err != nil {
 			return nil, err
 		}
 		got := c.Divergence.Mean
 		report.Measured, report.MeasuredError, report.MeasuredTokens = &got, c.Divergence.Error,
-			len(o.Types.apart.Tokens)
+			len(o.Types.heldOut.Tokens)
 		if got <= want && (best == nil || got > *best.Measured) {
 			best, recipe = report, o.Recipes[i]
 		}
@@ -414,7 +416,7 @@ func (o *Order) approach(ctx context.Context, m *model.Model, w *worthy, i int,
 }
 
 // try measures an output that would be written.
-func (o *Order) try(ctx context.Context, m *model.Model, i int, path string) (*eval.Comparison, error) {
+func (o *Request) measureRecipe(ctx context.Context, m *model.Model, i int, path string) (*eval.Comparison, error) {
 	b, err := quantize.PrepareBatch(ctx, m, o.Recipes[i:i+1], o.Quantize)
 	if err != nil {
 		if b != nil {
@@ -423,20 +425,20 @@ func (o *Order) try(ctx context.Context, m *model.Model, i int, path string) (*e
 		return nil, err
 	}
 	defer b.Close()
-	if o.Calibration.High {
+	if o.Calibration.Effort.EncodesBlocks() {
 		e, err := eval.New(m)
 		if err != nil {
 			return nil, err
 		}
-		if err := o.Calibration.again(e); err != nil {
+		if err := o.Calibration.restart(e); err != nil {
 			return nil, err
 		}
-		blocks, err := o.choose(ctx, b, m, path)
+		blocks, err := o.encodeBlocks(ctx, b, m, path)
 		if err != nil {
 			return nil, err
 		}
 		defer blocks.Close()
-		if err := o.Calibration.again(e); err != nil {
+		if err := o.Calibration.restart(e); err != nil {
 			return nil, err
 		}
 	}
@@ -445,7 +447,7 @@ func (o *Order) try(ctx context.Context, m *model.Model, i int, path string) (*e
 
 // again makes the next run over the text collect from the beginning. With a file of moments none
 // collects any more once that is there.
-func (c *Calibration) again(e *eval.Model) (err error) {
+func (c *Calibration) restart(e *eval.Model) (err error) {
 	if c.Moments != "" && c.sums != nil && c.sums.Len() > 0 {
 		return nil
 	}
@@ -456,7 +458,7 @@ func (c *Calibration) again(e *eval.Model) (err error) {
 }
 
 // checkTypes returns an error if a line of the recipe has no effect.
-func (o *Order) checkTypes(job *quantize.Job) error {
+func (o *Request) checkTypes(job *quantize.Job) error {
 	if o.Types.Recipe == nil {
 		return nil
 	}
@@ -468,12 +470,12 @@ func (o *Order) checkTypes(job *quantize.Job) error {
 }
 
 // savesTypes reports whether this run writes the file of types: of a run in parts it is the one that finishes.
-func (o *Order) savesTypes() bool {
+func (o *Request) savesTypes() bool {
 	return o.Types.Save != "" && (o.Write.Journal == nil || o.Write.Journal.Part == 0)
 }
 
 // savingTypes says how the file of types is written.
-func (o *Order) savingTypes(m *model.Model) writer.Options {
+func (o *Request) savingTypes(m *model.Model) writer.Options {
 	opt := writer.Options{Force: o.Write.Force, Inputs: slices.Concat(o.Write.Inputs, m.Files)}
 	if filepath.Clean(o.Write.MakeDir) == filepath.Dir(o.Types.Save) {
 		opt.MakeDir = o.Write.MakeDir
@@ -482,7 +484,7 @@ func (o *Order) savingTypes(m *model.Model) writer.Options {
 }
 
 // CheckSave returns an error if the types of a model cannot go to Types.Save.
-func (o *Order) CheckSave(m *model.Model) error {
+func (o *Request) CheckSave(m *model.Model) error {
 	if !o.savesTypes() {
 		return nil
 	}
@@ -494,14 +496,14 @@ func (o *Order) CheckSave(m *model.Model) error {
 }
 
 // savedTypes returns the types of a job as a recipe, nil if they are not saved.
-func (o *Order) savedTypes(job *quantize.Job) []byte {
+func (o *Request) savedTypes(job *quantize.Job) []byte {
 	if !o.savesTypes() {
 		return nil
 	}
-	var tensors []allocate.Assigned
+	var tensors []allocate.TensorType
 	for i := range job.Decisions {
 		if d := &job.Decisions[i]; d.Reason.Kind != quantize.Kept {
-			tensors = append(tensors, allocate.Assigned{Name: d.Name, Type: d.To})
+			tensors = append(tensors, allocate.TensorType{Name: d.Name, Type: d.To})
 		}
 	}
 	return append([]byte{}, allocate.FormatRecipe(tensors)...) // not nil, whatever it has
@@ -509,7 +511,7 @@ func (o *Order) savedTypes(job *quantize.Job) []byte {
 
 // SaveTypes writes what Run.SavedTypes has returned to Types.Save, in place of none of the files that have been
 // written; nothing if it is nil. It comes after the outputs have their places, so that a run that fails leaves none.
-func (o *Order) SaveTypes(ctx context.Context, m *model.Model, recipe []byte, written []string) error {
+func (o *Request) SaveTypes(ctx context.Context, m *model.Model, recipe []byte, written []string) error {
 	if recipe == nil {
 		return nil
 	}

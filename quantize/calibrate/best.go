@@ -33,8 +33,8 @@ func Best(ctx context.Context, m, out *model.Model, opt Options) (*Blocks, error
 	if err != nil {
 		return nil, err
 	}
-	c := &best{encoder: encoder{ctx: ctx, opt: &opt, blocks: blocks}, slots: map[string]*slot{},
-		lookups: base.Lookups(), inputs: map[key]*pair{}}
+	c := &best{encoder: encoder{ctx: ctx, opt: &opt, blocks: blocks}, slots: map[string]*mixedSource{},
+		embeddings: base.Lookups(), inputs: map[key]*inputPair{}}
 	if err := errors.Join(c.all(base, out), c.journal.close()); err != nil {
 		blocks.Close()
 		return nil, err
@@ -51,31 +51,31 @@ const passes = 5
 // best is a calibration, one tensor after the other.
 type best struct {
 	encoder
-	slots   map[string]*slot // by tensor
-	lookups []string         // tensors rows of which are looked up
-	inputs  map[key]*pair    // that are being seen
-	order   []*pair
+	slots      map[string]*mixedSource // by tensor
+	embeddings []string                // tensors rows of which are looked up
+	inputs     map[key]*inputPair      // that are being seen
+	order      []*inputPair
 }
 
 // pair is what one or more matrices read, of the model and of its base.
-type pair struct {
+type inputPair struct {
 	input
-	shifts []*Shift
+	cross []*CrossMoments
 }
 
 // slot has the rows of a tensor whose blocks are being chosen: those that it would have
 // otherwise, until there are others.
-type slot struct {
+type mixedSource struct {
 	rows.Source
 	blocks *Blocks
 	target Target
 }
 
 // Cost is of what is stored.
-func (s *slot) Cost() int64 { return 0 }
+func (s *mixedSource) Cost() int64 { return 0 }
 
-func (s *slot) Raw(buf *[]byte, a, b int64) ([]byte, error) {
-	k := s.blocks.kept[s.target]
+func (s *mixedSource) Raw(buf *[]byte, a, b int64) ([]byte, error) {
+	k := s.blocks.tensors[s.target]
 	if k == nil {
 		return s.Source.Raw(buf, a, b)
 	}
@@ -99,7 +99,9 @@ func (s *slot) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 }
 
 // all reports whether matrices from one to another are encoded.
-func (k *kept) all(first, last int64) bool { return !slices.Contains(k.seen[first:last+1], false) }
+func (k *encodedTensor) all(first, last int64) bool {
+	return !slices.Contains(k.seen[first:last+1], false)
+}
 
 // all runs the models and encodes tensors.
 func (c *best) all(base *eval.Model, out *model.Model) error {
@@ -117,8 +119,8 @@ func (c *best) all(base *eval.Model, out *model.Model) error {
 			return fault.Errorf(fault.Unsupported,
 				"%s: tensor %q is not one of %s: blocks cannot be chosen layer by layer", out.Path, t.Name, m.Path)
 		}
-		if t.Type != m.Tensors[at].Type && Possible(t.Type) {
-			s := &slot{t.Source, c.blocks, Target{at, t.Type}}
+		if t.Type != m.Tensors[at].Type && Supported(t.Type) {
+			s := &mixedSource{t.Source, c.blocks, Target{at, t.Type}}
 			c.slots[t.Name], t.Source = s, s
 		}
 	}
@@ -135,11 +137,11 @@ func (c *best) all(base *eval.Model, out *model.Model) error {
 		return err
 	}
 	c.progress = newProgress(m, targets, passes*len(c.opt.Run.Tokens), c.opt.MaxColumns, c.opt.Progress)
-	if c.slots[c.lookups[0]] != nil && (c.opt.Shared == nil || !c.opt.Shared.known) {
+	if c.slots[c.embeddings[0]] != nil && (c.opt.Shared == nil || !c.opt.Shared.known) {
 		c.progress.backwards(c.opt)
 	}
 	c.progress.without(c.blocks)
-	if err := c.lookedUp(base); err != nil {
+	if err := c.encodeEmbeddings(base); err != nil {
 		return err
 	}
 	over := eval.Pairs{Run: c.opt.Run, Wanted: c.wanted, Rows: c.rows, Seen: c.seen}
@@ -172,13 +174,13 @@ func (c *best) resume(base, out *eval.Model, targets []Target) error {
 
 // lookedUp chooses the blocks of tensors rows of which are looked up: the text begins with
 // them. The inputs of one that is the output matrix, too, are the base's.
-func (c *best) lookedUp(base *eval.Model) error {
-	if c.slots[c.lookups[0]] != nil {
+func (c *best) encodeEmbeddings(base *eval.Model) error {
+	if c.slots[c.embeddings[0]] != nil {
 		if err := c.costsOfRows(base); err != nil {
 			return err
 		}
 	}
-	for _, name := range c.lookups {
+	for _, name := range c.embeddings {
 		s := c.slots[name]
 		if s == nil {
 			continue
@@ -189,7 +191,7 @@ func (c *best) lookedUp(base *eval.Model) error {
 			}
 			continue
 		}
-		if err := c.encoder.rows(s.target); err != nil {
+		if err := c.encoder.embeddingRows(s.target); err != nil {
 			return err
 		}
 	}
@@ -256,7 +258,7 @@ func (c *best) wanted(in eval.Inputs) bool {
 	if s == nil || s.NE()[0] != int64(in.Columns) {
 		return false // or it is multiplied by its columns
 	}
-	k := c.blocks.kept[s.target]
+	k := c.blocks.tensors[s.target]
 	return k == nil || !k.seen[in.Matrix]
 }
 
@@ -271,9 +273,9 @@ func (c *best) rows(in eval.Inputs, base []float32) error {
 			}
 		}
 		if x == nil {
-			x = &pair{input: input{parts: c.ranges(in.Columns)}}
+			x = &inputPair{input: input{parts: c.ranges(in.Columns)}}
 			for _, p := range x.parts {
-				x.shifts = append(x.shifts, NewShift(p.n, c.opt.Run.Workers))
+				x.cross = append(x.cross, NewCrossMoments(p.n, c.opt.Run.Workers))
 			}
 			c.order = append(c.order, x)
 		}
@@ -289,7 +291,7 @@ func (c *best) rows(in eval.Inputs, base []float32) error {
 		if err := p.AddColumns(c.ctx, in.X, in.Columns, from); err != nil {
 			return err
 		}
-		if err := x.shifts[i].AddColumns(c.ctx, base, in.X, in.Columns, from); err != nil {
+		if err := x.cross[i].AddColumns(c.ctx, base, in.X, in.Columns, from); err != nil {
 			return err
 		}
 	}
@@ -309,15 +311,15 @@ func (c *best) seen() error {
 }
 
 // encode chooses the blocks of all matrices that read an input.
-func (c *best) encode(x *pair) error {
+func (c *best) encode(x *inputPair) error {
 	var moments []*Moments
-	var movers []*Mover
+	var movers []*TargetCorrection
 	for i, p := range x.parts {
 		m, err := p.Moments(c.ctx, c.opt.Damping)
 		if err != nil {
 			return err
 		}
-		mover, err := NewMover(c.ctx, m, x.shifts[i], c.opt.Share)
+		mover, err := NewTargetCorrection(c.ctx, m, x.cross[i], c.opt.Share)
 		if err != nil {
 			return err
 		}
@@ -325,7 +327,7 @@ func (c *best) encode(x *pair) error {
 	}
 	to := func(w []float32, n int) error {
 		for i, m := range movers {
-			if err := m.Columns(c.ctx, w, n, i*c.opt.MaxColumns); err != nil {
+			if err := m.CorrectTarget(c.ctx, w, n, i*c.opt.MaxColumns); err != nil {
 				return err
 			}
 		}

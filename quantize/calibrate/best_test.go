@@ -34,7 +34,7 @@ func TestMover(t *testing.T) {
 	for _, share := range []float64{1, 0.5} {
 		var first []float32
 		for _, workers := range []int{1, 3} {
-			in, shift := NewInputs(n, workers), NewShift(n, workers)
+			in, shift := NewMomentSums(n, workers), NewCrossMoments(n, workers)
 			for at := 0; at < tokens; at += 150 {
 				end := min(at+150, tokens)
 				if err := in.AddColumns(ctx, y[at*columns:end*columns], columns, 7); err != nil {
@@ -49,12 +49,12 @@ func TestMover(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mover, err := NewMover(ctx, m, shift, share)
+			mover, err := NewTargetCorrection(ctx, m, shift, share)
 			if err != nil {
 				t.Fatal(err)
 			}
 			w := weights(rows * columns)
-			if err := mover.Columns(ctx, w, columns, 7); err != nil {
+			if err := mover.CorrectTarget(ctx, w, columns, 7); err != nil {
 				t.Fatal(err)
 			}
 			if first == nil {
@@ -166,7 +166,7 @@ func TestBest(t *testing.T) {
 		h := sha256.New()
 		chosen := *out
 		chosen.Tensors = slices.Clone(out.Tensors)
-		for _, l := range b.Losses {
+		for _, l := range b.Errors {
 			if !(l.After < 0.7*l.Before) || l.Rows != len(run.Tokens) {
 				t.Errorf("%+v", l)
 			}
@@ -182,8 +182,8 @@ func TestBest(t *testing.T) {
 				}
 			}
 		}
-		if len(b.Losses) != 5 {
-			t.Errorf("%d losses, want 5", len(b.Losses))
+		if len(b.Errors) != 5 {
+			t.Errorf("%d losses, want 5", len(b.Errors))
 		}
 		got := fmt.Sprintf("%x", h.Sum(nil))
 		if first, ok := sums[c.share]; ok && got != first {
@@ -243,7 +243,7 @@ func TestBestKinds(t *testing.T) {
 			}
 		}
 		var first []byte
-		var losses []Loss
+		var losses []TensorError
 		state, shared := t.TempDir()+"/state", new(Shared)
 		for workers, left := range []float64{1: 0, 2: 0.15, 3: 0.6, 4: 0.05} { // left of the state
 			if workers == 0 {
@@ -268,16 +268,16 @@ func TestBestKinds(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			defer b.Close()
-			if losses != nil && !slices.Equal(b.Losses, losses) {
-				t.Errorf("%s: other losses, going on: %+v, want %+v", name, b.Losses, losses)
+			if losses != nil && !slices.Equal(b.Errors, losses) {
+				t.Errorf("%s: other losses, going on: %+v, want %+v", name, b.Errors, losses)
 			}
-			losses = b.Losses
-			if len(b.Losses) != len(types) {
-				t.Errorf("%s: %d tensors, want %d", name, len(b.Losses), len(types))
+			losses = b.Errors
+			if len(b.Errors) != len(types) {
+				t.Errorf("%s: %d tensors, want %d", name, len(b.Errors), len(types))
 			}
 			var all []byte
 			unseen := 0
-			for _, l := range b.Losses {
+			for _, l := range b.Errors {
 				if !(l.After <= l.Before) {
 					t.Errorf("%s: %+v", name, l)
 				}

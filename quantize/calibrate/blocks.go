@@ -21,14 +21,14 @@ type Target struct {
 }
 
 // Possible reports whether the blocks of a type can be chosen here.
-func Possible(t gguf.Type) bool { return parts.Of(t) != nil }
+func Supported(t gguf.Type) bool { return parts.Of(t) != nil }
 
 // Loss is what became of a tensor: the error of what the layer says, mean squares summed over
 // its rows, as the reference's search leaves it with the importance of the same text, and
 // now. Of a tensor whose rows are looked up it is the sum of squares, and the search has no
 // importance; or, if Gradients is true, what errors cost by them, and the search has the
 // importance of the gradients.
-type Loss struct {
+type TensorError struct {
 	Target
 	Name   string
 	Before float64 `json:"before"`
@@ -46,21 +46,21 @@ type Loss struct {
 
 // Blocks are encoded tensors, in a file that has no name.
 type Blocks struct {
-	Losses []Loss // by tensor and type when all are there
+	Errors []TensorError // by tensor and type when all are there
 	// NoGradients is why the gradients that Options.Gradients asks for could not be taken, nil if
 	// they were or none were asked for.
 	NoGradients error
 
-	m    *model.Model
-	file *disk.File
-	size int64
-	kept map[Target]*kept
-	lazy *lazy // or nil: all are encoded
+	m       *model.Model
+	file    *disk.File
+	size    int64
+	tensors map[Target]*encodedTensor
+	lazy    *lazy // or nil: all are encoded
 }
 
 // kept is a tensor that is encoded, matrix by matrix.
-type kept struct {
-	Loss
+type encodedTensor struct {
+	TensorError
 	at   int64  // in the file
 	seen []bool // matrices that were encoded
 	traces
@@ -78,7 +78,7 @@ func newBlocks(m *model.Model, dir string) (*Blocks, error) {
 		return nil, err
 	}
 	disk.Remove(file.Name()) // where a file may be open without a name; else Close does
-	return &Blocks{m: m, file: file, kept: map[Target]*kept{}}, nil
+	return &Blocks{m: m, file: file, tensors: map[Target]*encodedTensor{}}, nil
 }
 
 // Close frees the space of the blocks.
@@ -94,19 +94,20 @@ func (b *Blocks) Close() error {
 }
 
 // of returns the place of a target of so many matrices.
-func (b *Blocks) of(t Target, matrices int) *kept {
-	k := b.kept[t]
+func (b *Blocks) of(t Target, matrices int) *encodedTensor {
+	k := b.tensors[t]
 	if k == nil {
 		x := &b.m.Tensors[t.Tensor]
-		k = &kept{Loss: Loss{Target: t, Name: x.Name}, at: b.size, seen: make([]bool, max(1, matrices))}
-		b.kept[t] = k
+		k = &encodedTensor{TensorError: TensorError{Target: t, Name: x.Name}, at: b.size,
+			seen: make([]bool, max(1, matrices))}
+		b.tensors[t] = k
 		b.size += gguf.DataBytes(t.Type, x.NE)
 	}
 	return k
 }
 
 // put keeps the blocks of rows from row on.
-func (b *Blocks) put(k *kept, row int64, data []byte) error {
+func (b *Blocks) put(k *encodedTensor, row int64, data []byte) error {
 	_, err := b.file.WriteAt(data, k.at+row*k.Type.RowBytes(b.m.Tensors[k.Tensor].NE[0]))
 	return err
 }
@@ -114,33 +115,34 @@ func (b *Blocks) put(k *kept, row int64, data []byte) error {
 // Source returns the rows of a target, nil if it was not calibrated: no input of its layer
 // was seen, nor are its rows looked up. It is valid until Close.
 func (b *Blocks) Source(t Target) rows.Source {
-	k, ok := b.kept[t]
+	k, ok := b.tensors[t]
 	if !ok {
 		return nil
 	}
 	ne := b.m.Tensors[t.Tensor].NE
 	stored := rows.Stored(ne, t.Type, nil, io.NewSectionReader(b.file, k.at, gguf.DataBytes(t.Type, ne)))
 	if b.lazy != nil {
-		return whenRead{stored, b.lazy, t}
+		return lazySource{stored, b.lazy, t}
 	}
 	return stored
 }
 
 // Gradients reports whether gradients decide on the blocks of a tensor.
 func (b *Blocks) Gradients() bool {
-	return b.lazy != nil && b.lazy.gradients || slices.ContainsFunc(b.Losses, func(l Loss) bool { return l.Gradients })
+	return b.lazy != nil && b.lazy.gradients ||
+		slices.ContainsFunc(b.Errors, func(l TensorError) bool { return l.Gradients })
 }
 
 // done makes the list of losses.
 func (b *Blocks) done() {
-	b.Losses = nil
-	for _, k := range b.kept {
+	b.Errors = nil
+	for _, k := range b.tensors {
 		if k.h > 0 {
 			k.TraceRatio = k.d / k.h
 		}
-		b.Losses = append(b.Losses, k.Loss)
+		b.Errors = append(b.Errors, k.TensorError)
 	}
-	slices.SortFunc(b.Losses, func(x, y Loss) int {
+	slices.SortFunc(b.Errors, func(x, y TensorError) int {
 		return cmp.Or(cmp.Compare(x.Tensor, y.Tensor), cmp.Compare(x.Type, y.Type))
 	})
 }

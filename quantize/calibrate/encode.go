@@ -29,22 +29,22 @@ type encoder struct {
 type matrix struct{ tensor, at, of int }
 
 // move sets w, rows of weights of n columns, to what is to be approximated instead of them.
-type move func(w []float32, n int) error
+type correction func(w []float32, n int) error
 
 // matrix chooses the blocks of a matrix at a type, by the moments of what it reads, range of
 // columns by range, of so many rows of inputs; to may be nil.
-func (e *encoder) matrix(m matrix, typ gguf.Type, inputs int, moments []*Moments, to move) error {
+func (e *encoder) matrix(m matrix, typ gguf.Type, inputs int, moments []*Moments, to correction) error {
 	t := Target{m.tensor, typ}
 	if e.journal.has(t, m.at) {
 		return nil
 	}
 	k := e.blocks.of(t, m.of)
-	way := e.byInputs(typ, moments, to)
-	if err := e.each(k, m, way.choose); err != nil {
+	way := e.byMoments(typ, moments, to)
+	if err := e.each(k, m, way.encode); err != nil {
 		return err
 	}
 	var ratio traces
-	for _, d := range way.descenders {
+	for _, d := range way.descents {
 		ratio.add(d.traces())
 	}
 	sum := way.sum
@@ -55,32 +55,32 @@ func (e *encoder) matrix(m matrix, typ gguf.Type, inputs int, moments []*Moments
 }
 
 // way is how the blocks of a matrix are chosen.
-type way struct {
-	choose     func(w []float32, data []byte, n int) error // of some rows of n weights
-	descenders []*Descender
-	sum        Result // of the rows so far
+type method struct {
+	encode   func(w []float32, data []byte, n int) error // of some rows of n weights
+	descents []*CoordinateDescent
+	sum      Result // of the rows so far
 }
 
 // byInputs is the way by the moments of what a matrix reads, range of columns by range; to may be nil.
-func (e *encoder) byInputs(typ gguf.Type, moments []*Moments, to move) *way {
-	x := &way{}
+func (e *encoder) byMoments(typ gguf.Type, moments []*Moments, to correction) *method {
+	x := &method{}
 	var importance []float32
 	for _, m := range moments {
-		x.descenders = append(x.descenders, &Descender{Format: parts.Of(typ), Moments: m, Passes: e.opt.Passes,
+		x.descents = append(x.descents, &CoordinateDescent{Format: parts.Of(typ), Moments: m, Passes: e.opt.Passes,
 			Workers: e.opt.Run.Workers, Feedback: e.opt.Feedback})
 		importance = append(importance, m.Diagonal()...)
 	}
-	x.choose = func(w []float32, data []byte, n int) error {
+	x.encode = func(w []float32, data []byte, n int) error {
 		if to != nil {
 			if err := to(w, n); err != nil {
 				return err
 			}
 		}
-		if err := e.start(typ, data, w, n, importance); err != nil {
+		if err := e.encodeWeighted(typ, data, w, n, importance); err != nil {
 			return err
 		}
 		from := 0
-		for i, d := range x.descenders {
+		for i, d := range x.descents {
 			r, err := d.columns(e.ctx, w, data, n, from)
 			if err != nil {
 				return err
@@ -95,32 +95,33 @@ func (e *encoder) byInputs(typ gguf.Type, moments []*Moments, to move) *way {
 
 // rows chooses the blocks of a tensor whose rows are looked up, if there are none, by what
 // their errors cost; where that is not known errors of all weights count the same.
-func (e *encoder) rows(t Target) error {
-	if e.blocks.kept[t] != nil {
+func (e *encoder) embeddingRows(t Target) error {
+	if e.blocks.tensors[t] != nil {
 		return nil
 	}
 	k := e.blocks.of(t, 1)
 	k.seen[0] = true
 	k.Gradients = e.costs[k.Name] != nil
-	x := e.byRows(t.Type, k.Name)
-	err := e.each(k, matrix{t.Tensor, 0, 1}, x.choose)
+	x := e.byEmbedding(t.Type, k.Name)
+	err := e.each(k, matrix{t.Tensor, 0, 1}, x.encode)
 	k.Before, k.After = k.Before+x.sum.Before, k.After+x.sum.After
 	return err
 }
 
 // byRows is the way by what errors of rows cost that are looked up in a tensor.
-func (e *encoder) byRows(typ gguf.Type, name string) *way {
-	d := &Descender{Format: parts.Of(typ), Passes: e.opt.Passes, Workers: e.opt.Run.Workers, Feedback: e.opt.Feedback,
-		Search: true}
+func (e *encoder) byEmbedding(typ gguf.Type, name string) *method {
+	d := &CoordinateDescent{Format: parts.Of(typ), Passes: e.opt.Passes, Workers: e.opt.Run.Workers,
+		Feedback: e.opt.Feedback,
+		Search:   true}
 	var importance []float32
 	if d.Moments = e.costs[name]; d.Moments != nil {
 		importance = d.Moments.Diagonal()
 	} else {
 		d.Moments = identity(d.Format.Block) // block by block: no column has to do with another
 	}
-	x := &way{}
-	x.choose = func(w []float32, data []byte, n int) error {
-		err := e.start(typ, data, w, n, importance)
+	x := &method{}
+	x.encode = func(w []float32, data []byte, n int) error {
+		err := e.encodeWeighted(typ, data, w, n, importance)
 		if err != nil {
 			return err
 		}
@@ -132,19 +133,22 @@ func (e *encoder) byRows(typ gguf.Type, name string) *way {
 }
 
 // byNothing is the way of a matrix that nothing met, of a tensor with others that were.
-func (e *encoder) byNothing(typ gguf.Type) *way {
-	return &way{choose: func(w []float32, data []byte, n int) error { return e.start(typ, data, w, n, nil) }}
+func (e *encoder) unweighted(typ gguf.Type) *method {
+	return &method{encode: func(w []float32, data []byte,
+		n int) error {
+		return e.encodeWeighted(typ, data, w, n, nil)
+	}}
 }
 
 // each calls f with some rows of a matrix at a time, of n weights each, and room for their
 // blocks, which are kept.
-func (e *encoder) each(k *kept, m matrix, f func(w []float32, data []byte, n int) error) error {
+func (e *encoder) each(k *encodedTensor, m matrix, f func(w []float32, data []byte, n int) error) error {
 	count := gguf.Rows(e.blocks.m.Tensors[m.tensor].NE) / int64(max(1, m.of))
 	return e.some(k, int64(m.at)*count, int64(m.at+1)*count, f)
 }
 
 // some is each for rows [a, end) of the tensor.
-func (e *encoder) some(k *kept, a, end int64, f func(w []float32, data []byte, n int) error) error {
+func (e *encoder) some(k *encodedTensor, a, end int64, f func(w []float32, data []byte, n int) error) error {
 	src := &e.blocks.m.Tensors[k.Tensor]
 	n, perRow := int(src.NE[0]), k.Type.RowBytes(src.NE[0])
 	var buf []byte
@@ -174,13 +178,13 @@ func (e *encoder) some(k *kept, a, end int64, f func(w []float32, data []byte, n
 
 // unseen encodes the matrices that nothing met, of tensors with others that were.
 func (e *encoder) unseen() error {
-	for _, k := range e.blocks.kept {
+	for _, k := range e.blocks.tensors {
 		for at, ok := range k.seen {
 			if ok {
 				continue
 			}
 			k.Unseen++
-			if err := e.each(k, matrix{k.Tensor, at, len(k.seen)}, e.byNothing(k.Type).choose); err != nil {
+			if err := e.each(k, matrix{k.Tensor, at, len(k.seen)}, e.unweighted(k.Type).encode); err != nil {
 				return err
 			}
 		}
@@ -190,7 +194,7 @@ func (e *encoder) unseen() error {
 
 // start encodes rows as the reference does with importance; types that need some get the same
 // for all columns if it is nil.
-func (e *encoder) start(t gguf.Type, data []byte, w []float32, n int, importance []float32) error {
+func (e *encoder) encodeWeighted(t gguf.Type, data []byte, w []float32, n int, importance []float32) error {
 	codec := quants.Lookup(t)
 	if importance == nil && codec.NeedsImportance() {
 		importance = slices.Repeat([]float32{1}, n)

@@ -36,7 +36,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer blocks.Close()
-	for _, l := range blocks.Losses {
+	for _, l := range blocks.Errors {
 		fmt.Println(l.Name, l.Type, l.Rows, "inputs; less than half the error:", l.After < l.Before/2)
 	}
 	fmt.Println(blocks.Source(targets[0]).Type())

@@ -34,7 +34,7 @@ type feedback struct {
 
 // feedback returns the factors for a format. The last ones are kept: matrices that read the
 // same often have types whose blocks are cut alike.
-func (m *Moments) feedback(ctx context.Context, f *parts.Format, rooms []room) (*feedback, error) {
+func (m *Moments) feedback(ctx context.Context, f *parts.Format, rooms []scratch) (*feedback, error) {
 	if m.factors != nil && m.cut == [2]int{f.Block, f.Sub} {
 		return m.factors, nil
 	}
@@ -47,7 +47,7 @@ func (m *Moments) feedback(ctx context.Context, f *parts.Format, rooms []room) (
 }
 
 // newFeedback factors moments for a format.
-func newFeedback(ctx context.Context, m *Moments, f *parts.Format, rooms []room) (*feedback, error) {
+func newFeedback(ctx context.Context, m *Moments, f *parts.Format, rooms []scratch) (*feedback, error) {
 	b := &feedback{n: m.n, order: orderOf(m, f), l: make([]float32, m.n*m.n), d: make([]float32, m.n)}
 	n, l := b.n, b.l
 	if err := parallel.For(ctx, len(rooms), n, func(i, _ int) error {
@@ -109,9 +109,9 @@ func orderOf(m *Moments, f *parts.Format) []int {
 
 // cholesky sets the lower triangle of a, which has that of a symmetric matrix, to C with
 // C Cᵀ that matrix.
-func cholesky(ctx context.Context, a []float32, n int, rooms []room) error {
-	for at := 0; at < n; at += visit {
-		w := min(visit, n-at)
+func cholesky(ctx context.Context, a []float32, n int, rooms []scratch) error {
+	for at := 0; at < n; at += visitColumns {
+		w := min(visitColumns, n-at)
 		// the block on the diagonal
 		for i := at; i < at+w; i++ {
 			for k := at; k <= i; k++ {
@@ -203,17 +203,17 @@ func (b *feedback) groups(ctx context.Context, f *parts.Format, g *grid, workers
 }
 
 // rows sets blocks of rows to what feedback makes of them.
-func (b *feedback) rows(ctx context.Context, f *parts.Format, all []rowState, v []float32, rooms []room) error {
+func (b *feedback) rows(ctx context.Context, f *parts.Format, all []rowState, v []float32, rooms []scratch) error {
 	n, rows := b.n, len(all)
-	add, e := make([]float32, rows*n), make([]float32, rows*visit) // by places
+	add, e := make([]float32, rows*n), make([]float32, rows*visitColumns) // by places
 	y := make([]float32, rows*n)
-	locals := make([]fed, len(rooms))
+	locals := make([]feedbackState, len(rooms))
 	var left gemm.Panels
-	last := (n - 1) / visit * visit
-	for at := last; at >= 0; at -= visit {
-		w := min(visit, n-at)
-		if err := parallel.For(ctx, len(rooms), (rows+fedRows-1)/fedRows, func(i, worker int) error {
-			r, to := i*fedRows, min((i+1)*fedRows, rows)
+	last := (n - 1) / visitColumns * visitColumns
+	for at := last; at >= 0; at -= visitColumns {
+		w := min(visitColumns, n-at)
+		if err := parallel.For(ctx, len(rooms), (rows+feedbackRows-1)/feedbackRows, func(i, worker int) error {
+			r, to := i*feedbackRows, min((i+1)*feedbackRows, rows)
 			return b.block(f, &locals[worker], all[r:to], at, w, add[r*n+at:], e[r*w:], v[r*n:])
 		}); err != nil {
 			return err
@@ -239,11 +239,11 @@ func (b *feedback) rows(ctx context.Context, f *parts.Format, all []rowState, v 
 }
 
 // fedRows is how many rows go through a block together: their scales are searched at once.
-const fedRows = vecmath.RoundingSize
+const feedbackRows = vecmath.RoundingSize
 
 // fed is what a worker needs for a block.
-type fed struct {
-	targets [fedRows * 256]float32
+type feedbackState struct {
+	targets [feedbackRows * 256]float32
 	weights [256]float32
 	data    []byte
 	bits    [nearby]uint32
@@ -259,10 +259,10 @@ const nearby = vecmath.RoundingSize
 
 // block rounds the columns of places [at, at+w) of rows: add is what others ask for, by
 // place, n values for each row, and e, w values for each, is set to the errors.
-func (b *feedback) block(f *parts.Format, s *fed, all []rowState, at, w int, add, e, v []float32) error {
+func (b *feedback) block(f *parts.Format, s *feedbackState, all []rowState, at, w int, add, e, v []float32) error {
 	codec, size := quants.Lookup(f.Type), int(f.Type.BlockBytes())
 	if s.data == nil {
-		s.data = make([]byte, fedRows*size)
+		s.data = make([]byte, feedbackRows*size)
 		if b.grid == nil {
 			s.rounding.Levels = vecmath.NewLevels(f.Levels)
 			s.search.candidates.Levels = s.rounding.Levels
@@ -308,7 +308,8 @@ func (b *feedback) block(f *parts.Format, s *fed, all []rowState, at, w int, add
 
 // round rounds the columns of places at+from to at+end of rows, which are a block: some places
 // of all rows at once, then these meet those before them, row by row.
-func (b *feedback) round(f *parts.Format, s *fed, all []rowState, at, from, end int, add, e, v []float32, w int) {
+func (b *feedback) round(f *parts.Format, s *feedbackState, all []rowState, at, from, end int, add, e,
+	v []float32, w int) {
 	first, x := b.order[at+from]/f.Block*f.Block, &s.rounding
 	for group := end - nearby; group >= from; group -= nearby {
 		j := (b.order[at+group] - first) / f.Sub
@@ -345,7 +346,8 @@ func (b *feedback) round(f *parts.Format, s *fed, all []rowState, at, from, end 
 }
 
 // roundGroups is round for a row and a format with a grid: sub-blocks one after the other.
-func (b *feedback) roundGroups(f *parts.Format, s *fed, row *rowState, to *parts.Block, at, from, end int, add, e,
+func (b *feedback) roundGroups(f *parts.Format, s *feedbackState, row *rowState, to *parts.Block, at, from,
+	end int, add, e,
 	v []float32) {
 	for p := end - f.Sub; p >= from; p -= f.Sub {
 		c := b.order[at+p] / f.Sub * f.Sub // the first column

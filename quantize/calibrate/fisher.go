@@ -24,7 +24,7 @@ type Curvature struct {
 	Matrix, Matrices int // which of those in it, 0 of 1 as a rule
 	// Lookup says that these are the costs of rows as they are looked up. An embedding that is
 	// the output matrix as well has others as that, which come earlier: they add up.
-	Lookup bool
+	Embedding bool
 	// F is the mean over positions of x xᵀ times the mean square of the gradient at what the
 	// matrix makes of x, range of columns by range; of rows that are looked up, of g gᵀ with
 	// the gradient g at the row.
@@ -64,13 +64,14 @@ func Fisher(ctx context.Context, m *model.Model, opt FisherOptions) (*Curvature,
 	if err != nil {
 		return nil, err
 	}
-	f := &fisher{ctx: ctx, opt: &opt, m: m, n: len(opt.Run.Tokens), open: map[key]*curving{}, tensors: map[string]int{}}
+	f := &fisher{ctx: ctx, opt: &opt, m: m, n: len(opt.Run.Tokens), open: map[key]*partialCurvature{},
+		tensors: map[string]int{}}
 	opt.MaxColumns = cmp.Or(opt.MaxColumns, 8192)
 	for i := range m.Tensors {
 		f.tensors[m.Tensors[i].Name] = i
 	}
 	f.together = opt.Chunks == 0 || opt.Chunks*opt.Run.Chunk >= f.n
-	g := eval.Gradients{Run: opt.Run, Chunks: opt.Chunks, Loss: Draw, Embeddings: f.embeddings}
+	g := eval.Gradients{Run: opt.Run, Chunks: opt.Chunks, Loss: SampleGradient, Embeddings: f.embeddings}
 	g.First, g.Inputs, g.Progress = 0, nil, nil
 	if opt.Progress != nil {
 		g.Progress = func(p eval.Progress) { opt.Progress(p.Done) }
@@ -79,14 +80,15 @@ func Fisher(ctx context.Context, m *model.Model, opt FisherOptions) (*Curvature,
 		g.Linear = f.linear
 	}
 	embed := f.tensors[r.Lookups()[0]]
-	f.rows = NewInputs(int(m.Tensors[embed].NE[0]), opt.Run.Workers)
+	f.rows = NewMomentSums(int(m.Tensors[embed].NE[0]), opt.Run.Workers)
 	if _, err := r.Backward(ctx, g); err != nil {
 		return nil, err
 	}
 	if err := f.finish(); err != nil {
 		return nil, err
 	}
-	c := &Curvature{Tensor: embed, Matrices: 1, Lookup: true, Weights: make([]float32, gguf.Rows(m.Tensors[embed].NE))}
+	c := &Curvature{Tensor: embed, Matrices: 1, Embedding: true,
+		Weights: make([]float32, gguf.Rows(m.Tensors[embed].NE))}
 	for _, id := range opt.Run.Tokens {
 		c.Weights[id] += 1 / float32(f.n)
 	}
@@ -102,25 +104,25 @@ type fisher struct {
 	m        *model.Model
 	n        int // positions
 	tensors  map[string]int
-	together bool             // all chunks go through the model together
-	open     map[key]*curving // what is not complete
+	together bool                      // all chunks go through the model together
+	open     map[key]*partialCurvature // what is not complete
 	layer    string
-	rows     *Inputs // gradients at rows of the embedding
+	rows     *MomentSums // gradients at rows of the embedding
 
 	weighted []float32 // of rows of inputs
 }
 
 // curving is a Curvature that is not complete.
-type curving struct {
+type partialCurvature struct {
 	Curvature
-	parts   []*Inputs
+	parts   []*MomentSums
 	squares []float64 // of gradients, by row of the matrix
 }
 
 // Draw is eval.Gradients.Loss: it sets d to a vector whose covariance is that of the Fisher
 // information, for signs that are a function of the position: with s_i = ±√p_i, it is
 // s - p Σ_j √p_j s_j. Labels that are drawn by p have the same covariance and more variance.
-func Draw(at int, logits, d []float32) (float64, error) {
+func SampleGradient(at int, logits, d []float32) (float64, error) {
 	most, ok := vecmath.Max(logits)
 	if !ok || math.IsInf(float64(most), 0) {
 		return 0, fmt.Errorf("position %d: logits that are not finite", at)
@@ -170,9 +172,9 @@ func (f *fisher) embeddings(_ int, g []float32) error {
 }
 
 // ranges returns what collects inputs of so many columns, at most so many together.
-func ranges(columns, most, workers int) (parts []*Inputs) {
+func ranges(columns, most, workers int) (parts []*MomentSums) {
 	for from := 0; from < columns; from += most {
-		parts = append(parts, NewInputs(min(most, columns-from), workers))
+		parts = append(parts, NewMomentSums(min(most, columns-from), workers))
 	}
 	return parts
 }
@@ -196,7 +198,7 @@ func (f *fisher) linear(in eval.LinearGradient) error {
 	c := f.open[k]
 	n := len(in.G) / in.Rows
 	if c == nil {
-		c = &curving{Curvature: Curvature{Tensor: at, Matrix: in.Matrix, Matrices: in.Matrices},
+		c = &partialCurvature{Curvature: Curvature{Tensor: at, Matrix: in.Matrix, Matrices: in.Matrices},
 			squares: make([]float64, n)}
 		c.parts = ranges(in.Columns, f.opt.MaxColumns, f.opt.Run.Workers)
 		f.open[k] = c
@@ -232,12 +234,15 @@ func (f *fisher) linear(in eval.LinearGradient) error {
 
 // finish reports what is complete.
 func (f *fisher) finish() error {
-	all := make([]*curving, 0, len(f.open))
+	all := make([]*partialCurvature, 0, len(f.open))
 	for _, c := range f.open {
 		all = append(all, c)
 	}
 	clear(f.open)
-	slices.SortFunc(all, func(a, b *curving) int { return cmp.Or(cmp.Compare(b.Tensor, a.Tensor), a.Matrix-b.Matrix) })
+	slices.SortFunc(all, func(a, b *partialCurvature) int {
+		return cmp.Or(cmp.Compare(b.Tensor, a.Tensor),
+			a.Matrix-b.Matrix)
+	})
 	for _, c := range all {
 		mean := 0.0
 		for _, v := range c.squares {

@@ -28,7 +28,7 @@ func TestDraw(t *testing.T) {
 	}
 	got, d := make([]float64, n*n), make([]float32, n)
 	for at := range times {
-		if _, err := Draw(at, logits, d); err != nil {
+		if _, err := SampleGradient(at, logits, d); err != nil {
 			t.Fatal(err)
 		}
 		for i, x := range d {
@@ -48,7 +48,7 @@ func TestDraw(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Draw(0, []float32{0, float32(math.NaN())}, d); err == nil {
+	if _, err := SampleGradient(0, []float32{0, float32(math.NaN())}, d); err == nil {
 		t.Error("logits that are not finite")
 	}
 }
@@ -96,7 +96,7 @@ func TestFisher(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !rows.Lookup {
+		if !rows.Embedding {
 			t.Errorf("%+v", rows)
 		}
 		keep("rows", rows)
@@ -120,7 +120,7 @@ func TestFisher(t *testing.T) {
 	}
 	want, weights := map[key][]float64{}, map[key][]float64{}
 	n := float64(len(run.Tokens))
-	_, err = e.Backward(ctx, eval.Gradients{Run: run, Loss: Draw,
+	_, err = e.Backward(ctx, eval.Gradients{Run: run, Loss: SampleGradient,
 		Linear: func(in eval.LinearGradient) error {
 			k, c, r := key{in.Name, in.Matrix}, in.Columns, len(in.G)/max(1, in.Rows)
 			if want[k] == nil {
@@ -228,7 +228,7 @@ func TestGradients(t *testing.T) {
 		embed := slices.IndexFunc(m.Tensors, func(x model.Tensor) bool { return x.Name == "token_embd.weight" })
 		tied := !slices.ContainsFunc(m.Tensors, func(x model.Tensor) bool { return x.Name == "output.weight" })
 		target := Target{embed, gguf.TypeQ4_0}
-		blocks := func(workers, gradients int) (Loss, []byte, error) {
+		blocks := func(workers, gradients int) (TensorError, []byte, error) {
 			opt := Options{Run: run, Dir: t.TempDir(), Feedback: true, Gradients: gradients}
 			opt.Run.Workers = workers
 			b, err := Run(ctx, m, []Target{target}, opt)
@@ -240,7 +240,7 @@ func TestGradients(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return b.Losses[0], slices.Clone(raw), b.NoGradients
+			return b.Errors[0], slices.Clone(raw), b.NoGradients
 		}
 		l, got, none := blocks(1, 2)
 		if _, other, _ := blocks(3, 2); !slices.Equal(got, other) {

@@ -245,7 +245,8 @@ func (c *grid) choose(s *state, f *parts.Format, b *parts.Block, j int, m *norm,
 }
 
 // regroup looks for better levels in sub-block j of b, from column from on.
-func (d *Descender) regroup(l *neighbours, s *state, row *rowState, b *parts.Block, j, from int, v, g []float32) {
+func (d *CoordinateDescent) groupStep(l *neighbours, s *state, row *rowState, b *parts.Block, j, from int, v,
+	g []float32) {
 	f := d.Format
 	if scale, _ := f.Scale(b, j); scale == 0 {
 		return
@@ -256,7 +257,7 @@ func (d *Descender) regroup(l *neighbours, s *state, row *rowState, b *parts.Blo
 		copy(a.g[:], g[from:][:f.Sub])
 		copy(a.levels[:], b.Levels[j*f.Sub:][:f.Sub])
 	})
-	if !row.take(best.change, worthLevel, f.Sub) {
+	if !row.take(best.change, minGainLevel, f.Sub) {
 		return
 	}
 	b.Scales[j] = best.code

@@ -19,7 +19,7 @@ func TestStart(t *testing.T) {
 	w, data, want := weights(2*n), make([]byte, gguf.DataBytes(gguf.TypeIQ2_XXS, []int64{n, 2})),
 		make([]byte, gguf.DataBytes(gguf.TypeIQ2_XXS, []int64{n, 2}))
 	e := encoder{ctx: context.Background(), opt: &Options{}}
-	if err := e.start(gguf.TypeIQ2_XXS, data, w, n, nil); err != nil {
+	if err := e.encodeWeighted(gguf.TypeIQ2_XXS, data, w, n, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := quants.Lookup(gguf.TypeIQ2_XXS).Quantize(want, w, n, slices.Repeat([]float32{1}, n)); err != nil {

@@ -155,7 +155,7 @@ func (j *journal) restore(r io.Reader, left int64, b *Blocks, wanted func(Target
 	u32 := func(i int) int { return int(binary.LittleEndian.Uint32(head[4*i:])) }
 	u64 := func(i int) uint64 { return binary.LittleEndian.Uint64(head[16+8*i:]) }
 	t, matrix, of := Target{u32(0), gguf.Type(u32(1))}, u32(2), u32(3)
-	if t.Tensor >= len(b.m.Tensors) || !t.Type.Known() || !Possible(t.Type) {
+	if t.Tensor >= len(b.m.Tensors) || !t.Type.Known() || !Supported(t.Type) {
 		return 0, io.ErrUnexpectedEOF
 	}
 	ne := b.m.Tensors[t.Tensor].NE
@@ -168,7 +168,7 @@ func (j *journal) restore(r io.Reader, left int64, b *Blocks, wanted func(Target
 		return 0, io.ErrUnexpectedEOF
 	}
 	to := io.Discard
-	var k *kept
+	var k *encodedTensor
 	if wanted(t) {
 		if k = b.of(t, of); len(k.seen) != of {
 			return 0, io.ErrUnexpectedEOF
@@ -214,7 +214,7 @@ func end(err error) error {
 func (j *journal) has(t Target, matrix int) bool { return j != nil && j.done[entry{t, matrix}] }
 
 // add appends a matrix that was encoded, of what it gained.
-func (j *journal) add(b *Blocks, k *kept, matrix, rows int, sum Result, t traces) error {
+func (j *journal) add(b *Blocks, k *encodedTensor, matrix, rows int, sum Result, t traces) error {
 	if j == nil {
 		return nil
 	}

@@ -70,9 +70,9 @@ func TestResume(t *testing.T) {
 		if !bytes.Equal(contents(t, m, b, targets), want) {
 			t.Errorf("%s: other blocks", what)
 		}
-		for i, l := range b.Losses {
-			if l != whole.Losses[i] {
-				t.Errorf("%s: %+v, want %+v", what, l, whole.Losses[i])
+		for i, l := range b.Errors {
+			if l != whole.Errors[i] {
+				t.Errorf("%s: %+v, want %+v", what, l, whole.Errors[i])
 			}
 		}
 	}
@@ -216,7 +216,7 @@ func FuzzJournal(f *testing.F) {
 			t.Error("what is left is neither a beginning nor a new one")
 		}
 		for e := range j.done {
-			if e.Tensor != 0 || !Possible(e.Type) {
+			if e.Tensor != 0 || !Supported(e.Type) {
 				t.Errorf("%+v", e)
 			}
 		}

@@ -13,20 +13,20 @@ import (
 // workers together.
 type lazy struct {
 	run       *run
-	inputs    map[key]*savedInput // of targets that are encoded by what they read
+	inputs    map[key]*storedInput // of targets that are encoded by what they read
 	gradients bool
 
 	mu   sync.Mutex
 	done map[Target]map[int64]bool // batches, by their first row
 	// What was prepared last. Rows are asked for in about the order of the tensor.
-	way   *way
+	way   *method
 	ofWay entry
-	from  *savedInput
+	from  *storedInput
 	last  []*Moments // of from
 }
 
 // later prepares for encoding targets when they are read.
-func (c *run) later(r *eval.Model) error {
+func (c *run) prepareLazy(r *eval.Model) error {
 	if c.saved == nil {
 		return fault.Errorf(fault.Usage,
 			"%s: there are no moments: blocks that are chosen when they are read need them", c.opt.Moments)
@@ -34,7 +34,7 @@ func (c *run) later(r *eval.Model) error {
 	if err := c.embedding(r); err != nil {
 		return err
 	}
-	z := &lazy{run: c, inputs: map[key]*savedInput{}, done: map[Target]map[int64]bool{}}
+	z := &lazy{run: c, inputs: map[key]*storedInput{}, done: map[Target]map[int64]bool{}}
 	for i := range c.saved.inputs {
 		in := &c.saved.inputs[i]
 		for _, k := range in.readers {
@@ -42,7 +42,7 @@ func (c *run) later(r *eval.Model) error {
 				if err := c.reads(in, k, t); err != nil {
 					return err
 				}
-				if c.lookups[in.readers[0].name] && c.costs != nil {
+				if c.embeddings[in.readers[0].name] && c.costs != nil {
 					continue // as in encode
 				}
 				if len(c.blocks.of(t, in.matrices).seen) != in.matrices {
@@ -53,9 +53,9 @@ func (c *run) later(r *eval.Model) error {
 			}
 		}
 	}
-	for name := range c.lookups {
+	for name := range c.embeddings {
 		for _, t := range c.targets[name] {
-			if c.blocks.kept[t] == nil {
+			if c.blocks.tensors[t] == nil {
 				c.blocks.of(t, 1)
 				z.gradients = z.gradients || c.costs[name] != nil
 			}
@@ -66,13 +66,13 @@ func (c *run) later(r *eval.Model) error {
 }
 
 // whenRead is the rows of a target that is encoded when they are read.
-type whenRead struct {
+type lazySource struct {
 	rows.Source // of those that are encoded
 	lazy        *lazy
 	target      Target
 }
 
-func (s whenRead) Raw(buf *[]byte, a, b int64) ([]byte, error) {
+func (s lazySource) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	if err := s.lazy.encode(s.target, a, b); err != nil {
 		return nil, err
 	}
@@ -80,13 +80,13 @@ func (s whenRead) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 }
 
 // Cost is that of a model of 7 million weights at Q4_K_M, with rows of 256 and 768.
-func (s whenRead) Cost() int64 { return 300_000 }
+func (s lazySource) Cost() int64 { return 300_000 }
 
 // encode encodes the batches with rows [a, b) of a target, unless that was done.
 func (z *lazy) encode(t Target, a, b int64) error {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	k, done := z.run.blocks.kept[t], z.done[t]
+	k, done := z.run.blocks.tensors[t], z.done[t]
 	if done == nil {
 		done = map[int64]bool{}
 		z.done[t] = done
@@ -100,7 +100,7 @@ func (z *lazy) encode(t Target, a, b int64) error {
 			if err := z.prepare(k, int(at)); err != nil {
 				return err
 			}
-			if err := z.run.some(k, from, to, z.way.choose); err != nil {
+			if err := z.run.some(k, from, to, z.way.encode); err != nil {
 				return err
 			}
 			done[from] = true
@@ -111,7 +111,7 @@ func (z *lazy) encode(t Target, a, b int64) error {
 }
 
 // prepare finds the way in which blocks of a matrix are chosen.
-func (z *lazy) prepare(k *kept, at int) error {
+func (z *lazy) prepare(k *encodedTensor, at int) error {
 	e := entry{k.Target, at}
 	if z.way != nil && z.ofWay == e {
 		return nil
@@ -130,18 +130,18 @@ func (z *lazy) prepare(k *kept, at int) error {
 			}
 			z.from = in
 		}
-		z.way = c.byInputs(k.Type, z.last, nil)
+		z.way = c.byMoments(k.Type, z.last, nil)
 	case z.seen(k):
-		z.way = c.byNothing(k.Type)
+		z.way = c.unweighted(k.Type)
 	default:
-		z.way = c.byRows(k.Type, k.Name)
+		z.way = c.byEmbedding(k.Type, k.Name)
 	}
 	z.ofWay = e
 	return nil
 }
 
 // seen reports whether a matrix of a tensor has an input.
-func (z *lazy) seen(k *kept) bool {
+func (z *lazy) seen(k *encodedTensor) bool {
 	for at := range k.seen {
 		if z.inputs[key{k.Name, at}] != nil {
 			return true

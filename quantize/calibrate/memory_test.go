@@ -22,7 +22,7 @@ func TestMemory(t *testing.T) {
 	// Two streams and what lies between layers for a block; moments of all inputs of a layer and
 	// their rows that wait; factors of the widest one, and its rows that are being encoded.
 	streams := 4 * tokens * (2*width + 8*width + 3*wide)
-	moments := 4 * (3*width*width + wide*wide + together*(3*width+wide))
+	moments := 4 * (3*width*width + wide*wide + runRows*(3*width+wide))
 	encoding := 4*wide*wide + 4*batchRows*wide + 20*width*wide
 	limit := uint64(streams+moments+encoding) + 2<<20 // panels of weights, tables
 	for _, layers := range []int{2, 30} {

@@ -13,16 +13,16 @@ import (
 
 // Inputs collects the second moments of what a layer reads. Memory: n² values, and 1024 n
 // for rows that are not added yet; 2048 n while they are added.
-type Inputs struct {
-	n, rows int
-	h       []float32 // [n, n], of columns up to the row's only
-	waiting []float32 // [n, together]: rows that wait, turned
-	held    int
-	rooms   []room // of each worker
+type MomentSums struct {
+	n, rows     int
+	h           []float32 // [n, n], of columns up to the row's only
+	pending     []float32 // [n, together]: rows that wait, turned
+	pendingRows int
+	rooms       []scratch // of each worker
 }
 
 // room is what a worker needs for a product.
-type room struct {
+type scratch struct {
 	scratch     gemm.Scratch
 	left, right gemm.Panels
 	y, h        []float32
@@ -33,7 +33,7 @@ type room struct {
 type packed struct{ left, right []gemm.Panels }
 
 // packs are those that are not in use.
-var packs = sync.Pool{New: func() any { return new(packed) }}
+var packedPool = sync.Pool{New: func() any { return new(packed) }}
 
 // pack packs rows of matrices whose columns are together apart.
 func (p *packed) pack(ctx context.Context, workers int, left, right []float32, n, rows int) error {
@@ -42,9 +42,9 @@ func (p *packed) pack(ctx context.Context, workers int, left, right []float32, n
 	return parallel.For(ctx, workers, 2*tiles, func(i, _ int) error {
 		from := i / 2 * tile
 		if i%2 == 0 {
-			p.left[i/2].Pack(left[from*together:], together, min(tile, n-from), rows)
+			p.left[i/2].Pack(left[from*runRows:], runRows, min(tile, n-from), rows)
 		} else {
-			p.right[i/2].PackRight(right[from*together:], together, min(tile, n-from), rows)
+			p.right[i/2].PackRight(right[from*runRows:], runRows, min(tile, n-from), rows)
 		}
 		return nil
 	})
@@ -52,30 +52,32 @@ func (p *packed) pack(ctx context.Context, workers int, left, right []float32, n
 
 // together is how many rows are added to the moments in one product: the order of all sums
 // is that of rows, whatever the blocks they come in.
-const together = gemm.Run
+const runRows = gemm.Run
 
 // NewInputs returns what collects for rows of n values.
-func NewInputs(n, workers int) *Inputs {
-	return &Inputs{n: n, h: make([]float32, n*n), waiting: make([]float32, n*together),
-		rooms: make([]room, max(1, workers))}
+func NewMomentSums(n, workers int) *MomentSums {
+	return &MomentSums{n: n, h: make([]float32, n*n), pending: make([]float32, n*runRows),
+		rooms: make([]scratch, max(1, workers))}
 }
 
 // Rows returns how many rows were added.
-func (in *Inputs) Rows() int { return in.rows }
+func (in *MomentSums) Rows() int { return in.rows }
 
 // Add adds rows of n values.
-func (in *Inputs) Add(ctx context.Context, x []float32) error { return in.AddColumns(ctx, x, in.n, 0) }
+func (in *MomentSums) Add(ctx context.Context, x []float32) error {
+	return in.AddColumns(ctx, x, in.n, 0)
+}
 
 // AddColumns adds n columns, from one on, of rows of ld values.
-func (in *Inputs) AddColumns(ctx context.Context, x []float32, ld, from int) error {
+func (in *MomentSums) AddColumns(ctx context.Context, x []float32, ld, from int) error {
 	if len(x)%ld != 0 || from+in.n > ld {
 		return fmt.Errorf("calibrate: columns %d to %d of %d values in rows of %d", from, from+in.n, len(x), ld)
 	}
 	for len(x) > 0 {
-		rows := min(together-in.held, len(x)/ld)
+		rows := min(runRows-in.pendingRows, len(x)/ld)
 		if err := parallel.For(ctx, len(in.rooms), (in.n+63)/64, func(i, _ int) error {
 			for c := i * 64; c < min(i*64+64, in.n); c++ {
-				to := in.waiting[c*together+in.held:][:rows]
+				to := in.pending[c*runRows+in.pendingRows:][:rows]
 				for t := range to {
 					to[t] = x[t*ld+from+c]
 				}
@@ -85,9 +87,9 @@ func (in *Inputs) AddColumns(ctx context.Context, x []float32, ld, from int) err
 			return err
 		}
 		x = x[rows*ld:]
-		in.held += rows
+		in.pendingRows += rows
 		in.rows += rows
-		if in.held == together {
+		if in.pendingRows == runRows {
 			if err := in.flush(ctx); err != nil {
 				return err
 			}
@@ -97,10 +99,10 @@ func (in *Inputs) AddColumns(ctx context.Context, x []float32, ld, from int) err
 }
 
 // flush adds the rows that wait: tiles of the matrix, those on the diagonal and below.
-func (in *Inputs) flush(ctx context.Context) error {
-	p := packs.Get().(*packed)
-	defer packs.Put(p)
-	if err := p.pack(ctx, len(in.rooms), in.waiting, in.waiting, in.n, in.held); err != nil {
+func (in *MomentSums) flush(ctx context.Context) error {
+	p := packedPool.Get().(*packed)
+	defer packedPool.Put(p)
+	if err := p.pack(ctx, len(in.rooms), in.pending, in.pending, in.n, in.pendingRows); err != nil {
 		return err
 	}
 	n, tiles := in.n, len(p.left)
@@ -120,14 +122,14 @@ func (in *Inputs) flush(ctx context.Context) error {
 		}
 		return nil
 	})
-	in.held = 0
+	in.pendingRows = 0
 	return err
 }
 
 // Moments returns the moments, divided by the number of rows; nothing can be added after it.
 // damping, a share of the mean
 // of the diagonal, is added to it; what adds up to nothing gets the mean.
-func (in *Inputs) Moments(ctx context.Context, damping float64) (*Moments, error) {
+func (in *MomentSums) Moments(ctx context.Context, damping float64) (*Moments, error) {
 	m, err := in.mean(ctx, in.rows)
 	if err == nil {
 		m.damp(damping)
@@ -136,8 +138,8 @@ func (in *Inputs) Moments(ctx context.Context, damping float64) (*Moments, error
 }
 
 // mean returns the moments, divided by a number, as they are.
-func (in *Inputs) mean(ctx context.Context, rows int) (*Moments, error) {
-	if in.held > 0 {
+func (in *MomentSums) mean(ctx context.Context, rows int) (*Moments, error) {
+	if in.pendingRows > 0 {
 		if err := in.flush(ctx); err != nil {
 			return nil, err
 		}
@@ -150,7 +152,7 @@ func (in *Inputs) mean(ctx context.Context, rows int) (*Moments, error) {
 	}); err != nil {
 		return nil, err
 	}
-	in.waiting = nil
+	in.pending = nil
 	const some = 64
 	return &Moments{n: n, h: h}, parallel.For(ctx, len(in.rooms), (n+some-1)/some, func(i, _ int) error { // columns
 		from, to := i*some, min((i+1)*some, n)

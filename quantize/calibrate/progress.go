@@ -73,7 +73,7 @@ func (p *progress) without(b *Blocks) {
 	if p == nil {
 		return
 	}
-	for _, k := range b.kept {
+	for _, k := range b.tensors {
 		for _, seen := range k.seen {
 			if seen {
 				p.total -= p.matrix(&b.m.Tensors[k.Tensor]) / float64(len(k.seen))

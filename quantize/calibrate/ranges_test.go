@@ -32,14 +32,14 @@ func TestRanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	var parts []*Inputs
+	var parts []*MomentSums
 	run.Inputs = func(in eval.Inputs) error {
 		if in.Name != "blk.1.ffn_down.weight" {
 			return nil
 		}
 		for from := 0; from < in.Columns; from += columns {
 			if len(parts) <= from/columns {
-				parts = append(parts, NewInputs(columns, 1))
+				parts = append(parts, NewMomentSums(columns, 1))
 			}
 			if err := parts[from/columns].AddColumns(ctx, in.X, in.Columns, from); err != nil {
 				return err
@@ -79,7 +79,7 @@ func TestRanges(t *testing.T) {
 		}
 		exact += errorOf(t, moments, target.Type, part, blocks)
 	}
-	l := b.Losses[0]
+	l := b.Errors[0]
 	if d := l.After - exact; len(parts) != 3 || d > 1e-4*exact || d < -1e-4*exact || !(l.After < 0.7*l.Before) {
 		t.Errorf("%d ranges, %+v, want an error of %v", len(parts), l, exact)
 	}

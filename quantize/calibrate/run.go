@@ -85,19 +85,19 @@ func Run(ctx context.Context, m *model.Model, targets []Target, opt Options) (*B
 		return nil, err
 	}
 	c := &run{encoder: encoder{ctx: ctx, opt: &opt, blocks: blocks}, targets: map[string][]Target{},
-		tensors: map[string]int{}, lookups: map[string]bool{}, inputs: map[key]*input{}}
+		tensors: map[string]int{}, embeddings: map[string]bool{}, inputs: map[key]*input{}}
 	for i := range m.Tensors {
 		c.tensors[m.Tensors[i].Name] = i
 	}
 	for _, name := range r.Lookups() {
-		c.lookups[name] = true
+		c.embeddings[name] = true
 	}
 	if err = c.moments(r); err == nil {
-		err = c.aim(targets)
+		err = c.setTargets(targets)
 	}
 	if opt.Lazy {
 		if err == nil {
-			err = c.later(r)
+			err = c.prepareLazy(r)
 		}
 		if err != nil {
 			if c.saved != nil {
@@ -135,21 +135,21 @@ type key struct {
 // run is a calibration that goes on.
 type run struct {
 	encoder
-	targets map[string][]Target
-	tensors map[string]int  // of the model, by name
-	lookups map[string]bool // tensors rows of which are looked up
-	inputs  map[key]*input  // that are being seen
-	layer   string
-	expert  int // -1 for none
+	targets    map[string][]Target
+	tensors    map[string]int  // of the model, by name
+	embeddings map[string]bool // tensors rows of which are looked up
+	inputs     map[key]*input  // that are being seen
+	layer      string
+	expert     int // -1 for none
 
-	saved *Saved // moments to reuse, or nil
-	store *store // of moments that are kept, or nil
+	saved *MomentsFile   // moments to reuse, or nil
+	store *momentsWriter // of moments that are kept, or nil
 }
 
 // input is what one or more matrices read.
 type input struct {
 	product  int // the last one that was added
-	parts    []*Inputs
+	parts    []*MomentSums
 	readers  []key
 	matrices int
 }
@@ -172,11 +172,11 @@ func (c *run) resume(r *eval.Model, targets []Target) error {
 }
 
 // aim notes the targets.
-func (c *run) aim(targets []Target) error {
+func (c *run) setTargets(targets []Target) error {
 	m := c.blocks.m
 	for _, t := range targets {
 		x := &m.Tensors[t.Tensor]
-		if !Possible(t.Type) {
+		if !Supported(t.Type) {
 			return fault.Errorf(fault.Unsupported, "%s: tensor %q: blocks of %v cannot be calibrated", m.Path,
 				x.Name, t.Type)
 		}
@@ -208,9 +208,9 @@ func (c *run) all(r *eval.Model, targets []Target) error {
 	if err := c.unseen(); err != nil {
 		return err
 	}
-	for name := range c.lookups {
+	for name := range c.embeddings {
 		for _, t := range c.targets[name] {
-			if err := c.rows(t); err != nil {
+			if err := c.embeddingRows(t); err != nil {
 				return err
 			}
 		}
@@ -224,7 +224,7 @@ func (c *run) inputsOf(r *eval.Model) error {
 		return c.reuse()
 	}
 	over := c.opt.Run
-	over.First, over.Inputs = 0, c.see
+	over.First, over.Inputs = 0, c.collect
 	over.Progress = func(p eval.Progress) { c.progress.ran(p.Done) }
 	states, err := r.Forward(c.ctx, over)
 	if err != nil {
@@ -236,7 +236,7 @@ func (c *run) inputsOf(r *eval.Model) error {
 		}
 	}
 	if r.Predicts() {
-		if err := c.see(states.Inputs()); err != nil {
+		if err := c.collect(states.Inputs()); err != nil {
 			return err
 		}
 	}
@@ -247,7 +247,7 @@ func (c *run) inputsOf(r *eval.Model) error {
 }
 
 // see collects what meets weights.
-func (c *run) see(in eval.Inputs) error {
+func (c *run) collect(in eval.Inputs) error {
 	if collect := c.opt.Collect; collect != nil {
 		if err := collect.Inputs(c.ctx, in, c.opt.Run.Workers); err != nil {
 			return err
@@ -303,7 +303,7 @@ func (c *run) wanted(in eval.Inputs) bool {
 
 // ranges returns what collects inputs of so many columns, as many together as are taken
 // together.
-func (e *encoder) ranges(columns int) []*Inputs {
+func (e *encoder) ranges(columns int) []*MomentSums {
 	return ranges(columns, e.opt.MaxColumns, e.opt.Run.Workers)
 }
 
@@ -349,7 +349,7 @@ func (c *run) finish(layer string, expert int) error {
 
 // encode chooses the blocks of all matrices that read an input.
 func (c *run) encode(x *input) error {
-	if c.lookups[x.readers[0].name] && c.costs != nil {
+	if c.embeddings[x.readers[0].name] && c.costs != nil {
 		return nil // what errors cost is known of both places
 	}
 	moments, err := c.momentsOf(x)
@@ -370,7 +370,7 @@ func (c *run) encode(x *input) error {
 // momentsOf returns the moments of an input, range by range.
 func (c *run) momentsOf(x *input) (list []*Moments, err error) {
 	damping := c.opt.Damping
-	if c.lookups[x.readers[0].name] {
+	if c.embeddings[x.readers[0].name] {
 		damping = 1 // errors of its rows count as much where they are looked up
 	}
 	for _, p := range x.parts {

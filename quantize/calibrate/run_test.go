@@ -88,8 +88,8 @@ func TestRun(t *testing.T) {
 			}
 			got[target] = bytes.Clone(raw)
 		}
-		if len(got) != 4 || len(b.Losses) != 4 {
-			t.Fatalf("%d tensors and %d losses, want 4", len(got), len(b.Losses))
+		if len(got) != 4 || len(b.Errors) != 4 {
+			t.Fatalf("%d tensors and %d losses, want 4", len(got), len(b.Errors))
 		}
 		for target, raw := range got {
 			if first != nil && !bytes.Equal(raw, first[target]) {
@@ -114,10 +114,10 @@ func TestRun(t *testing.T) {
 // are looked up, too, or by the identity where they are only that; they have to be below a
 // share of what they were.
 func check(t *testing.T, m *model.Model, run eval.Run, b *Blocks, got map[Target][]byte, most float64) {
-	inputs := map[string]*Inputs{}
+	inputs := map[string]*MomentSums{}
 	run.Inputs = func(in eval.Inputs) error {
 		if inputs[in.Name] == nil {
-			inputs[in.Name] = NewInputs(in.Columns, 1)
+			inputs[in.Name] = NewMomentSums(in.Columns, 1)
 		}
 		return inputs[in.Name].Add(context.Background(), in.X)
 	}
@@ -133,7 +133,7 @@ func check(t *testing.T, m *model.Model, run eval.Run, b *Blocks, got map[Target
 		t.Fatal(err)
 	}
 	all := map[string]*Moments{}
-	for _, l := range b.Losses {
+	for _, l := range b.Errors {
 		x, count := &m.Tensors[l.Tensor], 0
 		if in := inputs[l.Name]; in != nil {
 			count = in.Rows()
@@ -202,8 +202,8 @@ func TestLookups(t *testing.T) {
 		}
 		got[target] = bytes.Clone(raw)
 	}
-	if len(b.Losses) != 4 {
-		t.Fatalf("%d losses, want 4", len(b.Losses))
+	if len(b.Errors) != 4 {
+		t.Fatalf("%d losses, want 4", len(b.Errors))
 	}
 	check(t, m, run, b, got, 0.97)
 }
@@ -256,7 +256,7 @@ func TestUnseen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	for _, l := range b.Losses {
+	for _, l := range b.Errors {
 		x := &m.Tensors[l.Tensor]
 		n, experts := gguf.Rows(x.NE), x.NE[2]
 		w, plain := make([]float32, n*x.NE[0]), make([]byte, gguf.DataBytes(l.Type, x.NE))
@@ -280,7 +280,7 @@ func TestUnseen(t *testing.T) {
 			t.Errorf("%s: %d of %d experts as without importance, %d unseen", l.Name, same, experts, l.Unseen)
 		}
 	}
-	if len(b.Losses) == 0 {
+	if len(b.Errors) == 0 {
 		t.Error("no experts")
 	}
 }

@@ -269,7 +269,7 @@ func measureStage(ctx context.Context, opt *options, n int) (stage, error) {
 			}
 		}
 	}
-	in := calibrate.NewInputs(n, opt.threads)
+	in := calibrate.NewMomentSums(n, opt.threads)
 	seconds := func(f func() error) (float64, error) {
 		start := processSeconds()
 		err := f()
@@ -293,7 +293,7 @@ func measureStage(ctx context.Context, opt *options, n int) (stage, error) {
 		if err := quants.Lookup(typ).Quantize(data, some, n, moments.Diagonal()); err != nil {
 			return 0, 0, err
 		}
-		d := &calibrate.Descender{Format: parts.Of(typ), Moments: moments, Passes: 6, Workers: opt.threads,
+		d := &calibrate.CoordinateDescent{Format: parts.Of(typ), Moments: moments, Passes: 6, Workers: opt.threads,
 			Feedback: true}
 		one := slices.Clone(data[:len(data)/count])
 		if first, err = seconds(func() error { _, err := d.Rows(ctx, some[:n], one); return err }); err != nil {

@@ -314,7 +314,7 @@ var scenes = []scene{
 			return err
 		}
 		defer m.Close()
-		order := &batch.Order{Warn: func(...string) {}, Workers: 1, Write: options(j)}
+		order := &batch.Request{Warn: func(...string) {}, Workers: 1, Write: options(j)}
 		for _, name := range []string{"Q8_0", "F16"} {
 			r, _ := quantize.LookupRecipe(name)
 			order.Recipes = append(order.Recipes, r)

@@ -370,14 +370,14 @@ func (j *job) quantize(ctx context.Context, cmd *cli.Command) error {
 		r.Paths = append(r.Paths, filepath.Join(r.OutDir, o.Name))
 	}
 	r.Program, r.Workers, r.Warn, r.Progress = runs.Program(), tool.Workers(cmd), tool.Warning(cmd), tool.Parts(cmd)
-	made, err := batch.Prepare(ctx, m, &r.Order)
+	made, err := batch.Prepare(ctx, m, &r.Request)
 	if made != nil {
 		defer made.Close()
 	}
 	if err != nil {
 		return err
 	}
-	if err := made.Choose(ctx); err != nil {
+	if err := made.EncodeBlocks(ctx); err != nil {
 		return err
 	}
 	results, err := made.Write(ctx)

@@ -99,7 +99,7 @@ type QuantizeRequest struct {
 	Held                 []digest.Input      // files that flags name and that were read for these
 
 	Checkpoint
-	batch.Order // but for Paths, which depend on the model
+	batch.Request // but for Paths, which depend on the model
 }
 
 // Parse reads all flags and arguments.

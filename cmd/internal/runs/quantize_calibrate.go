@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/urfave/cli/v3"
@@ -8,16 +9,17 @@ import (
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/fault"
 	"ggforge/quantize/batch"
+	"ggforge/quantize/calibrate"
 )
 
 func calibrationFlags() []cli.Flag {
 	return []cli.Flag{
 		tool.Shared("calibrate", "make the importance matrix in the same run, with the text in `FILE`").As(
 			tool.ReadsFile),
-		tool.OneOf(&cli.StringFlag{Name: "effort", Value: "matrix",
+		tool.OneOf(&cli.StringFlag{Name: "effort", Value: calibrate.EffortMatrix.String(),
 			Usage: "take so much `EFFORT` with --calibrate: matrix, an importance matrix; high, blocks chosen by " +
 				"what layers read as well; best, one tensor after the other"},
-			tool.Names("matrix", "high", "best")).As(tool.SetsBytes),
+			calibrate.Efforts).As(tool.SetsBytes),
 		tool.As(tool.KeepsFile, &cli.StringFlag{Name: "hessian",
 			Usage: "with --effort high: keep the moments that blocks are chosen by in `FILE`; if it is there, take " +
 				"those in it instead of running the model, and --calibrate may be left out"}),
@@ -53,22 +55,16 @@ func parseCalibration(cmd *cli.Command) (c batch.Calibration, err error) {
 	if cmd.IsSet("imatrix") {
 		return c, fault.Errorf(fault.Usage, "--calibrate or --hessian, and --imatrix: want only one of them")
 	}
-	switch effort := cmd.String("effort"); effort {
-	case "matrix":
-	case "high":
-		c.High = true
-	case "best":
-		c.High, c.Best = true, true
-	default:
-		return c, fault.Errorf(fault.Usage, "--effort is %q, want matrix, high or best", effort)
+	if c.Effort, err = calibrate.ParseEffort(cmd.String("effort")); err != nil {
+		return c, fmt.Errorf("--effort: %w", err)
 	}
 	switch {
 	case c.Moments == "":
-	case c.Best:
+	case c.Effort == calibrate.EffortBest:
 		return c, fault.Errorf(fault.Usage,
 			"--hessian goes with --effort high: with best, moments are those of what layers of the output read, and "+
 				"so of one output each")
-	case !c.High:
+	case c.Effort == calibrate.EffortMatrix:
 		return c, fault.Errorf(fault.Usage,
 			"--hessian goes with --effort high: an importance matrix alone is kept by ggeval imatrix")
 	}

@@ -72,11 +72,11 @@ func (r *QuantizeRequest) parseTargets(cmd *cli.Command) (err error) {
 		return err
 	}
 	for _, s := range cmd.StringSlice("types") {
-		l, err := allocate.ParseLimit(s)
+		l, err := allocate.ParseAllowedTypes(s)
 		if err != nil {
 			return err
 		}
-		t.Limits = append(t.Limits, l)
+		t.Allowed = append(t.Allowed, l)
 	}
 	if t.Measure, err = tool.Count(cmd, "measure"); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (r *QuantizeRequest) parseTargets(cmd *cli.Command) (err error) {
 		return fault.Errorf(fault.Usage, "%d targets for %d outputs: want one for all, or one for each TYPE",
 			len(t.Targets), len(r.Recipes))
 	}
-	return r.Quantized("a target")
+	return r.RequireMixed("a target")
 }
 
 func typesFlags() []cli.Flag {
@@ -150,7 +150,7 @@ func (r *QuantizeRequest) parseTypes(cmd *cli.Command) (err error) {
 		if r.Types.Recipe.Read.Path != "" {
 			r.Held = append(r.Held, r.Types.Recipe.Read)
 		}
-		if err := r.Quantized("--recipe"); err != nil {
+		if err := r.RequireMixed("--recipe"); err != nil {
 			return err
 		}
 		for i, one := range r.Recipes {

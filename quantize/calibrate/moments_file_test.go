@@ -64,7 +64,7 @@ func TestSaved(t *testing.T) {
 		for i := range run.Tokens {
 			run.Tokens[i] = int32(i * 7919 % 900)
 		}
-		var losses []Loss
+		var losses []TensorError
 		var blocks []byte
 		do := func(what string, targets []Target, change func(o *Options)) *imatrix.Sums {
 			t.Helper()
@@ -83,14 +83,14 @@ func TestSaved(t *testing.T) {
 			defer b.Close()
 			got := contents(t, m, b, targets)
 			if blocks == nil {
-				losses, blocks = b.Losses, got
+				losses, blocks = b.Errors, got
 			}
 			if len(targets) == 1 {
-				if !bytes.Contains(blocks, got) || !slices.Contains(losses, b.Losses[0]) {
+				if !bytes.Contains(blocks, got) || !slices.Contains(losses, b.Errors[0]) {
 					t.Errorf("%s, %s: other blocks of one target", spec, what)
 				}
-			} else if !bytes.Equal(got, blocks) || !reflect.DeepEqual(b.Losses, losses) {
-				t.Errorf("%s, %s: other blocks or losses: %+v, want %+v", spec, what, b.Losses, losses)
+			} else if !bytes.Equal(got, blocks) || !reflect.DeepEqual(b.Errors, losses) {
+				t.Errorf("%s, %s: other blocks or losses: %+v, want %+v", spec, what, b.Errors, losses)
 			}
 			return sums
 		}
@@ -110,7 +110,7 @@ func TestSaved(t *testing.T) {
 			lazily(t, m, targets, Options{Run: eval.Run{Chunk: run.Chunk, Workers: 2}, Dir: dir, Passes: 2,
 				Feedback: true, MaxColumns: 32, Gradients: 1, Moments: path, Lazy: true}, blocks, losses)
 		}
-		s, err := OpenSaved(path)
+		s, err := OpenMoments(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestSaved(t *testing.T) {
 
 // lazily reads shares of blocks that are chosen then, some from several goroutines, and checks
 // that no others are encoded.
-func lazily(t *testing.T, m *model.Model, targets []Target, opt Options, want []byte, losses []Loss) {
+func lazily(t *testing.T, m *model.Model, targets []Target, opt Options, want []byte, losses []TensorError) {
 	t.Helper()
 	ctx := context.Background()
 	for _, share := range []int{0, 2} { // 2 is all
@@ -175,7 +175,7 @@ func lazily(t *testing.T, m *model.Model, targets []Target, opt Options, want []
 			if err != nil {
 				t.Fatal(err)
 			}
-			matrices := int64(len(b.kept[target].seen))
+			matrices := int64(len(b.tensors[target].seen))
 			whole := matrices * ((count/matrices + batchRows - 1) / batchRows)
 			if done := int64(len(b.lazy.done[target])); share == 0 && done > whole/n+1 {
 				t.Errorf("%s: %d of %d batches are encoded for a third", m.Tensors[target.Tensor].Name, done, whole)
@@ -183,8 +183,8 @@ func lazily(t *testing.T, m *model.Model, targets []Target, opt Options, want []
 			at += size
 		}
 		if gradients := slices.ContainsFunc(losses,
-			func(l Loss) bool { return l.Gradients }); b.Gradients() != gradients || b.Losses != nil {
-			t.Errorf("gradients: %v, want %v; losses %v", b.Gradients(), gradients, b.Losses)
+			func(l TensorError) bool { return l.Gradients }); b.Gradients() != gradients || b.Errors != nil {
+			t.Errorf("gradients: %v, want %v; losses %v", b.Gradients(), gradients, b.Errors)
 		}
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
@@ -246,11 +246,11 @@ func TestSavedRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := parseSaved(f)
+	s, err := parseMoments(f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := slices.IndexFunc(s.inputs, func(in savedInput) bool {
+	of := slices.IndexFunc(s.inputs, func(in storedInput) bool {
 		return slices.Contains(in.readers,
 			key{"blk.0.attn_k.weight", 0})
 	})
@@ -302,13 +302,13 @@ func TestSavedRefused(t *testing.T) {
 	}
 }
 
-// openBytes is OpenSaved of a file's bytes.
-func openBytes(data []byte) (*Saved, error) {
+// openBytes is OpenMoments of a file's bytes.
+func openBytes(data []byte) (*MomentsFile, error) {
 	f, err := gguf.Parse("made", data)
 	if err != nil {
 		return nil, err
 	}
-	return parseSaved(f)
+	return parseMoments(f)
 }
 
 // FuzzSaved checks that files of any content are read without a panic, with memory in
@@ -341,8 +341,8 @@ func FuzzSaved(f *testing.F) {
 	number := gguf.Uint64(3)
 	var file bytes.Buffer
 	if _, err := st.layout(gguf.Metadata{
-		{Key: "general.type", Value: gguf.String(savedType)},
-		{Key: "moments.version", Value: gguf.Uint32(savedVersion)}, {Key: "moments.model", Value: zeros},
+		{Key: "general.type", Value: gguf.String(momentsType)},
+		{Key: "moments.version", Value: gguf.Uint32(momentsVersion)}, {Key: "moments.model", Value: zeros},
 		{Key: "moments.text_sha256", Value: zeros}, {Key: "moments.tokens_sha256", Value: zeros},
 		{Key: "moments.chunk_size", Value: number},
 		{Key: "moments.token_count", Value: number}, {Key: "moments.max_columns", Value: number},

@@ -20,7 +20,7 @@ import (
 
 // Order says what to make of a model. What Prepare finds out is kept in it: an Order is good for one
 // run.
-type Order struct {
+type Request struct {
 	Recipes     []*quantize.Recipe // of the outputs
 	Paths       []string           // where they go
 	Quantize    quantize.Options
@@ -37,13 +37,13 @@ type Order struct {
 	Progress func(part string) func(done float64)
 }
 
-func (o *Order) warn(texts ...string) {
+func (o *Request) warn(texts ...string) {
 	if o.Warn != nil {
 		o.Warn(texts...)
 	}
 }
 
-func (o *Order) progress(part string) func(float64) {
+func (o *Request) progress(part string) func(float64) {
 	if o.Progress == nil {
 		return nil
 	}
@@ -53,17 +53,17 @@ func (o *Order) progress(part string) func(float64) {
 // Run is an order that has been planned.
 type Run struct {
 	*quantize.Batch
-	order  *Order
-	model  *model.Model
-	worthy []*quantize.ReportWorth
-	blocks io.Closer
-	warned []int // compromises of each job that were shown
+	request     *Request
+	model       *model.Model
+	allocations []*quantize.ReportAllocation
+	blocks      io.Closer
+	warned      []int // compromises of each job that were shown
 }
 
 // Prepare makes the importance matrix, chooses types and plans the outputs. The model stays the caller's, who
 // closes it after the run. With an error of kind fault.Refused the run may be returned as well, as by
 // quantize.PrepareBatch.
-func Prepare(ctx context.Context, m *model.Model, o *Order) (*Run, error) {
+func Prepare(ctx context.Context, m *model.Model, o *Request) (*Run, error) {
 	o.Calibration.program = o.Program
 	if err := o.CheckSave(m); err != nil {
 		return nil, err
@@ -79,10 +79,10 @@ func Prepare(ctx context.Context, m *model.Model, o *Order) (*Run, error) {
 	if batch == nil {
 		return nil, err
 	}
-	r := &Run{Batch: batch, order: o, model: m, worthy: worthy, warned: make([]int, len(batch.Jobs))}
-	o.describe(batch, worthy)
-	if o.DryRun && o.Calibration.High {
-		o.expect(batch)
+	r := &Run{Batch: batch, request: o, model: m, allocations: worthy, warned: make([]int, len(batch.Jobs))}
+	o.setAllocations(batch, worthy)
+	if o.DryRun && o.Calibration.Effort.EncodesBlocks() {
+		o.expectBlocks(batch)
 	}
 	if !errors.As(err, new(*quantize.StrictError)) { // which lists the same
 		r.warn()
@@ -107,7 +107,7 @@ func (r *Run) Close() error {
 func (r *Run) warn() {
 	for i, j := range r.Jobs {
 		for _, c := range j.Compromises[r.warned[i]:] {
-			r.order.warn(c.String())
+			r.request.warn(c.String())
 		}
 		r.warned[i] = len(j.Compromises)
 	}
@@ -118,58 +118,58 @@ func (r *Run) warn() {
 func (r *Run) Doubts(replaces bool) error {
 	var paths []string
 	if replaces {
-		paths = r.order.Paths
+		paths = r.request.Paths
 	}
 	doubts, err := r.Batch.Doubts(paths)
 	for i := range doubts {
-		if d := &doubts[i]; d.Replaces != "" && r.order.Write.Force {
+		if d := &doubts[i]; d.Replaces != "" && r.request.Write.Force {
 			err = cmp.Or(err, d.Err())
 		} else {
-			r.order.warn(d.Text)
+			r.request.warn(d.Text)
 		}
 	}
 	return err
 }
 
 // Choose chooses the blocks of the outputs, if that is asked for, and measures what was held apart for it.
-func (r *Run) Choose(ctx context.Context) (err error) {
-	o := r.order
-	if o.Calibration.High {
+func (r *Run) EncodeBlocks(ctx context.Context) (err error) {
+	o := r.request
+	if o.Calibration.Effort.EncodesBlocks() {
 		if err := o.openStates(); err != nil {
 			return err
 		}
 		defer func() { err = o.closeStates(ctx, err) }()
-		blocks, err := o.choose(ctx, r.Batch, r.model, o.Paths[0])
+		blocks, err := o.encodeBlocks(ctx, r.Batch, r.model, o.Paths[0])
 		if err != nil {
 			return err
 		}
 		r.blocks = blocks
 		r.warn()
 	}
-	return o.measure(ctx, r.model, r.Batch, r.worthy)
+	return o.measure(ctx, r.model, r.Batch, r.allocations)
 }
 
 // Sums returns what the importance matrix of Calibration was made of, after Choose; nil without one.
-func (r *Run) Sums() *imatrix.Sums { return r.order.Calibration.last }
+func (r *Run) Sums() *imatrix.Sums { return r.request.Calibration.matrixSums }
 
 // Held returns the files that were read into memory, as those that the flags of ggquant name: the text of the
 // calibration, and the importance matrix.
 func (r *Run) Held() []digest.Input {
 	list := r.Batch.Held()
-	if c := &r.order.Calibration; c.Content != nil {
+	if c := &r.request.Calibration; c.Content != nil {
 		list = append(list, digest.Held("calibrate", c.File, c.Content))
 	}
 	return list
 }
 
 // SavedTypes returns what SaveTypes writes: the types of the first output as a recipe, nil if Types.Save is empty.
-func (r *Run) SavedTypes() []byte { return r.order.savedTypes(r.Jobs[0]) }
+func (r *Run) SavedTypes() []byte { return r.request.savedTypes(r.Jobs[0]) }
 
 // Write writes all outputs, or none, and removes the files that a run would have gone on from.
 func (r *Run) Write(ctx context.Context) ([]*writer.Result, error) {
-	results, err := r.Batch.Write(ctx, r.order.Paths, r.order.Write)
+	results, err := r.Batch.Write(ctx, r.request.Paths, r.request.Write)
 	if err != nil {
-		return nil, r.order.closeStates(ctx, err)
+		return nil, r.request.closeStates(ctx, err)
 	}
-	return results, r.order.removeStates()
+	return results, r.request.removeStates()
 }

@@ -26,14 +26,14 @@ type Result struct{ Before, After float64 }
 
 // visit is how many columns are looked at together; what changes in them meets the others
 // in one product.
-const visit = 256
+const visitColumns = 256
 
 // batchRows is how many rows go through the columns together.
 const batchRows = 512
 
 // A Descender improves blocks step by step: each step changes one level, the scale and the
 // minimum of one sub-block, or those of a block, and is taken only if the error falls.
-type Descender struct {
+type CoordinateDescent struct {
 	Format  *parts.Format
 	Moments *Moments
 	// Passes is how often all columns are visited at most.
@@ -47,7 +47,7 @@ type Descender struct {
 	Search bool
 
 	local    []*neighbours // of each visit
-	rooms    []room        // of each worker
+	rooms    []scratch     // of each worker
 	left     gemm.Panels
 	states   []state // of each worker
 	feedback *feedback
@@ -102,10 +102,10 @@ type rowState struct {
 // the error, and a pass of all of it. Changes of d cost the most: all values of a block meet
 // all columns. What is left out comes to a hundredth of the error.
 const (
-	worthLevel = 0.001
-	worthScale = 0.002 // of a sub-block, or of a block that has no other
-	worthD     = 0.02  // of a block that has both
-	worthPass  = 0.002
+	minGainLevel = 0.001
+	minGainScale = 0.002 // of a sub-block, or of a block that has no other
+	minGainD     = 0.02  // of a block that has both
+	minGainPass  = 0.002
 )
 
 // take reports whether a change of so many columns, by which the error changes by e, is
@@ -120,13 +120,14 @@ func (r *rowState) take(e, worth float64, columns int) bool {
 
 // Rows improves rows of encoded weights in place; w has the weights, [rows, n]. A row whose
 // error would not fall is left as it is.
-func (d *Descender) Rows(ctx context.Context, w []float32, data []byte) (Result, error) {
+func (d *CoordinateDescent) Rows(ctx context.Context, w []float32, data []byte) (Result, error) {
 	return d.columns(ctx, w, data, d.Moments.n, 0)
 }
 
 // columns is Rows for the columns from one on, as many as there are moments, of rows of ld
 // weights.
-func (d *Descender) columns(ctx context.Context, w []float32, data []byte, ld, from int) (sum Result, err error) {
+func (d *CoordinateDescent) columns(ctx context.Context, w []float32, data []byte, ld,
+	from int) (sum Result, err error) {
 	f, n := d.Format, d.Moments.n
 	if n%f.Block != 0 || from%f.Block != 0 || from+n > ld || len(w)%ld != 0 ||
 		int64(len(data)) != int64(len(w)/ld)*f.Type.RowBytes(int64(ld)) {
@@ -167,7 +168,7 @@ func (d *Descender) columns(ctx context.Context, w []float32, data []byte, ld, f
 
 // traces returns those of the factors of the moments, as columns were rounded, and of the
 // moments; none without feedback.
-func (d *Descender) traces() (t traces) {
+func (d *CoordinateDescent) traces() (t traces) {
 	if d.feedback == nil {
 		return t
 	}
@@ -178,14 +179,14 @@ func (d *Descender) traces() (t traces) {
 	return t
 }
 
-func (d *Descender) prepare() {
+func (d *CoordinateDescent) prepare() {
 	workers := max(1, d.Workers)
 	d.grid = newGrid(d.Format.Grid)
-	d.rooms, d.states = make([]room, workers), make([]state, workers)
+	d.rooms, d.states = make([]scratch, workers), make([]state, workers)
 	n, sub := d.Moments.n, d.Format.Sub
 	gap := d.Format.Gap()
-	for at := 0; at < n; at += visit {
-		l := &neighbours{at: at, n: min(visit, n-at)}
+	for at := 0; at < n; at += visitColumns {
+		l := &neighbours{at: at, n: min(visitColumns, n-at)}
 		l.h = make([]float32, l.n*l.n)
 		l.reach = make([]float32, l.n)
 		for i := range l.n {
@@ -207,7 +208,7 @@ func (d *Descender) prepare() {
 }
 
 // batch improves rows together.
-func (d *Descender) batch(ctx context.Context, all []rowState) (Result, error) {
+func (d *CoordinateDescent) batch(ctx context.Context, all []rowState) (Result, error) {
 	f, n, rows := d.Format, d.Moments.n, len(all)
 	perBlock := int(f.Type.BlockBytes())
 	v, g := grow(&d.v, rows*n), grow(&d.g, rows*n)
@@ -230,7 +231,7 @@ func (d *Descender) batch(ctx context.Context, all []rowState) (Result, error) {
 		if err := d.errors(ctx, v, all, before); err != nil {
 			return Result{}, err
 		}
-		if err := d.restart(ctx, all, blocks[rows*perRow:], before); err != nil {
+		if err := d.startWithFeedback(ctx, all, blocks[rows*perRow:], before); err != nil {
 			return Result{}, err
 		}
 	}
@@ -250,7 +251,7 @@ func (d *Descender) batch(ctx context.Context, all []rowState) (Result, error) {
 		busy := false
 		for r := range all {
 			x := &all[r]
-			x.still = x.still || pass > 0 && !(x.gain > worthPass*x.error)
+			x.still = x.still || pass > 0 && !(x.gain > minGainPass*x.error)
 			x.gain = 0
 			busy = busy || !x.still
 		}
@@ -285,7 +286,8 @@ func (r *rowState) measure(v, g []float32) {
 }
 
 // restart takes the rows that are better with feedback to that, in the blocks of other.
-func (d *Descender) restart(ctx context.Context, all []rowState, blocks []parts.Block, before []float64) error {
+func (d *CoordinateDescent) startWithFeedback(ctx context.Context, all []rowState, blocks []parts.Block,
+	before []float64) error {
 	n, perRow := d.Moments.n, len(all[0].blocks)
 	other, values := make([]rowState, len(all)), grow(&d.g, len(all)*n)
 	for r := range other {
@@ -304,7 +306,7 @@ func (d *Descender) restart(ctx context.Context, all []rowState, blocks []parts.
 }
 
 // off packs the rows of v-w, what values are off.
-func (d *Descender) off(ctx context.Context, all []rowState) error {
+func (d *CoordinateDescent) residuals(ctx context.Context, all []rowState) error {
 	n, rows := d.Moments.n, len(all)
 	e := grow(&d.e, rows*n)
 	d.left.Reset(rows, n)
@@ -326,8 +328,8 @@ func (d *Descender) off(ctx context.Context, all []rowState) error {
 const tile = 192
 
 // errors computes the errors of values: columns up to the diagonal of H count twice.
-func (d *Descender) errors(ctx context.Context, v []float32, all []rowState, errors []float64) error {
-	if err := d.off(ctx, all); err != nil {
+func (d *CoordinateDescent) errors(ctx context.Context, v []float32, all []rowState, errors []float64) error {
+	if err := d.residuals(ctx, all); err != nil {
 		return err
 	}
 	n, rows := d.Moments.n, len(all)
@@ -362,8 +364,8 @@ func (d *Descender) errors(ctx context.Context, v []float32, all []rowState, err
 }
 
 // gradients sets the rows of g to (v-w) H, half the gradients of the errors, and the errors.
-func (d *Descender) gradients(ctx context.Context, all []rowState) error {
-	if err := d.off(ctx, all); err != nil {
+func (d *CoordinateDescent) gradients(ctx context.Context, all []rowState) error {
+	if err := d.residuals(ctx, all); err != nil {
 		return err
 	}
 	n, g := d.Moments.n, d.g
@@ -384,7 +386,7 @@ func (d *Descender) gradients(ctx context.Context, all []rowState) error {
 }
 
 // pass visits all columns of rows that are not still.
-func (d *Descender) pass(ctx context.Context, all []rowState, pass int) error {
+func (d *CoordinateDescent) pass(ctx context.Context, all []rowState, pass int) error {
 	n, v, g, rows := d.Moments.n, d.v, d.g, len(all)
 	moves := grow(&d.moves, rows)
 	for _, l := range d.local {
@@ -426,7 +428,7 @@ func (d *Descender) pass(ctx context.Context, all []rowState, pass int) error {
 
 // visit improves one row in the columns of l: v are its values and g half the gradient, in
 // these columns. What moved is added to m.
-func (d *Descender) visit(l *neighbours, s *state, row *rowState, pass int, m *moves, v, g []float32) {
+func (d *CoordinateDescent) visit(l *neighbours, s *state, row *rowState, pass int, m *moves, v, g []float32) {
 	f := d.Format
 	s.old = append(s.old[:0], v...)
 	for at := 0; at < l.n; at += f.Block {
@@ -440,16 +442,16 @@ func (d *Descender) visit(l *neighbours, s *state, row *rowState, pass int, m *m
 				continue
 			}
 			if pass > 0 && f.Scales[0] < f.Scales[1] {
-				d.rescale(l, s, row, b, j, from, v, g)
+				d.scaleStep(l, s, row, b, j, from, v, g)
 			}
 			if d.grid != nil {
-				d.regroup(l, s, row, b, j, from, v, g)
+				d.groupStep(l, s, row, b, j, from, v, g)
 			} else {
-				d.recode(l, row, b, j, from, v, g)
+				d.levelStep(l, row, b, j, from, v, g)
 			}
 		}
 		if f.HasD() && (pass == 1 || pass > 1 && f.Scales[0] == f.Scales[1]) {
-			d.restep(l, s, row, b, at, v, g)
+			d.blockStep(l, s, row, b, at, v, g)
 		}
 	}
 	for i, old := range s.old {
@@ -465,7 +467,7 @@ func (l *neighbours) move(g []float32, i int, d float32) {
 }
 
 // recode looks for better levels in sub-block j of b, from column from on.
-func (d *Descender) recode(l *neighbours, row *rowState, b *parts.Block, j, from int, v, g []float32) {
+func (d *CoordinateDescent) levelStep(l *neighbours, row *rowState, b *parts.Block, j, from int, v, g []float32) {
 	f := d.Format
 	scale, min := f.Scale(b, j)
 	if scale == 0 {
@@ -485,7 +487,7 @@ func (d *Descender) recode(l *neighbours, row *rowState, b *parts.Block, j, from
 		}
 		next := float32(scale*float32(level)) - min
 		step := next - v[i]
-		if row.take(float64(step)*(2*float64(g[i])+float64(float64(step)*float64(h))), worthLevel, 1) {
+		if row.take(float64(step)*(2*float64(g[i])+float64(float64(step)*float64(h))), minGainLevel, 1) {
 			levels[k], v[i] = level, next
 			l.move(g, i, step)
 		}
@@ -516,7 +518,8 @@ func (q *quadratic) least() (a, b float64) {
 const around = 4
 
 // rescale looks for a better scale and minimum of a sub-block, with the levels held.
-func (d *Descender) rescale(l *neighbours, s *state, row *rowState, b *parts.Block, j, from int, v, g []float32) {
+func (d *CoordinateDescent) scaleStep(l *neighbours, s *state, row *rowState, b *parts.Block, j, from int, v,
+	g []float32) {
 	f := d.Format
 	u, hu := grow(&s.u, f.Sub), grow(&s.hu, f.Sub)
 	clear(hu)
@@ -547,7 +550,7 @@ func (d *Descender) rescale(l *neighbours, s *state, row *rowState, b *parts.Blo
 			best, bs, bm = e, sc, m
 		}
 	}
-	if !row.take(best, worthScale, f.Sub) {
+	if !row.take(best, minGainScale, f.Sub) {
 		return
 	}
 	b.Scales[j], b.Mins[j] = int16(bs), int16(bm)
@@ -555,7 +558,7 @@ func (d *Descender) rescale(l *neighbours, s *state, row *rowState, b *parts.Blo
 }
 
 // set sets the values of a sub-block to those of its scale, minimum and levels.
-func (d *Descender) set(l *neighbours, s *state, b *parts.Block, j, from int, v, g []float32) {
+func (d *CoordinateDescent) set(l *neighbours, s *state, b *parts.Block, j, from int, v, g []float32) {
 	f := d.Format
 	scale, min := f.Scale(b, j)
 	bits := s.room(f.Sub)
@@ -568,7 +571,7 @@ func (d *Descender) set(l *neighbours, s *state, b *parts.Block, j, from int, v,
 }
 
 // restep looks for better d and dmin of a block, with all levels held.
-func (d *Descender) restep(l *neighbours, s *state, row *rowState, b *parts.Block, at int, v, g []float32) {
+func (d *CoordinateDescent) blockStep(l *neighbours, s *state, row *rowState, b *parts.Block, at int, v, g []float32) {
 	f := d.Format
 	u, hu, ho := grow(&s.u, f.Block), grow(&s.hu, f.Block), grow(&s.ho, f.Block)
 	clear(hu)
@@ -604,9 +607,9 @@ func (d *Descender) restep(l *neighbours, s *state, row *rowState, b *parts.Bloc
 	if !finite(nextD) || !finite(nextMin) || nextD == 0 {
 		return
 	}
-	worth := worthD
+	worth := minGainD
 	if f.Scales[0] == f.Scales[1] {
-		worth = worthScale
+		worth = minGainScale
 	}
 	if !row.take(q.at(float64(nextD)-float64(b.D), -(float64(nextMin)-float64(b.Min))), worth, f.Block) {
 		return

@@ -12,33 +12,33 @@ import (
 // A Shift collects how far what a layer reads is from what it should: with x the inputs that
 // weights were made for and y those that they meet, Σ y (x-y)ᵀ. Memory: n² values, and 2048 n
 // for rows that are not added yet; 2048 n more while they are added.
-type Shift struct {
-	n, rows, held int
-	d             []float32    // [n, n]: of y, of x-y
-	waiting       [2][]float32 // [n, together]: rows that wait, turned; y and x-y
-	rooms         []room       // of each worker
+type CrossMoments struct {
+	n, rows, pendingRows int
+	d                    []float32    // [n, n]: of y, of x-y
+	pending              [2][]float32 // [n, together]: rows that wait, turned; y and x-y
+	rooms                []scratch    // of each worker
 }
 
 // NewShift returns what collects for rows of n values.
-func NewShift(n, workers int) *Shift {
-	s := &Shift{n: n, d: make([]float32, n*n), rooms: make([]room, max(1, workers))}
-	for i := range s.waiting {
-		s.waiting[i] = make([]float32, n*together)
+func NewCrossMoments(n, workers int) *CrossMoments {
+	s := &CrossMoments{n: n, d: make([]float32, n*n), rooms: make([]scratch, max(1, workers))}
+	for i := range s.pending {
+		s.pending[i] = make([]float32, n*runRows)
 	}
 	return s
 }
 
 // AddColumns adds n columns, from one on, of rows of ld values.
-func (s *Shift) AddColumns(ctx context.Context, x, y []float32, ld, from int) error {
+func (s *CrossMoments) AddColumns(ctx context.Context, x, y []float32, ld, from int) error {
 	if len(x) != len(y) || len(x)%ld != 0 || from+s.n > ld {
 		return fmt.Errorf("calibrate: columns %d to %d of %d and %d values in rows of %d", from, from+s.n,
 			len(x), len(y), ld)
 	}
 	for len(x) > 0 {
-		rows := min(together-s.held, len(x)/ld)
+		rows := min(runRows-s.pendingRows, len(x)/ld)
 		if err := parallel.For(ctx, len(s.rooms), (s.n+63)/64, func(i, _ int) error {
 			for c := i * 64; c < min(i*64+64, s.n); c++ {
-				a, b := s.waiting[0][c*together+s.held:][:rows], s.waiting[1][c*together+s.held:][:rows]
+				a, b := s.pending[0][c*runRows+s.pendingRows:][:rows], s.pending[1][c*runRows+s.pendingRows:][:rows]
 				for t := range a {
 					a[t] = y[t*ld+from+c]
 					b[t] = x[t*ld+from+c] - a[t]
@@ -49,9 +49,9 @@ func (s *Shift) AddColumns(ctx context.Context, x, y []float32, ld, from int) er
 			return err
 		}
 		x, y = x[rows*ld:], y[rows*ld:]
-		s.held += rows
+		s.pendingRows += rows
 		s.rows += rows
-		if s.held == together {
+		if s.pendingRows == runRows {
 			if err := s.flush(ctx); err != nil {
 				return err
 			}
@@ -61,10 +61,10 @@ func (s *Shift) AddColumns(ctx context.Context, x, y []float32, ld, from int) er
 }
 
 // flush adds the rows that wait.
-func (s *Shift) flush(ctx context.Context) error {
-	p := packs.Get().(*packed)
-	defer packs.Put(p)
-	if err := p.pack(ctx, len(s.rooms), s.waiting[0], s.waiting[1], s.n, s.held); err != nil {
+func (s *CrossMoments) flush(ctx context.Context) error {
+	p := packedPool.Get().(*packed)
+	defer packedPool.Put(p)
+	if err := p.pack(ctx, len(s.rooms), s.pending[0], s.pending[1], s.n, s.pendingRows); err != nil {
 		return err
 	}
 	n, tiles := s.n, len(p.left)
@@ -78,34 +78,34 @@ func (s *Shift) flush(ctx context.Context) error {
 		}
 		return nil
 	})
-	s.held = 0
+	s.pendingRows = 0
 	return err
 }
 
 // A Mover moves rows of weights so that with the inputs y that they meet they say what they
 // would with x: w' = w + share * w C (H+λ)⁻¹, where H = mean of y yᵀ, and C that of (x-y) yᵀ.
 // Among all w' that has the least error in the mean but for what damping adds.
-type Mover struct {
+type TargetCorrection struct {
 	n           int
 	share       float32
 	d           []float32 // [n, n]: Cᵀ
 	lower       []float32 // [n, n]: L with L Lᵀ = H+λ
-	rooms       []room
-	turned      [][]float32 // of each worker
+	rooms       []scratch
+	transposed  [][]float32 // of each worker
 	left        gemm.Panels
 	t, y, local []float32
 }
 
 // NewMover returns what moves weights, by the moments of y, damped. Nothing can be added to the
 // shift after it.
-func NewMover(ctx context.Context, m *Moments, s *Shift, share float64) (*Mover, error) {
-	if s.held > 0 {
+func NewTargetCorrection(ctx context.Context, m *Moments, s *CrossMoments, share float64) (*TargetCorrection, error) {
+	if s.pendingRows > 0 {
 		if err := s.flush(ctx); err != nil {
 			return nil, err
 		}
 	}
-	v := &Mover{n: m.n, share: float32(share), d: s.d, lower: make([]float32, m.n*m.n), rooms: s.rooms,
-		turned: make([][]float32, len(s.rooms))}
+	v := &TargetCorrection{n: m.n, share: float32(share), d: s.d, lower: make([]float32, m.n*m.n), rooms: s.rooms,
+		transposed: make([][]float32, len(s.rooms))}
 	vecmath.Scale(v.d, v.d, float32(1/float64(max(1, s.rows))))
 	for i := range v.n {
 		copy(v.lower[i*v.n:][:i+1], m.h[i*v.n:])
@@ -114,7 +114,7 @@ func NewMover(ctx context.Context, m *Moments, s *Shift, share float64) (*Mover,
 }
 
 // Columns moves n columns, from one on, of rows of ld weights.
-func (m *Mover) Columns(ctx context.Context, w []float32, ld, from int) error {
+func (m *TargetCorrection) CorrectTarget(ctx context.Context, w []float32, ld, from int) error {
 	n := m.n
 	for ; len(w) > 0; w = w[min(len(w), batchRows*ld):] {
 		rows := min(batchRows, len(w)/ld)
@@ -139,13 +139,14 @@ func (m *Mover) Columns(ctx context.Context, w []float32, ld, from int) error {
 	return nil
 }
 
-func (m *Mover) each(ctx context.Context, rows int, f func(r int)) error {
+func (m *TargetCorrection) each(ctx context.Context, rows int, f func(r int)) error {
 	return parallel.For(ctx, len(m.rooms), rows, func(r, _ int) error { f(r); return nil })
 }
 
 // multiply sets columns of y, rows of ld values, to products of what is packed on the left and
 // what right packs, columns from c on.
-func (m *Mover) multiply(ctx context.Context, y []float32, columns, rows int, right func(c, count, worker int)) error {
+func (m *TargetCorrection) multiply(ctx context.Context, y []float32, columns, rows int,
+	right func(c, count, worker int)) error {
 	return parallel.For(ctx, len(m.rooms), (columns+tile-1)/tile, func(i, worker int) error {
 		c := i * tile
 		count := min(tile, columns-c)
@@ -159,10 +160,10 @@ func (m *Mover) multiply(ctx context.Context, y []float32, columns, rows int, ri
 // solve sets rows t to t (L Lᵀ)⁻¹, some columns at a time, which then meet the others in one
 // product: first to z with z Lᵀ = t, from the first column on, then to y with y L = z, from the
 // last on.
-func (m *Mover) solve(ctx context.Context, t []float32, rows int) error {
+func (m *TargetCorrection) solve(ctx context.Context, t []float32, rows int) error {
 	n := m.n
-	for at := 0; at < n; at += visit {
-		w := min(visit, n-at)
+	for at := 0; at < n; at += visitColumns {
+		w := min(visitColumns, n-at)
 		// column k of L, from its diagonal on
 		columns := m.block(at, w, true)
 		if err := m.each(ctx, rows, func(r int) {
@@ -181,8 +182,8 @@ func (m *Mover) solve(ctx context.Context, t []float32, rows int) error {
 			return err
 		}
 	}
-	for at := (n - 1) / visit * visit; at >= 0; at -= visit {
-		w := min(visit, n-at)
+	for at := (n - 1) / visitColumns * visitColumns; at >= 0; at -= visitColumns {
+		w := min(visitColumns, n-at)
 		lines := m.block(at, w, false)
 		if err := m.each(ctx, rows, func(r int) {
 			x := t[r*n+at:][:w]
@@ -194,7 +195,7 @@ func (m *Mover) solve(ctx context.Context, t []float32, rows int) error {
 			return err
 		}
 		if err := m.subtract(ctx, t, rows, at, w, 0, at, func(c, count, worker int) {
-			turned := grow(&m.turned[worker], count*w)
+			turned := grow(&m.transposed[worker], count*w)
 			for k := range w {
 				for i, v := range m.lower[(at+k)*n+c:][:count] {
 					turned[i*w+k] = v
@@ -209,7 +210,7 @@ func (m *Mover) solve(ctx context.Context, t []float32, rows int) error {
 }
 
 // block returns the block of L on the diagonal from column at on, or its transpose.
-func (m *Mover) block(at, w int, turned bool) []float32 {
+func (m *TargetCorrection) block(at, w int, turned bool) []float32 {
 	b := grow(&m.local, w*w)
 	for i := range w {
 		for k, v := range m.lower[(at+i)*m.n+at:][:w] {
@@ -225,7 +226,7 @@ func (m *Mover) block(at, w int, turned bool) []float32 {
 
 // subtract takes products of w columns of t, from column at on, and what right packs from
 // count columns, from to on.
-func (m *Mover) subtract(ctx context.Context, t []float32, rows, at, w, to, count int,
+func (m *TargetCorrection) subtract(ctx context.Context, t []float32, rows, at, w, to, count int,
 	right func(c, count, worker int)) error {
 	if count == 0 {
 		return nil

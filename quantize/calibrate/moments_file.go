@@ -56,7 +56,7 @@ import (
 //
 // So an input of n columns takes 2n(n+1) bytes, up to 8192 columns; a dense layer of width d
 // and feed-forward width f, with four inputs, about 2(3d² + f²).
-type Saved struct {
+type MomentsFile struct {
 	Text          [sha256.Size]byte // Options.Text
 	Chunk, Tokens int
 	Sums          *imatrix.Sums // nil without Options.Collect
@@ -65,25 +65,25 @@ type Saved struct {
 	model, tokens      string
 	columns, gradients int
 	noGradients        string
-	inputs             []savedInput
+	inputs             []storedInput
 	costs              *gguf.Tensor // nil for none
 	sums               map[string]string
 }
 
 // savedInput is an input of a Saved.
-type savedInput struct {
+type storedInput struct {
 	columns, rows, matrices int
 	readers                 []key
 	parts                   []*gguf.Tensor
 }
 
 const (
-	savedType    = "moments"
-	savedVersion = 2
+	momentsType    = "moments"
+	momentsVersion = 2
 
-	keySaved  = "moments."
-	costsName = "gradients"
-	sumsName  = "importance"
+	momentsKeys = "moments."
+	costsName   = "gradients"
+	sumsName    = "importance"
 )
 
 func partName(input, part int) string { return fmt.Sprintf("input.%d.%d", input, part) }
@@ -91,10 +91,10 @@ func partName(input, part int) string { return fmt.Sprintf("input.%d.%d", input,
 // triangle returns how many numbers a lower triangle has.
 func triangle(n int) int64 { return int64(n) * (int64(n) + 1) / 2 }
 
-// OpenSaved opens a file by Options.Moments. What is no such file, or not a whole one, gives an
+// OpenMoments opens a file by Options.Moments. What is no such file, or not a whole one, gives an
 // error of kind fault.Broken, another version one of kind fault.Refused. Moments are read when
 // they are asked for; the caller closes it.
-func OpenSaved(path string) (*Saved, error) {
+func OpenMoments(path string) (*MomentsFile, error) {
 	if err := statefile.Check(path); err != nil {
 		return nil, err
 	}
@@ -102,9 +102,9 @@ func OpenSaved(path string) (*Saved, error) {
 	if err != nil {
 		return nil, err
 	}
-	var s *Saved
+	var s *MomentsFile
 	err = mmap.Guard(path, func() (err error) {
-		s, err = parseSaved(f)
+		s, err = parseMoments(f)
 		return err
 	})
 	if err == nil {
@@ -118,7 +118,7 @@ func OpenSaved(path string) (*Saved, error) {
 }
 
 // sealed returns an error of kind fault.Broken unless the file ends with its tensors and the sum of its header.
-func (s *Saved) sealed(path string) error {
+func (s *MomentsFile) sealed(path string) error {
 	end := s.file.DataStart
 	for i := range s.file.Tensors {
 		t := &s.file.Tensors[i]
@@ -148,23 +148,23 @@ func (s *Saved) sealed(path string) error {
 }
 
 // Close closes the file.
-func (s *Saved) Close() error { return s.file.Close() }
+func (s *MomentsFile) Close() error { return s.file.Close() }
 
 // savedKeys reads metadata of a file; err is the first thing that is wrong.
-type savedKeys struct {
+type headerKeys struct {
 	f   *gguf.File
 	err error
 }
 
-func (k *savedKeys) bad(name string, v gguf.Value, want string) {
+func (k *headerKeys) bad(name string, v gguf.Value, want string) {
 	if k.err == nil {
-		k.err = fault.Errorf(fault.Broken, "%s: key %q is %v %s, want %s", k.f.Path, keySaved+name, v.Type(),
+		k.err = fault.Errorf(fault.Broken, "%s: key %q is %v %s, want %s", k.f.Path, momentsKeys+name, v.Type(),
 			v.Short(), want)
 	}
 }
 
-func (k *savedKeys) str(name string) string {
-	v, _ := k.f.Metadata.Get(keySaved + name)
+func (k *headerKeys) str(name string) string {
+	v, _ := k.f.Metadata.Get(momentsKeys + name)
 	s, ok := v.Str()
 	if !ok {
 		k.bad(name, v, "a string")
@@ -172,7 +172,7 @@ func (k *savedKeys) str(name string) string {
 	return s
 }
 
-func (k *savedKeys) hash(name string) (h [sha256.Size]byte) {
+func (k *headerKeys) hash(name string) (h [sha256.Size]byte) {
 	s := k.str(name)
 	if b, err := hex.DecodeString(s); err != nil || copy(h[:], b) != len(b) || len(b) != len(h) {
 		k.bad(name, gguf.String(s), "a SHA-256 in hexadecimal digits")
@@ -181,8 +181,8 @@ func (k *savedKeys) hash(name string) (h [sha256.Size]byte) {
 }
 
 // number returns a value that fits 31 bits.
-func (k *savedKeys) number(name string) int {
-	v, _ := k.f.Metadata.Get(keySaved + name)
+func (k *headerKeys) number(name string) int {
+	v, _ := k.f.Metadata.Get(momentsKeys + name)
 	n, ok := v.Int()
 	if !ok || v.Type() != gguf.Uint64Type || n < 0 || n > math.MaxInt32 {
 		k.bad(name, v, "a u64 below 2^31")
@@ -191,8 +191,8 @@ func (k *savedKeys) number(name string) int {
 	return int(n)
 }
 
-func (k *savedKeys) array(name string, elem gguf.ValueType) gguf.Value {
-	v, _ := k.f.Metadata.Get(keySaved + name)
+func (k *headerKeys) array(name string, elem gguf.ValueType) gguf.Value {
+	v, _ := k.f.Metadata.Get(momentsKeys + name)
 	if v.Type() != gguf.ArrayType || v.ElemType() != elem {
 		k.bad(name, v, fmt.Sprintf("an array of %v", elem))
 		return gguf.Array(elem)
@@ -201,7 +201,7 @@ func (k *savedKeys) array(name string, elem gguf.ValueType) gguf.Value {
 }
 
 // numbers returns an array of so many values of 53 bits; of any length for -1.
-func (k *savedKeys) numbers(name string, count int) []int {
+func (k *headerKeys) numbers(name string, count int) []int {
 	v := k.array(name, gguf.Uint64Type)
 	if count >= 0 && v.Len() != count {
 		k.bad(name, v, fmt.Sprintf("%d elements", count))
@@ -220,26 +220,26 @@ func (k *savedKeys) numbers(name string, count int) []int {
 }
 
 // parseSaved checks the structure of a file.
-func parseSaved(f *gguf.File) (*Saved, error) {
+func parseMoments(f *gguf.File) (*MomentsFile, error) {
 	kind, _ := f.Metadata.Get("general.type")
-	if s, _ := kind.Str(); s != savedType || f.BigEndian {
+	if s, _ := kind.Str(); s != momentsType || f.BigEndian {
 		return nil, fault.Errorf(fault.Broken,
 			"%s: general.type is %s, want %q, little-endian: is this a file of moments?", f.Path,
-			kind.Short(), savedType)
+			kind.Short(), momentsType)
 	}
-	version, _ := f.Metadata.Get(keySaved + "version")
-	if n, ok := version.Int(); !ok || n != savedVersion {
+	version, _ := f.Metadata.Get(momentsKeys + "version")
+	if n, ok := version.Int(); !ok || n != momentsVersion {
 		return nil, fault.Errorf(fault.Refused,
 			"%s: moments of version %s, want %d: made by another version; remove the file to collect anew", f.Path,
-			version.Short(), savedVersion)
+			version.Short(), momentsVersion)
 	}
-	k := &savedKeys{f: f}
-	s := &Saved{
+	k := &headerKeys{f: f}
+	s := &MomentsFile{
 		file: f, model: k.str("model"), Text: k.hash("text_sha256"), tokens: k.str("tokens_sha256"),
 		Chunk: k.number("chunk_size"), Tokens: k.number("token_count"), columns: k.number("max_columns"),
 		gradients: k.number("gradients"),
 	}
-	if _, ok := f.Metadata.Get(keySaved + "no_gradients"); ok {
+	if _, ok := f.Metadata.Get(momentsKeys + "no_gradients"); ok {
 		s.noGradients = k.str("no_gradients")
 	}
 	columns := k.numbers("columns", -1)
@@ -281,7 +281,7 @@ func parseSaved(f *gguf.File) (*Saved, error) {
 		tensors[f.Tensors[i].Name] = &f.Tensors[i]
 	}
 	for i, n := range columns {
-		in := savedInput{columns: n, rows: rows[i], matrices: matrices[i]}
+		in := storedInput{columns: n, rows: rows[i], matrices: matrices[i]}
 		if readers[i] < 1 || readers[i] > len(all) || n < 1 {
 			return nil, fault.Errorf(fault.Broken, "%s: input %d of %d columns has %d readers, and there are %d",
 				f.Path, i, n, readers[i], len(all))
@@ -326,13 +326,13 @@ func parseSaved(f *gguf.File) (*Saved, error) {
 func hexSum(sum uint64) string { return fmt.Sprintf("%016x", sum) }
 
 // damaged returns the error of a tensor that has another checksum than the header says.
-func (s *Saved) damaged(t *gguf.Tensor, sum string) error {
+func (s *MomentsFile) damaged(t *gguf.Tensor, sum string) error {
 	return fault.Errorf(fault.Broken, "%s: tensor %q: its XXH3 is %s, want %s", s.file.Path, t.Name, sum,
 		s.sums[t.Name])
 }
 
 // triangle checks a tensor that has a triangle of n columns.
-func (s *Saved) triangle(t *gguf.Tensor, name string, n int) (*gguf.Tensor, error) {
+func (s *MomentsFile) triangle(t *gguf.Tensor, name string, n int) (*gguf.Tensor, error) {
 	if t == nil {
 		return nil, fault.Errorf(fault.Broken, "%s: has no tensor %q", s.file.Path, name)
 	}
@@ -345,7 +345,7 @@ func (s *Saved) triangle(t *gguf.Tensor, name string, n int) (*gguf.Tensor, erro
 
 // Fits returns an error of kind fault.Refused unless the file has what a run of r with these
 // options would collect. Of Run.Tokens and Text nothing is asked if there are no tokens.
-func (s *Saved) Fits(ctx context.Context, r *eval.Model, opt Options) error {
+func (s *MomentsFile) Fits(ctx context.Context, r *eval.Model, opt Options) error {
 	opt.defaults()
 	model, err := r.Identity(ctx)
 	if err != nil {
@@ -377,7 +377,7 @@ func (s *Saved) Fits(ctx context.Context, r *eval.Model, opt Options) error {
 
 // About says what the moments are of: files of which it is the same were made of the same model and text, in
 // the same way.
-func (s *Saved) About() string {
+func (s *MomentsFile) About() string {
 	return fmt.Sprintf("model %s, tokens %s in chunks of %d, %d columns together, gradients of %d chunks", s.model,
 		s.tokens, s.Chunk, s.columns, s.gradients)
 }
@@ -390,7 +390,7 @@ func tokensHash(ids []int32) string {
 }
 
 // load reads a triangle of n columns into a matrix, and mirrors nothing.
-func (s *Saved) load(t *gguf.Tensor, n int) ([]float32, error) {
+func (s *MomentsFile) load(t *gguf.Tensor, n int) ([]float32, error) {
 	h := make([]float32, n*n) // t has about half as many numbers in the file
 	sum := xxh3.New()
 	r := bufio.NewReaderSize(io.TeeReader(io.NewSectionReader(s.file.Reader(t), 0, t.Bytes()), sum), 1<<20)
@@ -417,7 +417,7 @@ func (s *Saved) load(t *gguf.Tensor, n int) ([]float32, error) {
 }
 
 // input reads the moments of an input.
-func (s *Saved) input(in *savedInput, workers int) (*input, error) {
+func (s *MomentsFile) input(in *storedInput, workers int) (*input, error) {
 	x := &input{readers: in.readers, matrices: in.matrices}
 	for i, t := range in.parts {
 		n := min(s.columns, in.columns-i*s.columns)
@@ -425,13 +425,13 @@ func (s *Saved) input(in *savedInput, workers int) (*input, error) {
 		if err != nil {
 			return nil, err
 		}
-		x.parts = append(x.parts, &Inputs{n: n, rows: in.rows, h: h, rooms: make([]room, max(1, workers))})
+		x.parts = append(x.parts, &MomentSums{n: n, rows: in.rows, h: h, rooms: make([]scratch, max(1, workers))})
 	}
 	return x, nil
 }
 
 // errors returns what errors of rows of n weights cost, nil if the file does not have that.
-func (s *Saved) errors(n int) (*Moments, error) {
+func (s *MomentsFile) errors(n int) (*Moments, error) {
 	if s.costs == nil {
 		return nil, nil
 	}
@@ -453,7 +453,7 @@ func (s *Saved) errors(n int) (*Moments, error) {
 
 // store is what becomes a Saved. Tensors are in a file without a name until all are there: how
 // many there are, and of how many rows, is known at the end.
-type store struct {
+type momentsWriter struct {
 	file    *disk.File
 	size    int64
 	tensors []gguf.Tensor
@@ -466,16 +466,16 @@ type store struct {
 	noGradients error // why there is no tensor of them
 }
 
-func newStore(path string) (*store, error) {
+func newStore(path string) (*momentsWriter, error) {
 	file, err := disk.CreateTemp(filepath.Dir(path), ".ggforge-*.partial")
 	if err != nil {
 		return nil, err
 	}
 	disk.Remove(file.Name()) // where a file may be open without a name; else close does
-	return &store{file: file, seen: map[key]bool{}}, nil
+	return &momentsWriter{file: file, seen: map[key]bool{}}, nil
 }
 
-func (s *store) close() error {
+func (s *momentsWriter) close() error {
 	if s == nil {
 		return nil
 	}
@@ -487,10 +487,10 @@ func (s *store) close() error {
 }
 
 // add appends an input, of which all rows were seen. Its parts stay as they are.
-func (s *store) add(ctx context.Context, x *input) error {
+func (s *momentsWriter) add(ctx context.Context, x *input) error {
 	i, columns := len(s.facts[0]), 0
 	for k, p := range x.parts {
-		if p.held > 0 {
+		if p.pendingRows > 0 {
 			if err := p.flush(ctx); err != nil {
 				return err
 			}
@@ -514,7 +514,7 @@ func (s *store) add(ctx context.Context, x *input) error {
 }
 
 // triangle appends a tensor with the lower triangle of a matrix.
-func (s *store) triangle(name string, n int, h []float32) error {
+func (s *momentsWriter) triangle(name string, n int, h []float32) error {
 	return s.tensor(gguf.Tensor{Name: name, Type: gguf.TypeF32, NE: []int64{triangle(n)}}, func(w io.Writer) error {
 		var buf []byte
 		for r := range n {
@@ -531,7 +531,7 @@ func (s *store) triangle(name string, n int, h []float32) error {
 }
 
 // tensor appends a tensor with the bytes that f writes.
-func (s *store) tensor(t gguf.Tensor, f func(w io.Writer) error) error {
+func (s *momentsWriter) tensor(t gguf.Tensor, f func(w io.Writer) error) error {
 	w := bufio.NewWriterSize(io.NewOffsetWriter(s.file, s.size), 1<<20)
 	sum := xxh3.New()
 	err := f(io.MultiWriter(w, sum))
@@ -573,8 +573,8 @@ func (f *savedFile) WriteTo(w io.Writer) (int64, error) {
 func (f *savedFile) size() int64 { return int64(len(f.header)) + f.data.Size() + sha256.Size }
 
 // layout returns the file, with metadata that say what it is of.
-func (s *store) layout(md gguf.Metadata) *savedFile {
-	add := func(name string, v gguf.Value) { md = append(md, gguf.KV{Key: keySaved + name, Value: v}) }
+func (s *momentsWriter) layout(md gguf.Metadata) *savedFile {
+	add := func(name string, v gguf.Value) { md = append(md, gguf.KV{Key: momentsKeys + name, Value: v}) }
 	for i, name := range []string{"columns", "rows", "matrices", "readers"} {
 		add(name, gguf.Uint64s(s.facts[i]))
 	}
@@ -609,10 +609,10 @@ func (c *run) write(r *eval.Model) error {
 	if err != nil {
 		return err
 	}
-	md := gguf.Metadata{{Key: "general.type", Value: gguf.String(savedType)}}
-	add := func(name string, v gguf.Value) { md = append(md, gguf.KV{Key: keySaved + name, Value: v}) }
+	md := gguf.Metadata{{Key: "general.type", Value: gguf.String(momentsType)}}
+	add := func(name string, v gguf.Value) { md = append(md, gguf.KV{Key: momentsKeys + name, Value: v}) }
 	number := func(name string, n int) { add(name, gguf.Uint64(uint64(n))) }
-	add("version", gguf.Uint32(savedVersion))
+	add("version", gguf.Uint32(momentsVersion))
 	add("model", gguf.String(model))
 	add("text_sha256", gguf.String(hex.EncodeToString(opt.Text[:])))
 	add("tokens_sha256", gguf.String(tokensHash(opt.Run.Tokens)))
@@ -625,7 +625,7 @@ func (c *run) write(r *eval.Model) error {
 	}
 	f := s.layout(md)
 	check := func(path string) error {
-		s, err := OpenSaved(path)
+		s, err := OpenMoments(path)
 		if err != nil {
 			return err
 		}
@@ -643,7 +643,7 @@ func (c *run) moments(r *eval.Model) (err error) {
 	if path == "" {
 		return nil
 	}
-	c.saved, err = OpenSaved(path)
+	c.saved, err = OpenMoments(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := writer.Writable(path, c.writing()); err != nil {
 			return err
@@ -685,7 +685,7 @@ func (c *run) reuse() error {
 }
 
 // reads returns an error unless a target can have read an input of a file.
-func (c *run) reads(in *savedInput, k key, t Target) error {
+func (c *run) reads(in *storedInput, k key, t Target) error {
 	ne := c.blocks.m.Tensors[t.Tensor].NE
 	if ne[0] != int64(in.columns) || in.matrices < 1 || gguf.Rows(ne)%int64(in.matrices) != 0 {
 		return fault.Errorf(fault.Broken,

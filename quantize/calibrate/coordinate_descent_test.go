@@ -39,7 +39,7 @@ func correlated(r *rand.Rand, rows, n int) []float32 {
 
 // moments are those of made-up inputs.
 func moments(t testing.TB, n, rows, workers int) *Moments {
-	in := NewInputs(n, workers)
+	in := NewMomentSums(n, workers)
 	x := correlated(rand.New(rand.NewPCG(5, 6)), rows, n)
 	for cut := 100; len(x) > 0; cut += 77 { // in runs of different lengths
 		k := min(cut*n, len(x))
@@ -155,7 +155,8 @@ func TestRows(t *testing.T) {
 			var first []byte
 			for _, workers := range []int{1, 3} {
 				data := bytes.Clone(start)
-				d := &Descender{Format: parts.Of(c.typ), Moments: m, Passes: 6, Workers: workers, Feedback: feedback}
+				d := &CoordinateDescent{Format: parts.Of(c.typ), Moments: m, Passes: 6, Workers: workers,
+					Feedback: feedback}
 				res, err := d.Rows(ctx, w, data)
 				if err != nil {
 					t.Fatal(err)
@@ -223,7 +224,7 @@ func TestNeverWorse(t *testing.T) {
 				encode()
 			}
 			before := errorOf(t, m, typ, w, data)
-			d := &Descender{Format: parts.Of(typ), Moments: m, Passes: 4, Workers: 1, Feedback: true}
+			d := &CoordinateDescent{Format: parts.Of(typ), Moments: m, Passes: 4, Workers: 1, Feedback: true}
 			if _, err := d.Rows(ctx, w, data); err != nil {
 				t.Fatal(err)
 			}
@@ -247,7 +248,7 @@ func TestTraces(t *testing.T) {
 		m.h[i*n+i] = 1 + own
 		want += own + own/(own+float64(i))
 	}
-	d := &Descender{Format: parts.Of(gguf.TypeQ4_0), Moments: m, Passes: 1}
+	d := &CoordinateDescent{Format: parts.Of(gguf.TypeQ4_0), Moments: m, Passes: 1}
 	w := make([]float32, n)
 	data := make([]byte, d.Format.Type.RowBytes(n))
 	for _, feedback := range []bool{false, true} {
