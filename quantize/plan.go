@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
-	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/model"
 )
@@ -58,107 +56,6 @@ type Planned struct {
 	traits *traits
 	layers renumbering // nil if no layer is pruned
 }
-
-// Decision is what becomes of one tensor.
-type Decision struct {
-	Tensor int // index into the tensors given to Plan
-	Name   string
-	From   gguf.Type // type in the input
-	To     gguf.Type // type in the output; the data is copied if equal to From
-	Want   gguf.Type // type before a fallback; equal to To without one
-	Reason Reason
-	// Importance says that the conversion uses importance, which is found under
-	// the tensor's old name.
-	Importance bool
-	// Refused is why the conversion must not be carried out as the options are, an error of
-	// kind ErrRefused; nil if it may.
-	Refused error
-}
-
-// Reason says why a tensor gets its type.
-type Reason struct {
-	Kind ReasonKind
-	Text string // details: "1-D", "attn_v, 8 experts"
-}
-
-// ReasonKind is the kind of a Reason.
-type ReasonKind uint8
-
-// The kinds of reasons.
-const (
-	Kept       ReasonKind = iota // never converted
-	ByRecipe                     // the recipe's rules or default type
-	ByOverride                   // an option names the type for this tensor
-	ByFallback                   // the row is not whole blocks of the wanted type
-)
-
-var reasonKinds = [...]string{Kept: "kept", ByRecipe: "recipe", ByOverride: "override", ByFallback: "fallback"}
-
-// String returns one word: "kept", "recipe", "override", "fallback".
-func (k ReasonKind) String() string { return reasonKinds[k] }
-
-// String returns the reason as shown to the user.
-func (r Reason) String() string {
-	if r.Kind == ByRecipe || r.Kind == ByOverride {
-		return r.Kind.String() + " " + r.Text
-	}
-	return r.Kind.String() + ": " + r.Text
-}
-
-// RefusedError says that the plan can be carried out but must not be, as the
-// options are.
-type RefusedError struct {
-	Tensor string
-	Type   gguf.Type
-	Msg    string
-	Others int // how many further tensors are refused
-}
-
-func (e *RefusedError) Error() string {
-	s := fmt.Sprintf("tensor %q, %s: %s", e.Tensor, typeText(e.Type), e.Msg)
-	if e.Others > 0 {
-		s += fmt.Sprintf(" (and %d more tensors)", e.Others)
-	}
-	return s
-}
-
-// Is makes errors.Is(err, ErrRefused) true.
-func (e *RefusedError) Is(target error) bool { return target == fault.Refused }
-
-// typeText writes a type for a message; one that is not known is "type 77" by itself.
-func typeText(t gguf.Type) string {
-	if name := t.String(); strings.HasPrefix(name, "type ") {
-		return name
-	}
-	return "type " + t.String()
-}
-
-// UnsupportedError says that a tensor cannot be converted as wanted. It is a
-// gguf.ErrUnsupported.
-type UnsupportedError struct {
-	Tensor string
-	Type   gguf.Type
-	Msg    string
-}
-
-func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("tensor %q, %s: %s", e.Tensor, typeText(e.Type), e.Msg)
-}
-
-// Is makes errors.Is(err, gguf.ErrUnsupported) true.
-func (e *UnsupportedError) Is(target error) bool { return target == gguf.ErrUnsupported }
-
-// InputError says that the input lacks, or misstates, what the recipe has to
-// know. It is a gguf.ErrBroken.
-type InputError struct {
-	Object string // the thing: `key "x"`, `tensor "x"`
-	Msg    string
-}
-
-func (e *InputError) Error() string { return e.Object + ": " + e.Msg }
-
-// Is makes errors.Is(err, gguf.ErrBroken) true.
-func (e *InputError) Is(target error) bool { return target == gguf.ErrBroken }
 
 // Plan decides the name and type of every tensor. The decisions are in output
 // order: unless the order is kept, tensors outside of layers first, then by layer,

@@ -1,0 +1,155 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"ggforge/model"
+	"ggforge/quantize"
+	"ggforge/quantize/calibrate"
+	"ggforge/rows"
+)
+
+// choose chooses the blocks of the outputs' tensors, and returns what holds them until the
+// outputs are written.
+func (o *Request) encodeBlocks(ctx context.Context, b *quantize.Batch, m *model.Model, path string) (io.Closer, error) {
+	opt := o.Calibration.options(path)
+	opt.Progress = o.progress("blocks")
+	if o.Calibration.Effort == calibrate.EffortBest {
+		return o.encodeBest(ctx, b, m, opt)
+	}
+	var targets []calibrate.Target
+	for _, j := range b.Jobs {
+		for i := range j.Decisions {
+			if d := &j.Decisions[i]; d.To != d.From && calibrate.Supported(d.To) {
+				targets = append(targets, calibrate.Target{Tensor: d.Tensor, Type: d.To})
+			}
+		}
+	}
+	opt.State = o.Calibration.State
+	if o.shared() {
+		opt.Lazy, opt.State = true, "" // what others write is chosen by them
+	}
+	blocks, err := calibrate.Run(ctx, m, targets, opt)
+	if err != nil {
+		return nil, err
+	}
+	o.warnGradients(blocks)
+	o.Write.Own = append(o.Write.Own, o.states()...)
+	if path := o.Calibration.Moments; path != "" {
+		o.Write.Own = append(o.Write.Own, path)
+	}
+	if err := o.setImportance(ctx, b); err != nil {
+		blocks.Close()
+		return nil, err
+	}
+	b.SetBlocks(o.encodedBlocks(blocks))
+	return blocks, nil
+}
+
+// weigh makes a batch have the importance matrix, where it was made after the batch.
+func (o *Request) setImportance(ctx context.Context, b *quantize.Batch) error {
+	c := &o.Calibration
+	if c.collect == nil {
+		return nil
+	}
+	return b.SetImportance(ctx, c.matrix(c.sums))
+}
+
+// chooseEach is choose for --effort best: the blocks of a tensor depend on those before it, and
+// so on the output.
+func (o *Request) encodeBest(ctx context.Context, b *quantize.Batch, m *model.Model,
+	opt calibrate.Options) (_ io.Closer, err error) {
+	opt.Collect, opt.Shared = nil, new(calibrate.Shared)
+	var all closers
+	defer func() {
+		if err != nil {
+			all.Close()
+		}
+	}()
+	progress, states := opt.Progress, o.states()
+	for i, j := range b.Jobs {
+		out, err := j.Model(nil)
+		if err != nil {
+			return nil, err
+		}
+		if progress != nil {
+			opt.Progress = func(done float64) { progress((float64(i) + done) / float64(len(b.Jobs))) }
+		}
+		if len(states) > 0 {
+			opt.State = states[i]
+		}
+		blocks, err := calibrate.Best(ctx, m, out, opt)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, blocks)
+		if i == 0 {
+			o.warnGradients(blocks)
+		}
+		j.SetBlocks(o.encodedBlocks(blocks))
+	}
+	o.Write.Own = append(o.Write.Own, states...)
+	return all, nil
+}
+
+// closers are closed together.
+type closers []io.Closer
+
+func (c closers) Close() error {
+	var all []error
+	for _, x := range c {
+		all = append(all, x.Close())
+	}
+	return errors.Join(all...)
+}
+
+// chosen returns blocks as outputs take them.
+func (o *Request) encodedBlocks(blocks *calibrate.Blocks) quantize.EncodedBlocks {
+	losses := map[calibrate.Target]calibrate.TensorError{}
+	for _, l := range blocks.Errors {
+		losses[l.Target] = l
+		if l.Unseen > 0 {
+			o.warn(fmt.Sprintf(
+				"tensor %q, %v: no token of the text met %d of its matrices: they are encoded without importance",
+				l.Name, l.Type, l.Unseen))
+		}
+	}
+	target := func(d *quantize.Decision) calibrate.Target { return calibrate.Target{Tensor: d.Tensor, Type: d.To} }
+	return quantize.EncodedBlocks{
+		Source: func(d *quantize.Decision) rows.Source { return blocks.Source(target(d)) },
+		Report: func(d *quantize.Decision) *quantize.ReportCalibration {
+			l, ok := losses[target(d)]
+			if !ok || d.To == d.From {
+				return nil
+			}
+			return &quantize.ReportCalibration{Before: l.Before, After: l.After, TraceRatio: l.TraceRatio,
+				Gradients: l.Gradients}
+		},
+		Metadata: o.Calibration.metadata(blocks.Gradients()),
+	}
+}
+
+// expect gives outputs that are not written what they would say of how their blocks were chosen, for their sizes.
+// Whether gradients decide on the embedding's is known when they are taken: they are expected wherever its type
+// changes.
+func (o *Request) expectBlocks(b *quantize.Batch) {
+	gradients := false
+	for _, j := range b.Jobs {
+		for i := range j.Decisions {
+			d := &j.Decisions[i]
+			gradients = gradients || d.Name == "token_embd.weight" && d.To != d.From && calibrate.Supported(d.To)
+		}
+	}
+	b.SetBlocks(quantize.EncodedBlocks{Metadata: o.Calibration.metadata(gradients)})
+	o.warn("sizes are estimates, up to 64 bytes off: metadata about how blocks were chosen are known after the run only")
+}
+
+// warnGradients says why gradients do not decide on the embedding, if they do not.
+func (o *Request) warnGradients(blocks *calibrate.Blocks) {
+	if blocks.NoGradients != nil {
+		o.warn(fmt.Sprintf("errors of all weights of the embedding count the same: %v", blocks.NoGradients))
+	}
+}
