@@ -15,10 +15,9 @@ import (
 	"ggforge/rows"
 )
 
-// Best chooses the blocks of one output, tensor after tensor: each by what the layers before
-// it, with the blocks that they have by then, hand to it, and with a target that makes up for
-// what these lost. out is the model that would be written without it; the blocks of all
-// tensors are chosen that have another type there and meet inputs.
+// Best encodes the tensors of one output one after the other: each by the inputs that it gets from the already
+// quantized layers before it, and with a target that corrects for their errors (TargetCorrection). out is the output
+// as it would be written without calibration; all tensors with inputs whose type changes are encoded.
 //
 // Memory: what eval.Model.Pair takes, and before it eval.Model.Backward if Options.Gradients
 // are wanted, and for each distinct input of a layer, or of an expert,
@@ -44,34 +43,33 @@ func Best(ctx context.Context, m, out *model.Model, opt Options) (*Blocks, error
 	return blocks, nil
 }
 
-// passes is about how many times the work of running the model over the text eval.Model.Pair
-// takes.
+// passes is about how many forward passes eval.Model.Pair costs.
 const passes = 5
 
-// best is a calibration, one tensor after the other.
+// best is the state of a run of Best.
 type best struct {
 	encoder
 	slots      map[string]*mixedSource // by tensor
-	embeddings []string                // tensors rows of which are looked up
-	inputs     map[key]*inputPair      // that are being seen
+	embeddings []string                // embeddings
+	inputs     map[key]*inputPair      // being collected
 	order      []*inputPair
 }
 
-// pair is what one or more matrices read, of the model and of its base.
+// inputPair is the input of one or more matrices, in the quantized model and in its base.
 type inputPair struct {
 	input
 	cross []*CrossMoments
 }
 
-// slot has the rows of a tensor whose blocks are being chosen: those that it would have
-// otherwise, until there are others.
+// mixedSource reads a tensor that is being encoded: matrices that are done from the blocks, the others as they would be
+// written without calibration.
 type mixedSource struct {
 	rows.Source
 	blocks *Blocks
 	target Target
 }
 
-// Cost is of what is stored.
+// Cost is 0: rows are stored.
 func (s *mixedSource) Cost() int64 { return 0 }
 
 func (s *mixedSource) Raw(buf *[]byte, a, b int64) ([]byte, error) {
@@ -98,7 +96,7 @@ func (s *mixedSource) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	return out, nil
 }
 
-// all reports whether matrices from one to another are encoded.
+// all reports whether matrices first to last are encoded.
 func (k *encodedTensor) all(first, last int64) bool {
 	return !slices.Contains(k.seen[first:last+1], false)
 }
@@ -153,14 +151,13 @@ func (c *best) all(base *eval.Model, out *model.Model) error {
 	return c.unseen()
 }
 
-// resume opens what an interrupted run left, or prepares for leaving it. What it left are the
-// first matrices in the order in which they are chosen, so that inputs of the next one are
-// what they would have been.
+// resume opens the state file of an interrupted run, or creates one. It holds the first matrices in encoding order, so
+// the inputs of the next one are those of an uninterrupted run.
 func (c *best) resume(base, out *eval.Model, targets []Target) error {
 	if c.opt.State == "" {
 		return nil
 	}
-	made, err := out.Identity(c.ctx) // before there are blocks of it
+	made, err := out.Identity(c.ctx) // before there are blocks
 	if err != nil {
 		return err
 	}
@@ -172,8 +169,8 @@ func (c *best) resume(base, out *eval.Model, targets []Target) error {
 	return err
 }
 
-// lookedUp chooses the blocks of tensors rows of which are looked up: the text begins with
-// them. The inputs of one that is the output matrix, too, are the base's.
+// encodeEmbeddings encodes the embeddings, the first tensors that a text reads. For a tied output matrix the inputs
+// are the base's.
 func (c *best) encodeEmbeddings(base *eval.Model) error {
 	if c.slots[c.embeddings[0]] != nil {
 		if err := c.costsOfRows(base); err != nil {
@@ -198,16 +195,16 @@ func (c *best) encodeEmbeddings(base *eval.Model) error {
 	return nil
 }
 
-// Shared is what outputs of one model have in common that are chosen by Best.
+// Shared caches results of the base model for several outputs that Best encodes.
 type Shared struct {
 	known   bool // costs and why are
 	costs   map[string]*Moments
 	why     error      // there are no costs
-	moments []*Moments // of the base's inputs of the output matrix, nil where nobody asked yet
+	moments []*Moments // of the base's inputs of the output matrix, nil until needed
 	rows    int
 }
 
-// costsOfRows is gradients, taken once for all outputs.
+// costsOfRows is gradients, computed once for all outputs.
 func (c *best) costsOfRows(base *eval.Model) error {
 	s := c.opt.Shared
 	if s != nil && s.known {
@@ -221,8 +218,7 @@ func (c *best) costsOfRows(base *eval.Model) error {
 	return err
 }
 
-// tied chooses the blocks of an embedding that is the output matrix, too. Errors of its rows
-// count as much where they are looked up.
+// tied encodes a tied embedding without gradients: errors as embedding and as output matrix count alike on average.
 func (c *best) tied(base *eval.Model, t Target) error {
 	s := c.opt.Shared
 	if s == nil {
@@ -252,11 +248,11 @@ func (c *best) tied(base *eval.Model, t Target) error {
 	return c.matrix(matrix{t.Tensor, 0, 1}, t.Type, s.rows, s.moments, nil)
 }
 
-// wanted reports whether a tensor's blocks are still to be chosen.
+// wanted reports whether a tensor has still to be encoded.
 func (c *best) wanted(in eval.Inputs) bool {
 	s := c.slots[in.Name]
 	if s == nil || s.NE()[0] != int64(in.Columns) {
-		return false // or it is multiplied by its columns
+		return false // or it is used transposed
 	}
 	k := c.blocks.tensors[s.target]
 	return k == nil || !k.seen[in.Matrix]
@@ -298,7 +294,7 @@ func (c *best) rows(in eval.Inputs, base []float32) error {
 	return nil
 }
 
-// seen encodes what reads the inputs that have been seen.
+// seen encodes the matrices whose inputs are complete.
 func (c *best) seen() error {
 	for _, x := range c.order {
 		if err := c.encode(x); err != nil {
@@ -310,23 +306,23 @@ func (c *best) seen() error {
 	return nil
 }
 
-// encode chooses the blocks of all matrices that read an input.
+// encode encodes all matrices that read an input.
 func (c *best) encode(x *inputPair) error {
 	var moments []*Moments
-	var movers []*TargetCorrection
+	var corrections []*TargetCorrection
 	for i, p := range x.parts {
 		m, err := p.Moments(c.ctx, c.opt.Damping)
 		if err != nil {
 			return err
 		}
-		mover, err := NewTargetCorrection(c.ctx, m, x.cross[i], c.opt.Share)
+		tc, err := NewTargetCorrection(c.ctx, m, x.cross[i], c.opt.Share)
 		if err != nil {
 			return err
 		}
-		moments, movers = append(moments, m), append(movers, mover)
+		moments, corrections = append(moments, m), append(corrections, tc)
 	}
 	to := func(w []float32, n int) error {
-		for i, m := range movers {
+		for i, m := range corrections {
 			if err := m.CorrectTarget(c.ctx, w, n, i*c.opt.MaxColumns); err != nil {
 				return err
 			}

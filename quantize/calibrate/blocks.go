@@ -14,41 +14,38 @@ import (
 	"ggforge/rows"
 )
 
-// Target is a tensor and a type that it is to have.
+// Target is a tensor and the type to encode it to.
 type Target struct {
 	Tensor int // of the model
 	Type   gguf.Type
 }
 
-// Possible reports whether the blocks of a type can be chosen here.
+// Supported reports whether this package can encode blocks of a type.
 func Supported(t gguf.Type) bool { return parts.Of(t) != nil }
 
-// Loss is what became of a tensor: the error of what the layer says, mean squares summed over
-// its rows, as the reference's search leaves it with the importance of the same text, and
-// now. Of a tensor whose rows are looked up it is the sum of squares, and the search has no
-// importance; or, if Gradients is true, what errors cost by them, and the search has the
-// importance of the gradients.
+// TensorError is the error of an encoded tensor: Σ (v-w)ᵀ H (v-w) over its rows. Before is that of the encoder of
+// package quants with importance from the same text, After that of the blocks. For embedding rows H is the identity
+// and the encoder has no importance; with Gradients, H is the mean of g gᵀ and gives the importance, too.
 type TensorError struct {
 	Target
 	Name   string
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
-	Rows   int     `json:"rows"` // of inputs; 0 where rows are looked up
-	// TraceRatio is tr(D)/tr(H), H = L D Lᵀ: about what feedback of errors leaves of the error that
-	// rounding alone would have. 0 where there is no feedback, or rows are looked up.
+	Rows   int     `json:"rows"` // of inputs; 0 for embedding rows
+	// TraceRatio is tr(D)/tr(H) with H = L D Lᵀ: about the share of the rounding error that remains after error
+	// feedback. 0 without feedback and for embedding rows.
 	TraceRatio float64 `json:"trace_ratio,omitempty"`
-	// Gradients says that gradients decided, not inputs.
+	// Gradients is true if gradients gave H, not inputs.
 	Gradients bool `json:"gradients,omitempty"`
-	// Unseen is how many matrices of the tensor no token met: experts that were never chosen.
-	// They are encoded as the reference does without importance, and do not count above.
+	// Unseen is the number of matrices without inputs: experts to which no token was routed. They are encoded
+	// without importance and do not count above.
 	Unseen int `json:"unseen,omitempty"`
 }
 
-// Blocks are encoded tensors, in a file that has no name.
+// Blocks are encoded tensors in an unnamed temporary file.
 type Blocks struct {
-	Errors []TensorError // by tensor and type when all are there
-	// NoGradients is why the gradients that Options.Gradients asks for could not be taken, nil if
-	// they were or none were asked for.
+	Errors []TensorError // by tensor and type, when all are encoded
+	// NoGradients is why the gradients of Options.Gradients could not be computed, else nil.
 	NoGradients error
 
 	m       *model.Model
@@ -58,7 +55,7 @@ type Blocks struct {
 	lazy    *lazy // or nil: all are encoded
 }
 
-// kept is a tensor that is encoded, matrix by matrix.
+// encodedTensor is a tensor that is encoded matrix by matrix.
 type encodedTensor struct {
 	TensorError
 	at   int64  // in the file
@@ -71,7 +68,7 @@ type traces struct{ d, h float64 }
 
 func (t *traces) add(other traces) { t.d, t.h = t.d+other.d, t.h+other.h }
 
-// newBlocks returns room for encoded tensors of a model, in a file of folder dir.
+// newBlocks returns empty Blocks for a model, with their file in folder dir.
 func newBlocks(m *model.Model, dir string) (*Blocks, error) {
 	file, err := disk.CreateTemp(dir, ".ggforge-*.partial")
 	if err != nil {
@@ -93,7 +90,7 @@ func (b *Blocks) Close() error {
 	return err
 }
 
-// of returns the place of a target of so many matrices.
+// of returns the entry of a target with that many matrices, new or old.
 func (b *Blocks) of(t Target, matrices int) *encodedTensor {
 	k := b.tensors[t]
 	if k == nil {
@@ -106,14 +103,14 @@ func (b *Blocks) of(t Target, matrices int) *encodedTensor {
 	return k
 }
 
-// put keeps the blocks of rows from row on.
+// put stores the blocks of rows from row on.
 func (b *Blocks) put(k *encodedTensor, row int64, data []byte) error {
 	_, err := b.file.WriteAt(data, k.at+row*k.Type.RowBytes(b.m.Tensors[k.Tensor].NE[0]))
 	return err
 }
 
-// Source returns the rows of a target, nil if it was not calibrated: no input of its layer
-// was seen, nor are its rows looked up. It is valid until Close.
+// Source returns the rows of a target, nil if it was not encoded: its layer had no inputs and it is no embedding.
+// It is valid until Close.
 func (b *Blocks) Source(t Target) rows.Source {
 	k, ok := b.tensors[t]
 	if !ok {
@@ -127,13 +124,13 @@ func (b *Blocks) Source(t Target) rows.Source {
 	return stored
 }
 
-// Gradients reports whether gradients decide on the blocks of a tensor.
+// Gradients reports whether any tensor was encoded by gradients.
 func (b *Blocks) Gradients() bool {
 	return b.lazy != nil && b.lazy.gradients ||
 		slices.ContainsFunc(b.Errors, func(l TensorError) bool { return l.Gradients })
 }
 
-// done makes the list of losses.
+// done makes the list of errors.
 func (b *Blocks) done() {
 	b.Errors = nil
 	for _, k := range b.tensors {

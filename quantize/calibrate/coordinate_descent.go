@@ -11,8 +11,8 @@ import (
 	"ggforge/quants/parts"
 )
 
-// Moments are the second moments of the inputs of a layer, damped: a symmetric matrix whose
-// diagonal is above 0.
+// Moments are the damped second moments H = E[x xᵀ] of a layer's inputs: a symmetric [n, n] matrix with a positive
+// diagonal.
 type Moments struct {
 	n int
 	h []float32 // [n, n]
@@ -21,29 +21,28 @@ type Moments struct {
 	cut     [2]int
 }
 
-// Result is what became of rows of weights: their errors before and after, Σ (v-w)ᵀ H (v-w).
+// Result has the errors Σ (v-w)ᵀ H (v-w) of rows of weights before and after.
 type Result struct{ Before, After float64 }
 
-// visit is how many columns are looked at together; what changes in them meets the others
-// in one product.
+// visitColumns is the number of columns that are visited together; the gradients of the other columns follow their
+// changes in one product.
 const visitColumns = 256
 
-// batchRows is how many rows go through the columns together.
+// batchRows is the number of rows that are processed together.
 const batchRows = 512
 
-// A Descender improves blocks step by step: each step changes one level, the scale and the
-// minimum of one sub-block, or those of a block, and is taken only if the error falls.
+// CoordinateDescent improves encoded blocks step by step: a step changes one level, the scale and minimum of one
+// sub-block, or d and dmin of one block, and is taken only if the error falls.
 type CoordinateDescent struct {
 	Format  *parts.Format
 	Moments *Moments
-	// Passes is how often all columns are visited at most.
+	// Passes is the maximum number of passes over all columns.
 	Passes  int
 	Workers int
 
-	// Feedback starts with blocks that feedback of errors makes, where these are better.
+	// Feedback starts from the blocks of error feedback where their error is smaller.
 	Feedback bool
-	// Search looks for blocks before, with levels that follow scales and minima: for moments
-	// that are a diagonal, with Feedback.
+	// Search, with Feedback and diagonal moments, searches scales and minima before, with levels that follow.
 	Search bool
 
 	local    []*neighbours // of each visit
@@ -57,7 +56,7 @@ type CoordinateDescent struct {
 	moves    []moves       // of a batch
 }
 
-// moves are what changed of a row in a visit: columns, and by how much, as bits.
+// moves are the changes of a row in a visit: columns, and steps as float32 bits.
 type moves struct {
 	at    []int32
 	steps []uint32
@@ -67,7 +66,7 @@ type moves struct {
 type neighbours struct {
 	at, n int
 	h     []float32   // [n, n]
-	reach []float32   // of each column: the least gradient for another level, nearly, where levels are 1 apart
+	reach []float32   // of each column: about the smallest gradient that changes its level, where levels are 1 apart
 	ones  [][]float32 // of each sub-block: the sum of its rows of h
 	all   []float64   // of each sub-block: the sum of those sums over itself
 	forms []uint32    // of each group of a grid, see grid.forms
@@ -98,9 +97,9 @@ type rowState struct {
 	share  float64 // of the error, at the beginning, of a column
 }
 
-// What a change has to gain to be worth its trouble, as a share of what its columns have of
-// the error, and a pass of all of it. Changes of d cost the most: all values of a block meet
-// all columns. What is left out comes to a hundredth of the error.
+// Minimum gains: of a change as a share of its columns' part of the error, of a pass as a share of the whole error.
+// Changes of d cost the most time, as all values of a block change. Together the skipped gains are about a hundredth
+// of the error.
 const (
 	minGainLevel = 0.001
 	minGainScale = 0.002 // of a sub-block, or of a block that has no other
@@ -108,24 +107,22 @@ const (
 	minGainPass  = 0.002
 )
 
-// take reports whether a change of so many columns, by which the error changes by e, is
-// worth its trouble, and counts what it gains.
-func (r *rowState) take(e, worth float64, columns int) bool {
-	if !(e < -float64(r.share*worth)*float64(columns)) {
+// take reports whether a change of that many columns, which changes the error by e, gains enough, and adds its gain.
+func (r *rowState) take(e, minGain float64, columns int) bool {
+	if !(e < -float64(r.share*minGain)*float64(columns)) {
 		return false
 	}
 	r.gain -= e
 	return true
 }
 
-// Rows improves rows of encoded weights in place; w has the weights, [rows, n]. A row whose
-// error would not fall is left as it is.
+// Rows improves encoded rows in place: w has the weights, [rows, n], data their blocks. Rows whose error would not
+// fall stay unchanged.
 func (d *CoordinateDescent) Rows(ctx context.Context, w []float32, data []byte) (Result, error) {
 	return d.columns(ctx, w, data, d.Moments.n, 0)
 }
 
-// columns is Rows for the columns from one on, as many as there are moments, of rows of ld
-// weights.
+// columns is Rows for columns [from, from+n) of rows of ld weights, n the size of the moments.
 func (d *CoordinateDescent) columns(ctx context.Context, w []float32, data []byte, ld,
 	from int) (sum Result, err error) {
 	f, n := d.Format, d.Moments.n
@@ -142,7 +139,7 @@ func (d *CoordinateDescent) columns(ctx context.Context, w []float32, data []byt
 		if err != nil {
 			return sum, err
 		}
-		own := *factors // others may have the factors, too
+		own := *factors // which may be shared
 		own.search = d.Search
 		if err := own.groups(ctx, f, d.grid, len(d.rooms)); err != nil {
 			return sum, err
@@ -166,8 +163,7 @@ func (d *CoordinateDescent) columns(ctx context.Context, w []float32, data []byt
 	return sum, nil
 }
 
-// traces returns those of the factors of the moments, as columns were rounded, and of the
-// moments; none without feedback.
+// traces returns tr(D) and tr(H), 0 without feedback.
 func (d *CoordinateDescent) traces() (t traces) {
 	if d.feedback == nil {
 		return t
@@ -277,7 +273,7 @@ func (d *CoordinateDescent) batch(ctx context.Context, all []rowState) (Result, 
 	return sum, nil
 }
 
-// restart takes the rows that are better with feedback to that, in the blocks of other.
+// startWithFeedback replaces rows by those of error feedback where these have the smaller error.
 func (d *CoordinateDescent) startWithFeedback(ctx context.Context, all []rowState, blocks []parts.Block,
 	before []float64) error {
 	n, perRow := d.Moments.n, len(all[0].blocks)

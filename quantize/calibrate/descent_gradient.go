@@ -8,7 +8,7 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// measure computes the error of values by half its gradient.
+// measure computes the error of values from half its gradient.
 func (r *rowState) measure(v, g []float32) {
 	r.error = 0
 	for i, w := range r.w {
@@ -16,7 +16,7 @@ func (r *rowState) measure(v, g []float32) {
 	}
 }
 
-// off packs the rows of v-w, what values are off.
+// residuals packs the rows of v-w.
 func (d *CoordinateDescent) residuals(ctx context.Context, all []rowState) error {
 	n, rows := d.Moments.n, len(all)
 	e := grow(&d.e, rows*n)
@@ -35,10 +35,10 @@ func (d *CoordinateDescent) residuals(ctx context.Context, all []rowState) error
 	})
 }
 
-// tile is how many columns of a product a worker computes at once.
+// tile is the number of columns of a product that a worker computes at once.
 const tile = 192
 
-// errors computes the errors of values: columns up to the diagonal of H count twice.
+// errors computes the errors of values from the lower triangle of H: columns below the diagonal count twice.
 func (d *CoordinateDescent) errors(ctx context.Context, v []float32, all []rowState, errors []float64) error {
 	if err := d.residuals(ctx, all); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (d *CoordinateDescent) errors(ctx context.Context, v []float32, all []rowSt
 	return nil
 }
 
-// gradients sets the rows of g to (v-w) H, half the gradients of the errors, and the errors.
+// gradients sets the rows of g to (v-w) H, half the gradients of the errors, and computes the errors.
 func (d *CoordinateDescent) gradients(ctx context.Context, all []rowState) error {
 	if err := d.residuals(ctx, all); err != nil {
 		return err

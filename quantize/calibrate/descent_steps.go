@@ -7,8 +7,8 @@ import (
 	"ggforge/quants/parts"
 )
 
-// visit improves one row in the columns of l: v are its values and g half the gradient, in
-// these columns. What moved is added to m.
+// visit improves one row in the columns of l: v are its values and g half the gradient in these columns. Changes are
+// added to m.
 func (d *CoordinateDescent) visit(l *neighbours, s *state, row *rowState, pass int, m *moves, v, g []float32) {
 	f := d.Format
 	s.old = append(s.old[:0], v...)
@@ -47,7 +47,7 @@ func (l *neighbours) move(g []float32, i int, d float32) {
 	vecmath.AddScaled(g, l.h[i*l.n:][:l.n], d)
 }
 
-// recode looks for better levels in sub-block j of b, from column from on.
+// levelStep improves the levels of sub-block j of b, which begins at column from.
 func (d *CoordinateDescent) levelStep(l *neighbours, row *rowState, b *parts.Block, j, from int, v, g []float32) {
 	f := d.Format
 	scale, min := f.Scale(b, j)
@@ -75,8 +75,8 @@ func (d *CoordinateDescent) levelStep(l *neighbours, row *rowState, b *parts.Blo
 	}
 }
 
-// quadratic is what the error changes by if a of one direction and b of another are added:
-// 2(a gu + b go) + a² uu + 2ab uo + b² oo.
+// quadratic is the change of the error for steps a and b along two directions:
+// 2(a gu + b gw) + a² uu + 2ab uo + b² oo.
 type quadratic struct{ gu, gw, uu, uo, oo float64 }
 
 func (q *quadratic) at(a, b float64) float64 {
@@ -84,7 +84,7 @@ func (q *quadratic) at(a, b float64) float64 {
 	return 2*first + float64(a*a*q.uu) + float64(2*a*b*q.uo) + float64(b*b*q.oo)
 }
 
-// least returns where it is the least; with a alone if it has one direction.
+// least returns the minimum; along the first direction alone if the two are dependent.
 func (q *quadratic) least() (a, b float64) {
 	if det := float64(q.uu*q.oo) - float64(q.uo*q.uo); q.oo > 0 && det > 1e-9*q.uu*q.oo {
 		return (float64(q.gw*q.uo) - float64(q.gu*q.oo)) / det, (float64(q.gu*q.uo) - float64(q.gw*q.uu)) / det
@@ -95,10 +95,10 @@ func (q *quadratic) least() (a, b float64) {
 	return 0, 0
 }
 
-// around is how far codes of scales and minima are tried from where they are.
+// around is the largest change of a code of a scale or minimum in one step.
 const around = 4
 
-// rescale looks for a better scale and minimum of a sub-block, with the levels held.
+// scaleStep improves the scale and minimum of a sub-block with fixed levels.
 func (d *CoordinateDescent) scaleStep(l *neighbours, s *state, row *rowState, b *parts.Block, j, from int, v,
 	g []float32) {
 	f := d.Format
@@ -151,7 +151,7 @@ func (d *CoordinateDescent) set(l *neighbours, s *state, b *parts.Block, j, from
 	vecmath.Combine(g, l.h[from*l.n:], l.n, bits)
 }
 
-// restep looks for better d and dmin of a block, with all levels held.
+// blockStep improves d and dmin of a block with fixed levels.
 func (d *CoordinateDescent) blockStep(l *neighbours, s *state, row *rowState, b *parts.Block, at int, v, g []float32) {
 	f := d.Format
 	u, hu, ho := grow(&s.u, f.Block), grow(&s.hu, f.Block), grow(&s.ho, f.Block)
@@ -188,11 +188,11 @@ func (d *CoordinateDescent) blockStep(l *neighbours, s *state, row *rowState, b 
 	if !finite(nextD) || !finite(nextMin) || nextD == 0 {
 		return
 	}
-	worth := minGainD
+	minGain := minGainD
 	if f.Scales[0] == f.Scales[1] {
-		worth = minGainScale
+		minGain = minGainScale
 	}
-	if !row.take(q.at(float64(nextD)-float64(b.D), -(float64(nextMin)-float64(b.Min))), worth, f.Block) {
+	if !row.take(q.at(float64(nextD)-float64(b.D), -(float64(nextMin)-float64(b.Min))), minGain, f.Block) {
 		return
 	}
 	b.D, b.Min = nextD, nextMin

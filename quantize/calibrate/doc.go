@@ -1,7 +1,10 @@
-// Package calibrate chooses what is in the blocks of quantized weights by what a layer reads:
-// with the second moments H = Σ x xᵀ of its inputs, the error of a row of weights w that
-// became v is (v-w)ᵀ H (v-w), the mean square of what the layer says differently. The
-// reference's searches look at each weight alone, at most at the diagonal of H.
+// Package calibrate encodes quantized blocks against a calibration text. With the second moments of a layer's
+// inputs, H = E[x xᵀ], the output error of a row of weights w encoded as v is (v-w)ᵀ H (v-w): the mean square of
+// the change of the layer's output. The encoders of package quants look at each weight alone, at most at the
+// diagonal of H (an importance matrix).
 //
-// Formats, types and sizes stay what they are: only scales, minima and codes change.
+//	Run   moments of the base model's inputs ──► error feedback (GPTQ) ──► coordinate descent
+//	Best  the same tensor by tensor, with the inputs of the quantized model and target correction (GPTAQ)
+//
+// Formats, types and sizes stay the same: only scales, minima and codes change.
 package calibrate

@@ -9,18 +9,17 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// backTokens is about how many tokens go through the model together when gradients are
-// taken.
+// backTokens is about the number of tokens of a group of chunks in the backward pass.
 const backTokens = 4096
 
-// rowDamping is Options.Damping for rows that are looked up. Their errors are large at two
-// bits, and gradients say what small ones cost: with 0.01 the divergence of a small model with
-// its embedding at Q2_K was 2.2 times as large, at 4 bits the same.
+// rowDamping is Options.Damping for embedding rows. Gradients give the cost of small errors, and those at two bits are
+// large: with 0.01 the divergence of a small model with its embedding at Q2_K was 2.2 times as large, at 4 bits the
+// same.
 const rowDamping = 0.3
 
-// gradients finds what errors of the embedding's rows cost, if that is wanted. Errors of one
-// that is the output matrix as well cost what they do in both places, in the mean over its
-// rows. Memory: that of eval.Model.Backward for about 4096 tokens.
+// gradients sets the cost of errors in embedding rows, with Options.Gradients. For a tied embedding the costs as
+// embedding and as output matrix add up, in the mean over its rows. Memory: that of eval.Model.Backward for about 4096
+// tokens.
 func (e *encoder) gradients(r *eval.Model) error {
 	f, err := e.errors(r)
 	if f != nil {
@@ -29,14 +28,14 @@ func (e *encoder) gradients(r *eval.Model) error {
 	return err
 }
 
-// costsOf takes f as what errors of the embedding's rows cost.
+// costsOf sets f, damped, as the cost of errors in embedding rows.
 func (e *encoder) costsOf(name string, f *Moments) {
 	f.damp(rowDamping)
 	e.costs = map[string]*Moments{name: f}
 }
 
-// errors returns what errors of the embedding's rows cost, not damped; nil if that cannot be
-// known, or is not wanted.
+// errors returns the undamped cost of errors in embedding rows; nil without Options.Gradients, or if the model cannot
+// be run backwards.
 func (e *encoder) errors(r *eval.Model) (*Moments, error) {
 	if e.opt.Gradients == 0 {
 		return nil, nil
@@ -67,8 +66,7 @@ func (e *encoder) errors(r *eval.Model) (*Moments, error) {
 	return f, nil
 }
 
-// embedding finds what errors of the embedding's rows cost if it is to be encoded, or if that is
-// kept in a file.
+// embedding finds the cost of errors in embedding rows, if the embedding is a target or a moments file is written.
 func (c *run) embedding(r *eval.Model) error {
 	name := r.Lookups()[0]
 	target := len(c.targets[name]) > 0
@@ -100,7 +98,7 @@ func (c *run) embedding(r *eval.Model) error {
 	return nil
 }
 
-// add adds those of columns from one on.
+// add adds part to the columns from from on.
 func (m *Moments) add(part *Moments, from int) {
 	for r := range part.n {
 		vecmath.Add(m.h[(from+r)*m.n+from:][:part.n], part.h[r*part.n:][:part.n])

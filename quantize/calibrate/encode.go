@@ -14,54 +14,54 @@ import (
 	"ggforge/rows"
 )
 
-// encoder chooses the blocks of matrices.
+// encoder encodes matrices.
 type encoder struct {
 	ctx    context.Context
 	opt    *Options
 	blocks *Blocks
-	costs  map[string]*Moments // of errors of rows that are looked up, where that is known
+	costs  map[string]*Moments // of errors in embedding rows, where gradients gave them
 
 	progress *progress // or nil
 	journal  *journal  // or nil
 }
 
-// matrix is one of the matrices of a tensor: of several where it has experts.
+// matrix is one of the matrices of a tensor, of several in a tensor of experts.
 type matrix struct{ tensor, at, of int }
 
-// move sets w, rows of weights of n columns, to what is to be approximated instead of them.
+// correction replaces w, rows of n weights, by the target to encode instead.
 type correction func(w []float32, n int) error
 
-// matrix chooses the blocks of a matrix at a type, by the moments of what it reads, range of
-// columns by range, of so many rows of inputs; to may be nil.
+// matrix encodes a matrix at a type by the moments of its inputs, one for each range of columns, over that many rows
+// of inputs; to may be nil.
 func (e *encoder) matrix(m matrix, typ gguf.Type, inputs int, moments []*Moments, to correction) error {
 	t := Target{m.tensor, typ}
 	if e.journal.has(t, m.at) {
 		return nil
 	}
 	k := e.blocks.of(t, m.of)
-	way := e.byMoments(typ, moments, to)
-	if err := e.each(k, m, way.encode); err != nil {
+	how := e.byMoments(typ, moments, to)
+	if err := e.each(k, m, how.encode); err != nil {
 		return err
 	}
 	var ratio traces
-	for _, d := range way.descents {
+	for _, d := range how.descents {
 		ratio.add(d.traces())
 	}
-	sum := way.sum
+	sum := how.sum
 	k.seen[m.at] = true
 	k.Rows, k.Before, k.After = k.Rows+inputs, k.Before+sum.Before, k.After+sum.After
 	k.traces.add(ratio)
 	return e.journal.add(e.blocks, k, m.at, inputs, sum, ratio)
 }
 
-// way is how the blocks of a matrix are chosen.
+// method encodes the rows of a matrix.
 type method struct {
 	encode   func(w []float32, data []byte, n int) error // of some rows of n weights
 	descents []*CoordinateDescent
 	sum      Result // of the rows so far
 }
 
-// byInputs is the way by the moments of what a matrix reads, range of columns by range; to may be nil.
+// byMoments encodes by the moments of the inputs, one for each range of columns; to may be nil.
 func (e *encoder) byMoments(typ gguf.Type, moments []*Moments, to correction) *method {
 	x := &method{}
 	var importance []float32
@@ -93,8 +93,8 @@ func (e *encoder) byMoments(typ gguf.Type, moments []*Moments, to correction) *m
 	return x
 }
 
-// rows chooses the blocks of a tensor whose rows are looked up, if there are none, by what
-// their errors cost; where that is not known errors of all weights count the same.
+// embeddingRows encodes an embedding unless it is encoded already: by gradients, or without them with all weights
+// counting equally.
 func (e *encoder) embeddingRows(t Target) error {
 	if e.blocks.tensors[t] != nil {
 		return nil
@@ -108,7 +108,7 @@ func (e *encoder) embeddingRows(t Target) error {
 	return err
 }
 
-// byRows is the way by what errors of rows cost that are looked up in a tensor.
+// byEmbedding encodes embedding rows by the cost of their errors.
 func (e *encoder) byEmbedding(typ gguf.Type, name string) *method {
 	d := &CoordinateDescent{Format: parts.Of(typ), Passes: e.opt.Passes, Workers: e.opt.Run.Workers,
 		Feedback: e.opt.Feedback,
@@ -117,7 +117,7 @@ func (e *encoder) byEmbedding(typ gguf.Type, name string) *method {
 	if d.Moments = e.costs[name]; d.Moments != nil {
 		importance = d.Moments.Diagonal()
 	} else {
-		d.Moments = identity(d.Format.Block) // block by block: no column has to do with another
+		d.Moments = identity(d.Format.Block) // one block of columns is enough: all are independent
 	}
 	x := &method{}
 	x.encode = func(w []float32, data []byte, n int) error {
@@ -132,7 +132,7 @@ func (e *encoder) byEmbedding(typ gguf.Type, name string) *method {
 	return x
 }
 
-// byNothing is the way of a matrix that nothing met, of a tensor with others that were.
+// unweighted encodes a matrix without inputs, of a tensor with others that have some.
 func (e *encoder) unweighted(typ gguf.Type) *method {
 	return &method{encode: func(w []float32, data []byte,
 		n int) error {
@@ -140,8 +140,7 @@ func (e *encoder) unweighted(typ gguf.Type) *method {
 	}}
 }
 
-// each calls f with some rows of a matrix at a time, of n weights each, and room for their
-// blocks, which are kept.
+// each calls f with up to batchRows rows of n weights of a matrix at a time, and stores the blocks that it sets.
 func (e *encoder) each(k *encodedTensor, m matrix, f func(w []float32, data []byte, n int) error) error {
 	count := gguf.Rows(e.blocks.m.Tensors[m.tensor].NE) / int64(max(1, m.of))
 	return e.some(k, int64(m.at)*count, int64(m.at+1)*count, f)
@@ -176,7 +175,7 @@ func (e *encoder) some(k *encodedTensor, a, end int64, f func(w []float32, data 
 	return nil
 }
 
-// unseen encodes the matrices that nothing met, of tensors with others that were.
+// unseen encodes the matrices without inputs of tensors with others that have some.
 func (e *encoder) unseen() error {
 	for _, k := range e.blocks.tensors {
 		for at, ok := range k.seen {
@@ -192,8 +191,8 @@ func (e *encoder) unseen() error {
 	return nil
 }
 
-// start encodes rows as the reference does with importance; types that need some get the same
-// for all columns if it is nil.
+// encodeWeighted encodes rows as llama-quantize does, with importance; if it is nil, types that need importance get 1
+// for all columns.
 func (e *encoder) encodeWeighted(t gguf.Type, data []byte, w []float32, n int, importance []float32) error {
 	codec := quants.Lookup(t)
 	if importance == nil && codec.NeedsImportance() {

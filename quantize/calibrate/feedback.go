@@ -14,10 +14,10 @@ import (
 	"ggforge/quants/parts"
 )
 
-// feedback rounds columns one after the other, each with what the errors of those before it
-// ask for: with H = L D Lᵀ the error is Σ D_i (e_i + Σ_{k>i} L_ki e_k)², so that from the last
-// column to the first each can make up for the later ones. Columns that say much come last
-// and so are rounded first (GPTQ, LDLQ).
+// feedback is error feedback (GPTQ, LDLQ): columns are rounded one after the other, each with a target that compensates
+// the errors of those before it. With H = L D Lᵀ the error is Σ D_i (e_i + Σ_{k>i} L_ki e_k)², so from the last column
+// to the first each can compensate for the later ones. Columns with large mean squares come last and so are rounded
+// first.
 type feedback struct {
 	n     int
 	order []int     // place -> column; blocks and sub-blocks stay together
@@ -26,14 +26,14 @@ type feedback struct {
 	// search looks for scales and minima once more than the encoders do.
 	search bool
 	grid   *grid
-	// conditional has, for a format with a grid, the moments of each sub-block less what
-	// columns before it can make up for: [n, Sub], by column.
+	// conditional has, for a format with a grid, the moments of each sub-block given the columns that are rounded
+	// later (Schur complement): [n, Sub], by column.
 	conditional []float32
 	forms       []uint32
 }
 
-// feedback returns the factors for a format. The last ones are kept: matrices that read the
-// same often have types whose blocks are cut alike.
+// feedback returns the factors for a format. The last ones are cached: matrices with the same input often have types
+// with the same block sizes.
 func (m *Moments) feedback(ctx context.Context, f *parts.Format, rooms []scratch) (*feedback, error) {
 	if m.factors != nil && m.cut == [2]int{f.Block, f.Sub} {
 		return m.factors, nil
@@ -121,7 +121,7 @@ func cholesky(ctx context.Context, a []float32, n int, rooms []scratch) error {
 					continue
 				}
 				if !(s > 0) {
-					return fault.Errorf(fault.Broken, "moments are not positive at column %d: more damping is needed",
+					return fault.Errorf(fault.Broken, "second moments are not positive definite at column %d: more damping is needed",
 						i)
 				}
 				a[i*n+i] = float32(math.Sqrt(s))
@@ -202,7 +202,7 @@ func (b *feedback) groups(ctx context.Context, f *parts.Format, g *grid, workers
 	return nil
 }
 
-// rows sets blocks of rows to what feedback makes of them.
+// rows encodes rows with error feedback.
 func (b *feedback) rows(ctx context.Context, f *parts.Format, all []rowState, v []float32, rooms []scratch) error {
 	n, rows := b.n, len(all)
 	add, e := make([]float32, rows*n), make([]float32, rows*visitColumns) // by places
@@ -253,8 +253,8 @@ type feedbackState struct {
 	rounding vecmath.Rounding
 }
 
-// nearby is how many places meet each other one by one; what is before them meets them
-// together. It divides the columns of sub-blocks.
+// nearby is the number of places whose errors are fed back one by one; earlier places get them together. It divides
+// the columns of sub-blocks.
 const nearby = vecmath.RoundingSize
 
 // block rounds the columns of places [at, at+w) of rows: add is what others ask for, by

@@ -14,51 +14,48 @@ import (
 	"ggforge/model"
 )
 
-// Curvature is how much errors of a matrix cost: if its rows have errors e_r, small ones, the
-// divergence of the probabilities of the next token from what they were is about
-// ½ Σ_r W_r e_rᵀ F e_r nats, in the mean over the positions of the text. What errors that
-// different tokens meet have to do with each other is left out, so that the sum is too small
-// where they point the same way.
+// Curvature is the cost of errors in a matrix: for small errors e_r of its rows, the KL divergence of the next token's
+// probabilities is about ½ Σ_r W_r e_rᵀ F e_r nats, the mean over the positions of the text. Correlations between
+// tokens are left out, so the sum is too small where their effects point the same way.
 type Curvature struct {
 	Tensor           int // of the model
-	Matrix, Matrices int // which of those in it, 0 of 1 as a rule
-	// Lookup says that these are the costs of rows as they are looked up. An embedding that is
-	// the output matrix as well has others as that, which come earlier: they add up.
+	Matrix, Matrices int // the matrix of the tensor: 0 of 1 but for experts
+	// Lookup is true for the cost of embedding rows. A tied embedding has a Curvature as output matrix besides, which
+	// comes earlier: the costs add up.
 	Embedding bool
-	// F is the mean over positions of x xᵀ times the mean square of the gradient at what the
-	// matrix makes of x, range of columns by range; of rows that are looked up, of g gᵀ with
-	// the gradient g at the row.
+	// F is the mean over positions of x xᵀ times the mean square of the gradient at the matrix's outputs, one for each
+	// range of columns; for embedding rows, of g gᵀ with g the gradient at the row.
 	F []*Moments
-	// Weights has the mean square of the gradient at each row, as a multiple of their mean; of
-	// rows that are looked up, the share of positions that have the token.
+	// Weights has the mean square of the gradient at each output row, divided by their mean; for embedding rows, the
+	// share of positions with the token.
 	Weights []float32
 }
 
-// FisherOptions says how to find what errors cost.
+// FisherOptions are the options of Fisher.
 type FisherOptions struct {
 	Run eval.Run // the text, all positions of which count; required
-	// Chunks is how many chunks go through the model together; 0 for all, in which case the
-	// matrices of one layer are held at once, and of all layers otherwise.
+	// Chunks is the number of chunks that go through the model together; 0 for all, which holds the matrices of one
+	// layer at a time instead of those of all layers.
 	Chunks int
-	// MaxColumns is how many columns are taken together; 0 means 8192.
+	// MaxColumns is the largest size of F; 0 means 8192.
 	MaxColumns int
-	// Only says of which tensors Linear wants to know; nil for all.
+	// Only selects the tensors for Linear; nil for all.
 	Only func(name string) bool
-	// Linear is called for each matrix that inputs were multiplied by, from the last layer to
-	// the first; nil for nobody. It may keep what it gets.
+	// Linear, if set, is called for each matrix with inputs, from the last layer to the first. It may keep the
+	// Curvature.
 	Linear func(*Curvature) error
-	// Progress is called with the share that is done, from one goroutine; nil for nobody.
+	// Progress, if set, is called from one goroutine with the share that is done.
 	Progress func(done float64)
 }
 
-// Fisher runs the model over a text and back, and returns what errors of its embedding cost.
-// The gradients are of a random function of the logits: at each position those of p, the
-// probabilities, have the covariance of the Fisher information, diag(p) - p pᵀ, so that squares
-// of gradients are in the mean the second derivatives of the divergence.
+// Fisher runs the model forward and backward over a text and returns the cost of errors in its embedding.
+// The loss is a random function of the logits whose gradient has the covariance of the Fisher information at each
+// position, diag(p) - p pᵀ (SampleGradient), so that mean squares of gradients are second derivatives of the KL
+// divergence.
 //
 // Memory: that of eval.Model.Backward for Chunks chunks, which is 4*width bytes for each
 // token and layer and a few more, and 4 bytes for each pair of columns of each matrix that
-// is held. An error of kind fault.Unsupported says that the model cannot be run backwards.
+// is held. An error of kind fault.Unsupported: the model cannot be run backwards.
 func Fisher(ctx context.Context, m *model.Model, opt FisherOptions) (*Curvature, error) {
 	r, err := eval.New(m)
 	if err != nil {
@@ -105,7 +102,7 @@ type fisher struct {
 	n        int // positions
 	tensors  map[string]int
 	together bool                      // all chunks go through the model together
-	open     map[key]*partialCurvature // what is not complete
+	open     map[key]*partialCurvature // matrices that are not complete
 	layer    string
 	rows     *MomentSums // gradients at rows of the embedding
 
@@ -119,13 +116,13 @@ type partialCurvature struct {
 	squares []float64 // of gradients, by row of the matrix
 }
 
-// Draw is eval.Gradients.Loss: it sets d to a vector whose covariance is that of the Fisher
-// information, for signs that are a function of the position: with s_i = ±√p_i, it is
-// s - p Σ_j √p_j s_j. Labels that are drawn by p have the same covariance and more variance.
+// SampleGradient is an eval.Gradients.Loss: it sets d to a sample of the Fisher distribution, a vector with covariance
+// diag(p) - p pᵀ. With s_i = ±√p_i, signs a hash of the position, it is s - p Σ_j √p_j s_j. Sampled labels have the
+// same covariance and more variance.
 func SampleGradient(at int, logits, d []float32) (float64, error) {
 	most, ok := vecmath.Max(logits)
 	if !ok || math.IsInf(float64(most), 0) {
-		return 0, fmt.Errorf("position %d: logits that are not finite", at)
+		return 0, fmt.Errorf("position %d: logits are not finite", at)
 	}
 	for i, v := range logits {
 		d[i] = v - most
@@ -158,7 +155,7 @@ func SampleGradient(at int, logits, d []float32) (float64, error) {
 	return 0, nil
 }
 
-// mix returns bits that look random: a function of x, one to one (splitmix64).
+// mix hashes x (splitmix64).
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -171,7 +168,7 @@ func (f *fisher) embeddings(_ int, g []float32) error {
 	return f.rows.Add(f.ctx, g)
 }
 
-// ranges returns what collects inputs of so many columns, at most so many together.
+// ranges returns empty sums for inputs of that many columns, at most most in each.
 func ranges(columns, most, workers int) (parts []*MomentSums) {
 	for from := 0; from < columns; from += most {
 		parts = append(parts, NewMomentSums(min(most, columns-from), workers))
@@ -179,14 +176,14 @@ func ranges(columns, most, workers int) (parts []*MomentSums) {
 	return parts
 }
 
-// linear adds what is known of tokens that meet a matrix.
+// linear adds the inputs and gradients of a matrix.
 func (f *fisher) linear(in eval.LinearGradient) error {
 	at, ok := f.tensors[in.Name]
 	if f.opt.Only != nil && !f.opt.Only(in.Name) {
 		return nil
 	}
 	if !ok || f.m.Tensors[at].NE[0] != int64(in.Columns) || in.Rows == 0 {
-		return nil // it is multiplied by its columns
+		return nil // it is used transposed
 	}
 	if layer := layerOf(in.Name); f.together && layer != f.layer {
 		if err := f.finish(); err != nil {
@@ -232,7 +229,7 @@ func (f *fisher) linear(in eval.LinearGradient) error {
 	return nil
 }
 
-// finish reports what is complete.
+// finish reports the complete matrices.
 func (f *fisher) finish() error {
 	all := make([]*partialCurvature, 0, len(f.open))
 	for _, c := range f.open {

@@ -20,8 +20,8 @@ import (
 	"ggforge/writer"
 )
 
-// journal is a file with the matrices that are encoded, so that a run that was killed can be
-// gone on from. It is written to its end only:
+// journal is the state file of Options.State: the matrices encoded so far, from which a later run resumes. It is
+// only appended to:
 //
 //	magic [8] | identity of the run [32] | record | record ...
 //
@@ -29,8 +29,8 @@ import (
 //
 //	tensor u32 | type u32 | matrix u32 | matrices u32 | rows u64 | before, after, tr(D), tr(H) f64 | blocks | SHA-256 of all of it [32]
 //
-// The first record that is cut short or makes no sense, or whose hash is another, ends what
-// counts: it is what was being written.
+// Reading ends at the first record that is truncated, invalid or has a wrong hash: it was being written when the run
+// was killed. It is cut off.
 type journal struct {
 	file *disk.File
 	done map[entry]bool
@@ -91,14 +91,14 @@ func openJournal(path string, id [sha256.Size]byte, b *Blocks, wanted func(Targe
 		return j, nil
 	}
 	if bytes.HasPrefix(got, []byte(journalMagic[:6])) && !bytes.HasPrefix(got, []byte(journalMagic)) {
-		return nil, fault.Errorf(fault.Refused, "was left by a run of another version; remove it to begin anew")
+		return nil, fault.Errorf(fault.Refused, "state file of another version; remove it to start over")
 	}
 	if !bytes.HasPrefix(got, []byte(journalMagic)) {
-		return nil, fault.Errorf(fault.Broken, "does not begin as what is kept of a calibration does")
+		return nil, fault.Errorf(fault.Broken, "not a calibration state file (bad magic)")
 	}
 	if !bytes.Equal(got, head) {
 		return nil, fault.Errorf(fault.Refused,
-			"was left by a run that was interrupted, but of another model or text, or with other options; remove it to begin anew")
+			"state of an interrupted run with a different model, text or options; remove it to start over")
 	}
 	at := int64(len(head))
 	for {
@@ -118,8 +118,8 @@ func openJournal(path string, id [sha256.Size]byte, b *Blocks, wanted func(Targe
 	return j, err
 }
 
-// RemoveState removes a file of Options.State that an earlier run has left, if there is one. Another
-// file of that name is an error of kind fault.Usage.
+// RemoveState removes the state file (Options.State) of an earlier run, if there is one. A file of that name that is
+// no state file is an error of kind fault.Usage.
 func RemoveState(path string) error {
 	f, err := statefile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -135,13 +135,13 @@ func RemoveState(path string) error {
 		return err
 	}
 	if string(head[:n]) != journalMagic[:n] {
-		return fault.Errorf(fault.Usage, "%s: is not what an interrupted run has left; remove it", path)
+		return fault.Errorf(fault.Usage, "%s: not a calibration state file (bad magic); remove it", path)
 	}
 	return disk.Remove(path)
 }
 
-// restore reads a record, of at most so many bytes, into b if it is wanted. The error is
-// io.ErrUnexpectedEOF where records end.
+// restore reads a record of at most left bytes, into b if its target is wanted. The error is io.ErrUnexpectedEOF
+// after the last valid record.
 func (j *journal) restore(r io.Reader, left int64, b *Blocks, wanted func(Target) bool) (int64, error) {
 	if left < recordHead+sha256.Size {
 		return 0, io.ErrUnexpectedEOF
@@ -188,7 +188,7 @@ func (j *journal) restore(r io.Reader, left int64, b *Blocks, wanted func(Target
 	for i := 1; i < 5; i++ {
 		if v := math.Float64frombits(u64(i)); v-v != 0 || u64(0) > 1<<53 {
 			return 0, fault.Errorf(fault.Broken,
-				"matrix %d of tensor %q: met %d rows, and number %d of what it gained is %v, want a finite one", matrix,
+				"matrix %d of tensor %q: %d input rows, error figure %d is %v, want a finite number", matrix,
 				b.m.Tensors[t.Tensor].Name, u64(0), i, v)
 		}
 	}
@@ -202,7 +202,7 @@ func (j *journal) restore(r io.Reader, left int64, b *Blocks, wanted func(Target
 	return recordHead + size + sha256.Size, nil
 }
 
-// end makes io.EOF io.ErrUnexpectedEOF.
+// end turns io.EOF into io.ErrUnexpectedEOF.
 func end(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -213,7 +213,7 @@ func end(err error) error {
 // has reports whether a matrix is encoded already.
 func (j *journal) has(t Target, matrix int) bool { return j != nil && j.done[entry{t, matrix}] }
 
-// add appends a matrix that was encoded, of what it gained.
+// add appends an encoded matrix with its errors.
 func (j *journal) add(b *Blocks, k *encodedTensor, matrix, rows int, sum Result, t traces) error {
 	if j == nil {
 		return nil
@@ -246,7 +246,7 @@ func (j *journal) close() error {
 	return j.file.Close()
 }
 
-// runID is what runs have in common that choose the same blocks; of says of what text, and what else decides.
+// runID identifies runs that encode the same blocks; of names the text and whatever else decides about them.
 func runID(ctx context.Context, r *eval.Model, o *Options, of string) (id [sha256.Size]byte, err error) {
 	model, err := r.Identity(ctx)
 	all := fmt.Sprintf("3 %s %d %d %v %d %v %d %s\n", model, o.Run.Chunk, o.Passes, o.Damping, o.MaxColumns, o.Feedback,

@@ -9,27 +9,26 @@ import (
 	"ggforge/rows"
 )
 
-// lazy chooses blocks when rows are read that have them: one batch of rows at a time, all
-// workers together.
+// lazy encodes rows when they are read: one batch of rows at a time, with all workers.
 type lazy struct {
 	run       *run
-	inputs    map[key]*storedInput // of targets that are encoded by what they read
+	inputs    map[key]*storedInput // of targets that have one in the moments file
 	gradients bool
 
 	mu   sync.Mutex
-	done map[Target]map[int64]bool // batches, by their first row
-	// What was prepared last. Rows are asked for in about the order of the tensor.
+	done map[Target]map[int64]bool // encoded batches, by their first row
+	// The last matrix. Rows are read in about the order of the tensor.
 	way   *method
 	ofWay entry
 	from  *storedInput
 	last  []*Moments // of from
 }
 
-// later prepares for encoding targets when they are read.
+// prepareLazy prepares for encoding targets when they are read.
 func (c *run) prepareLazy(r *eval.Model) error {
 	if c.saved == nil {
 		return fault.Errorf(fault.Usage,
-			"%s: there are no moments: blocks that are chosen when they are read need them", c.opt.Moments)
+			"%s: lazy encoding needs an existing moments file", c.opt.Moments)
 	}
 	if err := c.embedding(r); err != nil {
 		return err
@@ -65,9 +64,9 @@ func (c *run) prepareLazy(r *eval.Model) error {
 	return nil
 }
 
-// whenRead is the rows of a target that is encoded when they are read.
+// lazySource reads a target that is encoded when it is read.
 type lazySource struct {
-	rows.Source // of those that are encoded
+	rows.Source // the encoded blocks
 	lazy        *lazy
 	target      Target
 }
@@ -79,10 +78,10 @@ func (s lazySource) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	return s.Source.Raw(buf, a, b)
 }
 
-// Cost is that of a model of 7 million weights at Q4_K_M, with rows of 256 and 768.
+// Cost was measured with a model of 7 million weights at Q4_K_M, with rows of 256 and 768.
 func (s lazySource) Cost() int64 { return 300_000 }
 
-// encode encodes the batches with rows [a, b) of a target, unless that was done.
+// encode encodes the batches with rows [a, b) of a target that are not encoded yet.
 func (z *lazy) encode(t Target, a, b int64) error {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -110,7 +109,7 @@ func (z *lazy) encode(t Target, a, b int64) error {
 	return nil
 }
 
-// prepare finds the way in which blocks of a matrix are chosen.
+// prepare sets the method for a matrix.
 func (z *lazy) prepare(k *encodedTensor, at int) error {
 	e := entry{k.Target, at}
 	if z.way != nil && z.ofWay == e {

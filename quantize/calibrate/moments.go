@@ -11,31 +11,31 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// Inputs collects the second moments of what a layer reads. Memory: n² values, and 1024 n
-// for rows that are not added yet; 2048 n while they are added.
+// MomentSums sums x xᵀ over the inputs x of a layer. Memory: n² values, 1024 n for pending rows, and 2048 n while
+// these are added.
 type MomentSums struct {
 	n, rows     int
-	h           []float32 // [n, n], of columns up to the row's only
-	pending     []float32 // [n, together]: rows that wait, turned
+	h           []float32 // [n, n], lower triangle
+	pending     []float32 // [n, runRows]: pending rows, transposed
 	pendingRows int
 	rooms       []scratch // of each worker
 }
 
-// room is what a worker needs for a product.
+// scratch is a worker's memory for a product.
 type scratch struct {
 	scratch     gemm.Scratch
 	left, right gemm.Panels
 	y, h        []float32
 }
 
-// packed is two matrices of n columns, turned, as products take them: tile by tile, the one
-// for the left side and the other for the right side. A tile meets many others.
+// packed holds two transposed matrices of n columns, packed by tiles for the left and right side of products. Each
+// tile is used in many products.
 type packed struct{ left, right []gemm.Panels }
 
-// packs are those that are not in use.
+// packedPool has those not in use.
 var packedPool = sync.Pool{New: func() any { return new(packed) }}
 
-// pack packs rows of matrices whose columns are together apart.
+// pack packs rows of matrices whose columns are runRows apart.
 func (p *packed) pack(ctx context.Context, workers int, left, right []float32, n, rows int) error {
 	tiles := (n + tile - 1) / tile
 	p.left, p.right = slices.Grow(p.left[:0], tiles)[:tiles], slices.Grow(p.right[:0], tiles)[:tiles]
@@ -50,17 +50,17 @@ func (p *packed) pack(ctx context.Context, workers int, left, right []float32, n
 	})
 }
 
-// together is how many rows are added to the moments in one product: the order of all sums
-// is that of rows, whatever the blocks they come in.
+// runRows is the number of rows that are added in one product. Sums are in the order of rows, whatever blocks they
+// come in.
 const runRows = gemm.Run
 
-// NewInputs returns what collects for rows of n values.
+// NewMomentSums returns empty sums for rows of n values.
 func NewMomentSums(n, workers int) *MomentSums {
 	return &MomentSums{n: n, h: make([]float32, n*n), pending: make([]float32, n*runRows),
 		rooms: make([]scratch, max(1, workers))}
 }
 
-// Rows returns how many rows were added.
+// Rows returns the number of rows added.
 func (in *MomentSums) Rows() int { return in.rows }
 
 // Add adds rows of n values.
@@ -68,7 +68,7 @@ func (in *MomentSums) Add(ctx context.Context, x []float32) error {
 	return in.AddColumns(ctx, x, in.n, 0)
 }
 
-// AddColumns adds n columns, from one on, of rows of ld values.
+// AddColumns adds columns [from, from+n) of rows of ld values.
 func (in *MomentSums) AddColumns(ctx context.Context, x []float32, ld, from int) error {
 	if len(x)%ld != 0 || from+in.n > ld {
 		return fmt.Errorf("calibrate: columns %d to %d of %d values in rows of %d", from, from+in.n, len(x), ld)
@@ -98,7 +98,7 @@ func (in *MomentSums) AddColumns(ctx context.Context, x []float32, ld, from int)
 	return nil
 }
 
-// flush adds the rows that wait: tiles of the matrix, those on the diagonal and below.
+// flush adds the pending rows to the tiles of the lower triangle.
 func (in *MomentSums) flush(ctx context.Context) error {
 	p := packedPool.Get().(*packed)
 	defer packedPool.Put(p)
@@ -126,9 +126,8 @@ func (in *MomentSums) flush(ctx context.Context) error {
 	return err
 }
 
-// Moments returns the moments, divided by the number of rows; nothing can be added after it.
-// damping, a share of the mean
-// of the diagonal, is added to it; what adds up to nothing gets the mean.
+// Moments returns the moments, divided by the number of rows, in the memory of in: nothing can be added any more.
+// damping, a share of the mean of the diagonal, is added to the diagonal; zeros there become the mean.
 func (in *MomentSums) Moments(ctx context.Context, damping float64) (*Moments, error) {
 	m, err := in.mean(ctx, in.rows)
 	if err == nil {
@@ -137,7 +136,7 @@ func (in *MomentSums) Moments(ctx context.Context, damping float64) (*Moments, e
 	return m, err
 }
 
-// mean returns the moments, divided by a number, as they are.
+// mean returns the sums divided by rows, undamped.
 func (in *MomentSums) mean(ctx context.Context, rows int) (*Moments, error) {
 	if in.pendingRows > 0 {
 		if err := in.flush(ctx); err != nil {
@@ -166,7 +165,7 @@ func (in *MomentSums) mean(ctx context.Context, rows int) (*Moments, error) {
 	})
 }
 
-// damp adds a share of the mean of the diagonal to it; what adds up to nothing gets the mean.
+// damp adds a share of the mean of the diagonal to the diagonal; zeros there become the mean.
 func (m *Moments) damp(damping float64) {
 	n, h := m.n, m.h
 	mean := 0.0
@@ -185,7 +184,7 @@ func (m *Moments) damp(damping float64) {
 	}
 }
 
-// identity returns the moments of n columns whose errors all count the same, each alone.
+// identity returns the identity matrix of n columns.
 func identity(n int) *Moments {
 	m := &Moments{n: n, h: make([]float32, n*n)}
 	for i := range n {
@@ -194,7 +193,7 @@ func identity(n int) *Moments {
 	return m
 }
 
-// Diagonal returns the mean squares of each column: what an importance matrix has.
+// Diagonal returns the mean square of each column, the values of an importance matrix.
 func (m *Moments) Diagonal() []float32 {
 	d := make([]float32, m.n)
 	for i := range d {

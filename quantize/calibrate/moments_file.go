@@ -14,12 +14,12 @@ import (
 	"ggforge/internal/io/statefile"
 )
 
-// Saved is a file with what Run collects of a text, Options.Moments, so that a later run needs
-// neither the text nor the model's time. It is a GGUF file of its own kind:
+// MomentsFile is the file of Options.Moments: the second moments that Run collects over a text. A later run reads it
+// instead of running the model. It is a GGUF file of its own kind:
 //
 //	general.type          "moments"
 //	moments.version       u32, 2
-//	moments.model         what eval.Model.Identity says
+//	moments.model         eval.Model.Identity
 //	moments.text_sha256   of the text; moments.tokens_sha256: of its tokens as little-endian i32
 //	moments.chunk_size    u64, in tokens; moments.token_count: u64, of all chunks
 //	moments.max_columns   u64, Options.MaxColumns
@@ -40,8 +40,8 @@ import (
 // The header has a checksum of each tensor (moments.sums, XXH3 in hexadecimal digits), which is compared when the
 // tensor is read; the SHA-256 of the header, 32 bytes, follows the tensors, and nothing else.
 //
-// So an input of n columns takes 2n(n+1) bytes, up to 8192 columns; a dense layer of width d
-// and feed-forward width f, with four inputs, about 2(3d² + f²).
+// An input of n columns takes 2n(n+1) bytes, up to 8192 columns; a dense layer of width d and feed-forward width f,
+// with four inputs, about 2(3d² + f²).
 type MomentsFile struct {
 	Text          [sha256.Size]byte // Options.Text
 	Chunk, Tokens int
@@ -56,7 +56,7 @@ type MomentsFile struct {
 	sums               map[string]string
 }
 
-// savedInput is an input of a Saved.
+// storedInput is one input of a MomentsFile.
 type storedInput struct {
 	columns, rows, matrices int
 	readers                 []key
@@ -74,12 +74,11 @@ const (
 
 func partName(input, part int) string { return fmt.Sprintf("input.%d.%d", input, part) }
 
-// triangle returns how many numbers a lower triangle has.
+// triangle returns the number of elements of a lower triangle with its diagonal.
 func triangle(n int) int64 { return int64(n) * (int64(n) + 1) / 2 }
 
-// OpenMoments opens a file by Options.Moments. What is no such file, or not a whole one, gives an
-// error of kind fault.Broken, another version one of kind fault.Refused. Moments are read when
-// they are asked for; the caller closes it.
+// OpenMoments opens the moments file at path. A file of another kind or a truncated one is an error of kind
+// fault.Broken, another version one of kind fault.Refused. Moments are read on demand; the caller closes the file.
 func OpenMoments(path string) (*MomentsFile, error) {
 	if err := statefile.Check(path); err != nil {
 		return nil, err
@@ -103,7 +102,7 @@ func OpenMoments(path string) (*MomentsFile, error) {
 	return s, nil
 }
 
-// sealed returns an error of kind fault.Broken unless the file ends with its tensors and the sum of its header.
+// sealed returns an error of kind fault.Broken unless the file ends with its tensors and the SHA-256 of its header.
 func (s *MomentsFile) sealed(path string) error {
 	end := s.file.DataStart
 	for i := range s.file.Tensors {
@@ -136,16 +135,16 @@ func (s *MomentsFile) sealed(path string) error {
 // Close closes the file.
 func (s *MomentsFile) Close() error { return s.file.Close() }
 
-// hexSum returns a checksum as the header has it.
+// hexSum formats a checksum as in the header.
 func hexSum(sum uint64) string { return fmt.Sprintf("%016x", sum) }
 
-// damaged returns the error of a tensor that has another checksum than the header says.
+// damaged returns the error for a tensor whose checksum differs from the header's.
 func (s *MomentsFile) damaged(t *gguf.Tensor, sum string) error {
 	return fault.Errorf(fault.Broken, "%s: tensor %q: its XXH3 is %s, want %s", s.file.Path, t.Name, sum,
 		s.sums[t.Name])
 }
 
-// triangle checks a tensor that has a triangle of n columns.
+// triangle checks that t holds a lower triangle of n columns.
 func (s *MomentsFile) triangle(t *gguf.Tensor, name string, n int) (*gguf.Tensor, error) {
 	if t == nil {
 		return nil, fault.Errorf(fault.Broken, "%s: has no tensor %q", s.file.Path, name)

@@ -13,7 +13,7 @@ import (
 	"ggforge/imatrix"
 )
 
-// savedKeys reads metadata of a file; err is the first thing that is wrong.
+// headerKeys reads the metadata of a moments file; err is the first error.
 type headerKeys struct {
 	f   *gguf.File
 	err error
@@ -43,7 +43,7 @@ func (k *headerKeys) hash(name string) (h [sha256.Size]byte) {
 	return h
 }
 
-// number returns a value that fits 31 bits.
+// number returns a u64 below 2^31.
 func (k *headerKeys) number(name string) int {
 	v, _ := k.f.Metadata.Get(momentsKeys + name)
 	n, ok := v.Int()
@@ -63,12 +63,12 @@ func (k *headerKeys) array(name string, elem gguf.ValueType) gguf.Value {
 	return v
 }
 
-// numbers returns an array of so many values of 53 bits; of any length for -1.
+// numbers returns an array of count values of at most 53 bits; of any length for -1.
 func (k *headerKeys) numbers(name string, count int) []int {
 	v := k.array(name, gguf.Uint64Type)
 	if count >= 0 && v.Len() != count {
 		k.bad(name, v, fmt.Sprintf("%d elements", count))
-		return make([]int, count) // of another array of the file
+		return make([]int, count) // count is the length of another array of the file
 	}
 	list := make([]int, 0, v.Len())
 	for e := range v.Elems() {
@@ -82,18 +82,18 @@ func (k *headerKeys) numbers(name string, count int) []int {
 	return list
 }
 
-// parseSaved checks the structure of a file.
+// parseMoments checks the structure of a file.
 func parseMoments(f *gguf.File) (*MomentsFile, error) {
 	kind, _ := f.Metadata.Get("general.type")
 	if s, _ := kind.Str(); s != momentsType || f.BigEndian {
 		return nil, fault.Errorf(fault.Broken,
-			"%s: general.type is %s, want %q, little-endian: is this a file of moments?", f.Path,
+			"%s: general.type is %s, want %q, little-endian: not a file of second moments", f.Path,
 			kind.Short(), momentsType)
 	}
 	version, _ := f.Metadata.Get(momentsKeys + "version")
 	if n, ok := version.Int(); !ok || n != momentsVersion {
 		return nil, fault.Errorf(fault.Refused,
-			"%s: moments of version %s, want %d: made by another version; remove the file to collect anew", f.Path,
+			"%s: moments file of version %s, want %d; remove the file to collect moments again", f.Path,
 			version.Short(), momentsVersion)
 	}
 	k := &headerKeys{f: f}

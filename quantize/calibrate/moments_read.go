@@ -20,8 +20,8 @@ import (
 	"ggforge/writer"
 )
 
-// Fits returns an error of kind fault.Refused unless the file has what a run of r with these
-// options would collect. Of Run.Tokens and Text nothing is asked if there are no tokens.
+// Fits returns an error of kind fault.Refused unless the file has the moments that a run of r with these options would
+// collect. Run.Tokens and Text are not compared if there are no tokens.
 func (s *MomentsFile) Fits(ctx context.Context, r *eval.Model, opt Options) error {
 	opt.defaults()
 	model, err := r.Identity(ctx)
@@ -32,28 +32,27 @@ func (s *MomentsFile) Fits(ctx context.Context, r *eval.Model, opt Options) erro
 		what      string
 		got, want any
 	}
-	facts := []fact{{"the model with identity", s.model, model}}
+	facts := []fact{{"model identity", s.model, model}}
 	if len(opt.Run.Tokens) > 0 {
-		facts = append(facts, fact{"the text with SHA-256", hex.EncodeToString(s.Text[:]),
+		facts = append(facts, fact{"text SHA-256", hex.EncodeToString(s.Text[:]),
 			hex.EncodeToString(opt.Text[:])},
-			fact{"chunks of tokens, each", s.Chunk, opt.Run.Chunk},
-			fact{"chunks, as many as", s.Tokens / s.Chunk, len(opt.Run.Tokens) / max(1, opt.Run.Chunk)},
-			fact{"tokens with SHA-256", s.tokens, tokensHash(opt.Run.Tokens)})
+			fact{"chunk size", s.Chunk, opt.Run.Chunk},
+			fact{"number of chunks", s.Tokens / s.Chunk, len(opt.Run.Tokens) / max(1, opt.Run.Chunk)},
+			fact{"SHA-256 of tokens", s.tokens, tokensHash(opt.Run.Tokens)})
 	}
-	facts = append(facts, fact{"columns together, at most", s.columns, opt.MaxColumns},
-		fact{"gradients of chunks, as many as", s.gradients, opt.Gradients})
+	facts = append(facts, fact{"columns per range", s.columns, opt.MaxColumns},
+		fact{"chunks with gradients", s.gradients, opt.Gradients})
 	for _, f := range facts {
 		if f.got != f.want {
 			return fault.Errorf(fault.Refused,
-				"%s: has moments of %s %v, want %v; remove the file to collect anew, or name another one", s.file.Path,
+				"%s: moments with %s %v, want %v; remove the file to collect moments again, or name another file", s.file.Path,
 				f.what, f.got, f.want)
 		}
 	}
 	return nil
 }
 
-// About says what the moments are of: files of which it is the same were made of the same model and text, in
-// the same way.
+// About describes the moments: it is equal for files of the same model, text and options.
 func (s *MomentsFile) About() string {
 	return fmt.Sprintf("model %s, tokens %s in chunks of %d, %d columns together, gradients of %d chunks", s.model,
 		s.tokens, s.Chunk, s.columns, s.gradients)
@@ -66,7 +65,7 @@ func tokensHash(ids []int32) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// load reads a triangle of n columns into a matrix, and mirrors nothing.
+// load reads a lower triangle of n columns into an [n, n] matrix; the upper triangle stays 0.
 func (s *MomentsFile) load(t *gguf.Tensor, n int) ([]float32, error) {
 	h := make([]float32, n*n) // t has about half as many numbers in the file
 	sum := xxh3.New()
@@ -107,7 +106,7 @@ func (s *MomentsFile) input(in *storedInput, workers int) (*input, error) {
 	return x, nil
 }
 
-// errors returns what errors of rows of n weights cost, nil if the file does not have that.
+// errors returns the cost of errors in embedding rows of n weights, nil if the file has none.
 func (s *MomentsFile) errors(n int) (*Moments, error) {
 	if s.costs == nil {
 		return nil, nil
@@ -128,7 +127,7 @@ func (s *MomentsFile) errors(n int) (*Moments, error) {
 	return &Moments{n: n, h: h}, nil
 }
 
-// moments opens the file of moments, or prepares for making it.
+// moments opens the moments file, or prepares to write one.
 func (c *run) moments(r *eval.Model) (err error) {
 	path := c.opt.Moments
 	if path == "" {
@@ -139,7 +138,7 @@ func (c *run) moments(r *eval.Model) (err error) {
 		if err := writer.Writable(path, c.writing()); err != nil {
 			return err
 		}
-		c.store, err = newStore(path)
+		c.store, err = newMomentsWriter(path)
 		return err
 	}
 	if err != nil {
@@ -148,7 +147,7 @@ func (c *run) moments(r *eval.Model) (err error) {
 	return c.saved.Fits(c.ctx, r, *c.opt)
 }
 
-// reuse encodes targets by the moments of a file.
+// reuse encodes targets with the moments of the file.
 func (c *run) reuse() error {
 	for i := range c.saved.inputs {
 		in := &c.saved.inputs[i]
@@ -175,7 +174,7 @@ func (c *run) reuse() error {
 	return nil
 }
 
-// reads returns an error unless a target can have read an input of a file.
+// reads returns an error unless the dimensions of a target fit an input of the file.
 func (c *run) reads(in *storedInput, k key, t Target) error {
 	ne := c.blocks.m.Tensors[t.Tensor].NE
 	if ne[0] != int64(in.columns) || in.matrices < 1 || gguf.Rows(ne)%int64(in.matrices) != 0 {

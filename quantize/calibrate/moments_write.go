@@ -21,8 +21,8 @@ import (
 	"ggforge/writer"
 )
 
-// store is what becomes a Saved. Tensors are in a file without a name until all are there: how
-// many there are, and of how many rows, is known at the end.
+// momentsWriter builds a MomentsFile. Tensors go to an unnamed temporary file first: the number of inputs and rows,
+// and so the header, is known at the end.
 type momentsWriter struct {
 	file    *disk.File
 	size    int64
@@ -36,7 +36,7 @@ type momentsWriter struct {
 	noGradients error // why there is no tensor of them
 }
 
-func newStore(path string) (*momentsWriter, error) {
+func newMomentsWriter(path string) (*momentsWriter, error) {
 	file, err := disk.CreateTemp(filepath.Dir(path), ".ggforge-*.partial")
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (s *momentsWriter) close() error {
 	return err
 }
 
-// add appends an input, of which all rows were seen. Its parts stay as they are.
+// add appends an input after its last row. Its parts are not changed.
 func (s *momentsWriter) add(ctx context.Context, x *input) error {
 	i, columns := len(s.facts[0]), 0
 	for k, p := range x.parts {
@@ -117,7 +117,7 @@ func (s *momentsWriter) tensor(t gguf.Tensor, f func(w io.Writer) error) error {
 	return err
 }
 
-// savedFile is the header of a file, the tensors after it, and the sum of the header.
+// savedFile is the whole file: header, tensors, SHA-256 of the header.
 type savedFile struct {
 	header []byte
 	data   *io.SectionReader
@@ -142,7 +142,7 @@ func (f *savedFile) WriteTo(w io.Writer) (int64, error) {
 // size returns how many bytes WriteTo writes.
 func (f *savedFile) size() int64 { return int64(len(f.header)) + f.data.Size() + sha256.Size }
 
-// layout returns the file, with metadata that say what it is of.
+// layout returns the file; md describes model, text and options.
 func (s *momentsWriter) layout(md gguf.Metadata) *savedFile {
 	add := func(name string, v gguf.Value) { md = append(md, gguf.KV{Key: momentsKeys + name, Value: v}) }
 	for i, name := range []string{"columns", "rows", "matrices", "readers"} {
@@ -156,7 +156,7 @@ func (s *momentsWriter) layout(md gguf.Metadata) *savedFile {
 		io.NewSectionReader(s.file, 0, s.size)}
 }
 
-// write writes the file, under another name until it is whole.
+// write writes the file under a temporary name and renames it when it is complete.
 func (c *run) write(r *eval.Model) error {
 	s, opt := c.store, c.opt
 	if opt.Collect != nil && opt.Collect.Sums().Len() > 0 {
@@ -204,5 +204,5 @@ func (c *run) write(r *eval.Model) error {
 	return writer.WriteFrom(c.ctx, opt.Moments, f.size(), f, check, c.writing())
 }
 
-// writing is how the file of moments is written: nothing is replaced.
+// writing returns the options for writing the moments file: existing files are not replaced.
 func (c *run) writing() writer.Options { return writer.Options{Inputs: c.blocks.m.Files} }

@@ -13,67 +13,58 @@ import (
 	"ggforge/model"
 )
 
-// Options says how to calibrate; the zero value of what is not required is the default.
+// Options of Run and Best; zero values of optional fields are the defaults.
 type Options struct {
 	Run eval.Run // the text; required
-	// Dir is a folder for a file with the blocks, which has no name there: required.
+	// Dir is a folder for the unnamed temporary file with the blocks; required.
 	Dir string
-	// Passes is how often all weights of a row are looked at, at most; 0 means 6.
+	// Passes is the maximum number of passes of coordinate descent; 0 means 6.
 	Passes int
-	// Damping is the share of the mean of the diagonal that is added to it; 0 means 0.01.
+	// Damping is the share of the mean of H's diagonal that is added to the diagonal; 0 means 0.01.
 	Damping float64
-	// MaxColumns is how many columns are taken together; 0 means 8192. Wider rows are cut:
-	// moments between their parts do not count.
+	// MaxColumns is the largest size of H; 0 means 8192. Wider rows are cut into ranges of columns that are treated as
+	// independent.
 	MaxColumns int
-	// Feedback starts with feedback of errors.
+	// Feedback starts with error feedback (GPTQ).
 	Feedback bool
-	// Gradients is of how many chunks gradients at the embedding are taken, so that its blocks
-	// are chosen by what errors of its rows cost; 0 for none: all errors count the same. That is
-	// so, too, if the model cannot be run backwards: Blocks.NoGradients says why.
+	// Gradients is the number of chunks for gradients at the embedding, which give the cost of errors in its rows. With
+	// 0, or if the model cannot be run backwards (Blocks.NoGradients), all weights of it count equally.
 	Gradients int
-	// Collect, if set, gets what the run meets, so that an importance matrix needs no other.
+	// Collect, if set, gets the inputs of the same forward pass, for an importance matrix.
 	Collect *eval.Collector
-	// Share is how far Best moves targets to where they make up for what other layers lost; 0
-	// means 1, the whole way.
+	// Share scales the target correction of Best; 0 means 1.
 	Share float64
-	// Shared, if set, keeps what Best finds out of the base for the next output of the same model,
-	// with options that differ in nothing but State: the blocks are the same without it.
+	// Shared, if set, caches results of the base model for the next Best of another output, with the same options but
+	// State. It saves time only.
 	Shared *Shared
-	// State is a file for the matrices that Run or Best has encoded so far, unless it is empty: a run that
-	// was interrupted is gone on from by the next one with the same State. The model runs
-	// over the text again, but nothing is collected or encoded for matrices that are done.
-	// A file of another model or text, or with other options, is an error of kind
-	// fault.Refused. The caller removes it when it has what it wanted.
+	// State is a file for the matrices encoded so far, "" for none: after an interruption the next run with the same
+	// State resumes. The model runs over the text again, but nothing is collected or encoded for matrices that are done.
+	// A file of another model, text or options is an error of kind fault.Refused. The caller removes it at the end.
 	State string
-	// Moments is a file for what Run collects, unless it is empty. If it is there already, the
-	// model is not run, Collect gets nothing and Run.Tokens may be missing: the blocks are those
-	// that a run over the text would have given, and what Collect would have is in Saved.Sums. A file of
-	// another model or text, or with other options, is an error of kind fault.Refused. If it
-	// is not there, moments of all inputs are collected, whatever targets are, and it is
-	// written when all are there.
+	// Moments is a file for the second moments that Run collects (MomentsFile), "" for none. If it exists, the model is
+	// not run, Collect gets nothing (see MomentsFile.Sums) and Run.Tokens may be missing: the blocks are the same. A file
+	// of another model, text or options is an error of kind fault.Refused. If it does not exist, moments of all inputs
+	// are collected, whatever the targets, and it is written at the end.
 	Moments string
-	// Lazy, with Moments that are there already, chooses blocks when their rows are read from
-	// Blocks.Source, and no others: a process that writes a share of an output has the work of
-	// this share. The blocks are the same. Losses has none, and State is not used.
+	// Lazy, with an existing Moments file, encodes rows when they are read from Blocks.Source: a process that writes a
+	// share of an output encodes only that. The blocks are the same; Blocks.Errors stays empty, State is not used.
 	Lazy bool
 	// Text identifies the text, for Moments.
 	Text [sha256.Size]byte
-	// Progress is called with the share of the work that is done, running the model as well as
-	// choosing blocks, from one goroutine; nil for nobody.
+	// Progress, if set, is called from one goroutine with the share of the work that is done: forward passes and
+	// encoding.
 	Progress func(done float64)
 }
 
-// defaults sets what is zero.
+// defaults replaces zero values.
 func (o *Options) defaults() {
 	o.Passes, o.MaxColumns = cmp.Or(o.Passes, 6), cmp.Or(o.MaxColumns, 8192)
 	o.Damping, o.Share = cmp.Or(o.Damping, 0.01), cmp.Or(o.Share, 1)
 }
 
-// Run chooses the blocks of targets by what their layers read of a text: the model runs over
-// it once, and tensors are encoded when all inputs of their layer have been seen, one layer
-// or expert at a time. Memory: what eval.Model.Forward takes; for each distinct input of a
-// layer 4 bytes for each pair of columns that are taken together, and as much again for one
-// of them when it is encoded.
+// Run encodes targets by the inputs of their layers over a text: the model runs over it once, and a layer's or
+// expert's tensors are encoded when its inputs are complete. Memory: that of eval.Model.Forward; an H of 4 bytes an
+// element for each distinct input of a layer, and as much again for the one being encoded.
 func Run(ctx context.Context, m *model.Model, targets []Target, opt Options) (*Blocks, error) {
 	r, err := eval.New(m)
 	if err != nil {
@@ -132,29 +123,29 @@ type key struct {
 	matrix int
 }
 
-// run is a calibration that goes on.
+// run is the state of a call of Run.
 type run struct {
 	encoder
 	targets    map[string][]Target
-	tensors    map[string]int  // of the model, by name
+	tensors    map[string]int  // index in the model, by name
 	embeddings map[string]bool // tensors rows of which are looked up
 	inputs     map[key]*input  // that are being seen
 	layer      string
 	expert     int // -1 for none
 
-	saved *MomentsFile   // moments to reuse, or nil
-	store *momentsWriter // of moments that are kept, or nil
+	saved *MomentsFile   // moments file to read, or nil
+	store *momentsWriter // of a new moments file, or nil
 }
 
-// input is what one or more matrices read.
+// input is the input of one or more matrices.
 type input struct {
-	product  int // the last one that was added
+	product  int // the last one added
 	parts    []*MomentSums
 	readers  []key
 	matrices int
 }
 
-// resume opens what an interrupted run left, or prepares for leaving it.
+// resume opens the state file of an interrupted run, or creates one.
 func (c *run) resume(r *eval.Model, targets []Target) error {
 	if c.opt.State == "" {
 		return nil
@@ -171,13 +162,13 @@ func (c *run) resume(r *eval.Model, targets []Target) error {
 	return err
 }
 
-// aim notes the targets.
+// setTargets checks and records the targets.
 func (c *run) setTargets(targets []Target) error {
 	m := c.blocks.m
 	for _, t := range targets {
 		x := &m.Tensors[t.Tensor]
 		if !Supported(t.Type) {
-			return fault.Errorf(fault.Unsupported, "%s: tensor %q: blocks of %v cannot be calibrated", m.Path,
+			return fault.Errorf(fault.Unsupported, "%s: tensor %q: cannot be calibrated at type %v", m.Path,
 				x.Name, t.Type)
 		}
 		if !slices.Contains(c.targets[x.Name], t) {
@@ -218,7 +209,7 @@ func (c *run) all(r *eval.Model, targets []Target) error {
 	return nil
 }
 
-// inputsOf encodes targets by inputs of their layers.
+// inputsOf encodes targets by the inputs of their layers.
 func (c *run) inputsOf(r *eval.Model) error {
 	if c.saved != nil {
 		return c.reuse()
@@ -246,7 +237,7 @@ func (c *run) inputsOf(r *eval.Model) error {
 	return c.write(r)
 }
 
-// see collects what meets weights.
+// collect adds inputs to the moments of their readers.
 func (c *run) collect(in eval.Inputs) error {
 	if collect := c.opt.Collect; collect != nil {
 		if err := collect.Inputs(c.ctx, in, c.opt.Run.Workers); err != nil {
@@ -291,23 +282,22 @@ func (c *run) collect(in eval.Inputs) error {
 	return nil
 }
 
-// wanted reports whether inputs of a tensor are collected.
+// wanted reports whether the inputs of a tensor are needed.
 func (c *run) wanted(in eval.Inputs) bool {
 	i, ok := c.tensors[in.Name]
 	if !ok || c.blocks.m.Tensors[i].NE[0] != int64(in.Columns) {
-		return false // or it is multiplied by its columns
+		return false // or it is used transposed
 	}
 	return c.store != nil || slices.ContainsFunc(c.targets[in.Name],
 		func(t Target) bool { return !c.journal.has(t, in.Matrix) })
 }
 
-// ranges returns what collects inputs of so many columns, as many together as are taken
-// together.
+// ranges returns empty sums for inputs of that many columns, one for each range.
 func (e *encoder) ranges(columns int) []*MomentSums {
 	return ranges(columns, e.opt.MaxColumns, e.opt.Run.Workers)
 }
 
-// layerOf returns the beginning of a tensor's name that says its layer.
+// layerOf returns the prefix "blk.N" of a tensor name, "" for tensors outside of layers.
 func layerOf(name string) string {
 	parts := strings.SplitN(name, ".", 3)
 	if len(parts) < 3 {
@@ -316,9 +306,8 @@ func layerOf(name string) string {
 	return parts[0] + "." + parts[1]
 }
 
-// finish encodes what reads the inputs that have been seen, and goes on to another layer or
-// expert; to no layer at the end. What is of no layer waits for the end: tokens meet it
-// when they meet some layer, block by block.
+// finish encodes the matrices whose inputs are complete and begins the next layer or expert; "" at the end. Tensors
+// outside of layers are encoded at the end, as their inputs arrive block by block.
 func (c *run) finish(layer string, expert int) error {
 	var done []*input
 	for k, x := range c.inputs {
@@ -347,10 +336,10 @@ func (c *run) finish(layer string, expert int) error {
 	return nil
 }
 
-// encode chooses the blocks of all matrices that read an input.
+// encode encodes all matrices that read an input.
 func (c *run) encode(x *input) error {
 	if c.embeddings[x.readers[0].name] && c.costs != nil {
-		return nil // what errors cost is known of both places
+		return nil // gradients cover the output matrix, too
 	}
 	moments, err := c.momentsOf(x)
 	if err != nil {
@@ -367,11 +356,11 @@ func (c *run) encode(x *input) error {
 	return nil
 }
 
-// momentsOf returns the moments of an input, range by range.
+// momentsOf returns the damped moments of an input, one for each range of columns.
 func (c *run) momentsOf(x *input) (list []*Moments, err error) {
 	damping := c.opt.Damping
 	if c.embeddings[x.readers[0].name] {
-		damping = 1 // errors of its rows count as much where they are looked up
+		damping = 1 // as embedding, errors of its rows count as much
 	}
 	for _, p := range x.parts {
 		m, err := p.Moments(c.ctx, damping)

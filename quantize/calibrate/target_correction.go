@@ -9,17 +9,16 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// A Shift collects how far what a layer reads is from what it should: with x the inputs that
-// weights were made for and y those that they meet, Σ y (x-y)ᵀ. Memory: n² values, and 2048 n
-// for rows that are not added yet; 2048 n more while they are added.
+// CrossMoments sums y (x-y)ᵀ over tokens, x the inputs of a layer in the base model and y those in the quantized
+// model. Memory: n² values, 2048 n for pending rows, and 2048 n more while these are added.
 type CrossMoments struct {
 	n, rows, pendingRows int
 	d                    []float32    // [n, n]: of y, of x-y
-	pending              [2][]float32 // [n, together]: rows that wait, turned; y and x-y
+	pending              [2][]float32 // [n, runRows]: pending rows of y and of x-y, transposed
 	rooms                []scratch    // of each worker
 }
 
-// NewShift returns what collects for rows of n values.
+// NewCrossMoments returns empty sums for rows of n values.
 func NewCrossMoments(n, workers int) *CrossMoments {
 	s := &CrossMoments{n: n, d: make([]float32, n*n), rooms: make([]scratch, max(1, workers))}
 	for i := range s.pending {
@@ -28,7 +27,7 @@ func NewCrossMoments(n, workers int) *CrossMoments {
 	return s
 }
 
-// AddColumns adds n columns, from one on, of rows of ld values.
+// AddColumns adds columns [from, from+n) of rows of ld values.
 func (s *CrossMoments) AddColumns(ctx context.Context, x, y []float32, ld, from int) error {
 	if len(x) != len(y) || len(x)%ld != 0 || from+s.n > ld {
 		return fmt.Errorf("calibrate: columns %d to %d of %d and %d values in rows of %d", from, from+s.n,
@@ -60,7 +59,7 @@ func (s *CrossMoments) AddColumns(ctx context.Context, x, y []float32, ld, from 
 	return nil
 }
 
-// flush adds the rows that wait.
+// flush adds the pending rows.
 func (s *CrossMoments) flush(ctx context.Context) error {
 	p := packedPool.Get().(*packed)
 	defer packedPool.Put(p)
@@ -82,9 +81,9 @@ func (s *CrossMoments) flush(ctx context.Context) error {
 	return err
 }
 
-// A Mover moves rows of weights so that with the inputs y that they meet they say what they
-// would with x: w' = w + share * w C (H+λ)⁻¹, where H = mean of y yᵀ, and C that of (x-y) yᵀ.
-// Among all w' that has the least error in the mean but for what damping adds.
+// TargetCorrection replaces the target of a row of weights by the one that gives the base model's outputs from the
+// quantized model's inputs y (asymmetric calibration, GPTAQ): w' = w + share * w C (H+λ)⁻¹, H = E[y yᵀ],
+// C = E[(x-y) yᵀ]. But for damping, w' minimizes E[(w'y - wx)²].
 type TargetCorrection struct {
 	n           int
 	share       float32
@@ -96,8 +95,8 @@ type TargetCorrection struct {
 	t, y, local []float32
 }
 
-// NewMover returns what moves weights, by the moments of y, damped. Nothing can be added to the
-// shift after it.
+// NewTargetCorrection returns the correction for the damped moments of y. It takes over the memory of s, to which
+// nothing can be added any more.
 func NewTargetCorrection(ctx context.Context, m *Moments, s *CrossMoments, share float64) (*TargetCorrection, error) {
 	if s.pendingRows > 0 {
 		if err := s.flush(ctx); err != nil {
@@ -113,7 +112,7 @@ func NewTargetCorrection(ctx context.Context, m *Moments, s *CrossMoments, share
 	return v, cholesky(ctx, v.lower, v.n, v.rooms)
 }
 
-// Columns moves n columns, from one on, of rows of ld weights.
+// CorrectTarget replaces columns [from, from+n) of rows of ld weights.
 func (m *TargetCorrection) CorrectTarget(ctx context.Context, w []float32, ld, from int) error {
 	n := m.n
 	for ; len(w) > 0; w = w[min(len(w), batchRows*ld):] {
@@ -143,8 +142,7 @@ func (m *TargetCorrection) each(ctx context.Context, rows int, f func(r int)) er
 	return parallel.For(ctx, len(m.rooms), rows, func(r, _ int) error { f(r); return nil })
 }
 
-// multiply sets columns of y, rows of ld values, to products of what is packed on the left and
-// what right packs, columns from c on.
+// multiply sets y, [rows, columns], to the product of the packed left side and the columns that right packs, from c on.
 func (m *TargetCorrection) multiply(ctx context.Context, y []float32, columns, rows int,
 	right func(c, count, worker int)) error {
 	return parallel.For(ctx, len(m.rooms), (columns+tile-1)/tile, func(i, worker int) error {
@@ -157,9 +155,8 @@ func (m *TargetCorrection) multiply(ctx context.Context, y []float32, columns, r
 	})
 }
 
-// solve sets rows t to t (L Lᵀ)⁻¹, some columns at a time, which then meet the others in one
-// product: first to z with z Lᵀ = t, from the first column on, then to y with y L = z, from the
-// last on.
+// solve sets rows t to t (L Lᵀ)⁻¹ in blocks of columns: forward to z with z Lᵀ = t, then backward to y with y L = z.
+// Each block is subtracted from the other columns in one product.
 func (m *TargetCorrection) solve(ctx context.Context, t []float32, rows int) error {
 	n := m.n
 	for at := 0; at < n; at += visitColumns {
@@ -195,13 +192,13 @@ func (m *TargetCorrection) solve(ctx context.Context, t []float32, rows int) err
 			return err
 		}
 		if err := m.subtract(ctx, t, rows, at, w, 0, at, func(c, count, worker int) {
-			turned := grow(&m.transposed[worker], count*w)
+			columns := grow(&m.transposed[worker], count*w)
 			for k := range w {
 				for i, v := range m.lower[(at+k)*n+c:][:count] {
-					turned[i*w+k] = v
+					columns[i*w+k] = v
 				}
 			}
-			m.rooms[worker].right.PackRight(turned, w, count, w)
+			m.rooms[worker].right.PackRight(columns, w, count, w)
 		}); err != nil {
 			return err
 		}
@@ -210,11 +207,11 @@ func (m *TargetCorrection) solve(ctx context.Context, t []float32, rows int) err
 }
 
 // block returns the block of L on the diagonal from column at on, or its transpose.
-func (m *TargetCorrection) block(at, w int, turned bool) []float32 {
+func (m *TargetCorrection) block(at, w int, transposed bool) []float32 {
 	b := grow(&m.local, w*w)
 	for i := range w {
 		for k, v := range m.lower[(at+i)*m.n+at:][:w] {
-			if turned {
+			if transposed {
 				b[k*w+i] = v
 			} else {
 				b[i*w+k] = v
@@ -224,8 +221,8 @@ func (m *TargetCorrection) block(at, w int, turned bool) []float32 {
 	return b
 }
 
-// subtract takes products of w columns of t, from column at on, and what right packs from
-// count columns, from to on.
+// subtract subtracts the product of w columns of t, from column at on, with the columns that right packs, from count
+// columns, from column to on.
 func (m *TargetCorrection) subtract(ctx context.Context, t []float32, rows, at, w, to, count int,
 	right func(c, count, worker int)) error {
 	if count == 0 {
