@@ -272,7 +272,7 @@ func TestSaveRecipeAfterFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code, text, err := call("--progress", "none", "--force", "--save-recipe", out, in, out, "Q4_K_M"); code != 2 ||
-		!strings.Contains(fmt.Sprint(text, err), "is the output, and the file for its types") {
+		!strings.Contains(fmt.Sprint(text, err), "named both as output and as the file for its types") {
 		t.Errorf("the output as recipe: exit code %d: %s %v", code, text, err)
 	}
 	shards := filepath.Join(dir, "s")

@@ -13,14 +13,14 @@ import (
 	"ggforge/quants"
 )
 
-// Limit says which types tensors may have.
+// AllowedTypes lists the candidate types of tensors.
 type AllowedTypes struct {
 	Pattern string // of names, "" for all
 	Types   []gguf.Type
 	rule    quantize.TensorTypeRule
 }
 
-// String returns the limit as ParseAllowedTypes reads it.
+// String returns the list as ParseAllowedTypes reads it.
 func (l AllowedTypes) String() string {
 	var b strings.Builder
 	if l.Pattern != "" {
@@ -61,19 +61,17 @@ func ParseAllowedTypes(s string) (l AllowedTypes, err error) {
 	return l, nil
 }
 
-// usual are the types that tensors may have without a Limit: those of the first list that
-// fit their rows, or of the second if none does, or of the third.
+// defaultTypes are the candidate types without AllowedTypes: the first list whose types all fit a tensor's rows.
 var defaultTypes = [][]gguf.Type{
 	{gguf.TypeQ2_K, gguf.TypeQ3_K, gguf.TypeIQ4_XS, gguf.TypeQ4_K, gguf.TypeQ5_K, gguf.TypeQ6_K, gguf.TypeQ8_0},
 	{gguf.TypeIQ4_NL, gguf.TypeQ4_1, gguf.TypeQ5_0, gguf.TypeQ5_1, gguf.TypeQ8_0},
 	{gguf.TypeF16},
 }
 
-// Candidates returns the tensors that a job would convert and whose types no option fixes,
-// with those that they may have: by the first of limits that is for them, else the usual ones.
-// They are valid until the job is closed.
-func Candidates(j *quantize.Job, limits []AllowedTypes) ([]Candidate, error) {
-	used := make([]bool, len(limits))
+// Candidates returns the tensors that a job would convert and whose types no option fixes, with their candidate types:
+// those of the first list whose pattern matches, else defaultTypes. They are valid until the job is closed.
+func Candidates(j *quantize.Job, allowed []AllowedTypes) ([]Candidate, error) {
+	used := make([]bool, len(allowed))
 	var all []Candidate
 	for i := range j.Decisions {
 		d := &j.Decisions[i]
@@ -82,11 +80,11 @@ func Candidates(j *quantize.Job, limits []AllowedTypes) ([]Candidate, error) {
 		}
 		c := Candidate{Tensor: d.Tensor, Name: d.Name}
 		lists := defaultTypes
-		if k := slices.IndexFunc(limits, func(l AllowedTypes) bool {
+		if k := slices.IndexFunc(allowed, func(l AllowedTypes) bool {
 			return l.Pattern == "" ||
 				l.rule.Match(d.Name)
 		}); k >= 0 {
-			used[k], lists = true, [][]gguf.Type{limits[k].Types}
+			used[k], lists = true, [][]gguf.Type{allowed[k].Types}
 		}
 		for _, list := range lists {
 			if slices.ContainsFunc(list, func(t gguf.Type) bool {
@@ -105,7 +103,7 @@ func Candidates(j *quantize.Job, limits []AllowedTypes) ([]Candidate, error) {
 			}
 		}
 		if len(c.Types) == 0 {
-			return nil, fault.Errorf(fault.Refused, "%s: tensor %q, rows of %d: it can have none of the types %v",
+			return nil, fault.Errorf(fault.Refused, "%s: tensor %q with rows of %d values can have none of the types %v",
 				j.Input.Path, d.Name, j.Input.Tensors[d.Tensor].NE[0], lists)
 		}
 		all = append(all, c)
@@ -113,12 +111,12 @@ func Candidates(j *quantize.Job, limits []AllowedTypes) ([]Candidate, error) {
 	for k, ok := range used {
 		if !ok {
 			return nil, fault.Errorf(fault.Refused,
-				"types %q: no tensor to be converted has such a name, or earlier ones are for all that have",
-				limits[k].Pattern)
+				"types %q: the pattern matches no tensor to convert, or earlier patterns match all of them",
+				allowed[k].Pattern)
 		}
 	}
 	if len(all) == 0 {
-		return nil, fault.Errorf(fault.Refused, "%s: no tensor whose type could be chosen", j.Input.Path)
+		return nil, fault.Errorf(fault.Refused, "%s: options fix the types of all tensors, or none is converted: nothing to choose", j.Input.Path)
 	}
 	return all, nil
 }
@@ -129,19 +127,18 @@ type Assignment struct {
 	Losses []float64 // of each
 	Loss   float64   // their sum
 	Bytes  int64     // of the candidates' data, as counted
-	// Within is how much smaller Loss could be at most (or Bytes, for Smallest): 0 if it is known to be
-	// the least.
+	// Within bounds how much smaller Loss (for MinimizeBytes: Bytes) could be; 0 if it is the minimum.
 	Within float64
 }
 
-// Sized counts the bytes of tensors' data: each rounded up to a multiple of Align.
+// Sizer counts the bytes of tensor data, each tensor rounded up to a multiple of Align.
 type Sizer struct{ Align int64 }
 
 func (s Sizer) bytes(t gguf.Type, ne []int64) int64 {
 	return gguf.Align(gguf.DataBytes(t, ne), max(1, s.Align))
 }
 
-// Bytes returns those of candidates that a job has already.
+// Bytes returns the bytes of candidates with the types that a job gives them.
 func (s Sizer) Bytes(j *quantize.Job, candidates []Candidate) (sum int64) {
 	for i := range j.Decisions {
 		d := &j.Decisions[i]
@@ -152,8 +149,8 @@ func (s Sizer) Bytes(j *quantize.Job, candidates []Candidate) (sum int64) {
 	return sum
 }
 
-// Best returns the types that lose the least among those that take limit bytes at most. ok is false if there
-// are none: then least is what the smallest ones take.
+// MinimizeLoss returns the types with the least predicted loss that take at most limit bytes. least is the number of
+// bytes of the smallest types; ok is false if they exceed limit.
 func MinimizeLoss(m *model.Model, candidates []Candidate, losses [][]float64, s Sizer, limit int64) (a Assignment,
 	least int64, ok bool) {
 	groups := make([][]option, len(candidates))
@@ -175,8 +172,8 @@ func MinimizeLoss(m *model.Model, candidates []Candidate, losses [][]float64, s 
 	return assignment(candidates, losses, groups, found, func(o option) int64 { return int64(o.cost) }), least, true
 }
 
-// Smallest returns the types that take the fewest bytes among those that lose limit at most. ok is false if
-// there are none: then least is what the best ones lose.
+// MinimizeBytes returns the smallest types whose predicted loss is at most limit. least is the smallest loss of all
+// types; ok is false if it exceeds limit.
 func MinimizeBytes(m *model.Model, candidates []Candidate, losses [][]float64, s Sizer, limit float64) (a Assignment,
 	least float64, ok bool) {
 	groups := make([][]option, len(candidates))
@@ -214,7 +211,7 @@ func (a *Assignment) Rules(candidates []Candidate) ([]quantize.TensorTypeRule, e
 		}
 		for i, other := range rules {
 			if other.Match(c.Name) {
-				return nil, fault.Errorf(fault.Unsupported, "tensors %q and %q: patterns cannot tell these names apart",
+				return nil, fault.Errorf(fault.Unsupported, "tensors %q and %q: no pattern distinguishes these names",
 					candidates[i].Name, c.Name)
 			}
 		}

@@ -6,19 +6,18 @@ import (
 	"slices"
 )
 
-// option is one of several of a group.
+// option is a type of a tensor: cost in bytes, or the reverse (MinimizeBytes).
 type option struct{ cost, loss float64 }
 
 // solution is one option for each group.
 type solution struct {
 	chosen     []int
 	cost, loss float64
-	// within is how much less than loss the least one could be: 0 if it is known to be the
-	// least.
+	// within bounds how much smaller the loss could be; 0 if it is the minimum.
 	within float64
 }
 
-// maxStates is how many partial solutions are kept at most. Tests set it.
+// maxStates is the maximum number of partial solutions. Tests set it.
 var maxStates = 1 << 21
 
 // state is a choice for the first groups.
@@ -32,14 +31,13 @@ type state struct {
 // leastLoss returns the choice of one option from each group whose losses add up to the least,
 // among those whose costs add up to limit at most. ok is false if there is none.
 //
-// It is exact. With a price for cost, that of the best choice of fractions, loss + price*cost
-// of all groups together has a least value, below which no choice can be: what a partial
-// choice is above that bound, no completion can make good. So those are dropped that are
-// farther above it than a choice that is known, and those that cost and lose more than others. Where more
-// than maxStates remain, those farthest from the bound are dropped, and within says what that
-// may have cost.
+// It is exact (multiple-choice knapsack). With price the Lagrange multiplier of the relaxed problem, the minimum of
+// loss + price*cost over all groups is a lower bound, and no completion of a partial choice can reduce its distance
+// above the bound. So partial choices farther above it than a known choice are dropped, as are those that others beat
+// in cost and loss. Where more than maxStates remain, those farthest from the bound are dropped, and within bounds the
+// effect.
 func leastLoss(groups [][]option, limit float64) (s solution, ok bool) {
-	fronts := make([][]int, len(groups)) // options that no other beats, by rising cost
+	fronts := make([][]int, len(groups)) // Pareto-optimal options, by rising cost
 	for g, options := range groups {
 		if fronts[g] = front(options); len(fronts[g]) == 0 {
 			return s, false
@@ -59,8 +57,7 @@ func leastLoss(groups [][]option, limit float64) (s solution, ok bool) {
 		return best, true // the largest of all
 	}
 
-	// What is left to be chosen from, and what the rest costs if each group takes what is least at
-	// the price.
+	// Distances above the bound, and the options that attain it.
 	n := len(groups)
 	above := make([][]float64, n)
 	pick := make([]int, n)
@@ -168,8 +165,7 @@ func (s *solution) sum(groups [][]option) {
 	}
 }
 
-// front returns the options that none is better than in one way and not worse in the other,
-// by rising cost.
+// front returns the Pareto-optimal options by rising cost.
 func front(options []option) []int {
 	var order []int
 	for i, o := range options {
@@ -196,9 +192,8 @@ type step struct {
 	slope     float64 // loss that is saved for each unit of cost
 }
 
-// relax takes steps from the cheapest choice on, those that save the most for what they cost first,
-// as long as they fit. It returns the slope of the one that does not fit, 0 if all do, and what it
-// has chosen.
+// relax starts from the cheapest choice and takes steps by falling slope as long as they fit. It returns the slope of
+// the first that does not fit, 0 if all do, and the choice.
 func relax(groups [][]option, fronts [][]int, s solution, limit float64) (price float64, _ solution) {
 	var steps []step
 	for g, f := range fronts {
@@ -232,7 +227,7 @@ func slope(options []option, a, b int) float64 {
 	return (options[a].loss - options[b].loss) / (options[b].cost - options[a].cost)
 }
 
-// fill improves a choice as long as there is room: the step that saves the most first.
+// fill improves a choice within the limit, greedily by saved loss.
 func fill(groups [][]option, fronts [][]int, s solution, limit float64) solution {
 	for {
 		group, to, most := -1, 0, 0.0

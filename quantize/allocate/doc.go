@@ -1,8 +1,8 @@
-// Package allocate chooses the type of each tensor by what its bits are worth: how much less a
-// model diverges from what it was for each byte.
+// Package allocate does bit allocation: it chooses the type of each tensor so that the predicted KL divergence of the
+// model is least for a size, or the size least for a divergence.
 //
-//	Candidates ──► Predict: what each loses at each type ──► Best, Smallest ──► Rules of a recipe
+//	Candidates ──► Predict: loss of each tensor at each type ──► MinimizeLoss, MinimizeBytes ──► Rules of a recipe
 //
-// Recipes of this package are lists of names and types, as text: what was chosen can be
-// read, changed, and used again, here and by the reference's tools.
+// Recipes of this package are text files with tensor name patterns and types, which llama-quantize reads, too
+// (--tensor-type-file).
 package allocate

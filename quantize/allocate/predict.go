@@ -16,51 +16,49 @@ import (
 	"ggforge/rows"
 )
 
-// Candidate is a tensor with the types that it may have.
+// Candidate is a tensor with its candidate types.
 type Candidate struct {
 	Tensor int    // of the model
 	Name   string // in the output
 	Types  []gguf.Type
-	// Rows are the tensor's rows of each type.
+	// Rows are the tensor's encoded rows at each type.
 	Rows []rows.Source
 }
 
-// PredictOptions says how to predict.
+// PredictOptions are the options of Predict.
 type PredictOptions struct {
 	Run eval.Run // the text; required
-	// Memory bounds what the way back keeps of the text, in bytes: of a text that would take
-	// more, chunks at even distances are taken, one at least. 0 means two gibibytes.
+	// Memory bounds the activations kept for the backward pass, in bytes: of a longer text, evenly spaced chunks are
+	// used, at least one. 0 means two gibibytes.
 	Memory int64
 	// Tokens bounds the text itself; 0 means 8192.
 	Tokens int
-	// Progress is called with the share that is done, from one goroutine; nil for nobody.
+	// Progress, if set, is called from one goroutine with the share that is done.
 	Progress func(done float64)
 }
 
-// Predictions are what tensors lose at types.
+// Predictions are the predicted losses of tensors at types.
 type Predictions struct {
-	// Losses has the divergence of the model from the one in which only that tensor is of that
-	// type, in nats for a token: of each candidate, of each type.
+	// Losses[k][t] is the predicted KL divergence in nats per token if only candidate k is quantized, to its type t.
 	Losses [][]float64
-	// Guessed are candidates that nothing was seen of: what they lose is what others with the same
-	// error of their weights do.
+	// Extrapolated are candidates without inputs in the text: their losses are in proportion to the error of their
+	// weights, with the factor of the others.
 	Extrapolated []string
 	// Tokens is how many tokens of the text were used.
 	Tokens int
-	// Forwards says why there are no gradients: the model could not be run backwards. Losses
-	// are errors of what layers say then, by the size of that, not nats.
+	// NoGradients is why the model could not be run backwards, else nil. If set, Losses are relative squared errors of
+	// layer outputs, not nats.
 	NoGradients error
 }
 
-// window is how many neighbouring tokens' effects are taken together.
+// window is the number of neighbouring tokens whose effects add up before they are squared.
 const window = 16
 
-// Predict predicts what candidates lose. The divergence of a model is, for small errors, half the
-// mean square of what they change a random function of the logits by (calibrate.SampleGradient). Where a
-// layer with the error E reads x, and g is the gradient of that function by what the layer says,
-// it changes by gᵀ E x: the changes of neighbouring tokens add up before they are squared, since
-// errors of neighbours go the same way. These squares say what a tensor's error |E x|² is worth,
-// all types together; types are told apart by |E x|² alone, which has less noise.
+// Predict predicts the losses of candidates. To second order the KL divergence of a model is half the mean square of
+// the change of a random function of the logits (calibrate.SampleGradient). A layer with weight error E and input x
+// changes that function by gᵀ E x, g its gradient at the layer's output. Changes of neighbouring tokens add up before
+// they are squared, since their errors point the same way. The squares over all types give one factor per tensor from
+// |E x|² to loss; types are distinguished by |E x|² alone, which has less noise.
 //
 // Memory: what eval.Model.Backward takes for the text, and the encoded rows of a layer, of an
 // expert, or of the output matrix at all types.
@@ -115,7 +113,7 @@ func Predict(ctx context.Context, m *model.Model, candidates []Candidate, opt Pr
 	return found, nil
 }
 
-// sample returns the chunks that predictions are made with.
+// sample returns the chunks for predictions.
 func sample(m *model.Model, opt PredictOptions) eval.Run {
 	r := opt.Run
 	number := func(key string) int64 {
@@ -136,7 +134,7 @@ func sample(m *model.Model, opt PredictOptions) eval.Run {
 	return r
 }
 
-// part is what a candidate does: rows of an embedding, or one of its matrices.
+// part is one use of a candidate: as embedding, or one of its matrices.
 type part struct {
 	embedding bool
 	matrix    int
@@ -165,7 +163,7 @@ type predictor struct {
 	rooms      []scratch        // of each worker
 }
 
-// gradient is calibrate.SampleGradient for positions that are measured: a chunk's last one is not.
+// gradient is calibrate.SampleGradient without the last position of each chunk, which predicts nothing.
 func (p *predictor) gradient(at int, logits, d []float32) (float64, error) {
 	if at%p.run.Chunk == p.run.Chunk-1 {
 		clear(d)
@@ -189,8 +187,7 @@ func (p *predictor) of(k int, x part) *sums {
 	return s
 }
 
-// add adds what a token does: squares and what log probabilities change by, of each type. number is
-// that of its window.
+// add adds a token: squared output errors and changes of the random function, by type. number is that of its window.
 func (s *sums) add(number int, squares, z []float64) {
 	if number != s.at {
 		s.close()
@@ -211,13 +208,13 @@ func (s *sums) close() {
 	}
 }
 
-// number returns the number of the window of a part's next token, of so many rows of a chunk.
+// number returns the window of a part's next token, with perChunk rows in a chunk.
 func (s *sums) number(perChunk int) int {
 	chunk, at := s.tokens/perChunk, s.tokens%perChunk
 	return chunk*((perChunk+window-1)/window) + at/window
 }
 
-// losses returns what a candidate loses at its types, nil if nothing was seen of it.
+// losses returns the losses of a candidate at its types, nil if it had no inputs.
 func (p *predictor) losses(k int, gradients bool, positions float64) []float64 {
 	total := make([]float64, len(p.candidates[k].Types))
 	var parts []part
@@ -235,7 +232,7 @@ func (p *predictor) losses(k int, gradients bool, positions float64) []float64 {
 	})
 	seen := false
 	for _, embedding := range []bool{false, true} {
-		// Matrices of a tensor share a factor: few tokens may meet one of them.
+		// Matrices of a tensor share a factor: one of them may have few tokens.
 		squares, windows := make([]float64, len(total)), make([]float64, len(total))
 		whole := 0.0
 		for _, x := range parts {
@@ -274,7 +271,7 @@ func (p *predictor) losses(k int, gradients bool, positions float64) []float64 {
 	return total
 }
 
-// guess predicts for those that nothing was seen of: by the error of their weights, as for the
+// extrapolate predicts losses of candidates without inputs from the error of their weights, with the factor of the
 // others.
 func (p *predictor) extrapolate(found *Predictions) error {
 	relative := make([][]float64, len(p.candidates))
@@ -303,8 +300,8 @@ func (p *predictor) extrapolate(found *Predictions) error {
 	return nil
 }
 
-// relative returns the mean square of a candidate's errors by that of its weights, of some of its
-// rows.
+// relative returns the mean squared error of a candidate's weights at each type, relative to their mean square, over
+// some of its rows.
 func (p *predictor) relative(k int) ([]float64, error) {
 	c := &p.candidates[k]
 	src := p.m.Tensors[c.Tensor].Source

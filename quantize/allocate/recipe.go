@@ -13,20 +13,18 @@ import (
 	"ggforge/quantize"
 )
 
-// Recipe is a file that gives types to tensors: a rule to a line, PATTERN=TYPE, as
-// quantize.CompileTensorRule takes it, without white space in it. The first rule that matches
-// a tensor counts. Lines that are empty or begin with # say nothing. Lines without
-// comments, as FormatRecipe makes them, are what --tensor-type-file of the reference reads.
+// Recipe is a file of tensor types: one rule PATTERN=TYPE per line, as for quantize.CompileTensorRule, without white
+// space. The first rule that matches a tensor counts. Empty lines and lines that begin with # are ignored.
+// llama-quantize reads files without comments, as FormatRecipe makes them (--tensor-type-file).
 type Recipe struct {
 	Path  string
 	Rules []quantize.TensorTypeRule
-	// Read describes what the rules were read from.
+	// Read is the file, for manifests.
 	Read  digest.Input
 	lines []int // of each rule
 }
 
-// maxRecipe is the largest recipe in bytes. Expressions take many times as much when they
-// are compiled.
+// maxRecipe is the largest recipe in bytes: compiled expressions take many times as much.
 const maxRecipe = 1 << 20
 
 // ReadRecipe reads a file of at most a mebibyte.
@@ -64,8 +62,8 @@ func ParseRecipe(path string, data []byte) (*Recipe, error) {
 	return r, nil
 }
 
-// Check returns an error, of kind fault.Refused, for rules that are not the first to match
-// any of the names.
+// Check returns an error of kind fault.Refused if a rule is not the first to match any of the names, and so has no
+// effect.
 func (r *Recipe) Check(names []string) error {
 	used, beaten := make([]bool, len(r.Rules)), make([]int, len(r.Rules)) // by the rule after this many
 	for _, name := range names {
@@ -100,14 +98,14 @@ func (r *Recipe) Check(names []string) error {
 	return errors.Join(all...)
 }
 
-// Assigned is a tensor with its type.
+// TensorType is a tensor name with its type.
 type TensorType struct {
 	Name string
 	Type gguf.Type
 }
 
-// FormatRecipe returns the text of a recipe: a rule for each tensor that matches its name alone. There are no comments,
-// so that --tensor-type-file of the reference reads it, too.
+// FormatRecipe returns the text of a recipe with one rule for each tensor, which matches its whole name. It has no
+// comments, so that llama-quantize --tensor-type-file reads it, too.
 func FormatRecipe(tensors []TensorType) []byte {
 	var b bytes.Buffer
 	for _, t := range tensors {

@@ -1,8 +1,7 @@
-// Package batch makes one model's outputs, with everything that they are chosen by: an importance
-// matrix of a text, blocks that change least what layers say of it, types that lose the least in so
-// many bytes. It is what ggquant and releases have in common.
+// Package batch makes several outputs of one model in one run, with everything that a calibration text decides: the
+// importance matrix, encoded blocks (quantize/calibrate) and types (quantize/allocate). ggquant and releases use it.
 //
-//	model ──► Prepare: matrix, types, plan ──► Choose: blocks ──► Write: all files from one read
+//	model ──► Prepare: importance, types, plan ──► EncodeBlocks ──► Write: all files from one read of the model
 package batch
 
 import (
@@ -18,8 +17,7 @@ import (
 	"ggforge/writer"
 )
 
-// Order says what to make of a model. What Prepare finds out is kept in it: an Order is good for one
-// run.
+// Request describes the outputs of one model. Prepare stores results in it, so it is used for one run only.
 type Request struct {
 	Recipes     []*quantize.Recipe // of the outputs
 	Paths       []string           // where they go
@@ -31,9 +29,9 @@ type Request struct {
 	Workers     int
 	Program     string // with its version: outputs record it
 
-	// Warn, if set, is called with what a user should know.
+	// Warn, if set, is called with warnings.
 	Warn func(...string)
-	// Progress, if set, returns what is called with the share that is done of a part of the work, or nil.
+	// Progress, if set, returns the function to call with the share of a part of the work that is done, or nil.
 	Progress func(part string) func(done float64)
 }
 
@@ -50,17 +48,17 @@ func (o *Request) progress(part string) func(float64) {
 	return o.Progress(part)
 }
 
-// Run is an order that has been planned.
+// Run is a planned Request.
 type Run struct {
 	*quantize.Batch
 	request     *Request
 	model       *model.Model
 	allocations []*quantize.ReportAllocation
 	blocks      io.Closer
-	warned      []int // compromises of each job that were shown
+	warned      []int // number of compromises shown, by job
 }
 
-// Prepare makes the importance matrix, chooses types and plans the outputs. The model stays the caller's, who
+// Prepare collects the importance matrix, chooses types and plans the outputs. The model stays the caller's, who
 // closes it after the run. With an error of kind fault.Refused the run may be returned as well, as by
 // quantize.PrepareBatch.
 func Prepare(ctx context.Context, m *model.Model, o *Request) (*Run, error) {
@@ -71,7 +69,7 @@ func Prepare(ctx context.Context, m *model.Model, o *Request) (*Run, error) {
 	if err := o.calibrate(ctx, m); err != nil {
 		return nil, err
 	}
-	worthy, err := o.chooseTypes(ctx, m)
+	allocations, err := o.chooseTypes(ctx, m)
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +77,8 @@ func Prepare(ctx context.Context, m *model.Model, o *Request) (*Run, error) {
 	if batch == nil {
 		return nil, err
 	}
-	r := &Run{Batch: batch, request: o, model: m, allocations: worthy, warned: make([]int, len(batch.Jobs))}
-	o.setAllocations(batch, worthy)
+	r := &Run{Batch: batch, request: o, model: m, allocations: allocations, warned: make([]int, len(batch.Jobs))}
+	o.setAllocations(batch, allocations)
 	if o.DryRun && o.Calibration.Effort.EncodesBlocks() {
 		o.expectBlocks(batch)
 	}
@@ -103,7 +101,7 @@ func (r *Run) Close() error {
 	return err
 }
 
-// warn shows the compromises of the jobs that were not shown yet.
+// warn shows the compromises of the jobs that have not been shown.
 func (r *Run) warn() {
 	for i, j := range r.Jobs {
 		for _, c := range j.Compromises[r.warned[i]:] {
@@ -113,8 +111,8 @@ func (r *Run) warn() {
 	}
 }
 
-// Doubts warns of outputs that are perhaps not what is meant (quantize.Batch.Doubts). One of those that would replace a
-// file, which replaces permits, is an error of kind fault.Refused.
+// Doubts warns of outputs that may be a mistake (quantize.Batch.Doubts). If such an output would replace a file, which
+// Write.Force permits, that is an error of kind fault.Refused. replaces is false if outputs are no local files.
 func (r *Run) Doubts(replaces bool) error {
 	var paths []string
 	if replaces {
@@ -131,7 +129,8 @@ func (r *Run) Doubts(replaces bool) error {
 	return err
 }
 
-// Choose chooses the blocks of the outputs, if that is asked for, and measures what was held apart for it.
+// EncodeBlocks encodes the blocks of the outputs at calibrate.EffortHigh and above, and measures the outputs on the
+// held-out chunks, if any.
 func (r *Run) EncodeBlocks(ctx context.Context) (err error) {
 	o := r.request
 	if o.Calibration.Effort.EncodesBlocks() {
@@ -149,11 +148,11 @@ func (r *Run) EncodeBlocks(ctx context.Context) (err error) {
 	return o.measure(ctx, r.model, r.Batch, r.allocations)
 }
 
-// Sums returns what the importance matrix of Calibration was made of, after Choose; nil without one.
+// Sums returns the sums of the importance matrix of Calibration, after EncodeBlocks; nil without one.
 func (r *Run) Sums() *imatrix.Sums { return r.request.Calibration.matrixSums }
 
-// Held returns the files that were read into memory, as those that the flags of ggquant name: the text of the
-// calibration, and the importance matrix.
+// Held returns the files that were read into memory: the calibration text and the importance matrix. Their roles are
+// names of ggquant's flags.
 func (r *Run) Held() []digest.Input {
 	list := r.Batch.Held()
 	if c := &r.request.Calibration; c.Content != nil {
@@ -162,10 +161,10 @@ func (r *Run) Held() []digest.Input {
 	return list
 }
 
-// SavedTypes returns what SaveTypes writes: the types of the first output as a recipe, nil if Types.Save is empty.
+// SavedTypes returns the types of the first output as a recipe, for SaveTypes; nil if Types.Save is empty.
 func (r *Run) SavedTypes() []byte { return r.request.savedTypes(r.Jobs[0]) }
 
-// Write writes all outputs, or none, and removes the files that a run would have gone on from.
+// Write writes all outputs, or none, and removes the state files.
 func (r *Run) Write(ctx context.Context) ([]*writer.Result, error) {
 	results, err := r.Batch.Write(ctx, r.request.Paths, r.request.Write)
 	if err != nil {

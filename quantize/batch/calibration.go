@@ -22,37 +22,36 @@ import (
 	"ggforge/writer"
 )
 
-// matrixName is the name of the matrix that outputs record for a calibration in the same
-// run, where there is no file: the one that llama-imatrix writes without -o.
+// matrixName is the file name that outputs record for an importance matrix made in the same run: the default of
+// llama-imatrix.
 const matrixName = "imatrix.gguf"
 
-// Calibration is a text that the importance matrix is made with.
+// Calibration describes the calibration text and its use.
 type Calibration struct {
 	File    string // "" for none
-	Content []byte // what File has, where the caller has read it; nil reads it
+	Content []byte // of File, if the caller has read it; nil reads it
 	Text    eval.Text
-	Output  bool // also for the matrix that makes logits
+	Output  bool // collect importance for the output matrix, too
 	Effort  calibrate.Effort
-	// a file for what is chosen so far, which a run that is interrupted leaves to the next one, "" for none
+	// State is calibrate.Options.State: a file from which a later run resumes, "" for none.
 	State   string
-	Moments string // a file for what is collected, "" for none
-	Name    string // of the matrix, as outputs record it; "" for that of llama-imatrix without -o
+	Moments string // calibrate.Options.Moments, "" for none
+	Name    string // of the matrix, as outputs record it; "" for imatrix.gguf
 
-	run        eval.Run // its Tokens are missing if there is no text, only Moments
+	run        eval.Run // without Tokens if there are Moments and no text
 	tokens     int
 	sha256     [sha256.Size]byte
 	program    string
 	sums       *imatrix.Sums
-	matrixSums *imatrix.Sums   // that the matrix was made of
-	collect    *eval.Collector // into sums; nil if they are those of Moments
+	matrixSums *imatrix.Sums   // of the importance matrix
+	collect    *eval.Collector // into sums; nil if they come from Moments
 }
 
-// wanted reports whether there is something to choose by.
+// enabled reports whether there is a text or a moments file.
 func (c *Calibration) enabled() bool { return c.File != "" || c.Moments != "" }
 
-// calibrate makes the importance matrix that the model is quantized with: that of ggeval
-// imatrix with the same flags. Where choose runs the model over the text anyway, the matrix
-// has no values until then; with a file of moments it is in there.
+// calibrate collects the importance matrix, the same as that of ggeval imatrix with the same flags. If encodeBlocks will
+// run the model over the text, the matrix gets its values there; with a moments file they are in that file.
 func (o *Request) calibrate(ctx context.Context, m *model.Model) error {
 	c := &o.Calibration
 	if !c.enabled() {
@@ -74,7 +73,7 @@ func (o *Request) calibrate(ctx context.Context, m *model.Model) error {
 	}
 	for _, path := range kept {
 		if slices.ContainsFunc(o.Paths, func(out string) bool { return filepath.Clean(path) == filepath.Clean(out) }) {
-			return fault.Errorf(fault.Usage, "%s: is the output, and a file to go on from", path)
+			return fault.Errorf(fault.Usage, "%s: named both as output and as state or moments file", path)
 		}
 		if _, err := os.Stat(path); err == nil {
 			o.Write.Own = append(o.Write.Own, path)
@@ -118,7 +117,7 @@ func (o *Request) calibrate(ctx context.Context, m *model.Model) error {
 	return nil
 }
 
-// moments opens the file of moments if there is one.
+// openMoments opens the moments file if it exists.
 func (o *Request) openMoments() (*calibrate.MomentsFile, error) {
 	c := &o.Calibration
 	if c.Moments == "" {
@@ -128,14 +127,14 @@ func (o *Request) openMoments() (*calibrate.MomentsFile, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		if c.File == "" {
 			return nil, fault.Errorf(fault.Usage,
-				"%s: there is no such file, and without a text no moments can be collected", c.Moments)
+				"%s: no such file; collecting moments needs a calibration text", c.Moments)
 		}
 		return nil, writer.Writable(c.Moments, o.Write)
 	}
 	return saved, err
 }
 
-// reuse takes what a file of moments has, if it is what would be collected.
+// useMoments takes the importance matrix of a moments file that fits the request.
 func (o *Request) useMoments(ctx context.Context, e *eval.Model, saved *calibrate.MomentsFile) error {
 	c := &o.Calibration
 	if err := saved.Fits(ctx, e, c.options(o.Paths[0])); err != nil {
@@ -143,11 +142,11 @@ func (o *Request) useMoments(ctx context.Context, e *eval.Model, saved *calibrat
 	}
 	sums := saved.Sums
 	if sums == nil {
-		return fault.Errorf(fault.Refused, "%s: has no importance matrix", c.Moments)
+		return fault.Errorf(fault.Refused, "%s: contains no importance matrix", c.Moments)
 	}
 	output := slices.ContainsFunc(sums.Tallies(), func(t *imatrix.Tally) bool { return t.Name == e.Output() })
 	if c.File != "" && output != c.Output {
-		return fault.Errorf(fault.Refused, "%s: is of an importance matrix with values for %q: %v, want %v", c.Moments,
+		return fault.Errorf(fault.Refused, "%s: importance collected for %q: %v, want %v", c.Moments,
 			e.Output(), output, c.Output)
 	}
 	c.sums = sums
@@ -164,7 +163,7 @@ func (o *Request) shared() bool {
 	return j != nil && (j.Part > 0 || j.Finish)
 }
 
-// text reads the text as chunks of tokens.
+// readText reads the text as chunks of tokens.
 func (o *Request) readText(m *model.Model) error {
 	c := &o.Calibration
 	if c.Content == nil {
@@ -193,7 +192,7 @@ func (o *Request) readText(m *model.Model) error {
 	return nil
 }
 
-// planned reports whether choose collects the importance matrix.
+// planned reports whether encodeBlocks collects the importance matrix.
 func (o *Request) planned() bool {
 	return o.Calibration.Effort == calibrate.EffortHigh && !o.DryRun
 }
@@ -207,14 +206,14 @@ func (c *Calibration) matrix(sums *imatrix.Sums) *imatrix.Matrix {
 	return sums.Matrix(cmp.Or(c.Name, matrixName))
 }
 
-// gradientTokens is about how many tokens gradients at the embedding are taken of, fewTokens
-// that for --effort high: running backwards takes three to four times as long as the rest.
+// gradientTokens is about the number of tokens for gradients at the embedding, with EffortBest; gradientTokensHigh with
+// EffortHigh, where a backward pass takes three to four times as long as the rest.
 const (
 	gradientTokens     = 16384
 	gradientTokensHigh = 2048
 )
 
-// gradients returns of how many chunks that is.
+// gradients returns the number of chunks for gradients.
 func (c *Calibration) gradients() int {
 	n := gradientTokensHigh
 	if c.Effort == calibrate.EffortBest {
@@ -223,7 +222,7 @@ func (c *Calibration) gradients() int {
 	return max(1, n/c.run.Chunk)
 }
 
-// states returns the files of State: one, or with --effort best one for each output.
+// states returns the state files: one, or with EffortBest one for each output.
 func (o *Request) states() []string {
 	path := o.Calibration.State
 	if path == "" {
@@ -236,7 +235,7 @@ func (o *Request) states() []string {
 	return all
 }
 
-// blocks says how blocks are chosen for an output at path.
+// options returns the options for encoding the blocks of an output at path.
 func (c *Calibration) options(path string) calibrate.Options {
 	opt := calibrate.Options{Run: c.run, Dir: existing(filepath.Dir(path)), Feedback: true, Collect: c.collect,
 		Gradients: c.gradients(), Moments: c.Moments, Text: c.sha256}
@@ -244,8 +243,8 @@ func (c *Calibration) options(path string) calibrate.Options {
 	return opt
 }
 
-// metadata is what outputs say of how their blocks were chosen; gradients says whether these
-// decided on the embedding's.
+// metadata returns the keys of outputs about their calibration; gradients reports whether the embedding was encoded by
+// gradients.
 func (c *Calibration) metadata(gradients bool) []gguf.KV {
 	method := "second moments of inputs: error feedback, coordinate descent"
 	if c.Effort == calibrate.EffortBest {
@@ -262,7 +261,7 @@ func (c *Calibration) metadata(gradients bool) []gguf.KV {
 	}
 }
 
-// existing returns the folder, or the next one above it that is there.
+// existing returns the folder or its nearest ancestor that exists.
 func existing(dir string) string {
 	for {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {

@@ -12,8 +12,7 @@ import (
 	"ggforge/rows"
 )
 
-// choose chooses the blocks of the outputs' tensors, and returns what holds them until the
-// outputs are written.
+// encodeBlocks encodes the outputs' tensors. The caller closes the returned blocks after writing.
 func (o *Request) encodeBlocks(ctx context.Context, b *quantize.Batch, m *model.Model, path string) (io.Closer, error) {
 	opt := o.Calibration.options(path)
 	opt.Progress = o.progress("blocks")
@@ -30,7 +29,7 @@ func (o *Request) encodeBlocks(ctx context.Context, b *quantize.Batch, m *model.
 	}
 	opt.State = o.Calibration.State
 	if o.shared() {
-		opt.Lazy, opt.State = true, "" // what others write is chosen by them
+		opt.Lazy, opt.State = true, "" // other processes encode what they write
 	}
 	blocks, err := calibrate.Run(ctx, m, targets, opt)
 	if err != nil {
@@ -49,7 +48,7 @@ func (o *Request) encodeBlocks(ctx context.Context, b *quantize.Batch, m *model.
 	return blocks, nil
 }
 
-// weigh makes a batch have the importance matrix, where it was made after the batch.
+// setImportance sets the importance matrix if it was collected after the batch was planned.
 func (o *Request) setImportance(ctx context.Context, b *quantize.Batch) error {
 	c := &o.Calibration
 	if c.collect == nil {
@@ -58,8 +57,7 @@ func (o *Request) setImportance(ctx context.Context, b *quantize.Batch) error {
 	return b.SetImportance(ctx, c.matrix(c.sums))
 }
 
-// chooseEach is choose for --effort best: the blocks of a tensor depend on those before it, and
-// so on the output.
+// encodeBest is encodeBlocks for EffortBest: the blocks of a tensor depend on the earlier ones of the same output.
 func (o *Request) encodeBest(ctx context.Context, b *quantize.Batch, m *model.Model,
 	opt calibrate.Options) (_ io.Closer, err error) {
 	opt.Collect, opt.Shared = nil, new(calibrate.Shared)
@@ -106,14 +104,14 @@ func (c closers) Close() error {
 	return errors.Join(all...)
 }
 
-// chosen returns blocks as outputs take them.
+// encodedBlocks returns blocks for quantize.Batch.SetBlocks.
 func (o *Request) encodedBlocks(blocks *calibrate.Blocks) quantize.EncodedBlocks {
 	losses := map[calibrate.Target]calibrate.TensorError{}
 	for _, l := range blocks.Errors {
 		losses[l.Target] = l
 		if l.Unseen > 0 {
 			o.warn(fmt.Sprintf(
-				"tensor %q, %v: no token of the text met %d of its matrices: they are encoded without importance",
+				"tensor %q, %v: no token of the text was routed to %d of its matrices: they are encoded without importance",
 				l.Name, l.Type, l.Unseen))
 		}
 	}
@@ -132,9 +130,8 @@ func (o *Request) encodedBlocks(blocks *calibrate.Blocks) quantize.EncodedBlocks
 	}
 }
 
-// expect gives outputs that are not written what they would say of how their blocks were chosen, for their sizes.
-// Whether gradients decide on the embedding's is known when they are taken: they are expected wherever its type
-// changes.
+// expectBlocks gives outputs that are not written the metadata of their calibration, for their sizes. Whether the
+// embedding is encoded by gradients is known after the run only: it is assumed if its type changes.
 func (o *Request) expectBlocks(b *quantize.Batch) {
 	gradients := false
 	for _, j := range b.Jobs {
@@ -144,12 +141,12 @@ func (o *Request) expectBlocks(b *quantize.Batch) {
 		}
 	}
 	b.SetBlocks(quantize.EncodedBlocks{Metadata: o.Calibration.metadata(gradients)})
-	o.warn("sizes are estimates, up to 64 bytes off: metadata about how blocks were chosen are known after the run only")
+	o.warn("sizes are estimates, up to 64 bytes off: metadata about the calibration are known after the run only")
 }
 
-// warnGradients says why gradients do not decide on the embedding, if they do not.
+// warnGradients warns if the embedding is encoded without gradients.
 func (o *Request) warnGradients(blocks *calibrate.Blocks) {
 	if blocks.NoGradients != nil {
-		o.warn(fmt.Sprintf("errors of all weights of the embedding count the same: %v", blocks.NoGradients))
+		o.warn(fmt.Sprintf("embedding encoded without gradients, all its weights count equally: %v", blocks.NoGradients))
 	}
 }

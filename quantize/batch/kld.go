@@ -9,7 +9,7 @@ import (
 	"ggforge/quantize"
 )
 
-// measure measures the outputs on the tokens that were held apart.
+// measure measures the outputs on the held-out chunks.
 func (o *Request) measure(ctx context.Context, m *model.Model, b *quantize.Batch,
 	all []*quantize.ReportAllocation) error {
 	if len(all) == 0 || o.Types.heldOut.Tokens == nil {
@@ -29,7 +29,7 @@ func (o *Request) measure(ctx context.Context, m *model.Model, b *quantize.Batch
 	return nil
 }
 
-// compare measures how far an output is from the model.
+// compare measures the divergence of an output from the model on the held-out chunks.
 func (o *Request) compare(ctx context.Context, m *model.Model, j *quantize.Job) (found *eval.Comparison, err error) {
 	base, err := eval.New(m)
 	if err != nil {
@@ -55,12 +55,11 @@ func (o *Request) compare(ctx context.Context, m *model.Model, j *quantize.Job) 
 	return found, err
 }
 
-// rounds is how often types are chosen for a divergence, at most: predictions are low by a factor that
-// changes little with the types.
+// rounds is the maximum number of allocations for a KL divergence: predictions are low by a factor that changes little
+// with the types.
 const rounds = 5
 
-// approach chooses the smallest types whose divergence, as measured, is at most what is
-// wanted.
+// searchKLD finds the smallest output whose measured KL divergence is at most the target.
 func (o *Request) searchKLD(ctx context.Context, m *model.Model, w *allocator, i int,
 	path string) (*quantize.ReportAllocation, error) {
 	factor, want := 2.0, o.Types.Targets[i].KLD
@@ -98,14 +97,14 @@ func (o *Request) searchKLD(ctx context.Context, m *model.Model, w *allocator, i
 	}
 	if best == nil {
 		return nil, fault.Errorf(fault.Refused,
-			"%s: no choice of types was found that diverges by %g at most on the text that was held apart",
+			"%s: no types found with a KL divergence of at most %g on the held-out text",
 			m.Path, want)
 	}
 	o.Recipes[i] = recipe
 	return best, nil
 }
 
-// try measures an output that would be written.
+// measureRecipe measures the output of recipe i.
 func (o *Request) measureRecipe(ctx context.Context, m *model.Model, i int, path string) (*eval.Comparison, error) {
 	b, err := quantize.PrepareBatch(ctx, m, o.Recipes[i:i+1], o.Quantize)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"ggforge/writer"
 )
 
-// openStates makes the directory for the files of Calibration.State, and removes those of an earlier run that is
-// not to be gone on from.
+// openStates makes the directory for the state files and removes those of an earlier run, unless this run resumes it.
 func (o *Request) openStates() error {
 	for _, path := range o.states() {
 		if o.Write.MakeDir != "" {
@@ -30,8 +29,8 @@ func (o *Request) openStates() error {
 	return nil
 }
 
-// closeStates removes the files of Calibration.State after an error, unless another run is to go on from them: Kept
-// finds that in the error. Without an error they stay until the outputs are there.
+// closeStates removes the state files after an error, unless a later run may resume: the error then says so
+// (writer.Kept). Without an error they stay until the outputs are written.
 func (o *Request) closeStates(ctx context.Context, err error) error {
 	if err == nil || len(o.states()) == 0 {
 		return err
@@ -49,7 +48,7 @@ func (o *Request) closeStates(ctx context.Context, err error) error {
 	return writer.Keep(err)
 }
 
-// removeStates removes the files of Calibration.State.
+// removeStates removes the state files.
 func (o *Request) removeStates() error {
 	var errs []error
 	for _, path := range o.states() {

@@ -12,25 +12,25 @@ import (
 	"ggforge/quantize/allocate"
 )
 
-// Target is what an output is to come to; the zero value leaves its types to the recipe.
+// Target is the goal of bit allocation for an output; the zero value leaves types to the recipe. One field is set.
 type Target struct {
 	BPW   float64          // bits per weight
-	Bytes int64            // of its files
-	Like  *quantize.Recipe // the bytes of what that recipe gives
-	KLD   float64          // divergence of Kullback and Leibler, as measured, in nats for a token
+	Bytes int64            // total size of its files
+	Like  *quantize.Recipe // the size of the output of that recipe
+	KLD   float64          // measured KL divergence, nats per token
 }
 
-// Types says where the types of tensors come from, if not from recipes alone.
+// Types overrides the types of recipes.
 type Types struct {
 	Recipe *allocate.Recipe // types by names of tensors, nil for none
 	Save   string           // a file for the types of the first output, "" for none
 
 	Targets []Target // of each output, or none
 	Allowed []allocate.AllowedTypes
-	Measure int // chunks to measure with
+	Measure int // number of held-out chunks to measure with
 
 	original []*quantize.Recipe
-	heldOut  eval.Run // the chunks to measure with
+	heldOut  eval.Run // the held-out chunks
 }
 
 func (t Target) String() string {
@@ -45,7 +45,7 @@ func (t Target) String() string {
 	return fmt.Sprintf("%g bits per weight", t.BPW)
 }
 
-// Quantized returns an error if there is a recipe that gives all tensors the same plain type.
+// RequireMixed returns an error if a recipe copies or gives all tensors one unquantized type; what names the option.
 func (o *Request) RequireMixed(what string) error {
 	for _, one := range o.Recipes {
 		if one.Copy || one.Type.Kind() != gguf.KindQuant {
@@ -55,7 +55,7 @@ func (o *Request) RequireMixed(what string) error {
 	return nil
 }
 
-// hold takes the chunks that are to be measured with from the end of the text.
+// holdOut takes the chunks to measure with from the end of the text.
 func (t *Types) holdOut(run *eval.Run, path string) error {
 	if len(t.Targets) == 0 || t.Measure == 0 && !slices.ContainsFunc(t.Targets,
 		func(t Target) bool { return t.KLD > 0 }) {
@@ -65,7 +65,7 @@ func (t *Types) holdOut(run *eval.Run, path string) error {
 	n := cmp.Or(t.Measure, min(16, max(1, all/4)))
 	if n >= all {
 		return fault.Errorf(fault.Refused,
-			"%s: %d chunks of %d tokens, of which %d are to be held apart: want more text", path, all, run.Chunk, n)
+			"%s: %d chunks of %d tokens, %d of them held out for measuring: want more text", path, all, run.Chunk, n)
 	}
 	t.heldOut = *run
 	t.heldOut.Tokens = run.Tokens[(all-n)*run.Chunk:]

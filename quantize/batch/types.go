@@ -19,16 +19,16 @@ import (
 	"ggforge/quantize/calibrate"
 )
 
-// worthy is what types are chosen by.
+// allocator has the data for bit allocation.
 type allocator struct {
 	candidates  []allocate.Candidate
 	predictions *allocate.Predictions
-	base        *quantize.Batch // without choices
+	base        *quantize.Batch // with the types of the recipes
 	first       int             // job whose types are chosen
 }
 
-// chooseTypes makes the types that are worth the most a part of the recipes, and returns what is to be reported
-// of each.
+// chooseTypes replaces recipes by those with the allocated types, and returns a report for each output, nil for outputs
+// without a target.
 func (o *Request) chooseTypes(ctx context.Context, m *model.Model) ([]*quantize.ReportAllocation, error) {
 	t := &o.Types
 	if len(t.Targets) == 0 {
@@ -58,7 +58,7 @@ func (o *Request) chooseTypes(ctx context.Context, m *model.Model) ([]*quantize.
 		return nil, err
 	}
 	if w.predictions.NoGradients != nil {
-		o.warn(fmt.Sprintf("%v: types are chosen by errors of what layers say, not by what these do to probabilities",
+		o.warn(fmt.Sprintf("%v: types are chosen by errors of layer outputs, not by predicted KL divergence",
 			w.predictions.NoGradients))
 	}
 	var all []*quantize.ReportAllocation
@@ -79,13 +79,11 @@ func (o *Request) chooseTypes(ctx context.Context, m *model.Model) ([]*quantize.
 	return all, nil
 }
 
-// sketchPasses is how often weights are looked at for predictions: types are told apart well
-// before blocks are as good as they get.
+// candidatePasses is calibrate.Options.Passes for predictions: types compare the same with fewer passes.
 const candidatePasses = 2
 
-// sketch makes candidates have blocks that are chosen much as those of the outputs will be, of all types
-// that this can be done for: some tensors gain more by it than others. What depends on the blocks of other
-// tensors, with --effort best, is left out. It returns what holds them.
+// encodeCandidates encodes candidates at all supported types much as the outputs will be encoded, since some tensors
+// gain more by it than others; at EffortBest as at EffortHigh. The caller closes the returned blocks.
 func (o *Request) encodeCandidates(ctx context.Context, m *model.Model, w *allocator, path string) (io.Closer, error) {
 	c := &o.Calibration
 	e, err := eval.New(m)
@@ -110,7 +108,7 @@ func (o *Request) encodeCandidates(ctx context.Context, m *model.Model, w *alloc
 	if err != nil {
 		return nil, err
 	}
-	// Other types are encoded with importance, which is known by now.
+	// Types that calibrate does not support are encoded with importance, which is known by now.
 	if err = o.setImportance(ctx, w.base); err == nil {
 		w.candidates, err = allocate.Candidates(w.base.Jobs[w.first], o.Types.Allowed)
 	}
@@ -131,8 +129,7 @@ func (o *Request) encodeCandidates(ctx context.Context, m *model.Model, w *alloc
 	return blocks, nil
 }
 
-// assign gives a recipe the types that are best for its target, where predictions are
-// multiplied by a factor.
+// assign replaces recipe i by the types that are best for its target, with predictions multiplied by factor.
 func (o *Request) assign(ctx context.Context, m *model.Model, w *allocator, i int,
 	factor float64) (*quantize.ReportAllocation, error) {
 	job, target := w.base.Jobs[i], o.Types.Targets[i]
@@ -153,7 +150,7 @@ func (o *Request) assign(ctx context.Context, m *model.Model, w *allocator, i in
 		var ok bool
 		if a, least, ok = allocate.MinimizeBytes(m, w.candidates, w.predictions.Losses, size, target.KLD/factor); !ok {
 			return nil, fault.Errorf(fault.Refused,
-				"%s: a divergence of %g cannot be had with the types that tensors may have, which come to %.3g at least", m.Path, target.KLD, least*factor)
+				"%s: a KL divergence of %g is not reachable with the candidate types: predicted at least %.3g", m.Path, target.KLD, least*factor)
 		}
 	} else {
 		limit, spent, err := w.limit(ctx, o, m, i, &size)
@@ -164,7 +161,7 @@ func (o *Request) assign(ctx context.Context, m *model.Model, w *allocator, i in
 		var ok bool
 		if a, least, ok = allocate.MinimizeLoss(m, w.candidates, w.predictions.Losses, size, limit-spent); !ok {
 			return nil, fault.Errorf(fault.Refused,
-				"%s: %v is less than the smallest types that tensors may have take: %d bytes of %d, with what does not change", m.Path, target, least+spent, limit)
+				"%s: %v is too small: the smallest candidate types and the unchanged tensors take %d bytes, the limit is %d", m.Path, target, least+spent, limit)
 		}
 	}
 	rules, err := a.Rules(w.candidates)
@@ -184,8 +181,7 @@ func (o *Request) assign(ctx context.Context, m *model.Model, w *allocator, i in
 	return report, nil
 }
 
-// limit returns how many bytes an output may have, and how many of these it has whatever types
-// candidates get.
+// limit returns the maximum size of an output in bytes, and its size without the candidates.
 func (w *allocator) limit(ctx context.Context, o *Request, m *model.Model, i int, size *allocate.Sizer) (limit,
 	spent int64, err error) {
 	job, target := w.base.Jobs[i], o.Types.Targets[i]
@@ -223,7 +219,7 @@ func (w *allocator) limit(ctx context.Context, o *Request, m *model.Model, i int
 	return limit, now - size.Bytes(job, w.candidates), err
 }
 
-// MethodErrors is the method of quantize.ReportWorth without gradients.
+// MethodErrors is the method of quantize.ReportAllocation without gradients. Outputs record it.
 const MethodErrors = "errors of what layers say"
 
 func (w *allocator) method() string {
@@ -233,8 +229,7 @@ func (w *allocator) method() string {
 	return "divergence to second order, by gradients"
 }
 
-// typesMetadata is what outputs say of how their types were chosen; with that of blocks, which
-// are chosen later.
+// typesMetadata returns the keys of outputs about bit allocation, after those about the calibration, if any.
 func (o *Request) typesMetadata(w *quantize.ReportAllocation) []gguf.KV {
 	var all []gguf.KV
 	if o.Calibration.Effort.EncodesBlocks() {
@@ -248,7 +243,7 @@ func (o *Request) typesMetadata(w *quantize.ReportAllocation) []gguf.KV {
 	}...)
 }
 
-// describe makes the jobs report what was predicted of them.
+// setAllocations adds the reports to the jobs.
 func (o *Request) setAllocations(b *quantize.Batch, all []*quantize.ReportAllocation) {
 	for i, w := range all {
 		if w != nil {
@@ -257,8 +252,7 @@ func (o *Request) setAllocations(b *quantize.Batch, all []*quantize.ReportAlloca
 	}
 }
 
-// again makes the next run over the text collect from the beginning. With a file of moments none
-// collects any more once that is there.
+// restart begins new sums for the next run over the text, unless they come from a moments file.
 func (c *Calibration) restart(e *eval.Model) (err error) {
 	if c.Moments != "" && c.sums != nil && c.sums.Len() > 0 {
 		return nil

@@ -24,12 +24,12 @@ func (o *Request) checkTypes(job *quantize.Job) error {
 	return o.Types.Recipe.Check(names)
 }
 
-// savesTypes reports whether this run writes the file of types: of a run in parts it is the one that finishes.
+// savesTypes reports whether this run writes the file of types: of a run in parts the last one does.
 func (o *Request) savesTypes() bool {
 	return o.Types.Save != "" && (o.Write.Journal == nil || o.Write.Journal.Part == 0)
 }
 
-// savingTypes says how the file of types is written.
+// savingTypes returns the options for writing the file of types.
 func (o *Request) savingTypes(m *model.Model) writer.Options {
 	opt := writer.Options{Force: o.Write.Force, Inputs: slices.Concat(o.Write.Inputs, m.Files)}
 	if filepath.Clean(o.Write.MakeDir) == filepath.Dir(o.Types.Save) {
@@ -45,7 +45,7 @@ func (o *Request) CheckSave(m *model.Model) error {
 	}
 	if slices.ContainsFunc(o.Paths,
 		func(path string) bool { return filepath.Clean(path) == filepath.Clean(o.Types.Save) }) {
-		return fault.Errorf(fault.Usage, "%s: is the output, and the file for its types", o.Types.Save)
+		return fault.Errorf(fault.Usage, "%s: named both as output and as the file for its types", o.Types.Save)
 	}
 	return writer.Writable(o.Types.Save, o.savingTypes(m))
 }
@@ -64,8 +64,8 @@ func (o *Request) savedTypes(job *quantize.Job) []byte {
 	return append([]byte{}, allocate.FormatRecipe(tensors)...) // not nil, whatever it has
 }
 
-// SaveTypes writes what Run.SavedTypes has returned to Types.Save, in place of none of the files that have been
-// written; nothing if it is nil. It comes after the outputs have their places, so that a run that fails leaves none.
+// SaveTypes writes the recipe of Run.SavedTypes to Types.Save, unless it is nil; it replaces none of the written files.
+// It is called after the outputs are in place, so that a failed run leaves no file.
 func (o *Request) SaveTypes(ctx context.Context, m *model.Model, recipe []byte, written []string) error {
 	if recipe == nil {
 		return nil

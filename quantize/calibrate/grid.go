@@ -8,8 +8,8 @@ import (
 	"ggforge/quants/parts"
 )
 
-// grid chooses vectors of levels for groups, among the points near to the levels that would
-// be the best ones if errors of elements were independent: the others are hardly ever better.
+// grid chooses codebook points for groups, among those near the levels that would be best if errors of elements were
+// independent: the others are hardly ever better.
 type grid struct {
 	*parts.Grid
 	points     []float32 // see parts.Grid.Nearby
@@ -24,8 +24,8 @@ func newGrid(p *parts.Grid) *grid {
 	return &grid{p, p.Nearby(), first, 1 / (float32(p.Levels[1]) - first)}
 }
 
-// forms returns the quadratic forms of the errors of groups, see vecmath.Quadratic: h has
-// moments among n columns, ld apart, of which block by block of size count.
+// forms returns the quadratic forms of the errors of groups, see vecmath.Quadratic: h has the moments of n columns, rows
+// ld apart; only those within blocks of size columns are used.
 func (c *grid) forms(h []float32, ld, n, size int) (all []uint32) {
 	for at := 0; at < n; at += c.Dim {
 		block := at / size * size
@@ -57,7 +57,7 @@ type attempt struct {
 	code   int16 // of the scale
 }
 
-// norm is what errors of a sub-block are measured by.
+// norm measures the errors of a sub-block.
 type norm struct {
 	h     []float32 // moments among its columns, ld apart
 	ld, n int
@@ -88,11 +88,10 @@ func (c *grid) all(a *attempt, m *norm, scale float32, shift int) {
 	}
 }
 
-// anySigns says that any number of elements may be negative.
+// anySigns permits any number of negative elements.
 const anySigns = -1
 
-// group chooses the levels of the group from column at on. odd says how many of them are
-// negative, modulo 2, if not anySigns.
+// group chooses the levels of the group from column at on. odd is the number of negative ones modulo 2, or anySigns.
 func (c *grid) group(a *attempt, m *norm, at int, scale float32, odd, shift int) {
 	dim := c.Dim
 	f := vecmath.Quadratic{Form: m.forms[at*(dim+1)/2:][:dim*(dim+1)/2]}

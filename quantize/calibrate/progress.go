@@ -17,7 +17,7 @@ const (
 	costColumns = 0.05  // and for each column of its row
 )
 
-// progress is how far a calibration is.
+// progress measures the work of a calibration.
 type progress struct {
 	forward, back, blocks, total float64
 	run, there                   float64 // what running the model takes, and there and back
@@ -25,8 +25,8 @@ type progress struct {
 	show                         func(done float64)
 }
 
-// newProgress returns progress of targets of a model, over so many tokens. Of experts, which
-// take most of a model's weights, a token meets as many as are used.
+// newProgress returns the progress for targets of a model over that many tokens. Experts count in proportion to those
+// used per token.
 func newProgress(m *model.Model, targets []Target, tokens, columns int, show func(done float64)) *progress {
 	if show == nil {
 		return nil
@@ -60,7 +60,7 @@ func newProgress(m *model.Model, targets []Target, tokens, columns int, show fun
 	return p
 }
 
-// backwards says that gradients are taken before.
+// backwards adds the work of gradients.
 func (p *progress) backwards(o *Options) {
 	if p != nil {
 		p.there = costBack * p.perToken * float64(min(len(o.Run.Tokens), o.Gradients*o.Run.Chunk))
@@ -68,7 +68,7 @@ func (p *progress) backwards(o *Options) {
 	}
 }
 
-// without says that some blocks are there already.
+// without subtracts matrices that are encoded already.
 func (p *progress) without(b *Blocks) {
 	if p == nil {
 		return
@@ -82,13 +82,13 @@ func (p *progress) without(b *Blocks) {
 	}
 }
 
-// matrix is what the blocks of a tensor take.
+// matrix returns the work of encoding a tensor.
 func (p *progress) matrix(x *model.Tensor) float64 {
 	n := float64(x.NE[0])
 	return costFactors*n*n*n + float64(x.Elements())*(costBlocks+costColumns*n)
 }
 
-// ran says how much of the run is done.
+// ran sets the share of the forward pass that is done.
 func (p *progress) ran(done float64) {
 	if p != nil {
 		p.forward = done * p.run
@@ -96,7 +96,7 @@ func (p *progress) ran(done float64) {
 	}
 }
 
-// wentBack says how much of the gradients is done.
+// wentBack sets the share of the gradients that is done.
 func (p *progress) wentBack(done float64) {
 	if p != nil {
 		p.back = done * p.there
@@ -104,7 +104,7 @@ func (p *progress) wentBack(done float64) {
 	}
 }
 
-// encoded says that a share of a tensor's blocks is done.
+// encoded adds a share of a tensor's blocks.
 func (p *progress) encoded(x *model.Tensor, share float64) {
 	if p != nil {
 		p.blocks += share * p.matrix(x)
@@ -112,7 +112,7 @@ func (p *progress) encoded(x *model.Tensor, share float64) {
 	}
 }
 
-// call shows what is done; all of it is shown by end alone.
+// call shows the share that is done, below 1 until end.
 func (p *progress) call() {
 	if p.total > 0 {
 		p.show(min(0.999, (p.forward+p.back+p.blocks)/p.total))

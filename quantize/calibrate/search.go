@@ -7,11 +7,11 @@ import (
 	"ggforge/quants/parts"
 )
 
-// searcher looks for scales and minima of blocks by errors that count each on its own, with
-// levels that follow them: descent, which moves one at a time, stops earlier.
+// searcher searches scales and minima of blocks for a diagonal H, with levels that follow. Coordinate descent, which
+// changes one at a time, stops earlier.
 type searcher struct {
 	f    *parts.Format
-	x, w []float32 // what is to be approximated, and what its errors count
+	x, w []float32 // targets, and weights of their errors
 
 	candidates vecmath.Candidates
 	bits       [2][256]uint32 // of x and w
