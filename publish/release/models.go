@@ -151,7 +151,8 @@ func (r *Release) order(list []*modelStep) *batch.Request {
 				Chunks: c.Chunks}, Output: c.ProcessOutput,
 			Effort: c.effort(), Name: path.Base(r.matrix.path),
 		}
-		if o.Calibration.Effort.EncodesBlocks() && !slices.ContainsFunc(o.Types.Targets, func(t batch.Target) bool { return t.KLD > 0 }) {
+		if o.Calibration.Effort.EncodesBlocks() && !slices.ContainsFunc(o.Types.Targets,
+			func(t batch.Target) bool { return t.KLD > 0 }) {
 			o.Calibration.State = filepath.Join(r.dir, stateDir, "blocks-"+keyOf(keys, indexes)[:16])
 		}
 	}

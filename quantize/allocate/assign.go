@@ -103,7 +103,8 @@ func Candidates(j *quantize.Job, allowed []AllowedTypes) ([]Candidate, error) {
 			}
 		}
 		if len(c.Types) == 0 {
-			return nil, fault.Errorf(fault.Refused, "%s: tensor %q with rows of %d values can have none of the types %v",
+			return nil, fault.Errorf(fault.Refused,
+				"%s: tensor %q with rows of %d values can have none of the types %v",
 				j.Input.Path, d.Name, j.Input.Tensors[d.Tensor].NE[0], lists)
 		}
 		all = append(all, c)
@@ -116,7 +117,8 @@ func Candidates(j *quantize.Job, allowed []AllowedTypes) ([]Candidate, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, fault.Errorf(fault.Refused, "%s: options fix the types of all tensors, or none is converted: nothing to choose", j.Input.Path)
+		return nil, fault.Errorf(fault.Refused,
+			"%s: options fix the types of all tensors, or none is converted: nothing to choose", j.Input.Path)
 	}
 	return all, nil
 }

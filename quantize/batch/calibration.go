@@ -50,8 +50,8 @@ type Calibration struct {
 // enabled reports whether there is a text or a moments file.
 func (c *Calibration) enabled() bool { return c.File != "" || c.Moments != "" }
 
-// calibrate collects the importance matrix, the same as that of ggeval imatrix with the same flags. If encodeBlocks will
-// run the model over the text, the matrix gets its values there; with a moments file they are in that file.
+// calibrate collects the importance matrix, the same as that of ggeval imatrix with the same flags. If encodeBlocks
+// will run the model over the text, the matrix gets its values there; with a moments file they are in that file.
 func (o *Request) calibrate(ctx context.Context, m *model.Model) error {
 	c := &o.Calibration
 	if !c.enabled() {

@@ -147,6 +147,7 @@ func (o *Request) expectBlocks(b *quantize.Batch) {
 // warnGradients warns if the embedding is encoded without gradients.
 func (o *Request) warnGradients(blocks *calibrate.Blocks) {
 	if blocks.NoGradients != nil {
-		o.warn(fmt.Sprintf("embedding encoded without gradients, all its weights count equally: %v", blocks.NoGradients))
+		o.warn(fmt.Sprintf("embedding encoded without gradients, all its weights count equally: %v",
+			blocks.NoGradients))
 	}
 }

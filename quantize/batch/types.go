@@ -150,7 +150,8 @@ func (o *Request) assign(ctx context.Context, m *model.Model, w *allocator, i in
 		var ok bool
 		if a, least, ok = allocate.MinimizeBytes(m, w.candidates, w.predictions.Losses, size, target.KLD/factor); !ok {
 			return nil, fault.Errorf(fault.Refused,
-				"%s: a KL divergence of %g is not reachable with the candidate types: predicted at least %.3g", m.Path, target.KLD, least*factor)
+				"%s: a KL divergence of %g is not reachable with the candidate types: predicted at least %.3g", m.Path,
+				target.KLD, least*factor)
 		}
 	} else {
 		limit, spent, err := w.limit(ctx, o, m, i, &size)
@@ -161,7 +162,8 @@ func (o *Request) assign(ctx context.Context, m *model.Model, w *allocator, i in
 		var ok bool
 		if a, least, ok = allocate.MinimizeLoss(m, w.candidates, w.predictions.Losses, size, limit-spent); !ok {
 			return nil, fault.Errorf(fault.Refused,
-				"%s: %v is too small: the smallest candidate types and the unchanged tensors take %d bytes, the limit is %d", m.Path, target, least+spent, limit)
+				"%s: %v is too small: the smallest candidate types and the unchanged tensors take %d bytes, the "+
+					"limit is %d", m.Path, target, least+spent, limit)
 		}
 	}
 	rules, err := a.Rules(w.candidates)

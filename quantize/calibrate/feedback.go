@@ -121,7 +121,8 @@ func cholesky(ctx context.Context, a []float32, n int, rooms []scratch) error {
 					continue
 				}
 				if !(s > 0) {
-					return fault.Errorf(fault.Broken, "second moments are not positive definite at column %d: more damping is needed",
+					return fault.Errorf(fault.Broken,
+						"second moments are not positive definite at column %d: more damping is needed",
 						i)
 				}
 				a[i*n+i] = float32(math.Sqrt(s))

@@ -24,8 +24,8 @@ func newGrid(p *parts.Grid) *grid {
 	return &grid{p, p.Nearby(), first, 1 / (float32(p.Levels[1]) - first)}
 }
 
-// forms returns the quadratic forms of the errors of groups, see vecmath.Quadratic: h has the moments of n columns, rows
-// ld apart; only those within blocks of size columns are used.
+// forms returns the quadratic forms of the errors of groups, see vecmath.Quadratic: h has the moments of n columns,
+// rows ld apart; only those within blocks of size columns are used.
 func (c *grid) forms(h []float32, ld, n, size int) (all []uint32) {
 	for at := 0; at < n; at += c.Dim {
 		block := at / size * size

@@ -314,7 +314,7 @@ func openBytes(data []byte) (*MomentsFile, error) {
 // FuzzSaved checks that files of any content are read without a panic, with memory in
 // proportion to them.
 func FuzzSaved(f *testing.F) {
-	st, err := newStore(f.TempDir() + "/moments")
+	st, err := newMomentsWriter(f.TempDir() + "/moments")
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -45,7 +45,8 @@ func (s *MomentsFile) Fits(ctx context.Context, r *eval.Model, opt Options) erro
 	for _, f := range facts {
 		if f.got != f.want {
 			return fault.Errorf(fault.Refused,
-				"%s: moments with %s %v, want %v; remove the file to collect moments again, or name another file", s.file.Path,
+				"%s: moments with %s %v, want %v; remove the file to collect moments again, or name another file",
+				s.file.Path,
 				f.what, f.got, f.want)
 		}
 	}

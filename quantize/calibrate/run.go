@@ -38,13 +38,14 @@ type Options struct {
 	// State. It saves time only.
 	Shared *Shared
 	// State is a file for the matrices encoded so far, "" for none: after an interruption the next run with the same
-	// State resumes. The model runs over the text again, but nothing is collected or encoded for matrices that are done.
-	// A file of another model, text or options is an error of kind fault.Refused. The caller removes it at the end.
+	// State resumes. The model runs over the text again, but nothing is collected or encoded for matrices that are
+	// done. A file of another model, text or options is an error of kind fault.Refused. The caller removes it at the
+	// end.
 	State string
 	// Moments is a file for the second moments that Run collects (MomentsFile), "" for none. If it exists, the model is
-	// not run, Collect gets nothing (see MomentsFile.Sums) and Run.Tokens may be missing: the blocks are the same. A file
-	// of another model, text or options is an error of kind fault.Refused. If it does not exist, moments of all inputs
-	// are collected, whatever the targets, and it is written at the end.
+	// not run, Collect gets nothing (see MomentsFile.Sums) and Run.Tokens may be missing: the blocks are the same. A
+	// file of another model, text or options is an error of kind fault.Refused. If it does not exist, moments of all
+	// inputs are collected, whatever the targets, and it is written at the end.
 	Moments string
 	// Lazy, with an existing Moments file, encodes rows when they are read from Blocks.Source: a process that writes a
 	// share of an output encodes only that. The blocks are the same; Blocks.Errors stays empty, State is not used.

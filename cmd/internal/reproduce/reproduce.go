@@ -135,7 +135,10 @@ func (j *job) arguments(ctx context.Context) (args []string, err error) {
 				return fault.Errorf(fault.Broken, "--%s: want flags that decide bytes", name)
 			}
 		}
-		args, err = runs.RecordedArguments(cmd, func(flag, name string) (string, error) { return j.named(ctx, flag, name) })
+		args, err = runs.RecordedArguments(cmd, func(flag, name string) (string,
+			error) {
+			return j.named(ctx, flag, name)
+		})
 		return err
 	})
 	if !parsed && !fault.Has(err) { // --help and the like end before

@@ -80,7 +80,8 @@ const QuantizeArgs = "IN [OUT] TYPE [NTHREADS], or --out-dir DIR IN TYPE..."
 
 // Parses says whether a command line is one of ggquant, and looks at no file.
 func CheckQuantize(ctx context.Context, args []string) error {
-	return tool.CheckArguments(ctx, &cli.Command{Name: manifest.Quantize, ArgsUsage: QuantizeArgs, Flags: QuantizeFlags()}, args,
+	return tool.CheckArguments(ctx, &cli.Command{Name: manifest.Quantize, ArgsUsage: QuantizeArgs,
+		Flags: QuantizeFlags()}, args,
 		func(cmd *cli.Command) error {
 			_, err := ParseQuantize(cmd)
 			return err
