@@ -90,19 +90,19 @@ func TestHessian(t *testing.T) {
 		code  int
 		want  string
 	}{
-		{append(made, "--hessian", file, "--chunks", "1"), 5, "chunks, as many as 2, want 1"},
-		{append(made, "--hessian", file, "-c", "32", "--force"), 5, "chunks of tokens, each 16, want 32"},
-		{append(made, "--hessian", file, "--calibrate", other), 5, "the text with SHA-256"},
+		{append(made, "--hessian", file, "--chunks", "1"), 5, "number of chunks 2, want 1"},
+		{append(made, "--hessian", file, "-c", "32", "--force"), 5, "chunk size 16, want 32"},
+		{append(made, "--hessian", file, "--calibrate", other), 5, "text SHA-256"},
 		{append(made, "--hessian", file, "--process-output"), 5, `"output.weight": false, want true`},
-		{append(reused, "--via", "f32"), 5, "the model with identity"},
+		{append(reused, "--via", "f32"), 5, "model identity"},
 		{append(made, "--hessian", text), 3, text},
 		{append(made, "--hessian", dir+"no/file"), 2, "no: no such directory"},
-		{append(made, "--hessian", dir+"x.gguf"), 2, "is the output"},
+		{append(made, "--hessian", dir+"x.gguf"), 2, "named both as output"},
 		{append(made, "--hessian", file, "--effort", "best"), 2, "--hessian goes with --effort high: with best"},
 		{append(made, "--hessian", file, "--effort", "matrix"), 2, "--hessian goes with --effort high"},
 		{append(reused, "--chunks", "2"), 2, "--chunks goes with --calibrate"},
 		{append(reused, "--like", "Q4_1"), 2, "want --calibrate TEXT"},
-		{append(reused, "--hessian", dir+"none"), 2, "there is no such file"},
+		{append(reused, "--hessian", dir+"none"), 2, "no such file"},
 	} {
 		if code, err := run(c.flags, out...); code != c.code || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: exit code %d, %v, want %d, %s", c.flags, code, err, c.code, c.want)

@@ -39,5 +39,5 @@ func ParseEffort(name string) (Effort, error) {
 	if i := slices.Index(efforts, name); i >= 0 {
 		return Effort(i), nil
 	}
-	return 0, fault.Errorf(fault.Usage, "effort %q, want matrix, high or best", name)
+	return 0, fault.Errorf(fault.Usage, "effort is %q, want matrix, high or best", name)
 }

@@ -192,7 +192,7 @@ func lazily(t *testing.T, m *model.Model, targets []Target, opt Options, want []
 	}
 	opt.Moments += "x"
 	if _, err := Run(ctx, m, targets, opt); !errors.Is(err, fault.Usage) ||
-		!strings.Contains(err.Error(), "there are no moments") {
+		!strings.Contains(err.Error(), "needs an existing moments file") {
 		t.Errorf("without moments: %v", err)
 	}
 }
@@ -224,13 +224,13 @@ func TestSavedRefused(t *testing.T) {
 	other := *m
 	other.Metadata = append(slices.Clone(m.Metadata), gguf.KV{Key: "general.x", Value: gguf.String("y")})
 	for want, change := range map[string]func(o *Options, m **model.Model){
-		"the text with SHA-256 01":         func(o *Options, _ **model.Model) { o.Text[0] = 2 },
-		"chunks of tokens, each 2, want 4": func(o *Options, _ **model.Model) { o.Run.Chunk = 4 },
-		"as many as 2, want 1":             func(o *Options, _ **model.Model) { o.Run.Tokens = o.Run.Tokens[:2] },
-		"tokens with SHA-256":              func(o *Options, _ **model.Model) { o.Run.Tokens[3] = 5 },
-		"at most 8192, want 16":            func(o *Options, _ **model.Model) { o.MaxColumns = 16 },
-		"as many as 1, want 2":             func(o *Options, _ **model.Model) { o.Gradients = 2 },
-		"the model with identity":          func(_ *Options, m **model.Model) { *m = &other },
+		"text SHA-256 01":                 func(o *Options, _ **model.Model) { o.Text[0] = 2 },
+		"chunk size 2, want 4":            func(o *Options, _ **model.Model) { o.Run.Chunk = 4 },
+		"number of chunks 2, want 1":      func(o *Options, _ **model.Model) { o.Run.Tokens = o.Run.Tokens[:2] },
+		"SHA-256 of tokens":               func(o *Options, _ **model.Model) { o.Run.Tokens[3] = 5 },
+		"columns per range 8192, want 16": func(o *Options, _ **model.Model) { o.MaxColumns = 16 },
+		"chunks with gradients 1, want 2": func(o *Options, _ **model.Model) { o.Gradients = 2 },
+		"model identity":                  func(_ *Options, m **model.Model) { *m = &other },
 	} {
 		opt, of := options(), m
 		change(&opt, &of)

@@ -56,7 +56,7 @@ func parseCalibration(cmd *cli.Command) (c batch.Calibration, err error) {
 		return c, fault.Errorf(fault.Usage, "--calibrate or --hessian, and --imatrix: want only one of them")
 	}
 	if c.Effort, err = calibrate.ParseEffort(cmd.String("effort")); err != nil {
-		return c, fmt.Errorf("--effort: %w", err)
+		return c, fmt.Errorf("--%w", err)
 	}
 	switch {
 	case c.Moments == "":
