@@ -172,12 +172,20 @@ gobench:
 	$(SIMD) go test -run xxx -bench . -count 5 ./quants
 
 ifeq ($(HAVE_ORACLE),)
-golden architectures evaluation quality configs interop:
+golden architectures evaluation quality configs interop interop-all:
 	@echo '$@: the reference is not installed in ORACLE_ROOT=$(ORACLE_ROOT): nothing compared'
 else
 # Compares with the reference's tools, file by file.
 interop: build
 	$(INTEROP) go test -count=1 -timeout 60m -v ./test/interop
+
+# Runs all of interop, two tests at a time, and writes docs/interop.md: under an hour on two quiet cores. ALL='-run REGEXP' runs some.
+.PHONY: interop-all
+ALL ?=
+interop-all: build
+	@mkdir -p out
+	$(SIMD) go test -vet=off -c -o out/interop.test ./test/interop
+	$(SIMD) $(INTEROP) go run ./test/interop/all $(ALL)
 
 # Compares what both converters make of published configurations: CONFIGS is a folder
 # with a folder for each model, which has its config.json, and what else of its small

@@ -45,7 +45,7 @@ const (
 var realSums string
 
 // work is the folder inside the chroot that everything happens in. Two runs at
-// the same time need different ones.
+// the same time need different ones; a run locks its own.
 var work = cmp.Or(os.Getenv("INTEROP_WORK"), "/srv/interop")
 
 // oracle talks to the reference.
@@ -120,9 +120,21 @@ func needsReal(t *testing.T, args string) {
 	}
 }
 
-// sweep empties the work folder of all but what takes long to make again.
+// lock is the file that a run locks while it uses the work folder; nil before it does.
+var lock *os.File
+
+// sweep empties the work folder of all but what takes long to make again. It locks the folder
+// until the process ends: another run that used it would take the files away.
 func sweep(t *testing.T) {
 	must(t, os.MkdirAll(root+work, 0o777))
+	if lock == nil {
+		f, err := os.OpenFile(root+work+".lock", os.O_CREATE|os.O_RDWR, 0o666)
+		must(t, err)
+		if err := exclusive(f); err != nil {
+			t.Fatalf("another run uses %s (%v): set INTEROP_WORK to another folder, such as /srv/interop-2", work, err)
+		}
+		lock = f
+	}
 	entries, err := os.ReadDir(root + work)
 	must(t, err)
 	for _, e := range entries {
