@@ -5,7 +5,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -257,20 +256,22 @@ func (opt *options) test(ctx context.Context, j job, lane int) (*row, error) {
 	cmd.Dir = "test/interop"
 	cmd.Env = append(os.Environ(), fmt.Sprintf("INTEROP_WORK=/srv/interop-all-%d", lane+1))
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	text, err := cmd.Output()
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+	cmd.WaitDelay = time.Minute
+	out, err := cmd.StdoutPipe()
+	if err != nil {
 		return nil, err
 	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
+	log, err := os.Create(opt.logs + "/" + strings.Map(fileName, j.name()) + ".log")
+	if err != nil {
+		return nil, err
 	}
-	r := &row{wall: time.Since(begin), skips: map[string]int{}}
-	if s := cmd.ProcessState; s != nil {
-		r.cpu = s.UserTime() + s.SystemTime()
+	defer log.Close()
+	if err := cmd.Start(); err != nil {
+		return nil, err
 	}
+	r := &row{skips: map[string]int{}}
 	ended, logged, inner := map[string]string{}, map[string]string{}, map[string]bool{}
-	var log bytes.Buffer
-	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<26)
 	for lines.Scan() {
 		var e event
@@ -295,6 +296,11 @@ func (opt *options) test(ctx context.Context, j job, lane int) (*row, error) {
 	if err := lines.Err(); err != nil {
 		return nil, err
 	}
+	err = cmd.Wait()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	r.wall, r.cpu = time.Since(begin), cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()
 	own := 0
 	for name, action := range ended {
 		switch {
@@ -318,8 +324,7 @@ func (opt *options) test(ctx context.Context, j job, lane int) (*row, error) {
 		r.failures = append(r.failures, j.test)
 	}
 	slices.Sort(r.failures)
-	file := opt.logs + "/" + strings.Map(fileName, j.name()) + ".log"
-	return r, os.WriteFile(file, log.Bytes(), 0o666)
+	return r, log.Close()
 }
 
 // fileName keeps letters, digits and dashes of a name.
