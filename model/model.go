@@ -1,5 +1,5 @@
-// Package model holds what is quantized, exported and inspected: the metadata of
-// a model and its tensors, wherever they come from.
+// Package model has Model: the metadata and tensors of a model, wherever they come from, for quantizing, exporting and
+// inspecting.
 //
 // Open reads a GGUF file or the shards of one model. Package convert makes a
 // Model of a Hugging Face checkpoint: the one that the converted file would hold.
@@ -26,11 +26,11 @@ type Model struct {
 	Metadata gguf.Metadata
 	Tensors  []Tensor // in file order, shard after shard
 	Shards   int      // 1 for a model that is not split
-	// Converted says that there is no such GGUF file: a checkpoint, or a file of another format, was read.
+	// Converted is true if the input is no GGUF file but a checkpoint or a file of another format.
 	Converted bool
 
-	// Release closes the files that the tensors are read from; nil for nothing to
-	// close.
+	// Release closes the files that the tensors are read from; nil if there are none. Whoever opened the model calls
+	// Close, nobody else.
 	Release func() error
 	// Check returns an error if one of Files is not as it was when the model was
 	// opened; nil for nothing to check.
@@ -39,7 +39,7 @@ type Model struct {
 
 // Tensor is one tensor of a Model.
 type Tensor struct {
-	gguf.Tensor // Offset means something to the file that it comes from only
+	gguf.Tensor // Offset is valid for the original file only
 	// Source hands out the rows. A tensor of a type that is not known here has none: its
 	// Source hands out the bytes as I8, and they can only be copied.
 	Source rows.Source

@@ -8,7 +8,7 @@ import (
 	"ggforge/gguf"
 )
 
-// Doubt is a reason to think that an output is not what is meant, as where input and output were swapped.
+// Doubt is a sign that an output is a mistake, such as swapped input and output.
 type Doubt struct {
 	Text     string
 	Replaces string // the file that the output would replace, "" for none
@@ -20,10 +20,10 @@ func (d *Doubt) Err() error {
 		"%s would be replaced: %s (type COPY copies a file as it is)", d.Replaces, d.Text))
 }
 
-// Doubts compares inputs with outputs and the files that these would replace. There is a doubt where a GGUF file has
-// the types already that the recipe gives, so that there is nothing to quantize, and where a file that is there is
-// larger than the input and has more bits per weight. There is none of recipes that copy, and with AllowRequantize.
-// Files that cannot be read as GGUF are not compared. paths are those of the outputs; nil compares with no files.
+// Doubts compares the input with the outputs and the files that these would replace. A doubt is a GGUF input whose
+// tensors already have the types of the recipe, or an existing file at an output's path with more bytes and more bits
+// per weight than the input. There is none for recipes that copy, and with AllowRequantize. Files that cannot be read
+// as GGUF are not compared. paths are those of the outputs; nil compares with no files.
 func (b *Batch) Doubts(paths []string) ([]Doubt, error) {
 	var all []Doubt
 	for i, j := range b.Jobs {
@@ -74,7 +74,7 @@ func bitsOf(s *gguf.Set) float64 {
 	})
 }
 
-// changesNothing reports whether all tensors stay what they are.
+// changesNothing reports whether all tensors keep their type.
 func (j *Job) changesNothing() bool {
 	for i := range j.Decisions {
 		if d := &j.Decisions[i]; d.To != d.From {

@@ -7,9 +7,9 @@ import (
 	"ggforge/writer"
 )
 
-// Encoded returns the rows of a tensor as Write would encode them if it had another type; nil
-// if it cannot have that: rows are not whole blocks of it, it needs importance that there
-// is none of, nothing encodes it, or the tensor is quantized already.
+// Encoded returns the rows of a tensor as Write would encode them at type t. It returns nil if the tensor cannot have
+// that type: rows are not whole blocks, importance is required and missing, there is no encoder, or the tensor is
+// quantized already.
 func (j *Job) Encoded(d *Decision, t gguf.Type) rows.Source {
 	in := &j.Input.Tensors[d.Tensor]
 	if t == in.Type {
@@ -38,7 +38,7 @@ func (j *Job) Encoded(d *Decision, t gguf.Type) rows.Source {
 	return writer.Encoded(plain.tensor(&as))
 }
 
-// Predict makes the report have what was predicted of the output, and its file the metadata.
+// SetAllocation adds bit allocation to the report and its metadata to the output.
 func (j *Job) SetAllocation(w *ReportAllocation, metadata []gguf.KV) {
 	j.allocation = w
 	for _, kv := range metadata {

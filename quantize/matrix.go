@@ -47,10 +47,10 @@ func (m *matrix) importance(t model.Tensor) writer.Importance {
 	return i
 }
 
-// blank says how many matrices of a tensor the importance matrix knows nothing of.
+// blank counts the matrices of a tensor without importance: all zero, or without tokens.
 type blank struct{ zero, unseen, of int }
 
-// blank looks at the values of a tensor's entry, once for all recipes.
+// blank counts for a tensor's entry, once for all recipes.
 func (m *matrix) blank(ctx context.Context, t model.Tensor) (blank, error) {
 	b, ok := m.blanks[t.Name]
 	if ok {
@@ -66,8 +66,7 @@ func (m *matrix) blank(ctx context.Context, t model.Tensor) (blank, error) {
 	return b, err
 }
 
-// compromises lists the tensors that are quantized by importance which says nothing
-// of them.
+// compromises lists the tensors that are quantized with zero or missing importance.
 func (m *matrix) compromises(ctx context.Context, input *model.Model, decisions []Decision) ([]Compromise, error) {
 	var zero, unseen []string
 	name := func(d *Decision, n, of int) string {
@@ -122,8 +121,7 @@ func (b *Batch) Held() []digest.Input {
 	return []digest.Input{digest.Held("imatrix", b.matrix.path, b.matrix.read)}
 }
 
-// refill replaces a matrix that was made in memory by one with the same entries, whose values
-// are known by now.
+// refill replaces a matrix made in memory by one with the same entries and the final values.
 func (m *matrix) refill(ctx context.Context, im *imatrix.Matrix, opt *Options) error {
 	if m.Matrix == nil {
 		return nil // no entry is left

@@ -71,25 +71,24 @@ type Job struct {
 	allocation *ReportAllocation
 }
 
-// Chosen are tensors whose blocks were not chosen by the encoders of package quants.
+// EncodedBlocks are tensors that were encoded elsewhere, not by the encoders of package quants.
 type EncodedBlocks struct {
-	// Source returns the rows of a tensor, of the type that it gets; nil for one that is
-	// encoded as usual.
+	// Source returns the encoded rows of a tensor at its output type; nil for one that is encoded as usual.
 	Source func(d *Decision) rows.Source
-	// Loss returns what became of a tensor's errors; nil for one that is encoded as usual.
+	// Report returns the errors of a tensor; nil for one that is encoded as usual.
 	Report func(d *Decision) *ReportCalibration
 	// Metadata is set in all outputs.
 	Metadata []gguf.KV
 }
 
-// Choose makes the outputs have tensors that were chosen.
+// SetBlocks sets encoded blocks for all jobs.
 func (b *Batch) SetBlocks(c EncodedBlocks) {
 	for _, j := range b.Jobs {
 		j.SetBlocks(c)
 	}
 }
 
-// Choose makes the output have tensors that were chosen.
+// SetBlocks sets encoded blocks and adds their metadata to the output.
 func (j *Job) SetBlocks(c EncodedBlocks) {
 	j.blocks = c
 	for _, kv := range c.Metadata {
@@ -97,10 +96,9 @@ func (j *Job) SetBlocks(c EncodedBlocks) {
 	}
 }
 
-// Weigh replaces Options.Importance, with which the jobs were planned, by a matrix with the
-// same entries, of as many chunks: types do not depend on the values, which may thus be
-// collected later, before Write. Compromises about them are added to those of the jobs; with
-// Strict they are an error.
+// SetImportance replaces Options.Importance by a matrix with the same entries and number of chunks: types do not depend
+// on the values, so these may be collected after planning. Compromises about the values are added to those of the
+// jobs; with Strict they are an error.
 func (b *Batch) SetImportance(ctx context.Context, im *imatrix.Matrix) error {
 	if err := b.matrix.refill(ctx, im, &b.Jobs[0].opt); err != nil {
 		return err

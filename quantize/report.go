@@ -25,7 +25,7 @@ type Report struct {
 	// Displaced counts, after a write, the sub-blocks of zeros that displace
 	// others in IQ3_S.
 	Displaced []ReportCount `json:"displaced_sub_blocks,omitempty"`
-	// Worth is there if types were chosen by what they lose.
+	// Allocation is set if types were chosen by bit allocation. Its key is "worth".
 	Allocation *ReportAllocation `json:"worth,omitempty"`
 }
 
@@ -34,13 +34,13 @@ type ReportAllocation struct {
 	Target string `json:"target"`
 	Method string `json:"method"`
 	Tokens int    `json:"tokens"` // of the text
-	// Predicted is the divergence that the tensors add up to, in nats for a token, each by itself, times Factor;
-	// without gradients, their relative errors.
+	// Predicted is the sum of the tensors' predicted KL divergences in nats per token, times Factor; without gradients,
+	// of their relative output errors.
 	Predicted float64 `json:"predicted"`
 	Factor    float64 `json:"factor"`
-	// Within is how much less it could be at most, where the choice is not known to be the best.
+	// Within bounds how much smaller Predicted could be; 0 if it is the minimum.
 	Within float64 `json:"within,omitempty"`
-	// Measured is the divergence on tokens that were held apart.
+	// Measured is the KL divergence on held-out tokens.
 	Measured       *float64 `json:"measured_kld,omitempty"`
 	MeasuredError  float64  `json:"measured_kld_error,omitempty"`
 	MeasuredTokens int      `json:"measured_tokens,omitempty"`
@@ -48,11 +48,11 @@ type ReportAllocation struct {
 	Extrapolated []string          `json:"guessed,omitempty"`
 	Types        []ReportTypeShare `json:"types"`
 
-	// Losses are those of tensors by their names, times Factor.
+	// Losses are the predicted losses by tensor name, times Factor.
 	Losses map[string]float64 `json:"-"`
 }
 
-// ReportTypeShare is how much of the output's tensors a type has.
+// ReportTypeShare is the share of a type in the output.
 type ReportTypeShare struct {
 	Type    string  `json:"type"`
 	Tensors int     `json:"tensors"`
@@ -97,21 +97,21 @@ type ReportTensor struct {
 	Bytes      int64   `json:"bytes"`
 	Reason     string  `json:"reason"`
 	Importance bool    `json:"importance,omitempty"` // used
-	// Calibration is there for tensors that were chosen.
+	// Calibration is set for tensors with EncodedBlocks.
 	Calibration *ReportCalibration `json:"calibration,omitempty"`
-	// Predicted is this tensor's part of what is predicted of the output.
+	// Predicted is this tensor's predicted KL divergence.
 	Predicted *float64 `json:"predicted,omitempty"`
 }
 
-// ReportCalibration is the error of a tensor's rows, the mean square of what the layer says
-// differently over a text: as encoded with importance, and as chosen.
+// ReportCalibration has the output error of a tensor over the calibration text (calibrate.TensorError): as encoded with
+// importance, and with the encoded blocks.
 type ReportCalibration struct {
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
-	// TraceRatio is about what feedback of errors leaves of the error of rounding alone:
-	// tr(D)/tr(H), H = L D Lᵀ the moments of the inputs. 0 where rows are looked up.
+	// TraceRatio is tr(D)/tr(H), H = L D Lᵀ the second moments of the inputs: about the share of the rounding error that
+	// remains after error feedback. 0 for embedding rows.
 	TraceRatio float64 `json:"trace_ratio,omitempty"`
-	// Gradients says that the errors are what they cost by gradients: of an embedding.
+	// Gradients is true if gradients weighted the errors, of an embedding.
 	Gradients bool `json:"gradients,omitempty"`
 }
 
@@ -193,7 +193,7 @@ func (r *Report) WriteText(w io.Writer) {
 			reason += fmt.Sprintf(", error %.3f of that", c.After/c.Before)
 		}
 		if t.Predicted != nil {
-			reason += fmt.Sprintf(", predicted to cost %.3g", *t.Predicted)
+			reason += fmt.Sprintf(", predicted loss %.3g", *t.Predicted)
 		}
 		fmt.Fprintf(w, "%-*s  %-20s  %-5s -> %-7s  %12d bytes  %s\n", width, t.Name, gguf.Shape(t.NE), t.FromType,
 			t.Type, t.Bytes, reason)

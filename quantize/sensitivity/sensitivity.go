@@ -1,10 +1,8 @@
-// Package sensitivity measures what it costs a model when some of its tensors are
-// quantized: for each group of tensors and each type, the divergence of the model in which
-// only that group has the type. Recipes are made from such tables.
+// Package sensitivity measures the KL divergence of a model when only some of its tensors are quantized: for each group
+// of tensors and each type. Recipes are made from such tables.
 //
-// Nothing is written. The tensors of a group are encoded and decoded as they are read, and
-// all models go through the layers together as far as they are the same (eval.CompareVariants):
-// a figure has the same bits as that of a file of this model.
+// Nothing is written. Tensors are encoded and decoded when they are read, and all variants share the layers before
+// their first difference (eval.CompareVariants). Figures have the same bits as those of a written file.
 package sensitivity
 
 import (
@@ -23,7 +21,7 @@ import (
 	"ggforge/quantize"
 )
 
-// Group says which tensors are quantized together.
+// Group is a way to group tensors that are quantized together.
 type Group string
 
 // The groups. A tensor outside of layers is one by itself in each.
@@ -36,8 +34,8 @@ const (
 // Groups are all groups.
 var Groups = []Group{ByTensor, ByRole, ByLayer}
 
-// All is the name of the group of all tensors that can be quantized, which is measured
-// besides the others: what a sum of figures should come to if they were independent.
+// All is the group of all tensors that can be quantized, measured besides the others: the sum of their figures if these
+// were independent.
 const All = "all"
 
 // of returns the name of a tensor's group.
@@ -56,7 +54,7 @@ func (g Group) of(name string) string {
 	return "blk." + layer + "." + role
 }
 
-// Options says what to measure.
+// Options are the options of Measure.
 type Options struct {
 	Types []gguf.Type
 	Group Group
@@ -70,10 +68,10 @@ type Options struct {
 	Run eval.Run
 }
 
-// Table is what was measured.
+// Table is the result of Measure.
 type Table struct {
 	Rows []Row
-	// Skipped are groups that cannot have a type.
+	// Skipped are the groups that cannot be converted to a type.
 	Skipped []Skipped
 	// Warnings are the compromises of package quantize.
 	Warnings []string
@@ -118,8 +116,8 @@ type candidate struct {
 	row  Row
 }
 
-// Measure measures a model. Rows come in the order of what they cost for each byte saved,
-// the largest first; those that save nothing last.
+// Measure measures a model. Rows are sorted by KL divergence per saved byte, the largest first; those that save nothing
+// come last.
 func Measure(ctx context.Context, m *model.Model, opt Options) (*Table, error) {
 	if !slices.Contains(Groups, opt.Group) {
 		return nil, fault.Errorf(fault.Usage, "groups by %q, want one of %v", opt.Group, Groups)

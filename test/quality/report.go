@@ -75,20 +75,21 @@ func (q *quality) report() ([]byte, error) {
 	var w bytes.Buffer
 	fmt.Fprintf(&w, `# Quality
 
-What quantizing loses, at the same types and sizes as the reference's files. `+"`make quality`"+` writes this document: it needs the
-reference's tools (test/interop/oracle) and takes hours: a core takes about 100 s for each output of gollama with --effort best. What was measured is kept, by hashes of code, models and texts, in the work
-folder; RUN=EXPRESSION measures the rows MODEL/TYPE/METHOD that it matches and takes the others from there, or from this document as it is.
+Loss of quantized models, at the same types and sizes as files of llama.cpp 0.7.0, called the reference below. `+"`make quality`"+` writes this
+document. It needs the reference's tools (test/interop/oracle) and takes hours: a core needs about 100 s for each output of gollama with --effort best.
+Results are cached in the work folder, by hashes of code, models and texts; RUN=EXPRESSION measures the matching rows MODEL/TYPE/METHOD only and takes
+the others from the cache or from this document.
 
 * **Divergence**: Kullback-Leibler divergence of the F16 model's probabilities from the quantized model's, in nats, mean over positions 256 to 510 of
   chunks of %d tokens. The real llama-perplexity measures it (--kl-divergence), which rounds activations to 8 bits, and ggeval compare, which does not.
 * **Ratio**: divergence by that of the **baseline**, the better of the reference's two files of the same recipe: without and with importance matrix
   (llama-imatrix), of the same text as our calibration. Smaller is better; 1 is as good as the reference.
-* **±**: one standard error, over positions; of ratios over %d blocks of successive chunks, in pairs, as both models meet the same text. It says nothing of
-  how another calibration text would do. llama-perplexity prints means of chunks with five digits after the point, which adds to the error of small ratios.
-* **high** chooses codes and scales against what layers read (--effort high), **best** also moves targets (--effort best); **types by
-  worth** is with --like: other types, at most the size.
-* **Q8_0** of the reference shows what is not the weights' fault: there llama-perplexity's figure is of rounded activations, which the same types have
-  with every method.
+* **±**: one standard error, over positions; of ratios over %d blocks of successive chunks, in pairs, as both models meet the same text. It does
+  not include the choice of calibration text. llama-perplexity prints means of chunks with five decimals, which adds to the error of small ratios.
+* **high** encodes blocks against the second moments of layer inputs (`+"`--effort high`"+`); **best** does so tensor by tensor with target
+  correction (`+"`--effort best`"+`); **types by worth** adds bit allocation: other types, at most the same size (`+"`--like`"+`).
+* **Q8_0** of the reference is the floor of llama-perplexity's figures: its weights are nearly exact, so the rest comes from activations, which
+  llama-perplexity rounds with every method.
 `, chunk, blocks)
 	judge := "text that was held out: no method was chosen by it"
 	if q.use == development {
