@@ -26,7 +26,7 @@ import (
 
 // registry lists the architectures; a class belongs to one of them.
 var registry = []*table.Arch{
-	llama, llamaEmbed, llamaInside,
+	llama, llamaEmbed, llamaInMultimodal,
 
 	bertDecider, chameleon, cogVLM, graniteMoESWA, graniteSWA, graniteSwitch, hrmText, k2Horizon, maple, paddleOCR,
 	qwen1, rnd1, spark2_5, talkie,
@@ -68,7 +68,7 @@ func Lookup(class string) (*table.Arch, error) {
 			return a, nil
 		}
 	}
-	if why, ok := notText[class]; ok {
+	if why, ok := classHints[class]; ok {
 		return nil, fault.Errorf(fault.Unsupported, "architecture %q %s", class, why)
 	}
 	class = nearest.Compared(class) // no longer than a class is, whatever the file says
@@ -76,8 +76,8 @@ func Lookup(class string) (*table.Arch, error) {
 		class, strings.Join(nearestClasses(class, Classes()), ", "))
 }
 
-// notText says of classes without a language model what to convert instead.
-var notText = map[string]string{
+// classHints says of classes without a language model what to convert instead.
+var classHints = map[string]string{
 	"UltravoxModel": "has no language model of its own: convert the one that text_model_id in its config.json names",
 }
 

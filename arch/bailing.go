@@ -44,9 +44,9 @@ var (
 			parts.EmbedRows[1:2], parts.NormRows, parts.ExpertRows, parts.SharedExpertRows, []table.TensorRow{
 				{HF: "lm_head", GGUF: "output", Optional: true, Transform: normHead},
 				{HF: "model.layers.{bid}.attention.query_key_value", Split: []table.Part{
-					{GGUF: "blk.{bid}.attn_q", Transform: parts.InTurn("q-of-joined-permuted", parts.QOfJoined,
+					{GGUF: "blk.{bid}.attn_q", Transform: parts.Chain("q-of-joined-permuted", parts.QOfJoined,
 						parts.PermuteQ)},
-					{GGUF: "blk.{bid}.attn_k", Transform: parts.InTurn("k-of-joined-permuted", parts.KOfJoined,
+					{GGUF: "blk.{bid}.attn_k", Transform: parts.Chain("k-of-joined-permuted", parts.KOfJoined,
 						parts.PermuteK)},
 					{GGUF: "blk.{bid}.attn_v", Transform: parts.VOfJoined},
 				}},
@@ -61,7 +61,7 @@ var (
 		Tokenizer:  tokenizer.ClassGPT2,
 		Fused:      table.FusedQKV,
 		BlockCount: withNextN,
-		Metadata: slices.Concat(parts.With(parts.CommonRows,
+		Metadata: slices.Concat(parts.Override(parts.CommonRows,
 			table.Row{Key: table.KeyBlockCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
 				n, err := withNextN(c)
 				return table.Uint32Of(n, true, err)
@@ -192,43 +192,44 @@ var sarvamMoE = func() *table.Arch {
 		Classes:    []string{"SarvamMoEForCausalLM", "modeling_sarvam_moe.SarvamMoEForCausalLM"},
 		Expect:     bailingMoE2.Expect, Unused: bailingMoE2.Unused,
 	}
-	a.Metadata = parts.With(bailingMoE2.Metadata,
+	a.Metadata = parts.Override(bailingMoE2.Metadata,
 		table.Row{Key: "rope.dimension_count", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := c.HeadDim()
 			return table.Uint32Of(n, true, err)
 		}})
 	for _, r := range bailingMoE2.Tensors {
 		if r.GGUF == "blk.{bid}.exp_probs_b.bias" {
-			r.Transform = lessMean
+			r.Transform = subtractMean
 		}
 		a.Tensors = append(a.Tensors, r)
 	}
 	return a
 }()
 
-// lessMean takes the mean of a vector off each of its numbers, in the precision of the
+// subtractMean takes the mean of a vector off each of its numbers, in the precision of the
 // checkpoint, as PyTorch does it: the mean of float32 sums is rounded, and so are the
 // differences.
-var lessMean = &table.Transform{Name: "less-mean", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
-	round := func(v float32) float32 { return v }
-	switch s.Type() {
-	case gguf.TypeF16:
-		round = half.RoundF16
-	case gguf.TypeBF16:
-		round = func(v float32) float32 { return half.FromBF16(half.ToBF16(v)) }
-	}
-	whole := rows.Convert(s, gguf.TypeF32)
-	return rows.Prepared(s.NE(), gguf.TypeF32, func() (rows.Source, error) {
-		n := gguf.Rows(s.NE()) * gguf.RowLen(s.NE())
-		sum := torchmath.NewSum(n)
-		if err := rows.Each(whole, sum.Add); err != nil {
-			return nil, err
+var subtractMean = &table.Transform{Name: "less-mean",
+	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+		round := func(v float32) float32 { return v }
+		switch s.Type() {
+		case gguf.TypeF16:
+			round = half.RoundF16
+		case gguf.TypeBF16:
+			round = func(v float32) float32 { return half.FromBF16(half.ToBF16(v)) }
 		}
-		mean := round(sum.Value() / float32(n))
-		return rows.Map(whole, func(x []float32) {
-			for i, v := range x {
-				x[i] = round(v - mean)
+		whole := rows.Convert(s, gguf.TypeF32)
+		return rows.Prepared(s.NE(), gguf.TypeF32, func() (rows.Source, error) {
+			n := gguf.Rows(s.NE()) * gguf.RowLen(s.NE())
+			sum := torchmath.NewSum(n)
+			if err := rows.Each(whole, sum.Add); err != nil {
+				return nil, err
 			}
+			mean := round(sum.Value() / float32(n))
+			return rows.Map(whole, func(x []float32) {
+				for i, v := range x {
+					x[i] = round(v - mean)
+				}
+			}), nil
 		}), nil
-	}), nil
-}}
+	}}

@@ -75,7 +75,7 @@ var bailing3Shapes = func() shape.Rules {
 var bailing3NextN = &table.NextN{Layers: parts.NextNLayers,
 	Shared: []string{"model.word_embeddings.weight", "model.norm.weight", "lm_head.weight"}}
 
-var bailing3Metadata = slices.Concat(parts.With(parts.CommonRows,
+var bailing3Metadata = slices.Concat(parts.Override(parts.CommonRows,
 	table.Row{Key: table.KeyHeadCountKV, Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		n, err := bailingMoE3Blocks(c)
 		heads := make([]int64, n)
@@ -189,7 +189,7 @@ func bailing3Rows(compressed bool, list []table.TensorRow) []table.TensorRow {
 }
 
 // expColumn is exp of a vector, as a column.
-var expColumn = parts.InTurn("exp-column",
+var expColumn = parts.Chain("exp-column",
 	&table.Transform{Name: "exp", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		return rows.Map(s, torchmath.Exp), nil
 	}}, &table.Transform{Name: "column", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {

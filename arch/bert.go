@@ -69,7 +69,7 @@ var roberta = &table.Arch{
 	Classes:   []string{"RobertaModel", "RobertaForSequenceClassification", "RobertaForMaskedLM"},
 	Tokenizer: tokenizer.ClassRoberta,
 	Fused:     table.FusedQKV,
-	Metadata:  parts.With(bertMetadata, robertaContext),
+	Metadata:  parts.Override(bertMetadata, robertaContext),
 	Unused:    bertUnused,
 	Expect:    bertExpect,
 	Rename:    robertaRename,
@@ -84,7 +84,7 @@ var xlmRoberta = &table.Arch{
 	Classes:   []string{"XLMRobertaModel", "XLMRobertaForSequenceClassification", "XLMRobertaForMaskedLM"},
 	Tokenizer: tokenizer.ClassXLMRoberta,
 	Fused:     table.FusedQKV,
-	Metadata:  parts.With(bertMetadata, robertaContext),
+	Metadata:  parts.Override(bertMetadata, robertaContext),
 	Unused:    bertUnused,
 	Expect:    bertExpect,
 	Rename:    robertaRename,
@@ -106,7 +106,7 @@ var jinaBertV3 = &table.Arch{
 	Name:      "jina-bert-v3",
 	Tokenizer: tokenizer.ClassXLMRoberta,
 	Fused:     table.FusedQKV,
-	Metadata:  parts.With(bertMetadata, robertaContext),
+	Metadata:  parts.Override(bertMetadata, robertaContext),
 	Unused: slices.Concat(bertUnused, []string{"emb_pooler", "load_trained_adapters", "lora_alpha", "lora_dropout_p",
 		"lora_main_params_trainable", "lora_rank", "matryoshka_dimensions",
 		"rotary_emb_base", "task_instructions", "truncate_dim"}),
@@ -157,7 +157,7 @@ var nomicBert = &table.Arch{
 	Tokenizer: tokenizer.ClassNomicBert,
 	Fused:     table.FusedQKV,
 	RawConfig: true,
-	Metadata:  parts.With(bertMetadata, nomicContext),
+	Metadata:  parts.Override(bertMetadata, nomicContext),
 	Unused:    nomicUnused,
 	Expect: slices.Concat(nomicExpect, []table.Expect{parts.Expect("activation_function", "swiglu"),
 		parts.Expect("qkv_proj_bias", "false"), parts.Expect("mlp_fc1_bias", "false"),
@@ -184,7 +184,7 @@ var nomicBertMoE = &table.Arch{
 	Tokenizer: tokenizer.ClassNomicBert,
 	Fused:     table.FusedQKV,
 	RawConfig: true,
-	Metadata: slices.Concat(parts.With(bertMetadata, nomicContext), []table.Row{
+	Metadata: slices.Concat(parts.Override(bertMetadata, nomicContext), []table.Row{
 		parts.UintRow("moe_every_n_layers", "moe_every_n_layers"),
 		parts.UintRow("expert_used_count", "moe_top_k"),
 	}),
@@ -204,7 +204,7 @@ var nomicBertMoE = &table.Arch{
 		{HF: "encoder.layers.{bid}.mlp.experts.mlp.w1", GGUF: "blk.{bid}.ffn_up_exps.weight", Exact: true,
 			If: nomicSparse, Transform: nomicExperts},
 		{HF: "encoder.layers.{bid}.mlp.experts.mlp.w2", GGUF: "blk.{bid}.ffn_down_exps.weight", Exact: true,
-			If: nomicSparse, Transform: parts.InTurn("nomic-experts-down", nomicExperts, parts.TransposeEach)},
+			If: nomicSparse, Transform: parts.Chain("nomic-experts-down", nomicExperts, parts.TransposeEach)},
 		// the reference leaves it out, and loaders know none
 		{HF: "encoder.layers.{bid}.mlp.experts.bias", If: nomicSparse},
 	}),
@@ -378,7 +378,7 @@ var bertDecider = &table.Arch{
 	Fused:            modernBert.Fused,
 	RopePerAttention: true,
 	BlockCount:       deciderLayers,
-	Metadata: slices.Concat(parts.With(modernBert.Metadata,
+	Metadata: slices.Concat(parts.Override(modernBert.Metadata,
 		table.Row{Key: table.KeyBlockCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := deciderLayers(c)
 			return table.Uint32Of(n, true, err)
@@ -403,16 +403,16 @@ var bertDecider = &table.Arch{
 	Expect: modernBert.Expect,
 	Rename: []table.Rename{
 		{Prefix: "encoder.", With: ""},
-		{Prefix: "head.layers.", With: "head.layers.{bid}.", Number: parts.After((*config.View).BlockCount)},
+		{Prefix: "head.layers.", With: "head.layers.{bid}.", Number: parts.NumberAfter((*config.View).BlockCount)},
 	},
 	Drop: []table.Drop{
 		{Prefix: "act_head.", Why: "of the head for actions, which answers do not need"},
 		{Prefix: "temperature", Why: table.Silent}, // the fitted ones are in the configuration
 	},
-	Tensors: slices.Concat(parts.AlsoIf(parts.InTrunk,
+	Tensors: slices.Concat(parts.Restrict(parts.BeforeNextN,
 		slices.DeleteFunc(slices.Clone(modernBert.Tensors), func(r table.TensorRow) bool {
 			return strings.HasPrefix(r.GGUF, "cls")
-		})), parts.DeciderLayers(parts.Not(parts.InTrunk))),
+		})), parts.DeciderLayers(parts.Not(parts.BeforeNextN))),
 }
 
 // deciderHead is the number of layers after the encoder.
@@ -490,7 +490,7 @@ var neoBert = &table.Arch{
 		"flash_attention", "kwargs", "dim_head", "base_scale", "ngpt"}),
 	Expect: []table.Expect{
 		parts.Expect("ngpt", "false"),
-		parts.PlainRopeType, parts.PlainRopeFactor,
+		parts.DefaultRopeType, parts.UnitRopeFactor,
 		parts.Expect("rope_theta", "10000"),
 		parts.Expect("hidden_act", "swiglu", "SwiGLU"),
 	},
@@ -525,7 +525,7 @@ var euroBert = &table.Arch{
 	Expect: []table.Expect{
 		parts.SiLU,
 		parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false"),
-		parts.PlainRopeType, parts.PlainRopeFactor,
+		parts.DefaultRopeType, parts.UnitRopeFactor,
 	},
 	Rename: modelPrefix,
 	Drop:   []table.Drop{{Prefix: "lm_head.", Why: lmHead}},

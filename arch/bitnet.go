@@ -29,7 +29,7 @@ var bitnet = &table.Arch{
 	Expect: []table.Expect{parts.SiLU, parts.Expect("weight_bits", "1"), parts.Expect("input_bits", "8")},
 	Unused: parts.BiasKeys,
 	Tensors: slices.Concat(parts.EmbedRows[:2], parts.NormRows,
-		parts.Transformed(ternary, slices.Concat(parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows)),
+		parts.WithTransform(ternary, slices.Concat(parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows)),
 		[]table.TensorRow{
 			{HF: "model.layers.{bid}.self_attn.inner_attn_ln", GGUF: "blk.{bid}.attn_sub_norm"},
 			{HF: "model.layers.{bid}.mlp.ffn_layernorm", GGUF: "blk.{bid}.ffn_sub_norm"},

@@ -19,25 +19,26 @@ var cogVLM = &table.Arch{
 		"vis_attn_qkv": "n_embd, n_embd_q + n_embd_k + n_embd_v", "vis_attn_output": "n_embd_q, n_embd",
 		"vis_gate": "n_embd, n_ff", "vis_up": "n_embd, n_ff", "vis_down": "n_ff, n_embd",
 	}},
-	Classes:   []string{"CogVLMForCausalLM"},
-	Tokenizer: tokenizer.ClassLlama,
-	Fused:     table.FusedQKV,
-	Metadata:  parts.LlamaRows,
-	Unused:    slices.Concat(parts.MultimodalKeys, []string{"template_version"}),
-	Expect:    []table.Expect{parts.SiLU},
-	KeepAll:   true,
-	Drop:      []table.Drop{{Prefix: "model.vision.", Why: table.OtherPart}},
+	Classes:          []string{"CogVLMForCausalLM"},
+	Tokenizer:        tokenizer.ClassLlama,
+	Fused:            table.FusedQKV,
+	Metadata:         parts.LlamaRows,
+	Unused:           slices.Concat(parts.MultimodalKeys, []string{"template_version"}),
+	Expect:           []table.Expect{parts.SiLU},
+	KeepEncoderNames: true,
+	Drop:             []table.Drop{{Prefix: "model.vision.", Why: table.OtherPart}},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, []table.TensorRow{
 		{HF: "model.layers.{bid}.self_attn.language_expert_query_key_value", GGUF: "blk.{bid}.attn_qkv"},
 		{HF: "model.layers.{bid}.self_attn.language_expert_dense", GGUF: "blk.{bid}.attn_output"},
 		{HF: "model.layers.{bid}.mlp.language_mlp.gate_proj", GGUF: "blk.{bid}.ffn_gate"},
 		{HF: "model.layers.{bid}.mlp.language_mlp.up_proj", GGUF: "blk.{bid}.ffn_up"},
 		{HF: "model.layers.{bid}.mlp.language_mlp.down_proj", GGUF: "blk.{bid}.ffn_down"},
-	}, parts.Only(parts.Not(asReference), cogVLMPictures), parts.Only(asReference, dropped(cogVLMPictures))),
+	}, parts.Only(parts.Not(compatReference), cogVLMVisionExperts),
+		parts.Only(compatReference, dropped(cogVLMVisionExperts))),
 }
 
-// cogVLMPictures are the weights for tokens of pictures.
-var cogVLMPictures = []table.TensorRow{
+// cogVLMVisionExperts are the weights for tokens of pictures.
+var cogVLMVisionExperts = []table.TensorRow{
 	{HF: "model.layers.{bid}.self_attn.vision_expert_query_key_value", GGUF: "blk.{bid}.vis_attn_qkv"},
 	{HF: "model.layers.{bid}.self_attn.vision_expert_dense", GGUF: "blk.{bid}.vis_attn_output"},
 	{HF: "model.layers.{bid}.mlp.vision_mlp.gate_proj", GGUF: "blk.{bid}.vis_gate"},
@@ -45,8 +46,8 @@ var cogVLMPictures = []table.TensorRow{
 	{HF: "model.layers.{bid}.mlp.vision_mlp.down_proj", GGUF: "blk.{bid}.vis_down"},
 }
 
-// asReference is the condition that the user asked for the reference's bytes.
-func asReference(l table.Layer) (bool, error) { return l.Options.Reference, nil }
+// compatReference is the condition that the user asked for the reference's bytes.
+func compatReference(l table.Layer) (bool, error) { return l.Options.Reference, nil }
 
 // dropped returns rows of weights that leave them out.
 func dropped(list []table.TensorRow) []table.TensorRow {

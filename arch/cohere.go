@@ -22,7 +22,7 @@ var (
 		Body:      table.Body{Classes: []string{"CohereModel"}, Prefix: "model."},
 		Tokenizer: tokenizer.ClassGPT2,
 		Fused:     table.FusedQKV,
-		Metadata: slices.Concat(parts.With(parts.CommonRows,
+		Metadata: slices.Concat(parts.Override(parts.CommonRows,
 			// max_position_embeddings is less than the model was trained with
 			parts.UintRow("context_length", "model_max_length", "max_position_embeddings"),
 		), []table.Row{
@@ -110,7 +110,7 @@ var cohere2MoE = &table.Arch{
 	Body:       table.Body{Classes: []string{"Cohere2MoeModel"}, Prefix: "model."},
 	Tokenizer:  tokenizer.ClassGPT2,
 	BlockCount: parts.BlocksWithNextN,
-	Metadata: slices.Concat(parts.With(parts.CommonRows, parts.BlocksRow), []table.Row{
+	Metadata: slices.Concat(parts.Override(parts.CommonRows, parts.BlocksRow), []table.Row{
 		parts.FloatRow("logit_scale", "logit_scale"),
 		parts.UintRow("attention.sliding_window", "sliding_window"),
 		{Key: "attention.sliding_window_pattern", Derive: func(c *config.View) (gguf.Value, bool, error) {
@@ -145,7 +145,7 @@ var cohere2MoE = &table.Arch{
 		parts.UintRow("rope.dimension_count", "head_dim"),
 		parts.NoRopeScaling,
 	}),
-	Expect: []table.Expect{parts.SiLU, parts.PlainRopeType, parts.PlainRopeFactor,
+	Expect: []table.Expect{parts.SiLU, parts.DefaultRopeType, parts.UnitRopeFactor,
 		parts.Expect("position_embedding_type", "rope_gptj"), parts.Expect("rotary_pct", "1"),
 		parts.Expect("use_gated_activation", "true"), parts.Expect("use_parallel_block", "true"),
 		parts.Expect("use_qk_norm", "false"),

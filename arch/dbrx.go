@@ -46,7 +46,7 @@ var dbrx = &table.Arch{
 		{HF: "transformer.blocks.{bid}.ffn.experts.mlp.w1", GGUF: "blk.{bid}.ffn_gate_exps.weight", Exact: true,
 			Transform: dbrxExperts},
 		{HF: "transformer.blocks.{bid}.ffn.experts.mlp.w2", GGUF: "blk.{bid}.ffn_down_exps.weight", Exact: true,
-			Transform: parts.InTurn("rows-of-experts-transposed", dbrxExperts, parts.TransposeEach)},
+			Transform: parts.Chain("rows-of-experts-transposed", dbrxExperts, parts.TransposeEach)},
 		{HF: "transformer.blocks.{bid}.ffn.experts.mlp.v1", GGUF: "blk.{bid}.ffn_up_exps.weight", Exact: true,
 			Transform: dbrxExperts},
 	},

@@ -24,7 +24,7 @@ var (
 		Tokenizer: tokenizer.ClassDeci,
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(
-			rowsIf(hasBlocks, []table.Row{
+			rowsWhen(hasBlocks, []table.Row{
 				{Key: "rope.freq_base", Derive: func(c *config.View) (gguf.Value, bool,
 					error) {
 					return table.Float32Of(c.Rope().Float("rope_theta"))
@@ -46,7 +46,7 @@ var (
 				{Key: "attention.value_length", Derive: parts.HiddenPerHead},
 				parts.FileTypeRow,
 			}),
-			rowsIf(func(c *config.View) bool { return !hasBlocks(c) }, slices.Concat(parts.CommonRows, []table.Row{
+			rowsWhen(func(c *config.View) bool { return !hasBlocks(c) }, slices.Concat(parts.CommonRows, []table.Row{
 				{Key: table.KeyHeadCountKV, Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 					list, ok, err := c.Ints(deciHeadsKV)
 					if err != nil || !ok {
@@ -85,8 +85,8 @@ const deciHeadsKV = "num_key_value_heads_per_layer"
 // hasBlocks reports whether the config describes each layer.
 func hasBlocks(c *config.View) bool { return c.Has("block_configs") }
 
-// rowsIf are rows that some configs have.
-func rowsIf(cond func(*config.View) bool, list []table.Row) []table.Row {
+// rowsWhen are rows that some configs have.
+func rowsWhen(cond func(*config.View) bool, list []table.Row) []table.Row {
 	list = slices.Clone(list)
 	for i, r := range list {
 		list[i] = table.Row{Key: r.Key, Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {

@@ -33,7 +33,7 @@ var (
 		parts.PoolingRow, parts.DecisionType("nimble"))
 	// kev is an adapter, too. A head points at options: it turns the state of a token into a
 	// query and a key, one after the other in the file.
-	kev = ofKev(&table.Arch{Classes: []string{config.Kev}, Drop: parts.DropMTP, Tokenizer: tokenizer.ClassKev},
+	kev = withKevHead(&table.Arch{Classes: []string{config.Kev}, Drop: parts.DropMTP, Tokenizer: tokenizer.ClassKev},
 		parts.PoolingRow, parts.DecisionType("kev"),
 		table.Row{Key: "embedding_length_out", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := kevWidth(c)
@@ -44,7 +44,7 @@ var (
 		table.Row{Key: "decision.temperature.noul", Derive: settingsTemperature})
 	// pplxDecider and vllmD3 have a readout in place of the output matrix: a row for each
 	// code that an option may have.
-	pplxDecider = ofReadout(&table.Arch{
+	pplxDecider = withReadout(&table.Arch{
 		Classes:   []string{config.PplxDecider},
 		Tokenizer: tokenizer.ClassPplxDecider,
 		Expect: []table.Expect{
@@ -53,7 +53,7 @@ var (
 		},
 	}, parts.DecisionType("pplx-decider"))
 	// vllmD3 sees in its layers of full attention what follows.
-	vllmD3 = ofReadout(&table.Arch{
+	vllmD3 = withReadout(&table.Arch{
 		Classes:   []string{config.VllmD3},
 		Tokenizer: tokenizer.ClassVllmD3,
 	}, parts.DecisionType("vllm-d3", [2]string{"prompt", "d3"}, [2]string{"attention_mode", "noncausal_full_attention"},
@@ -66,15 +66,15 @@ func settingsTemperature(c *config.View) (gguf.Value, bool, error) {
 	return table.Float32Of(f, true, err)
 }
 
-// ofKev completes a table. Attention that hides options from each other, and embeddings
+// withKevHead completes a table. Attention that hides options from each other, and embeddings
 // trained for the marks of options, have no place in the file.
-func ofKev(a *table.Arch, rows ...table.Row) *table.Arch {
+func withKevHead(a *table.Arch, rows ...table.Row) *table.Arch {
 	a = parts.Qwen35(false, a, rows...)
 	a.Unused = append([]string{"decision"}, a.Unused...)
 	a.Expect = append(a.Expect, table.Expect{Key: "option_isolation", In: (*config.View).Decision,
 		Values: []string{"false"}},
 		table.Expect{Key: "special_embeddings", In: (*config.View).Decision, Values: []string{"false"}})
-	a.Beside = []table.Beside{{File: config.KevHead, Prefix: "kev/", Made: true}}
+	a.ExtraFiles = []table.ExtraFile{{File: config.KevHead, Prefix: "kev/", Generated: true}}
 	for _, suffix := range []string{"weight", "bias"} {
 		a.Tensors = append(a.Tensors, table.TensorRow{HF: "kev/head/{part}." + suffix, Exact: true,
 			Parts: []string{"q", "k"}, GGUF: "cls.output." + suffix, Kind: table.First{}, Group: "pointer",
@@ -110,9 +110,9 @@ func queryAndKey(l table.Layer, list []rows.Source) (rows.Source, error) {
 	return rows.Concat(list)
 }
 
-// ofReadout completes a table; of rows, the first comes before the temperatures and the
+// withReadout completes a table; of rows, the first comes before the temperatures and the
 // others come after them.
-func ofReadout(a *table.Arch, rows ...table.Row) *table.Arch {
+func withReadout(a *table.Arch, rows ...table.Row) *table.Arch {
 	expect := a.Expect
 	a = parts.Qwen35(false, a, slices.Concat([]table.Row{parts.PoolingRow}, rows[:1], []table.Row{
 		{Key: "decision.temperature.choice", Derive: settingsTemperature},
@@ -122,7 +122,7 @@ func ofReadout(a *table.Arch, rows ...table.Row) *table.Arch {
 	a.Expect = append(a.Expect, expect...)
 	a.Unused = append([]string{"decision"}, a.Unused...)
 	a.Drop = parts.DropMTP
-	a.Beside = []table.Beside{{File: "readout.safetensors", Prefix: "readout.", Made: true}}
+	a.ExtraFiles = []table.ExtraFile{{File: "readout.safetensors", Prefix: "readout.", Generated: true}}
 	a.Rename = append([]table.Rename{ // names of the model without its head
 		{Prefix: "embed_tokens.", With: "model.embed_tokens."},
 		{Prefix: "layers.", With: "model.layers."},
@@ -169,18 +169,18 @@ var scatterCodes = &table.Transform{Name: "scatter-codes",
 // clef is Cloudflare's Clef, a Qwen 3.5 with a head that answers all questions of a
 // request at once. Layers of the head that look for evidence come first in the file,
 // those of a decoder after them. Source: clef.py of the reference.
-var clef = ofClef(&table.Arch{
-	Classes:   []string{config.Clef},
-	Tokenizer: tokenizer.ClassClef,
-	Drop:      parts.DropMTP,
-	Beside:    []table.Beside{{File: "joint_head.safetensors", Prefix: "joint_head."}},
+var clef = withClefHead(&table.Arch{
+	Classes:    []string{config.Clef},
+	Tokenizer:  tokenizer.ClassClef,
+	Drop:       parts.DropMTP,
+	ExtraFiles: []table.ExtraFile{{File: "joint_head.safetensors", Prefix: "joint_head."}},
 }, parts.PoolingRow, parts.DecisionType("clef"),
 	table.Row{Key: "decision.routing_block_count", Derive: clefNumber("routing_layers")},
 	table.Row{Key: "decision.block_count", Derive: clefNumber("layers")},
 	table.Row{Key: "decision.head_count", Derive: clefNumber("heads")},
 	table.Row{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-5)}) // PyTorch's default
 
-func ofClef(a *table.Arch, rows ...table.Row) *table.Arch {
+func withClefHead(a *table.Arch, rows ...table.Row) *table.Arch {
 	a = parts.Qwen35(false, a, rows...)
 	a.Name = "clef"
 	a.Shapes.Tensors = shape.Table{
@@ -279,7 +279,7 @@ var clefHead = slices.Concat([]table.TensorRow{
 	{HF: "joint_head.evidence_layers.{bid}.feedforward_norm", GGUF: "dec.blk.{bid}.ffn_norm", Bias: table.NeedBias},
 	{HF: "joint_head.evidence_layers.{bid}.feedforward.0", GGUF: "dec.blk.{bid}.ffn_up", Bias: table.NeedBias},
 	{HF: "joint_head.evidence_layers.{bid}.feedforward.3", GGUF: "dec.blk.{bid}.ffn_down", Bias: table.NeedBias},
-}, inThirds("joint_head.evidence_layers.{bid}.attention.in_proj_", "dec.blk.{bid}.cross_attn_"))),
+}, fusedQKVRows("joint_head.evidence_layers.{bid}.attention.in_proj_", "dec.blk.{bid}.cross_attn_"))),
 	parts.Only(isDeciding, slices.Concat([]table.TensorRow{
 		{HF: "joint_head.layers.{bid}.norm1", GGUF: "dec.blk.{bid}.attn_norm", Bias: table.NeedBias},
 		{HF: "joint_head.layers.{bid}.norm2", GGUF: "dec.blk.{bid}.cross_attn_norm", Bias: table.NeedBias},
@@ -289,11 +289,11 @@ var clefHead = slices.Concat([]table.TensorRow{
 			Bias: table.NeedBias},
 		{HF: "joint_head.layers.{bid}.linear1", GGUF: "dec.blk.{bid}.ffn_up", Bias: table.NeedBias},
 		{HF: "joint_head.layers.{bid}.linear2", GGUF: "dec.blk.{bid}.ffn_down", Bias: table.NeedBias},
-	}, inThirds("joint_head.layers.{bid}.self_attn.in_proj_", "dec.blk.{bid}.attn_"),
-		inThirds("joint_head.layers.{bid}.multihead_attn.in_proj_", "dec.blk.{bid}.cross_attn_"))))
+	}, fusedQKVRows("joint_head.layers.{bid}.self_attn.in_proj_", "dec.blk.{bid}.attn_"),
+		fusedQKVRows("joint_head.layers.{bid}.multihead_attn.in_proj_", "dec.blk.{bid}.cross_attn_"))))
 
-// inThirds are the rows of attention that has query, key and value in one.
-func inThirds(hf, name string) (list []table.TensorRow) {
+// fusedQKVRows are the rows of attention that has query, key and value in one.
+func fusedQKVRows(hf, name string) (list []table.TensorRow) {
 	for _, suffix := range []string{"weight", "bias"} {
 		row := table.TensorRow{HF: hf + suffix, Exact: true}
 		for i, part := range []string{"q", "k", "v"} {
@@ -339,11 +339,11 @@ var decision2 = &table.Arch{
 		"decision.option_mlp": "n_embd, ?width", "decision.query_mlp": "n_embd, ?width",
 		"decision.scorer_out": "?width, 1",
 	}},
-	Classes:   []string{config.Decision2},
-	Tokenizer: tokenizer.ClassVllmDecision2,
-	Fused:     table.FusedQKV,
-	Folder:    "backbone",
-	Beside:    []table.Beside{{File: "decision_head.safetensors", Prefix: "decision_head."}},
+	Classes:    []string{config.Decision2},
+	Tokenizer:  tokenizer.ClassVllmDecision2,
+	Fused:      table.FusedQKV,
+	Folder:     "backbone",
+	ExtraFiles: []table.ExtraFile{{File: "decision_head.safetensors", Prefix: "decision_head."}},
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.PoolingRow,
 		parts.DecisionType("vllm-decision2", [2]string{"architecture",
@@ -353,7 +353,7 @@ var decision2 = &table.Arch{
 	}),
 	Unused: append([]string{"decision"}, parts.MultimodalKeys...),
 	Expect: []table.Expect{parts.SiLU},
-	Rename: parts.BareNames,
+	Rename: parts.HeadlessNames,
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
 		parts.QKNormRows, parts.MLPRows, headInF32([]table.TensorRow{
 			{HF: "decision_head.candidate_norm", GGUF: "decision.option_norm", Bias: table.NeedBias},

@@ -35,8 +35,8 @@ func TestShapes(t *testing.T) {
 		{"even columns", everySecondColumn(0), []int64{4, 2}, []float32{0, 2, 4, 6}, []int64{2, 2}},
 		{"odd columns", everySecondColumn(1), []int64{4}, []float32{1, 3}, []int64{2}},
 		{"columns of odd", everySecondColumn(0), []int64{3, 2}, nil, nil},
-		{"swapped", parts.Swapped, []int64{3, 2}, []float32{0, 3, 1, 4, 2, 5}, []int64{2, 3}},
-		{"swapped vector", parts.Swapped, []int64{3}, nil, nil},
+		{"swapped", parts.TransposeLast, []int64{3, 2}, []float32{0, 3, 1, 4, 2, 5}, []int64{2, 3}},
+		{"swapped vector", parts.TransposeLast, []int64{3}, nil, nil},
 		{"vocabulary", parts.VocabRows, []int64{2, 3}, []float32{0, 1, 2, 3}, []int64{2, 2}},
 		{"vocabulary that fits", parts.VocabRows, []int64{2, 2}, []float32{0, 1, 2, 3}, []int64{2, 2}},
 		// two heads of two rows of keys and one of values

@@ -30,7 +30,8 @@ var deepseek = &table.Arch{
 	Unused: []string{"topk_method", "ep_size"},
 	Expect: []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "false"), parts.Expect("moe_layer_freq", "1")},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows,
-		parts.EachEnding(parts.EachEnding(parts.AttentionRows(table.MayBias, table.NoBias), ".q_proj", parts.PermuteQ),
+		parts.TransformBySuffix(parts.TransformBySuffix(parts.AttentionRows(table.MayBias, table.NoBias), ".q_proj",
+			parts.PermuteQ),
 			".k_proj", parts.PermuteK),
 		parts.Only(parts.DenseFirst, parts.MLPRows),
 		parts.Only(parts.MoEAfter, slices.Concat(parts.ExpertRows, parts.SharedExpertRows))),
@@ -91,7 +92,7 @@ var deepseek32 = &table.Arch{
 	Classes:   []string{"DeepseekV32ForCausalLM"},
 	Body:      table.Body{Classes: []string{"DeepseekV32Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassGPT2,
-	NextN:     parts.Numbered,
+	NextN:     parts.NumberedNextN,
 	Metadata:  slices.Concat(parts.MLAMetadata, []table.Row{parts.NextNRow}, parts.IndexerMetadata),
 	// every layer has an indexer; which ones have experts is the number of dense ones
 	Unused: append([]string{"num_experts", "layer_types", "mlp_layer_types"}, parts.MLAUnused...),

@@ -61,17 +61,17 @@ var deepseek4 = &table.Arch{
 	Unused: slices.Concat(v4Unused, v4DraftKeys, []string{"num_nextn_predict_layers"}),
 	Expect: v4Expect,
 	// the first of these layers has a head of its own in place of the model's
-	Rename: []table.Rename{{Prefix: "mtp.0.hc_head_", With: "hc_head_", If: v4Alone},
-		{Prefix: "mtp.", With: "layers.{bid}.", Beyond: true}},
+	Rename: []table.Rename{{Prefix: "mtp.0.hc_head_", With: "hc_head_", If: v4NextNOnly},
+		{Prefix: "mtp.", With: "layers.{bid}.", AfterModel: true}},
 	Drop: []table.Drop{
 		{Prefix: "aligner.", Why: table.Silent}, {Prefix: "image_", Why: table.Silent},
-		{Prefix: "layers.", Beyond: true, Why: parts.MTP},
+		{Prefix: "layers.", AfterModel: true, Why: parts.MTP},
 	},
-	Tensors: v4Typed(slices.Concat([]table.TensorRow{
+	Tensors: v4StoredTypes(slices.Concat([]table.TensorRow{
 		{HF: "layers.{bid}.ffn.gate.tid2eid", GGUF: "blk.{bid}.ffn_gate_tid2eid.weight", Exact: true,
-			Kind: table.Ahead(0), Type: table.Always(gguf.TypeI32), If: v4Hashed},
+			Kind: table.FirstByLayer(0), Type: table.Always(gguf.TypeI32), If: v4Hashed},
 		{HF: "layers.{bid}.{part}_proj", GGUF: "blk.{bid}.nextn.eh_proj", Parts: []string{"e", "h"},
-			Kind: table.Ahead(2), Type: table.Always(gguf.TypeQ8_0), If: parts.NextN,
+			Kind: table.FirstByLayer(2), Type: table.Always(gguf.TypeQ8_0), If: parts.NextN,
 			Join: func(_ table.Layer, s []rows.Source) (rows.Source, error) { return rows.ConcatColumns(s) }},
 
 		{HF: "embed", GGUF: "token_embd"},
@@ -116,7 +116,7 @@ var v4DSpark = &table.Arch{
 	MXFP4:      true,
 	BlockCount: v4Stages,
 	Shapes:     parts.DFlashShapes,
-	Metadata: slices.Concat(parts.With(v4Metadata(v4Stages, func(c *config.View) ([]int64, error) {
+	Metadata: slices.Concat(parts.Override(v4Metadata(v4Stages, func(c *config.View) ([]int64, error) {
 		n, err := v4Stages(c)
 		return make([]int64, n), err
 	}),
@@ -155,7 +155,7 @@ var v4DSpark = &table.Arch{
 		{Prefix: "head.", Why: v4Model}, {Prefix: "hc_head_", Why: v4Model},
 		{Prefix: "aligner.", Why: table.OtherPart}, {Prefix: "image_", Why: table.OtherPart},
 	},
-	Tensors: v4Typed(slices.Concat([]table.TensorRow{
+	Tensors: v4StoredTypes(slices.Concat([]table.TensorRow{
 		{HF: "mtp.main_proj", GGUF: "fc"},
 		{HF: "mtp.main_norm", GGUF: "enc.output_norm"},
 		{HF: "mtp.norm", GGUF: "output_norm"},
@@ -183,15 +183,16 @@ func v4Stages(c *config.View) (int64, error) {
 	for _, name := range c.Facts.Tensors {
 		rest, ok := strings.CutPrefix(name, "mtp.")
 		number, part, dot := strings.Cut(rest, ".")
-		if !ok || !dot || slices.ContainsFunc(v4Ends, func(end string) bool { return strings.HasPrefix(part, end) }) ||
-			table.Below(number, n) {
+		if !ok || !dot || slices.ContainsFunc(v4NextNOutside,
+			func(end string) bool { return strings.HasPrefix(part, end) }) ||
+			table.IsLayerBelow(number, n) {
 			continue
 		}
-		if !table.Below(number, config.MaxBlocks) {
+		if !table.IsLayerBelow(number, config.MaxBlocks) {
 			return 0, fault.Errorf(fault.Broken, "tensor %q: want the number of a layer below %d after mtp", name,
 				config.MaxBlocks)
 		}
-		for !table.Below(number, n) {
+		for !table.IsLayerBelow(number, n) {
 			n++
 		}
 	}
@@ -201,8 +202,8 @@ func v4Stages(c *config.View) (int64, error) {
 	return n, nil
 }
 
-// v4Ends begin the names of what the drafts have once, in one of their layers.
-var v4Ends = []string{"main_", "norm.", "hc_head_", "markov_head.", "confidence_head."}
+// v4NextNOutside begin the names of what the drafts have once, in one of their layers.
+var v4NextNOutside = []string{"main_", "norm.", "hc_head_", "markov_head.", "confidence_head."}
 
 // v4Unused and v4Expect are the keys of models and of drafts, v4DraftKeys those of drafts.
 var (
@@ -246,9 +247,12 @@ func v4Metadata(blocks func(*config.View) (int64, error), ratios func(*config.Vi
 // checkpoint begin with layer.
 func v4Layer(layer string) []table.TensorRow {
 	return []table.TensorRow{
-		{HF: layer + "ffn.experts.{xid}.w1", GGUF: "blk.{bid}.ffn_gate_exps", Kind: table.Ahead(1), Experts: v4Experts},
-		{HF: layer + "ffn.experts.{xid}.w2", GGUF: "blk.{bid}.ffn_down_exps", Kind: table.Ahead(1), Experts: v4Experts},
-		{HF: layer + "ffn.experts.{xid}.w3", GGUF: "blk.{bid}.ffn_up_exps", Kind: table.Ahead(1), Experts: v4Experts},
+		{HF: layer + "ffn.experts.{xid}.w1", GGUF: "blk.{bid}.ffn_gate_exps", Kind: table.FirstByLayer(1),
+			Experts: v4Experts},
+		{HF: layer + "ffn.experts.{xid}.w2", GGUF: "blk.{bid}.ffn_down_exps", Kind: table.FirstByLayer(1),
+			Experts: v4Experts},
+		{HF: layer + "ffn.experts.{xid}.w3", GGUF: "blk.{bid}.ffn_up_exps", Kind: table.FirstByLayer(1),
+			Experts: v4Experts},
 
 		{HF: layer + "attn_norm", GGUF: "blk.{bid}.attn_norm"},
 		{HF: layer + "ffn_norm", GGUF: "blk.{bid}.ffn_norm"},
@@ -275,8 +279,8 @@ func v4Layer(layer string) []table.TensorRow {
 	}
 }
 
-// v4Typed gives rows the type of what is stored: F32 and BF16 stay, FP8 becomes Q8_0.
-func v4Typed(list []table.TensorRow) []table.TensorRow {
+// v4StoredTypes gives rows the type of what is stored: F32 and BF16 stay, FP8 becomes Q8_0.
+func v4StoredTypes(list []table.TensorRow) []table.TensorRow {
 	for i := range list {
 		if list[i].Type == nil {
 			list[i].Type = func(out gguf.Type, from table.Stored) gguf.Type {
@@ -302,8 +306,8 @@ func v4NextN(c *config.View) (int64, error) {
 	return parts.NextNLayers(c)
 }
 
-// v4Alone is the condition that the file has the layers that predict further tokens alone.
-func v4Alone(l table.Layer) (bool, error) { return l.Options.NextN == config.OnlyNextN, nil }
+// v4NextNOnly is the condition that the file has the layers that predict further tokens alone.
+func v4NextNOnly(l table.Layer) (bool, error) { return l.Options.NextN == config.OnlyNextN, nil }
 
 func v4Experts(l table.Layer) (int64, error) { return l.Require("n_routed_experts") }
 

@@ -30,12 +30,12 @@ var (
 		Classes: parts.DSparkClasses,
 		Drop: []table.Drop{
 			{Prefix: "model.t2d", Why: table.Silent}, // d2t the other way round
-			{Prefix: "model.lm_head.", Why: table.Silent, If: parts.Not(parts.FewTokens)},
+			{Prefix: "model.lm_head.", Why: table.Silent, If: parts.Not(parts.HasDraftVocabulary)},
 		},
 		Expect: []table.Expect{parts.Expect("markov_head_type", "vanilla")},
 		Tensors: slices.Concat(parts.DSparkHeads, []table.TensorRow{
 			{HF: "model.d2t", Exact: true, GGUF: "d2t", Type: table.Always(gguf.TypeI64), Kind: table.Last{},
-				Transform: parts.DraftTokens, If: parts.FewTokens},
+				Transform: parts.DraftTokens, If: parts.HasDraftVocabulary},
 		}),
 	},
 		table.Row{Key: "sample_from_anchor", Derive: func(c *config.View) (gguf.Value, bool, error) {
@@ -91,7 +91,7 @@ var lilicorr = func() *table.Arch {
 		has, err := parts.DFlashConv(table.Layer{View: c, Bid: -1})
 		return gguf.Uint32(0), has, err
 	}
-	a.Metadata = parts.With(a.Metadata, table.Row{Key: "selector_rank", Derive: none},
+	a.Metadata = parts.Override(a.Metadata, table.Row{Key: "selector_rank", Derive: none},
 		table.Row{Key: "selector_top_k", Derive: none})
 	a.HeaderLast = []table.Row{{Key: "tokenizer.ggml.mask_token_id",
 		Derive: func(c *config.View) (gguf.Value, bool, error) {
@@ -116,8 +116,8 @@ var lilicorr = func() *table.Arch {
 			table.Rename{Prefix: model + "lilicorr.layers.{bid}.attn.in_proj_",
 				With: "model.lilicorr.in_proj.{bid}.in_proj_"},
 			table.Rename{Prefix: model + "lilicorr.layers.", With: "model.lilicorr.layers.{bid}.",
-				Number: parts.After(corrFirst)},
-			table.Rename{Prefix: model + "lilicorr.feature_", With: "model.lilicorr.feature.{bid}.", Beyond: true,
+				Number: parts.NumberAfter(corrFirst)},
+			table.Rename{Prefix: model + "lilicorr.feature_", With: "model.lilicorr.feature.{bid}.", AfterModel: true,
 				Number: last})
 	}
 	a.Rename = slices.Concat(names, a.Rename)
@@ -151,15 +151,15 @@ var corrTensors = inF32([]table.TensorRow{
 		If: corrFeature},
 
 	{HF: "model.lilicorr.{part}_slot_bias", GGUF: "lilicorr.attention_bias.bias", Exact: true,
-		Parts: []string{"relative", "same"}, Join: corrBias, Kind: table.Behind(0)},
+		Parts: []string{"relative", "same"}, Join: corrBias, Kind: table.LastByLayer(0)},
 	{HF: "model.lilicorr.slot_embedding", GGUF: "lilicorr.slot_embedding.weight", Exact: true, Transform: corrRows,
-		Kind: table.Behind(0)},
+		Kind: table.LastByLayer(0)},
 	{HF: "model.lilicorr.rank_embedding", GGUF: "lilicorr.rank_embedding.weight", Exact: true, Transform: corrRows,
-		Kind: table.Behind(0)},
+		Kind: table.LastByLayer(0)},
 	{HF: "model.lilicorr.in_proj.{bid}.in_proj_weight", GGUF: "lilicorr.layers.{bid}.attn.in_proj.weight", Exact: true,
-		If: corrOwn, Kind: table.Behind(1)},
+		If: corrOwn, Kind: table.LastByLayer(1)},
 	{HF: "model.lilicorr.in_proj.{bid}.in_proj_bias", GGUF: "lilicorr.layers.{bid}.attn.in_proj.bias", Exact: true,
-		If: corrOwn, Kind: table.Behind(1)},
+		If: corrOwn, Kind: table.LastByLayer(1)},
 })
 
 func inF32(list []table.TensorRow) []table.TensorRow {

@@ -34,7 +34,7 @@ var dots3note = &table.Arch{
 		}),
 		Tensors: dots3Shapes,
 	},
-	Metadata: slices.Concat(parts.With(dots3MLA,
+	Metadata: slices.Concat(parts.Override(dots3MLA,
 		table.Row{Key: table.KeyHeadCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
 			full, swa, err := dots3Pair(c, "num_attention_heads", "swa_num_attention_heads")
 			if err != nil {
@@ -66,7 +66,7 @@ var dots3note = &table.Arch{
 		{Key: "attention.key_length_mla_swa", Derive: parts.SumOf("swa_qk_nope_head_dim", "swa_qk_rope_head_dim")},
 		parts.UintRow("attention.value_length_mla_swa", "swa_v_head_dim"),
 		{Key: "nextn_predict_layers", Derive: func(c *config.View) (gguf.Value, bool, error) {
-			if err := dots3Same(c); err != nil {
+			if err := dots3CheckSizes(c); err != nil {
 				return gguf.Value{}, false, err
 			}
 			n, err := dots3NextN(c)
@@ -95,8 +95,9 @@ var dots3note = &table.Arch{
 		parts.Expect("swa_attention_gate_type", "headwise"), parts.Expect("attention_bias", "false"),
 		parts.Expect("mlp_bias", "false"),
 	}),
-	Rename: []table.Rename{{Prefix: "model.mtp.embed_tokens.", With: "model.layers.{bid}.embed_tokens.", Beyond: true}},
-	Drop:   []table.Drop{parts.TiedHead},
+	Rename: []table.Rename{{Prefix: "model.mtp.embed_tokens.", With: "model.layers.{bid}.embed_tokens.",
+		AfterModel: true}},
+	Drop: []table.Drop{parts.TiedHead},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, []table.TensorRow{
 		{HF: "model.layers.{bid}.self_attn.q_a_proj", GGUF: "blk.{bid}.attn_q_a"},
 		{HF: "model.layers.{bid}.self_attn.q_a_layernorm", GGUF: "blk.{bid}.attn_q_a_norm",
@@ -107,8 +108,8 @@ var dots3note = &table.Arch{
 			Transform: dots3Rescale("kv_lora_rank", "swa_kv_lora_rank")},
 		{HF: "model.layers.{bid}.self_attn.k_rope_only_layernorm", GGUF: "blk.{bid}.attn_k_norm"},
 		{HF: "model.layers.{bid}.self_attn.kv_b_proj", Split: []table.Part{
-			{GGUF: "blk.{bid}.attn_k_b", Transform: parts.MLAKeysBy(dots3Geometry)},
-			{GGUF: "blk.{bid}.attn_v_b", Transform: parts.MLAValuesBy(dots3Geometry)},
+			{GGUF: "blk.{bid}.attn_k_b", Transform: parts.MLAKeysBy(dots3HeadDims)},
+			{GGUF: "blk.{bid}.attn_v_b", Transform: parts.MLAValuesBy(dots3HeadDims)},
 		}},
 		{HF: "model.layers.{bid}.self_attn.g_proj", GGUF: "blk.{bid}.attn_gate"},
 		{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
@@ -189,9 +190,9 @@ func dots3Pair(c *config.View, full, swa string) (a, b int64, err error) {
 	return a, b, err
 }
 
-// dots3Same refuses sizes that differ although the file has one number for both kinds of
+// dots3CheckSizes refuses sizes that differ although the file has one number for both kinds of
 // layers, and those that contradict each other.
-func dots3Same(c *config.View) error {
+func dots3CheckSizes(c *config.View) error {
 	for _, pair := range [][2]string{{"qk_rope_head_dim", "swa_qk_rope_head_dim"}, {"q_lora_rank", "swa_q_lora_rank"}} {
 		a, b, err := dots3Pair(c, pair[0], pair[1])
 		if err == nil && a != b {
@@ -219,8 +220,8 @@ func dots3Same(c *config.View) error {
 	return err
 }
 
-// dots3Geometry are the heads of a layer.
-func dots3Geometry(l table.Layer) (heads, nope, value int64, err error) {
+// dots3HeadDims are the heads of a layer.
+func dots3HeadDims(l table.Layer) (heads, nope, value int64, err error) {
 	window, err := dots3Window(l)
 	if err != nil {
 		return 0, 0, 0, err

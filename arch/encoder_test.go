@@ -79,7 +79,7 @@ func TestRecurrentShapes(t *testing.T) {
 		{"no positions left", fromPadding, 0, []int64{1, 2}, nil, nil},
 		{"mixer", ssmMultipliers, 0, []int64{1, 7}, []float32{0, 2, 6, 9, 20, 35, 66}, []int64{1, 7}},
 		{"mixer of six rows", ssmMultipliers, 0, []int64{1, 6}, nil, nil},
-		{"scaled", scaledBy("f"), 0, []int64{3}, []float32{0, 0.5, 1}, []int64{3}},
+		{"scaled", multiplyBy("f"), 0, []int64{3}, []float32{0, 0.5, 1}, []int64{3}},
 		{"key", rowsUpTo("key", refactHead), 0, []int64{1, 5}, []float32{0, 1, 2}, []int64{1, 3}},
 		{"value", rowsFrom("value", refactHead), 0, []int64{1, 5}, []float32{3, 4}, []int64{1, 2}},
 		{"no value", rowsFrom("value", refactHead), 0, []int64{1, 3}, nil, nil},

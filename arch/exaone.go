@@ -72,13 +72,13 @@ var (
 		Tokenizer:  tokenizer.ClassGPT2,
 		Fused:      table.FusedQKV,
 		BlockCount: parts.BlocksWithNextN,
-		Metadata:   append(parts.With(exaone4.Metadata, parts.BlocksRow), parts.NextNSome),
+		Metadata:   append(parts.Override(exaone4.Metadata, parts.BlocksRow), parts.NextNSome),
 		// several layers would have the same projection and norms
 		Expect: append([]table.Expect{parts.Expect("num_nextn_predict_layers", "0", "1")}, exaone4.Expect...),
 		Unused: slices.Concat(exaone4.Unused, parts.MultimodalKeys,
 			[]string{"_num_mtp_layers", "mtp_share_layers", "mtp_loss_scaling_factor"}),
 		Rename:  parts.MTPNames,
-		Drop:    []table.Drop{{Prefix: "model.layers.", Beyond: true, Why: parts.MTP}},
+		Drop:    []table.Drop{{Prefix: "model.layers.", AfterModel: true, Why: parts.MTP}},
 		Tensors: slices.Concat(exaone4.Tensors, parts.Only(parts.NextN, parts.NextNRows)),
 		Extra:   parts.Llama3Extra,
 	}
@@ -94,7 +94,7 @@ var exaoneMoE = &table.Arch{
 	Tokenizer:  tokenizer.ClassGPT2,
 	Fused:      table.FusedQKV,
 	BlockCount: parts.BlocksWithNextN,
-	Metadata: slices.Concat(parts.With(exaone4.Metadata, parts.BlocksRow), []table.Row{
+	Metadata: slices.Concat(parts.Override(exaone4.Metadata, parts.BlocksRow), []table.Row{
 		parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),
 		parts.UintRow("expert_shared_count", "num_shared_experts"),
 		{Key: "expert_shared_feed_forward_length", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
@@ -123,7 +123,7 @@ var exaoneMoE = &table.Arch{
 	Unused: slices.Concat(exaone4.Unused, []string{"mlp_layer_types", "is_moe_layer", "first_last_k_dense_replace",
 		"mtp_share_layers", "mtp_loss_scaling_factor"}),
 	Rename: parts.MTPNames,
-	Drop:   []table.Drop{{Prefix: "model.layers.", Beyond: true, Why: parts.MTP}},
+	Drop:   []table.Drop{{Prefix: "model.layers.", AfterModel: true, Why: parts.MTP}},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
 		parts.QKNormRows, parts.Only(exaoneIsDense, parts.MLPRows),
 		parts.Only(exaoneHasExperts, slices.Concat(parts.ExpertRows, []table.TensorRow{

@@ -32,7 +32,7 @@ var falcon = &table.Arch{
 		}},
 		parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_epsilon"),
 		parts.FileTypeRow,
-		{Key: "rope.freq_base", Deviates: true, Derive: parts.OtherFreqBase},
+		{Key: "rope.freq_base", Deviates: true, Derive: parts.NonDefaultFreqBase},
 	},
 	Unused: []string{"max_position_embeddings", "new_decoder_architecture", "multi_query", "num_ln_in_parallel_attn",
 		"num_kv_heads", "ffn_hidden_size"},
@@ -42,7 +42,7 @@ var falcon = &table.Arch{
 		parts.Expect("bias", "false"),
 		parts.Expect("parallel_attn", "true"),
 		parts.Expect("apply_residual_connection_post_layernorm", "false"),
-		parts.PlainRopeType, parts.PlainRopeFactor,
+		parts.DefaultRopeType, parts.UnitRopeFactor,
 	},
 	Tensors: []table.TensorRow{
 		{HF: "transformer.word_embeddings", GGUF: "token_embd"},

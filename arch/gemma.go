@@ -26,12 +26,12 @@ var gemmaRows = []table.Row{
 	parts.UintRow("attention.key_length", "head_dim"),
 	parts.UintRow("attention.value_length", "head_dim"),
 	parts.FileTypeRow,
-	{Key: "rope.freq_base", Derive: plainRope},
+	{Key: "rope.freq_base", Derive: refuseRopeScaling},
 }
 
-// plainRope writes nothing: the loaders of these models know one rope base and no
+// refuseRopeScaling writes nothing: the loaders of these models know one rope base and no
 // scaling.
-func plainRope(c *config.View) (v gguf.Value, ok bool, err error) {
+func refuseRopeScaling(c *config.View) (v gguf.Value, ok bool, err error) {
 	theta, ok, err := c.Rope().Float("rope_theta")
 	if err == nil && ok && theta != 10000 {
 		err = fault.Errorf(fault.Unsupported, "%s: rope base %v, want 10000: the file cannot hold another one",
@@ -62,12 +62,12 @@ var gemma = &table.Arch{
 		parts.Expect("hidden_activation", parts.GELUTanh...)},
 	Drop: gemmaDrop,
 	Tensors: slices.Concat(
-		parts.EachEnding(slices.Concat(parts.EmbedRows, parts.NormRows), "norm", parts.PlusOne),
+		parts.TransformBySuffix(slices.Concat(parts.EmbedRows, parts.NormRows), "norm", parts.PlusOne),
 		parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows),
 }
 
 // gemma2Norms are the norms before and after both parts of a layer.
-var gemma2Norms = parts.EachEnding(parts.SandwichNorms, "norm", parts.PlusOne)
+var gemma2Norms = parts.TransformBySuffix(parts.SandwichNorms, "norm", parts.PlusOne)
 
 var gemma2 = &table.Arch{
 	Name:      "gemma2",
@@ -85,7 +85,7 @@ var gemma2 = &table.Arch{
 	Expect: []table.Expect{parts.Expect("hidden_act", parts.GELUTanh...),
 		parts.Expect("hidden_activation", parts.GELUTanh...), parts.Expect("cache_implementation", "hybrid")},
 	Drop: gemmaDrop,
-	Tensors: slices.Concat(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne), gemma2Norms,
+	Tensors: slices.Concat(parts.TransformBySuffix(parts.EmbedRows, "norm", parts.PlusOne), gemma2Norms,
 		parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows),
 }
 
@@ -99,7 +99,7 @@ var gemma3 = &table.Arch{
 	Metadata:         parts.Gemma3Rows,
 	Unused:           gemma3Unused,
 	Expect:           append([]table.Expect{parts.Expect("use_bidirectional_attention", "false")}, gemma3Expect...),
-	Rename:           parts.BareNames,
+	Rename:           parts.HeadlessNames,
 	Tensors:          gemma3Tensors,
 }
 
@@ -113,8 +113,9 @@ var gemma3Expect = []table.Expect{parts.Expect("hidden_activation", parts.GELUTa
 	parts.Expect("sliding_window_pattern", "1", "6"), parts.Expect("attn_logit_softcapping")}
 
 var gemma3Tensors = slices.Concat(
-	parts.EachEnding(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne), "embed_tokens", parts.VocabRows),
-	gemma2Norms, parts.EachEnding(parts.QKNormRows, "norm", parts.PlusOne),
+	parts.TransformBySuffix(parts.TransformBySuffix(parts.EmbedRows, "norm", parts.PlusOne), "embed_tokens",
+		parts.VocabRows),
+	gemma2Norms, parts.TransformBySuffix(parts.QKNormRows, "norm", parts.PlusOne),
 	parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows)
 
 // embeddingGemma is the embedding model made of Gemma 3.
@@ -124,7 +125,7 @@ var embeddingGemma = &table.Arch{
 	Tokenizer:        tokenizer.ClassGemma3,
 	Fused:            table.FusedQKV,
 	RopePerAttention: true,
-	Metadata: slices.Concat(parts.With(parts.Gemma3Rows,
+	Metadata: slices.Concat(parts.Override(parts.Gemma3Rows,
 		table.Row{Key: "attention.sliding_window", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			// transformers halves the window of bidirectional attention, the loader too
 			n, err := c.RawConfig().Require("sliding_window")
@@ -132,6 +133,6 @@ var embeddingGemma = &table.Arch{
 		}}), parts.DenseRows(), []table.Row{parts.PoolingRow}),
 	Unused:  append([]string{"use_bidirectional_attention"}, gemma3Unused...),
 	Expect:  gemma3Expect,
-	Rename:  parts.BareNames,
+	Rename:  parts.HeadlessNames,
 	Tensors: gemma3Tensors,
 }

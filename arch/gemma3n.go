@@ -23,7 +23,8 @@ var gemma3n = &table.Arch{
 	Tokenizer:        tokenizer.ClassGemma3,
 	Fused:            table.FusedQKV,
 	RopePerAttention: true,
-	Metadata: slices.Concat(parts.With(parts.Gemma3Rows, table.Row{Key: "feed_forward_length", Derive: gemma3nWidths}),
+	Metadata: slices.Concat(parts.Override(parts.Gemma3Rows,
+		table.Row{Key: "feed_forward_length", Derive: gemma3nWidths}),
 		[]table.Row{
 			parts.UintRow("altup.active_idx", "altup_active_idx"),
 			parts.UintRow("altup.num_inputs", "altup_num_inputs"),
@@ -58,13 +59,13 @@ var gemma3n = &table.Arch{
 		"laurel_l": "n_embd, 64", "laurel_r": "64, n_embd", "laurel_post_norm": "n_embd",
 	})},
 	Tensors: slices.Concat(
-		parts.EachEnding(parts.EmbedRows, "embed_tokens", wholeVocab), parts.SandwichNorms,
+		parts.TransformBySuffix(parts.EmbedRows, "embed_tokens", padToVocab), parts.SandwichNorms,
 		parts.AttentionRows(table.NoBias, table.NoBias)[:1],
 		parts.AttentionRows(table.NoBias, table.NoBias)[3:], parts.QKNormRows[:1],
 		parts.Only(parts.Not(gemma3nShares), gemma3nKeyRows),
 		parts.Only(gemma3nShares, parts.OptionalRows(gemma3nKeyRows)),
 		parts.MLPRows, parts.PerLayerRows("model.", "model.layers.{bid}."), []table.TensorRow{
-			{HF: "model.embed_tokens_per_layer", GGUF: "per_layer_token_embd", Transform: wholeVocab},
+			{HF: "model.embed_tokens_per_layer", GGUF: "per_layer_token_embd", Transform: padToVocab},
 			{HF: "model.altup_projections.{part}", Parts: []string{"0", "1", "2"}, Join: stacked, GGUF: "altup_proj"},
 			{HF: "model.altup_unembed_projections.{part}", Parts: []string{"0", "1", "2"}, Join: stacked,
 				GGUF: "altup_unembd_proj"},
@@ -99,9 +100,9 @@ func gemma3nShares(l table.Layer) (bool, error) {
 
 func stacked(_ table.Layer, s []rows.Source) (rows.Source, error) { return rows.Stack(s) }
 
-// wholeVocab gives an embedding rows of zeros for tokens that it lacks: those of
+// padToVocab gives an embedding rows of zeros for tokens that it lacks: those of
 // pictures and sounds.
-var wholeVocab = &table.Transform{Name: "whole-vocabulary",
+var padToVocab = &table.Transform{Name: "whole-vocabulary",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		n, err := l.Require("vocab_size")
 		if err != nil {

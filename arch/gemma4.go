@@ -39,7 +39,7 @@ var gemma4 = &table.Arch{
 		"ffn_gate_inp.scale": "n_embd", "ffn_down_exps.scale": "n_expert",
 	})},
 	Tensors: slices.Concat(
-		parts.EachEnding(parts.EmbedRows, "embed_tokens", parts.VocabRows), gemma4Norms, gemma4QueryRows,
+		parts.TransformBySuffix(parts.EmbedRows, "embed_tokens", parts.VocabRows), gemma4Norms, gemma4QueryRows,
 		parts.Only(parts.Not(gemma4Shares), gemma4KeyRows), parts.Only(gemma4Shares, parts.OptionalRows(gemma4KeyRows)),
 		gemma4ValueRows,
 		parts.MLPRows,
@@ -131,7 +131,7 @@ var embeddingGemma2 = &table.Arch{
 	Classes:          []string{"EmbeddingGemma2Model"},
 	Tokenizer:        tokenizer.ClassGemma4,
 	RopePerAttention: true,
-	Metadata: slices.Concat(parts.With(gemma4Rows(func(*config.View) (int64, error) { return 0, nil }),
+	Metadata: slices.Concat(parts.Override(gemma4Rows(func(*config.View) (int64, error) { return 0, nil }),
 		table.Row{Key: "attention.sliding_window", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			// the config counts the positions to one side, the runtime those to both
 			n, err := c.Require("sliding_window")
@@ -146,7 +146,7 @@ var embeddingGemma2 = &table.Arch{
 	Expect: gemma4Expect,
 	Shapes: shape.Rules{Dims: gemma4Dims, Tensors: shape.Merge(gemma4PerLayerShapes,
 		shape.Table{"output": "n_embd, @embedding_length_out"})},
-	Rename: parts.BareNames,
+	Rename: parts.HeadlessNames,
 	Tensors: slices.Concat(
 		[]table.TensorRow{
 			{HF: "model.embed_tokens", GGUF: "token_embd", Transform: parts.VocabRows},
@@ -160,7 +160,7 @@ var embeddingGemma2 = &table.Arch{
 // gemma4Rows are the rows of Gemma 3 and those by which layers differ. shared is the
 // number of layers that use keys and values of earlier ones.
 func gemma4Rows(shared func(*config.View) (int64, error)) []table.Row {
-	return slices.Concat(parts.With(parts.Gemma3Rows,
+	return slices.Concat(parts.Override(parts.Gemma3Rows,
 		table.Row{Key: "feed_forward_length", Derive: gemma4Widths(shared)},
 		table.Row{Key: table.KeyHeadCountKV, Derive: gemma4KeyHeads},
 		table.Row{Key: "attention.causal", Derive: gemma4Causal},
@@ -561,7 +561,7 @@ var gemma4DSpark = func() *table.Arch {
 		parts.ConfidenceRow,
 	)
 	a.RopePerAttention, a.RopeSections = true, false
-	a.Metadata = parts.With(parts.Without(a.Metadata, "rope.freq_base_swa"),
+	a.Metadata = parts.Override(parts.WithoutKeys(a.Metadata, "rope.freq_base_swa"),
 		table.Row{Key: "rope.scaling.type", Derive: gemma4RopeType})
 	a.HeaderLast = []table.Row{{Key: "tokenizer.ggml.mask_token_id",
 		Derive: func(c *config.View) (gguf.Value, bool, error) {
@@ -579,7 +579,8 @@ var gemma4DSpark = func() *table.Arch {
 	a.Rename = slices.Concat([]table.Rename{{Prefix: "model.confidence_proj.", With: parts.ConfidenceHead},
 		{Prefix: "confidence_proj.", With: parts.ConfidenceHead}}, a.Rename)
 	a.MaskToken = nil // the reference reads no such file for it
-	a.Tensors = slices.Concat(parts.DFlashEnds(table.TensorRow{HF: "model.lm_head", GGUF: "output"}), gemma4Norms,
+	a.Tensors = slices.Concat(parts.DFlashOutsideLayers(table.TensorRow{HF: "model.lm_head", GGUF: "output"}),
+		gemma4Norms,
 		gemma4QueryRows, gemma4KeyRows, parts.MLPRows, parts.DSparkHeads)
 	a.Extra = gemma4Factors
 	return &a
@@ -600,7 +601,7 @@ func gemma4DSparkActivation(c *config.View) (v gguf.Value, ok bool, err error) {
 	if len(kinds) == 0 || slices.ContainsFunc(kinds, func(kind string) bool { return kind != "full_attention" }) {
 		return v, false, parts.UnsupportedPattern("layer_types", "full_attention in all layers")
 	}
-	if few, err := parts.FewTokens(table.Layer{View: c, Bid: -1}); err != nil || few {
+	if few, err := parts.HasDraftVocabulary(table.Layer{View: c, Bid: -1}); err != nil || few {
 		return v, false, cmp.Or(err, fault.Errorf(fault.Unsupported,
 			"%s: key %q differs from %q, but drafts for Gemma 4 have all tokens of the model", c.FileName(),
 			"draft_vocab_size", "vocab_size"))

@@ -46,7 +46,7 @@ var (
 		Tokenizer:    tokenizer.ClassGLM4,
 		RopeSections: true,
 		BlockCount:   parts.BlocksWithNextN,
-		Metadata:     append(parts.With(glm4.Metadata, parts.BlocksRow), parts.NextNRow),
+		Metadata:     append(parts.Override(glm4.Metadata, parts.BlocksRow), parts.NextNRow),
 		Unused:       glmMultimodalKeys,
 		Expect:       []table.Expect{parts.SiLU},
 		Tensors:      slices.Concat(glm4vTensors, parts.Only(parts.NextN, parts.NextNRows)),
@@ -58,8 +58,8 @@ var glmMultimodalKeys = slices.Concat(parts.MultimodalKeys,
 	[]string{"image_start_token_id", "image_end_token_id", "video_start_token_id", "video_end_token_id"})
 
 var glm4vTensors = slices.Concat(parts.EmbedRows, []table.TensorRow{
-	{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q", Bias: table.MayBias, Transform: halvesOfRope},
-	{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k", Bias: table.MayBias, Transform: halvesOfRope},
+	{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q", Bias: table.MayBias, Transform: ropeHalves},
+	{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k", Bias: table.MayBias, Transform: ropeHalves},
 }, parts.AttentionRows(table.MayBias, table.NoBias)[2:], glm4Layer)
 
 // glm4Layer is the rest of a layer.
@@ -72,10 +72,10 @@ var glm4Layer = []table.TensorRow{
 	{HF: "model.layers.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down"},
 }
 
-// halvesOfRope puts the rotating dimensions of each head, of which neighbours rotate
+// ropeHalves puts the rotating dimensions of each head, of which neighbours rotate
 // together, in the order of halves: the even ones first. The runtime rotates by sections
 // only in that order, so it is for models that have sections.
-var halvesOfRope = &table.Transform{Name: "halves-of-rope",
+var ropeHalves = &table.Transform{Name: "halves-of-rope",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		if l.RopeRoot().Members()["mrope_section"] == nil {
 			return s, nil
@@ -117,23 +117,23 @@ var halvesOfRope = &table.Transform{Name: "halves-of-rope",
 // is kept after the others. solarOpen is Upstage's Solar Open, the same with a
 // vocabulary of its own.
 var (
-	glm4moe = ofGLM4MoE(&table.Arch{
+	glm4moe = completeGLM4MoE(&table.Arch{
 		Classes:   []string{"Glm4MoeForCausalLM", "Glm4vMoeForConditionalGeneration"},
 		Body:      table.Body{Classes: []string{"Glm4MoeModel"}, Prefix: "model."},
 		Tokenizer: tokenizer.ClassGLM,
-		NextN:     parts.Numbered,
+		NextN:     parts.NumberedNextN,
 		Metadata:  parts.CommonRows,
 	})
-	solarOpen = ofGLM4MoE(&table.Arch{
+	solarOpen = completeGLM4MoE(&table.Arch{
 		Classes:    []string{"SolarOpenForCausalLM"},
 		Tokenizer:  tokenizer.ClassSolarOpen,
 		BlockCount: parts.BlocksWithNextN,
-		Metadata:   parts.With(parts.CommonRows, parts.BlocksRow),
+		Metadata:   parts.Override(parts.CommonRows, parts.BlocksRow),
 	})
 )
 
-// ofGLM4MoE completes a table.
-func ofGLM4MoE(a *table.Arch) *table.Arch {
+// completeGLM4MoE completes a table.
+func completeGLM4MoE(a *table.Arch) *table.Arch {
 	a.Name = "glm4moe"
 	a.Shapes = shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}}
 	a.Fused = table.FusedQKV
@@ -170,7 +170,7 @@ var glm4MoELite = &table.Arch{
 	Classes:   []string{"Glm4MoeLiteForCausalLM"},
 	Body:      table.Body{Classes: []string{"Glm4MoeLiteModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassGLM,
-	NextN:     parts.Numbered,
+	NextN:     parts.NumberedNextN,
 	Metadata:  append(slices.Clone(parts.MLAMetadata), parts.NextNSome),
 	Unused:    append([]string{"mlp_layer_types", "pretraining_tp"}, parts.MLAUnused...),
 	Expect:    append([]table.Expect{parts.Expect("attention_bias", "false")}, parts.MLAExpect...),
@@ -186,8 +186,8 @@ var glmDSA = &table.Arch{
 	Classes:   []string{"GlmMoeDsaForCausalLM"},
 	Body:      table.Body{Classes: []string{"GlmMoeDsaModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassGLM,
-	NextN:     parts.Numbered,
-	Metadata: slices.Concat(parts.With(parts.MLAMetadata,
+	NextN:     parts.NumberedNextN,
+	Metadata: slices.Concat(parts.Override(parts.MLAMetadata,
 		table.Row{Key: "rope.dimension_count", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			dims, err := c.Require("qk_rope_head_dim")
 			if err != nil {

@@ -32,8 +32,8 @@ var glm5next = &table.Arch{
 	},
 	Classes:   []string{"Glm5NextForConditionalGeneration"},
 	Tokenizer: tokenizer.ClassGLM,
-	NextN:     parts.Numbered,
-	Metadata: slices.Concat(parts.Without(parts.CommonRows, "attention.key_length", "attention.value_length"),
+	NextN:     parts.NumberedNextN,
+	Metadata: slices.Concat(parts.WithoutKeys(parts.CommonRows, "attention.key_length", "attention.value_length"),
 		[]table.Row{
 			{Key: table.KeyHeadCountKV, Derive: glm5KeyHeads},
 			parts.UintRow("vocab_size", "vocab_size"),

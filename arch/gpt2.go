@@ -62,7 +62,7 @@ var ruGPT3XL = &table.Arch{
 	Metadata:  parts.CommonRows,
 	Expect: []table.Expect{
 		parts.Expect("activation_function", parts.GELU...), parts.Expect("hidden_act", parts.GELU...),
-		parts.PlainRopeType, parts.PlainRopeFactor,
+		parts.DefaultRopeType, parts.UnitRopeFactor,
 	},
 	Tensors: []table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd"},
@@ -133,7 +133,7 @@ var codeshell = &table.Arch{
 		parts.Expect("activation_function", parts.GELU...),
 		parts.Expect("position_embedding_type", "rope"),
 		parts.Expect("scale_attn_weights", "true"),
-		parts.PlainRopeType, parts.PlainRopeFactor,
+		parts.DefaultRopeType, parts.UnitRopeFactor,
 		parts.Expect("rope_theta", "10000"),
 		parts.Expect("add_cross_attention", "false"),
 	},

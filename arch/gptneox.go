@@ -29,12 +29,12 @@ var gptneox = &table.Arch{
 		{Key: "use_parallel_residual", Type: gguf.BoolType, From: []string{"use_parallel_residual"},
 			Const: gguf.Bool(true)},
 		parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_eps"),
-		{Key: "rope.freq_base", Deviates: true, Derive: parts.OtherFreqBase},
+		{Key: "rope.freq_base", Deviates: true, Derive: parts.NonDefaultFreqBase},
 	},
 	Expect: []table.Expect{
 		parts.Expect("hidden_act", parts.GELU...),
 		parts.Expect("attention_bias", "true"),
-		parts.PlainRopeType, parts.PlainRopeFactor,
+		parts.DefaultRopeType, parts.UnitRopeFactor,
 	},
 	Tensors: []table.TensorRow{
 		{HF: "gpt_neox.embed_in", GGUF: "token_embd"},

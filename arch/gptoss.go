@@ -41,9 +41,9 @@ var gptOSS = &table.Arch{
 				{GGUF: "blk.{bid}.ffn_up_exps.weight", Transform: everySecond(1)},
 			}},
 		// [experts, width, hidden] and [experts, hidden, 2*width] of weights that are not in MXFP4
-		{HF: "model.layers.{bid}.mlp.experts.down_proj", Exact: true, Optional: true, Each: parts.Swapped,
+		{HF: "model.layers.{bid}.mlp.experts.down_proj", Exact: true, Optional: true, PerSource: parts.TransposeLast,
 			GGUF: "blk.{bid}.ffn_down_exps.weight"},
-		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj", Exact: true, Optional: true, Each: parts.Swapped,
+		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj", Exact: true, Optional: true, PerSource: parts.TransposeLast,
 			Split: []table.Part{
 				{GGUF: "blk.{bid}.ffn_gate_exps.weight", Transform: everySecond(0)},
 				{GGUF: "blk.{bid}.ffn_up_exps.weight", Transform: everySecond(1)},

@@ -34,7 +34,8 @@ var granite = &table.Arch{
 	}),
 }
 
-var graniteAttention = parts.EachEnding(parts.EachEnding(parts.AttentionRows(table.MayBias, table.MayBias), ".q_proj",
+var graniteAttention = parts.TransformBySuffix(parts.TransformBySuffix(parts.AttentionRows(table.MayBias,
+	table.MayBias), ".q_proj",
 	parts.PermuteQ), ".k_proj", parts.PermuteK)
 
 // graniteMoE is Granite with experts, and maybe one that every token passes. Gate
@@ -367,7 +368,7 @@ func graniteKeyHeads(c *config.View, ssm []bool, err error) (v gguf.Value, ok bo
 
 // graniteLayers reports which layers are Mamba: those without attention.
 func graniteLayers(c *config.View) ([]bool, error) {
-	layers, ok, err := parts.LayersOf(c, graniteAttends)
+	layers, ok, err := parts.LayersOf(c, graniteAttentionLayer)
 	if err == nil && !ok {
 		err = fault.Errorf(fault.Broken, "%s: has no key \"layer_types\"", config.ConfigFile)
 	}
@@ -377,11 +378,11 @@ func graniteLayers(c *config.View) ([]bool, error) {
 	return layers, err
 }
 
-// graniteAttends is the kind of layers with attention.
-const graniteAttends = "attention"
+// graniteAttentionLayer is the kind of layers with attention.
+const graniteAttentionLayer = "attention"
 
 // graniteSSM is the condition of layers of Mamba.
-var graniteSSM = parts.Not(parts.LayerTypeIs(graniteAttends))
+var graniteSSM = parts.Not(parts.LayerTypeIs(graniteAttentionLayer))
 
 // graniteInner is the width of a layer of Mamba.
 func graniteInner(c *config.View) (int64, error) {

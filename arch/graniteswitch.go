@@ -36,7 +36,7 @@ var graniteSwitch = &table.Arch{
 	Classes:    []string{"GraniteSwitchForCausalLM"},
 	Tokenizer:  tokenizer.ClassLlama,
 	BlockCount: switchLayers,
-	Metadata: slices.Concat(parts.With(parts.GraniteRows,
+	Metadata: slices.Concat(parts.Override(parts.GraniteRows,
 		table.Row{Key: table.KeyBlockCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := switchLayers(c)
 			return table.Uint32Of(n, true, err)
@@ -78,11 +78,11 @@ var graniteSwitch = &table.Arch{
 	}, parts.NormRows,
 		switchAdapter("self_attn.qkv_proj.lora_%s_slices.0", "attn_q", switchB("switch-b-q", (*config.View).Heads)),
 		switchAdapter("self_attn.qkv_proj.lora_%s_slices.1", "attn_k", switchB("switch-b-k", (*config.View).HeadsKV)),
-		switchAdapter("self_attn.qkv_proj.lora_%s_slices.2", "attn_v", withNone),
-		switchAdapter("self_attn.o_proj.lora_%s", "attn_output", withNone),
-		switchAdapter("shared_mlp.input_linear.lora_%s_slices.0", "ffn_gate", withNone),
-		switchAdapter("shared_mlp.input_linear.lora_%s_slices.1", "ffn_up", withNone),
-		switchAdapter("shared_mlp.output_linear.lora_%s", "ffn_down", withNone),
+		switchAdapter("self_attn.qkv_proj.lora_%s_slices.2", "attn_v", prependZeroAdapter),
+		switchAdapter("self_attn.o_proj.lora_%s", "attn_output", prependZeroAdapter),
+		switchAdapter("shared_mlp.input_linear.lora_%s_slices.0", "ffn_gate", prependZeroAdapter),
+		switchAdapter("shared_mlp.input_linear.lora_%s_slices.1", "ffn_up", prependZeroAdapter),
+		switchAdapter("shared_mlp.output_linear.lora_%s", "ffn_down", prependZeroAdapter),
 	),
 }
 
@@ -111,32 +111,33 @@ func switchTokens(key string) table.Derive {
 func switchAdapter(hf, name string, b *table.Transform) []table.TensorRow {
 	side := func(s string) string { return "model.layers.{bid}." + fmt.Sprintf(hf, s) }
 	return []table.TensorRow{
-		{HF: side("A"), Exact: true, GGUF: "blk.{bid}." + name + ".lora_a", Transform: withNone},
+		{HF: side("A"), Exact: true, GGUF: "blk.{bid}." + name + ".lora_a", Transform: prependZeroAdapter},
 		{HF: side("B"), Exact: true, GGUF: "blk.{bid}." + name + ".lora_b", Transform: b},
 	}
 }
 
-// withNone puts one of zeros before the adapters: [adapters, 1, a, b] in the
+// prependZeroAdapter puts one of zeros before the adapters: [adapters, 1, a, b] in the
 // checkpoint becomes [1+adapters, a, b].
-var withNone = &table.Transform{Name: "with-none", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
-	ne := s.NE()
-	if len(ne) != 4 || ne[2] != 1 {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want the third of four to be 1", gguf.Shape(ne))
-	}
-	s, err := rows.Reshape(s, []int64{ne[0], ne[1], ne[3]})
-	if err != nil {
-		return nil, err
-	}
-	zeros, err := rows.Slice(s, 2, 0, 1)
-	if err != nil {
-		return nil, err
-	}
-	return rows.Concat([]rows.Source{rows.Map(zeros, func(x []float32) { clear(x) }), s})
-}}
+var prependZeroAdapter = &table.Transform{Name: "with-none",
+	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+		ne := s.NE()
+		if len(ne) != 4 || ne[2] != 1 {
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want the third of four to be 1", gguf.Shape(ne))
+		}
+		s, err := rows.Reshape(s, []int64{ne[0], ne[1], ne[3]})
+		if err != nil {
+			return nil, err
+		}
+		zeros, err := rows.Slice(s, 2, 0, 1)
+		if err != nil {
+			return nil, err
+		}
+		return rows.Concat([]rows.Source{rows.Map(zeros, func(x []float32) { clear(x) }), s})
+	}}
 
 // switchB permutes the rows of each adapter's side B as those of the projection.
 func switchB(name string, count func(*config.View) (int64, error)) *table.Transform {
-	return parts.InTurn(name, withNone, &table.Transform{Name: name,
+	return parts.Chain(name, prependZeroAdapter, &table.Transform{Name: name,
 		Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 			heads, err := count(l.View)
 			if err != nil {

@@ -76,12 +76,12 @@ var grokRows = slices.Concat(parts.CommonRows, []table.Row{
 		error) {
 		return gguf.String("yarn"), true, nil
 	})},
-	{Key: "rope.scaling.factor", Derive: grokYarn(needFloat("scaling_factor"))},
+	{Key: "rope.scaling.factor", Derive: grokYarn(requiredFloat("scaling_factor"))},
 	{Key: "rope.scaling.original_context_length", Derive: grokYarn(parts.SumOf("original_max_position_embeddings"))},
-	{Key: "rope.scaling.yarn_ext_factor", Derive: grokYarn(needFloat("extrapolation_factor"))},
-	{Key: "rope.scaling.yarn_attn_factor", Derive: grokYarn(needFloat("attn_factor"))},
-	{Key: "rope.scaling.yarn_beta_fast", Derive: grokYarn(needFloat("beta_fast"))},
-	{Key: "rope.scaling.yarn_beta_slow", Derive: grokYarn(needFloat("beta_slow"))},
+	{Key: "rope.scaling.yarn_ext_factor", Derive: grokYarn(requiredFloat("extrapolation_factor"))},
+	{Key: "rope.scaling.yarn_attn_factor", Derive: grokYarn(requiredFloat("attn_factor"))},
+	{Key: "rope.scaling.yarn_beta_fast", Derive: grokYarn(requiredFloat("beta_fast"))},
+	{Key: "rope.scaling.yarn_beta_slow", Derive: grokYarn(requiredFloat("beta_slow"))},
 	{Key: "attention.temperature_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, ok, err := c.Int("attn_temperature_len")
 		return table.Uint32Of(n, ok && n != 0, err)
@@ -102,8 +102,8 @@ func grokYarn(d table.Derive) table.Derive {
 	}
 }
 
-// needFloat copies a number that must be there.
-func needFloat(key string) table.Derive {
+// requiredFloat copies a number that must be there.
+func requiredFloat(key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		f, ok, err := c.Float(key)
 		if err == nil && !ok {

@@ -24,7 +24,7 @@ var hrmText = &table.Arch{
 	Classes:    []string{"HrmTextForCausalLM"},
 	Tokenizer:  tokenizer.ClassGPT2,
 	BlockCount: func(c *config.View) (int64, error) { n, err := hrmLayers(c); return 2 * n, err },
-	Metadata: slices.Concat(parts.With(parts.CommonRows, table.Row{Key: table.KeyBlockCount, Derive: hrmPasses}),
+	Metadata: slices.Concat(parts.Override(parts.CommonRows, table.Row{Key: table.KeyBlockCount, Derive: hrmPasses}),
 		[]table.Row{
 			{Key: "rope.dimension_count", Derive: parts.RopeDimensionCount},
 			parts.FloatRow("embedding_scale", "embedding_scale"),
@@ -43,7 +43,7 @@ var hrmText = &table.Arch{
 	Unused: append([]string{"L_bp_cycles", "num_hidden_layers"}, parts.BiasKeys...),
 	Rename: []table.Rename{
 		{Prefix: "model.L_module.layers.", With: "model.layers."},
-		{Prefix: "model.H_module.layers.", With: "model.layers.{bid}.", Number: parts.After(hrmLayers)},
+		{Prefix: "model.H_module.layers.", With: "model.layers.{bid}.", Number: parts.NumberAfter(hrmLayers)},
 	},
 	Tensors: []table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd"},

@@ -22,7 +22,7 @@ var hunyuanDense = &table.Arch{
 	Body:      table.Body{Classes: []string{"HunYuanDenseV1Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassHunYuan,
 	Fused:     table.FusedQKV,
-	Metadata: slices.Concat(parts.With(parts.CommonRows,
+	Metadata: slices.Concat(parts.Override(parts.CommonRows,
 		// some configs name one expert
 		table.Row{Key: "expert_count", Type: gguf.Uint32Type, From: []string{"num_local_experts", "n_routed_experts"}},
 		parts.DynamicAsNone,
@@ -61,13 +61,13 @@ var hunyuanVL = &table.Arch{
 	Tokenizer:    tokenizer.ClassHunYuan,
 	Fused:        table.FusedQKV,
 	RopeSections: true,
-	Metadata: slices.Concat(parts.With(hunyuanDense.Metadata[:len(parts.CommonRows)],
+	Metadata: slices.Concat(parts.Override(hunyuanDense.Metadata[:len(parts.CommonRows)],
 		table.Row{Key: "rope.scaling.type", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			if axes, err := hunyuanAxes(c); err != nil || axes {
 				return v, false, err
 			}
 			return parts.DynamicAsNone.Derive(c)
-		}}), ifAxes(false, hunyuanDense.Metadata[len(parts.CommonRows):]), ifAxes(true, []table.Row{
+		}}), rowsByAxes(false, hunyuanDense.Metadata[len(parts.CommonRows):]), rowsByAxes(true, []table.Row{
 		{Key: "rope.freq_base", Derive: parts.RopeTheta},
 		{Key: "rope.scaling.type", Const: gguf.String("none")},
 		{Key: "rope.scaling.factor", Derive: func(c *config.View) (gguf.Value, bool, error) {
@@ -110,8 +110,8 @@ func hunyuanAxes(c *config.View) (bool, error) {
 	return s == "xdrope" || s == "dynamic" && c.Rope().Has("mrope_section"), err
 }
 
-// ifAxes returns rows for models whose positions have axes, or for the others.
-func ifAxes(want bool, list []table.Row) []table.Row {
+// rowsByAxes returns rows for models whose positions have axes, or for the others.
+func rowsByAxes(want bool, list []table.Row) []table.Row {
 	list = slices.Clone(list)
 	for i, r := range list {
 		list[i] = table.Row{Key: r.Key, Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
@@ -191,11 +191,11 @@ var hunyuanMoE = &table.Arch{
 	Body:      table.Body{Classes: []string{"HunYuanMoEV1Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassHunYuanMoE,
 	Fused:     table.FusedQKV,
-	Metadata: slices.Concat(parts.With(parts.CommonRows, parts.DynamicAsNone), []table.Row{
+	Metadata: slices.Concat(parts.Override(parts.CommonRows, parts.DynamicAsNone), []table.Row{
 		parts.UintRow("expert_shared_feed_forward_length", "intermediate_size"),
-		{Key: "expert_feed_forward_length", Derive: oneOfAll("moe_intermediate_size")},
-		{Key: "expert_used_count", Derive: oneOfAll("moe_topk")},
-		{Key: "expert_shared_count", Derive: oneOfAll("num_shared_expert")},
+		{Key: "expert_feed_forward_length", Derive: uniformElement("moe_intermediate_size")},
+		{Key: "expert_used_count", Derive: uniformElement("moe_topk")},
+		{Key: "expert_shared_count", Derive: uniformElement("num_shared_expert")},
 		{Key: "rope.freq_base", Derive: ifDynamic(hunyuanMoEFreqBase)},
 		{Key: "rope.scaling.type", Derive: ifDynamic(parts.Constant(gguf.String("none")))},
 		{Key: "rope.scaling.factor", Derive: ifDynamic(parts.Constant(gguf.Float32(1)))},
@@ -223,8 +223,8 @@ var hunyuanMoE = &table.Arch{
 		}, parts.ExpertRows[1:]),
 }
 
-// oneOfAll writes the number that all members of a list are.
-func oneOfAll(key string) table.Derive {
+// uniformElement writes the number that all members of a list are.
+func uniformElement(key string) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		list, ok, err := c.Ints(key)
 		if err == nil && (!ok || len(list) == 0) {
@@ -272,7 +272,7 @@ var hyV3 = &table.Arch{
 	Classes:   []string{"HYV3ForCausalLM"},
 	Body:      table.Body{Classes: []string{"HYV3Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassGPT2,
-	NextN:     parts.Numbered,
+	NextN:     parts.NumberedNextN,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),
 		{Key: "expert_shared_feed_forward_length", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {

@@ -28,7 +28,7 @@ var hyV4 = &table.Arch{
 			"hc_ffn_fn": "n_hc * n_embd, 2 * n_hc", "hc_ffn_base": "2 * n_hc", "hc_ffn_scale": "2",
 		}),
 	},
-	Metadata: slices.Concat(parts.With(parts.MLAMetadata,
+	Metadata: slices.Concat(parts.Override(parts.MLAMetadata,
 		table.Row{Key: "expert_group_count", Derive: hyGroups("n_group")},
 		table.Row{Key: "expert_group_used_count", Derive: hyGroups("topk_group")},
 		table.Row{Key: "leading_dense_block_count", Derive: func(c *config.View) (gguf.Value, bool, error) {

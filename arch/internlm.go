@@ -23,7 +23,7 @@ var (
 		Classes:   []string{"InternLM2ForCausalLM"},
 		Tokenizer: tokenizer.ClassInternLM2,
 		Fused:     table.FusedQKV,
-		Metadata:  parts.With(parts.CommonRows, parts.DynamicAsNone),
+		Metadata:  parts.Override(parts.CommonRows, parts.DynamicAsNone),
 		Expect:    []table.Expect{parts.SiLU},
 		Unused:    append([]string{"attn_implementation"}, parts.BiasKeys...),
 		Tensors: []table.TensorRow{
@@ -49,7 +49,7 @@ var (
 		Classes:   []string{"InternLM3ForCausalLM"},
 		Tokenizer: tokenizer.ClassInternLM3,
 		Fused:     table.FusedQKV,
-		Metadata:  parts.With(parts.LlamaRows, parts.DynamicAsNone),
+		Metadata:  parts.Override(parts.LlamaRows, parts.DynamicAsNone),
 		Expect:    []table.Expect{parts.SiLU},
 		Unused:    parts.BiasKeys,
 		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.MayBias),

@@ -26,7 +26,7 @@ var jamba = &table.Arch{
 		parts.UintRow("feed_forward_length", "intermediate_size"),
 		parts.UintRow(table.KeyHeadCount, "num_attention_heads"),
 		{Key: table.KeyHeadCountKV, Derive: jambaHeadsKV},
-		{Key: "ssm.conv_kernel", Derive: parts.OrElse(4, "mamba_d_conv")},
+		{Key: "ssm.conv_kernel", Derive: parts.IntOrDefault(4, "mamba_d_conv")},
 		{Key: "ssm.inner_size", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			expand, err := c.Require("mamba_expand")
 			if err != nil {
@@ -38,7 +38,7 @@ var jamba = &table.Arch{
 			}
 			return table.Uint32Of(expand*model, true, err)
 		}},
-		{Key: "ssm.state_size", Derive: parts.OrElse(16, "mamba_d_state")},
+		{Key: "ssm.state_size", Derive: parts.IntOrDefault(16, "mamba_d_state")},
 		{Key: "ssm.time_step_rank", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			if c.Value("mamba_dt_rank") != "auto" {
 				if n, ok, err := c.Int("mamba_dt_rank"); err != nil || ok && n != 0 {
@@ -48,7 +48,7 @@ var jamba = &table.Arch{
 			model, err := c.Require(jambaWidth...)
 			return table.Uint32Of((model+15)/16, true, err)
 		}},
-		{Key: "attention.layer_norm_rms_epsilon", Derive: parts.OrElseFloat(1e-6, "layer_norm_epsilon",
+		{Key: "attention.layer_norm_rms_epsilon", Derive: parts.FloatOrDefault(1e-6, "layer_norm_epsilon",
 			"rms_norm_eps")},
 		parts.UintRow("expert_count", jambaExperts...),
 		parts.UintRow("expert_used_count", "num_experts_per_tok", "num_experts_per_token"),
@@ -62,7 +62,7 @@ var jamba = &table.Arch{
 		parts.Expect("mamba_proj_bias", "false"),
 		parts.Expect("mamba_conv_bias", "true"),
 		parts.Expect("sliding_window"),
-		parts.PlainRopeType, parts.PlainRopeFactor,
+		parts.DefaultRopeType, parts.UnitRopeFactor,
 	},
 	Tensors: []table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd"},
@@ -132,10 +132,10 @@ func jambaExpertCount(l table.Layer) (int64, error) { return l.Require(jambaExpe
 // experts: each is one of a period. A single expert is an MLP as in other layers.
 var (
 	jambaAttention = everyNth("attn_layer_period", "attn_layer_offset")
-	jambaSparse    = parts.Both(jambaExperted, everyNth("expert_layer_period", "expert_layer_offset"))
+	jambaSparse    = parts.Both(jambaHasExperts, everyNth("expert_layer_period", "expert_layer_offset"))
 )
 
-func jambaExperted(l table.Layer) (bool, error) {
+func jambaHasExperts(l table.Layer) (bool, error) {
 	n, err := jambaExpertCount(l)
 	return n != 1, err
 }
@@ -203,9 +203,10 @@ var falconH1 = &table.Arch{
 		parts.UintRow("feed_forward_length", "intermediate_size"),
 		parts.UintRow(table.KeyHeadCount, "num_attention_heads"),
 		parts.BlockCountRow,
-		{Key: "ssm.conv_kernel", Derive: parts.OrElse(4, "conv_kernel", "d_conv", "mamba_conv_kernel", "mamba_d_conv")},
+		{Key: "ssm.conv_kernel", Derive: parts.IntOrDefault(4, "conv_kernel", "d_conv", "mamba_conv_kernel",
+			"mamba_d_conv")},
 		parts.UintRow("ssm.inner_size", "mamba_d_ssm"),
-		{Key: "ssm.state_size", Derive: parts.OrElse(128, "state_size", "d_state", "mamba_state_size",
+		{Key: "ssm.state_size", Derive: parts.IntOrDefault(128, "state_size", "d_state", "mamba_state_size",
 			"mamba_d_state")},
 		{Key: "ssm.time_step_rank", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 			inner, err := c.Require("mamba_d_ssm")
@@ -223,7 +224,7 @@ var falconH1 = &table.Arch{
 			n, err := falconH1Groups(c)
 			return table.Uint32Of(n, true, err)
 		}},
-		{Key: "attention.layer_norm_rms_epsilon", Derive: parts.OrElseFloat(1e-5, "layer_norm_epsilon",
+		{Key: "attention.layer_norm_rms_epsilon", Derive: parts.FloatOrDefault(1e-5, "layer_norm_epsilon",
 			"rms_norm_eps")},
 		parts.FileTypeRow,
 		parts.UintRow("vocab_size", "vocab_size"),
@@ -248,24 +249,24 @@ var falconH1 = &table.Arch{
 		parts.Expect("mamba_conv_bias", "true"),
 		{Key: "mamba_norm_before_gate", Values: []string{"false"}, With: "mamba_rms_norm"},
 		parts.Expect("sliding_window"),
-		parts.PlainRopeType, parts.PlainRopeFactor,
+		parts.DefaultRopeType, parts.UnitRopeFactor,
 		parts.Expect("time_step_limit", parts.AnyTimeStep...),
 	},
 	Tensors: []table.TensorRow{
-		{HF: "model.embed_tokens", GGUF: "token_embd", Transform: scaledBy("embedding_multiplier")},
+		{HF: "model.embed_tokens", GGUF: "token_embd", Transform: multiplyBy("embedding_multiplier")},
 		{HF: "model.final_layernorm", GGUF: "output_norm"},
-		{HF: "lm_head", GGUF: "output", Optional: true, Transform: scaledBy("lm_head_multiplier")},
+		{HF: "lm_head", GGUF: "output", Optional: true, Transform: multiplyBy("lm_head_multiplier")},
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
 		{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q",
-			Transform: scaledBy("attention_in_multiplier")},
+			Transform: multiplyBy("attention_in_multiplier")},
 		{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k",
-			Transform: parts.InTurn("key", scaledBy("key_multiplier"), scaledBy("attention_in_multiplier"))},
+			Transform: parts.Chain("key", multiplyBy("key_multiplier"), multiplyBy("attention_in_multiplier"))},
 		{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v",
-			Transform: scaledBy("attention_in_multiplier")},
+			Transform: multiplyBy("attention_in_multiplier")},
 		{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output",
-			Transform: scaledBy("attention_out_multiplier")},
+			Transform: multiplyBy("attention_out_multiplier")},
 		{HF: "model.layers.{bid}.mamba.in_proj", GGUF: "blk.{bid}.ssm_in",
-			Transform: parts.InTurn("mixer-in", scaledBy("ssm_in_multiplier"), ssmMultipliers)},
+			Transform: parts.Chain("mixer-in", multiplyBy("ssm_in_multiplier"), ssmMultipliers)},
 		{HF: "model.layers.{bid}.mamba.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Bias: table.NeedBias,
 			Transform: parts.Squeeze},
 		{HF: "model.layers.{bid}.mamba.dt_bias", GGUF: "blk.{bid}.ssm_dt.bias", Exact: true},
@@ -273,7 +274,8 @@ var falconH1 = &table.Arch{
 		{HF: "model.layers.{bid}.mamba.D", GGUF: "blk.{bid}.ssm_d", Exact: true, Transform: parts.Column},
 		{HF: "model.layers.{bid}.mamba.norm", GGUF: "blk.{bid}.ssm_norm", Transform: parts.GroupNorm(falconH1Groups),
 			Optional: true},
-		{HF: "model.layers.{bid}.mamba.out_proj", GGUF: "blk.{bid}.ssm_out", Transform: scaledBy("ssm_out_multiplier")},
+		{HF: "model.layers.{bid}.mamba.out_proj", GGUF: "blk.{bid}.ssm_out",
+			Transform: multiplyBy("ssm_out_multiplier")},
 		// the runtime knows this norm without a suffix
 		{HF: "model.layers.{bid}.pre_ff_layernorm.weight", GGUF: "blk.{bid}.ffn_norm", Exact: true},
 		{HF: "model.layers.{bid}.feed_forward.gate_proj", GGUF: "blk.{bid}.ffn_gate",
@@ -286,8 +288,8 @@ var falconH1 = &table.Arch{
 
 func falconH1Groups(c *config.View) (int64, error) { return c.Require("n_groups", "mamba_n_groups") }
 
-// scaledBy multiplies by the number under a key of the config.
-func scaledBy(key string) *table.Transform {
+// multiplyBy multiplies by the number under a key of the config.
+func multiplyBy(key string) *table.Transform {
 	return &table.Transform{Name: key, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		f, ok, err := l.Float(key)
 		if err == nil && !ok {
@@ -300,7 +302,7 @@ func scaledBy(key string) *table.Transform {
 	}}
 }
 
-// scaledByElement is scaledBy for an element of a list.
+// scaledByElement is multiplyBy for an element of a list.
 func scaledByElement(key string, i int) *table.Transform {
 	return &table.Transform{Name: key, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		list, err := factors(l.View, key, i+1)

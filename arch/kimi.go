@@ -45,7 +45,7 @@ var kimiLinear = &table.Arch{
 	Tensors: slices.Concat(kimiTensors, parts.Only(parts.Not(parts.FullAttention),
 		slices.Concat(parts.KDARows, parts.KDAGateRows, []table.TensorRow{
 			{HF: "model.layers.{bid}.self_attn.A_log", Exact: true, GGUF: "blk.{bid}.ssm_a", Transform: parts.NegExp},
-		})), bothIf(parts.FullAttention, parts.MLARows)),
+		})), parts.Restrict(parts.FullAttention, parts.MLARows)),
 }
 
 // kimiK3 is Kimi K3: states of earlier layers are added by scores of their own, and
@@ -102,7 +102,7 @@ var kimiK3 = &table.Arch{
 	}, parts.Only(parts.Not(parts.FullAttention), slices.Concat(parts.KDARows, []table.TensorRow{
 		{HF: "model.layers.{bid}.self_attn.A_log", Exact: true, GGUF: "blk.{bid}.ssm_a", Transform: parts.KDADecay},
 		{HF: "model.layers.{bid}.self_attn.g_proj", GGUF: "blk.{bid}.ssm_g"},
-	})), bothIf(parts.FullAttention, append(slices.Clone(parts.MLARows), table.TensorRow{
+	})), parts.Restrict(parts.FullAttention, append(slices.Clone(parts.MLARows), table.TensorRow{
 		HF: "model.layers.{bid}.self_attn.g_proj", GGUF: "blk.{bid}.attn_gate",
 	})), parts.Only(parts.Both(parts.MoEAfter, parts.Has("routed_expert_hidden_size")), []table.TensorRow{
 		{HF: "model.layers.{bid}.block_sparse_moe.routed_expert_down_proj", GGUF: "blk.{bid}.ffn_routed_down"},
@@ -128,26 +128,14 @@ var kimiExpect = []table.Expect{parts.Expect("mla_use_nope", "true"), parts.Expe
 var kimiUnused = []string{"linear_attn_config", "use_grouped_topk", "topk_method", "num_nextn_predict_layers",
 	"num_key_value_heads", "rope_theta"}
 
-// bothIf returns rows that need a condition in addition to their own.
-func bothIf(cond table.Cond, list []table.TensorRow) []table.TensorRow {
-	list = slices.Clone(list)
-	for i, own := range list {
-		list[i].If = cond
-		if own.If != nil {
-			list[i].If = parts.Both(cond, own.If)
-		}
-	}
-	return list
-}
-
 // fusedScore is the row of a norm and a projection to one number, of which the file has the
 // product.
 func fusedScore(hf, gguf string) table.TensorRow {
-	return table.TensorRow{HF: hf + "_{part}", Parts: []string{"norm", "proj"}, GGUF: gguf, Join: product}
+	return table.TensorRow{HF: hf + "_{part}", Parts: []string{"norm", "proj"}, GGUF: gguf, Join: elementProduct}
 }
 
-// product multiplies two tensors of as many elements, as a vector.
-func product(_ table.Layer, parts []rows.Source) (rows.Source, error) {
+// elementProduct multiplies two tensors of as many elements, as a vector.
+func elementProduct(_ table.Layer, parts []rows.Source) (rows.Source, error) {
 	count := func(s rows.Source) int64 {
 		n := int64(1)
 		for _, d := range s.NE() {

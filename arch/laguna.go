@@ -22,7 +22,7 @@ var laguna = &table.Arch{
 	Classes:   []string{"LagunaForCausalLM"},
 	Body:      table.Body{Classes: []string{"LagunaModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.ClassLaguna,
-	Metadata: slices.Concat(parts.With(parts.CommonRows,
+	Metadata: slices.Concat(parts.Override(parts.CommonRows,
 		table.Row{Key: table.KeyHeadCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
 			heads, err := lagunaHeads(c)
 			if err != nil {

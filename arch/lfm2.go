@@ -23,7 +23,7 @@ var (
 		Classes:   []string{"Lfm2ForCausalLM", "LFM2ForCausalLM"},
 		Tokenizer: tokenizer.ClassGPT2,
 		Fused:     table.FusedQKV,
-		Metadata: slices.Concat(parts.With(parts.CommonRows,
+		Metadata: slices.Concat(parts.Override(parts.CommonRows,
 			table.Row{Key: "feed_forward_length", Derive: lfm2FeedForward},
 			table.Row{Key: table.KeyHeadCountKV, Derive: lfm2HeadsKV},
 		), []table.Row{
@@ -126,7 +126,7 @@ var (
 		Tokenizer:  tokenizer.ClassD1Omni,
 		Fused:      table.FusedQKV,
 		BlockCount: d1Layers,
-		Metadata: slices.Concat(parts.With(parts.CommonRows,
+		Metadata: slices.Concat(parts.Override(parts.CommonRows,
 			table.Row{Key: table.KeyBlockCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
 				n, err := d1Layers(c)
 				return table.Uint32Of(n, true, err)
@@ -149,13 +149,14 @@ var (
 		Unused: slices.Concat(lfm2.Unused, []string{"temperatures", "block_auto_adjust_ff_dim"}),
 		Rename: []table.Rename{
 			{Prefix: "encoder.", With: "model."},
-			{Prefix: "head.head.layers.", With: "head.layers.{bid}.", Number: parts.After((*config.View).BlockCount)},
+			{Prefix: "head.head.layers.", With: "head.layers.{bid}.",
+				Number: parts.NumberAfter((*config.View).BlockCount)},
 			{Prefix: "head.type_emb", With: "type_emb"},
 			{Prefix: "head.scorer", With: "scorer"},
 		},
 		Drop: []table.Drop{{Prefix: "vision.", Why: table.OtherPart}, {Prefix: "audio.", Why: table.OtherPart}},
-		Tensors: slices.Concat(parts.AlsoIf(parts.InTrunk, lfm2.Tensors),
-			parts.DeciderLayers(parts.Not(parts.InTrunk))),
+		Tensors: slices.Concat(parts.Restrict(parts.BeforeNextN, lfm2.Tensors),
+			parts.DeciderLayers(parts.Not(parts.BeforeNextN))),
 	}
 	// lfm2Shapes: the dense module is as wide as the model.
 	lfm2Shapes = shape.Rules{Tensors: shape.Table{"dense_2": "n_embd, @embedding_length_out",
@@ -165,7 +166,7 @@ var (
 		Classes:   []string{"Lfm2MoeForCausalLM"},
 		Tokenizer: tokenizer.ClassGPT2,
 		Fused:     table.FusedQKV,
-		Metadata: slices.Concat(parts.With(parts.CommonRows,
+		Metadata: slices.Concat(parts.Override(parts.CommonRows,
 			table.Row{Key: table.KeyHeadCountKV, Derive: lfm2HeadsKV},
 		), []table.Row{
 			parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),

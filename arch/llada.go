@@ -74,9 +74,9 @@ var (
 				hidden, err := c.Require("hidden_size", "d_model")
 				return table.Uint32Of(hidden/max(heads, 1), true, err)
 			}},
-			{Key: "context_length", Derive: parts.OrElse(4096, "max_sequence_length")},
-			{Key: "embedding_length", Derive: parts.OrElse(4096, "d_model")},
-			{Key: "feed_forward_length", Derive: parts.OrElse(12288, "mlp_hidden_size")},
+			{Key: "context_length", Derive: parts.IntOrDefault(4096, "max_sequence_length")},
+			{Key: "embedding_length", Derive: parts.IntOrDefault(4096, "d_model")},
+			{Key: "feed_forward_length", Derive: parts.IntOrDefault(12288, "mlp_hidden_size")},
 			{Key: "attention.causal", Const: gguf.Bool(false)},
 			{Key: "diffusion.shift_logits", Const: gguf.Bool(false)},
 		}),

@@ -74,7 +74,7 @@ var eagle3 = &table.Arch{
 	Unused: slices.Concat([]string{"speculators_config", "speculators_model_type", "speculators_version",
 		"eagle_config", "fc_norm", "embed_requires_grad",
 		"has_no_defaults_at_init"}, parts.BiasKeys),
-	Rename: append([]table.Rename{{Prefix: "midlayer.", With: "model.layers.0."}}, parts.BareNames...),
+	Rename: append([]table.Rename{{Prefix: "midlayer.", With: "model.layers.0."}}, parts.HeadlessNames...),
 	Drop:   []table.Drop{{Prefix: "t2d", Why: table.Silent}}, // d2t the other way round
 	Tensors: slices.Concat([]table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd", Optional: true},
@@ -107,9 +107,9 @@ func eagleLayers(c *config.View) (v gguf.Value, ok bool, err error) {
 	return parts.PerLayer(layers, err)
 }
 
-// llamaInside is the Llama inside of multimodal models, some with names of
+// llamaInMultimodal is the Llama inside of multimodal models, some with names of
 // their own: Pixtral and Voxtral, SmolVLM, Janus, Sarashina.
-var llamaInside = &table.Arch{
+var llamaInMultimodal = &table.Arch{
 	Name:   "llama",
 	Shapes: shape.WholeHeadRotates,
 	Classes: []string{"LlavaForConditionalGeneration", "VoxtralForConditionalGeneration", smolVLM, janus,
@@ -162,7 +162,7 @@ var llamaEmbed = &table.Arch{
 	Fused:     table.FusedQKV,
 	Metadata:  parts.LlamaRows,
 	Expect:    llama.Expect,
-	Rename:    parts.BareNames,
+	Rename:    parts.HeadlessNames,
 	Tensors:   parts.LlamaTensors,
 	Extra:     parts.Llama3Extra,
 }

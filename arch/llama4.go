@@ -20,7 +20,7 @@ var llama4 = &table.Arch{
 	Classes:   []string{"Llama4ForConditionalGeneration", "Llama4ForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
-	Metadata: slices.Concat(parts.With(parts.LlamaRows,
+	Metadata: slices.Concat(parts.Override(parts.LlamaRows,
 		parts.UintRow("feed_forward_length", "intermediate_size_mlp"),
 	), []table.Row{
 		parts.UintRow("interleave_moe_layer_step", "interleave_moe_layer_step"),
@@ -48,9 +48,9 @@ var llama4 = &table.Arch{
 			{HF: "model.layers.{bid}.feed_forward.shared_expert.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
 			{HF: "model.layers.{bid}.feed_forward.shared_expert.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
 			// [experts, hidden, 2*width], the gate first, and [experts, width, hidden]
-			{HF: "model.layers.{bid}.feed_forward.experts.gate_up_proj", Exact: true, Each: parts.Swapped,
+			{HF: "model.layers.{bid}.feed_forward.experts.gate_up_proj", Exact: true, PerSource: parts.TransposeLast,
 				Split: parts.GateUp},
-			{HF: "model.layers.{bid}.feed_forward.experts.down_proj", Exact: true, Each: parts.Swapped,
+			{HF: "model.layers.{bid}.feed_forward.experts.down_proj", Exact: true, PerSource: parts.TransposeLast,
 				GGUF: "blk.{bid}.ffn_down_exps.weight"},
 		})),
 	Extra: parts.Llama3Extra,

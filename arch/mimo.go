@@ -64,8 +64,8 @@ var mimo2 = &table.Arch{
 		"num_nextn_predict_layers", "add_full_attention_sink_bias", "add_swa_attention_sink_bias", "moe_router_dtype",
 		"processor_config", "image_token_id", "video_token_id",
 		"audio_token_id", "vision_start_token_id", "vision_end_token_id"},
-	Rename: []table.Rename{{Prefix: mimoDrafts, With: "model.layers.{bid}.", Beyond: true}},
-	Tensors: slices.Concat(parts.EmbedRows, parts.Only(mimoIsThere, slices.Concat([]table.TensorRow{
+	Rename: []table.Rename{{Prefix: mimoDrafts, With: "model.layers.{bid}.", AfterModel: true}},
+	Tensors: slices.Concat(parts.EmbedRows, parts.Only(mimoHasLayer, slices.Concat([]table.TensorRow{
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
 		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.ffn_norm"},
 		// of layers that predict further tokens
@@ -74,12 +74,12 @@ var mimo2 = &table.Arch{
 		{HF: "model.layers.{bid}.self_attn.attention_sink_bias", Exact: true, Optional: true,
 			GGUF: "blk.{bid}.attn_sinks.weight"},
 	})),
-		parts.Only(parts.Both(mimoIsThere, parts.Not(mimoJoined)),
+		parts.Only(parts.Both(mimoHasLayer, parts.Not(mimoJoined)),
 			parts.AttentionRows(table.MayBias, table.NoBias)[:3]),
-		parts.Only(parts.Both(mimoIsThere, mimoJoined), []table.TensorRow{
+		parts.Only(parts.Both(mimoHasLayer, mimoJoined), []table.TensorRow{
 			{HF: "model.layers.{bid}.self_attn.qkv_proj", GGUF: "blk.{bid}.attn_qkv", Transform: mimoQKV},
 		}),
-		parts.Only(parts.Both(mimoIsThere, parts.Not(mimoHasExperts)), parts.MLPRows),
+		parts.Only(parts.Both(mimoHasLayer, parts.Not(mimoHasExperts)), parts.MLPRows),
 		parts.Only(mimoHasExperts, []table.TensorRow{
 			{HF: "model.layers.{bid}.mlp.gate", GGUF: "blk.{bid}.ffn_gate_inp"},
 			parts.CorrectionRow,
@@ -87,7 +87,7 @@ var mimo2 = &table.Arch{
 			{HF: "model.layers.{bid}.mlp.experts.{xid}.up_proj", GGUF: "blk.{bid}.ffn_up_exps"},
 			{HF: "model.layers.{bid}.mlp.experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_exps"},
 		}),
-		parts.Only(parts.Both(mimoIsThere, parts.NextN), append([]table.TensorRow{
+		parts.Only(parts.Both(mimoHasLayer, parts.NextN), append([]table.TensorRow{
 			{HF: "model.layers.{bid}.final_layernorm", GGUF: "blk.{bid}.layer_output_norm", Optional: true},
 			{HF: "model.layers.{bid}.shared_head.norm", GGUF: "blk.{bid}.nextn.shared_head_norm", Optional: true},
 		}, slices.DeleteFunc(slices.Clone(parts.NextNRows),
@@ -160,9 +160,9 @@ func mimoHasExperts(l table.Layer) (bool, error) {
 	return n != 0, err
 }
 
-// mimoIsThere is the condition of the model's layers, and of those that predict
+// mimoHasLayer is the condition of the model's layers, and of those that predict
 // further tokens if the checkpoint has any.
-func mimoIsThere(l table.Layer) (bool, error) {
+func mimoHasLayer(l table.Layer) (bool, error) {
 	next, err := parts.NextN(l)
 	return !next || mimoHas(l.View, func(name string) bool { return strings.HasPrefix(name, mimoDrafts) }), err
 }

@@ -43,12 +43,13 @@ var minimaxM2 = &table.Arch{
 // Tokens without an embedding are never to be generated. Source: the MiniMaxText01 class
 // of the reference's converter.
 var minimax01 = &table.Arch{
-	Name:      "minimax-01",
-	Shapes:    shape.Rules{Tensors: shape.Table{"attn_qkv": "n_embd, 3 * n_embd_q | n_embd, n_embd_q + n_embd_k + n_embd_v", "attn_norm_2": "n_embd_q"}},
-	Classes:   []string{"MiniMaxText01ForCausalLM", "MiniMaxM1ForCausalLM"},
-	Tokenizer: tokenizer.ClassMiniMax,
-	Fused:     table.FusedQKV,
-	MuteZeros: true,
+	Name: "minimax-01",
+	Shapes: shape.Rules{Tensors: shape.Table{"attn_qkv": "n_embd, 3 * n_embd_q | n_embd, n_embd_q + " +
+		"n_embd_k + n_embd_v", "attn_norm_2": "n_embd_q"}},
+	Classes:          []string{"MiniMaxText01ForCausalLM", "MiniMaxM1ForCausalLM"},
+	Tokenizer:        tokenizer.ClassMiniMax,
+	Fused:            table.FusedQKV,
+	SuppressZeroRows: true,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		{Key: parts.SuppressRow.Key, Derive: parts.SuppressRow.Derive},
 		{Key: "residual_scale", Derive: minimaxAlpha},
@@ -143,9 +144,9 @@ var minimaxM3 = &table.Arch{
 		"vision_feature_layer", "vision_feature_select_strategy", "image_seq_length", "image_grid_pinpoints",
 		"image_token_compression_method", "process_image_mode",
 		"num_reward_heads"}, parts.BiasKeys...),
-	Tensors: slices.Concat(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne),
-		parts.Transformed(parts.PlusOne, parts.NormRows),
-		parts.AttentionRows(table.NoBias, table.NoBias), parts.Transformed(parts.PlusOne, parts.QKNormRows),
+	Tensors: slices.Concat(parts.TransformBySuffix(parts.EmbedRows, "norm", parts.PlusOne),
+		parts.WithTransform(parts.PlusOne, parts.NormRows),
+		parts.AttentionRows(table.NoBias, table.NoBias), parts.WithTransform(parts.PlusOne, parts.QKNormRows),
 		parts.Only(minimaxIsDense, parts.MLPRows),
 		parts.Only(parts.Not(minimaxIsDense), slices.Concat(parts.MixtralExperts, []table.TensorRow{
 			{HF: "model.layers.{bid}.block_sparse_moe.e_score_correction_bias", GGUF: "blk.{bid}.exp_probs_b.bias",

@@ -79,9 +79,9 @@ var mistralMoEFormat = &table.Arch{
 	Name:      "deepseek2",
 	Shapes:    parts.MLAShapes,
 	Tokenizer: tokenizer.ClassMistral,
-	Metadata: slices.Concat(parts.With(parts.MLAMetadata,
+	Metadata: slices.Concat(parts.Override(parts.MLAMetadata,
 		parts.FloatRow("attention.layer_norm_rms_epsilon", "norm_eps")),
-		parts.With(mistralYarnRows, table.Row{Key: "rope.scaling.yarn_log_multiplier", Const: gguf.Float32(0.1)}),
+		parts.Override(mistralYarnRows, table.Row{Key: "rope.scaling.yarn_log_multiplier", Const: gguf.Float32(0.1)}),
 		[]table.Row{
 			mistralTemperature,
 			{Key: "attention.temperature_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
@@ -91,7 +91,7 @@ var mistralMoEFormat = &table.Arch{
 		}),
 	Unused: slices.Concat(mistralUnused, []string{"moe", "head_dim"}, parts.MLAUnused),
 	Expect: slices.Concat(mistralExpect, parts.MLAExpect),
-	Tensors: slices.Concat(mistralOutside, []table.TensorRow{
+	Tensors: slices.Concat(mistralOutsideLayers, []table.TensorRow{
 		{HF: "layers.{bid}.attention_norm", GGUF: "blk.{bid}.attn_norm"},
 		{HF: "layers.{bid}.attention.wq", GGUF: "blk.{bid}.attn_q", If: parts.Not(parts.Has("q_lora_rank"))},
 		{HF: "layers.{bid}.attention.wq_a", GGUF: "blk.{bid}.attn_q_a", If: parts.Has("q_lora_rank")},
@@ -150,13 +150,13 @@ var mistralUnused = []string{"vision_encoder", "max_seq_len", "sliding_window", 
 
 var mistralExpect = []table.Expect{parts.Expect("activation", "silu"), parts.Expect("causal", "true")}
 
-var mistralOutside = []table.TensorRow{
+var mistralOutsideLayers = []table.TensorRow{
 	{HF: "tok_embeddings", GGUF: "token_embd"},
 	{HF: "norm", GGUF: "output_norm"},
 	{HF: "output", GGUF: "output", Optional: true},
 }
 
-var mistralTensors = slices.Concat(mistralOutside, []table.TensorRow{
+var mistralTensors = slices.Concat(mistralOutsideLayers, []table.TensorRow{
 	{HF: "layers.{bid}.attention_norm", GGUF: "blk.{bid}.attn_norm"},
 	{HF: "layers.{bid}.attention.wq", GGUF: "blk.{bid}.attn_q"},
 	{HF: "layers.{bid}.attention.wk", GGUF: "blk.{bid}.attn_k"},

@@ -26,10 +26,10 @@ var museGlimmer = &table.Arch{
 		{Key: "attention.sliding_window_pattern", Derive: museWindows},
 	}),
 	Expect: []table.Expect{parts.SiLU, parts.Expect("hidden_activation", parts.SiLU.Values...),
-		parts.Expect("post_norm_eps", "1e-8"), parts.PlainRopeType, parts.PlainRopeFactor},
+		parts.Expect("post_norm_eps", "1e-8"), parts.DefaultRopeType, parts.UnitRopeFactor},
 	Unused: []string{"layer_types", "image_token_id", "video_token_id", "out_hidden_size", "projector_hidden_size",
 		"projector_hidden_act"},
-	Tensors: slices.Concat(parts.EmbedRows, parts.EachEnding(parts.SandwichNorms, "norm", parts.PlusOne),
+	Tensors: slices.Concat(parts.EmbedRows, parts.TransformBySuffix(parts.SandwichNorms, "norm", parts.PlusOne),
 		[]table.TensorRow{
 			// queries and keys are scaled by one number, which the file has as weights of a norm
 			{HF: "model.layers.{bid}.self_attn.q_proj", Split: []table.Part{
@@ -144,8 +144,8 @@ var museAssistant = &table.Arch{
 		Derive: func(c *config.View) (gguf.Value, bool, error) {
 			return table.Uint32Of(c.Int("mask_token_id"))
 		}}},
-	Expect: []table.Expect{parts.SiLU, parts.Expect("hidden_activation", parts.SiLU.Values...), parts.PlainRopeType,
-		parts.PlainRopeFactor},
+	Expect: []table.Expect{parts.SiLU, parts.Expect("hidden_activation", parts.SiLU.Values...), parts.DefaultRopeType,
+		parts.UnitRopeFactor},
 	Unused: slices.Concat(parts.BiasKeys, []string{"layer_types", "sliding_window", "num_target_layers"}),
 	Shapes: parts.DFlashShapes,
 	Rename: []table.Rename{{Prefix: "layers.", With: "model.layers."}},

@@ -37,7 +37,7 @@ var nemotron = &table.Arch{
 	Expect: []table.Expect{parts.Expect("hidden_act", "relu2")},
 	Unused: append([]string{"rope_percent"}, parts.BiasKeys...),
 	Tensors: slices.Concat(parts.EmbedRows[:1], parts.EmbedRows[2:],
-		parts.Transformed(parts.PlusOne, parts.EmbedRows[1:2]), parts.Transformed(parts.PlusOne, parts.NormRows),
+		parts.WithTransform(parts.PlusOne, parts.EmbedRows[1:2]), parts.WithTransform(parts.PlusOne, parts.NormRows),
 		[]table.TensorRow{
 			{HF: "model.norm.bias", GGUF: "output_norm.bias", Exact: true},
 			{HF: "model.layers.{bid}.input_layernorm.bias", GGUF: "blk.{bid}.attn_norm.bias", Exact: true},

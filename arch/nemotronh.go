@@ -73,10 +73,10 @@ var nemotronHMoE = &table.Arch{
 	Expect:      nemotronHExpect,
 	Unused:      nemotronHUnused,
 	Rename: append([]table.Rename{
-		{Prefix: "mtp.layers.1.norm.", With: "backbone.layers.{bid}.post_attention_layernorm.", Beyond: true},
-		{Prefix: "mtp.layers.1.final_layernorm.", With: "backbone.layers.{bid}.shared_head.norm.", Beyond: true},
-		{Prefix: "mtp.layers.0.", With: "backbone.layers.{bid}.", Beyond: true}, // what comes in and attention
-		{Prefix: "mtp.layers.1.", With: "backbone.layers.{bid}.", Beyond: true}, // experts
+		{Prefix: "mtp.layers.1.norm.", With: "backbone.layers.{bid}.post_attention_layernorm.", AfterModel: true},
+		{Prefix: "mtp.layers.1.final_layernorm.", With: "backbone.layers.{bid}.shared_head.norm.", AfterModel: true},
+		{Prefix: "mtp.layers.0.", With: "backbone.layers.{bid}.", AfterModel: true}, // what comes in and attention
+		{Prefix: "mtp.layers.1.", With: "backbone.layers.{bid}.", AfterModel: true}, // experts
 	}, nemotronHNames...),
 	Tensors: slices.Concat(nemotronHTensors(nemotronHLayers), nemotronHExpertRows(nemotronHLayers),
 		parts.Only(nemotronHIs(nemotronHLayers, nemotronNextN), []table.TensorRow{
@@ -99,7 +99,7 @@ var nemotronH = &table.Arch{
 	VocabSize: parts.PaddedVocab(8),
 	// none, but they may be left out
 	NextN: &table.NextN{Layers: func(*config.View) (int64, error) { return 0, nil }},
-	Metadata: append(parts.Without(nemotronHRows(nemotronHLayers), "expert_count", "expert_used_count",
+	Metadata: append(parts.WithoutKeys(nemotronHRows(nemotronHLayers), "expert_count", "expert_used_count",
 		"expert_group_count", "expert_group_used_count"),
 		table.Row{Key: "feed_forward_length", Derive: nemotronHWidths("intermediate_size", "n_inner", "hidden_dim")}),
 	Expect: nemotronHExpect,
@@ -241,8 +241,8 @@ func nemotronHIs(layers kindsOf, kinds ...string) table.Cond {
 	}
 }
 
-// ofKinds returns a list with n for layers of some kinds and 0 for others.
-func ofKinds(layers []string, n int64, kinds ...string) []int64 {
+// valueForKinds returns a list with n for layers of some kinds and 0 for others.
+func valueForKinds(layers []string, n int64, kinds ...string) []int64 {
 	list := make([]int64, len(layers))
 	for i, kind := range layers {
 		if slices.Contains(kinds, kind) {
@@ -254,7 +254,7 @@ func ofKinds(layers []string, n int64, kinds ...string) []int64 {
 
 // nemotronHRows are the rows that all models have.
 func nemotronHRows(layers kindsOf) []table.Row {
-	return slices.Concat(parts.With(parts.GraniteRows,
+	return slices.Concat(parts.Override(parts.GraniteRows,
 		table.Row{Key: table.KeyBlockCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := nemotronHBlocks(layers)(c)
 			return table.Uint32Of(n, true, err)
@@ -280,7 +280,7 @@ func nemotronHRows(layers kindsOf) []table.Row {
 				return gguf.Value{}, false, err
 			}
 			list, err := layers(c)
-			return parts.PerLayer(ofKinds(list, n, nemotronAttends, nemotronNextN), err)
+			return parts.PerLayer(valueForKinds(list, n, nemotronAttends, nemotronNextN), err)
 		}},
 		{Key: "rope.scaling.finetuned", Const: gguf.Bool(false)}, // nothing rotates
 		{Key: "context_length", Const: gguf.Uint32(1 << 20)},     // there is no bound
@@ -297,7 +297,7 @@ func nemotronHWidths(keys ...string) table.Derive {
 			return gguf.Value{}, false, err
 		}
 		layers, err := nemotronHLayers(c)
-		return parts.PerLayer(ofKinds(layers, width, nemotronMLP, nemotronExperts, nemotronNextN), err)
+		return parts.PerLayer(valueForKinds(layers, width, nemotronMLP, nemotronExperts, nemotronNextN), err)
 	}
 }
 

@@ -27,7 +27,8 @@ var olmo = &table.Arch{
 	Tensors: slices.Concat([]table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd"},
 		{HF: "lm_head", GGUF: "output", Optional: true},
-	}, parts.EachEnding(parts.EachEnding(parts.AttentionRows(table.NoBias, table.NoBias), ".q_proj", parts.PermuteQ),
+	}, parts.TransformBySuffix(parts.TransformBySuffix(parts.AttentionRows(table.NoBias, table.NoBias), ".q_proj",
+		parts.PermuteQ),
 		".k_proj", parts.PermuteK), parts.MLPRows),
 }
 

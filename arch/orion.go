@@ -62,9 +62,9 @@ var (
 			"model_max_length"},
 		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.MLPRows, []table.TensorRow{
 			{HF: "model.layers.{bid}.self_attn.W_pack", Split: []table.Part{
-				{GGUF: "blk.{bid}.attn_q", Transform: third("pack-q", 0, true)},
-				{GGUF: "blk.{bid}.attn_k", Transform: third("pack-k", 1, true)},
-				{GGUF: "blk.{bid}.attn_v", Transform: third("pack-v", 2, false)},
+				{GGUF: "blk.{bid}.attn_q", Transform: thirdOfRows("pack-q", 0, true)},
+				{GGUF: "blk.{bid}.attn_k", Transform: thirdOfRows("pack-k", 1, true)},
+				{GGUF: "blk.{bid}.attn_v", Transform: thirdOfRows("pack-v", 2, false)},
 			}},
 			{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
 		}),
@@ -78,9 +78,9 @@ func keyHeadsOrHeads(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(n, true, err)
 }
 
-// third takes a third of the rows of a matrix; permute means that the heads in it
+// thirdOfRows takes a third of the rows of a matrix; permute means that the heads in it
 // are rearranged for the rotation of neighbours.
-func third(name string, i int64, permute bool) *table.Transform {
+func thirdOfRows(name string, i int64, permute bool) *table.Transform {
 	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()
 		if len(ne) != 2 || ne[1]%3 != 0 {

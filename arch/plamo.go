@@ -106,10 +106,10 @@ var (
 			parts.UintRow("vocab_size", "vocab_size"),
 			{Key: table.KeyHeadCountKV, Derive: plamo2Heads("num_key_value_heads", 4)},
 			{Key: table.KeyHeadCount, Derive: plamo2Heads("num_attention_heads", 32)},
-			{Key: "context_length", Derive: parts.OrElse(2048, "max_position_embeddings")},
-			{Key: "embedding_length", Derive: parts.OrElse(4096, "hidden_size")},
-			{Key: "attention.key_length", Derive: parts.OrElse(128, "hidden_size_per_head")},
-			{Key: "attention.value_length", Derive: parts.OrElse(128, "hidden_size_per_head")},
+			{Key: "context_length", Derive: parts.IntOrDefault(2048, "max_position_embeddings")},
+			{Key: "embedding_length", Derive: parts.IntOrDefault(4096, "hidden_size")},
+			{Key: "attention.key_length", Derive: parts.IntOrDefault(128, "hidden_size_per_head")},
+			{Key: "attention.value_length", Derive: parts.IntOrDefault(128, "hidden_size_per_head")},
 			parts.UintRow(table.KeyBlockCount, config.BlockCountKeys...),
 			{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"rms_norm_eps"},
 				Const: gguf.Float32(1e-6)},
@@ -120,9 +120,9 @@ var (
 				}
 				return table.Float32Of(f, true, err)
 			}},
-			{Key: "ssm.state_size", Derive: parts.OrElse(64, "mamba_d_state")},
-			{Key: "ssm.conv_kernel", Derive: parts.OrElse(4, "mamba_d_conv")},
-			{Key: "ssm.time_step_rank", Derive: parts.OrElse(64, "mamba_num_heads")},
+			{Key: "ssm.state_size", Derive: parts.IntOrDefault(64, "mamba_d_state")},
+			{Key: "ssm.conv_kernel", Derive: parts.IntOrDefault(4, "mamba_d_conv")},
+			{Key: "ssm.time_step_rank", Derive: parts.IntOrDefault(64, "mamba_num_heads")},
 			{Key: "ssm.inner_size", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 				heads, err := c.IntOr(64, "mamba_num_heads")
 				if err != nil {
@@ -135,7 +135,7 @@ var (
 				return table.Uint32Of(heads*dim, true, err)
 			}},
 			{Key: "ssm.group_count", Const: gguf.Uint32(0)},
-			{Key: "feed_forward_length", Derive: parts.OrElse(13312, "intermediate_size")},
+			{Key: "feed_forward_length", Derive: parts.IntOrDefault(13312, "intermediate_size")},
 			parts.FileTypeRow,
 		},
 		Expect: []table.Expect{parts.SiLU, parts.Expect("mamba_chunk_size", "256"), parts.Expect("full_attention_idx"),
@@ -211,15 +211,15 @@ var (
 		{HF: "model.layers.layers.{bid}.pre_mlp_norm", GGUF: "blk.{bid}.ffn_norm", Transform: parts.PlusOne},
 		// the names of these two have no suffix in the file
 		{HF: "model.layers.layers.{bid}.post_mixer_norm.weight", GGUF: "blk.{bid}.post_attention_norm", Exact: true,
-			Transform: plus("plus-fifth", 1.0/5)},
+			Transform: addToNorm("plus-fifth", 1.0/5)},
 		{HF: "model.layers.layers.{bid}.post_mlp_norm.weight", GGUF: "blk.{bid}.post_ffw_norm", Exact: true,
-			Transform: plus("plus-root", 1/math.Pow(5, 1.5))},
+			Transform: addToNorm("plus-root", 1/math.Pow(5, 1.5))},
 	}
 )
 
-// plus adds a number to the weights of a norm. PyTorch rounds the number to the
+// addToNorm adds a number to the weights of a norm. PyTorch rounds the number to the
 // type of weights in F16 before it adds.
-func plus(name string, n float64) *table.Transform {
+func addToNorm(name string, n float64) *table.Transform {
 	return &table.Transform{Name: name, Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		c := float32(n)
 		if s.Type() == gguf.TypeF16 {

@@ -17,11 +17,11 @@ import (
 // computes becomes sound in a file of its own. After the embedding of text come vectors
 // that are learned. Source: PocketTTSModel of the reference.
 var pocketTTS = &table.Arch{
-	Name:      "pockettts",
-	Classes:   []string{config.PocketTTS},
-	Tokenizer: tokenizer.ClassPocketTTS,
-	Metadata:  parts.CommonRows,
-	KeepAll:   true,
+	Name:             "pockettts",
+	Classes:          []string{config.PocketTTS},
+	Tokenizer:        tokenizer.ClassPocketTTS,
+	Metadata:         parts.CommonRows,
+	KeepEncoderNames: true,
 	Drop: []table.Drop{
 		{Prefix: "mimi.", Why: table.OtherPart}, {Prefix: "flow_lm.flow_net.", Why: table.OtherPart},
 		{Prefix: "flow_lm.out_eos.", Why: table.OtherPart},

@@ -25,7 +25,7 @@ var qwen2 = &table.Arch{
 	Metadata:  slices.Concat(parts.CommonRows, []table.Row{parts.PoolingRow}),
 	Unused:    parts.MultimodalKeys,
 	Expect:    []table.Expect{parts.SiLU, parts.Expect("mask_type"), parts.Expect("use_mrope", "false")},
-	Rename:    parts.BareNames,
+	Rename:    parts.HeadlessNames,
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, []table.TensorRow{ // KORMo's names
 		{HF: "model.layers.{bid}.pre_attention_layernorm", GGUF: "blk.{bid}.attn_norm", Optional: true},
 		{HF: "model.layers.{bid}.pre_mlp_layernorm", GGUF: "blk.{bid}.ffn_norm", Optional: true},
@@ -56,7 +56,7 @@ var qwen3 = &table.Arch{
 	Metadata:  slices.Concat(qwen2.Metadata, rerankRows),
 	Unused:    slices.Concat(parts.MultimodalKeys, stepVLKeys),
 	Expect:    []table.Expect{parts.SiLU},
-	Rename:    parts.BareNames,
+	Rename:    parts.HeadlessNames,
 	Tensors: slices.Concat(rerankHead, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
 		parts.QKNormRows, parts.MLPRows),
 }
@@ -93,7 +93,7 @@ var qwen2vl = &table.Arch{
 	Metadata:     parts.CommonRows,
 	Unused:       slices.Concat(parts.MultimodalKeys, omniKeys),
 	Expect:       []table.Expect{parts.SiLU},
-	Rename:       slices.Concat(thinkerNames, parts.BareNames),
+	Rename:       slices.Concat(thinkerNames, parts.HeadlessNames),
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
 		parts.MLPRows),
 }
@@ -118,7 +118,7 @@ var qwen3vl = &table.Arch{
 	Metadata:     slices.Concat(qwen3.Metadata, []table.Row{{Key: "n_deepstack_layers", Derive: deepstackLayers}}),
 	Unused:       qwen3vlUnused,
 	Expect:       []table.Expect{parts.SiLU},
-	Rename:       slices.Concat(thinkerNames, parts.BareNames),
+	Rename:       slices.Concat(thinkerNames, parts.HeadlessNames),
 	Tensors:      qwen3.Tensors,
 }
 
@@ -138,20 +138,20 @@ var qwen3vlmoe = &table.Arch{
 	Metadata:     slices.Concat(qwen3moe.Metadata, []table.Row{{Key: "n_deepstack_layers", Derive: deepstackLayers}}),
 	Unused:       qwen3vlUnused,
 	Expect:       qwen3moe.Expect,
-	Rename:       slices.Concat(thinkerNames, parts.BareNames),
+	Rename:       slices.Concat(thinkerNames, parts.HeadlessNames),
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
 		parts.QKNormRows, parts.ExpertRows,
-		turned(parts.FusedExpertRows)),
+		withTranspose(parts.FusedExpertRows)),
 }
 
 // qwen3asr and qwen3omni are the language models of Qwen 3 ASR and Omni, into which
 // no layers of the part for pictures go.
 var (
-	qwen3asr  = heard(qwen3vl, "Qwen3ASRForConditionalGeneration", tokenizer.ClassQwen3ASR)
-	qwen3omni = heard(qwen3vlmoe, "Qwen3OmniMoeForConditionalGeneration", tokenizer.ClassQwen3Omni)
+	qwen3asr  = withAudioEncoder(qwen3vl, "Qwen3ASRForConditionalGeneration", tokenizer.ClassQwen3ASR)
+	qwen3omni = withAudioEncoder(qwen3vlmoe, "Qwen3OmniMoeForConditionalGeneration", tokenizer.ClassQwen3Omni)
 )
 
-func heard(model *table.Arch, class string, tok tokenizer.Class) *table.Arch {
+func withAudioEncoder(model *table.Arch, class string, tok tokenizer.Class) *table.Arch {
 	return &table.Arch{
 		Name:         model.Name,
 		Shapes:       model.Shapes,
@@ -159,7 +159,7 @@ func heard(model *table.Arch, class string, tok tokenizer.Class) *table.Arch {
 		Tokenizer:    tok,
 		Fused:        model.Fused,
 		RopeSections: true,
-		Metadata:     parts.With(model.Metadata, table.Row{Key: "n_deepstack_layers", Const: gguf.Uint32(0)}),
+		Metadata:     parts.Override(model.Metadata, table.Row{Key: "n_deepstack_layers", Const: gguf.Uint32(0)}),
 		Unused:       model.Unused,
 		Expect:       model.Expect,
 		Rename:       model.Rename,
@@ -167,11 +167,11 @@ func heard(model *table.Arch, class string, tok tokenizer.Class) *table.Arch {
 	}
 }
 
-// turned returns rows of stacks whose matrices are transposed.
-func turned(list []table.TensorRow) []table.TensorRow {
+// withTranspose returns rows of stacks whose matrices are transposed.
+func withTranspose(list []table.TensorRow) []table.TensorRow {
 	list = slices.Clone(list)
 	for i := range list {
-		list[i].Each = parts.Swapped
+		list[i].PerSource = parts.TransposeLast
 	}
 	return list
 }

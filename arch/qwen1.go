@@ -21,7 +21,7 @@ var qwen1 = &table.Arch{
 	Classes:   []string{"QWenLMHeadModel"},
 	Tokenizer: tokenizer.ClassQwen,
 	Fused:     table.FusedQKV,
-	Metadata: parts.With(parts.CommonRows,
+	Metadata: parts.Override(parts.CommonRows,
 		table.Row{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_epsilon"},
 			Required: true, Deviates: true},
 	),

@@ -16,9 +16,9 @@ var (
 	// qwen35 has no experts, qwen35moe has some in all layers.
 	qwen35 = parts.Qwen35(false, &table.Arch{
 		Classes: []string{"Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM"},
-		Body:    table.Body{Classes: []string{parts.BareQwen35}, Prefix: "model."},
-		Drop: []table.Drop{{Prefix: "model.layers.", Beyond: true, Why: parts.MTP,
-			If: func(l table.Layer) (bool, error) { return l.Class == parts.BareQwen35, nil }}},
+		Body:    table.Body{Classes: []string{parts.Qwen35Text}, Prefix: "model."},
+		Drop: []table.Drop{{Prefix: "model.layers.", AfterModel: true, Why: parts.MTP,
+			If: func(l table.Layer) (bool, error) { return l.Class == parts.Qwen35Text, nil }}},
 	}, parts.PoolingRow)
 	qwen35moe = parts.Qwen35(true, &table.Arch{Classes: []string{"Qwen3_5MoeForConditionalGeneration",
 		"Qwen3_5MoeForCausalLM"}})

@@ -39,12 +39,13 @@ var qwen3next = &table.Arch{
 	Expect: []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "true"),
 		parts.Expect("decoder_sparse_step", "1"), parts.Expect("use_sliding_window", "false")},
 	Rename: parts.MTPNames,
-	Tensors: slices.Concat(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne), parts.EachEnding([]table.TensorRow{
-		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
-		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
-	}, "norm", parts.PlusOne),
+	Tensors: slices.Concat(parts.TransformBySuffix(parts.EmbedRows, "norm", parts.PlusOne),
+		parts.TransformBySuffix([]table.TensorRow{
+			{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
+			{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
+		}, "norm", parts.PlusOne),
 		parts.Only(parts.Not(parts.LinearAttention), slices.Concat(parts.AttentionRows(table.MayBias, table.NoBias),
-			parts.EachEnding(parts.QKNormRows, "norm", parts.PlusOne))),
+			parts.TransformBySuffix(parts.QKNormRows, "norm", parts.PlusOne))),
 		parts.Only(parts.LinearAttention, []table.TensorRow{
 			{HF: "model.layers.{bid}.linear_attn.in_proj_qkvz", Split: []table.Part{
 				{GGUF: "blk.{bid}.attn_qkv", Transform: deltaQKV},
@@ -58,7 +59,7 @@ var qwen3next = &table.Arch{
 			{HF: "model.layers.{bid}.linear_attn.out_proj", GGUF: "blk.{bid}.ssm_out"},
 		}),
 		parts.ExpertRows, parts.FusedExpertRows, parts.QwenSharedRows,
-		parts.Only(parts.NextN, parts.EachEnding(parts.NextNRows, "norm", parts.PlusOne))),
+		parts.Only(parts.NextN, parts.TransformBySuffix(parts.NextNRows, "norm", parts.PlusOne))),
 }
 
 // deltaQKV and deltaGate split in_proj_qkvz, which has for each key head the rows of

@@ -33,15 +33,16 @@ var qwen3tts = &table.Arch{
 		}},
 		{Key: "tokenizer.ggml.add_eos_token", Const: gguf.Bool(false)},
 	}),
-	Expect:  []table.Expect{parts.SiLU},
-	Unused:  slices.Concat([]string{"rope_scaling.interleaved", "rope_scaling.mrope_interleaved"}, qwen3ttsKeys),
-	KeepAll: true,
-	Rename:  []table.Rename{{Prefix: "talker.", With: ""}},
+	Expect: []table.Expect{parts.SiLU},
+	Unused: slices.Concat([]string{"rope_scaling.interleaved", "rope_scaling.mrope_interleaved"},
+		qwen3ttsKeys),
+	KeepEncoderNames: true,
+	Rename:           []table.Rename{{Prefix: "talker.", With: ""}},
 	Drop: []table.Drop{
 		{Prefix: "code_predictor.", Why: table.OtherPart}, {Prefix: "speaker_encoder.", Why: table.OtherPart},
 	},
 	Tensors: slices.Concat([]table.TensorRow{
-		{HF: "{part}", Exact: true, GGUF: "token_embd.weight", Join: foldText, Parts: []string{
+		{HF: "{part}", Exact: true, GGUF: "token_embd.weight", Join: projectTextEmbedding, Parts: []string{
 			"text_projection.linear_fc1.weight", "text_projection.linear_fc1.bias", "text_projection.linear_fc2.weight",
 			"text_projection.linear_fc2.bias",
 			"model.text_embedding.weight", "model.codec_embedding.weight",
@@ -102,9 +103,9 @@ func speechSuppress(c *config.View) (gguf.Value, bool, error) {
 	return gguf.Int32s(list), true, nil
 }
 
-// foldText passes the embedding of text through its two layers and puts that of the
+// projectTextEmbedding passes the embedding of text through its two layers and puts that of the
 // codes after it.
-func foldText(_ table.Layer, s []rows.Source) (rows.Source, error) {
+func projectTextEmbedding(_ table.Layer, s []rows.Source) (rows.Source, error) {
 	hidden, err := rows.Linear(s[4], s[0], s[1])
 	if err != nil {
 		return nil, err

@@ -102,11 +102,11 @@ var qwen4exp = &table.Arch{
 		parts.Expect("indexer_kv_heads", "1")}),
 	Rename: slices.Concat([]table.Rename{
 		{Prefix: "model.layers.{bid}.ple.ple_embedding.", With: "ngrams.", If: hasNgrams},
-		{Prefix: "mtp.fc_", With: "model.layers.{bid}.nextn_fc_", Beyond: true},
-		{Prefix: "mtp.hyper_connection_mixer.", With: "model.layers.{bid}.nextn_hc_head.", Beyond: true},
+		{Prefix: "mtp.fc_", With: "model.layers.{bid}.nextn_fc_", AfterModel: true},
+		{Prefix: "mtp.hyper_connection_mixer.", With: "model.layers.{bid}.nextn_hc_head.", AfterModel: true},
 	}, parts.MTPNames),
 	Tensors: slices.Concat(parts.Only(parts.LinearAttention, parts.DeltaRows),
-		parts.EachEnding(slices.Concat([]table.TensorRow{
+		parts.TransformBySuffix(slices.Concat([]table.TensorRow{
 			{HF: "model.embed_tokens", GGUF: "token_embd"},
 			{HF: "lm_head", GGUF: "output", Optional: true},
 		},
@@ -137,7 +137,7 @@ var qwen4exp = &table.Arch{
 				{HF: "model.layers.{bid}.ple.norm_conv", GGUF: "blk.{bid}.ple_norm_conv", Transform: parts.PlusOne},
 				{HF: "model.layers.{bid}.ple.conv1d", GGUF: "blk.{bid}.ple_conv1d", Transform: parts.Squeeze},
 			}),
-			parts.Only(someNgrams, []table.TensorRow{
+			parts.Only(hasNgramLayer, []table.TensorRow{
 				{HF: "ngrams.ngram_embedding.shard_{xid}", GGUF: "per_layer_token_embd", Group: "ngrams",
 					Experts: func(l table.Layer) (int64, error) { return l.Require("split_ngram_parts") },
 					Join:    func(_ table.Layer, s []rows.Source) (rows.Source, error) { return rows.Concat(s) }},
@@ -234,13 +234,13 @@ func ngramLayer(c *config.View) (layer int64, ok bool, err error) {
 	return 0, false, err
 }
 
-// hasNgrams is the condition of that layer, someNgrams that of what the model has for it.
+// hasNgrams is the condition of that layer, hasNgramLayer that of what the model has for it.
 func hasNgrams(l table.Layer) (bool, error) {
 	layer, ok, err := ngramLayer(l.View)
 	return ok && l.Bid == layer, err
 }
 
-func someNgrams(l table.Layer) (bool, error) {
+func hasNgramLayer(l table.Layer) (bool, error) {
 	_, ok, err := ngramLayer(l.View)
 	return ok, err
 }

@@ -77,7 +77,7 @@ func rwkv6Mix(attention string) []table.TensorRow {
 	return []table.TensorRow{
 		{HF: attention + "time_maa_x", GGUF: "blk.{bid}.time_mix_lerp_x.weight", Exact: true, Transform: parts.Squeeze},
 		{HF: attention + "time_maa_{part}", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true,
-			Each: parts.Squeeze, Parts: []string{"w", "k", "v", "r", "g"}, Join: stackLerps},
+			PerSource: parts.Squeeze, Parts: []string{"w", "k", "v", "r", "g"}, Join: stackLerps},
 		{HF: attention + "time_maa_w1", GGUF: "blk.{bid}.time_mix_w1.weight", Exact: true, Transform: parts.Transpose},
 		{HF: attention + "time_maa_w2", GGUF: "blk.{bid}.time_mix_w2.weight", Exact: true,
 			Transform: parts.TransposeEach},
@@ -148,7 +148,7 @@ func reorderMix(list []table.TensorRow) []table.TensorRow {
 	for i := range list {
 		if t := list[i].Transform; strings.HasSuffix(list[i].HF, "time_maa_w1") ||
 			strings.HasSuffix(list[i].HF, "time_maa_w2") {
-			list[i].Transform = parts.InTurn(t.Name+"-wkvrg", t, wkvrg)
+			list[i].Transform = parts.Chain(t.Name+"-wkvrg", t, wkvrg)
 		}
 	}
 	return list
@@ -288,9 +288,9 @@ func rwkv7Layers(prefix, attention, ffn string) []table.TensorRow {
 // transposed unless they are layers of their own.
 func rwkv7Mix(p string, bias table.Bias) []table.TensorRow {
 	list := []table.TensorRow{
-		{HF: p + "x_{part}", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, Each: parts.Squeeze,
+		{HF: p + "x_{part}", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, PerSource: parts.Squeeze,
 			Parts: []string{"r", "w", "k", "v", "a", "g"}, Join: stackLerps, If: hasGate},
-		{HF: p + "x_{part}", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, Each: parts.Squeeze,
+		{HF: p + "x_{part}", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, PerSource: parts.Squeeze,
 			Parts: []string{"r", "w", "k", "v", "a"}, Join: stackLerps, If: parts.Not(hasGate)},
 		{HF: p + "x_x", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, Transform: lerps, Optional: true},
 		{HF: p + "k_k", GGUF: "blk.{bid}.time_mix_k_k.weight", Exact: true, Transform: parts.Squeeze},
@@ -317,7 +317,7 @@ func rwkv7Mix(p string, bias table.Bias) []table.TensorRow {
 			own := table.TensorRow{HF: p + lora + part.own, Exact: true, Transform: parts.Squeeze}
 			bare := table.TensorRow{HF: p + lora + part.bare, Exact: true, Transform: parts.Squeeze, Optional: true}
 			if part.n != "0" {
-				bare.Transform = parts.InTurn("squeeze-transpose", parts.Squeeze, parts.Transpose)
+				bare.Transform = parts.Chain("squeeze-transpose", parts.Squeeze, parts.Transpose)
 			}
 			for _, row := range []table.TensorRow{own, bare} {
 				name := func(s string) string { return "blk.{bid}.time_mix_" + s + part.n + ".weight" }

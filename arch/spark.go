@@ -24,8 +24,8 @@ var spark2_5 = &table.Arch{
 		parts.UintRow("vocab_size", "vocab_size"),
 		parts.UintRow("attention.sliding_window", "sliding_window"),
 		{Key: "attention.sliding_window_pattern", Derive: sparkPattern},
-		{Key: "rope.dimension_count", Derive: sparkRotating("full_attention")},
-		{Key: "rope.dimension_count_swa", Derive: sparkRotating(parts.Sliding)},
+		{Key: "rope.dimension_count", Derive: sparkRopeDims("full_attention")},
+		{Key: "rope.dimension_count_swa", Derive: sparkRopeDims(parts.Sliding)},
 	}),
 	Expect: []table.Expect{parts.Expect("hidden_act", "gelu"), parts.Expect("gate_attn_act_mode", "sigmoid"),
 		parts.Expect("headwise_attn_output_gate", "true")},
@@ -52,8 +52,8 @@ func sparkPattern(c *config.View) (v gguf.Value, ok bool, err error) {
 	return parts.SlidingLayers(c)
 }
 
-// sparkRotating is the number of dimensions that rotate in attention of one kind.
-func sparkRotating(kind string) table.Derive {
+// sparkRopeDims is the number of dimensions that rotate in attention of one kind.
+func sparkRopeDims(kind string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		dim, err := c.HeadDim()
 		if err != nil {

@@ -28,9 +28,9 @@ var step35 = &table.Arch{
 	Classes:   []string{"Step3p5ForCausalLM", "Step3p7ForConditionalGeneration"},
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
-	NextN:     parts.Numbered,
+	NextN:     parts.NumberedNextN,
 	// the keys of config.json that others have come first
-	Metadata: slices.Concat(parts.With(parts.Without(parts.CommonRows, table.KeyHeadCountKV, "expert_count",
+	Metadata: slices.Concat(parts.Override(parts.WithoutKeys(parts.CommonRows, table.KeyHeadCountKV, "expert_count",
 		"expert_used_count"),
 		table.Row{Key: "rope.freq_base", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			theta, _, ok, err := stepThetas(c)
@@ -79,9 +79,10 @@ var step35 = &table.Arch{
 		parts.Expect("sink", "false"),
 		parts.Expect("use_head_wise_attn_gate", "true"), parts.Expect("att_impl_type", "GQA"),
 		parts.Expect("yarn_only_types", "[full_attention]")},
-	Tensors: slices.Concat(parts.EachEnding(parts.EmbedRows, "norm", parts.PlusOne),
-		parts.EachEnding(parts.NormRows, "norm", parts.PlusOne),
-		parts.AttentionRows(table.NoBias, table.NoBias), parts.EachEnding(parts.QKNormRows, "norm", parts.PlusOne),
+	Tensors: slices.Concat(parts.TransformBySuffix(parts.EmbedRows, "norm", parts.PlusOne),
+		parts.TransformBySuffix(parts.NormRows, "norm", parts.PlusOne),
+		parts.AttentionRows(table.NoBias, table.NoBias),
+		parts.TransformBySuffix(parts.QKNormRows, "norm", parts.PlusOne),
 		[]table.TensorRow{
 			{HF: "model.layers.{bid}.self_attn.g_proj", GGUF: "blk.{bid}.attn_gate"},
 		},
@@ -96,7 +97,7 @@ var step35 = &table.Arch{
 			{HF: "model.layers.{bid}.share_expert.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
 			{HF: "model.layers.{bid}.share_expert.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
 		}),
-		parts.Only(parts.NextN, slices.Concat(parts.EachEnding(parts.NextNRows, "norm", parts.PlusOne),
+		parts.Only(parts.NextN, slices.Concat(parts.TransformBySuffix(parts.NextNRows, "norm", parts.PlusOne),
 			[]table.TensorRow{
 				{HF: "model.layers.{bid}.transformer.shared_head.norm", GGUF: "blk.{bid}.nextn.shared_head_norm",
 					Transform: parts.PlusOne},

@@ -37,10 +37,10 @@ func TestReferenceClasses(t *testing.T) {
 	for kind, classes := range reference {
 		lacks := strings.Fields(lacking[kind])
 		for _, class := range classes {
-			_, other := notText[class]
+			_, other := classHints[class]
 			switch is, exempt := slices.Contains(known[kind], class), slices.Contains(lacks, class); {
 			case kind == "text" && other:
-				if _, err := Lookup(class); err == nil || !strings.Contains(err.Error(), notText[class]) ||
+				if _, err := Lookup(class); err == nil || !strings.Contains(err.Error(), classHints[class]) ||
 					is || exempt {
 					t.Errorf("%s: %v, want an error that says what to convert instead", class, err)
 				}

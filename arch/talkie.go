@@ -33,9 +33,9 @@ var talkie = &table.Arch{
 		{HF: "lm_head", GGUF: "output.weight", Exact: true, Optional: true},
 		{HF: "lm_head.weight", GGUF: "output.weight", Exact: true},
 		{HF: "lm_head_gain.w_g", Exact: true, GGUF: "logit_scale",
-			Kind: &table.Meta{Key: "talkie.logit_scale", Make: onlyNumber}},
-		{HF: "model.blocks.{bid}.attn.attn_query", GGUF: "blk.{bid}.attn_q", Transform: otherWayRound},
-		{HF: "model.blocks.{bid}.attn.attn_key", GGUF: "blk.{bid}.attn_k", Transform: otherWayRound},
+			Kind: &table.Meta{Key: "talkie.logit_scale", Make: scalarOf}},
+		{HF: "model.blocks.{bid}.attn.attn_query", GGUF: "blk.{bid}.attn_q", Transform: negateSecondHalf},
+		{HF: "model.blocks.{bid}.attn.attn_key", GGUF: "blk.{bid}.attn_k", Transform: negateSecondHalf},
 		{HF: "model.blocks.{bid}.attn.attn_value", GGUF: "blk.{bid}.attn_v"},
 		{HF: "model.blocks.{bid}.attn.attn_resid", GGUF: "blk.{bid}.attn_output"},
 		{HF: "model.blocks.{bid}.attn.head_gain.head_g", Exact: true, GGUF: "blk.{bid}.attn_q_norm.weight",
@@ -49,8 +49,8 @@ var talkie = &table.Arch{
 	},
 }
 
-// onlyNumber is the value of a tensor of one element.
-func onlyNumber(_ *config.View, layers [][]float32) (v gguf.Value, err error) {
+// scalarOf is the value of a tensor of one element.
+func scalarOf(_ *config.View, layers [][]float32) (v gguf.Value, err error) {
 	all := slices.Concat(layers...)
 	if len(all) != 1 {
 		return v, fault.Errorf(fault.Broken, "%d elements, want one", len(all))
@@ -58,8 +58,8 @@ func onlyNumber(_ *config.View, layers [][]float32) (v gguf.Value, err error) {
 	return gguf.Float32(all[0]), nil
 }
 
-// otherWayRound negates the second half of each head.
-var otherWayRound = &table.Transform{Name: "other-way-round",
+// negateSecondHalf negates the second half of each head.
+var negateSecondHalf = &table.Transform{Name: "other-way-round",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		dim, err := l.Require("head_dim")
 		if err != nil {

@@ -25,10 +25,10 @@ var wavTokenizer = &table.Arch{
 		parts.UintRow("feed_forward_length", "n_ff"),
 		parts.FloatRow("attention.group_norm_epsilon", "group_norm_epsilon"),
 		parts.UintRow("attention.group_norm_groups", "group_norm_groups"),
-		{Key: "posnet.embedding_length", Derive: wavPart("posnet", "n_embd")},
-		{Key: "posnet.block_count", Derive: wavPart("posnet", "n_layer")},
-		{Key: "convnext.embedding_length", Derive: wavPart("convnext", "n_embd")},
-		{Key: "convnext.block_count", Derive: wavPart("convnext", "n_layer")},
+		{Key: "posnet.embedding_length", Derive: sectionInt("posnet", "n_embd")},
+		{Key: "posnet.block_count", Derive: sectionInt("posnet", "n_layer")},
+		{Key: "convnext.embedding_length", Derive: sectionInt("convnext", "n_embd")},
+		{Key: "convnext.block_count", Derive: sectionInt("convnext", "n_layer")},
 		{Key: "attention.causal", Const: gguf.Bool(false)},
 	}),
 	Shapes: shape.Rules{
@@ -84,8 +84,8 @@ var wavTokenizer = &table.Arch{
 
 const wavTraining = "counts and sums of training"
 
-// wavPart writes a number of one of the objects for the parts of the model.
-func wavPart(part, key string) table.Derive {
+// sectionInt writes a number of one of the objects for the parts of the model.
+func sectionInt(part, key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		n, err := wavObject(c, part).Require(key)
 		return table.Uint32Of(n, true, err)

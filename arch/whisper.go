@@ -50,15 +50,15 @@ var whisper = &table.Arch{
 		parts.Expect("activation_function", parts.GELU...),
 		parts.Expect("scale_embedding", "false"),
 	},
-	KeepAll: true,
+	KeepEncoderNames: true,
 	Tensors: slices.Concat([]table.TensorRow{
-		same("model.encoder.conv1", table.NeedBias),
-		same("model.encoder.conv2", table.NeedBias),
-		same("model.encoder.embed_positions", table.NoBias),
-		same("model.encoder.layer_norm", table.NeedBias),
-		same("model.decoder.embed_tokens", table.NoBias),
-		same("model.decoder.embed_positions", table.NoBias),
-		same("model.decoder.layer_norm", table.NeedBias),
+		sameName("model.encoder.conv1", table.NeedBias),
+		sameName("model.encoder.conv2", table.NeedBias),
+		sameName("model.encoder.embed_positions", table.NoBias),
+		sameName("model.encoder.layer_norm", table.NeedBias),
+		sameName("model.decoder.embed_tokens", table.NoBias),
+		sameName("model.decoder.embed_positions", table.NoBias),
+		sameName("model.decoder.layer_norm", table.NeedBias),
 		{HF: "proj_out", GGUF: "proj_out", Optional: true, Kind: table.SameAs("model.decoder.embed_tokens.weight")},
 	},
 		parts.Only(layersOf("encoder_layers"), whisperLayer("model.encoder.layers.{bid}.", "self_attn")),
@@ -67,25 +67,25 @@ var whisper = &table.Arch{
 	),
 }
 
-// same returns the row of a tensor that keeps its name.
-func same(name string, bias table.Bias) table.TensorRow {
+// sameName returns the row of a tensor that keeps its name.
+func sameName(name string, bias table.Bias) table.TensorRow {
 	return table.TensorRow{HF: name, GGUF: name, Bias: bias}
 }
 
 // whisperLayer returns the rows of a layer with these kinds of attention.
 func whisperLayer(prefix string, attention ...string) []table.TensorRow {
 	list := []table.TensorRow{
-		same(prefix+"fc1", table.NeedBias),
-		same(prefix+"fc2", table.NeedBias),
-		same(prefix+"final_layer_norm", table.NeedBias),
+		sameName(prefix+"fc1", table.NeedBias),
+		sameName(prefix+"fc2", table.NeedBias),
+		sameName(prefix+"final_layer_norm", table.NeedBias),
 	}
 	for _, a := range attention {
 		list = append(list,
-			same(prefix+a+"_layer_norm", table.NeedBias),
-			same(prefix+a+".q_proj", table.NeedBias),
-			same(prefix+a+".k_proj", table.NoBias),
-			same(prefix+a+".v_proj", table.NeedBias),
-			same(prefix+a+".out_proj", table.NeedBias))
+			sameName(prefix+a+"_layer_norm", table.NeedBias),
+			sameName(prefix+a+".q_proj", table.NeedBias),
+			sameName(prefix+a+".k_proj", table.NoBias),
+			sameName(prefix+a+".v_proj", table.NeedBias),
+			sameName(prefix+a+".out_proj", table.NeedBias))
 	}
 	return list
 }

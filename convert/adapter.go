@@ -165,7 +165,7 @@ func (j *Job) planAdapter(ctx context.Context, l *lora, cfg *config.View) error 
 	if err != nil {
 		return err
 	}
-	lost := slices.Concat(layout.Unmapped, layout.Beyond)
+	lost := slices.Concat(layout.Unmapped, layout.ExtraExperts)
 	used := map[int]bool{}
 	for _, o := range layout.Outputs {
 		for _, i := range o.From {
@@ -279,7 +279,7 @@ func (j *Job) buildAdapter(l *lora, o *table.Output, names []string) (made []sha
 		case !ok:
 			return nil, fault.Errorf(fault.Unsupported,
 				"the pair of %q cannot follow what becomes of the weight in a file of architecture %s (%s)",
-				names[first], j.Arch.Name, row.Way())
+				names[first], j.Arch.Name, row.TransformNames())
 		}
 		a, b := f.A, f.B
 		embedding := l.pairs[first-len(l.whole)].embedding

@@ -25,9 +25,9 @@ var golden = flag.Bool("golden", false, "write testdata/arch/NAME.txt for the sp
 // where the reference makes none, ours only show that nothing has changed.
 func TestArchitectures(t *testing.T) {
 	covered := map[*table.Arch]bool{}
-	for i, s := range slices.Concat(hftest.Specs(), hftest.Towers()) {
+	for i, s := range slices.Concat(hftest.Specs(), hftest.Encoders()) {
 		lookup := arch.Lookup
-		if s.Tower {
+		if s.Encoder {
 			lookup = arch.LookupEncoder
 		}
 		a, err := lookup(s.Class())

@@ -459,7 +459,7 @@ func (j *Job) open(cfg *config.View, opt Options) error {
 
 // openBeside opens the files of weights next to the model's.
 func (j *Job) openBeside() error {
-	for _, b := range j.Arch.Beside {
+	for _, b := range j.Arch.ExtraFiles {
 		store, err := j.files.FileAsLaidOut(b.File)
 		if errors.Is(err, fs.ErrNotExist) && !fault.Has(err) {
 			err = fault.Errorf(fault.Broken, "%w: %s has weights there", err, j.Arch.Classes[0])
@@ -468,7 +468,7 @@ func (j *Job) openBeside() error {
 			return err
 		}
 		j.stores = append(j.stores, store)
-		if b.Made {
+		if b.Generated {
 			j.made = append(j.made, store)
 		}
 		var list []*precision.Tensor
@@ -558,7 +558,7 @@ func (j *Job) describe(ctx context.Context, cfg *config.View, opt Options) error
 		facts.Integers = j.integers
 		cfg = cfg.With(facts)
 	}
-	if j.Arch.MuteZeros && !opt.VocabOnly {
+	if j.Arch.SuppressZeroRows && !opt.VocabOnly {
 		if cfg, err = j.mute(ctx, cfg, vocab.Own); err != nil {
 			return err
 		}

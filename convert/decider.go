@@ -39,7 +39,7 @@ func (j *Job) openDecider(ctx context.Context, opt Options) (err error) {
 		if err != nil {
 			return err
 		}
-		j.decider.Settle(config.KevHead, values)
+		j.decider.SetSettings(config.KevHead, values)
 		if err := head.Close(); err != nil { // its tensors are opened with the weights
 			return err
 		}
@@ -52,7 +52,7 @@ func (j *Job) openDecider(ctx context.Context, opt Options) (err error) {
 		Remote: opt.Remote}); err != nil {
 		return err
 	}
-	if err := j.decider.On(j.base); err != nil {
+	if err := j.decider.WithBase(j.base); err != nil {
 		return fmt.Errorf("the base model, %s: %w", dir, err)
 	}
 	return nil

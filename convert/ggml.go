@@ -56,7 +56,7 @@ func oldName(name string, layers uint32) string {
 	}
 	rest, ok := strings.CutPrefix(base, "layers.")
 	bid, rest, _ := strings.Cut(rest, ".")
-	if to := oldNames.layer[rest]; ok && to != "" && table.Below(bid, int64(layers)) {
+	if to := oldNames.layer[rest]; ok && to != "" && table.IsLayerBelow(bid, int64(layers)) {
 		return "blk." + bid + "." + to + ".weight"
 	}
 	return ""

@@ -100,7 +100,7 @@ func (j *Job) addPairs(l *lora, m Merge, find func(name string) *precision.Weigh
 func (j *Job) called(name string, byName map[string]*precision.Weight) *precision.Weight {
 	w := byName[name]
 	for _, r := range append([]table.Rename{{Prefix: j.Arch.Body.Prefix}}, j.Arch.Rename...) {
-		if rest, ok := strings.CutPrefix(name, r.Prefix); ok && w == nil && !r.Beyond {
+		if rest, ok := strings.CutPrefix(name, r.Prefix); ok && w == nil && !r.AfterModel {
 			w = byName[r.With+rest]
 		}
 	}

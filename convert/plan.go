@@ -68,9 +68,9 @@ func (j *Job) plan(ctx context.Context, cfg *config.View) error {
 		return fault.Errorf(fault.Unsupported, "%d tensors have no place in architecture %s with %d layers:%s",
 			len(layout.Unmapped), j.Arch.Name, blocks, fault.Lines(layout.Unmapped))
 	}
-	if len(layout.Beyond) > 0 {
+	if len(layout.ExtraExperts) > 0 {
 		return fault.Errorf(fault.Broken, "%s: %d tensors are of more experts than the model has:%s", cfg.FileName(),
-			len(layout.Beyond), fault.Lines(layout.Beyond))
+			len(layout.ExtraExperts), fault.Lines(layout.ExtraExperts))
 	}
 	if len(layout.Missing) > 0 {
 		return fault.Errorf(fault.Broken, "%d tensors are missing for %d layers:%s", len(layout.Missing), blocks,

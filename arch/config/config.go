@@ -111,18 +111,18 @@ func ParseAs(class string, data []byte, rawConfig func(class string) bool) (*Con
 	if err != nil {
 		return nil, err
 	}
-	if err := c.layOver(raw); err != nil {
+	if err := c.mergeTextConfig(raw); err != nil {
 		return nil, err
 	}
-	if err := c.layOverDraft(); err != nil {
+	if err := c.mergeDraftLayer(); err != nil {
 		return nil, err
 	}
 	return c, c.gatherRope()
 }
 
-// layOverDraft lays the configuration of the only layer over that of a draft made by
+// mergeDraftLayer lays the configuration of the only layer over that of a draft made by
 // the speculators library.
-func (c *Config) layOverDraft() error {
+func (c *Config) mergeDraftLayer() error {
 	const key = "transformer_layer_config"
 	v := c.Raw[key]
 	if v == nil || !strings.HasSuffix(c.Class, "Speculator") {
@@ -153,7 +153,7 @@ func parse(class string, data []byte, rawConfig func(class string) bool, find fu
 	if c.Class = cmp.Or(class, named); c.Class == "" {
 		return nil, false, fault.Errorf(fault.Broken,
 			"%s: key \"architectures\": want a list with the model's class, found %s", ConfigFile,
-			shown(c.Raw["architectures"]))
+			excerpt(c.Raw["architectures"]))
 	}
 	if c.Class != named {
 		c.Named = named
@@ -177,9 +177,9 @@ func (c *Config) use(keys ...string) (key string, v any) {
 // language model among the others.
 var flatTypes = set("qwen2_vl", "qwen2_5_vl", "paddleocr_vl")
 
-// layOver fills in the defaults of the model type and lays the configuration of
+// mergeTextConfig fills in the defaults of the model type and lays the configuration of
 // the language model over the root.
-func (c *Config) layOver(raw bool) error {
+func (c *Config) mergeTextConfig(raw bool) error {
 	m := modelTypes()[c.modelType]
 	if err := m.complete(c, c.values, ""); err != nil {
 		return err

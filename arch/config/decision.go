@@ -64,10 +64,10 @@ var deciderConfigs = []string{"julia_config.json", "rl_agent_config.json"}
 type Decision struct {
 	Class string // that the model is taken as
 
-	file     string // of the configuration, and what is in it
-	config   []byte
-	settings map[string]any // of what comes after the model, nil for none
-	from     string         // the file of settings
+	file         string // of the configuration, and what is in it
+	config       []byte
+	settings     map[string]any // of what comes after the model, nil for none
+	settingsFile string         // the file of settings
 
 	// Of an adapter: the revision of the base model, "" if no file says it, and the
 	// temperatures.
@@ -78,8 +78,8 @@ type Decision struct {
 // decisions find such models; each returns nil for other ones.
 var decisions = []func(Files) (*Decision, error){
 	readModernBert,
-	besideConfig(OpenJev, readOpenJev),
-	besideConfig(Clef, readClef),
+	nextToConfig(OpenJev, readOpenJev),
+	nextToConfig(Clef, readClef),
 	readDecision2,
 	readReadout,
 }
@@ -117,7 +117,7 @@ func ReadAdapterDecision(files Files) (d *Decision, err error) {
 	case kev:
 		d = &Decision{Class: Kev}
 	case schema["task"] == nimbleTask:
-		d = &Decision{Class: Nimble, settings: schema, from: schemaConfig}
+		d = &Decision{Class: Nimble, settings: schema, settingsFile: schemaConfig}
 	default:
 		return nil, nil
 	}
@@ -138,8 +138,8 @@ func ReadAdapterDecision(files Files) (d *Decision, err error) {
 	return d, nil
 }
 
-// On completes what ReadAdapterDecision has read with the configuration of the base model.
-func (d *Decision) On(base Files) (err error) {
+// WithBase completes what ReadAdapterDecision has read with the configuration of the base model.
+func (d *Decision) WithBase(base Files) (err error) {
 	d.file = ConfigFile
 	d.config, err = ReadConfig(base, ConfigFile)
 	return err
@@ -154,15 +154,15 @@ func settingsIn(files Files, name string) (map[string]any, error) {
 	return parseRoot(name, data)
 }
 
-// besideConfig completes what read finds next to config.json.
-func besideConfig(class string, read func(Files) (found bool, settings map[string]any, from string,
+// nextToConfig completes what read finds next to config.json.
+func nextToConfig(class string, read func(Files) (found bool, settings map[string]any, from string,
 	err error)) func(Files) (*Decision, error) {
 	return func(files Files) (*Decision, error) {
 		found, settings, from, err := read(files)
 		if err != nil || !found {
 			return nil, err
 		}
-		d := &Decision{Class: class, file: ConfigFile, settings: settings, from: from}
+		d := &Decision{Class: class, file: ConfigFile, settings: settings, settingsFile: from}
 		d.config, err = ReadConfig(files, ConfigFile)
 		return d, err
 	}
@@ -178,7 +178,7 @@ func readModernBert(files Files) (*Decision, error) {
 	if d.config, ok, err = readFile(files, encoderConfig); !ok {
 		return nil, err
 	}
-	d.from = name
+	d.settingsFile = name
 	d.settings, err = parseRoot(name, head)
 	return d, err
 }
@@ -222,7 +222,7 @@ func readDecision2(files Files) (*Decision, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Decision{Class: Decision2, file: path.Join(path.Dir(config), ConfigFile), from: head}
+	d := &Decision{Class: Decision2, file: path.Join(path.Dir(config), ConfigFile), settingsFile: head}
 	if d.config, err = ReadConfig(files, d.file); err != nil {
 		return nil, err
 	}
@@ -235,12 +235,12 @@ func readDecision2(files Files) (*Decision, error) {
 
 func (o Object) requireFloats(key string) ([]float64, error) {
 	list, ok, err := o.Floats(key)
-	return list, o.needed(ok, err, []string{key})
+	return list, o.requireErr(ok, err, []string{key})
 }
 
 func (o Object) requireString(key string) (string, error) {
 	s, ok, err := o.String(key)
-	return s, o.needed(ok, err, []string{key})
+	return s, o.requireErr(ok, err, []string{key})
 }
 
 // readReadout finds the models whose output is a row of each of some tokens.
@@ -258,7 +258,7 @@ func readReadout(files Files) (*Decision, error) {
 	default:
 		return nil, nil
 	}
-	return besideConfig(class, func(Files) (bool, map[string]any, string, error) {
+	return nextToConfig(class, func(Files) (bool, map[string]any, string, error) {
 		return true, settings,
 			decisionConfig, nil
 	})(files)
@@ -269,7 +269,7 @@ func readReadout(files Files) (*Decision, error) {
 func (d *Decision) Parse(class string, rawConfig func(class string) bool) (*Config, error) {
 	c, raw, err := parse(class, d.config, rawConfig, d.find)
 	if err == nil {
-		err = c.layOver(raw)
+		err = c.mergeTextConfig(raw)
 	}
 	if err != nil {
 		return nil, err
@@ -296,5 +296,5 @@ func (v *View) Decision() Object {
 	if v.decision == nil {
 		return Object{}
 	}
-	return Object{values: v.decision.settings, file: v.decision.from}
+	return Object{values: v.decision.settings, file: v.decision.settingsFile}
 }

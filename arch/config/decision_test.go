@@ -138,7 +138,7 @@ func FuzzDecider(f *testing.F) {
 			d, err := ReadDecision(dir)
 			if d == nil && err == nil {
 				if d, err = ReadAdapterDecision(dir); d != nil && err == nil {
-					err = d.On(files{"config.json": config})
+					err = d.WithBase(files{"config.json": config})
 				}
 			}
 			if check(err); d == nil || err != nil {

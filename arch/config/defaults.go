@@ -32,7 +32,7 @@ type modelType struct {
 	// the Defaults of its own type.
 	Text map[string]any
 
-	first func(values) error // changes what the file says, nil for none
+	rewrite func(values) error // changes what the file says, nil for none
 
 	rope func(*Config) error // makes the rope settings of models with several kinds
 }
@@ -56,7 +56,7 @@ func loadModelTypes() map[string]*modelType {
 	types := map[string]*modelType{}
 	for name, v := range v.(*pyjson.Object).Map() {
 		m := v.(map[string]any)
-		t := &modelType{Defaults: m["defaults"].(map[string]any), rope: ropeRules[name], first: firstRules[name]}
+		t := &modelType{Defaults: m["defaults"].(map[string]any), rope: ropeRules[name], rewrite: rewriteRules[name]}
 		for _, key := range m["follow"].([]any) {
 			t.Follow = append(t.Follow, key.(string))
 		}
@@ -93,8 +93,8 @@ var ropeRules = map[string]func(*Config) error{
 	"modernbert":   modernBertRope,
 }
 
-// firstRules change what a file says before defaults are filled in, by model_type.
-var firstRules = map[string]func(values) error{
+// rewriteRules change what a file says before defaults are filled in, by model_type.
+var rewriteRules = map[string]func(values) error{
 	"nemotron_h": nemotronHFirst,
 }
 
@@ -172,8 +172,8 @@ func (m *modelType) complete(c *Config, v values, prefix string) error {
 		}
 		delete(v, other)
 	}
-	if m.first != nil {
-		if err := m.first(v); err != nil {
+	if m.rewrite != nil {
+		if err := m.rewrite(v); err != nil {
 			return err
 		}
 	}

@@ -22,10 +22,10 @@ func isKev(files Files) (bool, error) {
 	return ok, err
 }
 
-// Settle completes what ReadAdapterDecision has read with settings that are in no JSON
+// SetSettings completes what ReadAdapterDecision has read with settings that are in no JSON
 // file: values of file as package torch has them.
-func (d *Decision) Settle(file string, values map[string]any) {
-	d.settings, d.from = map[string]any{}, file
+func (d *Decision) SetSettings(file string, values map[string]any) {
+	d.settings, d.settingsFile = map[string]any{}, file
 	for key, v := range values {
 		d.settings[key] = asJSON(v)
 	}

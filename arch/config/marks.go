@@ -62,7 +62,7 @@ func readParamsBreak(files Files, v *View, f *Facts) error {
 	}
 	if err != nil || n > 0 {
 		f.Tokens = map[string]int64{ImageBreak: n}
-		return v.Vision().inFile(err)
+		return v.Vision().withFile(err)
 	}
 	var tekken struct {
 		Special []struct {

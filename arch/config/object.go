@@ -79,17 +79,17 @@ func (o Object) Has(keys ...string) bool {
 func (o Object) Int(keys ...string) (n int64, ok bool, err error) {
 	key, v := o.lookup(keys...)
 	x, ok, err := asInt(key, v)
-	return x, ok, o.inFile(err)
+	return x, ok, o.withFile(err)
 }
 
 // Require is Int for keys of which one must be there.
 func (o Object) Require(keys ...string) (int64, error) {
 	n, ok, err := o.Int(keys...)
-	return n, o.needed(ok, err, keys)
+	return n, o.requireErr(ok, err, keys)
 }
 
-// needed returns err, or that of keys none of which has a value.
-func (o Object) needed(ok bool, err error, keys []string) error {
+// requireErr returns err, or that of keys none of which has a value.
+func (o Object) requireErr(ok bool, err error, keys []string) error {
 	if err != nil || ok {
 		return err
 	}
@@ -116,8 +116,8 @@ func (o Object) Names(keys []string) []string {
 // FileName returns the name of the file that the object is from, for errors.
 func (o Object) FileName() string { return cmp.Or(o.file, ConfigFile) }
 
-// inFile gives an error about a key the name of the object's file.
-func (o Object) inFile(err error) error {
+// withFile gives an error about a key the name of the object's file.
+func (o Object) withFile(err error) error {
 	var e *keyError
 	if o.file == "" || !errors.As(err, &e) {
 		return err
@@ -131,67 +131,67 @@ func (o Object) inFile(err error) error {
 func (o Object) Float(keys ...string) (f float64, ok bool, err error) {
 	key, v := o.lookup(keys...)
 	x, ok, err := asFloat(key, v)
-	return x, ok, o.inFile(err)
+	return x, ok, o.withFile(err)
 }
 
 // RequireFloat is Require for numbers.
 func (o Object) RequireFloat(keys ...string) (float64, error) {
 	f, ok, err := o.Float(keys...)
-	return f, o.needed(ok, err, keys)
+	return f, o.requireErr(ok, err, keys)
 }
 
 // RequireBool is Require for flags.
 func (o Object) RequireBool(keys ...string) (bool, error) {
 	b, ok, err := o.Bool(keys...)
-	return b, o.needed(ok, err, keys)
+	return b, o.requireErr(ok, err, keys)
 }
 
 // String is Int for strings.
 func (o Object) String(keys ...string) (s string, ok bool, err error) {
 	key, v := o.lookup(keys...)
 	x, ok, err := asString(key, v)
-	return x, ok, o.inFile(err)
+	return x, ok, o.withFile(err)
 }
 
 // Bool is Int for flags.
 func (o Object) Bool(keys ...string) (b, ok bool, err error) {
 	key, v := o.lookup(keys...)
 	x, ok, err := asBool(key, v)
-	return x, ok, o.inFile(err)
+	return x, ok, o.withFile(err)
 }
 
 // Ints is Int for lists of integers.
 func (o Object) Ints(keys ...string) (list []int64, ok bool, err error) {
 	key, v := o.lookup(keys...)
 	list, ok, err = asList(key, v, asInt)
-	return list, ok, o.inFile(err)
+	return list, ok, o.withFile(err)
 }
 
 // IntLists is Int for lists of lists of integers.
 func (o Object) IntLists(keys ...string) (lists [][]int64, ok bool, err error) {
 	key, v := o.lookup(keys...)
 	lists, ok, err = asList(key, v, func(key string, v any) ([]int64, bool, error) { return asList(key, v, asInt) })
-	return lists, ok, o.inFile(err)
+	return lists, ok, o.withFile(err)
 }
 
 // Floats is Int for lists of numbers.
 func (o Object) Floats(keys ...string) (list []float64, ok bool, err error) {
 	key, v := o.lookup(keys...)
 	list, ok, err = asList(key, v, asFloat)
-	return list, ok, o.inFile(err)
+	return list, ok, o.withFile(err)
 }
 
 // RequireFloats is Require for lists of numbers.
 func (o Object) RequireFloats(keys ...string) ([]float64, error) {
 	list, ok, err := o.Floats(keys...)
-	return list, o.needed(ok, err, keys)
+	return list, o.requireErr(ok, err, keys)
 }
 
 // Strings is Int for lists of strings.
 func (o Object) Strings(keys ...string) (list []string, ok bool, err error) {
 	key, v := o.lookup(keys...)
 	list, ok, err = asList(key, v, asString)
-	return list, ok, o.inFile(err)
+	return list, ok, o.withFile(err)
 }
 
 // IntAt returns element i of the list under key; ok is false when there is no list.

@@ -48,7 +48,7 @@ func ParsePocketTTS(file string, shapes map[string][]int64, encoder bool) (*Conf
 	const text, audio, embedding = "flow_lm.transformer.layers.", "mimi.encoder_transformer.transformer.layers.",
 		"flow_lm.conditioner.embed.weight"
 	const headDim = 64 // of all models
-	width, heard := size(embedding, 2, 1), size(audio+"0.norm1.weight", 1, 0)
+	width, audioWidth := size(embedding, 2, 1), size(audio+"0.norm1.weight", 1, 0)
 	own := int64(1) // rows of the embedding after those of the tensor
 	_, before := shapes["flow_lm.bos_before_voice"]
 	if before {
@@ -62,14 +62,14 @@ func ParsePocketTTS(file string, shapes map[string][]int64, encoder bool) (*Conf
 		"vocab_size":              size(embedding, 2, 0) + own, BeforeVoice: before,
 		"rope_theta": 10000.0, "layer_norm_eps": 1e-5,
 		audioConfig: map[string]any{
-			"num_hidden_layers": layers(audio), "hidden_size": heard,
-			"intermediate_size": size(audio+"0.linear1.weight", 2, 0), "num_attention_heads": heard / headDim,
+			"num_hidden_layers": layers(audio), "hidden_size": audioWidth,
+			"intermediate_size": size(audio+"0.linear1.weight", 2, 0), "num_attention_heads": audioWidth / headDim,
 		},
 	}
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range []int64{width, heard} {
+	for _, n := range []int64{width, audioWidth} {
 		if n == 0 || n%headDim != 0 {
 			return nil, fault.Errorf(fault.Unsupported,
 				"%s: a Pocket TTS that is %d wide, want a multiple of %d, the size of a head", file, n, headDim)

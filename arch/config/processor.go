@@ -81,7 +81,7 @@ func readSpeech(files Files, v *View, f *Facts) error {
 	f.Speech = Object{root, "", v.read, SpeechConfig}.Sub("decoder_config")
 	if f.Speech.values == nil {
 		return fault.Errorf(fault.Broken, "%s: key \"decoder_config\": want an object, found %s", SpeechConfig,
-			shown(root["decoder_config"]))
+			excerpt(root["decoder_config"]))
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ const MaxBlocks = 1 << 16
 // LayerInts returns a list of one number for each layer.
 func (c *View) LayerInts(key string) ([]int64, error) {
 	list, ok, err := c.Ints(key)
-	return list, c.needed(ok, err, []string{key})
+	return list, c.requireErr(ok, err, []string{key})
 }
 
 // layerTypes lists what kind each layer is of.
@@ -21,7 +21,7 @@ const layerTypes = "layer_types"
 // LayerType returns the kind of a layer, of the key layer_types, which must be there.
 func (c *View) LayerType(bid int64) (string, error) {
 	kind, ok, err := c.StringAt(layerTypes, bid)
-	return kind, c.needed(ok, err, []string{layerTypes})
+	return kind, c.requireErr(ok, err, []string{layerTypes})
 }
 
 // LayerTypes returns the kinds of all layers, as many as there are; ok is false when

@@ -10,7 +10,7 @@ import (
 
 // Temperature is what the scores of one kind of questions are divided by.
 type Temperature struct {
-	Of    string
+	Kind  string
 	Value float64
 }
 

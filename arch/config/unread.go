@@ -12,7 +12,7 @@ import (
 func (v *View) Unread() []string {
 	var keys []string
 	for key, value := range v.Object.values {
-		if v.read[key] || v.defaulted[key] || inertKeys[key] || windowKeys[key] || IsNo(value) || v.repeated(key) ||
+		if v.read[key] || v.defaulted[key] || inertKeys[key] || windowKeys[key] || IsNo(value) || v.isSynonym(key) ||
 			key == "layer_types" && onlyWindows(value) {
 			continue
 		}
@@ -93,9 +93,9 @@ var synonyms = [][]string{
 	{"rope_theta", "rotary_emb_base"},
 }
 
-// repeated reports whether a key has the value of another one of the same meaning
+// isSynonym reports whether a key has the value of another one of the same meaning
 // that was asked for.
-func (v *View) repeated(key string) bool {
+func (v *View) isSynonym(key string) bool {
 	for _, names := range synonyms {
 		if !slices.Contains(names, key) {
 			continue

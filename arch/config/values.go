@@ -10,7 +10,7 @@ import (
 
 // WrongType is the error for a key whose value is not what it should be.
 func WrongType(key, want string, found any) error {
-	return &keyError{ConfigFile, key, fmt.Sprintf("want %s, found %s", want, shown(found))}
+	return &keyError{ConfigFile, key, fmt.Sprintf("want %s, found %s", want, excerpt(found))}
 }
 
 // keyError is an error about the value of a key, of kind fault.Broken.
@@ -20,8 +20,8 @@ func (e *keyError) Error() string { return fmt.Sprintf("%s: key %q: %s", e.file,
 
 func (e *keyError) Is(target error) bool { return target == fault.Broken }
 
-// shown returns a value of config.json as JSON has it, cut when it is long.
-func shown(v any) string {
+// excerpt returns a value of config.json as JSON has it, cut when it is long.
+func excerpt(v any) string {
 	const most = 80
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -19,12 +19,12 @@ var contextKeys = []string{"max_position_embeddings", "n_positions", "n_ctx", "m
 // have one if they name one.
 func (v *View) Window() (window, context int64, ok bool) {
 	if m := modelTypes()[v.modelType]; m != nil {
-		if _, slides := m.Defaults["sliding_window"]; !slides {
+		if _, windowed := m.Defaults["sliding_window"]; !windowed {
 			return 0, 0, false
 		}
 	}
 	values := v.Object.values
-	if use, said := values["use_sliding_window"].(bool); said && !use {
+	if use, set := values["use_sliding_window"].(bool); set && !use {
 		return 0, 0, false
 	}
 	integer := func(key string) (int64, bool) {
@@ -34,11 +34,11 @@ func (v *View) Window() (window, context int64, ok bool) {
 	if window, ok = integer("sliding_window"); !ok || window <= 0 {
 		return 0, 0, false
 	}
-	if kinds, said := values["layer_types"].([]any); said {
+	if kinds, set := values["layer_types"].([]any); set {
 		if !slices.Contains(kinds, any("sliding_attention")) {
 			return 0, 0, false
 		}
-	} else if first, said := integer("max_window_layers"); said && !strings.HasSuffix(v.modelType, "_moe") {
+	} else if first, set := integer("max_window_layers"); set && !strings.HasSuffix(v.modelType, "_moe") {
 		// the layers from this one on have the window
 		for _, key := range BlockCountKeys {
 			if n, ok := integer(key); ok && first >= n {

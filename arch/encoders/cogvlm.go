@@ -20,7 +20,7 @@ var cogVLM = &table.Arch{
 	),
 	Expect: []table.Expect{{Key: "hidden_act", In: inVision, Values: []string{"gelu"}}},
 	Unused: []string{"vision_config.in_channels", "vision_config.num_positions", "vision_config.dropout_prob"},
-	Drop:   ofText,
+	Drop:   dropTextModel,
 	Tensors: []table.TensorRow{
 		{HF: "model.vision.patch_embedding.proj", GGUF: "v.patch_embd", Bias: table.NeedBias, Type: kernelType},
 		{HF: "model.vision.patch_embedding.cls_embedding", Exact: true, GGUF: "v.class_embd"},
@@ -77,7 +77,7 @@ var dotsOCR = &table.Arch{
 	Unused: []string{"vision_config.embed_dim", "vision_config.num_channels", "vision_config.is_causal",
 		"vision_config.init_merger_std", "vision_config.gradient_checkpointing",
 		"vision_config.attn_implementation"},
-	Drop: ofText,
+	Drop: dropTextModel,
 	Tensors: []table.TensorRow{
 		{HF: "vision_tower.patch_embed.patchifier.proj", GGUF: "v.patch_embd", Bias: table.MayBias, Type: kernelType},
 		{HF: "vision_tower.patch_embed.patchifier.norm", GGUF: "v.pre_ln"},

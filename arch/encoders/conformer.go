@@ -83,10 +83,10 @@ func dropCounters(prefix string) table.Drop {
 	return table.Drop{Prefix: prefix, Suffix: ".num_batches_tracked", Why: table.Silent}
 }
 
-// withoutOnes leaves out a dimension of 1: the one after the kernel's of a convolution
+// squeezeDim leaves out a dimension of 1: the one after the kernel's of a convolution
 // of each channel alone, [channels, 1, kernel], or the kernel's of one over single frames,
 // [out, in, 1].
-func withoutOnes(dim int) *table.Transform {
+func squeezeDim(dim int) *table.Transform {
 	return &table.Transform{Name: "without-ones", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()
 		switch {
@@ -100,8 +100,8 @@ func withoutOnes(dim int) *table.Transform {
 }
 
 var (
-	eachChannel = withoutOnes(1)
-	oneFrame    = withoutOnes(0)
+	eachChannel = squeezeDim(1)
+	oneFrame    = squeezeDim(0)
 )
 
 // halfOfRows takes the first (0) or the second half of the rows.
@@ -115,8 +115,8 @@ func halfOfRows(i int64) *table.Transform {
 	}}
 }
 
-// timesOf is the product of two sizes of a part.
-func timesOf(in table.In, a, b string) table.Derive {
+// productOf is the product of two sizes of a part.
+func productOf(in table.In, a, b string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		o := in(c)
 		n, err := o.Require(a)

@@ -26,8 +26,8 @@ var deepseek4V = &table.Arch{
 		required(uint32Row(keyFF, nil, "vision_inter_dim", 0)),
 		required(uint32Row(keyBlocks, nil, "vision_n_layers", 0)),
 		required(uint32Row(keyHeads, nil, "vision_n_heads", 0)),
-		table.Row{Key: "vision.image_mean", Derive: halves("image_mean"), Facts: config.ProcessorFiles},
-		table.Row{Key: "vision.image_std", Derive: halves("image_std"), Facts: config.ProcessorFiles},
+		table.Row{Key: "vision.image_mean", Derive: halfPerChannel("image_mean"), Facts: config.ProcessorFiles},
+		table.Row{Key: "vision.image_std", Derive: halfPerChannel("image_std"), Facts: config.ProcessorFiles},
 		projector("deepseek4v"), table.Row{Key: keyNormEps, Const: gguf.Float32(1e-6)}, useSiLU,
 		required(uint32Row(keyScale, nil, "vision_downsample_ratio", 0)),
 		required(uint32Row("vision.image_min_pixels", nil, "vision_min_pixels", 0)),
@@ -35,7 +35,7 @@ var deepseek4V = &table.Arch{
 	Expect: []table.Expect{{Key: "vision_max_n_token", Values: []string{"384"}},
 		{Key: "vision_max_wh_ratio", Values: []string{"8"}}, {Key: "vision_rope_theta", Values: []string{"10000"}}},
 	Drop: slices.Concat(dropAll("of the language model", "layers.", "embed.", "norm.", "head.", "hc_head_", "hc_"),
-		ofText),
+		dropTextModel),
 	Tensors: []table.TensorRow{
 		{HF: "vision.patch_embed.proj", GGUF: "v.patch_embd", Bias: table.MayBias, Type: kernelType,
 			Transform: kernelOfChannels},
@@ -59,8 +59,8 @@ var deepseek4V = &table.Arch{
 		"v.token_embd.img_start": "v_proj", "v.token_embd.img_end": "v_proj", "v.token_embd.img_pad": "v_proj"}},
 }
 
-// halves is what pictures are prepared with unless a file says something else.
-func halves(key string) table.Derive {
+// halfPerChannel is what pictures are prepared with unless a file says something else.
+func halfPerChannel(key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		if !c.Processor().Present(key) {
 			return gguf.Float32s([]float32{0.5, 0.5, 0.5}), true, nil

@@ -55,7 +55,7 @@ func ocrOf(class string, tiles uint32) *table.Arch {
 			required(uint32Row(keyBlocks, inCLIP, "layers", 0)), required(uint32Row(keyHeads, inCLIP, "heads", 0))),
 		Expect: ocrExpect,
 		Unused: append(slices.Clone(ocrUnused), "vision_config.image_size"),
-		Drop:   ofText,
+		Drop:   dropTextModel,
 		Tensors: slices.Concat(samRows, []table.TensorRow{
 			{HF: p + "embeddings.class_embedding", Exact: true, GGUF: "v.class_embd"},
 			{HF: p + "embeddings.patch_embedding", GGUF: "v.patch_embd", Type: always32},
@@ -96,7 +96,7 @@ var deepseekOCR2 = func() *table.Arch {
 			table.Row{Key: "vision.attention.head_count_kv", Const: gguf.Uint32(2)}),
 		Expect: ocrExpect,
 		Unused: ocrUnused,
-		Drop:   ofText,
+		Drop:   dropTextModel,
 		Tensors: slices.Concat(samRows, []table.TensorRow{
 			{HF: l + "input_layernorm", GGUF: g + "ln1"},
 			{HF: l + "post_attention_layernorm", GGUF: g + "ln2"},

@@ -39,7 +39,7 @@ var dots3Note = &table.Arch{
 		required(uint32Row("audio.attention.head_count", inDots3Whisper, "encoder_attention_heads", 0)),
 	}), []table.Row{
 		{Key: keyVisionKind, Derive: func(c *config.View) (gguf.Value, bool, error) {
-			return gguf.String("dots3note_v"), true, dots3Said(c)
+			return gguf.String("dots3note_v"), true, dots3RequireKeys(c)
 		}},
 		useSiLU, epsOf("rms_norm_eps", 0), required(uint32Row(keyMerge, inVision, "spatial_merge_size", 0)),
 		{Key: "vision.image_min_pixels", Derive: dots3Pixels("min_pixels")},
@@ -91,8 +91,8 @@ var dots3Note = &table.Arch{
 		{Key: "scale_embedding", In: inDots3Whisper, Values: []string{"false"}},
 	},
 	Unused: dots3Unused,
-	Drop:   slices.Concat(dropAll("of the language model", "model.mtp."), ofText),
-	Tensors: slices.Concat(below(inVision, []table.TensorRow{
+	Drop:   slices.Concat(dropAll("of the language model", "model.mtp."), dropTextModel),
+	Tensors: slices.Concat(layersOfPart(inVision, []table.TensorRow{
 		{HF: "vision_encoder.patch_embed.proj", GGUF: "v.patch_embd", Bias: table.NeedBias, Type: kernelType},
 		{HF: "vision_encoder.patch_embed.norm", GGUF: "v.pre_ln"},
 		{HF: "vision_encoder.blocks.{bid}.norm_1", GGUF: "v.blk.{bid}.ln1"},
@@ -134,8 +134,8 @@ var dots3Note = &table.Arch{
 		{HF: dots3Audio + "layers.{bid}.self_attn.out_proj", GGUF: "a.blk.{bid}.attn_out", Bias: table.NeedBias},
 		{HF: dots3Audio + "layers.{bid}.final_layer_norm", GGUF: "a.blk.{bid}.ln2"},
 		{HF: dots3Audio + "layers.{bid}.fc1", Bias: table.NeedBias, Split: []table.Part{
-			{GGUF: "a.blk.{bid}.ffn_gate", Transform: gateHalf(0)},
-			{GGUF: "a.blk.{bid}.ffn_up", Transform: gateHalf(1)}}},
+			{GGUF: "a.blk.{bid}.ffn_gate", Transform: halfRows(0)},
+			{GGUF: "a.blk.{bid}.ffn_up", Transform: halfRows(1)}}},
 		{HF: dots3Audio + "layers.{bid}.fc2", GGUF: "a.blk.{bid}.ffn_down", Bias: table.NeedBias},
 		{HF: "audio_encoder.audio_adapter.proj.0", GGUF: "mm.a.norm_pre", Bias: table.NeedBias},
 		{HF: "audio_encoder.audio_adapter.proj.1", GGUF: "mm.a.mlp.1", Bias: table.NeedBias},
@@ -183,8 +183,8 @@ var dots3Unused = func() []string {
 	return list
 }()
 
-// dots3Said refuses a configuration without the keys that the reference wants to see.
-func dots3Said(c *config.View) error {
+// dots3RequireKeys refuses a configuration without the keys that the reference wants to see.
+func dots3RequireKeys(c *config.View) error {
 	for _, want := range []struct {
 		in   table.In
 		keys []string
@@ -257,9 +257,9 @@ func dots3Experts(l table.Layer) (int64, error) {
 func dots3Dense(l table.Layer) (bool, error)  { n, err := dots3Experts(l); return n == 0, err }
 func dots3Routed(l table.Layer) (bool, error) { n, err := dots3Experts(l); return n > 0, err }
 
-// gateHalf returns the transform that takes the first (0) or the second half of the rows of a
+// halfRows returns the transform that takes the first (0) or the second half of the rows of a
 // joined projection, weight or bias.
-func gateHalf(i int64) *table.Transform {
+func halfRows(i int64) *table.Transform {
 	name := [...]string{"first-half", "second-half"}[i]
 	return &table.Transform{Name: name, Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()

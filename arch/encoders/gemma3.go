@@ -23,7 +23,7 @@ var gemma3 = &table.Arch{
 		{Prefix: "vision_tower.vision_model.", With: "vision_tower."},
 		{Prefix: "model.vision_tower.vision_model.", With: "vision_tower."},
 	}, saved("vision_tower.", "multi_modal_projector.")),
-	Drop: slices.Concat(dropAll("of a head that no runtime has", "vision_tower.head."), ofText),
+	Drop: slices.Concat(dropAll("of a head that no runtime has", "vision_tower.head."), dropTextModel),
 	Tensors: slices.Concat(siglip("vision_tower.", table.Always(gguf.TypeF32)), []table.TensorRow{
 		{HF: "multi_modal_projector.mm_input_projection_weight", Exact: true, GGUF: "mm.input_projection.weight",
 			Type: table.Always(gguf.TypeF16)},

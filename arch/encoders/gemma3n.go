@@ -68,7 +68,7 @@ func gemma3n() *table.Arch {
 			"audio_config.conf_conv_kernel_size", "audio_config.conf_positional_bias_size",
 			"audio_config.gradient_clipping", "audio_config.sscp_conv_channel_size",
 			"audio_config.sscp_conv_kernel_size", "audio_config.vocab_size", "audio_config.vocab_offset"},
-		Drop: ofText,
+		Drop: dropTextModel,
 		Tensors: slices.Concat(mobileNetRows(), []table.TensorRow{
 			{HF: "model.embed_vision.embedding", GGUF: "mm.embedding"},
 			{HF: "model.embed_vision.hard_embedding_norm", GGUF: "mm.hard_emb_norm"},
@@ -199,7 +199,8 @@ func mobileNetBlocks(f func(tensor, dims string)) {
 func mobileNetRows() []table.TensorRow {
 	list := []table.TensorRow{
 		{HF: gemma3nSeen + "conv_stem.conv", GGUF: "v.conv_stem.conv", Type: table.Always(gguf.TypeF32)},
-		{HF: gemma3nSeen + "conv_stem.conv.bias", Exact: true, GGUF: "v.conv_stem.conv.bias", Transform: ofPicture},
+		{HF: gemma3nSeen + "conv_stem.conv.bias", Exact: true, GGUF: "v.conv_stem.conv.bias",
+			Transform: channelsAsImage},
 		{HF: gemma3nSeen + "conv_stem.bn", GGUF: "v.conv_stem.bn"},
 		{HF: gemma3nSeen + "msfa.ffn.pw_exp.conv", GGUF: "v.msfa.ffn.pw_exp.conv"},
 		{HF: gemma3nSeen + "msfa.ffn.pw_exp.bn", GGUF: "v.msfa.ffn.pw_exp.bn"},
@@ -227,24 +228,25 @@ func mobileNetShapes() shape.Table {
 	return t
 }
 
-// ofPicture gives a vector of one number for each channel the dimensions of a picture,
+// channelsAsImage gives a vector of one number for each channel the dimensions of a picture,
 // [1, channels, 1, 1] in the checkpoint's order.
-var ofPicture = &table.Transform{Name: "picture", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
-	ne := s.NE()
-	if len(ne) != 1 {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want one", gguf.Shape(ne))
-	}
-	return rows.Reshape(s, []int64{1, 1, ne[0], 1})
-}}
+var channelsAsImage = &table.Transform{Name: "picture",
+	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+		ne := s.NE()
+		if len(ne) != 1 {
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want one", gguf.Shape(ne))
+		}
+		return rows.Reshape(s, []int64{1, 1, ne[0], 1})
+	}}
 
-// scaleOfPicture is ofPicture for factors, which runtimes multiply pictures by. The
+// scaleOfPicture is channelsAsImage for factors, which runtimes multiply pictures by. The
 // reference leaves them a vector, with which the runtime fails.
 var scaleOfPicture = &table.Transform{Name: "picture",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		if l.Options.Reference {
 			return s, nil
 		}
-		return ofPicture.Forward(l, s)
+		return channelsAsImage.Forward(l, s)
 	}}
 
 // gemma3nSize is the side of the picture.

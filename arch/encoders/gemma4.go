@@ -22,9 +22,9 @@ var gemma4 = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Gemma4ForConditionalGeneration", "EmbeddingGemma2Model"},
 	Encoder:    encoderOf(inVision, inAudio),
-	BlockCount: mostLayers,
+	BlockCount: maxLayers,
 	Metadata: slices.Concat(
-		vision(nominal224), ifAudio(audioRows(inAudio)[1:],
+		vision(nominalImageSize), ifAudio(audioRows(inAudio)[1:],
 			table.Row{Key: "audio.feed_forward_length", Derive: fourTimesAudio}),
 		[]table.Row{{Key: keyVisionKind, Const: gguf.String("gemma4v")}, epsOf("layer_norm_eps", 1e-6)},
 		ifAudio(gemma4Projector("gemma4a")),
@@ -51,7 +51,7 @@ var gemma4 = &table.Arch{
 		"audio_config.gradient_clipping",
 		"audio_config.subsampling_conv_channels", "audio_config.output_proj_dims", "audio_config.use_clipped_linears"},
 	Rename: []table.Rename{{Prefix: "model.", With: ""}},
-	Drop:   slices.Concat(dropAll("of the language model", "embedding_projection."), ofText),
+	Drop:   slices.Concat(dropAll("of the language model", "embedding_projection."), dropTextModel),
 	Tensors: slices.Concat([]table.TensorRow{
 		{HF: "vision_tower.patch_embedder.input_proj", GGUF: "v.patch_embd", Type: kernelType,
 			Transform: kernelOfPixels},
@@ -60,7 +60,7 @@ var gemma4 = &table.Arch{
 		{HF: "vision_tower.std_bias", Exact: true, GGUF: "v.std_bias", If: ifTrue(inVision, "standardize")},
 		{HF: "vision_tower.std_scale", Exact: true, GGUF: "v.std_scale", If: ifTrue(inVision, "standardize")},
 		{HF: "embed_vision.embedding_projection", GGUF: "mm.input_projection"},
-	}, below(inVision, slices.Concat([]table.TensorRow{
+	}, layersOfPart(inVision, slices.Concat([]table.TensorRow{
 		{HF: gemma4Layer + "input_layernorm", GGUF: "v.blk.{bid}.ln1"},
 		{HF: gemma4Layer + "post_attention_layernorm", GGUF: "v.blk.{bid}.attn_post_norm"},
 		{HF: gemma4Layer + "pre_feedforward_layernorm", GGUF: "v.blk.{bid}.ln2"},
@@ -68,7 +68,7 @@ var gemma4 = &table.Arch{
 		{HF: gemma4Layer + "self_attn.q_norm", GGUF: "v.blk.{bid}.attn_q_norm"},
 		{HF: gemma4Layer + "self_attn.k_norm", GGUF: "v.blk.{bid}.attn_k_norm"},
 		{HF: gemma4Layer + "layer_scalar", Exact: true, GGUF: "v.blk.{bid}.out_scale.weight", Optional: true},
-	}, clipped(inVision, gemma4Layer, "v.blk.{bid}.", gemma4VisionLinears))),
+	}, clippedLinears(inVision, gemma4Layer, "v.blk.{bid}.", gemma4VisionLinears))),
 		onlyIf(hasAudio, slices.Concat([]table.TensorRow{
 			{HF: gemma4Sub + "layer0.conv", GGUF: "a.conv1d.0", Type: table.Always(gguf.TypeF32)},
 			{HF: gemma4Sub + "layer0.norm", GGUF: "a.conv1d.0.norm"},
@@ -77,7 +77,7 @@ var gemma4 = &table.Arch{
 			{HF: gemma4Sub + "input_proj_linear", GGUF: "a.input_projection", Type: table.Always(gguf.TypeF32)},
 			{HF: "audio_tower.output_proj", GGUF: "a.pre_encode.out", Bias: table.NeedBias},
 			{HF: "embed_audio.embedding_projection", GGUF: "mm.a.input_projection"},
-		}, below(inAudio, slices.Concat([]table.TensorRow{
+		}, layersOfPart(inAudio, slices.Concat([]table.TensorRow{
 			{HF: gemma4Heard + "feed_forward1.pre_layer_norm", GGUF: "a.blk.{bid}.ffn_norm"},
 			{HF: gemma4Heard + "feed_forward1.post_layer_norm", GGUF: "a.blk.{bid}.ffn_post_norm"},
 			{HF: gemma4Heard + "feed_forward2.pre_layer_norm", GGUF: "a.blk.{bid}.ffn_norm_1"},
@@ -93,7 +93,7 @@ var gemma4 = &table.Arch{
 			{HF: gemma4Heard + "lconv1d.depthwise_conv1d", GGUF: "a.blk.{bid}.conv_dw",
 				Type:      table.Always(gguf.TypeF32),
 				Transform: parts.SqueezeKernel},
-		}, clipped(inAudio, gemma4Heard, "a.blk.{bid}.", gemma4AudioLinears)))))),
+		}, clippedLinears(inAudio, gemma4Heard, "a.blk.{bid}.", gemma4AudioLinears)))))),
 	Shapes: shape.Rules{Tensors: shape.Merge(shape.Table{
 		"v.position_embd": "v_embd, ?positions, 2", "v.std_bias": "v_embd", "v.std_scale": "v_embd",
 		"mm.input_projection":        "v_embd, v_proj",
@@ -120,7 +120,7 @@ var gemma4Unified = &table.Arch{
 	Encoder:    encoderOf(inVision, inAudio),
 	BlockCount: func(*config.View) (int64, error) { return 0, nil },
 	Metadata: slices.Concat(
-		vision(nominal224, required(uint32Row(keyWidth, inVision, "mm_embed_dim", 0)), zeroRow(keyFF),
+		vision(nominalImageSize, required(uint32Row(keyWidth, inVision, "mm_embed_dim", 0)), zeroRow(keyFF),
 			zeroRow(keyBlocks), zeroRow(keyHeads)),
 		withRows(audioRows(inAudio)[1:], []table.Row{required(uint32Row(keyAudioWidth, inAudio, "audio_embed_dim", 0)),
 			zeroRow("audio.feed_forward_length"), zeroRow("audio.block_count"), zeroRow("audio.attention.head_count")}),
@@ -136,7 +136,7 @@ var gemma4Unified = &table.Arch{
 		"vision_config.num_soft_tokens", "audio_config.model_type",
 		"audio_config.audio_samples_per_token", "audio_config.output_proj_dims"},
 	Rename: gemma4.Rename,
-	Drop:   ofText,
+	Drop:   dropTextModel,
 	Tensors: []table.TensorRow{
 		{HF: "vision_embedder.patch_dense.weight", Exact: true, GGUF: "v.patch_embd.weight", Type: kernelType,
 			Transform: channelsFirst},
@@ -168,8 +168,8 @@ const (
 	keyAudioKind  = "audio.projector_type"
 )
 
-// nominal224 is a size that nothing depends on.
-var nominal224 = table.Row{Key: keyImageSize, Const: gguf.Uint32(224)}
+// nominalImageSize is a size that nothing depends on.
+var nominalImageSize = table.Row{Key: keyImageSize, Const: gguf.Uint32(224)}
 
 func zeroRow(key string) table.Row { return table.Row{Key: key, Const: gguf.Uint32(0)} }
 
@@ -208,8 +208,8 @@ func fourTimesAudio(c *config.View) (gguf.Value, bool, error) {
 // inVisionRope are the settings of positions in pictures.
 func inVisionRope(c *config.View) config.Object { return c.Vision().Sub("rope_parameters") }
 
-// mostLayers is the larger one of the numbers of layers of both senses.
-func mostLayers(c *config.View) (int64, error) {
+// maxLayers is the larger one of the numbers of layers of both senses.
+func maxLayers(c *config.View) (int64, error) {
 	n, err := layers(inVision, blockKeys...)(c)
 	if err != nil {
 		return 0, err
@@ -221,8 +221,8 @@ func mostLayers(c *config.View) (int64, error) {
 	return max(n, m), err
 }
 
-// below returns rows for the layers of one of the senses.
-func below(in table.In, list []table.TensorRow) []table.TensorRow {
+// layersOfPart returns rows for the layers of one of the senses.
+func layersOfPart(in table.In, list []table.TensorRow) []table.TensorRow {
 	return onlyIf(func(l table.Layer) (bool, error) {
 		n, err := layers(in, blockKeys...)(l.View)
 		return l.Bid < n, err
@@ -273,8 +273,8 @@ var gemma4AudioLinears = []linear{
 // bounds are what a linear's input and output are limited to.
 var bounds = []string{"input_max", "input_min", "output_max", "output_min"}
 
-// clipped are the rows of linears; the bounds are there if the config says so.
-func clipped(in table.In, hf, to string, list []linear) []table.TensorRow {
+// clippedLinears are the rows of linears; the bounds are there if the config says so.
+func clippedLinears(in table.In, hf, to string, list []linear) []table.TensorRow {
 	has := ifTrue(in, "use_clipped_linears")
 	var all []table.TensorRow
 	for _, m := range list {

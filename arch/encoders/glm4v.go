@@ -22,7 +22,8 @@ func glm4VOf(kind string, classes []string, list ...table.Row) *table.Arch {
 			{Key: keyImageSize, Derive: sizeOfPositions},
 			{Key: keyBlocks, Type: gguf.Uint32Type, In: inVision, From: []string{"depth"}, Required: true},
 			{Key: keyHeads, Type: gguf.Uint32Type, In: inVision, From: []string{"num_heads"}, Required: true},
-			projector(kind), {Key: "use_gelu", Derive: ifAct("gelu")}, {Key: "use_silu", Derive: ifAct("silu")},
+			projector(kind), {Key: "use_gelu", Derive: activationFlag("gelu")},
+			{Key: "use_silu", Derive: activationFlag("silu")},
 			epsOf("rms_norm_eps", 1e-5),
 		}, list...)...),
 		Expect: []table.Expect{actOf(inVision, "gelu", "silu"),
@@ -31,7 +32,7 @@ func glm4VOf(kind string, classes []string, list ...table.Row) *table.Arch {
 		Unused: []string{"vision_config.model_type", "vision_config.in_channels", "vision_config.out_hidden_size",
 			"vision_config.attention_bias", "vision_config.num_position_embeddings"},
 		Rename: saved("visual."),
-		Drop:   ofText,
+		Drop:   dropTextModel,
 		Tensors: []table.TensorRow{
 			framesRow("visual.patch_embed.proj"),
 			{HF: "visual.patch_embed.proj.bias", Exact: true, GGUF: "v.patch_embd.bias"},
@@ -114,7 +115,7 @@ var exaone45 = &table.Arch{
 	Unused: slices.Concat(qwenVLUnused, []string{"vision_config.model_type"}),
 	Expect: append([]table.Expect{actOf(inVision, "silu")}, qwenVLExpect...),
 	Rename: qwenVLNames,
-	Drop:   ofText,
+	Drop:   dropTextModel,
 	Tensors: []table.TensorRow{
 		framesRow("visual.patch_embed.proj"),
 		{HF: "visual.blocks.{bid}.norm1", GGUF: "v.blk.{bid}.ln1"},
@@ -128,7 +129,7 @@ var exaone45 = &table.Arch{
 		{HF: "visual.merger.mlp.0", GGUF: "mm.0", Bias: table.NeedBias},
 		{HF: "visual.merger.mlp.2", GGUF: "mm.2", Bias: table.NeedBias},
 	},
-	Shapes: shape.Rules{Tensors: shape.Merge(mergeOfFour,
+	Shapes: shape.Rules{Tensors: shape.Merge(mergerShapes,
 		shape.Table{"v.blk.{bid}.attn_qkv": "v_embd, v_embd + 2 * (@vision.attention.head_count_kv or " +
 			"@vision.attention.head_count) * (v_embd / @vision.attention.head_count)"})},
 }

@@ -27,7 +27,7 @@ func graniteSpeechOf(class string, list ...table.Row) *table.Arch {
 			{Key: "has_audio_encoder", Const: gguf.Bool(true)},
 			{Key: "audio.projection_dim", Derive: textWidth},
 			required(uint32Row(keyAudioWidth, inEncoder, "hidden_dim", 0)),
-			{Key: "audio.feed_forward_length", Derive: timesOf(inEncoder, "hidden_dim", "feedforward_mult")},
+			{Key: "audio.feed_forward_length", Derive: productOf(inEncoder, "hidden_dim", "feedforward_mult")},
 			required(uint32Row("audio.block_count", inEncoder, "num_layers", 0)),
 			required(uint32Row("audio.attention.head_count", inEncoder, "num_heads", 0)),
 			projector("granite_speech"),
@@ -56,7 +56,7 @@ func graniteSpeechOf(class string, list ...table.Row) *table.Arch {
 			"projector_config.llm_dim",
 			"projector_config.num_queries", "projector_config.window_size", "projector_config.downsample_rate"},
 		Drop: append([]table.Drop{dropCounters("encoder.layers."),
-			{Prefix: "encoder.layers.", Suffix: ".attn.attention_dists", Why: table.Silent}}, ofText...),
+			{Prefix: "encoder.layers.", Suffix: ".attn.attention_dists", Why: table.Silent}}, dropTextModel...),
 		Tensors: slices.Concat([]table.TensorRow{
 			{HF: "encoder.input_linear", GGUF: "a.input_projection", Bias: table.NeedBias},
 			{HF: "encoder.out", GGUF: "a.enc_ctc_out", Bias: table.NeedBias},
@@ -73,8 +73,9 @@ func graniteSpeechOf(class string, list ...table.Row) *table.Arch {
 			{HF: l + "conv.norm", GGUF: g + "norm_conv", Bias: table.NeedBias},
 			{HF: l + "conv.up_conv", GGUF: g + "conv_pw1", Bias: table.NeedBias, Transform: oneFrame, Type: always32},
 			{HF: l + "conv.depth_conv.conv", GGUF: g + "conv_dw", Transform: eachChannel, Type: always32},
-			batchNorm(l+"conv.batch_norm", g+"conv_norm", ours), // the reference has a name that no runtime asks for
-			batchNorm(l+"conv.batch_norm", g+"conv_norm_var", theirs),
+			// the reference has a name that no runtime asks for
+			batchNorm(l+"conv.batch_norm", g+"conv_norm", notCompatReference),
+			batchNorm(l+"conv.batch_norm", g+"conv_norm_var", compatReference),
 			{HF: l + "conv.down_conv", GGUF: g + "conv_pw2", Bias: table.NeedBias, Transform: oneFrame, Type: always32},
 			{HF: l + "ff2.pre_norm", GGUF: g + "ffn_norm_1", Bias: table.NeedBias},
 			{HF: l + "ff2.up_proj", GGUF: g + "ffn_up_1", Bias: table.NeedBias},
@@ -111,11 +112,11 @@ func isQueryLayer(l table.Layer) (bool, error) {
 var (
 	graniteSpeech     = graniteSpeechOf("GraniteSpeechForConditionalGeneration")
 	graniteSpeechPlus = graniteSpeechOf("GraniteSpeechPlusForConditionalGeneration",
-		table.Row{Key: "audio.feature_layer", Derive: heardLayers})
+		table.Row{Key: "audio.feature_layer", Derive: catLayers})
 )
 
-// heardLayers are the layers whose states come next to those of the last one.
-func heardLayers(c *config.View) (gguf.Value, bool, error) {
+// catLayers are the layers whose states come next to those of the last one.
+func catLayers(c *config.View) (gguf.Value, bool, error) {
 	const key = "cat_hidden_layers"
 	o := inEncoder(c)
 	list, ok, err := o.Ints(key)

@@ -25,9 +25,9 @@ var graniteVision = &table.Arch{
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(projector("granite4_vision"), epsOf("layer_norm_eps", 1e-6), useGELU,
 		required(uint32Row("vision.preproc_image_size", inVision, "image_size", 0)),
-		table.Row{Key: "vision.projector.query_side", Derive: sideOf(0)},
-		table.Row{Key: "vision.projector.window_side", Derive: sideOf(1)},
-		table.Row{Key: "vision.feature_layer", Derive: seenLayers},
+		table.Row{Key: "vision.projector.query_side", Derive: windowSide(0)},
+		table.Row{Key: "vision.projector.window_side", Derive: windowSide(1)},
+		table.Row{Key: "vision.feature_layer", Derive: projectedLayers},
 		table.Row{Key: "vision.projector.spatial_offsets", Derive: spatialOffsets},
 		table.Row{Key: "vision.image_grid_pinpoints", Derive: pinpoints}),
 	Expect: []table.Expect{
@@ -43,7 +43,7 @@ var graniteVision = &table.Arch{
 		{Prefix: "model.spatial_projectors.", With: "projectors.{bid}.", Number: projectorNumber(true)},
 		{Prefix: "model.vision_tower.vision_model.", With: "model.vision_tower."},
 	},
-	Drop: slices.Concat(dropAll("of a head that no runtime has", "model.vision_tower.head."), ofText),
+	Drop: slices.Concat(dropAll("of a head that no runtime has", "model.vision_tower.head."), dropTextModel),
 	Tensors: slices.Concat(siglip("model.vision_tower.", kernelType), []table.TensorRow{
 		{HF: "model.image_newline", Exact: true, GGUF: "v.image_newline"},
 		{HF: "projectors.{bid}.image_positions", Exact: true, GGUF: "v.proj_blk.{bid}.img_pos", If: isProjector},
@@ -86,7 +86,7 @@ func graniteProjectors(c *config.View) ([]parts.Projector, error) {
 		return nil, err
 	}
 	for i := range list {
-		seen := &list[i].Seen
+		seen := &list[i].VisionLayer
 		if *seen < 0 {
 			*seen += layers
 		}
@@ -120,12 +120,12 @@ func isProjector(l table.Layer) (bool, error) {
 	return l.Bid < int64(len(list)), err
 }
 
-// seenLayers are the layers of the vision encoder that projectors read, one for each.
-func seenLayers(c *config.View) (gguf.Value, bool, error) {
+// projectedLayers are the layers of the vision encoder that projectors read, one for each.
+func projectedLayers(c *config.View) (gguf.Value, bool, error) {
 	list, err := graniteProjectors(c)
 	seen := make([]int32, len(list))
 	for i, p := range list {
-		seen[i] = int32(p.Seen)
+		seen[i] = int32(p.VisionLayer)
 	}
 	return gguf.Int32s(seen), err == nil, err
 }
@@ -142,9 +142,9 @@ func spatialOffsets(c *config.View) (gguf.Value, bool, error) {
 	return gguf.Int32s(offsets), err == nil, err
 }
 
-// sideOf returns the number of queries (0), or of patches (1), in each direction of a
+// windowSide returns the number of queries (0), or of patches (1), in each direction of a
 // window.
-func sideOf(i int) table.Derive {
+func windowSide(i int) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		const key = "downsample_rate"
 		rate, ok, err := c.String(key)

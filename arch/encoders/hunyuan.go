@@ -36,10 +36,10 @@ var hunyuanVL = &table.Arch{
 		"vision_config.anyres_pooling_size",
 		"vision_config.anyres_vit_max_image_size", "vision_config.anyres_vit_two_views",
 		"vision_config.learnable_mlp_pooling_size", "vision_config.remove_prenorm"},
-	Drop: ofText,
+	Drop: dropTextModel,
 	Tensors: []table.TensorRow{
 		{HF: "vit.embeddings.patch_embedding", GGUF: "v.patch_embd", Bias: table.MayBias, Type: kernelType},
-		{HF: "vit.embeddings.position_embedding", GGUF: "v.position_embd", Transform: withoutFirst},
+		{HF: "vit.embeddings.position_embedding", GGUF: "v.position_embd", Transform: dropFirstRow},
 		{HF: "vit.layers.{bid}.input_layernorm", GGUF: "v.blk.{bid}.ln1", Bias: table.MayBias},
 		{HF: "vit.layers.{bid}.post_attention_layernorm", GGUF: "v.blk.{bid}.ln2", Bias: table.MayBias},
 		{HF: "vit.layers.{bid}.self_attn.q_proj", GGUF: "v.blk.{bid}.attn_q", Bias: table.MayBias},
@@ -67,8 +67,8 @@ var hunyuanVL = &table.Arch{
 	}},
 }
 
-// withoutFirst leaves out the first row of positions, that of a token for the class.
-var withoutFirst = &table.Transform{Name: "without-first",
+// dropFirstRow leaves out the first row of positions, that of a token for the class.
+var dropFirstRow = &table.Transform{Name: "without-first",
 	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()
 		if len(ne) != 2 || ne[1] < 2 {

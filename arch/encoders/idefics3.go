@@ -21,7 +21,7 @@ var idefics3 = &table.Arch{
 	Expect: []table.Expect{actOf(inVision, "gelu_pytorch_tanh")},
 	Unused: []string{"vision_config.num_channels", "vision_config.model_type", "vision_config.size",
 		"vision_config.max_image_size", "vision_config.use_base_siglip"},
-	Drop: slices.Concat(ofText, dropAll("of the language model", "model.text_model.")),
+	Drop: slices.Concat(dropTextModel, dropAll("of the language model", "model.text_model.")),
 	Tensors: append(siglip("model.vision_model.", table.Always(gguf.TypeF32)),
 		table.TensorRow{HF: "model.connector.modality_projection.proj", GGUF: "mm.model.fc"}),
 	Shapes: shape.Rules{Tensors: shape.Table{"mm.model.fc": "v_shuffled, v_proj"}},

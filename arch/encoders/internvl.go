@@ -21,10 +21,11 @@ var internVL = &table.Arch{
 		table.Row{Key: keyImageSize, Derive: firstOf("image_size")},
 		table.Row{Key: keyPatchSize, Derive: firstOf("patch_size")},
 		projector("internvl"), epsOf("layer_norm_eps", 0),
-		table.Row{Key: "use_silu", Derive: ifAct("silu")}, table.Row{Key: "use_gelu", Derive: ifAct("gelu")},
+		table.Row{Key: "use_silu", Derive: activationFlag("silu")},
+		table.Row{Key: "use_gelu", Derive: activationFlag("gelu")},
 		table.Row{Key: keyScale, Derive: reciprocal(nil, "downsample_ratio")},
-		table.Row{Key: "vision.preproc_min_tiles", Derive: tiles("min_dynamic_patch")},
-		table.Row{Key: "vision.preproc_max_tiles", Derive: tiles("max_dynamic_patch")},
+		table.Row{Key: "vision.preproc_min_tiles", Derive: tileLimit("min_dynamic_patch")},
+		table.Row{Key: "vision.preproc_max_tiles", Derive: tileLimit("max_dynamic_patch")},
 	),
 	Expect: []table.Expect{actOf(inVision, "silu", "gelu"), {Key: "ps_version", Values: []string{"v2"}},
 		{Key: "select_layer", Values: []string{"-1"}},
@@ -41,7 +42,7 @@ var internVL = &table.Arch{
 		"vision_config.laux_allreduce", "vision_config.ep_size",
 		"vision_config.layer_scale_init_value", "vision_config.use_absolute_position_embeddings",
 		"vision_config.projection_dropout"},
-	Drop: ofText,
+	Drop: dropTextModel,
 	Tensors: []table.TensorRow{
 		{HF: "vision_model.embeddings.class_embedding", Exact: true, GGUF: "v.class_embd"},
 		{HF: "vision_model.embeddings.position_embedding", Exact: true, GGUF: "v.position_embd.weight"},
@@ -88,8 +89,8 @@ func firstOf(key string) table.Derive {
 	}
 }
 
-// tiles is a limit of the parts that a picture is cut into.
-func tiles(key string) table.Derive {
+// tileLimit is a limit of the parts that a picture is cut into.
+func tileLimit(key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		n, ok, err := c.Int(key)
 		return table.Uint32Of(n, ok && n > 0, err)

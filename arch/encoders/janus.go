@@ -19,24 +19,25 @@ var janus = &table.Arch{
 	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, "num_hidden_layers"),
 	Metadata: vision(table.Row{Key: keyFF, Derive: widthOfRatio}, projector("janus_pro"), epsOf("layer_norm_eps", 1e-6),
-		table.Row{Key: "use_gelu", Derive: ifAct("gelu")}, table.Row{Key: "use_silu", Derive: ifAct("silu")}),
+		table.Row{Key: "use_gelu", Derive: activationFlag("gelu")},
+		table.Row{Key: "use_silu", Derive: activationFlag("silu")}),
 	Expect: []table.Expect{actOf(inVision, "gelu", "silu"),
 		{Key: "use_qk_norm", In: inVision, Values: []string{"false"}},
 		{Key: "depth", In: inVision, Values: []string{"2"}}},
 	Unused: []string{"vision_config.model_type", "vision_config.num_channels", "vision_config.attention_bias",
 		"vision_config.hidden_dropout_rate", "vision_config.num_image_tokens",
 		"vision_config.projection_dim", "vision_config.projection_dropout"},
-	Drop: slices.Concat(ofText, dropAll("of what draws", "model.vqmodel.", "model.generation_embeddings.",
+	Drop: slices.Concat(dropTextModel, dropAll("of what draws", "model.vqmodel.", "model.generation_embeddings.",
 		"model.generation_aligner.", "model.generation_head.")),
-	Tensors: append(under("self_attn.out_proj", "self_attn.projection_layer",
+	Tensors: append(renameSuffix("self_attn.out_proj", "self_attn.projection_layer",
 		siglip("model.vision_model.", kernelType)),
 		table.TensorRow{HF: "model.aligner.fc1", GGUF: "mm.0", Bias: table.NeedBias},
 		table.TensorRow{HF: "model.aligner.hidden_layers.0", GGUF: "mm.1", Bias: table.NeedBias}),
 	Shapes: shape.Rules{Tensors: shape.Table{"mm.0": "v_embd, ?between", "mm.1": "?between, v_proj"}},
 }
 
-// under returns rows of which the one whose name ends in old ends in name.
-func under(old, name string, list []table.TensorRow) []table.TensorRow {
+// renameSuffix returns rows of which the one whose name ends in old ends in name.
+func renameSuffix(old, name string, list []table.TensorRow) []table.TensorRow {
 	for i, r := range list {
 		if n := len(r.HF) - len(old); n >= 0 && r.HF[n:] == old {
 			list[i].HF = r.HF[:n] + name

@@ -39,7 +39,7 @@ var kimiVL = &table.Arch{
 		table.Row{Key: keyScale, Const: gguf.Uint32(2)}, epsOf("layer_norm_eps", 1e-5)),
 	Expect: []table.Expect{{Key: "merge_kernel_size", In: inVision, Values: []string{"[2 2]"}}},
 	Unused: moonUnused,
-	Drop:   ofText,
+	Drop:   dropTextModel,
 	Tensors: slices.Concat(moonViT, []table.TensorRow{
 		{HF: "vision_tower.patch_embed.pos_emb", GGUF: "v.position_embd", Transform: flatGrid},
 		{HF: "vision_tower.encoder.blocks.{bid}.wqkv", Split: qkvThirds, Bias: table.NeedBias},
@@ -81,7 +81,7 @@ var kimiK25 = &table.Arch{
 		{Prefix: "mm_projector.proj.0.", With: "mm_projector.linear_1."},
 		{Prefix: "mm_projector.proj.2.", With: "mm_projector.linear_2."},
 	},
-	Drop: ofText,
+	Drop: dropTextModel,
 	Tensors: slices.Concat(moonViT, []table.TensorRow{
 		{HF: "vision_tower.patch_embed.pos_emb", GGUF: "v.position_embd"},
 		{HF: "vision_tower.encoder.blocks.{bid}.wqkv", GGUF: "v.blk.{bid}.attn_qkv", Bias: table.NeedBias,

@@ -25,7 +25,7 @@ func fastConformer() []table.TensorRow {
 	for _, i := range []int{0, 2, 3, 5, 6} {
 		hf, to := fmt.Sprintf("%s%d", c, i), fmt.Sprintf("a.conv1d.%d", i)
 		list = append(list, table.TensorRow{HF: hf, GGUF: to, Type: always32},
-			table.TensorRow{HF: hf + ".bias", Exact: true, GGUF: to + ".bias", Transform: plane})
+			table.TensorRow{HF: hf + ".bias", Exact: true, GGUF: to + ".bias", Transform: channelsAsPlane})
 	}
 	return append(list, []table.TensorRow{
 		{HF: "conformer.pre_encode.out", GGUF: "a.pre_encode.out", Bias: table.NeedBias},
@@ -58,9 +58,9 @@ func fastConformer() []table.TensorRow {
 	}...)
 }
 
-// plane gives a vector of one number for each channel two dimensions of 1 before it, as
+// channelsAsPlane gives a vector of one number for each channel two dimensions of 1 before it, as
 // biases are added to pictures of spectra.
-var plane = &table.Transform{Name: "plane", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+var channelsAsPlane = &table.Transform{Name: "plane", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 	ne := s.NE()
 	if len(ne) != 1 {
 		return nil, fault.Errorf(fault.Broken, "dimensions %s, want one", gguf.Shape(ne))
@@ -149,7 +149,7 @@ var lfm2Audio = &table.Arch{
 	Unused: fastConformerUnused("encoder"),
 	Drop: slices.Concat([]table.Drop{dropCounters("conformer.layers.")}, dropAll("of the language model", "lfm."),
 		dropAll("of the part that speaks", "codebook_offsets", "depth_embeddings.", "depth_linear.", "depthformer."),
-		dropAll("of training", "audio_loss_weight"), ofText),
+		dropAll("of training", "audio_loss_weight"), dropTextModel),
 	Tensors: append(fastConformer(),
 		table.TensorRow{HF: "audio_embedding.embedding", GGUF: "a.position_embd"},
 		table.TensorRow{HF: "audio_embedding.embedding_norm", GGUF: "a.position_embd_norm"},
@@ -175,7 +175,8 @@ var d1Omni = &table.Arch{
 	Metadata: slices.Concat(vision(table.Row{Key: keyImageSize, Const: gguf.Uint32(256)},
 		table.Row{Key: "vision.image_mean", Const: gguf.Float32s([]float32{0.5, 0.5, 0.5})},
 		table.Row{Key: "vision.image_std", Const: gguf.Float32s([]float32{0.5, 0.5, 0.5})}),
-		fastConformerRows(inAudio, table.Row{Derive: timesOf(inAudio, "d_model", "ff_expansion_factor")}), []table.Row{
+		fastConformerRows(inAudio, table.Row{Derive: productOf(inAudio, "d_model", "ff_expansion_factor")}),
+		[]table.Row{
 			{Key: "vision.projector_type", Const: gguf.String("d1omni_v")}, epsOf("layer_norm_eps", 0),
 			uint32Row(keyScale, nil, "downsample_factor", 2),
 			useGELU,
@@ -197,7 +198,7 @@ var d1Omni = &table.Arch{
 		{Prefix: "audio.residual.up.", With: "audio_adapter.model.6."},
 	},
 	Drop: slices.Concat([]table.Drop{dropCounters("conformer.layers.")},
-		dropAll("of the language model", "encoder.", "head."), ofText),
+		dropAll("of the language model", "encoder.", "head."), dropTextModel),
 	Tensors: slices.Concat(forLayersOf(inVision, lfm2VL.Tensors), forLayersOf(inAudio, fastConformer()),
 		[]table.TensorRow{
 			{HF: "audio_adapter.model.4", GGUF: "mm.a.mlp.4", Bias: table.NeedBias},

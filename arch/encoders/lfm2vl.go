@@ -27,7 +27,7 @@ var lfm2VL = &table.Arch{
 	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(table.Row{Key: keyImageSize, Const: gguf.Uint32(256)},
-		table.Row{Key: keyBlocks, Derive: layersUsed},
+		table.Row{Key: keyBlocks, Derive: layersUpToFeature},
 		projector("lfm2"), epsOf("layer_norm_eps", 0), uint32Row(keyScale, nil, "downsample_factor", 2), useGELU,
 		table.Row{Key: "vision.image_resize_algo", Derive: resample}),
 	Expect: []table.Expect{actOf(inVision, "gelu_pytorch_tanh"),
@@ -35,7 +35,7 @@ var lfm2VL = &table.Arch{
 	Unused: []string{"vision_config.model_type", "vision_config.num_channels", "vision_config.num_patches",
 		"vision_config.vision_use_head"},
 	Rename: siglipNames,
-	Drop:   ofText,
+	Drop:   dropTextModel,
 	Tensors: append(slices.Concat(patched(siglip("vision_tower.", kernelType), kernelOfPatches)),
 		table.TensorRow{HF: "multi_modal_projector.layer_norm", GGUF: "mm.input_norm", Optional: true,
 			Bias: table.MayBias},
@@ -63,7 +63,7 @@ var kernelOfPatches = &table.Transform{Name: "kernel-of-patches",
 		if len(ne) == 1 {
 			return s, nil
 		}
-		side := squareRoot(ne[0] / 3)
+		side := intSqrt(ne[0] / 3)
 		if len(ne) != 2 || ne[0] != 3*side*side {
 			return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows of square patches in three channels",
 				gguf.Shape(ne))
@@ -78,8 +78,8 @@ var kernelOfPatches = &table.Transform{Name: "kernel-of-patches",
 		return rows.Reshape(s, []int64{side, side, 3, ne[1]})
 	}}
 
-// squareRoot is the integer whose square is n, or the next one below.
-func squareRoot(n int64) int64 {
+// intSqrt is the integer whose square is n, or the next one below.
+func intSqrt(n int64) int64 {
 	r := int64(0)
 	for (r+1)*(r+1) <= n {
 		r++
@@ -87,9 +87,9 @@ func squareRoot(n int64) int64 {
 	return r
 }
 
-// layersUsed is the number of layers up to the one whose states are taken, counted from
+// layersUpToFeature is the number of layers up to the one whose states are taken, counted from
 // the last one.
-func layersUsed(c *config.View) (gguf.Value, bool, error) {
+func layersUpToFeature(c *config.View) (gguf.Value, bool, error) {
 	n, err := c.Vision().Require(blockKeys...)
 	if err != nil {
 		return gguf.Value{}, false, err
@@ -131,7 +131,7 @@ var cohere2Vision = &table.Arch{
 	Expect: []table.Expect{actOf(inVision, "gelu_pytorch_tanh")},
 	Unused: []string{"vision_config.model_type", "vision_config.num_channels", "vision_config.vision_use_head"},
 	Rename: siglipNames,
-	Drop:   ofText,
+	Drop:   dropTextModel,
 	Tensors: append(siglip("vision_tower.", table.Always(gguf.TypeF32)),
 		table.TensorRow{HF: "multi_modal_projector.linear_1", GGUF: "mm.1", Bias: table.NeedBias},
 		table.TensorRow{HF: "multi_modal_projector.linear_2", GGUF: "mm.2", Bias: table.NeedBias}),

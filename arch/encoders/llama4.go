@@ -19,7 +19,7 @@ var llama4 = &table.Arch{
 		"vision_config.vision_feature_select_strategy",
 		"vision_config.multi_modal_projector_bias", "vision_config.rope_theta", "vision_config.rope_parameters"},
 	Rename: saved("vision_model.", "multi_modal_projector."),
-	Drop:   ofText,
+	Drop:   dropTextModel,
 	Tensors: []table.TensorRow{
 		{HF: "vision_model.class_embedding", Exact: true, GGUF: "v.class_embd"},
 		{HF: "vision_model.positional_embedding_vlm", Exact: true, GGUF: "v.position_embd.weight"},
@@ -28,9 +28,9 @@ var llama4 = &table.Arch{
 		{HF: "vision_model.layernorm_post", GGUF: "v.post_ln", Bias: table.NeedBias},
 		{HF: "vision_model.model.layers.{bid}.input_layernorm", GGUF: "v.blk.{bid}.ln1", Bias: table.NeedBias},
 		{HF: "vision_model.model.layers.{bid}.post_attention_layernorm", GGUF: "v.blk.{bid}.ln2",
-			Bias: table.NeedBias, If: ours},
+			Bias: table.NeedBias, If: notCompatReference},
 		{HF: "vision_model.model.layers.{bid}.post_attention_layernorm", GGUF: "v.blk.{bid}.attn_post_norm",
-			Bias: table.NeedBias, If: theirs},
+			Bias: table.NeedBias, If: compatReference},
 		{HF: "vision_model.model.layers.{bid}.self_attn.q_proj", GGUF: "v.blk.{bid}.attn_q", Bias: table.NeedBias},
 		{HF: "vision_model.model.layers.{bid}.self_attn.k_proj", GGUF: "v.blk.{bid}.attn_k", Bias: table.NeedBias},
 		{HF: "vision_model.model.layers.{bid}.self_attn.v_proj", GGUF: "v.blk.{bid}.attn_v", Bias: table.NeedBias},
@@ -48,8 +48,8 @@ var llama4 = &table.Arch{
 	},
 }
 
-// ours and theirs are for the norm before the feed-forward part. The reference gives it
+// notCompatReference and theirs are for the norm before the feed-forward part. The reference gives it
 // the name that Gemma 4's norm after attention has, which has the same one in the
 // checkpoint: runtimes then take it for that.
-func ours(l table.Layer) (bool, error)   { return !l.Options.Reference, nil }
-func theirs(l table.Layer) (bool, error) { return l.Options.Reference, nil }
+func notCompatReference(l table.Layer) (bool, error) { return !l.Options.Reference, nil }
+func compatReference(l table.Layer) (bool, error)    { return l.Options.Reference, nil }

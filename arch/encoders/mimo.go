@@ -26,7 +26,7 @@ var mimoV2 = &table.Arch{
 	Classes: []string{"MiMoV2ForCausalLM"},
 	Encoder: &table.Encoder{Parts: []table.In{inVision, inAudio, inCodec},
 		Facts: []config.Source{config.AudioTokenizerFiles}},
-	Beside: []table.Beside{{File: config.AudioTokenizer + "/model.safetensors", Prefix: mimoCodec}},
+	ExtraFiles: []table.ExtraFile{{File: config.AudioTokenizer + "/model.safetensors", Prefix: mimoCodec}},
 	BlockCount: func(c *config.View) (most int64, err error) {
 		for _, part := range []struct {
 			in  table.In
@@ -54,7 +54,7 @@ var mimoV2 = &table.Arch{
 		uint32Row("vision.attention.head_count_kv", inVision, "num_key_value_heads", 8),
 		required(uint32Row(keyMerge, inVision, "spatial_merge_size", 0)),
 		required(uint32Row("vision.window_size", inVision, "visual_token_window_size", 0)),
-		{Key: "vision.wa_pattern_mode", Derive: mimoSeen},
+		{Key: "vision.wa_pattern_mode", Derive: mimoFullAttention},
 		epsOf("rms_norm_eps", 1e-6),
 		required(uint32Row("vision.image_min_pixels", inProc, "min_pixels", 0)),
 		required(uint32Row("vision.image_max_pixels", inProc, "max_pixels", 0)),
@@ -123,19 +123,19 @@ var mimoV2 = &table.Arch{
 			"vocoder_attention_heads", "vocoder_attn_window_size", "vocoder_dim", "vocoder_intermediate_dim",
 			"vocoder_num_layers", "vocoder_padding")),
 	Drop: slices.Concat(dropAll("of the part that speaks", mimoCodec+"decoder."),
-		dropAll("of the language model", "model.mtp."), ofText, []table.Drop{
+		dropAll("of the language model", "model.mtp."), dropTextModel, []table.Drop{
 			{Prefix: mimoBook, Suffix: "._codebook.cluster_size", Why: table.Silent},
 			{Prefix: mimoBook, Suffix: "._codebook.embed_avg", Why: table.Silent},
 			{Prefix: mimoBook, Suffix: "._codebook.inited", Why: table.Silent},
 		}),
-	Tensors: slices.Concat(kindOf(table.First{}, mimoEncoder), []table.TensorRow{
+	Tensors: slices.Concat(withKind(table.First{}, mimoEncoder), []table.TensorRow{
 		{HF: mimoBook + "{xid}._codebook.embed", Exact: true, Group: "codebooks", GGUF: "a.rvq.codebook.weight",
 			Type: always32, Join: stackBooks, Experts: func(l table.Layer) (int64, error) {
 				list, err := mimoCodebooks(l.View)
 				return int64(len(list)), err
 			}},
-	}, kindOf(table.Last{}, slices.Concat(mimoVision, mimoLocal))),
-	Shapes: shape.Rules{Tensors: shape.Merge(mergeOfFour, shape.Table{
+	}, withKind(table.Last{}, slices.Concat(mimoVision, mimoLocal))),
+	Shapes: shape.Rules{Tensors: shape.Merge(mergerShapes, shape.Table{
 		"v.blk.{bid}.attn_qkv":   "v_embd, 64 * (@vision.attention.head_count + 2 * @vision.attention.head_count_kv)",
 		"v.blk.{bid}.attn_out":   "64 * @vision.attention.head_count, v_embd",
 		"v.blk.{bid}.attn_sinks": "@vision.attention.head_count",
@@ -168,7 +168,7 @@ var mimoEncoder = slices.Concat([]table.TensorRow{
 	{HF: mimoCodec + "encoder.layer_norm", GGUF: "a.post_ln", Bias: table.NeedBias},
 	{HF: mimoCodec + "encoder.down_sample_layer.0", GGUF: "a.downsample.conv", Type: always32},
 	{HF: mimoCodec + "encoder.down_sample_norm", GGUF: "a.downsample.norm", Bias: table.NeedBias},
-}, below(inCodec, []table.TensorRow{
+}, layersOfPart(inCodec, []table.TensorRow{
 	{HF: mimoLayer + "self_attn_layer_norm", GGUF: "a.blk.{bid}.ln1", Bias: table.NeedBias},
 	{HF: mimoLayer + "self_attn.q_proj", GGUF: "a.blk.{bid}.attn_q", Bias: table.NeedBias},
 	{HF: mimoLayer + "self_attn.k_proj", GGUF: "a.blk.{bid}.attn_k"},
@@ -185,7 +185,7 @@ var mimoVision = slices.Concat([]table.TensorRow{
 	{HF: "visual.merger.ln_q", GGUF: "v.post_ln"},
 	{HF: "visual.merger.mlp.0", GGUF: "mm.0", Bias: table.MayBias},
 	{HF: "visual.merger.mlp.2", GGUF: "mm.2", Bias: table.MayBias},
-}, below(inVision, slices.Concat([]table.TensorRow{
+}, layersOfPart(inVision, slices.Concat([]table.TensorRow{
 	{HF: "visual.blocks.{bid}.norm1", GGUF: "v.blk.{bid}.ln1"},
 	{HF: "visual.blocks.{bid}.norm2", GGUF: "v.blk.{bid}.ln2"},
 	{HF: "visual.blocks.{bid}.attn.qkv", GGUF: "v.blk.{bid}.attn_qkv", Bias: table.NeedBias},
@@ -217,8 +217,8 @@ var mimoLocal = slices.Concat([]table.TensorRow{
 	{HF: mimoLocalLayer + "mlp.down_proj", GGUF: "mm.a.local_blk.{bid}.ffn_down"},
 }))
 
-// kindOf returns rows of one kind.
-func kindOf(kind table.Kind, list []table.TensorRow) []table.TensorRow {
+// withKind returns rows of one kind.
+func withKind(kind table.Kind, list []table.TensorRow) []table.TensorRow {
 	list = slices.Clone(list)
 	for i := range list {
 		list[i].Kind = kind
@@ -304,7 +304,7 @@ func mimoKinds(c *config.View) ([]int32, error) {
 	return kinds, nil
 }
 
-func mimoSeen(c *config.View) (gguf.Value, bool, error) {
+func mimoFullAttention(c *config.View) (gguf.Value, bool, error) {
 	list, err := mimoKinds(c)
 	return gguf.Int32s(list), err == nil, err
 }

@@ -56,9 +56,9 @@ func miniCPMV(class, kind string, modes ...table.In) *table.Arch {
 			{Key: "drop_vision_last_layer", Values: []string{"false"}}},
 		Unused: []string{"vision_config.num_channels", "vision_config.model_type", "vision_config.image_size",
 			"vision_config.window_kernel_size", "vision_config.vision_use_head"},
-		Drop: slices.Concat(ofText, []table.Drop{{Prefix: "model.vision_tower.vit_merger.",
+		Drop: slices.Concat(dropTextModel, []table.Drop{{Prefix: "model.vision_tower.vit_merger.",
 			Why: "of a step that a downsample_mode of 4x leaves out", If: fourTimes}}),
-		Tensors: slices.Concat(siglip("model.vision_tower.", kernelType), parts46(sixteenTimes)),
+		Tensors: slices.Concat(siglip("model.vision_tower.", kernelType), resamplerRows(sixteenTimes)),
 		Shapes: shape.Rules{Tensors: shape.Table{
 			"v.position_embd": "v_embd, ?positions", "v.vit_merger.ln1": "v_embd",
 			"v.vit_merger.attn_q": "v_embd, v_embd", "v.vit_merger.attn_k": "v_embd, v_embd",
@@ -70,8 +70,8 @@ func miniCPMV(class, kind string, modes ...table.In) *table.Arch {
 	}
 }
 
-// parts46 are the tensors of the two steps; the first is there where a condition says so.
-func parts46(merging table.Cond) []table.TensorRow {
+// resamplerRows are the tensors of the two steps; the first is there where a condition says so.
+func resamplerRows(merging table.Cond) []table.TensorRow {
 	return []table.TensorRow{
 		{HF: "model.vision_tower.vit_merger.layer_norm1", GGUF: "v.vit_merger.ln1", Bias: table.NeedBias, If: merging},
 		{HF: "model.vision_tower.vit_merger.self_attn.q_proj", GGUF: "v.vit_merger.attn_q", Bias: table.NeedBias,

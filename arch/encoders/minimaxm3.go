@@ -26,8 +26,8 @@ var miniMaxM3 = &table.Arch{
 	Unused: []string{"vision_config.model_type", "vision_config.num_channels", "vision_config.projection_dim",
 		"vision_config.vocab_size", "vision_config.img_token_compression_config",
 		"vision_config.vision_segment_max_frames", "vision_config.initializer_factor"},
-	Drop: ofText,
-	Tensors: append(axesFirst(slices.DeleteFunc(siglip("vision_tower.vision_model.", kernelType),
+	Drop: dropTextModel,
+	Tensors: append(withAxesGrouped(slices.DeleteFunc(siglip("vision_tower.vision_model.", kernelType),
 		func(r table.TensorRow) bool {
 			return r.GGUF == "v.patch_embd" || r.GGUF == "v.position_embd" || r.GGUF == "v.post_ln"
 		})),
@@ -50,20 +50,20 @@ func miniMaxMerge(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(n, true, err)
 }
 
-// axesFirst returns rows whose queries and keys are reordered.
-func axesFirst(list []table.TensorRow) []table.TensorRow {
+// withAxesGrouped returns rows whose queries and keys are reordered.
+func withAxesGrouped(list []table.TensorRow) []table.TensorRow {
 	for i, r := range list {
 		if r.GGUF == "v.blk.{bid}.attn_q" || r.GGUF == "v.blk.{bid}.attn_k" {
-			list[i].Transform = axesTogether
+			list[i].Transform = groupByAxis
 		}
 	}
 	return list
 }
 
-// axesTogether reorders queries or keys. In a head of the checkpoint, the first halves of
+// groupByAxis reorders queries or keys. In a head of the checkpoint, the first halves of
 // what the three axes rotate come before all second halves; in the file both halves of
 // an axis come together. What is left at the end does not rotate.
-var axesTogether = &table.Transform{Name: "axes-together",
+var groupByAxis = &table.Transform{Name: "axes-together",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		heads, err := l.Vision().Require("num_attention_heads")
 		if err != nil {

@@ -29,10 +29,10 @@ var museGlimmer = &table.Arch{
 			Values: []string{"10000"}}},
 	Unused: []string{"vision_config.model_type", "vision_config.pos_emb_width", "vision_config.max_position_embeddings",
 		"vision_config.rope_parameters"},
-	Drop: ofText,
+	Drop: dropTextModel,
 	Tensors: []table.TensorRow{
 		{HF: "model.vision_tower.patch_embedder.patch_embedding", GGUF: "v.patch_embd", Type: kernelType,
-			Transform: framesTogether},
+			Transform: sumFrames},
 		{HF: "model.vision_tower.patch_embedder.position_embedding_table", GGUF: "v.position_embd"},
 		{HF: "model.vision_tower.ln_pre", GGUF: "v.pre_ln", Bias: table.MayBias},
 		{HF: "model.vision_tower.ln_post", GGUF: "v.post_ln", Bias: table.MayBias},
@@ -103,9 +103,9 @@ func museSize(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(size, true, nil)
 }
 
-// framesTogether makes one convolution of a matrix over patches of two frames,
+// sumFrames makes one convolution of a matrix over patches of two frames,
 // [out, 2*3*height*width]: the sum of both.
-var framesTogether = &table.Transform{Name: "frames-together",
+var sumFrames = &table.Transform{Name: "frames-together",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()
 		patch, err := l.Vision().Require("patch_size")

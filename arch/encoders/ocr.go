@@ -34,7 +34,7 @@ var paddleOCR = &table.Arch{
 		{Prefix: "model.visual.vision_model.", With: "vision_model."}},
 	Drop: slices.Concat(dropAll("of positions that pictures of one size need",
 		"vision_model.embeddings.packing_position_embedding."),
-		dropAll("of a head that no runtime has", "vision_model.head."), ofText),
+		dropAll("of a head that no runtime has", "vision_model.head."), dropTextModel),
 	Tensors: append(siglip("vision_model.", kernelType),
 		table.TensorRow{HF: "mlp_AR.pre_norm", GGUF: "mm.input_norm", Bias: table.NeedBias},
 		table.TensorRow{HF: "mlp_AR.linear_1", GGUF: "mm.1", Bias: table.NeedBias},

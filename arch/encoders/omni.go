@@ -70,17 +70,18 @@ func omniUnused(lists ...[]string) []string {
 
 // omniDrop leaves out what speaks and the language model.
 var omniDrop = slices.Concat(dropAll("of the language model", "thinker.model.", "thinker.lm_head."),
-	dropAll("of the part that speaks", "talker.", "token2wav.", "code2wav."), ofText)
+	dropAll("of the part that speaks", "talker.", "token2wav.", "code2wav."), dropTextModel)
 
 // omniLayers are the layers of the audio encoder and the norm after them.
-var omniLayers = append(below(inAudio, whisperLayers), table.TensorRow{HF: "audio_tower.ln_post", GGUF: "a.post_ln",
-	Bias: table.NeedBias})
+var omniLayers = append(layersOfPart(inAudio, whisperLayers),
+	table.TensorRow{HF: "audio_tower.ln_post", GGUF: "a.post_ln",
+		Bias: table.NeedBias})
 
 var qwen25Omni = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Qwen2_5OmniModel"},
 	Encoder:    encoderOf(inVision, inAudio),
-	BlockCount: mostLayers,
+	BlockCount: maxLayers,
 	Metadata: slices.Concat(qwenVLKeys(
 		table.Row{Key: keyWidth, Type: gguf.Uint32Type, In: inVision, From: []string{"embed_dim", "hidden_size"},
 			Required: true},
@@ -93,9 +94,9 @@ var qwen25Omni = &table.Arch{
 		{Prefix: "thinker.audio_tower.", With: "audio_tower."}},
 	Drop:  append(dropAll("that transformers does not use either", "audio_tower.audio_bos_eos_token."), omniDrop...),
 	Extra: omniPositions,
-	Tensors: slices.Concat(below(inVision, qwen25OmniVision), omniLayers, whisperConv(gguf.TypeF16),
+	Tensors: slices.Concat(layersOfPart(inVision, qwen25OmniVision), omniLayers, whisperConv(gguf.TypeF16),
 		[]table.TensorRow{{HF: "audio_tower.proj", GGUF: "mm.a.fc", Bias: table.NeedBias}}),
-	Shapes: shape.Rules{Tensors: shape.Merge(mergeOfFour, shape.Table{"mm.a.fc": "a_embd, a_proj",
+	Shapes: shape.Rules{Tensors: shape.Merge(mergerShapes, shape.Table{"mm.a.fc": "a_embd, a_proj",
 		"v.blk.{bid}.ffn_gate": "v_embd, ?v_wide", "v.blk.{bid}.ffn_up": "v_embd, ?v_wide",
 		"v.blk.{bid}.ffn_down": "?v_wide, v_embd"})},
 }
@@ -127,7 +128,7 @@ func qwen3Audio() []table.TensorRow {
 		list = append(list, table.TensorRow{HF: "audio_tower.conv2d" + i, GGUF: "a.conv2d." + i,
 			Type: table.Always(gguf.TypeF16)},
 			table.TensorRow{HF: "audio_tower.conv2d" + i + ".bias", Exact: true, GGUF: "a.conv2d." + i + ".bias",
-				Transform: plane})
+				Transform: channelsAsPlane})
 	}
 	return append(list, table.TensorRow{HF: "audio_tower.conv_out", GGUF: "a.conv_out",
 		Type: table.Always(gguf.TypeF16)},
@@ -148,7 +149,7 @@ var qwen3Omni = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Qwen3OmniMoeForConditionalGeneration"},
 	Encoder:    encoderOf(inVision, inAudio),
-	BlockCount: mostLayers,
+	BlockCount: maxLayers,
 	Metadata: slices.Concat(vision(
 		table.Row{Key: keyImageSize, Derive: sizeOfPositions},
 		table.Row{Key: keyBlocks, Type: gguf.Uint32Type, In: inVision, From: []string{"depth"}, Required: true},
@@ -168,7 +169,7 @@ var qwen3Omni = &table.Arch{
 		[]table.Rename{{Prefix: "thinker.audio_tower.", With: "audio_tower."}}),
 	Drop:    omniDrop,
 	Extra:   omniPositions,
-	Tensors: slices.Concat(below(inVision, qwen3OmniVision), qwen3Audio()),
+	Tensors: slices.Concat(layersOfPart(inVision, qwen3OmniVision), qwen3Audio()),
 	Shapes:  shape.Rules{Tensors: shape.Merge(qwen3VL.Shapes.Tensors, qwen3AudioShapes)},
 }
 

@@ -11,7 +11,7 @@ import (
 // parakeet are the tensors of a FastConformer as the transformers library names them, and
 // of a projector.
 var parakeet = slices.Concat(subsampling("sound_encoder.encoder.subsampling.layers."),
-	forLayersOf(inSound, []table.TensorRow{
+	forLayersOf(inSoundConfig, []table.TensorRow{
 		{HF: "sound_encoder.encoder.feature_extractor.featurizer.fb", Exact: true, GGUF: "a.mel_filters"},
 		{HF: "sound_encoder.encoder.feature_extractor.featurizer.window", Exact: true, GGUF: "a.window"},
 		{HF: "sound_encoder.encoder.subsampling.linear", GGUF: "a.pre_encode.out", Bias: table.NeedBias},
@@ -29,16 +29,16 @@ var parakeet = slices.Concat(subsampling("sound_encoder.encoder.subsampling.laye
 		{HF: heardLayer + "norm_conv", GGUF: "a.blk.{bid}.norm_conv", Bias: table.NeedBias},
 		{HF: heardLayer + "conv.pointwise_conv1", GGUF: "a.blk.{bid}.conv_pw1", Type: always32, Transform: oneFrame},
 		{HF: heardLayer + "conv.pointwise_conv1.bias", Exact: true, GGUF: "a.blk.{bid}.conv_pw1.bias",
-			Transform: ofPicture,
+			Transform: channelsAsImage,
 			Optional:  true},
 		{HF: heardLayer + "conv.depthwise_conv", GGUF: "a.blk.{bid}.conv_dw", Bias: table.MayBias, Type: always32,
-			Transform: ofPictures},
+			Transform: kernelAsImage},
 		{HF: heardLayer + "conv.norm", GGUF: "a.blk.{bid}.conv_norm", Bias: table.NeedBias},
 		{HF: heardLayer + "conv.norm.running_mean", Exact: true, GGUF: "a.blk.{bid}.conv_norm_mean"},
 		{HF: heardLayer + "conv.norm.running_var", Exact: true, GGUF: "a.blk.{bid}.conv_norm_var"},
 		{HF: heardLayer + "conv.pointwise_conv2", GGUF: "a.blk.{bid}.conv_pw2", Type: always32, Transform: oneFrame},
 		{HF: heardLayer + "conv.pointwise_conv2.bias", Exact: true, GGUF: "a.blk.{bid}.conv_pw2.bias",
-			Transform: ofPicture,
+			Transform: channelsAsImage,
 			Optional:  true},
 		{HF: heardLayer + "norm_feed_forward2", GGUF: "a.blk.{bid}.ffn_norm_1", Bias: table.NeedBias},
 		{HF: heardLayer + "feed_forward2.linear1", GGUF: "a.blk.{bid}.ffn_up_1", Bias: table.MayBias},
@@ -55,7 +55,7 @@ func subsampling(hf string) []table.TensorRow {
 	for _, i := range []int{0, 2, 3, 5, 6} {
 		name, to := fmt.Sprintf("%s%d", hf, i), fmt.Sprintf("a.conv1d.%d", i)
 		list = append(list, table.TensorRow{HF: name, GGUF: to, Type: always32},
-			table.TensorRow{HF: name + ".bias", Exact: true, GGUF: to + ".bias", Transform: ofPicture})
+			table.TensorRow{HF: name + ".bias", Exact: true, GGUF: to + ".bias", Transform: channelsAsImage})
 	}
 	return list
 }

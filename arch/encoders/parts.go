@@ -130,8 +130,8 @@ var always32 = table.Always(gguf.TypeF32)
 var useGELU, useSiLU = table.Row{Key: "use_gelu", Const: gguf.Bool(true)},
 	table.Row{Key: "use_silu", Const: gguf.Bool(true)}
 
-// ofText leaves out the language model.
-var ofText = dropAll("of the language model", "language_model.", "model.language_model.", "model.layers.",
+// dropTextModel leaves out the language model.
+var dropTextModel = dropAll("of the language model", "language_model.", "model.language_model.", "model.layers.",
 	"model.embed_tokens.", "model.norm.", "lm_head.", "mtp.")
 
 // dropAll leaves out tensors whose names begin with one of the prefixes.

@@ -34,8 +34,9 @@ var phi4V = &table.Arch{
 		"vision_config.patch_size"},
 	Rename: []table.Rename{{Prefix: "model.vision_tower.vision_tower.", With: "vision_tower."},
 		{Prefix: "model.mm_projector.", With: "mm_projector."}},
-	Drop: slices.Concat(ofText, []table.Drop{{Prefix: "vision_tower.vision_model.encoder.layers.", Beyond: true,
-		Why: "of the last layer, which is not used"}},
+	Drop: slices.Concat(dropTextModel, []table.Drop{{Prefix: "vision_tower.vision_model.encoder.layers.",
+		AfterModel: true,
+		Why:        "of the last layer, which is not used"}},
 		dropAll("after the layer that is used", "vision_tower.vision_model.head.",
 			"vision_tower.vision_model.post_layernorm.")),
 	Tensors: append(slices.DeleteFunc(patched(siglip("vision_tower.vision_model.", kernelType), kernelOfPatches),
@@ -68,7 +69,7 @@ func phi4Size(c *config.View) (gguf.Value, bool, error) {
 	if n > math.MaxInt32 || patch < 1 || patch > math.MaxInt16 {
 		return gguf.Value{}, false, fault.Errorf(fault.Broken, "%s: %d patches of %d pixels", c.FileName(), n, patch)
 	}
-	side := squareRoot(n)
+	side := intSqrt(n)
 	if side*side != n {
 		err = fault.Errorf(fault.Unsupported, "%s: key \"vision_config.%s\": %d, want a square", c.FileName(), key, n)
 	}

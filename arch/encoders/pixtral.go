@@ -24,8 +24,8 @@ var pixtral = &table.Arch{
 		projector("pixtral"),
 		table.Row{Key: keyNormEps, Type: gguf.Float32Type, In: inVision, From: []string{"layer_norm_eps"},
 			Const: gguf.Float32(1e-5)},
-		table.Row{Key: "use_silu", Derive: ifAct("silu")},
-		table.Row{Key: "use_gelu", Derive: ifAct("gelu")},
+		table.Row{Key: "use_silu", Derive: activationFlag("silu")},
+		table.Row{Key: "use_gelu", Derive: activationFlag("gelu")},
 		table.Row{Key: keyMerge, Type: gguf.Uint32Type, From: []string{"spatial_merge_size"}},
 	),
 	Expect: []table.Expect{
@@ -37,15 +37,15 @@ var pixtral = &table.Arch{
 	},
 	Unused: []string{"vision_config.num_channels", "vision_config.head_dim", "vision_config.rope_parameters"},
 	Rename: []table.Rename{
-		{Prefix: "language_model.model.embed_tokens.", With: "embed_tokens.", If: breakTaken},
-		{Prefix: "model.language_model.embed_tokens.", With: "embed_tokens.", If: breakTaken},
+		{Prefix: "language_model.model.embed_tokens.", With: "embed_tokens.", If: keepBreakToken},
+		{Prefix: "model.language_model.embed_tokens.", With: "embed_tokens.", If: keepBreakToken},
 		{Prefix: "model.embed_tokens.", With: "embed_tokens."},
 		{Prefix: "model.vision_tower.", With: "vision_tower."},
 		{Prefix: "model.multi_modal_projector.", With: "multi_modal_projector."},
 	},
-	Drop: ofText,
+	Drop: dropTextModel,
 	Tensors: append(slices.Clone(pixtralRows),
-		table.TensorRow{HF: "embed_tokens.weight", Exact: true, GGUF: "v.token_embd.img_break", If: breakWritten,
+		table.TensorRow{HF: "embed_tokens.weight", Exact: true, GGUF: "v.token_embd.img_break", If: hasBreakToken,
 			Transform: breakRow}),
 	Shapes: shape.Rules{Tensors: shape.Merge(pixtralShapes, shape.Table{"v.token_embd.img_break": "v_proj"})},
 }
@@ -151,22 +151,22 @@ func isPixtral(c *config.View) (*table.Arch, error) {
 	return nil, err
 }
 
-// ifAct is the row of an activation function.
-func ifAct(act string) table.Derive {
+// activationFlag is the row of an activation function.
+func activationFlag(act string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		s, _, err := c.Vision().String("hidden_act")
 		return gguf.Bool(true), s == act, err
 	}
 }
 
-// breakTaken is for embeddings under a name that the reference drops with the language
+// keepBreakToken is for embeddings under a name that the reference drops with the language
 // model: its files lack the token at the end of a row, without which no runtime takes
 // them.
-func breakTaken(l table.Layer) (bool, error) { return !l.Options.Reference, nil }
+func keepBreakToken(l table.Layer) (bool, error) { return !l.Options.Reference, nil }
 
-// breakWritten is for vocabularies in which the token is not the first one.
-func breakWritten(l table.Layer) (bool, error) {
-	if taken, _ := breakTaken(l); !taken && !slices.Contains(l.Facts.Tensors, "model.embed_tokens.weight") {
+// hasBreakToken is for vocabularies in which the token is not the first one.
+func hasBreakToken(l table.Layer) (bool, error) {
+	if taken, _ := keepBreakToken(l); !taken && !slices.Contains(l.Facts.Tensors, "model.embed_tokens.weight") {
 		return false, nil
 	}
 	id, err := breakID(l.View)

@@ -27,12 +27,13 @@ func qFormer(hf, to string, is table.Cond) []table.TensorRow {
 
 // qFormerShapes are their dimensions: it is as wide as width, what it looks at as wide as
 // seen.
-func qFormerShapes(to, width, seen string) shape.Table {
+func qFormerShapes(to, width, inputWidth string) shape.Table {
 	square := width + ", " + width
 	return shape.Table{
 		to + "self_attn_q": square, to + "self_attn_k": square, to + "self_attn_v": square,
 		to + "self_attn_out": square, to + "self_attn_norm": width,
-		to + "cross_attn_q": square, to + "cross_attn_k": seen + ", " + width, to + "cross_attn_v": seen + ", " + width,
+		to + "cross_attn_q": square, to + "cross_attn_k": inputWidth + ", " + width,
+		to + "cross_attn_v":   inputWidth + ", " + width,
 		to + "cross_attn_out": square, to + "cross_attn_norm": width,
 		to + "ffn_up": width + ", ?q_ff", to + "ffn_down": "?q_ff, " + width, to + "ffn_norm": width,
 	}

@@ -105,7 +105,8 @@ func qwen3TTS() *table.Arch {
 		Tensors: slices.Concat(waveRows(), speakerRows(), predictorRows),
 		Shapes: shape.Rules{Dims: shape.Table{"g_embd": "@gen.audio.embedding_length"},
 			Tensors: shape.Merge(speakerShapes, predictorShapes, waveShapes())},
-		Beside: []table.Beside{{File: "speech_tokenizer/model.safetensors", Prefix: "speech_tokenizer.", Made: true}},
+		ExtraFiles: []table.ExtraFile{{File: "speech_tokenizer/model.safetensors", Prefix: "speech_tokenizer.",
+			Generated: true}},
 	}
 }
 
@@ -169,8 +170,8 @@ var predictorRows = func() []table.TensorRow {
 	const p, l, g = "talker.code_predictor.", "talker.code_predictor.model.layers.{bid}.", "a.gen.code.blk.{bid}."
 	return []table.TensorRow{
 		{HF: "talker.model.codec_embedding", GGUF: "a.gen.code.out_embd"},
-		{HF: p + "model.codec_embedding.{xid}", GGUF: "a.gen.code.embd", Experts: further, Group: "embeddings"},
-		{HF: p + "lm_head.{xid}", GGUF: "a.gen.code.head", Experts: further, Group: "heads"},
+		{HF: p + "model.codec_embedding.{xid}", GGUF: "a.gen.code.embd", Experts: extraCodes, Group: "embeddings"},
+		{HF: p + "lm_head.{xid}", GGUF: "a.gen.code.head", Experts: extraCodes, Group: "heads"},
 		{HF: p + "model.norm", GGUF: "a.gen.code.output_norm"},
 		{HF: p + "small_to_mtp_projection", GGUF: "a.gen.code.proj_in", Bias: table.NeedBias, Optional: true},
 		{HF: l + "input_layernorm", GGUF: g + "ln1"},
@@ -208,7 +209,7 @@ func waveRows() []table.TensorRow {
 	var list []table.TensorRow
 	add := func(rows ...table.TensorRow) {
 		for _, r := range rows {
-			r.HF, r.GGUF, r.Kind = p+r.HF, g+r.GGUF, table.Ahead(0)
+			r.HF, r.GGUF, r.Kind = p+r.HF, g+r.GGUF, table.FirstByLayer(0)
 			list = append(list, r)
 		}
 	}
@@ -225,7 +226,7 @@ func waveRows() []table.TensorRow {
 		table.TensorRow{HF: "quantizer.rvq_rest.input_proj", GGUF: "quant.rest.in_proj", Transform: oneFrame},
 		table.TensorRow{HF: "quantizer.rvq_rest.output_proj", GGUF: "quant.rest.out_proj", Transform: oneFrame},
 		table.TensorRow{HF: "quantizer.rvq_rest.vq.layers.{xid}._codebook.{part}", Exact: true, Parts: book,
-			GGUF: "quant.rest.codebook.weight", Join: codebooks, Experts: further},
+			GGUF: "quant.rest.codebook.weight", Join: codebooks, Experts: extraCodes},
 		with("pre_conv.conv", "pre_conv", always16),
 		with("pre_transformer.input_proj", "tfm.in_proj", nil),
 		with("pre_transformer.output_proj", "tfm.out_proj", nil),
@@ -276,25 +277,26 @@ func waveRows() []table.TensorRow {
 	return list
 }
 
-// further is the number of codes of a frame besides the first.
-func further(table.Layer) (int64, error) { return furtherCodes, nil }
+// extraCodes is the number of codes of a frame besides the first.
+func extraCodes(table.Layer) (int64, error) { return furtherCodes, nil }
 
 // snake are the factors of an activation function that is partly periodic. Checkpoints
 // have the logarithm of its frequency and of what divides its amplitude.
 func snake(hf, to string) []table.TensorRow {
 	return []table.TensorRow{
-		{HF: hf + ".alpha", Exact: true, GGUF: to + ".alpha", Transform: stepwise("exponential", torchmath.Exp)},
-		{HF: hf + ".beta", Exact: true, GGUF: to + ".beta", Transform: stepwise("reciprocal-exponential", torchmath.Exp,
-			rows.Add(1e-9), func(x []float32) {
-				for i := range x {
-					x[i] = 1 / x[i]
-				}
-			})},
+		{HF: hf + ".alpha", Exact: true, GGUF: to + ".alpha", Transform: elementwise("exponential", torchmath.Exp)},
+		{HF: hf + ".beta", Exact: true, GGUF: to + ".beta",
+			Transform: elementwise("reciprocal-exponential", torchmath.Exp,
+				rows.Add(1e-9), func(x []float32) {
+					for i := range x {
+						x[i] = 1 / x[i]
+					}
+				})},
 	}
 }
 
-// stepwise applies functions to the elements of a tensor, each rounded to its type.
-func stepwise(name string, steps ...func([]float32)) *table.Transform {
+// elementwise applies functions to the elements of a tensor, each rounded to its type.
+func elementwise(name string, steps ...func([]float32)) *table.Transform {
 	return &table.Transform{Name: name, Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		t := s.Type()
 		for _, f := range steps {

@@ -38,7 +38,7 @@ func qwen3VLOf(classes []string, list ...table.Row) *table.Arch {
 			{Prefix: "model.visual.deepstack_merger_list.", With: "visual.deepstack.{bid}.", Number: deepstackLayer},
 			{Prefix: "visual.deepstack_merger_list.", With: "visual.deepstack.{bid}.", Number: deepstackLayer},
 		}, saved("visual.")...),
-		Drop:    ofText,
+		Drop:    dropTextModel,
 		Tensors: slices.Concat(qwen3VLRows, qwen3VLMerger, deepstackRows),
 		Shapes: shape.Rules{Tensors: shape.Table{"mm.0": "v_merged, v_merged", "mm.2": "v_merged, v_proj",
 			"v.deepstack.{bid}.norm": "v_merged", "v.deepstack.{bid}.fc1": "v_merged, v_merged",
@@ -51,8 +51,8 @@ var (
 		"Qwen3_5ForConditionalGeneration",
 		"Qwen3_5MoeForConditionalGeneration", "Qwen4ExpForConditionalGeneration", "OpenJevModel", "ClefModel"})
 	pplxDecider = qwen3VLOf([]string{"PplxDeciderModel"},
-		table.Row{Key: "vision.image_min_pixels", Derive: sizeOf("shortest_edge")},
-		table.Row{Key: "vision.image_max_pixels", Derive: sizeOf("longest_edge")})
+		table.Row{Key: "vision.image_min_pixels", Derive: processorSize("shortest_edge")},
+		table.Row{Key: "vision.image_max_pixels", Derive: processorSize("longest_edge")})
 	vllmD3 = qwen3VLOf([]string{"VllmD3Model"},
 		table.Row{Key: "vision.image_min_pixels", Const: gguf.Uint32(65_536)},
 		table.Row{Key: "vision.image_max_pixels", Const: gguf.Uint32(1_638_400)})
@@ -151,8 +151,8 @@ func isDeepstack(l table.Layer) (bool, error) {
 	return slices.Contains(list, l.Bid), err
 }
 
-// sizeOf is a number of pixels in the processor's size.
-func sizeOf(key string) table.Derive {
+// processorSize is a number of pixels in the processor's size.
+func processorSize(key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		n, err := c.Processor().Sub("size").Require(key)
 		return table.Uint32Of(n, true, err)
@@ -180,7 +180,7 @@ var ling3VL = &table.Arch{
 		{Key: deepstackIndexes, In: inVision, Values: []string{"[]"}}},
 	Unused: append([]string{"vision_config.num_position_embeddings", "vision_config.model_type"}, qwenVLUnused...),
 	Rename: saved("visual.", "linear_proj."),
-	Drop:   slices.Concat(ofText, dropAll("of the language model", "model.word_embeddings.")),
+	Drop:   slices.Concat(dropTextModel, dropAll("of the language model", "model.word_embeddings.")),
 	Tensors: slices.Concat(slices.DeleteFunc(slices.Clone(qwen3VLRows),
 		func(r table.TensorRow) bool { return r.GGUF == "v.patch_embd.bias" }), []table.TensorRow{
 		{HF: "visual.patch_embed.proj.bias", Exact: true, GGUF: "v.patch_embd.bias", Optional: true},

@@ -38,8 +38,8 @@ var qwenVLRows = []table.TensorRow{
 // qwenVLNames are the names that the transformers library saves.
 var qwenVLNames = []table.Rename{{Prefix: "model.visual.", With: "visual."}}
 
-// mergeOfFour are projectors of four neighbouring patches.
-var mergeOfFour = shape.Table{"mm.0": "4 * v_embd, 4 * v_embd", "mm.2": "4 * v_embd, v_proj"}
+// mergerShapes are projectors of four neighbouring patches.
+var mergerShapes = shape.Table{"mm.0": "4 * v_embd, 4 * v_embd", "mm.2": "4 * v_embd, v_proj"}
 
 var qwenVLExpect = []table.Expect{
 	{Key: "spatial_merge_size", In: inVision, Values: []string{"2"}},
@@ -65,12 +65,12 @@ var qwen2VL = &table.Arch{
 	Expect: append([]table.Expect{{Key: "hidden_act", In: inVision, Values: []string{"quick_gelu"}},
 		{Key: "mlp_ratio", In: inVision, Values: []string{"4"}}}, qwenVLExpect...),
 	Rename: qwenVLNames,
-	Drop:   slices.Concat(ofText, dropAll("of the language model", "llm.", "norm.")),
+	Drop:   slices.Concat(dropTextModel, dropAll("of the language model", "llm.", "norm.")),
 	Tensors: slices.Concat(qwenVLRows, []table.TensorRow{
 		{HF: "visual.blocks.{bid}.mlp.fc1", GGUF: "v.blk.{bid}.ffn_up", Bias: table.NeedBias},
 		{HF: "visual.blocks.{bid}.mlp.fc2", GGUF: "v.blk.{bid}.ffn_down", Bias: table.NeedBias},
 	}),
-	Shapes: shape.Rules{Tensors: shape.Merge(mergeOfFour, shape.Table{"v.blk.{bid}.ffn_up": "v_embd, 4 * v_embd",
+	Shapes: shape.Rules{Tensors: shape.Merge(mergerShapes, shape.Table{"v.blk.{bid}.ffn_up": "v_embd, 4 * v_embd",
 		"v.blk.{bid}.ffn_down": "4 * v_embd, v_embd"})},
 }
 
@@ -92,9 +92,9 @@ var qwen25VL = &table.Arch{
 	Expect: append([]table.Expect{{Key: "hidden_act", In: inVision, Values: parts.SiLU.Values},
 		{Key: "window_size", In: inVision, Values: []string{"112"}}}, qwenVLExpect...),
 	Rename:  qwenVLNames,
-	Drop:    ofText,
+	Drop:    dropTextModel,
 	Tensors: slices.Concat(qwenVLRows, qwen25VLFeedForward),
-	Shapes:  shape.Rules{Tensors: mergeOfFour},
+	Shapes:  shape.Rules{Tensors: mergerShapes},
 }
 
 var qwen25VLFeedForward = []table.TensorRow{

@@ -22,25 +22,25 @@ import (
 var radio = &table.Arch{
 	Name:    name,
 	Classes: []string{"RADIOModel", "NemotronH_Nano_VL_V2"},
-	Encoder: encoderOf(inVision, inSound),
+	Encoder: encoderOf(inVision, inSoundConfig),
 	BlockCount: func(c *config.View) (int64, error) {
 		v, err := vitOf(c)
-		if err != nil || !hasSound(c) {
+		if err != nil || !hasSoundConfig(c) {
 			return v.layers, err
 		}
-		n, err := layers(inSound, blockKeys...)(c)
+		n, err := layers(inSoundConfig, blockKeys...)(c)
 		return max(v.layers, n), err
 	},
 	Metadata: slices.Concat(
-		ifSounds(
-			required(uint32Row(keyMels, inSound, "num_mel_bins", 0)),
+		rowsWithAudio(
+			required(uint32Row(keyMels, inSoundConfig, "num_mel_bins", 0)),
 			table.Row{Key: keyAudioEps, Const: gguf.Float32(1e-5)},
-			required(uint32Row("audio.subsampling_factor", inSound, "subsampling_factor", 0)),
-			required(uint32Row("audio.conv_kernel_size", inSound, "conv_kernel_size", 0)),
+			required(uint32Row("audio.subsampling_factor", inSoundConfig, "subsampling_factor", 0)),
+			required(uint32Row("audio.conv_kernel_size", inSoundConfig, "conv_kernel_size", 0)),
 			table.Row{Key: "audio.projector_type", Const: gguf.String("parakeet")},
 		),
-		[]table.Row{{Key: "vision.projector_type", Derive: ifSound(gguf.String("nemotron_v2_vl"), true)},
-			{Key: keyProjector, Derive: ifSound(gguf.String("nemotron_v2_vl"), false)}},
+		[]table.Row{{Key: "vision.projector_type", Derive: valueWithAudio(gguf.String("nemotron_v2_vl"), true)},
+			{Key: keyProjector, Derive: valueWithAudio(gguf.String("nemotron_v2_vl"), false)}},
 		vision(
 			table.Row{Key: keyImageSize, Type: gguf.Uint32Type, From: []string{"force_image_size"},
 				Const: gguf.Uint32(512)},
@@ -53,13 +53,14 @@ var radio = &table.Arch{
 			table.Row{Key: "vision.image_std", Derive: radioNorm("image_std", "norm_std", 0.229, 0.224, 0.225),
 				Facts: config.ProcessorFiles},
 		),
-		ifSounds(audioRows(inSound)[1:]...), radioEnd),
+		rowsWithAudio(audioRows(inSoundConfig)[1:]...), radioEnd),
 	Expect: []table.Expect{{Key: "feature_normalizer_config", In: inVision},
 		{Key: "inter_feature_normalizer_config", In: inVision}, {Key: "vitdet_window_size", In: inVision},
-		{Key: "ps_version", Values: []string{"v2"}}, {Key: "model_type", In: inSound, Values: []string{"parakeet"}},
-		{Key: "hidden_act", In: inSound, Values: []string{"silu"}},
-		{Key: "subsampling_conv_kernel_size", In: inSound, Values: []string{"3"}},
-		{Key: "subsampling_conv_stride", In: inSound, Values: []string{"2"}}},
+		{Key: "ps_version", Values: []string{"v2"}},
+		{Key: "model_type", In: inSoundConfig, Values: []string{"parakeet"}},
+		{Key: "hidden_act", In: inSoundConfig, Values: []string{"silu"}},
+		{Key: "subsampling_conv_kernel_size", In: inSoundConfig, Values: []string{"3"}},
+		{Key: "subsampling_conv_stride", In: inSoundConfig, Values: []string{"2"}}},
 	Unused: []string{"vision_config.args", "vision_config.adaptor_configs", "vision_config.adaptor_names",
 		"vision_config.max_resolution", "vision_config.preferred_resolution",
 		"vision_config.version", "vision_config.model_type", "vision_config.min_num_patches",
@@ -77,7 +78,7 @@ var radio = &table.Arch{
 		{HF: radioGenerator + "cls_token.token", Exact: true, GGUF: "v.class_embd"},
 		{HF: radioModel + "blocks.{bid}.attn.qkv", GGUF: "v.blk.{bid}.attn_qkv", Bias: table.NeedBias, If: isViTLayer},
 		{HF: radioModel + "blocks.{bid}.attn.proj", GGUF: "v.blk.{bid}.attn_out", Bias: table.NeedBias, If: isViTLayer},
-	}, onlyIf(func(l table.Layer) (bool, error) { return hasSound(l.View), nil }, parakeet)),
+	}, onlyIf(func(l table.Layer) (bool, error) { return hasSoundConfig(l.View), nil }, parakeet)),
 	Shapes: shape.Rules{Tensors: shape.Merge(radioShapes, parakeetShapes)},
 }
 
@@ -87,9 +88,9 @@ const (
 	heardLayer     = "sound_encoder.encoder.layers.{bid}."
 )
 
-var inSound table.In = func(c *config.View) config.Object { return c.Sub("sound_config") }
+var inSoundConfig table.In = func(c *config.View) config.Object { return c.Sub("sound_config") }
 
-func hasSound(c *config.View) bool { return c.Value("sound_config") != nil }
+func hasSoundConfig(c *config.View) bool { return c.Value("sound_config") != nil }
 
 // radioEnd are the last keys.
 var radioEnd = []table.Row{
@@ -118,7 +119,7 @@ var radioRows = []table.TensorRow{
 
 var radioDrops = slices.Concat(dropAll("of the scale of pictures, which the metadata has",
 	"vision_model.radio_model.input_conditioner."),
-	dropAll("of summaries, which models do not read", "vision_model.radio_model.summary_idxs"), ofText)
+	dropAll("of summaries, which models do not read", "vision_model.radio_model.summary_idxs"), dropTextModel)
 
 var radioShapes = shape.Table{"v.class_embd": "v_embd, ?tokens", "mm.model.mlp.0": "v_shuffled",
 	"mm.model.mlp.1": "v_shuffled, ?between", "mm.model.mlp.3": "?between, v_proj"}
@@ -164,12 +165,12 @@ func isViTLayer(l table.Layer) (bool, error) {
 	return l.Bid < v.layers, err
 }
 
-// ifSounds are rows of models with an audio encoder.
-func ifSounds(list ...table.Row) []table.Row {
+// rowsWithAudio are rows of models with an audio encoder.
+func rowsWithAudio(list ...table.Row) []table.Row {
 	list = slices.Clone(list)
 	for i, r := range list {
 		list[i] = table.Row{Key: r.Key, Derive: func(c *config.View) (gguf.Value, bool, error) {
-			if !hasSound(c) {
+			if !hasSoundConfig(c) {
 				return gguf.Value{}, false, nil
 			}
 			return r.Value(c)
@@ -178,9 +179,9 @@ func ifSounds(list ...table.Row) []table.Row {
 	return list
 }
 
-// ifSound is a value for models with an audio encoder, or for those that do not.
-func ifSound(v gguf.Value, audio bool) table.Derive {
-	return func(c *config.View) (gguf.Value, bool, error) { return v, hasSound(c) == audio, nil }
+// valueWithAudio is a value for models with an audio encoder, or for those that do not.
+func valueWithAudio(v gguf.Value, audio bool) table.Derive {
+	return func(c *config.View) (gguf.Value, bool, error) { return v, hasSoundConfig(c) == audio, nil }
 }
 
 // radioNorm returns numbers for each channel: the processor's under the usual key or under
@@ -219,7 +220,7 @@ var radioPositions = &table.Transform{Name: "radio-positions",
 		if err != nil {
 			return nil, err
 		}
-		side, to := squareRoot(ne[1]), size/patch
+		side, to := intSqrt(ne[1]), size/patch
 		if side == to {
 			return s, nil
 		}
@@ -248,15 +249,16 @@ var kernelOfPlanes = &table.Transform{Name: "kernel-of-planes",
 		return rows.Reshape(s, []int64{patch, patch, ne[0] / (patch * patch), ne[1]})
 	}}
 
-// ofPictures gives a convolution of each channel alone, [channels, 1, width], the
+// kernelAsImage gives a convolution of each channel alone, [channels, 1, width], the
 // dimensions of pictures, [1, 1, channels, width]; biases stay as they are.
-var ofPictures = &table.Transform{Name: "pictures", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
-	ne := s.NE()
-	switch {
-	case len(ne) == 1:
-		return s, nil
-	case len(ne) != 3 || ne[1] != 1:
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want a row for each channel", gguf.Shape(ne))
-	}
-	return rows.Reshape(s, []int64{ne[0], ne[2], 1, 1})
-}}
+var kernelAsImage = &table.Transform{Name: "pictures",
+	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+		ne := s.NE()
+		switch {
+		case len(ne) == 1:
+			return s, nil
+		case len(ne) != 3 || ne[1] != 1:
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want a row for each channel", gguf.Shape(ne))
+		}
+		return rows.Reshape(s, []int64{ne[0], ne[2], 1, 1})
+	}}

@@ -63,8 +63,8 @@ var whisperLayers = []table.TensorRow{
 	{HF: "audio_tower.layers.{bid}.fc2", GGUF: "a.blk.{bid}.ffn_down", Bias: table.NeedBias},
 }
 
-// lastNorm is the norm after the layers.
-var lastNorm = table.TensorRow{HF: "audio_tower.layer_norm", GGUF: "a.post_ln", Bias: table.NeedBias}
+// whisperPostNorm is the norm after the layers.
+var whisperPostNorm = table.TensorRow{HF: "audio_tower.layer_norm", GGUF: "a.post_ln", Bias: table.NeedBias}
 
 // column makes a matrix of one column of a vector, as biases are added to spectra.
 var column = &table.Transform{Name: "column", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
@@ -118,12 +118,12 @@ func (w whisper) arch() *table.Arch {
 			{Key: "scale_embedding", In: in, Values: []string{"false"}},
 		}, w.expect...),
 		Rename:  w.rename,
-		Drop:    append(dropAll("of the language model", "text_decoder.", "model.", "lm_head."), ofText...),
+		Drop:    append(dropAll("of the language model", "text_decoder.", "model.", "lm_head."), dropTextModel...),
 		Tensors: append(whisperRows(w.conv), w.mm...),
 		Shapes:  shape.Rules{Tensors: w.shapes},
 	}
 	if !w.noNorm {
-		a.Tensors = append(a.Tensors, lastNorm)
+		a.Tensors = append(a.Tensors, whisperPostNorm)
 	}
 	for _, key := range whisperUnused {
 		a.Unused = append(a.Unused, w.part+"."+key)

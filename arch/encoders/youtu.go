@@ -23,12 +23,12 @@ var youtuVL = &table.Arch{
 		table.Row{Key: "use_silu", Derive: youtuAct("silu")},
 		uint32Row(keyMerge, inVision, "spatial_merge_size", 2),
 		uint32Row("vision.window_size", inVision, "window_size", 0),
-		table.Row{Key: "vision.wa_layer_indexes", Derive: wholeLayers}),
+		table.Row{Key: "vision.wa_layer_indexes", Derive: fullAttentionLayers}),
 	Expect: []table.Expect{actOf(inVision, append([]string{"gelu_accurate", "silu"}, parts.GELU...)...)},
 	Unused: []string{"vision_config.model_type", "vision_config.num_channels", "vision_config.num_patches",
 		"vision_config.out_hidden_size", "vision_config.vision_use_head",
 		"vision_config.tokens_per_second", "vision_config.temporal_patch_size"},
-	Drop: ofText,
+	Drop: dropTextModel,
 	Tensors: append(slices.DeleteFunc(siglip("siglip2.vision_model.", kernelType),
 		func(r table.TensorRow) bool { return r.GGUF == "v.position_embd" }),
 		table.TensorRow{HF: "merger.ln_q", GGUF: "mm.input_norm", Bias: table.MayBias},
@@ -49,8 +49,8 @@ func youtuAct(names ...string) table.Derive {
 	}
 }
 
-// wholeLayers lists the layers that see the whole picture.
-func wholeLayers(c *config.View) (gguf.Value, bool, error) {
+// fullAttentionLayers lists the layers that see the whole picture.
+func fullAttentionLayers(c *config.View) (gguf.Value, bool, error) {
 	const key = "fullatt_block_indexes"
 	list, ok, err := c.Vision().Ints(key)
 	if err == nil && !ok {

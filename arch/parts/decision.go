@@ -19,7 +19,8 @@ func Temperatures(c *config.View) (m gguf.Metadata, err error) {
 		if err != nil {
 			return nil, err
 		}
-		m.Set("decision.temperature."+strings.TrimRight(strings.NewReplacer(":", ".", "-", "_").Replace(t.Of), "+"), v)
+		m.Set("decision.temperature."+strings.TrimRight(strings.NewReplacer(":", ".", "-", "_").Replace(t.Kind), "+"),
+			v)
 	}
 	return m, nil
 }
@@ -49,7 +50,7 @@ func NamedTemperatures(c *config.View) (m gguf.Metadata, err error) {
 		if err != nil {
 			return nil, err
 		}
-		m.Set("decision.temperature."+t.Of, v)
+		m.Set("decision.temperature."+t.Kind, v)
 	}
 	return m, nil
 }
@@ -87,15 +88,15 @@ func DeciderLayers(after table.Cond) []table.TensorRow {
 	}...)
 }
 
-// InTrunk is the condition of layers that the config counts as the model's, and of
+// BeforeNextN is the condition of layers that the config counts as the model's, and of
 // what is outside the layers.
-func InTrunk(l table.Layer) (bool, error) {
+func BeforeNextN(l table.Layer) (bool, error) {
 	n, err := l.BlockCount()
 	return l.Bid < n, err
 }
 
-// AlsoIf returns rows that are there under a condition, in addition to their own.
-func AlsoIf(cond table.Cond, list []table.TensorRow) []table.TensorRow {
+// Restrict returns rows that are there under a condition, in addition to their own.
+func Restrict(cond table.Cond, list []table.TensorRow) []table.TensorRow {
 	list = slices.Clone(list)
 	for i := range list {
 		if own := list[i].If; own != nil {

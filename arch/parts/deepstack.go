@@ -14,10 +14,10 @@ import (
 // of the language model. There are two kinds: those that average over neighbours, and
 // spatial ones, which take one of four.
 type Projector struct {
-	Seen    int64 // layer of the vision encoder; a negative one counts from the end
-	Layer   int64 // of the language model
-	Spatial bool
-	Index   int64 // among those of its kind in the checkpoint
+	VisionLayer int64 // layer of the vision encoder; a negative one counts from the end
+	Layer       int64 // of the language model
+	Spatial     bool
+	Index       int64 // among those of its kind in the checkpoint
 }
 
 // Projectors returns the projectors by their layers in a language model of n layers.
@@ -38,10 +38,10 @@ func Projectors(c *config.View, n int64) ([]Projector, error) {
 		if len(pair) != 2 {
 			return nil, fault.Errorf(fault.Broken, "%s: key %q: %v, want pairs of layers", c.FileName(), pairsKey, pair)
 		}
-		list = append(list, Projector{Seen: pair[0], Layer: pair[1], Index: int64(i)})
+		list = append(list, Projector{VisionLayer: pair[0], Layer: pair[1], Index: int64(i)})
 	}
 	slices.SortStableFunc(list, func(a, b Projector) int {
-		return cmp.Or(cmp.Compare(a.Seen, b.Seen),
+		return cmp.Or(cmp.Compare(a.VisionLayer, b.VisionLayer),
 			cmp.Compare(a.Layer, b.Layer))
 	})
 	for i := range list {
@@ -52,15 +52,15 @@ func Projectors(c *config.View, n int64) ([]Projector, error) {
 			list[i].Layer += n
 		}
 	}
-	seen, ok, err := c.Int("spatial_vision_layer")
+	visionLayer, ok, err := c.Int("spatial_vision_layer")
 	if !ok {
-		seen = -1
+		visionLayer = -1
 	}
 	if err != nil {
 		return nil, err
 	}
 	for i, layer := range spatial {
-		list = append(list, Projector{Seen: seen, Layer: layer, Spatial: true, Index: int64(i)})
+		list = append(list, Projector{VisionLayer: visionLayer, Layer: layer, Spatial: true, Index: int64(i)})
 	}
 	slices.SortStableFunc(list, func(a, b Projector) int { return cmp.Compare(a.Layer, b.Layer) })
 	for i, p := range list {

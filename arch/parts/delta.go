@@ -127,10 +127,10 @@ var DeltaRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.linear_attn.in_proj_a", GGUF: "blk.{bid}.ssm_alpha", Transform: spreadHeads},
 	{HF: "model.layers.{bid}.linear_attn.in_proj_b", GGUF: "blk.{bid}.ssm_beta", Transform: spreadHeads},
 	{HF: "model.layers.{bid}.linear_attn.conv1d", GGUF: "blk.{bid}.ssm_conv1d",
-		Transform: InTurn("delta-kernel", Squeeze, spreadAfterQK)},
+		Transform: Chain("delta-kernel", Squeeze, spreadAfterQK)},
 	{HF: "model.layers.{bid}.linear_attn.dt_bias", Exact: true, GGUF: "blk.{bid}.ssm_dt.bias", Transform: spreadHeads},
 	{HF: "model.layers.{bid}.linear_attn.A_log", Exact: true, GGUF: "blk.{bid}.ssm_a",
-		Transform: InTurn("delta-decay", spreadHeads, NegExp)},
+		Transform: Chain("delta-decay", spreadHeads, NegExp)},
 	{HF: "model.layers.{bid}.linear_attn.norm", GGUF: "blk.{bid}.ssm_norm"},
 	{HF: "model.layers.{bid}.linear_attn.out_proj", GGUF: "blk.{bid}.ssm_out", Transform: spreadColumns},
 }
@@ -139,10 +139,11 @@ var DeltaRows = []table.TensorRow{
 // k and nv/nk value heads r of each.
 var (
 	// spreadAfterQK has the value heads in its rows, after queries and keys.
-	spreadAfterQK = spread("spread-after-qk", func(nk, k, nv, v int64) (skip, size int64) { return 2 * nk * k, v })
-	spreadRows    = spread("spread-rows", func(_, _, _, v int64) (skip, size int64) { return 0, v })
+	spreadAfterQK = ungroupHeads("spread-after-qk",
+		func(nk, k, nv, v int64) (skip, size int64) { return 2 * nk * k, v })
+	spreadRows = ungroupHeads("spread-rows", func(_, _, _, v int64) (skip, size int64) { return 0, v })
 	// spreadHeads has one row, or one element, for a value head.
-	spreadHeads = spread("spread-heads", func(_, _, _, _ int64) (skip, size int64) { return 0, 1 })
+	spreadHeads = ungroupHeads("spread-heads", func(_, _, _, _ int64) (skip, size int64) { return 0, 1 })
 	// spreadColumns has the value heads in its columns.
 	spreadColumns = &table.Transform{Name: "spread-columns",
 		Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
@@ -163,7 +164,7 @@ var (
 					return nil, err
 				}
 				if heads, err = rows.Gather(heads, heads.NE(),
-					func(i int64) int64 { return i/nv*nv + spreadFrom(i%nv, nk, nv) }); err != nil {
+					func(i int64) int64 { return i/nv*nv + ungroupedHead(i%nv, nk, nv) }); err != nil {
 					return nil, err
 				}
 				return rows.Reshape(heads, ne)
@@ -171,9 +172,9 @@ var (
 		}}
 )
 
-// spread returns the transform of a tensor with value heads in its rows: after skip
+// ungroupHeads returns the transform of a tensor with value heads in its rows: after skip
 // rows, each of size rows.
-func spread(name string, lay func(nk, k, nv, v int64) (skip, size int64)) *table.Transform {
+func ungroupHeads(name string, lay func(nk, k, nv, v int64) (skip, size int64)) *table.Transform {
 	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		nk, k, nv, v, err := DeltaHeads(l.View)
 		if err != nil || nk == nv {
@@ -194,13 +195,13 @@ func spread(name string, lay func(nk, k, nv, v int64) (skip, size int64)) *table
 				return i
 			}
 			i -= skip
-			return skip + spreadFrom(i/size, nk, nv)*size + i%size
+			return skip + ungroupedHead(i/size, nk, nv)*size + i%size
 		})
 	}}
 }
 
-// spreadFrom is the place in the checkpoint of the value head that is at i in the file.
-func spreadFrom(i, nk, nv int64) int64 { return i%nk*(nv/nk) + i/nk }
+// ungroupedHead is the place in the checkpoint of the value head that is at i in the file.
+func ungroupedHead(i, nk, nv int64) int64 { return i%nk*(nv/nk) + i/nk }
 
 // Qwen35Sections are the sections of the rotation that a config without them has.
 var Qwen35Sections = table.Row{Key: "rope.dimension_sections", Derive: func(c *config.View) (gguf.Value, bool, error) {

@@ -101,13 +101,13 @@ func DFlash(a *table.Arch, more ...table.Row) *table.Arch {
 			has, ok, err := l.Bool("has_embed_tokens")
 			return ok && !has && !l.Facts.OwnMask, err
 		}})
-	a.Tensors = slices.Concat(DFlashEnds(table.TensorRow{HF: "model.lm_head", GGUF: "output", Optional: true}),
+	a.Tensors = slices.Concat(DFlashOutsideLayers(table.TensorRow{HF: "model.lm_head", GGUF: "output", Optional: true}),
 		NormRows, AttentionRows(table.MayBias, table.MayBias), QKNormRows, MLPRows, a.Tensors)
 	return a
 }
 
-// DFlashEnds are the rows outside the layers, one of them the output's.
-func DFlashEnds(head table.TensorRow) []table.TensorRow {
+// DFlashOutsideLayers are the rows outside the layers, one of them the output's.
+func DFlashOutsideLayers(head table.TensorRow) []table.TensorRow {
 	return []table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd", Optional: true},
 		{HF: "model.norm", GGUF: "output_norm"},
@@ -137,8 +137,8 @@ func DFlashBlock(c *config.View) (int64, error) {
 	return n, err
 }
 
-// FewTokens is the condition that the draft has fewer tokens than the model.
-func FewTokens(l table.Layer) (bool, error) {
+// HasDraftVocabulary is the condition that the draft has fewer tokens than the model.
+func HasDraftVocabulary(l table.Layer) (bool, error) {
 	n, ok, err := l.Int("draft_vocab_size")
 	if err != nil || !ok || n == 0 {
 		return false, err

@@ -49,7 +49,7 @@ var PerLayerShapes = shape.Table{
 const PerLayerEmbedding = "@embedding_length_per_layer_input * @block_count, n_vocab"
 
 // Gemma3Rows are CommonRows with the values that Gemma 3 has by default.
-var Gemma3Rows = slices.Concat(With(CommonRows,
+var Gemma3Rows = slices.Concat(Override(CommonRows,
 	table.Row{Key: "context_length", Type: gguf.Uint32Type, From: []string{"max_position_embeddings"},
 		Const: gguf.Uint32(131072)},
 	table.Row{Key: table.KeyHeadCount, Type: gguf.Uint32Type, From: []string{"num_attention_heads"},

@@ -76,7 +76,7 @@ var kdaKernel = &table.Transform{Name: "kda-kernel", Forward: func(_ table.Layer
 
 // KDADecay is -exp of the first numbers of A_log, one for each head, as a vector: some
 // checkpoints have more, for the sake of alignment.
-var KDADecay = InTurn("kda-decay", &table.Transform{Name: "of-heads",
+var KDADecay = Chain("kda-decay", &table.Transform{Name: "of-heads",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		heads, err := l.Require("num_attention_heads")
 		if err != nil {

@@ -36,11 +36,11 @@ var MultimodalKeys = []string{
 // BiasKeys say which weights have a bias; the tensors show it.
 var BiasKeys = []string{"attention_bias", "mlp_bias", "lm_head_bias", "use_bias", "qkv_bias", "use_qkv_bias", "bias"}
 
-// PlainRopeType and PlainRopeFactor are for models of which the file cannot hold a
+// DefaultRopeType and UnitRopeFactor are for models of which the file cannot hold a
 // scaling of rope frequencies.
 var (
-	PlainRopeType   = table.Expect{Key: "rope_type", Values: []string{"default"}, Rope: true}
-	PlainRopeFactor = table.Expect{Key: "factor", Values: []string{"1"}, Rope: true}
+	DefaultRopeType = table.Expect{Key: "rope_type", Values: []string{"default"}, Rope: true}
+	UnitRopeFactor  = table.Expect{Key: "factor", Values: []string{"1"}, Rope: true}
 )
 
 // AnyTimeStep is the range of time steps that is none; a limit of 1e308 is beyond

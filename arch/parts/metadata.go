@@ -122,7 +122,7 @@ var LlamaRows = slices.Concat(CommonRows, []table.Row{
 
 // GraniteRows are what the reference writes for all classes that inherit Granite's:
 // Llama's without a size of heads, and factors.
-var GraniteRows = slices.Concat(Without(CommonRows, "attention.key_length", "attention.value_length"), []table.Row{
+var GraniteRows = slices.Concat(WithoutKeys(CommonRows, "attention.key_length", "attention.value_length"), []table.Row{
 	UintRow("vocab_size", "vocab_size"),
 	{Key: "rope.dimension_count", Derive: HiddenPerHead},
 	{Key: "attention.scale", Derive: NonZero("attention_multiplier")},
@@ -157,17 +157,17 @@ func UnsupportedPattern(key, want string) error {
 	return fault.Errorf(fault.Unsupported, "%s: key %q: the architecture has %s", config.ConfigFile, key, want)
 }
 
-// OrElse returns the first of keys that is there, or n when that is absent, null
+// IntOrDefault returns the first of keys that is there, or n when that is absent, null
 // or 0.
-func OrElse(n int64, keys ...string) table.Derive {
+func IntOrDefault(n int64, keys ...string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		v, err := c.IntOr(n, keys...)
 		return table.Uint32Of(v, true, err)
 	}
 }
 
-// OrElseFloat is OrElse for numbers.
-func OrElseFloat(f float64, keys ...string) table.Derive {
+// FloatOrDefault is IntOrDefault for numbers.
+func FloatOrDefault(f float64, keys ...string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		v, _, err := c.Float(keys...)
 		if v == 0 {

@@ -31,7 +31,7 @@ var MLAShapes = shape.Rules{
 // compressed: the runtime sees one key head. UncompressedMetadata is that of a
 // model with DeepSeek's experts and plain attention.
 var (
-	MLAMetadata = slices.Concat(With(CommonRows, table.Row{Key: table.KeyHeadCountKV, Const: gguf.Uint32(1)},
+	MLAMetadata = slices.Concat(Override(CommonRows, table.Row{Key: table.KeyHeadCountKV, Const: gguf.Uint32(1)},
 		mlaEpsilon, mlaExpertCount), mlaLead, []table.Row{
 		{Key: "attention.kv_lora_rank", Derive: SumOf("kv_lora_rank")},
 		{Key: "attention.key_length", Derive: SumOf("kv_lora_rank", "qk_rope_head_dim")},
@@ -39,15 +39,16 @@ var (
 		{Key: "attention.key_length_mla", Derive: SumOf("qk_nope_head_dim", "qk_rope_head_dim")},
 		{Key: "attention.value_length_mla", Derive: SumOf("v_head_dim")},
 	}, mlaExperts, mlaRope)
-	UncompressedMetadata = slices.Concat(With(CommonRows, mlaEpsilon, mlaExpertCount), mlaLead, mlaExperts, []table.Row{
-		{Key: "attention.sliding_window", Derive: func(c *config.View) (gguf.Value, bool, error) {
-			n, err := c.IntOr(0, "sliding_window_size")
-			if err == nil && n == 0 {
-				n, err = c.IntOr(0, "sliding_window")
-			}
-			return table.Uint32Of(n, n != 0, err)
-		}},
-	}, mlaRope)
+	UncompressedMetadata = slices.Concat(Override(CommonRows, mlaEpsilon, mlaExpertCount), mlaLead,
+		mlaExperts, []table.Row{
+			{Key: "attention.sliding_window", Derive: func(c *config.View) (gguf.Value, bool, error) {
+				n, err := c.IntOr(0, "sliding_window_size")
+				if err == nil && n == 0 {
+					n, err = c.IntOr(0, "sliding_window")
+				}
+				return table.Uint32Of(n, n != 0, err)
+			}},
+		}, mlaRope)
 
 	mlaEpsilon = table.Row{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type,
 		From: []string{"rms_norm_eps"}, Const: gguf.Float32(1e-6)}
@@ -66,7 +67,7 @@ var (
 		UintRow("expert_feed_forward_length", "moe_intermediate_size", "intermediate_size"),
 		{Key: "expert_shared_count", Type: gguf.Uint32Type, From: []string{"n_shared_experts"}, Const: gguf.Uint32(0)},
 		Optional(FloatRow("expert_weights_scale", "routed_scaling_factor")),
-		{Key: "expert_weights_norm", Derive: WhenTrue("norm_topk_prob")},
+		{Key: "expert_weights_norm", Derive: TrueOnly("norm_topk_prob")},
 		UintRow("rope.dimension_count", "qk_rope_head_dim"),
 	}
 	mlaRope = []table.Row{{Key: "rope.scaling.yarn_log_multiplier",
@@ -109,7 +110,7 @@ var MLAExpect = []table.Expect{SiLU, Expect("moe_layer_freq", "1"), Expect("rope
 var TiedHead = table.Drop{Prefix: "lm_head.weight", Why: table.Silent, If: Tied}
 
 // BeyondNextN are layers after the last one of the file.
-var BeyondNextN = table.Drop{Prefix: "model.layers.", Beyond: true, Why: MTP}
+var BeyondNextN = table.Drop{Prefix: "model.layers.", AfterModel: true, Why: MTP}
 
 // MLAKeys and MLAValues take the two parts of kv_b_proj, which unfolds the
 // compressed keys and values: [heads, nope+value, rank]. The keys' part is
@@ -121,10 +122,10 @@ var (
 )
 
 // MLAKeysOf: see MLAKeys.
-func MLAKeysOf(heads string) *table.Transform { return MLAKeysBy(mlaGeometry(heads)) }
+func MLAKeysOf(heads string) *table.Transform { return MLAKeysBy(mlaDimension(heads)) }
 
 // MLAValuesOf: see MLAKeys.
-func MLAValuesOf(heads string) *table.Transform { return MLAValuesBy(mlaGeometry(heads)) }
+func MLAValuesOf(heads string) *table.Transform { return MLAValuesBy(mlaDimension(heads)) }
 
 // MLAGeometry is how many heads a layer has, and the lengths of their keys without
 // those that rotate, and of their values.
@@ -155,7 +156,7 @@ func MLAValuesBy(of MLAGeometry) *table.Transform {
 	}}
 }
 
-func mlaGeometry(key string) MLAGeometry {
+func mlaDimension(key string) MLAGeometry {
 	return func(l table.Layer) (heads, nope, value int64, err error) {
 		heads, err = l.Require(key)
 		if err == nil {
@@ -185,8 +186,8 @@ func mlaHeads(l table.Layer, s rows.Source, of MLAGeometry) (_ rows.Source, nope
 	return s, nope, value, err
 }
 
-// WhenTrue writes a flag that is on.
-func WhenTrue(key string) table.Derive {
+// TrueOnly writes a flag that is on.
+func TrueOnly(key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		b, ok, err := c.Bool(key)
 		return table.BoolOf(b, ok && b, err)

@@ -17,11 +17,11 @@ import (
 var MTPNames = func() (list []table.Rename) {
 	for _, mtp := range []string{"mtp.", "model.mtp."} {
 		list = append(list,
-			table.Rename{Prefix: mtp + "layers.", With: "model.layers.{bid}.", Beyond: true},
-			table.Rename{Prefix: mtp + "fc.", With: "model.layers.{bid}.eh_proj.", Beyond: true},
-			table.Rename{Prefix: mtp + "pre_fc_norm_embedding.", With: "model.layers.{bid}.enorm.", Beyond: true},
-			table.Rename{Prefix: mtp + "pre_fc_norm_hidden.", With: "model.layers.{bid}.hnorm.", Beyond: true},
-			table.Rename{Prefix: mtp + "norm.", With: "model.layers.{bid}.shared_head.norm.", Beyond: true})
+			table.Rename{Prefix: mtp + "layers.", With: "model.layers.{bid}.", AfterModel: true},
+			table.Rename{Prefix: mtp + "fc.", With: "model.layers.{bid}.eh_proj.", AfterModel: true},
+			table.Rename{Prefix: mtp + "pre_fc_norm_embedding.", With: "model.layers.{bid}.enorm.", AfterModel: true},
+			table.Rename{Prefix: mtp + "pre_fc_norm_hidden.", With: "model.layers.{bid}.hnorm.", AfterModel: true},
+			table.Rename{Prefix: mtp + "norm.", With: "model.layers.{bid}.shared_head.norm.", AfterModel: true})
 	}
 	return list
 }()
@@ -45,17 +45,18 @@ func QwenMTP(c *config.View) (int64, error) {
 	for _, name := range c.Facts.Tensors {
 		rest, ok := strings.CutPrefix(strings.TrimPrefix(name, "model."), "mtp.layers.")
 		number, _, dot := strings.Cut(rest, ".")
-		for ok && dot && n <= config.MaxBlocks && !table.Below(number, n) && table.Below(number, config.MaxBlocks) {
+		for ok && dot && n <= config.MaxBlocks && !table.IsLayerBelow(number, n) &&
+			table.IsLayerBelow(number, config.MaxBlocks) {
 			n++
 		}
 	}
 	return n, nil
 }
 
-// BareQwen35 is the language model of Qwen 3.5 as a class of its own, which has no
+// Qwen35Text is the language model of Qwen 3.5 as a class of its own, which has no
 // layers that predict further tokens whatever its config says.
-const BareQwen35 = "Qwen3_5TextModel"
+const Qwen35Text = "Qwen3_5TextModel"
 
 // withoutMTP are the classes without such layers whatever their config says.
-var withoutMTP = []string{BareQwen35, config.OpenJev, config.PplxDecider, config.VllmD3, config.Clef, config.Lev,
+var withoutMTP = []string{Qwen35Text, config.OpenJev, config.PplxDecider, config.VllmD3, config.Clef, config.Lev,
 	config.Nimble, config.Kev}

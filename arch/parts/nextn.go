@@ -20,8 +20,8 @@ func NextNLayers(c *config.View) (int64, error) {
 	return n, err
 }
 
-// Numbered is the column NextN of tables with NextNLayers.
-var Numbered = &table.NextN{Layers: NextNLayers}
+// NumberedNextN is the column NextN of tables with NextNLayers.
+var NumberedNextN = &table.NextN{Layers: NextNLayers}
 
 // BlocksWithNextN is the number of layers with these, for tables whose users have no
 // choice, and BlocksRow its key.

@@ -35,16 +35,16 @@ func Qwen35(experts bool, a *table.Arch, more ...table.Row) *table.Arch {
 var qwen35Shapes = shape.Merge(DeltaShapes, shape.Table{"cls.output": "n_embd, @embedding_length_out"})
 
 // DropMTP leaves out layers that predict further tokens, under all their names.
-var DropMTP = []table.Drop{{Prefix: "mtp", Why: MTP}, {Prefix: "model.layers.", Beyond: true, Why: MTP}}
+var DropMTP = []table.Drop{{Prefix: "mtp", Why: MTP}, {Prefix: "model.layers.", AfterModel: true, Why: MTP}}
 
 // qwen35Tensors are those besides the feed-forward part.
-var qwen35Tensors = slices.Concat(EachEnding(EmbedRows, "norm", PlusOne), EachEnding([]table.TensorRow{
+var qwen35Tensors = slices.Concat(TransformBySuffix(EmbedRows, "norm", PlusOne), TransformBySuffix([]table.TensorRow{
 	{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
 	{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
 }, "norm", PlusOne),
 	Only(Not(LinearAttention), slices.Concat(AttentionRows(table.MayBias, table.NoBias),
-		EachEnding(QKNormRows, "norm", PlusOne))),
+		TransformBySuffix(QKNormRows, "norm", PlusOne))),
 	Only(LinearAttention, DeltaRows))
 
 // qwenNextNRows are what layers that predict further tokens have besides.
-var qwenNextNRows = Only(NextN, EachEnding(NextNRows, "norm", PlusOne))
+var qwenNextNRows = Only(NextN, TransformBySuffix(NextNRows, "norm", PlusOne))

@@ -26,10 +26,10 @@ func PartialRope(part float64) table.Derive {
 	}
 }
 
-// OtherFreqBase writes the base of the rope frequencies when it is not the one
+// NonDefaultFreqBase writes the base of the rope frequencies when it is not the one
 // that loaders take without the key. The reference never writes it for these
 // architectures, and its file computes something else.
-func OtherFreqBase(c *config.View) (v gguf.Value, ok bool, err error) {
+func NonDefaultFreqBase(c *config.View) (v gguf.Value, ok bool, err error) {
 	theta, ok, err := c.Rope().Float("rope_theta")
 	return table.Float32Of(theta, ok && theta != 10000, err)
 }

@@ -7,14 +7,14 @@ import (
 	"ggforge/gguf"
 )
 
-// Without returns rows less those of the given keys.
-func Without(rows []table.Row, keys ...string) []table.Row {
+// WithoutKeys returns rows less those of the given keys.
+func WithoutKeys(rows []table.Row, keys ...string) []table.Row {
 	return slices.DeleteFunc(slices.Clone(rows), func(r table.Row) bool { return slices.Contains(keys, r.Key) })
 }
 
-// With returns rows with r in the place of the row of its key, or at the end: as
+// Override returns rows with r in the place of the row of its key, or at the end: as
 // a key that is written twice.
-func With(rows []table.Row, more ...table.Row) []table.Row {
+func Override(rows []table.Row, more ...table.Row) []table.Row {
 	rows = slices.Clone(rows)
 	for _, r := range more {
 		if i := slices.IndexFunc(rows, func(o table.Row) bool { return o.Key == r.Key }); i >= 0 {

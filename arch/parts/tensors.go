@@ -75,8 +75,8 @@ var GateUp = []table.Part{
 	{GGUF: "blk.{bid}.ffn_up_exps.weight", Transform: Half(1)},
 }
 
-// EachEnding returns rows with the transform for those whose HF name ends in suffix.
-func EachEnding(list []table.TensorRow, suffix string, t *table.Transform) []table.TensorRow {
+// TransformBySuffix returns rows with the transform for those whose HF name ends in suffix.
+func TransformBySuffix(list []table.TensorRow, suffix string, t *table.Transform) []table.TensorRow {
 	list = slices.Clone(list)
 	for i := range list {
 		if strings.HasSuffix(list[i].HF, suffix) {
@@ -104,16 +104,16 @@ func OptionalRows(list []table.TensorRow) []table.TensorRow {
 	return list
 }
 
-// BareNames are for checkpoints that were saved without the head of the model:
+// HeadlessNames are for checkpoints that were saved without the head of the model:
 // their names lack "model.".
-var BareNames = []table.Rename{
+var HeadlessNames = []table.Rename{
 	{Prefix: "embed_tokens.", With: "model.embed_tokens."},
 	{Prefix: "layers.", With: "model.layers."},
 	{Prefix: "norm.", With: "model.norm."},
 }
 
-// After numbers layers as if they came after count others.
-func After(count func(*config.View) (int64, error)) func(*config.View, int64) (int64, error) {
+// NumberAfter numbers layers as if they came after count others.
+func NumberAfter(count func(*config.View) (int64, error)) func(*config.View, int64) (int64, error) {
 	return func(c *config.View, n int64) (int64, error) {
 		before, err := count(c)
 		return before + n, err
@@ -161,8 +161,8 @@ func WithBias(b table.Bias, rows []table.TensorRow) []table.TensorRow {
 	return rows
 }
 
-// Transformed returns rows with a transform.
-func Transformed(t *table.Transform, rows []table.TensorRow) []table.TensorRow {
+// WithTransform returns rows with a transform.
+func WithTransform(t *table.Transform, rows []table.TensorRow) []table.TensorRow {
 	rows = slices.Clone(rows)
 	for i := range rows {
 		rows[i].Transform = t

@@ -107,13 +107,14 @@ func transposed(s rows.Source) (rows.Source, error) {
 	}
 }
 
-// Swapped exchanges the dimensions of a matrix, or of each matrix of a stack.
-var Swapped = &table.Transform{Name: "transpose", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
-	if ne := s.NE(); len(ne) < 2 {
-		return nil, fault.Errorf(fault.Broken, "dimensions %s, want a matrix", gguf.Shape(ne))
-	}
-	return rows.Transpose(s)
-}}
+// TransposeLast exchanges the dimensions of a matrix, or of each matrix of a stack.
+var TransposeLast = &table.Transform{Name: "transpose",
+	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
+		if ne := s.NE(); len(ne) < 2 {
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want a matrix", gguf.Shape(ne))
+		}
+		return rows.Transpose(s)
+	}}
 
 // SqueezeKernel turns a kernel of one channel, [channels, 1, width] in the
 // checkpoint, into a matrix.
@@ -145,10 +146,10 @@ var Column = &table.Transform{
 }
 
 // NegExpColumn is NegExp, and then Column.
-var NegExpColumn = InTurn("neg-exp-column", NegExp, Column)
+var NegExpColumn = Chain("neg-exp-column", NegExp, Column)
 
-// InTurn does one transform after the other.
-func InTurn(name string, all ...*table.Transform) *table.Transform {
+// Chain does one transform after the other.
+func Chain(name string, all ...*table.Transform) *table.Transform {
 	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		var err error
 		for _, t := range all {

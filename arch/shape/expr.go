@@ -165,7 +165,7 @@ func (f *file) eval(n *node, bid int64) (v int64, ok bool) {
 	case "name":
 		return f.eval(f.dim(n.text), bid)
 	case "?":
-		v, ok = f.free[n.text]
+		v, ok = f.freeSizes[n.text]
 		return v, ok
 	case "@", "^", "#":
 		return f.key(n.text, n.op, bid)

@@ -25,25 +25,25 @@ func Names(name string) []string {
 		if weight, isBias := strings.CutSuffix(s, ".bias"); isBias {
 			list = append(list, weight)
 		}
-		if weight, isFactor := ofFactor(s); isFactor {
+		if weight, isFactor := weightOfScale(s); isFactor {
 			list = append(list, weight)
 		}
 	}
 	return list
 }
 
-// ofFactor returns the weight that a tensor holds the factor of, or of whose inputs:
+// weightOfScale returns the weight that a tensor holds the factor of, or of whose inputs:
 // of weights in NVFP4.
-func ofFactor(name string) (weight string, ok bool) {
+func weightOfScale(name string) (weight string, ok bool) {
 	if weight, ok = strings.CutSuffix(name, ".input_scale"); !ok {
 		weight, ok = strings.CutSuffix(name, ".scale")
 	}
 	return weight, ok
 }
 
-// factors returns the row of the factors of a weight: one, or one for each matrix of
+// scaleRule returns the row of the factors of a weight: one, or one for each matrix of
 // a stack.
-func factors(rule string) string {
+func scaleRule(rule string) string {
 	list := strings.Split(rule, "|")
 	for i, dims := range list {
 		list[i] = "1"
@@ -72,8 +72,8 @@ func (r Rules) row(name string) (string, bool) {
 	return rule, ok
 }
 
-// biases returns the row of the biases of a weight.
-func biases(rule string) string {
+// biasRule returns the row of the biases of a weight.
+func biasRule(rule string) string {
 	list := strings.Split(rule, "|")
 	for i, dims := range list {
 		if _, rest, ok := strings.Cut(dims, ","); ok {

@@ -29,7 +29,7 @@ func (f *file) relation(text string) error {
 			layers = max(layers, int64(len(f.values[key])))
 		}
 		if known && !holds {
-			return fault.Errorf(fault.Broken, "want %s, found %d and %d: %s", claim, a, b, f.keys(bid))
+			return fault.Errorf(fault.Broken, "want %s, found %d and %d: %s", claim, a, b, f.describeKeys(bid))
 		}
 	}
 	return nil
@@ -95,11 +95,12 @@ func (f *file) numbers() error {
 	}
 	blocks, ok := f.key("block_count", "@", 0)
 	for _, key := range perLayer {
-		v, there := f.metadata.Get(f.whole(key))
+		v, there := f.metadata.Get(f.fullKey(key))
 		if ok && there && v.Type() == gguf.ArrayType && int64(v.Len()) != blocks {
 			f.used = []string{key, "block_count"}
-			return fault.Errorf(fault.Broken, "%s: want one element for each of %d layers, found %d: %s", f.whole(key),
-				blocks, v.Len(), f.keys(-1))
+			return fault.Errorf(fault.Broken, "%s: want one element for each of %d layers, found %d: %s",
+				f.fullKey(key),
+				blocks, v.Len(), f.describeKeys(-1))
 		}
 	}
 	return nil

@@ -59,10 +59,10 @@ func (r Rules) Rule(name string) (rule string, bid int64, ok bool) {
 			continue
 		}
 		if strings.HasSuffix(name, ".bias") && !strings.HasSuffix(base, ".bias") {
-			rule = biases(rule)
+			rule = biasRule(rule)
 		}
-		if weight, isFactor := ofFactor(name); isFactor && strings.HasSuffix(weight, base) {
-			rule = factors(rule)
+		if weight, isFactor := weightOfScale(name); isFactor && strings.HasSuffix(weight, base) {
+			rule = scaleRule(rule)
 		}
 		return rule, layer(name), true
 	}
@@ -75,7 +75,7 @@ func (r Rules) Rule(name string) (rule string, bid int64, ok bool) {
 // not fit, with the keys that decide.
 func (r Rules) Check(arch string, m gguf.Metadata, tensors []Tensor, source func(key string) string) error {
 	f := &file{rules: r, arch: arch, metadata: m, source: source, dims: map[string]*node{},
-		shapes: map[string][][]*node{}, values: map[string][]int64{}, free: map[string]int64{}}
+		shapes: map[string][][]*node{}, values: map[string][]int64{}, freeSizes: map[string]int64{}}
 	if err := f.numbers(); err != nil {
 		return err
 	}
@@ -102,15 +102,15 @@ func (r Rules) Check(arch string, m gguf.Metadata, tensors []Tensor, source func
 
 // file evaluates expressions for one file.
 type file struct {
-	rules    Rules
-	arch     string
-	metadata gguf.Metadata
-	source   func(key string) string
-	dims     map[string]*node     // by name, parsed
-	shapes   map[string][][]*node // by row, parsed
-	values   map[string][]int64   // of keys that are arrays
-	used     []string             // keys of the last expressions
-	free     map[string]int64     // sizes that tensors have decided
+	rules     Rules
+	arch      string
+	metadata  gguf.Metadata
+	source    func(key string) string
+	dims      map[string]*node     // by name, parsed
+	shapes    map[string][][]*node // by row, parsed
+	values    map[string][]int64   // of keys that are arrays
+	used      []string             // keys of the last expressions
+	freeSizes map[string]int64     // sizes that tensors have decided
 }
 
 // dim returns the expression of a name.
@@ -129,8 +129,8 @@ func (f *file) dim(name string) *node {
 	return n
 }
 
-// whole returns the whole name of a key of the tables.
-func (f *file) whole(key string) string {
+// fullKey returns the whole name of a key of the tables.
+func (f *file) fullKey(key string) string {
 	if strings.HasPrefix(key, "tokenizer.") || strings.HasPrefix(key, "lilicorr.") {
 		return key
 	}
@@ -139,7 +139,7 @@ func (f *file) whole(key string) string {
 
 // key returns the value of a key for a layer, or what op says of its elements.
 func (f *file) key(key, op string, bid int64) (n int64, ok bool) {
-	v, ok := f.metadata.Get(f.whole(key))
+	v, ok := f.metadata.Get(f.fullKey(key))
 	if !ok {
 		return 0, false
 	}
@@ -209,7 +209,7 @@ func (f *file) tensor(t Tensor) error {
 		if known && same {
 			for i, d := range dims {
 				if d.op == "?" {
-					f.free[d.text] = want[i]
+					f.freeSizes[d.text] = want[i]
 				}
 			}
 			return nil
@@ -225,7 +225,7 @@ func (f *file) tensor(t Tensor) error {
 		name = fmt.Sprintf("tensor %q (%s)", t.From, t.Name)
 	}
 	return fault.Errorf(fault.Broken, "%s: dimensions %s, want %s (%s): %s",
-		name, gguf.Shape(t.NE), strings.Join(wants, " or "), rule, f.keys(bid))
+		name, gguf.Shape(t.NE), strings.Join(wants, " or "), rule, f.describeKeys(bid))
 }
 
 func at(ne []int64, i int) int64 {
@@ -235,12 +235,12 @@ func at(ne []int64, i int) int64 {
 	return 1
 }
 
-// keys says what the keys in use are.
-func (f *file) keys(bid int64) string {
+// describeKeys says what the keys in use are.
+func (f *file) describeKeys(bid int64) string {
 	var list []string
 	for _, key := range f.used {
 		what := "is"
-		v, _ := f.metadata.Get(f.whole(key))
+		v, _ := f.metadata.Get(f.fullKey(key))
 		n, ok := f.key(key, "@", bid)
 		value := fmt.Sprint(n)
 		switch {
@@ -251,7 +251,7 @@ func (f *file) keys(bid int64) string {
 		case !ok:
 			value = v.String()
 		}
-		text := fmt.Sprintf("%s %s %s", f.whole(key), what, value)
+		text := fmt.Sprintf("%s %s %s", f.fullKey(key), what, value)
 		if from := f.source(key); from != "" {
 			text += fmt.Sprintf(" (from %q)", from)
 		}

@@ -61,16 +61,16 @@ type Arch struct {
 	// Shapes has the dimensions of tensors whose names do not
 	// mean what they usually do.
 	Shapes shape.Rules
-	// KeepAll lets the rows see names that look like parts for pictures or sound.
-	KeepAll bool
-	Extra   []ExtraTensor
+	// KeepEncoderNames lets the rows see names that look like parts for pictures or sound.
+	KeepEncoderNames bool
+	Extra            []ExtraTensor
 	// Folder is where the model's weights are, "" for the checkpoint's directory.
 	Folder string
-	// Beside are files of weights next to the model's.
-	Beside []Beside
-	// MuteZeros is true where tokens after those of the tokenizer's model whose embedding is
+	// ExtraFiles are files of weights next to the model's.
+	ExtraFiles []ExtraFile
+	// SuppressZeroRows is true where tokens after those of the tokenizer's model whose embedding is
 	// zero are never to be generated: their ids become Facts.Suppress.
-	MuteZeros bool
+	SuppressZeroRows bool
 	// PackedFirst puts experts that are stored in MXFP4 before all other
 	// tensors, layer by layer in the order of their names in the checkpoint.
 	PackedFirst bool
@@ -123,12 +123,12 @@ func (a *Arch) Sources() []config.Source {
 
 // Beside is a file of weights next to the model's, a safetensors file. Its tensors come
 // after the model's, in the order of their data.
-type Beside struct {
+type ExtraFile struct {
 	File   string
 	Prefix string // of their names, for the rows
-	// Made says that the file's tensors are no weights of the checkpoint for the reference,
+	// Generated says that the file's tensors are no weights of the checkpoint for the reference,
 	// which makes others of them: they do not count where the output's type is theirs.
-	Made bool
+	Generated bool
 }
 
 // Body describes checkpoints of the classes that a model has inside: the names of

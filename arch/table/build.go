@@ -18,7 +18,7 @@ func (o *Output) Build(sources []rows.Source) ([]Result, error) {
 	row := o.Row
 	for i, s := range sources {
 		var err error
-		if sources[i], err = row.Each.Apply(o.Layer, s); err != nil {
+		if sources[i], err = row.PerSource.Apply(o.Layer, s); err != nil {
 			return nil, err
 		}
 	}
@@ -34,7 +34,7 @@ func (o *Output) Build(sources []rows.Source) ([]Result, error) {
 		}
 		var err error
 		if src, err = join(o.Layer, sources); err != nil {
-			return nil, broken(err)
+			return nil, asBroken(err)
 		}
 	}
 	parts := row.Split
@@ -69,13 +69,13 @@ func (t *Transform) Apply(l Layer, s rows.Source) (rows.Source, error) {
 	}
 	s, err := t.Forward(l, s)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", t.Name, broken(err))
+		return nil, fmt.Errorf("%s: %w", t.Name, asBroken(err))
 	}
 	return s, nil
 }
 
-// broken gives errors about the shape of a tensor their kind.
-func broken(err error) error {
+// asBroken gives errors about the shape of a tensor their kind.
+func asBroken(err error) error {
 	if fault.Has(err) {
 		return err
 	}

@@ -51,7 +51,7 @@ func (a *Arch) CheckShapes(c *config.View, m gguf.Metadata, tensors []shape.Tens
 			if r.Key != key {
 				continue
 			}
-			o := r.of(c)
+			o := r.object(c)
 			for i, from := range r.From {
 				if o.Present(from) {
 					return o.Names(r.From)[i]

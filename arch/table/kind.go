@@ -11,16 +11,16 @@ type Kind interface{ kind() }
 // First puts the outputs before all others.
 type First struct{}
 
-// Ahead puts the outputs before all others and before those of First, by their layers:
+// FirstByLayer puts the outputs before all others and before those of First, by their layers:
 // all those of Ahead(0), then all those of Ahead(1).
-type Ahead uint8
+type FirstByLayer uint8
 
 // Last puts the outputs after all others.
 type Last struct{}
 
-// Behind puts the outputs after all others and after those of Last, by their layers: all
+// LastByLayer puts the outputs after all others and after those of Last, by their layers: all
 // those of Behind(0), then all those of Behind(1).
-type Behind uint8
+type LastByLayer uint8
 
 // SameAs names a tensor of the file; the output is left out when it is that tensor
 // again, value by value.
@@ -53,11 +53,11 @@ func (FactorOf) kind() {}
 
 func (First) kind() {}
 
-func (Ahead) kind() {}
+func (FirstByLayer) kind() {}
 
 func (Last) kind() {}
 
-func (Behind) kind() {}
+func (LastByLayer) kind() {}
 
 func (SameAs) kind() {}
 

@@ -11,12 +11,12 @@ import (
 
 // Layout is what becomes of all tensors of a checkpoint.
 type Layout struct {
-	Outputs  []Output // in file order
-	Unmapped []string // names without a place
-	Beyond   []string // names of experts beyond their number
-	Missing  []string // names that the model needs, at most MaxMissing
-	Dropped  []Dropped
-	Skipped  map[string]bool // names of dropped tensors
+	Outputs      []Output // in file order
+	Unmapped     []string // names without a place
+	ExtraExperts []string // names of experts beyond their number
+	Missing      []string // names that the model needs, at most MaxMissing
+	Dropped      []Dropped
+	Skipped      map[string]bool // names of dropped tensors
 }
 
 // Output is a tensor of the file, or several that are made of the same tensors
@@ -80,7 +80,7 @@ func (a *Arch) Layout(c *config.View, names []string) (*Layout, error) {
 			return nil, err
 		}
 		if !ok && m.row != nil {
-			lay.Beyond = append(lay.Beyond, names[i])
+			lay.ExtraExperts = append(lay.ExtraExperts, names[i])
 			continue
 		}
 		if !ok {
@@ -157,9 +157,9 @@ func (a *Arch) Layout(c *config.View, names []string) (*Layout, error) {
 			p.at -= len(names)
 		case Last:
 			p.at += len(names)
-		case Ahead:
+		case FirstByLayer:
 			p.at = -len(names) - (256-int(kind))*layers + int(k.bid)
-		case Behind:
+		case LastByLayer:
 			p.at = 2*len(names) + int(kind)*layers + int(k.bid) + 1
 		}
 		p.row = slices.IndexFunc(a.Tensors, func(t TensorRow) bool { return t.HF == k.row.HF && t.GGUF == k.row.GGUF })

@@ -121,11 +121,11 @@ func TestLayoutDefects(t *testing.T) {
 		if got := strings.Join(lay.Missing, " "); got != c.missing {
 			t.Errorf("%s: missing %q, want %q", name, got, c.missing)
 		}
-		if got := strings.Join(slices.Concat(lay.Unmapped, lay.Beyond), " "); got != c.unmapped {
+		if got := strings.Join(slices.Concat(lay.Unmapped, lay.ExtraExperts), " "); got != c.unmapped {
 			t.Errorf("%s: unmapped %q, want %q", name, got, c.unmapped)
 		}
-		if expert := name == "expert too many"; expert != (len(lay.Beyond) > 0) {
-			t.Errorf("%s: beyond the experts %q", name, lay.Beyond)
+		if expert := name == "expert too many"; expert != (len(lay.ExtraExperts) > 0) {
+			t.Errorf("%s: beyond the experts %q", name, lay.ExtraExperts)
 		}
 	}
 }

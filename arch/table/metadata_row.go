@@ -70,8 +70,8 @@ type In func(*config.View) config.Object
 // Derive computes the value of a row; ok is false when there is none.
 type Derive func(*config.View) (v gguf.Value, ok bool, err error)
 
-// of returns the part of the configuration whose keys From are.
-func (r Row) of(c *config.View) config.Object {
+// object returns the part of the configuration whose keys From are.
+func (r Row) object(c *config.View) config.Object {
 	if r.In != nil {
 		return r.In(c)
 	}
@@ -83,7 +83,7 @@ func (r Row) Value(c *config.View) (v gguf.Value, ok bool, err error) {
 	if r.Derive != nil {
 		return r.Derive(c)
 	}
-	o := r.of(c)
+	o := r.object(c)
 	switch {
 	case len(r.From) == 0:
 	case r.Type == gguf.Uint32Type:

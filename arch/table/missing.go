@@ -23,18 +23,18 @@ func (a *Arch) missing(c *config.View, blocks int64, provided map[string]bool,
 			continue
 		}
 		first, end := int64(-1), int64(0)
-		alone := a.NextN != nil && c.Options.NextN == config.OnlyNextN
+		nextNOnly := a.NextN != nil && c.Options.NextN == config.OnlyNextN
 		switch {
 		case strings.Contains(row.HF, "{bid}"):
 			first, end = 0, blocks
-			if alone {
+			if nextNOnly {
 				n, err := c.BlockCount()
 				if err != nil {
 					return nil, err
 				}
 				first = n
 			}
-		case alone && !a.NextN.shared(row.HF+".weight"):
+		case nextNOnly && !a.NextN.shared(row.HF+".weight"):
 			continue
 		}
 		for bid := first; bid < end && len(missing) < MaxMissing; bid++ {
@@ -64,8 +64,9 @@ func (a *Arch) missing(c *config.View, blocks int64, provided map[string]bool,
 				}
 				return err
 			}
-			others := !slices.ContainsFunc(row.Outputs(bid, suffix), func(name string) bool { return !provided[name] })
-			if weight != nil || !row.Optional && !others {
+			providedElsewhere := !slices.ContainsFunc(row.Outputs(bid, suffix),
+				func(name string) bool { return !provided[name] })
+			if weight != nil || !row.Optional && !providedElsewhere {
 				if err := add(weight, suffix); err != nil {
 					return nil, err
 				}

@@ -45,9 +45,9 @@ func (n *NextN) shared(name string) bool {
 	return slices.Contains(SharedTensors, name)
 }
 
-// has reports whether a tensor belongs to the layers that predict further tokens:
+// owns reports whether a tensor belongs to the layers that predict further tokens:
 // name is that of the checkpoint, canonical that of the rows.
-func (n *NextN) has(c *config.View, name, canonical string) (bool, error) {
+func (n *NextN) owns(c *config.View, name, canonical string) (bool, error) {
 	if slices.ContainsFunc(n.Prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
 		return true, nil
 	}
@@ -57,16 +57,16 @@ func (n *NextN) has(c *config.View, name, canonical string) (bool, error) {
 	}
 	number, _, _ := strings.Cut(rest, ".")
 	model, err := c.BlockCount()
-	return isNumber(number) && !Below(number, model), err
+	return isNumber(number) && !IsLayerBelow(number, model), err
 }
 
-// unwanted reports whether a tensor is of the part of the model that the user does
+// excludes reports whether a tensor is of the part of the model that the user does
 // not want.
-func (n *NextN) unwanted(c *config.View, name, canonical string) (bool, error) {
+func (n *NextN) excludes(c *config.View, name, canonical string) (bool, error) {
 	if n == nil || c.Options.NextN == config.WithNextN {
 		return false, nil
 	}
-	has, err := n.has(c, name, canonical)
+	has, err := n.owns(c, name, canonical)
 	if c.Options.NextN == config.NoNextN {
 		return has, err
 	}

@@ -36,8 +36,8 @@ func TestNumbersInComponents(t *testing.T) {
 	if !slices.Equal(lay.Unmapped, want) {
 		t.Errorf("without a place: %q, want %q", lay.Unmapped, want)
 	}
-	if !slices.Equal(lay.Beyond, names[4:5]) {
-		t.Errorf("beyond their number: %q, want %q", lay.Beyond, names[4])
+	if !slices.Equal(lay.ExtraExperts, names[4:5]) {
+		t.Errorf("beyond their number: %q, want %q", lay.ExtraExperts, names[4])
 	}
 	if !slices.Equal(lay.Missing, []string{"table.shard_1.weight"}) {
 		t.Errorf("missing: %q, want the shard between the others", lay.Missing)

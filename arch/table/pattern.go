@@ -75,8 +75,8 @@ func isNumber(s string) bool {
 	return err == nil && strconv.FormatUint(n, 10) == s
 }
 
-// Below reports whether s is the number of a layer below blocks.
-func Below(s string, blocks int64) bool {
+// IsLayerBelow reports whether s is the number of a layer below blocks.
+func IsLayerBelow(s string, blocks int64) bool {
 	n, err := strconv.ParseInt(s, 10, 64)
 	return err == nil && isNumber(s) && n < blocks
 }
@@ -95,7 +95,7 @@ func (a *Arch) match(c *config.View, name string, blocks int64) (m match, ok boo
 	for i, s := range comps {
 		key[i] = numberless(s)
 	}
-	var beyond match
+	var extra match
 	for _, p := range a.index()[strings.Join(key, ".")] {
 		m := match{pattern: p, bid: -1, xid: -1}
 		ok := true
@@ -130,11 +130,11 @@ func (a *Arch) match(c *config.View, name string, blocks int64) (m match, ok boo
 				return m, false, err
 			}
 			if m.xid >= n {
-				beyond = m
+				extra = m
 				continue
 			}
 		}
 		return m, true, nil
 	}
-	return beyond, false, nil
+	return extra, false, nil
 }

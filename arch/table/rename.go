@@ -13,9 +13,9 @@ import (
 type Rename struct {
 	Prefix, With string // Prefix may have a {bid}, which With may have, too
 	If           Cond   // nil for always
-	// Beyond says that With has a {bid}, for a layer after those of the model: their
+	// AfterModel says that With has a {bid}, for a layer after those of the model: their
 	// number plus the one that follows Prefix, if one does.
-	Beyond bool
+	AfterModel bool
 	// Number makes the {bid} of With from the number after Prefix, with Beyond from 0 where
 	// there is none.
 	Number func(c *config.View, n int64) (int64, error)
@@ -28,7 +28,7 @@ type Drop struct {
 	Prefix, Why string
 	Suffix      string // in addition to the prefix
 	If          Cond
-	Beyond      bool
+	AfterModel  bool
 }
 
 // Silent is the reason of drops that nobody needs to know about: the file says the
@@ -66,15 +66,15 @@ func (a *Arch) canonical(c *config.View, name string, blocks int64) (canonical, 
 			}
 		}
 	}
-	if drop, err = a.NextN.unwanted(c, stored, name); err != nil || drop {
+	if drop, err = a.NextN.excludes(c, stored, name); err != nil || drop {
 		return name, Silent, drop, err
 	}
 	for _, d := range a.Drop {
 		rest, ok := strings.CutPrefix(name, d.Prefix)
 		ok = ok && strings.HasSuffix(name, d.Suffix)
-		if d.Beyond && ok {
+		if d.AfterModel && ok {
 			rest, _, _ = strings.Cut(rest, ".")
-			ok = isNumber(rest) && !Below(rest, blocks)
+			ok = isNumber(rest) && !IsLayerBelow(rest, blocks)
 		}
 		if !ok {
 			continue
@@ -93,7 +93,7 @@ func (a *Arch) canonical(c *config.View, name string, blocks int64) (canonical, 
 			return name, Silent, true, nil
 		}
 	}
-	if a.Encoder == nil && !a.KeepAll && isOtherPart(name) {
+	if a.Encoder == nil && !a.KeepEncoderNames && isOtherPart(name) {
 		return name, OtherPart, true, nil
 	}
 	return name, "", false, nil
@@ -126,9 +126,9 @@ func (r Rename) rename(c *config.View, after string, bid int64) (string, error) 
 	case r.Number != nil && numbered:
 		bid, after = n, rest
 		bid, err = r.Number(c, bid)
-	case r.Number != nil && r.Beyond:
+	case r.Number != nil && r.AfterModel:
 		bid, err = r.Number(c, 0)
-	case r.Beyond:
+	case r.AfterModel:
 		if bid, err = c.BlockCount(); numbered {
 			bid, after = bid+n, rest
 		}

@@ -21,15 +21,15 @@ type TensorRow struct {
 	HF   string // name in the checkpoint without ".weight" or ".bias"
 	GGUF string // name in the file without suffix; "" drops the tensor, unless Split is set
 	// Exact says that HF and GGUF are whole names.
-	Exact    bool
-	Bias     Bias
-	Optional bool       // the tensor may be missing
-	Number   bool       // a tensor without dimensions is a vector of one element
-	If       Cond       // the row is there for layers that it accepts; nil for all
-	Each     *Transform // of each tensor before they are joined
-	Parts    []string
-	Experts  Count // number of experts; nil for that of CommonRows
-	Join     Join  // nil: rows.Stack for experts, else rows.Concat
+	Exact     bool
+	Bias      Bias
+	Optional  bool       // the tensor may be missing
+	Number    bool       // a tensor without dimensions is a vector of one element
+	If        Cond       // the row is there for layers that it accepts; nil for all
+	PerSource *Transform // of each tensor before they are joined
+	Parts     []string
+	Experts   Count // number of experts; nil for that of CommonRows
+	Join      Join  // nil: rows.Stack for experts, else rows.Concat
 	// Transform is the way of the (joined) tensor from the checkpoint to the file.
 	Transform *Transform
 	// Split is what one tensor becomes when it becomes several; it replaces GGUF
@@ -115,10 +115,10 @@ func (t *TensorRow) Outputs(bid int64, suffix string) []string {
 	return names
 }
 
-// Way names what is done to the tensors of the row, for messages.
-func (t *TensorRow) Way() string {
+// TransformNames names what is done to the tensors of the row, for messages.
+func (t *TensorRow) TransformNames() string {
 	var names []string
-	for _, done := range append([]*Transform{t.Each, t.Transform}, partsOf(t.Split)...) {
+	for _, done := range append([]*Transform{t.PerSource, t.Transform}, transformsOf(t.Split)...) {
 		if done != nil {
 			names = append(names, done.Name)
 		}
@@ -129,15 +129,15 @@ func (t *TensorRow) Way() string {
 	return strings.Join(names, ", ")
 }
 
-func partsOf(split []Part) (list []*Transform) {
+func transformsOf(split []Part) (list []*Transform) {
 	for _, p := range split {
 		list = append(list, p.Transform)
 	}
 	return list
 }
 
-// kept reports whether the row's outputs are in the file as tensors.
-func (t *TensorRow) kept() bool {
+// makesTensor reports whether the row's outputs are in the file as tensors.
+func (t *TensorRow) makesTensor() bool {
 	switch t.Kind.(type) {
 	case Zero, Integers, *Meta:
 		return false

@@ -8,7 +8,7 @@ import (
 // Invertible reports whether every tensor of a file has one way back.
 func (a *Arch) Invertible() bool {
 	return len(a.Rename) == 0 && !slices.ContainsFunc(a.Tensors, func(t TensorRow) bool {
-		return t.joins() || !t.kept() || t.Split != nil || t.Each != nil || t.If != nil ||
+		return t.joins() || !t.makesTensor() || t.Split != nil || t.PerSource != nil || t.If != nil ||
 			t.Transform != nil && t.Transform.Inverse == nil
 	})
 }
@@ -50,11 +50,11 @@ func (a *Arch) Unmap(name string, blocks int64) (m Mapped, ok bool) {
 			}
 			continue
 		}
-		bid, found := strings.CutPrefix(base, before)
-		if !found {
+		bid, ok := strings.CutPrefix(base, before)
+		if !ok {
 			continue
 		}
-		if bid, found = strings.CutSuffix(bid, after); !found || !Below(bid, blocks) {
+		if bid, ok = strings.CutSuffix(bid, after); !ok || !IsLayerBelow(bid, blocks) {
 			continue
 		}
 		return Mapped{row, strings.ReplaceAll(row.HF, "{bid}", bid) + suffix}, true

@@ -17,7 +17,7 @@ import (
 
 // TestWrite makes every variant of every spec and reads the tensors back.
 func TestWrite(t *testing.T) {
-	for _, s := range slices.Concat(Specs(), Towers()) {
+	for _, s := range slices.Concat(Specs(), Encoders()) {
 		t.Run(s.Name, func(t *testing.T) {
 			if s.Class() == "" {
 				t.Error("no class")

@@ -27,13 +27,13 @@ type Spec struct {
 	// further files, by path; "" removes one of the tokenizer's. Folders do not hold for "./NAME"
 	Files map[string]string
 	// where files lie that are not in the checkpoint's directory, by patterns of their names; "" for there
-	Folders map[string]string
-	Beside  map[string]string // tables of the tensors in safetensors files next to the model's, by their paths
+	Folders    map[string]string
+	ExtraFiles map[string]string // tables of the tensors in safetensors files next to the model's, by their paths
 	// JSON object of what files of PyTorch in Beside have next to the tensors, whose names are keys with slashes
 	// between them
 	Pickled  string
 	Variants []Variant // besides those of Standard
-	Tower    bool      // what is converted is the part that sees or hears (--mmproj)
+	Encoder  bool      // what is converted is the part that sees or hears (--mmproj)
 	NoEdge   bool      // leave out awkward values: the reference's result depends on the CPU there
 	OneFile  bool      // no variant has shards: the reference takes one file
 	Sharded  bool      // all variants have shards: the reference asks for their index
@@ -47,14 +47,14 @@ type Spec struct {
 	Base *Spec
 
 	// What the reference needs.
-	RawConfig   bool   // take config.json as it is: what transformers makes of it is not what was meant
-	NoLazy      bool   // without its lazy evaluation, in which it fails
-	NoReference string // why there is no result of the reference; "" if there is one
-	Mute        bool   // the model generates no text: to the reference's runtime, all of it is impossible
-	// Loosened are arguments of the oracle's refconvert.py for a reference that insists on
+	RawConfig       bool   // take config.json as it is: what transformers makes of it is not what was meant
+	NoLazy          bool   // without its lazy evaluation, in which it fails
+	NoReference     string // why there is no result of the reference; "" if there is one
+	GeneratesNoText bool   // the model generates no text: to the reference's runtime, all of it is impossible
+	// OracleFlags are arguments of the oracle's refconvert.py for a reference that insists on
 	// the sizes of one published model.
-	Loosened []string
-	NoLoad   string // why the reference's runtime cannot use the file; "" if it can
+	OracleFlags []string
+	NoLoad      string // why the reference's runtime cannot use the file; "" if it can
 
 	published *published // of a published configuration; nil for the others
 }
@@ -102,7 +102,7 @@ func (s *Spec) All() []Variant {
 		if s.Target != "" {
 			v.Flags = append([]string{"--target-model-dir", "$target"}, v.Flags...)
 		}
-		if s.Tower {
+		if s.Encoder {
 			v.Flags = append([]string{"--mmproj"}, v.Flags...)
 		}
 	}
@@ -119,7 +119,7 @@ func (s *Spec) Bare() (Variant, error) {
 		return v, err
 	}
 	shapes := identifier.FindAllString(s.Tensors, -1)
-	for _, table := range s.Beside {
+	for _, table := range s.ExtraFiles {
 		shapes = append(shapes, identifier.FindAllString(table, -1)...)
 	}
 	if s.Base != nil {
@@ -178,7 +178,7 @@ var bareKeys = map[string]bool{"architectures": true, "model_type": true, "auto_
 // from a vocabulary as small as these; "" where the tokenizer has none, or nothing
 // asks for it.
 func (s *Spec) PreTokenizer() string {
-	if s.Tower {
+	if s.Encoder {
 		return ""
 	}
 	return tokenizerOf(s).pre
@@ -202,7 +202,7 @@ func (s *Spec) Class() string {
 	switch {
 	case decision != nil:
 		return decision.Class
-	case s.Tower:
+	case s.Encoder:
 		parse = func(data []byte) (*config.Config, error) { return config.ParseEncoder("", data, nil) }
 	}
 	cfg, err := parse(marshal(c))
@@ -244,11 +244,11 @@ func add(s Spec) {
 // Specs returns the specs of language models, sorted by name.
 func Specs() []*Spec { return sorted(false) }
 
-// Towers returns the specs of parts that see or hear, sorted by name.
-func Towers() []*Spec { return sorted(true) }
+// Encoders returns the specs of parts that see or hear, sorted by name.
+func Encoders() []*Spec { return sorted(true) }
 
-func sorted(towers bool) []*Spec {
-	list := slices.DeleteFunc(slices.Clone(specs), func(s *Spec) bool { return s.Tower != towers })
+func sorted(encoders bool) []*Spec {
+	list := slices.DeleteFunc(slices.Clone(specs), func(s *Spec) bool { return s.Encoder != encoders })
 	slices.SortFunc(list, func(a, b *Spec) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }

@@ -46,21 +46,21 @@ func init() {
 		{Name: "plain-auto", Seed: 5, DType: "F32", Out: "auto"},
 	}
 	add(Spec{
-		Name:      "pplx_decider",
-		Tokenizer: "bpe:qwen2",
-		Config:    qwen35("Qwen3_5Model", ""),
-		Tensors:   plain,
-		Beside:    readout,
+		Name:       "pplx_decider",
+		Tokenizer:  "bpe:qwen2",
+		Config:     qwen35("Qwen3_5Model", ""),
+		Tensors:    plain,
+		ExtraFiles: readout,
 		Files: map[string]string{"decision_config.json": `{` + codes +
 			`"attention_mode": "causal", "revision": "main", "temperature": 1.25}`},
 		Variants: more,
 	})
 	add(Spec{
-		Name:      "vllm_d3",
-		Tokenizer: "bpe:qwen2",
-		Config:    qwen35("Qwen3_5Model", ""),
-		Tensors:   plain,
-		Beside:    map[string]string{"readout.safetensors": "weight | 6, hidden_size | as BF16"},
+		Name:       "vllm_d3",
+		Tokenizer:  "bpe:qwen2",
+		Config:     qwen35("Qwen3_5Model", ""),
+		Tensors:    plain,
+		ExtraFiles: map[string]string{"readout.safetensors": "weight | 6, hidden_size | as BF16"},
 		Files: map[string]string{"decision_config.json": `{` + codes + `"attention_mode": "noncausal_full_attention", "format_id": "d3-code-readout-v1", "format_version": 1,
 			"prompt": "d3", "temperature": 0.8}`},
 		Variants: more,
@@ -97,12 +97,12 @@ func init() {
 			layers.0.linear2.bias        | 32
 			` + attention("evidence_layers.{0,1}.attention") + attention("layers.0.self_attn") + attention("layers.0.multihead_attn")
 	add(Spec{
-		Name:      "clef",
-		NoLoad:    "a head that scores options: weights load and llama-server answers with it, but text has no logits",
-		Tokenizer: "bpe:qwen2",
-		Config:    qwen35("Qwen3_5ForConditionalGeneration", ""),
-		Tensors:   text + vision,
-		Beside:    map[string]string{"joint_head.safetensors": jointHead},
+		Name:       "clef",
+		NoLoad:     "a head that scores options: weights load and llama-server answers with it, but text has no logits",
+		Tokenizer:  "bpe:qwen2",
+		Config:     qwen35("Qwen3_5ForConditionalGeneration", ""),
+		Tensors:    text + vision,
+		ExtraFiles: map[string]string{"joint_head.safetensors": jointHead},
 		Files: map[string]string{"joint_head_config.json": `{"hidden_size": 64, "width": 32, "routing_layers": 2,
 			"layers": 1, "heads": 2, "feedforward": 48}`},
 		Variants: []Variant{
@@ -136,7 +136,7 @@ func init() {
 		Tensors: bare(llamaHead + llamaAttention + llamaMLP + `
 			model.layers.{bid}.self_attn.{q,k}_norm.weight | head_dim
 			`),
-		Beside: map[string]string{"decision_head.safetensors": `
+		ExtraFiles: map[string]string{"decision_head.safetensors": `
 			{candidate_norm,query_norm}.{weight,bias}     | hidden_size | as F32
 			{key,query,candidate_mlp,query_mlp}.weight    | 32, hidden_size | as F32
 			candidate_mlp.bias                            | 32 | as F32
@@ -176,11 +176,11 @@ func init() {
 		{Name: "f32", Seed: 5, Out: "f32"},
 	}
 	add(Spec{
-		Name:      "lev",
-		Tokenizer: base.Tokenizer,
-		Base:      base,
-		Config:    base.Config,
-		Beside:    map[string]string{"adapter_model.safetensors": pairs},
+		Name:       "lev",
+		Tokenizer:  base.Tokenizer,
+		Base:       base,
+		Config:     base.Config,
+		ExtraFiles: map[string]string{"adapter_model.safetensors": pairs},
 		Files: map[string]string{"adapter_config.json": adapter + `}`,
 			"lev_release.json": `{"name": "lev", "base_model": "acme/base"}`,
 			"calibration.json": `{"temperatures": {"choice:A": 1.25, "choice:B": 9, "choice:A:small": 1.5,
@@ -188,11 +188,11 @@ func init() {
 		Variants: adapters,
 	})
 	add(Spec{
-		Name:      "nimble",
-		Tokenizer: base.Tokenizer,
-		Base:      base,
-		Config:    base.Config,
-		Beside:    map[string]string{"adapter_model.safetensors": pairs},
+		Name:       "nimble",
+		Tokenizer:  base.Tokenizer,
+		Base:       base,
+		Config:     base.Config,
+		ExtraFiles: map[string]string{"adapter_model.safetensors": pairs},
 		Files: map[string]string{"adapter_config.json": adapter + `, "revision": null}`,
 			"schema_config.json": `{"task": "schema_candidate_classification_v2", "max_length": 8192, "model": "acme/base", "revision": "` + base.Name + `"}`},
 		Variants: adapters,
@@ -202,7 +202,7 @@ func init() {
 		Tokenizer: base.Tokenizer,
 		Base:      base,
 		Config:    base.Config,
-		Beside: map[string]string{"adapter_model.safetensors": pairs, "head.pt": `
+		ExtraFiles: map[string]string{"adapter_model.safetensors": pairs, "head.pt": `
 			head/{q,k}.weight | 24, hidden_size | as F32
 			head/{q,k}.bias   | 24 | as F32
 			`},

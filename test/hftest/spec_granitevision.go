@@ -71,7 +71,7 @@ func init() {
 	}
 	add(Spec{
 		Name:      "mm_granite_vision",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:starcoder",
 		Config:    config(dense),
 		Files: map[string]string{"preprocessor_config.json": `{"crop_size": {"height": 128, "width": 128}, "do_center_crop": true, "do_convert_rgb": null, "do_normalize": true, "do_pad": true,

@@ -179,13 +179,13 @@ func init() {
 		{Name: "bf16", Seed: 4, Shards: 2, Out: "bf16", Set: alike},
 	}
 	add(Spec{
-		Name: "mm_qwen3_tts", Tower: true, Tokenizer: "bpe:qwen2", Config: qwen3TTS, Tensors: qwen3TTSTensors,
-		Variants: variants,
-		Files:    map[string]string{"speech_tokenizer/config.json": qwen3Speech},
-		Beside:   map[string]string{"speech_tokenizer/model.safetensors": qwen3Wave},
+		Name: "mm_qwen3_tts", Encoder: true, Tokenizer: "bpe:qwen2", Config: qwen3TTS, Tensors: qwen3TTSTensors,
+		Variants:   variants,
+		Files:      map[string]string{"speech_tokenizer/config.json": qwen3Speech},
+		ExtraFiles: map[string]string{"speech_tokenizer/model.safetensors": qwen3Wave},
 	})
 	variants = append(slices.Clone(variants), Variant{Name: "custom", Seed: 5, Set: custom})
-	add(Spec{Name: "qwen3_tts", Mute: true, Tokenizer: "bpe:qwen2",
+	add(Spec{Name: "qwen3_tts", GeneratesNoText: true, Tokenizer: "bpe:qwen2",
 		AddedTokens: []string{"<tts_pad>", "<tts_text_bos>", "<tts_text_eod>"}, Config: qwen3TTS,
 		Tensors: qwen3TTSTensors, Variants: variants})
 	// sums of such numbers are the same in any order: whole ones, then one number each
@@ -199,7 +199,7 @@ func init() {
 	} {
 		whole = strings.Replace(whole, how.dims+"\n", how.dims+" | fill "+how.fill+"\n", 1)
 	}
-	add(Spec{Name: "qwen3_tts_whole", Mute: true, Tokenizer: "bpe:qwen2", Config: qwen3TTS, Tensors: whole})
+	add(Spec{Name: "qwen3_tts_whole", GeneratesNoText: true, Tokenizer: "bpe:qwen2", Config: qwen3TTS, Tensors: whole})
 }
 
 // pocketTTSTensors are those of a Pocket TTS with small numbers where the runtime knows no
@@ -309,6 +309,6 @@ func init() {
 		},
 	}
 	add(spec)
-	spec.Name, spec.Tower = "mm_pocket_tts", true
+	spec.Name, spec.Encoder = "mm_pocket_tts", true
 	add(spec)
 }

@@ -68,8 +68,8 @@ func (s *Spec) Write(dir string, v Variant) (string, error) {
 			return dir, err
 		}
 	}
-	for _, file := range slices.Sorted(maps.Keys(s.Beside)) {
-		table, err := s.table(s.Beside[file], cfg)
+	for _, file := range slices.Sorted(maps.Keys(s.ExtraFiles)) {
+		table, err := s.table(s.ExtraFiles[file], cfg)
 		if err != nil {
 			return dir, err
 		}

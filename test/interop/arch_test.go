@@ -22,7 +22,7 @@ const archGoldens = "../../convert/testdata/arch"
 // convert them: the goldens must be what it writes.
 func TestArchGolden(t *testing.T) {
 	o := start(t)
-	for _, s := range slices.Concat(hftest.Specs(), hftest.Towers()) {
+	for _, s := range slices.Concat(hftest.Specs(), hftest.Encoders()) {
 		path := filepath.Join(archGoldens, s.Name+".txt")
 		_, err := os.Stat(path)
 		if ok, _ := filepath.Match(*golden, s.Name); !ok && *golden != "" && (*golden != "new" || err == nil) {
@@ -107,7 +107,7 @@ func (o *oracle) tryConvert(t *testing.T, s *hftest.Spec, v hftest.Variant) (str
 	if s.RawConfig {
 		argv = append(argv, "--raw-config")
 	}
-	argv = append(argv, s.Loosened...)
+	argv = append(argv, s.OracleFlags...)
 	if s.Base != nil {
 		argv = append(argv, "--hub", s.Hub(folder+"/"+s.Name))
 	}

@@ -298,9 +298,9 @@ func (o *oracle) loadSpec(t *testing.T, s *hftest.Spec, path string) string {
 	t.Helper()
 	found, err := o.load(t, path)
 	switch {
-	case s.Mute && errors.Is(err, errMute):
+	case s.GeneratesNoText && errors.Is(err, errMute):
 		return runsMute
-	case s.Mute:
+	case s.GeneratesNoText:
 		t.Errorf("the spec says that it generates no text, but the runtime: %v", err)
 		return ""
 	case s.NoLoad == "":

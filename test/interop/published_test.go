@@ -102,7 +102,7 @@ func published(dir string) (map[string][]byte, error) {
 // published converts the checkpoint of a spec.
 func (o *oracle) published(t *testing.T, s *hftest.Spec, class string) {
 	v := hftest.Variant{Name: "published", Seed: 1, DType: cmp.Or(s.DType, "BF16"), Out: "f16"}
-	if s.Tower {
+	if s.Encoder {
 		v.Flags = []string{"--mmproj"}
 	}
 	ref, refErr := o.tryConvert(t, s, v)

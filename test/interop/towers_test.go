@@ -67,7 +67,7 @@ func TestTowers(t *testing.T) {
 	writePicture(t)
 	must(t, os.WriteFile(root+work+"/sound.wav", wave(), 0o666))
 	results, left := map[string]*result{}, map[string]int{}
-	for _, s := range hftest.Towers() {
+	for _, s := range hftest.Encoders() {
 		a, err := arch.LookupEncoder(s.Class())
 		if err != nil {
 			continue // made up ahead of its table

@@ -54,7 +54,7 @@ func TestMutants(t *testing.T) {
 		}
 	}
 	start, count := time.Now(), 0
-	specs := append(hftest.Specs(), hftest.Towers()...)
+	specs := append(hftest.Specs(), hftest.Encoders()...)
 	for i, s := range specs {
 		if s.Base != nil || *only != "" && s.Name != *only || *only == "" && i%some != 0 {
 			continue

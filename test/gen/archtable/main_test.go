@@ -71,7 +71,7 @@ func TestEveryNameListed(t *testing.T) {
 	checked, run := rowsOf(t, architectures, "| architecture |"), rowsOf(t, evaluation, "| architecture |")
 	encoders := rowsOf(t, architectures, "| Hugging Face classes |")
 	seen := 0
-	for _, s := range slices.Concat(hftest.Specs(), hftest.Towers()) {
+	for _, s := range slices.Concat(hftest.Specs(), hftest.Encoders()) {
 		golden, err := os.ReadFile("../../../convert/testdata/arch/" + s.Name + ".txt")
 		if err != nil {
 			t.Fatal(err)
@@ -86,7 +86,7 @@ func TestEveryNameListed(t *testing.T) {
 		}
 		for variant, name := range hftest.Architectures(string(golden)) {
 			seen++
-			if s.Tower {
+			if s.Encoder {
 				if !slices.ContainsFunc(slices.Collect(maps.Keys(encoders)), has) {
 					t.Errorf("%s: docs/architectures.md has no row of class %s among vision and audio encoders",
 						s.Name, classes)

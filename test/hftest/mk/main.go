@@ -22,7 +22,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		for _, s := range slices.Concat(hftest.Specs(), hftest.Towers()) {
+		for _, s := range slices.Concat(hftest.Specs(), hftest.Encoders()) {
 			var names []string
 			for _, v := range s.All() {
 				names = append(names, v.Name)

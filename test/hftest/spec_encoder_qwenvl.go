@@ -28,7 +28,7 @@ func init() {
 			"image_processor_type": "Qwen2VLImageProcessor", "processor_class": "Qwen2VLProcessor"}`
 	add(Spec{
 		Name:      "mm_qwen2_vl",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:qwen2",
 		Config: `{"architectures": ["Qwen2VLForConditionalGeneration"], "model_type": "qwen2_vl", ` + text + `,
 			"vision_config": {"depth": 4, "embed_dim": 32, "mlp_ratio": 4, "num_heads": 2, "in_chans": 3, "hidden_size": 64, "patch_size": 14,
@@ -58,7 +58,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "mm_qwen2_5_vl",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:qwen2",
 		Config: `{"architectures": ["Qwen2_5_VLForConditionalGeneration"], "model_type": "qwen2_5_vl", ` + text + `,
 			"vision_config": {"depth": 4, "hidden_act": "silu", "hidden_size": 32, "intermediate_size": 64, "num_heads": 2, "in_chans": 3, "out_hidden_size": 64,

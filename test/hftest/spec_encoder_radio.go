@@ -71,7 +71,7 @@ func init() {
 		"nemotron.NemotronNanoV2VLModel._vit_num_heads=3"}
 	files := map[string]string{"preprocessor_config.json": preprocessor}
 	add(Spec{
-		Name: "mm_nemotron_nano_v2_vl", Tower: true, Tokenizer: "bpe:llama3", Files: files, Loosened: tiny,
+		Name: "mm_nemotron_nano_v2_vl", Encoder: true, Tokenizer: "bpe:llama3", Files: files, OracleFlags: tiny,
 		Config: `{"architectures": ["NemotronH_Nano_VL_V2"], "model_type": "NemotronH_Nano_VL_V2", "layers": 12, "width": 192, ` + root + llm + `, ` + vision + `}`,
 		Tensors: radio + `
 			vision_model.radio_model.model.patch_generator.pos_embed                  | 1, 12*12, w
@@ -82,7 +82,7 @@ func init() {
 		},
 	})
 	add(Spec{
-		Name: "mm_nemotron3_nano_omni", Tower: true, Tokenizer: "bpe:llama3", Files: files, Loosened: tiny,
+		Name: "mm_nemotron3_nano_omni", Encoder: true, Tokenizer: "bpe:llama3", Files: files, OracleFlags: tiny,
 		Config: `{"architectures": ["NemotronH_Nano_Omni_Reasoning_V3"], "model_type": "NemotronH_Nano_Omni_Reasoning_V3", "layers": 12, "width": 192, ` + root + llm + `, ` + vision + `,
 			"sound_context_token_id": 1001, "sound_config": {"conv_kernel_size": 9, "hidden_size": 32, "intermediate_size": 64, "model_type": "parakeet", "num_attention_heads": 2,
 				"num_hidden_layers": 3, "num_mel_bins": 128, "projection_hidden_size": 48, "sampling_rate": 16000, "subsampling_conv_channels": 16, "subsampling_conv_kernel_size": 3,
@@ -94,7 +94,7 @@ func init() {
 		NoEdge: true, // interpolation between infinities
 	})
 	omni := Spec{
-		Name: "mm_nemotron_omni", Tower: true, Tokenizer: "bpe:llama3",
+		Name: "mm_nemotron_omni", Encoder: true, Tokenizer: "bpe:llama3",
 		Files: map[string]string{"preprocessor_config.json": `{"downsample_ratio": 0.5,
 			"image_processor_type": "NemotronH_Omni_Reasoning_V3ImageProcessor", "max_num_patches": 64,
 			"min_num_patches": 4, "norm_mean": [0.48145466, 0.4578275, 0.40821073], "norm_std": [0.26862954, 0.26130258,

@@ -69,7 +69,7 @@ func init() {
 	const widths = `"width": {"clip-l-14-224": {"heads": 2, "image_size": 224, "layers": 5, "patch_size": 14, "width": 32}, ` + sam + `}`
 	add(Spec{
 		Name:      "mm_deepseek_ocr",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:deepseek-v3",
 		Config:    config("DeepseekOCRForCausalLM", widths),
 		Files:     files(""),
@@ -79,7 +79,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "mm_unlimited_ocr",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:deepseek-v3",
 		Config:    strings.Replace(config("UnlimitedOCRForCausalLM", widths), `"deepseek_vl_v2"`, `"unlimited-ocr"`, 1),
 		Files:     files(`, "image_seq_length": 64`),
@@ -87,7 +87,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "mm_deepseek_ocr2",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:deepseek-v3",
 		Config: strings.Replace(config("DeepseekOCR2ForCausalLM",
 			`"intermediate_size": 96, "layers": 5, "width": {"qwen2-0-5b": {"dim": 56}, `+sam+`}`),

@@ -37,7 +37,7 @@ func init() {
 		decoder.vocoder.head.out.weight                                  | 16, a
 		`
 	add(Spec{
-		Name: "mm_mimo_v2", Tower: true, Tokenizer: "bpe:qwen2",
+		Name: "mm_mimo_v2", Encoder: true, Tokenizer: "bpe:qwen2",
 		Config: `{"add_full_attention_sink_bias": false, "add_swa_attention_sink_bias": true,
 			"architectures": ["MiMoV2ForCausalLM"], "attention_projection_layout": "fused_qkv",
 			"attention_value_scale": 0.707, "audio_config": {"add_post_norm": true, "audio_channels": 4,
@@ -59,7 +59,7 @@ func init() {
 			"window_size": 128}, "vision_model_type": "mimovl", "vocab_size": 1024}`,
 		Files: map[string]string{"audio_tokenizer/config.json": codec,
 			"preprocessor_config.json": `{"min_pixels": 8192, "max_pixels": 8388608, "patch_size": 16, "temporal_patch_size": 2, "merge_size": 2, ` + preCLIP + `, "image_processor_type": "Qwen2VLImageProcessor", "processor_class": "MiMoVLProcessor"}`},
-		Beside: map[string]string{"audio_tokenizer/model.safetensors": heard},
+		ExtraFiles: map[string]string{"audio_tokenizer/model.safetensors": heard},
 		Tensors: `
 			bid = vision_config.depth
 			w = vision_config.hidden_size

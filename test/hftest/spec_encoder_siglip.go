@@ -33,7 +33,7 @@ func textOfType(kind string) string { return strings.Replace(textConfig, "$type"
 func init() {
 	add(Spec{
 		Name:      "mm_gemma3",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "gemma",
 		Config: `{"architectures": ["Gemma3ForConditionalGeneration"], "boi_token_index": 1000, "eoi_token_index": 1001, "eos_token_id": [1, 106], "image_token_index": 1002,
 			"initializer_range": 0.02, "mm_tokens_per_image": 16, "model_type": "gemma3", ` + textOfType("gemma3_text") + `, "torch_dtype": "bfloat16", "transformers_version": "4.50.0.dev0",
@@ -50,7 +50,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "mm_smolvlm",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:llama3",
 		Config: `{"architectures": ["SmolVLMForConditionalGeneration"], "image_token_id": 1002, "model_type": "smolvlm", "scale_factor": 2, "pad_token_id": 2, ` +
 			textOfType("llama") + `, "tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.47.1", "use_cache": false,
@@ -65,7 +65,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "mm_idefics3",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:llama3",
 		Config: `{"architectures": ["Idefics3ForConditionalGeneration"], "image_token_id": 1002, "model_type": "idefics3", "scale_factor": 2, "pad_token_id": 2, ` +
 			textOfType("llama") + `, "tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.46.0.dev0", "use_cache": true,

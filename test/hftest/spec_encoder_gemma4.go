@@ -64,7 +64,7 @@ func init() {
 		"image_seq_length": 280, "processor_class": "Gemma4Processor"}`}
 	// as E2B and E4B, and, in a variant, as the larger ones, which do not hear
 	add(Spec{
-		Name: "mm_gemma4", Tower: true, Tokenizer: "gemma", Files: files,
+		Name: "mm_gemma4", Encoder: true, Tokenizer: "gemma", Files: files,
 		Config: `{"architectures": ["Gemma4ForConditionalGeneration"], ` + audio + `, "audio_token_id": 1000, "boa_token_id": 1001, "boi_token_id": 1002, "dtype": "bfloat16", "eoa_token_id": 1003,
 			"eoa_token_index": 1003, "eoi_token_id": 1004, "eos_token_id": [1, 106], "image_token_id": 1005, "initializer_range": 0.02, "model_type": "gemma4", ` + textOfType("gemma4_text") + `,
 			"tie_word_embeddings": true, "transformers_version": "5.5.0.dev0", "video_token_id": 1006, "vision_soft_tokens_per_image": 280, ` + vision + `}`,
@@ -77,7 +77,7 @@ func init() {
 				"audio_config": {"use_clipped_linears": false}}`}},
 	})
 	add(Spec{
-		Name: "mm_gemma4_seeing", Tower: true, Tokenizer: "gemma", Files: files,
+		Name: "mm_gemma4_seeing", Encoder: true, Tokenizer: "gemma", Files: files,
 		Config: `{"architectures": ["Gemma4ForConditionalGeneration"], "audio_config": null, "boi_token_id": 1002, "dtype": "bfloat16", "eoi_token_id": 1004, "eos_token_id": [1, 106],
 			"image_token_id": 1005, "model_type": "gemma4", ` + textOfType("gemma4_text") + `, "tie_word_embeddings": true, "transformers_version": "5.5.0.dev0",
 			"vision_soft_tokens_per_image": 280, ` + strings.Replace(strings.Replace(vision, `"standardize": false`, `"standardize": true`, 1), `"use_clipped_linears": true`, `"use_clipped_linears": false`, 1) + `}`,
@@ -86,7 +86,7 @@ func init() {
 			` + textOf("model.language_model."),
 	})
 	add(Spec{
-		Name: "mm_embeddinggemma2", Tower: true, Tokenizer: "gemma", Files: files,
+		Name: "mm_embeddinggemma2", Encoder: true, Tokenizer: "gemma", Files: files,
 		Config: `{"architectures": ["EmbeddingGemma2Model"], "dtype": "bfloat16", "embedding_dim": 96, "model_type": "embedding_gemma2", ` + textOfType("embedding_gemma2_text") + `,
 			"tie_word_embeddings": true, "transformers_version": "5.14.0", ` + audio + `, ` + vision + `}`,
 		Tensors: seen("vision_tower.") + strings.ReplaceAll(`
@@ -95,7 +95,7 @@ func init() {
 			`+heard, "P.", "audio_tower.") + textOf("language_model."),
 	})
 	add(Spec{
-		Name: "mm_gemma4_unified", Tower: true, Tokenizer: "gemma", Files: files,
+		Name: "mm_gemma4_unified", Encoder: true, Tokenizer: "gemma", Files: files,
 		Config: `{"architectures": ["Gemma4UnifiedForConditionalGeneration"], "audio_config": {"audio_embed_dim": 96, "audio_samples_per_token": 96, "initializer_range": 0.02,
 				"model_type": "gemma4_unified_audio", "rms_norm_eps": 1e-06}, "audio_token_id": 1000, "boa_token_id": 1001, "boi_token_id": 1002, "dtype": "bfloat16", "eoa_token_index": 1003,
 			"eoi_token_id": 1004, "image_token_id": 1005, "initializer_range": 0.02, "model_type": "gemma4_unified", ` + textOfType("gemma4_unified_text") + `, "tie_word_embeddings": true,

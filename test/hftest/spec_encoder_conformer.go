@@ -67,12 +67,12 @@ func init() {
 		projector.qformer.encoder.layer.{ly}.output_query.LayerNorm.{weight,bias}          | w
 		`
 	add(Spec{
-		Name: "mm_granite_speech", Tower: true, Tokenizer: "bpe:starcoder", Variants: more,
+		Name: "mm_granite_speech", Encoder: true, Tokenizer: "bpe:starcoder", Variants: more,
 		Config:  speech("", "GraniteSpeechForConditionalGeneration", "", "32"),
 		Tensors: heard + textOf("language_model.model."),
 	})
 	add(Spec{
-		Name: "mm_granite_speech_plus", Tower: true, Tokenizer: "bpe:starcoder", Variants: more,
+		Name: "mm_granite_speech_plus", Encoder: true, Tokenizer: "bpe:starcoder", Variants: more,
 		Config:  speech("_plus", "GraniteSpeechPlusForConditionalGeneration", `"cat_hidden_layers": [2], `, "64"),
 		Tensors: heard + textOf("language_model.model."),
 	})
@@ -105,7 +105,7 @@ func init() {
 		P.layers.{aid}.conv.pointwise_conv2.weight              | 64, 64, 1
 		`
 	add(Spec{
-		Name: "mm_lfm2_audio", Tower: true, Tokenizer: "bpe:llama3", Variants: more,
+		Name: "mm_lfm2_audio", Encoder: true, Tokenizer: "bpe:llama3", Variants: more,
 		Config: `{"architectures": ["Lfm2AudioForConditionalGeneration"], "codebooks": 8, "tie_audio_embeddings": false, "semantic_codebook_factor": 100, "codebook_weight": "log",
 			"interleaved_n_text": 6, "interleaved_n_audio": 12, "model_type": "lfm2_audio", "preprocessor": {"sample_rate": 16000, "normalize": "per_feature", "window_size": 0.025,
 				"window_stride": 0.01, "window": "hann", "features": 128, "n_fft": 512, "log": true, "frame_splicing": 1, "dither": 1e-05, "pad_to": 0, "pad_value": 0.0},
@@ -124,7 +124,7 @@ func init() {
 			` + textOf("lfm."),
 	})
 	add(Spec{
-		Name: "mm_d1_omni", Tower: true, Tokenizer: "bpe:llama3", Variants: more,
+		Name: "mm_d1_omni", Encoder: true, Tokenizer: "bpe:llama3", Variants: more,
 		Config: `{"architectures": ["D1OmniModel"], "audio_text_length": 15360, "auto_map": {"AutoModel": "modeling_d1_omni.D1OmniModel"}, "head_layers": 2, "image_text_length": 896,
 			"max_length": 16384, "model_type": "d1_omni", "downsample_factor": 2, "text_config": {"model_type": "lfm2", "intermediate_size": 96, "block_auto_adjust_ff_dim": true, "block_multiple_of": 32, "block_ffn_dim_multiplier": 1.0, ` + lfm2Text + `}, "torch_dtype": "bfloat16", "transformers_version": "5.2.0",
 			"audio_config": {` + nemo + `}, "vision_config": {"attention_dropout": 0.0, "hidden_act": "gelu_pytorch_tanh", "hidden_size": 32, "intermediate_size": 64, "layer_norm_eps": 1e-06,

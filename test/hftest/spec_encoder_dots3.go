@@ -3,7 +3,7 @@ package hftest
 // What dots3-note sees and hears with: the language model's keys are at the root.
 func init() {
 	add(Spec{
-		Name: "mm_dots3note", Tower: true, Tokenizer: "bpe:qwen2",
+		Name: "mm_dots3note", Encoder: true, Tokenizer: "bpe:qwen2",
 		Files: map[string]string{"preprocessor_config.json": `{"processor_class": "Dots3NoteProcessor", "vision_config": {"min_pixels": 3136, "max_pixels": 11289600, "patch_size": 14, "temporal_patch_size": 1,
 			"merge_size": 2, ` + preCLIP + `}, "audio_config": {"sampling_rate": 16000}}`},
 		Config: `{"architectures": ["Dots3NoteForCausalLM"],

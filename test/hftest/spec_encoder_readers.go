@@ -3,7 +3,7 @@ package hftest
 func init() {
 	more := []Variant{{Name: "f32", Seed: 3, DType: "F16", Out: "f32"}, {Name: "q8_0", Seed: 4, Out: "q8_0"}}
 	add(Spec{
-		Name: "mm_cogvlm", Tower: true, Tokenizer: "spm", Variants: more,
+		Name: "mm_cogvlm", Encoder: true, Tokenizer: "spm", Variants: more,
 		Files: map[string]string{"preprocessor_config.json": `{` + preCLIP + `}`},
 		Config: `{"architectures": ["CogVLMForCausalLM"],
 			"auto_map": {"AutoModelForCausalLM": "modeling_cogvlm.CogVLMForCausalLM"}, "bos_token_id": $bos,
@@ -36,7 +36,7 @@ func init() {
 			` + textOf("model."),
 	})
 	add(Spec{
-		Name: "mm_dots_ocr", Tower: true, Tokenizer: "bpe:qwen2", Variants: more,
+		Name: "mm_dots_ocr", Encoder: true, Tokenizer: "bpe:qwen2", Variants: more,
 		Files: map[string]string{"preprocessor_config.json": `{"min_pixels": 3136, "max_pixels": 11289600, "patch_size": 14, "temporal_patch_size": 1, "merge_size": 2, ` + preCLIP + `}`},
 		Config: `{"architectures": ["DotsOCRForCausalLM"], "model_type": "dots_ocr",
 			"auto_map": {"AutoConfig": "configuration_dots.DotsOCRConfig"}, "attention_bias": true, "hidden_size": 64,
@@ -66,7 +66,7 @@ func init() {
 			` + textOf("model."),
 	})
 	add(Spec{
-		Name: "mm_lightonocr", Tower: true, Tokenizer: "bpe:qwen2", Variants: more,
+		Name: "mm_lightonocr", Encoder: true, Tokenizer: "bpe:qwen2", Variants: more,
 		Files: map[string]string{"preprocessor_config.json": `{"patch_size": 14, "size": {"longest_edge": 1540}, ` +
 			preCLIP + `}`},
 		Config: `{"architectures": ["LightOnOCRForConditionalGeneration"], "model_type": "mistral3",

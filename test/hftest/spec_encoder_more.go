@@ -26,7 +26,7 @@ func init() {
 	const preGLM = `"do_rescale": true, "image_processor_type": "Glm4vImageProcessor", "processor_class": "Glm4vProcessor", "patch_size": 14, "temporal_patch_size": 2, "merge_size": 2, ` + preCLIP
 	add(Spec{
 		Name:      "mm_glm4v",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:glm4",
 		Config: `{"architectures": ["Glm4vForConditionalGeneration"], "image_start_token_id": 1000, "image_end_token_id": 1001, "image_token_id": 1002, "model_type": "glm4v", ` +
 			textOfType("glm4v_text") + `, "tie_word_embeddings": false, "transformers_version": "4.57.1",
@@ -52,7 +52,7 @@ func init() {
 			`
 	add(Spec{
 		Name:      "mm_glm_ocr",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:glm4",
 		Config: `{"architectures": ["GlmOcrForConditionalGeneration"], "image_start_token_id": 1000, "image_end_token_id": 1001, "image_token_id": 1002, "model_type": "glm_ocr", ` +
 			textOfType("glm_ocr_text") + `, "tie_word_embeddings": false, "transformers_version": "5.0.1dev0",
@@ -64,7 +64,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "mm_glm5_next",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:glm4",
 		Config: `{"architectures": ["Glm5NextForConditionalGeneration"], "image_token_id": 1002, "model_type": "glm5_next", ` + textOfType("glm5_next_text") + `,
 			"vision_config": {"attention_bias": true, "depth": 4, "hidden_act": "silu", "hidden_size": 32, "image_size": 56, "in_channels": 3, "intermediate_size": 64,
@@ -76,7 +76,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "mm_exaone4_5",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:qwen2",
 		Config: `{"architectures": ["Exaone4_5_ForConditionalGeneration"], "image_token_id": 1002, "model_type": "exaone4_5", ` + textOfType("exaone4_5_text") + `,
 			"tie_word_embeddings": false, "vision_config": {"depth": 4, "fullatt_block_indexes": [1, 3], "hidden_act": "silu", "hidden_size": 64, "in_channels": 3, "initializer_range": 0.02,
@@ -118,7 +118,7 @@ func init() {
 			`
 	add(Spec{
 		Name:      "mm_kimi_vl",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:llama3",
 		Config: `{"architectures": ["KimiVLForConditionalGeneration"], "auto_map": {"AutoConfig": "configuration_kimi_vl.KimiVLConfig"}, "ignore_index": -100, "media_placeholder_token_id": 1002,
 			"model_type": "kimi_vl", ` + textOfType("deepseek_v3") + `, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
@@ -147,7 +147,7 @@ func init() {
 			"fixed_output_tokens": null, "patch_limit_on_one_side": 512, "in_patch_limit_each_frame": 1024, "sample_fps": 2.0, "timestamp_mode": "hh:mm:ss.fff"}}`}
 	add(Spec{
 		Name:      "mm_kimi_k25",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:llama3",
 		Config:    kimiConfig("KimiK25ForConditionalGeneration"),
 		Files:     preKimi,
@@ -160,7 +160,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "mm_glm5v",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:llama3",
 		Config:    kimiConfig("Glm5vForConditionalGeneration"),
 		Files:     preKimi,
@@ -173,7 +173,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "mm_lfm2_vl",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:llama3",
 		Config: `{"architectures": ["Lfm2VlForConditionalGeneration"], "do_image_splitting": true, "downsample_factor": 2, "image_token_id": 1002, "model_type": "lfm2_vl", "projector_bias": true,
 			"projector_hidden_act": "gelu", "projector_hidden_size": 96, "projector_use_layernorm": true, ` + textOfType("lfm2") + `, "torch_dtype": "bfloat16", "vision_feature_layer": -2,
@@ -191,7 +191,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "mm_cohere2_vision",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:llama3",
 		Config: `{"alignment_intermediate_size": 192, "architectures": ["Cohere2VisionForConditionalGeneration"], "downsample_factor": 2, "image_token_id": 1002, "model_type": "cohere2_vision", ` +
 			textOfType("cohere2") + `, "torch_dtype": "bfloat16",
@@ -208,7 +208,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "mm_paddleocr",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "spm",
 		Config: `{"architectures": ["PaddleOCRVLForConditionalGeneration"], "auto_map": {}, "hidden_size": 64,
 			"image_token_id": 1002, "model_type": "paddleocr_vl", "num_hidden_layers": 2, "rms_norm_eps": 1e-05,
@@ -230,7 +230,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "mm_ling3_vl",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:qwen2",
 		Config: `{"architectures": ["BailingMoeV3VLForConditionalGeneration"], "model_type": "bailing_moe_v3_vl", ` + textOfType("bailing_moe_v3") + `,
 			"vision_config": {"deepstack_visual_indexes": [], "depth": 4, "disable_merger_proj": true, "hidden_act": "gelu_pytorch_tanh", "hidden_size": 32, "in_channels": 3,

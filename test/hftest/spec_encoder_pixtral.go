@@ -25,7 +25,7 @@ func init() {
 			"image_processor_type": "PixtralImageProcessor", "patch_size": {"height": 14, "width": 14}, "processor_class": "PixtralProcessor", "resample": 3, "size": {"longest_edge": 112}}`
 	add(Spec{
 		Name:        "mm_pixtral",
-		Tower:       true,
+		Encoder:     true,
 		Tokenizer:   "bpe:llama3",
 		AddedTokens: []string{"[IMG]", "[IMG_BREAK]", "[IMG_END]"},
 		Config: `{"architectures": ["LlavaForConditionalGeneration"], "ignore_index": -100, "image_seq_length": 1, "image_token_index": 1024, "model_type": "llava",
@@ -41,7 +41,7 @@ func init() {
 	})
 	add(Spec{
 		Name:        "mm_mistral3",
-		Tower:       true,
+		Encoder:     true,
 		Tokenizer:   "bpe:llama3",
 		AddedTokens: []string{"[IMG]", "[IMG_BREAK]", "[IMG_END]"},
 		Config: `{"architectures": ["Mistral3ForConditionalGeneration"], "image_token_index": 1024, "model_type": "mistral3", "multimodal_projector_bias": false,

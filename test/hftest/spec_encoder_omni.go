@@ -32,7 +32,7 @@ func init() {
 			talker.model.layers.0.mlp.gate_proj.weight     | 32, 32
 			`
 	add(Spec{
-		Name: "mm_qwen2_5_omni", Tower: true, Tokenizer: "bpe:qwen2",
+		Name: "mm_qwen2_5_omni", Encoder: true, Tokenizer: "bpe:qwen2",
 		Files: map[string]string{"preprocessor_config.json": pre},
 		Config: `{"architectures": ["Qwen2_5OmniModel"], "enable_audio_output": true, "enable_talker": true, "model_type": "qwen2_5_omni",
 			"talker_config": {"architectures": ["Qwen2OmniTalkerForConditionalGeneration"], "hidden_size": 32, "model_type": "qwen2_5_omni_talker"},
@@ -89,7 +89,7 @@ func init() {
 		thinker.audio_tower.proj2.bias               | 64
 		`
 	add(Spec{
-		Name: "mm_qwen3_omni_moe", Tower: true, Tokenizer: "bpe:qwen2",
+		Name: "mm_qwen3_omni_moe", Encoder: true, Tokenizer: "bpe:qwen2",
 		NoReference: "the reference fails: Can not map tensor 'model.visual.blocks.0.attn.proj.bias'",
 		Files: map[string]string{"preprocessor_config.json": strings.NewReplacer("Qwen2_5OmniProcessor",
 			"Qwen3OmniMoeProcessor", preCLIP, preSigLIP, `"patch_size": 14`, `"patch_size": 16`).Replace(pre)},
@@ -143,7 +143,7 @@ func init() {
 	omni.Variants = nil
 	add(omni)
 	add(Spec{
-		Name: "mm_qwen3_asr", Tower: true, Tokenizer: "bpe:qwen2",
+		Name: "mm_qwen3_asr", Encoder: true, Tokenizer: "bpe:qwen2",
 		Files: map[string]string{"preprocessor_config.json": `{"chunk_length": 30, "dither": 0.0,
 			"feature_extractor_type": "WhisperFeatureExtractor", "feature_size": 128, "hop_length": 160, "n_fft": 400,
 			"n_samples": 480000, "nb_max_frames": 3000, "padding_side": "right", "padding_value": 0.0,

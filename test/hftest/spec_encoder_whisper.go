@@ -34,7 +34,7 @@ func init() {
 	more := []Variant{{Name: "f32", Seed: 3, DType: "F16", Out: "f32"}, {Name: "q8_0", Seed: 4, Out: "q8_0"}}
 	files := map[string]string{"preprocessor_config.json": pre}
 	add(Spec{
-		Name: "mm_qwen2_audio", Tower: true, Tokenizer: "bpe:qwen2", Files: files, Variants: more,
+		Name: "mm_qwen2_audio", Encoder: true, Tokenizer: "bpe:qwen2", Files: files, Variants: more,
 		Config: `{"architectures": ["Qwen2AudioForConditionalGeneration"], "model_type": "qwen2_audio", "audio_token_index": 1010, "ignore_index": -100, "torch_dtype": "bfloat16",
 			"audio_config": {"model_type": "qwen2_audio_encoder", ` + encoder + `}, ` + text + `}`,
 		Tensors: whisperTower("audio_tower.", "audio_config.encoder_layers") + `
@@ -43,7 +43,7 @@ func init() {
 			` + textOf("language_model.model."),
 	})
 	add(Spec{
-		Name: "mm_ultravox", Tower: true, Tokenizer: "bpe:qwen2", Files: files, Variants: more,
+		Name: "mm_ultravox", Encoder: true, Tokenizer: "bpe:qwen2", Files: files, Variants: more,
 		Config: `{"architectures": ["UltravoxModel"], "model_type": "ultravox", "audio_config": {"model_type": "whisper", ` + encoder + `}, "audio_model_id": "openai/whisper-large-v3-turbo",
 			"auto_map": {"AutoConfig": "ultravox_config.UltravoxConfig"}, "hidden_size": 48, "ignore_index": -100, "initializer_range": 0.02, "norm_init": 0.4, "pad_token_id": $pad,
 			"projector_act": "swiglu", "projector_ln_mid": true, "stack_factor": 8, ` + llamaText + `, "text_model_id": null, "torch_dtype": "bfloat16", "vocab_size": 1024}`,
@@ -55,7 +55,7 @@ func init() {
 			`,
 	})
 	add(Spec{
-		Name: "mm_voxtral", Tower: true, Tokenizer: "bpe:qwen2", Files: files, Variants: more,
+		Name: "mm_voxtral", Encoder: true, Tokenizer: "bpe:qwen2", Files: files, Variants: more,
 		Config: `{"architectures": ["VoxtralForConditionalGeneration"], "model_type": "voxtral", "audio_token_id": 24, "hidden_size": 64, "projector_hidden_act": "gelu", "torch_dtype": "bfloat16",
 			"audio_config": {"model_type": "voxtral_encoder", "num_mel_bins": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 256, "hidden_size": 64, "head_dim": 32,
 				"max_source_positions": 1500, "activation_function": "gelu", "scale_embedding": false}, ` + llamaText + `}`,
@@ -65,7 +65,7 @@ func init() {
 			` + textOf("language_model.model."),
 	})
 	add(Spec{
-		Name: "mm_audioflamingo3", Tower: true, Tokenizer: "bpe:qwen2", Files: files, Variants: more,
+		Name: "mm_audioflamingo3", Encoder: true, Tokenizer: "bpe:qwen2", Files: files, Variants: more,
 		Config: `{"architectures": ["AudioFlamingo3ForConditionalGeneration"], "model_type": "audioflamingo3", "audio_token_id": 1010, "projector_bias": true, "projector_hidden_act": "gelu",
 			"torch_dtype": "bfloat16", "audio_config": {"model_type": "audioflamingo3_encoder", "num_mel_bins": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 128,
 				"hidden_size": 64, "max_source_positions": 1500, "activation_function": "gelu", "scale_embedding": false, "layerdrop": 0.0}, ` + text + `}`,
@@ -75,7 +75,7 @@ func init() {
 			` + textOf("language_model.model."),
 	})
 	add(Spec{
-		Name: "mm_meralion2", Tower: true, Tokenizer: "bpe:qwen2", Files: files, Variants: more,
+		Name: "mm_meralion2", Encoder: true, Tokenizer: "bpe:qwen2", Files: files, Variants: more,
 		Config: `{"architectures": ["MERaLiON2ForConditionalGeneration"], "model_type": "meralion2", "auto_map": {"AutoConfig": "configuration_meralion2.MERaLiON2Config"}, "head_dim": 16,
 			"hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "sliding_window": 4096, "speech_mlp_scale_factor": 3,
 			"speech_mlp_use_projection": true, "speech_token_index": 1010, "torch_dtype": "bfloat16", "speech_config": {"model_type": "meralion_speech_encoder", ` + encoder + `},
@@ -91,7 +91,7 @@ func init() {
 			` + textOf("text_decoder.model."),
 	})
 	add(Spec{
-		Name: "mm_glmasr", Tower: true, Tokenizer: "bpe:qwen2", Files: files, Variants: more,
+		Name: "mm_glmasr", Encoder: true, Tokenizer: "bpe:qwen2", Files: files, Variants: more,
 		Config: `{"architectures": ["GlmasrModel"], "model_type": "Glmasr", "auto_map": {"AutoConfig": "configuration_glmasr.GlmasrConfig"}, "adapter_type": "mlp", "max_whisper_length": 1500,
 			"merge_factor": 4, "mlp_adapter_act": "gelu", "spec_aug": false, "use_rope": true, "torch_dtype": "bfloat16", "whisper_config": {"model_type": "whisper", ` + encoder + `},
 			"lm_config": {"model_type": "llama", "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "vocab_size": 1024}}`,

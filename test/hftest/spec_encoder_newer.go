@@ -7,7 +7,7 @@ func init() {
 	// as HunyuanOCR
 	add(Spec{
 		Name:      "mm_hunyuan_vl",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:hunyuan-dense",
 		Config: `{"architectures": ["HunYuanVLForConditionalGeneration"], "hidden_size": 64, "image_end_token_id": 900,
 			"image_newline_token_id": 901, "image_start_token_id": 902, "image_token_id": 903, "intermediate_size": 96,
@@ -49,7 +49,7 @@ func init() {
 	// as Janus-Pro-1B
 	add(Spec{
 		Name:      "mm_janus",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:deepseek-llm",
 		Config: `{"architectures": ["JanusForConditionalGeneration"], "image_token_id": 998, "model_type": "janus", ` + textOfType("llama") + `, "torch_dtype": "bfloat16",
 			"transformers_version": "4.52.0.dev0", "vision_config": {"attention_bias": true, "attention_dropout": 0.0, "depth": 2, "hidden_act": "gelu", "hidden_dropout_rate": 0.0,
@@ -76,7 +76,7 @@ func init() {
 	// as Phi-4-reasoning-vision-15B
 	add(Spec{
 		Name:      "mm_phi4",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:gpt2",
 		Config: `{"architectures": ["Phi4ForCausalLMV"], "hidden_size": 64, "intermediate_size": 96,
 			"max_num_patches": 3600, "min_num_patches": 256, "mm_hidden_size": 32, "mm_projector_type": "mlp2x_gelu",
@@ -97,7 +97,7 @@ func init() {
 	// as MiniMax-M3; heads of other sizes do not exist
 	add(Spec{
 		Name:      "mm_minimax_m3",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:gpt-4o",
 		RawConfig: true,
 		Config: `{"architectures": ["MiniMaxM3SparseForConditionalGeneration"], "auto_map": {"AutoConfig": "configuration_minimax_m3_vl.MiniMaxM3VLConfig"}, "dtype": "bfloat16",
@@ -137,7 +137,7 @@ func init() {
 	// as Muse-Glimmer-30B
 	add(Spec{
 		Name:      "mm_muse_glimmer",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:llama3",
 		Config: `{"architectures": ["MuseGlimmerForConditionalGeneration"], "dtype": "bfloat16", "image_token_id": 900, "model_type": "muse_glimmer", "out_hidden_size": 64,
 			"projector_hidden_act": "gelu", "projector_hidden_size": 96, ` + textOfType("muse_glimmer_text") + `, "tie_word_embeddings": false, "transformers_version": "5.14.0",

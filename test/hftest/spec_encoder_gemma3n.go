@@ -32,7 +32,7 @@ func init() {
 		model.embed_vision.embedding_projection.weight                                                        | 64, vision_config.hidden_size
 		`
 	s := Spec{
-		Name: "mm_gemma3n", Tower: true, Tokenizer: "gemma",
+		Name: "mm_gemma3n", Encoder: true, Tokenizer: "gemma",
 		Files: map[string]string{"preprocessor_config.json": `{"data_format": "channels_first", "do_normalize": false,
 			"do_rescale": true, "do_resize": true, "dither": 0.0,
 			"feature_extractor_type": "Gemma3nAudioFeatureExtractor", "feature_size": 128, "fft_length": 1024,

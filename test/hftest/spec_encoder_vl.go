@@ -46,7 +46,7 @@ func init() {
 	}
 	add(Spec{
 		Name:      "mm_qwen3_vl",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:qwen2",
 		Config: vl("Qwen3VLForConditionalGeneration", "qwen3_vl", "qwen3_vl_text",
 			`"deepstack_visual_indexes": [1, 3], `),
@@ -57,7 +57,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "mm_qwen3_5",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:qwen2",
 		Config:    vl("Qwen3_5ForConditionalGeneration", "qwen3_5", "qwen3_5_text", `"deepstack_visual_indexes": [], `),
 		Files:     map[string]string{"preprocessor_config.json": pre},
@@ -65,7 +65,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "mm_pplx_decider",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:qwen2",
 		Config:    vl("PplxDeciderModel", "pplx_decider", "qwen3_5_text", `"deepstack_visual_indexes": [], `),
 		Files:     map[string]string{"preprocessor_config.json": pre},
@@ -73,7 +73,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "mm_vllm_d3",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:qwen2",
 		Config:    vl("VllmD3Model", "qwen3_5", "qwen3_5_text", `"deepstack_visual_indexes": [], `),
 		Files:     map[string]string{"preprocessor_config.json": pre},
@@ -81,7 +81,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "mm_internvl",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:qwen2",
 		Config: `{"architectures": ["InternVLChatModel"],
 			"auto_map": {"AutoConfig": "configuration_internvl_chat.InternVLChatConfig"}, "downsample_ratio": 0.5,
@@ -127,7 +127,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "mm_llama4",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:llama3",
 		Config: `{"architectures": ["Llama4ForConditionalGeneration"], "boi_token_index": 1000, "eoi_token_index": 1001, "image_token_index": 1002, "model_type": "llama4", ` +
 			textOfType("llama4_text") + `, "tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.51.0.dev0",

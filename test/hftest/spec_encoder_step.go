@@ -28,20 +28,20 @@ func init() {
 	const root = `"im_end_token": "<im_end>", "im_patch_token": "<im_patch>", "im_start_token": "<im_start>", "image_token_id": 1001, "image_token_len": 169, "patch_token_len": 81,
 			"projector_bias": false, "understand_projector_stride": 2, "use_im_start_end": "true", "vision_select_layer": -1, `
 	add(Spec{
-		Name:      "mm_step3_vl",
-		Tower:     true,
-		Tokenizer: "bpe:qwen2",
-		Loosened:  noAsserts,
+		Name:        "mm_step3_vl",
+		Encoder:     true,
+		Tokenizer:   "bpe:qwen2",
+		OracleFlags: noAsserts,
 		Config: `{"architectures": ["StepVLForConditionalGeneration"], "auto_map": {"AutoConfig": "configuration_step_vl.StepRoboticsConfig"}, "model_type": "step_robotics", ` + root + textOfType("qwen3") + `,
 			"torch_dtype": "bfloat16", "transformers_version": "4.57.0", "vision_config": {"heads": 2, "hidden_act": "quick_gelu", "image_size": 56, "layers": 3, "ls_init_value": 0.1,
 				"mlp_ratio": 3.0, "output_dim": null, "patch_size": 14, "pool_type": "none", "use_abs_posemb": true, "use_cls_token": false, "use_ln_post": false, "use_rope2d": true, "width": 32}}`,
 		Tensors: tensors + textOf("model.") + "lm_head.weight | 1024, 64\n",
 	})
 	add(Spec{
-		Name:      "mm_step3p7",
-		Tower:     true,
-		Tokenizer: "bpe:laguna",
-		Loosened:  noAsserts,
+		Name:        "mm_step3p7",
+		Encoder:     true,
+		Tokenizer:   "bpe:laguna",
+		OracleFlags: noAsserts,
 		Config: `{"architectures": ["Step3p7ForConditionalGeneration"], "model_type": "step3p7", ` + root + textOfType("step3p5") + `, "transformers_version": "4.57.1",
 			"vision_config": {"heads": 2, "hidden_act": "quick_gelu", "image_size": 56, "intermediate_size": 96, "layer_norm_eps": 1e-06, "layers": 3, "ls_init_value": 0.1,
 				"model_type": "perception_encoder", "output_dim": null, "patch_size": 14, "pool_type": "none", "use_cls_token": false, "use_ln_post": false, "width": 32}}`,

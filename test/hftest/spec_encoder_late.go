@@ -24,7 +24,7 @@ func init() {
 		` + textOf("model.language_model.")
 	add(Spec{
 		Name:      "mm_minicpmv4_6",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:qwen2",
 		Config: `{"architectures": ["MiniCPMV4_6ForConditionalGeneration"], "downsample_mode": "16x", "drop_vision_last_layer": false, "image_size": 56, "image_token_id": 1002, "insert_layer_id": 2,
 			"model_type": "minicpmv4_6", ` + textOfType("qwen3_5_text") + `, "torch_dtype": "bfloat16",
@@ -35,7 +35,7 @@ func init() {
 	})
 	add(Spec{
 		Name:        "mm_minicpmv4_7",
-		Tower:       true,
+		Encoder:     true,
 		Tokenizer:   "bpe:qwen2",
 		AddedTokens: []string{"<image>", "</image>", "<slice>", "</slice>"},
 		Config: `{"architectures": ["MiniCPMV4_7ForConditionalGeneration"], "downsample_mode": "16x", "drop_vision_last_layer": false, "image_size": 56, "image_token_id": 1002, "insert_layer_id": 2,
@@ -48,7 +48,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "mm_deepseek_v4",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:llama3",
 		Config: `{"architectures": ["DeepseekV4ForCausalLM"], "hidden_size": 64, "model_type": "deepseek_v4",
 			"num_hidden_layers": 2, "vocab_size": 1024, "vision_dim": 32, "vision_downsample_ratio": 2,
@@ -81,7 +81,7 @@ func init() {
 	})
 	add(Spec{
 		Name:      "mm_youtu_vl",
-		Tower:     true,
+		Encoder:   true,
 		Tokenizer: "bpe:llama3",
 		Config: `{"architectures": ["YoutuVLForConditionalGeneration"], "hidden_size": 64, "model_type": "youtu_vl",
 			"num_hidden_layers": 2, "vocab_size": 1024, "vision_config": {"attention_dropout": 0.0,
