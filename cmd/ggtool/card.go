@@ -25,7 +25,7 @@ func cardCommand() *cli.Command {
 			"section whose marks are gone is left out. A README.md without marks is not replaced\n" +
 			"without --force.\n\n" +
 			"--template takes a text of Go's text/template for what follows the front matter:\n" +
-			"package card says what it can use (go doc ggforge/publish/card.Card).\n\n" + tool.ExitHelp,
+			"go doc ggforge/publish/card.Card lists its fields.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Elsewhere: []string{"readme"},
 			Examples: []string{"ggtool card --dry-run out",

@@ -25,7 +25,7 @@ func cleanCommand() *cli.Command {
 		Usage:     "list what runs have left that were killed, and remove it",
 		ArgsUsage: "[DIR...]",
 		Description: "Lists the temporary files and journals in each DIR, the current directory without one,\n" +
-			"from which --resume or --finish would go on. --remove removes them; a change of names\n" +
+			"from which --resume or --finish would continue. --remove removes them; a change of names\n" +
 			"that was cut short is finished or taken back instead, so that no output is lost. What a\n" +
 			"process works on stays, and so does a file without a journal, which may be another\n" +
 			"program's. Parts that ggeval has finished are listed, too, and the folders where\n" +
@@ -65,7 +65,7 @@ func parseClean(cmd *cli.Command) (r cleanRequest, err error) {
 	}
 	if r.Remove && r.Older == 0 && slices.ContainsFunc(r.Dirs, bucket.Is) {
 		return r, fault.Errorf(fault.Usage,
-			"--remove of uploads goes with --older-than: servers do not say whether somebody works on them")
+			"--remove of uploads goes with --older-than: servers do not report whether somebody works on them")
 	}
 	return r, err
 }
@@ -85,16 +85,16 @@ type leftover struct {
 	Blocks int64 `json:"blocks,omitempty"`
 	// Age is the time since one of the files was written to, in seconds.
 	Age float64 `json:"age_seconds"`
-	// Busy says that a process works on it.
+	// Busy is true while a process works on it.
 	Busy bool `json:"busy,omitempty"`
-	// Stays says why --remove leaves it where it is.
+	// Stays is the reason why --remove does not remove it.
 	Stays   string `json:"stays,omitempty"`
 	Removed bool   `json:"removed,omitempty"`
 
 	remove func() error
 }
 
-// leftoverTexts say what the kinds are.
+// leftoverTexts describe the kinds.
 var leftoverTexts = map[writer.LeftoverKind]string{
 	writer.LeftRun:     "interrupted run",
 	writer.LeftParts:   "run in parts, not finished",

@@ -23,7 +23,7 @@ func diffCommand() *cli.Command {
 		Usage:     "list what differs between two models; exit code 6 if anything does",
 		ArgsUsage: "A B",
 		Description: "A and B are GGUF files, or the first of the shards of a model. Of tensors whose\n" +
-			"types or data differ it says how far their numbers are apart once decoded.\n\n" + tool.ExitHelp,
+			"types or data differ it prints the differences of the decoded weights.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{Elsewhere: []string{"compare", "cmp"}, Examples: []string{"ggtool diff a.gguf b.gguf"},
 			Result: tool.Prints[difference]()}.Metadata(),
 		Flags:  []cli.Flag{aloneFlag(), tool.JSONFlag()},
@@ -94,7 +94,7 @@ func apart(ctx context.Context, r *diffRequest, a, b *gguf.Set, names []string) 
 	return list, nil
 }
 
-// unlessUnsupported is err, nil for types that are not known, of which there are no numbers.
+// unlessUnsupported returns err, nil for an unknown type, which cannot be decoded.
 func unlessUnsupported(err error) error {
 	if errors.Is(err, fault.Unsupported) {
 		return nil

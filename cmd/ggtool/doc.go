@@ -24,7 +24,7 @@
 // "ggtool completion SHELL" prints completions for bash, zsh, fish or powershell, "ggtool man" the
 // manual page.
 //
-// With --quiet, or -q, each verb prints only errors, warnings and what it was asked for: nothing of what it has
+// With --quiet, or -q, each verb prints only errors, warnings and results: nothing of what it has
 // written.
 //
 // FILE, A and B are GGUF files, or the first of the shards of a model, which are
@@ -73,12 +73,12 @@
 // # Diff
 //
 // Lists what differs between two models, one line each; the exit code is 6 if
-// anything does. Of tensors whose types or data differ it says how far their numbers
+// anything does. Of tensors whose types or data differ it prints how far their numbers
 // are apart once decoded: the largest difference and the root of the mean square.
 //
 // # Quality
 //
-// Says how far the weights of each MODEL are from those of BASE, of which it was made, by tensor, by type and
+// Measures the weight error of each MODEL against BASE, from which it was quantized, by tensor, by type and
 // all together: RMSE, the same in relation to the weights and weighted by importance, the
 // largest error with its column and row, signal to noise, cosine, bits per weight.
 //
@@ -123,11 +123,11 @@
 //	show       what is known of each tensor and layer: the statistics of
 //	           llama-imatrix, and experts that no token has chosen, columns that are 0,
 //	           how much of the sum the largest columns have
-//	check      whether a matrix is of a model
+//	check      whether a matrix fits a model
 //	merge      adds matrices, in any mix of formats, as llama-imatrix does
 //	convert    writes another format
 //	strip      leaves out the folders of the texts' names
-//	fill       says something about experts that no token has chosen
+//	fill       gives values to experts that no token has chosen
 //	remap      makes a matrix of a model with fused tensors that of one with split ones, or back
 //
 //	--model FILE               the GGUF file whose tensors the matrix is to be of
@@ -172,7 +172,7 @@
 // # Clean
 //
 // Lists what runs that were killed, or whose parts are not put together, have left in directories: temporary
-// files and their journals, from which the same command would go on.
+// files and their journals, from which the same command would resume.
 //
 //	--remove                   remove it, unless a process works on it or it may be another program's
 //	--older-than TIME          only what was not written to for that long (90m, 48h)
@@ -250,9 +250,9 @@
 // # Release
 //
 // Makes everything of a published model: quantized models from one read of the source, shards,
-// importance matrix, what sees or hears, pages about the models, measurements, card, sums and a
-// manifest. What is there already is not made again, and a killed run is gone on with.
-// docs/publishing.md describes the plan, and what is kept. HF_ENDPOINT and HF_TOKEN count for
+// importance matrix, vision or audio encoder, pages about the models, measurements, card, sums and a
+// manifest. Files that are up to date are not made again, and the run after a killed one resumes.
+// docs/publishing.md describes the plan and the state. HF_ENDPOINT and HF_TOKEN count for
 // sources on the hub.
 //
 //	-o, --output DIR           write into DIR, whatever the plan says
@@ -279,8 +279,8 @@
 //	--effort EFFORT            matrix, high or best
 //	-c, --ctx-size N           tokens of a chunk of texts (512)
 //	--chunks N                 calibrate with the first N chunks
-//	--process-output           collect for the matrix that makes logits, too
-//	--mmproj TYPE              write what sees or hears; repeatable
+//	--process-output           collect importance for the output matrix, too
+//	--mmproj TYPE              write the vision or audio encoder; repeatable
 //	--evaluate FILE            measure all models over a text
 //	--evaluate-chunks N        of which only the first N chunks
 //	--base-model, --quantized-by, --template
@@ -292,8 +292,8 @@
 //
 // Prints jobs that run ggconv, ggquant or ggeval (perplexity, compare, imatrix) in parts on a cluster whose machines
 // share the folders of input and output: for sh a script that calls sbatch of Slurm, for kubectl create a manifest.
-// Parts run anywhere, at once or not, and go on after they were killed; a job that finishes checks all and renames.
-// COMMAND is what would make the file on one machine. docs/clusters.md has more.
+// Parts run anywhere, at once or not, and resume after they were killed; a last job checks all and renames.
+// COMMAND is the command that would make the file on one machine. docs/clusters.md has more.
 //
 //	--parts N                  cut the work into N parts
 //	--at-once N                run at most N at the same time (0: all)
@@ -324,9 +324,9 @@
 //
 //	ggtool reproduce MANIFEST
 //
-// Makes what ggconv or ggquant has made when it wrote MANIFEST (--manifest), in a temporary folder, and compares all
-// files and tensors, after the inputs. Of the manifest's flags those count that decide bytes by their values alone;
-// what others name has to be named with --input, too. Exit code 6 if something differs, 5 if an input does.
+// Repeats the run of ggconv or ggquant that wrote MANIFEST (--manifest), in a temporary folder, and compares the inputs
+// first, then all files and tensors. Only those flags of the manifest count that decide bytes by their values alone;
+// files that others name have to be named with --input, too. Exit code 6 if something differs, 5 if an input does.
 //
 //	--input DIR                an input (a file, a folder, an address), or a folder that has inputs; repeatable
 //	--output, -o DIR           write into DIR, and leave the files there
@@ -343,7 +343,7 @@
 //	2    usage: bad flag or argument, DIR not empty, output equals input
 //	3    broken input: truncated, wrong magic, missing shard, a weight too large for its type
 //	4    not supported: architecture (--hf), a type that cannot be decoded
-//	5    reproduce: an input is not what it was
+//	5    reproduce: an input has changed
 //	6    diff, reproduce: found differences
 //	130  interrupted
 //

@@ -77,7 +77,7 @@ func parseHash(cmd *cli.Command) (r hashRequest, err error) {
 		return r, err
 	}
 	if r.Check != "" && len(r.Kinds) > 0 {
-		return r, fault.Errorf(fault.Usage, "--check: the list says which hashes: want no flags for them")
+		return r, fault.Errorf(fault.Usage, "--check: the list names the kinds of hashes: want no flags for them")
 	}
 	if len(r.Kinds) == 0 {
 		r.Kinds = []digest.Kind{digest.XXH64}

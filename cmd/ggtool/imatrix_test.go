@@ -102,12 +102,12 @@ func TestImatrix(t *testing.T) {
 		t.Errorf("remapped: %v", got)
 	}
 	run(0, "right for 3 of 3 tensors", "check", "--model", fused, dir+"remap.gguf")
-	run(0, "blk.0.ffn_gate_up_exps.weight: no token has met 1 of 3 matrices", "check", "--model", fused,
+	run(0, "blk.0.ffn_gate_up_exps.weight: no token has used 1 of 3 matrices", "check", "--model", fused,
 		dir+"remap.gguf")
 	run(0, "blk.0.attn_q.weight: the model has no such weights", "check", "--model", fused, a)
-	run(0, "blk.0.attn_qkv.weight: the matrix says nothing of it", "check", "--model", fused, a)
+	run(0, "blk.0.attn_qkv.weight: the matrix has no entry for it", "check", "--model", fused, a)
 	wide := model("wide.gguf", f32("blk.0.attn_q.weight", 8, 9), f32("blk.2.ffn_gate_exps.weight", 4, 1, 3))
-	run(3, "is not of", "check", "--model", wide, a)
+	run(3, "does not fit the model", "check", "--model", wide, a)
 	run(5, "has 4 values", "remap", "--model", wide, a, dir+"x.gguf")
 
 	var report matrixReport

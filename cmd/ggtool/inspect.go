@@ -78,7 +78,7 @@ type inspectRequest struct {
 	Contexts []int64 // of memory
 	Run      memory.Options
 
-	// Results is a file of ggeval, from which a page takes how far the model is from what it was made of.
+	// Results is a file of ggeval, from which a page takes the divergence from the model before quantization.
 	Results string
 	runs.PageOutput
 }

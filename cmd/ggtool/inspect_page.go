@@ -118,7 +118,7 @@ func (r *inspectRequest) page(set *gguf.Set, results *card.Result) (*page.Page, 
 		if cells[at] == nil {
 			cells[at] = map[string]page.Cell{}
 		}
-		if len(t.NE) < 2 { // of which each is too small to be seen
+		if len(t.NE) < 2 { // each is too small to be seen
 			kind = smallTensors
 			c := cells[at][kind]
 			count, _, _ := strings.Cut(c.Text, " ")
@@ -274,7 +274,7 @@ func (r *inspectRequest) memoryPart(set *gguf.Set) (page.Part, error) {
 		Rows: rows}, nil
 }
 
-// tokenizerPart says what the vocabulary is.
+// tokenizerPart describes the vocabulary.
 func tokenizerPart(m gguf.Metadata) *page.Table {
 	t := &page.Table{Title: "Tokenizer", Head: []string{"", ""}, Words: true}
 	add := func(what, value string) { t.Rows = append(t.Rows, []string{what, value}) }

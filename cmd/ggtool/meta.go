@@ -95,7 +95,7 @@ type metaResult struct {
 	File    string       `json:"file"`
 	Ended   bool         `json:"recovered"` // a change was ended that had been cut short
 	Changes []metaChange `json:"changes"`
-	// How is "nothing", "in place" or "anew"; Done says that it is not only what would be.
+	// How is "nothing", "in place" or "anew". Done is false with --dry-run.
 	How  string `json:"how"`
 	Done bool   `json:"done"`
 	// Bytes is the size of a file that was written anew.
@@ -120,7 +120,7 @@ func (c metaChange) String() string {
 	return fmt.Sprintf("~ %s = %s, was %s", c.Key, c.Value, c.Was)
 }
 
-// text says what was done, or would be.
+// text prints the changes.
 func (m *metaResult) text(w io.Writer, out string) error {
 	if m.Ended {
 		fmt.Fprintf(w, "%s: ended a change that was cut short\n", m.File)
@@ -300,14 +300,14 @@ func (r *metaRequest) shards(f *gguf.File, m gguf.Metadata) error {
 			r.File, no+1, count)
 	case r.Out != "":
 		return fault.Errorf(fault.Usage,
-			"%s: the first of %d shards, a copy of which is no model: change it where it is, without --output, or "+
+			"%s: the first of %d shards, a copy of which is no model: change it in place, without --output, or "+
 				"join the shards first (ggtool merge)", r.File, count)
 	}
 	for _, key := range []string{gguf.KeySplitNo, gguf.KeySplitCount, gguf.KeySplitTensors} {
 		was, _ := f.Metadata.Get(key)
 		if is, ok := m.Get(key); !ok || is != was {
 			return fault.Errorf(fault.Usage,
-				"%s: key %q says which shards there are: ggtool split and ggtool merge make others (--alone changes "+
+				"%s: key %q describes the shards, which only ggtool split and ggtool merge can change (--alone changes "+
 					"it nevertheless)", r.File, key)
 		}
 	}

@@ -19,11 +19,11 @@ func nameCommand() *cli.Command {
 		Name:      "name",
 		Usage:     "read, check and build names by the GGUF naming convention",
 		ArgsUsage: "NAME...",
-		Description: "Says of each NAME, of a file that need not be there, what its parts are, and which of\n" +
+		Description: "Prints the parts of each NAME, of a file that need not exist, and which of\n" +
 			"them are not by the convention, which few publishers follow to the letter. Exit code 3\n" +
 			"of what is no name of a GGUF file, with --strict of any that is not by the convention.\n\n" +
-			"With --build each NAME is a GGUF file, or the first of the shards of a model: says what\n" +
-			"it would be called by its metadata and weights.\n\n" + tool.ExitHelp,
+			"With --build each NAME is a GGUF file, or the first of the shards of a model: prints its\n" +
+			"name by its metadata and weights.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Examples: []string{"ggtool name Mixtral-8x7B-v0.1-KQ2.gguf", "ggtool name --build model.gguf"},
 			Result:   tool.Prints[nameResult](),
@@ -65,11 +65,11 @@ type nameResult struct {
 	Names []named `json:"names"`
 }
 
-// named is what is said of one name.
+// named is the result for one name.
 type named struct {
 	File  string       `json:"file"`
 	Parts *naming.Name `json:"parts,omitempty"`
-	// Problems says why the name does not follow the convention.
+	// Problems are the reasons why the name does not follow the convention.
 	Problems []string `json:"problems,omitempty"`
 	// Build are the names by the convention, of all shards.
 	Build []string `json:"build,omitempty"`
@@ -145,7 +145,7 @@ func writeNames(w io.Writer, list []named) error {
 	return nil
 }
 
-// writeProblems says which parts of a name are not by the convention.
+// writeProblems prints the parts of a name that do not follow the convention.
 func writeProblems(w io.Writer, problems []string) {
 	for _, p := range problems {
 		fmt.Fprintf(w, "  not by the convention: %s\n", p)

@@ -211,9 +211,9 @@ func TestQualityOfSeveral(t *testing.T) {
 	}
 
 	page := filepath.Join(t.TempDir(), "q.html")
-	out := run(0, "models made of "+bf16+"\n\nmodel ", "--html", page, bf16, q8, q4)
-	for _, want := range []string{"\n" + q8 + " (", "\n\n" + q8 + ", made of " + bf16,
-		"\n\n" + q4 + ", made of " + bf16} {
+	out := run(0, "models quantized from "+bf16+"\n\nmodel ", "--html", page, bf16, q8, q4)
+	for _, want := range []string{"\n" + q8 + " (", "\n\n" + q8 + ", quantized from " + bf16,
+		"\n\n" + q4 + ", quantized from " + bf16} {
 		if strings.Count(out, want) != 1 {
 			t.Errorf("%q is not once in %s", want, out)
 		}

@@ -24,14 +24,14 @@ func releaseCommand() *cli.Command {
 		Usage:     "make everything of a published model from one plan",
 		ArgsUsage: "PLAN.yaml, or --source SOURCE --output DIR --type TYPE...",
 		Description: "Writes quantized models, all from one read of the source, their shards, the\n" +
-			"importance matrix, what sees or hears, pages about the models, measurements\n" +
-			"(quality.json), the model card, SHA256SUMS and manifest.json. PLAN.yaml says what\n" +
-			"of it: --schema prints its JSON schema, docs/publishing.md describes it. Paths\n" +
+			"importance matrix, the vision or audio encoder, pages about the models,\n" +
+			"measurements (quality.json), the model card, SHA256SUMS and manifest.json.\n" +
+			"docs/publishing.md describes PLAN.yaml, and --schema prints its JSON schema. Paths\n" +
 			"in it are relative to its folder.\n\n" +
-			"What is there already, made of the same inputs with the same options, is not made\n" +
-			"again: a second run does nothing, and one after a killed one goes on. What is done\n" +
-			"is kept in DIR/.ggtool-release, which is not to be published.\n\n" +
-			"TYPE may have what an output of a plan has, after commas: Q4_K_M,size=4G or\n" +
+			"Files that an earlier run has made from the same inputs with the same options are\n" +
+			"not made again: a second run does nothing, and the run after a killed one resumes.\n" +
+			"The state is in DIR/.ggtool-release, which is not to be published.\n\n" +
+			"TYPE may be followed by keys of an output of a plan: Q4_K_M,size=4G or\n" +
 			"Q4_K_M,like=Q4_0,name=Q4_0_best.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Main: strings.Fields(
@@ -58,7 +58,7 @@ func releaseCommand() *cli.Command {
 	}
 }
 
-// planFlags are those that say what a plan does.
+// planFlags returns the flags that replace a plan.
 func planFlags() []cli.Flag {
 	return tool.Group("Instead of a plan",
 		&cli.StringFlag{Name: "source",
@@ -141,7 +141,7 @@ func parseRelease(cmd *cli.Command) (r releaseRequest, err error) {
 	return r, err
 }
 
-// planOf returns the plan that flags say.
+// planOf returns the plan of the flags.
 func planOf(cmd *cli.Command) (*release.Plan, error) {
 	for _, need := range []string{"source", "output", "type"} {
 		if !cmd.IsSet(need) {
@@ -247,9 +247,9 @@ type releaseResult struct {
 	Model  string         `json:"model"`
 	Output string         `json:"output"`
 	Parts  []release.Item `json:"parts"`
-	// Bytes are of all that is to be made, with --dry-run, or of all parts.
+	// Bytes is the size of the files to be made, with --dry-run, or of all parts.
 	Bytes int64          `json:"bytes"`
-	Exact bool           `json:"exact"`           // whether Bytes are no estimate
+	Exact bool           `json:"exact"`           // whether Bytes is exact
 	Files []release.File `json:"files,omitempty"` // not with --dry-run
 	// Removed and Left are files of earlier runs that the plan no longer has.
 	Removed []string `json:"removed,omitempty"`
@@ -315,7 +315,7 @@ func makeRelease(ctx context.Context, cmd *cli.Command) error {
 	result.Exact = true
 	tool.NoteScalar(cmd)
 	if err := made.Run(ctx); err != nil {
-		return tool.Kept(err, "what is done is kept: the same command goes on")
+		return tool.Kept(err, "finished files stay: run the same command again to resume")
 	}
 	result.Files = made.Files()
 	result.Removed, result.Left = made.Removed, made.Left

@@ -19,12 +19,12 @@ func reproduceCommand() *cli.Command {
 		Usage:     "make the outputs of a manifest again, and compare",
 		ArgsUsage: "MANIFEST",
 		Description: "MANIFEST is what ggconv or ggquant has written with --manifest. Compares sizes and\n" +
-			"SHA-256 sums of all inputs, does the same run in a temporary folder (TMPDIR says\n" +
+			"SHA-256 sums of all inputs, does the same run in a temporary folder (TMPDIR sets\n" +
 			"where), and compares every file and tensor. Exit code 6 if something differs: the\n" +
-			"first tensor that does is named; 5 if an input is not what it was.\n\n" +
-			"The model is looked for next to the manifest, and where --input says: a file or a\n" +
+			"first tensor that does is named; 5 if an input has changed.\n\n" +
+			"The model is looked for next to the manifest, and in --input: a file or a\n" +
 			"folder by its name, or in such a folder. The first --input is the model if none has\n" +
-			"its name. Other inputs are only looked for where --input says, and links in folders\n" +
+			"its name. Other inputs are only looked for in --input, and links in folders\n" +
 			"are not followed. A server is asked for what --input has the address of.\n" +
 			"Another version of the program is a warning.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{

@@ -77,7 +77,7 @@ func parseSplit(cmd *cli.Command) (r splitRequest, err error) {
 	return r, err
 }
 
-// writeOptions returns what the flags say about writing.
+// writeOptions returns the options for writing of the flags.
 func writeOptions(cmd *cli.Command) (opt writer.Options, err error) {
 	opt = writer.Options{Workers: tool.Threads(cmd), Force: cmd.Bool("force")}
 	opt.Progress, err = tool.NewProgress(cmd)
@@ -108,7 +108,7 @@ func split(ctx context.Context, cmd *cli.Command) error {
 	return set.Unchanged()
 }
 
-// copied writes files whose tensors are those of a model, and says what was written.
+// copied writes files with the tensors of a model, and reports them.
 func copied(ctx context.Context, cmd *cli.Command, from *gguf.Set, files []*writer.File, opt writer.Options,
 	asJSON bool) error {
 	cost := tool.StartCost(ctx)

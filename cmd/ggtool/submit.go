@@ -107,10 +107,10 @@ func checkCommands(ctx context.Context, j *submit.Job) error {
 		manifest.Convert: runs.CheckConvert, manifest.Quantize: runs.CheckQuantize, "ggeval": runs.CheckEvaluate,
 	}[path.Base(j.Command[0])]
 	part := slices.Clone(j.Part())
-	part[slices.Index(part, "--part")+1] = fmt.Sprintf("1/%d", j.Parts) // what the environment of a job says
+	part[slices.Index(part, "--part")+1] = fmt.Sprintf("1/%d", j.Parts) // a job takes its number from the environment
 	for _, command := range [][]string{part, j.Finish()} {
 		if err := parses(ctx, command[1:]); err != nil {
-			return fault.Errorf(fault.Usage, "every job would say: %w", err)
+			return fault.Errorf(fault.Usage, "every job would fail: %w", err)
 		}
 	}
 	return nil
@@ -123,7 +123,7 @@ func submitSlurmCommand() *cli.Command {
 		ArgsUsage: submitted,
 		Description: "Prints a script for sh that calls sbatch twice and prints the numbers of the jobs. A\n" +
 			"task that is stopped before its time is over, preempted or killed is queued again\n" +
-			"and goes on. The job that finishes starts when all have ended, and says what is missing.\n\n" +
+			"and resumes. The job that finishes starts when all have ended, and names missing parts.\n\n" +
 			tool.ExitHelp,
 		Metadata: tool.About{
 			Examples: []string{"ggtool submit slurm --parts 16 -- ggquant in.gguf out.gguf Q4_K_M | sh"},
@@ -174,7 +174,7 @@ func submitKubernetesCommand() *cli.Command {
 		ArgsUsage: submitted,
 		Description: "Prints YAML for kubectl create: a claim of a volume that all nodes can write, a Job with an\n" +
 			"index for each part, and a Job whose pod is made again until all parts are whole. A\n" +
-			"part whose pod is evicted or killed is run again and goes on. Pods run as nobody, on a\n" +
+			"part whose pod is evicted or killed is run again and resumes. Pods run as nobody, on a\n" +
 			"root folder that they cannot write. Kubernetes 1.33 or later.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Examples: []string{"ggtool submit k8s --parts 16 --image IMAGE --claim MODELS -- ggconv X X.gguf"},

@@ -35,7 +35,7 @@ func verifyCommand() *cli.Command {
 			"architecture. Exit code 3 if anything is wrong; notes are about what loaders take.\n\n" +
 			"--sums compares the files with a list of SHA-256 sums as sha256sum writes it, too,\n" +
 			"--manifest with sizes and sums in the manifest of a release, or of a run of ggconv or\n" +
-			"ggquant; without FILE, those that the list names, next to it.\n\n" + tool.ExitHelp,
+			"ggquant; without FILE, the listed files, next to the list.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Elsewhere: []string{"check", "validate", "lint"},
 			Examples: []string{"ggtool verify *.gguf", "ggtool verify --sums SHA256SUMS",
@@ -89,7 +89,7 @@ type verifyResult struct {
 	Files []verified `json:"files"`
 }
 
-// verified is what is said of one file.
+// verified is the result for one file.
 type verified struct {
 	File     string           `json:"file"`
 	Whole    bool             `json:"whole"` // nothing is wrong
@@ -171,14 +171,14 @@ func verifyFiles(ctx context.Context, cmd *cli.Command) error {
 	return nil
 }
 
-// wanted is what a list says of files.
+// wanted holds the expected files of a list.
 type wanted struct {
-	list  string            // what it is called in findings
+	list  string            // its name in findings
 	dir   string            // its folder
 	names []string          // paths of the files, joined with dir
 	sums  map[string]string // SHA-256 by such a path
 	sizes map[string]int64  // in bytes, if the list has them
-	// anywhere says that the list has names without folders, and files of these names may be elsewhere.
+	// anywhere is true if the list has names without folders, whose files may be elsewhere.
 	anywhere bool
 }
 
@@ -269,7 +269,7 @@ func parseSHA256(path string, data []byte) (sums map[string]string, names []stri
 	return sums, names, nil
 }
 
-// compare says what is wrong with a file, "" for nothing, and whether it is there. The sum of one that has another
+// compare returns the defect of a file, "" for none, and whether it exists. The sum of one that has another
 // size is not taken.
 func (w *wanted) compare(ctx context.Context, path string) (text string, there bool, err error) {
 	info, err := os.Stat(path)

@@ -2,7 +2,7 @@ package card
 
 import "fmt"
 
-// levels say what a divergence, in nats for a token, means in practice, and which files by bits per
+// levels translate a divergence, in nats per token, into practice, and which files by bits per
 // weight come to about that where nothing was measured.
 var levels = []struct {
 	kld  float64 // up to which
@@ -17,7 +17,7 @@ var levels = []struct {
 	{0, 0, "last resort"},
 }
 
-// goodEnough is the level of which the smallest file is recommended.
+// goodEnough is the level at which the smallest file is recommended.
 const goodEnough = 2
 
 // level returns the row of levels for a file.
@@ -30,7 +30,7 @@ func (f *File) level() int {
 	return len(levels) - 1
 }
 
-// advise says of each file whether to take it. Files are sorted, the largest first. What was measured
+// advise sets the advice of each file. Files are sorted, the largest first. What was measured
 // decides, and bits per weight where nothing was.
 func (c *Card) advise() {
 	take := -1

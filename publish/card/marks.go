@@ -110,7 +110,7 @@ func parseDocument(path, text string) (*document, error) {
 func (d *document) ours() bool { return d.marked || len(d.body) > 1 }
 
 // update returns the card with the generated parts of another one. Sections whose marks somebody has
-// removed do not come back; those that are not generated any more become empty.
+// removed do not come back; sections that are not generated any more become empty.
 func (d *document) update(next *document) (string, error) {
 	sections := map[string][]string{}
 	for _, p := range next.body {

@@ -31,7 +31,7 @@ type Result struct {
 // Measured is what was measured of a file.
 type Measured struct {
 	PPL        *Figure // perplexity
-	Divergence *Figure // of Kullback and Leibler from the model that it was made of, in nats for a token
+	Divergence *Figure // KL divergence from the model before quantization, in nats per token
 }
 
 // The limits of what is read next to a model.
@@ -95,7 +95,7 @@ func ParseResult(data []byte) (r Result, ok bool) {
 // baseName returns the last element of a path of any system.
 func baseName(s string) string { return s[strings.LastIndexAny(s, `/\`)+1:] }
 
-// readResults reads the files of a folder that are results, of which names are given.
+// readResults reads those of the named files of a folder that are results of ggeval.
 func readResults(dir string, names []string) (all []Result, err error) {
 	if len(names) > maxResults {
 		return nil, fault.Errorf(fault.Refused, "%s: %d files of JSON, want at most %d", dir, len(names), maxResults)
@@ -136,7 +136,7 @@ func ReadResult(path string) (Result, error) {
 	return r, err
 }
 
-// best returns what is known of the files by the one text that says the most of them: figures over
+// best returns the figures over the one text that has most of the files: figures over
 // different texts cannot be compared. Results of one text are taken together, the last of a file counts.
 func best(all []Result, files []string) Result {
 	type text struct {

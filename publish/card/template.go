@@ -33,7 +33,7 @@ type limits struct {
 	steps, nested, written int
 }
 
-// parseTemplate reads a template. What it carries out draws on the limits, which are for one time.
+// parseTemplate parses a template. Executing it uses up the limits, which are good for one time.
 func parseTemplate(text string, l *limits) (*template.Template, error) {
 	if len(text) > maxTemplate {
 		return nil, fault.Errorf(fault.Usage, "template: %d bytes, want at most %d", len(text), maxTemplate)

@@ -82,7 +82,7 @@ func address(s string) string {
 var parentheses = strings.NewReplacer("(", "%28", ")", "%29", "<", "%3C", ">", "%3E", `"`, "%22", `\`, "%5C", "|",
 	"%7C", " ", "%20", "`", "%60")
 
-// relative returns the address of a file below the card's folder, of which path is with slashes.
+// relative returns the address of a file below the card's folder; path has slashes.
 func relative(path string) string {
 	var parts []string
 	for part := range strings.SplitSeq(path, "/") {

@@ -24,7 +24,7 @@ import (
 	"ggforge/writer"
 )
 
-// Format is what a manifest begins with.
+// Format is the value of Manifest.Format.
 const Format = "ggforge run manifest 1"
 
 // The commands whose runs have manifests.
@@ -33,13 +33,13 @@ const (
 	Quantize = "ggquant"
 )
 
-// Manifest is what a run has read and written.
+// Manifest lists the files that a run has read and written.
 type Manifest struct {
 	Format    string   `json:"format" doc:"ggforge run manifest 1"`
 	Program   string   `json:"program" doc:"the program, with its version"`
 	Command   string   `json:"command" doc:"ggconv or ggquant"`
 	Source    string   `json:"source" doc:"the model: the name of its file or folder, or its address on a server"`
-	Arguments []string `json:"arguments" doc:"flags that decide bytes, in the order of the help; files and folders without those that they are in"`
+	Arguments []string `json:"arguments" doc:"flags that decide bytes, in the order of the help; files and folders by their names, without paths"`
 	Inputs    []Input  `json:"inputs" doc:"all files that were read, by role and name"`
 	Outputs   []Output `json:"outputs" doc:"what was made"`
 	Files     []File   `json:"files" doc:"the files of all outputs"`
@@ -49,12 +49,12 @@ type Manifest struct {
 type Input struct {
 	Role string `json:"role" doc:"source, or the flag that names the file or the folder that it is in"`
 	digest.File
-	State string `json:"state,omitempty" doc:"of files of a server: the commit, or what it calls the content; weights have no sha256 then"`
+	State string `json:"state,omitempty" doc:"of files of a server: the commit, or the server's validator of the content; weights have no sha256 then"`
 }
 
 // Output is a model that was made.
 type Output struct {
-	Name string `json:"name" doc:"of its file; of shards, what their names are made of"`
+	Name string `json:"name" doc:"of its file; of shards, the name before they were split"`
 	Type string `json:"type" doc:"recipe, or type of the weights"`
 }
 
@@ -274,7 +274,7 @@ func plain(name string) bool {
 		!strings.ContainsFunc(name, unicode.IsControl)
 }
 
-// Difference is what is not as a manifest says.
+// Difference is a difference between a file and its manifest.
 type Difference struct {
 	File   string `json:"file"`
 	Tensor string `json:"tensor,omitempty"` // the first that differs; none for a difference of metadata or layout

@@ -35,7 +35,7 @@ const (
 	Vocab     = "vocab"  // vocabulary and metadata only
 )
 
-// Name is the name of a file in its parts. Those that it does not have are empty or 0.
+// Name holds the parts of a file name. Missing parts are empty or 0.
 type Name struct {
 	Sidecar   string `json:"sidecar,omitempty"` // Projector or Drafts
 	BaseName  string `json:"base_name"`
@@ -48,7 +48,7 @@ type Name struct {
 	Shards    int    `json:"shards,omitempty"` // all of them
 }
 
-// Model returns what of a name says which model it is: all before the encoding.
+// Model returns the part of a name before the encoding, which identifies the model.
 func (n Name) Model() string {
 	var parts []string
 	for _, part := range []string{n.Sidecar, n.BaseName, n.SizeLabel, n.FineTune, n.Version} {
@@ -95,7 +95,7 @@ var (
 const maxName = 1 << 10
 
 // Parse returns the parts of the name of a file, without folders. One that does not follow the
-// convention is an error of kind fault.Broken whose text says why, see Check.
+// convention is an error of kind fault.Broken, see Check.
 func Parse(name string) (Name, error) {
 	n, found := parse(name)
 	if len(found) > 0 {
@@ -158,7 +158,7 @@ const (
 	noVersion = "no version: want v1.0 or another number between size or fine-tune and encoding"
 )
 
-// diagnose says why a name, without type and shard, is not by the convention.
+// diagnose returns why a name, without type and shard, does not follow the convention.
 func diagnose(stem string) (found []string) {
 	parts := strings.Split(stem, "-")
 	at, size := -1, -1
@@ -236,7 +236,7 @@ const (
 )
 
 // Of returns the name of a file with that metadata and tensors, names with dimensions in GGUF
-// order, whose weights are encoded as said ("Q4_K_M", or "" for nothing to say): it follows the
+// order, with that encoding ("Q4_K_M", "" for none): it follows the
 // convention whatever the metadata hold. The size label is calculated where there is none that
 // the convention knows, and a version that is missing is v1.0.
 //
@@ -275,7 +275,7 @@ func Of(m gguf.Metadata, tensors iter.Seq2[string, []int64], as string) Name {
 	n.FineTune = strings.Trim(clean(tune, '-', maxFineTune), "-")
 	for _, kind := range []string{LoRA, Vocab} {
 		if strings.HasPrefix(n.Encoding, kind) {
-			n.Encoding = "" // it says nothing about numbers
+			n.Encoding = "" // a vocabulary has no weights
 		}
 	}
 	return n

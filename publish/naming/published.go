@@ -33,13 +33,13 @@ func Read(name string) (n Name, found []string, ok bool) {
 	if len(name) > maxName {
 		return n, Check(name), false
 	}
-	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
+	problem := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	stem, whole := strings.CutSuffix(name, ".gguf")
 	if m := bytePart.FindStringSubmatch(name); m != nil {
 		stem = name[:len(name)-len(m[0])]
 		n.Shard, _ = strconv.Atoi(m[1])
 		n.Shards, _ = strconv.Atoi(m[2])
-		say("shard: piece %d of %d of a file's bytes, to be joined by cat: want files NAME-%05d-of-%05d.gguf, each "+
+		problem("shard: piece %d of %d of a file's bytes, to be joined by cat: want files NAME-%05d-of-%05d.gguf, each "+
 			"of which can be read", n.Shard, n.Shards, n.Shard, n.Shards)
 	} else if !whole {
 		return n, Check(name), false
@@ -48,7 +48,7 @@ func Read(name string) (n Name, found []string, ok bool) {
 		n.Shard, _ = strconv.Atoi(m[1])
 		n.Shards, _ = strconv.Atoi(m[2])
 		if n.Shard == 0 || n.Shard > n.Shards {
-			say("shard: %s of %s: want a number from 00001 to that of all", m[1], m[2])
+			problem("shard: %s of %s: want a number from 00001 to the number of shards", m[1], m[2])
 		}
 	}
 	if m := kindEnd.FindStringSubmatch(stem); m != nil {
@@ -60,10 +60,10 @@ func Read(name string) (n Name, found []string, ok bool) {
 			n.Type = Vocab
 		default:
 			n.Type = Matrix
-			say("type: the convention has no names of importance matrices, %s", m[1])
+			problem("type: the convention has no names of importance matrices, %s", m[1])
 		}
 		if n.Type != Matrix && m[0] != "-"+n.Type {
-			say("type: %q: want -%s at the end", m[0], n.Type)
+			problem("type: %q: want -%s at the end", m[0], n.Type)
 		}
 	}
 	if m := typeEnd.FindStringSubmatch(stem); m != nil {
@@ -71,12 +71,12 @@ func Read(name string) (n Name, found []string, ok bool) {
 		n.Encoding = m[2]
 		switch own := ownPrefix.FindString(n.Encoding); {
 		case own != "":
-			say("encoding: %s before %s: want letters, digits and underscores only", own, n.Encoding[len(own):])
+			problem("encoding: %s before %s: want letters, digits and underscores only", own, n.Encoding[len(own):])
 		case n.Encoding != strings.ToUpper(n.Encoding):
-			say("encoding: %s: types are written %s", n.Encoding, strings.ToUpper(n.Encoding))
+			problem("encoding: %s: types are written %s", n.Encoding, strings.ToUpper(n.Encoding))
 		}
 		if m[1] == "." || m[1] == "_" {
-			say("encoding: %q before it: want a dash", m[1])
+			problem("encoding: %q before it: want a dash", m[1])
 		}
 	}
 	if m := sideBegin.FindStringSubmatch(stem); m != nil {
@@ -85,9 +85,9 @@ func Read(name string) (n Name, found []string, ok bool) {
 	} else if at := sideIn.FindStringSubmatchIndex(stem); at != nil {
 		n.Sidecar = strings.ToLower(stem[at[2]:at[3]])
 		stem = strings.Trim(stem[:at[0]]+"-"+stem[at[1]:], "-")
-		say("sidecar: %s comes first", n.Sidecar)
+		problem("sidecar: %s comes first", n.Sidecar)
 	}
-	n.split(stem, say)
+	n.split(stem, problem)
 	if found == nil {
 		found = Check(name)
 	}
@@ -95,7 +95,7 @@ func Read(name string) (n Name, found []string, ok bool) {
 }
 
 // split reads what a name has before the encoding.
-func (n *Name) split(stem string, say func(string, ...any)) {
+func (n *Name) split(stem string, problem func(string, ...any)) {
 	parts := strings.Split(stem, "-")
 	size, last, at := len(parts), len(parts), -1
 	for i, part := range parts {
@@ -112,15 +112,15 @@ func (n *Name) split(stem string, say func(string, ...any)) {
 		case at == len(parts)-1:
 			last = at
 		case at > size:
-			say("version: %s is before %q: want it last", n.Version, strings.Join(parts[at+1:], "-"))
+			problem("version: %s is before %q: want it last", n.Version, strings.Join(parts[at+1:], "-"))
 		default:
-			say("version: %s is in the base name: want it after size and fine-tune", n.Version)
+			problem("version: %s is in the base name: want it after size and fine-tune", n.Version)
 		}
 	}
 	if at < 0 {
-		say("%s", noVersion)
+		problem("%s", noVersion)
 	} else if n.Version[0] == 'V' {
-		say("version: %s: want a small v", n.Version)
+		problem("version: %s: want a small v", n.Version)
 	}
 	base, tune := parts[:min(size, last)], []string(nil)
 	if size < last {
@@ -129,7 +129,7 @@ func (n *Name) split(stem string, say func(string, ...any)) {
 			n.SizeLabel, tune = n.SizeLabel+"-"+tune[0], tune[1:]
 		}
 	} else {
-		say("%s", noSize)
+		problem("%s", noSize)
 	}
 	without := func(list []string) string { // the version, which has a place of its own
 		var left []string
@@ -144,11 +144,11 @@ func (n *Name) split(stem string, say func(string, ...any)) {
 	for _, part := range [][2]string{{"base name", n.BaseName}, {"fine-tune", n.FineTune}} {
 		bad := strings.IndexFunc(part[1], func(r rune) bool { return !letterOrDigit(r) && r != '-' && r != ' ' })
 		if bad >= 0 {
-			say("%s: %q in %q: want ASCII letters, digits and dashes", part[0], []rune(part[1][bad:])[0],
+			problem("%s: %q in %q: want ASCII letters, digits and dashes", part[0], []rune(part[1][bad:])[0],
 				clipped(part[1]))
 		}
 	}
 	if n.BaseName == "" {
-		say("base name: there is none")
+		problem("base name: there is none")
 	}
 }

@@ -34,7 +34,7 @@ var TemplateFields = []TemplateField{
 func TemplateHelp() string {
 	var list []string
 	for _, f := range TemplateFields[:4] {
-		list = append(list, fmt.Sprintf("{%s} stands for %s", f.Name, f.Text))
+		list = append(list, fmt.Sprintf("{%s} is %s", f.Name, f.Text))
 	}
 	var parts []string
 	for _, f := range TemplateFields[4:] {

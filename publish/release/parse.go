@@ -15,8 +15,7 @@ import (
 	"ggforge/internal/text/size"
 )
 
-// Parse reads the text of a plan, in YAML or JSON. What is wrong with it is an error of kind fault.Usage that
-// names the line.
+// Parse parses a plan in YAML or JSON. Errors have kind fault.Usage and name the line.
 func Parse(path string, data []byte) (*Plan, error) {
 	var node yaml.Node
 	if err := yaml.Unmarshal(data, &node); err != nil {
@@ -36,7 +35,7 @@ func Parse(path string, data []byte) (*Plan, error) {
 	return p, nil
 }
 
-// decoder reads values at nodes whose lines it knows.
+// decoder decodes YAML nodes; its errors name their lines.
 type decoder struct{ path string }
 
 func (d *decoder) fail(n *yaml.Node, name, format string, args ...any) error {
@@ -46,7 +45,7 @@ func (d *decoder) fail(n *yaml.Node, name, format string, args ...any) error {
 	return fault.Errorf(fault.Usage, "%s, line %d: %s%s", d.path, n.Line, name, fmt.Sprintf(format, args...))
 }
 
-// shown returns what an error shows of a node.
+// shown describes a node in errors.
 func shown(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -59,7 +58,7 @@ func shown(n *yaml.Node) string {
 	return fmt.Sprintf("%.60q", n.Value)
 }
 
-// value sets v to what a node says. enum are the texts that it may be, with commas.
+// value sets v to the value of a node. enum lists the accepted texts, with commas.
 func (d *decoder) value(v reflect.Value, n *yaml.Node, name, enum string) error {
 	if v.Kind() == reflect.Pointer {
 		v.Set(reflect.New(v.Type().Elem()))

@@ -15,20 +15,20 @@ import (
 	"ggforge/writer"
 )
 
-// The names of what is written next to the models.
+// The names of files next to the models.
 const (
 	qualityName  = "quality.json"
 	sumsName     = "SHA256SUMS"
 	manifestName = "manifest.json"
 )
 
-// reserved are names in the output folder that no model can have, whether this release has such a file or not.
+// reserved are names in the output folder that no model can have, even if this release has no such file.
 var reserved = []string{card.FileName, qualityName, sumsName, manifestName, stateDir}
 
 // folded returns a name as file systems compare it that do not tell cases apart.
 func folded(name string) string { return strings.ToLower(name) }
 
-// checkFolder refuses an output that is there and is no folder.
+// checkFolder refuses an output that exists and is no folder.
 func checkFolder(dir string) error {
 	info, err := disk.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +70,7 @@ func (r *Release) checkApart(context.Context) error {
 	return nil
 }
 
-// checkPaths compares what the steps write with each other, with names that are reserved, and with the inputs.
+// checkPaths compares the paths of the steps with each other, with reserved names, and with the inputs.
 func (r *Release) checkPaths(context.Context) error {
 	clash := func(s *stepBase, format string, args ...any) error {
 		return fault.Errorf(fault.Usage, "%s: %s "+format+": give it another name",
@@ -141,7 +141,7 @@ func (r *Release) checkInputs() error {
 				for _, in := range inputs {
 					if full == in.full || info != nil && os.SameFile(info, in.info) {
 						return fault.Errorf(fault.Usage,
-							"%s: output equals input: %s would replace %s, which the release is made of; want "+
+							"%s: output equals input: %s would replace %s, which the release is made from; want "+
 								"another folder or name", full, s.about, in.path)
 					}
 				}

@@ -9,61 +9,61 @@ import (
 )
 
 // Plan describes a release: its source and its files. Its fields are the keys of a file in YAML or JSON;
-// doc is what the schema says of them.
+// doc is their description in the schema.
 type Plan struct {
 	Source      string       `plan:"source" need:"true" doc:"a checkpoint directory, a GGUF file or the first of its shards, hf://ORG/NAME[@REVISION] or s3://BUCKET/FOLDER, or one of these and /FILE.gguf"`
-	Output      string       `plan:"output" doc:"the folder that the release is written to; it is made if it is not there"`
+	Output      string       `plan:"output" doc:"the folder to write; it is created if missing"`
 	Outputs     []Output     `plan:"outputs" need:"true" doc:"the models to write: types of ggquant, such as Q4_K_M, or objects"`
 	Layout      string       `plan:"layout" enum:"flat,folders" doc:"flat: all files in one folder; folders: one for each type"`
-	Template    string       `plan:"name_template" doc:"name files so; {name} stands for the model's name, size, fine-tune and version, {ftype} and {FTYPE} for the type (default: {name}-{FTYPE})"`
-	Split       Size         `plan:"split" doc:"write shards of at most so many bytes of tensors, such as 2G"`
-	Via         string       `plan:"via" enum:"auto,f32,f16,bf16" doc:"take the weights of a checkpoint as if converted to this type first"`
-	Calibration *Calibration `plan:"calibration" doc:"where importance comes from"`
-	Encoders    []string     `plan:"towers" enum:"f32,f16,bf16,q8_0" doc:"write the vision or audio encoder of the checkpoint in these types"`
-	Evaluation  *Evaluation  `plan:"evaluation" doc:"measure how far each model is from the source"`
-	Card        *Card        `plan:"card" doc:"about the model card"`
-	Pages       bool         `plan:"pages" doc:"write a page of HTML about each model, next to it"`
-	ModelName   string       `plan:"model_name" doc:"call the model of a checkpoint so"`
+	Template    string       `plan:"name_template" doc:"template of file names: {name} is the model's name, size, fine-tune and version, {ftype} and {FTYPE} the type (default: {name}-{FTYPE})"`
+	Split       Size         `plan:"split" doc:"write shards with at most this many bytes of tensors, such as 2G"`
+	Via         string       `plan:"via" enum:"auto,f32,f16,bf16" doc:"convert a checkpoint to this type before quantizing"`
+	Calibration *Calibration `plan:"calibration" doc:"the importance matrix: made with a text, or read"`
+	Encoders    []string     `plan:"towers" enum:"f32,f16,bf16,q8_0" doc:"write the vision or audio encoder (mmproj) in these types"`
+	Evaluation  *Evaluation  `plan:"evaluation" doc:"measure perplexity and KL divergence of each model from the source"`
+	Card        *Card        `plan:"card" doc:"the model card"`
+	Pages       bool         `plan:"pages" doc:"write an HTML page about each model, next to it"`
+	ModelName   string       `plan:"model_name" doc:"the name of a checkpoint's model"`
 
-	path string // "" for one that is no file
+	path string // of the file, "" for none
 }
 
 // Output is a model to write.
 type Output struct {
 	Type  string  `plan:"type" need:"true" doc:"a type of ggquant, such as Q4_K_M"`
 	Name  string  `plan:"name" doc:"the encoding in the file's name, if it is not the type: letters, digits and underscores"`
-	BPW   float64 `plan:"bpw" doc:"choose types of tensors that lose the least at so many bits per weight"`
-	Size  Size    `plan:"size" doc:"choose types of tensors that lose the least in files of so many bytes"`
-	Like  string  `plan:"like" doc:"choose types of tensors that lose the least at the size of this type"`
-	KLD   float64 `plan:"kld" doc:"choose the smallest types with which the model diverges by so many nats for a token at most"`
-	Types string  `plan:"types" doc:"the types to choose from, with commas"`
+	BPW   float64 `plan:"bpw" doc:"choose the types of tensors for the least predicted loss at this many bits per weight"`
+	Size  Size    `plan:"size" doc:"choose the types of tensors for the least predicted loss in files of this many bytes"`
+	Like  string  `plan:"like" doc:"choose the types of tensors for the least predicted loss at the size of this type"`
+	KLD   float64 `plan:"kld" doc:"choose the smallest types with at most this KL divergence, in nats per token"`
+	Types string  `plan:"types" doc:"the types to choose from, separated by commas"`
 
 	line int
 }
 
-// Calibration is where importance comes from: a text, or a matrix that is there.
+// Calibration is the source of the importance matrix: a text, or a file with a matrix.
 type Calibration struct {
-	Text          string `plan:"text" doc:"a text; the matrix that is made with it is a part of the release"`
+	Text          string `plan:"text" doc:"a text; the matrix made with it becomes a file of the release"`
 	Matrix        string `plan:"matrix" doc:"an importance matrix, of either format"`
-	Effort        string `plan:"effort" enum:"matrix,high,best" doc:"high and best choose blocks by the text, too"`
+	Effort        string `plan:"effort" enum:"matrix,high,best" doc:"high and best choose blocks with the text, too"`
 	Chunk         int    `plan:"chunk" doc:"tokens of a chunk of the text (512)"`
-	Chunks        int    `plan:"chunks" doc:"take so many chunks (0: all)"`
-	ProcessOutput bool   `plan:"process_output" doc:"collect for the matrix that makes logits, too"`
+	Chunks        int    `plan:"chunks" doc:"use this many chunks (0: all)"`
+	ProcessOutput bool   `plan:"process_output" doc:"collect importance for the output matrix, too"`
 }
 
-// Evaluation is how models are measured.
+// Evaluation is the measurement of the models.
 type Evaluation struct {
-	Text   string `plan:"text" need:"true" doc:"a text; that of the calibration would flatter"`
+	Text   string `plan:"text" need:"true" doc:"a text other than that of the calibration, which would flatter"`
 	Chunk  int    `plan:"chunk" doc:"tokens of a chunk of the text (512)"`
-	Chunks int    `plan:"chunks" doc:"take so many chunks (0: all)"`
+	Chunks int    `plan:"chunks" doc:"use this many chunks (0: all)"`
 }
 
-// Card is about the model card.
+// Card holds the settings of the model card.
 type Card struct {
-	Off         bool   `plan:"off" doc:"write none"`
-	BaseModel   string `plan:"base_model" doc:"the hub's model that the files are quantized from, ORG/NAME"`
-	QuantizedBy string `plan:"quantized_by" doc:"who quantizes it"`
-	Template    string `plan:"template" doc:"a template, of Go's text/template"`
+	Off         bool   `plan:"off" doc:"write no card"`
+	BaseModel   string `plan:"base_model" doc:"the model of the hub that the files are quantized from, ORG/NAME"`
+	QuantizedBy string `plan:"quantized_by" doc:"the name of the publisher"`
+	Template    string `plan:"template" doc:"a template in Go's text/template"`
 }
 
 // Size is a number of bytes.

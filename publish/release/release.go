@@ -296,7 +296,7 @@ func (r *Release) lock() (unlock func() error, err error) {
 	for path, was := range r.state.Inputs { // sums that this run has taken
 		now.Inputs[path] = was
 	}
-	now.looked = r.state.looked
+	now.checked = r.state.checked
 	r.state = now
 	return unlock, nil
 }

@@ -20,16 +20,16 @@ import (
 	"ggforge/model/identity"
 )
 
-// stateDir is the folder in the output's that is for runs only, not for the public: what is done, and what
-// an interrupted run has left. stateName and lockName are files in it.
+// stateDir is a folder below the output that is not for the public: it has the state, the lock, and the temporary files
+// of runs.
 const (
 	stateDir  = ".ggtool-release"
 	stateName = "state"
 	lockName  = "lock"
 )
 
-// stateKind is the file of the state, whose body is JSON. In a version before, a file of JSON by another name, all that
-// was made had names of one space, and an output called quality took the place of the measurements: it is not believed.
+// stateKind is the state file; its body is JSON. The state of an earlier version, a JSON file by another name, is
+// ignored: there an output called quality took the place of the measurements.
 var stateKind = statefile.Kind{Name: "release", Version: 2, Max: maxState}
 
 // state records the finished steps, so that a run does only the others.
@@ -38,20 +38,20 @@ var stateKind = statefile.Kind{Name: "release", Version: 2, Max: maxState}
 //
 // Killed in between, the next run finds in the folder the files that Intent describes, or those of Made, or none.
 type state struct {
-	// Inputs are sums of files that were read, by path: as long as their times and identities stay the same they
-	// are not taken again.
+	// Inputs are the sums of files that were read, by path. They are not taken again while time and identity of a file
+	// are the same.
 	Inputs map[string]seen `json:"inputs"`
-	// Made is what was made.
+	// Made are the steps that are done.
 	Made map[id]made `json:"made"`
-	// Intent is what is about to get its names.
+	// Intent are the steps whose files are about to get their names.
 	Intent map[id]made `json:"intent"`
-	// Left are files of earlier runs that no step in Made has any more.
+	// Left are files of earlier runs that belong to no step in Made any more.
 	Left []digest.File `json:"left"`
 
-	looked map[string]fs.FileInfo // of Inputs, those that were compared in this run
+	checked map[string]fs.FileInfo // of the Inputs that this run has checked
 }
 
-// seen is a file as it was when its sum was taken.
+// seen describes a file at the time when its sum was taken.
 type seen struct {
 	Bytes  int64  `json:"bytes"`
 	Time   int64  `json:"time"` // of modification, in nanoseconds
@@ -59,7 +59,7 @@ type seen struct {
 	SHA256 string `json:"sha256"`
 }
 
-// made is what a step has made: a model with all its shards, the matrix, measurements.
+// made holds the key and the files of a step: of a model all its shards.
 type made struct {
 	Key   string `json:"key"` // a hash of everything that its bytes depend on
 	Files []File `json:"files"`
@@ -68,13 +68,13 @@ type made struct {
 // maxState bounds the state that is read.
 const maxState = 64 << 20
 
-// parseState reads the body of a state. One that is no JSON is as good as none.
+// parseState parses the body of a state file. Invalid JSON gives an empty state.
 func parseState(data []byte) *state {
 	s := new(state)
 	if json.Unmarshal(data, s) != nil {
 		s = new(state)
 	}
-	s.looked = map[string]fs.FileInfo{}
+	s.checked = map[string]fs.FileInfo{}
 	if s.Inputs == nil {
 		s.Inputs = map[string]seen{}
 	}
@@ -91,8 +91,7 @@ func parseState(data []byte) *state {
 	return s
 }
 
-// checkStateDir refuses a link, or anything but a folder, in the place of the state's: through a link files
-// elsewhere would be written.
+// checkStateDir refuses anything but a folder in the place of stateDir: a link would lead writes elsewhere.
 func checkStateDir(dir string) error {
 	path := filepath.Join(dir, stateDir)
 	info, err := disk.Lstat(path)
@@ -121,7 +120,7 @@ func readState(dir string) (*state, error) {
 	return parseState(data), nil
 }
 
-// save writes the state into its folder, which is there.
+// save writes the state into its folder, which exists.
 func (s *state) save(dir string) error {
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -130,7 +129,8 @@ func (s *state) save(dir string) error {
 	return stateKind.Write(filepath.Join(dir, stateDir, stateName), "", data)
 }
 
-// sum returns size and SHA-256 of a regular file; all of its content is read only if it is not as it was.
+// sum returns size and SHA-256 of a regular file. The content is hashed only if the file has changed since the sum was
+// taken.
 func (s *state) sum(ctx context.Context, path string) (seen, error) {
 	full, err := filepath.Abs(path)
 	if err != nil {
@@ -141,7 +141,7 @@ func (s *state) sum(ctx context.Context, path string) (seen, error) {
 		return seen{}, err
 	}
 	was := s.Inputs[full]
-	if before := s.looked[full]; before != nil && os.SameFile(before, info) && before.Size() == info.Size() &&
+	if before := s.checked[full]; before != nil && os.SameFile(before, info) && before.Size() == info.Size() &&
 		before.ModTime().Equal(info.ModTime()) {
 		return was, nil
 	}
@@ -160,11 +160,11 @@ func (s *state) sum(ctx context.Context, path string) (seen, error) {
 	if err := stamp.Of(path, info).Check(); err != nil {
 		return seen{}, err
 	}
-	s.Inputs[full], s.looked[full] = now, info
+	s.Inputs[full], s.checked[full] = now, info
 	return now, nil
 }
 
-// same reports whether a file below the folder is there, with the size and the sum that f says.
+// same reports whether the file f exists below the folder, with the size and the sum of f.
 func (s *state) same(ctx context.Context, dir string, f digest.File) (bool, error) {
 	path := filepath.Join(dir, filepath.FromSlash(f.Name))
 	info, err := disk.Lstat(path)
@@ -181,8 +181,8 @@ func (s *state) same(ctx context.Context, dir string, f digest.File) (bool, erro
 	return now.Bytes == f.Bytes && now.SHA256 == f.SHA256, err
 }
 
-// done reports whether something was made with that key, and its files are still what they were. Files that a run
-// was killed over while it gave them their names, and that have them, count as made.
+// done reports whether a step was made with that key and its files have not changed. If a run was killed after files
+// got their names and before it recorded that, they count as made.
 func (s *state) done(ctx context.Context, dir string, i id, key string) (bool, error) {
 	if there, err := s.there(ctx, dir, s.Made[i], key); there || err != nil {
 		return there, err
@@ -194,7 +194,7 @@ func (s *state) done(ctx context.Context, dir string, i id, key string) (bool, e
 	return there, err
 }
 
-// there reports whether something has that key, and all its files are what it says.
+// there reports whether m has that key, and all its files exist unchanged.
 func (s *state) there(ctx context.Context, dir string, m made, key string) (bool, error) {
 	if len(m.Files) == 0 || m.Key != key {
 		return false, nil
@@ -207,15 +207,15 @@ func (s *state) there(ctx context.Context, dir string, m made, key string) (bool
 	return true, nil
 }
 
-// announce records what is about to get its names.
+// announce records the files of a step that are about to get their names.
 func (s *state) announce(i id, m made) {
-	for _, f := range s.Intent[i].Files { // of a run that was killed over other files
+	for _, f := range s.Intent[i].Files { // of a killed run, with other files
 		s.leave(f.File)
 	}
 	s.Intent[i] = m
 }
 
-// settle records that what was to get its names has got them.
+// settle records that the announced files of a step have their names.
 func (s *state) settle(dir string, i id) error {
 	next, ok := s.Intent[i]
 	if !ok {
@@ -231,7 +231,7 @@ func (s *state) settle(dir string, i id) error {
 			return err
 		}
 		s.Inputs[full] = seen{now.Bytes, now.Modified.UnixNano(), now.String(), f.SHA256}
-		delete(s.looked, full)
+		delete(s.checked, full)
 	}
 	for _, f := range s.Made[i].Files {
 		s.leave(f.File)
@@ -247,7 +247,7 @@ func (s *state) leave(f digest.File) {
 	s.Left = append(s.Left, f)
 }
 
-// paths returns all files that a run has made or was about to, on this machine.
+// paths returns the paths of all files in the state, on this machine.
 func (s *state) paths(dir string) (paths []string) {
 	add := func(f digest.File) { paths = append(paths, filepath.Join(dir, filepath.FromSlash(f.Name))) }
 	for _, list := range []map[id]made{s.Made, s.Intent} {
@@ -263,8 +263,8 @@ func (s *state) paths(dir string) (paths []string) {
 	return paths
 }
 
-// ours reports whether a run has made the file of that name, which may be replaced then. What a run was about to
-// make is ours if it is what is there: another file may have come first.
+// ours reports whether a run has made the file of that name, which may be replaced then. A file that a run was about to
+// make is ours if the present one has the same content: another program may have written one first.
 func (s *state) ours(ctx context.Context, dir, name string) (bool, error) {
 	for _, m := range s.Made {
 		if slices.ContainsFunc(m.Files, func(f File) bool { return sameName(dir, f.Name, name) }) {
@@ -288,8 +288,8 @@ func (s *state) ours(ctx context.Context, dir, name string) (bool, error) {
 	return false, nil
 }
 
-// sameName reports whether two names in a folder name the same file: they are the same, or but for letters of another
-// case, on a disk for which those are the same.
+// sameName reports whether two names in a folder name the same file: they are equal, or differ in case only on a file
+// system that ignores case.
 func sameName(dir, a, b string) bool {
 	if a == b || !strings.EqualFold(a, b) {
 		return a == b

@@ -19,21 +19,21 @@ type Kubernetes struct {
 	Job
 	// Image has the commands; the Dockerfile of this project makes one. It must be set.
 	Image string
-	// Namespace is where everything is, "" the user's own.
+	// Namespace of all objects, "" for the user's default.
 	Namespace string
-	// Claim is a claim that there is, of a volume that several nodes can write. Without it one of
-	// Storage bytes is made, of StorageClass ("" the cluster's own).
+	// Claim is an existing claim of a volume that several nodes can write. Without it a claim of
+	// Storage bytes is created, of StorageClass ("" for the cluster's default).
 	Claim        string
 	Storage      int64
 	StorageClass string
-	// Mount is where the volume is in the containers, "" for /work. The command runs there, so that
-	// names of files may be relative to it.
+	// Mount is the path of the volume in the containers, "" for /work. It is the command's working
+	// directory.
 	Mount string
 	// User is the id of user and group that the command runs as, 0 for 65534. Root is not permitted.
 	User int64
 	// Secret has environment variables for the command, such as HF_TOKEN; "" for none.
 	Secret string
-	// Wait is how long the Job that finishes may take, and with it the parts, 0 for 24 hours.
+	// Wait is the longest time until the last Job has finished, parts included; 0 for 24 hours.
 	Wait time.Duration
 }
 
@@ -44,8 +44,7 @@ const (
 	defaultWait  = 24 * time.Hour
 )
 
-// text is a string of the user's, which is written in double quotes: whatever is in it, no reader of
-// YAML takes it for anything else.
+// text is a string of the user. It is written in double quotes, so that every YAML reader takes it for a string.
 type text string
 
 func (t text) MarshalYAML() (any, error) {
@@ -75,10 +74,10 @@ func (o object) MarshalYAML() (any, error) {
 
 // Manifest returns the documents of YAML for kubectl create.
 //
-// A part whose pod is evicted, killed, or could not read or write is run again, at most Retries times;
-// one whose exit code would be the same again is not, and the others go on. Kubernetes has
-// nothing by which one Job waits for another: the pod that finishes fails while parts are missing and is
-// made again, first soon, then every few minutes, until Wait is over.
+// A part whose pod is evicted, killed, or has a read or write error is run again, at most Retries times.
+// One with an exit code that would be the same again is not, and the others continue. In Kubernetes no
+// Job can wait for another: the pod that finishes fails while parts are missing and is replaced, first
+// soon, then every few minutes, until Wait is over.
 func (k *Kubernetes) Manifest() ([]byte, error) {
 	if err := k.check(); err != nil {
 		return nil, err
@@ -101,7 +100,7 @@ func (k *Kubernetes) Manifest() ([]byte, error) {
 	return b.Bytes(), e.Close()
 }
 
-// checkStrings refuses what Kubernetes would.
+// checkStrings refuses strings that Kubernetes does not accept.
 func (k *Kubernetes) checkStrings() error {
 	switch {
 	case k.Image == "":
@@ -125,7 +124,7 @@ func (k *Kubernetes) checkStrings() error {
 	return nil
 }
 
-// metadata returns that of the object of this kind.
+// metadata returns the metadata of the object of this kind.
 func (k *Kubernetes) metadata(kind string) object {
 	return object{"name", text(k.CleanName() + "-" + kind), "namespace", given(k.Namespace), "labels", k.labels(kind)}
 }
@@ -152,15 +151,15 @@ func (k *Kubernetes) claim() object {
 	}}
 }
 
-// quantity returns bytes as Kubernetes reads them.
+// quantity returns bytes in the syntax of Kubernetes.
 func quantity(bytes int64) text {
 	return text(cmp.Or(inUnit(bytes, [4]string{"T", "G", "M", "k"}, [4]string{"Ti", "Gi", "Mi", "Ki"}),
 		strconv.FormatInt(bytes, 10)))
 }
 
-// vain are the exit codes that running again would not change: usage, broken input, not
+// permanent are the exit codes that a retry would not change: usage, broken input, not
 // supported, refused.
-var vain = []int{2, 3, 4, 5}
+var permanent = []int{2, 3, 4, 5}
 
 // parts is the Job whose indexes are the parts.
 func (k *Kubernetes) parts() object {
@@ -174,7 +173,7 @@ func (k *Kubernetes) parts() object {
 		"parallelism", at,
 		"backoffLimitPerIndex", k.Retries,
 		"podReplacementPolicy", "Failed", // never two pods with the same part
-		"podFailurePolicy", policy("FailIndex", vain),
+		"podFailurePolicy", policy("FailIndex", permanent),
 		"template", k.pod("parts", k.Part()),
 	}}
 }
@@ -189,7 +188,7 @@ func (k *Kubernetes) last() object {
 		"backoffLimit", pods(wait),
 		"activeDeadlineSeconds", units(wait, time.Second),
 		"podReplacementPolicy", "Failed",
-		"podFailurePolicy", policy("FailJob", vain),
+		"podFailurePolicy", policy("FailJob", permanent),
 		"template", k.pod("finish", k.Finish()),
 	}}
 }
@@ -205,7 +204,7 @@ func pods(wait time.Duration) int64 {
 	return n + units(max(wait, 0), 6*time.Minute)
 }
 
-// policy decides about failed pods: those whose node was taken away do not count.
+// policy is the policy for failed pods: one whose node has failed does not count.
 func policy(action string, codes []int) object {
 	return object{"rules", []object{
 		{"action", "Ignore", "onPodConditions", []object{{"type", "DisruptionTarget"}}},

@@ -14,21 +14,20 @@ type Slurm struct {
 	// Time is how long a part may run before it is stopped and, within Retries, queued again; 0 is
 	// the partition's limit.
 	Time time.Duration
-	// Partition and Account are those that the jobs count for, "" the user's own.
+	// Partition and Account are the options of sbatch, "" for the user's defaults.
 	Partition, Account string
 	// Options are more options of sbatch for both jobs, such as --constraint=avx512.
 	Options []string
 }
 
 // Script returns a script for sh that submits both jobs and prints their numbers: the array's, then
-// that of the job that finishes. Whatever strings the job has, they come to sbatch and to the
-// command as they are.
+// that of the job that finishes. All strings of the job are quoted.
 //
 // A task passes on the SIGTERM that Slurm sends Grace before its time is over, or when the job is
-// preempted; the command then keeps what it has done. It queues itself again when it was stopped
+// preempted; the command then saves its progress. It queues itself again when it was stopped
 // or killed, at most Retries times. The job that finishes starts when all tasks have ended, well or
-// not, and says which parts are missing: a job that waits for them to end well is lost for good if
-// somebody cancels a task and queues it again.
+// not, and names missing parts: with --dependency=afterok it would never start after
+// somebody cancels a task, even if it is queued again.
 func (s *Slurm) Script() (string, error) {
 	if err := s.check(); err != nil {
 		return "", err
@@ -48,7 +47,7 @@ func (s *Slurm) Script() (string, error) {
 	return b.String(), nil
 }
 
-// sbatch adds what submits one of the jobs and sets the variable of its kind to the job's number.
+// sbatch adds the lines that submit one of the jobs and set the variable of its kind to the job's number.
 // The first option is in the shell's syntax.
 func (s *Slurm) sbatch(b *strings.Builder, kind string, command []string, first string) {
 	options := []string{"--job-name=" + s.CleanName() + "-" + kind, "--ntasks=1", "--requeue", "--open-mode=append"}
@@ -85,8 +84,8 @@ func memory(bytes int64) string {
 // batch returns the script that runs a command in a job, but for the line that sets parts to the array's number, or to
 // nothing for a task of the array. The command runs in the background, so that the shell can pass on a signal while it
 // waits. The job is queued again when the command was stopped or killed, which is an exit code of 128 or more, when it
-// could not read or write, and when parts are missing that are in the queue, as after somebody has queued them and the
-// job that finishes again. One that somebody cancels is no longer RUNNING.
+// had a read or write error, and when parts are missing that are in the queue, as after somebody has queued them and
+// the job that finishes again. One that somebody cancels is no longer RUNNING.
 //
 // The last task of an array has the number of the array as its own, which stands for all tasks: it
 // has to be named by both numbers. The job that finishes may have such variables of the job that

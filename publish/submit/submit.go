@@ -1,4 +1,4 @@
-// Package submit writes the jobs that run a command of ours in parts on a cluster: for Slurm a
+// Package submit writes the jobs that run ggconv, ggquant or ggeval in parts on a cluster: for Slurm a
 // script that submits an array and a job that finishes, for Kubernetes a manifest with an Indexed
 // Job, a Job that finishes and a claim of a volume. It submits nothing itself.
 //
@@ -22,23 +22,23 @@ import (
 	"ggforge/internal/io/part"
 )
 
-// Job is what schedulers have in common.
+// Job holds the settings that the schedulers have in common.
 type Job struct {
-	// Name is that of the jobs; it is cleaned to lower-case letters, digits and hyphens, at most
-	// 40. "" is that of the program.
+	// Name of the jobs; it is cleaned to lower-case letters, digits and hyphens, at most 40.
+	// "" for the name of the program.
 	Name string
 	// Command is the program, by its name or path on the machines of the cluster, and its arguments.
 	Command []string
-	// Parts is into how many the work is cut, at least 1.
+	// Parts is the number of parts, at least 1.
 	Parts int
-	// AtOnce limits how many run at the same time; 0 does not.
+	// AtOnce is the largest number of parts that run at the same time; 0 for no limit.
 	AtOnce int
-	// Retries is how often a part is run again that was killed or could not read or write.
+	// Retries is how often a part is run again after it was killed or had a read or write error.
 	Retries int
-	// CPUs is how many each part gets, and Memory how many bytes; 0 leaves that to the cluster.
+	// CPUs and Memory (bytes) are the resources of each part; 0 for the cluster's default.
 	CPUs   int
 	Memory int64
-	// Grace is how long before it is killed a part is asked to stop, which takes it about a second.
+	// Grace is the time between the signal to stop and the kill. Stopping takes a part about a second.
 	Grace time.Duration
 }
 
@@ -54,7 +54,7 @@ type program struct {
 	resume []string // flags with which a part resumes
 }
 
-// words is how many words of a command line come before its flags.
+// words is the number of words of a command line before its flags.
 func (p program) words() int { return 1 + min(1, len(p.verbs)) }
 
 // program returns the program of the command, which has a word at least.
@@ -70,7 +70,7 @@ var ours = []string{"part", "finish", "resume"}
 // never are flags with which a command writes no file, so that there are no parts.
 var never = []string{"dry-run", "help", "h", "version", "v"}
 
-// check refuses a job that cannot be.
+// check refuses an invalid job.
 func (j *Job) check() error {
 	if len(j.Command) == 0 {
 		return fault.Errorf(fault.Usage, "no command: want one such as ggquant IN OUT TYPE")
@@ -82,7 +82,7 @@ func (j *Job) check() error {
 	case p.verbs != nil && (len(j.Command) < 2 || !slices.Contains(p.verbs, j.Command[1])):
 		return fault.Errorf(fault.Usage, "%s runs in parts with one of %v as its first argument", name, p.verbs)
 	case len(j.Command) <= p.words():
-		return fault.Errorf(fault.Usage, "%s has no arguments: want those that it would have on one machine", name)
+		return fault.Errorf(fault.Usage, "%s has no arguments: want the command as for one machine", name)
 	case j.Parts < 1 || j.Parts > part.Most:
 		return fault.Permits("Parts", fault.Errorf(fault.Usage, "%d parts: want 1 to %d", j.Parts, part.Most))
 	case j.AtOnce < 0 || j.Retries < 0 || j.CPUs < 0 || j.Memory < 0 || j.Grace < 0:
@@ -118,7 +118,7 @@ func flagName(word string) string {
 	return name
 }
 
-// noNUL refuses what no program can be given.
+// noNUL refuses strings that cannot be an argument of a program.
 func noNUL(words ...string) error {
 	for _, w := range words {
 		if strings.ContainsRune(w, 0) {
@@ -149,8 +149,8 @@ func clean(name string) string {
 	return strings.TrimRight(name[:min(len(name), maxName)], "-")
 }
 
-// Part returns the command of each part, which knows by the environment which it is. What only the
-// end can do is left out.
+// Part returns the command of each part, which takes its number from the environment. Flags for the
+// end only are left out.
 func (j *Job) Part() []string {
 	p, _, _ := j.program()
 	command := j.with(append([]string{"--part", "auto/" + strconv.Itoa(j.Parts)}, p.resume...)...)

@@ -1,10 +1,10 @@
-// Package verify says everything that is wrong with a GGUF file or with the shards of a model:
+// Package verify finds all defects of a GGUF file or of the shards of a model:
 //
-//	structure     what package gguf would refuse, all of it, and padding that is not zero
-//	shards        those that are missing, or do not belong together
+//	structure     everything that package gguf refuses, and padding that is not zero
+//	shards        missing shards, and shards of different models
 //	blocks        scales and elements that are not finite, tensor by tensor
 //	vocabulary    lengths of its arrays, ids of special tokens, what the runtime needs to encode
 //	architecture  types of its keys, keys that must be there, dimensions of tensors by the metadata
 //
-// Notes are about what loaders take all the same.
+// Notes are findings that loaders accept all the same.
 package verify

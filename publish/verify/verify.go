@@ -32,7 +32,7 @@ type Options struct {
 	Structure bool // read headers only, no tensors
 }
 
-// maxFindings is how many findings Model returns; the last one has the number of the others.
+// maxFindings bounds the findings that Model returns; the last one has the number of the others.
 const maxFindings = 2000
 
 // findings collects.
@@ -62,8 +62,8 @@ func (f *findings) all(path string) []Finding {
 	return append(f.list, Finding{fmt.Sprintf("%s: and %d more", path, f.more), !f.wrong})
 }
 
-// Model looks at the file at path and, if it is the first shard of a model, at the others, and returns
-// the first 2000 findings and how many more there are. The error is one of reading them.
+// Model checks the file at path, and the other shards if it is the first of several. It returns the first 2000
+// findings and the number of the others. The error is a read error.
 func Model(ctx context.Context, path string, opt Options) ([]Finding, error) {
 	var all findings
 	files, err := open(path, &all)
@@ -91,8 +91,8 @@ func Model(ctx context.Context, path string, opt Options) ([]Finding, error) {
 	return all.all(path), ctx.Err()
 }
 
-// Worse returns what Model would find wrong with the metadata of a file if they were m, and not with its own; ids of
-// special tokens that are of no token are among it. Of shards only f is looked at.
+// Worse returns the defects that the metadata of a file would have as m and do not have now, including ids of special
+// tokens outside the vocabulary. Of shards only f is checked.
 func Worse(f *gguf.File, m gguf.Metadata) ([]string, error) {
 	find := func(m gguf.Metadata) (list []string, err error) {
 		g := *f
@@ -127,7 +127,7 @@ func outOfRange(path string, kv gguf.KV, n int) string {
 	return fmt.Sprintf("%s: key %q: is %s, want the id of one of %d tokens", path, kv.Key, kv.Value.Short(), n)
 }
 
-// open opens the file and further shards, as far as they can be followed.
+// open opens the file and the further shards, as far as they can be found.
 func open(path string, all *findings) (files []*gguf.File, err error) {
 	one := func(path string) (*gguf.File, error) {
 		c, err := gguf.Check(path)
@@ -213,10 +213,10 @@ func open(path string, all *findings) (files []*gguf.File, err error) {
 	return files, nil
 }
 
-// piece is how many bytes of a tensor are looked at at once, in whole blocks.
+// piece is the number of bytes of a tensor that are checked at a time, in whole blocks.
 const piece = 4 << 20
 
-// blocks looks at the numbers of all tensors.
+// blocks checks the elements of all tensors.
 func blocks(ctx context.Context, files []*gguf.File, all *findings, opt Options) error {
 	type job struct {
 		f        *gguf.File
@@ -277,7 +277,7 @@ func blocks(ctx context.Context, files []*gguf.File, all *findings, opt Options)
 	return nil
 }
 
-// validate looks at blocks that begin at an offset of their tensor.
+// validate checks the blocks that begin at an offset of their tensor.
 func validate(t gguf.Type, b []byte, at int64) error {
 	err := quants.Lookup(t).Validate(b)
 	var format *quants.FormatError
@@ -301,7 +301,7 @@ func isMatrix(m gguf.Metadata) bool {
 	return s == "imatrix"
 }
 
-// meaning looks at what the metadata say.
+// meaning checks the values of metadata.
 func meaning(files []*gguf.File, all *findings) {
 	f := files[0]
 	m := f.Metadata
@@ -364,7 +364,7 @@ func meaning(files []*gguf.File, all *findings) {
 	}
 }
 
-// keys compares the keys of an architecture with what its files have.
+// keys compares the keys of an architecture with the expected ones.
 func keys(f *gguf.File, a *table.Arch, all *findings) {
 	for key, r := range a.Rows() {
 		if !r.Setting() {
@@ -388,7 +388,7 @@ func keys(f *gguf.File, a *table.Arch, all *findings) {
 	}
 }
 
-// tokens looks at the vocabulary.
+// tokens checks the vocabulary.
 func tokens(f *gguf.File, all *findings) {
 	const prefix = "tokenizer.ggml."
 	list, ok := f.Metadata.Get(prefix + "tokens")
@@ -406,7 +406,7 @@ func tokens(f *gguf.File, all *findings) {
 		}
 	}
 	of, _ := vocab.OutOfRange(f.Metadata)
-	for _, kv := range of { // loaders take another one, and say so
+	for _, kv := range of { // loaders fall back to another one, and warn
 		all.note("%s", outOfRange(f.Path, kv, n))
 	}
 	switch _, err := vocab.New(f.Metadata); {
