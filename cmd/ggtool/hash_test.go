@@ -78,5 +78,5 @@ func TestHash(t *testing.T) {
 		save(text)
 		run(3, "list", "--check", list, dir+"m.gguf")
 	}
-	run(2, "the list says", "--check", list, "--sha1", dir+"m.gguf")
+	run(2, "the list names", "--check", list, "--sha1", dir+"m.gguf")
 }
