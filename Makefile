@@ -44,14 +44,16 @@ demo: build
 	bin/ggtool inspect out/demo/gollama-Q4_K_M.gguf
 	cd out/demo && grep -E ' gollama-(f16|Q4_K_M).gguf$$' ../../test/testdata/gollama.sha256 | sha256sum -c
 
-# Three builds: plain, with vector kernels, and one that may fuse multiply and add. What takes long without vector kernels is left
-# to the second build. What has no arithmetic that could differ is tested in the first only: the third is for the packages that
-# compute what is written or reported. make vet has the checks of all builds.
-FUSED := checkpoint/(ggml|precision) convert eval imatrix internal/(kernel|text/nearest) publish/compare quantize quants rows
+# Three builds. The one with vector kernels, which users run, has all tests. The plain one and one that may fuse multiply and add
+# have those of the packages that compute what is written or reported (the rest has no arithmetic that could differ), and what commands
+# tell of a build without vector kernels. make vet has the checks of all builds.
+COMPUTE := checkpoint/(ggml|precision) convert eval imatrix internal/(kernel|text/nearest) publish/compare quantize quants rows
+COMPUTING = $$(go list ./... | grep -E '^[a-z]+/($(subst $() ,|,$(strip $(COMPUTE))))(/|$$)')
 test:
-	go test -vet=off ./...
-	$(SIMD) go test -vet=off $$(go list ./... | grep -vE '/(tokenizer|test/(hftest|layers|release))(/|$$)')
-	GOAMD64=v3 go test -vet=off $$(go list ./... | grep -E '^[a-z]+/($(subst $() ,|,$(strip $(FUSED))))(/|$$)')
+	$(SIMD) go test -vet=off ./...
+	go test -vet=off $(COMPUTING)
+	go test -vet=off -run Scalar ./cmd/...
+	GOAMD64=v3 go test -vet=off $(COMPUTING)
 
 # What a change must pass: the tests, the rest of what CI runs, and builds for all
 # platforms.
