@@ -45,7 +45,7 @@ func command() *cli.Command {
 			Result: slices.Concat(tool.Prints[conversion](), tool.Prints[[]understanding](),
 				tool.Prints[[]supported]()),
 		}.Metadata(),
-		Flags:  runs.ConvertFlags(),
+		Flags:  tool.Flags(runs.ConvertFlags()...),
 		Action: run,
 	}
 }

@@ -113,9 +113,9 @@ func TestOldFlags(t *testing.T) {
 	}
 	fails(t, 3, "do not fit", in, "--gqa", "4")
 	fails(t, 3, "not a multiple of 3", in, "--gqa", "3")
-	fails(t, 2, "--outtype is about checkpoints", in, "--outtype", "f16")
-	fails(t, 2, "--pre is about checkpoints", in, "--pre", "x")
-	fails(t, 2, "--eps is about files before GGUF", gollama, "--eps", "1e-5")
+	fails(t, 2, "--outtype is for checkpoints", in, "--outtype", "f16")
+	fails(t, 2, "--pre is for checkpoints", in, "--pre", "x")
+	fails(t, 2, "--eps is for files before GGUF", gollama, "--eps", "1e-5")
 	fails(t, 2, "want a number of 32 bits", in, "--eps", "-1")
 	code, out, err := call("--dry-run", in)
 	if code != 0 || !bytes.Contains([]byte(out), []byte("blk.1.ffn_norm.weight")) {

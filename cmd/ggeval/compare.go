@@ -49,7 +49,7 @@ func compareCommand() *cli.Command {
 			},
 			Result: append(tool.Prints[compareResult](), tool.Prints[partResult]()...),
 		}.Metadata(),
-		Flags:  runs.CompareFlags(),
+		Flags:  tool.Flags(runs.CompareFlags()...),
 		Action: compare,
 	}
 }

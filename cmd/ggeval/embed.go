@@ -24,16 +24,20 @@ import (
 func embedCommand() *cli.Command {
 	flags := append(tool.Group(runs.CategoryText,
 		tool.Shared("file", "the texts are the lines of `FILE`"),
-		&cli.StringSliceFlag{Name: "text", Usage: "take a `TEXT`, too, before those of a file; repeatable"},
+		tool.Flag{Name: "text", Value: tool.TextList, Effect: tool.SetsBytes,
+			Usage: "take a `TEXT`, too, before those of a file; repeatable"},
 		tool.Shared("escape", `take \n, \t, \r, \", \', \\ and \xHH in texts for the characters that they stand for`),
 		tool.Shared("no-escape", "take them as they are, as without either flag"),
 	), tool.Group(tool.CategoryOutput,
-		tool.OneOf(&cli.StringFlag{Name: "pooling",
+		tool.Flag{Name: "pooling", Value: tool.Text, Choices: tool.Names("none", "mean", "cls", "last", "rank"),
+			Effect: tool.SetsBytes,
 			Usage: "how states of tokens become a vector: `HOW` is none, mean, cls, last or rank (default: what the " +
-				"model says)"}, tool.Names("none", "mean", "cls", "last", "rank")),
-		&cli.IntFlag{Name: "normalize", Aliases: []string{"embd-normalize"}, Value: 2,
-			Usage: "divide vectors by a norm `N`: -1 none, 0 largest value 32760, 1 taxicab, 2 Euclidean, more: p-norm"},
-		&cli.StringFlag{Name: "base", Usage: "say how far vectors are from those of the model `BASE`"},
+				"model says)"},
+		tool.Flag{Name: "normalize", Aliases: []string{"embd-normalize"}, Value: tool.Integer, Default: 2,
+			Effect: tool.SetsBytes,
+			Usage:  "divide vectors by a norm `N`: -1 none, 0 largest value 32760, 1 taxicab, 2 Euclidean, more: p-norm"},
+		tool.Flag{Name: "base", Value: tool.File, Effect: tool.ReadsFile,
+			Usage: "say how far vectors are from those of the model `BASE`"},
 		tool.Shared("output", "write the vectors to `FILE`: float32, little-endian, one after the other"),
 		tool.ForceFlag(),
 	)...)
@@ -53,7 +57,7 @@ func embedCommand() *cli.Command {
 				"ggeval embed -f lines.txt --base embedder-F16.gguf embedder-Q4_K_M.gguf"},
 			Result: tool.Prints[embedResult](),
 		}.Metadata(),
-		Flags:  append(flags, runs.ModelFlags()...),
+		Flags:  tool.Flags(append(flags, runs.ModelFlags()...)...),
 		Action: embed,
 	}
 }
@@ -88,13 +92,13 @@ func parseEmbed(cmd *cli.Command) (r embedRequest, err error) {
 	if r.Norm, err = eval.ParseNorm(int(cmd.Int("normalize"))); err != nil {
 		return r, fmt.Errorf("--normalize: %w", err)
 	}
-	if r.Base, err = tool.File(cmd, "base"); err != nil {
+	if r.Base, err = tool.FileValue(cmd, "base"); err != nil {
 		return r, err
 	}
 	if r.Base != "" {
 		r.Base = runs.InputPath(cmd, r.Base)
 	}
-	if r.Out, err = tool.File(cmd, "output"); err != nil {
+	if r.Out, err = tool.FileValue(cmd, "output"); err != nil {
 		return r, err
 	}
 	if r.File == "" && len(r.Texts) == 0 {

@@ -43,7 +43,7 @@ func imatrixCommand() *cli.Command {
 				"ggeval imatrix --in-file a.gguf --in-file b.dat -o both.gguf"},
 			Result: append(tool.Prints[imatrixResult](), tool.Prints[partResult]()...),
 		}.Metadata(),
-		Flags:  runs.ImatrixFlags(),
+		Flags:  tool.Flags(runs.ImatrixFlags()...),
 		Action: makeImatrix,
 	}
 }

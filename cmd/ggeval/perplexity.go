@@ -31,7 +31,7 @@ func perplexityCommand() *cli.Command {
 			"file escape ctx-size chunks stride part finish part-files html json force threads progress via remote"),
 			Elsewhere: []string{"ppl"}, Examples: []string{"ggeval perplexity -f text.txt model-Q4_K_M.gguf"},
 			Result: append(tool.Prints[perplexityResult](), tool.Prints[partResult]()...)}.Metadata(),
-		Flags:  runs.PerplexityFlags(),
+		Flags:  tool.Flags(runs.PerplexityFlags()...),
 		Action: perplexity,
 	}
 }

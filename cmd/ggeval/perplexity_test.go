@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/flagtest"
 	"ggforge/convert"
 	"ggforge/test/buckettest"
@@ -110,8 +111,10 @@ func TestCheckpointFlags(t *testing.T) {
 	dir := checkpointOf(t, "llama", 1)
 	file := quantized(t, dir, "Q8_0")[0]
 	text := textOf(t, source(t, 500))
-	for name, row := range flagtest.Checkpoint {
-		if name == "remote" {
+	for _, f := range tool.Declarations(perplexityCommand()) {
+		name := f.Name
+		row, ok := flagtest.Checkpoint[name]
+		if !ok || f.Inputs == 0 { // --no-lazy and the like have no effect with any input
 			continue
 		}
 		for _, args := range [][]string{{"perplexity", file}, {"compare", file, dir}} {

@@ -38,19 +38,20 @@ func sensitivityCommand() *cli.Command {
 			"file escape ctx-size chunks types group imatrix output json force threads progress via remote"),
 			Examples: []string{"ggeval sensitivity -f text.txt --types Q3_K,Q5_K model-F16.gguf"},
 			Result:   tool.Prints[sensitivityResult]()}.Metadata(),
-		Flags: runs.EvaluateFlags(
-			&cli.StringFlag{Name: "types", Category: runs.CategoryTypes, Value: "Q3_K,Q4_K,Q6_K",
-				Usage: "quantize to each of `TYPES`"},
-			tool.OneOf(&cli.StringFlag{Name: "group", Category: runs.CategoryTypes,
-				Value: string(sensitivity.ByRole),
+		Flags: tool.Flags(runs.EvaluateFlags(
+			tool.Flag{Name: "types", Value: tool.Text, Default: "Q3_K,Q4_K,Q6_K", Category: runs.CategoryTypes,
+				Effect: tool.SetsBytes,
+				Usage:  "quantize to each of `TYPES`"},
+			tool.Flag{Name: "group", Value: tool.Text, Default: string(sensitivity.ByRole),
+				Choices: tool.Names(sensitivity.Groups...), Category: runs.CategoryTypes, Effect: tool.SetsBytes,
 				Usage: "quantize together what `HOW` says: tensor, each alone; role, those of a name in all layers; " +
-					"layer, those of a layer"}, tool.Names(sensitivity.Groups...)),
-			tool.Under(runs.CategoryTypes, tool.Shared("imatrix", "quantize by the importance matrix in `FILE`")),
-			&cli.BoolFlag{Name: "allow-requantize", Category: runs.CategoryTypes,
+					"layer, those of a layer"},
+			tool.Shared("imatrix", "quantize by the importance matrix in `FILE`").In(runs.CategoryTypes),
+			tool.Flag{Name: "allow-requantize", Category: runs.CategoryTypes, Effect: tool.SetsBytes,
 				Usage: "permit tensors that are quantized already to change type"},
 			tool.Shared("output", "write the table to `FILE`, too, as --json prints it"),
 			tool.ForceFlag(),
-		),
+		)...),
 		Action: measureSensitivity,
 	}
 }
@@ -91,10 +92,10 @@ func parseSensitivity(cmd *cli.Command) (r sensitivityRequest, err error) {
 		return r, fault.Errorf(fault.Usage, "--group %q: want one of %v", r.Measure.Group, sensitivity.Groups)
 	}
 	r.Measure.AllowRequantize = cmd.Bool("allow-requantize")
-	if r.Measure.Matrix, err = tool.File(cmd, "imatrix"); err != nil {
+	if r.Measure.Matrix, err = tool.FileValue(cmd, "imatrix"); err != nil {
 		return r, err
 	}
-	if r.Output, err = tool.File(cmd, "output"); err != nil {
+	if r.Output, err = tool.FileValue(cmd, "output"); err != nil {
 		return r, err
 	}
 	return r, r.NeedText(cmd)

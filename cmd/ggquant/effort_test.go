@@ -147,7 +147,7 @@ func TestEffort(t *testing.T) {
 		t.Errorf("left in the folder: %v, %v", left, err)
 	}
 	for args, want := range map[string]string{
-		"--effort high IN OUT Q4_K_M":               "--effort goes with --calibrate",
+		"--effort high IN OUT Q4_K_M":               "--effort goes with one of --calibrate, --hessian",
 		"--calibrate t --effort most IN OUT Q4_K_M": `--effort is "most"`,
 	} {
 		if code, _, err := call(strings.Fields(args)...); code != 2 || !strings.Contains(err.Error(), want) {

@@ -51,7 +51,7 @@ func command() *cli.Command {
 			Values: typeArgument,
 			Result: slices.Concat(tool.Prints[reported](), tool.Prints[[]reported]()),
 		}.Metadata(),
-		Flags:  runs.QuantizeFlags(),
+		Flags:  tool.Flags(runs.QuantizeFlags()...),
 		Action: run,
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/flagtest"
 	"ggforge/cmd/internal/runs"
 
@@ -77,10 +78,15 @@ func TestEveryFlag(t *testing.T) {
 // are refused for a file, and that those of both kinds are not.
 func TestCheckpointFlags(t *testing.T) {
 	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)
-	for name, row := range flagtest.Checkpoint {
+	for _, f := range tool.Declarations(command()) {
+		row, ok := flagtest.Checkpoint[f.Name]
+		if !ok {
+			continue
+		}
 		code, _, err := call(append(row.Args, "--dry-run", in, "Q4_0")...)
-		if code != 2 || !strings.Contains(err.Error(), "--"+name+" is for checkpoints") {
-			t.Errorf("--%s: exit code %d, %v", name, code, err)
+		refused := code == 2 && strings.Contains(err.Error(), "--"+f.Name+" is for checkpoints")
+		if refused == (f.Inputs == 0) || !refused && code != 0 {
+			t.Errorf("--%s, for %v: exit code %d, %v", f.Name, f.Inputs, code, err)
 		}
 	}
 	if code, _, err := call("--compat", "reference", "--dry-run", in, "Q4_0"); code != 0 {

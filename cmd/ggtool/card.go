@@ -32,14 +32,15 @@ func cardCommand() *cli.Command {
 				"ggtool card --base-model org/Gollama --quantized-by somebody out"},
 			Result: tool.Prints[cardResult](),
 		}.Metadata(),
-		Flags: []cli.Flag{
+		Flags: tool.Flags(
 			tool.Shared("base-model", "the files are quantized from the hub's model `ORG/NAME`, whatever they say"),
 			tool.Shared("quantized-by", "they were quantized by `NAME`, whatever they say"),
-			&cli.StringFlag{Name: "template", Usage: "use the template in `FILE`"},
+			tool.Flag{Name: "template", Value: tool.File, Effect: tool.ReadsFile,
+				Usage: "use the template in `FILE`"},
 			tool.Shared("dry-run", "print the card instead of writing it"),
 			tool.JSONFlag(),
 			tool.ForceFlag(),
-		},
+		),
 		Action: makeCard,
 	}
 }
@@ -61,7 +62,7 @@ func parseCard(cmd *cli.Command) (r cardRequest, err error) {
 	if r.Card.BaseModel != "" && !card.HubName(r.Card.BaseModel) {
 		return r, fault.Errorf(fault.Usage, "--base-model %q: want ORG/NAME", r.Card.BaseModel)
 	}
-	r.Template, err = tool.File(cmd, "template")
+	r.Template, err = tool.FileValue(cmd, "template")
 	return r, err
 }
 

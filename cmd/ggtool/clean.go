@@ -39,11 +39,13 @@ func cleanCommand() *cli.Command {
 				"ggtool clean --remove --older-than 48h models"},
 			Result: tool.Prints[cleanResult](),
 		}.Metadata(),
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "remove", Usage: "remove it"},
-			&cli.DurationFlag{Name: "older-than", Usage: "only what was not written to for `TIME` (90m, 48h)"},
+		Flags: tool.Flags(
+			tool.Flag{Name: "remove", Effect: tool.RunsOnly,
+				Usage: "remove it"},
+			tool.Flag{Name: "older-than", Value: tool.Duration, Effect: tool.RunsOnly,
+				Usage: "only what was not written to for `TIME` (90m, 48h)"},
 			tool.JSONFlag(),
-		},
+		),
 		Action: clean,
 	}
 }

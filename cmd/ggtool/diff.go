@@ -26,7 +26,7 @@ func diffCommand() *cli.Command {
 			"types or data differ it prints the differences of the decoded weights.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{Elsewhere: []string{"compare", "cmp"}, Examples: []string{"ggtool diff a.gguf b.gguf"},
 			Result: tool.Prints[difference]()}.Metadata(),
-		Flags:  []cli.Flag{aloneFlag(), tool.JSONFlag()},
+		Flags:  tool.Flags(aloneFlag(), tool.JSONFlag()),
 		Action: diff,
 	}
 }

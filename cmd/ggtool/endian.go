@@ -23,12 +23,13 @@ func endianCommand() *cli.Command {
 		Metadata: tool.About{Elsewhere: []string{"byteswap", "swap"},
 			Examples: []string{"ggtool endian --to big model.gguf model-big.gguf"},
 			Result:   tool.Prints[tool.Written]()}.Metadata(),
-		Flags: tool.Group(tool.CategoryOutput,
+		Flags: tool.Flags(tool.Group(tool.CategoryOutput,
 			tool.OutFlag(),
-			tool.OneOf(&cli.StringFlag{Name: "to", Value: "big", Usage: "write in `ORDER` big or little"},
-				tool.Names("big", "little")),
+			tool.Flag{Name: "to", Value: tool.Text, Default: "big", Choices: tool.Names("big", "little"),
+				Effect: tool.SetsBytes,
+				Usage:  "write in `ORDER` big or little"},
 			aloneFlag(), tool.ThreadsFlag(), tool.ForceFlag(), tool.JSONFlag(), tool.ProgressFlag(),
-		),
+		)...),
 		Action: endian,
 	}
 }

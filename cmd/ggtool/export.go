@@ -33,20 +33,22 @@ func exportCommand() *cli.Command {
 			Examples:  []string{"ggtool export --type bf16 --hf model-Q4_K_M.gguf checkpoint"},
 			Result:    tool.Prints[exported](),
 		}.Metadata(),
-		Flags: tool.Group(tool.CategoryOutput,
+		Flags: tool.Flags(tool.Group(tool.CategoryOutput,
 			tool.OutFlag(),
-			tool.OneOf(&cli.StringFlag{Name: "type", Value: export.Auto,
+			tool.Flag{Name: "type", Value: tool.Text, Default: export.Auto,
+				Choices: func() []string { return strings.Split(export.TypeNames(), ", ") }, Effect: tool.SetsBytes,
 				Usage: "store floating-point tensors as `TYPE`: " + export.TypeNames()},
-				func() []string { return strings.Split(export.TypeNames(), ", ") }),
-			&cli.BoolFlag{Name: "hf", Usage: "name and arrange tensors as in the Hugging Face checkpoint"},
-			&cli.StringFlag{Name: "max-size", Aliases: []string{"max-shard-size"},
-				Value: fmt.Sprintf("%dG", int64(export.DefaultMaxShard/1e9)),
+			tool.Flag{Name: "hf", Effect: tool.SetsBytes,
+				Usage: "name and arrange tensors as in the Hugging Face checkpoint"},
+			tool.Flag{Name: "max-size", Aliases: []string{"max-shard-size"}, Value: tool.Size,
+				Default: fmt.Sprintf("%dG", int64(export.DefaultMaxShard/1e9)), Effect: tool.SetsBytes,
 				Usage: "put at most `SIZE` bytes of data into a file (" + tool.SizeHelp + ")"},
 			tool.ThreadsFlag(),
-			&cli.BoolFlag{Name: "force", Usage: "write into DIR also if it is not empty, and replace files"},
+			tool.Flag{Name: "force", Effect: tool.RunsOnly,
+				Usage: "write into DIR also if it is not empty, and replace files"},
 			tool.JSONFlag(),
 			tool.ProgressFlag(),
-		),
+		)...),
 		Action: runExport,
 	}
 }
@@ -78,7 +80,7 @@ func parseExport(cmd *cli.Command) (r exportRequest, err error) {
 	if r.Export.Type, err = export.ParseType(cmd.String("type")); err != nil {
 		return r, err
 	}
-	if r.Export.MaxShard, err = tool.Size(cmd, "max-size"); err != nil {
+	if r.Export.MaxShard, err = tool.SizeValue(cmd, "max-size"); err != nil {
 		return r, err
 	}
 	r.Write, err = writeOptions(cmd)

@@ -31,17 +31,24 @@ func hashCommand() *cli.Command {
 				"ggtool hash --check model.hashes model.gguf"},
 			Result: tool.Prints[hashResult](),
 		}.Metadata(),
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "xxh64", Usage: "XXH64: fast, not safe from forgery"},
-			&cli.BoolFlag{Name: "sha1", Usage: "SHA-1"},
-			&cli.BoolFlag{Name: "sha256", Usage: "SHA-256"},
-			&cli.BoolFlag{Name: "uuid", Usage: "UUID version 5, of all tensors together"},
-			&cli.BoolFlag{Name: "all", Usage: "all of them"},
-			&cli.BoolFlag{Name: "no-layer", Usage: "only of all tensors together"},
-			&cli.StringFlag{Name: "check", Usage: "compare with the list in `FILE`"},
+		Flags: tool.Flags(
+			tool.Flag{Name: "xxh64", Effect: tool.SetsBytes,
+				Usage: "XXH64: fast, not safe from forgery"},
+			tool.Flag{Name: "sha1", Effect: tool.SetsBytes,
+				Usage: "SHA-1"},
+			tool.Flag{Name: "sha256", Effect: tool.SetsBytes,
+				Usage: "SHA-256"},
+			tool.Flag{Name: "uuid", Effect: tool.SetsBytes,
+				Usage: "UUID version 5, of all tensors together"},
+			tool.Flag{Name: "all", Effect: tool.SetsBytes,
+				Usage: "all of them"},
+			tool.Flag{Name: "no-layer", Effect: tool.SetsBytes,
+				Usage: "only of all tensors together"},
+			tool.Flag{Name: "check", Value: tool.File, Effect: tool.ReadsFile,
+				Usage: "compare with the list in `FILE`"},
 			tool.JSONFlag(),
 			aloneFlag(),
-		},
+		),
 		Action: hashes,
 	}
 }
@@ -73,7 +80,7 @@ func parseHash(cmd *cli.Command) (r hashRequest, err error) {
 			r.Kinds = append(r.Kinds, k)
 		}
 	}
-	if r.Check, err = tool.File(cmd, "check"); err != nil {
+	if r.Check, err = tool.FileValue(cmd, "check"); err != nil {
 		return r, err
 	}
 	if r.Check != "" && len(r.Kinds) > 0 {

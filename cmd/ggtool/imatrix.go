@@ -31,17 +31,19 @@ func imatrixCommand() *cli.Command {
 }
 
 // chunkFlag is the number of tokens of a chunk for files without that number.
-func chunkFlag() cli.Flag {
+func chunkFlag() tool.Flag {
 	return tool.Shared("ctx-size", "chunks of legacy files have `N` tokens", "chunk-size")
 }
 
-func formatFlag() cli.Flag {
-	return tool.OneOf(&cli.StringFlag{Name: "format", Category: tool.CategoryOutput, Value: imatrix.FormatGGUF.String(),
-		Usage: "write `FORMAT` gguf or dat, the legacy one"}, tool.Names("gguf", "dat"))
+func formatFlag() tool.Flag {
+	return tool.Flag{Name: "format", Value: tool.Text, Default: imatrix.FormatGGUF.String(),
+		Choices: tool.Names("gguf", "dat"), Category: tool.CategoryOutput, Effect: tool.SetsBytes,
+		Usage: "write `FORMAT` gguf or dat, the legacy one"}
 }
 
-func modelFlag() cli.Flag {
-	return &cli.StringFlag{Name: "model", Usage: "the GGUF `FILE` whose tensors the matrix is to be of", Required: true}
+func modelFlag() tool.Flag {
+	return tool.Flag{Name: "model", Value: tool.File, Effect: tool.ReadsFile, Required: true,
+		Usage: "the GGUF `FILE` whose tensors the matrix is to be of"}
 }
 
 // matrixRequest is what the flags and arguments of a verb ask for.
@@ -80,14 +82,14 @@ func parseMatrix(lo, hi int, out bool) func(cmd *cli.Command) (matrixRequest, er
 		if cmd.String("how") != "" && !slices.Contains(imatrix.Fills, r.Fill) {
 			return r, fault.Errorf(fault.Usage, "--how %q: want one of %v", r.Fill, imatrix.Fills)
 		}
-		if r.Chunk, err = tool.Count(cmd, "ctx-size"); err != nil {
+		if r.Chunk, err = tool.CountValue(cmd, "ctx-size"); err != nil {
 			return r, err
 		}
 		if r.Chunk == 0 {
 			return r, fault.Errorf(fault.Usage, "chunks of 0 tokens: want at least 1")
 		}
 		if cmd.IsSet("model") {
-			r.Model, err = tool.File(cmd, "model")
+			r.Model, err = tool.FileValue(cmd, "model")
 		}
 		return r, err
 	}
@@ -201,7 +203,7 @@ var parseMerged, parseChanged = parseMatrix(1, maxMerged, true), parseMatrix(1, 
 
 // changeVerb returns a verb that reads and adds matrices, changes the sum and writes it.
 func changeVerb(name, usage, args, example, about string, parse func(*cli.Command) (matrixRequest, error),
-	change matrixChange, flags ...cli.Flag) *cli.Command {
+	change matrixChange, flags ...tool.Flag) *cli.Command {
 	if about != "" {
 		about += "\n\n"
 	}
@@ -209,7 +211,8 @@ func changeVerb(name, usage, args, example, about string, parse func(*cli.Comman
 		Name: name, Usage: usage, ArgsUsage: args, Description: about + tool.ExitHelp,
 		Metadata: tool.About{Examples: []string{"ggtool imatrix " + name + " " + example},
 			Result: tool.Prints[matrixWritten]()}.Metadata(),
-		Flags:  append(flags, tool.OutFlag(), formatFlag(), chunkFlag(), tool.ForceFlag(), tool.JSONFlag()),
+		Flags: tool.Flags(append(flags, tool.OutFlag(), formatFlag(), chunkFlag(), tool.ForceFlag(),
+			tool.JSONFlag())...),
 		Action: changes(parse, change),
 	}
 }
@@ -260,8 +263,9 @@ func imatrixFillCommand() *cli.Command {
 		"--how uniform: all columns are of the same importance, as quantizers take them anyway.\n"+
 			"--how mean: that of the tensor's other experts; where no token has chosen any, that\n"+
 			"of the nearest layers on both sides.", parseChanged, fill,
-		tool.OneOf(&cli.StringFlag{Name: "how", Value: string(imatrix.FillMean),
-			Usage: "fill as `HOW` says: uniform or mean"}, tool.Names(imatrix.Fills...)))
+		tool.Flag{Name: "how", Value: tool.Text, Default: string(imatrix.FillMean),
+			Choices: tool.Names(imatrix.Fills...), Effect: tool.SetsBytes,
+			Usage: "fill as `HOW` says: uniform or mean"})
 }
 
 func fill(r *matrixRequest, s *imatrix.Sums, did *matrixWritten) error {
@@ -300,7 +304,7 @@ func imatrixCheckCommand() *cli.Command {
 			"size than the tensor's, or with invalid values, end with exit code 3.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{Examples: []string{"ggtool imatrix check --model model-F16.gguf imatrix.gguf"},
 			Result: tool.Prints[matrixCheck]()}.Metadata(),
-		Flags:  []cli.Flag{modelFlag(), chunkFlag(), tool.JSONFlag()},
+		Flags:  tool.Flags(modelFlag(), chunkFlag(), tool.JSONFlag()),
 		Action: checkMatrix,
 	}
 }
@@ -317,7 +321,7 @@ func imatrixShowCommand() *cli.Command {
 			"share of columns that are more than a standard deviation above the mean.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{Examples: []string{"ggtool imatrix show imatrix.gguf"},
 			Result: tool.Prints[matrixReport]()}.Metadata(),
-		Flags:  []cli.Flag{tool.JSONFlag(), chunkFlag()},
+		Flags:  tool.Flags(tool.JSONFlag(), chunkFlag()),
 		Action: showMatrix,
 	}
 }

@@ -41,26 +41,32 @@ func inspectCommand() *cli.Command {
 				"ggtool inspect --get tokenizer.chat_template model-Q4_K_M.gguf",
 				"ggtool inspect --json --full model-Q4_K_M.gguf", "ggtool inspect --memory model-Q4_K_M.gguf"},
 		}.Metadata(),
-		Flags: append([]cli.Flag{
+		Flags: tool.Flags(append([]tool.Flag{
 			tool.JSONFlag(),
-			&cli.BoolFlag{Name: "markdown", Usage: "print tables of Markdown"},
-			&cli.BoolFlag{Name: "full", Usage: "print long arrays and strings in full"},
-			&cli.StringFlag{Name: "get", Usage: "print only the value of `KEY`, in full: arrays element by element"},
-			&cli.StringFlag{Name: "tensors",
+			tool.Flag{Name: "markdown", Effect: tool.RunsOnly,
+				Usage: "print tables of Markdown"},
+			tool.Flag{Name: "full", Effect: tool.RunsOnly,
+				Usage: "print long arrays and strings in full"},
+			tool.Flag{Name: "get", Value: tool.Text, Effect: tool.RunsOnly,
+				Usage: "print only the value of `KEY`, in full: arrays element by element"},
+			tool.Flag{Name: "tensors", Value: tool.Text, Effect: tool.SetsBytes,
 				Usage: "list only tensors whose names match `EXPRESSION`, such as attn_q|ffn_"},
 			aloneFlag(),
-			&cli.BoolFlag{Name: "memory", Usage: "print only the memory needed to run the model"},
-			&cli.StringFlag{Name: "ctx-size", Aliases: []string{"c", "context"},
+			tool.Flag{Name: "memory", Effect: tool.RunsOnly,
+				Usage: "print only the memory needed to run the model"},
+			tool.Flag{Name: "ctx-size", Aliases: []string{"c", "context"}, Value: tool.Text, Effect: tool.SetsBytes,
 				Usage: "(--memory) lengths of context, such as `4k,32k` (default: some, up to the trained one)"},
-			&cli.StringFlag{Name: "cache-type",
+			tool.Flag{Name: "cache-type", Value: tool.Text, Effect: tool.SetsBytes,
 				Usage: "(--memory) type of the cache, such as `q8_0`, or of keys and values: q8_0,f16 (default: f16)"},
-			&cli.UintFlag{Name: "parallel", Usage: "(--memory) `N` texts at the same time, as llama-server -np N",
-				Value: 1},
-			&cli.UintFlag{Name: "ubatch-size", Usage: "(--memory) compute `N` tokens at once", Value: 512},
-			&cli.StringFlag{Name: "results", Category: tool.CategoryOutput,
+			tool.Flag{Name: "parallel", Value: tool.Count, Unit: "sequences", Default: uint(1), Effect: tool.SetsBytes,
+				Usage: "(--memory) `N` texts at the same time, as llama-server -np N"},
+			tool.Flag{Name: "ubatch-size", Value: tool.Count, Unit: "tokens", Default: uint(512),
+				Effect: tool.SetsBytes,
+				Usage:  "(--memory) compute `N` tokens at once"},
+			tool.Flag{Name: "results", Value: tool.File, Category: tool.CategoryOutput, Effect: tool.ReadsFile,
 				Usage: "(--html) take divergence and perplexity from `FILE`, which ggeval compare --json or ggtool " +
 					"release (quality.json) has written"},
-		}, runs.PageFlags()...),
+		}, runs.PageFlags()...)...),
 		Action: inspect,
 	}
 }
@@ -102,7 +108,7 @@ func parseInspect(cmd *cli.Command) (r inspectRequest, err error) {
 	if r.PageOutput, err = runs.ParsePage(cmd); err != nil {
 		return r, err
 	}
-	if r.Results, err = tool.File(cmd, "results"); err != nil {
+	if r.Results, err = tool.FileValue(cmd, "results"); err != nil {
 		return r, err
 	}
 	if r.Results != "" && r.HTML == "" {

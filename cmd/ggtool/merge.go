@@ -21,11 +21,12 @@ func mergeCommand() *cli.Command {
 		Metadata: tool.About{Elsewhere: []string{"join", "concat", "combine"},
 			Examples: []string{"ggtool merge model-00001-of-00003.gguf model.gguf"},
 			Result:   tool.Prints[tool.Written]()}.Metadata(),
-		Flags: tool.Group(tool.CategoryOutput,
+		Flags: tool.Flags(tool.Group(tool.CategoryOutput,
 			tool.OutFlag(),
-			&cli.BoolFlag{Name: "clean", Usage: "leave out the keys split.no, split.count and split.tensors.count"},
+			tool.Flag{Name: "clean", Effect: tool.SetsBytes,
+				Usage: "leave out the keys split.no, split.count and split.tensors.count"},
 			tool.ThreadsFlag(), tool.ForceFlag(), tool.JSONFlag(), tool.ProgressFlag(),
-		),
+		)...),
 		Action: merge,
 	}
 }

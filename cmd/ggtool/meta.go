@@ -50,26 +50,31 @@ func metaCommand() *cli.Command {
 			},
 			Result: tool.Prints[metaResult](),
 		}.Metadata(),
-		Flags: slices.Concat(tool.Group("Changes",
-			&cli.StringSliceFlag{Name: "set", Usage: "give a key a value, `KEY=VALUE`; repeatable"},
-			&cli.StringSliceFlag{Name: "remove", Usage: "remove a `KEY`; repeatable"},
-			&cli.StringSliceFlag{Name: "rename", Usage: "give the value of a key another key, `KEY=NEW`; repeatable"},
-			&cli.StringFlag{Name: "copy-from",
+		Flags: tool.Flags(slices.Concat(tool.Group("Changes",
+			tool.Flag{Name: "set", Value: tool.TextList, Effect: tool.SetsBytes,
+				Usage: "give a key a value, `KEY=VALUE`; repeatable"},
+			tool.Flag{Name: "remove", Value: tool.TextList, Effect: tool.RunsOnly,
+				Usage: "remove a `KEY`; repeatable"},
+			tool.Flag{Name: "rename", Value: tool.TextList, Effect: tool.SetsBytes,
+				Usage: "give the value of a key another key, `KEY=NEW`; repeatable"},
+			tool.Flag{Name: "copy-from", Value: tool.File, Effect: tool.ReadsFile,
 				Usage: "take keys from another GGUF `FILE`: all but those of shards and alignment"},
-			&cli.StringSliceFlag{Name: "copy",
+			tool.Flag{Name: "copy", Value: tool.TextList, Effect: tool.SetsBytes,
 				Usage: "of --copy-from, take the keys that begin with `PREFIX` only; repeatable"},
-			&cli.StringFlag{Name: "template",
+			tool.Flag{Name: "template", Value: tool.File, Effect: tool.ReadsFile,
 				Usage: "set the chat template to that in `FILE`: text, or tokenizer_config.json"},
-			&cli.StringSliceFlag{Name: "special-token",
+			tool.Flag{Name: "special-token", Value: tool.TextList, Effect: tool.SetsBytes,
 				Usage: "set a special token, `NAME=TEXT` or NAME=#ID, such as eos=</s>; repeatable"},
 		), tool.Group(tool.CategoryOutput,
-			&cli.StringFlag{Name: "reserve", Usage: "leave `SIZE` bytes of room for later changes (" + tool.SizeHelp +
-				"); FILE is written anew"},
+			tool.Flag{Name: "reserve", Value: tool.Size, Effect: tool.SetsBytes,
+				Usage: "leave `SIZE` bytes of room for later changes (" + tool.SizeHelp +
+					"); FILE is written anew"},
 			tool.Shared("output", "write `OUT`, and leave FILE as it is"),
 			tool.Shared("dry-run", "only say what would change"),
-			&cli.BoolFlag{Name: "alone", Usage: "change a shard as a file of its own"},
+			tool.Flag{Name: "alone", Effect: tool.SetsBytes,
+				Usage: "change a shard as a file of its own"},
 			tool.ThreadsFlag(), tool.ForceFlag(), tool.JSONFlag(), tool.ProgressFlag(),
-		)),
+		))...),
 		Action: meta,
 	}
 }
@@ -159,12 +164,12 @@ func parseMeta(cmd *cli.Command) (r metaRequest, err error) {
 		Rename: cmd.StringSlice("rename"), Copy: cmd.StringSlice("copy"), Special: cmd.StringSlice("special-token"),
 		DryRun: cmd.Bool("dry-run"), JSON: cmd.Bool("json"), Alone: cmd.Bool("alone")}
 	for name, dst := range map[string]*string{"output": &r.Out, "copy-from": &r.CopyFrom, "template": &r.Template} {
-		if *dst, err = tool.File(cmd, name); err != nil {
+		if *dst, err = tool.FileValue(cmd, name); err != nil {
 			return r, err
 		}
 	}
 	if cmd.IsSet("reserve") {
-		if r.Reserve, err = tool.Size(cmd, "reserve"); err != nil {
+		if r.Reserve, err = tool.SizeValue(cmd, "reserve"); err != nil {
 			return r, err
 		}
 		if r.Reserve > maxSide {

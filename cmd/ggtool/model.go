@@ -1,15 +1,16 @@
 package main
 
 import (
-	"github.com/urfave/cli/v3"
+	tool "ggforge/cmd/internal/cli"
 
 	"ggforge/gguf"
 	"ggforge/writer"
 )
 
 // aloneFlag takes a shard by itself.
-func aloneFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "alone", Usage: "take a shard by itself, without the others of its model"}
+func aloneFlag() tool.Flag {
+	return tool.Flag{Name: "alone", Effect: tool.SetsBytes,
+		Usage: "take a shard by itself, without the others of its model"}
 }
 
 // open opens the model at path: with alone, only the file there.

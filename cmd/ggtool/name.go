@@ -28,13 +28,15 @@ func nameCommand() *cli.Command {
 			Examples: []string{"ggtool name Mixtral-8x7B-v0.1-KQ2.gguf", "ggtool name --build model.gguf"},
 			Result:   tool.Prints[nameResult](),
 		}.Metadata(),
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "build", Usage: "print the names that files would have by the convention"},
-			&cli.BoolFlag{Name: "strict", Usage: "end with exit code 3 if a name does not follow the convention"},
-			&cli.StringFlag{Name: "encoding",
+		Flags: tool.Flags(
+			tool.Flag{Name: "build", Effect: tool.SetsBytes,
+				Usage: "print the names that files would have by the convention"},
+			tool.Flag{Name: "strict", Effect: tool.Refuses,
+				Usage: "end with exit code 3 if a name does not follow the convention"},
+			tool.Flag{Name: "encoding", Value: tool.Text, Effect: tool.SetsBytes,
 				Usage: "with --build: call the encoding `NAME` instead of by general.file_type"},
 			tool.JSONFlag(),
-		},
+		),
 		Action: name,
 	}
 }

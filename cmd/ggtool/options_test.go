@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/flagtest"
 )
 
@@ -85,11 +86,12 @@ func TestEveryFlag(t *testing.T) {
 			flagtest.Check(t, func() *cli.Command {
 				for _, again := range imatrixCommand().Commands {
 					if again.Name == verb.Name {
-						for _, f := range again.Flags {
-							if f, ok := f.(*cli.StringFlag); ok {
-								f.Required = false
-							}
+						var list []tool.Flag
+						for _, f := range tool.Declarations(again) {
+							f.Required = false
+							list = append(list, *f)
 						}
+						again.Flags = tool.Flags(list...)
 						return again
 					}
 				}

@@ -39,11 +39,11 @@ func qualityCommand() *cli.Command {
 			},
 			Result: append(tool.Prints[qualityReport](), tool.Prints[qualityReports]()...),
 		}.Metadata(),
-		Flags: slices.Concat(runs.InMemoryFlags(), []cli.Flag{
+		Flags: tool.Flags(slices.Concat(runs.InMemoryFlags("imatrix"), []tool.Flag{
 			tool.JSONFlag(),
 			tool.ThreadsFlag(),
 			runs.ViaFlag(),
-		}, runs.CheckpointFlags(), runs.PageFlags()),
+		}, runs.CheckpointFlags(), runs.PageFlags())...),
 		Action: quality,
 	}
 }
@@ -60,7 +60,7 @@ type qualityRequest struct {
 }
 
 func parseQuality(cmd *cli.Command) (r qualityRequest, err error) {
-	if r.InMemory, err = runs.ParseInMemory(cmd, "imatrix"); err != nil {
+	if r.InMemory, err = runs.ParseInMemory(cmd); err != nil {
 		return r, err
 	}
 	least := 2

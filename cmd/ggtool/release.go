@@ -15,7 +15,6 @@ import (
 	"ggforge/fault"
 	"ggforge/publish/naming"
 	"ggforge/publish/release"
-	"ggforge/quantize/calibrate"
 )
 
 func releaseCommand() *cli.Command {
@@ -45,53 +44,56 @@ func releaseCommand() *cli.Command {
 			},
 			Result: tool.Prints[releaseResult](),
 		}.Metadata(),
-		Flags: slices.Concat(planFlags(), tool.Group(tool.CategoryOutput,
+		Flags: tool.Flags(slices.Concat(planFlags(), tool.Group(tool.CategoryOutput,
 			tool.Shared("dry-run", "print what would be made, its sizes, and about how long that takes; write nothing"),
 			tool.Shared("schema", "print the JSON schema of plans"),
 			tool.Shared("cache", "keep what comes of a source on a server in `DIR`"),
-			&cli.BoolFlag{Name: "keep",
+			tool.Flag{Name: "keep", Effect: tool.RunsOnly,
 				Usage: "keep files of earlier runs that the plan no longer has; they are not in the card, the sums " +
 					"and the manifest"},
 			tool.ForceFlag(), tool.JSONFlag(), tool.ThreadsFlag(), tool.ProgressFlag(),
-		)),
+		))...),
 		Action: makeRelease,
 	}
 }
 
 // planFlags returns the flags that replace a plan.
-func planFlags() []cli.Flag {
+func planFlags() []tool.Flag {
 	return tool.Group("Instead of a plan",
-		&cli.StringFlag{Name: "source",
+		tool.Flag{Name: "source", Value: tool.Text, Effect: tool.AsksServer,
 			Usage: "the model is `SOURCE`: a checkpoint directory, a GGUF file, hf://ORG/NAME[@REVISION], or a " +
 				"folder or file of objects, s3://BUCKET/KEY"},
 		tool.Shared("output", "write into `DIR`; also with a plan, whose output it replaces"),
-		&cli.StringSliceFlag{Name: "type", Usage: "write a model of `TYPE`; repeatable"},
-		tool.OneOf(&cli.StringFlag{Name: "layout",
-			Usage: "`HOW` files are laid out: flat, or folders, one for each type"}, tool.Names("flat", "folders")),
+		tool.Flag{Name: "type", Value: tool.TextList, Effect: tool.SetsBytes,
+			Usage: "write a model of `TYPE`; repeatable"},
+		tool.Flag{Name: "layout", Value: tool.Text, Choices: tool.Names("flat", "folders"), Effect: tool.SetsBytes,
+			Usage: "`HOW` files are laid out: flat, or folders, one for each type"},
 		tool.Shared("max-size", "write shards of at most `SIZE` bytes of tensors ("+tool.SizeHelp+")",
 			"split-max-size"),
-		tool.OneOf(&cli.StringFlag{Name: "via", Value: "auto",
-			Usage: "take the weights of a checkpoint as if converted to `TYPE` first: auto, f32, f16 or bf16"},
-			tool.Names("auto", "f32", "f16", "bf16")),
+		tool.Shared("via", "take the weights of a checkpoint as if converted to `TYPE` first: auto, f32, f16 or bf16"),
 		tool.Shared("name-template", "name files `NAME` (default: "+naming.DefaultTemplate+"), as ggquant does"),
 		tool.Shared("model-name", "call the model of a checkpoint `NAME`"),
 		tool.Shared("calibrate", "make the importance matrix with the text in `FILE`"),
 		tool.Shared("imatrix", "use the importance matrix in `FILE`"),
-		tool.OneOf(&cli.StringFlag{Name: "effort", Value: calibrate.EffortMatrix.String(),
-			Usage: "what --calibrate does: matrix, high or best (`EFFORT`), as for ggquant"},
-			calibrate.Efforts),
+		runs.EffortFlag("what --calibrate does: matrix, high or best (`EFFORT`), as for ggquant"),
 		tool.Shared("ctx-size", "cut texts into chunks of `N` tokens"),
 		tool.Shared("chunks", "calibrate with the first `N` chunks (0: all)"),
 		tool.Shared("process-output", "collect importance for the matrix that makes logits, too"),
-		&cli.StringSliceFlag{Name: "mmproj",
+		tool.Flag{Name: "mmproj", Value: tool.TextList, Effect: tool.SetsBytes,
 			Usage: "write the part that sees or hears in `TYPE`: f32, f16, bf16 or q8_0; repeatable"},
-		&cli.StringFlag{Name: "evaluate", Usage: "measure all models over the text in `FILE`"},
-		&cli.UintFlag{Name: "evaluate-chunks", Usage: "of which only the first `N` chunks (0: all)"},
+		tool.Flag{Name: "evaluate", Value: tool.File, Effect: tool.ReadsFile,
+			Usage: "measure all models over the text in `FILE`"},
+		tool.Flag{Name: "evaluate-chunks", With: []string{"evaluate"}, Value: tool.Count, Unit: "chunks",
+			Effect: tool.SetsBytes,
+			Usage:  "of which only the first `N` chunks (0: all)"},
 		tool.Shared("base-model", "the card says that the hub's model `ORG/NAME` was quantized"),
 		tool.Shared("quantized-by", "the card says that `NAME` has done it"),
-		&cli.StringFlag{Name: "template", Usage: "use the card's template in `FILE`"},
-		&cli.BoolFlag{Name: "pages", Usage: "write a page of HTML about each model, as ggtool inspect --html does"},
-		&cli.BoolFlag{Name: "no-card", Usage: "write no card"},
+		tool.Flag{Name: "template", Value: tool.File, Effect: tool.ReadsFile,
+			Usage: "use the card's template in `FILE`"},
+		tool.Flag{Name: "pages", Effect: tool.SetsBytes,
+			Usage: "write a page of HTML about each model, as ggtool inspect --html does"},
+		tool.Flag{Name: "no-card", Effect: tool.SetsBytes,
+			Usage: "write no card"},
 	)
 }
 
@@ -112,7 +114,7 @@ func parseRelease(cmd *cli.Command) (r releaseRequest, err error) {
 		Warn:    tool.Warning(cmd), Progress: tool.Parts(cmd), Note: func(text string) { tool.Note(cmd, text) },
 		Page: pageOf,
 	}
-	if r.Make.Remote.Cache, err = tool.File(cmd, "cache"); err != nil {
+	if r.Make.Remote.Cache, err = tool.FileValue(cmd, "cache"); err != nil {
 		return r, err
 	}
 	if r.Make.Write, err = tool.NewProgress(cmd); err != nil {
@@ -127,14 +129,14 @@ func parseRelease(cmd *cli.Command) (r releaseRequest, err error) {
 		return r, err
 	}
 	for _, f := range planFlags() {
-		if name := f.Names()[0]; name != "output" && cmd.IsSet(name) {
+		if name := f.Name; name != "output" && cmd.IsSet(name) {
 			return r, fault.Errorf(fault.Usage, "--%s is for releases without a plan: set it in %s", name, args[0])
 		}
 	}
 	if r.Plan, err = release.Read(args[0]); err != nil {
 		return r, err
 	}
-	out, err := tool.File(cmd, "output")
+	out, err := tool.FileValue(cmd, "output")
 	if out != "" {
 		r.Plan.Output = out
 	}
@@ -217,8 +219,6 @@ func planOf(cmd *cli.Command) (*release.Plan, error) {
 		text(e, "text", "evaluate")
 		count(e, "chunk", "ctx-size")
 		count(e, "chunks", "evaluate-chunks")
-	} else if cmd.IsSet("evaluate-chunks") {
-		return nil, fault.Errorf(fault.Usage, "--evaluate-chunks goes with --evaluate")
 	}
 	if !cmd.IsSet("calibrate") && !cmd.IsSet("evaluate") && cmd.IsSet("ctx-size") {
 		return nil, fault.Errorf(fault.Usage, "--ctx-size goes with --calibrate or --evaluate")

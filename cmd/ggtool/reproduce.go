@@ -34,15 +34,16 @@ func reproduceCommand() *cli.Command {
 			},
 			Result: tool.Prints[reproduce.Result](),
 		}.Metadata(),
-		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "input", Usage: "an input, or what has inputs in it, is `DIR`; repeatable"},
+		Flags: tool.Flags(
+			tool.Flag{Name: "input", Value: tool.FileList, Effect: tool.ReadsFile,
+				Usage: "an input, or what has inputs in it, is `DIR`; repeatable"},
 			tool.Shared("output", "write into `DIR`, and leave the files there"),
 			runs.OutsideLinksFlag(),
 			tool.Shared("schema", "print the JSON schema of manifests"),
 			tool.JSONFlag(),
 			tool.ThreadsFlag(),
 			tool.ProgressFlag(),
-		},
+		),
 		Action: reproduceRun,
 	}
 }
@@ -65,7 +66,7 @@ func parseReproduce(cmd *cli.Command) (r reproduceRequest, err error) {
 		return r, err
 	}
 	r.Manifest, r.JSON = args[0], cmd.Bool("json")
-	if r.Again.Output, err = tool.File(cmd, "output"); err != nil {
+	if r.Again.Output, err = tool.FileValue(cmd, "output"); err != nil {
 		return r, err
 	}
 	if _, err := tool.NewProgress(cmd); err != nil {

@@ -30,7 +30,7 @@ func splitCommand() *cli.Command {
 				"ggtool split --dry-run --max-tensors 64 model-00001-of-00009.gguf anew"},
 			Result: tool.Prints[tool.Written](),
 		}.Metadata(),
-		Flags: tool.Group(tool.CategoryOutput,
+		Flags: tool.Flags(tool.Group(tool.CategoryOutput,
 			tool.OutFlag(),
 			tool.Shared("max-tensors", fmt.Sprintf("put at most `N` tensors into a shard (default: %d)", defaultCut),
 				"split-max-tensors"),
@@ -39,7 +39,7 @@ func splitCommand() *cli.Command {
 			tool.Shared("no-tensor-first-split", "put no tensors into the first shard"),
 			tool.Shared("dry-run", "only list the shards"),
 			tool.ThreadsFlag(), tool.ForceFlag(), tool.JSONFlag(), tool.ProgressFlag(),
-		),
+		)...),
 		Action: split,
 	}
 }
@@ -64,9 +64,9 @@ func parseSplit(cmd *cli.Command) (r splitRequest, err error) {
 	case tensors && size:
 		return r, fault.Errorf(fault.Usage, "--max-tensors and --max-size: want only one of them")
 	case size:
-		r.Cut.MaxBytes, err = tool.Size(cmd, "max-size")
+		r.Cut.MaxBytes, err = tool.SizeValue(cmd, "max-size")
 	case tensors:
-		r.Cut.MaxTensors, err = tool.Count(cmd, "max-tensors")
+		r.Cut.MaxTensors, err = tool.CountValue(cmd, "max-tensors")
 	default:
 		r.Cut.MaxTensors = defaultCut
 	}

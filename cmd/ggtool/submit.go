@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -15,7 +14,6 @@ import (
 	"ggforge/cmd/internal/runs"
 
 	"ggforge/fault"
-	"ggforge/publish/manifest"
 	"ggforge/publish/submit"
 )
 
@@ -37,17 +35,23 @@ func submitCommand() *cli.Command {
 const submitted = "[--] COMMAND ARGUMENT..."
 
 // jobFlags returns the flags that both schedulers have.
-func jobFlags(more ...cli.Flag) []cli.Flag {
+func jobFlags(more ...tool.Flag) []tool.Flag {
 	return append(tool.Group("Job",
-		&cli.UintFlag{Name: "parts", Usage: "cut the work into `N` parts"},
-		&cli.UintFlag{Name: "at-once", Usage: "run at most `N` at the same time (0: all)"},
-		&cli.UintFlag{Name: "retries", Value: 10,
+		tool.Flag{Name: "parts", Option: "Parts", Hint: "say how many with --parts N", Value: tool.Count, Unit: "parts",
+			Effect: tool.SetsBytes,
+			Usage:  "cut the work into `N` parts"},
+		tool.Flag{Name: "at-once", Value: tool.Count, Unit: "parts", Effect: tool.SetsBytes,
+			Usage: "run at most `N` at the same time (0: all)"},
+		tool.Flag{Name: "retries", Value: tool.Count, Unit: "runs", Default: uint(10), Effect: tool.SetsBytes,
 			Usage: "run a part again `N` times that was killed, or could not read or write"},
-		&cli.UintFlag{Name: "cpus", Usage: "give each part `N` CPUs"},
-		&cli.StringFlag{Name: "mem", Usage: "give each part `SIZE` bytes of memory (" + tool.SizeHelp + ")"},
-		&cli.DurationFlag{Name: "grace", Value: 30 * time.Second,
+		tool.Flag{Name: "cpus", Value: tool.Count, Unit: "CPUs", Effect: tool.SetsBytes,
+			Usage: "give each part `N` CPUs"},
+		tool.Flag{Name: "mem", Value: tool.Size, Effect: tool.SetsBytes,
+			Usage: "give each part `SIZE` bytes of memory (" + tool.SizeHelp + ")"},
+		tool.Flag{Name: "grace", Value: tool.Duration, Default: 30 * time.Second, Effect: tool.SetsBytes,
 			Usage: "ask a part to stop `TIME` before it is killed"},
-		&cli.StringFlag{Name: "name", Usage: "call the jobs `NAME`-parts and -finish"},
+		tool.Flag{Name: "name", Value: tool.Text, Effect: tool.SetsBytes,
+			Usage: "call the jobs `NAME`-parts and -finish"},
 	), append(more, tool.JSONFlag())...)
 }
 
@@ -58,17 +62,23 @@ func parseJob(cmd *cli.Command) (j submit.Job, err error) {
 		if err := tool.CheckName("COMMAND", j.Command[0]); err != nil {
 			return j, err
 		}
+		flags, _ := runs.InParts(j.Command)
+		for _, f := range flags {
+			j.Flags = append(j.Flags, submit.Flag{Names: append([]string{f.Name}, f.Aliases...),
+				TakesValue: f.TakesValue(), PrintsOnly: f.Effect == tool.PrintsOnly,
+				Finish: f.Refused&tool.InParts != 0})
+		}
 	}
 	for _, n := range []struct {
 		name string
 		to   *int
 	}{{"parts", &j.Parts}, {"at-once", &j.AtOnce}, {"retries", &j.Retries}, {"cpus", &j.CPUs}} {
-		if *n.to, err = tool.Count(cmd, n.name); err != nil {
+		if *n.to, err = tool.CountValue(cmd, n.name); err != nil {
 			return j, err
 		}
 	}
 	if cmd.IsSet("mem") {
-		j.Memory, err = tool.Size(cmd, "mem")
+		j.Memory, err = tool.SizeValue(cmd, "mem")
 	}
 	return j, err
 }
@@ -103,13 +113,11 @@ func printJob(ctx context.Context, cmd *cli.Command, j *submit.Job, text string,
 // checkCommands refuses a job whose commands would all end with a usage error: they are parsed as they will be, but
 // that no file is looked at, which may be on the machines of the cluster only.
 func checkCommands(ctx context.Context, j *submit.Job) error {
-	parses := map[string]func(ctx context.Context, args []string) error{
-		manifest.Convert: runs.CheckConvert, manifest.Quantize: runs.CheckQuantize, "ggeval": runs.CheckEvaluate,
-	}[path.Base(j.Command[0])]
+	_, check := runs.InParts(j.Command)
 	part := slices.Clone(j.Part())
 	part[slices.Index(part, "--part")+1] = fmt.Sprintf("1/%d", j.Parts) // a job takes its number from the environment
 	for _, command := range [][]string{part, j.Finish()} {
-		if err := parses(ctx, command[1:]); err != nil {
+		if err := check(ctx, command[1:]); err != nil {
 			return fault.Errorf(fault.Usage, "every job would fail: %w", err)
 		}
 	}
@@ -129,13 +137,16 @@ func submitSlurmCommand() *cli.Command {
 			Examples: []string{"ggtool submit slurm --parts 16 -- ggquant in.gguf out.gguf Q4_K_M | sh"},
 			Result:   tool.Prints[submitResult](),
 		}.Metadata(),
-		Flags: jobFlags(tool.Group("Slurm",
-			&cli.DurationFlag{Name: "time", Usage: "a part may run for `TIME`, such as 4h, before it is queued again"},
-			&cli.StringFlag{Name: "partition", Usage: "use this `PARTITION`"},
-			&cli.StringFlag{Name: "account", Usage: "charge this `ACCOUNT`"},
-			&cli.StringSliceFlag{Name: "sbatch",
+		Flags: tool.Flags(jobFlags(tool.Group("Slurm",
+			tool.Flag{Name: "time", Value: tool.Duration, Effect: tool.SetsBytes,
+				Usage: "a part may run for `TIME`, such as 4h, before it is queued again"},
+			tool.Flag{Name: "partition", Value: tool.Text, Effect: tool.SetsBytes,
+				Usage: "use this `PARTITION`"},
+			tool.Flag{Name: "account", Value: tool.Text, Effect: tool.SetsBytes,
+				Usage: "charge this `ACCOUNT`"},
+			tool.Flag{Name: "sbatch", Value: tool.TextList, Effect: tool.SetsBytes,
 				Usage: "give sbatch another `OPTION`, such as --sbatch=--constraint=avx512; repeatable"},
-		)...),
+		)...)...),
 		Action: submitSlurm,
 	}
 }
@@ -180,17 +191,26 @@ func submitKubernetesCommand() *cli.Command {
 			Examples: []string{"ggtool submit k8s --parts 16 --image IMAGE --claim MODELS -- ggconv X X.gguf"},
 			Result:   tool.Prints[submitResult](),
 		}.Metadata(),
-		Flags: jobFlags(tool.Group("Kubernetes",
-			&cli.StringFlag{Name: "image", Usage: "run the commands of `IMAGE`"},
-			&cli.StringFlag{Name: "namespace", Usage: "put everything into this `NAMESPACE`"},
-			&cli.StringFlag{Name: "claim", Usage: "work on the volume of the claim `NAME`, which is there"},
-			&cli.StringFlag{Name: "storage", Usage: "or claim one of `SIZE` bytes (" + tool.SizeHelp + ")"},
-			&cli.StringFlag{Name: "storage-class", Usage: "of this `CLASS`"},
-			&cli.StringFlag{Name: "mount", Value: "/work", Usage: "mount the volume at `PATH` and run there"},
-			&cli.IntFlag{Name: "user", Value: 65534, Usage: "run as user and group `ID`"},
-			&cli.StringFlag{Name: "secret", Usage: "set the environment variables in the secret `NAME`"},
-			&cli.DurationFlag{Name: "wait", Value: 24 * time.Hour, Usage: "finish waits `TIME` for the parts"},
-		)...),
+		Flags: tool.Flags(jobFlags(tool.Group("Kubernetes",
+			tool.Flag{Name: "image", Value: tool.Text, Effect: tool.SetsBytes,
+				Usage: "run the commands of `IMAGE`"},
+			tool.Flag{Name: "namespace", Value: tool.Text, Effect: tool.SetsBytes,
+				Usage: "put everything into this `NAMESPACE`"},
+			tool.Flag{Name: "claim", Value: tool.Text, Effect: tool.SetsBytes,
+				Usage: "work on the volume of the claim `NAME`, which is there"},
+			tool.Flag{Name: "storage", Value: tool.Size, Effect: tool.SetsBytes,
+				Usage: "or claim one of `SIZE` bytes (" + tool.SizeHelp + ")"},
+			tool.Flag{Name: "storage-class", Value: tool.Text, Effect: tool.SetsBytes,
+				Usage: "of this `CLASS`"},
+			tool.Flag{Name: "mount", Value: tool.Text, Default: "/work", Effect: tool.SetsBytes,
+				Usage: "mount the volume at `PATH` and run there"},
+			tool.Flag{Name: "user", Value: tool.Integer, Default: 65534, Effect: tool.SetsBytes,
+				Usage: "run as user and group `ID`"},
+			tool.Flag{Name: "secret", Value: tool.Text, Effect: tool.SetsBytes,
+				Usage: "set the environment variables in the secret `NAME`"},
+			tool.Flag{Name: "wait", Value: tool.Duration, Default: 24 * time.Hour, Effect: tool.SetsBytes,
+				Usage: "finish waits `TIME` for the parts"},
+		)...)...),
 		Action: submitKubernetes,
 	}
 }
@@ -212,7 +232,7 @@ func parseKubernetes(cmd *cli.Command) (r kubernetesRequest, err error) {
 		return r, fault.Errorf(fault.Usage, "--user %d: want one above 0: pods do not run as root", r.Kubernetes.User)
 	}
 	if cmd.IsSet("storage") {
-		if r.Kubernetes.Storage, err = tool.Size(cmd, "storage"); err != nil {
+		if r.Kubernetes.Storage, err = tool.SizeValue(cmd, "storage"); err != nil {
 			return r, err
 		}
 	}

@@ -42,13 +42,16 @@ func verifyCommand() *cli.Command {
 				"ggtool verify --manifest manifest.json"},
 			Result: tool.Prints[verifyResult](),
 		}.Metadata(),
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "header-only", Usage: "do not read the tensors"},
-			&cli.StringFlag{Name: "sums", Usage: "compare SHA-256 sums with the list in `FILE`"},
-			tool.Shared("manifest", "compare sizes and sums with the manifest of a release or a run, `FILE`"),
+		Flags: tool.Flags(
+			tool.Flag{Name: "header-only", Effect: tool.RunsOnly,
+				Usage: "do not read the tensors"},
+			tool.Flag{Name: "sums", Value: tool.File, Effect: tool.ReadsFile,
+				Usage: "compare SHA-256 sums with the list in `FILE`"},
+			tool.Shared("manifest", "compare sizes and sums with the manifest of a release or a run, `FILE`").As(
+				tool.ReadsFile),
 			tool.JSONFlag(),
 			tool.ThreadsFlag(),
-		},
+		),
 		Action: verifyFiles,
 	}
 }
@@ -66,10 +69,10 @@ type verifyRequest struct {
 const maxFiles = 10000
 
 func parseVerify(cmd *cli.Command) (r verifyRequest, err error) {
-	if r.Sums, err = tool.File(cmd, "sums"); err != nil {
+	if r.Sums, err = tool.FileValue(cmd, "sums"); err != nil {
 		return r, err
 	}
-	if r.Manifest, err = tool.File(cmd, "manifest"); err != nil {
+	if r.Manifest, err = tool.FileValue(cmd, "manifest"); err != nil {
 		return r, err
 	}
 	if r.Sums != "" && r.Manifest != "" {

@@ -29,6 +29,8 @@ type Job struct {
 	Name string
 	// Command is the program, by its name or path on the machines of the cluster, and its arguments.
 	Command []string
+	// Flags are the flags of Command. Flags that are not there are passed on, without a value.
+	Flags []Flag
 	// Parts is the number of parts, at least 1.
 	Parts int
 	// AtOnce is the largest number of parts that run at the same time; 0 for no limit.
@@ -40,6 +42,14 @@ type Job struct {
 	Memory int64
 	// Grace is the time between the signal to stop and the kill. Stopping takes a part about a second.
 	Grace time.Duration
+}
+
+// Flag is a flag of a command.
+type Flag struct {
+	Names      []string // without hyphens
+	TakesValue bool
+	PrintsOnly bool // the command writes nothing with it, so that there are no parts
+	Finish     bool // it is about the whole output: parts run without it
 }
 
 // programs run in parts.
@@ -67,8 +77,25 @@ func (j *Job) program() (p program, name string, ok bool) {
 // ours are the flags that parts and finish get here.
 var ours = []string{"part", "finish", "resume"}
 
-// never are flags with which a command writes no file, so that there are no parts.
-var never = []string{"dry-run", "help", "h", "version", "v"}
+// never are flags of every command with which it writes no file; Flag.PrintsOnly marks others.
+var never = []string{"help", "help-all", "h", "version", "v"}
+
+// flag returns the flag in a word of the command, nil if it is none of Flags, and how many words it has with its value.
+func (j *Job) flag(word string) (f *Flag, words int) {
+	if !strings.HasPrefix(word, "-") {
+		return nil, 1
+	}
+	name := flagName(word)
+	for i := range j.Flags {
+		if f := &j.Flags[i]; slices.Contains(f.Names, name) {
+			if f.TakesValue && !strings.Contains(word, "=") {
+				return f, 2
+			}
+			return f, 1
+		}
+	}
+	return nil, 1
+}
 
 // check refuses an invalid job.
 func (j *Job) check() error {
@@ -93,21 +120,21 @@ func (j *Job) check() error {
 	if err := noNUL(j.Command...); err != nil {
 		return err
 	}
-	for _, arg := range j.Command[p.words():] {
-		if arg == "--" {
-			break
-		}
+	args := j.Command[p.words():]
+	for i := 0; i < len(args) && args[i] != "--"; i++ {
+		arg := args[i]
 		if !strings.HasPrefix(arg, "-") {
 			continue
 		}
-		name := flagName(arg)
-		switch {
+		f, words := j.flag(arg)
+		switch name := flagName(arg); {
 		case slices.Contains(ours, name):
 			return fault.Errorf(fault.Usage,
 				"%s: parts, --resume and --finish are added here; want the command without", arg)
-		case slices.Contains(never, name):
+		case slices.Contains(never, name) || f != nil && f.PrintsOnly:
 			return fault.Errorf(fault.Usage, "%s: the command would write nothing", arg)
 		}
+		i += words - 1
 	}
 	return nil
 }
@@ -149,16 +176,24 @@ func clean(name string) string {
 	return strings.TrimRight(name[:min(len(name), maxName)], "-")
 }
 
-// Part returns the command of each part, which takes its number from the environment. Flags for the
-// end only are left out.
+// Part returns the command of each part, which takes its number from the environment. Flags about the whole output are
+// left out.
 func (j *Job) Part() []string {
 	p, _, _ := j.program()
 	command := j.with(append([]string{"--part", "auto/" + strconv.Itoa(j.Parts)}, p.resume...)...)
-	flags := true
-	return slices.DeleteFunc(command, func(w string) bool {
-		flags = flags && w != "--"
-		return flags && strings.HasPrefix(w, "-") && flagName(w) == "verify"
-	})
+	part := command[:p.words():p.words()]
+	for rest := command[p.words():]; len(rest) > 0; {
+		if rest[0] == "--" {
+			return append(part, rest...)
+		}
+		f, words := j.flag(rest[0])
+		words = min(words, len(rest))
+		if f == nil || !f.Finish {
+			part = append(part, rest[:words]...)
+		}
+		rest = rest[words:]
+	}
+	return part
 }
 
 // Finish returns the command that runs when all parts are whole.

@@ -24,16 +24,20 @@ func TestRefused(t *testing.T) {
 		`"ggtool" does not run in parts`: command("ggtool", "split", "a", "b"),
 		`"bash" does not run in parts`:   command("/ggquant/bash", "a"),
 		"ggeval runs in parts with one of [perplexity compare imatrix] as": command("ggeval", "embed", "a"),
-		"ggeval has no arguments":      command("ggeval", "imatrix"),
-		"ggquant has no arguments":     command("ggquant"),
-		"--part=1/2: parts":            command("ggquant", "a", "--part=1/2"),
-		"-finish: parts":               command("ggconv", "-finish", "a"),
-		"--resume: parts":              command("ggconv", "a", "--resume"),
-		"--dry-run: the command would": command("ggconv", "--dry-run", "a"),
-		"a NUL cannot be":              command("ggconv", "a\x00b"),
-		"0 parts: want 1 to 100000":    with(func(j *Job) { j.Parts = 0 }),
-		"100001 parts":                 with(func(j *Job) { j.Parts = 100001 }),
-		"a limit is below 0":           with(func(j *Job) { j.Memory = -1 }),
+		"ggeval has no arguments":  command("ggeval", "imatrix"),
+		"ggquant has no arguments": command("ggquant"),
+		"--part=1/2: parts":        command("ggquant", "a", "--part=1/2"),
+		"-finish: parts":           command("ggconv", "-finish", "a"),
+		"--resume: parts":          command("ggconv", "a", "--resume"),
+		"--dry-run: the command would": with(func(j *Job) {
+			j.Command, j.Flags = []string{"ggconv", "--dry-run", "a"},
+				[]Flag{{Names: []string{"dry-run"}, PrintsOnly: true}}
+		}),
+		"--help: the command would": command("ggconv", "--help", "a"),
+		"a NUL cannot be":           command("ggconv", "a\x00b"),
+		"0 parts: want 1 to 100000": with(func(j *Job) { j.Parts = 0 }),
+		"100001 parts":              with(func(j *Job) { j.Parts = 100001 }),
+		"a limit is below 0":        with(func(j *Job) { j.Memory = -1 }),
 		"below 0: 0 parts at once, 0 retries, 0 CPUs, 0 bytes of memory, a grace of -1s": with(
 			func(j *Job) { j.Grace = -time.Second }),
 	} {
@@ -80,12 +84,20 @@ func TestWords(t *testing.T) {
 		t.Error(got)
 	}
 	j := Job{Command: []string{"/bin/ggconv", "--verify", "--outtype", "f16", "-verify=true", "--", "--verify"},
-		Parts: 7}
+		Parts: 7, Flags: []Flag{{Names: []string{"verify"}, Finish: true},
+			{Names: []string{"outtype"}, TakesValue: true}}}
 	if got := strings.Join(j.Part(), " "); got != "/bin/ggconv --part auto/7 --resume --outtype f16 -- --verify" {
 		t.Error(got)
 	}
 	if got := strings.Join(j.Finish(),
 		" "); got != "/bin/ggconv --finish --verify --outtype f16 -verify=true -- --verify" {
+		t.Error(got)
+	}
+	valued := j
+	valued.Command = []string{"ggquant", "--manifest", "m", "-m=n", "--name", "--manifest", "a"}
+	valued.Flags = []Flag{{Names: []string{"manifest", "m"}, TakesValue: true, Finish: true},
+		{Names: []string{"name"}, TakesValue: true}}
+	if got := strings.Join(valued.Part(), " "); got != "ggquant --part auto/7 --resume --name --manifest a" {
 		t.Error(got)
 	}
 	if strings.Join(j.Command, " ") != "/bin/ggconv --verify --outtype f16 -verify=true -- --verify" {

@@ -9,13 +9,7 @@ import (
 	"ggforge/internal/text/nearest"
 )
 
-// OneOf is a flag whose value is one of several names, or each of whose values is, which completions offer and of which
-// an error names the nearest. The flag's own parser decides what it takes: it may know more.
-func OneOf[T any, C any, V cli.ValueCreator[T, C]](f *cli.FlagBase[T, C, V], names func() []string) *Flag[T, C, V] {
-	return &Flag[T, C, V]{FlagBase: f, names: names}
-}
-
-// Names returns a list that does not change, for OneOf.
+// Names returns a list that does not change, for Flag.Choices.
 func Names[S ~string](names ...S) func() []string {
 	var list []string
 	for _, name := range names {
@@ -33,13 +27,10 @@ func folded(value string, names []string) string {
 	return value
 }
 
-// choices are flags with known names.
-type choices interface{ Choices() []string }
-
-// choicesOf returns the names that a flag's value may be, nil for a flag that has no such.
+// choicesOf returns the names that a flag's value may be, nil for any value.
 func choicesOf(f cli.Flag) []string {
-	if c, ok := f.(choices); ok {
-		return c.Choices()
+	if d := Declaration(f); d != nil && d.Choices != nil {
+		return d.Choices()
 	}
 	return nil
 }

@@ -225,10 +225,15 @@ func flagOf(cmd, root *cli.Command, name string) cli.Flag {
 	return nil
 }
 
+// everyFlag returns the flags that every command has, but for --version.
+func everyFlag() []cli.Flag {
+	return Flags(quietFlag(), Flag{Name: "help", Effect: PrintsOnly, Usage: "show help"},
+		Flag{Name: helpAll, Effect: PrintsOnly, Usage: "show all flags"})
+}
+
 // matchingFlags returns the flags that begin with what is there.
 func matchingFlags(cmd, root *cli.Command, begin string) (list []entry) {
-	for _, f := range append(slices.Concat(cmd.Flags, root.Flags), quietFlag(),
-		&cli.BoolFlag{Name: "help", Usage: "show help"}, &cli.BoolFlag{Name: helpAll, Usage: "show all flags"}) {
+	for _, f := range slices.Concat(cmd.Flags, root.Flags, everyFlag()) {
 		if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() {
 			continue
 		}

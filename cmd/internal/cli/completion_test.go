@@ -20,12 +20,12 @@ func sample() *cli.Command {
 	none := func(context.Context, *cli.Command) error { return nil }
 	types := Names("Q4_0", "Q4_K_M", "IQ4_XS")
 	return &cli.Command{Name: "ggsample", Usage: "be completed", Action: NeedsVerb, Commands: []*cli.Command{
-		{Name: "show", Usage: "show: it", Action: none, Flags: []cli.Flag{
-			OneOf(&cli.StringFlag{Name: "type", Aliases: []string{"y"}, Usage: "of `TYPE`"}, types),
+		{Name: "show", Usage: "show: it", Action: none, Flags: Flags(
+			Flag{Name: "type", Aliases: []string{"y"}, Value: Text, Choices: types, Usage: "of `TYPE`"},
 			ProgressFlag(), ForceFlag(),
-			&cli.StringFlag{Name: "out", Usage: "to `FILE`"}, &cli.BoolFlag{Name: "secret", Hidden: true},
-			OneOf(&cli.StringSliceFlag{Name: "like", Usage: "as `TYPE`"}, types),
-		}},
+			Flag{Name: "out", Value: File, Usage: "to `FILE`"}, Flag{Name: "secret", Hidden: true},
+			Flag{Name: "like", Value: TextList, Choices: types, Usage: "as `TYPE`"},
+		)},
 		{Name: "make", Usage: "make it", Action: none, Metadata: About{Values: func(before int) []string {
 			if before == 0 {
 				return nil

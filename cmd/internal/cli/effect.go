@@ -1,33 +1,36 @@
 package cli
 
-import (
-	"github.com/urfave/cli/v3"
-)
-
-// Effect is what a flag of a command that writes models does to a run. Manifests, journals and what does a run again
-// from the manifest of a stranger go by it.
+// Effect is what a flag does to a run. Manifests, journals, uploads and "ggtool reproduce" use it.
 type Effect int
 
 const (
-	// Undeclared is the effect of a flag that says none: nobody may rely on it.
+	// Undeclared is the effect of a flag without one. A test refuses it.
 	Undeclared Effect = iota
-	// SetsBytes decides bytes of the outputs, by its value alone.
+	// SetsBytes: the value decides bytes of the outputs or figures of the result.
 	SetsBytes
-	// ReadsFile names a file or a folder that is read.
+	// ReadsFile: the value names a file or folder that is read.
 	ReadsFile
-	// KeepsFile names a file that is read if it is there, and else written.
+	// KeepsFile: the value names a file that is read if it exists and written otherwise.
 	KeepsFile
-	// AsksServer names a model that a server may be asked for.
+	// AsksServer: the value names a model that a server may be asked for.
 	AsksServer
-	// Permits lets a run read what the user has not named. It decides no byte: what is read is compared by itself.
+	// ReadsArgument: the flag decides what an argument means. Manifests record the argument in full instead.
+	ReadsArgument
+	// Permits: the run may read what the user has not named. No byte depends on it: inputs are compared themselves.
 	Permits
-	// WritesFile says where outputs and other files go, and what they may replace.
-	WritesFile
-	// RunsOnly says how a run works and what it prints, or how an argument is written.
+	// Refuses: the run may end with an error instead. No byte depends on it.
+	Refuses
+	// NamesOutput: the value says where outputs or other results go, and how they are called.
+	NamesOutput
+	// KeepsState: the value names a file or folder for intermediate state.
+	KeepsState
+	// PrintsOnly: the run writes nothing; it prints something.
+	PrintsOnly
+	// RunsOnly: the flag decides how the run works, what it may replace and what it prints.
 	RunsOnly
 )
 
-// Recorded reports whether outputs are other ones without a flag of this effect: a manifest has it.
+// Recorded reports whether outputs depend on a flag of this effect: manifests and journals record it.
 func (e Effect) Recorded() bool {
 	switch e {
 	case SetsBytes, ReadsFile, KeepsFile, AsksServer:
@@ -36,48 +39,15 @@ func (e Effect) Recorded() bool {
 	return false
 }
 
-// As is a flag that declares its effect.
-func As[T any, C any, V cli.ValueCreator[T, C]](e Effect, f *cli.FlagBase[T, C, V]) cli.Flag {
-	return plain(f).As(e)
-}
-
-// plain returns a flag that says nothing of itself yet.
-func plain[T any, C any, V cli.ValueCreator[T, C]](f *cli.FlagBase[T, C, V]) *Flag[T, C, V] {
-	return &Flag[T, C, V]{FlagBase: f}
-}
-
-// EffectOf returns the effect that a flag declares, Undeclared for none.
-func EffectOf(f cli.Flag) Effect {
-	if d, ok := f.(interface{ declared() Effect }); ok {
-		return d.declared()
+// Identifies reports whether a run with another value of a flag of this effect is another run, so that it cannot upload
+// the outputs that an interrupted one has made.
+func (e Effect) Identifies() bool {
+	switch e {
+	case ReadsArgument, Permits, Refuses, NamesOutput:
+		return true
 	}
-	return Undeclared
+	return e.Recorded()
 }
 
-// Flag is a flag with what package cli has no field for.
-type Flag[T any, C any, V cli.ValueCreator[T, C]] struct {
-	*cli.FlagBase[T, C, V]
-	names  func() []string // that the value may be; nil for any
-	effect Effect
-}
-
-// As declares the effect of the flag.
-func (f *Flag[T, C, V]) As(e Effect) cli.Flag {
-	f.effect = e
-	return f
-}
-
-func (f *Flag[T, C, V]) declared() Effect { return f.effect }
-
-// Set takes the names that the value may be in any case.
-func (f *Flag[T, C, V]) Set(name, value string) error {
-	return f.FlagBase.Set(name, folded(value, f.Choices()))
-}
-
-// Choices returns the names that the value may be, nil for any.
-func (f *Flag[T, C, V]) Choices() []string {
-	if f.names == nil {
-		return nil
-	}
-	return f.names()
-}
+// Reproducible reports whether a manifest may set a flag of this effect: Permits alone only with the user's consent.
+func (e Effect) Reproducible() bool { return e.Recorded() || e == Permits }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"slices"
 
 	"github.com/urfave/cli/v3"
 
@@ -13,33 +12,29 @@ import (
 )
 
 // ForceFlag permits replacing an output that exists.
-func ForceFlag() cli.Flag {
-	return As(WritesFile, &cli.BoolFlag{Name: "force", Category: CategoryOutput,
-		Usage: "replace the output if it exists"})
+func ForceFlag() Flag {
+	return Shared("force", "replace the output if it exists").In(CategoryOutput)
 }
 
 // OutFlag names the output of a verb as its last argument does: ArgsOut reads both.
-func OutFlag() cli.Flag {
-	return Under(CategoryOutput, Shared("output", "write to `OUT`, instead of naming it as the last argument"))
+func OutFlag() Flag {
+	return Shared("output", "write to `OUT`, instead of naming it as the last argument").In(CategoryOutput)
 }
 
 // JSONFlag asks for the result as JSON: docs/json.md has the fields.
-func JSONFlag() cli.Flag {
-	return As(RunsOnly, &cli.BoolFlag{Name: "json", Category: CategoryOutput,
-		Usage: "print one JSON object (docs/json.md)"})
+func JSONFlag() Flag {
+	return Shared("json", "print one JSON object (docs/json.md)").In(CategoryOutput)
 }
 
 // quietFlag is of every command: Run adds it.
-func quietFlag() cli.Flag {
-	return As(RunsOnly, &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Category: CategoryRun,
-		Usage: "print only errors, warnings and what was asked for: no progress, and nothing of what was written and " +
-			"how long that took"})
+func quietFlag() Flag {
+	return Shared("quiet", "print only errors, warnings and what was asked for: no progress, and nothing of what was "+
+		"written and how long that took").In(CategoryRun)
 }
 
 // ThreadsFlag sets the number of workers.
-func ThreadsFlag() cli.Flag {
-	return As(RunsOnly, &cli.UintFlag{Name: "threads", Category: CategoryRun, Aliases: []string{"t"},
-		Usage: "use `N` workers (0: one per CPU)"})
+func ThreadsFlag() Flag {
+	return Shared("threads", "use `N` workers (0: one per CPU)").In(CategoryRun)
 }
 
 // Threads returns the value of ThreadsFlag.
@@ -53,8 +48,8 @@ func Workers(cmd *cli.Command) int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// Count returns the value of a flag that counts something.
-func Count(cmd *cli.Command, name string) (int, error) {
+// CountValue returns the value of a flag that counts something.
+func CountValue(cmd *cli.Command, name string) (int, error) {
 	n := cmd.Uint(name)
 	if n > math.MaxInt32 {
 		return 0, fault.Errorf(fault.Usage, "--%s %d: want at most %d", name, n, math.MaxInt32)
@@ -64,9 +59,10 @@ func Count(cmd *cli.Command, name string) (int, error) {
 
 // CompatFlag chooses between the reference's bytes and working files where the two
 // differ; program is the one whose bytes are meant.
-func CompatFlag(program string) cli.Flag {
-	return OneOf(&cli.StringFlag{Name: "compat", Category: CategoryOutput, Usage: "with `reference`: write what " +
-		program + " would write also where that is broken (docs/deviations.md)"}, Names("reference")).As(SetsBytes)
+func CompatFlag(program string) Flag {
+	return Flag{Name: "compat", Value: Text, Choices: Names("reference"), Category: CategoryOutput, Effect: SetsBytes,
+		Usage: "with `reference`: write what " + program +
+			" would write also where that is broken (docs/deviations.md)"}
 }
 
 // Reference reports whether CompatFlag asks for the reference's bytes.
@@ -98,24 +94,14 @@ func CheckName(what, name string) error {
 	return nil
 }
 
-// fileNames are what stands for the name of a file or directory in texts about flags and their values.
-var fileNames = []string{"FILE", "DIR", "OUT", "BASE", "FOLDER", "ADAPTER[:SCALE]"}
-
-// NamesFile reports whether the value of a flag is the name of a file or directory.
-func NamesFile(f cli.Flag) bool { return slices.Contains(fileNames, valueName(f)) }
-
 // checkNames refuses standard input and output as files of a command's flags.
 func checkNames(cmd *cli.Command) error {
-	for _, f := range cmd.Flags {
-		if !NamesFile(f) || !f.IsSet() {
+	for _, f := range Declarations(cmd) {
+		if !f.NamesFile() || !f.IsSet(cmd) {
 			continue
 		}
-		names, _ := f.Get().([]string)
-		if name, ok := f.Get().(string); ok {
-			names = []string{name}
-		}
-		for _, name := range names {
-			if err := CheckName("--"+f.Names()[0], name); err != nil {
+		for _, name := range f.Values(cmd) {
+			if err := CheckName("--"+f.Name, name); err != nil {
 				return err
 			}
 		}
@@ -123,9 +109,9 @@ func checkNames(cmd *cli.Command) error {
 	return nil
 }
 
-// File returns the value of a flag that names a file or directory, "" without the
+// FileValue returns the value of a flag that names a file or directory, "" without the
 // flag.
-func File(cmd *cli.Command, name string) (string, error) {
+func FileValue(cmd *cli.Command, name string) (string, error) {
 	if !cmd.IsSet(name) {
 		return "", nil
 	}
@@ -136,8 +122,8 @@ func File(cmd *cli.Command, name string) (string, error) {
 // SizeHelp says how a size is written, for the help of flags.
 const SizeHelp = "500M, 1.5G or 2MiB"
 
-// Size returns the value of a flag that is a number of bytes; see package size.
-func Size(cmd *cli.Command, name string) (int64, error) {
+// SizeValue returns the value of a flag that is a number of bytes; see package size.
+func SizeValue(cmd *cli.Command, name string) (int64, error) {
 	n, err := size.Parse(cmd.String(name))
 	if err != nil {
 		return 0, fmt.Errorf("--%s: %w", name, err)

@@ -19,19 +19,6 @@ const (
 	CategoryRun        = "Run"
 )
 
-// Group lists flags under a heading of the help, but for those that are under one already.
-func Group(category string, flags ...cli.Flag) []cli.Flag {
-	for _, f := range flags {
-		if f, ok := f.(cli.CategorizableFlag); ok && f.GetCategory() == "" {
-			f.SetCategory(category)
-		}
-	}
-	return flags
-}
-
-// Under is Group of one flag.
-func Under(category string, f cli.Flag) cli.Flag { return Group(category, f)[0] }
-
 // page is what the help of a command and its manual say.
 type page struct {
 	name     string   // with those of the commands above
@@ -117,7 +104,7 @@ func (p *page) group(cmd *cli.Command, all bool) {
 		p.groups = add(p.groups, category, e)
 	}
 	slices.SortStableFunc(p.groups, func(a, b group) int { return rank(a.title) - rank(b.title) })
-	p.groups = add(p.groups, CategoryRun, flagEntry(quietFlag()), entry{"-h, --help", "show this help"})
+	p.groups = add(p.groups, CategoryRun, flagEntry(quietFlag().build()), entry{"-h, --help", "show this help"})
 	if main != nil {
 		p.groups = add(p.groups, CategoryRun, entry{"    --" + helpAll, "show all flags"})
 	}

@@ -1,5 +1,3 @@
-// Package cli holds what the commands share: how they start and end, how
-// they report progress and what a finished write cost.
 package cli
 
 import (
@@ -148,7 +146,7 @@ func Run(ctx context.Context, cmd *cli.Command, args []string) error {
 	if s := service(cmd, args); s != nil {
 		cmd = s
 	}
-	cmd.Flags = append(cmd.Flags, quietFlag())
+	cmd.Flags = append(cmd.Flags, quietFlag().build())
 	prepare(cmd)
 	return r.settle(cmd.Run(ctx, args))
 }
@@ -183,7 +181,7 @@ func prepare(cmd *cli.Command) {
 		cmd.Action = func(ctx context.Context, cmd *cli.Command) error {
 			err := runOf(cmd).quieten(cmd)
 			if err == nil {
-				err = checkNames(cmd)
+				err = checkFlags(cmd)
 			}
 			if err == nil {
 				err = action(ctx, cmd)
@@ -247,7 +245,7 @@ func Args(cmd *cli.Command, lo, hi int) ([]string, error) {
 // ArgsOut returns the positional arguments of a verb that makes one output of at least lo and at most hi inputs: the
 // output is the last argument, or the value of --output.
 func ArgsOut(cmd *cli.Command, lo, hi int) (in []string, out string, err error) {
-	if out, err = File(cmd, "output"); err != nil {
+	if out, err = FileValue(cmd, "output"); err != nil {
 		return nil, "", err
 	}
 	if out == "" {

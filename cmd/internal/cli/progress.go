@@ -20,11 +20,10 @@ import (
 const progressJSON = "json"
 
 // ProgressFlag chooses how progress is shown.
-func ProgressFlag() cli.Flag {
-	return OneOf(&cli.StringFlag{Name: "progress", Category: CategoryRun, Value: "auto",
-		Usage: "show progress as `HOW`: auto (a bar on a terminal, else plain), bar, plain, json (events, one a " +
-			"line: docs/progress.md) or none"},
-		Names("auto", "bar", "plain", progressJSON, "none")).As(RunsOnly)
+func ProgressFlag() Flag {
+	return Shared("progress",
+		"show progress as `HOW`: auto (a bar on a terminal, else plain), bar, plain, json (events, "+
+			"one a line: docs/progress.md) or none").In(CategoryRun)
 }
 
 // NewProgress returns the callback that the flag asks for, nil for none.

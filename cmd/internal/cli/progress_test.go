@@ -21,7 +21,7 @@ import (
 func show(t *testing.T, how string, steps []writer.Progress, err error) string {
 	t.Helper()
 	var b bytes.Buffer
-	cmd := &cli.Command{Name: "x", Flags: []cli.Flag{ProgressFlag()}, Writer: &b, ErrWriter: &b,
+	cmd := &cli.Command{Name: "x", Flags: Flags(ProgressFlag()), Writer: &b, ErrWriter: &b,
 		Action: func(_ context.Context, cmd *cli.Command) error {
 			progress, flagErr := NewProgress(cmd)
 			if flagErr != nil {

@@ -1,89 +1,70 @@
 package cli
 
-import (
-	"strconv"
-
-	"github.com/urfave/cli/v3"
-)
-
-// SharedFlag is a flag that several verbs have. All of them call the same thing by the same name.
-type SharedFlag struct {
-	Name   string
-	Letter string // -o for --output, "" for none
-	// names that some verbs know besides: those of the reference's tools, and what they were called before
-	Also []string
-	// Value stands for the value in the help: "" of a flag without, N of a number, SIZE of a number of
-	// bytes with or without a unit. OUT is any name of a file or folder.
-	Value   string
-	Default string
-}
-
-// sharedFlags has a row for each name of a flag that is defined more than once, and for each name of one
-// letter; flagtest.Tree holds every verb to it.
-var sharedFlags = []SharedFlag{
+// sharedFlags has a row for each flag that several verbs have, and for each letter: all verbs call the same thing by
+// the same name. Usage and Category are the verb's. Aliases are the letter and names that only some verbs know: those
+// of llama.cpp's tools, and former names. flagtest.Tree holds every verb to the table.
+var sharedFlags = []Flag{
 	// What is written.
-	{Name: "output", Letter: "o", Also: []string{"outfile"}, Value: "OUT"},
-	{Name: "max-size", Also: []string{"split-max-size", "max-shard-size"}, Value: "SIZE"},
-	{Name: "max-tensors", Also: []string{"split-max-tensors"}, Value: "N"},
-	{Name: "no-tensor-first-split"},
-	{Name: "force"}, {Name: "json"}, {Name: "dry-run"}, {Name: "schema"}, {Name: "strict"},
-	{Name: "html", Value: "FILE"},
-	{Name: "manifest", Value: "FILE"},
-	{Name: "name-template", Value: "NAME"},
-	{Name: "format", Value: "FORMAT", Default: "gguf"},
+	{Name: "output", Aliases: []string{"o", "outfile"}, Value: File, Effect: NamesOutput},
+	{Name: "max-size", Aliases: []string{"split-max-size", "max-shard-size"}, Value: Size, Effect: SetsBytes},
+	{Name: "max-tensors", Aliases: []string{"split-max-tensors"}, Value: Count, Unit: "tensors", Effect: SetsBytes},
+	{Name: "no-tensor-first-split", Effect: SetsBytes},
+	{Name: "force", Effect: RunsOnly, Option: "Force", Hint: "use --force to go ahead"},
+	{Name: "json", Effect: RunsOnly},
+	{Name: "dry-run", Effect: PrintsOnly},
+	{Name: "schema", Effect: PrintsOnly},
+	{Name: "strict", Effect: Refuses},
+	{Name: "html", Value: File, Effect: NamesOutput, Refused: InParts},
+	{Name: "manifest", Value: File, Effect: NamesOutput, Refused: InParts | OfObjects | OfNothing},
+	{Name: "name-template", Value: Text, Effect: NamesOutput},
+	{Name: "format", Value: Text, Default: "gguf", Effect: SetsBytes},
 	// Texts.
-	{Name: "file", Letter: "f", Value: "FILE"},
-	{Name: "ctx-size", Letter: "c", Also: []string{"chunk-size", "context", "context-length"}, Value: "N",
-		Default: "512"},
-	{Name: "chunks", Value: "N"},
-	{Name: "escape", Letter: "e"}, {Name: "no-escape"}, {Name: "parse-special"}, {Name: "process-output"},
-	{Name: "calibrate", Value: "FILE"},
-	{Name: "effort", Value: "EFFORT", Default: "matrix"},
+	{Name: "file", Aliases: []string{"f"}, Value: File, Effect: ReadsFile},
+	{Name: "ctx-size", Aliases: []string{"c", "chunk-size", "context", "context-length"}, Value: Count,
+		Unit: "tokens", Default: uint(512), Effect: SetsBytes},
+	{Name: "chunks", Value: Count, Unit: "chunks", Effect: SetsBytes},
+	{Name: "escape", Aliases: []string{"e"}, Effect: SetsBytes},
+	{Name: "no-escape", Effect: SetsBytes},
+	{Name: "parse-special", Effect: SetsBytes},
+	{Name: "process-output", Effect: SetsBytes},
+	{Name: "calibrate", Value: File, Effect: ReadsFile},
 	// Models.
-	{Name: "imatrix", Value: "FILE"},
-	{Name: "allow-requantize"},
-	{Name: "alone"},
-	{Name: "cache", Value: "DIR"},
-	{Name: "model-name", Value: "NAME"},
-	{Name: "via", Value: "TYPE", Default: "auto"},
-	{Name: "base-model", Value: "ORG/NAME"},
-	{Name: "quantized-by", Value: "NAME"},
+	{Name: "imatrix", Value: File, Effect: ReadsFile},
+	{Name: "allow-requantize", Effect: SetsBytes, Option: "AllowRequantize",
+		Hint: "use --allow-requantize to permit that"},
+	{Name: "alone", Effect: SetsBytes},
+	{Name: "cache", Value: File, Effect: KeepsState},
+	{Name: "model-name", Value: Text, Effect: SetsBytes},
+	{Name: "via", Value: Text, Default: "auto", Effect: SetsBytes, Choices: Names("auto", "f32", "f16", "bf16")},
+	{Name: "base-model", Value: Text, Effect: SetsBytes},
+	{Name: "quantized-by", Value: Text, Effect: SetsBytes},
 	// Parts.
-	{Name: "part", Value: "K/N"},
-	{Name: "part-files", Also: []string{"parts"}, Value: "OUT"},
-	{Name: "finish"},
+	{Name: "part", Value: Text, Effect: RunsOnly},
+	{Name: "part-files", Aliases: []string{"parts"}, Value: File, Effect: KeepsState, With: []string{"part", "finish"}},
+	{Name: "finish", Effect: RunsOnly},
 	// Runs.
-	{Name: "threads", Letter: "t", Value: "N"},
-	{Name: "progress", Value: "HOW", Default: "auto"},
-	{Name: "quiet", Letter: "q"},
-	{Name: "help", Letter: "h"},
-	{Name: "version", Letter: "v"},
+	{Name: "threads", Aliases: []string{"t"}, Value: Count, Unit: "workers", Effect: RunsOnly},
+	{Name: "progress", Value: Text, Default: "auto", Effect: RunsOnly,
+		Choices: Names("auto", "bar", "plain", progressJSON, "none")},
+	{Name: "quiet", Aliases: []string{"q"}, Effect: RunsOnly},
+	{Name: "help", Aliases: []string{"h"}, Effect: PrintsOnly},
+	{Name: "version", Aliases: []string{"v"}, Effect: PrintsOnly},
 }
 
 // SharedFlags returns the rows of all shared flags.
-func SharedFlags() []SharedFlag { return sharedFlags }
+func SharedFlags() []Flag { return sharedFlags }
 
-// Shared returns a flag that several verbs have, with the text about it, in which `OUT` or the like stands
-// for its value. also are other names of it that this verb knows.
-func Shared(name, usage string, also ...string) interface {
-	cli.Flag
-	As(Effect) cli.Flag
-} {
-	for _, row := range sharedFlags {
-		if row.Name != name {
-			continue
+// Shared returns a flag of the table with the verb's help text, in which `FILE` or the like stands for the value. also
+// are the longer aliases that the verb knows; it has the letter in any case.
+func Shared(name, usage string, also ...string) Flag {
+	for _, f := range sharedFlags {
+		if f.Name == name {
+			if len(f.Aliases) > 0 && len(f.Aliases[0]) == 1 {
+				also = append([]string{f.Aliases[0]}, also...)
+			}
+			f.Usage, f.Aliases = usage, also
+			return f
 		}
-		if row.Letter != "" {
-			also = append([]string{row.Letter}, also...)
-		}
-		switch row.Value {
-		case "":
-			return plain(&cli.BoolFlag{Name: name, Aliases: also, Usage: usage})
-		case "N":
-			n, _ := strconv.ParseUint(row.Default, 10, 0) // "" is 0
-			return plain(&cli.UintFlag{Name: name, Aliases: also, Usage: usage, Value: uint(n)})
-		}
-		return plain(&cli.StringFlag{Name: name, Aliases: also, Usage: usage, Value: row.Default})
 	}
 	panic("no shared flag --" + name)
 }

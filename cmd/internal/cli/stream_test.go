@@ -170,7 +170,7 @@ func TestQuiet(t *testing.T) {
 			"\nlog\n" + `{"event":"error","message":"bad","exit_code":1}` + "\n"},
 	} {
 		var out, err bytes.Buffer
-		cmd := &cli.Command{Name: "x", Writer: &out, ErrWriter: &err, Flags: []cli.Flag{ProgressFlag()},
+		cmd := &cli.Command{Name: "x", Writer: &out, ErrWriter: &err, Flags: Flags(ProgressFlag()),
 			Action: func(_ context.Context, cmd *cli.Command) error {
 				Warn(cmd, "one\ntwo")
 				Warn(cmd, "one\ntwo")
@@ -193,7 +193,7 @@ func TestQuiet(t *testing.T) {
 			t.Errorf("%q: the error is not printed: %q", c.args, err.String())
 		}
 	}
-	cmd := &cli.Command{Name: "x", Flags: []cli.Flag{ProgressFlag()},
+	cmd := &cli.Command{Name: "x", Flags: Flags(ProgressFlag()),
 		Action: func(context.Context, *cli.Command) error { return nil }}
 	if err := Run(context.Background(), cmd, []string{"x", "--quiet", "--progress", "json"}); Code(err) != exitUsage {
 		t.Errorf("quiet events: %v", err)

@@ -18,10 +18,10 @@ func TestSuggest(t *testing.T) {
 	command := func() *cli.Command {
 		act := func(context.Context, *cli.Command) error { return fails }
 		return &cli.Command{Name: "x", Writer: io.Discard, ErrWriter: io.Discard, Action: NeedsVerb,
-			Commands: []*cli.Command{{Name: "paint", Action: act, Flags: []cli.Flag{
-				OneOf(&cli.StringFlag{Name: "colour", Value: "red"}, colours),
-				OneOf(&cli.StringSliceFlag{Name: "other"}, colours), &cli.BoolFlag{Name: "secret", Hidden: true},
-			}}}}
+			Commands: []*cli.Command{{Name: "paint", Action: act, Flags: Flags(
+				Flag{Name: "colour", Value: Text, Default: "red", Choices: colours},
+				Flag{Name: "other", Value: TextList, Choices: colours}, Flag{Name: "secret", Hidden: true},
+			)}}}
 	}
 	usage := fault.Errorf(fault.Usage, "bad")
 	for _, c := range []struct {

@@ -78,7 +78,7 @@ func wanted(f cli.Flag) string {
 // for, or where it belongs, "" for nothing.
 func meantFlag(cmd *cli.Command, name string) string {
 	var names []string
-	for _, f := range append(cmd.Flags, quietFlag(), &cli.BoolFlag{Name: helpAll}) {
+	for _, f := range slices.Concat(cmd.Flags, everyFlag()) {
 		if v, ok := f.(cli.VisibleFlag); !ok || v.IsVisible() {
 			names = append(names, f.Names()...)
 		}

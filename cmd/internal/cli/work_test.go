@@ -16,7 +16,7 @@ import (
 func work(t *testing.T, how string, pause time.Duration, steps ...Work) (string, error) {
 	t.Helper()
 	var b bytes.Buffer
-	cmd := &cli.Command{Name: "x", Flags: []cli.Flag{ProgressFlag()}, Writer: &b, ErrWriter: &b,
+	cmd := &cli.Command{Name: "x", Flags: Flags(ProgressFlag()), Writer: &b, ErrWriter: &b,
 		Action: func(_ context.Context, cmd *cli.Command) error {
 			show, err := NewWork(cmd)
 			if err != nil {

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/urfave/cli/v3"
-
 	tool "ggforge/cmd/internal/cli"
 )
 
@@ -22,13 +20,12 @@ var ownValue = map[string]string{"ggconv": "ctx-size", "ggtool inspect": "ctx-si
 
 var placeholder = regexp.MustCompile("`([^`]*)`")
 
-// shared checks that a verb's flags are called as the table of shared flags has them: by the same names, with the same
-// kind of value and the same default.
+// shared checks that a verb's flags agree with the table of shared flags: names, kind of value, default.
 func shared(t *testing.T, name string, v verb) {
-	for _, f := range v.Flags {
-		for _, one := range f.Names() {
+	for _, f := range tool.Declarations(v.Command) {
+		for _, one := range append([]string{f.Name}, f.Aliases...) {
 			row := rowOf(one)
-			if one == "parts" && f.Names()[0] == one {
+			if one == "parts" && f.Name == one {
 				continue // submit: how many there are
 			}
 			switch {
@@ -38,41 +35,45 @@ func shared(t *testing.T, name string, v verb) {
 			case row == nil:
 				continue
 			}
-			if first := f.Names()[0]; first != row.Name {
-				t.Errorf("--%s: want the name --%s, with --%s as another", first, row.Name, one)
+			if f.Name != row.Name {
+				t.Errorf("--%s: want the name --%s, with --%s as another", f.Name, row.Name, one)
 				continue
 			}
-			if row.Letter != "" && !slices.Contains(f.Names(), row.Letter) && f.Names()[0] == row.Name {
-				t.Errorf("--%s: want -%s, too", row.Name, row.Letter)
+			if letter := letterOf(row); letter != "" && !slices.Contains(f.Aliases, letter) {
+				t.Errorf("--%s: want -%s, too", row.Name, letter)
 			}
 			if one != row.Name || ownValue[name] == one {
 				continue
 			}
-			d := f.(cli.DocGenerationFlag)
-			value := ""
-			if m := placeholder.FindStringSubmatch(d.GetUsage()); m != nil && d.TakesValue() {
-				value = m[1]
+			if f.Value != row.Value || f.Unit != row.Unit {
+				t.Errorf("--%s: value of kind %d %s, want %d %s", one, f.Value, f.Unit, row.Value, row.Unit)
 			}
-			if value != row.Value && !(row.Value == "OUT" && slices.Contains([]string{"FILE", "DIR"}, value)) {
-				t.Errorf("--%s: its value is %q in the help, want %q", one, value, row.Value)
-			}
-			if got := strings.Trim(d.GetValue(), `"`); d.TakesValue() && got != row.Default &&
-				!(row.Default == "" && got == "0") {
-				t.Errorf("--%s: its default is %q, want %q", one, got, row.Default)
+			if f.Default != row.Default {
+				t.Errorf("--%s: its default is %v, want %v", one, f.Default, row.Default)
 			}
 		}
 	}
 }
 
 // rowOf returns the row of a name, nil for none.
-func rowOf(name string) *tool.SharedFlag {
+func rowOf(name string) *tool.Flag {
 	rows := tool.SharedFlags()
 	for i := range rows {
-		if r := &rows[i]; r.Name == name || r.Letter == name || slices.Contains(r.Also, name) {
+		if r := &rows[i]; r.Name == name || slices.Contains(r.Aliases, name) {
 			return r
 		}
 	}
 	return nil
+}
+
+// letterOf returns the letter of a flag, "" for none.
+func letterOf(f *tool.Flag) string {
+	for _, name := range f.Aliases {
+		if len(name) == 1 {
+			return name
+		}
+	}
+	return ""
 }
 
 var defined = regexp.MustCompile(`Flag\{Name: "([a-z0-9-]+)"`)

@@ -66,6 +66,7 @@ func Tree(t *testing.T, command func() *cli.Command) {
 			misspelt(t, command, v)
 			completed(t, command, v)
 			levels(t, command, v)
+			declared(t, v)
 			shared(t, strings.Join(append([]string{root.Name}, v.words...), " "), v)
 			anyCase(t, command, v)
 			fields(t, root.Name, v)
@@ -194,15 +195,13 @@ func fill(v verb, synopsis string) (args []string) {
 	return args
 }
 
-var fileName = regexp.MustCompile("`(FILE|DIR|OUT|FOLDER|BASE)`")
-
 // files checks that no file is called - or nothing, be it an argument's or a flag's.
 func files(t *testing.T, command func() *cli.Command, v verb) {
 	for _, name := range []string{"-", ""} {
 		cases := [][]string{append([]string{name}, filled(v)...)}
-		for _, f := range v.Flags {
-			if d, ok := f.(cli.DocGenerationFlag); ok && fileName.MatchString(d.GetUsage()) {
-				cases = append(cases, append(filled(v), "--"+f.Names()[0], name))
+		for _, f := range tool.Declarations(v.Command) {
+			if f.NamesFile() {
+				cases = append(cases, append(filled(v), "--"+f.Name, name))
 			}
 		}
 		for _, args := range cases {
@@ -217,22 +216,21 @@ func files(t *testing.T, command func() *cli.Command, v verb) {
 
 // sizes checks that flags which take a number of bytes take it with any unit.
 func sizes(t *testing.T, command func() *cli.Command, v verb) {
-	for _, f := range v.Flags {
-		d, ok := f.(cli.DocGenerationFlag)
-		if !ok || !strings.Contains(d.GetUsage(), "`SIZE`") {
+	for _, f := range tool.Declarations(v.Command) {
+		if f.Value != tool.Size {
 			continue
 		}
 		for size, want := range map[string]bool{"1.5K": true, "2MiB": true, "40000": true, "5X": false, "-1": false,
 			"0x10": false} {
 			taken, said := true, error(nil)
 			for synopsis := range strings.SplitSeq(v.ArgsUsage, ", or ") {
-				args := slices.Concat(v.words, fill(v, synopsis), []string{"--" + f.Names()[0] + "=" + size})
+				args := slices.Concat(v.words, fill(v, synopsis), []string{"--" + f.Name + "=" + size})
 				_, err := run(command, args...)
 				said = errors.Join(said, err)
 				taken = taken && (err == nil || !strings.Contains(err.Error(), strconv.Quote(size)))
 			}
 			if taken != want {
-				t.Errorf("--%s %q: %v", f.Names()[0], size, said)
+				t.Errorf("--%s %q: %v", f.Name, size, said)
 			}
 		}
 	}
@@ -300,9 +298,9 @@ func misspelt(t *testing.T, command func() *cli.Command, v verb) {
 
 // anyCase checks that values which are names are taken in any case.
 func anyCase(t *testing.T, command func() *cli.Command, v verb) {
-	for _, f := range v.Flags {
-		one, ok := f.(interface{ Choices() []string })
-		if !ok {
+	for _, f := range tool.Declarations(v.Command) {
+		one := f
+		if one.Choices == nil {
 			continue
 		}
 		for _, name := range one.Choices() {
@@ -313,13 +311,13 @@ func anyCase(t *testing.T, command func() *cli.Command, v verb) {
 					at = at.Command(word)
 				}
 				for _, same := range at.Flags {
-					if same.Names()[0] != f.Names()[0] {
+					if same.Names()[0] != f.Name {
 						continue
 					}
-					err := same.Set(f.Names()[0], value)
+					err := same.Set(f.Name, value)
 					if got := strings.Trim(fmt.Sprint(same.Get()), "[]"); err != nil || !strings.EqualFold(got, name) ||
 						!slices.Contains(one.Choices(), got) {
-						t.Errorf("--%s %s: %v, read as %s, want %s", f.Names()[0], value, err, got, name)
+						t.Errorf("--%s %s: %v, read as %s, want %s", f.Name, value, err, got, name)
 					}
 				}
 			}

@@ -102,18 +102,51 @@ func Run(ctx context.Context, path string, opt Options) (_ *Result, err error) {
 
 // run parses arguments as the command would, and calls do.
 func (j *job) run(ctx context.Context, args []string, do cli.ActionFunc) error {
-	cmd := &cli.Command{Name: j.m.Command, ArgsUsage: runs.ConvertArgs, Flags: runs.ConvertFlags(),
+	cmd := &cli.Command{Name: j.m.Command, ArgsUsage: runs.ConvertArgs, Flags: tool.Flags(j.flags()...),
 		Writer: io.Discard, ErrWriter: j.opt.Log, Action: do}
 	if j.m.Command == manifest.Quantize {
-		cmd.ArgsUsage, cmd.Flags = runs.QuantizeArgs, runs.QuantizeFlags()
+		cmd.ArgsUsage = runs.QuantizeArgs
 	}
 	return tool.Run(ctx, cmd, append([]string{cmd.Name}, args...))
+}
+
+// flags returns the flags of the command.
+func (j *job) flags() []tool.Flag {
+	if j.m.Command == manifest.Quantize {
+		return runs.QuantizeFlags()
+	}
+	return runs.ConvertFlags()
+}
+
+// checkFlags refuses flags of the manifest that a manifest may not set, before anything else is done with them.
+func (j *job) checkFlags() error {
+	flags := j.flags()
+	for args := j.m.Arguments; len(args) > 0; {
+		word := args[0]
+		args = args[1:]
+		name, _, inOne := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		i := slices.IndexFunc(flags, func(f tool.Flag) bool { return f.Name == name || slices.Contains(f.Aliases, name) })
+		if !strings.HasPrefix(word, "-") || i < 0 {
+			continue // parsing refuses it
+		}
+		f := &flags[i]
+		if !f.Effect.Reproducible() {
+			return fault.Errorf(fault.Broken, "--%s: want flags that decide bytes", f.Name)
+		}
+		if f.TakesValue() && !inOne && len(args) > 0 {
+			args = args[1:]
+		}
+	}
+	return nil
 }
 
 // arguments returns those of the run: those of the manifest, which a stranger may have written, with files and folders
 // where they are on this machine. Of the stranger's flags those count that decide bytes by their values alone; what
 // others name the user has to have named, too, and what others permit the user has to have permitted.
 func (j *job) arguments(ctx context.Context) (args []string, err error) {
+	if err := j.checkFlags(); err != nil {
+		return nil, err
+	}
 	parsed := false
 	err = j.run(ctx, j.m.Arguments, func(_ context.Context, cmd *cli.Command) error {
 		parsed = true
@@ -121,18 +154,15 @@ func (j *job) arguments(ctx context.Context) (args []string, err error) {
 			return fault.Errorf(fault.Broken, "argument %q: want flags that decide bytes", cmd.Args().First())
 		}
 		for _, f := range cmd.Flags {
-			name := f.Names()[0]
-			if !f.IsSet() {
-				continue
-			}
-			switch tool.EffectOf(f) {
-			case tool.SetsBytes, tool.ReadsFile, tool.KeepsFile, tool.Permits:
-			case tool.AsksServer:
-				if err := j.asked(cmd.String(name), "--"+name); err != nil {
+			d := tool.Declaration(f) // nil for --version
+			switch {
+			case !f.IsSet():
+			case d == nil || !d.Effect.Reproducible():
+				return fault.Errorf(fault.Broken, "--%s: want flags that decide bytes", f.Names()[0])
+			case d.Effect == tool.AsksServer:
+				if err := j.asked(cmd.String(d.Name), "--"+d.Name); err != nil {
 					return err
 				}
-			default:
-				return fault.Errorf(fault.Broken, "--%s: want flags that decide bytes", name)
 			}
 		}
 		args, err = runs.RecordedArguments(cmd, func(flag, name string) (string,
@@ -152,7 +182,7 @@ func (j *job) arguments(ctx context.Context) (args []string, err error) {
 		return nil, err
 	}
 	if j.opt.OutsideLinks {
-		args = append(args, "--"+runs.OutsideLinksFlag().Names()[0])
+		args = append(args, "--"+runs.OutsideLinksFlag().Name)
 	}
 	args = slices.Concat(args, j.opt.Flags)
 	if j.m.Command == manifest.Convert {

@@ -4,7 +4,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -22,69 +21,82 @@ import (
 const checkpointCategory = tool.CategoryCheckpoint
 
 // Flags returns the flags of Options.
-func CheckpointFlags() []cli.Flag {
-	list := []cli.Flag{
-		tool.OneOf(&cli.StringFlag{Name: "arch",
+func CheckpointFlags() []tool.Flag {
+	return tool.Group(checkpointCategory, append(forCheckpoints([]tool.Flag{
+		{Name: "arch", Value: tool.Text, Choices: arch.Classes, Effect: tool.SetsBytes,
 			Usage: "take the model as one of `CLASS`, a class of transformers, whatever config.json says"},
-			arch.Classes).As(tool.SetsBytes),
-		tool.Shared("model-name", "call the model `NAME`").As(tool.SetsBytes),
-		tool.As(tool.ReadsFile, &cli.StringFlag{Name: "metadata",
-			Usage: "take general.* keys from `FILE`, a JSON object, before all else"}),
-		tool.As(tool.SetsBytes, &cli.StringFlag{Name: "pre",
-			Usage: "call the pre-tokenizer of byte-level BPE `NAME`, whatever its check text says"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "embed-hf-tokenizer",
-			Usage: "write the text of tokenizer.json into the file, too, as tokenizer.huggingface.json"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "fuse-qkv",
-			Usage: "make one tensor of query, key and value where the architecture knows it"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "fuse-gate-up-exps",
-			Usage: "make one tensor of the gate and up projections of experts"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "fp8-as-q8",
-			Usage: "write the matrices that are stored in FP8 as Q8_0, whatever the output type"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "mistral-format",
-			Usage: "the checkpoint is in Mistral's own format: params.json, consolidated*.safetensors, tekken.json"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "sentence-transformers-dense-modules",
-			Usage: "include the dense modules that follow an embedding model"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "mtp",
+		tool.Shared("model-name", "call the model `NAME`").For(tool.Checkpoints | tool.OldFiles),
+		{Name: "metadata", Value: tool.File, Effect: tool.ReadsFile,
+			Usage: "take general.* keys from `FILE`, a JSON object, before all else"},
+		{Name: "pre", Value: tool.Text, Option: "Pre", Hint: "name it with --pre NAME", Effect: tool.SetsBytes,
+			Usage: "call the pre-tokenizer of byte-level BPE `NAME`, whatever its check text says"},
+		{Name: "embed-hf-tokenizer", Effect: tool.SetsBytes,
+			Usage: "write the text of tokenizer.json into the file, too, as tokenizer.huggingface.json"},
+		{Name: "fuse-qkv", Effect: tool.SetsBytes,
+			Usage: "make one tensor of query, key and value where the architecture knows it"},
+		{Name: "fuse-gate-up-exps", Effect: tool.SetsBytes,
+			Usage: "make one tensor of the gate and up projections of experts"},
+		{Name: "fp8-as-q8", Effect: tool.SetsBytes,
+			Usage: "write the matrices that are stored in FP8 as Q8_0, whatever the output type"},
+		{Name: "mistral-format", Effect: tool.SetsBytes,
+			Usage: "the checkpoint is in Mistral's own format: params.json, consolidated*.safetensors, tekken.json"},
+		{Name: "sentence-transformers-dense-modules", Effect: tool.SetsBytes,
+			Usage: "include the dense modules that follow an embedding model"},
+		{Name: "mtp", Effect: tool.SetsBytes,
 			Usage: "convert only the layers that predict further tokens, to a file of drafts: with a directory as " +
-				"output, mtp-NAME.gguf"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "no-nextn", Aliases: []string{"no-mtp"},
-			Usage: "leave out the layers that predict further tokens"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "dspark",
+				"output, mtp-NAME.gguf"},
+		{Name: "no-nextn", Aliases: []string{"no-mtp"}, Effect: tool.SetsBytes,
+			Usage: "leave out the layers that predict further tokens"},
+		{Name: "dspark", Effect: tool.SetsBytes,
 			Usage: "convert only the drafts of blocks of tokens (DSpark) that a DeepSeek V4 has next to it; wants " +
-				"--target-model-dir, which may be the same directory"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "mmproj",
+				"--target-model-dir, which may be the same directory"},
+		{Name: "mmproj", Effect: tool.SetsBytes,
 			Usage: "convert the part of the model that sees or hears instead of the language model: with a directory " +
-				"as output, mmproj-NAME.gguf"}),
-		tool.As(tool.ReadsFile, &cli.StringFlag{Name: "target-model-dir",
-			Usage: "the model that a draft (EAGLE-3, DFlash, DSpark) is for is in `DIR`: the draft gets its tokenizer"}),
-		tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "remote",
+				"as output, mmproj-NAME.gguf"},
+		{Name: "target-model-dir", Value: tool.File, Option: "Target", Hint: "name it with --target-model-dir DIR",
+			Effect: tool.ReadsFile,
+			Usage:  "the model that a draft (EAGLE-3, DFlash, DSpark) is for is in `DIR`: the draft gets its tokenizer"},
+		{Name: "remote", Effect: tool.ReadsArgument, Inputs: tool.Checkpoints | tool.RemoteFiles,
 			Usage: "the checkpoint is a model of the Hugging Face hub, ORG/NAME or ORG/NAME@REVISION: the same as " +
-				"hf://ORG/NAME; HF_ENDPOINT and HF_TOKEN count. A checkpoint may also be s3://BUCKET/FOLDER"}),
-		tool.Shared("cache", "keep what comes of a remote checkpoint's weights in `DIR`: a later run goes on there").As(
-			tool.WritesFile),
-		tool.As(tool.ReadsFile, &cli.StringSliceFlag{Name: "merge-lora",
-			Usage: "add the LoRA adapter in a directory to the weights, SCALE times (1): `ADAPTER[:SCALE]`; repeatable"}),
+				"hf://ORG/NAME; HF_ENDPOINT and HF_TOKEN count. A checkpoint may also be s3://BUCKET/FOLDER"},
+		tool.Shared("cache",
+			"keep what comes of a remote checkpoint's weights in `DIR`: a later run goes on there").For(
+			tool.Checkpoints | tool.RemoteFiles),
+		{Name: "merge-lora", Value: tool.FileList, Cut: cutScale, Effect: tool.ReadsFile,
+			Usage: "add the LoRA adapter in a directory to the weights, SCALE times (1): `ADAPTER[:SCALE]`; repeatable"},
 		OutsideLinksFlag(),
+	}...), withoutEffect()...)...)
+}
+
+// forCheckpoints returns flags that are for checkpoints only, unless they are declared for other inputs.
+func forCheckpoints(flags ...tool.Flag) []tool.Flag {
+	for i := range flags {
+		if flags[i].Inputs == 0 && flags[i].Name != "manifest" {
+			flags[i].Inputs = tool.Checkpoints
+		}
 	}
-	for _, name := range withoutEffect {
-		list = append(list, tool.As(tool.RunsOnly,
-			&cli.BoolFlag{Name: name, Usage: "no effect; for scripts written for the reference's converter",
-				Hidden: true}))
+	return flags
+}
+
+// withoutEffect returns flags of convert_hf_to_gguf.py about how it works, which we do not need, or about templates of
+// models that are converted the same without them. They are accepted with every input.
+func withoutEffect() (list []tool.Flag) {
+	for _, name := range []string{"use-temp-file", "no-lazy", "disable-mistral-community-chat-template"} {
+		list = append(list, tool.Flag{Name: name, Effect: tool.RunsOnly, Hidden: true,
+			Usage: "no effect; for scripts written for the reference's converter"})
 	}
-	return tool.Group(checkpointCategory, list...)
+	return list
 }
 
 // OutsideLinks is the flag that permits links out of a checkpoint.
-func OutsideLinksFlag() cli.Flag {
-	return tool.As(tool.Permits, &cli.BoolFlag{Name: "outside-links", Category: checkpointCategory,
-		Usage: "follow links that lead out of the checkpoint's directory, of which the output would show the content"})
+func OutsideLinksFlag() tool.Flag {
+	return tool.Flag{Name: "outside-links", Category: checkpointCategory, Effect: tool.Permits,
+		Inputs: tool.Checkpoints,
+		Option: "OutsideLinks", Hint: "use --outside-links to follow it",
+		Usage: "follow links that lead out of the checkpoint's directory, of which the output would show the content"}
 }
 
-// withoutEffect are flags of the reference about how it works, which we do not
-// need, or about templates of models that are converted the same without it.
-var withoutEffect = []string{"use-temp-file", "no-lazy", "disable-mistral-community-chat-template"}
-
-// Options returns what the flags ask for, and what --compat does.
+// ConvertOptions returns what the flags ask for, and what --compat does.
 func ConvertOptions(cmd *cli.Command) (opt convert.Options, err error) {
 	opt = convert.Options{
 		Class:     cmd.String("arch"),
@@ -121,28 +133,35 @@ func ConvertOptions(cmd *cli.Command) (opt convert.Options, err error) {
 		}
 		opt.Merge = append(opt.Merge, m)
 	}
-	if opt.Override, err = tool.File(cmd, "metadata"); err != nil {
+	if opt.Override, err = tool.FileValue(cmd, "metadata"); err != nil {
 		return opt, err
 	}
-	if opt.Target, err = tool.File(cmd, "target-model-dir"); err != nil {
+	if opt.Target, err = tool.FileValue(cmd, "target-model-dir"); err != nil {
 		return opt, err
 	}
-	if opt.Remote.Cache, err = tool.File(cmd, "cache"); err != nil {
+	if opt.Remote.Cache, err = tool.FileValue(cmd, "cache"); err != nil {
 		return opt, err
 	}
 	opt.Reference, err = tool.Reference(cmd)
 	return opt, err
 }
 
-// parseMerge parses ADAPTER or ADAPTER:SCALE; what follows the last colon is a scale
-// if it is a number.
-func parseMerge(s string) (convert.Merge, error) {
-	m := convert.Merge{Dir: s, Scale: 1}
+// cutScale cuts ADAPTER or ADAPTER:SCALE at the last colon; what follows it is a scale if it is a number.
+func cutScale(s string) (dir, scale string) {
 	if i := strings.LastIndexByte(s, ':'); i >= 0 {
-		scale, err := strconv.ParseFloat(s[i+1:], 64)
-		if err == nil {
-			m = convert.Merge{Dir: s[:i], Scale: scale}
+		if _, err := strconv.ParseFloat(s[i+1:], 64); err == nil {
+			return s[:i], s[i:]
 		}
+	}
+	return s, ""
+}
+
+// parseMerge parses ADAPTER or ADAPTER:SCALE.
+func parseMerge(s string) (convert.Merge, error) {
+	dir, scale := cutScale(s)
+	m := convert.Merge{Dir: dir, Scale: 1}
+	if scale != "" {
+		m.Scale, _ = strconv.ParseFloat(scale[1:], 64)
 	}
 	if m.Dir == "" || math.IsNaN(m.Scale) || math.IsInf(m.Scale, 0) {
 		return m, fault.Errorf(fault.Usage,
@@ -174,15 +193,4 @@ func InputPath(cmd *cli.Command, arg string) string {
 		return checkpoint.HubAddress(arg)
 	}
 	return arg
-}
-
-// Set returns the first of the flags that the user has given, but for some, "" for none: input
-// that is not a checkpoint has no use for them.
-func setCheckpointFlag(cmd *cli.Command, but ...string) string {
-	for _, f := range CheckpointFlags() {
-		if name := f.Names()[0]; cmd.IsSet(name) && !slices.Contains(but, name) {
-			return name
-		}
-	}
-	return ""
 }

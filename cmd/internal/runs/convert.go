@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"context"
 	"math"
 	"path/filepath"
 	"slices"
@@ -15,61 +14,61 @@ import (
 	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/publish/manifest"
 	"ggforge/writer"
 )
 
-// Flags are those of the reference's converter under the same names, and some
-// more.
-func ConvertFlags() []cli.Flag {
+// ConvertFlags are the flags of ggconv: those of convert_hf_to_gguf.py under the same names, and some more.
+func ConvertFlags() []tool.Flag {
 	return slices.Concat(
 		tool.Group(tool.CategoryOutput,
 			tool.Shared("output",
-				"write to `FILE`, or into it if it is a directory; {ftype} stands for the output type",
-				"outfile").As(tool.WritesFile),
-			tool.OneOf(&cli.StringFlag{Name: "outtype", Value: convert.Auto.String(),
-				Usage: "store weights as `TYPE`: " + convert.OutTypeNames()}, outTypeNames).As(tool.SetsBytes),
-			tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "vocab-only",
-				Usage: "write the metadata and the vocabulary, no tensors"}),
-			tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "bigendian", Usage: "write for big-endian machines"}),
-			tool.Shared("max-tensors", "begin a new file after `N` tensors", "split-max-tensors").As(tool.SetsBytes),
+				"write to `FILE`, or into it if it is a directory; {ftype} stands for the output type", "outfile"),
+			tool.Flag{Name: "outtype", Value: tool.Text, Default: convert.Auto.String(), Choices: outTypeNames,
+				Effect: tool.SetsBytes, Inputs: tool.Checkpoints,
+				Usage: "store weights as `TYPE`: " + convert.OutTypeNames()},
+			tool.Flag{Name: "vocab-only", Effect: tool.SetsBytes, Inputs: tool.Checkpoints,
+				Usage: "write the metadata and the vocabulary, no tensors"},
+			tool.Flag{Name: "bigendian", Effect: tool.SetsBytes, Inputs: tool.Checkpoints,
+				Usage: "write for big-endian machines"},
+			tool.Shared("max-tensors", "begin a new file after `N` tensors", "split-max-tensors").For(tool.Checkpoints),
 			tool.Shared("max-size", "begin a new file when tensors exceed `SIZE` bytes ("+tool.SizeHelp+")",
-				"split-max-size").As(tool.SetsBytes),
-			tool.Shared("no-tensor-first-split", "put no tensors into the first file of several").As(tool.SetsBytes),
+				"split-max-size").For(tool.Checkpoints),
+			tool.Shared("no-tensor-first-split", "put no tensors into the first file of several").For(tool.Checkpoints),
 			tool.CompatFlag("the reference's converter"),
 			tool.ForceFlag(),
 			upload.WorkDirFlag(),
 			tool.JSONFlag(),
 		),
 		tool.Group("Look first",
-			tool.Shared("dry-run",
-				"print what would become of each tensor and the names of the files; write nothing").As(tool.RunsOnly),
-			tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "config-only",
+			tool.Shared("dry-run", "print what would become of each tensor and the names of the files; write nothing"),
+			tool.Flag{Name: "config-only", Effect: tool.PrintsOnly, Inputs: tool.Checkpoints, With: []string{"dry-run"},
 				Usage: "with --dry-run and any number of DIRs: say of each whether its config.json and its tokenizer " +
-					"are understood; weights need not be there"}),
-			tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "verbose", Usage: "print what becomes of each tensor"}),
-			tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "print-supported-models",
-				Usage: "list the Hugging Face classes that are converted and the GGUF architecture of each"}),
+					"are understood; weights need not be there"},
+			tool.Flag{Name: "verbose", Effect: tool.RunsOnly, Usage: "print what becomes of each tensor"},
+			tool.Flag{Name: "print-supported-models", Effect: tool.PrintsOnly,
+				Usage: "list the Hugging Face classes that are converted and the GGUF architecture of each"},
 		),
 		tool.Group("LoRA adapters",
-			tool.As(tool.ReadsFile, &cli.StringFlag{Name: "base",
-				Usage: "the base model of an adapter is in `DIR`; its config.json is all that is read"}),
-			tool.As(tool.AsksServer, &cli.StringFlag{Name: "base-model-id",
+			tool.Flag{Name: "base", Value: tool.File, Effect: tool.ReadsFile, Inputs: tool.Checkpoints,
+				Usage: "the base model of an adapter is in `DIR`; its config.json is all that is read"},
+			tool.Flag{Name: "base-model-id", Value: tool.Text, Effect: tool.AsksServer, Inputs: tool.Checkpoints,
 				Usage: "the base model of an adapter is `ORG/NAME`, in the cache of the Hugging Face hub or on it " +
-					"(else what the adapter says, in the cache)"}),
+					"(else what the adapter says, in the cache)"},
 		),
 		tool.Group(oldFileCategory,
-			tool.As(tool.SetsBytes, &cli.StringFlag{Name: "desc",
-				Usage: "describe the model as `TEXT` (default: what its file was)"}),
-			tool.As(tool.SetsBytes, &cli.UintFlag{Name: "ctx-size", Aliases: []string{"c", "context-length"},
-				Usage: "the model has `N` positions (default 2048; Llama 2: 4096)"}),
-			tool.As(tool.SetsBytes, &cli.FloatFlag{Name: "eps",
-				Usage: "the epsilon of its norms is `X` (default 5e-06; Llama 1: 1e-06, Llama 2: 1e-05)"}),
-			tool.As(tool.SetsBytes, &cli.UintFlag{Name: "gqa",
-				Usage: "`N` query heads share a key head (default: what the tensors say)"}),
+			tool.Flag{Name: "desc", Value: tool.Text, Effect: tool.SetsBytes, Inputs: tool.OldFiles,
+				Usage: "describe the model as `TEXT` (default: what its file was)"},
+			tool.Flag{Name: "ctx-size", Aliases: []string{"c", "context-length"}, Value: tool.Count, Unit: "tokens",
+				Effect: tool.SetsBytes, Inputs: tool.OldFiles,
+				Usage: "the model has `N` positions (default 2048; Llama 2: 4096)"},
+			tool.Flag{Name: "eps", Value: tool.Number, Effect: tool.SetsBytes, Inputs: tool.OldFiles,
+				Usage: "the epsilon of its norms is `X` (default 5e-06; Llama 1: 1e-06, Llama 2: 1e-05)"},
+			tool.Flag{Name: "gqa", Value: tool.Count, Unit: "query heads", Effect: tool.SetsBytes,
+				Inputs: tool.OldFiles,
+				Usage:  "`N` query heads share a key head (default: what the tensors say)"},
 		),
-		[]cli.Flag{tool.ThreadsFlag(), tool.ProgressFlag()},
-		WriteFlags(),
+		[]tool.Flag{tool.ThreadsFlag(), tool.ProgressFlag()},
+		forCheckpoints(WriteFlags()...),
 		CheckpointFlags(),
 	)
 }
@@ -82,15 +81,6 @@ const oldFileCategory = "Files before GGUF (GGML, GGMF, GGJT)"
 
 // ArgsUsage is what the arguments are.
 const ConvertArgs = "DIR [OUT]"
-
-// Parses says whether a command line is one of ggconv, and looks at no file.
-func CheckConvert(ctx context.Context, args []string) error {
-	return tool.CheckArguments(ctx, &cli.Command{Name: manifest.Convert, ArgsUsage: ConvertArgs, Flags: ConvertFlags()}, args,
-		func(cmd *cli.Command) error {
-			_, err := ParseConvert(cmd)
-			return err
-		})
-}
 
 // Request is what the flags and arguments ask for.
 type ConvertRequest struct {
@@ -130,16 +120,13 @@ func ParseConvert(cmd *cli.Command) (r ConvertRequest, err error) {
 		return r, err
 	}
 	if r.Convert.ConfigOnly {
-		if !r.DryRun {
-			return r, fault.Errorf(fault.Usage, "--config-only writes nothing: it goes with --dry-run")
-		}
 		for _, arg := range args {
 			r.Dirs = append(r.Dirs, InputPath(cmd, arg))
 		}
 		args = args[:1]
 	}
 	r.Dir = InputPath(cmd, args[0])
-	if r.Out, err = tool.File(cmd, "output"); err != nil {
+	if r.Out, err = tool.FileValue(cmd, "output"); err != nil {
 		return r, err
 	}
 	positional := len(args) == 2
@@ -157,7 +144,7 @@ func ParseConvert(cmd *cli.Command) (r ConvertRequest, err error) {
 		return r, err
 	}
 	opt.OwnType = cmd.IsSet("outtype") && opt.Type == convert.Auto
-	if opt.Base, err = tool.File(cmd, "base"); err != nil {
+	if opt.Base, err = tool.FileValue(cmd, "base"); err != nil {
 		return r, err
 	}
 	opt.BaseID, opt.HubCache = cmd.String("base-model-id"), hubCache()
@@ -178,7 +165,7 @@ func ParseConvert(cmd *cli.Command) (r ConvertRequest, err error) {
 		opt.Type, _ = convert.FromFileName(filepath.Base(r.Out))
 	}
 	if s := cmd.String("max-size"); s != "" && s != "0" {
-		if opt.Split.MaxBytes, err = tool.Size(cmd, "max-size"); err != nil {
+		if opt.Split.MaxBytes, err = tool.SizeValue(cmd, "max-size"); err != nil {
 			return r, err
 		}
 	}
@@ -195,7 +182,7 @@ func ParseConvert(cmd *cli.Command) (r ConvertRequest, err error) {
 	if r.Write.Progress, err = tool.NewProgress(cmd); err != nil {
 		return r, err
 	}
-	if r.Manifest, err = parseManifest(cmd, r.To != nil); r.ByName && positional && opt.Type != convert.Auto {
+	if r.Manifest, err = parseManifest(cmd); r.ByName && positional && opt.Type != convert.Auto {
 		r.Manifest.Set("outtype", opt.Type.String()) // the name, which says so now, is not in it
 	}
 	return r, err

@@ -21,7 +21,7 @@ type Input struct {
 }
 
 // InputFlags returns the flags of Input and those of a verb.
-func EvaluateFlags(verb ...cli.Flag) []cli.Flag {
+func EvaluateFlags(verb ...tool.Flag) []tool.Flag {
 	list := tool.Group(CategoryText,
 		tool.Shared("file", "the text is in `FILE`"),
 		tool.Shared("escape",
@@ -37,8 +37,8 @@ func EvaluateFlags(verb ...cli.Flag) []cli.Flag {
 const CategoryText = "Text"
 
 // RunFlags returns the flags of how models are run.
-func ModelFlags() []cli.Flag {
-	return append([]cli.Flag{
+func ModelFlags() []tool.Flag {
+	return append([]tool.Flag{
 		tool.JSONFlag(),
 		tool.ThreadsFlag(),
 		tool.ProgressFlag(),
@@ -47,8 +47,9 @@ func ModelFlags() []cli.Flag {
 }
 
 // StrideFlag is of the verbs that predict tokens.
-func StrideFlag() cli.Flag {
-	return &cli.UintFlag{Name: "stride", Category: CategoryText, Aliases: []string{"ppl-stride"},
+func StrideFlag() tool.Flag {
+	return tool.Flag{Name: "stride", Aliases: []string{"ppl-stride"}, Value: tool.Count, Unit: "tokens",
+		Category: CategoryText, Effect: tool.SetsBytes,
 		Usage: "let chunks overlap: each has -c + `N`/2 tokens, rounded up to a multiple of 256, begins N after the " +
 			"one before, and its last N tokens are predicted"}
 }
@@ -59,16 +60,16 @@ func ParseInput(cmd *cli.Command) (in Input, err error) {
 	if in.Escapes && cmd.Bool("no-escape") {
 		return in, fault.Errorf(fault.Usage, "--escape and --no-escape: want one of them")
 	}
-	if in.File, err = tool.File(cmd, "file"); err != nil {
+	if in.File, err = tool.FileValue(cmd, "file"); err != nil {
 		return in, err
 	}
-	if in.Text.Chunk, err = tool.Count(cmd, "ctx-size"); err != nil {
+	if in.Text.Chunk, err = tool.CountValue(cmd, "ctx-size"); err != nil {
 		return in, err
 	}
-	if in.Text.Chunks, err = tool.Count(cmd, "chunks"); err != nil {
+	if in.Text.Chunks, err = tool.CountValue(cmd, "chunks"); err != nil {
 		return in, err
 	}
-	if in.Text.Stride, err = tool.Count(cmd, "stride"); err != nil {
+	if in.Text.Stride, err = tool.CountValue(cmd, "stride"); err != nil {
 		return in, err
 	}
 	if in.Checkpoint, err = ParseCheckpoint(cmd); err != nil {

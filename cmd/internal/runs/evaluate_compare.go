@@ -12,9 +12,9 @@ import (
 )
 
 // CompareFlags are the flags of ggeval compare.
-func CompareFlags() []cli.Flag {
+func CompareFlags() []tool.Flag {
 	return slices.Concat(EvaluateFlags(StrideFlag(),
-		&cli.StringFlag{Name: "kl-divergence-base", Category: CategoryText,
+		tool.Flag{Name: "kl-divergence-base", Value: tool.File, Category: CategoryText, Effect: tool.ReadsFile,
 			Usage: "compare with the probabilities and over the text that llama-perplexity has saved in `FILE`, with " +
 				"the same flag"},
 	), InMemoryFlags(), PageFlags(), shareFlags(nameFlag()))
@@ -34,7 +34,7 @@ type CompareRequest struct {
 
 // ParseCompare reads them.
 func ParseCompare(cmd *cli.Command) (r CompareRequest, err error) {
-	if r.Saved, err = tool.File(cmd, "kl-divergence-base"); err != nil {
+	if r.Saved, err = tool.FileValue(cmd, "kl-divergence-base"); err != nil {
 		return r, err
 	}
 	if r.InMemory, err = ParseInMemory(cmd); err != nil {

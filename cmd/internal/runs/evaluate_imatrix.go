@@ -13,21 +13,23 @@ import (
 )
 
 // ImatrixFlags are the flags of ggeval imatrix.
-func ImatrixFlags() []cli.Flag {
+func ImatrixFlags() []tool.Flag {
 	return append(EvaluateFlags(
 		tool.Shared("output", "write the matrix to `FILE`"),
-		tool.OneOf(&cli.StringFlag{Name: "format", Value: imatrix.FormatGGUF.String(),
-			Usage: "write `FORMAT`: gguf, or dat, the older one"}, tool.Names("gguf", "dat")),
-		tool.Under(CategoryText, tool.Shared("process-output", "collect for the matrix that makes logits, too")),
-		tool.Under(CategoryText, tool.Shared("parse-special",
-			"take the names of control tokens in the text for these")),
-		&cli.StringSliceFlag{Name: "in-file", Usage: "merge the matrix in `FILE`; repeatable"},
-		&cli.UintFlag{Name: "save-every",
+		tool.Flag{Name: "format", Value: tool.Text, Default: imatrix.FormatGGUF.String(),
+			Choices: tool.Names("gguf", "dat"), Effect: tool.SetsBytes,
+			Usage: "write `FORMAT`: gguf, or dat, the older one"},
+		tool.Shared("process-output", "collect for the matrix that makes logits, too").In(CategoryText),
+		tool.Shared("parse-special",
+			"take the names of control tokens in the text for these").In(CategoryText),
+		tool.Flag{Name: "in-file", Value: tool.FileList, Effect: tool.ReadsFile,
+			Usage: "merge the matrix in `FILE`; repeatable"},
+		tool.Flag{Name: "save-every", Value: tool.Count, Unit: "chunks", Effect: tool.RunsOnly,
 			Usage: "take `N` chunks at once and save the sums after each N: a run that is killed is taken up again " +
 				"(0: all at once)"},
 		tool.ForceFlag(),
 	), shareFlags(
-		&cli.UintFlag{Name: "sum-chunks",
+		tool.Flag{Name: "sum-chunks", Value: tool.Count, Unit: "chunks", Effect: tool.SetsBytes,
 			Usage: "add up each `N` chunks by themselves, and then these sums: what --part needs, and one process " +
 				"gives the same file (0: all chunks, one after the other)"},
 	)...)
@@ -54,7 +56,7 @@ func ParseImatrix(cmd *cli.Command) (r ImatrixRequest, err error) {
 	if r.Input, err = ParseInput(cmd); err != nil {
 		return r, err
 	}
-	if r.Out, err = tool.File(cmd, "output"); err != nil {
+	if r.Out, err = tool.FileValue(cmd, "output"); err != nil {
 		return r, err
 	}
 	if r.Format, err = imatrix.ParseFormat(cmd.String("format")); err != nil {
@@ -62,10 +64,10 @@ func ParseImatrix(cmd *cli.Command) (r ImatrixRequest, err error) {
 	}
 	r.Text.ParseSpecial = cmd.Bool("parse-special")
 	r.Collect.Output, r.Force = cmd.Bool("process-output"), cmd.Bool("force")
-	if r.Collect.Every, err = tool.Count(cmd, "save-every"); err != nil {
+	if r.Collect.Every, err = tool.CountValue(cmd, "save-every"); err != nil {
 		return r, err
 	}
-	if r.Collect.Group, err = tool.Count(cmd, "sum-chunks"); err != nil {
+	if r.Collect.Group, err = tool.CountValue(cmd, "sum-chunks"); err != nil {
 		return r, err
 	}
 	if r.Shares, err = parseShares(cmd); err != nil {

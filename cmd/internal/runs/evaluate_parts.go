@@ -24,8 +24,8 @@ type Shares struct {
 const categoryParts = "Parts"
 
 // shareFlags are those of the verbs whose chunks several processes can have shares of.
-func shareFlags(more ...cli.Flag) []cli.Flag {
-	return tool.Group(categoryParts, append([]cli.Flag{
+func shareFlags(more ...tool.Flag) []tool.Flag {
+	return tool.Group(categoryParts, append([]tool.Flag{
 		tool.Shared("part",
 			"run the `K/N` th share of the chunks only, 3/16, and keep what comes out in a file for --finish; auto "+
 				"or auto/N: as Slurm or Kubernetes says"),
@@ -34,7 +34,7 @@ func shareFlags(more ...cli.Flag) []cli.Flag {
 }
 
 // nameFlag is of the verbs whose output is no file.
-func nameFlag() cli.Flag {
+func nameFlag() tool.Flag {
 	return tool.Shared("part-files",
 		"parts are in the files `OUT`.part-K-of-N, or in OUT if it is a directory: goes with --part and --finish",
 		"parts")
@@ -63,7 +63,7 @@ func parseNamed(cmd *cli.Command, html string) (s Shares, err error) {
 	if s, err = parseShares(cmd); err != nil {
 		return s, err
 	}
-	if s.Name, err = tool.File(cmd, "part-files"); err != nil {
+	if s.Name, err = tool.FileValue(cmd, "part-files"); err != nil {
 		return s, err
 	}
 	if tool.MayRead(cmd) {
@@ -75,10 +75,6 @@ func parseNamed(cmd *cli.Command, html string) (s Shares, err error) {
 	case s.On() && s.Name == "":
 		return s, fault.Errorf(fault.Usage,
 			"--part and --finish: no name for the files of parts: want --part-files OUT, for OUT.part-K-of-N")
-	case !s.On() && s.Name != "":
-		return s, fault.Errorf(fault.Usage, "--part-files goes with --part or --finish")
-	case html != "" && s.Part != part.Part{}:
-		return s, fault.Errorf(fault.Usage, "--html: a part has no figures, they are of --finish")
 	}
 	return s, nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // PerplexityFlags are the flags of ggeval perplexity.
-func PerplexityFlags() []cli.Flag {
+func PerplexityFlags() []tool.Flag {
 	return slices.Concat(EvaluateFlags(StrideFlag()), PageFlags(), shareFlags(nameFlag()))
 }
 

@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/urfave/cli/v3"
 
@@ -22,50 +20,32 @@ import (
 	"ggforge/writer"
 )
 
-// Arguments returns the flags of a run of ggconv or ggquant that decide bytes, in the order of its help. find returns
-// what stands for the file or folder that a flag names.
+// RecordedArguments returns the flags of a run of ggconv or ggquant that decide bytes, in the order of its help. find
+// returns what replaces the name of a file or folder.
 func RecordedArguments(cmd *cli.Command, find func(flag, path string) (string, error)) (list []string, err error) {
-	for _, f := range cmd.Flags {
-		name := f.Names()[0]
-		if !f.IsSet() || !tool.EffectOf(f).Recorded() {
+	for _, f := range tool.Declarations(cmd) {
+		switch {
+		case !f.IsSet(cmd) || !f.Effect.Recorded():
+			continue
+		case f.Value == tool.Switch && !cmd.Bool(f.Name):
+			list = append(list, "--"+f.Name+"=false")
+			continue
+		case f.Value == tool.Switch:
+			list = append(list, "--"+f.Name)
 			continue
 		}
-		if on, ok := f.Get().(bool); ok {
-			if !on {
-				name += "=false"
-			}
-			list = append(list, "--"+name)
-			continue
-		}
-		values, ok := f.Get().([]string)
-		if !ok {
-			values = []string{fmt.Sprint(f.Get())}
-		}
-		for _, value := range values {
-			if tool.NamesFile(f) {
-				path, rest := value, ""
-				if name == "merge-lora" {
-					path, rest = cutScale(value)
-				}
-				if path, err = find(name, path); err != nil {
+		for _, value := range f.Values(cmd) {
+			if f.NamesFile() {
+				path, rest := f.SplitFile(value)
+				if path, err = find(f.Name, path); err != nil {
 					return nil, err
 				}
 				value = path + rest
 			}
-			list = append(list, "--"+name, value)
+			list = append(list, "--"+f.Name, value)
 		}
 	}
 	return list, nil
-}
-
-// cutScale cuts the scale from ADAPTER:SCALE.
-func cutScale(s string) (path, scale string) {
-	if i := strings.LastIndexByte(s, ':'); i >= 0 {
-		if _, err := strconv.ParseFloat(s[i+1:], 64); err == nil {
-			return s[:i], s[i:]
-		}
-	}
-	return s, ""
 }
 
 // Called returns what a file or folder is called in a manifest: its name without the folders that it is in, or its
@@ -106,22 +86,12 @@ type Manifest struct {
 	force   bool
 }
 
-// ReadManifest reads the flag; objects says that the outputs go to a server: there is no manifest of those. Files that
-// other flags name must stay as they are from now on until Write. What the flags mean is read before.
-func parseManifest(cmd *cli.Command, objects bool) (*Manifest, error) {
-	path, err := tool.File(cmd, "manifest")
+// parseManifest reads --manifest. Files that other flags name must stay as they are until Write. It is called after the
+// flags have been checked.
+func parseManifest(cmd *cli.Command) (*Manifest, error) {
+	path, err := tool.FileValue(cmd, "manifest")
 	if path == "" {
 		return nil, err
-	}
-	if objects {
-		return nil, fault.Errorf(fault.Usage,
-			"--manifest is about files of this machine, and the outputs become objects of a server")
-	}
-	for _, name := range []string{"dry-run", "config-only", "print-supported-models"} {
-		if cmd.Bool(name) {
-			return nil, fault.Errorf(fault.Usage, "--manifest is about what was written, and with --%s nothing is",
-				name)
-		}
 	}
 	if !tool.MayRead(cmd) {
 		return nil, nil
@@ -141,11 +111,11 @@ func parseManifest(cmd *cli.Command, objects bool) (*Manifest, error) {
 		m.stamps = append(m.stamps, stamp.Of(in.Path, info))
 	}
 	m.args, err = RecordedArguments(cmd, func(flag, path string) (string, error) { return ManifestName(path) })
-	for _, f := range cmd.Flags {
+	for _, f := range tool.Declarations(cmd) {
 		// What is written is no input.
-		if name := f.Names()[0]; tool.EffectOf(f) == tool.KeepsFile && !slices.ContainsFunc(m.files,
-			func(in digest.Input) bool { return in.Role == name }) {
-			if i := slices.Index(m.args, "--"+name); i >= 0 {
+		if f.Effect == tool.KeepsFile && !slices.ContainsFunc(m.files,
+			func(in digest.Input) bool { return in.Role == f.Name }) {
+			if i := slices.Index(m.args, "--"+f.Name); i >= 0 {
 				m.args = slices.Delete(m.args, i, i+2)
 			}
 		}

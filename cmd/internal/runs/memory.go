@@ -3,11 +3,11 @@ package runs
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/fault"
 	"ggforge/model"
 	"ggforge/model/digest"
 	"ggforge/quantize"
@@ -21,16 +21,24 @@ type InMemory struct {
 	RecipeFiles []string // that these are read from
 }
 
-// InMemoryFlags returns the flags of InMemory.
-func InMemoryFlags() []cli.Flag {
-	return append([]cli.Flag{
-		tool.OneOf(&cli.StringSliceFlag{Name: "type", Aliases: []string{"recipe"}, Category: CategoryTypes,
-			Usage: "compare what 'ggquant BASE `TYPE`' would write, without writing it; repeatable"}, RecipeNames),
-	}, TypeFlags()...)
+// InMemoryFlags returns the flags of InMemory. TypeFlags go with --type, without those that the command has another use
+// for.
+func InMemoryFlags(but ...string) []tool.Flag {
+	list := TypeFlags()
+	for i := range list {
+		if !slices.Contains(but, list[i].Name) {
+			list[i].With = []string{"type"}
+		}
+	}
+	return append([]tool.Flag{
+		{Name: "type", Aliases: []string{"recipe"}, Value: tool.TextList, Choices: RecipeNames,
+			Category: CategoryTypes, Effect: tool.SetsBytes,
+			Usage: "compare what 'ggquant BASE `TYPE`' would write, without writing it; repeatable"},
+	}, list...)
 }
 
-// ParseInMemory reads them. Those of Flags need a recipe, but for some that the command has another use for.
-func ParseInMemory(cmd *cli.Command, but ...string) (q InMemory, err error) {
+// ParseInMemory reads them.
+func ParseInMemory(cmd *cli.Command) (q InMemory, err error) {
 	for _, name := range cmd.StringSlice("type") {
 		one, err := Recipe(name)
 		if err != nil {
@@ -43,9 +51,6 @@ func ParseInMemory(cmd *cli.Command, but ...string) (q InMemory, err error) {
 		return q, err
 	}
 	q.Quantize, q.RecipeFiles = opt, digest.Paths(files)
-	if name := setTypeFlag(cmd, but); name != "" && len(q.Recipes) == 0 {
-		return q, fault.Errorf(fault.Usage, "--%s goes with --type", name)
-	}
 	if opt.Matrix != "" {
 		q.RecipeFiles = append(q.RecipeFiles, opt.Matrix)
 	}

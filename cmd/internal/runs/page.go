@@ -18,10 +18,11 @@ type PageOutput struct {
 }
 
 // Flags are the flags: --html and --force.
-func PageFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "html", Category: tool.CategoryOutput,
-			Usage: "write the figures with plots to `FILE`, too: a page that refers to nothing outside of it"},
+func PageFlags() []tool.Flag {
+	return []tool.Flag{
+		tool.Shared("html",
+			"write the figures with plots to `FILE`, too: a page that refers to nothing outside of it").In(
+			tool.CategoryOutput),
 		tool.ForceFlag(),
 	}
 }
@@ -29,7 +30,7 @@ func PageFlags() []cli.Flag {
 // Parse reads them.
 func ParsePage(cmd *cli.Command) (p PageOutput, err error) {
 	p.Force = cmd.Bool("force")
-	p.HTML, err = tool.File(cmd, "html")
+	p.HTML, err = tool.FileValue(cmd, "html")
 	return p, err
 }
 

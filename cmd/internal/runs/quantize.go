@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -16,49 +15,49 @@ import (
 	"ggforge/internal/io/disk"
 	"ggforge/internal/text/size"
 	"ggforge/model/digest"
-	"ggforge/publish/manifest"
 	"ggforge/publish/naming"
 	"ggforge/quantize"
 	"ggforge/quantize/batch"
 )
 
 // Flags are those of llama-quantize under the same names, and some more.
-func QuantizeFlags() []cli.Flag {
+func QuantizeFlags() []tool.Flag {
 	return slices.Concat(
 		TypeFlags(),
 		tool.Group(CategoryTypes,
-			tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "strict",
+			tool.Flag{Name: "strict", Effect: tool.Refuses,
 				Usage: "refuse, before any work, what is otherwise a warning: types that do not fit the rows, " +
 					"options without effect, " +
-					"tensors that the importance matrix lacks (embeddings and output head aside) or knows nothing of"}),
+					"tensors that the importance matrix lacks (embeddings and output head aside) or knows nothing of"},
 		),
 		tool.Group("Types by worth, with --calibrate", typesFlags()...),
 		tool.Group("Calibration", calibrationFlags()...),
 		tool.Group("Metadata",
-			tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "hide-imatrix",
-				Usage: "do not record the importance matrix in the output"}),
-			tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "prune-layers",
-				Usage: "leave out the layers of a list `L0,L1,...`; later ones move up"}),
-			tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "override-kv",
-				Usage: "set metadata: `KEY=TYPE:VALUE` with TYPE int (becomes u32), float, bool or str; repeatable"}),
+			tool.Flag{Name: "hide-imatrix", Effect: tool.SetsBytes,
+				Usage: "do not record the importance matrix in the output"},
+			tool.Flag{Name: "prune-layers", Value: tool.TextList, Effect: tool.SetsBytes,
+				Usage: "leave out the layers of a list `L0,L1,...`; later ones move up"},
+			tool.Flag{Name: "override-kv", Value: tool.TextList, Effect: tool.SetsBytes,
+				Usage: "set metadata: `KEY=TYPE:VALUE` with TYPE int (becomes u32), float, bool or str; repeatable"},
 		),
 		tool.Group(tool.CategoryOutput,
 			tool.Shared("dry-run",
 				"print what would become of each tensor and the size of the output, which is exact without --effort "+
-					"high or best; write nothing").As(tool.RunsOnly),
+					"high or best; write nothing"),
 			tool.Shared("output",
 				"write to `OUT`, instead of naming it as an argument; if it is a directory, or ends in /, the same "+
-					"as --out-dir", "outfile").As(tool.WritesFile),
-			tool.As(tool.WritesFile, &cli.StringFlag{Name: "out-dir",
-				Usage: "write one output for each TYPE into `DIR`"}),
+					"as --out-dir", "outfile"),
+			tool.Flag{Name: "out-dir", Value: tool.File, Effect: tool.NamesOutput,
+				Usage: "write one output for each TYPE into `DIR`"},
 			tool.Shared("name-template",
-				"name them `NAME` (default: "+naming.DefaultTemplate+"): "+naming.TemplateHelp()).As(tool.WritesFile),
-			tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "keep-split", Usage: "write the same shards as the input has"}),
+				"name them `NAME` (default: "+naming.DefaultTemplate+"): "+naming.TemplateHelp()),
+			tool.Flag{Name: "keep-split", Effect: tool.SetsBytes,
+				Usage: "write the same shards as the input has"},
 			tool.Shared("max-size",
 				"write shards of at most `SIZE` bytes of tensors each ("+tool.SizeHelp+"); OUT is the beginning of "+
-					"their names", "split-max-size").As(tool.SetsBytes),
+					"their names", "split-max-size"),
 			tool.Shared("max-tensors", "write shards of at most `N` tensors each",
-				"split-max-tensors").As(tool.SetsBytes),
+				"split-max-tensors"),
 			tool.CompatFlag("the reference's tools"),
 			tool.ForceFlag(),
 			upload.WorkDirFlag(),
@@ -66,27 +65,17 @@ func QuantizeFlags() []cli.Flag {
 		),
 		tool.Group(tool.CategoryRun,
 			tool.ThreadsFlag(),
-			tool.As(tool.RunsOnly, &cli.StringFlag{Name: "max-buffer-size",
-				Usage: "bound all buffers to `SIZE`, in MiB or with a unit (0.5, 300M, 1GiB); they are small without that"}),
+			tool.Flag{Name: "max-buffer-size", Value: tool.Size, Effect: tool.RunsOnly,
+				Usage: "bound all buffers to `SIZE`, in MiB or with a unit (0.5, 300M, 1GiB); they are small without that"},
 			tool.ProgressFlag(),
 		),
 		WriteFlags(),
-		[]cli.Flag{ViaFlag()}, CheckpointFlags(),
+		[]tool.Flag{ViaFlag()}, CheckpointFlags(),
 	)
 }
 
 // ArgsUsage is what the arguments are.
 const QuantizeArgs = "IN [OUT] TYPE [NTHREADS], or --out-dir DIR IN TYPE..."
-
-// Parses says whether a command line is one of ggquant, and looks at no file.
-func CheckQuantize(ctx context.Context, args []string) error {
-	return tool.CheckArguments(ctx, &cli.Command{Name: manifest.Quantize, ArgsUsage: QuantizeArgs,
-		Flags: QuantizeFlags()}, args,
-		func(cmd *cli.Command) error {
-			_, err := ParseQuantize(cmd)
-			return err
-		})
-}
 
 // Request is what the flags and arguments ask for.
 type QuantizeRequest struct {
@@ -107,10 +96,10 @@ type QuantizeRequest struct {
 func ParseQuantize(cmd *cli.Command) (r QuantizeRequest, err error) {
 	r.DryRun, r.JSON = cmd.Bool("dry-run"), cmd.Bool("json")
 	r.NameTemplate = cmd.String("name-template")
-	if r.OutDir, err = tool.File(cmd, "out-dir"); err != nil {
+	if r.OutDir, err = tool.FileValue(cmd, "out-dir"); err != nil {
 		return r, err
 	}
-	if r.Out, err = tool.File(cmd, "output"); err != nil {
+	if r.Out, err = tool.FileValue(cmd, "output"); err != nil {
 		return r, err
 	}
 	if r.Out != "" && r.OutDir != "" {
@@ -157,7 +146,7 @@ func ParseQuantize(cmd *cli.Command) (r QuantizeRequest, err error) {
 	if err := r.writerOptions(cmd, threads); err != nil {
 		return r, err
 	}
-	r.Manifest, err = parseManifest(cmd, r.To != nil)
+	r.Manifest, err = parseManifest(cmd)
 	return r, err
 }
 
@@ -194,7 +183,7 @@ func (r *QuantizeRequest) quantizeOptions(cmd *cli.Command) (err error) {
 		opt.Override = append(opt.Override, kv)
 	}
 	if cmd.IsSet("max-size") {
-		if opt.SplitMaxBytes, err = tool.Size(cmd, "max-size"); err != nil {
+		if opt.SplitMaxBytes, err = tool.SizeValue(cmd, "max-size"); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package runs
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/urfave/cli/v3"
 
@@ -12,45 +11,47 @@ import (
 	"ggforge/quantize/calibrate"
 )
 
-func calibrationFlags() []cli.Flag {
-	return []cli.Flag{
-		tool.Shared("calibrate", "make the importance matrix in the same run, with the text in `FILE`").As(
-			tool.ReadsFile),
-		tool.OneOf(&cli.StringFlag{Name: "effort", Value: calibrate.EffortMatrix.String(),
-			Usage: "take so much `EFFORT` with --calibrate: matrix, an importance matrix; high, blocks chosen by " +
-				"what layers read as well; best, one tensor after the other"},
-			calibrate.Efforts).As(tool.SetsBytes),
-		tool.As(tool.KeepsFile, &cli.StringFlag{Name: "hessian",
+// EffortFlag returns --effort.
+func EffortFlag(usage string) tool.Flag {
+	return tool.Flag{Name: "effort", Value: tool.Text, Default: calibrate.EffortMatrix.String(),
+		Effect: tool.SetsBytes, Choices: calibrate.Efforts, Usage: usage}
+}
+
+func calibrationFlags() []tool.Flag {
+	list := []tool.Flag{
+		tool.Shared("calibrate", "make the importance matrix in the same run, with the text in `FILE`"),
+		EffortFlag("take so much `EFFORT` with --calibrate: matrix, an importance matrix; high, blocks chosen by " +
+			"what layers read as well; best, one tensor after the other"),
+		{Name: "hessian", Value: tool.File, Effect: tool.KeepsFile,
 			Usage: "with --effort high: keep the moments that blocks are chosen by in `FILE`; if it is there, take " +
-				"those in it instead of running the model, and --calibrate may be left out"}),
-		tool.Shared("ctx-size", "cut the text into chunks of `N` tokens").As(tool.SetsBytes),
-		tool.Shared("chunks", "take the first `N` chunks (0: all)").As(tool.SetsBytes),
-		tool.Shared("process-output", "collect for the matrix that makes logits, too").As(tool.SetsBytes),
-		tool.Shared("parse-special", "take the names of control tokens in the text for these").As(tool.SetsBytes),
+				"those in it instead of running the model, and --calibrate may be left out"},
+		tool.Shared("ctx-size", "cut the text into chunks of `N` tokens"),
+		tool.Shared("chunks", "take the first `N` chunks (0: all)"),
+		tool.Shared("process-output", "collect for the matrix that makes logits, too"),
+		tool.Shared("parse-special", "take the names of control tokens in the text for these"),
 	}
+	for i := range list {
+		switch f := &list[i]; f.Name {
+		case "calibrate", "hessian":
+		case "effort":
+			f.With = []string{"calibrate", "hessian"}
+		default:
+			f.With = []string{"calibrate"}
+		}
+	}
+	return list
 }
 
 // parseCalibration reads the flags of calibrationFlags.
 func parseCalibration(cmd *cli.Command) (c batch.Calibration, err error) {
-	if c.File, err = tool.File(cmd, "calibrate"); err != nil {
+	if c.File, err = tool.FileValue(cmd, "calibrate"); err != nil {
 		return c, err
 	}
-	if c.Moments, err = tool.File(cmd, "hessian"); err != nil {
+	if c.Moments, err = tool.FileValue(cmd, "hessian"); err != nil {
 		return c, err
 	}
-	if c.File == "" {
-		for _, f := range calibrationFlags() {
-			name := f.Names()[0]
-			if c.Moments != "" && slices.Contains([]string{"hessian", "effort"}, name) {
-				continue
-			}
-			if cmd.IsSet(name) {
-				return c, fault.Errorf(fault.Usage, "--%s goes with --calibrate", name)
-			}
-		}
-		if c.Moments == "" {
-			return c, nil
-		}
+	if c.File == "" && c.Moments == "" {
+		return c, nil
 	}
 	if cmd.IsSet("imatrix") {
 		return c, fault.Errorf(fault.Usage, "--calibrate or --hessian, and --imatrix: want only one of them")
@@ -69,9 +70,9 @@ func parseCalibration(cmd *cli.Command) (c batch.Calibration, err error) {
 			"--hessian goes with --effort high: an importance matrix alone is kept by ggeval imatrix")
 	}
 	c.Text.ParseSpecial, c.Output = cmd.Bool("parse-special"), cmd.Bool("process-output")
-	if c.Text.Chunk, err = tool.Count(cmd, "ctx-size"); err != nil {
+	if c.Text.Chunk, err = tool.CountValue(cmd, "ctx-size"); err != nil {
 		return c, err
 	}
-	c.Text.Chunks, err = tool.Count(cmd, "chunks")
+	c.Text.Chunks, err = tool.CountValue(cmd, "chunks")
 	return c, err
 }

@@ -78,16 +78,10 @@ func (r *QuantizeRequest) parseTargets(cmd *cli.Command) (err error) {
 		}
 		t.Allowed = append(t.Allowed, l)
 	}
-	if t.Measure, err = tool.Count(cmd, "measure"); err != nil {
+	if t.Measure, err = tool.CountValue(cmd, "measure"); err != nil {
 		return err
 	}
 	if len(t.Targets) == 0 {
-		for _, name := range []string{"types", "measure"} {
-			if cmd.IsSet(name) {
-				return fault.Errorf(fault.Usage,
-					"--%s goes with one of --target-bpw, --target-size, --like, --target-kld", name)
-			}
-		}
 		return nil
 	}
 	switch {
@@ -106,33 +100,32 @@ func (r *QuantizeRequest) parseTargets(cmd *cli.Command) (err error) {
 	return r.RequireMixed("a target")
 }
 
-func typesFlags() []cli.Flag {
-	var targets []cli.Flag
+func typesFlags() []tool.Flag {
+	var targets []tool.Flag
+	var names []string
 	for _, f := range targetFlags {
-		flag := &cli.StringSliceFlag{Name: f.name, Usage: f.usage + "; repeatable, for each TYPE one"}
-		if f.names == nil {
-			targets = append(targets, tool.As(tool.SetsBytes, flag))
-		} else {
-			targets = append(targets, tool.OneOf(flag, f.names).As(tool.SetsBytes))
-		}
+		names = append(names, f.name)
+		targets = append(targets, tool.Flag{Name: f.name, Value: tool.TextList, Choices: f.names,
+			Effect: tool.SetsBytes,
+			Usage:  f.usage + "; repeatable, for each TYPE one"})
 	}
-	return append(targets, []cli.Flag{
-		tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "types",
+	return append(targets,
+		tool.Flag{Name: "types", Value: tool.TextList, Effect: tool.SetsBytes, With: names,
 			Usage: "choose among these types: `T,T...`, or PATTERN=T,T... for tensors that an expression matches; " +
-				"repeatable, the first match counts"}),
-		tool.As(tool.SetsBytes, &cli.UintFlag{Name: "measure",
-			Usage: "hold the last `N` chunks of the text apart, and measure on them what the output loses"}),
-		tool.As(tool.ReadsFile, &cli.StringFlag{Name: "recipe", Category: CategoryTypes,
-			Usage: "take the types of tensors from `FILE`, lines PATTERN=TYPE; what no line matches is as in TYPE"}),
-		tool.As(tool.WritesFile, &cli.StringFlag{Name: "save-recipe", Category: CategoryTypes,
+				"repeatable, the first match counts"},
+		tool.Flag{Name: "measure", Value: tool.Count, Unit: "chunks", Effect: tool.SetsBytes, With: names,
+			Usage: "hold the last `N` chunks of the text apart, and measure on them what the output loses"},
+		tool.Flag{Name: "recipe", Value: tool.File, Category: CategoryTypes, Effect: tool.ReadsFile,
+			Usage: "take the types of tensors from `FILE`, lines PATTERN=TYPE; what no line matches is as in TYPE"},
+		tool.Flag{Name: "save-recipe", Value: tool.File, Category: CategoryTypes, Effect: tool.NamesOutput,
 			Usage: "write the types that tensors get to `FILE`, for --recipe and for --tensor-type-file, here and of " +
-				"llama-quantize"}),
-	}...)
+				"llama-quantize"},
+	)
 }
 
 // parseTypes reads the flags of typesFlags.
 func (r *QuantizeRequest) parseTypes(cmd *cli.Command) (err error) {
-	path, err := tool.File(cmd, "recipe")
+	path, err := tool.FileValue(cmd, "recipe")
 	if err != nil {
 		return err
 	}
@@ -157,7 +150,7 @@ func (r *QuantizeRequest) parseTypes(cmd *cli.Command) (err error) {
 			r.Recipes[i] = one.With(r.Types.Recipe.Rules)
 		}
 	}
-	if r.Types.Save, err = tool.File(cmd, "save-recipe"); err != nil {
+	if r.Types.Save, err = tool.FileValue(cmd, "save-recipe"); err != nil {
 		return err
 	}
 	if r.Types.Save != "" && len(r.Recipes) > 1 {

@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -15,27 +14,28 @@ import (
 )
 
 // Flags returns the flags of Options.
-func TypeFlags() []cli.Flag {
+func TypeFlags() []tool.Flag {
 	return append(tool.Group(CategoryTypes,
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "pure", Usage: "give every tensor the recipe's default type"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "leave-output-tensor", Usage: "keep output.weight as it is"}),
-		tool.OneOf(&cli.StringFlag{Name: "output-tensor-type", Usage: "use tensor type `TYPE` for output.weight"},
-			gguf.TypeNames).As(tool.SetsBytes),
-		tool.OneOf(&cli.StringFlag{Name: "token-embedding-type",
-			Usage: "use tensor type `TYPE` for the token embeddings"}, gguf.TypeNames).As(tool.SetsBytes),
-		tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "tensor-type",
+		tool.Flag{Name: "pure", Effect: tool.SetsBytes,
+			Usage: "give every tensor the recipe's default type"},
+		tool.Flag{Name: "leave-output-tensor", Effect: tool.SetsBytes,
+			Usage: "keep output.weight as it is"},
+		tool.Flag{Name: "output-tensor-type", Value: tool.Text, Choices: gguf.TypeNames, Effect: tool.SetsBytes,
+			Usage: "use tensor type `TYPE` for output.weight"},
+		tool.Flag{Name: "token-embedding-type", Value: tool.Text, Choices: gguf.TypeNames, Effect: tool.SetsBytes,
+			Usage: "use tensor type `TYPE` for the token embeddings"},
+		tool.Flag{Name: "tensor-type", Value: tool.TextList, Effect: tool.SetsBytes,
 			Usage: "use a type for all tensors that a regular expression matches: `PATTERN=TYPE`; repeatable, the " +
-				"first match counts"}),
-		tool.As(tool.ReadsFile, &cli.StringSliceFlag{Name: "tensor-type-file",
-			Usage: "the same with the rules in `FILE`, separated by white space"}),
-		tool.As(tool.SetsBytes, &cli.BoolFlag{Name: "allow-requantize",
-			Usage: "permit tensors that are quantized already to change type; costs quality"}),
+				"first match counts"},
+		tool.Flag{Name: "tensor-type-file", Value: tool.FileList, Effect: tool.ReadsFile,
+			Usage: "the same with the rules in `FILE`, separated by white space"},
+		tool.Shared("allow-requantize", "permit tensors that are quantized already to change type; costs quality"),
 	), tool.Group(CategoryImportance,
-		tool.Shared("imatrix", "use the importance matrix in `FILE`").As(tool.ReadsFile),
-		tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "include-weights",
-			Usage: "use only its entries with `TEXT` in their names; repeatable"}),
-		tool.As(tool.SetsBytes, &cli.StringSliceFlag{Name: "exclude-weights",
-			Usage: "do not use its entries with `TEXT` in their names; repeatable"}),
+		tool.Shared("imatrix", "use the importance matrix in `FILE`"),
+		tool.Flag{Name: "include-weights", Value: tool.TextList, Effect: tool.SetsBytes,
+			Usage: "use only its entries with `TEXT` in their names; repeatable"},
+		tool.Flag{Name: "exclude-weights", Value: tool.TextList, Effect: tool.SetsBytes,
+			Usage: "do not use its entries with `TEXT` in their names; repeatable"},
 	)...)
 }
 
@@ -45,18 +45,7 @@ const (
 	CategoryImportance = "Importance"
 )
 
-// set returns the first of the flags that the user has given, but for some, "" for none: without a
-// recipe they have no use.
-func setTypeFlag(cmd *cli.Command, but []string) string {
-	for _, f := range TypeFlags() {
-		if name := f.Names()[0]; cmd.IsSet(name) && !slices.Contains(but, name) {
-			return name
-		}
-	}
-	return ""
-}
-
-// Options returns what the flags ask for. files are those that were read for it, inputs of
+// QuantizeOptions returns what the flags ask for. files are those that were read for it, inputs of
 // the run.
 func QuantizeOptions(cmd *cli.Command) (opt quantize.Options, files []digest.Input, err error) {
 	opt = quantize.Options{
@@ -66,7 +55,7 @@ func QuantizeOptions(cmd *cli.Command) (opt quantize.Options, files []digest.Inp
 		},
 		IncludeWeights: cmd.StringSlice("include-weights"), ExcludeWeights: cmd.StringSlice("exclude-weights"),
 	}
-	if opt.Matrix, err = tool.File(cmd, "imatrix"); err != nil {
+	if opt.Matrix, err = tool.FileValue(cmd, "imatrix"); err != nil {
 		return opt, nil, err
 	}
 	if opt.OutputTensorType, err = typeFlag(cmd, "output-tensor-type"); err != nil {
@@ -101,7 +90,8 @@ func Recipe(name string) (*quantize.Recipe, error) {
 		return nil, fault.Errorf(fault.Usage, "%q is no type of ggquant: %s (see ggquant --help)", name, text)
 	}
 	if !ok {
-		return nil, fault.Errorf(fault.Usage, "unknown quantization type %q%s (see ggquant --help)", name, recipeHint(name))
+		return nil, fault.Errorf(fault.Usage, "unknown quantization type %q%s (see ggquant --help)", name,
+			recipeHint(name))
 	}
 	return r, nil
 }

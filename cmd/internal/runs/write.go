@@ -14,25 +14,24 @@ import (
 )
 
 // Flags returns the flags of Options.
-func WriteFlags() []cli.Flag {
+func WriteFlags() []tool.Flag {
 	return tool.Group("Interruptions, parts and proofs",
-		tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "resume",
+		tool.Flag{Name: "resume", Effect: tool.RunsOnly,
 			Usage: "go on from what an interrupted run of the same command has left, if there is something; keep " +
-				"what is done if this one fails"}),
+				"what is done if this one fails"},
 		tool.Shared("part",
 			"write only part `K/N`, one of N that are as much work; auto or auto/N: K is said by a job array of "+
-				"Slurm or an Indexed Job of Kubernetes. Run again, it goes on").As(tool.RunsOnly),
+				"Slurm or an Indexed Job of Kubernetes. Run again, it goes on"),
 		tool.Shared("part-files",
 			"keep parts in `DIR`, in files of their own, instead of in the output's temporary file: for machines "+
-				"without a common file system").As(tool.WritesFile),
-		tool.Shared("finish", "put the parts together: the same command with --finish instead of --part").As(
-			tool.RunsOnly),
-		tool.As(tool.RunsOnly, &cli.BoolFlag{Name: "verify",
+				"without a common file system"),
+		tool.Shared("finish", "put the parts together: the same command with --finish instead of --part"),
+		tool.Flag{Name: "verify", Effect: tool.RunsOnly, Refused: tool.InParts,
 			Usage: "read the output back from the disk and compare it with checksums that were taken before it was " +
-				"written; with --finish and --resume, compare the model with what was read of it, too"}),
+				"written; with --finish and --resume, compare the model with what was read of it, too"},
 		tool.Shared("manifest",
 			"write sizes and SHA-256 sums of all inputs, files and tensors to `FILE`, as JSON for ggtool reproduce, "+
-				"when the output has its name").As(tool.WritesFile),
+				"when the output has its name"),
 	)
 }
 
@@ -41,25 +40,23 @@ func WriteFlags() []cli.Flag {
 // compared by itself.
 func journalFacts(cmd *cli.Command) []writer.Fact {
 	facts := []writer.Fact{{Name: "version", Value: cmd.Name + " " + tool.Version}}
-	for _, f := range cmd.Flags {
-		name := f.Names()[0]
-		if effect := tool.EffectOf(f); !f.IsSet() || !effect.Recorded() || effect == tool.KeepsFile {
+	for _, f := range tool.Declarations(cmd) {
+		if !f.IsSet(cmd) || !f.Effect.Recorded() || f.Effect == tool.KeepsFile {
 			continue
 		}
-		value := fmt.Sprint(f.Get())
-		if tool.NamesFile(f) {
-			switch v := f.Get().(type) {
-			case string:
-				value = filepath.Base(v)
-			case []string:
-				var bases []string
-				for _, path := range v {
-					bases = append(bases, filepath.Base(path))
-				}
-				value = fmt.Sprint(bases)
+		value := fmt.Sprint(cmd.Value(f.Name))
+		if f.NamesFile() {
+			var bases []string
+			for _, v := range f.Values(cmd) {
+				path, rest := f.SplitFile(v)
+				bases = append(bases, filepath.Base(path)+rest)
+			}
+			value = fmt.Sprint(bases)
+			if f.Value == tool.File {
+				value = bases[0]
 			}
 		}
-		facts = append(facts, writer.Fact{Name: "--" + name, Value: value})
+		facts = append(facts, writer.Fact{Name: "--" + f.Name, Value: value})
 	}
 	return facts
 }
@@ -75,19 +72,12 @@ func writeOptions(cmd *cli.Command, opt *writer.Options) error {
 		j.Part, j.Parts = p.K, p.N
 	}
 	var err error
-	if j.PartDir, err = tool.File(cmd, "part-files"); err != nil {
+	if j.PartDir, err = tool.FileValue(cmd, "part-files"); err != nil {
 		return err
 	}
 	opt.Journal, opt.Verify = j, cmd.Bool("verify")
-	switch {
-	case j.Finish && j.Part > 0:
+	if j.Finish && j.Part > 0 {
 		return fault.Errorf(fault.Usage, "--part and --finish: want one of them")
-	case j.PartDir != "" && !j.Finish && j.Part == 0:
-		return fault.Errorf(fault.Usage, "--part-files goes with --part or --finish")
-	case j.Part > 0 && cmd.IsSet("manifest"):
-		return fault.Errorf(fault.Usage, "--manifest goes with --finish: parts have no output yet")
-	case opt.Verify && j.Part > 0:
-		return fault.Errorf(fault.Usage, "--verify goes with --finish: a part is compared when all are put together")
 	}
 	return nil
 }

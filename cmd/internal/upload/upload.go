@@ -29,10 +29,10 @@ import (
 )
 
 // Flag returns the flag that says where outputs are made that become objects.
-func WorkDirFlag() cli.Flag {
-	return tool.As(tool.WritesFile, &cli.StringFlag{Name: "work-dir", Category: tool.CategoryOutput,
+func WorkDirFlag() tool.Flag {
+	return tool.Flag{Name: "work-dir", Value: tool.File, Category: tool.CategoryOutput, Effect: tool.KeepsState,
 		Usage: "make outputs that become objects (s3://BUCKET/KEY) in a folder of `DIR` first, from where they are " +
-			"uploaded (default: the folder for temporary files)"})
+			"uploaded (default: the folder for temporary files)"}
 }
 
 // folderPrefix begins the name of a folder where outputs are made, which goes on with 16 hexadecimal digits.
@@ -121,7 +121,7 @@ type Destination struct {
 // For returns where out is to go, a file or with folder one: the name of an object or the beginning of several. path is
 // what out is on this machine; for files it is out itself, and there is no Place. Nothing is made yet.
 func Parse(cmd *cli.Command, out string, folder bool) (p *Destination, path string, err error) {
-	work, err := tool.File(cmd, "work-dir")
+	work, err := tool.FileValue(cmd, "work-dir")
 	if err != nil {
 		return nil, "", err
 	}
@@ -133,6 +133,9 @@ func Parse(cmd *cli.Command, out string, folder bool) (p *Destination, path stri
 	}
 	n, err := bucket.Parse(out)
 	if err != nil {
+		return nil, "", err
+	}
+	if err := tool.CheckCase(cmd, tool.OfObjects); err != nil {
 		return nil, "", err
 	}
 	if !tool.MayRead(cmd) {
@@ -236,25 +239,23 @@ func (p *Destination) Objects(paths []string) []string {
 	return names
 }
 
-// silent are flags that change no byte of an output.
-var silent = strings.Fields(
-	"resume part part-files finish verify threads progress quiet json verbose force max-buffer-size cache work-dir")
-
-// identify returns what decides the bytes of a run: the program, its arguments and flags, and the files that
-// it reads, but those of kept.
+// runIdentity returns what decides which outputs a run uploads: the program, its arguments and flags, and the files
+// that it reads, without those of keptFiles.
 func runIdentity(cmd *cli.Command, reads Inputs) (string, error) {
 	h, files := sha256.New(), reads.Files
 	fmt.Fprintf(h, "%s %s\n%q\n%q\n", cmd.Name, tool.Version, cmd.Args().Slice(), reads.Origin)
-	for _, f := range cmd.Flags {
-		if name := f.Names()[0]; f.IsSet() && !slices.Contains(silent, name) {
-			fmt.Fprintf(h, "--%s %q\n", name, fmt.Sprint(f.Get()))
-			if effect := tool.EffectOf(f); effect == tool.WritesFile || effect == tool.KeepsFile {
-				continue // this run may make or replace the file
-			}
-			if path, ok := f.Get().(string); ok {
-				if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-					files = append(slices.Clip(files), path)
-				}
+	for _, f := range tool.Declarations(cmd) {
+		if !f.IsSet(cmd) || !f.Effect.Identifies() {
+			continue
+		}
+		fmt.Fprintf(h, "--%s %q\n", f.Name, fmt.Sprint(cmd.Value(f.Name)))
+		if f.Effect != tool.ReadsFile {
+			continue // this run may make or replace the file
+		}
+		for _, value := range f.Values(cmd) {
+			path, _ := f.SplitFile(value)
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+				files = append(slices.Clip(files), path)
 			}
 		}
 	}
@@ -285,11 +286,11 @@ func add(h io.Writer, path string) error {
 // kept returns what the files are that flags have a run read if they are there, and else write; "" for one that is not
 // there. What before has of one that was there stays: that is what the run has read.
 func keptFiles(cmd *cli.Command, before []string) (list []string, err error) {
-	for _, f := range cmd.Flags {
-		path, ok := f.Get().(string)
-		if !ok || !f.IsSet() || tool.EffectOf(f) != tool.KeepsFile {
+	for _, f := range tool.Declarations(cmd) {
+		if !f.IsSet(cmd) || f.Effect != tool.KeepsFile {
 			continue
 		}
+		path := cmd.String(f.Name)
 		var text strings.Builder
 		if i := len(list); i < len(before) && before[i] != "" {
 			text.WriteString(before[i])
