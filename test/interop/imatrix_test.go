@@ -261,7 +261,8 @@ func sameImportance(t *testing.T, sums *imatrix.Sums, other *imatrix.Matrix, pre
 	var rounded []string
 	for _, d := range all {
 		if beyond(d) {
-			t.Errorf("%s: column %d: %v, want %v, of %v rows: %.2g apart, rounding makes %.2g", d.name, d.column, d.ours,
+			t.Errorf("%s: column %d: %v, want %v, of %v rows: %.2g apart, rounding makes %.2g", d.name,
+				d.column, d.ours,
 				d.it, d.rows, d.worst, noises[d.name])
 		}
 		if d.worst > 1e-5 {
