@@ -137,8 +137,8 @@ func calibrated(opt *options, in, text string, chunks int, recipes ...string) *j
 	return j
 }
 
-// growthChunks is how many chunks models have that say what a run grows with, and the one that
-// says how long running it takes.
+// growthChunks are the numbers of chunks of the models that measure what a run grows with, and of the
+// one that measures its time.
 const growthChunks = 4
 
 // growth measures models of several shapes.

@@ -144,7 +144,7 @@ func benchSpeed(ctx context.Context, w io.Writer, opt *options, dir workDir) err
 	return nil
 }
 
-// bothThreads returns one, and as many as the options say.
+// bothThreads returns 1 and the number of threads of the options.
 func bothThreads(opt *options) []int {
 	if opt.threads > 1 {
 		return []int{1, opt.threads}

@@ -46,7 +46,7 @@ type emulated struct {
 	force string
 }
 
-// version returns the first line of what QEMU says of its version.
+// version returns the first line of QEMU's --version.
 func (m emulated) version(ctx context.Context) (string, error) {
 	version, err := exec.CommandContext(ctx, m.qemu[0], "--version").Output()
 	first, _, _ := strings.Cut(string(version), "\n")

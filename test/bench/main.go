@@ -29,7 +29,7 @@ import (
 	"ggforge/quants"
 )
 
-// options is what the flags say.
+// options are the values of the flags.
 type options struct {
 	root          string // the reference's chroot, "" without one
 	kernels       bool
@@ -154,7 +154,7 @@ func parse(args []string) (*options, error) {
 	return opt, err
 }
 
-// parts returns what says whether a part is measured.
+// parts returns, by name, the option that has a part measured.
 func (opt *options) parts() map[string]*bool {
 	return map[string]*bool{"kernels": &opt.kernels, "sources": &opt.sources, "jobs": &opt.jobs, "speed": &opt.speed,
 		"memory": &opt.memory, "calibration": &opt.calib, "headers": &opt.headers, "tensors": &opt.tensors,
@@ -246,7 +246,7 @@ func merge(old, report, about string) string {
 	return strings.Join(sections, "\n\n## ") + "\n"
 }
 
-// errBytes says that ours and the reference's bytes are not the same.
+// errBytes: ours and the reference's bytes differ.
 var errBytes = errors.New("bytes differ")
 
 // workDir is the temporary folder. With a reference it is inside the chroot.
@@ -275,5 +275,5 @@ func (d workDir) path(name string) string { return d.root + d.name + "/" + name 
 
 func (d workDir) remove() error { return os.RemoveAll(d.root + d.name) }
 
-// progress says on standard error what is going on.
+// progress prints the current step on standard error.
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

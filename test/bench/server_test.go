@@ -114,7 +114,7 @@ func TestBenchKernels(t *testing.T) {
 	}
 }
 
-// An io.EOF says that the CPU lacks the width.
+// An io.EOF means that the CPU lacks the width.
 func TestServerGone(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {

@@ -64,7 +64,7 @@ func ownMemory(pid int) int64 {
 }
 
 // writtenBytes waits until a child has ended, without taking note of it, and returns how many bytes it has
-// written, to files and pipes; -1 if the system does not say.
+// written, to files and pipes; -1 if the system does not count them.
 func writtenBytes(pid int) int64 {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)

@@ -70,7 +70,7 @@ func median(values []float64) float64 {
 	}
 }
 
-// dash stands for what does not exist or was not measured.
+// dash fills a cell without a value: it does not exist or was not measured.
 const dash = "-"
 
 // number prints v with three digits, large ones with all before the point.

@@ -140,7 +140,7 @@ func (s *Server) Uploads() int {
 	return len(s.uploads)
 }
 
-// Spoil changes the first byte of each part that is stored for uploads, and what is said of it.
+// Spoil changes the first byte of each part that is stored for uploads, and its checksum.
 func (s *Server) Spoil() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,7 +255,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// check returns the code of the error if the body is not what the headers say.
+// check returns the code of the error if the body does not match the headers.
 func (s *Server) check(r *http.Request, body []byte) string {
 	sum := sha256.Sum256(body)
 	if h := r.Header.Get("X-Amz-Content-Sha256"); h != "" && h != hex.EncodeToString(sum[:]) &&

@@ -20,11 +20,11 @@ type Output struct {
 	// Run runs the command so that it writes the file at path, with --force, and returns its exit code and what it
 	// printed.
 	Run func(path string) (code int, text string)
-	// Folder says that a directory at path is one for a file of another name in it.
+	// Folder: a directory at path takes a file of another name.
 	Folder bool
-	// Kept says that the file is read if it is there, and never replaced: what has its name is refused in some way.
+	// Kept: an existing file is read and never replaced; anything else of that name is refused.
 	Kept bool
-	// Makes says that the directory of path is made where it is missing.
+	// Makes: the directory of path is created if it is missing.
 	Makes bool
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // Symlink makes a symbolic link, and reports whether there is one: Windows makes them only for users who have that
-// privilege, and Wine 10 says that it has made one and has not. Elsewhere the test fails without it.
+// privilege, and Wine 10 reports success without making one. Elsewhere the test fails without it.
 func Symlink(t testing.TB, old, name string) bool {
 	t.Helper()
 	err := os.Symlink(old, name)

@@ -43,7 +43,7 @@ func Sections(t *testing.T, html string) map[string]Section {
 	return all
 }
 
-// Facts reads what a page says of all its figures: names and values.
+// Facts returns the names and values of all figures of a page.
 func Facts(html string) (names, values []string) {
 	head, _, _ := strings.Cut(strings.ReplaceAll(html, "<wbr>", ""), "<main>")
 	for _, m := range fact.FindAllStringSubmatch(head, -1) {

@@ -1,4 +1,4 @@
-// Package defects makes files that are wrong in one way each, which their names say, with the error that every command
+// Package defects makes files with one defect each, which names them, with the error that every command
 // which reads such a file must end with. Tests of the commands go through the lists; what is wrong with less
 // consequence than a whole command is in the tests of the readers themselves.
 package defects

@@ -123,7 +123,7 @@ func (s *stage) act(in *injector, j *writer.Journal) error {
 	return s.run(context.Background(), s.dir, j)
 }
 
-// describe says which files are there.
+// describe lists the files of a folder.
 func describe(files map[string][]byte) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -154,7 +154,7 @@ func (s *stage) judge(in *injector, err error, kept bool) error {
 		return e
 	}
 	if err == nil && in.kind != nil && in.kind.dies && in.struck && !maps.EqualFunc(now, s.new, bytes.Equal) {
-		return fmt.Errorf("the run says that it succeeded, and there are %s", describe(now))
+		return fmt.Errorf("the run reports success, but the folder has %s", describe(now))
 	}
 	olds, news, lost := 0, 0, 0
 	for _, name := range slices.Sorted(maps.Keys(union(s.old, s.new))) {
@@ -180,13 +180,13 @@ func (s *stage) judge(in *injector, err error, kept bool) error {
 		return fmt.Errorf("files that nobody asked for: %s", describe(now))
 	}
 	if lost > 0 && !midCommit {
-		return fmt.Errorf("%d files are gone, and no journal says where", lost)
+		return fmt.Errorf("%d files are gone, and no journal names their places", lost)
 	}
 	if olds > 0 && news > 0 && !midCommit && !s.mixes {
 		return fmt.Errorf("%d old files and %d new ones, and no journal", olds, news)
 	}
 	if err == nil && news < len(s.new) {
-		return fmt.Errorf("the run says that it succeeded, with %d new files of %d", news, len(s.new))
+		return fmt.Errorf("the run reports success with %d new files of %d", news, len(s.new))
 	}
 	if in.kind != nil && !in.kind.dies && len(rest) > 0 && !kept && !in.excused() {
 		return fmt.Errorf("left behind: %v", rest)
@@ -194,8 +194,8 @@ func (s *stage) judge(in *injector, err error, kept bool) error {
 	return nil
 }
 
-// excused reports whether the fault was such that something may be left behind: nothing was removed, or a name is
-// there of which the system said that it is not.
+// excused reports whether the fault may leave something behind: a removal failed, or a name exists although the
+// system reported that it does not.
 func (in *injector) excused() bool {
 	op, _, _ := strings.Cut(in.what, " ")
 	return op == disk.OpRemove || strings.HasPrefix(in.kind.name, "done") && (op == disk.OpOpen || op == disk.OpRename)

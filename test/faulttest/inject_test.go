@@ -12,22 +12,22 @@ import (
 	"ggforge/internal/io/disk"
 )
 
-// errDead is what calls get after the end of a process, of which only the closing of its files
-// goes on: whatever it makes of the error, nothing comes of it.
+// errDead is what calls return after the end of a process. Only the closing of its files goes
+// on then, and no error of that has an effect.
 var errDead = errors.New("the process is dead")
 
-// kind is a way to fail. The calls for which it does not say what happens are made.
+// kind is a way to fail. Calls that it does not apply to are made.
 type kind struct {
 	name string
-	// hit is called for the call of which it is the turn, and after it for all that follow.
+	// hit is called for the call that fails, and for all calls after it.
 	hit func(in *injector, first bool, c disk.Call, do func(int) (int, error)) (int, error)
-	// applies says for which calls it makes a difference.
+	// applies reports whether a call can fail in this way.
 	applies func(op string) bool
-	// harmless says that the run has to succeed.
+	// harmless: the run has to succeed.
 	harmless bool
-	// dies says that nothing is cleaned up.
+	// dies: nothing is cleaned up.
 	dies bool
-	// rots says that bytes change which nobody reports: for runs that read back what they have written.
+	// rots: bytes change without an error; for runs that read back what they have written.
 	rots bool
 }
 

@@ -32,13 +32,13 @@ type scene struct {
 	prepare func(t testing.TB, dir string)
 	// run makes files in DIR/out; j is nil for scenes without journals. It is called again after it has failed.
 	run func(ctx context.Context, dir string, j *writer.Journal) error
-	// journals says that runs can be gone on from.
+	// journals: a run can be resumed.
 	journals bool
-	// keeps says that what there is of a run that failed stays for the next one, with or without a journal.
+	// keeps: files of a failed run stay for the next one, with or without a journal.
 	keeps bool
-	// mixes says that files are not made together: one may be there, and another one not.
+	// mixes: files appear one by one, not together.
 	mixes bool
-	// verifies says that files are read back.
+	// verifies: files are read back.
 	verifies bool
 	// midway returns no error unless a file under a final name is not to be read because it is being changed
 	// where it is, and says so.

@@ -26,7 +26,7 @@ import (
 	"ggforge/writer"
 )
 
-// embedTexts are of several lengths, two of the same; the last is longer than windows and
+// embedTexts have several lengths, two of them the same; the last is longer than windows and
 // than the distances that have a bucket of their own.
 var embedTexts = []string{"The quick brown fox jumps over the lazy dog.", "yes", "no",
 	"What does a river say to the sea, and who would listen?",
@@ -57,7 +57,7 @@ func sameVectors(t *testing.T, file string) {
 	about, err := eval.New(shaken(t, m))
 	must(t, err)
 	if !e.Predicts() {
-		file = sayEncoder(t, m)
+		file = bidirectional(t, m)
 	}
 	voc, err := vocab.New(m.Metadata)
 	must(t, err)
@@ -123,10 +123,10 @@ func sameVectors(t *testing.T, file string) {
 	}
 }
 
-// sayEncoder writes a model with the key that says that its tokens see those that follow,
+// bidirectional writes a model with attention.causal = false,
 // which the runtime's server does not know of every encoder, and returns the file's
 // path in the chroot. The encoder of T5, whose decoder has no embeddings, is written alone.
-func sayEncoder(t *testing.T, m *model.Model) string {
+func bidirectional(t *testing.T, m *model.Model) string {
 	t.Helper()
 	file := work + "/encoder.gguf"
 	out := &writer.File{Path: root + file, Metadata: slices.Clone(m.Metadata)}

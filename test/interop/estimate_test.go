@@ -92,9 +92,9 @@ func (o *oracle) sameMemory(t *testing.T, file string, opt memory.Options, flags
 	out, _ := exec.Command("chroot", append([]string{root, "timeout", "20", "llama-fit-params", "-v", "-m", file},
 		flags...)...).CombinedOutput()
 	log := string(out)
-	said := printedCompute.FindStringSubmatch(log)
-	if said == nil {
-		return 0, false // TestModels says which models the runtime cannot use
+	match := printedCompute.FindStringSubmatch(log)
+	if match == nil {
+		return 0, false // TestArchitectures lists the models that the runtime cannot use
 	}
 	f, err := gguf.Open(root + file)
 	must(t, err)
@@ -135,7 +135,7 @@ func (o *oracle) sameMemory(t *testing.T, file string, opt memory.Options, flags
 	if u.Unread != unread || u.Weights != all-unread {
 		t.Errorf("%d bytes of weights, %d not read, want %d and %d", u.Weights, u.Unread, all-unread, unread)
 	}
-	printed, err := strconv.ParseFloat(said[1], 64)
+	printed, err := strconv.ParseFloat(match[1], 64)
 	must(t, err)
 	return float64(u.Compute) / (1 << 20) / math.Max(printed, 0.01), true
 }

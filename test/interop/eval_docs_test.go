@@ -43,7 +43,7 @@ var evaluations = map[string]map[string]*found{}
 // reasons is why tests that are skipped are, by name.
 var reasons = map[string]string{}
 
-// skip skips a test and notes why, for the table; with "" the column has nothing to say of
+// skip skips a test and notes why, for the table; with "" the column does not apply to
 // such a model.
 func skip(t *testing.T, why any) {
 	t.Helper()
@@ -168,7 +168,7 @@ func (x *found) note(t *testing.T) {
 	}
 }
 
-// cell is what the table says, false if not all models were looked at.
+// cell returns the text of a cell, false if not all models ran.
 func (x *found) cell() (string, bool) {
 	if done := x.first && x.equal+x.differ > 0; done {
 		x.not = nil
@@ -318,7 +318,7 @@ func checkEvaluations() error {
 	case *docs:
 		return os.WriteFile(evaluationFile, []byte(text), 0o666)
 	}
-	return fmt.Errorf("%s does not say what the tests found; make evaluation writes it anew", evaluationFile)
+	return fmt.Errorf("%s is not what the tests found; make evaluation writes it anew", evaluationFile)
 }
 
 // evaluationTable returns the text with the cells that were found.

@@ -18,7 +18,7 @@ import (
 	"ggforge/model"
 )
 
-// finalEstimate is what llama-perplexity says at its end.
+// finalEstimate matches the last line of llama-perplexity.
 var finalEstimate = regexp.MustCompile(`Final estimate: PPL = (\S+) \+/- (\S+)`)
 
 // exactPath are the arguments with which the runtime computes in float32.

@@ -126,7 +126,7 @@ func (o *oracle) importance(t *testing.T, file, text string, chunk, chunks int) 
 	e, err := eval.New(m)
 	must(t, err)
 	if !e.Predicts() {
-		file = sayEncoder(t, m)
+		file = bidirectional(t, m)
 	}
 	return sameImportance(t, sums, other.Matrix(""), e.Predicts(), o.decoded(t, m, file), text, chunk, chunks)
 }

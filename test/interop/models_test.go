@@ -93,7 +93,7 @@ func TestArchitectures(t *testing.T) {
 				}
 			}
 			if g.String() != string(want) {
-				t.Errorf("not the reference's file; go test ./convert says more")
+				t.Errorf("not the reference's file; go test ./convert shows the difference")
 			}
 			for _, name := range all {
 				if s.NoReference != "" {
@@ -104,7 +104,7 @@ func TestArchitectures(t *testing.T) {
 		})
 	}
 	for _, m := range o.madeUp(t) {
-		may := arch.Names(m.class) // which one, the file says
+		may := arch.Names(m.class) // the file names one of them
 		s := hftest.Lookup(m.name)
 		if may == nil || s != nil && s.NoReference != "" {
 			continue
@@ -301,13 +301,13 @@ func (o *oracle) loadSpec(t *testing.T, s *hftest.Spec, path string) string {
 	case s.GeneratesNoText && errors.Is(err, errMute):
 		return runsMute
 	case s.GeneratesNoText:
-		t.Errorf("the spec says that it generates no text, but the runtime: %v", err)
+		t.Errorf("the spec has GeneratesNoText, but the runtime: %v", err)
 		return ""
 	case s.NoLoad == "":
 		must(t, err)
 		return found
 	case err == nil:
-		t.Errorf("loads, but the spec says %q", s.NoLoad)
+		t.Errorf("loads, but the spec has NoLoad %q", s.NoLoad)
 	}
 	return ""
 }

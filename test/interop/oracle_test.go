@@ -84,7 +84,7 @@ func start(t *testing.T) *oracle {
 }
 
 // copyReal copies the published tokenizers next to the small ones, where they are
-// at hand. Each file must be the one that the expected names and sums are of.
+// at hand. Each file must have the sum in realSums, for which the expected names hold.
 func copyReal(t *testing.T) {
 	t.Helper()
 	for line := range strings.Lines(realSums) {
@@ -236,8 +236,8 @@ func ours(t *testing.T, name string, argv ...string) string {
 	return string(out)
 }
 
-// same fails the test unless two files are equal to the byte, and says how they
-// differ.
+// same fails the test unless two files are equal to the byte, and prints the
+// difference.
 func same(t *testing.T, ours, reference string) {
 	t.Helper()
 	a, err := os.ReadFile(ours)

@@ -24,8 +24,8 @@ import (
 var configs = os.Getenv("CONFIGS")
 
 // TestPublishedConfigs gives published configurations small weights and converts them
-// with both converters: whole files must be equal, but for what deviations lists. What
-// sees or hears is converted, too, of the models that have such a part.
+// with both converters: whole files must be equal, but for what deviations lists. Vision
+// and audio encoders (--mmproj) are converted, too.
 func TestPublishedConfigs(t *testing.T) {
 	if configs == "" {
 		t.Skip("no published configurations: make configs CONFIGS=FOLDER")

@@ -20,7 +20,7 @@ import (
 // readers is the folder that make readers has installed readers of others in.
 var readers = os.Getenv("READERS")
 
-// headerOf is what a reader says of a file.
+// headerOf is what a reader prints for a file.
 type headerOf struct {
 	Version  int
 	Metadata map[string]any
@@ -54,7 +54,7 @@ func decode(t *testing.T, line string, v any) {
 	}
 }
 
-// inspected returns what our own command says of a file, by itself.
+// inspected returns what ggtool inspect prints for a file.
 func inspected(t *testing.T, path string) headerOf {
 	t.Helper()
 	var all struct {
@@ -91,7 +91,7 @@ func inspected(t *testing.T, path string) headerOf {
 	return h
 }
 
-// equal says whether two values of metadata are the same: numbers by their float32, which is what
+// equal reports whether two values of metadata are the same: numbers by their float32, which is what
 // most are and which some print with 17 digits.
 func equal(a, b any) bool {
 	switch x := a.(type) {
@@ -221,7 +221,7 @@ func TestReadersHeaders(t *testing.T) {
 var estimate = regexp.MustCompile(`PPL = ([0-9.]+)`)
 
 // TestReadersRun runs our files with node-llama-cpp, whose llama.cpp is another one than the reference:
-// the perplexity of a text is the one that ggeval has, but for the rounding of what layers say. Types that
+// the perplexity of a text is the one that ggeval has, but for the rounding of the layers' outputs. Types that
 // its llama.cpp does not know are left out.
 func TestReadersRun(t *testing.T) {
 	whole, shards := quantsOf(t)
@@ -247,7 +247,7 @@ func TestReadersRun(t *testing.T) {
 		m := estimate.FindStringSubmatch(ours(t, "ggeval", "perplexity", path, "-f", text, "-c", strconv.Itoa(tokens),
 			"--chunks", "1"))
 		if m == nil {
-			t.Fatalf("%s: ggeval says no perplexity", path)
+			t.Fatalf("%s: ggeval prints no perplexity", path)
 		}
 		want, err := strconv.ParseFloat(m[1], 64)
 		must(t, err)
@@ -264,7 +264,7 @@ func TestReadersRun(t *testing.T) {
 	}
 }
 
-// firstLine returns the first line of an error that says something.
+// firstLine returns the first line of an error that is not empty.
 func firstLine(text string) string {
 	for line := range strings.Lines(text) {
 		if strings.Contains(line, "rror") || strings.Contains(line, "unknown") || strings.Contains(line, "invalid") {

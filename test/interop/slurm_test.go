@@ -35,7 +35,7 @@ func TestSlurm(t *testing.T) {
 	large := largeCheckpoint(t, dir)
 	for _, c := range []struct {
 		name    string
-		command []string // OUT stands for the folder of the outputs, PARTS for one of files of parts
+		command []string // OUT is replaced by the folder of the outputs, PARTS by that of the parts
 	}{
 		{"gollama converted", []string{"ggconv", "--progress", "none", gollama, "OUT/x.gguf"}},
 		{"gollama quantized", []string{"ggquant", "--progress", "none", "--out-dir", "OUT", gollama, "Q8_0",

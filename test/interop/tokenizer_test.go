@@ -183,7 +183,7 @@ func sameTokenizer(t *testing.T, got, want gguf.Metadata, args string) {
 	}
 }
 
-// difference says where two values differ.
+// difference returns where two values differ.
 func difference(got, want gguf.Value) string {
 	a, b := slices.Collect(got.Elems()), slices.Collect(want.Elems())
 	for i := range min(len(a), len(b)) {

@@ -94,7 +94,7 @@ func TestMeta(t *testing.T) {
 			}
 		}
 		o.tool(t, "gguf-set-metadata", "--force", work+"/ref.gguf", kv[0], kv[1])
-		// The last id is of no token, which ggtool takes with --force only.
+		// No token has the last id, which ggtool takes with --force only.
 		ours(t, "ggtool", "meta", "--force", "--set", kv[0]+"="+kv[1], root+work+"/ours.gguf")
 		same(t, root+work+"/ours.gguf", root+work+"/ref.gguf")
 	}

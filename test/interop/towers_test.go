@@ -116,7 +116,7 @@ func TestTowers(t *testing.T) {
 			want, err := os.ReadFile(filepath.Join(archGoldens, s.Name+".txt"))
 			must(t, err)
 			if g.String() != string(want) {
-				t.Errorf("not the reference's file; go test ./convert says more")
+				t.Errorf("not the reference's file; go test ./convert shows the difference")
 			}
 			if s.NoLoad != "" {
 				r.notLoaded[s.Name] = s.NoLoad
@@ -159,11 +159,11 @@ func speak(t *testing.T, s *hftest.Spec, path string) (able bool, err error) {
 	}
 	convertBy(t, dir, root+work+"/speaks.gguf", v.Out, text.PreTokenizer())
 	os.Remove(root + work + "/spoken.wav")
-	said, err := exec.Command("chroot", root, "timeout", "60", "llama-tts", "-m", work+"/speaks.gguf", "-mm", path,
+	log, err := exec.Command("chroot", root, "timeout", "60", "llama-tts", "-m", work+"/speaks.gguf", "-mm", path,
 		"-p", "a b c", "-o", work+"/spoken.wav",
 		"-n", "3", "-t", "1", "--no-repack").CombinedOutput()
 	if err != nil {
-		return false, fmt.Errorf("the runtime cannot speak with the file: %w\n%s", err, tail(said))
+		return false, fmt.Errorf("the runtime cannot speak with the file: %w\n%s", err, tail(log))
 	}
 	_, err = os.Stat(root + work + "/spoken.wav")
 	return err == nil, err
@@ -283,7 +283,7 @@ func perceive(path, modality, flag, input, end string) (able bool, err error) {
 	}
 	switch {
 	case end != "":
-		return false, fmt.Errorf("%s: the runtime says nothing of %q: %v\n%s", modality, end, err, tail(text))
+		return false, fmt.Errorf("%s: the runtime's log lacks %q: %v\n%s", modality, end, err, tail(text))
 	case err != nil:
 		return false, fmt.Errorf("%s: the runtime cannot use the file: %w\n%s", modality, err, tail(text))
 	}

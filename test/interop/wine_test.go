@@ -82,7 +82,7 @@ func needsWine(t *testing.T) {
 	t.Cleanup(func() { server("-k").Run() })
 }
 
-// costLine is what a command says of time and memory.
+// costLine matches a command's line about time and memory.
 var costLine = regexp.MustCompile(`(?m)^.*(MB/s written|tokens/s), peak memory .*\n`)
 
 // TestWine runs the commands for Windows under Wine and ours next to them: the same files to the

@@ -18,7 +18,7 @@
 //     file has its name and its content, and none is new. The code 1, of input and output that fails, is never right here.
 //   - A command that ends well has written the files that its row names, no others, and has changed none but those
 //     that its row replaces, or that it was told to replace by --force.
-//   - A model is what its lineage says. The lineage is the list of what has been done to tensors; what was done to the
+//   - A model is determined by its lineage: the list of what has been done to tensors; what was done to the
 //     rest of the file (metadata, shards, byte order) is beside it. Of each lineage there is a model that was made
 //     the straight way, in a folder of its own: one little-endian file without edits, padded before anything else.
 //     Every tensor has to have its type, dimensions and bytes, every key its value but for those that were edited;

@@ -167,8 +167,8 @@ func (s *straight) matrix(t *testing.T, name string) (string, error) {
 // matrixOf names the matrix that a feature makes of a model.
 func (l lineage) matrixOf(feature string) string { return matrixName(feature, l.key()) }
 
-// look returns what a feature's look says where it is done to a model of these tensors, and a matrix and a
-// checkpoint, as the straight way has them.
+// look returns the result of a feature's look for a model of these tensors, with a matrix and a checkpoint made
+// the straight way.
 func (s *straight) look(t *testing.T, f *feature, sub subject) (string, error) {
 	key := f.name
 	var tensors []string

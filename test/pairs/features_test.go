@@ -21,7 +21,7 @@ type subject struct {
 	shardsOf lineage
 
 	matrix     string // an importance matrix
-	matrixName string // as matrixName says
+	matrixName string // see matrixName
 
 	checkpoint string
 	weights    []string // what has been done to the tensors in it
@@ -40,7 +40,7 @@ var start = subject{
 	matrix: "im.gguf", matrixName: matrixName("ggeval imatrix", ""), checkpoint: "checkpoint",
 }
 
-// reads says what of a subject a feature reads.
+// reads lists the parts of a subject that a feature reads.
 type reads int
 
 const (
@@ -573,7 +573,7 @@ func init() {
 			},
 		},
 	}
-	// what is begun, and does not end
+	// unfinished runs
 	for _, f := range []*feature{
 		{
 			name: "ggquant, killed", begins: "ggquant --resume",

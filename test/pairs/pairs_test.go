@@ -364,7 +364,7 @@ func (r *runs) relate(t *testing.T, b *feature) outcomes {
 	return o
 }
 
-// second runs a feature in a folder and says what became of it: right, or a refusal. Everything else is an error.
+// second runs a feature in a folder and returns the outcome: right, or a refusal. Everything else is an error.
 func (r *runs) second(t *testing.T, f folder, b *feature, s subject, out string, force []string) (string,
 	subject, error) {
 	dir := f.dir

@@ -86,7 +86,8 @@ func updateDocs(all map[pair]outcomes) error {
 	return os.WriteFile(document, text, 0o666)
 }
 
-// table has a line for each second feature, and says of each relation after which first ones it is what.
+// table has a line for each second feature, and for each relation the outcomes and the first features that lead to
+// them.
 func table(all map[pair]outcomes) []byte {
 	var b bytes.Buffer
 	b.WriteString("| second feature | reads what the first one wrote | and writes there, with `--force` | writes " +

@@ -128,7 +128,7 @@ func copyTree(to, from string) error {
 	})
 }
 
-// snapshot is what is in a folder: for each path, with slashes, what says its content.
+// snapshot is the content of a folder: a hash or the like for each path, with slashes.
 type snapshot map[string]string
 
 var seed = maphash.MakeSeed()

@@ -37,7 +37,7 @@ func TestParseChangelog(t *testing.T) {
 		top + "\n### Novelties\n\n* x\n":           `section "Novelties"`,
 		top + "\n## 1.0.0\n\n* x\n":                "want ## [1.2.3]",
 		top + "\n## [1.0.0] - 2026-13-02\n\n* x":   "out of range",
-		top + "\n## [1.0.0] - 2026-01-02\n":        "says nothing",
+		top + "\n## [1.0.0] - 2026-01-02\n":        "is empty",
 		top + dated("1.0.0") + dated("1.0.1"):      "newest first",
 		top + dated("1.0.0") + dated("1.0.0"):      "newest first",
 		top + dated("1.10.0") + dated("1.9.1"):     "",

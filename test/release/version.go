@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// section is what CHANGELOG.md says of a version.
+// section is the part of CHANGELOG.md about a version.
 type section struct {
 	version [3]int
 	date    time.Time
@@ -54,7 +54,7 @@ func parseChangelog(text string) ([]section, error) {
 				return nil, fmt.Errorf("%q: %w", title, err)
 			}
 			if s.text == "" {
-				return nil, fmt.Errorf("%q: says nothing", title)
+				return nil, fmt.Errorf("CHANGELOG.md: section %q is empty", title)
 			}
 			if i > 1 {
 				newer := all[i-1]
@@ -79,7 +79,7 @@ func parseChangelog(text string) ([]section, error) {
 
 func dotted(v [3]int) string { return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2]) }
 
-// source is what git says of the tree.
+// source is the state of the tree in git.
 type source struct {
 	commit string // abbreviated
 	date   time.Time
@@ -145,7 +145,7 @@ func version(log []section, src source) (string, error) {
 	return dotted(log[1].version), nil
 }
 
-// changes returns what the notes of the release say.
+// changes returns the notes of the release.
 func changes(log []section, src source) string {
 	if len(src.tags) > 0 && !src.dirty {
 		return log[1].text + "\n"

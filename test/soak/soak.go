@@ -46,7 +46,7 @@ type job struct {
 	room     int64 // bytes that it needs
 }
 
-// count is of the kills of a job, by what they left.
+// count holds the number of kills of a job, by what they left.
 type count struct{ kill, term, before, during, commit, after int }
 
 func (c *count) all() int { return c.before + c.during + c.commit + c.after }
@@ -257,7 +257,7 @@ func (s *soak) kill(j *job, v *victim, sig syscall.Signal) (bool, error) {
 	return true, nil
 }
 
-// judge compares the files with what may be there. phase says what was going on.
+// judge compares the files with what may be there. phase names the step that was killed.
 func (s *soak) judge(j *job, old bool) (phase string, err error) {
 	files, err := tree(s.out())
 	if err != nil {
