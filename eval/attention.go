@@ -2,24 +2,25 @@ package eval
 
 import (
 	"ggforge/eval/internal/window"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/gemm"
 	"ggforge/internal/kernel/parallel"
 	"ggforge/internal/kernel/vecmath"
 )
 
-// heads are what attends: queries with keys and values, each of those for several.
+// heads are the heads of an attention; several query heads may share a head of keys and values (GQA).
 type heads struct {
 	n, kv            int // heads, and those of keys and values
 	keyLen, valueLen int
-	scale, cap       float32 // of scores; no cap if it is 0
-	window           int     // tokens that each sees; 0 for all
-	chunked          bool    // windows do not slide, but begin at a multiple of their size
-	ahead            bool    // those that follow are seen, too
-	sided            bool    // a window is the same to both sides
-	// what is added to the scores of distances from -farthest to farthest, for each head; or nil
-	near   []float32
-	sinks  []float32 // one for each head, or nil
-	slopes []float32 // of distances that are subtracted from scores, one for each head; or nil
+	scale, softCap   float32 // of scores; softCap 0 for none
+	window           int     // tokens, 0 for all
+	chunkedWindow    bool    // windows begin at multiples of their length
+	bidirectional    bool    // not causal
+	symmetricWindow  bool    // half of the window to each side
+	// relative position bias of distances -maxDistance to maxDistance, for each head; or nil
+	positionBias []float32
+	sinks        []float32 // one for each head, or nil
+	alibiSlopes  []float32 // one for each head, or nil
 }
 
 // attention is a mixer of heads: queries, keys and values.
@@ -27,37 +28,38 @@ type attention struct {
 	heads
 	q, k, v, qkv, out *linear // qkv or q, k and v
 	qNorm, kNorm      *headNorm
-	local, turned     bool   // is turned as layers with a window are; queries and keys are turned
-	temper            temper // of queries
+	swa, usesRoPE     bool        // has the RoPE of SWA layers; has RoPE
+	temperature       temperature // of queries
 }
 
 // newAttention returns the attention of layer i.
 func newAttention(b *builder, i int) mixer {
 	p, t := b.p, b.t
-	l := &attention{heads: b.heads(i), local: p.local(i)}
-	l.turned = p.style != RopeNone && (p.graph.Turned == nil || p.graph.Turned(p, i))
-	if p.turned != nil {
-		l.turned = p.turned[i]
+	l := &attention{heads: b.heads(i), swa: p.isSWA(i)}
+	l.usesRoPE = p.ropeStyle != RoPENone && (p.graph.UsesRoPE == nil || p.graph.UsesRoPE(p, i))
+	if p.ropeLayers != nil {
+		l.usesRoPE = p.ropeLayers[i]
 	}
-	if !l.turned || !p.graph.TemperUnturned {
-		l.temper = p.temper
+	if !l.usesRoPE || !p.graph.TemperatureWithoutRoPEOnly {
+		l.temperature = p.temperature
 	}
 	nq, nk, nv := l.n*l.keyLen, l.kv*l.keyLen, l.kv*l.valueLen
 	if l.qkv = t.linear(b.name(i, "attn_qkv"), p.width, nq+nk+nv); l.qkv == nil {
-		l.q, l.k, l.v = t.needed(b.name(i, "attn_q"), p.width, nq), t.needed(b.name(i, "attn_k"), p.width, nk),
-			t.needed(b.name(i, "attn_v"), p.width, nv)
+		l.q, l.k, l.v = t.requiredLinear(b.name(i, "attn_q"), p.width, nq),
+			t.requiredLinear(b.name(i, "attn_k"), p.width, nk),
+			t.requiredLinear(b.name(i, "attn_v"), p.width, nv)
 	}
 	out := b.name(i, "attn_output")
 	if short := b.name(i, "attn_o"); t.all[short+".weight"] != nil {
 		out = short
 	}
-	l.out = t.needed(out, l.n*l.valueLen, p.width)
-	if scale := float32(0); p.graph.OutScale {
+	l.out = t.requiredLinear(out, l.n*l.valueLen, p.width)
+	if scale := float32(0); p.graph.AttentionOutputScale {
 		if scale = float32(b.k.float("attention.value_scale", 0)); scale != 0 {
 			l.out.scale = &scale
 		}
 	}
-	if p.graph.HeadNorm != nil && p.graph.HeadNorm(p, i) {
+	if p.graph.UnitNorm != nil && p.graph.UnitNorm(p, i) {
 		l.qNorm, l.kNorm = &headNorm{size: l.keyLen}, &headNorm{size: l.keyLen}
 		return l
 	}
@@ -72,25 +74,26 @@ func (b *builder) heads(i int) heads {
 	switch {
 	case p.heads[i] == 0 || p.kv[i] == 0:
 		b.t.fail(errUnsupported,
-			"layer %d has %d heads and %d of keys: a layer of this architecture without attention cannot be run", i,
+			"layer %d has %d heads and %d of keys: layers without attention are not supported for this architecture", i,
 			p.heads[i], p.kv[i])
 	case p.heads[i]%p.kv[i] != 0:
 		b.t.fail(errBroken, "layer %d has %d heads and %d of keys, want a multiple", i, p.heads[i], p.kv[i])
 	}
 	h := heads{n: p.heads[i], kv: p.kv[i], keyLen: p.keyLen, valueLen: p.valueLen, scale: float32(p.attnScale),
-		cap: float32(p.attnCap), ahead: p.encoder, sided: p.windows != nil && p.windows.Kind == window.Symmetric}
-	if p.local(i) {
-		h.window, h.chunked = p.window, p.windows.Kind == window.Chunked
+		softCap: float32(p.attnSoftCap), bidirectional: p.bidirectional, symmetricWindow: p.windows != nil &&
+			p.windows.Kind == window.Symmetric}
+	if p.isSWA(i) {
+		h.window, h.chunkedWindow = p.window, p.windows.Kind == window.Chunked
 	}
-	h.sinks, h.slopes = b.t.vector(b.name(i, "attn_sinks.weight"), h.n), p.slopes(h.n)
-	if p.buckets > 0 {
-		h.near = b.near(i, h.n)
+	h.sinks, h.alibiSlopes = b.t.vector(b.name(i, "attn_sinks.weight"), h.n), p.alibiSlopes(h.n)
+	if p.relativeBuckets > 0 {
+		h.positionBias = b.relativePositionBias(i, h.n)
 	}
 	return h
 }
 
-// slopes returns the factors of distances, see Graph.Alibi.
-func (p *params) slopes(heads int) []float32 {
+// alibiSlopes returns the ALiBi slopes of heads, nil without ALiBi.
+func (p *params) alibiSlopes(heads int) []float32 {
 	if p.alibi == 0 {
 		return nil
 	}
@@ -110,44 +113,45 @@ func (p *params) slopes(heads int) []float32 {
 }
 
 func (l *attention) mix(s *stream, y, x []float32, n int, last bool) error {
-	a, err := l.heed(s, x, n)
+	a, err := l.attendAll(s, x, n)
 	if err != nil {
 		return err
 	}
 	return s.project(y, a, n, last, l.out)
 }
 
-// heed returns what the heads of a layer attend to.
-func (l *attention) heed(s *stream, x []float32, n int) ([]float32, error) {
+// attendAll returns the attention output of all heads, before the output projection.
+func (l *attention) attendAll(s *stream, x []float32, n int) ([]float32, error) {
 	qkv, err := l.project(s, x, n)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.each(n, func(a, b int) {
+	if err := s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
-			l.prepare(s, qkv[t*l.row():], t)
+			l.prepare(s, qkv[t*l.qkvLen():], t)
 		}
 	}); err != nil {
 		return nil, err
 	}
-	out := grow(&s.a, n*l.n*l.valueLen)
-	return out, l.each(s, n, func(worker *attending, head, q, k, v, o int) {
-		l.attend(worker, head, out[o:], qkv[q:], qkv[k:], qkv[v:], s.r.Chunk, l.row(), l.row(), l.row(), l.n*l.valueLen)
+	out := buffer.Resize(&s.a, n*l.n*l.valueLen)
+	return out, l.eachGroup(s, n, func(worker *attentionScratch, head, q, k, v, o int) {
+		l.attend(worker, head, out[o:], qkv[q:], qkv[k:], qkv[v:], s.r.Chunk, l.qkvLen(), l.qkvLen(), l.qkvLen(),
+			l.n*l.valueLen)
 	})
 }
 
-// row is the number of values of the queries, keys and values of a token.
-func (l *heads) row() int { return l.n*l.keyLen + l.kv*(l.keyLen+l.valueLen) }
+// qkvLen is the length of a row of queries, keys and values.
+func (l *heads) qkvLen() int { return l.n*l.keyLen + l.kv*(l.keyLen+l.valueLen) }
 
-// each calls f for each group of heads in each chunk of n tokens: with the number of its
+// eachGroup calls f for each group of heads in each chunk of n tokens: with the number of its
 // first head, and where its queries, keys and values begin in rows of them and what it
 // attends to in rows of that.
-func (l *heads) each(s *stream, n int, f func(worker *attending, head, q, k, v, out int)) error {
-	return parallel.For(s.ctx, len(s.attending), n/s.r.Chunk*l.kv, func(i, worker int) error {
+func (l *heads) eachGroup(s *stream, n int, f func(worker *attentionScratch, head, q, k, v, out int)) error {
+	return parallel.For(s.ctx, len(s.attention), n/s.r.Chunk*l.kv, func(i, worker int) error {
 		c, kv := i/l.kv*s.r.Chunk, i%l.kv
-		head, row := kv*(l.n/l.kv), c*l.row()
+		head, row := kv*(l.n/l.kv), c*l.qkvLen()
 		keys := row + l.n*l.keyLen
-		f(&s.attending[worker], head, row+head*l.keyLen, keys+kv*l.keyLen, keys+l.kv*l.keyLen+kv*l.valueLen,
+		f(&s.attention[worker], head, row+head*l.keyLen, keys+kv*l.keyLen, keys+l.kv*l.keyLen+kv*l.valueLen,
 			(c*l.n+head)*l.valueLen)
 		return nil
 	})
@@ -155,8 +159,8 @@ func (l *heads) each(s *stream, n int, f func(worker *attending, head, q, k, v, 
 
 // project returns the queries, keys and values of n tokens as the matrices make them.
 func (l *attention) project(s *stream, x []float32, n int) ([]float32, error) {
-	qkv := grow(&s.qkv, n*l.row())
-	return qkv, s.linear(qkv, l.row(), x, n, l.projections()...)
+	qkv := buffer.Resize(&s.qkv, n*l.qkvLen())
+	return qkv, s.linear(qkv, l.qkvLen(), x, n, l.projections()...)
 }
 
 func (l *attention) projections() []*linear {
@@ -166,44 +170,44 @@ func (l *attention) projections() []*linear {
 	return []*linear{l.q, l.k, l.v}
 }
 
-// prepare makes queries, keys and values of token t those that are attended with.
+// prepare applies clamp, QK-norm, RoPE and attention temperature to the queries, keys and values of token t.
 func (l *attention) prepare(s *stream, qkv []float32, t int) {
 	p := s.m.p
 	nq, nk := l.n*l.keyLen, l.kv*l.keyLen
 	q, k := qkv[:nq], qkv[nq:][:nk]
 	if p.clamp != 0 {
-		clamp(qkv[:l.row()], float32(p.clamp))
+		clamp(qkv[:l.qkvLen()], float32(p.clamp))
 	}
-	if !s.m.graph.NormLast {
+	if !s.m.graph.QKNormAfterRoPE {
 		p.headNorm(l.qNorm, q)
 		p.headNorm(l.kNorm, k)
 	}
-	if l.turned {
-		turns := l.turns(s, t)
-		p.turn(q, l.keyLen, turns)
-		p.turn(k, l.keyLen, turns)
+	if l.usesRoPE {
+		rotations := l.rotations(s, t)
+		p.applyRoPE(q, l.keyLen, rotations)
+		p.applyRoPE(k, l.keyLen, rotations)
 	}
-	if s.m.graph.NormLast {
+	if s.m.graph.QKNormAfterRoPE {
 		p.headNorm(l.qNorm, q)
 		p.headNorm(l.kNorm, k)
 	}
-	l.temper.apply(q, t%s.r.Chunk)
+	l.temperature.apply(q, t%s.r.Chunk)
 }
 
-// turns returns the rotations of token t.
-func (l *attention) turns(s *stream, t int) []float32 {
-	table, dims := s.global, s.m.p.ropeDim
-	if l.local {
-		table = s.local
+// rotations returns the cosines and sines of RoPE for token t.
+func (l *attention) rotations(s *stream, t int) []float32 {
+	table, dims := s.rope, s.m.p.ropeDim
+	if l.swa {
+		table = s.swaRope
 	}
 	return table[t%s.r.Chunk*dims:][:dims]
 }
 
-// queries is how many queries are multiplied with keys at once.
-const queries = 64
+// queryBlock is how many queries are multiplied with keys at once.
+const queryBlock = 64
 
-// attending is what attention needs of a worker.
-type attending struct {
+// attentionScratch is the memory of one worker.
+type attentionScratch struct {
 	gemm           gemm.Scratch
 	q, k, p, v     gemm.Panels
 	scores, values []float32
@@ -214,24 +218,24 @@ type attending struct {
 	}
 }
 
-// attend sets out to what the heads of one group attend to in one chunk of n tokens: q, k,
-// v and out begin with the chunk's first token and the group's first head, which is number
-// head, and have rows of nq, nk, nv and no values.
-func (l *heads) attend(s *attending, head int, out, q, k, v []float32, n, nq, nk, nv, no int) {
+// attend sets out to the attention outputs of the heads of one group in one chunk of n tokens: q, k, v and out begin
+// with the chunk's first token and the group's first head, which is number head, and have rows of nq, nk, nv and no
+// values.
+func (l *heads) attend(s *attentionScratch, head int, out, q, k, v []float32, n, nq, nk, nv, no int) {
 	s.k.PackRight(k, nk, n, l.keyLen)
-	s.v.PackRight(turned(&s.values, v, nv, n, l.valueLen), n, l.valueLen, n)
-	scores := grow(&s.scores, queries*n)
+	s.v.PackRight(transpose(&s.values, v, nv, n, l.valueLen), n, l.valueLen, n)
+	scores := buffer.Resize(&s.scores, queryBlock*n)
 	for h := range l.n / l.kv {
-		for from := 0; from < n; from += queries {
-			rows, columns := min(queries, n-from), n
-			if !l.ahead {
-				columns = min(from+queries, n) // nothing comes from the right
+		for from := 0; from < n; from += queryBlock {
+			rows, columns := min(queryBlock, n-from), n
+			if !l.bidirectional {
+				columns = min(from+queryBlock, n) // causal
 			}
 			s.q.Pack(q[from*nq+h*l.keyLen:], nq, rows, l.keyLen)
 			gemm.Multiply(&s.gemm, scores, columns, &s.q, &s.k, columns)
 			for t := range rows {
 				row := scores[t*columns:][:columns]
-				first, end := l.sees(from+t, n)
+				first, end := l.visible(from+t, n)
 				l.softmax(head+h, row[first:end], from+t-first)
 				clear(row[:first])
 				clear(row[end:])
@@ -242,16 +246,16 @@ func (l *heads) attend(s *attending, head int, out, q, k, v []float32, n, nq, nk
 	}
 }
 
-// sees returns which of n tokens the one at a position sees: from first on, those before end.
-func (l *heads) sees(at, n int) (first, end int) {
-	if end = at + 1; l.ahead {
+// visible returns the range [first, end) of n tokens that the token at a position attends to.
+func (l *heads) visible(at, n int) (first, end int) {
+	if end = at + 1; l.bidirectional {
 		end = n
 	}
 	switch {
 	case l.window == 0:
-	case l.chunked:
+	case l.chunkedWindow:
 		first = at / l.window * l.window
-	case l.sided:
+	case l.symmetricWindow:
 		first, end = max(0, at-l.window/2), min(end, at+l.window/2+1)
 	default:
 		first = max(0, at+1-l.window)
@@ -259,21 +263,21 @@ func (l *heads) sees(at, n int) (first, end int) {
 	return first, end
 }
 
-// softmax turns the scores of a head into weights; own is the place of the query's own.
+// softmax turns the scores of a head into weights; own is the index of the query's own token.
 func (l *heads) softmax(head int, x []float32, own int) {
 	vecmath.Scale(x, x, l.scale)
-	if l.cap != 0 {
-		squash(x, l.cap)
+	if l.softCap != 0 {
+		softCap(x, l.softCap)
 	}
-	if l.slopes != nil {
+	if l.alibiSlopes != nil {
 		for i := range x {
-			x[i] += float32(l.slopes[head] * float32(-max(i-own, own-i)))
+			x[i] += float32(l.alibiSlopes[head] * float32(-max(i-own, own-i)))
 		}
 	}
-	if l.near != nil {
-		near := l.near[head*(2*farthest+1):][:2*farthest+1]
+	if l.positionBias != nil {
+		bias := l.positionBias[head*(2*maxDistance+1):][:2*maxDistance+1]
 		for i := range x {
-			x[i] += near[farthest+max(-farthest, min(farthest, i-own))]
+			x[i] += bias[maxDistance+max(-maxDistance, min(maxDistance, i-own))]
 		}
 	}
 	most, _ := vecmath.Max(x)
@@ -291,9 +295,9 @@ func (l *heads) softmax(head int, x []float32, own int) {
 	vecmath.Scale(x, x, float32(1/sum))
 }
 
-// turned returns the transpose of x [rows, columns], whose rows are ld apart.
-func turned(to *[]float32, x []float32, ld, rows, columns int) []float32 {
-	y := grow(to, rows*columns)
+// transpose returns the transpose of x [rows, columns], whose rows are ld apart.
+func transpose(to *[]float32, x []float32, ld, rows, columns int) []float32 {
+	y := buffer.Resize(to, rows*columns)
 	for t := range rows {
 		for i, v := range x[t*ld:][:columns] {
 			y[i*rows+t] = v

@@ -3,19 +3,20 @@ package eval
 import (
 	"math"
 
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/gemm"
 	"ggforge/internal/kernel/vecmath"
 )
 
-// backNorm turns d, the gradient by what norm sets for rows x, into that by x.
+// backNorm turns d, the gradient by the normalized rows of x, into that by x.
 func (s *stream) backNorm(w *norm, d, x []float32) {
 	if w != nil {
-		s.m.p.back(w, d, x, s.m.p.width)
+		s.m.p.backNorm(w, d, x, s.m.p.width)
 	}
 }
 
-// back turns d, the gradient by what apply sets for rows x of n values, into that by x.
-func (p *params) back(w *norm, d, x []float32, n int) {
+// backNorm turns d, the gradient by the normalized rows of x, of n values each, into that by x.
+func (p *params) backNorm(w *norm, d, x []float32, n int) {
 	for ; len(x) > 0; d, x = d[n:], x[n:] {
 		d, x := d[:n], x[:n]
 		if w.weight != nil {
@@ -44,18 +45,17 @@ func (p *params) backHeadNorm(w *headNorm, d, x []float32) {
 	}
 	if len(w.weight) > w.size {
 		vecmath.Mul(d, w.weight)
-		p.back(&norm{}, d, x, w.size)
+		p.backNorm(&norm{}, d, x, w.size)
 		return
 	}
-	p.back(&w.norm, d, x, w.size)
+	p.backNorm(&w.norm, d, x, w.size)
 }
 
-// turnBack turns the gradient by what turn sets for the heads of a token into that by what
-// it got.
-func (p *params) turnBack(d []float32, size int, table []float32) {
+// backRoPE turns the gradient by the outputs of applyRoPE for the heads of a token into that by its inputs.
+func (p *params) backRoPE(d []float32, size int, table []float32) {
 	half := len(table) / 2
 	apart, next := 1, 2
-	if p.style == RopeHalves {
+	if p.ropeStyle == RoPENeoX {
 		apart, next = half, 1
 	}
 	for ; len(d) > 0; d = d[size:] {
@@ -84,7 +84,7 @@ func (s *stream) backLinear(dx, dy []float32, ld int, x []float32, rows int, add
 		if l.scale != nil {
 			by, apart = s.scaled(l, by, ld, rows), n
 		}
-		if err := s.each(rows, func(a, b int) { s.xp.PackRows(by[a*apart:], apart, a, b) }); err != nil {
+		if err := s.eachRows(rows, func(a, b int) { s.xp.PackRows(by[a*apart:], apart, a, b) }); err != nil {
 			return err
 		}
 		if err := gemm.Transposed(s.ctx, s.scratch, dx, l.w.K, &s.xp, s.weights(l.w), add); err != nil {
@@ -100,7 +100,7 @@ func (s *stream) backLinear(dx, dy []float32, ld int, x []float32, rows int, add
 // outputs have the gradient dy.
 func (s *stream) scaled(l *linear, dy []float32, ld, rows int) []float32 {
 	n := l.w.Rows
-	y := grow(&s.rev.copy, rows*n)
+	y := buffer.Resize(&s.reverse.copy, rows*n)
 	for t := range rows {
 		vecmath.Scale(y[t*n:][:n], dy[t*ld:][:n], *l.scale)
 	}
@@ -109,7 +109,7 @@ func (s *stream) scaled(l *linear, dy []float32, ld, rows int) []float32 {
 
 // report reports the gradient dy by the outputs of layers for inputs x.
 func (s *stream) report(x, dy []float32, ld, rows int, layers ...*linear) error {
-	if s.rev.g.Linear == nil {
+	if s.reverse.g.Linear == nil {
 		return nil
 	}
 	at := 0
@@ -119,12 +119,12 @@ func (s *stream) report(x, dy []float32, ld, rows int, layers ...*linear) error 
 		if l.scale != nil {
 			g = s.scaled(l, dy[at:], ld, rows)
 		} else if ld != n {
-			g = grow(&s.rev.copy, rows*n)
+			g = buffer.Resize(&s.reverse.copy, rows*n)
 			for t := range rows {
 				copy(g[t*n:][:n], dy[t*ld+at:])
 			}
 		}
-		if err := s.rev.g.Linear(LinearGradient{l.inputs(x, rows), g}); err != nil {
+		if err := s.reverse.g.Linear(LinearGradient{l.inputs(x, rows), g}); err != nil {
 			return err
 		}
 		at += n
@@ -132,13 +132,13 @@ func (s *stream) report(x, dy []float32, ld, rows int, layers ...*linear) error 
 	return nil
 }
 
-// backPass turns d, the gradient by the stream after layer i, into that by the stream
+// backLayer turns d, the gradient by the stream after layer i, into that by the stream
 // before it, which was h.
-func (s *stream) backPass(i int, h, d []float32) error {
+func (s *stream) backLayer(i int, h, d []float32) error {
 	l, width := &s.m.layers[i], s.m.p.width
 	blocks := func(f func(a, b, n int) error) error {
 		for from := 0; from < len(d); {
-			n := s.block((len(d) - from) / width)
+			n := s.blockTokens((len(d) - from) / width)
 			if err := f(from, from+n*width, n); err != nil {
 				return err
 			}
@@ -148,65 +148,69 @@ func (s *stream) backPass(i int, h, d []float32) error {
 	}
 	if l.experts != nil {
 		s.h = s.h[:copy(s.h, h)]
-		if err := blocks(func(a, b, n int) error { _, err := s.layer(l, s.h[a:b], n, false); return err }); err != nil {
+		if err := blocks(func(a, b, n int) error {
+			_,
+				err := s.layerBlock(l, s.h[a:b], n, false)
+			return err
+		}); err != nil {
 			return err
 		}
-		if err := s.backMixture(l, h, d); err != nil {
+		if err := s.backExperts(l, h, d); err != nil {
 			return err
 		}
 	}
-	s.again = true
-	defer s.drop()
+	s.rereads = true
+	defer s.dropHeld()
 	return blocks(func(a, b, n int) error {
-		err := s.backLayer(l, h[a:b], d[a:b], n)
-		if err != nil || l.experts == nil || !l.experts.early {
+		err := s.backBlock(l, h[a:b], d[a:b], n)
+		if err != nil || l.experts == nil || !l.experts.earlyRouter {
 			return err
 		}
-		early := s.rev.early[a:b]
-		return s.each(n, func(x, y int) { vecmath.Add(d[a:b][x*width:y*width], early[x*width:y*width]) })
+		early := s.reverse.early[a:b]
+		return s.eachRows(n, func(x, y int) { vecmath.Add(d[a:b][x*width:y*width], early[x*width:y*width]) })
 	})
 }
 
-// backLayer turns d, the gradient by the states of n tokens after a layer, or where its
+// backBlock turns d, the gradient by the states of n tokens after a layer, or where its
 // experts read them, into that by the states before it, which were h.
-func (s *stream) backLayer(l *layer, h, d []float32, n int) error {
-	p, r := s.m.p, s.rev
+func (s *stream) backBlock(l *layer, h, d []float32, n int) error {
+	p, r := s.m.p, s.reverse
 	size := n * p.width
 	x := h
 	if l.attnNorm != nil {
-		x = grow(&s.x, size)
-		if err := s.each(n, func(a, b int) {
+		x = buffer.Resize(&s.x, size)
+		if err := s.eachRows(n, func(a, b int) {
 			s.norm(l.attnNorm, x[a*p.width:b*p.width],
 				h[a*p.width:b*p.width])
 		}); err != nil {
 			return err
 		}
 	}
-	var y []float32 // what the mixer says
-	if l.postAttn != nil || l.feed != nil && !l.parallel {
-		y = grow(&r.y, size)
+	var y []float32 // the output of the mixer
+	if l.postAttn != nil || l.ffn != nil && !l.parallel {
+		y = buffer.Resize(&r.y, size)
 		if err := l.mixer.mix(s, y, x, n, false); err != nil {
 			return err
 		}
 	}
-	dy, dx := grow(&r.dy, size), grow(&s.y, size)
-	if l.feed != nil {
+	dy, dx := buffer.Resize(&r.dy, size), buffer.Resize(&s.y, size)
+	if l.ffn != nil {
 		in := x
 		mid := h // the stream that it is a norm of
 		if !l.parallel {
-			mid = grow(&r.h, size)
-			if err := s.each(n, func(a, b int) {
+			mid = buffer.Resize(&r.h, size)
+			if err := s.eachRows(n, func(a, b int) {
 				a, b = a*p.width, b*p.width
 				copy(dx[a:b], y[a:b]) // add changes it
 				copy(mid[a:b], h[a:b])
-				s.add(mid[a:b], dx[a:b], l.postAttn)
+				s.addResidual(mid[a:b], dx[a:b], l.postAttn)
 			}); err != nil {
 				return err
 			}
 		}
 		if !l.parallel || l.ffnNorm != nil {
-			in = grow(&r.in, size)
-			if err := s.each(n, func(a, b int) {
+			in = buffer.Resize(&r.in, size)
+			if err := s.eachRows(n, func(a, b int) {
 				s.norm(l.ffnNorm, in[a*p.width:b*p.width],
 					mid[a*p.width:b*p.width])
 			}); err != nil {
@@ -214,19 +218,19 @@ func (s *stream) backLayer(l *layer, h, d []float32, n int) error {
 			}
 		}
 		if l.postFFN != nil {
-			if err := l.feed.mix(s, dx, in, n, false); err != nil {
+			if err := l.ffn.mix(s, dx, in, n, false); err != nil {
 				return err
 			}
 		}
-		if err := s.backAdd(dy, d, dx, l.postFFN, n); err != nil {
+		if err := s.backResidual(dy, d, dx, l.postFFN, n); err != nil {
 			return err
 		}
-		din := grow(&r.din, size)
-		if err := l.feed.(reversible).back(s, din, dy, in, n); err != nil {
+		din := buffer.Resize(&r.din, size)
+		if err := l.ffn.(reversible).back(s, din, dy, in, n); err != nil {
 			return err
 		}
 		if !l.parallel {
-			if err := s.each(n, func(a, b int) {
+			if err := s.eachRows(n, func(a, b int) {
 				a, b = a*p.width, b*p.width
 				s.backNorm(l.ffnNorm, din[a:b], mid[a:b])
 				vecmath.Add(d[a:b], din[a:b])
@@ -235,15 +239,15 @@ func (s *stream) backLayer(l *layer, h, d []float32, n int) error {
 			}
 		}
 	}
-	if err := s.backAdd(dy, d, y, l.postAttn, n); err != nil {
+	if err := s.backResidual(dy, d, y, l.postAttn, n); err != nil {
 		return err
 	}
 	if err := l.mixer.(reversible).back(s, dx, dy, x, n); err != nil {
 		return err
 	}
-	return s.each(n, func(a, b int) {
+	return s.eachRows(n, func(a, b int) {
 		a, b = a*p.width, b*p.width
-		if l.feed != nil && l.parallel {
+		if l.ffn != nil && l.parallel {
 			din := r.din[a:b]
 			if l.ffnNorm != nil {
 				s.backNorm(l.ffnNorm, din, h[a:b])
@@ -257,11 +261,11 @@ func (s *stream) backLayer(l *layer, h, d []float32, n int) error {
 	})
 }
 
-// backAdd sets dy to the gradient by what a part of a layer says, y, of n tokens, where d is
-// that by the stream that add adds it to.
-func (s *stream) backAdd(dy, d, y []float32, post *norm, n int) error {
+// backResidual sets dy to the gradient by the output y of a block for n tokens, where d is that by the residual stream
+// that it is added to.
+func (s *stream) backResidual(dy, d, y []float32, post *norm, n int) error {
 	width, f := s.m.p.width, float32(s.m.p.residualScale)
-	return s.each(n, func(a, b int) {
+	return s.eachRows(n, func(a, b int) {
 		a, b = a*width, b*width
 		copy(dy[a:b], d[a:b])
 		if f != 1 {
@@ -274,17 +278,16 @@ func (s *stream) backAdd(dy, d, y []float32, post *norm, n int) error {
 }
 
 func (f *feedForward) back(s *stream, dx, dy, x []float32, n int) error {
-	return s.backForward(f, dx, dy, x, n, nil)
+	return s.backFeedForward(f, dx, dy, x, n, nil)
 }
 
-// weighing is a factor of what a feed-forward layer says, for each row: w; dw is set to the
-// gradient by it.
-type weighing struct{ w, dw []float32 }
+// rowScale is a factor w of the output of a feed-forward network for each row; dw is set to the gradient by it.
+type rowScale struct{ w, dw []float32 }
 
-// backForward takes a feed-forward layer backwards: it sets dx to the gradient by its
-// inputs x, where dy is that by what it says; if there are factors, that by what it says
-// times those, and dy is multiplied by them.
-func (s *stream) backForward(f *feedForward, dx, dy, x []float32, rows int, by *weighing) error {
+// backFeedForward takes a feed-forward layer backwards: it sets dx to the gradient by its
+// inputs x, where dy is that by its outputs; if there are factors, by its
+// outputs times these, and dy is multiplied by them.
+func (s *stream) backFeedForward(f *feedForward, dx, dy, x []float32, rows int, by *rowScale) error {
 	ld, layers := f.ff, []*linear{f.up}
 	gated := f.gate != nil || f.fused
 	if gated {
@@ -293,21 +296,22 @@ func (s *stream) backForward(f *feedForward, dx, dy, x []float32, rows int, by *
 	if f.gate != nil {
 		layers = []*linear{f.gate, f.up}
 	}
-	mid, hidden, dmid := grow(&s.mid, rows*ld), grow(&s.a, rows*f.ff), grow(&s.rev.mid, rows*ld)
+	mid, hidden, dmid := buffer.Resize(&s.mid, rows*ld), buffer.Resize(&s.a, rows*f.ff),
+		buffer.Resize(&s.reverse.mid, rows*ld)
 	if err := s.linear(mid, ld, x, rows, layers...); err != nil {
 		return err
 	}
-	dhidden := grow(&s.rev.hidden, rows*f.ff)
+	dhidden := buffer.Resize(&s.reverse.hidden, rows*f.ff)
 	if err := s.backLinear(dhidden, dy, s.m.p.width, nil, rows, false, f.down); err != nil {
 		return err
 	}
-	act := s.m.graph.Act
+	act := s.m.graph.Activation
 	width := s.m.p.width
-	if err := s.each(rows, func(a, b int) {
+	if err := s.eachRows(rows, func(a, b int) {
 		for t := a; t < b; t++ {
 			in, y, d, dy := mid[t*ld:][:ld], hidden[t*f.ff:][:f.ff], dmid[t*ld:][:ld], dy[t*width:][:width]
-			if f.unit != nil {
-				f.unit.apply(y, in[:f.ff], in[f.ff:])
+			if f.activation != nil {
+				f.activation.apply(y, in[:f.ff], in[f.ff:])
 			} else if act.Apply(y, in[:f.ff]); gated {
 				copy(d[f.ff:], y) // what the gate lets through
 				vecmath.Mul(y, in[f.ff:])
@@ -322,14 +326,14 @@ func (s *stream) backForward(f *feedForward, dx, dy, x []float32, rows int, by *
 				vecmath.Scale(dh, dh, by.w[t])
 				vecmath.Scale(dy, dy, by.w[t])
 			}
-			if f.unit != nil {
-				f.unit.slopes(d[:f.ff], d[f.ff:], in[:f.ff], in[f.ff:])
+			if f.activation != nil {
+				f.activation.derivatives(d[:f.ff], d[f.ff:], in[:f.ff], in[f.ff:])
 			} else {
 				act.Slope(d[:f.ff], in[:f.ff])
 			}
 			if gated {
 				vecmath.Mul(d[f.ff:], dh)
-				if f.unit == nil {
+				if f.activation == nil {
 					vecmath.Mul(dh, in[f.ff:])
 				}
 			}

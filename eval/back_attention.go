@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/gemm"
 	"ggforge/internal/kernel/vecmath"
 )
@@ -11,53 +12,53 @@ func (l *attention) back(s *stream, dx, dy, x []float32, n int) error {
 
 // backGated is back for heads whose outputs are multiplied by the sigmoid of what gate
 // makes of x; nil for none.
-func (l *attention) backGated(s *stream, dx, dy, x []float32, n int, gate *gated) error {
-	r, ld, no, width := s.rev, l.row(), l.n*l.valueLen, s.m.p.width
+func (l *attention) backGated(s *stream, dx, dy, x []float32, n int, gate *outputGate) error {
+	r, ld, no, width := s.reverse, l.qkvLen(), l.n*l.valueLen, s.m.p.width
 	qkv, err := l.project(s, x, n)
 	if err != nil {
 		return err
 	}
 	raw := qkv // as prepare gets them
 	if l.qNorm != nil || l.kNorm != nil || s.m.p.clamp != 0 {
-		raw = grow(&r.raw, n*ld)
+		raw = buffer.Resize(&r.raw, n*ld)
 		copy(raw, qkv)
 	}
-	if err := s.each(n, func(a, b int) {
+	if err := s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
 			l.prepare(s, qkv[t*ld:], t)
 		}
 	}); err != nil {
 		return err
 	}
-	da := grow(&r.hidden, n*no)
+	da := buffer.Resize(&r.hidden, n*no)
 	if err := s.backLinear(da, dy, width, nil, n, false, l.out); err != nil {
 		return err
 	}
 	if gate != nil {
-		if err := gate.open(s, &r.gate, x, n); err != nil {
+		if err := gate.computeGates(s, &r.gate, x, n); err != nil {
 			return err
 		}
-		if err := s.each(n, func(a, b int) { gate.let(da, r.gate, a, b) }); err != nil {
+		if err := s.eachRows(n, func(a, b int) { gate.applyGates(da, r.gate, a, b) }); err != nil {
 			return err
 		}
 	}
-	d, out := grow(&r.mid, n*ld), grow(&s.a, n*no)
-	if err := l.each(s, n, func(worker *attending, head, q, k, v, o int) {
+	d, out := buffer.Resize(&r.mid, n*ld), buffer.Resize(&s.a, n*no)
+	if err := l.eachGroup(s, n, func(worker *attentionScratch, head, q, k, v, o int) {
 		l.attendBack(worker, head, d[q:], d[k:], d[v:], da[o:], out[o:], qkv[q:], qkv[k:], qkv[v:], s.r.Chunk,
 			strides{ld, ld, ld, no}, strides{ld, ld, ld, no})
 	}); err != nil {
 		return err
 	}
 	if gate != nil {
-		r.dgate = grow(&r.dgate, n*gate.gate.w.Rows)
-		if err := s.each(n, func(a, b int) { gate.shut(r.dgate, da, out, r.gate, a, b) }); err != nil {
+		r.dgate = buffer.Resize(&r.dgate, n*gate.gate.w.Rows)
+		if err := s.eachRows(n, func(a, b int) { gate.backGates(r.dgate, da, out, r.gate, a, b) }); err != nil {
 			return err
 		}
 	}
 	if err := s.report(out, dy, width, n, l.out); err != nil {
 		return err
 	}
-	if err := s.each(n, func(a, b int) {
+	if err := s.eachRows(n, func(a, b int) {
 		work := make([]float32, ld)
 		for t := a; t < b; t++ {
 			l.prepareBack(s, d[t*ld:][:ld], raw[t*ld:][:ld], work, t)
@@ -77,7 +78,7 @@ func (l *attention) backGated(s *stream, dx, dy, x []float32, n int, gate *gated
 func (l *attention) prepareBack(s *stream, d, raw, work []float32, t int) {
 	p := s.m.p
 	nq, nk := l.n*l.keyLen, l.kv*l.keyLen
-	l.temper.apply(d[:nq], t%s.r.Chunk)
+	l.temperature.apply(d[:nq], t%s.r.Chunk)
 	normed := l.qNorm != nil || l.kNorm != nil
 	if normed {
 		if copy(work, raw); p.clamp != 0 {
@@ -88,17 +89,17 @@ func (l *attention) prepareBack(s *stream, d, raw, work []float32, t int) {
 		p.backHeadNorm(l.qNorm, d[:nq], work[:nq])
 		p.backHeadNorm(l.kNorm, d[nq:][:nk], work[nq:][:nk])
 	}
-	if l.turned {
-		turns := l.turns(s, t)
-		if s.m.graph.NormLast && normed {
-			p.turn(work[:nq], l.keyLen, turns)
-			p.turn(work[nq:][:nk], l.keyLen, turns)
+	if l.usesRoPE {
+		rotations := l.rotations(s, t)
+		if s.m.graph.QKNormAfterRoPE && normed {
+			p.applyRoPE(work[:nq], l.keyLen, rotations)
+			p.applyRoPE(work[nq:][:nk], l.keyLen, rotations)
 			norms()
 		}
-		p.turnBack(d[:nq], l.keyLen, turns)
-		p.turnBack(d[nq:][:nk], l.keyLen, turns)
+		p.backRoPE(d[:nq], l.keyLen, rotations)
+		p.backRoPE(d[nq:][:nk], l.keyLen, rotations)
 	}
-	if !l.turned || !s.m.graph.NormLast {
+	if !l.usesRoPE || !s.m.graph.QKNormAfterRoPE {
 		norms()
 	}
 	if limit := float32(p.clamp); limit != 0 {
@@ -116,20 +117,22 @@ type strides struct{ q, k, v, out int }
 // attendBack is attend backwards: it sets dq, dk and dv to the gradients by q, k and v,
 // where do is that by out, which it sets, too. The rows of gradients are as far apart as ld
 // says, the others as in attend.
-func (l *heads) attendBack(s *attending, head int, dq, dk, dv, do, out, q, k, v []float32, n int, of, ld strides) {
+func (l *heads) attendBack(s *attentionScratch, head int, dq, dk, dv, do, out, q, k, v []float32, n int, of,
+	ld strides) {
 	r, nq, nk, nv, no := &s.back, of.q, of.k, of.v, of.out
 	s.k.PackRight(k, nk, n, l.keyLen)
 	r.v.PackRight(v, nv, n, l.valueLen)
-	s.v.PackRight(turned(&s.values, v, nv, n, l.valueLen), n, l.valueLen, n)
-	r.k.PackRight(turned(&s.values, k, nk, n, l.keyLen), n, l.keyLen, n)
+	s.v.PackRight(transpose(&s.values, v, nv, n, l.valueLen), n, l.valueLen, n)
+	r.k.PackRight(transpose(&s.values, k, nk, n, l.keyLen), n, l.keyLen, n)
 	for t := range n {
 		clear(dk[t*ld.k:][:l.keyLen])
 		clear(dv[t*ld.v:][:l.valueLen])
 	}
-	scores, dscores, slopes := grow(&s.scores, queries*n), grow(&r.scores, queries*n), grow(&r.slopes, n)
+	scores, dscores, slopes := buffer.Resize(&s.scores, queryBlock*n), buffer.Resize(&r.scores, queryBlock*n),
+		buffer.Resize(&r.slopes, n)
 	for h := range l.n / l.kv {
-		for from := 0; from < n; from += queries {
-			rows, columns := min(queries, n-from), min(from+queries, n)
+		for from := 0; from < n; from += queryBlock {
+			rows, columns := min(queryBlock, n-from), min(from+queryBlock, n)
 			q, dq, do := q[from*nq+h*l.keyLen:], dq[from*ld.q+h*l.keyLen:], do[from*ld.out+h*l.valueLen:]
 			s.q.Pack(q, nq, rows, l.keyLen)
 			gemm.Multiply(&s.gemm, scores, columns, &s.q, &s.k, columns)
@@ -137,7 +140,7 @@ func (l *heads) attendBack(s *attending, head int, dq, dk, dv, do, out, q, k, v 
 			gemm.Multiply(&s.gemm, dscores, columns, &s.p, &r.v, columns)
 			for t := range rows {
 				row, d := scores[t*columns:][:columns], dscores[t*columns:][:columns]
-				first, end := l.sees(from+t, n)
+				first, end := l.visible(from+t, n)
 				l.softmaxBack(head+h, d[first:end], row[first:end], slopes, from+t-first)
 				for _, x := range [][]float32{row, d} {
 					clear(x[:first])
@@ -148,19 +151,19 @@ func (l *heads) attendBack(s *attending, head int, dq, dk, dv, do, out, q, k, v 
 			gemm.Multiply(&s.gemm, out[from*no+h*l.valueLen:], no, &s.p, &s.v, l.valueLen)
 			s.p.Pack(dscores, columns, rows, columns)
 			gemm.Multiply(&s.gemm, dq, ld.q, &s.p, &r.k, l.keyLen)
-			s.addTurned(dv, ld.v, scores, do, ld.out, rows, columns, l.valueLen)
-			s.addTurned(dk, ld.k, dscores, q, nq, rows, columns, l.keyLen)
+			s.addTransposedProduct(dv, ld.v, scores, do, ld.out, rows, columns, l.valueLen)
+			s.addTransposedProduct(dk, ld.k, dscores, q, nq, rows, columns, l.keyLen)
 		}
 	}
 }
 
-// addTurned adds to c, of rows ldc apart, the product of the transpose of p [rows, columns]
+// addTransposedProduct adds to c, of rows ldc apart, the product of the transpose of p [rows, columns]
 // and x [rows, size], of rows ldx apart.
-func (s *attending) addTurned(c []float32, ldc int, p, x []float32, ldx, rows, columns, size int) {
+func (s *attentionScratch) addTransposedProduct(c []float32, ldc int, p, x []float32, ldx, rows, columns, size int) {
 	r := &s.back
-	s.p.Pack(turned(&s.values, p, columns, rows, columns), rows, columns, rows)
-	r.x.PackRight(turned(&s.values, x, ldx, rows, size), rows, size, rows)
-	sum := grow(&r.sum, columns*size)
+	s.p.Pack(transpose(&s.values, p, columns, rows, columns), rows, columns, rows)
+	r.x.PackRight(transpose(&s.values, x, ldx, rows, size), rows, size, rows)
+	sum := buffer.Resize(&r.sum, columns*size)
 	gemm.Multiply(&s.gemm, sum, size, &s.p, &r.x, size)
 	for i := range columns {
 		vecmath.Add(c[i*ldc:][:size], sum[i*size:][:size])
@@ -171,9 +174,9 @@ func (s *attending) addTurned(c []float32, ldc int, p, x []float32, ldx, rows, c
 // into that by the scores. slopes is as long.
 func (l *heads) softmaxBack(head int, d, x, slopes []float32, own int) {
 	slopes = slopes[:len(x)]
-	if l.cap != 0 {
+	if l.softCap != 0 {
 		vecmath.Scale(slopes, x, l.scale)
-		vecmath.Scale(slopes, slopes, 1/l.cap)
+		vecmath.Scale(slopes, slopes, 1/l.softCap)
 		vecmath.TanhOf.Apply(slopes, slopes)
 		for i, t := range slopes {
 			slopes[i] = (1 - t) * (1 + t)
@@ -184,7 +187,7 @@ func (l *heads) softmaxBack(head int, d, x, slopes []float32, own int) {
 	for i, p := range x {
 		d[i] = p * (d[i] - mean)
 	}
-	if l.cap != 0 {
+	if l.softCap != 0 {
 		vecmath.Mul(d, slopes)
 	}
 	vecmath.Scale(d, d, l.scale)

@@ -1,19 +1,22 @@
 package eval
 
-import "ggforge/internal/kernel/vecmath"
+import (
+	"ggforge/internal/kernel/buffer"
+	"ggforge/internal/kernel/vecmath"
+)
 
 // back sets rows of dsrc, which are ldd apart, to the gradient by those of src, where dy is
-// that by what run says of them, which it overwrites.
+// that by the outputs of run, which it overwrites.
 func (c *convolution) back(s *stream, dsrc []float32, ldd int, dy, src []float32, ld, n int) error {
 	channels := len(c.taps[0])
 	if c.silu {
-		z, slopes := grow(&s.rev.conv[0], n*channels), grow(&s.rev.conv[1], n*channels)
+		z, slopes := buffer.Resize(&s.reverse.conv[0], n*channels), buffer.Resize(&s.reverse.conv[1], n*channels)
 		plain := *c
 		plain.silu = false
 		if err := plain.run(s, z, src, ld, n); err != nil {
 			return err
 		}
-		if err := s.each(n, func(a, b int) {
+		if err := s.eachRows(n, func(a, b int) {
 			a, b = a*channels, b*channels
 			vecmath.SiLUOf.Slope(slopes[a:b], z[a:b])
 			vecmath.Mul(dy[a:b], slopes[a:b])
@@ -21,7 +24,7 @@ func (c *convolution) back(s *stream, dsrc []float32, ldd int, dy, src []float32
 			return err
 		}
 	}
-	return s.each(n, func(a, b int) {
+	return s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
 			d := dsrc[t*ldd:][:channels]
 			clear(d)
@@ -35,13 +38,14 @@ func (c *convolution) back(s *stream, dsrc []float32, ldd int, dy, src []float32
 }
 
 func (c *shortConv) back(s *stream, dx, dy, x []float32, n int) error {
-	r, w := s.rev, c.width
+	r, w := s.reverse, c.width
 	ld := 3 * w
-	bcx, u, v, du := grow(&s.qkv, n*ld), grow(&s.a, n*w), grow(&r.hidden, n*w), grow(&r.raw, n*w)
+	bcx, u, v, du := buffer.Resize(&s.qkv, n*ld), buffer.Resize(&s.a, n*w), buffer.Resize(&r.hidden, n*w),
+		buffer.Resize(&r.raw, n*w)
 	if err := s.linear(bcx, ld, x, n, c.in); err != nil {
 		return err
 	}
-	if err := s.each(n, func(a, b int) {
+	if err := s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
 			row, u := bcx[t*ld:][:ld], u[t*w:][:w]
 			copy(u, row)
@@ -53,11 +57,11 @@ func (c *shortConv) back(s *stream, dx, dy, x []float32, n int) error {
 	if err := c.conv.run(s, v, u, w, n); err != nil {
 		return err
 	}
-	d, out := grow(&r.mid, n*ld), grow(&s.mid, n*w)
+	d, out := buffer.Resize(&r.mid, n*ld), buffer.Resize(&s.mid, n*w)
 	if err := s.backLinear(du, dy, w, nil, n, false, c.out); err != nil {
 		return err
 	}
-	if err := s.each(n, func(a, b int) {
+	if err := s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
 			row, d, du, v, out := bcx[t*ld:][:ld], d[t*ld:][:ld], du[t*w:][:w], v[t*w:][:w], out[t*w:][:w]
 			copy(out, v)
@@ -75,7 +79,7 @@ func (c *shortConv) back(s *stream, dx, dy, x []float32, n int) error {
 	if err := c.conv.back(s, d, ld, du, u, w, n); err != nil {
 		return err
 	}
-	if err := s.each(n, func(a, b int) {
+	if err := s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
 			row, d := bcx[t*ld:][:ld], d[t*ld:][:ld]
 			copy(d[2*w:], d[:w])

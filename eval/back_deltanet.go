@@ -3,6 +3,7 @@ package eval
 import (
 	"math"
 
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/parallel"
 	"ggforge/internal/kernel/vecmath"
 )
@@ -17,20 +18,21 @@ func backUnitLength(d, x []float32, eps float64) {
 }
 
 func (d *deltaNet) back(s *stream, dx, dy, x []float32, n int) error {
-	p, r, st := s.m.p, s.rev, &s.rev.states
+	p, r, st := s.m.p, s.reverse, &s.reverse.states
 	values, keys := d.heads*d.valueLen, d.keys*d.keyLen
 	mixed, ldab := values+2*keys, 2*d.heads
-	in, u, raw := grow(&s.qkv, n*mixed), grow(&st.u, n*mixed), grow(&r.raw, n*2*keys)
-	z, ab, dz, dab := grow(&s.more[0], n*values), grow(&s.more[1], n*ldab), grow(&st.z, n*values),
-		grow(&st.steps, n*ldab)
+	in, u, raw := buffer.Resize(&s.qkv, n*mixed), buffer.Resize(&st.u, n*mixed), buffer.Resize(&r.raw, n*2*keys)
+	z, ab, dz, dab := buffer.Resize(&s.temp[0], n*values), buffer.Resize(&s.temp[1], n*ldab),
+		buffer.Resize(&st.z, n*values),
+		buffer.Resize(&st.steps, n*ldab)
 	if err := s.linear(in, mixed, x, n, d.qkv); err != nil {
 		return err
 	}
 	if err := s.linear(z, values, x, n, d.gate); err != nil {
 		return err
 	}
-	rates := []*linear{d.both}
-	if d.both == nil {
+	rates := []*linear{d.betaAlpha}
+	if d.betaAlpha == nil {
 		rates = []*linear{d.beta, d.alpha}
 	}
 	if err := s.linear(ab, ldab, x, n, rates...); err != nil {
@@ -42,16 +44,17 @@ func (d *deltaNet) back(s *stream, dx, dy, x []float32, n int) error {
 	scale := float32(1 / math.Sqrt(float64(d.keyLen)))
 	each := func(f func(t int)) func() error {
 		return func() error {
-			return s.each(n, func(a, b int) {
+			return s.eachRows(n, func(a, b int) {
 				for t := a; t < b; t++ {
 					f(t)
 				}
 			})
 		}
 	}
-	y, out, do, du, din := grow(&st.y, n*values), grow(&s.a, n*values), grow(&r.hidden, n*values),
-		grow(&st.dy, n*mixed), grow(&r.mid, n*mixed)
-	return inTurn(
+	y, out, do, du, din := buffer.Resize(&st.y, n*values), buffer.Resize(&s.a, n*values),
+		buffer.Resize(&r.hidden, n*values),
+		buffer.Resize(&st.dy, n*mixed), buffer.Resize(&r.mid, n*mixed)
+	return firstError(
 		each(func(t int) {
 			qk := u[t*mixed:][:2*keys]
 			copy(raw[t*2*keys:], qk)
@@ -64,7 +67,7 @@ func (d *deltaNet) back(s *stream, dx, dy, x []float32, n int) error {
 		func() error { // what is stored
 			return parallel.For(s.ctx, len(s.states), n/s.r.Chunk*d.heads, func(i, worker int) error {
 				h, first := i%d.heads, i/d.heads*s.r.Chunk
-				delta := newDelta(&s.states[worker], d.keyLen, d.valueLen)
+				delta := newDeltaState(&s.states[worker], d.keyLen, d.valueLen)
 				for t := first; t < first+s.r.Chunk; t++ {
 					d.step(delta, y[t*values+h*d.valueLen:][:d.valueLen], u[t*mixed:][:mixed], ab[t*ldab:][:ldab], h)
 				}
@@ -76,13 +79,13 @@ func (d *deltaNet) back(s *stream, dx, dy, x []float32, n int) error {
 			for h := 0; h < values; h += d.valueLen {
 				at, end := t*values+h, t*values+h+d.valueLen
 				vecmath.SiLUOf.Apply(gate, z[at:end])
-				p.apply(d.norm, out[at:end], y[at:end], d.valueLen)
+				p.normalize(d.norm, out[at:end], y[at:end], d.valueLen)
 				vecmath.SiLUOf.Slope(dz[at:end], z[at:end])
 				vecmath.Mul(dz[at:end], out[at:end])
 				vecmath.Mul(dz[at:end], do[at:end])
 				vecmath.Mul(out[at:end], gate)
 				vecmath.Mul(do[at:end], gate)
-				p.back(d.norm, do[at:end], y[at:end], d.valueLen)
+				p.backNorm(d.norm, do[at:end], y[at:end], d.valueLen)
 			}
 		}),
 		func() error { return s.report(out, dy, p.width, n, d.out) },
@@ -94,7 +97,7 @@ func (d *deltaNet) back(s *stream, dx, dy, x []float32, n int) error {
 					clear(du[t*mixed+keys+key*d.keyLen:][:d.keyLen])
 				}
 				for h := range d.heads {
-					if of, _, _ := d.places(h); of == key {
+					if of, _, _ := d.indices(h); of == key {
 						d.backHead(s, worker, first, h, u, du, ab, dab, do)
 					}
 				}
@@ -122,13 +125,13 @@ func (d *deltaNet) backHead(s *stream, worker, first, h int, u, du, ab, dab, do 
 	keys, one := d.keys*d.keyLen, d.keyLen*d.valueLen
 	values := d.heads * d.valueLen
 	mixed, ldab := values+2*keys, 2*d.heads
-	key, b, a := d.places(h)
-	buf := grow(&s.rev.heads[worker], (s.r.Chunk+1)*one+one+one+4*d.valueLen)
+	key, b, a := d.indices(h)
+	buf := buffer.Resize(&s.reverse.heads[worker], (s.r.Chunk+1)*one+one+one+4*d.valueLen)
 	states, dstate, decayed, work := buf[:(s.r.Chunk+1)*one], buf[(s.r.Chunk+1)*one:][:one],
 		buf[(s.r.Chunk+2)*one:][:one], buf[(s.r.Chunk+3)*one:]
 	y, found, change, dchange := work[:d.valueLen], work[d.valueLen:][:d.valueLen], work[2*d.valueLen:][:d.valueLen],
 		work[3*d.valueLen:]
-	delta := newDelta(&s.states[worker], d.keyLen, d.valueLen)
+	delta := newDeltaState(&s.states[worker], d.keyLen, d.valueLen)
 	clear(states[:one])
 	for k := range s.r.Chunk {
 		t := first + k
@@ -177,19 +180,20 @@ func (d *deltaNet) backHead(s *stream, worker, first, h int, u, du, ab, dab, do 
 	}
 }
 
-func (l *gatedAttention) back(s *stream, dx, dy, x []float32, n int) error {
-	r, ld, nq, width := s.rev, l.row(), l.n*l.keyLen, s.m.p.width
-	both, qkv, raw := grow(&s.more[0], n*2*nq), grow(&s.qkv, n*ld), grow(&r.raw, n*ld)
+func (l *gatedQueryAttention) back(s *stream, dx, dy, x []float32, n int) error {
+	r, ld, nq, width := s.reverse, l.qkvLen(), l.n*l.keyLen, s.m.p.width
+	both, qkv, raw := buffer.Resize(&s.temp[0], n*2*nq), buffer.Resize(&s.qkv, n*ld), buffer.Resize(&r.raw, n*ld)
 	if err := s.linear(both, 2*nq, x, n, l.q); err != nil {
 		return err
 	}
 	if err := s.linear(qkv[nq:], ld, x, n, l.k, l.v); err != nil {
 		return err
 	}
-	da, d, dboth, out := grow(&r.hidden, n*nq), grow(&r.mid, n*ld), grow(&r.states.u, n*2*nq), grow(&s.a, n*nq)
+	da, d, dboth, out := buffer.Resize(&r.hidden, n*nq), buffer.Resize(&r.mid, n*ld),
+		buffer.Resize(&r.states.u, n*2*nq), buffer.Resize(&s.a, n*nq)
 	each := func(f func(t int)) func() error {
 		return func() error {
-			return s.each(n, func(a, b int) {
+			return s.eachRows(n, func(a, b int) {
 				for t := a; t < b; t++ {
 					f(t)
 				}
@@ -201,8 +205,8 @@ func (l *gatedAttention) back(s *stream, dx, dy, x []float32, n int) error {
 			f(both[(t*l.n+h)*2*l.keyLen:][:l.keyLen], both[(t*l.n+h)*2*l.keyLen+l.keyLen:][:l.keyLen], h)
 		}
 	}
-	said := grow(&r.states.y, n*nq)
-	return inTurn(
+	said := buffer.Resize(&r.states.y, n*nq)
+	return firstError(
 		each(func(t int) {
 			heads(t, func(q, _ []float32, h int) { copy(qkv[t*ld+h*l.keyLen:][:l.keyLen], q) })
 			copy(raw[t*ld:][:ld], qkv[t*ld:])
@@ -222,7 +226,7 @@ func (l *gatedAttention) back(s *stream, dx, dy, x []float32, n int) error {
 			})
 		}),
 		func() error {
-			return l.each(s, n, func(worker *attending, head, q, k, v, o int) {
+			return l.eachGroup(s, n, func(worker *attentionScratch, head, q, k, v, o int) {
 				l.attendBack(worker, head, d[q:], d[k:], d[v:], da[o:], said[o:], qkv[q:], qkv[k:], qkv[v:], s.r.Chunk,
 					strides{ld, ld, ld, nq}, strides{ld, ld, ld, nq})
 			})

@@ -1,21 +1,24 @@
 package eval
 
-import "ggforge/internal/kernel/vecmath"
+import (
+	"ggforge/internal/kernel/buffer"
+	"ggforge/internal/kernel/vecmath"
+)
 
-// backMixture turns d, the gradient by the stream after the experts of a layer, into that by
+// backExperts turns d, the gradient by the stream after the experts of a layer, into that by
 // the stream that they read. h is the stream before the layer.
-func (s *stream) backMixture(l *layer, h, d []float32) error {
-	p, x, r := s.m.p, l.experts, s.rev
+func (s *stream) backExperts(l *layer, h, d []float32) error {
+	p, x, r := s.m.p, l.experts, s.reverse
 	n, width := len(s.h)/p.width, p.width
 	var acc []float32
 	if l.postFFN != nil {
 		var err error
-		if acc, err = s.say(l); err != nil {
+		if acc, err = s.expertOutputs(l); err != nil {
 			return err
 		}
 	}
-	dacc, din := grow(&r.dacc, len(d)), grow(&r.dexperts, len(d))
-	if err := s.backAdd(dacc, d, acc, l.postFFN, n); err != nil {
+	dacc, din := buffer.Resize(&r.dacc, len(d)), buffer.Resize(&r.dexperts, len(d))
+	if err := s.backResidual(dacc, d, acc, l.postFFN, n); err != nil {
 		return err
 	}
 	chosen, err := s.route(l, func(int, int, []float32, []float32) error { return nil })
@@ -31,8 +34,8 @@ func (s *stream) backMixture(l *layer, h, d []float32) error {
 		return err
 	}
 	if _, err := s.route(l, func(from, rows int, in, logits []float32) error {
-		dl, dx := grow(&r.mid, rows*x.n), grow(&s.y, rows*width)
-		if err := s.each(rows, func(a, b int) {
+		dl, dx := buffer.Resize(&r.mid, rows*x.n), buffer.Resize(&s.y, rows*width)
+		if err := s.eachRows(rows, func(a, b int) {
 			for t := a; t < b; t++ {
 				at := (from + t) * x.used
 				x.back(dl[t*x.n:][:x.n], dw[at:][:x.used], chosen[at:][:x.used], logits[t*x.n:][:x.n])
@@ -41,8 +44,8 @@ func (s *stream) backMixture(l *layer, h, d []float32) error {
 			return err
 		}
 		at, end := from*width, (from+rows)*width
-		if x.early {
-			if err := s.backLinear(grow(&r.early, len(h))[at:end], dl, x.n, h[at:end], rows, false,
+		if x.earlyRouter {
+			if err := s.backLinear(buffer.Resize(&r.early, len(h))[at:end], dl, x.n, h[at:end], rows, false,
 				x.router); err != nil {
 				return err
 			}
@@ -51,7 +54,7 @@ func (s *stream) backMixture(l *layer, h, d []float32) error {
 			return err
 		}
 		add := func() error {
-			return s.each(rows, func(a, b int) { vecmath.Add(din[at:end][a*width:b*width], dx[a*width:b*width]) })
+			return s.eachRows(rows, func(a, b int) { vecmath.Add(din[at:end][a*width:b*width], dx[a*width:b*width]) })
 		}
 		if err := add(); err != nil || x.shared == nil {
 			return err
@@ -63,8 +66,8 @@ func (s *stream) backMixture(l *layer, h, d []float32) error {
 	}); err != nil {
 		return err
 	}
-	s.early = s.early[:0]
-	return s.each(n, func(a, b int) {
+	s.routerLogits = s.routerLogits[:0]
+	return s.eachRows(n, func(a, b int) {
 		a, b = a*width, b*width
 		s.backNorm(l.ffnNorm, din[a:b], s.h[a:b])
 		vecmath.Add(d[a:b], din[a:b])
@@ -74,12 +77,12 @@ func (s *stream) backMixture(l *layer, h, d []float32) error {
 // backExpert adds to din the gradient by what an expert reads of some tokens, and sets in dw
 // those by their weights.
 func (s *stream) backExpert(l *layer, e int, list []int32, chosen []choice, dw, dacc, din []float32) error {
-	x, r, width, rows := l.experts, s.rev, s.m.p.width, len(list)
-	first := x.weighFirst
-	in, dy, dx := grow(&s.x, rows*width), grow(&r.dy, rows*width), grow(&s.y, rows*width)
-	by := &weighing{make([]float32, rows), make([]float32, rows)}
+	x, r, width, rows := l.experts, s.reverse, s.m.p.width, len(list)
+	first := x.weighInputs
+	in, dy, dx := buffer.Resize(&s.x, rows*width), buffer.Resize(&r.dy, rows*width), buffer.Resize(&s.y, rows*width)
+	by := &rowScale{make([]float32, rows), make([]float32, rows)}
 	token := func(i int) int { return int(list[i]) / x.used }
-	if err := s.each(rows, func(a, b int) {
+	if err := s.eachRows(rows, func(a, b int) {
 		for i := a; i < b; i++ {
 			row := in[i*width:][:width]
 			s.norm(l.ffnNorm, row, s.h[token(i)*width:][:width])
@@ -95,10 +98,10 @@ func (s *stream) backExpert(l *layer, e int, list []int32, chosen []choice, dw, 
 	if first {
 		after = nil
 	}
-	if err := s.backForward(x.part(e), dx, dy, in, rows, after); err != nil {
+	if err := s.backFeedForward(x.expert(e), dx, dy, in, rows, after); err != nil {
 		return err
 	}
-	return s.each(rows, func(a, b int) {
+	return s.eachRows(rows, func(a, b int) {
 		for i := a; i < b; i++ {
 			d := dx[i*width:][:width]
 			if first {
@@ -116,18 +119,18 @@ func (s *stream) backExpert(l *layer, e int, list []int32, chosen []choice, dw, 
 // backShared sets dx to the gradient by what the part that all tokens take reads, where dacc
 // is that by what it adds.
 func (s *stream) backShared(x *experts, dx, dacc, in []float32, rows int) error {
-	r := s.rev
-	dy := grow(&r.dy, len(dacc))
+	r := s.reverse
+	dy := buffer.Resize(&r.dy, len(dacc))
 	copy(dy, dacc)
 	if x.sharedGate == nil {
-		return s.backForward(x.shared, dx, dy, in, rows, nil)
+		return s.backFeedForward(x.shared, dx, dy, in, rows, nil)
 	}
-	by := &weighing{make([]float32, rows), make([]float32, rows)}
+	by := &rowScale{make([]float32, rows), make([]float32, rows)}
 	if err := s.linear(by.w, 1, in, rows, x.sharedGate); err != nil {
 		return err
 	}
 	vecmath.SigmoidOf.Apply(by.w, by.w)
-	if err := s.backForward(x.shared, dx, dy, in, rows, by); err != nil {
+	if err := s.backFeedForward(x.shared, dx, dy, in, rows, by); err != nil {
 		return err
 	}
 	for i, w := range by.w {
@@ -144,21 +147,21 @@ func (x *experts) back(d, dw []float32, chosen []choice, scores []float32) {
 	for i, c := range chosen {
 		w[i] = scores[c.expert]
 	}
-	if x.score == scoreChosen {
+	if x.score == scoreSoftmaxOfChosen {
 		softmax(w)
 	}
 	if x.scale != 0 && x.scale != 1 {
 		vecmath.Scale(dw, dw, x.scale)
 	}
-	if x.normed {
+	if x.normalizeTopK {
 		sum := float32(vecmath.Sum(w))
-		if mean := float32(vecmath.SumProducts(dw, w)) / sum; sum > leastSum {
+		if mean := float32(vecmath.SumProducts(dw, w)) / sum; sum > minWeightSum {
 			for i := range dw {
 				dw[i] -= mean
 			}
 		}
 		for i := range dw {
-			dw[i] /= max(sum, leastSum)
+			dw[i] /= max(sum, minWeightSum)
 		}
 	}
 	clear(d)
@@ -170,7 +173,7 @@ func (x *experts) back(d, dw []float32, chosen []choice, scores []float32) {
 		for e, s := range scores {
 			d[e] = s * (d[e] - mean)
 		}
-	case scoreChosen:
+	case scoreSoftmaxOfChosen:
 		for i, c := range chosen {
 			d[c.expert] = w[i] * (dw[i] - mean)
 		}

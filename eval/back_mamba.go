@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/parallel"
 	"ggforge/internal/kernel/vecmath"
 )
@@ -9,16 +10,16 @@ import (
 type backStates struct{ z, u, y, dy, steps, parts []float32 }
 
 func (m *mamba) back(s *stream, dx, dy, x []float32, n int) error {
-	p, inner, r, st := s.m.p, m.inner, s.rev, &s.rev.states
+	p, inner, r, st := s.m.p, m.inner, s.reverse, &s.reverse.states
 	ld := m.rank + 2*m.state
-	xz, u, steps := grow(&s.qkv, n*2*inner), grow(&st.u, n*inner), grow(&st.steps, n*inner)
+	xz, u, steps := buffer.Resize(&s.qkv, n*2*inner), buffer.Resize(&st.u, n*inner), buffer.Resize(&st.steps, n*inner)
 	if err := s.linear(xz, 2*inner, x, n, m.in); err != nil {
 		return err
 	}
 	if err := m.conv.run(s, u, xz, 2*inner, n); err != nil {
 		return err
 	}
-	dbc, raw, low := grow(&s.more[1], n*ld), grow(&r.raw, n*ld), grow(&s.more[2], n*m.rank)
+	dbc, raw, low := buffer.Resize(&s.temp[1], n*ld), buffer.Resize(&r.raw, n*ld), buffer.Resize(&s.temp[2], n*m.rank)
 	if err := s.linear(raw, ld, u, n, m.x); err != nil {
 		return err
 	}
@@ -27,13 +28,13 @@ func (m *mamba) back(s *stream, dx, dy, x []float32, n int) error {
 		f(m.bNorm, m.rank, m.rank+m.state)
 		f(m.norm, m.rank+m.state, ld)
 	}
-	if err := s.each(n, func(a, b int) {
+	if err := s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
 			row := dbc[t*ld:][:ld]
 			copy(row, raw[t*ld:])
 			parts(row, func(w *norm, from, to int) {
 				if w != nil {
-					p.apply(w, row[from:to], row[from:to], to-from)
+					p.normalize(w, row[from:to], row[from:to], to-from)
 				}
 			})
 			copy(low[t*m.rank:][:m.rank], row)
@@ -44,18 +45,19 @@ func (m *mamba) back(s *stream, dx, dy, x []float32, n int) error {
 	if err := s.linear(steps, inner, low, n, m.dt); err != nil {
 		return err
 	}
-	dout, out, dxz, du := grow(&r.hidden, n*inner), grow(&s.a, n*inner), grow(&r.mid, n*2*inner), grow(&st.y, n*inner)
+	dout, out, dxz, du := buffer.Resize(&r.hidden, n*inner), buffer.Resize(&s.a, n*inner),
+		buffer.Resize(&r.mid, n*2*inner), buffer.Resize(&st.y, n*inner)
 	if err := s.backLinear(dout, dy, p.width, nil, n, false, m.out); err != nil {
 		return err
 	}
 	groups := (inner + channels - 1) / channels
-	sums := grow(&st.parts, n*groups*2*m.state) // gradients by B and C, of each group of channels
+	sums := buffer.Resize(&st.parts, n*groups*2*m.state) // gradients by B and C, of each group of channels
 	if err := parallel.For(s.ctx, len(s.states), n/s.r.Chunk*groups, func(i, worker int) error {
 		group := i % groups
 		from, first := group*channels, i/groups*s.r.Chunk
 		width := min(channels, inner-from)
 		size := m.state * width
-		buf := grow(&s.states[worker], (s.r.Chunk+1)*size+size+6*width)
+		buf := buffer.Resize(&s.states[worker], (s.r.Chunk+1)*size+size+6*width)
 		states, dstate, work := buf[:(s.r.Chunk+1)*size], buf[(s.r.Chunk+1)*size:][:size], buf[(s.r.Chunk+2)*size:]
 		row := func(k int) []float32 { return work[k*width:][:width] }
 		step, in, decay, gate, slope, dstep := row(0), row(1), row(2), row(3), row(4), row(5)
@@ -130,11 +132,11 @@ func (m *mamba) back(s *stream, dx, dy, x []float32, n int) error {
 	if err := s.report(out, dy, p.width, n, m.out); err != nil {
 		return err
 	}
-	dlow := grow(&s.more[0], n*m.rank)
+	dlow := buffer.Resize(&s.temp[0], n*m.rank)
 	if err := s.backLinear(dlow, steps, inner, low, n, false, m.dt); err != nil {
 		return err
 	}
-	if err := s.each(n, func(a, b int) {
+	if err := s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
 			d := dbc[t*ld:][:ld]
 			copy(d, dlow[t*m.rank:][:m.rank])
@@ -144,7 +146,7 @@ func (m *mamba) back(s *stream, dx, dy, x []float32, n int) error {
 			}
 			parts(d, func(w *norm, from, to int) {
 				if w != nil {
-					p.back(w, d[from:to], raw[t*ld:][from:to], to-from)
+					p.backNorm(w, d[from:to], raw[t*ld:][from:to], to-from)
 				}
 			})
 		}
@@ -161,27 +163,27 @@ func (m *mamba) back(s *stream, dx, dy, x []float32, n int) error {
 }
 
 func (m *mamba2) back(s *stream, dx, dy, x []float32, n int) error {
-	p, inner, shared, r, st := s.m.p, m.inner, m.groups*m.state, s.rev, &s.rev.states
+	p, inner, shared, r, st := s.m.p, m.inner, m.groups*m.state, s.reverse, &s.reverse.states
 	ld, mixed, size := m.in.w.Rows, inner+2*shared, inner/m.rank
-	in, u := grow(&s.qkv, n*ld), grow(&st.u, n*mixed)
+	in, u := buffer.Resize(&s.qkv, n*ld), buffer.Resize(&st.u, n*mixed)
 	if err := s.linear(in, ld, x, n, m.in); err != nil {
 		return err
 	}
 	if err := m.conv.run(s, u, in[inner:], ld, n); err != nil {
 		return err
 	}
-	y, out, gates := grow(&st.y, n*inner), grow(&s.a, n*inner), grow(&st.z, n*inner)
-	d, du, din := grow(&r.hidden, n*inner), grow(&st.dy, n*mixed), grow(&r.mid, n*ld)
+	y, out, gates := buffer.Resize(&st.y, n*inner), buffer.Resize(&s.a, n*inner), buffer.Resize(&st.z, n*inner)
+	d, du, din := buffer.Resize(&r.hidden, n*inner), buffer.Resize(&st.dy, n*mixed), buffer.Resize(&r.mid, n*ld)
 	if err := s.backLinear(d, dy, p.width, nil, n, false, m.out); err != nil {
 		return err
 	}
 	heads := m.rank / m.groups
 	one := m.state * size
-	return inTurn(
+	return firstError(
 		func() error { // what the states say
 			return parallel.For(s.ctx, len(s.states), n/s.r.Chunk*m.rank, func(i, worker int) error {
 				h, first := i%m.rank, i/m.rank*s.r.Chunk
-				state := grow(&s.states[worker], one)
+				state := buffer.Resize(&s.states[worker], one)
 				clear(state)
 				for t := first; t < first+s.r.Chunk; t++ {
 					m.step(s, state, y[t*inner+h*size:][:size], u[t*mixed:][:mixed], in[t*ld+inner+mixed+h], h)
@@ -190,7 +192,7 @@ func (m *mamba2) back(s *stream, dx, dy, x []float32, n int) error {
 			})
 		},
 		func() error { // gates and norms
-			return s.each(n, func(a, b int) {
+			return s.eachRows(n, func(a, b int) {
 				for t := a; t < b; t++ {
 					z, y, gate, out, d, dz := in[t*ld:][:inner], y[t*inner:][:inner], gates[t*inner:][:inner],
 						out[t*inner:][:inner], d[t*inner:][:inner], din[t*ld:][:inner]
@@ -225,8 +227,8 @@ func (m *mamba2) back(s *stream, dx, dy, x []float32, n int) error {
 	)
 }
 
-// inTurn calls functions until one fails.
-func inTurn(parts ...func() error) error {
+// firstError calls functions until one fails.
+func firstError(parts ...func() error) error {
 	for _, f := range parts {
 		if err := f(); err != nil {
 			return err
@@ -259,7 +261,7 @@ func (m *mamba2) backHead(s *stream, worker, first, h int, u, du, in, din, d []f
 	inner, shared, size := m.inner, m.groups*m.state, m.inner/m.rank
 	ld, mixed, one := m.in.w.Rows, inner+2*shared, m.state*size
 	group := h / (m.rank / m.groups) * m.state
-	buf := grow(&s.states[worker], (s.r.Chunk+2)*one+2*size)
+	buf := buffer.Resize(&s.states[worker], (s.r.Chunk+2)*one+2*size)
 	states, dstate, y, dstepped := buf[:(s.r.Chunk+1)*one], buf[(s.r.Chunk+1)*one:][:one],
 		buf[(s.r.Chunk+2)*one:][:size], buf[(s.r.Chunk+2)*one+size:]
 	clear(states[:one])
@@ -295,8 +297,8 @@ func (m *mamba2) backHead(s *stream, worker, first, h int, u, du, in, din, d []f
 	}
 }
 
-func (m both) back(s *stream, dx, dy, x []float32, n int) error {
-	more := grow(&s.rev.both, len(dx))
+func (m parallelMixers) back(s *stream, dx, dy, x []float32, n int) error {
+	more := buffer.Resize(&s.reverse.both, len(dx))
 	if err := m.a.(reversible).back(s, more, dy, x, n); err != nil {
 		return err
 	}
@@ -304,5 +306,5 @@ func (m both) back(s *stream, dx, dy, x []float32, n int) error {
 		return err
 	}
 	w := s.m.p.width
-	return s.each(n, func(a, b int) { vecmath.Add(dx[a*w:b*w], more[a*w:b*w]) })
+	return s.eachRows(n, func(a, b int) { vecmath.Add(dx[a*w:b*w], more[a*w:b*w]) })
 }

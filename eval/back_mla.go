@@ -1,35 +1,36 @@
 package eval
 
 import (
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/parallel"
 	"ggforge/internal/kernel/vecmath"
 )
 
-// backLatent is what latent attention needs to go backwards: gradients by queries, and by
+// backMLA is what latent attention needs to go backwards: gradients by queries, and by
 // compressed vectors with the shared parts of keys; and of heads.
-type backLatent struct{ q, kv, read, said, k, v []float32 }
+type backMLA struct{ q, kv, queries, attended, k, v []float32 }
 
-func (l *latent) back(s *stream, dx, dy, x []float32, n int) error {
-	p, r := s.m.p, s.rev
-	ldq, ldkv, no := l.n*l.keyLen, l.rank+l.turned, l.n*l.valueLen
+func (l *mla) back(s *stream, dx, dy, x []float32, n int) error {
+	p, r := s.m.p, s.reverse
+	ldq, ldkv, no := l.n*l.keyLen, l.rank+l.ropeDim, l.n*l.valueLen
 	compressed := 0 // values of a query before it is made
 	if l.q == nil {
 		compressed = l.qDown.w.Rows
 	}
-	raw := grow(&r.raw, n*(compressed+ldkv))
+	raw := buffer.Resize(&r.raw, n*(compressed+ldkv))
 	rawDown, rawKV := raw[:n*compressed], raw[n*compressed:]
 	q, kv, err := l.project(s, x, n, rawDown, rawKV)
 	if err != nil {
 		return err
 	}
-	da := grow(&r.hidden, n*no)
+	da := buffer.Resize(&r.hidden, n*no)
 	if err := s.backLinear(da, dy, p.width, nil, n, false, l.out); err != nil {
 		return err
 	}
-	dq, dkv, out := grow(&r.latent.q, n*ldq), grow(&r.latent.kv, n*ldkv), grow(&s.a, n*no)
-	heed := l.compressedBack
+	dq, dkv, out := buffer.Resize(&r.latent.q, n*ldq), buffer.Resize(&r.latent.kv, n*ldkv), buffer.Resize(&s.a, n*no)
+	heed := l.backCompressed
 	if l.kvUp != nil {
-		heed = l.madeBack
+		heed = l.backDecompressed
 	}
 	if err := heed(s, dq, dkv, da, out, q, kv, n); err != nil {
 		return err
@@ -37,15 +38,15 @@ func (l *latent) back(s *stream, dx, dy, x []float32, n int) error {
 	if err := s.report(out, dy, p.width, n, l.out); err != nil {
 		return err
 	}
-	if err := s.each(n, func(a, b int) {
+	if err := s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
-			turns := s.global[t%s.r.Chunk*l.turned:][:l.turned]
+			turns := s.rope[t%s.r.Chunk*l.ropeDim:][:l.ropeDim]
 			for h := range l.n {
-				p.turnBack(dq[t*ldq+h*l.keyLen+l.plain:][:l.turned], l.turned, turns)
+				p.backRoPE(dq[t*ldq+h*l.keyLen+l.nopeDim:][:l.ropeDim], l.ropeDim, turns)
 			}
-			p.temper.apply(dq[t*ldq:][:ldq], t%s.r.Chunk)
-			p.back(l.kvNorm, dkv[t*ldkv:][:l.rank], rawKV[t*ldkv:][:l.rank], l.rank)
-			p.turnBack(dkv[t*ldkv+l.rank:][:l.turned], l.turned, turns)
+			p.temperature.apply(dq[t*ldq:][:ldq], t%s.r.Chunk)
+			p.backNorm(l.kvNorm, dkv[t*ldkv:][:l.rank], rawKV[t*ldkv:][:l.rank], l.rank)
+			p.backRoPE(dkv[t*ldkv+l.rank:][:l.ropeDim], l.ropeDim, turns)
 		}
 	}); err != nil {
 		return err
@@ -55,19 +56,19 @@ func (l *latent) back(s *stream, dx, dy, x []float32, n int) error {
 			return err
 		}
 	} else {
-		down, d := grow(&s.mid, len(rawDown)), grow(&r.mid, len(rawDown))
-		if err := s.each(n, func(a, b int) {
+		down, d := buffer.Resize(&s.mid, len(rawDown)), buffer.Resize(&r.mid, len(rawDown))
+		if err := s.eachRows(n, func(a, b int) {
 			a, b = a*compressed, b*compressed
-			p.apply(l.qNorm, down[a:b], rawDown[a:b], compressed)
+			p.normalize(l.qNorm, down[a:b], rawDown[a:b], compressed)
 		}); err != nil {
 			return err
 		}
 		if err := s.backLinear(d, dq, ldq, down, n, false, l.qUp); err != nil {
 			return err
 		}
-		if err := s.each(n, func(a, b int) {
+		if err := s.eachRows(n, func(a, b int) {
 			a, b = a*compressed, b*compressed
-			p.back(l.qNorm, d[a:b], rawDown[a:b], compressed)
+			p.backNorm(l.qNorm, d[a:b], rawDown[a:b], compressed)
 		}); err != nil {
 			return err
 		}
@@ -78,20 +79,21 @@ func (l *latent) back(s *stream, dx, dy, x []float32, n int) error {
 	return s.backLinear(dx, dkv, ldkv, x, n, true, l.kvDown)
 }
 
-// compressedBack is compressed backwards: it sets dq and dkv to the gradients by q and kv,
+// backCompressed is compressed backwards: it sets dq and dkv to the gradients by q and kv,
 // where da is that by out, which it sets, too.
-func (l *latent) compressedBack(s *stream, dq, dkv, da, out, q, kv []float32, n int) error {
-	r, ldkv, ldq, no := &s.rev.latent, l.rank+l.turned, l.n*l.keyLen, l.n*l.valueLen
-	of := l.reading()
+func (l *mla) backCompressed(s *stream, dq, dkv, da, out, q, kv []float32, n int) error {
+	r, ldkv, ldq, no := &s.reverse.latent, l.rank+l.ropeDim, l.n*l.keyLen, l.n*l.valueLen
+	of := l.compressedHeads()
 	clear(dkv)
-	for first := 0; first < l.n; first += latentHeads {
-		count := min(latentHeads, l.n-first)
+	for first := 0; first < l.n; first += mlaHeadBlock {
+		count := min(mlaHeadBlock, l.n-first)
 		size, wide := n*l.rank, n*ldkv
-		read, said := grow(&s.latent.q, count*wide), grow(&s.latent.a, count*size)
-		dread, dsaid, dk, dv := grow(&r.read, count*wide), grow(&r.said, count*size), grow(&r.k, count*wide),
-			grow(&r.v, count*size)
+		read, said := buffer.Resize(&s.latent.q, count*wide), buffer.Resize(&s.latent.a, count*size)
+		dread, dsaid, dk, dv := buffer.Resize(&r.queries, count*wide), buffer.Resize(&r.attended, count*size),
+			buffer.Resize(&r.k, count*wide),
+			buffer.Resize(&r.v, count*size)
 		for h := range count {
-			if err := l.read(s, read[h*wide:][:wide], q, first+h, n); err != nil {
+			if err := l.absorbedQueries(s, read[h*wide:][:wide], q, first+h, n); err != nil {
 				return err
 			}
 			if err := s.backLinear(dsaid[h*size:][:size], da[(first+h)*l.valueLen:], no, nil, n, false,
@@ -99,10 +101,10 @@ func (l *latent) compressedBack(s *stream, dq, dkv, da, out, q, kv []float32, n 
 				return err
 			}
 		}
-		if err := parallel.For(s.ctx, len(s.attending), n/s.r.Chunk*count, func(i, worker int) error {
+		if err := parallel.For(s.ctx, len(s.attention), n/s.r.Chunk*count, func(i, worker int) error {
 			c, h := i/count*s.r.Chunk, i%count
 			at, end := (h*n+c)*ldkv, (h*n+c)*l.rank
-			of.attendBack(&s.attending[worker], 0, dread[at:], dk[at:], dv[end:], dsaid[end:], said[end:], read[at:],
+			of.attendBack(&s.attention[worker], 0, dread[at:], dk[at:], dv[end:], dsaid[end:], said[end:], read[at:],
 				kv[c*ldkv:], kv[c*ldkv:], s.r.Chunk, strides{ldkv, ldkv, ldkv, l.rank},
 				strides{ldkv, ldkv, l.rank, l.rank})
 			return nil
@@ -117,19 +119,19 @@ func (l *latent) compressedBack(s *stream, dq, dkv, da, out, q, kv []float32, n 
 			if err := s.report(said[h*size:][:size], da[head*l.valueLen:], no, n, l.vUp[head]); err != nil {
 				return err
 			}
-			from, err := l.plainQueries(s, q, head, n)
+			from, err := l.nopeQueries(s, q, head, n)
 			if err != nil {
 				return err
 			}
-			d := grow(&s.rev.mid, n*l.plain)
+			d := buffer.Resize(&s.reverse.mid, n*l.nopeDim)
 			if err := s.backLinear(d, dread[h*wide:], ldkv, from, n, false, l.kUp[head]); err != nil {
 				return err
 			}
-			if err := s.each(n, func(a, b int) {
+			if err := s.eachRows(n, func(a, b int) {
 				for t := a; t < b; t++ {
 					query := dq[t*ldq+head*l.keyLen:][:l.keyLen]
-					copy(query[:l.plain], d[t*l.plain:])
-					copy(query[l.plain:], dread[h*wide+t*ldkv+l.rank:])
+					copy(query[:l.nopeDim], d[t*l.nopeDim:])
+					copy(query[l.nopeDim:], dread[h*wide+t*ldkv+l.rank:])
 					vecmath.Add(dkv[t*ldkv:][:ldkv], dk[h*wide+t*ldkv:][:ldkv])
 					vecmath.Add(dkv[t*ldkv:][:l.rank], dv[h*size+t*l.rank:][:l.rank])
 				}
@@ -141,46 +143,46 @@ func (l *latent) compressedBack(s *stream, dq, dkv, da, out, q, kv []float32, n 
 	return nil
 }
 
-// madeBack is made backwards: it sets dq and dkv to the gradients by q and kv, where da is
+// backDecompressed is made backwards: it sets dq and dkv to the gradients by q and kv, where da is
 // that by out, which it sets, too.
-func (l *latent) madeBack(s *stream, dq, dkv, da, out, q, kv []float32, n int) error {
-	r, ldkv, ldq, no := &s.rev.latent, l.rank+l.turned, l.n*l.keyLen, l.n*l.valueLen
-	one := l.plain + l.valueLen
+func (l *mla) backDecompressed(s *stream, dq, dkv, da, out, q, kv []float32, n int) error {
+	r, ldkv, ldq, no := &s.reverse.latent, l.rank+l.ropeDim, l.n*l.keyLen, l.n*l.valueLen
+	one := l.nopeDim + l.valueLen
 	ldup := l.n * one
-	vectors, keys, up, err := l.unpack(s, kv, n)
+	vectors, keys, up, err := l.decompress(s, kv, n)
 	if err != nil {
 		return err
 	}
-	dkeys, dup := grow(&r.k, n*ldq), grow(&r.v, n*ldup)
+	dkeys, dup := buffer.Resize(&r.k, n*ldq), buffer.Resize(&r.v, n*ldup)
 	of := l.heads
 	of.n, of.kv = 1, 1
-	if err := parallel.For(s.ctx, len(s.attending), n/s.r.Chunk*l.n, func(i, worker int) error {
+	if err := parallel.For(s.ctx, len(s.attention), n/s.r.Chunk*l.n, func(i, worker int) error {
 		c, h := i/l.n*s.r.Chunk, i%l.n
-		query, value, o := (c*l.n+h)*l.keyLen, c*ldup+h*one+l.plain, (c*l.n+h)*l.valueLen
+		query, value, o := (c*l.n+h)*l.keyLen, c*ldup+h*one+l.nopeDim, (c*l.n+h)*l.valueLen
 		ld := strides{ldq, ldq, ldup, no}
-		of.attendBack(&s.attending[worker], 0, dq[query:], dkeys[query:], dup[value:], da[o:], out[o:], q[query:],
+		of.attendBack(&s.attention[worker], 0, dq[query:], dkeys[query:], dup[value:], da[o:], out[o:], q[query:],
 			keys[query:], up[value:], s.r.Chunk, ld, ld)
 		return nil
 	}); err != nil {
 		return err
 	}
 	clear(dkv)
-	if err := s.each(n, func(a, b int) {
+	if err := s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
 			for h := range l.n {
 				key := dkeys[t*ldq+h*l.keyLen:][:l.keyLen]
-				copy(dup[t*ldup+h*one:], key[:l.plain])
-				vecmath.Add(dkv[t*ldkv+l.rank:][:l.turned], key[l.plain:])
+				copy(dup[t*ldup+h*one:], key[:l.nopeDim])
+				vecmath.Add(dkv[t*ldkv+l.rank:][:l.ropeDim], key[l.nopeDim:])
 			}
 		}
 	}); err != nil {
 		return err
 	}
-	d := grow(&s.rev.mid, n*l.rank)
+	d := buffer.Resize(&s.reverse.mid, n*l.rank)
 	if err := s.backLinear(d, dup, ldup, vectors, n, false, l.kvUp); err != nil {
 		return err
 	}
-	return s.each(n, func(a, b int) {
+	return s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
 			copy(dkv[t*ldkv:][:l.rank], d[t*l.rank:])
 		}

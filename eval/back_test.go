@@ -157,7 +157,7 @@ func checkSlopes(t *testing.T, m *model.Model, g Gradients, tensors func(name st
 	e := off(ways, 0.5)
 	t.Logf("%d tensors: off by %.2g", len(ways), e)
 	limit := 2e-4
-	if lookup(m.Architecture()).Act.Is(vecmath.ReLUOf) {
+	if lookup(m.Architecture()).Activation.Is(vecmath.ReLUOf) {
 		limit = 2e-3 // it has corners
 	}
 	if !(e < limit) {
@@ -200,7 +200,7 @@ var MadeUp []string
 // architecture reads.
 func init() {
 	var all []string
-	for _, row := range reads {
+	for _, row := range archKeys {
 		all = append(all, strings.ReplaceAll(row, "!", ""))
 	}
 	for _, arch := range []string{"llama", "qwen2moe"} {
@@ -208,7 +208,7 @@ func init() {
 		g.Arch += "-all"
 		graphs = append(graphs, &g)
 		MadeUp = append(MadeUp, g.Arch)
-		reads[g.Arch] = strings.Join(all, " ")
+		archKeys[g.Arch] = strings.Join(all, " ")
 	}
 }
 
@@ -278,7 +278,7 @@ var backModels = []struct {
 	}}},
 	{"softmax of the chosen", "qwen2moe-all", shape{experts: 4, change: func(m *model.Model) {
 		fixed(m, 4)
-		m.Metadata.Set("qwen2moe-all.expert_gating_func", gguf.Uint32(scoreChosen))
+		m.Metadata.Set("qwen2moe-all.expert_gating_func", gguf.Uint32(scoreSoftmaxOfChosen))
 	}}},
 }
 
@@ -312,9 +312,9 @@ var backRun = Run{Tokens: text(3 * 30), Chunk: 30, First: 5, Workers: 2}
 
 // smallBlocks makes blocks of two chunks of backRun.
 func smallBlocks(t *testing.T) {
-	n := blockTokens
-	blockTokens = 60
-	t.Cleanup(func() { blockTokens = n })
+	n := tokensPerBlock
+	tokensPerBlock = 60
+	t.Cleanup(func() { tokensPerBlock = n })
 }
 
 // TestGradients compares gradients with differences of the loss.

@@ -6,12 +6,13 @@ import (
 	"slices"
 
 	"ggforge/fault"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/parallel"
 	"ggforge/internal/kernel/vecmath"
 )
 
-// Gradients says of what loss gradients are wanted, and where. Functions that are nil are
-// for nobody; calls of Linear, States and Embeddings come one after the other, and what
+// Gradients is the loss whose gradients Backward computes, and the functions that receive them. Functions may be nil;
+// calls of Linear, States and Embeddings come one after the other, and what
 // they get is valid during the call. Gradients are of the sum over positions, not of the
 // mean.
 type Gradients struct {
@@ -56,14 +57,14 @@ type reversible interface {
 	back(s *stream, dx, dy, x []float32, n int) error
 }
 
-// reverse is what a stream needs to go backwards.
-type reverse struct {
+// backwardState is what a stream needs to go backwards.
+type backwardState struct {
 	g                       *Gradients
-	first                   int // of the tokens of a group
+	firstToken              int // of the tokens of a group
 	h, y, in, dy, din, copy []float32
 	hidden, raw, mid        []float32
 	gate, dgate             []float32
-	latent                  backLatent
+	latent                  backMLA
 	states                  backStates
 	heads                   [][]float32 // of each worker
 	both                    []float32
@@ -77,7 +78,7 @@ type reverse struct {
 // Each layer is computed twice, so that it takes three to four times as long as Forward.
 //
 // Not all models that can be run forwards can be run backwards: an error of kind
-// fault.Unsupported says what is missing.
+// fault.Unsupported names the missing part.
 func (m *Model) Backward(ctx context.Context, g Gradients) (loss float64, err error) {
 	r := &g.Run
 	if r.Chunk < 2 || len(r.Tokens) == 0 || len(r.Tokens)%r.Chunk != 0 || r.First < 0 || r.First >= r.Chunk-1 ||
@@ -119,32 +120,32 @@ func (m *Model) Backward(ctx context.Context, g Gradients) (loss float64, err er
 
 // reversible returns an error if a part of the model cannot be run backwards.
 func (m *Model) reversible() error {
-	if err := m.mustPredict(); err != nil {
+	if err := m.checkPredicts(); err != nil {
 		return err
 	}
 	for i := range m.layers {
 		l := &m.layers[i]
 		if l.halved {
 			return fault.Errorf(fault.Unsupported,
-				"%s: models of architecture %q cannot be run backwards where the stream is halved",
+				"%s: models of architecture %q cannot be run backwards: it halves the residual stream",
 				m.source.Path, m.p.arch)
 		}
-		if l.experts != nil && l.experts.latent != nil {
+		if l.experts != nil && l.experts.projection != nil {
 			return fault.Errorf(fault.Unsupported,
-				"%s: models of architecture %q cannot be run backwards where experts are narrower than the stream",
+				"%s: models of architecture %q cannot be run backwards: its experts have a latent projection",
 				m.source.Path, m.p.arch)
 		}
-		for _, part := range []mixer{l.mixer, l.feed} {
+		for _, part := range []mixer{l.mixer, l.ffn} {
 			if part == nil {
 				continue
 			}
 			_, ok := part.(reversible)
-			if f, isFeed := part.(*feedForward); isFeed && f.unit == nil && !m.graph.Act.HasSlope() {
+			if f, isFeed := part.(*feedForward); isFeed && f.activation == nil && !m.graph.Activation.HasSlope() {
 				ok = false
 			}
 			if !ok {
 				return fault.Errorf(fault.Unsupported,
-					"%s: models of architecture %q cannot be run backwards: not known of %T", m.source.Path,
+					"%s: models of architecture %q cannot be run backwards: %T has no backward pass", m.source.Path,
 					m.p.arch, part)
 			}
 		}
@@ -168,7 +169,7 @@ func (m *Model) backward(ctx context.Context, g Gradients, first int) (losses []
 		}
 	}
 	runs := []*Run{&forward}
-	s, err := m.begin(ctx, runs, newRoom(g.Workers))
+	s, err := m.newStream(ctx, runs, newWorkspace(g.Workers))
 	if err != nil {
 		return nil, err
 	}
@@ -178,83 +179,84 @@ func (m *Model) backward(ctx context.Context, g Gradients, first int) (losses []
 	kept := make([][]float32, len(m.layers))
 	for i := range m.layers {
 		kept[i] = slices.Clone(s.h)
-		if err := s.pass(i, runs); err != nil {
+		if err := s.runLayer(i, runs); err != nil {
 			return fail(i, err)
 		}
 	}
-	s.rev = &reverse{g: &g, first: first, heads: make([][]float32, len(s.scratch))}
+	s.reverse = &backwardState{g: &g, firstToken: first, heads: make([][]float32, len(s.scratch))}
 	d := make([]float32, len(s.h))
 	if losses, err = s.loss(d, base); err != nil {
 		return nil, err
 	}
 	forward.Progress = nil
 	for i := len(m.layers) - 1; i >= 0; i-- {
-		if err := s.hidden(i+1, d); err != nil {
+		if err := s.reportStates(i+1, d); err != nil {
 			return nil, err
 		}
-		if err := s.backPass(i, kept[i], d); err != nil {
+		if err := s.backLayer(i, kept[i], d); err != nil {
 			return fail(i, err)
 		}
 		if kept[i] = nil; g.Progress != nil {
 			g.Progress(Progress{Done: 1 - 2./3*float64(i)/float64(len(m.layers))})
 		}
 	}
-	if err := s.hidden(0, d); err != nil {
+	if err := s.reportStates(0, d); err != nil {
 		return nil, err
 	}
 	return losses, s.backEmbed(d)
 }
 
-// hidden reports the gradient by the stream before a layer.
-func (s *stream) hidden(layer int, d []float32) error {
-	if s.rev.g.States == nil {
+// reportStates reports the gradient by the stream before a layer.
+func (s *stream) reportStates(layer int, d []float32) error {
+	if s.reverse.g.States == nil {
 		return nil
 	}
-	return s.rev.g.States(layer, s.rev.first, d)
+	return s.reverse.g.States(layer, s.reverse.firstToken, d)
 }
 
 // loss sets d to the gradient by the stream after the last layer, and returns the losses of positions.
 func (s *stream) loss(d []float32, base *States) ([]float64, error) {
-	m, g, width, vocab := s.m, s.rev.g, s.m.p.width, s.m.p.vocab
+	m, g, width, vocab := s.m, s.reverse.g, s.m.p.width, s.m.p.vocab
 	keep := g.Chunk - g.First
 	st := &States{model: m, width: width, Rows: len(g.Tokens) / g.Chunk * keep, run: g.Run}
 	st.data = make([]float32, st.Rows*width)
 	token := func(row int) int { return row/keep*g.Chunk + g.First + row%keep }
-	if err := s.each(st.Rows, func(a, b int) {
+	if err := s.eachRows(st.Rows, func(a, b int) {
 		for i := a; i < b; i++ {
-			s.final(st.data[i*width:][:width], s.h[token(i)*width:][:width])
+			s.finalNorm(st.data[i*width:][:width], s.h[token(i)*width:][:width])
 		}
 	}); err != nil {
 		return nil, err
 	}
-	model := st.block(s.ctx)
-	var other *block
+	model := st.logitBlock(s.ctx)
+	var other *logitBlock
 	if base != nil {
-		other = base.block(s.ctx)
+		other = base.logitBlock(s.ctx)
 	}
 	losses, scratch := make([]float64, st.Rows), make([][]float32, len(s.scratch))
-	for from := 0; from < st.Rows; from += logitRows {
-		n := min(logitRows, st.Rows-from)
-		if err := model.rows(st, from, n); err != nil {
+	for from := 0; from < st.Rows; from += logitBlockRows {
+		n := min(logitBlockRows, st.Rows-from)
+		if err := model.compute(st, from, n); err != nil {
 			return nil, err
 		}
 		if base != nil {
-			if err := other.rows(base, from, n); err != nil {
+			if err := other.compute(base, from, n); err != nil {
 				return nil, err
 			}
 		}
 		err := parallel.For(s.ctx, len(scratch), n, func(i, worker int) (err error) {
-			at, logits, slopes := token(from+i), model.logits[i*vocab:][:vocab], grow(&scratch[worker], 2*vocab)
+			at, logits, slopes := token(from+i), model.logits[i*vocab:][:vocab],
+				buffer.Resize(&scratch[worker], 2*vocab)
 			dl := slopes[vocab:]
 			switch {
 			case g.Loss != nil:
-				losses[from+i], err = g.Loss(s.rev.first+at, logits, dl)
+				losses[from+i], err = g.Loss(s.reverse.firstToken+at, logits, dl)
 			case at%g.Chunk == g.Chunk-1:
 				clear(dl) // its successor is in the next chunk
 			case base != nil:
-				losses[from+i], err = m.diverge(base.model, dl, slopes[:vocab], other.logits[i*vocab:][:vocab], logits)
+				losses[from+i], err = m.klLoss(base.model, dl, slopes[:vocab], other.logits[i*vocab:][:vocab], logits)
 			default:
-				losses[from+i], err = m.surprise(dl, logits, int(g.Tokens[at+1]))
+				losses[from+i], err = m.tokenLoss(dl, logits, int(g.Tokens[at+1]))
 			}
 			m.backLogits(dl, logits)
 			copy(logits, dl)
@@ -264,11 +266,11 @@ func (s *stream) loss(d []float32, base *States) ([]float64, error) {
 			return nil, err
 		}
 		x := st.data[from*width:][:n*width]
-		dx := grow(&s.x, n*width)
+		dx := buffer.Resize(&s.x, n*width)
 		if err := s.backLinear(dx, model.logits, vocab, x, n, false, m.output); err != nil {
 			return nil, fmt.Errorf("%s: %w", m.source.Path, err)
 		}
-		if err := s.each(n, func(a, b int) {
+		if err := s.eachRows(n, func(a, b int) {
 			for i := a; i < b; i++ {
 				at := token(from+i) * width
 				if m.p.finalScale != 1 {
@@ -284,9 +286,8 @@ func (s *stream) loss(d []float32, base *States) ([]float64, error) {
 	return losses, nil
 }
 
-// surprise returns -ln of the probability of a token by logits, and sets d to its
-// derivatives.
-func (m *Model) surprise(d, logits []float32, token int) (float64, error) {
+// tokenLoss returns the negative log-likelihood of a token by its logits, and sets d to the derivatives by the logits.
+func (m *Model) tokenLoss(d, logits []float32, token int) (float64, error) {
 	zero, err := m.normalizer(d, logits)
 	if err != nil {
 		return 0, err
@@ -296,9 +297,9 @@ func (m *Model) surprise(d, logits []float32, token int) (float64, error) {
 	return zero - float64(logits[token]), nil
 }
 
-// diverge returns how far the probabilities of logits q are from those of p, of base, and
-// sets d to the derivatives by q. e is as long.
-func (m *Model) diverge(base *Model, d, e, p, q []float32) (float64, error) {
+// klLoss returns the KL divergence of the probabilities of logits q from those of logits p, of base, and sets d to the
+// derivatives by q. e is scratch of the same length.
+func (m *Model) klLoss(base *Model, d, e, p, q []float32) (float64, error) {
 	zp, err := base.normalizer(e, p)
 	if err != nil {
 		return 0, err
@@ -307,15 +308,15 @@ func (m *Model) diverge(base *Model, d, e, p, q []float32) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	loss := divergence(e, vecmath.Sum(e), p, q, zp, zq)
+	loss := klDivergence(e, vecmath.Sum(e), p, q, zp, zq)
 	vecmath.Scale(d, d, float32(1/vecmath.Sum(d)))
 	vecmath.AddScaled(d, e, -float32(1/vecmath.Sum(e)))
 	return loss, nil
 }
 
-// backLogits turns d, the gradient by logits, into that by what the output layer says.
+// backLogits turns d, the gradient by logits, into that by the outputs of the output matrix.
 func (m *Model) backLogits(d, logits []float32) {
-	if limit := float32(m.p.finalCap); m.p.finalCap != 0 {
+	if limit := float32(m.p.logitSoftCap); m.p.logitSoftCap != 0 {
 		for i, v := range logits {
 			t := v / limit
 			d[i] *= (1 - t) * (1 + t)
@@ -330,14 +331,14 @@ func (m *Model) backLogits(d, logits []float32) {
 // stream before the first layer.
 func (s *stream) backEmbed(d []float32) error {
 	m := s.m
-	if s.rev.g.Embeddings == nil {
+	if s.reverse.g.Embeddings == nil {
 		return nil
 	}
 	if m.embedNorm != nil {
 		if err := s.embed(s.h, nil); err != nil {
 			return err
 		}
-		if err := s.each(len(s.h)/m.p.width, func(a, b int) {
+		if err := s.eachRows(len(s.h)/m.p.width, func(a, b int) {
 			s.backNorm(m.embedNorm, d[a*m.p.width:b*m.p.width],
 				s.h[a*m.p.width:b*m.p.width])
 		}); err != nil {
@@ -347,5 +348,5 @@ func (s *stream) backEmbed(d []float32) error {
 	if f := m.p.embedScale; f != 1 {
 		vecmath.Scale(d, d, float32(f))
 	}
-	return s.rev.g.Embeddings(s.rev.first, d)
+	return s.reverse.g.Embeddings(s.reverse.firstToken, d)
 }

@@ -16,8 +16,8 @@ import (
 	"ggforge/writer"
 )
 
-// Calibration is a collection of importance that may take long: one that was killed is
-// taken up again by the next one with the same State.
+// Calibration is a collection of importance that may take long: after an interruption the next one with the same State
+// resumes it.
 type Calibration struct {
 	Importance // Done and Save are set
 	// State is a file for the sums so far, unless it is empty. It is written after each Every chunks; Every 0 writes
@@ -56,7 +56,7 @@ func (m *Model) Calibrate(ctx context.Context, r Run, sums *imatrix.Sums, c Cali
 	if !there && c.Every == 0 {
 		return sums, m.Collect(ctx, r, sums, c.Importance)
 	}
-	id, err := m.belongs(ctx, r, sums, &c)
+	id, err := m.stateKeys(ctx, r, sums, &c)
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +82,8 @@ func (m *Model) Calibrate(ctx context.Context, r Run, sums *imatrix.Sums, c Cali
 	return sums, m.Collect(ctx, r, sums, c.Importance)
 }
 
-// belongs says what a run has to have in common with the one that it goes on from.
-func (m *Model) belongs(ctx context.Context, r Run, sums *imatrix.Sums, c *Calibration) (gguf.Metadata, error) {
+// stateKeys returns the keys that a state must share with the run that resumes from it.
+func (m *Model) stateKeys(ctx context.Context, r Run, sums *imatrix.Sums, c *Calibration) (gguf.Metadata, error) {
 	merged := ""
 	if sums.Len() > 0 {
 		f, err := sums.State(nil)
@@ -107,8 +107,8 @@ func (m *Model) belongs(ctx context.Context, r Run, sums *imatrix.Sums, c *Calib
 	}, err
 }
 
-// unlike says what differs where a key of belongs does.
-var unlike = map[string]string{
+// mismatches describes a difference in each key of stateKeys.
+var mismatches = map[string]string{
 	keyText: "of another text", keyChunk: "of chunks of another size", keyModel: "of another model",
 	keyMerged: "of other merged files",
 	keyOutput: "with another choice about the matrix that makes logits", keyGroup: "of sums of groups of another size",
@@ -135,7 +135,8 @@ func readState(path string, id gguf.Metadata, chunks int) (sums *imatrix.Sums, d
 	for _, kv := range id {
 		if v, ok := md.Get(kv.Key); !ok || v.String() != kv.Value.String() {
 			return nil, 0, fault.Errorf(fault.Refused,
-				"%s: was left by a run that was interrupted, but is %s; remove it to begin anew", path, unlike[kv.Key])
+				"%s: was left by a run that was interrupted, but is %s; remove it to begin anew", path,
+				mismatches[kv.Key])
 		}
 	}
 	v, _ := md.Get(keyDone)

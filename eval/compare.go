@@ -8,6 +8,7 @@ import (
 
 	"ggforge/eval/logprobs"
 	"ggforge/fault"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/parallel"
 	"ggforge/internal/kernel/vecmath"
 )
@@ -15,7 +16,7 @@ import (
 // Figure is a mean with its standard error.
 type Figure struct{ Mean, Error float64 }
 
-// Comparison is how far a model is from another one on a text: from its base.
+// Comparison holds the divergence of a model from its base over one text.
 type Comparison struct {
 	Base, Model Perplexity
 	// Divergence is that of Kullback and Leibler of the base's probabilities from the model's,
@@ -26,16 +27,16 @@ type Comparison struct {
 	// LogRatio is ln of the model's perplexity by the base's; its error is that of paired
 	// losses.
 	LogRatio Figure
-	// Right is the change of the probability of the right token, and RightRMS the root of
-	// the mean of its square.
-	Right, RightRMS Figure
+	// DeltaP is the mean change of the probability of the correct token, DeltaPRMS the root of the mean of its square:
+	// Δp of llama-perplexity.
+	DeltaP, DeltaPRMS Figure
 	// Top is the share of positions where both find the same token the most probable, Top5
 	// the share that the five most probable ones have in common.
 	Top, Top5 Figure
 	// Divergences has that of each position, chunk after chunk.
 	Divergences []float64
-	// Layers says how far the hidden states are from the base's: embeddings first, then
-	// what comes out of each layer. Nil if the base has other layers, or none.
+	// Layers has the distances of hidden states from the base's: embeddings first, then the output of each layer. Nil
+	// if the base has other layers, or none.
 	Layers []Distance
 }
 
@@ -83,52 +84,52 @@ func Measure(ctx context.Context, base *Model, models []*Model, r Run, from, to 
 		}
 	}
 	for _, m := range append([]*Model{base}, models...) {
-		if err := r.predicts(m); err != nil {
+		if err := r.checkPredicts(m); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.some(base, from, to); err != nil {
+	if err := r.selectChunks(base, from, to); err != nil {
 		return nil, err
 	}
-	c := &comparing{sides: append([]*Model{base}, models...), r: r, room: newRoom(r.Workers),
-		found: make([]*Measured, len(models))}
-	for i := range c.found {
-		c.found[i] = &Measured{chunks: to - from}
+	c := &comparison{sides: append([]*Model{base}, models...), r: r, workspace: newWorkspace(r.Workers),
+		results: make([]*Measured, len(models))}
+	for i := range c.results {
+		c.results[i] = &Measured{chunks: to - from}
 	}
 	chunks := len(r.Tokens) / r.Chunk
-	per := max(1, blockTokens/r.Chunk, streamBytes/(4*base.p.width*r.Chunk*len(c.sides)))
+	per := max(1, tokensPerBlock/r.Chunk, streamBytes/(4*base.p.width*r.Chunk*len(c.sides)))
 	for from := 0; from < chunks; from += per {
 		if err := c.pass(ctx, from, min(from+per, chunks)); err != nil {
 			return nil, err
 		}
 	}
-	return c.found, nil
+	return c.results, nil
 }
 
 // streamBytes bounds what streams side by side take. Tests set it.
 var streamBytes = 4 << 30
 
-// comparing is a comparison on its way.
-type comparing struct {
-	sides []*Model // the base first
-	r     Run
-	room  *room
-	found []*Measured // by model
+// comparison is a comparison on its way.
+type comparison struct {
+	sides     []*Model // the base first
+	r         Run
+	workspace *workspace
+	results   []*Measured // by model
 }
 
 // pass runs all models over chunks [from, to).
-func (c *comparing) pass(ctx context.Context, from, to int) error {
+func (c *comparison) pass(ctx context.Context, from, to int) error {
 	r := c.r
 	r.Tokens, r.Progress = c.r.Tokens[from*r.Chunk:to*r.Chunk], nil
 	streams, layers := make([]*stream, len(c.sides)), 0
 	for k, m := range c.sides {
 		var err error
-		if streams[k], err = m.begin(ctx, []*Run{&r}, c.room); err != nil {
+		if streams[k], err = m.newStream(ctx, []*Run{&r}, c.workspace); err != nil {
 			return err
 		}
 		layers = max(layers, len(m.layers))
 	}
-	if err := c.measure(streams, 0); err != nil {
+	if err := c.layerDistances(streams, 0); err != nil {
 		return err
 	}
 	before, share := float64(from*r.Chunk)/float64(len(c.r.Tokens)), float64(len(r.Tokens))/float64(len(c.r.Tokens))
@@ -137,45 +138,45 @@ func (c *comparing) pass(ctx context.Context, from, to int) error {
 			c.r.Progress(Progress{Done: before + share*done})
 		}
 	}
-	inside := c.sides[0].share(&r) // the layers' share of the work
+	inside := c.sides[0].layerShare(&r) // the layers' share of the work
 	for i := range layers {
 		for k, s := range streams {
 			if i >= len(s.m.layers) {
 				continue
 			}
-			if err := s.pass(i, []*Run{&r}); err != nil {
+			if err := s.runLayer(i, []*Run{&r}); err != nil {
 				return fmt.Errorf("%s: layer %d: %w", s.m.source.Path, i, err)
 			}
 			report(inside * float64(i*len(streams)+k+1) / float64(layers*len(streams)))
 		}
-		if err := c.measure(streams, i+1); err != nil {
+		if err := c.layerDistances(streams, i+1); err != nil {
 			return err
 		}
 	}
 	states := make([]*States, len(streams))
 	for k, s := range streams {
 		var err error
-		if states[k], err = s.end(&r); err != nil {
+		if states[k], err = s.finish(&r); err != nil {
 			return err
 		}
 	}
-	found, err := differences(ctx, states[0].output(ctx), states[1:],
+	found, err := comparePositions(ctx, states[0].output(ctx), states[1:],
 		func(done float64) { report(inside + (1-inside)*done) })
 	for k := range found {
-		c.found[k].all = append(c.found[k].all, found[k]...)
+		c.results[k].positions = append(c.results[k].positions, found[k]...)
 	}
 	return err
 }
 
-// measure keeps how far the streams of the models are from the base's before layer i, or
+// layerDistances keeps how far the streams of the models are from the base's before layer i, or
 // at the end.
-func (c *comparing) measure(streams []*stream, i int) error {
+func (c *comparison) layerDistances(streams []*stream, i int) error {
 	base := streams[0]
 	for k, s := range streams[1:] {
 		if s.m.p.width != base.m.p.width || len(s.m.layers) != len(base.m.layers) || len(s.h) != len(base.h) {
 			continue
 		}
-		far := &c.found[k].far
+		far := &c.results[k].layers
 		if i == len(*far) {
 			*far = append(*far, nil)
 		}
@@ -183,18 +184,18 @@ func (c *comparing) measure(streams []*stream, i int) error {
 		keep := chunk - first
 		n := len(s.r.Tokens) / chunk * keep
 		all := len(s.h) == len(s.r.Tokens)*width // or those that are wanted
-		list := make([]apart, n)
+		list := make([]stateDistance, n)
 		scratch := make([][]float32, len(s.scratch))
 		err := parallel.For(s.ctx, len(scratch), n, func(at, worker int) error {
 			row := at
 			if all {
 				row = at/keep*chunk + first + at%keep
 			}
-			x, b, d := s.h[row*width:][:width], base.h[row*width:][:width], grow(&scratch[worker], width)
+			x, b, d := s.h[row*width:][:width], base.h[row*width:][:width], buffer.Resize(&scratch[worker], width)
 			for j, v := range x {
 				d[j] = v - b[j]
 			}
-			list[at] = apart{vecmath.SumSquares(d, 0), vecmath.SumSquares(b, 0)}
+			list[at] = stateDistance{vecmath.SumSquares(d, 0), vecmath.SumSquares(b, 0)}
 			return nil
 		})
 		if err != nil {
@@ -206,7 +207,7 @@ func (c *comparing) measure(streams []*stream, i int) error {
 }
 
 // distance returns the figures of positions.
-func distance(list []apart) Distance {
+func distance(list []stateDistance) Distance {
 	var square, base float64
 	each := make([]float64, len(list))
 	for i, a := range list {
@@ -258,20 +259,20 @@ func MeasureSaved(ctx context.Context, base *logprobs.File, models []*Model, r R
 	var list []*Measured
 	for _, m := range models {
 		r := r
-		if err := r.some(m, from, to); err != nil {
+		if err := r.selectChunks(m, from, to); err != nil {
 			return nil, err
 		}
 		x := &Measured{chunks: to - from}
 		if from < to {
-			other, err := m.wanted(ctx, &r)
+			other, err := m.forwardPredicting(ctx, &r)
 			if err != nil {
 				return nil, err
 			}
-			all, err := differences(ctx, newSaved(ctx, base, from, &r), []*States{other}, func(float64) {})
+			all, err := comparePositions(ctx, newSavedBase(ctx, base, from, &r), []*States{other}, func(float64) {})
 			if err != nil {
 				return nil, err
 			}
-			x.all = all[0]
+			x.positions = all[0]
 		}
 		list = append(list, x)
 	}
@@ -287,36 +288,36 @@ func (m *Model) comparable(vocab int, base string) error {
 	return nil
 }
 
-// output is what a base says of each position.
-type output interface {
+// baseOutput is the prediction of a base for each position.
+type baseOutput interface {
 	// rows prepares n rows from row from on, counted as those of States, and returns a
 	// number for each token of each: ln of its probability but for a constant.
-	rows(from, n int) ([]float32, error)
-	// weigh sets e to probabilities but for a factor, by a row of rows. It returns what is to
+	rowLogits(from, n int) ([]float32, error)
+	// probabilities sets e to probabilities but for a factor, by a row of rows. It returns what is to
 	// be subtracted from the row for ln of probabilities, and what e is to be divided by.
-	weigh(e, row []float32) (zero, sum float64, err error)
+	probabilities(e, row []float32) (zero, sum float64, err error)
 }
 
-// computed is the output of a model.
-type computed struct {
+// baseModel is the output of a model.
+type baseModel struct {
 	st *States
-	*block
+	*logitBlock
 }
 
-func (st *States) output(ctx context.Context) output { return computed{st, st.block(ctx)} }
+func (st *States) output(ctx context.Context) baseOutput { return baseModel{st, st.logitBlock(ctx)} }
 
-func (c computed) rows(from, n int) ([]float32, error) {
-	err := c.block.rows(c.st, from, n)
+func (c baseModel) rowLogits(from, n int) ([]float32, error) {
+	err := c.logitBlock.compute(c.st, from, n)
 	return c.logits, err
 }
 
-func (c computed) weigh(e, row []float32) (zero, sum float64, err error) {
+func (c baseModel) probabilities(e, row []float32) (zero, sum float64, err error) {
 	zero, err = c.st.model.normalizer(e, row)
 	return zero, vecmath.Sum(e), err
 }
 
-// saved is an output that has been saved.
-type saved struct {
+// savedBase is an output that has been saved.
+type savedBase struct {
 	ctx     context.Context
 	file    *logprobs.File
 	first   int // chunk of the file that the run begins with
@@ -325,13 +326,13 @@ type saved struct {
 	bufs    [][]byte
 }
 
-func newSaved(ctx context.Context, f *logprobs.File, first int, r *Run) *saved {
+func newSavedBase(ctx context.Context, f *logprobs.File, first int, r *Run) *savedBase {
 	n := max(1, r.Workers)
-	return &saved{ctx: ctx, file: f, first: first, workers: n, values: make([]float32, logitRows*f.Vocab),
+	return &savedBase{ctx: ctx, file: f, first: first, workers: n, values: make([]float32, logitBlockRows*f.Vocab),
 		bufs: make([][]byte, n)}
 }
 
-func (s *saved) rows(from, n int) ([]float32, error) {
+func (s *savedBase) rowLogits(from, n int) ([]float32, error) {
 	vocab, keep := s.file.Vocab, s.file.Rows()+1
 	return s.values, parallel.For(s.ctx, s.workers, n, func(i, worker int) error {
 		if chunk, at := (from+i)/keep, (from+i)%keep; at < s.file.Rows() {
@@ -341,8 +342,8 @@ func (s *saved) rows(from, n int) ([]float32, error) {
 	})
 }
 
-// weigh leaves out tokens whose probability is not known, as llama-perplexity does.
-func (s *saved) weigh(e, row []float32) (zero, sum float64, err error) {
+// probabilities leaves out tokens whose probability is not known, as llama-perplexity does.
+func (s *savedBase) probabilities(e, row []float32) (zero, sum float64, err error) {
 	vecmath.ExpOf.Apply(e, row)
 	for i, v := range row {
 		if v <= -16 {
@@ -352,23 +353,25 @@ func (s *saved) weigh(e, row []float32) (zero, sum float64, err error) {
 	return 0, 1, nil
 }
 
-// differences returns what is found at each position that predicts, for models with the
+// comparePositions returns what is found at each position that predicts, for models with the
 // same run. done is called with the share that is.
-func differences(ctx context.Context, base output, others []*States, done func(float64)) ([][]difference, error) {
+func comparePositions(ctx context.Context, base baseOutput, others []*States,
+	done func(float64)) ([][]positionResult, error) {
 	st := others[0]
 	per := len(st.run.Tokens) / st.run.Chunk * (st.run.Chunk - st.run.First - 1)
-	all := make([][]difference, len(others))
+	all := make([][]positionResult, len(others))
 	for k := range others {
-		all[k] = make([]difference, per)
+		all[k] = make([]positionResult, per)
 	}
-	// Those that would hold their output matrix take turns.
+	// Models that hold their output matrix go one after the other.
 	for k := 0; k < len(others); {
 		n := 1
-		for !others[k].holds() && k+n < len(others) && !others[k+n].holds() {
+		for !others[k].holdsOutput() && k+n < len(others) && !others[k+n].holdsOutput() {
 			n++
 		}
 		before, share := float64(k)/float64(len(others)), float64(n)/float64(len(others))
-		if err := differ(ctx, base, others[k:k+n], all[k:k+n], func(x float64) { done(before + share*x) }); err != nil {
+		if err := compareTogether(ctx, base, others[k:k+n], all[k:k+n],
+			func(x float64) { done(before + share*x) }); err != nil {
 			return nil, err
 		}
 		k += n
@@ -376,31 +379,32 @@ func differences(ctx context.Context, base output, others []*States, done func(f
 	return all, nil
 }
 
-// holds reports whether the rows of the output matrix are held while they are needed.
-func (st *States) holds() bool {
-	return st.Rows > logitRows && st.model.costs[st.model.output.w] >= costly
+// holdsOutput reports whether the rows of the output matrix are held while they are needed.
+func (st *States) holdsOutput() bool {
+	return st.Rows > logitBlockRows && st.model.costs[st.model.output.w] >= heldCost
 }
 
-func differ(ctx context.Context, base output, others []*States, all [][]difference, done func(float64)) error {
+func compareTogether(ctx context.Context, base baseOutput, others []*States, all [][]positionResult,
+	done func(float64)) error {
 	st := others[0]
 	r, vocab := &st.run, st.model.p.vocab
 	keep := r.Chunk - r.First
 	per := keep - 1
-	logits := make([]float32, min(logitRows, st.Rows)*vocab)
-	blocks := make([]*block, len(others))
-	room := newRoom(r.Workers)
+	logits := make([]float32, min(logitBlockRows, st.Rows)*vocab)
+	blocks := make([]*logitBlock, len(others))
+	room := newWorkspace(r.Workers)
 	for k, other := range others {
-		blocks[k] = other.blockIn(ctx, room, logits)
+		blocks[k] = other.logitBlockIn(ctx, room, logits)
 	}
 	scratch := make([][]float32, max(1, r.Workers))
-	for from := 0; from < st.Rows; from += logitRows {
-		n := min(logitRows, st.Rows-from)
-		p, err := base.rows(from, n)
+	for from := 0; from < st.Rows; from += logitBlockRows {
+		n := min(logitBlockRows, st.Rows-from)
+		p, err := base.rowLogits(from, n)
 		if err != nil {
 			return err
 		}
 		for k, other := range others {
-			if err := blocks[k].rows(other, from, n); err != nil {
+			if err := blocks[k].compute(other, from, n); err != nil {
 				return err
 			}
 			err := parallel.For(ctx, len(scratch), n, func(i, worker int) error {
@@ -409,7 +413,8 @@ func differ(ctx context.Context, base output, others []*States, all [][]differen
 					return nil
 				}
 				next := int(r.Tokens[chunk*r.Chunk+r.First+at+1])
-				d, err := other.model.differ(base, grow(&scratch[worker], 2*vocab), p[i*vocab:][:vocab],
+				d, err := other.model.comparePosition(base, buffer.Resize(&scratch[worker], 2*vocab),
+					p[i*vocab:][:vocab],
 					logits[i*vocab:][:vocab], next)
 				all[k][chunk*per+at] = d
 				return err
@@ -423,11 +428,10 @@ func differ(ctx context.Context, base output, others []*States, all [][]differen
 	return nil
 }
 
-// differ compares the logits q of a position with what the base says, p; next is the right
-// token.
-func (m *Model) differ(base output, scratch, p, q []float32, next int) (d difference, err error) {
+// comparePosition compares the logits q of a position with those of the base, p; next is the correct token.
+func (m *Model) comparePosition(base baseOutput, scratch, p, q []float32, next int) (d positionResult, err error) {
 	e, f := scratch[:len(p)], scratch[len(p):][:len(p)]
-	zp, sum, err := base.weigh(e, p)
+	zp, sum, err := base.probabilities(e, p)
 	if err != nil {
 		return d, err
 	}
@@ -435,9 +439,9 @@ func (m *Model) differ(base output, scratch, p, q []float32, next int) (d differ
 	if err != nil {
 		return d, err
 	}
-	d.divergence = divergence(e, sum, p, q, zp, zq)
+	d.divergence = klDivergence(e, sum, p, q, zp, zq)
 	d.base, d.model = zp-float64(p[next]), zq-float64(q[next])
-	d.right = vecmath.Exp64(-d.model) - vecmath.Exp64(-d.base)
+	d.deltaP = vecmath.Exp64(-d.model) - vecmath.Exp64(-d.base)
 	tp, tq := top5(p), top5(q)
 	if tp[0] == tq[0] {
 		d.top = 1
@@ -450,10 +454,10 @@ func (m *Model) differ(base output, scratch, p, q []float32, next int) (d differ
 	return d, nil
 }
 
-// divergence returns that of Kullback and Leibler, in nats, of the probabilities of logits p
+// klDivergence returns that of Kullback and Leibler, in nats, of the probabilities of logits p
 // from those of q, where e are the former but for a factor and sum is their sum. zp and zq
 // are what normalizer returns.
-func divergence(e []float32, sum float64, p, q []float32, zp, zq float64) float64 {
+func klDivergence(e []float32, sum float64, p, q []float32, zp, zq float64) float64 {
 	var sums [8]float64
 	for i, v := range e {
 		sums[i%8] += float64(float64(v) * ((float64(p[i]) - zp) - (float64(q[i]) - zq)))
@@ -484,8 +488,8 @@ func top5(x []float32) []int {
 	return top
 }
 
-func summarize(all []difference, chunks int) *Comparison {
-	column := func(f func(d *difference) float64) []float64 {
+func summarize(all []positionResult, chunks int) *Comparison {
+	column := func(f func(d *positionResult) float64) []float64 {
 		v := make([]float64, len(all))
 		for i := range all {
 			v[i] = f(&all[i])
@@ -496,22 +500,22 @@ func summarize(all []difference, chunks int) *Comparison {
 		mean, margin := meanOf(v)
 		return Figure{mean, margin}
 	}
-	c := &Comparison{Divergences: column(func(d *difference) float64 { return d.divergence })}
+	c := &Comparison{Divergences: column(func(d *positionResult) float64 { return d.divergence })}
 	c.Base = Perplexity{Chunks: chunks, Predicted: len(all),
-		Losses: column(func(d *difference) float64 { return d.base })}
+		Losses: column(func(d *positionResult) float64 { return d.base })}
 	c.Model = Perplexity{Chunks: chunks, Predicted: len(all),
-		Losses: column(func(d *difference) float64 { return d.model })}
+		Losses: column(func(d *positionResult) float64 { return d.model })}
 	c.Base.sum()
 	c.Model.sum()
 	c.Divergence = figure(c.Divergences)
-	c.LogRatio = figure(column(func(d *difference) float64 { return d.model - d.base }))
-	c.Right = figure(column(func(d *difference) float64 { return d.right }))
-	squares, margin := meanOf(column(func(d *difference) float64 { return d.right * d.right }))
-	if c.RightRMS.Mean = math.Sqrt(squares); squares > 0 {
-		c.RightRMS.Error = margin / (2 * c.RightRMS.Mean)
+	c.LogRatio = figure(column(func(d *positionResult) float64 { return d.model - d.base }))
+	c.DeltaP = figure(column(func(d *positionResult) float64 { return d.deltaP }))
+	squares, margin := meanOf(column(func(d *positionResult) float64 { return d.deltaP * d.deltaP }))
+	if c.DeltaPRMS.Mean = math.Sqrt(squares); squares > 0 {
+		c.DeltaPRMS.Error = margin / (2 * c.DeltaPRMS.Mean)
 	}
-	c.Top, c.Top5 = figure(column(func(d *difference) float64 { return d.top })),
-		figure(column(func(d *difference) float64 { return d.top5 }))
+	c.Top, c.Top5 = figure(column(func(d *positionResult) float64 { return d.top })),
+		figure(column(func(d *positionResult) float64 { return d.top5 }))
 	sorted := slices.Sorted(slices.Values(c.Divergences))
 	for _, q := range Ranks {
 		c.Quantiles = append(c.Quantiles, quantile(sorted, q))

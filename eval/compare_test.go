@@ -68,8 +68,8 @@ func TestLayers(t *testing.T) {
 			t.Errorf("other layers: %+v", other.Layers)
 		}
 		// In several passes, with other workers.
-		defer func(n, m int) { streamBytes, blockTokens = n, m }(streamBytes, blockTokens)
-		streamBytes, blockTokens = 4*48*chunk*3*2, 60
+		defer func(n, m int) { streamBytes, tokensPerBlock = n, m }(streamBytes, tokensPerBlock)
+		streamBytes, tokensPerBlock = 4*48*chunk*3*2, 60
 		run.Workers = 1
 		last := 0.0
 		run.Progress = func(p Progress) {

@@ -1,6 +1,9 @@
 package eval
 
-import "ggforge/internal/kernel/vecmath"
+import (
+	"ggforge/internal/kernel/buffer"
+	"ggforge/internal/kernel/vecmath"
+)
 
 // convolution is one of each channel over its own last values, up to the token's.
 type convolution struct {
@@ -13,15 +16,14 @@ type convolution struct {
 // convolution returns that of NAME.weight, rows of weights for each channel, and NAME.bias.
 // The first of the dimensions is the size of a row, the last the number of channels.
 func (b *builder) convolution(name string, silu bool, ne ...int) *convolution {
-	return &convolution{transposed(b.t.numbers(name+".weight", ne...), ne[0]),
+	return &convolution{transposed(b.t.requiredValues(name+".weight", ne...), ne[0]),
 		b.t.vector(name+".bias", ne[len(ne)-1]), silu, 0}
 }
 
-// run sets rows of dst to what the convolution says of rows of src, which are ld apart. A
-// chunk begins after zeros.
+// run sets rows of dst to the convolution of rows of src, which are ld apart. Zeros precede a chunk.
 func (c *convolution) run(s *stream, dst, src []float32, ld, n int) error {
 	channels := len(c.taps[0])
-	return s.each(n, func(a, b int) {
+	return s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
 			y := dst[t*channels:][:channels]
 			clear(y)
@@ -65,10 +67,10 @@ type shortConv struct {
 
 func newShortConv(b *builder, i int) mixer {
 	w := b.p.width
-	c := &shortConv{width: w, in: b.t.needed(b.name(i, "shortconv.in_proj"), w, 3*w),
-		out: b.t.needed(b.name(i, "shortconv.out_proj"), w, w)}
+	c := &shortConv{width: w, in: b.t.requiredLinear(b.name(i, "shortconv.in_proj"), w, 3*w),
+		out: b.t.requiredLinear(b.name(i, "shortconv.out_proj"), w, w)}
 	c.conv = b.convolution(b.name(i, "shortconv.conv"), false, b.k.count("shortconv.l_cache"), w)
-	if taps := len(c.conv.taps); b.p.encoder {
+	if taps := len(c.conv.taps); b.p.bidirectional {
 		if c.conv.next = taps / 2; taps%2 == 0 && taps > 0 {
 			b.t.fail(errUnsupported, "%q is %d, want an odd number in an encoder", b.p.arch+".shortconv.l_cache", taps)
 		}
@@ -78,11 +80,11 @@ func newShortConv(b *builder, i int) mixer {
 
 func (c *shortConv) mix(s *stream, y, x []float32, n int, last bool) error {
 	ld := 3 * c.width
-	bcx, u := grow(&s.qkv, n*ld), grow(&s.a, n*c.width)
+	bcx, u := buffer.Resize(&s.qkv, n*ld), buffer.Resize(&s.a, n*c.width)
 	if err := s.linear(bcx, ld, x, n, c.in); err != nil {
 		return err
 	}
-	if err := s.each(n, func(a, b int) {
+	if err := s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
 			row := bcx[t*ld:][:ld]
 			vecmath.Mul(row[:c.width], row[2*c.width:])
@@ -93,7 +95,7 @@ func (c *shortConv) mix(s *stream, y, x []float32, n int, last bool) error {
 	if err := c.conv.run(s, u, bcx, ld, n); err != nil {
 		return err
 	}
-	if err := s.each(n, func(a, b int) {
+	if err := s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
 			vecmath.Mul(u[t*c.width:][:c.width], bcx[t*ld+c.width:][:c.width])
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"ggforge/fault"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/parallel"
 	"ggforge/internal/kernel/vecmath"
 )
@@ -21,34 +22,36 @@ import (
 type deltaNet struct {
 	heads, keys      int // heads, and those of queries and keys
 	keyLen, valueLen int
-	turns            bool // head h has queries and keys h mod keys, else those of its neighbours
+	interleavedKeys  bool // head h has queries and keys h mod keys, else those of its neighbours
 	qkv, gate, out   *linear
 	alpha, beta      *linear // of decay and beta; or
-	both             *linear // both, beta first, for each head of keys
+	betaAlpha        *linear // both, beta first, for each head of keys
 	conv             *convolution
 	bias, a          []float32 // of decay, by head
 	norm             *norm     // of each head
 }
 
-// newDeltaNet returns that of layer i; turns is the field of the same name.
-func newDeltaNet(turns bool) func(b *builder, i int) mixer {
+// newDeltaNet returns the constructor of the mixer of a layer; interleavedKeys is the field of the same name.
+func newDeltaNet(interleavedKeys bool) func(b *builder, i int) mixer {
 	return func(b *builder, i int) mixer {
 		t, k := b.t, b.k.ssm()
 		if k.inner%k.rank != 0 || k.groups < 1 || k.rank%k.groups != 0 {
 			b.k.fail(fault.Broken, "layer %d has %d values of %d heads, %d of them of keys, want multiples", i, k.inner,
 				k.rank, k.groups)
 		}
-		d := &deltaNet{heads: k.rank, keys: k.groups, keyLen: k.state, valueLen: k.inner / k.rank, turns: turns}
+		d := &deltaNet{heads: k.rank, keys: k.groups, keyLen: k.state, valueLen: k.inner / k.rank,
+			interleavedKeys: interleavedKeys}
 		mixed := k.inner + 2*k.groups*k.state
-		d.qkv, d.gate, d.out = t.needed(b.name(i, "attn_qkv"), b.p.width, mixed),
-			t.needed(b.name(i, "attn_gate"), b.p.width, k.inner), t.needed(b.name(i, "ssm_out"), k.inner, b.p.width)
-		if d.both = t.linear(b.name(i, "ssm_ba"), b.p.width, 2*k.rank); d.both == nil {
-			d.alpha, d.beta = t.needed(b.name(i, "ssm_alpha"), b.p.width, k.rank),
-				t.needed(b.name(i, "ssm_beta"), b.p.width, k.rank)
+		d.qkv, d.gate, d.out = t.requiredLinear(b.name(i, "attn_qkv"), b.p.width, mixed),
+			t.requiredLinear(b.name(i, "attn_gate"), b.p.width, k.inner),
+			t.requiredLinear(b.name(i, "ssm_out"), k.inner, b.p.width)
+		if d.betaAlpha = t.linear(b.name(i, "ssm_ba"), b.p.width, 2*k.rank); d.betaAlpha == nil {
+			d.alpha, d.beta = t.requiredLinear(b.name(i, "ssm_alpha"), b.p.width, k.rank),
+				t.requiredLinear(b.name(i, "ssm_beta"), b.p.width, k.rank)
 		}
 		d.conv = b.convolution(b.name(i, "ssm_conv1d"), true, k.conv, mixed)
-		d.bias, d.a = t.numbers(b.name(i, "ssm_dt.bias"), k.rank), t.numbers(b.name(i, "ssm_a"), k.rank)
-		d.norm = &norm{weight: t.numbers(b.name(i, "ssm_norm.weight"), d.valueLen)}
+		d.bias, d.a = t.requiredValues(b.name(i, "ssm_dt.bias"), k.rank), t.requiredValues(b.name(i, "ssm_a"), k.rank)
+		d.norm = &norm{weight: t.requiredValues(b.name(i, "ssm_norm.weight"), d.valueLen)}
 		return d
 	}
 }
@@ -61,16 +64,16 @@ func unitLength(x []float32, eps float64) {
 func (d *deltaNet) mix(s *stream, y, x []float32, n int, last bool) error {
 	p, values, keys := s.m.p, d.heads*d.valueLen, d.keys*d.keyLen
 	mixed := values + 2*keys
-	in, u, z, ab := grow(&s.qkv, n*mixed), grow(&s.mid, n*mixed), grow(&s.more[0], n*values),
-		grow(&s.more[1], n*2*d.heads)
+	in, u, z, ab := buffer.Resize(&s.qkv, n*mixed), buffer.Resize(&s.mid, n*mixed), buffer.Resize(&s.temp[0], n*values),
+		buffer.Resize(&s.temp[1], n*2*d.heads)
 	if err := s.linear(in, mixed, x, n, d.qkv); err != nil {
 		return err
 	}
 	if err := s.linear(z, values, x, n, d.gate); err != nil {
 		return err
 	}
-	rates := []*linear{d.both}
-	if d.both == nil {
+	rates := []*linear{d.betaAlpha}
+	if d.betaAlpha == nil {
 		rates = []*linear{d.beta, d.alpha}
 	}
 	if err := s.linear(ab, 2*d.heads, x, n, rates...); err != nil {
@@ -80,7 +83,7 @@ func (d *deltaNet) mix(s *stream, y, x []float32, n int, last bool) error {
 		return err
 	}
 	scale := float32(1 / math.Sqrt(float64(d.keyLen)))
-	if err := s.each(n, func(a, b int) {
+	if err := s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
 			q, k := u[t*mixed:][:keys], u[t*mixed+keys:][:keys]
 			for h := 0; h < keys; h += d.keyLen {
@@ -92,17 +95,17 @@ func (d *deltaNet) mix(s *stream, y, x []float32, n int, last bool) error {
 	}); err != nil {
 		return err
 	}
-	out := grow(&s.a, n*values)
+	out := buffer.Resize(&s.a, n*values)
 	if err := parallel.For(s.ctx, len(s.states), n/s.r.Chunk*d.heads, func(i, worker int) error {
 		h := i % d.heads
-		delta := newDelta(&s.states[worker], d.keyLen, d.valueLen)
+		delta := newDeltaState(&s.states[worker], d.keyLen, d.valueLen)
 		first := i / d.heads * s.r.Chunk
 		for t := first; t < first+s.r.Chunk; t++ {
 			y := out[t*values+h*d.valueLen:][:d.valueLen]
 			d.step(delta, y, u[t*mixed:][:mixed], ab[t*2*d.heads:][:2*d.heads], h)
 			gate := z[t*values+h*d.valueLen:][:d.valueLen]
 			vecmath.SiLUOf.Apply(gate, gate)
-			p.apply(d.norm, y, y, d.valueLen)
+			p.normalize(d.norm, y, y, d.valueLen)
 			vecmath.Mul(y, gate)
 		}
 		return nil
@@ -112,13 +115,13 @@ func (d *deltaNet) mix(s *stream, y, x []float32, n int, last bool) error {
 	return s.project(y, out, n, last, d.out)
 }
 
-// places returns which key head h has, and where its beta and alpha are.
-func (d *deltaNet) places(h int) (key, beta, alpha int) {
+// indices returns which key head h has, and where its beta and alpha are.
+func (d *deltaNet) indices(h int) (key, beta, alpha int) {
 	key, beta, alpha = h/(d.heads/d.keys), h, d.heads+h
-	if d.turns {
+	if d.interleavedKeys {
 		key = h % d.keys
 	}
-	if d.both != nil { // betas and alphas of the heads of a key are next to each other
+	if d.betaAlpha != nil { // betas and alphas of the heads of a key are next to each other
 		per := d.heads / d.keys
 		beta = h/per*2*per + h%per
 		alpha = beta + per
@@ -128,9 +131,9 @@ func (d *deltaNet) places(h int) (key, beta, alpha int) {
 
 // step takes head h one token on: row is its queries, keys and values, rates are its betas
 // and alphas.
-func (d *deltaNet) step(state *delta, y, row, rates []float32, h int) {
+func (d *deltaNet) step(state *deltaState, y, row, rates []float32, h int) {
 	keys := d.keys * d.keyLen
-	key, b, a := d.places(h)
+	key, b, a := d.indices(h)
 	decay := vecmath.Exp(vecmath.Softplus(rates[a]+d.bias[h]) * d.a[h])
 	for j := range state.decay {
 		state.decay[j] = decay
@@ -139,77 +142,81 @@ func (d *deltaNet) step(state *delta, y, row, rates []float32, h int) {
 		row[2*keys+h*d.valueLen:][:d.valueLen], vecmath.Sigmoid(rates[b]))
 }
 
-// delta is the state of a head.
-type delta struct {
-	state, found   []float32 // [key][value]; what is stored under the key
-	decay          []float32 // of each element of a key
-	nothing, whole []float32
+// deltaState is the state of a head.
+type deltaState struct {
+	state, stored []float32 // [key][value]; what is stored under the key
+	decay         []float32 // of each element of a key
+	zeros, ones   []float32
 }
 
-// newDelta returns the first state, in memory that is kept.
-func newDelta(buf *[]float32, keyLen, valueLen int) *delta {
-	x := grow(buf, keyLen*valueLen+valueLen+3*keyLen)
-	d := &delta{}
+// newDeltaState returns the first state, in memory that is kept.
+func newDeltaState(buf *[]float32, keyLen, valueLen int) *deltaState {
+	x := buffer.Resize(buf, keyLen*valueLen+valueLen+3*keyLen)
+	d := &deltaState{}
 	for _, part := range []struct {
 		to *[]float32
 		n  int
-	}{{&d.state, keyLen * valueLen}, {&d.found, valueLen}, {&d.decay, keyLen}, {&d.nothing, keyLen},
-		{&d.whole, keyLen}} {
+	}{{&d.state, keyLen * valueLen}, {&d.stored, valueLen}, {&d.decay, keyLen}, {&d.zeros, keyLen},
+		{&d.ones, keyLen}} {
 		*part.to, x = x[:part.n], x[part.n:]
 	}
 	clear(d.state)
-	clear(d.nothing)
-	for i := range d.whole {
-		d.whole[i] = 1
+	clear(d.zeros)
+	for i := range d.ones {
+		d.ones[i] = 1
 	}
 	return d
 }
 
 // step takes the state one token on and sets y to what is stored under q. The factors of
 // decay have been set.
-func (d *delta) step(y, q, k, v []float32, beta float32) {
-	clear(d.found)
-	vecmath.Recur(d.found, d.state, v, d.decay, d.nothing, k)
+func (d *deltaState) step(y, q, k, v []float32, beta float32) {
+	clear(d.stored)
+	vecmath.Recur(d.stored, d.state, v, d.decay, d.zeros, k)
 	for i, x := range v {
-		d.found[i] = (x - d.found[i]) * beta
+		d.stored[i] = (x - d.stored[i]) * beta
 	}
 	clear(y)
-	vecmath.Recur(y, d.state, d.found, d.whole, k, q)
+	vecmath.Recur(y, d.state, d.stored, d.ones, k, q)
 }
 
-// kimiDelta is a mixer like deltaNet, in which each element of a key has a decay of its
+// kimiDeltaNet is a mixer like deltaNet, in which each element of a key has a decay of its
 // own. Source: Kimi Team, Kimi Linear, 2025.
-type kimiDelta struct {
+type kimiDeltaNet struct {
 	heads, size  int // size is that of keys and values
 	q, k, v, out *linear
 	convs        [3]*convolution // of q, k and v
-	decay, gate  *low
+	decay, gate  *lowRank
 	beta         *linear
 	bias, a      []float32 // of decay, by element and by head
 	norm         *norm     // of each head
 }
 
-func newKimiDelta(b *builder, i int) mixer {
+func newKimiDeltaNet(b *builder, i int) mixer {
 	p, t := b.p, b.t
-	d := &kimiDelta{heads: p.heads[i], size: b.k.count("kda.head_dim")}
+	d := &kimiDeltaNet{heads: p.heads[i], size: b.k.count("kda.head_dim")}
 	size, all := b.k.count("ssm.conv_kernel"), d.heads*d.size
-	d.q, d.k, d.v = t.needed(b.name(i, "attn_q"), p.width, all), t.needed(b.name(i, "attn_k"), p.width, all),
-		t.needed(b.name(i, "attn_v"), p.width, all)
+	d.q, d.k, d.v = t.requiredLinear(b.name(i, "attn_q"), p.width, all),
+		t.requiredLinear(b.name(i, "attn_k"), p.width, all),
+		t.requiredLinear(b.name(i, "attn_v"), p.width, all)
 	for j, letter := range "qkv" {
 		d.convs[j] = b.convolution(b.name(i, fmt.Sprintf("ssm_conv1d_%c", letter)), true, size, 1, all)
 	}
-	d.decay = &low{in: t.needed(b.name(i, "ssm_f_a"), p.width, d.size),
-		out: t.needed(b.name(i, "ssm_f_b"), d.size, all)}
-	d.gate = &low{in: t.needed(b.name(i, "ssm_g_a"), p.width, d.size), out: t.needed(b.name(i, "ssm_g_b"), d.size, all)}
-	d.beta, d.out = t.needed(b.name(i, "ssm_beta"), p.width, d.heads), t.needed(b.name(i, "attn_output"), all, p.width)
-	d.bias, d.a = t.numbers(b.name(i, "ssm_dt.bias"), all), t.numbers(b.name(i, "ssm_a"), 1, d.heads)
-	d.norm = &norm{weight: t.numbers(b.name(i, "ssm_norm.weight"), d.size)}
+	d.decay = &lowRank{in: t.requiredLinear(b.name(i, "ssm_f_a"), p.width, d.size),
+		out: t.requiredLinear(b.name(i, "ssm_f_b"), d.size, all)}
+	d.gate = &lowRank{in: t.requiredLinear(b.name(i, "ssm_g_a"), p.width, d.size),
+		out: t.requiredLinear(b.name(i, "ssm_g_b"), d.size, all)}
+	d.beta, d.out = t.requiredLinear(b.name(i, "ssm_beta"), p.width, d.heads),
+		t.requiredLinear(b.name(i, "attn_output"), all, p.width)
+	d.bias, d.a = t.requiredValues(b.name(i, "ssm_dt.bias"), all), t.requiredValues(b.name(i, "ssm_a"), 1, d.heads)
+	d.norm = &norm{weight: t.requiredValues(b.name(i, "ssm_norm.weight"), d.size)}
 	return d
 }
 
-func (d *kimiDelta) mix(s *stream, y, x []float32, n int, last bool) error {
+func (d *kimiDeltaNet) mix(s *stream, y, x []float32, n int, last bool) error {
 	p, all := s.m.p, d.heads*d.size
-	in, u, rates, gates := grow(&s.qkv, n*3*all), grow(&s.mid, 3*n*all), grow(&s.more[2], n*all), grow(&s.a, n*all)
+	in, u, rates, gates := buffer.Resize(&s.qkv, n*3*all), buffer.Resize(&s.mid, 3*n*all),
+		buffer.Resize(&s.temp[2], n*all), buffer.Resize(&s.a, n*all)
 	if err := s.linear(in, 3*all, x, n, d.q, d.k, d.v); err != nil {
 		return err
 	}
@@ -220,7 +227,7 @@ func (d *kimiDelta) mix(s *stream, y, x []float32, n int, last bool) error {
 	}
 	q, k, v := u[:n*all], u[n*all:][:n*all], u[2*n*all:]
 	copied := func(dst []float32, t int) { copy(dst, x[t*p.width:]) }
-	if err := s.low(rates, all, n, d.decay, copied); err != nil {
+	if err := s.lowRank(rates, all, n, d.decay, copied); err != nil {
 		return err
 	}
 	beta := in[:n*d.heads] // what the convolutions read is not needed any more
@@ -228,7 +235,7 @@ func (d *kimiDelta) mix(s *stream, y, x []float32, n int, last bool) error {
 		return err
 	}
 	scale := float32(1 / math.Sqrt(float64(d.size)))
-	if err := s.each(n, func(from, to int) {
+	if err := s.eachRows(n, func(from, to int) {
 		for t := from; t < to; t++ {
 			for h := t * all; h < (t+1)*all; h += d.size {
 				unitLength(q[h:][:d.size], p.eps)
@@ -246,20 +253,20 @@ func (d *kimiDelta) mix(s *stream, y, x []float32, n int, last bool) error {
 	}); err != nil {
 		return err
 	}
-	if err := s.low(gates, all, n, d.gate, copied); err != nil {
+	if err := s.lowRank(gates, all, n, d.gate, copied); err != nil {
 		return err
 	}
 	out := v // a head's values are read before they are written
 	if err := parallel.For(s.ctx, len(s.states), n/s.r.Chunk*d.heads, func(i, worker int) error {
 		h := i % d.heads
-		delta := newDelta(&s.states[worker], d.size, d.size)
+		delta := newDeltaState(&s.states[worker], d.size, d.size)
 		first := i / d.heads * s.r.Chunk
 		for t := first; t < first+s.r.Chunk; t++ {
 			at := t*all + h*d.size
 			copy(delta.decay, rates[at:])
 			y, gate := out[at:][:d.size], gates[at:][:d.size]
 			delta.step(y, q[at:][:d.size], k[at:][:d.size], v[at:][:d.size], vecmath.Sigmoid(beta[t*d.heads+h]))
-			p.apply(d.norm, y, y, d.size)
+			p.normalize(d.norm, y, y, d.size)
 			vecmath.SigmoidOf.Apply(gate, gate)
 			vecmath.Mul(y, gate)
 		}
@@ -270,16 +277,17 @@ func (d *kimiDelta) mix(s *stream, y, x []float32, n int, last bool) error {
 	return s.project(y, out, n, last, d.out)
 }
 
-// gatedAttention is attention whose queries come with gates: each head's matrix has rows
+// gatedQueryAttention is attention whose queries come with gates: each head's matrix has rows
 // for both, the query's first.
-type gatedAttention struct{ attention }
+type gatedQueryAttention struct{ attention }
 
-func newGatedAttention(b *builder, i int) mixer {
+func newGatedQueryAttention(b *builder, i int) mixer {
 	p, t := b.p, b.t
-	l := &gatedAttention{attention{heads: b.heads(i), turned: true}}
-	l.q, l.k, l.v = t.needed(b.name(i, "attn_q"), p.width, 2*l.n*l.keyLen),
-		t.needed(b.name(i, "attn_k"), p.width, l.kv*l.keyLen), t.needed(b.name(i, "attn_v"), p.width, l.kv*l.valueLen)
-	l.out = t.needed(b.name(i, "attn_output"), l.n*l.valueLen, p.width)
+	l := &gatedQueryAttention{attention{heads: b.heads(i), usesRoPE: true}}
+	l.q, l.k, l.v = t.requiredLinear(b.name(i, "attn_q"), p.width, 2*l.n*l.keyLen),
+		t.requiredLinear(b.name(i, "attn_k"), p.width, l.kv*l.keyLen),
+		t.requiredLinear(b.name(i, "attn_v"), p.width, l.kv*l.valueLen)
+	l.out = t.requiredLinear(b.name(i, "attn_output"), l.n*l.valueLen, p.width)
 	l.qNorm, l.kNorm = t.headNorm(b.name(i, "attn_q_norm"), l.n, l.keyLen),
 		t.headNorm(b.name(i, "attn_k_norm"), l.kv, l.keyLen)
 	if l.keyLen != l.valueLen {
@@ -289,18 +297,18 @@ func newGatedAttention(b *builder, i int) mixer {
 	return l
 }
 
-func (l *gatedAttention) mix(s *stream, y, x []float32, n int, last bool) error {
+func (l *gatedQueryAttention) mix(s *stream, y, x []float32, n int, last bool) error {
 	nq := l.n * l.keyLen
-	both, qkv := grow(&s.more[0], n*2*nq), grow(&s.qkv, n*l.row())
+	both, qkv := buffer.Resize(&s.temp[0], n*2*nq), buffer.Resize(&s.qkv, n*l.qkvLen())
 	if err := s.linear(both, 2*nq, x, n, l.q); err != nil {
 		return err
 	}
-	if err := s.linear(qkv[nq:], l.row(), x, n, l.k, l.v); err != nil {
+	if err := s.linear(qkv[nq:], l.qkvLen(), x, n, l.k, l.v); err != nil {
 		return err
 	}
-	if err := s.each(n, func(a, b int) {
+	if err := s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
-			row := qkv[t*l.row():]
+			row := qkv[t*l.qkvLen():]
 			for h := range l.n {
 				copy(row[h*l.keyLen:][:l.keyLen], both[t*2*nq+2*h*l.keyLen:])
 			}
@@ -309,13 +317,13 @@ func (l *gatedAttention) mix(s *stream, y, x []float32, n int, last bool) error 
 	}); err != nil {
 		return err
 	}
-	out := grow(&s.a, n*nq)
-	if err := l.each(s, n, func(worker *attending, head, q, k, v, o int) {
-		l.attend(worker, head, out[o:], qkv[q:], qkv[k:], qkv[v:], s.r.Chunk, l.row(), l.row(), l.row(), nq)
+	out := buffer.Resize(&s.a, n*nq)
+	if err := l.eachGroup(s, n, func(worker *attentionScratch, head, q, k, v, o int) {
+		l.attend(worker, head, out[o:], qkv[q:], qkv[k:], qkv[v:], s.r.Chunk, l.qkvLen(), l.qkvLen(), l.qkvLen(), nq)
 	}); err != nil {
 		return err
 	}
-	if err := s.each(n, func(a, b int) {
+	if err := s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
 			for h := range l.n {
 				gate := both[t*2*nq+(2*h+1)*l.keyLen:][:l.keyLen]

@@ -49,28 +49,28 @@ func (k *keys) pooling(name string, def Pooling) Pooling {
 	return Pooling(n)
 }
 
-// head is what follows the pooling.
-type head struct {
-	dense           []*linear // of embeddings, one after the other
-	hidden, output  *linear   // of a classification; or nil
-	act             vecmath.Function
-	norm            *norm // of what hidden says, or nil
-	last, softmaxed bool  // a classification reads the last token; its scores are probabilities
-	mean            bool  // or the mean
+// poolingHead is what follows the pooling.
+type poolingHead struct {
+	dense               []*linear // of embeddings, one after the other
+	hidden, output      *linear   // of a classification; or nil
+	act                 vecmath.Function
+	norm                *norm // of the output of hidden, or nil
+	fromLast, softmaxed bool  // a classification reads the last token; its scores are probabilities
+	fromMean            bool  // or the mean
 }
 
-// headKind is what a classification does where no key says it.
-type headKind uint8
+// classifierKind is the default of a classification in files without keys for it.
+type classifierKind uint8
 
 const (
-	headOfPooled headKind = iota // reads what is pooled
-	headOfMean                   // reads the mean, with the exact GELU between its two parts
-	headOfLast                   // reads the last token; its scores are probabilities
+	classifierOfPooled classifierKind = iota // reads what is pooled
+	classifierOfMean                         // reads the mean, with the exact GELU between its two parts
+	classifierOfLast                         // reads the last token; its scores are probabilities
 )
 
-// head finds the tensors after the pooling.
-func (t *tensors) head(k *keys, p *params, kind headKind) head {
-	var h head
+// poolingHead finds the tensors after the pooling.
+func (t *tensors) poolingHead(k *keys, p *params, kind classifierKind) poolingHead {
+	var h poolingHead
 	width := p.width
 	for _, name := range []string{"dense_2", "dense_3"} {
 		if x := t.all[name+".weight"]; x != nil && len(x.NE) == 2 {
@@ -100,29 +100,30 @@ func (t *tensors) head(k *keys, p *params, kind headKind) head {
 	}
 	h.act = vecmath.TanhOf
 	switch kind {
-	case headOfMean:
-		h.mean, h.act = true, vecmath.GELUErfOf
-	case headOfLast:
-		h.last, h.softmaxed = true, true
+	case classifierOfMean:
+		h.fromMean, h.act = true, vecmath.GELUErfOf
+	case classifierOfLast:
+		h.fromLast, h.softmaxed = true, true
 	}
-	switch p.headPooling {
+	switch p.classifierPooling {
 	case poolUnset:
 	case PoolMean, PoolCLS, PoolLast:
-		h.mean, h.last = p.headPooling == PoolMean, p.headPooling == PoolLast
+		h.fromMean, h.fromLast = p.classifierPooling == PoolMean, p.classifierPooling == PoolLast
 	default:
-		k.fail(fault.Unsupported, "%q is %d, want mean, cls or last", p.arch+".classifier.pooling_type", p.headPooling)
+		k.fail(fault.Unsupported, "%q is %d, want mean, cls or last", p.arch+".classifier.pooling_type",
+			p.classifierPooling)
 	}
 	h.act = k.activation("classifier.activation", h.act)
 	return h
 }
 
 // Predicts reports whether the model predicts tokens: encoders do not.
-func (m *Model) Predicts() bool { return !m.p.encoder }
+func (m *Model) Predicts() bool { return !m.p.bidirectional }
 
 // Pooling returns the kind of pooling that the file asks for.
 func (m *Model) Pooling() Pooling { return m.p.pooling }
 
-// EmbedOptions say what Embed does besides running the model.
+// EmbedOptions are the options of Embed.
 type EmbedOptions struct {
 	Pooling Pooling
 	// Norm is what vectors are divided by: Euclidean, the zero value, their length;
@@ -195,7 +196,7 @@ func (m *Model) Embed(ctx context.Context, texts [][]int32, o EmbedOptions) (*Em
 // embedSome sets the vectors of texts that are sorted by length.
 func (m *Model) embedSome(ctx context.Context, e *Embeddings, texts [][]int32, order []int, o EmbedOptions,
 	progress func(Progress)) error {
-	last := o.Pooling == PoolLast || o.Pooling == PoolRank && m.head.last
+	last := o.Pooling == PoolLast || o.Pooling == PoolRank && m.head.fromLast
 	var runs []*Run
 	for _, i := range order {
 		n := len(texts[i])
@@ -215,7 +216,7 @@ func (m *Model) embedSome(ctx context.Context, e *Embeddings, texts [][]int32, o
 	}
 	pooled := st.data // as many rows for each text as ends[i] - ends[i-1]
 	if o.Pooling != PoolNone && !last {
-		mean := o.Pooling == PoolMean || o.Pooling == PoolRank && m.head.mean
+		mean := o.Pooling == PoolMean || o.Pooling == PoolRank && m.head.fromMean
 		pooled = make([]float32, len(order)*st.width)
 		at := 0
 		for k, i := range order {
@@ -224,20 +225,20 @@ func (m *Model) embedSome(ctx context.Context, e *Embeddings, texts [][]int32, o
 			at += n * st.width
 		}
 	}
-	s := &stream{m: m, r: &Run{Inputs: o.Inputs, HalfGELU: o.HalfGELU}, ctx: ctx, room: newRoom(o.Workers)}
+	s := &stream{m: m, r: &Run{Inputs: o.Inputs, HalfGELU: o.HalfGELU}, ctx: ctx, workspace: newWorkspace(o.Workers)}
 	layers := m.head.dense
 	if o.Pooling == PoolRank {
 		layers = slices.DeleteFunc([]*linear{m.head.hidden, m.head.output}, func(l *linear) bool { return l == nil })
 	}
 	width := st.width
 	for _, l := range layers {
-		if pooled, err = s.after(l, pooled, len(pooled)/width); err != nil {
+		if pooled, err = s.headLayer(l, pooled, len(pooled)/width); err != nil {
 			return fmt.Errorf("%s: %w", m.source.Path, err)
 		}
 		if width = l.w.Rows; l == m.head.hidden {
-			s.act(m.head.act)(pooled, pooled)
+			s.activation(m.head.act)(pooled, pooled)
 			if m.head.norm != nil {
-				m.p.apply(m.head.norm, pooled, pooled, width)
+				m.p.normalize(m.head.norm, pooled, pooled, width)
 			}
 		}
 	}
@@ -265,11 +266,11 @@ func (m *Model) embedSome(ctx context.Context, e *Embeddings, texts [][]int32, o
 	return nil
 }
 
-// after returns the outputs of a layer for rows of x.
-func (s *stream) after(l *linear, x []float32, rows int) ([]float32, error) {
+// headLayer returns the outputs of a layer for rows of x.
+func (s *stream) headLayer(l *linear, x []float32, rows int) ([]float32, error) {
 	y := make([]float32, rows*l.w.Rows)
-	for from := 0; from < rows; from += blockTokens {
-		n := min(blockTokens, rows-from)
+	for from := 0; from < rows; from += tokensPerBlock {
+		n := min(tokensPerBlock, rows-from)
 		if err := s.linear(y[from*l.w.Rows:], l.w.Rows, x[from*l.w.K:][:n*l.w.K], n, l); err != nil {
 			return nil, err
 		}

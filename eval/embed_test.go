@@ -196,8 +196,8 @@ func TestEmbed(t *testing.T) {
 			if got := fmt.Sprintf("%x", h.Sum(nil)[:6]); got != c.want {
 				t.Errorf("bits %s, want %s", got, c.want)
 			}
-			defer func(b, e int) { blockTokens, embedTokens = b, e }(blockTokens, embedTokens)
-			blockTokens, embedTokens = 40, 50
+			defer func(b, e int) { tokensPerBlock, embedTokens = b, e }(tokensPerBlock, embedTokens)
+			tokensPerBlock, embedTokens = 40, 50
 			again, err := m.Embed(ctx, texts, EmbedOptions{Pooling: c.pooling, Norm: Unchanged, Workers: 3})
 			if err != nil {
 				t.Fatal(err)

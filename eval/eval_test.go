@@ -84,7 +84,7 @@ func made(arch string, sh shape) *model.Model {
 
 // epsilonOf returns the key that the norms of an architecture need.
 func epsilonOf(arch string) string {
-	if g := lookup(arch); g != nil && (g.LayerNorm || g.EitherEpsilon) {
+	if g := lookup(arch); g != nil && (g.LayerNorm || g.FallbackEpsilon) {
 		return "attention.layer_norm_epsilon"
 	}
 	return "attention.layer_norm_rms_epsilon"
@@ -156,8 +156,8 @@ func TestBits(t *testing.T) {
 // TestChunksAlone checks that chunks do not see each other, also where they go through
 // the layers in several blocks.
 func TestChunksAlone(t *testing.T) {
-	defer func(n int) { blockTokens = n }(blockTokens)
-	blockTokens = 110 // two chunks
+	defer func(n int) { tokensPerBlock = n }(tokensPerBlock)
+	tokensPerBlock = 110 // two chunks
 	for _, experts := range []int{0, 4} {
 		m, err := New(made("llama", shape{experts: experts}))
 		if err != nil {
@@ -208,7 +208,7 @@ func TestRefused(t *testing.T) {
 		kind error
 		want string
 	}{
-		{"no-such", shape{}, fault.Unsupported, `architecture "no-such" cannot be run`},
+		{"no-such", shape{}, fault.Unsupported, `architecture "no-such" is not supported`},
 		{"llama", set("llama.new_feature", gguf.Bool(true)), fault.Unsupported, "llama.new_feature = true"},
 		{"llama", set("new.feature", gguf.Bool(true)), fault.Unsupported, "new.feature = true"},
 		{"llama", extra("blk.0.new.weight", 48), fault.Unsupported, "blk.0.new.weight"},
@@ -224,7 +224,7 @@ func TestRefused(t *testing.T) {
 		{"llama", set("llama.attention.head_count", gguf.Uint32(6)), fault.Broken, "blk.0.attn_q.weight"},
 		{"llama", set("llama.attention.head_count", gguf.Uint32(0)), fault.Broken, "at least 1"},
 		{"llama", set("llama.attention.head_count_kv", gguf.Uint32(3)), fault.Broken, "want a multiple"},
-		{"llama", set("llama.rope.dimension_count", gguf.Uint32(17)), fault.Broken, "17 of 16"},
+		{"llama", set("llama.rope.dimension_count", gguf.Uint32(17)), fault.Broken, "17 of the 16"},
 		{"llama", set("llama.rope.scaling.type", gguf.String("new")), fault.Unsupported, `"new"`},
 		{"llama", set("llama.attention.key_length", gguf.Uint32(1<<20)), fault.Broken, "key"},
 	} {
@@ -267,7 +267,7 @@ func TestNotFinite(t *testing.T) {
 	}{
 		{"token_embd.weight", 48*7 + 3, 0, `tensor "token_embd.weight": the row of token 7 is not finite`},
 		{"blk.0.attn_norm.weight", 5, 0,
-			`layer 0: tensor "blk.0.attn_q.weight": what it is multiplied by is not finite`},
+			`layer 0: tensor "blk.0.attn_q.weight": its inputs are not finite`},
 		{"blk.1.attn_v.weight", 100, 0, `layer 1: tensor "blk.1.attn_v.weight": its output for token 0 is not finite`},
 		{"blk.1.ffn_up.weight", 100, 0, `layer 1: tensor "blk.1.ffn_up.weight": its output for token 0 is not finite`},
 		{"blk.1.ffn_gate_inp.weight", 20, 5,
@@ -381,7 +381,7 @@ func TestCompare(t *testing.T) {
 	}
 	same := all[0]
 	if same.Divergence.Mean != 0 || same.Top.Mean != 1 || math.Abs(same.Top5.Mean-1) > 1e-12 ||
-		same.LogRatio.Mean != 0 || same.RightRMS != (Figure{}) || same.Quantiles[len(Ranks)-1] != 0 {
+		same.LogRatio.Mean != 0 || same.DeltaPRMS != (Figure{}) || same.Quantiles[len(Ranks)-1] != 0 {
 		t.Errorf("a model with itself: %+v", same)
 	}
 	for i, m := range []*Model{base, near, far} {
@@ -447,12 +447,12 @@ func TestDivergence(t *testing.T) {
 		want += a[i] * math.Log(a[i]/b[i])
 	}
 	st := &States{model: m}
-	d, err := m.differ(st.output(context.Background()), make([]float32, 600), p, q, 7)
+	d, err := m.comparePosition(st.output(context.Background()), make([]float32, 600), p, q, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if math.Abs(d.divergence-want) > 1e-6*want || math.Abs(d.base+math.Log(a[7])) > 1e-6 ||
-		math.Abs(d.right-(b[7]-a[7])) > 1e-8 {
+		math.Abs(d.deltaP-(b[7]-a[7])) > 1e-8 {
 		t.Errorf("%+v, want a divergence of %v", d, want)
 	}
 	if got := top5([]float32{1, 9, 3, 9, 5, 7, 2}); fmt.Sprint(got) != "[1 3 5 4 2]" {

@@ -6,34 +6,35 @@ import (
 	"slices"
 
 	"ggforge/fault"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/vecmath"
 )
 
-// experts is a feed-forward layer of which a token takes some parts.
+// experts is a mixture of experts.
 type experts struct {
-	router           *linear
-	routerBias       []float32 // of the probabilities, for the choice only; or nil
-	n, used, ff      int
-	gate, up, down   []*linear // one each; gate empty for none, and up twice as high if it has both
-	fused            bool      // up has the rows of gate, then its own
-	shared           *feedForward
-	sharedGate       *linear // or nil
-	score            int
-	normed           bool
-	scale            float32
-	groups, useGroup int
-	unit             unit // of all but the shared part; nil for the graph's activation
-	early            bool // the router reads the stream before the layer
-	width            int  // of what experts read and say
-	latent           *low // to that width and back, nil if it is the stream's
-	weighFirst       bool // inputs are weighed; experts are chosen by what the router says itself
+	router             *linear
+	routerBias         []float32 // of the probabilities, for the choice only; or nil
+	n, used, ff        int
+	gate, up, down     []*linear // one each; gate empty for none, and up twice as high if it has both
+	fused              bool      // up has the rows of gate, then its own
+	shared             *feedForward
+	sharedGate         *linear // or nil
+	score              int
+	normalizeTopK      bool
+	scale              float32
+	groups, groupsUsed int
+	activation         ffnActivation // of all but the shared part; nil for the graph's activation
+	earlyRouter        bool          // the router reads the stream before the layer
+	width              int           // of the inputs and outputs of experts
+	projection         *lowRank      // to that width and back, nil if it is the stream's
+	weighInputs        bool          // inputs are weighed; experts are chosen by the logits of the router
 }
 
-// How routers make weights of their outputs: the values of expert_gating_func.
+// Values of expert_gating_func.
 const (
 	scoreSoftmax = 1 + iota
 	scoreSigmoid
-	scoreChosen // softmax over those that were chosen
+	scoreSoftmaxOfChosen // softmax over those that were chosen
 )
 
 // experts returns the experts of layer i, nil if it has none.
@@ -42,18 +43,21 @@ func (m *Model) experts(t *tensors, i int, name func(string) string) *experts {
 	if p.experts == 0 || t.all[name("ffn_gate_inp.weight")] == nil {
 		return nil
 	}
-	x := &experts{n: p.experts, used: p.expertsUsed[i], width: p.width, score: p.expertScore, normed: p.expertNormed,
-		scale: float32(p.expertScale), groups: p.expertGroups, useGroup: p.expertGroupsUsed, early: m.graph.EarlyRouter,
-		weighFirst: m.graph.WeighFirst}
-	if x.used < 1 || x.used > x.n || x.groups > 1 && (x.n%x.groups != 0 || x.useGroup < 1 || x.useGroup > x.groups) {
-		t.fail(fault.Broken, "%d of %d experts, %d of %d groups", x.used, x.n, x.useGroup, x.groups)
+	x := &experts{n: p.experts, used: p.expertsUsed[i], width: p.width, score: p.expertScore,
+		normalizeTopK: p.normalizeTopK,
+		scale:         float32(p.expertScale), groups: p.expertGroups, groupsUsed: p.expertGroupsUsed,
+		earlyRouter: m.graph.EarlyRouter,
+		weighInputs: m.graph.WeighInputs}
+	if x.used < 1 || x.used > x.n || x.groups > 1 && (x.n%x.groups != 0 || x.groupsUsed < 1 ||
+		x.groupsUsed > x.groups) {
+		t.fail(fault.Broken, "%d of %d experts, %d of %d groups", x.used, x.n, x.groupsUsed, x.groups)
 	}
-	x.router = t.needed(name("ffn_gate_inp"), p.width, x.n)
+	x.router = t.requiredLinear(name("ffn_gate_inp"), p.width, x.n)
 	x.routerBias = t.vector(name("exp_probs_b.bias"), x.n)
 	if down := t.all[name("ffn_latent_down.weight")]; down != nil && len(down.NE) == 2 {
 		x.width = int(down.NE[1])
-		x.latent = &low{in: t.needed(name("ffn_latent_down"), p.width, x.width),
-			out: t.needed(name("ffn_latent_up"), x.width, p.width)}
+		x.projection = &lowRank{in: t.requiredLinear(name("ffn_latent_down"), p.width, x.width),
+			out: t.requiredLinear(name("ffn_latent_up"), x.width, p.width)}
 	}
 	if down := t.all[name("ffn_down_exps.weight")]; down != nil {
 		x.ff = int(down.NE[0])
@@ -82,7 +86,7 @@ func (m *Model) experts(t *tensors, i int, name func(string) string) *experts {
 
 // stack returns the layers of NAME.weight, NAME.scale and NAME.bias, one for each of n matrices.
 func (t *tensors) stack(name string, in, out, n int) []*linear {
-	x := t.must(name+".weight", in, out, n)
+	x := t.required(name+".weight", in, out, n)
 	if x == nil {
 		return nil
 	}
@@ -106,7 +110,7 @@ func (t *tensors) stack(name string, in, out, n int) []*linear {
 	return list
 }
 
-// choice is an expert of a token and the weight of what it says.
+// choice is an expert of a token and its weight.
 type choice struct {
 	expert int32
 	weight float32
@@ -134,13 +138,13 @@ func (x *experts) choose(to []choice, logits []float32) error {
 	if _, ok := vecmath.Max(logits); !ok {
 		return fault.Errorf(fault.Broken, "the router's output is not a number")
 	}
-	if !x.weighFirst {
+	if !x.weighInputs {
 		copy(by, logits)
 	}
 	if x.routerBias != nil {
 		vecmath.Add(by, x.routerBias)
 	}
-	x.mask(by)
+	x.maskGroups(by)
 	for i := range to {
 		best := 0
 		for e, v := range by {
@@ -151,7 +155,7 @@ func (x *experts) choose(to []choice, logits []float32) error {
 		to[i] = choice{int32(best), logits[best]}
 		by[best] = float32(math.Inf(-1))
 	}
-	if x.score == scoreChosen {
+	if x.score == scoreSoftmaxOfChosen {
 		w := make([]float32, len(to))
 		for i, c := range to {
 			w[i] = c.weight
@@ -161,12 +165,12 @@ func (x *experts) choose(to []choice, logits []float32) error {
 			to[i].weight = w[i]
 		}
 	}
-	if x.normed {
+	if x.normalizeTopK {
 		var sum float64
 		for _, c := range to {
 			sum += float64(c.weight)
 		}
-		f := max(float32(sum), leastSum)
+		f := max(float32(sum), minWeightSum)
 		for i := range to {
 			to[i].weight /= f
 		}
@@ -179,8 +183,8 @@ func (x *experts) choose(to []choice, logits []float32) error {
 	return nil
 }
 
-// leastSum is the least that weights are divided by, the smallest normal number of 16 bits.
-const leastSum = 6.103515625e-5
+// minWeightSum is the least that weights are divided by, the smallest normal number of 16 bits.
+const minWeightSum = 6.103515625e-5
 
 // softmax makes weights of the outputs for the experts that were chosen; the largest comes
 // first.
@@ -196,8 +200,8 @@ func softmax(x []float32) {
 	}
 }
 
-// mask leaves the groups of experts whose two best have the largest sums.
-func (x *experts) mask(by []float32) {
+// maskGroups leaves the groups of experts whose two best have the largest sums.
+func (x *experts) maskGroups(by []float32) {
 	if x.groups <= 1 {
 		return
 	}
@@ -216,7 +220,7 @@ func (x *experts) mask(by []float32) {
 			sums[g] += sorted[1]
 		}
 	}
-	for range x.groups - x.useGroup {
+	for range x.groups - x.groupsUsed {
 		worst := -1
 		for g, v := range sums {
 			if !math.IsInf(float64(v), 1) && (worst < 0 || v <= sums[worst]) {
@@ -230,35 +234,39 @@ func (x *experts) mask(by []float32) {
 	}
 }
 
-// mixture adds the outputs of the experts of a layer to the stream.
-func (s *stream) mixture(l *layer) error {
+// addExperts adds the outputs of the experts of a layer to the residual stream.
+func (s *stream) addExperts(l *layer) error {
 	p := s.m.p
-	acc, err := s.say(l)
+	acc, err := s.expertOutputs(l)
 	if err == nil {
-		err = s.sound(acc, func() error { _, err := s.say(l); return err })
+		err = s.requireFinite(acc, func() error { _, err := s.expertOutputs(l); return err })
 	}
 	if err != nil {
 		return err
 	}
-	s.early = s.early[:0]
-	return s.each(len(s.h)/p.width, func(a, b int) { s.finish(l, s.h[a*p.width:b*p.width], acc[a*p.width:b*p.width]) })
+	s.routerLogits = s.routerLogits[:0]
+	return s.eachRows(len(s.h)/p.width, func(a,
+		b int) {
+		s.addFFN(l, s.h[a*p.width:b*p.width], acc[a*p.width:b*p.width])
+	})
 }
 
-// say returns what the experts of a layer say about the stream, one expert after the
-// other: its weights are read once, for all tokens that it was chosen for.
-func (s *stream) say(l *layer) ([]float32, error) {
+// expertOutputs returns the weighted sum of the experts of a layer for all tokens, one expert after the other: its
+// weights are read once, for all tokens that it was chosen for.
+func (s *stream) expertOutputs(l *layer) ([]float32, error) {
 	p, x := s.m.p, l.experts
-	acc := grow(&s.acc, len(s.h))
+	acc := buffer.Resize(&s.acc, len(s.h))
 	clear(acc)
-	sum, n := acc, len(s.h)/p.width // of what experts say
-	if x.latent != nil {
-		grow(&s.narrow[0], n*x.width)
-		sum = grow(&s.narrow[1], n*x.width)
+	sum, n := acc, len(s.h)/p.width // the weighted outputs of experts
+	if x.projection != nil {
+		buffer.Resize(&s.latentExperts[0], n*x.width)
+		sum = buffer.Resize(&s.latentExperts[1], n*x.width)
 		clear(sum)
 	}
 	chosen, err := s.route(l, func(from, rows int, in, _ []float32) error {
-		if x.latent != nil {
-			if err := s.linear(s.narrow[0][from*x.width:n*x.width], x.width, in, rows, x.latent.in); err != nil {
+		if x.projection != nil {
+			if err := s.linear(s.latentExperts[0][from*x.width:n*x.width], x.width, in, rows,
+				x.projection.in); err != nil {
 				return err
 			}
 		}
@@ -273,18 +281,18 @@ func (s *stream) say(l *layer) ([]float32, error) {
 	if err := s.experts(x, chosen, func(e int, list []int32) error {
 		return s.expert(l, e, list, chosen,
 			sum)
-	}); err != nil || x.latent == nil {
+	}); err != nil || x.projection == nil {
 		return acc, err
 	}
-	s.again = s.rev != nil || n > blockTokens
-	defer s.drop()
-	for from := 0; from < n; from += blockTokens {
-		rows := min(blockTokens, n-from)
-		y := grow(&s.y, rows*p.width)
-		if err := s.linear(y, p.width, sum[from*x.width:][:rows*x.width], rows, x.latent.out); err != nil {
+	s.rereads = s.reverse != nil || n > tokensPerBlock
+	defer s.dropHeld()
+	for from := 0; from < n; from += tokensPerBlock {
+		rows := min(tokensPerBlock, n-from)
+		y := buffer.Resize(&s.y, rows*p.width)
+		if err := s.linear(y, p.width, sum[from*x.width:][:rows*x.width], rows, x.projection.out); err != nil {
 			return nil, err
 		}
-		if err := s.each(rows, func(a, b int) {
+		if err := s.eachRows(rows, func(a, b int) {
 			vecmath.Add(acc[(from+a)*p.width:(from+b)*p.width],
 				y[a*p.width:b*p.width])
 		}); err != nil {
@@ -300,26 +308,26 @@ func (s *stream) say(l *layer) ([]float32, error) {
 func (s *stream) route(l *layer, f func(from, rows int, in, logits []float32) error) ([]choice, error) {
 	p, x := s.m.p, l.experts
 	n := len(s.h) / p.width
-	s.again = s.rev != nil || n > blockTokens
-	defer s.drop()
+	s.rereads = s.reverse != nil || n > tokensPerBlock
+	defer s.dropHeld()
 	chosen := make([]choice, n*x.used)
-	in := grow(&s.x, min(n, blockTokens)*p.width)
-	for from := 0; from < n; from += blockTokens {
-		rows := min(blockTokens, n-from)
-		err := s.each(rows, func(a, b int) {
+	in := buffer.Resize(&s.x, min(n, tokensPerBlock)*p.width)
+	for from := 0; from < n; from += tokensPerBlock {
+		rows := min(tokensPerBlock, n-from)
+		err := s.eachRows(rows, func(a, b int) {
 			s.norm(l.ffnNorm, in[a*p.width:b*p.width],
 				s.h[(from+a)*p.width:(from+b)*p.width])
 		})
 		if err != nil {
 			return nil, err
 		}
-		logits := grow(&s.mid, rows*x.n)
-		if x.early {
-			copy(logits, s.early[from*x.n:])
+		logits := buffer.Resize(&s.mid, rows*x.n)
+		if x.earlyRouter {
+			copy(logits, s.routerLogits[from*x.n:])
 		} else if err := s.linear(logits, x.n, in[:rows*p.width], rows, x.router); err != nil {
 			return nil, err
 		}
-		if err := s.eachErr(rows, func(a, b int) error {
+		if err := s.eachRowsErr(rows, func(a, b int) error {
 			for t := a; t < b; t++ {
 				if err := x.choose(chosen[(from+t)*x.used:][:x.used], logits[t*x.n:][:x.n]); err != nil {
 					return fmt.Errorf("tensor %q: %w", x.router.name, err)
@@ -336,8 +344,8 @@ func (s *stream) route(l *layer, f func(from, rows int, in, logits []float32) er
 	return chosen, nil
 }
 
-// takers returns, for each expert, the places in chosen of the tokens that it was chosen for.
-func (x *experts) takers(chosen []choice) [][]int32 {
+// assignments returns, for each expert, the places in chosen of the tokens that it was chosen for.
+func (x *experts) assignments(chosen []choice) [][]int32 {
 	takers := make([][]int32, x.n)
 	for i, c := range chosen {
 		takers[c.expert] = append(takers[c.expert], int32(i))
@@ -348,22 +356,22 @@ func (x *experts) takers(chosen []choice) [][]int32 {
 // experts calls f for each expert, with the places in chosen of those tokens that it was
 // chosen for, some at a time.
 func (s *stream) experts(x *experts, chosen []choice, f func(e int, list []int32) error) error {
-	for e, list := range x.takers(chosen) {
-		for s.again = s.rev != nil || len(list) > blockTokens; len(list) > 0; {
-			rows := min(blockTokens, len(list))
+	for e, list := range x.assignments(chosen) {
+		for s.rereads = s.reverse != nil || len(list) > tokensPerBlock; len(list) > 0; {
+			rows := min(tokensPerBlock, len(list))
 			if err := f(e, list[:rows]); err != nil {
 				return err
 			}
 			list = list[rows:]
 		}
-		s.drop()
+		s.dropHeld()
 	}
 	return nil
 }
 
-// part returns an expert.
-func (x *experts) part(e int) *feedForward {
-	f := &feedForward{up: x.up[e], down: x.down[e], ff: x.ff, fused: x.fused, unit: x.unit}
+// expert returns an expert.
+func (x *experts) expert(e int) *feedForward {
+	f := &feedForward{up: x.up[e], down: x.down[e], ff: x.ff, fused: x.fused, activation: x.activation}
 	if x.gate != nil {
 		f.gate = x.gate[e]
 	}
@@ -373,20 +381,20 @@ func (x *experts) part(e int) *feedForward {
 // routeEarly adds the router's outputs for n tokens of the stream to those before them; of the
 // last layer only for those that are wanted.
 func (s *stream) routeEarly(x *experts, h []float32, n int, last bool) error {
-	at := len(s.early)
-	s.early = slices.Grow(s.early, n*x.n)[:at+n*x.n]
-	if err := s.linear(s.early[at:], x.n, h, n, x.router); err != nil || !last {
+	at := len(s.routerLogits)
+	s.routerLogits = slices.Grow(s.routerLogits, n*x.n)[:at+n*x.n]
+	if err := s.linear(s.routerLogits[at:], x.n, h, n, x.router); err != nil || !last {
 		return err
 	}
-	s.early = s.early[:at+s.keep(s.early[at:], x.n, n)*x.n]
+	s.routerLogits = s.routerLogits[:at+s.keepPredicting(s.routerLogits[at:], x.n, n)*x.n]
 	return nil
 }
 
 // shared sets acc to the output of the part that all tokens take.
 func (s *stream) shared(x *experts, acc, in []float32, rows int) error {
 	p := s.m.p
-	y := grow(&s.y, rows*p.width)
-	if err := s.forward(x.shared, y, in[:rows*p.width], rows); err != nil {
+	y := buffer.Resize(&s.y, rows*p.width)
+	if err := s.feedForward(x.shared, y, in[:rows*p.width], rows); err != nil {
 		return err
 	}
 	var gate []float32
@@ -396,7 +404,7 @@ func (s *stream) shared(x *experts, acc, in []float32, rows int) error {
 			return err
 		}
 	}
-	return s.each(rows, func(a, b int) {
+	return s.eachRows(rows, func(a, b int) {
 		for t := a; t < b; t++ {
 			row := acc[t*p.width:][:p.width]
 			copy(row, y[t*p.width:])
@@ -407,35 +415,35 @@ func (s *stream) shared(x *experts, acc, in []float32, rows int) error {
 	})
 }
 
-// expert adds what an expert says about some tokens to acc.
+// expert adds the weighted output of an expert for some tokens to acc.
 func (s *stream) expert(l *layer, e int, list []int32, chosen []choice, acc []float32) error {
 	width, x := l.experts.width, l.experts
 	rows := len(list)
-	in := grow(&s.x, rows*width)
+	in := buffer.Resize(&s.x, rows*width)
 	token := func(i int) int { return int(list[i]) / x.used }
-	if err := s.each(rows, func(a, b int) {
+	if err := s.eachRows(rows, func(a, b int) {
 		for i := a; i < b; i++ {
 			row := in[i*width:][:width]
-			if x.latent != nil {
-				copy(row, s.narrow[0][token(i)*width:])
+			if x.projection != nil {
+				copy(row, s.latentExperts[0][token(i)*width:])
 			} else {
 				s.norm(l.ffnNorm, row, s.h[token(i)*width:][:width])
 			}
-			if x.weighFirst {
+			if x.weighInputs {
 				vecmath.Scale(row, row, chosen[list[i]].weight)
 			}
 		}
 	}); err != nil {
 		return err
 	}
-	y := grow(&s.y, rows*width)
-	if err := s.forward(x.part(e), y, in, rows); err != nil {
+	y := buffer.Resize(&s.y, rows*width)
+	if err := s.feedForward(x.expert(e), y, in, rows); err != nil {
 		return err
 	}
-	return s.each(rows, func(a, b int) {
+	return s.eachRows(rows, func(a, b int) {
 		for i := a; i < b; i++ {
 			row := y[i*width:][:width]
-			if !x.weighFirst {
+			if !x.weighInputs {
 				vecmath.Scale(row, row, chosen[list[i]].weight)
 			}
 			vecmath.Add(acc[token(i)*width:][:width], row)

@@ -20,18 +20,18 @@ func (l *Layer) add(of mixer) {
 	switch x := of.(type) {
 	case *attention:
 		l.Keys, l.Window = true, x.window
-	case *gated:
-		l.add(x.of)
-	case *gatedAttention:
+	case *outputGate:
+		l.add(x.attention)
+	case *gatedQueryAttention:
 		l.add(&x.attention)
-	case *lending:
-		l.Keys, l.Window = x.from == nil, x.window
-	case *latent:
+	case *sharedKVAttention:
+		l.Keys, l.Window = x.source == nil, x.window
+	case *mla:
 		l.Keys, l.Window = true, x.window
-	case both:
+	case parallelMixers:
 		l.add(x.a)
 		l.add(x.b)
-	case nothing:
+	case noMixer:
 	default:
 		l.State = true
 	}

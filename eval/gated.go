@@ -1,16 +1,19 @@
 package eval
 
-import "ggforge/internal/kernel/vecmath"
+import (
+	"ggforge/internal/kernel/buffer"
+	"ggforge/internal/kernel/vecmath"
+)
 
-// gated is attention whose heads' outputs are multiplied by the sigmoid of what a matrix
+// outputGate is attention whose heads' outputs are multiplied by the sigmoid of what a matrix
 // makes of the inputs: a number for each value, or one for each head.
-type gated struct {
-	of   *attention
-	gate *linear
+type outputGate struct {
+	attention *attention
+	gate      *linear
 }
 
-// newGated returns the attention of layer i.
-func newGated(b *builder, i int) mixer {
+// newOutputGate returns the attention of layer i.
+func newOutputGate(b *builder, i int) mixer {
 	l := newAttention(b, i).(*attention)
 	name, n := b.name(i, "attn_gate"), l.n*l.valueLen
 	if x := b.t.all[name+".weight"]; x == nil {
@@ -18,60 +21,59 @@ func newGated(b *builder, i int) mixer {
 	} else if len(x.NE) == 2 && x.NE[1] == int64(l.n) {
 		n = l.n
 	}
-	return &gated{l, b.t.needed(name, b.p.width, n)}
+	return &outputGate{l, b.t.requiredLinear(name, b.p.width, n)}
 }
 
-func (l *gated) mix(s *stream, y, x []float32, n int, last bool) error {
-	a, err := l.of.heed(s, x, n)
+func (l *outputGate) mix(s *stream, y, x []float32, n int, last bool) error {
+	a, err := l.attention.attendAll(s, x, n)
 	if err != nil {
 		return err
 	}
-	if err := l.open(s, &s.qkv, x, n); err != nil {
+	if err := l.computeGates(s, &s.qkv, x, n); err != nil {
 		return err
 	}
-	if err := s.each(n, func(from, to int) { l.let(a, s.qkv, from, to) }); err != nil {
+	if err := s.eachRows(n, func(from, to int) { l.applyGates(a, s.qkv, from, to) }); err != nil {
 		return err
 	}
-	return s.project(y, a, n, last, l.of.out)
+	return s.project(y, a, n, last, l.attention.out)
 }
 
-func (l *gated) back(s *stream, dx, dy, x []float32, n int) error {
-	return l.of.backGated(s, dx, dy, x, n, l)
+func (l *outputGate) back(s *stream, dx, dy, x []float32, n int) error {
+	return l.attention.backGated(s, dx, dy, x, n, l)
 }
 
-// open sets to to the gates of n tokens.
-func (l *gated) open(s *stream, to *[]float32, x []float32, n int) error {
+// computeGates sets to to the gates of n tokens.
+func (l *outputGate) computeGates(s *stream, to *[]float32, x []float32, n int) error {
 	gates := l.gate.w.Rows
-	g := grow(to, n*gates)
-	*to = g
+	g := buffer.Resize(to, n*gates)
 	if err := s.linear(g, gates, x, n, l.gate); err != nil {
 		return err
 	}
-	return s.each(n, func(a, b int) { vecmath.SigmoidOf.Apply(g[a*gates:b*gates], g[a*gates:b*gates]) })
+	return s.eachRows(n, func(a, b int) { vecmath.SigmoidOf.Apply(g[a*gates:b*gates], g[a*gates:b*gates]) })
 }
 
-// let multiplies rows [a, b) of x, of as many values as heads attend to, by their gates.
-func (l *gated) let(x, gates []float32, a, b int) {
-	row, n := l.of.n*l.of.valueLen, l.gate.w.Rows
+// applyGates multiplies rows [a, b) of x, of as many values as heads attend to, by their gates.
+func (l *outputGate) applyGates(x, gates []float32, a, b int) {
+	row, n := l.attention.n*l.attention.valueLen, l.gate.w.Rows
 	x, gates = x[a*row:b*row], gates[a*n:b*n]
 	if n == row {
 		vecmath.Mul(x, gates)
 		return
 	}
-	size := l.of.valueLen
+	size := l.attention.valueLen
 	for i, f := range gates {
 		head := x[i*size:][:size]
 		vecmath.Scale(head, head, f)
 	}
 }
 
-// shut sets rows [a, b) of d to the gradient by what the matrix makes, where dx is that by
+// backGates sets rows [a, b) of d to the gradient by what the matrix makes, where dx is that by
 // out, what heads attend to, and multiplies out by its gates.
-func (l *gated) shut(d, dx, out, gates []float32, a, b int) {
-	row, n := l.of.n*l.of.valueLen, l.gate.w.Rows
+func (l *outputGate) backGates(d, dx, out, gates []float32, a, b int) {
+	row, n := l.attention.n*l.attention.valueLen, l.gate.w.Rows
 	size := row / n
 	for i := a * n; i < b*n; i++ {
 		d[i] = float32(vecmath.SumProducts(dx[i*size:][:size], out[i*size:][:size])) * (1 - gates[i])
 	}
-	l.let(out, gates, a, b)
+	l.applyGates(out, gates, a, b)
 }

@@ -7,300 +7,318 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// Graph says what the tensors of an architecture do not: everything that has a tensor or
-// a key of its own (biases, norms of heads, further norms, experts, fused projections,
-// scales) is read from the file. The zero value of a field is the usual thing.
+// Graph describes what an architecture computes beyond what its tensors and keys show. Everything that has a tensor or
+// a key of its own (biases, QK-norms, further norms, experts, fused projections, scales) is read from the file. The
+// zero value of a field is the usual case.
 type Graph struct {
 	Arch string
-	// Mixer returns the part of layer i in which tokens see each other; nil for attention
-	// with queries, keys and values.
+	// Mixer returns the token mixer of layer i; nil for attention with queries, keys and values.
 	Mixer func(b *builder, i int) mixer
-	// Feed sets the second part of layer i, its norm and what else is unusual; nil for a
-	// feed-forward layer or experts.
-	Feed func(b *builder, i int, l *layer)
-	// First says that heads of RWKV 6 read what a token adds before it is in their state, by
-	// factors of their own, and that its second part has a gate.
-	First bool
-	// OutNorm is the name of the last norm; "" for output_norm.
-	OutNorm string
-	// Rope is how queries and keys are turned.
-	Rope Rope
-	// AllMultiplier says that rope.scaling.yarn_log_multiplier is that of what turning multiplies
-	// by as well, unless it is 1: the two cancel each other.
-	AllMultiplier bool
-	// TenthMultiplier says that rope.scaling.yarn_log_multiplier is a tenth of what it means.
-	TenthMultiplier bool
-	// WholeRope says that heads are turned as a whole, whatever rope.dimension_count is.
-	WholeRope bool
-	// AxesTurn says that the axes of a position take turns along the pairs.
-	AxesTurn bool
-	// Turned reports whether layer i turns queries and keys; nil for all.
-	Turned func(p *params, i int) bool
-	// MayTurn says that rope.scaling.finetuned says whether they are.
-	MayTurn bool
-	// NormLast says that heads are normalized after they are turned.
-	NormLast bool
-	// HeadNorm reports whether heads of layer i are normalized without weights; nil for
-	// none.
-	HeadNorm func(p *params, i int) bool
-	// OutScale says that what attention says is multiplied by attention.value_scale.
-	OutScale bool
-	// Temper returns what queries are multiplied by; nil for nothing.
-	Temper func(k *keys, p *params) temper
-	// TurnKey says that attention.rope_pattern says which layers turn queries and keys.
-	TurnKey bool
-	// TemperUnturned says that only queries that are not turned are multiplied.
-	TemperUnturned bool
-	// Act is the activation of the feed-forward layer: of its gate if there is one.
-	Act vecmath.Function
-	// Unit returns what is in its place in layer i; nil for Act.
-	Unit func(b *builder, i int) unit
-	// NamedAct says that hidden_activation names another activation.
-	NamedAct bool
-	// HalfFeed says that feed_forward_length is twice what it says.
-	HalfFeed bool
-	// EmbedScale returns the factor of embeddings; nil for that of embedding_scale, or 1.
-	EmbedScale func(p *params) float64
-	// AttnScale returns the factor of attention scores; nil for that of attention.scale, or
-	// 1/√(length of a key).
-	AttnScale func(p *params) float64
-	// LayerNorm says that norms subtract the mean; otherwise they are RMS norms.
+	// FFN sets the feed-forward block of layer i, its norm and what else is unusual; nil for a feed-forward network or
+	// experts.
+	FFN func(b *builder, i int, l *layer)
+	// TimeMixFirst: heads of RWKV 6 read the current token's k ⊗ v scaled by time_mix_first before it is added to the
+	// state, and the channel mix has a gate.
+	TimeMixFirst bool
+	// OutputNorm is the name of the last norm; "" for output_norm.
+	OutputNorm string
+	// RoPE is how RoPE pairs the values of queries and keys.
+	RoPE RoPE
+	// MScaleEqualsAllDim: YaRN's mscale equals mscale_all_dim, which is rope.scaling.yarn_log_multiplier, unless that
+	// is 1; the two cancel each other.
+	MScaleEqualsAllDim bool
+	// YarnLogMultiplierIsTenth: rope.scaling.yarn_log_multiplier is stored divided by 10.
+	YarnLogMultiplierIsTenth bool
+	// RotatesWholeHead: RoPE rotates the whole head, whatever rope.dimension_count is.
+	RotatesWholeHead bool
+	// InterleavedMRoPE: the sections of M-RoPE alternate along the pairs.
+	InterleavedMRoPE bool
+	// UsesRoPE reports whether layer i has RoPE; nil for all layers.
+	UsesRoPE func(p *params, i int) bool
+	// RoPEIfFinetuned: there is RoPE only if rope.scaling.finetuned is true.
+	RoPEIfFinetuned bool
+	// QKNormAfterRoPE: the QK-norm comes after RoPE.
+	QKNormAfterRoPE bool
+	// UnitNorm reports whether queries and keys of layer i have an RMS norm without weights; nil for none.
+	UnitNorm func(p *params, i int) bool
+	// AttentionOutputScale: the attention output is multiplied by attention.value_scale.
+	AttentionOutputScale bool
+	// AttentionTemperature returns the attention temperature, which scales queries by position; nil for none.
+	AttentionTemperature func(k *keys, p *params) temperature
+	// RoPEPattern: attention.rope_pattern lists the layers with RoPE.
+	RoPEPattern bool
+	// TemperatureWithoutRoPEOnly: the attention temperature is for layers without RoPE only.
+	TemperatureWithoutRoPEOnly bool
+	// Activation is that of the feed-forward network: of its gate if it has one.
+	Activation vecmath.Function
+	// FFNActivation returns what replaces Activation in layer i; nil for Activation.
+	FFNActivation func(b *builder, i int) ffnActivation
+	// ActivationFromKey: hidden_activation may name another activation.
+	ActivationFromKey bool
+	// HalvedFFNLength: feed_forward_length is twice the intermediate size.
+	HalvedFFNLength bool
+	// EmbeddingScale returns the factor of token embeddings; nil for embedding_scale, or 1.
+	EmbeddingScale func(p *params) float64
+	// AttentionScale returns the factor of attention scores; nil for attention.scale, or 1/√(length of a key).
+	AttentionScale func(p *params) float64
+	// LayerNorm: norms subtract the mean; otherwise they are RMS norms.
 	LayerNorm bool
-	// NoEpsilon says that nothing is added under the root of a norm, whatever the file says:
-	// the reference's runtime does not read it.
-	NoEpsilon bool
-	// EpsilonOptional means that norms add nothing under the root where the file has no epsilon.
+	// ZeroEpsilon: the epsilon of norms is 0, whatever the file has: llama.cpp does not read it.
+	ZeroEpsilon bool
+	// EpsilonOptional: the epsilon is 0 in files without the key.
 	EpsilonOptional bool
-	// EitherEpsilon means that RMS norms take attention.layer_norm_epsilon, which the file has to
-	// have, unless it has attention.layer_norm_rms_epsilon.
-	EitherEpsilon bool
-	// BareNorm says that norms have neither weights nor biases.
-	BareNorm bool
-	// Parallel reports whether attention and feed-forward layer read the same state, in a
-	// layer with norms as these; nil for no. A layer that has no norm of its own for the
-	// latter has one for both.
-	Parallel func(k *keys, l *layer) bool
-	// NormAfter says that the parts of a layer read the stream as it is, and what they add is
-	// normalized.
-	NormAfter bool
-	// NormSum says that the parts of a layer read the stream as it is, and the stream is
-	// normalized after each. There is no norm after the last layer.
-	NormSum bool
-	// BareFirst says that the first layer reads the embeddings as they are.
-	BareFirst bool
-	// LocalRope says that layers with a window turn by a base of 10000 if there is no
-	// rope.freq_base_swa, and without scaling.
-	LocalRope bool
-	// Encoder says that each token sees all others, also those that follow. Other
-	// architectures have attention.causal.
-	Encoder bool
-	// Prefix is what names of tensors of layers begin with.
-	Prefix string
-	// Decoder says that there are layers of a decoder, which reads what the encoder says.
-	Decoder bool
-	// Head is what is done before and between the tensors of a classifier.
-	Head headKind
-	// Ungated is the activation of feed-forward layers without a gate; nil for Act.
-	Ungated *vecmath.Function
-	// LocalPlain says that layers with a window turn without scaling.
-	LocalPlain bool
-	// LocalHeads says that layers with a window have lengths of heads and of what is turned of
-	// their own, that factors of frequencies are of the others, and that layers have embeddings
-	// and a factor of their own.
-	LocalHeads bool
-	// Alibi returns the largest factor of distances that are subtracted from scores; nil for
-	// that of attention.max_alibi_bias, or none.
-	Alibi func(p *params) float64
-	// Normed says that the weights of the chosen experts are divided by their sum, where no
-	// key says it.
-	Normed bool
-	// Score is how routers make weights of their outputs, where no key says it; 0 for
-	// scoreSoftmax.
-	Score int
-	// EarlyRouter says that routers read the stream before the layer, not normalized.
+	// FallbackEpsilon: RMS norms use attention.layer_norm_rms_epsilon, or in files without it
+	// attention.layer_norm_epsilon, which is required in any case.
+	FallbackEpsilon bool
+	// NormWithoutWeights: norms have neither weights nor biases.
+	NormWithoutWeights bool
+	// ParallelResidual reports whether attention and feed-forward block read the same residual stream, in a layer with
+	// these norms; nil for no. A layer without an FFN norm has one norm for both.
+	ParallelResidual func(k *keys, l *layer) bool
+	// OutputNormOnly: blocks read the residual stream without a norm, and their outputs are normalized.
+	OutputNormOnly bool
+	// PostLN: blocks read the residual stream without a norm, and the stream is normalized after each residual
+	// addition. There is no norm after the last layer.
+	PostLN bool
+	// NoNormInFirstLayer: the attention of the first layer reads the embeddings without a norm.
+	NoNormInFirstLayer bool
+	// SWADefaultRoPE: sliding-window layers have a RoPE base of 10000 unless there is rope.freq_base_swa, and no RoPE
+	// scaling.
+	SWADefaultRoPE bool
+	// Bidirectional: attention is not causal. Other architectures have attention.causal.
+	Bidirectional bool
+	// TensorPrefix comes before "blk." in the names of tensors.
+	TensorPrefix string
+	// IgnoresDecoder: tensors of a decoder (dec.*) are ignored.
+	IgnoresDecoder bool
+	// Classifier is what a classification reads, and its activation.
+	Classifier classifierKind
+	// UngatedActivation is the activation of feed-forward networks without a gate; nil for Activation.
+	UngatedActivation *vecmath.Function
+	// SWAUnscaledRoPE: sliding-window layers have no RoPE scaling.
+	SWAUnscaledRoPE bool
+	// SWAHeadSizes: sliding-window layers have head sizes and RoPE dimensions of their own and no rope_freqs, and
+	// layers have per-layer embeddings and an output scale.
+	SWAHeadSizes bool
+	// ALiBiMaxBias returns the ALiBi bias of which slopes are made; nil for attention.max_alibi_bias, or none.
+	ALiBiMaxBias func(p *params) float64
+	// NormalizeTopK: the weights of the chosen experts are divided by their sum, in files without expert_weights_norm.
+	NormalizeTopK bool
+	// RouterScore is the expert_gating_func of files without the key; 0 for scoreSoftmax.
+	RouterScore int
+	// EarlyRouter: the router reads the residual stream before the layer, without a norm.
 	EarlyRouter bool
-	// Grouped says that experts are chosen among the best groups only.
-	Grouped bool
-	// WeighFirst says that what experts read is weighed, not what they say.
-	WeighFirst bool
-	// Defaults sets factors and caps that are not 1 and none where a file has no key for them; nil
-	// for none.
+	// GroupedRouting: experts are chosen in the best groups only.
+	GroupedRouting bool
+	// WeighInputs: the inputs of experts are multiplied by their weights, not the outputs.
+	WeighInputs bool
+	// Defaults sets scales and soft caps of files without keys for them; nil for scales of 1 and no caps.
 	Defaults func(p *params)
-	// LogitsBy says that logits are multiplied by logit_scale; otherwise they are divided by
-	// it.
-	LogitsBy bool
-	// FeedNorm is the name of the norm of what the feed-forward layer reads; "" for ffn_norm.
-	FeedNorm string
-	// Also are keys that say nothing beyond what the graph does.
-	Also []string
+	// MultiplyLogits: logits are multiplied by logit_scale, not divided by it.
+	MultiplyLogits bool
+	// FFNNorm is the name of the norm before the feed-forward block; "" for ffn_norm.
+	FFNNorm string
+	// IgnoredKeys are keys that change nothing beyond what the graph does.
+	IgnoredKeys []string
 }
 
 // graphs are the architectures that can be evaluated.
 var graphs = []*Graph{
-	{Arch: "llama", Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true},
-	{Arch: "qwen2", Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "qwen2moe", Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "qwen3", Head: headOfLast, Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "qwen3moe", Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true},
-	{Arch: "gemma", Rope: RopeHalves, Act: vecmath.GELUOf, EmbedScale: rootOfWidth},
-	{Arch: "gemma2", Defaults: gemma2Caps, Rope: RopeHalves, Act: vecmath.GELUOf, EmbedScale: rootOfWidth,
-		AttnScale: gemmaScale(46)},
-	{Arch: "gemma3", Rope: RopeHalves, Act: vecmath.GELUOf, EmbedScale: rootOfWidth, AttnScale: gemmaScale(62),
-		LocalRope: true},
-	{Arch: "phi2", LayerNorm: true, Rope: RopeHalves, Act: vecmath.GELUOf, Parallel: always},
-	{Arch: "phi3", Rope: RopeHalves, Act: vecmath.SiLUOf, Also: []string{"attention.sliding_window"}},
-	{Arch: "phimoe", Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, Also: []string{"attention.sliding_window"}},
-	{Arch: "granite", Rope: RopePairs, Act: vecmath.SiLUOf,
-		Also: append([]string{"deepstack_mapping", "expert_shared_feed_forward_length"}, ssmKeys...), MayTurn: true},
-	{Arch: "granitemoe", Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true, Also: ssmKeys, MayTurn: true},
-	{Arch: "minicpm", Defaults: minicpmScales, Rope: RopePairs, Act: vecmath.SiLUOf},
-	{Arch: "olmo", LayerNorm: true, Rope: RopePairs, Act: vecmath.SiLUOf, BareNorm: true},
-	{Arch: "olmo2", LocalPlain: true, NormAfter: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "olmoe", Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "smollm3", Rope: RopePairs, Act: vecmath.SiLUOf, Turned: func(_ *params, i int) bool { return i%4 != 3 }},
-	{Arch: "glm4", Rope: RopePairs, Act: vecmath.SiLUOf},
-	{Arch: "glm4moe", Score: scoreSigmoid, Grouped: true, Rope: RopeHalves, Act: vecmath.SiLUOf,
-		FeedNorm: "post_attention_norm"},
-	{Arch: "deepseek", Rope: RopePairs, Act: vecmath.SiLUOf},
-	{Arch: "deepseek2", Mixer: newLatent, AllMultiplier: true, TenthMultiplier: true, Temper: temperature,
-		Grouped: true, Rope: RopePairs, Act: vecmath.SiLUOf},
-	{Arch: "command-r", LayerNorm: true, Rope: RopePairs, Act: vecmath.SiLUOf, Parallel: always, LogitsBy: true},
-	{Arch: "cohere2", LayerNorm: true, Rope: RopePairs, Act: vecmath.SiLUOf, Parallel: always, LogitsBy: true,
-		Turned: local},
-	{Arch: "gptneox", LayerNorm: true, Rope: RopeHalves, Act: vecmath.GELUOf,
-		Parallel: func(k *keys, _ *layer) bool { return k.flag("use_parallel_residual", true) }},
-	{Arch: "gpt2", LayerNorm: true, Act: vecmath.GELUOf},
-	{Arch: "falcon", LayerNorm: true, Rope: RopeHalves, Act: vecmath.GELUOf, Parallel: always},
-	{Arch: "bloom", LayerNorm: true, Act: vecmath.GELUOf, Alibi: func(*params) float64 { return 8 }},
-	{Arch: "mpt", LayerNorm: true, Act: vecmath.GELUOf},
-	{Arch: "starcoder", LayerNorm: true, Act: vecmath.GELUOf},
-	{Arch: "starcoder2", LayerNorm: true, Rope: RopeHalves, Act: vecmath.GELUOf},
-	{Arch: "stablelm", LayerNorm: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Also: []string{"use_parallel_residual"},
-		Parallel: func(_ *keys, l *layer) bool { return l.ffnNorm == nil }},
-	{Arch: "mamba", Mixer: newMamba, Feed: noFeed},
-	{Arch: "mamba2", Mixer: newMamba2, Feed: noFeed},
-	{Arch: "jamba", Mixer: where(recurs, newMamba, newAttention), Act: vecmath.SiLUOf},
-	{Arch: "granitehybrid", Mixer: where(recurs, newMamba2, newAttention), Rope: RopePairs, Act: vecmath.SiLUOf,
-		Normed: true, MayTurn: true, Also: []string{"expert_shared_feed_forward_length"}},
-	{Arch: "falcon-h1", Mixer: newBoth, Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "lfm2", Mixer: where(recurs, newShortConv, newAttention), OutNorm: "token_embd_norm", Rope: RopeHalves,
-		Act: vecmath.SiLUOf},
-	{Arch: "lfm2moe", Mixer: where(recurs, newShortConv, newAttention), OutNorm: "token_embd_norm", Rope: RopeHalves,
-		Act: vecmath.SiLUOf, Normed: true},
-	{Arch: "qwen3next", Mixer: where(recurs, newDeltaNet(false), newGatedAttention), Rope: RopeHalves,
-		Act: vecmath.SiLUOf, Normed: true, FeedNorm: "post_attention_norm"},
-	{Arch: "qwen35", Mixer: where(recurs, newDeltaNet(true), newGatedAttention), Rope: RopeHalves, Act: vecmath.SiLUOf,
-		FeedNorm: "post_attention_norm"},
-	{Arch: "qwen35moe", Mixer: where(recurs, newDeltaNet(true), newGatedAttention), Rope: RopeHalves,
-		Act: vecmath.SiLUOf, Normed: true, FeedNorm: "post_attention_norm"},
-	{Arch: "kimi-linear", Mixer: where(recurs, newKimiDelta, newLatent), Act: vecmath.SiLUOf, Normed: true},
-	{Arch: "nemotron_h", EitherEpsilon: true, Mixer: newNemotronH, Feed: nemotronFeed, Act: vecmath.ReLUSquaredOf,
-		MayTurn: true},
-	{Arch: "nemotron_h_moe", EitherEpsilon: true, Mixer: newNemotronH, Feed: nemotronFeed, Act: vecmath.ReLUSquaredOf,
-		MayTurn: true, Score: scoreSigmoid},
-	{Arch: "rwkv6", LayerNorm: true, EpsilonOptional: true, Mixer: newWKV6, Feed: channelFeed, First: true},
-	{Arch: "rwkv6qwen2", EpsilonOptional: true, Mixer: newWKV6, Act: vecmath.SiLUOf},
-	{Arch: "rwkv7", LayerNorm: true, EpsilonOptional: true, Mixer: newWKV7, Feed: channelFeed},
-	{Arch: "arwkv7", EpsilonOptional: true, Mixer: newWKV7, Act: vecmath.SiLUOf},
-	{Arch: "internlm2", Rope: RopePairs, Act: vecmath.SiLUOf},
-	{Arch: "exaone", Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "exaone4", NormAfter: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Turned: localOrAll},
-	{Arch: "nemotron", LayerNorm: true, Rope: RopeHalves, Act: vecmath.ReLUSquaredOf},
-	{Arch: "ernie4_5", Rope: RopePairs, Act: vecmath.SiLUOf},
-	{Arch: "ernie4_5-moe", Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true},
-	{Arch: "hunyuan-dense", Rope: RopeHalves, Act: vecmath.SiLUOf, NormLast: true},
-	{Arch: "seed_oss", Rope: RopeHalves, Act: vecmath.SiLUOf, FeedNorm: "post_attention_norm"},
-	{Arch: "arcee", Rope: RopePairs, Act: vecmath.ReLUSquaredOf},
-	{Arch: "baichuan", Rope: RopePairs, Act: vecmath.SiLUOf, Alibi: large,
-		Turned: func(p *params, _ int) bool { return p.layers == 32 }},
-	{Arch: "xverse", Rope: RopePairs, Act: vecmath.SiLUOf},
-	{Arch: "orion", LayerNorm: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "deepseek2-ocr", WholeRope: true, Rope: RopeHalves, Act: vecmath.SiLUOf,
-		Also: []string{"attention.sliding_window"}},
-	{Arch: "gpt-oss", Rope: RopeHalves, Unit: func(*builder, int) unit { return swigluOAI{1.702, 7} },
-		Score: scoreChosen, FeedNorm: "post_attention_norm", Also: []string{"rope.scaling.yarn_truncate"}},
-	{Arch: "llama4", Rope: RopePairs, Act: vecmath.SiLUOf, Turned: llama4Turned, NormLast: true,
-		HeadNorm: func(p *params, i int) bool { return p.experts != 128 && llama4Turned(p, i) }, Temper: llama4Temper,
-		TemperUnturned: true, Score: scoreSigmoid, WeighFirst: true},
-	{Arch: "smallthinker", Rope: RopeHalves, Act: vecmath.ReLUOf, Normed: true, EarlyRouter: true,
-		Turned: func(p *params, i int) bool { return p.window == 0 || i%4 != 0 }},
-	{Arch: "apertus", Rope: RopeHalves, Unit: newXIELU},
-	{Arch: "mistral4", Mixer: newLatent, TenthMultiplier: true, Temper: temperature, Grouped: true, Rope: RopePairs,
-		Act: vecmath.SiLUOf},
-	{Arch: "mistral3", Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true, Temper: temperatureOfYaRN},
-	{Arch: "qwen2vl", NoEpsilon: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "qwen3vl", Head: headOfLast, AxesTurn: true, Rope: RopeHalves, Act: vecmath.SiLUOf,
-		Also: []string{"n_deepstack_layers"}},
-	{Arch: "qwen3vlmoe", AxesTurn: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true,
-		Also: []string{"n_deepstack_layers"}},
-	{Arch: "chatglm", Rope: RopePairs, Act: vecmath.SiLUOf},
-	{Arch: "hunyuan-moe", Rope: RopeHalves, Act: vecmath.SiLUOf, NormLast: true, Normed: true},
-	{Arch: "hunyuan_vl", Rope: RopeHalves, Act: vecmath.SiLUOf, NormLast: true},
-	{Arch: "dots1", Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "bailingmoe", Rope: RopePairs, Act: vecmath.SiLUOf},
-	{Arch: "bailingmoe2", Rope: RopeHalves, Act: vecmath.SiLUOf, Grouped: true},
-	{Arch: "minimax-m2", Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true},
-	{Arch: "paddleocr", Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "pangu-embedded", Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "qwen", HalfFeed: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "maincoder", NormLast: true, Rope: RopePairs, Act: vecmath.SiLUOf},
-	{Arch: "openelm", Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "plamo", Rope: RopeHalves, Act: vecmath.SiLUOf, Parallel: always},
-	{Arch: "jais", LayerNorm: true, Act: vecmath.SiLUOf,
-		AttnScale: func(p *params) float64 { return 1 / float64(p.keyLen) }},
-	{Arch: "jais2", LayerNorm: true, Rope: RopeHalves, Act: vecmath.ReLUSquaredOf},
-	{Arch: "codeshell", LayerNorm: true, Rope: RopeHalves, Act: vecmath.GELUOf},
-	{Arch: "refact", Act: vecmath.SiLUOf, Alibi: func(*params) float64 { return 8 }},
-	{Arch: "deci", Rope: RopePairs, Act: vecmath.SiLUOf},
-	{Arch: "exaone-moe", Rope: RopeHalves, Act: vecmath.SiLUOf, Turned: localOrAll},
-	{Arch: "granite_swa", TurnKey: true, Rope: RopePairs, Act: vecmath.SiLUOf, Normed: true},
-	{Arch: "mellum", LocalPlain: true, Normed: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "plamo3", LocalRope: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "minicpm3", Mixer: newLatent, Defaults: minicpm3Scales, Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "plm", Mixer: newLatent, Rope: RopePairs, Act: vecmath.ReLUSquaredOf},
-	{Arch: "afmoe", Score: scoreSigmoid, Mixer: newGated, EmbedScale: rootOfWidth, Rope: RopeHalves,
-		Act: vecmath.SiLUOf, Turned: func(_ *params, i int) bool { return i%4 != 3 }},
-	{Arch: "mimo2", Rope: RopeHalves, Act: vecmath.SiLUOf, Score: scoreSigmoid, Normed: true, OutScale: true},
-	{Arch: "gemma4", Mixer: newLending, LocalHeads: true, AttnScale: func(*params) float64 { return 1 },
-		Rope: RopeHalves, Act: vecmath.GELUOf, EmbedScale: rootOfWidth, LocalRope: true},
-	{Arch: "dbrx", LayerNorm: true, Rope: RopeHalves, Act: vecmath.SiLUOf, Normed: true, FeedNorm: "attn_output_norm"},
-	{Arch: "bert", LayerNorm: true, Encoder: true, NormSum: true, Act: vecmath.GELUOf},
-	{Arch: "nomic-bert", LayerNorm: true, Encoder: true, NormSum: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "nomic-bert-moe", LayerNorm: true, Encoder: true, NormSum: true, Rope: RopeHalves, Act: vecmath.GELUOf,
-		Also: []string{"moe_every_n_layers"}},
-	{Arch: "jina-bert-v2", LayerNorm: true, Encoder: true, NormSum: true, Act: vecmath.GELUOf,
-		Alibi: func(*params) float64 { return 8 }},
-	{Arch: "jina-bert-v3", LayerNorm: true, Encoder: true, NormSum: true, Rope: RopeHalves, Act: vecmath.GELUOf},
-	{Arch: "modern-bert", Head: headOfMean, LayerNorm: true, Encoder: true, BareFirst: true, Rope: RopeHalves,
-		Act: vecmath.GELUErfOf, NamedAct: true, LocalRope: true},
-	{Arch: "neo-bert", Encoder: true, OutNorm: "enc.output_norm", Rope: RopePairs, Act: vecmath.SiLUOf},
-	{Arch: "eurobert", Encoder: true, Rope: RopeHalves, Act: vecmath.SiLUOf},
-	{Arch: "t5encoder", Encoder: true, OutNorm: "enc.output_norm", Prefix: "enc.", Act: vecmath.GELUOf,
-		Ungated: &vecmath.ReLUOf, AttnScale: func(*params) float64 { return 1 }},
-	{Arch: "t5", Decoder: true, Encoder: true, OutNorm: "enc.output_norm", Prefix: "enc.", Act: vecmath.GELUOf,
-		Ungated: &vecmath.ReLUOf, AttnScale: func(*params) float64 { return 1 },
-		Also: []string{"decoder_block_count", "decoder_start_token_id"}},
-	{Arch: "gemma-embedding", Encoder: true, Rope: RopeHalves, Act: vecmath.GELUOf, EmbedScale: rootOfWidth,
-		LocalRope: true},
-	{Arch: "llama-embed", Encoder: true, Rope: RopePairs, Act: vecmath.SiLUOf},
+	{Arch: "llama", RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf, NormalizeTopK: true},
+	{Arch: "qwen2", RoPE: RoPENeoX, Activation: vecmath.SiLUOf},
+	{Arch: "qwen2moe", RoPE: RoPENeoX, Activation: vecmath.SiLUOf},
+	{Arch: "qwen3", Classifier: classifierOfLast, RoPE: RoPENeoX, Activation: vecmath.SiLUOf},
+	{Arch: "qwen3moe", RoPE: RoPENeoX, Activation: vecmath.SiLUOf, NormalizeTopK: true},
+	{Arch: "gemma", RoPE: RoPENeoX, Activation: vecmath.GELUOf, EmbeddingScale: sqrtOfWidth},
+	{Arch: "gemma2", Defaults: gemma2Caps, RoPE: RoPENeoX, Activation: vecmath.GELUOf, EmbeddingScale: sqrtOfWidth,
+		AttentionScale: gemmaScale(46)},
+	{Arch: "gemma3", RoPE: RoPENeoX, Activation: vecmath.GELUOf, EmbeddingScale: sqrtOfWidth,
+		AttentionScale: gemmaScale(62),
+		SWADefaultRoPE: true},
+	{Arch: "phi2", LayerNorm: true, RoPE: RoPENeoX, Activation: vecmath.GELUOf, ParallelResidual: always},
+	{Arch: "phi3", RoPE: RoPENeoX, Activation: vecmath.SiLUOf, IgnoredKeys: []string{"attention.sliding_window"}},
+	{Arch: "phimoe", RoPE: RoPENeoX, Activation: vecmath.SiLUOf, NormalizeTopK: true,
+		IgnoredKeys: []string{"attention.sliding_window"}},
+	{Arch: "granite", RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf,
+		IgnoredKeys:     append([]string{"deepstack_mapping", "expert_shared_feed_forward_length"}, ssmKeys...),
+		RoPEIfFinetuned: true},
+	{Arch: "granitemoe", RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf, NormalizeTopK: true, IgnoredKeys: ssmKeys,
+		RoPEIfFinetuned: true},
+	{Arch: "minicpm", Defaults: minicpmScales, RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf},
+	{Arch: "olmo", LayerNorm: true, RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf, NormWithoutWeights: true},
+	{Arch: "olmo2", SWAUnscaledRoPE: true, OutputNormOnly: true, RoPE: RoPENeoX, Activation: vecmath.SiLUOf},
+	{Arch: "olmoe", RoPE: RoPENeoX, Activation: vecmath.SiLUOf},
+	{Arch: "smollm3", RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf,
+		UsesRoPE: func(_ *params, i int) bool { return i%4 != 3 }},
+	{Arch: "glm4", RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf},
+	{Arch: "glm4moe", RouterScore: scoreSigmoid, GroupedRouting: true, RoPE: RoPENeoX, Activation: vecmath.SiLUOf,
+		FFNNorm: "post_attention_norm"},
+	{Arch: "deepseek", RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf},
+	{Arch: "deepseek2", Mixer: newMLA, MScaleEqualsAllDim: true, YarnLogMultiplierIsTenth: true,
+		AttentionTemperature: temperatureFromKeys,
+		GroupedRouting:       true, RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf},
+	{Arch: "command-r", LayerNorm: true, RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf, ParallelResidual: always,
+		MultiplyLogits: true},
+	{Arch: "cohere2", LayerNorm: true, RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf, ParallelResidual: always,
+		MultiplyLogits: true,
+		UsesRoPE:       isSWALayer},
+	{Arch: "gptneox", LayerNorm: true, RoPE: RoPENeoX, Activation: vecmath.GELUOf,
+		ParallelResidual: func(k *keys, _ *layer) bool { return k.flag("use_parallel_residual", true) }},
+	{Arch: "gpt2", LayerNorm: true, Activation: vecmath.GELUOf},
+	{Arch: "falcon", LayerNorm: true, RoPE: RoPENeoX, Activation: vecmath.GELUOf, ParallelResidual: always},
+	{Arch: "bloom", LayerNorm: true, Activation: vecmath.GELUOf, ALiBiMaxBias: func(*params) float64 { return 8 }},
+	{Arch: "mpt", LayerNorm: true, Activation: vecmath.GELUOf},
+	{Arch: "starcoder", LayerNorm: true, Activation: vecmath.GELUOf},
+	{Arch: "starcoder2", LayerNorm: true, RoPE: RoPENeoX, Activation: vecmath.GELUOf},
+	{Arch: "stablelm", LayerNorm: true, RoPE: RoPENeoX, Activation: vecmath.SiLUOf,
+		IgnoredKeys:      []string{"use_parallel_residual"},
+		ParallelResidual: func(_ *keys, l *layer) bool { return l.ffnNorm == nil }},
+	{Arch: "mamba", Mixer: newMamba, FFN: noFFN},
+	{Arch: "mamba2", Mixer: newMamba2, FFN: noFFN},
+	{Arch: "jamba", Mixer: chooseMixer(isRecurrent, newMamba, newAttention), Activation: vecmath.SiLUOf},
+	{Arch: "granitehybrid", Mixer: chooseMixer(isRecurrent, newMamba2, newAttention), RoPE: RoPEInterleaved,
+		Activation:    vecmath.SiLUOf,
+		NormalizeTopK: true, RoPEIfFinetuned: true, IgnoredKeys: []string{"expert_shared_feed_forward_length"}},
+	{Arch: "falcon-h1", Mixer: newAttentionAndMamba2, RoPE: RoPENeoX, Activation: vecmath.SiLUOf},
+	{Arch: "lfm2", Mixer: chooseMixer(isRecurrent, newShortConv, newAttention), OutputNorm: "token_embd_norm",
+		RoPE:       RoPENeoX,
+		Activation: vecmath.SiLUOf},
+	{Arch: "lfm2moe", Mixer: chooseMixer(isRecurrent, newShortConv, newAttention), OutputNorm: "token_embd_norm",
+		RoPE:       RoPENeoX,
+		Activation: vecmath.SiLUOf, NormalizeTopK: true},
+	{Arch: "qwen3next", Mixer: chooseMixer(isRecurrent, newDeltaNet(false), newGatedQueryAttention), RoPE: RoPENeoX,
+		Activation: vecmath.SiLUOf, NormalizeTopK: true, FFNNorm: "post_attention_norm"},
+	{Arch: "qwen35", Mixer: chooseMixer(isRecurrent, newDeltaNet(true), newGatedQueryAttention), RoPE: RoPENeoX,
+		Activation: vecmath.SiLUOf,
+		FFNNorm:    "post_attention_norm"},
+	{Arch: "qwen35moe", Mixer: chooseMixer(isRecurrent, newDeltaNet(true), newGatedQueryAttention), RoPE: RoPENeoX,
+		Activation: vecmath.SiLUOf, NormalizeTopK: true, FFNNorm: "post_attention_norm"},
+	{Arch: "kimi-linear", Mixer: chooseMixer(isRecurrent, newKimiDeltaNet, newMLA), Activation: vecmath.SiLUOf,
+		NormalizeTopK: true},
+	{Arch: "nemotron_h", FallbackEpsilon: true, Mixer: newNemotronH, FFN: nemotronFFN,
+		Activation:      vecmath.ReLUSquaredOf,
+		RoPEIfFinetuned: true},
+	{Arch: "nemotron_h_moe", FallbackEpsilon: true, Mixer: newNemotronH, FFN: nemotronFFN,
+		Activation:      vecmath.ReLUSquaredOf,
+		RoPEIfFinetuned: true, RouterScore: scoreSigmoid},
+	{Arch: "rwkv6", LayerNorm: true, EpsilonOptional: true, Mixer: newWKV6, FFN: channelMixFFN, TimeMixFirst: true},
+	{Arch: "rwkv6qwen2", EpsilonOptional: true, Mixer: newWKV6, Activation: vecmath.SiLUOf},
+	{Arch: "rwkv7", LayerNorm: true, EpsilonOptional: true, Mixer: newWKV7, FFN: channelMixFFN},
+	{Arch: "arwkv7", EpsilonOptional: true, Mixer: newWKV7, Activation: vecmath.SiLUOf},
+	{Arch: "internlm2", RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf},
+	{Arch: "exaone", RoPE: RoPENeoX, Activation: vecmath.SiLUOf},
+	{Arch: "exaone4", OutputNormOnly: true, RoPE: RoPENeoX, Activation: vecmath.SiLUOf, UsesRoPE: ropeInSWAOrAll},
+	{Arch: "nemotron", LayerNorm: true, RoPE: RoPENeoX, Activation: vecmath.ReLUSquaredOf},
+	{Arch: "ernie4_5", RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf},
+	{Arch: "ernie4_5-moe", RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf, NormalizeTopK: true},
+	{Arch: "hunyuan-dense", RoPE: RoPENeoX, Activation: vecmath.SiLUOf, QKNormAfterRoPE: true},
+	{Arch: "seed_oss", RoPE: RoPENeoX, Activation: vecmath.SiLUOf, FFNNorm: "post_attention_norm"},
+	{Arch: "arcee", RoPE: RoPEInterleaved, Activation: vecmath.ReLUSquaredOf},
+	{Arch: "baichuan", RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf, ALiBiMaxBias: alibiOf13B,
+		UsesRoPE: func(p *params, _ int) bool { return p.layers == 32 }},
+	{Arch: "xverse", RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf},
+	{Arch: "orion", LayerNorm: true, RoPE: RoPENeoX, Activation: vecmath.SiLUOf},
+	{Arch: "deepseek2-ocr", RotatesWholeHead: true, RoPE: RoPENeoX, Activation: vecmath.SiLUOf,
+		IgnoredKeys: []string{"attention.sliding_window"}},
+	{Arch: "gpt-oss", RoPE: RoPENeoX, FFNActivation: func(*builder, int) ffnActivation { return swigluOAI{1.702, 7} },
+		RouterScore: scoreSoftmaxOfChosen, FFNNorm: "post_attention_norm",
+		IgnoredKeys: []string{"rope.scaling.yarn_truncate"}},
+	{Arch: "llama4", RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf, UsesRoPE: llama4UsesRoPE, QKNormAfterRoPE: true,
+		UnitNorm:                   func(p *params, i int) bool { return p.experts != 128 && llama4UsesRoPE(p, i) },
+		AttentionTemperature:       llama4Temperature,
+		TemperatureWithoutRoPEOnly: true, RouterScore: scoreSigmoid, WeighInputs: true},
+	{Arch: "smallthinker", RoPE: RoPENeoX, Activation: vecmath.ReLUOf, NormalizeTopK: true, EarlyRouter: true,
+		UsesRoPE: func(p *params, i int) bool { return p.window == 0 || i%4 != 0 }},
+	{Arch: "apertus", RoPE: RoPENeoX, FFNActivation: newXIELU},
+	{Arch: "mistral4", Mixer: newMLA, YarnLogMultiplierIsTenth: true, AttentionTemperature: temperatureFromKeys,
+		GroupedRouting: true, RoPE: RoPEInterleaved,
+		Activation: vecmath.SiLUOf},
+	{Arch: "mistral3", RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf, NormalizeTopK: true,
+		AttentionTemperature: yarnTemperature},
+	{Arch: "qwen2vl", ZeroEpsilon: true, RoPE: RoPENeoX, Activation: vecmath.SiLUOf},
+	{Arch: "qwen3vl", Classifier: classifierOfLast, InterleavedMRoPE: true, RoPE: RoPENeoX, Activation: vecmath.SiLUOf,
+		IgnoredKeys: []string{"n_deepstack_layers"}},
+	{Arch: "qwen3vlmoe", InterleavedMRoPE: true, RoPE: RoPENeoX, Activation: vecmath.SiLUOf, NormalizeTopK: true,
+		IgnoredKeys: []string{"n_deepstack_layers"}},
+	{Arch: "chatglm", RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf},
+	{Arch: "hunyuan-moe", RoPE: RoPENeoX, Activation: vecmath.SiLUOf, QKNormAfterRoPE: true, NormalizeTopK: true},
+	{Arch: "hunyuan_vl", RoPE: RoPENeoX, Activation: vecmath.SiLUOf, QKNormAfterRoPE: true},
+	{Arch: "dots1", RoPE: RoPENeoX, Activation: vecmath.SiLUOf},
+	{Arch: "bailingmoe", RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf},
+	{Arch: "bailingmoe2", RoPE: RoPENeoX, Activation: vecmath.SiLUOf, GroupedRouting: true},
+	{Arch: "minimax-m2", RoPE: RoPENeoX, Activation: vecmath.SiLUOf, NormalizeTopK: true},
+	{Arch: "paddleocr", RoPE: RoPENeoX, Activation: vecmath.SiLUOf},
+	{Arch: "pangu-embedded", RoPE: RoPENeoX, Activation: vecmath.SiLUOf},
+	{Arch: "qwen", HalvedFFNLength: true, RoPE: RoPENeoX, Activation: vecmath.SiLUOf},
+	{Arch: "maincoder", QKNormAfterRoPE: true, RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf},
+	{Arch: "openelm", RoPE: RoPENeoX, Activation: vecmath.SiLUOf},
+	{Arch: "plamo", RoPE: RoPENeoX, Activation: vecmath.SiLUOf, ParallelResidual: always},
+	{Arch: "jais", LayerNorm: true, Activation: vecmath.SiLUOf,
+		AttentionScale: func(p *params) float64 { return 1 / float64(p.keyLen) }},
+	{Arch: "jais2", LayerNorm: true, RoPE: RoPENeoX, Activation: vecmath.ReLUSquaredOf},
+	{Arch: "codeshell", LayerNorm: true, RoPE: RoPENeoX, Activation: vecmath.GELUOf},
+	{Arch: "refact", Activation: vecmath.SiLUOf, ALiBiMaxBias: func(*params) float64 { return 8 }},
+	{Arch: "deci", RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf},
+	{Arch: "exaone-moe", RoPE: RoPENeoX, Activation: vecmath.SiLUOf, UsesRoPE: ropeInSWAOrAll},
+	{Arch: "granite_swa", RoPEPattern: true, RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf, NormalizeTopK: true},
+	{Arch: "mellum", SWAUnscaledRoPE: true, NormalizeTopK: true, RoPE: RoPENeoX, Activation: vecmath.SiLUOf},
+	{Arch: "plamo3", SWADefaultRoPE: true, RoPE: RoPENeoX, Activation: vecmath.SiLUOf},
+	{Arch: "minicpm3", Mixer: newMLA, Defaults: minicpm3Scales, RoPE: RoPENeoX, Activation: vecmath.SiLUOf},
+	{Arch: "plm", Mixer: newMLA, RoPE: RoPEInterleaved, Activation: vecmath.ReLUSquaredOf},
+	{Arch: "afmoe", RouterScore: scoreSigmoid, Mixer: newOutputGate, EmbeddingScale: sqrtOfWidth, RoPE: RoPENeoX,
+		Activation: vecmath.SiLUOf, UsesRoPE: func(_ *params, i int) bool { return i%4 != 3 }},
+	{Arch: "mimo2", RoPE: RoPENeoX, Activation: vecmath.SiLUOf, RouterScore: scoreSigmoid, NormalizeTopK: true,
+		AttentionOutputScale: true},
+	{Arch: "gemma4", Mixer: newSharedKVAttention, SWAHeadSizes: true,
+		AttentionScale: func(*params) float64 { return 1 },
+		RoPE:           RoPENeoX, Activation: vecmath.GELUOf, EmbeddingScale: sqrtOfWidth, SWADefaultRoPE: true},
+	{Arch: "dbrx", LayerNorm: true, RoPE: RoPENeoX, Activation: vecmath.SiLUOf, NormalizeTopK: true,
+		FFNNorm: "attn_output_norm"},
+	{Arch: "bert", LayerNorm: true, Bidirectional: true, PostLN: true, Activation: vecmath.GELUOf},
+	{Arch: "nomic-bert", LayerNorm: true, Bidirectional: true, PostLN: true, RoPE: RoPENeoX,
+		Activation: vecmath.SiLUOf},
+	{Arch: "nomic-bert-moe", LayerNorm: true, Bidirectional: true, PostLN: true, RoPE: RoPENeoX,
+		Activation:  vecmath.GELUOf,
+		IgnoredKeys: []string{"moe_every_n_layers"}},
+	{Arch: "jina-bert-v2", LayerNorm: true, Bidirectional: true, PostLN: true, Activation: vecmath.GELUOf,
+		ALiBiMaxBias: func(*params) float64 { return 8 }},
+	{Arch: "jina-bert-v3", LayerNorm: true, Bidirectional: true, PostLN: true, RoPE: RoPENeoX,
+		Activation: vecmath.GELUOf},
+	{Arch: "modern-bert", Classifier: classifierOfMean, LayerNorm: true, Bidirectional: true, NoNormInFirstLayer: true,
+		RoPE:       RoPENeoX,
+		Activation: vecmath.GELUErfOf, ActivationFromKey: true, SWADefaultRoPE: true},
+	{Arch: "neo-bert", Bidirectional: true, OutputNorm: "enc.output_norm", RoPE: RoPEInterleaved,
+		Activation: vecmath.SiLUOf},
+	{Arch: "eurobert", Bidirectional: true, RoPE: RoPENeoX, Activation: vecmath.SiLUOf},
+	{Arch: "t5encoder", Bidirectional: true, OutputNorm: "enc.output_norm", TensorPrefix: "enc.",
+		Activation:        vecmath.GELUOf,
+		UngatedActivation: &vecmath.ReLUOf, AttentionScale: func(*params) float64 { return 1 }},
+	{Arch: "t5", IgnoresDecoder: true, Bidirectional: true, OutputNorm: "enc.output_norm", TensorPrefix: "enc.",
+		Activation:        vecmath.GELUOf,
+		UngatedActivation: &vecmath.ReLUOf, AttentionScale: func(*params) float64 { return 1 },
+		IgnoredKeys: []string{"decoder_block_count", "decoder_start_token_id"}},
+	{Arch: "gemma-embedding", Bidirectional: true, RoPE: RoPENeoX, Activation: vecmath.GELUOf,
+		EmbeddingScale: sqrtOfWidth,
+		SWADefaultRoPE: true},
+	{Arch: "llama-embed", Bidirectional: true, RoPE: RoPEInterleaved, Activation: vecmath.SiLUOf},
 }
 
-// large is Graph.Alibi for models of 13 B, which do not turn.
-func large(p *params) float64 {
+// alibiOf13B is Graph.ALiBiMaxBias of Baichuan: the 13 B model has ALiBi in place of RoPE.
+func alibiOf13B(p *params) float64 {
 	if p.layers == 40 {
 		return 8
 	}
 	return 0
 }
 
-// localOrAll is Graph.Turned for layers with a window, or all if there is none.
-func localOrAll(p *params, i int) bool { return p.window == 0 || p.local(i) }
+// ropeInSWAOrAll is Graph.UsesRoPE for layers with a window, or all if there is none.
+func ropeInSWAOrAll(p *params, i int) bool { return p.window == 0 || p.isSWA(i) }
 
-// ssmKeys are keys that models without such layers have, too.
+// ssmKeys are also in files of models without SSM layers.
 var ssmKeys = []string{"ssm.conv_kernel", "ssm.state_size", "ssm.group_count", "ssm.inner_size", "ssm.time_step_rank"}
 
-// where is Graph.Mixer for layers of two kinds: yes for those that the condition accepts.
-func where(condition func(p *params, i int) bool, yes, no func(*builder, int) mixer) func(*builder, int) mixer {
+// chooseMixer returns a Graph.Mixer that calls yes for layers that satisfy the condition and no for the others.
+func chooseMixer(condition func(p *params, i int) bool, yes, no func(*builder, int) mixer) func(*builder, int) mixer {
 	return func(b *builder, i int) mixer {
 		if condition(b.p, i) {
 			return yes(b, i)
@@ -309,19 +327,19 @@ func where(condition func(p *params, i int) bool, yes, no func(*builder, int) mi
 	}
 }
 
-// recurs reports whether layer i has a state instead of keys and values.
-func recurs(p *params, i int) bool {
+// isRecurrent reports whether layer i has a state instead of keys and values.
+func isRecurrent(p *params, i int) bool {
 	switch {
 	case p.recurrent != nil:
 		return p.recurrent[i]
-	case p.everyFull > 0:
-		return (i+1)%p.everyFull != 0
+	case p.fullAttentionInterval > 0:
+		return (i+1)%p.fullAttentionInterval != 0
 	}
 	return p.kv[i] == 0
 }
 
-// noFeed is Graph.Feed for layers that are a mixer alone.
-func noFeed(*builder, int, *layer) {}
+// noFFN is Graph.FFN of layers without a feed-forward block.
+func noFFN(*builder, int, *layer) {}
 
 // minicpmScales is Graph.Defaults: the models are built for widths that are multiples of 256.
 func minicpmScales(p *params) {
@@ -329,37 +347,39 @@ func minicpmScales(p *params) {
 	p.logitScale = float64(256 / float32(p.width))
 }
 
-// minicpm3Scales is minicpmScales where the states that make logits are multiplied.
+// minicpm3Scales is minicpmScales with the last factor applied to the states before the output matrix.
 func minicpm3Scales(p *params) {
 	minicpmScales(p)
 	p.finalScale, p.logitScale = p.logitScale, 1
 }
 
 // gemma2Caps is Graph.Defaults.
-func gemma2Caps(p *params) { p.attnCap, p.finalCap = 50, 30 }
+func gemma2Caps(p *params) { p.attnSoftCap, p.logitSoftCap = 50, 30 }
 
 func always(*keys, *layer) bool { return true }
 
-// llama4Turned is Graph.Turned: every fourth layer does not, in models with windows.
-func llama4Turned(p *params, i int) bool { return p.window == 0 || i%4 != 3 }
+// llama4UsesRoPE is Graph.UsesRoPE: in models with windows, every fourth layer has no RoPE.
+func llama4UsesRoPE(p *params, i int) bool { return p.window == 0 || i%4 != 3 }
 
-func llama4Temper(_ *keys, p *params) temper { return temper{scale: 0.1, offset: 1, every: 8192} }
+func llama4Temperature(_ *keys, p *params) temperature {
+	return temperature{scale: 0.1, offset: 1, length: 8192}
+}
 
-// local is Graph.Turned for layers with a window.
-func local(p *params, i int) bool { return p.local(i) }
+// isSWALayer is Graph.UsesRoPE for layers with a window.
+func isSWALayer(p *params, i int) bool { return p.isSWA(i) }
 
-// local reports whether layer i sees a window.
-func (p *params) local(i int) bool {
-	if p.window == 0 || p.windowed != nil {
-		return p.window > 0 && p.windowed[i]
+// isSWA reports whether layer i has a sliding window.
+func (p *params) isSWA(i int) bool {
+	if p.window == 0 || p.swaLayers != nil {
+		return p.window > 0 && p.swaLayers[i]
 	}
 	return p.windows.Has(i, p.windowPattern)
 }
 
-func rootOfWidth(p *params) float64 { return math.Sqrt(float64(p.width)) }
+func sqrtOfWidth(p *params) float64 { return math.Sqrt(float64(p.width)) }
 
-// gemmaScale is Graph.AttnScale: 1/√(length of a key), in the models of 27 B, which have so
-// many layers, that of a share of the width.
+// gemmaScale is Graph.AttentionScale: 1/√(length of a key), but 1/√(width / heads) in the 27 B model, which is
+// recognized by its number of layers.
 func gemmaScale(largest int) func(p *params) float64 {
 	return func(p *params) float64 {
 		if p.layers == largest {
@@ -381,57 +401,57 @@ func lookup(arch string) *Graph {
 
 // params are the numbers of a model.
 type params struct {
-	graph                 *Graph
-	windowed, turned      []bool // by layer, or nil
-	context               int
-	recurrent             []bool // by layer, or nil
-	everyFull             int    // every so many layers are not recurrent, if it is more than 0
-	act                   vecmath.Function
-	encoder               bool // tokens see those that follow
-	pooling, headPooling  Pooling
-	buckets               int // of distances, whose scores have a table
-	style                 Rope
-	blocks                int // layers, with those that predict further tokens
-	alibi                 float64
-	arch                  string
-	layers, width, vocab  int
-	heads, kv, ff         []int // by layer
-	keyLen, valueLen      int
-	ropeDim               int
-	rope, localRope       rotation
-	eps                   float64
-	rms                   bool
-	embedScale, attnScale float64
-	residualScale         float64
-	logitScale            float64
-	finalScale            float64 // of the states that the output matrix reads
-	attnCap, finalCap     float64
-	windows               *window.Row // nil for none
-	window, windowPattern int
-	experts               int
-	expertsUsed           []int // by layer
-	expertScore           int
-	expertNormed          bool
-	expertScale           float64
-	expertGroups          int
-	expertGroupsUsed      int
-	clamp                 float64
-	temper                temper
+	graph                      *Graph
+	swaLayers, ropeLayers      []bool // by layer, or nil
+	context                    int
+	recurrent                  []bool // by layer, or nil
+	fullAttentionInterval      int    // one layer of so many has full attention, if it is more than 0
+	activation                 vecmath.Function
+	bidirectional              bool // attention is not causal
+	pooling, classifierPooling Pooling
+	relativeBuckets            int // buckets of the relative position bias
+	ropeStyle                  RoPE
+	allLayers                  int // layers with those of MTP (NextN)
+	alibi                      float64
+	arch                       string
+	layers, width, vocab       int
+	heads, kv, ff              []int // by layer
+	keyLen, valueLen           int
+	ropeDim                    int
+	rope, swaRope              rotation
+	eps                        float64
+	rms                        bool
+	embedScale, attnScale      float64
+	residualScale              float64
+	logitScale                 float64
+	finalScale                 float64 // of the inputs of the output matrix
+	attnSoftCap, logitSoftCap  float64
+	windows                    *window.Row // nil for none
+	window, windowPattern      int
+	experts                    int
+	expertsUsed                []int // by layer
+	expertScore                int
+	normalizeTopK              bool
+	expertScale                float64
+	expertGroups               int
+	expertGroupsUsed           int
+	clamp                      float64
+	temperature                temperature
 }
 
 func (g *Graph) params(k *keys, tensors int) *params {
 	p := &params{graph: g, arch: g.Arch, layers: k.size("block_count", -1), width: k.size("embedding_length", -1)}
-	if p.blocks = p.layers; p.blocks > tensors {
-		k.fail(errBroken, "%q is %d, in a file of %d tensors", p.arch+".block_count", p.blocks, tensors)
+	if p.allLayers = p.layers; p.allLayers > tensors {
+		k.fail(errBroken, "%q is %d, in a file of %d tensors", p.arch+".block_count", p.allLayers, tensors)
 	}
 	p.layers -= k.size("nextn_predict_layers", 0)
-	p.heads = k.sizes("attention.head_count", p.blocks, -1)
+	p.heads = k.sizes("attention.head_count", p.allLayers, -1)
 	p.kv = p.heads
 	if k.has("attention.head_count_kv") {
-		p.kv = k.sizes("attention.head_count_kv", p.blocks, -1)
+		p.kv = k.sizes("attention.head_count_kv", p.allLayers, -1)
 	}
-	p.ff = k.sizes("feed_forward_length", p.blocks, 0)
-	if g.HalfFeed {
+	p.ff = k.sizes("feed_forward_length", p.allLayers, 0)
+	if g.HalvedFFNLength {
 		for i := range p.ff {
 			p.ff[i] /= 2
 		}
@@ -444,29 +464,29 @@ func (g *Graph) params(k *keys, tensors int) *params {
 		each = p.width / heads
 	}
 	p.keyLen, p.valueLen = k.size("attention.key_length", each), k.size("attention.value_length", each)
-	if p.ropeDim = k.size("rope.dimension_count", p.keyLen); g.WholeRope {
+	if p.ropeDim = k.size("rope.dimension_count", p.keyLen); g.RotatesWholeHead {
 		p.ropeDim = p.keyLen
 	}
-	if p.style = g.Rope; p.style == RopePairs && k.has("rope.dimension_sections") {
-		p.style = RopeHalves // as all that turn by several axes do
+	if p.ropeStyle = g.RoPE; p.ropeStyle == RoPEInterleaved && k.has("rope.dimension_sections") {
+		p.ropeStyle = RoPENeoX // as in every model with M-RoPE
 	}
 	p.rope = k.rope(p.ropeDim, 10000)
-	if g.MayTurn && !k.flag("rope.scaling.finetuned", true) {
-		p.style = RopeNone
+	if g.RoPEIfFinetuned && !k.flag("rope.scaling.finetuned", true) {
+		p.ropeStyle = RoPENone
 	}
-	p.rope.still = k.still(p.ropeDim/2, g.AxesTurn)
+	p.rope.fixed = k.fixedPairs(p.ropeDim/2, g.InterleavedMRoPE)
 	const rmsEpsilon, layerNormEpsilon = "attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"
 	epsilon, needed := rmsEpsilon, rmsEpsilon
 	if p.rms = !g.LayerNorm; g.LayerNorm {
 		epsilon, needed = layerNormEpsilon, layerNormEpsilon
 	}
-	if g.EitherEpsilon {
+	if g.FallbackEpsilon {
 		if needed = layerNormEpsilon; !k.has(rmsEpsilon) {
 			epsilon = layerNormEpsilon
 		}
 	}
 	switch { // that of the other kind of norm may be there, too
-	case g.NoEpsilon:
+	case g.ZeroEpsilon:
 	case k.has(needed) || g.EpsilonOptional:
 		p.eps = k.float(epsilon, 0)
 	default:
@@ -478,94 +498,98 @@ func (g *Graph) params(k *keys, tensors int) *params {
 		g.Defaults(p)
 	}
 	p.embedScale = k.float("embedding_scale", p.embedScale)
-	if g.EmbedScale != nil {
-		p.embedScale = float64(float32(g.EmbedScale(p)))
+	if g.EmbeddingScale != nil {
+		p.embedScale = float64(float32(g.EmbeddingScale(p)))
 	}
 	p.attnScale = 1 / math.Sqrt(float64(p.keyLen))
-	if g.AttnScale != nil {
-		p.attnScale = g.AttnScale(p)
+	if g.AttentionScale != nil {
+		p.attnScale = g.AttentionScale(p)
 	}
 	if s := k.float("attention.scale", 0); s != 0 {
 		p.attnScale = s
 	}
-	if g.Temper != nil {
-		p.temper = g.Temper(k, p)
+	if g.AttentionTemperature != nil {
+		p.temperature = g.AttentionTemperature(k, p)
 	}
 	p.context = k.size("context_length", 0)
 	if g.Mixer != nil && (k.has("attention.recurrent_layers") || k.has("full_attention_interval")) {
-		p.recurrent, _ = k.pattern("attention.recurrent_layers", p.layers, p.blocks, 0)
-		p.everyFull = k.size("full_attention_interval", 4)
+		p.recurrent, _ = k.pattern("attention.recurrent_layers", p.layers, p.allLayers, 0)
+		p.fullAttentionInterval = k.size("full_attention_interval", 4)
 	}
-	if p.act = g.Act; g.NamedAct {
-		p.act = k.activation("hidden_activation", g.Act)
+	if p.activation = g.Activation; g.ActivationFromKey {
+		p.activation = k.activation("hidden_activation", g.Activation)
 	}
-	p.encoder = !k.flag("attention.causal", true) || g.Encoder
-	p.pooling, p.headPooling = k.pooling("pooling_type", PoolNone), k.pooling("classifier.pooling_type", poolUnset)
-	p.buckets = k.size("attention.relative_buckets_count", 0)
+	p.bidirectional = !k.flag("attention.causal", true) || g.Bidirectional
+	p.pooling, p.classifierPooling = k.pooling("pooling_type", PoolNone),
+		k.pooling("classifier.pooling_type", poolUnset)
+	p.relativeBuckets = k.size("attention.relative_buckets_count", 0)
 	p.clamp = k.float("attention.clamp_kqv", 0)
 	p.alibi = k.float("attention.max_alibi_bias", 0)
-	if g.Alibi != nil {
-		p.alibi = g.Alibi(p)
+	if g.ALiBiMaxBias != nil {
+		p.alibi = g.ALiBiMaxBias(p)
 	}
 	p.residualScale = k.float("residual_scale", p.residualScale)
 	if p.logitScale = k.float("logit_scale", p.logitScale); p.logitScale == 0 {
 		p.logitScale = 1
 	}
-	if !g.LogitsBy {
+	if !g.MultiplyLogits {
 		p.logitScale = 1 / p.logitScale
 	}
-	if g.TurnKey && k.has("attention.rope_pattern") {
-		p.turned, _ = k.pattern("attention.rope_pattern", p.layers, p.blocks, 0)
+	if g.RoPEPattern && k.has("attention.rope_pattern") {
+		p.ropeLayers, _ = k.pattern("attention.rope_pattern", p.layers, p.allLayers, 0)
 	}
-	p.attnCap, p.finalCap = k.float("attn_logit_softcapping", p.attnCap), k.float("final_logit_softcapping", p.finalCap)
+	p.attnSoftCap, p.logitSoftCap = k.float("attn_logit_softcapping", p.attnSoftCap),
+		k.float("final_logit_softcapping", p.logitSoftCap)
 	if p.windows = window.Lookup(g.Arch); p.windows != nil {
 		n := int64(-1)
 		if k.has("attention.sliding_window") {
 			n = int64(k.size("attention.sliding_window", 0))
 		}
 		p.window = int(p.windows.Length(p.layers, n))
-		p.windowed, p.windowPattern = k.pattern("attention.sliding_window_pattern", p.layers, p.blocks,
+		p.swaLayers, p.windowPattern = k.pattern("attention.sliding_window_pattern", p.layers, p.allLayers,
 			p.windows.Period)
-		if p.windows.Listed && p.window > 0 && p.windowed == nil {
+		if p.windows.Listed && p.window > 0 && p.swaLayers == nil {
 			k.fail(errBroken, "%q is no list of layers", k.arch+".attention.sliding_window_pattern")
 		}
 	}
-	p.localRope = p.rope
-	if g.LocalRope {
-		p.localRope = rotation{dims: p.ropeDim, base: 10000, scale: 1, attn: 1}
+	p.swaRope = p.rope
+	if g.SWADefaultRoPE {
+		p.swaRope = rotation{dims: p.ropeDim, base: 10000, scale: 1, magnitude: 1}
 	}
-	if g.LocalPlain {
-		p.localRope = rotation{dims: p.ropeDim, base: p.rope.base, scale: 1, attn: 1}
+	if g.SWAUnscaledRoPE {
+		p.swaRope = rotation{dims: p.ropeDim, base: p.rope.base, scale: 1, magnitude: 1}
 	}
-	if g.LocalHeads {
-		p.localRope.dims = k.size("rope.dimension_count_swa", p.ropeDim)
+	if g.SWAHeadSizes {
+		p.swaRope.dims = k.size("rope.dimension_count_swa", p.ropeDim)
 	}
 	if p.windows != nil {
-		p.localRope.base = k.float("rope.freq_base_swa", p.localRope.base)
+		p.swaRope.base = k.float("rope.freq_base_swa", p.swaRope.base)
 	}
-	p.experts, p.expertsUsed = k.size("expert_count", 0), k.sizes("expert_used_count", p.blocks, 0)
+	p.experts, p.expertsUsed = k.size("expert_count", 0), k.sizes("expert_used_count", p.allLayers, 0)
 	if p.experts > 0 {
-		score := max(g.Score, scoreSoftmax)
+		score := max(g.RouterScore, scoreSoftmax)
 		if p.expertScore = k.size("expert_gating_func", score); p.expertScore == 0 {
 			p.expertScore = score
 		}
-		if p.expertScore > scoreChosen {
-			k.fail(errUnsupported, "%q is %d, want 1 to %d", p.arch+".expert_gating_func", p.expertScore, scoreChosen)
+		if p.expertScore > scoreSoftmaxOfChosen {
+			k.fail(errUnsupported, "%q is %d, want 1 to %d", p.arch+".expert_gating_func", p.expertScore,
+				scoreSoftmaxOfChosen)
 		}
-		p.expertNormed, p.expertScale = k.flag("expert_weights_norm", g.Normed), k.float("expert_weights_scale", 1)
+		p.normalizeTopK, p.expertScale = k.flag("expert_weights_norm", g.NormalizeTopK),
+			k.float("expert_weights_scale", 1)
 		groups, used := k.size("expert_group_count", 0), k.size("expert_group_used_count", 0)
-		if g.Grouped {
+		if g.GroupedRouting {
 			p.expertGroups, p.expertGroupsUsed = groups, used
 		}
 	}
 	k.ignore("expert_feed_forward_length", "expert_shared_count", "expert_shared_feed_forward_length",
 		"leading_dense_block_count", "moe_latent_size", "interleave_moe_layer_step")
-	k.ignore(g.Also...)
+	k.ignore(g.IgnoredKeys...)
 	if p.keyLen == 0 && g.Mixer == nil || p.ropeDim > p.keyLen || p.keyLen > 1<<14 {
-		k.fail(errBroken, "%d of %d values of a key are turned", p.ropeDim, p.keyLen)
+		k.fail(errBroken, "RoPE rotates %d of the %d values of a key", p.ropeDim, p.keyLen)
 	}
 	if p.ropeDim%2 != 0 {
-		k.fail(errUnsupported, "%d values of a key are turned, want an even number", p.ropeDim)
+		k.fail(errUnsupported, "RoPE rotates %d values of a key, want an even number", p.ropeDim)
 	}
 	return p
 }

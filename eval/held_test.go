@@ -32,8 +32,8 @@ func (c *counted) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 // TestReadOnce checks that rows that take long to be made are made once for a text of many
 // blocks, and that figures do not change.
 func TestReadOnce(t *testing.T) {
-	defer func(n int) { blockTokens = n }(blockTokens)
-	blockTokens = 100
+	defer func(n int) { tokensPerBlock = n }(tokensPerBlock)
+	tokensPerBlock = 100
 	const chunk, chunks = 50, 9
 	for _, experts := range []int{0, 3} {
 		var all []*counted
@@ -75,17 +75,17 @@ func TestReadOnce(t *testing.T) {
 
 // TestHeldMemory checks that memory of rows that were dropped is used again.
 func TestHeldMemory(t *testing.T) {
-	s := &stream{room: newRoom(1)}
+	s := &stream{workspace: newWorkspace(1)}
 	a := s.bytes(100)
-	s.held = append(s.held, &held{data: a})
-	s.drop()
+	s.heldRows = append(s.heldRows, &heldRows{data: a})
+	s.dropHeld()
 	if b := s.bytes(60); &b[0] != &a[0] || len(b) != 60 {
 		t.Error("other memory for fewer bytes")
 	} else {
-		s.held = append(s.held, &held{data: b})
+		s.heldRows = append(s.heldRows, &heldRows{data: b})
 	}
-	s.drop()
-	if c := s.bytes(200); len(c) != 200 || len(s.free) != 0 {
-		t.Errorf("%d bytes, %d pieces are left", len(c), len(s.free))
+	s.dropHeld()
+	if c := s.bytes(200); len(c) != 200 || len(s.freeBytes) != 0 {
+		t.Errorf("%d bytes, %d pieces are left", len(c), len(s.freeBytes))
 	}
 }

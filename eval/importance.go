@@ -9,8 +9,7 @@ import (
 	"ggforge/internal/kernel/parallel"
 )
 
-// Importance says how the sums of an importance matrix are collected; the zero value is
-// that of the reference's tool.
+// Importance is how the sums of an importance matrix are collected; the zero value is that of llama-imatrix.
 type Importance struct {
 	// Output collects for the matrix that makes logits, too: output.weight, or
 	// token_embd.weight if the model has no other.
@@ -30,12 +29,10 @@ type Importance struct {
 	Save func(done int) error
 }
 
-// Collector adds what a run meets to sums, each tensor's in the order of the text: squares
-// and sums of float32 numbers. As in the reference every token of all chunks counts. So do
-// all linear layers in blocks, whatever the input is (the router of experts reads what
-// experts read), and stacked experts; embeddings do not, and Output decides on the last
-// matrix; nor does what the runtime multiplies row by row (RWKV's time_mix_w2), which
-// quantizers keep.
+// Collector accumulates squared activations per tensor, in text order, as float32 numbers. As in the reference every
+// token of all chunks counts. So do all linear layers in blocks, whatever the input is (the router of experts reads
+// what experts read), and stacked experts; embeddings do not, and Output decides on the last matrix; nor does what the
+// runtime multiplies row by row (RWKV's time_mix_w2), which quantizers keep.
 type Collector struct {
 	m      *Model
 	sums   *imatrix.Sums
@@ -64,7 +61,7 @@ func (c *Collector) Inputs(ctx context.Context, in Inputs, workers int) error {
 }
 
 func (c *Collector) counts(in Inputs) bool {
-	return !in.Single && (in.Routed || strings.HasPrefix(in.Name, c.m.graph.Prefix+"blk."))
+	return !in.Single && (in.Routed || strings.HasPrefix(in.Name, c.m.graph.TensorPrefix+"blk."))
 }
 
 // States is for what Forward returns, of a run whose First is 0.
@@ -94,7 +91,7 @@ func (c *Collector) Expect(ctx context.Context, r Run) (*imatrix.Sums, error) {
 		}
 		return nil
 	}
-	empty := Run{Tokens: []int32{0}, Chunk: 1, Workers: r.Workers, empty: true, Inputs: func(in Inputs) error {
+	empty := Run{Tokens: []int32{0}, Chunk: 1, Workers: r.Workers, dry: true, Inputs: func(in Inputs) error {
 		if !c.counts(in) {
 			return nil
 		}

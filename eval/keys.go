@@ -11,8 +11,8 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// keys reads the metadata of a model and remembers what was asked for: a key of the
-// architecture that nobody asks for may change the graph, so that it is refused.
+// keys reads the metadata of a model and records which keys were read: a key of the architecture that was not read may
+// change the graph and is refused.
 type keys struct {
 	file string
 	arch string
@@ -24,25 +24,24 @@ func newKeys(file string, m gguf.Metadata) *keys {
 	return &keys{file: file, arch: m.Architecture(), m: m, used: map[string]bool{}}
 }
 
-// stopped is what fail panics with: no code goes on with numbers that contradict each other.
-// New returns the error.
-type stopped struct{ err error }
+// buildError is the panic value of fail; New returns its error.
+type buildError struct{ err error }
 
 // fail ends the construction of a model.
 func (k *keys) fail(kind error, format string, args ...any) {
-	panic(stopped{fault.Errorf(kind, "%s: "+format, append([]any{k.file}, args...)...)})
+	panic(buildError{fault.Errorf(kind, "%s: "+format, append([]any{k.file}, args...)...)})
 }
 
-// get returns the value of a key of the architecture. One that llama.cpp does not read in
-// files of this architecture is not there.
+// get returns the value of a key of the architecture. A key that llama.cpp does not read in files of this architecture
+// counts as missing.
 func (k *keys) get(name string) (gguf.Value, bool) {
 	v, ok := k.m.Get(k.arch + "." + name)
-	switch needOf(k.arch, name) {
+	switch keyUse(k.arch, name) {
 	case unread:
 		return gguf.Value{}, false
 	case required:
 		if !ok {
-			k.fail(fault.Broken, "no key %q, without which no runtime loads a model of this architecture",
+			k.fail(fault.Broken, "no key %q, which runtimes require of this architecture",
 				k.arch+"."+name)
 		}
 	}
@@ -50,10 +49,10 @@ func (k *keys) get(name string) (gguf.Value, bool) {
 	return v, ok
 }
 
-// has reports whether there is a key that counts, without asking for it.
+// has reports whether get finds a key, without recording that it was read.
 func (k *keys) has(name string) bool {
 	_, ok := k.m.Get(k.arch + "." + name)
-	return ok && needOf(k.arch, name) != unread
+	return ok && keyUse(k.arch, name) != unread
 }
 
 // ignore passes over keys that change nothing, or that tensors make superfluous.
@@ -63,8 +62,8 @@ func (k *keys) ignore(names ...string) {
 	}
 }
 
-// same passes over a key that does not count, but has a value that changes nothing.
-func (k *keys) same(name string, is func(v gguf.Value) bool) {
+// ignoreIf passes over a key that does not count, but has a value that changes nothing.
+func (k *keys) ignoreIf(name string, is func(v gguf.Value) bool) {
 	if v, ok := k.m.Get(k.arch + "." + name); ok && is(v) {
 		k.ignore(name)
 	}
@@ -74,15 +73,14 @@ func (k *keys) same(name string, is func(v gguf.Value) bool) {
 // any model has.
 const limit = 1 << 24
 
-// size returns a number that counts something: def if there is no such key, an error if
-// that is negative.
+// size returns a count: def if there is no such key; a missing key is an error if def is negative.
 func (k *keys) size(name string, def int) int {
 	v, ok := k.get(name)
 	if !ok {
 		if def < 0 {
 			k.fail(fault.Broken, "no key %q", k.arch+"."+name)
 		}
-		k.same(name, func(v gguf.Value) bool { n, ok := v.Int(); return ok && n == int64(def) })
+		k.ignoreIf(name, func(v gguf.Value) bool { n, ok := v.Int(); return ok && n == int64(def) })
 		return def
 	}
 	n, ok := v.Int()
@@ -92,7 +90,7 @@ func (k *keys) size(name string, def int) int {
 	return int(n)
 }
 
-// count is size for what there has to be at least one of.
+// count is size for required keys of at least 1.
 func (k *keys) count(name string) int {
 	n := k.size(name, -1)
 	if n < 1 {
@@ -121,9 +119,9 @@ func (k *keys) sizes(name string, layers, def int) []int {
 	return list
 }
 
-// each returns a number for each layer of a key of no architecture, where the file has one
+// perLayer returns a number for each layer of a key of no architecture, where the file has one
 // for all or one for each.
-func (k *keys) each(key string, layers int) []float64 {
+func (k *keys) perLayer(key string, layers int) []float64 {
 	k.used[key] = true
 	list := make([]float64, layers)
 	v, ok := k.m.Get(key)
@@ -175,7 +173,7 @@ func (k *keys) pattern(name string, layers, most, def int) (each []bool, every i
 func (k *keys) float(name string, def float64) float64 {
 	v, ok := k.get(name)
 	if !ok {
-		k.same(name, func(v gguf.Value) bool { f, ok := v.Float(); return ok && float32(f) == float32(def) })
+		k.ignoreIf(name, func(v gguf.Value) bool { f, ok := v.Float(); return ok && float32(f) == float32(def) })
 		return def
 	}
 	f, ok := v.Float()
@@ -189,7 +187,7 @@ func (k *keys) float(name string, def float64) float64 {
 func (k *keys) flag(name string, def bool) bool {
 	v, ok := k.get(name)
 	if !ok {
-		k.same(name, func(v gguf.Value) bool { b, ok := v.Bool(); return ok && b == def })
+		k.ignoreIf(name, func(v gguf.Value) bool { b, ok := v.Bool(); return ok && b == def })
 		return def
 	}
 	b, ok := v.Bool()
@@ -233,29 +231,30 @@ func (k *keys) activation(name string, def vecmath.Function) vecmath.Function {
 	return f
 }
 
-// known are the beginnings of keys that say nothing about how a model computes.
-var known = []string{"general.", "tokenizer.", "quantize.", "split."}
+// ignoredPrefixes are those of keys without influence on the graph.
+var ignoredPrefixes = []string{"general.", "tokenizer.", "quantize.", "split."}
 
-// idle are keys that do not change what a model computes for a text.
-var idle = []string{"context_length", "vocab_size", "tensor_data_layout"}
+// ignoredKeys are keys that do not change what a model computes for a text.
+var ignoredKeys = []string{"context_length", "vocab_size", "tensor_data_layout"}
 
-// rest returns an error if there is a key, of the architecture or of nothing known, that
+// checkUnused returns an error if there is a key, of the architecture or of nothing known, that
 // nobody asked for.
-func (k *keys) rest() error {
+func (k *keys) checkUnused() error {
 	var left []string
 	for _, kv := range k.m {
 		name, ok := strings.CutPrefix(kv.Key, k.arch+".")
-		if gguf.OwnKey(kv.Key) || !ok && slices.ContainsFunc(known,
+		if gguf.OwnKey(kv.Key) || !ok && slices.ContainsFunc(ignoredPrefixes,
 			func(p string) bool { return strings.HasPrefix(kv.Key, p) }) {
 			continue
 		}
-		if !k.used[kv.Key] && (!ok || !k.used[name] && !slices.Contains(idle, name)) {
+		if !k.used[kv.Key] && (!ok || !k.used[name] && !slices.Contains(ignoredKeys, name)) {
 			left = append(left, fmt.Sprintf("%s = %s", kv.Key, kv.Value.Short()))
 		}
 	}
 	if len(left) > 0 {
-		return fault.Errorf(fault.Unsupported, "%s: keys that the graph of %q does not know: %s", k.file, k.arch,
-			strings.Join(left, ", "))
+		return fault.Errorf(fault.Unsupported,
+			"%s: metadata keys not supported by the %q evaluator: %s; ggeval refuses because they may change results",
+			k.file, k.arch, strings.Join(left, ", "))
 	}
 	return nil
 }

@@ -323,8 +323,8 @@ func TestKinds(t *testing.T) {
 			const chunk, chunks = 70, 3
 			ids := text(chunk * chunks)
 			run := func(ids []int32, workers, tokens int) *Perplexity {
-				defer func(n int) { blockTokens = n }(blockTokens)
-				blockTokens = tokens
+				defer func(n int) { tokensPerBlock = n }(tokensPerBlock)
+				tokensPerBlock = tokens
 				p, err := m.Perplexity(context.Background(), Run{Tokens: ids, Chunk: chunk, Workers: workers})
 				if err != nil {
 					t.Fatal(err)

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"ggforge/fault"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/parallel"
 	"ggforge/internal/kernel/vecmath"
 )
@@ -35,18 +36,18 @@ type mamba struct {
 func newMamba(b *builder, i int) mixer {
 	t, k := b.t, b.k.ssm()
 	m := &mamba{ssm: k}
-	m.in = t.needed(b.name(i, "ssm_in"), b.p.width, 2*k.inner)
+	m.in = t.requiredLinear(b.name(i, "ssm_in"), b.p.width, 2*k.inner)
 	m.conv = b.convolution(b.name(i, "ssm_conv1d"), true, k.conv, k.inner)
-	m.x = t.needed(b.name(i, "ssm_x"), k.inner, k.rank+2*k.state)
-	m.dt = t.needed(b.name(i, "ssm_dt"), k.rank, k.inner)
-	m.out = t.needed(b.name(i, "ssm_out"), k.inner, b.p.width)
+	m.x = t.requiredLinear(b.name(i, "ssm_x"), k.inner, k.rank+2*k.state)
+	m.dt = t.requiredLinear(b.name(i, "ssm_dt"), k.rank, k.inner)
+	m.out = t.requiredLinear(b.name(i, "ssm_out"), k.inner, b.p.width)
 	m.dtNorm, m.bNorm, m.norm = t.norm(b.name(i, "ssm_dt_norm"), k.rank), t.norm(b.name(i, "ssm_b_norm"), k.state),
 		t.norm(b.name(i, "ssm_c_norm"), k.state)
 	if b.k.flag("ssm.dt_b_c_rms", false) {
-		m.dtNorm, m.bNorm, m.norm = orBare(m.dtNorm), orBare(m.bNorm), orBare(m.norm)
+		m.dtNorm, m.bNorm, m.norm = orUnitNorm(m.dtNorm), orUnitNorm(m.bNorm), orUnitNorm(m.norm)
 	}
-	m.d = t.numbers(b.name(i, "ssm_d"), k.inner)
-	m.a = transposed(t.numbers(b.name(i, "ssm_a"), k.state, k.inner), k.state)
+	m.d = t.requiredValues(b.name(i, "ssm_d"), k.inner)
+	m.a = transposed(t.requiredValues(b.name(i, "ssm_a"), k.state, k.inner), k.state)
 	return m
 }
 
@@ -55,7 +56,7 @@ const channels = 128
 
 func (m *mamba) mix(s *stream, y, x []float32, n int, last bool) error {
 	p, inner := s.m.p, m.inner
-	xz, u, steps := grow(&s.qkv, n*2*inner), grow(&s.mid, n*inner), grow(&s.more[0], n*inner)
+	xz, u, steps := buffer.Resize(&s.qkv, n*2*inner), buffer.Resize(&s.mid, n*inner), buffer.Resize(&s.temp[0], n*inner)
 	if err := s.linear(xz, 2*inner, x, n, m.in); err != nil {
 		return err
 	}
@@ -63,11 +64,11 @@ func (m *mamba) mix(s *stream, y, x []float32, n int, last bool) error {
 		return err
 	}
 	ld := m.rank + 2*m.state
-	dbc, low := grow(&s.more[1], n*ld), grow(&s.more[2], n*m.rank)
+	dbc, low := buffer.Resize(&s.temp[1], n*ld), buffer.Resize(&s.temp[2], n*m.rank)
 	if err := s.linear(dbc, ld, u, n, m.x); err != nil {
 		return err
 	}
-	if err := s.each(n, func(a, b int) {
+	if err := s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
 			row := dbc[t*ld:][:ld]
 			for _, part := range []struct {
@@ -75,7 +76,7 @@ func (m *mamba) mix(s *stream, y, x []float32, n int, last bool) error {
 				x []float32
 			}{{m.dtNorm, row[:m.rank]}, {m.bNorm, row[m.rank:][:m.state]}, {m.norm, row[m.rank+m.state:]}} {
 				if part.w != nil {
-					p.apply(part.w, part.x, part.x, len(part.x))
+					p.normalize(part.w, part.x, part.x, len(part.x))
 				}
 			}
 			copy(low[t*m.rank:][:m.rank], row)
@@ -86,12 +87,12 @@ func (m *mamba) mix(s *stream, y, x []float32, n int, last bool) error {
 	if err := s.linear(steps, inner, low, n, m.dt); err != nil {
 		return err
 	}
-	out := grow(&s.a, n*inner)
+	out := buffer.Resize(&s.a, n*inner)
 	groups := (inner + channels - 1) / channels
 	if err := parallel.For(s.ctx, len(s.states), n/s.r.Chunk*groups, func(i, worker int) error {
 		from := i % groups * channels
 		width := min(channels, inner-from)
-		buf := grow(&s.states[worker], (2*m.state+1)*width)
+		buf := buffer.Resize(&s.states[worker], (2*m.state+1)*width)
 		state, decay, in := buf[:m.state*width], buf[m.state*width:][:m.state*width], buf[2*m.state*width:]
 		clear(state)
 		first := i / groups * s.r.Chunk
@@ -148,31 +149,32 @@ func newMamba2(b *builder, i int) mixer {
 		b.k.fail(fault.Broken, "a state space model of %d channels, %d heads and %d groups", k.inner, k.rank, k.groups)
 	}
 	m := &mamba2{ssm: k}
-	m.in = t.needed(b.name(i, "ssm_in"), b.p.width, 2*k.inner+2*k.groups*k.state+k.rank)
+	m.in = t.requiredLinear(b.name(i, "ssm_in"), b.p.width, 2*k.inner+2*k.groups*k.state+k.rank)
 	m.conv = b.convolution(b.name(i, "ssm_conv1d"), true, k.conv, k.inner+2*k.groups*k.state)
-	m.dt, m.a, m.d = t.numbers(b.name(i, "ssm_dt.bias"), k.rank), t.numbers(b.name(i, "ssm_a"), 1, k.rank),
-		t.numbers(b.name(i, "ssm_d"), 1, k.rank)
+	m.dt, m.a, m.d = t.requiredValues(b.name(i, "ssm_dt.bias"), k.rank),
+		t.requiredValues(b.name(i, "ssm_a"), 1, k.rank),
+		t.requiredValues(b.name(i, "ssm_d"), 1, k.rank)
 	m.norm = t.headNorm(b.name(i, "ssm_norm"), k.groups, k.inner/k.groups)
-	m.out = t.needed(b.name(i, "ssm_out"), k.inner, b.p.width)
+	m.out = t.requiredLinear(b.name(i, "ssm_out"), k.inner, b.p.width)
 	return m
 }
 
 func (m *mamba2) mix(s *stream, y, x []float32, n int, last bool) error {
 	p, inner, shared := s.m.p, m.inner, m.groups*m.state
 	ld, mixed := m.in.w.Rows, inner+2*shared
-	in, u := grow(&s.qkv, n*ld), grow(&s.mid, n*mixed)
+	in, u := buffer.Resize(&s.qkv, n*ld), buffer.Resize(&s.mid, n*mixed)
 	if err := s.linear(in, ld, x, n, m.in); err != nil {
 		return err
 	}
 	if err := m.conv.run(s, u, in[inner:], ld, n); err != nil {
 		return err
 	}
-	out := grow(&s.a, n*inner)
+	out := buffer.Resize(&s.a, n*inner)
 	size := inner / m.rank
 	if err := parallel.For(s.ctx, len(s.states), n/s.r.Chunk*m.rank, func(i, worker int) error {
 		h := i % m.rank
 		group := h / (m.rank / m.groups) * m.state
-		buf := grow(&s.states[worker], (m.state+1)*size+m.state)
+		buf := buffer.Resize(&s.states[worker], (m.state+1)*size+m.state)
 		state, stepped, decay := buf[:m.state*size], buf[m.state*size:][:size], buf[(m.state+1)*size:]
 		clear(state)
 		first := i / m.rank * s.r.Chunk
@@ -193,7 +195,7 @@ func (m *mamba2) mix(s *stream, y, x []float32, n int, last bool) error {
 	}); err != nil {
 		return err
 	}
-	if err := s.each(n, func(a, b int) {
+	if err := s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
 			y, z := out[t*inner:][:inner], in[t*ld:][:inner]
 			vecmath.SiLUOf.Apply(z, z)
@@ -213,39 +215,41 @@ func newNemotronH(b *builder, i int) mixer {
 	case b.p.kv[i] > 0:
 		return newAttention(b, i)
 	case b.p.ff[i] > 0:
-		return nothing{}
+		return noMixer{}
 	}
 	return newMamba2(b, i)
 }
 
-// nothing is the mixer of layers without one.
-type nothing struct{}
+// noMixer is the mixer of layers without one.
+type noMixer struct{}
 
-func (nothing) mix(_ *stream, y, _ []float32, _ int, _ bool) error {
+func (noMixer) mix(_ *stream, y, _ []float32, _ int, _ bool) error {
 	clear(y)
 	return nil
 }
 
-// nemotronFeed is Graph.Feed for such layers.
-func nemotronFeed(b *builder, i int, l *layer) {
-	if l.mixer != (nothing{}) {
+// nemotronFFN is Graph.FFN for such layers.
+func nemotronFFN(b *builder, i int, l *layer) {
+	if l.mixer != (noMixer{}) {
 		return
 	}
 	l.attnNorm, l.ffnNorm = nil, l.attnNorm
 	name := func(s string) string { return b.name(i, s) }
 	if l.experts = b.m.experts(b.t, i, name); l.experts == nil {
-		l.feed = b.m.feedForward(b.t, name, b.p.ff[i])
+		l.ffn = b.m.feedForward(b.t, name, b.p.ff[i])
 	}
 }
 
-// newBoth returns attention and a state space model next to each other.
-func newBoth(b *builder, i int) mixer { return both{newAttention(b, i), newMamba2(b, i)} }
+// newAttentionAndMamba2 returns attention and a state space model next to each other.
+func newAttentionAndMamba2(b *builder, i int) mixer {
+	return parallelMixers{newAttention(b, i), newMamba2(b, i)}
+}
 
-// both is two mixers that read the same and whose outputs are added.
-type both struct{ a, b mixer }
+// parallelMixers is two mixers that read the same and whose outputs are added.
+type parallelMixers struct{ a, b mixer }
 
-func (m both) mix(s *stream, y, x []float32, n int, last bool) error {
-	more := grow(&s.more[0], len(y))
+func (m parallelMixers) mix(s *stream, y, x []float32, n int, last bool) error {
+	more := buffer.Resize(&s.temp[0], len(y))
 	if err := m.a.mix(s, more, x, n, last); err != nil {
 		return err
 	}
@@ -256,5 +260,5 @@ func (m both) mix(s *stream, y, x []float32, n int, last bool) error {
 		n = n / s.r.Chunk * (s.r.Chunk - s.r.First)
 	}
 	w := s.m.p.width
-	return s.each(n, func(a, b int) { vecmath.Add(y[a*w:b*w], more[a*w:b*w]) })
+	return s.eachRows(n, func(a, b int) { vecmath.Add(y[a*w:b*w], more[a*w:b*w]) })
 }

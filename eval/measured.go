@@ -7,30 +7,29 @@ import (
 	"ggforge/fault"
 )
 
-// Measured is what is found of a model at the positions of some chunks, of which a
-// Comparison is made.
+// Measured holds per-position results of one model for a range of chunks, from which a Comparison is computed.
 type Measured struct {
-	chunks int
-	all    []difference // by position
-	far    [][]apart    // by layer and position; nil if the base has other layers, or none
+	chunks    int
+	positions []positionResult  // by position
+	layers    [][]stateDistance // by layer and position; nil if the base has other layers, or none
 }
 
-// difference is what is found at a position.
-type difference struct{ base, model, divergence, right, top, top5 float64 }
+// positionResult is the result at one position.
+type positionResult struct{ base, model, divergence, deltaP, top, top5 float64 }
 
 // rounding is how far below 0 a loss or a divergence may be by rounding: what is saved of a base has 16 bits.
 const rounding = 0.01
 
 // possible reports whether the numbers can be what they are to be.
-func (d *difference) possible() bool {
+func (d *positionResult) possible() bool {
 	within := func(v, lo, hi float64) bool { return v >= lo && v <= hi } // not of a NaN
 	return within(d.base, -rounding, math.MaxFloat64) && within(d.model, -rounding, math.MaxFloat64) &&
 		within(d.divergence, -rounding, math.MaxFloat64) &&
-		within(d.right, -1-rounding, 1+rounding) && within(d.top, 0, 1) && within(d.top5, 0, 1+rounding)
+		within(d.deltaP, -1-rounding, 1+rounding) && within(d.top, 0, 1) && within(d.top5, 0, 1+rounding)
 }
 
-// apart is how far a state is from the base's.
-type apart struct{ square, base float64 } // |x-b|², |b|²
+// stateDistance is the distance of a state from the base's.
+type stateDistance struct{ square, base float64 } // |x-b|², |b|²
 
 // Append adds what was found at the chunks that come next, of the same run. What is of another
 // number of positions for each chunk, or of layers, is an error of kind fault.Refused.
@@ -38,25 +37,26 @@ func (x *Measured) Append(next *Measured) error {
 	if next.chunks == 0 {
 		return nil
 	}
-	if x.chunks > 0 && (len(x.all)*next.chunks != len(next.all)*x.chunks || len(x.far) != len(next.far)) {
+	if x.chunks > 0 && (len(x.positions)*next.chunks != len(next.positions)*x.chunks ||
+		len(x.layers) != len(next.layers)) {
 		return fault.Errorf(fault.Refused, "%d positions of %d chunks and %d layers, those before have %d of %d and %d",
-			len(next.all), next.chunks, len(next.far), len(x.all), x.chunks, len(x.far))
+			len(next.positions), next.chunks, len(next.layers), len(x.positions), x.chunks, len(x.layers))
 	}
-	if x.far == nil && x.chunks == 0 && next.far != nil {
-		x.far = make([][]apart, len(next.far))
+	if x.layers == nil && x.chunks == 0 && next.layers != nil {
+		x.layers = make([][]stateDistance, len(next.layers))
 	}
 	x.chunks += next.chunks
-	x.all = append(x.all, next.all...)
-	for i, list := range next.far {
-		x.far[i] = append(x.far[i], list...)
+	x.positions = append(x.positions, next.positions...)
+	for i, list := range next.layers {
+		x.layers[i] = append(x.layers[i], list...)
 	}
 	return nil
 }
 
 // Comparison returns the figures.
 func (x *Measured) Comparison() *Comparison {
-	c := summarize(x.all, x.chunks)
-	for _, list := range x.far {
+	c := summarize(x.positions, x.chunks)
+	for _, list := range x.layers {
 		c.Layers = append(c.Layers, distance(list))
 	}
 	return c
@@ -71,11 +71,11 @@ const measuredHead = 4 * 8
 // layer two for each of its positions.
 func (x *Measured) MarshalBinary() ([]byte, error) {
 	each := 0
-	if len(x.far) > 0 {
-		each = len(x.far[0])
+	if len(x.layers) > 0 {
+		each = len(x.layers[0])
 	}
-	b := make([]byte, 0, measuredHead+48*len(x.all)+16*each*len(x.far))
-	for _, n := range []int{x.chunks, len(x.all), len(x.far), each} {
+	b := make([]byte, 0, measuredHead+48*len(x.positions)+16*each*len(x.layers))
+	for _, n := range []int{x.chunks, len(x.positions), len(x.layers), each} {
 		b = binary.LittleEndian.AppendUint64(b, uint64(n))
 	}
 	add := func(list ...float64) {
@@ -83,10 +83,10 @@ func (x *Measured) MarshalBinary() ([]byte, error) {
 			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
 		}
 	}
-	for _, d := range x.all {
-		add(d.base, d.model, d.divergence, d.right, d.top, d.top5)
+	for _, d := range x.positions {
+		add(d.base, d.model, d.divergence, d.deltaP, d.top, d.top5)
 	}
-	for _, list := range x.far {
+	for _, list := range x.layers {
 		for _, a := range list {
 			add(a.square, a.base)
 		}
@@ -119,28 +119,29 @@ func (x *Measured) UnmarshalBinary(b []byte) error {
 		b = b[8:]
 		return v
 	}
-	*x = Measured{chunks: int(chunks), all: make([]difference, positions)}
-	for i := range x.all {
-		d := difference{next(), next(), next(), next(), next(), next()}
-		if x.all[i] = d; !d.possible() {
-			return fault.Errorf(fault.Broken, "position %d: %+v are no losses, divergence, probability and shares", i,
+	*x = Measured{chunks: int(chunks), positions: make([]positionResult, positions)}
+	for i := range x.positions {
+		d := positionResult{next(), next(), next(), next(), next(), next()}
+		if x.positions[i] = d; !d.possible() {
+			return fault.Errorf(fault.Broken,
+				"position %d: %+v are not valid losses, divergence, probability change and shares", i,
 				d)
 		}
 	}
 	for range layers {
-		list := make([]apart, each)
+		list := make([]stateDistance, each)
 		for i := range list {
-			a := apart{next(), next()}
+			a := stateDistance{next(), next()}
 			if list[i] = a; !(a.square >= 0 && a.square <= math.MaxFloat64 && a.base >= 0 &&
 				a.base <= math.MaxFloat64) {
 				return fault.Errorf(fault.Broken, "sums of squares of %v and %v, want finite ones, not below 0",
 					a.square, a.base)
 			}
 		}
-		x.far = append(x.far, list)
+		x.layers = append(x.layers, list)
 	}
 	return nil
 }
 
 // Size returns how many chunks it is of, and positions in all of them.
-func (x *Measured) Size() (chunks, positions int) { return x.chunks, len(x.all) }
+func (x *Measured) Size() (chunks, positions int) { return x.chunks, len(x.positions) }

@@ -28,17 +28,17 @@ type Model struct {
 	graph  *Graph
 	p      *params
 
-	embed       *model.Tensor
-	outNorm     *norm
-	output      *linear
-	freqs       []float32     // factors of the frequencies, or nil
-	long, short []float32     // further ones, for texts beyond the context of the training and others; or nil
-	places      *model.Tensor // embeddings of positions, or nil
-	kind        []float32     // what is added to each embedding, or nil
-	embedNorm   *norm         // or nil
-	head        head
-	layers      []layer
-	costs       map[*gemm.Weights]int64
+	embed               *model.Tensor
+	outNorm             *norm
+	output              *linear
+	ropeFreqs           []float32     // divisors of RoPE frequencies, or nil
+	ropeLong, ropeShort []float32     // further ones, for texts beyond the context of the training and others; or nil
+	positions           *model.Tensor // embeddings of positions, or nil
+	tokenType           []float32     // what is added to each embedding, or nil
+	embedNorm           *norm         // or nil
+	head                poolingHead
+	layers              []layer
+	costs               map[*gemm.Weights]int64
 }
 
 // norm is a normalization; weight and bias may be nil.
@@ -49,22 +49,21 @@ type layer struct {
 	attnNorm, ffnNorm *norm
 	mixer             mixer
 	postAttn, postFFN *norm
-	// of the stream after attention, once more with what came before, and after the feed-forward layer; or nil
-	sums     [3]*norm
-	feed     mixer     // or
-	experts  *experts  // or neither
-	parallel bool      // both parts read the same state
-	after    *perLayer // or nil
-	scale    *float32  // of the stream, after it; or nil
-	halved   bool      // the stream, after it
-	whole    bool      // the feed-forward layer needs all positions, even if not all are wanted
+	// norms of the residual stream: after attention, after adding the layer's input once more, after the FFN; or nil
+	residualNorms     [3]*norm
+	ffn               mixer              // or
+	experts           *experts           // or neither
+	parallel          bool               // attention and FFN read the same stream
+	perLayer          *perLayerEmbedding // or nil
+	outputScale       *float32           // of the residual stream after the layer, or nil
+	halved            bool               // the residual stream, after the layer
+	ffnNeedsAllTokens bool               // even if not all positions are wanted
 }
 
-// mixer is a part of a layer. What it keeps from one call to the next is its own.
+// mixer is a block of a layer: token mixer or feed-forward network. It keeps nothing between calls.
 type mixer interface {
-	// mix sets y to what the part says of x, normalized states of n tokens, whole chunks; of
-	// the last layer only rows that are wanted are set, one after the other: see
-	// stream.project.
+	// mix sets y to the output for x, normalized states of n tokens, whole chunks. In the last layer it sets only rows
+	// at positions from Run.First on, one after the other: see stream.project.
 	mix(s *stream, y, x []float32, n int, last bool) error
 }
 
@@ -78,7 +77,7 @@ type builder struct {
 
 // name returns the name of a tensor of layer i, without ".weight".
 func (b *builder) name(i int, s string) string {
-	return fmt.Sprintf("%sblk.%d.%s", b.m.graph.Prefix, i, s)
+	return fmt.Sprintf("%sblk.%d.%s", b.m.graph.TensorPrefix, i, s)
 }
 
 // Supported returns the architectures that can be run.
@@ -97,7 +96,7 @@ func Supported() []string {
 func New(m *model.Model) (r *Model, err error) {
 	defer func() {
 		if x := recover(); x != nil {
-			s, ok := x.(stopped)
+			s, ok := x.(buildError)
 			if !ok {
 				panic(x)
 			}
@@ -107,7 +106,8 @@ func New(m *model.Model) (r *Model, err error) {
 	arch := m.Architecture()
 	g := lookup(arch)
 	if g == nil {
-		return nil, fault.Errorf(fault.Unsupported, "%s: architecture %q cannot be run; these can: %s", m.Path, arch,
+		return nil, fault.Errorf(fault.Unsupported,
+			"%s: architecture %q is not supported by the evaluator; supported: %s", m.Path, arch,
 			strings.Join(Supported(), ", "))
 	}
 	k := newKeys(m.Path, m.Metadata)
@@ -115,10 +115,10 @@ func New(m *model.Model) (r *Model, err error) {
 	t := newTensors(m)
 	r = &Model{source: m, graph: g, p: p, costs: t.costs}
 	r.resolve(k, t)
-	if err := k.rest(); err != nil {
+	if err := k.checkUnused(); err != nil {
 		return nil, err
 	}
-	return r, t.rest()
+	return r, t.checkUnused()
 }
 
 // resolve finds the tensors of the model.
@@ -127,24 +127,24 @@ func (m *Model) resolve(k *keys, t *tensors) {
 	if e := t.all["token_embd.weight"]; e != nil && len(e.NE) == 2 {
 		p.vocab = int(e.NE[1])
 	}
-	m.embed = t.must("token_embd.weight", p.width, p.vocab)
+	m.embed = t.required("token_embd.weight", p.width, p.vocab)
 	outNorm := "output_norm"
-	if m.graph.OutNorm != "" {
-		outNorm = m.graph.OutNorm
+	if m.graph.OutputNorm != "" {
+		outNorm = m.graph.OutputNorm
 	}
 	m.outNorm = t.norm(outNorm, p.width)
-	if m.outNorm == nil && !m.graph.BareNorm && !m.graph.NormSum {
+	if m.outNorm == nil && !m.graph.NormWithoutWeights && !m.graph.PostLN {
 		t.fail(errBroken, "no tensor %q", outNorm+".weight")
 	}
-	if m.output = t.linear("output", p.width, p.vocab); m.graph.Encoder {
-		m.output = nil // nobody reads what predicted tokens in the training
+	if m.output = t.linear("output", p.width, p.vocab); m.graph.Bidirectional {
+		m.output = nil // the pretraining head is not used
 	} else if m.output == nil && m.embed != nil {
 		m.output = &linear{name: m.embed.Name, w: t.weights(m.embed, 0, p.vocab)}
 	}
-	m.freqs = t.vector("rope_freqs.weight", p.ropeDim/2)
-	m.long, m.short = t.vector("rope_factors_long.weight", p.ropeDim/2),
+	m.ropeFreqs = t.vector("rope_freqs.weight", p.ropeDim/2)
+	m.ropeLong, m.ropeShort = t.vector("rope_factors_long.weight", p.ropeDim/2),
 		t.vector("rope_factors_short.weight", p.ropeDim/2)
-	m.places = t.get("position_embd.weight", p.width, p.context)
+	m.positions = t.get("position_embd.weight", p.width, p.context)
 	if outNorm != "token_embd_norm" {
 		m.embedNorm = t.norm("token_embd_norm", p.width)
 	}
@@ -154,25 +154,25 @@ func (m *Model) resolve(k *keys, t *tensors) {
 			rows = int(min(kinds.NE[1], limit))
 		}
 		if all := t.matrix("token_types.weight", p.width, rows); all != nil {
-			m.kind = all[:p.width] // of the first kind, as all tokens of a text are
+			m.tokenType = all[:p.width] // of the first kind, as all tokens of a text are
 		}
 	}
-	m.head = t.head(k, p, m.graph.Head)
-	if m.graph.BareNorm {
+	m.head = t.poolingHead(k, p, m.graph.Classifier)
+	if m.graph.NormWithoutWeights {
 		m.outNorm = &norm{}
 	}
 	feedNorm := "ffn_norm"
-	if m.graph.FeedNorm != "" {
-		feedNorm = m.graph.FeedNorm
+	if m.graph.FFNNorm != "" {
+		feedNorm = m.graph.FFNNorm
 	}
-	if m.graph.Decoder {
+	if m.graph.IgnoresDecoder {
 		for name := range t.all {
 			t.used[name] = t.used[name] || strings.HasPrefix(name, "dec.")
 		}
 	}
-	for name := range t.all { // layers that predict further tokens do not take part
+	for name := range t.all { // MTP (NextN) layers are not evaluated
 		var i int
-		if _, err := fmt.Sscanf(name, "blk.%d.", &i); err == nil && i >= p.layers && i < p.blocks {
+		if _, err := fmt.Sscanf(name, "blk.%d.", &i); err == nil && i >= p.layers && i < p.allLayers {
 			t.used[name] = true
 		}
 	}
@@ -185,23 +185,23 @@ func (m *Model) resolve(k *keys, t *tensors) {
 		var l layer
 		name := func(s string) string { return b.name(i, s) }
 		l.attnNorm, l.ffnNorm = t.norm(name("attn_norm"), p.width), t.norm(name(feedNorm), p.width)
-		if m.graph.NormSum {
-			l.sums = [3]*norm{t.norm(name("attn_output_norm"), p.width), t.norm(name("attn_norm_2"), p.width),
+		if m.graph.PostLN {
+			l.residualNorms = [3]*norm{t.norm(name("attn_output_norm"), p.width), t.norm(name("attn_norm_2"), p.width),
 				t.norm(name("layer_output_norm"), p.width)}
 		} else if t.all[name("attn_norm_2.weight")] != nil {
 			// attention has its own, the other is of the feed-forward layer
 			l.ffnNorm, l.attnNorm = l.attnNorm, t.norm(name("attn_norm_2"), p.width)
 		}
-		if m.graph.BareNorm {
+		if m.graph.NormWithoutWeights {
 			l.attnNorm, l.ffnNorm = &norm{}, &norm{}
 		}
 		l.mixer = build(b, i)
-		if p.encoder {
+		if p.bidirectional {
 			switch l.mixer.(type) {
 			case *attention, *shortConv:
 			default:
 				t.fail(errUnsupported,
-					"%q is false, and tokens of layer %d see each other in a way (%T) that has an order",
+					"%q is false, but layer %d (%T) is causal",
 					p.arch+".attention.causal", i, l.mixer)
 			}
 		}
@@ -209,43 +209,45 @@ func (m *Model) resolve(k *keys, t *tensors) {
 			l.postAttn = t.norm(name("post_attention_norm"), p.width)
 		}
 		l.postFFN = t.norm(name("post_ffw_norm"), p.width)
-		l.parallel = m.graph.Parallel != nil && m.graph.Parallel(k, &l)
+		l.parallel = m.graph.ParallelResidual != nil && m.graph.ParallelResidual(k, &l)
 		switch {
-		case m.graph.NormAfter:
+		case m.graph.OutputNormOnly:
 			if l.postAttn == nil || l.postFFN == nil {
 				t.fail(errBroken, "no tensor %q or %q", name("post_attention_norm.weight"),
 					name("post_ffw_norm.weight"))
 			}
-		case m.graph.NormSum:
-			if l.attnNorm != nil || l.ffnNorm != nil || l.sums[0] == nil || l.sums[2] == nil {
+		case m.graph.PostLN:
+			if l.attnNorm != nil || l.ffnNorm != nil || l.residualNorms[0] == nil || l.residualNorms[2] == nil {
 				t.fail(errBroken, "no tensor %q or %q, or one of %q and %q", name("attn_output_norm.weight"),
 					name("layer_output_norm.weight"), name("attn_norm.weight"), name(feedNorm+".weight"))
 			}
-		case l.attnNorm == nil && i == 0 && m.graph.BareFirst:
+		case l.attnNorm == nil && i == 0 && m.graph.NoNormInFirstLayer:
 		case l.attnNorm == nil:
 			t.fail(errBroken, "no tensor %q", name("attn_norm.weight"))
-		case l.ffnNorm == nil && !l.parallel && m.graph.Feed == nil:
+		case l.ffnNorm == nil && !l.parallel && m.graph.FFN == nil:
 			t.fail(errBroken, "no tensor %q", name(feedNorm+".weight"))
 		}
-		if m.graph.LocalHeads && t.all[name("ffn_gate_inp.weight")] != nil {
-			t.fail(errUnsupported, "layer %d has experts next to its feed-forward layer", i)
+		if m.graph.SWAHeadSizes && t.all[name("ffn_gate_inp.weight")] != nil {
+			t.fail(errUnsupported,
+				"layer %d has experts and a feed-forward network side by side, which the evaluator does not support", i)
 		}
-		var u unit
-		if m.graph.Unit != nil {
-			u = m.graph.Unit(b, i)
+		var u ffnActivation
+		if m.graph.FFNActivation != nil {
+			u = m.graph.FFNActivation(b, i)
 		}
-		if m.graph.Feed != nil {
-			m.graph.Feed(b, i, &l)
+		if m.graph.FFN != nil {
+			m.graph.FFN(b, i, &l)
 		} else if l.experts = m.experts(t, i, name); l.experts == nil {
 			f := m.feedForward(t, name, p.ff[i])
-			f.unit, l.feed = u, f
-		} else if l.experts.unit = u; l.parallel || l.ffnNorm == nil && !m.graph.NormSum {
-			t.fail(errUnsupported, "layer %d has experts that do not read the normalized stream after attention", i)
+			f.activation, l.ffn = u, f
+		} else if l.experts.activation = u; l.parallel || l.ffnNorm == nil && !m.graph.PostLN {
+			t.fail(errUnsupported,
+				"layer %d has experts that do not read the normalized residual stream after attention", i)
 		}
-		if m.graph.LocalHeads {
-			l.after = b.perLayer(i)
+		if m.graph.SWAHeadSizes {
+			l.perLayer = b.perLayerEmbedding(i)
 			if v := t.vector(name("layer_output_scale.weight"), 1); v != nil {
-				l.scale = &v[0]
+				l.outputScale = &v[0]
 			}
 		}
 		m.layers = append(m.layers, l)
@@ -262,7 +264,7 @@ func (m *Model) feedForward(t *tensors, name func(string) string, ff int) *feedF
 	if f.fused {
 		n = 2 * ff
 	}
-	f.up, f.down = t.needed(name("ffn_up"), m.p.width, n), t.needed(name("ffn_down"), ff, m.p.width)
+	f.up, f.down = t.requiredLinear(name("ffn_up"), m.p.width, n), t.requiredLinear(name("ffn_down"), ff, m.p.width)
 	return f
 }
 
@@ -279,9 +281,9 @@ func (t *tensors) norm(name string, n int) *norm {
 	return &norm{w, t.vector(name+".bias", n)}
 }
 
-// neededNorm is norm for one that there has to be.
-func (t *tensors) neededNorm(name string, n int) *norm {
-	t.must(name+".weight", n)
+// requiredNorm is norm for one that there has to be.
+func (t *tensors) requiredNorm(name string, n int) *norm {
+	t.required(name+".weight", n)
 	return t.norm(name, n)
 }
 
@@ -303,12 +305,12 @@ func (t *tensors) headNorm(name string, heads, size int) *headNorm {
 		v := t.matrix(name+".weight", size, heads)
 		return &headNorm{norm{v, t.matrix(name+".bias", size, heads)}, size}
 	case x.NE[0] == int64(size):
-		return &headNorm{*orBare(t.norm(name, size)), size}
+		return &headNorm{*orUnitNorm(t.norm(name, size)), size}
 	}
-	return &headNorm{*orBare(t.norm(name, heads*size)), heads * size}
+	return &headNorm{*orUnitNorm(t.norm(name, heads*size)), heads * size}
 }
 
-func orBare(n *norm) *norm {
+func orUnitNorm(n *norm) *norm {
 	if n == nil {
 		return &norm{}
 	}
@@ -327,11 +329,11 @@ func (m *Model) Output() string {
 	return m.output.name
 }
 
-// Lookups returns the names of the tensors rows of which are looked up, one for each token.
-func (m *Model) Lookups() []string {
+// EmbeddingTensors returns the names of the tensors of which each token reads one row.
+func (m *Model) EmbeddingTensors() []string {
 	names := []string{m.embed.Name}
 	for i := range m.layers {
-		if l := m.layers[i].after; l != nil && !slices.Contains(names, l.embed.Name) {
+		if l := m.layers[i].perLayer; l != nil && !slices.Contains(names, l.embed.Name) {
 			names = append(names, l.embed.Name)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// apply normalizes rows of n values, from src to dst, which may be the same.
-func (p *params) apply(w *norm, dst, src []float32, n int) {
+// normalize normalizes rows of n values, from src to dst, which may be the same.
+func (p *params) normalize(w *norm, dst, src []float32, n int) {
 	for ; len(src) > 0; dst, src = dst[n:], src[n:] {
 		x, y := src[:n], dst[:n]
 		mean := 0.0
@@ -37,14 +37,14 @@ func (p *params) headNorm(w *headNorm, x []float32) {
 		return
 	}
 	if len(w.weight) > w.size { // each head has weights of its own
-		p.apply(&norm{}, x, x, w.size)
+		p.normalize(&norm{}, x, x, w.size)
 		vecmath.Mul(x, w.weight)
 		if w.bias != nil {
 			vecmath.Add(x, w.bias)
 		}
 		return
 	}
-	p.apply(&w.norm, x, x, w.size)
+	p.normalize(&w.norm, x, x, w.size)
 }
 
 // clamp limits x to -limit to limit.
@@ -54,17 +54,9 @@ func clamp(x []float32, limit float32) {
 	}
 }
 
-// squash limits x smoothly: limit * tanh(x/limit).
-func squash(x []float32, limit float32) {
+// softCap limits x smoothly: limit * tanh(x/limit).
+func softCap(x []float32, limit float32) {
 	vecmath.Scale(x, x, 1/limit)
 	vecmath.TanhOf.Apply(x, x)
 	vecmath.Scale(x, x, limit)
-}
-
-// grow returns a slice of n values, in memory that is kept.
-func grow(b *[]float32, n int) []float32 {
-	if cap(*b) < n {
-		*b = make([]float32, n)
-	}
-	return (*b)[:n]
 }

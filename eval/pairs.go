@@ -7,10 +7,11 @@ import (
 	"slices"
 
 	"ggforge/fault"
+	"ggforge/internal/kernel/buffer"
 )
 
-// Pairs says what of two models is wanted that go through a text side by side: a model, whose
-// weights may change on the way, and its base. Calls come one after the other.
+// Pairs are the callbacks of Model.Pair, which runs a model, whose weights may change on the way, and its base over the
+// same text side by side. Calls come one after the other.
 type Pairs struct {
 	Run // Inputs is for nobody here, and First has to be 0
 	// Wanted reports whether a tensor's inputs are wanted; there are no rows yet.
@@ -40,15 +41,15 @@ func (m *Model) Pair(ctx context.Context, base *Model, p Pairs) error {
 		len(m.layers) != len(base.layers) {
 		return fault.Errorf(fault.Refused, "%s and %s have not the same layers", m.source.Path, base.source.Path)
 	}
-	c := &pairing{p: &p}
+	c := &pairRun{p: &p}
 	for i, m := range []*Model{base, m} {
 		run := p.Run
 		run.Progress = nil
-		s, err := m.begin(ctx, []*Run{&run}, newRoom(r.Workers))
+		s, err := m.newStream(ctx, []*Run{&run}, newWorkspace(r.Workers))
 		if err != nil {
 			return err
 		}
-		s.enter(&run)
+		s.setRun(&run)
 		c.sides[i], c.runs[i] = s, &run
 	}
 	last := 0.0
@@ -72,8 +73,8 @@ func (m *Model) Pair(ctx context.Context, base *Model, p Pairs) error {
 	return nil
 }
 
-// pairing is two models on their way.
-type pairing struct {
+// pairRun is two models on their way.
+type pairRun struct {
 	p     *Pairs
 	sides [2]*stream // the base first
 	runs  [2]*Run
@@ -83,7 +84,7 @@ type pairing struct {
 }
 
 // both calls f for both models.
-func (c *pairing) both(f func(s *stream, r *Run) error) error {
+func (c *pairRun) both(f func(s *stream, r *Run) error) error {
 	for i, s := range c.sides {
 		if err := f(s, c.runs[i]); err != nil {
 			return err
@@ -97,7 +98,7 @@ func (c *pairing) both(f func(s *stream, r *Run) error) error {
 type step func(s *stream, from, n int) error
 
 // layer takes both models through a layer.
-func (c *pairing) layer(i int) error {
+func (c *pairRun) layer(i int) error {
 	last := i == len(c.sides[0].m.layers)-1
 	layers := [2]*layer{&c.sides[0].m.layers[i], &c.sides[1].m.layers[i]}
 	of := func(s *stream) *layer {
@@ -108,17 +109,17 @@ func (c *pairing) layer(i int) error {
 	}
 	tokens, width := len(c.p.Tokens), c.sides[0].m.p.width
 	all := func(s *stream, from, n int) error {
-		s.at, s.tokens, s.again = from, s.r.Tokens[from:from+n], true
-		h, early := grow(&c.h, n*width), len(s.early)
+		s.firstToken, s.tokens, s.rereads = from, s.r.Tokens[from:from+n], true
+		h, early := buffer.Resize(&c.h, n*width), len(s.routerLogits)
 		copy(h, s.h[from*width:])
-		_, err := s.layer(of(s), h, n, last)
-		s.early = s.early[:min(early, len(s.early))]
+		_, err := s.layerBlock(of(s), h, n, last)
+		s.routerLogits = s.routerLogits[:min(early, len(s.routerLogits))]
 		return err
 	}
-	if err := c.stages(tokens, c.sides[0].block(tokens), c.p.Chunk, false, all); err != nil {
+	if err := c.stages(tokens, c.sides[0].blockTokens(tokens), c.p.Chunk, false, all); err != nil {
 		return err
 	}
-	if err := c.both(func(s *stream, r *Run) error { return s.blocks(i, []*Run{r}) }); err != nil {
+	if err := c.both(func(s *stream, r *Run) error { return s.runBlocks(i, []*Run{r}) }); err != nil {
 		return err
 	}
 	if layers[0].experts == nil {
@@ -127,103 +128,103 @@ func (c *pairing) layer(i int) error {
 	if err := c.experts(tokens, of); err != nil {
 		return err
 	}
-	return c.both(func(s *stream, _ *Run) error { return s.mixture(of(s)) })
+	return c.both(func(s *stream, _ *Run) error { return s.addExperts(of(s)) })
 }
 
 // experts is layer for experts and what is next to them.
-func (c *pairing) experts(tokens int, of func(*stream) *layer) error {
+func (c *pairRun) experts(tokens int, of func(*stream) *layer) error {
 	width := c.sides[0].m.p.width
 	x := of(c.sides[0]).experts
 	// Without experts no token sees another, so that some can go alone.
 	before := func(s *stream, from, n int) error {
-		h, early := s.h, s.early
-		defer func() { s.h, s.early = h, early }()
+		h, early := s.h, s.routerLogits
+		defer func() { s.h, s.routerLogits = h, early }()
 		s.h = h[from*width:][:n*width]
-		if x.early {
-			s.early = early[from*x.n:][:n*x.n]
+		if x.earlyRouter {
+			s.routerLogits = early[from*x.n:][:n*x.n]
 		}
-		_, err := s.say(of(s))
+		_, err := s.expertOutputs(of(s))
 		return err
 	}
-	if err := c.stages(tokens, blockTokens, c.p.Chunk, false, before); err != nil {
+	if err := c.stages(tokens, tokensPerBlock, c.p.Chunk, false, before); err != nil {
 		return err
 	}
 	var chosen []choice // the model's
 	if err := c.both(func(s *stream, _ *Run) (err error) {
 		x := of(s).experts
-		if x.latent != nil {
-			grow(&s.narrow[0], tokens*x.width)
+		if x.projection != nil {
+			buffer.Resize(&s.latentExperts[0], tokens*x.width)
 		}
-		grow(&s.acc, len(s.h))
+		buffer.Resize(&s.acc, len(s.h))
 		chosen, err = s.route(of(s), func(from, rows int, in, _ []float32) error {
-			if x.latent == nil {
+			if x.projection == nil {
 				return nil
 			}
-			return s.linear(s.narrow[0][from*x.width:tokens*x.width], x.width, in, rows, x.latent.in)
+			return s.linear(s.latentExperts[0][from*x.width:tokens*x.width], x.width, in, rows, x.projection.in)
 		})
 		return err
 	}); err != nil {
 		return err
 	}
-	takers := x.takers(chosen)
+	takers := x.assignments(chosen)
 	for e, list := range takers {
 		if len(list) == 0 {
 			continue
 		}
-		err := c.stages(len(list), blockTokens, 16, true, func(s *stream, from, n int) error {
-			s.again = true
+		err := c.stages(len(list), tokensPerBlock, 16, true, func(s *stream, from, n int) error {
+			s.rereads = true
 			return s.expert(of(s), e, list[from:from+n], chosen, s.acc)
 		})
 		if err != nil {
 			return err
 		}
 		for _, s := range c.sides {
-			s.drop()
+			s.dropHeld()
 		}
 	}
-	if x.latent == nil || !c.p.Wanted(of(c.sides[1]).experts.latent.out.inputs(nil, 0)) {
+	if x.projection == nil || !c.p.Wanted(of(c.sides[1]).experts.projection.out.inputs(nil, 0)) {
 		return nil
 	}
-	// What experts say together, made wide again: all of it is there before the first rows are.
+	// The inputs of the projection back from the latent width are sums over all experts.
 	if err := c.both(func(s *stream, r *Run) error {
-		out := of(s).experts.latent.out
+		out := of(s).experts.projection.out
 		r.Inputs = func(in Inputs) error {
 			if in.Name == out.name {
-				return errEnough
+				return errStop
 			}
 			return nil
 		}
-		_, err := s.say(of(s))
-		if r.Inputs = nil; errors.Is(err, errEnough) {
+		_, err := s.expertOutputs(of(s))
+		if r.Inputs = nil; errors.Is(err, errStop) {
 			return nil
 		}
 		return err
 	}); err != nil {
 		return err
 	}
-	return c.direct(of(c.sides[1]).experts.latent.out, c.sides[0].narrow[1], c.sides[1].narrow[1])
+	return c.report(of(c.sides[1]).experts.projection.out, c.sides[0].latentExperts[1], c.sides[1].latentExperts[1])
 }
 
 // output is layer for the output matrix.
-func (c *pairing) output() error {
+func (c *pairRun) output() error {
 	var states [2]*States
 	for i, s := range c.sides {
 		var err error
-		if states[i], err = s.end(c.runs[i]); err != nil {
+		if states[i], err = s.finish(c.runs[i]); err != nil {
 			return err
 		}
 	}
 	if out := c.sides[1].m.output; out != nil && c.p.Wanted(out.inputs(nil, 0)) {
-		return c.direct(out, states[0].data, states[1].data)
+		return c.report(out, states[0].data, states[1].data)
 	}
 	return nil
 }
 
-// direct reports all inputs of a product, the base's and the model's.
-func (c *pairing) direct(l *linear, base, x []float32) error {
+// report reports all inputs of a product, the base's and the model's.
+func (c *pairRun) report(l *linear, base, x []float32) error {
 	k := l.w.K
-	for from := 0; from < len(x); from += blockTokens * k {
-		n := min(blockTokens*k, len(x)-from)
+	for from := 0; from < len(x); from += tokensPerBlock * k {
+		n := min(tokensPerBlock*k, len(x)-from)
 		c.sides[1].products++
 		in := l.inputs(x[from:from+n], n/k)
 		in.Product = c.sides[1].products
@@ -254,14 +255,14 @@ func (p *product) last() int {
 
 // What Inputs may return here.
 var (
-	errEnough   = errors.New("enough was seen")         // ends a step early
-	errLeaveOut = errors.New("a product is not needed") // makes it zeros
+	errStop  = errors.New("enough was seen")         // ends a step early
+	errZeros = errors.New("a product is not needed") // makes it zeros
 )
 
 // stages reports the wanted inputs of a step's products, those before routed experts or
 // those of one, per rows of the stream at a time. probe is how many rows show which products
 // there are.
-func (c *pairing) stages(rows, per, probe int, routed bool, do step) error {
+func (c *pairRun) stages(rows, per, probe int, routed bool, do step) error {
 	list, err := c.products(min(probe, rows), routed, do)
 	if err != nil {
 		return err
@@ -285,13 +286,13 @@ func (c *pairing) stages(rows, per, probe int, routed bool, do step) error {
 // products runs the base to see what a step multiplies, and returns the products whose
 // inputs are wanted, those together that can be seen together: of the same rows, or of
 // matrices of one tensor.
-func (c *pairing) products(n int, routed bool, do step) (stages [][]*product, err error) {
+func (c *pairRun) products(n int, routed bool, do step) (stages [][]*product, err error) {
 	s, r := c.sides[0], c.runs[0]
 	var all []*product
 	start := s.products
 	r.Inputs = func(in Inputs) error {
 		if in.Routed && !routed {
-			return errEnough
+			return errStop
 		}
 		at := in.Product - start - 1
 		if len(all) == 0 || all[len(all)-1].at != at {
@@ -302,7 +303,7 @@ func (c *pairing) products(n int, routed bool, do step) (stages [][]*product, er
 		return nil
 	}
 	err = do(s, 0, n)
-	if r.Inputs = nil; err != nil && !errors.Is(err, errEnough) {
+	if r.Inputs = nil; err != nil && !errors.Is(err, errStop) {
 		return nil, err
 	}
 	for _, p := range all {
@@ -323,7 +324,7 @@ func (c *pairing) products(n int, routed bool, do step) (stages [][]*product, er
 // run reports the inputs of the first stage's products for some rows of the stream.
 // Products of this and further stages, whose weights the model does not have yet, are left
 // out on the way: nothing that is wanted depends on them.
-func (c *pairing) run(stages [][]*product, from, n int, do step) error {
+func (c *pairRun) run(stages [][]*product, from, n int, do step) error {
 	stage, later := stages[0], map[int]bool{}
 	for _, list := range stages {
 		for _, p := range list {
@@ -338,13 +339,14 @@ func (c *pairing) run(stages [][]*product, from, n int, do step) error {
 		r.Inputs = func(in Inputs) error {
 			if in.Product-start-1 != stage[at].at {
 				if later[in.Product-start-1] {
-					return errLeaveOut
+					return errZeros
 				}
 				return nil
 			}
 			p := stage[at]
 			if reader >= len(p.readers) || in.Name != p.readers[reader] {
-				return fault.Errorf(fault.Broken, "%s: tensor %q meets what the base multiplies by %q", s.m.source.Path,
+				return fault.Errorf(fault.Broken, "%s: tensor %q has inputs that the base multiplies by %q",
+					s.m.source.Path,
 					in.Name, p.readers)
 			}
 			switch {
@@ -352,7 +354,8 @@ func (c *pairing) run(stages [][]*product, from, n int, do step) error {
 				c.kept[at] = append(c.kept[at][:0], in.X...)
 			case !base && p.wanted[reader]:
 				if len(in.X) != len(c.kept[at]) {
-					return fault.Errorf(fault.Broken, "%s: tensor %q meets %d values, of the base %d", s.m.source.Path,
+					return fault.Errorf(fault.Broken, "%s: tensor %q has %d input values, in the base %d",
+						s.m.source.Path,
 						in.Name, len(in.X), len(c.kept[at]))
 				}
 				if err := c.p.Rows(in, c.kept[at]); err != nil {
@@ -363,16 +366,16 @@ func (c *pairing) run(stages [][]*product, from, n int, do step) error {
 				at, reader = at+1, 0
 			}
 			if at == len(stage) {
-				return errEnough
+				return errStop
 			}
-			return errLeaveOut
+			return errZeros
 		}
 		err := do(s, from, n)
-		if r.Inputs = nil; errors.Is(err, errEnough) {
+		if r.Inputs = nil; errors.Is(err, errStop) {
 			return nil
 		}
 		if err == nil {
-			err = fault.Errorf(fault.Broken, "%s: tensor %q meets nothing, in the base it does", s.m.source.Path,
+			err = fault.Errorf(fault.Broken, "%s: tensor %q has no inputs, in the base it has", s.m.source.Path,
 				stage[at].readers[0])
 		}
 		return err

@@ -57,7 +57,7 @@ func TestPair(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels; what it tests is above them")
 	}
-	defer func(n int) { blockTokens = n }(blockTokens)
+	defer func(n int) { tokensPerBlock = n }(tokensPerBlock)
 	models := map[string]*model.Model{
 		"llama": made("llama", shape{}), "experts": made("llama", shape{experts: 5}), "gemma2": made("gemma2", shape{}),
 	}
@@ -74,7 +74,7 @@ func TestPair(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run := Run{Tokens: text(3 * 24), Chunk: 24, Workers: 2}
 			m := variantOf(base, "blk.")
-			blockTokens = 2048
+			tokensPerBlock = 2048
 			wantBase, _ := inputsOf(t, base, run)
 			want, routed := inputsOf(t, m, run)
 			open := map[string]bool{}
@@ -97,7 +97,7 @@ func TestPair(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, gotBase, since := map[string][]float32{}, map[string][]float32{}, []string(nil)
-			blockTokens = 50
+			tokensPerBlock = 50
 			last := 0.0
 			run.Progress = func(p Progress) {
 				if !(p.Done >= last && p.Done <= 1) {

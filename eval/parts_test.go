@@ -87,7 +87,8 @@ func TestParts(t *testing.T) {
 			t.Errorf("chunks to 6 of 5: %v", err)
 		}
 	}
-	one, other := &Measured{chunks: 1, all: make([]difference, 3)}, &Measured{chunks: 1, all: make([]difference, 4)}
+	one, other := &Measured{chunks: 1, positions: make([]positionResult, 3)},
+		&Measured{chunks: 1, positions: make([]positionResult, 4)}
 	if err := one.Append(other); !errors.Is(err, fault.Refused) {
 		t.Errorf("4 positions of a chunk after 3: %v", err)
 	}
@@ -167,8 +168,9 @@ func FuzzMeasured(f *testing.F) {
 		f.Add(b)
 	}
 	seed(&Measured{})
-	seed(&Measured{chunks: 2, all: make([]difference, 6)})
-	seed(&Measured{chunks: 1, all: make([]difference, 2), far: [][]apart{{{1, 2}, {3, math.NaN()}}, {{5, 6}, {7, 8}}}})
+	seed(&Measured{chunks: 2, positions: make([]positionResult, 6)})
+	seed(&Measured{chunks: 1, positions: make([]positionResult, 2),
+		layers: [][]stateDistance{{{1, 2}, {3, math.NaN()}}, {{5, 6}, {7, 8}}}})
 	f.Add(bytes.Repeat([]byte{0xff}, 64))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var x Measured

@@ -33,13 +33,13 @@ func (m *Model) Perplexity(ctx context.Context, r Run) (*Perplexity, error) {
 // Losses returns the Losses that Perplexity would have, of chunks [from, to) of the run only:
 // those of all chunks, one after the other, have the same bits however they are split.
 func (m *Model) Losses(ctx context.Context, r Run, from, to int) ([]float64, error) {
-	if err := r.some(m, from, to); err != nil {
+	if err := r.selectChunks(m, from, to); err != nil {
 		return nil, err
 	}
 	if from == to {
 		return []float64{}, nil
 	}
-	states, err := m.wanted(ctx, &r)
+	states, err := m.forwardPredicting(ctx, &r)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (m *Model) Losses(ctx context.Context, r Run, from, to int) ([]float64, err
 	}, func(rows int) {
 		if chunks := rows / keep; chunks > 0 && r.Progress != nil {
 			value, _ := meanOf(losses[:chunks*per])
-			share := m.share(&r)
+			share := m.layerShare(&r)
 			r.Progress(Progress{Done: share + (1-share)*float64(rows)/float64(states.Rows), Chunks: chunks,
 				Value: vecmath.Exp64(value)})
 		}
@@ -73,10 +73,10 @@ func PerplexityOf(losses []float64, chunks int) *Perplexity {
 	return p
 }
 
-// predicts sets First if it is not set, and returns an error if there is nothing to predict, or
+// checkPredicts sets First if it is not set, and returns an error if there is nothing to predict, or
 // the model predicts nothing.
-func (r *Run) predicts(m *Model) error {
-	if err := m.mustPredict(); err != nil {
+func (r *Run) checkPredicts(m *Model) error {
+	if err := m.checkPredicts(); err != nil {
 		return err
 	}
 	if r.First == 0 {
@@ -89,20 +89,20 @@ func (r *Run) predicts(m *Model) error {
 	return nil
 }
 
-// mustPredict returns an error if the model does not predict tokens.
-func (m *Model) mustPredict() error {
+// checkPredicts returns an error if the model does not predict tokens.
+func (m *Model) checkPredicts() error {
 	if m.Predicts() {
 		return nil
 	}
 	return fault.Errorf(fault.Unsupported,
-		"%s: the tokens of this %q see those that follow: it predicts nothing, and has embeddings only",
+		"%s: this %q is an encoder (bidirectional attention): it predicts no tokens; use it for embeddings",
 		m.source.Path, m.p.arch)
 }
 
-// some makes r a run over its chunks [from, to) only. It returns an error as predicts does, of
+// selectChunks makes r a run over its chunks [from, to) only. It returns an error as predicts does, of
 // the whole run.
-func (r *Run) some(m *Model, from, to int) error {
-	if err := r.predicts(m); err != nil {
+func (r *Run) selectChunks(m *Model, from, to int) error {
+	if err := r.checkPredicts(m); err != nil {
 		return err
 	}
 	if from < 0 || to < from || to > len(r.Tokens)/r.Chunk {
@@ -114,17 +114,17 @@ func (r *Run) some(m *Model, from, to int) error {
 
 // predict runs the model for the positions of each chunk whose successors are predicted.
 func (m *Model) predict(ctx context.Context, r *Run) (*States, error) {
-	if err := r.predicts(m); err != nil {
+	if err := r.checkPredicts(m); err != nil {
 		return nil, err
 	}
-	return m.wanted(ctx, r)
+	return m.forwardPredicting(ctx, r)
 }
 
-// wanted is predict for a run that predicts allows, or some chunks of one.
-func (m *Model) wanted(ctx context.Context, r *Run) (*States, error) {
+// forwardPredicting is predict without its check.
+func (m *Model) forwardPredicting(ctx context.Context, r *Run) (*States, error) {
 	run := *r
 	if r.Progress != nil {
-		share := m.share(r)
+		share := m.layerShare(r)
 		run.Progress = func(p Progress) {
 			p.Done *= share
 			r.Progress(p)
@@ -133,9 +133,9 @@ func (m *Model) wanted(ctx context.Context, r *Run) (*States, error) {
 	return m.Forward(ctx, run)
 }
 
-// share returns about which share of the work of predicting the layers have, and not the
+// layerShare returns about which share of the work of predicting the layers have, and not the
 // output matrix, by their weights.
-func (m *Model) share(r *Run) float64 {
+func (m *Model) layerShare(r *Run) float64 {
 	var layers float64
 	for i := range m.source.Tensors {
 		x := &m.source.Tensors[i]

@@ -380,8 +380,8 @@ func TestRecurrentAlone(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels; what it tests is above them")
 	}
-	defer func(n int) { blockTokens = n }(blockTokens)
-	blockTokens = 110 // two chunks
+	defer func(n int) { tokensPerBlock = n }(tokensPerBlock)
+	tokensPerBlock = 110 // two chunks
 	const chunk, first = 50, 31
 	ids := text(3 * chunk)
 	for arch := range recurrent {
@@ -426,8 +426,8 @@ func TestRecurrentVariants(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels; what it tests is above them")
 	}
-	defer func(n int) { blockTokens = n }(blockTokens)
-	blockTokens = 20
+	defer func(n int) { tokensPerBlock = n }(tokensPerBlock)
+	tokensPerBlock = 20
 	ctx := context.Background()
 	for _, arch := range []string{"rwkv7", "jamba"} {
 		source := smallRecurrent(arch)

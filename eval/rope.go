@@ -6,28 +6,27 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// Rope is a way of turning queries and keys by position.
-type Rope int
+// RoPE is the pairing of the values that rotary position embeddings rotate.
+type RoPE int
 
 const (
-	RopeNone   Rope = iota
-	RopePairs       // neighbours are a pair
-	RopeHalves      // a pair is half of what is turned apart
+	RoPENone        RoPE = iota
+	RoPEInterleaved      // value 2i with value 2i+1
+	RoPENeoX             // value i with value i + n/2, n being the rotated dimensions
 )
 
-// rotation says by how much pairs are turned: pair i of position p by p * base^(-2i/dims),
-// less by scale. With YaRN (extend is 1) only slow pairs are turned less, and all are
-// scaled.
+// rotation is the parameters of RoPE: it rotates pair i of position p by scale * p * base^(-2i/dims). With YaRN only
+// slow pairs are scaled, and all are multiplied by magnitude.
 type rotation struct {
-	dims       int // values that are turned
-	base       float64
-	scale      float32 // 1/factor
-	attn       float32 // factor of what is turned
-	extend     bool
-	original   int // context of the training, for YaRN
-	fast, slow float64
-	multiplier float32 // yarn_log_multiplier
-	still      []bool  // pairs that are not turned, or nil
+	dims               int // rotated values of a head
+	base               float64
+	scale              float32 // 1/factor
+	magnitude          float32 // of rotated values
+	yarn               bool
+	original           int // context of the training, for YaRN
+	betaFast, betaSlow float64
+	multiplier         float32 // yarn_log_multiplier
+	fixed              []bool  // pairs that are not rotated, or nil
 }
 
 // rope reads the keys of a rotation.
@@ -42,7 +41,7 @@ func (k *keys) rope(dims int, base float64) rotation {
 		}
 	case "linear", "longrope": // of the latter the factors are a tensor
 	case "yarn":
-		r.extend = true
+		r.yarn = true
 	default:
 		k.fail(errUnsupported, "%q is %q, want none, linear, longrope or yarn", k.arch+".rope.scaling.type", kind)
 	}
@@ -53,18 +52,18 @@ func (k *keys) rope(dims int, base float64) rotation {
 	if alpha := k.float("rope.scaling.alpha", 0); alpha != 0 {
 		r.base *= vecmath.Pow(alpha, float64(dims)/float64(dims-2))
 	}
-	r.fast, r.slow = k.float("rope.scaling.yarn_beta_fast", 32), k.float("rope.scaling.yarn_beta_slow", 1)
+	r.betaFast, r.betaSlow = k.float("rope.scaling.yarn_beta_fast", 32), k.float("rope.scaling.yarn_beta_slow", 1)
 	k.float("rope.scaling.yarn_ext_factor", 1)
-	if r.extend { // it does not count then
+	if r.yarn { // it does not count then
 		k.ignore("rope.scaling.yarn_attn_factor")
 	}
 	extra := float32(k.float("rope.scaling.yarn_attn_factor", 1))
 	r.multiplier = float32(k.float("rope.scaling.yarn_log_multiplier", 0))
 	graph := lookup(k.arch)
-	if graph.TenthMultiplier {
+	if graph.YarnLogMultiplierIsTenth {
 		r.multiplier /= 0.1
 	}
-	if r.attn = extra; r.extend {
+	if r.magnitude = extra; r.yarn {
 		log := float32(vecmath.Log(float64(1 / r.scale)))
 		scale := func(m float32) float32 {
 			if 1/r.scale <= 1 {
@@ -72,26 +71,26 @@ func (k *keys) rope(dims int, base float64) rotation {
 			}
 			return float32(float32(0.1*m)*log) + 1
 		}
-		r.attn = scale(1)
+		r.magnitude = scale(1)
 		if all := r.multiplier; all != 0 {
 			one := float32(1)
-			if graph.AllMultiplier && all != 1 {
+			if graph.MScaleEqualsAllDim && all != 1 {
 				one = all
 			}
-			r.attn = scale(one) / scale(all)
+			r.magnitude = scale(one) / scale(all)
 		}
-		// what turning itself multiplies by is divided out
-		r.attn *= 1 / (1 + float32(0.1*log))
-		r.attn *= 1 + float32(0.1*log)
+		// ggml_rope multiplies by the same factor, which llama.cpp divides out before
+		r.magnitude *= 1 / (1 + float32(0.1*log))
+		r.magnitude *= 1 + float32(0.1*log)
 	}
-	r.attn *= float32(k.float("rope.scaling.attn_factor", 1))
+	r.magnitude *= float32(k.float("rope.scaling.attn_factor", 1))
 	return r
 }
 
-// still returns which pairs are turned by the last of four axes, by the number of pairs of
-// each: that of a text is 0 everywhere, and the others are its position. Pairs of an axis
-// are neighbours, or those of three axes take turns. nil is for none.
-func (k *keys) still(pairs int, turns bool) []bool {
+// fixedPairs returns the pairs of the fourth M-RoPE section, whose position is 0 in a text; the other three sections
+// have the position of the token. Pairs of a section are neighbours, or if interleaved those of the first three
+// alternate. nil is for none.
+func (k *keys) fixedPairs(pairs int, interleaved bool) []bool {
 	if !k.has("rope.dimension_sections") {
 		return nil
 	}
@@ -102,7 +101,7 @@ func (k *keys) still(pairs int, turns bool) []bool {
 	}
 	list := make([]bool, pairs)
 	for i := range list {
-		if n := i % all; turns {
+		if n := i % all; interleaved {
 			list[i] = n >= 3*s[n%3]
 		} else {
 			list[i] = n >= all-s[3]
@@ -118,7 +117,7 @@ func (r rotation) table(n int, factors []float32) []float32 {
 	half := r.dims / 2
 	table := make([]float32, 0, n*2*half)
 	step := float32(vecmath.Pow(float64(float32(r.base)), float64(-2/float32(r.dims))))
-	low, high := r.corrections()
+	low, high := r.yarnRange()
 	for pos := range n {
 		theta := float32(pos)
 		for i := range half {
@@ -127,25 +126,24 @@ func (r rotation) table(n int, factors []float32) []float32 {
 				whole /= factors[i]
 			}
 			t := r.scale * whole
-			if r.extend {
+			if r.yarn {
 				ramp := 1 - min(1, max(0, (float32(i)-low)/max(0.001, high-low)))
 				t = float32(t*(1-ramp)) + float32(whole*ramp)
 			}
-			if r.still != nil && r.still[i] {
+			if r.fixed != nil && r.fixed[i] {
 				t = 0
 			}
 			sin, cos := vecmath.SinCos(float64(t))
-			table = append(table, float32(cos)*r.attn, float32(sin)*r.attn)
+			table = append(table, float32(cos)*r.magnitude, float32(sin)*r.magnitude)
 			theta *= step
 		}
 	}
 	return table
 }
 
-// corrections returns between which pairs YaRN goes from turning as trained to turning
-// less.
-func (r rotation) corrections() (low, high float32) {
-	if !r.extend {
+// yarnRange returns the pairs between which YaRN goes from the trained frequencies to scaled ones.
+func (r rotation) yarnRange() (low, high float32) {
+	if !r.yarn {
 		return 0, 0
 	}
 	pair := func(turns float64) float32 {
@@ -154,19 +152,19 @@ func (r rotation) corrections() (low, high float32) {
 			vecmath.Log(float64(float32(r.original)/float32(float32(turns)*2*float32(math.Pi))))) / (2 * float32(
 			vecmath.Log(float64(float32(r.base)))))
 	}
-	low = float32(math.Floor(float64(pair(r.fast))))
-	high = float32(math.Ceil(float64(pair(r.slow))))
+	low = float32(math.Floor(float64(pair(r.betaFast))))
+	high = float32(math.Ceil(float64(pair(r.betaSlow))))
 	return max(0, low), min(float32(r.dims-1), high)
 }
 
-// turn rotates the heads of one token, each of size values, in models that do.
-func (p *params) turn(x []float32, size int, table []float32) {
+// applyRoPE rotates the heads of one token, each of size values, in models with RoPE.
+func (p *params) applyRoPE(x []float32, size int, table []float32) {
 	half := len(table) / 2
 	apart, next := 1, 2
-	if p.style == RopeNone {
+	if p.ropeStyle == RoPENone {
 		return
 	}
-	if p.style == RopeHalves {
+	if p.ropeStyle == RoPENeoX {
 		apart, next = half, 1
 	}
 	for ; len(x) > 0; x = x[size:] {

@@ -15,7 +15,7 @@ import (
 	"ggforge/quants"
 )
 
-// tensors hands out the tensors of a model and remembers which were asked for.
+// tensors looks up the tensors of a model and records which were read.
 type tensors struct {
 	file string
 	all  map[string]*model.Tensor
@@ -35,7 +35,7 @@ func newTensors(m *model.Model) *tensors {
 
 // fail ends the construction of a model: see keys.fail.
 func (t *tensors) fail(kind error, format string, args ...any) {
-	panic(stopped{fault.Errorf(kind, "%s: "+format, append([]any{t.file}, args...)...)})
+	panic(buildError{fault.Errorf(kind, "%s: "+format, append([]any{t.file}, args...)...)})
 }
 
 // get returns a tensor with its dimensions checked, nil if there is none.
@@ -65,8 +65,8 @@ func (t *tensors) get(name string, ne ...int) *model.Tensor {
 	return x
 }
 
-// must is get for a tensor that there has to be.
-func (t *tensors) must(name string, ne ...int) *model.Tensor {
+// required is get for a required tensor.
+func (t *tensors) required(name string, ne ...int) *model.Tensor {
 	if t.all[name] == nil {
 		t.fail(fault.Broken, "no tensor %q", name)
 	}
@@ -100,9 +100,9 @@ func (t *tensors) matrix(name string, n, rows int) []float32 {
 	return v
 }
 
-// numbers returns all values of a tensor that there has to be.
-func (t *tensors) numbers(name string, ne ...int) []float32 {
-	x := t.must(name, ne...)
+// requiredValues returns all values of a required tensor.
+func (t *tensors) requiredValues(name string, ne ...int) []float32 {
+	x := t.required(name, ne...)
 	if x == nil {
 		return nil
 	}
@@ -131,19 +131,6 @@ func decode(x *model.Tensor, dst []float32, buf *[]byte, a, b int64) error {
 	})
 }
 
-// A linear layer: y = s W x + b.
-type linear struct {
-	name   string // of its weights
-	matrix int    // of several in a tensor,
-	of     int    // as many as these; 0 where there is but one
-	routed bool   // tokens choose among them
-	single bool   // see Inputs
-	w      *gemm.Weights
-	silent bool      // its inputs are reported as those of another
-	scale  *float32  // or nil
-	bias   []float32 // or nil
-}
-
 // linear returns the layer of NAME.weight, NAME.scale and NAME.bias from in values to out,
 // nil if there is none.
 func (t *tensors) linear(name string, in, out int) *linear {
@@ -165,9 +152,9 @@ func (t *tensors) scales(name string, n int) []float32 {
 	return t.vector(name+".scale", n)
 }
 
-// needed is linear for a layer that there has to be.
-func (t *tensors) needed(name string, in, out int) *linear {
-	t.must(name+".weight", in, out)
+// requiredLinear is linear for a required layer.
+func (t *tensors) requiredLinear(name string, in, out int) *linear {
+	t.required(name+".weight", in, out)
 	return t.linear(name, in, out)
 }
 
@@ -195,8 +182,8 @@ func (t *tensors) weights(x *model.Tensor, first, n int) *gemm.Weights {
 	return w
 }
 
-// rest returns an error if there is a tensor that nobody asked for.
-func (t *tensors) rest() error {
+// checkUnused returns an error if a tensor was not read.
+func (t *tensors) checkUnused() error {
 	var left []string
 	for name := range t.all {
 		if !t.used[name] {
@@ -210,6 +197,7 @@ func (t *tensors) rest() error {
 	if len(left) > 5 {
 		left = append(left[:5], fmt.Sprintf("and %d more", len(left)-5))
 	}
-	return fault.Errorf(fault.Unsupported, "%s: tensors that the graph does not know: %s", t.file,
+	return fault.Errorf(fault.Unsupported,
+		"%s: tensors not supported by the evaluator: %s; ggeval refuses because they may change results", t.file,
 		strings.Join(left, ", "))
 }

@@ -5,7 +5,7 @@ import (
 	"ggforge/tokenizer/vocab"
 )
 
-// Text says how a text becomes chunks of tokens.
+// Text is how a text is cut into chunks of tokens.
 type Text struct {
 	Chunk int // tokens of a chunk
 	// Chunks is the largest number of chunks; 0 for all that the text has.

@@ -11,7 +11,7 @@ import (
 	"ggforge/rows"
 )
 
-// Variants says which models CompareVariants compares.
+// Variants are the models that CompareVariants compares.
 type Variants struct {
 	N int
 	// Model returns one of them: a model like the base, most of whose tensors have the
@@ -24,13 +24,13 @@ type Variants struct {
 
 // variant is one while it runs.
 type variant struct {
-	i     int
-	m     *Model
-	parts parts
+	i       int
+	m       *Model
+	changed changedParts
 }
 
-// parts are those of a model that are not its base's.
-type parts struct {
+// changedParts are those of a model that are not its base's.
+type changedParts struct {
 	embed  bool
 	first  int // layer that does not compute what the base's does; their number for none
 	layers map[int]bool
@@ -51,14 +51,14 @@ func CompareVariants(ctx context.Context, base *Model, v Variants, r Run, f func
 		if err != nil {
 			return err
 		}
-		p, err := base.differs(m)
+		p, err := base.changes(m)
 		if err != nil {
 			return err
 		}
-		all[i] = variant{i: i, parts: p}
+		all[i] = variant{i: i, changed: p}
 		work += len(base.layers) - p.first + 1
 	}
-	slices.SortStableFunc(all, func(a, b variant) int { return cmp.Compare(a.parts.first, b.parts.first) })
+	slices.SortStableFunc(all, func(a, b variant) int { return cmp.Compare(a.changed.first, b.changed.first) })
 	progress := r.Progress
 	r.Progress = func(p Progress) {
 		if progress != nil {
@@ -76,26 +76,27 @@ func CompareVariants(ctx context.Context, base *Model, v Variants, r Run, f func
 	}
 	report(len(base.layers))
 	r.Progress = nil
-	b := &bundle{base: base, r: &r, report: report, room: newRoom(r.Workers)}
-	if b.base0, err = base.begin(ctx, []*Run{&r}, b.room); err != nil {
+	b := &variantRun{base: base, r: &r, report: report, workspace: newWorkspace(r.Workers)}
+	if b.baseStream, err = base.newStream(ctx, []*Run{&r}, b.workspace); err != nil {
 		return err
 	}
 	most := v.Memory
 	if most <= 0 {
 		most = 1 << 30
 	}
-	size := max(1, int(most/int64(4*len(b.base0.h))))
+	size := max(1, int(most/int64(4*len(b.baseStream.h))))
 	output := states.output(ctx)
 	for len(all) > 0 {
 		n := min(size, len(all))
-		if late := slices.IndexFunc(all, func(a variant) bool { return a.parts.first == len(base.layers) }); late > 0 {
+		if late := slices.IndexFunc(all,
+			func(a variant) bool { return a.changed.first == len(base.layers) }); late > 0 {
 			n = min(n, late) // the others have no streams of their own
 		}
 		found, err := b.run(ctx, v, all[:n], states)
 		if err != nil {
 			return err
 		}
-		differences, err := differences(ctx, output, found, func(float64) {})
+		differences, err := comparePositions(ctx, output, found, func(float64) {})
 		if err != nil {
 			return err
 		}
@@ -110,9 +111,9 @@ func CompareVariants(ctx context.Context, base *Model, v Variants, r Run, f func
 	return nil
 }
 
-// differs returns which parts of a variant have tensors that are not the base's.
-func (m *Model) differs(other *model.Model) (parts, error) {
-	p := parts{first: len(m.layers), layers: map[int]bool{}}
+// changes returns which parts of a variant have tensors that are not the base's.
+func (m *Model) changes(other *model.Model) (changedParts, error) {
+	p := changedParts{first: len(m.layers), layers: map[int]bool{}}
 	sources := map[string]rows.Source{}
 	for i := range m.source.Tensors {
 		sources[m.source.Tensors[i].Name] = m.source.Tensors[i].Source
@@ -139,19 +140,19 @@ func (m *Model) differs(other *model.Model) (parts, error) {
 	return p, nil
 }
 
-// bundle takes variants through the layers.
-type bundle struct {
-	base   *Model
-	base0  *stream // the base's before layer at
-	at     int
-	r      *Run
-	room   *room
-	report func(int)
+// variantRun takes variants through the layers.
+type variantRun struct {
+	base       *Model
+	baseStream *stream // the base's before layer at
+	at         int
+	r          *Run
+	workspace  *workspace
+	report     func(int)
 }
 
 // run returns the last states of variants, which begin to differ in rising order. Those of
 // the base are states.
-func (b *bundle) run(ctx context.Context, v Variants, all []variant, states *States) ([]*States, error) {
+func (b *variantRun) run(ctx context.Context, v Variants, all []variant, states *States) ([]*States, error) {
 	var err error
 	for k := range all {
 		m, err := v.Model(all[k].i)
@@ -159,34 +160,35 @@ func (b *bundle) run(ctx context.Context, v Variants, all []variant, states *Sta
 			all[k].m, err = New(m)
 		}
 		if err == nil {
-			err = all[k].m.alike(b.base)
+			err = all[k].m.checkSameForm(b.base)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	size := len(b.r.Tokens) * b.base.p.width // of a stream
-	s := &stream{ctx: ctx, room: b.room}
+	s := &stream{ctx: ctx, workspace: b.workspace}
 	h := make([]float32, 0, len(all)*size)
-	carries := b.base.carries()
+	carries := b.base.keepsFirstValues()
 	under := 0 // how many have begun
 	for i := b.at; i < len(b.base.layers); i++ {
-		for ; under < len(all) && all[under].parts.first <= i; under++ {
-			from := b.base0
-			if all[under].parts.embed {
-				if from, err = all[under].m.begin(ctx, []*Run{b.r}, b.room); err != nil {
+		for ; under < len(all) && all[under].changed.first <= i; under++ {
+			from := b.baseStream
+			if all[under].changed.embed {
+				if from, err = all[under].m.newStream(ctx, []*Run{b.r}, b.workspace); err != nil {
 					return nil, err
 				}
 			}
 			h = append(h, from.h...)
 			if carries {
-				s.values = append(s.values, from.values...)
-				s.values = append(s.values, make([]float32, len(b.r.Tokens)*b.base.p.width-len(from.values))...)
+				s.firstLayerValues = append(s.firstLayerValues, from.firstLayerValues...)
+				s.firstLayerValues = append(s.firstLayerValues,
+					make([]float32, len(b.r.Tokens)*b.base.p.width-len(from.firstLayerValues))...)
 			}
 		}
 		if under < len(all) {
 			// the rest still does what the base does
-			if err := b.base0.pass(i, []*Run{b.r}); err != nil {
+			if err := b.baseStream.runLayer(i, []*Run{b.r}); err != nil {
 				return nil, fmt.Errorf("%s: layer %d: %w", b.base.source.Path, i, err)
 			}
 			b.at = i + 1
@@ -205,7 +207,7 @@ func (b *bundle) run(ctx context.Context, v Variants, all []variant, states *Sta
 			continue
 		}
 		s.m, s.h = all[k].m, h[k*size:][:size]
-		if found[k], err = s.end(b.r); err != nil {
+		if found[k], err = s.finish(b.r); err != nil {
 			return nil, err
 		}
 	}
@@ -215,19 +217,19 @@ func (b *bundle) run(ctx context.Context, v Variants, all []variant, states *Sta
 // layer takes the streams of variants through layer i: neighbours that have the base's
 // tensors there together. h is their streams, of size values each; size becomes that after
 // the layer.
-func (b *bundle) layer(s *stream, i int, all []variant, h []float32, size int) (int, error) {
+func (b *variantRun) layer(s *stream, i int, all []variant, h []float32, size int) (int, error) {
 	after := 0
 	for k := 0; k < len(all); {
 		n, m := 1, all[k].m
-		if !all[k].parts.layers[i] {
-			for m = b.base; k+n < len(all) && !all[k+n].parts.layers[i]; n++ {
+		if !all[k].changed.layers[i] {
+			for m = b.base; k+n < len(all) && !all[k+n].changed.layers[i]; n++ {
 			}
 		}
 		run := *b.r
 		run.Tokens = slices.Repeat(run.Tokens, n)
 		s.m, s.h, s.chunk = m, h[k*size:][:n*size], 0
-		s.before = k * len(b.r.Tokens)
-		if err := s.pass(i, []*Run{&run}); err != nil {
+		s.firstLayerStart = k * len(b.r.Tokens)
+		if err := s.runLayer(i, []*Run{&run}); err != nil {
 			return 0, fmt.Errorf("%s: layer %d: %w", m.source.Path, i, err)
 		}
 		after = len(s.h) / n
@@ -240,8 +242,8 @@ func (b *bundle) layer(s *stream, i int, all []variant, h []float32, size int) (
 	return after, nil
 }
 
-// alike returns an error if a variant is not a model like its base.
-func (m *Model) alike(base *Model) error {
+// checkSameForm returns an error if a variant is not a model like its base.
+func (m *Model) checkSameForm(base *Model) error {
 	if m.graph != base.graph || len(m.layers) != len(base.layers) || m.p.width != base.p.width ||
 		m.p.vocab != base.p.vocab {
 		return fault.Errorf(fault.Refused, "%s and %s are models of different form", m.source.Path, base.source.Path)

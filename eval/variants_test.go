@@ -43,7 +43,7 @@ func TestVariants(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels; what it tests is above them")
 	}
-	defer func(n int) { blockTokens = n }(blockTokens)
+	defer func(n int) { tokensPerBlock = n }(tokensPerBlock)
 	ctx := context.Background()
 	for _, c := range []struct {
 		arch string
@@ -54,7 +54,7 @@ func TestVariants(t *testing.T) {
 			m.Metadata.Set("gemma2.attention.sliding_window",
 				gguf.Uint32(9))
 		}}, 20}, {"rwkv7", shape{}, 20}} {
-		blockTokens = c.block
+		tokensPerBlock = c.block
 		source := made(c.arch, c.shape)
 		if c.arch == "rwkv7" { // whose first layer is seen by all others
 			source = smallRecurrent(c.arch)

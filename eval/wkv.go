@@ -3,13 +3,14 @@ package eval
 import (
 	"fmt"
 
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/parallel"
 	"ggforge/internal/kernel/vecmath"
 )
 
-// shift sets dst to x of token t with a share of what the token before it has: x +
+// tokenShift sets dst to x of token t with a share of what the token before it has: x +
 // share·(before - x), element by element. Before a chunk there are zeros.
-func (s *stream) shift(dst, x, share []float32, width, t int) {
+func (s *stream) tokenShift(dst, x, share []float32, width, t int) {
 	now := x[t*width:][:width]
 	if t%s.r.Chunk == 0 {
 		clear(dst)
@@ -21,13 +22,13 @@ func (s *stream) shift(dst, x, share []float32, width, t int) {
 	vecmath.Add(dst, now)
 }
 
-// through sets dst, of rows that are ld apart, to what a layer says of inputs that fill
-// makes for one token after the other, and then after makes of that; nil for nothing.
-func (s *stream) through(dst []float32, ld, n int, l *linear, fill func(x []float32, t int),
+// linearOf sets dst, of rows that are ld apart, to the outputs of a linear layer for inputs that fill makes token by
+// token, and calls after, unless it is nil, for each row of dst.
+func (s *stream) linearOf(dst []float32, ld, n int, l *linear, fill func(x []float32, t int),
 	after func(y []float32)) error {
 	k := l.w.K
-	in := grow(&s.more[0], n*k)
-	if err := s.each(n, func(a, b int) {
+	in := buffer.Resize(&s.temp[0], n*k)
+	if err := s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
 			fill(in[t*k:][:k], t)
 		}
@@ -37,38 +38,38 @@ func (s *stream) through(dst []float32, ld, n int, l *linear, fill func(x []floa
 	if err := s.linear(dst, ld, in, n, l); err != nil || after == nil {
 		return err
 	}
-	return s.each(n, func(a, b int) {
+	return s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
 			after(dst[t*ld:][:l.w.Rows])
 		}
 	})
 }
 
-// low is two matrices with a function between them.
-type low struct {
+// lowRank is two matrices with a function between them.
+type lowRank struct {
 	in, out *linear
 	f       func(x []float32)
 }
 
-// low returns those of NAME1 and NAME2 of layer i, nil without them.
-func (b *builder) low(i int, one, two string, f vecmath.Function) *low {
+// lowRank returns those of NAME1 and NAME2 of layer i, nil without them.
+func (b *builder) lowRank(i int, one, two string, f vecmath.Function) *lowRank {
 	w := b.t.all[b.name(i, one)+".weight"]
 	if w == nil || len(w.NE) != 2 {
 		return nil
 	}
-	l := &low{in: b.t.needed(b.name(i, one), b.p.width, int(w.NE[1])),
-		out: b.t.needed(b.name(i, two), int(w.NE[1]), b.p.width)}
+	l := &lowRank{in: b.t.requiredLinear(b.name(i, one), b.p.width, int(w.NE[1])),
+		out: b.t.requiredLinear(b.name(i, two), int(w.NE[1]), b.p.width)}
 	if f.Known() {
 		l.f = func(x []float32) { f.Apply(x, x) }
 	}
 	return l
 }
 
-// low sets dst, of rows that are ld apart, to what both say of inputs that fill makes.
-func (s *stream) low(dst []float32, ld, n int, l *low, fill func(x []float32, t int)) error {
+// lowRank sets dst, of rows that are ld apart, to the output of both for inputs that fill makes.
+func (s *stream) lowRank(dst []float32, ld, n int, l *lowRank, fill func(x []float32, t int)) error {
 	rank := l.in.w.Rows
-	mid := grow(&s.more[1], n*rank)
-	if err := s.through(mid, rank, n, l.in, fill, l.f); err != nil {
+	mid := buffer.Resize(&s.temp[1], n*rank)
+	if err := s.linearOf(mid, rank, n, l.in, fill, l.f); err != nil {
 		return err
 	}
 	return s.linear(dst, ld, mid, n, l.out)
@@ -96,9 +97,10 @@ func (b *builder) timeMix(i, keys int) timeMix {
 	if m.heads%keys != 0 {
 		b.k.fail(errBroken, "layer %d has %d heads and %d of keys, want a multiple", i, m.heads, keys)
 	}
-	m.r, m.out = b.t.needed(b.name(i, "time_mix_receptance"), w, w), b.t.needed(b.name(i, "time_mix_output"), w, w)
-	m.k, m.v = b.t.needed(b.name(i, "time_mix_key"), w, keys*size),
-		b.t.needed(b.name(i, "time_mix_value"), w, keys*size)
+	m.r, m.out = b.t.requiredLinear(b.name(i, "time_mix_receptance"), w, w),
+		b.t.requiredLinear(b.name(i, "time_mix_output"), w, w)
+	m.k, m.v = b.t.requiredLinear(b.name(i, "time_mix_key"), w, keys*size),
+		b.t.requiredLinear(b.name(i, "time_mix_value"), w, keys*size)
 	m.norm = b.t.norm(b.name(i, "time_mix_ln"), w)
 	return m
 }
@@ -109,7 +111,7 @@ func (m *timeMix) normalize(y []float32) {
 		return
 	}
 	bare := params{eps: headEps}
-	bare.apply(&norm{}, y, y, m.size)
+	bare.normalize(&norm{}, y, y, m.size)
 	vecmath.Mul(y, m.norm.weight)
 	if m.norm.bias != nil {
 		vecmath.Add(y, m.norm.bias)
@@ -142,7 +144,7 @@ type wkv6 struct {
 	w1       *linear   // of all shares
 	w2       []*linear // of each
 	decay    []float32
-	decayLow *low
+	decayLow *lowRank
 	g        *linear
 	first    []float32
 }
@@ -154,34 +156,34 @@ func newWKV6(b *builder, i int) mixer {
 	if m.keys == 0 {
 		m.keys = m.heads
 	}
-	m.shareX = t.numbers(b.name(i, "time_mix_lerp_x.weight"), w)
+	m.shareX = t.requiredValues(b.name(i, "time_mix_lerp_x.weight"), w)
 	if all := t.all[b.name(i, "time_mix_lerp_fused.weight")]; all != nil {
-		if v := t.numbers(all.Name, w, 1, 1, shifts); v != nil {
+		if v := t.requiredValues(all.Name, w, 1, 1, shifts); v != nil {
 			for j := range m.shares {
 				m.shares[j] = v[j*w:][:w]
 			}
 		}
 	} else {
 		for j, letter := range "wkvrg" {
-			m.shares[j] = t.numbers(b.name(i, fmt.Sprintf("time_mix_lerp_%c.weight", letter)), w)
+			m.shares[j] = t.requiredValues(b.name(i, fmt.Sprintf("time_mix_lerp_%c.weight", letter)), w)
 		}
 	}
 	extra := b.k.count("time_mix_extra_dim")
-	m.w1, m.w2 = t.needed(b.name(i, "time_mix_w1"), w, shifts*extra),
+	m.w1, m.w2 = t.requiredLinear(b.name(i, "time_mix_w1"), w, shifts*extra),
 		t.stack(b.name(i, "time_mix_w2"), extra, w, shifts)
 	for _, l := range m.w2 {
 		l.single = true
 	}
-	m.decay = t.numbers(b.name(i, "time_mix_decay.weight"), w)
+	m.decay = t.requiredValues(b.name(i, "time_mix_decay.weight"), w)
 	b.k.ignore("time_decay_extra_dim", "token_shift_count")
-	if m.decayLow = b.low(i, "time_mix_decay_w1", "time_mix_decay_w2", vecmath.TanhOf); m.decayLow == nil {
-		t.must(b.name(i, "time_mix_decay_w1.weight"))
+	if m.decayLow = b.lowRank(i, "time_mix_decay_w1", "time_mix_decay_w2", vecmath.TanhOf); m.decayLow == nil {
+		t.required(b.name(i, "time_mix_decay_w1.weight"))
 	}
-	m.g = t.needed(b.name(i, "time_mix_gate"), w, w)
-	if b.p.graph.First {
-		m.first = t.numbers(b.name(i, "time_mix_first.weight"), m.size, m.heads)
+	m.g = t.requiredLinear(b.name(i, "time_mix_gate"), w, w)
+	if b.p.graph.TimeMixFirst {
+		m.first = t.requiredValues(b.name(i, "time_mix_first.weight"), m.size, m.heads)
 		if m.norm == nil {
-			t.must(b.name(i, "time_mix_ln.weight"))
+			t.required(b.name(i, "time_mix_ln.weight"))
 		}
 	}
 	return m
@@ -192,27 +194,27 @@ func (m *wkv6) mix(s *stream, y, x []float32, n int, last bool) error {
 	extra, kv := ranks/shifts, m.keys*m.size
 	// what a token has: receptance, key, value, decay and gate
 	ld := 3*w + 2*kv
-	all, lows := grow(&s.qkv, n*ld), grow(&s.more[2], n*ranks)
+	all, lows := buffer.Resize(&s.qkv, n*ld), buffer.Resize(&s.temp[2], n*ranks)
 	toK, toV, toW, toG := w, w+kv, w+2*kv, 2*w+2*kv
-	if err := s.through(lows, ranks, n, m.w1, func(dst []float32, t int) { s.shift(dst, x, m.shareX, w, t) },
+	if err := s.linearOf(lows, ranks, n, m.w1, func(dst []float32, t int) { s.tokenShift(dst, x, m.shareX, w, t) },
 		func(y []float32) { vecmath.TanhOf.Apply(y, y) }); err != nil {
 		return err
 	}
-	share := grow(&s.mid, n*w)
+	share := buffer.Resize(&s.mid, n*w)
 	for j, to := range []struct {
 		l  *linear
 		at int
 	}{shiftW: {nil, toW}, shiftK: {m.k, toK}, shiftV: {m.v, toV}, shiftR: {m.r, 0}, shiftG: {m.g, toG}} {
-		if err := s.through(share, w, n, m.w2[j], func(dst []float32, t int) { copy(dst, lows[t*ranks+j*extra:]) },
+		if err := s.linearOf(share, w, n, m.w2[j], func(dst []float32, t int) { copy(dst, lows[t*ranks+j*extra:]) },
 			func(y []float32) { vecmath.Add(y, m.shares[j]) }); err != nil {
 			return err
 		}
-		shifted := func(dst []float32, t int) { s.shift(dst, x, share[t*w:][:w], w, t) }
+		shifted := func(dst []float32, t int) { s.tokenShift(dst, x, share[t*w:][:w], w, t) }
 		var err error
 		if to.l == nil {
-			err = s.low(all[to.at:], ld, n, m.decayLow, shifted)
+			err = s.lowRank(all[to.at:], ld, n, m.decayLow, shifted)
 		} else {
-			err = s.through(all[to.at:], ld, n, to.l, shifted, nil)
+			err = s.linearOf(all[to.at:], ld, n, to.l, shifted, nil)
 		}
 		if err != nil {
 			return err
@@ -222,7 +224,7 @@ func (m *wkv6) mix(s *stream, y, x []float32, n int, last bool) error {
 	if m.first != nil {
 		gate = vecmath.SiLUOf
 	}
-	if err := s.each(n, func(a, b int) {
+	if err := s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
 			row := all[t*ld:][:ld]
 			d, g := row[toW:][:w], row[toG:][:w]
@@ -238,11 +240,11 @@ func (m *wkv6) mix(s *stream, y, x []float32, n int, last bool) error {
 	}); err != nil {
 		return err
 	}
-	out := grow(&s.a, n*w)
+	out := buffer.Resize(&s.a, n*w)
 	if err := parallel.For(s.ctx, len(s.states), n/s.r.Chunk*m.heads, func(i, worker int) error {
 		h, size := i%m.heads, m.size
 		key, mine := h/(m.heads/m.keys)*size, h*size
-		buf := grow(&s.states[worker], size*size+2*size)
+		buf := buffer.Resize(&s.states[worker], size*size+2*size)
 		state, k, nothing := buf[:size*size], buf[size*size:][:size], buf[size*size+size:]
 		clear(state)
 		clear(nothing)
@@ -274,7 +276,7 @@ func (m *wkv6) mix(s *stream, y, x []float32, n int, last bool) error {
 	}); err != nil {
 		return err
 	}
-	if err := s.each(n, func(a, b int) {
+	if err := s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
 			y := out[t*w:][:w]
 			m.normalize(y)
@@ -298,7 +300,7 @@ type wkv7 struct {
 	timeMix
 	shares                   [][]float32 // of r, decay, k, v, a and the gate, if there is one
 	w0, v0, a0               []float32
-	w, val, a, g             *low // val nil in the first layer, g nil for no gate
+	w, val, a, g             *lowRank // val nil in the first layer, g nil for no gate
 	keyScale, keyRate, bonus []float32
 }
 
@@ -310,11 +312,12 @@ func newWKV7(b *builder, i int) mixer {
 		b.k.ignore("attention." + key)
 	}
 	b.k.ignore("token_shift_count")
-	m.w, m.val, m.a, m.g = b.low(i, "time_mix_w1", "time_mix_w2", vecmath.TanhOf),
-		b.low(i, "time_mix_v1", "time_mix_v2", vecmath.Function{}),
-		b.low(i, "time_mix_a1", "time_mix_a2", vecmath.Function{}),
-		b.low(i, "time_mix_g1", "time_mix_g2", vecmath.SigmoidOf)
-	m.w0, m.a0 = t.numbers(b.name(i, "time_mix_w0.weight"), w), t.numbers(b.name(i, "time_mix_a0.weight"), w)
+	m.w, m.val, m.a, m.g = b.lowRank(i, "time_mix_w1", "time_mix_w2", vecmath.TanhOf),
+		b.lowRank(i, "time_mix_v1", "time_mix_v2", vecmath.Function{}),
+		b.lowRank(i, "time_mix_a1", "time_mix_a2", vecmath.Function{}),
+		b.lowRank(i, "time_mix_g1", "time_mix_g2", vecmath.SigmoidOf)
+	m.w0, m.a0 = t.requiredValues(b.name(i, "time_mix_w0.weight"), w),
+		t.requiredValues(b.name(i, "time_mix_a0.weight"), w)
 	if m.v0 = t.vector(b.name(i, "time_mix_v0.weight"), w); i == 0 {
 		m.val, m.v0 = nil, nil // are in the file, and not used
 	} else if m.val == nil || m.v0 == nil {
@@ -329,29 +332,29 @@ func newWKV7(b *builder, i int) mixer {
 		if m.g == nil && len(all.NE) == 4 && all.NE[3] == 5 {
 			n = 5
 		}
-		if v := t.numbers(all.Name, w, 1, 1, n); v != nil {
+		if v := t.requiredValues(all.Name, w, 1, 1, n); v != nil {
 			for j := range n {
 				m.shares = append(m.shares, v[j*w:][:w])
 			}
 		}
 	} else {
-		t.must(b.name(i, "time_mix_lerp_fused.weight"))
+		t.required(b.name(i, "time_mix_lerp_fused.weight"))
 	}
-	m.keyScale, m.keyRate, m.bonus = t.numbers(b.name(i, "time_mix_k_k.weight"), w),
-		t.numbers(b.name(i, "time_mix_k_a.weight"), w), t.numbers(b.name(i, "time_mix_r_k.weight"), w)
+	m.keyScale, m.keyRate, m.bonus = t.requiredValues(b.name(i, "time_mix_k_k.weight"), w),
+		t.requiredValues(b.name(i, "time_mix_k_a.weight"), w), t.requiredValues(b.name(i, "time_mix_r_k.weight"), w)
 	return m
 }
 
-// firstValues returns the values of the first layer of n tokens.
-func (s *stream) firstValues(n int) []float32 {
-	if s.values == nil {
-		s.values = make([]float32, len(s.h))
+// valuesOfFirstLayer returns the values of the first layer of n tokens.
+func (s *stream) valuesOfFirstLayer(n int) []float32 {
+	if s.firstLayerValues == nil {
+		s.firstLayerValues = make([]float32, len(s.h))
 	}
-	return s.values[(s.before+s.at)*s.m.p.width:][:n*s.m.p.width]
+	return s.firstLayerValues[(s.firstLayerStart+s.firstToken)*s.m.p.width:][:n*s.m.p.width]
 }
 
-// carries reports whether layers hand more to later ones than the stream.
-func (m *Model) carries() bool {
+// keepsFirstValues reports whether layers hand more to later ones than the stream.
+func (m *Model) keepsFirstValues() bool {
 	_, ok := m.layers[0].mixer.(*wkv7)
 	return ok
 }
@@ -363,33 +366,33 @@ func (m *wkv7) mix(s *stream, y, x []float32, n int, last bool) error {
 	w := m.width
 	const parts = 6 // of a token: receptance, decay, key, value, rate and gate
 	ld := parts * w
-	all := grow(&s.qkv, n*ld)
+	all := buffer.Resize(&s.qkv, n*ld)
 	shifted := func(j int) func(dst []float32, t int) {
-		return func(dst []float32, t int) { s.shift(dst, x, m.shares[j], w, t) }
+		return func(dst []float32, t int) { s.tokenShift(dst, x, m.shares[j], w, t) }
 	}
-	mixed := grow(&s.mid, n*w)
+	mixed := buffer.Resize(&s.mid, n*w)
 	for j, part := range []struct {
 		l   *linear
-		low *low
+		low *lowRank
 	}{{m.r, nil}, {nil, m.w}, {m.k, nil}, {m.v, nil}, {nil, m.a}, {nil, m.g}} {
 		var err error
 		switch {
 		case part.l != nil:
-			err = s.through(all[j*w:], ld, n, part.l, shifted(j), nil)
+			err = s.linearOf(all[j*w:], ld, n, part.l, shifted(j), nil)
 		case part.low != nil:
-			err = s.low(all[j*w:], ld, n, part.low, shifted(j))
+			err = s.lowRank(all[j*w:], ld, n, part.low, shifted(j))
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if m.val != nil {
-		if err := s.low(mixed, w, n, m.val, shifted(3)); err != nil {
+		if err := s.lowRank(mixed, w, n, m.val, shifted(3)); err != nil {
 			return err
 		}
 	}
-	early := s.firstValues(n)
-	if err := s.each(n, func(from, to int) {
+	early := s.valuesOfFirstLayer(n)
+	if err := s.eachRows(n, func(from, to int) {
 		for t := from; t < to; t++ {
 			row, share := all[t*ld:][:ld], mixed[t*w:][:w]
 			d, k, v, a := row[w:][:w], row[2*w:][:w], row[3*w:][:w], row[4*w:][:w]
@@ -421,10 +424,10 @@ func (m *wkv7) mix(s *stream, y, x []float32, n int, last bool) error {
 	}); err != nil {
 		return err
 	}
-	out := grow(&s.a, n*w)
+	out := buffer.Resize(&s.a, n*w)
 	if err := parallel.For(s.ctx, len(s.states), n/s.r.Chunk*m.heads, func(i, worker int) error {
 		size, h := m.size, i%m.heads*m.size
-		buf := grow(&s.states[worker], size*size+5*size)
+		buf := buffer.Resize(&s.states[worker], size*size+5*size)
 		state, buf := buf[:size*size], buf[size*size:]
 		found, nothing, whole, replaced, bonus := buf[:size], buf[size:][:size], buf[2*size:][:size],
 			buf[3*size:][:size], buf[4*size:][:size]
@@ -456,7 +459,7 @@ func (m *wkv7) mix(s *stream, y, x []float32, n int, last bool) error {
 	}); err != nil {
 		return err
 	}
-	if err := s.each(n, func(from, to int) {
+	if err := s.eachRows(n, func(from, to int) {
 		for t := from; t < to; t++ {
 			y, row := out[t*w:][:w], all[t*ld:][:ld]
 			m.normalize(y)
@@ -478,21 +481,21 @@ type channelMix struct {
 	key, value, receptance *linear // receptance nil for none
 }
 
-// channelFeed is Graph.Feed for layers with a channelMix.
-func channelFeed(b *builder, i int, l *layer) {
+// channelMixFFN is Graph.FFN for layers with a channelMix.
+func channelMixFFN(b *builder, i int, l *layer) {
 	w, t := b.p.width, b.t
 	l.attnNorm, l.ffnNorm = l.ffnNorm, l.attnNorm // attn_norm_2 is the latter here
 	if l.attnNorm == nil || l.ffnNorm == nil {
 		t.fail(errBroken, "no tensor %q or %q", b.name(i, "attn_norm.weight"), b.name(i, "attn_norm_2.weight"))
 	}
-	c := &channelMix{shareK: t.numbers(b.name(i, "channel_mix_lerp_k.weight"), w)}
-	c.key, c.value = t.needed(b.name(i, "channel_mix_key"), w, b.p.ff[i]),
-		t.needed(b.name(i, "channel_mix_value"), b.p.ff[i], w)
-	if b.p.graph.First {
-		c.receptance, c.shareR = t.needed(b.name(i, "channel_mix_receptance"), w, w),
-			t.numbers(b.name(i, "channel_mix_lerp_r.weight"), w)
+	c := &channelMix{shareK: t.requiredValues(b.name(i, "channel_mix_lerp_k.weight"), w)}
+	c.key, c.value = t.requiredLinear(b.name(i, "channel_mix_key"), w, b.p.ff[i]),
+		t.requiredLinear(b.name(i, "channel_mix_value"), b.p.ff[i], w)
+	if b.p.graph.TimeMixFirst {
+		c.receptance, c.shareR = t.requiredLinear(b.name(i, "channel_mix_receptance"), w, w),
+			t.requiredValues(b.name(i, "channel_mix_lerp_r.weight"), w)
 	}
-	l.feed, l.whole = c, true
+	l.ffn, l.ffnNeedsAllTokens = c, true
 	if every := b.k.size("rescale_every_n_layers", 0); every > 0 && (i+1)%every == 0 {
 		l.halved = true
 	}
@@ -500,18 +503,18 @@ func channelFeed(b *builder, i int, l *layer) {
 
 func (c *channelMix) mix(s *stream, y, x []float32, n int, _ bool) error {
 	w, ff := c.key.w.K, c.key.w.Rows
-	hidden := grow(&s.mid, n*ff)
-	if err := s.through(hidden, ff, n, c.key, func(dst []float32, t int) { s.shift(dst, x, c.shareK, w, t) },
+	hidden := buffer.Resize(&s.mid, n*ff)
+	if err := s.linearOf(hidden, ff, n, c.key, func(dst []float32, t int) { s.tokenShift(dst, x, c.shareK, w, t) },
 		func(y []float32) { vecmath.ReLUSquaredOf.Apply(y, y) }); err != nil {
 		return err
 	}
 	if err := s.linear(y, w, hidden, n, c.value); err != nil || c.receptance == nil {
 		return err
 	}
-	gate := grow(&s.a, n*w)
-	if err := s.through(gate, w, n, c.receptance, func(dst []float32, t int) { s.shift(dst, x, c.shareR, w, t) },
+	gate := buffer.Resize(&s.a, n*w)
+	if err := s.linearOf(gate, w, n, c.receptance, func(dst []float32, t int) { s.tokenShift(dst, x, c.shareR, w, t) },
 		func(y []float32) { vecmath.SigmoidOf.Apply(y, y) }); err != nil {
 		return err
 	}
-	return s.each(n, func(a, b int) { vecmath.Mul(y[a*w:b*w], gate[a*w:b*w]) })
+	return s.eachRows(n, func(a, b int) { vecmath.Mul(y[a*w:b*w], gate[a*w:b*w]) })
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"ggforge/gguf"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/quants"
 )
 
@@ -44,7 +45,7 @@ func (m *mapped) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 		return nil, err
 	}
 	m.f(scratch.f32, a*rowLen)
-	out := grow(buf, int(m.typ.RowBytes(int64(n))))
+	out := buffer.Resize(buf, int(m.typ.RowBytes(int64(n))))
 	return out, quants.Lookup(m.typ).Quantize(out, scratch.f32, int(rowLen), nil)
 }
 
@@ -87,7 +88,7 @@ func (c *computed) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	n := int((b - a) * gguf.RowLen(c.ne))
 	scratch.f32 = slices.Grow(scratch.f32[:0], n)[:n]
 	c.fill(scratch.f32, a)
-	out := grow(buf, 4*n)
+	out := buffer.Resize(buf, 4*n)
 	return out, quants.Lookup(gguf.TypeF32).Quantize(out, scratch.f32, int(gguf.RowLen(c.ne)), nil)
 }
 

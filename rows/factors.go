@@ -6,6 +6,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/quants"
 )
 
@@ -240,6 +241,6 @@ func (s *sum) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	for i := range all {
 		all[i] = float32(s.scale*sums[i]) + all[i]
 	}
-	out := grow(buf, 4*size)
+	out := buffer.Resize(buf, 4*size)
 	return out, quants.Lookup(gguf.TypeF32).Quantize(out, all, int(n), nil)
 }

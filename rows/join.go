@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ggforge/gguf"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/quants"
 )
 
@@ -174,7 +175,7 @@ func (j *joined) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 		return j.parts[i].Raw(buf, a-j.first[i], b-j.first[i])
 	}
 	n := j.Type().RowBytes(j.ne[0])
-	out := grow(buf, int((b-a)*n))
+	out := buffer.Resize(buf, int((b-a)*n))
 	var some []byte
 	for row := a; row < b; i++ {
 		end := min(b, j.first[i]+gguf.Rows(j.parts[i].NE()))
@@ -198,7 +199,7 @@ func (w *widened) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	defer floats.Put(scratch)
 	t := w.Type()
 	row := t.RowBytes(w.ne[0])
-	out := grow(buf, int((b-a)*row))
+	out := buffer.Resize(buf, int((b-a)*row))
 	at := int64(0)
 	for _, p := range w.parts {
 		raw, err := p.Raw(&scratch.raw, a, b)

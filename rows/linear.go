@@ -6,6 +6,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/torchmath"
 	"ggforge/quants"
 )
@@ -90,7 +91,7 @@ func (l *linear) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 		return nil, err
 	}
 	t.Apply(y, x)
-	out := grow(buf, int(l.typ.RowBytes(int64(m))))
+	out := buffer.Resize(buf, int(l.typ.RowBytes(int64(m))))
 	return out, quants.Lookup(l.typ).Quantize(out, y, int(l.ne[0]), nil)
 }
 

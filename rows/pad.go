@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"ggforge/gguf"
+	"ggforge/internal/kernel/buffer"
 )
 
 // PadRows returns a matrix with rows of zeros after its own, n in all; s itself if it
@@ -56,7 +57,7 @@ func (z *zeros) Type() gguf.Type { return z.typ }
 func (z *zeros) Cost() int64 { return costGather }
 
 func (z *zeros) Raw(buf *[]byte, a, b int64) ([]byte, error) {
-	raw := grow(buf, int((b-a)*z.typ.RowBytes(z.ne[0])))
+	raw := buffer.Resize(buf, int((b-a)*z.typ.RowBytes(z.ne[0])))
 	clear(raw)
 	return raw, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/quants"
 )
 
@@ -63,6 +64,6 @@ func (q *quotients) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 			row[j] /= d
 		}
 	}
-	out := grow(buf, int(q.typ.RowBytes(int64(len(x)))))
+	out := buffer.Resize(buf, int(q.typ.RowBytes(int64(len(x)))))
 	return out, quants.Lookup(q.typ).Quantize(out, x, rowLen, nil)
 }

@@ -7,6 +7,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/torchmath"
 )
 
@@ -47,7 +48,7 @@ func (r *resized) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	n := r.ne[0]
 	around.f32 = slices.Grow(around.f32[:0], int(5*n))[:5*n]
 	part := func(i int64) []float32 { return around.f32[i*n:][:n] }
-	out := grow(buf, int((b-a)*n*4))
+	out := buffer.Resize(buf, int((b-a)*n*4))
 	for i := a; i < b; i++ {
 		y0, y1, down := torchmath.Between(i/r.to, r.to, r.side)
 		x0, x1, right := torchmath.Between(i%r.to, r.to, r.side)

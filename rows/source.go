@@ -10,9 +10,9 @@ package rows
 
 import (
 	"io"
-	"slices"
 
 	"ggforge/gguf"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/quants"
 )
 
@@ -84,7 +84,7 @@ func (m *memory) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	if !read && !m.swap {
 		return m.data[a*n : b*n], nil
 	}
-	out := grow(buf, int((b-a)*n))
+	out := buffer.Resize(buf, int((b-a)*n))
 	switch {
 	case !read:
 		copy(out, m.data[a*n:b*n])
@@ -102,7 +102,7 @@ func (m *memory) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 // Part returns bytes [from, to) of row a, without reading the rest of it.
 func (m *memory) Part(buf *[]byte, a, from, to int64) ([]byte, error) {
 	if !m.swap && m.data == nil && from < to {
-		out := grow(buf, int(to-from))
+		out := buffer.Resize(buf, int(to-from))
 		if n, err := m.file.ReadAt(out, a*m.typ.RowBytes(gguf.RowLen(m.ne))+from); n < len(out) {
 			return nil, err
 		}
@@ -131,12 +131,6 @@ func part(s Source, buf *[]byte, a, from, to int64) ([]byte, error) {
 		return nil, err
 	}
 	return row[from:to], nil
-}
-
-// grow returns *buf with length n and at least that capacity.
-func grow(buf *[]byte, n int) []byte {
-	*buf = slices.Grow((*buf)[:0], n)[:n]
-	return *buf
 }
 
 // Stored returns a tensor whose raw rows are stored one after the other,

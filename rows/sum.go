@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ggforge/gguf"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/quants"
 )
 
@@ -51,6 +52,6 @@ func (s *pairs) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	for i, f := range second.f32 {
 		first.f32[i] = 0 + first.f32[i] + f
 	}
-	out := grow(buf, int(s.typ.RowBytes(int64(n))))
+	out := buffer.Resize(buf, int(s.typ.RowBytes(int64(n))))
 	return out, quants.Lookup(s.typ).Quantize(out, first.f32, int(rowLen), nil)
 }

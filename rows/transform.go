@@ -8,6 +8,7 @@ import (
 
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/quants"
 )
 
@@ -72,7 +73,7 @@ func (c *converted) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	if err := Decode(c.Source, scratch.f32, &scratch.raw, a, b); err != nil {
 		return nil, err
 	}
-	out := grow(buf, int(c.typ.RowBytes(int64(n))))
+	out := buffer.Resize(buf, int(c.typ.RowBytes(int64(n))))
 	return out, quants.Lookup(c.typ).Quantize(out, scratch.f32, int(rowLen), nil)
 }
 
@@ -102,7 +103,7 @@ func (n *integers) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	}
 	from, to := int(n.Source.Type().BlockBytes()), int(n.typ.BlockBytes())
 	count := len(raw) / from
-	out := grow(buf, count*to)
+	out := buffer.Resize(buf, count*to)
 	var word [8]byte
 	for i := range count {
 		copy(word[:], raw[i*from:(i+1)*from])

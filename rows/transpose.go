@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ggforge/gguf"
+	"ggforge/internal/kernel/buffer"
 )
 
 // Transpose returns s with its two innermost dimensions exchanged. The type must
@@ -38,7 +39,7 @@ func (t *transposed) Cost() int64 { return t.Source.Cost() + costTranspose }
 func (t *transposed) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	size := t.Type().BlockBytes()
 	rowLen, height := t.ne[0], t.ne[1] // of the result: the source's are the other way round
-	out := grow(buf, int((b-a)*rowLen*size))
+	out := buffer.Resize(buf, int((b-a)*rowLen*size))
 	var row []byte
 	tile := make([]byte, tileSide*tileSide*size)
 	for c := a; c < b; {

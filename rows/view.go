@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ggforge/gguf"
+	"ggforge/internal/kernel/buffer"
 )
 
 // The sources of this file are views: they show the elements of others in
@@ -35,7 +36,7 @@ func (g *gathered) Cost() int64 { return g.Source.Cost() + costGather }
 
 func (g *gathered) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	n := g.Type().RowBytes(g.ne[0])
-	out := grow(buf, int((b-a)*n))
+	out := buffer.Resize(buf, int((b-a)*n))
 	var row []byte
 	for i := a; i < b; {
 		// rows that are together are read together
@@ -132,7 +133,7 @@ func (c *columns) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 		return nil, err
 	}
 	n := c.to - c.from
-	out := grow(buf, int((b-a)*n))
+	out := buffer.Resize(buf, int((b-a)*n))
 	for i := range b - a {
 		copy(out[i*n:(i+1)*n], raw[i*c.row+c.from:])
 	}

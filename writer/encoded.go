@@ -7,6 +7,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/io/mmap"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/quants"
 	"ggforge/rows"
 )
@@ -40,7 +41,7 @@ func (e *encoded) Cost() int64 { return e.Source.Cost() + e.encoder().Cost(e.Ten
 
 func (e *encoded) Raw(buf *[]byte, a, b int64) (out []byte, err error) {
 	rowLen := gguf.RowLen(e.NE())
-	*buf = sized(*buf, int((b-a)*e.Tensor.Type.RowBytes(rowLen)))
+	buffer.Resize(buf, (b-a)*e.Tensor.Type.RowBytes(rowLen))
 	rows, err := e.begin()
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package writer
 import (
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/quants"
 )
 
@@ -37,14 +38,12 @@ type Scratch struct {
 
 // Float32s returns n numbers, the same memory each time.
 func (s *Scratch) Float32s(n int) []float32 {
-	s.f32 = sized(s.f32, n)
-	return s.f32
+	return buffer.Resize(&s.f32, n)
 }
 
 // Bytes returns n bytes, the same memory each time.
 func (s *Scratch) Bytes(n int) []byte {
-	s.bytes = sized(s.bytes, n)
-	return s.bytes
+	return buffer.Resize(&s.bytes, n)
 }
 
 // Importance gives the weights of a tensor: one per column, NE[0] for all rows

@@ -16,6 +16,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"ggforge/internal/io/disk"
+	"ggforge/internal/kernel/buffer"
 )
 
 // progressSuffix is what the log of a set has after the temporary name of its
@@ -261,7 +262,7 @@ func (o *output) scan(ctx context.Context, log *rowLog, from int64,
 		}
 		_, rowLen := rowsOf(t)
 		rowBytes := t.Type.RowBytes(rowLen)
-		data = sized(data, int((s.b-s.a)*rowBytes))
+		buffer.Resize(&data, (s.b-s.a)*rowBytes)
 		if log.data {
 			_, err = io.ReadFull(in, data)
 			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

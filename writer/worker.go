@@ -9,6 +9,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/io/disk"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/quants"
 )
 
@@ -36,7 +37,8 @@ func (w *worker) convert(p *pool, b block) error {
 	}
 	src, rowLen := b.source, gguf.RowLen(b.ne)
 	keeps, changes := false, false
-	w.out, w.n = sized(w.out, len(b.outputs)), sized(w.n, len(b.outputs))
+	buffer.Resize(&w.out, len(b.outputs))
+	buffer.Resize(&w.n, len(b.outputs))
 	clear(w.n)
 	for i, o := range b.outputs {
 		if o.Type == src.Type() {
@@ -47,7 +49,7 @@ func (w *worker) convert(p *pool, b block) error {
 		if o.same != nil {
 			continue
 		}
-		w.out[i] = sized(w.out[i], int((b.b-b.a)*o.Type.RowBytes(rowLen)))
+		buffer.Resize(&w.out[i], (b.b-b.a)*o.Type.RowBytes(rowLen))
 	}
 	step := b.b - b.a
 	if changes {
@@ -183,7 +185,7 @@ func (w *worker) decode(from *quants.Codec, raw []byte, firstRow, rowLen int64) 
 	if err := check(from, raw, firstRow, rowLen); err != nil {
 		return err
 	}
-	w.f32 = sized(w.f32, len(raw)/int(from.Type().BlockBytes())*int(from.Type().BlockLen()))
+	buffer.Resize(&w.f32, len(raw)/int(from.Type().BlockBytes())*int(from.Type().BlockLen()))
 	return from.Dequantize(w.f32, raw)
 }
 
@@ -230,11 +232,4 @@ func place(err error, t gguf.Type, firstRow, rowLen int64) string {
 		return fmt.Sprintf("row %d, columns %d to %d, %v block", row, column, column+n-1, t)
 	}
 	return fmt.Sprintf("row %d, column %d", row, column)
-}
-
-func sized[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
 }

@@ -3,6 +3,7 @@ package precision
 import (
 	"fmt"
 
+	"ggforge/internal/kernel/buffer"
 	"ggforge/rows"
 )
 
@@ -27,7 +28,7 @@ func ternary(parts []*Tensor, _ Settings) (rows.Source, error) {
 			if err != nil {
 				return err
 			}
-			values := (*[256]float32)(sized(&s.table, 256)) // of whole bytes, for the rows of a part
+			values := (*[256]float32)(buffer.Resize(&s.table, 256)) // of whole bytes, for the rows of a part
 			was := int64(-1)
 			for r := a; r < b; r++ {
 				raw, err := codes.bytes(&s.raw, r%part*width, (r%part+1)*width)

@@ -7,6 +7,7 @@ import (
 
 	"ggforge/checkpoint/safetensors"
 	"ggforge/fault"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/half"
 	"ggforge/internal/text/pyjson"
 	"ggforge/rows"
@@ -41,7 +42,7 @@ func int8Rows(parts []*Tensor, _ Settings) (rows.Source, error) {
 		if err != nil {
 			return err
 		}
-		scale := sized(&s.f32, b-a)
+		scale := buffer.Resize(&s.f32, b-a)
 		if err := most.floats(scale, a); err != nil {
 			return err
 		}
@@ -223,7 +224,7 @@ func (w *fourBitRows) magnitudes(s *scratch, dst []float32, at int64) error {
 		return err
 	}
 	first := at / w.nestedBlock
-	scale := sized(&s.zero, (at+int64(len(dst))-1)/w.nestedBlock-first+1)
+	scale := buffer.Resize(&s.zero, (at+int64(len(dst))-1)/w.nestedBlock-first+1)
 	if err := w.nested.floats(scale, first); err != nil {
 		return err
 	}
@@ -259,7 +260,7 @@ func (w *fourBitRows) rows(s *scratch, out []byte, a, b int64) error {
 		return err
 	}
 	first := from / w.block
-	largest := sized(&s.f32, (end-1)/w.block-first+1)
+	largest := buffer.Resize(&s.f32, (end-1)/w.block-first+1)
 	if err := w.magnitudes(s, largest, first); err != nil {
 		return err
 	}

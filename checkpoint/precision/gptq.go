@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ggforge/fault"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/rows"
 )
 
@@ -86,7 +87,7 @@ func gptq(parts []*Tensor, settings Settings) (rows.Source, error) {
 		return nil, orUnsupported(err, "quantization_config: packing_format is %q, want one of GPTQ", packing)
 	}
 	g.codes = func(s *scratch, dst []byte, a, b int64) error {
-		words := sized(&s.words, (b-a)*qweight.Shape[0])
+		words := buffer.Resize(&s.words, (b-a)*qweight.Shape[0])
 		if err := qweight.columns(s, words, a, b); err != nil {
 			return err
 		}
@@ -97,8 +98,8 @@ func gptq(parts []*Tensor, settings Settings) (rows.Source, error) {
 	}
 	g.meta = func(s *scratch, scale, zero []float32, a, b int64) error {
 		first, end := a*bits/32, ceil(b*bits, 32) // the words that rows [a, b) are in
-		words := sized(&s.words, end-first)
-		row := sized(&s.table, b-a)
+		words := buffer.Resize(&s.words, end-first)
+		row := buffer.Resize(&s.table, b-a)
 		for k := range g.groups {
 			if err := scales.floats(row, k*g.out+a); err != nil {
 				return err
@@ -192,7 +193,7 @@ func awq(parts []*Tensor, settings Settings) (rows.Source, error) {
 	g.bits, g.byColumn = 4, true
 	g.codes = func(s *scratch, dst []byte, a, b int64) error { return awqCodes(s, qweight, dst, a, b) }
 	g.meta = func(s *scratch, scale, zero []float32, a, b int64) error {
-		row := sized(&s.table, b-a)
+		row := buffer.Resize(&s.table, b-a)
 		for k := range g.groups {
 			if err := scales.floats(row, k*g.out+a); err != nil {
 				return err
@@ -201,7 +202,7 @@ func awq(parts []*Tensor, settings Settings) (rows.Source, error) {
 				scale[int64(o)*g.groups+k] = f
 			}
 		}
-		codes := sized(&s.zeros, (b-a)*g.groups)
+		codes := buffer.Resize(&s.zeros, (b-a)*g.groups)
 		if err := awqCodes(s, qzeros, codes, a, b); err != nil {
 			return err
 		}
@@ -217,7 +218,7 @@ func awq(parts []*Tensor, settings Settings) (rows.Source, error) {
 // matrix that has the words of eight outputs in each column. a and b are multiples of 8.
 func awqCodes(s *scratch, t *Tensor, dst []byte, a, b int64) error {
 	height, first := t.Shape[0], a/8
-	words := sized(&s.words, (b/8-first)*height)
+	words := buffer.Resize(&s.words, (b/8-first)*height)
 	if err := t.columns(s, words, first, b/8); err != nil {
 		return err
 	}
@@ -301,7 +302,7 @@ func gemv(parts []*Tensor, settings Settings) (rows.Source, error) {
 	}
 	g.codes = func(s *scratch, dst []byte, a, b int64) error { return packedRows(s, qweight, dst, g.in, 4, a, b) }
 	g.meta = func(s *scratch, scale, zero []float32, a, b int64) error {
-		codes := sized(&s.zeros, (b-a)*g.groups)
+		codes := buffer.Resize(&s.zeros, (b-a)*g.groups)
 		if err := packedRows(s, qzeros, codes, g.groups, 4, a, b); err != nil {
 			return err
 		}

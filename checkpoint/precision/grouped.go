@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"ggforge/fault"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/rows"
 )
 
@@ -50,8 +51,8 @@ func (g *grouped) rows(s *scratch, out []byte, a, b int64) error {
 		return err
 	}
 	if !g.byColumn {
-		part := &strip{codes: sized(&s.raw, (b-a)*g.in), scale: sized(&s.f32, (b-a)*g.groups),
-			zero: sized(&s.zero, (b-a)*g.groups)}
+		part := &strip{codes: buffer.Resize(&s.raw, (b-a)*g.in), scale: buffer.Resize(&s.f32, (b-a)*g.groups),
+			zero: buffer.Resize(&s.zero, (b-a)*g.groups)}
 		if err := g.read(s, part, a, b); err != nil {
 			return err
 		}
@@ -103,9 +104,9 @@ func (g *grouped) strip(s *scratch, index int64) (*strip, error) {
 	}
 	a, b := index*stripRows, min((index+1)*stripRows, g.out)
 	oldest.of, oldest.index, oldest.used = nil, index, s.clock
-	sized(&oldest.codes, (b-a)*g.in)
-	sized(&oldest.scale, (b-a)*g.groups)
-	sized(&oldest.zero, (b-a)*g.groups)
+	buffer.Resize(&oldest.codes, (b-a)*g.in)
+	buffer.Resize(&oldest.scale, (b-a)*g.groups)
+	buffer.Resize(&oldest.zero, (b-a)*g.groups)
 	err := g.read(s, oldest, a, b)
 	if err == nil {
 		oldest.of = g
@@ -129,7 +130,7 @@ func (g *grouped) row(s *scratch, out []byte, t *strip, o int64, groups layout) 
 	order := groups.order
 	numbers := wholeNumbers()
 	if order == nil {
-		few := (*[256]float32)(sized(&s.table, 256))
+		few := (*[256]float32)(buffer.Resize(&s.table, 256))
 		for k := range g.groups {
 			from, to := k*groups.size, min((k+1)*groups.size, g.in)
 			if numbers.vectors != nil || 2*n > to-from {
@@ -151,7 +152,7 @@ func (g *grouped) row(s *scratch, out []byte, t *strip, o int64, groups layout) 
 		}
 		return
 	}
-	values := sized(&s.table, g.groups*n)
+	values := buffer.Resize(&s.table, g.groups*n)
 	for k := range g.groups {
 		for c, q := range table[:n] {
 			values[k*n+int64(c)] = (q - zero[k]) * scale[k]

@@ -6,6 +6,7 @@ import (
 
 	"ggforge/checkpoint/safetensors"
 	"ggforge/fault"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/rows"
 )
 
@@ -146,7 +147,7 @@ func (h *hqqRows) rows(s *scratch, out []byte, a, b int64) error {
 	firstRow := a * h.row / h.width
 	if !h.byColumn {
 		n := (b*h.row-1)/h.width - firstRow + 1
-		scale, zero = sized(&s.f32, n), sized(&s.zero, n)
+		scale, zero = buffer.Resize(&s.f32, n), buffer.Resize(&s.zero, n)
 		if err := h.scale.floats(scale, firstRow); err != nil {
 			return err
 		}
@@ -154,7 +155,7 @@ func (h *hqqRows) rows(s *scratch, out []byte, a, b int64) error {
 			return err
 		}
 	}
-	few := (*[256]float32)(sized(&s.table, 256))
+	few := (*[256]float32)(buffer.Resize(&s.table, 256))
 	for e, end := a*h.row, b*h.row; e < end; {
 		r, c := e/h.width, e%h.width
 		n := min(end-e, h.width-c)
@@ -166,11 +167,11 @@ func (h *hqqRows) rows(s *scratch, out []byte, a, b int64) error {
 		shift := int(h.bits * (h.per - 1 - r/h.part))
 		codes := raw
 		if h.bits < 8 {
-			codes = sized(&s.more, n)
+			codes = buffer.Resize(&s.more, n)
 			cut(codes, raw, shift, int(h.bits), int(size))
 		}
 		if h.byColumn {
-			scale, zero = sized(&s.f32, n), sized(&s.zero, n)
+			scale, zero = buffer.Resize(&s.f32, n), buffer.Resize(&s.zero, n)
 			if err := h.scale.floats(scale, c); err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ggforge/gguf"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/rows"
 )
 
@@ -143,7 +144,7 @@ func (m *movedBlocks) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := sized(buf, (b-a)*m.typ.RowBytes(m.ne[0]))
+	out := buffer.Resize(buf, (b-a)*m.typ.RowBytes(m.ne[0]))
 	m.move(out, codes, scales)
 	return out, nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ggforge/fault"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/rows"
 )
 
@@ -67,7 +68,7 @@ func packedInts(parts []*Tensor, settings Settings) (rows.Source, error) {
 			}
 			return nil
 		}
-		row := sized(&s.words, g.groups)
+		row := buffer.Resize(&s.words, g.groups)
 		for o := a; o < b; o++ {
 			if err := zeros.words(s, row, o/per*g.groups); err != nil {
 				return err
@@ -84,7 +85,7 @@ func packedInts(parts []*Tensor, settings Settings) (rows.Source, error) {
 // packedRows fills dst, [b-a, in], with the codes of rows [a, b) of t, whose words have
 // them along the columns.
 func packedRows(s *scratch, t *Tensor, dst []byte, in, bits, a, b int64) error {
-	row := sized(&s.words, t.Shape[1])
+	row := buffer.Resize(&s.words, t.Shape[1])
 	for o := a; o < b; o++ {
 		if err := t.words(s, row, o*t.Shape[1]); err != nil {
 			return err

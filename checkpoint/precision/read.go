@@ -10,6 +10,7 @@ import (
 	"ggforge/checkpoint/safetensors"
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/half"
 	"ggforge/rows"
 )
@@ -237,12 +238,6 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// sized returns s with length n; what it holds is any.
-func sized[T any](s *[]T, n int64) []T {
-	*s = slices.Grow((*s)[:0], int(n))[:n]
-	return *s
-}
-
 // decoded is a weight whose rows are computed as float32.
 type decoded struct {
 	ne   []int64
@@ -258,7 +253,7 @@ func (d *decoded) Type() gguf.Type { return gguf.TypeF32 }
 func (d *decoded) Cost() int64     { return d.cost }
 
 func (d *decoded) Raw(buf *[]byte, a, b int64) ([]byte, error) {
-	out := sized(buf, (b-a)*d.ne[0]*4)
+	out := buffer.Resize(buf, (b-a)*d.ne[0]*4)
 	if a == b {
 		return out, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ggforge/internal/kernel/buffer"
 	"ggforge/rows"
 )
 
@@ -208,8 +209,8 @@ func (s *scaledRows) rows(t *scratch, out []byte, a, b int64) error {
 		return err
 	}
 	row := int64(-1) // of the scales that are in scale
-	scale := sized(&t.f32, count)
-	zero := sized(&t.zero, count)
+	scale := buffer.Resize(&t.f32, count)
+	zero := buffer.Resize(&t.zero, count)
 	clear(zero)
 	for r := a; r < b; r++ {
 		if at := s.scaleRow(r); at != row {

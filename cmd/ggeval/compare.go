@@ -334,7 +334,7 @@ func (r *compareResult) add(c *candidate, found *eval.Comparison) {
 	q := found.Quantiles
 	m.Divergence = divergenceResult{figureOf(found.Divergence), number(q[0]), number(q[1]), number(q[2]), number(q[3]),
 		number(q[4]), number(q[5])}
-	m.Right, m.RightRMS = figureOf(found.Right), figureOf(found.RightRMS)
+	m.Right, m.RightRMS = figureOf(found.DeltaP), figureOf(found.DeltaPRMS)
 	m.Top, m.Top5 = figureOf(found.Top), figureOf(found.Top5)
 	for _, d := range found.Layers {
 		m.Layers = append(m.Layers, layerResult{number(d.RMS), figureOf(d.Mean)})

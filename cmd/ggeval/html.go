@@ -175,8 +175,8 @@ func comparePage(r *compareResult, run eval.Run) *page.Page {
 			page.PlusMinus("%.5f", 1, float64(m.Ratio.Mean), float64(m.Ratio.Error))})
 		tokens.Rows = append(tokens.Rows, []string{name, page.PlusMinus("%.2f", 100, c.Top.Mean, c.Top.Error) + " %",
 			page.PlusMinus("%.2f", 100, c.Top5.Mean, c.Top5.Error) + " %",
-			page.PlusMinus("%.3f", 100, c.Right.Mean, c.Right.Error) + " %",
-			page.PlusMinus("%.3f", 100, c.RightRMS.Mean, c.RightRMS.Error) + " %"})
+			page.PlusMinus("%.3f", 100, c.DeltaP.Mean, c.DeltaP.Error) + " %",
+			page.PlusMinus("%.3f", 100, c.DeltaPRMS.Mean, c.DeltaPRMS.Error) + " %"})
 		row := []string{name}
 		for _, q := range c.Quantiles {
 			row = append(row, page.Small(q))

@@ -6,6 +6,7 @@ import (
 
 	"ggforge/eval"
 	"ggforge/gguf"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/gemm"
 	"ggforge/internal/kernel/parallel"
 	"ggforge/internal/kernel/vecmath"
@@ -34,13 +35,6 @@ type scratch struct {
 	right   gemm.Panels
 	w, e, y []float32
 	buf     []byte
-}
-
-func grow(b *[]float32, n int) []float32 {
-	if cap(*b) < n {
-		*b = make([]float32, n)
-	}
-	return (*b)[:n]
 }
 
 // workers returns the rooms.
@@ -132,7 +126,7 @@ func (p *predictor) linear(in eval.Inputs, g []float32) error {
 		if err := parallel.For(p.ctx, len(rooms), tiles, func(i, worker int) error {
 			r := &rooms[worker]
 			a, some := i*tile, min(tile, out-i*tile)
-			w, e, y := grow(&r.w, some*n), grow(&r.e, some*n), grow(&r.y, count*some)
+			w, e, y := buffer.Resize(&r.w, some*n), buffer.Resize(&r.e, some*n), buffer.Resize(&r.y, count*some)
 			if err := rows.Decode(src, w, &r.buf, h.first+int64(a), h.first+int64(a+some)); err != nil {
 				return err
 			}
@@ -205,7 +199,7 @@ func (p *predictor) embeddings(first int, g []float32) error {
 		if err := parallel.For(p.ctx, len(rooms), some, func(i, worker int) error {
 			r := &rooms[worker]
 			row := int64(p.run.Tokens[first+from+i])
-			w, e := grow(&r.w, n), grow(&r.e, n)
+			w, e := buffer.Resize(&r.w, n), buffer.Resize(&r.e, n)
 			if err := rows.Decode(src, w, &r.buf, row, row+1); err != nil {
 				return err
 			}

@@ -33,7 +33,7 @@ func Best(ctx context.Context, m, out *model.Model, opt Options) (*Blocks, error
 		return nil, err
 	}
 	c := &best{encoder: encoder{ctx: ctx, opt: &opt, blocks: blocks}, slots: map[string]*mixedSource{},
-		embeddings: base.Lookups(), inputs: map[key]*inputPair{}}
+		embeddings: base.EmbeddingTensors(), inputs: map[key]*inputPair{}}
 	if err := errors.Join(c.all(base, out), c.journal.close()); err != nil {
 		blocks.Close()
 		return nil, err

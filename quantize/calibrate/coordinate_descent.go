@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/gemm"
 	"ggforge/internal/kernel/parallel"
 	"ggforge/internal/kernel/vecmath"
@@ -207,9 +208,9 @@ func (d *CoordinateDescent) prepare() {
 func (d *CoordinateDescent) batch(ctx context.Context, all []rowState) (Result, error) {
 	f, n, rows := d.Format, d.Moments.n, len(all)
 	perBlock := int(f.Type.BlockBytes())
-	v, g := grow(&d.v, rows*n), grow(&d.g, rows*n)
+	v, g := buffer.Resize(&d.v, rows*n), buffer.Resize(&d.g, rows*n)
 	perRow := n / f.Block
-	blocks := grow(&d.blocks, 2*rows*perRow)
+	blocks := buffer.Resize(&d.blocks, 2*rows*perRow)
 	each := func(f func(r, worker int)) error {
 		return parallel.For(ctx, len(d.rooms), rows, func(r, worker int) error { f(r, worker); return nil })
 	}
@@ -277,7 +278,7 @@ func (d *CoordinateDescent) batch(ctx context.Context, all []rowState) (Result, 
 func (d *CoordinateDescent) startWithFeedback(ctx context.Context, all []rowState, blocks []parts.Block,
 	before []float64) error {
 	n, perRow := d.Moments.n, len(all[0].blocks)
-	other, values := make([]rowState, len(all)), grow(&d.g, len(all)*n)
+	other, values := make([]rowState, len(all)), buffer.Resize(&d.g, len(all)*n)
 	for r := range other {
 		other[r] = rowState{w: all[r].w, blocks: blocks[r*perRow:][:perRow]}
 	}
@@ -296,7 +297,7 @@ func (d *CoordinateDescent) startWithFeedback(ctx context.Context, all []rowStat
 // pass visits all columns of rows that are not still.
 func (d *CoordinateDescent) pass(ctx context.Context, all []rowState, pass int) error {
 	n, v, g, rows := d.Moments.n, d.v, d.g, len(all)
-	moves := grow(&d.moves, rows)
+	moves := buffer.Resize(&d.moves, rows)
 	for _, l := range d.local {
 		if err := parallel.For(ctx, len(d.rooms), rows, func(r, worker int) error {
 			m := &moves[r]
@@ -335,11 +336,3 @@ func (d *CoordinateDescent) pass(ctx context.Context, all []rowState, pass int) 
 }
 
 func finite(x float32) bool { return !math.IsNaN(float64(x)) && !math.IsInf(float64(x), 0) }
-
-// grow returns a slice of n values, in memory that is kept.
-func grow[T any](b *[]T, n int) []T {
-	if cap(*b) < n {
-		*b = make([]T, n)
-	}
-	return (*b)[:n]
-}

@@ -3,6 +3,7 @@ package calibrate
 import (
 	"context"
 
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/gemm"
 	"ggforge/internal/kernel/parallel"
 	"ggforge/internal/kernel/vecmath"
@@ -19,7 +20,7 @@ func (r *rowState) measure(v, g []float32) {
 // residuals packs the rows of v-w.
 func (d *CoordinateDescent) residuals(ctx context.Context, all []rowState) error {
 	n, rows := d.Moments.n, len(all)
-	e := grow(&d.e, rows*n)
+	e := buffer.Resize(&d.e, rows*n)
 	d.left.Reset(rows, n)
 	const some = 48 // a multiple of the rows of panels
 	return parallel.For(ctx, len(d.rooms), (rows+some-1)/some, func(i, _ int) error {
@@ -51,7 +52,7 @@ func (d *CoordinateDescent) errors(ctx context.Context, v []float32, all []rowSt
 		count := min(tile, n-from)
 		k := min((from+count+gemm.Run-1)/gemm.Run*gemm.Run, n) // whole runs: what is beyond the tile is 0
 		s := &d.rooms[worker]
-		h := grow(&s.h, count*k)
+		h := buffer.Resize(&s.h, count*k)
 		for c := range count {
 			row, src := h[c*k:][:k], d.Moments.h[(from+c)*n:][:from+count]
 			vecmath.Scale(row[:from], src[:from], 2)
@@ -59,7 +60,7 @@ func (d *CoordinateDescent) errors(ctx context.Context, v []float32, all []rowSt
 			clear(row[from+count:])
 		}
 		s.right.PackRight(h, k, count, k)
-		y := grow(&s.y, rows*count)
+		y := buffer.Resize(&s.y, rows*count)
 		gemm.Multiply(&s.scratch, y, count, &d.left, &s.right, count)
 		for r := range rows {
 			sums[i*rows+r] = vecmath.SumProducts(y[r*count:][:count], d.e[r*n+from:][:count])

@@ -3,6 +3,7 @@ package calibrate
 import (
 	"math"
 
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/vecmath"
 	"ggforge/quants/parts"
 )
@@ -102,7 +103,7 @@ const around = 4
 func (d *CoordinateDescent) scaleStep(l *neighbours, s *state, row *rowState, b *parts.Block, j, from int, v,
 	g []float32) {
 	f := d.Format
-	u, hu := grow(&s.u, f.Sub), grow(&s.hu, f.Sub)
+	u, hu := buffer.Resize(&s.u, f.Sub), buffer.Resize(&s.hu, f.Sub)
 	clear(hu)
 	bits := s.room(f.Sub)
 	for k := range u {
@@ -154,7 +155,7 @@ func (d *CoordinateDescent) set(l *neighbours, s *state, b *parts.Block, j, from
 // blockStep improves d and dmin of a block with fixed levels.
 func (d *CoordinateDescent) blockStep(l *neighbours, s *state, row *rowState, b *parts.Block, at int, v, g []float32) {
 	f := d.Format
-	u, hu, ho := grow(&s.u, f.Block), grow(&s.hu, f.Block), grow(&s.ho, f.Block)
+	u, hu, ho := buffer.Resize(&s.u, f.Block), buffer.Resize(&s.hu, f.Block), buffer.Resize(&s.ho, f.Block)
 	clear(hu)
 	clear(ho)
 	bits := s.room(f.Block)

@@ -23,7 +23,7 @@ const rowDamping = 0.3
 func (e *encoder) gradients(r *eval.Model) error {
 	f, err := e.errors(r)
 	if f != nil {
-		e.costsOf(r.Lookups()[0], f)
+		e.costsOf(r.EmbeddingTensors()[0], f)
 	}
 	return err
 }
@@ -40,7 +40,7 @@ func (e *encoder) errors(r *eval.Model) (*Moments, error) {
 	if e.opt.Gradients == 0 {
 		return nil, nil
 	}
-	name, m := r.Lookups()[0], e.blocks.m
+	name, m := r.EmbeddingTensors()[0], e.blocks.m
 	opt := FisherOptions{Run: e.opt.Run, MaxColumns: e.opt.MaxColumns, Progress: e.progress.wentBack}
 	opt.Run.Tokens = opt.Run.Tokens[:min(len(opt.Run.Tokens), e.opt.Gradients*opt.Run.Chunk)]
 	opt.Chunks = max(1, backTokens/opt.Run.Chunk)
@@ -68,7 +68,7 @@ func (e *encoder) errors(r *eval.Model) (*Moments, error) {
 
 // embedding finds the cost of errors in embedding rows, if the embedding is a target or a moments file is written.
 func (c *run) embedding(r *eval.Model) error {
-	name := r.Lookups()[0]
+	name := r.EmbeddingTensors()[0]
 	target := len(c.targets[name]) > 0
 	switch {
 	case c.saved != nil && target:

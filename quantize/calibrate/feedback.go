@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"ggforge/fault"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/gemm"
 	"ggforge/internal/kernel/parallel"
 	"ggforge/internal/kernel/vecmath"
@@ -153,7 +154,7 @@ func cholesky(ctx context.Context, a []float32, n int, rooms []scratch) error {
 			rows, columns := min(tile, n-x), min(tile, n-y)
 			s.left.Pack(a[x*n+at:], n, rows, w)
 			s.right.PackRight(a[y*n+at:], n, columns, w)
-			p := grow(&s.y, rows*columns)
+			p := buffer.Resize(&s.y, rows*columns)
 			gemm.Multiply(&s.scratch, p, columns, &s.left, &s.right, columns)
 			for r := range rows {
 				to := a[(x+r)*n+y:][:min(columns, x+r+1-y)]

@@ -9,6 +9,7 @@ import (
 
 	"ggforge/eval"
 	"ggforge/gguf"
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/parallel"
 	"ggforge/internal/kernel/vecmath"
 	"ggforge/model"
@@ -76,7 +77,7 @@ func Fisher(ctx context.Context, m *model.Model, opt FisherOptions) (*Curvature,
 	if opt.Linear != nil {
 		g.Linear = f.linear
 	}
-	embed := f.tensors[r.Lookups()[0]]
+	embed := f.tensors[r.EmbeddingTensors()[0]]
 	f.rows = NewMomentSums(int(m.Tensors[embed].NE[0]), opt.Run.Workers)
 	if _, err := r.Backward(ctx, g); err != nil {
 		return nil, err
@@ -201,7 +202,7 @@ func (f *fisher) linear(in eval.LinearGradient) error {
 		f.open[k] = c
 	}
 	workers := max(1, f.opt.Run.Workers)
-	x := grow(&f.weighted, len(in.X))
+	x := buffer.Resize(&f.weighted, len(in.X))
 	if err := parallel.For(f.ctx, workers, in.Rows, func(t, _ int) error {
 		root := float32(math.Sqrt(vecmath.SumSquares(in.G[t*n:][:n], 0) / float64(n)))
 		vecmath.Scale(x[t*in.Columns:][:in.Columns], in.X[t*in.Columns:][:in.Columns], root)

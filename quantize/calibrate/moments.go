@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/gemm"
 	"ggforge/internal/kernel/parallel"
 	"ggforge/internal/kernel/vecmath"
@@ -114,7 +115,7 @@ func (in *MomentSums) flush(ctx context.Context) error {
 		}
 		s, a, b := &in.rooms[worker], row*tile, i*tile
 		rows, columns := min(tile, n-a), min(tile, n-b)
-		y := grow(&s.y, rows*columns)
+		y := buffer.Resize(&s.y, rows*columns)
 		gemm.Multiply(&s.scratch, y, columns, &p.left[row], &p.right[i], columns)
 		for r := range rows {
 			k := min(columns, a+r+1-b)

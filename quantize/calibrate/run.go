@@ -81,7 +81,7 @@ func Run(ctx context.Context, m *model.Model, targets []Target, opt Options) (*B
 	for i := range m.Tensors {
 		c.tensors[m.Tensors[i].Name] = i
 	}
-	for _, name := range r.Lookups() {
+	for _, name := range r.EmbeddingTensors() {
 		c.embeddings[name] = true
 	}
 	if err = c.moments(r); err == nil {
@@ -187,7 +187,7 @@ func (c *run) all(r *eval.Model, targets []Target) error {
 		run = 0
 	}
 	c.progress = newProgress(m, targets, run, c.opt.MaxColumns, c.opt.Progress)
-	if c.saved == nil && len(c.targets[r.Lookups()[0]]) > 0 || c.store != nil {
+	if c.saved == nil && len(c.targets[r.EmbeddingTensors()[0]]) > 0 || c.store != nil {
 		c.progress.backwards(c.opt)
 	}
 	c.progress.without(c.blocks)

@@ -140,7 +140,7 @@ func check(t *testing.T, m *model.Model, run eval.Run, b *Blocks, got map[Target
 		}
 		if all[l.Name] == nil {
 			damping := 0.01
-			if slices.Contains(e.Lookups(), l.Name) {
+			if slices.Contains(e.EmbeddingTensors(), l.Name) {
 				damping = 1
 			}
 			if all[l.Name] = identity(int(x.NE[0])); count > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/gemm"
 	"ggforge/internal/kernel/parallel"
 	"ggforge/internal/kernel/vecmath"
@@ -70,7 +71,7 @@ func (s *CrossMoments) flush(ctx context.Context) error {
 	err := parallel.For(ctx, len(s.rooms), tiles*tiles, func(i, worker int) error {
 		r, a, b := &s.rooms[worker], i/tiles*tile, i%tiles*tile
 		rows, columns := min(tile, n-a), min(tile, n-b)
-		y := grow(&r.y, rows*columns)
+		y := buffer.Resize(&r.y, rows*columns)
 		gemm.Multiply(&r.scratch, y, columns, &p.left[i/tiles], &p.right[i%tiles], columns)
 		for k := range rows {
 			vecmath.Add(s.d[(a+k)*n+b:][:columns], y[k*columns:][:columns])
@@ -117,7 +118,7 @@ func (m *TargetCorrection) CorrectTarget(ctx context.Context, w []float32, ld, f
 	n := m.n
 	for ; len(w) > 0; w = w[min(len(w), batchRows*ld):] {
 		rows := min(batchRows, len(w)/ld)
-		t := grow(&m.t, rows*n)
+		t := buffer.Resize(&m.t, rows*n)
 		m.left.Pack(w[from:], ld, rows, n)
 		if err := m.multiply(ctx, t, n, rows, func(c, count, worker int) {
 			m.rooms[worker].right.PackRight(m.d[c*n:], n,
@@ -192,7 +193,7 @@ func (m *TargetCorrection) solve(ctx context.Context, t []float32, rows int) err
 			return err
 		}
 		if err := m.subtract(ctx, t, rows, at, w, 0, at, func(c, count, worker int) {
-			columns := grow(&m.transposed[worker], count*w)
+			columns := buffer.Resize(&m.transposed[worker], count*w)
 			for k := range w {
 				for i, v := range m.lower[(at+k)*n+c:][:count] {
 					columns[i*w+k] = v
@@ -208,7 +209,7 @@ func (m *TargetCorrection) solve(ctx context.Context, t []float32, rows int) err
 
 // block returns the block of L on the diagonal from column at on, or its transpose.
 func (m *TargetCorrection) block(at, w int, transposed bool) []float32 {
-	b := grow(&m.local, w*w)
+	b := buffer.Resize(&m.local, w*w)
 	for i := range w {
 		for k, v := range m.lower[(at+i)*m.n+at:][:w] {
 			if transposed {
@@ -230,7 +231,7 @@ func (m *TargetCorrection) subtract(ctx context.Context, t []float32, rows, at, 
 	}
 	n := m.n
 	m.left.Pack(t[at:], n, rows, w)
-	y := grow(&m.y, rows*count)
+	y := buffer.Resize(&m.y, rows*count)
 	if err := m.multiply(ctx, y, count, rows, right); err != nil {
 		return err
 	}

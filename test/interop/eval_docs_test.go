@@ -54,7 +54,7 @@ func skip(t *testing.T, why any) {
 var (
 	logTime = regexp.MustCompile(`(?m)^(\d+\.){3}\d+ ([A-Z] )?`)
 	// the first of several keys or tensors is enough
-	unknown   = regexp.MustCompile(`^((?:keys|tensors) that .* not know: [^ ,]+)[ ,].*$`)
+	unknown   = regexp.MustCompile(`^((?:metadata keys|tensors) not supported by the .*evaluator: [^ ,;]+)[ ,;].*$`)
 	spaces    = regexp.MustCompile(` +`)
 	filePaths = regexp.MustCompile(`(/[\w.+-]+)+(: )?|\./[\w./-]+:\d+: `)
 )
@@ -186,8 +186,8 @@ func (x *found) cell() (string, bool) {
 		list = append(list, fmt.Sprintf("**no** (%d)", x.differ))
 	}
 	for _, why := range slices.Sorted(maps.Keys(x.not)) {
-		list = append(list, fmt.Sprintf("%d not compared: %s", x.not[why],
-			strings.NewReplacer("|", "\\|", "\n", " ").Replace(why)))
+		list = append(list, fmt.Sprintf("%d not compared", x.not[why])+
+			note(strings.NewReplacer("|", "\\|", "\n", " ", "{", "(", "}", ")").Replace(why)))
 	}
 	if list == nil {
 		return "-", true
@@ -326,10 +326,10 @@ func evaluationTable(old string) string {
 	title := "| architecture | " + strings.Join(columns, " | ") + " |\n"
 	head, rest, _ := strings.Cut(old, title)
 	cells := map[string][]string{}
-	for line := range strings.Lines(rest) {
-		f := strings.Split(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "| "), " |"), " | ")
-		if len(f) == 1+len(columns) && f[0] != "---" {
-			cells[f[0]] = f[1:]
+	for name, row := range rowsOf(rest) {
+		f := strings.Split(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(row), "| "), " |"), " | ")
+		if len(f) == 1+len(columns) && name != "---" {
+			cells[name] = f[1:]
 		}
 	}
 	for i, column := range columns {
@@ -342,14 +342,13 @@ func evaluationTable(old string) string {
 			}
 		}
 	}
-	var b strings.Builder
-	b.WriteString(head + title + strings.Repeat("| --- ", 1+len(columns)) + "|\n")
+	var rows []string
 	for _, name := range slices.Sorted(maps.Keys(cells)) {
 		if slices.Contains(eval.Supported(), name) {
-			fmt.Fprintf(&b, "| %s | %s |\n", name, strings.Join(cells[name], " | "))
+			rows = append(rows, fmt.Sprintf("| %s | %s |\n", name, strings.Join(cells[name], " | ")))
 		}
 	}
-	return b.String()
+	return render(head+title+strings.Repeat("| --- ", 1+len(columns))+"|\n", rows, "r")
 }
 
 func TestReason(t *testing.T) {
@@ -359,6 +358,8 @@ func TestReason(t *testing.T) {
 			"number\n0.00.127.478 E common_fit_params: encountered": "the runtime: done_getting_tensors: wrong number",
 		"the runtime: ./tools/imatrix/imatrix.cpp:1430: GGML_ASSERT(!add_eos) failed": "the runtime: GGML_ASSERT(!add_eos) failed",
 		"/opt/oracle/srv/a-b/f32.gguf: keys that nobody knows: a.b = 1":               "keys that nobody knows: a.b = 1",
+		"/a/f32.gguf: metadata keys not supported by the \"x\" evaluator: x.b = 1, x.c = 2; ggeval refuses": "metadata " +
+			"keys not supported by the \"x\" evaluator: x.b",
 		"": "",
 	} {
 		if got := reason(why); got != want {
@@ -382,10 +383,10 @@ func TestEvaluationTable(t *testing.T) {
 	}
 	const head = "Text.\n\n| architecture | perplexity | embeddings | importance matrix | same bits |\n| --- | --- | " +
 		"--- | --- | --- |\n"
-	got := evaluationTable(head + "| gone | a | b | c | d |\n| phi2 | old | yes (2) | - | yes |\n")
+	got := evaluationTable(head + "| gone | a | b | c | d |\n| phi2 | old[^r1] | yes (2) | - | yes |\n\n[^r1]: c: d\n")
 	want := head + "| bert | - | not looked at | not looked at | not looked at |\n" +
-		"| llama | yes (3); 1 not compared: a\\|b | not looked at | yes (1); **no** (1) | yes |\n" +
-		"| phi2 | old | yes (2) | - | yes |\n"
+		"| llama | yes (3); 1 not compared[^r1] | not looked at | yes (1); **no** (1) | yes |\n" +
+		"| phi2 | old[^r2] | yes (2) | - | yes |\n\n[^r1]: a\\|b\n[^r2]: c: d\n"
 	if !slices.Contains(eval.Supported(), "bert") {
 		want = strings.Replace(want, "| bert | - | not looked at | not looked at | not looked at |\n", "", 1)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/parallel"
 )
 
@@ -29,7 +30,7 @@ func Transposed(ctx context.Context, scratch []Scratch, c []float32, ldc int, g 
 		step := tiles(n, len(scratch), g.kernel.nr)
 		// of what is decoded: not a power of two, which would share few lines of the cache
 		stride := roundUp(n, width) + width
-		wide := scratch[0].grow(min(Run, w.Rows) * stride)
+		wide := buffer.Resize(&scratch[0].wide, min(Run, w.Rows)*stride)
 		for from := 0; from < w.Rows; from += Run {
 			rows := min(Run, w.Rows-from)
 			err := parallel.For(ctx, len(scratch), (rows+width-1)/width, func(i, worker int) error {
@@ -54,14 +55,6 @@ func Transposed(ctx context.Context, scratch []Scratch, c []float32, ldc int, g 
 		first += n
 	}
 	return nil
-}
-
-// grow returns memory for n values that all workers share.
-func (s *Scratch) grow(n int) []float32 {
-	if cap(s.wide) < n {
-		s.wide = make([]float32, n)
-	}
-	return s.wide[:n]
 }
 
 // columns decodes n columns from column first on, of rows [a, b) of w, to rows that are

@@ -5,15 +5,13 @@ import (
 	"sync"
 )
 
-// reads are the keys that llama.cpp asks a file for in some architectures only, by
-// architecture; "!" is after those without which it does not load one. A key that an
-// architecture has in no row here means nothing in its files, whatever it means in
-// others: llama.attn_logit_softcapping is not read. Keys that no row names are asked for in
-// every file, or say what tensors say, too.
+// archKeys are, by architecture, the keys that llama.cpp reads in files of some architectures only; "!" marks required
+// ones. A key that is in the rows of other architectures only is ignored: llama.attn_logit_softcapping is not read.
+// Keys that are in no row are read in every file, or repeat what tensors show.
 //
 // Source: what libllama 0.7.0 passed to gguf_find_key as it loaded the made-up model of every
 // architecture, and which of these keys it could not do without.
-var reads = map[string]string{
+var archKeys = map[string]string{
 	"afmoe": "attention.sliding_window! attention.sliding_window_pattern expert_gating_func " +
 		"expert_weights_norm expert_weights_scale rope.freq_base_swa",
 	"arwkv7":      "wkv.head_size!",
@@ -102,19 +100,19 @@ var reads = map[string]string{
 	"t5encoder":    "attention.relative_buckets_count!",
 }
 
-// need is whether a key counts in files of an architecture.
-type need uint8
+// keyUsage is whether a key counts in files of an architecture.
+type keyUsage uint8
 
 const (
-	unread need = 1 + iota // in others only
+	unread keyUsage = 1 + iota // in others only
 	optional
 	required
 )
 
-// named are the keys of all rows of reads.
-var named = sync.OnceValue(func() map[string]bool {
+// archKeyNames are the keys of all rows of reads.
+var archKeyNames = sync.OnceValue(func() map[string]bool {
 	all := map[string]bool{}
-	for _, row := range reads {
+	for _, row := range archKeys {
 		for key := range strings.FieldsSeq(row) {
 			all[strings.TrimSuffix(key, "!")] = true
 		}
@@ -122,12 +120,12 @@ var named = sync.OnceValue(func() map[string]bool {
 	return all
 })
 
-// needOf returns whether a key counts in files of an architecture.
-func needOf(arch, key string) need {
-	if !named()[key] {
+// keyUse returns whether llama.cpp reads a key in files of an architecture.
+func keyUse(arch, key string) keyUsage {
+	if !archKeyNames()[key] {
 		return optional
 	}
-	for name := range strings.FieldsSeq(reads[arch]) {
+	for name := range strings.FieldsSeq(archKeys[arch]) {
 		if name, must := strings.CutSuffix(name, "!"); name == key {
 			if must {
 				return required

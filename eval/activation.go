@@ -1,0 +1,111 @@
+package eval
+
+import (
+	"math"
+
+	"ggforge/internal/kernel/vecmath"
+)
+
+// ffnActivation replaces activation(gate) ⊙ up in a feed-forward network.
+type ffnActivation interface {
+	// apply sets dst to the activation of the outputs of the gate and of the up matrix; up is nil without a gate.
+	apply(dst, gate, up []float32)
+	// derivatives sets dgate and dup to the derivatives by both.
+	derivatives(dgate, dup, gate, up []float32)
+}
+
+// swigluOAI is the activation of gpt-oss: SwiGLU with clamped inputs and up + 1.
+type swigluOAI struct{ alpha, limit float32 }
+
+func (u swigluOAI) apply(dst, gate, up []float32) {
+	for i, g := range gate {
+		g = min(g, u.limit)
+		dst[i] = g * vecmath.Sigmoid(u.alpha*g) * (max(-u.limit, min(u.limit, up[i])) + 1)
+	}
+}
+
+func (u swigluOAI) derivatives(dgate, dup, gate, up []float32) {
+	for i, g := range gate {
+		v := up[i]
+		limited := g > u.limit
+		g = min(g, u.limit)
+		s := vecmath.Sigmoid(u.alpha * g)
+		dup[i] = g * s
+		dgate[i] = (s + float32(float32(u.alpha*g)*float32(s*(1-s)))) * (max(-u.limit, min(u.limit, v)) + 1)
+		if limited {
+			dgate[i] = 0
+		}
+		if v > u.limit || v < -u.limit {
+			dup[i] = 0
+		}
+	}
+}
+
+// xIELU is the activation of Apertus: a parabola above 0 and an exponential below.
+type xIELU struct{ alphaN, alphaP, beta, eps float32 }
+
+func (u xIELU) apply(dst, gate, _ []float32) {
+	for i, x := range gate {
+		if x > 0 {
+			dst[i] = float32(u.alphaP*x*x) + float32(u.beta*x)
+		} else {
+			less := float32(vecmath.Exp64(float64(min(x, u.eps))) - 1)
+			dst[i] = float32((less-x)*u.alphaN) + float32(u.beta*x)
+		}
+	}
+}
+
+func (u xIELU) derivatives(dgate, _, gate, _ []float32) {
+	for i, x := range gate {
+		switch {
+		case x > 0:
+			dgate[i] = float32(2*u.alphaP*x) + u.beta
+		case x < u.eps:
+			dgate[i] = float32(u.alphaN*float32(vecmath.Exp64(float64(x))-1)) + u.beta
+		default:
+			dgate[i] = u.beta - u.alphaN
+		}
+	}
+}
+
+// newXIELU returns the activation of layer i. Its keys have no architecture prefix.
+func newXIELU(b *builder, i int) ffnActivation {
+	number := func(name string) float32 { return float32(b.k.perLayer("xielu."+name, b.p.allLayers)[i]) }
+	soft := func(x float32) float32 {
+		if x > 20 {
+			return x
+		}
+		return float32(vecmath.Log(1 + vecmath.Exp64(float64(x))))
+	}
+	u := xIELU{beta: number("beta"), eps: number("eps"), alphaP: soft(number("alpha_p"))}
+	u.alphaN = u.beta + soft(number("alpha_n"))
+	return u
+}
+
+// temperature is attention temperature: it multiplies queries by 1 + scale·ln(1 + ⌊(position + offset) / length⌋).
+type temperature struct {
+	scale, offset float32
+	length        int // 0 for none
+}
+
+// apply multiplies the queries of a position.
+func (t temperature) apply(q []float32, pos int) {
+	if t.length == 0 || t.scale == 0 {
+		return
+	}
+	steps := math.Floor(float64((float32(pos) + t.offset) / float32(t.length)))
+	vecmath.Scale(q, q, float32(vecmath.Log(steps+1)*float64(t.scale)+1))
+}
+
+// yarnTemperature is temperatureFromKeys with the original context of YaRN as the length.
+func yarnTemperature(k *keys, p *params) temperature {
+	t := temperatureFromKeys(k, p)
+	t.length = p.rope.original
+	return t
+}
+
+// temperatureFromKeys is Graph.AttentionTemperature by the file's keys.
+func temperatureFromKeys(k *keys, _ *params) temperature {
+	return temperature{scale: float32(k.float("attention.temperature_scale", 0)),
+		length: k.size("attention.temperature_length", 0)}
+}

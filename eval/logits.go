@@ -1,0 +1,81 @@
+package eval
+
+import (
+	"context"
+	"fmt"
+
+	"ggforge/internal/kernel/parallel"
+	"ggforge/internal/kernel/vecmath"
+)
+
+// logitBlockRows is how many rows of logits are computed at once.
+const logitBlockRows = 192
+
+// logitBlock is the logits of some rows, and what computes them.
+type logitBlock struct {
+	s      *stream
+	logits []float32
+}
+
+// logitBlock returns what computes logits.
+func (st *States) logitBlock(ctx context.Context) *logitBlock {
+	return st.logitBlockIn(ctx, newWorkspace(st.run.Workers),
+		make([]float32, min(logitBlockRows, st.Rows)*st.model.p.vocab))
+}
+
+// logitBlockIn is logitBlock in shared memory: only one of the blocks that share it may be in use.
+func (st *States) logitBlockIn(ctx context.Context, room *workspace, logits []float32) *logitBlock {
+	return &logitBlock{&stream{m: st.model, r: &Run{}, ctx: ctx, workspace: room, rereads: st.Rows > logitBlockRows},
+		logits}
+}
+
+// compute sets the logits to those of n rows from row from on.
+func (b *logitBlock) compute(st *States, from, n int) error {
+	m, vocab := st.model, st.model.p.vocab
+	if m.output == nil {
+		return m.checkPredicts()
+	}
+	if err := b.s.linear(b.logits, vocab, st.data[from*st.width:][:n*st.width], n, m.output); err != nil {
+		return fmt.Errorf("%s: %w", m.source.Path, err)
+	}
+	return b.s.eachRows(n, func(x, y int) {
+		row := b.logits[x*vocab : y*vocab]
+		if m.p.logitScale != 1 {
+			vecmath.Scale(row, row, float32(m.p.logitScale))
+		}
+		if m.p.logitSoftCap != 0 {
+			softCap(row, float32(m.p.logitSoftCap))
+		}
+	})
+}
+
+// Inputs returns the states as the inputs of the output matrix, which is the embedding tensor in models with tied
+// embeddings. The model must predict tokens.
+func (st *States) Inputs() Inputs {
+	in := st.model.output.inputs(st.data, st.Rows)
+	in.Product = -1
+	return in
+}
+
+// Logits calls f with the logits of each row, from several goroutines; a row is valid
+// during the call.
+func (st *States) Logits(ctx context.Context, f func(row int, logits []float32) error) error {
+	return st.logits(ctx, f, func(int) {})
+}
+
+// logits is Logits, and calls done with how many rows there have been.
+func (st *States) logits(ctx context.Context, f func(row int, logits []float32) error, done func(rows int)) error {
+	b, vocab := st.logitBlock(ctx), st.model.p.vocab
+	for from := 0; from < st.Rows; from += logitBlockRows {
+		n := min(logitBlockRows, st.Rows-from)
+		if err := b.compute(st, from, n); err != nil {
+			return err
+		}
+		if err := parallel.For(ctx, len(b.s.scratch), n,
+			func(i, _ int) error { return f(from+i, b.logits[i*vocab:][:vocab]) }); err != nil {
+			return err
+		}
+		done(from + n)
+	}
+	return nil
+}

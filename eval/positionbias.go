@@ -1,0 +1,59 @@
+package eval
+
+import (
+	"math"
+
+	"ggforge/fault"
+	"ggforge/internal/kernel/vecmath"
+)
+
+// maxDistance is the distance from which on all tokens share a bucket of T5's relative position bias.
+const maxDistance = 128
+
+// relativePositionBias returns the bias of scores in layer i for distances -maxDistance to maxDistance, positive for
+// later tokens, for each of n heads. Layers without a table of their own use that of the first layer.
+func (b *builder) relativePositionBias(i, n int) []float32 {
+	p := b.p
+	if !p.bidirectional || p.relativeBuckets < 4 || p.relativeBuckets%4 != 0 {
+		b.t.fail(fault.Unsupported, "%q is %d, want a multiple of 4, in an encoder",
+			p.arch+".attention.relative_buckets_count", p.relativeBuckets)
+		return nil
+	}
+	name := b.name(i, "attn_rel_b.weight")
+	if b.t.all[name] == nil {
+		name = b.name(0, "attn_rel_b.weight")
+	}
+	if b.t.required(name, n, p.relativeBuckets) == nil {
+		return nil
+	}
+	table := b.t.matrix(name, n, p.relativeBuckets)
+	if table == nil {
+		return nil
+	}
+	bias := make([]float32, n*(2*maxDistance+1))
+	for h := range n {
+		for d := -maxDistance; d <= maxDistance; d++ {
+			bias[h*(2*maxDistance+1)+maxDistance+d] = table[bucket(d, p.relativeBuckets)*n+h]
+		}
+	}
+	return bias
+}
+
+// bucket returns which of n buckets a distance is in: half of them are for tokens that
+// follow; of each half one half has a distance each, the others grow with its logarithm.
+// Arithmetic as in llama_relative_position_bucket.
+func bucket(distance, n int) int {
+	n /= 2
+	at := 0
+	if distance > 0 {
+		at = n
+	}
+	distance = max(distance, -distance)
+	exact := n / 2
+	if distance < exact {
+		return at + distance
+	}
+	log := float32(vecmath.Log(float64(distance) / float64(exact)))
+	steps := float64(float32(log*float32(n-exact))) / vecmath.Log(float64(maxDistance)/float64(exact))
+	return at + min(n-1, int(math.Floor(float64(float32(float64(exact)+steps)))))
+}

@@ -1,0 +1,103 @@
+package eval
+
+import (
+	"context"
+
+	"ggforge/internal/kernel/gemm"
+)
+
+// Run is the tokens that a model is run over, and how.
+type Run struct {
+	Tokens  []int32 // chunks, one after the other
+	Chunk   int     // tokens of a chunk, at least 1; len(Tokens) is a multiple
+	First   int     // the first position of each chunk whose state is wanted; 0 is Chunk/2 where tokens are predicted
+	Workers int
+	// Inputs, if set, is called with the inputs of each linear layer, rows in the order of Tokens. Calls come one after
+	// the other.
+	Inputs func(in Inputs) error
+	// HalfGELU rounds inputs and outputs of GELU to 16 bits, as llama.cpp's table does, for comparing with it.
+	HalfGELU bool
+	// Progress is called after each part of the work, from one goroutine; nil for nobody.
+	Progress func(Progress)
+
+	dry bool // linear layers output zeros: their weights are not read
+}
+
+// Progress is how far a run is.
+type Progress struct {
+	Done float64 // share of the work
+	// Chunks are those whose tokens are predicted already, Value is the perplexity over
+	// them. Chunks go through the model together, so that there is none until its end.
+	Chunks int
+	Value  float64
+}
+
+// Inputs are the inputs (activations) of a linear layer.
+type Inputs struct {
+	Name             string // of the tensor
+	Matrix, Matrices int    // index in the tensor and their number, usually 0 of 1
+	Routed           bool   // tokens choose among the matrices
+	Single           bool   // the runtime multiplies row by row, so that its tool does not see it
+	Rows, Columns    int
+	X                []float32 // [Rows, Columns], valid during the call
+	// Product is the same number for tensors that meet the same rows in one product, one
+	// after the other.
+	Product int
+}
+
+// States are the last states of a model, normalized.
+type States struct {
+	model *Model
+	width int
+	Rows  int // Chunk - First for each chunk
+	data  []float32
+	run   Run
+}
+
+// stream is what goes through a model.
+type stream struct {
+	m                *Model
+	r                *Run
+	ctx              context.Context
+	h                []float32 // [tokens, width]
+	firstToken       int       // the first token of those that go through a layer together
+	firstLayerValues []float32 // of the first layer, for mixers that need them: [tokens, width]
+	firstLayerStart  int       // tokens in values that are before the stream's first
+	chunk            int       // what rotations are for
+	rope             []float32 // rotations
+	swaRope          []float32
+
+	rereads  bool // weights are read again for other tokens
+	heldRows []*heldRows
+	reverse  *backwardState // nil forwards
+	// checksFinite: inputs and outputs of linear layers must be finite. It is set to find the origin of a value that
+	// is not.
+	checksFinite bool
+	// products counts calls of linear.
+	products int
+	*workspace
+}
+
+// workspace is memory for intermediate results. Streams that run one after the other may share it.
+type workspace struct {
+	x, qkv, a, mid, y []float32
+	acc               []float32 // what experts add to h
+	routerLogits      []float32 // of early routers
+	sharedKVs         map[*sharedKVAttention][]float32
+	tokens            []int32 // that go through a layer now
+	latent            struct{ kv, q, a []float32 }
+	xp                gemm.Panels
+	scratch           []gemm.Scratch
+	states            [][]float32  // of each worker, for mixers
+	latentExperts     [2][]float32 // inputs and summed outputs of experts with a latent projection
+	temp              [3][]float32 // what lies between the parts of a mixer
+	attention         []attentionScratch
+	freeBytes         [][]byte // of rows that are not held any more
+}
+
+// newWorkspace returns the workspace of so many workers.
+func newWorkspace(workers int) *workspace {
+	n := max(1, workers)
+	return &workspace{scratch: make([]gemm.Scratch, n), attention: make([]attentionScratch, n),
+		states: make([][]float32, n)}
+}
