@@ -109,7 +109,7 @@ func WriteCheckpoint(ctx context.Context, c *Checkpoint, opt Options) (_ *Result
 	}
 	var dirs made
 	defer func() { dirs.settle(err != nil) }()
-	if err := c.claim(files, opt.Force, &dirs); err != nil {
+	if err := c.claimRun(files, opt.Force, &dirs); err != nil {
 		return nil, err
 	}
 	results, err := write(ctx, []set{{files, len(files) - 1}}, opt)
@@ -119,8 +119,8 @@ func WriteCheckpoint(ctx context.Context, c *Checkpoint, opt Options) (_ *Result
 	return results[0], nil
 }
 
-// claim makes the directory, or checks that it may be written into.
-func (c *Checkpoint) claim(files []layout, force bool, dirs *made) error {
+// claimRun makes the directory, or checks that it may be written into.
+func (c *Checkpoint) claimRun(files []layout, force bool, dirs *made) error {
 	st, err := disk.Stat(c.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return dirs.mkdir(filepath.Clean(c.Dir))

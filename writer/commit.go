@@ -17,22 +17,20 @@ import (
 	"ggforge/internal/io/statefile"
 )
 
-// commit gives the files of one directory their names, together. Renames are one
-// by one, so a journal says first what is to become of which file:
+// commit renames the files of one directory to their final names, all or none. A journal on the disk lists the renames
+// before the first one:
 //
-//	1  all files are whole and on disk under their temporary names
-//	2  the journal is written and synced: from here on the new files win
-//	3  files of the names to take are moved aside, leaders first
-//	4  the new files take their names, leaders last
-//	5  the directory is synced, and the journal gets a name that says so
-//	6  what was moved aside is removed, then the journal
+//	1  all files are complete and on disk under their temporary names
+//	2  the journal is written and synced: from here on recovery completes the commit
+//	3  old files with the final names are moved aside, leaders first
+//	4  the new files are renamed, leaders last
+//	5  the directory is synced, and the journal is renamed from .commit to .done
+//	6  the old files are removed, then the journal
 //
-// Under the names proper there are old files until 3, a part of the old ones or of
-// the new ones during 3 and 4, and new files after it: never some of both. A
-// failure before 6 is undone in reverse order. A run that is killed leaves its
-// journal, and the next one that writes a file of it carries it out: how far it
-// came shows in which names there are. A journal that was copied from elsewhere is
-// refused: the files that it names have other IDs.
+// The final names have old files until 3, some of the old or some of the new ones during 3 and 4, and new files after
+// it: never a mix of both. A failure before 6 is rolled back in reverse order. If the process is killed, the next run
+// that writes a file of the journal recovers: the names that exist show how far the commit came. A journal that was
+// copied from elsewhere is refused: the files that it lists have other IDs.
 type commit struct {
 	Files []commitFile `json:"files"`
 
@@ -41,7 +39,7 @@ type commit struct {
 	token string              // in the names of the journal and of the files aside
 	file  *disk.File          // the journal, locked
 	step  func(string) error  // called before each step; nil but in tests
-	parts map[string]*partial // by name; nil when the run that wrote them is over
+	parts map[string]*partial // by name; nil in recovery
 }
 
 // commitFile is a file of a commit; it comes from Name with Suffix.
@@ -54,14 +52,14 @@ type commitFile struct {
 }
 
 const (
-	// formerCommit begins journals of the version before.
+	// formerCommit begins journals of the previous version.
 	formerCommit = `{"format":"ggforge commit 2"`
 	// maxCommit bounds the journals that are read: 300 bytes for each of the shards
 	// that a name can count.
 	maxCommit = 32 << 20
 )
 
-// commitKind is that of journals. They belong to the files whose IDs they have.
+// commitKind describes journals. They belong to the files whose IDs they have.
 var commitKind = statefile.Kind{Name: "of a change of names", Version: 3, Max: maxCommit}
 
 var commitName = regexp.MustCompile(`^ggforge-([0-9a-f]{16})\.(commit|done)$`)
@@ -135,8 +133,8 @@ func commitAll(outputs []*output, opt Options) error {
 		c.Files = append(c.Files, commitFile{Name: name, Size: p.size, ID: id, Leader: leaders[p], Replaces: old})
 		c.parts[name] = p
 	}
-	undo := func(begun []*commit, err error) error {
-		for _, c := range slices.Backward(begun) {
+	undo := func(started []*commit, err error) error {
+		for _, c := range slices.Backward(started) {
 			err = errors.Join(err, c.back())
 		}
 		return err
@@ -147,10 +145,10 @@ func commitAll(outputs []*output, opt Options) error {
 		}
 	}
 	for _, p := range parts {
-		finished(p.name)
+		dropTemporary(p.name)
 	}
 	for _, c := range commits {
-		finished(c.path())
+		dropTemporary(c.path())
 	}
 	for _, c := range commits {
 		if err := c.forward(); err != nil {
@@ -201,7 +199,7 @@ func (c *commit) begin() error {
 	if c.file, err = exclusive(c.path(), c.path()); err != nil {
 		return err
 	}
-	unfinish(c.path(), false)
+	addTemporary(c.path(), false)
 	if err := c.at("write journal"); err != nil {
 		return err
 	}
@@ -220,7 +218,7 @@ func (c *commit) begin() error {
 	return syncDir(c.dir)
 }
 
-// state says which names of a file there are.
+// state is the set of names of a file that exist.
 type state struct{ temp, final, aside bool }
 
 // look returns the state of file i. A rename that was made of two links, and cut
@@ -365,13 +363,12 @@ func (c *commit) close() error {
 	if err := c.at("remove journal"); err != nil {
 		return err
 	}
-	finished(c.path())
+	dropTemporary(c.path())
 	return removeHeld(c.path(), c.file)
 }
 
-// back takes a commit back: the new files get their temporary names again, the
-// old ones their own. If that fails, all files and the journal stay for the next
-// run.
+// back rolls a commit back: the new files get their temporary names again, the old ones their final names. If that
+// fails, all files and the journal stay for the next run.
 func (c *commit) back() error {
 	err := c.order(true, func(i int, s state) error {
 		f := &c.Files[i]
@@ -410,5 +407,5 @@ func (c *commit) back() error {
 	if c.file != nil {
 		c.file.Close()
 	}
-	return fmt.Errorf("%s: the next run that writes these files finishes the change: %w", c.path(), err)
+	return fmt.Errorf("%s: the next run that writes these files recovers it: %w", c.path(), err)
 }

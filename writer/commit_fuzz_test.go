@@ -41,11 +41,11 @@ func FuzzCommit(f *testing.F) {
 		write(filepath.Join(dir, "a.gguf"), "old")
 		write(filepath.Join(dir, "a.gguf"+Suffix), "new")
 		write(filepath.Join(dir, "b.gguf"+Suffix), "new")
-		stranger := filepath.Join(root, "stranger")
-		write(stranger, "kept")
-		write(stranger+Suffix, "kept")
+		notLeftover := filepath.Join(root, "stranger")
+		write(notLeftover, "kept")
+		write(notLeftover+Suffix, "kept")
 		recoverCommits([]string{filepath.Join(dir, "a.gguf")}, nil)
-		for _, path := range []string{stranger, stranger + Suffix} {
+		for _, path := range []string{notLeftover, notLeftover + Suffix} {
 			if text, err := os.ReadFile(path); err != nil || string(text) != "kept" {
 				t.Errorf("%s: %q, %v", path, text, err)
 			}

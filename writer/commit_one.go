@@ -44,12 +44,12 @@ func commitOne(p *partial, opt Options) (err error) {
 		}
 	}
 	// with the lock: RemovePartials comes before it, or finds nothing to remove
-	unfinished.Lock()
+	temporaries.Lock()
 	err = rename(p.name, p.final)
 	if err == nil {
-		delete(unfinished.names, p.name)
+		delete(temporaries.names, p.name)
 	}
-	unfinished.Unlock()
+	temporaries.Unlock()
 	if err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return existsError(p.final)
@@ -83,7 +83,7 @@ func asideOne(p *partial, opt Options) (string, error) {
 	return aside, nil
 }
 
-// removeAside removes the second name that a run which was killed has left next to the temporary name.
+// removeAside removes the second name of an old file that a killed run has left.
 func removeAside(temp string) error {
 	st, err := disk.Lstat(temp + asideSuffix)
 	switch {
@@ -92,14 +92,14 @@ func removeAside(temp string) error {
 	case err != nil:
 		return err
 	case !st.Mode().IsRegular():
-		return stranger(temp+asideSuffix, kindOf(st.Mode()))
+		return notLeftover(temp+asideSuffix, kindOf(st.Mode()))
 	}
 	return disk.Remove(temp + asideSuffix)
 }
 
-// forgetOld removes the second name of the file that was at path, if a run that was killed has left one: path has its
-// old file or its new one.
-func forgetOld(path string) error {
+// removeOldAside removes the second name of the file that was at path, if a run that was killed has left one: path has
+// its old file or its new one.
+func removeOldAside(path string) error {
 	aside := path + Suffix + asideSuffix
 	if _, err := disk.Lstat(aside); err != nil {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {

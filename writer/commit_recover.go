@@ -16,23 +16,23 @@ import (
 	"ggforge/internal/io/statefile"
 )
 
-// recoverCommits finishes the commits of runs that were killed, as far as they are
-// about one of the paths. A commit of which files are lost is taken back.
+// recoverCommits completes the commits of killed runs that list one of the paths. A commit whose files are lost is
+// rolled back.
 func recoverCommits(paths []string, step func(string) error) error {
 	ours := map[string]bool{}
 	for _, path := range paths {
 		ours[filepath.Clean(path)] = true
-		if err := forgetOld(path); err != nil {
+		if err := removeOldAside(path); err != nil {
 			return err
 		}
 	}
 	for _, dir := range dirs(paths) {
 		if st, err := disk.Stat(dir); err != nil || !st.IsDir() {
-			continue // making the files says what is wrong
+			continue // creating the files reports the error
 		}
 		list, err := disk.ReadDir(dir)
 		if errors.Is(err, fs.ErrPermission) {
-			continue // files can be made anyway
+			continue // files can be created anyway
 		}
 		if err != nil {
 			return err
@@ -42,7 +42,7 @@ func recoverCommits(paths []string, step func(string) error) error {
 				c := commitAt(dir, e.Name())
 				c.step = step
 				if err := c.recover(func(f *commitFile) bool { return ours[filepath.Clean(c.final(f))] }); err != nil {
-					return fmt.Errorf("%s: finishing what an interrupted run has begun: %w", c.path(), err)
+					return fmt.Errorf("%s: recovery of an interrupted change of names: %w", c.path(), err)
 				}
 			}
 		}
@@ -50,9 +50,8 @@ func recoverCommits(paths []string, step func(string) error) error {
 	return nil
 }
 
-// recover finishes a commit if touches answers yes for a file of it.
-// The journal of another user is not carried out: in a directory such as /tmp it
-// could have us rename or remove files of our own.
+// recover completes a commit if touches is true for one of its files. The journal of another user is refused: in a
+// directory such as /tmp it could have us rename or remove files of our own.
 func (c *commit) recover(touches func(*commitFile) bool) error {
 	st, err := disk.Lstat(c.path())
 	foreign := err == nil && !disk.Own(c.path(), st)
@@ -66,7 +65,7 @@ func (c *commit) recover(touches func(*commitFile) bool) error {
 	}
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) || foreign {
-			err = nil // another run has just finished it, or nobody shall see it
+			err = nil // another run has just finished it, or it is unreadable
 		}
 		return err
 	}
@@ -82,7 +81,7 @@ func (c *commit) recover(touches func(*commitFile) bool) error {
 			func(f commitFile) bool { return touches(&f) }) {
 			return nil
 		}
-		return fault.Errorf(fault.Usage, "the journal belongs to another user, whose next run finishes the change")
+		return fault.Errorf(fault.Usage, "the journal belongs to another user, whose next run recovers it")
 	}
 	lockErr := lock(f)
 	torn, err := c.read(f)
@@ -119,9 +118,9 @@ func (c *commit) recover(touches func(*commitFile) bool) error {
 		meant := func(path, want string) error {
 			if id, err := fileID(path); err != nil {
 				return err
-			} else if id != want { // a journal that came with a checkpoint, say
+			} else if id != want { // such as a journal that came with a checkpoint
 				return fault.Errorf(fault.Usage,
-					"%s is not the file that this journal was written for; remove the journal", path)
+					"%s is not the file that the journal was written for; remove the journal", path)
 			}
 			return nil
 		}
@@ -166,12 +165,12 @@ func (c *commit) recover(touches func(*commitFile) bool) error {
 	return nil
 }
 
-// left returns what kind of leftover the journal is, LeftUnknown for a file that is none, and why recover passes over
-// it, "" if it does not.
+// left returns the kind of leftover of the journal, LeftUnknown for a file that is not a journal, and the reason why
+// recover leaves it alone, "" if it does not.
 func (c *commit) left() (kind LeftoverKind, stays string) {
 	st, err := disk.Lstat(c.path())
 	if err != nil {
-		return LeftCommit, "" // recover says what is wrong
+		return LeftCommit, "" // recover reports the error
 	}
 	if !disk.Own(c.path(), st) {
 		return LeftCommit, "belongs to another user"
@@ -190,8 +189,8 @@ func (c *commit) left() (kind LeftoverKind, stays string) {
 	return LeftCommit, stays
 }
 
-// discard removes the journal, which is torn: what it was for was not begun, since nothing is renamed before it is on
-// the disk. One whose files have been moved aside nevertheless was damaged later, and stays with them.
+// discard removes a torn journal: nothing was renamed, since that comes after the journal is on the disk. A journal
+// with files that were moved aside was damaged later, and is an error.
 func (c *commit) discard(f *disk.File) error {
 	entries, err := disk.ReadDir(c.dir)
 	if err != nil {
@@ -200,7 +199,7 @@ func (c *commit) discard(f *disk.File) error {
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), "ggforge-"+c.token+"-") {
 			return fault.Errorf(fault.Broken,
-				"is damaged, and %s is a file that was to be replaced: give it its name, and remove the journal",
+				"is damaged, and %s was moved aside to be replaced: rename it back, and remove the journal",
 				filepath.Join(c.dir, e.Name()))
 		}
 	}
@@ -208,8 +207,8 @@ func (c *commit) discard(f *disk.File) error {
 }
 
 // read reads the journal. It is torn if the run was killed while writing it, or the power failed before it was on the
-// disk: of each of its writes there may be zeros then. One that is not of this format has no files, one of an earlier
-// version and one that names files elsewhere are an error.
+// disk, which may have zeros in place of any write. A file of another format gives no files; a journal of an earlier
+// version, or with files outside its directory, is an error.
 func (c *commit) read(f *disk.File) (torn bool, err error) {
 	data, err := io.ReadAll(io.LimitReader(f, 2*maxCommit))
 	if err != nil {
@@ -220,19 +219,19 @@ func (c *commit) read(f *disk.File) (torn bool, err error) {
 	switch {
 	case err == nil:
 		if err := json.Unmarshal(text, c); err != nil {
-			return false, fault.Errorf(fault.Broken, "is no journal: %w", err)
+			return false, fault.Errorf(fault.Broken, "not a journal: %w", err)
 		}
 	case strings.HasPrefix(magic, string(data)), strings.HasPrefix(string(data), magic),
 		strings.Trim(string(data[:min(len(data), len(magic))]), "\x00") == "":
 		return true, nil
 	case errors.Is(err, statefile.ErrOther), strings.HasPrefix(string(data), formerCommit):
 		return false, fault.Errorf(fault.Refused,
-			"made by another version, which can finish it; remove the journal to leave the files as they are")
+			"made by another version of ggforge, which can recover it; remove the journal to leave the files as they are")
 	}
 	for _, f := range c.Files {
 		if f.Name == "" || f.Name == "." || f.Name != filepath.Base(f.Name) || !filepath.IsLocal(f.Name) {
 			c.Files = nil
-			return false, fault.Errorf(fault.Broken, "names a file outside its directory: %q", f.Name)
+			return false, fault.Errorf(fault.Broken, "lists a file outside its directory: %q", f.Name)
 		}
 	}
 	return false, nil

@@ -13,8 +13,8 @@ import (
 	"ggforge/internal/io/disk"
 )
 
-// Writable returns the error that writing a file would begin with because of what is
-// there: for runs that take long before they write.
+// Writable returns the error with which a write of path would start, such as an existing file: for runs that take long
+// before they write.
 func Writable(path string, opt Options) error {
 	if err := distinct(opt.Inputs, []string{path}); err != nil {
 		return err
@@ -23,7 +23,7 @@ func Writable(path string, opt Options) error {
 		return nil
 	}
 	if j := opt.Journal; !j.shared() || j.Finish && j.apart() { // else this is a part of that run, or its end
-		if err := unstarted(path + Suffix + runSuffix); err != nil {
+		if err := refuseParts(path + Suffix + runSuffix); err != nil {
 			return err
 		}
 	}
@@ -39,10 +39,9 @@ func (o *Options) makes(dir string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// checkFinal decides whether a file may be given that name: in a directory that is there, where
-// nothing has the name, or with force where a regular file has it, or a link that leads to one or
-// to nothing. A file that replaces a link takes the place of the link; what it led to stays as it is.
-// Everything else is an error of kind fault.Usage.
+// checkFinal returns nil if a file may be created as path: its directory exists, and path does not or, with force, is a
+// regular file or a link to a regular file or to nothing. The new file replaces the link, not its target. Anything else
+// is an error of kind fault.Usage.
 func checkFinal(path string, force bool) error {
 	dir := filepath.Dir(path)
 	switch st, err := disk.Stat(dir); {
@@ -119,21 +118,21 @@ func ofOpenFile(path string) (bool, error) {
 	return false, nil // that is too many, and leads nowhere
 }
 
-// existsError says that an output exists and was not to be replaced.
+// existsError is the error for an output that exists, without Force.
 func existsError(path string) error {
 	return fault.Permits("Force", fault.Errorf(fault.With(fault.Usage, fs.ErrExist), "%s: exists already", path))
 }
 
-// replaceError returns err, with which the file at path could not be replaced, or what is its reason where files that
-// are open cannot be: that this one is.
+// replaceError returns err, with which the file at path could not be replaced, or a clearer one if the reason is that
+// another program has it open, on systems where open files cannot be replaced.
 func replaceError(path string, err error) error {
 	if err != nil && !replacesOpen && inUse(path) {
-		return fault.Errorf(fault.Usage, "%s: another program has it open, and it cannot be replaced meanwhile", path)
+		return fault.Errorf(fault.Usage, "%s: cannot be replaced while another program has it open", path)
 	}
 	return err
 }
 
-// noDirectory says that there is no directory for an output.
+// noDirectory is the error for a missing directory of an output.
 func noDirectory(dir string) error {
 	return fault.Errorf(fault.With(fault.Usage, fs.ErrNotExist), "%s: no such directory", dir)
 }

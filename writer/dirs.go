@@ -15,13 +15,13 @@ type made []string
 
 // mkdir makes a directory.
 func (m *made) mkdir(path string) error {
-	unfinished.Lock()
+	temporaries.Lock()
 	err := disk.Mkdir(path, 0o777)
 	if err == nil {
 		*m = append(*m, path)
-		unfinished.dirs = append(unfinished.dirs, path)
+		temporaries.dirs = append(temporaries.dirs, path)
 	}
-	unfinished.Unlock()
+	temporaries.Unlock()
 	if errors.Is(err, fs.ErrNotExist) {
 		return noDirectory(filepath.Dir(path))
 	}
@@ -55,12 +55,12 @@ func (m *made) mkdirAll(path string) error {
 // settle ends a write: if it has failed, the directories go again, as far as they
 // are empty.
 func (m made) settle(failed bool) {
-	unfinished.Lock()
-	defer unfinished.Unlock()
+	temporaries.Lock()
+	defer temporaries.Unlock()
 	for _, path := range slices.Backward(m) {
 		if failed {
 			disk.Remove(path)
 		}
-		unfinished.dirs = slices.DeleteFunc(unfinished.dirs, func(dir string) bool { return dir == path })
+		temporaries.dirs = slices.DeleteFunc(temporaries.dirs, func(dir string) bool { return dir == path })
 	}
 }

@@ -27,8 +27,8 @@ func Encoded(t Tensor) rows.Source {
 
 type encoded struct {
 	Tensor
-	mu    sync.Mutex
-	begun weak.Pointer[RowEncoder]
+	mu      sync.Mutex
+	started weak.Pointer[RowEncoder]
 }
 
 // pieces are what goroutines need to encode rows.
@@ -57,14 +57,14 @@ func (e *encoded) Raw(buf *[]byte, a, b int64) (out []byte, err error) {
 func (e *encoded) begin() (*RowEncoder, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if rows := e.begun.Value(); rows != nil {
+	if rows := e.started.Value(); rows != nil {
 		return rows, nil
 	}
 	rows, err := e.encoder().Begin(e.NE())
 	if err != nil {
 		return nil, err
 	}
-	e.begun = weak.Make(&rows)
+	e.started = weak.Make(&rows)
 	return &rows, nil
 }
 

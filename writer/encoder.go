@@ -7,13 +7,11 @@ import (
 	"ggforge/quants"
 )
 
-// Encoder says how the rows of one tensor are encoded where its type changes. A
-// plan makes one per tensor. It is compared by ==: outputs of a tensor that have
-// the same one share what Begin returns.
+// Encoder makes the RowEncoder of one tensor whose type changes. A plan has one per tensor. Encoders are compared by
+// ==: outputs of a tensor with the same Encoder share the RowEncoder.
 type Encoder interface {
-	// Begin is called once, when the tensor's turn comes, with its dimensions. It
-	// reads what the encoding takes, however many vectors of importance that is;
-	// they are let go when the tensor is done.
+	// Begin is called once, at the start of the tensor, with its dimensions. It reads the importance, which is released
+	// when the tensor is done.
 	Begin(ne []int64) (RowEncoder, error)
 	// Cost returns about how many picoseconds one core takes to encode an element
 	// as type t: see quants.Codec.Cost.
@@ -79,8 +77,7 @@ type vector struct {
 	slices    int64
 }
 
-// newVector says which of the values are for which rows of a tensor of dimensions
-// ne.
+// newVector assigns the values to the rows of a tensor of dimensions ne.
 func newVector(values []float32, ne []int64) (vector, error) {
 	v := vector{values: values, rowLen: gguf.RowLen(ne)}
 	switch n := int64(len(values)); {
@@ -95,9 +92,8 @@ func newVector(values []float32, ne []int64) (vector, error) {
 	return v, nil
 }
 
-// at returns the weights for row a, and up to which row, at most b, they hold.
-// Slices along dimension 2 have weights of their own; those along dimension 3
-// have them in common.
+// at returns the weights for rows [a, end), end at most b. Slices along dimension 2 have weights of their own, which
+// slices along dimension 3 share.
 func (v vector) at(a, b int64) (w []float32, end int64) {
 	if v.sliceRows == 0 {
 		return v.values, b

@@ -70,10 +70,10 @@ func TestImportance(t *testing.T) {
 // without weights.
 type twice struct {
 	weights [2][]float32
-	begun   int
+	started int
 }
 
-func (e *twice) Begin([]int64) (RowEncoder, error) { e.begun++; return e, nil }
+func (e *twice) Begin([]int64) (RowEncoder, error) { e.started++; return e, nil }
 func (e *twice) Cost(t gguf.Type) int64            { return 2 * quants.Lookup(t).Cost(true) }
 func (e *twice) Encode(dst []byte, t gguf.Type, x []float32, a, b int64, s *Scratch) error {
 	codec, n := quants.Lookup(t), len(x)/int(b-a)
@@ -136,8 +136,8 @@ func TestEncoder(t *testing.T) {
 				t.Errorf("%d workers: tensor %d has other bytes than the encoder gives", workers, i)
 			}
 		}
-		if e.begun != 1 {
-			t.Errorf("begun %d times", e.begun)
+		if e.started != 1 {
+			t.Errorf("begun %d times", e.started)
 		}
 	}
 }

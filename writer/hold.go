@@ -14,9 +14,9 @@ type Held struct {
 	file, record *disk.File // record: nil but after Settle
 }
 
-// Hold locks the file at path, which has to be a regular file with no other name: what is there may be changed, and
-// nothing else changes with it. Anything else, and a file that another process holds, is an error of kind fault.Usage.
-// What is to be changed is read after it: before, another process may have changed it.
+// Hold locks the file at path, which has to be a regular file with this one name. Any other file, and one that another
+// process holds, is an error of kind fault.Usage. Read the file after Hold: before, another process may have changed
+// it.
 func Hold(path string) (*Held, error) {
 	for range 100 {
 		f, err := owned(path)
@@ -27,7 +27,7 @@ func Hold(path string) (*Held, error) {
 			f.Close()
 			return nil, fault.Errorf(fault.Usage, "%s: %w", path, errLocked)
 		}
-		// first the record, then the name: it goes after the file was replaced
+		// first the record, then the name: the record is removed after the file was replaced
 		_, err = disk.Lstat(path + overwriteSuffix)
 		settled := err == nil
 		switch still, err := refers(path, f); {
@@ -45,9 +45,9 @@ func Hold(path string) (*Held, error) {
 	return nil, fault.Errorf(fault.Usage, "%s: %w", path, errLocked)
 }
 
-// Settle closes the file where files that are open cannot be replaced. It comes right before the file is. An empty
-// record, which is locked, then keeps others from the file until Close; left by a run that was killed, it says that
-// nothing was changed.
+// Settle prepares the replacement of the file, right before it: on systems where open files cannot be replaced it
+// closes the file, and an empty locked record keeps other processes from it until Close. If this process is killed, the
+// empty record means that nothing was changed.
 func (h *Held) Settle() (err error) {
 	if replacesOpen {
 		return nil
@@ -56,7 +56,7 @@ func (h *Held) Settle() (err error) {
 	if h.record, err = exclusive(name, name); err != nil {
 		return err
 	}
-	unfinish(name, false)
+	addTemporary(name, false)
 	return h.file.Close()
 }
 
@@ -67,18 +67,18 @@ func (h *Held) Close() error {
 		return nil
 	}
 	name := h.path + overwriteSuffix
-	finished(name)
+	dropTemporary(name)
 	return removeHeld(name, h.record)
 }
 
-// owned opens a regular file with this one name for reading and writing.
+// owned opens a regular file with one name for reading and writing.
 func owned(path string) (*disk.File, error) {
 	st, err := disk.Lstat(path)
 	if err != nil {
 		return nil, err
 	}
 	if !st.Mode().IsRegular() {
-		return nil, fault.Errorf(fault.Usage, "%s: is %s, want a file to change it where it is", path,
+		return nil, fault.Errorf(fault.Usage, "%s: is %s, want a regular file to change in place", path,
 			kindOf(st.Mode()))
 	}
 	f, err := disk.OpenFile(path, os.O_RDWR|noFollow, 0)
@@ -87,7 +87,8 @@ func owned(path string) (*disk.File, error) {
 	}
 	n, err := links(f)
 	if err == nil && n > 1 {
-		err = fault.Errorf(fault.Usage, "%s: has %d names; changed where it is, all of them would show it", path, n)
+		err = fault.Errorf(fault.Usage, "%s: has %d names (hard links), which a change in place would all affect", path,
+			n)
 	}
 	if err != nil {
 		f.Close()

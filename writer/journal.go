@@ -19,39 +19,35 @@ import (
 	"ggforge/model/identity"
 )
 
-// Journal makes a write one that can be continued, or shared with other processes.
-// Next to the temporary files it keeps a log of the rows that they hold (rowLog).
-// A run that is killed leaves both. One whose context was cancelled for ErrTerminated leaves them, too,
-// and one that fails or is interrupted does if Resume is set; Kept reports that.
+// Journal makes a write resumable, or shares it with other processes. Next to the temporary files it keeps a log of the
+// rows in them (rowLog). Both stay if the process is killed, if the context is cancelled with cause ErrTerminated and,
+// with Resume, if the write fails or is interrupted; Kept reports that of an error.
 type Journal struct {
-	// Facts say what decides the bytes and is not in the layout or among the inputs, such as
-	// the program's version and settings of encoders. They are compared one by one,
-	// so that a message can say what is different.
+	// Facts decide the bytes and are neither in the layout nor among the inputs, such as the program's version and
+	// settings of encoders. They are compared one by one, so that a message can name those that differ.
 	Facts []Fact
-	// Resume goes on from what another run of the same write has left, if there is
-	// something: rows whose checksums are right are not made again. What a run of
-	// another write has left gives an error of kind fault.Refused.
+	// Resume continues an interrupted run of the same write, if there is one: rows with correct checksums are not
+	// written again. Temporary files of a different write are an error of kind fault.Refused.
 	Resume bool
-	// Restart, with Resume, begins anew where another write has left something.
+	// Restart, with Resume, replaces the temporary files of a different write.
 	Restart bool
 
-	// Part, from 1 to Parts, writes only that share of the rows, all shares being as much
-	// work. The files keep their temporary names, and any number of processes may write their
-	// parts at once: see parts.go. A part goes on from what it has left by itself.
+	// Part, from 1 to Parts, writes only that share of the rows; shares are equal in work. The files keep their
+	// temporary names, and any number of processes may write their parts at once: see parts.go. An interrupted part
+	// always resumes.
 	Part, Parts int
-	// Finish checks that all parts are there and whole, and gives the files their names.
-	// Parts may be 0 then: as many as there were. What is missing gives an error of kind
-	// fault.Incomplete.
+	// Finish checks that all parts are complete, and gives the files their names. Parts may be 0 then: their number is
+	// read from the run. Missing rows are an error of kind fault.Incomplete.
 	Finish bool
-	// PartDir, unless empty, is where parts are kept in files of their own instead of in the output's
-	// temporary files: for machines that have no file system in common.
+	// PartDir, unless empty, is the directory for parts in files of their own instead of in the output's temporary
+	// files: for machines without a shared file system.
 	PartDir string
 }
 
 // Fact is something that decides the bytes of a write.
 type Fact struct{ Name, Value string }
 
-// OriginFact is the name of facts that say what decides the content of inputs that are fetched from a server.
+// OriginFact is the name of facts that identify inputs fetched from a server.
 const OriginFact = "origin"
 
 // AddFacts adds facts to the journal, if there is one.
@@ -67,7 +63,7 @@ func (o *Options) AddFacts(name string, values ...string) {
 	o.Journal = &j
 }
 
-// AddModel adds what says which model the tensors are of, if there is a journal.
+// AddModel adds the identity of the tensors' model to the journal, if there is one.
 func (o *Options) AddModel(ctx context.Context, m *model.Model) error {
 	if o.Journal == nil {
 		return nil
@@ -81,33 +77,32 @@ func (o *Options) AddModel(ctx context.Context, m *model.Model) error {
 	return nil
 }
 
-// ErrTerminated is the cause (context.Cause) of a context that is cancelled because the machine
-// is going to be taken away: a write with a Journal leaves what it has.
+// ErrTerminated is the cause (context.Cause) of a context that is cancelled because the machine is about to be taken
+// away: a write with a Journal keeps its temporary files.
 var ErrTerminated = errors.New("terminated")
 
-// keptError is the error of a write that has left its temporary files to a later one.
+// keptError is the error of a write that has kept its temporary files for a later run.
 type keptError struct{ error }
 
 func (k *keptError) Unwrap() error { return k.error }
 
-// Keep returns the error of a run that has left files to a later one: Kept finds it.
+// Keep marks err as the error of a run that has kept its state for a later one: see Kept.
 func Keep(err error) error { return &keptError{err} }
 
-// Keeps reports whether files that another run can go on from stay although a run with these options, or
-// the write that follows, does not succeed.
+// Keeps reports whether a run with these options keeps its state for a later run if it fails.
 func (o *Options) Keeps(ctx context.Context) bool { return o.Journal.keeps(ctx) }
 
-// Continued notes that a file is one that another run can go on from, or with gone that it is no longer there:
-// RemovePartials treats it like those of a Journal with or without Resume.
+// Continued registers a state file, from which another run can resume, with RemovePartials, which treats it like the
+// files of a Journal with or without Resume; gone unregisters it.
 func (o *Options) Continued(name string, gone bool) {
 	if gone || o.Journal.keeps(context.Background()) {
-		finished(name)
+		dropTemporary(name)
 	} else {
-		unfinish(name, true)
+		addTemporary(name, true)
 	}
 }
 
-// Kept reports whether err is of a write that another one can go on from.
+// Kept reports whether the run that returned err has kept its state, so that another run can resume it.
 func Kept(err error) bool { return errors.As(err, new(*keptError)) }
 
 // shared reports whether the write is a part, or made of parts.
@@ -116,12 +111,12 @@ func (j *Journal) shared() bool { return j != nil && (j.Part > 0 || j.Finish) }
 // apart reports whether parts are in files of their own.
 func (j *Journal) apart() bool { return j.shared() && j.PartDir != "" }
 
-// fetched reports whether inputs come from a server: files are copies then, made anew by each run.
+// fetched reports whether inputs come from a server: their files are copies then, which each run creates anew.
 func (j *Journal) fetched() bool {
 	return slices.ContainsFunc(j.Facts, func(f Fact) bool { return f.Name == OriginFact })
 }
 
-// keeps reports whether temporary files stay although the write has not succeeded.
+// keeps reports whether temporary files stay if the write fails.
 func (j *Journal) keeps(ctx context.Context) bool {
 	return j != nil && (j.Resume || j.shared() || errors.Is(context.Cause(ctx), ErrTerminated))
 }
@@ -133,7 +128,7 @@ func (j *Journal) check() error {
 	case j.Part < 0 || j.Parts < 0 || j.Part > j.Parts || j.Part == 0 && !j.Finish && j.Parts > 0:
 		return fault.Errorf(fault.Usage, "part %d of %d: want 1 to %[2]d", j.Part, j.Parts)
 	case j.Finish && j.Part > 0:
-		return fault.Errorf(fault.Usage, "part %d is to be written, and all parts are to be finished: want one of them",
+		return fault.Errorf(fault.Usage, "part %d and Finish exclude each other",
 			j.Part)
 	}
 	return nil
@@ -148,8 +143,8 @@ const (
 	maxJournalHead = 16 << 20
 )
 
-// head returns how the journal of a set begins: the magic, the CRC-32C of the rest in hexadecimal, a space, facts as
-// one line of JSON.
+// head returns the first line of the set's journal, after the magic: the CRC-32C of the facts in hexadecimal, a space,
+// the facts as one line of JSON.
 func (s *set) head(facts []Fact) []byte {
 	text, err := json.Marshal(append(slices.Clip(facts), s.facts()...))
 	if err != nil {
@@ -162,7 +157,7 @@ func (s *set) head(facts []Fact) []byte {
 // layoutFact begins the names of facts about the files of a set.
 const layoutFact = "layout of "
 
-// facts returns what the layout of the set is.
+// facts returns the layout of the set as facts: sizes and hashes.
 func (s *set) facts() (list []Fact) {
 	for _, f := range s.files {
 		h := sha256.New()
@@ -176,8 +171,8 @@ func (s *set) facts() (list []Fact) {
 	return list
 }
 
-// facts returns what the caller says and what the inputs are. Parts may be written by machines that
-// have copies of the inputs: times of modification are not compared then.
+// facts returns the caller's facts and the identity of the inputs. Parts may be written by machines with copies of the
+// inputs: modification times are not compared then.
 func (j *Journal) facts(inputs []string) ([]Fact, error) {
 	list := slices.Clone(j.Facts)
 	fetched := j.fetched()
@@ -203,8 +198,8 @@ func (j *Journal) facts(inputs []string) ([]Fact, error) {
 	return list, nil
 }
 
-// readHead reads how a journal begins. It is torn if there is no more than a beginning
-// of it, or not what its checksum says: the disk has not got all that was written when the power went.
+// readHead reads the head of a journal. It is torn if it is incomplete or its checksum is wrong: after a power failure
+// the disk may not have all that was written.
 func readHead(f io.Reader) (head []byte, torn bool, err error) {
 	head = make([]byte, 0, 4096)
 	for {
@@ -227,16 +222,16 @@ func readHead(f io.Reader) (head []byte, torn bool, err error) {
 		case err != nil:
 			return nil, false, err
 		case len(head) > maxJournalHead:
-			return head, false, nil // which no head is
+			return head, false, nil // too long for a head: parseHead refuses it
 		}
 	}
 }
 
-// wholeHead reports whether the checksum of a head is right. What does not begin as one has none.
+// wholeHead reports whether the checksum of a head is right. Text without the magic has no checksum.
 func wholeHead(head []byte) bool {
 	text, ok := bytes.CutPrefix(head, []byte(journalMagic))
 	if !ok {
-		return bytes.IndexByte(head, 0) < 0 // zeros are what the disk has not got
+		return bytes.IndexByte(head, 0) < 0 // zeros are unwritten parts of the file
 	}
 	sum, text, ok := bytes.Cut(text, []byte(" "))
 	return ok && string(sum) == headSum(text)
@@ -249,7 +244,7 @@ func headSum(text []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(tex
 func parseHead(head []byte) (facts []Fact, err error) {
 	text, ok := bytes.CutPrefix(head, []byte(journalMagic))
 	if !ok && bytes.HasPrefix(head, []byte(journalWords)) {
-		return nil, fault.Errorf(fault.Refused, "made by another version; remove it to begin anew")
+		return nil, fault.Errorf(fault.Refused, "made by another version of ggforge; remove it to start again")
 	}
 	if !ok {
 		return nil, fault.Errorf(fault.Broken, "begins with %q, want %q", head[:min(len(head), len(journalMagic))],
@@ -265,24 +260,24 @@ func parseHead(head []byte) (facts []Fact, err error) {
 	return facts, nil
 }
 
-// sameRun returns an error of kind fault.Refused, which says what is different, unless a journal's head is
-// the one that it has to be.
+// sameRun returns an error of kind fault.Refused with the facts that differ, unless the head found in a journal is the
+// wanted one.
 func sameRun(name string, found, want []byte) error {
 	if bytes.Equal(found, want) {
 		return nil
 	}
 	had, err := parseHead(found)
 	if err != nil {
-		return fmt.Errorf("%s: no journal of a write of this version: %w", name, err)
+		return fmt.Errorf("%s: not a journal of this version of ggforge: %w", name, err)
 	}
 	has, err := parseHead(want)
 	if err != nil {
 		return err
 	}
-	return fault.Errorf(fault.Refused, "%s: another run has left this: %s", name, difference(had, has))
+	return fault.Errorf(fault.Refused, "%s: belongs to a different run: %s", name, difference(had, has))
 }
 
-// difference says what the first facts are that are not the same.
+// difference describes the first facts that differ.
 func difference(had, has []Fact) string {
 	value := func(list []Fact, name string) (string, bool) {
 		i := slices.IndexFunc(list, func(f Fact) bool { return f.Name == name })
@@ -294,18 +289,18 @@ func difference(had, has []Fact) string {
 	var texts []string
 	for _, f := range has {
 		if old, ok := value(had, f.Name); !ok {
-			texts = append(texts, fmt.Sprintf("%s is %s, and was not there", f.Name, f.Value))
+			texts = append(texts, fmt.Sprintf("%s is %s, and was not set", f.Name, f.Value))
 		} else if old != f.Value {
 			texts = append(texts, fmt.Sprintf("%s was %s, and is %s", f.Name, old, f.Value))
 		}
 	}
 	for _, f := range had {
 		if _, ok := value(has, f.Name); !ok {
-			texts = append(texts, fmt.Sprintf("%s was %s, and is not there", f.Name, f.Value))
+			texts = append(texts, fmt.Sprintf("%s was %s, and is not set", f.Name, f.Value))
 		}
 	}
 	if len(texts) == 0 {
-		return "the same things come in another order"
+		return "the same facts in another order"
 	}
 	return fault.List(texts)
 }

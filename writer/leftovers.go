@@ -18,7 +18,7 @@ import (
 	"ggforge/internal/io/statefile"
 )
 
-// Leftover is what a run that has not come to its end has left of one output in a directory.
+// Leftover describes the files of one output that an interrupted run has left in a directory.
 type Leftover struct {
 	Kind   LeftoverKind
 	Output string   // its name, that of the first shard; of a commit that of the journal
@@ -27,9 +27,9 @@ type Leftover struct {
 	Blocks int64    // of rows that journals list
 	// Modified is when one of the files was written last.
 	Modified time.Time
-	// Busy says that a process has one of them locked.
+	// Busy: a process has one of them locked.
 	Busy bool
-	// Stays says why Remove leaves the files of a commit where they are; "" if nothing is known against it.
+	// Stays is the reason why Remove refuses a commit; "" if none is known.
 	Stays string
 }
 
@@ -38,17 +38,17 @@ type LeftoverKind string
 
 // The kinds.
 const (
-	LeftRun     LeftoverKind = "run"     // temporary files and their journal: Journal.Resume goes on
-	LeftParts   LeftoverKind = "parts"   // of a run in parts, in files that they share
+	LeftRun     LeftoverKind = "run"     // temporary files and their journal, which Journal.Resume continues
+	LeftParts   LeftoverKind = "parts"   // of a run in parts, in shared files
 	LeftPart    LeftoverKind = "part"    // of a run in parts, in a file of its own
 	LeftBlocks  LeftoverKind = "blocks"  // of a calibration
-	LeftCommit  LeftoverKind = "commit"  // a change of names that was cut short
-	LeftShare   LeftoverKind = "share"   // what one process found of a job, in a file that Foreign knows
+	LeftCommit  LeftoverKind = "commit"  // an interrupted change of names
+	LeftShare   LeftoverKind = "share"   // the results of one process of a job, in a file that Foreign knows
 	LeftOld     LeftoverKind = "old"     // the second name of a file that was being replaced
-	LeftUnknown LeftoverKind = "unknown" // a file of such a name without a journal: perhaps another program's
+	LeftUnknown LeftoverKind = "unknown" // a file with a temporary name without a journal: perhaps another program's
 )
 
-// blocksSuffix is what the state of a calibration has after a temporary name.
+// blocksSuffix follows the temporary name in the name of a calibration state file.
 const blocksSuffix = ".blocks"
 
 var (
@@ -57,24 +57,24 @@ var (
 	blocksName  = regexp.MustCompile(`^(.*)\.partial\.blocks(\.[0-9]{1,6})?$`)
 )
 
-// BlocksMagic begins the state of a calibration.
+// BlocksMagic begins calibration state files.
 const BlocksMagic = "ggfblk03"
 
-// BlocksName returns where the state of a calibration for an output is kept.
+// BlocksName returns the name of the calibration state file of an output.
 func BlocksName(path string) string { return path + Suffix + blocksSuffix }
 
 // Foreign reports whether a file that no journal knows is one that some other package makes, as
 // LeftShare, and of which output.
 type Foreign func(path string) (output string, ours bool)
 
-// Leftovers returns what runs have left in a directory, by the names of outputs. Files of runs that go on now
-// are among them, as Busy. foreign may be nil.
+// Leftovers returns the leftovers in a directory, by the names of outputs. Files of running processes are among them,
+// as Busy. foreign may be nil.
 func Leftovers(dir string, foreign Foreign) ([]Leftover, error) {
 	entries, err := disk.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	r := remains{dir: dir, free: map[string]bool{}}
+	r := leftoverScan{dir: dir, free: map[string]bool{}}
 	var names []string
 	for _, e := range entries {
 		if e.Type().IsRegular() {
@@ -98,7 +98,7 @@ func Leftovers(dir string, foreign Foreign) ([]Leftover, error) {
 		if !ok {
 			continue
 		}
-		j, ours := lookInto(filepath.Join(dir, name))
+		j, ours := readJournalInfo(filepath.Join(dir, name))
 		if !ours {
 			continue
 		}
@@ -128,12 +128,12 @@ func Leftovers(dir string, foreign Foreign) ([]Leftover, error) {
 			l.Stays = stays
 			r.add(l, name)
 		case partFileName.MatchString(whole):
-			if _, ours := lookInto(filepath.Join(dir, name)); ours {
+			if _, ours := readJournalInfo(filepath.Join(dir, name)); ours {
 				r.add(r.at(LeftPart, whole), name)
 			}
 		case strings.HasSuffix(name, Suffix+asideSuffix):
 			r.add(r.at(LeftOld, strings.TrimSuffix(name, Suffix+asideSuffix)), name)
-		case blocksName.MatchString(name) && begins(filepath.Join(dir, name), BlocksMagic):
+		case blocksName.MatchString(name) && hasMagic(filepath.Join(dir, name), BlocksMagic):
 			r.add(r.at(LeftBlocks, blocksName.FindStringSubmatch(name)[1]), name)
 		}
 		if foreign != nil && r.free[name] {
@@ -159,15 +159,15 @@ func Leftovers(dir string, foreign Foreign) ([]Leftover, error) {
 	return all, nil
 }
 
-// remains are the leftovers of a directory.
-type remains struct {
+// leftoverScan are the leftovers of a directory.
+type leftoverScan struct {
 	dir  string
 	free map[string]bool // regular files, by name, that belong to no leftover yet
 	list []*Leftover
 }
 
 // at returns the leftover of a kind and an output.
-func (r *remains) at(kind LeftoverKind, output string) *Leftover {
+func (r *leftoverScan) at(kind LeftoverKind, output string) *Leftover {
 	for _, l := range r.list {
 		if l.Kind == kind && l.Output == output {
 			return l
@@ -179,22 +179,22 @@ func (r *remains) at(kind LeftoverKind, output string) *Leftover {
 }
 
 // add adds a file to a leftover if it is there and belongs to no other.
-func (r *remains) add(l *Leftover, name string) {
+func (r *leftoverScan) add(l *Leftover, name string) {
 	if r.free[name] {
 		delete(r.free, name)
 		l.Files = append(l.Files, filepath.Join(r.dir, name))
 	}
 }
 
-// found is what a journal says.
+// found is the content of a journal.
 type found struct {
 	files  []string // of the set, in order
 	ids    []uint64 // of their temporary files
 	blocks int64    // how many records of rows fit after the head
 }
 
-// begins reports whether a file of the user's own begins with a text, or is the beginning of it.
-func begins(name, magic string) bool {
+// hasMagic reports whether a file of the user's own begins with a text, or is the beginning of it.
+func hasMagic(name, magic string) bool {
 	f, err := statefile.Open(name)
 	if err != nil {
 		return false
@@ -205,9 +205,9 @@ func begins(name, magic string) bool {
 	return (err == nil || errors.Is(err, io.EOF)) && strings.HasPrefix(magic, string(begin[:n]))
 }
 
-// lookInto reads how a journal begins. ours says whether it is one.
-func lookInto(name string) (j found, ours bool) {
-	if !begins(name, journalMagic) {
+// readJournalInfo reads the head and the file records of a journal. ours reports whether the file is one.
+func readJournalInfo(name string) (j found, ours bool) {
+	if !hasMagic(name, journalMagic) {
 		return j, false
 	}
 	f, err := statefile.Open(name)
@@ -235,7 +235,8 @@ func lookInto(name string) (j found, ours bool) {
 	at := int64(len(head))
 	for range j.files {
 		var r [recordBytes]byte
-		if n, _ := f.ReadAt(r[:], at); n < len(r) || !sound(r[:]) || binary.LittleEndian.Uint32(r[4:]) != fileRecord ||
+		if n, _ := f.ReadAt(r[:], at); n < len(r) || !validRecord(r[:]) ||
+			binary.LittleEndian.Uint32(r[4:]) != fileRecord ||
 			int(binary.LittleEndian.Uint32(r[:])) != len(j.ids) {
 			break
 		}
@@ -246,7 +247,7 @@ func lookInto(name string) (j found, ours bool) {
 	return j, true
 }
 
-// look finds out what the files are.
+// look sets sizes, times and Busy.
 func (l *Leftover) look() {
 	for _, name := range l.Files {
 		if st, err := disk.Lstat(name); err == nil { // also of a file that only others may open
@@ -263,21 +264,20 @@ func (l *Leftover) look() {
 	}
 }
 
-// Remove removes the files, the journal last. A commit it finishes or takes back instead: no output is lost. Files that
-// a process has locked, those of LeftUnknown, a commit with Stays, and one of LeftOld whose output is not there, are an
-// error of kind fault.Usage.
+// Remove removes the files, the journal last. A commit is completed or rolled back instead: no output is lost. Locked
+// files, LeftUnknown, a commit with Stays, and LeftOld without its output are errors of kind fault.Usage.
 func (l *Leftover) Remove() error {
 	switch l.Kind {
 	case LeftUnknown:
-		return fault.Errorf(fault.Usage, "%s: has no journal: it may be of another program", l.Files[0])
+		return fault.Errorf(fault.Usage, "%s: has no journal: it may belong to another program", l.Files[0])
 	case LeftCommit:
 		c := commitAt(filepath.Dir(l.Files[0]), l.Output)
 		if err := c.recover(func(*commitFile) bool { return true }); err != nil {
-			return fmt.Errorf("%s: finishing what an interrupted run has begun: %w", c.path(), err)
+			return fmt.Errorf("%s: recovery of an interrupted change of names: %w", c.path(), err)
 		}
 		// recover passes over what is not the user's
 		if _, err := disk.Lstat(l.Files[0]); !errors.Is(err, fs.ErrNotExist) {
-			return fault.Errorf(fault.Usage, "%s: is no journal that a run of yours has left: it stays", l.Files[0])
+			return fault.Errorf(fault.Usage, "%s: not a journal of a run of yours: it stays", l.Files[0])
 		}
 		return nil
 	}
@@ -285,7 +285,7 @@ func (l *Leftover) Remove() error {
 	if l.Kind == LeftOld {
 		output := filepath.Join(filepath.Dir(l.Files[0]), l.Output)
 		if st, err := disk.Lstat(output); err != nil || !st.Mode().IsRegular() {
-			return fault.Errorf(fault.Usage, "%s: is the file that was %s, where no file is now: give it its name",
+			return fault.Errorf(fault.Usage, "%s: is the former %s, which does not exist now: rename it back",
 				l.Files[0], output)
 		}
 		return removeLeftover(l.Files[0], output)

@@ -123,7 +123,7 @@ func FuzzLookInto(f *testing.F) {
 		if err := os.WriteFile(name, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		j, ours := lookInto(name)
+		j, ours := readJournalInfo(name)
 		if len(j.ids) > len(j.files) || !ours && len(j.files) > 0 || j.blocks < 0 || j.blocks > int64(len(data)) {
 			t.Errorf("%+v, %v", j, ours)
 		}

@@ -8,12 +8,12 @@ import (
 	"ggforge/model/digest"
 )
 
-// Options says how to write.
+// Options are the options of a write.
 type Options struct {
 	Workers int  // 0 means one per CPU
 	Force   bool // replace an existing file
-	// MakeDir, unless empty, is a directory for the outputs. It is made, and those
-	// that it is in, and goes again if the write fails.
+	// MakeDir, unless empty, is a directory for the outputs. It is created with its parents, and removed if the write
+	// fails.
 	MakeDir string
 	// Inputs are the files that the run reads: an output that would replace one of
 	// them is an error of kind fault.Usage, also with Force.
@@ -26,27 +26,25 @@ type Options struct {
 	// 96 MiB, which more than some 20 workers reach. A worker holds one row at
 	// least.
 	MaxBuffer int64
-	// Own are files that the run itself makes and reads: no output may replace one of them,
-	// but they do not decide what the bytes are.
+	// Own are files that the run itself creates and reads: no output may replace one of them, but they are not inputs
+	// that decide the bytes.
 	Own []string
-	// Journal, unless nil, makes the write one that can be continued.
+	// Journal, unless nil, makes the write resumable.
 	Journal *Journal
-	// Verify reads the files back from the disk before they take their names, and compares
-	// their rows with checksums that were taken before they were written. Rows that parts or an interrupted run
-	// have written are compared with the inputs, too: sources are read once more, except those of servers, and
-	// rows that were made of others are an error of kind fault.Refused. It needs a Journal.
+	// Verify reads the files back from the disk before they are renamed, and compares their rows with checksums that
+	// were taken before they were written. Rows of parts or of an interrupted run are compared with the inputs, too:
+	// sources are read once more, except those of servers, and rows made from a different model are an error of kind
+	// fault.Refused. Verify needs a Journal.
 	Verify bool
-	// Check, if set, is called when all files are whole and on disk, before any of
-	// them takes its name. Its error ends the write, and nothing is left behind:
-	// the place to see whether the inputs are still what they were.
+	// Check, if set, is called when all files are complete and on disk, before any of them is renamed. Its error ends
+	// the write, and temporary files are removed: the place to check that the inputs have not changed.
 	Check func() error
-	// Ready, if set, is called after Check with the files as they will be: their names are the paths that they are
-	// about to take. Its error ends the write as that of Check does. What it keeps on disk lets a later run know
-	// the files again, at whichever rename this one is killed. A part of a write (Journal.Part) renames nothing and
-	// does not call it.
+	// Ready, if set, is called after Check with sizes and sums of the files under their final names. Its error ends the
+	// write like that of Check. A record that it writes lets a later run identify the files even if this one is killed
+	// between renames. A part of a write (Journal.Part) renames nothing and does not call it.
 	Ready func(files []digest.File) error
-	// Progress, if set, is called from one goroutine: when a tensor's turn comes, a
-	// few times a second between that, and once at the end, also after an error.
+	// Progress, if set, is called from one goroutine: at the start of each tensor, a few times a second between, and
+	// once at the end, also after an error.
 	Progress func(Progress)
 
 	step func(string) error // called before each step of a commit; for tests
@@ -62,13 +60,11 @@ func (o *Options) workers() int {
 
 // Progress is how far a write has come.
 type Progress struct {
-	// Begun is set when a tensor's turn comes; Tensor and Index are then about it,
-	// otherwise about the one begun last.
+	// Begun is set at the start of a tensor. Tensor and Index are those of the tensor started last.
 	Begun bool
-	// Last is set in the last call: all data are written if Done is Total, else
-	// an error has ended the writing.
+	// Last is set in the last call: all data are written if Done is Total, else an error has ended the write.
 	Last   bool
-	Files  []string // that are written, under their final names
+	Files  []string // of the write, under their final names
 	Tensor string
 	Index  int         // of Tensors
 	Types  []gguf.Type // that the tensor becomes, one per output
@@ -76,15 +72,13 @@ type Progress struct {
 
 	Tensors     int
 	Done, Total int64 // bytes of tensor data written, and to write
-	// Work is the share of the work that is done, from 0 to 1, where the bytes of
-	// each type count as much as they take to make.
+	// Work is the share of the work that is done, from 0 to 1, weighted by the cost of each type.
 	Work float64
-	// Elapsed is the time since the first tensor, Remaining an estimate of the time
-	// to the last; it is 0 as long as there is nothing to go by.
+	// Elapsed is the time since the first tensor, Remaining an estimate of the time to the end, 0 while unknown.
 	Elapsed, Remaining time.Duration
 }
 
-// Result is what was written.
+// Result describes the written files of one output.
 type Result struct {
 	Files     []string // paths
 	Bytes     int64    // size of the files

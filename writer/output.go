@@ -26,7 +26,7 @@ type placed struct {
 	off  int64   // of its data
 	swap bool    // it is written big-endian
 	no   int     // among the outputs of its source
-	same *placed // the one before it that has the same bytes, made once for all; nil for none
+	same *placed // an earlier output with the same bytes, which are computed once; nil for none
 
 	to               *partial
 	fileNo, tensorNo int     // of the file in its set, of the tensor in the file
@@ -37,7 +37,7 @@ type placed struct {
 	overflows, displaced atomic.Int64
 }
 
-// count adds to what the result will say about the tensor.
+// count adds n to the counts of the tensor.
 func (t *placed) count(n tally) {
 	if n != (tally{}) {
 		t.overflows.Add(n.overflows)
@@ -58,7 +58,7 @@ type set struct {
 	leader int
 }
 
-// output is a set on its way.
+// output is a set while it is written.
 type output struct {
 	set
 	parts  []*partial // by file
@@ -66,7 +66,7 @@ type output struct {
 	result *Result
 
 	partLogs []*rowLog // of parts, while they are put together
-	spoiled  bool      // no later run goes on from its files
+	unusable bool      // no later run may resume from its files
 }
 
 // create makes the files and writes their headers, or opens those of an
@@ -99,11 +99,11 @@ func (o *output) create(ctx context.Context, open *handles, facts []Fact, opt Op
 	return nil
 }
 
-// openAll opens what the output is written to.
+// openAll opens or creates the files that the output is written to.
 func (o *output) openAll(ctx context.Context, open *handles, facts []Fact, opt Options) error {
 	switch j := opt.Journal; {
 	case j == nil:
-		if err := unstarted(o.runName()); err != nil {
+		if err := refuseParts(o.runName()); err != nil {
 			return err
 		}
 		if err := removeLeftover(o.logName(), o.logName()); err != nil {
@@ -118,7 +118,7 @@ func (o *output) openAll(ctx context.Context, open *handles, facts []Fact, opt O
 	case j.Finish && !j.apart():
 		return o.gather(ctx, open, facts, opt)
 	default:
-		if err := unstarted(o.runName()); err != nil {
+		if err := refuseParts(o.runName()); err != nil {
 			return err
 		}
 		head := o.head(facts)
@@ -144,12 +144,12 @@ func (o *output) openAll(ctx context.Context, open *handles, facts []Fact, opt O
 	}
 }
 
-// keep says of a temporary file what RemovePartials does with it.
+// keep registers a temporary file with RemovePartials, or unregisters it if it has to stay.
 func (o *output) keep(name string, j *Journal) {
 	if j.Resume || j.shared() {
-		finished(name)
+		dropTemporary(name)
 	} else {
-		unfinish(name, true)
+		addTemporary(name, true)
 	}
 }
 
@@ -198,23 +198,23 @@ func (o *output) finish(ctx context.Context, facts []Fact, opt Options) error {
 	for i, p := range o.parts {
 		if check := o.files[i].check; check != nil {
 			if err := check(p.name); err != nil {
-				return fmt.Errorf("written file does not read back: %w", err)
+				return fmt.Errorf("the written file cannot be read back: %w", err)
 			}
 		}
 	}
-	if !opt.Verify || opt.Journal.Part > 0 { // which is compared when parts are put together
+	if !opt.Verify || opt.Journal.Part > 0 { // a part is verified when it is finished
 		return nil
 	}
 	if j := opt.Journal; j.Finish && !j.apart() {
-		facts = inParts(facts, j.Parts)
+		facts = withParts(facts, j.Parts)
 	}
 	return o.verify(ctx, o.head(facts), opt)
 }
 
-// discard removes the files that have not got their names, or with resumable
-// leaves them to a later run, if there is a log of them. It reports whether it has left them.
+// discard removes the files that are not committed, or with resumable keeps them for a later run, if they have a log.
+// It reports whether it has kept them.
 func (o *output) discard(resumable bool) bool {
-	resumable = resumable && !o.spoiled && (o.log != nil || o.partLogs != nil)
+	resumable = resumable && !o.unusable && (o.log != nil || o.partLogs != nil)
 	for _, p := range o.parts {
 		if p != nil {
 			p.kept = p.kept || resumable
@@ -222,7 +222,7 @@ func (o *output) discard(resumable bool) bool {
 		}
 	}
 	if o.log != nil {
-		finished(o.log.name)
+		dropTemporary(o.log.name)
 		o.log.close(!resumable)
 	}
 	for _, log := range o.partLogs {

@@ -14,7 +14,7 @@ import (
 	"ggforge/internal/io/disk"
 )
 
-// overwriteSuffix is what the record of Overwrite has after the file's name.
+// overwriteSuffix follows the file's name in the name of the record of an Overwrite.
 const overwriteSuffix = ".header" + Suffix
 
 const (
@@ -25,12 +25,10 @@ const (
 	maxOverwrite = 1 << 30
 )
 
-// Overwrite replaces the first bytes of the GGUF file at path, its header, which are old, by as many others,
-// and leaves the rest alone; of these, what lies between the first that changes and the last is written.
-// A record of that is on the disk before the first byte changes, and goes when all have: after a crash
-// meanwhile Recover does what is left. A file with other names
-// too, or a symbolic link, is an error of kind fault.Usage, one that does not begin with old
-// one of kind fault.Broken.
+// Overwrite replaces the header of the GGUF file at path, old, by a replacement of the same length, in place; it writes
+// the sectors between the first and the last byte that changes. A record of the change is on the disk before the first
+// byte changes, and removed after the last: after a crash, Recover completes the change. A file with several names or a
+// symbolic link is an error of kind fault.Usage, a file that does not begin with old an error of kind fault.Broken.
 func Overwrite(ctx context.Context, path string, old, replacement []byte) error {
 	if len(old) != len(replacement) || len(old) > maxOverwrite {
 		return fmt.Errorf("%s: %d bytes instead of %d, want as many, and at most %d", path, len(replacement), len(old),
@@ -57,11 +55,11 @@ func Overwrite(ctx context.Context, path string, old, replacement []byte) error 
 	if err != nil {
 		return err
 	}
-	unfinish(name, false)
-	begun := false
+	addTemporary(name, false)
+	started := false
 	defer func() {
-		finished(name)
-		if !begun { // nothing was changed
+		dropTemporary(name)
+		if !started { // nothing was changed
 			removeHeld(name, r)
 		}
 		r.Close()
@@ -77,15 +75,15 @@ func Overwrite(ctx context.Context, path string, old, replacement []byte) error 
 	if err := errors.Join(r.Sync(), syncDir(filepath.Dir(path)), ctx.Err()); err != nil {
 		return err
 	}
-	finished(name)
-	begun = true
+	dropTemporary(name)
+	started = true
 	return finishOverwrite(f, name, r, c)
 }
 
-// Recover ends an Overwrite of the file at path that was cut short, and reports whether there was one. A record is
-// carried out only if it is the user's own file, its checksum is right, the file has at each place the byte before the
-// change or the one after it, and both are GGUF headers with the same tensors at the same places, in which the change
-// ends before the tensors' data: else it is an error of kind fault.Refused, and nothing is changed.
+// Recover completes an interrupted Overwrite of the file at path, and reports whether there was one. A record is
+// applied only if it is the user's own file, its checksum is right, each byte of the file is the one before or the one
+// after the change, and both are GGUF headers with the same tensors at the same offsets, with the change before the
+// tensors' data. Otherwise the error is of kind fault.Refused, and nothing is changed.
 func Recover(path string) (bool, error) {
 	name := path + overwriteSuffix
 	r, err := leftover(name, name)
@@ -94,7 +92,7 @@ func Recover(path string) (bool, error) {
 	}
 	defer r.Close()
 	c, err := openRecord(r)
-	if errors.Is(err, errTorn) { // it was cut short itself, before anything was changed
+	if errors.Is(err, errTorn) { // the record is incomplete: nothing was changed
 		return false, removeHeld(name, r)
 	}
 	if err != nil {
@@ -116,7 +114,7 @@ func Recover(path string) (bool, error) {
 		}
 	}
 	if err == nil && !same {
-		err = fault.Errorf(fault.Refused, "%s: is of a change to another file than %s; remove it", name, path)
+		err = fault.Errorf(fault.Refused, "%s: belongs to a change of another file than %s; remove it", name, path)
 	}
 	if err != nil {
 		return false, err
@@ -124,17 +122,18 @@ func Recover(path string) (bool, error) {
 	return true, finishOverwrite(f, name, r, c)
 }
 
-// Unrecovered returns an error of kind fault.Broken if an Overwrite of the file at path was cut
-// short, which Recover has to end.
+// Unrecovered returns an error of kind fault.Broken if an Overwrite of the file at path was interrupted: Recover has to
+// complete it.
 func Unrecovered(path string) error {
 	if _, err := disk.Lstat(path + overwriteSuffix); err == nil {
-		return fault.Errorf(fault.Broken, "%s: a change of its metadata was cut short; 'ggtool meta %[1]s' ends it",
+		return fault.Errorf(fault.Broken,
+			"%s: a change of its metadata was interrupted; 'ggtool meta %[1]s' completes it",
 			path)
 	}
 	return nil
 }
 
-// finishOverwrite changes f and removes the record of that, r.
+// finishOverwrite applies the change to f and removes its record r.
 func finishOverwrite(f *disk.File, name string, r *disk.File, c change) error {
 	err := c.pieces(func(at int64, _, after []byte) error {
 		_, err := f.WriteAt(after, c.off+at)
@@ -152,8 +151,7 @@ func finishOverwrite(f *disk.File, name string, r *disk.File, c change) error {
 	return syncDir(filepath.Dir(name))
 }
 
-// change is what Overwrite does to a file of that size: it replaces n bytes from off on, the
-// beginning of a sector.
+// change is a change of a file of size bytes: n bytes from off on, the beginning of a sector, are replaced.
 type change struct {
 	size, off, n  int64
 	before, after io.ReaderAt // n bytes each
@@ -208,13 +206,13 @@ func (c *change) headers(f *disk.File, path string) error {
 			after.DataStart)
 	}
 	if err != nil {
-		return fault.Errorf(fault.Refused, "%s: is no change of metadata alone: %w; remove it",
+		return fault.Errorf(fault.Refused, "%s: not a change of metadata alone: %w; remove it",
 			path+overwriteSuffix, err)
 	}
 	return nil
 }
 
-// overwritePiece is how many bytes are in memory of a change.
+// overwritePiece is how many bytes of a change are in memory at a time.
 const overwritePiece = 1 << 20
 
 // pieces calls use with the bytes before and after, piece by piece; at counts from the beginning of the change.
@@ -237,7 +235,7 @@ func (c *change) pieces(use func(at int64, before, after []byte) error) error {
 	return nil
 }
 
-// changed returns the change that has all sectors in which two beginnings of a file differ.
+// changed returns the change of all sectors in which the headers old and replacement differ.
 func changed(size int64, old, replacement []byte) change {
 	lo, hi := 0, len(old)
 	for lo < hi && old[lo] == replacement[lo] {

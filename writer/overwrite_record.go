@@ -12,10 +12,10 @@ import (
 	"ggforge/internal/io/disk"
 )
 
-// recordHead is how many bytes of a record are before what it has of the file.
+// recordHead is the size of a record without the bytes before and after the change.
 const recordHead = int64(len(overwriteMagic) + 24 + sha256.Size)
 
-// record returns how the record of a change begins:
+// record returns the head of the record of a change:
 //
 //	magic, size of the file u64, off u64, n u64, SHA-256 of all other bytes
 //
@@ -49,11 +49,11 @@ func (c *change) writeTo(w io.Writer) error {
 	return err
 }
 
-// errTorn says that a record was not written whole.
+// errTorn: a record was not written completely.
 var errTorn = errors.New("torn")
 
-// openRecord reads a record that lies in r as far as it says which bytes change; these stay in r. A beginning of a
-// record, which was not written whole, has errTorn.
+// openRecord reads the head of the record in r; the bytes before and after the change stay in r. An incomplete record
+// gives errTorn.
 func openRecord(r *disk.File) (c change, err error) {
 	st, err := r.Stat()
 	if err != nil {
@@ -71,11 +71,12 @@ func parseRecord(name string, r io.ReaderAt, size int64) (c change, err error) {
 	switch {
 	case len(bytes.Trim(head, "\x00")) == 0, int64(len(head)) < recordHead &&
 		bytes.HasPrefix([]byte(overwriteMagic), magic):
-		// zeros are what the disk has not got
+		// zeros are unwritten parts of the file
 		return c, errTorn
 	case string(magic) != overwriteMagic:
 		return c, fault.Errorf(fault.Refused,
-			"%s: begins with %.20q, want %q: made by another version, or no record of a change of metadata; remove it",
+			"%s: begins with %.20q, want %q: made by another version of ggforge, or not a record of a change of "+
+				"metadata; remove it",
 			name, magic, overwriteMagic)
 	}
 	number := func(i int) uint64 { return binary.LittleEndian.Uint64(head[len(overwriteMagic)+8*i:]) }
@@ -83,7 +84,8 @@ func parseRecord(name string, r io.ReaderAt, size int64) (c change, err error) {
 	if number(0) > math.MaxInt64 || off > maxOverwrite || n > maxOverwrite || off%sector != 0 ||
 		size > recordHead+2*int64(n) {
 		return c, fault.Errorf(fault.Refused,
-			"%s: has %d bytes, and says that it has %d twice, from %d on, at most %d; remove it", name, size, n, off,
+			"%s: has %d bytes, but its head gives a change of %d bytes at offset %d, want at most %d; remove it", name,
+			size, n, off,
 			maxOverwrite)
 	}
 	if size < recordHead+2*int64(n) {

@@ -14,13 +14,13 @@ import (
 	"ggforge/internal/io/disk"
 )
 
-// Suffix is what a file that is being written has after its name.
+// Suffix follows the final name in the temporary name of a file.
 const Suffix = ".partial"
 
-// errLocked says that another process has the lock.
+// errLocked: another process has the lock.
 var errLocked = errors.New("being written by another process")
 
-// partial is a file on its way to its final name.
+// partial is a file under its temporary name.
 type partial struct {
 	name  string // the temporary one
 	final string
@@ -88,45 +88,45 @@ func (p *partial) close() error {
 	return err
 }
 
-// unfinished are the temporary files of this process that may be removed at any
-// time: those that no commit has begun to rename, and journals of such commits.
-var unfinished struct {
+// temporaries are the temporary files of this process that may be removed at any
+// time: those that no commit has started to rename, and journals of such commits.
+var temporaries struct {
 	sync.Mutex
-	names map[string]bool // whether another run can go on from it
+	names map[string]bool // whether another run can resume from it
 	dirs  []string        // that were made for them, each after the one it is in
 }
 
-// unfinish notes that a file may be removed; continued says that another run can go on from it.
-func unfinish(name string, continued bool) {
-	unfinished.Lock()
-	defer unfinished.Unlock()
-	if unfinished.names == nil {
-		unfinished.names = map[string]bool{}
+// addTemporary registers a file that may be removed; continued: another run can resume from it.
+func addTemporary(name string, continued bool) {
+	temporaries.Lock()
+	defer temporaries.Unlock()
+	if temporaries.names == nil {
+		temporaries.names = map[string]bool{}
 	}
-	unfinished.names[name] = continued
+	temporaries.names[name] = continued
 }
 
-// finished notes that a file may not be removed any more.
-func finished(name string) {
-	unfinished.Lock()
-	defer unfinished.Unlock()
-	delete(unfinished.names, name)
+// dropTemporary unregisters a file, which may not be removed any more.
+func dropTemporary(name string) {
+	temporaries.Lock()
+	defer temporaries.Unlock()
+	delete(temporaries.names, name)
 }
 
-// RemovePartials removes the temporary files of all writes that go on in this process, and the directories that were
-// made for them, which has to exit right after it: no other write can begin or end any more. It is for a program that
-// does not wait until its writes have noticed that their contexts are done. With terminated it leaves those that
-// another run can go on from, and reports whether there are some.
+// RemovePartials removes the temporary files of all running writes of this process, and the directories that were
+// created for them. The process has to exit right after it: no other write can start or end any more. It is for a
+// program that does not wait until its writes have noticed that their contexts are done. With terminated it keeps the
+// files from which another run can resume, and reports whether there are some.
 func RemovePartials(terminated bool) (kept bool) {
-	unfinished.Lock() // for good
-	for name, continued := range unfinished.names {
+	temporaries.Lock() // for good
+	for name, continued := range temporaries.names {
 		if continued && terminated {
 			kept = true
 			continue
 		}
 		disk.Remove(name)
 	}
-	for _, dir := range slices.Backward(unfinished.dirs) {
+	for _, dir := range slices.Backward(temporaries.dirs) {
 		disk.Remove(dir) // if it is empty
 	}
 	return kept
@@ -139,7 +139,7 @@ func (p *partial) discard() {
 		return
 	}
 	p.gone = true
-	finished(p.name)
+	dropTemporary(p.name)
 	disk.Remove(p.name) // before the lock goes, so that nobody else's file is removed
 	p.close()
 }
@@ -154,7 +154,7 @@ func create(path string, size int64) (*partial, error) {
 	if p.file, err = exclusive(p.name, path); err != nil {
 		return nil, err
 	}
-	unfinish(p.name, false)
+	addTemporary(p.name, false)
 	if err = reserve(p.file, size); err == nil {
 		if err = p.file.Truncate(size); err == nil {
 			p.info, err = p.file.Stat()
@@ -213,8 +213,7 @@ func removeLeftover(name, final string) error {
 	return removeHeld(name, f)
 }
 
-// removeHeld removes the file of that name, which is open and locked, and closes it after that:
-// nobody else's file is removed.
+// removeHeld removes the file name while f, which is that file, still has the lock: no other process's file is removed.
 func removeHeld(name string, f *disk.File) error {
 	err := disk.Remove(name)
 	f.Close()
@@ -223,7 +222,7 @@ func removeHeld(name string, f *disk.File) error {
 
 // leftover opens and locks a file that an interrupted run has left: a regular file
 // with this one name, that no process has locked. Anything else is an error of
-// kind fault.Usage; nil means that there is nothing, or was a moment ago.
+// kind fault.Usage; nil means that the file does not exist, or no longer.
 func leftover(name, final string) (_ *disk.File, err error) {
 	st, err := disk.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -233,10 +232,10 @@ func leftover(name, final string) (_ *disk.File, err error) {
 		return nil, err
 	}
 	if !st.Mode().IsRegular() {
-		return nil, stranger(name, kindOf(st.Mode()))
+		return nil, notLeftover(name, kindOf(st.Mode()))
 	}
 	if !disk.Own(name, st) {
-		return nil, stranger(name, "a file of another user")
+		return nil, notLeftover(name, "a file of another user")
 	}
 	f, err := disk.OpenFile(name, os.O_RDWR|noFollow, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -260,14 +259,14 @@ func leftover(name, final string) (_ *disk.File, err error) {
 	}
 	// final: a commit by links was cut short
 	if there, err := disk.Lstat(final); n > 1 && (err != nil || !os.SameFile(st, there) || name == final) {
-		return nil, stranger(name, fmt.Sprintf("a file with %d names", n))
+		return nil, notLeftover(name, fmt.Sprintf("a file with %d names", n))
 	}
 	switch err := lock(f); {
 	case errors.Is(err, errLocked):
 		return nil, fault.Errorf(fault.Usage, "%s: %w", name, errLocked)
 	case err != nil:
 		return nil, fault.Errorf(fault.Usage,
-			"%s: left by an interrupted run, or being written by another one; remove it if there is none", name)
+			"%s: left by an interrupted run, or being written by another process; remove it if there is none", name)
 	}
 	if still, err := refers(name, f); !still {
 		return nil, err
@@ -276,10 +275,10 @@ func leftover(name, final string) (_ *disk.File, err error) {
 	return f, nil
 }
 
-// stranger refuses to replace what has a temporary name but is not ours.
-func stranger(name, what string) error {
+// notLeftover returns the error for a temporary name that belongs to something other than a leftover file.
+func notLeftover(name, what string) error {
 	return fault.Errorf(fault.Usage,
-		"%s: is %s, want nothing there, or a file that an interrupted run has left; remove it", name, what)
+		"%s: is %s, want no file or one that an interrupted run has left; remove it", name, what)
 }
 
 // refers reports whether name still is a name of f.

@@ -21,35 +21,35 @@ import (
 )
 
 // A write in parts: any number of processes, on any machines, each compute a share of the rows
-// (Journal.Part). Where a row goes follows from the layout, so they need not talk to each other.
-// With a file system in common they write to the same temporary files:
+// (Journal.Part). The layout fixes the offset of each row, so the processes need not communicate.
+// With a shared file system they write to the same temporary files:
 //
-//	OUT.partial                 the file, made by the part that comes first, with the header
-//	OUT.partial.run             what the run is: the head of a journal
-//	OUT.partial.K-of-N.rows     what part K has written: its journal
+//	OUT.partial                 the file, created by the first part, with the header
+//	OUT.partial.run             the facts of the run: the head of a journal
+//	OUT.partial.K-of-N.rows     the journal of part K: the rows that it has written
 //
-// and one that finishes (Journal.Finish) compares all rows with the journals. Without one a part is a file
-// of its own in Journal.PartDir, under a temporary name until it is whole:
+// and the process that finishes (Journal.Finish) compares all rows with the journals. Without a shared file system a
+// part is a file of its own in Journal.PartDir, under a temporary name until it is complete:
 //
 //	NAME.part-K-of-N            a journal in which rows follow their records
 //
-// and one that finishes copies the rows of all of them. A part is locked while it is written, the files
-// that several share are locked shared; who finishes locks them for itself.
+// and the process that finishes copies the rows of all of them. A part is locked while it is written; the files
+// that several parts share have a shared lock, and an exclusive one while they are finished.
 const (
-	// runSuffix is what the file that says what a run in parts is has after the temporary
-	// name of the set's leader.
+	// runSuffix follows the temporary name of the set's leader in the name of the file with the facts of a run in
+	// parts.
 	runSuffix = ".run"
 	partMark  = ".part-"
 )
 
-// partsFact is the name of the fact that says how many parts there are.
+// partsFact is the name of the fact with the number of parts.
 const partsFact = "parts"
 
 // maxParts bounds the number of parts.
 const maxParts = 100_000
 
-// share sets which rows are those of part k of n. Along the order of the tensors every part is as much work. It is a
-// function of the plan alone, the same on every machine.
+// share sets the rows of part k of n. Parts are consecutive in the order of the tensors, and equal in work. Their
+// bounds depend on the plan alone and are the same on every machine.
 func (p *pool) share(k, n int) {
 	ends := p.ends(n)
 	for i, j := range p.jobs {
@@ -81,12 +81,12 @@ func (p *pool) ends(n int) func(k, i int) int64 {
 	}
 }
 
-// inParts returns the facts of a run in so many parts.
-func inParts(facts []Fact, n int) []Fact {
+// withParts returns the facts of a run in n parts.
+func withParts(facts []Fact, n int) []Fact {
 	return append(slices.Clip(facts), Fact{partsFact, strconv.Itoa(n)})
 }
 
-// runName returns the name of the file that says what the run in parts is.
+// runName returns the name of the file with the facts of a run in parts.
 func (s *set) runName() string { return s.files[s.leader].path + Suffix + runSuffix }
 
 // partLog returns the name of the journal of part k of n.
@@ -94,27 +94,27 @@ func (s *set) partLog(k, n int) string {
 	return s.files[s.leader].path + Suffix + "." + partName(k, n) + progressSuffix
 }
 
-// partFile returns the name of the file that has part k of n.
+// partFile returns the name of the file of part k of n in a directory.
 func (s *set) partFile(dir string, k, n int) string {
 	return filepath.Join(dir, filepath.Base(s.files[s.leader].path)+partMark+partName(k, n))
 }
 
-// unstarted refuses to begin a write that is not one in parts while there are parts of one, of which run is the
-// runName.
-func unstarted(run string) error {
+// refuseParts returns an error if run, a runName, exists: a write that is not in parts may not start then.
+func refuseParts(run string) error {
 	if _, err := disk.Lstat(run); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return err
 	}
-	return fault.Errorf(fault.Usage, "%s: parts of a run are there, which have to be finished or removed", run)
+	return fault.Errorf(fault.Usage,
+		"%s: an unfinished run in parts exists: finish it with --finish, or remove it with 'ggtool clean'", run)
 }
 
-// join opens the files that all parts of a run write to, and makes those that are missing, and
-// goes on from what the part has left.
+// join opens the files that all parts of a run write to, creates the missing ones, and resumes the part from its
+// journal.
 func (o *output) join(ctx context.Context, open *handles, facts []Fact, opt Options) error {
 	j := opt.Journal
-	head := o.head(inParts(facts, j.Parts))
+	head := o.head(withParts(facts, j.Parts))
 	leader := o.files[o.leader].path
 	for i := range o.files { // before anything is made
 		if err := checkFinal(o.files[i].path, opt.Force); err != nil {
@@ -124,11 +124,12 @@ func (o *output) join(ctx context.Context, open *handles, facts []Fact, opt Opti
 	if _, err := disk.Lstat(o.runName()); errors.Is(err, fs.ErrNotExist) {
 		if _, err := disk.Lstat(leader + Suffix); err == nil {
 			if _, err := disk.Lstat(o.runName()); errors.Is(err, fs.ErrNotExist) { // still
-				return fault.Errorf(fault.Usage, "%s: is of a run that was not in parts; remove it", leader+Suffix)
+				return fault.Errorf(fault.Usage, "%s: belongs to an interrupted run that was not in parts; remove it",
+					leader+Suffix)
 			}
 		}
 	}
-	if err := claim(o.runName(), head); err != nil {
+	if err := claimRun(o.runName(), head); err != nil {
 		return err
 	}
 	for i := range o.files {
@@ -150,8 +151,8 @@ func (o *output) join(ctx context.Context, open *handles, facts []Fact, opt Opti
 	return o.openPart(ctx, o.partLog(j.Part, j.Parts), head, false)
 }
 
-// claim makes the file of that name if there is none, or compares what it holds.
-func claim(name string, head []byte) error {
+// claimRun creates the file name with head, or compares its head if it exists.
+func claimRun(name string, head []byte) error {
 	for range 100 {
 		f, err := statefile.Open(name)
 		if err == nil {
@@ -185,13 +186,14 @@ func claim(name string, head []byte) error {
 			return err
 		}
 	}
-	return fault.Errorf(fault.Usage, "%s: comes and goes", name)
+	return fault.Errorf(fault.Usage, "%s: other processes keep creating and removing this file; run this part again",
+		name)
 }
 
-// sharedWait is how long a part waits for another one that makes a file, or for one that finishes.
+// sharedWait is how long a part waits for another one that creates a file or finishes the run.
 const sharedWait = time.Minute
 
-// openShared opens the temporary file of l, or makes it, with a lock that other parts may have, too.
+// openShared opens or creates the temporary file of l with a shared lock.
 func openShared(ctx context.Context, l *layout) (*partial, error) {
 	for begin := time.Now(); ; {
 		p, err := tryShared(l)
@@ -207,15 +209,15 @@ func openShared(ctx context.Context, l *layout) (*partial, error) {
 	}
 }
 
-// tryShared is openShared for once: it returns nothing when it has made the file.
+// tryShared is one attempt of openShared. It returns nil, nil when it has created the file.
 func tryShared(l *layout) (_ *partial, err error) {
 	p := &partial{name: l.path + Suffix, final: l.path, size: l.size, kept: true}
 	st, err := disk.Lstat(p.name)
 	if err == nil && !st.Mode().IsRegular() {
-		return nil, stranger(p.name, kindOf(st.Mode()))
+		return nil, notLeftover(p.name, kindOf(st.Mode()))
 	}
 	if err == nil && !disk.Own(p.name, st) {
-		return nil, stranger(p.name, "a file of another user")
+		return nil, notLeftover(p.name, "a file of another user")
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -230,7 +232,7 @@ func tryShared(l *layout) (_ *partial, err error) {
 		}
 	}()
 	if n, err := links(p.file); err != nil || n > 1 {
-		return nil, cmp.Or(err, stranger(p.name, fmt.Sprintf("a file with %d names", n)))
+		return nil, cmp.Or(err, notLeftover(p.name, fmt.Sprintf("a file with %d names", n)))
 	}
 	if p.info, err = p.file.Stat(); err != nil {
 		return nil, err
@@ -239,7 +241,7 @@ func tryShared(l *layout) (_ *partial, err error) {
 	if p.info.Size() != l.size {
 		locking = lock
 	}
-	// Where there are no locks, nothing stands in the way of several that do the same.
+	// Without locks, several processes may do the same at once: they write the same bytes.
 	if err := locking(p.file); errors.Is(err, errLocked) {
 		return nil, fault.Errorf(fault.Usage, "%s: %w", p.name, errLocked)
 	}
@@ -256,10 +258,10 @@ func tryShared(l *layout) (_ *partial, err error) {
 	return nil, p.file.Truncate(l.size)
 }
 
-// openPart opens the journal of a part, or makes it, and reads which rows are done.
+// openPart opens or creates the journal of a part, and reads the rows that are done.
 func (o *output) openPart(ctx context.Context, name string, head []byte, data bool) error {
 	f, err := leftover(name, name)
-	if errors.Is(err, errLocked) { // by a process that may be gone soon: no kind of error, so that it is tried again
+	if errors.Is(err, errLocked) { // perhaps for a moment only: an error without kind, so that callers try again
 		return fmt.Errorf("%s: %w", name, errLocked)
 	}
 	if err != nil {
@@ -293,10 +295,10 @@ func (o *output) openPart(ctx context.Context, name string, head []byte, data bo
 	return o.log.begin(head, o.parts)
 }
 
-// openApart opens the file that a part has for itself, and goes on from what is there.
+// openApart opens the part's own file, and resumes from the rows in it.
 func (o *output) openApart(ctx context.Context, facts []Fact, opt Options) error {
 	j := opt.Journal
-	name, head := o.partFile(j.PartDir, j.Part, j.Parts), o.head(inParts(facts, j.Parts))
+	name, head := o.partFile(j.PartDir, j.Part, j.Parts), o.head(withParts(facts, j.Parts))
 	f, err := statefile.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return o.openPart(ctx, name+Suffix, head, true)
@@ -312,14 +314,14 @@ func (o *output) openApart(ctx context.Context, facts []Fact, opt Options) error
 	if err := sameRun(name, found, head); err != nil {
 		return err
 	}
-	// read as one that is not whole: rows that are missing or damaged are made again
+	// reopened as an incomplete part: missing or damaged rows are written again
 	if err := renameNew(name, name+Suffix); err != nil {
 		return err
 	}
 	return o.openPart(ctx, name+Suffix, head, true)
 }
 
-// endPart makes what a part has written durable.
+// endPart makes the rows of a part durable.
 func (o *output) endPart() error {
 	if err := o.log.file.Sync(); err != nil {
 		return err

@@ -18,13 +18,12 @@ import (
 	"ggforge/internal/io/statefile"
 )
 
-// gather opens the files that parts have written, and reads from their journals which rows are
-// there.
+// gather opens the files that parts have written, and reads from their journals the rows that are done.
 func (o *output) gather(ctx context.Context, open *handles, facts []Fact, opt Options) error {
 	j := opt.Journal
 	f, err := statefile.Open(o.runName())
 	if errors.Is(err, fs.ErrNotExist) {
-		return fault.Errorf(fault.Incomplete, "%s: there is no such file: no part has begun", o.runName())
+		return fault.Errorf(fault.Incomplete, "%s: no such file: no part has begun", o.runName())
 	}
 	if err != nil {
 		return err
@@ -41,7 +40,7 @@ func (o *output) gather(ctx context.Context, open *handles, facts []Fact, opt Op
 	if err := j.countParts(o.runName(), had); err != nil {
 		return err
 	}
-	head := o.head(inParts(facts, j.Parts))
+	head := o.head(withParts(facts, j.Parts))
 	if err := sameRun(o.runName(), found, head); err != nil {
 		return err
 	}
@@ -54,7 +53,7 @@ func (o *output) gather(ctx context.Context, open *handles, facts []Fact, opt Op
 			return err
 		}
 		if p.file == nil {
-			return fault.Errorf(fault.Incomplete, "%s: there is no such file: no part has begun it", p.name)
+			return fault.Errorf(fault.Incomplete, "%s: no such file: no part has begun it", p.name)
 		}
 		o.parts[i] = p
 		if p.info, err = p.file.Stat(); err != nil {
@@ -84,11 +83,10 @@ func (o *output) gather(ctx context.Context, open *handles, facts []Fact, opt Op
 			o.partLogs = append(o.partLogs, &rowLog{file: f, name: o.partLog(k, j.Parts)})
 		}
 	}
-	return o.believe(ctx, o.partLogs, head, opt)
+	return o.readLogs(ctx, o.partLogs, head, opt)
 }
 
-// collect copies into the set's temporary files the rows of parts that are in files of their own, as far
-// as they are not there.
+// collect copies missing rows into the set's temporary files from the parts in files of their own.
 func (o *output) collect(ctx context.Context, facts []Fact, opt Options) error {
 	j := opt.Journal
 	list, err := disk.ReadDir(j.PartDir)
@@ -106,9 +104,9 @@ func (o *output) collect(ctx context.Context, facts []Fact, opt Options) error {
 		}
 	}
 	if j.Parts == 0 {
-		return fault.Errorf(fault.Incomplete, "%s: no part of %s is there", j.PartDir, base)
+		return fault.Errorf(fault.Incomplete, "%s: contains no part of %s", j.PartDir, base)
 	}
-	head := o.head(inParts(facts, j.Parts))
+	head := o.head(withParts(facts, j.Parts))
 	for k := 1; k <= j.Parts; k++ {
 		name := o.partFile(j.PartDir, k, j.Parts)
 		f, err := statefile.Open(name)
@@ -120,12 +118,12 @@ func (o *output) collect(ctx context.Context, facts []Fact, opt Options) error {
 		}
 		o.partLogs = append(o.partLogs, &rowLog{file: f, name: name, data: true})
 	}
-	return o.believe(ctx, o.partLogs, head, opt)
+	return o.readLogs(ctx, o.partLogs, head, opt)
 }
 
 var partFileName = regexp.MustCompile(`^(.*)\.part-([0-9]{1,6})-of-([0-9]{1,6})$`)
 
-// countParts sets how many parts the run has by the facts of one of them, if it is not said.
+// countParts sets j.Parts, if it is 0, by the facts of one part; any other number is an error.
 func (j *Journal) countParts(name string, facts []Fact) error {
 	i := slices.IndexFunc(facts, func(f Fact) bool { return f.Name == partsFact })
 	n := 0
@@ -133,19 +131,19 @@ func (j *Journal) countParts(name string, facts []Fact) error {
 		n, _ = strconv.Atoi(facts[i].Value)
 	}
 	if n < 1 || n > maxParts {
-		return fault.Errorf(fault.Broken, "%s: says nothing of the number of parts, want 1 to %d", name, maxParts)
+		return fault.Errorf(fault.Broken, "%s: no number of parts, want 1 to %d", name, maxParts)
 	}
 	if j.Parts == 0 {
 		j.Parts = n
 	}
 	if j.Parts != n {
-		return fault.Errorf(fault.Refused, "%s: is of a run of %d parts, want %d", name, n, j.Parts)
+		return fault.Errorf(fault.Refused, "%s: belongs to a run of %d parts, want %d", name, n, j.Parts)
 	}
 	return nil
 }
 
-// believe reads logs side by side and notes the rows that they have.
-func (o *output) believe(ctx context.Context, logs []*rowLog, head []byte, opt Options) error {
+// readLogs reads logs side by side and notes the rows that they have.
+func (o *output) readLogs(ctx context.Context, logs []*rowLog, head []byte, opt Options) error {
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(opt.workers())
@@ -175,13 +173,13 @@ func (o *output) believe(ctx context.Context, logs []*rowLog, head []byte, opt O
 	return g.Wait()
 }
 
-// complete counts the rows that parts have written, and returns an error of kind fault.Incomplete
-// that names the parts in which some are missing.
-func (p *pool) complete(o *Journal, begun func(int)) error {
+// complete counts the rows that parts have written. If rows are missing, the error is of kind fault.Incomplete and
+// names their parts.
+func (p *pool) complete(o *Journal, started func(int)) error {
 	ends := p.ends(o.Parts)
 	lacks := map[int]bool{}
 	for i, j := range p.jobs {
-		begun(i)
+		started(i)
 		done := j.done()
 		p.skip(j, done)
 		for _, s := range j.missing(done) {
@@ -201,11 +199,12 @@ func (p *pool) complete(o *Journal, begun func(int)) error {
 			list = append(list, strconv.Itoa(k))
 		}
 	}
-	return fault.Errorf(fault.Incomplete, "%s: %d of %d parts are not whole, run them again: %s", p.files[0], len(list),
+	return fault.Errorf(fault.Incomplete, "%s: %d of %d parts are incomplete, run them again: %s",
+		p.files[0], len(list),
 		o.Parts, fault.List(list))
 }
 
-// dropParts removes what parts have left, after the files have their names.
+// dropParts removes the journals of parts, after the commit.
 func (o *output) dropParts() error {
 	var errs []error
 	for _, log := range o.partLogs {

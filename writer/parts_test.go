@@ -63,7 +63,7 @@ func TestParts(t *testing.T) {
 			}
 			_, _, err := write(finish(parts), Options{})
 			if !errors.Is(err, fault.Incomplete) ||
-				!strings.Contains(err.Error(), "2 of 5 parts are not whole, run them again: 2, 4") {
+				!strings.Contains(err.Error(), "2 of 5 parts are incomplete, run them again: 2, 4") {
 				t.Errorf("finished without 2 and 4: %v", err)
 			}
 			other := part(parts, 4, n)
@@ -296,7 +296,7 @@ func TestVerify(t *testing.T) {
 			return err
 		}
 		_, err := write(t.Context(), []set{{files: []layout{l}}}, Options{Journal: &Journal{}, Verify: true})
-		if err == nil || !strings.Contains(err.Error(), "what was written") || len(entries(t, dir)) > 0 {
+		if err == nil || !strings.Contains(err.Error(), " on the disk differ") || len(entries(t, dir)) > 0 {
 			t.Errorf("byte %d: %v, left: %v", at, err, entries(t, dir))
 		}
 	}
@@ -411,11 +411,12 @@ func FuzzPart(f *testing.F) {
 	}
 	f.Add(text)
 	f.Add(text[:len(text)-10])
-	head := len(o.head(inParts(facts, 1)))
+	head := len(o.head(withParts(facts, 1)))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		dir := t.TempDir()
 		o := layoutOf(dir)
-		if err := os.WriteFile(o.partFile(dir, 1, 1), append(o.head(inParts(facts, 1)), text[min(len(text), head):]...),
+		if err := os.WriteFile(o.partFile(dir, 1, 1),
+			append(o.head(withParts(facts, 1)), text[min(len(text), head):]...),
 			0o666); err != nil {
 			t.Fatal(err)
 		}

@@ -36,10 +36,10 @@ type pool struct {
 
 	done   atomic.Int64 // bytes of tensor data written
 	worked atomic.Int64 // of work
-	reads  atomic.Bool  // the system copies nothing between files
+	reads  atomic.Bool  // the system cannot copy between these files
 }
 
-// job is one tensor to read, and what it becomes.
+// job is one source tensor with its outputs.
 type job struct {
 	source  rows.Source
 	ne      []int64
@@ -54,9 +54,8 @@ type block struct {
 	a, b     int64
 }
 
-// convert writes the data of all tensors to their places and adds to their
-// results what it has written. The padding between them is there already: a new
-// file reads as zeros.
+// convert writes the data of all tensors at their offsets, and counts it in their results. Padding needs no write: a
+// new file reads as zeros.
 func convert(ctx context.Context, tensors []*placed, files []string, opt Options) error {
 	p := &pool{opt: opt, files: files, jobs: jobsOf(tensors)}
 	for _, j := range p.jobs {
@@ -108,7 +107,7 @@ func appendCount(list []Count, t *placed, n *atomic.Int64) []Count {
 	return append(list, Count{t.Name, t.Type, n.Load()})
 }
 
-// findSame lets outputs that get the same bytes know the first one of them.
+// findSame sets same of outputs that have the bytes of an earlier one.
 func (j *job) findSame() {
 	type kind struct {
 		typ     gguf.Type
@@ -137,10 +136,10 @@ func (p *pool) run(ctx context.Context) error {
 	if p.opt.MaxBuffer > 0 {
 		buffer = p.opt.MaxBuffer
 	}
-	begun, stop := p.report()
+	started, stop := p.report()
 	defer stop()
 	if j := p.opt.Journal; j != nil && j.Finish {
-		return p.complete(j, begun)
+		return p.complete(j, started)
 	}
 
 	g, ctx := errgroup.WithContext(ctx)
@@ -170,9 +169,9 @@ func (p *pool) run(ctx context.Context) error {
 		}
 		for i, j := range p.jobs {
 			if j.lo == j.hi && j.hi > 0 {
-				continue // all of it is in other parts
+				continue // all rows are in other parts
 			}
-			begun(i)
+			started(i)
 			done := j.done()
 			p.skip(j, done)
 			if err := j.cut(buffer/int64(workers), j.missing(done), send); err != nil {
@@ -186,7 +185,7 @@ func (p *pool) run(ctx context.Context) error {
 			var w worker
 			for batch := range batches {
 				for _, b := range batch {
-					// mapped input that shrinks meanwhile must not kill the process
+					// a mapped input that is truncated meanwhile must not kill the process
 					err := mmap.Guard("input", func() error { return w.convert(p, b) })
 					if err != nil {
 						return fmt.Errorf("tensor %q: %w", b.name(), err)
@@ -211,8 +210,8 @@ func (j *job) missing(done []span) (list []span) {
 	return list
 }
 
-// cut sends rows of the tensor in blocks for which a worker needs that many bytes of
-// buffers at most, or one row.
+// cut sends the missing rows of the tensor in blocks that need at most buffer bytes of a worker's buffers, at least one
+// row each.
 func (j *job) cut(buffer int64, missing []span, send func(block) error) error {
 	if len(missing) == 0 && j.hi > 0 {
 		return nil

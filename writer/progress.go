@@ -36,9 +36,9 @@ func (j *job) workOf(n int64) int64 {
 // tick is how often Progress is called between tensors.
 const tick = 100 * time.Millisecond
 
-// report starts the goroutine that calls Progress. begun is called when
-// the turn of job i has come; stop makes it report once more and ends it.
-func (p *pool) report() (begun func(i int), stop func()) {
+// report starts the goroutine that calls Progress. started is called at the start of job i; stop makes the goroutine
+// report once more and ends it.
+func (p *pool) report() (started func(i int), stop func()) {
 	if p.opt.Progress == nil {
 		return func(int) {}, func() {}
 	}
@@ -49,8 +49,8 @@ func (p *pool) report() (begun func(i int), stop func()) {
 		ticker := time.NewTicker(tick)
 		defer ticker.Stop()
 		now := Progress{Tensors: len(p.jobs), Total: p.total, Files: p.files}
-		send := func(begun bool) {
-			now.Begun, now.Done, now.Elapsed = begun, p.done.Load(), time.Since(start)
+		send := func(started bool) {
+			now.Begun, now.Done, now.Elapsed = started, p.done.Load(), time.Since(start)
 			if p.work > 0 {
 				now.Work = float64(p.worked.Load()) / float64(p.work)
 			}
@@ -78,10 +78,10 @@ func (p *pool) report() (begun func(i int), stop func()) {
 			}
 		}
 	}()
-	begun = func(i int) { turns <- i }
+	started = func(i int) { turns <- i }
 	stop = func() {
 		close(quit)
 		<-gone
 	}
-	return begun, stop
+	return started, stop
 }

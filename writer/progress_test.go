@@ -10,12 +10,12 @@ import (
 
 func TestProgress(t *testing.T) {
 	f := testFile(filepath.Join(t.TempDir(), "out.gguf"))
-	var begun []string
+	var started []string
 	var last Progress
 	if _, err := Write(context.Background(), f, Options{Workers: 3, Progress: func(p Progress) {
 		if p.Begun {
-			begun = append(begun, p.Tensor)
-			if p.Index != len(begun)-1 || len(p.Types) != 1 || p.Bytes == 0 {
+			started = append(started, p.Tensor)
+			if p.Index != len(started)-1 || len(p.Types) != 1 || p.Bytes == 0 {
 				t.Errorf("%+v", p)
 			}
 		}
@@ -26,8 +26,9 @@ func TestProgress(t *testing.T) {
 	}}); err != nil {
 		t.Fatal(err)
 	}
-	if len(begun) != len(f.Tensors) || last.Begun || last.Work != 1 || last.Remaining != 0 || last.Done != last.Total {
-		t.Errorf("%v, last %+v", begun, last)
+	if len(started) != len(f.Tensors) || last.Begun || last.Work != 1 || last.Remaining != 0 ||
+		last.Done != last.Total {
+		t.Errorf("%v, last %+v", started, last)
 	}
 }
 

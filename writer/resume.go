@@ -19,14 +19,13 @@ import (
 	"ggforge/internal/kernel/buffer"
 )
 
-// progressSuffix is what the log of a set has after the temporary name of its
-// leader.
+// progressSuffix follows the temporary name of a set's leader in the name of its log.
 const progressSuffix = ".rows"
 
-// rowLog says which rows the temporary files of a set hold. It is appended to when
-// they are written, so that another run can go on from there:
+// rowLog lists the rows in the temporary files of a set. It is appended to after they are written, so that another run
+// can resume there:
 //
-//	the head: what the files are to become (journal.go)
+//	the head: the facts of the run (journal.go)
 //	then for each block of rows:
 //	  4  file           4  tensor in the file, both from 0
 //	  8  first row      8  row after the last
@@ -35,14 +34,12 @@ const progressSuffix = ".rows"
 //	  8  XXH3 of the rows of the source, as they were read
 //	  4  CRC-32C of the bytes before
 //
-// The first records are about the files, one for each in their order: the tensor is fileRecord, and the place of the
-// first row has the file's ID, 0 where files have none. They say which files are the run's own, for who removes them:
-// a file of that name that comes from elsewhere has another ID. Parts in files of their own have none.
+// all little-endian. A record is written after its rows, and counts only if both checksums are right: a crash of the
+// machine may lose either. In a part with a file of its own the rows follow their record.
 //
-// all little-endian. A record follows the data that it is about, and is believed
-// only when both checksums are right: what a crash of the machine has lost of
-// either does no harm. A part that is kept in a file of its own has the rows after
-// their record.
+// The first records are those of the files, one each in their order: the tensor is fileRecord, and the first row is the
+// file's ID, 0 where files have none. They identify the run's own files for cleanup: a file of the same name from
+// elsewhere has another ID. Parts in files of their own have no such records.
 type rowLog struct {
 	mu   sync.Mutex
 	file *disk.File
@@ -52,7 +49,7 @@ type rowLog struct {
 
 const recordBytes = 60
 
-// fileRecord is what is in the place of the tensor in records about files.
+// fileRecord is the tensor number of records of files.
 const fileRecord = math.MaxUint32
 
 // rowSum is the checksum of rows. XXH3 is twice as fast as a CRC-32C, which cost a
@@ -69,7 +66,7 @@ type span struct {
 	log    *rowLog // that has the record
 }
 
-// tally counts what Result reports.
+// tally holds the counts that Result reports.
 type tally struct{ overflows, displaced int64 }
 
 // add notes that the rows of t have been written as data.
@@ -99,8 +96,8 @@ func record(file, tensor uint32, numbers ...uint64) []byte {
 	return binary.LittleEndian.AppendUint32(r, crc32.Checksum(r, castagnoli))
 }
 
-// sound reports whether a record has the right checksum.
-func sound(r []byte) bool {
+// validRecord reports whether a record has the right checksum.
+func validRecord(r []byte) bool {
 	return binary.LittleEndian.Uint32(r[recordBytes-4:]) == crc32.Checksum(r[:recordBytes-4], castagnoli)
 }
 
@@ -154,16 +151,15 @@ func (o *output) startLog(head []byte) error {
 	return o.log.begin(head, o.parts)
 }
 
-// reopen opens the files of an interrupted run that was to write the same, and
-// reads its log: done is set for rows that are there. It returns false if there is
-// nothing to go on from.
+// reopen opens the files of an interrupted run of the same write, and reads its log: done is set for the rows in them.
+// It returns false if there is nothing to resume.
 func (o *output) reopen(ctx context.Context, open *handles, head []byte, opt Options) (_ bool, err error) {
 	log, err := leftover(o.logName(), o.logName())
 	if log == nil || err != nil {
 		return false, err
 	}
 	o.log = &rowLog{file: log, name: o.logName()}
-	giveUp := func() (bool, error) {
+	startAnew := func() (bool, error) {
 		o.log.close(true)
 		o.log = nil
 		for i, p := range o.parts {
@@ -179,11 +175,11 @@ func (o *output) reopen(ctx context.Context, open *handles, head []byte, opt Opt
 		return false, err
 	}
 	if torn {
-		return giveUp()
+		return startAnew()
 	}
 	if err := sameRun(o.logName(), found, head); err != nil {
 		if opt.Journal.Restart || opt.Journal.Finish {
-			return giveUp()
+			return startAnew()
 		}
 		return false, err
 	}
@@ -194,16 +190,16 @@ func (o *output) reopen(ctx context.Context, open *handles, head []byte, opt Opt
 			return false, err
 		}
 		if p.file == nil {
-			return giveUp()
+			return startAnew()
 		}
 		o.parts[i] = p
 		if p.info, err = p.file.Stat(); err != nil {
 			return false, err
 		}
 		if p.info.Size() != l.size {
-			return giveUp()
+			return startAnew()
 		}
-		if _, err := p.WriteAt(l.header(), 0); err != nil { // no record says that it is there
+		if _, err := p.WriteAt(l.header(), 0); err != nil { // headers have no record
 			return false, err
 		}
 		if i != o.leader {
@@ -215,8 +211,7 @@ func (o *output) reopen(ctx context.Context, open *handles, head []byte, opt Opt
 	return true, o.readLog(ctx, int64(len(head)))
 }
 
-// readLog reads the records of the set's own log, which begin there, and cuts off what follows
-// the last one that is whole.
+// readLog reads the records of the set's own log from offset from on, and truncates it after the last intact one.
 func (o *output) readLog(ctx context.Context, from int64) error {
 	end, err := o.scan(ctx, o.log, from, func(t *placed, s span, _ []byte) error {
 		t.done = append(t.done, s)
@@ -232,8 +227,8 @@ func (o *output) readLog(ctx context.Context, from int64) error {
 	return err
 }
 
-// scan reads the records of a log from a place on, and calls visit for those whose rows
-// are there and have the right checksum. It returns where records begin to be torn.
+// scan reads the records of a log from offset from on, and calls visit for those whose rows have the right checksum. It
+// returns the offset after the last intact record.
 func (o *output) scan(ctx context.Context, log *rowLog, from int64,
 	visit func(t *placed, s span, data []byte) error) (end int64, err error) {
 	in := bufio.NewReaderSize(io.NewSectionReader(log.file, from, math.MaxInt64-from), 1<<20)
@@ -249,12 +244,12 @@ func (o *output) scan(ctx context.Context, log *rowLog, from int64,
 		} else if err != nil {
 			return end, err
 		}
-		if !sound(r[:]) {
+		if !validRecord(r[:]) {
 			return end, nil
 		}
 		t, s := o.record(log, &r)
 		if t == nil {
-			if log.data { // nothing says where the next one is
+			if log.data { // the next record cannot be found
 				return end, nil
 			}
 			end += recordBytes
@@ -293,8 +288,7 @@ func (o *output) scan(ctx context.Context, log *rowLog, from int64,
 	}
 }
 
-// record returns the tensor that a record is about, and its rows; nil if there is none of that
-// place and size.
+// record returns the tensor and the rows of a record; nil if the layout has no such tensor or rows.
 func (o *output) record(log *rowLog, r *[recordBytes]byte) (*placed, span) {
 	u32 := func(at int) uint32 { return binary.LittleEndian.Uint32(r[at:]) }
 	i64 := func(at int) int64 { return int64(binary.LittleEndian.Uint64(r[at:])) }
@@ -344,7 +338,7 @@ func (j *job) done() []span {
 	})
 }
 
-// skip counts rows as written that are done already.
+// skip counts rows that are done as written.
 func (p *pool) skip(j *job, done []span) {
 	_, rowLen := rowsOf(j.outputs[0])
 	for _, o := range j.outputs {

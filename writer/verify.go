@@ -15,8 +15,8 @@ import (
 	"ggforge/internal/kernel/parallel"
 )
 
-// verify reads the files back from the disk and compares them with their headers and with the checksums that
-// were taken before rows were written.
+// verify reads the files back from the disk, and compares headers and, by the checksums taken before they were
+// written, rows.
 func (o *output) verify(ctx context.Context, head []byte, opt Options) error {
 	for i, p := range o.parts {
 		l := &o.files[i]
@@ -37,7 +37,7 @@ func (o *output) verify(ctx context.Context, head []byte, opt Options) error {
 			return err
 		}
 		if !bytes.Equal(got, want) {
-			return fmt.Errorf("%s: the header is not what was written", p.name)
+			return fmt.Errorf("%s: the header on the disk differs from the one written", p.name)
 		}
 		for _, t := range l.tensors {
 			t.done = nil
@@ -52,14 +52,14 @@ func (o *output) verify(ctx context.Context, head []byte, opt Options) error {
 			return err
 		}
 	}
-	if err := o.believe(ctx, logs, head, opt); err != nil {
+	if err := o.readLogs(ctx, logs, head, opt); err != nil {
 		return err
 	}
 	for i, p := range o.parts {
 		for _, t := range o.files[i].tensors {
 			j := &job{ne: t.Source.NE(), outputs: []*placed{t}, hi: gguf.Rows(t.Source.NE())}
 			if bad := j.missing(j.done()); len(bad) > 0 {
-				return fmt.Errorf("%s: tensor %q: rows %d to %d are not what was written", p.name, t.Name,
+				return fmt.Errorf("%s: tensor %q: rows %d to %d on the disk differ from those written", p.name, t.Name,
 					bad[0].a, bad[0].b-1)
 			}
 		}
@@ -67,7 +67,7 @@ func (o *output) verify(ctx context.Context, head []byte, opt Options) error {
 	return nil
 }
 
-// compareSources compares what parts or an interrupted run have read with what their sources are now.
+// compareSources compares the rows that parts or an interrupted run have read with those of the sources now.
 func compareSources(ctx context.Context, tensors []*placed, opt Options) error {
 	buffers := make([][]byte, opt.workers())
 	for _, j := range jobsOf(tensors) {
@@ -81,7 +81,7 @@ func compareSources(ctx context.Context, tensors []*placed, opt Options) error {
 		order := slices.SortedFunc(maps.Keys(done), func(x, y [2]int64) int { return slices.Compare(x[:], y[:]) })
 		err := parallel.For(ctx, len(buffers), len(order), func(i, worker int) error {
 			at, sum := order[i], uint64(0)
-			// mapped input that shrinks meanwhile must not kill the process
+			// a mapped input that is truncated meanwhile must not kill the process
 			err := mmap.Guard("input", func() error {
 				raw, err := j.source.Raw(&buffers[worker], at[0], at[1])
 				sum = rowSum(raw)
@@ -93,8 +93,8 @@ func compareSources(ctx context.Context, tensors []*placed, opt Options) error {
 			for _, s := range done[at] {
 				if s.source != sum {
 					return fault.Errorf(fault.Refused,
-						"%s: rows %d to %d of tensor %q were made of another model than the input: remove it, and "+
-							"run again what made it", s.log.name, s.a, s.b-1, j.name())
+						"%s: rows %d to %d of tensor %q were made from a different model; remove the file, and run "+
+							"its part again", s.log.name, s.a, s.b-1, j.name())
 				}
 			}
 			return nil

@@ -13,7 +13,7 @@ import (
 	"ggforge/quants"
 )
 
-// worker holds the buffers of one worker; they grow and stay.
+// worker holds the buffers of one worker, which are reused.
 type worker struct {
 	raw []byte    // a piece, or a block that is written as it is
 	f32 []float32 // a piece
@@ -30,7 +30,7 @@ type worker struct {
 // at little cost.
 const pieceElements = 32 << 10
 
-// convert reads a block and writes what it becomes.
+// convert reads a block, and writes it to its outputs.
 func (w *worker) convert(p *pool, b block) error {
 	if done, err := p.copied(b); done || err != nil {
 		return err
@@ -105,7 +105,7 @@ func (w *worker) convert(p *pool, b block) error {
 	return nil
 }
 
-// put writes rows, which are in the output's form.
+// put writes rows in the output's form.
 func (t *placed) put(s span, data []byte) error {
 	if t.to != nil { // a part in a file of its own is the log
 		_, rowLen := rowsOf(t)
@@ -116,7 +116,7 @@ func (t *placed) put(s span, data []byte) error {
 	return t.log.add(t, s, data)
 }
 
-// copied reports whether the system has copied a block, as far as that is all there is to do.
+// copied has the system copy a block of a tensor that is only copied, and reports whether it did.
 func (p *pool) copied(b block) (bool, error) {
 	o := b.outputs[0]
 	if o.Copy == nil || len(b.outputs) > 1 || b.source.Type() != gguf.TypeI8 || o.Type != gguf.TypeI8 || o.swap ||
@@ -129,7 +129,7 @@ func (p *pool) copied(b block) (bool, error) {
 		return disk.Do(disk.OpCopy, f.Name(), func() error { return o.Copy(f.OS(), o.off+b.a*rowLen, b.a*rowLen, n) })
 	})
 	if errors.Is(err, errors.ErrUnsupported) {
-		p.reads.Store(true) // nor will it copy the others
+		p.reads.Store(true) // for all other blocks, too
 		return false, nil
 	}
 	if err != nil {
@@ -169,7 +169,7 @@ func (w *worker) piece(p *pool, b block, raw []byte, a, end int64, convert bool)
 	return nil
 }
 
-// check looks for numbers that are not finite in raw rows from firstRow on.
+// check returns an error if raw rows from firstRow on have numbers that are not finite.
 func check(from *quants.Codec, raw []byte, firstRow, rowLen int64) error {
 	if !from.CanDequantize() { // integers have nothing to check
 		return nil
@@ -209,7 +209,7 @@ func (p *pool) checkOutput(o *placed, data []byte, firstRow, rowLen int64, count
 	return nil
 }
 
-// sourceError says where in the tensor the bad number is, and what it is.
+// sourceError returns an error with the place and the value of the bad number of err.
 func sourceError(err error, t gguf.Type, firstRow, rowLen int64) error {
 	var bad *quants.FormatError
 	if !errors.As(err, &bad) {

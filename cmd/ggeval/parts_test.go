@@ -124,7 +124,7 @@ func TestParts(t *testing.T) {
 func TestOutputRefusedFirst(t *testing.T) {
 	text, model := textOf(t, source(t, 1000)), checkpointOf(t, "llama", 1)
 	for _, there := range []struct{ suffix, want string }{{"", "exists already"},
-		{".partial.run", "parts of a run are there"}} {
+		{".partial.run", "an unfinished run in parts exists"}} {
 		for _, flags := range [][]string{{"--save-every", "1"}, {"--part", "1/2"}} {
 			dir := t.TempDir()
 			out := filepath.Join(dir, "im.gguf")

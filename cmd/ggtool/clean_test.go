@@ -322,7 +322,7 @@ func TestCleanOld(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "busy.gguf.partial.old"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := run(2, "gone.gguf.partial.old: is the file that was ", "--remove", dir)
+	got := run(2, "gone.gguf.partial.old: is the former ", "--remove", dir)
 	held.Close()
 	if !strings.Contains(got,
 		"busy.gguf: old file, of which only a second name is left, 0 B, 0s old, a process works on it") {

@@ -48,9 +48,9 @@ func TestMetaForeignRecord(t *testing.T) {
 		text   string
 	}{
 		"bytes of a tensor": {overwriteRecord(int64(len(whole)), 1024, whole[1024:1536], other[1024:1536]), 5,
-			"is no change of metadata alone"},
+			"not a change of metadata alone"},
 		"name of a tensor": {overwriteRecord(int64(len(whole)), 0, header, renamed[:len(header)]), 5,
-			"is no change of metadata alone"},
+			"not a change of metadata alone"},
 		"another file": {overwriteRecord(int64(len(whole)), 0, other[1024:1536], other[1024:1536]), 5,
 			"another file"},
 		"beyond the end": {overwriteRecord(int64(len(whole)), 1<<29, whole[:512], other[:512]), 5, "another file"},
