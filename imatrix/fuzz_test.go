@@ -12,16 +12,16 @@ import (
 	"ggforge/gguf"
 	"ggforge/imatrix"
 	"ggforge/imatrix/imatrixtest"
-	"ggforge/test/alloctest"
+	"ggforge/test/defects"
 )
 
 // fuzzParse checks what must hold for any bytes: no panic, memory in proportion
 // to the input, an error of a known kind. It returns nil for a refused file.
 func fuzzParse(t *testing.T, data []byte) *imatrix.Matrix {
-	before := alloctest.Bytes()
+	before := defects.Allocated()
 	m, err := imatrix.Parse("fuzz", data)
 	// Other goroutines of the test binary allocate too, hence the constant.
-	if got, most := alloctest.Bytes()-before, uint64(len(data))*64+1<<20; got > most {
+	if got, most := defects.Allocated()-before, uint64(len(data))*64+1<<20; got > most {
 		t.Errorf("%d bytes of input made Parse allocate %d, want at most %d", len(data), got, most)
 	}
 	if err != nil {

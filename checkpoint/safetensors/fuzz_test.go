@@ -11,7 +11,7 @@ import (
 
 	"ggforge/checkpoint/safetensors"
 	"ggforge/checkpoint/safetensors/safetensorstest"
-	"ggforge/test/alloctest"
+	"ggforge/test/defects"
 )
 
 // FuzzParse: whatever the bytes, Parse answers without a panic and with memory
@@ -30,10 +30,10 @@ func FuzzParse(f *testing.F) {
 		tensor("s", safetensors.BOOL, []byte{1}),
 	}, map[string]string{"format": "pt"}))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		before := alloctest.Bytes()
+		before := defects.Allocated()
 		file, err := safetensors.Parse("fuzz", data)
 		// Other goroutines of the test binary allocate too, hence the constant.
-		if got, most := alloctest.Bytes()-before, uint64(len(data))*64+1<<20; got > most {
+		if got, most := defects.Allocated()-before, uint64(len(data))*64+1<<20; got > most {
 			t.Errorf("%d bytes of input made Parse allocate %d, want at most %d", len(data), got, most)
 		}
 		read, readErr := safetensors.ReadFrom("fuzz", bytes.NewReader(data), int64(len(data)))

@@ -27,7 +27,6 @@ import (
 	"ggforge/internal/kernel/cpu"
 	"ggforge/internal/text/pyjson"
 	"ggforge/quantize/allocate"
-	"ggforge/test/alloctest"
 	"ggforge/tokenizer"
 	"ggforge/tokenizer/vocab"
 )
@@ -378,10 +377,10 @@ func TestGrowth(t *testing.T) {
 		// single runs several times as long, work by the square makes all of them so.
 		cost := func(data []byte, least *time.Duration) (bytes uint64, err error) {
 			runtime.GC()
-			before, start := alloctest.Bytes(), spent()
+			before, start := Allocated(), spent()
 			err = r.read(data)
 			*least = min(*least, spent()-start)
-			return alloctest.Bytes() - before, err
+			return Allocated() - before, err
 		}
 		short, long := time.Hour, time.Hour
 		var bytes uint64

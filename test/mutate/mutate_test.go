@@ -23,7 +23,7 @@ import (
 	"ggforge/model"
 	"ggforge/publish/verify"
 	"ggforge/quantize"
-	"ggforge/test/alloctest"
+	"ggforge/test/defects"
 	"ggforge/test/hftest"
 	"ggforge/writer"
 )
@@ -159,9 +159,9 @@ func (s *step) run(name string, f func(ctx context.Context) error) (ok bool) {
 			s.t.Fatal(err)
 		}
 	}
-	before := alloctest.Bytes()
+	before := defects.Allocated()
 	err := f(ctx)
-	if n := alloctest.Bytes() - before; n > maxBytes {
+	if n := defects.Allocated() - before; n > maxBytes {
 		s.t.Errorf("%s: %s allocates %d bytes", s.what, name, n)
 	}
 	s.judge(name, err)

@@ -21,7 +21,7 @@
 // the run. The caches decide the order of loops: see together and tileRows.
 package gemm
 
-import "ggforge/internal/kernel/fused"
+import "ggforge/internal/kernel/vecmath"
 
 // Run is how many products a chain has at most before its sum is taken.
 const Run = 1024
@@ -36,7 +36,7 @@ func Dot(x, w []float32) float32 {
 	for k := 0; k < len(x); k += Run {
 		var sums [width]float32
 		for i := k; i < min(k+Run, len(x)); i++ {
-			sums[i%width] = fused.MulAdd(x[i], w[i], sums[i%width])
+			sums[i%width] = vecmath.MulAdd(x[i], w[i], sums[i%width])
 		}
 		if k == 0 {
 			total = tree(&sums)

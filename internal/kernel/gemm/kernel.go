@@ -2,7 +2,7 @@ package gemm
 
 //go:generate go run ggforge/test/gen/gemm
 
-import "ggforge/internal/kernel/fused"
+import "ggforge/internal/kernel/vecmath"
 
 // sums are what a kernel makes: of 3 tokens, with 4 rows of weights each. The last 4 mean
 // nothing.
@@ -28,10 +28,10 @@ func plainDots(out *sums, x, w []float32) {
 		for i := range parts {
 			s, a, b := &parts[i], x[i/nr*width:][:width], w[i%nr*width:][:width]
 			for l := range s {
-				if sum := float64(a[l])*float64(b[l]) + float64(s[l]); fused.Rounds(sum) { // nearly always
+				if sum := float64(a[l])*float64(b[l]) + float64(s[l]); vecmath.Rounds(sum) { // nearly always
 					s[l] = float32(sum)
 				} else {
-					s[l] = fused.MulAdd(a[l], b[l], s[l])
+					s[l] = vecmath.MulAdd(a[l], b[l], s[l])
 				}
 			}
 		}

@@ -1,7 +1,5 @@
 package gemm
 
-import "ggforge/internal/kernel/pages"
-
 // Panels is a matrix packed for products. The zero value is ready for use; memory is
 // kept from one matrix to the next.
 type Panels struct {
@@ -53,7 +51,7 @@ func (p *Panels) size(k *kernel, per, rows, length int) {
 	p.kernel, p.per, p.rows, p.k = k, per, rows, length
 	n := roundUp(rows, per) * p.stride()
 	if cap(p.data) < n {
-		p.data = pages.Floats(n)
+		p.data = newFloats(n)
 	}
 	p.data = p.data[:n]
 }

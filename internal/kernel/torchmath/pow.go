@@ -7,7 +7,7 @@ package torchmath
 import (
 	"math"
 
-	"ggforge/internal/kernel/fused"
+	"ggforge/internal/kernel/vecmath"
 )
 
 // PowScalar fills dst with base**exponent for each exponent, as PyTorch's
@@ -38,7 +38,7 @@ type double struct{ hi, lo float32 }
 // the first operand must be the larger one.
 
 // fma, fms and fnma are the fused forms a*b+c, a*b-c and c-a*b, rounded once.
-func fma(a, b, c float32) float32  { return fused.MulAdd(a, b, c) }
+func fma(a, b, c float32) float32  { return vecmath.MulAdd(a, b, c) }
 func fms(a, b, c float32) float32  { return fma(a, b, -c) }
 func fnma(a, b, c float32) float32 { return fma(-a, b, c) }
 

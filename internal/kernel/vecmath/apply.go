@@ -2,8 +2,6 @@ package vecmath
 
 import (
 	"math"
-
-	"ggforge/internal/kernel/fused"
 )
 
 // A Function is one of float32, for whole slices.
@@ -81,7 +79,7 @@ func Scale(dst, src []float32, f float32) {
 // AddScaled adds f times src to dst, rounded once.
 func AddScaled(dst, src []float32, f float32) {
 	for i := addScaledVectors(dst, src, math.Float32bits(f)); i < len(src); i++ {
-		dst[i] = fused.MulAdd(src[i], f, dst[i])
+		dst[i] = MulAdd(src[i], f, dst[i])
 	}
 }
 
@@ -90,7 +88,7 @@ func AddScaled(dst, src []float32, f float32) {
 func Combine(dst, m []float32, ld int, factors []uint32) {
 	for i := combineVectors(dst, m, ld, factors); i < len(dst); i++ {
 		for r, f := range factors {
-			dst[i] = fused.MulAdd(m[r*ld+i], math.Float32frombits(f), dst[i])
+			dst[i] = MulAdd(m[r*ld+i], math.Float32frombits(f), dst[i])
 		}
 	}
 }
@@ -99,7 +97,7 @@ func Combine(dst, m []float32, ld int, factors []uint32) {
 func CombineAt(dst, m []float32, ld int, at []int32, factors []uint32) {
 	for i := combineAtVectors(dst, m, ld, at, factors); i < len(dst); i++ {
 		for k, f := range factors {
-			dst[i] = fused.MulAdd(m[int(at[k])*ld+i], math.Float32frombits(f), dst[i])
+			dst[i] = MulAdd(m[int(at[k])*ld+i], math.Float32frombits(f), dst[i])
 		}
 	}
 }

@@ -2,8 +2,6 @@ package vecmath
 
 import (
 	"math"
-
-	"ggforge/internal/kernel/fused"
 )
 
 // Quadratic is a function of a point of 4 or 8 numbers p: with x_i = Times_i p_i + Plus_i it
@@ -41,15 +39,15 @@ func (c *Quadratic) rest(points []float32, n, p int, at *int, least *float32) {
 		var sum float32
 		q := c.Form
 		for i := range dim {
-			x[i] = fused.MulAdd(points[i*n+p], number(c.Times[i]), number(c.Plus[i]))
+			x[i] = MulAdd(points[i*n+p], number(c.Times[i]), number(c.Plus[i]))
 			s := number(c.Linear[i])
 			for j := range i + 1 {
-				s = fused.MulAdd(x[j], number(q[j]), s)
+				s = MulAdd(x[j], number(q[j]), s)
 			}
 			if q = q[i+1:]; i == 0 {
 				sum = x[0] * s
 			} else {
-				sum = fused.MulAdd(x[i], s, sum)
+				sum = MulAdd(x[i], s, sum)
 			}
 		}
 		if sum < *least {

@@ -3,8 +3,6 @@ package vecmath
 import (
 	"fmt"
 	"math"
-
-	"ggforge/internal/kernel/fused"
 )
 
 // Constants of Softplus: the logarithm of 1+e is twice the area hyperbolic tangent of
@@ -24,13 +22,13 @@ func Softplus(x float32) float32 {
 	e := Exp(-abs(x))
 	t := e / (2 + e)
 	s := t * t
-	p := fused.MulAdd(softplus15, s, softplus13)
-	p = fused.MulAdd(p, s, softplus11)
-	p = fused.MulAdd(p, s, softplus9)
-	p = fused.MulAdd(p, s, softplus7)
-	p = fused.MulAdd(p, s, softplus5)
-	p = fused.MulAdd(p, s, softplus3)
-	p = fused.MulAdd(p*s, t, t)
+	p := MulAdd(softplus15, s, softplus13)
+	p = MulAdd(p, s, softplus11)
+	p = MulAdd(p, s, softplus9)
+	p = MulAdd(p, s, softplus7)
+	p = MulAdd(p, s, softplus5)
+	p = MulAdd(p, s, softplus3)
+	p = MulAdd(p*s, t, t)
 	return ReLU(x) + (p + p)
 }
 
@@ -41,7 +39,7 @@ var SoftplusOf = Function{"Softplus", Softplus, softplusVectors, sigmoidOnly.App
 func AddProduct(dst, a, b []float32) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := addProductVectors(dst, a, b); i < len(dst); i++ {
-		dst[i] = fused.MulAdd(a[i], b[i], dst[i])
+		dst[i] = MulAdd(a[i], b[i], dst[i])
 	}
 }
 
@@ -78,9 +76,9 @@ func recur(y, state, x, decay, in, out []float32, first int) {
 		row := state[r*n:][:n]
 		f, g := in[r], out[r]
 		for i := first; i < n; i++ {
-			s := fused.MulAdd(f, x[i], float32(d*row[i]))
+			s := MulAdd(f, x[i], float32(d*row[i]))
 			row[i] = s
-			y[i] = fused.MulAdd(g, s, y[i])
+			y[i] = MulAdd(g, s, y[i])
 		}
 	}
 }

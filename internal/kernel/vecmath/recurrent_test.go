@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"testing"
-
-	"ggforge/internal/kernel/fused"
 )
 
 // made returns n made-up numbers from -1 to 1.
@@ -31,8 +29,8 @@ func TestRecur(t *testing.T) {
 				for r := range rows {
 					v := &wantState[r*n+i]
 					exact[i] += float64(out[r]) * (float64(decay[r])*float64(*v) + float64(in[r])*float64(x[i]))
-					*v = fused.MulAdd(in[r], x[i], float32(decay[r]**v))
-					wantY[i] = fused.MulAdd(out[r], *v, wantY[i])
+					*v = MulAdd(in[r], x[i], float32(decay[r]**v))
+					wantY[i] = MulAdd(out[r], *v, wantY[i])
 				}
 			}
 			Recur(y, state, x, decay, in, out)
@@ -63,7 +61,7 @@ func TestAddProduct(t *testing.T) {
 		a, b, dst := made(n, n+1), made(n+1, n+2), made(n+2, n)
 		want := append([]float32{}, dst...)
 		for i := range want {
-			want[i] = fused.MulAdd(a[i], b[i], want[i])
+			want[i] = MulAdd(a[i], b[i], want[i])
 		}
 		AddProduct(dst, a, b)
 		for i := range want {

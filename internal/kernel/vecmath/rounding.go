@@ -2,8 +2,6 @@ package vecmath
 
 import (
 	"math"
-
-	"ggforge/internal/kernel/fused"
 )
 
 // RoundingSize is how many rows Rounding takes, and how many places of each.
@@ -56,7 +54,7 @@ func (x *Rounding) Round() {
 			x.Target[p][r], x.Level[p][r], x.Value[p][r] = t, level, v
 			e := x.Weight[p][r] - v
 			for i, near := range x.Near[p][:p] {
-				x.Add[i][r] = fused.MulAdd(math.Float32frombits(near), e, x.Add[i][r])
+				x.Add[i][r] = MulAdd(math.Float32frombits(near), e, x.Add[i][r])
 			}
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-
-	"ggforge/internal/kernel/fused"
 )
 
 // TestRounding compares with rows that are rounded one by one, each place to the level whose
@@ -43,7 +41,7 @@ func TestRounding(t *testing.T) {
 					}
 				}
 				for i := range p {
-					add[i][row] = fused.MulAdd(math.Float32frombits(x.Near[p][i]), x.Weight[p][row]-value, add[i][row])
+					add[i][row] = MulAdd(math.Float32frombits(x.Near[p][i]), x.Weight[p][row]-value, add[i][row])
 				}
 			}
 		}

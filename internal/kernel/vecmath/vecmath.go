@@ -11,8 +11,6 @@ package vecmath
 
 import (
 	"math"
-
-	"ggforge/internal/kernel/fused"
 )
 
 // Limits of Exp: above the one the result is infinite, below the other it is 0. The
@@ -47,16 +45,16 @@ func Exp(x float32) float32 {
 	case x < expLeast:
 		return 0
 	}
-	t := fused.MulAdd(x, log2e, toEven)
+	t := MulAdd(x, log2e, toEven)
 	n := t - toEven
-	r := fused.MulAdd(n, -ln2Hi, x)
-	r = fused.MulAdd(n, -ln2Lo, r)
-	p := fused.MulAdd(expP0, r, expP1)
-	p = fused.MulAdd(p, r, expP2)
-	p = fused.MulAdd(p, r, expP3)
-	p = fused.MulAdd(p, r, expP4)
-	p = fused.MulAdd(p, r, expP5)
-	p = fused.MulAdd(p, r*r, r) + 1
+	r := MulAdd(n, -ln2Hi, x)
+	r = MulAdd(n, -ln2Lo, r)
+	p := MulAdd(expP0, r, expP1)
+	p = MulAdd(p, r, expP2)
+	p = MulAdd(p, r, expP3)
+	p = MulAdd(p, r, expP4)
+	p = MulAdd(p, r, expP5)
+	p = MulAdd(p, r*r, r) + 1
 	return math.Float32frombits(math.Float32bits(p) + math.Float32bits(t)<<23)
 }
 
@@ -83,11 +81,11 @@ func abs(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^
 func Tanh(x float32) float32 {
 	a := abs(x)
 	s := a * a
-	p := fused.MulAdd(tanhP0, s, tanhP1)
-	p = fused.MulAdd(p, s, tanhP2)
-	p = fused.MulAdd(p, s, tanhP3)
-	p = fused.MulAdd(p, s, tanhP4)
-	p = fused.MulAdd(p*s, a, a)
+	p := MulAdd(tanhP0, s, tanhP1)
+	p = MulAdd(p, s, tanhP2)
+	p = MulAdd(p, s, tanhP3)
+	p = MulAdd(p, s, tanhP4)
+	p = MulAdd(p*s, a, a)
 	if a >= tanhSmall {
 		p = 1 - 2/(Exp(a+a)+1)
 	}
@@ -117,20 +115,20 @@ const (
 func Erf(x float32) float32 {
 	a := min(abs(x), erfMost)
 	s := a * a
-	p := fused.MulAdd(erfP0, s, erfP1)
-	p = fused.MulAdd(p, s, erfP2)
-	p = fused.MulAdd(p, s, erfP3)
-	p = fused.MulAdd(p, s, erfP4)
-	p = fused.MulAdd(p, s, erfP5)
-	p = fused.MulAdd(p, a, a)
+	p := MulAdd(erfP0, s, erfP1)
+	p = MulAdd(p, s, erfP2)
+	p = MulAdd(p, s, erfP3)
+	p = MulAdd(p, s, erfP4)
+	p = MulAdd(p, s, erfP5)
+	p = MulAdd(p, a, a)
 	if a > erfSmall {
-		q := fused.MulAdd(erfQ0, a, erfQ1)
-		u := fused.MulAdd(erfQ2, a, erfQ3)
-		q = fused.MulAdd(q, s, u)
-		q = fused.MulAdd(q, a, erfQ4)
-		q = fused.MulAdd(q, a, erfQ5)
-		q = fused.MulAdd(q, a, erfQ6)
-		q = fused.MulAdd(q, a, -a)
+		q := MulAdd(erfQ0, a, erfQ1)
+		u := MulAdd(erfQ2, a, erfQ3)
+		q = MulAdd(q, s, u)
+		q = MulAdd(q, a, erfQ4)
+		q = MulAdd(q, a, erfQ5)
+		q = MulAdd(q, a, erfQ6)
+		q = MulAdd(q, a, -a)
 		p = 1 - Exp(q)
 	}
 	return withSign(p, x)
@@ -152,7 +150,7 @@ const (
 
 // GELU returns x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))).
 func GELU(x float32) float32 {
-	in := float32(root2ByPi*x) * fused.MulAdd(float32(geluCube*x), x, 1)
+	in := float32(root2ByPi*x) * MulAdd(float32(geluCube*x), x, 1)
 	return float32(0.5*x) * (1 + Tanh(in))
 }
 

@@ -4,8 +4,6 @@ import (
 	"math"
 	"slices"
 	"testing"
-
-	"ggforge/internal/kernel/fused"
 )
 
 // functions are all of them, with what they should be, where they are compared with it
@@ -282,7 +280,7 @@ func TestCombine(t *testing.T) {
 		for i := range want {
 			got[i], want[i] = float32(i), float32(i)
 			for r, f := range factors {
-				want[i] = fused.MulAdd(m[r*ld+i], math.Float32frombits(f), want[i])
+				want[i] = MulAdd(m[r*ld+i], math.Float32frombits(f), want[i])
 			}
 		}
 		Combine(got, m, ld, factors)
@@ -293,7 +291,7 @@ func TestCombine(t *testing.T) {
 		for i := range want {
 			got[i], want[i] = float32(i), float32(i)
 			for k, r := range some {
-				want[i] = fused.MulAdd(m[int(r)*ld+i], math.Float32frombits(factors[k]), want[i])
+				want[i] = MulAdd(m[int(r)*ld+i], math.Float32frombits(factors[k]), want[i])
 			}
 		}
 		if CombineAt(got, m, ld, some, factors[:3]); !slices.Equal(got, want) {

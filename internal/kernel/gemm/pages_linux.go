@@ -1,4 +1,4 @@
-package pages
+package gemm
 
 import (
 	"unsafe"
@@ -6,12 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// huge is the size of large pages of most processors; those of others are multiples.
+// huge is the size of large pages on most processors; on others it is a multiple of this.
 const huge = 2 << 20
 
-// advise asks for large pages for what of s can consist of them. The memory is Go's: it
-// has not been written since the system made it, if it is new, and pages are made as they
-// are first written. That the system may refuse does not matter.
+// advise asks for large pages for the part of s that consists of whole ones. New memory has no pages yet: the system
+// makes them at the first write. Errors don't matter.
 func advise(s []float32) {
 	if len(s) < huge/4 {
 		return

@@ -1,4 +1,4 @@
-package pages
+package gemm
 
 import (
 	"os"
@@ -9,9 +9,9 @@ import (
 	"unsafe"
 )
 
-func TestFloats(t *testing.T) {
+func TestNewFloats(t *testing.T) {
 	for _, n := range []int{0, 1, huge/4 - 1, huge / 4, huge/2 + 3, 5 * huge / 4} {
-		s := Floats(n)
+		s := newFloats(n)
 		if len(s) != n || cap(s) < n {
 			t.Fatalf("%d values, want %d", len(s), n)
 		}
@@ -30,7 +30,7 @@ func TestLarge(t *testing.T) {
 		strings.Contains(string(enabled), "[never]") {
 		t.Skip("a system without large pages")
 	}
-	s := Floats(8 * huge / 4)
+	s := newFloats(8 * huge / 4)
 	maps, err := os.ReadFile("/proc/self/smaps")
 	if err != nil {
 		t.Skip(err)

@@ -1,4 +1,4 @@
-package fused
+package vecmath
 
 import (
 	"math"
