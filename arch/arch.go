@@ -1,6 +1,5 @@
-// Package arch knows the model architectures: which Hugging Face classes belong
-// to one, which metadata its GGUF file has and where each value comes from, and
-// what each tensor of the checkpoint becomes.
+// Package arch has the model architectures: the Hugging Face classes of each, the metadata of its GGUF file with the
+// source of each value, and the mapping of the checkpoint's tensors.
 //
 // An architecture is a table (see package table). Each family of models has one
 // file here, whose private names are its own; what several families use is in
@@ -71,12 +70,12 @@ func Lookup(class string) (*table.Arch, error) {
 	if why, ok := classHints[class]; ok {
 		return nil, fault.Errorf(fault.Unsupported, "architecture %q %s", class, why)
 	}
-	class = nearest.Compared(class) // no longer than a class is, whatever the file says
+	class = nearest.Compared(class) // no longer than a class is, regardless of the file
 	return nil, fault.Errorf(fault.Unsupported, "architecture %q is not supported; the nearest that are: %s",
 		class, strings.Join(nearestClasses(class, Classes()), ", "))
 }
 
-// classHints says of classes without a language model what to convert instead.
+// classHints names, for classes without a language model, what to convert instead.
 var classHints = map[string]string{
 	"UltravoxModel": "has no language model of its own: convert the one that text_model_id in its config.json names",
 }
@@ -85,8 +84,7 @@ var classHints = map[string]string{
 // fault.Broken.
 func LoadConfig(files config.Files) (*config.Config, error) { return LoadConfigAs("", files) }
 
-// LoadConfigAs is LoadConfig for a model that is taken as one of that class,
-// whatever the file says; "" for the class that the file names.
+// LoadConfigAs is LoadConfig with a class that overrides the file's; "" for the file's own.
 func LoadConfigAs(class string, files config.Files) (*config.Config, error) {
 	d, err := config.ReadDecision(files)
 	switch {
@@ -110,8 +108,7 @@ func rawConfig(class string) bool {
 	return err == nil && a.RawConfig
 }
 
-// For returns the architecture of a model: that of its class, or what the class
-// has for such a config.
+// For returns the table of a model: that of its class, or the variant for its config.
 func For(c *config.View) (*table.Arch, error) {
 	a := mistralFormat
 	if c.File != config.ParamsFile {

@@ -129,7 +129,7 @@ var (
 	}
 )
 
-// withNextN is the number of layers with those that predict further tokens.
+// withNextN is the number of layers, MTP layers included.
 func withNextN(c *config.View) (int64, error) {
 	extra, _, err := c.Int("num_nextn_predict_layers")
 	if err != nil {
@@ -142,7 +142,7 @@ func withNextN(c *config.View) (int64, error) {
 	return min(max(n, 0), config.MaxBlocks) + min(max(extra, 0), config.MaxBlocks), err
 }
 
-// isNextN is the condition of layers that predict further tokens.
+// isNextN is the condition of MTP layers.
 func isNextN(l table.Layer) (bool, error) {
 	n, err := l.BlockCount()
 	return l.Bid >= n, err

@@ -213,8 +213,8 @@ func bailingMoE3Blocks(c *config.View) (int64, error) {
 	return n + more, err
 }
 
-// bailing3Full is the condition of layers with full attention: the last one of each
-// group, those after whole groups, and those that predict further tokens.
+// bailing3Full is the condition of layers with full attention: the last one of each group, those after whole groups,
+// and MTP layers.
 func bailing3Full(l table.Layer) (bool, error) {
 	n, err := l.BlockCount()
 	if err != nil {

@@ -508,9 +508,8 @@ var neoBert = &table.Arch{
 	}, bertClassifier),
 }
 
-// euroBert is a Llama that sees what follows. The raw config.json is read, because
-// the transformers library gives all of them a kind of pooling that the reference
-// refuses. Source: EuroBertModel of the reference.
+// euroBert is a Llama that has bidirectional attention. The raw config.json is read, because the transformers library
+// gives all of them a kind of pooling that the reference refuses. Source: EuroBertModel of the reference.
 var euroBert = &table.Arch{
 	Name:      "eurobert",
 	Classes:   []string{"EuroBertModel", "EuroBertForMaskedLM", "JinaEmbeddingsV5Model"},

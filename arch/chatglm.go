@@ -99,8 +99,7 @@ func chatglmVocabSize(c *config.View) (int64, error) {
 	return c.Require("padded_vocab_size", "vocab_size")
 }
 
-// chatglmRopeDims is the share of a head that rotates: half of it unless the
-// config says otherwise.
+// chatglmRopeDims is the share of a head that rotates: half of it unless the config has another value.
 func chatglmRopeDims(c *config.View) (v gguf.Value, ok bool, err error) {
 	dim, ok, err := c.Int("attention_dim")
 	if err == nil && !ok {

@@ -9,10 +9,9 @@ import (
 	"ggforge/tokenizer"
 )
 
-// cogVLM is the language model of CogVLM, a Llama whose layers have weights of their
-// own for the tokens of a picture. The reference takes the names of these for parts
-// of the encoder and leaves them out; no loader accepts that. Source: the CogVLM class
-// of the reference's converter.
+// cogVLM is the language model of CogVLM, a Llama whose layers have weights of their own for the tokens of an image.
+// The reference takes the names of these for parts of the encoder and leaves them out; no loader accepts that.
+// Source: the CogVLM class of the reference's converter.
 var cogVLM = &table.Arch{
 	Name: "cogvlm",
 	Shapes: shape.Rules{Tensors: shape.Table{
@@ -37,7 +36,7 @@ var cogVLM = &table.Arch{
 		parts.Only(compatReference, dropped(cogVLMVisionExperts))),
 }
 
-// cogVLMVisionExperts are the weights for tokens of pictures.
+// cogVLMVisionExperts are the weights for tokens of images.
 var cogVLMVisionExperts = []table.TensorRow{
 	{HF: "model.layers.{bid}.self_attn.vision_expert_query_key_value", GGUF: "blk.{bid}.vis_attn_qkv"},
 	{HF: "model.layers.{bid}.self_attn.vision_expert_dense", GGUF: "blk.{bid}.vis_attn_output"},

@@ -101,9 +101,8 @@ func cohere2RopeDims(c *config.View) (v gguf.Value, ok bool, err error) {
 	return table.Uint32Of(n, true, err)
 }
 
-// cohere2MoE is Command A+ and North: experts after some dense layers, attention and
-// feed-forward part side by side. Source: the Cohere2Moe class of the reference's
-// converter.
+// cohere2MoE is Command A+ and North: experts after some dense layers, attention and FFN side by side. Source: the
+// Cohere2Moe class of the reference's converter.
 var cohere2MoE = &table.Arch{
 	Name:       "cohere2moe",
 	Classes:    []string{"Cohere2MoeForCausalLM"},
@@ -160,7 +159,7 @@ var cohere2MoE = &table.Arch{
 		parts.AttentionRows(table.NoBias, table.NoBias), zeroBiases,
 		parts.Only(cohere2IsDense, parts.MLPRows), parts.Only(cohere2HasExperts, parts.ExpertRows),
 		parts.Only(parts.Both(cohere2HasExperts, parts.IsSome("num_shared_experts")), parts.SharedExpertRows),
-		// what kind of layer predicts further tokens no key says
+		// no key has the kind of the MTP layer
 		parts.Only(parts.NextN, slices.Concat(parts.NextNRows, parts.OptionalRows(parts.MLPRows),
 			parts.OptionalRows(parts.ExpertRows), parts.OptionalRows(parts.SharedExpertRows)))),
 }

@@ -13,9 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// deci is Deci's DeciLM 7B and Nvidia's Llama Nemotron Super and Ultra, whose
-// layers may lack attention or the feed-forward part. Source: the Deci class of
-// the reference's converter.
+// deci is Deci's DeciLM 7B and Nvidia's Llama Nemotron Super and Ultra, whose layers may lack attention or the FFN.
+// Source: the Deci class of the reference's converter.
 var (
 	deci = &table.Arch{
 		Name:      "deci",
@@ -102,7 +101,7 @@ func rowsWhen(cond func(*config.View) bool, list []table.Row) []table.Row {
 	return list
 }
 
-// deciBlock is what a layer has; width is that of its feed-forward part.
+// deciBlock is what a layer has; width is that of its FFN.
 type deciBlock struct{ heads, headsKV, width int64 }
 
 // deciList returns a number for each layer of block_configs.

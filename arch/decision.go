@@ -52,7 +52,7 @@ var (
 			{Key: "pooling", In: (*config.View).Decision, Values: []string{"last"}},
 		},
 	}, parts.DecisionType("pplx-decider"))
-	// vllmD3 sees in its layers of full attention what follows.
+	// vllmD3 is bidirectional in its full-attention layers.
 	vllmD3 = withReadout(&table.Arch{
 		Classes:   []string{config.VllmD3},
 		Tokenizer: tokenizer.ClassVllmD3,
@@ -103,7 +103,7 @@ func queryAndKey(l table.Layer, list []rows.Source) (rows.Source, error) {
 	for i, s := range list {
 		if ne := s.NE(); len(ne) == 0 || ne[len(ne)-1] != n {
 			return nil, fault.Errorf(fault.Broken,
-				"part %d of the head has dimensions %s, want %d rows as \"head_dim\" of %s says", i+1, gguf.Shape(ne),
+				"part %d of the head has dimensions %s, want %d rows (key \"head_dim\" of %s)", i+1, gguf.Shape(ne),
 				n, l.Decision().FileName())
 		}
 	}

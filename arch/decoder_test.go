@@ -83,8 +83,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestBehind checks the names of layers that predict further tokens: where they
-// are kept and where they are left out.
+// TestBehind checks the names of MTP layers: where they are kept and where they are left out.
 func TestBehind(t *testing.T) {
 	for _, test := range []struct {
 		class, name, want string

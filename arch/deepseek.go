@@ -84,8 +84,7 @@ var deepseek2OCR = &table.Arch{
 		parts.MLAFeedForward),
 }
 
-// deepseek32 is DeepSeek V3.2: attention looks at what an indexer chooses. The
-// layer that predicts further tokens is kept after the others.
+// deepseek32 is DeepSeek V3.2: attention looks at what an indexer chooses. The MTP layers are kept after the others.
 var deepseek32 = &table.Arch{
 	Name:      "deepseek32",
 	Shapes:    parts.IndexerShapes,

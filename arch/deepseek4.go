@@ -104,10 +104,9 @@ var deepseek4 = &table.Arch{
 	}, v4Layer("layers.{bid}."))),
 }
 
-// v4DSpark is what DeepSeek V4 drafts blocks of tokens with: layers like its own that
-// compress nothing, under the names of those that predict further tokens, in most
-// checkpoints next to the model's. The vocabulary, the embedding and the output are the model's. Source: the
-// DSpark class of the reference's converter.
+// v4DSpark is what DeepSeek V4 drafts blocks of tokens with: layers like its own that compress nothing, under the
+// names of MTP layers, in most checkpoints next to the model's. The vocabulary, the embedding and the output are the
+// model's. Source: the DSpark class of the reference's converter.
 var v4DSpark = &table.Arch{
 	Name:       "dflash",
 	Classes:    []string{"DeepseekV4DSparkModel"},
@@ -166,7 +165,7 @@ var v4DSpark = &table.Arch{
 		{HF: "mtp.markov_head.markov_w2", GGUF: "markov_w2"},
 		{HF: "mtp.confidence_head.proj", GGUF: "conf_proj", Optional: true},
 		{HF: "mtp.{bid}.ffn.gate.bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true},
-		{HF: "mtp.{bid}.ffn.gate.bias_vl", Exact: true}, // for pictures, which are not drafted
+		{HF: "mtp.{bid}.ffn.gate.bias_vl", Exact: true}, // for images, which are not drafted
 	}, v4Layer("mtp.{bid}."))),
 }
 
@@ -297,8 +296,7 @@ func v4StoredTypes(list []table.TensorRow) []table.TensorRow {
 	return list
 }
 
-// v4NextN is the number of layers that predict further tokens, which come in a file of
-// their own only.
+// v4NextN is the number of MTP layers, which come in a file of their own only.
 func v4NextN(c *config.View) (int64, error) {
 	if c.Options.NextN != config.OnlyNextN {
 		return 0, nil
@@ -306,7 +304,7 @@ func v4NextN(c *config.View) (int64, error) {
 	return parts.NextNLayers(c)
 }
 
-// v4NextNOnly is the condition that the file has the layers that predict further tokens alone.
+// v4NextNOnly is the condition that the file has the MTP layers alone.
 func v4NextNOnly(l table.Layer) (bool, error) { return l.Options.NextN == config.OnlyNextN, nil }
 
 func v4Experts(l table.Layer) (int64, error) { return l.Require("n_routed_experts") }

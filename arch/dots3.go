@@ -132,8 +132,7 @@ var dots3Shapes = func() shape.Table {
 var dots3MLA = slices.DeleteFunc(slices.Clone(parts.MLAMetadata),
 	func(r table.Row) bool { return slices.Equal(r.From, []string{"head_dim"}) })
 
-// dots3NextN is the number of layers that predict further tokens: one if its embedding is
-// there, whatever config.json says.
+// dots3NextN is the number of MTP layers: one if its embedding is there, regardless of config.json.
 func dots3NextN(c *config.View) (int64, error) {
 	if c.Options.NextN != config.NoNextN && slices.Contains(c.Facts.Tensors, "model.mtp.embed_tokens.weight") {
 		return 1, nil
@@ -182,7 +181,7 @@ func dots3Dense(l table.Layer) (bool, error) {
 	return !moe, err
 }
 
-// dots3Pair returns a size of layers that see everything, and of those with a window.
+// dots3Pair returns a size of full-attention layers, and of those with a window.
 func dots3Pair(c *config.View, full, swa string) (a, b int64, err error) {
 	if a, err = c.Require(full); err == nil {
 		b, err = c.Require(swa)

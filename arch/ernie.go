@@ -55,7 +55,7 @@ var paddleOCR = &table.Arch{
 	Tensors: ernie4_5.Tensors,
 }
 
-// ernie4_5moe is ERNIE 4.5 with experts. What predicts further tokens is left out.
+// ernie4_5moe is ERNIE 4.5 with experts. The MTP layers are left out.
 var ernie4_5moe = &table.Arch{
 	Name:      "ernie4_5-moe",
 	Classes:   []string{"Ernie4_5_MoeForCausalLM"},

@@ -64,8 +64,7 @@ var (
 			}),
 		Extra: parts.Llama3Extra,
 	}
-	// exaone4_5 is the language model of EXAONE 4.5. It keeps the layer that predicts
-	// further tokens after the others.
+	// exaone4_5 is the language model of EXAONE 4.5. It keeps the MTP layers after the others.
 	exaone4_5 = &table.Arch{
 		Name:       "exaone4",
 		Classes:    []string{"Exaone4_5_ForConditionalGeneration"},
@@ -84,9 +83,8 @@ var (
 	}
 )
 
-// exaoneMoE is K-EXAONE: experts after some dense layers. Like EXAONE 4.5 it keeps the
-// layer that predicts further tokens. Source: the ExaoneMoE class of the reference's
-// converter.
+// exaoneMoE is K-EXAONE: experts after some dense layers. Like EXAONE 4.5 it keeps the MTP layers. Source: the
+// ExaoneMoE class of the reference's converter.
 var exaoneMoE = &table.Arch{
 	Name:       "exaone-moe",
 	Classes:    []string{"ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM"},
@@ -138,8 +136,7 @@ var exaoneMoE = &table.Arch{
 
 var exaoneDenseKeys = []string{"first_k_dense_replace", "first_last_k_dense_replace"}
 
-// exaoneIsDense is the condition of the first layers, and of those that predict
-// further tokens.
+// exaoneIsDense is the condition of the first layers, and of MTP layers.
 func exaoneIsDense(l table.Layer) (bool, error) {
 	n, _, err := l.Int(exaoneDenseKeys...)
 	if err != nil || l.Bid < n {
@@ -153,9 +150,8 @@ func exaoneHasExperts(l table.Layer) (bool, error) {
 	return !dense, err
 }
 
-// exaone4Pattern writes which layers see a window only. The config has it as a list
-// of layers, as letters to be repeated, or as the distance of layers that see
-// everything.
+// exaone4Pattern writes which layers have a sliding window. The config has it as a list of layers, as letters to be
+// repeated, or as the distance of full-attention layers.
 func exaone4Pattern(c *config.View) (v gguf.Value, ok bool, err error) {
 	if !c.Has("sliding_window") {
 		return v, false, nil

@@ -66,7 +66,7 @@ var gemma = &table.Arch{
 		parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows),
 }
 
-// gemma2Norms are the norms before and after both parts of a layer.
+// gemma2Norms are the norms before and after attention and FFN.
 var gemma2Norms = parts.TransformBySuffix(parts.SandwichNorms, "norm", parts.PlusOne)
 
 var gemma2 = &table.Arch{

@@ -100,8 +100,7 @@ func gemma3nShares(l table.Layer) (bool, error) {
 
 func stacked(_ table.Layer, s []rows.Source) (rows.Source, error) { return rows.Stack(s) }
 
-// padToVocab gives an embedding rows of zeros for tokens that it lacks: those of
-// pictures and sounds.
+// padToVocab gives an embedding rows of zeros for tokens that it lacks: those of images and audio.
 var padToVocab = &table.Transform{Name: "whole-vocabulary",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		n, err := l.Require("vocab_size")
@@ -111,7 +110,7 @@ var padToVocab = &table.Transform{Name: "whole-vocabulary",
 		return rows.PadRows(s, n)
 	}}
 
-// gemma3nWidths writes the width of the feed-forward part of each layer.
+// gemma3nWidths writes the width of the FFN of each layer.
 func gemma3nWidths(c *config.View) (v gguf.Value, ok bool, err error) {
 	const key = "intermediate_size"
 	blocks, err := (&table.Arch{}).Blocks(c)
@@ -132,9 +131,8 @@ func gemma3nWidths(c *config.View) (v gguf.Value, ok bool, err error) {
 	return parts.PerLayer(slices.Repeat([]int64{n}, int(blocks)), nil)
 }
 
-// gemma3nSparsity writes by how many standard deviations the activation of a
-// feed-forward part must be above the mean to count: that below which the part of the
-// pattern is in a normal distribution.
+// gemma3nSparsity writes by how many standard deviations the activation of an FFN must be above the mean to count:
+// that below which the part of the pattern is in a normal distribution.
 func gemma3nSparsity(c *config.View) (v gguf.Value, ok bool, err error) {
 	const key = "activation_sparsity_pattern"
 	list, ok, err := c.Floats(key)

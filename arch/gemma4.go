@@ -190,15 +190,14 @@ func gemma4Rows(shared func(*config.View) (int64, error)) []table.Row {
 	})
 }
 
-// gemma4Unused: tensors and tokenizer show what these say.
+// gemma4Unused: tensors and tokenizer show what these keys set.
 var gemma4Unused = []string{"layer_types", "enable_moe_block", "attention_k_eq_v", "per_layer_config",
 	"vocab_size_per_layer_input", "sliding_window_pattern", "cache_implementation",
 	"audio_token_id", "boa_token_id", "boi_token_id", "eoa_token_id", "eoa_token_index", "eoi_token_id",
 	"image_token_id", "video_token_id",
 	"vision_soft_tokens_per_image", "audio_soft_tokens_per_image"}
 
-// gemma4Expect: what depends on the direction of attention is for pictures, except
-// for "all", see gemma4Causal.
+// gemma4Expect: what depends on the direction of attention is for images, except for "all", see gemma4Causal.
 var gemma4Expect = []table.Expect{parts.Expect("hidden_activation", parts.GELUTanh...),
 	parts.Expect("attn_logit_softcapping"),
 	parts.Expect("use_bidirectional_attention", "vision", "all")}
@@ -215,8 +214,7 @@ var gemma4Dims = shape.Table{
 
 var gemma4PerLayerShapes = shape.Merge(parts.PerLayerShapes, shape.Table{"layer_output_scale": "1"})
 
-// gemma4Norms are the norms around both parts of a layer, and what the layer's
-// output is multiplied by.
+// gemma4Norms are the norms around attention and FFN, and what the layer's output is multiplied by.
 var gemma4Norms = append(slices.Clone(parts.SandwichNorms),
 	table.TensorRow{HF: "model.layers.{bid}.layer_scalar", Exact: true, GGUF: "blk.{bid}.layer_output_scale.weight"})
 
@@ -250,8 +248,8 @@ func gemma4Shares(l table.Layer) (bool, error) {
 	return l.Bid >= blocks-n, err
 }
 
-// gemma4NoValues is the condition of layers without values of their own: those that
-// share all, and, if the config says so, those without a window.
+// gemma4NoValues is the condition of layers without values of their own: those that share all, and, if the config
+// enables it, those without a window.
 func gemma4NoValues(l table.Layer) (bool, error) {
 	if shares, err := gemma4Shares(l); err != nil || shares {
 		return shares, err
@@ -301,8 +299,8 @@ func gemma4AllShared(c *config.View) (int64, error) {
 	return n, err
 }
 
-// gemma4Windows reports for each layer whether it sees a window only. The library
-// takes the last layer for one that sees everything, whatever the config says.
+// gemma4Windows reports for each layer whether it has a sliding window. The library takes the last layer for a
+// full-attention layer, regardless of the config.
 func gemma4Windows(c *config.View) ([]bool, error) {
 	kinds, ok, err := c.LayerTypes()
 	if err == nil && !ok {
@@ -322,8 +320,8 @@ func gemma4Windows(c *config.View) ([]bool, error) {
 	return windows, nil
 }
 
-// gemma4OfFull returns the value of a key for layers that see everything: under a name
-// of its own, or of those layers in per_layer_config.
+// gemma4OfFull returns the value of a key for full-attention layers: under a name of its own, or of those layers in
+// per_layer_config.
 func gemma4OfFull(c *config.View, key, inLayer string) (n int64, ok bool, err error) {
 	if n, ok, err = c.Int(key); err != nil || ok {
 		return n, ok, err
@@ -362,7 +360,7 @@ func gemma4OfFull(c *config.View, key, inLayer string) (n int64, ok bool, err er
 	return n, ok, nil
 }
 
-// gemma4FullHead writes the size of a head in layers that see everything.
+// gemma4FullHead writes the size of a head in full-attention layers.
 func gemma4FullHead(c *config.View) (gguf.Value, bool, error) {
 	n, err := gemma4FullDim(c)
 	return table.Uint32Of(n, true, err)
@@ -408,8 +406,7 @@ func gemma4KeyHeads(c *config.View) (v gguf.Value, ok bool, err error) {
 	return parts.PerLayer(list, err)
 }
 
-// gemma4Widths writes the width of the feed-forward part, which may be twice as large
-// in layers that use keys of earlier ones.
+// gemma4Widths writes the width of the FFN, which may be twice as large in layers that use keys of earlier ones.
 func gemma4Widths(shared func(*config.View) (int64, error)) table.Derive {
 	const key = "intermediate_size"
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
@@ -440,8 +437,8 @@ func gemma4Widths(shared func(*config.View) (int64, error)) table.Derive {
 	}
 }
 
-// gemma4Causal writes that attention sees what follows. The library derives it from
-// the kind of attention, see gemma4Window.
+// gemma4Causal writes that attention is bidirectional. The library derives it from the kind of attention, see
+// gemma4Window.
 func gemma4Causal(c *config.View) (v gguf.Value, ok bool, err error) {
 	all, err := gemma4Bidirectional(c)
 	if err != nil {
@@ -456,8 +453,7 @@ func gemma4Bidirectional(c *config.View) (bool, error) {
 	return s == "all" && c.KnownType() != "", err
 }
 
-// gemma4Window writes the window. The library halves the one of a model that sees
-// what follows, too.
+// gemma4Window writes the window. The library halves the one of a model that has bidirectional attention, too.
 func gemma4Window(c *config.View) (v gguf.Value, ok bool, err error) {
 	n, err := c.Require("sliding_window")
 	if err != nil {
@@ -480,8 +476,7 @@ func gemma4RopeType(c *config.View) (v gguf.Value, ok bool, err error) {
 	return v, false, err
 }
 
-// gemma4WindowRope writes how many dimensions of a head rotate in layers with a
-// window: all of them.
+// gemma4WindowRope writes the number of rotary dimensions of a head in layers with a window: all of them.
 func gemma4WindowRope(c *config.View) (gguf.Value, bool, error) {
 	sliding := c.RopeRoot().Sub(parts.Sliding)
 	s, _, err := sliding.String("rope_type")
@@ -536,9 +531,8 @@ var gemma4Factors = []table.ExtraTensor{{GGUF: "rope_freqs.weight", Make: func(c
 	return parts.RopeFactors(c, factors)
 }}}
 
-// gemma4DSpark is dspark in the manner of Gemma 4, whose layers all see everything and
-// whose keys are its values, too. Source: the Gemma 4 DSpark class of the reference's
-// converter.
+// gemma4DSpark is dspark in the manner of Gemma 4, whose layers all have full attention and whose keys are its
+// values, too. Source: the Gemma 4 DSpark class of the reference's converter.
 var gemma4DSpark = func() *table.Arch {
 	a := *parts.DFlash(&table.Arch{Classes: []string{"Gemma4DSparkModel"}},
 		table.Row{Key: table.KeyHeadCountKV, Derive: func(c *config.View) (gguf.Value, bool, error) {

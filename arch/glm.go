@@ -13,9 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// glm4 is GLM-4 of April 2025, glm4v the language model of its successors that see, and
-// glmOCR that of a small one, which keeps the layer that predicts further tokens after
-// the others. Source: the GLM classes of the reference's converter.
+// glm4 is GLM-4 of April 2025, glm4v the language model of its vision models, and glmOCR that of a small one, which
+// keeps the MTP layers after the others. Source: the GLM classes of the reference's converter.
 var (
 	glm4 = &table.Arch{
 		Name:      "glm4",
@@ -53,7 +52,7 @@ var (
 	}
 )
 
-// glmMultimodalKeys are tokens around pictures.
+// glmMultimodalKeys are tokens around images.
 var glmMultimodalKeys = slices.Concat(parts.MultimodalKeys,
 	[]string{"image_start_token_id", "image_end_token_id", "video_start_token_id", "video_end_token_id"})
 
@@ -72,9 +71,8 @@ var glm4Layer = []table.TensorRow{
 	{HF: "model.layers.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down"},
 }
 
-// ropeHalves puts the rotating dimensions of each head, of which neighbours rotate
-// together, in the order of halves: the even ones first. The runtime rotates by sections
-// only in that order, so it is for models that have sections.
+// ropeHalves permutes the rotary dimensions of each head from interleaved RoPE (neighbours) to NeoX order (halves):
+// the even ones first. The runtime supports M-RoPE sections in that order only.
 var ropeHalves = &table.Transform{Name: "halves-of-rope",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		if l.RopeRoot().Members()["mrope_section"] == nil {
@@ -113,9 +111,8 @@ var ropeHalves = &table.Transform{Name: "halves-of-rope",
 		})
 	}}
 
-// glm4moe is GLM-4.5 and its successors. The layer that predicts further tokens
-// is kept after the others. solarOpen is Upstage's Solar Open, the same with a
-// vocabulary of its own.
+// glm4moe is GLM-4.5 and its successors. The MTP layers are kept after the others. solarOpen is Upstage's Solar Open,
+// the same with a vocabulary of its own.
 var (
 	glm4moe = completeGLM4MoE(&table.Arch{
 		Classes:   []string{"Glm4MoeForCausalLM", "Glm4vMoeForConditionalGeneration"},

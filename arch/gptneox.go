@@ -50,8 +50,8 @@ var gptneox = &table.Arch{
 	},
 }
 
-// gptneoxRotary returns how many dimensions of a head rotate: the part rotary_pct,
-// which newer versions of the transformers library save among the rope settings.
+// gptneoxRotary returns the number of rotary dimensions of a head: the part rotary_pct, which newer versions of the
+// transformers library save among the rope settings.
 func gptneoxRotary(c *config.View) (v gguf.Value, ok bool, err error) {
 	key := "rotary_pct"
 	part, ok, err := c.Float(key)

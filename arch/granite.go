@@ -80,8 +80,8 @@ func graniteSharedRows(suffix string) []table.TensorRow {
 	}
 }
 
-// graniteSWA is a Granite of which some layers see a window only, and some do not
-// rotate. graniteMoESWA has experts; their gate and up projections stay one tensor.
+// graniteSWA is a Granite of which some layers have sliding-window attention (SWA), and some no RoPE (NoPE).
+// graniteMoESWA has experts; their gate and up projections stay one tensor.
 var (
 	graniteSWA = &table.Arch{
 		Name:      "granite_swa",

@@ -263,8 +263,8 @@ func hunyuanMoEFreqBase(c *config.View) (v gguf.Value, ok bool, err error) {
 	return table.Float32Of(10000*math.Pow(alpha, 128.0/126), true, nil)
 }
 
-// hyV3 is Tencent's Hy 3, whose layers have experts from the second on. Layers that
-// predict further tokens come after the others. Source: the class HYV3Model of the
+// hyV3 is Tencent's Hy 3, whose layers have experts from the second on. The MTP
+// layers come after the others. Source: the class HYV3Model of the
 // reference's converter.
 var hyV3 = &table.Arch{
 	Name:      "hy_v3",

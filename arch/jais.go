@@ -29,8 +29,7 @@ var jais2 = &table.Arch{
 		parts.AttentionRows(table.MayBias, table.MayBias), parts.WithBias(table.MayBias, parts.MLPRows[1:])),
 }
 
-// jais is Inception's Jais, a GPT-2 with gated feed-forward parts and ALiBi.
-// Source: the Jais class of the reference's converter.
+// jais is Inception's Jais, a GPT-2 with gated FFNs and ALiBi. Source: the Jais class of the reference's converter.
 var jais = &table.Arch{
 	Name:        "jais",
 	Classes:     []string{"JAISLMHeadModel"},

@@ -137,9 +137,8 @@ func k2HasValues(l table.Layer) (bool, error) {
 	return k2Sparse(l)
 }
 
-// k2Dense is the number of layers before the first that may have experts: those that
-// mlp_only_layers begins with, unless the config says it. Such layers further on have
-// no place in the file.
+// k2Dense is the number of layers before the first that may have experts: those that mlp_only_layers begins with,
+// unless the config has it. Such layers further on have no place in the file.
 func k2Dense(c *config.View) (int64, error) {
 	n, ok, err := c.Int("num_dense_layers")
 	if err != nil || ok {

@@ -140,7 +140,7 @@ func lagunaIsDense(l table.Layer) (bool, error) {
 	return l.Bid < n, err
 }
 
-// lagunaSlidingRope is the number of rotating dimensions in layers with a window.
+// lagunaSlidingRope is the number of rotary dimensions in layers with a window.
 func lagunaSlidingRope(c *config.View) (v gguf.Value, ok bool, err error) {
 	if c.RopeRoot().Members()["sliding_attention"] == nil {
 		return v, false, nil
@@ -183,7 +183,7 @@ var lagunaGate = &table.Transform{Name: "attention-gate",
 			want *= dim
 		}
 		if ne := s.NE(); len(ne) != 2 || ne[1] != want {
-			return nil, fault.Errorf(fault.Broken, "dimensions %s, want %d rows: %s says %s gates",
+			return nil, fault.Errorf(fault.Broken, "dimensions %s, want %d rows (%s has %s gates)",
 				gguf.Shape(ne), want,
 				config.ConfigFile, kind)
 		}

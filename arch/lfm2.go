@@ -45,9 +45,8 @@ var (
 		},
 		Tensors: slices.Concat(lfm2Tensors, lfm2MLP),
 	}
-	// lfm2Embed is LFM2 without its head, for embeddings or for late interaction, with
-	// a dense module after it; the Bidirectional classes see what follows. Those for
-	// masked tokens have names of their own.
+	// lfm2Embed is LFM2 without its head, for embeddings or for late interaction, with a dense module after it; the
+	// Bidirectional classes have bidirectional attention. Those for masked tokens have names of their own.
 	lfm2Embed = &table.Arch{
 		Name:      "lfm2",
 		Shapes:    lfm2Shapes,
@@ -78,8 +77,8 @@ var (
 		},
 		Tensors: lfm2.Tensors,
 	}
-	// lfm2Audio is what makes sound of the codes of LFM2.5-Audio, of which the spectrum
-	// comes out of a layer after an LFM2.
+	// lfm2Audio is what makes audio of the codes of LFM2.5-Audio, of which the spectrum comes out of a layer after an
+	// LFM2.
 	lfm2Audio = &table.Arch{
 		Name:      "lfm2",
 		Shapes:    lfm2Shapes,
@@ -112,13 +111,13 @@ var (
 		Unused:    lfm2.Unused,
 		Tensors:   lfm2.Tensors,
 	}
-	// lfm2VisionKeys are keys about the part for pictures of LFM2-VL.
+	// lfm2VisionKeys are keys about the vision encoder of LFM2-VL.
 	lfm2VisionKeys = []string{"do_image_splitting", "downsample_factor", "encoder_patch_size", "max_image_tokens",
 		"max_num_patches", "max_pixels_tolerance", "max_tiles",
 		"min_image_tokens", "min_tiles", "projector_hidden_size", "projector_use_layernorm", "tile_size",
 		"use_image_special_tokens", "use_thumbnail"}
-	// d1Omni is Liquid AI's d1-omni: an LFM2 that sees what follows, with layers of a
-	// decoder of options after it, of which a marker's state is scored.
+	// d1Omni is Liquid AI's d1-omni: an LFM2 that has bidirectional attention, with layers of a decoder of options
+	// after it, of which a marker's state is scored.
 	d1Omni = &table.Arch{
 		Name:       "lfm2",
 		Shapes:     lfm2Shapes,

@@ -151,9 +151,8 @@ func otherParts(class string, prefixes ...string) (list []table.Drop) {
 	return list
 }
 
-// llamaEmbed is NVIDIA's Llama Embed Nemotron: a Llama whose tokens see each other.
-// The reference writes neither that nor how the states are pooled, but loaders know
-// the former by the name of the architecture.
+// llamaEmbed is NVIDIA's Llama Embed Nemotron: a Llama with bidirectional attention. The reference writes neither
+// that nor how the states are pooled, but loaders know the former by the name of the architecture.
 var llamaEmbed = &table.Arch{
 	Name:      "llama-embed",
 	Shapes:    shape.WholeHeadRotates,

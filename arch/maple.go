@@ -11,8 +11,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// maple is Deepgrove's Maple: experts, layers that see a window only, and others that
-// do not rotate. Source: the Maple class of the reference's converter.
+// maple is Deepgrove's Maple: experts, sliding-window layers, and others without RoPE (NoPE). Source: the Maple class
+// of the reference's converter.
 var maple = &table.Arch{
 	Name:      "maple",
 	Classes:   []string{"MapleForCausalLM"},

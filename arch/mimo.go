@@ -14,10 +14,9 @@ import (
 	"ggforge/tokenizer"
 )
 
-// mimo2 is Xiaomi's MiMo V2: layers with windows have their own number of key heads,
-// and learned sinks. Three layers that predict further tokens come with all models,
-// and count as there when a checkpoint lacks them: runtimes take the file without. Source:
-// the MimoV2 class of the reference's converter.
+// mimo2 is Xiaomi's MiMo V2: layers with windows have their own number of key heads, and learned sinks. Three MTP
+// layers come with all models, and count as there when a checkpoint lacks them: runtimes take the file without.
+// Source: the MimoV2 class of the reference's converter.
 var mimo2 = &table.Arch{
 	Name:             "mimo2",
 	Classes:          []string{"MiMoV2FlashForCausalLM", "MiMoV2ForCausalLM"},
@@ -68,7 +67,7 @@ var mimo2 = &table.Arch{
 	Tensors: slices.Concat(parts.EmbedRows, parts.Only(mimoHasLayer, slices.Concat([]table.TensorRow{
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
 		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.ffn_norm"},
-		// of layers that predict further tokens
+		// of MTP layers
 		{HF: "model.layers.{bid}.pre_mlp_layernorm", GGUF: "blk.{bid}.ffn_norm"},
 		{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
 		{HF: "model.layers.{bid}.self_attn.attention_sink_bias", Exact: true, Optional: true,
@@ -94,10 +93,10 @@ var mimo2 = &table.Arch{
 			func(r table.TensorRow) bool { return strings.HasSuffix(r.HF, "shared_head.norm") })...))),
 }
 
-// mimoDrafts begins the names of layers that predict further tokens.
+// mimoDrafts begins the names of MTP layers.
 const mimoDrafts = "model.mtp.layers."
 
-// mimoNextN is the number of layers that predict further tokens, which no config says.
+// mimoNextN is the number of MTP layers, which no config has.
 func mimoNextN(c *config.View) (int64, error) {
 	if c.Options.NextN == config.NoNextN {
 		return 0, nil
@@ -105,8 +104,7 @@ func mimoNextN(c *config.View) (int64, error) {
 	return 3, nil
 }
 
-// mimoWindows returns 1 for layers with a window, 0 for others. Those that predict
-// further tokens have one.
+// mimoWindows returns 1 for layers with a window, 0 for others. MTP layers have one.
 func mimoWindows(c *config.View) ([]int64, error) {
 	const key = "hybrid_layer_pattern"
 	list, err := c.LayerInts(key)
@@ -160,8 +158,7 @@ func mimoHasExperts(l table.Layer) (bool, error) {
 	return n != 0, err
 }
 
-// mimoHasLayer is the condition of the model's layers, and of those that predict
-// further tokens if the checkpoint has any.
+// mimoHasLayer is the condition of the model's layers, and of MTP layers if the checkpoint has any.
 func mimoHasLayer(l table.Layer) (bool, error) {
 	next, err := parts.NextN(l)
 	return !next || mimoHas(l.View, func(name string) bool { return strings.HasPrefix(name, mimoDrafts) }), err

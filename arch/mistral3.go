@@ -37,7 +37,7 @@ var mistral3 = &table.Arch{
 	},
 }
 
-// mistral3Unused are the keys of the part for pictures, and of biases.
+// mistral3Unused are the keys of the vision encoder, and of biases.
 var mistral3Unused = append([]string{"image_token_index", "multimodal_projector_bias", "projector_hidden_act",
 	"spatial_merge_size", "vision_feature_layer"}, parts.BiasKeys...)
 

@@ -70,8 +70,7 @@ func museNorm(l table.Layer, weight float32) (rows.Source, error) {
 	return rows.Float32s(slices.Repeat([]float32{weight}, int(dim))), nil
 }
 
-// museWindows writes which layers see a window only. Runtimes rotate queries and keys
-// in these layers, and in no others.
+// museWindows writes which layers have a sliding window. Runtimes apply RoPE in these layers only.
 func museWindows(c *config.View) (v gguf.Value, ok bool, err error) {
 	windows, ok, err := parts.LayersOf(c, parts.Sliding)
 	if err == nil && !ok {

@@ -112,9 +112,8 @@ var nemotronH = &table.Arch{
 		})...),
 }
 
-// nemotronHPuzzle is Nemotron 3 with widths and numbers of experts that differ from
-// layer to layer. The layers that predict further tokens are left out: no runtime
-// knows their form.
+// nemotronHPuzzle is Nemotron 3 with widths and numbers of experts that differ from layer to layer. The MTP layers
+// are left out: no runtime knows their form.
 var nemotronHPuzzle = &table.Arch{
 	Name:       "nemotron_h_moe",
 	Shapes:     nemotronHExperts,
@@ -183,7 +182,7 @@ func nemotronHLayers(c *config.View) ([]string, error) {
 	}
 	n, _, err := c.Int("num_nextn_predict_layers")
 	if err == nil && (n < 0 || n > 1) {
-		err = fault.Errorf(fault.Unsupported, "%s: %d layers that predict further tokens, want at most 1",
+		err = fault.Errorf(fault.Unsupported, "%s: %d MTP layers, want at most 1",
 			config.ConfigFile, n)
 	}
 	if n > 0 && c.Options.NextN != config.NoNextN {
@@ -289,7 +288,7 @@ func nemotronHRows(layers kindsOf) []table.Row {
 	})
 }
 
-// nemotronHWidths writes the width under keys for layers with a feed-forward part.
+// nemotronHWidths writes the width under keys for layers with an FFN.
 func nemotronHWidths(keys ...string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		width, err := c.Require(keys...)

@@ -32,7 +32,7 @@ var olmo = &table.Arch{
 		".k_proj", parts.PermuteK), parts.MLPRows),
 }
 
-// olmo2 is OLMo 2 and 3, whose norms follow attention and the feed-forward part.
+// olmo2 is OLMo 2 and 3, whose norms follow attention and the FFN.
 var olmo2 = &table.Arch{
 	Name:      "olmo2",
 	Shapes:    shape.Rules{Tensors: shape.NormsOfHeads},

@@ -66,8 +66,8 @@ var openELM = &table.Arch{
 	},
 }
 
-// openELMWidths are the widths of the feed-forward parts: multiples of a divisor
-// near the multiplier times the model's width, and not more than a tenth below.
+// openELMWidths are the widths of the FFNs: multiples of a divisor near the multiplier times the model's width, and
+// not more than a tenth below.
 func openELMWidths(c *config.View) ([]int64, error) {
 	multipliers, _, err := c.Floats("ffn_multipliers")
 	if err != nil {

@@ -29,7 +29,7 @@ var (
 			parts.UintRow("feed_forward_length", "intermediate_size"),
 			parts.UintRow(table.KeyHeadCount, "num_attention_heads"),
 			{Key: table.KeyHeadCountKV, Derive: keyHeadsOrHeads},
-			// the norms are layer norms, whatever the key says
+			// the norms are layer norms, regardless of the key
 			parts.FloatRow("attention.layer_norm_epsilon", "rms_norm_eps"),
 		},
 		Expect: []table.Expect{parts.SiLU},

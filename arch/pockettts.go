@@ -13,9 +13,9 @@ import (
 	"ggforge/tokenizer"
 )
 
-// pocketTTS is the transformer of Kyutai's Pocket TTS, which makes no tokens: what it
-// computes becomes sound in a file of its own. After the embedding of text come vectors
-// that are learned. Source: PocketTTSModel of the reference.
+// pocketTTS is the transformer of Kyutai's Pocket TTS, which makes no tokens: what it computes becomes audio in a
+// file of its own. After the embedding of text come vectors that are learned. Source: PocketTTSModel of the
+// reference.
 var pocketTTS = &table.Arch{
 	Name:             "pockettts",
 	Classes:          []string{config.PocketTTS},
@@ -44,8 +44,8 @@ var pocketTTS = &table.Arch{
 	Shapes: shape.Rules{},
 }
 
-// pocketEmbedding joins the embedding of text, the vector before a voice if the model has
-// one, and the one before sound. That is a frame of sound, which enters through a layer.
+// pocketEmbedding joins the embedding of text, the vector before a voice if the model has one, and the one before
+// audio. That is a frame of audio, which enters through a layer.
 func pocketEmbedding(before bool) []table.TensorRow {
 	from := []string{"bos_emb", "input_linear.weight", "conditioner.embed.weight"}
 	if before {

@@ -61,7 +61,7 @@ var qwen3 = &table.Arch{
 		parts.QKNormRows, parts.MLPRows),
 }
 
-// stepVLKeys are of the part for pictures of Step3-VL.
+// stepVLKeys are of the vision encoder of Step3-VL.
 var stepVLKeys = []string{"understand_projector_stride", "vision_select_layer", "image_token_len", "patch_token_len",
 	"im_start_token", "im_end_token",
 	"im_patch_token", "use_im_start_end"}
@@ -107,8 +107,8 @@ var omniKeys = []string{"enable_audio_output", "enable_talker", "talker_config",
 // thinkerNames are for models that speak, of which the thinker is the language model.
 var thinkerNames = []table.Rename{{Prefix: "thinker.", With: ""}}
 
-// qwen3vl is the language model of Qwen 3 VL, which adds what some layers of the
-// part for pictures see to its own first layers.
+// qwen3vl is the language model of Qwen 3 VL, which adds states of some layers of the vision encoder to its own first
+// layers (DeepStack).
 var qwen3vl = &table.Arch{
 	Name:         "qwen3vl",
 	Classes:      []string{"Qwen3VLForConditionalGeneration"},
@@ -144,8 +144,8 @@ var qwen3vlmoe = &table.Arch{
 		withTranspose(parts.FusedExpertRows)),
 }
 
-// qwen3asr and qwen3omni are the language models of Qwen 3 ASR and Omni, into which
-// no layers of the part for pictures go.
+// qwen3asr and qwen3omni are the language models of Qwen 3 ASR and Omni, into which no layers of the vision encoder
+// go.
 var (
 	qwen3asr  = withAudioEncoder(qwen3vl, "Qwen3ASRForConditionalGeneration", tokenizer.ClassQwen3ASR)
 	qwen3omni = withAudioEncoder(qwen3vlmoe, "Qwen3OmniMoeForConditionalGeneration", tokenizer.ClassQwen3Omni)
@@ -176,8 +176,7 @@ func withTranspose(list []table.TensorRow) []table.TensorRow {
 	return list
 }
 
-// deepstackLayers counts the layers of the part for pictures whose states go into
-// the language model.
+// deepstackLayers counts the layers of the vision encoder whose states go into the language model.
 func deepstackLayers(c *config.View) (gguf.Value, bool, error) {
 	const key = "deepstack_visual_indexes"
 	vision := c.Sub("vision_config")

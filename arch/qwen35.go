@@ -23,9 +23,8 @@ var (
 	qwen35moe = parts.Qwen35(true, &table.Arch{Classes: []string{"Qwen3_5MoeForConditionalGeneration",
 		"Qwen3_5MoeForCausalLM"}})
 
-	// minicpmv46 and minicpmv47 are the language models of MiniCPM-V. They have no
-	// layers that predict further tokens although config.json may count some, and the
-	// reference does so in the file.
+	// minicpmv46 and minicpmv47 are the language models of MiniCPM-V. They have no MTP layers although config.json
+	// may count some, and the reference does so in the file.
 	minicpmv46 = parts.Qwen35(false, &table.Arch{Classes: []string{"MiniCPMV4_6ForConditionalGeneration"},
 		BlockCount: (*config.View).BlockCount, Drop: parts.DropMTP}, parts.PoolingRow)
 	minicpmv47 = parts.Qwen35(false, &table.Arch{Classes: []string{"MiniCPMV4_7ForConditionalGeneration"},
@@ -42,5 +41,5 @@ var (
 		parts.PoolingRow, canvasRow)
 )
 
-// canvasRow is where the place of a picture in time is among its positions.
+// canvasRow is where the place of an image in time is among its positions.
 var canvasRow = table.Row{Key: "rope.section_order", Const: gguf.String("zyxt")}

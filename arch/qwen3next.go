@@ -12,10 +12,9 @@ import (
 	"ggforge/tokenizer"
 )
 
-// qwen3next is Qwen3-Next: three of four layers have linear attention (gated delta
-// net), the layers that predict further tokens are kept after the others. Its
-// norms hold the difference to 1, but for those inside linear attention. Source:
-// the Qwen3Next class of the reference's converter.
+// qwen3next is Qwen3-Next: three of four layers have linear attention (gated delta net), the MTP layers are kept
+// after the others. Its norms hold the difference to 1, but for those inside linear attention. Source: the Qwen3Next
+// class of the reference's converter.
 var qwen3next = &table.Arch{
 	Name: "qwen3next",
 	Shapes: shape.Rules{

@@ -13,9 +13,9 @@ import (
 	"ggforge/tokenizer"
 )
 
-// qwen3tts is the language model of Qwen 3 TTS, whose vocabulary is text and then the
-// codes of sound, and which generates codes only. The two layers that text passes after
-// its embedding become part of that. Source: Qwen3TTSTalkerModel of the reference.
+// qwen3tts is the language model of Qwen 3 TTS, whose vocabulary is text and then the audio codes, and which
+// generates codes only. The two layers that text passes after its embedding become part of that. Source:
+// Qwen3TTSTalkerModel of the reference.
 var qwen3tts = &table.Arch{
 	Name:      "qwen3tts",
 	Classes:   []string{config.Qwen3TTS},
@@ -85,7 +85,7 @@ func speechVocab(c *config.View) (text, codes, end int64, err error) {
 	return text, codes, text + end, err
 }
 
-// speechMarks is how many of the last codes are no sound.
+// speechMarks is how many of the last codes are no audio.
 const speechMarks = 1024
 
 // speechSuppress lists the marks among the codes but for the one that ends.

@@ -81,7 +81,7 @@ var qwen4exp = &table.Arch{
 			}
 			return table.Uint32Of(ids[len(ids)-1], true, nil)
 		}),
-		// is a picture among the tokens that are hashed
+		// is an image among the tokens that are hashed
 		pleRow("ple.image_token_id", func(c *config.View, _ int64) (gguf.Value, bool, error) {
 			return table.Uint32Of(c.Int("image_token_id"))
 		}),

@@ -12,8 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// spark2_5 is iFlytek's Spark X 2.5: some layers see a window only, and every head
-// of attention has a gate. Source: the Spark2_5 class of the reference's converter.
+// spark2_5 is iFlytek's Spark X 2.5: some layers have sliding-window attention (SWA), and every head of attention has
+// a gate. Source: the Spark2_5 class of the reference's converter.
 var spark2_5 = &table.Arch{
 	Name:             "spark2_5",
 	Shapes:           shape.Rules{Tensors: shape.Table{"attn_gate": "n_embd, n_head"}},
@@ -52,7 +52,7 @@ func sparkPattern(c *config.View) (v gguf.Value, ok bool, err error) {
 	return parts.SlidingLayers(c)
 }
 
-// sparkRopeDims is the number of dimensions that rotate in attention of one kind.
+// sparkRopeDims is the number of rotary dimensions in attention of one kind.
 func sparkRopeDims(kind string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		dim, err := c.HeadDim()

@@ -17,11 +17,9 @@ import (
 	"ggforge/tokenizer"
 )
 
-// step35 is StepFun's Step 3.5 and the language model of 3.7: layers with a window have
-// more heads than the others and rotate whole heads, attention has a gate for each head,
-// experts come after some dense layers, and dense layers that predict further tokens
-// after all. Its norms hold the difference to 1. Source: the Step35 class of the
-// reference's converter.
+// step35 is StepFun's Step 3.5 and the language model of 3.7: layers with a window have more heads than the others
+// and rotate whole heads, attention has a gate for each head, experts come after some dense layers, and dense MTP
+// layers after all. Its norms hold the difference to 1. Source: the Step35 class of the reference's converter.
 var step35 = &table.Arch{
 	Name:      "step35",
 	Shapes:    shape.Rules{Tensors: shape.Table{"attn_gate": "n_embd, n_head"}},
@@ -108,9 +106,8 @@ var step35 = &table.Arch{
 	Extra: []table.ExtraTensor{{GGUF: "rope_freqs.weight", Make: stepFactors}},
 }
 
-// stepThetas returns the bases of the rotation of layers that see everything and of
-// those with a window, which a list for all layers begins with; sliding is 0 where
-// both have one base, ok false where there is none at all.
+// stepThetas returns the RoPE bases of full-attention layers and of those with a window, which a list for all layers
+// begins with; sliding is 0 where both have one base, ok false where there is none at all.
 func stepThetas(c *config.View) (full, sliding float64, ok bool, err error) {
 	if _, list := c.Rope().Value("rope_theta").([]any); !list {
 		full, ok, err = c.Rope().Float("rope_theta")
@@ -127,9 +124,8 @@ func stepThetas(c *config.View) (full, sliding float64, ok bool, err error) {
 	return list[0], list[1], true, nil
 }
 
-// stepSliding reports which layers have a window, those that predict further tokens
-// included. Those that config.json does not mention have none. How much of a head
-// rotates must be what runtimes take for each kind of layer.
+// stepSliding reports which layers have a window, MTP layers included. Those that config.json does not mention have
+// none. The rotary share of a head must be the one that runtimes compute with for each kind of layer.
 func stepSliding(c *config.View) ([]bool, error) {
 	n, err := parts.BlocksWithNextN(c)
 	if err != nil {
@@ -246,9 +242,8 @@ func stepLimits(key string) table.Derive {
 	}
 }
 
-// stepFactors returns the factors of the llama3 rope type for the rotating part of heads
-// of layers that see everything, and 1 for the rest. Wavelengths and factors are
-// float64 here, unlike Llama's.
+// stepFactors returns the factors of the llama3 rope type for the rotating part of heads of full-attention layers,
+// and 1 for the rest. Wavelengths and factors are float64 here, unlike Llama's.
 func stepFactors(c *config.View) (rows.Source, error) {
 	r := c.Rope()
 	kind, _, err := r.String("rope_type")

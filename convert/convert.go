@@ -115,7 +115,7 @@ type Job struct {
 	files    *checkpoint.Dir
 	target   *checkpoint.Dir    // of the model that a draft is for
 	stores   []checkpoint.Store // of the weights, and of the dense modules'
-	made     []checkpoint.Store // those of stores that are table.Beside.Made, and the target's
+	made     []checkpoint.Store // those of stores that are table.ExtraFile.Generated, and the target's
 	weights  []precision.Weight
 	reads    []*precision.Tensor // the stored tensors in the order of the plan
 	// quantization is what config.json and hf_quant_config.json say of the weights;

@@ -1,6 +1,5 @@
-// Package config is a model's configuration: config.json as the reference sees
-// it, with what the transformers library fills in, and the facts that other small
-// files of the checkpoint hold.
+// Package config is a model's configuration: config.json as the reference reads it, with what the transformers
+// library fills in, and the facts that other small files of the checkpoint hold.
 //
 //	config.json ── Parse ──► Config: a value, written to by nobody
 //	side files ──► Facts             what they say, gathered before any table is asked
@@ -20,9 +19,9 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// Config is a model's config.json as the reference sees it: with the defaults
-// and the derived values that the transformers library adds for the model type,
-// and with the rope settings gathered in one place. Nobody writes to it.
+// Config is a model's config.json as the reference reads it: with the defaults and the derived values that the
+// transformers library adds for the model type, and with the rope settings gathered in one place. Nobody writes to
+// it.
 type Config struct {
 	// Raw is the file as it is; numbers are json.Number.
 	Raw map[string]any
@@ -104,8 +103,7 @@ func Parse(data []byte, rawConfig func(class string) bool) (*Config, error) {
 	return ParseAs("", data, rawConfig)
 }
 
-// ParseAs is Parse for a model that is taken as one of that class, whatever the
-// file says; "" for the class that the file names.
+// ParseAs is Parse with a class that overrides the file's; "" for the file's own.
 func ParseAs(class string, data []byte, rawConfig func(class string) bool) (*Config, error) {
 	c, raw, err := parse(class, data, rawConfig, (*Config).findClass)
 	if err != nil {

@@ -60,7 +60,7 @@ const (
 // deciderConfigs are the files about the layers after a ModernBERT; the first counts.
 var deciderConfigs = []string{"julia_config.json", "rl_agent_config.json"}
 
-// Decision is what the files of a model that decides between options say.
+// Decision is the configuration of a decision model (one that decides between options).
 type Decision struct {
 	Class string // that the model is taken as
 
@@ -95,8 +95,8 @@ func ReadDecision(files Files) (*Decision, error) {
 	return nil, nil
 }
 
-// ReadAdapterDecision is ReadDecision for an adapter that makes a model of its base which
-// decides between options. The configuration is that of the base, see On.
+// ReadAdapterDecision is ReadDecision for an adapter that makes a model of its base which decides between options.
+// The configuration is that of the base, see WithBase.
 func ReadAdapterDecision(files Files) (d *Decision, err error) {
 	_, lev, err := readFile(files, levFile)
 	if err != nil {

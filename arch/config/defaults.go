@@ -12,8 +12,8 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// modelType holds what the transformers library does to a config.json of one
-// model_type before the reference sees it.
+// modelType holds what the transformers library does to a config.json of one model_type before the reference reads
+// it.
 type modelType struct {
 	// Defaults are the values of keys that the file lacks; a "text_config" among
 	// them is the model_type of the language model in it. "rope_parameters" are

@@ -12,10 +12,9 @@ const (
 	audioConfig  = "audio_config"
 )
 
-// ParseEncoder reads the bytes of config.json for the vision or audio encoder of a model, which
-// turns pictures or sound into what its language model reads. Values are the root of
-// the file; the configurations in it have the defaults of their own types. class and
-// rawConfig are those of ParseAs.
+// ParseEncoder reads the bytes of config.json for the vision or audio encoder of a model, which encodes images or
+// audio for its language model. Values are the root of the file; the configurations in it have the defaults of their
+// own types. class and rawConfig are those of ParseAs.
 func ParseEncoder(class string, data []byte, rawConfig func(class string) bool) (*Config, error) {
 	return parseEncoder(class, data, rawConfig, (*Config).encoderClass)
 }

@@ -8,8 +8,8 @@ import (
 	"ggforge/fault"
 )
 
-// Facts are what is known about a model besides its config.json. Which files are
-// read for them is up to the model's architecture, see Source.
+// Facts are properties of a model from files other than config.json. The architecture decides which files are read,
+// see Source.
 type Facts struct {
 	Dir     string   // name of the checkpoint's directory, "" if it is unknown
 	Tensors []string // names of the checkpoint's tensors; nil if they are unknown
@@ -33,21 +33,20 @@ type Facts struct {
 	Temperatures []Temperature
 	// ScoreBias is added to the scores of levels: lists with one number for each level.
 	ScoreBias [][]float64
-	// Reranker says that the model was trained to answer "yes" or "no".
+	// Reranker: the model was trained to answer "yes" or "no".
 	Reranker bool
 	// Target is the configuration of the model that a draft is for; nil for none.
 	Target *View
-	// OwnMask says that the draft has an embedding of its own for the mask.
+	// OwnMask: the draft has an embedding of its own for the mask token.
 	OwnMask bool
 	// Tokens are the ids of "yes" and "no" for a reranker, of ImageBreak or of TileMarks,
 	// as far as the tokenizer's files have them.
 	Tokens map[string]int64
 	// Speech is how a model that speaks decodes its codes: decoder_config of SpeechConfig.
 	Speech Object
-	// Processor is how pictures and sound are prepared for an encoder.
+	// Processor is how images and audio are prepared for an encoder.
 	Processor Object
-	// AudioTokenizer is the configuration of a model of its own that makes codes of
-	// sound, in the folder of that name.
+	// AudioTokenizer is the configuration of the audio tokenizer (audio to codes), in the folder of that name.
 	AudioTokenizer Object
 }
 
@@ -73,7 +72,7 @@ const (
 	AudioTokenizerFiles // of Facts.AudioTokenizer
 )
 
-// readers add what the files of each source say.
+// readers add the facts of each source.
 var readers = [...]func(Files, *View, *Facts) error{
 	PoolingFiles:     readPooling,
 	DenseFiles:       readDense,

@@ -57,8 +57,8 @@ func lfm2LayerTypes(v values) (any, error) {
 	})
 }
 
-// cohere2LayerTypes is the default of layer_types: of the dense layers, and of those
-// after them, each one of a distance sees everything.
+// cohere2LayerTypes is the default of layer_types: of the dense layers, and of those after them, each n-th one has
+// full attention.
 func cohere2LayerTypes(v values) (any, error) {
 	dense, err := cohere2Dense(v)
 	if err != nil {
@@ -106,7 +106,7 @@ func cohere2Dense(v values) (int64, error) {
 	return n, err
 }
 
-// gemma3nLayerTypes is the default of layer_types: each fifth layer sees everything.
+// gemma3nLayerTypes is the default of layer_types: each fifth layer has full attention.
 func gemma3nLayerTypes(v values) (any, error) {
 	return kinds(v, func(bid int64) string {
 		if (bid+1)%5 == 0 {
@@ -133,8 +133,7 @@ func gemma3nSparsity(v values) (any, error) {
 	return pattern, nil
 }
 
-// gemma4LayerTypes is the default of layer_types: each sixth layer and the last one
-// see everything.
+// gemma4LayerTypes is the default of layer_types: each sixth layer and the last one have full attention.
 func gemma4LayerTypes(v values) (any, error) {
 	last, err := v.int("num_hidden_layers")
 	if err != nil {
@@ -158,7 +157,7 @@ func lagunaMLPTypes(v values) (any, error) {
 	})
 }
 
-// allFull is a default of layer_types: every layer sees everything.
+// allFull is a default of layer_types: every layer has full attention.
 func allFull(v values) (any, error) {
 	return kinds(v, func(int64) string { return "full_attention" })
 }
@@ -177,8 +176,8 @@ func NemotronKinds(text string) ([]string, error) {
 	return kinds, nil
 }
 
-// nemotronHFirst makes the list of the kinds of layers, whose length is the number of
-// layers whatever the file says, and gives the size of heads its newer name.
+// nemotronHFirst makes the list of the kinds of layers, whose length is the number of layers regardless of the file,
+// and gives the size of heads its newer name.
 func nemotronHFirst(v values) error {
 	const text, list = "hybrid_override_pattern", "layers_block_type"
 	if s, ok := v[text].(string); ok {
@@ -247,8 +246,7 @@ func glmIndexerTypes(v values) (any, error) {
 	})
 }
 
-// SlidingPattern reads the key sliding_window_pattern; of reports whether a layer
-// sees a window only.
+// SlidingPattern reads the key sliding_window_pattern; of reports whether a layer has a sliding window.
 func (c Object) SlidingPattern() (of func(bid int64) bool, ok bool, err error) {
 	const key = "sliding_window_pattern"
 	switch v := c.Value(key).(type) {

@@ -83,8 +83,8 @@ func readParamsBreak(files Files, v *View, f *Facts) error {
 	return readAddedBreak(files, f)
 }
 
-// TileMarks are what MiniCPM-V 4.7 has between the parts of a picture, in the order of
-// the rows that a file has of them. Source: MiniCPMV4_7VisionModel of the reference.
+// TileMarks are what MiniCPM-V 4.7 has between the parts of an image, in the order of the rows that a file has of
+// them. Source: MiniCPMV4_7VisionModel of the reference.
 var TileMarks = []string{"</image>", "<slice>", "</slice>", "\n"}
 
 // readTileTokens encodes them: each has to be one token.

@@ -88,13 +88,14 @@ func (o Object) Require(keys ...string) (int64, error) {
 	return n, o.requireErr(ok, err, keys)
 }
 
-// requireErr returns err, or that of keys none of which has a value.
+// requireErr returns err, or an error for keys of which none has a value.
 func (o Object) requireErr(ok bool, err error, keys []string) error {
 	if err != nil || ok {
 		return err
 	}
 	if o.file == preprocessorFile && o.values == nil {
-		return fault.Errorf(fault.Broken, "%s: %w (it, or %s, says how pictures and sound are prepared: %s)",
+		return fault.Errorf(fault.Broken,
+			"%s: %w (this file or %s must have %s, for the preprocessing of images and audio)",
 			preprocessorFile, fs.ErrNotExist, processorFile,
 			strings.Trim(fmt.Sprintf("%q", keys), "[]"))
 	}
@@ -116,7 +117,7 @@ func (o Object) Names(keys []string) []string {
 // FileName returns the name of the file that the object is from, for errors.
 func (o Object) FileName() string { return cmp.Or(o.file, ConfigFile) }
 
-// withFile gives an error about a key the name of the object's file.
+// withFile returns an error about a key with the name of the object's file.
 func (o Object) withFile(err error) error {
 	var e *keyError
 	if o.file == "" || !errors.As(err, &e) {

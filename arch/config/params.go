@@ -33,8 +33,8 @@ var paramsExperts = map[string]string{"route_every_n": "moe_layer_freq",
 	"num_expert_groups": "n_group", "num_expert_groups_per_tok": "topk_group", "expert_parallel": "",
 	"expert_model_parallel": ""}
 
-// gatherExperts puts what params.json says of experts where models of Hugging Face have it.
-// Source: the reference's MistralMoeModel.
+// gatherExperts copies the expert settings of params.json to the keys of config.json. Source: the reference's
+// MistralMoeModel.
 func (c *Config) gatherExperts() error {
 	if IsNo(c.Raw["moe"]) {
 		return nil

@@ -27,7 +27,8 @@ func ParsePocketTTS(file string, shapes map[string][]int64, encoder bool) (*Conf
 		switch {
 		case err != nil:
 		case shape == nil:
-			err = fault.Errorf(fault.Broken, "%s: has no tensor %q, which says how large a Pocket TTS is", file, name)
+			err = fault.Errorf(fault.Broken, "%s: has no tensor %q, whose shape gives the size of a Pocket TTS model",
+				file, name)
 		case len(shape) != dims:
 			err = fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want %d dimensions", file, name, shape, dims)
 		default:

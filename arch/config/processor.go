@@ -7,16 +7,15 @@ import (
 	"ggforge/fault"
 )
 
-// The files that say how pictures and sound are prepared. Where both have a key, the
-// second one's value counts.
+// The files that say how images and audio are prepared. Where both have a key, the second one's value counts.
 const (
 	preprocessorFile = "preprocessor_config.json"
 	processorFile    = "processor_config.json"
 )
 
-// readProcessor reads them. What the first has under media_proc_cfg and the second
-// under image_processor is laid over its root. Without either the object has no values,
-// and what needs one says that the files are missing, see Object.needed.
+// readProcessor reads them. What the first has under media_proc_cfg and the second under image_processor is laid over
+// its root. Without either the object has no values, and what needs one says that the files are missing, see
+// Object.requireErr.
 func readProcessor(files Files, _ *View, f *Facts) error {
 	var all map[string]any
 	for _, file := range []struct{ name, inner string }{{preprocessorFile, "media_proc_cfg"},
@@ -44,7 +43,7 @@ func readProcessor(files Files, _ *View, f *Facts) error {
 	return nil
 }
 
-// AudioTokenizer is the folder of a model that makes codes of sound.
+// AudioTokenizer is the folder of the audio tokenizer, a model of its own.
 const AudioTokenizer = "audio_tokenizer"
 
 // readAudioTokenizer reads its configuration, without which there is no such model.
@@ -65,7 +64,7 @@ func readAudioTokenizer(files Files, _ *View, f *Facts) error {
 	return nil
 }
 
-// SpeechConfig is the configuration of what makes codes of sound, and sound of codes.
+// SpeechConfig is the configuration of the speech tokenizer, which encodes audio to codes and decodes codes.
 const SpeechConfig = "speech_tokenizer/config.json"
 
 // readSpeech reads it. Keys that were asked for are recorded with those of the model.

@@ -109,7 +109,7 @@ func (v *View) isSynonym(key string) bool {
 	return false
 }
 
-// IsNo reports whether a value says that something is absent or off.
+// IsNo reports whether a value means absent or off.
 func IsNo(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -126,8 +126,7 @@ func IsNo(v any) bool {
 	return false
 }
 
-// inertKeys say nothing about the arithmetic of inference that the tensors do not
-// say.
+// inertKeys have no effect on the arithmetic of inference beyond what the tensors show.
 var inertKeys = set(
 	// names, versions and tools
 	"_name_or_path", "name_or_path", "_commit_hash", "_from_model_config", "_num_labels", "num_labels",

@@ -8,7 +8,7 @@ import (
 	"ggforge/fault"
 )
 
-// WrongType is the error for a key whose value is not what it should be.
+// WrongType is the error for a key with an unexpected value.
 func WrongType(key, want string, found any) error {
 	return &keyError{ConfigFile, key, fmt.Sprintf("want %s, found %s", want, excerpt(found))}
 }
@@ -20,7 +20,7 @@ func (e *keyError) Error() string { return fmt.Sprintf("%s: key %q: %s", e.file,
 
 func (e *keyError) Is(target error) bool { return target == fault.Broken }
 
-// excerpt returns a value of config.json as JSON has it, cut when it is long.
+// excerpt returns a value as JSON, cut when it is long.
 func excerpt(v any) string {
 	const most = 80
 	text, err := json.Marshal(v)

@@ -6,30 +6,28 @@ import (
 	"strings"
 )
 
-// View is what the tables of package arch may ask about a model: its config.json,
-// the facts of other files, and what the user asked for. It records which keys
-// were asked for; what it shows never changes.
+// View is the input of the tables of package arch: config.json, the facts of other files, and the user's options. It
+// records which keys were read; its values never change.
 //
 // A View is for one goroutine at a time.
 type View struct {
 	*Config
-	Object  // config.json as the reference sees it
+	Object  // config.json as the reference reads it
 	Facts   Facts
 	Options Options
 }
 
-// Options are what the user asked for. The zero value is what the reference does.
+// Options are the user's options. The zero value is the reference's behaviour.
 type Options struct {
-	// Dense takes the dense modules along, see Facts.Dense.
+	// Dense includes the dense modules, see Facts.Dense.
 	Dense bool
-	// NextN says what becomes of layers that predict further tokens.
+	// NextN is the choice for MTP layers.
 	NextN NextN
-	// Reference leaves out what the reference does not write.
+	// Reference leaves out everything that the reference does not write.
 	Reference bool
 }
 
-// NextN says what becomes of the layers of a model that predict further tokens (MTP),
-// with which a runtime drafts what the model then checks.
+// NextN is what a file contains of a model and its MTP (NextN) layers, which a runtime uses for speculative decoding.
 type NextN uint8
 
 // The values of NextN. WithNextN is for all models that have such layers; the others
@@ -60,9 +58,8 @@ func (v *View) With(f Facts) *View {
 // without the configuration of a language model in it.
 func (v *View) RawConfig() Object { return Object{v.Raw, "", v.read, v.Config.File} }
 
-// Given returns the value of a key for a question about keys that the file must
-// not have, or that must have one value: it counts as asked for only if the file
-// has the key.
+// Given returns the value of a key for checks of keys that must be absent or have one value: it counts as read only
+// if the file has the key.
 func (v *View) Given(key string) any { return v.GivenIn(v.Object, key) }
 
 // GivenIn is Given for a key of a part of the configuration.

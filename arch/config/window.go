@@ -5,18 +5,15 @@ import (
 	"strings"
 )
 
-// windowKeys say how far attention sees; Window reads them all, for every
-// architecture.
+// windowKeys configure sliding windows; Window reads them all, for every architecture.
 var windowKeys = set("sliding_window", "use_sliding_window", "max_window_layers")
 
 // contextKeys are the names of the length of the context.
 var contextKeys = []string{"max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length", "seq_length"}
 
-// Window returns how many positions the attention of a model sees in at least one
-// layer, of context, which is 0 if the file does not say; ok is false when all
-// layers see everything. Source: the configurations of the transformers library.
-// Types that have no such key there have no window; types that are not known there
-// have one if they name one.
+// Window returns the sliding window of the model's SWA layers and the context length, 0 if the file has none; ok is
+// false when all layers have full attention. Source: the configurations of the transformers library. Types that have
+// no such key there have no window; types that are not known there have one if they name one.
 func (v *View) Window() (window, context int64, ok bool) {
 	if m := modelTypes()[v.modelType]; m != nil {
 		if _, windowed := m.Defaults["sliding_window"]; !windowed {
@@ -57,8 +54,7 @@ func (v *View) Window() (window, context int64, ok bool) {
 	return window, 0, true
 }
 
-// onlyWindows reports whether layer_types says no more than which layers have a
-// window.
+// onlyWindows reports whether layer_types has full and sliding-window attention only.
 func onlyWindows(v any) bool {
 	kinds, ok := v.([]any)
 	return ok && !slices.ContainsFunc(kinds, func(k any) bool {

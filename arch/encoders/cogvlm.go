@@ -50,9 +50,8 @@ var cogVLM = &table.Arch{
 	}},
 }
 
-// dotsOCR is the vision encoder of dots.ocr: layers of a language model's kind over pictures of
-// any size, and a projector of neighbouring patches. Source: DotsOCRVisionModel of the
-// reference.
+// dotsOCR is the vision encoder of dots.ocr: layers of a language model's kind over images of any size, and a
+// projector of neighbouring patches. Source: DotsOCRVisionModel of the reference.
 var dotsOCR = &table.Arch{
 	Name:       name,
 	Classes:    []string{"DotsOCRForCausalLM"},

@@ -12,8 +12,8 @@ import (
 	"ggforge/rows"
 )
 
-// deepseek4V is described in keys of the root that begin with vision_. Pictures are
-// prepared in one way, no file says it.
+// deepseek4V is described in keys of the root that begin with vision_. Images are prepared in one way, no file says
+// it.
 var deepseek4V = &table.Arch{
 	Name:       name,
 	Classes:    []string{"DeepseekV4ForCausalLM"},
@@ -59,7 +59,7 @@ var deepseek4V = &table.Arch{
 		"v.token_embd.img_start": "v_proj", "v.token_embd.img_end": "v_proj", "v.token_embd.img_pad": "v_proj"}},
 }
 
-// halfPerChannel is what pictures are prepared with unless a file says something else.
+// halfPerChannel is what images are prepared with unless a file says something else.
 func halfPerChannel(key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		if !c.Processor().Present(key) {
@@ -69,7 +69,7 @@ func halfPerChannel(key string) table.Derive {
 	}
 }
 
-// nominalSize is the size of a picture of 16 x 16 merged patches.
+// nominalSize is the size of an image of 16 x 16 merged patches.
 func nominalSize(c *config.View) (gguf.Value, bool, error) {
 	patch, err := c.Require("vision_patch_size")
 	if err != nil {

@@ -21,8 +21,7 @@ var (
 	inQwen2  table.In = func(c *config.View) config.Object { return inWidths(c).Sub("qwen2-0-5b") }
 )
 
-// ocrRows are the rows after the general ones; tiles is the greatest number of parts
-// that a picture is cut into.
+// ocrRows are the rows after the general ones; tiles is the greatest number of parts that an image is cut into.
 func ocrRows(kind string, tiles uint32, scale table.Derive, list ...table.Row) []table.Row {
 	return vision(slices.Concat(list, []table.Row{
 		projector(kind), epsOf("layer_norm_eps", 1e-6), useGELU, {Key: keyScale, Derive: scale},
@@ -119,7 +118,7 @@ var deepseekOCR2 = func() *table.Arch {
 	}
 }()
 
-// Runtimes know which layers of the SAM model see the whole picture.
+// Runtimes know which layers of the SAM model see the whole image.
 var ocrExpect = []table.Expect{
 	{Key: "global_attn_indexes", In: inSAM, Values: []string{"[2 5 8 11]"}},
 	{Key: "projector_type", In: inProjector, Values: []string{"linear"}},
@@ -154,8 +153,8 @@ var samRows = func() []table.TensorRow {
 
 var samDims = shape.Table{"s_embd": "@vision.sam.embedding_length", "s_head": "s_embd / @vision.sam.head_count"}
 
-// samShapes have two lengths of relative positions: those of layers that see a window,
-// and those of layers that see all.
+// samShapes have two lengths of relative positions: those of window-attention layers, and those of full-attention
+// layers.
 var samShapes = shape.Table{
 	"v.sam.pos_embd": "s_embd, ?cells, ?cells, 1", "v.sam.patch_embd": "16, 16, 3, s_embd",
 	"v.sam.patch_embd.bias":  "s_embd",

@@ -1,6 +1,5 @@
-// Package encoders has the tables of the parts of models that turn pictures and
-// sound into what a language model reads: files of architecture clip, which
-// runtimes load next to the model's own. They are tables like those of package
+// Package encoders has the tables of vision and audio encoders with their projectors to the language model (mmproj):
+// files of architecture clip, which runtimes load next to the model's own. They are tables like those of package
 // arch, one file for each family.
 //
 // Names of the rows are those of the checkpoint. Where a table is for several

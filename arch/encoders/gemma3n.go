@@ -228,8 +228,8 @@ func mobileNetShapes() shape.Table {
 	return t
 }
 
-// channelsAsImage gives a vector of one number for each channel the dimensions of a picture,
-// [1, channels, 1, 1] in the checkpoint's order.
+// channelsAsImage gives a vector of one number for each channel the dimensions of an image, [1, channels, 1, 1] in the
+// checkpoint's order.
 var channelsAsImage = &table.Transform{Name: "picture",
 	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()
@@ -239,8 +239,8 @@ var channelsAsImage = &table.Transform{Name: "picture",
 		return rows.Reshape(s, []int64{1, 1, ne[0], 1})
 	}}
 
-// scaleOfPicture is channelsAsImage for factors, which runtimes multiply pictures by. The
-// reference leaves them a vector, with which the runtime fails.
+// scaleOfPicture is channelsAsImage for factors, which runtimes multiply images by. The reference leaves them a
+// vector, with which the runtime fails.
 var scaleOfPicture = &table.Transform{Name: "picture",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		if l.Options.Reference {
@@ -249,7 +249,7 @@ var scaleOfPicture = &table.Transform{Name: "picture",
 		return channelsAsImage.Forward(l, s)
 	}}
 
-// gemma3nSize is the side of the picture.
+// gemma3nSize is the side of the image.
 func gemma3nSize(c *config.View) (gguf.Value, bool, error) {
 	n, err := gemma3nSide(c)
 	return table.Uint32Of(n, true, err)

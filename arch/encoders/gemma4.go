@@ -13,8 +13,7 @@ import (
 	"ggforge/rows"
 )
 
-// Vision and audio encoders of Gemma 4. Source: the Gemma 4 classes of the reference for
-// pictures and sound.
+// Vision and audio encoders of Gemma 4. Source: the Gemma 4 classes of the reference for images and audio.
 
 // gemma4 has a vision encoder with layers like those of its language model, and for audio a
 // conformer; models without the latter have no audio_config.
@@ -113,7 +112,7 @@ var gemma4 = &table.Arch{
 	}, boundShapes("v.blk.{bid}.", gemma4VisionLinears), boundShapes("a.blk.{bid}.", gemma4AudioLinears))},
 }
 
-// gemma4Unified has no layers: it projects patches and sound into its language model.
+// gemma4Unified has no layers: it projects patches and audio into its language model.
 var gemma4Unified = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Gemma4UnifiedForConditionalGeneration"},
@@ -162,7 +161,7 @@ const (
 	gemma4Sub   = "audio_tower.subsample_conv_projection."
 )
 
-// The keys of the projector's type in files with one for each sense.
+// The keys of the projector's type in files with one for each modality.
 const (
 	keyVisionKind = "vision.projector_type"
 	keyAudioKind  = "audio.projector_type"
@@ -173,7 +172,7 @@ var nominalImageSize = table.Row{Key: keyImageSize, Const: gguf.Uint32(224)}
 
 func zeroRow(key string) table.Row { return table.Row{Key: key, Const: gguf.Uint32(0)} }
 
-// gemma4Projector are the rows of a projector for sound.
+// gemma4Projector are the rows of a projector for audio.
 func gemma4Projector(kind string) []table.Row {
 	return []table.Row{
 		{Key: keyAudioKind, Const: gguf.String(kind)}, uint32Row(keyMels, inAudio, "input_feat_size", 128),
@@ -205,10 +204,10 @@ func fourTimesAudio(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(4*n, true, err)
 }
 
-// inVisionRope are the settings of positions in pictures.
+// inVisionRope are the settings of positions in images.
 func inVisionRope(c *config.View) config.Object { return c.Vision().Sub("rope_parameters") }
 
-// maxLayers is the larger one of the numbers of layers of both senses.
+// maxLayers is the larger one of the numbers of layers of both modalities.
 func maxLayers(c *config.View) (int64, error) {
 	n, err := layers(inVision, blockKeys...)(c)
 	if err != nil {
@@ -221,7 +220,7 @@ func maxLayers(c *config.View) (int64, error) {
 	return max(n, m), err
 }
 
-// layersOfPart returns rows for the layers of one of the senses.
+// layersOfPart returns rows for the layers of one modality.
 func layersOfPart(in table.In, list []table.TensorRow) []table.TensorRow {
 	return onlyIf(func(l table.Layer) (bool, error) {
 		n, err := layers(in, blockKeys...)(l.View)
@@ -273,7 +272,7 @@ var gemma4AudioLinears = []linear{
 // bounds are what a linear's input and output are limited to.
 var bounds = []string{"input_max", "input_min", "output_max", "output_min"}
 
-// clippedLinears are the rows of linears; the bounds are there if the config says so.
+// clippedLinears are the rows of linears; the bounds are there if the config enables it.
 func clippedLinears(in table.In, hf, to string, list []linear) []table.TensorRow {
 	has := ifTrue(in, "use_clipped_linears")
 	var all []table.TensorRow

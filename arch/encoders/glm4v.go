@@ -10,8 +10,8 @@ import (
 	"ggforge/gguf"
 )
 
-// glm4VOf is what GLM's models see with: two frames at a time, layers with a gate, and a
-// merger that has a gate, too.
+// glm4VOf is the vision encoder of GLM models: two frames at a time, layers with a gate, and a merger that has a
+// gate, too.
 func glm4VOf(kind string, classes []string, list ...table.Row) *table.Arch {
 	return &table.Arch{
 		Name:       name,

@@ -10,8 +10,7 @@ import (
 	"ggforge/gguf"
 )
 
-// Granite Speech: a conformer that is trained to spell, then a few queries that look at
-// each window of what it hears.
+// Granite Speech: a conformer that is trained to spell, then a few queries that look at each window of the audio.
 
 var inEncoder table.In = func(c *config.View) config.Object { return c.Sub("encoder_config") }
 

@@ -15,9 +15,8 @@ import (
 
 var inQFormer table.In = func(c *config.View) config.Object { return c.Sub("qformer_config") }
 
-// graniteVision is a SigLIP model of which several layers go into the language model,
-// each by way of a projector: a few queries that look at each window of the picture.
-// Projectors are numbered by the layers that they go to.
+// graniteVision is a SigLIP model of which several layers go into the language model, each by way of a projector: a
+// few queries that look at each window of the image. Projectors are numbered by the layers that they go to.
 var graniteVision = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Granite4VisionForConditionalGeneration"},
@@ -75,7 +74,8 @@ func graniteProjectors(c *config.View) ([]parts.Projector, error) {
 	list, err := parts.Projectors(c, n)
 	if err == nil && len(list) == 0 {
 		err = fault.Errorf(fault.Broken,
-			"%s: neither \"deepstack_layer_map\" nor \"spatial_target_layers\" says where what is seen goes",
+			"%s: has neither of the keys \"deepstack_layer_map\" and \"spatial_target_layers\", the target layers of "+
+				"the projectors",
 			c.FileName())
 	}
 	if err != nil {
@@ -167,8 +167,8 @@ func windowSide(i int) table.Derive {
 	}
 }
 
-// pinpoints are the sizes that pictures are brought to, width and height of each; in
-// config.json the height comes first.
+// pinpoints are the sizes that images are brought to, width and height of each; in config.json the height comes
+// first.
 func pinpoints(c *config.View) (gguf.Value, bool, error) {
 	const key = "image_grid_pinpoints"
 	sizes, _, err := c.IntLists(key)

@@ -8,9 +8,9 @@ import (
 	"ggforge/rows"
 )
 
-// hunyuanVL is HunyuanOCR's vision encoder: layers over pictures of any size, then two
-// convolutions that join neighbours. Tokens for the beginning and the end of a picture
-// and for the end of a row belong to it. Source: HunyuanVLVisionModel of the reference.
+// hunyuanVL is HunyuanOCR's vision encoder: layers over images of any size, then two convolutions that join
+// neighbours. Tokens for the beginning and the end of an image and for the end of a row belong to it. Source:
+// HunyuanVLVisionModel of the reference.
 var hunyuanVL = &table.Arch{
 	Name:       name,
 	Classes:    []string{"HunYuanVLForConditionalGeneration"},

@@ -27,7 +27,7 @@ var idefics3 = &table.Arch{
 	Shapes: shape.Rules{Tensors: shape.Table{"mm.model.fc": "v_shuffled, v_proj"}},
 }
 
-// longestEdge is the size that pictures are brought to before they are cut.
+// longestEdge is the size that images are brought to before they are cut.
 func longestEdge(c *config.View) (gguf.Value, bool, error) {
 	n, ok, err := c.Processor().Sub("size").Int("longest_edge")
 	if err == nil && !ok {

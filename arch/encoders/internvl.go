@@ -89,7 +89,7 @@ func firstOf(key string) table.Derive {
 	}
 }
 
-// tileLimit is a limit of the parts that a picture is cut into.
+// tileLimit is a limit of the parts that an image is cut into.
 func tileLimit(key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		n, ok, err := c.Int(key)

@@ -12,7 +12,7 @@ import (
 	"ggforge/rows"
 )
 
-// moonViT are the tensors of Moonshot's model, which knows pictures of all sizes.
+// moonViT are the tensors of Moonshot's model, which knows images of all sizes.
 var moonViT = []table.TensorRow{
 	{HF: "vision_tower.patch_embed.proj", GGUF: "v.patch_embd", Bias: table.NeedBias, Type: kernelType},
 	{HF: "vision_tower.encoder.blocks.{bid}.norm0", GGUF: "v.blk.{bid}.ln1", Bias: table.NeedBias},
@@ -59,7 +59,7 @@ var flatGrid = &table.Transform{Name: "flat-grid", Forward: func(_ table.Layer, 
 	return rows.Reshape(s, []int64{ne[0], ne[1] * ne[2]})
 }}
 
-// kimiK25 also knows films, a part that no runtime has.
+// kimiK25 also knows videos, a part that no runtime has.
 var kimiK25 = &table.Arch{
 	Name:       name,
 	Classes:    []string{"KimiK25ForConditionalGeneration", "Glm5vForConditionalGeneration"},

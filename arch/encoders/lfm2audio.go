@@ -58,8 +58,8 @@ func fastConformer() []table.TensorRow {
 	}...)
 }
 
-// channelsAsPlane gives a vector of one number for each channel two dimensions of 1 before it, as
-// biases are added to pictures of spectra.
+// channelsAsPlane gives a vector of one number for each channel two dimensions of 1 before it, as biases are added to
+// images of spectra.
 var channelsAsPlane = &table.Transform{Name: "plane", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 	ne := s.NE()
 	if len(ne) != 1 {
@@ -120,8 +120,7 @@ func fastConformerUnused(part string) []string {
 	return list
 }
 
-// fastConformerRows are the keys of the audio encoder; ff is the row of the width of its
-// feed-forward parts.
+// fastConformerRows are the keys of the audio encoder; ff is the row of the width of its FFNs.
 func fastConformerRows(in table.In, ff table.Row) []table.Row {
 	ff.Key = "audio.feed_forward_length"
 	return []table.Row{
@@ -138,8 +137,7 @@ var lfm2Audio = &table.Arch{
 	Classes:    []string{"Lfm2AudioForConditionalGeneration"},
 	Encoder:    encoderOf(inLFM),
 	BlockCount: layers(inLFM, blockKeys...),
-	// No runtime asks for the width of the feed-forward parts, for which files have
-	// that of the layers.
+	// No runtime asks for the width of the FFNs, for which files have that of the layers.
 	Metadata: slices.Concat([]table.Row{{Key: gguf.KeyFileType}},
 		fastConformerRows(inLFM, required(uint32Row("", inLFM, "d_model", 0))), []table.Row{
 			projector("lfm2a"), required(uint32Row(keyMels, inLFM, "feat_in", 0)),

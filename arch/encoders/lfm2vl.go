@@ -20,7 +20,7 @@ var siglipNames = []table.Rename{
 	{Prefix: "model.multi_modal_projector.", With: "multi_modal_projector."},
 }
 
-// lfm2VL is a SigLIP 2 model for pictures of all sizes.
+// lfm2VL is a SigLIP 2 model for images of all sizes.
 var lfm2VL = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Lfm2VlForConditionalGeneration"},
@@ -106,7 +106,7 @@ func layersUpToFeature(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(n+last+1, true, err)
 }
 
-// resample is how pictures are brought to a size.
+// resample is how images are brought to a size.
 func resample(c *config.View) (gguf.Value, bool, error) {
 	n, ok, err := c.Processor().Int("resample")
 	if !ok || err != nil {

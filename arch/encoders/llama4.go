@@ -48,8 +48,7 @@ var llama4 = &table.Arch{
 	},
 }
 
-// notCompatReference and theirs are for the norm before the feed-forward part. The reference gives it
-// the name that Gemma 4's norm after attention has, which has the same one in the
-// checkpoint: runtimes then take it for that.
+// notCompatReference and compatReference choose the name of the norm before the FFN. The reference gives it that of
+// Gemma 4's norm after attention, which has the same name in checkpoints; runtimes then take it for that norm.
 func notCompatReference(l table.Layer) (bool, error) { return !l.Options.Reference, nil }
 func compatReference(l table.Layer) (bool, error)    { return l.Options.Reference, nil }

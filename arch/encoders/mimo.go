@@ -16,7 +16,7 @@ import (
 // then pass a few layers of the checkpoint itself. Source: MiMoV2VisionAudioModel of the
 // reference.
 
-// inCodec is the configuration of what makes codes of sound.
+// inCodec is the configuration of what makes audio codes.
 var inCodec table.In = func(c *config.View) config.Object { return c.Facts.AudioTokenizer }
 
 const mimoCodec = "audio_tokenizer."
@@ -262,7 +262,7 @@ func stackBooks(l table.Layer, list []rows.Source) (rows.Source, error) {
 	for i, s := range list {
 		if ne := s.NE(); len(ne) != 2 || ne[1] != int64(sizes[i]) {
 			return nil, fault.Errorf(fault.Broken,
-				"table of codes %d has dimensions %s, want %d codes as \"codebook_size\" says", i,
+				"table of codes %d has dimensions %s, want %d codes (key \"codebook_size\")", i,
 				gguf.Shape(ne), sizes[i])
 		}
 		if list[i], err = rows.PadRows(s, int64(slices.Max(sizes))); err != nil {
@@ -272,7 +272,7 @@ func stackBooks(l table.Layer, list []rows.Source) (rows.Source, error) {
 	return rows.Stack(list)
 }
 
-// mimoKinds returns what each layer sees: all (-1), a band of rows (0) or of columns (1).
+// mimoKinds returns the attention of each layer: full (-1), a band of rows (0) or of columns (1).
 func mimoKinds(c *config.View) ([]int32, error) {
 	const types, full = "vit_window_attn_types", "fullatt_block_indexes"
 	o := inVision(c)
@@ -309,7 +309,7 @@ func mimoFullAttention(c *config.View) (gguf.Value, bool, error) {
 	return gguf.Int32s(list), err == nil, err
 }
 
-// mimoSink is the condition that a layer does not see all of the picture.
+// mimoSink is the condition of window-attention layers.
 func mimoSink(l table.Layer) (bool, error) {
 	list, err := mimoKinds(l.View)
 	if err != nil {
@@ -319,7 +319,7 @@ func mimoSink(l table.Layer) (bool, error) {
 	return ok && sinks && list[l.Bid] >= 0, err
 }
 
-// mimoAudioWindows is which layers hear all (-1), and which a window (0).
+// mimoAudioWindows is -1 for full-attention layers and 0 for window-attention layers.
 func mimoAudioWindows(c *config.View) (gguf.Value, bool, error) {
 	o := inCodec(c)
 	n, err := o.Require("encoder_layers")

@@ -16,8 +16,7 @@ import (
 // one (downsample_mode 4x) go without the first step.
 var miniCPMV46 = miniCPMV("MiniCPMV4_6ForConditionalGeneration", "minicpmv4_6", inProc)
 
-// miniCPMV47 is the same, with the embeddings of the tokens that are between the parts
-// of a picture.
+// miniCPMV47 is the same, with the embeddings of the tokens that are between the parts of an image.
 var miniCPMV47 = func() *table.Arch {
 	t := miniCPMV("MiniCPMV4_7ForConditionalGeneration", "minicpmv4_7", inProc, inRoot)
 	t.Encoder.Facts = []config.Source{config.TileTokens}
@@ -119,7 +118,7 @@ func (m modeIn) merge(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(n, true, err)
 }
 
-// tileRows takes the embeddings of the tokens between the parts of a picture.
+// tileRows takes the embeddings of the tokens between the parts of an image.
 var tileRows = &table.Transform{Name: "tile-marks", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 	ne := s.NE()
 	ids := make([]int64, len(config.TileMarks))
@@ -134,8 +133,7 @@ var tileRows = &table.Transform{Name: "tile-marks", Forward: func(l table.Layer,
 	return rows.Gather(s, []int64{ne[0], int64(len(ids))}, func(i int64) int64 { return ids[i] })
 }}
 
-// sliceSize is the side of the parts that a picture is cut into; that in config.json is
-// of the grid of positions.
+// sliceSize is the side of the parts that an image is cut into; that in config.json is of the grid of positions.
 func sliceSize(c *config.View) (gguf.Value, bool, error) {
 	n, ok, err := c.Processor().Int("scale_resolution")
 	if err == nil && !ok {

@@ -12,9 +12,8 @@ import (
 	"ggforge/rows"
 )
 
-// museGlimmer is the vision encoder of Meta's Muse Glimmer; of a film it takes two frames at a
-// time, of a picture the same frame twice. Source: MuseGlimmerVisionModel of the
-// reference.
+// museGlimmer is the vision encoder of Meta's Muse Glimmer; it takes two frames of a video at a time, the frame of an
+// image twice. Source: MuseGlimmerVisionModel of the reference.
 var museGlimmer = &table.Arch{
 	Name:       name,
 	Classes:    []string{"MuseGlimmerForConditionalGeneration"},
@@ -54,8 +53,7 @@ var museGlimmer = &table.Arch{
 		"mm.1": "?first, ?second", "mm.2": "?second, v_proj"}},
 }
 
-// museLayers is the number of layers. Runtimes know which of them see the whole picture:
-// every fourth one and the last.
+// museLayers is the number of layers. Runtimes know which of them have full attention: every fourth one and the last.
 func museLayers(c *config.View) (int64, error) {
 	const key = "layer_types"
 	n, err := c.Vision().Require(blockKeys...)
@@ -79,15 +77,14 @@ func museLayers(c *config.View) (int64, error) {
 	for i, s := range types {
 		if full := i%4 == 3 || i == len(types)-1; full != (s == "full_attention") {
 			return 0, fault.Errorf(fault.Unsupported,
-				"%s: key \"vision_config.%s\": layer %d is %s; runtimes see the whole picture in every fourth layer "+
+				"%s: key \"vision_config.%s\": layer %d is %s; runtimes compute full attention in every fourth layer "+
 					"and in the last", c.FileName(), key, i, s)
 		}
 	}
 	return n, nil
 }
 
-// museSize is the side of a picture of as many merged patches as the grid of positions
-// has rows.
+// museSize is the side of an image of as many merged patches as the grid of positions has rows.
 func museSize(c *config.View) (gguf.Value, bool, error) {
 	size := int64(1)
 	for _, key := range []string{"pos_emb_height", "patch_size", "merge_size"} {

@@ -12,8 +12,8 @@ import (
 	"ggforge/gguf"
 )
 
-// nemotronOmni is that of Nemotron 3.5 Super VL, for pictures of all sizes and for two
-// frames at a time. Its tensors have RADIO's names, or those of the transformers library.
+// nemotronOmni is that of Nemotron 3.5 Super VL, for images of all sizes and for two frames at a time. Its tensors
+// have RADIO's names, or those of the transformers library.
 var nemotronOmni = &table.Arch{
 	Name:       name,
 	Classes:    []string{"NemotronH_Omni_Reasoning_V3"},
@@ -93,7 +93,7 @@ func omniWidth(c *config.View) (gguf.Value, bool, error) {
 	return gguf.Uint32(uint32(f)), true, nil
 }
 
-// omniPixels is a limit of the size of pictures, which files have in patches.
+// omniPixels is a limit of the size of images, which files have in patches.
 func omniPixels(key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		n, err := c.Processor().Require(key)

@@ -43,7 +43,7 @@ var paddleOCR = &table.Arch{
 		"mm.1": "4 * v_embd, 4 * v_embd", "mm.2": "4 * v_embd, v_proj"}},
 }
 
-// sideOfPixels is the side of the largest picture, if that were a square.
+// sideOfPixels is the side of the largest image, if that were a square.
 func sideOfPixels(c *config.View) (gguf.Value, bool, error) {
 	n, err := c.Processor().Require("max_pixels")
 	if err == nil && (n < 0 || n > math.MaxUint32) {

@@ -12,12 +12,11 @@ import (
 	"ggforge/rows"
 )
 
-// Qwen's vision and audio encoders. Their configurations are below
-// thinker_config, those that speak have one of a talker next to it. Positions of
-// sound are sines and cosines, which checkpoints lack and files have. Source:
+// Qwen's vision and audio encoders. Their configurations are below thinker_config, those that speak have one of a
+// talker next to it. Positions of audio are sines and cosines, which checkpoints lack and files have. Source:
 // Qwen25OmniModel and Qwen3OmniMmprojModel of the reference.
 
-// omniPositions are the positions of 30 seconds of sound.
+// omniPositions are the positions of 30 seconds of audio.
 var omniPositions = []table.ExtraTensor{{GGUF: "a.position_embd.weight",
 	Make: func(c *config.View) (rows.Source, error) {
 		const positions, widest = 1500, 1 << 16
@@ -44,8 +43,8 @@ func omniAudio() []table.Row {
 	})
 }
 
-// omniExpect are settings of the audio encoder that runtimes know one value of; window is the
-// length of half a piece of sound that the convolutions take at a time.
+// omniExpect are settings of the audio encoder that runtimes know one value of; window is the length of half a piece
+// of audio that the convolutions take at a time.
 func omniExpect(window string, list ...table.Expect) []table.Expect {
 	return append([]table.Expect{
 		{Key: "activation_function", In: inAudio, Values: []string{"gelu"}},
@@ -109,8 +108,8 @@ var qwen25OmniVision = slices.Concat(slices.DeleteFunc(slices.Clone(qwenVLRows),
 	{HF: "visual.blocks.{bid}.attn.v", GGUF: "v.blk.{bid}.attn_v", Bias: table.NeedBias},
 })
 
-// qwen25OmniWidth is what files have for the width of the feed-forward part: that of the
-// layers where embed_dim says it, too. No runtime asks for it.
+// qwen25OmniWidth is what files have for the width of the FFN: that of the layers where embed_dim says it, too. No
+// runtime asks for it.
 func qwen25OmniWidth(c *config.View) (gguf.Value, bool, error) {
 	key := "intermediate_size"
 	if c.Vision().Present("embed_dim") {
@@ -120,8 +119,8 @@ func qwen25OmniWidth(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(n, true, err)
 }
 
-// qwen3Audio are the tensors of the audio encoder of Qwen3 models: convolutions over pictures
-// of spectra before the layers.
+// qwen3Audio are the tensors of the audio encoder of Qwen3 models: convolutions over images of spectra before the
+// layers.
 func qwen3Audio() []table.TensorRow {
 	list := slices.Clone(omniLayers)
 	for _, i := range []string{"1", "2", "3"} {

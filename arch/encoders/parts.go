@@ -82,12 +82,12 @@ func textWidth(c *config.View) (gguf.Value, bool, error) {
 	n, ok, err := c.Text().Int("hidden_size", "n_embd")
 	if err == nil && (!ok || n <= 0) {
 		err = fault.Errorf(fault.Broken,
-			"%s: neither \"hidden_size\" nor \"n_embd\" says how wide the language model is", c.FileName())
+			"%s: want a positive \"hidden_size\" or \"n_embd\" of the language model", c.FileName())
 	}
 	return table.Uint32Of(n, true, err)
 }
 
-// perChannel returns numbers for each channel of a picture.
+// perChannel returns numbers for each channel of an image.
 func perChannel(key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) { return channels(c.Processor(), key) }
 }
@@ -254,8 +254,7 @@ var qkvThirds = []table.Part{
 	{GGUF: "v.blk.{bid}.attn_v", Transform: parts.Third(2)},
 }
 
-// permuteHeads turns queries or keys, whose halves rotate against each other, into
-// neighbours that do.
+// permuteHeads permutes Q or K from RoPE over halves (NeoX) to interleaved RoPE.
 var permuteHeads = &table.Transform{Name: "permute-rope-v",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		heads, err := l.Vision().Require("num_attention_heads")

@@ -55,7 +55,7 @@ func phi4Layers(c *config.View) (int64, error) {
 	return n - 1, err
 }
 
-// phi4Size is the side of a picture that has a patch for each position.
+// phi4Size is the side of an image that has a patch for each position.
 func phi4Size(c *config.View) (gguf.Value, bool, error) {
 	const key = "num_patches"
 	n, err := intOr(c.Vision(), key, 256)

@@ -11,9 +11,8 @@ import (
 	"ggforge/rows"
 )
 
-// pixtral is what Mistral's models see with. It has a language model's layers, with
-// rope over rows and columns of patches; rows of patches end in a token of the
-// language model's, whose embedding belongs to the file.
+// pixtral is the vision encoder of Mistral's models. It has a language model's layers, with rope over rows and
+// columns of patches; rows of patches end in a token of the language model's, whose embedding belongs to the file.
 var pixtral = &table.Arch{
 	Name:       name,
 	Classes:    []string{"LlavaForConditionalGeneration", "Mistral3ForConditionalGeneration"},
@@ -74,9 +73,8 @@ var pixtralShapes = shape.Table{
 	"mm.patch_merger": "v_embd * @vision.spatial_merge_size * @vision.spatial_merge_size, v_embd",
 }
 
-// MistralFormat is the same in Mistral's own format. params.json does not say how
-// pictures are prepared, and heads are laid out as the file has them. Source: PixtralModel
-// of the reference.
+// MistralFormat is the same in Mistral's own format. params.json does not say how images are prepared, and heads are
+// laid out as the file has them. Source: PixtralModel of the reference.
 var MistralFormat = &table.Arch{
 	Name:       name,
 	Encoder:    &table.Encoder{Parts: []table.In{inVision}, Facts: []config.Source{config.ParamsBreak}},
@@ -141,7 +139,7 @@ func mergedPatches(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(n, true, err)
 }
 
-// isPixtral refuses models of the LLaVA classes that see with something else.
+// isPixtral refuses models of the LLaVA classes with another vision encoder.
 func isPixtral(c *config.View) (*table.Arch, error) {
 	kind, _, err := c.Vision().String("model_type")
 	if err == nil && kind != "pixtral" {

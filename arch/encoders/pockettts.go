@@ -11,10 +11,9 @@ import (
 	"ggforge/gguf"
 )
 
-// Kyutai's Pocket TTS: what hears whose voice to speak with, and what makes sound of what
-// the language model computes: a decoder of frames (flow matching) and one of sound. Those
-// for sound are Mimi's, convolutions (SEANet) and two transformers of the same size.
-// Source: PocketTTSMmprojModel of the reference.
+// Kyutai's Pocket TTS: the speaker encoder, and the audio decoder of the language model's output: a decoder of frames
+// (flow matching) and one of audio. Those for audio are Mimi's, convolutions (SEANet) and two transformers of the
+// same size. Source: PocketTTSMmprojModel of the reference.
 
 func pocketTTS() *table.Arch {
 	return &table.Arch{

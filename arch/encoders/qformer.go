@@ -25,8 +25,7 @@ func qFormer(hf, to string, is table.Cond) []table.TensorRow {
 	}
 }
 
-// qFormerShapes are their dimensions: it is as wide as width, what it looks at as wide as
-// seen.
+// qFormerShapes are the dimensions of qFormer's tensors for a width, and the width of the states that it attends to.
 func qFormerShapes(to, width, inputWidth string) shape.Table {
 	square := width + ", " + width
 	return shape.Table{

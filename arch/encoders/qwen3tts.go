@@ -13,9 +13,8 @@ import (
 	"ggforge/rows"
 )
 
-// Qwen 3 TTS: what hears whose voice to speak with (ECAPA-TDNN), what predicts the other
-// codes of a frame from the first one, and what makes sound of codes. The last is in a
-// file of its own. Source: Qwen3TTSSpeakerEncoderModel of the reference.
+// Qwen 3 TTS: the speaker encoder (ECAPA-TDNN), the code predictor (the other codes of a frame from the first one),
+// and the audio decoder. The last is in a file of its own. Source: Qwen3TTSSpeakerEncoderModel of the reference.
 
 var (
 	inSpeaker   table.In = func(c *config.View) config.Object { return c.Sub("speaker_encoder_config") }
@@ -200,10 +199,9 @@ var predictorShapes = shape.Table{
 	"a.gen.code.blk.{bid}.ffn_down": "@gen.audio.feed_forward_length, g_embd",
 }
 
-// waveRows make sound of codes: what the codes mean, a transformer, two steps that make
-// frames of them (ConvNeXt), and four that make samples of frames (DAC). They come before
-// all others, in this order. Runtimes have kernels in F16, those of transposed convolutions
-// in F32.
+// waveRows are the audio decoder: codebooks, a transformer, two steps that make frames of them (ConvNeXt), and four
+// that make samples of frames (DAC). They come before all others, in this order. Runtimes have kernels in F16, those
+// of transposed convolutions in F32.
 func waveRows() []table.TensorRow {
 	const p, g = "speech_tokenizer.decoder.", "a.gen.wav."
 	var list []table.TensorRow

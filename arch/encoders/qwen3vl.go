@@ -13,8 +13,8 @@ import (
 
 const deepstackIndexes = "deepstack_visual_indexes"
 
-// qwen3VL is what the models from Qwen3-VL on see with. States of some layers pass
-// mergers of their own into the first layers of the language model.
+// qwen3VL is the vision encoder of Qwen3-VL and its successors. States of some layers pass mergers of their own into
+// the first layers of the language model.
 func qwen3VLOf(classes []string, list ...table.Row) *table.Arch {
 	return &table.Arch{
 		Name:       name,
@@ -83,8 +83,7 @@ var deepstackRows = []table.TensorRow{
 	{HF: "visual.deepstack.{bid}.linear_fc2", GGUF: "v.deepstack.{bid}.fc2", Bias: table.NeedBias, If: isDeepstack},
 }
 
-// sizeOfPositions is the side of a picture that has as many patches as there are
-// positions.
+// sizeOfPositions is the side of an image that has as many patches as there are positions.
 func sizeOfPositions(c *config.View) (gguf.Value, bool, error) {
 	v := c.Vision()
 	if n, ok, err := v.Int("image_size"); ok || err != nil {

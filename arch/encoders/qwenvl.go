@@ -23,7 +23,7 @@ func qwenVLKeys(list ...table.Row) []table.Row {
 var qwenVLEps = table.Row{Key: keyNormEps, Type: gguf.Float32Type, From: []string{"rms_norm_eps"},
 	Const: gguf.Float32(1e-6)}
 
-// qwenVLRows are the tensors of both; those of the feed-forward part differ.
+// qwenVLRows are the tensors of both; those of the FFN differ.
 var qwenVLRows = []table.TensorRow{
 	framesRow("visual.patch_embed.proj"),
 	{HF: "visual.blocks.{bid}.norm1", GGUF: "v.blk.{bid}.ln1", Bias: table.MayBias},
@@ -46,7 +46,7 @@ var qwenVLExpect = []table.Expect{
 	{Key: "temporal_patch_size", In: inVision, Values: []string{"2"}},
 }
 
-// qwenVLUnused are keys that say what the tensors show, or what is done with films.
+// qwenVLUnused are keys that say what the tensors show, or what is done with videos.
 var qwenVLUnused = []string{"vision_config.in_chans", "vision_config.in_channels", "vision_config.spatial_patch_size",
 	"vision_config.tokens_per_second",
 	"vision_config.out_hidden_size"}
@@ -74,8 +74,8 @@ var qwen2VL = &table.Arch{
 		"v.blk.{bid}.ffn_down": "4 * v_embd, v_embd"})},
 }
 
-// qwen2VLWidth is what files have for the width of the feed-forward part, which is four
-// times that of the layers: the width of the language model. No runtime asks for it.
+// qwen2VLWidth is what files have for the width of the FFN, which is four times that of the layers: the width of the
+// language model. No runtime asks for it.
 func qwen2VLWidth(c *config.View) (gguf.Value, bool, error) {
 	n, err := c.Vision().Require("hidden_size")
 	return table.Uint32Of(n, true, err)
@@ -103,7 +103,7 @@ var qwen25VLFeedForward = []table.TensorRow{
 	{HF: "visual.blocks.{bid}.mlp.down_proj", GGUF: "v.blk.{bid}.ffn_down", Bias: table.NeedBias},
 }
 
-// windowPattern is how often a layer sees the whole picture: the file has a period.
+// windowPattern is how often a layer has full attention: the file has a period.
 func windowPattern(c *config.View) (gguf.Value, bool, error) {
 	const key = "fullatt_block_indexes"
 	name := c.Vision().Names([]string{key})[0]

@@ -14,11 +14,9 @@ import (
 	"ggforge/rows"
 )
 
-// RADIO, a ViT that NVIDIA's models see with. Source: NemotronNanoV2VLModel and
-// NemotronOmniVLModel of the reference.
+// RADIO, the ViT of NVIDIA's models. Source: NemotronNanoV2VLModel and NemotronOmniVLModel of the reference.
 
-// radio is that of Nemotron Nano 2 VL, for pictures of one size, and what Nemotron 3 Nano
-// Omni's audio encoder.
+// radio is that of Nemotron Nano 2 VL, for images of one size, and what Nemotron 3 Nano Omni's audio encoder.
 var radio = &table.Arch{
 	Name:    name,
 	Classes: []string{"RADIOModel", "NemotronH_Nano_VL_V2"},
@@ -127,8 +125,7 @@ var radioShapes = shape.Table{"v.class_embd": "v_embd, ?tokens", "mm.model.mlp.0
 // vit is a size of ViT.
 type vit struct{ width, layers, heads int64 }
 
-// vits are the sizes by the names that timm has for them; feed-forward parts are four
-// times as wide.
+// vits are the sizes by the names that timm has for them; FFNs are four times as wide.
 var vits = map[string]vit{"tiny": {192, 12, 3}, "small": {384, 12, 6}, "base": {768, 12, 12}, "large": {1024, 24, 16},
 	"huge": {1280, 32, 16}}
 
@@ -158,8 +155,7 @@ func vitRow(key string, of func(vit) int64) table.Row {
 	}}
 }
 
-// isViTLayer is the condition of layers that see, next to which there may be more that
-// hear.
+// isViTLayer is the condition of layers of the vision encoder; there may be more of the audio encoder.
 func isViTLayer(l table.Layer) (bool, error) {
 	v, err := vitOf(l.View)
 	return l.Bid < v.layers, err
@@ -200,8 +196,7 @@ func radioNorm(key, own string, other ...float64) table.Derive {
 	}
 }
 
-// radioPositions brings the table of positions, [1, positions, width], to those of
-// pictures of one size.
+// radioPositions brings the table of positions, [1, positions, width], to those of images of one size.
 var radioPositions = &table.Transform{Name: "radio-positions",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()
@@ -233,8 +228,8 @@ var radioPositions = &table.Transform{Name: "radio-positions",
 		return rows.Reshape(s, []int64{ne[0], to * to, 1})
 	}}
 
-// kernelOfPlanes makes a convolution of a matrix over patches, [out, planes*height*width]:
-// three planes for a picture, six for two frames.
+// kernelOfPlanes makes a convolution of a matrix over patches, [out, planes*height*width]: three planes for an image,
+// six for two frames.
 var kernelOfPlanes = &table.Transform{Name: "kernel-of-planes",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()
@@ -249,8 +244,8 @@ var kernelOfPlanes = &table.Transform{Name: "kernel-of-planes",
 		return rows.Reshape(s, []int64{patch, patch, ne[0] / (patch * patch), ne[1]})
 	}}
 
-// kernelAsImage gives a convolution of each channel alone, [channels, 1, width], the
-// dimensions of pictures, [1, 1, channels, width]; biases stay as they are.
+// kernelAsImage gives a convolution of each channel alone, [channels, 1, width], the dimensions of images, [1, 1,
+// channels, width]; biases stay as they are.
 var kernelAsImage = &table.Transform{Name: "pictures",
 	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()

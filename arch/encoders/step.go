@@ -64,8 +64,7 @@ var stepVL = &table.Arch{
 		"mm.1": "3, 3, ?half, ?quarter", "mm.1.bias": "?quarter", "mm.model.fc": "?quarter, v_proj"}},
 }
 
-// channelsOr returns numbers for each channel of a picture, those given where no file
-// has the key.
+// channelsOr returns numbers for each channel of an image, those given where no file has the key.
 func channelsOr(key string, other ...float64) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		if !c.Processor().Present(key) {

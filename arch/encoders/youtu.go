@@ -11,7 +11,7 @@ import (
 	"ggforge/gguf"
 )
 
-// youtuVL is a SigLIP 2 model of which some layers see the whole picture.
+// youtuVL is a SigLIP 2 model of which some layers have full attention.
 var youtuVL = &table.Arch{
 	Name:       name,
 	Classes:    []string{"YoutuVLForConditionalGeneration"},
@@ -49,7 +49,7 @@ func youtuAct(names ...string) table.Derive {
 	}
 }
 
-// fullAttentionLayers lists the layers that see the whole picture.
+// fullAttentionLayers lists the full-attention layers.
 func fullAttentionLayers(c *config.View) (gguf.Value, bool, error) {
 	const key = "fullatt_block_indexes"
 	list, ok, err := c.Vision().Ints(key)

@@ -76,7 +76,7 @@ func SharedAfter(l table.Layer) (bool, error) {
 	return MoEAfter(l)
 }
 
-// NextN is the condition of layers after those of the model.
+// NextN is the condition of MTP layers, which come after those of the model.
 func NextN(l table.Layer) (bool, error) {
 	n, err := l.BlockCount()
 	return l.Bid >= n, err
@@ -115,10 +115,10 @@ func LayersOf(c *config.View, kind string) (is []bool, ok bool, err error) {
 	return is, ok, err
 }
 
-// Sliding is the kind of layers that see a window only.
+// Sliding is the value of layer_types for sliding-window layers.
 const Sliding = "sliding_attention"
 
-// SlidingLayers writes which layers see a window only.
+// SlidingLayers writes which layers have a sliding window.
 func SlidingLayers(c *config.View) (v gguf.Value, ok bool, err error) {
 	sliding, ok, err := LayersOf(c, Sliding)
 	if err == nil && !ok {

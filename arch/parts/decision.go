@@ -88,14 +88,13 @@ func DeciderLayers(after table.Cond) []table.TensorRow {
 	}...)
 }
 
-// BeforeNextN is the condition of layers that the config counts as the model's, and of
-// what is outside the layers.
+// BeforeNextN is the condition of the model's own layers, MTP layers excluded, and of tensors outside the layers.
 func BeforeNextN(l table.Layer) (bool, error) {
 	n, err := l.BlockCount()
 	return l.Bid < n, err
 }
 
-// Restrict returns rows that are there under a condition, in addition to their own.
+// Restrict returns rows whose condition is cond and their own.
 func Restrict(cond table.Cond, list []table.TensorRow) []table.TensorRow {
 	list = slices.Clone(list)
 	for i := range list {

@@ -10,10 +10,11 @@ import (
 	"ggforge/rows"
 )
 
-// DraftTarget returns the configuration of the model that a draft is for.
+// DraftTarget returns the configuration of a draft model's target model.
 func DraftTarget(c *config.View) (*config.View, error) {
 	if c.Facts.Target == nil {
-		return nil, fault.Errorf(fault.Broken, "%s: a draft, and nothing is known of the model that it is for",
+		return nil, fault.Errorf(fault.Broken,
+			"%s: a draft model needs the configuration of its target model, which is not given",
 			config.ConfigFile)
 	}
 	return c.Facts.Target, nil

@@ -11,9 +11,8 @@ import (
 	"ggforge/rows"
 )
 
-// LongRopeFactors are the factors of the longrope type, one per pair of rotating
-// dimensions: those for texts beyond the original context length and those for
-// texts within.
+// LongRopeFactors are the factors of the longrope type, one per pair of rotary dimensions: those for texts beyond the
+// original context length and those for texts within.
 func LongRopeFactors(dims func(*config.View) (int64, error)) []table.ExtraTensor {
 	factors := func(key, other string) func(*config.View) (rows.Source, error) {
 		return func(c *config.View) (rows.Source, error) {
@@ -60,12 +59,10 @@ func RopeFactors(c *config.View, factors []float32) (rows.Source, error) {
 // Llama3Extra are the factors as a tensor.
 var Llama3Extra = []table.ExtraTensor{{GGUF: "rope_freqs.weight", Make: Llama3Factors}}
 
-// Llama3Factors returns the frequency factors of the llama3 rope type: one per
-// pair of rotating dimensions. Wavelengths below the high-frequency bound keep
-// their frequency, those above the low-frequency bound are slowed down by the
-// factor, between them the two are blended. All steps are float32, because the
-// reference computes with float32 tensors; a number divided by a tensor is there
-// the number times the tensor's reciprocal, which rounds twice.
+// Llama3Factors returns the frequency factors of the llama3 rope type: one per pair of rotary dimensions. Wavelengths
+// below the high-frequency bound keep their frequency, those above the low-frequency bound are slowed down by the
+// factor, between them the two are blended. All steps are float32, because the reference computes with float32
+// tensors; a number divided by a tensor is there the number times the tensor's reciprocal, which rounds twice.
 func Llama3Factors(c *config.View) (rows.Source, error) {
 	r := c.Rope()
 	ropeType, _, err := r.String("rope_type")
@@ -143,8 +140,8 @@ func notPositive(key string, f float64) error {
 		"rope_scaling."+key, f)
 }
 
-// RopePowers returns theta to the power of i/dim for each pair i of dim rotating
-// dimensions: the inverse frequencies, in float32 as PyTorch computes them.
+// RopePowers returns theta to the power of i/dim for each pair i of dim rotary dimensions: the inverse frequencies,
+// in float32 as PyTorch computes them.
 func RopePowers(theta float64, dim int64) ([]float32, error) {
 	if !(theta > 0) {
 		return nil, notPositive("rope_theta", theta)

@@ -16,7 +16,7 @@ import (
 // checkpoints of Gemma 1 call the approximation by tanh "gelu".
 var GELUTanh = []string{"gelu_pytorch_tanh", "gelu"}
 
-// SandwichNorms are the norms before and after both parts of a layer.
+// SandwichNorms are the norms before and after attention and FFN.
 var SandwichNorms = []table.TensorRow{
 	{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
 	{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},

@@ -13,15 +13,15 @@ func Expect(key string, values ...string) table.Expect {
 	return table.Expect{Key: key, Values: values}
 }
 
-// SiLU is what feed-forward parts of nearly all decoders compute with.
+// SiLU expects the activation function of nearly all decoders' FFNs.
 var SiLU = table.Expect{Key: "hidden_act", Values: []string{"silu", "swish"}}
 
 // GELU are the names of GELU: the exact function and its approximations, which
 // the runtime does not distinguish.
 var GELU = []string{"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"}
 
-// MultimodalKeys configure vision and audio encoders and the tokens that represent
-// pictures and sound: nothing of that is in the file of the language model.
+// MultimodalKeys configure vision and audio encoders and the tokens that represent images and audio: nothing of that
+// is in the file of the language model.
 var MultimodalKeys = []string{
 	"image_token_id", "video_token_id", "audio_token_id", "image_token_index", "video_token_index", "audio_token_index",
 	"vision_token_id",

@@ -37,8 +37,8 @@ func LeadingDense(c *config.View) (int64, error) {
 	return c.BlockCount()
 }
 
-// MTP says which tensors are left out.
-const MTP = "of layers that predict further tokens (MTP)"
+// MTP is the reason in messages for tensors of MTP layers that are left out.
+const MTP = "of MTP layers"
 
 // SumOf adds up keys, all of which must be there.
 func SumOf(keys ...string) table.Derive {
@@ -86,13 +86,13 @@ func Times(factor int64, key string) table.Derive {
 	}
 }
 
-// notCausal writes that attention sees what follows; that it does not is the rule.
+// notCausal writes false for models with bidirectional attention; causal attention is the default and not written.
 func notCausal(c *config.View) (v gguf.Value, ok bool, err error) {
 	causal, isBool := c.Value("is_causal").(bool)
 	return gguf.Bool(false), isBool && !causal, nil
 }
 
-// GatingFuncs are the values of expert_gating_func.
+// GatingFuncs are the values of expert_gating_func by the config's names.
 var GatingFuncs = map[string]uint32{"softmax": 1, "sigmoid": 2, "sqrtsoftplus": 4}
 
 func gatingFunc(c *config.View) (v gguf.Value, ok bool, err error) {
@@ -141,8 +141,8 @@ var FileTypeRow = table.Row{Key: gguf.KeyFileType}
 // MetaLayout names the order of the rows of a head; no runtime reads it.
 var MetaLayout = table.Row{Key: "tensor_data_layout", Const: gguf.String("Meta AI original pth")}
 
-// HiddenPerHead is the number of rotating dimensions of architectures whose head
-// is the hidden size divided by the number of heads, whatever the config says.
+// HiddenPerHead is the number of rotary dimensions of architectures whose head is the hidden size divided by the
+// number of heads, regardless of the config.
 func HiddenPerHead(c *config.View) (gguf.Value, bool, error) {
 	hidden, heads, err := c.HiddenAndHeads()
 	if err != nil {

@@ -8,12 +8,10 @@ import (
 	"ggforge/arch/table"
 )
 
-// The layers that predict further tokens of Qwen's models from Qwen3-Next on, which
-// have names of their own in checkpoints. Source: the mixin for them of the
-// reference's Qwen classes.
+// The MTP layers of Qwen's models from Qwen3-Next on, which have names of their own in checkpoints. Source: the mixin
+// for them of the reference's Qwen classes.
 
-// MTPNames are for the layers that predict further tokens, which have names of
-// their own in checkpoints.
+// MTPNames are for the MTP layers, which have names of their own in checkpoints.
 var MTPNames = func() (list []table.Rename) {
 	for _, mtp := range []string{"mtp.", "model.mtp."} {
 		list = append(list,
@@ -29,8 +27,8 @@ var MTPNames = func() (list []table.Rename) {
 // QwenNextN is how Qwen's models have these layers.
 var QwenNextN = &table.NextN{Layers: QwenMTP, Prefixes: []string{"mtp.", "model.mtp."}}
 
-// QwenMTP is the number of layers that predict further tokens. Where the
-// config does not say it, the tensors do. It is 0 if the user has left them out.
+// QwenMTP is the number of MTP layers. Where the config does not say it, the tensors do. It is 0 if the user has left
+// them out.
 func QwenMTP(c *config.View) (int64, error) {
 	n, _, err := c.Int("mtp_num_hidden_layers")
 	if err == nil && (n < 0 || n > config.MaxBlocks) {
@@ -53,8 +51,8 @@ func QwenMTP(c *config.View) (int64, error) {
 	return n, nil
 }
 
-// Qwen35Text is the language model of Qwen 3.5 as a class of its own, which has no
-// layers that predict further tokens whatever its config says.
+// Qwen35Text is the language model of Qwen 3.5 as a class of its own, which has no MTP layers whatever its config
+// says.
 const Qwen35Text = "Qwen3_5TextModel"
 
 // withoutMTP are the classes without such layers whatever their config says.

@@ -6,8 +6,8 @@ import (
 	"ggforge/gguf"
 )
 
-// NextNLayers is the number of layers that predict further tokens and are numbered
-// after those of the model: num_nextn_predict_layers, none if the user wants none.
+// NextNLayers is the number of MTP layers, which are numbered after the model's layers: num_nextn_predict_layers, 0
+// if the user wants none.
 func NextNLayers(c *config.View) (int64, error) {
 	const key = "num_nextn_predict_layers"
 	n, _, err := c.Int(key)

@@ -34,10 +34,10 @@ func Qwen35(experts bool, a *table.Arch, more ...table.Row) *table.Arch {
 // qwen35Shapes: a head that points at options has a query and a key for each token.
 var qwen35Shapes = shape.Merge(DeltaShapes, shape.Table{"cls.output": "n_embd, @embedding_length_out"})
 
-// DropMTP leaves out layers that predict further tokens, under all their names.
+// DropMTP leaves out MTP layers, under all their names.
 var DropMTP = []table.Drop{{Prefix: "mtp", Why: MTP}, {Prefix: "model.layers.", AfterModel: true, Why: MTP}}
 
-// qwen35Tensors are those besides the feed-forward part.
+// qwen35Tensors are those besides the FFN.
 var qwen35Tensors = slices.Concat(TransformBySuffix(EmbedRows, "norm", PlusOne), TransformBySuffix([]table.TensorRow{
 	{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
 	{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
@@ -46,5 +46,5 @@ var qwen35Tensors = slices.Concat(TransformBySuffix(EmbedRows, "norm", PlusOne),
 		TransformBySuffix(QKNormRows, "norm", PlusOne))),
 	Only(LinearAttention, DeltaRows))
 
-// qwenNextNRows are what layers that predict further tokens have besides.
+// qwenNextNRows are what MTP layers have besides.
 var qwenNextNRows = Only(NextN, TransformBySuffix(NextNRows, "norm", PlusOne))

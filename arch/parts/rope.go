@@ -7,8 +7,8 @@ import (
 	"ggforge/gguf"
 )
 
-// PartialRope is the number of dimensions that rotate where only a part of a head
-// does: the rope setting partial_rotary_factor, part by default.
+// PartialRope is the number of rotary dimensions where they are a part of a head: the rope setting
+// partial_rotary_factor, part by default.
 func PartialRope(part float64) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		f, ok, err := c.Rope().Float("partial_rotary_factor")
@@ -57,8 +57,8 @@ func ropeScalingType(c *config.View) (v gguf.Value, ok bool, err error) {
 		config.ConfigFile, s)
 }
 
-// ropeSections writes how many of the rotating dimensions follow time, height and
-// width; a fourth number is for a further axis.
+// ropeSections writes the M-RoPE sections: the numbers of rotary dimensions of time, height and width, and of a
+// further axis.
 func ropeSections(c *config.View) (v gguf.Value, ok bool, err error) {
 	list, ok, err := c.RopeRoot().Ints("mrope_section")
 	if err != nil || !ok {
@@ -105,7 +105,7 @@ func yarn(get func(config.Object) (gguf.Value, bool, error)) table.Derive {
 	}
 }
 
-// RopeDimensionCount is the number of dimensions that rotate: the whole head.
+// RopeDimensionCount is the number of rotary dimensions: the whole head.
 func RopeDimensionCount(c *config.View) (gguf.Value, bool, error) {
 	n, err := c.HeadDim()
 	return table.Uint32Of(n, true, err)
@@ -121,7 +121,7 @@ var DynamicAsNone = table.Row{Key: "rope.scaling.type",
 		return ropeScalingType(c)
 	}}
 
-// RopeDimensionRow is the number of rotating dimensions where whole heads rotate.
+// RopeDimensionRow is the number of rotary dimensions where whole heads rotate.
 var RopeDimensionRow = table.Row{Key: "rope.dimension_count", Derive: RopeDimensionCount}
 
 // NoRopeScaling is written by architectures that say so.

@@ -7,13 +7,12 @@ import (
 	"ggforge/gguf"
 )
 
-// WithoutKeys returns rows less those of the given keys.
+// WithoutKeys returns rows without those of the given keys.
 func WithoutKeys(rows []table.Row, keys ...string) []table.Row {
 	return slices.DeleteFunc(slices.Clone(rows), func(r table.Row) bool { return slices.Contains(keys, r.Key) })
 }
 
-// Override returns rows with r in the place of the row of its key, or at the end: as
-// a key that is written twice.
+// Override returns rows in which each of more replaces the row of its key, or comes last if there is none.
 func Override(rows []table.Row, more ...table.Row) []table.Row {
 	rows = slices.Clone(rows)
 	for _, r := range more {

@@ -19,7 +19,7 @@ var EmbedRows = []table.TensorRow{
 	{HF: "lm_head", GGUF: "output", Optional: true},
 }
 
-// NormRows are the norms before attention and before the feed-forward part.
+// NormRows are the norms before attention and before the FFN.
 var NormRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
 	{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.ffn_norm"},
@@ -42,7 +42,7 @@ var QKNormRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.self_attn.k_norm", GGUF: "blk.{bid}.attn_k_norm"},
 }
 
-// MLPRows are the feed-forward part.
+// MLPRows are the projections of the FFN (SwiGLU).
 var MLPRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.mlp.gate_proj", GGUF: "blk.{bid}.ffn_gate"},
 	{HF: "model.layers.{bid}.mlp.up_proj", GGUF: "blk.{bid}.ffn_up"},
@@ -86,7 +86,7 @@ func TransformBySuffix(list []table.TensorRow, suffix string, t *table.Transform
 	return list
 }
 
-// Only returns rows that are there under a condition.
+// Only returns rows with the condition cond.
 func Only(cond table.Cond, list []table.TensorRow) []table.TensorRow {
 	list = slices.Clone(list)
 	for i := range list {
@@ -104,15 +104,15 @@ func OptionalRows(list []table.TensorRow) []table.TensorRow {
 	return list
 }
 
-// HeadlessNames are for checkpoints that were saved without the head of the model:
-// their names lack "model.".
+// HeadlessNames rename tensors of checkpoints saved from the class without the output head: their names lack
+// "model.".
 var HeadlessNames = []table.Rename{
 	{Prefix: "embed_tokens.", With: "model.embed_tokens."},
 	{Prefix: "layers.", With: "model.layers."},
 	{Prefix: "norm.", With: "model.norm."},
 }
 
-// NumberAfter numbers layers as if they came after count others.
+// NumberAfter returns a Rename.Number that adds count to layer numbers.
 func NumberAfter(count func(*config.View) (int64, error)) func(*config.View, int64) (int64, error) {
 	return func(c *config.View, n int64) (int64, error) {
 		before, err := count(c)
@@ -120,14 +120,14 @@ func NumberAfter(count func(*config.View) (int64, error)) func(*config.View, int
 	}
 }
 
-// SharedExpertRows are experts that every token passes, kept as one.
+// SharedExpertRows are shared experts, kept as one.
 var SharedExpertRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.mlp.shared_experts.gate_proj", GGUF: "blk.{bid}.ffn_gate_shexp"},
 	{HF: "model.layers.{bid}.mlp.shared_experts.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
 	{HF: "model.layers.{bid}.mlp.shared_experts.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
 }
 
-// CorrectionRow is the bias by which experts are chosen, but not weighed.
+// CorrectionRow is the bias of the router's scores for top-k selection; the experts' weights do not have it.
 var CorrectionRow = table.TensorRow{
 	HF: "model.layers.{bid}.mlp.gate.e_score_correction_bias", Exact: true, Optional: true,
 	GGUF: "blk.{bid}.exp_probs_b.bias",
@@ -144,8 +144,8 @@ var NextNRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.shared_head.norm", GGUF: "blk.{bid}.nextn.shared_head_norm"},
 }
 
-// PermutedRows are AttentionRows where the runtime rotates neighbours: the rows of
-// a head are in another order there.
+// PermutedRows are AttentionRows for runtimes with interleaved RoPE (pairs of neighbours): the rows of each head of Q
+// and K are permuted.
 func PermutedRows(bias table.Bias) []table.TensorRow {
 	list := AttentionRows(bias, bias)
 	list[0].Transform, list[1].Transform = PermuteQ, PermuteK
@@ -178,7 +178,7 @@ var MixtralExperts = []table.TensorRow{
 	{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.w3", GGUF: "blk.{bid}.ffn_up_exps"},
 }
 
-// QwenSharedRows are an expert that every token passes, and its gate.
+// QwenSharedRows are a shared expert, and its gate.
 var QwenSharedRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.mlp.shared_expert_gate", GGUF: "blk.{bid}.ffn_gate_inp_shexp"},
 	{HF: "model.layers.{bid}.mlp.shared_expert.gate_proj", GGUF: "blk.{bid}.ffn_gate_shexp"},

@@ -48,7 +48,7 @@ func Half(i int64) *table.Transform {
 		}}
 }
 
-// PlusOne adds 1 to the weights of a norm: families that store the difference to 1.
+// PlusOne adds 1 to the weights of a norm, for families that store weight - 1.
 var PlusOne = &table.Transform{
 	Name:    "plus-one",
 	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) { return rows.Map(s, rows.Add(1)), nil },
@@ -116,8 +116,7 @@ var TransposeLast = &table.Transform{Name: "transpose",
 		return rows.Transpose(s)
 	}}
 
-// SqueezeKernel turns a kernel of one channel, [channels, 1, width] in the
-// checkpoint, into a matrix.
+// SqueezeKernel reshapes a depthwise kernel, [channels, 1, width] in the checkpoint, to a matrix.
 var SqueezeKernel = &table.Transform{Name: "squeeze-kernel",
 	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()
@@ -127,7 +126,7 @@ var SqueezeKernel = &table.Transform{Name: "squeeze-kernel",
 		return rows.Reshape(s, []int64{ne[0], ne[2]})
 	}}
 
-// NegExp makes the matrix A of its negated logarithm: -exp(x).
+// NegExp computes -exp(x): the matrix A of Mamba from A_log.
 var NegExp = &table.Transform{Name: "neg-exp", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 	return rows.Map(s, func(x []float32) {
 		torchmath.Exp(x)
@@ -137,7 +136,7 @@ var NegExp = &table.Transform{Name: "neg-exp", Forward: func(_ table.Layer, s ro
 	}), nil
 }}
 
-// Column makes a vector a column, as loaders have it that multiply by it.
+// Column reshapes a vector to a column, the form in which loaders multiply by it.
 var Column = &table.Transform{
 	Name: "column",
 	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
@@ -148,7 +147,7 @@ var Column = &table.Transform{
 // NegExpColumn is NegExp, and then Column.
 var NegExpColumn = Chain("neg-exp-column", NegExp, Column)
 
-// Chain does one transform after the other.
+// Chain returns the transform that applies all in order.
 func Chain(name string, all ...*table.Transform) *table.Transform {
 	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		var err error
@@ -194,8 +193,8 @@ var TransposeEach = &table.Transform{Name: "transpose-each",
 		return rows.Transpose(s)
 	}}
 
-// PermuteQ and PermuteK turn the head layout of Hugging Face checkpoints into
-// that of GGUF.
+// PermuteQ and PermuteK permute the rows of each head from Hugging Face's layout (halves) to GGUF's (interleaved
+// RoPE).
 var (
 	PermuteQ = permuteRope("permute-rope-q", (*config.View).Heads, (*table.Keys).Heads)
 	PermuteK = permuteRope("permute-rope-k", (*config.View).HeadsKV, (*table.Keys).HeadsKV)

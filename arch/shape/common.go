@@ -15,8 +15,7 @@ var perLayer = []string{"feed_forward_length", "attention.head_count", "attentio
 	"expert_feed_forward_length",
 	"activation_sparsity_scale"}
 
-// Common is what names mean where the table of an architecture does not say
-// otherwise.
+// Common has the rows of names for which an architecture's table has none.
 var Common = Rules{
 	Dims: Table{
 		"n_vocab":  "#tokenizer.ggml.tokens or @vocab_size",
@@ -183,7 +182,7 @@ func Merge(tables ...Table) Table {
 	return all
 }
 
-// GateInUp is a feed-forward part whose gate is the first half of ffn_up.
+// GateInUp is for FFNs whose gate is the first half of ffn_up.
 var GateInUp = Table{"ffn_up": "n_embd, 2 * n_ff"}
 
 // NormsWhole are norms of all query heads and all key heads as one, where there are
@@ -195,11 +194,11 @@ var (
 	NormsPerHead = Table{"attn_q_norm": "n_embd_head_k, n_head", "attn_k_norm": "n_embd_head_k, n_head_kv"}
 )
 
-// RotatingHeads are projections whose heads are as long as what rotates of them.
+// RotatingHeads are projections whose heads are as long as their rotary part.
 var RotatingHeads = Table{"attn_q": "n_embd, n_head * n_rot", "attn_k": "n_embd, n_head_kv * n_rot",
 	"attn_v": "n_embd, n_head_kv * n_rot", "attn_output": "n_head * n_rot, n_embd"}
 
-// WholeHeadRotates is for loaders that refuse heads of which a part rotates.
+// WholeHeadRotates is for loaders that refuse partial RoPE.
 var WholeHeadRotates = Rules{Relations: []string{"n_rot = n_embd_head_k"}}
 
 // Sizes of experts where the metadata need not name them.

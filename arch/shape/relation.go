@@ -35,8 +35,7 @@ func (f *file) relation(text string) error {
 	return nil
 }
 
-// holds evaluates "A <= B", "A = B" or "A divides B"; known is false when a key is
-// not there.
+// holds evaluates "A <= B", "A = B" or "A divides B"; known is false when a key is absent.
 func (f *file) holds(text string, bid int64) (a, b int64, holds, known bool) {
 	for op, compare := range comparisons {
 		left, right, ok := strings.Cut(text, op)

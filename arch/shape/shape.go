@@ -1,5 +1,5 @@
-// Package shape says which dimensions the tensors of a model have by the model's
-// own metadata, and which numbers of the metadata fit one another.
+// Package shape computes the dimensions of a model's tensors from the model's metadata, and checks relations between
+// values of the metadata.
 //
 // A checkpoint whose config.json does not fit its tensors would become a file that
 // no loader takes. The tables of this package are what loaders demand, as text:
@@ -235,7 +235,7 @@ func at(ne []int64, i int) int64 {
 	return 1
 }
 
-// describeKeys says what the keys in use are.
+// describeKeys lists the keys of the last expressions with their values and sources.
 func (f *file) describeKeys(bid int64) string {
 	var list []string
 	for _, key := range f.used {

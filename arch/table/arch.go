@@ -9,8 +9,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// Arch describes one architecture, or one of several ways in which checkpoints
-// of it are made: tables of the same Name differ in their classes.
+// Arch describes one architecture, or one of several checkpoint layouts of it: tables of the same Name differ in
+// their classes.
 type Arch struct {
 	Name    string   // GGUF name, general.architecture
 	Classes []string // Hugging Face class names ("architectures" of config.json)
@@ -20,39 +20,35 @@ type Arch struct {
 	Fused     Fused
 	// VocabSize is the length of the vocabulary; nil for the config's vocab_size.
 	VocabSize func(*config.View) (int64, error)
-	// RawConfig takes config.json as it is, without the defaults that the
-	// transformers library has for its model_type.
+	// RawConfig: config.json is read as it is, without the transformers library's defaults for its model_type.
 	RawConfig bool
-	// BlockCount is the number of layers; nil for that of the config, with those of
-	// NextN.
+	// BlockCount returns the number of layers; nil for that of the config plus NextN's.
 	BlockCount func(*config.View) (int64, error)
-	// NextN is for architectures whose MTP (NextN) layers may be left
-	// out or be a file of their own; nil for all others.
+	// NextN describes MTP (NextN) layers that may be left out or be a file of their own; nil for all other
+	// architectures.
 	NextN *NextN
-	// Draft is true of draft models (speculative decoding) of another one, whose configuration and
-	// tokenizer it needs, see config.Facts.
+	// Draft is true for draft models (speculative decoding), which need the configuration and the tokenizer of their
+	// target model, see config.Facts.
 	Draft bool
-	// MaskToken is the token of the mask, for drafts that may have an embedding of their own
-	// for it in a file next to the weights; nil for all others.
+	// MaskToken returns the id of the mask token, for draft models that may have an embedding of it in a file next to
+	// the weights; nil for all others.
 	MaskToken func(*config.View) (n int64, ok bool, err error)
-	// DSpark is the class of the drafts of blocks of tokens that checkpoints of the model
-	// may have next to it; "" for none.
+	// DSpark is the class of the block draft model that checkpoints may contain next to the model; "" for none.
 	DSpark string
 	// Encoder is set in tables of vision and audio encoders; nil for language models.
 	Encoder     *Encoder
 	HeaderFirst []Row // those before general.type
 	HeaderLast  []Row // those after the tokenizer's
 	Metadata    []Row // in the order the file has them, below the architecture's name
-	// RopePerAttention and RopeSections are true of architectures that know RoPE
-	// settings per kind of attention, or for more than one axis.
+	// RopePerAttention and RopeSections: the architecture has RoPE settings per kind of attention (full_attention,
+	// sliding_attention), or M-RoPE sections.
 	RopePerAttention, RopeSections bool
-	// Unused are config keys that may have any value: no loader asks for them. Those
-	// of rope settings begin with "rope_scaling.".
+	// Unused are config keys that may have any value: no loader reads them. Those of RoPE settings begin with
+	// "rope_scaling.".
 	Unused []string
-	// MXFP4 names files by experts in MXFP4 in every output type, not only in plain ones.
+	// MXFP4: the names of files have MXFP4 for experts of that type in every output type, not only in plain ones.
 	MXFP4 bool
-	// FullAttention is for runtimes that see everything although the file names a
-	// sliding window.
+	// FullAttention: runtimes compute full attention although the file has a sliding window.
 	FullAttention bool
 	Expect        []Expect // config keys that change arithmetic and have one meaning here
 	Rename        []Rename // the first that fits is done
@@ -61,15 +57,14 @@ type Arch struct {
 	// Shapes has the dimensions of tensors whose names do not
 	// mean what they usually do.
 	Shapes shape.Rules
-	// KeepEncoderNames lets the rows see names that look like parts for pictures or sound.
+	// KeepEncoderNames: rows are matched with names of vision and audio encoders, too.
 	KeepEncoderNames bool
 	Extra            []ExtraTensor
 	// Folder is where the model's weights are, "" for the checkpoint's directory.
 	Folder string
 	// ExtraFiles are files of weights next to the model's.
 	ExtraFiles []ExtraFile
-	// SuppressZeroRows is true where tokens after those of the tokenizer's model whose embedding is
-	// zero are never to be generated: their ids become Facts.Suppress.
+	// SuppressZeroRows: added tokens whose embedding row is zero are suppressed: their ids go into Facts.Suppress.
 	SuppressZeroRows bool
 	// PackedFirst puts experts that are stored in MXFP4 before all other
 	// tensors, layer by layer in the order of their names in the checkpoint.
@@ -77,10 +72,9 @@ type Arch struct {
 	// LastOfNVFP4 begins the names of tensors that come after all others in models of
 	// which weights are in NVFP4: the reference gives them new names there.
 	LastOfNVFP4 string
-	// Variant returns the table that a config of these classes asks for, nil for
-	// this one.
+	// Variant returns the table for a config, nil for this one.
 	Variant func(*config.View) (*Arch, error)
-	// Variants are the tables that Variant may return to models that name one of these classes.
+	// Variants are the tables that Variant may return.
 	Variants []*Arch
 
 	lookup lookup
@@ -121,13 +115,13 @@ func (a *Arch) Sources() []config.Source {
 	return list
 }
 
-// Beside is a file of weights next to the model's, a safetensors file. Its tensors come
+// ExtraFile is a file of weights next to the model's, a safetensors file. Its tensors come
 // after the model's, in the order of their data.
 type ExtraFile struct {
 	File   string
 	Prefix string // of their names, for the rows
-	// Generated says that the file's tensors are no weights of the checkpoint for the reference,
-	// which makes others of them: they do not count where the output's type is theirs.
+	// Generated: the reference computes the output's tensors from the file's, which therefore do not count when the
+	// output type is chosen by the stored types (auto).
 	Generated bool
 }
 

@@ -27,10 +27,9 @@ func (a *Arch) Unread(c *config.View) []string {
 	})
 }
 
-// LostWindow returns how many positions of its context a model sees whose file, with
-// the metadata m, makes a runtime see all; ok is false when there is no difference.
-// context is 0 where config.json has no length. Tables that have the key among their
-// Unused are of models that see everything.
+// LostWindow returns the sliding window of a model whose file, with the metadata m, makes a runtime compute full
+// attention; ok is false when the file keeps the window or the model has none. context is the context length, 0 where
+// config.json has none. Models whose tables have sliding_window among Unused have full attention.
 func (a *Arch) LostWindow(c *config.View, m gguf.Metadata) (window, context int64, ok bool) {
 	if a.Encoder != nil || slices.Contains(a.Unused, "sliding_window") {
 		return 0, 0, false

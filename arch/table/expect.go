@@ -12,18 +12,17 @@ import (
 	"ggforge/fault"
 )
 
-// Expect names a config key whose value decides the arithmetic of the model,
-// where the GGUF architecture knows one kind of arithmetic only.
+// Expect names a config key whose value changes the arithmetic of the model, which the GGUF architecture supports for
+// some values only.
 type Expect struct {
 	Key string
 	In  In // whose key it is; nil for the model's
 	// Values are those that mean what the architecture does, as text; numbers are
 	// compared as numbers. An absent key means it, too. None: the key must be absent.
 	Values []string
-	// Rope says that the key is one of the rope settings.
+	// Rope: the key is one of the rope settings.
 	Rope bool
-	// With is a key without which, or with "false" for it, the value changes nothing;
-	// "" for none.
+	// With is a boolean key that enables Key: unless it is true, any value is accepted; "" for none.
 	With string
 }
 

@@ -5,32 +5,30 @@ import (
 	"ggforge/gguf"
 )
 
-// Kind is what becomes of a row's outputs: one of the types below.
+// Kind is the place or the use of a row's outputs: one of the types below.
 type Kind interface{ kind() }
 
 // First puts the outputs before all others.
 type First struct{}
 
-// FirstByLayer puts the outputs before all others and before those of First, by their layers:
-// all those of Ahead(0), then all those of Ahead(1).
+// FirstByLayer puts the outputs before all others and before those of First, sorted by layer: all of FirstByLayer(0),
+// then all of FirstByLayer(1).
 type FirstByLayer uint8
 
 // Last puts the outputs after all others.
 type Last struct{}
 
-// LastByLayer puts the outputs after all others and after those of Last, by their layers: all
-// those of Behind(0), then all those of Behind(1).
+// LastByLayer puts the outputs after all others and after those of Last, sorted by layer: all of LastByLayer(0), then
+// all of LastByLayer(1).
 type LastByLayer uint8
 
-// SameAs names a tensor of the file; the output is left out when it is that tensor
-// again, value by value.
+// SameAs names a tensor of the file; the output is left out when its values equal that tensor's.
 type SameAs string
 
-// Zero leaves the output out, which must be zero everywhere.
+// Zero leaves the output out; all its values must be zero.
 type Zero struct{}
 
-// Meta makes a metadata pair of the row's tensors; the row's GGUF is then no more
-// than a name.
+// Meta makes a metadata pair of the row's tensors; the row's GGUF then only identifies it.
 type Meta struct {
 	Key string // the whole key
 	// Make returns the value of the pair. layers are the numbers of the tensor of
@@ -38,13 +36,12 @@ type Meta struct {
 	Make func(c *config.View, layers [][]float32) (gguf.Value, error)
 }
 
-// Integers puts the numbers of the row's tensor, which has one dimension and integers,
-// into Facts.Integers by the name of the output, for rows of metadata.
+// Integers puts the values of the row's tensor, a vector of integers, into Facts.Integers under the output's name,
+// for metadata rows.
 type Integers struct{}
 
-// FactorOf names a weight of the file, which may have a {bid}. Where that is moved in
-// blocks with factors of its own, for all of its experts, the output is left out and they
-// are multiplied with it.
+// FactorOf names a weight of the file, which may have a {bid}. Where that weight is copied in quantized blocks with
+// scales of its own, for all of its experts, the output is left out and multiplied into these scales.
 type FactorOf string
 
 func (Integers) kind() {}

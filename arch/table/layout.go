@@ -9,7 +9,7 @@ import (
 	"ggforge/fault"
 )
 
-// Layout is what becomes of all tensors of a checkpoint.
+// Layout maps all tensors of a checkpoint to those of the file.
 type Layout struct {
 	Outputs      []Output // in file order
 	Unmapped     []string // names without a place

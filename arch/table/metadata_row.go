@@ -25,7 +25,7 @@ type Row struct {
 	Facts    config.Source // the source of facts that Derive needs
 	// Many returns pairs whose keys the configuration names, instead of the row's.
 	Many func(*config.View) (gguf.Metadata, error)
-	// Deviates says that the reference does not write the pair, see config.Options.
+	// Deviates: the reference does not write the pair; left out with config.Options.Reference.
 	Deviates bool
 }
 
@@ -110,7 +110,7 @@ func (r Row) Value(c *config.View) (v gguf.Value, ok bool, err error) {
 	return v, ok, err
 }
 
-// Uint32Of turns what a method of config.Object returns into a metadata value.
+// Uint32Of makes a metadata value of the results of config.Object.Int.
 func Uint32Of(n int64, ok bool, err error) (gguf.Value, bool, error) {
 	if err == nil && ok && (n < 0 || n > math.MaxUint32) {
 		err = fault.Errorf(fault.Broken, "%s: %d does not fit 32 bits without sign", config.ConfigFile, n)
@@ -121,7 +121,7 @@ func Uint32Of(n int64, ok bool, err error) (gguf.Value, bool, error) {
 	return gguf.Uint32(uint32(n)), true, nil
 }
 
-// Float32Of is Uint32Of for numbers.
+// Float32Of is Uint32Of for config.Object.Float.
 func Float32Of(f float64, ok bool, err error) (gguf.Value, bool, error) {
 	if err == nil && ok && math.IsInf(float64(float32(f)), 0) {
 		err = fault.Errorf(fault.Broken, "%s: %v does not fit float32", config.ConfigFile, f)

@@ -7,13 +7,11 @@ import (
 	"ggforge/arch/config"
 )
 
-// MaxMissing bounds what a number of layers makes up: the number comes from a
-// file.
+// MaxMissing bounds lists that grow with the number of layers, which comes from an untrusted file.
 const MaxMissing = 10_000
 
-// missing lists the names that no source was found for. A row of which a part is
-// there must be whole, even if it is optional; a row is not missed when others
-// provide what it would make.
+// missing lists the names without a source. A row with some of its sources must have all, even if it is optional; a
+// row is not missing when other rows provide its outputs.
 func (a *Arch) missing(c *config.View, blocks int64, provided map[string]bool,
 	found func(*TensorRow, int64, string) []int) ([]string, error) {
 	var missing []string

@@ -8,9 +8,8 @@ import (
 	"ggforge/fault"
 )
 
-// NextN describes the layers of an architecture that predict further tokens. They
-// have the numbers that follow those of the model's layers, in the file and mostly in
-// the checkpoint, and rows like these (see parts.NextN). Source: the classes of the
+// NextN describes the MTP layers of an architecture. They have the numbers that follow those of the model's layers,
+// in the file and mostly in the checkpoint, and rows like these (see parts.NextN). Source: the classes of the
 // reference's converter that accept --mtp and --no-nextn.
 type NextN struct {
 	// Layers is the number of them in the file: none if the user wants none.
@@ -22,7 +21,7 @@ type NextN struct {
 	Shared []string
 }
 
-// SharedTensors are what most files of drafts have of the model.
+// SharedTensors are the model's tensors that files of MTP layers alone contain by default.
 var SharedTensors = []string{"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"}
 
 // blocks is the number of layers in all.
@@ -45,8 +44,8 @@ func (n *NextN) shared(name string) bool {
 	return slices.Contains(SharedTensors, name)
 }
 
-// owns reports whether a tensor belongs to the layers that predict further tokens:
-// name is that of the checkpoint, canonical that of the rows.
+// owns reports whether a tensor belongs to the MTP layers; name is its name in the checkpoint, canonical the one in
+// the rows.
 func (n *NextN) owns(c *config.View, name, canonical string) (bool, error) {
 	if slices.ContainsFunc(n.Prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
 		return true, nil
@@ -60,8 +59,7 @@ func (n *NextN) owns(c *config.View, name, canonical string) (bool, error) {
 	return isNumber(number) && !IsLayerBelow(number, model), err
 }
 
-// excludes reports whether a tensor is of the part of the model that the user does
-// not want.
+// excludes reports whether the user leaves out a tensor's part of the model (config.Options.NextN).
 func (n *NextN) excludes(c *config.View, name, canonical string) (bool, error) {
 	if n == nil || c.Options.NextN == config.WithNextN {
 		return false, nil
@@ -73,15 +71,15 @@ func (n *NextN) excludes(c *config.View, name, canonical string) (bool, error) {
 	return !has && !n.shared(canonical), err
 }
 
-// CheckNextN returns an error of kind fault.Unsupported when the user asks for a part
-// of the model that the architecture does not have apart.
+// CheckNextN returns an error of kind fault.Unsupported when the user's choice needs MTP layers that the architecture
+// cannot separate.
 func (a *Arch) CheckNextN(c *config.View) error {
 	if c.Options.NextN == config.WithNextN {
 		return nil
 	}
 	if a.NextN == nil {
 		return fault.Errorf(fault.Unsupported,
-			"%s: models of class %s have no layers that predict further tokens which could be left out or be a file of their own",
+			"%s: MTP layers cannot be left out or converted alone: not supported for class %s",
 			c.FileName(), c.Class)
 	}
 	if c.Options.NextN == config.NoNextN {
@@ -93,7 +91,7 @@ func (a *Arch) CheckNextN(c *config.View) error {
 	}
 	n, err := a.Blocks(c)
 	if err == nil && n <= model {
-		err = fault.Errorf(fault.Unsupported, "%s: the model has no layers that predict further tokens", c.FileName())
+		err = fault.Errorf(fault.Unsupported, "%s: the model has no MTP layers to convert alone", c.FileName())
 	}
 	return err
 }

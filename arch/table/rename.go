@@ -8,22 +8,20 @@ import (
 	"ggforge/arch/config"
 )
 
-// Rename replaces a prefix of tensor names of the checkpoint before the rows see
-// them.
+// Rename replaces a prefix of tensor names of the checkpoint before rows are matched.
 type Rename struct {
 	Prefix, With string // Prefix may have a {bid}, which With may have, too
 	If           Cond   // nil for always
-	// AfterModel says that With has a {bid}, for a layer after those of the model: their
-	// number plus the one that follows Prefix, if one does.
+	// AfterModel: With has a {bid}, for a layer after those of the model: their number plus the one that follows
+	// Prefix, if one does.
 	AfterModel bool
 	// Number makes the {bid} of With from the number after Prefix, with Beyond from 0 where
 	// there is none.
 	Number func(c *config.View, n int64) (int64, error)
 }
 
-// Drop leaves out tensors of the checkpoint by a prefix of their names, after
-// Rename; Why is what a user reads. Beyond asks for the number of a layer after
-// the last one after the prefix.
+// Drop leaves out tensors of the checkpoint by a prefix of their names, after Rename; Why is the reason in messages.
+// AfterModel: the number of a layer after those of the model follows the prefix.
 type Drop struct {
 	Prefix, Why string
 	Suffix      string // in addition to the prefix
@@ -31,13 +29,11 @@ type Drop struct {
 	AfterModel  bool
 }
 
-// Silent is the reason of drops that nobody needs to know about: the file says the
-// same without them.
+// Silent is the reason of drops that are not reported: the file means the same without these tensors.
 const Silent = ""
 
-// OtherPart is the reason why the tensors of a larger model are left out that are
-// not of its language model.
-const OtherPart = "of the parts of the model for pictures and sound"
+// OtherPart is the reason for tensors of a multimodal model outside its language model.
+const OtherPart = "of vision and audio encoders"
 
 // canonical returns the name that the rows know; drop reports whether the tensor is
 // left out.
@@ -136,11 +132,11 @@ func (r Rename) rename(c *config.View, after string, bid int64) (string, error) 
 	return strings.ReplaceAll(r.With, "{bid}", strconv.FormatInt(bid, 10)) + after, err
 }
 
-// buffers are the ends of names of what every loader computes itself.
+// buffers are suffixes of buffers that every loader computes itself.
 var buffers = []string{".attention.masked_bias", ".attention.bias", ".rotary_emb.inv_freq"}
 
-// otherParts are the parts of a model that are not its language model. Source:
-// the tensors that the reference's TextModel passes over.
+// otherParts are names of tensors outside the language model. Source: the tensors that the reference's TextModel
+// skips.
 var otherParts = struct{ prefixes, anywhere []string }{
 	[]string{"mlp", "vit.", "vpm.", "siglip2.", "conformer.", "connector.", "merger.", "resampler.", "sound_encoder.",
 		"sound_projection.", "speech_embeddings."},

@@ -9,18 +9,16 @@ import (
 	"ggforge/rows"
 )
 
-// TensorRow says what becomes of a tensor of the checkpoint, or of the tensors
-// whose names match a placeholder in HF: {bid} is a layer's number, {xid} an
-// expert's, {part} each of Parts. A placeholder is a whole component of the
-// name, except for {part}; {xid} may be what follows the component's last line, as in
-// shard_{xid}.
+// TensorRow maps a tensor of the checkpoint, or the tensors whose names match a placeholder in HF: {bid} is a layer's
+// number, {xid} an expert's, {part} each of Parts. A placeholder is a whole component of the name, except for {part};
+// {xid} may be what follows the component's last line, as in shard_{xid}.
 //
 // {bid} gives one tensor of the file per layer. {xid} and {part} join several
 // tensors of the checkpoint into one, which takes the place of the last of them.
 type TensorRow struct {
 	HF   string // name in the checkpoint without ".weight" or ".bias"
 	GGUF string // name in the file without suffix; "" drops the tensor, unless Split is set
-	// Exact says that HF and GGUF are whole names.
+	// Exact: HF and GGUF are whole names.
 	Exact     bool
 	Bias      Bias
 	Optional  bool       // the tensor may be missing
@@ -145,7 +143,7 @@ func (t *TensorRow) makesTensor() bool {
 	return true
 }
 
-// Bias says whether a row's ".weight" comes with a ".bias".
+// Bias is whether a row's ".weight" comes with a ".bias".
 type Bias uint8
 
 // The kinds of Bias.
@@ -161,8 +159,7 @@ type Part struct {
 	Transform *Transform
 }
 
-// Layer is the config with the number of the layer that is asked about, -1
-// outside the layers.
+// Layer is the config and the number of a layer, -1 outside the layers.
 type Layer struct {
 	*config.View
 	Bid int64

@@ -7,10 +7,9 @@ import (
 	"ggforge/gguf"
 )
 
-// TypeOf returns the type that a tensor of the file has, given the output's and what
-// it is stored as. Vectors and norms are F32 whatever it says, and rows that are
-// not whole blocks fall back to F16. A type of integers takes tensors of integers,
-// which have to fit it.
+// TypeOf returns the type of a tensor of the file from the output type and the stored type. Vectors and norms are F32
+// in any case, and rows that are not whole blocks fall back to F16. An integer type takes integer tensors, whose
+// values have to fit it.
 type TypeOf func(out gguf.Type, from Stored) gguf.Type
 
 // Stored is how a checkpoint keeps a weight, the last one where several are joined.

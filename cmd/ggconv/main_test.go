@@ -132,7 +132,7 @@ func TestExitCodes(t *testing.T) {
 			`no vision or audio encoder is supported for class "LlamaForCausalLM"`},
 		{"mmproj without weights", []string{gollama, out, "--mmproj", "--vocab-only"}, 2,
 			"no place for a vocabulary alone"},
-		{"no drafts", []string{gollama, out, "--mtp"}, 4, "have no layers that predict further tokens"},
+		{"no drafts", []string{gollama, out, "--mtp"}, 4, "MTP layers cannot be left out or converted alone"},
 		{"vocabulary split", []string{gollama, out, "--vocab-only", "--split-max-tensors", "3"}, 2, "--vocab-only"},
 		{"split size", []string{gollama, out, "--split-max-size", "some"}, 2, `"some"`},
 		{"no override", []string{gollama, out, "--metadata", out}, 1, "out.gguf"},

@@ -128,7 +128,7 @@ func TestTowersRefused(t *testing.T) {
 		"other names": {spec: "mm_internvl", replace: []string{"vision_model.", "vision_tower."}, code: 4,
 			want: "tensors have no place in architecture clip with 4 layers"},
 		"no preprocessor": {spec: "mm_qwen2_vl", remove: "preprocessor_config.json", code: 3,
-			want: `preprocessor_config.json: file does not exist (it, or processor_config.json, says how pictures and sound are prepared: "image_mean")`},
+			want: `preprocessor_config.json: file does not exist (this file or processor_config.json must have "image_mean", for the preprocessing of images and audio)`},
 		"no mean": {spec: "mm_qwen2_vl", files: map[string]string{"preprocessor_config.json": `{}`}, code: 3,
 			want: `preprocessor_config.json: has no key "image_mean"`},
 		"broken": {spec: "mm_qwen2_vl", files: map[string]string{"preprocessor_config.json": "{"}, code: 3,

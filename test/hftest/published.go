@@ -127,7 +127,7 @@ func (p *published) cutLayers(q object, table []tensor) {
 	}
 }
 
-// ErrNoPart says that a configuration has no part that sees or hears.
+// ErrNoPart says that a configuration has no part that is a vision or audio encoder.
 var ErrNoPart = errors.New("no part that sees or hears")
 
 // infinity is a number that JSON has no spelling for, and infinite what stands for it.
@@ -249,8 +249,8 @@ var kept = regexp.MustCompile(
 	`position|window|theta|head_dim|head_size|patch|kernel|factor|length|stride|version|seed|image_size|max_seq|(^|_)step|interval|period|offset|` +
 		`num_nextn|num_mtp|mtp_num|channels|downsample|per_second|chunk|n_ctx|seq_len|feature|bits|^n_fft|mel_bins|temporal|merge_size|(v|rope|nope)_dim$`)
 
-// keptInParts are the same for parts that see or hear, whose sizes of patches and
-// pictures decide the shapes of tensors, which specs have as numbers.
+// keptInParts are the same for encoders, whose sizes of patches and images decide the shapes of tensors, which specs
+// have as numbers.
 var keptInParts = regexp.MustCompile(
 	`window|theta|_index|stride|interval|per_second|merge_size|layer_types|select|^n_fft|chunk_length|sampl|softcap|_id$`)
 

@@ -29,7 +29,7 @@ type Spec struct {
 	// where files lie that are not in the checkpoint's directory, by patterns of their names; "" for there
 	Folders    map[string]string
 	ExtraFiles map[string]string // tables of the tensors in safetensors files next to the model's, by their paths
-	// JSON object of what files of PyTorch in Beside have next to the tensors, whose names are keys with slashes
+	// JSON object of what files of PyTorch in ExtraFiles have next to the tensors, whose names are keys with slashes
 	// between them
 	Pickled  string
 	Variants []Variant // besides those of Standard
@@ -43,7 +43,7 @@ type Spec struct {
 	Target string
 
 	// Base is the model that an adapter belongs to, which the reference finds in a cache
-	// of the hub; its Name is the hash of a commit. The adapter's tensors are in Beside.
+	// of the hub; its Name is the hash of a commit. The adapter's tensors are in ExtraFiles.
 	Base *Spec
 
 	// What the reference needs.

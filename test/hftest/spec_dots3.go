@@ -1,6 +1,6 @@
 package hftest
 
-// dots3-note, whose layers see everything or a window, with other heads.
+// dots3-note, whose layers have full attention or a window, with other heads.
 func init() {
 	add(Spec{
 		Name:        "dots3note",

@@ -64,7 +64,7 @@ func init() {
 			"max_num_tiles": 12, "norm_mean": [0.48145466, 0.4578275, 0.40821073], "norm_std": [0.26862954, 0.26130258,
 			0.27577711], "patch_size": 16, "use_thumbnail": true}`
 	)
-	// the reference has the sizes of one ViT, whatever config.json says
+	// the reference has the sizes of one ViT, regardless of config.json
 	tiny := []string{"--set", "nemotron.NemotronNanoV2VLModel._vit_hidden_size=192", "--set",
 		"nemotron.NemotronNanoV2VLModel._vit_intermediate_size=768",
 		"--set", "nemotron.NemotronNanoV2VLModel._vit_num_layers=12", "--set",

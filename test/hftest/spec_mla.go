@@ -4,7 +4,7 @@ import "strings"
 
 // The specs of this file are models with DeepSeek's attention.
 
-// mlaNextN is deepseekMLA where layers that predict further tokens follow the others.
+// mlaNextN is deepseekMLA where MTP layers follow the others.
 var mlaNextN = strings.Replace(deepseekMLA, "bid = num_hidden_layers", "bid = num_hidden_layers + opt(num_nextn_predict_layers)", 1) + `
 	model.layers.{bid}.eh_proj.weight                         | hidden_size, 2*hidden_size | if bid >= num_hidden_layers
 	model.layers.{bid}.{enorm,hnorm,shared_head.norm}.weight  | hidden_size                | if bid >= num_hidden_layers

@@ -1,7 +1,7 @@
 package hftest
 
-// Language models of models that take pictures. A few tensors of the part for
-// pictures are enough, since they are left out.
+// Language models of models that take images. A few tensors of the vision encoder are enough, since they are left
+// out.
 
 func init() {
 	const vision = `
