@@ -174,7 +174,7 @@ func TestDecisionDefects(t *testing.T) {
 		"no-width": {spec: "kev", head: kevHead(24, 64, "head_dim", nil), kind: fault.Broken,
 			want: `head.pt: has no key "head_dim"`},
 		"width": {spec: "kev", head: kevHead(24, 64, "head_dim", int64(32)), kind: fault.Broken,
-			want: `want 32 rows as "head_dim" of head.pt says`},
+			want: `want 32 rows (key "head_dim" of head.pt)`},
 		"width-negative": {spec: "kev", head: kevHead(24, 64, "head_dim", int64(-24)), kind: fault.Broken,
 			want: `head.pt: key "head_dim": want a positive number`},
 		"isolation": {spec: "kev", head: kevHead(24, 64, "option_isolation", true), kind: fault.Unsupported,
