@@ -42,10 +42,10 @@
 //	--mistral-format           read params.json, consolidated*.safetensors and tekken.json
 //	--sentence-transformers-dense-modules
 //	                           include the dense modules that follow an embedding model
-//	--mtp                      write only the layers that predict further tokens, a file of drafts
-//	--no-nextn, --no-mtp       leave out the layers that predict further tokens
-//	--dspark                   write only the drafts of blocks of tokens that a DeepSeek V4 has
-//	--mmproj                   convert the part of the model that sees or hears instead
+//	--mtp                      write only the MTP (NextN) layers, a draft model
+//	--no-nextn, --no-mtp       leave out the MTP (NextN) layers
+//	--dspark                   write only the DSpark draft model in a DeepSeek V4 checkpoint
+//	--mmproj                   convert the vision or audio encoder instead of the language model
 //	--merge-lora ADAPTER[:SCALE]
 //	                           add the LoRA adapter in a directory to the weights; repeatable
 //	--target-model-dir FOLDER  the model that a draft is for, whose tokenizer it gets

@@ -80,7 +80,7 @@ func TestDraftsRefused(t *testing.T) {
 		"none": {spec: "glm4_moe", set: `{"num_nextn_predict_layers": 0}`, flags: []string{"--mtp"},
 			code: 4, want: "the model has no MTP layers"},
 		"blocks and layers": {spec: "deepseek-v4", flags: []string{"--dspark", "--mtp"}, code: 2,
-			want: "--dspark converts the drafts of blocks of tokens alone"},
+			want: "--dspark converts the DSpark draft model alone"},
 		"blocks and a tower": {spec: "deepseek-v4", flags: []string{"--dspark", "--mmproj"}, code: 2,
 			want: "has no place for drafts"},
 		"blocks in params.json": {spec: "deepseek-v4", flags: []string{"--dspark", "--mistral-format"}, code: 2,

@@ -106,7 +106,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 			return err
 		}
 	}
-	if err := r.Manifest.Apart(outputs); err != nil {
+	if err := r.Manifest.CheckOutputs(outputs); err != nil {
 		return err
 	}
 	tool.NoteScalar(cmd)

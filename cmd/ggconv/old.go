@@ -54,7 +54,7 @@ func convertOld(ctx context.Context, cmd *cli.Command, r runs.ConvertRequest) er
 			return err
 		}
 	}
-	if err := r.Manifest.Apart([]string{path}); err != nil {
+	if err := r.Manifest.CheckOutputs([]string{path}); err != nil {
 		return err
 	}
 	opt := r.Write

@@ -136,7 +136,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		return files, found, r.Manifest.Write(ctx, r.In, slices.Concat(m.Inputs, r.Held, made.Held()),
 			r.Made(results), m.Unchanged)
 	}
-	if err := r.Manifest.Apart(r.Paths); err != nil {
+	if err := r.Manifest.CheckOutputs(r.Paths); err != nil {
 		return err
 	}
 	if err := r.To.Make(); err != nil {

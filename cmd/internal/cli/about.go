@@ -6,7 +6,7 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// About is what the definition of a command says that cli.Command has no field for.
+// About holds what the definition of a command has besides the fields of cli.Command.
 type About struct {
 	// Examples are command lines for the end of the help. One that begins with # is a
 	// remark on those after it.
@@ -31,11 +31,11 @@ const aboutKey = "about"
 // Metadata returns what a command's definition keeps it as.
 func (a About) Metadata() map[string]any { return map[string]any{aboutKey: a} }
 
-// AboutOf returns what the definition of a command says.
+// AboutOf returns the About of a command.
 func AboutOf(cmd *cli.Command) About {
 	a, _ := cmd.Metadata[aboutKey].(About)
 	return a
 }
 
-// Prints says that --json prints a T.
+// Prints returns the type T, for About.Result.
 func Prints[T any]() []reflect.Type { return []reflect.Type{reflect.TypeFor[T]()} }

@@ -9,7 +9,7 @@ import (
 	"ggforge/internal/text/nearest"
 )
 
-// Names returns a list that does not change, for Flag.Choices.
+// Names returns a function for Flag.Choices that returns a constant list.
 func Names[S ~string](names ...S) func() []string {
 	var list []string
 	for _, name := range names {
@@ -18,7 +18,7 @@ func Names[S ~string](names ...S) func() []string {
 	return func() []string { return list }
 }
 
-// folded returns the one of the names that a value is but for its case, else the value.
+// folded returns the name that equals a value without regard to case, else the value.
 func folded(value string, names []string) string {
 	if i := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, value) }); i >= 0 &&
 		!slices.Contains(names, value) {
@@ -35,8 +35,8 @@ func choicesOf(f cli.Flag) []string {
 	return nil
 }
 
-// meant says for the end of a usage error which name a flag's value may stand for that is none of
-// those it may be, "" for nothing.
+// meant returns the nearest choice to a value of a flag that is none of its choices, for the end of a usage error; "" for
+// none.
 func meant(cmd *cli.Command) string {
 	for _, f := range cmd.Flags {
 		names := choicesOf(f)

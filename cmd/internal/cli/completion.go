@@ -17,7 +17,7 @@ import (
 // word that may be there, with what it is after a tab; no line means the name of a file.
 const completeVerb = "__complete"
 
-// completions are scripts by shell, with NAME for the command's.
+// completions are scripts by shell, with NAME for the command's name.
 var completions = []struct{ shell, script string }{
 	{"bash", `# Completions of NAME for bash: source <(NAME completion bash)
 _NAME() {
@@ -76,7 +76,7 @@ Register-ArgumentCompleter -Native -CommandName NAME -ScriptBlock {
 `},
 }
 
-// Shells are those that there are completions for.
+// Shells returns the shells that have completions.
 func Shells() (names []string) {
 	for _, c := range completions {
 		names = append(names, c.shell)
@@ -84,8 +84,7 @@ func Shells() (names []string) {
 	return names
 }
 
-// services are what each command has besides its own work. What they are called is no name of
-// a file for the command's own first argument: ./man is.
+// services are the verbs that every command has. Their names are not names of files as a command's first argument: ./man is.
 func services(of *cli.Command) []*cli.Command {
 	return []*cli.Command{
 		{
@@ -121,7 +120,7 @@ func services(of *cli.Command) []*cli.Command {
 	}
 }
 
-// service returns the command that runs the service which the arguments name, nil if they name none.
+// service returns the command that runs the service in args, nil if they name none.
 func service(cmd *cli.Command, args []string) *cli.Command {
 	list := services(cmd)
 	if len(args) < 2 || !slices.ContainsFunc(list, func(s *cli.Command) bool { return s.Name == args[1] }) {
@@ -147,7 +146,7 @@ func completion(cmd *cli.Command, name string) error {
 		nearest.Hint(args[0], Shells()))
 }
 
-// complete returns what may be in the place of the last of the words after the command's name.
+// complete returns the words that may replace the last of the words after the command's name.
 func complete(root *cli.Command, words []string) []entry {
 	if len(words) == 0 {
 		return nil

@@ -46,7 +46,7 @@ func (c *Cost) Stop(bytes int64) string {
 	return costText(seconds, peak, bytes)
 }
 
-// costText says what a run took that wrote so many bytes.
+// costText describes the cost of a run that wrote so many bytes.
 func costText(seconds float64, peak, bytes int64) string {
 	return fmt.Sprintf("%.2f s, %.0f MB/s written, peak memory %s", seconds, float64(bytes)/1e6/seconds, Bytes(peak))
 }
@@ -61,8 +61,8 @@ func (c *Cost) End() (seconds float64, peak int64) {
 // Bytes returns n as text: see size.Text.
 func Bytes(n int64) string { return size.Text(n) }
 
-// heap returns what the Go runtime has taken from the system and not given back,
-// for systems that do not say how much memory is resident.
+// heap returns the bytes that the Go runtime has taken from the system and not given back, for systems that do not report
+// resident memory.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

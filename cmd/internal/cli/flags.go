@@ -16,7 +16,7 @@ func ForceFlag() Flag {
 	return Shared("force", "replace the output if it exists").In(CategoryOutput)
 }
 
-// OutFlag names the output of a verb as its last argument does: ArgsOut reads both.
+// OutFlag returns --output for a verb whose last argument names the output otherwise: ArgsOut reads both.
 func OutFlag() Flag {
 	return Shared("output", "write to `OUT`, instead of naming it as the last argument").In(CategoryOutput)
 }
@@ -26,7 +26,7 @@ func JSONFlag() Flag {
 	return Shared("json", "print one JSON object (docs/json.md)").In(CategoryOutput)
 }
 
-// quietFlag is of every command: Run adds it.
+// quietFlag returns --quiet, which Run adds to every command.
 func quietFlag() Flag {
 	return Shared("quiet", "print only errors, warnings and what was asked for: no progress, and nothing of what was "+
 		"written and how long that took").In(CategoryRun)
@@ -57,8 +57,8 @@ func CountValue(cmd *cli.Command, name string) (int, error) {
 	return int(n), nil
 }
 
-// CompatFlag chooses between the reference's bytes and working files where the two
-// differ; program is the one whose bytes are meant.
+// CompatFlag returns --compat, which chooses between llama.cpp's bytes and working files where the two differ; program is
+// the one whose bytes are meant.
 func CompatFlag(program string) Flag {
 	return Flag{Name: "compat", Value: Text, Choices: Names("reference"), Category: CategoryOutput, Effect: SetsBytes,
 		Usage: "with `reference`: write what " + program +
@@ -77,12 +77,10 @@ func Reference(cmd *cli.Command) (bool, error) {
 	}
 }
 
-// stdio is the name under which other programs read standard input or write
-// standard output. Ours need files in which they can go back and forth.
+// stdio is the name of standard input or output for other programs. Ours need files in which they can seek.
 const stdio = "-"
 
-// CheckName refuses the names of files that name none: what is the flag or
-// argument that the name is the value of.
+// CheckName refuses "" and "-" as names of files. what is the flag or argument with the name.
 func CheckName(what, name string) error {
 	switch name {
 	case "":
@@ -119,7 +117,7 @@ func FileValue(cmd *cli.Command, name string) (string, error) {
 	return path, CheckName("--"+name, path)
 }
 
-// SizeHelp says how a size is written, for the help of flags.
+// SizeHelp shows how a size is written, for help texts.
 const SizeHelp = "500M, 1.5G or 2MiB"
 
 // SizeValue returns the value of a flag that is a number of bytes; see package size.

@@ -19,7 +19,7 @@ const (
 	CategoryRun        = "Run"
 )
 
-// page is what the help of a command and its manual say.
+// page is the content of a command's help and manual.
 type page struct {
 	name     string   // with those of the commands above
 	title    string   // what it does
@@ -133,10 +133,10 @@ func Verbs(category string, verbs ...*cli.Command) []*cli.Command {
 	return verbs
 }
 
-// placeholder is what stands for a flag's value in the text about it.
+// placeholder matches the name of the value in a help text.
 var placeholder = regexp.MustCompile("`([^`]*)`")
 
-// valueName returns what stands for the value of a flag in the help, "" for a flag without.
+// valueName returns the name of the value of a flag in the help, "" for a flag without a value.
 func valueName(f cli.Flag) string {
 	d, ok := f.(cli.DocGenerationFlag)
 	if !ok || !d.TakesValue() {
@@ -151,7 +151,7 @@ func valueName(f cli.Flag) string {
 // helpAll is the flag that shows all flags. Run knows it.
 const helpAll = "help-all"
 
-// alsoCalled says by which other names a flag goes, "" for none.
+// alsoCalled lists the longer aliases of a flag, "" for none.
 func alsoCalled(f cli.Flag) string {
 	var names []string
 	for _, name := range f.Names()[1:] {
@@ -310,7 +310,7 @@ func list(b *strings.Builder, entries []entry, column int) {
 	}
 }
 
-// printHelp is what the library calls for --help; it has its own idea of how help looks.
+// printHelp replaces the help of urfave/cli.
 func printHelp(w io.Writer, _ string, data any) {
 	if cmd, ok := data.(*cli.Command); ok {
 		name := cmd.FullName()

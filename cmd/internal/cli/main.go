@@ -34,8 +34,7 @@ const (
 	exitInterrupted = 130
 )
 
-// ErrDiffers ends a command with the exit code for "there are differences";
-// nothing is printed for it.
+// ErrDiffers ends a command with the exit code for differences; nothing is printed for it.
 var ErrDiffers = errors.New("differences found")
 
 // exits maps the kinds of error to exit codes; the first that fits counts.
@@ -105,8 +104,7 @@ type keptError struct {
 
 func (k *keptError) Unwrap() error { return k.error }
 
-// Kept returns err for a command that keeps what is done when it is interrupted: text says so then,
-// instead of that nothing is left behind.
+// Kept returns err for a command that keeps its work when it is interrupted: text replaces "nothing is left behind".
 func Kept(err error, text string) error { return &keptError{err, text} }
 
 // shortened returns a text whose first line is followed by at most fault.MaxListed
@@ -151,8 +149,8 @@ func Run(ctx context.Context, cmd *cli.Command, args []string) error {
 	return r.settle(cmd.Run(ctx, args))
 }
 
-// Parses says whether a command with these arguments is one that can run: do parses it as the action would, and does
-// nothing else. What files hold that the arguments name, and whether they are there, does not count: Looks says so.
+// CheckArguments reports whether a command accepts arguments: do parses them as the command's action would, and does
+// nothing else. No file or server is read: MayRead returns false.
 func CheckArguments(ctx context.Context, cmd *cli.Command, args []string, do func(cmd *cli.Command) error) error {
 	ran := false
 	cmd.Writer, cmd.ErrWriter = io.Discard, io.Discard
@@ -167,10 +165,10 @@ func CheckArguments(ctx context.Context, cmd *cli.Command, args []string, do fun
 	return err
 }
 
-// Looks reports whether what parses the flags of a command may look at files and servers that they name.
+// MayRead reports whether code that parses flags may read the files and servers that they name.
 func MayRead(cmd *cli.Command) bool { return !runOf(cmd).parses }
 
-// prepare sets for a command and those below it what all have in common.
+// prepare sets what all commands have in common, for a command and its verbs.
 func prepare(cmd *cli.Command) {
 	cmd.DisableSliceFlagSeparator, cmd.HideHelpCommand = true, true
 	cmd.ExitErrHandler = func(context.Context, *cli.Command, error) {}
@@ -196,8 +194,7 @@ func prepare(cmd *cli.Command) {
 	}
 }
 
-// suggest adds to a usage error which name a flag's value may stand for, unless it says that
-// already.
+// suggest adds to a usage error the nearest choice to a value of a flag, unless the error has a suggestion.
 func suggest(cmd *cli.Command, err error) error {
 	if !errors.Is(err, fault.Usage) || strings.Contains(err.Error(), nearest.Asks) ||
 		strings.Contains(err.Error(), "the nearest") {

@@ -31,7 +31,7 @@ type WrittenFile struct {
 	Tensors int    `json:"tensors"`
 }
 
-// WrittenOf returns what is said of files.
+// WrittenOf returns the result for files.
 func WrittenOf(files []*writer.File) Written {
 	var w Written
 	for _, f := range files {

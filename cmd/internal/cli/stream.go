@@ -261,9 +261,7 @@ func Warning(cmd *cli.Command) func(...string) {
 	return func(warnings ...string) { Warn(cmd, warnings...) }
 }
 
-// Said returns standard output for what a run says of what it has written and of the time that it took, which nobody
-// has asked
-// for: with --quiet it goes nowhere.
+// InfoWriter returns standard output for what a run reports about its work; with --quiet it discards that.
 func InfoWriter(cmd *cli.Command) io.Writer {
 	if runOf(cmd).quiet {
 		return io.Discard

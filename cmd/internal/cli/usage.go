@@ -19,7 +19,7 @@ const (
 	flagsMissing = "Required flag"
 )
 
-// usageText returns what is said of an error about flags, and what helps.
+// usageText returns the text of an error of urfave/cli about flags, and what helps.
 func usageText(cmd *cli.Command, err error) string {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, unknownFlag); ok {
@@ -56,7 +56,7 @@ func usageText(cmd *cli.Command, err error) string {
 	return text
 }
 
-// wanted says what the value of a flag is, "" for a flag whose own error says it.
+// wanted describes the values that a flag accepts, "" for a flag whose own error does so.
 func wanted(f cli.Flag) string {
 	switch f.Get().(type) {
 	case bool:
@@ -74,8 +74,7 @@ func wanted(f cli.Flag) string {
 	return ""
 }
 
-// meantFlag says for the end of an error about a flag that there is not which one it may stand
-// for, or where it belongs, "" for nothing.
+// meantFlag returns the nearest flag to an unknown one, or the verb that it belongs to, for the end of an error; "" for none.
 func meantFlag(cmd *cli.Command, name string) string {
 	var names []string
 	for _, f := range slices.Concat(cmd.Flags, everyFlag()) {
@@ -148,7 +147,7 @@ func NeedsVerb(_ context.Context, cmd *cli.Command) error {
 	return fault.Errorf(fault.Usage, "unknown verb %q%s (see %s --help)", name, help, cmd.FullName())
 }
 
-// elsewhere says of the names of verbs which of our commands does that.
+// elsewhere names our command for verbs of other commands.
 var elsewhere = map[string]string{
 	"convert": "ggconv converts checkpoints", "quantize": "ggquant quantizes", "quant": "ggquant quantizes",
 	"perplexity": "ggeval measures", "ppl": "ggeval measures",

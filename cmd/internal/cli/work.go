@@ -10,7 +10,7 @@ import (
 	"ggforge/fault"
 )
 
-// Work is how far a command is that writes no tensors.
+// Work is the progress of a command that writes no tensors.
 type Work struct {
 	Done float64 // share, 0 to 1
 	Note string  // what is known so far, "" for nothing
@@ -72,9 +72,8 @@ func plainWork(to io.Writer) func(w Work, elapsed, remaining time.Duration) {
 	}
 }
 
-// Parts returns NewWork as libraries call it that have parts to do one after the other: for the name of
-// a part, what is called with the share of it that is done; nil if nothing is to be shown, also if the
-// flag is wrong, which NewProgress says.
+// Parts returns NewWork for libraries that do parts one after the other: for the name of a part, the callback for the share
+// of it that is done; nil if nothing is to be shown, also for a wrong --progress, which NewProgress reports.
 func Parts(cmd *cli.Command) func(part string) func(done float64) {
 	return func(part string) func(float64) {
 		show, err := NewWork(cmd)

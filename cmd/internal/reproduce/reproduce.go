@@ -61,7 +61,7 @@ type File struct {
 	Same bool `json:"same"`
 }
 
-// job is a run of a command.
+// job is one run again.
 type job struct {
 	m     *manifest.Manifest
 	path  string

@@ -17,14 +17,14 @@ import (
 	"ggforge/fault"
 )
 
-// Category is what the flags are listed under in a command's help.
+// checkpointCategory is the heading of the flags in the help.
 const checkpointCategory = tool.CategoryCheckpoint
 
-// Flags returns the flags of Options.
+// CheckpointFlags returns the flags about how to convert a checkpoint, which every command has that reads one.
 func CheckpointFlags() []tool.Flag {
 	return tool.Group(checkpointCategory, append(forCheckpoints([]tool.Flag{
 		{Name: "arch", Value: tool.Text, Choices: arch.Classes, Effect: tool.SetsBytes,
-			Usage: "take the model as one of `CLASS`, a class of transformers, whatever config.json says"},
+			Usage: "convert the model as class `CLASS` of transformers, whatever config.json says"},
 		tool.Shared("model-name", "call the model `NAME`").For(tool.Checkpoints | tool.OldFiles),
 		{Name: "metadata", Value: tool.File, Effect: tool.ReadsFile,
 			Usage: "take general.* keys from `FILE`, a JSON object, before all else"},
@@ -43,24 +43,23 @@ func CheckpointFlags() []tool.Flag {
 		{Name: "sentence-transformers-dense-modules", Effect: tool.SetsBytes,
 			Usage: "include the dense modules that follow an embedding model"},
 		{Name: "mtp", Effect: tool.SetsBytes,
-			Usage: "convert only the layers that predict further tokens, to a file of drafts: with a directory as " +
-				"output, mtp-NAME.gguf"},
+			Usage: "convert only the MTP (NextN) layers, to a draft model: with a directory as output, mtp-NAME.gguf"},
 		{Name: "no-nextn", Aliases: []string{"no-mtp"}, Effect: tool.SetsBytes,
-			Usage: "leave out the layers that predict further tokens"},
+			Usage: "leave out the MTP (NextN) layers"},
 		{Name: "dspark", Effect: tool.SetsBytes,
-			Usage: "convert only the drafts of blocks of tokens (DSpark) that a DeepSeek V4 has next to it; wants " +
-				"--target-model-dir, which may be the same directory"},
+			Usage: "convert only the DSpark draft model in a DeepSeek V4 checkpoint; needs --target-model-dir, which " +
+				"may be the same directory"},
 		{Name: "mmproj", Effect: tool.SetsBytes,
-			Usage: "convert the part of the model that sees or hears instead of the language model: with a directory " +
-				"as output, mmproj-NAME.gguf"},
+			Usage: "convert the vision or audio encoder (multimodal projector) instead of the language model: with a " +
+				"directory as output, mmproj-NAME.gguf"},
 		{Name: "target-model-dir", Value: tool.File, Option: "Target", Hint: "name it with --target-model-dir DIR",
 			Effect: tool.ReadsFile,
-			Usage:  "the model that a draft (EAGLE-3, DFlash, DSpark) is for is in `DIR`: the draft gets its tokenizer"},
+			Usage:  "the target model of a draft model (EAGLE-3, DFlash, DSpark) is in `DIR`; the draft model gets its tokenizer"},
 		{Name: "remote", Effect: tool.ReadsArgument, Inputs: tool.Checkpoints | tool.RemoteFiles,
 			Usage: "the checkpoint is a model of the Hugging Face hub, ORG/NAME or ORG/NAME@REVISION: the same as " +
 				"hf://ORG/NAME; HF_ENDPOINT and HF_TOKEN count. A checkpoint may also be s3://BUCKET/FOLDER"},
 		tool.Shared("cache",
-			"keep what comes of a remote checkpoint's weights in `DIR`: a later run goes on there").For(
+			"keep what is read of a remote checkpoint's weights in `DIR`; a later run reads it from there").For(
 			tool.Checkpoints | tool.RemoteFiles),
 		{Name: "merge-lora", Value: tool.FileList, Cut: cutScale, Effect: tool.ReadsFile,
 			Usage: "add the LoRA adapter in a directory to the weights, SCALE times (1): `ADAPTER[:SCALE]`; repeatable"},
@@ -83,20 +82,20 @@ func forCheckpoints(flags ...tool.Flag) []tool.Flag {
 func withoutEffect() (list []tool.Flag) {
 	for _, name := range []string{"use-temp-file", "no-lazy", "disable-mistral-community-chat-template"} {
 		list = append(list, tool.Flag{Name: name, Effect: tool.RunsOnly, Hidden: true,
-			Usage: "no effect; for scripts written for the reference's converter"})
+			Usage: "no effect; for scripts written for convert_hf_to_gguf.py"})
 	}
 	return list
 }
 
-// OutsideLinks is the flag that permits links out of a checkpoint.
+// OutsideLinksFlag returns the flag that permits links out of a checkpoint.
 func OutsideLinksFlag() tool.Flag {
 	return tool.Flag{Name: "outside-links", Category: checkpointCategory, Effect: tool.Permits,
 		Inputs: tool.Checkpoints,
 		Option: "OutsideLinks", Hint: "use --outside-links to follow it",
-		Usage: "follow links that lead out of the checkpoint's directory, of which the output would show the content"}
+		Usage: "follow links that lead out of the checkpoint's directory; the output may show the content of their targets"}
 }
 
-// ConvertOptions returns what the flags ask for, and what --compat does.
+// ConvertOptions reads CheckpointFlags and --compat.
 func ConvertOptions(cmd *cli.Command) (opt convert.Options, err error) {
 	opt = convert.Options{
 		Class:     cmd.String("arch"),
@@ -118,7 +117,7 @@ func ConvertOptions(cmd *cli.Command) (opt convert.Options, err error) {
 	switch {
 	case opt.DSpark && (mtp || without):
 		return opt, fault.Errorf(fault.Usage,
-			"--dspark converts the drafts of blocks of tokens alone: want it without --mtp and --no-nextn")
+			"--dspark converts the DSpark draft model alone: want it without --mtp and --no-nextn")
 	case mtp && without:
 		return opt, fault.Errorf(fault.Usage, "--mtp converts only what --no-nextn leaves out: want one of them")
 	case mtp:
@@ -170,8 +169,8 @@ func parseMerge(s string) (convert.Merge, error) {
 	return m, nil
 }
 
-// HubCache returns the folder in which the library of the Hugging Face hub keeps
-// models, by the variables that it reads. Source: huggingface_hub, constants.py.
+// hubCache returns the folder in which huggingface_hub keeps models, by the environment variables that it reads.
+// Source: huggingface_hub, constants.py.
 func hubCache() string {
 	if dir := os.Getenv("HF_HUB_CACHE"); dir != "" {
 		return dir
@@ -187,7 +186,7 @@ func hubCache() string {
 	return filepath.Join(home, "hub")
 }
 
-// Input returns the checkpoint that an argument names.
+// InputPath returns the path or address of the model that an argument names; with --remote, ORG/NAME is one of the hub.
 func InputPath(cmd *cli.Command, arg string) string {
 	if cmd.Bool("remote") {
 		return checkpoint.HubAddress(arg)

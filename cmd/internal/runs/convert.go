@@ -42,8 +42,8 @@ func ConvertFlags() []tool.Flag {
 		tool.Group("Look first",
 			tool.Shared("dry-run", "print what would become of each tensor and the names of the files; write nothing"),
 			tool.Flag{Name: "config-only", Effect: tool.PrintsOnly, Inputs: tool.Checkpoints, With: []string{"dry-run"},
-				Usage: "with --dry-run and any number of DIRs: say of each whether its config.json and its tokenizer " +
-					"are understood; weights need not be there"},
+				Usage: "with --dry-run and any number of DIRs: report of each whether its config.json and its tokenizer " +
+					"are supported; weights need not be there"},
 			tool.Flag{Name: "verbose", Effect: tool.RunsOnly, Usage: "print what becomes of each tensor"},
 			tool.Flag{Name: "print-supported-models", Effect: tool.PrintsOnly,
 				Usage: "list the Hugging Face classes that are converted and the GGUF architecture of each"},
@@ -73,16 +73,16 @@ func ConvertFlags() []tool.Flag {
 	)
 }
 
-// outTypeNames are those of --outtype.
+// outTypeNames returns the values of --outtype.
 func outTypeNames() []string { return strings.Split(convert.OutTypeNames(), ", ") }
 
-// oldCategory is what the flags about files before GGUF are listed under.
+// oldFileCategory is the heading of the flags about files before GGUF.
 const oldFileCategory = "Files before GGUF (GGML, GGMF, GGJT)"
 
-// ArgsUsage is what the arguments are.
+// ConvertArgs is the usage of the arguments of ggconv.
 const ConvertArgs = "DIR [OUT]"
 
-// Request is what the flags and arguments ask for.
+// ConvertRequest is what a command line of ggconv asks for.
 type ConvertRequest struct {
 	Old     convert.OldOptions // of a file before GGUF
 	Dir     string
@@ -98,7 +98,7 @@ type ConvertRequest struct {
 	Manifest *Manifest // nil for none
 }
 
-// Parse reads all flags and arguments.
+// ParseConvert reads all flags and arguments.
 func ParseConvert(cmd *cli.Command) (r ConvertRequest, err error) {
 	if r.Convert, err = ConvertOptions(cmd); err != nil {
 		return r, err

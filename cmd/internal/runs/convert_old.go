@@ -17,7 +17,7 @@ func (r *ConvertRequest) IsOld(cmd *cli.Command) (bool, error) {
 	return false, tool.CheckInput(cmd, tool.Checkpoints, r.Dir)
 }
 
-// OldModelFile returns the file that becomes of a file before GGUF, which convert.OpenOld has opened.
+// OldModelFile returns the output for a file before GGUF that convert.OpenOld has opened.
 func OldModelFile(m *model.Model, path string) *writer.File {
 	f := &writer.File{Path: path, Metadata: m.Metadata}
 	for _, t := range m.Tensors {

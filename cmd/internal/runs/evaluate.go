@@ -9,7 +9,7 @@ import (
 	"ggforge/fault"
 )
 
-// Input is what all verbs take: a text, and how to run models over it.
+// Input is what all verbs of ggeval take: a text, and how to run models over it.
 type Input struct {
 	File    string // the text
 	Escapes bool
@@ -20,7 +20,7 @@ type Input struct {
 	Checkpoint
 }
 
-// InputFlags returns the flags of Input and those of a verb.
+// EvaluateFlags returns the flags of Input and those of a verb.
 func EvaluateFlags(verb ...tool.Flag) []tool.Flag {
 	list := tool.Group(CategoryText,
 		tool.Shared("file", "the text is in `FILE`"),
@@ -33,10 +33,10 @@ func EvaluateFlags(verb ...tool.Flag) []tool.Flag {
 	return append(append(list, tool.Group(tool.CategoryOutput, verb...)...), ModelFlags()...)
 }
 
-// CategoryText is what the flags about the text are listed under.
+// CategoryText is the heading of the flags about the text.
 const CategoryText = "Text"
 
-// RunFlags returns the flags of how models are run.
+// ModelFlags returns the flags about how models are read and run.
 func ModelFlags() []tool.Flag {
 	return append([]tool.Flag{
 		tool.JSONFlag(),
@@ -46,7 +46,7 @@ func ModelFlags() []tool.Flag {
 	}, CheckpointFlags()...)
 }
 
-// StrideFlag is of the verbs that predict tokens.
+// StrideFlag returns --stride, for verbs that predict tokens.
 func StrideFlag() tool.Flag {
 	return tool.Flag{Name: "stride", Aliases: []string{"ppl-stride"}, Value: tool.Count, Unit: "tokens",
 		Category: CategoryText, Effect: tool.SetsBytes,

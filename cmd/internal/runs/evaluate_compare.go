@@ -20,7 +20,7 @@ func CompareFlags() []tool.Flag {
 	), InMemoryFlags(), PageFlags(), shareFlags(nameFlag()))
 }
 
-// Compare is what flags and arguments of ggeval compare ask for.
+// CompareRequest is what a command line of ggeval compare asks for.
 type CompareRequest struct {
 	Base   string // "" with Saved
 	Models []string

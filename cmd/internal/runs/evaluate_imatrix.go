@@ -35,7 +35,7 @@ func ImatrixFlags() []tool.Flag {
 	)...)
 }
 
-// Imatrix is what flags and arguments of ggeval imatrix ask for.
+// ImatrixRequest is what a command line of ggeval imatrix asks for.
 type ImatrixRequest struct {
 	Path    string // "" to merge only
 	Out     string

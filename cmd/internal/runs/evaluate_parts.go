@@ -13,17 +13,17 @@ import (
 	"ggforge/internal/io/part"
 )
 
-// Shares says which chunks a process runs, if it is one of several.
+// Shares is the share of the chunks that a process of several runs.
 type Shares struct {
 	Part   part.Part // of the chunks, the zero value for all
 	Finish bool      // put what all parts found together
 	Name   string    // parts are in NAME.part-K-of-N
 }
 
-// categoryParts is what the flags of Shares are listed under.
+// categoryParts is the heading of the flags of Shares.
 const categoryParts = "Parts"
 
-// shareFlags are those of the verbs whose chunks several processes can have shares of.
+// shareFlags returns the flags of the verbs whose chunks several processes can share.
 func shareFlags(more ...tool.Flag) []tool.Flag {
 	return tool.Group(categoryParts, append([]tool.Flag{
 		tool.Shared("part",
@@ -33,14 +33,14 @@ func shareFlags(more ...tool.Flag) []tool.Flag {
 	}, more...)...)
 }
 
-// nameFlag is of the verbs whose output is no file.
+// nameFlag returns --part-files, for verbs whose output is not a file.
 func nameFlag() tool.Flag {
 	return tool.Shared("part-files",
 		"parts are in the files `OUT`.part-K-of-N, or in OUT if it is a directory: goes with --part and --finish",
 		"parts")
 }
 
-// On reports whether the job is one of several processes.
+// On reports whether the process is one of several.
 func (s *Shares) On() bool { return s.Finish || s.Part != part.Part{} }
 
 // parseShares reads the flags of shareFlags.

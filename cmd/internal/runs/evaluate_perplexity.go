@@ -13,7 +13,7 @@ func PerplexityFlags() []tool.Flag {
 	return slices.Concat(EvaluateFlags(StrideFlag()), PageFlags(), shareFlags(nameFlag()))
 }
 
-// Perplexity is what flags and arguments of ggeval perplexity ask for.
+// PerplexityRequest is what a command line of ggeval perplexity asks for.
 type PerplexityRequest struct {
 	Path string
 	Input

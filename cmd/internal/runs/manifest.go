@@ -48,8 +48,8 @@ func RecordedArguments(cmd *cli.Command, find func(flag, path string) (string, e
 	return list, nil
 }
 
-// Called returns what a file or folder is called in a manifest: its name without the folders that it is in, or its
-// address on a server.
+// ManifestName returns the name of a file or folder in a manifest: without the folders that it is in, or its address on
+// a server.
 func ManifestName(path string) (string, error) {
 	if checkpoint.IsRemote(path) {
 		return path, nil
@@ -58,8 +58,8 @@ func ManifestName(path string) (string, error) {
 	return filepath.Base(full), err
 }
 
-// Files returns the files that flags name, with the flags' names as roles; not folders, of which others know what is
-// read, and none that is not there.
+// FlagFiles returns the existing files that flags name, with the flags' names as roles; folders are left out, because
+// what reads them knows which files it has read.
 func FlagFiles(cmd *cli.Command) (list []digest.Input, err error) {
 	_, err = RecordedArguments(cmd, func(flag, path string) (string, error) {
 		info, err := disk.Stat(path)
@@ -75,7 +75,7 @@ func FlagFiles(cmd *cli.Command) (list []digest.Input, err error) {
 	return list, err
 }
 
-// Manifest is a manifest that is to be written; nil for none. Its methods do nothing then.
+// Manifest is a manifest to be written. The methods of nil do nothing.
 type Manifest struct {
 	Path    string // where it goes
 	command string
@@ -123,15 +123,15 @@ func parseManifest(cmd *cli.Command) (*Manifest, error) {
 	return m, err
 }
 
-// Set adds a flag that the user has not given, but something else says.
+// Set adds a flag that the user has not given but that the run depends on.
 func (m *Manifest) Set(flag, value string) {
 	if m != nil {
 		m.args = append(m.args, "--"+flag, value)
 	}
 }
 
-// Apart refuses a manifest that is one of the outputs.
-func (m *Manifest) Apart(outputs []string) error {
+// CheckOutputs refuses a manifest with the name of an output.
+func (m *Manifest) CheckOutputs(outputs []string) error {
 	if m != nil && slices.ContainsFunc(outputs,
 		func(path string) bool { return filepath.Clean(path) == filepath.Clean(m.Path) }) {
 		return fault.Errorf(fault.Usage, "%s: is the output, and the manifest of it", m.Path)
@@ -172,12 +172,12 @@ func (m *Manifest) Write(ctx context.Context, source string, inputs []digest.Inp
 	return x.Write(ctx, m.Path, opt)
 }
 
-// All returns inputs and the files of flags, without those that inputs has for the same role.
+// MergeInputs returns inputs and the files of flags, without files that inputs has for the same role.
 func MergeInputs(inputs, files []digest.Input) []digest.Input {
 	return slices.Concat(inputs, slices.DeleteFunc(slices.Clone(files), func(f digest.Input) bool {
 		return slices.ContainsFunc(inputs, func(in digest.Input) bool { return in.Role == f.Role && in.Name == f.Name })
 	}))
 }
 
-// Program is what manifests say of this program.
+// Program is the name of this program in manifests.
 func Program() string { return "ggforge " + tool.Version }

@@ -13,8 +13,7 @@ import (
 	"ggforge/quantize"
 )
 
-// InMemory is what the flags of commands that compare models say of those that a base would be quantized to: nothing is
-// written.
+// InMemory are the recipes by which a command that compares models quantizes the base in memory; nothing is written.
 type InMemory struct {
 	Recipes     []string // names
 	Quantize    quantize.Options

@@ -13,7 +13,7 @@ import (
 	"ggforge/model"
 )
 
-// ModelHelp says what a MODEL is that Open opens, for the help of verbs.
+// ModelHelp describes the MODEL that Open opens, for the help of verbs.
 const ModelHelp = "is a GGUF file, the first of the shards of a model, or a checkpoint directory,\n" +
 	"which gives the same figures as converting it first."
 

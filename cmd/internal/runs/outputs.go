@@ -7,10 +7,10 @@ import (
 	"ggforge/writer"
 )
 
-// OldType is the type of an output in a manifest whose tensors stay as they are.
+// UnchangedType is the type in a manifest of an output whose tensors keep theirs.
 const UnchangedType = "as it is"
 
-// Made returns an output at path as a manifest has it.
+// ConvertOutput returns an output at path for a manifest.
 func ConvertOutput(path, as string, files []string) []manifest.Made {
 	return []manifest.Made{{Output: manifest.Output{Name: filepath.Base(path), Type: as}, Files: files}}
 }

@@ -11,13 +11,13 @@ import (
 	"ggforge/writer"
 )
 
-// Output is where a page with the figures goes.
+// PageOutput is where an HTML page with the figures goes.
 type PageOutput struct {
 	HTML  string // "" for nowhere
 	Force bool
 }
 
-// Flags are the flags: --html and --force.
+// PageFlags returns --html and --force.
 func PageFlags() []tool.Flag {
 	return []tool.Flag{
 		tool.Shared("html",
@@ -27,7 +27,7 @@ func PageFlags() []tool.Flag {
 	}
 }
 
-// Parse reads them.
+// ParsePage reads PageFlags.
 func ParsePage(cmd *cli.Command) (p PageOutput, err error) {
 	p.Force = cmd.Bool("force")
 	p.HTML, err = tool.FileValue(cmd, "html")

@@ -7,8 +7,8 @@ import (
 	"ggforge/quantize"
 )
 
-// published are names that publishers give to types which are no recipes, with what to use instead. The first that
-// matches counts; $1 in a text is what the first group matched.
+// publishedTypes are names that publishers give to types which are not recipes, with a replacement. The first match
+// counts; $1 in a text is the first group.
 var publishedTypes = []struct {
 	name *regexp.Regexp
 	use  string
@@ -31,15 +31,15 @@ var publishedTypes = []struct {
 	{regexp.MustCompile(`^(?:fp32|float32|float|full|32[-_]?bits?)$`), "want F32"},
 }
 
-// ofBits are the recipes for so many bits.
+// recipesOfBits are recipes by bits per weight.
 var recipesOfBits = map[string]string{
 	"1": "IQ1_M (needs an importance matrix)", "2": "IQ2_M (needs an importance matrix) or Q2_K",
 	"3": "Q3_K_M or IQ3_M",
 	"4": "Q4_K_M, or IQ4_XS, which is smaller", "5": "Q5_K_M", "6": "Q6_K", "7": "Q6_K or Q8_0", "8": "Q8_0",
 }
 
-// Instead says for the end of an error about a name that is no recipe but one that publishers give to types what to use
-// instead; "" for any other name.
+// PublishedTypeHint returns what to use instead of a type name that publishers use and that is not a recipe, for the
+// end of an error; "" for any other name.
 func PublishedTypeHint(name string) string {
 	if _, ok := quantize.LookupRecipe(name); ok || len(name) > 40 {
 		return ""
@@ -64,7 +64,7 @@ func PublishedTypeHint(name string) string {
 	return ""
 }
 
-// sizeOf returns the recipe whose size that of a name is about: Q4_K_M of Q4_K_XL.
+// sizeOf returns the recipe of the size that a name is about: Q4_K_M for Q4_K_XL.
 func sizeOf(name string) string {
 	if _, ok := quantize.LookupRecipe(name); ok {
 		return name

@@ -20,7 +20,7 @@ import (
 	"ggforge/quantize/batch"
 )
 
-// Flags are those of llama-quantize under the same names, and some more.
+// QuantizeFlags are the flags of ggquant: those of llama-quantize under the same names, and some more.
 func QuantizeFlags() []tool.Flag {
 	return slices.Concat(
 		TypeFlags(),
@@ -30,7 +30,7 @@ func QuantizeFlags() []tool.Flag {
 					"options without effect, " +
 					"tensors that the importance matrix lacks (embeddings and output head aside) or knows nothing of"},
 		),
-		tool.Group("Types by worth, with --calibrate", typesFlags()...),
+		tool.Group("Bit allocation, with --calibrate", typesFlags()...),
 		tool.Group("Calibration", calibrationFlags()...),
 		tool.Group("Metadata",
 			tool.Flag{Name: "hide-imatrix", Effect: tool.SetsBytes,
@@ -74,10 +74,10 @@ func QuantizeFlags() []tool.Flag {
 	)
 }
 
-// ArgsUsage is what the arguments are.
+// QuantizeArgs is the usage of the arguments of ggquant.
 const QuantizeArgs = "IN [OUT] TYPE [NTHREADS], or --out-dir DIR IN TYPE..."
 
-// Request is what the flags and arguments ask for.
+// QuantizeRequest is what a command line of ggquant asks for.
 type QuantizeRequest struct {
 	In  string
 	Out string // empty with OutDir
@@ -92,7 +92,7 @@ type QuantizeRequest struct {
 	batch.Request // but for Paths, which depend on the model
 }
 
-// Parse reads all flags and arguments.
+// ParseQuantize reads all flags and arguments.
 func ParseQuantize(cmd *cli.Command) (r QuantizeRequest, err error) {
 	r.DryRun, r.JSON = cmd.Bool("dry-run"), cmd.Bool("json")
 	r.NameTemplate = cmd.String("name-template")
@@ -150,7 +150,7 @@ func ParseQuantize(cmd *cli.Command) (r QuantizeRequest, err error) {
 	return r, err
 }
 
-// isFolder reports whether a path is that of a folder, there or to be made.
+// isFolder reports whether a path is the name of a folder, existing or to be made.
 func isFolder(path string) bool {
 	if strings.HasSuffix(path, "/") || strings.HasSuffix(path, string(filepath.Separator)) {
 		return true

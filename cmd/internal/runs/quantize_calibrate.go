@@ -20,11 +20,11 @@ func EffortFlag(usage string) tool.Flag {
 func calibrationFlags() []tool.Flag {
 	list := []tool.Flag{
 		tool.Shared("calibrate", "make the importance matrix in the same run, with the text in `FILE`"),
-		EffortFlag("take so much `EFFORT` with --calibrate: matrix, an importance matrix; high, blocks chosen by " +
-			"what layers read as well; best, one tensor after the other"),
+		EffortFlag("`EFFORT` of --calibrate: matrix, an importance matrix; high, blocks chosen by the second moments " +
+			"of a layer's inputs as well; best, one tensor after the other"),
 		{Name: "hessian", Value: tool.File, Effect: tool.KeepsFile,
-			Usage: "with --effort high: keep the moments that blocks are chosen by in `FILE`; if it is there, take " +
-				"those in it instead of running the model, and --calibrate may be left out"},
+			Usage: "with --effort high: keep the second moments in `FILE`; if it exists, take them from it instead of " +
+				"running the model, and --calibrate may be left out"},
 		tool.Shared("ctx-size", "cut the text into chunks of `N` tokens"),
 		tool.Shared("chunks", "take the first `N` chunks (0: all)"),
 		tool.Shared("process-output", "collect for the matrix that makes logits, too"),

@@ -13,7 +13,7 @@ import (
 	"ggforge/quantize"
 )
 
-// Flags returns the flags of Options.
+// TypeFlags returns the flags about the types that tensors get.
 func TypeFlags() []tool.Flag {
 	return append(tool.Group(CategoryTypes,
 		tool.Flag{Name: "pure", Effect: tool.SetsBytes,
@@ -45,8 +45,7 @@ const (
 	CategoryImportance = "Importance"
 )
 
-// QuantizeOptions returns what the flags ask for. files are those that were read for it, inputs of
-// the run.
+// QuantizeOptions reads TypeFlags. files are the files that it has read, inputs of the run.
 func QuantizeOptions(cmd *cli.Command) (opt quantize.Options, files []digest.Input, err error) {
 	opt = quantize.Options{
 		PlanOptions: quantize.PlanOptions{
@@ -79,8 +78,7 @@ func RecipeNames() []string {
 	return names
 }
 
-// Hint says for the end of an error which recipe a name may mean that is none, "" for
-// nothing.
+// recipeHint returns the nearest recipe to a name that is not one, for the end of an error; "" for none.
 func recipeHint(name string) string { return nearest.Hint(name, RecipeNames()) }
 
 // Recipe returns the recipe of that name or number.
@@ -96,7 +94,7 @@ func Recipe(name string) (*quantize.Recipe, error) {
 	return r, nil
 }
 
-// OnlyOne refuses more than one of several flags.
+// atMostOne refuses more than one of several flags.
 func atMostOne(cmd *cli.Command, names ...string) error {
 	set := ""
 	for _, name := range names {

@@ -13,7 +13,7 @@ import (
 	"ggforge/writer"
 )
 
-// Flags returns the flags of Options.
+// WriteFlags returns the flags about how a run writes: resumption, parts, verification, manifest.
 func WriteFlags() []tool.Flag {
 	return tool.Group("Interruptions, parts and proofs",
 		tool.Flag{Name: "resume", Effect: tool.RunsOnly,
@@ -35,9 +35,8 @@ func WriteFlags() []tool.Flag {
 	)
 }
 
-// Facts returns what decides the bytes of the outputs of a command, beyond its inputs: the program's version
-// and the flags that are set. Those that name files have their base names: what is in them is
-// compared by itself.
+// journalFacts returns what the bytes of the outputs depend on besides the inputs: the program's version and the flags
+// that are set. Names of files are base names: their content is compared itself.
 func journalFacts(cmd *cli.Command) []writer.Fact {
 	facts := []writer.Fact{{Name: "version", Value: cmd.Name + " " + tool.Version}}
 	for _, f := range tool.Declarations(cmd) {
@@ -61,7 +60,7 @@ func journalFacts(cmd *cli.Command) []writer.Fact {
 	return facts
 }
 
-// Options sets in opt what the flags ask for.
+// writeOptions sets opt by WriteFlags.
 func writeOptions(cmd *cli.Command, opt *writer.Options) error {
 	j := &writer.Journal{Facts: journalFacts(cmd), Resume: cmd.Bool("resume"), Finish: cmd.Bool("finish")}
 	if cmd.IsSet("part") {
@@ -82,14 +81,14 @@ func writeOptions(cmd *cli.Command, opt *writer.Options) error {
 	return nil
 }
 
-// Part is what --json says of a run that writes a part.
+// WrittenPart is the result of a run that writes a part, for --json.
 type WrittenPart struct {
 	Part  int   `json:"part"` // from 1
 	Parts int   `json:"parts"`
 	Bytes int64 `json:"bytes"` // of the output's tensors that are in it
 }
 
-// PartOf returns what a run has written of an output, nil if it is not one that writes a part.
+// WrittenPartOf returns what a run has written of an output, nil if it does not write a part.
 func WrittenPartOf(opt *writer.Options, r *writer.Result) *WrittenPart {
 	j := opt.Journal
 	if j == nil || j.Part == 0 || r == nil {

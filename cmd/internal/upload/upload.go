@@ -28,7 +28,7 @@ import (
 	"ggforge/writer"
 )
 
-// Flag returns the flag that says where outputs are made that become objects.
+// WorkDirFlag returns --work-dir, the folder in which outputs are made that become objects.
 func WorkDirFlag() tool.Flag {
 	return tool.Flag{Name: "work-dir", Value: tool.File, Category: tool.CategoryOutput, Effect: tool.KeepsState,
 		Usage: "make outputs that become objects (s3://BUCKET/KEY) in a folder of `DIR` first, from where they are " +
@@ -40,7 +40,7 @@ const folderPrefix = "ggforge-upload-"
 
 var folderName = regexp.MustCompile("^" + folderPrefix + "[0-9a-f]{16}$")
 
-// Folder is a folder where outputs were made that have not become objects.
+// Folder is a folder with outputs that have not become objects yet.
 type Folder struct {
 	Path     string
 	Files    []string // paths of what is in it
@@ -49,7 +49,7 @@ type Folder struct {
 	Busy     bool      // a process works on it
 }
 
-// Folders returns those in a directory.
+// Folders returns the folders with outputs in a directory.
 func Folders(dir string) (list []Folder, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -62,7 +62,7 @@ func Folders(dir string) (list []Folder, err error) {
 			continue
 		}
 		f := Folder{Path: filepath.Join(dir, e.Name())}
-		f.Busy = writer.Locked(filepath.Join(f.Path, heldName))
+		f.Busy = writer.Locked(filepath.Join(f.Path, lockName))
 		inside, err := os.ReadDir(f.Path)
 		if err != nil {
 			return nil, err
@@ -86,14 +86,14 @@ func Folders(dir string) (list []Folder, err error) {
 	return list, nil
 }
 
-// Remove removes the folder with its files, and fails if a folder is in it, or a process works on it.
+// Remove removes the folder with its files. It fails if a folder is in it, or a process works on it.
 func (f *Folder) Remove() error {
-	release, err := writer.LockNew(filepath.Join(f.Path, heldName))
+	release, err := writer.LockNew(filepath.Join(f.Path, lockName))
 	if err != nil {
 		return err
 	}
 	for _, name := range f.Files {
-		if filepath.Base(name) == heldName {
+		if filepath.Base(name) == lockName {
 			continue
 		}
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -106,8 +106,8 @@ func (f *Folder) Remove() error {
 	return os.Remove(f.Path)
 }
 
-// Place is where the outputs of a run go that become objects. A nil Place is that of files: its methods do
-// nothing.
+// Destination is where the outputs of a run go that become objects of a server. It is nil for outputs that are files:
+// the methods of nil do nothing.
 type Destination struct {
 	Dir string // where they are made
 
@@ -118,8 +118,8 @@ type Destination struct {
 	cmd    *cli.Command
 }
 
-// For returns where out is to go, a file or with folder one: the name of an object or the beginning of several. path is
-// what out is on this machine; for files it is out itself, and there is no Place. Nothing is made yet.
+// Parse returns the destination of out, the name of an object or with folder a prefix of several, and its path on this
+// machine; for a file or folder of this machine nil and out itself. Nothing is made yet.
 func Parse(cmd *cli.Command, out string, folder bool) (p *Destination, path string, err error) {
 	work, err := tool.FileValue(cmd, "work-dir")
 	if err != nil {
@@ -164,16 +164,16 @@ func Parse(cmd *cli.Command, out string, folder bool) (p *Destination, path stri
 	return p, filepath.Join(p.Dir, base), nil
 }
 
-// heldName is the name of the file in the folder that a run has locked which makes or uploads what is there.
-const heldName = "held"
+// lockName is the name of the lock file: the run that makes or uploads the outputs holds it.
+const lockName = "held"
 
-// hold keeps other runs out of the folder until release. Parts of one run, which upload nothing, are in it together.
-func (p *Destination) hold() (release func() error, err error) {
+// lock keeps other runs out of the folder until release. Parts of one run upload nothing and share it.
+func (p *Destination) lock() (release func() error, err error) {
 	if p.cmd.String("part") != "" {
 		return func() error { return nil }, nil
 	}
 	for range 10 {
-		release, err = writer.LockNew(filepath.Join(p.Dir, heldName))
+		release, err = writer.LockNew(filepath.Join(p.Dir, lockName))
 		if !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
@@ -187,7 +187,7 @@ func (p *Destination) hold() (release func() error, err error) {
 	return release, err
 }
 
-// Make makes the folder, which only the user can write to.
+// Make makes the folder, to which only the user can write.
 func (p *Destination) Make() error {
 	if p == nil {
 		return nil
@@ -283,8 +283,8 @@ func add(h io.Writer, path string) error {
 	return nil
 }
 
-// kept returns what the files are that flags have a run read if they are there, and else write; "" for one that is not
-// there. What before has of one that was there stays: that is what the run has read.
+// keptFiles returns the identities of the files that flags of effect KeepsFile name, "" for one that does not exist.
+// The identity in before of a file that existed stays: that is what the run has read.
 func keptFiles(cmd *cli.Command, before []string) (list []string, err error) {
 	for _, f := range tool.Declarations(cmd) {
 		if !f.IsSet(cmd) || f.Effect != tool.KeepsFile {
@@ -304,7 +304,7 @@ func keptFiles(cmd *cli.Command, before []string) (list []string, err error) {
 	return list, nil
 }
 
-// record says what a run has made in the folder.
+// record is what a run has made in the folder.
 type record struct {
 	Files  []madeFile      `json:"files"`
 	Report json.RawMessage `json:"report"` // what the command prints of it
@@ -322,7 +322,7 @@ const recordName = "made.state"
 // maxRecord bounds what is read of a record.
 const maxRecord = 256 << 20
 
-// recordKind is that of records. They belong to what identify returns.
+// recordKind is the kind of records. A record belongs to an identity of runIdentity.
 var recordKind = statefile.Kind{Name: "made to be uploaded", Version: 1, Max: maxRecord}
 
 // parseRecord reads the body of a record.
@@ -338,7 +338,7 @@ func parseRecord(data []byte) (r record, ok bool) {
 	return r, true
 }
 
-// Reads is what a run reads: files of this machine, and what decides the content of those of servers.
+// Inputs is what a run reads: files of this machine, and the identity of what it reads from servers.
 type Inputs struct{ Files, Origin []string }
 
 // Run makes outputs, by write, and uploads them, the first one last. write returns the files, none if they are not
@@ -359,15 +359,15 @@ func (p *Destination) Run(ctx context.Context, reads Inputs, known []string,
 	if err != nil {
 		return err
 	}
-	release, err := p.hold()
+	release, err := p.lock()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	files := p.made(run+strings.Join(before, ""), report)
+	files := p.readRecord(run+strings.Join(before, ""), report)
 	fresh := files == nil
 	if fresh {
-		if err := p.vacant(ctx, known); err != nil {
+		if err := p.checkFree(ctx, known); err != nil {
 			return err
 		}
 		var found any
@@ -378,16 +378,16 @@ func (p *Destination) Run(ctx context.Context, reads Inputs, known []string,
 		if err != nil {
 			return err
 		}
-		if err := p.note(run+strings.Join(after, ""), files, found); err != nil {
+		if err := p.writeRecord(run+strings.Join(after, ""), files, found); err != nil {
 			return err
 		}
 	}
 	return p.upload(ctx, files, fresh)
 }
 
-// made returns the files that an earlier run of that identity has made and not uploaded whole, nil if there are
+// readRecord returns the files that an earlier run of that identity has made and not uploaded whole, nil if there are
 // none, and reads what it was to print into report.
-func (p *Destination) made(identity string, report any) []string {
+func (p *Destination) readRecord(identity string, report any) []string {
 	data, err := recordKind.ReadOf(filepath.Join(p.Dir, recordName), identity)
 	if err != nil {
 		return nil
@@ -412,9 +412,9 @@ func (p *Destination) made(identity string, report any) []string {
 	return paths
 }
 
-// vacant returns an error if an object is there that a file would become, unless --force replaces it. That is found
+// checkFree returns an error if an object is there that a file would become, unless --force replaces it. That is found
 // before the work.
-func (p *Destination) vacant(ctx context.Context, paths []string) error {
+func (p *Destination) checkFree(ctx context.Context, paths []string) error {
 	if p.force {
 		return nil
 	}
@@ -426,9 +426,9 @@ func (p *Destination) vacant(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// note notes that a run of that identity has made files, and what it prints of them: if the upload is interrupted, the
+// writeRecord records the files that a run of that identity has made, and its report: if the upload is interrupted, the
 // same command goes on with it.
-func (p *Destination) note(identity string, paths []string, report any) error {
+func (p *Destination) writeRecord(identity string, paths []string, report any) error {
 	var r record
 	for _, path := range paths {
 		info, err := os.Lstat(path)
