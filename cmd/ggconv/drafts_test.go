@@ -76,7 +76,7 @@ func TestDraftsRefused(t *testing.T) {
 		"other class": {spec: "llama", flags: []string{"--mtp"}, code: 4,
 			want: "not supported for class LlamaForCausalLM"},
 		"dropped": {spec: "deepseek_v3", flags: []string{"--no-mtp"}, code: 4,
-			want: "models of class DeepseekV3ForCausalLM have no layers"},
+			want: "not supported for class DeepseekV3ForCausalLM"},
 		"none": {spec: "glm4_moe", set: `{"num_nextn_predict_layers": 0}`, flags: []string{"--mtp"},
 			code: 4, want: "the model has no MTP layers"},
 		"blocks and layers": {spec: "deepseek-v4", flags: []string{"--dspark", "--mtp"}, code: 2,
