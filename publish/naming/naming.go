@@ -20,11 +20,10 @@ import (
 	"strings"
 	"unicode"
 
-	"golang.org/x/text/unicode/norm"
-
 	"ggforge/convert/general"
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/text/norm"
 )
 
 // What a file is, besides a model: values of Name.Sidecar and Name.Type.

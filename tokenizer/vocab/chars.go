@@ -8,7 +8,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"ggforge/tokenizer/internal/uni"
+	"ggforge/internal/text/norm"
 )
 
 // chars.txt has a line for each class of characters: its name, a tab and its ranges
@@ -156,14 +156,14 @@ func composed(text string) string {
 	if ascii {
 		return text
 	}
-	list := make([]uni.Char, 0, len(text))
+	list := make([]norm.Char, 0, len(text))
 	for s := text; len(s) > 0; {
 		r, n := next(s)
-		list = append(list, uni.Char{R: r})
+		list = append(list, norm.Char{R: r})
 		s = s[n:]
 	}
 	b := make([]byte, 0, len(text))
-	for _, c := range uni.LaterNFC.Normalize(list) {
+	for _, c := range norm.NFC.Normalize(list) {
 		b = appendRune(b, c.R)
 	}
 	return string(b)

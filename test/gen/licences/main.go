@@ -192,7 +192,7 @@ func render(mods []module) ([]byte, error) {
 		"What the commands and the library are linked with; `go generate ./test/gen/licences` writes this file, and " +
 		"the gate checks\n" +
 		"that every licence is one of its list. Go's runtime and standard library have the licence and the copyright notice of\n" +
-		"golang.org/x/text.\n\n" +
+		"golang.org/x/sys.\n\n" +
 		head + table.String() + texts.String()), nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"ggforge/internal/text/norm"
 	"ggforge/tokenizer/internal/uni"
 )
 
@@ -34,7 +35,7 @@ func (s NormalizerSequence) normalize(t text) (text, error) {
 }
 
 // FormNormalizer brings text into a normal form.
-func FormNormalizer(f uni.Form) Normalizer {
+func FormNormalizer(f norm.Form) Normalizer {
 	return normalizer(func(t text) text { return normalForm(t, f) })
 }
 

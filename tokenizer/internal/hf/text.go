@@ -3,7 +3,7 @@ package hf
 import (
 	"unicode/utf8"
 
-	"ggforge/tokenizer/internal/uni"
+	"ggforge/internal/text/norm"
 )
 
 // text is a part of the input on its way through the normalizer and the
@@ -129,7 +129,7 @@ func replace(t text, p Pattern, content string) (text, error) {
 }
 
 // normalForm brings t into a normal form.
-func normalForm(t text, f uni.Form) text {
+func normalForm(t text, f norm.Form) text {
 	ascii := true
 	for i := range len(t.s) {
 		ascii = ascii && t.s[i] < utf8.RuneSelf
@@ -137,9 +137,9 @@ func normalForm(t text, f uni.Form) text {
 	if ascii {
 		return t
 	}
-	chars := make([]uni.Char, 0, len(t.s))
+	chars := make([]norm.Char, 0, len(t.s))
 	for i, r := range t.s {
-		chars = append(chars, uni.Char{R: r, At: t.origin(i)})
+		chars = append(chars, norm.Char{R: r, At: t.origin(i)})
 	}
 	b := build(t)
 	for _, c := range f.Normalize(chars) {
