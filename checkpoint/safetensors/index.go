@@ -7,10 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -60,24 +58,6 @@ func (c *Checkpoint) Close() error {
 	}
 	return errors.Join(errs...)
 }
-
-// Folder is a directory whose files are opened by their names. It decides
-// which links it follows, and opens regular files only: see package checkpoint.
-type Folder interface {
-	ReadDir(name string) ([]fs.DirEntry, error) // sorted; of "."
-	OpenFile(name string) (*os.File, error)
-}
-
-// Naming says what the files of a checkpoint are called.
-type Naming struct {
-	Index          string // of the file that says which tensor is where
-	Prefix, Suffix string // of the others
-}
-
-var (
-	naming = Naming{IndexName, prefix, suffix}
-	merged = Naming{"", consolidated, suffix} // Mistral's own, which has no index
-)
 
 // OpenDir opens the checkpoint in a directory, whose path is dir: the files its
 // index names or, without an index, all files model*.safetensors. Where there is
@@ -148,69 +128,6 @@ func openSet(in Folder, dir string, names []string, n Naming) (*Checkpoint, erro
 		return m
 	})
 	return c, nil
-}
-
-// consolidated is how the names of the weights begin in Mistral's own format.
-const consolidated = "consolidated"
-
-// fileNames lists a directory, sorted.
-func fileNames(in Folder) ([]string, error) {
-	list, err := in.ReadDir(".")
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, len(list))
-	for i, e := range list {
-		names[i] = e.Name()
-	}
-	return names, nil
-}
-
-// OpenSet opens the files of a checkpoint in any format under the rules of OpenDir.
-// names are the files of the directory, sorted; open opens one of them and returns the
-// names of its tensors. It is called in reading order, and nothing is closed after an
-// error. A directory without such files gives an ErrNone.
-func OpenSet(in Folder, dir string, names []string, n Naming, open func(name string) ([]string, error)) error {
-	files := matching(names, n.Prefix, n.Suffix)
-	if n.Index != "" && slices.Contains(names, n.Index) {
-		path := filepath.Join(dir, n.Index)
-		index, err := openIndex(in, path)
-		if err != nil {
-			return err
-		}
-		return openIndexed(path, index, files, open)
-	}
-	if len(files) == 0 {
-		return noWeights(dir, names, n)
-	}
-	var d defects
-	findGaps(files, n.Suffix, &d)
-	return openShards(dir, files, nil, &d, open)
-}
-
-// IsModelFile reports whether OpenDir takes a file of that name for a part of the
-// checkpoint wherever it finds it.
-func IsModelFile(name string) bool {
-	return name == IndexName || len(matching([]string{name}, prefix, suffix)) > 0
-}
-
-func matching(names []string, prefix, suffix string) []string {
-	var found []string
-	for _, n := range names {
-		if strings.HasPrefix(n, prefix) && strings.HasSuffix(n, suffix) {
-			found = append(found, n)
-		}
-	}
-	return found
-}
-
-// noWeights says that a directory has none of the files.
-func noWeights(dir string, names []string, n Naming) error {
-	msg := "no " + n.Prefix + "*" + n.Suffix
-	if other := matching(names, "", n.Suffix); len(other) > 0 {
-		msg += fmt.Sprintf("; %s has another name", quote(other[0]))
-	}
-	return &FormatError{Path: dir, Offset: -1, Msg: msg, none: true}
 }
 
 // place is a row of an index: the file a tensor is in. The file is not checked
@@ -403,129 +320,4 @@ func openShard(in Folder, dir, name string) (*File, error) {
 		return nil, err
 	}
 	return Read(f, filepath.Join(dir, name))
-}
-
-// findGaps looks for gaps in files named NAME-NUMBER-of-COUNT and the suffix.
-// Other names pass.
-func findGaps(files []string, suffix string, d *defects) {
-	type set struct {
-		name, count string // count as written, since its width is that of the numbers
-	}
-	have := map[set]map[int]bool{}
-	var sets []set // in order of appearance
-	for _, file := range files {
-		name, no, count, ok := cutNumber(file, suffix)
-		if !ok {
-			continue
-		}
-		s := set{name, count}
-		n, _ := strconv.Atoi(count)
-		i, _ := strconv.Atoi(no)
-		if i < 1 || i > n {
-			d.add(badName, "%s: the number is out of range", quote(file))
-			continue
-		}
-		if have[s] == nil {
-			have[s] = map[int]bool{}
-			sets = append(sets, s)
-		}
-		have[s][i] = true
-	}
-	for _, s := range sets {
-		n, _ := strconv.Atoi(s.count)
-		missing := n - len(have[s])
-		for i := 1; i <= n && missing > 0; i++ {
-			if have[s][i] {
-				continue
-			}
-			if d[missingFile].n >= maxPerKind { // no loop as long as a number in a name says
-				d[missingFile].n += missing
-				break
-			}
-			d.add(missingFile, "%s: missing", quote(fmt.Sprintf("%s-%0*d-of-%s%s", s.name, len(s.count), i,
-				s.count, suffix)))
-			missing--
-		}
-	}
-}
-
-// cutNumber parses "model-00001-of-00003.safetensors".
-func cutNumber(file, suffix string) (name, no, count string, ok bool) {
-	rest, ok1 := strings.CutSuffix(file, suffix)
-	rest, count, ok2 := cutLast(rest, "-of-")
-	name, no, ok3 := cutLast(rest, "-")
-	return name, no, count, ok1 && ok2 && ok3 && isNumber(no) && isNumber(count)
-}
-
-func cutLast(s, sep string) (before, after string, ok bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
-}
-
-// isNumber accepts up to nine digits, which fit an int anywhere.
-func isNumber(s string) bool {
-	return s != "" && len(s) <= 9 && strings.Trim(s, "0123456789") == ""
-}
-
-// defects collects what is wrong with a set of shards, so that one error can
-// list all of it.
-type defects [kinds]struct {
-	lines []string // the first ones
-	n     int
-}
-
-// Kinds of defect, in the order of the message.
-const (
-	badName = iota
-	missingFile
-	extraFile
-	brokenFile
-	inTwo
-	elsewhere
-	notInIndex
-	notInFile
-	kinds
-)
-
-// maxPerKind bounds the lines of a kind: one missing shard or a stale index
-// shows in thousands of tensors.
-const maxPerKind = 10
-
-func (d *defects) add(kind int, format string, args ...any) {
-	k := &d[kind]
-	if k.n++; k.n <= maxPerKind {
-		k.lines = append(k.lines, fmt.Sprintf(format, args...))
-	}
-}
-
-func (d *defects) total() int {
-	n := 0
-	for i := range d {
-		n += d[i].n
-	}
-	return n
-}
-
-// String is the one defect, or a count and a line for each.
-func (d *defects) String() string {
-	var b strings.Builder
-	n := d.total()
-	if n > 1 {
-		fmt.Fprintf(&b, "%d defects:", n)
-	}
-	for i := range d {
-		for _, line := range d[i].lines {
-			if n > 1 {
-				b.WriteString("\n\t")
-			}
-			b.WriteString(line)
-		}
-		if more := d[i].n - len(d[i].lines); more > 0 {
-			fmt.Fprintf(&b, "\n\tand %d more of this kind", more)
-		}
-	}
-	return b.String()
 }

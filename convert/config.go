@@ -1,0 +1,92 @@
+package convert
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"ggforge/arch"
+	"ggforge/arch/config"
+	"ggforge/fault"
+)
+
+// load reads the model's configuration.
+func (j *Job) load(opt Options) (*config.Config, error) {
+	if opt.Class != "" {
+		if opt.Mistral {
+			return nil, fault.Errorf(fault.Usage, "class %q: %s names none that could be another one", opt.Class,
+				config.ParamsFile)
+		}
+		lookup := arch.Lookup
+		if opt.Tower {
+			lookup = arch.LookupEncoder
+		}
+		if _, err := lookup(opt.Class); err != nil {
+			return nil, fault.Errorf(fault.Usage, "%v", err)
+		}
+	}
+	if j.decider != nil {
+		return arch.LoadDecision(opt.Class, j.decider, opt.Tower)
+	}
+	if !opt.Mistral {
+		if cfg, err := j.withoutConfig(opt); cfg != nil || err != nil {
+			return cfg, err
+		}
+	}
+	if opt.Mistral {
+		return arch.LoadMistral(j.files)
+	}
+	if opt.Tower {
+		return arch.LoadEncoder(opt.Class, j.files)
+	}
+	cfg, err := arch.LoadConfigAs(opt.Class, j.files)
+	if err != nil || !opt.DSpark {
+		return cfg, err
+	}
+	a, err := arch.For(cfg.View(config.Options{}))
+	if err != nil {
+		return nil, err
+	}
+	if a.DSpark == "" {
+		return nil, fault.Errorf(fault.Unsupported,
+			"%s: models of class %s have no drafts of blocks of tokens (DSpark) next to them", cfg.File, cfg.Class)
+	}
+	return arch.LoadConfigAs(a.DSpark, j.files)
+}
+
+// withoutConfig returns the configuration of a model that has no config.json and shows by
+// its tensors what it is; nil for all others.
+func (j *Job) withoutConfig(opt Options) (*config.Config, error) {
+	if _, err := j.files.Stat(config.ConfigFile); !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	store, err := j.files.Weights(false)
+	if err != nil {
+		return nil, nil // that there is no configuration is said first
+	}
+	defer store.Close()
+	shapes := map[string][]int64{}
+	file := ""
+	for _, t := range store.Tensors() {
+		shapes[t.Name] = t.Shape
+		file = filepath.Base(t.File)
+	}
+	if !config.IsPocketTTS(shapes) {
+		return nil, nil
+	}
+	return config.ParsePocketTTS(file, shapes, opt.Tower)
+}
+
+// facts returns the view of the configuration with all that the tables ask for.
+func (j *Job) facts(view, target *config.View, ownMask bool) (*config.View, error) {
+	known := config.Facts{Dir: j.name(), Folded: j.fold.names(), Target: target, OwnMask: ownMask}
+	if j.decider != nil {
+		known.Temperatures = j.decider.Temperatures
+	}
+	if !j.options.VocabOnly {
+		for _, w := range j.weights {
+			known.Tensors = append(known.Tensors, w.Name)
+		}
+	}
+	return view.Gather(j.model(), known, j.Arch.Sources())
+}

@@ -1,0 +1,145 @@
+package convert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"ggforge/arch"
+	"ggforge/arch/config"
+	"ggforge/convert/general"
+	"ggforge/gguf"
+	"ggforge/internal/io/mmap"
+	"ggforge/model/digest"
+	"ggforge/tokenizer"
+)
+
+// maxOverride is the largest file of general.* keys in bytes: the limit of a card.
+const maxOverride = 16 << 20
+
+// loadGeneral reads what the general.* keys are made of.
+func (j *Job) loadGeneral(opt Options) error {
+	var err error
+	opts := general.Options{Adapter: j.adapter}
+	if opt.ModelName != "" {
+		opts.Name = &opt.ModelName
+	}
+	if opt.Override != "" {
+		opts.OverrideFile = opt.Override
+		if opts.Override, err = mmap.ReadFile(opt.Override, "metadata", maxOverride); err != nil {
+			return err
+		}
+		j.override = digest.Held("metadata", opt.Override, opts.Override)
+	}
+	if !opt.Reference {
+		opts.Organization, _ = j.files.Name()
+	}
+	if j.general, err = general.Load(j.files, j.name(), opts); err != nil {
+		return err
+	}
+	j.Warnings = append(j.Warnings, j.general.Warnings...)
+	return nil
+}
+
+// describe works out the metadata, in the order of the reference.
+func (j *Job) describe(ctx context.Context, cfg *config.View, opt Options) error {
+	if err := j.loadGeneral(opt); err != nil {
+		return err
+	}
+	vocab, err := j.vocab(cfg, opt)
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	j.Warnings = append(j.Warnings, vocab.Warnings...)
+	pairs, err := j.valuePairs(cfg)
+	if err != nil {
+		return err
+	}
+	if j.integers != nil {
+		facts := cfg.Facts
+		facts.Integers = j.integers
+		cfg = cfg.With(facts)
+	}
+	if j.Arch.SuppressZeroRows && !opt.VocabOnly {
+		if cfg, err = j.mute(ctx, cfg, vocab.Own); err != nil {
+			return err
+		}
+	}
+	early, kvs, err := j.Arch.KVs(cfg, j.row().fileType)
+	if err != nil {
+		return err
+	}
+	folds, err := j.foldPairs(cfg)
+	if err != nil {
+		return err
+	}
+	precisions, err := j.activations()
+	if err != nil {
+		return err
+	}
+	j.metadata.Set(gguf.KeyArchitecture, gguf.String(j.Arch.Name))
+	for _, part := range []gguf.Metadata{
+		early, pairs, j.general.KVs(j.counts()), kvs,
+		{{Key: gguf.KeyQuantizationVersion, Value: gguf.Uint32(gguf.QuantizationVersion)}},
+		folds, precisions,
+		vocab.KVs(),
+	} {
+		for _, kv := range part {
+			j.metadata.Set(kv.Key, kv.Value)
+		}
+	}
+	if opt.Tower {
+		j.metadata.Set("general.type", gguf.String("mmproj"))
+	}
+	late, err := j.Arch.HeaderLastKVs(cfg)
+	if err != nil {
+		return err
+	}
+	for _, kv := range late {
+		j.metadata.Set(kv.Key, kv.Value)
+	}
+	if id, _ := j.files.HubID(); id != "" && opt.Reference {
+		j.metadata.Set("general.name", gguf.String(id))
+	}
+	if err := j.checkCounts(cfg); err != nil {
+		return err
+	}
+	return j.checkShapes(cfg)
+}
+
+// vocab reads the vocabulary, an empty one of what has none.
+func (j *Job) vocab(cfg *config.View, opt Options) (*tokenizer.Vocab, error) {
+	if opt.Tower {
+		return &tokenizer.Vocab{}, nil
+	}
+	size := j.Arch.VocabSize
+	if size == nil {
+		size = func(c *config.View) (int64, error) { return c.Require("vocab_size") }
+	}
+	vocabSize, err := size(cfg)
+	if err != nil {
+		return nil, err
+	}
+	files, class := j.model(), j.Arch.Tokenizer
+	if j.target != nil {
+		files = j.target
+	}
+	if class == tokenizer.ClassTarget {
+		target, err := arch.For(cfg.Facts.Target)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", opt.Target, err)
+		}
+		class = target.Tokenizer
+	}
+	vocab, err := tokenizer.Load(files, tokenizer.Options{Class: class, Arch: j.Arch.Name, VocabSize: int(vocabSize),
+		Value: cfg.Value, Pre: opt.Pre, EmbedJSON: opt.EmbedTokenizer})
+	if opt.ConfigOnly && errors.Is(err, fs.ErrNotExist) {
+		j.warnf("tokenizer: %v", err)
+		return &tokenizer.Vocab{}, nil
+	}
+	return vocab, err
+}
