@@ -8,7 +8,7 @@ import (
 
 // Checked is what Check finds in a file.
 type Checked struct {
-	// File has what is right: metadata and tensors that are there twice count once, and
+	// File has the valid part: duplicate metadata and tensors count once, and
 	// tensors whose data are not in the file are left out. It is nil where the structure
 	// cannot be followed to the end of the header.
 	File   *File
@@ -16,7 +16,7 @@ type Checked struct {
 	Notes  []error // what Open takes, but no writer of the reference writes
 }
 
-// Check reads the file at path as Open does, but goes on after what is wrong, as far as the
+// Check reads the file at path as Open does, but continues after errors, as far as the
 // structure can be followed, and notes padding that is not zero and bytes that no tensor has.
 // The caller closes File unless it is nil. The error is one of reading the file.
 func Check(path string) (*Checked, error) {

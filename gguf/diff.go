@@ -104,7 +104,7 @@ func (d *Difference) metadata(a, b Metadata) {
 	}
 }
 
-// arrayDiff says how two arrays of the same element type differ.
+// arrayDiff describes the difference of two arrays of the same element type.
 func arrayDiff(a, b Value) string {
 	if a.n != b.n {
 		return fmt.Sprintf("%d elements, %d elements", a.n, b.n)

@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// DumpOptions says how much of a file a listing shows.
+// DumpOptions selects the parts of a file that a listing shows.
 type DumpOptions struct {
 	Full bool // long arrays and strings in full; otherwise their beginnings
 	// Tensors lists those only whose names it matches; nil for all.

@@ -12,7 +12,7 @@ var (
 	ErrUnsupported = fault.Unsupported // the file is whole, but has something this package cannot read
 )
 
-// FormatError says where a file is broken. It is an ErrBroken.
+// FormatError is an ErrBroken with the place in the file.
 type FormatError struct {
 	Path   string
 	Offset int64  // where in the file the broken thing is

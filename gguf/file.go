@@ -83,8 +83,7 @@ func (f *File) Reader(t *Tensor) io.ReaderAt {
 	return io.NewSectionReader(f.mapping, f.DataStart+t.Offset, t.Bytes())
 }
 
-// ReadFrom makes r what the tensors of a file are read from of which there is the header alone
-// (ParseHeader). r reads the whole file.
+// ReadFrom sets the reader of the tensors' data for a File of ParseHeader. r reads the whole file.
 func (f *File) ReadFrom(r io.ReaderAt) { f.from = r }
 
 // Descriptor is an open file, such as an *os.File.
@@ -93,9 +92,8 @@ type Descriptor interface {
 	Name() string
 }
 
-// CopyTo has the system copy n bytes of Data of a tensor, from its byte from on, to offset to of
-// dst, without them passing through the program. The error is errors.ErrUnsupported where it cannot:
-// then the bytes have to be read and written.
+// CopyTo has the system copy n bytes of a tensor's Data, from offset from on, to offset to of dst. If it cannot, the
+// error is errors.ErrUnsupported, and the bytes have to be read and written.
 func (f *File) CopyTo(dst Descriptor, to int64, t *Tensor, from, n int64) error {
 	if f.mapping == nil || from < 0 || n < 0 || from > t.Bytes()-n {
 		return errors.ErrUnsupported

@@ -31,19 +31,17 @@ func Parse(path string, data []byte) (*File, error) {
 	return f, nil
 }
 
-// errMore says that what was read of the file ends before its header does.
-var errMore = errors.New("the header goes on")
+// errMore: the header is longer than the bytes read so far.
+var errMore = errors.New("the header is longer than the bytes read")
 
 // MaxHeader is the longest header that ParseHeader reads.
 const MaxHeader = 512 << 20
 
-// firstHeader is how much ParseHeader reads first: most headers are shorter, but for long
-// vocabularies.
+// firstHeader is how many bytes ParseHeader reads first: most headers are shorter, except with large vocabularies.
 const firstHeader = 1 << 20
 
-// ParseHeader checks the structure of a file of size bytes by its header alone, which it reads
-// with head: that returns the first n bytes of the file. Its tensors' data are not there: Data
-// and Reader of the File must not be called before ReadFrom.
+// ParseHeader checks the structure of a file of size bytes by its header alone; head returns the first n bytes of the
+// file. Data and Reader of the File must not be called before ReadFrom.
 func ParseHeader(path string, size int64, head func(n int64) ([]byte, error)) (*File, error) {
 	return parseHeader(path, size, firstHeader, head)
 }
@@ -79,10 +77,9 @@ type reader struct {
 	pos    int
 	order  binary.ByteOrder
 	v1     bool   // version 1: lengths and counts are 32 bits wide
-	object string // what is being read, for messages
+	object string // the object being read, for messages
 
-	// check collects what is wrong and does not keep the reader from going on; nil for a
-	// reader that ends with the first.
+	// check collects errors after which the reader continues; nil for a reader that stops at the first.
 	check *Checked
 }
 
@@ -90,14 +87,14 @@ func newReader(path string, data []byte) *reader {
 	return &reader{path: path, data: data, total: int64(len(data)), order: binary.LittleEndian, object: "header"}
 }
 
-// bad returns err, or nil if the reader only notes it.
+// bad returns err, or nil if the reader collects it in check.
 func (r *reader) bad(err error) error {
 	if r.check == nil {
 		return err
 	}
 	r.check.Errors = append(r.check.Errors, err)
 	if len(r.check.Errors) == maxErrors {
-		return r.errorf(r.pos, "%d errors: what follows is not read", maxErrors)
+		return r.errorf(r.pos, "%d errors: the rest of the file is not read", maxErrors)
 	}
 	return nil
 }
@@ -160,7 +157,7 @@ func (r *reader) count(what string, minBytes int) (int, error) {
 		return 0, err
 	}
 	if rest := uint64(r.total - int64(r.pos)); n > rest/uint64(minBytes) {
-		return 0, r.errorf(at, "%s is %d, but the rest of the file has room for %d at most", what, n,
+		return 0, r.errorf(at, "%s is %d, but the rest of the file can hold %d at most", what, n,
 			rest/uint64(minBytes))
 	}
 	return int(n), nil
@@ -236,7 +233,7 @@ func (r *reader) metadata(f *File, n int) error {
 		r.object = fmt.Sprintf("key %q", key)
 		twice := seen[key]
 		if twice {
-			if err := r.bad(r.errorf(at, "is there twice")); err != nil {
+			if err := r.bad(r.errorf(at, "appears twice")); err != nil {
 				return err
 			}
 		}
@@ -278,7 +275,7 @@ func (r *reader) tensors(f *File, n int) error {
 		}
 		twice := seen[name]
 		if twice {
-			if err := r.bad(r.errorf(at, "is there twice")); err != nil {
+			if err := r.bad(r.errorf(at, "appears twice")); err != nil {
 				return err
 			}
 		}
@@ -294,8 +291,7 @@ func (r *reader) tensors(f *File, n int) error {
 	return nil
 }
 
-// tensor reads a tensor info after its name; usable is false if what is wrong with it was
-// only noted.
+// tensor reads a tensor info after its name; usable is false if an error in it was collected.
 func (r *reader) tensor(name string) (t Tensor, usable bool, err error) {
 	t, usable = Tensor{Name: name}, true
 	at := r.pos
@@ -356,10 +352,10 @@ func (r *reader) tensor(name string) (t Tensor, usable bool, err error) {
 	return t, usable, nil
 }
 
-// layout checks where the tensors' data lie.
+// layout checks offsets and sizes of the tensors' data.
 func (r *reader) layout(f *File) error {
 	f.DataStart = Align(int64(r.pos), f.Alignment)
-	room := max(0, f.Size-f.DataStart)
+	dataSize := max(0, f.Size-f.DataStart)
 	order := make([]*Tensor, len(f.Tensors))
 	for i := range f.Tensors {
 		order[i] = &f.Tensors[i]
@@ -370,9 +366,9 @@ func (r *reader) layout(f *File) error {
 		if t.Type.Known() {
 			continue
 		}
-		end := room
+		end := dataSize
 		if i+1 < len(order) {
-			end = min(room, order[i+1].Offset)
+			end = min(dataSize, order[i+1].Offset)
 		}
 		if t.Stored = end - t.Offset; t.Stored <= 0 {
 			r.object = fmt.Sprintf("tensor %q", t.Name)
@@ -396,10 +392,10 @@ func (r *reader) layout(f *File) error {
 				return err
 			}
 		}
-		if t.Offset > room || t.Bytes() > room-t.Offset {
+		if t.Offset > dataSize || t.Bytes() > dataSize-t.Offset {
 			err := r.bad(r.errorf(int(min(f.Size, f.DataStart)),
 				"%d bytes at offset %d of the data, but the file has only %d bytes of data: truncated?",
-				t.Bytes(), t.Offset, room))
+				t.Bytes(), t.Offset, dataSize))
 			if err != nil {
 				return err
 			}

@@ -10,8 +10,7 @@ type Tensor struct {
 	NE     []int64 // dimensions, innermost first: NE[0] is the row length
 	Type   Type
 	Offset int64 // of the data, from the start of the file's data section
-	// Stored is the size of the data of a type that is not known, from its offset to
-	// that of the next tensor; 0 for known types.
+	// Stored is the size of the data of an unknown type, up to the offset of the next tensor; 0 for known types.
 	Stored int64
 }
 

@@ -53,7 +53,7 @@ const (
 	TypeQ2_0    Type = 42
 )
 
-// Kind says how the elements of a type are stored.
+// Kind is how the elements of a type are stored.
 type Kind uint8
 
 // The kinds of tensor types.

@@ -11,13 +11,13 @@ import (
 
 // Map returns s with f applied to its elements, a few rows at a time: f changes
 // them in place. The result is F16 if s is, each element rounded to it, and F32
-// otherwise: that is how the reference, which computes in PyTorch after widening
-// what is neither, gets them.
+// otherwise, as in llama.cpp's converter, which widens all other types before it
+// computes in PyTorch.
 func Map(s Source, f func([]float32)) Source {
 	return &mapped{s, mappedType(s), func(x []float32, _ int64) { f(x) }}
 }
 
-// mappedType is the type of what is computed from s.
+// mappedType is the type of the result of Map.
 func mappedType(s Source) gguf.Type {
 	if s.Type() == gguf.TypeF16 {
 		return gguf.TypeF16
@@ -67,7 +67,7 @@ func Scale(c float32) func([]float32) {
 	}
 }
 
-// Compute returns a tensor of float32 that is nowhere: fill computes the rows from the
+// Compute returns a float32 tensor of dimensions ne whose rows are computed: fill sets dst to whole rows, from the
 // given one on. It is called by many goroutines at once.
 func Compute(ne []int64, fill func(dst []float32, row int64)) Source { return &computed{ne, fill} }
 
@@ -92,9 +92,8 @@ func (c *computed) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	return out, quants.Lookup(gguf.TypeF32).Quantize(out, scratch.f32, int(gguf.RowLen(c.ne)), nil)
 }
 
-// Prepared returns a source of the given dimensions and type that is made when it
-// is first read, by one of those who read it; the others wait. Its cost is taken to
-// be that of computing an element twice: once to prepare, once to read.
+// Prepared returns a source of the given dimensions and type that prepare makes at the first read; other readers wait.
+// Its cost is estimated as twice that of encoding an element: once to prepare, once to read.
 func Prepared(ne []int64, t gguf.Type, prepare func() (Source, error)) Source {
 	return &prepared{ne, t, sync.OnceValues(prepare)}
 }

@@ -1,5 +1,4 @@
-// Package rows carries tensors from where they are stored to where they are written,
-// a few rows at a time.
+// Package rows reads tensors a few rows at a time, as they are stored or rearranged or computed.
 //
 // A Source is one tensor. It hands out raw rows in one tensor type; float32
 // rows come from decoding those (see Decode), so the bytes of a tensor that
@@ -30,7 +29,7 @@ type Source interface {
 	Raw(buf *[]byte, a, b int64) ([]byte, error)
 	// Cost returns about how many picoseconds it takes one core to make an element of
 	// Raw, beyond reading its bytes: 0 for rows that are handed out as they are stored.
-	// It is for estimates of the time to go, and changes nothing else.
+	// It is for estimates of the remaining time only.
 	Cost() int64
 }
 
@@ -72,10 +71,9 @@ func (m *memory) Cost() int64 {
 	return 0
 }
 
-// readBytes is from how many bytes on rows of a file are read into the buffer. A
-// copy into a buffer that stays in the cache takes a quarter of the time of the
-// page faults that touching the mapping costs, and what is done with the rows is
-// done in the cache; below, the call costs more.
+// readBytes is the size from which rows of a file are read into the buffer. A copy into a buffer that stays in the
+// cache takes a quarter of the time of the page faults of the mapping, and the rows are then in the cache; for shorter
+// runs the system call costs more.
 const readBytes = 32 << 10
 
 func (m *memory) Raw(buf *[]byte, a, b int64) ([]byte, error) {
@@ -145,7 +143,7 @@ func GGUF(f *gguf.File, t *gguf.Tensor) Source {
 	return &memory{ne: t.NE, typ: t.Type, data: f.Data(t), file: f.Reader(t), swap: f.BigEndian}
 }
 
-// Bytes returns what a GGUF file has stored of a tensor, whatever its type, as I8.
+// Bytes returns the stored bytes of a tensor of a GGUF file, whatever its type, as I8.
 func Bytes(f *gguf.File, t *gguf.Tensor) Source {
 	n, row := t.Bytes(), int64(1)
 	for row < 64<<10 && n%(2*row) == 0 { // rows that are short enough for a buffer

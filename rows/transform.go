@@ -13,9 +13,9 @@ import (
 )
 
 // PermuteRope reorders the rows of a query or key projection from the layout of
-// Hugging Face checkpoints, where the two halves of a head are rotated against
-// each other, to the one of GGUF, where neighbours are: within each of the
-// heads, output row 2i is row i of the head and output row 2i+1 is row i + half.
+// Hugging Face checkpoints, where RoPE rotates the two halves of a head against
+// each other, to the one of GGUF, where it rotates neighbours: within each head,
+// output row 2i is row i of the head and output row 2i+1 is row i + half.
 //
 // s is a matrix of heads*headDim rows, or a bias of heads*headDim elements,
 // with an even headDim. Source of the rule: the permute step of the reference's
@@ -27,7 +27,7 @@ func UnpermuteRope(s Source, heads int64) (Source, error) { return permute(s, he
 
 func permute(s Source, heads int64, inverse bool) (Source, error) {
 	ne := s.NE()
-	n := gguf.Rows(ne) // what is permuted: rows, or the elements of a bias
+	n := gguf.Rows(ne) // the rows or, of a bias, the elements to permute
 	if len(ne) == 1 {
 		n = ne[0]
 	}
@@ -44,8 +44,7 @@ func permute(s Source, heads int64, inverse bool) (Source, error) {
 	})
 }
 
-// Convert returns s with its rows in type t, as a file converted to that type
-// would hold them: rounded to it, overflow included.
+// Convert returns s with its rows rounded to type t, overflow included.
 func Convert(s Source, t gguf.Type) Source {
 	if s.Type() == t {
 		return s

@@ -8,8 +8,7 @@ import (
 	"ggforge/internal/kernel/buffer"
 )
 
-// The sources of this file are views: they show the elements of others in
-// another order or shape, and hold none themselves. Shapes are NE, innermost
+// Sources of this file are views: elements of another Source in another order or shape. Shapes are NE, innermost
 // dimension first; rows are counted over all outer dimensions.
 
 // Gather returns a tensor of dimensions ne whose row i is row from(i) of s. The

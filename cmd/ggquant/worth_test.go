@@ -198,7 +198,7 @@ func TestTargets(t *testing.T) {
 		{few + " --like Q4_0 --target-bpw 4 IN OUT Q4_0", 2, "want only one of"},
 		{few + " --like Q4_0 --recipe " + out + "like.txt IN OUT Q4_0", 2, "want only one of"},
 		{few + " --target-bpw x IN OUT Q4_0", 2, `--target-bpw: "x": want a number above 0`},
-		{few + " --target-size 4.2X IN OUT Q4_0", 2, `"4.2X" is no size`},
+		{few + " --target-size 4.2X IN OUT Q4_0", 2, `"4.2X" is not a size`},
 		{few + " --like nothing IN OUT Q4_0", 2, "unknown quantization type"},
 		{few + " --target-bpw 5 IN OUT F16", 2, "no effect on F16"},
 		{few + " --target-bpw 5 --pure IN OUT Q4_0", 2, "--pure"},

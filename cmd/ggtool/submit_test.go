@@ -17,7 +17,7 @@ func TestSubmit(t *testing.T) {
 	slurm(2, "0 parts: want 1 to 100000; say how many with --parts N", "--", "ggquant", "in", "Q8_0")
 	slurm(2, "no command", "--parts", "2")
 	slurm(2, "--part: parts, --resume", "--parts", "2", "--", "ggquant", "--part", "1/2", "in", "Q8_0")
-	slurm(2, "is no size", "--parts", "2", "--mem", "much", "--", "ggquant", "in", "Q8_0")
+	slurm(2, "is not a size", "--parts", "2", "--mem", "much", "--", "ggquant", "in", "Q8_0")
 	k8s(2, "do not run as root", append([]string{"--image", "i", "--claim", "c", "--user", "0"}, command...)...)
 	k8s(2, "neither a claim nor", append([]string{"--image", "i"}, command...)...)
 
@@ -72,7 +72,7 @@ func TestSubmitParsesTheCommand(t *testing.T) {
 			{"ggquant in.gguf out.gguf Q4_K_M 4 5", "surplus argument"},
 			{"ggquant in.gguf out.gguf Q4_K_M --threads x", "threads"},
 			{"ggconv in out.gguf --outtype q9", `output type "q9"`},
-			{"ggconv --split-max-size x in out.gguf", `"x" is no size`},
+			{"ggconv --split-max-size x in out.gguf", `"x" is not a size`},
 			{"ggconv in out.gguf more", "surplus argument"},
 			{"ggconv --print-supported-models in", "the command would write nothing"},
 			{"ggeval perplexity --nosuch -f t m.gguf", "-nosuch"},

@@ -49,7 +49,7 @@ func (b *bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	if to := resp.Header.Get("Location"); to != "" {
 		if _, err := req.URL.Parse(to); err != nil {
 			body.Close()
-			return nil, fault.Errorf(fault.Broken, "%s: redirects to what is no address", Show(req.URL))
+			return nil, fault.Errorf(fault.Broken, "%s: redirects to an invalid address", Show(req.URL))
 		}
 	}
 	return resp, nil

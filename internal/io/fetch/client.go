@@ -20,7 +20,7 @@ import (
 	"ggforge/fault"
 )
 
-// Options says how to read. The zero value is ready to use.
+// Options are the options of a client. The zero value is ready to use.
 type Options struct {
 	// Token is sent as a bearer token to Origin, and to no other server: not to one
 	// that Origin redirects to, and not without the encryption that Origin has.

@@ -119,7 +119,7 @@ func (k *kept) load(name string, size int64) error {
 		}
 		if !disk.Own(name+ending, st) { // who could have put anything there
 			return fault.Errorf(fault.Usage,
-				"belongs to another user: what is read from servers is kept in folders of one's own")
+				"belongs to another user: downloads are kept only in folders of the user")
 		}
 	}
 	st, err := k.log.Stat()

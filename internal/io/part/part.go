@@ -1,5 +1,5 @@
-// Package part says which share of a job a process has, when several do one job without
-// talking to each other: the first of 16, or whatever a scheduler says in the environment.
+// Package part parses the share of a job that a process has, when several processes do one job without
+// communicating: the first of 16, or whatever a scheduler says in the environment.
 package part
 
 import (
@@ -98,7 +98,7 @@ func slurm(getenv func(string) string) (Part, error) {
 	if getenv(taskID) == "" {
 		if getenv(index) != "" {
 			return Part{}, fault.Errorf(fault.Usage,
-				"part auto: %s is set, but nothing says how many there are: want auto/N", index)
+				"part auto: %s is set, but not the number of parts: want auto/N", index)
 		}
 		return Part{}, fault.Errorf(fault.Usage,
 			"part auto: %s is not set: want it as in a job array of Slurm, auto/N in an Indexed Job of Kubernetes, "+

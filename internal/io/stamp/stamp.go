@@ -1,6 +1,5 @@
-// Package stamp finds out whether a file is still the one that was opened: it keeps the file's size, time of
-// modification and place on the disk, and compares them later. Whether two inputs are the same one, perhaps on two
-// machines, is another question: model/identity answers it.
+// Package stamp checks that a file is unchanged since it was opened, by size, modification time and inode. The identity
+// of inputs on several machines is in model/identity.
 package stamp
 
 import (
@@ -17,7 +16,7 @@ import (
 // ErrChanged is the cause of an error from Check. It is of kind fault.Broken.
 var ErrChanged = fault.Errorf(fault.Broken, "the file changed while it was read")
 
-// Stamp is what a file was when it was opened.
+// Stamp identifies a file as it was when it was opened.
 type Stamp struct {
 	path string
 	info fs.FileInfo
@@ -35,7 +34,7 @@ func (s Stamp) Check() error {
 	now, err := disk.Stat(s.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s: %w: it is gone", s.path, ErrChanged)
+		return fmt.Errorf("%s: %w: it no longer exists", s.path, ErrChanged)
 	case err != nil:
 		return err
 	case !os.SameFile(s.info, now):

@@ -1,4 +1,4 @@
-// Package statefile reads and writes the files in which a run keeps what a later one goes on from.
+// Package statefile reads and writes state files, from which a later run resumes.
 //
 // Such a file is believed by a program that the user trusts, and lies in folders that others may have filled. So
 // it is read only if it is a regular file, no link, of the user's own, and whole; and it is of a version and belongs to
@@ -55,7 +55,7 @@ func (k Kind) head(of string, n int64) []byte {
 	return append(b, of...)
 }
 
-// Errors of what is wrong with a file. ErrOther is of kind fault.Refused, ErrDamaged of kind fault.Broken.
+// Errors for files that cannot be used. ErrOther is of kind fault.Refused, ErrDamaged of kind fault.Broken.
 var (
 	ErrDamaged = fault.Errorf(fault.Broken, "damaged")
 	ErrOther   = fault.Errorf(fault.Refused, "of another run")
@@ -199,7 +199,7 @@ func (k Kind) sizes(path string, head []byte, size int64) (of, body int64, err e
 	n := binary.LittleEndian.Uint64(head[len(magic)+4:])
 	if n > uint64(k.Max) || of > maxOf || size != int64(len(magic)+12)+of+int64(n)+sha256.Size {
 		return 0, 0, fault.Errorf(ErrDamaged,
-			"%s: has %d bytes, and says %d and %d, at most %d, in all of it; remove it to begin anew", path, size,
+			"%s: has %d bytes, but its head gives %d and %d, at most %d; remove it to begin anew", path, size,
 			of, n, k.Max)
 	}
 	return of, int64(n), nil
@@ -308,7 +308,7 @@ func own(path string, info fs.FileInfo) error {
 		return fault.Errorf(fault.Broken, "%s: is not a regular file, want one that a run has left; remove it", path)
 	case !disk.Own(path, info):
 		return fault.Errorf(fault.Usage,
-			"%s: belongs to another user: what a run goes on from is only believed of its own user", path)
+			"%s: belongs to another user: runs resume from their own user's state files only", path)
 	}
 	return nil
 }

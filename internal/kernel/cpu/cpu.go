@@ -1,4 +1,4 @@
-// Package cpu says what the choice among implementations goes by.
+// Package cpu describes the machine, for the choice among implementations of a kernel.
 package cpu
 
 // Machine is what kernels run on.
@@ -8,7 +8,7 @@ type Machine struct {
 	AVX2     bool // the CPU has AVX2
 }
 
-// Lanes reports whether kernels of package simd pay.
+// Lanes reports whether kernels of package simd are faster than scalar code.
 func (m Machine) Lanes() bool { return m.Bits > 0 && !m.Emulated }
 
 // UsesAVX2 reports whether kernels of 256 bits for amd64 are meant to run: where

@@ -2,7 +2,7 @@
 
 package cpu
 
-// HasVectors says whether this build has vector kernels.
+// HasVectors: this build has vector kernels.
 const HasVectors = false
 
 // Here returns the machine of this process.

@@ -4,7 +4,7 @@ package cpu
 
 import "simd"
 
-// HasVectors says whether this build has vector kernels.
+// HasVectors: this build has vector kernels.
 const HasVectors = true
 
 // Here returns the machine of this process.

@@ -1,12 +1,12 @@
 // Package vecmath has the functions of float32 that models are made of besides matrix
-// products: exponential, hyperbolic tangent, error function, and what is built on them.
+// products: exponential, hyperbolic tangent, error function, and functions built on them.
 //
 // Their bits are defined by the code without vectors, chains of fused multiply-adds in
 // float32, so that they are the same on every processor; the standard library's differ,
 // as it has assembly on some and compilers fuse on others. Errors are in units of the
 // last place, the largest over all arguments (TestErrors).
 //
-// Log, Exp64, SinCos and Pow are for what is computed once per token or position.
+// Log, Exp64, SinCos and Pow are for values that are computed once per token or position.
 package vecmath
 
 import (

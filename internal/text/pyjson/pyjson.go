@@ -188,7 +188,7 @@ func Describe(v any) string {
 	return "an object"
 }
 
-// SyntaxError says where a text is not JSON, or JSON beyond a limit.
+// SyntaxError is the place where a text is not JSON, or exceeds a limit.
 type SyntaxError struct {
 	Offset int64 // byte in the text
 	Msg    string

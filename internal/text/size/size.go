@@ -8,8 +8,7 @@ import (
 	"ggforge/fault"
 )
 
-// units are what a number may be followed by, in upper case, and a B after any of them.
-// Those of the reference's tools, K, M and G, are decimal there, too.
+// units may follow a number, in upper case, and a B after any of them. K, M and G are decimal, as in llama.cpp's tools.
 var units = []struct {
 	name  string
 	bytes int64
@@ -22,24 +21,23 @@ var units = []struct {
 // maxText bounds the length of a size: nobody writes a longer one.
 const maxText = 40
 
-// Parse returns the bytes that a text such as 4200000000, 500M, 1.5GB or 2MiB stands for, at
-// least 1; case does not matter. A part of a byte does not count, but a number without a
-// unit must be whole. An error is of kind fault.Usage.
+// Parse returns the number of bytes, at least 1, of a text such as 4200000000, 500M, 1.5GB or 2MiB; case does not
+// matter. Fractions of a byte are dropped, but a number without a unit must be whole. An error is of kind fault.Usage.
 func Parse(text string) (int64, error) {
 	n, ok := parse(text, 1)
 	if !ok {
 		return 0, fault.Errorf(fault.Usage,
-			"%.*q is no size: want a number of bytes such as 4200000000, 500M, 1.5G or 2MiB", maxText, text)
+			"%.*q is not a size: want a number of bytes such as 4200000000, 500M, 1.5G or 2MiB", maxText, text)
 	}
 	return n, nil
 }
 
-// ParseIn is Parse where a number without a unit counts units of so many bytes; it need
-// not be whole, and what is less than a byte is one.
+// ParseIn is Parse with a unit, in bytes, for numbers without one; these need not be whole, and less than a byte is
+// one.
 func ParseIn(text string, unit int64) (int64, error) {
 	n, ok := parse(text, unit)
 	if !ok {
-		return 0, fault.Errorf(fault.Usage, "%.*q is no size: want a number above 0, or a size such as 500M or 2MiB",
+		return 0, fault.Errorf(fault.Usage, "%.*q is not a size: want a number above 0, or a size such as 500M or 2MiB",
 			maxText, text)
 	}
 	return n, nil

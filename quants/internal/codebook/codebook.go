@@ -31,7 +31,7 @@ type Codebook struct {
 	neighbours
 }
 
-// neighbours are the lists of near points, by rank of the vector (see
+// neighbours are the lists of the nearest points, by rank of the vector (see
 // Codebook.Rank). They are built at the first use of an encoder; the largest,
 // for IQ1, take some 30 ms on two cores and 0.7 MB.
 type neighbours struct {

@@ -69,7 +69,7 @@ var GridFits = sync.Pool{New: func() any { return new(GridFit) }}
 type GridGroups struct {
 	Codes  [MaxGroups]uint16
 	OnGrid [MaxGroups]bool
-	failed bool // no near point had a finite error, at any time
+	failed bool // no neighbour had a finite error, at any time
 }
 
 // Superblock fits the 256 elements x and returns the largest scale. importance
@@ -130,7 +130,7 @@ func (p *GridSearch) Superblock(r *GridFit, x, importance []float32) float32 {
 }
 
 // search sets codes to those of the groups of y and returns the scale. w are the
-// weights of the fit, v their roots, which weigh the choice among near points. mx
+// weights of the fit, v their roots, which weigh the choice among neighbours. mx
 // is what the candidates' top level is put at, scale what is returned if no
 // candidate has a weighted fit. The scale is negative only if y is mostly so, and
 // +Inf if the errors overflow.
@@ -189,7 +189,7 @@ func (p *GridSearch) setValues(values *[8]float32, scale float32) {
 }
 
 // round chooses the point of group g: the levels nearest to (y*id - 1)/2 (half to
-// even) or, if they are none, the near point whose values fit y best.
+// even) or, if they are none, the neighbour whose values fit y best.
 func (p *GridSearch) round(t *GridGroups, g int, y, v []float32, id float32, values *[8]float32) {
 	cb := p.Cb
 	y, v = y[g*cb.Dim:][:cb.Dim], v[g*cb.Dim:][:cb.Dim]

@@ -36,7 +36,7 @@ func TestNeighbours(t *testing.T) {
 		cb := c.cb
 		cb.Load()
 		if len(cb.near) != c.near {
-			t.Errorf("%s: %d near points in all, want %d", c.name, len(cb.near), c.near)
+			t.Errorf("%s: %d neighbours in all, want %d", c.name, len(cb.near), c.near)
 		}
 		points := map[uint16]int{}
 		for i, code := range cb.codes {
@@ -59,7 +59,7 @@ func TestNeighbours(t *testing.T) {
 			list := cb.List(code)
 			if i, ok := points[code]; ok {
 				if cb.Point(code) != i || len(list) != 0 {
-					t.Fatalf("%s: vector %#x is point %d with %d near points, want point %d", c.name, code,
+					t.Fatalf("%s: vector %#x is point %d with %d neighbours, want point %d", c.name, code,
 						cb.Point(code), len(list), i)
 				}
 				continue
@@ -92,7 +92,7 @@ func TestNeighbours(t *testing.T) {
 				want = append(want, cb.codes[i])
 			}
 			if !slices.Equal(list, want) {
-				t.Fatalf("%s: vector %#x has near points %x, want %x", c.name, code, list, want)
+				t.Fatalf("%s: vector %#x has neighbours %x, want %x", c.name, code, list, want)
 			}
 		}
 		if len(cb.Index) != vectors || offGrid != vectors-len(cb.codes) {

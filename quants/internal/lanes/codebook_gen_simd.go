@@ -57,16 +57,16 @@ func sumLanes8(s *gridLanes, groups, n int) {
 	}
 }
 
-// nearLanes8 sets least and index to the smallest sum of each lane, as bits, and
+// neighboursLanes8 sets least and index to the smallest sum of each lane, as bits, and
 // the index of its point.
-func nearLanes8(s *gridLanes, list []uint16, g int, scaleBits uint32) {
+func neighboursLanes8(s *gridLanes, list []uint16, g int, scaleBits uint32) {
 	ys, vs := (*[8][maxLanes]float32)(s.ys[8*g:]), (*[8][maxLanes]float32)(s.vs[8*g:])
 	scale := simd.BroadcastUint32s(scaleBits).BitsToFloat32()
 	best := simd.BroadcastUint32s(0x7F7FFFFF).BitsToFloat32()
-	one, mask, chunk := simd.BroadcastUint32s(1), simd.BroadcastUint32s(6), simd.BroadcastUint32s(nearChunk)
+	one, mask, chunk := simd.BroadcastUint32s(1), simd.BroadcastUint32s(6), simd.BroadcastUint32s(neighbourChunk)
 	next := simd.LoadUint32s(evenIndex[:])
 	index := next
-	for ; len(list) >= nearChunk; list = list[nearChunk:] {
+	for ; len(list) >= neighbourChunk; list = list[neighbourChunk:] {
 		p := simd.LoadUint16s(list).ReshapeToUint32s()
 		lo, hi := p.ShiftAllLeft(1), p.ShiftAllRight(15)
 		var a, b simd.Float32s
@@ -97,13 +97,13 @@ func linesLanes8(s *gridLanes, points, runs []uint16) {
 		r := &l.runs[k&(maxRuns-1)]
 		vs, vy := (*[8][maxLanes]float32)(s.vs[8*(r.group&3):]),
 			(*[8][maxLanes]float32)(l.vy[8*(r.group&3):])
-		list := points[r.off:][:(int(r.points)+nearChunk-1)&^(nearChunk-1)]
-		chunks := l.chunks[r.at:][:len(list)/nearChunk]
+		list := points[r.off:][:(int(r.points)+neighbourChunk-1)&^(neighbourChunk-1)]
+		chunks := l.chunks[r.at:][:len(list)/neighbourChunk]
 		for k := range chunks {
 			c := &chunks[k]
-			p := simd.LoadUint16s(list[nearChunk*k:]).ReshapeToUint32s()
+			p := simd.LoadUint16s(list[neighbourChunk*k:]).ReshapeToUint32s()
 			p.And(low).Store(c.codes[:])
-			p.ShiftAllRight(16).Store(c.codes[nearChunk/2:])
+			p.ShiftAllRight(16).Store(c.codes[neighbourChunk/2:])
 			lo, hi := p.ShiftAllLeft(1), p.ShiftAllRight(15)
 			var a, b, e, f simd.Float32s
 			for j := range vs {
@@ -117,9 +117,9 @@ func linesLanes8(s *gridLanes, points, runs []uint16) {
 				lo, hi = lo.ShiftAllRight(2), hi.ShiftAllRight(2)
 			}
 			a.ToBits().Store(c.a[:])
-			e.ToBits().Store(c.a[nearChunk/2:])
+			e.ToBits().Store(c.a[neighbourChunk/2:])
 			b.ToBits().Store(c.b[:])
-			f.ToBits().Store(c.b[nearChunk/2:])
+			f.ToBits().Store(c.b[neighbourChunk/2:])
 		}
 	}
 }
@@ -171,16 +171,16 @@ func sumLanes4(s *gridLanes, groups, n int) {
 	}
 }
 
-// nearLanes4 sets least and index to the smallest sum of each lane, as bits, and
+// neighboursLanes4 sets least and index to the smallest sum of each lane, as bits, and
 // the index of its point.
-func nearLanes4(s *gridLanes, list []uint16, g int, scaleBits uint32) {
+func neighboursLanes4(s *gridLanes, list []uint16, g int, scaleBits uint32) {
 	ys, vs := (*[4][maxLanes]float32)(s.ys[4*g:]), (*[4][maxLanes]float32)(s.vs[4*g:])
 	scale := simd.BroadcastUint32s(scaleBits).BitsToFloat32()
 	best := simd.BroadcastUint32s(0x7F7FFFFF).BitsToFloat32()
-	one, mask, chunk := simd.BroadcastUint32s(1), simd.BroadcastUint32s(14), simd.BroadcastUint32s(nearChunk)
+	one, mask, chunk := simd.BroadcastUint32s(1), simd.BroadcastUint32s(14), simd.BroadcastUint32s(neighbourChunk)
 	next := simd.LoadUint32s(evenIndex[:])
 	index := next
-	for ; len(list) >= nearChunk; list = list[nearChunk:] {
+	for ; len(list) >= neighbourChunk; list = list[neighbourChunk:] {
 		p := simd.LoadUint16s(list).ReshapeToUint32s()
 		lo, hi := p.ShiftAllLeft(1), p.ShiftAllRight(15)
 		var a, b simd.Float32s
@@ -211,13 +211,13 @@ func linesLanes4(s *gridLanes, points, runs []uint16) {
 		r := &l.runs[k&(maxRuns-1)]
 		vs, vy := (*[4][maxLanes]float32)(s.vs[4*(r.group&7):]),
 			(*[4][maxLanes]float32)(l.vy[4*(r.group&7):])
-		list := points[r.off:][:(int(r.points)+nearChunk-1)&^(nearChunk-1)]
-		chunks := l.chunks[r.at:][:len(list)/nearChunk]
+		list := points[r.off:][:(int(r.points)+neighbourChunk-1)&^(neighbourChunk-1)]
+		chunks := l.chunks[r.at:][:len(list)/neighbourChunk]
 		for k := range chunks {
 			c := &chunks[k]
-			p := simd.LoadUint16s(list[nearChunk*k:]).ReshapeToUint32s()
+			p := simd.LoadUint16s(list[neighbourChunk*k:]).ReshapeToUint32s()
 			p.And(low).Store(c.codes[:])
-			p.ShiftAllRight(16).Store(c.codes[nearChunk/2:])
+			p.ShiftAllRight(16).Store(c.codes[neighbourChunk/2:])
 			lo, hi := p.ShiftAllLeft(1), p.ShiftAllRight(15)
 			var a, b, e, f simd.Float32s
 			for j := range vs {
@@ -231,9 +231,9 @@ func linesLanes4(s *gridLanes, points, runs []uint16) {
 				lo, hi = lo.ShiftAllRight(3), hi.ShiftAllRight(3)
 			}
 			a.ToBits().Store(c.a[:])
-			e.ToBits().Store(c.a[nearChunk/2:])
+			e.ToBits().Store(c.a[neighbourChunk/2:])
 			b.ToBits().Store(c.b[:])
-			f.ToBits().Store(c.b[nearChunk/2:])
+			f.ToBits().Store(c.b[neighbourChunk/2:])
 		}
 	}
 }

@@ -201,8 +201,8 @@ func linesAVX2Dim8(l *gridLines, s *gridLanes, points, runs []uint16) {
 	}
 }
 
-// nearAVX2Dim8 is nearLanes with 256 bits.
-func nearAVX2Dim8(lists *nearLists, s *gridLanes, work []uint16) (failed bool) {
+// neighboursAVX2Dim8 is neighboursLanes with 256 bits.
+func neighboursAVX2Dim8(lists *neighbourLists, s *gridLanes, work []uint16) (failed bool) {
 	first := archsimd.LoadUint32x8Array(&laneIndex)
 	count := archsimd.LoadUint32x8Array(&laneCount)
 	none := archsimd.LoadUint32x8Array(&laneMax).BitsToFloat32()
@@ -396,8 +396,8 @@ func linesAVX2Dim4(l *gridLines, s *gridLanes, points, runs []uint16) {
 	}
 }
 
-// nearAVX2Dim4 is nearLanes with 256 bits.
-func nearAVX2Dim4(lists *nearLists, s *gridLanes, work []uint16) (failed bool) {
+// neighboursAVX2Dim4 is neighboursLanes with 256 bits.
+func neighboursAVX2Dim4(lists *neighbourLists, s *gridLanes, work []uint16) (failed bool) {
 	first := archsimd.LoadUint32x8Array(&laneIndex)
 	count := archsimd.LoadUint32x8Array(&laneCount)
 	none := archsimd.LoadUint32x8Array(&laneMax).BitsToFloat32()
@@ -448,8 +448,8 @@ func nearAVX2Dim4(lists *nearLists, s *gridLanes, work []uint16) (failed bool) {
 	return failed
 }
 
-// nearIQ1AVX2 sets the codes of the items to the nearest points, and l.failed where none has a finite error.
-func nearIQ1AVX2(l *iq1Lanes, items []uint16, x, w []float32, groups int) {
+// neighboursIQ1AVX2 sets the codes of the items to the nearest points, and l.failed where none has a finite error.
+func neighboursIQ1AVX2(l *iq1Lanes, items []uint16, x, w []float32, groups int) {
 	first := archsimd.LoadUint32x8Array(&laneIndex)
 	count := archsimd.LoadUint32x8Array(&laneCount)
 	none := archsimd.LoadUint32x8Array(&laneMax).BitsToFloat32()
@@ -512,7 +512,7 @@ func nearIQ1AVX2(l *iq1Lanes, items []uint16, x, w []float32, groups int) {
 
 // lineTables sets ta, tb and margin for scales from smallest to largest; id is the inverse of the smallest.
 func lineTables(s *gridLanes, dim, groups int, smallest, largest, id uint32) {
-	if !nearByTable {
+	if !searchByAVX2 {
 		marginLanes(s, dim, groups, smallest, largest, id)
 		return
 	}
@@ -606,7 +606,7 @@ func lineTables(s *gridLanes, dim, groups int, smallest, largest, id uint32) {
 
 // spread is spreadLanes, by permutations.
 func spread(s *gridLanes, y, w, v []float32) {
-	if !nearByTable || simd.VectorBitSize() > 256 {
+	if !searchByAVX2 || simd.VectorBitSize() > 256 {
 		spreadLanes(s, y, w, v)
 		return
 	}
@@ -664,7 +664,7 @@ func spread(s *gridLanes, y, w, v []float32) {
 // signsAndSum is splitSigns of x, all signs free, and arith.SumSquares. The sum has its order in every lane;
 // its additions wait for each other, so that the rest takes next to no time.
 func signsAndSum(s *gridLanes, signs *[32]uint8, x []float32) float32 {
-	if !nearByTable {
+	if !searchByAVX2 {
 		splitSigns(s, signs, x, false)
 		clearUpper()
 		return arith.SumSquares(x)

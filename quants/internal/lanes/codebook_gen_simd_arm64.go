@@ -94,10 +94,10 @@ func nearest8Neon(c0, c1, c2, c3, c4, c5, c6, c7 u8x16, list []uint16) (win uint
 	bytes, mask := archsimd.LoadUint8x16Array(&byteOfFloat), archsimd.BroadcastUint8x16(12)
 	best0 := archsimd.BroadcastUint32x4(0x7F7FFFFF).BitsToFloat32()
 	best1 := best0
-	count := ints4(nearChunk)
+	count := ints4(neighbourChunk)
 	next := archsimd.LoadUint32x4Array(&firstPoints).BitsToInt32()
 	index0, index1 := next, next
-	for ; len(list) >= nearChunk; list = list[nearChunk:] {
+	for ; len(list) >= neighbourChunk; list = list[neighbourChunk:] {
 		p := archsimd.LoadUint16x8Array((*[8]uint16)(list)).ReshapeToUint8s()
 
 		r := p.LookupOrZero(s0)
@@ -189,7 +189,7 @@ func chooseNeon(l *gridLines, s *gridLanes, runs []uint16) {
 	p2, p3 := archsimd.LoadUint8x16Array(&splatOf[2]), archsimd.LoadUint8x16Array(&splatOf[3])
 	for _, k := range runs {
 		r := &l.runs[k&(maxRuns-1)]
-		chunks := l.chunks[r.at:][:(int(r.points)+nearChunk-1)/nearChunk]
+		chunks := l.chunks[r.at:][:(int(r.points)+neighbourChunk-1)/neighbourChunk]
 		margin := archsimd.LoadFloat32x4Array((*[4]float32)(l.margin[r.group&(codebook.MaxGroups-1)][:4]))
 		flag := archsimd.BroadcastUint32x4(r.flag)
 		row := &s.codes[r.group&(codebook.MaxGroups-1)]

@@ -32,7 +32,7 @@ type groupRows struct {
 
 // point sets the pointers for codebooks of a dimension.
 func (s *gridLanes) point(dim int) {
-	if s.rows.dim == dim || !nearByTable {
+	if s.rows.dim == dim || !searchByAVX2 {
 		return
 	}
 	s.rows.dim = dim
@@ -53,14 +53,14 @@ func (s *gridLanes) point(dim int) {
 
 // sumAll reports whether sums are of all candidates: with 256 bits and dimension 4 that is faster than to find those
 // that are not equal, a third to a half.
-func sumAll(dim int) bool { return nearByTable && dim == 4 }
+func sumAll(dim int) bool { return searchByAVX2 && dim == 4 }
 
 // roundRows is roundLanes.
 func roundRows(s *gridLanes, dim, groups, n int) {
 	switch {
-	case nearByTable && dim == 8:
+	case searchByAVX2 && dim == 8:
 		roundAVX2Dim8(s, groups, n)
-	case nearByTable:
+	case searchByAVX2:
 		roundAVX2Dim4(s, groups, n)
 	default:
 		roundLanes(s, dim, groups, n)
@@ -70,9 +70,9 @@ func roundRows(s *gridLanes, dim, groups, n int) {
 // sumRows is sumLanes.
 func sumRows(s *gridLanes, dim, groups, n int) {
 	switch {
-	case nearByTable && dim == 8:
+	case searchByAVX2 && dim == 8:
 		sumAVX2Dim8(s, groups, n)
-	case nearByTable:
+	case searchByAVX2:
 		sumAVX2Dim4(s, groups, n)
 	default:
 		sumLanes(s, dim, groups, n)
@@ -81,7 +81,7 @@ func sumRows(s *gridLanes, dim, groups, n int) {
 
 // largest is largestLanes.
 func largest(s *gridLanes, size int) {
-	if !nearByTable {
+	if !searchByAVX2 {
 		largestLanes(s, size)
 		return
 	}

@@ -12,10 +12,10 @@ import (
 	"ggforge/quants/internal/search"
 )
 
-// The choice among near points for all candidates of a sub-block at once. Neighbouring
+// The choice among neighbours for all candidates of a sub-block at once. Neighbouring
 // candidates mostly round a group to the same vector and so have the same list of near
 // points: such a run of candidates is decided as a whole. What is chosen is what
-// codebook.Nearest chooses for every candidate; where that is not certain, nearAgain computes
+// codebook.Nearest chooses for every candidate; where that is not certain, neighboursAgain computes
 // what the reference does. TestRandomParity (make parity-long) and TestTileNearTies compare.
 //
 // # Lines
@@ -86,8 +86,8 @@ import (
 // 3.6, 1.8; IQ2_XS 25 of 38, 4.3, 2.5; IQ2_XXS 41 of 52, 8, 5.8. Of the candidates 9 of 19, 13 of
 // 31, 4 of 19, 3 of 19 and 4 of 13 have codes of their own.
 
-// nearRun is a run of candidates that round a group to the same vector.
-type nearRun struct {
+// gridRun is a run of candidates that round a group to the same vector.
+type gridRun struct {
 	off      uint32 // of the points in shortLists.codes
 	at       uint32 // of their lines in gridLines.chunks
 	flag     uint32 // offGrid, or 0
@@ -123,12 +123,12 @@ type gridLines struct {
 
 	doubtLanes [codebook.MaxGroups][maxLanes]uint32 // see chooseLanes
 	doubts     [codebook.MaxGroups]uint32           // not 0: the group has unsure codes
-	runs       [maxRuns]nearRun
+	runs       [maxRuns]gridRun
 	found      int             // runs
 	hard       [maxRuns]uint16 // runs with several points, or maybe
 
 	// Where these are: see rowPointers.
-	runAt   [maxRuns]*nearRun
+	runAt   [maxRuns]*gridRun
 	chunkAt [maxChunks]*lineChunk
 }
 
@@ -145,7 +145,7 @@ func newGridLines() *gridLines {
 }
 
 // lineChunk has the lines of some points: A and B, as bits, and the code.
-type lineChunk struct{ a, b, codes [nearChunk]uint32 }
+type lineChunk struct{ a, b, codes [neighbourChunk]uint32 }
 
 // padLine is put in place of A where a chunk has no point: no h is above its own.
 const padLine = 0x7F7FFFFF // the largest float32
@@ -166,7 +166,7 @@ type shortLists struct {
 }
 
 // shortened returns the short lists of a codebook.
-func shortened(cb *codebook.Codebook, spans []nearSpan) *shortLists {
+func shortened(cb *codebook.Codebook, spans []neighbourSpan) *shortLists {
 	s := new(shortLists)
 	var left []uint32
 	far := 0
@@ -200,7 +200,7 @@ func shortened(cb *codebook.Codebook, spans []nearSpan) *shortLists {
 		}
 		s.spans[edge|rank] = span
 	}
-	s.codes = append(s.codes, make([]uint16, nearChunk)...)
+	s.codes = append(s.codes, make([]uint16, neighbourChunk)...)
 	s.reach = math.Float32bits(float32(1 + 2*far))
 	return s
 }
@@ -228,10 +228,10 @@ func thermometer(cb *codebook.Codebook, code uint16) (t uint32) {
 	return t
 }
 
-// nearRuns sets the codes of n candidates to those of the vectors of their ranks or, where
-// these are no points, to the near points whose values fit y best, and offGrid with
-// them. It reports whether any had no near point with a finite error.
-func nearRuns(p *codebook.GridSearch, lists *nearLists, s *gridLanes, groups, n int) (failed bool) {
+// neighboursOfRuns sets the codes of n candidates to those of the vectors of their ranks or, where
+// these are no points, to the neighbours whose values fit y best, and offGrid with
+// them. It reports whether any had no neighbour with a finite error.
+func neighboursOfRuns(p *codebook.GridSearch, lists *neighbourLists, s *gridLanes, groups, n int) (failed bool) {
 	one, more := s.findRuns(lists, groups, n)
 	chooseRuns(p.Cb.Dim, s, lists.short.codes, one, more, n)
 	any := uint32(0)
@@ -242,15 +242,15 @@ func nearRuns(p *codebook.GridSearch, lists *nearLists, s *gridLanes, groups, n 
 		return false
 	}
 	clearUpper()
-	return nearAgain(p, lists, s, groups, n)
+	return neighboursAgain(p, lists, s, groups, n)
 }
 
-// nearAgain does what the reference does for candidates with unsure codes, of groups with doubts.
+// neighboursAgain does what the reference does for candidates with unsure codes, of groups with doubts.
 // edge is set in their ranks.
-func nearAgain(p *codebook.GridSearch, lists *nearLists, s *gridLanes, groups, n int) (failed bool) {
+func neighboursAgain(p *codebook.GridSearch, lists *neighbourLists, s *gridLanes, groups, n int) (failed bool) {
 	items := s.roundAgain(p, lists, groups, n)
 	if len(items) > 0 {
-		failed = near(p.Cb, lists, s, items)
+		failed = neighbours(p.Cb, lists, s, items)
 	}
 	for _, item := range items {
 		g, t := item>>8&(codebook.MaxGroups-1), item&(maxCandidates-1)
@@ -262,7 +262,7 @@ func nearAgain(p *codebook.GridSearch, lists *nearLists, s *gridLanes, groups, n
 
 // roundAgain rounds those groups as the reference does that are unsure, and returns those of
 // them that are off grid, as group<<8 | candidate.
-func (s *gridLanes) roundAgain(p *codebook.GridSearch, lists *nearLists, groups, n int) []uint16 {
+func (s *gridLanes) roundAgain(p *codebook.GridSearch, lists *neighbourLists, groups, n int) []uint16 {
 	dim, top := p.Cb.Dim, int32(p.Top)>>1
 	k := 0
 	for g, d := range s.lines.doubts[:groups] {
@@ -294,7 +294,7 @@ func (s *gridLanes) roundAgain(p *codebook.GridSearch, lists *nearLists, groups,
 
 // findRuns sets runs and returns the numbers of those whose lists have no more than a chunk, and
 // of the others. No branch depends on lengths, which are hard to predict.
-func (s *gridLanes) findRuns(lists *nearLists, groups, n int) (one, more []uint16) {
+func (s *gridLanes) findRuns(lists *neighbourLists, groups, n int) (one, more []uint16) {
 	var masks [codebook.MaxGroups]uint32
 	changes(&masks, &s.ranks, groups, n)
 	spans, l := &lists.short.spans, s.lines
@@ -308,10 +308,10 @@ func (s *gridLanes) findRuns(lists *nearLists, groups, n int) (one, more []uint1
 			r := l.runAt[k&(maxRuns-1)] // field by field: a struct is copied with legacy instructions
 			r.off, r.at, r.flag = span.off, at, uint32(span.flag)*offGrid
 			r.points, r.group, r.from, r.to = span.points, uint8(g), uint8(from), uint8(to)
-			at += (uint32(span.points) + nearChunk - 1) / nearChunk
+			at += (uint32(span.points) + neighbourChunk - 1) / neighbourChunk
 			s.one[n1&(maxRuns-1)] = uint16(k)
 			s.items[n2&(maxRuns-1)] = uint16(k)
-			long := (nearChunk - uint32(span.points)) >> 31
+			long := (neighbourChunk - uint32(span.points)) >> 31
 			n1 += 1 - long
 			n2 += long
 			from = to + 1

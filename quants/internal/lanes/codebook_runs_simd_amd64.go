@@ -23,7 +23,7 @@ var lastOf = func() (t [maxCandidates]uint32) {
 // changes sets masks to the candidates t of n, by group, whose value is not that of t+1,
 // and the last.
 func changes(masks *[codebook.MaxGroups]uint32, rows *candidateRows, groups, n int) {
-	if !nearByTable {
+	if !searchByAVX2 {
 		changesScalar(masks, rows, groups, n)
 		return
 	}
@@ -44,11 +44,11 @@ func changes(masks *[codebook.MaxGroups]uint32, rows *candidateRows, groups, n i
 	}
 }
 
-// padLines are, by the number of points of a list modulo nearChunk, 0 for those of the last
+// padLines are, by the number of points of a list modulo neighbourChunk, 0 for those of the last
 // chunk and padLine for the rest.
-var padLines = func() (t [nearChunk][nearChunk]uint32) {
-	for n := 1; n < nearChunk; n++ {
-		for i := n; i < nearChunk; i++ {
+var padLines = func() (t [neighbourChunk][neighbourChunk]uint32) {
+	for n := 1; n < neighbourChunk; n++ {
+		for i := n; i < neighbourChunk; i++ {
 			t[n][i] = padLine
 		}
 	}
@@ -62,7 +62,7 @@ var laneInf = [8]uint32{0x7F800000, 0x7F800000, 0x7F800000, 0x7F800000, 0x7F8000
 
 // chooseRuns sets the codes of the candidates of all runs.
 func chooseRuns(dim int, s *gridLanes, points, one, more []uint16, n int) {
-	if !nearByTable {
+	if !searchByAVX2 {
 		chooseRunsLanes(dim, s, points, one, more)
 		return
 	}
@@ -91,7 +91,7 @@ func fillAVX2(row *[2 * maxCandidates]uint32, t, n int, code uint32) {
 }
 
 // laneSplat are the indices that give all lanes the value of one.
-var laneSplat = func() (t [nearChunk][nearChunk]uint32) {
+var laneSplat = func() (t [neighbourChunk][neighbourChunk]uint32) {
 	for n := range t {
 		for i := range t[n] {
 			t[n][i] = uint32(n)
@@ -120,7 +120,7 @@ var firstLanes = func() (t [8][8]int32) {
 
 // splitSigns sets y to the magnitudes of x, and signs, by 8 elements.
 func splitSigns(s *gridLanes, signs *[32]uint8, x []float32, even bool) {
-	if !nearByTable {
+	if !searchByAVX2 {
 		clearUpper()
 		splitSignsScalar(s, signs, x, even)
 		return

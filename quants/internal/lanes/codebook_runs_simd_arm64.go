@@ -122,10 +122,10 @@ func chooseRuns(dim int, s *gridLanes, points, one, more []uint16, _ int) {
 	hard := settleNeon(dim, s, points, one)
 	for _, k := range more {
 		r := &l.runs[k&(maxRuns-1)]
-		chunks := l.chunks[r.at:][:(int(r.points)+nearChunk-1)/nearChunk]
+		chunks := l.chunks[r.at:][:(int(r.points)+neighbourChunk-1)/neighbourChunk]
 		for i := range chunks {
-			linesNeon(dim, s, int(r.group), points[int(r.off)+nearChunk*i:], &chunks[i],
-				uint(r.points)-nearChunk*uint(i))
+			linesNeon(dim, s, int(r.group), points[int(r.off)+neighbourChunk*i:], &chunks[i],
+				uint(r.points)-neighbourChunk*uint(i))
 		}
 	}
 	chooseNeon(l, s, l.hard[:hard])
@@ -133,9 +133,9 @@ func chooseRuns(dim int, s *gridLanes, points, one, more []uint16, _ int) {
 }
 
 // padsOf are, by the number of points of a chunk, 0 for these and padLine for the rest.
-var padsOf = func() (t [nearChunk + 1][nearChunk]uint32) {
+var padsOf = func() (t [neighbourChunk + 1][neighbourChunk]uint32) {
 	for n := range t {
-		for i := n; i < nearChunk; i++ {
+		for i := n; i < neighbourChunk; i++ {
 			t[n][i] = padLine
 		}
 	}
@@ -146,7 +146,7 @@ var padsOf = func() (t [nearChunk + 1][nearChunk]uint32) {
 func linesNeon(dim int, s *gridLanes, group int, points []uint16, c *lineChunk, n uint) {
 	l := s.lines
 	p := archsimd.LoadUint16x8Array((*[8]uint16)(points))
-	pads := &padsOf[min(n, nearChunk)]
+	pads := &padsOf[min(n, neighbourChunk)]
 	lo := p.ExtendLo4ToUint32()
 	lo.StoreArray((*[4]uint32)(c.codes[:4]))
 	if dim == 8 {

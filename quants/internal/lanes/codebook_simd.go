@@ -22,7 +22,7 @@ import (
 // Rounding and the sums that decide between candidates have one candidate in each
 // lane, with all elements of a sub-block broadcast: every lane adds in the order
 // of the elements, and the 13 to 31 candidates fill the lanes but for a rest.
-// Weights and roots are element by element. The choice among near points is in
+// Weights and roots are element by element. The choice among neighbours is in
 // codebook_runs_simd.go; what takes its place with 256 bits, in codebook_rows_simd_amd64.go and
 // codebook_runs_simd_amd64.go. There an element of IQ3_S takes 530 instructions, of 5100 in scalar code (BENCHMARKS.md,
 // "Instructions on amd64"), three in a cycle: runs that may have one point 18%, the others 21%, finding
@@ -56,32 +56,32 @@ func QuantizeIQ3_S(dst []byte, src, importance []float32) {
 const (
 	// maxLanes is the largest number of float32 lanes.
 	maxLanes = 16
-	// nearChunk is the number of codes in a chunk of nearLists.
-	nearChunk = 8
+	// neighbourChunk is the number of codes in a chunk of neighbourLists.
+	neighbourChunk = 8
 	// maxCandidates is the largest number of candidates of a codebook.GridSearch, 31,
 	// rounded up to whole vectors.
 	maxCandidates = 32
 )
 
-// nearSpan is where the list of a vector is in nearLists.codes.
-type nearSpan struct {
+// neighbourSpan is where the list of a vector is in neighbourLists.codes.
+type neighbourSpan struct {
 	off  uint32
 	n    uint8  // chunks, 0 for points
 	code uint16 // of the vector
 }
 
-// nearLists are the lists of a codebook in whole chunks: the last is filled up
+// neighbourLists are the lists of a codebook in whole chunks: the last is filled up
 // with points that cannot win again, those of the same lanes of the chunk before,
 // which make no ties between lanes, or the first of the list.
-type nearLists struct {
+type neighbourLists struct {
 	once  sync.Once
-	spans []nearSpan // by rank
+	spans []neighbourSpan // by rank
 	codes []uint16
 	short *shortLists // nil of IQ1
 }
 
 // chunked returns the lists of a codebook, built at the first call.
-func chunked(cb *codebook.Codebook) *nearLists {
+func chunked(cb *codebook.Codebook) *neighbourLists {
 	n := &chunkedLists[0]
 	for i, c := range [...]*codebook.Codebook{&codebook.IQ2_XXS, &codebook.IQ2_XS, &codebook.IQ2_S, &codebook.IQ3_XXS,
 		&codebook.IQ3_S, &codebook.IQ1} {
@@ -91,19 +91,19 @@ func chunked(cb *codebook.Codebook) *nearLists {
 	}
 	n.once.Do(func() {
 		cb.Load()
-		n.spans = make([]nearSpan, len(cb.Index))
+		n.spans = make([]neighbourSpan, len(cb.Index))
 		for code := range 1 << (cb.Bits * cb.Dim) {
 			if cb.Dim == 8 && code&(code>>1)&0x5555 != 0 {
 				continue // a level of 3
 			}
 			list := cb.List(uint16(code))
-			n.spans[cb.Rank(uint16(code))] = nearSpan{uint32(len(n.codes)),
-				uint8((len(list) + nearChunk - 1) / nearChunk), uint16(code)}
+			n.spans[cb.Rank(uint16(code))] = neighbourSpan{uint32(len(n.codes)),
+				uint8((len(list) + neighbourChunk - 1) / neighbourChunk), uint16(code)}
 			n.codes = append(n.codes, list...)
-			for len(n.codes)%nearChunk != 0 {
+			for len(n.codes)%neighbourChunk != 0 {
 				again := list[0]
-				if len(list) > nearChunk {
-					again = n.codes[len(n.codes)-nearChunk]
+				if len(list) > neighbourChunk {
+					again = n.codes[len(n.codes)-neighbourChunk]
 				}
 				n.codes = append(n.codes, again)
 			}
@@ -115,7 +115,7 @@ func chunked(cb *codebook.Codebook) *nearLists {
 	return n
 }
 
-var chunkedLists [6]nearLists
+var chunkedLists [6]neighbourLists
 
 // gridLanes is the scratch of one superblock. By candidate means in the order of
 // the candidates, from -steps up, filled up to whole vectors with copies. What vectors are loaded from and
@@ -134,7 +134,7 @@ type gridLanes struct {
 	ys, ws              [search.MaxLen + 4][maxLanes]float32 // y and w, each in all lanes, and room: see rowPointers
 	vs, wys             [search.MaxLen + 4][maxLanes]float32 // v and w*y
 	values              [maxCandidates][maxLanes]float32     // by candidate: see setValuesLanes
-	least, index        [maxLanes]uint32                     // see nearLanes8
+	least, index        [maxLanes]uint32                     // see neighboursLanes8
 
 	steps   [maxCandidates]float32 // by candidate: see candidates
 	largest [16]uint32             // by sub-block: bits of the largest y, at least 0
@@ -164,7 +164,7 @@ var gridLanesPool = sync.Pool{New: func() any { return new(gridLanes) }}
 
 // superblockLanes is superblock with the candidates of a sub-block in lanes.
 func superblockLanes(p *codebook.GridSearch, r *codebook.GridFit, x, importance []float32) float32 {
-	if !nearByTable && simd.VectorBitSize() != 16*nearChunk {
+	if !searchByAVX2 && simd.VectorBitSize() != 16*neighbourChunk {
 		return p.Superblock(r, x, importance)
 	}
 	s := gridLanesPool.Get().(*gridLanes)
@@ -276,14 +276,14 @@ func candidates(p *codebook.GridSearch) (c [maxCandidates]float32) {
 }
 
 // searchLanes is search.
-func searchLanes(p *codebook.GridSearch, s *gridLanes, lists *nearLists, y, w, v []float32, mx, scale float32,
+func searchLanes(p *codebook.GridSearch, s *gridLanes, lists *neighbourLists, y, w, v []float32, mx, scale float32,
 	codes []uint16) float32 {
 	groups, n := len(codes), 2*p.Steps+1
 	stepLanes(s, math.Float32bits(mx), n)
 	spread(s, y, w, v)
 	roundRows(s, p.Cb.Dim, groups, n)
 	lineTables(s, p.Cb.Dim, groups, s.scale[n-1], s.scale[0], s.id[n-1])
-	failed := nearRuns(p, lists, s, groups, n)
+	failed := neighboursOfRuns(p, lists, s, groups, n)
 	count := n
 	rows := &s.own
 	if sumAll(p.Cb.Dim) {
@@ -443,11 +443,12 @@ func (s *gridLanes) distinct(groups, n int) int {
 
 // refitLanes sets the codes of best, the candidate of place at in what has sums or none, for its scale:
 // of all groups or of those that are off grid. It sets changed if codes are others than before, or
-// there was no candidate, and reports whether a group had no near point with a finite error.
+// there was no candidate, and reports whether a group had no neighbour with a finite error.
 //
 // Between two of n neighbouring candidates that round a group to the same vector and have the
 // same point, all scales do: see the head of codebook_runs_simd.go.
-func refitLanes(p *codebook.GridSearch, s *gridLanes, lists *nearLists, best *codebook.GridGroups, all bool, at int,
+func refitLanes(p *codebook.GridSearch, s *gridLanes, lists *neighbourLists, best *codebook.GridGroups,
+	all bool, at int,
 	scale float32, groups, n int) bool {
 	scaleBits, id := math.Float32bits(scale), math.Float32bits(1/scale) // positive, so in order
 	t := 0
@@ -486,7 +487,7 @@ func refitLanes(p *codebook.GridSearch, s *gridLanes, lists *nearLists, best *co
 		return false
 	}
 	s.id[0], s.scale[0] = id, scaleBits
-	failed := nearAgain(p, lists, s, groups, 1)
+	failed := neighboursAgain(p, lists, s, groups, 1)
 	for g, d := range doubts[:groups] {
 		if code := uint16(s.codes[g][0]); d != 0 {
 			s.changed = s.changed || code != best.Codes[g]

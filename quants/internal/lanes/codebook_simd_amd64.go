@@ -10,19 +10,19 @@ import (
 	"ggforge/quants/internal/codebook"
 )
 
-// The choice among near points with 256 bits. The cost of an element has 3 or 8
+// The choice among neighbours with 256 bits. The cost of an element has 3 or 8
 // values, by level: a permutation of 8 lanes (VPERMPS) looks up those of 8 points
 // at once, with the codes shifted so that the level is in the low bits. It takes 3
 // bits: of dimension 8, whose levels have 2, the table is there twice. Package simd
-// has no permutation, hence archsimd; at 128 bits there is nearLanes.
+// has no permutation, hence archsimd; at 128 bits there is neighboursLanes.
 //
 // Lists are whole here, so that each sum is the reference's. What comes here is what
 // codebook_runs_simd.go is in doubt about, one to three candidates of a group in a sub-block.
 
 // Steps that are written for AVX2; see cpu.Machine.
 var (
-	nearByTable = cpu.Here().UsesAVX2()
-	tilesByAVX2 = cpu.Here().UsesAVX2() && lane.Width() == 8 // the lanes of searchAsymAVX2
+	searchByAVX2 = cpu.Here().UsesAVX2()
+	tilesByAVX2  = cpu.Here().UsesAVX2() && lane.Width() == 8 // the lanes of searchAsymAVX2
 
 	tilesByAVX512 = lane.Width() == 16 && archsimd.X86.AVX512()
 )
@@ -33,17 +33,17 @@ var (
 // preemption, which saves and restores them: so every encoder calls this for every tile or so.
 func clearUpper() { archsimd.ClearAVXUpperBits() }
 
-// near sets the codes of those items to the near points whose values fit
-// y best. It reports whether any had no near point with a finite error.
-func near(cb *codebook.Codebook, lists *nearLists, s *gridLanes, items []uint16) (failed bool) {
-	if !nearByTable {
-		return nearLanes(cb, lists, s, items)
+// neighbours sets the codes of those items to the neighbours whose values fit
+// y best. It reports whether any had no neighbour with a finite error.
+func neighbours(cb *codebook.Codebook, lists *neighbourLists, s *gridLanes, items []uint16) (failed bool) {
+	if !searchByAVX2 {
+		return neighboursLanes(cb, lists, s, items)
 	}
 	valuesAVX2(s, items, cb.Dim)
 	if cb.Dim == 8 {
-		return nearAVX2Dim8(lists, s, items)
+		return neighboursAVX2Dim8(lists, s, items)
 	}
-	return nearAVX2Dim4(lists, s, items)
+	return neighboursAVX2Dim4(lists, s, items)
 }
 
 // oddLevels are what levels stand for, twice those of dimension 8.

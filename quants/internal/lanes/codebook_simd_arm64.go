@@ -12,28 +12,28 @@ import (
 
 func clearUpper() {}
 
-// nearByTable: near points are looked up with 256 bits.
-const nearByTable = false
+// searchByAVX2: neighbours are looked up with 256 bits.
+const searchByAVX2 = false
 
 func splitSigns(s *gridLanes, signs *[32]uint8, x []float32, even bool) {
 	splitSignsScalar(s, signs, x, even)
 }
 
-// near sets the codes of those items to the near points whose values fit
-// y best. It reports whether any had no near point with a finite error.
-func near(cb *codebook.Codebook, lists *nearLists, s *gridLanes, items []uint16) (failed bool) {
+// neighbours sets the codes of those items to the neighbours whose values fit
+// y best. It reports whether any had no neighbour with a finite error.
+func neighbours(cb *codebook.Codebook, lists *neighbourLists, s *gridLanes, items []uint16) (failed bool) {
 	if !tilesByNeon || cb.Dim != 8 {
-		return nearLanes(cb, lists, s, items)
+		return neighboursLanes(cb, lists, s, items)
 	}
-	return near8Neon(lists, s, items)
+	return neighbours8Neon(lists, s, items)
 }
 
-func near8Neon(lists *nearLists, s *gridLanes, items []uint16) (failed bool) {
+func neighbours8Neon(lists *neighbourLists, s *gridLanes, items []uint16) (failed bool) {
 	for _, item := range items {
 		g, t := item>>8&3, item&(maxCandidates-1)
 		ys, vs := (*[8][maxLanes]float32)(s.ys[8*g:]), (*[8][maxLanes]float32)(s.vs[8*g:])
 		span := lists.spans[s.ranks[g][t]]
-		list := lists.codes[span.off:][:nearChunk*int(span.n)]
+		list := lists.codes[span.off:][:neighbourChunk*int(span.n)]
 		q := archsimd.BroadcastUint32x4(s.scale[t]).BitsToFloat32().Mul(archsimd.LoadFloat32x4Array(&oddLevels))
 		win, ok := nearest8Neon(cost4(q, &ys[0], &vs[0]), cost4(q, &ys[1], &vs[1]), cost4(q, &ys[2], &vs[2]),
 			cost4(q, &ys[3], &vs[3]),

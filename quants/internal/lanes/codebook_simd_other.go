@@ -8,8 +8,8 @@ import (
 
 func clearUpper() {}
 
-func near(cb *codebook.Codebook, lists *nearLists, s *gridLanes, items []uint16) (failed bool) {
-	return nearLanes(cb, lists, s, items)
+func neighbours(cb *codebook.Codebook, lists *neighbourLists, s *gridLanes, items []uint16) (failed bool) {
+	return neighboursLanes(cb, lists, s, items)
 }
 
 func lineTables(s *gridLanes, dim, groups int, smallest, largest, id uint32) {
@@ -34,5 +34,5 @@ func roundRows(s *gridLanes, dim, groups, n int) { roundLanes(s, dim, groups, n)
 
 func sumRows(s *gridLanes, dim, groups, n int) { sumLanes(s, dim, groups, n) }
 
-// nearByTable: there are settleAVX2Dim8 and its like.
-const nearByTable = false
+// searchByAVX2: there are settleAVX2Dim8 and its like.
+const searchByAVX2 = false

@@ -52,10 +52,10 @@ import (
 // Ranges (start, W, their product: see boundsIQ1) keep out underflow and overflow of whatever is
 // compared, NaN, and sums that are not finite: they fail X*X <= 16*start*W.
 //
-// Near points: see nearIQ1AVX2 and nearest8Neon. Levels are turned into codes, and codes into the sums of the last
+// Neighbours: see neighboursIQ1AVX2 and nearest8Neon. Levels are turned into codes, and codes into the sums of the last
 // scale, in lanes again.
 //
-// Where the time goes, IQ1_S and IQ1_M (Sapphire Rapids, 256 bits, Go 1.27.4): rough fits 20%, near points 27% and 20%,
+// Where the time goes, IQ1_S and IQ1_M (Sapphire Rapids, 256 bits, Go 1.27.4): rough fits 20%, neighbours 27% and 20%,
 // sorting and putting in place 22% and 15%, cuts that are tried 7% and 20%, the rest to blocks, weights, codes. Of
 // 33*34/2 = 561 pairs of cuts each takes some 5 cycles for 8 sub-blocks, 17*18/2 = 153 some 10: 350 and 190 cycles for
 // a sub-block.
@@ -130,7 +130,7 @@ type tileIQ1[T any] [pack.QK * maxLanes]T
 
 // iq1Lanes is the scratch of a few superblocks.
 type iq1Lanes struct {
-	lists   *nearLists
+	lists   *neighbourLists
 	w       [iq1Chunk * pack.QK_K]float32
 	squares [iq1Chunk]float32
 	fits    [iq1Chunk]scalar.FitIQ1
@@ -158,10 +158,10 @@ type iq1Lanes struct {
 	scale         [maxLanes]float32      //
 	shift         [2][maxLanes]int32     // by group (IQ1_M) or all the same
 	codes, ranks  [4][maxLanes]uint32    // by group
-	failed        [maxLanes]bool         // no near point has a finite error
-	snapped       [maxLanes]int32        // -1 where there is any near point
+	failed        [maxLanes]bool         // no neighbour has a finite error
+	snapped       [maxLanes]int32        // -1 where there is any neighbour
 	values        [2][3][maxLanes]uint32 // bits of what levels stand for, by shift
-	items         [4 * maxLanes]uint16   // groups that need a near point
+	items         [4 * maxLanes]uint16   // groups that need a neighbour
 	s             scalar.CutsIQ1_S
 	m             scalar.CutsIQ1_M
 }
@@ -615,7 +615,7 @@ func (l *iq1Lanes) fitIQ1_M(x, w []float32, sub, width int) {
 	}
 }
 
-// finish turns cuts into codes, replaces those that are no points by near points, and then fits the scale again.
+// finish turns cuts into codes, replaces those that are no points by neighbours, and then fits the scale again.
 func (l *iq1Lanes) finish(x, w []float32, groups, width int, open uint32) {
 	l.failed = [maxLanes]bool{}
 	codesIQ1(l, groups)
@@ -642,7 +642,7 @@ func (l *iq1Lanes) finish(x, w []float32, groups, width int, open uint32) {
 		return
 	}
 	valuesIQ1(l)
-	l.near(l.items[:items], x, w, groups)
+	l.neighbours(l.items[:items], x, w, groups)
 	refitIQ1(l, groups)
 	clearUpper()
 }
@@ -711,9 +711,9 @@ func refitIQ1(l *iq1Lanes, groups int) {
 	a.Div(b).IfElse(fit, scale).Store(l.scale[:])
 }
 
-// near sets the codes of the items to near points, and failed where one had no finite error.
-func (l *iq1Lanes) near(items []uint16, x, w []float32, groups int) {
-	byTable := nearIQ1(l, items, x, w, groups)
+// neighbours sets the codes of the items to neighbours, and failed where one had no finite error.
+func (l *iq1Lanes) neighbours(items []uint16, x, w []float32, groups int) {
+	byTable := neighboursIQ1(l, items, x, w, groups)
 	clearUpper()
 	if byTable {
 		return

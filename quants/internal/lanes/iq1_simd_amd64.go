@@ -2,13 +2,13 @@
 
 package lanes
 
-// nearIQ1 sets the codes of the items to near points, and l.failed where one had no finite error. It reports whether it
-// did.
-func nearIQ1(l *iq1Lanes, items []uint16, x, w []float32, groups int) bool {
-	if nearByTable {
-		nearIQ1AVX2(l, items, x, w, groups)
+// neighboursIQ1 sets the codes of the items to neighbours, and l.failed where one had no finite error. It reports
+// whether it did.
+func neighboursIQ1(l *iq1Lanes, items []uint16, x, w []float32, groups int) bool {
+	if searchByAVX2 {
+		neighboursIQ1AVX2(l, items, x, w, groups)
 	}
-	return nearByTable
+	return searchByAVX2
 }
 
 // cutsIQ1_S is scanIQ1_S.

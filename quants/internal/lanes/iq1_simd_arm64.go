@@ -9,19 +9,19 @@ import (
 )
 
 // Steps of IQ1_S and IQ1_M with archsimd: see searchAsymNeon. A weight takes 361 instructions instead of 731 (IQ1_S; in
-// scalar code 1633) and 469 instead of 791 (IQ1_M; 3144). Of the 361 fits take 107, near points 95, which took 306 one
+// scalar code 1633) and 469 instead of 791 (IQ1_M; 3144). Of the 361 fits take 107, neighbours 95, which took 306 one
 // by one, sorting 24 instead of 60.
 
-// nearIQ1 sets the codes of the items to near points, and l.failed where one had no finite error. It reports whether it
-// did.
-func nearIQ1(l *iq1Lanes, items []uint16, x, w []float32, groups int) bool {
+// neighboursIQ1 sets the codes of the items to neighbours, and l.failed where one had no finite error. It reports
+// whether it did.
+func neighboursIQ1(l *iq1Lanes, items []uint16, x, w []float32, groups int) bool {
 	if tilesByNeon {
-		nearIQ1Neon(l, items, x, w, groups)
+		neighboursIQ1Neon(l, items, x, w, groups)
 	}
 	return tilesByNeon
 }
 
-func nearIQ1Neon(l *iq1Lanes, items []uint16, x, w []float32, groups int) {
+func neighboursIQ1Neon(l *iq1Lanes, items []uint16, x, w []float32, groups int) {
 	lists := l.lists
 	for _, item := range items {
 		g, k := int(item>>8&3), int(item&(maxLanes-1))
@@ -31,7 +31,7 @@ func nearIQ1Neon(l *iq1Lanes, items []uint16, x, w []float32, groups int) {
 		c0, c1, c2, c3 := costsIQ1(values, k, load4(x[:4]), load4(w[:4]))
 		c4, c5, c6, c7 := costsIQ1(values, k, load4(x[4:]), load4(w[4:]))
 		span := lists.spans[l.ranks[g][k]]
-		list := lists.codes[span.off:][:nearChunk*int(span.n)]
+		list := lists.codes[span.off:][:neighbourChunk*int(span.n)]
 		if win, ok := nearest8Neon(c0, c1, c2, c3, c4, c5, c6, c7, list); ok {
 			l.codes[g][k] = uint32(list[win])
 		} else {

@@ -2,7 +2,7 @@
 
 package lanes
 
-func nearIQ1(*iq1Lanes, []uint16, []float32, []float32, int) bool { return false }
+func neighboursIQ1(*iq1Lanes, []uint16, []float32, []float32, int) bool { return false }
 
 func cutsIQ1_S(l *iq1Lanes) { scanIQ1_S(l) }
 

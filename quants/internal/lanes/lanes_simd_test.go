@@ -118,7 +118,7 @@ func TestTileIQ1(t *testing.T) {
 	}
 }
 
-// Groups whose elements are in the middle between two near points, or a few units in the last place
+// Groups whose elements are in the middle between two neighbours, or a few units in the last place
 // off, at the scale of a candidate: the points' errors are equal there but for rounding, whatever the weights.
 func TestTileNearTies(t *testing.T) {
 	for _, c := range []struct {
@@ -212,7 +212,8 @@ func TestShortLists(t *testing.T) {
 				t.Fatalf("dimension %d, rank %d: points %x, flag %d", c.cb.Dim, rank, codes, s.flag)
 			}
 		}
-		if chunks := c.runs * ((longest + nearChunk - 1) / nearChunk); longest != c.longest || c.runs > maxRuns ||
+		if chunks := c.runs * ((longest + neighbourChunk - 1) / neighbourChunk); longest != c.longest ||
+			c.runs > maxRuns ||
 			chunks > maxChunks {
 			t.Errorf("longest list %d, want %d; %d runs, %d chunks", longest, c.longest, c.runs, chunks)
 		}

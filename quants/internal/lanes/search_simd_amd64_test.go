@@ -109,7 +109,7 @@ func TestTileSymAVX2(t *testing.T) {
 
 // The bounds of IQ1 need reciprocals that err by 1.5*2^-12 at most.
 func TestTileReciprocals(t *testing.T) {
-	if !nearByTable {
+	if !searchByAVX2 {
 		t.Skip("UNTESTED: there is no AVX2")
 	}
 	var b, c [16]float32

@@ -51,7 +51,7 @@ func levelCodes(codes []uint16, order []uint8, i1, i2 int, mirrored bool) {
 	}
 }
 
-// SnapIQ1 replaces codes that are not points of the codebook by the near point that
+// SnapIQ1 replaces codes that are not points of the codebook by the neighbour that
 // fits x best with that scale and, per group, shift. The weights are those of the
 // fit. It returns the scale, fitted again if there was any such code, or +Inf if
 // the errors overflow.

@@ -9,26 +9,26 @@ import (
 	"ggforge/quants/internal/codebook"
 )
 
-// The choice among near points with vectors of 128 bits, of which one holds a chunk of codes,
-// and no permutation: with amd64, and near points of dimension 4 with arm64, whose other steps are in
+// The choice among neighbours with vectors of 128 bits, of which one holds a chunk of codes,
+// and no permutation: with amd64, and neighbours of dimension 4 with arm64, whose other steps are in
 // codebook_simd_arm64.go and codebook_runs_simd_arm64.go.
 
-// nearLanes is near without a permutation. A lane has a point of even index, then that of odd
+// neighboursLanes is neighbours without a permutation. A lane has a point of even index, then that of odd
 // index after it, and computes its values from its code: 9 operations for each element of 4
-// points, where nearAVX2Dim8 and nearAVX2Dim4 take 3 for 8 points.
-func nearLanes(cb *codebook.Codebook, lists *nearLists, s *gridLanes, items []uint16) (failed bool) {
+// points, where neighboursAVX2Dim8 and neighboursAVX2Dim4 take 3 for 8 points.
+func neighboursLanes(cb *codebook.Codebook, lists *neighbourLists, s *gridLanes, items []uint16) (failed bool) {
 	for _, item := range items {
 		g, t := item>>8&(codebook.MaxGroups-1), item&(maxCandidates-1)
 		span := lists.spans[s.ranks[g][t]]
-		list := lists.codes[span.off:][:nearChunk*int(span.n)]
+		list := lists.codes[span.off:][:neighbourChunk*int(span.n)]
 		if cb.Dim == 8 {
-			nearLanes8(s, list, int(g), s.scale[t])
+			neighboursLanes8(s, list, int(g), s.scale[t])
 		} else {
-			nearLanes4(s, list, int(g), s.scale[t])
+			neighboursLanes4(s, list, int(g), s.scale[t])
 		}
 		// The first smallest. Sums are not negative, so their bits are in order.
 		win := uint64(math.MaxUint64)
-		for i, e := range s.least[:nearChunk/2] {
+		for i, e := range s.least[:neighbourChunk/2] {
 			win = min(win, uint64(e)<<32|uint64(s.index[i]))
 		}
 		if win>>32 >= 0x7F7FFFFF { // the largest float32
@@ -85,7 +85,7 @@ func chooseRunsLanes(dim int, s *gridLanes, points, one, more []uint16) {
 }
 
 // evenFirst are the places of the points of a chunk of linesLanes8.
-var evenFirst = [nearChunk]uint8{0, 4, 1, 5, 2, 6, 3, 7}
+var evenFirst = [neighbourChunk]uint8{0, 4, 1, 5, 2, 6, 3, 7}
 
 // upTo are masks: those of the lanes up to i begin at maxLanes-1-i.
 var upTo = func() (t [2 * maxLanes]uint32) {
@@ -118,7 +118,7 @@ func chooseLanes(s *gridLanes) {
 			best, second := inf, inf
 			code := flag.BitsToInt32()
 			for j := range int(r.points) {
-				c, at := &chunks[j/nearChunk], evenFirst[j%nearChunk]&(nearChunk-1)
+				c, at := &chunks[j/neighbourChunk], evenFirst[j%neighbourChunk]&(neighbourChunk-1)
 				e := scale.Mul(simd.BroadcastUint32s(c.a[at]).BitsToFloat32()).Sub(
 					simd.BroadcastUint32s(c.b[at]).BitsToFloat32())
 				code = code.Max(simd.BroadcastUint32s(c.codes[at] | r.flag).BitsToInt32().And(e.Less(best).ToInt32s()))
