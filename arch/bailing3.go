@@ -202,10 +202,7 @@ var expColumn = parts.Chain("exp-column",
 
 // bailingMoE3Blocks is the number of layers of the file.
 func bailingMoE3Blocks(c *config.View) (int64, error) {
-	n, err := c.BlockCount()
-	if err == nil && (n < 0 || n > config.MaxBlocks) {
-		err = config.WrongType("num_hidden_layers", "a number of layers", n)
-	}
+	n, err := c.BoundedBlockCount(0)
 	if err != nil {
 		return 0, err
 	}

@@ -426,10 +426,7 @@ func deciderHead(c *config.View) (int64, error) {
 
 // deciderLayers is the number of all layers.
 func deciderLayers(c *config.View) (int64, error) {
-	n, err := c.BlockCount()
-	if err == nil && (n < 0 || n > config.MaxBlocks) {
-		err = config.WrongType("num_hidden_layers", "a number of layers", n)
-	}
+	n, err := c.BoundedBlockCount(0)
 	if err != nil {
 		return 0, err
 	}

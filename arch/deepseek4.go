@@ -370,10 +370,7 @@ func v4Clamp(blocks func(*config.View) (int64, error)) table.Derive {
 
 // v4Blocks is the number of layers of a model.
 func v4Blocks(c *config.View) (int64, error) {
-	n, err := c.BlockCount()
-	if err == nil && (n < 0 || n > config.MaxBlocks) {
-		err = config.WrongType("num_hidden_layers", "a number of layers", n)
-	}
+	n, err := c.BoundedBlockCount(0)
 	if err != nil {
 		return 0, err
 	}

@@ -207,10 +207,7 @@ func corrOwn(l table.Layer) (bool, error) {
 
 // corrFirst is the number of layers of the draft.
 func corrFirst(c *config.View) (int64, error) {
-	n, err := c.BlockCount()
-	if err == nil && (n < 0 || n > config.MaxBlocks) {
-		err = config.WrongType("num_hidden_layers", "a number of layers", n)
-	}
+	n, err := c.BoundedBlockCount(0)
 	return n, err
 }
 

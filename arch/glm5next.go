@@ -7,7 +7,6 @@ import (
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
-	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
 )
@@ -123,10 +122,7 @@ func glm5KeyHeads(c *config.View) (v gguf.Value, ok bool, err error) {
 	if err := parts.KDAHeads(c); err != nil {
 		return v, false, err
 	}
-	kinds, ok, err := c.LayerTypes()
-	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: has no key \"layer_types\"", config.ConfigFile)
-	}
+	kinds, err := c.RequireLayerTypes()
 	if err != nil {
 		return v, false, err
 	}

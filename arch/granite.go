@@ -307,10 +307,7 @@ var bamba = &table.Arch{
 
 // bambaLayers reports which layers are Mamba: those without attention.
 func bambaLayers(c *config.View) ([]bool, error) {
-	n, err := c.BlockCount()
-	if err == nil && (n < 0 || n > config.MaxBlocks) {
-		err = config.WrongType("num_hidden_layers", "a number of layers", n)
-	}
+	n, err := c.BoundedBlockCount(0)
 	if err != nil {
 		return nil, err
 	}
@@ -368,10 +365,7 @@ func graniteKeyHeads(c *config.View, ssm []bool, err error) (v gguf.Value, ok bo
 
 // graniteLayers reports which layers are Mamba: those without attention.
 func graniteLayers(c *config.View) ([]bool, error) {
-	layers, ok, err := parts.LayersOf(c, graniteAttentionLayer)
-	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: has no key \"layer_types\"", config.ConfigFile)
-	}
+	layers, err := parts.RequireLayersOf(c, graniteAttentionLayer)
 	for i := range layers {
 		layers[i] = !layers[i]
 	}

@@ -42,10 +42,7 @@ var hyV4 = &table.Arch{
 			if err != nil || !(limit > 0) {
 				return v, false, err
 			}
-			n, err := c.BlockCount()
-			if err == nil && (n < 0 || n > config.MaxBlocks) {
-				err = config.WrongType("num_hidden_layers", "a number of layers", n)
-			}
+			n, err := c.BoundedBlockCount(0)
 			if err != nil {
 				return v, false, err
 			}
@@ -158,10 +155,7 @@ func hyExperts(l table.Layer) (bool, error) {
 // hyIndexers reports for each layer whether it has an indexer of its own; nil for models
 // without.
 func hyIndexers(c *config.View) ([]bool, error) {
-	n, err := c.BlockCount()
-	if err == nil && (n < 1 || n > config.MaxBlocks) {
-		err = config.WrongType("num_hidden_layers", "a number of layers", n)
-	}
+	n, err := c.BoundedBlockCount(1)
 	if err != nil {
 		return nil, err
 	}

@@ -290,10 +290,7 @@ func d1HeadLayers(c *config.View) (int64, error) {
 
 // d1Layers is the number of all layers.
 func d1Layers(c *config.View) (int64, error) {
-	n, err := c.BlockCount()
-	if err == nil && (n < 0 || n > config.MaxBlocks) {
-		err = config.WrongType("num_hidden_layers", "a number of layers", n)
-	}
+	n, err := c.BoundedBlockCount(0)
 	if err != nil {
 		return 0, err
 	}

@@ -62,10 +62,7 @@ func olmo3Pattern(c *config.View) (v gguf.Value, ok bool, err error) {
 	if err != nil || ok {
 		return gguf.Bools(sliding), len(sliding) > 0, err
 	}
-	n, err := c.BlockCount()
-	if err == nil && (n < 1 || n > config.MaxBlocks) {
-		err = config.WrongType("num_hidden_layers", "a number of layers", n)
-	}
+	n, err := c.BoundedBlockCount(1)
 	for i := int64(0); err == nil && i < n; i++ {
 		sliding = append(sliding, (i+1)%4 != 0)
 	}

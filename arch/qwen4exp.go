@@ -194,10 +194,7 @@ func indexerRatios(c *config.View) (v gguf.Value, ok bool, err error) {
 	if err != nil {
 		return v, false, err
 	}
-	kinds, ok, err := c.LayerTypes()
-	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: has no key \"layer_types\"", config.ConfigFile)
-	}
+	kinds, err := c.RequireLayerTypes()
 	if err != nil {
 		return v, false, err
 	}

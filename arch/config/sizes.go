@@ -52,6 +52,24 @@ var (
 // BlockCount returns the number of layers.
 func (c *View) BlockCount() (int64, error) { return c.Require(BlockCountKeys...) }
 
+// BoundedBlockCount is BlockCount with an error for a number below least or above MaxBlocks.
+func (c *View) BoundedBlockCount(least int64) (int64, error) {
+	n, err := c.BlockCount()
+	if err == nil && (n < least || n > MaxBlocks) {
+		err = WrongType("num_hidden_layers", "a number of layers", n)
+	}
+	return n, err
+}
+
+// RequireLayerTypes is LayerTypes for a configuration that must have layer_types.
+func (c *View) RequireLayerTypes() ([]string, error) {
+	kinds, ok, err := c.LayerTypes()
+	if err == nil && !ok {
+		err = fault.Errorf(fault.Broken, "%s: has no key %q", ConfigFile, layerTypes)
+	}
+	return kinds, err
+}
+
 // RopeScaling returns the rope type; factor reports whether there is a scaling
 // factor.
 func (c *View) RopeScaling() (ropeType string, factor bool, err error) {

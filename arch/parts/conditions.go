@@ -115,14 +115,20 @@ func LayersOf(c *config.View, kind string) (is []bool, ok bool, err error) {
 	return is, ok, err
 }
 
+// RequireLayersOf is LayersOf for a configuration that must have layer_types.
+func RequireLayersOf(c *config.View, kind string) ([]bool, error) {
+	is, ok, err := LayersOf(c, kind)
+	if err == nil && !ok {
+		err = fault.Errorf(fault.Broken, "%s: has no key \"layer_types\"", config.ConfigFile)
+	}
+	return is, err
+}
+
 // Sliding is the value of layer_types for sliding-window layers.
 const Sliding = "sliding_attention"
 
 // SlidingLayers writes which layers have a sliding window.
 func SlidingLayers(c *config.View) (v gguf.Value, ok bool, err error) {
-	sliding, ok, err := LayersOf(c, Sliding)
-	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: has no key \"layer_types\"", config.ConfigFile)
-	}
+	sliding, err := RequireLayersOf(c, Sliding)
 	return gguf.Bools(sliding), err == nil && len(sliding) > 0, err
 }

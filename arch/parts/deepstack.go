@@ -83,10 +83,7 @@ func deepstackMapping(c *config.View) (gguf.Value, bool, error) {
 	if c.Given("deepstack_layer_map") == nil && c.Given("spatial_target_layers") == nil {
 		return gguf.Value{}, false, nil // models without projectors need not count layers by this key
 	}
-	n, err := c.BlockCount()
-	if err == nil && (n < 0 || n > config.MaxBlocks) {
-		err = config.WrongType("num_hidden_layers", "a number of layers", n)
-	}
+	n, err := c.BoundedBlockCount(0)
 	if err != nil {
 		return gguf.Value{}, false, err
 	}

@@ -145,10 +145,7 @@ func KeyHeads(c *config.View) (v gguf.Value, ok bool, err error) {
 	if err := KDAHeads(c); err != nil {
 		return v, false, err
 	}
-	n, err := c.BlockCount()
-	if err == nil && (n < 0 || n > config.MaxBlocks) {
-		err = config.WrongType("num_hidden_layers", "a number of layers", n)
-	}
+	n, err := c.BoundedBlockCount(0)
 	if err != nil {
 		return v, false, err
 	}

@@ -26,10 +26,7 @@ var NumberedNextN = &table.NextN{Layers: NextNLayers}
 // BlocksWithNextN is the number of layers with these, for tables whose users have no
 // choice, and BlocksRow its key.
 func BlocksWithNextN(c *config.View) (int64, error) {
-	n, err := c.BlockCount()
-	if err == nil && (n < 0 || n > config.MaxBlocks) {
-		err = config.WrongType("num_hidden_layers", "a number of layers", n)
-	}
+	n, err := c.BoundedBlockCount(0)
 	if err != nil {
 		return 0, err
 	}

@@ -26,12 +26,9 @@ var SharedTensors = []string{"model.embed_tokens.weight", "model.norm.weight", "
 
 // blocks is the number of layers in all.
 func (n *NextN) blocks(c *config.View) (int64, error) {
-	model, err := c.BlockCount()
+	model, err := c.BoundedBlockCount(0)
 	if err != nil {
 		return 0, err
-	}
-	if model < 0 || model > config.MaxBlocks {
-		return 0, config.WrongType("num_hidden_layers", "a number of layers", model)
 	}
 	more, err := n.Layers(c)
 	return model + more, err
