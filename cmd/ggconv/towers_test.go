@@ -221,7 +221,7 @@ func TestTowersRefused(t *testing.T) {
 		"short pyramid": {spec: "mm_dots3note",
 			set: `{"vision_config": {"num_hidden_layers": 4, "embed_dim": 32, "patch_size": 14, "pyramid_num_routed": [0, 0, 4]}}`, code: 3, want: "has 3 numbers, want one for each of 4 layers"},
 		"width of language": {spec: "mm_internvl", set: `{"llm_config": {"num_hidden_layers": 2}, "hidden_size": null}`,
-			code: 3, want: "how wide the language model is"},
+			code: 3, want: `"hidden_size" or "n_embd" of the language model`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, dir := made(t, c.spec, c.replace...)
