@@ -140,7 +140,7 @@ func TestEmbedRefused(t *testing.T) {
 		{"embed " + dir + " --text a --pooling mean --base " + gollama, 5, "cannot be compared"},
 		{"embed " + dir + " --text a -o " + text, 2, "--force"},
 		{"embed " + dir + " -f " + text + " -o " + text + " --force", 2, "equals input"},
-		{"perplexity " + dir + " -f " + text + " -c 16", 4, "predicts nothing"},
+		{"perplexity " + dir + " -f " + text + " -c 16", 4, "predicts no tokens"},
 		{"compare " + gollama + " " + dir + " -f " + text + " -c 16", 5, "tokens"},
 	} {
 		if code, _, _, err := call(append(strings.Fields(c.args), "--progress", "none")...); code != c.code ||

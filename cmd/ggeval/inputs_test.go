@@ -102,7 +102,7 @@ func TestBadInput(t *testing.T) {
 		{"an unknown tokenizer", []string{"perplexity", set("tokenizer.ggml.model", gguf.String("new")), "-f", text}, 4,
 			`"new"`},
 		{"an unknown architecture", []string{"perplexity", set("general.architecture", gguf.String("new")), "-f", text},
-			4, `architecture "new" cannot be run`},
+			4, `architecture "new" is not supported`},
 		{"an unknown key", []string{"perplexity", set("llama.new_feature", gguf.Bool(true)), "-f", text}, 4,
 			"llama.new_feature"},
 		{"a byte without a token", []string{"perplexity", changed(t, file, setToken(3+0xff, "x0"), nil), "-f", umlauts},

@@ -408,7 +408,7 @@ func TestPredict(t *testing.T) {
 	for text, want := range map[string]string{
 		"card: {base_model: x}":                       "want ORG/NAME",
 		"card: {template: /no/such}":                  "/no/such",
-		"evaluation: {text: ../../go.mod}":            "cannot be run",
+		"evaluation: {text: ../../go.mod}":            "is not supported by the evaluator",
 		"card: {off: true}\ncalibration: {matrix: x}": "x: ",
 	} {
 		p, err := Parse("plan", []byte("source: "+source+"\noutput: "+b.dir+"\noutputs: [Q8_0]\n"+text))
