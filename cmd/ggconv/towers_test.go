@@ -51,7 +51,8 @@ func TestTowerFiles(t *testing.T) {
 // they multiply, unlike the reference's, and which hears in layers with norms that the
 // reference has no name for.
 func TestTowerScales(t *testing.T) {
-	for flags, want := range map[string]string{"--mmproj": "1 x 1 x 24 x 1", "--mmproj --compat reference": "24"} {
+	for flags, want := range map[string]string{"--mmproj": "1 x 1 x 24 x 1", "--mmproj --compat reference": "24",
+		"--mmproj --compat llama.cpp": "24"} {
 		_, dir := made(t, "mm_gemma3n_norms")
 		out := filepath.Join(t.TempDir(), "out.gguf")
 		if code, _, err := call(append(strings.Fields(flags), "--progress", "none", "--outtype", "f16", "--outfile",

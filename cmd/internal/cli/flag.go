@@ -20,7 +20,9 @@ type Flag struct {
 	Default any    // of the type that Value has; nil for the zero value
 	// Choices returns the names that the value may be, in any case; nil for any value. The code that reads the flag
 	// decides: it may accept more.
-	Choices  func() []string
+	Choices func() []string
+	// Synonyms are values that mean another one, which is recorded in their place.
+	Synonyms map[string]string
 	Category string // heading in the help, "" for Flags
 	Effect   Effect
 	// Inputs are the kinds of input that the flag is for, 0 for all. Refuse refuses it for others.
@@ -190,10 +192,13 @@ type declared[T any, C any, V cli.ValueCreator[T, C]] struct {
 
 func (d *declared[T, C, V]) declaration() *Flag { return d.flag }
 
-// Set sets the value, which may be a name of Choices in any case.
+// Set sets the value, which may be a name of Choices in any case, or one of Synonyms.
 func (d *declared[T, C, V]) Set(name, value string) error {
 	if d.flag.Choices != nil {
 		value = folded(value, d.flag.Choices())
+	}
+	if same, ok := d.flag.Synonyms[value]; ok {
+		value = same
 	}
 	return d.FlagBase.Set(name, value)
 }

@@ -60,8 +60,9 @@ func CountValue(cmd *cli.Command, name string) (int, error) {
 // CompatFlag returns --compat, which chooses between llama.cpp's bytes and working files where the two differ; program is
 // the one whose bytes are meant.
 func CompatFlag(program string) Flag {
-	return Flag{Name: "compat", Value: Text, Choices: Names("reference"), Category: CategoryOutput, Effect: SetsBytes,
-		Usage: "with `reference`: write what " + program +
+	return Flag{Name: "compat", Value: Text, Choices: Names("llama.cpp", "reference"),
+		Synonyms: map[string]string{"llama.cpp": "reference"}, Category: CategoryOutput, Effect: SetsBytes,
+		Usage: "with `llama.cpp` (or reference): write what " + program +
 			" would write also where that is broken (docs/deviations.md)"}
 }
 
@@ -73,7 +74,7 @@ func Reference(cmd *cli.Command) (bool, error) {
 	case "reference":
 		return true, nil
 	default:
-		return false, fault.Errorf(fault.Usage, "--compat %q: want reference", c)
+		return false, fault.Errorf(fault.Usage, "--compat %q: want llama.cpp", c)
 	}
 }
 
