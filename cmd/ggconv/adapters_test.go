@@ -135,7 +135,7 @@ func TestAdapterBase(t *testing.T) {
 	t.Setenv("HF_HOME", home)
 	t.Setenv("HF_HUB_CACHE", "")
 	t.Setenv("HF_ENDPOINT", "http://127.0.0.1:1")
-	fails(t, 2, "not in the hub's cache: say where it is", dir)
+	fails(t, 2, "not in the hub's cache", dir)
 	must(t, os.MkdirAll(snapshot, 0o777))
 	config, err := os.ReadFile(filepath.Join(gollama, "config.json"))
 	must(t, err)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestConfigValues converts checkpoints whose config.json spells what it says
-// differently, or says what the architecture does not do.
+// TestConfigValues converts checkpoints whose config.json spells values differently,
+// or has values that the architecture does not support.
 func TestConfigValues(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec, set string

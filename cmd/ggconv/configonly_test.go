@@ -143,8 +143,8 @@ func TestConfigOnlySilent(t *testing.T) {
 	}
 }
 
-// TestConfigOnlyTower looks at configurations of what sees and hears, which need no
-// tokenizer, but the files that say how pictures are prepared.
+// TestConfigOnlyTower checks configurations of vision and audio encoders, which need no tokenizer, but
+// the files with image preprocessing parameters.
 func TestConfigOnlyTower(t *testing.T) {
 	const voxtral = `{"architectures": ["VoxtralForConditionalGeneration"], "audio_config": {"activation_dropout": 0.0, "activation_function": "gelu", "attention_dropout": 0.0,
 		"dropout": 0.0, "head_dim": 64, "hidden_size": 1280, "initializer_range": 0.02, "intermediate_size": 5120, "layerdrop": 0.0, "max_source_positions": 1500,

@@ -47,6 +47,6 @@ func fails(t *testing.T, want int, text string, args ...string) {
 		t.Errorf("exit code %d, %v; want %d and %q\n%s", code, err, want, text, printed)
 	}
 	if left, _ := filepath.Glob(out + "*"); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
+		t.Errorf("leftover: %q", left)
 	}
 }

@@ -290,7 +290,7 @@ func TestChanged(t *testing.T) {
 					t.Errorf("exit code %d, %v; want 3 and the file", code, err)
 				}
 				if left, _ := filepath.Glob(out + "*"); len(left) > 0 {
-					t.Errorf("left behind: %q", left)
+					t.Errorf("leftover: %q", left)
 				}
 			})
 		}
@@ -313,8 +313,8 @@ func TestTensorNames(t *testing.T) {
 	}
 }
 
-// TestLabels converts checkpoints whose config.json says that they are quantized:
-// what counts is how the weights are stored.
+// TestLabels converts checkpoints whose config.json names a quantization method:
+// only the stored weights count.
 func TestLabels(t *testing.T) {
 	for _, label := range []string{"fp8", "bitnet", "gptq", "mxfp4"} {
 		dir := copyOf(t, "model")

@@ -67,7 +67,7 @@ func TestInertKeys(t *testing.T) {
 			`{"n_layer": 2, "n_head": 4, "n_embd": 64, "n_positions": 2048, "seq_length": 2048, "max_position_embeddings": 2048}`, ""},
 		"repeated-gpt2":    {"gpt2", `{"hidden_size": 64, "num_attention_heads": 4}`, ""},
 		"repeated-wrongly": {"llama", `{"n_head": 5}`, "n_head"},
-		"unknown":          {"llama", `{"strange": 1, "stranger": {"a": 1}, "absent": false}`, "strange, stranger"},
+		"unknown":          {"llama", `{"strange": 1, "unknown": {"a": 1}, "absent": false}`, "strange, unknown"},
 		"window": {"llama",
 			`{"sliding_window": 1, "use_sliding_window": true, "max_window_layers": 1, "layer_types": ["full_attention", "full_attention"]}`, ""},
 		"other-layers": {"llama", `{"layer_types": ["full_attention", "conv"]}`, "layer_types"},

@@ -110,7 +110,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	tool.NoteScalar(cmd)
-	part := "" // what is said if only a part was written
+	part := "" // the message if only a part was written
 	write := func() ([]string, any, error) {
 		result, err := job.Write(ctx, path, r.Write)
 		if err != nil {
@@ -154,7 +154,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 }
 
 // checkName refuses an output whose name ends in a type that only ggquant makes,
-// unless --outtype says what is meant. warning is about a name that ends in another
+// unless --outtype is given. warning is about a name that ends in another
 // type of ggconv's than the file has.
 func checkName(r *runs.ConvertRequest, job *convert.Job) (warning string, err error) {
 	if !r.ByName {

@@ -149,7 +149,7 @@ func TestExitCodes(t *testing.T) {
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "*.gguf*"))
 	if err != nil || len(left) != 1 || left[0] != there {
-		t.Errorf("left behind: %v %v", left, err)
+		t.Errorf("leftover: %v %v", left, err)
 	}
 	if st, err := os.Stat(there); err != nil || st.Size() != 0 {
 		t.Errorf("existing output touched: %v %v", st, err)
@@ -166,7 +166,7 @@ func TestInterrupted(t *testing.T) {
 		t.Errorf("exit code %d, error %v", tool.Code(err), err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("leftover: %v", left)
 	}
 }
 

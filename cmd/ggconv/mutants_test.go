@@ -71,7 +71,7 @@ func TestCountsThatNothingLoads(t *testing.T) {
 	}
 }
 
-// TestSpecialTokenOfNoToken converts a vocabulary with ids of special tokens that are of none: the
+// TestSpecialTokenOfNoToken converts a vocabulary with ids of special tokens outside of it: the
 // file is the reference's, with a warning. ggtool verify has a note (TestVerifyCounts).
 func TestSpecialTokenOfNoToken(t *testing.T) {
 	s, dir := made(t, "qwen2")

@@ -116,7 +116,7 @@ func TestDash(t *testing.T) {
 		}
 	}
 	if left, _ := filepath.Glob("*"); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("leftover: %v", left)
 	}
 }
 

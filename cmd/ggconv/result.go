@@ -93,11 +93,11 @@ type understanding struct {
 type supported struct {
 	Class        string `json:"class"`
 	Architecture string `json:"architecture"`
-	Tower        bool   `json:"mmproj"` // --mmproj converts the part that sees or hears
+	Tower        bool   `json:"mmproj"` // --mmproj converts its vision or audio encoder
 }
 
-// printModels lists the classes of the registry with their architectures, each on a line of
-// its own where configurations of a class decide, then those whose part that sees or hears --mmproj converts.
+// printModels lists the classes of the registry with their architectures, each on its
+// own line where the configuration decides, then the classes whose vision or audio encoder --mmproj converts.
 func printModels(w io.Writer, asJSON bool) error {
 	var list []supported
 	for _, class := range arch.Classes() {

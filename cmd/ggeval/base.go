@@ -35,8 +35,8 @@ func (r *compareRequest) openBase(ctx context.Context, cmd *cli.Command) (*base,
 		cut: func(v *vocab.Vocab) (eval.Run, error) { return r.Text.Run(v, m.text) }}, nil
 }
 
-// openSaved opens the base of a comparison that has been saved. Its text is tokens
-// already, of which the first model says which they are.
+// openSaved opens the saved base of a comparison. Its text is token ids, which
+// the vocabulary of the first model decodes.
 func (r *compareRequest) openSaved(cmd *cli.Command, first *candidate) (*base, error) {
 	f, err := logprobs.Open(r.Saved)
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 func compareCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "compare",
-		Usage:     "say how far models are from the one that they were made of",
+		Usage:     "measure the divergence of models from their base",
 		ArgsUsage: "BASE [MODEL...]",
 		Description: "BASE and each MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n\n" +
 			"All models go through their layers side by side: BASE is run once, and no\n" +

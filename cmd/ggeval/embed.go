@@ -37,13 +37,13 @@ func embedCommand() *cli.Command {
 			Effect: tool.SetsBytes,
 			Usage:  "divide vectors by a norm `N`: -1 none, 0 largest value 32760, 1 taxicab, 2 Euclidean, more: p-norm"},
 		tool.Flag{Name: "base", Value: tool.File, Effect: tool.ReadsFile,
-			Usage: "say how far vectors are from those of the model `BASE`"},
+			Usage: "compare vectors with those of the model `BASE`"},
 		tool.Shared("output", "write the vectors to `FILE`: float32, little-endian, one after the other"),
 		tool.ForceFlag(),
 	)...)
 	return &cli.Command{
 		Name:      "embed",
-		Usage:     "make vectors of texts, or say how far those of two models are apart",
+		Usage:     "compute embeddings of texts, or compare those of two models",
 		ArgsUsage: "MODEL",
 		Description: "MODEL, and BASE of --base, " + runs.ModelHelp + "\n\n" +
 			"Each line of the file, and each --text, is a text. Tokens that stand for something\n" +
@@ -156,7 +156,7 @@ type distanceResult struct {
 	Cosines  []number `json:"cosines"`
 }
 
-// spread says how values are distributed.
+// spread is the distribution of values.
 type spread struct {
 	Mean   number `json:"mean"`
 	Min    number `json:"min"`

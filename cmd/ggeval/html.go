@@ -11,7 +11,7 @@ import (
 	"ggforge/model"
 )
 
-// about says what the figures of a page are of.
+// about returns the text and the cost of the run that a page shows.
 func about(r textResult, c costResult) []page.Fact {
 	facts := []page.Fact{{Name: "text", Value: page.Names(r.File)[0]},
 		{Name: "chunks", Value: fmt.Sprintf("%d of %d tokens", r.Chunks, r.Chunk)}}

@@ -32,8 +32,8 @@ func imatrixCommand() *cli.Command {
 		ArgsUsage: "[MODEL]",
 		Description: "MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n\n" +
 			"The file holds, for each column of the matrices in the blocks, the sum of the squares\n" +
-			"of what met it in all tokens of all chunks: the file of llama-imatrix, but with exact\n" +
-			"arithmetic. Without MODEL and text the files of --in-file are merged.\n\n" + tool.ExitHelp,
+			"of its input activations over all tokens of all chunks: the file of llama-imatrix, but\n" +
+			"with exact arithmetic. Without MODEL and text the files of --in-file are merged.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Main: strings.Fields(
 				"file escape ctx-size chunks output format in-file save-every process-output parse-special part " +
@@ -73,8 +73,8 @@ type imatrixResult struct {
 	Format       string `json:"format"`
 	Bytes        int64  `json:"bytes"`
 	Entries      int    `json:"entries"`
-	// Seen is how many chunks the matrix is of, ChunkSize how many tokens it says that one
-	// has: both with merged files.
+	// Seen is the number of chunks, merged files included, and ChunkSize the number of tokens in
+	// each.
 	Seen      int      `json:"chunk_count"`
 	ChunkSize int      `json:"chunk_size"`
 	Datasets  []string `json:"datasets"`

@@ -93,7 +93,7 @@ func TestImatrix(t *testing.T) {
 		len(r.Merged) != 2 {
 		t.Errorf("merged: %+v", r)
 	}
-	// nothing is left behind
+	// no state files are left
 	if left, err := filepath.Glob(out + "*.state*"); err != nil || left != nil {
 		t.Errorf("%v, %v", left, err)
 	}

@@ -15,7 +15,7 @@ import (
 	"ggforge/tokenizer/vocab"
 )
 
-// textHelp says what becomes of the text, for the help of verbs.
+// textHelp explains the handling of the text in the help of verbs.
 const textHelp = "The text is taken as it is, but for one newline at its end, and cut into chunks of\n" +
 	"-c tokens; what is left at the end does not count. Each chunk begins with the token\n" +
 	"for a beginning (BOS), if the model's vocabulary asks for one."
@@ -69,7 +69,7 @@ type reading struct {
 	tokens int // of the whole text
 }
 
-// result says what was read of the text in a file.
+// result returns the sizes of the text read from a file.
 func (t *reading) result(file string) textResult {
 	return textResult{File: file, Tokens: t.tokens, Chunk: t.run.Chunk, Chunks: len(t.run.Tokens) / t.run.Chunk}
 }
@@ -108,7 +108,7 @@ func (in *input) load(ctx context.Context, cmd *cli.Command, path string,
 	return r, nil
 }
 
-// settle says how a run is carried out.
+// settle sets the workers and the progress of a run.
 func (in *input) settle(r *eval.Run) {
 	r.Workers = in.Workers
 	if in.Show != nil {

@@ -128,7 +128,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestWarnings checks what is said about texts and models that are taken all the same.
+// TestWarnings checks warnings about texts and models that are accepted.
 func TestWarnings(t *testing.T) {
 	files := quantized(t, checkpointOf(t, "llama", 1), "F16", "Q8_0")
 	file, other := files[0], files[1]

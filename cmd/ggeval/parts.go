@@ -22,7 +22,7 @@ import (
 	"ggforge/writer"
 )
 
-// shares says which chunks a process runs, if it is one of several.
+// shares selects the chunks that a process runs, if it is one of several.
 type shares struct{ runs.Shares }
 
 // job returns what processes have parts of: so many items, and all that the result depends on.
@@ -52,7 +52,7 @@ type partResult struct {
 	From   int `json:"from_chunk"`
 	To     int `json:"to_chunk"`
 	Chunks int `json:"chunks"`
-	// Before says that the part was there already.
+	// Before is set if the part was there already.
 	Before bool `json:"done_before"`
 	costResult
 }

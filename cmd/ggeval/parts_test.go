@@ -34,7 +34,7 @@ func TestParts(t *testing.T) {
 	}
 	for i, c := range []struct {
 		verb  []string
-		whole []string // what is put together, of how the verb says what it has done
+		whole []string // the finished output as the verb reports it
 		n     int
 	}{
 		{[]string{"perplexity", model}, nil, 3},
@@ -90,7 +90,7 @@ func TestParts(t *testing.T) {
 			common...)...); code != 0 {
 			t.Fatal(err)
 		}
-		refused(5, "is of another job")
+		refused(5, "belongs to another job")
 		if code, _, _, err := call(append(append(all[:len(all):len(all)], "--part", fmt.Sprintf("2/%d", c.n)),
 			common...)...); code != 5 || !strings.Contains(err.Error(), "--force replaces it") {
 			t.Errorf("%q: over a part of another job: %d, %v", c.verb, code, err)
@@ -236,7 +236,7 @@ func fineTune(t *testing.T, dir string) string {
 	return to
 }
 
-// TestPartsOfFineTunes checks that --finish refuses parts of which one is of another model, although headers and first
+// TestPartsOfFineTunes checks that --finish refuses a part made from another model, although headers and first
 // rows are the same.
 func TestPartsOfFineTunes(t *testing.T) {
 	a := checkpointOf(t, "llama", 1)
@@ -259,7 +259,7 @@ func TestPartsOfFineTunes(t *testing.T) {
 			}
 		}
 		if code, err := run(a, "--finish"); code != 5 ||
-			!strings.Contains(err.Error(), name+".part-2-of-2: is of another job: its model, as its identity,") {
+			!strings.Contains(err.Error(), name+".part-2-of-2: belongs to another job: its model, as its identity,") {
 			t.Errorf("%q: %d, %v", verb, code, err)
 		}
 	}

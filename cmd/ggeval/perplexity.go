@@ -21,7 +21,7 @@ import (
 func perplexityCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "perplexity",
-		Usage:     "say how well a model predicts a text",
+		Usage:     "measure how well a model predicts a text",
 		ArgsUsage: "MODEL",
 		Description: "MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n\n" +
 			"The second half of each chunk is predicted, token by token, but for its first one.\n" +

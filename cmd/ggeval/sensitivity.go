@@ -27,7 +27,7 @@ const sensitivityChunks = 8
 func sensitivityCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "sensitivity",
-		Usage:     "say which tensors of a model suffer most from being quantized",
+		Usage:     "measure which tensors of a model lose most by quantization",
 		ArgsUsage: "MODEL",
 		Description: "MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n" +
 			fmt.Sprintf("Without --chunks the first %d are taken.\n\n", sensitivityChunks) +

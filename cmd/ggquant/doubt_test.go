@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestSwapped names a quantized file as the input and what it was made of as the output.
+// TestSwapped names a quantized file as the input and its source as the output.
 func TestSwapped(t *testing.T) {
 	dir := t.TempDir() + "/"
 	original := ggufModel(t, dir+"f32.gguf", 256, nil)

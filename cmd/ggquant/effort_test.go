@@ -16,8 +16,8 @@ import (
 	"ggforge/test/hftest"
 )
 
-// TestEffort checks that blocks that are chosen leave everything else as it is: types, sizes,
-// the bytes of other tensors and the metadata, but for the keys that say what was done; that
+// TestEffort checks that chosen blocks leave everything else as it is: types, sizes, the bytes
+// of other tensors and the metadata, except the keys that record the calibration; that
 // the bytes depend on neither the number of workers nor what else is written; and that
 // errors fall.
 func TestEffort(t *testing.T) {

@@ -200,7 +200,7 @@ func TestFlagErrors(t *testing.T) {
 				t.Errorf("exit code %d, error %v; want %d with %q", code, err, c.code, c.text)
 			}
 			if left, _ := filepath.Glob(out + "*"); len(left) > 0 {
-				t.Errorf("left behind: %v", left)
+				t.Errorf("leftover: %v", left)
 			}
 		})
 	}

@@ -35,7 +35,7 @@ func TestTypesHelp(t *testing.T) {
 		t.Errorf("marked are %v, want %v", marked, want)
 	}
 	if strings.Count(short, "\nLoss: ") != 1 || !strings.Contains(all, measuredModel) {
-		t.Error("the help does not say what the loss is")
+		t.Error("the help does not explain the loss")
 	}
 	for _, flag := range []string{"--fuse-qkv", "--prune-layers", "--manifest"} {
 		if strings.Contains(short, "  "+flag) || !strings.Contains(all, "  "+flag) {

@@ -59,7 +59,7 @@ func expecting(t *testing.T) func(code int, text string, args ...string) {
 }
 
 // TestPartsOfFineTunes checks that a part of another model is refused, although header, size and first MiB of both
-// files are the same; and that what an interrupted run has left of one is not gone on from with the other.
+// files are the same; and that a run interrupted with one is not resumed with the other.
 func TestPartsOfFineTunes(t *testing.T) {
 	a, b := twins(t, func(data []byte) {
 		for i := 1 << 20; i < len(data); i += 2 {
@@ -150,6 +150,6 @@ func TestUploadOfFineTune(t *testing.T) {
 	}
 	run(0, "", args...)
 	if one, err := os.ReadFile(want); err != nil || !bytes.Equal(one, s.Get("out/o.gguf")) {
-		t.Errorf("the object is of another model, %v", err)
+		t.Errorf("the object was made from another model, %v", err)
 	}
 }

@@ -94,7 +94,7 @@ func TestChanged(t *testing.T) {
 				t.Errorf("exit code %d, %v; want 3", code, err)
 			}
 			if left, _ := filepath.Glob(out + "*"); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
+				t.Errorf("leftover: %q", left)
 			}
 		})
 	}

@@ -198,7 +198,7 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("exit code %d, error %v; want %d with %q", code, err, c.code, c.text)
 			}
 			if left, _ := filepath.Glob(out + "*"); len(left) > 0 {
-				t.Errorf("left behind: %v", left)
+				t.Errorf("leftover: %v", left)
 			}
 		})
 	}
@@ -364,6 +364,6 @@ func TestOutDir(t *testing.T) {
 		}
 	}
 	if after, err := os.ReadDir(out); err != nil || len(after) != len(before) {
-		t.Errorf("left behind: %v %v", after, err)
+		t.Errorf("leftover: %v %v", after, err)
 	}
 }

@@ -33,7 +33,7 @@ func again(t *testing.T, path string, inputs ...string) (*reproduce.Result, stri
 	r, err := reproduce.Run(context.Background(), path, reproduce.Options{Inputs: inputs, Workers: 2, Log: io.Discard,
 		Warn: func(texts ...string) { warned = append(warned, texts...) }})
 	if left, e := os.ReadDir(temp); e != nil || len(left) > 0 {
-		t.Errorf("left behind: %v %v", left, e)
+		t.Errorf("leftover: %v %v", left, e)
 	}
 	return r, strings.Join(warned, "\n"), err
 }
@@ -108,7 +108,7 @@ func TestManifest(t *testing.T) {
 		fault.Refused) || !strings.Contains(err.Error(), "in.gguf (source): has ") {
 		t.Errorf("another input: %v", err)
 	}
-	// What a stranger may write.
+	// Arguments of an untrusted manifest.
 	for _, args := range [][]string{{"--save-recipe", "x"}, {"--force"}, {"--out-dir", "/tmp"}, {"--cache", "x"},
 		{"--imatrix", "../x"}, {"--imatrix", "/etc/passwd"}, {"x"}, {"--", "x"}} {
 		if _, _, err := again(t, change(func(m *manifest.Manifest) { m.Arguments = args })); !errors.Is(err,

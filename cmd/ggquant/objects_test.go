@@ -121,8 +121,8 @@ func together(n int, is func(r *http.Request) bool) buckettest.Answer {
 func begins(r *http.Request) bool { return r.Method == "POST" && r.URL.Query().Has("uploads") }
 func ends(r *http.Request) bool   { return r.Method == "POST" && r.URL.Query().Has("uploadId") }
 
-// TestUploadsAtOnce has three runs make one object at once: one of them wins, the others say what they have found, and
-// nothing is left that the next run does not go on with.
+// TestUploadsAtOnce has three runs make one object at once: one of them wins, the others report the object that they
+// found, and the next run resumes all that is left.
 func TestUploadsAtOnce(t *testing.T) {
 	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)
 	wants := map[string][]byte{}

@@ -38,7 +38,7 @@ func TestHostilePartial(t *testing.T) {
 			t.Errorf("%s: the file outside holds %q, %v", what, b, err)
 		}
 		if list, err := os.ReadDir(dir); err != nil || len(list) != 1 {
-			t.Errorf("%s: left behind: %v, %v", what, list, err)
+			t.Errorf("%s: leftover: %v, %v", what, list, err)
 		}
 	}
 }

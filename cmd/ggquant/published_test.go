@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestPublishedTypes checks that names which publishers give to types get an answer that says what to use, and that no
-// file is called by them.
+// TestPublishedTypes checks that publishers' own names of types get an answer with the type to use, and that no
+// file is named by them.
 func TestPublishedTypes(t *testing.T) {
 	dir := t.TempDir()
 	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil)

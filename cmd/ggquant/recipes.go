@@ -50,7 +50,7 @@ func recipeHelp() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// lossHelp says what the losses are of.
+// lossHelp explains the column of losses.
 const lossHelp = "Losses are Kullback-Leibler divergences in nats for a token, measured with " + measuredModel +
 	", a small model (" + measuredText + "); high is that with " +
 	"--calibrate and --effort high. Where there is none, none was measured; docs/quality.md has more."

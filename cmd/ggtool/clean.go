@@ -22,7 +22,7 @@ import (
 func cleanCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "clean",
-		Usage:     "list what runs have left that were killed, and remove it",
+		Usage:     "list leftover files of killed runs, and remove them",
 		ArgsUsage: "[DIR...]",
 		Description: "Lists the temporary files and journals in each DIR, the current directory without one,\n" +
 			"from which --resume or --finish would continue. --remove removes them; a change of names\n" +

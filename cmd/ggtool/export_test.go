@@ -109,7 +109,7 @@ func TestExport(t *testing.T) {
 			}
 			if c.code != 0 {
 				if _, err := os.Stat(out); err == nil {
-					t.Error("directory left behind")
+					t.Error("the directory is still there")
 				}
 				return
 			}

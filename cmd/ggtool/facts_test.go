@@ -43,7 +43,7 @@ func TestMemoryOfWindows(t *testing.T) {
 	}
 }
 
-// TestMemoryOfNoLayers estimates models whose files say that they have no layers.
+// TestMemoryOfNoLayers estimates models whose files have a layer count of 0.
 func TestMemoryOfNoLayers(t *testing.T) {
 	for _, c := range []struct{ spec, key string }{{"granite_switch", "graniteswitch.block_count"},
 		{"llama", "llama.block_count"}, {"mamba2", "mamba2.block_count"}} {

@@ -14,7 +14,7 @@ import (
 	"ggforge/imatrix/imatrixtest"
 )
 
-// TestImatrix merges, converts and changes matrices, and says what is in them.
+// TestImatrix merges, converts, changes and shows matrices.
 func TestImatrix(t *testing.T) {
 	dir := t.TempDir() + "/"
 	run := expect(t, "imatrix")

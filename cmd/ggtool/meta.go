@@ -70,7 +70,7 @@ func metaCommand() *cli.Command {
 				Usage: "leave `SIZE` bytes of room for later changes (" + tool.SizeHelp +
 					"); FILE is written anew"},
 			tool.Shared("output", "write `OUT`, and leave FILE as it is"),
-			tool.Shared("dry-run", "only say what would change"),
+			tool.Shared("dry-run", "only print what would change"),
 			tool.Flag{Name: "alone", Effect: tool.SetsBytes,
 				Usage: "change a shard as a file of its own"},
 			tool.ThreadsFlag(), tool.ForceFlag(), tool.JSONFlag(), tool.ProgressFlag(),

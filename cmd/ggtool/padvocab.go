@@ -14,7 +14,7 @@ import (
 func padVocabCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "pad-vocab",
-		Usage:     "add unused tokens, so that a vocabulary has a size",
+		Usage:     "add unused tokens, to pad the vocabulary to a size",
 		ArgsUsage: "FILE OUT",
 		Description: "Tokens [PADn] of type unused follow the others, and rows for them those of token\n" +
 			"embeddings and output, which are copied as they are, whatever their type. Without\n" +
@@ -30,7 +30,7 @@ func padVocabCommand() *cli.Command {
 			tool.Flag{Name: "size", Value: tool.Count, Unit: "tokens", Effect: tool.SetsBytes,
 				Usage: "pad to `N` tokens"},
 			tool.Flag{Name: "multiple", Value: tool.Count, Unit: "tokens", Effect: tool.SetsBytes,
-				Usage: "pad to the next multiple of `N` tokens, also of --size"},
+				Usage: "round up to a multiple of `N` tokens, --size too"},
 			tool.Flag{Name: "like", Value: tool.Integer, Default: -1, Effect: tool.SetsBytes,
 				Usage: "new rows are copies of those of the token with this `ID`, such as one that is never predicted"},
 			tool.ThreadsFlag(), tool.ForceFlag(), tool.JSONFlag(), tool.ProgressFlag(),

@@ -117,11 +117,12 @@ func TestSignalWhileReading(t *testing.T) {
 			sent := time.Now()
 			cmd.Wait()
 			if cmd.ProcessState.ExitCode() != 130 ||
-				stderr.String() != "ggtool: interrupted; nothing is left behind\n" || time.Since(sent) > time.Minute {
+				stderr.String() != "ggtool: interrupted; no temporary files are left\n" ||
+				time.Since(sent) > time.Minute {
 				t.Errorf("%v after %v, printed %q", cmd.ProcessState, time.Since(sent), stderr.String())
 			}
 			if _, err := os.Lstat(out); err == nil {
-				t.Error("the directory is left behind")
+				t.Error("the directory is still there")
 			}
 		})
 	}
@@ -183,7 +184,7 @@ func TestBrokenPipe(t *testing.T) {
 		t.Errorf("%v, want exit code 1", cmd.ProcessState)
 	}
 	if left, err := os.ReadDir(parent); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v %v", left, err)
+		t.Errorf("leftover: %v %v", left, err)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 	"ggforge/writer"
 )
 
-// TestQuality says how far a quantized model is from what it was, as text, JSON and a page.
+// TestQuality measures the weight error of a quantized model, as text, JSON and a page.
 func TestQuality(t *testing.T) {
 	dir := t.TempDir() + "/"
 	values := make([]float32, 256)

@@ -17,7 +17,7 @@ import (
 	"ggforge/test/clitest"
 )
 
-// strange writes a manifest as a stranger may have done, and returns its path.
+// strange writes an untrusted manifest and returns its path.
 func strange(t *testing.T, dir string, m manifest.Manifest) string {
 	t.Helper()
 	m.Format, m.Program = manifest.Format, "ggforge"

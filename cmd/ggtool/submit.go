@@ -37,7 +37,8 @@ const submitted = "[--] COMMAND ARGUMENT..."
 // jobFlags returns the flags that both schedulers have.
 func jobFlags(more ...tool.Flag) []tool.Flag {
 	return append(tool.Group("Job",
-		tool.Flag{Name: "parts", Option: "Parts", Hint: "say how many with --parts N", Value: tool.Count, Unit: "parts",
+		tool.Flag{Name: "parts", Option: "Parts", Hint: "set the number with --parts N", Value: tool.Count,
+			Unit:   "parts",
 			Effect: tool.SetsBytes,
 			Usage:  "cut the work into `N` parts"},
 		tool.Flag{Name: "at-once", Value: tool.Count, Unit: "parts", Effect: tool.SetsBytes,

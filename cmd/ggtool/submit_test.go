@@ -14,7 +14,7 @@ func TestSubmit(t *testing.T) {
 	slurm(0, "\n'ggquant' '--part' 'auto/16' '--resume' '--imatrix' 'a b' 'in' '--' '-out' 'Q4_K_M' &\n", command...)
 	slurm(0, "\n'ggquant' '--finish' '--imatrix' 'a b' 'in' '--' '-out' 'Q4_K_M' &\n", command...)
 	k8s(0, "completions: 16\n", append([]string{"--image", "i", "--claim", "c"}, command...)...)
-	slurm(2, "0 parts: want 1 to 100000; say how many with --parts N", "--", "ggquant", "in", "Q8_0")
+	slurm(2, "0 parts: want 1 to 100000; set the number with --parts N", "--", "ggquant", "in", "Q8_0")
 	slurm(2, "no command", "--parts", "2")
 	slurm(2, "--part: parts, --resume", "--parts", "2", "--", "ggquant", "--part", "1/2", "in", "Q8_0")
 	slurm(2, "is not a size", "--parts", "2", "--mem", "much", "--", "ggquant", "in", "Q8_0")

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestUsageErrors checks what is said of flags and verbs that there are not, and of those that are missing: in our own
-// words, with both dashes, and with what helps.
+// TestUsageErrors checks the messages for unknown and missing flags and verbs: in our own words, with both dashes, and
+// with a suggestion.
 func TestUsageErrors(t *testing.T) {
 	for args, want := range map[string]string{
 		"info x.gguf":                       `unknown verb "info", did you mean inspect?`,

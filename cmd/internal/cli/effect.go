@@ -20,7 +20,7 @@ const (
 	Permits
 	// Refuses: the run may end with an error instead. No byte depends on it.
 	Refuses
-	// NamesOutput: the value says where outputs or other results go, and how they are called.
+	// NamesOutput: the value is the place or the name of outputs or other results.
 	NamesOutput
 	// KeepsState: the value names a file or folder for intermediate state.
 	KeepsState

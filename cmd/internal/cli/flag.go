@@ -10,7 +10,7 @@ import (
 	"ggforge/fault"
 )
 
-// Flag declares a flag. The package comment says what is made of it.
+// Flag declares a flag. The package comment lists what is generated from it.
 type Flag struct {
 	Name    string
 	Aliases []string // further names; one of one character is a letter, as o for -o

@@ -82,7 +82,7 @@ func printError(cmd *cli.Command, err error, stopped bool) {
 	}
 	text := strings.TrimSpace(err.Error())
 	if stopped && errors.Is(err, context.Canceled) {
-		text = "interrupted; nothing is left behind"
+		text = "interrupted; no temporary files are left"
 		if writer.Kept(err) {
 			text = "interrupted; " + keptText
 		}
@@ -104,7 +104,8 @@ type keptError struct {
 
 func (k *keptError) Unwrap() error { return k.error }
 
-// Kept returns err for a command that keeps its work when it is interrupted: text replaces "nothing is left behind".
+// Kept returns err for a command that keeps its work when it is interrupted: text replaces "no temporary files are
+// left".
 func Kept(err error, text string) error { return &keptError{err, text} }
 
 // shortened returns a text whose first line is followed by at most fault.MaxListed

@@ -12,8 +12,8 @@ import (
 )
 
 // stopping are the signals that end a command. After os.Interrupt, its work is given up and
-// its temporary files are removed. The others say that the machine or the session
-// goes away: what another run can go on from is left.
+// its temporary files are removed. The others come when the machine or the session
+// ends: the state that another run can resume from is kept.
 var stopping = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 
 // grace is how long a command that is to leave what it has may take to notice: whoever

@@ -69,12 +69,13 @@ func TestSignals(t *testing.T) {
 		signals   []syscall.Signal
 		text      string
 	}{
-		{"interrupt", "waits", "", []syscall.Signal{intr}, "interrupted; nothing is left behind"},
-		{"terminate", "waits", "", []syscall.Signal{term}, "interrupted; nothing is left behind"},
-		{"hang-up", "waits", "", []syscall.Signal{hup}, "interrupted; nothing is left behind"},
+		{"interrupt", "waits", "", []syscall.Signal{intr}, "interrupted; no temporary files are left"},
+		{"terminate", "waits", "", []syscall.Signal{term}, "interrupted; no temporary files are left"},
+		{"hang-up", "waits", "", []syscall.Signal{hup}, "interrupted; no temporary files are left"},
 		{"ignored-interrupt", "waits", "INT", []syscall.Signal{intr, intr, term},
-			"interrupted; nothing is left behind"},
-		{"ignored-hang-up", "waits", "HUP", []syscall.Signal{hup, hup, intr}, "interrupted; nothing is left behind"},
+			"interrupted; no temporary files are left"},
+		{"ignored-hang-up", "waits", "HUP", []syscall.Signal{hup, hup, intr},
+			"interrupted; no temporary files are left"},
 		{"twice", "stuck", "", []syscall.Signal{intr, intr}, ""},
 		{"two-kinds", "stuck", "", []syscall.Signal{hup, term}, ""},
 		{"terminate-stuck", "stuck", "", []syscall.Signal{term}, ""},
@@ -122,7 +123,7 @@ func TestSignals(t *testing.T) {
 			}
 			left, err := os.ReadDir(dir)
 			if kept := strings.Contains(c.text, "kept"); err != nil || (len(left) > 0) != kept {
-				t.Errorf("left behind: %v %v", left, err)
+				t.Errorf("leftover: %v %v", left, err)
 			}
 		})
 	}

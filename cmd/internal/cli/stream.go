@@ -17,7 +17,7 @@ import (
 )
 
 // stream is standard output or standard error of a command. All that commands
-// print goes through one, and much of it comes from files of strangers: names,
+// print goes through one, and much of it comes from untrusted files: names,
 // metadata, paths. So control characters other than newline and tab, and those
 // that change the direction of text, are shown as escapes and not obeyed by the
 // terminal: \u001b, or \x9b for a byte that is no UTF-8. In JSON, where such a
@@ -204,7 +204,7 @@ func (r *run) settle(err error) error {
 	return err
 }
 
-// goneError is the error of a run whose output nobody reads any more: there is nobody to say that to.
+// goneError is the error of a run whose output nobody reads any more, so it is not printed.
 type goneError struct{ error }
 
 func (g *goneError) Unwrap() error { return g.error }

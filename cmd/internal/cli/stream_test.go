@@ -215,7 +215,7 @@ func TestPrintError(t *testing.T) {
 		{"", errors.New("bad \x1b[31m"), false, `x: bad \u001b[31m` + "\n"},
 		{"50 %", errors.New("bad"), false, "50 %\nx: bad\n"},
 		{"50 %\n", errors.New("bad"), false, "50 %\nx: bad\n"},
-		{"50 %", fmt.Errorf("t: %w", context.Canceled), true, "50 %\nx: interrupted; nothing is left behind\n"},
+		{"50 %", fmt.Errorf("t: %w", context.Canceled), true, "50 %\nx: interrupted; no temporary files are left\n"},
 		{"", Kept(fmt.Errorf("t: %w", context.Canceled), "some is kept"), true, "x: interrupted; some is kept\n"},
 		{"", Kept(errors.New("bad"), "some is kept"), true, "x: bad\n"},
 		{"", errors.New(many), false, "x: " + many[:strings.Index(many, "\n\tdefect 20")] + "\n  and 10 more\n"},

@@ -17,14 +17,14 @@ import (
 	tool "ggforge/cmd/internal/cli"
 )
 
-// Row says what one flag does to the options that a command passes on.
+// Row is the effect of one flag on the options that a command passes on.
 type Row struct {
 	Args  []string // the flag, and others that it needs
 	Field string   // the field of the options, with dots: "Write.Force"
 	Want  string   // its value as fmt.Sprint shows it; "set" for a function
-	// None says that the flag changes nothing in Field.
+	// None is set if the flag changes nothing in Field.
 	None bool
-	// Base are arguments that the flag goes with instead of those of Check, nil for those. Needed says that they are
+	// Base are arguments that the flag goes with instead of those of Check, nil for those. Needed is set if they are
 	// too few without it.
 	Base   []string
 	Needed bool
@@ -56,7 +56,7 @@ func Check[T any](t *testing.T, command func() *cli.Command, parse func(*cli.Com
 		flags[name] = true
 		row, ok := rows[name]
 		if !ok {
-			t.Errorf("--%s: no row says what it sets", name)
+			t.Errorf("--%s: no row has its effect", name)
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

@@ -343,7 +343,7 @@ func fields(t *testing.T, root string, v verb) {
 	if want != nil {
 		Fielded(t, name, want)
 	} else if _, ok := section(t, name); !ok {
-		t.Errorf("the definition does not say what --json prints, and docs/json.md has no section %q", name)
+		t.Errorf("the definition has no type that --json prints, and docs/json.md has no section %q", name)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package page writes figures as one HTML page: tables, and plots that are drawn as SVG
 // in the page itself. The page refers to nothing outside of it and has no script; its
 // policy forbids both to the browser. Whatever text it shows is escaped, and controls and
-// marks of direction in it are spelled out: names and metadata are strangers' text.
+// marks of direction in it are spelled out: names and metadata are untrusted text.
 //
 //	page    title, what the figures are of, parts one after the other
 //	part    a table, a plot, a grid of coloured cells, or bars: grid.go
@@ -46,14 +46,14 @@ type Table struct {
 	Title, Note string
 	Head        []string
 	Rows        [][]string
-	// Words says that cells are text, which may be long, and not figures.
+	// Words is set if cells are text, which may be long, and not figures.
 	Words bool
 }
 
 // screenColumns is how many columns have room on a screen of 1000 pixels.
 const screenColumns = 7
 
-// Scrolls says whether the table has more columns than a screen has room for.
+// Scrolls reports whether the table has more columns than a screen has room for.
 func (t *Table) Scrolls() bool { return len(t.Head) > screenColumns }
 
 func (*Table) part() {}

@@ -60,7 +60,7 @@ type Job struct {
 	Facts []Fact
 }
 
-// head is what a file says that it is.
+// head is the header of a part file.
 type head struct {
 	Kind     string  `json:"kind"`
 	K        int     `json:"k"`
@@ -158,9 +158,9 @@ func (j *Job) Write(ctx context.Context, p part.Part, sections []Section, opt wr
 	return f.size(), writer.WriteFrom(ctx, j.Path(p), f.size(), f, check, opt)
 }
 
-// Check says whether the file of a part is there already, whole. One that is damaged may be
-// replaced. Another file of that name, one that is no part or of another job, is an error
-// of kind fault.Refused unless force is true.
+// Check reports whether the file of a part is there already, whole. A damaged one may be
+// replaced. A file of that name that is not a part file, or that belongs to another job, is an
+// error of kind fault.Refused unless force is true.
 func (j *Job) Check(p part.Part, force bool) (done bool, err error) {
 	err = j.whole(p)
 	switch {
@@ -189,8 +189,8 @@ func damaged(path, format string, args ...any) error {
 	return fault.Errorf(errDamaged, "%s: "+format, append([]any{path}, args...)...)
 }
 
-// Open opens the file of a part. An error of kind fault.Broken says what is wrong with it. The
-// checksum is not looked at.
+// Open opens the file of a part. An error of kind fault.Broken names the defect. The
+// checksum is not verified.
 func Open(path string) (*File, error) {
 	m, err := statefile.Map(path)
 	if err != nil {
@@ -248,7 +248,7 @@ func (f *File) Close() error { return f.file.Close() }
 // Share returns which items of the job are in it.
 func (f *File) Share() (from, to int) { return f.head.From, f.head.To }
 
-// Of returns which output a file is a part for, by its name, and whether it begins as one.
+// Of returns the output that a part file belongs to, by its name, and whether it has the magic of one.
 func Of(path string) (output string, ours bool) {
 	name := filepath.Base(path)
 	i := strings.LastIndex(name, infix)
@@ -300,16 +300,16 @@ func (j *Job) fits(f *File, p part.Part) error {
 	}
 	want := j.head(p)
 	if f.head.Kind != want.Kind {
-		return refuse("is of another job: %q, want %q", f.head.Kind, want.Kind)
+		return refuse("belongs to another job: %q, want %q", f.head.Kind, want.Kind)
 	}
 	for i := range max(len(want.Facts), len(f.head.Facts)) {
 		switch {
 		case i >= len(f.head.Facts):
-			return refuse("does not say the %s, want %q", want.Facts[i].Name, want.Facts[i].Value)
+			return refuse("has no %s, want %q", want.Facts[i].Name, want.Facts[i].Value)
 		case i >= len(want.Facts) || f.head.Facts[i].Name != want.Facts[i].Name:
-			return refuse("is of another job: its %s is %q", f.head.Facts[i].Name, f.head.Facts[i].Value)
+			return refuse("belongs to another job: its %s is %q", f.head.Facts[i].Name, f.head.Facts[i].Value)
 		case f.head.Facts[i].Value != want.Facts[i].Value:
-			return refuse("is of another job: its %s is %q, want %q", want.Facts[i].Name, f.head.Facts[i].Value,
+			return refuse("belongs to another job: its %s is %q, want %q", want.Facts[i].Name, f.head.Facts[i].Value,
 				want.Facts[i].Value)
 		}
 	}
@@ -400,7 +400,7 @@ func parsePart(name string) (p part.Part, ok bool) {
 	return p, err == nil && p.String() == name && p.K >= 1 && p.K <= p.N && p.N <= part.Most
 }
 
-// parts returns how many parts the files say that there are.
+// parts returns the number of parts, from the names of their files.
 func (j *Job) parts() (int, error) {
 	dir, base := filepath.Split(j.Out)
 	list, err := disk.ReadDir(filepath.Clean(dir))

@@ -112,8 +112,8 @@ func TestWrong(t *testing.T) {
 			`its model is "n"`, true},
 		{"more", other(func(o *Job) { o.Facts = append(o.Facts, Fact{"way", "long"}) }), fault.Refused,
 			`its way is "long"`, `its way is "long"`, true},
-		{"less", other(func(o *Job) { o.Facts = o.Facts[:1] }), fault.Refused, "does not say the text",
-			"does not say the text", true},
+		{"less", other(func(o *Job) { o.Facts = o.Facts[:1] }), fault.Refused, "has no text",
+			"has no text", true},
 		{"kind", other(func(o *Job) { o.Kind = "bits" }), fault.Refused, `"bits", want "bytes"`, `"bits"`, true},
 		{"items", other(func(o *Job) { o.Items = 6 }), fault.Refused, "items 2 to 4 of 6", "of 6", true},
 	} {

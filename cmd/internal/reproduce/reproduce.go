@@ -26,7 +26,7 @@ import (
 	"ggforge/writer"
 )
 
-// Options says how.
+// Options are the settings of Run.
 type Options struct {
 	// Inputs are files and folders that were read then, or folders with these, or addresses on servers. The first is
 	// the model if none has its name. The model alone is looked for in the manifest's folder, too. What is found in a
@@ -125,7 +125,10 @@ func (j *job) checkFlags() error {
 		word := args[0]
 		args = args[1:]
 		name, _, inOne := strings.Cut(strings.TrimLeft(word, "-"), "=")
-		i := slices.IndexFunc(flags, func(f tool.Flag) bool { return f.Name == name || slices.Contains(f.Aliases, name) })
+		i := slices.IndexFunc(flags, func(f tool.Flag) bool {
+			return f.Name == name ||
+				slices.Contains(f.Aliases, name)
+		})
 		if !strings.HasPrefix(word, "-") || i < 0 {
 			continue // parsing refuses it
 		}
@@ -140,9 +143,9 @@ func (j *job) checkFlags() error {
 	return nil
 }
 
-// arguments returns those of the run: those of the manifest, which a stranger may have written, with files and folders
-// where they are on this machine. Of the stranger's flags those count that decide bytes by their values alone; what
-// others name the user has to have named, too, and what others permit the user has to have permitted.
+// arguments returns the arguments of the run: those of the manifest, which is untrusted, with the paths of files and
+// folders on this machine. Only flags that decide bytes by their values alone are taken from the manifest; files that
+// other flags name, and what they permit, must have been named and permitted by the user, too.
 func (j *job) arguments(ctx context.Context) (args []string, err error) {
 	if err := j.checkFlags(); err != nil {
 		return nil, err

@@ -89,7 +89,7 @@ type ConvertRequest struct {
 	Dirs    []string // of Convert.ConfigOnly
 	Out     string   // as the user names it, "" for the default; where it is made if it becomes an object
 	To      *upload.Destination
-	ByName  bool // Out may say which type is meant: no flag does
+	ByName  bool // the type may come from the name of Out: no flag sets it
 	Convert convert.Options
 	Write   writer.Options
 
@@ -150,7 +150,7 @@ func ParseConvert(cmd *cli.Command) (r ConvertRequest, err error) {
 	opt.BaseID, opt.HubCache = cmd.String("base-model-id"), hubCache()
 	if opt.Base != "" && opt.BaseID != "" {
 		return r, fault.Errorf(fault.Usage,
-			"--base and --base-model-id both say which model an adapter belongs to: want one of them")
+			"--base and --base-model-id both name the base model of an adapter: want one of them")
 	}
 	r.Old = convert.OldOptions{Name: opt.ModelName, Description: cmd.String("desc"),
 		Context: int64(cmd.Uint("ctx-size")), Epsilon: cmd.Float("eps"), Grouped: int64(cmd.Uint("gqa"))}

@@ -139,8 +139,8 @@ func (m *Manifest) CheckOutputs(outputs []string) error {
 	return nil
 }
 
-// Write writes the manifest of outputs that have their names. source is the model as the user named it, inputs what was
-// read besides the files of flags, and unchanged says whether it still is what was read.
+// Write writes the manifest of outputs that have their names. source is the model as the user named it, inputs the
+// files read besides those of flags, and unchanged returns an error if one of them has changed since.
 func (m *Manifest) Write(ctx context.Context, source string, inputs []digest.Input, outputs []manifest.Made,
 	unchanged func() error) error {
 	if m == nil {

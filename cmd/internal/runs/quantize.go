@@ -159,7 +159,7 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// quantizeOptions reads the flags that say what to make of the model.
+// quantizeOptions reads the flags that choose types and tensors.
 func (r *QuantizeRequest) quantizeOptions(cmd *cli.Command) (err error) {
 	if r.Quantize, r.Held, err = QuantizeOptions(cmd); err != nil {
 		return err
@@ -190,7 +190,7 @@ func (r *QuantizeRequest) quantizeOptions(cmd *cli.Command) (err error) {
 	return atMostOne(cmd, "keep-split", "max-tensors", "max-size")
 }
 
-// writerOptions reads the flags that say how to write.
+// writerOptions reads the flags about writing.
 func (r *QuantizeRequest) writerOptions(cmd *cli.Command, threads int) (err error) {
 	r.Write.Workers, r.Write.Force, r.Write.MakeDir = threads, cmd.Bool("force") || r.To != nil, r.OutDir
 	if cmd.IsSet("max-buffer-size") {

@@ -17,8 +17,7 @@ import (
 func WriteFlags() []tool.Flag {
 	return tool.Group("Interruptions, parts and proofs",
 		tool.Flag{Name: "resume", Effect: tool.RunsOnly,
-			Usage: "go on from what an interrupted run of the same command has left, if there is something; keep " +
-				"what is done if this one fails"},
+			Usage: "resume an interrupted run of the same command, if there is one; keep what is done if this one fails"},
 		tool.Shared("part",
 			"write only part `K/N`, one of N that are as much work; auto or auto/N: K is said by a job array of "+
 				"Slurm or an Indexed Job of Kubernetes. Run again, it goes on"),
@@ -97,7 +96,7 @@ func WrittenPartOf(opt *writer.Options, r *writer.Result) *WrittenPart {
 	return &WrittenPart{j.Part, j.Parts, r.DataBytes}
 }
 
-// Text says what is done of an output.
+// Text describes a finished part of an output.
 func (p *WrittenPart) Text(r *writer.Result) string {
 	return fmt.Sprintf("%s: part %d of %d is done, %s", r.Files[0], p.Part, p.Parts, tool.Bytes(p.Bytes))
 }

@@ -342,9 +342,9 @@ func parseRecord(data []byte) (r record, ok bool) {
 type Inputs struct{ Files, Origin []string }
 
 // Run makes outputs, by write, and uploads them, the first one last. write returns the files, none if they are not
-// finished, and what the command prints of it; report points to the same, and is set to what an earlier run has left
-// whose upload was interrupted: write is not called then. If one of those that are known before, known, would replace
-// an object, that is found before the work.
+// finished, and what the command prints of it; report points to the same; if an earlier run was interrupted in its
+// upload, report is set to the report of that run, and write is not called. If one of those that are known before,
+// known, would replace an object, that is found before the work.
 func (p *Destination) Run(ctx context.Context, reads Inputs, known []string,
 	write func() (paths []string, found any, err error), report any) (err error) {
 	if p == nil {
@@ -448,8 +448,8 @@ func (p *Destination) writeRecord(identity string, paths []string, report any) e
 	return recordKind.Write(filepath.Join(p.Dir, recordName), identity, data)
 }
 
-// upload makes objects of files, the first one last, and removes them here. fresh says that no earlier run has begun
-// with that.
+// upload makes objects of files, the first one last, and removes them here. fresh is set if no earlier run has begun
+// to upload.
 func (p *Destination) upload(ctx context.Context, paths []string, fresh bool) error {
 	var files []bucket.File
 	for _, path := range paths {
