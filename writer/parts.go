@@ -107,7 +107,7 @@ func refuseParts(run string) error {
 		return err
 	}
 	return fault.Errorf(fault.Usage,
-		"%s: an unfinished run in parts exists: finish it with --finish, or remove it with 'ggtool clean'", run)
+		"%s: an unfinished run in parts exists: put its parts together, or remove it with 'ggtool clean'", run)
 }
 
 // join opens the files that all parts of a run write to, creates the missing ones, and resumes the part from its

@@ -386,7 +386,7 @@ func TestObjectSideFiles(t *testing.T) {
 	for _, out := range [][]string{{in, "s3://out/y.gguf", "Q8_0"}, {"--out-dir", "s3://out/", in, "Q8_0"}} {
 		args := append([]string{"--progress", "none", "--work-dir", work, "--manifest", file + ".json"}, out...)
 		if code, _, err := call(args...); code != 2 ||
-			!strings.Contains(fmt.Sprint(err), "--manifest is about files of this machine") {
+			!strings.Contains(fmt.Sprint(err), "--manifest is for outputs that are files") {
 			t.Errorf("%q: exit code %d, %v", args, code, err)
 		}
 	}

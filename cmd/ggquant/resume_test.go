@@ -85,7 +85,7 @@ func TestResume(t *testing.T) {
 		code int
 		want string
 	}{
-		{args("out.gguf", "--force", "--resume"), 3, "does not begin"},
+		{args("out.gguf", "--force", "--resume"), 3, "not a calibration state file"},
 		{args("out.gguf", "--force"), 2, state},
 	} {
 		if err := run(t.Context(), c.args); tool.Code(err) != c.code || !strings.Contains(err.Error(), c.want) {

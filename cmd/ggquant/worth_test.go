@@ -205,10 +205,10 @@ func TestTargets(t *testing.T) {
 		{few + " --target-bpw 5 --split-max-tensors 3 IN OUT Q4_0", 2, "shards"},
 		{few + " --target-bpw 5 --target-bpw 6 IN OUT Q4_0", 2, "2 targets for 1 outputs"},
 		{few + " --types q4_0 IN OUT Q4_0", 2, "--types goes with"},
-		{few + " --target-bpw 2 IN OUT Q4_0", 5, "is less than the smallest types"},
+		{few + " --target-bpw 2 IN OUT Q4_0", 5, "2 bits per weight is too small: the smallest candidate types"},
 		{few + " --target-bpw 5 --types nothing=q8_0 IN OUT Q4_0", 5, `types "nothing"`},
 		{few + " --target-bpw 5 --measure 4 IN OUT Q4_0", 5, "want more text"},
-		{few + " --target-kld 1e-30 IN OUT Q4_0", 5, "cannot be had"},
+		{few + " --target-kld 1e-30 IN OUT Q4_0", 5, "a KL divergence of 1e-30 is not reachable with the candidate types"},
 	} {
 		args := strings.Fields(strings.NewReplacer("IN", dir, "OUT", out+"x.gguf").Replace(c.args))
 		if code, _, err := call(append(args, "--progress", "none")...); code != c.code || err == nil ||

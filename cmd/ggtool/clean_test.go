@@ -209,7 +209,7 @@ func TestTornJournal(t *testing.T) {
 					t.Errorf("clean --remove: %s", text)
 				}
 				if code != c.code || code != 0 && !strings.Contains(err.Error(),
-					aside+" is a file that was to be replaced") {
+					aside+" was moved aside to be replaced") {
 					t.Errorf("exit code %d, want %d: %s%v", code, c.code, text, err)
 				}
 				if _, err := os.Stat(journal); err == nil != c.stays {
