@@ -18,7 +18,7 @@ import (
 	"ggforge/tokenizer"
 )
 
-// bert is BERT and what was fine-tuned from it. Source: bert.py of the reference.
+// bert is BERT and its fine-tunes. Source: bert.py of the reference.
 var bert = &table.Arch{
 	Name: "bert",
 	Classes: []string{"BertModel", "BertForMaskedLM", "CamembertModel", "BertForSequenceClassification",
@@ -33,8 +33,7 @@ var bert = &table.Arch{
 	Tensors:   slices.Concat(bertEmbeddings(position(nil)), bertLayers, bertClassifier),
 }
 
-// distilbert is BERT with half of the layers and without types of tokens. Source:
-// DistilBertModel of the reference.
+// distilbert is BERT with half the layers and without token types. Source: DistilBertModel of the reference.
 var distilbert = &table.Arch{
 	Name:      "bert",
 	Classes:   []string{"DistilBertModel", "DistilBertForMaskedLM", "DistilBertForSequenceClassification"},
@@ -62,8 +61,7 @@ var distilbert = &table.Arch{
 	}, bertClassifier),
 }
 
-// roberta is BERT whose positions begin after that of the padding. Source:
-// RobertaModel of the reference.
+// roberta is BERT with positions that start after pad_token_id. Source: RobertaModel of the reference.
 var roberta = &table.Arch{
 	Name:      "bert",
 	Classes:   []string{"RobertaModel", "RobertaForSequenceClassification", "RobertaForMaskedLM"},
@@ -99,9 +97,8 @@ var xlmRoberta = &table.Arch{
 	},
 }
 
-// jinaBertV3 is XLM-RoBERTa with rope and low-rank adapters, which are left out:
-// the reference writes each to a file of its own. Source: XLMRobertaModel of the
-// reference.
+// jinaBertV3 is XLM-RoBERTa with RoPE and task LoRA adapters, which are dropped: the reference writes each to a
+// separate file. Source: XLMRobertaModel of the reference.
 var jinaBertV3 = &table.Arch{
 	Name:      "jina-bert-v3",
 	Tokenizer: tokenizer.ClassXLMRoberta,
@@ -134,8 +131,8 @@ var jinaBertV3 = &table.Arch{
 
 const adapters = "adapters for tasks"
 
-// parametrized returns the rows of weights that adapters belong to: they are kept
-// under a name of the parametrization, biases are not.
+// parametrized returns the rows of layers with LoRA parametrizations, whose weights are named
+// NAME.parametrizations.weight.original in the checkpoint.
 func parametrized(list []table.TensorRow) (out []table.TensorRow) {
 	for _, r := range list {
 		out = append(out, table.TensorRow{HF: r.HF + ".parametrizations.weight.original", GGUF: r.GGUF + ".weight",
@@ -148,9 +145,8 @@ func parametrized(list []table.TensorRow) (out []table.TensorRow) {
 	return out
 }
 
-// nomicBert is BERT with rope and a gated MLP. The raw config.json is read,
-// because the transformers library gives models of other sizes those of its own.
-// Source: NomicBertModel of the reference.
+// nomicBert is BERT with RoPE and a gated FFN. The raw config.json is read, because the transformers library replaces
+// sizes by its own defaults. Source: NomicBertModel of the reference.
 var nomicBert = &table.Arch{
 	Name:      "nomic-bert",
 	Classes:   []string{"NomicBertModel"},
@@ -178,7 +174,7 @@ var nomicBert = &table.Arch{
 	},
 }
 
-// nomicBertMoE has experts in some of the layers.
+// nomicBertMoE is nomicBert with an MoE FFN in every moe_every_n_layers-th layer.
 var nomicBertMoE = &table.Arch{
 	Name:      "nomic-bert-moe",
 	Tokenizer: tokenizer.ClassNomicBert,
@@ -205,7 +201,7 @@ var nomicBertMoE = &table.Arch{
 			If: nomicSparse, Transform: nomicExperts},
 		{HF: "encoder.layers.{bid}.mlp.experts.mlp.w2", GGUF: "blk.{bid}.ffn_down_exps.weight", Exact: true,
 			If: nomicSparse, Transform: parts.Chain("nomic-experts-down", nomicExperts, parts.TransposeEach)},
-		// the reference leaves it out, and loaders know none
+		// the reference drops it, and runtimes have no tensor for it
 		{HF: "encoder.layers.{bid}.mlp.experts.bias", If: nomicSparse},
 	}),
 }
@@ -228,8 +224,7 @@ var nomicExpect = []table.Expect{
 	parts.Expect("use_rms_norm", "false"),
 }
 
-// nomicContext is the length that the model was trained for, not the one that
-// scaling of rope allows.
+// nomicContext is the trained context length, not the length after RoPE scaling.
 var nomicContext = table.Row{Key: "context_length", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 	n, err := c.Require("n_positions")
 	if err != nil {
@@ -253,7 +248,7 @@ var nomicContext = table.Row{Key: "context_length", Derive: func(c *config.View)
 		config.ConfigFile, n, trained)
 }}
 
-// nomicSparse is the condition of layers with experts.
+// nomicSparse reports whether a layer is an MoE layer.
 func nomicSparse(l table.Layer) (bool, error) {
 	n, err := l.Require("moe_every_n_layers")
 	if err != nil || n < 1 {
@@ -262,8 +257,7 @@ func nomicSparse(l table.Layer) (bool, error) {
 	return l.Bid%n == 1%n, nil
 }
 
-// nomicExperts splits the matrices of the experts, which are stored one below the
-// other.
+// nomicExperts splits a matrix of stacked experts: [experts*rows, width] becomes [experts, rows, width].
 var nomicExperts = &table.Transform{Name: "nomic-experts",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		n, err := l.Require("num_local_experts", "num_experts")
@@ -272,7 +266,8 @@ var nomicExperts = &table.Transform{Name: "nomic-experts",
 		}
 		ne := s.NE()
 		if len(ne) != 2 || n < 1 || ne[1]%n != 0 {
-			return nil, fault.Errorf(fault.Broken, "dimensions %s, want rows for %d experts", gguf.Shape(ne), n)
+			return nil, fault.Errorf(fault.Broken,
+				"dimensions %s, want two, with a number of rows that is divisible by %d experts", gguf.Shape(ne), n)
 		}
 		return rows.Reshape(s, []int64{ne[0], ne[1] / n, n})
 	}}
@@ -289,8 +284,7 @@ func nomicLayers(bias table.Bias) []table.TensorRow {
 	}
 }
 
-// jinaBertV2 is BERT with ALiBi and a gated MLP. Source: JinaBertV2Model of the
-// reference.
+// jinaBertV2 is BERT with ALiBi and a gated FFN. Source: JinaBertV2Model of the reference.
 var jinaBertV2 = &table.Arch{
 	Name: "jina-bert-v2",
 	Shapes: shape.Rules{Tensors: shape.Merge(shape.NormsWhole,
@@ -325,8 +319,7 @@ var jinaBertV2 = &table.Arch{
 	}),
 }
 
-// modernBert has rope, layers of local attention and no biases. Source:
-// ModernBertModel of the reference.
+// modernBert is ModernBERT: RoPE, sliding-window layers and no biases. Source: ModernBertModel of the reference.
 var modernBert = &table.Arch{
 	Name:             "modern-bert",
 	Shapes:           modernBertShapes,
@@ -354,7 +347,7 @@ var modernBert = &table.Arch{
 		{HF: "embeddings.tok_embeddings", GGUF: "token_embd"},
 		{HF: "embeddings.norm", GGUF: "token_embd_norm"},
 		{HF: "final_norm", GGUF: "output_norm"},
-		// the first layer has none
+		// the first layer has no attn_norm
 		{HF: "layers.{bid}.attn_norm", GGUF: "blk.{bid}.attn_norm", If: parts.Not(parts.FirstLayer)},
 		{HF: "layers.{bid}.attn.Wqkv", GGUF: "blk.{bid}.attn_qkv"},
 		{HF: "layers.{bid}.attn.Wo", GGUF: "blk.{bid}.attn_output"},
@@ -366,10 +359,10 @@ var modernBert = &table.Arch{
 	}, bertClassifier),
 }
 
-// modernBertShapes: layers of a decider have no gate in ffn_up.
+// modernBertShapes: ffn_up contains the gate, except in the head layers of a decision model.
 var modernBertShapes = shape.Rules{Tensors: shape.Table{"ffn_up": "n_embd, 2 * n_ff | n_embd, n_ff"}}
 
-// bertDecider is a ModernBERT that decides between options, see config.ReadDecision.
+// bertDecider is a ModernBERT decision model, which chooses between options: see config.ReadDecision.
 var bertDecider = &table.Arch{
 	Name:             modernBert.Name,
 	Shapes:           modernBertShapes,
@@ -406,8 +399,8 @@ var bertDecider = &table.Arch{
 		{Prefix: "head.layers.", With: "head.layers.{bid}.", Number: parts.NumberAfter((*config.View).BlockCount)},
 	},
 	Drop: []table.Drop{
-		{Prefix: "act_head.", Why: "of the head for actions, which answers do not need"},
-		{Prefix: "temperature", Why: table.Silent}, // the fitted ones are in the configuration
+		{Prefix: "act_head.", Why: "action head, not needed for decisions"},
+		{Prefix: "temperature", Why: table.Silent}, // the calibrated ones are in the decision config
 	},
 	Tensors: slices.Concat(parts.Restrict(parts.BeforeNextN,
 		slices.DeleteFunc(slices.Clone(modernBert.Tensors), func(r table.TensorRow) bool {
@@ -415,7 +408,7 @@ var bertDecider = &table.Arch{
 		})), parts.DeciderLayers(parts.Not(parts.BeforeNextN))),
 }
 
-// deciderHead is the number of layers after the encoder.
+// deciderHead returns the number of head layers, which follow the encoder.
 func deciderHead(c *config.View) (int64, error) {
 	n, err := c.Decision().Require("head_layers")
 	if err == nil && (n < 0 || n > config.MaxBlocks) {
@@ -424,7 +417,7 @@ func deciderHead(c *config.View) (int64, error) {
 	return n, err
 }
 
-// deciderLayers is the number of all layers.
+// deciderLayers returns the number of encoder and head layers.
 func deciderLayers(c *config.View) (int64, error) {
 	n, err := c.BoundedBlockCount(0)
 	if err != nil {
@@ -434,8 +427,7 @@ func deciderLayers(c *config.View) (int64, error) {
 	return n + head, err
 }
 
-// deciderWidths is the width of the MLP of each layer: those after the encoder are
-// four times as wide as the model.
+// deciderWidths returns the FFN width of each layer; it is 4*hidden_size in head layers.
 func deciderWidths(c *config.View) (v gguf.Value, ok bool, err error) {
 	all, err := deciderLayers(c)
 	if err != nil {
@@ -505,8 +497,8 @@ var neoBert = &table.Arch{
 	}, bertClassifier),
 }
 
-// euroBert is a Llama that has bidirectional attention. The raw config.json is read, because the transformers library
-// gives all of them a kind of pooling that the reference refuses. Source: EuroBertModel of the reference.
+// euroBert is a Llama with bidirectional attention. The raw config.json is read, because the transformers library's
+// default for clf_pooling is a pooling type that the reference refuses. Source: EuroBertModel of the reference.
 var euroBert = &table.Arch{
 	Name:      "eurobert",
 	Classes:   []string{"EuroBertModel", "EuroBertForMaskedLM", "JinaEmbeddingsV5Model"},
@@ -540,14 +532,13 @@ var euroBert = &table.Arch{
 	},
 }
 
-// bertMetadata is what encoders have after the common block.
+// bertMetadata are the rows of all BERT-like encoders.
 var bertMetadata = slices.Concat(parts.CommonRows, []table.Row{{Key: "attention.causal", Const: gguf.Bool(false)}},
 	poolingRows, []table.Row{
 		{Key: "classifier.output_labels", Derive: outputLabels},
 	})
 
-// poolingRows say how the states of the tokens become one, and what comes before
-// a classification.
+// poolingRows are the pooling type, and pooling type and activation of the classifier.
 var poolingRows = []table.Row{
 	parts.PoolingRow,
 	{Key: "classifier.pooling_type", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
@@ -583,11 +574,11 @@ var bertExpect = []table.Expect{
 	parts.Expect("is_decoder", "false"),
 }
 
-const lmHead = "of the head that predicts tokens, which embeddings do not need"
+const lmHead = "LM head, not needed for embeddings"
 
 var bertDrop = []table.Drop{
-	{Prefix: "embeddings.position_ids"}, // counts from 0
-	{Prefix: "pooler.dense.", Why: "of the pooler, which embeddings do not need"},
+	{Prefix: "embeddings.position_ids"}, // 0, 1, 2, ...
+	{Prefix: "pooler.dense.", Why: "pooler, not needed for embeddings"},
 	{Prefix: "cls.predictions", Why: lmHead},
 	{Prefix: "cls.seq_relationship", Why: lmHead},
 	{Prefix: "lm_head.", Why: lmHead},
@@ -600,13 +591,12 @@ func bertEmbeddings(position []table.TensorRow) []table.TensorRow {
 	})
 }
 
-// position is the row of learned positions.
+// position returns the row of the learned position embeddings.
 func position(t *table.Transform) []table.TensorRow {
 	return []table.TensorRow{{HF: "embeddings.position_embeddings", GGUF: "position_embd", Transform: t}}
 }
 
-// oldNorm returns the rows of a norm, whose tensors have other names in the
-// oldest checkpoints.
+// oldNorm returns the rows of a norm, whose tensors are called gamma and beta in the oldest checkpoints.
 func oldNorm(hf, name string) []table.TensorRow {
 	return []table.TensorRow{
 		{HF: hf, GGUF: name, Bias: table.NeedBias},
@@ -627,8 +617,7 @@ var bertLayers = slices.Concat(bertAttention, []table.TensorRow{
 	{HF: "encoder.layer.{bid}.output.dense", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias},
 }, oldNorm("encoder.layer.{bid}.output.LayerNorm", "blk.{bid}.layer_output_norm"))
 
-// bertClassifier are classifications: the layer is the output itself when the
-// model has labels.
+// bertClassifier is the classification head: the output layer if the model has labels, else the layer before it.
 var bertClassifier = []table.TensorRow{
 	{HF: "classifier", GGUF: "cls.output", Bias: table.MayBias, Optional: true, If: hasLabels},
 	{HF: "classifier", GGUF: "cls", Bias: table.MayBias, Optional: true, If: parts.Not(hasLabels)},
@@ -641,7 +630,7 @@ var robertaClassifier = []table.TensorRow{
 
 var robertaRename = []table.Rename{{Prefix: "roberta.", With: ""}, {Prefix: "bert.", With: ""}}
 
-// robertaContext is the number of positions less those that are never used.
+// robertaContext is the number of positions without the unused ones at the start.
 var robertaContext = table.Row{Key: "context_length", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 	n, ok, err := c.Int("max_position_embeddings")
 	if err != nil || !ok {
@@ -651,11 +640,10 @@ var robertaContext = table.Row{Key: "context_length", Derive: func(c *config.Vie
 	return table.Uint32Of(n-offset, true, err)
 }}
 
-// padOf are the padding tokens of model types whose config leaves it out.
+// padOf is the default pad_token_id by model type.
 var padOf = map[string]int64{"roberta": 1, "xlm-roberta": 1, "camembert": 1, "jina_embeddings_v3": 1}
 
-// positionOffset returns the first position that is used: the one after that of
-// the padding.
+// positionOffset returns the first used position, pad_token_id + 1.
 func positionOffset(c *config.View) (int64, error) {
 	if !c.Present("pad_token_id") {
 		if pad, ok := padOf[c.KnownType()]; ok {
@@ -672,7 +660,7 @@ func positionOffset(c *config.View) (int64, error) {
 	return pad + 1, nil
 }
 
-// fromPadding leaves out the positions that are never used.
+// fromPadding removes the rows of unused positions.
 var fromPadding = &table.Transform{Name: "from-padding",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		offset, err := positionOffset(l.View)
@@ -686,7 +674,7 @@ var fromPadding = &table.Transform{Name: "from-padding",
 		return rows.Slice(s, 1, offset, ne[1])
 	}}
 
-// outputLabels lists the labels of a classification by their numbers.
+// outputLabels lists the labels of a classifier in the order of their ids.
 func outputLabels(c *config.View) (v gguf.Value, ok bool, err error) {
 	labels, err := labels(c)
 	return gguf.Strings(labels), len(labels) > 0, err
@@ -697,9 +685,8 @@ func hasLabels(l table.Layer) (bool, error) {
 	return len(labels) > 0, err
 }
 
-// labels returns the labels of a classification. A model with two
-// labels of the names that the transformers library makes up has none; any other
-// number of such labels counts.
+// labels returns the labels of a classifier. Two labels with the transformers library's default names LABEL_0 and
+// LABEL_1 are taken as none, because every config has them; any other number of default names counts.
 func labels(c *config.View) ([]string, error) {
 	byNumber := c.Sub("id2label").Members()
 	if byNumber == nil {

@@ -11,8 +11,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// dbrx is Databricks' DBRX. Source: the Dbrx class of the reference's converter,
-// which gives the router the output's type, too.
+// dbrx is Databricks' DBRX. The router has the output type, as in the reference. Source: the Dbrx class of the
+// reference's converter.
 var dbrx = &table.Arch{
 	Name:      "dbrx",
 	Classes:   []string{"DbrxForCausalLM"},
@@ -52,7 +52,7 @@ var dbrx = &table.Arch{
 	},
 }
 
-// dbrxInt and dbrxFloat read a key of a part of the config.
+// dbrxInt and dbrxFloat read a required key of a sub-config, such as attn_config.
 
 func dbrxInt(part, key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
@@ -68,7 +68,7 @@ func dbrxFloat(part, key string) table.Derive {
 	}
 }
 
-// dbrxExperts cuts a matrix that has the rows of all experts one after the other.
+// dbrxExperts splits a matrix of stacked experts: [experts*rows, width] becomes [experts, rows, width].
 var dbrxExperts = &table.Transform{Name: "rows-of-experts",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		experts, err := l.Sub("ffn_config").Require("moe_num_experts")
@@ -77,7 +77,8 @@ var dbrxExperts = &table.Transform{Name: "rows-of-experts",
 		}
 		ne := s.NE()
 		if len(ne) != 2 || experts <= 0 || ne[1]%experts != 0 {
-			return nil, fmt.Errorf("dimensions %s, want as many rows for each of %d experts", gguf.Shape(ne), experts)
+			return nil, fmt.Errorf("dimensions %s, want two, with a number of rows that is divisible by %d experts",
+				gguf.Shape(ne), experts)
 		}
 		return rows.Reshape(s, []int64{ne[0], ne[1] / experts, experts})
 	}}

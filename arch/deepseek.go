@@ -10,8 +10,7 @@ import (
 	"ggforge/tokenizer"
 )
 
-// deepseek is DeepSeek's first model with experts. Source: the DeepSeek classes
-// of the reference's converter.
+// deepseek is DeepSeek MoE, the first generation. Source: the DeepSeek classes of the reference's converter.
 var deepseek = &table.Arch{
 	Name:      "deepseek",
 	Classes:   []string{"DeepseekForCausalLM"},
@@ -37,9 +36,8 @@ var deepseek = &table.Arch{
 		parts.Only(parts.MoEAfter, slices.Concat(parts.ExpertRows, parts.SharedExpertRows))),
 }
 
-// deepseek2 is DeepSeek V2, V3 and R1, whose attention has one compressed key and
-// value for all heads (MLA). The file keeps it compressed: the runtime sees one
-// key head.
+// deepseek2 is DeepSeek V2, V3 and R1 with multi-head latent attention (MLA): one compressed key and value for all
+// heads. The file keeps it compressed, with one KV head.
 var deepseek2 = &table.Arch{
 	Name:   "deepseek2",
 	Shapes: parts.MLAShapes,
@@ -53,7 +51,7 @@ var deepseek2 = &table.Arch{
 	Expect:    parts.MLAExpect,
 	Drop:      []table.Drop{parts.TiedHead, parts.BeyondNextN},
 	Tensors:   parts.MLATensors,
-	// models that read pages name the class of their language model
+	// OCR models name the class of their language model in architectures
 	Variant: func(c *config.View) (*table.Arch, error) {
 		if list, _ := c.Raw["architectures"].([]any); len(list) > 0 && slices.ContainsFunc(deepseek2OCR.Classes,
 			func(class string) bool { return list[0] == class }) {
@@ -70,7 +68,7 @@ var deepseek2OCR = &table.Arch{
 	Classes:   []string{"DeepseekOCRForCausalLM", "UnlimitedOCRForCausalLM"},
 	Tokenizer: tokenizer.ClassDeepSeek2,
 	Fused:     table.FusedQKV | table.FusedGateUp,
-	// unless the tokenizer has another one
+	// the default, if the tokenizer has no chat template
 	HeaderFirst: []table.Row{{Key: "tokenizer.chat_template",
 		Const: gguf.String("{% for m in messages %}{{m['content']}}{% endfor %}")}},
 	Metadata: parts.UncompressedMetadata,
@@ -84,7 +82,8 @@ var deepseek2OCR = &table.Arch{
 		parts.MLAFeedForward),
 }
 
-// deepseek32 is DeepSeek V3.2: attention looks at what an indexer chooses. The MTP layers are kept after the others.
+// deepseek32 is DeepSeek V3.2: sparse attention to the tokens that an indexer selects. The MTP layers follow the
+// others.
 var deepseek32 = &table.Arch{
 	Name:      "deepseek32",
 	Shapes:    parts.IndexerShapes,
@@ -93,7 +92,7 @@ var deepseek32 = &table.Arch{
 	Tokenizer: tokenizer.ClassGPT2,
 	NextN:     parts.NumberedNextN,
 	Metadata:  slices.Concat(parts.MLAMetadata, []table.Row{parts.NextNRow}, parts.IndexerMetadata),
-	// every layer has an indexer; which ones have experts is the number of dense ones
+	// every layer has an indexer; the MoE layers follow from the number of dense ones
 	Unused: append([]string{"num_experts", "layer_types", "mlp_layer_types"}, parts.MLAUnused...),
 	Expect: append([]table.Expect{parts.Expect("attention_bias", "false"), parts.Expect("mlp_bias", "false")},
 		parts.MLAExpect...),

@@ -11,15 +11,14 @@ import (
 	"ggforge/rows"
 )
 
-// dflash and dspark are drafts in the manner of Qwen 3 that see the states of some layers
-// of the model that they draft for, and a block of tokens at once; dspark adds a head
-// that corrects a token by the one before. Source: the DFlash and DSpark classes of the
-// reference's converter.
+// dflash and dspark are Qwen 3-like draft models that read hidden states of some layers of the target model and draft a
+// block of tokens at once. dspark adds a head that corrects a token's logits by the previous token. Source: the DFlash
+// and DSpark classes of the reference's converter.
 var (
 	dflash = parts.DFlash(&table.Arch{
 		Classes: []string{"DFlashDraftModel", "DFlash2DraftModel"},
-		// the second generation has convolutions over the tokens of a block, and chooses
-		// among the best tokens by the one before
+		// DFlash2 has convolutions over the tokens of a block, and selects among the top-k candidates by the previous
+		// token
 		Tensors: parts.Only(parts.DFlashConv, slices.Concat(dflashConvs, []table.TensorRow{
 			{HF: "model.candidate_selector.predecessor_codebook", Exact: true, GGUF: "selector_predecessor.weight"},
 			{HF: "model.candidate_selector.successor_codebook", Exact: true, GGUF: "selector_successor.weight"},
@@ -29,7 +28,7 @@ var (
 	dspark = parts.DFlash(&table.Arch{
 		Classes: parts.DSparkClasses,
 		Drop: []table.Drop{
-			{Prefix: "model.t2d", Why: table.Silent}, // d2t the other way round
+			{Prefix: "model.t2d", Why: table.Silent}, // the inverse of d2t
 			{Prefix: "model.lm_head.", Why: table.Silent, If: parts.Not(parts.HasDraftVocabulary)},
 		},
 		Expect: []table.Expect{parts.Expect("markov_head_type", "vanilla")},
@@ -57,15 +56,14 @@ var dflashConvs = []table.TensorRow{
 	{HF: "model.layers.{bid}.mlp_conv.kernel_projection", GGUF: "blk.{bid}.ffn_conv_proj"},
 }
 
-// lilicorr is dflash with layers of their own that choose among the best tokens at all
-// places of a block at once. In the file they have the numbers after those of the
-// draft, and what they know of each token besides its embedding is the layer after
-// them. Source: the reference's LiLiCorrDraftModel.
+// lilicorr is dflash with selector layers, which choose among the top-k candidates at all positions of a block at once.
+// In the file they are numbered after the draft's layers; the layer after them is the FFN of the candidates' features.
+// Source: the reference's LiLiCorrDraftModel.
 var lilicorr = func() *table.Arch {
 	a := *parts.DFlash(&table.Arch{Classes: []string{"LiLiCorrDraftModel"}},
 		corrRow("hidden_size"), corrRow("candidate_topk"), corrRow("num_heads"), corrRow("num_layers"),
 		corrRow("factor_dim"),
-		// that of the tensors, which are compared with it
+		// the tensors' dimensions are checked against it
 		table.Row{Key: "lilicorr.mlp_hidden_size", Whole: true,
 			Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 				n, err := corrSize(c, "hidden_size")
@@ -126,8 +124,8 @@ var lilicorr = func() *table.Arch {
 	return &a
 }()
 
-// corrTensors are the tensors of what chooses, F32 in every output type. Those that the
-// reference makes anew before it writes any come last.
+// corrTensors are the tensors of the selector, F32 in every output type. The tensors that the reference generates
+// come last.
 var corrTensors = inF32([]table.TensorRow{
 	{HF: "model.lilicorr.token_proj", GGUF: "lilicorr.token_proj", Bias: table.NeedBias, Optional: true},
 	{HF: "model.lilicorr.pass_hidden_proj", GGUF: "lilicorr.pass_hidden_proj", Bias: table.NeedBias},
@@ -169,9 +167,8 @@ func inF32(list []table.TensorRow) []table.TensorRow {
 	return list
 }
 
-// corrDraft, corrLayer and corrFeature are the conditions of the layers of the draft, of
-// those that choose and of the last one; corrOwn that of the numbers that these have in
-// the checkpoint.
+// corrDraft, corrLayer and corrFeature report whether a layer is a draft layer, a selector layer or the feature layer.
+// corrOwn reports whether a number is a selector layer's in the checkpoint, where they are numbered from 0.
 func corrDraft(l table.Layer) (bool, error) {
 	n, err := corrFirst(l.View)
 	return l.Bid < n, err
@@ -187,7 +184,7 @@ func corrFeature(l table.Layer) (bool, error) {
 	return corrIn(l, n)
 }
 
-// corrIn reports whether a layer is of those that choose, from is 0, or after them.
+// corrIn reports whether a layer is a selector layer (from = 0), or comes after from selector layers (from > 0).
 func corrIn(l table.Layer, from int64) (bool, error) {
 	first, err := corrFirst(l.View)
 	if err != nil {
@@ -205,13 +202,13 @@ func corrOwn(l table.Layer) (bool, error) {
 	return l.Bid < n, err
 }
 
-// corrFirst is the number of layers of the draft.
+// corrFirst returns the number of draft layers, which is the number of the first selector layer.
 func corrFirst(c *config.View) (int64, error) {
 	n, err := c.BoundedBlockCount(0)
 	return n, err
 }
 
-// corrRow writes a size of what chooses.
+// corrRow is the row of a size of the selector.
 func corrRow(key string) table.Row {
 	return table.Row{Key: "lilicorr." + key, Whole: true, Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, err := corrSize(c, key)
@@ -237,19 +234,18 @@ func corrFloat(c *config.View, key string) (float64, error) {
 	return f, err
 }
 
-// corrRows takes the dimensions of 1 from an embedding.
+// corrRows drops an embedding's dimensions of size 1.
 var corrRows = &table.Transform{Name: "rows", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 	return rows.Reshape(s, []int64{s.NE()[0], gguf.Rows(s.NE())})
 }}
 
-// corrCells is the most numbers that corrBias makes; published drafts have 500,000.
+// corrCells limits the elements of corrBias's output; published draft models have 500,000.
 const corrCells = 1 << 26
 
-// corrBias is what is added to the scores of attention between the best tokens of a block,
-// by the places that they are for:
+// corrBias returns the bias of the attention scores between candidates, expanded from biases by relative position:
 //
-//	relative [heads, 2*block-1]   by how far apart the places are, -(block-1) to block-1
-//	same     [heads]              where they are the same, on top
+//	relative [heads, 2*block-1]   by query position - key position, from -(block-1) to block-1
+//	same     [heads]              added to relative where both positions are equal
 //	out      [heads, n, n]        n = (block-1) * topk, F32
 func corrBias(l table.Layer, s []rows.Source) (rows.Source, error) {
 	block, err := parts.DFlashBlock(l.View)
@@ -267,15 +263,15 @@ func corrBias(l table.Layer, s []rows.Source) (rows.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	far := 2*block - 1
-	if !slices.Equal(s[0].NE(), []int64{far, heads}) || !slices.Equal(s[1].NE(), []int64{heads}) {
+	dists := 2*block - 1
+	if !slices.Equal(s[0].NE(), []int64{dists, heads}) || !slices.Equal(s[1].NE(), []int64{heads}) {
 		return nil, fault.Errorf(fault.Broken,
 			"dimensions %s and %s, want %s and %d for blocks of %d tokens and %d heads", gguf.Shape(s[0].NE()),
 			gguf.Shape(s[1].NE()),
-			gguf.Shape([]int64{far, heads}), heads, block, heads)
+			gguf.Shape([]int64{dists, heads}), heads, block, heads)
 	}
-	all, err := rows.Reshape(rows.Prepared([]int64{far * heads}, gguf.TypeF32, func() (rows.Source, error) {
-		bias, more := make([]float32, far*heads), make([]float32, heads)
+	all, err := rows.Reshape(rows.Prepared([]int64{dists * heads}, gguf.TypeF32, func() (rows.Source, error) {
+		bias, more := make([]float32, dists*heads), make([]float32, heads)
 		var buf []byte
 		if err := rows.Decode(s[0], bias, &buf, 0, heads); err != nil {
 			return nil, err
@@ -284,22 +280,22 @@ func corrBias(l table.Layer, s []rows.Source) (rows.Source, error) {
 			return nil, err
 		}
 		for h, x := range more {
-			bias[int64(h)*far+block-1] += x
+			bias[int64(h)*dists+block-1] += x
 		}
 		return rows.Float32s(bias), nil
-	}), []int64{1, far * heads})
+	}), []int64{1, dists * heads})
 	if err != nil {
 		return nil, err
 	}
 	n := (block - 1) * topk // below 1 << 26
 	if n*n > corrCells/heads {
 		return nil, fault.Errorf(fault.Unsupported,
-			"%d heads between the best %d tokens of blocks of %d: want at most %d scores", heads, topk,
-			block, corrCells)
+			"lilicorr: %d heads, candidate_topk %d, block_size %d: the attention bias has more than %d elements", heads,
+			topk, block, corrCells)
 	}
 	cells, err := rows.Gather(all, []int64{1, n * n * heads}, func(i int64) int64 {
 		head, query, key := i/(n*n), i/n%n/topk, i%n/topk
-		return head*far + query - key + block - 1
+		return head*dists + query - key + block - 1
 	})
 	if err != nil {
 		return nil, err

@@ -11,8 +11,7 @@ import (
 	"ggforge/tokenizer"
 )
 
-// mellum is JetBrains' Mellum 2. Source: the Mellum class of the
-// reference's converter.
+// mellum is JetBrains' Mellum 2. Source: the Mellum class of the reference's converter.
 var mellum = &table.Arch{
 	Name:      "mellum",
 	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
@@ -36,12 +35,12 @@ var mellum = &table.Arch{
 		parts.QKNormRows, parts.ExpertRows),
 }
 
-// ifSliding is d for models with a sliding window.
+// ifSliding returns d for models with a sliding window, no value for others.
 func ifSliding(d table.Derive) table.Derive {
-	return func(c *config.View) (v gguf.Value, ok bool, err error) {
-		use, said, err := c.Bool("use_sliding_window")
-		if err != nil || said && !use || !c.Has("sliding_window") {
-			return v, false, err
+	return func(c *config.View) (gguf.Value, bool, error) {
+		use, ok, err := c.Bool("use_sliding_window")
+		if err != nil || ok && !use || !c.Has("sliding_window") {
+			return gguf.Value{}, false, err
 		}
 		return d(c)
 	}

@@ -77,7 +77,7 @@ func (b *builder) heads(i int) heads {
 			"layer %d has %d heads and %d of keys: layers without attention are not supported for this architecture", i,
 			p.heads[i], p.kv[i])
 	case p.heads[i]%p.kv[i] != 0:
-		b.t.fail(errBroken, "layer %d has %d heads and %d of keys, want a multiple", i, p.heads[i], p.kv[i])
+		b.t.fail(errBroken, "layer %d has %d heads, want a multiple of %d KV heads", i, p.heads[i], p.kv[i])
 	}
 	h := heads{n: p.heads[i], kv: p.kv[i], keyLen: p.keyLen, valueLen: p.valueLen, scale: float32(p.attnScale),
 		softCap: float32(p.attnSoftCap), bidirectional: p.bidirectional, symmetricWindow: p.windows != nil &&

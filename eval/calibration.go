@@ -16,22 +16,22 @@ import (
 	"ggforge/writer"
 )
 
-// Calibration is a collection of importance that may take long: after an interruption the next one with the same State
-// resumes it.
+// Calibration configures a collection of importance that can be interrupted: the next one with the same State resumes
+// it.
 type Calibration struct {
 	Importance // Done and Save are set
-	// State is a file for the sums so far, unless it is empty. It is written after each Every chunks; Every 0 writes
-	// none. One that is there is gone on from, if it is of the same text, chunks, model, merged files, Output and
-	// Group; otherwise there is an error of kind fault.Refused. To other readers it is a matrix of what has been seen
-	// so far; a SHA-256 of it follows. The caller removes it when it has what it wanted.
+	// State is the path of a state file for the sums so far, "" for none. It is written after every Every chunks; with
+	// Every 0 it is only read. An existing file is resumed from if its text, chunk size, model, merged files, Output
+	// and Group are the same; otherwise the error is of kind fault.Refused. Other programs can read it as an imatrix of
+	// the chunks so far; its SHA-256 is appended. The caller removes it after the run.
 	State string
-	// Text identifies the text that the tokens are of.
+	// Text is the SHA-256 of the tokenized text.
 	Text [sha256.Size]byte
-	// Resumed, if set, is called with the number of chunks that State has.
+	// Resumed, if set, is called with the number of chunks that State already covers.
 	Resumed func(done int)
 }
 
-// Keys of a state, see imatrix.Sums.State.
+// Keys of a state file, see imatrix.Sums.State.
 const (
 	keyDone   = "imatrix.state.done"
 	keyText   = "imatrix.state.text"
@@ -42,8 +42,8 @@ const (
 	keyGroup  = "imatrix.state.group_chunks"
 )
 
-// Calibrate is Collect with a State. It returns sums, or those of the state with what was
-// missing: to the bit what a run that was not interrupted gives.
+// Calibrate is Collect with a State. It returns sums, or the sums of the state file completed with the remaining
+// chunks. Both have the same bits as those of an uninterrupted run.
 func (m *Model) Calibrate(ctx context.Context, r Run, sums *imatrix.Sums, c Calibration) (*imatrix.Sums, error) {
 	if c.State == "" {
 		return sums, m.Collect(ctx, r, sums, c.Importance)
@@ -82,7 +82,7 @@ func (m *Model) Calibrate(ctx context.Context, r Run, sums *imatrix.Sums, c Cali
 	return sums, m.Collect(ctx, r, sums, c.Importance)
 }
 
-// stateKeys returns the keys that a state must share with the run that resumes from it.
+// stateKeys returns the keys and values that a state file must share with the run that resumes from it.
 func (m *Model) stateKeys(ctx context.Context, r Run, sums *imatrix.Sums, c *Calibration) (gguf.Metadata, error) {
 	merged := ""
 	if sums.Len() > 0 {
@@ -107,14 +107,14 @@ func (m *Model) stateKeys(ctx context.Context, r Run, sums *imatrix.Sums, c *Cal
 	}, err
 }
 
-// mismatches describes a difference in each key of stateKeys.
+// mismatches describes a state file that differs from the run in a key of stateKeys.
 var mismatches = map[string]string{
-	keyText: "of another text", keyChunk: "of chunks of another size", keyModel: "of another model",
-	keyMerged: "of other merged files",
-	keyOutput: "with another choice about the matrix that makes logits", keyGroup: "of sums of groups of another size",
+	keyText: "for another text", keyChunk: "with another chunk size", keyModel: "for another model",
+	keyMerged: "with other merged files",
+	keyOutput: "with another setting of --process-output", keyGroup: "with another number of chunks per group",
 }
 
-// readState returns the sums of a state, and of how many chunks they are.
+// readState returns the sums of a state file and the number of chunks that they cover.
 func readState(path string, id gguf.Metadata, chunks int) (sums *imatrix.Sums, done int, err error) {
 	f, err := statefile.Map(path)
 	if err != nil {
@@ -135,7 +135,7 @@ func readState(path string, id gguf.Metadata, chunks int) (sums *imatrix.Sums, d
 	for _, kv := range id {
 		if v, ok := md.Get(kv.Key); !ok || v.String() != kv.Value.String() {
 			return nil, 0, fault.Errorf(fault.Refused,
-				"%s: was left by a run that was interrupted, but is %s; remove it to begin anew", path,
+				"%s: left by an interrupted run %s; remove it to start over", path,
 				mismatches[kv.Key])
 		}
 	}
@@ -146,8 +146,8 @@ func readState(path string, id gguf.Metadata, chunks int) (sums *imatrix.Sums, d
 	}
 	if n > int64(chunks) {
 		return nil, 0, fault.Errorf(fault.Refused,
-			"%s: was left by a run that was interrupted, but is of %d chunks already, and %d are wanted; remove it "+
-				"to begin anew", path, n, chunks)
+			"%s: left by an interrupted run, covers %d chunks, want at most %d; remove it to start over",
+			path, n, chunks)
 	}
 	return sums, int(n), nil
 }

@@ -8,8 +8,8 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// tokenShift sets dst to x of token t with a share of what the token before it has: x +
-// share·(before - x), element by element. Before a chunk there are zeros.
+// tokenShift sets dst to the interpolation of row t of x with the row before it: x[t] + share·(x[t-1] - x[t]),
+// elementwise. The row before the first of a chunk is zero.
 func (s *stream) tokenShift(dst, x, share []float32, width, t int) {
 	now := x[t*width:][:width]
 	if t%s.r.Chunk == 0 {
@@ -22,8 +22,8 @@ func (s *stream) tokenShift(dst, x, share []float32, width, t int) {
 	vecmath.Add(dst, now)
 }
 
-// linearOf sets dst, of rows that are ld apart, to the outputs of a linear layer for inputs that fill makes token by
-// token, and calls after, unless it is nil, for each row of dst.
+// linearOf sets the n rows of dst (stride ld) to the outputs of a linear layer. fill writes the input row of token t.
+// after, if not nil, is applied to each row of dst.
 func (s *stream) linearOf(dst []float32, ld, n int, l *linear, fill func(x []float32, t int),
 	after func(y []float32)) error {
 	k := l.w.K
@@ -45,13 +45,13 @@ func (s *stream) linearOf(dst []float32, ld, n int, l *linear, fill func(x []flo
 	})
 }
 
-// lowRank is two matrices with a function between them.
+// lowRank is a LoRA-style MLP: out(f(in(x))).
 type lowRank struct {
 	in, out *linear
 	f       func(x []float32)
 }
 
-// lowRank returns those of NAME1 and NAME2 of layer i, nil without them.
+// lowRank returns the low-rank MLP of the tensors one and two of layer i, nil if there are none.
 func (b *builder) lowRank(i int, one, two string, f vecmath.Function) *lowRank {
 	w := b.t.all[b.name(i, one)+".weight"]
 	if w == nil || len(w.NE) != 2 {
@@ -65,7 +65,7 @@ func (b *builder) lowRank(i int, one, two string, f vecmath.Function) *lowRank {
 	return l
 }
 
-// lowRank sets dst, of rows that are ld apart, to the output of both for inputs that fill makes.
+// lowRank sets the n rows of dst (stride ld) to the outputs of l; fill writes the input row of token t.
 func (s *stream) lowRank(dst []float32, ld, n int, l *lowRank, fill func(x []float32, t int)) error {
 	rank := l.in.w.Rows
 	mid := buffer.Resize(&s.temp[1], n*rank)
@@ -75,27 +75,27 @@ func (s *stream) lowRank(dst []float32, ld, n int, l *lowRank, fill func(x []flo
 	return s.linear(dst, ld, mid, n, l.out)
 }
 
-// timeMix is what RWKV 6 and 7 have in common.
+// timeMix is the common part of the time mixing of RWKV 6 and 7.
 type timeMix struct {
-	width, size, heads int // size is that of a head
+	width, size, heads int // size is the head size
 	r, k, v, out       *linear
-	norm               *norm // of each head, with weights of all; or nil
+	norm               *norm // group norm, one group per head, weights of length width; or nil
 }
 
-// headEps is added to the variance of a head.
+// headEps is the epsilon of the group norm.
 const headEps = 64e-5
 
 func (b *builder) timeMix(i, keys int) timeMix {
 	w, size := b.p.width, b.k.count("wkv.head_size")
 	m := timeMix{width: w, size: size, heads: w / size}
 	if w%size != 0 {
-		b.k.fail(errBroken, "heads of %d in rows of %d, want a multiple", size, w)
+		b.k.fail(errBroken, "embedding_length %d, want a multiple of wkv.head_size %d", w, size)
 	}
 	if keys == 0 {
 		keys = m.heads
 	}
 	if m.heads%keys != 0 {
-		b.k.fail(errBroken, "layer %d has %d heads and %d of keys, want a multiple", i, m.heads, keys)
+		b.k.fail(errBroken, "layer %d has %d heads, want a multiple of %d KV heads", i, m.heads, keys)
 	}
 	m.r, m.out = b.t.requiredLinear(b.name(i, "time_mix_receptance"), w, w),
 		b.t.requiredLinear(b.name(i, "time_mix_output"), w, w)
@@ -105,20 +105,20 @@ func (b *builder) timeMix(i, keys int) timeMix {
 	return m
 }
 
-// normalize is the norm of all heads of a token.
+// normalize applies the group norm to a token's heads, in place.
 func (m *timeMix) normalize(y []float32) {
 	if m.norm == nil {
 		return
 	}
-	bare := params{eps: headEps}
-	bare.normalize(&norm{}, y, y, m.size)
+	plain := params{eps: headEps}
+	plain.normalize(&norm{}, y, y, m.size)
 	vecmath.Mul(y, m.norm.weight)
 	if m.norm.bias != nil {
 		vecmath.Add(y, m.norm.bias)
 	}
 }
 
-// The inputs of RWKV 6 that are shifted by shares of their own, in the order of the file.
+// The inputs of RWKV 6 with a token shift of their own, in the order of the file.
 const (
 	shiftW = iota
 	shiftK
@@ -128,21 +128,21 @@ const (
 	shifts
 )
 
-// wkv6 is the mixer of RWKV 6: heads with a matrix each, rows of which decay by what the
-// token says, and
+// wkv6 is the time mixing of RWKV 6. Each head has a state matrix S, whose rows decay by factors that depend on the
+// token:
 //
 //	y = rᵀ(S + first·k ⊗ v)
 //	S = decay·S + k ⊗ v
 //
-// Without first, in models made of ones with attention, keys are (1 - decay)·k and y reads
-// the new S. Source: Peng et al., Eagle and Finch, 2024.
+// Models converted from attention models (RWKV6-Qwen2) have no first: keys are (1 - decay)·k and y reads the new S.
+// Source: Peng et al., Eagle and Finch, 2024.
 type wkv6 struct {
 	timeMix
-	keys     int // heads of keys and values
+	keys     int // number of KV heads
 	shareX   []float32
 	shares   [shifts][]float32
-	w1       *linear   // of all shares
-	w2       []*linear // of each
+	w1       *linear   // of all token shifts
+	w2       []*linear // per token shift
 	decay    []float32
 	decayLow *lowRank
 	g        *linear
@@ -192,7 +192,7 @@ func newWKV6(b *builder, i int) mixer {
 func (m *wkv6) mix(s *stream, y, x []float32, n int, last bool) error {
 	w, ranks := m.width, m.w1.w.Rows
 	extra, kv := ranks/shifts, m.keys*m.size
-	// what a token has: receptance, key, value, decay and gate
+	// a row of all: receptance, key, value, decay, gate
 	ld := 3*w + 2*kv
 	all, lows := buffer.Resize(&s.qkv, n*ld), buffer.Resize(&s.temp[2], n*ranks)
 	toK, toV, toW, toG := w, w+kv, w+2*kv, 2*w+2*kv
@@ -262,7 +262,7 @@ func (m *wkv6) mix(s *stream, y, x []float32, n int, last bool) error {
 				vecmath.Recur(y, state, v, d, k, r)
 				continue
 			}
-			// what the next token reads of the state is added up as it changes
+			// the state's update also computes the output of the next token
 			if t+1 < first+s.r.Chunk {
 				next := out[(t+1)*w+mine:][:size]
 				clear(next)
@@ -288,14 +288,14 @@ func (m *wkv6) mix(s *stream, y, x []float32, n int, last bool) error {
 	return s.project(y, out, n, last, m.out)
 }
 
-// wkv7 is the mixer of RWKV 7: heads with a matrix each, in which what is stored under a
-// key is replaced as far as the token says:
+// wkv7 is the time mixing of RWKV 7. Each head has a state matrix S, updated by a generalized delta rule with
+// the in-context learning rate a:
 //
 //	S = decay·S + k ⊗ v - κ·a ⊗ (Sᵀκ)
 //	y = Sᵀr + (r·bonus·k)·v
 //
-// where κ is a key of its own, of length 1. Values of later layers are mixed with those of
-// the first one. Source: Peng et al., RWKV-7 Goose, 2025.
+// where κ is the normalized removal key. Layers after the first mix their values with the first layer's (value
+// residual). Source: Peng et al., RWKV-7 Goose, 2025.
 type wkv7 struct {
 	timeMix
 	shares                   [][]float32 // of r, decay, k, v, a and the gate, if there is one
@@ -319,7 +319,7 @@ func newWKV7(b *builder, i int) mixer {
 	m.w0, m.a0 = t.requiredValues(b.name(i, "time_mix_w0.weight"), w),
 		t.requiredValues(b.name(i, "time_mix_a0.weight"), w)
 	if m.v0 = t.vector(b.name(i, "time_mix_v0.weight"), w); i == 0 {
-		m.val, m.v0 = nil, nil // are in the file, and not used
+		m.val, m.v0 = nil, nil // present in files, but not used
 	} else if m.val == nil || m.v0 == nil {
 		t.fail(errBroken, "no tensor %q or %q", b.name(i, "time_mix_v0.weight"), b.name(i, "time_mix_v1.weight"))
 	}
@@ -327,7 +327,7 @@ func newWKV7(b *builder, i int) mixer {
 		t.fail(errBroken, "no tensor %q or %q", b.name(i, "time_mix_w1.weight"), b.name(i, "time_mix_a1.weight"))
 	}
 	if all := t.all[b.name(i, "time_mix_lerp_fused.weight")]; all != nil {
-		// the gate may have a share without having matrices
+		// there may be a token shift of the gate without its matrices
 		n := 6
 		if m.g == nil && len(all.NE) == 4 && all.NE[3] == 5 {
 			n = 5
@@ -353,13 +353,13 @@ func (s *stream) valuesOfFirstLayer(n int) []float32 {
 	return s.firstLayerValues[(s.firstLayerStart+s.firstToken)*s.m.p.width:][:n*s.m.p.width]
 }
 
-// keepsFirstValues reports whether layers hand more to later ones than the stream.
+// keepsFirstValues reports whether later layers read the first layer's values (RWKV 7).
 func (m *Model) keepsFirstValues() bool {
 	_, ok := m.layers[0].mixer.(*wkv7)
 	return ok
 }
 
-// wkv7Decay is the logarithm of the strongest decay, -e^(-1/2).
+// wkv7Decay is the logarithm of the smallest decay factor, -e^(-1/2).
 const wkv7Decay = -0.606531
 
 func (m *wkv7) mix(s *stream, y, x []float32, n int, last bool) error {
@@ -452,7 +452,7 @@ func (m *wkv7) mix(s *stream, y, x []float32, n int, last bool) error {
 			copy(bonus, k)
 			vecmath.Mul(bonus, r)
 			vecmath.Mul(bonus, m.bonus[h:][:size])
-			// added after the norm of all heads; nobody reads the decay any more
+			// added after the group norm; the decay is no longer needed
 			vecmath.Scale(d, v, float32(vecmath.Sum(bonus)))
 		}
 		return nil
@@ -474,17 +474,16 @@ func (m *wkv7) mix(s *stream, y, x []float32, n int, last bool) error {
 	return s.project(y, out, n, last, m.out)
 }
 
-// channelMix is the second part of a layer of RWKV 6 and 7: a feed-forward layer of tokens
-// with a share of those before them, and in 6 a gate.
+// channelMix is the FFN of RWKV 6 and 7, with a token shift of its input, and in RWKV 6 a receptance gate.
 type channelMix struct {
 	shareK, shareR         []float32
 	key, value, receptance *linear // receptance nil for none
 }
 
-// channelMixFFN is Graph.FFN for layers with a channelMix.
+// channelMixFFN is the Graph.FFN of RWKV.
 func channelMixFFN(b *builder, i int, l *layer) {
 	w, t := b.p.width, b.t
-	l.attnNorm, l.ffnNorm = l.ffnNorm, l.attnNorm // attn_norm_2 is the latter here
+	l.attnNorm, l.ffnNorm = l.ffnNorm, l.attnNorm // attn_norm_2 is the norm before the FFN
 	if l.attnNorm == nil || l.ffnNorm == nil {
 		t.fail(errBroken, "no tensor %q or %q", b.name(i, "attn_norm.weight"), b.name(i, "attn_norm_2.weight"))
 	}

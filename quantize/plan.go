@@ -9,8 +9,7 @@ import (
 	"ggforge/model"
 )
 
-// PlanOptions says what to make of the tensors. Recipe is required; every other
-// zero value is the default.
+// PlanOptions configures Plan. Recipe is required; every other zero value is the default.
 type PlanOptions struct {
 	Recipe *Recipe
 
@@ -18,37 +17,34 @@ type PlanOptions struct {
 	Pure bool
 	// LeaveOutputTensor keeps output.weight as it is.
 	LeaveOutputTensor bool
-	// OutputTensorType and TokenEmbeddingType, if not nil, beat the recipe and
-	// TensorTypes for output.weight and the token embeddings. OutputTensorType
-	// also replaces the recipe's type for a tied embedding. For
-	// per_layer_token_embd.weight a matching rule of TensorTypes beats
-	// TokenEmbeddingType.
+	// OutputTensorType and TokenEmbeddingType, if not nil, override the recipe and TensorTypes for output.weight and
+	// the token embeddings. OutputTensorType also replaces the recipe's type for a tied embedding. For
+	// per_layer_token_embd.weight a matching rule of TensorTypes overrides TokenEmbeddingType.
 	OutputTensorType   *gguf.Type
 	TokenEmbeddingType *gguf.Type
-	// TensorTypes beat the recipe; the first that matches a tensor counts. They
-	// have no effect on recipes whose default type is plain floats.
+	// TensorTypes override the recipe; the first rule that matches a tensor applies. They have no effect on recipes
+	// whose default type is a float type.
 	TensorTypes []TensorTypeRule
 
-	// AllowRequantize permits tensors that are quantized already to change type.
+	// AllowRequantize permits quantized tensors to change type.
 	AllowRequantize bool
-	// PruneLayers lists layers to leave out, in any order. The later ones move
-	// up. Rules and tensor types see the new names, but the old number of layers.
+	// PruneLayers lists layers to remove, in any order. The layers after them are renumbered. Rules and tensor types
+	// are applied to the new names, but with the old number of layers.
 	PruneLayers []int64
-	// Reference does as the reference does where it deviates by intention.
+	// Reference follows llama.cpp where ggforge deviates from it on purpose.
 	Reference bool
 
 	// The following are set by Prepare.
 
-	// Importance reports whether there is importance for the tensor of that name
-	// and dimensions, like imatrix.Matrix.Check. It is nil without an importance
-	// matrix, and must be nil for a matrix that has no entries left: some
-	// recipes save bits when it is not.
+	// Importance reports whether there is importance for the tensor of that name and dimensions, like
+	// imatrix.Matrix.Check. It is nil without an importance matrix, and must be nil for a matrix without entries: some
+	// recipes choose smaller types when it is set.
 	Importance func(name string, ne []int64) (ok bool, warning, err error)
 	// KeepOrder keeps the order of the input, for output in the same shards.
 	KeepOrder bool
 }
 
-// Planned is what Plan has decided.
+// Planned is the result of Plan.
 type Planned struct {
 	Decisions   []Decision // in output order
 	Compromises []Compromise
@@ -57,16 +53,14 @@ type Planned struct {
 	layers renumbering // nil if no layer is pruned
 }
 
-// Plan decides the name and type of every tensor. The decisions are in output
-// order: unless the order is kept, tensors outside of layers first, then by layer,
-// and by the bytes of the name inside a layer. meta is the input's metadata.
+// Plan decides the name and type of every tensor. The decisions are in output order: unless the order is kept, tensors
+// outside layers first, then by layer, and within a layer by the bytes of the name. meta is the input's metadata.
 //
-// The errors are *InputError, *UnsupportedError, and several of kind ErrRefused;
-// *RefusedError is one of those. The plan is complete also with an ErrRefused, so
-// that it can be shown; with other errors there is none.
+// The errors are *InputError, *UnsupportedError, and errors of kind ErrRefused, *RefusedError among them. With an
+// ErrRefused the plan is complete all the same, so that it can be shown; with other errors it is nil.
 func Plan(meta gguf.Metadata, tensors []model.Tensor, opt PlanOptions) (*Planned, error) {
 	order := outputOrder(tensors, opt.KeepOrder)
-	names := make([]string, 0, len(order)) // new ones
+	names := make([]string, 0, len(order)) // after pruning
 	out := &Planned{}
 	if len(opt.PruneLayers) > 0 {
 		for _, i := range order {
@@ -131,9 +125,8 @@ const (
 	headCountKVKey   = "attention.head_count_kv"
 )
 
-// readTraits collects what rules see of the model. A missing number of layers is
-// an error only where a rule depends on it, so that files of architectures
-// without layers can be converted; the reference refuses them.
+// readTraits collects the properties of the model that rules depend on. A missing number of layers is an error only
+// where a rule depends on it, so that architectures without layers can be quantized; the reference refuses them.
 func readTraits(meta gguf.Metadata, names []string) (*traits, error) {
 	m := &traits{tied: true}
 	if v, ok := meta.Get(gguf.KeyArchitecture); ok {
@@ -145,7 +138,7 @@ func readTraits(meta gguf.Metadata, names []string) (*traits, error) {
 		if !ok || err != nil {
 			return absent
 		}
-		// One number per layer is allowed for heads; that of the first is taken for all.
+		// head counts may be arrays with one number per layer: the first applies to all layers
 		for e := range v.Elems() {
 			v = e
 			break
@@ -157,7 +150,7 @@ func readTraits(meta gguf.Metadata, names []string) (*traits, error) {
 		}
 		return n
 	}
-	// The reference takes all counts of encoders for 0, whatever the keys say.
+	// The reference takes all counts of encoders as 0, regardless of the keys.
 	if m.arch != "clip" {
 		m.experts = number(expertCountKey, 0)
 		m.heads = number(headCountKey, 0)

@@ -24,15 +24,15 @@ func ParseLayers(s string) ([]int64, error) {
 	return layers, nil
 }
 
-// renumbering says what becomes of the layers when some are pruned.
-type renumbering map[int64]int64 // old number to new, pruned for none
+// renumbering maps old layer numbers to new ones, or to pruned.
+type renumbering map[int64]int64
 
 const pruned = -1
 
 var layerNumber = regexp.MustCompile(`blk\.(\d+)\.`)
 
-// layerSpan returns the place of the layer number in name, ok false without one.
-// It may follow a prefix ("dec.blk.3."), unlike the one of layerOf.
+// layerSpan returns the layer number in name and its byte range name[from:to]; ok is false if there is none.
+// Unlike layerOf it allows a prefix ("dec.blk.3.").
 func layerSpan(name string) (n int64, from, to int, ok bool) {
 	m := layerNumber.FindStringSubmatchIndex(name)
 	if m == nil {
@@ -42,12 +42,9 @@ func layerSpan(name string) (n int64, from, to int, ok bool) {
 	return n, m[2], m[3], err == nil
 }
 
-// renumber gives new numbers to the layers that occur in names, without those in
-// drop.
-// Layers before the first one dropped keep their numbers, the others follow one
-// after the other: by their old number, or with visiting set in the order of
-// names. The latter is the reference's way, which mixes layers up when a name
-// has something before the layer.
+// renumber numbers the layers that occur in names without gaps after removing the layers in drop. Layers before the
+// first dropped one keep their numbers. The rest are numbered by ascending old number, or, with visiting set, in the
+// order of names, as the reference does; that order mixes layers up when names have a prefix before "blk.".
 func renumber(names []string, drop []int64, visiting bool) renumbering {
 	var layers []int64
 	seen := map[int64]bool{}
@@ -77,7 +74,7 @@ func renumber(names []string, drop []int64, visiting bool) renumbering {
 	return r
 }
 
-// name returns the new name of a tensor, ok false if its layer is gone.
+// name returns the new name of a tensor; ok is false if its layer is pruned.
 func (r renumbering) name(name string) (_ string, ok bool) {
 	n, from, to, found := layerSpan(name)
 	number, known := r[n]
@@ -90,7 +87,7 @@ func (r renumbering) name(name string) (_ string, ok bool) {
 	return name[:from] + strconv.FormatInt(number, 10) + name[to:], true
 }
 
-// left returns the number of layers that are left.
+// left returns the number of remaining layers.
 func (r renumbering) left() (n int64) {
 	for _, to := range r {
 		if to != pruned {
@@ -100,7 +97,7 @@ func (r renumbering) left() (n int64) {
 	return n
 }
 
-// missing returns the members of drop that are not layers.
+// missing returns the numbers in drop that no layer has.
 func (r renumbering) missing(drop []int64) (none []string) {
 	for _, n := range drop {
 		if _, ok := r[n]; !ok {
@@ -110,12 +107,11 @@ func (r renumbering) missing(drop []int64) (none []string) {
 	return none
 }
 
-// notPerLayer names keys whose arrays have nothing to do with layers, even if
-// they happen to have as many elements.
+// notPerLayer lists keys whose arrays are not per layer, even if their length equals the number of layers.
 var notPerLayer = []string{"rope.dimension_sections"}
 
-// pruneArrays takes the elements of pruned layers out of the arrays that have
-// one element per layer. No loader takes the model otherwise.
+// pruneArrays removes the elements of pruned layers from arrays with one element per layer: loaders refuse a model
+// whose arrays are longer than its number of layers.
 func pruneArrays(m gguf.Metadata, arch string, layers int64, drop []int64) {
 	prefix := gguf.ArchKey(arch, "")
 	for i, kv := range m {
@@ -129,7 +125,7 @@ func pruneArrays(m gguf.Metadata, arch string, layers int64, drop []int64) {
 	}
 }
 
-// check refuses to prune everything.
+// check returns an error if no layer would remain.
 func (r renumbering) check(drop []int64) error {
 	if len(r) > 0 && r.left() == 0 {
 		return fault.Errorf(fault.Usage, "pruning layers %s leaves none of %d",

@@ -16,8 +16,7 @@ func TestWidths(t *testing.T) {
 	widths.Run(t, "TestGolden|TestParity.*|.*Arch|TestRowsAreIndependent|TestConcurrentUse|FuzzParity.*|FuzzQuantize")
 }
 
-// TestWidth fails if a process started by TestWidths does not run at the width it
-// was started for, or compares nothing.
+// TestWidth fails if a process started by TestWidths does not run at its vector width, or has no vector encoder.
 func TestWidth(t *testing.T) {
 	widths.Check(t)
 	n := 0

@@ -8,10 +8,11 @@ import (
 	"ggforge/tokenizer"
 )
 
-// ImageBreak is the token at the end of a row of patches in Mistral's models.
+// ImageBreak is the token that ends a row of image patches in Mistral's models.
 const ImageBreak = "[IMG_BREAK]"
 
-// readBreakToken finds the id of ImageBreak. Source: LlavaVisionModel of the reference.
+// readBreakToken reads the id of ImageBreak from tokenizer_config.json or tokenizer.json. Source: LlavaVisionModel of
+// the reference.
 func readBreakToken(files Files, _ *View, f *Facts) error {
 	var config struct {
 		Added map[string]struct{ Content any } `json:"added_tokens_decoder"`
@@ -33,7 +34,7 @@ func readBreakToken(files Files, _ *View, f *Facts) error {
 	return readAddedBreak(files, f)
 }
 
-// readAddedBreak finds ImageBreak among the added tokens of tokenizer.json.
+// readAddedBreak reads the id of ImageBreak from the added tokens of tokenizer.json.
 func readAddedBreak(files Files, f *Facts) error {
 	var tok struct {
 		Added []struct {
@@ -52,8 +53,8 @@ func readAddedBreak(files Files, f *Facts) error {
 	return nil
 }
 
-// readParamsBreak finds the id of ImageBreak for params.json, which has it or a number
-// below zero. Source: LlavaVisionModel of the reference.
+// readParamsBreak reads the id of ImageBreak from params.json, or from the tokenizer's files if params.json has a
+// negative number. Source: LlavaVisionModel of the reference.
 func readParamsBreak(files Files, v *View, f *Facts) error {
 	const key = "image_break_token_id"
 	n, err := v.Vision().Require(key)
@@ -83,16 +84,16 @@ func readParamsBreak(files Files, v *View, f *Facts) error {
 	return readAddedBreak(files, f)
 }
 
-// TileMarks are what MiniCPM-V 4.7 has between the parts of an image, in the order of the rows that a file has of
-// them. Source: MiniCPMV4_7VisionModel of the reference.
+// TileMarks are the tokens between the slices of an image in MiniCPM-V 4.7, in the order of their rows in a GGUF file.
+// Source: MiniCPMV4_7VisionModel of the reference.
 var TileMarks = []string{"</image>", "<slice>", "</slice>", "\n"}
 
-// readTileTokens encodes them: each has to be one token.
+// readTileTokens reads the ids of TileMarks. Each mark must be encoded as one token.
 func readTileTokens(files Files, _ *View, f *Facts) error {
 	const name = "tokenizer.json"
 	data, ok, err := readFile(files, name)
 	if err == nil && !ok {
-		err = fault.Errorf(fault.Broken, "%s: %w (it has the tokens between the parts of a picture)", name,
+		err = fault.Errorf(fault.Broken, "%s: %w (needed for the ids of the tokens between image slices)", name,
 			fs.ErrNotExist)
 	}
 	if err != nil {

@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// Unread lists the keys of the file that nothing asked for and that might mean
-// something, sorted. It leaves out keys that are known to say nothing about the
-// arithmetic, keys whose value says no, keys that repeat another key, and keys with
-// the default of their model type.
+// Unread lists the unread keys of the config that might affect the results, sorted. It leaves out keys without effect
+// on the arithmetic, keys whose value means off (see IsNo), synonyms of keys that were read, and keys with the default
+// value of their model type.
 func (v *View) Unread() []string {
 	var keys []string
 	for key, value := range v.Object.values {
@@ -28,8 +27,7 @@ func (v *View) Unread() []string {
 	return keys
 }
 
-// UnreadOf lists the keys of a part that nothing asked for and that might mean
-// something, sorted: see Unread.
+// UnreadOf is Unread for the keys of a sub-config.
 func (v *View) UnreadOf(o Object) []string {
 	var keys []string
 	defaults := map[string]any{}
@@ -53,7 +51,7 @@ func (v *View) UnreadOf(o Object) []string {
 	return keys
 }
 
-// InFile returns keys of a file other than config.json as UnreadOf has them.
+// InFile returns the keys with the file's name before each, as UnreadOf lists keys of files other than config.json.
 func InFile(file string, keys ...string) []string {
 	list := make([]string, len(keys))
 	for i, key := range keys {
@@ -62,7 +60,7 @@ func InFile(file string, keys ...string) []string {
 	return list
 }
 
-// unread lists the members that nothing asked for and that might mean something.
+// unread lists the unread members of o that might affect the results, in no order.
 func (o Object) unread() []string {
 	var keys []string
 	for key, v := range o.values {
@@ -75,7 +73,7 @@ func (o Object) unread() []string {
 	return keys
 }
 
-// synonyms are names of one thing in different families of models.
+// synonyms are groups of keys with the same meaning in different model families.
 var synonyms = [][]string{
 	{"num_hidden_layers", "n_layer", "n_layers", "num_layers"},
 	{"hidden_size", "n_embd", "n_embed", "d_model", "dim", "model_dim"},
@@ -93,8 +91,7 @@ var synonyms = [][]string{
 	{"rope_theta", "rotary_emb_base"},
 }
 
-// isSynonym reports whether a key has the value of another one of the same meaning
-// that was asked for.
+// isSynonym reports whether a synonym of the key was read and has the same value.
 func (v *View) isSynonym(key string) bool {
 	for _, names := range synonyms {
 		if !slices.Contains(names, key) {
@@ -126,7 +123,7 @@ func IsNo(v any) bool {
 	return false
 }
 
-// inertKeys have no effect on the arithmetic of inference beyond what the tensors show.
+// inertKeys have no effect on the results of inference, or none that the tensors do not show.
 var inertKeys = set(
 	// names, versions and tools
 	"_name_or_path", "name_or_path", "_commit_hash", "_from_model_config", "_num_labels", "num_labels",
@@ -143,7 +140,7 @@ var inertKeys = set(
 	"bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id", "cls_token_id", "mask_token_id", "sep_token_id",
 	"decoder_start_token_id",
 	"forced_bos_token_id", "forced_eos_token_id", "bad_words_ids", "begin_suppress_tokens",
-	// how text is generated
+	// text generation
 	"do_sample", "early_stopping", "num_beams", "num_beam_groups", "num_return_sequences", "diversity_penalty",
 	"temperature", "top_k", "top_p",
 	"typical_p", "repetition_penalty", "length_penalty", "min_length", "max_length", "no_repeat_ngram_size",
@@ -158,7 +155,7 @@ var inertKeys = set(
 	"router_aux_loss_coef", "router_jitter_noise", "aux_loss_alpha", "seq_aux", "mlp_dropout",
 	"attention_probs_dropout_prob", "z_loss_coefficient",
 	"ffn_dropout", "activation_dropout", "embedding_initializer_range",
-	// what the tensors show, other parts of the model, and what a program gets back
+	// shown by the tensors, other sub-configs, and the format of outputs
 	"is_encoder_decoder", "keys_to_ignore_at_inference", "output_attentions", "output_hidden_states",
 	"output_router_logits", "pretraining_tp",
 	"return_dict", "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj",
@@ -176,9 +173,8 @@ func set(keys ...string) map[string]bool {
 	return m
 }
 
-// inertRope reports whether a rope setting changes nothing by itself: the type
-// under its old name, the length that scaling begins at, and what all loaders take
-// where a file says nothing.
+// inertRope reports whether a rope setting has no effect by itself: the type under its old name, the original context
+// length, and values that are every loader's default.
 func inertRope(key string, v any) bool {
 	switch key {
 	case "type", "original_max_position_embeddings":

@@ -27,42 +27,39 @@ type Options struct {
 	Reference bool
 }
 
-// NextN is what a file contains of a model and its MTP (NextN) layers, which a runtime uses for speculative decoding.
+// NextN selects whether a file has the model, its MTP (NextN) layers for speculative decoding, or both.
 type NextN uint8
 
-// The values of NextN. WithNextN is for all models that have such layers; the others
-// are for architectures that know these layers by themselves.
+// The values of NextN. NoNextN and OnlyNextN are for architectures whose runtime can load the two parts separately.
 const (
-	WithNextN NextN = iota // they come after the model's layers
-	NoNextN                // the file has the model alone
-	OnlyNextN              // the file has them alone, with the model's embedding, norm and head
+	WithNextN NextN = iota // MTP layers follow the model's layers
+	NoNextN                // only the model
+	OnlyNextN              // only the MTP layers, with the model's embedding, norm and head
 )
 
-// String returns what the flags of commands call it.
+// String returns a description for messages.
 func (n NextN) String() string { return [...]string{"with the model", "left out", "alone"}[n] }
 
-// View returns a view of the configuration without facts, to which nothing was
-// asked so far.
+// View returns a view of the configuration without facts. It starts with the keys that c has read.
 func (c *Config) View(opt Options) *View {
 	return &View{Config: c, Object: Object{c.values, "", maps.Clone(c.used), c.File}, Options: opt}
 }
 
-// With returns the view with facts. Both record in the same place.
+// With returns the view with facts. Both share the record of read keys.
 func (v *View) With(f Facts) *View {
 	with := *v
 	with.Facts = f
 	return &with
 }
 
-// RawConfig returns the members of config.json itself, without defaults and
-// without the configuration of a language model in it.
+// RawConfig returns the members of config.json as they are in the file: no defaults, and text_config not merged.
 func (v *View) RawConfig() Object { return Object{v.Raw, "", v.read, v.Config.File} }
 
 // Given returns the value of a key for checks of keys that must be absent or have one value: it counts as read only
 // if the file has the key.
 func (v *View) Given(key string) any { return v.GivenIn(v.Object, key) }
 
-// GivenIn is Given for a key of a part of the configuration.
+// GivenIn is Given for a key of a sub-config.
 func (v *View) GivenIn(o Object, key string) any {
 	value := o.values[key]
 	if value != nil && !v.defaulted[o.prefix+key] {
@@ -71,9 +68,8 @@ func (v *View) GivenIn(o Object, key string) any {
 	return value
 }
 
-// Rope returns the rope settings: rope_parameters or rope_scaling of
-// config.json with the settings that may be next to them. For a model that has
-// some per kind of attention, it returns those of full attention.
+// Rope returns the rope settings: rope_parameters or rope_scaling of config.json, merged with rope keys of its root.
+// For a model with settings per attention type, it returns those of full_attention.
 func (v *View) Rope() Object {
 	if _, ok := v.rope["full_attention"].(map[string]any); ok {
 		return v.RopeRoot().Sub("full_attention")
@@ -81,11 +77,11 @@ func (v *View) Rope() Object {
 	return v.RopeRoot()
 }
 
-// RopeRoot returns the rope settings of all kinds of attention.
+// RopeRoot returns the rope settings of all attention types.
 func (v *View) RopeRoot() Object { return Object{v.rope, "rope_scaling.", v.read, v.Config.File} }
 
-// Quantization returns the method by which the file says that the weights are
-// quantized; ok is false when it does not. They may have been dequantized since.
+// Quantization returns quant_method of quantization_config; ok is false without such a config. The weights may be
+// stored dequantized nevertheless.
 func (v *View) Quantization() (method string, ok bool) {
 	q, ok := v.Value("quantization_config").(map[string]any)
 	if !ok || len(q) == 0 {
@@ -97,9 +93,8 @@ func (v *View) Quantization() (method string, ok bool) {
 	return method, true
 }
 
-// Defaulted lists the keys that were asked for, that the file lacks and that have
-// a default other than null, sorted. Counts of nothing (num_nextn_predict_layers 0) are
-// what their absence says.
+// Defaulted lists the keys that were read, that the file lacks and whose default is not null, sorted. Counts with
+// default 0 (num_nextn_predict_layers) are left out.
 func (v *View) Defaulted() []string {
 	var keys []string
 	for key := range v.defaulted {

@@ -61,7 +61,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// TestLiLiCorrRefused converts drafts whose layers that choose are not what config.json says.
+// TestLiLiCorrRefused converts draft models whose selector layers contradict config.json.
 func TestLiLiCorrRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		replace, config []string // of the tensors, and of config.json

@@ -171,18 +171,18 @@ func TestImatrixAgain(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{other, "-f", text, "-c", "64"}, 5, "of another model"},
-		{[]string{dir, "-f", more, "-c", "64"}, 5, "of another text"},
-		{[]string{dir, "-f", text, "-c", "32"}, 5, "of chunks of another size"},
-		{[]string{dir, "-f", text, "-c", "64", "--in-file", plain}, 5, "of other merged files"},
-		{[]string{dir, "-f", text, "-c", "64", "--process-output"}, 5, "another choice about the matrix"},
+		{[]string{other, "-f", text, "-c", "64"}, 5, "for another model"},
+		{[]string{dir, "-f", more, "-c", "64"}, 5, "for another text"},
+		{[]string{dir, "-f", text, "-c", "32"}, 5, "with another chunk size"},
+		{[]string{dir, "-f", text, "-c", "64", "--in-file", plain}, 5, "with other merged files"},
+		{[]string{dir, "-f", text, "-c", "64", "--process-output"}, 5, "another setting of --process-output"},
 	} {
 		if err := os.WriteFile(state, saved, 0o666); err != nil {
 			t.Fatal(err)
 		}
 		code, _, _, err := call(append([]string{"imatrix", "-o", out, "--force", "--progress", "none"}, c.args...)...)
 		if code != c.code || !strings.Contains(err.Error(), c.want) ||
-			!strings.Contains(err.Error(), "remove it to begin anew") {
+			!strings.Contains(err.Error(), "remove it to start over") {
 			t.Errorf("%q: %d, %v", c.args, code, err)
 		}
 	}

@@ -137,12 +137,12 @@ func TestStateDamaged(t *testing.T) {
 		data := bytes.Clone(whole)
 		data[at] ^= 1
 		write(data)
-		refused("another byte", 3, "remove it to begin anew")
+		refused("another byte", 3, "remove it to start over")
 	}
 	write(append(bytes.Clone(whole), 0))
-	refused("one byte more", 3, "remove it to begin anew")
+	refused("one byte more", 3, "remove it to start over")
 	write(whole)
-	refused("whole, of nothing", 5, "of another")
+	refused("whole, of another run", 5, "for another")
 	if os.Geteuid() == 0 && os.Chown(state, 4321, 4321) == nil {
 		refused("another user's", 2, "another user")
 	}

@@ -48,7 +48,7 @@ func TestEndian(t *testing.T) {
 	if got, err := os.ReadFile(dir + "again.gguf"); err != nil || !bytes.Equal(got, little) {
 		t.Errorf("and back: other bytes, %v", err)
 	}
-	run(5, "big-endian order already", dir+"big.gguf", dir+"x.gguf")
+	run(5, "already in big-endian order", dir+"big.gguf", dir+"x.gguf")
 	run(2, "want big or little", "--to", "middle", dir+"big.gguf", dir+"x.gguf")
 	odd(t, dir+"odd.gguf", false)
 	run(4, "byte order", dir+"odd.gguf", dir+"x.gguf")

@@ -397,7 +397,7 @@ func TestReleaseState(t *testing.T) {
 	}
 	state[len(state)/2] ^= 1
 	put(t, path, string(state))
-	run(3, "remove it to begin anew", flags...)
+	run(3, "remove it to start over", flags...)
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 package hftest
 
 func init() {
-	// as gemma-3n-E2B-it: what is in the checkpoint of keys that the last layers do not use
+	// as gemma-3n-E2B-it: the checkpoint has k_proj and v_proj also for the last layers, which do not use them
 	add(Spec{
 		Name:      "gemma3n",
 		Tokenizer: "gemma",

@@ -11,13 +11,12 @@ import (
 	"ggforge/writer"
 )
 
-// Endian returns the file at path with everything of f in big-endian order, or in
-// little-endian. The order of numbers in tensors of types that are not known here cannot be
-// said: they are an error of kind fault.Unsupported. So is, of kind fault.Refused, a file that
-// is in that order.
+// Endian returns f, to be written to path, with all numbers in big-endian or little-endian order. Tensors of unknown
+// types are an error of kind fault.Unsupported, because their byte layout is unknown. A file that already has the
+// order is an error of kind fault.Refused.
 func Endian(f *gguf.File, path string, big bool) (*writer.File, error) {
 	if f.BigEndian == big {
-		return nil, fault.Errorf(fault.Refused, "%s: is in %s-endian order already", f.Path,
+		return nil, fault.Errorf(fault.Refused, "%s: is already in %s-endian order", f.Path,
 			map[bool]string{true: "big", false: "little"}[big])
 	}
 	out := &writer.File{Path: path, Metadata: f.Metadata.Carried(), Alignment: f.Alignment, BigEndian: big,
@@ -25,17 +24,17 @@ func Endian(f *gguf.File, path string, big bool) (*writer.File, error) {
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
 		if !t.Type.Known() {
-			return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q: the byte order of %v is not known", f.Path,
-				t.Name, t.Type)
+			return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q: the byte layout of type %v is unknown",
+				f.Path, t.Name, t.Type)
 		}
-		out.Tensors = append(out.Tensors, writer.Tensor{Name: t.Name, Type: gguf.TypeI8, Source: turned(f, t)})
+		out.Tensors = append(out.Tensors, writer.Tensor{Name: t.Name, Type: gguf.TypeI8, Source: swappedRows(f, t)})
 		out.Stated[t.Name] = *t
 	}
 	return out, nil
 }
 
-// EndianSet is Endian for the shards of a model: files that are named like path, with the numbers
-// of shards. A model of one file is at path.
+// EndianSet is Endian for all shards of a model. The shards are named after path, with shard numbers; a single file is
+// written to path itself.
 func EndianSet(s *gguf.Set, path string, big bool) (files []*writer.File, err error) {
 	prefix := strings.TrimSuffix(path, ".gguf")
 	dir, base := filepath.Split(path)
@@ -56,8 +55,9 @@ func EndianSet(s *gguf.Set, path string, big bool) (files []*writer.File, err er
 	return files, nil
 }
 
-// turned returns the bytes of a tensor with each number's reversed, in pieces of whole blocks.
-func turned(f *gguf.File, t *gguf.Tensor) rows.Source {
+// swappedRows returns the data of a tensor as rows of I8 with the bytes of each number reversed. A row is a number of
+// whole blocks.
+func swappedRows(f *gguf.File, t *gguf.Tensor) rows.Source {
 	size := t.Type.BlockBytes()
 	n := t.Bytes() / size
 	for size < 32<<10 && n%2 == 0 {
@@ -68,6 +68,7 @@ func turned(f *gguf.File, t *gguf.Tensor) rows.Source {
 	return &swapped{rows.GGUF(f, &raw), t.Type}
 }
 
+// swapped swaps the bytes of the numbers in blocks of typ.
 type swapped struct {
 	rows.Source // of I8
 	typ         gguf.Type
@@ -78,7 +79,7 @@ func (s *swapped) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	*buf = append((*buf)[:0], raw...) // what is mapped must not be written to
+	*buf = append((*buf)[:0], raw...) // mapped memory is read-only
 	s.typ.SwapBytes(*buf)
 	return slices.Clip(*buf), nil
 }

@@ -148,7 +148,7 @@ func (k Kind) Read(path string) (of string, body []byte, err error) {
 		return "", nil, err
 	}
 	if most := int64(len(k.head("", 0))) + maxOf + k.Max + sha256.Size; info.Size() > most {
-		return "", nil, fault.Errorf(ErrDamaged, "%s: has %d bytes, want at most %d; remove it to begin anew", path,
+		return "", nil, fault.Errorf(ErrDamaged, "%s: has %d bytes, want at most %d; remove it to start over", path,
 			info.Size(), most)
 	}
 	// Only after the sizes fit is there room for the body: a file without blocks on the disk may have any size.
@@ -170,7 +170,7 @@ func (k Kind) Read(path string) (of string, body []byte, err error) {
 func (k Kind) ReadOf(path, of string) ([]byte, error) {
 	found, body, err := k.Read(path)
 	if err == nil && found != of {
-		err = fault.Errorf(ErrOther, "%s: belongs to %q, want %q; remove it to begin anew", path, found, of)
+		err = fault.Errorf(ErrOther, "%s: belongs to %q, want %q; remove it to start over", path, found, of)
 	}
 	if err != nil {
 		return nil, err
@@ -185,21 +185,21 @@ func (k Kind) sizes(path string, head []byte, size int64) (of, body int64, err e
 	if len(head) < len(magic) || string(head[:len(magic)]) != magic {
 		line, _, _ := bytes.Cut(head, []byte("\n"))
 		if kind, ok := strings.CutPrefix(string(line), firstWords+k.Name+" "); ok {
-			return 0, 0, fault.Errorf(ErrOther, "%s: made by another version (%.20q, want %d); remove it to begin anew",
+			return 0, 0, fault.Errorf(ErrOther, "%s: made by another version (%.20q, want %d); remove it to start over",
 				path, kind, k.Version)
 		}
 		return 0, 0, fault.Errorf(fault.Broken,
-			"%s: begins with %.40q, want %q: not what a run of this version keeps; remove it to begin anew",
+			"%s: begins with %.40q, want %q: not what a run of this version keeps; remove it to start over",
 			path, line, magic)
 	}
 	if len(head) < len(magic)+12 {
-		return 0, 0, fault.Errorf(ErrDamaged, "%s: ends after %d bytes; remove it to begin anew", path, size)
+		return 0, 0, fault.Errorf(ErrDamaged, "%s: ends after %d bytes; remove it to start over", path, size)
 	}
 	of = int64(binary.LittleEndian.Uint32(head[len(magic):]))
 	n := binary.LittleEndian.Uint64(head[len(magic)+4:])
 	if n > uint64(k.Max) || of > maxOf || size != int64(len(magic)+12)+of+int64(n)+sha256.Size {
 		return 0, 0, fault.Errorf(ErrDamaged,
-			"%s: has %d bytes, but its head gives %d and %d, at most %d; remove it to begin anew", path, size,
+			"%s: has %d bytes, but its head gives %d and %d, at most %d; remove it to start over", path, size,
 			of, n, k.Max)
 	}
 	return of, int64(n), nil
@@ -213,7 +213,7 @@ func (k Kind) Parse(path string, data []byte) (of string, body []byte, err error
 	}
 	end := len(data) - sha256.Size
 	if sum := sha256.Sum256(data[:end]); !bytes.Equal(sum[:], data[end:]) {
-		return "", nil, fault.Errorf(ErrDamaged, "%s: its SHA-256 is %x, and it ends with %x; remove it to begin anew",
+		return "", nil, fault.Errorf(ErrDamaged, "%s: its SHA-256 is %x, and it ends with %x; remove it to start over",
 			path, sum, data[end:])
 	}
 	at := int64(end) - m
@@ -282,12 +282,12 @@ func (s *Sealed) WriteTo(w io.Writer) (int64, error) {
 func Unseal(path string, data []byte) ([]byte, error) {
 	end := len(data) - sha256.Size
 	if end < 0 {
-		return nil, fault.Errorf(ErrDamaged, "%s: has %d bytes, want at least %d; remove it to begin anew", path,
+		return nil, fault.Errorf(ErrDamaged, "%s: has %d bytes, want at least %d; remove it to start over", path,
 			len(data), sha256.Size)
 	}
 	if sum := sha256.Sum256(data[:end]); !bytes.Equal(sum[:], data[end:]) {
 		return nil, fault.Errorf(ErrDamaged,
-			"%s: damaged, or made by another version: its SHA-256 is %x, and it ends with %x; remove it to begin anew",
+			"%s: damaged, or made by another version: its SHA-256 is %x, and it ends with %x; remove it to start over",
 			path, sum, data[end:])
 	}
 	return data[:end:end], nil
