@@ -46,10 +46,10 @@ func sensitivityCommand() *cli.Command {
 				Choices: tool.Names(sensitivity.Groups...), Category: runs.CategoryTypes, Effect: tool.SetsBytes,
 				Usage: "quantize together what `HOW` says: tensor, each alone; role, those of a name in all layers; " +
 					"layer, those of a layer"},
-			tool.Shared("imatrix", "quantize by the importance matrix in `FILE`").In(runs.CategoryTypes),
+			tool.Shared("imatrix", "use the importance matrix in `FILE`").In(runs.CategoryTypes),
 			tool.Flag{Name: "allow-requantize", Category: runs.CategoryTypes, Effect: tool.SetsBytes,
-				Usage: "permit tensors that are quantized already to change type"},
-			tool.Shared("output", "write the table to `FILE`, too, as --json prints it"),
+				Usage: "permit quantized tensors to change type"},
+			tool.Shared("output", "write the table to `FILE`, too, in the format of --json"),
 			tool.ForceFlag(),
 		)...),
 		Action: measureSensitivity,

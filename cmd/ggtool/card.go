@@ -33,8 +33,9 @@ func cardCommand() *cli.Command {
 			Result: tool.Prints[cardResult](),
 		}.Metadata(),
 		Flags: tool.Flags(
-			tool.Shared("base-model", "the files are quantized from the hub's model `ORG/NAME`, whatever they say"),
-			tool.Shared("quantized-by", "they were quantized by `NAME`, whatever they say"),
+			tool.Shared("base-model",
+				"the files were quantized from the hub's model `ORG/NAME`, instead of the one in their metadata"),
+			tool.Shared("quantized-by", "they were quantized by `NAME`, instead of the name in their metadata"),
 			tool.Flag{Name: "template", Value: tool.File, Effect: tool.ReadsFile,
 				Usage: "use the template in `FILE`"},
 			tool.Shared("dry-run", "print the card instead of writing it"),

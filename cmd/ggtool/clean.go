@@ -41,9 +41,9 @@ func cleanCommand() *cli.Command {
 		}.Metadata(),
 		Flags: tool.Flags(
 			tool.Flag{Name: "remove", Effect: tool.RunsOnly,
-				Usage: "remove it"},
+				Usage: "remove them"},
 			tool.Flag{Name: "older-than", Value: tool.Duration, Effect: tool.RunsOnly,
-				Usage: "only what was not written to for `TIME` (90m, 48h)"},
+				Usage: "only files not written to for `TIME` (90m, 48h)"},
 			tool.JSONFlag(),
 		),
 		Action: clean,

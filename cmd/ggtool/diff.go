@@ -20,9 +20,9 @@ import (
 func diffCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "diff",
-		Usage:     "list what differs between two models; exit code 6 if anything does",
+		Usage:     "list the differences between two models; exit code 6 if there are any",
 		ArgsUsage: "A B",
-		Description: "A and B are GGUF files, or the first of the shards of a model. Of tensors whose\n" +
+		Description: "A and B are GGUF files, or the first shard of a model. Of tensors whose\n" +
 			"types or data differ it prints the differences of the decoded weights.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{Elsewhere: []string{"compare", "cmp"}, Examples: []string{"ggtool diff a.gguf b.gguf"},
 			Result: tool.Prints[difference]()}.Metadata(),

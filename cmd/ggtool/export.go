@@ -45,7 +45,7 @@ func exportCommand() *cli.Command {
 				Usage: "put at most `SIZE` bytes of data into a file (" + tool.SizeHelp + ")"},
 			tool.ThreadsFlag(),
 			tool.Flag{Name: "force", Effect: tool.RunsOnly,
-				Usage: "write into DIR also if it is not empty, and replace files"},
+				Usage: "write into DIR even if it is not empty, and replace files"},
 			tool.JSONFlag(),
 			tool.ProgressFlag(),
 		)...),

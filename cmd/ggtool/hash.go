@@ -18,7 +18,7 @@ import (
 func hashCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "hash",
-		Usage:     "hash a model's tensors: metadata do not count",
+		Usage:     "hash a model's tensors, without metadata",
 		ArgsUsage: "FILE",
 		Description: "FILE is a GGUF file, or the first of the shards of a model, which have the hashes of\n" +
 			"the joined file. Lists a hash for each tensor and, at the end, of all together, as\n" +
@@ -41,9 +41,9 @@ func hashCommand() *cli.Command {
 			tool.Flag{Name: "uuid", Effect: tool.SetsBytes,
 				Usage: "UUID version 5, of all tensors together"},
 			tool.Flag{Name: "all", Effect: tool.SetsBytes,
-				Usage: "all of them"},
+				Usage: "all kinds"},
 			tool.Flag{Name: "no-layer", Effect: tool.SetsBytes,
-				Usage: "only of all tensors together"},
+				Usage: "only the hash of all tensors together"},
 			tool.Flag{Name: "check", Value: tool.File, Effect: tool.ReadsFile,
 				Usage: "compare with the list in `FILE`"},
 			tool.JSONFlag(),

@@ -21,7 +21,7 @@ import (
 func imatrixCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "imatrix",
-		Usage: "look into importance matrices, merge and change them",
+		Usage: "show, check, merge and change importance matrices",
 		Description: "Matrices are files of either format (.gguf, or .dat) of llama-imatrix, and of ggeval\nimatrix, " +
 			"which makes them.\n\n" + tool.ExitHelp,
 		Commands: []*cli.Command{imatrixShowCommand(), imatrixCheckCommand(), imatrixMergeCommand(),
@@ -43,7 +43,7 @@ func formatFlag() tool.Flag {
 
 func modelFlag() tool.Flag {
 	return tool.Flag{Name: "model", Value: tool.File, Effect: tool.ReadsFile, Required: true,
-		Usage: "the GGUF `FILE` whose tensors the matrix is to be of"}
+		Usage: "the GGUF `FILE` whose tensors the matrix is for"}
 }
 
 // matrixRequest is what the flags and arguments of a verb ask for.
@@ -265,7 +265,7 @@ func imatrixFillCommand() *cli.Command {
 			"of the nearest layers on both sides.", parseChanged, fill,
 		tool.Flag{Name: "how", Value: tool.Text, Default: string(imatrix.FillMean),
 			Choices: tool.Names(imatrix.Fills...), Effect: tool.SetsBytes,
-			Usage: "fill as `HOW` says: uniform or mean"})
+			Usage: "fill method `HOW`: uniform or mean"})
 }
 
 func fill(r *matrixRequest, s *imatrix.Sums, did *matrixWritten) error {

@@ -13,7 +13,7 @@ func main() { tool.Main(command()) }
 func command() *cli.Command {
 	return &cli.Command{
 		Name:  "ggtool",
-		Usage: "look into GGUF files and importance matrices, edit, cut, join and export them",
+		Usage: "inspect, edit, split, merge and export GGUF files and importance matrices",
 		Metadata: tool.About{Examples: []string{"ggtool inspect model.gguf", "ggtool verify *.gguf",
 			"ggtool diff a.gguf b.gguf"}}.Metadata(),
 		Commands: slices.Concat(

@@ -14,7 +14,7 @@ import (
 func mergeCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "merge",
-		Usage:     "join the shards of a model",
+		Usage:     "merge the shards of a model",
 		ArgsUsage: "FIRST OUT",
 		Description: "FIRST is the first of the shards. OUT is that of llama-gguf-split --merge, which\n" +
 			"leaves the keys of shards in it; --clean leaves them out. The shards stay.\n\n" + tool.ExitHelp,

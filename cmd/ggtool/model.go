@@ -10,7 +10,7 @@ import (
 // aloneFlag takes a shard by itself.
 func aloneFlag() tool.Flag {
 	return tool.Flag{Name: "alone", Effect: tool.SetsBytes,
-		Usage: "take a shard by itself, without the others of its model"}
+		Usage: "read a shard by itself, without the others of its model"}
 }
 
 // open opens the model at path: with alone, only the file there.

@@ -34,7 +34,7 @@ func nameCommand() *cli.Command {
 			tool.Flag{Name: "strict", Effect: tool.Refuses,
 				Usage: "end with exit code 3 if a name does not follow the convention"},
 			tool.Flag{Name: "encoding", Value: tool.Text, Effect: tool.SetsBytes,
-				Usage: "with --build: call the encoding `NAME` instead of by general.file_type"},
+				Usage: "with --build: use `NAME` as the encoding instead of general.file_type"},
 			tool.JSONFlag(),
 		),
 		Action: name,

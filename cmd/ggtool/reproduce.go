@@ -16,7 +16,7 @@ import (
 func reproduceCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "reproduce",
-		Usage:     "make the outputs of a manifest again, and compare",
+		Usage:     "repeat the run of a manifest, and compare the outputs",
 		ArgsUsage: "MANIFEST",
 		Description: "MANIFEST is what ggconv or ggquant has written with --manifest. Compares sizes and\n" +
 			"SHA-256 sums of all inputs, does the same run in a temporary folder (TMPDIR sets\n" +
@@ -36,8 +36,8 @@ func reproduceCommand() *cli.Command {
 		}.Metadata(),
 		Flags: tool.Flags(
 			tool.Flag{Name: "input", Value: tool.FileList, Effect: tool.ReadsFile,
-				Usage: "an input, or what has inputs in it, is `DIR`; repeatable"},
-			tool.Shared("output", "write into `DIR`, and leave the files there"),
+				Usage: "an input, or a folder with inputs, is `DIR`; repeatable"},
+			tool.Shared("output", "write into `DIR`, and keep the files"),
 			runs.OutsideLinksFlag(),
 			tool.Shared("schema", "print the JSON schema of manifests"),
 			tool.JSONFlag(),

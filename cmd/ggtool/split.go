@@ -19,7 +19,7 @@ const defaultCut = 128
 func splitCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "split",
-		Usage:     "cut a model into shards",
+		Usage:     "split a model into shards",
 		ArgsUsage: "FILE PREFIX",
 		Description: "FILE is a GGUF file, or the first of the shards of a model, which is cut anew.\n" +
 			"PREFIX is the beginning of the shards' names, PREFIX-00001-of-00003.gguf. They\n" +

@@ -28,7 +28,7 @@ import (
 func verifyCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "verify",
-		Usage:     "list everything that is wrong with models",
+		Usage:     "list all defects of models",
 		ArgsUsage: "FILE...",
 		Description: "Each FILE is a GGUF file, or the first of the shards of a model. Looks at their structure, at\n" +
 			"the numbers of every block, at the vocabulary, and at keys and dimensions of the\n" +

@@ -26,7 +26,7 @@ func EvaluateFlags(verb ...tool.Flag) []tool.Flag {
 		tool.Shared("file", "the text is in `FILE`"),
 		tool.Shared("escape",
 			`take \n, \t, \r, \", \', \\ and \xHH in the text for the characters that they stand for`),
-		tool.Shared("no-escape", "take them as they are, as without either flag"),
+		tool.Shared("no-escape", "do not expand escapes (the default)"),
 		tool.Shared("ctx-size", "cut the text into chunks of `N` tokens"),
 		tool.Shared("chunks", "take the first `N` chunks (0: all)"),
 	)

@@ -29,7 +29,7 @@ func shareFlags(more ...tool.Flag) []tool.Flag {
 		tool.Shared("part",
 			"run the `K/N` th share of the chunks only, 3/16, and keep what comes out in a file for --finish; auto "+
 				"or auto/N: as Slurm or Kubernetes says"),
-		tool.Shared("finish", "run nothing: put together what all parts have found"),
+		tool.Shared("finish", "run nothing: put the results of all parts together"),
 	}, more...)...)
 }
 

@@ -42,7 +42,7 @@ func QuantizeFlags() []tool.Flag {
 		),
 		tool.Group(tool.CategoryOutput,
 			tool.Shared("dry-run",
-				"print what would become of each tensor and the size of the output, which is exact without --effort "+
+				"print the plan for each tensor and the size of the output, which is exact without --effort "+
 					"high or best; write nothing"),
 			tool.Shared("output",
 				"write to `OUT`, instead of naming it as an argument; if it is a directory, or ends in /, the same "+
@@ -66,7 +66,7 @@ func QuantizeFlags() []tool.Flag {
 		tool.Group(tool.CategoryRun,
 			tool.ThreadsFlag(),
 			tool.Flag{Name: "max-buffer-size", Value: tool.Size, Effect: tool.RunsOnly,
-				Usage: "bound all buffers to `SIZE`, in MiB or with a unit (0.5, 300M, 1GiB); they are small without that"},
+				Usage: "bound all buffers to `SIZE`, in MiB or with a unit (0.5, 300M, 1GiB); they are small by default"},
 			tool.ProgressFlag(),
 		),
 		WriteFlags(),

@@ -19,7 +19,7 @@ func EffortFlag(usage string) tool.Flag {
 
 func calibrationFlags() []tool.Flag {
 	list := []tool.Flag{
-		tool.Shared("calibrate", "make the importance matrix in the same run, with the text in `FILE`"),
+		tool.Shared("calibrate", "make the importance matrix in the same run, from the text in `FILE`"),
 		EffortFlag("`EFFORT` of --calibrate: matrix, an importance matrix; high, blocks chosen by the second moments " +
 			"of a layer's inputs as well; best, one tensor after the other"),
 		{Name: "hessian", Value: tool.File, Effect: tool.KeepsFile,
@@ -27,8 +27,8 @@ func calibrationFlags() []tool.Flag {
 				"running the model, and --calibrate may be left out"},
 		tool.Shared("ctx-size", "cut the text into chunks of `N` tokens"),
 		tool.Shared("chunks", "take the first `N` chunks (0: all)"),
-		tool.Shared("process-output", "collect for the matrix that makes logits, too"),
-		tool.Shared("parse-special", "take the names of control tokens in the text for these"),
+		tool.Shared("process-output", "collect importance for the output matrix, too"),
+		tool.Shared("parse-special", "parse names of control tokens in the text as these tokens"),
 	}
 	for i := range list {
 		switch f := &list[i]; f.Name {

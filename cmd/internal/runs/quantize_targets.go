@@ -114,9 +114,9 @@ func typesFlags() []tool.Flag {
 			Usage: "choose among these types: `T,T...`, or PATTERN=T,T... for tensors that an expression matches; " +
 				"repeatable, the first match counts"},
 		tool.Flag{Name: "measure", Value: tool.Count, Unit: "chunks", Effect: tool.SetsBytes, With: names,
-			Usage: "hold the last `N` chunks of the text apart, and measure on them what the output loses"},
+			Usage: "hold out the last `N` chunks of the text, and measure the loss of the output on them"},
 		tool.Flag{Name: "recipe", Value: tool.File, Category: CategoryTypes, Effect: tool.ReadsFile,
-			Usage: "take the types of tensors from `FILE`, lines PATTERN=TYPE; what no line matches is as in TYPE"},
+			Usage: "take the types of tensors from `FILE`, lines PATTERN=TYPE; tensors without a match have the types of TYPE"},
 		tool.Flag{Name: "save-recipe", Value: tool.File, Category: CategoryTypes, Effect: tool.NamesOutput,
 			Usage: "write the types that tensors get to `FILE`, for --recipe and for --tensor-type-file, here and of " +
 				"llama-quantize"},

@@ -28,8 +28,8 @@ func TypeFlags() []tool.Flag {
 			Usage: "use a type for all tensors that a regular expression matches: `PATTERN=TYPE`; repeatable, the " +
 				"first match counts"},
 		tool.Flag{Name: "tensor-type-file", Value: tool.FileList, Effect: tool.ReadsFile,
-			Usage: "the same with the rules in `FILE`, separated by white space"},
-		tool.Shared("allow-requantize", "permit tensors that are quantized already to change type; costs quality"),
+			Usage: "the same with rules from `FILE`, separated by white space"},
+		tool.Shared("allow-requantize", "permit quantized tensors to change type; costs quality"),
 	), tool.Group(CategoryImportance,
 		tool.Shared("imatrix", "use the importance matrix in `FILE`"),
 		tool.Flag{Name: "include-weights", Value: tool.TextList, Effect: tool.SetsBytes,
