@@ -8,37 +8,38 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// backNorm turns d, the gradient by the normalized rows of x, into that by x.
+// backNorm is the backward pass of norm: it turns d from the gradient w.r.t. the normalized rows of x into the gradient
+// w.r.t. x.
 func (s *stream) backNorm(w *norm, d, x []float32) {
 	if w != nil {
 		s.m.p.backNorm(w, d, x, s.m.p.width)
 	}
 }
 
-// backNorm turns d, the gradient by the normalized rows of x, of n values each, into that by x.
+// backNorm turns d from the gradient w.r.t. the normalized rows of x, n values each, into the gradient w.r.t. x.
 func (p *params) backNorm(w *norm, d, x []float32, n int) {
 	for ; len(x) > 0; d, x = d[n:], x[n:] {
 		d, x := d[:n], x[:n]
 		if w.weight != nil {
 			vecmath.Mul(d, w.weight)
 		}
-		var mean, even float64 // of x, of d
+		var mean, dmean float64 // of x, of d
 		along := vecmath.SumProducts(d, x)
 		if !p.rms {
 			sum := vecmath.Sum(d)
-			mean, even = vecmath.Sum(x)/float64(n), sum/float64(n)
+			mean, dmean = vecmath.Sum(x)/float64(n), sum/float64(n)
 			along -= float64(sum * mean)
 		}
 		f := 1 / math.Sqrt(vecmath.SumSquares(x, mean)/float64(n)+p.eps)
 		along *= f * f / float64(n)
 		for i, v := range x {
-			d[i] = float32(f * ((float64(d[i]) - even) - float64((float64(v)-mean)*along)))
+			d[i] = float32(f * ((float64(d[i]) - dmean) - float64((float64(v)-mean)*along)))
 		}
 	}
 }
 
-// backHeadNorm turns d, the gradient by what headNorm makes of the heads x of a token, into
-// that by x.
+// backHeadNorm turns d from the gradient w.r.t. the output of headNorm for the heads x of a token into the gradient
+// w.r.t. x.
 func (p *params) backHeadNorm(w *headNorm, d, x []float32) {
 	if w == nil {
 		return
@@ -51,7 +52,8 @@ func (p *params) backHeadNorm(w *headNorm, d, x []float32) {
 	p.backNorm(&w.norm, d, x, w.size)
 }
 
-// backRoPE turns the gradient by the outputs of applyRoPE for the heads of a token into that by its inputs.
+// backRoPE turns d from the gradient w.r.t. the outputs of applyRoPE for the heads of a token into the gradient w.r.t.
+// its inputs.
 func (p *params) backRoPE(d []float32, size int, table []float32) {
 	half := len(table) / 2
 	apart, next := 1, 2
@@ -67,9 +69,8 @@ func (p *params) backRoPE(d []float32, size int, table []float32) {
 	}
 }
 
-// backLinear sets dx, or adds to it, the gradient by the inputs of layers for some rows: dy
-// is that by their outputs, as linear sets these. It reports that for the inputs x; nil: it
-// is reported elsewhere.
+// backLinear sets dx (or adds to it, with add) the gradient w.r.t. the inputs of layers for a number of rows. dy is the
+// gradient w.r.t. their outputs, laid out as by linear. With x, the inputs, it calls report; with nil the caller does.
 func (s *stream) backLinear(dx, dy []float32, ld int, x []float32, rows int, add bool, layers ...*linear) error {
 	if x != nil {
 		if err := s.report(x, dy, ld, rows, layers...); err != nil {
@@ -96,8 +97,8 @@ func (s *stream) backLinear(dx, dy []float32, ld int, x []float32, rows int, add
 	return nil
 }
 
-// scaled returns the gradient by what the matrix of a layer itself makes of rows, whose
-// outputs have the gradient dy.
+// scaled returns dy, the gradient w.r.t. the outputs of a layer, times the layer's scale: the gradient w.r.t. the
+// outputs of its matrix.
 func (s *stream) scaled(l *linear, dy []float32, ld, rows int) []float32 {
 	n := l.w.Rows
 	y := buffer.Resize(&s.reverse.copy, rows*n)
@@ -107,7 +108,7 @@ func (s *stream) scaled(l *linear, dy []float32, ld, rows int) []float32 {
 	return y
 }
 
-// report reports the gradient dy by the outputs of layers for inputs x.
+// report passes inputs x and output gradients dy of layers to the caller's Linear function, if there is one.
 func (s *stream) report(x, dy []float32, ld, rows int, layers ...*linear) error {
 	if s.reverse.g.Linear == nil {
 		return nil
@@ -132,8 +133,8 @@ func (s *stream) report(x, dy []float32, ld, rows int, layers ...*linear) error 
 	return nil
 }
 
-// backLayer turns d, the gradient by the stream after layer i, into that by the stream
-// before it, which was h.
+// backLayer turns d from the gradient w.r.t. the residual stream after layer i into the gradient w.r.t. the residual
+// stream before it, h.
 func (s *stream) backLayer(i int, h, d []float32) error {
 	l, width := &s.m.layers[i], s.m.p.width
 	blocks := func(f func(a, b, n int) error) error {
@@ -171,8 +172,8 @@ func (s *stream) backLayer(i int, h, d []float32) error {
 	})
 }
 
-// backBlock turns d, the gradient by the states of n tokens after a layer, or where its
-// experts read them, into that by the states before it, which were h.
+// backBlock turns d from the gradient w.r.t. the hidden states of n tokens after a layer (before the experts of an MoE
+// layer) into the gradient w.r.t. the hidden states before it, h.
 func (s *stream) backBlock(l *layer, h, d []float32, n int) error {
 	p, r := s.m.p, s.reverse
 	size := n * p.width
@@ -196,12 +197,12 @@ func (s *stream) backBlock(l *layer, h, d []float32, n int) error {
 	dy, dx := buffer.Resize(&r.dy, size), buffer.Resize(&s.y, size)
 	if l.ffn != nil {
 		in := x
-		mid := h // the stream that it is a norm of
+		mid := h // the residual stream before the FFN's norm
 		if !l.parallel {
 			mid = buffer.Resize(&r.h, size)
 			if err := s.eachRows(n, func(a, b int) {
 				a, b = a*p.width, b*p.width
-				copy(dx[a:b], y[a:b]) // add changes it
+				copy(dx[a:b], y[a:b]) // addResidual changes it
 				copy(mid[a:b], h[a:b])
 				s.addResidual(mid[a:b], dx[a:b], l.postAttn)
 			}); err != nil {
@@ -261,8 +262,8 @@ func (s *stream) backBlock(l *layer, h, d []float32, n int) error {
 	})
 }
 
-// backResidual sets dy to the gradient by the output y of a block for n tokens, where d is that by the residual stream
-// that it is added to.
+// backResidual sets dy to the gradient w.r.t. the output y of a block for n tokens, from d, the gradient w.r.t. the
+// residual stream that the output is added to.
 func (s *stream) backResidual(dy, d, y []float32, post *norm, n int) error {
 	width, f := s.m.p.width, float32(s.m.p.residualScale)
 	return s.eachRows(n, func(a, b int) {
@@ -281,12 +282,12 @@ func (f *feedForward) back(s *stream, dx, dy, x []float32, n int) error {
 	return s.backFeedForward(f, dx, dy, x, n, nil)
 }
 
-// rowScale is a factor w of the output of a feed-forward network for each row; dw is set to the gradient by it.
+// rowScale has a factor w per row for the output of an FFN, such as an expert's weight; dw is set to the gradient
+// w.r.t. the factors.
 type rowScale struct{ w, dw []float32 }
 
-// backFeedForward takes a feed-forward layer backwards: it sets dx to the gradient by its
-// inputs x, where dy is that by its outputs; if there are factors, by its
-// outputs times these, and dy is multiplied by them.
+// backFeedForward is the backward pass of an FFN: it sets dx to the gradient w.r.t. the inputs x from dy, the gradient
+// w.r.t. the outputs. With by, the outputs are multiplied by its factors; dy is then multiplied in place.
 func (s *stream) backFeedForward(f *feedForward, dx, dy, x []float32, rows int, by *rowScale) error {
 	ld, layers := f.ff, []*linear{f.up}
 	gated := f.gate != nil || f.fused
@@ -313,7 +314,7 @@ func (s *stream) backFeedForward(f *feedForward, dx, dy, x []float32, rows int, 
 			if f.activation != nil {
 				f.activation.apply(y, in[:f.ff], in[f.ff:])
 			} else if act.Apply(y, in[:f.ff]); gated {
-				copy(d[f.ff:], y) // what the gate lets through
+				copy(d[f.ff:], y) // the activated gate
 				vecmath.Mul(y, in[f.ff:])
 			}
 			dh := dhidden[t*f.ff:][:f.ff]

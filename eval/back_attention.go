@@ -10,8 +10,7 @@ func (l *attention) back(s *stream, dx, dy, x []float32, n int) error {
 	return l.backGated(s, dx, dy, x, n, nil)
 }
 
-// backGated is back for heads whose outputs are multiplied by the sigmoid of what gate
-// makes of x; nil for none.
+// backGated is back for attention with an output gate, sigmoid(gate(x)); gate may be nil.
 func (l *attention) backGated(s *stream, dx, dy, x []float32, n int, gate *outputGate) error {
 	r, ld, no, width := s.reverse, l.qkvLen(), l.n*l.valueLen, s.m.p.width
 	qkv, err := l.project(s, x, n)
@@ -72,9 +71,9 @@ func (l *attention) backGated(s *stream, dx, dy, x []float32, n int, gate *outpu
 	return s.backLinear(dx, r.dgate, gate.gate.w.Rows, x, n, true, gate.gate)
 }
 
-// prepareBack turns d, the gradient by the queries, keys and values of token t as prepare
-// makes them, into that by what it gets, which was raw where there is a norm or a limit.
-// work is as long.
+// prepareBack is the backward pass of prepare for token t: it turns d from the gradient w.r.t. the prepared queries,
+// keys and values into the gradient w.r.t. the projections' outputs. raw are these outputs, needed with a QK norm or
+// clamp. len(work) = len(d).
 func (l *attention) prepareBack(s *stream, d, raw, work []float32, t int) {
 	p := s.m.p
 	nq, nk := l.n*l.keyLen, l.kv*l.keyLen
@@ -111,12 +110,11 @@ func (l *attention) prepareBack(s *stream, d, raw, work []float32, t int) {
 	}
 }
 
-// strides are the distances of rows: of queries, keys, values and what is attended to.
+// strides are row strides in elements: of queries, keys, values and attention outputs.
 type strides struct{ q, k, v, out int }
 
-// attendBack is attend backwards: it sets dq, dk and dv to the gradients by q, k and v,
-// where do is that by out, which it sets, too. The rows of gradients are as far apart as ld
-// says, the others as in attend.
+// attendBack is the backward pass of attend: it sets dq, dk and dv to the gradients w.r.t. q, k and v from do, the
+// gradient w.r.t. out. It also sets out. ld are the strides of the gradients, of the strides of the others.
 func (l *heads) attendBack(s *attentionScratch, head int, dq, dk, dv, do, out, q, k, v []float32, n int, of,
 	ld strides) {
 	r, nq, nk, nv, no := &s.back, of.q, of.k, of.v, of.out
@@ -157,8 +155,7 @@ func (l *heads) attendBack(s *attentionScratch, head int, dq, dk, dv, do, out, q
 	}
 }
 
-// addTransposedProduct adds to c, of rows ldc apart, the product of the transpose of p [rows, columns]
-// and x [rows, size], of rows ldx apart.
+// addTransposedProduct adds pᵀx to c (stride ldc) for p [rows, columns] and x [rows, size] (stride ldx).
 func (s *attentionScratch) addTransposedProduct(c []float32, ldc int, p, x []float32, ldx, rows, columns, size int) {
 	r := &s.back
 	s.p.Pack(transpose(&s.values, p, columns, rows, columns), rows, columns, rows)
@@ -170,8 +167,8 @@ func (s *attentionScratch) addTransposedProduct(c []float32, ldc int, p, x []flo
 	}
 }
 
-// softmaxBack turns scores x into weights as softmax does, and d, the gradient by these,
-// into that by the scores. slopes is as long.
+// softmaxBack turns scores x into weights as softmax does, and d from the gradient w.r.t. the weights into the gradient
+// w.r.t. the scores. slopes is scratch of at least len(x).
 func (l *heads) softmaxBack(head int, d, x, slopes []float32, own int) {
 	slopes = slopes[:len(x)]
 	if l.softCap != 0 {

@@ -5,8 +5,8 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// back sets rows of dsrc, which are ldd apart, to the gradient by those of src, where dy is
-// that by the outputs of run, which it overwrites.
+// back is the backward pass of run: it sets the rows of dsrc (stride ldd) to the gradient w.r.t. the rows of src from
+// dy, the gradient w.r.t. the outputs, which it overwrites.
 func (c *convolution) back(s *stream, dsrc []float32, ldd int, dy, src []float32, ld, n int) error {
 	channels := len(c.taps[0])
 	if c.silu {

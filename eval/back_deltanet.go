@@ -8,7 +8,7 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// backUnitLength turns d, the gradient by what unitLength makes of x, into that by x.
+// backUnitLength turns d from the gradient w.r.t. the output of unitLength(x) into the gradient w.r.t. x.
 func backUnitLength(d, x []float32, eps float64) {
 	f := 1 / math.Sqrt(vecmath.SumSquares(x, 0)+eps)
 	along := vecmath.SumProducts(d, x) * f * f
@@ -64,7 +64,7 @@ func (d *deltaNet) back(s *stream, dx, dy, x []float32, n int) error {
 			vecmath.Scale(qk[:keys], qk[:keys], scale)
 		}),
 		func() error { return s.backLinear(do, dy, p.width, nil, n, false, d.out) },
-		func() error { // what is stored
+		func() error { // reads and writes of the state
 			return parallel.For(s.ctx, len(s.states), n/s.r.Chunk*d.heads, func(i, worker int) error {
 				h, first := i%d.heads, i/d.heads*s.r.Chunk
 				delta := newDeltaState(&s.states[worker], d.keyLen, d.valueLen)
@@ -89,7 +89,7 @@ func (d *deltaNet) back(s *stream, dx, dy, x []float32, n int) error {
 			}
 		}),
 		func() error { return s.report(out, dy, p.width, n, d.out) },
-		func() error { // heads of a key one after the other: they add to its gradient
+		func() error { // value heads of a key head sequentially, because they add to the same gradient
 			return parallel.For(s.ctx, len(s.states), n/s.r.Chunk*d.keys, func(i, worker int) error {
 				key, first := i%d.keys, i/d.keys*s.r.Chunk
 				for t := first; t < first+s.r.Chunk; t++ {
@@ -118,9 +118,9 @@ func (d *deltaNet) back(s *stream, dx, dy, x []float32, n int) error {
 	)
 }
 
-// backHead takes head h backwards through a chunk: do is the gradient by what it says, du
-// that by queries, keys and values, of which it adds to the former two, and dab that by
-// betas and alphas.
+// backHead is the backward pass of head h through a chunk. do is the gradient w.r.t. its outputs. du is the gradient
+// w.r.t. queries, keys and values, where it adds to those of queries and keys; dab is set to the gradient w.r.t. betas
+// and alphas.
 func (d *deltaNet) backHead(s *stream, worker, first, h int, u, du, ab, dab, do []float32) {
 	keys, one := d.keys*d.keyLen, d.keyLen*d.valueLen
 	values := d.heads * d.valueLen
@@ -155,7 +155,7 @@ func (d *deltaNet) backHead(s *stream, worker, first, h int, u, du, ab, dab, do 
 			vecmath.AddScaled(found, decayed[j*d.valueLen:][:d.valueLen], kk[j])
 		}
 		for i, x := range v {
-			found[i] = x - found[i] // what is missing
+			found[i] = x - found[i] // the delta rule's error
 		}
 		vecmath.Scale(change, found, beta)
 		clear(dchange)
@@ -205,7 +205,7 @@ func (l *gatedQueryAttention) back(s *stream, dx, dy, x []float32, n int) error 
 			f(both[(t*l.n+h)*2*l.keyLen:][:l.keyLen], both[(t*l.n+h)*2*l.keyLen+l.keyLen:][:l.keyLen], h)
 		}
 	}
-	said := buffer.Resize(&r.states.y, n*nq)
+	attended := buffer.Resize(&r.states.y, n*nq)
 	return firstError(
 		each(func(t int) {
 			heads(t, func(q, _ []float32, h int) { copy(qkv[t*ld+h*l.keyLen:][:l.keyLen], q) })
@@ -213,7 +213,7 @@ func (l *gatedQueryAttention) back(s *stream, dx, dy, x []float32, n int) error 
 			l.prepare(s, qkv[t*ld:], t)
 		}),
 		func() error { return s.backLinear(da, dy, width, nil, n, false, l.out) },
-		each(func(t int) { // da becomes the gradient by what is attended to; gates wait for that
+		each(func(t int) { // da becomes the gradient w.r.t. the attention outputs before the gate
 			heads(t, func(_, gate []float32, h int) {
 				own := da[t*nq+h*l.keyLen:][:l.keyLen]
 				dgate := dboth[(t*l.n+h)*2*l.keyLen+l.keyLen:][:l.keyLen]
@@ -227,13 +227,14 @@ func (l *gatedQueryAttention) back(s *stream, dx, dy, x []float32, n int) error 
 		}),
 		func() error {
 			return l.eachGroup(s, n, func(worker *attentionScratch, head, q, k, v, o int) {
-				l.attendBack(worker, head, d[q:], d[k:], d[v:], da[o:], said[o:], qkv[q:], qkv[k:], qkv[v:], s.r.Chunk,
+				l.attendBack(worker, head, d[q:], d[k:], d[v:], da[o:], attended[o:], qkv[q:], qkv[k:],
+					qkv[v:], s.r.Chunk,
 					strides{ld, ld, ld, nq}, strides{ld, ld, ld, nq})
 			})
 		},
 		each(func(t int) {
 			heads(t, func(_, gate []float32, h int) {
-				own := said[t*nq+h*l.keyLen:][:l.keyLen]
+				own := attended[t*nq+h*l.keyLen:][:l.keyLen]
 				vecmath.Mul(dboth[(t*l.n+h)*2*l.keyLen+l.keyLen:][:l.keyLen], own)
 				to := out[t*nq+h*l.keyLen:][:l.keyLen]
 				copy(to, own)

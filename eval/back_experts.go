@@ -5,8 +5,8 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// backExperts turns d, the gradient by the stream after the experts of a layer, into that by
-// the stream that they read. h is the stream before the layer.
+// backExperts turns d from the gradient w.r.t. the residual stream after the experts of a layer into the gradient
+// w.r.t. the residual stream before them. h is the residual stream before the layer.
 func (s *stream) backExperts(l *layer, h, d []float32) error {
 	p, x, r := s.m.p, l.experts, s.reverse
 	n, width := len(s.h)/p.width, p.width
@@ -74,8 +74,8 @@ func (s *stream) backExperts(l *layer, h, d []float32) error {
 	})
 }
 
-// backExpert adds to din the gradient by what an expert reads of some tokens, and sets in dw
-// those by their weights.
+// backExpert adds to din the gradient w.r.t. the inputs of expert e, for the tokens of list, and sets their elements of
+// dw to the gradients w.r.t. the expert's weights.
 func (s *stream) backExpert(l *layer, e int, list []int32, chosen []choice, dw, dacc, din []float32) error {
 	x, r, width, rows := l.experts, s.reverse, s.m.p.width, len(list)
 	first := x.weighInputs
@@ -116,8 +116,8 @@ func (s *stream) backExpert(l *layer, e int, list []int32, chosen []choice, dw, 
 	})
 }
 
-// backShared sets dx to the gradient by what the part that all tokens take reads, where dacc
-// is that by what it adds.
+// backShared sets dx to the gradient w.r.t. the inputs of the shared experts from dacc, the gradient w.r.t. their
+// outputs.
 func (s *stream) backShared(x *experts, dx, dacc, in []float32, rows int) error {
 	r := s.reverse
 	dy := buffer.Resize(&r.dy, len(dacc))
@@ -139,11 +139,10 @@ func (s *stream) backShared(x *experts, dx, dacc, in []float32, rows int) error 
 	return s.backLinear(dx, by.dw, 1, in, rows, true, x.sharedGate)
 }
 
-// back sets d to the gradient by the router's outputs for a token, where dw are those by the
-// weights of its experts, which it overwrites, and scores is what choose leaves of the
-// outputs.
+// back sets d to the gradient w.r.t. the router's outputs for a token from dw, the gradients w.r.t. the weights of its
+// experts, which it overwrites. scores are the router's scores as choose leaves them.
 func (x *experts) back(d, dw []float32, chosen []choice, scores []float32) {
-	w := make([]float32, len(chosen)) // before they are divided by their sum
+	w := make([]float32, len(chosen)) // before normalization
 	for i, c := range chosen {
 		w[i] = scores[c.expert]
 	}

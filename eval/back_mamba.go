@@ -6,7 +6,7 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// backStates is what mixers with states need to go backwards.
+// backStates are the buffers of the backward passes of recurrent mixers.
 type backStates struct{ z, u, y, dy, steps, parts []float32 }
 
 func (m *mamba) back(s *stream, dx, dy, x []float32, n int) error {
@@ -51,7 +51,7 @@ func (m *mamba) back(s *stream, dx, dy, x []float32, n int) error {
 		return err
 	}
 	groups := (inner + channels - 1) / channels
-	sums := buffer.Resize(&st.parts, n*groups*2*m.state) // gradients by B and C, of each group of channels
+	sums := buffer.Resize(&st.parts, n*groups*2*m.state) // gradients w.r.t. B and C, per group of channels
 	if err := parallel.For(s.ctx, len(s.states), n/s.r.Chunk*groups, func(i, worker int) error {
 		group := i % groups
 		from, first := group*channels, i/groups*s.r.Chunk
@@ -180,7 +180,7 @@ func (m *mamba2) back(s *stream, dx, dy, x []float32, n int) error {
 	heads := m.rank / m.groups
 	one := m.state * size
 	return firstError(
-		func() error { // what the states say
+		func() error { // outputs of the states
 			return parallel.For(s.ctx, len(s.states), n/s.r.Chunk*m.rank, func(i, worker int) error {
 				h, first := i%m.rank, i/m.rank*s.r.Chunk
 				state := buffer.Resize(&s.states[worker], one)
@@ -209,7 +209,7 @@ func (m *mamba2) back(s *stream, dx, dy, x []float32, n int) error {
 			})
 		},
 		func() error { return s.report(out, dy, p.width, n, m.out) },
-		func() error { // the states, those of a group one after the other: they share B and C
+		func() error { // the states; heads of a group sequentially, because they add to the gradients of B and C
 			return parallel.For(s.ctx, len(s.states), n/s.r.Chunk*m.groups, func(i, worker int) error {
 				group, first := i%m.groups, i/m.groups*s.r.Chunk
 				for t := first; t < first+s.r.Chunk; t++ {
@@ -227,7 +227,7 @@ func (m *mamba2) back(s *stream, dx, dy, x []float32, n int) error {
 	)
 }
 
-// firstError calls functions until one fails.
+// firstError calls functions until one fails and returns its error.
 func firstError(parts ...func() error) error {
 	for _, f := range parts {
 		if err := f(); err != nil {
@@ -237,8 +237,8 @@ func firstError(parts ...func() error) error {
 	return nil
 }
 
-// step takes the state of head h a token on and sets y to what it says; row is the token's
-// inputs, raw its step before softplus and bias.
+// step updates the state of head h for one token and sets y to its output. row are the token's inputs, raw its time
+// step dt before bias and softplus.
 func (m *mamba2) step(s *stream, state, y, row []float32, raw float32, h int) {
 	size, shared := m.inner/m.rank, m.groups*m.state
 	group := h / (m.rank / m.groups) * m.state
@@ -255,8 +255,9 @@ func (m *mamba2) step(s *stream, state, y, row []float32, raw float32, h int) {
 	vecmath.AddScaled(y, mine, m.d[h])
 }
 
-// backHead takes head h backwards through a chunk: d is the gradient by what its states say,
-// du that by what they read, to which it adds for B and C, and din gets that by steps.
+// backHead is the backward pass of head h through a chunk. d is the gradient w.r.t. the state's outputs. du is set to
+// the gradient w.r.t. the head's inputs, and the gradients w.r.t. B and C are added to it; din gets the gradient w.r.t.
+// dt.
 func (m *mamba2) backHead(s *stream, worker, first, h int, u, du, in, din, d []float32) {
 	inner, shared, size := m.inner, m.groups*m.state, m.inner/m.rank
 	ld, mixed, one := m.in.w.Rows, inner+2*shared, m.state*size

@@ -6,14 +6,14 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// backMLA is what latent attention needs to go backwards: gradients by queries, and by
-// compressed vectors with the shared parts of keys; and of heads.
+// backMLA are the buffers of MLA's backward pass: gradients w.r.t. queries and compressed KV (with the shared RoPE part
+// of keys), and buffers per head.
 type backMLA struct{ q, kv, queries, attended, k, v []float32 }
 
 func (l *mla) back(s *stream, dx, dy, x []float32, n int) error {
 	p, r := s.m.p, s.reverse
 	ldq, ldkv, no := l.n*l.keyLen, l.rank+l.ropeDim, l.n*l.valueLen
-	compressed := 0 // values of a query before it is made
+	compressed := 0 // width of the compressed query, 0 if it is not compressed
 	if l.q == nil {
 		compressed = l.qDown.w.Rows
 	}
@@ -79,8 +79,8 @@ func (l *mla) back(s *stream, dx, dy, x []float32, n int) error {
 	return s.backLinear(dx, dkv, ldkv, x, n, true, l.kvDown)
 }
 
-// backCompressed is compressed backwards: it sets dq and dkv to the gradients by q and kv,
-// where da is that by out, which it sets, too.
+// backCompressed is the backward pass of compressed: it sets dq and dkv to the gradients w.r.t. q and kv from da, the
+// gradient w.r.t. out. It also sets out.
 func (l *mla) backCompressed(s *stream, dq, dkv, da, out, q, kv []float32, n int) error {
 	r, ldkv, ldq, no := &s.reverse.latent, l.rank+l.ropeDim, l.n*l.keyLen, l.n*l.valueLen
 	of := l.compressedHeads()
@@ -143,8 +143,8 @@ func (l *mla) backCompressed(s *stream, dq, dkv, da, out, q, kv []float32, n int
 	return nil
 }
 
-// backDecompressed is made backwards: it sets dq and dkv to the gradients by q and kv, where da is
-// that by out, which it sets, too.
+// backDecompressed is the backward pass of attention with decompressed KV: it sets dq and dkv to the gradients w.r.t. q
+// and kv from da, the gradient w.r.t. out. It also sets out.
 func (l *mla) backDecompressed(s *stream, dq, dkv, da, out, q, kv []float32, n int) error {
 	r, ldkv, ldq, no := &s.reverse.latent, l.rank+l.ropeDim, l.n*l.keyLen, l.n*l.valueLen
 	one := l.nopeDim + l.valueLen

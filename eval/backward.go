@@ -11,74 +11,66 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// Gradients is the loss whose gradients Backward computes, and the functions that receive them. Functions may be nil;
-// calls of Linear, States and Embeddings come one after the other, and what
-// they get is valid during the call. Gradients are of the sum over positions, not of the
-// mean.
+// Gradients has the loss whose gradients Backward computes, and the functions that receive them. Functions may be nil.
+// Linear, States and Embeddings are called sequentially; their arguments are valid during the call. Gradients are of
+// the sum over positions, not of the mean.
 type Gradients struct {
-	// Run is what the model is run over. Its First is the first position of each chunk that
-	// the loss is of.
+	// Run has the tokens. Its First is the first position of each chunk that counts for the loss.
 	Run
-	// Loss returns the loss of position at of Tokens by its logits, and sets d, which is as
-	// long, to its derivatives by them. It is called from several goroutines, for all
-	// positions of a chunk from First on. Nil: -ln of the probability of the next token, for
-	// all but a chunk's last position; or, if there is a Base, the divergence of Kullback and
-	// Leibler of its probabilities from the model's, for the same positions.
+	// Loss returns the loss at position at of Tokens from its logits, and sets d (len(d) = len(logits)) to its
+	// gradient. It is called from several goroutines, for all positions of a chunk from First on. Nil is the negative
+	// log-likelihood of the next token, for all but a chunk's last position; or, with a Base, the KL divergence of the
+	// model's probabilities from Base's, for the same positions.
 	Loss func(at int, logits, d []float32) (float64, error)
 	Base *Model
 	// Linear is called for each linear layer.
 	Linear func(LinearGradient) error
-	// States is called with the gradient by the stream before a layer, of tokens from first
-	// on, rows of Width values; after the last layer as if there was one more.
+	// States is called with the gradient w.r.t. the residual stream before a layer, [tokens, Width], for tokens from
+	// first on; layer = number of layers is the stream after the last one.
 	States func(layer, first int, g []float32) error
-	// Embeddings is called with the gradient by the rows of the embedding tensor that the
-	// tokens from first on have.
+	// Embeddings is called with the gradient w.r.t. the embedding rows of the tokens from first on.
 	Embeddings func(first int, g []float32) error
-	// Chunks is how many chunks are kept in memory together; 0 for all. Each group of them
-	// reads the weights again.
+	// Chunks is the number of chunks that are processed together, 0 for all. Each group reads all weights.
 	Chunks int
 }
 
-// LinearGradient is the gradient of a loss by the outputs of a linear layer y = W x + b,
-// for some tokens in the order of the text: of all, or of those that chose the matrix. That
-// by W is the sum of the products of G's and X's rows; that by b is the sum of G's.
+// LinearGradient is the gradient of a loss w.r.t. the outputs of a linear layer y = W x + b, for tokens in text order:
+// all tokens, or those routed to the matrix's expert. The gradient w.r.t. W is GᵀX, w.r.t. b the sum of G's rows.
 type LinearGradient struct {
 	Inputs
 	G []float32 // [Rows, rows of W], valid during the call
 }
 
-// reversible is a mixer that can be run backwards.
+// reversible is a mixer with a backward pass.
 type reversible interface {
 	mixer
-	// back sets dx to the gradient of the loss by x, where dy is that by what mix sets for it.
-	// x is what mix got, n tokens, whole chunks, all of them wanted. It uses what of the
-	// stream mix uses, computes again what it needs, and leaves x and dy as they are. Linear
-	// layers are taken backwards by stream.backLinear, which reports their gradients.
+	// back sets dx to the gradient of the loss w.r.t. x from dy, the gradient w.r.t. mix's output. x is mix's input: n
+	// tokens, whole chunks. It uses the same buffers of the stream as mix, recomputes intermediate values, and does not
+	// change x and dy. Linear layers go through stream.backLinear, which reports their gradients.
 	back(s *stream, dx, dy, x []float32, n int) error
 }
 
-// backwardState is what a stream needs to go backwards.
+// backwardState are the buffers of a backward pass.
 type backwardState struct {
 	g                       *Gradients
-	firstToken              int // of the tokens of a group
+	firstToken              int // of the group of chunks
 	h, y, in, dy, din, copy []float32
 	hidden, raw, mid        []float32
 	gate, dgate             []float32
 	latent                  backMLA
 	states                  backStates
-	heads                   [][]float32 // of each worker
+	heads                   [][]float32 // per worker
 	both                    []float32
 	conv                    [2][]float32
 	dacc, dexperts, early   []float32 // of all tokens
 }
 
-// Backward runs the model and then back from the loss to the embeddings, and returns the
-// sum of the loss. Memory: 4*width bytes for each token and layer, as much as five layers
-// more, what Forward needs, and about twice as much again for what lies between layers.
-// Each layer is computed twice, so that it takes three to four times as long as Forward.
+// Backward runs a forward and a backward pass down to the embeddings, and returns the sum of the loss. Memory: 4*width
+// bytes per token and layer, as much as for five more layers, the memory of Forward, and about twice that for values
+// between layers. Each layer is computed twice (activation checkpointing): it takes three to four times as long as
+// Forward.
 //
-// Not all models that can be run forwards can be run backwards: an error of kind
-// fault.Unsupported names the missing part.
+// Not all models that Forward supports have a backward pass: an error of kind fault.Unsupported names the missing part.
 func (m *Model) Backward(ctx context.Context, g Gradients) (loss float64, err error) {
 	r := &g.Run
 	if r.Chunk < 2 || len(r.Tokens) == 0 || len(r.Tokens)%r.Chunk != 0 || r.First < 0 || r.First >= r.Chunk-1 ||
@@ -118,7 +110,7 @@ func (m *Model) Backward(ctx context.Context, g Gradients) (loss float64, err er
 	return loss, nil
 }
 
-// reversible returns an error if a part of the model cannot be run backwards.
+// reversible returns an error if a part of the model has no backward pass.
 func (m *Model) reversible() error {
 	if err := m.checkPredicts(); err != nil {
 		return err
@@ -206,7 +198,7 @@ func (m *Model) backward(ctx context.Context, g Gradients, first int) (losses []
 	return losses, s.backEmbed(d)
 }
 
-// reportStates reports the gradient by the stream before a layer.
+// reportStates calls States with the gradient w.r.t. the residual stream before a layer.
 func (s *stream) reportStates(layer int, d []float32) error {
 	if s.reverse.g.States == nil {
 		return nil
@@ -214,7 +206,7 @@ func (s *stream) reportStates(layer int, d []float32) error {
 	return s.reverse.g.States(layer, s.reverse.firstToken, d)
 }
 
-// loss sets d to the gradient by the stream after the last layer, and returns the losses of positions.
+// loss sets d to the gradient w.r.t. the residual stream after the last layer, and returns the loss of each position.
 func (s *stream) loss(d []float32, base *States) ([]float64, error) {
 	m, g, width, vocab := s.m, s.reverse.g, s.m.p.width, s.m.p.vocab
 	keep := g.Chunk - g.First
@@ -252,7 +244,7 @@ func (s *stream) loss(d []float32, base *States) ([]float64, error) {
 			case g.Loss != nil:
 				losses[from+i], err = g.Loss(s.reverse.firstToken+at, logits, dl)
 			case at%g.Chunk == g.Chunk-1:
-				clear(dl) // its successor is in the next chunk
+				clear(dl) // the next token is in the next chunk
 			case base != nil:
 				losses[from+i], err = m.klLoss(base.model, dl, slopes[:vocab], other.logits[i*vocab:][:vocab], logits)
 			default:
@@ -286,7 +278,7 @@ func (s *stream) loss(d []float32, base *States) ([]float64, error) {
 	return losses, nil
 }
 
-// tokenLoss returns the negative log-likelihood of a token by its logits, and sets d to the derivatives by the logits.
+// tokenLoss returns the negative log-likelihood of a token from logits, and sets d to the gradient w.r.t. the logits.
 func (m *Model) tokenLoss(d, logits []float32, token int) (float64, error) {
 	zero, err := m.normalizer(d, logits)
 	if err != nil {
@@ -297,8 +289,8 @@ func (m *Model) tokenLoss(d, logits []float32, token int) (float64, error) {
 	return zero - float64(logits[token]), nil
 }
 
-// klLoss returns the KL divergence of the probabilities of logits q from those of logits p, of base, and sets d to the
-// derivatives by q. e is scratch of the same length.
+// klLoss returns the KL divergence of the probabilities of logits q from those of p, the base's logits, and sets d to
+// the gradient w.r.t. q. e is scratch of the same length.
 func (m *Model) klLoss(base *Model, d, e, p, q []float32) (float64, error) {
 	zp, err := base.normalizer(e, p)
 	if err != nil {
@@ -314,7 +306,7 @@ func (m *Model) klLoss(base *Model, d, e, p, q []float32) (float64, error) {
 	return loss, nil
 }
 
-// backLogits turns d, the gradient by logits, into that by the outputs of the output matrix.
+// backLogits turns d from the gradient w.r.t. the logits into the gradient w.r.t. the outputs of the output matrix.
 func (m *Model) backLogits(d, logits []float32) {
 	if limit := float32(m.p.logitSoftCap); m.p.logitSoftCap != 0 {
 		for i, v := range logits {
@@ -327,7 +319,7 @@ func (m *Model) backLogits(d, logits []float32) {
 	}
 }
 
-// backEmbed reports the gradient by the rows of the embedding tensor, d being that by the
+// backEmbed reports the gradient w.r.t. the rows of the embedding tensor from d, the gradient w.r.t. the residual
 // stream before the first layer.
 func (s *stream) backEmbed(d []float32) error {
 	m := s.m

@@ -35,8 +35,8 @@ func Example() {
 	// Output: 38.825930 over 15 tokens
 }
 
-// How much the loss depends on what the linear layers of the last layer say: the mean
-// square of its gradient by their outputs.
+// The sensitivity of the loss to the linear layers of the last layer: the mean square of its gradient with respect to
+// their outputs.
 func ExampleModel_Backward() {
 	ctx := context.Background()
 	m, _, err := convert.Open(ctx, "../test/testdata/gollama", convert.Options{Type: convert.F16})

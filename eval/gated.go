@@ -5,8 +5,8 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// outputGate is attention whose heads' outputs are multiplied by the sigmoid of what a matrix
-// makes of the inputs: a number for each value, or one for each head.
+// outputGate is attention with gated outputs: heads' outputs are multiplied by sigmoid(W x), elementwise or with one
+// gate per head.
 type outputGate struct {
 	attention *attention
 	gate      *linear
@@ -42,7 +42,7 @@ func (l *outputGate) back(s *stream, dx, dy, x []float32, n int) error {
 	return l.attention.backGated(s, dx, dy, x, n, l)
 }
 
-// computeGates sets to to the gates of n tokens.
+// computeGates computes the gates of n tokens into to.
 func (l *outputGate) computeGates(s *stream, to *[]float32, x []float32, n int) error {
 	gates := l.gate.w.Rows
 	g := buffer.Resize(to, n*gates)
@@ -52,7 +52,7 @@ func (l *outputGate) computeGates(s *stream, to *[]float32, x []float32, n int) 
 	return s.eachRows(n, func(a, b int) { vecmath.SigmoidOf.Apply(g[a*gates:b*gates], g[a*gates:b*gates]) })
 }
 
-// applyGates multiplies rows [a, b) of x, of as many values as heads attend to, by their gates.
+// applyGates multiplies rows [a, b) of x, the concatenated outputs of the heads, by their gates.
 func (l *outputGate) applyGates(x, gates []float32, a, b int) {
 	row, n := l.attention.n*l.attention.valueLen, l.gate.w.Rows
 	x, gates = x[a*row:b*row], gates[a*n:b*n]
@@ -67,8 +67,8 @@ func (l *outputGate) applyGates(x, gates []float32, a, b int) {
 	}
 }
 
-// backGates sets rows [a, b) of d to the gradient by what the matrix makes, where dx is that by
-// out, what heads attend to, and multiplies out by its gates.
+// backGates sets rows [a, b) of d to the gradient w.r.t. the gate matrix's outputs from dx, the gradient w.r.t. out,
+// the heads' outputs, and multiplies out by its gates.
 func (l *outputGate) backGates(d, dx, out, gates []float32, a, b int) {
 	row, n := l.attention.n*l.attention.valueLen, l.gate.w.Rows
 	size := row / n

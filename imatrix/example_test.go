@@ -13,7 +13,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer m.Close()
-	ne := []int64{256, 12, 4} // as the model file has them
+	ne := []int64{256, 12, 4} // GGUF dimension order: 4 experts of 12 rows of 256
 	values, warning, err := m.Lookup("blk.0.ffn_up_exps.weight", ne)
 	if warning != nil || err != nil {
 		log.Fatal(warning, err)

@@ -11,11 +11,10 @@ import (
 	"ggforge/rows"
 )
 
-// The rows of this file are DeepSeek's: attention with one compressed key and value
-// for all heads (MLA), and layers with experts after dense ones. Source: the
-// reference's DeepseekV2Model.
+// The rows of this file are for DeepSeek models: multi-head latent attention (MLA), and MoE layers after dense ones.
+// Source: the reference's DeepseekV2Model.
 
-// MLAShapes are the dimensions of attention with a compressed key and value.
+// MLAShapes are the dimensions of MLA tensors.
 var MLAShapes = shape.Rules{
 	Dims: shape.Table{"n_embd_head_k_mla": "@attention.key_length_mla",
 		"n_embd_head_v_mla": "@attention.value_length_mla"},
@@ -27,9 +26,8 @@ var MLAShapes = shape.Rules{
 	},
 }
 
-// MLAMetadata is the metadata of such a model. The file keeps keys and values
-// compressed: the runtime sees one key head. UncompressedMetadata is that of a
-// model with DeepSeek's experts and plain attention.
+// MLAMetadata is the metadata of a model with MLA. The file keeps keys and values compressed, with one KV head.
+// UncompressedMetadata is for models with DeepSeek's MoE layers and plain attention.
 var (
 	MLAMetadata = slices.Concat(Override(CommonRows, table.Row{Key: table.KeyHeadCountKV, Const: gguf.Uint32(1)},
 		mlaEpsilon, mlaExpertCount), mlaLead, []table.Row{
@@ -52,7 +50,7 @@ var (
 
 	mlaEpsilon = table.Row{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type,
 		From: []string{"rms_norm_eps"}, Const: gguf.Float32(1e-6)}
-	// n_routed_experts counts, whatever the default of the model type is for the others
+	// n_routed_experts first: the other keys may be defaults of the model type
 	mlaExpertCount = table.Row{Key: "expert_count", Type: gguf.Uint32Type,
 		From: []string{"n_routed_experts", "num_local_experts", "num_experts"}}
 	mlaLead = []table.Row{
@@ -77,10 +75,10 @@ var (
 		}}}
 )
 
-// MLATensors are the tensors of such a model.
+// MLATensors are the tensors of a model with MLA.
 var MLATensors = slices.Concat(EmbedRows, NormRows, MLARows, MLAFeedForward)
 
-// MLAFeedForward are its dense layers and those with experts, MLAExperts the latter.
+// MLAFeedForward are the FFN tensors of dense and MoE layers, MLAExperts of MoE layers only.
 var (
 	MLAFeedForward = slices.Concat(Only(DenseFirst, MLPRows),
 		Only(MoEAfter, slices.Concat(routedExperts, []table.TensorRow{CorrectionRow})),
@@ -88,8 +86,8 @@ var (
 	MLAExperts = slices.Concat(routedExperts, []table.TensorRow{CorrectionRow}, SharedExpertRows)
 )
 
-// routedExperts are ExpertRows: configs of some types have a number under another key,
-// too, which may be that of the published model.
+// routedExperts are ExpertRows with the number of experts read from n_routed_experts only: configs of some model types
+// have another key, too, with a default that may not be the model's.
 var routedExperts = func() []table.TensorRow {
 	list := slices.Clone(ExpertRows)
 	for i := range list {
@@ -98,24 +96,23 @@ var routedExperts = func() []table.TensorRow {
 	return list
 }()
 
-// MLAUnused are the keys of config.json that no runtime asks for: it takes
-// mscale_all_dim for mscale, too, as published models have them.
+// MLAUnused are the keys of config.json that GGUF has no key for. Runtimes use mscale_all_dim for mscale, too; they are
+// equal in published models.
 var MLAUnused = []string{"topk_method", "ep_size", "num_nextn_predict_layers", "qk_head_dim", "num_key_value_heads",
 	"rope_scaling.mscale"}
 
-// MLAExpect is the arithmetic of such a model.
+// MLAExpect are the required config values of a model with MLA.
 var MLAExpect = []table.Expect{SiLU, Expect("moe_layer_freq", "1"), Expect("rope_interleave", "true")}
 
-// TiedHead is the copy of the embedding that some checkpoints have as their head.
+// TiedHead drops the copy of a tied embedding that some checkpoints store as lm_head.
 var TiedHead = table.Drop{Prefix: "lm_head.weight", Why: table.Silent, If: Tied}
 
-// BeyondNextN are layers after the last one of the file.
+// BeyondNextN drops MTP layers, which follow the last layer.
 var BeyondNextN = table.Drop{Prefix: "model.layers.", AfterModel: true, Why: MTP}
 
-// MLAKeys and MLAValues take the two parts of kv_b_proj, which unfolds the
-// compressed keys and values: [heads, nope+value, rank]. The keys' part is
-// transposed, for the runtime folds it into the queries. MLAKeysOf and MLAValuesOf
-// are those where another key than num_key_value_heads has the number of heads.
+// MLAKeys and MLAValues take the K and V parts of kv_b_proj, the up-projection of the compressed KV:
+// [heads, nope+value, rank]. The K part is transposed, because runtimes absorb it into the queries. MLAKeysOf and
+// MLAValuesOf read the number of heads from a key other than num_key_value_heads.
 var (
 	MLAKeys   = MLAKeysOf("num_key_value_heads")
 	MLAValues = MLAValuesOf("num_key_value_heads")
@@ -127,11 +124,10 @@ func MLAKeysOf(heads string) *table.Transform { return MLAKeysBy(mlaDimension(he
 // MLAValuesOf: see MLAKeys.
 func MLAValuesOf(heads string) *table.Transform { return MLAValuesBy(mlaDimension(heads)) }
 
-// MLAGeometry is how many heads a layer has, and the lengths of their keys without
-// those that rotate, and of their values.
+// MLAGeometry returns a layer's number of heads, the key length without the RoPE part, and the value length.
 type MLAGeometry func(table.Layer) (heads, nope, value int64, err error)
 
-// MLAKeysBy and MLAValuesBy are MLAKeys and MLAValues where layers differ.
+// MLAKeysBy and MLAValuesBy are MLAKeys and MLAValues for models whose layers differ.
 func MLAKeysBy(of MLAGeometry) *table.Transform {
 	return &table.Transform{Name: "mla-keys", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		s, nope, _, err := mlaHeads(l, s, of)
@@ -169,8 +165,7 @@ func mlaDimension(key string) MLAGeometry {
 	}
 }
 
-// mlaHeads returns kv_b_proj of [heads*(nope+value), rank] with a dimension for
-// the heads, and the two lengths.
+// mlaHeads reshapes kv_b_proj from [heads*(nope+value), rank] to [heads, nope+value, rank], and returns both lengths.
 func mlaHeads(l table.Layer, s rows.Source, of MLAGeometry) (_ rows.Source, nope, value int64, err error) {
 	heads, nope, value, err := of(l)
 	ne := s.NE()
@@ -186,7 +181,7 @@ func mlaHeads(l table.Layer, s rows.Source, of MLAGeometry) (_ rows.Source, nope
 	return s, nope, value, err
 }
 
-// TrueOnly writes a flag that is on.
+// TrueOnly derives a boolean that is written only if it is true.
 func TrueOnly(key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		b, ok, err := c.Bool(key)
@@ -194,15 +189,15 @@ func TrueOnly(key string) table.Derive {
 	}
 }
 
-// IndexerMetadata is the metadata of an indexer, which says for each token the
-// positions that attention looks at (DSA).
+// IndexerMetadata is the metadata of an indexer, which selects the positions that a token attends to (DeepSeek sparse
+// attention, DSA).
 var IndexerMetadata = []table.Row{
 	UintRow("attention.indexer.head_count", "index_n_heads"),
 	UintRow("attention.indexer.key_length", "index_head_dim"),
 	UintRow("attention.indexer.top_k", "index_topk"),
 }
 
-// IndexerTensors are its tensors.
+// IndexerTensors are the tensors of an indexer.
 var IndexerTensors = []table.TensorRow{
 	{HF: "model.layers.{bid}.self_attn.indexer.k_norm", GGUF: "blk.{bid}.indexer.k_norm", Bias: table.MayBias},
 	{HF: "model.layers.{bid}.self_attn.indexer.weights_proj", GGUF: "blk.{bid}.indexer.proj"},
@@ -210,7 +205,7 @@ var IndexerTensors = []table.TensorRow{
 	{HF: "model.layers.{bid}.self_attn.indexer.wq_b", GGUF: "blk.{bid}.indexer.attn_q_b"},
 }
 
-// IndexerShapes are the dimensions of those, and of attention.
+// IndexerShapes are the dimensions of indexer and MLA tensors.
 var IndexerShapes = shape.Rules{
 	Dims: shape.Merge(MLAShapes.Dims, shape.Table{"n_idx": "@attention.indexer.head_count",
 		"n_idx_head": "@attention.indexer.key_length"}),

@@ -23,8 +23,7 @@ func tensorOf(p *asm, offset int64, shape, strides []int64) *asm {
 
 func start() *asm { return new(asm).Op(0x80, 2) }
 
-// hostile are pickles that must not be read: the kind of the error, and a part of
-// its text.
+// hostile are pickles that Parse must refuse, with the error's kind and a part of its text.
 var hostile = []struct {
 	name   string
 	pickle *asm
@@ -212,7 +211,7 @@ func good() *asm {
 	return tensorOf(start().Op('}').Str("w"), 0, []int64{4}, []int64{1}).Op('s').Op('.')
 }
 
-// TestHostileArchives are zip files that lie.
+// TestHostileArchives checks that inconsistent zip files are refused.
 func TestHostileArchives(t *testing.T) {
 	data := map[string][]byte{"0": make([]byte, 16)}
 	whole := torchfiletest.Zip(good().Bytes(), []string{"0"}, data)
@@ -306,7 +305,7 @@ func TestHostileArchives(t *testing.T) {
 			t.Errorf("%s: %v, want %v with %q", h.name, err, h.kind, h.text)
 		}
 		text := h.text
-		// which is seen before the head is read
+		// reading by parts detects it before it reads the entry's header
 		if h.name == "another entry at its place" || h.name == "nothing at its place" {
 			text = "overlaps"
 		}
@@ -315,7 +314,7 @@ func TestHostileArchives(t *testing.T) {
 			t.Errorf("%s, read part by part: %v, want %v with %q", h.name, err, h.kind, text)
 		}
 	}
-	// two rows of the directory for one entry: the names differ, the bytes do not
+	// two directory rows for one entry, with different names
 	twice := append([]byte(nil), whole...)
 	copy(twice[bytes.Index(whole, []byte("archive/version"))-entryHead:], "XX") // no longer an entry
 	if _, err := Parse("x", twice); !errors.Is(err, ErrBroken) {
@@ -323,7 +322,7 @@ func TestHostileArchives(t *testing.T) {
 	}
 }
 
-// TestHostileOld are older containers that lie.
+// TestHostileOld checks that inconsistent files of the format before zip are refused.
 func TestHostileOld(t *testing.T) {
 	list := []torchfiletest.Tensor{{Name: "w", DType: safetensors.F32, Shape: []int64{4}, Data: make([]byte, 16)}}
 	whole := torchfiletest.EncodeOld(list)
@@ -364,8 +363,8 @@ func TestHostileOld(t *testing.T) {
 	}
 }
 
-// TestBombs reads pickles whose size is all that they may cost: nothing is built
-// twice, and nothing is walked.
+// TestBombs checks that the memory for hostile pickles is bounded: memoized values are shared, and nested ones are not
+// traversed.
 func TestBombs(t *testing.T) {
 	n := 1 << 20
 	if testing.Short() {

@@ -91,8 +91,7 @@ func layerOf(name string) string {
 	return parts[0] + "." + parts[1]
 }
 
-// linear adds what the errors of a matrix do to rows of inputs; g is the gradient by what the
-// layer says of them, or nil.
+// linear adds the effect of a matrix's errors on rows of inputs; g is the gradient w.r.t. the layer's outputs, or nil.
 func (p *predictor) linear(in eval.Inputs, g []float32) error {
 	k, ok := p.at[in.Name]
 	if !ok {
@@ -177,8 +176,8 @@ func (p *predictor) linear(in eval.Inputs, g []float32) error {
 	return nil
 }
 
-// embeddings adds what errors of the rows of the embedding do, of the tokens from first on; g
-// is the gradient by them, or nil: for all tokens.
+// embeddings adds the effect of errors of the embedding rows of the tokens from first on; g is the gradient w.r.t.
+// these rows, or nil for all tokens.
 func (p *predictor) embeddings(first int, g []float32) error {
 	k, ok := p.at["token_embd.weight"]
 	if !ok {

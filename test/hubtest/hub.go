@@ -1,5 +1,5 @@
-// Package hubtest is a server like the Hugging Face hub for tests: it lists models,
-// redirects to a second server that has the files, and can misbehave.
+// Package hubtest is a fake Hugging Face hub for tests: it lists models, redirects to a second server that has the
+// files, and can misbehave.
 package hubtest
 
 import (
@@ -23,27 +23,26 @@ const Commit = "0123456789abcdef0123456789abcdef01234567"
 // Hub is a running server. Its fields may be set before the first request.
 type Hub struct {
 	URL  string // of the hub
-	Host string // of the server that has the files: another one
+	Host string // of the second server, which has the files
 
 	Token string // if set, requests to the hub without it are refused
-	// Answer, if set, sees each request for a file first, with the number of requests
-	// so far; it answers and returns true, or leaves that to the server.
+	// Answer, if set, is called for each request for a file with the number of requests so far. If it returns true, it
+	// has answered; else the server does.
 	Answer func(n int64, w http.ResponseWriter, r *http.Request) bool
 	// Listed changes the names of the files that the hub lists.
 	Listed func([]string) []string
-	// Rate is how many bytes a second a file's connection has; 0 for no limit.
+	// Rate limits a file's connection, in bytes per second; 0 is no limit.
 	Rate int
 
 	signatures atomic.Int64 // each redirect has its own
 
 	mu       sync.Mutex
-	leaked   []string // requests that should not have had the token
+	leaked   []string // paths of requests to the second server that had the token
 	sent     atomic.Int64
 	requests atomic.Int64
 }
 
-// Serve makes a hub with the model ORG/NAME, whose files are those of a folder. It
-// ends with the test.
+// Serve starts a hub with the model id (ORG/NAME), which has the files of a folder. It stops at the end of the test.
 func Serve(t testing.TB, id, folder string) *Hub {
 	h := &Hub{}
 	files := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -120,7 +119,7 @@ func (h *Hub) names(t testing.TB, folder string) (names []string) {
 	return names
 }
 
-// tree answers with the files and their sizes, which the hub's own library asks for.
+// tree answers with the files and their sizes, as huggingface_hub requests them.
 func (h *Hub) tree(t testing.TB, w http.ResponseWriter, folder string) {
 	type file struct {
 		Type string `json:"type"`

@@ -89,8 +89,8 @@ func TestGradients(t *testing.T) {
 	}
 }
 
-// gradients has transformers compute a loss and its gradients by the stream before each
-// layer and after the last.
+// gradients has transformers compute a loss and its gradients w.r.t. the residual stream before each layer and after
+// the last.
 func (o *oracle) gradients(t *testing.T, dir string, run eval.Run) []float64 {
 	t.Helper()
 	data, err := json.Marshal(map[string]any{"tokens": run.Tokens, "chunk": run.Chunk, "first": run.First,

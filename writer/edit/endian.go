@@ -24,7 +24,7 @@ func Endian(f *gguf.File, path string, big bool) (*writer.File, error) {
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
 		if !t.Type.Known() {
-			return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q: the byte layout of type %v is unknown",
+			return nil, fault.Errorf(fault.Unsupported, "%s: tensor %q: the byte order of %v is unknown",
 				f.Path, t.Name, t.Type)
 		}
 		out.Tensors = append(out.Tensors, writer.Tensor{Name: t.Name, Type: gguf.TypeI8, Source: swappedRows(f, t)})

@@ -7,17 +7,17 @@ import (
 	"ggforge/fault"
 )
 
-// Incomplete is an upload that has not become an object.
+// Incomplete is an incomplete multipart upload.
 type Incomplete struct {
 	Name  Name
 	ID    string
 	Begun time.Time
 }
 
-// maxIncomplete is how many uploads are listed at most.
+// maxIncomplete limits the number of listed uploads.
 const maxIncomplete = 100_000
 
-// Incomplete returns the uploads that have not become objects, of what is in a folder.
+// Incomplete lists the incomplete multipart uploads in a folder.
 func (c *Client) Incomplete(ctx context.Context, folder Name) (list []Incomplete, err error) {
 	folder = folder.Folder()
 	err = c.list(ctx, folder.String(), func(ctx context.Context) error {
@@ -37,7 +37,7 @@ func (c *Client) Incomplete(ctx context.Context, folder Name) (list []Incomplete
 				return nil
 			}
 			if page.NextKeyMarker == key && page.NextUploadIDMarker == id || len(list) > maxIncomplete {
-				return fault.Errorf(fault.Broken, "%s: the server's list of uploads does not end", folder)
+				return fault.Errorf(fault.Broken, "%s: the server's list of multipart uploads does not end", folder)
 			}
 			key, id = page.NextKeyMarker, page.NextUploadIDMarker
 		}
@@ -45,7 +45,7 @@ func (c *Client) Incomplete(ctx context.Context, folder Name) (list []Incomplete
 	return list, err
 }
 
-// Abort ends an upload: the server drops its parts.
+// Abort aborts an upload: the server deletes its parts.
 func (c *Client) Abort(ctx context.Context, u Incomplete) error {
 	return c.retry(ctx, func() (int, error) {
 		ctx, _, stop := watch(ctx, c.opt.Stall)
