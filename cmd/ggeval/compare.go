@@ -31,12 +31,12 @@ func compareCommand() *cli.Command {
 		Usage:     "measure the divergence of models from their base",
 		ArgsUsage: "BASE [MODEL...]",
 		Description: "BASE and each MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n\n" +
-			"All models go through their layers side by side: BASE is run once, and no\n" +
+			"All models run layer by layer side by side: BASE is run once, and no\n" +
 			"probabilities are kept on the disk. The figures are over the tokens that\n" +
 			"'ggeval perplexity' predicts.\n\n" +
-			"With --type, BASE is also compared with what ggquant would make of it; nothing\n" +
-			"is written. With --kl-divergence-base there is no BASE: all are MODELs, and recipes\n" +
-			"are of the first.\n\n" + tool.ExitHelp,
+			"With --type, BASE is also compared with the output that ggquant would make of it;\n" +
+			"nothing is written. With --kl-divergence-base there is no BASE: all arguments are\n" +
+			"MODELs, and recipes apply to the first.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Main: strings.Fields(
 				"file escape ctx-size chunks kl-divergence-base type imatrix part finish part-files html json force " +

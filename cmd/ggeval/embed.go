@@ -46,8 +46,8 @@ func embedCommand() *cli.Command {
 		Usage:     "compute embeddings of texts, or compare those of two models",
 		ArgsUsage: "MODEL",
 		Description: "MODEL, and BASE of --base, " + runs.ModelHelp + "\n\n" +
-			"Each line of the file, and each --text, is a text. Tokens that stand for something\n" +
-			"other than text are recognized in it, and those that the vocabulary puts at its ends are added.\n" +
+			"Each line of the file, and each --text, is a text. Special tokens in it are\n" +
+			"parsed, and those of the vocabulary (BOS, EOS, CLS, SEP) are added.\n" +
 			"Vectors are those of llama-embedding, but with exact arithmetic.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Main: strings.Fields(

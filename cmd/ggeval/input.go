@@ -16,9 +16,9 @@ import (
 )
 
 // textHelp explains the handling of the text in the help of verbs.
-const textHelp = "The text is taken as it is, but for one newline at its end, and cut into chunks of\n" +
-	"-c tokens; what is left at the end does not count. Each chunk begins with the token\n" +
-	"for a beginning (BOS), if the model's vocabulary asks for one."
+const textHelp = "The text is taken as it is, except for one newline at its end, and cut into chunks of\n" +
+	"-c tokens; a shorter rest at the end is not used. Each chunk begins with the BOS token\n" +
+	"if the model's vocabulary asks for one."
 
 // input is what all verbs take: a text, and how to run models over it.
 type input struct{ runs.Input }

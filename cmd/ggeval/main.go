@@ -11,7 +11,7 @@ func main() { tool.Main(command()) }
 func command() *cli.Command {
 	return &cli.Command{
 		Name:  "ggeval",
-		Usage: "run language models over a text: how well they predict it, how far they are from each other",
+		Usage: "run language models over a text: perplexity, KL divergence, importance matrices, embeddings",
 		Description: "Weights are decoded to float32 and arithmetic is exact: a figure is the same on every " +
 			"processor and with any number of workers.",
 		Metadata: tool.About{Examples: []string{"ggeval perplexity -f text.txt model-Q4_K_M.gguf",

@@ -24,8 +24,8 @@ func perplexityCommand() *cli.Command {
 		Usage:     "measure how well a model predicts a text",
 		ArgsUsage: "MODEL",
 		Description: "MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n\n" +
-			"The second half of each chunk is predicted, token by token, but for its first one.\n" +
-			"The perplexity is e to the mean of -ln p of these tokens, with one standard error:\n" +
+			"The second half of each chunk is predicted, token by token, except its first token.\n" +
+			"The perplexity is exp(mean of -ln p) over these tokens, with one standard error:\n" +
 			"the figure of llama-perplexity, but with exact arithmetic.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{Main: strings.Fields(
 			"file escape ctx-size chunks stride part finish part-files html json force threads progress via remote"),

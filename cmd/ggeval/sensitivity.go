@@ -31,9 +31,9 @@ func sensitivityCommand() *cli.Command {
 		ArgsUsage: "MODEL",
 		Description: "MODEL " + runs.ModelHelp + "\n\n" + textHelp + "\n" +
 			fmt.Sprintf("Without --chunks the first %d are taken.\n\n", sensitivityChunks) +
-			"For each group of tensors and each type, the model in which only these tensors have\n" +
-			"the type is compared with MODEL. Nothing is written but the table. Groups that cost\n" +
-			"most for each byte that they save come first: a recipe gives these more bits.\n\n" + tool.ExitHelp,
+			"For each group of tensors and each type, MODEL is compared with a variant in which\n" +
+			"only these tensors have the type. Only the table is written. Groups with the highest\n" +
+			"cost per saved byte come first: a recipe gives these more bits.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{Main: strings.Fields(
 			"file escape ctx-size chunks types group imatrix output json force threads progress via remote"),
 			Examples: []string{"ggeval sensitivity -f text.txt --types Q3_K,Q5_K model-F16.gguf"},

@@ -29,7 +29,7 @@ func command() *cli.Command {
 		ArgsUsage: runs.QuantizeArgs,
 		Description: "IN is a GGUF file, the first shard of a model, or a checkpoint directory, which gives\n" +
 			"the same bytes as converting it first. Without OUT the output is\n" +
-			"ggml-model-TYPE.gguf next to IN. With --out-dir all TYPEs are written in one go,\n" +
+			"ggml-model-TYPE.gguf next to IN. With --out-dir all TYPEs are written in one run,\n" +
 			"and IN is read once.\n\n" + recipeHelp() + "\n\n" +
 			tool.ExitHelp,
 		Metadata: tool.About{

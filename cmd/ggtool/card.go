@@ -17,14 +17,14 @@ func cardCommand() *cli.Command {
 		Usage:     "write the model card of a folder with GGUF files",
 		ArgsUsage: "DIR",
 		Description: "Writes DIR/README.md as the Hugging Face hub reads it: front matter, a table of the\n" +
-			"GGUF files in DIR and below it, which to take, and where they come from, by their\n" +
-			"metadata. KL divergence and perplexity are those of files of JSON in DIR, as\n" +
+			"GGUF files in DIR and below it, a recommendation, and the source, from their\n" +
+			"metadata. KL divergence and perplexity come from JSON files in DIR, as\n" +
 			"'ggeval compare --json' and 'ggeval perplexity --json' write them, by names of files.\n\n" +
-			"What is between marks is generated, and written anew each time; all else stays, and\n" +
-			"keys of the front matter outside of the marks count before those between them. A\n" +
-			"section whose marks are gone is left out. A README.md without marks is not replaced\n" +
+			"Text between marks is generated anew each time; all other text is kept, and keys of\n" +
+			"the front matter outside of the marks override those between them. A section whose\n" +
+			"marks were removed is left out. A README.md without marks is not replaced\n" +
 			"without --force.\n\n" +
-			"--template takes a text of Go's text/template for what follows the front matter:\n" +
+			"--template takes a template (Go's text/template) for the text after the front matter:\n" +
 			"go doc ggforge/publish/card.Card lists its fields.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Elsewhere: []string{"readme"},

@@ -25,14 +25,13 @@ func cleanCommand() *cli.Command {
 		Usage:     "list leftover files of killed runs, and remove them",
 		ArgsUsage: "[DIR...]",
 		Description: "Lists the temporary files and journals in each DIR, the current directory without one,\n" +
-			"from which --resume or --finish would continue. --remove removes them; a change of names\n" +
-			"that was cut short is finished or taken back instead, so that no output is lost. What a\n" +
-			"process works on stays, and so does a file without a journal, which may be another\n" +
-			"program's. Parts that ggeval has finished are listed, too, and the folders where\n" +
-			"outputs were made that were to become objects: in DIR, which is that for temporary\n" +
-			"files without --work-dir. They go only with --older-than.\n\n" +
-			"Of s3://BUCKET/FOLDER the uploads are listed that have not become objects, whose parts\n" +
-			"a server keeps; --remove ends those that are older than --older-than.\n\n" + tool.ExitHelp,
+			"from which --resume or --finish would continue. --remove removes them; an interrupted\n" +
+			"renaming is completed or undone instead, so that no output is lost. Files in use are\n" +
+			"kept, and so is a file without a journal, which may belong to another program. Finished\n" +
+			"parts of ggeval are listed, too, and work folders of uploads in DIR (the temporary\n" +
+			"folder, if the upload ran without --work-dir). They are removed only with --older-than.\n\n" +
+			"For s3://BUCKET/FOLDER, unfinished uploads are listed, whose parts the server keeps;\n" +
+			"--remove aborts those that are older than --older-than.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Elsewhere: []string{"prune"},
 			Examples: []string{"ggtool clean models", "# what nobody has touched for two days",

@@ -22,8 +22,8 @@ func diffCommand() *cli.Command {
 		Name:      "diff",
 		Usage:     "list the differences between two models; exit code 6 if there are any",
 		ArgsUsage: "A B",
-		Description: "A and B are GGUF files, or the first shard of a model. Of tensors whose\n" +
-			"types or data differ it prints the differences of the decoded weights.\n\n" + tool.ExitHelp,
+		Description: "A and B are GGUF files, or the first shard of a model. For tensors whose\n" +
+			"types or data differ it prints the element-wise difference of the decoded weights.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{Elsewhere: []string{"compare", "cmp"}, Examples: []string{"ggtool diff a.gguf b.gguf"},
 			Result: tool.Prints[difference]()}.Metadata(),
 		Flags:  tool.Flags(aloneFlag(), tool.JSONFlag()),

@@ -17,8 +17,8 @@ func endianCommand() *cli.Command {
 		Usage:     "write a file in the other byte order",
 		ArgsUsage: "FILE OUT",
 		Description: "Header and tensors of every type, as gguf-convert-endian does it for some types and\nin place. " +
-			"FILE stays.\n" +
-			"Of a model in shards, FILE is the first, and all are written: OUT.gguf names\n" +
+			"FILE is kept.\n" +
+			"For a model in shards, FILE is the first shard, and all are written: OUT.gguf becomes\n" +
 			"OUT-00001-of-00003.gguf and so on.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{Elsewhere: []string{"byteswap", "swap"},
 			Examples: []string{"ggtool endian --to big model.gguf model-big.gguf"},

@@ -17,15 +17,15 @@ func exportCommand() *cli.Command {
 		Name:      "export",
 		Usage:     "write a model's tensors, dequantized, as safetensors",
 		ArgsUsage: "FILE DIR",
-		Description: "FILE is a GGUF file, or the first of the shards of a model.\n\n" +
-			"DIR is made, or must be empty. It gets model.safetensors, or shards\n" +
+		Description: "FILE is a GGUF file, or the first shard of a model.\n\n" +
+			"DIR is created, or must be empty. It gets model.safetensors, or shards\n" +
 			"model-00001-of-00003.safetensors and so on with model.safetensors.index.json:\n" +
 			"the tensors only, no configuration and no tokenizer.\n\n" +
-			"--type auto loses nothing: F32, F16 and BF16 tensors keep their types, quantized\n" +
-			"ones become F32, in which they are decoded. f16 and bf16 round; a value too\n" +
+			"--type auto is lossless: F32, F16 and BF16 tensors keep their types, quantized\n" +
+			"ones are decoded to F32. f16 and bf16 round; a value too\n" +
 			"large for them ends the export. Integers and F64 are copied under any type.\n\n" +
-			"Names and row order are those of the GGUF file. With --hf the tensors get back\n" +
-			"those of the Hugging Face checkpoint. Tensors that are computed from its\n" +
+			"Names and row order are those of the GGUF file. With --hf they are those of the\n" +
+			"Hugging Face checkpoint. Tensors that are computed from its\n" +
 			"configuration are left out; tied embeddings stay tied. With its config.json and\n" +
 			"tokenizer files next to them the files can be converted again.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{

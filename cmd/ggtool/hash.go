@@ -20,11 +20,10 @@ func hashCommand() *cli.Command {
 		Name:      "hash",
 		Usage:     "hash a model's tensors, without metadata",
 		ArgsUsage: "FILE",
-		Description: "FILE is a GGUF file, or the first of the shards of a model, which have the hashes of\n" +
-			"the joined file. Lists a hash for each tensor and, at the end, of all together, as\n" +
+		Description: "FILE is a GGUF file, or the first shard of a model, which has the hashes of\n" +
+			"the merged file. Lists a hash for each tensor and, at the end, for all together, as\n" +
 			"llama.cpp's gguf-hash does: KIND HASH FILE:TENSOR. xxh64 unless a flag names another.\n\n" +
-			"--check compares with such a list, of any kinds; exit code 6 if a line of it is not\n" +
-			"right.\n\n" + tool.ExitHelp,
+			"--check compares with such a list, of any kinds; exit code 6 if a hash differs.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Elsewhere: []string{"sha256", "sha256sum", "checksum"},
 			Examples: []string{"ggtool hash --sha256 model.gguf > model.hashes",

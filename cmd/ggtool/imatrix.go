@@ -22,8 +22,8 @@ func imatrixCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "imatrix",
 		Usage: "show, check, merge and change importance matrices",
-		Description: "Matrices are files of either format (.gguf, or .dat) of llama-imatrix, and of ggeval\nimatrix, " +
-			"which makes them.\n\n" + tool.ExitHelp,
+		Description: "Matrices are files of either format (.gguf, or .dat) of llama-imatrix, or ggeval\nimatrix.\n\n" +
+			tool.ExitHelp,
 		Commands: []*cli.Command{imatrixShowCommand(), imatrixCheckCommand(), imatrixMergeCommand(),
 			imatrixConvertCommand(), imatrixRemapCommand(), imatrixFillCommand(), imatrixStripCommand()},
 		Action: tool.NeedsVerb,

@@ -26,14 +26,14 @@ func inspectCommand() *cli.Command {
 		Name:      "inspect",
 		Usage:     "list a model's header, metadata and tensors",
 		ArgsUsage: "FILE",
-		Description: "FILE is a GGUF file, or the first of the shards of a model, which are listed as\n" +
-			"one. Tensors of types that this program does not know are listed with their\n" +
-			"number; their bytes are those up to the next tensor.\n\n" +
+		Description: "FILE is a GGUF file, or the first shard of a model, whose shards are listed as\n" +
+			"one model. Unknown tensor types are listed by number; the bytes of such a tensor\n" +
+			"are those up to the next one.\n\n" +
 			"FILE may be on a server: hf://ORG/NAME/FILE.gguf, hf://ORG/NAME@REVISION/FILE.gguf\n" +
 			"or an address with http(s)://, or an object, s3://BUCKET/KEY. Only the header is\n" +
-			"fetched. HF_TOKEN and HF_ENDPOINT count, and for objects AWS_ENDPOINT_URL and the\n" +
-			"other variables of tools of S3.\n\n" +
-			"--memory lists what llama.cpp takes to run the model without accelerators:\n" +
+			"fetched. HF_TOKEN and HF_ENDPOINT apply, and for objects AWS_ENDPOINT_URL and the\n" +
+			"other variables of S3 tools.\n\n" +
+			"--memory lists the memory that llama.cpp needs to run the model without accelerators:\n" +
 			"weights, caches and states to the byte, compute buffers as an estimate.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Elsewhere: []string{"info", "show", "dump", "list", "ls", "metadata"},

@@ -16,8 +16,8 @@ func mergeCommand() *cli.Command {
 		Name:      "merge",
 		Usage:     "merge the shards of a model",
 		ArgsUsage: "FIRST OUT",
-		Description: "FIRST is the first of the shards. OUT is that of llama-gguf-split --merge, which\n" +
-			"leaves the keys of shards in it; --clean leaves them out. The shards stay.\n\n" + tool.ExitHelp,
+		Description: "FIRST is the first shard. OUT is that of llama-gguf-split --merge, which keeps the\n" +
+			"keys of shards; --clean leaves them out. The shards are kept.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{Elsewhere: []string{"join", "concat", "combine"},
 			Examples: []string{"ggtool merge model-00001-of-00003.gguf model.gguf"},
 			Result:   tool.Prints[tool.Written]()}.Metadata(),

@@ -29,18 +29,18 @@ func metaCommand() *cli.Command {
 		Name:      "meta",
 		Usage:     "change a file's metadata",
 		ArgsUsage: "FILE",
-		Description: "Changes FILE where it is, when its header has room for what is new: tensors stay\n" +
-			"untouched, and a crash meanwhile loses nothing (the next 'ggtool meta FILE' ends\n" +
-			"it). Where there is no room, FILE is written anew and replaced when it is whole.\n" +
-			"With --output another file is written, and FILE stays. A file that is a link, or\n" +
-			"has several names, is only changed so.\n\n" +
-			"Of a model in shards, FILE is the first, which has its metadata.\n\n" +
+		Description: "Changes FILE in place if its header has room: tensors stay untouched, and a crash\n" +
+			"loses nothing (the next 'ggtool meta FILE' completes the change). Otherwise FILE is\n" +
+			"rewritten, and replaced when the new file is whole. With --output another file is\n" +
+			"written, and FILE is kept. Symbolic links and files with several hard links need\n" +
+			"--output.\n\n" +
+			"For a model in shards, FILE is the first shard, which has the metadata.\n\n" +
 			"Changes are made in this order: --copy-from, --rename, --remove, --template,\n" +
-			"--special-token, --set. A key that is there keeps its place.\n\n" +
-			"What 'ggtool verify' would call wrong is refused without --force.\n\n" +
-			"  --set KEY=VALUE          of the type that the key has, or standard keys do\n" +
+			"--special-token, --set. An existing key keeps its place.\n\n" +
+			"Changes that 'ggtool verify' would report as defects are refused without --force.\n\n" +
+			"  --set KEY=VALUE          with the type of the existing or standard key\n" +
 			"  --set KEY=TYPE:VALUE     u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool str\n" +
-			"  --set KEY=TYPE:[...]     an array of them, in JSON\n\n" + tool.ExitHelp,
+			"  --set KEY=TYPE:[...]     an array of these, in JSON\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Elsewhere: []string{"set", "edit", "set-metadata"},
 			Examples: []string{

@@ -19,11 +19,11 @@ func nameCommand() *cli.Command {
 		Name:      "name",
 		Usage:     "read, check and build names by the GGUF naming convention",
 		ArgsUsage: "NAME...",
-		Description: "Prints the parts of each NAME, of a file that need not exist, and which of\n" +
-			"them are not by the convention, which few publishers follow to the letter. Exit code 3\n" +
-			"of what is no name of a GGUF file, with --strict of any that is not by the convention.\n\n" +
-			"With --build each NAME is a GGUF file, or the first of the shards of a model: prints its\n" +
-			"name by its metadata and weights.\n\n" + tool.ExitHelp,
+		Description: "Prints the parts of each NAME and their deviations from the convention, which few\n" +
+			"publishers follow to the letter. The file need not exist. Exit code 3 for a name that\n" +
+			"is not one of a GGUF file, with --strict for any deviation.\n\n" +
+			"With --build each NAME is a GGUF file, or the first shard of a model: prints its\n" +
+			"name according to its metadata and weights.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Examples: []string{"ggtool name Mixtral-8x7B-v0.1-KQ2.gguf", "ggtool name --build model.gguf"},
 			Result:   tool.Prints[nameResult](),

@@ -16,10 +16,10 @@ func padVocabCommand() *cli.Command {
 		Name:      "pad-vocab",
 		Usage:     "add unused tokens, to pad the vocabulary to a size",
 		ArgsUsage: "FILE OUT",
-		Description: "Tokens [PADn] of type unused follow the others, and rows for them those of token\n" +
-			"embeddings and output, which are copied as they are, whatever their type. Without\n" +
-			"--like, new rows are 0: a new token's logit is 0, too. FILE stays; shards become\n" +
-			"one file.\n\n" + tool.ExitHelp,
+		Description: "Adds tokens [PADn] of type unused after the others, and rows for them to the token\n" +
+			"embeddings and the output matrix; existing rows of any type are copied as they are.\n" +
+			"Without --like, new rows are 0, and so are the logits of new tokens. FILE is kept;\n" +
+			"shards become one file.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Examples: []string{"ggtool pad-vocab --multiple 64 model.gguf padded.gguf",
 				"ggtool pad-vocab --size 32064 --like 0 model.gguf padded.gguf"},

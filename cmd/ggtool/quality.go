@@ -24,9 +24,9 @@ func qualityCommand() *cli.Command {
 		Usage:     "measure the weight error of models against their base",
 		ArgsUsage: "BASE [MODEL...]",
 		Description: "BASE is the model that each MODEL was quantized from, and each " + runs.ModelHelp + "\n\n" +
-			"For each tensor, each type and all together: root of the mean squared error (RMSE), the\n" +
-			"same in relation to the weights, weighted by importance if --imatrix is given, the\n" +
-			"largest error with its place, signal to noise in decibels, cosine, bits per weight.\n\n" +
+			"For each tensor, each type and all together: root mean square error (RMSE), relative\n" +
+			"RMSE, RMSE weighted by importance if --imatrix is given, the largest error with its\n" +
+			"place, signal-to-noise ratio in decibels, cosine, bits per weight.\n\n" +
 			"With --type, BASE is also compared with the model that ggquant would write, with the\n" +
 			"same importance matrix; nothing is written.\n\n" +
 			"The effect on the model's predictions takes a text: see 'ggeval compare'.\n\n" + tool.ExitHelp,

@@ -18,14 +18,14 @@ func reproduceCommand() *cli.Command {
 		Name:      "reproduce",
 		Usage:     "repeat the run of a manifest, and compare the outputs",
 		ArgsUsage: "MANIFEST",
-		Description: "MANIFEST is what ggconv or ggquant has written with --manifest. Compares sizes and\n" +
-			"SHA-256 sums of all inputs, does the same run in a temporary folder (TMPDIR sets\n" +
-			"where), and compares every file and tensor. Exit code 6 if something differs: the\n" +
-			"first tensor that does is named; 5 if an input has changed.\n\n" +
+		Description: "MANIFEST was written by ggconv or ggquant with --manifest. Compares sizes and SHA-256\n" +
+			"sums of all inputs, repeats the run in a temporary folder (in TMPDIR), and compares\n" +
+			"every file and tensor. Exit code 6 if something differs, with the name of the first\n" +
+			"such tensor; 5 if an input has changed.\n\n" +
 			"The model is looked for next to the manifest, and in --input: a file or a\n" +
 			"folder by its name, or in such a folder. The first --input is the model if none has\n" +
 			"its name. Other inputs are only looked for in --input, and links in folders\n" +
-			"are not followed. A server is asked for what --input has the address of.\n" +
+			"are not followed. Servers are asked only for addresses given with --input.\n" +
 			"Another version of the program is a warning.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Examples: []string{

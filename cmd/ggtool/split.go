@@ -21,9 +21,9 @@ func splitCommand() *cli.Command {
 		Name:      "split",
 		Usage:     "split a model into shards",
 		ArgsUsage: "FILE PREFIX",
-		Description: "FILE is a GGUF file, or the first of the shards of a model, which is cut anew.\n" +
-			"PREFIX is the beginning of the shards' names, PREFIX-00001-of-00003.gguf. They\n" +
-			"are those of llama-gguf-split. FILE stays.\n\n" + tool.ExitHelp,
+		Description: "FILE is a GGUF file, or the first shard of a model, which is split anew.\n" +
+			"Shards are named PREFIX-00001-of-00003.gguf and so on, and are those of\n" +
+			"llama-gguf-split. FILE is kept.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Elsewhere: []string{"shard", "shards"},
 			Examples: []string{"ggtool split --max-size 2G model.gguf model",

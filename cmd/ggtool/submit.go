@@ -21,9 +21,9 @@ func submitCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "submit",
 		Usage: "print jobs that run a command in parts on a cluster",
-		Description: "Prints what a scheduler takes for ggconv, ggquant, ggeval perplexity, compare or\n" +
-			"imatrix: parts that run anywhere, at once or not, and again if they are killed, and\n" +
-			"a job that finishes when all are whole. The machines of the cluster share the folders\n" +
+		Description: "Prints jobs for a scheduler that run ggconv, ggquant, ggeval perplexity, compare or\n" +
+			"imatrix in parts, anywhere, at the same time or not, and again if they are killed, and\n" +
+			"a job that puts the parts together when all are whole. The machines of the cluster share the folders\n" +
 			"of input and output. Nothing is run here. docs/clusters.md has more.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{Elsewhere: []string{"slurm", "k8s", "kubernetes"}}.Metadata(),
 		Commands: []*cli.Command{submitSlurmCommand(), submitKubernetesCommand()},
@@ -130,7 +130,7 @@ func submitSlurmCommand() *cli.Command {
 		Name:      "slurm",
 		Usage:     "print a script that submits an array job and one that finishes",
 		ArgsUsage: submitted,
-		Description: "Prints a script for sh that calls sbatch twice and prints the numbers of the jobs. A\n" +
+		Description: "Prints a shell script that calls sbatch twice and prints the numbers of the jobs. A\n" +
 			"task that is stopped before its time is over, preempted or killed is queued again\n" +
 			"and resumes. The job that finishes starts when all have ended, and names missing parts.\n\n" +
 			tool.ExitHelp,

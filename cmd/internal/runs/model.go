@@ -14,7 +14,7 @@ import (
 )
 
 // ModelHelp describes the MODEL that Open opens, for the help of verbs.
-const ModelHelp = "is a GGUF file, the first of the shards of a model, or a checkpoint directory,\n" +
+const ModelHelp = "is a GGUF file, the first shard of a model, or a checkpoint directory,\n" +
 	"which gives the same figures as converting it first."
 
 // ViaFlag is the flag of commands that take a checkpoint as the file that it would be
@@ -40,7 +40,7 @@ func ParseCheckpoint(cmd *cli.Command) (c Checkpoint, err error) {
 	return c, nil
 }
 
-// Open opens a GGUF file, the first of the shards of a model, or a checkpoint directory
+// Open opens a GGUF file, the first shard of a model, or a checkpoint directory
 // as the file it would be converted to; all of them may be on a server. Warnings are printed.
 func (c *Checkpoint) Open(ctx context.Context, cmd *cli.Command, path string) (*model.Model, error) {
 	st, err := os.Stat(path)
