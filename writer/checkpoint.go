@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"ggforge/checkpoint/precision"
 	"ggforge/checkpoint/safetensors"
 	"ggforge/fault"
 	"ggforge/internal/io/disk"
@@ -19,10 +18,15 @@ import (
 // or shards and their index.
 type Checkpoint struct {
 	Dir string
-	// Tensors in the order in which they are dealt out to the shards. Their types
-	// are such that precision.DType knows.
-	Tensors  []Tensor
+	// Tensors in the order in which they are dealt out to the shards.
+	Tensors  []CheckpointTensor
 	MaxShard int64 // bytes of tensor data in a file that holds more than one tensor
+}
+
+// CheckpointTensor is a tensor of a Checkpoint.
+type CheckpointTensor struct {
+	Tensor
+	DType safetensors.DType // has the same bytes as Type
 }
 
 // metadata is what PyTorch and the transformers library look for.
@@ -33,13 +37,13 @@ var metadata = map[string]string{"format": "pt"}
 func (c *Checkpoint) layouts() ([]layout, error) {
 	infos := make([]safetensors.Tensor, len(c.Tensors))
 	for i, t := range c.Tensors {
-		dtype, ok := precision.DType(t.Type)
-		if !ok {
-			return nil, fault.Errorf(fault.Unsupported, "tensor %q: safetensors files have no %v", t.Name, t.Type)
+		if t.Type.BlockLen() != 1 || int64(t.DType.Bits()) != 8*t.Type.BlockBytes() {
+			return nil, fault.Errorf(fault.Usage, "tensor %q: type %v does not have the bytes of %v", t.Name, t.Type,
+				t.DType)
 		}
 		shape := slices.Clone(t.Source.NE())
 		slices.Reverse(shape)
-		infos[i] = safetensors.Tensor{Name: t.Name, DType: dtype, Shape: shape}
+		infos[i] = safetensors.Tensor{Name: t.Name, DType: t.DType, Shape: shape}
 	}
 	shards := safetensors.Split(infos, c.MaxShard)
 	var files []layout
@@ -53,7 +57,7 @@ func (c *Checkpoint) layouts() ([]layout, error) {
 		}
 		l.header = func() []byte { return header }
 		for j, t := range rest[:len(shard)] {
-			l.tensors = append(l.tensors, &placed{Tensor: t, off: shard[j].Offset()})
+			l.tensors = append(l.tensors, &placed{Tensor: t.Tensor, off: shard[j].Offset()})
 		}
 		rest = rest[len(shard):]
 		l.check = func(path string) error { return checkShard(path, shard) }

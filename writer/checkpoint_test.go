@@ -25,12 +25,12 @@ func testCheckpoint(dir string) *Checkpoint {
 		x[i] = float32(i%4001) / 16
 	}
 	n := int64(len(x)) / 256
-	return &Checkpoint{Dir: dir, MaxShard: 1 << 20, Tensors: []Tensor{
-		{"a", gguf.TypeF16, newMatrix(x, 256, n), nil, nil},
-		{"b", gguf.TypeF32, newMatrix(x[:64], 64), nil, nil},
-		{"c", gguf.TypeBF16, newMatrix(x[:3*5*7], 3, 5, 7), nil, nil},
-		{"d", gguf.TypeF32, newMatrix(x, 512, n/2), nil, nil}, // a shard of its own
-		{"e", gguf.TypeF32, newMatrix(x[:1], 1), nil, nil},
+	return &Checkpoint{Dir: dir, MaxShard: 1 << 20, Tensors: []CheckpointTensor{
+		{Tensor{"a", gguf.TypeF16, newMatrix(x, 256, n), nil, nil}, safetensors.F16},
+		{Tensor{"b", gguf.TypeF32, newMatrix(x[:64], 64), nil, nil}, safetensors.F32},
+		{Tensor{"c", gguf.TypeBF16, newMatrix(x[:3*5*7], 3, 5, 7), nil, nil}, safetensors.BF16},
+		{Tensor{"d", gguf.TypeF32, newMatrix(x, 512, n/2), nil, nil}, safetensors.F32}, // a shard of its own
+		{Tensor{"e", gguf.TypeF32, newMatrix(x[:1], 1), nil, nil}, safetensors.F32},
 	}}
 }
 
@@ -192,7 +192,7 @@ func TestCheckpointErrorsLeaveNothing(t *testing.T) {
 	c := testCheckpoint(t.TempDir())
 	c.Tensors[0].Type = gguf.TypeQ8_0
 	if _, err := WriteCheckpoint(context.Background(), c, Options{Inputs: []string{in}}); !errors.Is(err,
-		fault.Unsupported) {
-		t.Errorf("a type that the format lacks: %v", err)
+		fault.Usage) {
+		t.Errorf("a type and a DType of different sizes: %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/checkpoint/safetensors"
 	"ggforge/checkpoint/safetensors/safetensorstest"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -36,7 +37,8 @@ var scenes = []scene{
 	{"checkpoint", func(dir string, edition int, opt Options) error {
 		c := &Checkpoint{Dir: dir, MaxShard: 1}
 		for _, name := range []string{"a", "b"} {
-			c.Tensors = append(c.Tensors, Tensor{name, gguf.TypeF32, numbers(edition), nil, nil})
+			c.Tensors = append(c.Tensors, CheckpointTensor{Tensor{name, gguf.TypeF32, numbers(edition), nil, nil},
+				safetensors.F32})
 		}
 		_, err := WriteCheckpoint(context.Background(), c, opt)
 		return err

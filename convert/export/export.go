@@ -19,6 +19,7 @@ import (
 	"ggforge/arch"
 	"ggforge/arch/table"
 	"ggforge/checkpoint/precision"
+	"ggforge/checkpoint/safetensors"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/io/stamp"
@@ -63,6 +64,7 @@ type Tensor struct {
 	Name   string // in the checkpoint
 	From   string // in the file
 	Type   gguf.Type
+	DType  safetensors.DType // of Type
 	Source rows.Source
 }
 
@@ -120,7 +122,11 @@ func (j *Job) plan(opt Options) error {
 		if err != nil {
 			return fmt.Errorf("tensor %q: %w", t.Name, err)
 		}
-		j.Plan = append(j.Plan, Tensor{Name: t.Name, From: t.Name, Type: typ, Source: t.Source})
+		dtype, ok := precision.DType(typ)
+		if !ok {
+			return fault.Errorf(fault.Unsupported, "tensor %q: safetensors files have no %v", t.Name, typ)
+		}
+		j.Plan = append(j.Plan, Tensor{Name: t.Name, From: t.Name, Type: typ, DType: dtype, Source: t.Source})
 	}
 	if opt.HF {
 		if err := j.unmap(); err != nil {
@@ -207,7 +213,8 @@ func (j *Job) unmap() error {
 func (j *Job) Write(ctx context.Context, dir string, opt writer.Options) (*writer.Result, error) {
 	c := &writer.Checkpoint{Dir: dir, MaxShard: j.maxShard}
 	for _, t := range j.Plan {
-		c.Tensors = append(c.Tensors, writer.Tensor{Name: t.Name, Type: t.Type, Source: t.Source})
+		c.Tensors = append(c.Tensors, writer.CheckpointTensor{
+			Tensor: writer.Tensor{Name: t.Name, Type: t.Type, Source: t.Source}, DType: t.DType})
 	}
 	opt.Inputs = append(opt.Inputs, j.Input.Files...)
 	opt.Check = stamp.All(opt.Check, j.Input.Unchanged)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/checkpoint/safetensors"
 	"ggforge/convert"
 	"ggforge/eval"
 	"ggforge/gguf"
@@ -265,8 +266,10 @@ var scenes = []scene{
 	{name: "parts", keeps: true, prepare: old("a.gguf"), run: inParts(false)},
 	{name: "part files", keeps: true, run: inParts(true)},
 	{name: "safetensors", journals: true, run: func(ctx context.Context, dir string, j *writer.Journal) error {
-		c := &writer.Checkpoint{Dir: filepath.Join(dir, "out", "folder"), Tensors: tensors(gguf.TypeF16, 3),
-			MaxShard: 10_000}
+		c := &writer.Checkpoint{Dir: filepath.Join(dir, "out", "folder"), MaxShard: 10_000}
+		for i, dtype := range []safetensors.DType{safetensors.F16, safetensors.F32, safetensors.F16} {
+			c.Tensors = append(c.Tensors, writer.CheckpointTensor{Tensor: tensors(gguf.TypeF16, 3)[i], DType: dtype})
+		}
 		_, err := writer.WriteCheckpoint(ctx, c, options(j))
 		return err
 	}},

@@ -33,7 +33,7 @@ var never = []struct{ from, to, why string }{
 	{"arch", "checkpoint", "tables open no files"},
 	{"tokenizer", "checkpoint", "tokenizers read what they are given"},
 	{"tokenizer/vocab", "tokenizer checkpoint arch model", "encoding needs metadata only"},
-	{"writer", "arch tokenizer convert quantize", "the writer knows no models"},
+	{"writer", "arch tokenizer convert quantize checkpoint/precision", "the writer knows no models"},
 }
 
 // notIn are packages of the standard library, and what may not import them
