@@ -33,7 +33,8 @@ var adapterTypes = []OutType{Auto, F32, F16, BF16, Q8_0}
 
 // prepareAdapter plans the conversion of an adapter: each pair goes the way of the
 // weight that it belongs to.
-func (j *Job) prepareAdapter(ctx context.Context, opt Options) error {
+func (j *Job) prepareAdapter(ctx context.Context) error {
+	opt := j.options
 	if opt.VocabOnly || opt.ConfigOnly || opt.Split != (Split{}) || opt.FuseQKV || opt.FuseGateUp || opt.Dense ||
 		opt.Mistral || opt.EmbedTokenizer || opt.Pre != "" ||
 		opt.NextN != config.WithNextN || opt.DSpark || opt.Tower || len(opt.Merge) > 0 {
@@ -47,12 +48,12 @@ func (j *Job) prepareAdapter(ctx context.Context, opt Options) error {
 	case opt.Type == Auto && !opt.OwnType:
 		j.Type = F32
 	}
-	l, err := readLora(j.files)
+	l, err := readLora(j.in.files)
 	if err != nil {
 		return err
 	}
-	j.stores = append(j.stores, l.store)
-	cfg, err := j.openBase(ctx, l, opt)
+	j.in.stores = append(j.in.stores, l.store)
+	cfg, err := j.openBase(ctx, l)
 	if err != nil {
 		return err
 	}
@@ -62,7 +63,7 @@ func (j *Job) prepareAdapter(ctx context.Context, opt Options) error {
 	if err := j.planAdapter(ctx, l, cfg); err != nil {
 		return err
 	}
-	if err := j.loadGeneral(opt); err != nil {
+	if err := j.loadGeneral(); err != nil {
 		return err
 	}
 	j.metadata.Set(gguf.KeyArchitecture, gguf.String(j.Arch.Name))
@@ -93,20 +94,21 @@ func (j *Job) prepareAdapter(ctx context.Context, opt Options) error {
 }
 
 // openBase reads the configuration of the model that the adapter belongs to.
-func (j *Job) openBase(ctx context.Context, l *lora, opt Options) (*config.View, error) {
+func (j *Job) openBase(ctx context.Context, l *lora) (*config.View, error) {
+	opt := j.options
 	dir, err := opt.baseOf(l, "")
 	if err != nil {
 		return nil, err
 	}
-	if j.base, err = open(ctx, dir, checkpoint.Options{OutsideLinks: opt.OutsideLinks,
+	if j.in.base, err = open(ctx, dir, checkpoint.Options{OutsideLinks: opt.OutsideLinks,
 		Remote: opt.Remote}); err != nil {
 		return nil, err
 	}
-	if _, err := j.base.Stat(hadamardFile); err == nil {
+	if _, err := j.in.base.Stat(hadamardFile); err == nil {
 		return nil, fault.Errorf(fault.Unsupported,
 			"the base model, %s: %s: adapters of models whose weights are folded with Hadamard matrices are not converted", dir, hadamardFile)
 	}
-	cfg, err := arch.LoadConfigAs(opt.Class, j.base)
+	cfg, err := arch.LoadConfigAs(opt.Class, j.in.base)
 	if err != nil {
 		return nil, fmt.Errorf("the base model, %s: %w", dir, err)
 	}
@@ -121,7 +123,7 @@ func (j *Job) openBase(ctx context.Context, l *lora, opt Options) (*config.View,
 	// metadata that tensors of integers are needed for is not written: the sizes that
 	// config.json says are enough to see whether the pairs fit
 	known := config.Facts{Dir: j.name(), Target: target, Integers: map[string][]int64{}}
-	return view.Gather(j.base, known, j.Arch.Sources())
+	return view.Gather(j.in.base, known, j.Arch.Sources())
 }
 
 // baseOf returns the directory of an adapter's base model, or its address. revision is the

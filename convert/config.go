@@ -10,8 +10,9 @@ import (
 	"ggforge/fault"
 )
 
-// load reads the model's configuration.
-func (j *Job) load(opt Options) (*config.Config, error) {
+// loadConfig reads the model's configuration.
+func (j *Job) loadConfig() (*config.Config, error) {
+	opt := j.options
 	if opt.Class != "" {
 		if opt.Mistral {
 			return nil, fault.Errorf(fault.Usage, "class %q: %s names none that could be another one", opt.Class,
@@ -25,21 +26,21 @@ func (j *Job) load(opt Options) (*config.Config, error) {
 			return nil, fault.Errorf(fault.Usage, "%v", err)
 		}
 	}
-	if j.decider != nil {
-		return arch.LoadDecision(opt.Class, j.decider, opt.Tower)
+	if j.model.decider != nil {
+		return arch.LoadDecision(opt.Class, j.model.decider, opt.Tower)
 	}
 	if !opt.Mistral {
-		if cfg, err := j.withoutConfig(opt); cfg != nil || err != nil {
+		if cfg, err := j.withoutConfig(); cfg != nil || err != nil {
 			return cfg, err
 		}
 	}
 	if opt.Mistral {
-		return arch.LoadMistral(j.files)
+		return arch.LoadMistral(j.in.files)
 	}
 	if opt.Tower {
-		return arch.LoadEncoder(opt.Class, j.files)
+		return arch.LoadEncoder(opt.Class, j.in.files)
 	}
-	cfg, err := arch.LoadConfigAs(opt.Class, j.files)
+	cfg, err := arch.LoadConfigAs(opt.Class, j.in.files)
 	if err != nil || !opt.DSpark {
 		return cfg, err
 	}
@@ -51,16 +52,16 @@ func (j *Job) load(opt Options) (*config.Config, error) {
 		return nil, fault.Errorf(fault.Unsupported,
 			"%s: models of class %s have no drafts of blocks of tokens (DSpark) next to them", cfg.File, cfg.Class)
 	}
-	return arch.LoadConfigAs(a.DSpark, j.files)
+	return arch.LoadConfigAs(a.DSpark, j.in.files)
 }
 
 // withoutConfig returns the configuration of a model that has no config.json and shows by
 // its tensors what it is; nil for all others.
-func (j *Job) withoutConfig(opt Options) (*config.Config, error) {
-	if _, err := j.files.Stat(config.ConfigFile); !errors.Is(err, fs.ErrNotExist) {
+func (j *Job) withoutConfig() (*config.Config, error) {
+	if _, err := j.in.files.Stat(config.ConfigFile); !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	store, err := j.files.Weights(false)
+	store, err := j.in.files.Weights(false)
 	if err != nil {
 		return nil, nil // that there is no configuration is said first
 	}
@@ -74,19 +75,24 @@ func (j *Job) withoutConfig(opt Options) (*config.Config, error) {
 	if !config.IsPocketTTS(shapes) {
 		return nil, nil
 	}
-	return config.ParsePocketTTS(file, shapes, opt.Tower)
+	return config.ParsePocketTTS(file, shapes, j.options.Tower)
 }
 
-// facts returns the view of the configuration with all that the tables ask for.
-func (j *Job) facts(view, target *config.View, ownMask bool) (*config.View, error) {
-	known := config.Facts{Dir: j.name(), Folded: j.fold.names(), Target: target, OwnMask: ownMask}
-	if j.decider != nil {
-		known.Temperatures = j.decider.Temperatures
+// gather returns the view of the configuration with all that the tables ask for. known are the facts that are known
+// already.
+func (j *Job) gather(view *config.View, known config.Facts) (*config.View, error) {
+	known.Dir, known.Folded = j.name(), j.model.fold.names()
+	if j.model.decider != nil {
+		known.Temperatures = j.model.decider.Temperatures
 	}
 	if !j.options.VocabOnly {
-		for _, w := range j.weights {
+		for _, w := range j.model.weights {
 			known.Tensors = append(known.Tensors, w.Name)
 		}
 	}
-	return view.Gather(j.model(), known, j.Arch.Sources())
+	view, err := view.Gather(j.modelDir(), known, j.Arch.Sources())
+	if err != nil {
+		return nil, err
+	}
+	return view, j.Arch.CheckNextN(view)
 }

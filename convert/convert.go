@@ -9,7 +9,6 @@ package convert
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,32 +34,44 @@ type Job struct {
 	Warnings []string // what a user should know, one sentence each
 	Plan     []Tensor // in file order
 
-	options Options
-	// override is the file Options.Override.
-	override digest.Input
-	files    *checkpoint.Dir
-	target   *checkpoint.Dir    // target model of a draft model
-	stores   []checkpoint.Store // of the weights and of the dense modules
-	made     []checkpoint.Store // stores of table.ExtraFile.Generated and of the target
-	weights  []precision.Weight
+	options  Options
+	in       inputs
+	model    sourceModel
 	reads    []*precision.Tensor // stored tensors in plan order
-	// quantization is the quantization config of config.json and hf_quant_config.json. labelled is the file type that it
-	// alone implies, whatever the weights are: the reference puts that into the file's name.
-	quantization config.Object
-	labelled     *outTypeRow
-	adapter      bool             // the input is an adapter
+	numbers  numbers
+	labelled *outTypeRow // file type of the quantization config alone, which the reference puts into file names
+	general  *general.Metadata
+	metadata gguf.Metadata
+}
+
+// inputs are the files that a job reads, open until Close.
+type inputs struct {
+	files    *checkpoint.Dir    // Job.Dir
+	adapter  bool               // files hold an adapter, which is converted to an adapter
+	base     *checkpoint.Dir    // base model of an adapter or of a decision adapter; nil for others
+	target   *checkpoint.Dir    // target model of a draft model; nil for others
+	adapters []*lora            // Options.Merge
+	override digest.Input       // Options.Override
+	stores   []checkpoint.Store // of the weights, also of dense modules, side files and the target
+	// ignoredByAuto are the stores whose precision does not count for Auto.
+	ignoredByAuto []checkpoint.Store
+}
+
+// sourceModel is the model as the checkpoint stores it.
+type sourceModel struct {
 	decider      *config.Decision // of a decision adapter, which becomes a model; nil for others
 	pairs        *lora            // of that adapter
-	base         *checkpoint.Dir  // of an adapter, nil for a model
-	adapters     []*lora          // to be merged
+	weights      []precision.Weight
+	quantization config.Object // of config.json and hf_quant_config.json
+	fold         *fold         // of weights folded with Hadamard matrices; nil for others
 	merges       map[*precision.Weight]*merged
-	fold         *fold // of weights folded with Hadamard matrices; nil for others
-	// times are the multipliers of NVFP4 scales by tensor name in the file.
-	times    map[string][]float32
-	general  *general.Metadata
-	values   []*values          // of tensors that become metadata
-	integers map[string][]int64 // see config.Facts
-	metadata gguf.Metadata
+}
+
+// numbers are the elements of small tensors that planTensors reads.
+type numbers struct {
+	values       []*values            // become metadata
+	integers     map[string][]int64   // see config.Facts.Integers
+	scaleFactors map[string][]float32 // factors of the scales of NVFP4 weights, by tensor name in the file
 }
 
 // Prepare reads the checkpoint in dir and plans its conversion. The caller closes
@@ -80,26 +91,26 @@ func prepare(ctx context.Context, dir string, opt Options, adapters bool) (*Job,
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{Dir: dir, Type: opt.Type, options: opt, files: files}
+	j := &Job{Dir: dir, Type: opt.Type, options: opt, in: inputs{files: files}}
 	if files.Adapter() {
-		if j.decider, err = config.ReadAdapterDecision(files); err != nil {
+		if j.model.decider, err = config.ReadAdapterDecision(files); err != nil {
 			j.Close()
 			return nil, fmt.Errorf("%s: %w", dir, err)
 		}
-		j.adapter = !opt.VocabOnly && j.decider == nil
+		j.in.adapter = !opt.VocabOnly && j.model.decider == nil
 	}
-	prepare := j.prepare
+	prepare := j.prepareModel
 	switch {
-	case j.adapter && adapters:
+	case j.in.adapter && adapters:
 		prepare = j.prepareAdapter
-	case j.adapter:
-		prepare = func(context.Context, Options) error {
+	case j.in.adapter:
+		prepare = func(context.Context) error {
 			return fault.Errorf(fault.Unsupported, "is a LoRA adapter (%s), not a model: merge it into its base model",
 				checkpoint.AdapterConfig)
 		}
 	}
 	// some rows look at weights, which are mapped
-	if err := mmap.Guard(dir, func() error { return prepare(ctx, opt) }); err != nil {
+	if err := mmap.Guard(dir, func() error { return prepare(ctx) }); err != nil {
 		j.Close()
 		if beginsWith(err.Error(), dir) || beginsWith(err.Error(), filepath.Clean(dir)) { // about weights
 			return nil, err
@@ -124,101 +135,106 @@ func beginsWith(message, dir string) bool {
 	return ok && rest != "" && (rest[0] == ':' || os.IsPathSeparator(rest[0]) || os.IsPathSeparator(dir[len(dir)-1]))
 }
 
-// Close closes the checkpoint.
-func (j *Job) Close() error {
-	errs := []error{j.files.Close()}
-	if j.target != nil {
-		errs = append(errs, j.target.Close())
-	}
-	for _, s := range j.stores {
-		errs = append(errs, s.Close())
-	}
-	for _, l := range j.adapters {
-		errs = append(errs, l.Close())
-	}
-	if j.base != nil {
-		errs = append(errs, j.base.Close())
-	}
-	return errors.Join(errs...)
-}
-
 func (j *Job) warnf(format string, args ...any) {
 	j.Warnings = append(j.Warnings, fmt.Sprintf(format, args...))
 }
 
-func (j *Job) prepare(ctx context.Context, opt Options) error {
-	if j.decider != nil {
-		if err := j.openDecider(ctx, opt); err != nil {
-			return err
-		}
-	}
-	loaded, err := j.load(opt)
+// prepareModel plans the conversion of a model. Each step needs the results of those before it.
+func (j *Job) prepareModel(ctx context.Context) error {
+	cfg, err := j.openConfig(ctx)
 	if err != nil {
 		return err
 	}
-	if j.decider != nil {
-		opt.Base, opt.BaseID = "", ""
+	if err := j.findArch(cfg); err != nil {
+		return err
 	}
-	if opt.Base != "" || opt.BaseID != "" {
-		return fault.Errorf(fault.Usage, "is a model: only adapters have a base model")
+	facts, err := j.openModel(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if cfg, err = j.gather(cfg, facts); err != nil {
+		return err
+	}
+	if err := j.planTensors(ctx, cfg); err != nil {
+		return err
+	}
+	j.expectReads()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := j.describe(ctx, cfg); err != nil {
+		return err
+	}
+	j.warnOfConfig(cfg)
+	return nil
+}
+
+// openConfig returns the model's configuration.
+func (j *Job) openConfig(ctx context.Context) (*config.View, error) {
+	opt := j.options
+	if j.model.decider != nil {
+		if err := j.openDecider(ctx); err != nil {
+			return nil, err
+		}
+	}
+	loaded, err := j.loadConfig()
+	if err != nil {
+		return nil, err
+	}
+	if j.model.decider == nil && (opt.Base != "" || opt.BaseID != "") {
+		return nil, fault.Errorf(fault.Usage, "is a model: only adapters have a base model")
 	}
 	if loaded.Named != "" && !opt.DSpark {
 		j.warnf("%s: is of class %s, but taken as one of class %s, as asked", loaded.File, loaded.Named, loaded.Class)
 	}
-	cfg := loaded.View(config.Options{Dense: opt.Dense, NextN: opt.NextN, Reference: opt.Reference})
-	if opt.Tower {
+	return loaded.View(config.Options{Dense: opt.Dense, NextN: opt.NextN, Reference: opt.Reference}), nil
+}
+
+// findArch looks up the architecture for a configuration.
+func (j *Job) findArch(cfg *config.View) (err error) {
+	if j.options.Tower {
 		j.Arch, err = arch.EncoderFor(cfg)
 	} else {
 		j.Arch, err = arch.For(cfg)
 	}
-	if err != nil {
-		return err
+	return err
+}
+
+// openModel opens the weights and what changes them: the target of a draft, the embedding of its mask, adapters. It
+// returns the facts found on the way.
+func (j *Job) openModel(ctx context.Context, cfg *config.View) (facts config.Facts, err error) {
+	if j.model.fold, err = readFold(j.modelDir()); err != nil {
+		return facts, err
 	}
-	if j.fold, err = readFold(j.model()); err == nil && j.fold != nil && len(opt.Merge) > 0 {
-		err = fault.Errorf(fault.Unsupported,
+	if j.model.fold != nil && len(j.options.Merge) > 0 {
+		return facts, fault.Errorf(fault.Unsupported,
 			"%s: an adapter cannot be added to weights that are folded with Hadamard matrices", hadamardFile)
 	}
-	if err != nil {
-		return err
+	if facts.Target, err = j.openTarget(ctx); err != nil {
+		return facts, err
 	}
-	target, err := j.openTarget(ctx)
-	if err != nil {
-		return err
-	}
-	if !opt.ConfigOnly {
-		if err := j.open(cfg, opt); err != nil {
-			return err
+	if !j.options.ConfigOnly {
+		if err := j.openWeights(cfg); err != nil {
+			return facts, err
 		}
 	}
-	ownMask, err := j.openMask(cfg, target)
-	if err != nil {
-		return err
+	if facts.OwnMask, err = j.openMask(cfg, facts.Target); err != nil {
+		return facts, err
 	}
-	if j.decider != nil && !opt.VocabOnly {
+	if j.model.decider != nil && !j.options.VocabOnly {
 		if err := j.addDecider(); err != nil {
-			return err
+			return facts, err
 		}
 	}
-	if err := j.openMerges(ctx, opt); err != nil {
-		return err
+	if err := j.openMerges(ctx); err != nil {
+		return facts, err
 	}
 	j.relabelled(cfg)
-	if cfg, err = j.facts(cfg, target, ownMask); err != nil {
-		return err
-	}
-	if err := j.Arch.CheckNextN(cfg); err != nil {
-		return err
-	}
-	if err := j.plan(ctx, cfg); err != nil {
-		return err
-	}
-	j.expect()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := j.describe(ctx, cfg, opt); err != nil {
-		return err
-	}
+	return facts, nil
+}
+
+// warnOfConfig warns of defaults, of a missing output head, and of settings without a place in the file.
+func (j *Job) warnOfConfig(cfg *config.View) {
 	for _, key := range cfg.Defaulted() {
 		j.warnf("%s has no %q: taken as %v, the default of its model type", cfg.FileName(), key, cfg.Default(key))
 	}
@@ -237,7 +253,6 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 	if unread := j.Arch.Unread(cfg); len(unread) > 0 {
 		j.warnf("%s: keys without a place in the file: %s", cfg.FileName(), fault.List(unread))
 	}
-	return nil
 }
 
 // name returns the name of the checkpoint's directory. The reference takes the last part
@@ -245,10 +260,10 @@ func (j *Job) prepare(ctx context.Context, opt Options) error {
 // the hub's cache the hash of its commit.
 func (j *Job) name() string {
 	if !j.options.Reference {
-		_, name := j.files.Name()
+		_, name := j.in.files.Name()
 		return name
 	}
-	if _, commit := j.files.HubID(); commit != "" {
+	if _, commit := j.in.files.HubID(); commit != "" {
 		return commit
 	}
 	return general.DirName(j.Dir)

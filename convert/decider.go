@@ -17,42 +17,44 @@ import (
 // with the adapter's pairs added, named and described by the adapter's files. Source:
 // the _DecisionLoraMixin of the reference (lev.py).
 
-// model returns the directory of the model's weights, configuration and vocabulary.
-func (j *Job) model() *checkpoint.Dir {
-	if j.decider != nil {
-		return j.base
+// modelDir returns the directory of the model's weights, configuration and vocabulary.
+func (j *Job) modelDir() *checkpoint.Dir {
+	if j.model.decider != nil {
+		return j.in.base
 	}
-	return j.files
+	return j.in.files
 }
 
 // openDecider opens the base model of such an adapter.
-func (j *Job) openDecider(ctx context.Context, opt Options) (err error) {
-	if j.pairs, err = readLora(j.files); err != nil {
+func (j *Job) openDecider(ctx context.Context) (err error) {
+	opt := j.options
+	if j.model.pairs, err = readLora(j.in.files); err != nil {
 		return err
 	}
-	j.stores, j.made = append(j.stores, j.pairs.store), append(j.made, j.pairs.store)
-	if j.decider.Class == config.Kev {
-		head, values, err := j.files.Nested(config.KevHead)
+	j.in.stores, j.in.ignoredByAuto = append(j.in.stores, j.model.pairs.store),
+		append(j.in.ignoredByAuto, j.model.pairs.store)
+	if j.model.decider.Class == config.Kev {
+		head, values, err := j.in.files.Nested(config.KevHead)
 		if errors.Is(err, fs.ErrNotExist) && !fault.Has(err) {
 			err = fault.Errorf(fault.Broken, "%w: %s has its head there", err, config.Kev)
 		}
 		if err != nil {
 			return err
 		}
-		j.decider.SetSettings(config.KevHead, values)
+		j.model.decider.SetSettings(config.KevHead, values)
 		if err := head.Close(); err != nil { // its tensors are opened with the weights
 			return err
 		}
 	}
-	dir, err := opt.baseOf(j.pairs, j.decider.Revision)
+	dir, err := opt.baseOf(j.model.pairs, j.model.decider.Revision)
 	if err != nil {
 		return err
 	}
-	if j.base, err = open(ctx, dir, checkpoint.Options{OutsideLinks: opt.OutsideLinks,
+	if j.in.base, err = open(ctx, dir, checkpoint.Options{OutsideLinks: opt.OutsideLinks,
 		Remote: opt.Remote}); err != nil {
 		return err
 	}
-	if err := j.decider.WithBase(j.base); err != nil {
+	if err := j.model.decider.WithBase(j.in.base); err != nil {
 		return fmt.Errorf("the base model, %s: %w", dir, err)
 	}
 	return nil
@@ -62,14 +64,14 @@ func (j *Job) openDecider(ctx context.Context, opt Options) (err error) {
 // have other names in front of theirs.
 func (j *Job) addDecider() error {
 	byLayer := map[string]*precision.Weight{}
-	for i := range j.weights {
-		w := &j.weights[i]
+	for i := range j.model.weights {
+		w := &j.model.weights[i]
 		if !strings.HasPrefix(strings.TrimPrefix(w.Name, "model."), "mtp.") {
 			byLayer[fromLayers(w.Name)] = w
 		}
 	}
-	j.merges = map[*precision.Weight]*merged{}
-	return j.addPairs(j.pairs, Merge{j.Dir, 1},
+	j.model.merges = map[*precision.Weight]*merged{}
+	return j.addPairs(j.model.pairs, Merge{j.Dir, 1},
 		func(name string) *precision.Weight { return byLayer[fromLayers(name)] })
 }
 

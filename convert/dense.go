@@ -19,7 +19,7 @@ func (j *Job) planDense(cfg *config.View) error {
 	switch sources := j.Arch.Sources(); {
 	case slices.Contains(sources, config.FirstDenseFiles):
 		name := path.Join(config.FirstDense, "model.safetensors")
-		if _, err := j.files.Stat(name); err == nil && len(modules) == 0 {
+		if _, err := j.in.files.Stat(name); err == nil && len(modules) == 0 {
 			return fault.Errorf(fault.Broken, "%s: is there, but no %s/%s with its sizes", name, config.FirstDense,
 				config.ConfigFile)
 		}
@@ -33,11 +33,11 @@ func (j *Job) planDense(cfg *config.View) error {
 	}
 	for _, m := range modules {
 		name := path.Join(m.Dir, "model.safetensors")
-		store, err := j.files.File(name)
+		store, err := j.in.files.File(name)
 		if err != nil {
 			return err
 		}
-		j.stores = append(j.stores, store)
+		j.in.stores = append(j.in.stores, store)
 		weights, _, err := precision.Weights(store.Tensors(), config.Object{})
 		if err != nil {
 			return err

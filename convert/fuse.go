@@ -65,8 +65,8 @@ func (j *Job) fuse(f fusion) (n int, err error) {
 }
 
 // fuseAll does what the options ask for.
-func (j *Job) fuseAll(opt Options) error {
-	if opt.FuseGateUp {
+func (j *Job) fuseAll() error {
+	if j.options.FuseGateUp {
 		n, err := j.fuse(fusion{[]string{"ffn_gate_exps", "ffn_up_exps"}, "ffn_gate_up_exps", ".weight",
 			rows.ConcatRows})
 		switch {
@@ -79,7 +79,7 @@ func (j *Job) fuseAll(opt Options) error {
 				"files of architecture %s hold no fused gate and up projections of experts", j.Arch.Name)
 		}
 	}
-	if !opt.FuseQKV {
+	if !j.options.FuseQKV {
 		return nil
 	}
 	if j.Arch.Fused&table.FusedQKV == 0 {

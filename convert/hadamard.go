@@ -204,7 +204,7 @@ var (
 
 // foldPairs returns the metadata of folded weights.
 func (j *Job) foldPairs(cfg *config.View) (m gguf.Metadata, err error) {
-	f := j.fold
+	f := j.model.fold
 	if f == nil {
 		return nil, nil
 	}

@@ -2,6 +2,7 @@ package convert
 
 import (
 	"cmp"
+	"errors"
 	"path"
 	"path/filepath"
 
@@ -10,17 +11,35 @@ import (
 	"ggforge/model/digest"
 )
 
+// Close closes the checkpoint.
+func (j *Job) Close() error {
+	errs := []error{j.in.files.Close()}
+	if j.in.target != nil {
+		errs = append(errs, j.in.target.Close())
+	}
+	for _, s := range j.in.stores {
+		errs = append(errs, s.Close())
+	}
+	for _, l := range j.in.adapters {
+		errs = append(errs, l.Close())
+	}
+	if j.in.base != nil {
+		errs = append(errs, j.in.base.Close())
+	}
+	return errors.Join(errs...)
+}
+
 // Origin returns what decides the content of what the job reads from servers: see checkpoint.Dir.Origin.
 func (j *Job) Origin() []string {
-	list := j.files.Origin()
-	if j.target != nil {
-		list = append(list, j.target.Origin()...)
+	list := j.in.files.Origin()
+	if j.in.target != nil {
+		list = append(list, j.in.target.Origin()...)
 	}
-	for _, l := range j.adapters {
+	for _, l := range j.in.adapters {
 		list = append(list, l.files.Origin()...)
 	}
-	if j.base != nil {
-		list = append(list, j.base.Origin()...)
+	if j.in.base != nil {
+		list = append(list, j.in.base.Origin()...)
 	}
 	return list
 }
@@ -28,18 +47,18 @@ func (j *Job) Origin() []string {
 // Files returns the paths of all files that the job reads: configurations, the
 // tokenizer's, the card and the weights.
 func (j *Job) Files() []string {
-	paths := j.files.Inputs()
-	if j.target != nil {
-		paths = append(paths, j.target.Inputs()...)
+	paths := j.in.files.Inputs()
+	if j.in.target != nil {
+		paths = append(paths, j.in.target.Inputs()...)
 	}
 	if j.options.Override != "" {
 		paths = append(paths, j.options.Override)
 	}
-	for _, l := range j.adapters {
+	for _, l := range j.in.adapters {
 		paths = append(paths, l.files.Inputs()...)
 	}
-	if j.base != nil {
-		paths = append(paths, j.base.Inputs()...)
+	if j.in.base != nil {
+		paths = append(paths, j.in.base.Inputs()...)
 	}
 	return paths
 }
@@ -57,18 +76,18 @@ func (j *Job) Inputs() []digest.Input {
 			list = append(list, in)
 		}
 	}
-	add(model.SourceRole, j.files)
-	if j.target != nil {
-		add("target-model-dir", j.target)
+	add(model.SourceRole, j.in.files)
+	if j.in.target != nil {
+		add("target-model-dir", j.in.target)
 	}
-	if j.override.Path != "" {
-		list = append(list, j.override)
+	if j.in.override.Path != "" {
+		list = append(list, j.in.override)
 	}
-	for _, l := range j.adapters {
+	for _, l := range j.in.adapters {
 		add("merge-lora", l.files)
 	}
-	if j.base != nil {
-		add("base", j.base)
+	if j.in.base != nil {
+		add("base", j.in.base)
 	}
 	return list
 }
@@ -87,15 +106,15 @@ func folderName(d *checkpoint.Dir) string {
 
 // Unchanged returns an error of kind fault.Broken if one of the files that were read has changed.
 func (j *Job) Unchanged() error {
-	err := j.files.Check()
-	if err == nil && j.target != nil {
-		err = j.target.Check()
+	err := j.in.files.Check()
+	if err == nil && j.in.target != nil {
+		err = j.in.target.Check()
 	}
-	for _, l := range j.adapters {
+	for _, l := range j.in.adapters {
 		err = cmp.Or(err, l.files.Check())
 	}
-	if j.base != nil {
-		err = cmp.Or(err, j.base.Check())
+	if j.in.base != nil {
+		err = cmp.Or(err, j.in.base.Check())
 	}
 	return err
 }

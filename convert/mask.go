@@ -36,7 +36,7 @@ func (j *Job) openMask(cfg, target *config.View) (ok bool, err error) {
 	if target == nil {
 		return false, nil
 	}
-	if _, err := j.files.Stat(maskFile); err != nil {
+	if _, err := j.in.files.Stat(maskFile); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
@@ -54,8 +54,8 @@ func (j *Job) openMask(cfg, target *config.View) (ok bool, err error) {
 		return false, err
 	}
 	embedding, head := -1, false
-	for i := range j.weights {
-		switch strings.TrimPrefix(j.weights[i].Name, "model.") {
+	for i := range j.model.weights {
+		switch strings.TrimPrefix(j.model.weights[i].Name, "model.") {
 		case strings.TrimPrefix(targetEmbedding, "model."):
 			embedding = i
 		case targetHead:
@@ -64,11 +64,11 @@ func (j *Job) openMask(cfg, target *config.View) (ok bool, err error) {
 	}
 	var theirs []*precision.Tensor
 	if !head || embedding < 0 {
-		store, err := j.target.Weights(false)
+		store, err := j.in.target.Weights(false)
 		if err != nil {
 			return false, err
 		}
-		j.stores, j.made = append(j.stores, store), append(j.made, store)
+		j.in.stores, j.in.ignoredByAuto = append(j.in.stores, store), append(j.in.ignoredByAuto, store)
 		theirs = store.Tensors()
 	}
 	take := func(name string) (precision.Weight, error) {
@@ -100,21 +100,21 @@ func (j *Job) openMask(cfg, target *config.View) (ok bool, err error) {
 	}
 	var w precision.Weight
 	if embedding >= 0 {
-		w = j.weights[embedding]
-		j.weights = slices.Delete(j.weights, embedding, embedding+1)
+		w = j.model.weights[embedding]
+		j.model.weights = slices.Delete(j.model.weights, embedding, embedding+1)
 	} else if w, err = take(targetEmbedding); err != nil {
 		return false, err
 	}
 	if w, err = withRow(w, token, vector, cfg); err != nil {
 		return false, err
 	}
-	j.weights = slices.Concat(append(first, w), j.weights)
+	j.model.weights = slices.Concat(append(first, w), j.model.weights)
 	return true, nil
 }
 
 // readMask returns the token of the mask and its embedding.
 func (j *Job) readMask(cfg *config.View) (token int64, vector *precision.Tensor, err error) {
-	data, err := j.files.ReadFile(maskFile)
+	data, err := j.in.files.ReadFile(maskFile)
 	if err != nil {
 		return 0, nil, err
 	}

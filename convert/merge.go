@@ -33,23 +33,24 @@ type product struct {
 }
 
 // openMerges reads the adapters that the options name and finds their weights.
-func (j *Job) openMerges(ctx context.Context, opt Options) error {
+func (j *Job) openMerges(ctx context.Context) error {
+	opt := j.options
 	if len(opt.Merge) == 0 {
 		return nil
 	}
-	byName := make(map[string]*precision.Weight, len(j.weights))
-	for i := range j.weights {
-		byName[j.weights[i].Name] = &j.weights[i]
+	byName := make(map[string]*precision.Weight, len(j.model.weights))
+	for i := range j.model.weights {
+		byName[j.model.weights[i].Name] = &j.model.weights[i]
 	}
-	if j.merges == nil {
-		j.merges = map[*precision.Weight]*merged{}
+	if j.model.merges == nil {
+		j.model.merges = map[*precision.Weight]*merged{}
 	}
 	for _, m := range opt.Merge {
 		l, err := openLora(ctx, m.Dir, checkpoint.Options{OutsideLinks: opt.OutsideLinks, Remote: opt.Remote})
 		if err != nil {
 			return err
 		}
-		j.adapters = append(j.adapters, l)
+		j.in.adapters = append(j.in.adapters, l)
 		if err := j.addPairs(l, m, func(name string) *precision.Weight { return j.called(name, byName) }); err != nil {
 			return err
 		}
@@ -78,10 +79,10 @@ func (j *Job) addPairs(l *lora, m Merge, find func(name string) *precision.Weigh
 		if err != nil {
 			return err
 		}
-		if j.merges[w] == nil {
-			j.merges[w] = &merged{}
+		if j.model.merges[w] == nil {
+			j.model.merges[w] = &merged{}
 		}
-		j.merges[w].products = append(j.merges[w].products,
+		j.model.merges[w].products = append(j.model.merges[w].products,
 			product{f, float32(l.scale(p, f.Rank()) * m.Scale), p.embedding, m.Dir})
 	}
 	if len(lost) > 0 {
@@ -110,7 +111,7 @@ func (j *Job) called(name string, byName map[string]*precision.Weight) *precisio
 // merge returns the rows of a weight with what adapters add to it. row is its place in
 // the architecture.
 func (j *Job) merge(w *precision.Weight, row *table.TensorRow, src rows.Source) (rows.Source, error) {
-	m := j.merges[w]
+	m := j.model.merges[w]
 	if m == nil {
 		return src, nil
 	}
@@ -135,9 +136,9 @@ func (j *Job) merge(w *precision.Weight, row *table.TensorRow, src rows.Source) 
 // allMerged returns an error if a weight that adapters change has no place in the file.
 func (j *Job) allMerged() error {
 	var lost []string
-	for i := range j.weights {
-		if m := j.merges[&j.weights[i]]; m != nil && !m.done {
-			lost = append(lost, j.weights[i].Name)
+	for i := range j.model.weights {
+		if m := j.model.merges[&j.model.weights[i]]; m != nil && !m.done {
+			lost = append(lost, j.model.weights[i].Name)
 		}
 	}
 	if len(lost) > 0 {

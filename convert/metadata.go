@@ -19,9 +19,10 @@ import (
 const maxOverride = 16 << 20
 
 // loadGeneral reads what the general.* keys are made of.
-func (j *Job) loadGeneral(opt Options) error {
+func (j *Job) loadGeneral() error {
+	opt := j.options
 	var err error
-	opts := general.Options{Adapter: j.adapter}
+	opts := general.Options{Adapter: j.in.adapter}
 	if opt.ModelName != "" {
 		opts.Name = &opt.ModelName
 	}
@@ -30,12 +31,12 @@ func (j *Job) loadGeneral(opt Options) error {
 		if opts.Override, err = mmap.ReadFile(opt.Override, "metadata", maxOverride); err != nil {
 			return err
 		}
-		j.override = digest.Held("metadata", opt.Override, opts.Override)
+		j.in.override = digest.Held("metadata", opt.Override, opts.Override)
 	}
 	if !opt.Reference {
-		opts.Organization, _ = j.files.Name()
+		opts.Organization, _ = j.in.files.Name()
 	}
-	if j.general, err = general.Load(j.files, j.name(), opts); err != nil {
+	if j.general, err = general.Load(j.in.files, j.name(), opts); err != nil {
 		return err
 	}
 	j.Warnings = append(j.Warnings, j.general.Warnings...)
@@ -43,11 +44,12 @@ func (j *Job) loadGeneral(opt Options) error {
 }
 
 // describe works out the metadata, in the order of the reference.
-func (j *Job) describe(ctx context.Context, cfg *config.View, opt Options) error {
-	if err := j.loadGeneral(opt); err != nil {
+func (j *Job) describe(ctx context.Context, cfg *config.View) error {
+	opt := j.options
+	if err := j.loadGeneral(); err != nil {
 		return err
 	}
-	vocab, err := j.vocab(cfg, opt)
+	vocab, err := j.vocab(cfg)
 	if err != nil {
 		return err
 	}
@@ -59,9 +61,9 @@ func (j *Job) describe(ctx context.Context, cfg *config.View, opt Options) error
 	if err != nil {
 		return err
 	}
-	if j.integers != nil {
+	if j.numbers.integers != nil {
 		facts := cfg.Facts
-		facts.Integers = j.integers
+		facts.Integers = j.numbers.integers
 		cfg = cfg.With(facts)
 	}
 	if j.Arch.SuppressZeroRows && !opt.VocabOnly {
@@ -102,7 +104,7 @@ func (j *Job) describe(ctx context.Context, cfg *config.View, opt Options) error
 	for _, kv := range late {
 		j.metadata.Set(kv.Key, kv.Value)
 	}
-	if id, _ := j.files.HubID(); id != "" && opt.Reference {
+	if id, _ := j.in.files.HubID(); id != "" && opt.Reference {
 		j.metadata.Set("general.name", gguf.String(id))
 	}
 	if err := j.checkCounts(cfg); err != nil {
@@ -112,7 +114,8 @@ func (j *Job) describe(ctx context.Context, cfg *config.View, opt Options) error
 }
 
 // vocab reads the vocabulary, an empty one of what has none.
-func (j *Job) vocab(cfg *config.View, opt Options) (*tokenizer.Vocab, error) {
+func (j *Job) vocab(cfg *config.View) (*tokenizer.Vocab, error) {
+	opt := j.options
 	if opt.Tower {
 		return &tokenizer.Vocab{}, nil
 	}
@@ -124,9 +127,9 @@ func (j *Job) vocab(cfg *config.View, opt Options) (*tokenizer.Vocab, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, class := j.model(), j.Arch.Tokenizer
-	if j.target != nil {
-		files = j.target
+	files, class := j.modelDir(), j.Arch.Tokenizer
+	if j.in.target != nil {
+		files = j.in.target
 	}
 	if class == tokenizer.ClassTarget {
 		target, err := arch.For(cfg.Facts.Target)

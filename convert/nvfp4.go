@@ -34,7 +34,7 @@ func (j *Job) quantized(cfg *config.View) (config.Object, error) {
 	if !config.IsNo(said.Value("quant_algo")) && !config.IsNo(said.Value("quantized_layers")) {
 		return said, nil
 	}
-	data, err := j.model().ReadFile(quantizationFile)
+	data, err := j.modelDir().ReadFile(quantizationFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return said, nil
 	}
@@ -72,19 +72,19 @@ func (j *Job) quantized(cfg *config.View) (config.Object, error) {
 // isNVFP4 reports whether the settings say that there are weights in NVFP4.
 func (j *Job) isNVFP4() bool {
 	ends := func(v any) bool { s, _ := v.(string); return strings.HasSuffix(s, "NVFP4") }
-	if algo, _ := j.quantization.Value("quant_algo").(string); algo == "NVFP4" || algo == "W4A16_NVFP4" {
+	if algo, _ := j.model.quantization.Value("quant_algo").(string); algo == "NVFP4" || algo == "W4A16_NVFP4" {
 		return true
 	}
-	if format, _ := j.quantization.Value("format").(string); format == "nvfp4-pack-quantized" {
+	if format, _ := j.model.quantization.Value("format").(string); format == "nvfp4-pack-quantized" {
 		return true
 	}
-	groups := j.quantization.Under("config_groups")
+	groups := j.model.quantization.Under("config_groups")
 	for name := range groups.Members() {
 		if groups.Under(name).Members()["format"] == "nvfp4-pack-quantized" {
 			return true
 		}
 	}
-	layers := j.quantization.Under("quantized_layers")
+	layers := j.model.quantization.Under("quantized_layers")
 	for name := range layers.Members() {
 		if ends(layers.Under(name).Members()["quant_algo"]) {
 			return true
@@ -100,7 +100,7 @@ func (j *Job) isNVFP4() bool {
 // rest. Of architectures with PackedFirst, those of MXFP4 blocks are such outputs, too.
 func (j *Job) divide(cfg *config.View, outputs []table.Output) (moved, others []table.Output, err error) {
 	all := func(o table.Output, scheme string) bool {
-		return !slices.ContainsFunc(o.From, func(i int) bool { return j.weights[i].Scheme() != scheme })
+		return !slices.ContainsFunc(o.From, func(i int) bool { return j.model.weights[i].Scheme() != scheme })
 	}
 	var packed []table.Output
 	for _, o := range outputs {
@@ -127,7 +127,7 @@ func (j *Job) divide(cfg *config.View, outputs []table.Output) (moved, others []
 	}
 	place := func(o table.Output) int {
 		if n := int64(len(o.From) / max(len(o.Row.Parts), 1)); n > 1 && (experts < 1 || n < experts) {
-			return len(j.weights) + slices.Min(o.From)
+			return len(j.model.weights) + slices.Min(o.From)
 		}
 		return slices.Max(o.From)
 	}
@@ -160,13 +160,13 @@ func (j *Job) multiply(moved, others []table.Output) (left []table.Output, err e
 		}
 		factored := 0
 		for _, from := range moved[i].From {
-			weight, _, _, err := j.weights[from].Factors()
+			weight, _, _, err := j.model.weights[from].Factors()
 			if err != nil {
 				return nil, err
 			}
 			factored += len(weight)
 		}
-		w := &j.weights[o.From[0]]
+		w := &j.model.weights[o.From[0]]
 		src, err := source(w, gguf.TypeF32)
 		if err != nil {
 			return nil, err
@@ -185,10 +185,10 @@ func (j *Job) multiply(moved, others []table.Output) (left []table.Output, err e
 		if err := rows.Decode(src, list, new([]byte), 0, 1); err != nil {
 			return nil, err
 		}
-		if j.times == nil {
-			j.times = map[string][]float32{}
+		if j.numbers.scaleFactors == nil {
+			j.numbers.scaleFactors = map[string][]float32{}
 		}
-		j.times[name] = list
+		j.numbers.scaleFactors[name] = list
 	}
 	return left, nil
 }
@@ -285,12 +285,12 @@ func (f factors) tensors(weight, from string) (list []Tensor) {
 // activations returns the pairs that name the weights in NVFP4 whose inputs are not to
 // be rounded to four bits. It checks that the modules of the settings are there.
 func (j *Job) activations() (gguf.Metadata, error) {
-	layers := j.quantization.Under("quantized_layers")
+	layers := j.model.quantization.Under("quantized_layers")
 	algos := map[string]string{}
 	modules := map[string]bool{}
 	without := func(name string) string { return strings.ReplaceAll(name, "language_model.", "") }
 	if len(layers.Members()) > 0 && len(j.Plan) > 0 {
-		for _, s := range j.stores {
+		for _, s := range j.in.stores {
 			for _, t := range s.Tensors() {
 				for name := without(t.Name); ; {
 					i := strings.LastIndexByte(name, '.')
@@ -309,7 +309,7 @@ func (j *Job) activations() (gguf.Metadata, error) {
 			algos[without(name)], _ = layers.Under(name).Members()["quant_algo"].(string)
 		}
 	}
-	global, _ := j.quantization.Value("quant_algo").(string)
+	global, _ := j.model.quantization.Value("quant_algo").(string)
 	var names []string
 	for _, t := range j.Plan {
 		if t.Source.Type() != gguf.TypeNVFP4 {

@@ -27,7 +27,7 @@ func (j *Job) remote() bool { return checkpoint.IsRemote(j.Dir) }
 func (j *Job) Output(out string) (string, error) {
 	if out == "" && j.remote() {
 		out = gguf.SafeName(j.name(), "-{ftype}.gguf")
-		if id, _ := j.files.HubID(); id != "" {
+		if id, _ := j.in.files.HubID(); id != "" {
 			out = strings.ReplaceAll(id, "/", "-") + "-{ftype}.gguf"
 		}
 	}

@@ -37,10 +37,10 @@ func (j *Job) askExtra(cfg *config.View) error {
 	return nil
 }
 
-// plan maps every tensor of the checkpoint and decides the types. The order is
+// planTensors maps every tensor of the checkpoint and decides the types. The order is
 // the reference's: computed tensors, then those of the checkpoint in reading
 // order.
-func (j *Job) plan(ctx context.Context, cfg *config.View) error {
+func (j *Job) planTensors(ctx context.Context, cfg *config.View) error {
 	if j.options.VocabOnly {
 		if j.Type == Auto {
 			j.Type = j.guess(nil)
@@ -50,34 +50,9 @@ func (j *Job) plan(ctx context.Context, cfg *config.View) error {
 		}
 		return nil
 	}
-	layout, err := j.Arch.Layout(cfg, cfg.Facts.Tensors)
+	layout, err := j.layout(cfg)
 	if err != nil {
 		return err
-	}
-	if err := j.decoded(layout.Skipped); err != nil {
-		return err
-	}
-	blocks, err := j.Arch.Blocks(cfg)
-	if err != nil {
-		return err
-	}
-	if layout.Unmapped, err = j.withoutZeroBiases(layout.Unmapped); err != nil {
-		return err
-	}
-	if len(layout.Unmapped) > 0 {
-		return fault.Errorf(fault.Unsupported, "%d tensors have no place in architecture %s with %d layers:%s",
-			len(layout.Unmapped), j.Arch.Name, blocks, fault.Lines(layout.Unmapped))
-	}
-	if len(layout.ExtraExperts) > 0 {
-		return fault.Errorf(fault.Broken, "%s: %d tensors are of more experts than the model has:%s", cfg.FileName(),
-			len(layout.ExtraExperts), fault.Lines(layout.ExtraExperts))
-	}
-	if len(layout.Missing) > 0 {
-		return fault.Errorf(fault.Broken, "%d tensors are missing for %d layers:%s", len(layout.Missing), blocks,
-			fault.Lines(layout.Missing))
-	}
-	for _, d := range layout.Dropped {
-		j.warnf("%d tensors left out: %s", d.Count, d.Why)
 	}
 	if j.Type == Auto {
 		j.Type = j.guess(layout.Skipped)
@@ -110,10 +85,44 @@ func (j *Job) plan(ctx context.Context, cfg *config.View) error {
 	if err := j.allMerged(); err != nil {
 		return err
 	}
-	if err := j.fuseAll(j.options); err != nil {
+	if err := j.fuseAll(); err != nil {
 		return err
 	}
 	return j.types()
+}
+
+// layout returns the place of every weight in the file; weights without a place and missing ones are errors.
+func (j *Job) layout(cfg *config.View) (*table.Layout, error) {
+	layout, err := j.Arch.Layout(cfg, cfg.Facts.Tensors)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.decoded(layout.Skipped); err != nil {
+		return nil, err
+	}
+	blocks, err := j.Arch.Blocks(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if layout.Unmapped, err = j.withoutZeroBiases(layout.Unmapped); err != nil {
+		return nil, err
+	}
+	if len(layout.Unmapped) > 0 {
+		return nil, fault.Errorf(fault.Unsupported, "%d tensors have no place in architecture %s with %d layers:%s",
+			len(layout.Unmapped), j.Arch.Name, blocks, fault.Lines(layout.Unmapped))
+	}
+	if len(layout.ExtraExperts) > 0 {
+		return nil, fault.Errorf(fault.Broken, "%s: %d tensors are of more experts than the model has:%s",
+			cfg.FileName(), len(layout.ExtraExperts), fault.Lines(layout.ExtraExperts))
+	}
+	if len(layout.Missing) > 0 {
+		return nil, fault.Errorf(fault.Broken, "%d tensors are missing for %d layers:%s", len(layout.Missing), blocks,
+			fault.Lines(layout.Missing))
+	}
+	for _, d := range layout.Dropped {
+		j.warnf("%d tensors left out: %s", d.Count, d.Why)
+	}
+	return layout, nil
 }
 
 // withoutZeroBiases takes out of names the biases that tools of quantization write for
@@ -123,8 +132,8 @@ func (j *Job) withoutZeroBiases(names []string) (left []string, err error) {
 		return nil, nil
 	}
 	byName := map[string]*precision.Weight{}
-	for i := range j.weights {
-		byName[j.weights[i].Name] = &j.weights[i]
+	for i := range j.model.weights {
+		byName[j.model.weights[i].Name] = &j.model.weights[i]
 	}
 	for _, name := range names {
 		base, isBias := strings.CutSuffix(name, ".bias")
@@ -157,7 +166,7 @@ func (j *Job) buildAll(ctx context.Context, outputs []table.Output) error {
 		if err := ctx.Err(); err != nil { // building may read values
 			return err
 		}
-		if err := j.build(&outputs[i], j.weights); err != nil {
+		if err := j.build(&outputs[i], j.model.weights); err != nil {
 			return err
 		}
 	}
@@ -192,8 +201,8 @@ func (j *Job) types() error {
 // decoded refuses weights in a precision that is known by name only. Tensors that
 // are skipped do not count.
 func (j *Job) decoded(skipped map[string]bool) error {
-	for i := range j.weights {
-		if w := &j.weights[i]; !w.Decoded() && !skipped[w.Name] {
+	for i := range j.model.weights {
+		if w := &j.model.weights[i]; !w.Decoded() && !skipped[w.Name] {
 			_, err := w.Source()
 			return err
 		}
@@ -217,7 +226,7 @@ func (j *Job) relabelled(cfg *config.View) {
 			j.labelled = &mxfp4Row
 		}
 	}
-	if !labelled || slices.ContainsFunc(j.weights, func(w precision.Weight) bool { return w.Scheme() != "" }) {
+	if !labelled || slices.ContainsFunc(j.model.weights, func(w precision.Weight) bool { return w.Scheme() != "" }) {
 		return
 	}
 	j.warnf("%s: says that the weights are quantized by %s, but they are stored plainly: taken as they are",
@@ -227,7 +236,7 @@ func (j *Job) relabelled(cfg *config.View) {
 // build adds the tensors of one output of the layout to the plan.
 func (j *Job) build(o *table.Output, weights []precision.Weight) error {
 	if meta, ok := o.Row.Kind.(*table.Meta); ok {
-		return j.read(meta, o.Layer.Bid, &weights[o.From[0]])
+		return j.readValues(meta, o.Layer.Bid, &weights[o.From[0]])
 	}
 	if _, ok := o.Row.Kind.(table.Integers); ok {
 		return j.readIntegers(o.Row.GGUF, &weights[o.From[0]])
@@ -263,7 +272,7 @@ func (j *Job) build(o *table.Output, weights []precision.Weight) error {
 	if err != nil {
 		return fmt.Errorf("%s: tensor %q: %w", from.File, from.Name, err)
 	}
-	scales, err := factorsOf(o, weights, j.times[results[0].Name])
+	scales, err := factorsOf(o, weights, j.numbers.scaleFactors[results[0].Name])
 	if err != nil {
 		return err
 	}
@@ -348,15 +357,15 @@ func source(w *precision.Weight, to gguf.Type) (src rows.Source, err error) {
 // that are skipped do not count.
 func (j *Job) guess(skipped map[string]bool) OutType {
 	without := map[*precision.Tensor]bool{}
-	for i := range j.weights {
-		if w := &j.weights[i]; skipped[w.Name] {
+	for i := range j.model.weights {
+		if w := &j.model.weights[i]; skipped[w.Name] {
 			for _, t := range w.Tensors {
 				without[t] = true
 			}
 		}
 	}
-	for _, s := range j.stores {
-		if slices.Contains(j.made, s) {
+	for _, s := range j.in.stores {
+		if slices.Contains(j.in.ignoredByAuto, s) {
 			continue
 		}
 		for _, t := range s.Tensors() {
@@ -376,7 +385,7 @@ func (j *Job) guess(skipped map[string]bool) OutType {
 
 // counts returns the numbers of parameters of the output.
 func (j *Job) counts() general.Counts {
-	if j.adapter {
+	if j.in.adapter {
 		return general.Counts{Total: adapterElements(j.Plan)}
 	}
 	return general.Count(func(yield func(string, []int64) bool) {

@@ -25,11 +25,11 @@ func (j *Job) openTarget(ctx context.Context) (*config.View, error) {
 			"is a draft for another model, whose directory is needed for its tokenizer and config.json"))
 	}
 	var err error
-	if j.target, err = open(ctx, dir, checkpoint.Options{OutsideLinks: j.options.OutsideLinks,
+	if j.in.target, err = open(ctx, dir, checkpoint.Options{OutsideLinks: j.options.OutsideLinks,
 		Remote: j.options.Remote}); err != nil {
 		return nil, err
 	}
-	cfg, err := arch.LoadConfig(j.target)
+	cfg, err := arch.LoadConfig(j.in.target)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}

@@ -23,9 +23,9 @@ type values struct {
 	layers [][]float32 // by layer; nil where there is none
 }
 
-// read takes the numbers of a tensor that makes metadata; bid is its layer, -1 for
+// readValues takes the numbers of a tensor that makes metadata; bid is its layer, -1 for
 // a tensor outside the layers.
-func (j *Job) read(meta *table.Meta, bid int64, w *precision.Weight) error {
+func (j *Job) readValues(meta *table.Meta, bid int64, w *precision.Weight) error {
 	src, err := w.Source()
 	if err != nil {
 		return err
@@ -43,14 +43,14 @@ func (j *Job) read(meta *table.Meta, bid int64, w *precision.Weight) error {
 	if err := rows.Decode(src, numbers, &buf, 0, 1); err != nil {
 		return err
 	}
-	i := slices.IndexFunc(j.values, func(v *values) bool { return v.meta == meta })
+	i := slices.IndexFunc(j.numbers.values, func(v *values) bool { return v.meta == meta })
 	if i < 0 {
-		j.values = append(j.values, &values{meta: meta})
-		i = len(j.values) - 1
+		j.numbers.values = append(j.numbers.values, &values{meta: meta})
+		i = len(j.numbers.values) - 1
 	}
 	// pairs come in the order of their last tensors
-	v := j.values[i]
-	j.values = append(slices.Delete(j.values, i, i+1), v)
+	v := j.numbers.values[i]
+	j.numbers.values = append(slices.Delete(j.numbers.values, i, i+1), v)
 	at := int(max(bid, 0))
 	for len(v.layers) <= at {
 		v.layers = append(v.layers, nil)
@@ -75,18 +75,18 @@ func (j *Job) readIntegers(name string, w *precision.Weight) error {
 	if err != nil {
 		return fmt.Errorf("%s: tensor %q: %w", t.File, t.Name, err)
 	}
-	if j.integers == nil {
-		j.integers = map[string][]int64{}
+	if j.numbers.integers == nil {
+		j.numbers.integers = map[string][]int64{}
 	}
 	for ; len(raw) > 0; raw = raw[8:] {
-		j.integers[name] = append(j.integers[name], int64(binary.LittleEndian.Uint64(raw)))
+		j.numbers.integers[name] = append(j.numbers.integers[name], int64(binary.LittleEndian.Uint64(raw)))
 	}
 	return nil
 }
 
 // valuePairs returns the metadata that was made of tensors.
 func (j *Job) valuePairs(cfg *config.View) (m gguf.Metadata, err error) {
-	for _, v := range j.values {
+	for _, v := range j.numbers.values {
 		value, err := v.meta.Make(cfg, v.layers)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", v.meta.Key, err)

@@ -12,14 +12,15 @@ import (
 	"ggforge/fault"
 )
 
-// open opens the weights.
-func (j *Job) open(cfg *config.View, opt Options) error {
+// openWeights opens the weights.
+func (j *Job) openWeights(cfg *config.View) error {
+	opt := j.options
 	var store checkpoint.Store
 	var err error
 	if j.Arch.Folder != "" {
-		store, err = j.model().WeightsIn(j.Arch.Folder)
+		store, err = j.modelDir().WeightsIn(j.Arch.Folder)
 	} else {
-		store, err = j.model().Weights(opt.Mistral)
+		store, err = j.modelDir().Weights(opt.Mistral)
 	}
 	if errors.Is(err, checkpoint.ErrNone) {
 		if opt.VocabOnly {
@@ -29,19 +30,19 @@ func (j *Job) open(cfg *config.View, opt Options) error {
 	if err != nil {
 		return err
 	}
-	j.stores = append(j.stores, store)
+	j.in.stores = append(j.in.stores, store)
 	var left []*precision.Tensor
-	if j.quantization, err = j.quantized(cfg); err != nil {
+	if j.model.quantization, err = j.quantized(cfg); err != nil {
 		return err
 	}
-	if j.weights, left, err = precision.Weights(store.Tensors(), j.quantization); len(left) > 0 {
+	if j.model.weights, left, err = precision.Weights(store.Tensors(), j.model.quantization); len(left) > 0 {
 		j.warnf("%d tensors left out: scales of activations and of the cache of keys and values, such as %q", len(left),
 			left[0].Name)
 	}
 	if prefix := j.Arch.LastOfNVFP4; prefix != "" && j.isNVFP4() {
 		isLast := func(w precision.Weight) bool { return strings.HasPrefix(w.Name, prefix) }
-		last := slices.DeleteFunc(slices.Clone(j.weights), func(w precision.Weight) bool { return !isLast(w) })
-		j.weights = append(slices.DeleteFunc(j.weights, isLast), last...)
+		last := slices.DeleteFunc(slices.Clone(j.model.weights), func(w precision.Weight) bool { return !isLast(w) })
+		j.model.weights = append(slices.DeleteFunc(j.model.weights, isLast), last...)
 	}
 	if err == nil && !opt.VocabOnly {
 		err = j.openBeside()
@@ -52,16 +53,16 @@ func (j *Job) open(cfg *config.View, opt Options) error {
 // openBeside opens the files of weights next to the model's.
 func (j *Job) openBeside() error {
 	for _, b := range j.Arch.ExtraFiles {
-		store, err := j.files.FileAsLaidOut(b.File)
+		store, err := j.in.files.FileAsLaidOut(b.File)
 		if errors.Is(err, fs.ErrNotExist) && !fault.Has(err) {
 			err = fault.Errorf(fault.Broken, "%w: %s has weights there", err, j.Arch.Classes[0])
 		}
 		if err != nil {
 			return err
 		}
-		j.stores = append(j.stores, store)
+		j.in.stores = append(j.in.stores, store)
 		if b.Generated {
-			j.made = append(j.made, store)
+			j.in.ignoredByAuto = append(j.in.ignoredByAuto, store)
 		}
 		var list []*precision.Tensor
 		for _, t := range store.Tensors() {
@@ -73,14 +74,14 @@ func (j *Job) openBeside() error {
 		if err != nil {
 			return err
 		}
-		j.weights = append(j.weights, weights...)
+		j.model.weights = append(j.model.weights, weights...)
 	}
 	return nil
 }
 
-// expect gives stores that read ahead the order in which the weights will be read.
-func (j *Job) expect() {
-	for _, store := range j.stores {
+// expectReads gives stores that read ahead the order in which the weights will be read.
+func (j *Job) expectReads() {
+	for _, store := range j.in.stores {
 		if store, ok := store.(checkpoint.Expecter); ok {
 			store.Expect(j.reads)
 		}
