@@ -13,7 +13,7 @@ import (
 	"ggforge/internal/io/fetch"
 )
 
-// Remote says how to read what is on a server. The zero value reads public models of
+// Remote describes how to read what is on a server. The zero value reads public models of
 // the Hugging Face hub.
 type Remote struct {
 	// Endpoint is the address of the hub, without a slash at its end; default HubEndpoint.

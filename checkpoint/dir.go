@@ -20,7 +20,7 @@ import (
 	"ggforge/model/digest"
 )
 
-// Options says how to open a directory. The zero value is the careful way.
+// Options configures how to open a directory. The zero value is the careful way.
 type Options struct {
 	// OutsideLinks follows links that lead out of the directory. Without it they
 	// are refused: what a stranger's link points at would become part of a file

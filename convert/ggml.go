@@ -18,7 +18,7 @@ import (
 	"ggforge/rows"
 )
 
-// OldOptions says what a file of package ggml does not.
+// OldOptions describes what a file of package ggml does not.
 type OldOptions struct {
 	Name        string  // default: that of the file
 	Description string  // default: what the file was

@@ -18,7 +18,7 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// hadamardFile says that weights were multiplied by Hadamard matrices, which has to be
+// hadamardFile is the file of models whose weights were multiplied by Hadamard matrices, which has to be
 // undone at run time: the runtime transforms the activations that meet the weights that
 // the file names. The numbers stay as they are; what the file says becomes metadata.
 const hadamardFile = "hadamard_packing.json"

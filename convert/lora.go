@@ -256,7 +256,7 @@ func (l *lora) match(tensors []*precision.Tensor) error {
 	return nil
 }
 
-// strange says what a tensor of an adapter is that is not converted.
+// strange describes what a tensor of an adapter is that is not converted.
 func strange(name string) string {
 	switch {
 	case strings.Contains(name, ".lora_magnitude_vector"):

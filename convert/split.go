@@ -9,7 +9,7 @@ import (
 	"ggforge/writer"
 )
 
-// Split says how to divide the output into shards. The zero value does not.
+// Split describes how to divide the output into shards. The zero value does not.
 type Split struct {
 	gguf.Cut
 	// EmptyFirst puts no tensors into the first shard.

@@ -15,7 +15,7 @@ var (
 	ErrRefused     = fault.Refused     // the matrix does not fit the model or holds impossible values
 )
 
-// FormatError says where a file is broken. It is an ErrBroken. What is broken
+// FormatError describes where a file is broken. It is an ErrBroken. What is broken
 // in the structure of a GGUF file is a *gguf.FormatError, an ErrBroken too.
 type FormatError struct {
 	Path   string
@@ -35,7 +35,7 @@ func (e *FormatError) Error() string {
 // Is makes errors.Is(err, ErrBroken) true.
 func (e *FormatError) Is(target error) bool { return target == ErrBroken }
 
-// SizeError says that an entry does not have as many values as its tensor needs. It
+// SizeError reports that an entry does not have as many values as its tensor needs. It
 // is an ErrRefused.
 type SizeError struct {
 	Path string // of the matrix
@@ -52,7 +52,7 @@ func (e *SizeError) Error() string {
 // Is makes errors.Is(err, ErrRefused) true.
 func (e *SizeError) Is(target error) bool { return target == ErrRefused }
 
-// ValueError says that an entry holds a value that cannot be an importance. It
+// ValueError reports that an entry holds a value that cannot be an importance. It
 // is an ErrRefused.
 type ValueError struct {
 	Path  string // of the matrix

@@ -49,7 +49,7 @@ type Matrix struct {
 type Entry struct {
 	Name string
 
-	// Counts says how many activations each matrix of the tensor has seen. It is
+	// Counts has the number of activations that each matrix of the tensor has seen. It is
 	// nil in a legacy file, which does not say.
 	Counts []int64
 

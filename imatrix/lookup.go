@@ -13,7 +13,7 @@ import (
 // size of their entry is wrong; the reference only warns.
 var optional = []string{"token_embd.weight", "per_layer_token_embd.weight"}
 
-// Check says whether Lookup will have values for the tensor of that name and
+// Check reports whether Lookup will have values for the tensor of that name and
 // dimensions, ne[0] being the row: for plans, it reads no values. ok is false
 // without an error when there is no entry.
 //
@@ -187,7 +187,7 @@ func badValue(values []float32) int {
 	return slices.IndexFunc(values, func(v float32) bool { return !(v >= 0 && v <= math.MaxFloat32) })
 }
 
-// Coverage says how a matrix and the tensors of a model meet.
+// Coverage describes how a matrix and the tensors of a model meet.
 type Coverage struct {
 	Used    int      // entries that name a tensor
 	Missing []string // tensors without an entry, in the order of the model

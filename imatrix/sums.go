@@ -121,7 +121,7 @@ func (s *Sums) Tally(name string, columns, matrices int, routed bool) (*Tally, e
 	return t, nil
 }
 
-// Count says that a matrix has seen rows. Where tokens do not choose among matrices, only
+// Count adds rows to the count of a matrix. Where tokens do not choose among matrices, only
 // those of the first count: the others see the same number.
 func (t *Tally) Count(matrix, rows int, routed bool) {
 	t.collected = true

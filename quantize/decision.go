@@ -12,7 +12,7 @@ type Decision struct {
 	To     gguf.Type // type in the output; the data is copied if equal to From
 	Want   gguf.Type // type before a fallback; equal to To without one
 	Reason Reason
-	// Importance says that the conversion uses importance, which is found under
+	// Importance: the conversion uses importance, which is found under
 	// the tensor's old name.
 	Importance bool
 	// Refused is why the conversion must not be carried out as the options are, an error of
@@ -20,7 +20,7 @@ type Decision struct {
 	Refused error
 }
 
-// Reason says why a tensor gets its type.
+// Reason describes why a tensor gets its type.
 type Reason struct {
 	Kind ReasonKind
 	Text string // details: "1-D", "attn_v, 8 experts"

@@ -8,7 +8,7 @@ import (
 	"ggforge/gguf"
 )
 
-// RefusedError says that the plan can be carried out but must not be, as the
+// RefusedError reports that the plan can be carried out but must not be, as the
 // options are.
 type RefusedError struct {
 	Tensor string
@@ -36,7 +36,7 @@ func typeText(t gguf.Type) string {
 	return "type " + t.String()
 }
 
-// UnsupportedError says that a tensor cannot be converted as wanted. It is a
+// UnsupportedError reports that a tensor cannot be converted as wanted. It is a
 // gguf.ErrUnsupported.
 type UnsupportedError struct {
 	Tensor string
@@ -51,7 +51,7 @@ func (e *UnsupportedError) Error() string {
 // Is makes errors.Is(err, gguf.ErrUnsupported) true.
 func (e *UnsupportedError) Is(target error) bool { return target == gguf.ErrUnsupported }
 
-// InputError says that the input lacks, or misstates, what the recipe has to
+// InputError reports that the input lacks, or misstates, what the recipe has to
 // know. It is a gguf.ErrBroken.
 type InputError struct {
 	Object string // the thing: `key "x"`, `tensor "x"`

@@ -27,7 +27,7 @@ import (
 // for errors.Is.
 var ErrRefused = fault.Refused
 
-// Options says how to quantize. Recipe is required; every other zero value is
+// Options configures how to quantize. Recipe is required; every other zero value is
 // the default.
 type Options struct {
 	PlanOptions

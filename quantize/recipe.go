@@ -10,7 +10,7 @@ import (
 	"ggforge/quants"
 )
 
-// Recipe says which tensor of a model gets which type.
+// Recipe maps the tensors of a model to types.
 //
 // A recipe is a default type and a list of rules. For a tensor the first rule
 // holds whose roles include the tensor's and whose conditions are all met; the

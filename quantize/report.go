@@ -10,7 +10,7 @@ import (
 	"ggforge/writer"
 )
 
-// Report says what a job does, for programs as JSON and for people as text.
+// Report describes what a job does, for programs as JSON and for people as text.
 type Report struct {
 	Input      string         `json:"input"`
 	InputBytes int64          `json:"input_bytes"` // of all shards
@@ -108,8 +108,8 @@ type ReportTensor struct {
 type ReportCalibration struct {
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
-	// TraceRatio is tr(D)/tr(H), H = L D Lᵀ the second moments of the inputs: about the share of the rounding error that
-	// remains after error feedback. 0 for embedding rows.
+	// TraceRatio is tr(D)/tr(H), H = L D Lᵀ the second moments of the inputs: about the share of the rounding error
+	// that remains after error feedback. 0 for embedding rows.
 	TraceRatio float64 `json:"trace_ratio,omitempty"`
 	// Gradients is true if gradients weighted the errors, of an embedding.
 	Gradients bool `json:"gradients,omitempty"`

@@ -120,7 +120,7 @@ func readGolden(t testing.TB) (g goldenFile) {
 	return g
 }
 
-// explainDiff says where two runs of whole blocks of t differ: how many blocks do, and
+// explainDiff describes where two runs of whole blocks of t differ: how many blocks do, and
 // the first of them field by field. len(got) = len(want).
 func explainDiff(t gguf.Type, got, want []byte) string {
 	size := int(t.BlockBytes())
@@ -328,7 +328,7 @@ func checkCase(c *Codec, x []float32, rowLen int, importance []float32, want gol
 	return nil
 }
 
-// explainFloats says where the floats decoded from the blocks q differ from those of
+// explainFloats describes where the floats decoded from the blocks q differ from those of
 // the scalar code, of which only a hash is golden.
 func explainFloats(t gguf.Type, got []float32, q []byte) string {
 	want := make([]float32, len(got))

@@ -50,7 +50,7 @@ func implementations() []implementation {
 
 const scalarName = "scalar"
 
-// HasVectors says whether this build has vector kernels. Whether they run is up to the
+// HasVectors reports whether this build has vector kernels. Whether they run is up to the
 // CPU: see Kernels.
 const HasVectors = cpu.HasVectors
 

@@ -11,7 +11,7 @@ import (
 	"ggforge/quants/internal/scalar"
 )
 
-// FormatError says which stored number of a tensor's data is not usable. It is an
+// FormatError describes which stored number of a tensor's data is not usable. It is an
 // ErrBroken.
 type FormatError struct {
 	Type  gguf.Type

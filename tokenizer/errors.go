@@ -14,7 +14,7 @@ var (
 	ErrUnsupported = fault.Unsupported // whole, but of a kind that this package does not read
 )
 
-// FormatError says which tokenizer file is broken and how. It is an ErrBroken.
+// FormatError describes which tokenizer file is broken and how. It is an ErrBroken.
 type FormatError struct {
 	Path   string // file, relative to the checkpoint directory
 	Offset int64  // byte in that file, -1 when the fault has no one place

@@ -93,7 +93,7 @@ func (v *Vocab) warnf(format string, args ...any) {
 	}
 }
 
-// countWarnings says how many warnings were left out.
+// countWarnings adds a warning with the number of omitted warnings.
 func (v *Vocab) countWarnings() {
 	left := 0
 	for _, n := range v.warned {

@@ -92,7 +92,7 @@ func (e *encoded) encode(out []byte, rows RowEncoder, w *worker, a, b int64) err
 	return nil
 }
 
-// overflow says which finite weights have become infinite.
+// overflow reports which finite weights have become infinite.
 func overflow(err error, t gguf.Type, firstRow, rowLen int64) error {
 	return fault.Errorf(fault.Broken, "%s: weights too large for %v", place(err, t, firstRow, rowLen), t)
 }

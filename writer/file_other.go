@@ -6,7 +6,7 @@ import (
 	"ggforge/internal/io/disk"
 )
 
-// replacesOpen says whether a file that is open can be replaced by another one.
+// replacesOpen reports whether a file that is open can be replaced by another one.
 const replacesOpen = false
 
 // inUse returns false: nothing shows it here.

@@ -9,7 +9,7 @@ import (
 	"ggforge/internal/io/disk"
 )
 
-// replacesOpen says whether a file that is open can be replaced by another one.
+// replacesOpen reports whether a file that is open can be replaced by another one.
 const replacesOpen = true
 
 // inUse returns false: it asks nothing of files that can be replaced.

@@ -11,7 +11,7 @@ import (
 	"ggforge/internal/io/disk"
 )
 
-// replacesOpen says whether a file that is open can be replaced by another one.
+// replacesOpen reports whether a file that is open can be replaced by another one.
 const replacesOpen = false
 
 // noFollow is not needed: a file is made anew, which fails on links, or has been

@@ -16,7 +16,7 @@ type File struct {
 	// Stated is what the file says of tensors, by name, whose data are the bytes of
 	// their sources: those of types that are not known here.
 	Stated map[string]gguf.Tensor
-	// Misstated says that the metadata name another alignment, as files of the
+	// Misstated: the metadata name another alignment, as files of the
 	// reference may: readers do not find the data then.
 	Misstated bool
 	// BigEndian writes the header and the tensors for machines of that order.

@@ -25,7 +25,7 @@ func Temperatures(c *config.View) (m gguf.Metadata, err error) {
 	return m, nil
 }
 
-// DecisionType says how a program asks the model for decisions. known are settings, of
+// DecisionType is how a program asks the model for decisions. known are settings, of
 // which the model must have these values.
 func DecisionType(name string, known ...[2]string) table.Row {
 	return table.Row{Key: "decision.type", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {

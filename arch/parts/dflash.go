@@ -72,7 +72,7 @@ var DSparkHeads = []table.TensorRow{
 // ConfidenceHead begins the names of the head that says how sure a draft is.
 const ConfidenceHead = "model.confidence_head.proj."
 
-// ConfidenceRow says whether the draft says how sure it is.
+// ConfidenceRow is whether the draft model has a confidence head.
 var ConfidenceRow = table.Row{Key: "has_confidence_head", Derive: func(c *config.View) (gguf.Value, bool, error) {
 	return gguf.Bool(slices.ContainsFunc(c.Facts.Tensors, func(s string) bool {
 		return strings.Contains(s, "confidence_head.proj") || strings.Contains(s, "confidence_proj.")

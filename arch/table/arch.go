@@ -54,8 +54,7 @@ type Arch struct {
 	Rename        []Rename // the first that fits is done
 	Drop          []Drop
 	Tensors       []TensorRow // what becomes of each tensor of the checkpoint
-	// Shapes has the dimensions of tensors whose names do not
-	// mean what they usually do.
+	// Shapes has the dimensions of tensors that differ from the usual ones of their names.
 	Shapes shape.Rules
 	// KeepEncoderNames: rows are matched with names of vision and audio encoders, too.
 	KeepEncoderNames bool
@@ -69,8 +68,8 @@ type Arch struct {
 	// PackedFirst puts experts that are stored in MXFP4 before all other
 	// tensors, layer by layer in the order of their names in the checkpoint.
 	PackedFirst bool
-	// LastOfNVFP4 begins the names of tensors that come after all others in models of
-	// which weights are in NVFP4: the reference gives them new names there.
+	// LastOfNVFP4 is a name prefix of tensors that come last in models with NVFP4 weights, where the reference renames
+	// them.
 	LastOfNVFP4 string
 	// Variant returns the table for a config, nil for this one.
 	Variant func(*config.View) (*Arch, error)
@@ -80,15 +79,12 @@ type Arch struct {
 	lookup lookup
 }
 
-// Encoder describes a vision or audio encoder with its projector (mmproj), whose output the
-// language model reads. It has a file of its own: general.type is mmproj, there is no
-// vocabulary. Names of the rows are those of the checkpoint, in which the language
-// model's tensors are dropped by rows like all others.
+// Encoder describes a vision or audio encoder with its multimodal projector. Its file is separate: general.type is
+// mmproj, and there is no vocabulary. The table also has rows that drop the language model's tensors.
 type Encoder struct {
-	// Parts are the configurations that the encoder is described in: what nothing asks
-	// for in them is reported.
+	// Parts are the encoder's sub-configs; their unread keys are reported.
 	Parts []In
-	// Facts are where the facts are that rows of tensors need, see Row.Facts.
+	// Facts are the files that tensor rows need besides config.json, see Row.Facts.
 	Facts []config.Source
 }
 
@@ -101,7 +97,7 @@ const (
 	FusedGateUp                   // gate and up projections of experts in one, ffn_gate_up_exps
 )
 
-// Sources lists where the facts are that the rows need besides config.json.
+// Sources lists the files that the rows need besides config.json.
 func (a *Arch) Sources() []config.Source {
 	var list []config.Source
 	for _, r := range slices.Concat(a.HeaderFirst, a.Metadata, a.HeaderLast) {
@@ -125,15 +121,14 @@ type ExtraFile struct {
 	Generated bool
 }
 
-// Body describes checkpoints of the classes that a model has inside: the names of
-// their tensors lack Prefix, and there is no output head.
+// Body describes checkpoints of the base model classes (LlamaModel in LlamaForCausalLM): tensor names lack Prefix, and
+// there is no output head.
 type Body struct {
 	Classes []string
 	Prefix  string
 }
 
-// Headless reports whether a checkpoint has no output head although that of the
-// model is not its token embedding.
+// Headless reports whether a checkpoint lacks the output head although it is not tied to the token embedding.
 func (a *Arch) Headless(c *config.View) bool {
 	return slices.Contains(a.Body.Classes, c.Class) && c.Given("tie_word_embeddings") != true
 }

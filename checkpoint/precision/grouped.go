@@ -22,7 +22,7 @@ type grouped struct {
 	out, in int64
 	groups  int64
 	bits    int64 // of a code
-	// byColumn says that rows are stored as columns.
+	// byColumn: rows are stored as columns.
 	byColumn bool
 	// layout returns which group a column is of.
 	layout func() (layout, error)

@@ -19,12 +19,12 @@ type scheme struct {
 	as     string
 	place  place
 	float8 bool // what --fp8-as-q8 is about
-	// inverse says that the factors of nvfp4 are stored as their inverses.
+	// inverse: the factors of nvfp4 are stored as their inverses.
 	inverse bool
 	// holds reports whether the parts are of the scheme, where names and types do not
 	// decide it; nil where they do.
 	holds func(parts []*Tensor, settings Settings) bool
-	// why says why a scheme that is known by name only is not decoded, where there is more
+	// why is the reason why a scheme that is known by name only is not decoded, where there is more
 	// to say than not yet.
 	why string
 	// source returns the weight's rows; nil for a scheme that is known by name only.

@@ -20,7 +20,7 @@ var (
 // weights.
 var ErrNone = errors.New("no weights")
 
-// FormatError says where a file, or a set of shards, is broken. It is an
+// FormatError describes where a file, or a set of shards, is broken. It is an
 // ErrBroken.
 type FormatError struct {
 	Path   string // of the file; of the directory when no single file is at fault

@@ -17,7 +17,7 @@ type Folder interface {
 	OpenFile(name string) (*os.File, error)
 }
 
-// Naming says what the files of a checkpoint are called.
+// Naming describes what the files of a checkpoint are called.
 type Naming struct {
 	Index          string // of the file that says which tensor is where
 	Prefix, Suffix string // of the others
@@ -82,7 +82,7 @@ func matching(names []string, prefix, suffix string) []string {
 	return found
 }
 
-// noWeights says that a directory has none of the files.
+// noWeights reports that a directory has none of the files.
 func noWeights(dir string, names []string, n Naming) error {
 	msg := "no " + n.Prefix + "*" + n.Suffix
 	if other := matching(names, "", n.Suffix); len(other) > 0 {

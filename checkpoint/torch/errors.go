@@ -15,7 +15,7 @@ var (
 	ErrRefused     = fault.Refused     // the pickle asks for something to be run
 )
 
-// FormatError says where a file is broken. It is an ErrBroken.
+// FormatError describes where a file is broken. It is an ErrBroken.
 type FormatError struct {
 	Path   string
 	Offset int64  // in the file; -1 when no one place is at fault

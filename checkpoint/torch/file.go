@@ -430,7 +430,7 @@ func parse(a *archive) (*dict, error) {
 	return d, nil
 }
 
-// place says where in the file a storage is: at so many bytes from its start, n
+// place describes where in the file a storage is: at so many bytes from its start, n
 // bytes long.
 func (s *storage) place(name string, at, n int64) error {
 	if n != s.bytes() {

@@ -45,7 +45,7 @@ type view struct {
 	strides []int64
 }
 
-// kind says what a value is, for messages.
+// kind describes what a value is, for messages.
 func kind(v value) string {
 	switch v := v.(type) {
 	case nil:

@@ -33,7 +33,7 @@ import (
 // the transformers library, 5 GB.
 const DefaultMaxShard = 5_000_000_000
 
-// Options says how to export. The zero value exports without loss under the
+// Options configures how to export. The zero value exports without loss under the
 // names of the file.
 type Options struct {
 	// Type is F32, F16 or BF16 for all floating-point tensors. nil loses nothing:

@@ -24,7 +24,7 @@ type Options struct {
 	Override []byte
 	// OverrideFile is the name of Override in errors.
 	OverrideFile string
-	// Adapter says that the tensors are pairs of matrices to be added to those of a
+	// Adapter: the tensors are pairs of matrices to be added to those of a
 	// model. They count as what they make.
 	Adapter bool
 }

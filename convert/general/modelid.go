@@ -126,7 +126,7 @@ func unique(list []string) []string {
 	})
 }
 
-// classify says what one part of an id looks like by itself, and how a size is
+// classify describes what one part of an id looks like by itself, and how a size is
 // spelled.
 func classify(part string, first bool, total int64) (string, role) {
 	switch {

@@ -50,7 +50,7 @@ func (d *document) first(keys []string) string {
 	return ""
 }
 
-// at says where key is, for errors.
+// at describes where key is, for errors.
 func (d *document) at(key string) string {
 	if line := d.lines[key]; line > 0 {
 		return fmt.Sprintf("%s: line %d: key %q", d.file, line, key)

@@ -16,7 +16,7 @@ import (
 // maxContext is the longest context that can be asked for.
 const maxContext = 1 << 31
 
-// Options says how the model is run. The zero value is what llama-cli does: one sequence
+// Options describes how the model is run. The zero value is what llama-cli does: one sequence
 // of as many tokens as the model was trained for.
 type Options struct {
 	// Context is the number of tokens of all sequences together; 0 for the
@@ -26,12 +26,12 @@ type Options struct {
 	Keys, Values CacheType
 	// Sequences is how many texts are worked on at the same time, 1 for 0.
 	Sequences int64
-	// Unified says that sequences share the context, as with llama-server. Else each has
+	// Unified: sequences share the context, as with llama-server. Else each has
 	// its part of it.
 	Unified bool
 	// Batch is how many tokens are computed at once, 512 for 0: --ubatch-size.
 	Batch int64
-	// FullWindows says that layers with a window keep all tokens, too: --swa-full.
+	// FullWindows: layers with a window keep all tokens, too: --swa-full.
 	FullWindows bool
 }
 

@@ -86,7 +86,7 @@ func (r *Report) Table() (head []string, rows [][]string) {
 	return head, rows
 }
 
-// About says what the figures are of.
+// About describes what the figures are of.
 func (r *Report) About() string {
 	text := fmt.Sprintf("%s, cache %s", r.Architecture, r.Uses[0].Keys)
 	if v := r.Uses[0].Values; v != r.Uses[0].Keys {

@@ -15,7 +15,7 @@ const (
 type row struct {
 	name string
 	kind kind
-	// both says that layers have a state and keys, too.
+	// both: layers have a state and keys, too.
 	both bool
 	// unless reports whether the model is stateless after all.
 	unless func(p *model) bool
@@ -27,18 +27,18 @@ type row struct {
 	state func(p *model, i int) int64
 	// own is the number of layers that have keys of their own, where no key says it.
 	own int
-	// drafts says that layers that predict further tokens have keys, too.
+	// drafts: MTP layers have keys, too.
 	drafts bool
-	// keysOnly says that values are the keys.
+	// keysOnly: values are the keys.
 	keysOnly bool
-	// extra says that there are keys and values of one more head, in a layer of its own.
+	// extra: there are keys and values of one more head, in a layer of its own.
 	extra bool
-	// silent says that nothing is predicted: there are no logits.
+	// silent: nothing is predicted, there are no logits.
 	silent bool
 	// scores is not 0 if a layer's scores of all tokens are in memory at a time, since flash
 	// attention cannot compute them; 2 if there are as many biases.
 	scores int
-	// blocks says that groups of heads choose the blocks of tokens that they look at.
+	// blocks: groups of heads choose the blocks of tokens that they attend to.
 	blocks bool
 	// alsoRead are beginnings of the names of tensors that the runtime reads also in layers
 	// that predict further tokens; ignored are tensors that it reads nowhere.

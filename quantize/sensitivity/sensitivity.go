@@ -219,7 +219,7 @@ func (t *Table) plan(job *quantize.Job, typ gguf.Type, group Group) []*candidate
 	return append(list, all)
 }
 
-// reason says why a tensor cannot have a type.
+// reason describes why a tensor cannot have a type.
 func reason(err error) string {
 	if e := (*quantize.RefusedError)(nil); errors.As(err, &e) {
 		return fmt.Sprintf("tensor %q: %s", e.Tensor, e.Msg)

@@ -262,7 +262,7 @@ func (t *table) pack(dst []byte, levels []int8) {
 // trits is the coding of TQ1_0.
 type trits struct{}
 
-// runs says where elements go: n bytes from off, byte m holding elements first + m + n*k for
+// runs describes where elements go: n bytes from off, byte m holding elements first + m + n*k for
 // k < trits.
 var runs = [3]struct{ off, n, first, trits int }{{0, 32, 0, 5}, {32, 16, 160, 5}, {48, 4, 240, 4}}
 

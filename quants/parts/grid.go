@@ -46,7 +46,7 @@ func digit(book *codebook.Codebook, code uint16, i int) int {
 	return int(code) >> (i * book.Bits) & (1<<book.Bits - 1)
 }
 
-// Signs says what can be done to a point.
+// Signs describes what can be done to a point.
 type Signs uint8
 
 const (

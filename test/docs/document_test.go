@@ -117,7 +117,7 @@ func mask(line string) string {
 
 var failure = regexp.MustCompile(`^gg(conv|eval|quant|tool): `)
 
-// fails says whether what a command prints ends with an error.
+// fails reports whether what a command prints ends with an error.
 func fails(text string) bool {
 	lines := printed(text)
 	return len(lines) > 0 && failure.MatchString(lines[len(lines)-1]) && !strings.Contains(lines[len(lines)-1],

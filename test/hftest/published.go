@@ -127,7 +127,7 @@ func (p *published) cutLayers(q object, table []tensor) {
 	}
 }
 
-// ErrNoPart says that a configuration has no part that is a vision or audio encoder.
+// ErrNoPart is the error for configurations without a vision or audio encoder.
 var ErrNoPart = errors.New("no part that sees or hears")
 
 // infinity is a number that JSON has no spelling for, and infinite what stands for it.
@@ -475,7 +475,7 @@ func (p *published) dtype() string {
 	return "BF16"
 }
 
-// store says how matrices are stored.
+// store describes how matrices are stored.
 type store struct {
 	how     func(module string) string // the name of one of stores, "" for as they are
 	blocks  [2]int64                   // of scales

@@ -20,7 +20,7 @@ const mlaIndexer = `
 	model.layers.{bid}.self_attn.indexer.wq_b.weight          | index_n_heads*index_head_dim, q_lora_rank | if opt(indexer_types[bid]) != "shared" | if opt(indexer_types) || !opt(index_topk_freq) || bid % index_topk_freq == 0
 `
 
-// deepseekTokenizer says that texts begin with a token, which the reference demands.
+// deepseekTokenizer is a tokenizer_config.json with a BOS token, which the reference demands.
 const deepseekTokenizer = `{"add_bos_token": true, "add_eos_token": false, "bos_token": {"__type": "AddedToken",
 	"content": "<｜begin▁of▁sentence｜>", "lstrip": false, "normalized": true, "rstrip": false, "single_word": false},
 	"clean_up_tokenization_spaces": false, "eos_token": {"__type": "AddedToken", "content": "<｜end▁of▁sentence｜>",

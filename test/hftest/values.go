@@ -11,8 +11,7 @@ import (
 	"ggforge/test/gen"
 )
 
-// A fill computes element i of a tensor from g, a draw from a bell curve of
-// variance 1.
+// A fill computes element i of a tensor from g, a sample of the standard normal distribution.
 type fill func(i int64, g float64) float64
 
 // scaled returns g*scale around a centre.
@@ -50,7 +49,7 @@ var fills = map[string]fill{
 	"slope": func(i int64, _ float64) float64 { return math.Exp2(-float64(i + 1)) }, // of ALiBi with 8 heads
 }
 
-// argFills are those with arguments: n is the number of elements.
+// argFills are the fills with arguments; n is the number of elements.
 var argFills = map[string]func(i, n int64, args []float64) float64{
 	"list": func(i, _ int64, args []float64) float64 { return args[i] },
 	// the number of a run of so many
@@ -64,11 +63,11 @@ var argFills = map[string]func(i, n int64, args []float64) float64{
 	"shuffled": func(i, n int64, args []float64) float64 { return math.Floor(float64(i*5%n) / args[0]) },
 }
 
-// byteFills are those of tensors of bytes.
+// byteFills are the fills of byte tensors.
 var byteFills = map[string]func(b byte) byte{
 	"bytes":      func(b byte) byte { return b },
 	"zero-bytes": func(byte) byte { return 0 },
-	"ternary":    func(b byte) byte { return b & 0x55 << (b >> 7) }, // four codes of two bits that are not 3
+	"ternary":    func(b byte) byte { return b & 0x55 << (b >> 7) }, // four 2-bit codes, none of them 3
 	"scales":     func(b byte) byte { return 110 + b%14 },           // exponents of numbers somewhat below 1
 	"float8": func(b byte) byte { // no infinity and no NaN in any format
 		if b&0x78 == 0x78 {
@@ -78,9 +77,8 @@ var byteFills = map[string]func(b byte) byte{
 	},
 }
 
-// edge is what the first row of a matrix begins with in variants of that name:
-// zeros, numbers that are subnormal as F16 or vanish there, ties of rounding to
-// F16 and to BF16, and numbers at and beyond the end of F16.
+// edge starts the first row of each matrix in variants of that name: zeros, subnormal and underflowing F16 values, ties
+// of rounding to F16 and BF16, and values at and beyond the largest F16.
 var edge = []float64{0, math.Copysign(0, -1), 0x1p-24, 0x1p-25, -0x1.01p-25, 0x1.ff8p-15, 0x1p-14, 0x1.002p0, 0x1.006p0,
 	-0x1.001ffep0, 0x1.554p-2, 1.0 / 3,
 	0x1.01p0, 0x1.03p0, 1e-20, -7.5e-6, 3.1415927, 65504, -65504, 65519, 0x1p-126, 0x1p-149, 0x1.ffp-1, -0x1.fffffep-1}
@@ -99,7 +97,7 @@ type filler struct {
 	ringType  safetensors.DType
 }
 
-// pieceLen is how many elements are made at a time.
+// pieceLen is the number of elements per piece.
 const pieceLen = 1 << 13
 
 // each calls f with the bytes of the tensor, piece by piece; they are valid

@@ -38,12 +38,12 @@ func (p *pkg) path() string { return strings.TrimPrefix(p.ImportPath, module) }
 
 const module = "ggforge/"
 
-// public says whether other modules can import the package.
+// public reports whether other modules can import the package.
 func (p *pkg) public() bool {
 	return p.Name != "main" && !strings.Contains(p.ImportPath+"/", "/internal/") && !p.test()
 }
 
-// test says whether the package is for tests, measurements and generated files only.
+// test reports whether the package is for tests, measurements and generated files only.
 func (p *pkg) test() bool {
 	path := p.path()
 	return strings.HasPrefix(path, "test/") || strings.HasSuffix(path, "test") || path == "quants/internal/widths"

@@ -180,12 +180,12 @@ func (m *prepared) rows() (list []row) {
 	return list
 }
 
-// reference says that the reference makes the row's file, whatever our code is.
+// reference reports whether the reference makes the row's file, whatever our code is.
 func (r row) reference() bool { return r.method == plain || r.method == weighed }
 
 func (m *prepared) id(r row) string { return m.name + "/" + r.name + "/" + r.method }
 
-// key says what a row is measured with, apart from our code.
+// key identifies what a row is measured with, apart from our code.
 func (q *quality) key(m *prepared, r row) string {
 	k := []string{m.sum, m.judged.sha(), fmt.Sprint(m.chunks, m.fewer), r.typeArg(), strings.Join(r.flags, " ")}
 	if r.method != plain {

@@ -145,7 +145,7 @@ func (v *Vocab) attributes(r *reader) {
 	}
 }
 
-// strips says which tokens take white space with them, which files do not say: it
+// strips reports which tokens strip adjacent white space, which files do not state: it
 // follows from names.
 func (v *Vocab) strips(r *reader) {
 	text := func(key string) string {

@@ -145,7 +145,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestAdded says what is put around a text, and what is found in it.
+// TestAdded checks which tokens are added around a text and found in it.
 func TestAdded(t *testing.T) {
 	kv := func(key string, v gguf.Value) gguf.KV { return gguf.KV{Key: "tokenizer.ggml." + key, Value: v} }
 	for _, c := range []struct {

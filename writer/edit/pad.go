@@ -32,7 +32,7 @@ const maxVocab = 1 << 24
 var perToken = regexp.MustCompile(
 	`^(token_embd\.weight|output\.(weight|bias)|per_layer_token_embd\.weight|blk\.\d+\.nextn\.(embed_tokens|shared_head_head)\.weight)$`)
 
-// Pad says how a vocabulary is padded.
+// Pad describes how a vocabulary is padded.
 type Pad struct {
 	// Size is how many tokens there are to be at least, 0 for those that there are; the next
 	// multiple of Multiple, 0 for 1, is.

@@ -24,9 +24,9 @@ type Row struct {
 	// last of each group. 0 is for windows in all layers. attention.sliding_window_pattern may
 	// be another one.
 	Period int
-	// First says that it is the first of each group.
+	// First: the first layer of each group.
 	First bool
-	// Listed says that the file has to have the list.
+	// Listed: the file has to have the list.
 	Listed bool
 	// length returns the number of tokens by that of the file, -1 without one; nil for the
 	// file's.

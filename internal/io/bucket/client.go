@@ -23,7 +23,7 @@ import (
 	"ggforge/internal/io/fetch"
 )
 
-// Options says which server, and how long to wait for it. Keys come from where other
+// Options describes which server, and how long to wait for it. Keys come from where other
 // tools of S3 look for them: the environment, the file of credentials (the profile of
 // AWS_PROFILE), the role of the container or machine. Without any, requests are not signed,
 // which does for what is public.

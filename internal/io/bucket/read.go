@@ -123,7 +123,7 @@ type object struct {
 	crc32c string // in base64, perhaps with a hyphen and the number of parts; "" if the server has none
 }
 
-// String says what was found of an object; nil is none.
+// String describes what was found of an object; nil is none.
 func (o *object) String() string {
 	if o == nil {
 		return "nothing"

@@ -22,7 +22,7 @@ const maxState = 64 << 10
 // stateKind is that of files of state. They belong to the object.
 var stateKind = statefile.Kind{Name: "upload", Version: 1, Max: maxState}
 
-// object says which object an upload becomes, on which server.
+// object identifies the object that an upload creates, on which server.
 func (one *upload) object(endpoint string) string { return endpoint + " " + one.To.String() }
 
 // parseState reads the body of a state.

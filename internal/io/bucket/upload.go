@@ -33,12 +33,12 @@ type File struct {
 	To   Name
 }
 
-// UploadOptions says how to upload. The zero value is ready to use.
+// UploadOptions configures how to upload. The zero value is ready to use.
 type UploadOptions struct {
 	// Force replaces objects that are there: those that are there when Upload begins. One that another upload
 	// replaces or makes meanwhile is an error of kind fault.Refused.
 	Force bool
-	// Fresh says that no earlier Upload can have made the objects: one of the same content is another's, too.
+	// Fresh: no earlier Upload can have made the objects: one of the same content is another's, too.
 	Fresh bool
 	// Workers is how many parts are on their way at once; default 4. What a part takes in memory
 	// is a buffer of the connection.

@@ -51,7 +51,7 @@ func upload(c *bucket.Client, force bool, files ...bucket.File) error {
 	return c.Upload(context.Background(), files, bucket.UploadOptions{PartBytes: pieceBytes, Force: force})
 }
 
-// kind says which request of an upload r is.
+// kind describes which request of an upload r is.
 func kind(r *http.Request) string {
 	q := r.URL.Query()
 	switch {

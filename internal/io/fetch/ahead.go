@@ -78,7 +78,7 @@ func (s *Set) Fetched() int64 {
 	return s.fetched
 }
 
-// Expect says what will be read next, in which order. Spans overlap only where they
+// Expect describes what will be read next, in which order. Spans overlap only where they
 // are equal. What was expected before is forgotten.
 func (s *Set) Expect(spans []Span) {
 	var order []*piece

@@ -8,7 +8,7 @@ import (
 	"ggforge/internal/kernel/cpu"
 )
 
-// wideSums says that sums of float64 have vectors, for which numbers are widened: package
+// wideSums: sums of float64 have vectors, for which numbers are widened: package
 // simd cannot do that.
 var wideSums = cpu.Here().UsesAVX2()
 

@@ -36,7 +36,7 @@ type GridSearch struct {
 	Refit   RefitKind
 }
 
-// RefitKind says which groups get new levels for the scale of the best
+// RefitKind describes which groups get new levels for the scale of the best
 // candidate.
 type RefitKind uint8
 

@@ -21,7 +21,7 @@ type (
 // absBits are all bits of a float32 but the sign.
 const absBits = 0x7FFFFFFF
 
-// tilesByNeon says that tiles have the lanes of searchAsymNeon, which does not run where package simd is emulated.
+// tilesByNeon: tiles have the lanes of searchAsymNeon, which does not run where package simd is emulated.
 var tilesByNeon = cpu.Here().Lanes() && lane.Width() == 4
 
 func ints4(v uint32) i32x4 { return archsimd.BroadcastUint32x4(v).BitsToInt32() }

@@ -19,7 +19,7 @@ import (
 // TQ2_0.
 const BytesTQ1_0 = 54
 
-// tq1_0Runs says where elements go: n bytes from off, byte m holding elements
+// tq1_0Runs describes where elements go: n bytes from off, byte m holding elements
 // first + m + n*k for k < trits.
 var tq1_0Runs = [3]struct{ off, n, first, trits int }{{0, 32, 0, 5}, {32, 16, 160, 5}, {48, 4, 240, 4}}
 

@@ -147,7 +147,7 @@ type Metaspace struct {
 	Split       bool
 }
 
-// PrependScheme says where a Metaspace prepends its replacement.
+// PrependScheme describes where a Metaspace prepends its replacement.
 type PrependScheme string
 
 // The schemes.
