@@ -76,7 +76,7 @@ staticcheck:
 	GOTOOLCHAIN=go1.27.4 go run $(STATICCHECK) $$(GOTOOLCHAIN=go1.27.4 go $(LISTED) | grep -vxFf out/vectors.list | cut -d ' ' -f 1)
 	$(SIMD) go run $(STATICCHECK) ./...
 
-# go.mod says what is needed and no more, and modules in the cache are what go.sum says.
+# go.mod has no missing or unused requirements, and modules in the cache match go.sum.
 tidy:
 	go mod tidy -diff
 	go mod verify
@@ -278,8 +278,8 @@ kubernetes: build
 	$(SIMD) KUBERNETES_VALIDATOR='$(abspath out/validator)/kubectl-validate --version 1.30' GGFORGE_BIN=$(abspath bin) go test -count=1 -v ./test/interop -run '^TestKubernetes$$'
 
 # Everything that is published of a version, in dist: test/release lists it. The version is the
-# one of the commit's tag and of CHANGELOG.md, else one that says that it is none. Nothing of the
-# machine's own settings counts, so that who builds the commit again has the same bytes.
+# one of the commit's tag and of CHANGELOG.md, else one marked as no release. The settings of the
+# machine do not count: building the same commit again gives the same bytes.
 RELEASE = $(shell $(SIMD) go run ./test/release -version)
 release:
 	rm -rf dist
@@ -306,7 +306,7 @@ publish:
 	GOTOOLCHAIN=go1.27.4 go run $(GORELEASER) release --clean --release-notes dist/NOTES.md
 
 # Known vulnerabilities of the modules and of Go, as far as our code reaches them. The data come from VULNDB, which
-# may be a copy, file:///FOLDER. Not a part of the gate: what it says changes from day to day.
+# may be a copy, file:///FOLDER. Not a part of the gate: the data change from day to day.
 .PHONY: vuln
 VULNDB ?= https://vuln.go.dev
 vuln:

@@ -148,9 +148,9 @@ func isNextN(l table.Layer) (bool, error) {
 	return l.Bid >= n, err
 }
 
-// normHead divides each column of the output's matrix by its length, where the
-// config says that the model does so whenever it computes. All steps are float32,
-// rows added one after the other, as PyTorch does it.
+// normHead divides each column of the output matrix by its L2 norm where norm_head is set:
+// transformers does so in each forward pass. All steps are float32, rows added one after
+// the other, as PyTorch does it.
 var normHead = &table.Transform{Name: "norm-head", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 	if on, _, err := l.Bool("norm_head"); err != nil || !on {
 		return s, err

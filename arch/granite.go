@@ -217,7 +217,7 @@ var graniteHybridRows = slices.Concat(graniteMoE.Metadata, graniteSSMRows, []tab
 	}},
 	{Key: "rope.scaling.finetuned", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		ssm, err := graniteLayers(c)
-		return gguf.Bool(!slices.Contains(ssm, true)), err == nil, err // says that rope is used
+		return gguf.Bool(!slices.Contains(ssm, true)), err == nil, err // true: the runtime applies RoPE
 	}},
 	{Key: "context_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		ssm, err := graniteLayers(c)
@@ -290,7 +290,7 @@ var bamba = &table.Arch{
 			ssm, err := bambaLayers(c)
 			return graniteKeyHeads(c, ssm, err)
 		}},
-		{Key: "rope.scaling.finetuned", Const: gguf.Bool(true)}, // says that rope is used
+		{Key: "rope.scaling.finetuned", Const: gguf.Bool(true)}, // the runtime applies RoPE
 	}),
 	Expect: []table.Expect{parts.SiLU, parts.Expect("mamba_proj_bias", "false")},
 	Unused: append([]string{"attn_layer_indices", "attn_layer_offset", "attn_layer_period", "use_mamba_kernels",

@@ -30,7 +30,7 @@ var hunyuanDense = &table.Arch{
 		{Key: "rope.freq_base", Derive: ifDynamic(hunyuanFreqBase)},
 		{Key: "rope.scaling.type", Derive: ifDynamic(parts.Constant(gguf.String("none")))},
 		{Key: "rope.scaling.factor", Derive: ifDynamic(parts.Constant(gguf.Float32(1)))},
-		// nothing says which length alpha belongs to; what the config has is too small
+		// no key has the length that alpha belongs to; the length in the config is too small
 		{Key: "rope.scaling.original_context_length", Derive: ifDynamic(parts.Constant(gguf.Uint32(hunyuanLength)))},
 		{Key: "context_length", Derive: ifDynamic(hunyuanContext)},
 	}),

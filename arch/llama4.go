@@ -27,7 +27,7 @@ var llama4 = &table.Arch{
 		parts.UintRow("expert_feed_forward_length", "intermediate_size"),
 		{Key: "attention.sliding_window", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			all, err := llama4FullAttention(c)
-			return gguf.Uint32(0), all, err // says that no layer works in chunks
+			return gguf.Uint32(0), all, err // 0: no layer has a chunked window
 		}},
 	}),
 	// the runtime knows these by the size of the model

@@ -32,8 +32,9 @@ var maple = &table.Arch{
 		parts.QKNormRows, parts.ExpertRows),
 }
 
-// mapleClamp is where gates and inputs of experts end in every layer, which the
-// models' code says. It is no Maple that does not say where it rotates.
+// mapleClamp returns the limit at which each layer clamps gates and inputs of experts, a
+// constant in the model's code. Without nope_on_global_attention, which decides the layers
+// with RoPE, it returns an error.
 func mapleClamp(c *config.View) (v gguf.Value, ok bool, err error) {
 	if on, _, err := c.Bool("nope_on_global_attention"); err != nil || !on {
 		if err == nil {

@@ -63,7 +63,7 @@ var qwen3ttsKeys = []string{"speaker_encoder_config", "code_predictor_config", "
 	"num_code_groups", "position_id_per_seconds", "text_hidden_size"}
 
 // speechVocab returns the numbers of tokens of text and of codes, and the id of the code
-// that ends what is said.
+// that ends the speech.
 func speechVocab(c *config.View) (text, codes, end int64, err error) {
 	for _, s := range []struct {
 		to    *int64

@@ -63,7 +63,7 @@ func TestShapesOfArchitectures(t *testing.T) {
 		}
 		for _, name := range names {
 			if _, _, ok := a.Shapes.Rule(name); !ok {
-				t.Errorf("%s: no row says which dimensions %s has", id, name)
+				t.Errorf("%s: no row has the dimensions of %s", id, name)
 			}
 			for _, row := range shape.Names(name) {
 				used[id][row], common[row] = true, true

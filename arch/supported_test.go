@@ -42,7 +42,7 @@ func TestReferenceClasses(t *testing.T) {
 			case kind == "text" && other:
 				if _, err := Lookup(class); err == nil || !strings.Contains(err.Error(), classHints[class]) ||
 					is || exempt {
-					t.Errorf("%s: %v, want an error that says what to convert instead", class, err)
+					t.Errorf("%s: %v, want an error that names what to convert instead", class, err)
 				}
 			case !is && !exempt:
 				t.Errorf("%s: class %s of the reference is not converted", kind, class)

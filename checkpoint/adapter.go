@@ -11,7 +11,7 @@ import (
 	"ggforge/fault"
 )
 
-// AdapterConfig is the file that says what an adapter of the PEFT library is.
+// AdapterConfig is the configuration of an adapter of the PEFT library.
 const AdapterConfig = "adapter_config.json"
 
 // The weights of an adapter, the preferred ones first.

@@ -23,7 +23,7 @@ import (
 // Options configures how to open a directory. The zero value is the careful way.
 type Options struct {
 	// OutsideLinks follows links that lead out of the directory. Without it they
-	// are refused: what a stranger's link points at would become part of a file
+	// are refused: the target of an untrusted link would become part of a file
 	// that is published. Links of the Hugging Face hub's cache into its blobs are
 	// followed in any case.
 	OutsideLinks bool

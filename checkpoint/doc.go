@@ -6,7 +6,7 @@
 // one of them has changed meanwhile.
 //
 // Weights come from a Store, which lists stored tensors and reads their bytes;
-// package precision says which of them make one weight.
+// package precision combines them into weights.
 //
 //	dir.go          what may be opened
 //	limits.go       how large side files may be

@@ -178,7 +178,7 @@ func (r *remote) probeWeights(names ...string) error {
 	return nil
 }
 
-// fetchAll writes files into a folder. optional says that they need not be there.
+// fetchAll writes files into a folder. If optional, those that are missing are skipped.
 func (r *remote) fetchAll(folder string, names []string, optional bool) error {
 	group, ctx := errgroup.WithContext(r.ctx)
 	group.SetLimit(8)

@@ -113,7 +113,7 @@ func newRemoteStore(s Store, set *fetch.Set, span func(i int) (from io.ReaderAt,
 func (r *remoteStore) Expect(order []*precision.Tensor) {
 	spans := make([]fetch.Span, 0, len(order))
 	for _, t := range order {
-		if span, ok := r.spans[t]; ok { // others are of another store
+		if span, ok := r.spans[t]; ok { // another store has the others
 			spans = append(spans, span)
 		}
 	}

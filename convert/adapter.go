@@ -134,7 +134,7 @@ func (opt Options) baseOf(l *lora, revision string) (string, error) {
 	case opt.Base != "":
 		return opt.Base, nil
 	case id == "" && l.base == "":
-		return "", fault.Errorf(fault.Usage, "%s names no base model: say which it is", checkpoint.AdapterConfig)
+		return "", fault.Errorf(fault.Usage, "%s names no base model: give its folder or id", checkpoint.AdapterConfig)
 	case id == "":
 		id = l.base
 	}
@@ -150,7 +150,8 @@ func (opt Options) baseOf(l *lora, revision string) (string, error) {
 		}
 		return checkpoint.HubAddress(id), nil // the user asks for it
 	}
-	return "", fault.Errorf(fault.Usage, "the base model, %q by %s, is not in the hub's cache: say where it is", l.base,
+	return "", fault.Errorf(fault.Usage, "the base model, %q by %s, is not in the hub's cache: give its folder or id",
+		l.base,
 		checkpoint.AdapterConfig)
 }
 

@@ -24,7 +24,7 @@ var widths = []string{"hidden_size", "n_embd", "n_embed", "d_model", "model_dim"
 func TestWidth(t *testing.T) {
 	for _, s := range hftest.Specs() {
 		if text, ok := s.Files["config.json"]; ok && text == "" {
-			continue // its tensors say how wide it is
+			continue // its width follows from its tensors
 		}
 		if _, err := arch.Lookup(s.Class()); err != nil {
 			continue

@@ -186,7 +186,7 @@ func fromOld(f *ggml.File, opt OldOptions) (*model.Model, []string, error) {
 	}
 	if opt.Context == 0 {
 		warnings = append(warnings,
-			fmt.Sprintf("the file does not say how long its context is: taken as %d; that of Llama 2 is 4096",
+			fmt.Sprintf("the file has no context length: taken as %d; that of Llama 2 is 4096",
 				oldContext))
 	}
 	if f.Format.Name == "GGML" {

@@ -23,7 +23,7 @@ import (
 // the file names. The numbers stay as they are; what the file says becomes metadata.
 const hadamardFile = "hadamard_packing.json"
 
-// fold is what hadamardFile says. Source: the keys and conditions of the reference.
+// fold is the content of hadamardFile. Source: the keys and conditions of llama.cpp's converter.
 type fold struct {
 	block   int64
 	signs   bool
@@ -232,7 +232,7 @@ func (j *Job) foldPairs(cfg *config.View) (m gguf.Metadata, err error) {
 		case w.lookup:
 			inverse = append(inverse, name)
 		case !foldedTensors.MatchString(name):
-			return nil, fault.Errorf(fault.Unsupported, "tensor %q becomes %q: programs do not transform what meets it",
+			return nil, fault.Errorf(fault.Unsupported, "tensor %q becomes %q: programs do not transform its inputs",
 				w.name, name)
 		default:
 			weights = append(weights, name)

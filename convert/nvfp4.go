@@ -19,12 +19,12 @@ import (
 	"ggforge/rows"
 )
 
-// quantizationFile is where NVIDIA's Model Optimizer says how it has quantized a
-// model, and config.json does not always.
+// quantizationFile has the settings of NVIDIA's Model Optimizer, which config.json
+// does not always have.
 const quantizationFile = "hf_quant_config.json"
 
-// quantized returns what is known of the weights' quantization: quantization_config,
-// under what quantizationFile says where that lacks the algorithm of the model or
+// quantized returns the settings of the weights' quantization: quantization_config,
+// overlaid by quantizationFile where the former lacks the algorithm of the model or
 // those of its modules.
 func (j *Job) quantized(cfg *config.View) (config.Object, error) {
 	said := cfg.Sub("quantization_config")
@@ -69,7 +69,7 @@ func (j *Job) quantized(cfg *config.View) (config.Object, error) {
 	return merged, nil
 }
 
-// isNVFP4 reports whether the settings say that there are weights in NVFP4.
+// isNVFP4 reports whether the settings name NVFP4 for any weights.
 func (j *Job) isNVFP4() bool {
 	ends := func(v any) bool { s, _ := v.(string); return strings.HasSuffix(s, "NVFP4") }
 	if algo, _ := j.model.quantization.Value("quant_algo").(string); algo == "NVFP4" || algo == "W4A16_NVFP4" {

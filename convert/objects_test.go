@@ -112,7 +112,7 @@ func TestObjectsAnonymous(t *testing.T) {
 	}
 }
 
-// TestObjectsWrong checks what servers say that cannot be used.
+// TestObjectsWrong checks answers of servers that cannot be used.
 func TestObjectsWrong(t *testing.T) {
 	listing := func(text string) answer {
 		return func(n int64, w http.ResponseWriter, r *http.Request) bool {

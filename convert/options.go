@@ -81,7 +81,7 @@ func (o Options) check() error {
 		{o.NextN != config.WithNextN, "layers that predict further tokens"},
 	} {
 		if r.set {
-			return fault.Errorf(fault.Usage, "the part of a model that sees or hears has no place for %s", r.what)
+			return fault.Errorf(fault.Usage, "a vision or audio encoder has no place for %s", r.what)
 		}
 	}
 	return nil

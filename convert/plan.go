@@ -229,7 +229,7 @@ func (j *Job) relabelled(cfg *config.View) {
 	if !labelled || slices.ContainsFunc(j.model.weights, func(w precision.Weight) bool { return w.Scheme() != "" }) {
 		return
 	}
-	j.warnf("%s: says that the weights are quantized by %s, but they are stored plainly: taken as they are",
+	j.warnf("%s: names quantization by %s, but the weights are not quantized: taken as they are",
 		cfg.FileName(), method)
 }
 

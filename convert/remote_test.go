@@ -211,7 +211,7 @@ func remoteTrouble(t *testing.T, dir string, want []byte) {
 	}
 }
 
-// TestRemoteLies checks what servers say that cannot be true.
+// TestRemoteLies checks answers of servers that cannot be true.
 func TestRemoteLies(t *testing.T) { eachForm(t, remoteLies) }
 
 func remoteLies(t *testing.T, dir string, _ []byte) {

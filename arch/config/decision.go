@@ -203,8 +203,8 @@ func readClef(files Files) (found bool, settings map[string]any, from string, er
 	return settings != nil, settings, jointConfig, err
 }
 
-// readDecision2 finds the models of Decision 2.0, whose config.json says where their files
-// are.
+// readDecision2 finds the models of Decision 2.0, whose config.json has the paths of their
+// files.
 func readDecision2(files Files) (*Decision, error) {
 	data, ok, err := readFile(files, ConfigFile)
 	if !ok || !bytes.Contains(data, []byte("decision_format")) {

@@ -14,7 +14,7 @@ const PocketTTS = "PocketTTSModel"
 // IsPocketTTS reports whether tensors of these shapes are of a Pocket TTS.
 func IsPocketTTS(shapes map[string][]int64) bool { return shapes["flow_lm.bos_emb"] != nil }
 
-// BeforeVoice is the key that says whether the embedding of a Pocket TTS has a vector that
+// BeforeVoice is the key that is true if the embedding of a Pocket TTS has a vector that
 // a voice begins with.
 const BeforeVoice = "insert_bos_before_voice"
 

@@ -7,15 +7,15 @@ import (
 	"ggforge/fault"
 )
 
-// The files that say how images and audio are prepared. Where both have a key, the second one's value counts.
+// The files with the preprocessing of images and audio. Where both have a key, the second one's value counts.
 const (
 	preprocessorFile = "preprocessor_config.json"
 	processorFile    = "processor_config.json"
 )
 
 // readProcessor reads them. What the first has under media_proc_cfg and the second under image_processor is laid over
-// its root. Without either the object has no values, and what needs one says that the files are missing, see
-// Object.requireErr.
+// its root. Without either file the object is empty, and a row that requires a value fails with an error that names
+// the missing files, see Object.requireErr.
 func readProcessor(files Files, _ *View, f *Facts) error {
 	var all map[string]any
 	for _, file := range []struct{ name, inner string }{{preprocessorFile, "media_proc_cfg"},

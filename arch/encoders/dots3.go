@@ -205,8 +205,8 @@ func dots3RequireKeys(c *config.View) error {
 	return nil
 }
 
-// dots3Processor returns what says how images are prepared: a part of preprocessor_config.json, and what that has
-// next to it.
+// dots3Processor returns the object with the preprocessing key: vision_config of
+// preprocessor_config.json, else the root of that file.
 func dots3Processor(c *config.View, key string) config.Object {
 	if o := c.Processor().Sub("vision_config"); o.Present(key) {
 		return o

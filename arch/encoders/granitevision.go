@@ -130,7 +130,7 @@ func projectedLayers(c *config.View) (gguf.Value, bool, error) {
 	return gguf.Int32s(seen), err == nil, err
 }
 
-// spatialOffsets say which of four neighbours each projector takes, -1 for all of them.
+// spatialOffsets returns for each projector the index of the one of four neighbours that it takes, -1 for all of them.
 func spatialOffsets(c *config.View) (gguf.Value, bool, error) {
 	list, err := graniteProjectors(c)
 	offsets := make([]int32, len(list))

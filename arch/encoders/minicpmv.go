@@ -92,7 +92,7 @@ func resamplerRows(merging table.Cond) []table.TensorRow {
 	}
 }
 
-// modeIn are the places of the mode, which says how many patches become one.
+// modeIn are the objects that may have downsample_mode: "4x" or "16x", the number of patches merged into one.
 type modeIn []table.In
 
 func (m modeIn) of(c *config.View) (string, error) {

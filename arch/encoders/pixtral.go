@@ -73,7 +73,7 @@ var pixtralShapes = shape.Table{
 	"mm.patch_merger": "v_embd * @vision.spatial_merge_size * @vision.spatial_merge_size, v_embd",
 }
 
-// MistralFormat is the same in Mistral's own format. params.json does not say how images are prepared, and heads are
+// MistralFormat is the same in Mistral's own format. params.json has no preprocessing of images, and heads are
 // laid out as the file has them. Source: PixtralModel of the reference.
 var MistralFormat = &table.Arch{
 	Name:       name,

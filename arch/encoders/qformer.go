@@ -6,7 +6,7 @@ import (
 )
 
 // qFormer are the layers of a Q-Former, under names that begin with hf in the checkpoint
-// and with to in the file; is says which layers there are.
+// and with to in the file; is is the condition of the rows.
 func qFormer(hf, to string, is table.Cond) []table.TensorRow {
 	return []table.TensorRow{
 		{HF: hf + "attention.attention.query", GGUF: to + "self_attn_q", Bias: table.NeedBias, If: is},

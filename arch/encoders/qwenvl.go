@@ -46,7 +46,7 @@ var qwenVLExpect = []table.Expect{
 	{Key: "temporal_patch_size", In: inVision, Values: []string{"2"}},
 }
 
-// qwenVLUnused are keys that say what the tensors show, or what is done with videos.
+// qwenVLUnused are keys that follow from the tensors, or concern videos only.
 var qwenVLUnused = []string{"vision_config.in_chans", "vision_config.in_channels", "vision_config.spatial_patch_size",
 	"vision_config.tokens_per_second",
 	"vision_config.out_hidden_size"}

@@ -104,8 +104,8 @@ func LayerTypeIs(kind string) table.Cond {
 	}
 }
 
-// LayersOf reports for each layer whether it is of that kind; ok is false when the
-// configuration has no kinds of layers.
+// LayersOf reports for each layer whether its entry in layer_types is kind; ok is false when
+// the configuration has no such list.
 func LayersOf(c *config.View, kind string) (is []bool, ok bool, err error) {
 	kinds, ok, err := c.LayerTypes()
 	is = make([]bool, len(kinds))

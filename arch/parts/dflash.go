@@ -69,7 +69,7 @@ var DSparkHeads = []table.TensorRow{
 	{HF: "model.confidence_head.proj", GGUF: "conf_proj", Bias: table.MayBias, Optional: true},
 }
 
-// ConfidenceHead begins the names of the head that says how sure a draft is.
+// ConfidenceHead begins the tensor names of the head that predicts a draft's confidence.
 const ConfidenceHead = "model.confidence_head.proj."
 
 // ConfidenceRow is whether the draft model has a confidence head.

@@ -33,7 +33,7 @@ var MultimodalKeys = []string{
 	"image_placeholder", "video_placeholder", "media_placeholder_token_id", "use_unified_vision_chunk",
 }
 
-// BiasKeys say which weights have a bias; the tensors show it.
+// BiasKeys have the presence of biases, which follows from the tensors.
 var BiasKeys = []string{"attention_bias", "mlp_bias", "lm_head_bias", "use_bias", "qkv_bias", "use_qkv_bias", "bias"}
 
 // DefaultRopeType and UnitRopeFactor are for models of which the file cannot hold a

@@ -21,7 +21,7 @@ type Row struct {
 	In       In       // whose keys they are; nil for the model's
 	Required bool
 	Const    gguf.Value    // instead of From, or its default
-	Derive   Derive        // instead of From; of general.file_type it only says whether the row is there
+	Derive   Derive        // instead of From; of general.file_type it only decides whether the row is there
 	Facts    config.Source // the source of facts that Derive needs
 	// Many returns pairs whose keys the configuration names, instead of the row's.
 	Many func(*config.View) (gguf.Metadata, error)

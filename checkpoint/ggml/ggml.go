@@ -129,8 +129,8 @@ func Open(path string) (f *File, err error) {
 	return f, nil
 }
 
-// Is reports whether the file at path begins as one of these formats does. One that
-// cannot be read does not.
+// Is reports whether the file at path begins with the magic of one of these formats. It is
+// false for a file that cannot be read.
 func Is(path string) bool {
 	if st, err := disk.Stat(path); err != nil || !st.Mode().IsRegular() {
 		return false

@@ -311,7 +311,7 @@ func TestPackedInts(t *testing.T) {
 			"h": settings{"weights": settings{"num_bits": int64(8)}}}, func(p []*Tensor) {
 			p[0] = random(r, "weight_packed", safetensors.I32, out, in/4)
 		}, "2 config_groups"},
-		// the shapes say which one holds
+		// the shapes decide the group
 		{settings{"g": settings{"weights": settings{"num_bits": int64(4), "group_size": int64(24)}},
 			"h": settings{"weights": settings{"num_bits": int64(4), "group_size": int64(36), "symmetric": false}},
 			"i": four}, func(p []*Tensor) {
@@ -321,7 +321,7 @@ func TestPackedInts(t *testing.T) {
 		{settings{}, func(p []*Tensor) {}, "no config_groups"},
 		{settings{"g": settings{"weights": settings{"num_bits": int64(9)}}}, func(p []*Tensor) {}, "num_bits is 9"},
 		{settings{"g": settings{"weights": settings{"num_bits": int64(4), "symmetric": false}}}, func(p []*Tensor) {},
-			"not symmetric"},
+			`"symmetric" is false`},
 		{settings{"g": four}, func(p []*Tensor) { p[2] = whole64("weight_shape", out, in+8) }, "words for 80 columns"},
 		{settings{"g": four}, func(p []*Tensor) { p[2] = whole64("weight_shape", out, -8) }, "want rows and columns"},
 		{settings{"g": four}, func(p []*Tensor) { p[2] = whole64("weight_shape", out, in, 1) }, "want [2]"},

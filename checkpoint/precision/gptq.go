@@ -118,8 +118,8 @@ func gptq(parts []*Tensor, settings Settings) (rows.Source, error) {
 	return g.source(), nil
 }
 
-// gptqBits returns the number of bits of a code by the columns of qzeros, which the
-// settings must not contradict, unless they say that modules differ.
+// gptqBits returns the number of bits of a code by the columns of qzeros. The settings must
+// have the same number, unless they have rules for single modules.
 func gptqBits(zeroColumns, out int64, settings Settings) (int64, error) {
 	bits, ok, err := settings.Int("bits")
 	if err != nil {

@@ -24,7 +24,7 @@ type grouped struct {
 	bits    int64 // of a code
 	// byColumn: rows are stored as columns.
 	byColumn bool
-	// layout returns which group a column is of.
+	// layout returns the group of each column.
 	layout func() (layout, error)
 	// codes fills dst, [b-a, in], with the codes of rows [a, b).
 	codes func(s *scratch, dst []byte, a, b int64) error

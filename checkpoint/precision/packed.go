@@ -52,7 +52,7 @@ func packedInts(parts []*Tensor, settings Settings) (rows.Source, error) {
 	if zeros != nil {
 		err = matrix(zeros, ceil(g.out, per), g.groups)
 	} else if set.asymmetric {
-		err = fmt.Errorf("has no weight_zero_point, although quantization_config says that weights are not symmetric")
+		err = fmt.Errorf("has no weight_zero_point, although \"symmetric\" is false in quantization_config")
 	}
 	if err != nil {
 		return nil, err

@@ -44,7 +44,7 @@ func ExampleOpenDir() {
 	// model.norm.weight F32 [4] 16
 }
 
-// A broken file says where it is broken.
+// The error for a broken file has the place of the fault.
 func ExampleParse() {
 	_, err := safetensors.Parse("model.safetensors", safetensorstest.Raw(
 		[]byte(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`), make([]byte, 7)))

@@ -101,7 +101,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzParseIndex: no panic, every error says where.
+// FuzzParseIndex: no panic, every error has a place.
 func FuzzParseIndex(f *testing.F) {
 	for _, s := range []string{
 		`{"metadata":{"total_size":1.5e3,"x":[null,true,false,{"y":-1}]},"weight_map":{"a":"model.safetensors","b":"../x"}}`,

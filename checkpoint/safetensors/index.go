@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// IndexName is the name of the file that says which shard of a directory
-	// holds which tensor: {"weight_map": {"lm_head.weight": "model-00002-of-00002.safetensors", ...}}.
+	// IndexName is the name of the file that maps tensors to the shards of a
+	// directory: {"weight_map": {"lm_head.weight": "model-00002-of-00002.safetensors", ...}}.
 	IndexName = "model.safetensors.index.json"
 
 	// The files of a checkpoint are named model.safetensors or

@@ -19,7 +19,7 @@ type Folder interface {
 
 // Naming describes what the files of a checkpoint are called.
 type Naming struct {
-	Index          string // of the file that says which tensor is where
+	Index          string // of the file that maps tensors to shards
 	Prefix, Suffix string // of the others
 }
 

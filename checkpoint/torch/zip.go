@@ -258,7 +258,7 @@ func (a *archive) entry(dir []byte, at int64) (e entry, size int64, err error) {
 	return e, size, nil
 }
 
-// head reads the head of an entry, which says where its data begins.
+// head reads the head of an entry, from which the offset of its data follows.
 func (a *archive) head(e *entry) error {
 	head, err := a.bytes(e.at, entryHead)
 	if err != nil {

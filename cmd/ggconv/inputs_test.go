@@ -328,7 +328,7 @@ func TestLabels(t *testing.T) {
 		if code != 0 {
 			t.Fatalf("%s: %v", label, err)
 		}
-		if !strings.Contains(printed, "quantized by "+label+", but they are stored plainly") {
+		if !strings.Contains(printed, "quantization by "+label+", but the weights are not quantized") {
 			t.Errorf("%s: no warning: %s", label, printed)
 		}
 		if code, _, err = call("--progress", "none", copyOf(t, "model"), plain); code != 0 {

@@ -528,7 +528,7 @@ func (m *Metadata) DraftFileName(n Counts, fileType string) string {
 	return gguf.SafeName("mtp-"+stem(m.fields(n), text{}), "-"+strings.ToUpper(dashed(fileType))+".gguf")
 }
 
-// TowerFileName is FileName for a file of what sees or hears: its size is not in it.
+// TowerFileName is FileName for a vision or audio encoder: the size is not in it.
 func (m *Metadata) TowerFileName(n Counts, fileType string) string {
 	return gguf.SafeName("mmproj-"+stem(m.fields(n), text{}), "-"+strings.ToUpper(dashed(fileType))+".gguf")
 }

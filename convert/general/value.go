@@ -128,7 +128,7 @@ func (d *document) scalar(key string, typ gguf.ValueType) (v gguf.Value, ok bool
 }
 
 // pack returns a number, or a bool, which Python counts among the integers, as an
-// int32 or float32. When it does not fit, want says what would.
+// int32 or float32. When it does not fit, want is what would, for errors.
 func pack(v any, typ gguf.ValueType) (packed gguf.Value, want string) {
 	if typ == gguf.Int32Type {
 		i, ok := pyjson.Integer(v)

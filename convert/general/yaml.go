@@ -36,10 +36,10 @@ const marks = "\n-:,[{?"
 
 // parseYAML parses one YAML document as PyYAML's safe_load does. The library
 // only gives the structure; what a scalar means is decided here. above is the
-// number of lines of file above the text. lines says where the values of a mapping
-// at the root begin.
+// number of lines of file above the text. lines has the lines on which the values of a
+// mapping at the root begin.
 //
-// An error of the library says where in the file it is; those of its parser, which
+// An error of the library has the line in the file; those of its parser, which
 // counts from 0, name the line before.
 func parseYAML(file, src string, above int) (v any, lines map[string]int, err error) {
 	y := &yamlReader{file: file, done: map[*yaml.Node]any{}, open: map[*yaml.Node]bool{}, anchors: map[string]bool{}}

@@ -112,8 +112,8 @@ func (p *Pickle) Global(module, name string) *Pickle {
 	return p
 }
 
-// Tensor writes a tensor; last says whether storages have a sixth member, as in the
-// older container.
+// Tensor writes a tensor; if last, storages have a sixth member, as in the older
+// container.
 func (p *Pickle) Tensor(t Tensor, last bool) *Pickle {
 	strides := t.Strides
 	if strides == nil {
