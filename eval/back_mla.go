@@ -28,11 +28,11 @@ func (l *mla) back(s *stream, dx, dy, x []float32, n int) error {
 		return err
 	}
 	dq, dkv, out := buffer.Resize(&r.latent.q, n*ldq), buffer.Resize(&r.latent.kv, n*ldkv), buffer.Resize(&s.a, n*no)
-	heed := l.backCompressed
+	backAttention := l.backCompressed
 	if l.kvUp != nil {
-		heed = l.backDecompressed
+		backAttention = l.backDecompressed
 	}
-	if err := heed(s, dq, dkv, da, out, q, kv, n); err != nil {
+	if err := backAttention(s, dq, dkv, da, out, q, kv, n); err != nil {
 		return err
 	}
 	if err := s.report(out, dy, p.width, n, l.out); err != nil {

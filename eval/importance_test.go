@@ -54,7 +54,7 @@ func TestCollect(t *testing.T) {
 			sums := imatrix.NewSums(chunk)
 			run := Run{Tokens: text(chunk * chunks), Chunk: chunk, Workers: v.workers}
 			opt := Importance{Output: c.output, Every: v.every}
-			if v.stop > 0 { // and go on from what was saved
+			if v.stop > 0 { // and resume from the saved state
 				stop := errors.New("stop")
 				opt.Save = func(done int) error {
 					if done < v.stop {

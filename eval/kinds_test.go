@@ -150,7 +150,7 @@ type kind struct{ name, arch, keys, tensors, want string }
 
 // forwardKinds cannot be run backwards.
 var forwardKinds = []kind{
-	{"keys that are lent, embeddings of layers", "gemma4", strings.Replace(usualKeys, "block_count 2", "block_count 6", 1) + `
+	{"shared KV, embeddings of layers", "gemma4", strings.Replace(usualKeys, "block_count 2", "block_count 6", 1) + `
 		attention.head_count_kv 2
 		attention.sliding_window 12
 		attention.sliding_window_pattern [true,true,false,true,true,false]

@@ -31,8 +31,8 @@ func (d *positionResult) possible() bool {
 // stateDistance is the distance of a state from the base's.
 type stateDistance struct{ square, base float64 } // |x-b|², |b|²
 
-// Append adds what was found at the chunks that come next, of the same run. What is of another
-// number of positions for each chunk, or of layers, is an error of kind fault.Refused.
+// Append adds the results of the next chunks of the same run. Another number of positions per
+// chunk, or of layers, is an error of kind fault.Refused.
 func (x *Measured) Append(next *Measured) error {
 	if next.chunks == 0 {
 		return nil

@@ -95,7 +95,7 @@ func TestParts(t *testing.T) {
 }
 
 // TestGroups checks that sums of groups of chunks are those of one process, whatever process has
-// which groups, and that a run that goes on from a state is none of another.
+// which groups, and that a run does not resume from the state of another.
 func TestGroups(t *testing.T) {
 	ctx := context.Background()
 	const chunk, chunks, group = 16, 7, 2

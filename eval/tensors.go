@@ -145,8 +145,8 @@ func (t *tensors) linear(name string, in, out int) *linear {
 	return l
 }
 
-// scales returns the factors of n matrices, nil for none. Those of their inputs say how
-// these are to be rounded where they are, which is nowhere here.
+// scales returns the factors of n matrices, nil for none. Scales of inputs are ignored: they
+// are for rounding inputs, which does not happen here.
 func (t *tensors) scales(name string, n int) []float32 {
 	t.get(name+".input_scale", n)
 	return t.vector(name+".scale", n)

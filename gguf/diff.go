@@ -25,7 +25,7 @@ func Diff(ctx context.Context, a, b *Set) ([]string, error) {
 	return d.Lines, nil
 }
 
-// Differ is Diff that also says which tensors have other numbers.
+// Differ is Diff with the names of the tensors whose numbers differ.
 func Differ(ctx context.Context, a, b *Set) (*Difference, error) {
 	same := len(a.Files) == len(b.Files)
 	for i := 0; same && i < len(a.Files); i++ {

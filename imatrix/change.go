@@ -50,10 +50,10 @@ func siblings(name string) (list []string) {
 	return list
 }
 
-// Remap makes the sums those of a model's tensors: one that is missing gets what is known of
-// another that reads the same input, such as attn_qkv.weight of attn_q.weight; what is of no
-// tensor of the model goes. It returns the names of both. Sums of another size than the
-// tensor's are an error of kind fault.Refused.
+// Remap makes the sums those of a model's tensors: a missing tensor gets the sums of another
+// one with the same input, such as attn_qkv.weight those of attn_q.weight; sums of tensors
+// that the model lacks are dropped. It returns the names of both. Sums of another size than
+// the tensor's are an error of kind fault.Refused.
 func (s *Sums) Remap(model []Weight) (made, dropped []string, err error) {
 	kept := map[string]*Tally{}
 	for _, w := range model {

@@ -45,8 +45,8 @@
 // are shared out evenly. A tensor W.in_sum, F32 too, has the sums of what in_sum2 has the
 // squares of; it needs the other two and the size of W.in_sum2, and counts for merging only.
 // All other tensors are ignored, such as W.stats, whose numbers imatrix.stats_schema names.
-// All arithmetic is float32. imatrix.n_layer_nextn (u32) says how many of the last layers
-// predict further tokens.
+// All arithmetic is float32. imatrix.n_layer_nextn (u32) is the number of MTP (NextN) layers,
+// which are the last ones.
 //
 // # Writing
 //
@@ -54,8 +54,8 @@
 // to the byte as llama-imatrix does it: tensors in the order of their names, in_sum2, counts, in_sum and
 // stats of each. A tensor of the model whose matrices all see the same rows has one count;
 // each of stacked experts has its own. Sums are float32 and grow row by row. A legacy file
-// holds means times chunks, so that merging it gives back what it was made of
-// approximately, and nothing is known of single experts.
+// holds means times chunks, so that merging it gives back the sums approximately, and
+// nothing is known of single experts.
 //
 // # Refused
 //

@@ -11,7 +11,7 @@ import (
 	"ggforge/internal/io/mmap"
 )
 
-// Keys by which a quantized file says which matrix it was made with.
+// Keys of a quantized file about the matrix that it was made with.
 const (
 	KeyFile         = "quantize.imatrix.file"
 	KeyDataset      = "quantize.imatrix.dataset"
@@ -162,8 +162,8 @@ func mapped(path string, f *mmap.File) (m *Matrix, err error) {
 // held is how many bytes a file has at most that Load reads into memory.
 const held = 256 << 20
 
-// Load is Open for a matrix that stays what it is, whatever becomes of the file: it is read into memory, and
-// Unchanged says whether the file still has it. A file of more than 256 MiB, of many experts, is mapped as by Open.
+// Load is Open for a matrix that does not change with the file: it is read into memory, and Unchanged reports
+// whether the file still has it. A file of more than 256 MiB, of many experts, is mapped as by Open.
 func Load(path string) (*Matrix, error) {
 	f, err := mmap.Open(path)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Statistics say what a calibration has found about the inputs of a tensor. Mean to Kurtosis are
+// Statistics are the figures of a calibration about the inputs of a tensor. Mean to Kurtosis are
 // of the columns' means, or of their mean squares where the file does not have sums; Gain to
 // Covariance compare with the same tensor of the nearest layer before and are NaN without
 // one. These are the numbers of llama-imatrix --show-statistics.
@@ -92,7 +92,7 @@ func (p *pair) add(q *pair) {
 		p.elementsB+q.elementsB
 }
 
-// columns sets what is said of the columns' mean squares.
+// columns sets the statistics of the columns' mean squares.
 func (d *Statistics) columns(t *Tally) {
 	var list []float64
 	var sum float64

@@ -199,7 +199,7 @@ func (t *Tally) averages(plain bool) []float32 {
 	return v
 }
 
-// compare sets what is said about a tensor and the same one of a layer before.
+// compare sets the statistics that compare a tensor with the same one of a layer before.
 func (x *statistics) compare(t *Tally, before *statistics, u *Tally) {
 	plain := t.Plain != nil && u.Plain != nil
 	a, b := t.averages(plain), u.averages(plain)

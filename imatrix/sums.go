@@ -86,7 +86,7 @@ func (s *Sums) most(f func(t *Tally) bool) int64 {
 }
 
 // Tally returns what is known of a tensor with so many matrices of that many columns.
-// routed says that tokens choose among the matrices, so that each has a count of its
+// routed is true if tokens choose among the matrices, so that each has a count of its
 // own. A merged file that has other sizes is an error of kind fault.Refused.
 func (s *Sums) Tally(name string, columns, matrices int, routed bool) (*Tally, error) {
 	n := 1
@@ -211,7 +211,7 @@ func (s *Sums) Merge(m *Matrix) (warnings []string, err error) {
 		s.NextN = m.NextN
 	case s.NextN != m.NextN:
 		warnings = append(warnings,
-			fmt.Sprintf("%s: says that %d layers predict further tokens, files before it %d: that number stays", m.Path,
+			fmt.Sprintf("%s: has %d MTP (NextN) layers, files before it %d: that number stays", m.Path,
 				m.NextN, s.NextN))
 	}
 	switch {
@@ -291,7 +291,7 @@ func (s *Sums) add(m *Matrix, e *Entry) error {
 	default:
 		vecmath.Add(t.Plain, plain)
 	}
-	if text := t.impossible(); text != "" { // no later run could go on from it
+	if text := t.impossible(); text != "" { // no later run could resume from it
 		return refuse("%s", text)
 	}
 	s.tallies[e.Name] = t

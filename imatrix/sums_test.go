@@ -93,8 +93,8 @@ func TestMerged(t *testing.T) {
 	}
 }
 
-// TestCollected checks sums of rows that come in parts, of matrices among which rows
-// choose and of such as see all, and what goes on from a state.
+// TestCollected checks sums of rows that come in parts, of routed matrices and of others,
+// and collecting that resumes from a state.
 func TestCollected(t *testing.T) {
 	rows := make([]float32, 7*6)
 	for i := range rows {

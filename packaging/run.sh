@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What the action does once the commands are there: quantizes MODEL to TYPES in OUTPUT, or converts it if there are none,
-# and says which files that made. The inputs are in the environment, so that no shell reads what is in them.
+# and lists the files made. The inputs are in the environment, so that no shell reads what is in them.
 set -euo pipefail
 : "${MODEL:?a checkpoint or a GGUF file}" "${OUTPUT:?a folder}"
 mkdir -p "$OUTPUT"

@@ -7,7 +7,7 @@ import (
 )
 
 // TestWithoutConverter checks that a program which quantizes does not link the
-// converter: its tables of architectures and tokenizers are of no use to it.
+// converter: it does not need the tables of architectures and tokenizers.
 func TestWithoutConverter(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "ggforge/quantize").CombinedOutput()
 	if err != nil {

@@ -93,8 +93,8 @@ func (j *Job) shards() ([][]writer.Tensor, error) {
 	return shards, nil
 }
 
-// alignment returns the alignment of tensor data. misstated says that the
-// metadata name another one, as they may when the reference is followed.
+// alignment returns the alignment of tensor data. misstated is true if the
+// metadata name another one, as they may with --compat llama.cpp.
 func (j *Job) alignment() (a int64, misstated bool, err error) {
 	a, ok := j.metadata.Alignment()
 	if !ok { // that of the input has been checked

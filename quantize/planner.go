@@ -205,7 +205,7 @@ func (p *planner) refuse(d *Decision, err error) {
 	p.refused, d.Refused = append(p.refused, err), err
 }
 
-// refusal returns the first refusal, which says how many there are.
+// refusal returns the first refusal, with the number of all.
 func (p *planner) refusal() error {
 	if len(p.refused) == 0 {
 		return nil

@@ -38,8 +38,8 @@ func (f *files) writeGPT2(v *Vocab, opt Options, kinds []string, change func(s *
 // kindToken names the added token that gives a kind its id.
 type kindToken struct{ kind, token string }
 
-// gpt2Named is loadGPT2 for families whose files do not say which of the added
-// tokens are special: each kind that has no id takes that of its token.
+// gpt2Named is loadGPT2 for families whose files do not mark the special ones among the
+// added tokens: each kind that has no id takes that of its token.
 func gpt2Named(named ...kindToken) func(f *files, v *Vocab, opt Options) error {
 	return func(f *files, v *Vocab, opt Options) error {
 		tok, err := f.auto(v, opt)

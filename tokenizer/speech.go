@@ -102,8 +102,8 @@ func (f *files) codecTokens() ([]string, error) {
 	return names, nil
 }
 
-// beforeVoice is the member of a Pocket TTS's configuration that says whether its
-// embedding has a vector that a voice begins with, see config.BeforeVoice.
+// beforeVoice is the key of a Pocket TTS's configuration that is true if its embedding
+// has a vector that a voice begins with, see config.BeforeVoice.
 const beforeVoice = "insert_bos_before_voice"
 
 // loadPocketTTS follows PocketTTSModel (conversion/pockettts.py): a unigram model, after

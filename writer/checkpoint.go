@@ -148,7 +148,7 @@ func (c *Checkpoint) claimRun(files []layout, force bool, dirs *made) error {
 		name := e.Name()
 		switch {
 		case ours[strings.TrimSuffix(name, Suffix)] && strings.HasSuffix(name, Suffix):
-			// what an interrupted run has left is replaced
+			// temporary files of an interrupted run are replaced
 		case ours[strings.TrimSuffix(name, Suffix+progressSuffix)] && strings.HasSuffix(name, progressSuffix):
 		case !force:
 			return fault.Permits("Force", fault.Errorf(fault.Usage, "%s: is not empty, it holds %s", c.Dir, name))

@@ -186,7 +186,7 @@ func TestCheckpointErrorsLeaveNothing(t *testing.T) {
 		}
 		list, err := os.ReadDir(dir)
 		if made != os.IsNotExist(err) || len(list) > 0 {
-			t.Errorf("made %v: left behind: %v %v", made, list, err)
+			t.Errorf("made %v: leftover files: %v %v", made, list, err)
 		}
 	}
 	c := testCheckpoint(t.TempDir())

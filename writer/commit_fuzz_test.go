@@ -8,11 +8,11 @@ import (
 )
 
 // FuzzCommit lets a later run find any journal in the output's directory, which
-// may be a stranger's: files elsewhere stay as they are.
+// is untrusted: files elsewhere stay as they are.
 func FuzzCommit(f *testing.F) {
 	f.Add([]byte(`{"format":"ggforge commit 1","files":[{"name":"a.gguf","size":3,"leader":true,"replaces":true},{"name":"b.gguf","size":3}]}`))
 	f.Add([]byte(`{"format":"ggforge commit 1","files":[{"name":"a.gguf","size":9}]}`))
-	f.Add([]byte(`{"format":"ggforge commit 1","files":[{"name":"a.gguf","size":3},{"name":"../stranger","size":3}]}`))
+	f.Add([]byte(`{"format":"ggforge commit 1","files":[{"name":"a.gguf","size":3},{"name":"../outside","size":3}]}`))
 	f.Add([]byte(`{"format":"ggforge commit 1","files":[{"name":"a.gguf`))
 	f.Add([]byte(`{"files":[{"name":"a.gguf","size":3,"id":"1"}]}`))
 	f.Fuzz(func(t *testing.T, journal []byte) {
@@ -41,7 +41,7 @@ func FuzzCommit(f *testing.F) {
 		write(filepath.Join(dir, "a.gguf"), "old")
 		write(filepath.Join(dir, "a.gguf"+Suffix), "new")
 		write(filepath.Join(dir, "b.gguf"+Suffix), "new")
-		notLeftover := filepath.Join(root, "stranger")
+		notLeftover := filepath.Join(root, "outside")
 		write(notLeftover, "kept")
 		write(notLeftover+Suffix, "kept")
 		recoverCommits([]string{filepath.Join(dir, "a.gguf")}, nil)

@@ -20,8 +20,7 @@ import (
 	"ggforge/gguf"
 )
 
-// scene is a write of several files into a directory. Its data say which edition
-// they are of.
+// scene is a write of several files into a directory. Its data name their edition.
 type scene struct {
 	name  string
 	write func(dir string, edition int, opt Options) error

@@ -160,7 +160,7 @@ func TestImportanceErrors(t *testing.T) {
 			t.Errorf("got %v, want %v", err, c.kind)
 		}
 		if left := entries(t, dir); len(left) > 0 {
-			t.Errorf("left behind: %v", left)
+			t.Errorf("leftover files: %v", left)
 		}
 	}
 }
@@ -281,7 +281,7 @@ func TestWriteAllOrNone(t *testing.T) {
 				t.Fatal("no error")
 			}
 			if left := entries(t, dir); len(left) != want {
-				t.Errorf("left behind: %v", left)
+				t.Errorf("leftover files: %v", left)
 			}
 		})
 	}
@@ -344,7 +344,7 @@ func TestWriteSets(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if left := entries(t, dir); len(left) != len(models) {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("leftover files: %v", left)
 	}
 }
 

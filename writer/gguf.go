@@ -13,8 +13,8 @@ type File struct {
 	Metadata  gguf.Metadata
 	Tensors   []Tensor
 	Alignment int64 // of tensor data; 0 means gguf.DefaultAlignment
-	// Stated is what the file says of tensors, by name, whose data are the bytes of
-	// their sources: those of types that are not known here.
+	// Stated are the descriptions of tensors of unknown types, by name: their data are
+	// the bytes of their sources.
 	Stated map[string]gguf.Tensor
 	// Misstated: the metadata name another alignment, as files of the
 	// reference may: readers do not find the data then.

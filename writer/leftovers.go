@@ -83,7 +83,7 @@ func Leftovers(dir string, foreign Foreign) ([]Leftover, error) {
 		}
 	}
 	var journals []func()
-	for _, name := range names { // journals say which files are theirs
+	for _, name := range names { // journals list their files
 		kind := LeftRun
 		output, ok := strings.CutSuffix(name, Suffix+progressSuffix)
 		if !ok {

@@ -123,7 +123,7 @@ func TestOverwriteLinks(t *testing.T) {
 	if os.Symlink(path, soft) != nil || os.Link(path, hard) != nil {
 		t.Skip("no links here")
 	}
-	if _, err := os.Lstat(soft); err != nil { // Wine makes none and says that it did
+	if _, err := os.Lstat(soft); err != nil { // Wine makes none and reports success
 		t.Skip(err)
 	}
 	for _, p := range []string{soft, hard} {

@@ -168,9 +168,9 @@ func create(path string, size int64) (*partial, error) {
 }
 
 // exclusive makes the file of that name and locks it. Nothing is opened that is
-// there already: what an interrupted run has left is removed before, anything
-// else is an error of kind fault.Usage. A checkpoint from elsewhere may hold links
-// of that name to any file of the user. final is the name that the file is for.
+// there already: temporary files of an interrupted run are removed before, anything
+// else is an error of kind fault.Usage. An untrusted checkpoint may hold links
+// of that name to any file of the user. final is the name of the finished file.
 func exclusive(name, final string) (*disk.File, error) {
 	for range 100 {
 		f, err := disk.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL|noFollow, 0o666)

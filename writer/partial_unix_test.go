@@ -19,9 +19,8 @@ import (
 	"ggforge/test/gen"
 )
 
-// strangers put something under a temporary name that no run of ours leaves
-// there.
-var strangers = []struct {
+// untrusted are files under a temporary name that no run of ours makes.
+var untrusted = []struct {
 	name string
 	make func(partial, victim string) error
 	what string // in the error
@@ -34,10 +33,10 @@ var strangers = []struct {
 	{"directory", func(partial, _ string) error { return os.Mkdir(partial, 0o777) }, "a directory"},
 }
 
-// TestStrangers checks that nothing is opened, followed or removed that a checkpoint
-// from elsewhere holds under the temporary name of an output.
-func TestStrangers(t *testing.T) {
-	for _, s := range strangers {
+// TestUntrusted checks that nothing is opened, followed or removed that an untrusted
+// checkpoint holds under the temporary name of an output.
+func TestUntrusted(t *testing.T) {
+	for _, s := range untrusted {
 		for _, force := range []bool{false, true} {
 			dir, outside := t.TempDir(), t.TempDir()
 			victim := filepath.Join(outside, "precious")
@@ -69,7 +68,7 @@ func TestStrangers(t *testing.T) {
 					t.Errorf("%s, force %v: got %v", s.name, force, err)
 				}
 				if left := entries(t, dir); len(left) != 1 {
-					t.Errorf("%s: left behind: %v", s.name, left)
+					t.Errorf("%s: leftover files: %v", s.name, left)
 				}
 				if got := string(read(t, victim)); got != "precious" || len(entries(t, outside)) != 1 {
 					t.Errorf("%s: the file outside holds %q; %v", s.name, got, entries(t, outside))
@@ -122,7 +121,7 @@ func TestNoReplace(t *testing.T) {
 			t.Errorf("%s appears: got %v", f.Path, err)
 		}
 		if left := entries(t, dir); len(left) != 2 || string(read(t, f.Path)) != "other" {
-			t.Errorf("%s appears: left behind: %v", f.Path, left)
+			t.Errorf("%s appears: leftover files: %v", f.Path, left)
 		}
 		if err := os.Remove(f.Path); err != nil {
 			t.Fatal(err)

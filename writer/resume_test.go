@@ -64,7 +64,7 @@ func resumable(dir string, reads int64, then func() error, opt Options) ([]*Resu
 
 const allRows = 260
 
-// run is a journal that goes on from what is left of a run of that name.
+// run is a journal that resumes a run of that name.
 func run(name string) *Journal {
 	return &Journal{Facts: []Fact{{"run", name}}, Resume: true}
 }

@@ -180,14 +180,14 @@ func TestErrorsLeaveNothing(t *testing.T) {
 				t.Errorf("got %v, want %v with %q", err, c.kind, c.text)
 			}
 			if left := entries(t, dir); len(left) > 0 {
-				t.Errorf("left behind: %v", left)
+				t.Errorf("leftover files: %v", left)
 			}
 		})
 	}
 }
 
-// TestCheck lets the check before the commit fail: what was there stays, nothing
-// else is left behind.
+// TestCheck lets the check before the commit fail: the old file stays, no other
+// file does.
 func TestCheck(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out.gguf")
@@ -206,7 +206,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if left := entries(t, dir); len(left) != 1 || string(read(t, path)) != "old" {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("leftover files: %v", left)
 	}
 }
 
@@ -251,7 +251,7 @@ func TestExistingOutput(t *testing.T) {
 	}
 }
 
-// TestLeftovers checks that what an interrupted run has left is replaced, byte
+// TestLeftovers checks that temporary files of an interrupted run are replaced, byte
 // for byte, and that a run in progress is respected.
 func TestLeftovers(t *testing.T) {
 	dir := t.TempDir()
@@ -294,7 +294,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("got %v, want no space left", err)
 	}
 	if left := entries(t, dir); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("leftover files: %v", left)
 	}
 }
 

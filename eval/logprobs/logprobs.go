@@ -149,7 +149,7 @@ func (f *File) Row(dst []float32, buf *[]byte, chunk, i int) error {
 	if most := float32(scale*math.MaxUint16) + least; !(scale >= 0) || !(least >= -math.MaxFloat32) ||
 		!(most <= slack) {
 		return fault.Errorf(fault.Broken,
-			"%s: chunk %d, position %d: minimum %v and scale %v are of no logarithms of probabilities", f.Path, chunk,
+			"%s: chunk %d, position %d: minimum %v and scale %v are invalid for log-probabilities", f.Path, chunk,
 			f.First()+i, least, scale)
 	}
 	for k := range dst[:f.Vocab] {

@@ -1,4 +1,4 @@
-// Package memory says how much memory the reference's runtime takes for a model: what
+// Package memory estimates the memory that llama.cpp takes for a model: what
 // llama-cli, llama-server and the other tools of llama.cpp 0.7.0 allocate on a machine
 // without accelerators, by the metadata and the tensor descriptions of a GGUF file alone.
 //

@@ -113,7 +113,7 @@ type Use struct {
 	Unread  int64 `json:"unread"`  // of the others, of layers that predict further tokens; not part of Total
 	Cache   int64 `json:"cache"`   // the sum of Caches
 	State   int64 `json:"state"`   // of recurrent layers
-	Compute int64 `json:"compute"` // an estimate: the package's comment says how good
+	Compute int64 `json:"compute"` // an estimate: see the package's comment for its error
 	Output  int64 `json:"output"`  // logits
 
 	Caches []Cache `json:"caches"`

@@ -11,7 +11,7 @@ const (
 	notText               // no model of text
 )
 
-// row is what neither metadata nor tensors of an architecture say.
+// row has the facts of an architecture that follow neither from metadata nor from tensors.
 type row struct {
 	name string
 	kind kind
@@ -139,9 +139,9 @@ func compressed(p *model, i int, opt Options, add func(string, int64, int64, int
 	}
 }
 
-// compressing is row.state for what the vectors of compressed are made of: numbers and their
-// weights of the tokens since the last one and, where vectors overlap, of those before. The
-// width of the compressor says whether they do.
+// compressing is row.state for the inputs of the vectors of compressed: numbers and their
+// weights of the tokens since the last vector and, where vectors overlap, of those before.
+// Whether they overlap follows from the width of the compressor.
 func compressing(p *model, i int) (n int64) {
 	for _, c := range []struct {
 		tensor string

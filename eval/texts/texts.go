@@ -63,8 +63,8 @@ func readAll(path string) ([]byte, error) {
 }
 
 // Read returns the text in a file, without a newline at its end, and warns of what a
-// vocabulary cannot take as text. escapes says that what stands for characters is replaced
-// by these.
+// vocabulary cannot take as text. With escapes, escape sequences such as \n are replaced by
+// their characters.
 func Read(warn func(...string), path string, escapes bool) (string, error) {
 	data, err := Load(path)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package identity says whether two inputs are the same one. Whatever goes on from what an earlier run has left, or
-// puts together what several have made, asks it: journals and parts of writes, parts of evaluations, what is kept of a
-// calibration, uploads that go on, and releases.
+// Package identity decides whether two inputs are the same. Everything that resumes an earlier run, or joins the
+// results of several, uses it: journals and parts of writes, parts of evaluations, calibration state, uploads and
+// releases.
 //
 // The identity of a model (Of) is a SHA-256 of
 //

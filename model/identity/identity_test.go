@@ -85,7 +85,7 @@ type dear struct{ rows.Source }
 func (dear) Cost() int64                               { return 800 }
 func (dear) Raw(*[]byte, int64, int64) ([]byte, error) { return nil, errors.New("read") }
 
-// TestOfServer checks that nothing is read from a server, and that what it says counts.
+// TestOfServer checks that nothing is read from a server, and that its answer about the state counts.
 func TestOfServer(t *testing.T) {
 	m := stored(8, func(int) byte { return 1 })
 	m.Tensors[0].Source = unread{m.Tensors[0].Source}

@@ -26,7 +26,7 @@ var limits = []struct {
 }
 
 // routed are architectures of which llama.cpp reads a router in every layer of a file that counts
-// experts. Others have further keys that say which layers have experts, or read none.
+// experts. Others have further keys for the layers that have experts, or read none.
 var routed = []string{"granite", "granite_swa", "granitehybrid", "llama", "llama-embed", "minicpm", "mistral3"}
 
 // CheckExperts returns an error of kind fault.Broken if the metadata of a model count experts, and

@@ -95,7 +95,7 @@ func like8B(seed uint64, layers int) (groups [][]option, least, most float64) {
 }
 
 // TestLeastLarge checks that as many tensors as large models have are a matter of moments,
-// and that a choice that was cut short says how good it is at least.
+// and that a choice that was cut short has a bound of its loss.
 func TestLeastLarge(t *testing.T) {
 	for seed := range uint64(4) {
 		groups, lo, hi := like8B(seed, 40)

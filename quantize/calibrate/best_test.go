@@ -21,9 +21,9 @@ import (
 	"ggforge/writer"
 )
 
-// TestMover checks that rows are moved to where they say what they would with the right
-// inputs, as exact arithmetic finds it, with the same bits in every build and with any number
-// of workers.
+// TestMover checks that target correction moves rows to where their outputs are those of the
+// base's inputs, compared with exact arithmetic, with the same bits in every build and with
+// any number of workers.
 func TestMover(t *testing.T) {
 	ctx := context.Background()
 	const n, tokens, rows, columns = 300, 400, 3, 310
@@ -199,7 +199,7 @@ func TestBest(t *testing.T) {
 		t.Errorf("inputs of layer 1 are %v from the base's, with targets that are not moved %v", far[1], far[1e-9])
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("leftover files: %v, %v", left, err)
 	}
 }
 
@@ -229,7 +229,7 @@ func apart(t *testing.T, base, m *model.Model, run eval.Run, tensor string) (sum
 
 // TestBestKinds checks models with experts, of which some are never chosen, with an embedding
 // that is the output matrix, and with layers that have a state; with any number of workers,
-// going on with a part of what an earlier run has left, and with what another output of the
+// resuming with a part of an earlier run's state, and with state that another output of the
 // base needed, too.
 func TestBestKinds(t *testing.T) {
 	ctx := context.Background()
@@ -321,6 +321,6 @@ func TestBestErrors(t *testing.T) {
 		t.Errorf("canceled: %v", err)
 	}
 	if left, err := os.ReadDir(opt.Dir); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("leftover files: %v, %v", left, err)
 	}
 }

@@ -198,7 +198,7 @@ func TestFisher(t *testing.T) {
 	}
 }
 
-// compareLayers compares the layers of names; what is of none comes after all of them,
+// compareLayers compares the layers of names; tensors outside layers come after all of them,
 // rows before.
 func compareLayers(a, b string) int {
 	number := func(s string) int {

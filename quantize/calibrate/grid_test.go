@@ -31,7 +31,7 @@ func TestStart(t *testing.T) {
 }
 
 // TestChoose checks that the levels of a sub-block are those of its format, with scales and
-// shifts of their own, and that the change of the error is what it says.
+// shifts of their own, and that the change of the error is the one returned.
 func TestChoose(t *testing.T) {
 	m, r := moments(t, 256, 600, 1), rand.New(rand.NewPCG(1, 2))
 	for _, typ := range []gguf.Type{gguf.TypeIQ1_S, gguf.TypeIQ1_M, gguf.TypeIQ2_XXS, gguf.TypeIQ2_XS, gguf.TypeIQ2_S,

@@ -139,7 +139,7 @@ func TestSaved(t *testing.T) {
 		}
 		s.Close()
 		if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
-			t.Errorf("%s: left behind: %v, %v", spec, left, err)
+			t.Errorf("%s: leftover files: %v, %v", spec, left, err)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func open(t *testing.T) *model.Model {
 
 // TestRun checks that tensors that read the same get blocks of their own, at several types,
 // with the same bytes for any number of workers, that errors are those of the moments that
-// inputs have when they are collected here, and that nothing is left behind.
+// inputs have when they are collected here, and that no temporary files stay.
 func TestRun(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels; what it tests is above them")
@@ -103,7 +103,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("leftover files: %v, %v", left, err)
 	}
 }
 

@@ -24,8 +24,8 @@ const calibrationChunks = 20
 // in one run.
 var calibrationRecipes = []string{"Q4_K_M", "Q4_K_S", "Q5_K_M", "Q5_K_S"}
 
-// benchCalibration measures importance matrices, and calibrated quantization: whole runs, what
-// they grow with, and what they are made of.
+// benchCalibration measures importance matrices, and calibrated quantization: whole runs, their
+// growth with the input, and their steps.
 func benchCalibration(ctx context.Context, w io.Writer, opt *options, dir workDir) error {
 	m, err := prepareEvaluation(ctx, opt, dir)
 	if err != nil {
@@ -89,7 +89,7 @@ func benchCalibration(ctx context.Context, w io.Writer, opt *options, dir workDi
 	fmt.Fprintf(w, "## Calibration\n\n"+
 		"%d chunks of %d tokens, of a made-up Llama of %.3g billion weights (%d layers, hidden size %d, feed-forward "+
 		"%d, %d tokens), %s, from F16.\n"+
-		"--effort high chooses blocks by all second moments of what layers read, and collects the importance matrix "+
+		"--effort high chooses blocks by all second moments of the inputs of layers, and collects the importance matrix "+
 		"in the same run. One output is %s;\n"+
 		"%d outputs are %s: one run of ours, of the reference one of llama-imatrix and %d of llama-quantize.\n\n",
 		calibrationChunks, evalChunk, float64(m.bytes())/2e9, m.layers, m.hidden, m.ffn, m.vocab, plural(opt.threads),

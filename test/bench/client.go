@@ -29,7 +29,7 @@ type client struct {
 // startServer starts this program as a server whose vectors have that many bits,
 // 0 for the scalar kernels. It is not preempted between calls: the runtime leaves vector
 // registers in use when it goes on after that, and some processors take many times as long
-// for scalar floats then, up to the next function that says that they are not.
+// for scalar floats then, up to the next function that clears them.
 func startServer(ctx context.Context, name string, bits int) (*client, error) {
 	exe, err := os.Executable()
 	if err != nil {

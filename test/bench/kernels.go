@@ -136,7 +136,7 @@ func benchKernels(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 	return nil
 }
 
-// start starts the servers and gives them the input. The notes say which widths
+// start starts the servers and gives them the input. The notes name the widths that
 // are not tested.
 func (b *kernelBench) start(ctx context.Context, dir workDir) (notes string, err error) {
 	x, _ := gen.Input(fmt.Sprintf("normal/%dx%d", kernelRows, kernelCols))

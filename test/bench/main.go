@@ -222,8 +222,8 @@ func run(ctx context.Context, opt *options) (err error) {
 }
 
 // merge puts the sections of a report that was made of some parts in the place of those in
-// an older one, or at its end. Each of them says where and how it was made, since the
-// others may be from elsewhere.
+// an older one, or at its end. Each of them has the machine and the flags of its run, since the
+// others may be from another machine.
 func merge(old, report, about string) string {
 	if old == "" {
 		return report

@@ -168,7 +168,7 @@ type release struct {
 	distinct int64                // the sum of weights
 }
 
-// read takes note of the files in a folder; from is what they were made of.
+// read takes note of the files in a folder; from is the model that they were quantized from.
 func (r *release) read(folder, from string) error {
 	r.sums, r.weights, r.distinct = map[string]string{}, map[kernelCase]int64{}, 0
 	source, err := gguf.Open(from)
@@ -198,7 +198,7 @@ func (r *release) read(folder, from string) error {
 			t := &f.Tensors[i]
 			if k := (key{t.Name, t.Type}); t.Type != types[t.Name] && !known[k] {
 				known[k] = true
-				// the matrix is about what layers read
+				// the matrix has the inputs of layers only
 				importance := strings.HasPrefix(t.Name, "blk.") &&
 					quants.Lookup(t.Type).Importance() != quants.ImportanceIgnored
 				r.weights[kernelCase{t.Type, importance}] += t.Elements()

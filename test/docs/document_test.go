@@ -34,8 +34,8 @@ type command struct {
 	output      []string // without empty lines at the end
 }
 
-// parse finds the blocks of a document. Code that is indented only has no language, so
-// that nobody could say whether it is to be run.
+// parse finds the blocks of a document. Code that is indented only has no language, which
+// decides whether it is run.
 func parse(text string) (*document, error) {
 	d := &document{lines: strings.Split(text, "\n")}
 	var open *block
@@ -59,7 +59,7 @@ func parse(text string) (*document, error) {
 		case open == nil && strings.HasPrefix(line, "    ") && rest != "" &&
 			(i == 0 || strings.TrimSpace(d.lines[i-1]) == ""):
 			return nil, fmt.Errorf(
-				"line %d: an indented block: put it between ``` and a language, which says whether it is run", i+1)
+				"line %d: an indented block: put it between ``` and a language, which decides whether it is run", i+1)
 		}
 	}
 	if open != nil {

@@ -189,7 +189,7 @@ func (s *stage) judge(in *injector, err error, kept bool) error {
 		return fmt.Errorf("the run reports success with %d new files of %d", news, len(s.new))
 	}
 	if in.kind != nil && !in.kind.dies && len(rest) > 0 && !kept && !in.excused() {
-		return fmt.Errorf("left behind: %v", rest)
+		return fmt.Errorf("leftover files: %v", rest)
 	}
 	return nil
 }

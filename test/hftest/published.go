@@ -154,11 +154,11 @@ type published struct {
 	tower      bool
 	store      store
 	layers     [2]int   // of the language model: before and after
-	part       bool     // what is made small is a part that sees or hears
+	part       bool     // a vision or audio encoder is made small
 	gone       []string // names of the table that stand for sizes of a part that is not there
 }
 
-// part matches the keys of configurations of parts that see or hear.
+// part matches the keys of configurations of vision and audio encoders.
 var part = regexp.MustCompile(`vision|audio|encoder|adapter|projector`)
 
 // view returns what the converter sees in a configuration.

@@ -33,7 +33,7 @@ type Spec struct {
 	// between them
 	Pickled  string
 	Variants []Variant // besides those of Standard
-	Encoder  bool      // what is converted is the part that sees or hears (--mmproj)
+	Encoder  bool      // the vision or audio encoder is converted (--mmproj)
 	NoEdge   bool      // leave out awkward values: the reference's result depends on the CPU there
 	OneFile  bool      // no variant has shards: the reference takes one file
 	Sharded  bool      // all variants have shards: the reference asks for their index
@@ -212,7 +212,7 @@ func (s *Spec) Class() string {
 	return cfg.Class
 }
 
-// sideFiles are the files that say what a spec's checkpoint is.
+// sideFiles are the files of a spec's checkpoint besides the weights.
 type sideFiles struct {
 	*Spec
 	config []byte
@@ -244,7 +244,7 @@ func add(s Spec) {
 // Specs returns the specs of language models, sorted by name.
 func Specs() []*Spec { return sorted(false) }
 
-// Encoders returns the specs of parts that see or hear, sorted by name.
+// Encoders returns the specs of vision and audio encoders, sorted by name.
 func Encoders() []*Spec { return sorted(true) }
 
 func sorted(encoders bool) []*Spec {

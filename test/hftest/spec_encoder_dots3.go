@@ -1,6 +1,6 @@
 package hftest
 
-// What dots3-note sees and hears with: the language model's keys are at the root.
+// The vision and audio encoders of dots3-note: the language model's keys are at the root.
 func init() {
 	add(Spec{
 		Name: "mm_dots3note", Encoder: true, Tokenizer: "bpe:qwen2",

@@ -128,7 +128,7 @@ func (e *env) row(line string) ([]tensor, error) {
 			}
 			n, ok := v.(float64)
 			if ok && n == 0 && e.view != nil {
-				return nil // a size of zero says that there is no such tensor
+				return nil // a size of zero: there is no such tensor
 			}
 			if !ok || n != math.Trunc(n) || n < 1 {
 				return fmt.Errorf("%s is %v, want a whole number from 1", dim, v)

@@ -8,7 +8,7 @@ import (
 
 // writeQwen writes the tokenizer of the first Qwen: the bytes and the merges of
 // baseBPE with their ranks. Its special tokens have the ids that published models
-// give them, far above; the rows between are of no token.
+// give them, far above; the rows between belong to no token.
 func writeQwen(files map[string][]byte) error {
 	var b strings.Builder
 	rank := 0

@@ -2,7 +2,7 @@
 leaves out, per model_type: one JSON object per line. Values that follow from
 other keys are left out; they are found by changing the sizes that they may
 follow from. "alias" are the other names of keys. "parts" are the configurations of
-what sees and hears: the name of their row, TYPE/KEY where the class is the same
+vision and audio encoders: the name of their row, TYPE/KEY where the class is the same
 whatever model_type they have; their rows are printed, too. "text" are the values that
 the class passes to that of its language model. Usage: defaults.py TYPE ..."""
 import json, sys

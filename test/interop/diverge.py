@@ -1,6 +1,6 @@
 """Compares two models over a text in float64.  diverge.py IN.json OUT.json
 
-IN says which tokens, in chunks of how many ("tokens", "chunk"), and where logits come from ("base", "model"): a file has
+IN has the tokens, the length of chunks ("tokens", "chunk"), and the sources of logits ("base", "model"): a file has
 them as float32, a row for each position of the second half of a chunk; a folder is a checkpoint of a Llama, which
 transformers runs, all of it in float64. OUT gets the figures that eval.Comparison has.
 """

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Writes golden files under DEST, the root of this repository or of a copy of it, anew with the reference's tools in the
-# chroot ORACLE_ROOT. The README of each testdata folder says what its step makes.
+# chroot ORACLE_ROOT. The README of each testdata folder lists the files of its step.
 #   golden.sh DEST [STEP ...]    STEP: pipeline tokenizer general rope torchmath defaults matrices recipes quants tables unicode
 #                                encode arch lora (all of them without one), and realmatrix, whose last digits depend on the CPU
 set -eu

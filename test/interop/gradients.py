@@ -1,7 +1,7 @@
 """Gradients of a loss at hidden states.  gradients.py IN.json OUT.bin
 
-IN names a checkpoint ("model") and says which tokens, in chunks of how many ("tokens", "chunk"), and from which position of
-each on the loss is ("first"). transformers runs it in float64. OUT gets, as float64, the sum of -ln of the
+IN names a checkpoint ("model") and has the tokens, the length of chunks ("tokens", "chunk"), and the first position of
+each chunk with a loss ("first"). transformers runs it in float64. OUT gets, as float64, the sum of -ln of the
 probabilities of the next tokens, then its gradients by what goes into each layer and by what comes out of the last one,
 [layers + 1, tokens, width].
 """

@@ -1,6 +1,6 @@
 // Package layers has the tests of the repository as a whole: which folder may
 // import which, that every public one shows its use, that every testdata folder
-// says where its files are from, and that another module can import the library.
+// names the source of its files, and that another module can import the library.
 package layers
 
 import (
@@ -109,7 +109,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestReadmes fails for a testdata folder that does not say what made its files.
+// TestReadmes fails for a testdata folder without a README.md.
 func TestReadmes(t *testing.T) {
 	found := 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -129,7 +129,7 @@ func TestReadmes(t *testing.T) {
 			}
 			found++
 			if _, err := os.Stat(filepath.Join(path, "README.md")); err != nil {
-				t.Errorf("%s: no README.md that says what made the files, and how to make them again",
+				t.Errorf("%s: no README.md with the origin of the files and the command that makes them again",
 					strings.TrimPrefix(path, root+"/"))
 			}
 			return fs.SkipDir

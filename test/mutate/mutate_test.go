@@ -152,7 +152,7 @@ func (s *step) run(name string, f func(ctx context.Context) error) (ok bool) {
 			ok = false
 		}
 	}()
-	// a panic of another goroutine ends the program: this file says where it was
+	// a panic of another goroutine ends the program: this file names the mutant
 	if *mutants > 0 {
 		if err := os.WriteFile(filepath.Join(os.TempDir(), "last-mutant"), []byte(s.what+": "+name+"\n"),
 			0o666); err != nil {

@@ -55,7 +55,7 @@ type recipe struct {
 	arg   string
 	flags []string
 	bits  int  // class of the goals: 1 for types with codebooks of 2 and 3 bits
-	like  bool // also types by worth at its size
+	like  bool // also bit allocation at its size
 }
 
 // MXFP4 is a recipe for experts only: the layers' other matrices get it by name.
@@ -87,7 +87,7 @@ const (
 	weighed   = "matrix" // the reference with its importance matrix
 	high      = "high"
 	best      = "best"
-	highWorth = "high-worth" // with types by worth
+	highWorth = "high-worth" // with bit allocation
 	bestWorth = "best-worth"
 	highOther = "high-other"
 	bestOther = "best-other"

@@ -6,7 +6,7 @@ train.py MODEL GOLLAMA TEXTS OUT MINUTES
 MODEL is a name of MODELS, GOLLAMA the folder of the model that gives the tokenizer and something
 to begin with. The rate follows the clock: it has fallen to nothing when the minutes are over,
 however fast the machine is. OUT gets the newest weights every five minutes, BF16; training ends
-early, with those of that moment, at SIGTERM. If OUT is there already, it goes on from it, with a
+early, with those of that moment, at SIGTERM. If OUT is there already, training continues from it, with a
 rate that begins anew. One thread. Weights and activations are BF16, sums of weights float32."""
 
 import math, os, shutil, signal, sys, time
@@ -27,7 +27,7 @@ MODELS = {
     "qwengo": ("Go", Qwen3ForCausalLM, Qwen3Config(
         hidden_size=512, intermediate_size=1536, num_hidden_layers=3, num_attention_heads=8,
         num_key_value_heads=2, head_dim=64, tie_word_embeddings=True, **COMMON), "taught"),
-    # experts that begin as parts of gollama's layers, and learn another language
+    # experts that are initialized with parts of gollama's layers, and learn another language
     "mixpy": ("Python", MixtralForCausalLM, MixtralConfig(
         hidden_size=256, intermediate_size=256, num_hidden_layers=5, num_attention_heads=8,
         num_key_value_heads=2, head_dim=32, num_local_experts=8, num_experts_per_tok=2,

@@ -5,7 +5,7 @@
 //	go run ./test/soak -bin bin -kills 1000
 //
 // As root it makes an ext4 file system of a few megabytes in a file, and mounts it. Then it can cut the power, too: it
-// copies that file as it is, without what the system had not written yet, and goes on from the copy. Elsewhere it works
+// copies that file as it is, without what the system had not written yet, and resumes from the copy. Elsewhere it works
 // in a folder.
 package main
 

@@ -173,7 +173,7 @@ func (s *soak) reset(j *job, old bool) error {
 	return err
 }
 
-// resume returns what has a job go on from what is left.
+// resume returns the flags with which a job resumes.
 func (j *job) resume(on bool) []string {
 	if on && !j.inPlace && len(j.commands) == 1 { // parts do so anyway
 		return []string{"--resume"}

@@ -62,7 +62,7 @@ func FuzzEncode(f *testing.F) {
 			ids, err := v.Encode(text, vocab.Options{ParseSpecial: parse})
 			if err != nil {
 				if !fault.Has(err) {
-					t.Fatalf("%q: %v is of no kind", text, err)
+					t.Fatalf("%q: an error of no kind: %v", text, err)
 				}
 				continue
 			}
@@ -109,7 +109,7 @@ func FuzzMetadata(f *testing.F) {
 		v, err := vocab.New(file.Metadata)
 		if err != nil {
 			if !errors.Is(err, fault.Broken) && !errors.Is(err, fault.Unsupported) {
-				t.Fatalf("%v is of no kind", err)
+				t.Fatalf("an error of no kind: %v", err)
 			}
 			return
 		}
@@ -117,7 +117,7 @@ func FuzzMetadata(f *testing.F) {
 			ids, err := v.Encode("ab <mask> Ünïcödé\n12345 <unused> a漢",
 				vocab.Options{AddSpecial: true, ParseSpecial: parse})
 			if err != nil && !fault.Has(err) {
-				t.Fatalf("%v is of no kind", err)
+				t.Fatalf("an error of no kind: %v", err)
 			}
 			for _, id := range ids {
 				if id < 0 || int(id) >= v.Len() {

@@ -275,9 +275,9 @@ func (v *Vocab) partition(text string, parse bool) []fragment {
 // isSpace is C's isspace.
 func isSpace(b byte) bool { return '\t' <= b && b <= '\r' || b == ' ' }
 
-// OutOfRange returns the keys of metadata that name tokens by ids that are of none, and the
-// number of tokens: programs take others in their place. Without a list of tokens there is no
-// such key.
+// OutOfRange returns the keys of metadata with ids of tokens that are out of range, and the
+// number of tokens: programs take other tokens in their place. Without a list of tokens there
+// is no such key.
 func OutOfRange(m gguf.Metadata) (of gguf.Metadata, tokens int) {
 	const prefix = "tokenizer.ggml."
 	list, ok := m.Get(prefix + "tokens")

@@ -38,7 +38,7 @@ func (c *scanner) run(pos int, want class) int {
 	}
 }
 
-// others returns the end of the characters from pos on that are of no class of not.
+// others returns the end of the characters from pos on that belong to no class of not.
 func (c *scanner) others(pos int, not class) int {
 	for {
 		_, cl, n := c.at(pos)

@@ -83,8 +83,8 @@ func (s *spmSession) encode(ids []int32, fragment string, first bool) ([]int32, 
 		fragment = " " + fragment
 	}
 	text := strings.ReplaceAll(fragment, " ", blank)
-	// The first byte of a character says how long it is: one that is cut off takes what
-	// comes after it, ▁ too.
+	// The length of a character follows from its first byte: one that is cut off takes the
+	// bytes after it, ▁ too.
 	pieces := s.pieces && utf8.ValidString(text)
 	for len(text) > 0 {
 		n := len(text)

@@ -78,13 +78,13 @@ type kind interface {
 	session() session
 }
 
-// session appends the ids of a fragment without special tokens. first says that the
+// session appends the ids of a fragment without special tokens. first is true if the
 // fragment begins the text or comes after a special token.
 type session interface {
 	encode(ids []int32, fragment string, first bool) ([]int32, error)
 }
 
-// Options say what Encode does besides encoding.
+// Options decide what Encode does besides encoding.
 type Options struct {
 	// AddSpecial puts BOS and EOS around the text, if the file says so.
 	AddSpecial bool

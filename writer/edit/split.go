@@ -81,8 +81,8 @@ func Split(s *gguf.Set, prefix string, cut gguf.Cut, bare bool) ([]*writer.File,
 }
 
 // Merge returns the file at path that the shards of a model are joined to. Its bytes are those of
-// llama-gguf-split --merge, which leaves the keys of shards in the file and says that there
-// are 0: with clean they are left out. A model that is not in shards is an error of kind
+// llama-gguf-split --merge, which leaves the keys of shards in the file, with
+// split.count 0: with clean they are left out. A model that is not in shards is an error of kind
 // fault.Refused.
 func Merge(s *gguf.Set, path string, clean bool) (*writer.File, error) {
 	m := s.Metadata().Carried()

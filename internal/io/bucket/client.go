@@ -73,7 +73,7 @@ func New(opt Options) (*Client, error) {
 				"http://HOST, without user and path")
 	}
 	if opt.Region == "" && opt.Endpoint != DefaultEndpoint {
-		opt.Region = "us-east-1" // what servers say that know no regions
+		opt.Region = "us-east-1" // the answer of servers without regions
 	}
 	opt.Stall, opt.Pause = cmp.Or(opt.Stall, time.Minute), cmp.Or(opt.Pause, time.Second/2)
 	c := &Client{opt: opt, transport: http.DefaultTransport.(*http.Transport).Clone()}
@@ -123,7 +123,7 @@ func (e *answer) text() string {
 		text += " (" + e.code + ")"
 	}
 	if e.code == "PermanentRedirect" || e.code == "AuthorizationHeaderMalformed" {
-		text += "; AWS_REGION says where a bucket is"
+		text += "; set AWS_REGION to the bucket's region"
 	}
 	return text
 }

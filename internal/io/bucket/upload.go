@@ -59,8 +59,8 @@ const (
 	slowest = 10 * time.Minute
 )
 
-// StateSuffix is what the name of a file has at its end that says how far an upload is. It is next to
-// the file that is uploaded, until the object is there.
+// StateSuffix ends the name of the file with the state of an upload. It is next to the file that is uploaded, until
+// the object is there.
 const StateSuffix = ".upload"
 
 // ErrSame is the cause of an error about an object that another upload has made, if it has the content of the file.

@@ -33,7 +33,7 @@ func newClient(t *testing.T, s *buckettest.Server) *bucket.Client {
 	return c
 }
 
-// newFile makes a file of some parts, and says what it will be.
+// newFile makes a file of some parts, and returns it with its content.
 func newFile(t *testing.T, key string, size int) (bucket.File, []byte) {
 	t.Helper()
 	data := make([]byte, size)
@@ -163,7 +163,8 @@ func TestUpload(t *testing.T) {
 			c := newClient(t, s)
 			one, data := newFile(t, "a/one", 5*pieceBytes+1)
 			two, more := newFile(t, "a/two", pieceBytes-1)
-			if name == "damages" { // a part that comes damaged is refused for good: nothing says that it would help
+			// a part that comes damaged is refused for good: nothing suggests that another try would help
+			if name == "damages" {
 				if err := upload(c, false, one, two); err == nil || status(err) == "" || len(s.Names()) > 0 {
 					t.Fatalf("%v, objects %v", err, s.Names())
 				}

@@ -37,7 +37,7 @@ func (f *File) String() string { return fmt.Sprintf("%s: %d bytes, %s", f.name, 
 const headBytes = 1 << 20
 
 // Open asks for the beginning of a file and learns its size from the answer. fixed
-// says that the address belongs to one content for ever.
+// is true if the content of the address never changes.
 func (c *Client) Open(ctx context.Context, address string, fixed bool) (*File, error) {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -72,9 +72,9 @@ func parseLog(log []byte, size int64) (entries []entry, sound bool) {
 	return entries, len(log) == 0
 }
 
-// Keep makes f keep what it reads in a folder, which is made if it is not there, and
-// read what an earlier run has left in it. A file whose server does not name its
-// state cannot be kept, because nobody could say whether it is still the same.
+// Keep makes f store what it reads in a folder, which is made if it is not there, and
+// use what an earlier run has stored there. A file whose server sends neither ETag nor
+// Last-Modified cannot be kept, because a change would not be noticed.
 func (f *File) Keep(folder string, fixed bool) error {
 	if !fixed && f.state == "" {
 		return fault.Errorf(fault.Unsupported,

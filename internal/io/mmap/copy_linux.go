@@ -9,7 +9,7 @@ import (
 
 // CopyTo has the system copy n bytes of the file from offset from on to offset to of dst,
 // without them passing through the program; file systems that can share blocks may do
-// that. errors.ErrUnsupported says that reading and writing has to do it: then any of
+// that. After errors.ErrUnsupported the caller has to read and write: then any of
 // the bytes may be there. Bytes that are lost since Open give the cause ErrChanged.
 func (f *File) CopyTo(dst Descriptor, to, from, n int64) error {
 	if f.file == nil || from < 0 || n < 0 || from > f.Size()-n {

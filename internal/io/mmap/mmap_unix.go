@@ -19,5 +19,5 @@ func mapFile(f *os.File, size int) ([]byte, error) {
 
 func unmap(data []byte) error { return unix.Munmap(data) }
 
-// A refused hint costs speed only, so its error is of no use to anyone.
+// A refused hint costs speed only, so its error is ignored.
 func adviseSequential(data []byte) { _ = unix.Madvise(data, unix.MADV_SEQUENTIAL) }

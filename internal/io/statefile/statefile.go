@@ -39,7 +39,7 @@ type Kind struct {
 	Max     int64  // bytes of a body, at most
 }
 
-// maxOf bounds what a file says that it belongs to, in bytes.
+// maxOf bounds the description of what a file belongs to, in bytes.
 const maxOf = 64 << 10
 
 // firstWords begin every file of state.
@@ -178,8 +178,8 @@ func (k Kind) ReadOf(path, of string) ([]byte, error) {
 	return body, nil
 }
 
-// sizes returns how many bytes say what a file of so many bytes belongs to, and how many its body has, by its
-// beginning.
+// sizes returns from the head of a file of size bytes the length of the description of what it belongs to, and that
+// of its body.
 func (k Kind) sizes(path string, head []byte, size int64) (of, body int64, err error) {
 	magic := k.Magic()
 	if len(head) < len(magic) || string(head[:len(magic)]) != magic {

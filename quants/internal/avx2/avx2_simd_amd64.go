@@ -2,12 +2,12 @@
 
 // Package avx2 has kernels of 256 bits for amd64. They widen, narrow and shuffle
 // elements, which package simd cannot do: hence simd/archsimd, and the scalar code
-// elsewhere. cpu.Machine says where they run. QuantizeX and DequantizeX are those of
+// elsewhere. cpu.Machine decides where they run. QuantizeX and DequantizeX are those of
 // package scalar; the encoders of Q4_0, Q4_1, Q5_0 and Q5_1 ignore importance.
 //
 // Common to all:
 //
-//   - A kernel takes as much as it can in whole steps and says how much that was;
+//   - A kernel takes as much as it can in whole steps and returns how much that was;
 //     a scalar function does the rest.
 //   - A function that holds vectors has no scalar float32 (golang/go#80835):
 //     constants and scales are broadcast as integers.

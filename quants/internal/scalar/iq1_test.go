@@ -10,7 +10,7 @@ import (
 )
 
 // A search for cuts from a lower bound gives the fit of the search without, or
-// says that it is in doubt. Both happen.
+// reports a doubt. Both happen.
 func TestCutBound(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	same, doubtful := 0, 0

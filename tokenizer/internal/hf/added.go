@@ -225,7 +225,7 @@ func (t *trie) addAll(ids map[string]int) {
 	}
 }
 
-// add adds a text; twice says that it was there, and other whose it is.
+// add adds a text; twice is true if it was there already, with the id other.
 func (t *trie) add(s string, id int) (other int, twice bool) {
 	at := int32(0)
 	for i := range len(s) {

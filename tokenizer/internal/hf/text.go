@@ -8,8 +8,8 @@ import (
 
 // text is a part of the input on its way through the normalizer and the
 // pre-tokenizer. If traced, at gives for each byte the place in the input that it
-// comes from; nil says that it comes from first plus its place. Only a Metaspace
-// that asks for the first piece needs places.
+// comes from; if nil, that is first plus its index. Only a Metaspace that asks for
+// the first piece needs places.
 type text struct {
 	s      string
 	budget budget
