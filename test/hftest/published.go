@@ -128,7 +128,7 @@ func (p *published) cutLayers(q object, table []tensor) {
 }
 
 // ErrNoPart is the error for configurations without a vision or audio encoder.
-var ErrNoPart = errors.New("no part that sees or hears")
+var ErrNoPart = errors.New("no vision or audio encoder")
 
 // infinity is a number that JSON has no spelling for, and infinite what stands for it.
 var infinity = regexp.MustCompile(`([:\[,]\s*)Infinity\b`)
