@@ -111,7 +111,7 @@ func (m *Model) stateKeys(ctx context.Context, r Run, sums *imatrix.Sums, c *Cal
 var mismatches = map[string]string{
 	keyText: "for another text", keyChunk: "with another chunk size", keyModel: "for another model",
 	keyMerged: "with other merged files",
-	keyOutput: "with another setting of --process-output", keyGroup: "with another number of chunks per group",
+	keyOutput: "with another choice about the output matrix", keyGroup: "with another number of chunks per group",
 }
 
 // readState returns the sums of a state file and the number of chunks that they cover.

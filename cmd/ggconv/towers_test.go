@@ -170,7 +170,7 @@ func TestTowersRefused(t *testing.T) {
 		"tile marks": {spec: "mm_minicpmv4_7",
 			files: map[string]string{"tokenizer.json": `{"model": {"type": "BPE", "vocab": {"<": 0, "/": 1, "image": 2, ">": 3}, "merges": []}}`}, code: 3, want: `"</image>" is`},
 		"no tile marks": {spec: "mm_minicpmv4_7", remove: "tokenizer.json", code: 3,
-			want: "tokenizer.json: file does not exist (it has the tokens"},
+			want: "tokenizer.json: file does not exist (needed for the ids of the tokens"},
 		"layers by default": {spec: "mm_deepseek_ocr2",
 			set: `{"vision_config": {"intermediate_size": 96, "image_size": 1024, "width": {"qwen2-0-5b": {"dim": 56}, "sam_vit_b": {"heads": 2, "layers": 4, "width": 32}}}}`, code: 3, want: "model.qwen2_model.model.model.layers.10.input_layernorm.weight"},
 		"other windows": {spec: "mm_deepseek_ocr2",

@@ -175,7 +175,7 @@ func TestImatrixAgain(t *testing.T) {
 		{[]string{dir, "-f", more, "-c", "64"}, 5, "for another text"},
 		{[]string{dir, "-f", text, "-c", "32"}, 5, "with another chunk size"},
 		{[]string{dir, "-f", text, "-c", "64", "--in-file", plain}, 5, "with other merged files"},
-		{[]string{dir, "-f", text, "-c", "64", "--process-output"}, 5, "another setting of --process-output"},
+		{[]string{dir, "-f", text, "-c", "64", "--process-output"}, 5, "with another choice about the output matrix"},
 	} {
 		if err := os.WriteFile(state, saved, 0o666); err != nil {
 			t.Fatal(err)
