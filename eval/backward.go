@@ -137,8 +137,8 @@ func (m *Model) reversible() error {
 			}
 			if !ok {
 				return fault.Errorf(fault.Unsupported,
-					"%s: models of architecture %q cannot be run backwards: %T has no backward pass", m.source.Path,
-					m.p.arch, part)
+					"%s: models of architecture %q cannot be run backwards: their %s has no backward pass",
+					m.source.Path, m.p.arch, partName(part))
 			}
 		}
 	}

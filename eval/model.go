@@ -67,6 +67,9 @@ type mixer interface {
 	mix(s *stream, y, x []float32, n int, last bool) error
 }
 
+// partName names a mixer in messages.
+func partName(m mixer) string { return strings.TrimPrefix(fmt.Sprintf("%T", m), "*eval.") }
+
 // builder finds what the layers of a model are made of.
 type builder struct {
 	m *Model
@@ -200,9 +203,8 @@ func (m *Model) resolve(k *keys, t *tensors) {
 			switch l.mixer.(type) {
 			case *attention, *shortConv:
 			default:
-				t.fail(errUnsupported,
-					"%q is false, but layer %d (%T) is causal",
-					p.arch+".attention.causal", i, l.mixer)
+				t.fail(errUnsupported, "%q is false, but the %s of layer %d is causal",
+					p.arch+".attention.causal", partName(l.mixer), i)
 			}
 		}
 		if feedNorm != "post_attention_norm" {

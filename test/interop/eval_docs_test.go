@@ -2,6 +2,7 @@ package interop
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -47,8 +48,9 @@ var reasons = map[string]string{}
 // such a model.
 func skip(t *testing.T, why any) {
 	t.Helper()
-	reasons[t.Name()] = reason(fmt.Sprint(why))
-	t.Skip(why)
+	text := reason(fmt.Sprint(why))
+	reasons[t.Name()] = text
+	t.Skip(cmp.Or(text, "does not apply to such a model"))
 }
 
 var (
