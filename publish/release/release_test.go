@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"ggforge/publish/card"
 	"ggforge/publish/naming"
 	"ggforge/quantize"
+	"ggforge/quantize/calibrate"
 	"ggforge/test/buckettest"
 	"ggforge/test/hftest"
 	"ggforge/writer"
@@ -90,6 +92,20 @@ func TestSchema(t *testing.T) {
 	for key := range s.Properties {
 		if !strings.Contains(string(text), "`"+key) {
 			t.Errorf("docs/publishing.md: nothing of %s", key)
+		}
+	}
+}
+
+// TestEfforts checks that plans accept the efforts of package calibrate, and their schema names no other.
+func TestEfforts(t *testing.T) {
+	f, _ := reflect.TypeFor[Calibration]().FieldByName("Effort")
+	if got, want := strings.Split(f.Tag.Get("enum"), ","), calibrate.Efforts(); !slices.Equal(got, want) {
+		t.Errorf("efforts of a plan: %q, want %q", got, want)
+	}
+	for _, effort := range calibrate.Efforts() {
+		text := "source: x\noutput: o\noutputs: [Q4_0]\ncalibration: {text: t, effort: " + effort + "}"
+		if _, err := Parse("p", []byte(text)); err != nil {
+			t.Error(err)
 		}
 	}
 }
