@@ -59,13 +59,14 @@ var (
 	unknown   = regexp.MustCompile(`^((?:metadata keys|tensors) not supported by the .*evaluator: [^ ,;]+)[ ,;].*$`)
 	spaces    = regexp.MustCompile(` +`)
 	filePaths = regexp.MustCompile(`(/[\w.+-]+)+(: )?|\./[\w./-]+:\d+: `)
+	noAnswer  = regexp.MustCompile(`^Post "[^"]*": EOF:? ?`) // of net/http; the runtime's own message follows
 )
 
 // reason returns the essence of a message, without what differs from run to run.
 func reason(why string) string {
 	why, ok := strings.CutPrefix(why, "the runtime: ")
 	why, _, _ = strings.Cut(strings.TrimSpace(logTime.ReplaceAllString(why, "")), "\n")
-	why = strings.TrimSpace(filePaths.ReplaceAllString(why, ""))
+	why = strings.TrimSpace(filePaths.ReplaceAllString(noAnswer.ReplaceAllString(why, ""), ""))
 	why = unknown.ReplaceAllString(spaces.ReplaceAllString(why, " "), "$1")
 	for _, cause := range []string{"ggeval: ", "llama_model_load: ", "error loading model: ", "error loading model ",
 		"hyperparameters: ", "check_tensor_dims: "} {
@@ -358,8 +359,10 @@ func TestReason(t *testing.T) {
 		"the runtime: ": "the runtime ends without a message",
 		"the runtime: 0.00.120.382 E llama_model_load: error loading model: done_getting_tensors: wrong " +
 			"number\n0.00.127.478 E common_fit_params: encountered": "the runtime: done_getting_tensors: wrong number",
-		"the runtime: ./tools/imatrix/imatrix.cpp:1430: GGML_ASSERT(!add_eos) failed": "the runtime: GGML_ASSERT(!add_eos) failed",
-		"/opt/oracle/srv/a-b/f32.gguf: keys that nobody knows: a.b = 1":               "keys that nobody knows: a.b = 1",
+		"the runtime: ./tools/imatrix/imatrix.cpp:1430: GGML_ASSERT(!add_eos) failed":                  "the runtime: GGML_ASSERT(!add_eos) failed",
+		"the runtime: Post \"http://runtime/embedding\": EOF: ./a/b.cpp:1: GGML_ASSERT(buffer) failed": "the runtime: GGML_ASSERT(buffer) failed",
+		"the runtime: Post \"http://runtime/embedding\": EOF: ":                                        "the runtime ends without a message",
+		"/opt/oracle/srv/a-b/f32.gguf: keys that nobody knows: a.b = 1":                                "keys that nobody knows: a.b = 1",
 		"/a/f32.gguf: metadata keys not supported by the \"x\" evaluator: x.b = 1, x.c = 2; ggeval refuses": "metadata " +
 			"keys not supported by the \"x\" evaluator: x.b",
 		"": "",
