@@ -37,9 +37,9 @@ func (j *Job) prepareAdapter(ctx context.Context) error {
 	opt := j.options
 	if opt.VocabOnly || opt.ConfigOnly || opt.Split != (Split{}) || opt.FuseQKV || opt.FuseGateUp || opt.Dense ||
 		opt.Mistral || opt.EmbedTokenizer || opt.Pre != "" ||
-		opt.NextN != config.WithNextN || opt.DSpark || opt.Tower || len(opt.Merge) > 0 {
+		opt.NextN != config.WithNextN || opt.DSpark || opt.MMProj || len(opt.Merge) > 0 {
 		return fault.Errorf(fault.Usage,
-			"is a LoRA adapter: options about vocabularies, layers, towers, shards and other adapters are for models")
+			"is a LoRA adapter: options about vocabularies, layers, the mmproj file, shards and other adapters are for models")
 	}
 	switch {
 	case !slices.Contains(adapterTypes, opt.Type):

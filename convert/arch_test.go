@@ -107,7 +107,7 @@ func optionsOf(t *testing.T, flags []string) (opt convert.Options) {
 			i++
 			opt.Target = flags[i]
 		case "--mmproj":
-			opt.Tower = true
+			opt.MMProj = true
 		case "--mtp":
 			opt.NextN = config.OnlyNextN
 		case "--no-nextn", "--no-mtp":

@@ -61,7 +61,7 @@ func TestBeside(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.spoil(t, dir)
-			job, err := convert.Prepare(t.Context(), dir, convert.Options{Tower: true})
+			job, err := convert.Prepare(t.Context(), dir, convert.Options{MMProj: true})
 			if err == nil {
 				job.Close()
 			}

@@ -19,7 +19,7 @@ func (j *Job) loadConfig() (*config.Config, error) {
 				config.ParamsFile)
 		}
 		lookup := arch.Lookup
-		if opt.Tower {
+		if opt.MMProj {
 			lookup = arch.LookupEncoder
 		}
 		if _, err := lookup(opt.Class); err != nil {
@@ -27,7 +27,7 @@ func (j *Job) loadConfig() (*config.Config, error) {
 		}
 	}
 	if j.model.decider != nil {
-		return arch.LoadDecision(opt.Class, j.model.decider, opt.Tower)
+		return arch.LoadDecision(opt.Class, j.model.decider, opt.MMProj)
 	}
 	if !opt.Mistral {
 		if cfg, err := j.withoutConfig(); cfg != nil || err != nil {
@@ -37,7 +37,7 @@ func (j *Job) loadConfig() (*config.Config, error) {
 	if opt.Mistral {
 		return arch.LoadMistral(j.in.files)
 	}
-	if opt.Tower {
+	if opt.MMProj {
 		return arch.LoadEncoder(opt.Class, j.in.files)
 	}
 	cfg, err := arch.LoadConfigAs(opt.Class, j.in.files)
@@ -75,7 +75,7 @@ func (j *Job) withoutConfig() (*config.Config, error) {
 	if !config.IsPocketTTS(shapes) {
 		return nil, nil
 	}
-	return config.ParsePocketTTS(file, shapes, j.options.Tower)
+	return config.ParsePocketTTS(file, shapes, j.options.MMProj)
 }
 
 // gather returns the view of the configuration with all that the tables ask for. known are the facts that are known

@@ -192,7 +192,7 @@ func (j *Job) openConfig(ctx context.Context) (*config.View, error) {
 
 // findArch looks up the architecture for a configuration.
 func (j *Job) findArch(cfg *config.View) (err error) {
-	if j.options.Tower {
+	if j.options.MMProj {
 		j.Arch, err = arch.EncoderFor(cfg)
 	} else {
 		j.Arch, err = arch.For(cfg)

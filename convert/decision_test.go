@@ -260,7 +260,7 @@ func TestDecisionBase(t *testing.T) {
 		t.Fatal(err)
 	}
 	prepare := func(opt convert.Options) error {
-		if !opt.Tower {
+		if !opt.MMProj {
 			opt.Pre = s.PreTokenizer()
 		}
 		job, err := convert.Prepare(t.Context(), dir, opt)
@@ -276,7 +276,7 @@ func TestDecisionBase(t *testing.T) {
 		!strings.Contains(err.Error(), hftest.BaseID) {
 		t.Errorf("%v, want an error that asks for %s", err, hftest.BaseID)
 	}
-	if err := prepare(convert.Options{HubCache: s.Hub(dir), Tower: true}); !errors.Is(err, fault.Unsupported) {
+	if err := prepare(convert.Options{HubCache: s.Hub(dir), MMProj: true}); !errors.Is(err, fault.Unsupported) {
 		t.Errorf("%v, want an error that there is no tower", err)
 	}
 	for _, revision := range []string{"fedcba9876543210fedcba9876543210fedcba98", "../x"} {

@@ -94,7 +94,7 @@ func (j *Job) describe(ctx context.Context, cfg *config.View) error {
 			j.metadata.Set(kv.Key, kv.Value)
 		}
 	}
-	if opt.Tower {
+	if opt.MMProj {
 		j.metadata.Set("general.type", gguf.String("mmproj"))
 	}
 	late, err := j.Arch.HeaderLastKVs(cfg)
@@ -116,7 +116,7 @@ func (j *Job) describe(ctx context.Context, cfg *config.View) error {
 // vocab reads the vocabulary, an empty one of what has none.
 func (j *Job) vocab(cfg *config.View) (*tokenizer.Vocab, error) {
 	opt := j.options
-	if opt.Tower {
+	if opt.MMProj {
 		return &tokenizer.Vocab{}, nil
 	}
 	size := j.Arch.VocabSize

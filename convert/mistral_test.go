@@ -187,16 +187,16 @@ func TestMistralExperts(t *testing.T) {
 	}
 }
 
-// TestMistralTower converts what sees in Mistral's own format; make interop compares the
+// TestMistralMMProj converts the vision encoder in Mistral's own format; make interop compares the
 // files with the reference's.
-func TestMistralTower(t *testing.T) {
+func TestMistralMMProj(t *testing.T) {
 	prepare := func(vision map[string]any, params ...any) (*convert.Job, error) {
 		all := map[string]any{"vision_encoder": vision}
 		for i := 0; i < len(params); i += 2 {
 			all[params[i].(string)] = params[i+1]
 		}
 		return convert.Prepare(t.Context(), mistralDir(t, all),
-			convert.Options{Mistral: true, Tower: true, Type: convert.F16})
+			convert.Options{Mistral: true, MMProj: true, Type: convert.F16})
 	}
 	with := func(key string, value any) map[string]any {
 		m := hftest.MistralVision()

@@ -35,8 +35,8 @@ type Options struct {
 	NextN config.NextN
 	// DSpark converts the block draft model (DSpark) of the checkpoint instead of the model.
 	DSpark bool
-	// Tower converts the vision or audio encoder with its projector (mmproj) instead of the language model.
-	Tower bool
+	// MMProj converts the vision or audio encoder with its projector (mmproj) instead of the language model.
+	MMProj bool
 	// Target is the directory of the target model of a draft model, which shares its tokenizer and hyperparameters; ""
 	// for none.
 	Target string
@@ -69,7 +69,7 @@ func (o Options) check() error {
 		return fault.Errorf(fault.Usage,
 			"drafts of blocks of tokens have no place for layers that predict further tokens, nor for Mistral's own format")
 	}
-	if !o.Tower {
+	if !o.MMProj {
 		return nil
 	}
 	for _, r := range []struct {

@@ -36,8 +36,8 @@ func (j *Job) Output(out string) (string, error) {
 	}
 	if st, err := os.Stat(out); err == nil && st.IsDir() {
 		switch {
-		case j.options.Tower:
-			return filepath.Join(out, j.general.TowerFileName(j.counts(), j.row().label)), nil
+		case j.options.MMProj:
+			return filepath.Join(out, j.general.MMProjFileName(j.counts(), j.row().label)), nil
 		case j.options.NextN == config.OnlyNextN:
 			return filepath.Join(out, j.general.DraftFileName(j.counts(), j.row().label)), nil
 		case j.options.VocabOnly:

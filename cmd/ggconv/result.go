@@ -93,7 +93,7 @@ type understanding struct {
 type supported struct {
 	Class        string `json:"class"`
 	Architecture string `json:"architecture"`
-	Tower        bool   `json:"mmproj"` // --mmproj converts its vision or audio encoder
+	MMProj       bool   `json:"mmproj"` // --mmproj converts its vision or audio encoder
 }
 
 // printModels lists the classes of the registry with their architectures, each on its

@@ -528,8 +528,8 @@ func (m *Metadata) DraftFileName(n Counts, fileType string) string {
 	return gguf.SafeName("mtp-"+stem(m.fields(n), text{}), "-"+strings.ToUpper(dashed(fileType))+".gguf")
 }
 
-// TowerFileName is FileName for a vision or audio encoder: the size is not in it.
-func (m *Metadata) TowerFileName(n Counts, fileType string) string {
+// MMProjFileName is FileName for a vision or audio encoder: the size is not in it.
+func (m *Metadata) MMProjFileName(n Counts, fileType string) string {
 	return gguf.SafeName("mmproj-"+stem(m.fields(n), text{}), "-"+strings.ToUpper(dashed(fileType))+".gguf")
 }
 

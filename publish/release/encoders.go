@@ -21,7 +21,7 @@ type encoderStep struct {
 func (r *Release) addEncoders(ctx context.Context) error {
 	for _, as := range r.types.encoders {
 		opt := r.checkpointOptions()
-		opt.Type, opt.Tower = as, true
+		opt.Type, opt.MMProj = as, true
 		job, err := convert.Prepare(ctx, r.plan.Source, opt)
 		if err != nil {
 			return err

@@ -24,13 +24,13 @@ import (
 //
 // like lists the classes of the same kind as one, asItStands reports those whose
 // configuration gets no defaults.
-func Published(name string, files map[string][]byte, tower bool, like func(class string) []string,
+func Published(name string, files map[string][]byte, encoder bool, like func(class string) []string,
 	asItStands func(class string) bool) (*Spec, error) {
 	cfg, err := parseObject(infinity.ReplaceAllString(string(files[config.ConfigFile]), `$1"`+infinite+`"`))
 	if err != nil {
 		return nil, fmt.Errorf("hftest: %s: %w", name, err)
 	}
-	p := published{config: cfg, asItStands: asItStands, tower: tower}
+	p := published{config: cfg, asItStands: asItStands, encoder: encoder}
 	view, err := p.view(cfg)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func Published(name string, files map[string][]byte, tower bool, like func(class
 	if has := func(m object) bool {
 		return slices.ContainsFunc(slices.Collect(maps.Keys(m)),
 			part.MatchString)
-	}; tower && has(p.base) && !has(cfg) {
+	}; encoder && has(p.base) && !has(cfg) {
 		return nil, ErrNoPart
 	}
 	p.shrink()
@@ -151,7 +151,7 @@ type published struct {
 	config     object // becomes the small one
 	base       object // that of spec
 	asItStands func(class string) bool
-	tower      bool
+	encoder    bool
 	store      store
 	layers     [2]int   // of the language model: before and after
 	part       bool     // a vision or audio encoder is made small
@@ -164,7 +164,7 @@ var part = regexp.MustCompile(`vision|audio|encoder|adapter|projector`)
 // view returns what the converter sees in a configuration.
 func (p *published) view(cfg object) (*config.View, error) {
 	parse := config.Parse
-	if p.tower {
+	if p.encoder {
 		parse = func(data []byte, raw func(string) bool) (*config.Config, error) {
 			return config.ParseEncoder("", data, raw)
 		}
@@ -182,7 +182,7 @@ func (p *published) view(cfg object) (*config.View, error) {
 func (p *published) nearest(classes []string) (best *Spec) {
 	most := 0
 	for _, class := range classes {
-		for _, s := range sorted(p.tower) {
+		for _, s := range sorted(p.encoder) {
 			if s.Class() != class || s.Target != "" || s.Files["hadamard_packing.json"] != "" {
 				continue
 			}
@@ -269,7 +269,7 @@ var oneBased = map[string]int{"full_attn_layers": 1, "kda_layers": 1}
 func (p *published) shrink() {
 	p.object(p.config, p.base, nil)
 	// what the file does not say would have the size of the model type's default
-	if p.config["vocab_size"] == nil && !p.tower {
+	if p.config["vocab_size"] == nil && !p.encoder {
 		for _, path := range textPaths {
 			if text := member(p.config, path); text != nil && text["vocab_size"] == nil {
 				if n := p.number(p.base, "vocab_size"); n != nil {
@@ -625,7 +625,7 @@ func (p *published) lacks(line string) bool {
 		if ok && !strings.Contains(line, "|") && strings.Contains(expr, part+".") {
 			p.gone = append(p.gone, strings.TrimSpace(name))
 		}
-		return !p.tower || p.config["vision_config"] != nil || p.config["audio_config"] != nil
+		return !p.encoder || p.config["vision_config"] != nil || p.config["audio_config"] != nil
 	}
 	return slices.ContainsFunc(p.gone, func(name string) bool {
 		return regexp.MustCompile(`\b`+name+`\b`).MatchString(strings.Join(columns(line)[1:], "|")) ||

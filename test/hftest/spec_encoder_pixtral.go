@@ -5,7 +5,7 @@ import "strings"
 func init() {
 	const vision = `"vision_config": {"attention_dropout": 0.0, "head_dim": 16, "hidden_act": "%s", "hidden_size": 32, "image_size": 112, "initializer_range": 0.02,
 				"intermediate_size": 64, "model_type": "pixtral", "num_attention_heads": 2, "num_channels": 3, "num_hidden_layers": 3, "patch_size": 14, "rope_theta": 10000.0}`
-	const tower = `
+	const encoder = `
 			bid = vision_config.num_hidden_layers
 			w = vision_config.hidden_size
 			ff = vision_config.intermediate_size
@@ -32,7 +32,7 @@ func init() {
 			"projector_hidden_act": "gelu", "tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.45.0.dev0",
 			"vision_feature_layer": -1, "vision_feature_select_strategy": "full", ` + text + `, ` + strings.Replace(vision, "%s", "gelu", 1) + `}`,
 		Files: map[string]string{"preprocessor_config.json": pre},
-		Tensors: tower + `
+		Tensors: encoder + `
 			multi_modal_projector.linear_{1,2}.bias           | 64
 			model.embed_tokens.weight                         | 1027, 64
 			language_model.model.layers.0.mlp.up_proj.weight  | 96, 64
@@ -48,7 +48,7 @@ func init() {
 			"projector_hidden_act": "gelu", "spatial_merge_size": 2, "torch_dtype": "bfloat16", "transformers_version": "4.50.0.dev0", "vision_feature_layer": -1, ` +
 			text + `, ` + strings.Replace(vision, "%s", "silu", 1) + `}`,
 		Files: map[string]string{"preprocessor_config.json": pre},
-		Tensors: tower + `
+		Tensors: encoder + `
 			multi_modal_projector.norm.weight                          | w
 			multi_modal_projector.patch_merger.merging_layer.weight    | w, 4*w
 			language_model.model.embed_tokens.weight                   | 1027, 64

@@ -10,7 +10,7 @@ func init() {
 		model.visual.patch_embed.proj.weight | 32, 3, 2, 4, 4
 		model.visual.merger.proj.weight      | 32, 32
 		`
-	tower := func(typ string) string {
+	visionConfig := func(typ string) string {
 		return `"vision_config": {"attention_bias": false, "depth": 2, "hidden_act": "silu", "hidden_size": 32, "image_size": 28, "in_channels": 3,
 			"intermediate_size": 64, "model_type": "` + typ + `", "num_heads": 2, "out_hidden_size": 64, "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2}`
 	}
@@ -41,7 +41,7 @@ func init() {
 	add(Spec{
 		Name:      "glm4v",
 		Tokenizer: "bpe:glm4",
-		Config: `{"architectures": ["Glm4vForConditionalGeneration"], "model_type": "glm4v", "tie_word_embeddings": false, "transformers_version": "4.57.1", ` + glmTokens + `, ` + tower("glm4v") + `,
+		Config: `{"architectures": ["Glm4vForConditionalGeneration"], "model_type": "glm4v", "tie_word_embeddings": false, "transformers_version": "4.57.1", ` + glmTokens + `, ` + visionConfig("glm4v") + `,
 			"text_config": {"attention_bias": true, "attention_dropout": 0.0, "dtype": "bfloat16", "eos_token_id": [1000, 1007, 1009], "hidden_act": "silu", "hidden_size": 64,
 			"initializer_range": 0.02, "intermediate_size": 96, "max_position_embeddings": 65536, "model_type": "glm4v_text", "num_attention_heads": 4,
 			"num_hidden_layers": 2, "num_key_value_heads": 2, "pad_token_id": 1000, "partial_rotary_factor": 0.5, "rms_norm_eps": 1e-05,
@@ -58,7 +58,7 @@ func init() {
 	add(Spec{
 		Name:      "glm_ocr",
 		Tokenizer: "bpe:glm4",
-		Config: `{"architectures": ["GlmOcrForConditionalGeneration"], "model_type": "glm_ocr", "tie_word_embeddings": false, "transformers_version": "5.0.1dev0", ` + glmTokens + `, ` + tower("glm_ocr_vision") + `,
+		Config: `{"architectures": ["GlmOcrForConditionalGeneration"], "model_type": "glm_ocr", "tie_word_embeddings": false, "transformers_version": "5.0.1dev0", ` + glmTokens + `, ` + visionConfig("glm_ocr_vision") + `,
 			"text_config": {"attention_bias": false, "attention_dropout": 0.0, "dtype": "bfloat16", "eos_token_id": [1000, 1007], "head_dim": 32, "hidden_act": "silu", "hidden_size": 64,
 			"initializer_range": 0.02, "intermediate_size": 96, "max_position_embeddings": 131072, "model_type": "glm_ocr_text", "num_attention_heads": 4,
 			"num_hidden_layers": 2, "num_key_value_heads": 2, "num_nextn_predict_layers": 1, "pad_token_id": 1000, "rms_norm_eps": 1e-05,
@@ -89,7 +89,7 @@ func init() {
 	add(Spec{
 		Name:      "glm4v_moe",
 		Tokenizer: "bpe:glm4",
-		Config: `{"architectures": ["Glm4vMoeForConditionalGeneration"], "model_type": "glm4v_moe", "tie_word_embeddings": false, "transformers_version": "4.57.1", ` + glmTokens + `, ` + tower("glm4v_moe") + `,
+		Config: `{"architectures": ["Glm4vMoeForConditionalGeneration"], "model_type": "glm4v_moe", "tie_word_embeddings": false, "transformers_version": "4.57.1", ` + glmTokens + `, ` + visionConfig("glm4v_moe") + `,
 			"text_config": {"attention_bias": true, "attention_dropout": 0.0, "dtype": "bfloat16", "eos_token_id": [1000, 1007, 1009], "first_k_dense_replace": 1, "head_dim": 32,
 			"hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "max_position_embeddings": 131072, "model_type": "glm4v_moe_text",
 			"moe_intermediate_size": 32, "n_group": 1, "n_routed_experts": 4, "n_shared_experts": 1, "norm_topk_prob": true, "num_attention_heads": 4, "num_experts_per_tok": 2,

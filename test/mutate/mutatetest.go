@@ -27,7 +27,7 @@ func Variant(s *hftest.Spec, name string) (hftest.Variant, error) {
 
 // Options are those that a conversion of a spec's checkpoint in dir needs.
 func Options(s *hftest.Spec, dir string, as convert.OutType) convert.Options {
-	opt := convert.Options{Type: as, Pre: s.PreTokenizer(), Base: s.BaseDir(dir), Tower: s.Encoder}
+	opt := convert.Options{Type: as, Pre: s.PreTokenizer(), Base: s.BaseDir(dir), MMProj: s.Encoder}
 	if s.Target != "" {
 		opt.Target = filepath.Join(dir, s.Target)
 	}

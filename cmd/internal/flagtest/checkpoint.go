@@ -31,7 +31,7 @@ var Checkpoint = map[string]Row{
 	"mtp":              {Field: "Convert.NextN", Args: []string{"--mtp"}, Want: "alone"},
 	"no-nextn":         {Field: "Convert.NextN", Args: []string{"--no-nextn"}, Want: "left out"},
 	"dspark":           {Field: "Convert.DSpark", Args: []string{"--dspark"}, Want: "true"},
-	"mmproj":           {Field: "Convert.Tower", Args: []string{"--mmproj"}, Want: "true"},
+	"mmproj":           {Field: "Convert.MMProj", Args: []string{"--mmproj"}, Want: "true"},
 	"target-model-dir": {Field: "Convert.Target", Args: []string{"--target-model-dir", "d"}, Want: "d"},
 }
 

@@ -108,7 +108,7 @@ func ConvertOptions(cmd *cli.Command) (opt convert.Options, err error) {
 		Dense:          cmd.Bool("sentence-transformers-dense-modules"),
 		Float8AsQ8:     cmd.Bool("fp8-as-q8"),
 		DSpark:         cmd.Bool("dspark"),
-		Tower:          cmd.Bool("mmproj"),
+		MMProj:         cmd.Bool("mmproj"),
 		Mistral:        cmd.Bool("mistral-format"),
 		OutsideLinks:   cmd.Bool("outside-links"),
 		Remote:         tool.Remote(),
