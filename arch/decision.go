@@ -14,13 +14,13 @@ import (
 	"ggforge/tokenizer"
 )
 
-// Models of Qwen that decide between options, by what a program asks them for. Source: the
-// classes of the reference's converter that have a type of decisions.
+// Decision models (which decide between options) made of Qwen models. Source: the classes of the reference's converter
+// with a decision type.
 var (
 	// openJev decides between options by the logits of their letters.
 	openJev = parts.Qwen35(false, &table.Arch{Classes: []string{config.OpenJev}, Drop: parts.DropMTP,
 		Tokenizer: tokenizer.ClassOpenJev}, parts.PoolingRow, parts.DecisionType("openjev"),
-		// as helper/shim.py has them by default
+		// the defaults of helper/shim.py
 		table.Row{Key: "decision.temperature.choice", Const: gguf.Float32(0.85)},
 		table.Row{Key: "decision.temperature.score", Const: gguf.Float32(0.85)},
 		table.Row{Key: "decision.temperature.noul", Const: gguf.Float32(0.85 * 1.829074)})
@@ -31,8 +31,7 @@ var (
 	nimble = parts.Qwen35(false, &table.Arch{Classes: []string{config.Nimble}, Drop: parts.DropMTP,
 		Tokenizer: tokenizer.ClassNimble, Unused: []string{"decision"}},
 		parts.PoolingRow, parts.DecisionType("nimble"))
-	// kev is an adapter, too. A head points at options: it turns the state of a token into a
-	// query and a key, one after the other in the file.
+	// kev is an adapter, too. Its pointer head maps the state of a token to a query and a key, stored in this order.
 	kev = withKevHead(&table.Arch{Classes: []string{config.Kev}, Drop: parts.DropMTP, Tokenizer: tokenizer.ClassKev},
 		parts.PoolingRow, parts.DecisionType("kev"),
 		table.Row{Key: "embedding_length_out", Derive: func(c *config.View) (gguf.Value, bool, error) {
@@ -60,14 +59,14 @@ var (
 		[2]string{"pooling", "last"}), table.Row{Key: "attention.causal", Const: gguf.Bool(false)})
 )
 
-// settingsTemperature is the temperature of all kinds of questions.
+// settingsTemperature writes the one temperature of all kinds of questions.
 func settingsTemperature(c *config.View) (gguf.Value, bool, error) {
 	f, err := c.Decision().RequireFloat("temperature")
 	return table.Float32Of(f, true, err)
 }
 
-// withKevHead completes a table. Attention that hides options from each other, and embeddings
-// trained for the marks of options, have no place in the file.
+// withKevHead completes a table. Models with option_isolation or special_embeddings are refused: the file cannot hold
+// either.
 func withKevHead(a *table.Arch, rows ...table.Row) *table.Arch {
 	a = parts.Qwen35(false, a, rows...)
 	a.Unused = append([]string{"decision"}, a.Unused...)
@@ -94,7 +93,7 @@ func kevWidth(c *config.View) (int64, error) {
 	return n, err
 }
 
-// queryAndKey has the rows of the query first; there are as many of each.
+// queryAndKey joins the rows of the query and, after them, the rows of the key, head_dim each.
 func queryAndKey(l table.Layer, list []rows.Source) (rows.Source, error) {
 	n, err := kevWidth(l.View)
 	if err != nil {
@@ -110,8 +109,7 @@ func queryAndKey(l table.Layer, list []rows.Source) (rows.Source, error) {
 	return rows.Concat(list)
 }
 
-// withReadout completes a table; of rows, the first comes before the temperatures and the
-// others come after them.
+// withReadout completes a table. The first of rows comes before the temperatures, the others after them.
 func withReadout(a *table.Arch, rows ...table.Row) *table.Arch {
 	expect := a.Expect
 	a = parts.Qwen35(false, a, slices.Concat([]table.Row{parts.PoolingRow}, rows[:1], []table.Row{
@@ -133,8 +131,7 @@ func withReadout(a *table.Arch, rows ...table.Row) *table.Arch {
 	return a
 }
 
-// scatterCodes puts the rows of a readout at the tokens that they are of, among rows of
-// zeros.
+// scatterCodes moves each row of a readout to the index of its token; all other rows are zeros.
 var scatterCodes = &table.Transform{Name: "scatter-codes",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		o := l.Decision()
@@ -166,9 +163,8 @@ var scatterCodes = &table.Transform{Name: "scatter-codes",
 		return rows.Scatter(s, n, from)
 	}}
 
-// clef is Cloudflare's Clef, a Qwen 3.5 with a head that answers all questions of a
-// request at once. Layers of the head that look for evidence come first in the file,
-// those of a decoder after them. Source: clef.py of the reference.
+// clef is Cloudflare's Clef, a Qwen 3.5 with a head that answers all questions of a request at once. The file has the
+// head's routing layers first, then its decoder layers. Source: clef.py of the reference.
 var clef = withClefHead(&table.Arch{
 	Classes:    []string{config.Clef},
 	Tokenizer:  tokenizer.ClassClef,
@@ -190,7 +186,7 @@ func withClefHead(a *table.Arch, rows ...table.Row) *table.Arch {
 		"decision.proj_option_lexical": "n_embd, ?width",
 		"decision.option_summary_norm": "?width", "decision.field_norm": "?width", "decision.option_norm": "?width",
 		"decision.scales": "3",
-		// types of questions
+		// token_types: a row per type of question
 		"decision.scorer": "4 * ?width, ?width", "decision.scorer_out": "?width, 1", "token_types": "?width, 3",
 		"dec.cross_attn_norm": "?width", "dec.cross_attn_norm_kv": "?width", "dec.attn_norm": "?width",
 		"dec.ffn_norm": "?width",
@@ -213,7 +209,7 @@ func withClefHead(a *table.Arch, rows ...table.Row) *table.Arch {
 	return a
 }
 
-// clefLayers is a number of layers of the head.
+// clefLayers returns a number of layers of the head.
 func clefLayers(c *config.View, key string) (int64, error) {
 	o := c.Decision()
 	n, err := o.Require(key)
@@ -234,7 +230,7 @@ func clefNumber(key string) table.Derive {
 	}
 }
 
-// isRouting and isDeciding are the conditions of the two kinds of layers.
+// isRouting and isDeciding are the conditions of the head's routing layers and decoder layers.
 func isRouting(l table.Layer) (bool, error) {
 	n, err := clefLayers(l.View, "routing_layers")
 	return l.Bid < n, err
@@ -292,7 +288,7 @@ var clefHead = slices.Concat([]table.TensorRow{
 	}, fusedQKVRows("joint_head.layers.{bid}.self_attn.in_proj_", "dec.blk.{bid}.attn_"),
 		fusedQKVRows("joint_head.layers.{bid}.multihead_attn.in_proj_", "dec.blk.{bid}.cross_attn_"))))
 
-// fusedQKVRows are the rows of attention that has query, key and value in one.
+// fusedQKVRows are the rows of attention with query, key and value in one tensor.
 func fusedQKVRows(hf, name string) (list []table.TensorRow) {
 	for _, suffix := range []string{"weight", "bias"} {
 		row := table.TensorRow{HF: hf + suffix, Exact: true}
@@ -305,7 +301,7 @@ func fusedQKVRows(hf, name string) (list []table.TensorRow) {
 	return list
 }
 
-// clefScales are three learned numbers as they are used: exponentials up to 100, and a
+// clefScales applies the functions that the model applies to three learned numbers: exponentials up to 100, and a
 // sigmoid.
 func clefScales(_ table.Layer, list []rows.Source) (rows.Source, error) {
 	values := make([]float32, len(list))
@@ -329,8 +325,8 @@ func clefScales(_ table.Layer, list []rows.Source) (rows.Source, error) {
 	return rows.Float32s(values), nil
 }
 
-// decision2 is vLLM's Decision 2.0: a Qwen 3 whose states of the options' ends are
-// scored. The head stays F32. Source: vllm_decision2.py of the reference.
+// decision2 is vLLM's Decision 2.0: a Qwen 3 with a head that scores the state at the end of each option. The head
+// stays F32. Source: vllm_decision2.py of the reference.
 var decision2 = &table.Arch{
 	Name: "vllm-decision2",
 	Shapes: shape.Rules{Tensors: shape.Table{

@@ -14,10 +14,9 @@ import (
 	"ggforge/tokenizer"
 )
 
-// dots3note is dots3-note: attention as in DeepSeek V3.2 in some layers, which an indexer
-// chooses positions for, and with a window and other sizes in the others, all of them with a gate
-// per head. The layer that predicts a further token is dense, has a window and an
-// embedding of its own. Source: the reference's Dots3NoteModel.
+// dots3note is dots3-note: some layers have the attention of DeepSeek V3.2 with an indexer, the others a sliding window
+// and other head sizes; all have a gate per head. The MTP layer is dense, has a window and an embedding of its own.
+// Source: the reference's Dots3NoteModel.
 var dots3note = &table.Arch{
 	Name:             "dots3note",
 	Classes:          []string{"Dots3NoteForCausalLM", "Dots3NoteForConditionalGeneration", "Dots3NoteTextForCausalLM"},
@@ -26,7 +25,7 @@ var dots3note = &table.Arch{
 	NextN:            &table.NextN{Layers: dots3NextN, Prefixes: []string{"model.mtp."}},
 	Shapes: shape.Rules{
 		Dims: shape.Merge(parts.IndexerShapes.Dims, shape.Table{
-			"is_swa":            "@attention.sliding_window_pattern or 1", // the layer after the others has a window
+			"is_swa":            "@attention.sliding_window_pattern or 1", // the MTP layer has a window
 			"n_full":            "1 - is_swa",
 			"n_lora_kv":         "is_swa * @attention.kv_lora_rank_swa + n_full * @attention.kv_lora_rank",
 			"n_embd_head_k_mla": "is_swa * @attention.key_length_mla_swa + n_full * @attention.key_length_mla",
@@ -127,8 +126,7 @@ var dots3Shapes = func() shape.Table {
 	return t
 }()
 
-// dots3MLA is the metadata of attention with a compressed key and value, where head_dim
-// says nothing.
+// dots3MLA is the metadata of MLA; head_dim is ignored.
 var dots3MLA = slices.DeleteFunc(slices.Clone(parts.MLAMetadata),
 	func(r table.Row) bool { return slices.Equal(r.From, []string{"head_dim"}) })
 
@@ -140,7 +138,7 @@ func dots3NextN(c *config.View) (int64, error) {
 	return 0, nil
 }
 
-// dots3Sliding reports for each layer of the model whether it has a window.
+// dots3Sliding reports for each layer, MTP excluded, whether it has a sliding window.
 func dots3Sliding(c *config.View) ([]bool, error) {
 	const key = "layer_types"
 	n, err := c.BlockCount()
@@ -164,7 +162,7 @@ func dots3Sliding(c *config.View) ([]bool, error) {
 	return sliding, nil
 }
 
-// dots3Window is the condition of layers with a window, the one after the others included.
+// dots3Window is the condition of sliding-window layers, the MTP layer included.
 func dots3Window(l table.Layer) (bool, error) {
 	sliding, err := dots3Sliding(l.View)
 	return l.Bid >= int64(len(sliding)) || l.Bid >= 0 && sliding[l.Bid], err
@@ -181,7 +179,7 @@ func dots3Dense(l table.Layer) (bool, error) {
 	return !moe, err
 }
 
-// dots3Pair returns a size of full-attention layers, and of those with a window.
+// dots3Pair returns a size of full-attention layers and of sliding-window layers.
 func dots3Pair(c *config.View, full, swa string) (a, b int64, err error) {
 	if a, err = c.Require(full); err == nil {
 		b, err = c.Require(swa)
@@ -219,7 +217,7 @@ func dots3CheckSizes(c *config.View) error {
 	return err
 }
 
-// dots3HeadDims are the heads of a layer.
+// dots3HeadDims returns the number of heads of a layer and the sizes of their parts.
 func dots3HeadDims(l table.Layer) (heads, nope, value int64, err error) {
 	window, err := dots3Window(l)
 	if err != nil {
@@ -239,8 +237,7 @@ func dots3HeadDims(l table.Layer) (heads, nope, value int64, err error) {
 	return sizes[0], sizes[1], sizes[2], nil
 }
 
-// dots3Rescale multiplies a norm by what the model multiplies the normed numbers by: the
-// square root of how many times a state is wider than these.
+// dots3Rescale multiplies a norm by the model's factor of the normalized values, sqrt(hidden_size / rank).
 func dots3Rescale(full, swa string) *table.Transform {
 	return &table.Transform{Name: "rescale-norm", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		if on, _, err := l.Bool("apply_mla_qkv_lora_rescale"); err != nil || !on {

@@ -11,8 +11,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// The Gemma family keeps the difference to 1 in its norms and uses the embedding
-// for the output. Source: the Gemma classes of the reference's converter.
+// Models of the Gemma family store norm weights minus 1 and use the embedding for the output. Source: the Gemma classes
+// of the reference's converter.
 
 // gemmaRows is the metadata that Gemma and Gemma 2 have instead of CommonRows.
 var gemmaRows = []table.Row{
@@ -29,8 +29,7 @@ var gemmaRows = []table.Row{
 	{Key: "rope.freq_base", Derive: refuseRopeScaling},
 }
 
-// refuseRopeScaling writes nothing: the loaders of these models know one rope base and no
-// scaling.
+// refuseRopeScaling writes nothing: runtimes load these models with rope base 10000 and no scaling.
 func refuseRopeScaling(c *config.View) (v gguf.Value, ok bool, err error) {
 	theta, ok, err := c.Rope().Float("rope_theta")
 	if err == nil && ok && theta != 10000 {
@@ -48,7 +47,7 @@ func refuseRopeScaling(c *config.View) (v gguf.Value, ok bool, err error) {
 	return v, false, err
 }
 
-// gemmaDrop leaves out lm_head, which some tools add: it is the embedding.
+// gemmaDrop drops lm_head, which some tools add: it equals the embedding.
 var gemmaDrop = []table.Drop{{Prefix: "lm_head.weight", Why: table.Silent}}
 
 var gemma = &table.Arch{
@@ -80,7 +79,7 @@ var gemma2 = &table.Arch{
 		parts.FloatRow("final_logit_softcapping", "final_logit_softcapping"),
 		parts.UintRow("attention.sliding_window", "sliding_window"),
 	}),
-	// the loader knows the scale of the attention scores by the size of the model
+	// runtimes derive the attention scale from the size of the model
 	Unused: []string{"query_pre_attn_scalar", "layer_types", "sliding_window_size"},
 	Expect: []table.Expect{parts.Expect("hidden_act", parts.GELUTanh...),
 		parts.Expect("hidden_activation", parts.GELUTanh...), parts.Expect("cache_implementation", "hybrid")},
@@ -103,8 +102,7 @@ var gemma3 = &table.Arch{
 	Tensors:          gemma3Tensors,
 }
 
-// gemma3Unused: the loader knows the scale of the attention scores and the order
-// of the windows.
+// gemma3Unused: attention scale and sliding-window pattern are built into runtimes.
 var gemma3Unused = []string{"query_pre_attn_scalar", "layer_types", "_sliding_window_pattern", "cache_implementation",
 	"mm_tokens_per_image",
 	"boi_token_index", "eoi_token_index", "image_token_index"}
@@ -127,7 +125,7 @@ var embeddingGemma = &table.Arch{
 	RopePerAttention: true,
 	Metadata: slices.Concat(parts.Override(parts.Gemma3Rows,
 		table.Row{Key: "attention.sliding_window", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
-			// transformers halves the window of bidirectional attention, the loader too
+			// transformers and runtimes halve the window of bidirectional attention themselves
 			n, err := c.RawConfig().Require("sliding_window")
 			return table.Uint32Of(n, true, err)
 		}}), parts.DenseRows(), []table.Row{parts.PoolingRow}),

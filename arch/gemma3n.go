@@ -14,9 +14,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// gemma3n is the language model of Gemma 3n: several streams of states side by side
-// (AltUp), and an input of its own for each layer. Source: the Gemma3N class of the
-// reference's converter.
+// gemma3n is the language model of Gemma 3n: several parallel residual streams (AltUp), and per-layer inputs. Source:
+// the Gemma3N class of the reference's converter.
 var gemma3n = &table.Arch{
 	Name:             "gemma3n",
 	Classes:          []string{"Gemma3nForCausalLM", "Gemma3nForConditionalGeneration"},
@@ -39,8 +38,8 @@ var gemma3n = &table.Arch{
 				return gguf.Bools(windows), len(windows) > 0, err
 			}},
 		}),
-	// the library clips coefficients while it trains only, and the table of embeddings
-	// for each layer may be shorter than the other
+	// transformers clips coefficients in training only; the table of per-layer embeddings may be shorter than the
+	// vocabulary
 	Unused: []string{"query_pre_attn_scalar", "layer_types", "sliding_window_pattern", "altup_coef_clip",
 		"altup_lr_multiplier", "vocab_size_per_layer_input",
 		"audio_soft_tokens_per_image", "vision_soft_tokens_per_image", "audio_token_id", "boa_token_id", "boi_token_id",
@@ -81,8 +80,7 @@ var gemma3n = &table.Arch{
 		}),
 }
 
-// gemma3nKeyRows are keys and values; published models have unused ones in the last
-// layers, which use those of earlier ones.
+// gemma3nKeyRows are keys and values; published models have unused ones in the last layers, which have shared KV.
 var gemma3nKeyRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k"},
 	{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v"},
@@ -100,7 +98,7 @@ func gemma3nShares(l table.Layer) (bool, error) {
 
 func stacked(_ table.Layer, s []rows.Source) (rows.Source, error) { return rows.Stack(s) }
 
-// padToVocab gives an embedding rows of zeros for tokens that it lacks: those of images and audio.
+// padToVocab appends rows of zeros to an embedding for the tokens that it lacks (of images and audio).
 var padToVocab = &table.Transform{Name: "whole-vocabulary",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		n, err := l.Require("vocab_size")
@@ -110,7 +108,7 @@ var padToVocab = &table.Transform{Name: "whole-vocabulary",
 		return rows.PadRows(s, n)
 	}}
 
-// gemma3nWidths writes the width of the FFN of each layer.
+// gemma3nWidths writes the FFN width of each layer.
 func gemma3nWidths(c *config.View) (v gguf.Value, ok bool, err error) {
 	const key = "intermediate_size"
 	blocks, err := (&table.Arch{}).Blocks(c)
@@ -131,8 +129,8 @@ func gemma3nWidths(c *config.View) (v gguf.Value, ok bool, err error) {
 	return parts.PerLayer(slices.Repeat([]int64{n}, int(blocks)), nil)
 }
 
-// gemma3nSparsity writes by how many standard deviations the activation of an FFN must be above the mean to count:
-// that below which the part of the pattern is in a normal distribution.
+// gemma3nSparsity writes the threshold of an FFN's activations, in standard deviations above the mean: the quantile of
+// the normal distribution at the layer's sparsity.
 func gemma3nSparsity(c *config.View) (v gguf.Value, ok bool, err error) {
 	const key = "activation_sparsity_pattern"
 	list, ok, err := c.Floats(key)

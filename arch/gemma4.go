@@ -18,9 +18,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// Gemma 4: layers with a window and layers without have heads of different sizes,
-// and some models let the last layers use the keys and values of earlier ones.
-// Source: the Gemma 4 classes of the reference's converter.
+// Gemma 4: sliding-window and full-attention layers have heads of different sizes, and in some models the last layers
+// reuse keys and values of earlier ones (shared KV). Source: the Gemma 4 classes of the reference's converter.
 
 // gemma4 is the language model of Gemma 4, alone or in a multimodal model.
 var gemma4 = &table.Arch{
@@ -68,14 +67,13 @@ var gemma4 = &table.Arch{
 	Extra: gemma4Factors,
 }
 
-// gemma4Apart is the condition that every expert has tensors of its own, as where they
-// were quantized.
+// gemma4Apart is the condition that every expert has its own tensors, as in quantized checkpoints.
 func gemma4Apart(l table.Layer) (bool, error) {
 	return slices.ContainsFunc(l.Facts.Tensors,
 		func(name string) bool { return strings.Contains(name, ".experts.0.") }), nil
 }
 
-// gemma4Unified is gemma4 in the models whose other parts have no encoders.
+// gemma4Unified is gemma4 in multimodal models without vision and audio encoders, see encoders.gemma4Unified.
 var gemma4Unified = &table.Arch{
 	Name:             gemma4.Name,
 	Classes:          []string{"Gemma4UnifiedForConditionalGeneration"},
@@ -90,7 +88,7 @@ var gemma4Unified = &table.Arch{
 	Extra:            gemma4.Extra,
 }
 
-// gemma4Assistant drafts for a Gemma 4, whose keys and values all its layers use.
+// gemma4Assistant is the draft model of a Gemma 4; all its layers use keys and values of the target model.
 var gemma4Assistant = &table.Arch{
 	Name:             "gemma4-assistant",
 	Classes:          []string{"Gemma4AssistantForCausalLM", "Gemma4UnifiedAssistantForCausalLM"},
@@ -103,7 +101,7 @@ var gemma4Assistant = &table.Arch{
 			return table.Uint32Of(n, true, err)
 		}},
 	}),
-	// ordered embeddings are a shorter way to the same tokens, which the file does not have
+	// ordered embeddings only speed up the choice of tokens; the file has none
 	Unused: append([]string{"use_ordered_embeddings", "num_centroids", "centroid_intermediate_top_k"}, gemma4Unused...),
 	Expect: append([]table.Expect{parts.Expect("hidden_size_per_layer_input", "0"),
 		parts.Expect("vocab_size_per_layer_input", "0"),
@@ -124,8 +122,8 @@ var gemma4Assistant = &table.Arch{
 	Extra: gemma4Factors,
 }
 
-// embeddingGemma2 is the embedding model made of Gemma 4, whose layers compute what
-// per-layer inputs are made of without a table of embeddings.
+// embeddingGemma2 is the embedding model made of Gemma 4; it has no table of per-layer embeddings, its layers compute
+// the per-layer inputs.
 var embeddingGemma2 = &table.Arch{
 	Name:             "gemma-embedding2",
 	Classes:          []string{"EmbeddingGemma2Model"},
@@ -133,7 +131,7 @@ var embeddingGemma2 = &table.Arch{
 	RopePerAttention: true,
 	Metadata: slices.Concat(parts.Override(gemma4Rows(func(*config.View) (int64, error) { return 0, nil }),
 		table.Row{Key: "attention.sliding_window", Derive: func(c *config.View) (gguf.Value, bool, error) {
-			// the config counts the positions to one side, the runtime those to both
+			// the config counts the positions on one side, the runtime on both sides
 			n, err := c.Require("sliding_window")
 			return table.Uint32Of(2*n, true, err)
 		}},
@@ -157,8 +155,8 @@ var embeddingGemma2 = &table.Arch{
 	),
 }
 
-// gemma4Rows are the rows of Gemma 3 and those by which layers differ. shared is the
-// number of layers that use keys and values of earlier ones.
+// gemma4Rows are the rows of Gemma 3 and the rows with a value per layer. shared returns the number of layers with
+// shared KV.
 func gemma4Rows(shared func(*config.View) (int64, error)) []table.Row {
 	return slices.Concat(parts.Override(parts.Gemma3Rows,
 		table.Row{Key: "feed_forward_length", Derive: gemma4Widths(shared)},
@@ -185,19 +183,19 @@ func gemma4Rows(shared func(*config.View) (int64, error)) []table.Row {
 		parts.UintRow("attention.value_length_swa", "head_dim"),
 		parts.Optional(parts.UintRow("expert_feed_forward_length", "expert_intermediate_size",
 			"moe_intermediate_size")),
-		{Key: "rope.dimension_count", Derive: gemma4FullHead}, // all of a head, see gemma4Factors
+		{Key: "rope.dimension_count", Derive: gemma4FullHead}, // the whole head, see gemma4Factors
 		{Key: "rope.dimension_count_swa", Derive: gemma4WindowRope},
 	})
 }
 
-// gemma4Unused: tensors and tokenizer show what these keys set.
+// gemma4Unused are keys whose settings follow from the tensors or from the tokenizer.
 var gemma4Unused = []string{"layer_types", "enable_moe_block", "attention_k_eq_v", "per_layer_config",
 	"vocab_size_per_layer_input", "sliding_window_pattern", "cache_implementation",
 	"audio_token_id", "boa_token_id", "boi_token_id", "eoa_token_id", "eoa_token_index", "eoi_token_id",
 	"image_token_id", "video_token_id",
 	"vision_soft_tokens_per_image", "audio_soft_tokens_per_image"}
 
-// gemma4Expect: what depends on the direction of attention is for images, except for "all", see gemma4Causal.
+// gemma4Expect: bidirectional attention "vision" is for the tokens of images only; for "all" see gemma4Causal.
 var gemma4Expect = []table.Expect{parts.Expect("hidden_activation", parts.GELUTanh...),
 	parts.Expect("attn_logit_softcapping"),
 	parts.Expect("use_bidirectional_attention", "vision", "all")}
@@ -214,7 +212,7 @@ var gemma4Dims = shape.Table{
 
 var gemma4PerLayerShapes = shape.Merge(parts.PerLayerShapes, shape.Table{"layer_output_scale": "1"})
 
-// gemma4Norms are the norms around attention and FFN, and what the layer's output is multiplied by.
+// gemma4Norms are the norms around attention and FFN, and the scale of the layer's output.
 var gemma4Norms = append(slices.Clone(parts.SandwichNorms),
 	table.TensorRow{HF: "model.layers.{bid}.layer_scalar", Exact: true, GGUF: "blk.{bid}.layer_output_scale.weight"})
 
@@ -224,21 +222,19 @@ var gemma4QueryRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
 }
 
-// gemma4KeyRows are there in layers with keys of their own; published models have
-// unused ones in some others, too.
+// gemma4KeyRows are the keys of layers without shared KV; published models have unused ones in some other layers, too.
 var gemma4KeyRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k"},
 	{HF: "model.layers.{bid}.self_attn.k_norm", GGUF: "blk.{bid}.attn_k_norm"},
 }
 
-// gemma4ValueRows are missing in layers whose values are their keys.
+// gemma4ValueRows are optional in layers that use their keys as values.
 var gemma4ValueRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v", If: parts.Not(gemma4NoValues)},
 	{HF: "model.layers.{bid}.self_attn.v_proj", GGUF: "blk.{bid}.attn_v", If: gemma4NoValues, Optional: true},
 }
 
-// gemma4Shares is the condition of the last layers, which use keys and values of
-// earlier ones.
+// gemma4Shares is the condition of the last layers, which reuse keys and values of earlier ones (shared KV).
 func gemma4Shares(l table.Layer) (bool, error) {
 	blocks, err := l.BlockCount()
 	if err != nil {
@@ -248,8 +244,8 @@ func gemma4Shares(l table.Layer) (bool, error) {
 	return l.Bid >= blocks-n, err
 }
 
-// gemma4NoValues is the condition of layers without values of their own: those that share all, and, if the config
-// enables it, those without a window.
+// gemma4NoValues is the condition of layers without a value projection: layers with shared KV and, with
+// attention_k_eq_v, full-attention layers.
 func gemma4NoValues(l table.Layer) (bool, error) {
 	if shares, err := gemma4Shares(l); err != nil || shares {
 		return shares, err
@@ -266,13 +262,13 @@ func gemma4NoValues(l table.Layer) (bool, error) {
 	return kind != parts.Sliding || l.Bid == blocks-1 && l.KnownType() != "", err
 }
 
-// gemma4HasPerLayer is the condition that every layer has an input of its own.
+// gemma4HasPerLayer is the condition that the model has per-layer inputs.
 func gemma4HasPerLayer(l table.Layer) (bool, error) {
 	n, _, err := l.Int("hidden_size_per_layer_input")
 	return n > 0, err
 }
 
-// gemma4Shared returns the number of layers that use keys and values of earlier ones.
+// gemma4Shared returns the number of layers that reuse keys and values of earlier ones (shared KV).
 func gemma4Shared(c *config.View) (int64, error) {
 	blocks, err := c.BlockCount()
 	if err != nil {
@@ -285,7 +281,7 @@ func gemma4Shared(c *config.View) (int64, error) {
 	return n, err
 }
 
-// gemma4AllShared is the number of layers of an assistant: none has keys of its own.
+// gemma4AllShared is gemma4Shared for an assistant, whose layers all use keys and values of the target model.
 func gemma4AllShared(c *config.View) (int64, error) {
 	blocks, err := c.BlockCount()
 	if err != nil {
@@ -299,7 +295,7 @@ func gemma4AllShared(c *config.View) (int64, error) {
 	return n, err
 }
 
-// gemma4Windows reports for each layer whether it has a sliding window. The library takes the last layer for a
+// gemma4Windows reports for each layer whether it has a sliding window. In transformers the last layer is a
 // full-attention layer, regardless of the config.
 func gemma4Windows(c *config.View) ([]bool, error) {
 	kinds, ok, err := c.LayerTypes()
@@ -320,8 +316,7 @@ func gemma4Windows(c *config.View) ([]bool, error) {
 	return windows, nil
 }
 
-// gemma4OfFull returns the value of a key for full-attention layers: under a name of its own, or of those layers in
-// per_layer_config.
+// gemma4OfFull returns a size of full-attention layers: the value of key, else of inLayer in per_layer_config.
 func gemma4OfFull(c *config.View, key, inLayer string) (n int64, ok bool, err error) {
 	if n, ok, err = c.Int(key); err != nil || ok {
 		return n, ok, err
@@ -378,8 +373,7 @@ func gemma4FullDim(c *config.View) (int64, error) {
 	return n, err
 }
 
-// gemma4KeyHeads writes the number of key heads of each layer where layers with and
-// without a window may differ.
+// gemma4KeyHeads writes the number of key heads of each layer: sliding-window and full-attention layers may differ.
 func gemma4KeyHeads(c *config.View) (v gguf.Value, ok bool, err error) {
 	all, given, err := c.Int("num_key_value_heads")
 	if err != nil {
@@ -406,7 +400,7 @@ func gemma4KeyHeads(c *config.View) (v gguf.Value, ok bool, err error) {
 	return parts.PerLayer(list, err)
 }
 
-// gemma4Widths writes the width of the FFN, which may be twice as large in layers that use keys of earlier ones.
+// gemma4Widths writes the FFN width of each layer, which may be twice as large in layers with shared KV.
 func gemma4Widths(shared func(*config.View) (int64, error)) table.Derive {
 	const key = "intermediate_size"
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
@@ -437,8 +431,7 @@ func gemma4Widths(shared func(*config.View) (int64, error)) table.Derive {
 	}
 }
 
-// gemma4Causal writes that attention is bidirectional. The library derives it from the kind of attention, see
-// gemma4Window.
+// gemma4Causal writes attention.causal = false if use_bidirectional_attention is "all", as in transformers.
 func gemma4Causal(c *config.View) (v gguf.Value, ok bool, err error) {
 	all, err := gemma4Bidirectional(c)
 	if err != nil {
@@ -453,7 +446,7 @@ func gemma4Bidirectional(c *config.View) (bool, error) {
 	return s == "all" && c.KnownType() != "", err
 }
 
-// gemma4Window writes the window. The library halves the one of a model that has bidirectional attention, too.
+// gemma4Window writes the window n; n/2 + 1 in bidirectional models, as in transformers.
 func gemma4Window(c *config.View) (v gguf.Value, ok bool, err error) {
 	n, err := c.Require("sliding_window")
 	if err != nil {
@@ -499,9 +492,8 @@ func gemma4WindowRope(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(n, true, err)
 }
 
-// gemma4Factors divide the frequencies of layers without a window. Of their heads
-// only a part rotates, the first pairs of dimensions; the others stay in their places,
-// because their frequency is next to nothing.
+// gemma4Factors divide the RoPE frequencies of full-attention layers. Only the first pairs of dimensions of a head
+// rotate; a huge factor makes the frequency of the others nearly 0.
 var gemma4Factors = []table.ExtraTensor{{GGUF: "rope_freqs.weight", Make: func(c *config.View) (rows.Source, error) {
 	if s, _, err := c.Rope().String("rope_type"); err != nil || s != "proportional" {
 		if err == nil {
@@ -531,8 +523,8 @@ var gemma4Factors = []table.ExtraTensor{{GGUF: "rope_freqs.weight", Make: func(c
 	return parts.RopeFactors(c, factors)
 }}}
 
-// gemma4DSpark is dspark in the manner of Gemma 4, whose layers all have full attention and whose keys are its
-// values, too. Source: the Gemma 4 DSpark class of the reference's converter.
+// gemma4DSpark is dspark with layers of Gemma 4, all with full attention and with keys that are the values, too.
+// Source: the Gemma 4 DSpark class of the reference's converter.
 var gemma4DSpark = func() *table.Arch {
 	a := *parts.DFlash(&table.Arch{Classes: []string{"Gemma4DSparkModel"}},
 		table.Row{Key: table.KeyHeadCountKV, Derive: func(c *config.View) (gguf.Value, bool, error) {
@@ -541,7 +533,7 @@ var gemma4DSpark = func() *table.Arch {
 		}},
 		table.Row{Key: "attention.key_length", Derive: gemma4FullHead},
 		table.Row{Key: "attention.value_length", Derive: gemma4FullHead},
-		table.Row{Key: "rope.dimension_count", Derive: gemma4FullHead}, // all of a head, see gemma4Factors
+		table.Row{Key: "rope.dimension_count", Derive: gemma4FullHead}, // the whole head, see gemma4Factors
 		table.Row{Key: "embedding_scale", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := c.Require("hidden_size")
 			return table.Float32Of(math.Sqrt(float64(n)), true, err)
@@ -572,7 +564,7 @@ var gemma4DSpark = func() *table.Arch {
 	a.Unused = slices.Concat(a.Unused, gemma4Unused)
 	a.Rename = slices.Concat([]table.Rename{{Prefix: "model.confidence_proj.", With: parts.ConfidenceHead},
 		{Prefix: "confidence_proj.", With: parts.ConfidenceHead}}, a.Rename)
-	a.MaskToken = nil // the reference reads no such file for it
+	a.MaskToken = nil // the reference does not read it here
 	a.Tensors = slices.Concat(parts.DFlashOutsideLayers(table.TensorRow{HF: "model.lm_head", GGUF: "output"}),
 		gemma4Norms,
 		gemma4QueryRows, gemma4KeyRows, parts.MLPRows, parts.DSparkHeads)
@@ -580,8 +572,7 @@ var gemma4DSpark = func() *table.Arch {
 	return &a
 }()
 
-// gemma4DSparkActivation writes the activation of drafts that the runtime can compute:
-// it is an error if the configuration describes others.
+// gemma4DSparkActivation writes the activation, and refuses configurations that the runtime cannot compute.
 func gemma4DSparkActivation(c *config.View) (v gguf.Value, ok bool, err error) {
 	if same, _, err := c.Bool("attention_k_eq_v"); err != nil || !same {
 		return v, false, cmp.Or(err, fault.Errorf(fault.Unsupported,

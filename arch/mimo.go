@@ -14,9 +14,9 @@ import (
 	"ggforge/tokenizer"
 )
 
-// mimo2 is Xiaomi's MiMo V2: layers with windows have their own number of key heads, and learned sinks. Three MTP
-// layers come with all models, and count as there when a checkpoint lacks them: runtimes take the file without.
-// Source: the MimoV2 class of the reference's converter.
+// mimo2 is Xiaomi's MiMo V2: sliding-window layers have their own number of key heads, and learned attention sinks. All
+// models have three MTP layers, which are counted even if the checkpoint lacks their tensors: runtimes load the file
+// without them. Source: the MimoV2 class of the reference's converter.
 var mimo2 = &table.Arch{
 	Name:             "mimo2",
 	Classes:          []string{"MiMoV2FlashForCausalLM", "MiMoV2ForCausalLM"},
@@ -124,8 +124,8 @@ func mimoWindows(c *config.View) ([]int64, error) {
 	return list, err
 }
 
-// mimoKeyHeads returns the number of key heads of layers with a window or without. All
-// else of their heads must be the same.
+// mimoKeyHeads returns the number of key heads of sliding-window or of full-attention layers. Their head sizes and
+// numbers of heads must be equal.
 func mimoKeyHeads(c *config.View, window bool) (int64, error) {
 	for _, key := range []string{"head_dim", "v_head_dim", "num_attention_heads"} {
 		n, err := c.Require(key)
@@ -213,7 +213,7 @@ var mimoQKV = &table.Transform{Name: "ranks-of-qkv", Forward: func(l table.Layer
 	}
 	perRank := ne[1] / ranks
 	return rows.Gather(s, ne, func(i int64) int64 {
-		at := int64(0) // of the part within a rank
+		at := int64(0) // offset of the part within a rank
 		for _, n := range sizes {
 			share := n / ranks
 			if i < n {

@@ -13,9 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// pocketTTS is the transformer of Kyutai's Pocket TTS, which makes no tokens: what it computes becomes audio in a
-// file of its own. After the embedding of text come vectors that are learned. Source: PocketTTSModel of the
-// reference.
+// pocketTTS is the transformer of Kyutai's Pocket TTS, which generates no tokens: the mmproj file decodes its outputs
+// to audio. The embedding of text is followed by learned vectors. Source: PocketTTSModel of the reference.
 var pocketTTS = &table.Arch{
 	Name:             "pockettts",
 	Classes:          []string{config.PocketTTS},
@@ -44,8 +43,8 @@ var pocketTTS = &table.Arch{
 	Shapes: shape.Rules{},
 }
 
-// pocketEmbedding joins the embedding of text, the vector before a voice if the model has one, and the one before
-// audio. That is a frame of audio, which enters through a layer.
+// pocketEmbedding joins the embedding of text, the learned vector before a voice (if before), and the learned first
+// frame of audio after its linear layer.
 func pocketEmbedding(before bool) []table.TensorRow {
 	from := []string{"bos_emb", "input_linear.weight", "conditioner.embed.weight"}
 	if before {

@@ -13,15 +13,15 @@ import (
 	"ggforge/tokenizer"
 )
 
-// qwen3tts is the language model of Qwen 3 TTS, whose vocabulary is text and then the audio codes, and which
-// generates codes only. The two layers that text passes after its embedding become part of that. Source:
+// qwen3tts is the language model of Qwen 3 TTS, whose vocabulary has the text tokens, then the audio codes; it
+// generates codes only. The two layers that project text embeddings are folded into the embedding. Source:
 // Qwen3TTSTalkerModel of the reference.
 var qwen3tts = &table.Arch{
 	Name:      "qwen3tts",
 	Classes:   []string{config.Qwen3TTS},
 	Tokenizer: tokenizer.ClassQwen3TTS,
 	VocabSize: func(c *config.View) (int64, error) { return c.Require("text_vocab_size") },
-	// the runtime knows one number of codes
+	// the runtime supports this number of codes only
 	Shapes: shape.Rules{Tensors: shape.Table{"output": "n_embd, 3072"}},
 	// the runtime interleaves the sections
 	RopeSections: true,
@@ -52,8 +52,8 @@ var qwen3tts = &table.Arch{
 	}, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.MLPRows),
 }
 
-// qwen3ttsKeys are of the parts that encode a voice and decode codes, of tokens, whose
-// names are in the vocabulary, and of what the tensors show.
+// qwen3ttsKeys are the keys of the speaker encoder and of the code predictor, ids of tokens, which the vocabulary has
+// by name, and sizes that the tensors have.
 var qwen3ttsKeys = []string{"speaker_encoder_config", "code_predictor_config", "tokenizer_type", "tts_model_size",
 	"tts_model_type",
 	"assistant_token_id", "im_end_token_id", "im_start_token_id", "tts_bos_token_id", "tts_eos_token_id",
@@ -85,10 +85,10 @@ func speechVocab(c *config.View) (text, codes, end int64, err error) {
 	return text, codes, text + end, err
 }
 
-// speechMarks is how many of the last codes are no audio.
+// speechMarks is the number of control tokens, which are the last of the codes.
 const speechMarks = 1024
 
-// speechSuppress lists the marks among the codes but for the one that ends.
+// speechSuppress lists the control tokens except the one that ends the speech.
 func speechSuppress(c *config.View) (gguf.Value, bool, error) {
 	text, codes, end, err := speechVocab(c)
 	if err != nil {
@@ -103,8 +103,7 @@ func speechSuppress(c *config.View) (gguf.Value, bool, error) {
 	return gguf.Int32s(list), true, nil
 }
 
-// projectTextEmbedding passes the embedding of text through its two layers and puts that of the
-// codes after it.
+// projectTextEmbedding projects the embedding of text by its two layers and appends the embedding of the codes.
 func projectTextEmbedding(_ table.Layer, s []rows.Source) (rows.Source, error) {
 	hidden, err := rows.Linear(s[4], s[0], s[1])
 	if err != nil {

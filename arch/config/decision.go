@@ -5,8 +5,7 @@ import (
 	"path"
 )
 
-// Models that decide between options are known by files next to config.json, or by
-// what they have in its place:
+// Decision models (which decide between options) are recognized by files next to config.json or in its place:
 //
 //	encoder/config.json                          of a ModernBERT: there is no other config.json
 //	julia_config.json or rl_agent_config.json    of the layers after it
@@ -29,7 +28,7 @@ import (
 //
 // Source: the loaders of such directories in the reference.
 
-// The classes that such models are taken as.
+// The classes of decision models.
 const (
 	Decider     = "ModernBertDecisionModel"
 	OpenJev     = "OpenJevModel"
@@ -62,20 +61,19 @@ var deciderConfigs = []string{"julia_config.json", "rl_agent_config.json"}
 
 // Decision is the configuration of a decision model (one that decides between options).
 type Decision struct {
-	Class string // that the model is taken as
+	Class string // of the decision model, not of config.json
 
-	file         string // of the configuration, and what is in it
+	file         string // path of the configuration, and its content
 	config       []byte
-	settings     map[string]any // of what comes after the model, nil for none
+	settings     map[string]any // of the head, nil for none
 	settingsFile string         // the file of settings
 
-	// Of an adapter: the revision of the base model, "" if no file says it, and the
-	// temperatures.
+	// Of an adapter: the revision of the base model, "" if unknown, and the temperatures.
 	Revision     string
 	Temperatures []Temperature
 }
 
-// decisions find such models; each returns nil for other ones.
+// decisions read the kinds of decision models; each returns nil for other models.
 var decisions = []func(Files) (*Decision, error){
 	readModernBert,
 	nextToConfig(OpenJev, readOpenJev),
@@ -84,8 +82,7 @@ var decisions = []func(Files) (*Decision, error){
 	readReadout,
 }
 
-// ReadDecision reads the configurations of a model that decides between options; it
-// returns nil for a directory of another one.
+// ReadDecision reads the configurations of a decision model; it returns nil for other models.
 func ReadDecision(files Files) (*Decision, error) {
 	for _, read := range decisions {
 		if d, err := read(files); d != nil || err != nil {
@@ -95,8 +92,8 @@ func ReadDecision(files Files) (*Decision, error) {
 	return nil, nil
 }
 
-// ReadAdapterDecision is ReadDecision for an adapter that makes a model of its base which decides between options.
-// The configuration is that of the base, see WithBase.
+// ReadAdapterDecision is ReadDecision for an adapter that turns its base model into a decision model. Call WithBase
+// next, for the base model's configuration.
 func ReadAdapterDecision(files Files) (d *Decision, err error) {
 	_, lev, err := readFile(files, levFile)
 	if err != nil {
@@ -145,7 +142,7 @@ func (d *Decision) WithBase(base Files) (err error) {
 	return err
 }
 
-// settingsIn returns the object in a file; nil when there is no such file.
+// settingsIn returns the JSON object in a file; nil if the file does not exist.
 func settingsIn(files Files, name string) (map[string]any, error) {
 	data, ok, err := readFile(files, name)
 	if !ok {
@@ -154,7 +151,7 @@ func settingsIn(files Files, name string) (map[string]any, error) {
 	return parseRoot(name, data)
 }
 
-// nextToConfig completes what read finds next to config.json.
+// nextToConfig returns a reader of decision models whose files next to config.json read recognizes.
 func nextToConfig(class string, read func(Files) (found bool, settings map[string]any, from string,
 	err error)) func(Files) (*Decision, error) {
 	return func(files Files) (*Decision, error) {
@@ -203,8 +200,7 @@ func readClef(files Files) (found bool, settings map[string]any, from string, er
 	return settings != nil, settings, jointConfig, err
 }
 
-// readDecision2 finds the models of Decision 2.0, whose config.json has the paths of their
-// files.
+// readDecision2 reads models of Decision 2.0, whose config.json has the paths of the other files.
 func readDecision2(files Files) (*Decision, error) {
 	data, ok, err := readFile(files, ConfigFile)
 	if !ok || !bytes.Contains(data, []byte("decision_format")) {
@@ -243,7 +239,7 @@ func (o Object) requireString(key string) (string, error) {
 	return s, o.requireErr(ok, err, []string{key})
 }
 
-// readReadout finds the models whose output is a row of each of some tokens.
+// readReadout reads models whose output matrix has rows for some tokens only.
 func readReadout(files Files) (*Decision, error) {
 	settings, err := settingsIn(files, decisionConfig)
 	if err != nil || settings == nil {
@@ -264,8 +260,7 @@ func readReadout(files Files) (*Decision, error) {
 	})(files)
 }
 
-// Parse is ParseAs for such a model. Its settings are the member "decision" of the
-// configuration.
+// Parse is ParseAs for a decision model. Its settings become the member "decision" of the configuration.
 func (d *Decision) Parse(class string, rawConfig func(class string) bool) (*Config, error) {
 	c, raw, err := parse(class, d.config, rawConfig, d.find)
 	if err == nil {
@@ -277,7 +272,7 @@ func (d *Decision) Parse(class string, rawConfig func(class string) bool) (*Conf
 	return c, c.gatherRope()
 }
 
-// ParseEncoder is ParseEncoder for such a model.
+// ParseEncoder is the package's ParseEncoder for a decision model.
 func (d *Decision) ParseEncoder(class string, rawConfig func(class string) bool) (*Config, error) {
 	return parseEncoder(class, d.config, rawConfig, d.find)
 }
@@ -290,8 +285,7 @@ func (d *Decision) find(c *Config) (string, error) {
 	return d.Class, nil
 }
 
-// Decision returns the settings of a model that decides between options, with the name
-// of their file; one without members for other models.
+// Decision returns the settings of a decision model, with the name of their file; an empty object for other models.
 func (v *View) Decision() Object {
 	if v.decision == nil {
 		return Object{}

@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// KevHead is the file with the head of Kev and its settings, one of torch.save.
+// KevHead is the file of Kev's head and its settings, written by torch.save.
 const KevHead = "head.pt"
 
-// isKev reports whether an adapter was trained with a head that points at options. Any
-// trainer may write a file of that name: others are not looked into.
+// isKev reports whether an adapter was trained with Kev's pointer head. Other trainers, too, write a
+// training_config.json: one without "head_dim" is not parsed.
 func isKev(files Files) (bool, error) {
 	data, ok, err := readFile(files, trainingConfig)
 	if !ok || !bytes.Contains(data, []byte(`"head_dim"`)) {
@@ -22,8 +22,8 @@ func isKev(files Files) (bool, error) {
 	return ok, err
 }
 
-// SetSettings completes what ReadAdapterDecision has read with settings that are in no JSON
-// file: values of file as package torch has them.
+// SetSettings sets the settings, for models that have them in no JSON file: values of file as returned by package
+// torch.
 func (d *Decision) SetSettings(file string, values map[string]any) {
 	d.settings, d.settingsFile = map[string]any{}, file
 	for key, v := range values {
@@ -31,7 +31,7 @@ func (d *Decision) SetSettings(file string, values map[string]any) {
 	}
 }
 
-// asJSON is a value of torch.File.Values as one that a configuration has.
+// asJSON returns a value of torch.File.Values as encoding/json would decode it.
 func asJSON(v any) any {
 	switch v := v.(type) {
 	case int64:

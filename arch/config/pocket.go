@@ -7,15 +7,14 @@ import (
 	"ggforge/fault"
 )
 
-// PocketTTS is the class of models without a config.json: the shapes of their tensors say
-// what it would. The reference takes no other configuration, even if there is one.
+// PocketTTS is a class of models without a config.json: the sizes follow from the shapes of the tensors. Like the
+// reference, ggforge ignores a config.json if there is one.
 const PocketTTS = "PocketTTSModel"
 
-// IsPocketTTS reports whether tensors of these shapes are of a Pocket TTS.
+// IsPocketTTS reports whether the shapes of tensors, by name, are from a Pocket TTS.
 func IsPocketTTS(shapes map[string][]int64) bool { return shapes["flow_lm.bos_emb"] != nil }
 
-// BeforeVoice is the key that is true if the embedding of a Pocket TTS has a vector that
-// a voice begins with.
+// BeforeVoice is the key that is true if a Pocket TTS has a learned vector before a voice.
 const BeforeVoice = "insert_bos_before_voice"
 
 // ParsePocketTTS is ParseAs, or ParseEncoder, for the shapes of the tensors in a file.
@@ -48,9 +47,9 @@ func ParsePocketTTS(file string, shapes map[string][]int64, encoder bool) (*Conf
 	}
 	const text, audio, embedding = "flow_lm.transformer.layers.", "mimi.encoder_transformer.transformer.layers.",
 		"flow_lm.conditioner.embed.weight"
-	const headDim = 64 // of all models
+	const headDim = 64 // in all models
 	width, audioWidth := size(embedding, 2, 1), size(audio+"0.norm1.weight", 1, 0)
-	own := int64(1) // rows of the embedding after those of the tensor
+	own := int64(1) // learned rows after the embedding of text
 	_, before := shapes["flow_lm.bos_before_voice"]
 	if before {
 		own++
@@ -59,7 +58,7 @@ func ParsePocketTTS(file string, shapes map[string][]int64, encoder bool) (*Conf
 		"architectures": []string{PocketTTS}, "model_type": "pockettts",
 		"num_hidden_layers": layers(text), "hidden_size": width, "intermediate_size": size(text+"0.linear1.weight", 2,
 			0), "num_attention_heads": width / headDim,
-		"max_position_embeddings": 4096, // which bounds the cache; the model has no limit
+		"max_position_embeddings": 4096, // bounds the KV cache; the model has no limit
 		"vocab_size":              size(embedding, 2, 0) + own, BeforeVoice: before,
 		"rope_theta": 10000.0, "layer_norm_eps": 1e-5,
 		audioConfig: map[string]any{

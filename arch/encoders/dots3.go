@@ -11,10 +11,9 @@ import (
 	"ggforge/rows"
 )
 
-// dots3Note has a vision and an audio encoder: DotsOCR's layers, of which the upper ones have more and more
-// experts, and layers like Whisper's with a gate, which rotate in place of positions. All that
-// the runtime computes in one way has to be said by config.json. Source:
-// Dots3NoteMmprojModel of the reference.
+// dots3Note has a vision encoder (DotsOCR's layers, with more experts in each higher layer) and an audio encoder
+// (Whisper's layers with a gate, and RoPE in place of position embeddings). config.json must have the keys of all
+// settings that are fixed in the runtime. Source: Dots3NoteMmprojModel of the reference.
 var dots3Note = &table.Arch{
 	Name:    name,
 	Classes: []string{"Dots3NoteForCausalLM", "Dots3NoteForConditionalGeneration"},
@@ -28,7 +27,7 @@ var dots3Note = &table.Arch{
 		return max(n, m), err
 	},
 	Metadata: slices.Concat(vision(
-		table.Row{Key: keyImageSize, Const: gguf.Uint32(0)}, // any size
+		table.Row{Key: keyImageSize, Const: gguf.Uint32(0)}, // 0: any size
 		required(uint32Row(keyWidth, inVision, "embed_dim", 0)),
 		table.Row{Key: "vision.image_mean", Derive: dots3Channels("image_mean"), Facts: config.ProcessorFiles},
 		table.Row{Key: "vision.image_std", Derive: dots3Channels("image_std"), Facts: config.ProcessorFiles},
@@ -165,7 +164,7 @@ var (
 	inDots3Rope    table.In = func(c *config.View) config.Object { return c.Audio().Sub("rope_parameters") }
 )
 
-// dots3Unused are settings of programs, and those that the tensors show.
+// dots3Unused are settings of training and preprocessing, and settings that follow from the tensors.
 var dots3Unused = func() []string {
 	list := []string{"vision_config.model_type", "vision_config.hidden_size", "vision_config.num_channels",
 		"vision_config.moe_intermediate_size", "vision_config.adapter_in_dim",
@@ -183,7 +182,7 @@ var dots3Unused = func() []string {
 	return list
 }()
 
-// dots3RequireKeys refuses a configuration without the keys that the reference wants to see.
+// dots3RequireKeys refuses a configuration without the keys that the reference requires.
 func dots3RequireKeys(c *config.View) error {
 	for _, want := range []struct {
 		in   table.In
@@ -225,7 +224,7 @@ func dots3Pixels(key string) table.Derive {
 	}
 }
 
-// dots3Pyramid is the number of experts of each layer of the vision encoder, 0 for none.
+// dots3Pyramid returns the number of experts of each layer of the vision encoder, 0 for dense layers.
 func dots3Pyramid(c *config.View) ([]int64, error) {
 	const key = "pyramid_num_routed"
 	list, _, err := c.Vision().Ints(key)
@@ -257,8 +256,8 @@ func dots3Experts(l table.Layer) (int64, error) {
 func dots3Dense(l table.Layer) (bool, error)  { n, err := dots3Experts(l); return n == 0, err }
 func dots3Routed(l table.Layer) (bool, error) { n, err := dots3Experts(l); return n > 0, err }
 
-// halfRows returns the transform that takes the first (0) or the second half of the rows of a
-// joined projection, weight or bias.
+// halfRows returns the transform that takes the first (0) or second (1) half of the rows of a joined projection, weight
+// or bias.
 func halfRows(i int64) *table.Transform {
 	name := [...]string{"first-half", "second-half"}[i]
 	return &table.Transform{Name: name, Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {

@@ -15,8 +15,8 @@ import (
 
 // Vision and audio encoders of Gemma 4. Source: the Gemma 4 classes of the reference for images and audio.
 
-// gemma4 has a vision encoder with layers like those of its language model, and for audio a
-// conformer; models without the latter have no audio_config.
+// gemma4 has a vision encoder with layers like those of its language model and, if there is an audio_config, a
+// conformer for audio.
 var gemma4 = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Gemma4ForConditionalGeneration", "EmbeddingGemma2Model"},
@@ -112,7 +112,7 @@ var gemma4 = &table.Arch{
 	}, boundShapes("v.blk.{bid}.", gemma4VisionLinears), boundShapes("a.blk.{bid}.", gemma4AudioLinears))},
 }
 
-// gemma4Unified has no layers: it projects patches and audio into its language model.
+// gemma4Unified has no encoder layers: it projects patches and audio frames directly.
 var gemma4Unified = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Gemma4UnifiedForConditionalGeneration"},
@@ -161,18 +161,18 @@ const (
 	gemma4Sub   = "audio_tower.subsample_conv_projection."
 )
 
-// The keys of the projector's type in files with one for each modality.
+// The keys of the projector types in files with a projector per modality.
 const (
 	keyVisionKind = "vision.projector_type"
 	keyAudioKind  = "audio.projector_type"
 )
 
-// nominalImageSize is a size that nothing depends on.
+// nominalImageSize is a required key without effect.
 var nominalImageSize = table.Row{Key: keyImageSize, Const: gguf.Uint32(224)}
 
 func zeroRow(key string) table.Row { return table.Row{Key: key, Const: gguf.Uint32(0)} }
 
-// gemma4Projector are the rows of a projector for audio.
+// gemma4Projector are the rows of an audio projector of a type.
 func gemma4Projector(kind string) []table.Row {
 	return []table.Row{
 		{Key: keyAudioKind, Const: gguf.String(kind)}, uint32Row(keyMels, inAudio, "input_feat_size", 128),
@@ -181,8 +181,7 @@ func gemma4Projector(kind string) []table.Row {
 	}
 }
 
-// ifAudio returns rows for models with an audio encoder; those of over replace the
-// others with their keys.
+// ifAudio returns rows for models with an audio encoder; rows of over replace rows with the same key.
 func ifAudio(list []table.Row, over ...table.Row) []table.Row {
 	list = withRows(list, over)
 	for i, r := range list {
@@ -204,10 +203,10 @@ func fourTimesAudio(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(4*n, true, err)
 }
 
-// inVisionRope are the settings of positions in images.
+// inVisionRope returns the RoPE settings of the vision encoder.
 func inVisionRope(c *config.View) config.Object { return c.Vision().Sub("rope_parameters") }
 
-// maxLayers is the larger one of the numbers of layers of both modalities.
+// maxLayers returns the larger number of layers of the vision and the audio encoder.
 func maxLayers(c *config.View) (int64, error) {
 	n, err := layers(inVision, blockKeys...)(c)
 	if err != nil {
@@ -220,7 +219,7 @@ func maxLayers(c *config.View) (int64, error) {
 	return max(n, m), err
 }
 
-// layersOfPart returns rows for the layers of one modality.
+// layersOfPart restricts rows to the layers of one encoder.
 func layersOfPart(in table.In, list []table.TensorRow) []table.TensorRow {
 	return onlyIf(func(l table.Layer) (bool, error) {
 		n, err := layers(in, blockKeys...)(l.View)
@@ -228,7 +227,7 @@ func layersOfPart(in table.In, list []table.TensorRow) []table.TensorRow {
 	}, list)
 }
 
-// onlyIf returns rows that are there under a condition in addition to their own.
+// onlyIf returns rows with a condition in addition to their own.
 func onlyIf(cond table.Cond, list []table.TensorRow) []table.TensorRow {
 	list = slices.Clone(list)
 	for i := range list {
@@ -244,7 +243,7 @@ func onlyIf(cond table.Cond, list []table.TensorRow) []table.TensorRow {
 	return list
 }
 
-// ifTrue is the condition that a key of a part is true.
+// ifTrue is the condition that a key of an encoder's configuration is true.
 func ifTrue(in table.In, key string) table.Cond {
 	return func(l table.Layer) (bool, error) {
 		b, _, err := in(l.View).Bool(key)
@@ -252,7 +251,7 @@ func ifTrue(in table.In, key string) table.Cond {
 	}
 }
 
-// linear is a matrix whose input and output may have bounds.
+// linear is a linear layer whose input and output may be clipped.
 type linear struct{ hf, gguf string }
 
 var gemma4VisionLinears = []linear{
@@ -269,10 +268,10 @@ var gemma4AudioLinears = []linear{
 	{"lconv1d.linear_start", "conv_pw1"}, {"lconv1d.linear_end", "conv_pw2"},
 }
 
-// bounds are what a linear's input and output are limited to.
+// bounds are the limits of a linear layer's input and output.
 var bounds = []string{"input_max", "input_min", "output_max", "output_min"}
 
-// clippedLinears are the rows of linears; the bounds are there if the config enables it.
+// clippedLinears are the rows of linear layers; bounds are required with use_clipped_linears, else optional.
 func clippedLinears(in table.In, hf, to string, list []linear) []table.TensorRow {
 	has := ifTrue(in, "use_clipped_linears")
 	var all []table.TensorRow
@@ -297,7 +296,7 @@ func boundShapes(to string, list []linear) shape.Table {
 	return all
 }
 
-// softplus makes a positive factor of a number of any sign.
+// softplus applies log(1 + exp(x)).
 var softplus = &table.Transform{Name: "softplus", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 	if ne := s.NE(); len(ne) != 1 {
 		return nil, fault.Errorf(fault.Broken, "dimensions %s, want one", gguf.Shape(ne))
@@ -305,8 +304,7 @@ var softplus = &table.Transform{Name: "softplus", Forward: func(_ table.Layer, s
 	return rows.Map(s, torchmath.Softplus), nil
 }}
 
-// byChannel returns rows of pixels of three channels, side*side*3 elements, with all
-// of the first channel first.
+// byChannel reorders the rows of a matrix from [side*side][3] (pixels, channels) to [3][side*side].
 func byChannel(s rows.Source, side int64) (rows.Source, error) {
 	ne, area := s.NE(), side*side
 	column, err := rows.Reshape(s, []int64{1, gguf.Rows(ne) * ne[0]})
@@ -323,7 +321,7 @@ func byChannel(s rows.Source, side int64) (rows.Source, error) {
 	return rows.Reshape(column, ne)
 }
 
-// kernelOfPixels makes a convolution of a matrix over patches, [out, height*width*3].
+// kernelOfPixels turns a matrix over patches, [out, height*width*3], into a convolution kernel [out, 3, height, width].
 var kernelOfPixels = &table.Transform{Name: "kernel-of-pixels",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()
@@ -341,8 +339,8 @@ var kernelOfPixels = &table.Transform{Name: "kernel-of-pixels",
 		return rows.Reshape(s, []int64{patch, patch, 3, ne[1]})
 	}}
 
-// channelsFirst orders what belongs to pixels, weights or a norm, as runtimes lay out
-// patches.
+// channelsFirst is byChannel for weights or a norm over the pixels of a patch: runtimes lay out patches channel by
+// channel.
 var channelsFirst = &table.Transform{Name: "channels-first",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		o := l.Vision()
@@ -366,7 +364,7 @@ var channelsFirst = &table.Transform{Name: "channels-first",
 		return byChannel(s, side)
 	}}
 
-// eachAxis separates the embeddings of two axes, which are stored position by position.
+// eachAxis reorders position embeddings from [positions][axes] to [axes][positions].
 var eachAxis = &table.Transform{Name: "axes-first", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 	ne := s.NE()
 	if len(ne) != 3 {

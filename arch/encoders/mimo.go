@@ -11,12 +11,11 @@ import (
 	"ggforge/rows"
 )
 
-// Xiaomi's MiMo-V2.5 and its successors. Sound becomes codes first, by a model of its own
-// below audio_tokenizer whose weights come before the others; embeddings of the codes
-// then pass a few layers of the checkpoint itself. Source: MiMoV2VisionAudioModel of the
+// Xiaomi's MiMo-V2.5 and its successors. An audio codec in audio_tokenizer, whose weights come first in the file, turns
+// audio into codes; the model itself embeds these and has a few layers for them. Source: MiMoV2VisionAudioModel of the
 // reference.
 
-// inCodec is the configuration of what makes audio codes.
+// inCodec returns the configuration of the audio codec.
 var inCodec table.In = func(c *config.View) config.Object { return c.Facts.AudioTokenizer }
 
 const mimoCodec = "audio_tokenizer."
@@ -159,7 +158,7 @@ const (
 	mimoLocalLayers = "input_local_layers"
 )
 
-// mimoEncoder are the tensors of what makes codes, but for the codes.
+// mimoEncoder are the tensors of the audio codec's encoder, codebooks excluded.
 var mimoEncoder = slices.Concat([]table.TensorRow{
 	{HF: mimoCodec + "encoder.conv1", GGUF: "a.conv1d.1", Type: always32},
 	{HF: mimoCodec + "encoder.conv2", GGUF: "a.conv1d.2", Type: always32},
@@ -193,7 +192,7 @@ var mimoVision = slices.Concat([]table.TensorRow{
 	{HF: "visual.blocks.{bid}.attn.sinks", Exact: true, GGUF: "v.blk.{bid}.attn_sinks", If: mimoSink},
 }, qwen25VLFeedForward)))
 
-// mimoLocal are the tensors that make vectors for the language model of codes.
+// mimoLocal are the tensors from codes to embeddings for the language model.
 var mimoLocal = slices.Concat([]table.TensorRow{
 	{HF: "speech_embeddings.{xid}.weight", Exact: true, Group: "embeddings", GGUF: "mm.a.code_embd.weight",
 		Type: always32, Experts: func(l table.Layer) (int64, error) {
@@ -217,7 +216,7 @@ var mimoLocal = slices.Concat([]table.TensorRow{
 	{HF: mimoLocalLayer + "mlp.down_proj", GGUF: "mm.a.local_blk.{bid}.ffn_down"},
 }))
 
-// withKind returns rows of one kind.
+// withKind returns copies of rows with the kind set.
 func withKind(kind table.Kind, list []table.TensorRow) []table.TensorRow {
 	list = slices.Clone(list)
 	for i := range list {
@@ -226,7 +225,7 @@ func withKind(kind table.Kind, list []table.TensorRow) []table.TensorRow {
 	return list
 }
 
-// mimoCodebooks returns the numbers of codes of each quantizer.
+// mimoCodebooks returns the codebook size of each quantizer.
 func mimoCodebooks(c *config.View) ([]int32, error) {
 	o := inCodec(c)
 	n, err := o.Require("num_quantizers")
@@ -252,7 +251,7 @@ func mimoCodebooks(c *config.View) ([]int32, error) {
 	return list, nil
 }
 
-// stackBooks makes one tensor of tables of codes; zeros fill the shorter ones up.
+// stackBooks stacks codebooks to one tensor; shorter ones are padded with zeros.
 func stackBooks(l table.Layer, list []rows.Source) (rows.Source, error) {
 	sizes, err := mimoCodebooks(l.View)
 	if err != nil {
@@ -309,7 +308,7 @@ func mimoFullAttention(c *config.View) (gguf.Value, bool, error) {
 	return gguf.Int32s(list), err == nil, err
 }
 
-// mimoSink is the condition of window-attention layers.
+// mimoSink is the condition of window-attention layers, which have attention sinks.
 func mimoSink(l table.Layer) (bool, error) {
 	list, err := mimoKinds(l.View)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"ggforge/gguf"
 )
 
-// Kyutai's Pocket TTS: the speaker encoder, and the audio decoder of the language model's output: a decoder of frames
-// (flow matching) and one of audio. Those for audio are Mimi's, convolutions (SEANet) and two transformers of the
-// same size. Source: PocketTTSMmprojModel of the reference.
+// Kyutai's Pocket TTS: the speaker encoder, and the decoder of the language model's outputs: first to frames (flow
+// matching), then to audio. Speaker encoder and audio decoder are Mimi's: convolutions (SEANet) and two transformers of
+// the same size. Source: PocketTTSMmprojModel of the reference.
 
 func pocketTTS() *table.Arch {
 	return &table.Arch{
@@ -32,7 +32,7 @@ func pocketTTS() *table.Arch {
 		}, mimiSizes("audio.", "block_count", "embedding_length", "feed_forward_length", "attention.head_count"),
 			[]table.Row{
 				{Key: keyAudioEps, Const: gguf.Float32(1e-5)},
-				{Key: keyMels, Const: gguf.Uint32(1)}, // of samples
+				{Key: keyMels, Const: gguf.Uint32(1)}, // the input is raw samples
 				{Key: "has_gen_audio_encoder", Const: gguf.Bool(true)},
 				{Key: "gen.audio.projector_type", Const: gguf.String("pockettts_gen")},
 				{Key: "gen.audio.projection_dim", Derive: textWidth},
@@ -40,7 +40,7 @@ func pocketTTS() *table.Arch {
 				"attention.head_count"),
 			[]table.Row{
 				{Key: "gen.audio.attention.layer_norm_epsilon", Const: gguf.Float32(1e-5)},
-				// the runtime knows settings of variants by the names of their folders
+				// the runtime has the settings of each variant by the name of its folder
 				{Key: "gen.audio.model_variant", Derive: func(c *config.View) (gguf.Value, bool,
 					error) {
 					return gguf.String(c.Facts.Dir), true, nil
@@ -67,7 +67,7 @@ func pocketTTS() *table.Arch {
 	}
 }
 
-// mimiSizes are the sizes of a transformer, in the order of keys.
+// mimiSizes are rows of sizes of a Mimi transformer, in the order of keys.
 func mimiSizes(prefix string, keys ...string) (list []table.Row) {
 	from := map[string]string{"block_count": "num_hidden_layers", "embedding_length": "hidden_size",
 		"feed_forward_length": "intermediate_size", "attention.head_count": "num_attention_heads"}
@@ -77,14 +77,14 @@ func mimiSizes(prefix string, keys ...string) (list []table.Row) {
 	return list
 }
 
-// The sizes that the runtime has built in.
+// Sizes that are fixed in the runtime.
 const (
-	flowBlocks  = 6 // of the decoder of frames
-	flowTimes   = 2 // its embeddings of times
+	flowBlocks  = 6 // residual blocks of the frame decoder
+	flowTimes   = 2 // time embeddings of the frame decoder
 	seanetSteps = 3
 )
 
-// flowRows are the decoder of frames.
+// flowRows are the frame decoder.
 func flowRows() []table.TensorRow {
 	const p, g = "flow_lm.flow_net.", "a.gen.flow."
 	list := []table.TensorRow{
@@ -112,7 +112,7 @@ func flowRows() []table.TensorRow {
 	return list
 }
 
-// mimiRows are a transformer.
+// mimiRows are a Mimi transformer.
 func mimiRows(p, g string) []table.TensorRow {
 	p += "transformer.layers.{bid}."
 	return []table.TensorRow{
@@ -130,8 +130,8 @@ func mimiRows(p, g string) []table.TensorRow {
 	}
 }
 
-// seanetRows are convolutions in steps, each of one that changes the length, called scaling,
-// and of two that add to what they see. Runtimes have them in F16.
+// seanetRows are SEANet's steps: a convolution called scaling, which changes the length, and two of a residual block.
+// Kernels are F16, as runtimes expect.
 func seanetRows(p, g string, res, scale []int, scaling string) []table.TensorRow {
 	conv := func(hf, to string) table.TensorRow {
 		return table.TensorRow{HF: p + hf, GGUF: g + to, Bias: table.NeedBias, Type: table.Always(gguf.TypeF16)}
@@ -166,11 +166,11 @@ func pocketShapes() shape.Table {
 		"ffn_down": "@gen.audio.feed_forward_length, a_embd"} {
 		t["a.gen.wav.tfm.blk.{bid}."+name] = dims
 	}
-	// a conv of each part: how long, from which to which number of channels
+	// kernel length n, input and output channels
 	conv := func(name string, n int, in, out string) {
 		t[name], t[name+".bias"] = fmt.Sprintf("%d, %s, %s", n, in, out), out
 	}
-	width := func(i int) string { return fmt.Sprintf("?wide%d", i) } // after i steps of the encoder
+	width := func(i int) string { return fmt.Sprintf("?wide%d", i) } // channels after i steps of the encoder
 	for i, rate := range []int{4, 5, 6} {
 		e, d := fmt.Sprintf("a.seanet.blk.%d.", i), fmt.Sprintf("a.gen.wav.seanet.blk.%d.", seanetSteps-1-i)
 		conv(e+"scale_conv", 2*rate, width(i), width(i+1))

@@ -25,11 +25,11 @@ var (
 	inSpeech table.In = func(c *config.View) config.Object { return c.Facts.Speech }
 )
 
-// The sizes that the runtime, and with it the names of tensors, knows one of.
+// Sizes that are fixed in the runtime and in the names of tensors.
 const (
-	furtherCodes = 15 // of a frame, besides the first
-	resParts     = 7  // of a Res2Net block that are convolved
-	waveLayers   = 8  // of the transformer that frames pass
+	furtherCodes = 15 // codes of a frame besides the first
+	resParts     = 7  // convolved parts of a Res2Net block
+	waveLayers   = 8  // layers of the audio decoder's transformer
 	dacBlocks    = 4
 )
 
@@ -46,7 +46,7 @@ func qwen3TTS() *table.Arch {
 			{Key: "audio.projector_type", Const: gguf.String("qwen3tts_spkenc")},
 			{Key: "audio.projection_dim", Derive: textWidth},
 			{Key: keyMels, Const: gguf.Uint32(128)},
-			// there are no layers of attention: no runtime asks for these
+			// the speaker encoder has no attention layers: runtimes ignore these keys
 			{Key: "audio.block_count", Const: gguf.Uint32(3)},
 			{Key: keyAudioWidth, Const: gguf.Uint32(1536)},
 			{Key: "audio.attention.head_count", Const: gguf.Uint32(1)},
@@ -63,7 +63,7 @@ func qwen3TTS() *table.Arch {
 			{Key: "gen.audio.attention.layer_norm_epsilon", Type: gguf.Float32Type, In: inPredictor,
 				From: []string{"rms_norm_eps"}, Required: true},
 		},
-		// What runtimes have built in.
+		// The values that runtimes have built in.
 		Expect: []table.Expect{
 			{Key: "mel_dim", In: inSpeaker, Values: []string{"128"}},
 			{Key: "sample_rate", In: inSpeaker, Values: []string{"24000"}},
@@ -109,8 +109,8 @@ func qwen3TTS() *table.Arch {
 	}
 }
 
-// hasSpeaker is true of models with a speaker encoder. Those with voices of their
-// own have none, and no runtime takes a file without.
+// hasSpeaker writes true for models with a speaker encoder and refuses others (models with built-in voices), which no
+// runtime loads.
 func hasSpeaker(c *config.View) (gguf.Value, bool, error) {
 	if inSpeaker(c).Members() == nil {
 		return gguf.Value{}, false, fault.Errorf(fault.Unsupported,
@@ -163,8 +163,7 @@ var speakerShapes = func() shape.Table {
 	return t
 }()
 
-// predictorRows predict the further codes of a frame, which have an embedding and a head
-// each.
+// predictorRows are the code predictor, with an embedding and a head for each further code of a frame.
 var predictorRows = func() []table.TensorRow {
 	const p, l, g = "talker.code_predictor.", "talker.code_predictor.model.layers.{bid}.", "a.gen.code.blk.{bid}."
 	return []table.TensorRow{
@@ -183,7 +182,7 @@ var predictorRows = func() []table.TensorRow {
 		{HF: l + "self_attn.k_norm", GGUF: g + "attn_k_norm"},
 		{HF: l + "mlp.gate_proj", GGUF: g + "ffn_gate"},
 		{HF: l + "mlp.up_proj", GGUF: g + "ffn_up"},
-		{HF: l + "mlp.down_proj", GGUF: g + "ffn_down", Type: always32}, // its inputs are beyond F16
+		{HF: l + "mlp.down_proj", GGUF: g + "ffn_down", Type: always32}, // its inputs exceed the range of F16
 	}
 }()
 
@@ -199,9 +198,9 @@ var predictorShapes = shape.Table{
 	"a.gen.code.blk.{bid}.ffn_down": "@gen.audio.feed_forward_length, g_embd",
 }
 
-// waveRows are the audio decoder: codebooks, a transformer, two steps that make frames of them (ConvNeXt), and four
-// that make samples of frames (DAC). They come before all others, in this order. Runtimes have kernels in F16, those
-// of transposed convolutions in F32.
+// waveRows are the audio decoder: codebooks, a transformer, two upsampling steps to frames (ConvNeXt), and four from
+// frames to samples (DAC). They come before all other tensors, in this order. Kernels are F16, of transposed
+// convolutions F32, as runtimes expect.
 func waveRows() []table.TensorRow {
 	const p, g = "speech_tokenizer.decoder.", "a.gen.wav."
 	var list []table.TensorRow
@@ -275,11 +274,10 @@ func waveRows() []table.TensorRow {
 	return list
 }
 
-// extraCodes is the number of codes of a frame besides the first.
+// extraCodes returns the number of codes of a frame besides the first.
 func extraCodes(table.Layer) (int64, error) { return furtherCodes, nil }
 
-// snake are the factors of an activation function that is partly periodic. Checkpoints
-// have the logarithm of its frequency and of what divides its amplitude.
+// snake are the parameters of the snake activation, x + sin²(αx) / β. Checkpoints have log α and log β.
 func snake(hf, to string) []table.TensorRow {
 	return []table.TensorRow{
 		{HF: hf + ".alpha", Exact: true, GGUF: to + ".alpha", Transform: elementwise("exponential", torchmath.Exp)},
@@ -304,12 +302,12 @@ func elementwise(name string, steps ...func([]float32)) *table.Transform {
 	}}
 }
 
-// codebook makes vectors of their sums and of how many were added.
+// codebook returns the vectors of a codebook: the sums that the checkpoint has, divided by their counts.
 func codebook(_ table.Layer, s []rows.Source) (rows.Source, error) {
 	return rows.DivideRows(s[0], s[1], 1e-5)
 }
 
-// codebooks makes several of them.
+// codebooks is codebook for several codebooks, stacked.
 func codebooks(l table.Layer, s []rows.Source) (rows.Source, error) {
 	var books []rows.Source
 	for pair := range slices.Chunk(s, 2) {
@@ -322,8 +320,7 @@ func codebooks(l table.Layer, s []rows.Source) (rows.Source, error) {
 	return rows.Stack(books)
 }
 
-// waveShapes are the dimensions of waveRows: kernels are as long as two of the steps that
-// they make of one.
+// waveShapes are the dimensions of waveRows: an upsampling kernel is twice as long as its rate.
 func waveShapes() shape.Table {
 	t := shape.Table{
 		"a.gen.wav.quant.first.in_proj": "?code, ?book", "a.gen.wav.quant.first.out_proj": "?book, ?code",

@@ -11,8 +11,8 @@ import (
 	"ggforge/gguf"
 )
 
-// Temperatures writes the temperature of each kind of questions, some for a number of
-// options: choice:3-5 as choice.3_5, choice:11+ as choice.11.
+// Temperatures writes the temperature of each kind of question, some for a range of numbers of options: choice:3-5 as
+// choice.3_5, choice:11+ as choice.11.
 func Temperatures(c *config.View) (m gguf.Metadata, err error) {
 	for _, t := range c.Facts.Temperatures {
 		v, _, err := table.Float32Of(t.Value, true, nil)
@@ -25,8 +25,7 @@ func Temperatures(c *config.View) (m gguf.Metadata, err error) {
 	return m, nil
 }
 
-// DecisionType is how a program asks the model for decisions. known are settings, of
-// which the model must have these values.
+// DecisionType is the row of the model's prompting scheme. known are keys of the settings with their required values.
 func DecisionType(name string, known ...[2]string) table.Row {
 	return table.Row{Key: "decision.type", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		o := c.Decision()
@@ -43,7 +42,7 @@ func DecisionType(name string, known ...[2]string) table.Row {
 	}}
 }
 
-// NamedTemperatures writes temperatures under their names as they are.
+// NamedTemperatures writes temperatures under their unchanged names.
 func NamedTemperatures(c *config.View) (m gguf.Metadata, err error) {
 	for _, t := range c.Facts.Temperatures {
 		v, _, err := table.Float32Of(t.Value, true, nil)
@@ -55,7 +54,7 @@ func NamedTemperatures(c *config.View) (m gguf.Metadata, err error) {
 	return m, nil
 }
 
-// ScoreBias writes what is added to the scores of each number of levels.
+// ScoreBias writes the biases of scores, a list for each number of levels.
 func ScoreBias(c *config.View) (m gguf.Metadata, err error) {
 	for _, list := range c.Facts.ScoreBias {
 		for i, f := range list {
@@ -69,8 +68,8 @@ func ScoreBias(c *config.View) (m gguf.Metadata, err error) {
 	return m, nil
 }
 
-// DeciderLayers are layers after a model that decides between options, with the
-// scores of their markers: layers of PyTorch's encoder, whose norms come first.
+// DeciderLayers are a decision model's layers after the base model (PyTorch's TransformerEncoder with norm_first) and
+// the scorer of the options' markers.
 func DeciderLayers(after table.Cond) []table.TensorRow {
 	return append(Only(after, []table.TensorRow{
 		{HF: "head.layers.{bid}.norm1", GGUF: "blk.{bid}.attn_norm", Bias: table.NeedBias},

@@ -12,7 +12,7 @@ import (
 	"ggforge/tokenizer"
 )
 
-// DFlashShapes are the dimensions of all that drafts of architecture dflash have.
+// DFlashShapes are the dimensions of the tensors of all draft models of architecture dflash.
 var DFlashShapes = shape.Rules{
 	Dims: shape.Merge(V4Shapes.Dims, shape.Table{"n_conv": "2 * @conv_kernel_size * n_embd / @conv_group_size",
 		"n_corr": "@lilicorr.hidden_size", "n_corr_ff": "@lilicorr.mlp_hidden_size",
@@ -25,7 +25,7 @@ var DFlashShapes = shape.Rules{
 		"layer_output_scale":   "1",
 		"selector_predecessor": "@selector_rank, n_vocab", "selector_successor": "@selector_rank, n_vocab",
 		"selector_hidden": "n_embd, @selector_rank",
-		// layers after those of the draft are of what chooses among its tokens, the last one of features of these
+		// the layers after the draft's are LiLiCorr's selector layers; the last one has the features of candidates
 		"attn_norm": "n_embd | n_corr", "attn_output": "n_head * n_embd_head_v, n_embd | n_corr, n_corr",
 		"ffn_norm":                           "n_embd | n_corr | 5",
 		"ffn_up":                             "n_embd, n_ff | n_corr, n_corr_ff | 5, n_corr",
@@ -45,7 +45,7 @@ var DFlashShapes = shape.Rules{
 	Relations: []string{"@conv_group_size divides n_embd"},
 }
 
-// V4Shapes are the dimensions of layers of DeepSeek V4, which its drafts have, too.
+// V4Shapes are the dimensions of layers of DeepSeek V4 and of its draft models.
 var V4Shapes = shape.Rules{
 	Dims: shape.Table{"n_hc": "@hyper_connection.count",
 		"n_out": "@attention.output_group_count * @attention.output_lora_rank"},
@@ -58,28 +58,28 @@ var V4Shapes = shape.Rules{
 	},
 }
 
-// DSparkClasses are the classes of drafts with a head that corrects a token by the one before.
+// DSparkClasses are the classes of draft models with a head that corrects a token's logits by the previous token.
 var DSparkClasses = []string{"Qwen3DSparkModel", "DSparkDraftModel", "DSparkSpeculator", "Lfm2DSparkDraftModel",
 	"LingDSparkModel"}
 
-// DSparkHeads are the heads that correct a token by the one before.
+// DSparkHeads are the heads that correct a token's logits by the previous token, and the confidence head.
 var DSparkHeads = []table.TensorRow{
 	{HF: "model.markov_head.markov_w1", GGUF: "markov_w1"},
 	{HF: "model.markov_head.markov_w2", GGUF: "markov_w2"},
 	{HF: "model.confidence_head.proj", GGUF: "conf_proj", Bias: table.MayBias, Optional: true},
 }
 
-// ConfidenceHead begins the tensor names of the head that predicts a draft's confidence.
+// ConfidenceHead is the prefix of the tensor names of the head that predicts a draft's confidence.
 const ConfidenceHead = "model.confidence_head.proj."
 
-// ConfidenceRow is whether the draft model has a confidence head.
+// ConfidenceRow writes whether the draft model has a confidence head.
 var ConfidenceRow = table.Row{Key: "has_confidence_head", Derive: func(c *config.View) (gguf.Value, bool, error) {
 	return gguf.Bool(slices.ContainsFunc(c.Facts.Tensors, func(s string) bool {
 		return strings.Contains(s, "confidence_head.proj") || strings.Contains(s, "confidence_proj.")
 	})), true, nil
 }}
 
-// DFlash completes a table; more are rows after those that all have.
+// DFlash completes a table; more are rows after the common ones.
 func DFlash(a *table.Arch, more ...table.Row) *table.Arch {
 	a.Name, a.Draft, a.Tokenizer = "dflash", true, tokenizer.ClassTarget
 	a.Shapes = DFlashShapes
@@ -106,7 +106,7 @@ func DFlash(a *table.Arch, more ...table.Row) *table.Arch {
 	return a
 }
 
-// DFlashOutsideLayers are the rows outside the layers, one of them the output's.
+// DFlashOutsideLayers are the rows outside the layers; head is the row of the output matrix.
 func DFlashOutsideLayers(head table.TensorRow) []table.TensorRow {
 	return []table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd", Optional: true},
@@ -117,8 +117,7 @@ func DFlashOutsideLayers(head table.TensorRow) []table.TensorRow {
 	}
 }
 
-// DFlashConfig returns the settings of drafts, which are next to the others in some
-// checkpoints of DSpark.
+// DFlashConfig returns the settings of draft models: dflash_config, or the root in some checkpoints of DSpark.
 func DFlashConfig(c *config.View) config.Object {
 	if slices.Contains(DSparkClasses, c.Class) && !c.Has("dflash_config") {
 		return c.Object
@@ -137,7 +136,7 @@ func DFlashBlock(c *config.View) (int64, error) {
 	return n, err
 }
 
-// HasDraftVocabulary is the condition that the draft has fewer tokens than the model.
+// HasDraftVocabulary is the condition that the draft's vocabulary differs from the model's.
 func HasDraftVocabulary(l table.Layer) (bool, error) {
 	n, ok, err := l.Int("draft_vocab_size")
 	if err != nil || !ok || n == 0 {
@@ -189,7 +188,7 @@ var dflashRows = []table.Row{
 				layers, _, err = c.Ints("target_layer_ids")
 			}
 			for i := range layers {
-				layers[i]++ // the states before the layer that follows
+				layers[i]++ // the output of layer i is the input of layer i+1
 			}
 		}
 		return PerLayer(layers, err)
@@ -217,7 +216,7 @@ var dflashRows = []table.Row{
 		}
 		return gguf.Bool(b), ok && err == nil, err
 	}},
-	// a draft of a model whose positions have sections rotates by time alone
+	// the draft of a model with M-RoPE uses the section of time only
 	{Key: "rope.dimension_sections", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		target, err := DraftTarget(c)
 		if err != nil || target.RopeRoot().Members()["mrope_section"] == nil {
@@ -231,7 +230,7 @@ var dflashRows = []table.Row{
 	}},
 }
 
-// dflashFloat copies a number that is among the settings of drafts or next to them.
+// dflashFloat writes a number of DFlashConfig, else of the root.
 func dflashFloat(key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		f, ok, err := DFlashConfig(c).Float(key)
@@ -247,8 +246,7 @@ func DFlashConv(l table.Layer) (bool, error) {
 	return DFlashConfig(l.View).Has("conv_kernel_size"), nil
 }
 
-// dflashConvSize writes a size of the convolutions or of the selector, all of which are
-// there if one is.
+// dflashConvSize writes a size of the convolutions or of the selector; a configuration has all of them or none.
 func dflashConvSize(key string) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if has, err := DFlashConv(table.Layer{View: c, Bid: -1}); err != nil || !has {

@@ -30,8 +30,8 @@ var DraftHead = &table.Transform{Name: "draft-head", Forward: func(l table.Layer
 	return s, err
 }}
 
-// DraftTokens makes ids of the model's tokens of what a draft keeps for its own: how far
-// they are from its ids.
+// DraftTokens turns d2t, the differences between ids of the target model and of the draft, into ids of the target
+// model.
 var DraftTokens = &table.Transform{Name: "draft-tokens",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		n, err := l.Require("draft_vocab_size")

@@ -10,7 +10,7 @@ import (
 	"ggforge/rows"
 )
 
-// What the generations of Gemma share.
+// Rows that the generations of Gemma share.
 
 // GELUTanh are the names of the activation function of all Gemma models; the first
 // checkpoints of Gemma 1 call the approximation by tanh "gelu".
@@ -24,8 +24,7 @@ var SandwichNorms = []table.TensorRow{
 	{HF: "model.layers.{bid}.post_feedforward_layernorm", GGUF: "blk.{bid}.post_ffw_norm"},
 }
 
-// PerLayerRows are what gives each layer an input of its own; the names begin with
-// those of the model and of a layer.
+// PerLayerRows are the tensors of per-layer inputs; model and layer are the prefixes of their names.
 func PerLayerRows(model, layer string) []table.TensorRow {
 	return []table.TensorRow{
 		{HF: model + "per_layer_model_projection", GGUF: "per_layer_model_proj"},
@@ -36,8 +35,7 @@ func PerLayerRows(model, layer string) []table.TensorRow {
 	}
 }
 
-// PerLayerShapes are the dimensions of those tensors. PerLayerEmbedding are those of the
-// embeddings for them.
+// PerLayerShapes are the dimensions of PerLayerRows, PerLayerEmbedding those of the per-layer embeddings.
 var PerLayerShapes = shape.Table{
 	"per_layer_model_proj": "n_embd, @embedding_length_per_layer_input * @block_count",
 	"per_layer_proj_norm":  "@embedding_length_per_layer_input",
