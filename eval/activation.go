@@ -70,7 +70,7 @@ func (u xIELU) derivatives(dgate, _, gate, _ []float32) {
 
 // newXIELU returns the activation of layer i. Its keys have no architecture prefix.
 func newXIELU(b *builder, i int) ffnActivation {
-	number := func(name string) float32 { return float32(b.k.perLayer("xielu."+name, b.p.allLayers)[i]) }
+	number := func(name string) float32 { return float32(b.k.Floats("xielu."+name, b.p.allLayers)[i]) }
 	soft := func(x float32) float32 {
 		if x > 20 {
 			return x
@@ -106,6 +106,6 @@ func yarnTemperature(k *keys, p *params) temperature {
 
 // temperatureFromKeys is Graph.AttentionTemperature by the file's keys.
 func temperatureFromKeys(k *keys, _ *params) temperature {
-	return temperature{scale: float32(k.float("attention.temperature_scale", 0)),
-		length: k.size("attention.temperature_length", 0)}
+	return temperature{scale: float32(k.Float("attention.temperature_scale", 0)),
+		length: k.Size("attention.temperature_length", 0)}
 }

@@ -3,6 +3,8 @@ package eval
 import (
 	"strings"
 	"sync"
+
+	"ggforge/eval/internal/metadata"
 )
 
 // archKeys are, by architecture, the keys that llama.cpp reads in files of some architectures only; "!" marks required
@@ -100,16 +102,7 @@ var archKeys = map[string]string{
 	"t5encoder":    "attention.relative_buckets_count!",
 }
 
-// keyUsage is whether a key counts in files of an architecture.
-type keyUsage uint8
-
-const (
-	unread keyUsage = 1 + iota // in others only
-	optional
-	required
-)
-
-// archKeyNames are the keys of all rows of reads.
+// archKeyNames are the keys of all rows of archKeys.
 var archKeyNames = sync.OnceValue(func() map[string]bool {
 	all := map[string]bool{}
 	for _, row := range archKeys {
@@ -120,18 +113,18 @@ var archKeyNames = sync.OnceValue(func() map[string]bool {
 	return all
 })
 
-// keyUse returns whether llama.cpp reads a key in files of an architecture.
-func keyUse(arch, key string) keyUsage {
+// keyUsage returns whether llama.cpp reads a key in files of an architecture.
+func keyUsage(arch, key string) metadata.Usage {
 	if !archKeyNames()[key] {
-		return optional
+		return metadata.Optional
 	}
 	for name := range strings.FieldsSeq(archKeys[arch]) {
 		if name, must := strings.CutSuffix(name, "!"); name == key {
 			if must {
-				return required
+				return metadata.Required
 			}
-			return optional
+			return metadata.Optional
 		}
 	}
-	return unread
+	return metadata.Unread
 }

@@ -55,7 +55,7 @@ func newAttention(b *builder, i int) mixer {
 	}
 	l.out = t.requiredLinear(out, l.n*l.valueLen, p.width)
 	if scale := float32(0); p.graph.AttentionOutputScale {
-		if scale = float32(b.k.float("attention.value_scale", 0)); scale != 0 {
+		if scale = float32(b.k.Float("attention.value_scale", 0)); scale != 0 {
 			l.out.scale = &scale
 		}
 	}

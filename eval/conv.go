@@ -69,7 +69,7 @@ func newShortConv(b *builder, i int) mixer {
 	w := b.p.width
 	c := &shortConv{width: w, in: b.t.requiredLinear(b.name(i, "shortconv.in_proj"), w, 3*w),
 		out: b.t.requiredLinear(b.name(i, "shortconv.out_proj"), w, w)}
-	c.conv = b.convolution(b.name(i, "shortconv.conv"), false, b.k.count("shortconv.l_cache"), w)
+	c.conv = b.convolution(b.name(i, "shortconv.conv"), false, b.k.Count("shortconv.l_cache"), w)
 	if taps := len(c.conv.taps); b.p.bidirectional {
 		if c.conv.next = taps / 2; taps%2 == 0 && taps > 0 {
 			b.t.fail(errUnsupported, "%q is %d, want an odd number in an encoder", b.p.arch+".shortconv.l_cache", taps)

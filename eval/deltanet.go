@@ -194,8 +194,8 @@ type kimiDeltaNet struct {
 
 func newKimiDeltaNet(b *builder, i int) mixer {
 	p, t := b.p, b.t
-	d := &kimiDeltaNet{heads: p.heads[i], size: b.k.count("kda.head_dim")}
-	size, all := b.k.count("ssm.conv_kernel"), d.heads*d.size
+	d := &kimiDeltaNet{heads: p.heads[i], size: b.k.Count("kda.head_dim")}
+	size, all := b.k.Count("ssm.conv_kernel"), d.heads*d.size
 	d.q, d.k, d.v = t.requiredLinear(b.name(i, "attn_q"), p.width, all),
 		t.requiredLinear(b.name(i, "attn_k"), p.width, all),
 		t.requiredLinear(b.name(i, "attn_v"), p.width, all)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"ggforge/eval/internal/metadata"
 	"ggforge/fault"
 	"ggforge/internal/kernel/vecmath"
 )
@@ -42,9 +43,9 @@ func ParsePooling(name string) (Pooling, error) {
 
 // pooling reads a key with a kind of pooling.
 func (k *keys) pooling(name string, def Pooling) Pooling {
-	n := k.size(name, int(def))
+	n := k.Size(name, int(def))
 	if n > int(PoolRank) && n != int(def) {
-		k.fail(fault.Unsupported, "%q is %d, want 0 to %d", k.arch+"."+name, n, PoolRank)
+		k.fail(fault.Unsupported, "%q is %d, want 0 to %d", k.Arch+"."+name, n, PoolRank)
 	}
 	return Pooling(n)
 }
@@ -74,18 +75,18 @@ func (t *tensors) poolingHead(k *keys, p *params, kind classifierKind) poolingHe
 	width := p.width
 	for _, name := range []string{"dense_2", "dense_3"} {
 		if x := t.all[name+".weight"]; x != nil && len(x.NE) == 2 {
-			out := int(min(x.NE[1], limit))
+			out := int(min(x.NE[1], metadata.MaxSize))
 			h.dense = append(h.dense, t.linear(name, width, out))
 			width = out
 		}
 	}
-	k.ignore("embedding_length_out", "dense_2_feat_in", "dense_2_feat_out", "dense_3_feat_in", "dense_3_feat_out",
+	k.Ignore("embedding_length_out", "dense_2_feat_in", "dense_2_feat_out", "dense_3_feat_in", "dense_3_feat_out",
 		"classifier.output_labels")
 	width = p.width
 	if x := t.all["cls.weight"]; x != nil {
 		out := 1
 		if len(x.NE) == 2 {
-			out = int(min(x.NE[1], limit))
+			out = int(min(x.NE[1], metadata.MaxSize))
 		}
 		h.hidden = t.linear("cls", width, out)
 		width = out
@@ -94,7 +95,7 @@ func (t *tensors) poolingHead(k *keys, p *params, kind classifierKind) poolingHe
 	if x := t.all["cls.output.weight"]; x != nil {
 		out := 1
 		if len(x.NE) == 2 {
-			out = int(min(x.NE[1], limit))
+			out = int(min(x.NE[1], metadata.MaxSize))
 		}
 		h.output = t.linear("cls.output", width, out)
 	}

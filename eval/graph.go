@@ -163,7 +163,7 @@ var graphs = []*Graph{
 		MultiplyLogits: true,
 		UsesRoPE:       isSWALayer},
 	{Arch: "gptneox", LayerNorm: true, RoPE: RoPENeoX, Activation: vecmath.GELUOf,
-		ParallelResidual: func(k *keys, _ *layer) bool { return k.flag("use_parallel_residual", true) }},
+		ParallelResidual: func(k *keys, _ *layer) bool { return k.Flag("use_parallel_residual", true) }},
 	{Arch: "gpt2", LayerNorm: true, Activation: vecmath.GELUOf},
 	{Arch: "falcon", LayerNorm: true, RoPE: RoPENeoX, Activation: vecmath.GELUOf, ParallelResidual: always},
 	{Arch: "bloom", LayerNorm: true, Activation: vecmath.GELUOf, ALiBiMaxBias: func(*params) float64 { return 8 }},
@@ -440,17 +440,18 @@ type params struct {
 }
 
 func (g *Graph) params(k *keys, tensors int) *params {
-	p := &params{graph: g, arch: g.Arch, layers: k.size("block_count", -1), width: k.size("embedding_length", -1)}
+	p := &params{graph: g, arch: g.Arch, layers: k.RequiredSize("block_count"),
+		width: k.RequiredSize("embedding_length")}
 	if p.allLayers = p.layers; p.allLayers > tensors {
 		k.fail(errBroken, "%q is %d, in a file of %d tensors", p.arch+".block_count", p.allLayers, tensors)
 	}
-	p.layers -= k.size("nextn_predict_layers", 0)
-	p.heads = k.sizes("attention.head_count", p.allLayers, -1)
+	p.layers -= k.Size("nextn_predict_layers", 0)
+	p.heads = k.RequiredSizes("attention.head_count", p.allLayers)
 	p.kv = p.heads
-	if k.has("attention.head_count_kv") {
-		p.kv = k.sizes("attention.head_count_kv", p.allLayers, -1)
+	if k.Has("attention.head_count_kv") {
+		p.kv = k.RequiredSizes("attention.head_count_kv", p.allLayers)
 	}
-	p.ff = k.sizes("feed_forward_length", p.allLayers, 0)
+	p.ff = k.Sizes("feed_forward_length", p.allLayers, 0)
 	if g.HalvedFFNLength {
 		for i := range p.ff {
 			p.ff[i] /= 2
@@ -463,15 +464,15 @@ func (g *Graph) params(k *keys, tensors int) *params {
 	if heads := p.heads[0]; heads > 0 { // there may be none
 		each = p.width / heads
 	}
-	p.keyLen, p.valueLen = k.size("attention.key_length", each), k.size("attention.value_length", each)
-	if p.ropeDim = k.size("rope.dimension_count", p.keyLen); g.RotatesWholeHead {
+	p.keyLen, p.valueLen = k.Size("attention.key_length", each), k.Size("attention.value_length", each)
+	if p.ropeDim = k.Size("rope.dimension_count", p.keyLen); g.RotatesWholeHead {
 		p.ropeDim = p.keyLen
 	}
-	if p.ropeStyle = g.RoPE; p.ropeStyle == RoPEInterleaved && k.has("rope.dimension_sections") {
+	if p.ropeStyle = g.RoPE; p.ropeStyle == RoPEInterleaved && k.Has("rope.dimension_sections") {
 		p.ropeStyle = RoPENeoX // as in every model with M-RoPE
 	}
 	p.rope = k.rope(p.ropeDim, 10000)
-	if g.RoPEIfFinetuned && !k.flag("rope.scaling.finetuned", true) {
+	if g.RoPEIfFinetuned && !k.Flag("rope.scaling.finetuned", true) {
 		p.ropeStyle = RoPENone
 	}
 	p.rope.fixed = k.fixedPairs(p.ropeDim/2, g.InterleavedMRoPE)
@@ -481,23 +482,23 @@ func (g *Graph) params(k *keys, tensors int) *params {
 		epsilon, needed = layerNormEpsilon, layerNormEpsilon
 	}
 	if g.FallbackEpsilon {
-		if needed = layerNormEpsilon; !k.has(rmsEpsilon) {
+		if needed = layerNormEpsilon; !k.Has(rmsEpsilon) {
 			epsilon = layerNormEpsilon
 		}
 	}
 	switch { // that of the other kind of norm may be there, too
 	case g.ZeroEpsilon:
-	case k.has(needed) || g.EpsilonOptional:
-		p.eps = k.float(epsilon, 0)
+	case k.Has(needed) || g.EpsilonOptional:
+		p.eps = k.Float(epsilon, 0)
 	default:
-		k.fail(errBroken, "no key %q, which its norms need", k.arch+"."+needed)
+		k.fail(errBroken, "no key %q, which its norms need", k.Arch+"."+needed)
 	}
-	k.ignore(rmsEpsilon, layerNormEpsilon)
+	k.Ignore(rmsEpsilon, layerNormEpsilon)
 	p.embedScale, p.residualScale, p.logitScale, p.finalScale = 1, 1, 1, 1
 	if g.Defaults != nil {
 		g.Defaults(p)
 	}
-	p.embedScale = k.float("embedding_scale", p.embedScale)
+	p.embedScale = k.Float("embedding_scale", p.embedScale)
 	if g.EmbeddingScale != nil {
 		p.embedScale = float64(float32(g.EmbeddingScale(p)))
 	}
@@ -505,51 +506,51 @@ func (g *Graph) params(k *keys, tensors int) *params {
 	if g.AttentionScale != nil {
 		p.attnScale = g.AttentionScale(p)
 	}
-	if s := k.float("attention.scale", 0); s != 0 {
+	if s := k.Float("attention.scale", 0); s != 0 {
 		p.attnScale = s
 	}
 	if g.AttentionTemperature != nil {
 		p.temperature = g.AttentionTemperature(k, p)
 	}
-	p.context = k.size("context_length", 0)
-	if g.Mixer != nil && (k.has("attention.recurrent_layers") || k.has("full_attention_interval")) {
+	p.context = k.Size("context_length", 0)
+	if g.Mixer != nil && (k.Has("attention.recurrent_layers") || k.Has("full_attention_interval")) {
 		p.recurrent, _ = k.pattern("attention.recurrent_layers", p.layers, p.allLayers, 0)
-		p.fullAttentionInterval = k.size("full_attention_interval", 4)
+		p.fullAttentionInterval = k.Size("full_attention_interval", 4)
 	}
 	if p.activation = g.Activation; g.ActivationFromKey {
 		p.activation = k.activation("hidden_activation", g.Activation)
 	}
-	p.bidirectional = !k.flag("attention.causal", true) || g.Bidirectional
+	p.bidirectional = !k.Flag("attention.causal", true) || g.Bidirectional
 	p.pooling, p.classifierPooling = k.pooling("pooling_type", PoolNone),
 		k.pooling("classifier.pooling_type", poolUnset)
-	p.relativeBuckets = k.size("attention.relative_buckets_count", 0)
-	p.clamp = k.float("attention.clamp_kqv", 0)
-	p.alibi = k.float("attention.max_alibi_bias", 0)
+	p.relativeBuckets = k.Size("attention.relative_buckets_count", 0)
+	p.clamp = k.Float("attention.clamp_kqv", 0)
+	p.alibi = k.Float("attention.max_alibi_bias", 0)
 	if g.ALiBiMaxBias != nil {
 		p.alibi = g.ALiBiMaxBias(p)
 	}
-	p.residualScale = k.float("residual_scale", p.residualScale)
-	if p.logitScale = k.float("logit_scale", p.logitScale); p.logitScale == 0 {
+	p.residualScale = k.Float("residual_scale", p.residualScale)
+	if p.logitScale = k.Float("logit_scale", p.logitScale); p.logitScale == 0 {
 		p.logitScale = 1
 	}
 	if !g.MultiplyLogits {
 		p.logitScale = 1 / p.logitScale
 	}
-	if g.RoPEPattern && k.has("attention.rope_pattern") {
+	if g.RoPEPattern && k.Has("attention.rope_pattern") {
 		p.ropeLayers, _ = k.pattern("attention.rope_pattern", p.layers, p.allLayers, 0)
 	}
-	p.attnSoftCap, p.logitSoftCap = k.float("attn_logit_softcapping", p.attnSoftCap),
-		k.float("final_logit_softcapping", p.logitSoftCap)
+	p.attnSoftCap, p.logitSoftCap = k.Float("attn_logit_softcapping", p.attnSoftCap),
+		k.Float("final_logit_softcapping", p.logitSoftCap)
 	if p.windows = window.Lookup(g.Arch); p.windows != nil {
 		n := int64(-1)
-		if k.has("attention.sliding_window") {
-			n = int64(k.size("attention.sliding_window", 0))
+		if k.Has("attention.sliding_window") {
+			n = int64(k.Size("attention.sliding_window", 0))
 		}
 		p.window = int(p.windows.Length(p.layers, n))
 		p.swaLayers, p.windowPattern = k.pattern("attention.sliding_window_pattern", p.layers, p.allLayers,
 			p.windows.Period)
 		if p.windows.Listed && p.window > 0 && p.swaLayers == nil {
-			k.fail(errBroken, "%q is no list of layers", k.arch+".attention.sliding_window_pattern")
+			k.fail(errBroken, "%q is no list of layers", k.Arch+".attention.sliding_window_pattern")
 		}
 	}
 	p.swaRope = p.rope
@@ -560,31 +561,31 @@ func (g *Graph) params(k *keys, tensors int) *params {
 		p.swaRope = rotation{dims: p.ropeDim, base: p.rope.base, scale: 1, magnitude: 1}
 	}
 	if g.SWAHeadSizes {
-		p.swaRope.dims = k.size("rope.dimension_count_swa", p.ropeDim)
+		p.swaRope.dims = k.Size("rope.dimension_count_swa", p.ropeDim)
 	}
 	if p.windows != nil {
-		p.swaRope.base = k.float("rope.freq_base_swa", p.swaRope.base)
+		p.swaRope.base = k.Float("rope.freq_base_swa", p.swaRope.base)
 	}
-	p.experts, p.expertsUsed = k.size("expert_count", 0), k.sizes("expert_used_count", p.allLayers, 0)
+	p.experts, p.expertsUsed = k.Size("expert_count", 0), k.Sizes("expert_used_count", p.allLayers, 0)
 	if p.experts > 0 {
 		score := max(g.RouterScore, scoreSoftmax)
-		if p.expertScore = k.size("expert_gating_func", score); p.expertScore == 0 {
+		if p.expertScore = k.Size("expert_gating_func", score); p.expertScore == 0 {
 			p.expertScore = score
 		}
 		if p.expertScore > scoreSoftmaxOfChosen {
 			k.fail(errUnsupported, "%q is %d, want 1 to %d", p.arch+".expert_gating_func", p.expertScore,
 				scoreSoftmaxOfChosen)
 		}
-		p.normalizeTopK, p.expertScale = k.flag("expert_weights_norm", g.NormalizeTopK),
-			k.float("expert_weights_scale", 1)
-		groups, used := k.size("expert_group_count", 0), k.size("expert_group_used_count", 0)
+		p.normalizeTopK, p.expertScale = k.Flag("expert_weights_norm", g.NormalizeTopK),
+			k.Float("expert_weights_scale", 1)
+		groups, used := k.Size("expert_group_count", 0), k.Size("expert_group_used_count", 0)
 		if g.GroupedRouting {
 			p.expertGroups, p.expertGroupsUsed = groups, used
 		}
 	}
-	k.ignore("expert_feed_forward_length", "expert_shared_count", "expert_shared_feed_forward_length",
+	k.Ignore("expert_feed_forward_length", "expert_shared_count", "expert_shared_feed_forward_length",
 		"leading_dense_block_count", "moe_latent_size", "interleave_moe_layer_step")
-	k.ignore(g.IgnoredKeys...)
+	k.Ignore(g.IgnoredKeys...)
 	if p.keyLen == 0 && g.Mixer == nil || p.ropeDim > p.keyLen || p.keyLen > 1<<14 {
 		k.fail(errBroken, "RoPE rotates %d of the %d values of a key", p.ropeDim, p.keyLen)
 	}

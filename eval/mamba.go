@@ -12,8 +12,8 @@ type ssm struct{ conv, inner, state, rank, groups int }
 
 // ssm reads them.
 func (k *keys) ssm() ssm {
-	return ssm{conv: k.count("ssm.conv_kernel"), inner: k.count("ssm.inner_size"), state: k.count("ssm.state_size"),
-		rank: k.count("ssm.time_step_rank"), groups: k.size("ssm.group_count", 1)}
+	return ssm{conv: k.Count("ssm.conv_kernel"), inner: k.Count("ssm.inner_size"), state: k.Count("ssm.state_size"),
+		rank: k.Count("ssm.time_step_rank"), groups: k.Size("ssm.group_count", 1)}
 }
 
 // mamba is a mixer of a state space model with a step of its own for each channel: channel c
@@ -43,7 +43,7 @@ func newMamba(b *builder, i int) mixer {
 	m.out = t.requiredLinear(b.name(i, "ssm_out"), k.inner, b.p.width)
 	m.dtNorm, m.bNorm, m.norm = t.norm(b.name(i, "ssm_dt_norm"), k.rank), t.norm(b.name(i, "ssm_b_norm"), k.state),
 		t.norm(b.name(i, "ssm_c_norm"), k.state)
-	if b.k.flag("ssm.dt_b_c_rms", false) {
+	if b.k.Flag("ssm.dt_b_c_rms", false) {
 		m.dtNorm, m.bNorm, m.norm = orUnitNorm(m.dtNorm), orUnitNorm(m.bNorm), orUnitNorm(m.norm)
 	}
 	m.d = t.requiredValues(b.name(i, "ssm_d"), k.inner)

@@ -28,11 +28,11 @@ type mla struct {
 // newMLA returns the attention of layer i.
 func newMLA(b *builder, i int) mixer {
 	p, t, k := b.p, b.t, b.k
-	l := &mla{heads: b.heads(i), rank: k.size("attention.kv_lora_rank", -1), ropeDim: p.ropeDim}
+	l := &mla{heads: b.heads(i), rank: k.RequiredSize("attention.kv_lora_rank"), ropeDim: p.ropeDim}
 	if t.all[b.name(i, "attn_kv_b.weight")] == nil {
-		l.keyLen, l.valueLen = k.size("attention.key_length_mla", -1), k.size("attention.value_length_mla", -1)
+		l.keyLen, l.valueLen = k.RequiredSize("attention.key_length_mla"), k.RequiredSize("attention.value_length_mla")
 	}
-	if !k.has("attention.value_length") && !k.has("attention.value_length_mla") {
+	if !k.Has("attention.value_length") && !k.Has("attention.value_length_mla") {
 		l.valueLen = p.width / l.n
 	}
 	if l.nopeDim = l.keyLen - l.ropeDim; l.nopeDim < 1 || l.rank < 1 || l.valueLen < 1 {
@@ -42,7 +42,7 @@ func newMLA(b *builder, i int) mixer {
 	}
 	l.scale = mlaScale(p, l.keyLen)
 	queries := l.n * l.keyLen
-	if rank := k.size("attention.q_lora_rank", 0); t.all[b.name(i, "attn_q.weight")] == nil {
+	if rank := k.Size("attention.q_lora_rank", 0); t.all[b.name(i, "attn_q.weight")] == nil {
 		l.qDown, l.qUp = t.requiredLinear(b.name(i, "attn_q_a"), p.width, rank),
 			t.requiredLinear(b.name(i, "attn_q_b"), rank, queries)
 		l.qNorm = t.requiredNorm(b.name(i, "attn_q_a_norm"), rank)

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"ggforge/eval/internal/metadata"
 	"ggforge/fault"
 	"ggforge/internal/kernel/gemm"
 	"ggforge/model"
@@ -154,7 +155,7 @@ func (m *Model) resolve(k *keys, t *tensors) {
 	if kinds := t.all["token_types.weight"]; kinds != nil && len(kinds.NE) > 0 {
 		rows := 1
 		if len(kinds.NE) == 2 {
-			rows = int(min(kinds.NE[1], limit))
+			rows = int(min(kinds.NE[1], metadata.MaxSize))
 		}
 		if all := t.matrix("token_types.weight", p.width, rows); all != nil {
 			m.tokenType = all[:p.width] // of the first kind, as all tokens of a text are

@@ -31,10 +31,10 @@ type rotation struct {
 
 // rope reads the keys of a rotation.
 func (k *keys) rope(dims int, base float64) rotation {
-	r := rotation{dims: dims, base: k.float("rope.freq_base", base), scale: 1}
-	r.original = k.size("rope.scaling.original_context_length", k.size("context_length", 0))
-	factor := float32(k.float("rope.scaling.factor", 0))
-	switch kind := k.text("rope.scaling.type"); kind {
+	r := rotation{dims: dims, base: k.Float("rope.freq_base", base), scale: 1}
+	r.original = k.Size("rope.scaling.original_context_length", k.Size("context_length", 0))
+	factor := float32(k.Float("rope.scaling.factor", 0))
+	switch kind := k.Text("rope.scaling.type"); kind {
 	case "", "none":
 		if factor == 0 || kind == "none" {
 			factor = 1
@@ -43,23 +43,23 @@ func (k *keys) rope(dims int, base float64) rotation {
 	case "yarn":
 		r.yarn = true
 	default:
-		k.fail(errUnsupported, "%q is %q, want none, linear, longrope or yarn", k.arch+".rope.scaling.type", kind)
+		k.fail(errUnsupported, "%q is %q, want none, linear, longrope or yarn", k.Arch+".rope.scaling.type", kind)
 	}
 	if factor == 0 {
 		factor = 1
 	}
 	r.scale = 1 / factor
-	if alpha := k.float("rope.scaling.alpha", 0); alpha != 0 {
+	if alpha := k.Float("rope.scaling.alpha", 0); alpha != 0 {
 		r.base *= vecmath.Pow(alpha, float64(dims)/float64(dims-2))
 	}
-	r.betaFast, r.betaSlow = k.float("rope.scaling.yarn_beta_fast", 32), k.float("rope.scaling.yarn_beta_slow", 1)
-	k.float("rope.scaling.yarn_ext_factor", 1)
+	r.betaFast, r.betaSlow = k.Float("rope.scaling.yarn_beta_fast", 32), k.Float("rope.scaling.yarn_beta_slow", 1)
+	k.Float("rope.scaling.yarn_ext_factor", 1)
 	if r.yarn { // it does not count then
-		k.ignore("rope.scaling.yarn_attn_factor")
+		k.Ignore("rope.scaling.yarn_attn_factor")
 	}
-	extra := float32(k.float("rope.scaling.yarn_attn_factor", 1))
-	r.multiplier = float32(k.float("rope.scaling.yarn_log_multiplier", 0))
-	graph := lookup(k.arch)
+	extra := float32(k.Float("rope.scaling.yarn_attn_factor", 1))
+	r.multiplier = float32(k.Float("rope.scaling.yarn_log_multiplier", 0))
+	graph := lookup(k.Arch)
 	if graph.YarnLogMultiplierIsTenth {
 		r.multiplier /= 0.1
 	}
@@ -83,7 +83,7 @@ func (k *keys) rope(dims int, base float64) rotation {
 		r.magnitude *= 1 / (1 + float32(0.1*log))
 		r.magnitude *= 1 + float32(0.1*log)
 	}
-	r.magnitude *= float32(k.float("rope.scaling.attn_factor", 1))
+	r.magnitude *= float32(k.Float("rope.scaling.attn_factor", 1))
 	return r
 }
 
@@ -91,10 +91,10 @@ func (k *keys) rope(dims int, base float64) rotation {
 // have the position of the token. Pairs of a section are neighbours, or if interleaved those of the first three
 // alternate. nil is for none.
 func (k *keys) fixedPairs(pairs int, interleaved bool) []bool {
-	if !k.has("rope.dimension_sections") {
+	if !k.Has("rope.dimension_sections") {
 		return nil
 	}
-	s := k.sizes("rope.dimension_sections", 4, -1)
+	s := k.RequiredSizes("rope.dimension_sections", 4)
 	all := s[0] + s[1] + s[2] + s[3]
 	if all == 0 {
 		return nil

@@ -27,8 +27,8 @@ func newSharedKVAttention(b *builder, i int) mixer {
 	p, t := b.p, b.t
 	l := &sharedKVAttention{heads: b.heads(i), swa: p.isSWA(i)}
 	if l.swa {
-		l.keyLen = b.k.size("attention.key_length_swa", l.keyLen)
-		l.valueLen = b.k.size("attention.value_length_swa", l.valueLen)
+		l.keyLen = b.k.Size("attention.key_length_swa", l.keyLen)
+		l.valueLen = b.k.Size("attention.value_length_swa", l.valueLen)
 	}
 	dims := p.rope.dims
 	if l.swa {
@@ -41,7 +41,7 @@ func newSharedKVAttention(b *builder, i int) mixer {
 	l.q = t.requiredLinear(b.name(i, "attn_q"), p.width, l.n*l.keyLen)
 	l.qNorm = t.headNorm(b.name(i, "attn_q_norm"), l.n, l.keyLen)
 	l.out = t.requiredLinear(b.name(i, "attn_output"), l.n*l.valueLen, p.width)
-	if own := p.layers - b.k.size("attention.shared_kv_layers", 0); i >= own {
+	if own := p.layers - b.k.Size("attention.shared_kv_layers", 0); i >= own {
 		at := own - 1
 		if l.swa {
 			at--
@@ -145,7 +145,7 @@ type perLayerEmbedding struct {
 // perLayerEmbedding returns what follows layer i, nil for nothing.
 func (b *builder) perLayerEmbedding(i int) *perLayerEmbedding {
 	p, t := b.p, b.t
-	n := b.k.size("embedding_length_per_layer_input", 0)
+	n := b.k.Size("embedding_length_per_layer_input", 0)
 	if n == 0 {
 		return nil
 	}

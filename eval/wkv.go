@@ -86,7 +86,7 @@ type timeMix struct {
 const headEps = 64e-5
 
 func (b *builder) timeMix(i, keys int) timeMix {
-	w, size := b.p.width, b.k.count("wkv.head_size")
+	w, size := b.p.width, b.k.Count("wkv.head_size")
 	m := timeMix{width: w, size: size, heads: w / size}
 	if w%size != 0 {
 		b.k.fail(errBroken, "embedding_length %d, want a multiple of wkv.head_size %d", w, size)
@@ -168,14 +168,14 @@ func newWKV6(b *builder, i int) mixer {
 			m.shares[j] = t.requiredValues(b.name(i, fmt.Sprintf("time_mix_lerp_%c.weight", letter)), w)
 		}
 	}
-	extra := b.k.count("time_mix_extra_dim")
+	extra := b.k.Count("time_mix_extra_dim")
 	m.w1, m.w2 = t.requiredLinear(b.name(i, "time_mix_w1"), w, shifts*extra),
 		t.stack(b.name(i, "time_mix_w2"), extra, w, shifts)
 	for _, l := range m.w2 {
 		l.single = true
 	}
 	m.decay = t.requiredValues(b.name(i, "time_mix_decay.weight"), w)
-	b.k.ignore("time_decay_extra_dim", "token_shift_count")
+	b.k.Ignore("time_decay_extra_dim", "token_shift_count")
 	if m.decayLow = b.lowRank(i, "time_mix_decay_w1", "time_mix_decay_w2", vecmath.TanhOf); m.decayLow == nil {
 		t.required(b.name(i, "time_mix_decay_w1.weight"))
 	}
@@ -309,9 +309,9 @@ func newWKV7(b *builder, i int) mixer {
 	m := &wkv7{timeMix: b.timeMix(i, 0)}
 	for _, key := range []string{"decay_lora_rank", "iclr_lora_rank", "value_residual_mix_lora_rank",
 		"gate_lora_rank"} {
-		b.k.ignore("attention." + key)
+		b.k.Ignore("attention." + key)
 	}
-	b.k.ignore("token_shift_count")
+	b.k.Ignore("token_shift_count")
 	m.w, m.val, m.a, m.g = b.lowRank(i, "time_mix_w1", "time_mix_w2", vecmath.TanhOf),
 		b.lowRank(i, "time_mix_v1", "time_mix_v2", vecmath.Function{}),
 		b.lowRank(i, "time_mix_a1", "time_mix_a2", vecmath.Function{}),
@@ -495,7 +495,7 @@ func channelMixFFN(b *builder, i int, l *layer) {
 			t.requiredValues(b.name(i, "channel_mix_lerp_r.weight"), w)
 	}
 	l.ffn, l.ffnNeedsAllTokens = c, true
-	if every := b.k.size("rescale_every_n_layers", 0); every > 0 && (i+1)%every == 0 {
+	if every := b.k.Size("rescale_every_n_layers", 0); every > 0 && (i+1)%every == 0 {
 		l.halved = true
 	}
 }

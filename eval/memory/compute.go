@@ -272,7 +272,7 @@ func (b *batch) attendsLatent(i int, x *result) *result {
 
 // recurs is a recurrent layer: what goes in, its convolution, the scan and what comes out.
 func (b *batch) recurs(i int, x *result) *result {
-	if b.has("wkv.head_size") {
+	if b.Has("wkv.head_size") {
 		return b.mixesTime(i, x)
 	}
 	in := max(out(b.tensor(i, "ssm_in.weight")), out(b.tensor(i, "shortconv.in_proj.weight")))
@@ -316,7 +316,7 @@ func (b *batch) feed(i int, x *result) *result {
 	probs := b.over(scores.bytes, scores)
 	chosen := b.cut(b.op(b.f32(n), probs), b.f32(used)) // sorted, of which the first are taken
 	weights := b.op(b.f32(used), b.view(probs), chosen)
-	if norm, ok := b.get("expert_weights_norm"); ok {
+	if norm, ok := b.Get("expert_weights_norm"); ok {
 		if v, _ := norm.Bool(); v {
 			sum := b.op(b.f32(1), b.view(weights))
 			weights = b.over(weights.bytes, b.view(weights), b.over(sum.bytes, sum))

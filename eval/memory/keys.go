@@ -3,26 +3,21 @@ package memory
 import (
 	"math/bits"
 
+	"ggforge/eval/internal/metadata"
 	"ggforge/fault"
 	"ggforge/gguf"
 )
 
-// limit is the largest number that a key or a dimension may be: no model has rows, layers or
-// heads of more.
-const limit = 1 << 24
-
-// keys reads the metadata of a model.
+// keys reads the metadata of a model. Lists may have any length, and keys that nobody reads are fine.
 type keys struct {
-	arch string
-	m    map[string]gguf.Value
-	err  error // the first
+	*metadata.Reader
+	err error // the first
 }
 
 func newKeys(m gguf.Metadata) *keys {
-	k := &keys{arch: m.Architecture(), m: make(map[string]gguf.Value, len(m))}
-	for _, kv := range m {
-		k.m[kv.Key] = kv.Value
-	}
+	k := &keys{}
+	k.Reader = &metadata.Reader{Arch: m.Architecture(), Metadata: m, AnyLength: true,
+		Fail: func(_ error, format string, args ...any) { k.fail("key "+format, args...) }}
 	return k
 }
 
@@ -33,101 +28,25 @@ func (k *keys) fail(format string, args ...any) {
 	}
 }
 
-// get returns the value of a key of the architecture.
-func (k *keys) get(name string) (gguf.Value, bool) {
-	v, ok := k.m[k.arch+"."+name]
-	return v, ok
-}
+// size returns a number, def where the file does not have it: the first of a list.
+func (k *keys) size(name string, def int64) int64 { return int64(k.Size(name, int(def))) }
 
-func (k *keys) has(name string) bool {
-	_, ok := k.get(name)
-	return ok
-}
-
-// number checks that v is a size.
-func (k *keys) number(name string, v gguf.Value) int64 {
-	n, ok := v.Int()
-	if !ok || n < 0 || n > limit {
-		k.fail("key %q is %s, want a whole number from 0 to %d", k.arch+"."+name, v.Short(), limit)
-		return 0
-	}
-	return n
-}
-
-// size returns a number, def where the file does not have it. Of a list of numbers, one
-// for each layer, it returns the first.
-func (k *keys) size(name string, def int64) int64 {
-	v, ok := k.get(name)
-	if !ok {
-		return def
-	}
-	if v.Type() == gguf.ArrayType {
-		for e := range v.Elems() {
-			return k.number(name, e)
-		}
-		return def
-	}
-	return k.number(name, v)
-}
-
-// context returns a number of tokens, which may be larger than any other size.
-func (k *keys) context() int64 {
-	v, ok := k.get("context_length")
-	if !ok {
-		return 0
-	}
-	n, ok := v.Int()
-	if !ok || n < 0 || n > maxContext {
-		k.fail("key %q is %s, want a whole number from 0 to %d", k.arch+".context_length", v.Short(), int64(maxContext))
-		return 0
-	}
-	return n
-}
-
-// sizes returns a number for each layer, where the file has one for all or one for each:
-// zero for layers that a list does not reach.
+// sizes returns a number for each layer: 0 for layers that a list does not reach.
 func (k *keys) sizes(name string, layers int, def int64) []int64 {
 	all := make([]int64, layers)
-	v, ok := k.get(name)
-	if ok && v.Type() == gguf.ArrayType {
-		i := 0
-		for e := range v.Elems() {
-			if i == layers {
-				break
-			}
-			all[i] = k.number(name, e)
-			i++
-		}
-		return all
-	}
-	n := k.size(name, def)
-	for i := range all {
-		all[i] = n
+	for i, n := range k.Sizes(name, layers, int(def)) {
+		all[i] = int64(n)
 	}
 	return all
 }
 
-// flags returns a truth for each layer where the file has a list of them: numbers other
-// than 0 are true. ok is false where it has no such list.
-func (k *keys) flags(name string, layers int) (all []bool, ok bool) {
-	v, ok := k.get(name)
-	if !ok || v.Type() != gguf.ArrayType {
-		return nil, false
+// context returns a number of tokens, which may be larger than any other size.
+func (k *keys) context() int64 {
+	v, ok := k.Get("context_length")
+	if !ok {
+		return 0
 	}
-	all = make([]bool, layers)
-	i := 0
-	for e := range v.Elems() {
-		if i == layers {
-			break
-		}
-		if b, ok := e.Bool(); ok {
-			all[i] = b
-		} else {
-			all[i] = k.number(name, e) != 0
-		}
-		i++
-	}
-	return all, true
+	return k.Number("context_length", v, maxContext)
 }
 
 // product multiplies sizes. Those of a hostile file may be too large for any machine.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ggforge/eval/internal/metadata"
 	"ggforge/eval/internal/window"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -161,7 +162,7 @@ func Estimate(m Model, opt Options) (Use, error) {
 
 // model is what sizes depend on.
 type model struct {
-	keys
+	*keys
 	row
 	layers  int // that run: without those that predict further tokens
 	weights int64
@@ -183,21 +184,21 @@ type model struct {
 var layerName = regexp.MustCompile(`^blk\.(\d+)\.(.+)$`)
 
 func describe(m Model) (*model, error) {
-	p := &model{keys: *newKeys(m.Metadata), tensors: map[string]*gguf.Tensor{}}
-	if p.keys.arch == "" {
+	p := &model{keys: newKeys(m.Metadata), tensors: map[string]*gguf.Tensor{}}
+	if p.Arch == "" {
 		return nil, fault.Errorf(fault.Unsupported, "no key %q: not a model", gguf.KeyArchitecture)
 	}
-	p.row = lookup(p.keys.arch)
+	p.row = lookup(p.Arch)
 	if p.kind == notText {
 		return nil, fault.Errorf(fault.Unsupported,
-			"architecture %q: not a model of text, whose memory could be estimated", p.keys.arch)
+			"architecture %q: not a model of text, whose memory could be estimated", p.Arch)
 	}
 	all := p.size("block_count", -1)
 	if all < 0 {
-		return nil, fault.Errorf(fault.Broken, "no key %q", p.keys.arch+".block_count")
+		return nil, fault.Errorf(fault.Broken, "no key %q", p.Arch+".block_count")
 	}
 	if all == 0 {
-		return nil, fault.Errorf(fault.Broken, "%q is 0, want at least 1", p.keys.arch+".block_count")
+		return nil, fault.Errorf(fault.Broken, "%q is 0, want at least 1", p.Arch+".block_count")
 	}
 	if all > limits.MaxLayers {
 		return nil, fault.Errorf(fault.Unsupported, "%d layers, want at most %d", all, limits.MaxLayers)
@@ -236,7 +237,7 @@ func (p *model) reads(tensor string) bool {
 
 // vocabulary returns the number of tokens.
 func (p *model) vocabulary() int64 {
-	if v, ok := p.m["tokenizer.ggml.tokens"]; ok && v.Type() == gguf.ArrayType {
+	if v, ok := p.Metadata.Get("tokenizer.ggml.tokens"); ok && v.Type() == gguf.ArrayType {
 		return int64(v.Len())
 	}
 	return p.size("vocab_size", 0)
@@ -246,7 +247,7 @@ func (p *model) vocabulary() int64 {
 func (p *model) heads(n int) {
 	heads := p.sizes("attention.head_count", n, 0)
 	p.headsKV = p.sizes("attention.head_count_kv", n, -1)
-	if !p.has("attention.head_count_kv") {
+	if !p.Has("attention.head_count_kv") {
 		p.headsKV = heads
 	}
 	var each int64
@@ -254,21 +255,21 @@ func (p *model) heads(n int) {
 		each = p.embd / heads[0]
 	}
 	key, value := p.size("attention.key_length", each), p.size("attention.value_length", each)
-	p.latent = p.has("attention.key_length_mla") || p.keysOnly
+	p.latent = p.Has("attention.key_length_mla") || p.keysOnly
 	p.keyLen, p.valLen = slices.Repeat([]int64{key}, n), slices.Repeat([]int64{value}, n)
 }
 
 // windows sets which layers see no more than the last tokens.
 func (p *model) windows(n int) {
 	p.windowed = make([]bool, n)
-	row := window.Lookup(p.keys.arch)
+	row := window.Lookup(p.Arch)
 	if row == nil {
 		return
 	}
 	if p.window = row.Length(p.layers, p.size("attention.sliding_window", -1)); p.window == 0 {
 		return
 	}
-	list, ok := p.flags("attention.sliding_window_pattern", n)
+	list, ok := p.Flags("attention.sliding_window_pattern", n, n)
 	if ok {
 		p.windowed = list
 	} else {
@@ -333,10 +334,10 @@ func (p *model) use(opt Options) (Use, error) {
 	if context == 0 {
 		context = p.context()
 	}
-	if context > maxContext || batch > limit || sequences > maxSequences {
+	if context > maxContext || batch > metadata.MaxSize || sequences > maxSequences {
 		return Use{}, fault.Errorf(fault.Usage,
 			"want a context of at most %d tokens, batches of at most %d and at most %d sequences", int64(maxContext),
-			limit, maxSequences)
+			metadata.MaxSize, maxSequences)
 	}
 	streams := sequences
 	if opt.Unified {
@@ -419,11 +420,11 @@ func (p *model) stateLen(i int) int64 {
 	switch {
 	case p.state != nil:
 		return p.state(p, i)
-	case p.has("wkv.head_size"):
+	case p.Has("wkv.head_size"):
 		return p.product("a state", p.embd, p.size("token_shift_count", 2)+p.size("wkv.head_size", 0))
-	case p.has("shortconv.l_cache"):
+	case p.Has("shortconv.l_cache"):
 		return p.product("a state", p.embd, less(p.size("shortconv.l_cache", 0)))
-	case p.has("kda.head_dim"):
+	case p.Has("kda.head_dim"):
 		dim, heads := p.size("kda.head_dim", 0), p.size("attention.head_count", 0)
 		return p.product("a state", heads, dim, 3*less(conv)+dim)
 	}

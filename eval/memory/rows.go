@@ -68,7 +68,7 @@ var rows = []row{
 		"nextn.shared_head_norm."}},
 	{name: "hy_v4", index: indexer(1)},
 	{name: "lfm2", unless: func(p *model) bool {
-		v, _ := p.get("decision.type")
+		v, _ := p.Get("decision.type")
 		s, _ := v.Str()
 		return s == "lfm2-d1-omni"
 	}},
@@ -120,7 +120,8 @@ var rows = []row{
 // of attention.indexer.key_length for each token.
 func indexer(n int64) func(*model, int, Options, func(string, int64, int64, int64)) {
 	return func(p *model, i int, opt Options, add func(string, int64, int64, int64)) {
-		if types, ok := p.flags("attention.indexer.types", len(p.attends)); p.windowed[i] || ok && !types[i] {
+		if types, ok := p.Flags("attention.indexer.types", len(p.attends), len(p.attends)); p.windowed[i] ||
+			ok && !types[i] {
 			return
 		}
 		add("indexer", 1, p.rowBytes(opt.Keys, n, p.size("attention.indexer.key_length", 0)), 0)
