@@ -11,9 +11,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// apertus is the Swiss AI Initiative's Apertus. The parameters of its activation,
-// tensors in the checkpoint, are metadata of the file. Source: the Apertus class
-// of the reference's converter.
+// apertus is the Swiss AI Initiative's Apertus. The parameters of its activation (xIELU) are tensors in the checkpoint
+// and metadata in the file. Source: the Apertus class of the reference's converter.
 var apertus = &table.Arch{
 	Name:      "apertus",
 	Classes:   []string{"ApertusForCausalLM"},
@@ -33,7 +32,7 @@ var apertus = &table.Arch{
 	Extra: parts.Llama3Extra,
 }
 
-// xielu is a parameter of the activation of each layer.
+// xielu returns the row of a parameter of the xIELU activation, one number per layer.
 func xielu(name string) table.TensorRow {
 	return table.TensorRow{HF: "model.layers.{bid}.mlp.act_fn." + name, Exact: true, GGUF: "xielu." + name + ".{bid}",
 		Kind: &table.Meta{

@@ -63,8 +63,8 @@ var (
 	}
 )
 
-// nanbeige is Nanbeige 4, whose layers may be passed several times. Source: the
-// Nanbeige class of the reference's converter.
+// nanbeige is Nanbeige 4, which may run its layers several times. Source: the Nanbeige class of the reference's
+// converter.
 var nanbeige = &table.Arch{
 	Name:      "nanbeige",
 	Classes:   []string{"NanbeigeForCausalLM"},

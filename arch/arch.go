@@ -1,11 +1,10 @@
 // Package arch has the model architectures: the Hugging Face classes of each, the metadata of its GGUF file with the
 // source of each value, and the mapping of the checkpoint's tensors.
 //
-// An architecture is a table (see package table). Each family of models has one
-// file here, whose private names are its own; what several families use is in
-// package parts. Supporting one more is a file with its table and a line in
-// registry; what cannot be written as a row becomes a named kind of row or a named
-// transform that any architecture may use.
+// An architecture is a table (see package table). Each family of models has one file here, whose private names no other
+// file uses; package parts has the rows that several families share. To add an architecture, write a file with its
+// table and add a line to registry. Logic that does not fit in a row becomes a named kind of row or a named transform
+// that any architecture may use.
 package arch
 
 import (
@@ -70,7 +69,7 @@ func Lookup(class string) (*table.Arch, error) {
 	if why, ok := classHints[class]; ok {
 		return nil, fault.Errorf(fault.Unsupported, "architecture %q %s", class, why)
 	}
-	class = nearest.Compared(class) // no longer than a class is, regardless of the file
+	class = nearest.Compared(class) // limits the length, whatever the file has
 	return nil, fault.Errorf(fault.Unsupported, "architecture %q is not supported; the nearest that are: %s",
 		class, strings.Join(nearestClasses(class, Classes()), ", "))
 }
@@ -144,8 +143,8 @@ func Classes() []string {
 	return all
 }
 
-// KeyType returns the type of the values of a metadata key in files of an architecture: one that is the same in all
-// files (gguf.StandardType), or a key of the architecture's table. elem is the type of the elements of an array.
+// KeyType returns the type of a metadata key in files of an architecture: from gguf.StandardType, else from the
+// architecture's table. elem is the type of the elements of an array.
 func KeyType(architecture, key string) (typ, elem gguf.ValueType, ok bool) {
 	if typ, elem, ok = gguf.StandardType(key); ok || architecture == "" {
 		return typ, elem, ok
@@ -161,7 +160,7 @@ func KeyType(architecture, key string) (typ, elem gguf.ValueType, ok bool) {
 		if typ, ok = r.ValueType(); ok {
 			return typ, 0, true
 		}
-		// What derives the value does not state its type; a key has the same one in all architectures.
+		// a Derive function has no declared type; the key has the same type in all architectures
 		for _, other := range registry {
 			for _, same := range other.Rows() {
 				if typ, ok = same.ValueType(); ok && same.Key == r.Key {
@@ -173,9 +172,8 @@ func KeyType(architecture, key string) (typ, elem gguf.ValueType, ok bool) {
 	return 0, 0, false
 }
 
-// Names returns the names of architectures that files of a class have, general.architecture:
-// that of its table, and those that some configurations of it have. There is none of an
-// unknown class.
+// Names returns the values of general.architecture in files of a class: its table's, and its variants' for some
+// configurations. It is empty for an unknown class.
 func Names(class string) []string {
 	a, err := Lookup(class)
 	if err != nil {
@@ -203,9 +201,8 @@ func names(a *table.Arch) []string {
 	return list
 }
 
-// LookupGGUF returns the architecture that a GGUF file names, for the way back to
-// a checkpoint. An unknown one gives an error of kind fault.Unsupported that
-// lists the known ones.
+// LookupGGUF returns the table for a general.architecture, for the conversion back to a checkpoint. An unknown one
+// gives an error of kind fault.Unsupported that lists the known ones.
 func LookupGGUF(name string) (*table.Arch, error) {
 	var known []string
 	for _, a := range registry {
@@ -236,8 +233,7 @@ func LookupEncoder(class string) (*table.Arch, error) {
 		class, strings.Join(nearestClasses(class, EncoderClasses()), ", "))
 }
 
-// LoadDecision is LoadConfigAs, or LoadEncoder, for an adapter that makes a model of its
-// base which decides between options.
+// LoadDecision is LoadConfigAs, or LoadEncoder, for an adapter that turns its base model into a decision model.
 func LoadDecision(class string, d *config.Decision, encoder bool) (*config.Config, error) {
 	if encoder {
 		return d.ParseEncoder(class, encoderRawConfig)

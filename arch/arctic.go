@@ -9,8 +9,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// arctic is Snowflake's Arctic: each layer has a dense part as well as experts.
-// Source: the Arctic class of the reference's converter.
+// arctic is Snowflake's Arctic: each layer has a dense FFN as well as experts. Source: the Arctic class of the
+// reference's converter.
 var arctic = &table.Arch{
 	Name: "arctic",
 	Shapes: shape.Rules{Tensors: shape.Table{"ffn_up": "n_embd, n_embd", "ffn_gate": "n_embd, n_embd",

@@ -129,7 +129,7 @@ var (
 	}
 )
 
-// withNextN is the number of layers, MTP layers included.
+// withNextN returns the number of layers, MTP layers included.
 func withNextN(c *config.View) (int64, error) {
 	extra, _, err := c.Int("num_nextn_predict_layers")
 	if err != nil {
@@ -179,12 +179,11 @@ var normHead = &table.Transform{Name: "norm-head", Forward: func(l table.Layer, 
 	}), nil
 }}
 
-// maxColumns bounds the sums that are kept per column.
+// maxColumns bounds the memory for the sums, one per column.
 const maxColumns = 1 << 20
 
-// sarvamMoE is Sarvam's models, which are Ling 2 but for two things: rope turns whole
-// heads, and the biases of experts have the mean taken off. Source: the class
-// SarvamMoEModel of the reference's converter.
+// sarvamMoE is Sarvam's models: Ling 2 with RoPE over whole heads and with the mean subtracted from the experts'
+// biases. Source: the class SarvamMoEModel of the reference's converter.
 var sarvamMoE = func() *table.Arch {
 	a := &table.Arch{
 		Name: bailingMoE2.Name, Shapes: bailingMoE2.Shapes, Tokenizer: bailingMoE2.Tokenizer, Fused: bailingMoE2.Fused,
@@ -206,9 +205,8 @@ var sarvamMoE = func() *table.Arch {
 	return a
 }()
 
-// subtractMean takes the mean of a vector off each of its numbers, in the precision of the
-// checkpoint, as PyTorch does it: the mean of float32 sums is rounded, and so are the
-// differences.
+// subtractMean subtracts the mean of a vector from each element in the precision of the checkpoint, as PyTorch does:
+// sums are float32, the mean is rounded, and so are the differences.
 var subtractMean = &table.Transform{Name: "less-mean",
 	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		round := func(v float32) float32 { return v }

@@ -15,9 +15,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// bailingMoE3 is inclusionAI's Ling 3: groups of layers of which the last one has attention
-// with a compressed key and value, the others delta attention. Source: the
-// BailingMoeV3 classes of the reference's converter.
+// bailingMoE3 is inclusionAI's Ling 3: groups of layers, the last one with MLA, the others with delta attention.
+// Source: the BailingMoeV3 classes of the reference's converter.
 var (
 	bailingMoE3 = &table.Arch{
 		Name:      "bailingmoe3",
@@ -160,8 +159,8 @@ var bailing3Tensors = slices.Concat([]table.TensorRow{{HF: "model.word_embedding
 		{HF: "model.layers.{bid}.final_layernorm", GGUF: "blk.{bid}.layer_output_norm"},
 	}))
 
-// bailing3Rows returns rows of attention under the names of this architecture, for layers
-// of one kind: those whose keys and values are compressed, or the others.
+// bailing3Rows returns the attention rows for layers of one kind, MLA or delta attention, under the names of this
+// architecture.
 func bailing3Rows(compressed bool, list []table.TensorRow) []table.TensorRow {
 	cond := table.Cond(bailing3Full)
 	if !compressed {
@@ -188,7 +187,7 @@ func bailing3Rows(compressed bool, list []table.TensorRow) []table.TensorRow {
 	return list
 }
 
-// expColumn is exp of a vector, as a column.
+// expColumn applies exp to a vector and reshapes it to a column.
 var expColumn = parts.Chain("exp-column",
 	&table.Transform{Name: "exp", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		return rows.Map(s, torchmath.Exp), nil
@@ -200,7 +199,7 @@ var expColumn = parts.Chain("exp-column",
 		return rows.Reshape(s, []int64{1, n})
 	}})
 
-// bailingMoE3Blocks is the number of layers of the file.
+// bailingMoE3Blocks returns the number of layers of the file.
 func bailingMoE3Blocks(c *config.View) (int64, error) {
 	n, err := c.BoundedBlockCount(0)
 	if err != nil {
@@ -210,8 +209,8 @@ func bailingMoE3Blocks(c *config.View) (int64, error) {
 	return n + more, err
 }
 
-// bailing3Full is the condition of layers with full attention: the last one of each group, those after whole groups,
-// and MTP layers.
+// bailing3Full is the condition of full-attention layers: the last layer of each group, the layers after the last
+// complete group, and MTP layers.
 func bailing3Full(l table.Layer) (bool, error) {
 	n, err := l.BlockCount()
 	if err != nil {
@@ -227,7 +226,7 @@ func bailing3Full(l table.Layer) (bool, error) {
 	return l.Bid >= n || (l.Bid+1)%group == 0 || l.Bid >= n/group*group, nil
 }
 
-// bailing3Clamp writes where gates are cut off in each layer, 0 where they are not.
+// bailing3Clamp writes the limit at which each layer clamps gates, 0 for none.
 func bailing3Clamp(key string) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		list, isList := c.Value(key).([]any)

@@ -640,7 +640,7 @@ var robertaContext = table.Row{Key: "context_length", Derive: func(c *config.Vie
 	return table.Uint32Of(n-offset, true, err)
 }}
 
-// padOf is the default pad_token_id by model type.
+// padOf has the default pad_token_id by model type.
 var padOf = map[string]int64{"roberta": 1, "xlm-roberta": 1, "camembert": 1, "jina_embeddings_v3": 1}
 
 // positionOffset returns the first used position, pad_token_id + 1.

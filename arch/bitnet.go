@@ -13,9 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// bitnet is BitNet b1.58 in the form of 1bitLLM: weights that the model rounds to
-// -1, 0 and 1 times one scale of the tensor whenever it computes; the file has
-// them rounded. Source: the Bitnet class of the reference's converter.
+// bitnet is BitNet b1.58 as 1bitLLM publishes it: in each forward pass the model rounds a matrix to -1, 0 and 1 times
+// one scale; the file has the rounded weights. Source: the Bitnet class of the reference's converter.
 var bitnet = &table.Arch{
 	Name:      "bitnet",
 	Shapes:    shape.Rules{Tensors: shape.Table{"attn_sub_norm": "n_embd", "ffn_sub_norm": "n_ff"}},
@@ -36,10 +35,9 @@ var bitnet = &table.Arch{
 		}),
 }
 
-// ternary rounds weights to -1, 0 and 1 times a scale, the mean of their absolute
-// values. All steps are float32, and the scale is inverted twice as in the
-// model's code. PyTorch's mean depends on its number of threads: this is that of
-// one, which differs in the last bits if at all.
+// ternary rounds weights to -1, 0 and 1 times a scale, the mean of their absolute values. All steps are float32, and
+// the scale is inverted twice as in the model's code. PyTorch's mean depends on its number of threads, in the last
+// bits; this is the mean of one thread.
 var ternary = &table.Transform{Name: "ternary", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 	whole := rows.Map(s, func([]float32) {})
 	return rows.Prepared(s.NE(), whole.Type(), func() (rows.Source, error) {

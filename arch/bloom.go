@@ -8,7 +8,7 @@ import (
 	"ggforge/tokenizer"
 )
 
-// bloom has ALiBi instead of positions. Source: bloom.py of the reference.
+// bloom is BLOOM, with ALiBi in place of position embeddings. Source: bloom.py of the reference.
 var bloom = &table.Arch{
 	Name:      "bloom",
 	Classes:   []string{"BloomForCausalLM", "BloomModel"},

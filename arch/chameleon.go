@@ -13,8 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// chameleon is Meta's Chameleon, which writes and reads images as tokens. The model that makes these of an image is
-// left out. Source: the Chameleon class of the reference's converter.
+// chameleon is Meta's Chameleon, which reads and generates images as tokens. The VQ-VAE between images and tokens is
+// dropped. Source: the Chameleon class of the reference's converter.
 var chameleon = &table.Arch{
 	Name: "chameleon",
 	Shapes: shape.Rules{Tensors: shape.Merge(shape.NormsPerHead,

@@ -12,9 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// chatglm is Zhipu's ChatGLM 2 and 3 and GLM-4 of 2024. Source: the ChatGLM class
-// of the reference's converter.
-// glm holds those that are in the form of the transformers library.
+// chatglm is Zhipu's ChatGLM 2 and 3 and GLM-4 of 2024. Source: the ChatGLM class of the reference's converter. glm.go
+// has the models in the layout of the transformers library.
 var (
 	chatglm = &table.Arch{
 		Name:      "chatglm",
@@ -57,7 +56,7 @@ var (
 		VocabSize: chatglmVocabSize,
 		Metadata:  chatglmRows,
 		Expect:    []table.Expect{parts.SiLU},
-		// the reference asks for other names of these
+		// ChatGLM has these values under other keys
 		Unused: append([]string{"rms_norm_eps", "max_position_embeddings", "head_dim"}, parts.BiasKeys...),
 		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
 			[]table.TensorRow{

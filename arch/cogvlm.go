@@ -9,9 +9,9 @@ import (
 	"ggforge/tokenizer"
 )
 
-// cogVLM is the language model of CogVLM, a Llama whose layers have weights of their own for the tokens of an image.
-// The reference takes the names of these for parts of the encoder and leaves them out; no loader accepts that.
-// Source: the CogVLM class of the reference's converter.
+// cogVLM is the language model of CogVLM, a Llama whose layers have separate weights for the tokens of images. The
+// reference takes these weights for the vision encoder's and drops them; runtimes do not load its file. Source: the
+// CogVLM class of the reference's converter.
 var cogVLM = &table.Arch{
 	Name: "cogvlm",
 	Shapes: shape.Rules{Tensors: shape.Table{
@@ -48,7 +48,7 @@ var cogVLMVisionExperts = []table.TensorRow{
 // compatReference is the condition that the user asked for the reference's bytes.
 func compatReference(l table.Layer) (bool, error) { return l.Options.Reference, nil }
 
-// dropped returns rows of weights that leave them out.
+// dropped returns rows that drop the tensors of list.
 func dropped(list []table.TensorRow) []table.TensorRow {
 	var out []table.TensorRow
 	for _, r := range list {

@@ -23,7 +23,7 @@ var (
 		Tokenizer: tokenizer.ClassGPT2,
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.Override(parts.CommonRows,
-			// max_position_embeddings is less than the model was trained with
+			// max_position_embeddings is less than the trained context length
 			parts.UintRow("context_length", "model_max_length", "max_position_embeddings"),
 		), []table.Row{
 			parts.FloatRow("logit_scale", "logit_scale"),
@@ -60,13 +60,13 @@ var (
 			parts.Expect("use_qk_norm", "false"),
 			parts.Expect("order_of_interleaved_layers", "local_attn_first"),
 		}, parts.SiLU),
-		// of other loaders, or the same as a key above
+		// for other loaders, or duplicates of a key above
 		Unused: slices.Concat(parts.BiasKeys, []string{"layer_switch", "layer_types", "use_embedding_sharing",
 			"use_parallel_embedding", "cache_implementation"}),
 		Tensors: slices.Concat(parts.EmbedRows[:2], parts.NormRows[:1], parts.AttentionRows(table.NoBias, table.NoBias),
 			parts.MLPRows, zeroBiases),
 	}
-	// zeroBiases are biases that some checkpoints have anyway.
+	// zeroBiases are optional rows for the unused biases of some checkpoints.
 	zeroBiases = []table.TensorRow{
 		{HF: "model.norm.bias", GGUF: "output_norm.bias", Exact: true, Optional: true, Kind: table.Zero{}},
 		{HF: "model.layers.{bid}.input_layernorm.bias", GGUF: "blk.{bid}.attn_norm.bias", Exact: true, Optional: true,
@@ -82,8 +82,8 @@ var (
 	}
 )
 
-// cohere2RopeDims is the share rotary_pct of a head, the whole of it without the key,
-// which newer versions of the transformers library do not save.
+// cohere2RopeDims returns the number of rotary dimensions: rotary_pct of a head; the whole head without the key, which
+// newer versions of the transformers library do not save.
 func cohere2RopeDims(c *config.View) (v gguf.Value, ok bool, err error) {
 	share, ok, err := c.Float("rotary_pct")
 	if err != nil {
@@ -150,7 +150,7 @@ var cohere2MoE = &table.Arch{
 		parts.Expect("use_qk_norm", "false"),
 		parts.Expect("order_of_interleaved_layers", "local_attn_first"),
 		parts.Expect("shared_expert_combination_strategy", "average"),
-		parts.Expect("prefix_dense_sliding_window_pattern", "1"), // those layers rotate
+		parts.Expect("prefix_dense_sliding_window_pattern", "1"), // those layers have RoPE
 	},
 	Unused: slices.Concat(parts.BiasKeys, []string{"layer_switch", "layer_types", "mlp_layer_types",
 		"first_k_dense_replace", "sliding_window_pattern", "_sliding_window_pattern",
@@ -159,15 +159,15 @@ var cohere2MoE = &table.Arch{
 		parts.AttentionRows(table.NoBias, table.NoBias), zeroBiases,
 		parts.Only(cohere2IsDense, parts.MLPRows), parts.Only(cohere2HasExperts, parts.ExpertRows),
 		parts.Only(parts.Both(cohere2HasExperts, parts.IsSome("num_shared_experts")), parts.SharedExpertRows),
-		// no key has the kind of the MTP layer
+		// no key has the attention type of the MTP layer
 		parts.Only(parts.NextN, slices.Concat(parts.NextNRows, parts.OptionalRows(parts.MLPRows),
 			parts.OptionalRows(parts.ExpertRows), parts.OptionalRows(parts.SharedExpertRows)))),
 }
 
-// cohere2Kinds lists which layers are dense.
+// cohere2Kinds reports for each layer whether it is dense.
 const cohere2Kinds = "mlp_layer_types"
 
-// cohere2Dense returns the number of layers before the first that has experts.
+// cohere2Dense returns the number of dense layers before the first MoE layer.
 func cohere2Dense(c *config.View) (int64, error) {
 	kinds, ok, err := c.Strings(cohere2Kinds)
 	if err != nil || !ok {
@@ -196,7 +196,7 @@ func cohere2IsDense(l table.Layer) (bool, error) {
 	return l.Bid < n, err
 }
 
-// cohere2HasExperts is the condition of the model's layers with experts.
+// cohere2HasExperts is the condition of MoE layers.
 func cohere2HasExperts(l table.Layer) (bool, error) {
 	if beyond, err := parts.NextN(l); err != nil || beyond {
 		return false, err

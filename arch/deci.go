@@ -84,7 +84,7 @@ const deciHeadsKV = "num_key_value_heads_per_layer"
 // hasBlocks reports whether the config describes each layer.
 func hasBlocks(c *config.View) bool { return c.Has("block_configs") }
 
-// rowsWhen are rows that some configs have.
+// rowsWhen returns rows for configurations that fulfill a condition.
 func rowsWhen(cond func(*config.View) bool, list []table.Row) []table.Row {
 	list = slices.Clone(list)
 	for i, r := range list {
@@ -101,7 +101,7 @@ func rowsWhen(cond func(*config.View) bool, list []table.Row) []table.Row {
 	return list
 }
 
-// deciBlock is what a layer has; width is that of its FFN.
+// deciBlock has the parts and sizes of a layer; width is the FFN's.
 type deciBlock struct{ heads, headsKV, width int64 }
 
 // deciList returns a number for each layer of block_configs.
@@ -165,7 +165,7 @@ func deciLayer(c *config.View, bid int64) (b deciBlock, err error) {
 	return b, err
 }
 
-// deciHas is a condition on what a layer has.
+// deciHas turns a condition on a layer's deciBlock into a table.Cond.
 func deciHas(cond func(deciBlock) bool) table.Cond {
 	return func(l table.Layer) (bool, error) {
 		b, err := deciLayer(l.View, l.Bid)

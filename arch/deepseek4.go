@@ -14,11 +14,9 @@ import (
 	"ggforge/tokenizer"
 )
 
-// deepseek4 is DeepSeek V4 under the names of its own code: residual streams that are
-// mixed (hyper-connections), keys and values that most layers compress along the
-// text, experts that the first layers choose by a table of tokens. Matrices keep the
-// precision that they are stored in: FP8 becomes Q8_0, experts of FP4 are moved code for
-// code. Source: the reference's DeepseekV4Model.
+// deepseek4 is DeepSeek V4 with the tensor names of its own code: hyper-connections (several mixed residual streams),
+// most layers compress keys and values along the sequence, and the first MoE layers route by a table of tokens. FP8
+// matrices become Q8_0; the codes of FP4 experts are kept. Source: the reference's DeepseekV4Model.
 var deepseek4 = &table.Arch{
 	Name:      "deepseek4",
 	Classes:   []string{"DeepseekV4ForCausalLM"},
@@ -31,7 +29,7 @@ var deepseek4 = &table.Arch{
 		Dims: shape.Merge(parts.V4Shapes.Dims, shape.Table{"n_idx": "@attention.indexer.head_count",
 			"n_idx_head": "@attention.indexer.key_length"}),
 		Tensors: shape.Merge(parts.V4Shapes.Tensors, shape.Table{
-			// where blocks of 4 positions are compressed they overlap
+			// layers that compress blocks of 4 positions have overlapping blocks
 			"attn_compressor_kv":   "n_embd, 2 * n_embd_head_k | n_embd, n_embd_head_k",
 			"attn_compressor_gate": "n_embd, 2 * n_embd_head_k | n_embd, n_embd_head_k",
 			"attn_compressor_ape":  "2 * n_embd_head_k, 4 | n_embd_head_k, 128",
@@ -60,7 +58,7 @@ var deepseek4 = &table.Arch{
 	}),
 	Unused: slices.Concat(v4Unused, v4DraftKeys, []string{"num_nextn_predict_layers"}),
 	Expect: v4Expect,
-	// the first of these layers has a head of its own in place of the model's
+	// in a file of MTP layers alone, the first layer's head takes the place of the model's
 	Rename: []table.Rename{{Prefix: "mtp.0.hc_head_", With: "hc_head_", If: v4NextNOnly},
 		{Prefix: "mtp.", With: "layers.{bid}.", AfterModel: true}},
 	Drop: []table.Drop{
@@ -98,14 +96,14 @@ var deepseek4 = &table.Arch{
 		{HF: "layers.{bid}.attn.indexer.compressor.norm", GGUF: "blk.{bid}.indexer_compressor_norm", If: v4Indexed},
 
 		{HF: "layers.{bid}.ffn.gate.bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true, If: parts.Not(v4Hashed)},
-		// layers with a table choose by the token, and by another bias where there is none
+		// unused in layers with a token table; bias_vl is for image positions, which have no token
 		{HF: "layers.{bid}.ffn.gate.bias", Exact: true, If: v4Hashed},
 		{HF: "layers.{bid}.ffn.gate.bias_vl", GGUF: "blk.{bid}.exp_probs_b_vl.bias", Exact: true, Optional: true},
 	}, v4Layer("layers.{bid}."))),
 }
 
-// v4DSpark is what DeepSeek V4 drafts blocks of tokens with: layers like its own that compress nothing, under the
-// names of MTP layers, in most checkpoints next to the model's. The vocabulary, the embedding and the output are the
+// v4DSpark is the DSpark draft model of DeepSeek V4: layers like the target model's, without compression, under the
+// names of MTP layers and mostly in the model's own checkpoint. Vocabulary, embedding and output matrix are the target
 // model's. Source: the DSpark class of the reference's converter.
 var v4DSpark = &table.Arch{
 	Name:       "dflash",
@@ -132,7 +130,7 @@ var v4DSpark = &table.Arch{
 				err = fault.Errorf(fault.Broken, "%s: key %q is missing", c.FileName(), "dspark_target_layer_ids")
 			}
 			for i := range layers {
-				layers[i]++ // the states before the layer that follows
+				layers[i]++ // the output of layer i is the input of layer i+1
 			}
 			return parts.PerLayer(layers, err)
 		}},
@@ -165,15 +163,14 @@ var v4DSpark = &table.Arch{
 		{HF: "mtp.markov_head.markov_w2", GGUF: "markov_w2"},
 		{HF: "mtp.confidence_head.proj", GGUF: "conf_proj", Optional: true},
 		{HF: "mtp.{bid}.ffn.gate.bias", GGUF: "blk.{bid}.exp_probs_b.bias", Exact: true},
-		{HF: "mtp.{bid}.ffn.gate.bias_vl", Exact: true}, // for images, which are not drafted
+		{HF: "mtp.{bid}.ffn.gate.bias_vl", Exact: true}, // for images; drafts are text
 	}, v4Layer("mtp.{bid}."))),
 }
 
-// v4Model is why tensors of the model are left out of the file of its drafts.
+// v4Model is the reason to drop tensors of the target model from the draft's file.
 const v4Model = "of the model that the drafts are for"
 
-// v4Stages is the number of layers of the drafts, by the names of their tensors; 1 where
-// these are not known.
+// v4Stages returns the draft's number of layers, counted by tensor names; 1 without names.
 func v4Stages(c *config.View) (int64, error) {
 	if c.Facts.Tensors == nil {
 		return 1, nil
@@ -201,10 +198,10 @@ func v4Stages(c *config.View) (int64, error) {
 	return n, nil
 }
 
-// v4NextNOutside begin the names of what the drafts have once, in one of their layers.
+// v4NextNOutside are prefixes of the tensors that the draft has once, in one of its layers.
 var v4NextNOutside = []string{"main_", "norm.", "hc_head_", "markov_head.", "confidence_head."}
 
-// v4Unused and v4Expect are the keys of models and of drafts, v4DraftKeys those of drafts.
+// v4Unused and v4Expect are keys of models and drafts, v4DraftKeys keys of drafts only.
 var (
 	v4Unused = []string{"topk_method", "ep_size", "expert_dtype", "compress_rates", "layer_types", "mlp_layer_types",
 		"o_groups", "partial_rotary_factor",
@@ -215,7 +212,7 @@ var (
 		parts.Expect("num_key_value_heads", "1")}
 )
 
-// v4Metadata is the metadata of models and drafts with as many layers as blocks says.
+// v4Metadata is the metadata of models and drafts; blocks returns the number of layers.
 func v4Metadata(blocks func(*config.View) (int64, error), ratios func(*config.View) ([]int64, error)) []table.Row {
 	return slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("rope.dimension_count", "qk_rope_head_dim"),
@@ -242,8 +239,7 @@ func v4Metadata(blocks func(*config.View) (int64, error), ratios func(*config.Vi
 	})
 }
 
-// v4Layer are the rows that layers of models and of drafts have. The names in the
-// checkpoint begin with layer.
+// v4Layer are the rows of layers of models and of drafts; layer is the prefix of names in the checkpoint.
 func v4Layer(layer string) []table.TensorRow {
 	return []table.TensorRow{
 		{HF: layer + "ffn.experts.{xid}.w1", GGUF: "blk.{bid}.ffn_gate_exps", Kind: table.FirstByLayer(1),
@@ -278,7 +274,7 @@ func v4Layer(layer string) []table.TensorRow {
 	}
 }
 
-// v4StoredTypes gives rows the type of what is stored: F32 and BF16 stay, FP8 becomes Q8_0.
+// v4StoredTypes sets the type of rows from the stored type: F32 and BF16 stay, FP8 becomes Q8_0.
 func v4StoredTypes(list []table.TensorRow) []table.TensorRow {
 	for i := range list {
 		if list[i].Type == nil {
@@ -296,7 +292,7 @@ func v4StoredTypes(list []table.TensorRow) []table.TensorRow {
 	return list
 }
 
-// v4NextN is the number of MTP layers, which come in a file of their own only.
+// v4NextN returns the number of MTP layers, which are written to a separate file only.
 func v4NextN(c *config.View) (int64, error) {
 	if c.Options.NextN != config.OnlyNextN {
 		return 0, nil
@@ -304,19 +300,19 @@ func v4NextN(c *config.View) (int64, error) {
 	return parts.NextNLayers(c)
 }
 
-// v4NextNOnly is the condition that the file has the MTP layers alone.
+// v4NextNOnly is the condition that only the MTP layers are converted.
 func v4NextNOnly(l table.Layer) (bool, error) { return l.Options.NextN == config.OnlyNextN, nil }
 
 func v4Experts(l table.Layer) (int64, error) { return l.Require("n_routed_experts") }
 
-// v4Hashed is the condition of layers that choose experts by a table of tokens.
+// v4Hashed is the condition of layers that route tokens to experts by a table.
 func v4Hashed(l table.Layer) (bool, error) {
 	n, err := l.Require("num_hash_layers")
 	return l.Bid < n, err
 }
 
-// v4Compressed is the condition of layers that compress keys and values, v4Indexed
-// that of layers that choose among the compressed ones.
+// v4Compressed is the condition of layers that compress keys and values, v4Indexed of layers whose indexer selects
+// among these.
 func v4Compressed(l table.Layer) (bool, error) { r, err := v4Ratio(l); return r != 0, err }
 func v4Indexed(l table.Layer) (bool, error)    { r, err := v4Ratio(l); return r == 4, err }
 
@@ -332,7 +328,7 @@ func v4Ratio(l table.Layer) (int64, error) {
 	return list[l.Bid], nil
 }
 
-// v4Ratios are how many positions become one in each layer, 0 where none are compressed.
+// v4Ratios returns the compression ratio of each layer (positions per compressed one), 0 for none.
 func v4Ratios(c *config.View) ([]int64, error) {
 	const key = "compress_ratios"
 	list, ok, err := c.Ints(key)
@@ -347,7 +343,7 @@ func v4Ratios(c *config.View) ([]int64, error) {
 	return list, err
 }
 
-// v4Clamp is where the gates of experts are cut off, in each layer.
+// v4Clamp writes the limit at which each layer clamps the experts' gates.
 func v4Clamp(blocks func(*config.View) (int64, error)) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		limit, ok, err := c.Float("swiglu_limit")
@@ -368,7 +364,7 @@ func v4Clamp(blocks func(*config.View) (int64, error)) table.Derive {
 	}
 }
 
-// v4Blocks is the number of layers of a model.
+// v4Blocks returns the number of layers of a model.
 func v4Blocks(c *config.View) (int64, error) {
 	n, err := c.BoundedBlockCount(0)
 	if err != nil {

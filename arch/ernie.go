@@ -10,9 +10,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// ernie4_5 is Baidu's ERNIE 4.5, the dense models. Source: the Ernie4_5 class of
-// the reference's converter. Older checkpoints have queries, keys and values in
-// one matrix, and the two matrices of the MLP's input too.
+// ernie4_5 is Baidu's ERNIE 4.5, the dense models. Source: the Ernie4_5 class of the reference's converter. Older
+// checkpoints have joined Q, K and V, and joined gate and up projections.
 var ernie4_5 = &table.Arch{
 	Name:      "ernie4_5",
 	Classes:   []string{"Ernie4_5_ForCausalLM", "Ernie4_5ForCausalLM"},
@@ -41,7 +40,7 @@ var ernie4_5 = &table.Arch{
 		}),
 }
 
-// paddleOCR is the language model of PaddleOCR-VL, an ERNIE 4.5 with rope sections.
+// paddleOCR is the language model of PaddleOCR-VL, an ERNIE 4.5 with M-RoPE.
 var paddleOCR = &table.Arch{
 	Name:         "paddleocr",
 	Classes:      []string{"PaddleOCRVLForConditionalGeneration"},
@@ -96,8 +95,8 @@ var ernie4_5moe = &table.Arch{
 
 func ernieCount(l table.Layer) (int64, error) { return l.Require("moe_num_experts") }
 
-// ernieExperts is the condition of layers with experts: every so many between a
-// first and a last one.
+// ernieExperts is the condition of MoE layers: every moe_layer_interval-th one from moe_layer_start_index to
+// moe_layer_end_index.
 func ernieExperts(l table.Layer) (bool, error) {
 	first, err := l.Require("moe_layer_start_index")
 	if err != nil {
@@ -122,8 +121,8 @@ func ernieShared(l table.Layer) (bool, error) {
 	return ernieExperts(l)
 }
 
-// ernieSharedLength is the width of the shared experts as the reference has it: a
-// quotient that is right for the published sizes. No runtime reads it.
+// ernieSharedLength writes the width of the shared experts as the reference computes it, which is right for the
+// published sizes only; runtimes do not read it.
 func ernieSharedLength(c *config.View) (v gguf.Value, ok bool, err error) {
 	shared, _, err := c.Int("moe_num_shared_experts")
 	if err != nil || shared <= 0 {

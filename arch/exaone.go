@@ -64,7 +64,7 @@ var (
 			}),
 		Extra: parts.Llama3Extra,
 	}
-	// exaone4_5 is the language model of EXAONE 4.5. It keeps the MTP layers after the others.
+	// exaone4_5 is the language model of EXAONE 4.5. The MTP layers follow the others.
 	exaone4_5 = &table.Arch{
 		Name:       "exaone4",
 		Classes:    []string{"Exaone4_5_ForConditionalGeneration"},
@@ -72,7 +72,7 @@ var (
 		Fused:      table.FusedQKV,
 		BlockCount: parts.BlocksWithNextN,
 		Metadata:   append(parts.Override(exaone4.Metadata, parts.BlocksRow), parts.NextNSome),
-		// several layers would have the same projection and norms
+		// several MTP layers would share projection and norms
 		Expect: append([]table.Expect{parts.Expect("num_nextn_predict_layers", "0", "1")}, exaone4.Expect...),
 		Unused: slices.Concat(exaone4.Unused, parts.MultimodalKeys,
 			[]string{"_num_mtp_layers", "mtp_share_layers", "mtp_loss_scaling_factor"}),
@@ -83,8 +83,8 @@ var (
 	}
 )
 
-// exaoneMoE is K-EXAONE: experts after some dense layers. Like EXAONE 4.5 it keeps the MTP layers. Source: the
-// ExaoneMoE class of the reference's converter.
+// exaoneMoE is K-EXAONE: experts after some dense layers. As in EXAONE 4.5, the MTP layers follow the others. Source:
+// the ExaoneMoE class of the reference's converter.
 var exaoneMoE = &table.Arch{
 	Name:       "exaone-moe",
 	Classes:    []string{"ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM"},
@@ -114,7 +114,7 @@ var exaoneMoE = &table.Arch{
 		}},
 		parts.NoRopeScaling,
 	}),
-	// several layers would have the same projection and norms
+	// several MTP layers would share projection and norms
 	Expect: []table.Expect{parts.SiLU, parts.Expect("num_nextn_predict_layers", "0", "1"),
 		parts.Expect("topk_method", "noaux_tc"),
 		{Key: "rope_type", Values: []string{"default", "llama3"}, Rope: true}},
@@ -136,7 +136,7 @@ var exaoneMoE = &table.Arch{
 
 var exaoneDenseKeys = []string{"first_k_dense_replace", "first_last_k_dense_replace"}
 
-// exaoneIsDense is the condition of the first layers, and of MTP layers.
+// exaoneIsDense is the condition of dense layers: the first ones and MTP layers.
 func exaoneIsDense(l table.Layer) (bool, error) {
 	n, _, err := l.Int(exaoneDenseKeys...)
 	if err != nil || l.Bid < n {
@@ -150,8 +150,8 @@ func exaoneHasExperts(l table.Layer) (bool, error) {
 	return !dense, err
 }
 
-// exaone4Pattern writes which layers have a sliding window. The config has it as a list of layers, as letters to be
-// repeated, or as the distance of full-attention layers.
+// exaone4Pattern writes which layers have a sliding window. The config has a list of layer types, a pattern of letters
+// to repeat, or the period of full-attention layers.
 func exaone4Pattern(c *config.View) (v gguf.Value, ok bool, err error) {
 	if !c.Has("sliding_window") {
 		return v, false, nil

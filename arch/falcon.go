@@ -60,9 +60,8 @@ var falcon = &table.Arch{
 
 var falconHeads = []string{"num_attention_heads", "n_head"}
 
-// falconHeadsKV returns the number of key heads, under its new and its old name:
-// one without either. What the transformers library fills in, the number of query
-// heads, does not fit the weights.
+// falconHeadsKV returns the number of key heads, from the new or the old key, 1 without either: the default of the
+// transformers library, the number of query heads, does not fit the weights.
 func falconHeadsKV(c *config.View) (int64, error) {
 	if c.Given("multi_query") == true && c.Given("new_decoder_architecture") == false {
 		return 1, nil // the older decoder has one, whatever number the transformers library has saved

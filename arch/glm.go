@@ -13,8 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// glm4 is GLM-4 of April 2025, glm4v the language model of its vision models, and glmOCR that of a small one, which
-// keeps the MTP layers after the others. Source: the GLM classes of the reference's converter.
+// glm4 is GLM-4 of April 2025, glm4v the language model of its vision models, glmOCR the one of GLM-OCR, with MTP
+// layers after the others. Source: the GLM classes of the reference's converter.
 var (
 	glm4 = &table.Arch{
 		Name:      "glm4",
@@ -52,7 +52,7 @@ var (
 	}
 )
 
-// glmMultimodalKeys are tokens around images.
+// glmMultimodalKeys are ids of tokens for images and videos.
 var glmMultimodalKeys = slices.Concat(parts.MultimodalKeys,
 	[]string{"image_start_token_id", "image_end_token_id", "video_start_token_id", "video_end_token_id"})
 
@@ -61,7 +61,7 @@ var glm4vTensors = slices.Concat(parts.EmbedRows, []table.TensorRow{
 	{HF: "model.layers.{bid}.self_attn.k_proj", GGUF: "blk.{bid}.attn_k", Bias: table.MayBias, Transform: ropeHalves},
 }, parts.AttentionRows(table.MayBias, table.NoBias)[2:], glm4Layer)
 
-// glm4Layer is the rest of a layer.
+// glm4Layer are the rows of a layer except attention.
 var glm4Layer = []table.TensorRow{
 	{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
 	{HF: "model.layers.{bid}.post_self_attn_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
@@ -111,8 +111,8 @@ var ropeHalves = &table.Transform{Name: "halves-of-rope",
 		})
 	}}
 
-// glm4moe is GLM-4.5 and its successors. The MTP layers are kept after the others. solarOpen is Upstage's Solar Open,
-// the same with a vocabulary of its own.
+// glm4moe is GLM-4.5 and its successors. The MTP layers follow the others. solarOpen is Upstage's Solar Open, which
+// differs in the vocabulary.
 var (
 	glm4moe = completeGLM4MoE(&table.Arch{
 		Classes:   []string{"Glm4MoeForCausalLM", "Glm4vMoeForConditionalGeneration"},
@@ -146,7 +146,7 @@ func completeGLM4MoE(a *table.Arch) *table.Arch {
 		parts.Optional(parts.BoolRow("expert_weights_norm", "norm_topk_prob")),
 		parts.NextNRow,
 	})
-	a.Unused = append([]string{"use_qk_norm"}, glmMultimodalKeys...) // the norms show it
+	a.Unused = append([]string{"use_qk_norm"}, glmMultimodalKeys...) // follows from the norms
 	a.Expect = []table.Expect{parts.SiLU}
 	a.Tensors = slices.Concat(parts.EmbedRows, parts.AttentionRows(table.MayBias, table.NoBias), []table.TensorRow{
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
@@ -175,8 +175,8 @@ var glm4MoELite = &table.Arch{
 	Tensors:   slices.Concat(parts.MLATensors, parts.Only(parts.NextN, parts.NextNRows)),
 }
 
-// glmDSA is GLM-5: DeepSeek V3.2 with the vocabulary of GLM. Layers may share what
-// the indexer of one before them has chosen.
+// glmDSA is GLM-5: DeepSeek V3.2 with the vocabulary of GLM. Layers without an indexer use the tokens selected by an
+// earlier layer's.
 var glmDSA = &table.Arch{
 	Name:      "glm-dsa",
 	Shapes:    parts.IndexerShapes,
@@ -220,8 +220,7 @@ var glmDSA = &table.Arch{
 	}, parts.IndexerTensors), parts.Only(parts.NextN, parts.NextNRows)),
 }
 
-// fullIndexers reports for each layer whether it has an indexer of its own; ok is false
-// for models that do not say.
+// fullIndexers reports for each layer whether it has an indexer; ok is false if config.json has no such key.
 func fullIndexers(c *config.View) (full []bool, ok bool, err error) {
 	const key = "indexer_types"
 	kinds, ok, err := c.Strings(key)

@@ -11,9 +11,9 @@ import (
 	"ggforge/tokenizer"
 )
 
-// glm5next is GLM-5.3 Flash: layers with delta attention among others whose attention looks
-// at what an indexer chooses, and several streams of states (hyper-connections). Source: the
-// Glm5Next class of the reference's converter.
+// glm5next is GLM-5.3 Flash: layers with delta attention, layers with sparse attention to tokens that an indexer
+// selects, and hyper-connections (several mixed residual streams). Source: the Glm5Next class of the reference's
+// converter.
 var glm5next = &table.Arch{
 	Name: "glm5-next",
 	Shapes: shape.Rules{
@@ -36,7 +36,7 @@ var glm5next = &table.Arch{
 		[]table.Row{
 			{Key: table.KeyHeadCountKV, Derive: glm5KeyHeads},
 			parts.UintRow("vocab_size", "vocab_size"),
-			{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-6)}, // of the indexer
+			{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-6)}, // the indexer's
 			parts.NextNSome,
 			parts.KDARow("ssm.conv_kernel", "short_conv_kernel_size", true),
 			parts.KDARow("kda.head_dim", "head_dim", true),
@@ -139,7 +139,7 @@ func glm5KeyHeads(c *config.View) (v gguf.Value, ok bool, err error) {
 	return parts.PerLayer(heads, nil)
 }
 
-// glm5Clamp writes the bound of activations for each layer.
+// glm5Clamp writes the limit at which each layer clamps activations.
 func glm5Clamp(c *config.View) (v gguf.Value, ok bool, err error) {
 	limit, ok, err := c.Float("swiglu_limit")
 	if err != nil || !ok {

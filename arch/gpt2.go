@@ -52,8 +52,8 @@ var gpt2 = &table.Arch{
 	},
 }
 
-// ruGPT3XL is GPT-2 in a layout of its own: queries, keys and values apart, and
-// no transposed weights. Source: RuGPT3XLModel of the reference.
+// ruGPT3XL is GPT-2 with separate Q, K and V and weights that are not transposed. Source: RuGPT3XLModel of the
+// reference.
 var ruGPT3XL = &table.Arch{
 	Name:      "gpt2",
 	Classes:   []string{"RuGPT3XLForCausalLM"},
@@ -79,8 +79,7 @@ var ruGPT3XL = &table.Arch{
 	},
 }
 
-// starcoder is GPT-2 with one head of keys and values. Source: starcoder.py of
-// the reference.
+// starcoder is GPT-2 with one KV head (MQA). Source: starcoder.py of the reference.
 var starcoder = &table.Arch{
 	Name:      "starcoder",
 	Classes:   []string{"GPTBigCodeForCausalLM"},
@@ -113,8 +112,7 @@ var starcoderSizes = []table.Row{
 	parts.UintRow(table.KeyHeadCount, "n_head"),
 }
 
-// codeshell is GPT-2 with rope and groups of heads. Source: codeshell.py of the
-// reference.
+// codeshell is GPT-2 with RoPE and GQA. Source: codeshell.py of the reference.
 var codeshell = &table.Arch{
 	Name:      "codeshell",
 	Classes:   []string{"CodeShellForCausalLM"},
@@ -140,8 +138,8 @@ var codeshell = &table.Arch{
 	Tensors: gpt2Tensors(nil),
 }
 
-// gpt2Tensors returns the rows of the names of GPT-2, all with biases, where
-// nothing is transposed; qkv is for the joined weights of attention.
+// gpt2Tensors returns rows for the names of GPT-2, all with biases, none transposed; qkv are the rows of the joined Q,
+// K and V.
 func gpt2Tensors(qkv *table.Transform) []table.TensorRow {
 	return []table.TensorRow{
 		{HF: "transformer.wte", GGUF: "token_embd"},

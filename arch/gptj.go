@@ -9,9 +9,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// gptj is GPT-J. The reference has the architecture's names and no class that
-// writes it. Sources: the keys of docs/gguf.md of ggml (commit 01f0d4d), the tensor
-// names of gguf-py (MODEL_TENSORS of GPTJ).
+// gptj is GPT-J. The reference has its tensor names, but does not convert it. Sources: the keys of docs/gguf.md of ggml
+// (commit 01f0d4d), the tensor names of gguf-py (MODEL_TENSORS of GPTJ).
 var gptj = &table.Arch{
 	Name:      "gptj",
 	Classes:   []string{"GPTJForCausalLM"},
@@ -50,9 +49,8 @@ var gptj = &table.Arch{
 	},
 }
 
-// rwkv4 is RWKV 4, which the reference does not know. Sources: the keys of
-// docs/gguf.md of ggml (commit 01f0d4d), which names no tensors but "head"; the
-// tensors keep their names, as in the files that the loader of RWKV 5 in candle
+// rwkv4 is RWKV 4, which the reference does not convert. Sources: the keys of docs/gguf.md of ggml (commit 01f0d4d),
+// which names no tensors but "head"; the tensors keep their names, as in the files that the loader of RWKV 5 in candle
 // (quantized_rwkv_v5.rs) reads.
 var rwkv4 = &table.Arch{
 	Name: "rwkv",
@@ -88,7 +86,7 @@ var rwkv4 = &table.Arch{
 		parts.FloatRow("attention.layer_norm_epsilon", "layer_norm_epsilon"),
 		parts.FileTypeRow,
 	},
-	// what the library divides the weights by when it loads them
+	// transformers divides the weights by it at load time
 	Unused: []string{"attention_hidden_size", "rescale_every"},
 	Tensors: []table.TensorRow{
 		{HF: "rwkv.embeddings", GGUF: "rwkv.embeddings"},

@@ -12,9 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// gptOSS is OpenAI's gpt-oss. Its experts are kept in MXFP4, as blocks of 32
-// codes and a scale for each block, and stay so in every output type; they come
-// before all other tensors. Source: the class of the reference's converter.
+// gptOSS is OpenAI's gpt-oss. Its experts are stored in MXFP4 and stay MXFP4 in every output type; they come before all
+// other tensors. Source: the class of the reference's converter.
 var gptOSS = &table.Arch{
 	Name:      "gpt-oss",
 	Shapes:    shape.Rules{Tensors: shape.RotatingHeads},
@@ -40,7 +39,7 @@ var gptOSS = &table.Arch{
 				{GGUF: "blk.{bid}.ffn_gate_exps.weight", Transform: everySecond(0)},
 				{GGUF: "blk.{bid}.ffn_up_exps.weight", Transform: everySecond(1)},
 			}},
-		// [experts, width, hidden] and [experts, hidden, 2*width] of weights that are not in MXFP4
+		// weights that are not in MXFP4: [experts, width, hidden] and [experts, hidden, 2*width]
 		{HF: "model.layers.{bid}.mlp.experts.down_proj", Exact: true, Optional: true, PerSource: parts.TransposeLast,
 			GGUF: "blk.{bid}.ffn_down_exps.weight"},
 		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj", Exact: true, Optional: true, PerSource: parts.TransposeLast,
@@ -56,8 +55,8 @@ var gptOSS = &table.Arch{
 	}),
 }
 
-// everySecond returns the transform that takes the rows with even numbers (0) or
-// those with odd ones (1) of each matrix of a stack: gate and up interleaved.
+// everySecond returns the transform that takes the even (0) or the odd (1) rows of each matrix of a stack, in which
+// gate and up rows alternate.
 func everySecond(odd int64) *table.Transform {
 	return &table.Transform{Name: "every-second-row", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		ne := slices.Clone(s.NE())
@@ -69,8 +68,7 @@ func everySecond(odd int64) *table.Transform {
 	}}
 }
 
-// everySecondColumn is everySecond for the elements of the rows, of biases of
-// [experts, 2*width].
+// everySecondColumn is everySecond for the columns of biases, [experts, 2*width].
 func everySecondColumn(odd int64) *table.Transform {
 	return &table.Transform{Name: "every-second-column",
 		Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {

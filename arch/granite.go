@@ -12,9 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// granite is IBM's Granite 3: Llama with factors for the embedding, the scores,
-// the residuals and the logits. Source: the Granite classes of the reference's
-// converter, which knows no head_dim.
+// granite is IBM's Granite 3: Llama with multipliers for the embedding, attention scores, residuals and logits. Source:
+// the Granite classes of the reference's converter, which ignores head_dim.
 var granite = &table.Arch{
 	Name: "granite",
 	Classes: []string{"GraniteForCausalLM", "GraniteSpeechForConditionalGeneration",
@@ -38,8 +37,8 @@ var graniteAttention = parts.TransformBySuffix(parts.TransformBySuffix(parts.Att
 	table.MayBias), ".q_proj",
 	parts.PermuteQ), ".k_proj", parts.PermuteK)
 
-// graniteMoE is Granite with experts, and maybe one that every token passes. Gate
-// and up projections are one tensor, the gate first.
+// graniteMoE is Granite with experts, some models with a shared expert. Gate and up projections are one tensor, the
+// gate first.
 var graniteMoE = &table.Arch{
 	Name:      "granitemoe",
 	Classes:   []string{"GraniteMoeForCausalLM", "GraniteMoeSharedForCausalLM"},
@@ -52,7 +51,7 @@ var graniteMoE = &table.Arch{
 		parts.Only(positive("shared_intermediate_size"), graniteSharedRows("_shexp"))),
 }
 
-// graniteSharedWidth is the width of the expert that every token passes.
+// graniteSharedWidth returns the width of the shared expert.
 var graniteSharedWidth = table.Row{Key: "expert_shared_feed_forward_length",
 	Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, ok, err := c.Int("shared_intermediate_size")
@@ -68,8 +67,7 @@ var graniteExpertRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.block_sparse_moe.output_linear", GGUF: "blk.{bid}.ffn_down_exps"},
 }
 
-// graniteSharedRows are the MLP that every token passes; suffix distinguishes it
-// from an only MLP.
+// graniteSharedRows are the rows of the shared expert, with suffix, or of a dense MLP, without.
 func graniteSharedRows(suffix string) []table.TensorRow {
 	return []table.TensorRow{
 		{HF: "model.layers.{bid}.shared_mlp.input_linear", Split: []table.Part{
@@ -157,7 +155,7 @@ var (
 	})
 )
 
-// positive is the condition that a number is there and above 0.
+// positive is the condition that the value of a key is above 0.
 func positive(key string) table.Cond {
 	return func(l table.Layer) (bool, error) {
 		n, _, err := l.Int(key)
@@ -165,9 +163,8 @@ func positive(key string) table.Cond {
 	}
 }
 
-// graniteHybrid is Granite 4: layers of Mamba 2 and of attention, with one MLP or
-// with experts. The reference reads config.json without defaults. Models whose layers
-// all have attention are plain ones under the same class.
+// graniteHybrid is Granite 4: Mamba-2 and attention layers, with an MLP or experts. The reference reads config.json
+// without defaults. A model with attention layers only becomes a dense or MoE Granite.
 var graniteHybrid = &table.Arch{
 	Name:      "granitehybrid",
 	Shapes:    shape.Mamba2,
@@ -195,7 +192,7 @@ var graniteHybrid = &table.Arch{
 	Tensors:  graniteHybridTensors,
 }
 
-// graniteHybridDense and graniteHybridMoE are Granite 4 without layers of Mamba.
+// graniteHybridDense and graniteHybridMoE are Granite 4 without Mamba layers.
 var (
 	graniteHybridDense = &table.Arch{
 		Name: "granite", Tokenizer: tokenizer.ClassGraniteHybrid, Fused: table.FusedQKV, RawConfig: true,
@@ -225,7 +222,7 @@ var graniteHybridRows = slices.Concat(graniteMoE.Metadata, graniteSSMRows, []tab
 	}},
 })
 
-// graniteSSMRows are the sizes of layers of Mamba.
+// graniteSSMRows are the sizes of Mamba layers.
 var graniteSSMRows = []table.Row{
 	parts.UintRow("ssm.conv_kernel", "mamba_d_conv"),
 	parts.UintRow("ssm.state_size", "mamba_d_state"),
@@ -250,7 +247,7 @@ var graniteHybridTensors = slices.Concat(parts.EmbedRows, parts.NormRows,
 	parts.Only(graniteSSM, graniteMamba),
 	graniteHybridMLP)
 
-// graniteMamba are the tensors of a layer of Mamba.
+// graniteMamba are the tensors of a Mamba layer.
 var graniteMamba = []table.TensorRow{
 	{HF: "model.layers.{bid}.mamba.in_proj", GGUF: "blk.{bid}.ssm_in"},
 	{HF: "model.layers.{bid}.mamba.conv1d", GGUF: "blk.{bid}.ssm_conv1d", Bias: table.MayBias,
@@ -263,16 +260,16 @@ var graniteMamba = []table.TensorRow{
 	{HF: "model.layers.{bid}.mamba.out_proj", GGUF: "blk.{bid}.ssm_out"},
 }
 
-// granitePlainTensors are those of models without layers of Mamba.
+// granitePlainTensors are the tensors of models without Mamba layers.
 var granitePlainTensors = slices.Concat(parts.EmbedRows, parts.NormRows, graniteAttention, graniteHybridMLP)
 
-// graniteHybridMLP are experts with one that every token passes, or a plain MLP.
+// graniteHybridMLP are experts with a shared expert, or a dense MLP.
 var graniteHybridMLP = slices.Concat(
 	parts.Only(positive("num_local_experts"), slices.Concat(graniteExpertRows, graniteSharedRows("_shexp"))),
 	parts.Only(parts.Not(positive("num_local_experts")), graniteSharedRows("")))
 
-// bamba is IBM's Bamba: Granite 4 before it was called so, without factors and experts,
-// but with rotation. Its layers with attention are a list or a period.
+// bamba is IBM's Bamba, the predecessor of Granite 4: no multipliers, no experts, but RoPE. Its config has the
+// attention layers as a list or as a period.
 var bamba = &table.Arch{
 	Name:      "granitehybrid",
 	Shapes:    shape.Mamba2,
@@ -305,7 +302,7 @@ var bamba = &table.Arch{
 	}, parts.Only(parts.Not(bambaSSM), graniteAttention), parts.Only(bambaSSM, graniteMamba)),
 }
 
-// bambaLayers reports which layers are Mamba: those without attention.
+// bambaLayers reports for each layer whether it is a Mamba layer.
 func bambaLayers(c *config.View) ([]bool, error) {
 	n, err := c.BoundedBlockCount(0)
 	if err != nil {
@@ -342,7 +339,7 @@ func bambaSSM(l table.Layer) (bool, error) {
 	return err == nil && l.Bid >= 0 && l.Bid < int64(len(ssm)) && ssm[l.Bid], err
 }
 
-// graniteKeyHeads writes the number of key heads of each layer, 0 for those of Mamba.
+// graniteKeyHeads writes the number of key heads of each layer, 0 for Mamba layers.
 func graniteKeyHeads(c *config.View, ssm []bool, err error) (v gguf.Value, ok bool, _ error) {
 	if err != nil {
 		return v, false, err
@@ -363,7 +360,7 @@ func graniteKeyHeads(c *config.View, ssm []bool, err error) (v gguf.Value, ok bo
 	return gguf.Int32s(heads), true, nil
 }
 
-// graniteLayers reports which layers are Mamba: those without attention.
+// graniteLayers reports for each layer whether it is a Mamba layer.
 func graniteLayers(c *config.View) ([]bool, error) {
 	layers, err := parts.RequireLayersOf(c, graniteAttentionLayer)
 	for i := range layers {
@@ -372,13 +369,13 @@ func graniteLayers(c *config.View) ([]bool, error) {
 	return layers, err
 }
 
-// graniteAttentionLayer is the kind of layers with attention.
+// graniteAttentionLayer is the layer type of attention layers.
 const graniteAttentionLayer = "attention"
 
-// graniteSSM is the condition of layers of Mamba.
+// graniteSSM is the condition of Mamba layers.
 var graniteSSM = parts.Not(parts.LayerTypeIs(graniteAttentionLayer))
 
-// graniteInner is the width of a layer of Mamba.
+// graniteInner returns the inner width of a Mamba layer.
 func graniteInner(c *config.View) (int64, error) {
 	expand, err := c.Require("mamba_expand")
 	if err != nil {

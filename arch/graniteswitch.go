@@ -14,9 +14,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// graniteSwitch is IBM's Granite Switch: a dense Granite with adapters, of which the
-// text switches on one by a token. They are stacked, after one of zeros that is
-// for none. The last of the layers that the config counts is the switch, which has no
+// graniteSwitch is IBM's Granite Switch: a dense Granite with LoRA adapters, which control tokens select. The file has
+// them stacked, after an adapter of zeros for "none". The last layer that the config counts is the switch, which has no
 // weights. Source: the GraniteSwitch class of the reference's converter.
 var graniteSwitch = &table.Arch{
 	Name: "graniteswitch",
@@ -42,7 +41,7 @@ var graniteSwitch = &table.Arch{
 			return table.Uint32Of(n, true, err)
 		}}), []table.Row{
 		parts.UintRow("expert_shared_feed_forward_length", "shared_intermediate_size"),
-		{Key: "expert_used_count", Const: gguf.Uint32(0)}, // whatever the config has left of it
+		{Key: "expert_used_count", Const: gguf.Uint32(0)}, // whatever the config has
 		parts.UintRow("adapters.count", "num_adapters"),
 		parts.UintRow("adapters.lora_rank", "max_lora_rank"),
 		{Key: "adapters.token_ids_activate", Derive: switchTokens("adapter_token_ids")},
@@ -63,7 +62,7 @@ var graniteSwitch = &table.Arch{
 		{Prefix: "model.switch.", Why: table.Silent}, {Prefix: "switch.", Why: table.Silent},
 		{Prefix: "", Suffix: "adapter_token_ids", Why: table.Silent},
 		{Prefix: "", Suffix: "control_to_substitute_lut", Why: table.Silent},
-		{Prefix: "lm_head.weight", Why: table.Silent}, // the embedding
+		{Prefix: "lm_head.weight", Why: table.Silent}, // equals the embedding
 	},
 	Tensors: slices.Concat([]table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd"},
@@ -86,13 +85,13 @@ var graniteSwitch = &table.Arch{
 	),
 }
 
-// switchLayers is the number of layers without the switch.
+// switchLayers returns the number of layers without the switch.
 func switchLayers(c *config.View) (int64, error) {
 	n, err := c.BlockCount()
 	return n - 1, err
 }
 
-// switchTokens copies a list of ids of tokens.
+// switchTokens writes a list of token ids.
 func switchTokens(key string) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		list, ok, err := c.Ints(key)
@@ -106,8 +105,7 @@ func switchTokens(key string) table.Derive {
 	}
 }
 
-// switchAdapter returns the rows of both sides of the adapters of a projection; in
-// hf, %s is the side.
+// switchAdapter returns the rows of the matrices A and B of a projection's adapters; in hf, %s is A or B.
 func switchAdapter(hf, name string, b *table.Transform) []table.TensorRow {
 	side := func(s string) string { return "model.layers.{bid}." + fmt.Sprintf(hf, s) }
 	return []table.TensorRow{
@@ -116,8 +114,8 @@ func switchAdapter(hf, name string, b *table.Transform) []table.TensorRow {
 	}
 }
 
-// prependZeroAdapter puts one of zeros before the adapters: [adapters, 1, a, b] in the
-// checkpoint becomes [1+adapters, a, b].
+// prependZeroAdapter inserts an adapter of zeros before the others: [adapters, 1, a, b] in the checkpoint becomes
+// [1+adapters, a, b].
 var prependZeroAdapter = &table.Transform{Name: "with-none",
 	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()
@@ -135,7 +133,7 @@ var prependZeroAdapter = &table.Transform{Name: "with-none",
 		return rows.Concat([]rows.Source{rows.Map(zeros, func(x []float32) { clear(x) }), s})
 	}}
 
-// switchB permutes the rows of each adapter's side B as those of the projection.
+// switchB permutes the rows of each adapter's matrix B like the rows of the projection.
 func switchB(name string, count func(*config.View) (int64, error)) *table.Transform {
 	return parts.Chain(name, prependZeroAdapter, &table.Transform{Name: name,
 		Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {

@@ -41,7 +41,7 @@ var grok1 = &table.Arch{
 	},
 }
 
-// grok2 is Grok 2, whose layers have a dense part as well as experts.
+// grok2 is Grok 2, whose layers have a dense FFN as well as experts.
 var grok2 = &table.Arch{
 	Name:      "grok",
 	Classes:   []string{"Grok1ForCausalLM"},
@@ -91,7 +91,7 @@ var grokRows = slices.Concat(parts.CommonRows, []table.Row{
 	parts.FloatRow("logit_scale", "output_multiplier_scale"),
 })
 
-// grokYarn is d for the rope type of Grok 2, which its config calls "original".
+// grokYarn returns d for the rope type "original" of Grok 2, no value for others.
 func grokYarn(d table.Derive) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		s, _, err := c.String("rope_type")
@@ -102,7 +102,7 @@ func grokYarn(d table.Derive) table.Derive {
 	}
 }
 
-// requiredFloat copies a number that must be there.
+// requiredFloat writes a required number.
 func requiredFloat(key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		f, ok, err := c.Float(key)
@@ -113,8 +113,7 @@ func requiredFloat(key string) table.Derive {
 	}
 }
 
-// grokOutputScale is the factor of the attention scores: without a key, one by
-// the root of the size of a head.
+// grokOutputScale writes the attention scale; 1/sqrt(head size) without a key.
 func grokOutputScale(c *config.View) (gguf.Value, bool, error) {
 	f, ok, err := c.Float("attn_output_multiplier")
 	if err != nil || ok {

@@ -11,8 +11,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// groveMoE is inclusionAI's GroveMoE: experts in groups that share a small one. Source: the GroveMoe class of the
-// reference's converter.
+// groveMoE is inclusionAI's GroveMoE: experts in groups, each with a small adjugate expert. Source: the GroveMoe class
+// of the reference's converter.
 var groveMoE = &table.Arch{
 	Name: "grovemoe",
 	Shapes: shape.Rules{
@@ -29,7 +29,7 @@ var groveMoE = &table.Arch{
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.Optional(parts.UintRow("expert_feed_forward_length", "moe_intermediate_size")),
-		// these three are in the model's code, not in its config
+		// the three constants are in the model's code, not in its config
 		{Key: "expert_chunk_feed_forward_length", Type: gguf.Uint32Type, From: []string{"head_dim"},
 			Const: gguf.Uint32(128)},
 		{Key: "experts_per_group", Const: gguf.Uint32(groveGroup)},
@@ -51,7 +51,7 @@ var groveMoE = &table.Arch{
 		}),
 }
 
-// groveGroup is how many experts share a small one.
+// groveGroup is the number of experts in a group.
 const groveGroup = 2
 
 func groveChunks(l table.Layer) (int64, error) {

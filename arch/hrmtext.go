@@ -14,10 +14,9 @@ import (
 	"ggforge/tokenizer"
 )
 
-// hrmText is Sapient's HRM-Text: two stacks of layers, through which a text goes
-// several times. The stack L is in the file's first layers, H follows it; the number
-// of layers that the file names is that of all passes. Norms have no weights.
-// Source: the HrmText class of the reference's converter.
+// hrmText is Sapient's HRM-Text: two stacks of layers, L and H, which run several times. The file has the layers of L,
+// then of H; its block_count is the number of layers over all passes. Norms have no weights. Source: the HrmText class
+// of the reference's converter.
 var hrmText = &table.Arch{
 	Name:       "hrm_text",
 	Shapes:     shape.Rules{Tensors: shape.Table{"hrm.z_l_init": "n_embd"}},
@@ -71,7 +70,7 @@ var hrmText = &table.Arch{
 	},
 }
 
-// hrmLayers is the number of layers of a stack.
+// hrmLayers returns the number of layers of a stack.
 func hrmLayers(c *config.View) (int64, error) {
 	n, err := c.IntOr(0, "num_layers_per_stack")
 	if err == nil && n == 0 {
@@ -83,8 +82,8 @@ func hrmLayers(c *config.View) (int64, error) {
 	return n, err
 }
 
-// hrmPasses counts the layers that a text goes through: those of L in each of its
-// cycles, then those of H, all that in each cycle of H.
+// hrmPasses returns the number of layers over all passes: in each cycle of H, the layers of L in each cycle of L, then
+// the layers of H.
 func hrmPasses(c *config.View) (v gguf.Value, ok bool, err error) {
 	n, err := hrmLayers(c)
 	if err != nil {

@@ -30,7 +30,7 @@ var hunyuanDense = &table.Arch{
 		{Key: "rope.freq_base", Derive: ifDynamic(hunyuanFreqBase)},
 		{Key: "rope.scaling.type", Derive: ifDynamic(parts.Constant(gguf.String("none")))},
 		{Key: "rope.scaling.factor", Derive: ifDynamic(parts.Constant(gguf.Float32(1)))},
-		// no key has the length that alpha belongs to; the length in the config is too small
+		// no key has the context length that alpha extends; max_position_embeddings is smaller
 		{Key: "rope.scaling.original_context_length", Derive: ifDynamic(parts.Constant(gguf.Uint32(hunyuanLength)))},
 		{Key: "context_length", Derive: ifDynamic(hunyuanContext)},
 	}),
@@ -52,8 +52,8 @@ var hunyuanDense = &table.Arch{
 		}),
 }
 
-// hunyuanVL is the language model of HunyuanOCR and others that see, whose positions
-// have up to four axes. Source: the HunyuanVLText class of the reference's converter.
+// hunyuanVL is the language model of HunyuanOCR and other vision models, with M-RoPE of up to four axes. Source: the
+// HunyuanVLText class of the reference's converter.
 var hunyuanVL = &table.Arch{
 	Name:         "hunyuan_vl",
 	Shapes:       hunyuanDense.Shapes,
@@ -103,14 +103,14 @@ var hunyuanVL = &table.Arch{
 	Tensors: hunyuanDense.Tensors,
 }
 
-// hunyuanAxes reports whether positions have axes; newer versions of the transformers
-// library call the type dynamic, too.
+// hunyuanAxes reports whether the model has M-RoPE; newer versions of the transformers library call its rope type
+// dynamic, too.
 func hunyuanAxes(c *config.View) (bool, error) {
 	s, _, err := c.RopeScaling()
 	return s == "xdrope" || s == "dynamic" && c.Rope().Has("mrope_section"), err
 }
 
-// rowsByAxes returns rows for models whose positions have axes, or for the others.
+// rowsByAxes returns rows for models with M-RoPE (want), or for models without.
 func rowsByAxes(want bool, list []table.Row) []table.Row {
 	list = slices.Clone(list)
 	for i, r := range list {
@@ -124,10 +124,10 @@ func rowsByAxes(want bool, list []table.Row) []table.Row {
 	return list
 }
 
-// hunyuanLength is the context length with dynamic rope.
+// hunyuanLength is the context length of models with dynamic RoPE.
 const hunyuanLength = 256 << 10
 
-// ifDynamic is d for the dynamic rope type, nothing for others.
+// ifDynamic returns d for the dynamic rope type, no value for others.
 func ifDynamic(d table.Derive) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if s, _, err := c.RopeScaling(); err != nil || s != "dynamic" {
@@ -137,8 +137,7 @@ func ifDynamic(d table.Derive) table.Derive {
 	}
 }
 
-// hunyuanFreqBase is the base that makes all wavelengths longer: rope_theta times
-// alpha to the power dim/(dim-2).
+// hunyuanFreqBase writes the NTK-scaled RoPE base: rope_theta * alpha^(dim/(dim-2)).
 func hunyuanFreqBase(c *config.View) (v gguf.Value, ok bool, err error) {
 	alpha, ok, err := c.Rope().Float("alpha")
 	if err == nil && !ok {
@@ -165,8 +164,8 @@ func hunyuanFreqBase(c *config.View) (v gguf.Value, ok bool, err error) {
 	return table.Float32Of(base*math.Pow(alpha, float64(dim)/float64(dim-2)), true, nil)
 }
 
-// hunyuanContext is the context length that the published models have with dynamic
-// rope; what is not like them is refused.
+// hunyuanContext writes the context length of the published models with dynamic RoPE, and refuses settings that differ
+// from theirs.
 func hunyuanContext(c *config.View) (v gguf.Value, ok bool, err error) {
 	base, _, err := c.Rope().Float("rope_theta")
 	if err != nil {
@@ -182,8 +181,8 @@ func hunyuanContext(c *config.View) (v gguf.Value, ok bool, err error) {
 	return gguf.Uint32(hunyuanLength), err == nil, err
 }
 
-// hunyuanMoE is Hunyuan-A13B. Some of its keys are lists with a number for each
-// layer; the reference, and the runtime, know models of one number.
+// hunyuanMoE is Hunyuan-A13B. Some of its keys are lists with a number per layer; runtimes, and the reference, support
+// equal numbers only.
 var hunyuanMoE = &table.Arch{
 	Name:      "hunyuan-moe",
 	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": "n_ff", "n_ff_shexp": shape.SharedExpertOrWhole}},
@@ -223,7 +222,7 @@ var hunyuanMoE = &table.Arch{
 		}, parts.ExpertRows[1:]),
 }
 
-// uniformElement writes the number that all members of a list are.
+// uniformElement writes the element of a list whose elements must be equal.
 func uniformElement(key string) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		list, ok, err := c.Ints(key)
@@ -241,8 +240,7 @@ func uniformElement(key string) table.Derive {
 	}
 }
 
-// hunyuanMoEFreqBase is hunyuanFreqBase for the settings of the one known model,
-// others are refused.
+// hunyuanMoEFreqBase is hunyuanFreqBase for the settings of the only published model; it refuses others.
 func hunyuanMoEFreqBase(c *config.View) (v gguf.Value, ok bool, err error) {
 	alpha, ok, err := c.Rope().Float("alpha")
 	if err == nil && !ok {
@@ -263,9 +261,8 @@ func hunyuanMoEFreqBase(c *config.View) (v gguf.Value, ok bool, err error) {
 	return table.Float32Of(10000*math.Pow(alpha, 128.0/126), true, nil)
 }
 
-// hyV3 is Tencent's Hy 3, whose layers have experts from the second on. The MTP
-// layers come after the others. Source: the class HYV3Model of the
-// reference's converter.
+// hyV3 is Tencent's Hy 3, with MoE layers from the second layer on. The MTP layers follow the others. Source: the class
+// HYV3Model of the reference's converter.
 var hyV3 = &table.Arch{
 	Name:      "hy_v3",
 	Shapes:    shape.Rules{Tensors: shape.Table{"exp_probs_b": "n_expert"}},

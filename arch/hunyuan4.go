@@ -12,9 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// hyV4 is Tencent's Hunyuan 4: DeepSeek's attention with an indexer, a gate and sinks,
-// residual streams that are mixed (hyper-connections), and experts that are stacked
-// already. Source: the reference's HYV4Model.
+// hyV4 is Tencent's Hunyuan 4: DeepSeek's MLA with an indexer, a gate and attention sinks, hyper-connections (several
+// mixed residual streams), and experts that are stacked in the checkpoint. Source: the reference's HYV4Model.
 var hyV4 = &table.Arch{
 	Name:      "hy_v4",
 	Classes:   []string{"HYV4ForCausalLM"},
@@ -88,8 +87,8 @@ var hyV4 = &table.Arch{
 		}))),
 }
 
-// hyHeads gives the rows of attention the number of heads that the model has: configs
-// name another one of keys and values.
+// hyHeads makes attention rows use num_attention_heads: num_key_value_heads of published configs does not fit the
+// weights.
 func hyHeads(list []table.TensorRow) []table.TensorRow {
 	list = slices.Clone(list)
 	for i := range list {
@@ -102,7 +101,7 @@ func hyHeads(list []table.TensorRow) []table.TensorRow {
 	return list
 }
 
-// hyGroups writes groups of experts where there is more than one.
+// hyGroups writes a number of expert groups; no value for one group.
 func hyGroups(key string) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		groups, _, err := c.Int("n_group")
@@ -118,7 +117,7 @@ func hyGroups(key string) table.Derive {
 	}
 }
 
-// hyDense is the number of layers before the first with experts.
+// hyDense returns the number of dense layers before the first MoE layer.
 func hyDense(c *config.View) (int64, error) {
 	const number, list = "first_k_dense_replace", "mlp_layer_types"
 	n, ok, err := c.Int(number)
@@ -152,8 +151,7 @@ func hyExperts(l table.Layer) (bool, error) {
 	return l.Bid >= n, err
 }
 
-// hyIndexers reports for each layer whether it has an indexer of its own; nil for models
-// without.
+// hyIndexers reports for each layer whether it has an indexer; nil for models without indexers.
 func hyIndexers(c *config.View) ([]bool, error) {
 	n, err := c.BoundedBlockCount(1)
 	if err != nil {
@@ -195,7 +193,7 @@ func hyHasIndexer(l table.Layer) (bool, error) {
 	return err == nil && l.Bid >= 0 && l.Bid < int64(len(is)) && is[l.Bid], err
 }
 
-// hyIndexed leaves out rows of models without an indexer.
+// hyIndexed returns rows without a value in models without indexers.
 func hyIndexed(list []table.Row) []table.Row {
 	list = slices.Clone(list)
 	for i, row := range list {

@@ -14,9 +14,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// internlm2 and internlm3 are InternLM 2, 2.5 and 3. Source: the classes of
-// internlm.py of the reference's converter. The third generation is a Llama with
-// a tokenizer of its own.
+// internlm2 and internlm3 are InternLM 2, 2.5 and 3. Source: the classes of internlm.py of the reference's converter.
+// InternLM 3 is a Llama with another tokenizer.
 var (
 	internlm2 = &table.Arch{
 		Name:      "internlm2",
@@ -57,10 +56,8 @@ var (
 	}
 )
 
-// groupedQ, groupedK and groupedV take queries, keys and values out of one matrix
-// in which a group, one key head wide, is after the other: the rows of its query
-// heads, of its key head, of its value head. Queries and keys are permuted for
-// the rotation of neighbours.
+// groupedQ, groupedK and groupedV take Q, K and V out of one matrix [groups][query heads of the group, key head, value
+// head]. Q and K are permuted to interleaved RoPE.
 var (
 	groupedQ = groupedPart("grouped-q", func(s rows.Source, heads, headsKV, headDim int64) (rows.Source, error) {
 		return headRows(s, 0, heads, headDim)
@@ -101,7 +98,7 @@ func groupedPart(name string, part func(s rows.Source, heads, headsKV, headDim i
 	}}
 }
 
-// headRows returns the rows of n heads after the first ones, permuted.
+// headRows returns the rows of n heads from a first one on, permuted.
 func headRows(s rows.Source, first, n, headDim int64) (rows.Source, error) {
 	s, err := rows.Slice(s, 1, first*headDim, (first+n)*headDim)
 	if err != nil {

@@ -47,7 +47,7 @@ var jais = &table.Arch{
 	},
 	Expect: []table.Expect{parts.Expect("activation_function", "swiglu"),
 		parts.Expect("position_embedding_type", "alibi"), parts.Expect("scale_attn_weights", "true")},
-	// the scale of attention is 1/heads by the name of the architecture
+	// runtimes use an attention scale of 1/head size for this architecture
 	Unused: []string{"mup_scale_qk_dot_by_d", "scale_qk_dot_by_d", "reorder_and_upcast_attn",
 		"scale_attn_by_inverse_layer_idx", "alibi_scaling"},
 	Tensors: []table.TensorRow{
@@ -95,7 +95,7 @@ func jaisHas(ok bool, err error, key string) error {
 	return err
 }
 
-// jaisScale multiplies a matrix by a number of the config.
+// jaisScale multiplies a matrix by the value of a key.
 func jaisScale(name string, factor func(*config.View) (float64, error)) *table.Transform {
 	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		f, err := factor(l.View)
@@ -106,7 +106,7 @@ func jaisScale(name string, factor func(*config.View) (float64, error)) *table.T
 	}}
 }
 
-// jaisBias is the greatest bias of ALiBi, found from the slope of the first head.
+// jaisBias writes the maximum ALiBi bias, computed from the slope of the first head.
 func jaisBias(c *config.View, layers [][]float32) (gguf.Value, error) {
 	heads, err := c.Require("n_head")
 	if err != nil {

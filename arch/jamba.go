@@ -11,8 +11,7 @@ import (
 	"ggforge/tokenizer"
 )
 
-// jamba has layers of Mamba and of attention, with one MLP or with experts.
-// Source: jamba.py of the reference.
+// jamba is AI21's Jamba: Mamba and attention layers, with an MLP or experts. Source: jamba.py of the reference.
 var jamba = &table.Arch{
 	Name:      "jamba",
 	Classes:   []string{"JambaForCausalLM"},
@@ -128,8 +127,8 @@ var (
 
 func jambaExpertCount(l table.Layer) (int64, error) { return l.Require(jambaExperts...) }
 
-// jambaAttention and jambaSparse are the conditions of layers with attention and with
-// experts: each is one of a period. A single expert is an MLP as in other layers.
+// jambaAttention and jambaSparse are the conditions of attention layers and of MoE layers, each one layer of a period.
+// A single expert counts as a dense MLP.
 var (
 	jambaAttention = everyNth("attn_layer_period", "attn_layer_offset")
 	jambaSparse    = parts.Both(jambaHasExperts, everyNth("expert_layer_period", "expert_layer_offset"))
@@ -154,8 +153,7 @@ func everyNth(period, offset string) table.Cond {
 	}
 }
 
-// jambaHeadsKV writes the number of key heads of each layer, none where there is
-// no attention.
+// jambaHeadsKV writes the number of key heads of each layer, 0 for Mamba layers.
 func jambaHeadsKV(c *config.View) (v gguf.Value, ok bool, err error) {
 	heads, err := c.Require("num_key_value_heads")
 	if err == nil && (heads < 0 || heads > config.MaxWidth) {
@@ -183,9 +181,8 @@ func jambaHeadsKV(c *config.View) (v gguf.Value, ok bool, err error) {
 	return gguf.Int32s(list), len(list) > 0, nil
 }
 
-// falconH1 has a Mamba 2 mixer next to the attention of each layer, and scalars
-// that its weights are multiplied by here. The reference reads config.json without
-// defaults. Source: falcon_h1.py of the reference.
+// falconH1 is Falcon-H1: each layer has a Mamba-2 mixer and attention in parallel. The converter multiplies the model's
+// scalars into the weights. The reference reads config.json without defaults. Source: falcon_h1.py of the reference.
 var falconH1 = &table.Arch{
 	Name:      "falcon-h1",
 	Shapes:    shape.Mamba2,
@@ -276,7 +273,7 @@ var falconH1 = &table.Arch{
 			Optional: true},
 		{HF: "model.layers.{bid}.mamba.out_proj", GGUF: "blk.{bid}.ssm_out",
 			Transform: multiplyBy("ssm_out_multiplier")},
-		// the runtime knows this norm without a suffix
+		// the runtime has this norm's name without a suffix
 		{HF: "model.layers.{bid}.pre_ff_layernorm.weight", GGUF: "blk.{bid}.ffn_norm", Exact: true},
 		{HF: "model.layers.{bid}.feed_forward.gate_proj", GGUF: "blk.{bid}.ffn_gate",
 			Transform: scaledByElement("mlp_multipliers", 0)},
@@ -288,7 +285,7 @@ var falconH1 = &table.Arch{
 
 func falconH1Groups(c *config.View) (int64, error) { return c.Require("n_groups", "mamba_n_groups") }
 
-// multiplyBy multiplies by the number under a key of the config.
+// multiplyBy multiplies a tensor by the value of a key.
 func multiplyBy(key string) *table.Transform {
 	return &table.Transform{Name: key, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		f, ok, err := l.Float(key)
@@ -302,7 +299,7 @@ func multiplyBy(key string) *table.Transform {
 	}}
 }
 
-// scaledByElement is multiplyBy for an element of a list.
+// scaledByElement is multiplyBy for an element of a key's list.
 func scaledByElement(key string, i int) *table.Transform {
 	return &table.Transform{Name: key, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		list, err := factors(l.View, key, i+1)
@@ -313,7 +310,7 @@ func scaledByElement(key string, i int) *table.Transform {
 	}}
 }
 
-// factors returns a list of at least n numbers.
+// factors returns a key's list, which must have at least n numbers.
 func factors(c *config.View, key string, n int) ([]float64, error) {
 	list, _, err := c.Floats(key)
 	if err == nil && len(list) < n {
@@ -322,8 +319,7 @@ func factors(c *config.View, key string, n int) ([]float64, error) {
 	return list, err
 }
 
-// ssmMultipliers multiplies the parts of the mixer's input projection, which are
-// the gate, x, B, C and the time steps, each by a number of its own.
+// ssmMultipliers multiplies each part of the mixer's input projection (gate, x, B, C, dt) by its factor.
 var ssmMultipliers = &table.Transform{Name: "ssm_multipliers",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		list, err := factors(l.View, "ssm_multipliers", 5)

@@ -12,9 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// k2Horizon is K2 Horizon: norms in groups, experts after dense layers, experts
-// among the values of attention, and a gate of attention. Source: the K2Horizon
-// class of the reference's converter.
+// k2Horizon is K2 Horizon: grouped norms, MoE layers after dense ones, experts for the values of attention, and an
+// attention gate. Source: the K2Horizon class of the reference's converter.
 var k2Horizon = &table.Arch{
 	Name: "k2-horizon",
 	Shapes: shape.Rules{Tensors: shape.Merge(shape.NormsPerHead, shape.Table{
@@ -90,7 +89,7 @@ var k2Horizon = &table.Arch{
 		}), parts.SharedExpertRows)),
 }
 
-// k2Experts is d for models that have experts.
+// k2Experts returns d for models with experts, no value for others.
 func k2Experts(d table.Derive) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if n, _, err := c.Int("num_experts"); err != nil || n <= 0 {
@@ -100,7 +99,7 @@ func k2Experts(d table.Derive) table.Derive {
 	}
 }
 
-// k2Values copies a number about the experts among values, for models that have them.
+// k2Values writes a number of the value experts, for models that have them.
 func k2Values(key string) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		n, err := k2ValueExperts(c)
@@ -111,7 +110,7 @@ func k2Values(key string) table.Derive {
 	}
 }
 
-// k2ValueExperts is the number of experts among values, 0 for none.
+// k2ValueExperts returns the number of value experts, 0 for none.
 func k2ValueExperts(c *config.View) (int64, error) {
 	n, _, err := c.Int("mova_num_experts")
 	if err != nil {
@@ -127,8 +126,7 @@ func k2ValueExperts(c *config.View) (int64, error) {
 	return n, nil
 }
 
-// k2HasValues is the condition of layers with experts among values: those that have
-// experts.
+// k2HasValues is the condition of layers with value experts: MoE layers.
 func k2HasValues(l table.Layer) (bool, error) {
 	n, err := k2ValueExperts(l.View)
 	if err != nil || n == 0 {
@@ -137,8 +135,8 @@ func k2HasValues(l table.Layer) (bool, error) {
 	return k2Sparse(l)
 }
 
-// k2Dense is the number of layers before the first that may have experts: those that mlp_only_layers begins with,
-// unless the config has it. Such layers further on have no place in the file.
+// k2Dense returns the number of dense layers at the beginning, from the config or from the head of mlp_only_layers.
+// Dense layers further on are refused: the file cannot hold them.
 func k2Dense(c *config.View) (int64, error) {
 	n, ok, err := c.Int("num_dense_layers")
 	if err != nil || ok {
@@ -159,7 +157,7 @@ func k2Dense(c *config.View) (int64, error) {
 	return n, nil
 }
 
-// k2Step is every how many layers there are experts.
+// k2Step returns the period of MoE layers.
 func k2Step(c *config.View) (int64, error) {
 	n, ok, err := c.Int("decoder_sparse_step")
 	if err == nil && !ok {
@@ -171,7 +169,7 @@ func k2Step(c *config.View) (int64, error) {
 	return n, err
 }
 
-// k2Sparse is the condition of layers with experts.
+// k2Sparse is the condition of MoE layers.
 func k2Sparse(l table.Layer) (bool, error) {
 	if n, _, err := l.Int("num_experts"); err != nil || n <= 0 {
 		return false, err

@@ -48,8 +48,8 @@ var kimiLinear = &table.Arch{
 		})), parts.Restrict(parts.FullAttention, parts.MLARows)),
 }
 
-// kimiK3 is Kimi K3: states of earlier layers are added by scores of their own, and
-// experts see a narrower state. Source: the KimiK3 class of the reference's converter.
+// kimiK3 is Kimi K3: layers add states of earlier layers, weighted by learned scores, and experts have a narrower
+// input. Source: the KimiK3 class of the reference's converter.
 var kimiK3 = &table.Arch{
 	Name: "kimi-k3",
 	Shapes: shape.Rules{
@@ -112,7 +112,7 @@ var kimiK3 = &table.Arch{
 	})),
 }
 
-// kimiTensors are those of both models but attention.
+// kimiTensors are the rows of both models, attention excluded.
 var kimiTensors = slices.Concat(parts.EmbedRows, parts.NormRows, parts.Only(parts.DenseFirst, parts.MLPRows),
 	parts.Only(parts.MoEAfter, slices.Concat(parts.MixtralExperts, []table.TensorRow{
 		{HF: "model.layers.{bid}.block_sparse_moe.gate.e_score_correction_bias", Exact: true,
@@ -128,13 +128,12 @@ var kimiExpect = []table.Expect{parts.Expect("mla_use_nope", "true"), parts.Expe
 var kimiUnused = []string{"linear_attn_config", "use_grouped_topk", "topk_method", "num_nextn_predict_layers",
 	"num_key_value_heads", "rope_theta"}
 
-// fusedScore is the row of a norm and a projection to one number, of which the file has the
-// product.
+// fusedScore returns the row of a norm and a projection to one number; the file has their product.
 func fusedScore(hf, gguf string) table.TensorRow {
 	return table.TensorRow{HF: hf + "_{part}", Parts: []string{"norm", "proj"}, GGUF: gguf, Join: elementProduct}
 }
 
-// elementProduct multiplies two tensors of as many elements, as a vector.
+// elementProduct multiplies two tensors element by element and returns a vector.
 func elementProduct(_ table.Layer, parts []rows.Source) (rows.Source, error) {
 	count := func(s rows.Source) int64 {
 		n := int64(1)
@@ -143,7 +142,7 @@ func elementProduct(_ table.Layer, parts []rows.Source) (rows.Source, error) {
 		}
 		return n
 	}
-	const most = 1 << 20 // columns of a model
+	const most = 1 << 20 // elements
 	n := count(parts[0])
 	if n != count(parts[1]) || n < 1 || n > most {
 		return nil, fault.Errorf(fault.Broken, "dimensions %s and %s, want as many elements in both",

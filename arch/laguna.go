@@ -13,9 +13,9 @@ import (
 	"ggforge/tokenizer"
 )
 
-// laguna is poolside's Laguna: experts after some dense layers, gates on the output
-// of attention, and in most models windows in three of four layers, which have more
-// heads than the others. Source: the Laguna class of the reference's converter.
+// laguna is poolside's Laguna: MoE layers after some dense ones, gates on the output of attention, and in most models
+// sliding windows in three of four layers, which have more heads than the others. Source: the Laguna class of the
+// reference's converter.
 var laguna = &table.Arch{
 	Name:      "laguna",
 	Shapes:    shape.Rules{Tensors: shape.Table{"attn_gate": "n_embd, n_head | n_embd, n_embd_q"}},
@@ -88,9 +88,8 @@ func lagunaHeads(c *config.View) ([]int64, error) {
 	return heads, err
 }
 
-// lagunaWindow writes the window. Runtimes give it to all layers but each fourth one
-// from the first on, where the file has one at all: any other pattern would compute
-// something else. The reference writes it for models without such layers, too.
+// lagunaWindow writes the window. With this key, runtimes use it in all layers except every fourth one, starting with
+// the first: other patterns are refused. The reference also writes it for models without sliding-window layers.
 func lagunaWindow(c *config.View) (v gguf.Value, ok bool, err error) {
 	window, _, err := c.Int("sliding_window")
 	if err != nil || window <= 0 {
@@ -114,8 +113,7 @@ func lagunaWindow(c *config.View) (v gguf.Value, ok bool, err error) {
 		"full attention in each fourth layer from the first on, or in all")
 }
 
-// lagunaDense returns the number of layers before the first that has experts; after
-// it no layer is dense.
+// lagunaDense returns the number of dense layers before the first MoE layer; no layer after it may be dense.
 func lagunaDense(c *config.View) (int64, error) {
 	const key = "mlp_layer_types"
 	kinds, ok, err := c.Strings(key)
@@ -140,7 +138,7 @@ func lagunaIsDense(l table.Layer) (bool, error) {
 	return l.Bid < n, err
 }
 
-// lagunaSlidingRope is the number of rotary dimensions in layers with a window.
+// lagunaSlidingRope writes the number of rotary dimensions of sliding-window layers.
 func lagunaSlidingRope(c *config.View) (v gguf.Value, ok bool, err error) {
 	if c.RopeRoot().Members()["sliding_attention"] == nil {
 		return v, false, nil
@@ -159,8 +157,7 @@ func lagunaSlidingRope(c *config.View) (v gguf.Value, ok bool, err error) {
 	return table.Uint32Of(int64(float64(dim)*part), true, err)
 }
 
-// lagunaGate expects as many rows as config.json says: a gate for each head, or one
-// for each element of a head.
+// lagunaGate checks the number of rows against config.json: a gate for each head, or for each element of a head.
 var lagunaGate = &table.Transform{Name: "attention-gate",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		heads, err := lagunaHeads(l.View)
@@ -190,8 +187,8 @@ var lagunaGate = &table.Transform{Name: "attention-gate",
 		return s, nil
 	}}
 
-// lagunaGateKind returns "per_head" or "per_element". Of the two keys the list for
-// all layers counts, but other programs read "gating" alone.
+// lagunaGateKind returns "per_head" or "per_element". The list per layer overrides the key "gating", which other
+// programs read alone.
 func lagunaGateKind(l table.Layer) (kind string, err error) {
 	normal := func(s string) string {
 		if s == "per-head" || s == "per-element" {

@@ -23,7 +23,7 @@ var llama = &table.Arch{
 	Metadata:  parts.LlamaRows,
 	Expect: []table.Expect{
 		parts.SiLU,
-		parts.Expect("draft_vocab_size"), // a draft model for another one
+		parts.Expect("draft_vocab_size"), // only draft models have it
 		parts.Expect("clip_qkv"),
 	},
 	Tensors:  parts.LlamaTensors,
@@ -37,9 +37,8 @@ var llama = &table.Arch{
 	},
 }
 
-// eagle3 is an EAGLE-3 draft: one layer of Llama that sees, next to the embedding, the
-// states of some layers of the model that it drafts for. It mostly has few of that
-// model's tokens in its output.
+// eagle3 is an EAGLE-3 draft model: one Llama layer, whose input is the embedding and hidden states of some layers of
+// the target model. Its vocabulary is mostly a small part of the target model's.
 var eagle3 = &table.Arch{
 	Name: "eagle3",
 	Shapes: shape.Rules{
@@ -75,7 +74,7 @@ var eagle3 = &table.Arch{
 		"eagle_config", "fc_norm", "embed_requires_grad",
 		"has_no_defaults_at_init"}, parts.BiasKeys),
 	Rename: append([]table.Rename{{Prefix: "midlayer.", With: "model.layers.0."}}, parts.HeadlessNames...),
-	Drop:   []table.Drop{{Prefix: "t2d", Why: table.Silent}}, // d2t the other way round
+	Drop:   []table.Drop{{Prefix: "t2d", Why: table.Silent}}, // the inverse of d2t
 	Tensors: slices.Concat([]table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd", Optional: true},
 		{HF: "model.norm", GGUF: "output_norm"},
@@ -89,8 +88,8 @@ var eagle3 = &table.Arch{
 	Extra: parts.Llama3Extra,
 }
 
-// eagleLayers writes the layers whose states the draft sees: near the first, in the
-// middle and near the last, if its config.json does not say.
+// eagleLayers writes the layers whose states the draft reads; without the key, layers near the first, in the middle and
+// near the last.
 func eagleLayers(c *config.View) (v gguf.Value, ok bool, err error) {
 	layers, _, err := c.RawConfig().Ints("eagle_aux_hidden_state_layer_ids")
 	if err == nil && len(layers) == 0 {
@@ -107,8 +106,7 @@ func eagleLayers(c *config.View) (v gguf.Value, ok bool, err error) {
 	return parts.PerLayer(layers, err)
 }
 
-// llamaInMultimodal is the Llama inside of multimodal models, some with names of
-// their own: Pixtral and Voxtral, SmolVLM, Janus, Sarashina.
+// llamaInMultimodal is the Llama inside of multimodal models: Pixtral, Voxtral, SmolVLM, Janus, Sarashina.
 var llamaInMultimodal = &table.Arch{
 	Name:   "llama",
 	Shapes: shape.WholeHeadRotates,
@@ -135,15 +133,14 @@ var llamaInMultimodal = &table.Arch{
 	Extra:   parts.Llama3Extra,
 }
 
-// The classes among them that have names of their own.
+// The classes of llamaInMultimodal with other tensor names.
 const (
 	smolVLM          = "VLlama3ForCausalLM"
 	janus            = "JanusForConditionalGeneration"
 	sarashina2Vision = "Sarashina2VisionForCausalLM"
 )
 
-// otherParts leaves out what models of a class have in addition to the language model
-// under names that do not show it.
+// otherParts returns rows that drop tensors outside the language model, by prefixes that mean this in one class only.
 func otherParts(class string, prefixes ...string) (list []table.Drop) {
 	for _, p := range prefixes {
 		list = append(list, table.Drop{Prefix: p, Why: table.OtherPart, If: parts.ClassIs(class)})
@@ -152,7 +149,7 @@ func otherParts(class string, prefixes ...string) (list []table.Drop) {
 }
 
 // llamaEmbed is NVIDIA's Llama Embed Nemotron: a Llama with bidirectional attention. The reference writes neither
-// that nor how the states are pooled, but loaders know the former by the name of the architecture.
+// attention.causal nor the pooling type; runtimes know the former by the architecture.
 var llamaEmbed = &table.Arch{
 	Name:      "llama-embed",
 	Shapes:    shape.WholeHeadRotates,
@@ -166,8 +163,7 @@ var llamaEmbed = &table.Arch{
 	Extra:     parts.Llama3Extra,
 }
 
-// mixtral is Mixtral: Llama with experts. It shares the name, the metadata and
-// the arithmetic of its attention.
+// mixtral is Mixtral: Llama with experts, under the same general.architecture and with the same metadata.
 var mixtral = &table.Arch{
 	Name:      "llama",
 	Shapes:    shape.WholeHeadRotates,

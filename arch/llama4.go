@@ -11,9 +11,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// llama4 is the language model of Llama 4. Its heads are laid out as the runtime
-// wants them; the experts of a layer are two tensors. Source: the Llama4 class of
-// the reference's converter.
+// llama4 is the language model of Llama 4. Its heads already have the runtime's order of rows; the experts of a layer
+// are two tensors. Source: the Llama4 class of the reference's converter.
 var llama4 = &table.Arch{
 	Name:      "llama4",
 	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_shexp": "n_ff_exp"}},
@@ -30,7 +29,7 @@ var llama4 = &table.Arch{
 			return gguf.Uint32(0), all, err // 0: no layer has a chunked window
 		}},
 	}),
-	// the runtime knows these by the size of the model
+	// the runtime derives these from the size of the model
 	Unused: []string{"attn_temperature_tuning", "use_qk_norm", "for_llm_compressor", "moe_layers",
 		"no_rope_layer_interval", "no_rope_layers",
 		"boi_token_index", "eoi_token_index", "image_token_index"},
@@ -47,7 +46,7 @@ var llama4 = &table.Arch{
 			{HF: "model.layers.{bid}.feed_forward.shared_expert.gate_proj", GGUF: "blk.{bid}.ffn_gate_shexp"},
 			{HF: "model.layers.{bid}.feed_forward.shared_expert.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
 			{HF: "model.layers.{bid}.feed_forward.shared_expert.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
-			// [experts, hidden, 2*width], the gate first, and [experts, width, hidden]
+			// shapes [experts, hidden, 2*width], gate first, and [experts, width, hidden]
 			{HF: "model.layers.{bid}.feed_forward.experts.gate_up_proj", Exact: true, PerSource: parts.TransposeLast,
 				Split: parts.GateUp},
 			{HF: "model.layers.{bid}.feed_forward.experts.down_proj", Exact: true, PerSource: parts.TransposeLast,
@@ -56,7 +55,7 @@ var llama4 = &table.Arch{
 	Extra: parts.Llama3Extra,
 }
 
-// llama4Experts is the condition of layers with experts: every so many.
+// llama4Experts is the condition of MoE layers, one of a period.
 func llama4Experts(l table.Layer) (bool, error) {
 	step, err := l.Require("interleave_moe_layer_step")
 	if err == nil && step < 1 {
@@ -65,9 +64,8 @@ func llama4Experts(l table.Layer) (bool, error) {
 	return err == nil && (l.Bid+1)%step == 0, err
 }
 
-// llama4FullAttention reports whether every layer attends to the whole context:
-// layers without rope do. Source: the config class of the transformers library,
-// for what the file leaves out.
+// llama4FullAttention reports whether every layer attends to the whole context, as layers without RoPE do. Source of
+// the defaults: the config class of the transformers library.
 func llama4FullAttention(c *config.View) (bool, error) {
 	if types, ok, err := c.Strings("layer_types"); err != nil || ok {
 		return err == nil && !slices.ContainsFunc(types, func(s string) bool { return s != "full_attention" }), err
@@ -76,7 +74,7 @@ func llama4FullAttention(c *config.View) (bool, error) {
 		return err == nil && !slices.ContainsFunc(rope, func(n int64) bool { return n != 0 }), err
 	}
 	if c.KnownType() == "" {
-		return false, nil // nobody fills them in
+		return false, nil // no defaults
 	}
 	interval, _, err := c.Int("no_rope_layer_interval")
 	return err == nil && interval == 1, err

@@ -91,10 +91,10 @@ var mamba2 = &table.Arch{
 	}),
 }
 
-// mambaNames are the weights that both have in common.
+// mambaNames are the rows that Mamba and Mamba 2 share.
 var mambaNames = []table.TensorRow{
 	{HF: "backbone.embeddings", GGUF: "token_embd"},
-	{HF: "backbone.embedding", GGUF: "token_embd", Optional: true}, // as the mamba_ssm package has it
+	{HF: "backbone.embedding", GGUF: "token_embd", Optional: true}, // the name in package mamba_ssm
 	{HF: "backbone.norm_f", GGUF: "output_norm"},
 	{HF: "backbone.layers.{bid}.norm", GGUF: "blk.{bid}.attn_norm"},
 	{HF: "backbone.layers.{bid}.mixer.in_proj", GGUF: "blk.{bid}.ssm_in"},
@@ -115,7 +115,7 @@ var mambaExpect = []table.Expect{
 	parts.Expect("use_conv_bias", "true"),
 }
 
-// mambaSize returns one of the sizes that follow from each other.
+// mambaSize returns a size from its keys, or derived from the other sizes.
 func mambaSize(key string) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		for sub := range c.Sub("ssm_cfg").Members() {

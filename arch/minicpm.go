@@ -12,9 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// minicpm and minicpm3 are OpenBMB's MiniCPM 1, 2 and 4, and MiniCPM 3 with
-// compressed keys and values. Source: the classes of minicpm.py of the reference's
-// converter.
+// minicpm and minicpm3 are OpenBMB's MiniCPM 1, 2 and 4, and MiniCPM 3 with MLA. Source: the classes of minicpm.py of
+// the reference's converter.
 var (
 	minicpm = &table.Arch{
 		Name:      "minicpm",
@@ -72,7 +71,7 @@ var (
 			parts.Expect("scale_depth", "1.4"),
 			parts.Expect("dim_model_base", "256"),
 		}, parts.SiLU),
-		// the factors show the type
+		// the type follows from the factors
 		Unused: append([]string{"v_head_dim", "rope_scaling.rope_type"}, parts.BiasKeys...),
 		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.MLPRows, []table.TensorRow{
 			{HF: "model.layers.{bid}.self_attn.q_a_proj", GGUF: "blk.{bid}.attn_q_a"},
@@ -89,8 +88,7 @@ var (
 
 func minicpm3RopeDims(c *config.View) (int64, error) { return c.Require("qk_rope_head_dim") }
 
-// quotient is the value of a key divided by d, an error for a d that nothing can
-// be divided by.
+// quotient returns the value of a key divided by d, which must be positive.
 func quotient(c *config.View, key string, d float64, err error) (v gguf.Value, ok bool, _ error) {
 	if err != nil {
 		return v, false, err

@@ -39,9 +39,8 @@ var minimaxM2 = &table.Arch{
 		}),
 }
 
-// minimax01 is MiniMax-Text-01 and M1: seven of eight layers have lightning attention.
-// Tokens without an embedding are never to be generated. Source: the MiniMaxText01 class
-// of the reference's converter.
+// minimax01 is MiniMax-Text-01 and M1: seven of eight layers have lightning attention. Tokens without an embedding are
+// suppressed. Source: the MiniMaxText01 class of the reference's converter.
 var minimax01 = &table.Arch{
 	Name: "minimax-01",
 	Shapes: shape.Rules{Tensors: shape.Table{"attn_qkv": "n_embd, 3 * n_embd_q | n_embd, n_embd_q + " +
@@ -69,8 +68,7 @@ var minimax01 = &table.Arch{
 		})),
 }
 
-// minimaxFull is the condition of layers with full attention: each eighth one, as the
-// runtime takes it.
+// minimaxFull is the condition of full-attention layers: every eighth one, as in runtimes.
 func minimaxFull(l table.Layer) (bool, error) {
 	const key = "attn_type_list"
 	full := (l.Bid+1)%8 == 0
@@ -83,8 +81,7 @@ func minimaxFull(l table.Layer) (bool, error) {
 	return full, nil
 }
 
-// minimaxAlpha writes the factor of what residual connections add to, of which there
-// is one for all kinds of layers.
+// minimaxAlpha writes the factor of the residual stream, which must be the same for all kinds of layers.
 func minimaxAlpha(c *config.View) (v gguf.Value, ok bool, err error) {
 	first := 0.0
 	for i, key := range []string{"layernorm_full_attention_alpha", "layernorm_linear_attention_alpha",
@@ -104,10 +101,10 @@ func minimaxAlpha(c *config.View) (v gguf.Value, ok bool, err error) {
 	return table.Float32Of(first, true, nil)
 }
 
-// minimaxM3 is MiniMax's M3: a few plain layers, then layers with experts whose attention
-// looks at blocks that an indexer chooses. Its norms hold the difference to 1. Source:
-// the MiniMaxM3 class of the reference's converter. config.json is taken as it is, for
-// the configuration class of the transformers library drops what the reference asks for.
+// minimaxM3 is MiniMax's M3: a few dense layers with full attention, then MoE layers with sparse attention to blocks
+// that an indexer selects. Norm weights are stored minus 1. Source: the MiniMaxM3 class of the reference's converter.
+// The raw config.json is read, because the configuration class of the transformers library drops keys that the
+// reference reads.
 var minimaxM3 = &table.Arch{
 	Name: "minimax-m3",
 	Shapes: shape.Rules{
@@ -173,8 +170,8 @@ func sparseRow(key, from string) table.Row {
 	}}
 }
 
-// minimaxDense returns the number of plain layers before the first with experts. The
-// runtime takes layers after them to have experts and an indexer, whose kind is fixed.
+// minimaxDense returns the number of layers before the first MoE layer. In the runtime, all layers after these have
+// experts and an indexer of a fixed kind.
 func minimaxDense(c *config.View) (int64, error) {
 	const key = "moe_layer_freq"
 	moe, err := c.LayerInts(key)

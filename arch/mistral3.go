@@ -41,8 +41,7 @@ var mistral3 = &table.Arch{
 var mistral3Unused = append([]string{"image_token_index", "multimodal_projector_bias", "projector_hidden_act",
 	"spatial_merge_size", "vision_feature_layer"}, parts.BiasKeys...)
 
-// mistral4 is the language model of Mistral Small 4: DeepSeek's attention, experts
-// that are stacked already.
+// mistral4 is the language model of Mistral Small 4: DeepSeek's MLA, and experts that are stacked in the checkpoint.
 var mistral4 = &table.Arch{
 	Name:      "mistral4",
 	Shapes:    parts.MLAShapes,
@@ -61,8 +60,7 @@ var mistral4 = &table.Arch{
 	}),
 }
 
-// ministral3Rope reads a rope setting that Ministral 3 must have, and others have
-// not.
+// ministral3Rope writes a rope setting, required for Ministral 3; other models have none.
 func ministral3Rope(key string) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if s, _, err := c.String("model_type"); err != nil || s != "ministral3" {

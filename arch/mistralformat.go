@@ -23,8 +23,8 @@ func LoadMistral(files config.Files) (*config.Config, error) {
 	return config.ParseParams(data)
 }
 
-// mistralFormat is a dense model in Mistral's own format. Heads are laid out as
-// the file has them. Source: the MistralModel class of the reference's converter.
+// mistralFormat is a dense model in Mistral's own format, whose heads already have the file's order of rows. Source:
+// the MistralModel class of the reference's converter.
 var mistralFormat = &table.Arch{
 	Name:      "llama",
 	Shapes:    shape.WholeHeadRotates,
@@ -52,7 +52,7 @@ var mistralFormat = &table.Arch{
 	Tensors: mistralTensors,
 }
 
-// mistral3Format is a model whose attention is scaled with the position.
+// mistral3Format is a dense model with attention temperature.
 var mistral3Format = &table.Arch{
 	Name:      "mistral3",
 	Tokenizer: tokenizer.ClassMistral,
@@ -63,7 +63,7 @@ var mistral3Format = &table.Arch{
 	Tensors:   mistralTensors,
 }
 
-// mistralTemperature is there for models whose attention is scaled with the position.
+// mistralTemperature is the row for models with attention temperature.
 var mistralTemperature = table.Row{Key: "attention.temperature_scale",
 	Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if !c.Has("llama_4_scaling") {
@@ -73,8 +73,8 @@ var mistralTemperature = table.Row{Key: "attention.temperature_scale",
 		return table.Float32Of(f, true, err)
 	}}
 
-// mistralMoEFormat is a model with experts, whose attention is DeepSeek's. Yarn scales its
-// positions in any case. Source: the reference's MistralMoeModel.
+// mistralMoEFormat is an MoE model with DeepSeek's MLA. It always has YaRN scaling. Source: the reference's
+// MistralMoeModel.
 var mistralMoEFormat = &table.Arch{
 	Name:      "deepseek2",
 	Shapes:    parts.MLAShapes,
@@ -171,7 +171,7 @@ var mistralMLP = []table.TensorRow{
 	{HF: "layers.{bid}.feed_forward.w3", GGUF: "blk.{bid}.ffn_up"},
 }
 
-// mistralYarn derives a value from the settings of yarn, if the model has them.
+// mistralYarn derives a value from the YaRN settings, no value without them.
 func mistralYarn(of func(yarn config.Object) (gguf.Value, bool, error)) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		yarn := c.Sub("yarn")

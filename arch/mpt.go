@@ -12,7 +12,7 @@ import (
 	"ggforge/tokenizer"
 )
 
-// mpt has ALiBi or learned positions. Source: mpt.py of the reference.
+// mpt is MosaicML's MPT, with ALiBi or learned position embeddings. Source: mpt.py of the reference.
 var mpt = &table.Arch{
 	Name:      "mpt",
 	Shapes:    shape.Rules{Tensors: shape.NormsWhole},
@@ -69,8 +69,7 @@ var mpt = &table.Arch{
 	},
 }
 
-// mptAttention derives a value from attn_config, whose settings that the
-// architecture does not know must be off.
+// mptAttention derives a value from attn_config and refuses settings there that the architecture does not support.
 func mptAttention(f func(config.Object) (gguf.Value, bool, error)) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		a := c.Sub("attn_config")

@@ -12,9 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// museGlimmer is the language model of Meta's Muse Glimmer: gates on the output of
-// attention, and windows in most layers; the others have no positions. Source: the
-// MuseGlimmer class of the reference's converter.
+// museGlimmer is the language model of Meta's Muse Glimmer: gates on the output of attention, sliding windows in most
+// layers, no RoPE in the others (NoPE). Source: the MuseGlimmer class of the reference's converter.
 var museGlimmer = &table.Arch{
 	Name:      "muse-glimmer",
 	Classes:   []string{"MuseGlimmerForConditionalGeneration"},
@@ -31,7 +30,7 @@ var museGlimmer = &table.Arch{
 		"projector_hidden_act"},
 	Tensors: slices.Concat(parts.EmbedRows, parts.TransformBySuffix(parts.SandwichNorms, "norm", parts.PlusOne),
 		[]table.TensorRow{
-			// queries and keys are scaled by one number, which the file has as weights of a norm
+			// the model scales queries and keys by one number, which becomes the weights of a norm
 			{HF: "model.layers.{bid}.self_attn.q_proj", Split: []table.Part{
 				{GGUF: "blk.{bid}.attn_q_norm", Transform: museScale},
 				{GGUF: "blk.{bid}.attn_k_norm", Transform: museOnes},
@@ -44,7 +43,7 @@ var museGlimmer = &table.Arch{
 		}, parts.MLPRows),
 }
 
-// museScale and museOnes are the norms of queries and of keys.
+// museScale and museOnes make the norms of queries and of keys.
 var (
 	museScale = &table.Transform{Name: "query-scale", Forward: func(l table.Layer, _ rows.Source) (rows.Source, error) {
 		f, err := l.RequireFloat("qk_scale_factor")
@@ -105,8 +104,8 @@ func museWindows(c *config.View) (v gguf.Value, ok bool, err error) {
 	return gguf.Bools(windows), len(windows) > 0, nil
 }
 
-// museAssistant drafts blocks of tokens for a Muse Glimmer. Source: the
-// MuseGlimmerAssistant class of the reference's converter.
+// museAssistant is the draft model of a Muse Glimmer; it drafts blocks of tokens. Source: the MuseGlimmerAssistant
+// class of the reference's converter.
 var museAssistant = &table.Arch{
 	Name:      "dflash",
 	Classes:   []string{"MuseGlimmerAssistantModel"},
@@ -120,7 +119,7 @@ var museAssistant = &table.Arch{
 				_, err = c.Require("target_layer_ids") // an error that names the key
 			}
 			for i := range layers {
-				layers[i]++ // the states before the layer that follows
+				layers[i]++ // the output of layer i is the input of layer i+1
 			}
 			return parts.PerLayer(layers, err)
 		}},

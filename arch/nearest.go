@@ -11,8 +11,8 @@ import (
 // maxNearest is how many names an error suggests.
 const maxNearest = 3
 
-// nearestClasses returns those of names that are nearest to name: by the edit distance of
-// what comes before "For", then by that of the whole, without regard to case.
+// nearestClasses returns the names nearest to name, ignoring case: by the edit distance of the part before "For", then
+// of the whole name.
 func nearestClasses(name string, names []string) []string {
 	type distance struct{ stem, whole int }
 	to := func(other string) distance {
@@ -29,8 +29,7 @@ func nearestClasses(name string, names []string) []string {
 	return sorted[:n]
 }
 
-// stem is the part of a class that names the model, in lower case: llama of
-// LlamaForCausalLM or llamaforcausallm.
+// stem returns the part of a class before "For…C", in lower case: llama for LlamaForCausalLM or llamaforcausallm.
 func stem(class string) string {
 	if s, _, ok := strings.Cut(class, "For"); ok {
 		return strings.ToLower(s)

@@ -46,7 +46,7 @@ var nemotron = &table.Arch{
 		parts.AttentionRows(table.MayBias, table.MayBias), parts.WithBias(table.MayBias, parts.MLPRows[1:])),
 }
 
-// nemotronFactor is the factor of linear scaling; linear is false without one.
+// nemotronFactor returns the factor of linear RoPE scaling; linear is false without one.
 func nemotronFactor(c *config.View) (factor float64, linear bool, err error) {
 	if factor, linear, err = c.Float("factor"); err != nil || linear && factor != 0 {
 		return factor, linear, err

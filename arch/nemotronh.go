@@ -13,10 +13,9 @@ import (
 	"ggforge/tokenizer"
 )
 
-// nemotronHMoE is Nvidia's Nemotron 3: layers that are Mamba 2, attention or experts,
-// with a layer of attention and experts that predicts a further token in some models.
-// Nemotron-H, whose other layers have no experts, is nemotronH. Source: the NemotronH
-// classes of the reference's converter.
+// nemotronHMoE is Nvidia's Nemotron 3: each layer is Mamba-2, attention or MoE; some models have an MTP layer with
+// attention and MoE. nemotronH is Nemotron-H, with dense FFN layers in place of MoE. Source: the NemotronH classes of
+// the reference's converter.
 var nemotronHMoE = &table.Arch{
 	Name:       "nemotron_h_moe",
 	Shapes:     nemotronHExperts,
@@ -75,7 +74,7 @@ var nemotronHMoE = &table.Arch{
 	Rename: append([]table.Rename{
 		{Prefix: "mtp.layers.1.norm.", With: "backbone.layers.{bid}.post_attention_layernorm.", AfterModel: true},
 		{Prefix: "mtp.layers.1.final_layernorm.", With: "backbone.layers.{bid}.shared_head.norm.", AfterModel: true},
-		{Prefix: "mtp.layers.0.", With: "backbone.layers.{bid}.", AfterModel: true}, // what comes in and attention
+		{Prefix: "mtp.layers.0.", With: "backbone.layers.{bid}.", AfterModel: true}, // input projection and attention
 		{Prefix: "mtp.layers.1.", With: "backbone.layers.{bid}.", AfterModel: true}, // experts
 	}, nemotronHNames...),
 	Tensors: slices.Concat(nemotronHTensors(nemotronHLayers), nemotronHExpertRows(nemotronHLayers),
@@ -88,16 +87,16 @@ var nemotronHMoE = &table.Arch{
 		})),
 }
 
-// nemotronH is Nemotron-H and Nemotron Nano 2, without experts. The configuration class of
-// the transformers library says for them that they have some, and the reference makes
-// files of it that no loader takes; without that library it makes these.
+// nemotronH is Nemotron-H and Nemotron Nano 2, without experts. The configuration class of the transformers library
+// fills in experts, and the reference then writes files that runtimes refuse; without that library it writes the files
+// of this table.
 var nemotronH = &table.Arch{
 	Name:      "nemotron_h",
 	Shapes:    shape.Mamba2,
 	Tokenizer: tokenizer.ClassNemotronH,
 	Fused:     table.FusedQKV,
 	VocabSize: parts.PaddedVocab(8),
-	// none, but they may be left out
+	// no MTP layers, but the options to leave them out are accepted
 	NextN: &table.NextN{Layers: func(*config.View) (int64, error) { return 0, nil }},
 	Metadata: append(parts.WithoutKeys(nemotronHRows(nemotronHLayers), "expert_count", "expert_used_count",
 		"expert_group_count", "expert_group_used_count"),
@@ -112,8 +111,8 @@ var nemotronH = &table.Arch{
 		})...),
 }
 
-// nemotronHPuzzle is Nemotron 3 with widths and numbers of experts that differ from layer to layer. The MTP layers
-// are left out: no runtime knows their form.
+// nemotronHPuzzle is Nemotron 3 with widths and numbers of experts that differ from layer to layer. The MTP layers are
+// dropped: no runtime supports them.
 var nemotronHPuzzle = &table.Arch{
 	Name:       "nemotron_h_moe",
 	Shapes:     nemotronHExperts,
@@ -143,7 +142,7 @@ var nemotronHPuzzle = &table.Arch{
 	Tensors: append(nemotronHTensors(puzzleLayers), nemotronHExpertRows(puzzleLayers)...),
 }
 
-// nemotronHExperts are shapes of experts that may see a narrower state.
+// nemotronHExperts are the shapes of experts, whose input may be narrower than n_embd.
 var nemotronHExperts = shape.Rules{
 	Dims: shape.Table{"n_latent": "@moe_latent_size or n_embd"},
 	Tensors: shape.Merge(shape.Mamba2.Tensors, shape.Table{
@@ -153,7 +152,7 @@ var nemotronHExperts = shape.Rules{
 	Relations: shape.Mamba2.Relations,
 }
 
-// The kinds of layers; one that predicts a further token has attention and experts.
+// The kinds of layers; an MTP layer has attention and experts.
 const (
 	nemotronMamba   = "mamba"
 	nemotronAttends = "attention"
@@ -165,7 +164,7 @@ const (
 // kindsOf returns the kind of each layer.
 type kindsOf func(*config.View) ([]string, error)
 
-// nemotronHLayers reads the kinds from a list, or from a text with a letter for each.
+// nemotronHLayers reads the kinds from a list, or from a string with a letter per layer.
 func nemotronHLayers(c *config.View) ([]string, error) {
 	layers, err := nemotronHPattern(c)
 	if err != nil {
@@ -206,7 +205,7 @@ func nemotronHPattern(c *config.View) ([]string, error) {
 	return nemotronKinds(layers)
 }
 
-// nemotronKinds gives kinds of layers one name each.
+// nemotronKinds maps the spellings of layer kinds to one name each.
 func nemotronKinds(layers []string) ([]string, error) {
 	layers = slices.Clone(layers)
 	for i, kind := range layers {
@@ -224,7 +223,7 @@ func nemotronKinds(layers []string) ([]string, error) {
 	return layers, nil
 }
 
-// nemotronHBlocks is the number of layers.
+// nemotronHBlocks returns the number of layers.
 func nemotronHBlocks(layers kindsOf) func(*config.View) (int64, error) {
 	return func(c *config.View) (int64, error) {
 		list, err := layers(c)
@@ -232,7 +231,7 @@ func nemotronHBlocks(layers kindsOf) func(*config.View) (int64, error) {
 	}
 }
 
-// nemotronHIs is the condition of layers of one of some kinds.
+// nemotronHIs returns the condition of layers of any of these kinds.
 func nemotronHIs(layers kindsOf, kinds ...string) table.Cond {
 	return func(l table.Layer) (bool, error) {
 		list, err := layers(l.View)
@@ -251,7 +250,7 @@ func valueForKinds(layers []string, n int64, kinds ...string) []int64 {
 	return list
 }
 
-// nemotronHRows are the rows that all models have.
+// nemotronHRows are the rows of all models.
 func nemotronHRows(layers kindsOf) []table.Row {
 	return slices.Concat(parts.Override(parts.GraniteRows,
 		table.Row{Key: table.KeyBlockCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
@@ -281,7 +280,7 @@ func nemotronHRows(layers kindsOf) []table.Row {
 			list, err := layers(c)
 			return parts.PerLayer(valueForKinds(list, n, nemotronAttends, nemotronNextN), err)
 		}},
-		{Key: "rope.scaling.finetuned", Const: gguf.Bool(false)}, // nothing rotates
+		{Key: "rope.scaling.finetuned", Const: gguf.Bool(false)}, // no RoPE
 		{Key: "context_length", Const: gguf.Uint32(1 << 20)},     // there is no bound
 		parts.UintRow("attention.key_length", "head_dim", "attention_head_dim"),
 		parts.UintRow("attention.value_length", "head_dim", "attention_head_dim"),
@@ -310,14 +309,14 @@ var nemotronHUnused = []string{"chunk_size", "expand", "use_conv_bias", "use_bia
 	"moe_shared_expert_overlap", "rope_theta", "partial_rotary_factor",
 	"mtp_layers_block_type", "mtp_hybrid_override_pattern", "intermediate_size"}
 
-// nemotronHNames are other names of the same tensors.
+// nemotronHNames rename tensors with other names in some checkpoints.
 var nemotronHNames = []table.Rename{
 	{Prefix: "model.", With: "backbone."},
 	{Prefix: "backbone.embedding.", With: "backbone.embeddings."},
 }
 
-// nemotronHTensors are the tensors of layers of Mamba and of attention, and those
-// outside the layers. Rows of a head are in Llama's order, although nothing rotates.
+// nemotronHTensors are the rows of Mamba and attention layers, and outside the layers. Q and K are permuted as in
+// Llama, although there is no RoPE.
 func nemotronHTensors(layers kindsOf) []table.TensorRow {
 	return slices.Concat([]table.TensorRow{
 		{HF: "backbone.embeddings", GGUF: "token_embd"},
@@ -347,8 +346,8 @@ func nemotronHTensors(layers kindsOf) []table.TensorRow {
 	}))
 }
 
-// nemotronHExpertRows are experts and the one that every token passes; what experts
-// see may be made narrower before and wider after them.
+// nemotronHExpertRows are the experts, the shared expert, and the projections to and from the experts' narrower input
+// in some models.
 func nemotronHExpertRows(layers kindsOf) []table.TensorRow {
 	count := func(l table.Layer) (int64, error) { return l.Require("n_routed_experts") }
 	moe := nemotronHIs(layers, nemotronExperts, nemotronNextN)
@@ -362,8 +361,8 @@ func nemotronHExpertRows(layers kindsOf) []table.TensorRow {
 	}), slices.Concat([]table.TensorRow{
 		{HF: "backbone.layers.{bid}.mixer.gate", GGUF: "blk.{bid}.ffn_gate_inp",
 			If: nemotronHIs(layers, nemotronExperts)},
-		// the reference knows routers by the layer that their names in the checkpoint have, which this one is not of
-		// unless LastOfNVFP4 gives it another
+		// the reference recognizes routers by the layer number in checkpoint names, which the MTP layer's router has
+		// only under LastOfNVFP4
 		{HF: "backbone.layers.{bid}.mixer.gate", GGUF: "blk.{bid}.ffn_gate_inp", If: nemotronHIs(layers, nemotronNextN),
 			Type: func(out gguf.Type, from table.Stored) gguf.Type {
 				if from.NVFP4 {
@@ -414,7 +413,7 @@ func puzzleBlocks(c *config.View) ([]config.Object, error) {
 	return blocks, nil
 }
 
-// puzzleNumbers writes a number of each layer's configuration, 0 where that has none.
+// puzzleNumbers writes a number from each layer's configuration, 0 where it is missing.
 func puzzleNumbers(key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		blocks, err := puzzleBlocks(c)

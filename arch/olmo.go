@@ -32,7 +32,7 @@ var olmo = &table.Arch{
 		".k_proj", parts.PermuteK), parts.MLPRows),
 }
 
-// olmo2 is OLMo 2 and 3, whose norms follow attention and the FFN.
+// olmo2 is OLMo 2 and 3, with norms after attention and FFN.
 var olmo2 = &table.Arch{
 	Name:      "olmo2",
 	Shapes:    shape.Rules{Tensors: shape.NormsOfHeads},
@@ -52,8 +52,8 @@ var olmo2 = &table.Arch{
 		}),
 }
 
-// olmo3Pattern writes which layers have a sliding window: all but every fourth,
-// unless layer_types says otherwise. OLMo 2 has no window.
+// olmo3Pattern writes which layers have a sliding window: from layer_types, else all layers except every fourth. OLMo 2
+// has no window.
 func olmo3Pattern(c *config.View) (v gguf.Value, ok bool, err error) {
 	if !c.Has("sliding_window") {
 		return v, false, nil

@@ -35,7 +35,7 @@ var openELM = &table.Arch{
 			return parts.PerLayer(c.LayerInts("num_kv_heads"))
 		}},
 		parts.FloatRow("rope.freq_base", "rope_freq_constant"),
-		{Key: "attention.layer_norm_rms_epsilon", Const: gguf.Float32(1e-6)}, // in the model's code
+		{Key: "attention.layer_norm_rms_epsilon", Const: gguf.Float32(1e-6)}, // constant in the model's code
 		parts.UintRow("rope.dimension_count", "head_dim"),
 		parts.UintRow("attention.key_length", "head_dim"),
 		parts.UintRow("attention.value_length", "head_dim"),
@@ -66,8 +66,8 @@ var openELM = &table.Arch{
 	},
 }
 
-// openELMWidths are the widths of the FFNs: multiples of a divisor near the multiplier times the model's width, and
-// not more than a tenth below.
+// openELMWidths returns the FFN widths: multiplier * hidden size, rounded to a multiple of a divisor, at most a tenth
+// down.
 func openELMWidths(c *config.View) ([]int64, error) {
 	multipliers, _, err := c.Floats("ffn_multipliers")
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"ggforge/tokenizer"
 )
 
-// orion, xverse, baichuan and plamo are models of the year 2023 that are built
-// like Llama. Source: their classes in the reference's converter.
+// orion, xverse, baichuan and plamo are Llama-like models of 2023. Source: their classes in the reference's converter.
 var (
 	orion = &table.Arch{
 		Name:      "orion",
@@ -29,7 +28,7 @@ var (
 			parts.UintRow("feed_forward_length", "intermediate_size"),
 			parts.UintRow(table.KeyHeadCount, "num_attention_heads"),
 			{Key: table.KeyHeadCountKV, Derive: keyHeadsOrHeads},
-			// the norms are layer norms, regardless of the key
+			// layer norms, despite the name of the key
 			parts.FloatRow("attention.layer_norm_epsilon", "rms_norm_eps"),
 		},
 		Expect: []table.Expect{parts.SiLU},
@@ -49,7 +48,7 @@ var (
 		Unused:  []string{"max_tokenizer_truncation"},
 		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.NoBias), parts.MLPRows),
 	}
-	// baichuan: the reference's class calls itself without end; these are its rules.
+	// baichuan: the reference's class recurses without end; these rows follow its rules.
 	baichuan = &table.Arch{
 		Name:      "baichuan",
 		Classes:   []string{"BaichuanForCausalLM", "BaiChuanForCausalLM"},
@@ -71,15 +70,13 @@ var (
 	}
 )
 
-// keyHeadsOrHeads is the number of key heads, that of heads where the config has
-// none.
+// keyHeadsOrHeads writes the number of key heads, by default the number of heads.
 func keyHeadsOrHeads(c *config.View) (gguf.Value, bool, error) {
 	n, err := c.Require("num_key_value_heads", "num_attention_heads")
 	return table.Uint32Of(n, true, err)
 }
 
-// thirdOfRows takes a third of the rows of a matrix; permute means that the heads in it
-// are rearranged for the rotation of neighbours.
+// thirdOfRows takes the i-th third of the rows of a matrix, permuted to interleaved RoPE if permute is set.
 func thirdOfRows(name string, i int64, permute bool) *table.Transform {
 	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()

@@ -41,7 +41,7 @@ var (
 			parts.Expect("hidden_act", parts.GELU...),
 			parts.Expect("qk_layernorm", "false"),
 		},
-		Unused: []string{"intermediate_size", "num_key_value_heads"}, // those of the weights are known
+		Unused: []string{"intermediate_size", "num_key_value_heads"}, // they follow from the weights
 		Tensors: slices.Concat(parts.EmbedRows[:1], parts.WithBias(table.NeedBias, []table.TensorRow{
 			{HF: "model.final_layernorm", GGUF: "output_norm"},
 			{HF: "lm_head", GGUF: "output"},
@@ -97,7 +97,7 @@ var (
 	}
 )
 
-// phi3Early is written when the factors are, before everything else.
+// phi3Early is written with the RoPE factors, before everything else.
 var phi3Early = []table.Row{{Key: "rope.scaling.attn_factor", Derive: phi3AttnFactor}}
 
 var phi3Rows = []table.Row{
@@ -115,11 +115,11 @@ var phi3Rows = []table.Row{
 	{Key: "rope.dimension_count", Derive: parts.RopeShareOfHidden(1)},
 	{Key: "rope.freq_base", Derive: parts.RopeTheta},
 	parts.FileTypeRow,
-	// 0 for no window: that is how the runtime knows Phi-4 from the others
+	// 0 for no window, by which the runtime recognizes Phi-4
 	{Key: "attention.sliding_window", Type: gguf.Uint32Type, From: []string{"sliding_window"}, Const: gguf.Uint32(0)},
 }
 
-// originalLength returns the context length before it was extended.
+// originalLength returns the context length before RoPE scaling.
 func originalLength(c *config.View) (int64, error) {
 	n, ok, err := c.Rope().Int("original_max_position_embeddings")
 	if err == nil && (!ok || n <= 0) {
@@ -138,8 +138,7 @@ func phi3RopeDims(c *config.View) (int64, error) {
 	return n, nil
 }
 
-// phi3AttnFactor is by how much attention is sharpened for long texts. There is
-// none without factors.
+// phi3AttnFactor writes the attention factor of longrope or YaRN; no value without RoPE factors.
 func phi3AttnFactor(c *config.View) (v gguf.Value, ok bool, err error) {
 	if list, _, err := c.Rope().Floats("long_factor"); err != nil || len(list) == 0 {
 		return v, false, err

@@ -30,7 +30,7 @@ var plamo = &table.Arch{
 		parts.UintRow("feed_forward_length", "intermediate_size"),
 		parts.UintRow(table.KeyBlockCount, config.BlockCountKeys...),
 		parts.UintRow(table.KeyHeadCount, "num_attention_heads"),
-		{Key: table.KeyHeadCountKV, Const: gguf.Uint32(plamoHeadsKV)}, // that of config.json is that of query heads
+		{Key: table.KeyHeadCountKV, Const: gguf.Uint32(plamoHeadsKV)}, // config.json has the number of query heads
 		parts.FloatRow("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
 		parts.FileTypeRow,
 	},
@@ -53,10 +53,10 @@ var plamo = &table.Arch{
 
 const plamoHeadsKV = 5
 
-// plamoQ groups the rows of the query heads that share a key head.
+// plamoQ reorders the rows of Q so that query heads with the same key head are adjacent.
 var plamoQ = &table.Transform{Name: "group-shared-heads", Forward: plamoGroup}
 
-// plamoOutput does the same to the columns of the output's matrix.
+// plamoOutput reorders the columns of the attention output like plamoQ.
 var plamoOutput = &table.Transform{Name: "group-shared-head-columns",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		s, err := rows.Transpose(s)
@@ -86,9 +86,8 @@ func plamoGroup(l table.Layer, s rows.Source) (rows.Source, error) {
 	})
 }
 
-// plamo2 is PLaMo 2, layers of Mamba with layers of attention in between. plamo3
-// is PLaMo 3. Both store norms as the distance from a number. Source: their classes
-// in the reference's converter.
+// plamo2 is PLaMo 2, Mamba layers with attention layers in between. plamo3 is PLaMo 3. Both store norm weights minus a
+// constant. Source: their classes in the reference's converter.
 var (
 	plamo2 = &table.Arch{
 		Name: "plamo2",
@@ -217,8 +216,7 @@ var (
 	}
 )
 
-// addToNorm adds a number to the weights of a norm. PyTorch rounds the number to the
-// type of weights in F16 before it adds.
+// addToNorm adds a number to the weights of a norm. For F16 weights, PyTorch rounds the number to F16 first.
 func addToNorm(name string, n float64) *table.Transform {
 	return &table.Transform{Name: name, Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		c := float32(n)
@@ -229,8 +227,8 @@ func addToNorm(name string, n float64) *table.Transform {
 	}}
 }
 
-// plamo2Mamba is the condition of layers of Mamba: of every mamba_step layers the
-// middle one has attention; of few layers it is the last one.
+// plamo2Mamba is the condition of Mamba layers: the middle one of every mamba_step layers has attention; in a model of
+// fewer layers, the last one.
 func plamo2Mamba(l table.Layer) (bool, error) {
 	if on, ok, err := l.Bool("mamba_enabled"); err != nil || ok && !on {
 		return false, err
@@ -252,8 +250,7 @@ func plamo2Mamba(l table.Layer) (bool, error) {
 	return l.Bid%step != step/2, nil
 }
 
-// plamo2Heads is the number of heads of each layer, 0 for Mamba; there is none
-// without layers of Mamba.
+// plamo2Heads writes the number of heads of each layer, 0 for Mamba layers; no value for models without Mamba.
 func plamo2Heads(key string, standard int64) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if on, ok, err := c.Bool("mamba_enabled"); err != nil || ok && !on {

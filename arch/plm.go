@@ -8,8 +8,7 @@ import (
 	"ggforge/tokenizer"
 )
 
-// plm is PLM-Team's PLM, with compressed keys and values. Source: the PLM class of the
-// reference's converter.
+// plm is PLM-Team's PLM, with MLA. Source: the PLM class of the reference's converter.
 var plm = &table.Arch{
 	Name:      "plm",
 	Classes:   []string{"PLMForCausalLM"},

@@ -61,7 +61,7 @@ var qwen3 = &table.Arch{
 		parts.QKNormRows, parts.MLPRows),
 }
 
-// stepVLKeys are of the vision encoder of Step3-VL.
+// stepVLKeys are keys of Step3-VL's vision encoder.
 var stepVLKeys = []string{"understand_projector_stride", "vision_select_layer", "image_token_len", "patch_token_len",
 	"im_start_token", "im_end_token",
 	"im_patch_token", "use_im_start_end"}
@@ -98,17 +98,16 @@ var qwen2vl = &table.Arch{
 		parts.MLPRows),
 }
 
-// omniKeys are of the parts of Qwen's Omni models that speak, and of tokens.
+// omniKeys are keys of the talker of Qwen's Omni models, and of tokens.
 var omniKeys = []string{"enable_audio_output", "enable_talker", "talker_config", "token2wav_config",
 	"code2wav_config", "init_std",
 	"assistant_token_id", "im_end_token_id", "im_start_token_id", "system_token_id", "user_token_id",
 	"tts_bos_token_id", "tts_eos_token_id", "tts_pad_token_id"}
 
-// thinkerNames are for models that speak, of which the thinker is the language model.
+// thinkerNames rename tensors of Omni models, whose language model is the thinker.
 var thinkerNames = []table.Rename{{Prefix: "thinker.", With: ""}}
 
-// qwen3vl is the language model of Qwen 3 VL, which adds states of some layers of the vision encoder to its own first
-// layers (DeepStack).
+// qwen3vl is the language model of Qwen 3 VL, whose first layers add states of some vision encoder layers (DeepStack).
 var qwen3vl = &table.Arch{
 	Name:         "qwen3vl",
 	Classes:      []string{"Qwen3VLForConditionalGeneration"},
@@ -126,8 +125,8 @@ var qwen3vl = &table.Arch{
 var qwen3vlUnused = slices.Concat(parts.MultimodalKeys, omniKeys,
 	[]string{"rope_scaling.mrope_interleaved", "rope_scaling.interleaved", "support_languages"})
 
-// qwen3vlmoe is qwen3vl with experts, which are stored the other way round:
-// [experts, hidden, 2*width], the gate first, and [experts, width, hidden].
+// qwen3vlmoe is qwen3vl with experts, which are stored transposed: [experts, hidden, 2*width], gate first, and
+// [experts, width, hidden].
 var qwen3vlmoe = &table.Arch{
 	Name:         "qwen3vlmoe",
 	Shapes:       shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
@@ -144,8 +143,7 @@ var qwen3vlmoe = &table.Arch{
 		withTranspose(parts.FusedExpertRows)),
 }
 
-// qwen3asr and qwen3omni are the language models of Qwen 3 ASR and Omni, into which no layers of the vision encoder
-// go.
+// qwen3asr and qwen3omni are the language models of Qwen 3 ASR and Omni, without DeepStack layers in the file.
 var (
 	qwen3asr  = withAudioEncoder(qwen3vl, "Qwen3ASRForConditionalGeneration", tokenizer.ClassQwen3ASR)
 	qwen3omni = withAudioEncoder(qwen3vlmoe, "Qwen3OmniMoeForConditionalGeneration", tokenizer.ClassQwen3Omni)
@@ -167,7 +165,7 @@ func withAudioEncoder(model *table.Arch, class string, tok tokenizer.Class) *tab
 	}
 }
 
-// withTranspose returns rows of stacks whose matrices are transposed.
+// withTranspose returns rows with a transform that transposes the matrices of a stack.
 func withTranspose(list []table.TensorRow) []table.TensorRow {
 	list = slices.Clone(list)
 	for i := range list {
@@ -176,12 +174,12 @@ func withTranspose(list []table.TensorRow) []table.TensorRow {
 	return list
 }
 
-// deepstackLayers counts the layers of the vision encoder whose states go into the language model.
+// deepstackLayers writes the number of vision encoder layers with DeepStack.
 func deepstackLayers(c *config.View) (gguf.Value, bool, error) {
 	const key = "deepstack_visual_indexes"
 	vision := c.Sub("vision_config")
 	if !vision.Present(key) && c.KnownType() != "" {
-		return gguf.Uint32(3), true, nil // what transformers fills in
+		return gguf.Uint32(3), true, nil // the default of transformers
 	}
 	list, _, err := vision.Ints(key)
 	return gguf.Uint32(uint32(len(list))), err == nil, err
@@ -190,7 +188,7 @@ func deepstackLayers(c *config.View) (gguf.Value, bool, error) {
 // isReranker is the condition that the model is a reranker.
 func isReranker(l table.Layer) (bool, error) { return l.Facts.Reranker, nil }
 
-// ifReranker is d for rerankers, nothing for other models.
+// ifReranker returns d for rerankers, no value for other models.
 func ifReranker(d table.Derive) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if !c.Facts.Reranker {
@@ -200,8 +198,7 @@ func ifReranker(d table.Derive) table.Derive {
 	}
 }
 
-// rerankRows are the metadata of rerankers. That the model is one is a fact for its
-// tensors, too.
+// rerankRows are the metadata of rerankers.
 var rerankRows = []table.Row{
 	{Key: "pooling_type", Derive: ifReranker(parts.Constant(gguf.Uint32(parts.PoolRank))), Facts: config.RerankerFiles},
 	{Key: "classifier.output_labels", Derive: ifReranker(parts.Constant(gguf.Strings([]string{"yes", "no"})))},
@@ -209,8 +206,7 @@ var rerankRows = []table.Row{
 	{Key: "tokenizer.chat_templates", Derive: ifReranker(parts.Constant(gguf.Strings([]string{"rerank"})))},
 }
 
-// rerankTemplate is the text that the models were trained with, as in their model
-// cards.
+// rerankTemplate is the prompt that the models were trained with, from their model cards.
 const rerankTemplate = "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and " +
 	"the Instruct provided. " +
 	"Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n" +
@@ -218,8 +214,8 @@ const rerankTemplate = "<|im_start|>system\nJudge whether the Document meets the
 	"query\n<Query>: {query}\n<Document>: {document}<|im_end|>\n" +
 	"<|im_start|>assistant\n<think>\n\n</think>\n\n"
 
-// rerankHead are EmbedRows of the Qwen 3 family: the head of a reranker comes from
-// the output, which may be the embedding.
+// rerankHead are EmbedRows of the Qwen 3 family: the classifier of a reranker is taken from the output matrix, or from
+// a tied embedding.
 var rerankHead = []table.TensorRow{
 	{HF: "model.embed_tokens", GGUF: "token_embd", If: parts.Not(parts.Both(isReranker, parts.Tied))},
 	{HF: "model.embed_tokens", Split: []table.Part{{GGUF: "cls.output", Transform: yesNo}, {GGUF: "token_embd"}},

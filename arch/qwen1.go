@@ -8,10 +8,9 @@ import (
 	"ggforge/tokenizer"
 )
 
-// qwen1 is the first Qwen. Its intermediate_size counts gate and up projection
-// together. Source: the Qwen class of the reference's converter, which writes the
-// epsilon of the norms under the key of another kind of norm, so that no loader
-// takes the file.
+// qwen1 is the first Qwen. Its intermediate_size counts gate and up projection together. Source: the Qwen class of the
+// reference's converter, which writes the epsilon of the RMS norms under the key of layer norms, so that runtimes
+// refuse its files.
 var qwen1 = &table.Arch{
 	Name: "qwen",
 	Shapes: shape.Rules{Tensors: shape.Table{

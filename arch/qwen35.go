@@ -7,13 +7,11 @@ import (
 	"ggforge/gguf"
 )
 
-// The models of Qwen 3.5 and later ones of the same kind are Qwen3-Next with tensors
-// of their own for what in_proj_qkvz and in_proj_ba joined there. A key head serves
-// the value heads that are next to each other in the checkpoint; in the file the
-// value heads lie so that those of one key head are nk apart. Source: the Qwen 3.5
-// classes of the reference's converter.
+// Qwen 3.5 and later models of its kind are Qwen3-Next with in_proj_qkvz and in_proj_ba split into separate tensors. In
+// the checkpoint the value heads of one key head are adjacent; in the file they are nk heads apart (nk: number of key
+// heads). Source: the Qwen 3.5 classes of the reference's converter.
 var (
-	// qwen35 has no experts, qwen35moe has some in all layers.
+	// qwen35 is dense, qwen35moe has experts in all layers.
 	qwen35 = parts.Qwen35(false, &table.Arch{
 		Classes: []string{"Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM"},
 		Body:    table.Body{Classes: []string{parts.Qwen35Text}, Prefix: "model."},
@@ -23,8 +21,8 @@ var (
 	qwen35moe = parts.Qwen35(true, &table.Arch{Classes: []string{"Qwen3_5MoeForConditionalGeneration",
 		"Qwen3_5MoeForCausalLM"}})
 
-	// minicpmv46 and minicpmv47 are the language models of MiniCPM-V. They have no MTP layers although config.json
-	// may count some, and the reference does so in the file.
+	// minicpmv46 and minicpmv47 are the language models of MiniCPM-V. They have no MTP layers, although config.json may
+	// count some, and the reference writes that number.
 	minicpmv46 = parts.Qwen35(false, &table.Arch{Classes: []string{"MiniCPMV4_6ForConditionalGeneration"},
 		BlockCount: (*config.View).BlockCount, Drop: parts.DropMTP}, parts.PoolingRow)
 	minicpmv47 = parts.Qwen35(false, &table.Arch{Classes: []string{"MiniCPMV4_7ForConditionalGeneration"},
@@ -41,5 +39,5 @@ var (
 		parts.PoolingRow, canvasRow)
 )
 
-// canvasRow is where the place of an image in time is among its positions.
+// canvasRow is the order of axes in a position.
 var canvasRow = table.Row{Key: "rope.section_order", Const: gguf.String("zyxt")}

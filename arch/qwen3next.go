@@ -12,16 +12,16 @@ import (
 	"ggforge/tokenizer"
 )
 
-// qwen3next is Qwen3-Next: three of four layers have linear attention (gated delta net), the MTP layers are kept
-// after the others. Its norms hold the difference to 1, but for those inside linear attention. Source: the Qwen3Next
-// class of the reference's converter.
+// qwen3next is Qwen3-Next: three of four layers have linear attention (gated delta net), MTP layers follow the others.
+// Norm weights are stored minus 1, except in linear attention. Source: the Qwen3Next class of the reference's
+// converter.
 var qwen3next = &table.Arch{
 	Name: "qwen3next",
 	Shapes: shape.Rules{
 		Dims: shape.Table{"key_dim": "d_state * n_group", "value_dim": "d_inner", "n_ff_exp": shape.SharedWidth,
 			"n_ff_shexp": shape.SharedExpertOrWhole},
 		Tensors: shape.Table{
-			"attn_q":    "n_embd, 2 * n_embd_q", // half of it are gates
+			"attn_q":    "n_embd, 2 * n_embd_q", // queries and gates
 			"attn_qkv":  "n_embd, 2 * key_dim + value_dim | n_embd, 2 * n_embd_q + n_embd_k + n_embd_v",
 			"attn_gate": "n_embd, value_dim", "ssm_ba": "n_embd, 2 * dt_rank",
 			"ssm_conv1d": "d_conv, 2 * key_dim + value_dim", "ssm_dt.bias": "dt_rank", "ssm_a": "dt_rank",
@@ -61,9 +61,8 @@ var qwen3next = &table.Arch{
 		parts.Only(parts.NextN, parts.TransformBySuffix(parts.NextNRows, "norm", parts.PlusOne))),
 }
 
-// deltaQKV and deltaGate split in_proj_qkvz, which has for each key head the rows of
-// its query, its key, its values and their gates: first all queries, all keys and all
-// values, then all gates.
+// deltaQKV and deltaGate split in_proj_qkvz, [key heads][query, key, values, gates], into all queries, keys and values
+// (deltaQKV) and all gates (deltaGate).
 var (
 	deltaQKV  = deltaPart("delta-qkv", 0, 3)
 	deltaGate = deltaPart("delta-gate", 3, 4)
@@ -87,7 +86,7 @@ func deltaPart(name string, first, end int) *table.Transform {
 			ne[1] += nk * n
 		}
 		return rows.Gather(s, ne, func(i int64) int64 {
-			at := int64(0) // of the part within a head
+			at := int64(0) // offset of the part within a head
 			for _, n := range sizes[:first] {
 				at += n
 			}

@@ -13,10 +13,9 @@ import (
 	"ggforge/tokenizer"
 )
 
-// qwen4exp is Qwen 3.8 Flash Next: Qwen 3.5 with experts whose layers mix several streams
-// of states in place of norms (hyper-connections), whose full attention looks at what an
-// indexer chooses, and one layer of which adds rows of a large table, found by hashes of
-// the last tokens. Source: the Qwen4Exp class of the reference's converter.
+// qwen4exp is Qwen 3.8 Flash Next: Qwen 3.5 MoE with hyper-connections (several mixed residual streams) in place of
+// norms, an indexer for full attention, and one layer that adds rows of a large n-gram table, found by hashes of the
+// last tokens. Source: the Qwen4Exp class of the reference's converter.
 var qwen4exp = &table.Arch{
 	Name: "qwen4exp",
 	Shapes: shape.Rules{
@@ -24,7 +23,7 @@ var qwen4exp = &table.Arch{
 			"n_streams": "@hyper_connection.count * n_embd", "n_hc": "@hyper_connection.count",
 			"n_hc_rank": "@hyper_connection.low_rank",
 			"n_idx":     "@attention.indexer.head_count", "n_idx_head": "@attention.indexer.key_length",
-			// one offset for each head, which an adapter's base is not asked for
+			// one offset for each head; the facts of an adapter's base lack them
 			"n_ngram": "@embedding_length_per_layer_input * #ple.head_offsets or @embedding_length_per_layer_input * " +
 				"@ple.heads_per_ngram * (@ple.ngram_size - 1)",
 		}),
@@ -81,7 +80,7 @@ var qwen4exp = &table.Arch{
 			}
 			return table.Uint32Of(ids[len(ids)-1], true, nil)
 		}),
-		// is an image among the tokens that are hashed
+		// stands for an image among the hashed tokens
 		pleRow("ple.image_token_id", func(c *config.View, _ int64) (gguf.Value, bool, error) {
 			return table.Uint32Of(c.Int("image_token_id"))
 		}),
@@ -93,7 +92,7 @@ var qwen4exp = &table.Arch{
 		pleIntegers("ple.head_offsets", "offsets"),
 		pleIntegers("ple.head_vocab_sizes", "sizes"),
 	}),
-	// the table's size and the hashes are in tensors, what draft layers are like in theirs
+	// the table's size and hashes, and the settings of draft layers, follow from tensors
 	Unused: slices.Concat(parts.Qwen35Unused, []string{"ngram_vocab_size_base", "make_ngram_vocab_size_divisible_by",
 		"seed", "ple_offload_embedding", "ple_embedding_dtype",
 		"index_share_for_mtp_iteration", "mtp", "partial_rotary_factor", "split_ngram_parts", "ple_embed_dim",
@@ -155,7 +154,7 @@ var qwen4exp = &table.Arch{
 		), "norm", parts.PlusOne)),
 }
 
-// hyperRows mix the streams into one: a norm over all and a mix of low rank.
+// hyperRows are the rows that mix the residual streams into one: a norm over all streams and low-rank matrices.
 func hyperRows(hf, name string) []table.TensorRow {
 	return []table.TensorRow{
 		{HF: hf + ".hc_norm", GGUF: name + "_norm"},
@@ -164,8 +163,7 @@ func hyperRows(hf, name string) []table.TensorRow {
 	}
 }
 
-// indexerPart takes queries or keys out of the indexer's matrix; q is the number of rows
-// of queries, all that of all rows.
+// indexerPart takes queries or keys out of the indexer's matrix of all rows, the first q of them queries.
 func indexerPart(name string, part func(q, all int64) (from, to int64)) *table.Transform {
 	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		heads, err := l.Require("indexer_n_heads")
@@ -187,8 +185,7 @@ func indexerPart(name string, part func(q, all int64) (from, to int64)) *table.T
 	}}
 }
 
-// indexerRatios writes how many positions a row of the indexer represents, 0 for layers
-// with linear attention.
+// indexerRatios writes the number of positions per row of the indexer, 0 for layers with linear attention.
 func indexerRatios(c *config.View) (v gguf.Value, ok bool, err error) {
 	ratio, err := c.Require("indexer_compress_ratio")
 	if err != nil {
@@ -211,8 +208,8 @@ func indexerRatios(c *config.View) (v gguf.Value, ok bool, err error) {
 	return parts.PerLayer(ratios, nil)
 }
 
-// ngramLayer returns the layer that adds rows of the table; ok is false if there is none.
-// config.json counts from 1.
+// ngramLayer returns the layer (from 0; config.json counts from 1) that adds rows of the n-gram table; ok is false
+// without one.
 func ngramLayer(c *config.View) (layer int64, ok bool, err error) {
 	const key = "ple_layer_ids"
 	ids, ok, err := c.Ints(key)
@@ -231,7 +228,7 @@ func ngramLayer(c *config.View) (layer int64, ok bool, err error) {
 	return 0, false, err
 }
 
-// hasNgrams is the condition of that layer, hasNgramLayer that of what the model has for it.
+// hasNgrams is the condition of the n-gram layer, hasNgramLayer of tensors outside the layers for it.
 func hasNgrams(l table.Layer) (bool, error) {
 	layer, ok, err := ngramLayer(l.View)
 	return ok && l.Bid == layer, err
@@ -242,8 +239,7 @@ func hasNgramLayer(l table.Layer) (bool, error) {
 	return ok, err
 }
 
-// ngramWidth is the length of the table's rows: each head of each size of n-grams looks
-// one up.
+// ngramWidth returns the length of the table's rows; each head of each n-gram size looks up one row.
 func ngramWidth(c *config.View) (int64, error) {
 	width, err := c.Require("ple_embed_dim")
 	if err != nil {
@@ -266,8 +262,7 @@ func ngramWidth(c *config.View) (int64, error) {
 	return width / (heads * (size - 1)), nil
 }
 
-// pleRow is a row of models with a table of n-grams. A file of the draft layers alone has
-// none.
+// pleRow returns a row for models with an n-gram table, except in files of the draft layers alone.
 func pleRow(key string, derive func(c *config.View, layer int64) (gguf.Value, bool, error)) table.Row {
 	return table.Row{Key: key, Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		layer, ok, err := ngramLayer(c)
@@ -285,7 +280,7 @@ func pleUint(key, from string) table.Row {
 	})
 }
 
-// pleIntegers is a row of numbers that are tensors of the checkpoint.
+// pleIntegers returns a row whose integers are a tensor of the checkpoint.
 func pleIntegers(key, name string) table.Row {
 	return pleRow(key, func(c *config.View, _ int64) (v gguf.Value, ok bool, err error) {
 		list := make([]uint64, len(c.Facts.Integers[name]))

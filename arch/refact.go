@@ -9,8 +9,7 @@ import (
 	"ggforge/tokenizer"
 )
 
-// refact has ALiBi, one head of keys and values, and a gated MLP. Source:
-// refact.py of the reference.
+// refact is Refact: ALiBi, one KV head (MQA), and a gated MLP. Source: refact.py of the reference.
 var refact = &table.Arch{
 	Name:      "refact",
 	Classes:   []string{"GPTRefactForCausalLM"},
@@ -82,7 +81,7 @@ func refactHead(c *config.View) (int64, error) {
 	return n / heads, nil
 }
 
-// rowsUpTo and rowsFrom return the first rows of a matrix and the others.
+// rowsUpTo and rowsFrom take the first rows of a matrix and the remaining rows.
 
 func rowsUpTo(name string, count func(*config.View) (int64, error)) *table.Transform {
 	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {

@@ -15,8 +15,7 @@ import (
 	"ggforge/tokenizer"
 )
 
-// rwkv6Shapes are the weights of low rank of RWKV 6, of which those of RWKV 7 with
-// the same names are something else.
+// rwkv6Shapes are the shapes of RWKV 6's low-rank weights; RWKV 7 has others under the same names.
 var rwkv6Shapes = shape.Table{"time_mix_w1": "n_embd, 5 * @time_mix_extra_dim",
 	"time_mix_w2": "@time_mix_extra_dim, n_embd, 5"}
 
@@ -43,7 +42,7 @@ var rwkv6 = &table.Arch{
 			return table.Uint32Of(int64(math.Floor(float64(n)*3.5/32))*32, true, err)
 		}},
 		parts.FileTypeRow,
-		{Key: table.KeyHeadCount, Const: gguf.Uint32(0)}, // no meaning, but loaders ask for it
+		{Key: table.KeyHeadCount, Const: gguf.Uint32(0)}, // meaningless, but required by runtimes
 	},
 	Unused: []string{"attention_hidden_size", "head_size_divisor", "num_attention_heads", "use_cache",
 		"context_length"},
@@ -71,8 +70,8 @@ var rwkv6 = &table.Arch{
 	}),
 }
 
-// rwkv6Mix returns the rows of the small weights of time mixing. Those with which
-// tokens are mixed with the ones before them become one tensor, w, k, v, r, g.
+// rwkv6Mix returns the rows of the small weights of time mixing. The five token-shift weights become one tensor, in the
+// order w, k, v, r, g.
 func rwkv6Mix(attention string) []table.TensorRow {
 	return []table.TensorRow{
 		{HF: attention + "time_maa_x", GGUF: "blk.{bid}.time_mix_lerp_x.weight", Exact: true, Transform: parts.Squeeze},
@@ -167,8 +166,8 @@ var wkvrg = &table.Transform{Name: "wkvrg", Forward: func(_ table.Layer, s rows.
 	})
 }}
 
-// rwkv7 is RWKV 7, Goose, in the names of the flash-linear-attention package and
-// in others that the reference knows. Source: rwkv.py of the reference.
+// rwkv7 is RWKV 7, Goose, with the tensor names of package flash-linear-attention or the others that the reference
+// accepts. Source: rwkv.py of the reference.
 var rwkv7 = &table.Arch{
 	Name:      "rwkv7",
 	Classes:   []string{"Rwkv7ForCausalLM", "RWKV7ForCausalLM"},
@@ -284,8 +283,7 @@ func rwkv7Layers(prefix, attention, ffn string) []table.TensorRow {
 	})
 }
 
-// rwkv7Mix returns the rows of time mixing. The weights of low rank are stored
-// transposed unless they are layers of their own.
+// rwkv7Mix returns the rows of time mixing. Low-rank weights are stored transposed, except as linear layers.
 func rwkv7Mix(p string, bias table.Bias) []table.TensorRow {
 	list := []table.TensorRow{
 		{HF: p + "x_{part}", GGUF: "blk.{bid}.time_mix_lerp_fused.weight", Exact: true, PerSource: parts.Squeeze,
@@ -322,12 +320,12 @@ func rwkv7Mix(p string, bias table.Bias) []table.TensorRow {
 			for _, row := range []table.TensorRow{own, bare} {
 				name := func(s string) string { return "blk.{bid}.time_mix_" + s + part.n + ".weight" }
 				switch row.GGUF = name(lora); lora {
-				case "v": // the first layer has no use for it
+				case "v": // unused in the first layer
 					dropped := row
 					dropped.GGUF, dropped.Transform, dropped.If = "", nil, parts.FirstLayer
 					row.If = parts.Not(parts.FirstLayer)
 					list = append(list, dropped)
-				case "a": // the first layer gets one of v too, since loaders ask for it
+				case "a": // also fills in v of the first layer, which runtimes require
 					both := row
 					both.GGUF, both.Transform, both.If = "", nil, parts.FirstLayer
 					both.Split = []table.Part{{GGUF: name("v"), Transform: row.Transform},
@@ -344,8 +342,7 @@ func rwkv7Mix(p string, bias table.Bias) []table.TensorRow {
 	return list
 }
 
-// hasGate reports whether time mixing has a gate; it does unless the config denies
-// it.
+// hasGate reports whether time mixing has a gate, by default true.
 func hasGate(l table.Layer) (bool, error) {
 	gate, ok, err := l.Bool("wkv_has_gate")
 	return gate || !ok, err
@@ -370,7 +367,7 @@ var flatten = &table.Transform{Name: "flatten", Forward: func(_ table.Layer, s r
 	return rows.Reshape(s, []int64{gguf.Rows(s.NE()) * s.NE()[0]})
 }}
 
-// lerps gives each of the joined mixing weights a place of its own.
+// lerps returns the parts of the joined mixing weights.
 var lerps = &table.Transform{Name: "lerps", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 	gate, err := hasGate(l)
 	if err != nil {
@@ -400,8 +397,7 @@ func stackLerps(_ table.Layer, parts []rows.Source) (rows.Source, error) {
 	return rows.Reshape(s, []int64{ne[0], 1, 1, ne[1]})
 }
 
-// ifWide returns the value of a key, else one of two sizes by whether the model
-// is from least to most wide.
+// ifWide returns the value of a key, else yes if hidden_size is from least to most, else no.
 func ifWide(key string, least, most, yes, no int64) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if key != "" {
@@ -417,8 +413,7 @@ func ifWide(key string, least, most, yes, no int64) table.Derive {
 	}
 }
 
-// loraRank returns a rank that the config has, or the one that follows from the
-// model's width: multiplier * width^exponent, rounded to a multiple of 32.
+// loraRank returns a rank from the config, else multiplier * hidden_size^exponent, rounded to a multiple of 32.
 func loraRank(exponent, multiplier float64, keys ...string) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if n, ok, err := c.Int(keys...); err != nil || ok {

@@ -10,9 +10,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// smollm3 is Hugging Face's SmolLM 3. Source: the SmolLM3 class of the
-// reference's converter. The runtime assumes that every fourth layer does not
-// rotate.
+// smollm3 is Hugging Face's SmolLM 3. Source: the SmolLM3 class of the reference's converter. In the runtime every
+// fourth layer has no RoPE.
 var smollm3 = &table.Arch{
 	Name:      "smollm3",
 	Classes:   []string{"SmolLM3ForCausalLM"},
@@ -27,7 +26,7 @@ var smollm3 = &table.Arch{
 	Extra:   parts.Llama3Extra,
 }
 
-// eachFourthWithoutRope writes nothing: it refuses other patterns.
+// eachFourthWithoutRope writes nothing; it refuses models with another pattern.
 func eachFourthWithoutRope(c *config.View) (v gguf.Value, ok bool, err error) {
 	list, _, err := c.Ints("no_rope_layers")
 	if err != nil {

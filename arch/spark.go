@@ -37,7 +37,7 @@ var spark2_5 = &table.Arch{
 	}, parts.MLPRows),
 }
 
-// sparkPattern is parts.SlidingLayers for layers of two kinds.
+// sparkPattern is parts.SlidingLayers, and refuses other layer types than the two.
 func sparkPattern(c *config.View) (v gguf.Value, ok bool, err error) {
 	kinds, _, err := c.LayerTypes()
 	for i, k := range kinds {
@@ -52,7 +52,7 @@ func sparkPattern(c *config.View) (v gguf.Value, ok bool, err error) {
 	return parts.SlidingLayers(c)
 }
 
-// sparkRopeDims is the number of rotary dimensions in attention of one kind.
+// sparkRopeDims writes the number of rotary dimensions of one attention type.
 func sparkRopeDims(kind string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		dim, err := c.HeadDim()

@@ -11,9 +11,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// stablelm is Stability AI's StableLM 3B and StableLM 2. Source: the StableLM
-// class of the reference's converter, which stops at the norms per head of
-// StableLM 2 12B: they are stacked here as it means to.
+// stablelm is Stability AI's StableLM 3B and StableLM 2. Source: the StableLM class of the reference's converter, which
+// fails on the per-head norms of StableLM 2 12B; here they are stacked, as its code intends.
 var stablelm = &table.Arch{
 	Name:      "stablelm",
 	Shapes:    shape.Rules{Tensors: shape.NormsPerHead},

@@ -17,9 +17,9 @@ import (
 	"ggforge/tokenizer"
 )
 
-// step35 is StepFun's Step 3.5 and the language model of 3.7: layers with a window have more heads than the others
-// and rotate whole heads, attention has a gate for each head, experts come after some dense layers, and dense MTP
-// layers after all. Its norms hold the difference to 1. Source: the Step35 class of the reference's converter.
+// step35 is StepFun's Step 3.5 and the language model of 3.7: sliding-window layers have more heads than the others and
+// RoPE over whole heads, attention has a gate per head, MoE layers follow some dense ones, and dense MTP layers come
+// last. Norm weights are stored minus 1. Source: the Step35 class of the reference's converter.
 var step35 = &table.Arch{
 	Name:      "step35",
 	Shapes:    shape.Rules{Tensors: shape.Table{"attn_gate": "n_embd, n_head"}},
@@ -27,7 +27,7 @@ var step35 = &table.Arch{
 	Tokenizer: tokenizer.ClassGPT2,
 	Fused:     table.FusedQKV,
 	NextN:     parts.NumberedNextN,
-	// the keys of config.json that others have come first
+	// the keys of config.json that other models have come first
 	Metadata: slices.Concat(parts.Override(parts.WithoutKeys(parts.CommonRows, table.KeyHeadCountKV, "expert_count",
 		"expert_used_count"),
 		table.Row{Key: "rope.freq_base", Derive: func(c *config.View) (gguf.Value, bool, error) {
@@ -106,8 +106,8 @@ var step35 = &table.Arch{
 	Extra: []table.ExtraTensor{{GGUF: "rope_freqs.weight", Make: stepFactors}},
 }
 
-// stepThetas returns the RoPE bases of full-attention layers and of those with a window, which a list for all layers
-// begins with; sliding is 0 where both have one base, ok false where there is none at all.
+// stepThetas returns the RoPE bases of full-attention and of sliding-window layers, from a number or from the first
+// elements of a list per layer; sliding is 0 for a single base, ok is false without a base.
 func stepThetas(c *config.View) (full, sliding float64, ok bool, err error) {
 	if _, list := c.Rope().Value("rope_theta").([]any); !list {
 		full, ok, err = c.Rope().Float("rope_theta")
@@ -124,8 +124,8 @@ func stepThetas(c *config.View) (full, sliding float64, ok bool, err error) {
 	return list[0], list[1], true, nil
 }
 
-// stepSliding reports which layers have a window, MTP layers included. Those that config.json does not mention have
-// none. The rotary share of a head must be the one that runtimes compute with for each kind of layer.
+// stepSliding reports for each layer, MTP included, whether it has a sliding window; layers beyond the list have none.
+// It refuses rotary shares of heads other than the runtime's for each kind of layer.
 func stepSliding(c *config.View) ([]bool, error) {
 	n, err := parts.BlocksWithNextN(c)
 	if err != nil {
@@ -157,8 +157,7 @@ func stepSliding(c *config.View) ([]bool, error) {
 	return sliding, nil
 }
 
-// stepHeads returns the row of a number of heads per layer; layers with a window have
-// those of attention_other_setting.
+// stepHeads returns the row of a number of heads per layer, in sliding-window layers from attention_other_setting.
 func stepHeads(key string) table.Derive {
 	return func(c *config.View) (v gguf.Value, ok bool, err error) {
 		full, err := c.Require(key)
@@ -183,7 +182,7 @@ func stepHeads(key string) table.Derive {
 	}
 }
 
-// stepExpertLayers lists the layers with experts, "3,4,5" in config.json.
+// stepExpertLayers lists the MoE layers, "3,4,5" in config.json.
 func stepExpertLayers(c *config.View) ([]int64, error) {
 	const key = "moe_layers_enum"
 	text, _, err := c.String(key)
@@ -201,8 +200,7 @@ func stepExpertLayers(c *config.View) ([]int64, error) {
 	return layers, nil
 }
 
-// stepHasExperts is the condition of layers with experts: all of the model without a
-// list of them.
+// stepHasExperts is the condition of MoE layers: all layers if config.json has no list.
 func stepHasExperts(l table.Layer) (bool, error) {
 	layers, err := stepExpertLayers(l.View)
 	if err != nil {
@@ -242,8 +240,8 @@ func stepLimits(key string) table.Derive {
 	}
 }
 
-// stepFactors returns the factors of the llama3 rope type for the rotating part of heads of full-attention layers,
-// and 1 for the rest. Wavelengths and factors are float64 here, unlike Llama's.
+// stepFactors returns RoPE factors of full-attention layers: the llama3 rope type's for the rotary dimensions, 1 for
+// the rest. Wavelengths and factors are float64 here, unlike Llama's.
 func stepFactors(c *config.View) (rows.Source, error) {
 	r := c.Rope()
 	kind, _, err := r.String("rope_type")

@@ -11,8 +11,7 @@ import (
 	"ggforge/tokenizer"
 )
 
-// t5 is T5 with its relatives, encoder and decoder. Source: t5.py of the
-// reference.
+// t5 is T5 and its relatives with encoder and decoder. Source: t5.py of the reference.
 var t5 = &table.Arch{
 	Name: "t5",
 	Classes: []string{"T5WithLMHeadModel", "T5ForConditionalGeneration", "MT5ForConditionalGeneration",
@@ -57,7 +56,7 @@ var t5 = &table.Arch{
 	}),
 }
 
-// t5encoder is the encoder alone.
+// t5encoder is a T5 encoder without decoder.
 var t5encoder = &table.Arch{
 	Name:      "t5encoder",
 	Classes:   []string{"T5EncoderModel", "MT5EncoderModel", "UMT5EncoderModel"},
@@ -68,8 +67,7 @@ var t5encoder = &table.Arch{
 	Tensors:   t5Encoder,
 }
 
-// t5Blocks returns the number of layers of the encoder or of the decoder, whichever
-// has more.
+// t5Blocks returns the larger number of layers of encoder and decoder.
 func t5Blocks(c *config.View) (int64, error) {
 	n, err := c.BlockCount()
 	if err != nil {
@@ -79,7 +77,7 @@ func t5Blocks(c *config.View) (int64, error) {
 	return max(n, decoder), err
 }
 
-// t5Layers returns the rows of the encoder for the layers that it has.
+// t5Layers restricts rows to the encoder's layers.
 func t5Layers(list []table.TensorRow) []table.TensorRow {
 	list = slices.Clone(list)
 	for i := range list {
@@ -92,15 +90,13 @@ func t5Layers(list []table.TensorRow) []table.TensorRow {
 	return list
 }
 
-// t5InEncoder accepts the layers that the encoder has; there may be fewer than in the
-// decoder.
+// t5InEncoder is the condition of the encoder's layers; the decoder may have more.
 func t5InEncoder(l table.Layer) (bool, error) {
 	n, err := l.BlockCount()
 	return l.Bid < n, err
 }
 
-// t5Rows returns the metadata, with what the decoder has after the number of
-// blocks and at the end.
+// t5Rows returns the metadata, with the decoder's rows after the number of blocks and at the end.
 func t5Rows(decoder, start []table.Row) []table.Row {
 	return slices.Concat([]table.Row{
 		{Key: "context_length", Type: gguf.Uint32Type, From: []string{"n_positions"}, Const: gguf.Uint32(512)},
@@ -127,8 +123,7 @@ var t5Expect = []table.Expect{
 	parts.Expect("relative_attention_max_distance", "128"),
 }
 
-// t5Encoder are the weights of the encoder and those of both. The embedding may
-// be there under several names.
+// t5Encoder are the rows of the encoder, and of the embedding, which may have several names.
 var t5Encoder = []table.TensorRow{
 	{HF: "shared", GGUF: "token_embd", Kind: table.SameAs("token_embd.weight")},
 	{HF: "encoder.embed_tokens", GGUF: "token_embd", Optional: true, Kind: table.SameAs("token_embd.weight")},
@@ -146,7 +141,7 @@ var t5Encoder = []table.TensorRow{
 	{HF: "encoder.block.{bid}.layer.1.layer_norm", GGUF: "enc.blk.{bid}.ffn_norm"},
 	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wi", GGUF: "enc.blk.{bid}.ffn_up"},
 	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wi_0", GGUF: "enc.blk.{bid}.ffn_gate", If: t5Gated},
-	// the weights know better
+	// the activation follows from the weights
 	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wi_0", GGUF: "enc.blk.{bid}.ffn_gate", If: parts.Not(t5Gated),
 		Optional: true},
 	{HF: "encoder.block.{bid}.layer.1.DenseReluDense.wi_1", GGUF: "enc.blk.{bid}.ffn_up", Optional: true},
@@ -159,8 +154,7 @@ func t5Gated(l table.Layer) (bool, error) {
 	return strings.HasPrefix(s, "gated-"), err
 }
 
-// t5Decoder reports whether the decoder has a layer of that number; there may be
-// fewer than in the encoder.
+// t5Decoder is the condition of the decoder's layers; the encoder may have more.
 func t5Decoder(l table.Layer) (bool, error) {
 	n, ok, err := l.Int("num_decoder_layers")
 	return !ok || l.Bid < n, err

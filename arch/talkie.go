@@ -13,9 +13,9 @@ import (
 	"ggforge/tokenizer"
 )
 
-// talkie is a model of texts from before 1931, with gains in the place of the weights
-// of norms. It rotates the other way round, which its queries and keys make up for.
-// Source: the Talkie class of the reference's converter.
+// talkie is a model of texts from before 1931, with scalar gains in place of norm weights. Its RoPE rotates in the
+// opposite direction; negating half of Q and K compensates for that. Source: the Talkie class of the reference's
+// converter.
 var talkie = &table.Arch{
 	Name: "talkie",
 	Shapes: shape.Rules{Tensors: shape.Table{
@@ -24,7 +24,7 @@ var talkie = &table.Arch{
 	Classes:   []string{"TalkieForCausalLM"},
 	Tokenizer: tokenizer.ClassGPT2,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
-		// in place of the config's, if that has one
+		// overrides the config's
 		{Key: "attention.layer_norm_rms_epsilon", Const: gguf.Float32(0x1p-23)},
 	}),
 	Expect: []table.Expect{parts.SiLU},
@@ -49,7 +49,7 @@ var talkie = &table.Arch{
 	},
 }
 
-// scalarOf is the value of a tensor of one element.
+// scalarOf returns the value of a tensor of one element.
 func scalarOf(_ *config.View, layers [][]float32) (v gguf.Value, err error) {
 	all := slices.Concat(layers...)
 	if len(all) != 1 {

@@ -11,10 +11,9 @@ import (
 	"ggforge/tokenizer"
 )
 
-// wavTokenizer is the half of WavTokenizer that makes spectra of codes: six steps, one
-// of them attention (posnet), then layers of ConvNeXt. Source: the WavTokenizerDec
-// class of the reference's converter; the names are those that llama.cpp's script for
-// its checkpoints gives, with columns for what it multiplies by.
+// wavTokenizer is WavTokenizer's decoder from codes to spectra: six steps, one of them attention (posnet), then
+// ConvNeXt layers. Source: the WavTokenizerDec class of the reference's converter; the names are from llama.cpp's
+// script for its checkpoints, with scales as columns.
 var wavTokenizer = &table.Arch{
 	Name:      "wavtokenizer-dec",
 	Classes:   []string{"WavTokenizerDec"},
@@ -84,7 +83,7 @@ var wavTokenizer = &table.Arch{
 
 const wavTraining = "counts and sums of training"
 
-// sectionInt writes a number of one of the objects for the parts of the model.
+// sectionInt writes a number from the config's object for a part of the model.
 func sectionInt(part, key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		n, err := wavObject(c, part).Require(key)
@@ -97,7 +96,7 @@ func wavObject(c *config.View, part string) config.Object {
 	return o
 }
 
-// wavStep is the condition of some of the steps of posnet.
+// wavStep returns the condition of these steps of posnet.
 func wavStep(steps ...int64) table.Cond {
 	return func(l table.Layer) (bool, error) {
 		n, err := wavObject(l.View, "posnet").Require("n_layer")

@@ -10,10 +10,9 @@ import (
 	"ggforge/tokenizer"
 )
 
-// whisper turns speech into text; the reference does not know it. Sources: the
-// keys of docs/gguf.md of ggml (commit 01f0d4d) and whisper.vocab_size, which
-// readers of these keys ask for; the tensors keep their names, as in the files that
-// candle loads (candle-transformers, models/whisper/quantized_model.rs).
+// whisper is OpenAI's Whisper, a speech recognition model that the reference does not convert. Sources: the keys of
+// docs/gguf.md of ggml (commit 01f0d4d) and whisper.vocab_size, which readers of these keys require; the tensors keep
+// their names, as in the files that candle loads (candle-transformers, models/whisper/quantized_model.rs).
 var whisper = &table.Arch{
 	Name:      "whisper",
 	Shapes:    shape.Rules{Tensors: whisperShapes},
@@ -72,7 +71,7 @@ func sameName(name string, bias table.Bias) table.TensorRow {
 	return table.TensorRow{HF: name, GGUF: name, Bias: bias}
 }
 
-// whisperLayer returns the rows of a layer with these kinds of attention.
+// whisperLayer returns the rows of a layer with the given attention blocks.
 func whisperLayer(prefix string, attention ...string) []table.TensorRow {
 	list := []table.TensorRow{
 		sameName(prefix+"fc1", table.NeedBias),
@@ -90,7 +89,7 @@ func whisperLayer(prefix string, attention ...string) []table.TensorRow {
 	return list
 }
 
-// layersOf is the condition that a layer is below the number under a key.
+// layersOf is the condition that a layer's number is below the value of a key.
 func layersOf(key string) table.Cond {
 	return func(l table.Layer) (bool, error) {
 		n, err := l.Require(key)

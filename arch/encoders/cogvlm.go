@@ -6,8 +6,8 @@ import (
 	"ggforge/gguf"
 )
 
-// cogVLM is CogVLM's vision encoder: EVA's layers, whose norms come after attention and
-// feed-forward, and a gated projector. Source: CogVLMVisionModel of the reference.
+// cogVLM is CogVLM's vision encoder: EVA's layers, with norms after attention and FFN, and a gated projector. Source:
+// CogVLMVisionModel of the reference.
 var cogVLM = &table.Arch{
 	Name:       name,
 	Classes:    []string{"CogVLMForCausalLM"},
@@ -50,15 +50,15 @@ var cogVLM = &table.Arch{
 	}},
 }
 
-// dotsOCR is the vision encoder of dots.ocr: layers of a language model's kind over images of any size, and a
-// projector of neighbouring patches. Source: DotsOCRVisionModel of the reference.
+// dotsOCR is the vision encoder of dots.ocr: layers like a language model's over images of any size, and a projector
+// that merges neighbouring patches. Source: DotsOCRVisionModel of the reference.
 var dotsOCR = &table.Arch{
 	Name:       name,
 	Classes:    []string{"DotsOCRForCausalLM"},
 	Encoder:    encoderOf(inVision),
 	BlockCount: layers(inVision, blockKeys...),
 	Metadata: vision(
-		table.Row{Key: keyImageSize, Const: gguf.Uint32(0)}, // any size
+		table.Row{Key: keyImageSize, Const: gguf.Uint32(0)}, // 0: any size
 		projector("dots_ocr"),
 		table.Row{Key: "vision.image_min_pixels", Type: gguf.Uint32Type, In: inProc, From: []string{"min_pixels"},
 			Required: true},
@@ -99,8 +99,7 @@ var dotsOCR = &table.Arch{
 	}},
 }
 
-// lightOnOCR is pixtral's encoder without tokens at the ends of rows. Source:
-// LightOnOCRVisionModel of the reference.
+// lightOnOCR is pixtral's encoder without row-end tokens. Source: LightOnOCRVisionModel of the reference.
 var lightOnOCR = func() *table.Arch {
 	a := &table.Arch{
 		Name:       name,

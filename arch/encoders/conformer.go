@@ -12,15 +12,13 @@ import (
 	"ggforge/rows"
 )
 
-// What models with conformers as audio encoders share: layers of attention and of
-// convolutions over time.
+// Rows and transforms for conformers (audio encoders with attention and convolutions over time).
 
-// normEps is what batch norms add to variances.
+// normEps is the epsilon of batch norms.
 const normEps = 1e-5
 
-// batchNorm is the row of a batch norm, which at rest is a factor and a bias for each
-// channel. hf is its name in the checkpoint, to the one in the file; cond is that of the
-// row, nil for always.
+// batchNorm returns the row of a batch norm, which in inference is a factor and a bias per channel. hf is its name in
+// the checkpoint, to its name in the file, cond the row's condition, nil for none.
 func batchNorm(hf, to string, cond table.Cond) table.TensorRow {
 	return table.TensorRow{HF: hf + ".{part}", Exact: true, If: cond,
 		Parts: []string{"weight", "bias", "running_mean", "running_var"}, Join: foldNorm,
@@ -28,9 +26,8 @@ func batchNorm(hf, to string, cond table.Cond) table.TensorRow {
 			{GGUF: to + ".bias", Transform: foldedRow(1)}}}
 }
 
-// foldNorm makes two rows of the four vectors of a batch norm: weight/sqrt(var+eps), and
-// bias-mean times that. The elements of vectors in F16 are rounded to it after each
-// step, as PyTorch does.
+// foldNorm turns the four vectors of a batch norm into two rows: w = weight/sqrt(var+eps), and bias - mean*w. F16
+// vectors are rounded to F16 after each step, as PyTorch does.
 func foldNorm(_ table.Layer, parts []rows.Source) (rows.Source, error) {
 	const most = 1 << 20 // channels
 	ne := parts[0].NE()
@@ -66,7 +63,7 @@ func foldNorm(_ table.Layer, parts []rows.Source) (rows.Source, error) {
 	}), nil
 }
 
-// foldedRow takes a row of what foldNorm made.
+// foldedRow returns a row of foldNorm's result.
 func foldedRow(i int64) *table.Transform {
 	return &table.Transform{Name: "folded-norm", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		n := s.NE()[0]
@@ -78,14 +75,13 @@ func foldedRow(i int64) *table.Transform {
 	}}
 }
 
-// dropCounters leaves out how many batches norms have seen.
+// dropCounters drops num_batches_tracked.
 func dropCounters(prefix string) table.Drop {
 	return table.Drop{Prefix: prefix, Suffix: ".num_batches_tracked", Why: table.Silent}
 }
 
-// squeezeDim leaves out a dimension of 1: the one after the kernel's of a convolution
-// of each channel alone, [channels, 1, kernel], or the kernel's of one over single frames,
-// [out, in, 1].
+// squeezeDim removes a dimension of 1: the second of a depthwise convolution, [channels, 1, kernel], or the last of a
+// pointwise one, [out, in, 1].
 func squeezeDim(dim int) *table.Transform {
 	return &table.Transform{Name: "without-ones", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()
@@ -104,7 +100,7 @@ var (
 	oneFrame    = squeezeDim(0)
 )
 
-// halfOfRows takes the first (0) or the second half of the rows.
+// halfOfRows takes the first (0) or second (1) half of the rows.
 func halfOfRows(i int64) *table.Transform {
 	return &table.Transform{Name: "half-of-rows", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()
@@ -115,7 +111,7 @@ func halfOfRows(i int64) *table.Transform {
 	}}
 }
 
-// productOf is the product of two sizes of a part.
+// productOf writes the product of two sizes.
 func productOf(in table.In, a, b string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		o := in(c)

@@ -12,8 +12,8 @@ import (
 	"ggforge/rows"
 )
 
-// deepseek4V is described in keys of the root that begin with vision_. Images are prepared in one way, no file says
-// it.
+// deepseek4V is DeepSeek V4's vision encoder. Its keys are vision_… in the root. Preprocessing is fixed; no file
+// describes it.
 var deepseek4V = &table.Arch{
 	Name:       name,
 	Classes:    []string{"DeepseekV4ForCausalLM"},
@@ -59,7 +59,7 @@ var deepseek4V = &table.Arch{
 		"v.token_embd.img_start": "v_proj", "v.token_embd.img_end": "v_proj", "v.token_embd.img_pad": "v_proj"}},
 }
 
-// halfPerChannel is what images are prepared with unless a file says something else.
+// halfPerChannel writes the mean or standard deviation of images, by default 0.5 per channel.
 func halfPerChannel(key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		if !c.Processor().Present(key) {
@@ -69,7 +69,7 @@ func halfPerChannel(key string) table.Derive {
 	}
 }
 
-// nominalSize is the size of an image of 16 x 16 merged patches.
+// nominalSize writes the size of an image of 16 x 16 merged patches.
 func nominalSize(c *config.View) (gguf.Value, bool, error) {
 	patch, err := c.Require("vision_patch_size")
 	if err != nil {
@@ -82,8 +82,7 @@ func nominalSize(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(patch*ratio*16, true, err)
 }
 
-// kernelOfChannels makes a convolution of a matrix over patches, [out, 3*height*width];
-// biases stay as they are.
+// kernelOfChannels turns a matrix over patches, [out, 3*height*width], into a convolution kernel; biases are unchanged.
 var kernelOfChannels = &table.Transform{Name: "kernel-of-channels",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()

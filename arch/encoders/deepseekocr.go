@@ -11,8 +11,8 @@ import (
 	"ggforge/rows"
 )
 
-// DeepSeek-OCR: a SAM model whose output a second model takes for its patches. In the
-// first version that is a CLIP model, in the second one a Qwen 2 with queries of its own.
+// DeepSeek-OCR: a SAM model, whose output replaces the patches of a second model: in the first version a CLIP model, in
+// the second a Qwen 2 with learned queries.
 
 var (
 	inWidths table.In = func(c *config.View) config.Object { return c.Vision().Sub("width") }
@@ -21,7 +21,7 @@ var (
 	inQwen2  table.In = func(c *config.View) config.Object { return inWidths(c).Sub("qwen2-0-5b") }
 )
 
-// ocrRows are the rows after the general ones; tiles is the greatest number of parts that an image is cut into.
+// ocrRows are the rows after visionRows; tiles is the maximum number of tiles of an image.
 func ocrRows(kind string, tiles uint32, scale table.Derive, list ...table.Row) []table.Row {
 	return vision(slices.Concat(list, []table.Row{
 		projector(kind), epsOf("layer_norm_eps", 1e-6), useGELU, {Key: keyScale, Derive: scale},
@@ -39,7 +39,7 @@ var (
 	unlimitedOCR = ocrOf("UnlimitedOCRForCausalLM", 32)
 )
 
-// ocrOf is the table of the first version.
+// ocrOf returns the table of the first version.
 func ocrOf(class string, tiles uint32) *table.Arch {
 	const p, l, g = "model.vision_model.", "model.vision_model.transformer.layers.{bid}.", "v.blk.{bid}."
 	return &table.Arch{
@@ -71,13 +71,13 @@ func ocrOf(class string, tiles uint32) *table.Arch {
 		Shapes: shape.Rules{Dims: samDims, Tensors: shape.Merge(samShapes, shape.Table{
 			"mm.model.fc": "2 * v_embd, v_proj", "v.image_newline": "v_proj",
 			"v.position_embd": "v_embd, v_grid * v_grid + 1",
-			// the file's own length is another one, see fourHeads
+			// not feed_forward_length, see fourHeads
 			"v.blk.{bid}.ffn_up": "v_embd, ?ff", "v.blk.{bid}.ffn_down": "?ff, v_embd",
 		})},
 	}
 }
 
-// deepseekOCR2 says little of its Qwen 2, which has the sizes of the smallest one.
+// deepseekOCR2 is DeepSeek-OCR 2. Its config has few sizes of the Qwen 2, which is the smallest one.
 var deepseekOCR2 = func() *table.Arch {
 	const kv = "v_embd, v_embd / @vision.attention.head_count * @vision.attention.head_count_kv"
 	const p, l, g = "model.qwen2_model.", "model.qwen2_model.model.model.layers.{bid}.", "v.blk.{bid}."
@@ -118,7 +118,7 @@ var deepseekOCR2 = func() *table.Arch {
 	}
 }()
 
-// Runtimes know which layers of the SAM model see the whole image.
+// Which layers of the SAM model have full attention is built into runtimes.
 var ocrExpect = []table.Expect{
 	{Key: "global_attn_indexes", In: inSAM, Values: []string{"[2 5 8 11]"}},
 	{Key: "projector_type", In: inProjector, Values: []string{"linear"}},
@@ -126,7 +126,7 @@ var ocrExpect = []table.Expect{
 
 var ocrUnused = []string{"vision_config.mlp_ratio", "vision_config.model_name", "vision_config.model_type"}
 
-// samRows are the tensors of both versions.
+// samRows are the SAM model's rows in both versions.
 var samRows = func() []table.TensorRow {
 	const p, l, g = "model.sam_model.", "model.sam_model.blocks.{bid}.", "v.sam.blk.{bid}."
 	list := []table.TensorRow{
@@ -153,8 +153,7 @@ var samRows = func() []table.TensorRow {
 
 var samDims = shape.Table{"s_embd": "@vision.sam.embedding_length", "s_head": "s_embd / @vision.sam.head_count"}
 
-// samShapes have two lengths of relative positions: those of window-attention layers, and those of full-attention
-// layers.
+// samShapes: tables of relative positions have one length in window-attention layers, another in full-attention layers.
 var samShapes = shape.Table{
 	"v.sam.pos_embd": "s_embd, ?cells, ?cells, 1", "v.sam.patch_embd": "16, 16, 3, s_embd",
 	"v.sam.patch_embd.bias":  "s_embd",
@@ -168,13 +167,13 @@ var samShapes = shape.Table{
 	"v.sam.net_2":  "3, 3, ?neck, ?net", "v.sam.net_3": "3, 3, ?net, v_embd", "v.view_seperator": "v_proj, 1",
 }
 
-// isSAMLayer reports whether the SAM model has a layer of the number.
+// isSAMLayer is the condition of the SAM model's layers.
 func isSAMLayer(l table.Layer) (bool, error) {
 	n, err := inSAM(l.View).Require("layers")
 	return l.Bid < n, err
 }
 
-// oneRow makes a matrix of a vector.
+// oneRow reshapes a vector to a matrix of one row.
 var oneRow = &table.Transform{Name: "one-row", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 	ne := s.NE()
 	if len(ne) != 1 {
@@ -183,8 +182,8 @@ var oneRow = &table.Transform{Name: "one-row", Forward: func(_ table.Layer, s ro
 	return rows.Reshape(s, []int64{ne[0], 1})
 }}
 
-// fourHeads is what the reference takes for the length of feed-forward layers, four times
-// the number of heads. Runtimes ask the tensors.
+// fourHeads writes feed_forward_length as the reference does, four times the number of heads. Runtimes use the tensors'
+// dimensions.
 func fourHeads(c *config.View) (gguf.Value, bool, error) {
 	n, err := inCLIP(c).Require("heads")
 	if err == nil && (n < 0 || n > 1<<20) {

@@ -15,8 +15,8 @@ import (
 	"ggforge/arch/table"
 )
 
-// all lists the tables; a class belongs to one of them. Those with hundreds of rows are made
-// when they are asked for: few commands that start do that.
+// all lists the tables; a class belongs to one of them. Tables with hundreds of rows are built on demand, since few
+// commands need them.
 var all = sync.OnceValue(func() []*table.Arch {
 	return []*table.Arch{
 		pixtral, qwen2VL, qwen25VL, qwen3VL, pplxDecider, vllmD3,
@@ -36,5 +36,5 @@ var all = sync.OnceValue(func() []*table.Arch {
 // All returns the tables of all encoders.
 func All() []*table.Arch { return all() }
 
-// name is the architecture of all files of encoders.
+// name is general.architecture of all mmproj files.
 const name = "clip"

@@ -9,7 +9,7 @@ import (
 	"ggforge/gguf"
 )
 
-// gemma3 is a SigLIP model whose patches are pooled to a fixed number.
+// gemma3 is Gemma 3's vision encoder: a SigLIP model whose patches are pooled to a fixed number.
 var gemma3 = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Gemma3ForConditionalGeneration"},

@@ -28,7 +28,7 @@ func gemma3n() *table.Arch {
 			vision(
 				table.Row{Key: keyImageSize, Derive: gemma3nSize, Facts: config.ProcessorFiles},
 				table.Row{Key: keyPatchSize, Derive: gemma3nPatch, Facts: config.ProcessorFiles},
-				// nobody asks for them
+				// not read by runtimes
 				table.Row{Key: keyFF, Derive: gemma3nWidth}, table.Row{Key: keyBlocks, Const: gguf.Uint32(128)},
 				uint32Row(keyHeads, inVision, "num_attention_heads", 8),
 				table.Row{Key: "vision.image_mean", Const: gguf.Float32s([]float32{0, 0, 0})},
@@ -61,7 +61,7 @@ func gemma3n() *table.Arch {
 			{Key: "sscp_conv_eps", In: inAudio, Values: []string{"0.001"}},
 			{Key: "sscp_conv_stride_size", In: inAudio, Values: []string{"[[2 2] [2 2]]"}},
 		},
-		// The tables of tokens are as long as their tensors.
+		// The sizes of token tables follow from their tensors.
 		Unused: []string{"vision_config.model_type", "vision_config.label_names", "vision_config.num_classes",
 			"vision_config.vocab_size", "vision_config.vocab_offset",
 			"audio_config.model_type", "audio_config.conf_attention_invalid_logits_value",
@@ -134,7 +134,7 @@ const (
 	gemma3nSub   = "model.audio_tower.subsample_conv_projection."
 )
 
-// mobileNet are the blocks of each stage of mobilenetv5_300m_enc.
+// mobileNet has the blocks of each stage of mobilenetv5_300m_enc.
 var mobileNet = [][]string{
 	strings.Fields("edge edge edge"),
 	strings.Fields("ib35 ib5 ib3 ib5 ib3"),
@@ -142,9 +142,8 @@ var mobileNet = [][]string{
 	strings.Fields("ib55" + strings.Repeat(" att ib", 19)),
 }
 
-// mobileNetParts are the tensors of a kind of block and their dimensions: in and out are
-// its channels, ?e those between, ?q and ?k those of queries and keys, which the blocks
-// of a stage share.
+// mobileNetParts has the tensors of each kind of block and their dimensions: in and out are its channels, ?e the
+// expanded channels, ?q and ?k the widths of queries and keys, equal in the blocks of a stage.
 var mobileNetParts = map[string]shape.Table{
 	"edge": {"conv_exp.weight": "3, 3, in, ?e", "bn1.weight": "?e", "conv_pwl.weight": "1, 1, ?e, out",
 		"bn2.weight": "out"},
@@ -168,12 +167,12 @@ var (
 		"attn.output.proj.weight": "1, 1, ?q, out", "layer_scale.gamma": "1, 1, out | out"}
 )
 
-// startKernel is a convolution of each channel before a bottleneck.
+// startKernel is a depthwise convolution before a bottleneck.
 func startKernel(side string) shape.Table {
 	return shape.Table{"dw_start.conv.weight": side + ", " + side + ", 1, in", "dw_start.bn.weight": "in"}
 }
 
-// midKernel is a convolution of each channel inside a bottleneck.
+// midKernel is a depthwise convolution inside a bottleneck.
 func midKernel(side string) shape.Table {
 	return shape.Table{"dw_mid.conv.weight": side + ", " + side + ", 1, ?e", "dw_mid.bn.weight": "?e"}
 }
@@ -228,8 +227,7 @@ func mobileNetShapes() shape.Table {
 	return t
 }
 
-// channelsAsImage gives a vector of one number for each channel the dimensions of an image, [1, channels, 1, 1] in the
-// checkpoint's order.
+// channelsAsImage reshapes a vector of channels to an image, [1, channels, 1, 1] in the checkpoint's order.
 var channelsAsImage = &table.Transform{Name: "picture",
 	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()
@@ -239,8 +237,7 @@ var channelsAsImage = &table.Transform{Name: "picture",
 		return rows.Reshape(s, []int64{1, 1, ne[0], 1})
 	}}
 
-// scaleOfPicture is channelsAsImage for factors, which runtimes multiply images by. The reference leaves them a
-// vector, with which the runtime fails.
+// scaleOfPicture is channelsAsImage for layer scales. The reference writes a vector, with which the runtime fails.
 var scaleOfPicture = &table.Transform{Name: "picture",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		if l.Options.Reference {
@@ -249,7 +246,7 @@ var scaleOfPicture = &table.Transform{Name: "picture",
 		return channelsAsImage.Forward(l, s)
 	}}
 
-// gemma3nSize is the side of the image.
+// gemma3nSize writes the side of the image.
 func gemma3nSize(c *config.View) (gguf.Value, bool, error) {
 	n, err := gemma3nSide(c)
 	return table.Uint32Of(n, true, err)
@@ -262,7 +259,7 @@ func gemma3nSide(c *config.View) (int64, error) {
 	return c.Processor().Sub("size").Require("height")
 }
 
-// gemma3nPatch is the side divided by the number of tokens, as the reference has it.
+// gemma3nPatch writes the side divided by the number of tokens, as the reference does.
 func gemma3nPatch(c *config.View) (gguf.Value, bool, error) {
 	n, err := gemma3nSide(c)
 	if err != nil {
@@ -279,7 +276,7 @@ func gemma3nPatch(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(n/tokens, true, nil)
 }
 
-// gemma3nWidth is four times a width that published configurations do not have.
+// gemma3nWidth writes four times intermediate_size, which published configurations lack.
 func gemma3nWidth(c *config.View) (gguf.Value, bool, error) {
 	n, err := intOr(c.Vision(), "intermediate_size", 2048)
 	if err == nil && n > math.MaxInt32 {

@@ -10,8 +10,7 @@ import (
 	"ggforge/gguf"
 )
 
-// glm4VOf is the vision encoder of GLM models: two frames at a time, layers with a gate, and a merger that has a
-// gate, too.
+// glm4VOf returns the table of a GLM vision encoder: two frames per patch, layers with gated FFNs, and a gated merger.
 func glm4VOf(kind string, classes []string, list ...table.Row) *table.Arch {
 	return &table.Arch{
 		Name:       name,
@@ -75,7 +74,7 @@ var (
 		table.Row{Key: "vision.image_max_pixels", Derive: pixelsOfTokens("max_image_tokens")})
 )
 
-// pixelsOfTokens are as many pixels as a number of tokens has in a single frame.
+// pixelsOfTokens writes the number of pixels of a number of tokens, in a single frame.
 func pixelsOfTokens(key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		p := c.Processor()
@@ -99,7 +98,7 @@ func pixelsOfTokens(key string) table.Derive {
 	}
 }
 
-// exaone45 is Qwen2.5-VL's model with fewer keys than queries.
+// exaone45 is Qwen2.5-VL's encoder with GQA.
 var exaone45 = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Exaone4_5_ForConditionalGeneration"},

@@ -10,7 +10,8 @@ import (
 	"ggforge/gguf"
 )
 
-// Granite Speech: a conformer that is trained to spell, then a few queries that look at each window of the audio.
+// Granite Speech: a conformer trained on characters (CTC), then a Q-Former with a few queries for each window of the
+// audio.
 
 var inEncoder table.In = func(c *config.View) config.Object { return c.Sub("encoder_config") }
 
@@ -72,7 +73,7 @@ func graniteSpeechOf(class string, list ...table.Row) *table.Arch {
 			{HF: l + "conv.norm", GGUF: g + "norm_conv", Bias: table.NeedBias},
 			{HF: l + "conv.up_conv", GGUF: g + "conv_pw1", Bias: table.NeedBias, Transform: oneFrame, Type: always32},
 			{HF: l + "conv.depth_conv.conv", GGUF: g + "conv_dw", Transform: eachChannel, Type: always32},
-			// the reference has a name that no runtime asks for
+			// the reference's name is not the one that runtimes load
 			batchNorm(l+"conv.batch_norm", g+"conv_norm", notCompatReference),
 			batchNorm(l+"conv.batch_norm", g+"conv_norm_var", compatReference),
 			{HF: l + "conv.down_conv", GGUF: g + "conv_pw2", Bias: table.NeedBias, Transform: oneFrame, Type: always32},
@@ -102,7 +103,7 @@ func graniteSpeechOf(class string, list ...table.Row) *table.Arch {
 	}
 }
 
-// isQueryLayer reports whether the queries have a layer of the number.
+// isQueryLayer is the condition of the Q-Former's layers.
 func isQueryLayer(l table.Layer) (bool, error) {
 	n, err := inProjector(l.View).Require("num_hidden_layers")
 	return l.Bid < n, err
@@ -114,7 +115,7 @@ var (
 		table.Row{Key: "audio.feature_layer", Derive: catLayers})
 )
 
-// catLayers are the layers whose states come next to those of the last one.
+// catLayers writes the layers whose outputs are concatenated with the last one's.
 func catLayers(c *config.View) (gguf.Value, bool, error) {
 	const key = "cat_hidden_layers"
 	o := inEncoder(c)

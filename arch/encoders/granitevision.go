@@ -15,8 +15,9 @@ import (
 
 var inQFormer table.In = func(c *config.View) config.Object { return c.Sub("qformer_config") }
 
-// graniteVision is a SigLIP model of which several layers go into the language model, each by way of a projector: a
-// few queries that look at each window of the image. Projectors are numbered by the layers that they go to.
+// graniteVision is a SigLIP model; projectors take the outputs of several of its layers into layers of the language
+// model. Each is a Q-Former with a few queries for each window of the image. Projectors are in the order of their
+// target layers.
 var graniteVision = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Granite4VisionForConditionalGeneration"},
@@ -60,8 +61,7 @@ var graniteVision = &table.Arch{
 	})},
 }
 
-// graniteProjectors returns the projectors, with the layers of the vision encoder counted from the
-// beginning.
+// graniteProjectors returns the projectors, with non-negative numbers of vision encoder layers.
 func graniteProjectors(c *config.View) ([]parts.Projector, error) {
 	n, ok, err := c.Text().Int("num_hidden_layers")
 	if err == nil && (!ok || n < 0 || n > config.MaxBlocks) {
@@ -98,8 +98,7 @@ func graniteProjectors(c *config.View) ([]parts.Projector, error) {
 	return list, nil
 }
 
-// projectorNumber returns the number of a projector of a kind in the file, given that in
-// the checkpoint.
+// projectorNumber maps the number of a projector of a kind in the checkpoint to its number in the file.
 func projectorNumber(spatial bool) func(*config.View, int64) (int64, error) {
 	return func(c *config.View, n int64) (int64, error) {
 		list, err := graniteProjectors(c)
@@ -120,7 +119,7 @@ func isProjector(l table.Layer) (bool, error) {
 	return l.Bid < int64(len(list)), err
 }
 
-// projectedLayers are the layers of the vision encoder that projectors read, one for each.
+// projectedLayers writes the vision encoder layer of each projector.
 func projectedLayers(c *config.View) (gguf.Value, bool, error) {
 	list, err := graniteProjectors(c)
 	seen := make([]int32, len(list))
@@ -130,7 +129,7 @@ func projectedLayers(c *config.View) (gguf.Value, bool, error) {
 	return gguf.Int32s(seen), err == nil, err
 }
 
-// spatialOffsets returns for each projector the index of the one of four neighbours that it takes, -1 for all of them.
+// spatialOffsets writes for each projector the index of its patch among four neighbours, -1 for all four.
 func spatialOffsets(c *config.View) (gguf.Value, bool, error) {
 	list, err := graniteProjectors(c)
 	offsets := make([]int32, len(list))
@@ -142,8 +141,7 @@ func spatialOffsets(c *config.View) (gguf.Value, bool, error) {
 	return gguf.Int32s(offsets), err == nil, err
 }
 
-// windowSide returns the number of queries (0), or of patches (1), in each direction of a
-// window.
+// windowSide returns the number of queries (0) or patches (1) along a side of a window.
 func windowSide(i int) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		const key = "downsample_rate"
@@ -167,8 +165,7 @@ func windowSide(i int) table.Derive {
 	}
 }
 
-// pinpoints are the sizes that images are brought to, width and height of each; in config.json the height comes
-// first.
+// pinpoints writes the sizes that images are resized to, as width, height; config.json has the height first.
 func pinpoints(c *config.View) (gguf.Value, bool, error) {
 	const key = "image_grid_pinpoints"
 	sizes, _, err := c.IntLists(key)

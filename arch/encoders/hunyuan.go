@@ -8,8 +8,8 @@ import (
 	"ggforge/rows"
 )
 
-// hunyuanVL is HunyuanOCR's vision encoder: layers over images of any size, then two convolutions that join
-// neighbours. Tokens for the beginning and the end of an image and for the end of a row belong to it. Source:
+// hunyuanVL is HunyuanOCR's vision encoder: layers over images of any size, then two convolutions that merge
+// neighbours. The file has embeddings for the begin and end of an image and for the end of a row. Source:
 // HunyuanVLVisionModel of the reference.
 var hunyuanVL = &table.Arch{
 	Name:       name,
@@ -67,7 +67,7 @@ var hunyuanVL = &table.Arch{
 	}},
 }
 
-// dropFirstRow leaves out the first row of positions, that of a token for the class.
+// dropFirstRow drops the first row of the position embeddings, which is the class token's.
 var dropFirstRow = &table.Transform{Name: "without-first",
 	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()

@@ -9,7 +9,7 @@ import (
 	"ggforge/gguf"
 )
 
-// idefics3 is a SigLIP model whose neighbouring patches are joined.
+// idefics3 is Idefics 3's and SmolVLM's vision encoder: a SigLIP model whose neighbouring patches are merged.
 var idefics3 = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Idefics3ForConditionalGeneration", "SmolVLMForConditionalGeneration"},
@@ -27,7 +27,7 @@ var idefics3 = &table.Arch{
 	Shapes: shape.Rules{Tensors: shape.Table{"mm.model.fc": "v_shuffled, v_proj"}},
 }
 
-// longestEdge is the size that images are brought to before they are cut.
+// longestEdge writes the size that images are resized to before they are cut into tiles.
 func longestEdge(c *config.View) (gguf.Value, bool, error) {
 	n, ok, err := c.Processor().Sub("size").Int("longest_edge")
 	if err == nil && !ok {

@@ -10,8 +10,7 @@ import (
 	"ggforge/gguf"
 )
 
-// internVL is the model of InternVL's checkpoints as their own code saves them. They
-// name its class in vision_config.
+// internVL is InternVL's vision encoder, as InternVL's own code saves it. vision_config has its class.
 var internVL = &table.Arch{
 	Name:       name,
 	Classes:    []string{"InternVisionModel"},
@@ -69,7 +68,7 @@ var internVL = &table.Arch{
 	}},
 }
 
-// firstOf is a number, or the first one of a list.
+// firstOf writes a number, or the first element of a list of equal numbers.
 func firstOf(key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		v := c.Vision()
@@ -89,7 +88,7 @@ func firstOf(key string) table.Derive {
 	}
 }
 
-// tileLimit is a limit of the parts that an image is cut into.
+// tileLimit writes a limit of the number of tiles of an image.
 func tileLimit(key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		n, ok, err := c.Int(key)

@@ -11,8 +11,8 @@ import (
 	"ggforge/gguf"
 )
 
-// janus is Janus Pro's vision encoder, a SigLIP model; what it draws with is no part of
-// the file. Source: JanusProVisionModel of the reference.
+// janus is Janus Pro's vision encoder, a SigLIP model; the image generation parts are dropped. Source:
+// JanusProVisionModel of the reference.
 var janus = &table.Arch{
 	Name:       name,
 	Classes:    []string{"JanusForConditionalGeneration"},
@@ -36,7 +36,7 @@ var janus = &table.Arch{
 	Shapes: shape.Rules{Tensors: shape.Table{"mm.0": "v_embd, ?between", "mm.1": "?between, v_proj"}},
 }
 
-// renameSuffix returns rows of which the one whose name ends in old ends in name.
+// renameSuffix returns rows with the suffix old of a name replaced by name.
 func renameSuffix(old, name string, list []table.TensorRow) []table.TensorRow {
 	for i, r := range list {
 		if n := len(r.HF) - len(old); n >= 0 && r.HF[n:] == old {
@@ -46,8 +46,7 @@ func renameSuffix(old, name string, list []table.TensorRow) []table.TensorRow {
 	return list
 }
 
-// widthOfRatio is the width inside of layers, or that of layers times a ratio, rounded
-// half to even.
+// widthOfRatio writes the FFN width: from its key, else hidden_size times a ratio, rounded half to even.
 func widthOfRatio(c *config.View) (gguf.Value, bool, error) {
 	o := c.Vision()
 	n, ok, err := o.Int("intermediate_size")

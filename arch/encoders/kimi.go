@@ -12,7 +12,7 @@ import (
 	"ggforge/rows"
 )
 
-// moonViT are the tensors of Moonshot's model, which knows images of all sizes.
+// moonViT are the rows of Moonshot's MoonViT, for images of any size.
 var moonViT = []table.TensorRow{
 	{HF: "vision_tower.patch_embed.proj", GGUF: "v.patch_embd", Bias: table.NeedBias, Type: kernelType},
 	{HF: "vision_tower.encoder.blocks.{bid}.norm0", GGUF: "v.blk.{bid}.ln1", Bias: table.NeedBias},
@@ -23,7 +23,7 @@ var moonViT = []table.TensorRow{
 	{HF: "vision_tower.encoder.final_layernorm", GGUF: "v.post_ln", Bias: table.NeedBias},
 }
 
-// moonShapes are its projectors: the widths between the two matrices differ.
+// moonShapes are the shapes of moonViT and its projectors, whose inner widths differ.
 var moonShapes = shape.Table{"v.position_embd": "v_embd, ?positions", "mm.input_norm": "v_embd",
 	"mm.1": "v_shuffled, ?between", "mm.2": "?between, v_proj"}
 
@@ -59,7 +59,7 @@ var flatGrid = &table.Transform{Name: "flat-grid", Forward: func(_ table.Layer, 
 	return rows.Reshape(s, []int64{ne[0], ne[1] * ne[2]})
 }}
 
-// kimiK25 also knows videos, a part that no runtime has.
+// kimiK25 also supports videos; runtimes do not.
 var kimiK25 = &table.Arch{
 	Name:       name,
 	Classes:    []string{"KimiK25ForConditionalGeneration", "Glm5vForConditionalGeneration"},
@@ -93,7 +93,7 @@ var kimiK25 = &table.Arch{
 	Shapes: shape.Rules{Tensors: shape.Merge(moonShapes, shape.Table{"v.position_embd": "v_embd, ?columns, ?rows"})},
 }
 
-// whole is a row whose key the reference writes without the architecture's name.
+// whole returns the row with a key without the architecture's prefix, as the reference writes it.
 func whole(r table.Row) table.Row {
 	r.Whole = true
 	return r
@@ -131,7 +131,7 @@ func kimiMerge(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(list[0], true, nil)
 }
 
-// kimiPixels is how many pixels a number of patches has.
+// kimiPixels writes the number of pixels of a number of patches.
 func kimiPixels(key string, patches int64) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		n := patches
@@ -149,9 +149,8 @@ func kimiPixels(key string, patches int64) table.Derive {
 	}
 }
 
-// splitRope2D reorders queries and keys of a joined projection. Within a head, groups of
-// four rows have pairs that rotate by the column and by the row of a patch: all of the
-// first, in halves, come before all of the second.
+// splitRope2D reorders Q and K of a joined projection. A head has groups of four rows: a pair rotated by the column of
+// a patch and a pair rotated by its row. The result has all rows for columns, in halves, then all rows for rows.
 var splitRope2D = &table.Transform{Name: "split-rope-2d",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		heads, err := intOr(l.Vision(), "num_attention_heads", 16)

@@ -17,8 +17,8 @@ import (
 
 var inLFM table.In = func(c *config.View) config.Object { return c.Sub("encoder") }
 
-// fastConformer are the tensors of NeMo's encoder. Convolutions over the spectrum leave
-// an eighth of its frames.
+// fastConformer are the rows of NeMo's FastConformer. Its convolutions over the spectrum reduce the frames to an
+// eighth.
 func fastConformer() []table.TensorRow {
 	const c, l, g = "conformer.pre_encode.conv.", "conformer.layers.{bid}.", "a.blk.{bid}."
 	var list []table.TensorRow
@@ -58,8 +58,7 @@ func fastConformer() []table.TensorRow {
 	}...)
 }
 
-// channelsAsPlane gives a vector of one number for each channel two dimensions of 1 before it, as biases are added to
-// images of spectra.
+// channelsAsPlane reshapes a bias per channel to [channels, 1, 1], for images of spectra.
 var channelsAsPlane = &table.Transform{Name: "plane", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 	ne := s.NE()
 	if len(ne) != 1 {
@@ -86,11 +85,11 @@ var fastConformerShapes = shape.Table{
 	"a.blk.{bid}.conv_pw2":  "a_embd, a_embd",
 }
 
-// lfmAdapterShapes are those of the adapter of both.
+// lfmAdapterShapes are the dimensions of the adapter.
 var lfmAdapterShapes = shape.Table{"mm.a.mlp.0": "a_embd", "mm.a.mlp.1": "a_embd, ?a_between",
 	"mm.a.mlp.3": "?a_between, a_proj"}
 
-// fastConformerExpect are settings that runtimes know one value of.
+// fastConformerExpect are settings with one value in runtimes.
 func fastConformerExpect(in table.In) []table.Expect {
 	return []table.Expect{
 		{Key: "subsampling", In: in, Values: []string{"dw_striding"}},
@@ -106,8 +105,7 @@ func fastConformerExpect(in table.In) []table.Expect {
 	}
 }
 
-// fastConformerUnused are settings of training, and those that the tensors show, of a
-// part of the configuration.
+// fastConformerUnused are settings of training, and settings that follow from the tensors.
 func fastConformerUnused(part string) []string {
 	var list []string
 	for _, key := range []string{"dropout", "dropout_att", "dropout_emb", "dropout_pre_encoder", "ff_expansion_factor",
@@ -137,7 +135,7 @@ var lfm2Audio = &table.Arch{
 	Classes:    []string{"Lfm2AudioForConditionalGeneration"},
 	Encoder:    encoderOf(inLFM),
 	BlockCount: layers(inLFM, blockKeys...),
-	// No runtime asks for the width of the FFNs, for which files have that of the layers.
+	// The file has the layers' width as feed_forward_length, which runtimes do not read.
 	Metadata: slices.Concat([]table.Row{{Key: gguf.KeyFileType}},
 		fastConformerRows(inLFM, required(uint32Row("", inLFM, "d_model", 0))), []table.Row{
 			projector("lfm2a"), required(uint32Row(keyMels, inLFM, "feat_in", 0)),
@@ -207,7 +205,7 @@ var d1Omni = &table.Arch{
 		shape.Table{"mm.a.mlp.4": "a_proj", "mm.a.mlp.5": "a_proj, ?a_low", "mm.a.mlp.6": "?a_low, a_proj"})},
 }
 
-// forLayersOf returns rows of which those for layers are there for as many as a part has.
+// forLayersOf restricts rows with {bid} to the number of layers of an encoder.
 func forLayersOf(in table.In, list []table.TensorRow) []table.TensorRow {
 	list = slices.Clone(list)
 	for i := range list {

@@ -11,8 +11,7 @@ import (
 	"ggforge/rows"
 )
 
-// siglipNames are the names that versions of the transformers library gave a SigLIP
-// model.
+// siglipNames unify the names of SigLIP tensors in versions of the transformers library.
 var siglipNames = []table.Rename{
 	{Prefix: "vision_tower.vision_model.", With: "vision_tower."},
 	{Prefix: "model.vision_tower.vision_model.", With: "vision_tower."},
@@ -20,7 +19,7 @@ var siglipNames = []table.Rename{
 	{Prefix: "model.multi_modal_projector.", With: "multi_modal_projector."},
 }
 
-// lfm2VL is a SigLIP 2 model for images of all sizes.
+// lfm2VL is LFM2-VL's vision encoder, a SigLIP 2 model for images of any size.
 var lfm2VL = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Lfm2VlForConditionalGeneration"},
@@ -55,8 +54,8 @@ func patched(list []table.TensorRow, t *table.Transform) []table.TensorRow {
 	return list
 }
 
-// kernelOfPatches makes a convolution of a matrix over patches, [out, height*width*3],
-// with the channels innermost; biases stay as they are.
+// kernelOfPatches turns a matrix over patches, [out, height*width*3], channels innermost, into a convolution kernel;
+// biases are unchanged.
 var kernelOfPatches = &table.Transform{Name: "kernel-of-patches",
 	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()
@@ -78,7 +77,7 @@ var kernelOfPatches = &table.Transform{Name: "kernel-of-patches",
 		return rows.Reshape(s, []int64{side, side, 3, ne[1]})
 	}}
 
-// intSqrt is the integer whose square is n, or the next one below.
+// intSqrt returns the square root of n, rounded down.
 func intSqrt(n int64) int64 {
 	r := int64(0)
 	for (r+1)*(r+1) <= n {
@@ -87,8 +86,8 @@ func intSqrt(n int64) int64 {
 	return r
 }
 
-// layersUpToFeature is the number of layers up to the one whose states are taken, counted from
-// the last one.
+// layersUpToFeature returns the number of layers up to the one whose output is used; negative keys count from the last
+// layer.
 func layersUpToFeature(c *config.View) (gguf.Value, bool, error) {
 	n, err := c.Vision().Require(blockKeys...)
 	if err != nil {
@@ -106,7 +105,7 @@ func layersUpToFeature(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(n+last+1, true, err)
 }
 
-// resample is how images are brought to a size.
+// resample writes the name of the resize filter.
 func resample(c *config.View) (gguf.Value, bool, error) {
 	n, ok, err := c.Processor().Int("resample")
 	if !ok || err != nil {
@@ -119,7 +118,7 @@ func resample(c *config.View) (gguf.Value, bool, error) {
 	return gguf.String(s), err == nil, err
 }
 
-// cohere2Vision is a SigLIP model over tiles.
+// cohere2Vision is Cohere's vision encoder, a SigLIP model over tiles.
 var cohere2Vision = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Cohere2VisionForConditionalGeneration"},

@@ -48,7 +48,7 @@ var llama4 = &table.Arch{
 	},
 }
 
-// notCompatReference and compatReference choose the name of the norm before the FFN. The reference gives it that of
-// Gemma 4's norm after attention, which has the same name in checkpoints; runtimes then take it for that norm.
+// notCompatReference and compatReference choose the name of the norm before the FFN. The reference uses the name of
+// Gemma 4's norm after attention, which has the same name in checkpoints, and runtimes then apply it there.
 func notCompatReference(l table.Layer) (bool, error) { return !l.Options.Reference, nil }
 func compatReference(l table.Layer) (bool, error)    { return l.Options.Reference, nil }

@@ -11,12 +11,11 @@ import (
 	"ggforge/rows"
 )
 
-// miniCPMV46 is a SigLIP model in the middle of which four neighbours become one, after
-// attention among them; the projector does that once more. Models of four patches in
-// one (downsample_mode 4x) go without the first step.
+// miniCPMV46 is a SigLIP model that merges four neighbouring patches in the middle, after attention among them, and
+// again in the projector. With downsample_mode 4x it has the second step only.
 var miniCPMV46 = miniCPMV("MiniCPMV4_6ForConditionalGeneration", "minicpmv4_6", inProc)
 
-// miniCPMV47 is the same, with the embeddings of the tokens that are between the parts of an image.
+// miniCPMV47 is miniCPMV46 with the embeddings of the tokens between the tiles of an image.
 var miniCPMV47 = func() *table.Arch {
 	t := miniCPMV("MiniCPMV4_7ForConditionalGeneration", "minicpmv4_7", inProc, inRoot)
 	t.Encoder.Facts = []config.Source{config.TileTokens}
@@ -29,8 +28,7 @@ var miniCPMV47 = func() *table.Arch {
 	return t
 }()
 
-// miniCPMV is the table of both; modes are where the mode may be, the first one that
-// has it counts.
+// miniCPMV returns the table of either; modes are the objects that may have downsample_mode, the first one wins.
 func miniCPMV(class, kind string, modes ...table.In) *table.Arch {
 	m := modeIn(modes)
 	fourTimes := func(l table.Layer) (bool, error) {
@@ -69,7 +67,7 @@ func miniCPMV(class, kind string, modes ...table.In) *table.Arch {
 	}
 }
 
-// resamplerRows are the tensors of the two steps; the first is there where a condition says so.
+// resamplerRows are the rows of the two merging steps, the first under a condition.
 func resamplerRows(merging table.Cond) []table.TensorRow {
 	return []table.TensorRow{
 		{HF: "model.vision_tower.vit_merger.layer_norm1", GGUF: "v.vit_merger.ln1", Bias: table.NeedBias, If: merging},
@@ -118,7 +116,7 @@ func (m modeIn) merge(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(n, true, err)
 }
 
-// tileRows takes the embeddings of the tokens between the parts of an image.
+// tileRows takes the embeddings of the tokens between the tiles of an image.
 var tileRows = &table.Transform{Name: "tile-marks", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 	ne := s.NE()
 	ids := make([]int64, len(config.TileMarks))
@@ -133,7 +131,7 @@ var tileRows = &table.Transform{Name: "tile-marks", Forward: func(l table.Layer,
 	return rows.Gather(s, []int64{ne[0], int64(len(ids))}, func(i int64) int64 { return ids[i] })
 }}
 
-// sliceSize is the side of the parts that an image is cut into; that in config.json is of the grid of positions.
+// sliceSize writes the side of the tiles of an image; image_size in config.json is the size of the position grid.
 func sliceSize(c *config.View) (gguf.Value, bool, error) {
 	n, ok, err := c.Processor().Int("scale_resolution")
 	if err == nil && !ok {
@@ -142,7 +140,7 @@ func sliceSize(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(n, true, err)
 }
 
-// insertLayer is the layer after which patches become fewer.
+// insertLayer writes the layer after which patches are merged.
 func insertLayer(c *config.View) (gguf.Value, bool, error) {
 	const key = "insert_layer_id"
 	n, ok, err := c.Int(key)

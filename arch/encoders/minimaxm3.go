@@ -11,8 +11,8 @@ import (
 	"ggforge/rows"
 )
 
-// miniMaxM3 is the vision encoder of MiniMax M3: positions have three axes, and a projector
-// comes before the neighbours are joined. Source: MiniMaxM3VisionModel of the reference.
+// miniMaxM3 is the vision encoder of MiniMax M3: RoPE has three axes, and the projector runs before neighbours are
+// merged. Source: MiniMaxM3VisionModel of the reference.
 var miniMaxM3 = &table.Arch{
 	Name:       name,
 	Classes:    []string{"MiniMaxM3SparseForConditionalGeneration"},
@@ -44,7 +44,7 @@ var miniMaxM3 = &table.Arch{
 	}},
 }
 
-// miniMaxMerge is how many neighbours in a row become one.
+// miniMaxMerge writes the number of merged patches per direction.
 func miniMaxMerge(c *config.View) (gguf.Value, bool, error) {
 	n, err := intOr(c.Vision().Sub("img_token_compression_config"), "spatial_merge_size", 2)
 	return table.Uint32Of(n, true, err)
@@ -60,9 +60,8 @@ func withAxesGrouped(list []table.TensorRow) []table.TensorRow {
 	return list
 }
 
-// groupByAxis reorders queries or keys. In a head of the checkpoint, the first halves of
-// what the three axes rotate come before all second halves; in the file both halves of
-// an axis come together. What is left at the end does not rotate.
+// groupByAxis reorders Q or K. A head in the checkpoint has the first halves of the three axes, then the second halves;
+// in the file the two halves of an axis are adjacent. The remaining dimensions have no RoPE.
 var groupByAxis = &table.Transform{Name: "axes-together",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		heads, err := l.Vision().Require("num_attention_heads")
@@ -70,7 +69,7 @@ var groupByAxis = &table.Transform{Name: "axes-together",
 			return nil, err
 		}
 		ne := s.NE()
-		const dim = 80 // the only one that runtimes have
+		const dim = 80 // the only head size that runtimes support
 		if len(ne) > 2 || heads < 1 || ne[len(ne)-1] != heads*dim {
 			return nil, fault.Errorf(fault.Unsupported, "dimensions %s, want %d heads of %d",
 				gguf.Shape(ne), heads, dim)

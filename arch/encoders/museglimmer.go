@@ -12,8 +12,8 @@ import (
 	"ggforge/rows"
 )
 
-// museGlimmer is the vision encoder of Meta's Muse Glimmer; it takes two frames of a video at a time, the frame of an
-// image twice. Source: MuseGlimmerVisionModel of the reference.
+// museGlimmer is the vision encoder of Meta's Muse Glimmer; a patch has two frames of a video, or the image twice.
+// Source: MuseGlimmerVisionModel of the reference.
 var museGlimmer = &table.Arch{
 	Name:       name,
 	Classes:    []string{"MuseGlimmerForConditionalGeneration"},
@@ -53,7 +53,8 @@ var museGlimmer = &table.Arch{
 		"mm.1": "?first, ?second", "mm.2": "?second, v_proj"}},
 }
 
-// museLayers is the number of layers. Runtimes know which of them have full attention: every fourth one and the last.
+// museLayers returns the number of layers. Full attention in every fourth layer and in the last one is built into
+// runtimes.
 func museLayers(c *config.View) (int64, error) {
 	const key = "layer_types"
 	n, err := c.Vision().Require(blockKeys...)
@@ -84,7 +85,7 @@ func museLayers(c *config.View) (int64, error) {
 	return n, nil
 }
 
-// museSize is the side of an image of as many merged patches as the grid of positions has rows.
+// museSize writes the side of an image with as many merged patches as the position grid has rows.
 func museSize(c *config.View) (gguf.Value, bool, error) {
 	size := int64(1)
 	for _, key := range []string{"pos_emb_height", "patch_size", "merge_size"} {
@@ -100,8 +101,8 @@ func museSize(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(size, true, nil)
 }
 
-// sumFrames makes one convolution of a matrix over patches of two frames,
-// [out, 2*3*height*width]: the sum of both.
+// sumFrames turns a matrix over patches of two frames, [out, 2*3*height*width], into one convolution kernel, the sum
+// over both frames.
 var sumFrames = &table.Transform{Name: "frames-together",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()

@@ -12,8 +12,8 @@ import (
 	"ggforge/gguf"
 )
 
-// nemotronOmni is that of Nemotron 3.5 Super VL, for images of all sizes and for two frames at a time. Its tensors
-// have RADIO's names, or those of the transformers library.
+// nemotronOmni is the RADIO encoder of Nemotron 3.5 Super VL, for images of any size and pairs of frames. Its tensors
+// have RADIO's names, or the transformers library's.
 var nemotronOmni = &table.Arch{
 	Name:       name,
 	Classes:    []string{"NemotronH_Omni_Reasoning_V3"},
@@ -75,7 +75,7 @@ var nemotronOmni = &table.Arch{
 		shape.Table{"v.position_embd": "v_embd, ?positions", "v.patch_embd.weight.1": "v_patch, v_patch, 6, v_embd"})},
 }
 
-// omniWidth is the width inside of layers.
+// omniWidth writes the FFN width.
 func omniWidth(c *config.View) (gguf.Value, bool, error) {
 	width, err := c.Vision().Require("hidden_size")
 	if err != nil {
@@ -93,7 +93,7 @@ func omniWidth(c *config.View) (gguf.Value, bool, error) {
 	return gguf.Uint32(uint32(f)), true, nil
 }
 
-// omniPixels is a limit of the size of images, which files have in patches.
+// omniPixels writes a limit of the image size in pixels; processor files have it in patches.
 func omniPixels(key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		n, err := c.Processor().Require(key)
@@ -109,8 +109,7 @@ func omniPixels(key string) table.Derive {
 	}
 }
 
-// omniFused is the condition that tensors have RADIO's names, with one projection for
-// queries, keys and values.
+// omniFused is the condition that tensors have RADIO's names, with a joined QKV projection.
 func omniFused(l table.Layer) (bool, error) {
 	return l.Facts.Tensors == nil || slices.Contains(l.Facts.Tensors, radioGenerator+"pos_embed"), nil
 }

@@ -11,10 +11,9 @@ import (
 	"ggforge/gguf"
 )
 
-// Small models that read documents.
+// Vision encoders of small OCR models.
 
-// paddleOCR is a SigLIP model whose positions are interpolated. Its checkpoints name the
-// class in vision_config.
+// paddleOCR is PaddleOCR-VL's vision encoder, a SigLIP model with interpolated positions. vision_config has its class.
 var paddleOCR = &table.Arch{
 	Name:       name,
 	Classes:    []string{"PaddleOCRVisionModel"},
@@ -43,7 +42,7 @@ var paddleOCR = &table.Arch{
 		"mm.1": "4 * v_embd, 4 * v_embd", "mm.2": "4 * v_embd, v_proj"}},
 }
 
-// sideOfPixels is the side of the largest image, if that were a square.
+// sideOfPixels writes the side of a square image of max_pixels.
 func sideOfPixels(c *config.View) (gguf.Value, bool, error) {
 	n, err := c.Processor().Require("max_pixels")
 	if err == nil && (n < 0 || n > math.MaxUint32) {

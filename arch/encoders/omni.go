@@ -12,11 +12,11 @@ import (
 	"ggforge/rows"
 )
 
-// Qwen's vision and audio encoders. Their configurations are below thinker_config, those that speak have one of a
-// talker next to it. Positions of audio are sines and cosines, which checkpoints lack and files have. Source:
+// Vision and audio encoders of Qwen's Omni and ASR models. Their configurations are in thinker_config; models that
+// speak have a talker_config next to it. Audio positions are sinusoidal: files have them, checkpoints do not. Source:
 // Qwen25OmniModel and Qwen3OmniMmprojModel of the reference.
 
-// omniPositions are the positions of 30 seconds of audio.
+// omniPositions is the number of positions of 30 seconds of audio.
 var omniPositions = []table.ExtraTensor{{GGUF: "a.position_embd.weight",
 	Make: func(c *config.View) (rows.Source, error) {
 		const positions, widest = 1500, 1 << 16
@@ -43,8 +43,8 @@ func omniAudio() []table.Row {
 	})
 }
 
-// omniExpect are settings of the audio encoder that runtimes know one value of; window is the length of half a piece
-// of audio that the convolutions take at a time.
+// omniExpect are settings of the audio encoder with one value in runtimes; window is n_window, half the length of a
+// chunk of audio for the convolutions.
 func omniExpect(window string, list ...table.Expect) []table.Expect {
 	return append([]table.Expect{
 		{Key: "activation_function", In: inAudio, Values: []string{"gelu"}},
@@ -54,7 +54,7 @@ func omniExpect(window string, list ...table.Expect) []table.Expect {
 	}, list...)
 }
 
-// omniUnused are keys below thinker_config that mean nothing here.
+// omniUnused are keys in thinker_config without effect on the file.
 func omniUnused(lists ...[]string) []string {
 	var list []string
 	for _, key := range slices.Concat(lists...) {
@@ -67,7 +67,7 @@ func omniUnused(lists ...[]string) []string {
 	return list
 }
 
-// omniDrop leaves out what speaks and the language model.
+// omniDrop drops the talker and the language model.
 var omniDrop = slices.Concat(dropAll("of the language model", "thinker.model.", "thinker.lm_head."),
 	dropAll("of the part that speaks", "talker.", "token2wav.", "code2wav."), dropTextModel)
 
@@ -100,7 +100,7 @@ var qwen25Omni = &table.Arch{
 		"v.blk.{bid}.ffn_down": "?v_wide, v_embd"})},
 }
 
-// qwen25OmniVision are Qwen2.5-VL's tensors; queries, keys and values are apart.
+// qwen25OmniVision are Qwen2.5-VL's rows with separate Q, K and V.
 var qwen25OmniVision = slices.Concat(slices.DeleteFunc(slices.Clone(qwenVLRows),
 	func(r table.TensorRow) bool { return len(r.Split) == len(qkvThirds) }), qwen25VLFeedForward, []table.TensorRow{
 	{HF: "visual.blocks.{bid}.attn.q", GGUF: "v.blk.{bid}.attn_q", Bias: table.NeedBias},
@@ -108,8 +108,8 @@ var qwen25OmniVision = slices.Concat(slices.DeleteFunc(slices.Clone(qwenVLRows),
 	{HF: "visual.blocks.{bid}.attn.v", GGUF: "v.blk.{bid}.attn_v", Bias: table.NeedBias},
 })
 
-// qwen25OmniWidth is what files have for the width of the FFN: that of the layers where embed_dim says it, too. No
-// runtime asks for it.
+// qwen25OmniWidth writes feed_forward_length as the reference does: the layers' width if embed_dim is set. Runtimes do
+// not read it.
 func qwen25OmniWidth(c *config.View) (gguf.Value, bool, error) {
 	key := "intermediate_size"
 	if c.Vision().Present("embed_dim") {
@@ -172,7 +172,7 @@ var qwen3Omni = &table.Arch{
 	Shapes:  shape.Rules{Tensors: shape.Merge(qwen3VL.Shapes.Tensors, qwen3AudioShapes)},
 }
 
-// qwen3OmniVision are Qwen3-VL's tensors; mergers have other names.
+// qwen3OmniVision are Qwen3-VL's rows with other names of mergers.
 var qwen3OmniVision = slices.Concat(qwen3VLRows, []table.TensorRow{
 	{HF: "visual.merger.ln_q", GGUF: "v.post_ln", Bias: table.NeedBias},
 	{HF: "visual.merger.mlp.0", GGUF: "mm.0", Bias: table.NeedBias},
@@ -182,7 +182,7 @@ var qwen3OmniVision = slices.Concat(qwen3VLRows, []table.TensorRow{
 	{HF: "visual.deepstack.{bid}.mlp.2", GGUF: "v.deepstack.{bid}.fc2", Bias: table.NeedBias, If: isDeepstack},
 })
 
-// qwen3OmniNames are Qwen3-VL's names for the tensors below a prefix.
+// qwen3OmniNames rename tensors under a prefix to Qwen3-VL's names.
 func qwen3OmniNames(prefix string) []table.Rename {
 	return []table.Rename{{Prefix: prefix + "merger_list.", With: "visual.deepstack.{bid}.", Number: deepstackLayer},
 		{Prefix: prefix, With: "visual."}}

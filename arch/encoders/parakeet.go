@@ -8,8 +8,7 @@ import (
 	"ggforge/arch/table"
 )
 
-// parakeet are the tensors of a FastConformer as the transformers library names them, and
-// of a projector.
+// parakeet are the rows of a FastConformer, with the transformers library's names, and of a projector.
 var parakeet = slices.Concat(subsampling("sound_encoder.encoder.subsampling.layers."),
 	forLayersOf(inSoundConfig, []table.TensorRow{
 		{HF: "sound_encoder.encoder.feature_extractor.featurizer.fb", Exact: true, GGUF: "a.mel_filters"},
@@ -49,7 +48,7 @@ var parakeet = slices.Concat(subsampling("sound_encoder.encoder.subsampling.laye
 		{HF: "sound_projection.linear2", GGUF: "mm.a.mlp.2", Bias: table.MayBias},
 	}))
 
-// subsampling are the convolutions over the spectrum.
+// subsampling are the rows of the convolutions over the spectrum.
 func subsampling(hf string) []table.TensorRow {
 	var list []table.TensorRow
 	for _, i := range []int{0, 2, 3, 5, 6} {

@@ -13,7 +13,7 @@ import (
 	"ggforge/rows"
 )
 
-// What several families share.
+// Rows and transforms that several families share.
 
 // The parts of the configuration.
 var (
@@ -25,11 +25,11 @@ var (
 	inProjector table.In = func(c *config.View) config.Object { return c.Sub("projector_config") }
 )
 
-// blockKeys are the keys of a number of layers.
+// blockKeys are the keys for the number of layers.
 var blockKeys = []string{"n_layers", "num_hidden_layers", "n_layer", "num_layers", "depth", "layers", "encoder_layers",
 	"vt_num_hidden_layers"}
 
-// The keys that a table may have rows of its own for, see vision.
+// The keys whose rows a table may override, see vision.
 const (
 	keyImageSize = "vision.image_size"
 	keyPatchSize = "vision.patch_size"
@@ -61,8 +61,7 @@ var visionRows = []table.Row{
 	{Key: "vision.image_std", Derive: perChannel("image_std"), Facts: config.ProcessorFiles},
 }
 
-// vision returns visionRows, then rows; those whose key the former have, too, take the
-// place there.
+// vision returns visionRows, then rows; a row with the key of one of visionRows replaces it.
 func vision(list ...table.Row) []table.Row { return withRows(visionRows, list) }
 
 func withRows(begin, list []table.Row) []table.Row {
@@ -77,7 +76,7 @@ func withRows(begin, list []table.Row) []table.Row {
 	return begin
 }
 
-// textWidth is the width of the language model.
+// textWidth writes hidden_size of the language model.
 func textWidth(c *config.View) (gguf.Value, bool, error) {
 	n, ok, err := c.Text().Int("hidden_size", "n_embd")
 	if err == nil && (!ok || n <= 0) {
@@ -87,7 +86,7 @@ func textWidth(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(n, true, err)
 }
 
-// perChannel returns numbers for each channel of an image.
+// perChannel writes a list with a number per channel of an image.
 func perChannel(key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) { return channels(c.Processor(), key) }
 }
@@ -114,12 +113,12 @@ func floats(list []float64) (gguf.Value, bool, error) {
 	return gguf.Float32s(narrow), true, nil
 }
 
-// layers is a number of layers in a part of the configuration.
+// layers returns the function for the number of layers in a part of the configuration.
 func layers(in table.In, keys ...string) func(*config.View) (int64, error) {
 	return func(c *config.View) (int64, error) { return in(c).Require(keys...) }
 }
 
-// encoderOf are encoders that are described in a part of the configuration.
+// encoderOf returns the Encoder for parts of the configuration.
 func encoderOf(parts ...table.In) *table.Encoder { return &table.Encoder{Parts: parts} }
 
 // projector is the row of the projector's type.
@@ -130,11 +129,11 @@ var always32 = table.Always(gguf.TypeF32)
 var useGELU, useSiLU = table.Row{Key: "use_gelu", Const: gguf.Bool(true)},
 	table.Row{Key: "use_silu", Const: gguf.Bool(true)}
 
-// dropTextModel leaves out the language model.
+// dropTextModel drops the language model.
 var dropTextModel = dropAll("of the language model", "language_model.", "model.language_model.", "model.layers.",
 	"model.embed_tokens.", "model.norm.", "lm_head.", "mtp.")
 
-// dropAll leaves out tensors whose names begin with one of the prefixes.
+// dropAll drops tensors with one of the prefixes.
 func dropAll(why string, prefixes ...string) []table.Drop {
 	var list []table.Drop
 	for _, p := range prefixes {
@@ -143,7 +142,7 @@ func dropAll(why string, prefixes ...string) []table.Drop {
 	return list
 }
 
-// kernelType is the type of the first convolution, which runtimes read in F16 or F32.
+// kernelType is the type of the first convolution, which runtimes support in F16 and F32.
 func kernelType(out gguf.Type, _ table.Stored) gguf.Type {
 	if out == gguf.TypeF16 {
 		return out
@@ -151,8 +150,8 @@ func kernelType(out gguf.Type, _ table.Stored) gguf.Type {
 	return gguf.TypeF32
 }
 
-// frame returns the transform that takes one frame of a kernel over two of them,
-// [out, in, 2, height, width] in the checkpoint.
+// frame returns the transform that takes one frame of a kernel over two frames, [out, in, 2, height, width] in the
+// checkpoint.
 func frame(i int64) *table.Transform {
 	return &table.Transform{Name: fmt.Sprintf("frame-%d", i),
 		Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
@@ -168,7 +167,7 @@ func frame(i int64) *table.Transform {
 		}}
 }
 
-// framesRow splits the first convolution of what takes two frames at a time.
+// framesRow splits the first convolution over two frames into a kernel for each.
 func framesRow(hf string) table.TensorRow {
 	return table.TensorRow{HF: hf + ".weight", Exact: true, Type: kernelType,
 		Split: []table.Part{{GGUF: "v.patch_embd.weight", Transform: frame(0)},
@@ -180,8 +179,7 @@ func actOf(in table.In, values ...string) table.Expect {
 	return table.Expect{Key: "hidden_act", In: in, Values: values}
 }
 
-// epsOf is the row of the epsilon of norms, of a key of the vision encoder; without the
-// key it is other, 0 for an error.
+// epsOf is the row of the epsilon of norms from a key of the vision encoder; other is the default, 0 for an error.
 func epsOf(key string, other float32) table.Row {
 	r := table.Row{Key: keyNormEps, Type: gguf.Float32Type, In: inVision, From: []string{key}}
 	if r.Required = other == 0; !r.Required {
@@ -190,7 +188,7 @@ func epsOf(key string, other float32) table.Row {
 	return r
 }
 
-// uint32Row is a row of a number in a part; other is for a part without it, 0 for no row.
+// uint32Row is the row of a number in a part of the configuration; other is the default, 0 for none.
 func uint32Row(key string, in table.In, from string, other uint32) table.Row {
 	r := table.Row{Key: key, Type: gguf.Uint32Type, In: in, From: []string{from}}
 	if other != 0 {
@@ -199,13 +197,13 @@ func uint32Row(key string, in table.In, from string, other uint32) table.Row {
 	return r
 }
 
-// required is a row without which there is no file.
+// required returns the row as a required one.
 func required(r table.Row) table.Row {
 	r.Required = true
 	return r
 }
 
-// intOr is a number that is not negative, n where the key is absent.
+// intOr returns a non-negative number, n if the key is absent.
 func intOr(o config.Object, key string, n int64) (int64, error) {
 	v, ok, err := o.Int(key)
 	if !ok {
@@ -217,7 +215,7 @@ func intOr(o config.Object, key string, n int64) (int64, error) {
 	return v, err
 }
 
-// reciprocal returns what is left of 1 divided by a ratio, rounded down.
+// reciprocal writes 1/ratio, rounded down.
 func reciprocal(in table.In, key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		o := c.Object
@@ -236,10 +234,10 @@ func reciprocal(in table.In, key string) table.Derive {
 	}
 }
 
-// inText is the configuration of the language model.
+// inText returns the configuration of the language model.
 func inText(c *config.View) config.Object { return c.Thinker().Sub("text_config") }
 
-// saved renames what the transformers library saves below "model.".
+// saved removes the prefix "model." of tensors that the transformers library saves.
 func saved(prefixes ...string) []table.Rename {
 	var list []table.Rename
 	for _, p := range prefixes {
@@ -248,7 +246,7 @@ func saved(prefixes ...string) []table.Rename {
 	return list
 }
 
-// qkvThirds are the places of the parts of a joined projection.
+// qkvThirds are Q, K and V of a joined projection.
 var qkvThirds = []table.Part{
 	{GGUF: "v.blk.{bid}.attn_q", Transform: parts.Third(0)}, {GGUF: "v.blk.{bid}.attn_k", Transform: parts.Third(1)},
 	{GGUF: "v.blk.{bid}.attn_v", Transform: parts.Third(2)},
@@ -264,9 +262,8 @@ var permuteHeads = &table.Transform{Name: "permute-rope-v",
 		return rows.PermuteRope(s, heads)
 	}}
 
-// poolSide returns how many patches become one, in each direction, so that as many are
-// left as the processor's files say; 4 is what runtimes take when a file says nothing.
-// Sizes are those of in; patch is the size of patches where it has none, 0 for an error.
+// poolSide writes the number of pooled patches per direction that leaves image_seq_length tokens; 4 is the runtimes'
+// default. Sizes come from in; patch is the default patch size, 0 for an error.
 func poolSide(in table.In, patch int64) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		length, err := intOr(c.Processor(), "image_seq_length", 256)

@@ -11,8 +11,7 @@ import (
 	"ggforge/gguf"
 )
 
-// phi4V is Phi 4's vision encoder, SigLIP 2 up to its last layer but one. Source:
-// Phi4VisionMmprojModel of the reference.
+// phi4V is Phi 4's vision encoder, SigLIP 2 without its last layer. Source: Phi4VisionMmprojModel of the reference.
 var phi4V = &table.Arch{
 	Name:       name,
 	Classes:    []string{"Phi4ForCausalLMV"},
@@ -46,7 +45,7 @@ var phi4V = &table.Arch{
 	Shapes: shape.Rules{Tensors: shape.Table{"mm.0": "v_embd, ?between", "mm.2": "?between, v_proj"}},
 }
 
-// phi4Layers is the number of layers in the file.
+// phi4Layers returns the number of layers in the file.
 func phi4Layers(c *config.View) (int64, error) {
 	n, err := c.Vision().Require(blockKeys...)
 	if err == nil && n < 2 {
@@ -55,7 +54,7 @@ func phi4Layers(c *config.View) (int64, error) {
 	return n - 1, err
 }
 
-// phi4Size is the side of an image that has a patch for each position.
+// phi4Size writes the side of an image with a patch for each position.
 func phi4Size(c *config.View) (gguf.Value, bool, error) {
 	const key = "num_patches"
 	n, err := intOr(c.Vision(), key, 256)
@@ -76,7 +75,7 @@ func phi4Size(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(side*patch, true, err)
 }
 
-// phi4Pixels is how many pixels a number of patches has.
+// phi4Pixels writes the number of pixels of a number of patches.
 func phi4Pixels(key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		n, ok, err := c.Processor().Int(key)

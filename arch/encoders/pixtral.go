@@ -11,8 +11,8 @@ import (
 	"ggforge/rows"
 )
 
-// pixtral is the vision encoder of Mistral's models. It has a language model's layers, with rope over rows and
-// columns of patches; rows of patches end in a token of the language model's, whose embedding belongs to the file.
+// pixtral is the vision encoder of Mistral's models: layers like a language model's, with 2D RoPE. Rows of patches end
+// in [IMG_BREAK], whose embedding, from the language model, is in the file.
 var pixtral = &table.Arch{
 	Name:       name,
 	Classes:    []string{"LlavaForConditionalGeneration", "Mistral3ForConditionalGeneration"},
@@ -49,7 +49,7 @@ var pixtral = &table.Arch{
 	Shapes: shape.Rules{Tensors: shape.Merge(pixtralShapes, shape.Table{"v.token_embd.img_break": "v_proj"})},
 }
 
-// pixtralRows are the tensors of both.
+// pixtralRows are the rows of both layouts, with the transformers library's names.
 var pixtralRows = []table.TensorRow{
 	{HF: "vision_tower.patch_conv", GGUF: "v.patch_embd", Type: kernelType},
 	{HF: "vision_tower.ln_pre", GGUF: "v.pre_ln"},
@@ -73,8 +73,8 @@ var pixtralShapes = shape.Table{
 	"mm.patch_merger": "v_embd * @vision.spatial_merge_size * @vision.spatial_merge_size, v_embd",
 }
 
-// MistralFormat is the same in Mistral's own format. params.json has no preprocessing of images, and heads are
-// laid out as the file has them. Source: PixtralModel of the reference.
+// MistralFormat is pixtral in Mistral's own format: params.json has no preprocessing settings, and heads already have
+// the file's order of rows. Source: PixtralModel of the reference.
 var MistralFormat = &table.Arch{
 	Name:       name,
 	Encoder:    &table.Encoder{Parts: []table.In{inVision}, Facts: []config.Source{config.ParamsBreak}},
@@ -129,7 +129,7 @@ func mergesPatches(l table.Layer) (bool, error) {
 	return s == "patch_merge", err
 }
 
-// mergedPatches is how many patches become one, in each direction.
+// mergedPatches writes the number of merged patches per direction.
 func mergedPatches(c *config.View) (gguf.Value, bool, error) {
 	merges, err := mergesPatches(table.Layer{View: c, Bid: -1})
 	if err != nil || !merges {
@@ -139,7 +139,7 @@ func mergedPatches(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(n, true, err)
 }
 
-// isPixtral refuses models of the LLaVA classes with another vision encoder.
+// isPixtral refuses models of the LLaVA classes with other vision encoders.
 func isPixtral(c *config.View) (*table.Arch, error) {
 	kind, _, err := c.Vision().String("model_type")
 	if err == nil && kind != "pixtral" {
@@ -157,12 +157,11 @@ func activationFlag(act string) table.Derive {
 	}
 }
 
-// keepBreakToken is for embeddings under a name that the reference drops with the language
-// model: its files lack the token at the end of a row, without which no runtime takes
-// them.
+// keepBreakToken is the condition of embeddings under a name that the reference drops with the language model; its
+// files then lack [IMG_BREAK], and runtimes refuse them.
 func keepBreakToken(l table.Layer) (bool, error) { return !l.Options.Reference, nil }
 
-// hasBreakToken is for vocabularies in which the token is not the first one.
+// hasBreakToken is the condition that [IMG_BREAK] has an id above 0.
 func hasBreakToken(l table.Layer) (bool, error) {
 	if taken, _ := keepBreakToken(l); !taken && !slices.Contains(l.Facts.Tensors, "model.embed_tokens.weight") {
 		return false, nil
@@ -183,7 +182,7 @@ func breakID(c *config.View) (int64, error) {
 	return id, nil
 }
 
-// breakRow takes the embedding of the token at the end of a row of patches.
+// breakRow takes the embedding of [IMG_BREAK].
 var breakRow = &table.Transform{Name: "image-break", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 	id, err := breakID(l.View)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"ggforge/arch/table"
 )
 
-// qFormer are the layers of a Q-Former, under names that begin with hf in the checkpoint
-// and with to in the file; is is the condition of the rows.
+// qFormer are the rows of a Q-Former's layers; hf and to are the prefixes of names in checkpoint and file, is is the
+// condition of the rows.
 func qFormer(hf, to string, is table.Cond) []table.TensorRow {
 	return []table.TensorRow{
 		{HF: hf + "attention.attention.query", GGUF: to + "self_attn_q", Bias: table.NeedBias, If: is},
@@ -25,7 +25,8 @@ func qFormer(hf, to string, is table.Cond) []table.TensorRow {
 	}
 }
 
-// qFormerShapes are the dimensions of qFormer's tensors for a width, and the width of the states that it attends to.
+// qFormerShapes are the dimensions of qFormer's tensors, given its width and the width of the states for
+// cross-attention.
 func qFormerShapes(to, width, inputWidth string) shape.Table {
 	square := width + ", " + width
 	return shape.Table{

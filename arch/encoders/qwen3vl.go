@@ -13,8 +13,8 @@ import (
 
 const deepstackIndexes = "deepstack_visual_indexes"
 
-// qwen3VL is the vision encoder of Qwen3-VL and its successors. States of some layers pass mergers of their own into
-// the first layers of the language model.
+// qwen3VL is the vision encoder of Qwen3-VL and its successors. Mergers take the outputs of some layers into the first
+// layers of the language model (DeepStack).
 func qwen3VLOf(classes []string, list ...table.Row) *table.Arch {
 	return &table.Arch{
 		Name:       name,
@@ -58,7 +58,7 @@ var (
 		table.Row{Key: "vision.image_max_pixels", Const: gguf.Uint32(1_638_400)})
 )
 
-// qwen3VLRows are the tensors without the merger's.
+// qwen3VLRows are the rows except the merger's.
 var qwen3VLRows = []table.TensorRow{
 	framesRow("visual.patch_embed.proj"),
 	{HF: "visual.patch_embed.proj.bias", Exact: true, GGUF: "v.patch_embd.bias"},
@@ -83,7 +83,7 @@ var deepstackRows = []table.TensorRow{
 	{HF: "visual.deepstack.{bid}.linear_fc2", GGUF: "v.deepstack.{bid}.fc2", Bias: table.NeedBias, If: isDeepstack},
 }
 
-// sizeOfPositions is the side of an image that has as many patches as there are positions.
+// sizeOfPositions writes the side of an image with a patch for each position.
 func sizeOfPositions(c *config.View) (gguf.Value, bool, error) {
 	v := c.Vision()
 	if n, ok, err := v.Int("image_size"); ok || err != nil {
@@ -100,7 +100,7 @@ func sizeOfPositions(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(int64(math.Sqrt(float64(positions))*float64(patch)), true, err)
 }
 
-// deepstack returns the layers whose states pass mergers of their own.
+// deepstack returns the layers with a DeepStack merger.
 func deepstack(c *config.View) ([]int64, error) {
 	list, _, err := c.Vision().Ints(deepstackIndexes)
 	if err != nil {
@@ -132,7 +132,7 @@ func deepstackLayers(c *config.View) (gguf.Value, bool, error) {
 	return gguf.Bools(is), true, nil
 }
 
-// deepstackLayer is the layer whose states the merger of a number takes.
+// deepstackLayer returns the layer of the n-th DeepStack merger.
 func deepstackLayer(c *config.View, n int64) (int64, error) {
 	list, err := deepstack(c)
 	if err == nil && n >= int64(len(list)) {
@@ -150,7 +150,7 @@ func isDeepstack(l table.Layer) (bool, error) {
 	return slices.Contains(list, l.Bid), err
 }
 
-// processorSize is a number of pixels in the processor's size.
+// processorSize writes a number of pixels from the processor's size.
 func processorSize(key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		n, err := c.Processor().Sub("size").Require(key)
@@ -158,7 +158,7 @@ func processorSize(key string) table.Derive {
 	}
 }
 
-// ling3VL is Qwen3-VL's model with a projector of its own next to it.
+// ling3VL is Qwen3-VL's encoder with a second projector.
 var ling3VL = &table.Arch{
 	Name:       name,
 	Classes:    []string{"BailingMoeV3VLForConditionalGeneration"},

@@ -23,7 +23,7 @@ func qwenVLKeys(list ...table.Row) []table.Row {
 var qwenVLEps = table.Row{Key: keyNormEps, Type: gguf.Float32Type, From: []string{"rms_norm_eps"},
 	Const: gguf.Float32(1e-6)}
 
-// qwenVLRows are the tensors of both; those of the FFN differ.
+// qwenVLRows are the rows of Qwen2-VL and Qwen2.5-VL, FFN excluded.
 var qwenVLRows = []table.TensorRow{
 	framesRow("visual.patch_embed.proj"),
 	{HF: "visual.blocks.{bid}.norm1", GGUF: "v.blk.{bid}.ln1", Bias: table.MayBias},
@@ -35,10 +35,10 @@ var qwenVLRows = []table.TensorRow{
 	{HF: "visual.merger.mlp.2", GGUF: "mm.2", Bias: table.NeedBias},
 }
 
-// qwenVLNames are the names that the transformers library saves.
+// qwenVLNames rename tensors that the transformers library saves.
 var qwenVLNames = []table.Rename{{Prefix: "model.visual.", With: "visual."}}
 
-// mergerShapes are projectors of four neighbouring patches.
+// mergerShapes are the shapes of projectors that merge four neighbouring patches.
 var mergerShapes = shape.Table{"mm.0": "4 * v_embd, 4 * v_embd", "mm.2": "4 * v_embd, v_proj"}
 
 var qwenVLExpect = []table.Expect{
@@ -74,8 +74,8 @@ var qwen2VL = &table.Arch{
 		"v.blk.{bid}.ffn_down": "4 * v_embd, v_embd"})},
 }
 
-// qwen2VLWidth is what files have for the width of the FFN, which is four times that of the layers: the width of the
-// language model. No runtime asks for it.
+// qwen2VLWidth writes feed_forward_length as the reference does: the language model's hidden_size. The FFN is 4 times
+// as wide as the layers; runtimes do not read the key.
 func qwen2VLWidth(c *config.View) (gguf.Value, bool, error) {
 	n, err := c.Vision().Require("hidden_size")
 	return table.Uint32Of(n, true, err)
@@ -103,7 +103,7 @@ var qwen25VLFeedForward = []table.TensorRow{
 	{HF: "visual.blocks.{bid}.mlp.down_proj", GGUF: "v.blk.{bid}.ffn_down", Bias: table.NeedBias},
 }
 
-// windowPattern is how often a layer has full attention: the file has a period.
+// windowPattern writes the period of full-attention layers.
 func windowPattern(c *config.View) (gguf.Value, bool, error) {
 	const key = "fullatt_block_indexes"
 	name := c.Vision().Names([]string{key})[0]

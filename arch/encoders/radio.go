@@ -16,7 +16,8 @@ import (
 
 // RADIO, the ViT of NVIDIA's models. Source: NemotronNanoV2VLModel and NemotronOmniVLModel of the reference.
 
-// radio is that of Nemotron Nano 2 VL, for images of one size, and what Nemotron 3 Nano Omni's audio encoder.
+// radio is the RADIO encoder of Nemotron Nano 2 VL, for images of one size, and of Nemotron 3 Nano Omni, which adds an
+// audio encoder.
 var radio = &table.Arch{
 	Name:    name,
 	Classes: []string{"RADIOModel", "NemotronH_Nano_VL_V2"},
@@ -66,7 +67,7 @@ var radio = &table.Arch{
 		"vision_config.video_temporal_patch_size", "vision_config.separate_video_embedder",
 		"sound_config.subsampling_conv_channels", "sound_config.projection_hidden_size", "sound_config.projection_bias",
 		"sound_config.sampling_rate",
-		"sound_config.attention_bias", "sound_config.convolution_bias"}, // the tensors say
+		"sound_config.attention_bias", "sound_config.convolution_bias"}, // follows from the tensors
 	Drop: slices.Concat(radioDrops, dropAll("for films, which runtimes do not see by this projector",
 		radioGenerator+"video_embedder."),
 		[]table.Drop{dropCounters("sound_encoder.encoder.layers.")}),
@@ -90,7 +91,7 @@ var inSoundConfig table.In = func(c *config.View) config.Object { return c.Sub("
 
 func hasSoundConfig(c *config.View) bool { return c.Value("sound_config") != nil }
 
-// radioEnd are the last keys.
+// radioEnd are the last rows.
 var radioEnd = []table.Row{
 	{Key: keyNormEps, Const: gguf.Float32(1e-6)}, useGELU,
 	{Key: keyScale, Derive: func(c *config.View) (gguf.Value, bool, error) {
@@ -122,15 +123,14 @@ var radioDrops = slices.Concat(dropAll("of the scale of pictures, which the meta
 var radioShapes = shape.Table{"v.class_embd": "v_embd, ?tokens", "mm.model.mlp.0": "v_shuffled",
 	"mm.model.mlp.1": "v_shuffled, ?between", "mm.model.mlp.3": "?between, v_proj"}
 
-// vit is a size of ViT.
+// vit has the sizes of a ViT.
 type vit struct{ width, layers, heads int64 }
 
-// vits are the sizes by the names that timm has for them; FFNs are four times as wide.
+// vits has the ViT sizes by timm's names; FFNs are four times as wide as the layers.
 var vits = map[string]vit{"tiny": {192, 12, 3}, "small": {384, 12, 6}, "base": {768, 12, 12}, "large": {1024, 24, 16},
 	"huge": {1280, 32, 16}}
 
-// vitOf is the size that a configuration names; without a name it is the published
-// one, which the reference takes in every case.
+// vitOf returns the ViT size that the configuration names, by default ViT-H, which the reference always uses.
 func vitOf(c *config.View) (vit, error) {
 	s, ok, err := c.Vision().Sub("args").String("model")
 	if err != nil {
@@ -155,13 +155,13 @@ func vitRow(key string, of func(vit) int64) table.Row {
 	}}
 }
 
-// isViTLayer is the condition of layers of the vision encoder; there may be more of the audio encoder.
+// isViTLayer is the condition of the vision encoder's layers; the audio encoder may have more.
 func isViTLayer(l table.Layer) (bool, error) {
 	v, err := vitOf(l.View)
 	return l.Bid < v.layers, err
 }
 
-// rowsWithAudio are rows of models with an audio encoder.
+// rowsWithAudio returns rows for models with an audio encoder.
 func rowsWithAudio(list ...table.Row) []table.Row {
 	list = slices.Clone(list)
 	for i, r := range list {
@@ -175,13 +175,13 @@ func rowsWithAudio(list ...table.Row) []table.Row {
 	return list
 }
 
-// valueWithAudio is a value for models with an audio encoder, or for those that do not.
+// valueWithAudio writes one value for models with an audio encoder, another for models without.
 func valueWithAudio(v gguf.Value, audio bool) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) { return v, hasSoundConfig(c) == audio, nil }
 }
 
-// radioNorm returns numbers for each channel: the processor's under the usual key or under
-// RADIO's, or those of config.json, where the reference takes other ones.
+// radioNorm writes a number per channel: from the processor's file, under the usual or RADIO's key, else from
+// config.json, where the reference uses other numbers.
 func radioNorm(key, own string, other ...float64) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		switch {
@@ -196,7 +196,7 @@ func radioNorm(key, own string, other ...float64) table.Derive {
 	}
 }
 
-// radioPositions brings the table of positions, [1, positions, width], to those of images of one size.
+// radioPositions resizes the position embeddings, [1, positions, width], to the positions of the fixed image size.
 var radioPositions = &table.Transform{Name: "radio-positions",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()
@@ -228,8 +228,8 @@ var radioPositions = &table.Transform{Name: "radio-positions",
 		return rows.Reshape(s, []int64{ne[0], to * to, 1})
 	}}
 
-// kernelOfPlanes makes a convolution of a matrix over patches, [out, planes*height*width]: three planes for an image,
-// six for two frames.
+// kernelOfPlanes turns a matrix over patches, [out, planes*height*width], into a convolution kernel: three planes for
+// an image, six for two frames.
 var kernelOfPlanes = &table.Transform{Name: "kernel-of-planes",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()
@@ -244,8 +244,8 @@ var kernelOfPlanes = &table.Transform{Name: "kernel-of-planes",
 		return rows.Reshape(s, []int64{patch, patch, ne[0] / (patch * patch), ne[1]})
 	}}
 
-// kernelAsImage gives a convolution of each channel alone, [channels, 1, width], the dimensions of images, [1, 1,
-// channels, width]; biases stay as they are.
+// kernelAsImage reshapes a depthwise convolution, [channels, 1, width], to [1, 1, channels, width]; biases are
+// unchanged.
 var kernelAsImage = &table.Transform{Name: "pictures",
 	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		ne := s.NE()

@@ -4,8 +4,7 @@ import (
 	"ggforge/arch/table"
 )
 
-// siglip are the tensors of a SigLIP or a CLIP model under names that begin with p;
-// embedding is the type of its embeddings.
+// siglip are the rows of a SigLIP or CLIP model; p is the prefix of names, embedding the type of its embeddings.
 func siglip(p string, embedding table.TypeOf) []table.TensorRow {
 	l, g := p+"encoder.layers.{bid}.", "v.blk.{bid}."
 	return []table.TensorRow{

@@ -25,7 +25,7 @@ var stepVL = &table.Arch{
 		table.Row{Key: "vision.image_std", Derive: channelsOr("image_std", 0.26862954, 0.26130258, 0.27577711),
 			Facts: config.ProcessorFiles},
 		projector("step3vl"), epsOf("layer_norm_eps", 1e-5), table.Row{Key: keyScale, Const: gguf.Uint32(4)},
-		table.Row{Key: "vision.preproc_image_size", Const: gguf.Uint32(3024)}, // of the processor's code
+		table.Row{Key: "vision.preproc_image_size", Const: gguf.Uint32(3024)}, // constant in the processor's code
 	),
 	Expect: []table.Expect{{Key: "understand_projector_stride", Values: []string{"2"}},
 		{Key: "projector_bias", Values: []string{"false"}}, {Key: "vision_select_layer", Values: []string{"-1"}},
@@ -64,7 +64,7 @@ var stepVL = &table.Arch{
 		"mm.1": "3, 3, ?half, ?quarter", "mm.1.bias": "?quarter", "mm.model.fc": "?quarter, v_proj"}},
 }
 
-// channelsOr returns numbers for each channel of an image, those given where no file has the key.
+// channelsOr writes a number per channel of an image, with a default.
 func channelsOr(key string, other ...float64) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		if !c.Processor().Present(key) {
@@ -74,8 +74,7 @@ func channelsOr(key string, other ...float64) table.Derive {
 	}
 }
 
-// stepWidth is the width inside of layers, or that of layers times a ratio, rounded half
-// to even.
+// stepWidth writes the FFN width: from its key, else the layers' width times a ratio, rounded half to even.
 func stepWidth(c *config.View) (gguf.Value, bool, error) {
 	o := c.Vision()
 	n, ok, err := o.Int("intermediate_size")

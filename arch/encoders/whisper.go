@@ -11,9 +11,8 @@ import (
 	"ggforge/rows"
 )
 
-// Whisper's encoder: two convolutions over mel spectra, layers of
-// attention, and a projector that differs. Source: WhisperEncoderModel of the
-// reference's ultravox.py, and the classes made of it.
+// Whisper's encoder: two convolutions over mel spectra, attention layers, and different projectors. Source:
+// WhisperEncoderModel of the reference's ultravox.py, and its subclasses.
 
 const (
 	keyMels       = "audio.num_mel_bins"
@@ -37,7 +36,7 @@ func audioRows(in table.In) []table.Row {
 	}
 }
 
-// whisperRows are the tensors of the encoder; conv is the type of its convolutions.
+// whisperRows are the rows of the encoder; conv is the type of its convolutions.
 func whisperRows(conv gguf.Type) []table.TensorRow {
 	return slices.Concat(whisperConv(conv), []table.TensorRow{{HF: "audio_tower.embed_positions",
 		GGUF: "a.position_embd"}}, whisperLayers)
@@ -66,7 +65,7 @@ var whisperLayers = []table.TensorRow{
 // whisperPostNorm is the norm after the layers.
 var whisperPostNorm = table.TensorRow{HF: "audio_tower.layer_norm", GGUF: "a.post_ln", Bias: table.NeedBias}
 
-// column makes a matrix of one column of a vector, as biases are added to spectra.
+// column reshapes a vector to one column, for biases of convolutions over spectra.
 var column = &table.Transform{Name: "column", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 	ne := s.NE()
 	if len(ne) != 1 {
@@ -75,7 +74,7 @@ var column = &table.Transform{Name: "column", Forward: func(_ table.Layer, s row
 	return rows.Reshape(s, []int64{1, ne[0]})
 }}
 
-// whisperUnused are settings of training, and those that the tensors show.
+// whisperUnused are settings of training, and settings that follow from the tensors.
 var whisperUnused = []string{"activation_dropout", "layerdrop", "encoder_layerdrop", "max_source_positions",
 	"num_key_value_heads", "head_dim", "decoder_attention_heads", "decoder_ffn_dim",
 	"decoder_layers", "decoder_layerdrop", "decoder_start_token_id", "max_target_positions", "begin_suppress_tokens",
@@ -85,17 +84,16 @@ var whisperUnused = []string{"activation_dropout", "layerdrop", "encoder_layerdr
 	"classifier_proj_size", "forced_decoder_ids", "max_length", "vocab_size", "is_encoder_decoder", "head_dim",
 	"num_hidden_layers", "encoder_layers"}
 
-// whisper is a table of the family. part is the part of the configuration that
-// describes the encoder.
+// whisper has the parameters of a table of the family. part is the encoder's part of the configuration.
 type whisper struct {
 	classes []string
 	part    string
-	kind    string // of the projector
+	kind    string // the projector's type
 	keys    []table.Row
 	conv    gguf.Type
 	mm      []table.TensorRow
 	noNorm  bool        // the norm after the layers belongs to the projector
-	shapes  shape.Table // of mm
+	shapes  shape.Table // the projector's
 	rename  []table.Rename
 	expect  []table.Expect
 }
@@ -131,12 +129,12 @@ func (w whisper) arch() *table.Arch {
 	return a
 }
 
-// stackRow is how many spectra in a row the projector takes.
+// stackRow is the row of the number of frames that the projector stacks.
 func stackRow(key string) table.Row {
 	return table.Row{Key: keyStack, Type: gguf.Uint32Type, From: []string{key}, Required: true}
 }
 
-// twoLayers are projectors of two matrices.
+// twoLayers are the rows of a projector of two matrices.
 func twoLayers(bias table.Bias) []table.TensorRow {
 	return []table.TensorRow{
 		{HF: "multi_modal_projector.linear_1", GGUF: "mm.a.mlp.1", Bias: bias},

@@ -11,7 +11,7 @@ import (
 	"ggforge/gguf"
 )
 
-// youtuVL is a SigLIP 2 model of which some layers have full attention.
+// youtuVL is Youtu-VL's vision encoder, a SigLIP 2 model with full attention in some layers only.
 var youtuVL = &table.Arch{
 	Name:       name,
 	Classes:    []string{"YoutuVLForConditionalGeneration"},
@@ -38,7 +38,7 @@ var youtuVL = &table.Arch{
 		"mm.0": "v_merged, v_merged", "mm.2": "v_merged, v_proj"}},
 }
 
-// youtuAct is the row of one of the activation functions.
+// youtuAct writes true if the activation function is one of names.
 func youtuAct(names ...string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		s, ok, err := c.Vision().String("hidden_act")
