@@ -111,8 +111,8 @@ func WriteCheckpoint(ctx context.Context, c *Checkpoint, opt Options) (_ *Result
 	if err := recoverCommits(paths, opt.step); err != nil {
 		return nil, err
 	}
-	var dirs made
-	defer func() { dirs.settle(err != nil) }()
+	var dirs createdDirs
+	defer func() { dirs.removeIf(err != nil) }()
 	if err := c.claimRun(files, opt.Force, &dirs); err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func WriteCheckpoint(ctx context.Context, c *Checkpoint, opt Options) (_ *Result
 }
 
 // claimRun makes the directory, or checks that it may be written into.
-func (c *Checkpoint) claimRun(files []layout, force bool, dirs *made) error {
+func (c *Checkpoint) claimRun(files []layout, force bool, dirs *createdDirs) error {
 	st, err := disk.Stat(c.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return dirs.mkdir(filepath.Clean(c.Dir))

@@ -158,7 +158,7 @@ func commitAll(outputs []*output, opt Options) error {
 	for i, c := range commits {
 		if err := c.finish(); err != nil {
 			if i > 0 { // some are beyond undoing: the next run finishes the others
-				keep(parts)
+				keepAll(parts)
 				for _, c := range commits {
 					c.file.Close()
 				}
@@ -167,7 +167,7 @@ func commitAll(outputs []*output, opt Options) error {
 			return undo(commits, err)
 		}
 	}
-	keep(parts)
+	keepAll(parts)
 	var errs []error
 	for _, c := range commits {
 		errs = append(errs, c.sweep())
@@ -175,7 +175,8 @@ func commitAll(outputs []*output, opt Options) error {
 	return errors.Join(errs...)
 }
 
-func keep(parts []*partial) {
+// keepAll makes discard keep the files.
+func keepAll(parts []*partial) {
 	for _, p := range parts {
 		p.kept = true
 	}
@@ -364,7 +365,7 @@ func (c *commit) close() error {
 		return err
 	}
 	dropTemporary(c.path())
-	return removeHeld(c.path(), c.file)
+	return removeLocked(c.path(), c.file)
 }
 
 // back rolls a commit back: the new files get their temporary names again, the old ones their final names. If that

@@ -203,7 +203,7 @@ func (c *commit) discard(f *disk.File) error {
 				filepath.Join(c.dir, e.Name()))
 		}
 	}
-	return removeHeld(c.path(), f)
+	return removeLocked(c.path(), f)
 }
 
 // read reads the journal. It is torn if the run was killed while writing it, or the power failed before it was on the

@@ -22,7 +22,7 @@ func Writable(path string, opt Options) error {
 	if opt.makes(filepath.Dir(path)) {
 		return nil
 	}
-	if j := opt.Journal; !j.shared() || j.Finish && j.apart() { // else this is a part of that run, or its end
+	if j := opt.Journal; !j.shared() || j.Finish && j.inOwnFiles() { // else this is a part of that run, or its end
 		if err := refuseParts(path + Suffix + runSuffix); err != nil {
 			return err
 		}

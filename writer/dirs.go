@@ -10,11 +10,11 @@ import (
 	"ggforge/internal/io/disk"
 )
 
-// made are directories that a write has made, each after the one it is in.
-type made []string
+// createdDirs are directories that a write has created, each after its parent.
+type createdDirs []string
 
 // mkdir makes a directory.
-func (m *made) mkdir(path string) error {
+func (m *createdDirs) mkdir(path string) error {
 	temporaries.Lock()
 	err := disk.Mkdir(path, 0o777)
 	if err == nil {
@@ -31,8 +31,8 @@ func (m *made) mkdir(path string) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// mkdirAll makes a directory, and those that it is in, unless they are there.
-func (m *made) mkdirAll(path string) error {
+// mkdirAll makes a directory and its parents, unless they exist.
+func (m *createdDirs) mkdirAll(path string) error {
 	st, err := disk.Stat(path)
 	switch {
 	case err == nil && !st.IsDir():
@@ -52,9 +52,8 @@ func (m *made) mkdirAll(path string) error {
 	return err
 }
 
-// settle ends a write: if it has failed, the directories go again, as far as they
-// are empty.
-func (m made) settle(failed bool) {
+// removeIf ends a write: if it has failed, empty ones of the directories are removed.
+func (m createdDirs) removeIf(failed bool) {
 	temporaries.Lock()
 	defer temporaries.Unlock()
 	for _, path := range slices.Backward(m) {

@@ -21,9 +21,9 @@ import (
 
 // MakeDir makes a directory and those that it is in, unless they are there; their names are on disk then.
 func MakeDir(path string) error {
-	var dirs made
+	var dirs createdDirs
 	err := dirs.mkdirAll(filepath.Clean(path))
-	dirs.settle(err != nil)
+	dirs.removeIf(err != nil)
 	return err
 }
 
@@ -80,7 +80,7 @@ func LockNew(path string) (release func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return func() error { return removeHeld(path, f) }, nil
+	return func() error { return removeLocked(path, f) }, nil
 }
 
 // Locked reports whether a process has locked the file at path.

@@ -21,7 +21,7 @@ import (
 
 // Journal makes a write resumable, or shares it with other processes. Next to the temporary files it keeps a log of the
 // rows in them (rowLog). Both stay if the process is killed, if the context is cancelled with cause ErrTerminated and,
-// with Resume, if the write fails or is interrupted; Kept reports that of an error.
+// with Resume, if the write fails or is interrupted; see Resumable.
 type Journal struct {
 	// Facts decide the bytes and are neither in the layout nor among the inputs, such as the program's version and
 	// settings of encoders. They are compared one by one, so that a message can name those that differ.
@@ -81,35 +81,41 @@ func (o *Options) AddModel(ctx context.Context, m *model.Model) error {
 // away: a write with a Journal keeps its temporary files.
 var ErrTerminated = errors.New("terminated")
 
-// keptError is the error of a write that has kept its temporary files for a later run.
-type keptError struct{ error }
+// resumableError is the error of a run that another one can resume.
+type resumableError struct{ error }
 
-func (k *keptError) Unwrap() error { return k.error }
+func (r *resumableError) Unwrap() error { return r.error }
 
-// Keep marks err as the error of a run that has kept its state for a later one: see Kept.
-func Keep(err error) error { return &keptError{err} }
+// MarkResumable marks err as the error of a run whose state files stay for a later run: see Resumable.
+func MarkResumable(err error) error { return &resumableError{err} }
 
-// Keeps reports whether a run with these options keeps its state for a later run if it fails.
-func (o *Options) Keeps(ctx context.Context) bool { return o.Journal.keeps(ctx) }
+// Resumable reports whether the state of the run that returned err stays, so that another run can resume it.
+func Resumable(err error) bool { return errors.As(err, new(*resumableError)) }
 
-// Continued registers a state file, from which another run can resume, with RemovePartials, which treats it like the
-// files of a Journal with or without Resume; gone unregisters it.
-func (o *Options) Continued(name string, gone bool) {
-	if gone || o.Journal.keeps(context.Background()) {
+// KeepsState reports whether a run with these options keeps its state for a later run if it fails.
+func (o *Options) KeepsState(ctx context.Context) bool { return o.Journal.keeps(ctx) }
+
+// RegisterState makes RemovePartials treat a state file, from which another run can resume, like the files of a
+// Journal.
+func (o *Options) RegisterState(name string) { o.Journal.register(name) }
+
+// UnregisterState undoes RegisterState.
+func (o *Options) UnregisterState(name string) { dropTemporary(name) }
+
+// register registers a temporary file with RemovePartials, or unregisters it if it has to stay.
+func (j *Journal) register(name string) {
+	if j.keeps(context.Background()) {
 		dropTemporary(name)
 	} else {
 		addTemporary(name, true)
 	}
 }
 
-// Kept reports whether the run that returned err has kept its state, so that another run can resume it.
-func Kept(err error) bool { return errors.As(err, new(*keptError)) }
-
 // shared reports whether the write is a part, or made of parts.
 func (j *Journal) shared() bool { return j != nil && (j.Part > 0 || j.Finish) }
 
-// apart reports whether parts are in files of their own.
-func (j *Journal) apart() bool { return j.shared() && j.PartDir != "" }
+// inOwnFiles reports whether parts are in files of their own.
+func (j *Journal) inOwnFiles() bool { return j.shared() && j.PartDir != "" }
 
 // fetched reports whether inputs come from a server: their files are copies then, which each run creates anew.
 func (j *Journal) fetched() bool {

@@ -307,7 +307,7 @@ func (l *Leftover) Remove() error {
 	for len(open) > 0 {
 		f := open[0]
 		open = open[1:]
-		if err := removeHeld(f.Name(), f); err != nil {
+		if err := removeLocked(f.Name(), f); err != nil {
 			return err
 		}
 	}

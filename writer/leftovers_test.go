@@ -28,7 +28,7 @@ func TestListLeftovers(t *testing.T) {
 	for _, c := range []struct {
 		dir string
 		j   *Journal
-	}{{"run", run("same")}, {"parts", part("", 1, 2)}, {"parts", part("", 2, 2)}, {"apart", part(in("files"), 1, 2)}} {
+	}{{"run", run("same")}, {"parts", part("", 1, 2)}, {"parts", part("", 2, 2)}, {"own files", part(in("files"), 1, 2)}} {
 		if _, _, err := resumable(in(c.dir), 60, fail, Options{Workers: 1, MaxBuffer: 1, Journal: c.j}); !errors.Is(err,
 			broken) && err != nil {
 			t.Fatal(c.dir, err)

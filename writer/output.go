@@ -93,8 +93,8 @@ func (o *output) create(ctx context.Context, open *handles, facts []Fact, opt Op
 			}
 		}
 	}
-	if j := opt.Journal; j != nil && j.Finish && j.apart() {
-		return o.collect(ctx, facts, opt)
+	if j := opt.Journal; j != nil && j.Finish && j.inOwnFiles() {
+		return o.copyParts(ctx, facts, opt)
 	}
 	return nil
 }
@@ -110,13 +110,13 @@ func (o *output) openAll(ctx context.Context, open *handles, facts []Fact, opt O
 			return err
 		}
 		return o.makeAll(ctx, open, opt)
-	case j.Part > 0 && j.apart():
+	case j.Part > 0 && j.inOwnFiles():
 		o.parts = nil
-		return o.openApart(ctx, facts, opt)
+		return o.openOwnFile(ctx, facts, opt)
 	case j.Part > 0:
-		return o.join(ctx, open, facts, opt)
-	case j.Finish && !j.apart():
-		return o.gather(ctx, open, facts, opt)
+		return o.openForPart(ctx, open, facts, opt)
+	case j.Finish && !j.inOwnFiles():
+		return o.openForFinish(ctx, open, facts, opt)
 	default:
 		if err := refuseParts(o.runName()); err != nil {
 			return err
@@ -137,19 +137,10 @@ func (o *output) openAll(ctx context.Context, open *handles, facts []Fact, opt O
 			return err
 		}
 		for _, p := range o.parts {
-			o.keep(p.name, j)
+			j.register(p.name)
 		}
-		o.keep(o.log.name, j)
+		j.register(o.log.name)
 		return nil
-	}
-}
-
-// keep registers a temporary file with RemovePartials, or unregisters it if it has to stay.
-func (o *output) keep(name string, j *Journal) {
-	if j.Resume || j.shared() {
-		dropTemporary(name)
-	} else {
-		addTemporary(name, true)
 	}
 }
 
@@ -205,7 +196,7 @@ func (o *output) finish(ctx context.Context, facts []Fact, opt Options) error {
 	if !opt.Verify || opt.Journal.Part > 0 { // a part is verified when it is finished
 		return nil
 	}
-	if j := opt.Journal; j.Finish && !j.apart() {
+	if j := opt.Journal; j.Finish && !j.inOwnFiles() {
 		facts = withParts(facts, j.Parts)
 	}
 	return o.verify(ctx, o.head(facts), opt)

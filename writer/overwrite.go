@@ -60,7 +60,7 @@ func Overwrite(ctx context.Context, path string, old, replacement []byte) error 
 	defer func() {
 		dropTemporary(name)
 		if !started { // nothing was changed
-			removeHeld(name, r)
+			removeLocked(name, r)
 		}
 		r.Close()
 	}()
@@ -93,7 +93,7 @@ func Recover(path string) (bool, error) {
 	defer r.Close()
 	c, err := openRecord(r)
 	if errors.Is(err, errTorn) { // the record is incomplete: nothing was changed
-		return false, removeHeld(name, r)
+		return false, removeLocked(name, r)
 	}
 	if err != nil {
 		return false, err
@@ -145,7 +145,7 @@ func finishOverwrite(f *disk.File, name string, r *disk.File, c change) error {
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	if err := removeHeld(name, r); err != nil {
+	if err := removeLocked(name, r); err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(name))

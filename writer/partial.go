@@ -193,7 +193,7 @@ func exclusive(name, final string) (*disk.File, error) {
 		}
 		switch still, err := refers(name, f); {
 		case err != nil:
-			removeHeld(name, f)
+			removeLocked(name, f)
 			return nil, err
 		case !still:
 			f.Close()
@@ -210,11 +210,12 @@ func removeLeftover(name, final string) error {
 	if f == nil || err != nil {
 		return err
 	}
-	return removeHeld(name, f)
+	return removeLocked(name, f)
 }
 
-// removeHeld removes the file name while f, which is that file, still has the lock: no other process's file is removed.
-func removeHeld(name string, f *disk.File) error {
+// removeLocked removes the file name while f, which is that file, still has the lock: no other process's file is
+// removed.
+func removeLocked(name string, f *disk.File) error {
 	err := disk.Remove(name)
 	f.Close()
 	return err

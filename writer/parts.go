@@ -110,9 +110,9 @@ func refuseParts(run string) error {
 		"%s: an unfinished run in parts exists: put its parts together, or remove it with 'ggtool clean'", run)
 }
 
-// join opens the files that all parts of a run write to, creates the missing ones, and resumes the part from its
+// openForPart opens the files that all parts of a run write to, creates the missing ones, and resumes the part from its
 // journal.
-func (o *output) join(ctx context.Context, open *handles, facts []Fact, opt Options) error {
+func (o *output) openForPart(ctx context.Context, open *handles, facts []Fact, opt Options) error {
 	j := opt.Journal
 	head := o.head(withParts(facts, j.Parts))
 	leader := o.files[o.leader].path
@@ -295,8 +295,8 @@ func (o *output) openPart(ctx context.Context, name string, head []byte, data bo
 	return o.log.begin(head, o.parts)
 }
 
-// openApart opens the part's own file, and resumes from the rows in it.
-func (o *output) openApart(ctx context.Context, facts []Fact, opt Options) error {
+// openOwnFile opens the part's own file, and resumes from the rows in it.
+func (o *output) openOwnFile(ctx context.Context, facts []Fact, opt Options) error {
 	j := opt.Journal
 	name, head := o.partFile(j.PartDir, j.Part, j.Parts), o.head(withParts(facts, j.Parts))
 	f, err := statefile.Open(name)

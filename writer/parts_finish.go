@@ -18,8 +18,8 @@ import (
 	"ggforge/internal/io/statefile"
 )
 
-// gather opens the files that parts have written, and reads from their journals the rows that are done.
-func (o *output) gather(ctx context.Context, open *handles, facts []Fact, opt Options) error {
+// openForFinish opens the files that parts have written, and reads from their journals the rows that are done.
+func (o *output) openForFinish(ctx context.Context, open *handles, facts []Fact, opt Options) error {
 	j := opt.Journal
 	f, err := statefile.Open(o.runName())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -86,8 +86,8 @@ func (o *output) gather(ctx context.Context, open *handles, facts []Fact, opt Op
 	return o.readLogs(ctx, o.partLogs, head, opt)
 }
 
-// collect copies missing rows into the set's temporary files from the parts in files of their own.
-func (o *output) collect(ctx context.Context, facts []Fact, opt Options) error {
+// copyParts copies missing rows into the set's temporary files from the parts in files of their own.
+func (o *output) copyParts(ctx context.Context, facts []Fact, opt Options) error {
 	j := opt.Journal
 	list, err := disk.ReadDir(j.PartDir)
 	if err != nil {

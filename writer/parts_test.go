@@ -35,10 +35,10 @@ func TestParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	const n = 5
-	for name, apart := range map[string]bool{"shared": false, "apart": true} {
+	for name, ownFiles := range map[string]bool{"shared": false, "own files": true} {
 		t.Run(name, func(t *testing.T) {
 			dir, parts := t.TempDir(), ""
-			if apart {
+			if ownFiles {
 				parts = t.TempDir()
 			}
 			write := func(j *Journal, opt Options) (int64, []*Result, error) {
@@ -52,7 +52,7 @@ func TestParts(t *testing.T) {
 			// part 2 breaks off, and 4 stays away
 			broken := errors.New("breaks")
 			if _, _, err := resumable(dir, 5, func() error { return broken },
-				Options{Workers: 1, MaxBuffer: 1, Journal: part(parts, 2, n)}); !errors.Is(err, broken) || !Kept(err) {
+				Options{Workers: 1, MaxBuffer: 1, Journal: part(parts, 2, n)}); !errors.Is(err, broken) || !Resumable(err) {
 				t.Fatal(err)
 			}
 			for _, k := range []int{5, 3, 1} {
@@ -68,9 +68,9 @@ func TestParts(t *testing.T) {
 			}
 			other := part(parts, 4, n)
 			other.Facts = []Fact{{"run", "other"}}
-			if _, _, err := write(other, Options{}); !errors.Is(err, fault.Refused) && !apart {
+			if _, _, err := write(other, Options{}); !errors.Is(err, fault.Refused) && !ownFiles {
 				t.Errorf("part of another run: %v", err)
-			} else if apart {
+			} else if ownFiles {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -84,10 +84,10 @@ func TestParts(t *testing.T) {
 					}
 				}
 			}
-			if _, _, err := write(part(parts, 1, 7), Options{}); !apart && (!errors.Is(err, fault.Refused) ||
+			if _, _, err := write(part(parts, 1, 7), Options{}); !ownFiles && (!errors.Is(err, fault.Refused) ||
 				!strings.Contains(err.Error(), "parts was 5, and is 7")) {
 				t.Errorf("part of 7: %v", err)
-			} else if apart {
+			} else if ownFiles {
 				if _, _, err := write(finish(parts), Options{}); !errors.Is(err, fault.Refused) {
 					t.Errorf("finished with parts of 5 and of 7: %v", err)
 				}
@@ -97,9 +97,9 @@ func TestParts(t *testing.T) {
 					}
 				}
 			}
-			if _, _, err := write(run("same"), Options{}); !apart && !errors.Is(err, fault.Usage) {
+			if _, _, err := write(run("same"), Options{}); !ownFiles && !errors.Is(err, fault.Usage) {
 				t.Errorf("a run of its own while there are parts: %v", err)
-			} else if apart {
+			} else if ownFiles {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -134,7 +134,7 @@ func TestParts(t *testing.T) {
 			if !maps.Equal(contents(t, dir), contents(t, clean)) {
 				t.Errorf("other files than of a write in one go: %v", entries(t, dir))
 			}
-			if apart && len(contents(t, parts)) > 0 {
+			if ownFiles && len(contents(t, parts)) > 0 {
 				t.Errorf("left: %v", entries(t, parts))
 			}
 			for i := range got {
@@ -156,7 +156,7 @@ func TestPartsDamaged(t *testing.T) {
 	leader := gguf.ShardName("h", 0, 2)
 	for _, c := range []struct {
 		name, file string
-		apart      bool
+		ownFiles   bool
 		at         int64 // from the end if it is negative
 	}{
 		{"data", leader + Suffix, false, 2000},
@@ -166,7 +166,7 @@ func TestPartsDamaged(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir, parts := t.TempDir(), ""
 			folder := dir
-			if c.apart {
+			if c.ownFiles {
 				parts = t.TempDir()
 				folder = parts
 			}
@@ -255,7 +255,7 @@ func TestTerminated(t *testing.T) {
 		f.Tensors[1].Source = &scarce{matrix: f.Tensors[1].Source.(*matrix), left: counter(2), reads: counter(0),
 			then: func() error { stop(c.cause); return nil }}
 		_, err := Write(ctx, f, Options{Workers: 1, Journal: &Journal{Facts: []Fact{{"run", "same"}}}})
-		if !errors.Is(err, context.Canceled) || Kept(err) != c.kept || (len(entries(t, dir)) > 0) != c.kept {
+		if !errors.Is(err, context.Canceled) || Resumable(err) != c.kept || (len(entries(t, dir)) > 0) != c.kept {
 			t.Errorf("%v: %v, left: %v", c.cause, err, entries(t, dir))
 		}
 		if !c.kept {
@@ -329,7 +329,7 @@ func TestFacts(t *testing.T) {
 		if err := errors.Join(os.WriteFile(input, []byte("abc"), 0o666), os.Chtimes(input, when, when)); err != nil {
 			t.Fatal(err)
 		}
-		if err := write("f16", 1); !errors.Is(err, broken) || !Kept(err) {
+		if err := write("f16", 1); !errors.Is(err, broken) || !Resumable(err) {
 			t.Fatal(err)
 		}
 		when = when.Add(c.touch)
@@ -391,7 +391,7 @@ func FuzzPart(f *testing.F) {
 	opt := Options{Journal: part(dir, 1, 1)}
 	facts, err := opt.Journal.facts(nil)
 	if err == nil {
-		err = o.openApart(context.Background(), facts, opt)
+		err = o.openOwnFile(context.Background(), facts, opt)
 	}
 	if err == nil {
 		t := o.files[0].tensors[0]
@@ -421,7 +421,7 @@ func FuzzPart(f *testing.F) {
 			t.Fatal(err)
 		}
 		opt := Options{Journal: part(dir, 1, 1)}
-		if err := o.openApart(context.Background(), facts, opt); err != nil {
+		if err := o.openOwnFile(context.Background(), facts, opt); err != nil {
 			t.Fatal(err)
 		}
 		o.log.close(false)

@@ -27,8 +27,8 @@
 //	verify.go       reads the files back and compares them with the checksums of the journal
 //	commit*.go      temporary names → names, all or none; recovery after a crash
 //	leftovers.go    temporary files of interrupted runs
-//	overwrite*.go   replaces the header of a file where it is; hold.go locks the file
-//	dirs.go         directories that are made for the files
+//	overwrite*.go   replaces the header of a file where it is; locked.go locks the file
+//	dirs.go         directories that are created for the files
 //	folder.go       a folder of several writes: its lock, sums before the renames
 package writer
 
@@ -107,8 +107,8 @@ func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error
 		}
 	}
 	if opt.MakeDir != "" {
-		var dirs made
-		defer func() { dirs.settle(err != nil && !opt.Journal.keeps(ctx)) }()
+		var dirs createdDirs
+		defer func() { dirs.removeIf(err != nil && !opt.Journal.keeps(ctx)) }()
 		if err := dirs.mkdirAll(filepath.Clean(opt.MakeDir)); err != nil {
 			return nil, err
 		}
@@ -125,7 +125,7 @@ func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error
 			kept = o.discard(opt.Journal.keeps(ctx) && (err != nil || opt.Journal.Part > 0)) || kept
 		}
 		if err != nil && kept {
-			err = Keep(err)
+			err = MarkResumable(err)
 		}
 	}()
 	var tensors []*placed
@@ -149,7 +149,7 @@ func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error
 	if opt.Verify && opt.Journal.Part == 0 && !opt.Journal.fetched() {
 		if err := compareSources(ctx, tensors, opt); err != nil {
 			for _, o := range outputs { // of parts in files of their own there is more than this
-				o.unusable = opt.Journal.apart()
+				o.unusable = opt.Journal.inOwnFiles()
 			}
 			return nil, err
 		}

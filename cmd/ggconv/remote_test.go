@@ -208,7 +208,7 @@ func TestRemoteParts(t *testing.T) {
 	err := tool.Run(ctx, cmd, []string{"ggconv", "--progress", "none", "--threads", "1", "--outfile",
 		filepath.Join(dir, "again"), "hf://org/gollama"})
 	stop(nil)
-	if tool.Code(err) == 130 && !writer.Kept(err) {
+	if tool.Code(err) == 130 && !writer.Resumable(err) {
 		t.Error(err)
 	}
 	if tool.Code(err) == 130 { // the run may have been faster

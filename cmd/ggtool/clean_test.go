@@ -41,7 +41,7 @@ func TestClean(t *testing.T) {
 	opt := writer.Options{Workers: 1, Journal: &writer.Journal{Resume: true}}
 	breaks := func() {
 		if _, err := writer.Write(context.Background(), file(func(s rows.Source) rows.Source { return failing{s} }),
-			opt); err == nil || !writer.Kept(err) {
+			opt); err == nil || !writer.Resumable(err) {
 			t.Fatal(err)
 		}
 	}
@@ -315,7 +315,7 @@ func TestCleanOld(t *testing.T) {
 	}
 	run := expect(t, "clean")
 	run(0, "o.gguf: old file, of which only a second name is left, 3 B, ", dir)
-	held, err := writer.Hold(write(t, dir, "busy.gguf", 1))
+	held, err := writer.LockForChange(write(t, dir, "busy.gguf", 1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,7 +106,7 @@ func TestCleanForeignJournal(t *testing.T) {
 	src := rows.Stored([]int64{256, 4096}, gguf.TypeF32, make([]byte, 4*256*4096), nil)
 	if _, err := writer.Write(context.Background(),
 		&writer.File{Path: out, Tensors: []writer.Tensor{{Name: "t", Type: gguf.TypeF16, Source: failing{src}}}},
-		writer.Options{Workers: 1, Journal: &writer.Journal{Resume: true}}); !writer.Kept(err) {
+		writer.Options{Workers: 1, Journal: &writer.Journal{Resume: true}}); !writer.Resumable(err) {
 		t.Fatal(err)
 	}
 	journal, err := os.ReadFile(out + ".partial.rows")

@@ -358,7 +358,7 @@ func (r *metaRequest) edit(ctx context.Context, result *metaResult) (err error) 
 	case r.nothing(result):
 		return nil
 	}
-	held, err := writer.Hold(r.File)
+	held, err := writer.LockForChange(r.File)
 	if err != nil {
 		return fmt.Errorf("%w (--output writes another file)", err)
 	}
@@ -412,7 +412,7 @@ func worse(f *gguf.File, m gguf.Metadata) error {
 }
 
 // carryOut makes the file, which is held, have the metadata m, or another one where that is wanted.
-func (r *metaRequest) carryOut(ctx context.Context, f *gguf.File, m gguf.Metadata, held *writer.Held,
+func (r *metaRequest) carryOut(ctx context.Context, f *gguf.File, m gguf.Metadata, held *writer.LockedFile,
 	result *metaResult) error {
 	header, fits, err := edit.InPlace(f, m)
 	if err != nil {
@@ -445,7 +445,7 @@ func (r *metaRequest) carryOut(ctx context.Context, f *gguf.File, m gguf.Metadat
 	if r.Out == "" {
 		r.Write.Force = true
 		check := r.Write.Check
-		r.Write.Check = func() error { return errors.Join(check(), held.Settle()) }
+		r.Write.Check = func() error { return errors.Join(check(), held.PrepareReplace()) }
 	} else {
 		r.Write.Inputs = append(r.Write.Inputs, r.File)
 	}

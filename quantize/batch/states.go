@@ -19,23 +19,23 @@ func (o *Request) openStates() error {
 				return err
 			}
 		}
-		if !o.Write.Keeps(context.Background()) {
+		if !o.Write.KeepsState(context.Background()) {
 			if err := calibrate.RemoveState(path); err != nil {
 				return err
 			}
 		}
-		o.Write.Continued(path, false)
+		o.Write.RegisterState(path)
 	}
 	return nil
 }
 
-// closeStates removes the state files after an error, unless a later run may resume: the error then says so
-// (writer.Kept). Without an error they stay until the outputs are written.
+// closeStates removes the state files after an error, unless a later run may resume: the error is then
+// writer.Resumable. Without an error they stay until the outputs are written.
 func (o *Request) closeStates(ctx context.Context, err error) error {
 	if err == nil || len(o.states()) == 0 {
 		return err
 	}
-	if !o.Write.Keeps(ctx) {
+	if !o.Write.KeepsState(ctx) {
 		err = errors.Join(err, o.removeStates())
 		if o.Write.MakeDir != "" {
 			disk.Remove(o.Write.MakeDir) // if it is empty
@@ -45,7 +45,7 @@ func (o *Request) closeStates(ctx context.Context, err error) error {
 	if _, e := disk.Stat(o.states()[0]); e != nil {
 		return err
 	}
-	return writer.Keep(err)
+	return writer.MarkResumable(err)
 }
 
 // removeStates removes the state files.
@@ -55,7 +55,7 @@ func (o *Request) removeStates() error {
 		if err := disk.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
-		o.Write.Continued(path, true)
+		o.Write.UnregisterState(path)
 	}
 	return errors.Join(errs...)
 }

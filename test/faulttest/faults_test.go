@@ -241,7 +241,7 @@ func (s *stage) meet(t *testing.T, m manner, k *kind, in *injector) (struck bool
 	if k.harmless && err != nil {
 		bad("want none")
 	}
-	if e := s.judge(in, err, s.keeps || writer.Kept(err)); e != nil {
+	if e := s.judge(in, err, s.keeps || writer.Resumable(err)); e != nil {
 		bad("%v", e)
 	}
 	next := &injector{random: s.random}

@@ -83,14 +83,14 @@ func printError(cmd *cli.Command, err error, stopped bool) {
 	text := strings.TrimSpace(err.Error())
 	if stopped && errors.Is(err, context.Canceled) {
 		text = "interrupted; no temporary files are left"
-		if writer.Kept(err) {
+		if writer.Resumable(err) {
 			text = "interrupted; " + keptText
 		}
 		if k := new(keptError); errors.As(err, &k) {
 			text = "interrupted; " + k.text
 		}
 	}
-	if writer.Kept(err) && !errors.Is(err, context.Canceled) && !fault.Has(err) {
+	if writer.Resumable(err) && !errors.Is(err, context.Canceled) && !fault.Has(err) {
 		text += "\n  " + keptText
 	}
 	fmt.Fprintf(s, "%s: %s\n", cmd.Name, shortened(text))

@@ -8,16 +8,16 @@ import (
 	"ggforge/internal/io/disk"
 )
 
-// Held is a file that is locked while its metadata are changed: in place, or by a file that replaces it.
-type Held struct {
+// LockedFile is a file that is locked while its metadata are changed: in place, or by a file that replaces it.
+type LockedFile struct {
 	path         string
-	file, record *disk.File // record: nil but after Settle
+	file, record *disk.File // record: nil but after PrepareReplace
 }
 
-// Hold locks the file at path, which has to be a regular file with this one name. Any other file, and one that another
-// process holds, is an error of kind fault.Usage. Read the file after Hold: before, another process may have changed
-// it.
-func Hold(path string) (*Held, error) {
+// LockForChange locks the regular file at path, which must have no other name (hard link). Any other file, and one that
+// another process has locked, is an error of kind fault.Usage. Read the file after LockForChange: before, another
+// process may have changed it.
+func LockForChange(path string) (*LockedFile, error) {
 	for range 100 {
 		f, err := owned(path)
 		if err != nil {
@@ -29,26 +29,26 @@ func Hold(path string) (*Held, error) {
 		}
 		// first the record, then the name: the record is removed after the file was replaced
 		_, err = disk.Lstat(path + overwriteSuffix)
-		settled := err == nil
+		recorded := err == nil
 		switch still, err := refers(path, f); {
 		case err != nil:
 			f.Close()
 			return nil, err
-		case still && settled:
+		case still && recorded:
 			f.Close()
 			return nil, fault.Errorf(fault.Usage, "%s: %w", path, errLocked)
 		case still:
-			return &Held{path: path, file: f}, nil
+			return &LockedFile{path: path, file: f}, nil
 		}
 		f.Close() // replaced meanwhile
 	}
 	return nil, fault.Errorf(fault.Usage, "%s: %w", path, errLocked)
 }
 
-// Settle prepares the replacement of the file, right before it: on systems where open files cannot be replaced it
-// closes the file, and an empty locked record keeps other processes from it until Close. If this process is killed, the
-// empty record means that nothing was changed.
-func (h *Held) Settle() (err error) {
+// PrepareReplace prepares the replacement of the file, right before it: on systems where open files cannot be replaced
+// it closes the file, and an empty locked record keeps other processes from it until Close. If this process is killed,
+// the empty record means that nothing was changed.
+func (h *LockedFile) PrepareReplace() (err error) {
 	if replacesOpen {
 		return nil
 	}
@@ -61,14 +61,14 @@ func (h *Held) Settle() (err error) {
 }
 
 // Close gives up the lock.
-func (h *Held) Close() error {
+func (h *LockedFile) Close() error {
 	defer h.file.Close()
 	if h.record == nil {
 		return nil
 	}
 	name := h.path + overwriteSuffix
 	dropTemporary(name)
-	return removeHeld(name, h.record)
+	return removeLocked(name, h.record)
 }
 
 // owned opens a regular file with one name for reading and writing.
