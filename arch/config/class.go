@@ -6,15 +6,13 @@ import (
 	"strings"
 )
 
-// textConfigs are the names under which config.json holds the configuration of
-// the language model of a larger one. A later one wins.
+// textConfigs are the keys of config.json for the language model of a multimodal model. A later one wins.
 var textConfigs = []string{"text_config", "llm_config", "lm_config", "thinker_config", "language_config", "lfm"}
 
-// textConfig returns the configuration of the language model, nil when there is
-// no other than the whole.
+// textConfig returns the sub-config of the language model, nil if there is none.
 func (c *Config) textConfig() (map[string]any, error) { return c.textConfigOf(c.Raw) }
 
-// textConfigOf is textConfig in a configuration that may have been completed.
+// textConfigOf is textConfig for a configuration that may have been completed with defaults.
 func (c *Config) textConfigOf(root map[string]any) (map[string]any, error) {
 	var text map[string]any
 	names := textConfigs
@@ -39,13 +37,13 @@ func (c *Config) textConfigOf(root map[string]any) (map[string]any, error) {
 	return text, nil
 }
 
-// rootClasses are classes that keep their name although the language model in
-// them has one too. Source: get_model_architecture of the reference.
+// rootClasses are multimodal classes that take precedence over the class of their language model. Source:
+// get_model_architecture of the reference.
 var rootClasses = []string{"StepVLForConditionalGeneration", "Sarashina2VisionForCausalLM",
 	"Exaone4_5_ForConditionalGeneration",
 	"Step3p7ForConditionalGeneration", "KimiK3ForConditionalGeneration"}
 
-// D1 is the class of models whose config.json names it only as the code to load.
+// D1 is a class that config.json has in auto_map only.
 const D1 = "D1Model"
 
 // findClass returns the class that the file names: that of its language model if
@@ -74,8 +72,7 @@ func (c *Config) findClass() (class string, err error) {
 	return cmp.Or(inner, class), err
 }
 
-// Qwen3TTS is the class of models whose language model speaks. Variants that speak have one
-// that does not, and the one that does is left out.
+// Qwen3TTS is the class of models whose language model generates speech.
 const Qwen3TTS = "Qwen3TTSForConditionalGeneration"
 
 // firstClass returns the first of the classes that a configuration names, "" for none.

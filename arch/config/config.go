@@ -1,9 +1,9 @@
-// Package config is a model's configuration: config.json as the reference reads it, with what the transformers
-// library fills in, and the facts that other small files of the checkpoint hold.
+// Package config is a model's configuration: config.json as the reference reads it, with the transformers library's
+// defaults, and facts from other small files of the checkpoint.
 //
-//	config.json ── Parse ──► Config: a value, written to by nobody
-//	side files ──► Facts             what they say, gathered before any table is asked
-//	Config + Facts + Options ──► View: what tables may ask; it records what they asked
+//	config.json ── Parse ──► Config: immutable
+//	side files ──► Facts             their content, read before any table is used
+//	Config + Facts + Options ──► View: the input of tables; it records the keys that they read
 package config
 
 import (
@@ -20,8 +20,7 @@ import (
 )
 
 // Config is a model's config.json as the reference reads it: with the defaults and the derived values that the
-// transformers library adds for the model type, and with the rope settings gathered in one place. Nobody writes to
-// it.
+// transformers library adds for the model type, and with the rope settings gathered in one place. It is immutable.
 type Config struct {
 	// Raw is the file as it is; numbers are json.Number.
 	Raw map[string]any
@@ -29,7 +28,7 @@ type Config struct {
 	File string
 	// Class is the model's class, of "architectures"; "" in ParamsFile, which names none.
 	Class string
-	// Named is the class that the file names when Class is another one, see ParseAs.
+	// Named is the file's class if ParseAs has overridden it.
 	Named string
 
 	modelType string // the known model_type whose rules hold, "" for none
@@ -37,9 +36,9 @@ type Config struct {
 	rope      map[string]any
 	text      map[string]any    // of an encoder: the root with the language model's configuration laid over
 	parts     map[string]string // of an encoder: names of the rows of modelTypes, by the prefix of a part's keys
-	defaulted map[string]bool   // keys that the file lacks and that were filled in
-	used      map[string]bool   // keys that the rest was made of
-	decision  *Decision         // nil for models that do not decide between options
+	defaulted map[string]bool   // keys filled in with a default
+	used      map[string]bool   // keys that derived values were made from
+	decision  *Decision         // nil except for decision models
 }
 
 // KnownType returns the model_type whose rules hold, "" for none.
@@ -54,12 +53,11 @@ type Files interface {
 	ReadFile(name string) ([]byte, error)
 }
 
-// ReadConfig reads the file that a model is described in: a model without it is
-// broken, one whose file cannot be read is not.
+// ReadConfig reads a configuration file. A missing file is an error of kind fault.Broken, an unreadable one is not.
 func ReadConfig(files Files, name string) ([]byte, error) {
 	data, err := files.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) && !fault.Has(err) {
-		err = fault.Errorf(fault.Broken, "%w", err) // which has the name
+		err = fault.Errorf(fault.Broken, "%w", err) // the error has the name
 	}
 	return data, err
 }
@@ -77,8 +75,8 @@ func parseRoot(name string, data []byte) (map[string]any, error) {
 	return decodeFloats(root.Map()).(map[string]any), nil
 }
 
-// decodeFloats returns a value in which the numbers that JSON has no spelling for
-// are numbers. The transformers library saves infinity as {"__float__": "Infinity"}.
+// decodeFloats replaces {"__float__": "Infinity"} and the like, as the transformers library saves infinities and NaN,
+// by numbers.
 func decodeFloats(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -118,8 +116,7 @@ func ParseAs(class string, data []byte, rawConfig func(class string) bool) (*Con
 	return c, c.gatherRope()
 }
 
-// mergeDraftLayer lays the configuration of the only layer over that of a draft made by
-// the speculators library.
+// mergeDraftLayer merges the configuration of the layer into the root, for draft models of the speculators library.
 func (c *Config) mergeDraftLayer() error {
 	const key = "transformer_layer_config"
 	v := c.Raw[key]
@@ -136,8 +133,7 @@ func (c *Config) mergeDraftLayer() error {
 	return nil
 }
 
-// parse reads the file and decides the class and the model type; raw reports that the
-// class wants the file without defaults.
+// parse reads the file and determines class and model type; raw reports whether the class is read without defaults.
 func parse(class string, data []byte, rawConfig func(class string) bool, find func(*Config) (string, error)) (c *Config,
 	raw bool, err error) {
 	c = &Config{File: ConfigFile, used: map[string]bool{}, defaulted: map[string]bool{}}

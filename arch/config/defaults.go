@@ -19,20 +19,18 @@ type modelType struct {
 	// them is the model_type of the language model in it. "rope_parameters" are
 	// laid under the rope settings, see gatherRope.
 	Defaults map[string]any
-	// Alias are other names of keys, by the other name: the value moves to the
-	// key, even if that is there too.
+	// Alias maps other names of keys to keys: the value moves to the key, even if that exists too.
 	Alias map[string]string
-	// Follow lists the keys whose default follows from others: see derived.
+	// Follow lists the keys whose default is derived from other keys, see derived.
 	Follow []string
 	// Parts are the configurations in this one that are not of the language model, by
 	// key: the name of their row, "TYPE/KEY" where it is the same whatever model_type
 	// they name. Only those of encoders are completed.
 	Parts map[string]string
-	// Text are values of keys that the language model's configuration lacks; they precede
-	// the Defaults of its own type.
+	// Text are defaults of the language model's keys; they precede the Defaults of its own type.
 	Text map[string]any
 
-	rewrite func(values) error // changes what the file says, nil for none
+	rewrite func(values) error // changes the file's values, nil for none
 
 	rope func(*Config) error // makes the rope settings of models with several kinds
 }
@@ -127,7 +125,7 @@ var derived = map[string]func(values) (any, error){
 	"gemma4_unified_text.layer_types":          gemma4LayerTypes,
 }
 
-// values are the members of a configuration while it is completed.
+// values are the members of a configuration during completion.
 type values map[string]any
 
 func (v values) int(key string) (int64, error) {
@@ -159,9 +157,8 @@ func (m *modelType) completeText(c *Config, v values, prefix string) {
 	}
 }
 
-// complete fills in what the file leaves out of v, the root of the configuration
-// or that of its language model, or, with a prefix for the names of its keys, that of
-// another part.
+// complete fills in the defaults of v: the root, the language model's configuration, or another part, with prefix
+// before its keys.
 func (m *modelType) complete(c *Config, v values, prefix string) error {
 	if m == nil {
 		return nil

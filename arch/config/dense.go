@@ -7,8 +7,7 @@ import (
 	"ggforge/fault"
 )
 
-// DenseModule is a layer of the sentence-transformers library that comes after an
-// embedding model, in a folder of its own.
+// DenseModule is a linear layer of the sentence-transformers library after an embedding model, in a separate folder.
 type DenseModule struct {
 	Name    string // of its tensor in the file, without suffix
 	Dir     string // in the checkpoint

@@ -101,8 +101,7 @@ func (c *Config) completeParts(m *modelType, v map[string]any, prefix string) er
 	return nil
 }
 
-// Thinker returns the configuration of the part that understands in models that speak,
-// too, and the root in all others.
+// Thinker returns thinker_config in Omni models, the root in all others.
 func (v *View) Thinker() Object {
 	if o := v.Sub("thinker_config"); o.Members() != nil {
 		return o
@@ -121,12 +120,10 @@ func (v *View) Vision() Object {
 // Audio returns the configuration of the audio encoder.
 func (v *View) Audio() Object { return v.Thinker().Sub(audioConfig) }
 
-// Text returns, for an encoder, the root of the configuration with that of the language
-// model laid over.
+// Text returns, for an encoder, the root with the language model's configuration merged into it.
 func (v *View) Text() Object { return Object{v.text, "", nil, v.Config.File} }
 
-// Processor returns what preprocessor_config.json and processor_config.json say. The
-// files are of the source ProcessorFiles.
+// Processor returns the settings of preprocessor_config.json and processor_config.json, see ProcessorFiles.
 func (v *View) Processor() Object { return v.Facts.Processor }
 
 // Default returns the default that a key got, which may be one of a part:

@@ -21,36 +21,34 @@ type Facts struct {
 	// the architecture gives them; nil where no weights were read.
 	Integers map[string][]int64
 
-	// Pooling is how an embedding model pools the states of its tokens: "mean",
-	// "cls" or "lasttoken"; "" for models that do not.
+	// Pooling is the pooling type of an embedding model: "mean", "cls" or "lasttoken"; "" for other models.
 	Pooling string
 	// Dense are the dense modules after an embedding model.
 	Dense []DenseModule
-	// Suppress are the ids of tokens that are never to be generated.
+	// Suppress are the ids of suppressed tokens.
 	Suppress []int64
-	// Temperatures are those of a model that decides between options, by what they
-	// are of, in the order of the file.
+	// Temperatures are a decision model's temperatures, in the order of the file.
 	Temperatures []Temperature
-	// ScoreBias is added to the scores of levels: lists with one number for each level.
+	// ScoreBias has the biases of a decision model's scores: for each number of levels, a list with one bias per level.
 	ScoreBias [][]float64
 	// Reranker: the model was trained to answer "yes" or "no".
 	Reranker bool
-	// Target is the configuration of the model that a draft is for; nil for none.
+	// Target is the configuration of a draft model's target; nil for none.
 	Target *View
 	// OwnMask: the draft has an embedding of its own for the mask token.
 	OwnMask bool
-	// Tokens are the ids of "yes" and "no" for a reranker, of ImageBreak or of TileMarks,
-	// as far as the tokenizer's files have them.
+	// Tokens are the ids of "yes" and "no" for a reranker, of ImageBreak, or of TileMarks; without tokens that the
+	// tokenizer's files lack.
 	Tokens map[string]int64
-	// Speech is how a model that speaks decodes its codes: decoder_config of SpeechConfig.
+	// Speech is the configuration of the audio decoder: decoder_config of SpeechConfig.
 	Speech Object
-	// Processor is how images and audio are prepared for an encoder.
+	// Processor has the preprocessing settings of images and audio.
 	Processor Object
 	// AudioTokenizer is the configuration of the audio tokenizer (audio to codes), in the folder of that name.
 	AudioTokenizer Object
 }
 
-// Source is a kind of files that facts are in.
+// Source is a set of files with facts.
 type Source uint8
 
 const (
@@ -92,8 +90,7 @@ var readers = [...]func(Files, *View, *Facts) error{
 	AudioTokenizerFiles: readAudioTokenizer,
 }
 
-// Gather returns the view with the facts of sources added to those that are known.
-// A file that is not there is not an error.
+// Gather returns the view with the facts of sources added. A missing file is not an error.
 func (v *View) Gather(files Files, known Facts, sources []Source) (*View, error) {
 	for _, s := range sources {
 		if err := readers[s](files, v, &known); err != nil {
@@ -124,7 +121,7 @@ func readJSON(files Files, name string, v any) (ok bool, err error) {
 	return true, nil
 }
 
-// readSuppress reads how text is to be generated.
+// readSuppress reads generation_config.json.
 func readSuppress(files Files, _ *View, f *Facts) error {
 	var config struct {
 		Suppress []int64 `json:"suppress_tokens"`

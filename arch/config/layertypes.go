@@ -57,8 +57,8 @@ func lfm2LayerTypes(v values) (any, error) {
 	})
 }
 
-// cohere2LayerTypes is the default of layer_types: of the dense layers, and of those after them, each n-th one has
-// full attention.
+// cohere2LayerTypes is the default of layer_types: every n-th dense layer, and every n-th one of the layers after them,
+// has full attention.
 func cohere2LayerTypes(v values) (any, error) {
 	dense, err := cohere2Dense(v)
 	if err != nil {
@@ -106,7 +106,7 @@ func cohere2Dense(v values) (int64, error) {
 	return n, err
 }
 
-// gemma3nLayerTypes is the default of layer_types: each fifth layer has full attention.
+// gemma3nLayerTypes is the default of layer_types: every fifth layer has full attention.
 func gemma3nLayerTypes(v values) (any, error) {
 	return kinds(v, func(bid int64) string {
 		if (bid+1)%5 == 0 {
@@ -116,8 +116,7 @@ func gemma3nLayerTypes(v values) (any, error) {
 	})
 }
 
-// gemma3nSparsity is the default of activation_sparsity_pattern: of models with more
-// than ten layers, the first ten.
+// gemma3nSparsity is the default of activation_sparsity_pattern: the first ten layers, in models with more than ten.
 func gemma3nSparsity(v values) (any, error) {
 	list, err := kinds(v, func(int64) string { return "" })
 	if err != nil {
@@ -133,7 +132,7 @@ func gemma3nSparsity(v values) (any, error) {
 	return pattern, nil
 }
 
-// gemma4LayerTypes is the default of layer_types: each sixth layer and the last one have full attention.
+// gemma4LayerTypes is the default of layer_types: every sixth layer and the last one have full attention.
 func gemma4LayerTypes(v values) (any, error) {
 	last, err := v.int("num_hidden_layers")
 	if err != nil {
@@ -162,7 +161,7 @@ func allFull(v values) (any, error) {
 	return kinds(v, func(int64) string { return "full_attention" })
 }
 
-// NemotronKinds returns the kinds of layers of which text has a letter for each.
+// NemotronKinds returns the kinds of layers for a string with a letter per layer.
 func NemotronKinds(text string) ([]string, error) {
 	names := map[rune]string{'M': "mamba", '*': "attention", 'E': "moe", '-': "mlp"}
 	var kinds []string
@@ -176,8 +175,8 @@ func NemotronKinds(text string) ([]string, error) {
 	return kinds, nil
 }
 
-// nemotronHFirst makes the list of the kinds of layers, whose length is the number of layers regardless of the file,
-// and gives the size of heads its newer name.
+// nemotronHFirst builds the list of layer kinds, sets the number of layers to its length, and renames the key of the
+// head size.
 func nemotronHFirst(v values) error {
 	const text, list = "hybrid_override_pattern", "layers_block_type"
 	if s, ok := v[text].(string); ok {
@@ -203,8 +202,8 @@ func nemotronHFirst(v values) error {
 	return nil
 }
 
-// glmIndexerTypes is the default of indexer_types: a pattern with a letter for each
-// layer, or every so many layers from one on.
+// glmIndexerTypes is the default of indexer_types: from a string with a letter per layer, else from an offset and a
+// period.
 func glmIndexerTypes(v values) (any, error) {
 	c := Object{values: v}
 	const pattern = "index_topk_pattern"
@@ -246,7 +245,7 @@ func glmIndexerTypes(v values) (any, error) {
 	})
 }
 
-// SlidingPattern reads the key sliding_window_pattern; of reports whether a layer has a sliding window.
+// SlidingPattern reads the key sliding_window_pattern; of returns whether a layer has a sliding window.
 func (c Object) SlidingPattern() (of func(bid int64) bool, ok bool, err error) {
 	const key = "sliding_window_pattern"
 	switch v := c.Value(key).(type) {

@@ -11,24 +11,23 @@ import (
 	"ggforge/fault"
 )
 
-// Object gives access to the members of an object of the configuration, and
-// records which were asked for. The zero value has no members.
+// Object gives access to the members of an object of the configuration, and records which are read. The zero value has
+// no members.
 type Object struct {
 	values map[string]any
-	prefix string          // of the keys, in errors and in read
-	read   map[string]bool // keys that were asked for; nil to record none
-	file   string          // that errors name; "" for ConfigFile
+	prefix string          // before the keys, in errors and in read
+	read   map[string]bool // keys that were read; nil to record none
+	file   string          // for errors; "" for ConfigFile
 }
 
-// ObjectIn returns v, the value under key, as an object that records nothing; ok
-// is false when it is none.
+// ObjectIn returns v, the value of key, as an object that records nothing; ok is false if v is no object.
 func ObjectIn(key string, v any) (o Object, ok bool) {
 	m, ok := v.(map[string]any)
 	return Object{values: m, prefix: key + "."}, ok
 }
 
-// lookup returns the first of keys that the object has, with its prefix, and the
-// value. A null is a value: the reference looks no further.
+// lookup returns the first of keys that the object has, with its prefix, and the value. As in the reference, null is a
+// value: later keys are ignored.
 func (o Object) lookup(keys ...string) (key string, v any) {
 	for _, key := range keys {
 		if o.read != nil {
@@ -41,7 +40,7 @@ func (o Object) lookup(keys ...string) (key string, v any) {
 	return "", nil
 }
 
-// Sub returns the object under key, one without members when there is none.
+// Sub returns the object under key, an empty one if there is none.
 func (o Object) Sub(key string) Object {
 	_, v := o.lookup(key)
 	m, _ := v.(map[string]any)
@@ -51,8 +50,7 @@ func (o Object) Sub(key string) Object {
 // Under is Sub for package precision.
 func (o Object) Under(key string) precision.Settings { return o.Sub(key) }
 
-// Members returns the members of the object, which the caller does not change; nil
-// for an object that is not there.
+// Members returns the members of the object, not to be changed; nil for a missing object.
 func (o Object) Members() map[string]any { return o.values }
 
 // Value returns the value of a key, nil if it has none.
@@ -61,28 +59,26 @@ func (o Object) Value(key string) any {
 	return v
 }
 
-// Present reports whether a key is there, even with null. It does not count as
-// asked for.
+// Present reports whether a key exists, even with null. It does not count as read.
 func (o Object) Present(key string) bool {
 	_, ok := o.values[key]
 	return ok
 }
 
-// Has reports whether the first of keys that is there has a value other than null.
+// Has reports whether the first existing one of keys has a value other than null.
 func (o Object) Has(keys ...string) bool {
 	_, v := o.lookup(keys...)
 	return v != nil
 }
 
-// Int returns the first of keys that is there as an integer. ok is false when
-// none is, or when it is null.
+// Int returns the first existing one of keys as an integer. ok is false if none exists or if its value is null.
 func (o Object) Int(keys ...string) (n int64, ok bool, err error) {
 	key, v := o.lookup(keys...)
 	x, ok, err := asInt(key, v)
 	return x, ok, o.withFile(err)
 }
 
-// Require is Int for keys of which one must be there.
+// Require is Int; none of keys is an error.
 func (o Object) Require(keys ...string) (int64, error) {
 	n, ok, err := o.Int(keys...)
 	return n, o.requireErr(ok, err, keys)
@@ -105,7 +101,7 @@ func (o Object) requireErr(ok bool, err error, keys []string) error {
 	return fault.Errorf(fault.Broken, "%s: has none of the keys %q", o.FileName(), o.Names(keys))
 }
 
-// Names returns keys as errors name them.
+// Names returns keys with their prefix, for errors.
 func (o Object) Names(keys []string) []string {
 	names := make([]string, len(keys))
 	for i, key := range keys {
@@ -206,8 +202,7 @@ func (o Object) StringAt(key string, i int64) (s string, ok bool, err error) {
 	return elementAt(o, key, i, asString)
 }
 
-// ParseObject reads the JSON object in a file of that name, for its keys alone: which
-// were asked for is not recorded.
+// ParseObject parses a JSON object; name is the file, for errors. Reads are not recorded.
 func ParseObject(file string, data []byte) (Object, error) {
 	values, err := parseRoot(file, data)
 	return Object{values: values, file: file}, err

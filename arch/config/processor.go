@@ -13,9 +13,9 @@ const (
 	processorFile    = "processor_config.json"
 )
 
-// readProcessor reads them. What the first has under media_proc_cfg and the second under image_processor is laid over
-// its root. Without either file the object is empty, and a row that requires a value fails with an error that names
-// the missing files, see Object.requireErr.
+// readProcessor reads them. media_proc_cfg of the first and image_processor of the second are merged into the root.
+// Without either file the object is empty, and a row that requires a value fails with an error that names the missing
+// files, see Object.requireErr.
 func readProcessor(files Files, _ *View, f *Facts) error {
 	var all map[string]any
 	for _, file := range []struct{ name, inner string }{{preprocessorFile, "media_proc_cfg"},
@@ -43,10 +43,10 @@ func readProcessor(files Files, _ *View, f *Facts) error {
 	return nil
 }
 
-// AudioTokenizer is the folder of the audio tokenizer, a model of its own.
+// AudioTokenizer is the folder of the audio tokenizer, a separate model.
 const AudioTokenizer = "audio_tokenizer"
 
-// readAudioTokenizer reads its configuration, without which there is no such model.
+// readAudioTokenizer reads its configuration; without the file there is no audio tokenizer.
 func readAudioTokenizer(files Files, _ *View, f *Facts) error {
 	const name = AudioTokenizer + "/" + ConfigFile
 	data, ok, err := readFile(files, name)
@@ -67,7 +67,7 @@ func readAudioTokenizer(files Files, _ *View, f *Facts) error {
 // SpeechConfig is the configuration of the speech tokenizer, which encodes audio to codes and decodes codes.
 const SpeechConfig = "speech_tokenizer/config.json"
 
-// readSpeech reads it. Keys that were asked for are recorded with those of the model.
+// readSpeech reads it. Reads of its keys are recorded with the model's.
 func readSpeech(files Files, v *View, f *Facts) error {
 	data, err := ReadConfig(files, SpeechConfig)
 	if err != nil {

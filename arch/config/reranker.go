@@ -8,11 +8,9 @@ import (
 
 var rerankerNames = []string{"qwen3-reranker", "qwen3-vl-reranker"}
 
-// readReranker finds out whether the model is a reranker. A reranker of the Qwen 3
-// family is a language model that is asked whether a document answers a
-// query: of its output only the rows of "yes" and "no" matter. Nothing in its
-// config.json says so, but its names and its model card do. Source: the Qwen3
-// class of the reference's converter.
+// readReranker determines whether the model is a reranker. A reranker of the Qwen 3 family is a language model prompted
+// with the question whether a document answers a query; only the output rows of "yes" and "no" matter. It is recognized
+// by names and model card, since config.json has no such key. Source: the Qwen3 class of the reference's converter.
 func readReranker(files Files, v *View, f *Facts) error {
 	names := []string{f.Dir, v.Class}
 	for _, key := range []string{"_name_or_path", "model_type"} {

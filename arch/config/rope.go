@@ -6,9 +6,8 @@ import "maps"
 // original context length.
 var ropeTypesWithLength = map[string]bool{"llama3": true, "yarn": true, "longrope": true}
 
-// gatherRope builds the rope settings. Transformers moves rope_theta and
-// rope_scaling into rope_parameters, the reference mirrors the rest; without a
-// known model type only the reference's part happens.
+// gatherRope builds the rope settings. Transformers moves rope_theta and rope_scaling into rope_parameters, the
+// reference copies other keys there; without a known model type, only the reference's step is done.
 func (c *Config) gatherRope() error {
 	m := modelTypes()[c.modelType]
 	var defaults map[string]any
@@ -38,7 +37,7 @@ func (c *Config) gatherRope() error {
 		}
 	}
 	if len(c.rope) == 0 && known {
-		// what a type has without any settings, except for what is next to them
+		// the defaults of a type without rope settings, and the rope keys of the root
 		c.rope = maps.Clone(defaults)
 		delete(c.rope, "rope_theta")
 		delete(c.rope, "partial_rotary_factor")

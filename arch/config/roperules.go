@@ -5,8 +5,7 @@ import (
 	"maps"
 )
 
-// apertusRope gives configs without rope settings those of the published model,
-// rope_theta among them.
+// apertusRope fills in the rope settings of the published model, rope_theta included.
 func apertusRope(c *Config) error {
 	if len(c.rope) == 0 {
 		c.rope = map[string]any{"rope_type": "llama3", "rope_theta": json.Number("12000000"),
@@ -17,7 +16,7 @@ func apertusRope(c *Config) error {
 	return nil
 }
 
-// mistral4Rope gives configs without rope settings those of the published model.
+// mistral4Rope fills in the rope settings of the published model.
 func mistral4Rope(c *Config) error {
 	if len(c.rope) == 0 {
 		c.rope = map[string]any{"rope_type": "yarn", "rope_theta": json.Number("10000"), "factor": json.Number("128"),
@@ -29,7 +28,7 @@ func mistral4Rope(c *Config) error {
 	return nil
 }
 
-// mistral4HeadDim is the length of a head as it is unfolded.
+// mistral4HeadDim returns the size of an uncompressed head.
 func mistral4HeadDim(v values) (any, error) {
 	nope, err := v.int("qk_nope_head_dim")
 	if err != nil {
@@ -70,9 +69,8 @@ func modernBertRope(c *Config) error {
 	return set("sliding_attention", "local_rope_theta", "10000")
 }
 
-// gemma3Rope makes the rope settings of both kinds of attention. The keys that
-// configs had before transformers 5 speak of full attention, but for
-// rope_local_base_freq.
+// gemma3Rope makes the rope settings of both kinds of attention. Keys from before transformers 5 are for full
+// attention, except rope_local_base_freq.
 func gemma3Rope(c *Config) error {
 	kind := func(name string) (map[string]any, error) {
 		v := c.rope[name]
@@ -117,14 +115,14 @@ func gemma3Rope(c *Config) error {
 	return nil
 }
 
-// setDefault sets a member that is absent.
+// setDefault sets an absent member.
 func setDefault(m map[string]any, key string, v any) {
 	if _, ok := m[key]; !ok && v != nil {
 		m[key] = v
 	}
 }
 
-// mellumRope gives configs without rope settings those of the published model.
+// mellumRope fills in the rope settings of the published model.
 func mellumRope(c *Config) error {
 	if c.values["rope_parameters"] == nil || c.defaulted["rope_parameters"] {
 		c.rope = map[string]any{
@@ -135,7 +133,7 @@ func mellumRope(c *Config) error {
 	return nil
 }
 
-// lagunaRope gives configs without rope settings those of the library.
+// lagunaRope fills in the default rope settings of the transformers library.
 func lagunaRope(c *Config) error {
 	if c.values["rope_parameters"] == nil || c.defaulted["rope_parameters"] {
 		c.rope = map[string]any{
@@ -148,9 +146,8 @@ func lagunaRope(c *Config) error {
 	return nil
 }
 
-// phi3Rope does what the configuration class of Phi-3 does: older names of the
-// type mean longrope, and the original context length next to the settings takes
-// precedence over the one among them.
+// phi3Rope follows the configuration class of Phi-3: older names of the type become longrope, and the original context
+// length of the root overrides the one in the settings.
 func phi3Rope(c *Config) error {
 	s, ok := c.rope["rope_type"].(string)
 	if !ok {

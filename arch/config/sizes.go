@@ -15,17 +15,16 @@ func (c *View) LayerInts(key string) ([]int64, error) {
 	return list, c.requireErr(ok, err, []string{key})
 }
 
-// layerTypes lists what kind each layer is of.
+// layerTypes returns the type of each layer.
 const layerTypes = "layer_types"
 
-// LayerType returns the kind of a layer, of the key layer_types, which must be there.
+// LayerType returns the type of a layer from layer_types, which is required.
 func (c *View) LayerType(bid int64) (string, error) {
 	kind, ok, err := c.StringAt(layerTypes, bid)
 	return kind, c.requireErr(ok, err, []string{layerTypes})
 }
 
-// LayerTypes returns the kinds of all layers, as many as there are; ok is false when
-// the configuration has no layer_types.
+// LayerTypes returns the types of all layers; ok is false without layer_types.
 func (c *View) LayerTypes() (kinds []string, ok bool, err error) {
 	kinds, ok, err = c.Strings(layerTypes)
 	if err != nil || !ok {
@@ -133,15 +132,14 @@ func (c *View) IntOr(n int64, keys ...string) (int64, error) {
 	return v, err
 }
 
-// MaxParts is the greatest number of tensors that are joined into one; the largest
-// known models have 512 experts.
+// MaxParts bounds the number of tensors that are joined into one; the largest known models have 512 experts.
 const MaxParts = 1 << 16
 
 // Heads returns the number of query heads. The order of the keys is that of the
 // reference's Llama class, not that of HeadKeys.
 func (c *View) Heads() (int64, error) { return c.Require("n_heads", "num_attention_heads") }
 
-// HeadsKV returns the number of key heads: without one, as many as query heads.
+// HeadsKV returns the number of key heads, by default the number of query heads.
 func (c *View) HeadsKV() (int64, error) {
 	heads, ok, err := c.Int("n_kv_heads", "num_key_value_heads")
 	if err == nil && !ok {

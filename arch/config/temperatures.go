@@ -8,13 +8,13 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// Temperature is what the scores of one kind of questions are divided by.
+// Temperature is the divisor of the scores of one kind of question.
 type Temperature struct {
 	Kind  string
 	Value float64
 }
 
-// readTemperatures reads the temperatures of config.json, whose order counts.
+// readTemperatures reads the temperatures of config.json in their order.
 func readTemperatures(files Files, _ *View, f *Facts) error {
 	const key = "temperatures"
 	data, err := ReadConfig(files, ConfigFile)
@@ -38,8 +38,7 @@ func readTemperatures(files Files, _ *View, f *Facts) error {
 	return nil
 }
 
-// readLevTemperatures reads the temperatures of Lev that are of the readout of labels: those
-// called KIND:A or KIND:A:NUMBER of options.
+// readLevTemperatures reads Lev's temperatures of the label readout, named KIND:A or KIND:A:NUMBER_OF_OPTIONS.
 func readLevTemperatures(files Files) (list []Temperature, err error) {
 	data, err := ReadConfig(files, levCalibration)
 	if err != nil {
@@ -63,7 +62,7 @@ func readLevTemperatures(files Files) (list []Temperature, err error) {
 				levCalibration, name)
 		}
 		if parts[1] != "A" {
-			continue // of the head for many options, which files do not have
+			continue // belongs to the head for many options, which GGUF files lack
 		}
 		f, err := values.RequireFloat(name)
 		if err != nil {
@@ -77,8 +76,7 @@ func readLevTemperatures(files Files) (list []Temperature, err error) {
 // deciderKinds are the kinds of questions in the order of the list "temperature".
 var deciderKinds = []string{"choice", "score", "noul"}
 
-// readDeciderTemperatures reads the temperatures of such a model: of each kind, and of
-// kinds with a number of options.
+// readDeciderTemperatures reads a Decider's temperatures: per kind, and per kind and number of options.
 func readDeciderTemperatures(files Files, _ *View, f *Facts) error {
 	name, head, err := readDeciderHead(files)
 	if err != nil || name == "" {

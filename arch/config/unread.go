@@ -123,7 +123,7 @@ func IsNo(v any) bool {
 	return false
 }
 
-// inertKeys have no effect on the results of inference, or none that the tensors do not show.
+// inertKeys have no effect on the results of inference beyond facts that follow from the tensors.
 var inertKeys = set(
 	// names, versions and tools
 	"_name_or_path", "name_or_path", "_commit_hash", "_from_model_config", "_num_labels", "num_labels",
@@ -155,7 +155,7 @@ var inertKeys = set(
 	"router_aux_loss_coef", "router_jitter_noise", "aux_loss_alpha", "seq_aux", "mlp_dropout",
 	"attention_probs_dropout_prob", "z_loss_coefficient",
 	"ffn_dropout", "activation_dropout", "embedding_initializer_range",
-	// shown by the tensors, other sub-configs, and the format of outputs
+	// facts that follow from the tensors, other sub-configs, and the format of outputs
 	"is_encoder_decoder", "keys_to_ignore_at_inference", "output_attentions", "output_hidden_states",
 	"output_router_logits", "pretraining_tp",
 	"return_dict", "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj",
@@ -174,7 +174,7 @@ func set(keys ...string) map[string]bool {
 }
 
 // inertRope reports whether a rope setting has no effect by itself: the type under its old name, the original context
-// length, and values that are every loader's default.
+// length, and default values.
 func inertRope(key string, v any) bool {
 	switch key {
 	case "type", "original_max_position_embeddings":

@@ -8,12 +8,12 @@ import (
 // windowKeys configure sliding windows; Window reads them all, for every architecture.
 var windowKeys = set("sliding_window", "use_sliding_window", "max_window_layers")
 
-// contextKeys are the names of the length of the context.
+// contextKeys are the keys of the context length.
 var contextKeys = []string{"max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length", "seq_length"}
 
 // Window returns the sliding window of the model's SWA layers and the context length, 0 if the file has none; ok is
-// false when all layers have full attention. Source: the configurations of the transformers library. Types that have
-// no such key there have no window; types that are not known there have one if they name one.
+// false when all layers have full attention. Source: the configurations of the transformers library. Model types
+// without such a key there have no window; unknown model types have one if config.json has a key for it.
 func (v *View) Window() (window, context int64, ok bool) {
 	if m := modelTypes()[v.modelType]; m != nil {
 		if _, windowed := m.Defaults["sliding_window"]; !windowed {

@@ -2,9 +2,8 @@
 // files of architecture clip, which runtimes load next to the model's own. They are tables like those of package
 // arch, one file for each family.
 //
-// Names of the rows are those of the checkpoint. Where a table is for several
-// classes or saved layouts, Rename gives them one form. Tensors of the language
-// model are dropped by rows; what has no row is an error.
+// Names of the rows are those of the checkpoint. If a table is for several classes or layouts, Rename unifies the
+// names. Rows drop the tensors of the language model; a tensor without a row is an error.
 //
 // Keys and order are those of the reference's MmprojModel and of its classes.
 package encoders

@@ -7,8 +7,7 @@ import (
 	"ggforge/gguf"
 )
 
-// FirstDense is the condition of the first layers, whose number is the value of a
-// key: none when the config has no such key.
+// FirstDense is the condition of the first n layers; n is the value of a key, 0 without it.
 func FirstDense(key string) table.Cond {
 	return func(l table.Layer) (bool, error) {
 		n, _, err := l.Int(key)
@@ -16,12 +15,12 @@ func FirstDense(key string) table.Cond {
 	}
 }
 
-// Has is the condition that a key has a value other than null, not its opposite.
+// Has is the condition that a key has a value other than null.
 func Has(keys ...string) table.Cond {
 	return func(l table.Layer) (bool, error) { return l.Has(keys...), nil }
 }
 
-// Not is the condition that another one does not hold.
+// Not is the negation of a condition.
 func Not(cond table.Cond) table.Cond {
 	return func(l table.Layer) (bool, error) {
 		ok, err := cond(l)
@@ -29,8 +28,7 @@ func Not(cond table.Cond) table.Cond {
 	}
 }
 
-// Tied is the condition that the embedding is the output, too: a copy of it in
-// the checkpoint is left out.
+// Tied is the condition that embedding and output are tied.
 var Tied = IsTrue("tie_word_embeddings")
 
 // ClassIs is the condition that the model is of a class.
@@ -38,7 +36,7 @@ func ClassIs(class string) table.Cond {
 	return func(l table.Layer) (bool, error) { return l.Class == class, nil }
 }
 
-// IsTrue is the condition that a flag is on.
+// IsTrue is the condition that a key is true.
 func IsTrue(key string) table.Cond {
 	return func(l table.Layer) (bool, error) {
 		b, _, err := l.Bool(key)
@@ -46,7 +44,7 @@ func IsTrue(key string) table.Cond {
 	}
 }
 
-// IsSome is the condition that a number is there and not 0.
+// IsSome is the condition that a key has a number other than 0.
 func IsSome(key string) table.Cond {
 	return func(l table.Layer) (bool, error) {
 		n, _, err := l.Int(key)
@@ -54,14 +52,13 @@ func IsSome(key string) table.Cond {
 	}
 }
 
-// DenseFirst is the condition of layers before the first that has experts. Without
-// experts all layers are dense.
+// DenseFirst is the condition of layers before the first MoE layer: all layers of a model without experts.
 func DenseFirst(l table.Layer) (bool, error) {
 	moe, err := MoEAfter(l)
 	return !moe, err
 }
 
-// MoEAfter is the condition of layers from the first one on that has experts.
+// MoEAfter is the condition of the first MoE layer and those after it.
 func MoEAfter(l table.Layer) (bool, error) {
 	dense, err := LeadingDense(l.View)
 	return l.Bid >= dense, err
@@ -76,7 +73,7 @@ func SharedAfter(l table.Layer) (bool, error) {
 	return MoEAfter(l)
 }
 
-// NextN is the condition of MTP layers, which come after those of the model.
+// NextN is the condition of MTP layers, which are numbered after the model's layers.
 func NextN(l table.Layer) (bool, error) {
 	n, err := l.BlockCount()
 	return l.Bid >= n, err
@@ -85,7 +82,7 @@ func NextN(l table.Layer) (bool, error) {
 // FirstLayer is the condition of layer 0.
 func FirstLayer(l table.Layer) (bool, error) { return l.Bid == 0, nil }
 
-// Both is the condition that two others hold.
+// Both is the conjunction of two conditions.
 func Both(a, b table.Cond) table.Cond {
 	return func(l table.Layer) (bool, error) {
 		ok, err := a(l)
@@ -96,7 +93,7 @@ func Both(a, b table.Cond) table.Cond {
 	}
 }
 
-// LayerTypeIs is the condition of layers of one kind, see config.View.LayerType.
+// LayerTypeIs is the condition of layers of one type, see config.View.LayerType.
 func LayerTypeIs(kind string) table.Cond {
 	return func(l table.Layer) (bool, error) {
 		k, err := l.LayerType(l.Bid)

@@ -10,19 +10,17 @@ import (
 	"ggforge/gguf"
 )
 
-// A Projector of Granite 4 Vision adds the states of a layer of the vision encoder to a layer
-// of the language model. There are two kinds: those that average over neighbours, and
-// spatial ones, which take one of four.
+// A Projector of Granite 4 Vision adds the output of a vision encoder layer to a language model layer. There are two
+// kinds: one averages over four neighbouring patches, the spatial one takes one of the four.
 type Projector struct {
 	VisionLayer int64 // layer of the vision encoder; a negative one counts from the end
-	Layer       int64 // of the language model
+	Layer       int64 // layer of the language model
 	Spatial     bool
-	Index       int64 // among those of its kind in the checkpoint
+	Index       int64 // among the projectors of its kind in the checkpoint
 }
 
-// Projectors returns the projectors by their layers in a language model of n layers.
-// The reference takes pairs that are not sorted for those of a sorted list. Source:
-// get_normalized_projector_map of its converter.
+// Projectors returns the projectors by their layers in a language model of n layers. For an unsorted list of pairs, the
+// reference assigns projectors as if it were sorted. Source: get_normalized_projector_map of its converter.
 func Projectors(c *config.View, n int64) ([]Projector, error) {
 	const pairsKey, spatialKey = "deepstack_layer_map", "spatial_target_layers"
 	pairs, _, err := c.IntLists(pairsKey)
@@ -77,11 +75,11 @@ func Projectors(c *config.View, n int64) ([]Projector, error) {
 	return list, nil
 }
 
-// deepstackMapping says for each layer which projector's states it takes, -1 for none.
-// Those of the first one are in the place of the tokens.
+// deepstackMapping writes for each layer the index of its projector, -1 for none. The first projector's output replaces
+// the token embeddings.
 func deepstackMapping(c *config.View) (gguf.Value, bool, error) {
 	if c.Given("deepstack_layer_map") == nil && c.Given("spatial_target_layers") == nil {
-		return gguf.Value{}, false, nil // models without projectors need not count layers by this key
+		return gguf.Value{}, false, nil // models without projectors may lack the key of the number of layers
 	}
 	n, err := c.BoundedBlockCount(0)
 	if err != nil {
@@ -107,6 +105,6 @@ var ProjectorKeys = slices.Concat(MultimodalKeys,
 		"use_spatial_sampling",
 		"use_image_newline_parameter", "projector_dropout", "qformer_config"})
 
-// DropProjectors leaves the projectors out of a language model.
+// DropProjectors drops the projectors in conversions of the language model.
 var DropProjectors = []table.Drop{{Prefix: "model.layerwise_projectors.", Why: table.OtherPart},
 	{Prefix: "model.spatial_projectors.", Why: table.OtherPart}}

@@ -13,9 +13,9 @@ import (
 	"ggforge/rows"
 )
 
-// Linear attention (gated delta nets) of Qwen's models from Qwen3-Next on.
+// Linear attention (gated delta net) of Qwen3-Next and later Qwen models.
 
-// DeltaMetadata are the keys of these models, those of experts among them.
+// DeltaMetadata are the rows of these models, experts included.
 var DeltaMetadata = slices.Concat(QwenMoERows, []table.Row{
 	{Key: "nextn_predict_layers", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, err := QwenMTP(c)
@@ -35,8 +35,8 @@ var DeltaMetadata = slices.Concat(QwenMoERows, []table.Row{
 	{Key: "rope.dimension_count", Derive: PartialRope(0.25)},
 })
 
-// LinearAttention is the condition of layers with linear attention: those of that
-// type, without types all but every full_attention_interval-th.
+// LinearAttention is the condition of layers with linear attention: by layer_types, else all layers except every
+// full_attention_interval-th.
 func LinearAttention(l table.Layer) (bool, error) {
 	n, err := l.BlockCount()
 	if err != nil || l.Bid < 0 || l.Bid >= n {
@@ -56,8 +56,7 @@ func LinearAttention(l table.Layer) (bool, error) {
 	return err == nil && (l.Bid+1)%interval != 0, err
 }
 
-// RecurrentLayers writes which layers have linear attention, if the config or the
-// transformers library says so.
+// RecurrentLayers writes which layers have linear attention; no value without layer_types.
 func RecurrentLayers(c *config.View) (v gguf.Value, ok bool, err error) {
 	if c.KnownType() == "" && !c.Has("layer_types") {
 		return v, false, nil
@@ -82,8 +81,8 @@ func RecurrentLayers(c *config.View) (v gguf.Value, ok bool, err error) {
 	return gguf.Bools(recurrent), len(recurrent) > 0, nil
 }
 
-// DeltaHeads returns the numbers of key and value heads of linear attention and
-// their sizes. A key head serves nv/nk value heads.
+// DeltaHeads returns the numbers of key heads (nk) and value heads (nv) of linear attention, and their sizes. nv/nk
+// value heads share a key head.
 func DeltaHeads(c *config.View) (nk, k, nv, v int64, err error) {
 	for _, s := range []struct {
 		to  *int64
@@ -104,14 +103,13 @@ func DeltaHeads(c *config.View) (nk, k, nv, v int64, err error) {
 	return nk, k, nv, v, err
 }
 
-// DeltaDims, or DeltaMoEDims for models with experts, and DeltaShapes are the sizes of
-// their tensors.
+// DeltaDims (DeltaMoEDims for models with experts) and DeltaShapes are the dimensions of their tensors.
 var (
 	DeltaMoEDims = shape.Table{"key_dim": "d_state * n_group", "value_dim": "d_inner", "n_ff_exp": shape.SharedWidth,
 		"n_ff_shexp": shape.SharedExpertOrWhole}
 	DeltaDims   = shape.Table{"key_dim": "d_state * n_group", "value_dim": "d_inner"}
 	DeltaShapes = shape.Table{
-		"attn_q":    "n_embd, 2 * n_embd_q", // half of it are gates
+		"attn_q":    "n_embd, 2 * n_embd_q", // queries and gates
 		"attn_qkv":  "n_embd, 2 * key_dim + value_dim | n_embd, 2 * n_embd_q + n_embd_k + n_embd_v",
 		"attn_gate": "n_embd, value_dim",
 		"ssm_alpha": "n_embd, dt_rank", "ssm_beta": "n_embd, dt_rank",
@@ -120,7 +118,7 @@ var (
 	}
 )
 
-// DeltaRows are linear attention.
+// DeltaRows are the tensors of linear attention.
 var DeltaRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.linear_attn.in_proj_qkv", GGUF: "blk.{bid}.attn_qkv", Transform: spreadAfterQK},
 	{HF: "model.layers.{bid}.linear_attn.in_proj_z", GGUF: "blk.{bid}.attn_gate", Transform: spreadRows},
@@ -135,22 +133,21 @@ var DeltaRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.linear_attn.out_proj", GGUF: "blk.{bid}.ssm_out", Transform: spreadColumns},
 }
 
-// The transforms that spread value heads: [k][r][d] becomes [r][k][d], for nk key heads
-// k and nv/nk value heads r of each.
+// Transforms that reorder value heads: [k][r][d] becomes [r][k][d], for nk key heads k and nv/nk value heads r of each.
 var (
-	// spreadAfterQK has the value heads in its rows, after queries and keys.
+	// spreadAfterQK is for rows of value heads after the rows of queries and keys.
 	spreadAfterQK = ungroupHeads("spread-after-qk",
 		func(nk, k, nv, v int64) (skip, size int64) { return 2 * nk * k, v })
 	spreadRows = ungroupHeads("spread-rows", func(_, _, _, v int64) (skip, size int64) { return 0, v })
-	// spreadHeads has one row, or one element, for a value head.
+	// spreadHeads is for one row, or one element, per value head.
 	spreadHeads = ungroupHeads("spread-heads", func(_, _, _, _ int64) (skip, size int64) { return 0, 1 })
-	// spreadColumns has the value heads in its columns.
+	// spreadColumns is for columns of value heads.
 	spreadColumns = &table.Transform{Name: "spread-columns",
 		Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 			nk, _, nv, v, err := DeltaHeads(l.View)
 			if err != nil || nk == nv || l.Facts.Folded[fmt.Sprintf("model.layers.%d.linear_attn.out_proj.weight",
 				l.Bid)] {
-				return s, err // a program undoes the fold in the checkpoint's order, and reorders the activations
+				return s, err // runtimes undo the fold in the checkpoint's order, and reorder the activations
 			}
 			ne := s.NE()
 			if len(ne) != 2 || ne[0] != nv*v {
@@ -200,20 +197,20 @@ func ungroupHeads(name string, lay func(nk, k, nv, v int64) (skip, size int64)) 
 	}}
 }
 
-// ungroupedHead is the place in the checkpoint of the value head that is at i in the file.
+// ungroupedHead returns the index in the checkpoint of value head i of the file.
 func ungroupedHead(i, nk, nv int64) int64 { return i%nk*(nv/nk) + i/nk }
 
-// Qwen35Sections are the sections of the rotation that a config without them has.
+// Qwen35Sections are the default M-RoPE sections.
 var Qwen35Sections = table.Row{Key: "rope.dimension_sections", Derive: func(c *config.View) (gguf.Value, bool, error) {
 	return gguf.Int32s([]int32{11, 11, 10, 0}), c.RopeRoot().Members()["mrope_section"] == nil, nil
 }}
 
-// Qwen35Unused are keys without a meaning: the runtime interleaves the sections, half of attn_q are gates in any
-// case, and the states of linear attention are float32 there.
+// Qwen35Unused are keys that are fixed in runtimes: interleaved M-RoPE sections, gates in half of attn_q, float32
+// states of linear attention.
 var Qwen35Unused = slices.Concat(MultimodalKeys, []string{"layer_types", "rope_scaling.mrope_interleaved",
 	"attn_output_gate", "mamba_ssm_dtype"})
 
-// Qwen35Expect is what these models compute.
+// Qwen35Expect are the supported values of keys that change the arithmetic.
 var Qwen35Expect = []table.Expect{SiLU, Expect("mtp_use_dedicated_embeddings", "false"),
 	Expect("attn_output_gate", "true"),
 	Expect("norm_topk_prob", "true"), Expect("decoder_sparse_step", "1"), Expect("use_sliding_window", "false")}

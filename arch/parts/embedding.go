@@ -6,7 +6,7 @@ import (
 	"ggforge/gguf"
 )
 
-// DenseRows write the sizes of the dense modules if they are taken along.
+// DenseRows write the sizes of the dense modules if the output has them.
 func DenseRows() []table.Row {
 	var list []table.Row
 	for _, name := range []string{"dense_2", "dense_3"} {
@@ -37,12 +37,12 @@ const (
 	PoolRank = 4
 )
 
-// PoolingRow writes how an embedding model pools the states of its tokens.
+// PoolingRow writes the pooling type of an embedding model.
 var PoolingRow = table.Row{Key: "pooling_type", Facts: config.PoolingFiles,
 	Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, ok := PoolModes[c.Facts.Pooling]
 		return gguf.Uint32(n), ok, nil
 	}}
 
-// PoolModes are the values of pooling_type by names.
+// PoolModes maps names of pooling types to values of pooling_type.
 var PoolModes = map[string]uint32{"mean": PoolMean, "cls": PoolCLS, "lasttoken": poolLast}

@@ -11,8 +11,8 @@ import (
 	"ggforge/rows"
 )
 
-// LongRopeFactors are the factors of the longrope type, one per pair of rotary dimensions: those for texts beyond the
-// original context length and those for texts within.
+// LongRopeFactors are the tensors of the longrope type, one factor per pair of rotary dimensions: for contexts beyond
+// the original length (long) and within it (short).
 func LongRopeFactors(dims func(*config.View) (int64, error)) []table.ExtraTensor {
 	factors := func(key, other string) func(*config.View) (rows.Source, error) {
 		return func(c *config.View) (rows.Source, error) {
@@ -46,8 +46,7 @@ func LongRopeFactors(dims func(*config.View) (int64, error)) []table.ExtraTensor
 	}
 }
 
-// RopeFactors returns a tensor of factors of frequencies, of which there has to be one: heads of
-// one dimension have no pair that could rotate.
+// RopeFactors returns a tensor of frequency factors, at least one: a head of one dimension has no pair to rotate.
 func RopeFactors(c *config.View, factors []float32) (rows.Source, error) {
 	if len(factors) == 0 {
 		return nil, fault.Errorf(fault.Broken, "%s: rope settings for heads without two dimensions that could rotate",
@@ -56,13 +55,13 @@ func RopeFactors(c *config.View, factors []float32) (rows.Source, error) {
 	return rows.Float32s(factors), nil
 }
 
-// Llama3Extra are the factors as a tensor.
+// Llama3Extra is Llama3Factors as the tensor rope_freqs.
 var Llama3Extra = []table.ExtraTensor{{GGUF: "rope_freqs.weight", Make: Llama3Factors}}
 
 // Llama3Factors returns the frequency factors of the llama3 rope type: one per pair of rotary dimensions. Wavelengths
-// below the high-frequency bound keep their frequency, those above the low-frequency bound are slowed down by the
-// factor, between them the two are blended. All steps are float32, because the reference computes with float32
-// tensors; a number divided by a tensor is there the number times the tensor's reciprocal, which rounds twice.
+// below the high-frequency bound keep their frequency, those above the low-frequency bound are divided by the factor,
+// those between are blended. All steps are float32, as in the reference's tensors, where number / tensor is number * (1
+// / tensor), which rounds twice.
 func Llama3Factors(c *config.View) (rows.Source, error) {
 	r := c.Rope()
 	ropeType, _, err := r.String("rope_type")
@@ -110,10 +109,10 @@ func Llama3Factors(c *config.View) (rows.Source, error) {
 	return RopeFactors(c, factors)
 }
 
-// Llama3 are the settings of the llama3 rope type, all positive.
+// Llama3 has the settings of the llama3 rope type, all positive.
 type Llama3 struct{ Factor, Low, High, Length float64 }
 
-// Llama3Settings returns the settings of an object of rope settings.
+// Llama3Settings reads the settings from an object of rope settings.
 func Llama3Settings(r config.Object) (p Llama3, err error) {
 	for _, s := range []struct {
 		to       *float64
@@ -140,8 +139,7 @@ func notPositive(key string, f float64) error {
 		"rope_scaling."+key, f)
 }
 
-// RopePowers returns theta to the power of i/dim for each pair i of dim rotary dimensions: the inverse frequencies,
-// in float32 as PyTorch computes them.
+// RopePowers returns theta^(2i/dim) for each pair i of dim rotary dimensions, in float32 as PyTorch computes it.
 func RopePowers(theta float64, dim int64) ([]float32, error) {
 	if !(theta > 0) {
 		return nil, notPositive("rope_theta", theta)

@@ -11,11 +11,10 @@ import (
 	"ggforge/rows"
 )
 
-// The rows of this file are those of layers with Kimi's delta attention (KDA), among
-// others whose attention has one compressed key and value (MLA). Source: the KimiLinear
-// class of the reference's converter.
+// Rows of models with Kimi's delta attention (KDA) in some layers and MLA in others. Source: the KimiLinear class of
+// the reference's converter.
 
-// KDAShapes are the dimensions of attention in both kinds of layers.
+// KDAShapes are the dimensions of attention tensors of both kinds of layers.
 var KDAShapes = shape.Rules{
 	Dims: shape.Merge(MLAShapes.Dims, shape.Table{"n_kda_head": "@kda.head_dim", "n_kda": "n_head * n_kda_head"}),
 	Tensors: shape.Merge(MLAShapes.Tensors, shape.Table{
@@ -28,7 +27,7 @@ var KDAShapes = shape.Rules{
 	}),
 }
 
-// KDARows are the projections of delta attention, without its gates and decay.
+// KDARows are the projections of delta attention, gates and decay excluded.
 var KDARows = slices.Concat(AttentionRows(table.NoBias, table.NoBias), []table.TensorRow{
 	{HF: "model.layers.{bid}.self_attn.q_conv1d", GGUF: "blk.{bid}.ssm_conv1d_q", Transform: kdaKernel},
 	{HF: "model.layers.{bid}.self_attn.k_conv1d", GGUF: "blk.{bid}.ssm_conv1d_k", Transform: kdaKernel},
@@ -40,7 +39,7 @@ var KDARows = slices.Concat(AttentionRows(table.NoBias, table.NoBias), []table.T
 	{HF: "model.layers.{bid}.self_attn.o_norm", GGUF: "blk.{bid}.ssm_norm"},
 })
 
-// KDAGateRows are the output gate where it has a low rank.
+// KDAGateRows are a low-rank output gate.
 var KDAGateRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.self_attn.g_a_proj", GGUF: "blk.{bid}.ssm_g_a"},
 	{HF: "model.layers.{bid}.self_attn.g_b_proj", GGUF: "blk.{bid}.ssm_g_b"},
@@ -49,7 +48,7 @@ var KDAGateRows = []table.TensorRow{
 // KDAGateShapes are its dimensions.
 var KDAGateShapes = shape.Table{"ssm_g_a": "n_embd, n_kda_head", "ssm_g_b": "n_kda_head, n_kda"}
 
-// MLARows are the tensors of attention with a compressed key and value.
+// MLARows are the tensors of MLA layers.
 var MLARows = []table.TensorRow{
 	{HF: "model.layers.{bid}.self_attn.q_proj", GGUF: "blk.{bid}.attn_q", If: Not(Has("q_lora_rank"))},
 	{HF: "model.layers.{bid}.self_attn.q_a_proj", GGUF: "blk.{bid}.attn_q_a", If: Has("q_lora_rank")},
@@ -64,8 +63,8 @@ var MLARows = []table.TensorRow{
 	{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
 }
 
-// kdaKernel gives a kernel, [channels, width] or [channels, 1, width] in the checkpoint,
-// the dimensions that loaders expect.
+// kdaKernel reshapes a kernel, [channels, width] or [channels, 1, width] in the checkpoint, to the runtime's
+// dimensions.
 var kdaKernel = &table.Transform{Name: "kda-kernel", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 	ne := s.NE()
 	if len(ne) != 2 && (len(ne) != 3 || ne[1] != 1) {
@@ -74,8 +73,7 @@ var kdaKernel = &table.Transform{Name: "kda-kernel", Forward: func(_ table.Layer
 	return rows.Reshape(s, []int64{ne[0], 1, ne[len(ne)-1], 1})
 }}
 
-// KDADecay is -exp of the first numbers of A_log, one for each head, as a vector: some
-// checkpoints have more, for the sake of alignment.
+// KDADecay is -exp of the first elements of A_log, one per head, as a vector; some checkpoints pad A_log.
 var KDADecay = Chain("kda-decay", &table.Transform{Name: "of-heads",
 	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		heads, err := l.Require("num_attention_heads")
@@ -102,7 +100,7 @@ var KDADecay = Chain("kda-decay", &table.Transform{Name: "of-heads",
 // LinearAttn returns linear_attn_config.
 func LinearAttn(c *config.View) config.Object { return c.Sub("linear_attn_config") }
 
-// KDARow is a row of a number in linear_attn_config.
+// KDARow returns the row of a number in linear_attn_config.
 func KDARow(key, from string, required bool) table.Row {
 	return table.Row{Key: key, Derive: func(c *config.View) (gguf.Value, bool, error) {
 		if !required {
@@ -113,8 +111,7 @@ func KDARow(key, from string, required bool) table.Row {
 	}}
 }
 
-// KDAHeads returns an error when delta attention has another number of heads than the
-// model: the file has one number.
+// KDAHeads refuses models in which delta attention has another number of heads than MLA: the file has one number.
 func KDAHeads(c *config.View) error {
 	heads, err := c.Require("num_attention_heads")
 	if err != nil {
@@ -129,8 +126,7 @@ func KDAHeads(c *config.View) error {
 	return err
 }
 
-// FullAttention is the condition of layers whose number, counted from 1, is among
-// full_attn_layers of linear_attn_config.
+// FullAttention is the condition of the layers in full_attn_layers of linear_attn_config, which counts from 1.
 func FullAttention(l table.Layer) (bool, error) {
 	list, ok, err := LinearAttn(l.View).Ints("full_attn_layers")
 	if err == nil && !ok {
@@ -139,8 +135,7 @@ func FullAttention(l table.Layer) (bool, error) {
 	return slices.Contains(list, l.Bid+1), err
 }
 
-// KeyHeads writes the number of key heads of each layer: 1 with full attention, which
-// the runtime sees as one key for all heads, 0 with delta attention.
+// KeyHeads writes the number of key heads of each layer: 1 with full attention (MLA), 0 with delta attention.
 func KeyHeads(c *config.View) (v gguf.Value, ok bool, err error) {
 	if err := KDAHeads(c); err != nil {
 		return v, false, err

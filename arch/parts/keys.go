@@ -7,21 +7,21 @@ import (
 // BloomHeads are the keys of the number of heads of BLOOM.
 var BloomHeads = []string{"n_head", "num_attention_heads"}
 
-// Expect returns the row of a key whose value decides the arithmetic, with those
-// that mean what the architecture does; without values the key must be absent.
+// Expect returns the row of a key that changes the arithmetic, with its supported values; without values the key must
+// be absent.
 func Expect(key string, values ...string) table.Expect {
 	return table.Expect{Key: key, Values: values}
 }
 
-// SiLU expects the activation function of nearly all decoders' FFNs.
+// SiLU expects SiLU as the activation function of the FFN.
 var SiLU = table.Expect{Key: "hidden_act", Values: []string{"silu", "swish"}}
 
 // GELU are the names of GELU: the exact function and its approximations, which
 // the runtime does not distinguish.
 var GELU = []string{"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"}
 
-// MultimodalKeys configure vision and audio encoders and the tokens that represent images and audio: nothing of that
-// is in the file of the language model.
+// MultimodalKeys configure vision and audio encoders and the tokens of images and audio, which the language model's
+// file does not have.
 var MultimodalKeys = []string{
 	"image_token_id", "video_token_id", "audio_token_id", "image_token_index", "video_token_index", "audio_token_index",
 	"vision_token_id",
@@ -33,16 +33,14 @@ var MultimodalKeys = []string{
 	"image_placeholder", "video_placeholder", "media_placeholder_token_id", "use_unified_vision_chunk",
 }
 
-// BiasKeys have the presence of biases, which follows from the tensors.
+// BiasKeys state whether biases exist, which follows from the tensors.
 var BiasKeys = []string{"attention_bias", "mlp_bias", "lm_head_bias", "use_bias", "qkv_bias", "use_qkv_bias", "bias"}
 
-// DefaultRopeType and UnitRopeFactor are for models of which the file cannot hold a
-// scaling of rope frequencies.
+// DefaultRopeType and UnitRopeFactor are for architectures whose files cannot hold RoPE scaling.
 var (
 	DefaultRopeType = table.Expect{Key: "rope_type", Values: []string{"default"}, Rope: true}
 	UnitRopeFactor  = table.Expect{Key: "factor", Values: []string{"1"}, Rope: true}
 )
 
-// AnyTimeStep is the range of time steps that is none; a limit of 1e308 is beyond
-// what float32 holds.
+// AnyTimeStep expects an unlimited range of time steps; 1e308 exceeds float32.
 var AnyTimeStep = []string{"[0 Infinity]", "[0 1e+308]"}

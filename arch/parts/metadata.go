@@ -9,7 +9,7 @@ import (
 	"ggforge/gguf"
 )
 
-// PerLayer is a list of numbers as a metadata value.
+// PerLayer returns a list of numbers as a metadata value.
 func PerLayer(list []int64, err error) (v gguf.Value, ok bool, _ error) {
 	if err != nil || len(list) == 0 {
 		return v, false, err
@@ -25,7 +25,7 @@ func PerLayer(list []int64, err error) (v gguf.Value, ok bool, _ error) {
 	return gguf.Int32s(out), true, nil
 }
 
-// LeadingDense returns the number of layers before the first that has experts.
+// LeadingDense returns the number of layers before the first MoE layer.
 func LeadingDense(c *config.View) (int64, error) {
 	n, ok, err := c.Int("first_k_dense_replace")
 	switch {
@@ -37,10 +37,10 @@ func LeadingDense(c *config.View) (int64, error) {
 	return c.BlockCount()
 }
 
-// MTP is the reason in messages for tensors of MTP layers that are left out.
+// MTP is the reason in messages for dropped tensors of MTP layers.
 const MTP = "of MTP layers"
 
-// SumOf adds up keys, all of which must be there.
+// SumOf writes the sum of required keys.
 func SumOf(keys ...string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		sum := int64(0)
@@ -55,7 +55,7 @@ func SumOf(keys ...string) table.Derive {
 	}
 }
 
-// NonZero copies a number that is there and not 0.
+// NonZero writes a number other than 0.
 func NonZero(keys ...string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		f, ok, err := c.Float(keys...)
@@ -63,9 +63,8 @@ func NonZero(keys ...string) table.Derive {
 	}
 }
 
-// InnerOr4 returns the width of the MLP: n_inner, or four times the model's under
-// key. The reference takes the latter whatever n_inner is, which no loader accepts
-// when they differ.
+// InnerOr4 returns the width of the MLP: n_inner, or four times the model's under key. The reference always writes the
+// latter; if they differ, runtimes refuse its file.
 func InnerOr4(key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		if n, ok, err := c.Int("n_inner"); err != nil || ok && !c.Options.Reference {
@@ -75,7 +74,7 @@ func InnerOr4(key string) table.Derive {
 	}
 }
 
-// Times returns factor times the value of a key that must be there.
+// Times writes factor times the value of a required key.
 func Times(factor int64, key string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		n, err := c.Require(key)
@@ -109,19 +108,19 @@ func gatingFunc(c *config.View) (v gguf.Value, ok bool, err error) {
 	return gguf.Uint32(n), true, nil
 }
 
-// Constant is a value that depends on nothing.
+// Constant returns a Derive of a constant value.
 func Constant(v gguf.Value) table.Derive {
 	return func(*config.View) (gguf.Value, bool, error) { return v, true, nil }
 }
 
-// LlamaRows are what the reference writes for all classes that inherit Llama's.
+// LlamaRows are the rows of all classes that inherit Llama's in the reference.
 var LlamaRows = slices.Concat(CommonRows, []table.Row{
 	UintRow("vocab_size", "vocab_size"),
 	{Key: "rope.dimension_count", Derive: RopeDimensionCount},
 })
 
-// GraniteRows are what the reference writes for all classes that inherit Granite's:
-// Llama's without a size of heads, and factors.
+// GraniteRows are the rows of all classes that inherit Granite's in the reference: LlamaRows without head size, and
+// multipliers.
 var GraniteRows = slices.Concat(WithoutKeys(CommonRows, "attention.key_length", "attention.value_length"), []table.Row{
 	UintRow("vocab_size", "vocab_size"),
 	{Key: "rope.dimension_count", Derive: HiddenPerHead},
@@ -138,11 +137,10 @@ var BlockCountRow = UintRow(table.KeyBlockCount, config.BlockCountKeys...)
 // FileTypeRow is the place where general.file_type is written.
 var FileTypeRow = table.Row{Key: gguf.KeyFileType}
 
-// MetaLayout names the order of the rows of a head; no runtime reads it.
+// MetaLayout is the name of the row order in heads; runtimes do not read it.
 var MetaLayout = table.Row{Key: "tensor_data_layout", Const: gguf.String("Meta AI original pth")}
 
-// HiddenPerHead is the number of rotary dimensions of architectures whose head is the hidden size divided by the
-// number of heads, regardless of the config.
+// HiddenPerHead writes hidden_size / heads as the number of rotary dimensions, for architectures that ignore head_dim.
 func HiddenPerHead(c *config.View) (gguf.Value, bool, error) {
 	hidden, heads, err := c.HiddenAndHeads()
 	if err != nil {
@@ -151,14 +149,12 @@ func HiddenPerHead(c *config.View) (gguf.Value, bool, error) {
 	return table.Uint32Of(hidden/heads, true, nil)
 }
 
-// UnsupportedPattern is the error for a pattern of layers that the runtime does
-// not know.
+// UnsupportedPattern returns the error for a pattern of layers that runtimes do not support.
 func UnsupportedPattern(key, want string) error {
 	return fault.Errorf(fault.Unsupported, "%s: key %q: the architecture has %s", config.ConfigFile, key, want)
 }
 
-// IntOrDefault returns the first of keys that is there, or n when that is absent, null
-// or 0.
+// IntOrDefault returns the first present one of keys; n if its value is null or 0, or if there is none.
 func IntOrDefault(n int64, keys ...string) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		v, err := c.IntOr(n, keys...)
@@ -177,7 +173,7 @@ func FloatOrDefault(f float64, keys ...string) table.Derive {
 	}
 }
 
-// PaddedVocab rounds the size of the vocabulary up to what the weights have.
+// PaddedVocab returns the size of the vocabulary, rounded up to the number of rows of the weights.
 func PaddedVocab(multiple int64) func(*config.View) (int64, error) {
 	return func(c *config.View) (int64, error) {
 		n, err := c.Require("vocab_size")
@@ -198,14 +194,14 @@ func PaddedVocab(multiple int64) func(*config.View) (int64, error) {
 	}
 }
 
-// QwenMoERows are CommonRows and the widths of experts.
+// QwenMoERows are CommonRows and the FFN widths of experts.
 var QwenMoERows = slices.Concat(CommonRows, []table.Row{
 	{Key: "expert_feed_forward_length", Type: gguf.Uint32Type, From: []string{"moe_intermediate_size"}},
 	{Key: "expert_shared_feed_forward_length", Type: gguf.Uint32Type,
 		From: []string{"shared_expert_intermediate_size"}},
 })
 
-// SuppressRow lists tokens that are never to be generated.
+// SuppressRow writes the ids of suppressed tokens.
 var SuppressRow = table.Row{Key: "tokenizer.ggml.suppress_tokens", Facts: config.SuppressFiles,
 	Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		list := make([]int32, len(c.Facts.Suppress))

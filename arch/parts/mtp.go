@@ -8,10 +8,9 @@ import (
 	"ggforge/arch/table"
 )
 
-// The MTP layers of Qwen's models from Qwen3-Next on, which have names of their own in checkpoints. Source: the mixin
-// for them of the reference's Qwen classes.
+// The MTP layers of Qwen3-Next and later Qwen models. Source: the mixin for them of the reference's Qwen classes.
 
-// MTPNames are for the MTP layers, which have names of their own in checkpoints.
+// MTPNames rename the tensors of MTP layers to names like those of the model's layers.
 var MTPNames = func() (list []table.Rename) {
 	for _, mtp := range []string{"mtp.", "model.mtp."} {
 		list = append(list,
@@ -24,11 +23,10 @@ var MTPNames = func() (list []table.Rename) {
 	return list
 }()
 
-// QwenNextN is how Qwen's models have these layers.
+// QwenNextN describes these layers.
 var QwenNextN = &table.NextN{Layers: QwenMTP, Prefixes: []string{"mtp.", "model.mtp."}}
 
-// QwenMTP is the number of MTP layers. Where the config does not say it, the tensors do. It is 0 if the user has left
-// them out.
+// QwenMTP returns the number of MTP layers: from the config, else from the tensors; 0 if the user leaves them out.
 func QwenMTP(c *config.View) (int64, error) {
 	n, _, err := c.Int("mtp_num_hidden_layers")
 	if err == nil && (n < 0 || n > config.MaxBlocks) {
@@ -51,10 +49,9 @@ func QwenMTP(c *config.View) (int64, error) {
 	return n, nil
 }
 
-// Qwen35Text is the language model of Qwen 3.5 as a class of its own, which has no MTP layers whatever its config
-// says.
+// Qwen35Text is the class of Qwen 3.5's language model alone, which has no MTP layers, whatever its config has.
 const Qwen35Text = "Qwen3_5TextModel"
 
-// withoutMTP are the classes without such layers whatever their config says.
+// withoutMTP are the classes without MTP layers, whatever their config has.
 var withoutMTP = []string{Qwen35Text, config.OpenJev, config.PplxDecider, config.VllmD3, config.Clef, config.Lev,
 	config.Nimble, config.Kev}

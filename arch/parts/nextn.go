@@ -6,8 +6,8 @@ import (
 	"ggforge/gguf"
 )
 
-// NextNLayers is the number of MTP layers, which are numbered after the model's layers: num_nextn_predict_layers, 0
-// if the user wants none.
+// NextNLayers returns the number of MTP layers, which are numbered after the model's layers: num_nextn_predict_layers,
+// 0 if the user leaves them out.
 func NextNLayers(c *config.View) (int64, error) {
 	const key = "num_nextn_predict_layers"
 	n, _, err := c.Int(key)
@@ -20,11 +20,11 @@ func NextNLayers(c *config.View) (int64, error) {
 	return n, err
 }
 
-// NumberedNextN is the column NextN of tables with NextNLayers.
+// NumberedNextN is the NextN of tables with NextNLayers.
 var NumberedNextN = &table.NextN{Layers: NextNLayers}
 
-// BlocksWithNextN is the number of layers with these, for tables whose users have no
-// choice, and BlocksRow its key.
+// BlocksWithNextN returns the number of layers, MTP layers included, for tables that cannot leave these out; BlocksRow
+// is its row.
 func BlocksWithNextN(c *config.View) (int64, error) {
 	n, err := c.BoundedBlockCount(0)
 	if err != nil {
@@ -39,8 +39,7 @@ var BlocksRow = table.Row{Key: table.KeyBlockCount, Derive: func(c *config.View)
 	return table.Uint32Of(n, true, err)
 }}
 
-// NextNRow is the number of these layers as config.json has it, 0 too, and
-// NextNSome that of models that have some.
+// NextNRow writes the number of MTP layers of config.json, even 0; NextNSome writes numbers above 0 only.
 var (
 	NextNRow = table.Row{Key: "nextn_predict_layers", Derive: func(c *config.View) (gguf.Value, bool, error) {
 		n, err := NextNLayers(c)

@@ -8,8 +8,7 @@ import (
 	"ggforge/tokenizer"
 )
 
-// Qwen35 completes a table of a model of Qwen 3.5; more are rows after those that all
-// have.
+// Qwen35 completes a table of a Qwen 3.5 model; more are rows after the common ones.
 func Qwen35(experts bool, a *table.Arch, more ...table.Row) *table.Arch {
 	a.Name, a.Shapes, a.Fused = "qwen35", shape.Rules{Dims: DeltaDims, Tensors: qwen35Shapes}, table.FusedQKV
 	mlp := MLPRows
@@ -25,19 +24,19 @@ func Qwen35(experts bool, a *table.Arch, more ...table.Row) *table.Arch {
 	a.NextN = QwenNextN
 	a.Metadata = slices.Concat(DeltaMetadata, []table.Row{Qwen35Sections}, more)
 	a.Unused, a.Rename = slices.Concat(Qwen35Unused, a.Unused), MTPNames
-	// what gates the norm after linear attention
+	// the activation of the gate of the norm after linear attention
 	a.Expect = slices.Concat(Qwen35Expect, []table.Expect{Expect("output_gate_type", "swish", "silu")})
 	a.Tensors = slices.Concat(qwen35Tensors, mlp, qwenNextNRows)
 	return a
 }
 
-// qwen35Shapes: a head that points at options has a query and a key for each token.
+// qwen35Shapes: Kev's pointer head has a query and a key for each token.
 var qwen35Shapes = shape.Merge(DeltaShapes, shape.Table{"cls.output": "n_embd, @embedding_length_out"})
 
-// DropMTP leaves out MTP layers, under all their names.
+// DropMTP drops MTP layers, under all their names.
 var DropMTP = []table.Drop{{Prefix: "mtp", Why: MTP}, {Prefix: "model.layers.", AfterModel: true, Why: MTP}}
 
-// qwen35Tensors are those besides the FFN.
+// qwen35Tensors are the tensors, FFN excluded.
 var qwen35Tensors = slices.Concat(TransformBySuffix(EmbedRows, "norm", PlusOne), TransformBySuffix([]table.TensorRow{
 	{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
 	{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
@@ -46,5 +45,5 @@ var qwen35Tensors = slices.Concat(TransformBySuffix(EmbedRows, "norm", PlusOne),
 		TransformBySuffix(QKNormRows, "norm", PlusOne))),
 	Only(LinearAttention, DeltaRows))
 
-// qwenNextNRows are what MTP layers have besides.
+// qwenNextNRows are the tensors of MTP layers only.
 var qwenNextNRows = Only(NextN, TransformBySuffix(NextNRows, "norm", PlusOne))

@@ -7,8 +7,7 @@ import (
 	"ggforge/gguf"
 )
 
-// PartialRope is the number of rotary dimensions where they are a part of a head: the rope setting
-// partial_rotary_factor, part by default.
+// PartialRope writes the number of rotary dimensions: partial_rotary_factor (by default part) of a head.
 func PartialRope(part float64) table.Derive {
 	return func(c *config.View) (gguf.Value, bool, error) {
 		f, ok, err := c.Rope().Float("partial_rotary_factor")
@@ -26,17 +25,15 @@ func PartialRope(part float64) table.Derive {
 	}
 }
 
-// NonDefaultFreqBase writes the base of the rope frequencies when it is not the one
-// that loaders take without the key. The reference never writes it for these
-// architectures, and its file computes something else.
+// NonDefaultFreqBase writes rope.freq_base if it is not the runtimes' default. The reference does not write it for
+// these architectures, so that models with another base compute wrong results.
 func NonDefaultFreqBase(c *config.View) (v gguf.Value, ok bool, err error) {
 	theta, ok, err := c.Rope().Float("rope_theta")
 	return table.Float32Of(theta, ok && theta != 10000, err)
 }
 
-// ropeScalingType writes the types that scale with one factor, and longrope.
-// llama3 shows in an extra tensor instead, "default" means no scaling; others are
-// refused, because the file would compute something else.
+// ropeScalingType writes the types that scale with one factor, and longrope. llama3 becomes an extra tensor, "default"
+// is no scaling; other types are refused, because files cannot hold them.
 func ropeScalingType(c *config.View) (v gguf.Value, ok bool, err error) {
 	s, factor, err := c.RopeScaling()
 	if err != nil {
@@ -79,7 +76,7 @@ func ropeScalingFactor(c *config.View) (v gguf.Value, ok bool, err error) {
 	return table.Float32Of(c.Rope().Float("factor"))
 }
 
-// yarnFloat, yarnInt and yarnBool copy a rope setting that only the yarn type has.
+// yarnFloat, yarnInt and yarnBool write a rope setting of the yarn type.
 
 func yarnFloat(keys ...string) table.Derive {
 	return yarn(func(r config.Object) (gguf.Value, bool, error) { return table.Float32Of(r.Float(keys...)) })
@@ -105,14 +102,13 @@ func yarn(get func(config.Object) (gguf.Value, bool, error)) table.Derive {
 	}
 }
 
-// RopeDimensionCount is the number of rotary dimensions: the whole head.
+// RopeDimensionCount writes the size of a head as the number of rotary dimensions.
 func RopeDimensionCount(c *config.View) (gguf.Value, bool, error) {
 	n, err := c.HeadDim()
 	return table.Uint32Of(n, true, err)
 }
 
-// DynamicAsNone takes the dynamic rope type, which begins beyond the context
-// length, as none.
+// DynamicAsNone writes no scaling for the dynamic rope type, which only changes positions beyond the context length.
 var DynamicAsNone = table.Row{Key: "rope.scaling.type",
 	Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
 		if s, _, err := c.RopeScaling(); err != nil || s == "dynamic" {
@@ -121,21 +117,20 @@ var DynamicAsNone = table.Row{Key: "rope.scaling.type",
 		return ropeScalingType(c)
 	}}
 
-// RopeDimensionRow is the number of rotary dimensions where whole heads rotate.
+// RopeDimensionRow is the row of RopeDimensionCount.
 var RopeDimensionRow = table.Row{Key: "rope.dimension_count", Derive: RopeDimensionCount}
 
-// NoRopeScaling is written by architectures that say so.
+// NoRopeScaling writes rope.scaling.type = none, for architectures that need the key.
 var NoRopeScaling = table.Row{Key: "rope.scaling.type", Const: gguf.String("none")}
 
-// RopeTheta is the base of the rotation, which must be there.
+// RopeTheta returns the RoPE base, which is required.
 func RopeTheta(c *config.View) (gguf.Value, bool, error) {
 	f, err := c.Rope().RequireFloat("rope_theta")
 	return table.Float32Of(f, err == nil, err)
 }
 
-// RopeShareOfHidden is the number of dimensions of a head that rotate, where only a
-// share does: the share of the hidden size, divided by the number of heads. standard
-// is the share of a config that has none; 0 makes that an error.
+// RopeShareOfHidden writes the number of rotary dimensions: a share of the hidden size, divided by the number of heads.
+// standard is the default share; 0 for an error.
 func RopeShareOfHidden(standard float64) table.Derive {
 	return ropeShare(standard, func(share float64, hidden, heads int64) (int64, error) {
 		n, err := config.Truncate(share * float64(hidden))
@@ -143,7 +138,7 @@ func RopeShareOfHidden(standard float64) table.Derive {
 	})
 }
 
-// RopeShareOfHead is RopeShareOfHidden where the share is taken of the head.
+// RopeShareOfHead is RopeShareOfHidden with the share of a head.
 func RopeShareOfHead(standard float64) table.Derive {
 	return ropeShare(standard, func(share float64, hidden, heads int64) (int64, error) {
 		return config.Truncate(share * float64(hidden/heads))

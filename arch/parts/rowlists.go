@@ -7,12 +7,12 @@ import (
 	"ggforge/gguf"
 )
 
-// WithoutKeys returns rows without those of the given keys.
+// WithoutKeys returns rows except those with the given keys.
 func WithoutKeys(rows []table.Row, keys ...string) []table.Row {
 	return slices.DeleteFunc(slices.Clone(rows), func(r table.Row) bool { return slices.Contains(keys, r.Key) })
 }
 
-// Override returns rows in which each of more replaces the row of its key, or comes last if there is none.
+// Override returns rows in which each of more replaces the row with its key; without such a row it comes last.
 func Override(rows []table.Row, more ...table.Row) []table.Row {
 	rows = slices.Clone(rows)
 	for _, r := range more {
@@ -25,8 +25,7 @@ func Override(rows []table.Row, more ...table.Row) []table.Row {
 	return rows
 }
 
-// UintRow is the row of an integer that must be there, under the first of the keys
-// that config.json has.
+// UintRow returns the row of a required integer, from the first of keys that config.json has.
 func UintRow(key string, from ...string) table.Row {
 	return table.Row{Key: key, Type: gguf.Uint32Type, From: from, Required: true}
 }
@@ -41,7 +40,7 @@ func BoolRow(key string, from ...string) table.Row {
 	return table.Row{Key: key, Type: gguf.BoolType, From: from, Required: true}
 }
 
-// Optional returns r as a row that may be absent.
+// Optional returns r as a row that is not required.
 func Optional(r table.Row) table.Row {
 	r.Required = false
 	return r

@@ -8,8 +8,7 @@ import (
 	"ggforge/arch/table"
 )
 
-// The rows of this file are those that decoders in the manner of Llama share,
-// under the names that the transformers library gives them.
+// Rows of Llama-like decoders, with the transformers library's names.
 
 // EmbedRows are the tensors outside the layers. A model without lm_head uses the
 // embedding for the output, too.
@@ -42,7 +41,7 @@ var QKNormRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.self_attn.k_norm", GGUF: "blk.{bid}.attn_k_norm"},
 }
 
-// MLPRows are the projections of the FFN (SwiGLU).
+// MLPRows are the projections of a gated FFN.
 var MLPRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.mlp.gate_proj", GGUF: "blk.{bid}.ffn_gate"},
 	{HF: "model.layers.{bid}.mlp.up_proj", GGUF: "blk.{bid}.ffn_up"},
@@ -95,7 +94,7 @@ func Only(cond table.Cond, list []table.TensorRow) []table.TensorRow {
 	return list
 }
 
-// OptionalRows returns rows that may be missing.
+// OptionalRows returns the rows as optional ones.
 func OptionalRows(list []table.TensorRow) []table.TensorRow {
 	list = slices.Clone(list)
 	for i := range list {
@@ -120,7 +119,7 @@ func NumberAfter(count func(*config.View) (int64, error)) func(*config.View, int
 	}
 }
 
-// SharedExpertRows are shared experts, kept as one.
+// SharedExpertRows are shared experts, stored as one FFN.
 var SharedExpertRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.mlp.shared_experts.gate_proj", GGUF: "blk.{bid}.ffn_gate_shexp"},
 	{HF: "model.layers.{bid}.mlp.shared_experts.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
@@ -133,8 +132,7 @@ var CorrectionRow = table.TensorRow{
 	GGUF: "blk.{bid}.exp_probs_b.bias",
 }
 
-// NextNRows are what such a layer has besides those of the model. Embedding and
-// head may be the model's own.
+// NextNRows are the tensors of MTP layers only. Embedding and head are optional: they may be the model's.
 var NextNRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.eh_proj", GGUF: "blk.{bid}.nextn.eh_proj"},
 	{HF: "model.layers.{bid}.embed_tokens", GGUF: "blk.{bid}.nextn.embed_tokens", Optional: true},
@@ -152,7 +150,7 @@ func PermutedRows(bias table.Bias) []table.TensorRow {
 	return list
 }
 
-// WithBias returns rows with that kind of bias.
+// WithBias returns rows with a kind of bias.
 func WithBias(b table.Bias, rows []table.TensorRow) []table.TensorRow {
 	rows = slices.Clone(rows)
 	for i := range rows {
@@ -178,7 +176,7 @@ var MixtralExperts = []table.TensorRow{
 	{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.w3", GGUF: "blk.{bid}.ffn_up_exps"},
 }
 
-// QwenSharedRows are a shared expert, and its gate.
+// QwenSharedRows are a shared expert and its gate.
 var QwenSharedRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.mlp.shared_expert_gate", GGUF: "blk.{bid}.ffn_gate_inp_shexp"},
 	{HF: "model.layers.{bid}.mlp.shared_expert.gate_proj", GGUF: "blk.{bid}.ffn_gate_shexp"},
@@ -186,6 +184,5 @@ var QwenSharedRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.mlp.shared_expert.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
 }
 
-// LlamaTensors are the tensors of models in the manner of Llama whose heads are
-// laid out as transformers has them.
+// LlamaTensors are the tensors of Llama-like models with heads in the transformers library's layout.
 var LlamaTensors = slices.Concat(EmbedRows, NormRows, PermutedRows(table.MayBias), WithBias(table.MayBias, MLPRows))

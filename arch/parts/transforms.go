@@ -12,16 +12,14 @@ import (
 	"ggforge/rows"
 )
 
-// SplitHeads turns rows of query, key and value head by head into all queries,
-// all keys, all values.
+// SplitHeads reorders the rows [heads][query, key, value] to all queries, all keys, all values.
 var SplitHeads = groupedQKV("split-heads", func(l table.Layer) (groups, perGroup int64, err error) {
 	heads, err := l.Require(BloomHeads...)
 	return heads, 1, err
 })
 
-// groupedQKV returns the transform of a joined projection that lies in groups,
-// each of perGroup query heads, a key head and a value head, into all queries,
-// all keys, all values. A bias is split like a row.
+// groupedQKV returns the transform of a joined projection, [groups][perGroup query heads, key head, value head], to all
+// queries, all keys, all values. It also applies to biases.
 func groupedQKV(name string, count func(table.Layer) (groups, perGroup int64, err error)) *table.Transform {
 	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		groups, perGroup, err := count(l)
@@ -54,8 +52,7 @@ var PlusOne = &table.Transform{
 	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) { return rows.Map(s, rows.Add(1)), nil },
 }
 
-// joinedPart takes queries, keys or values out of a matrix that has all queries,
-// all keys, all values; q and k are the rows of all queries and of all keys.
+// joinedPart takes Q, K or V out of a joined matrix, whose first q rows are Q and whose next k rows are K.
 func joinedPart(name string, part func(q, k int64) (from, to int64)) *table.Transform {
 	return &table.Transform{Name: name, Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		heads, err := l.Heads()
@@ -89,7 +86,7 @@ var (
 	VOfJoined = joinedPart("v-of-joined", func(q, k int64) (int64, int64) { return q + k, q + 2*k })
 )
 
-// Transpose exchanges the dimensions of a matrix; biases stay as they are.
+// Transpose transposes a matrix; biases are unchanged.
 var Transpose = &table.Transform{
 	Name:    "transpose",
 	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) { return transposed(s) },
@@ -107,7 +104,7 @@ func transposed(s rows.Source) (rows.Source, error) {
 	}
 }
 
-// TransposeLast exchanges the dimensions of a matrix, or of each matrix of a stack.
+// TransposeLast transposes a matrix, or each matrix of a stack.
 var TransposeLast = &table.Transform{Name: "transpose",
 	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 		if ne := s.NE(); len(ne) < 2 {
@@ -136,7 +133,7 @@ var NegExp = &table.Transform{Name: "neg-exp", Forward: func(_ table.Layer, s ro
 	}), nil
 }}
 
-// Column reshapes a vector to a column, the form in which loaders multiply by it.
+// Column reshapes a vector to a column, as runtimes expect.
 var Column = &table.Transform{
 	Name: "column",
 	Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
@@ -160,7 +157,7 @@ func Chain(name string, all ...*table.Transform) *table.Transform {
 	}}
 }
 
-// Squeeze leaves out dimensions of 1.
+// Squeeze removes dimensions of 1.
 var Squeeze = &table.Transform{Name: "squeeze", Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {
 	ne := slices.DeleteFunc(slices.Clone(s.NE()), func(n int64) bool { return n == 1 })
 	if len(ne) == 0 {
@@ -169,7 +166,7 @@ var Squeeze = &table.Transform{Name: "squeeze", Forward: func(_ table.Layer, s r
 	return rows.Reshape(s, ne)
 }}
 
-// GroupNorm gives the weights of a norm one row per group.
+// GroupNorm reshapes the weights of a norm to one row per group.
 func GroupNorm(groups func(*config.View) (int64, error)) *table.Transform {
 	return &table.Transform{Name: "group-norm", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 		n, err := groups(l.View)
@@ -226,8 +223,7 @@ func permuteRope(name string, ofConfig func(*config.View) (int64, error),
 	}
 }
 
-// Third returns the transform that takes the queries (0), keys or values of a joined
-// projection, weight or bias.
+// Third returns the transform that takes Q (0), K (1) or V (2) of a joined projection, weight or bias.
 func Third(i int64) *table.Transform {
 	return &table.Transform{Name: fmt.Sprintf("third-%d", i),
 		Forward: func(_ table.Layer, s rows.Source) (rows.Source, error) {

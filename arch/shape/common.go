@@ -2,7 +2,7 @@ package shape
 
 import "maps"
 
-// nonNegative are keys whose value may not be below 0.
+// nonNegative are keys that must not be negative.
 var nonNegative = []string{"attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon",
 	"attention.group_norm_epsilon",
 	"rope.freq_base", "rope.freq_base_swa", "rope.scaling.factor"}
@@ -10,12 +10,12 @@ var nonNegative = []string{"attention.layer_norm_rms_epsilon", "attention.layer_
 // infinite are keys whose values may be infinite.
 var infinite = []string{"activation_sparsity_scale"}
 
-// perLayer are keys whose value is one number, or one for each layer.
+// perLayer are keys whose value is one number, or a list with one per layer.
 var perLayer = []string{"feed_forward_length", "attention.head_count", "attention.head_count_kv", "expert_used_count",
 	"expert_feed_forward_length",
 	"activation_sparsity_scale"}
 
-// Common has the rows of names for which an architecture's table has none.
+// Common has the default rows, for names without a row in the architecture's table.
 var Common = Rules{
 	Dims: Table{
 		"n_vocab":  "#tokenizer.ggml.tokens or @vocab_size",
@@ -159,8 +159,7 @@ var Common = Rules{
 	},
 }
 
-// Mamba2 are the state-space layers of the second generation: heads of their own,
-// of which groups share a state.
+// Mamba2 are the rows of Mamba-2 layers, whose heads share states in groups.
 var Mamba2 = Rules{
 	Tensors: Table{
 		"ssm_in":     "n_embd, 2 * d_inner + 2 * n_group * d_state + dt_rank",
@@ -171,7 +170,7 @@ var Mamba2 = Rules{
 	Relations: []string{"n_group divides d_inner"},
 }
 
-// What several architectures have instead of rows of Common.
+// Rows that several architectures have in place of Common's.
 
 // Merge returns the rows of several tables; later ones win.
 func Merge(tables ...Table) Table {
@@ -182,26 +181,25 @@ func Merge(tables ...Table) Table {
 	return all
 }
 
-// GateInUp is for FFNs whose gate is the first half of ffn_up.
+// GateInUp are the rows of FFNs whose gate is the first half of ffn_up.
 var GateInUp = Table{"ffn_up": "n_embd, 2 * n_ff"}
 
-// NormsWhole are norms of all query heads and all key heads as one, where there are
-// as many of these as of those, NormsOfHeads are norms where there are not, and
-// NormsPerHead have weights of their own for each head.
+// NormsWhole are Q and K norms over all heads together, with equal numbers of query and key heads; NormsOfHeads are the
+// same with different numbers; NormsPerHead have separate weights per head.
 var (
 	NormsWhole   = Table{"attn_q_norm": "n_embd", "attn_k_norm": "n_embd"}
 	NormsOfHeads = Table{"attn_q_norm": "n_embd_q", "attn_k_norm": "n_embd_k"}
 	NormsPerHead = Table{"attn_q_norm": "n_embd_head_k, n_head", "attn_k_norm": "n_embd_head_k, n_head_kv"}
 )
 
-// RotatingHeads are projections whose heads are as long as their rotary part.
+// RotatingHeads are projections with RoPE over whole heads.
 var RotatingHeads = Table{"attn_q": "n_embd, n_head * n_rot", "attn_k": "n_embd, n_head_kv * n_rot",
 	"attn_v": "n_embd, n_head_kv * n_rot", "attn_output": "n_head * n_rot, n_embd"}
 
-// WholeHeadRotates is for loaders that refuse partial RoPE.
+// WholeHeadRotates is the relation for runtimes that refuse partial RoPE.
 var WholeHeadRotates = Rules{Relations: []string{"n_rot = n_embd_head_k"}}
 
-// Sizes of experts where the metadata need not name them.
+// Sizes of experts whose keys are optional.
 const (
 	SharedWidth         = "@expert_feed_forward_length or n_ff / @expert_used_count" // n_ff_exp
 	SharedExpertOrWhole = "@expert_shared_feed_forward_length or n_ff"               // n_ff_shexp

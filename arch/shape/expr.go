@@ -10,17 +10,17 @@ import (
 
 // The language of the tables:
 //
-//	shapes  = dims { "|" dims }              any of them will do
+//	shapes  = dims { "|" dims }              one of them must match
 //	dims    = expr { "," expr }              innermost first, as in a GGUF file
-//	expr    = sum { "or" sum }               the first one whose keys are all there
+//	expr    = sum { "or" sum }               the first one whose keys all exist
 //	sum     = product { ("+" | "-") product }
 //	product = atom { ("*" | "/") atom }      integers; a quotient is rounded towards 0
 //	atom    = number | name | "?" name | "@" key | "^" key | "#" key | "max" "(" expr "," expr ")" | "(" expr ")"
 //
-// A name is a row of Dims. One after "?" is a size that the metadata does not say: the first tensor of the file that
-// has it as a dimension decides for the others. A key is one below the architecture's name, or one that begins with
-// "tokenizer." or "lilicorr."; "@" is its value, or the value for the tensor's layer when it is an array (true is 1,
-// false 0), "^" the greatest value of any layer, "#" the number of elements.
+// A name is a row of Dims. A name after "?" is a size that is not in the metadata: the first tensor of the file with it
+// sets the size for the others. A key is one below the architecture's name, or one that begins with "tokenizer." or
+// "lilicorr."; "@" is its value, or the value for the tensor's layer when it is an array (true is 1, false 0), "^" the
+// greatest value of any layer, "#" the number of elements.
 
 // node is a parsed expression.
 type node struct {
@@ -51,8 +51,7 @@ func (p *parser) take() string {
 	return t
 }
 
-// want takes a token that must be there. The tables are ours, and a test parses
-// every row: a mistake in one is a panic.
+// want consumes a required token. The tables are ours, and a test parses every row: a mistake in one is a panic.
 func (p *parser) want(t string) {
 	if got := p.take(); got != t {
 		panic(fmt.Sprintf("shape: %q: want %q, found %q", p.text, t, got))
@@ -155,9 +154,8 @@ func (p *parser) atom() *node {
 	}
 }
 
-// eval returns the value of an expression for a layer; ok is false when a key that
-// it needs is not there. Sums and products that int64 cannot hold are its greatest
-// number, which is never a dimension.
+// eval returns the value of an expression for a layer; ok is false if a key is missing. Sums and products beyond int64
+// are its maximum, which is never a dimension.
 func (f *file) eval(n *node, bid int64) (v int64, ok bool) {
 	switch n.op {
 	case "number":
@@ -186,7 +184,7 @@ func (f *file) eval(n *node, bid int64) (v int64, ok bool) {
 			v = math.MaxInt64
 		}
 	case "-":
-		v = a - b // both are sizes, which are not negative
+		v = a - b // both are non-negative sizes
 	case "*":
 		if hi, lo := bits.Mul64(uint64(a), uint64(b)); a < 0 || b < 0 || hi != 0 || lo > math.MaxInt64 {
 			v = math.MaxInt64

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Names returns the names that rows for a tensor of the file may have, those that
-// come first before the others. A row for a weight is one for its bias and its factors,
-// too.
+// Names returns the names of rows that match a tensor of the file, in order of precedence. The row of a weight also
+// matches its bias and its scales.
 func Names(name string) []string {
 	base := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(name, "enc."), "dec."), ".weight")
 	comps := strings.Split(base, ".")
@@ -32,8 +31,7 @@ func Names(name string) []string {
 	return list
 }
 
-// weightOfScale returns the weight that a tensor holds the factor of, or of whose inputs:
-// of weights in NVFP4.
+// weightOfScale returns the NVFP4 weight that a tensor has the scale of, or the scale of whose input.
 func weightOfScale(name string) (weight string, ok bool) {
 	if weight, ok = strings.CutSuffix(name, ".input_scale"); !ok {
 		weight, ok = strings.CutSuffix(name, ".scale")
@@ -41,8 +39,7 @@ func weightOfScale(name string) (weight string, ok bool) {
 	return weight, ok
 }
 
-// scaleRule returns the row of the factors of a weight: one, or one for each matrix of
-// a stack.
+// scaleRule returns the row of the scales of a weight: one, or one for each matrix of a stack.
 func scaleRule(rule string) string {
 	list := strings.Split(rule, "|")
 	for i, dims := range list {

@@ -10,7 +10,7 @@ import (
 	"ggforge/gguf"
 )
 
-// relation checks one relation, for every layer when it is about arrays.
+// relation checks one relation, for every layer if it has arrays.
 func (f *file) relation(text string) error {
 	condition, claim, ok := strings.Cut(text, " implies ")
 	if !ok {
@@ -55,9 +55,8 @@ var comparisons = map[string]func(a, b int64) bool{
 	" divides ": func(a, b int64) bool { return a == 0 || b%a == 0 },
 }
 
-// numbers checks what single values may be: floating-point numbers are finite,
-// those of nonNegative not below 0, and arrays of PerLayer have one element for
-// each layer.
+// numbers checks single values: floating-point numbers must be finite, keys of nonNegative not negative, and arrays of
+// perLayer must have one element per layer.
 func (f *file) numbers() error {
 	for _, kv := range f.metadata {
 		key, ok := strings.CutPrefix(kv.Key, f.arch+".")

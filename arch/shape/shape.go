@@ -1,17 +1,17 @@
 // Package shape computes the dimensions of a model's tensors from the model's metadata, and checks relations between
 // values of the metadata.
 //
-// A checkpoint whose config.json does not fit its tensors would become a file that
-// no loader takes. The tables of this package are what loaders demand, as text:
+// A checkpoint whose config.json does not fit its tensors would become a file that runtimes refuse. The tables of this
+// package have the runtimes' requirements, as text:
 //
 //	"ffn_up": "n_embd, n_ff"                                       dimensions, innermost first
 //	"n_embd_head_k": "@attention.key_length or n_embd / n_head"    a size and its keys
 //	"n_head_kv divides n_head"                                     a relation
 //
-// Common holds what names usually mean, the rows of an architecture come before
-// it. Where loaders take more than one thing, so do the rules.
+// Common has the default rows; an architecture's rows override them. If runtimes accept several shapes, so do the
+// rules.
 //
-// Source: the tensors and settings that the model files of llama.cpp 0.7.0 ask for.
+// Source: the tensors and settings that the model files of llama.cpp 0.7.0 load.
 package shape
 
 import (
@@ -26,21 +26,17 @@ import (
 // Table maps names to expressions; expr.go has their grammar.
 type Table map[string]string
 
-// Rules are what an architecture has instead of the rows of Common, or beyond
-// them. The zero value is Common.
+// Rules are an architecture's rows, which override or extend Common. The zero value is Common.
 type Rules struct {
 	// Dims are the names that expressions may use.
 	Dims Table
-	// Tensors are dimensions by name. The name is that in the file without
-	// ".weight", and without "blk.N." or, where a number is elsewhere, with "{bid}" in
-	// its place; encoders and decoders in one file ("enc.", "dec.") have the same
+	// Tensors are dimensions by name. The name is that in the file without ".weight", and without "blk.N." or, where a
+	// number is elsewhere, with "{bid}" in its place; encoders and decoders in one file ("enc.", "dec.") have the same
 	// rows, unless there is one with "dec.". A row with the number of a layer is for that layer. A bias without a row
-	// of its own has the dimensions of its weight without the first one, or with it
-	// when there is no other.
+	// has the dimensions of its weight except the first, or the first if there is no other.
 	Tensors Table
-	// Relations are of one of the forms "A <= B", "A = B" and "A divides B", or one
-	// that holds if another does: "A <= B implies C <= D". Those of which a key is not
-	// there do not count.
+	// Relations have the forms "A <= B", "A = B" and "A divides B", or an implication "A <= B implies C <= D". A
+	// relation with a missing key is skipped.
 	Relations []string
 }
 
@@ -69,10 +65,9 @@ func (r Rules) Rule(name string) (rule string, bid int64, ok bool) {
 	return "", 0, false
 }
 
-// Check compares the tensors of a file with its metadata, and the metadata with
-// itself. source names what a key below the architecture's name was made of, "" if
-// that cannot be said. An error is of kind fault.Broken and names the tensors that do
-// not fit, with the keys that decide.
+// Check compares the tensors of a file with its metadata, and the metadata with itself. source returns the config key
+// that an architecture's key was written from, "" if there is none. An error is of kind fault.Broken and names the
+// tensors that do not fit, with the keys that decide.
 func (r Rules) Check(arch string, m gguf.Metadata, tensors []Tensor, source func(key string) string) error {
 	f := &file{rules: r, arch: arch, metadata: m, source: source, dims: map[string]*node{},
 		shapes: map[string][][]*node{}, values: map[string][]int64{}, freeSizes: map[string]int64{}}
@@ -108,9 +103,9 @@ type file struct {
 	source    func(key string) string
 	dims      map[string]*node     // by name, parsed
 	shapes    map[string][][]*node // by row, parsed
-	values    map[string][]int64   // of keys that are arrays
+	values    map[string][]int64   // by key, of arrays
 	used      []string             // keys of the last expressions
-	freeSizes map[string]int64     // sizes that tensors have decided
+	freeSizes map[string]int64     // sizes after "?", set by tensors
 }
 
 // dim returns the expression of a name.
@@ -137,7 +132,7 @@ func (f *file) fullKey(key string) string {
 	return gguf.ArchKey(f.arch, key)
 }
 
-// key returns the value of a key for a layer, or what op says of its elements.
+// key returns the value of a key for a layer; with op "^" or "#", the maximum or number of its elements.
 func (f *file) key(key, op string, bid int64) (n int64, ok bool) {
 	v, ok := f.metadata.Get(f.fullKey(key))
 	if !ok {
@@ -179,8 +174,8 @@ func (f *file) key(key, op string, bid int64) (n int64, ok bool) {
 	return list[bid], true
 }
 
-// tensor checks the dimensions of one tensor. One without a row is an error of the
-// tables that a test finds; it passes.
+// tensor checks the dimensions of one tensor. A tensor without a row passes; a test checks that the tables have a row
+// for every tensor.
 func (f *file) tensor(t Tensor) error {
 	rule, bid, ok := f.rules.Rule(t.Name)
 	if !ok {

@@ -14,17 +14,17 @@ import (
 type Arch struct {
 	Name    string   // GGUF name, general.architecture
 	Classes []string // Hugging Face class names ("architectures" of config.json)
-	// Body is the model without its output head, as a class of its own.
+	// Body has the classes of the model without its output head.
 	Body      Body
 	Tokenizer tokenizer.Class
 	Fused     Fused
-	// VocabSize is the length of the vocabulary; nil for the config's vocab_size.
+	// VocabSize returns the size of the vocabulary; nil for the config's vocab_size.
 	VocabSize func(*config.View) (int64, error)
 	// RawConfig: config.json is read as it is, without the transformers library's defaults for its model_type.
 	RawConfig bool
-	// BlockCount returns the number of layers; nil for that of the config plus NextN's.
+	// BlockCount returns the number of layers; nil for the config's number plus NextN's.
 	BlockCount func(*config.View) (int64, error)
-	// NextN describes MTP (NextN) layers that may be left out or be a file of their own; nil for all other
+	// NextN describes MTP (NextN) layers that can be left out or written to a separate file; nil for all other
 	// architectures.
 	NextN *NextN
 	// Draft is true for draft models (speculative decoding), which need the configuration and the tokenizer of their
@@ -37,8 +37,8 @@ type Arch struct {
 	DSpark string
 	// Encoder is set in tables of vision and audio encoders; nil for language models.
 	Encoder     *Encoder
-	HeaderFirst []Row // those before general.type
-	HeaderLast  []Row // those after the tokenizer's
+	HeaderFirst []Row // rows before general.type
+	HeaderLast  []Row // rows after the tokenizer's
 	Metadata    []Row // in the order the file has them, below the architecture's name
 	// RopePerAttention and RopeSections: the architecture has RoPE settings per kind of attention (full_attention,
 	// sliding_attention), or M-RoPE sections.
@@ -46,20 +46,21 @@ type Arch struct {
 	// Unused are config keys that may have any value: no loader reads them. Those of RoPE settings begin with
 	// "rope_scaling.".
 	Unused []string
-	// MXFP4: the names of files have MXFP4 for experts of that type in every output type, not only in plain ones.
+	// MXFP4: file names contain MXFP4 for experts of that type in every output type, not only in unquantized ones.
 	MXFP4 bool
 	// FullAttention: runtimes compute full attention although the file has a sliding window.
 	FullAttention bool
 	Expect        []Expect // config keys that change arithmetic and have one meaning here
-	Rename        []Rename // the first that fits is done
+	Rename        []Rename // the first match applies
 	Drop          []Drop
-	Tensors       []TensorRow // what becomes of each tensor of the checkpoint
+	Tensors       []TensorRow // the output of each tensor of the checkpoint
 	// Shapes has the dimensions of tensors that differ from the usual ones of their names.
 	Shapes shape.Rules
-	// KeepEncoderNames: rows are matched with names of vision and audio encoders, too.
+	// KeepEncoderNames: tensor names of vision and audio encoders are matched with rows, too; otherwise they are
+	// dropped.
 	KeepEncoderNames bool
 	Extra            []ExtraTensor
-	// Folder is where the model's weights are, "" for the checkpoint's directory.
+	// Folder is the folder of the model's weights, "" for the checkpoint's directory.
 	Folder string
 	// ExtraFiles are files of weights next to the model's.
 	ExtraFiles []ExtraFile
@@ -115,9 +116,9 @@ func (a *Arch) Sources() []config.Source {
 // after the model's, in the order of their data.
 type ExtraFile struct {
 	File   string
-	Prefix string // of their names, for the rows
-	// Generated: the reference computes the output's tensors from the file's, which therefore do not count when the
-	// output type is chosen by the stored types (auto).
+	Prefix string // added to the tensor names, for the rows
+	// Generated: the reference computes output tensors from the file's; output type auto therefore ignores their stored
+	// types.
 	Generated bool
 }
 

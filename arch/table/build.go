@@ -13,7 +13,7 @@ type Result struct {
 	Source rows.Source
 }
 
-// Build makes the tensors of an output from its sources.
+// Build returns the tensors of an output, made from its sources.
 func (o *Output) Build(sources []rows.Source) ([]Result, error) {
 	row := o.Row
 	for i, s := range sources {
@@ -53,8 +53,8 @@ func (o *Output) Build(sources []rows.Source) ([]Result, error) {
 	return out, nil
 }
 
-// Transform is a rearrangement of a tensor on its way from the checkpoint to the
-// file, and the way back; Inverse is nil where that is not known.
+// Transform changes a tensor between checkpoint and file: Forward for the conversion to GGUF, Inverse for the way back,
+// nil if there is none.
 type Transform struct {
 	Name    string
 	Forward func(Layer, rows.Source) (rows.Source, error)
@@ -74,7 +74,7 @@ func (t *Transform) Apply(l Layer, s rows.Source) (rows.Source, error) {
 	return s, nil
 }
 
-// asBroken gives errors about the shape of a tensor their kind.
+// asBroken makes an error about the shape of a tensor one of kind fault.Broken.
 func asBroken(err error) error {
 	if fault.Has(err) {
 		return err

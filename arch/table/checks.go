@@ -10,8 +10,7 @@ import (
 	"ggforge/gguf"
 )
 
-// Unread lists the config keys that nothing asked for and that might mean
-// something, see Config.Unread, less those that mean nothing here.
+// Unread lists the unread config keys that might affect the results, see config.View.Unread, except the table's Unused.
 func (a *Arch) Unread(c *config.View) []string {
 	unread := c.Unread
 	if a.Encoder != nil {

@@ -1,8 +1,6 @@
-// Package table is the form in which an architecture is written down, and what
-// reads it: which metadata a GGUF file has and where each value comes from, and
-// what each tensor of a checkpoint becomes.
+// Package table defines the form of an architecture's table and interprets it: the table has the metadata of a GGUF
+// file with the source of each value, and the output of each tensor of a checkpoint.
 //
-// Arch is a table; Layout finds the row of every tensor of a checkpoint, Build
-// makes the tensors of the file, KVs makes the metadata. The tables themselves are
-// in package arch, what several of them share is in package parts.
+// Arch is a table; Layout finds the row of every tensor of a checkpoint, Build returns the tensors of the file, KVs
+// returns the metadata. The tables are in package arch, rows that several tables share in package parts.
 package table

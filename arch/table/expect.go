@@ -16,9 +16,9 @@ import (
 // some values only.
 type Expect struct {
 	Key string
-	In  In // whose key it is; nil for the model's
-	// Values are those that mean what the architecture does, as text; numbers are
-	// compared as numbers. An absent key means it, too. None: the key must be absent.
+	In  In // the object that has the key; nil for the root
+	// Values are the supported values, as text; numbers are compared as numbers. An absent key is accepted, too. Empty:
+	// the key must be absent.
 	Values []string
 	// Rope: the key is one of the rope settings.
 	Rope bool

@@ -6,15 +6,14 @@ import (
 	"ggforge/gguf"
 )
 
-// The keys below an architecture's name that are read back from files.
+// The architecture's keys that are read back from files.
 const (
 	KeyBlockCount  = "block_count"
 	KeyHeadCount   = "attention.head_count"
 	KeyHeadCountKV = "attention.head_count_kv"
 )
 
-// Keys is the metadata of a GGUF file, read by the keys below its architecture's
-// name: what a Config is for a checkpoint.
+// Keys gives access to a GGUF file's metadata by keys without the architecture's prefix.
 type Keys struct {
 	arch     string
 	metadata gguf.Metadata
@@ -37,7 +36,7 @@ func (k *Keys) Int(key string) (n int64, ok bool, err error) {
 	return n, true, nil
 }
 
-// Require is Int for a key that must be there.
+// Require is Int for a required key.
 func (k *Keys) Require(key string) (int64, error) {
 	n, ok, err := k.Int(key)
 	if err == nil && !ok {
@@ -59,7 +58,7 @@ func (k *Keys) BlockCount() (int64, error) {
 // Heads returns the number of query heads.
 func (k *Keys) Heads() (int64, error) { return k.Require(KeyHeadCount) }
 
-// HeadsKV returns the number of key heads: without one, as many as query heads.
+// HeadsKV returns the number of key heads, by default the number of query heads.
 func (k *Keys) HeadsKV() (int64, error) {
 	heads, ok, err := k.Int(KeyHeadCountKV)
 	if err == nil && !ok {

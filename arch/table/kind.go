@@ -5,7 +5,7 @@ import (
 	"ggforge/gguf"
 )
 
-// Kind is the place or the use of a row's outputs: one of the types below.
+// Kind is the position or the use of a row's outputs: one of the types below.
 type Kind interface{ kind() }
 
 // First puts the outputs before all others.
@@ -22,13 +22,13 @@ type Last struct{}
 // all of LastByLayer(1).
 type LastByLayer uint8
 
-// SameAs names a tensor of the file; the output is left out when its values equal that tensor's.
+// SameAs is the name of a tensor of the file; the output is left out if its values equal that tensor's.
 type SameAs string
 
 // Zero leaves the output out; all its values must be zero.
 type Zero struct{}
 
-// Meta makes a metadata pair of the row's tensors; the row's GGUF then only identifies it.
+// Meta turns the row's tensors into a metadata pair; the row's GGUF is then only an identifier.
 type Meta struct {
 	Key string // the whole key
 	// Make returns the value of the pair. layers are the numbers of the tensor of
@@ -40,8 +40,8 @@ type Meta struct {
 // for metadata rows.
 type Integers struct{}
 
-// FactorOf names a weight of the file, which may have a {bid}. Where that weight is copied in quantized blocks with
-// scales of its own, for all of its experts, the output is left out and multiplied into these scales.
+// FactorOf is the name of a weight of the file, which may have a {bid}. If all experts of that weight are copied as
+// quantized blocks with scales, the output is multiplied into these scales instead of being written.
 type FactorOf string
 
 func (Integers) kind() {}

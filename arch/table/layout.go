@@ -12,15 +12,14 @@ import (
 // Layout maps all tensors of a checkpoint to those of the file.
 type Layout struct {
 	Outputs      []Output // in file order
-	Unmapped     []string // names without a place
-	ExtraExperts []string // names of experts beyond their number
-	Missing      []string // names that the model needs, at most MaxMissing
+	Unmapped     []string // names without a row
+	ExtraExperts []string // names with an expert number beyond the model's
+	Missing      []string // names of missing required tensors, at most MaxMissing
 	Dropped      []Dropped
 	Skipped      map[string]bool // names of dropped tensors
 }
 
-// Output is a tensor of the file, or several that are made of the same tensors
-// of the checkpoint.
+// Output is a tensor of the file, or several made from the same tensors of the checkpoint.
 type Output struct {
 	Row    *TensorRow
 	Layer  Layer
@@ -28,8 +27,7 @@ type Output struct {
 	From   []int // indices of names, in the order in which they are joined
 }
 
-// Experts returns the number of experts that a stack of one tensor for each has, 1 for
-// any other output.
+// Experts returns the number of experts in an output stacked from one tensor per expert, 1 for any other output.
 func (o *Output) Experts() int64 {
 	if !o.Row.hasExperts() {
 		return 1
@@ -37,14 +35,13 @@ func (o *Output) Experts() int64 {
 	return int64(len(o.From)) / max(int64(len(o.Row.Parts)), 1)
 }
 
-// Dropped counts tensors that are left out for one reason.
+// Dropped counts the tensors dropped for one reason.
 type Dropped struct {
 	Why   string
 	Count int
 }
 
-// Layout finds the place of every tensor of a checkpoint. names are in the
-// reading order of the checkpoint.
+// Layout maps every tensor of a checkpoint to an output. names are in the reading order of the checkpoint.
 func (a *Arch) Layout(c *config.View, names []string) (*Layout, error) {
 	blocks, err := a.Blocks(c)
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 	"ggforge/gguf"
 )
 
-// KVs returns the metadata below the architecture's name, including
-// general.file_type, in the order of the reference; early holds what comes before
-// general.type.
+// KVs returns the metadata below the architecture's name, including general.file_type, in the order of the reference;
+// early are the pairs before general.type.
 func (a *Arch) KVs(c *config.View, fileType uint32) (early, m gguf.Metadata, err error) {
 	for _, e := range a.Expect {
 		if err := e.check(a, c); err != nil {
@@ -37,8 +36,8 @@ func (a *Arch) KVs(c *config.View, fileType uint32) (early, m gguf.Metadata, err
 	return early, m, err
 }
 
-// Constants returns what of HeaderFirst is the same for all models of the architecture. The
-// reference writes it into adapters, too; the rest comes with tensors that they lack.
+// Constants returns the constant pairs of HeaderFirst, which the reference also writes into adapters; the other pairs
+// belong to tensors that adapters lack.
 func (a *Arch) Constants(c *config.View) (gguf.Metadata, error) {
 	rows := slices.DeleteFunc(slices.Clone(a.HeaderFirst), func(r Row) bool { return r.Derive != nil || r.From != nil })
 	return a.kvs(c, rows, 0)

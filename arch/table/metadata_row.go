@@ -11,25 +11,25 @@ import (
 	"ggforge/gguf"
 )
 
-// Row is one metadata pair: a GGUF key and where its value comes from. A row
-// whose source is absent writes nothing, unless it is Required.
+// Row is one metadata pair: a GGUF key and where its value comes from. If the source is absent, the pair is not
+// written; for a Required row that is an error.
 type Row struct {
 	Key      string // below the architecture's name; general.* and tokenizer.* are whole keys
 	Whole    bool   // Key is a whole key
 	Type     gguf.ValueType
-	From     []string // config keys, the first that is there counts
-	In       In       // whose keys they are; nil for the model's
+	From     []string // config keys, the first present one counts
+	In       In       // the object that has the keys; nil for the root
 	Required bool
 	Const    gguf.Value    // instead of From, or its default
 	Derive   Derive        // instead of From; of general.file_type it only decides whether the row is there
 	Facts    config.Source // the source of facts that Derive needs
-	// Many returns pairs whose keys the configuration names, instead of the row's.
+	// Many returns pairs with keys from the configuration, in place of the row's pair.
 	Many func(*config.View) (gguf.Metadata, error)
-	// Deviates: the reference does not write the pair; left out with config.Options.Reference.
+	// Deviates: the reference does not write the pair; config.Options.Reference leaves it out.
 	Deviates bool
 }
 
-// Rows yields the rows of single pairs, each with its whole key.
+// Rows yields the rows except those with Many, each with its whole key.
 func (a *Arch) Rows() iter.Seq2[string, *Row] {
 	return func(yield func(string, *Row) bool) {
 		for _, rows := range [][]Row{a.HeaderFirst, a.Metadata, a.HeaderLast} {
@@ -50,10 +50,10 @@ func (a *Arch) Rows() iter.Seq2[string, *Row] {
 	}
 }
 
-// Setting reports whether the value is one of the configuration, of type Type.
+// Setting reports whether the value comes directly from the configuration, with type Type.
 func (r *Row) Setting() bool { return r.Derive == nil && len(r.From) > 0 }
 
-// ValueType returns the type of the value where the row has it: what derives a value may return any.
+// ValueType returns the type of the value if the row states it; a Derive may return any type.
 func (r *Row) ValueType() (t gguf.ValueType, ok bool) {
 	switch {
 	case r.Setting():
@@ -70,7 +70,7 @@ type In func(*config.View) config.Object
 // Derive computes the value of a row; ok is false when there is none.
 type Derive func(*config.View) (v gguf.Value, ok bool, err error)
 
-// object returns the part of the configuration whose keys From are.
+// object returns the object of the configuration that has the keys From.
 func (r Row) object(c *config.View) config.Object {
 	if r.In != nil {
 		return r.In(c)
@@ -110,7 +110,7 @@ func (r Row) Value(c *config.View) (v gguf.Value, ok bool, err error) {
 	return v, ok, err
 }
 
-// Uint32Of makes a metadata value of the results of config.Object.Int.
+// Uint32Of turns the results of config.Object.Int into a metadata value.
 func Uint32Of(n int64, ok bool, err error) (gguf.Value, bool, error) {
 	if err == nil && ok && (n < 0 || n > math.MaxUint32) {
 		err = fault.Errorf(fault.Broken, "%s: %d does not fit 32 bits without sign", config.ConfigFile, n)

@@ -8,23 +8,22 @@ import (
 	"ggforge/fault"
 )
 
-// NextN describes the MTP layers of an architecture. They have the numbers that follow those of the model's layers,
-// in the file and mostly in the checkpoint, and rows like these (see parts.NextN). Source: the classes of the
-// reference's converter that accept --mtp and --no-nextn.
+// NextN describes the MTP layers of an architecture. They are numbered after the model's layers, in the file and mostly
+// in the checkpoint, and have rows like these (see parts.NextN). Source: the classes of the reference's converter that
+// accept --mtp and --no-nextn.
 type NextN struct {
-	// Layers is the number of them in the file: none if the user wants none.
+	// Layers returns their number in the file: 0 if the user leaves them out.
 	Layers func(*config.View) (int64, error)
-	// Prefixes begin the names that they have in the checkpoint instead of numbers.
+	// Prefixes are the prefixes of their names in checkpoints that do not number them.
 	Prefixes []string
-	// Shared are the tensors of the model that a file of these layers alone has, by
-	// their names in the rows; nil for those of SharedTensors.
+	// Shared are the model's tensors in files of the MTP layers alone, by names in the rows; nil for SharedTensors.
 	Shared []string
 }
 
-// SharedTensors are the model's tensors that files of MTP layers alone contain by default.
+// SharedTensors is the default of NextN.Shared.
 var SharedTensors = []string{"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"}
 
-// blocks is the number of layers in all.
+// blocks is the number of layers, MTP layers included.
 func (n *NextN) blocks(c *config.View) (int64, error) {
 	model, err := c.BoundedBlockCount(0)
 	if err != nil {

@@ -20,7 +20,7 @@ type pattern struct {
 // index finds the patterns of a name; numbers in its keys are "#".
 type index map[string][]pattern
 
-// lookup builds the index of an architecture's rows when it is first asked for.
+// lookup returns the index of an architecture's rows, built on the first call.
 type lookup struct {
 	once   sync.Once
 	byName index
@@ -61,8 +61,8 @@ func (a *Arch) index() index {
 	return a.lookup.byName
 }
 
-// numberless returns a component of a name with "#" for the number that it is, or that
-// follows its last line.
+// numberless returns a component of a name with "#" in place of the number that it is, or that follows its last
+// underscore.
 func numberless(s string) string {
 	if at := strings.LastIndexByte(s, '_') + 1; isNumber(s[at:]) {
 		return s[:at] + "#"
@@ -81,14 +81,14 @@ func IsLayerBelow(s string, blocks int64) bool {
 	return err == nil && isNumber(s) && n < blocks
 }
 
-// match is a tensor of the checkpoint at its place in a row.
+// match is a tensor of the checkpoint with its row.
 type match struct {
 	pattern
 	bid, xid int64 // -1 for none
 }
 
-// match finds the place of a name; ok is false when no row has one. m has a row all
-// the same when the name is that of an expert beyond their number.
+// match finds the row of a name; ok is false without one. For an expert number beyond the model's, ok is false and m
+// has the row.
 func (a *Arch) match(c *config.View, name string, blocks int64) (m match, ok bool, err error) {
 	comps := strings.Split(name, ".")
 	key := make([]string, len(comps))

@@ -10,18 +10,16 @@ import (
 
 // Rename replaces a prefix of tensor names of the checkpoint before rows are matched.
 type Rename struct {
-	Prefix, With string // Prefix may have a {bid}, which With may have, too
+	Prefix, With string // both may have a {bid}
 	If           Cond   // nil for always
-	// AfterModel: With has a {bid}, for a layer after those of the model: their number plus the one that follows
-	// Prefix, if one does.
+	// AfterModel: With has a {bid}, the number of model layers plus the number after Prefix, if there is one.
 	AfterModel bool
-	// Number makes the {bid} of With from the number after Prefix, with Beyond from 0 where
-	// there is none.
+	// Number computes the {bid} of With from the number after Prefix; with AfterModel from 0 if there is none.
 	Number func(c *config.View, n int64) (int64, error)
 }
 
-// Drop leaves out tensors of the checkpoint by a prefix of their names, after Rename; Why is the reason in messages.
-// AfterModel: the number of a layer after those of the model follows the prefix.
+// Drop drops tensors of the checkpoint by a prefix of their names, after Rename; Why is the reason in messages.
+// AfterModel: the prefix is followed by the number of a layer after the model's.
 type Drop struct {
 	Prefix, Why string
 	Suffix      string // in addition to the prefix
@@ -29,18 +27,17 @@ type Drop struct {
 	AfterModel  bool
 }
 
-// Silent is the reason of drops that are not reported: the file means the same without these tensors.
+// Silent is the reason of drops that are not reported: the tensors have no effect.
 const Silent = ""
 
 // OtherPart is the reason for tensors of a multimodal model outside its language model.
 const OtherPart = "of vision and audio encoders"
 
-// canonical returns the name that the rows know; drop reports whether the tensor is
-// left out.
+// canonical returns the name in the form of the rows; drop reports whether the tensor is dropped.
 func (a *Arch) canonical(c *config.View, name string, blocks int64) (canonical, why string, drop bool, err error) {
 	l := Layer{c, -1}
 	if a.Encoder == nil {
-		// parts of larger models keep their tensors under a name of their own
+		// language models in multimodal models have a prefix
 		name = strings.ReplaceAll(name, "language_model.", "")
 	}
 	stored := name
@@ -95,8 +92,7 @@ func (a *Arch) canonical(c *config.View, name string, blocks int64) (canonical, 
 	return name, "", false, nil
 }
 
-// cut returns what follows the prefix in a name, and the number that is the prefix's
-// {bid}, -1 for none.
+// cut returns the rest of a name after the prefix, and the number at the prefix's {bid}, -1 for none.
 func (r Rename) cut(name string) (after string, bid int64, ok bool) {
 	first, second, numbered := strings.Cut(r.Prefix, "{bid}")
 	after, ok = strings.CutPrefix(name, first)
@@ -112,8 +108,7 @@ func (r Rename) cut(name string) (after string, bid int64, ok bool) {
 	return after, bid, ok
 }
 
-// rename returns the new name of a tensor of which after follows the prefix, whose {bid}
-// is bid.
+// rename returns the new name of a tensor; after is the rest of its name after the prefix, bid the prefix's {bid}.
 func (r Rename) rename(c *config.View, after string, bid int64) (string, error) {
 	var err error
 	number, rest, numbered := strings.Cut(after, ".")
@@ -132,7 +127,7 @@ func (r Rename) rename(c *config.View, after string, bid int64) (string, error) 
 	return strings.ReplaceAll(r.With, "{bid}", strconv.FormatInt(bid, 10)) + after, err
 }
 
-// buffers are suffixes of buffers that every loader computes itself.
+// buffers are suffixes of buffers, which runtimes compute.
 var buffers = []string{".attention.masked_bias", ".attention.bias", ".rotary_emb.inv_freq"}
 
 // otherParts are names of tensors outside the language model. Source: the tensors that the reference's TextModel

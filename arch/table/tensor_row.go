@@ -11,10 +11,10 @@ import (
 
 // TensorRow maps a tensor of the checkpoint, or the tensors whose names match a placeholder in HF: {bid} is a layer's
 // number, {xid} an expert's, {part} each of Parts. A placeholder is a whole component of the name, except for {part};
-// {xid} may be what follows the component's last line, as in shard_{xid}.
+// {xid} may follow the component's last underscore, as in shard_{xid}.
 //
-// {bid} gives one tensor of the file per layer. {xid} and {part} join several
-// tensors of the checkpoint into one, which takes the place of the last of them.
+// {bid} gives one tensor of the file per layer. {xid} and {part} join several tensors of the checkpoint into one, at
+// the position of the last of them.
 type TensorRow struct {
 	HF   string // name in the checkpoint without ".weight" or ".bias"
 	GGUF string // name in the file without suffix; "" drops the tensor, unless Split is set
@@ -23,24 +23,21 @@ type TensorRow struct {
 	Bias      Bias
 	Optional  bool       // the tensor may be missing
 	Number    bool       // a tensor without dimensions is a vector of one element
-	If        Cond       // the row is there for layers that it accepts; nil for all
-	PerSource *Transform // of each tensor before they are joined
+	If        Cond       // condition on the layer; nil for all layers
+	PerSource *Transform // applied to each tensor before Join
 	Parts     []string
-	Experts   Count // number of experts; nil for that of CommonRows
+	Experts   Count // number of experts; nil for the keys of CommonRows
 	Join      Join  // nil: rows.Stack for experts, else rows.Concat
-	// Transform is the way of the (joined) tensor from the checkpoint to the file.
+	// Transform is applied to the (joined) tensor.
 	Transform *Transform
-	// Split is what one tensor becomes when it becomes several; it replaces GGUF
-	// and Transform.
+	// Split has the tensors that the (joined) tensor is split into; it replaces GGUF and Transform.
 	Split []Part
-	// Group joins rows whose outputs come together, in the order of the rows, at the
-	// place of the last tensor of the layer that belongs to one of them. Rows
-	// with {xid} are in the group "experts" unless it is set.
+	// Group names rows whose outputs are adjacent, in the order of the rows, at the position of the last of their
+	// tensors in the layer. Rows with {xid} are in group "experts" by default.
 	Group string
-	// Kind is what becomes of the outputs, if not simply tensors of the file.
+	// Kind is the position or use of the outputs; nil for tensors at the position of their sources.
 	Kind Kind
-	// Type is the type of the row's matrices in the file; nil for F32 where KeepF32
-	// says so, else the output's.
+	// Type is the type of the row's matrices in the file; nil for the output's type, or F32 by KeepF32.
 	Type TypeOf
 }
 
@@ -66,10 +63,10 @@ func (t *TensorRow) experts(l Layer) (int64, error) {
 // hasExperts reports whether the row joins experts.
 func (t *TensorRow) hasExperts() bool { return strings.Contains(t.HF, "{xid}") }
 
-// Drops reports whether the row leaves its tensors out.
+// Drops reports whether the row drops its tensors.
 func (t *TensorRow) Drops() bool { return t.GGUF == "" && t.Split == nil }
 
-// joins reports whether the row makes one tensor of several.
+// joins reports whether the row joins several tensors.
 func (t *TensorRow) joins() bool { return t.hasExperts() || len(t.Parts) > 0 }
 
 // sources returns how many tensors the row takes per layer.
@@ -100,7 +97,7 @@ func (t *TensorRow) hfName(l Layer, i int64, suffix string) string {
 	return strings.ReplaceAll(name, "{bid}", strconv.FormatInt(l.Bid, 10)) + suffix
 }
 
-// Outputs returns the names of the tensors of the file that the row makes.
+// Outputs returns the names of the row's tensors in the file.
 func (t *TensorRow) Outputs(bid int64, suffix string) []string {
 	parts := t.Split
 	if parts == nil {
@@ -113,7 +110,7 @@ func (t *TensorRow) Outputs(bid int64, suffix string) []string {
 	return names
 }
 
-// TransformNames names what is done to the tensors of the row, for messages.
+// TransformNames returns the names of the row's transforms, for messages.
 func (t *TensorRow) TransformNames() string {
 	var names []string
 	for _, done := range append([]*Transform{t.PerSource, t.Transform}, transformsOf(t.Split)...) {
@@ -153,7 +150,7 @@ const (
 	NeedBias
 )
 
-// Part is one of the tensors that a row splits another one into.
+// Part is one of the tensors that a row splits its tensor into.
 type Part struct {
 	GGUF      string
 	Transform *Transform
@@ -165,19 +162,18 @@ type Layer struct {
 	Bid int64
 }
 
-// Cond reports whether a row is there.
+// Cond is the condition of a row.
 type Cond func(Layer) (bool, error)
 
 // Count is a number of experts.
 type Count func(Layer) (int64, error)
 
-// Join makes one tensor of several, in the order of their numbers or of Parts.
+// Join joins tensors, in the order of their numbers or of Parts.
 type Join func(Layer, []rows.Source) (rows.Source, error)
 
-// ExtraTensor is a tensor that is computed from the config. They come before
-// all others.
+// ExtraTensor is a tensor computed from the config. Extra tensors come before all others.
 type ExtraTensor struct {
 	GGUF string // whole name
-	// Make returns the tensor, nil when the model has none.
+	// Make returns the tensor, nil for none.
 	Make func(*config.View) (rows.Source, error)
 }

@@ -8,21 +8,21 @@ import (
 )
 
 // TypeOf returns the type of a tensor of the file from the output type and the stored type. Vectors and norms are F32
-// in any case, and rows that are not whole blocks fall back to F16. An integer type takes integer tensors, whose
-// values have to fit it.
+// in any case, and rows that are not whole blocks fall back to F16. An integer type needs an integer tensor, whose
+// values have to fit.
 type TypeOf func(out gguf.Type, from Stored) gguf.Type
 
-// Stored is how a checkpoint keeps a weight, the last one where several are joined.
+// Stored describes how a checkpoint stores a weight; of joined weights, the last one.
 type Stored struct {
-	Type   gguf.Type // of a plain weight
-	Scheme string    // "" for plain weights, see precision.Weight
-	NVFP4  bool      // the model is one in NVFP4, whatever this weight is
+	Type   gguf.Type // of an unquantized weight
+	Scheme string    // "" for unquantized weights, see precision.Weight
+	NVFP4  bool      // the model has NVFP4 weights, even if this one is not
 }
 
-// Always is one type, whatever the output's.
+// Always returns a TypeOf of one type, whatever the output's.
 func Always(t gguf.Type) TypeOf { return func(gguf.Type, Stored) gguf.Type { return t } }
 
-// OutputType is the output's type, also where others of the name stay F32.
+// OutputType is the output's type, even for tensors that KeepF32 keeps.
 func OutputType(out gguf.Type, _ Stored) gguf.Type { return out }
 
 // KeepF32 reports whether a tensor of the file is stored as F32 in every output
@@ -32,14 +32,14 @@ func KeepF32(name string, ne []int64) bool {
 	return PlainF32(name, ne) || !isWeight(name) || keptF32[Base(name)]
 }
 
-// isWeight reports whether a tensor is a weight or a side of an adapter.
+// isWeight reports whether a tensor is a weight or an adapter's matrix A or B.
 func isWeight(name string) bool {
 	return slices.ContainsFunc([]string{".weight", ".lora_a", ".lora_b"},
 		func(s string) bool { return strings.HasSuffix(name, s) })
 }
 
-// PlainF32 reports whether a tensor of the file is a vector or a norm, which are F32
-// even where a row has a type of its own. Source: as KeepF32.
+// PlainF32 reports whether a tensor of the file is a vector or a norm, which are F32 even if the row has a Type.
+// Source: as KeepF32.
 func PlainF32(name string, ne []int64) bool {
 	return len(ne) <= 1 || strings.HasSuffix(name, "_norm.weight")
 }

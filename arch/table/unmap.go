@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Invertible reports whether every tensor of a file has one way back.
+// Invertible reports whether every tensor of a file can be converted back to the checkpoint's.
 func (a *Arch) Invertible() bool {
 	return len(a.Rename) == 0 && !slices.ContainsFunc(a.Tensors, func(t TensorRow) bool {
 		return t.joins() || !t.makesTensor() || t.Split != nil || t.PerSource != nil || t.If != nil ||
@@ -13,14 +13,14 @@ func (a *Arch) Invertible() bool {
 	})
 }
 
-// Mapped is the tensor of a checkpoint that a tensor of the file was.
+// Mapped is the checkpoint's tensor for a tensor of the file.
 type Mapped struct {
 	Row  *TensorRow // nil for an extra tensor
-	Name string     // in the checkpoint; "" for an extra tensor: whoever loads the checkpoint computes it
+	Name string     // in the checkpoint; "" for an extra tensor, which checkpoints lack
 }
 
-// Unmap finds the row of a tensor of the file; ok is false when there is none.
-// blocks is the number of layers. The architecture is one of LookupGGUF.
+// Unmap finds the row of a tensor of the file; ok is false without one. blocks is the number of layers. The
+// architecture must come from LookupGGUF.
 func (a *Arch) Unmap(name string, blocks int64) (m Mapped, ok bool) {
 	for _, e := range a.Extra {
 		if e.GGUF == name {
