@@ -1,6 +1,5 @@
-// Package logprobs reads what llama-perplexity saves of a model's output for comparing
-// others with it (--kl-divergence-base): ln of the probability of every token, for the
-// second half of each chunk of a text.
+// Package logprobs reads the log-probabilities that llama-perplexity saves of a base model (--kl-divergence-base): ln
+// of the probability of every token, for the second half of each chunk of a text.
 //
 // All numbers are little-endian:
 //
@@ -14,8 +13,8 @@
 //	    float32   minimum
 //	    uint16    codes, v of them, and one more if v is odd
 //
-// ln of a probability is minimum + scale·code. Whatever is less than the largest less 16
-// has code 0: such a probability is not known, only that it is no larger.
+// ln of a probability is minimum + scale·code. Values more than 16 below the largest of a row have code 0, which is an
+// upper bound for them.
 package logprobs
 
 import (
@@ -33,7 +32,7 @@ const (
 	rowHead   = 8 // bytes before the codes
 )
 
-// maxVocab is the largest vocabulary: no model has one of a tenth of this.
+// maxVocab is the largest vocabulary, ten times that of any model.
 const maxVocab = 1 << 24
 
 // File is an open file.
@@ -42,13 +41,13 @@ type File struct {
 	Chunk   int // tokens of a chunk, at least 3
 	Vocab   int
 	Chunks  int
-	Tokens  []int32 // of all chunks, as the text has them: the reader puts BOS in the first place of each
+	Tokens  []int32 // of all chunks, as in the text: the caller puts BOS in the first place of each
 	data    io.ReaderAt
 	rowsOff int64
 	file    *mmap.File
 }
 
-// Open opens the file at path. What breaks the format is an error of kind fault.Broken.
+// Open opens the file at path. A violation of the format is an error of kind fault.Broken.
 func Open(path string) (*File, error) {
 	m, err := mmap.Open(path)
 	if err != nil {
@@ -63,8 +62,8 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// New reads the beginning of a file of that many bytes; path is for messages. Memory is in
-// proportion to size at most.
+// New reads the header and the tokens of a file of size bytes; path is for messages. It takes memory for at most size
+// bytes.
 func New(path string, data io.ReaderAt, size int64) (*File, error) {
 	broken := func(format string, args ...any) error {
 		return fault.Errorf(fault.Broken, "%s: "+format, append([]any{path}, args...)...)
@@ -123,7 +122,7 @@ func (f *File) readTokens(n int64) error {
 	return nil
 }
 
-// First returns the position in a chunk whose successor the first row predicts.
+// First returns the position in a chunk of the first row, which predicts the token after it.
 func (f *File) First() int { return f.Chunk / 2 }
 
 // Rows returns the number of rows of a chunk: positions First to Chunk-2.

@@ -14,8 +14,7 @@ import (
 	"ggforge/fault"
 )
 
-// file returns the bytes of one; the rows have scale 16/65535 and minimum -17, and codes
-// that rise by step.
+// file returns the bytes of a file; the rows have scale 16/65535 and minimum -17, and codes that rise by step.
 func file(chunk, vocab, chunks int, step uint16) []byte {
 	b := []byte(magic)
 	for _, n := range []int{chunk, vocab, chunks} {
@@ -147,8 +146,8 @@ type lost struct{}
 
 func (lost) ReadAt([]byte, int64) (int, error) { return 0, io.ErrClosedPipe }
 
-// FuzzFile checks that any bytes give an error of the right kind, or a file whose rows can
-// all be read, with memory in proportion to the bytes.
+// FuzzFile checks that any bytes give an error of kind fault.Broken, or a file whose rows can all be read, with memory
+// in proportion to the bytes.
 func FuzzFile(f *testing.F) {
 	f.Add(file(8, 5, 3, 1))
 	f.Add(file(3, 1, 1, 9999))

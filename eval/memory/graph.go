@@ -2,19 +2,19 @@ package memory
 
 import "slices"
 
-// graph is what the runtime computes for a batch, as its allocator sees it: results in the
-// order in which they are computed, of which only sizes, sources and views matter.
+// graph is the compute graph of a batch, as the runtime's allocator sees it: results in the order in which they are
+// computed, with sizes, sources and views.
 //
-// Source: ggml_gallocr_reserve of ggml 0.27.0, as it behaves with one buffer type.
+// Source: ggml_gallocr_reserve of ggml 0.27.0, with one buffer type.
 type graph struct {
-	leafs []*result
-	nodes []*result
+	inputs []*result
+	nodes  []*result
 }
 
 // result is a tensor of a graph.
 type result struct {
 	bytes   int64
-	of      *result   // what it is a view of, or nil
+	viewOf  *result   // the result that it is a view of, or nil
 	part    bool      // a view of a part, or of another order
 	sources []*result // that are in the buffer
 	reuse   bool      // may be written where one of its sources is
@@ -22,17 +22,17 @@ type result struct {
 
 	children, views int
 	at              int64
-	placed          bool // it is, or was, somewhere
-	owned           bool // and what is there is its own
+	placed          bool // it has, or had, a place in the buffer
+	owned           bool // the place is its own
 }
 
 // alignment of results in the buffer.
 const alignment = 32
 
-// input adds what is given to the graph. Inputs are placed before everything else.
+// input adds an input. Inputs are placed before everything else.
 func (g *graph) input(bytes int64) *result {
 	r := &result{bytes: bytes}
-	g.leafs = append(g.leafs, r)
+	g.inputs = append(g.inputs, r)
 	return r
 }
 
@@ -43,38 +43,38 @@ func (g *graph) op(bytes int64, sources ...*result) *result {
 	return r
 }
 
-// over adds a result that takes the place of a source that is read for the last time.
-func (g *graph) over(bytes int64, sources ...*result) *result {
+// inPlace adds a result that may take the place of a source that is read for the last time.
+func (g *graph) inPlace(bytes int64, sources ...*result) *result {
 	r := g.op(bytes, sources...)
 	r.reuse = true
 	return r
 }
 
-// view adds the same numbers in other dimensions.
+// view adds a view of all elements, in other dimensions.
 func (g *graph) view(of *result) *result {
 	root := of
-	if of.of != nil {
-		root = of.of
+	if of.viewOf != nil {
+		root = of.viewOf
 	}
 	r := g.op(of.bytes, of)
-	r.of, r.part = root, of.part
+	r.viewOf, r.part = root, of.part
 	return r
 }
 
-// cut adds a view of some of the numbers, or of all in another order.
-func (g *graph) cut(of *result, bytes int64) *result {
+// partView adds a view of some of the elements, or of all in another order.
+func (g *graph) partView(of *result, bytes int64) *result {
 	r := g.view(of)
 	r.bytes, r.part = bytes, true
 	return r
 }
 
-// store adds an operation that writes its sources elsewhere.
+// store adds an operation that writes its sources to a cache.
 func (g *graph) store(sources ...*result) { g.op(0, sources...) }
 
-// write adds an operation that writes its sources into a result. It counts as a view that
-// nobody reads: the allocator never releases what it is of.
+// write adds an operation that writes its sources into a result. It counts as a view that nobody reads: the allocator
+// never releases that result.
 func (g *graph) write(into *result, sources ...*result) {
-	g.op(0, append(sources, into)...).of = into
+	g.op(0, append(sources, into)...).viewOf = into
 }
 
 // free is a gap of the buffer.
@@ -86,8 +86,7 @@ type buffer struct {
 	peak int64
 }
 
-// place takes the smallest gap that is large enough, the last of equal ones; the end of the
-// buffer only if there is none.
+// place takes the smallest gap that is large enough, the last of equal ones, or else the end of the buffer.
 func (b *buffer) place(bytes int64) int64 {
 	bytes = (bytes + alignment - 1) / alignment * alignment
 	best := len(b.gaps) - 1
@@ -108,7 +107,7 @@ func (b *buffer) place(bytes int64) int64 {
 	return at
 }
 
-// release makes a gap, and one of neighbours.
+// release makes a gap, and joins it with neighbouring gaps.
 func (b *buffer) release(at, bytes int64) {
 	bytes = (bytes + alignment - 1) / alignment * alignment
 	if bytes == 0 {
@@ -126,30 +125,30 @@ func (b *buffer) release(at, bytes int64) {
 	}
 }
 
-// total returns the size of the buffer that the allocator asks for.
+// total returns the size of the buffer that the allocator reserves.
 func (g *graph) total() int64 {
 	b := &buffer{gaps: []free{{0, 1 << 62}}}
 	for _, r := range g.nodes {
-		if r.of != nil {
-			r.of.views++
+		if r.viewOf != nil {
+			r.viewOf.views++
 		}
 		for _, s := range r.sources {
 			s.children++
 		}
 	}
-	for _, r := range g.leafs {
-		b.put(r)
+	for _, r := range g.inputs {
+		b.placeResult(r)
 	}
 	for _, r := range g.nodes {
-		b.put(r)
+		b.placeResult(r)
 		for _, s := range r.sources {
 			s.children--
 			if s.children > 0 || s.views > 0 {
 				continue
 			}
-			if s.of != nil {
-				if s.of.views--; s.of.views == 0 && s.of.children == 0 {
-					b.drop(s.of)
+			if s.viewOf != nil {
+				if s.viewOf.views--; s.viewOf.views == 0 && s.viewOf.children == 0 {
+					b.drop(s.viewOf)
 				}
 			} else {
 				b.drop(s)
@@ -159,22 +158,22 @@ func (g *graph) total() int64 {
 	return b.peak
 }
 
-// put gives r a place, if it is not a view.
-func (b *buffer) put(r *result) {
-	if r.of != nil || r.placed {
+// placeResult gives r a place, if it is not a view.
+func (b *buffer) placeResult(r *result) {
+	if r.viewOf != nil || r.placed {
 		return
 	}
 	r.placed = true
 	if r.reuse {
 		for _, s := range r.sources {
 			root := s
-			if s.of != nil {
-				root = s.of
+			if s.viewOf != nil {
+				root = s.viewOf
 			}
 			if !root.placed || root.kept || s.part || s.bytes != r.bytes || s.children != 1 || s.views != 0 {
 				continue
 			}
-			if s.of != nil && (root.views != 1 || root.children != 0) {
+			if s.viewOf != nil && (root.views != 1 || root.children != 0) {
 				continue
 			}
 			r.at, r.owned, root.owned = root.at, true, false

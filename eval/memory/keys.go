@@ -49,7 +49,7 @@ func (k *keys) context() int64 {
 	return k.Number("context_length", v, maxContext)
 }
 
-// product multiplies sizes. Those of a hostile file may be too large for any machine.
+// product multiplies sizes, which in a hostile file may be too large for any machine.
 func (k *keys) product(what string, factors ...int64) int64 {
 	p := uint64(1)
 	for _, f := range factors {

@@ -14,32 +14,31 @@ import (
 	"ggforge/model/limits"
 )
 
-// maxContext is the longest context that can be asked for.
+// maxContext is the longest context, in tokens.
 const maxContext = 1 << 31
 
-// Options describes how the model is run. The zero value is what llama-cli does: one sequence
-// of as many tokens as the model was trained for.
+// Options are settings of the runtime. The zero value is what llama-cli does: one sequence of as many tokens as the
+// model was trained for.
 type Options struct {
 	// Context is the number of tokens of all sequences together; 0 for the
 	// context_length of the file. The runtime rounds it up to a multiple of 256.
 	Context int64
 	// Keys and Values are the types of the cache.
 	Keys, Values CacheType
-	// Sequences is how many texts are worked on at the same time, 1 for 0.
+	// Sequences is the number of texts in the cache at the same time, 1 for 0: --parallel.
 	Sequences int64
-	// Unified: sequences share the context, as with llama-server. Else each has
-	// its part of it.
+	// Unified: sequences share the context, as with llama-server. Otherwise each has an equal part of it.
 	Unified bool
-	// Batch is how many tokens are computed at once, 512 for 0: --ubatch-size.
+	// Batch is the number of tokens that are computed at once, 512 for 0: --ubatch-size.
 	Batch int64
-	// FullWindows: layers with a window keep all tokens, too: --swa-full.
+	// FullWindows: sliding-window layers keep all tokens, too: --swa-full.
 	FullWindows bool
 }
 
-// maxSequences is how many the runtime takes.
+// maxSequences is the largest number of sequences that the runtime accepts.
 const maxSequences = 256
 
-// full returns the options with what 0 means.
+// full returns the options with defaults in place of 0.
 func (o Options) full() Options {
 	if o.Sequences <= 0 {
 		o.Sequences = 1
@@ -68,19 +67,18 @@ func ParseContext(text string) (int64, error) {
 	return n * unit, nil
 }
 
-// CacheType is the type of keys or values in the cache, F16 if it is not one of
-// ParseCacheType.
+// CacheType is the type of keys or values in the cache. The zero value is F16; ParseCacheType returns others.
 type CacheType struct {
 	t   gguf.Type
 	set bool
 }
 
-// cacheTypes are those that the runtime takes for --cache-type-k and --cache-type-v.
+// cacheTypes are the types that the runtime accepts for --cache-type-k and --cache-type-v.
 var cacheTypes = []gguf.Type{gguf.TypeF32, gguf.TypeF16, gguf.TypeBF16, gguf.TypeQ8_0, gguf.TypeQ4_0, gguf.TypeQ4_1,
 	gguf.TypeIQ4_NL, gguf.TypeQ5_0, gguf.TypeQ5_1}
 
-// ParseCacheType returns the type of that name, in any case. An unknown name, or that of a
-// type that the runtime does not take for a cache, is an error of kind fault.Usage.
+// ParseCacheType returns the type of that name, in any case. The name of no type, or of one that the runtime does not
+// accept for a cache, is an error of kind fault.Usage.
 func ParseCacheType(name string) (CacheType, error) {
 	if t, ok := gguf.ParseType(name); ok && slices.Contains(cacheTypes, t) {
 		return CacheType{t, true}, nil
@@ -101,7 +99,7 @@ func (c CacheType) Type() gguf.Type {
 	return c.t
 }
 
-// String returns the name of the type, as the runtime's flags have it.
+// String returns the type's name as in the runtime's flags: "q8_0".
 func (c CacheType) String() string { return strings.ToLower(c.Type().String()) }
 
 // Use is the memory that a model takes, in bytes.
@@ -111,7 +109,7 @@ type Use struct {
 	Values  string `json:"value_type"`
 
 	Weights int64 `json:"weights"` // of the tensors that the runtime reads
-	Unread  int64 `json:"unread"`  // of the others, of layers that predict further tokens; not part of Total
+	Unread  int64 `json:"unread"`  // of the others, such as MTP layers; not part of Total
 	Cache   int64 `json:"cache"`   // the sum of Caches
 	State   int64 `json:"state"`   // of recurrent layers
 	Compute int64 `json:"compute"` // an estimate: see the package's comment for its error
@@ -126,13 +124,13 @@ func (u *Use) Total() int64 { return u.Weights + u.Cache + u.State + u.Compute +
 // Cache is one of the runtime's caches.
 type Cache struct {
 	What   string `json:"what"`
-	Cells  int64  `json:"cells"`  // tokens, of each of the streams
-	Layers int    `json:"layers"` // that keep something in it
+	Cells  int64  `json:"cells"`  // tokens, per sequence unless sequences share the context
+	Layers int    `json:"layers"` // that use it
 	Keys   int64  `json:"keys"`   // bytes
 	Values int64  `json:"values"` // bytes
 }
 
-// Model is what of a file decides how much memory it takes.
+// Model is the part of a model file that its memory depends on.
 type Model struct {
 	Metadata gguf.Metadata
 	Tensors  iter.Seq[*gguf.Tensor]
@@ -149,22 +147,21 @@ func From(s *gguf.Set) Model {
 	}}
 }
 
-// Estimate returns the memory that the runtime takes for a model. A file that is no model of
-// text (a tower, an adapter, an architecture that the runtime does not have) is an error of
-// kind fault.Unsupported, metadata that contradict themselves one of kind fault.Broken.
+// Estimate returns the memory that the runtime takes for a model. A file that is not a text model (mmproj, adapter) is
+// an error of kind fault.Unsupported, contradictory metadata are one of kind fault.Broken.
 func Estimate(m Model, opt Options) (Use, error) {
-	p, err := describe(m)
+	p, err := newModel(m)
 	if err != nil {
 		return Use{}, err
 	}
-	return p.use(opt)
+	return p.estimate(opt)
 }
 
-// model is what sizes depend on.
+// model holds the facts that sizes depend on.
 type model struct {
 	*keys
 	row
-	layers  int // that run: without those that predict further tokens
+	layers  int // without MTP layers
 	weights int64
 	unread  int64
 	tensors map[string]*gguf.Tensor
@@ -175,15 +172,16 @@ type model struct {
 	windowed       []bool
 	window         int64
 	recurrent      []bool
-	attends        []bool
+	hasKV          []bool
 	embd, vocab    int64
-	latent         bool // multi-head latent attention: keys only
-	repeats        int  // how many times the layers run, each with keys of its own
+	latent         bool // MLA: the cache has a latent vector per token as the key, and no values
+	repeats        int  // number of times that the layers run, each time with KV of their own
 }
 
 var layerName = regexp.MustCompile(`^blk\.(\d+)\.(.+)$`)
 
-func describe(m Model) (*model, error) {
+// newModel reads the facts of a model.
+func newModel(m Model) (*model, error) {
 	p := &model{keys: newKeys(m.Metadata), tensors: map[string]*gguf.Tensor{}}
 	if p.Arch == "" {
 		return nil, fault.Errorf(fault.Unsupported, "no key %q: not a model", gguf.KeyArchitecture)
@@ -217,21 +215,20 @@ func describe(m Model) (*model, error) {
 	p.repeats = int(min(limits.MaxLayers, p.size("num_loops", 1)))
 	p.embd = p.size("embedding_length", 0)
 	p.vocab = p.vocabulary()
-	p.heads(n)
-	p.windows(n)
-	p.kinds(n)
+	p.setHeads(n)
+	p.setWindows(n)
+	p.setLayerKinds(n)
 	return p, p.err
 }
 
-// reads reports whether the runtime reads a tensor: not those of layers that predict further
-// tokens, which are a model of their own.
+// reads reports whether the runtime reads a tensor. It reads MTP layers only as a draft model.
 func (p *model) reads(tensor string) bool {
 	m := layerName.FindStringSubmatch(tensor)
 	if m == nil {
-		return !slices.Contains(p.ignored, tensor)
+		return !slices.Contains(p.unreadTensors, tensor)
 	}
 	i, err := strconv.Atoi(m[1])
-	return err != nil || i < p.layers || slices.ContainsFunc(p.alsoRead,
+	return err != nil || i < p.layers || slices.ContainsFunc(p.readInMTP,
 		func(s string) bool { return strings.HasPrefix(m[2], s) })
 }
 
@@ -243,8 +240,8 @@ func (p *model) vocabulary() int64 {
 	return p.size("vocab_size", 0)
 }
 
-// heads sets what of each layer's keys and values the cache has.
-func (p *model) heads(n int) {
+// setHeads sets the number of KV heads and the lengths of a head's key and value of each layer.
+func (p *model) setHeads(n int) {
 	heads := p.sizes("attention.head_count", n, 0)
 	p.headsKV = p.sizes("attention.head_count_kv", n, -1)
 	if !p.Has("attention.head_count_kv") {
@@ -259,8 +256,8 @@ func (p *model) heads(n int) {
 	p.keyLen, p.valLen = slices.Repeat([]int64{key}, n), slices.Repeat([]int64{value}, n)
 }
 
-// windows sets which layers see no more than the last tokens.
-func (p *model) windows(n int) {
+// setWindows sets which layers have a window, and head sizes of their own in these.
+func (p *model) setWindows(n int) {
 	p.windowed = make([]bool, n)
 	row := window.Lookup(p.Arch)
 	if row == nil {
@@ -286,17 +283,17 @@ func (p *model) windows(n int) {
 	}
 }
 
-// kinds sets which layers keep keys and which a state.
-func (p *model) kinds(n int) {
-	p.recurrent, p.attends = make([]bool, n), make([]bool, n)
+// setLayerKinds sets which layers have keys and values in the cache, and which have a recurrent state.
+func (p *model) setLayerKinds(n int) {
+	p.recurrent, p.hasKV = make([]bool, n), make([]bool, n)
 	prefixes := []string{"ssm_", "shortconv.", "time_mix_"}
-	if p.stateBy != "" {
-		prefixes = []string{p.stateBy}
+	if p.statePrefix != "" {
+		prefixes = []string{p.statePrefix}
 	}
-	remembers := p.kind != stateless && (p.unless == nil || !p.unless(p))
+	stateful := p.kind != stateless && (p.statelessIf == nil || !p.statelessIf(p))
 	for _, name := range p.names {
 		m := layerName.FindStringSubmatch(name)
-		if m == nil || !remembers {
+		if m == nil || !stateful {
 			continue
 		}
 		i, err := strconv.Atoi(m[1])
@@ -309,25 +306,26 @@ func (p *model) kinds(n int) {
 			}
 		}
 	}
-	own := n // layers from here on use keys of others
-	if p.own > 0 {
-		own = p.own
+	own := n // layers from here on use KV of earlier layers
+	if p.ownKVLayers > 0 {
+		own = p.ownKVLayers
 	} else if shared := int(p.size("attention.shared_kv_layers", 0)); shared > 0 {
 		own = n - shared
 	}
 	keep := p.layers
-	if p.drafts {
+	if p.mtpKV {
 		keep = n
 	}
-	for i := range p.attends {
-		p.attends[i] = remembers && i < min(keep, own) && (!p.recurrent[i] || p.both)
+	for i := range p.hasKV {
+		p.hasKV[i] = stateful && i < min(keep, own) && (!p.recurrent[i] || p.stateAndKV)
 	}
 }
 
 // roundUp returns the next multiple of 256, in which the runtime counts the cells of caches.
 func roundUp(n int64) int64 { return (n + 255) / 256 * 256 }
 
-func (p *model) use(opt Options) (Use, error) {
+// estimate returns the memory of the model.
+func (p *model) estimate(opt Options) (Use, error) {
 	u := Use{Weights: p.weights, Unread: p.unread, Keys: opt.Keys.String(), Values: opt.Values.String()}
 	opt = opt.full()
 	context, sequences, batch := opt.Context, opt.Sequences, opt.Batch
@@ -345,16 +343,16 @@ func (p *model) use(opt Options) (Use, error) {
 	}
 	cells := roundUp((roundUp(context) + streams - 1) / streams)
 	u.Context = cells * streams
-	wide := cells
+	swaCells := cells
 	if !opt.FullWindows {
-		perWindow := int64(1)
+		swaSequences := int64(1)
 		if opt.Unified {
-			perWindow = sequences
+			swaSequences = sequences
 		}
-		wide = min(cells, roundUp(p.window*perWindow+batch))
+		swaCells = min(cells, roundUp(p.window*swaSequences+batch))
 	}
-	caches := []*Cache{{What: "all tokens", Cells: cells}, {What: "windows", Cells: wide}}
-	// add adds rows of one token, of several equal layers, to the cache of that name and size
+	caches := []*Cache{{What: "all tokens", Cells: cells}, {What: "windows", Cells: swaCells}}
+	// add adds bytes of one token's keys and values, of several equal layers, to the cache of that name and size
 	add := func(times int, what string, cells, keys, values int64) {
 		i := slices.IndexFunc(caches, func(c *Cache) bool { return c.What == what && c.Cells == cells })
 		if i < 0 {
@@ -368,7 +366,7 @@ func (p *model) use(opt Options) (Use, error) {
 		c.Keys = p.sum("keys", c.Keys, p.product("keys", int64(times), streams, cells, keys))
 		c.Values = p.sum("values", c.Values, p.product("values", int64(times), streams, cells, values))
 	}
-	for i, of := range p.attends {
+	for i, of := range p.hasKV {
 		if !of {
 			continue
 		}
@@ -378,16 +376,16 @@ func (p *model) use(opt Options) (Use, error) {
 		}
 		what, n := caches[0].What, cells
 		if p.windowed[i] {
-			what, n = caches[1].What, wide
+			what, n = caches[1].What, swaCells
 		}
 		add(p.repeats, what, n, keys, values)
-		if p.index != nil {
-			p.index(p, i, opt, func(what string, tokens, keys, values int64) {
+		if p.indexCache != nil {
+			p.indexCache(p, i, opt, func(what string, tokens, keys, values int64) {
 				add(1, what, roundUp((cells+tokens-1)/tokens), keys, values)
 			})
 		}
 	}
-	if p.extra {
+	if p.extraHead {
 		add(1, caches[0].What, cells, p.rowBytes(opt.Keys, 1, p.keyLen[0]), p.rowBytes(opt.Values, 1, p.valLen[0]))
 	}
 	for _, c := range caches {
@@ -406,14 +404,14 @@ func (p *model) use(opt Options) (Use, error) {
 	return u, p.err
 }
 
-// rowBytes returns the bytes of one token's keys or values of a layer.
+// rowBytes returns the bytes of one token's keys or values in a layer.
 func (p *model) rowBytes(c CacheType, heads, length int64) int64 {
 	n := p.product("a row of the cache", heads, length)
 	t := c.Type()
 	return (n + t.BlockLen() - 1) / t.BlockLen() * t.BlockBytes()
 }
 
-// stateLen returns the numbers that recurrent layer i keeps of a sequence.
+// stateLen returns the number of elements in the state of recurrent layer i, for one sequence.
 func (p *model) stateLen(i int) int64 {
 	less := func(n int64) int64 { return max(0, n-1) }
 	conv := p.size("ssm.conv_kernel", 0)
@@ -428,12 +426,12 @@ func (p *model) stateLen(i int) int64 {
 		dim, heads := p.size("kda.head_dim", 0), p.size("attention.head_count", 0)
 		return p.product("a state", heads, dim, 3*less(conv)+dim)
 	}
-	return p.convolved(i)
+	return p.mambaState(i)
 }
 
-// convolved returns the numbers of a state of Mamba's kind: of the convolution's last inputs,
-// and of each channel.
-func (p *model) convolved(int) int64 {
+// mambaState returns the number of elements in a state of Mamba: the last inputs of the convolution, and the state of
+// each channel.
+func (p *model) mambaState(int) int64 {
 	inner, state := p.size("ssm.inner_size", 0), p.size("ssm.state_size", 0)
 	inputs := inner + 2*p.product("a state", p.size("ssm.group_count", 0), state)
 	return p.product("a state", max(0, p.size("ssm.conv_kernel", 0)-1), inputs) + p.product("a state", inner, state)

@@ -11,20 +11,19 @@ import (
 // Report is the memory that a model takes at several lengths of context.
 type Report struct {
 	Architecture string `json:"architecture"`
-	Trained      int64  `json:"trained_context"` // 0 if the file does not say
+	Trained      int64  `json:"trained_context"` // 0 if the file has no context_length
 	Sequences    int64  `json:"sequences"`
 	Batch        int64  `json:"batch"`
 	Uses         []Use  `json:"uses"`
 }
 
-// lengths are those that a report has without others asked for, as far as the model was
-// trained for them.
+// lengths are the default lengths of context, up to the length that the model was trained for.
 var lengths = []int64{4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}
 
-// Of estimates the memory of a model for each of the lengths of context; without any, for
-// usual lengths up to that which the model was trained for, and for that.
+// Of estimates the memory of a model for each length of context; without any, for usual lengths below the length that
+// the model was trained for, and for that.
 func Of(m Model, opt Options, contexts ...int64) (*Report, error) {
-	p, err := describe(m)
+	p, err := newModel(m)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +39,7 @@ func Of(m Model, opt Options, contexts ...int64) (*Report, error) {
 	}
 	for _, n := range contexts {
 		opt.Context = n
-		u, err := p.use(opt)
+		u, err := p.estimate(opt)
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +56,7 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
 }
 
-// columns are those of a table of uses.
+// columns are the columns of a table of uses.
 var columns = []struct {
 	name string
 	of   func(u *Use) string
@@ -71,7 +70,7 @@ var columns = []struct {
 	{"total", func(u *Use) string { return "~ " + Size(u.Total()) }},
 }
 
-// Table returns the uses as rows of text, and the heads of the columns.
+// Table returns the uses as rows of text, and the titles of the columns.
 func (r *Report) Table() (head []string, rows [][]string) {
 	for _, c := range columns {
 		head = append(head, c.name)
@@ -86,7 +85,7 @@ func (r *Report) Table() (head []string, rows [][]string) {
 	return head, rows
 }
 
-// About describes what the figures are of.
+// About returns the settings that the figures are for, as text.
 func (r *Report) About() string {
 	text := fmt.Sprintf("%s, cache %s", r.Architecture, r.Uses[0].Keys)
 	if v := r.Uses[0].Values; v != r.Uses[0].Keys {

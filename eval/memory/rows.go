@@ -2,125 +2,124 @@ package memory
 
 import "strconv"
 
-// kind is what a model remembers of a text.
+// kind is the kind of memory that a model has of the tokens before.
 type kind uint8
 
 const (
-	attention kind = iota // keys and values, a state where layers are recurrent
-	stateless             // nothing: the text is seen whole
-	notText               // no model of text
+	attention kind = iota // keys and values, or the state of recurrent layers
+	stateless             // none: all tokens are in one batch
+	notText               // not a text model
 )
 
 // row has the facts of an architecture that follow neither from metadata nor from tensors.
 type row struct {
 	name string
 	kind kind
-	// both: layers have a state and keys, too.
-	both bool
-	// unless reports whether the model is stateless after all.
-	unless func(p *model) bool
-	// stateBy is the beginning of a tensor's name that recurrent layers have, where it is
-	// none of the usual ones.
-	stateBy string
-	// state returns the numbers that recurrent layer i keeps of a sequence, where it is not
-	// the keys' of other architectures.
+	// stateAndKV: recurrent layers have keys and values, too.
+	stateAndKV bool
+	// statelessIf reports whether a model of kind attention is stateless after all; nil for no.
+	statelessIf func(p *model) bool
+	// statePrefix begins the name of a tensor that only recurrent layers have; "" for the usual prefixes.
+	statePrefix string
+	// state returns the number of elements in the state of recurrent layer i, for one sequence; nil if it follows from
+	// the usual keys.
 	state func(p *model, i int) int64
-	// own is the number of layers that have keys of their own, where no key says it.
-	own int
-	// drafts: MTP layers have keys, too.
-	drafts bool
-	// keysOnly: values are the keys.
+	// ownKVLayers is the number of layers that have keys and values of their own; 0 for attention.shared_kv_layers.
+	ownKVLayers int
+	// mtpKV: MTP layers have keys and values, too.
+	mtpKV bool
+	// keysOnly: the keys are the values, too.
 	keysOnly bool
-	// extra: there are keys and values of one more head, in a layer of its own.
-	extra bool
-	// silent: nothing is predicted, there are no logits.
-	silent bool
-	// scores is not 0 if a layer's scores of all tokens are in memory at a time, since flash
-	// attention cannot compute them; 2 if there are as many biases.
+	// extraHead: there are keys and values of one more head, in a layer of its own.
+	extraHead bool
+	// noLogits: the model returns embeddings.
+	noLogits bool
+	// scores is not 0 if the attention scores of a layer are all in memory at a time, since flash attention does not
+	// support the model; 2 if there is a relative position bias for each score.
 	scores int
-	// blocks: groups of heads choose the blocks of tokens that they attend to.
-	blocks bool
-	// alsoRead are beginnings of the names of tensors that the runtime reads also in layers
-	// that predict further tokens; ignored are tensors that it reads nowhere.
-	alsoRead, ignored []string
-	// index adds what is kept of layer i to find the tokens that it looks at: name of the
-	// cache, tokens of a cell, bytes of a cell's keys and values.
-	index func(p *model, i int, opt Options, add func(what string, tokens, keys, values int64))
+	// blockMasks: groups of heads choose the blocks of tokens that they attend to.
+	blockMasks bool
+	// readInMTP are prefixes of the names of tensors that the runtime reads in MTP layers, too; it never reads
+	// unreadTensors.
+	readInMTP, unreadTensors []string
+	// indexCache calls add for the caches by which layer i chooses the tokens that it attends to: name of the cache,
+	// tokens of a cell, bytes of a cell's keys and values.
+	indexCache func(p *model, i int, opt Options, add func(what string, tokens, keys, values int64))
 }
 
-// rows of architectures; what is not here has keys and values of every layer. Package window has
-// their windows.
+// rows are sorted by kind. An architecture without a row has keys and values in every layer. Package window has the
+// windows.
 //
-// Source: what the runtime of llama.cpp 0.7.0 prints of its caches.
+// Source: the sizes of caches that the runtime of llama.cpp 0.7.0 prints.
 var rows = []row{
-	{name: "cohere2moe", alsoRead: []string{"nextn.shared_head_norm."}},
-	{name: "bailingmoe3", drafts: true},
-	{name: "deepseek32", index: indexer(1), alsoRead: []string{"exp_probs_b."}},
-	{name: "deepseek4", keysOnly: true, index: compressed, stateBy: "attn_compressor_", both: true, state: compressing},
-	{name: "dots3note", index: indexer(1)},
-	{name: "falcon-h1", both: true},
-	{name: "gemma3n", own: 20},
-	{name: "glm-dsa", index: indexer(1), alsoRead: []string{"exp_probs_b."}},
-	{name: "glm5-next", index: indexer(3)},
-	{name: "graniteswitch", extra: true},
+	{name: "cohere2moe", readInMTP: []string{"nextn.shared_head_norm."}},
+	{name: "bailingmoe3", mtpKV: true},
+	{name: "deepseek32", indexCache: indexer(1), readInMTP: []string{"exp_probs_b."}},
+	{name: "deepseek4", keysOnly: true, indexCache: compressedCache, statePrefix: "attn_compressor_", stateAndKV: true,
+		state: compressorState},
+	{name: "dots3note", indexCache: indexer(1)},
+	{name: "falcon-h1", stateAndKV: true},
+	{name: "gemma3n", ownKVLayers: 20},
+	{name: "glm-dsa", indexCache: indexer(1), readInMTP: []string{"exp_probs_b."}},
+	{name: "glm5-next", indexCache: indexer(3)},
+	{name: "graniteswitch", extraHead: true},
 	{name: "grok", scores: 1},
-	{name: "hy_v3", alsoRead: []string{"exp_probs_b", "ffn_gate_inp.", "ffn_down_", "ffn_gate_", "ffn_up_",
+	{name: "hy_v3", readInMTP: []string{"exp_probs_b", "ffn_gate_inp.", "ffn_down_", "ffn_gate_", "ffn_up_",
 		"nextn.shared_head_norm."}},
-	{name: "hy_v4", index: indexer(1)},
-	{name: "lfm2", unless: func(p *model) bool {
+	{name: "hy_v4", indexCache: indexer(1)},
+	{name: "lfm2", statelessIf: func(p *model) bool {
 		v, _ := p.Get("decision.type")
 		s, _ := v.Str()
 		return s == "lfm2-d1-omni"
 	}},
-	{name: "llama-embed", silent: true},
-	{name: "minimax-01", stateBy: "attn_qkv.", state: func(p *model, _ int) int64 {
+	{name: "llama-embed", noLogits: true},
+	{name: "minimax-01", statePrefix: "attn_qkv.", state: func(p *model, _ int) int64 {
 		n := p.size("attention.key_length", 0)
 		return p.product("a state", p.size("attention.head_count", 0), n, n)
 	}},
-	{name: "minimax-m3", blocks: true, index: func(p *model, i int, opt Options,
+	{name: "minimax-m3", blockMasks: true, indexCache: func(p *model, i int, opt Options,
 		add func(string, int64, int64, int64)) {
 		if int64(i) >= p.size("leading_dense_block_count", 0) {
 			add("indexer", 1, p.rowBytes(opt.Keys, 1, p.size("attention.indexer.key_length", 0)),
 				p.rowBytes(opt.Values, 1, p.valLen[i]))
 		}
 	}},
-	{name: "qwen4exp", index: indexer(2), state: func(p *model, i int) int64 {
-		n := p.convolved(i)
+	{name: "qwen4exp", indexCache: indexer(2), state: func(p *model, i int) int64 {
+		n := p.mambaState(i)
 		if t, ok := p.tensors["blk."+strconv.Itoa(i)+".ple_conv1d.weight"]; ok && len(t.NE) > 1 {
 			// the convolution's last inputs, ple.ngram_size apart
 			n += p.product("a state", max(0, t.NE[0]-1), t.NE[1], p.size("ple.ngram_size", 0))
 		}
 		return n
 	}},
-	{name: "step35", alsoRead: []string{"attn_gate.", "attn_k_norm.", "attn_q_norm.", "ffn_down.", "ffn_gate.",
+	{name: "step35", readInMTP: []string{"attn_gate.", "attn_k_norm.", "attn_q_norm.", "ffn_down.", "ffn_gate.",
 		"ffn_up.", "nextn.shared_head_"}},
 
-	{name: "t5", scores: 2, ignored: []string{"dec.blk.0.cross_attn_rel_b.weight"}},
+	{name: "t5", scores: 2, unreadTensors: []string{"dec.blk.0.cross_attn_rel_b.weight"}},
 
-	{name: "bert", kind: stateless, silent: true},
+	{name: "bert", kind: stateless, noLogits: true},
 	{name: "clef", kind: stateless},
 	{name: "clip", kind: notText},
 	{name: "dream", kind: stateless},
-	{name: "eurobert", kind: stateless, silent: true},
-	{name: "gemma-embedding", kind: stateless, silent: true},
-	{name: "gemma-embedding2", kind: stateless, silent: true},
-	{name: "jina-bert-v2", kind: stateless, silent: true},
-	{name: "jina-bert-v3", kind: stateless, silent: true},
+	{name: "eurobert", kind: stateless, noLogits: true},
+	{name: "gemma-embedding", kind: stateless, noLogits: true},
+	{name: "gemma-embedding2", kind: stateless, noLogits: true},
+	{name: "jina-bert-v2", kind: stateless, noLogits: true},
+	{name: "jina-bert-v3", kind: stateless, noLogits: true},
 	{name: "llada", kind: stateless},
 	{name: "llada-moe", kind: stateless},
-	{name: "modern-bert", kind: stateless, silent: true},
-	{name: "neo-bert", kind: stateless, silent: true},
-	{name: "nomic-bert", kind: stateless, silent: true},
-	{name: "nomic-bert-moe", kind: stateless, silent: true},
+	{name: "modern-bert", kind: stateless, noLogits: true},
+	{name: "neo-bert", kind: stateless, noLogits: true},
+	{name: "nomic-bert", kind: stateless, noLogits: true},
+	{name: "nomic-bert-moe", kind: stateless, noLogits: true},
 	{name: "rnd1", kind: stateless},
 	{name: "wavtokenizer-dec", kind: stateless},
 }
 
-// indexer is row.index for layers that choose what they look at by vectors of their own, n
-// of attention.indexer.key_length for each token.
+// indexer is row.indexCache for layers that choose tokens by n vectors of attention.indexer.key_length for each token.
 func indexer(n int64) func(*model, int, Options, func(string, int64, int64, int64)) {
 	return func(p *model, i int, opt Options, add func(string, int64, int64, int64)) {
-		if types, ok := p.Flags("attention.indexer.types", len(p.attends), len(p.attends)); p.windowed[i] ||
+		if types, ok := p.Flags("attention.indexer.types", len(p.hasKV), len(p.hasKV)); p.windowed[i] ||
 			ok && !types[i] {
 			return
 		}
@@ -128,9 +127,9 @@ func indexer(n int64) func(*model, int, Options, func(string, int64, int64, int6
 	}
 }
 
-// compressed is row.index for layers that also keep a vector for each few tokens.
-func compressed(p *model, i int, opt Options, add func(string, int64, int64, int64)) {
-	ratio := p.sizes("attention.compress_ratios", len(p.attends), 0)[i]
+// compressedCache is row.indexCache for layers that also keep one vector for every few tokens.
+func compressedCache(p *model, i int, opt Options, add func(string, int64, int64, int64)) {
+	ratio := p.sizes("attention.compress_ratios", len(p.hasKV), 0)[i]
 	if ratio == 0 {
 		return
 	}
@@ -140,10 +139,10 @@ func compressed(p *model, i int, opt Options, add func(string, int64, int64, int
 	}
 }
 
-// compressing is row.state for the inputs of the vectors of compressed: numbers and their
-// weights of the tokens since the last vector and, where vectors overlap, of those before.
-// Whether they overlap follows from the width of the compressor.
-func compressing(p *model, i int) (n int64) {
+// compressorState is row.state for the inputs of the vectors of compressedCache: values and weights of the tokens since
+// the last vector and, where vectors overlap, of the tokens before. They overlap if the compressor is wider than a
+// vector.
+func compressorState(p *model, i int) (n int64) {
 	for _, c := range []struct {
 		tensor string
 		length int64
@@ -155,6 +154,7 @@ func compressing(p *model, i int) (n int64) {
 	return n
 }
 
+// lookup returns the row of an architecture.
 func lookup(arch string) row {
 	for _, r := range rows {
 		if r.name == arch {

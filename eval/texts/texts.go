@@ -1,4 +1,4 @@
-// Package texts reads the texts that models are run over.
+// Package texts reads texts for the evaluator and cuts them into chunks of tokens.
 package texts
 
 import (
@@ -26,11 +26,11 @@ func Vocabulary(m *model.Model) (*vocab.Vocab, error) {
 	return v, nil
 }
 
-// maxText is the longest text in bytes: places in it are 32 bits (package vocab). Texts that models are measured with
-// have a few megabytes; what has no end, such as a device, is not read into memory for ever.
+// maxText is the longest text in bytes: offsets in it have 32 bits (package vocab). Texts that models are measured with
+// have a few megabytes. The limit also stops reading a device, which has no end.
 const maxText = 1 << 30
 
-// Load returns what is in a file, which may be a pipe, as it is.
+// Load returns the contents of a file, which may be a pipe.
 func Load(path string) ([]byte, error) {
 	data, err := readAll(path)
 	if e := new(fs.PathError); errors.As(err, &e) && e.Op == "read" { // a directory
@@ -62,9 +62,8 @@ func readAll(path string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Read returns the text in a file, without a newline at its end, and warns of what a
-// vocabulary cannot take as text. With escapes, escape sequences such as \n are replaced by
-// their characters.
+// Read returns the text in a file, without a newline at its end, and warns of bytes that are not UTF-8. With escapes,
+// escape sequences such as \n are replaced by their characters.
 func Read(warn func(...string), path string, escapes bool) (string, error) {
 	data, err := Load(path)
 	if err != nil {
@@ -73,7 +72,7 @@ func Read(warn func(...string), path string, escapes bool) (string, error) {
 	return Text(warn, path, data, escapes), nil
 }
 
-// Text is Read for what Load has returned.
+// Text is Read for the contents that Load has returned.
 func Text(warn func(...string), path string, data []byte, escapes bool) string {
 	data = bytes.TrimSuffix(data, []byte("\n"))
 	if escapes {
@@ -87,8 +86,7 @@ func Text(warn func(...string), path string, data []byte, escapes bool) string {
 	return string(data)
 }
 
-// invalid returns the offset of the first byte that is no part of a character, and how
-// many such bytes there are.
+// invalid returns the offset of the first byte that is not UTF-8, and the number of such bytes.
 func invalid(text []byte) (first, n int) {
 	for at := 0; at < len(text); {
 		r, size := utf8.DecodeRune(text[at:])
@@ -103,8 +101,8 @@ func invalid(text []byte) (first, n int) {
 	return first, n
 }
 
-// Unescape replaces what stands for characters, as the reference's tools do; a backslash
-// before anything else stays.
+// Unescape replaces escape sequences by their characters, as the reference's tools do; a backslash before anything else
+// stays.
 func Unescape(text []byte) []byte {
 	plain := map[byte]byte{'n': '\n', 'r': '\r', 't': '\t', '\'': '\'', '"': '"', '\\': '\\'}
 	out := make([]byte, 0, len(text))
@@ -144,9 +142,9 @@ func digit(c byte) int {
 	return -1
 }
 
-// Chunks returns the chunks of the text in a file as tokens of a model, and how many tokens
-// the whole text has. It warns of tokens that the vocabulary lacks, and of chunks that are
-// longer than what the model was trained with.
+// Chunks returns the chunks of the text in a file as tokens of a model, and the number of tokens of the whole text. It
+// warns of characters that the vocabulary lacks, and of chunks that are longer than the context that the model was
+// trained with.
 func Chunks(warn func(...string), m *model.Model, v *vocab.Vocab, path, text string, opt eval.Text) (r eval.Run,
 	all int, err error) {
 	ids, err := v.Encode(text, vocab.Options{AddSpecial: true, ParseSpecial: opt.ParseSpecial})
@@ -173,7 +171,7 @@ func Chunks(warn func(...string), m *model.Model, v *vocab.Vocab, path, text str
 	return r, len(ids), nil
 }
 
-// WarnLong warns of chunks that are longer than what a model was trained with.
+// WarnLong warns of chunks that are longer than the context that a model was trained with.
 func WarnLong(warn func(...string), m *model.Model, chunk int) {
 	v, _ := m.Metadata.Get(gguf.ArchKey(m.Architecture(), "context_length"))
 	if n, ok := v.Int(); ok && int64(chunk) > n {

@@ -9,7 +9,7 @@ import (
 	"ggforge/fault"
 )
 
-// TestUnescape checks what stands for characters.
+// TestUnescape checks escape sequences.
 func TestUnescape(t *testing.T) {
 	for text, want := range map[string]string{
 		`a\nb\r\t\"\'\\n`:     "a\nb\r\t\"'\\n",

@@ -1,10 +1,8 @@
-// Package window holds, by architecture, which layers of a model attend to a window of
-// tokens only (sliding-window attention), and of how many.
+// Package window has the layers with sliding-window attention of each architecture, and the lengths of their windows.
 //
-// A file says part of it: attention.sliding_window is a number of tokens, and
-// attention.sliding_window_pattern either a truth value for each layer or a period. The rest
-// is in the runtime's code, and here: the evaluator and the estimate of memory read the same
-// rows.
+// A file has attention.sliding_window, a number of tokens, and attention.sliding_window_pattern, a truth value for each
+// layer or a period. The rest is in llama.cpp's code, and in the table of this package, which the evaluator and the
+// memory estimate read.
 package window
 
 // Kind is the shape of a window.
@@ -12,28 +10,26 @@ type Kind uint8
 
 const (
 	Sliding   Kind = iota // the last tokens, up to the token itself
-	Chunked               // those since the last multiple of the window's length
-	Symmetric             // half of the length to both sides
+	Chunked               // the tokens since the last multiple of the window's length
+	Symmetric             // half of the length on both sides
 )
 
-// Row is an architecture with windows.
+// Row describes the windows of an architecture.
 type Row struct {
 	Arch string
 	Kind Kind
-	// Period is where one of so many layers has no window, in files without a list of them: the
-	// last of each group. 0 is for windows in all layers. attention.sliding_window_pattern may
-	// be another one.
+	// Period: in files without a list or a period, the last of every Period layers has no window; 0: all layers have
+	// one.
 	Period int
-	// First: the first layer of each group.
+	// First: the first layer of a period has no window, not the last.
 	First bool
-	// Listed: the file has to have the list.
+	// Listed: the file must have a list of the layers with windows.
 	Listed bool
-	// length returns the number of tokens by that of the file, -1 without one; nil for the
-	// file's.
+	// length returns the length of a window; n is attention.sliding_window, -1 without the key. nil: the length is n.
 	length func(layers int, n int64) int64
 }
 
-// rows is sorted by name. What is not here has no windows.
+// rows is sorted by name. Architectures without a row have no windows.
 //
 // Source: llama.cpp 0.7.0.
 var rows = []Row{
@@ -45,7 +41,7 @@ var rows = []Row{
 	{Arch: "dots3note", Listed: true},
 	{Arch: "exaone-moe", Period: 4},
 	{Arch: "exaone4", Period: 4, length: func(layers int, n int64) int64 {
-		if layers != 64 { // those of 32 B only
+		if layers != 64 { // only the 32B model has windows
 			return 0
 		}
 		return orElse(4096)(layers, n)
@@ -73,7 +69,7 @@ var rows = []Row{
 	{Arch: "step35", Period: 4, First: true},
 }
 
-// when is n if it holds, or 0.
+// when returns n if the condition holds, or else 0.
 func when(holds bool, n int64) int64 {
 	if holds {
 		return n
@@ -81,7 +77,7 @@ func when(holds bool, n int64) int64 {
 	return 0
 }
 
-// orElse is Row.length of files that say it, and a number in others.
+// orElse returns a Row.length with a default for files without the key.
 func orElse(def int64) func(int, int64) int64 {
 	return func(_ int, n int64) int64 {
 		if n < 0 {
@@ -110,8 +106,8 @@ func All() []string {
 	return names
 }
 
-// Length returns the tokens of a window in a model of so many layers, 0 for none, by
-// attention.sliding_window of its file, -1 without that key.
+// Length returns the number of tokens of a window, 0 for no windows, in a model of so many layers. n is
+// attention.sliding_window, -1 without the key.
 func (r *Row) Length(layers int, n int64) int64 {
 	if r.length != nil {
 		return r.length(layers, n)
@@ -119,8 +115,7 @@ func (r *Row) Length(layers int, n int64) int64 {
 	return max(0, n)
 }
 
-// Has reports whether layer i has a window, in a file without a list, by the period that it
-// has: r.Period if the file has none.
+// Has reports whether layer i has a window, in a file without a list. period is the period in the file, or r.Period.
 func (r *Row) Has(i, period int) bool {
 	switch {
 	case r.Listed:
