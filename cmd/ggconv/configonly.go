@@ -9,7 +9,6 @@ import (
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/runs"
-
 	"ggforge/convert"
 	"ggforge/gguf"
 )

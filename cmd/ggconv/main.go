@@ -12,7 +12,6 @@ import (
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/runs"
 	"ggforge/cmd/internal/upload"
-
 	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/gguf"

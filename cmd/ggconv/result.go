@@ -8,7 +8,6 @@ import (
 	"ggforge/arch"
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/runs"
-
 	"ggforge/convert"
 	"ggforge/gguf"
 )

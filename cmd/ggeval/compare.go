@@ -12,12 +12,10 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
+	"ggforge/cmd/internal/page"
 	"ggforge/cmd/internal/runs"
 
-	"ggforge/cmd/internal/page"
-
 	"ggforge/cmd/internal/partfile"
-
 	"ggforge/eval"
 	"ggforge/eval/texts"
 	"ggforge/fault"

@@ -13,7 +13,6 @@ import (
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/runs"
-
 	"ggforge/eval"
 	"ggforge/eval/texts"
 	"ggforge/fault"

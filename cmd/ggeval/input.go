@@ -9,7 +9,6 @@ import (
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/runs"
-
 	"ggforge/eval"
 	"ggforge/eval/texts"
 	"ggforge/tokenizer/vocab"

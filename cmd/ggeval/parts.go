@@ -11,9 +11,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/runs"
-
 	"ggforge/cmd/internal/partfile"
+	"ggforge/cmd/internal/runs"
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/imatrix"

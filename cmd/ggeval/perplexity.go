@@ -9,9 +9,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/runs"
-
 	"ggforge/cmd/internal/page"
+	"ggforge/cmd/internal/runs"
 
 	"ggforge/cmd/internal/partfile"
 	"ggforge/eval"

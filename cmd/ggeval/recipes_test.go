@@ -150,7 +150,7 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// TestRecipeErrors checks that recipes are refused as ggquant refuses them, and warned of.
+// TestRecipeErrors checks that compare refuses recipes as ggquant does, and warns of tensors without importance.
 func TestRecipeErrors(t *testing.T) {
 	text := textOf(t, source(t, 3000))
 	q8 := quantized(t, gollama, "Q8_0")[0]

@@ -18,7 +18,7 @@ func (n number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(n))
 }
 
-// textResult is what a result says about the text.
+// textResult describes the text in a result.
 type textResult struct {
 	File   string `json:"text"`
 	Tokens int    `json:"tokens"` // of the whole text

@@ -12,7 +12,6 @@ import (
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/runs"
-
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/text/nearest"

@@ -11,7 +11,7 @@ import (
 	"ggforge/test/clitest"
 )
 
-// TestDestinations names what is no regular file as the place of each file that is written.
+// TestDestinations gives pipes, devices, folders and links as names of each file that ggquant writes.
 func TestDestinations(t *testing.T) {
 	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)
 	model := "../../test/testdata/gollama"
@@ -44,12 +44,10 @@ func TestDestinations(t *testing.T) {
 			}
 			return run(in, path, "Q4_0", "--finish", "--part-files", parts)
 		}},
-		"manifest": {Name: "m.json", Run: func(path string) (int,
-			string) {
+		"manifest": {Name: "m.json", Run: func(path string) (int, string) {
 			return run(in, out(), "Q4_0", "--manifest", path)
 		}},
-		"recipe": {Name: "recipe.txt", Run: func(path string) (int,
-			string) {
+		"recipe": {Name: "recipe.txt", Run: func(path string) (int, string) {
 			return run(in, out(), "Q4_0", "--save-recipe", path)
 		}},
 		"calibrated": {Name: "out.gguf", Run: func(path string) (int, string) {

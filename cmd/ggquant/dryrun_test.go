@@ -10,8 +10,8 @@ import (
 	"ggforge/internal/kernel/cpu"
 )
 
-// TestDryRunSize compares the size that --dry-run says with that of the file: it is the same, and where it is an
-// estimate that is said.
+// TestDryRunSize checks that --dry-run prints the size of the file that is written then, and calls it an estimate where
+// it is one.
 func TestDryRunSize(t *testing.T) {
 	text := []string{"--calibrate", "../ggeval/testdata/text.txt", "-c", "16", "--chunks", "4"}
 	for name, c := range map[string]struct {
@@ -47,7 +47,7 @@ func TestDryRunSize(t *testing.T) {
 			}
 			st, err := os.Stat(out)
 			if err != nil || st.Size() != planned.Bytes {
-				t.Errorf("%d bytes, %v; --dry-run has said %d", st.Size(), err, planned.Bytes)
+				t.Errorf("%d bytes, %v; --dry-run printed %d", st.Size(), err, planned.Bytes)
 			}
 		})
 	}

@@ -136,7 +136,7 @@ func TestUploadOfFineTune(t *testing.T) {
 		return r.Method == http.MethodPut
 	})
 	args := []string{"--work-dir", t.TempDir(), a, "s3://out/o.gguf", "Q4_0"}
-	run(1, "the same command goes on with it", args...)
+	run(1, "run the same command again to upload it", args...)
 	s.SetAnswer(nil)
 	info, err := os.Stat(a)
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/runs"
 	"ggforge/cmd/internal/upload"
-
 	"ggforge/quantize"
 	"ggforge/quantize/batch"
 	"ggforge/writer"

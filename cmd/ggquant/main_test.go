@@ -260,9 +260,7 @@ func TestCheckpoint(t *testing.T) {
 	}
 }
 
-// TestOutDir writes many outputs at once; each is the one of its own run.
-// TestMadeDir lets runs end early that have made the directories for their outputs:
-// those go again, and none that was there.
+// TestMadeDir checks that runs that end early remove the directories that they have created, and no others.
 func TestMadeDir(t *testing.T) {
 	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)
 	for _, c := range []struct {
@@ -318,6 +316,7 @@ func TestMadeDir(t *testing.T) {
 	}
 }
 
+// TestOutDir checks that outputs of one run are those of a run for each.
 func TestOutDir(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")

@@ -145,9 +145,9 @@ func TestUploadsAtOnce(t *testing.T) {
 		shared bool     // all in one work folder
 		flags  []string // of all
 		there  string   // the object before
-		code   int      // of those that do not win
-		texts  []string // one of which is in what they say
-		left   bool     // their outputs stay, for the same command with --force
+		code   int      // of the losing runs
+		texts  []string // their message has one of these
+		left   bool     // their outputs stay in the work folder, for the same command with --force
 	}{
 		{name: "one work folder", types: same, shared: true, code: 2,
 			texts: []string{"s3://out/x.gguf: another run makes or uploads it", "s3://out/x.gguf: exists: "}},
@@ -254,8 +254,7 @@ func TestUploadsAtOnce(t *testing.T) {
 	}
 }
 
-// TestShardUploadsAtOnce has three runs replace the shards of a model at once: those that are there then are of one
-// run.
+// TestShardUploadsAtOnce has three runs replace the shards of a model at once: all shards are of the same run then.
 func TestShardUploadsAtOnce(t *testing.T) {
 	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)
 	s := buckettest.Serve(t, "", "")
@@ -294,9 +293,8 @@ func TestShardUploadsAtOnce(t *testing.T) {
 	}
 }
 
-// TestObjectSideFiles makes objects with files next to them on this machine: what is about the outputs is there when
-// the upload is whole, replaces nothing without --force, and does not keep the same command from going on with an
-// upload that was interrupted.
+// TestObjectSideFiles uploads outputs and writes local files about them. Such a file appears when the upload is
+// complete, replaces nothing without --force, and does not stop the same command from resuming an interrupted upload.
 func TestObjectSideFiles(t *testing.T) {
 	const object = "s3://out/x.gguf"
 	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)
@@ -337,7 +335,7 @@ func TestObjectSideFiles(t *testing.T) {
 			s.SetAnswer(refuse)
 			args := append([]string{"--work-dir", work}, c.args...)
 			if code, text := run(file, args...); code != 1 ||
-				!strings.Contains(text, "the same command goes on with it") {
+				!strings.Contains(text, "run the same command again to upload it") {
 				t.Fatalf("exit code %d: %s", code, text)
 			}
 			if _, err := os.Stat(file); err == nil != c.early {

@@ -10,7 +10,6 @@ import (
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/flagtest"
 	"ggforge/cmd/internal/runs"
-
 	"ggforge/convert"
 	"ggforge/test/hftest"
 	"ggforge/writer"

@@ -14,19 +14,19 @@ import (
 
 //go:generate go run ggforge/test/gen/hints -i ../../docs/quality.md -o hints_gen.go
 
-// divergence is what a recipe loses, in nats for a token: as it is (with an importance matrix
-// where it needs one), and with --effort high. "" is not measured.
+// divergence holds the KL divergences of a recipe in nats per token: plain (with an importance matrix where it needs
+// one), and with --effort high. "" is not measured.
 type divergence struct{ plain, high string }
 
-// recipeColumn is where the text about a recipe begins.
+// recipeColumn is the column where the description of a recipe begins.
 const recipeColumn = 43
 
-// recipeHelp lists the recipes with their sizes and what they lose.
+// recipeHelp lists the recipes with their bits per weight and losses.
 func recipeHelp() string {
 	var b strings.Builder
-	b.WriteString("TYPE is one of these, in any case, or its number; bits are those for each weight, and * marks " +
-		"what loses the least of so many.\n\n" +
-		"Loss: how far off the model's predictions are (KL divergence); 0 is not at all.\n\n")
+	b.WriteString("TYPE is one of these, in any case, or its number; bits are bits per weight, and * marks the " +
+		"least loss with so many whole bits.\n\n" +
+		"Loss: KL divergence of the model's predictions from those of the base; 0 is none.\n\n")
 	marked := recommended()
 	fmt.Fprintf(&b, "  %-10s %2s %5s  %8s %8s\n", "TYPE", "no", "bits", "loss", "high")
 	for _, r := range bySize() {
@@ -50,10 +50,10 @@ func recipeHelp() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// lossHelp explains the column of losses.
-const lossHelp = "Losses are Kullback-Leibler divergences in nats for a token, measured with " + measuredModel +
+// lossHelp explains the columns of losses.
+const lossHelp = "Losses are Kullback-Leibler divergences in nats per token, measured with " + measuredModel +
 	", a small model (" + measuredText + "); high is that with " +
-	"--calibrate and --effort high. Where there is none, none was measured; docs/quality.md has more."
+	"--calibrate and --effort high. Types without one were not measured; docs/quality.md has more."
 
 // bySize returns the recipes by their bits, those without a number last.
 func bySize() []*quantize.Recipe {

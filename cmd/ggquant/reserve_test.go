@@ -12,8 +12,7 @@ import (
 	"ggforge/writer/edit"
 )
 
-// TestReserved quantizes a file in which an edit has left room: with a calibration, too, the output is that of the file
-// without.
+// TestReserved checks that reserved room in the header of an input changes no output.
 func TestReserved(t *testing.T) {
 	dir := t.TempDir() + "/"
 	must(t, "../../test/testdata/gollama", dir+"a.gguf", "F16")
@@ -43,7 +42,7 @@ func TestReserved(t *testing.T) {
 			}
 		}
 		if !bytes.Equal(files[0], files[1]) {
-			t.Errorf("%s: %d bytes, and with the room %d", name, len(files[0]), len(files[1]))
+			t.Errorf("%s: %d bytes without reserved room, %d others with it", name, len(files[0]), len(files[1]))
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"ggforge/test/hftest"
 )
 
-// TestResume checks that a command that was interrupted is gone on from by the same one, with
-// the same output, and what cannot be gone on from.
+// TestResume checks that the same command with --resume resumes an interrupted one, with the same output, and that state
+// of another run and files of other programs are refused.
 func TestResume(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels, which change no byte")
@@ -100,8 +100,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumeBest is TestResume for tensors that are chosen one after the other, of two outputs,
-// each of which has a file.
+// TestResumeBest is TestResume for --effort best and two outputs, each with a state file.
 func TestResumeBest(t *testing.T) {
 	if !cpu.HasVectors || testing.Short() {
 		t.Skip("takes long without vector kernels; what it tests is above them")

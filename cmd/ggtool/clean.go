@@ -11,9 +11,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/upload"
-
 	"ggforge/cmd/internal/partfile"
+	"ggforge/cmd/internal/upload"
 	"ggforge/fault"
 	"ggforge/internal/io/bucket"
 	"ggforge/writer"
@@ -34,7 +33,7 @@ func cleanCommand() *cli.Command {
 			"--remove aborts those that are older than --older-than.\n\n" + tool.ExitHelp,
 		Metadata: tool.About{
 			Elsewhere: []string{"prune"},
-			Examples: []string{"ggtool clean models", "# what nobody has touched for two days",
+			Examples: []string{"ggtool clean models", "# files not written to for two days",
 				"ggtool clean --remove --older-than 48h models"},
 			Result: tool.Prints[cleanResult](),
 		}.Metadata(),

@@ -172,8 +172,8 @@
 //
 // # Clean
 //
-// Lists leftover files in directories, of runs that were killed or whose parts are not put together: temporary
-// files and their journals, from which the same command would resume.
+// Lists leftover files in directories, of runs that were killed or whose parts are not finished: temporary files and
+// their journals, from which the same command would resume.
 //
 //	--remove                   remove them, except files in use and files that may belong to another program
 //	--older-than TIME          only files not written to for that long (90m, 48h)

@@ -13,7 +13,6 @@ import (
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/page"
 	"ggforge/cmd/internal/runs"
-
 	"ggforge/eval/memory"
 	"ggforge/fault"
 	"ggforge/gguf"

@@ -2,7 +2,6 @@ package main
 
 import (
 	tool "ggforge/cmd/internal/cli"
-
 	"ggforge/gguf"
 	"ggforge/writer"
 )

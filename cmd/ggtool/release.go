@@ -11,7 +11,6 @@ import (
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/runs"
-
 	"ggforge/fault"
 	"ggforge/publish/naming"
 	"ggforge/publish/release"

@@ -7,9 +7,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-	"ggforge/cmd/internal/runs"
-
 	"ggforge/cmd/internal/reproduce"
+	"ggforge/cmd/internal/runs"
 	"ggforge/publish/manifest"
 )
 

@@ -12,7 +12,6 @@ import (
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/runs"
-
 	"ggforge/fault"
 	"ggforge/publish/submit"
 )

@@ -86,7 +86,8 @@ func (c *Card) frontMatter() ([]string, error) {
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n"), nil
 }
 
-// license returns what the hub calls a licence: one that it does not know is "other" with a name.
+// license returns the hub's identifier of a model's licence ("other" with a name for one that the hub does not know)
+// and its link.
 func license(m gguf.Metadata) (id, name, to string) {
 	id = strings.ToLower(plain(text(m, "general.license")))
 	name, to = plain(text(m, "general.license.name")), address(text(m, "general.license.link"))
@@ -124,7 +125,7 @@ func texts(m gguf.Metadata, key string) (list []string) {
 	return list
 }
 
-// sources returns the models or data of the hub that a list of sources has.
+// sources returns the models or data sets of the hub in a list of the metadata, such as general.dataset.
 func sources(m gguf.Metadata, list string) (ids []string) {
 	for i := range maxList {
 		to := text(m, list+"."+strconv.Itoa(i)+".repo_url")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestNestedTemplate parses and carries out as many conditions in one another as a template has room for.
+// TestNestedTemplate executes a template with as many nested conditions as its size permits.
 func TestNestedTemplate(t *testing.T) {
 	n := maxTemplate / len("{{if 1}}{{end}}")
 	c := &Card{template: strings.Repeat("{{if 1}}", n) + strings.Repeat("{{end}}", n)}

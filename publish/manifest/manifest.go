@@ -181,9 +181,9 @@ const (
 	maxArguments = 10000
 )
 
-// Read reads the manifest at path, a regular file of at most 256 MiB. Names lead to files below a folder, those of
-// outputs and their files have no folders; sums are SHA-256 in lower case. The error has kind fault.Broken if
-// something is not so, and fault.Unsupported for another format than Format.
+// Read reads the manifest at path, a regular file of at most 256 MiB. Names of inputs are relative paths, names of
+// outputs and their files have no folders; sums are SHA-256 in lower case. An error about the content has kind
+// fault.Broken, one about another format than Format has kind fault.Unsupported.
 func Read(path string) (*Manifest, error) {
 	data, err := mmap.ReadFile(path, "manifest", maxBytes)
 	if err != nil {
@@ -231,7 +231,7 @@ func (m *Manifest) check() error {
 		in := &m.Inputs[i]
 		f := in.File
 		if in.State != "" && f.SHA256 == "" {
-			f.SHA256 = strings.Repeat("0", 64) // nobody has taken it
+			f.SHA256 = strings.Repeat("0", 64) // unknown for a file on a server
 		}
 		if err := f.Check(); err != nil {
 			return fmt.Errorf("inputs[%d]: %w", i, err)
@@ -281,8 +281,8 @@ type Difference struct {
 	Text   string `json:"text"`
 }
 
-// Diff compares a file that was made again with the one that m has of it, nil if they are the same. Tensors are
-// compared in the order of the manifest.
+// Diff returns the first difference of got, the file of another run, from f, the file in the manifest; nil if they are
+// the same. Tensors are compared in the order of the manifest.
 func (f *File) Diff(got *File) *Difference {
 	differs := func(tensor, format string, args ...any) *Difference {
 		return &Difference{f.Name, tensor, fmt.Sprintf(format, args...)}
@@ -313,8 +313,8 @@ func (f *File) Diff(got *File) *Difference {
 	return nil
 }
 
-// Changed compares inputs with those of the manifest, and says in a line for each what is another file, is missing or
-// was not read then.
+// Changed compares inputs with those of the manifest, and returns a line for each that differs, is missing or is not in
+// the manifest.
 func (m *Manifest) Changed(inputs []Input) (lines []string) {
 	find := func(list []Input, in *Input) *Input {
 		for i := range list {

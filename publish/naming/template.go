@@ -24,10 +24,10 @@ var TemplateFields = []TemplateField{
 	{"ftype", "the type in lower case"},
 	{"FTYPE", "the type as recipes are called"},
 	{"model", "what the GGUF naming convention has before the type, with a version"},
-	{"basename", "of the convention's parts one"},
-	{"size", "another"},
-	{"finetune", "another"},
-	{"version", "the last one"},
+	{"basename", "the base name"},
+	{"size", "the size label"},
+	{"finetune", "the fine-tune"},
+	{"version", "the version"},
 }
 
 // TemplateHelp lists the fields for the help of a flag.
@@ -73,9 +73,9 @@ func fill(template string, values map[string]string) (string, error) {
 	return name, nil
 }
 
-// File returns the name of the file of a model with that metadata and tensors, as Of takes them, whose weights are
-// encoded as said, by a template, DefaultTemplate for "". What fields stand for is made harmless by [gguf.SafeName];
-// .gguf is added where it is not there.
+// File returns the name of the file of a model with that metadata and tensors, as Of takes them, and weights encoded as
+// the last argument, by a template, DefaultTemplate for "". [gguf.SafeName] replaces characters that names of files
+// cannot have; .gguf is added if missing.
 func File(template string, m gguf.Metadata, tensors iter.Seq2[string, []int64], as string) (string, error) {
 	end := ".gguf"
 	if v, _ := m.Get(gguf.KeyType); template == "" {

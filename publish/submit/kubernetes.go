@@ -104,11 +104,11 @@ func (k *Kubernetes) Manifest() ([]byte, error) {
 func (k *Kubernetes) checkStrings() error {
 	switch {
 	case k.Image == "":
-		return fault.Errorf(fault.Usage, "no image: want the name of one with the commands")
+		return fault.Errorf(fault.Usage, "no image: want the name of an image with the commands")
 	case k.Claim == "" && k.Storage < 1:
-		return fault.Errorf(fault.Usage, "neither a claim nor how much storage to claim")
+		return fault.Errorf(fault.Usage, "neither a claim nor a size of storage to claim")
 	case k.Claim != "" && (k.Storage != 0 || k.StorageClass != ""):
-		return fault.Errorf(fault.Usage, "claim %q, and storage to claim: want one of both", k.Claim)
+		return fault.Errorf(fault.Usage, "claim %q and storage to claim: want only one of them", k.Claim)
 	case k.User < 0:
 		return fault.Errorf(fault.Usage, "user %d: want one above 0", k.User)
 	case k.Mount != "" && (!strings.HasPrefix(k.Mount, "/") || strings.Contains(k.Mount, ":")):

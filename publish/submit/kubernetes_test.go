@@ -160,7 +160,7 @@ func TestManifest(t *testing.T) {
 	for want, change := range map[string]func(k *Kubernetes){
 		"no image":                       func(k *Kubernetes) { k.Image = "" },
 		"neither a claim nor":            func(k *Kubernetes) { k.Storage = 0 },
-		"want one of both":               func(k *Kubernetes) { k.Claim = "c" },
+		"want only one of them":          func(k *Kubernetes) { k.Claim = "c" },
 		"user -1":                        func(k *Kubernetes) { k.User = -1 },
 		`the volume at "data": want an`:  func(k *Kubernetes) { k.Mount = "data" },
 		"a wait of -1ns":                 func(k *Kubernetes) { k.Wait = -1 },

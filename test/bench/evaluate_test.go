@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestMerge checks that sections are replaced by those of a new report and new ones come
-// last, with what was measured where.
+// TestMerge checks that sections of a new report replace those of the same heading or come last, each with the facts
+// about its machine.
 func TestMerge(t *testing.T) {
 	const about = "* CPU: new\n\n"
 	report := "# Benchmarks\n\n" + about + "## Evaluation\n\nfresh\n\n| a |\n\n## Calibration\n\nfirst\n\n"
@@ -23,7 +23,7 @@ func TestMerge(t *testing.T) {
 		t.Errorf("the second time\n%s", again)
 	}
 	if merge("", report, about) != report {
-		t.Error("a report of its own is another")
+		t.Error("a report without an old one has changed")
 	}
 }
 
@@ -39,7 +39,7 @@ func TestOnly(t *testing.T) {
 	}
 }
 
-// TestSpeed checks that what a run costs besides tokens does not count.
+// TestSpeed checks that the time of a run without tokens, such as loading the model, is subtracted.
 func TestSpeed(t *testing.T) {
 	e := &evaluation{runs: []cost{{wall: 5}, {wall: 3}, {wall: 9}}, least: []cost{{wall: 1}, {wall: 1}, {wall: 1}}}
 	opt := &options{chunks: 1, budget: time.Second}

@@ -158,7 +158,7 @@ func (s *server) rowBytes() int { return int(s.typ.RowBytes(int64(s.rowLen))) }
 // loops are what instructions are compared with.
 var loops = map[string]func(n uint64) uint64{"chain": chain, "spin": spin}
 
-// chainCycles is what a multiplication of integers takes on all processors with vectors of 256 bits.
+// chainCycles is the latency of a multiplication of integers on all processors with vectors of 256 bits.
 const chainCycles = 3
 
 func chain(n uint64) uint64 {

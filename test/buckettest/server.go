@@ -41,7 +41,7 @@ type Server struct {
 	mu       sync.Mutex
 	answer   Answer
 	requests int
-	parts    int // that came, again and again
+	parts    int // stored ones, repeated ones included
 	objects  map[string]*object
 	uploads  map[string]*upload
 }
@@ -126,7 +126,7 @@ func (s *Server) Names() []string {
 	return slices.Sorted(maps.Keys(s.objects))
 }
 
-// Parts returns how many parts have been stored, and Uploads how many uploads are not complete.
+// Parts returns how many parts have been stored.
 func (s *Server) Parts() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -358,8 +358,8 @@ func (s *Server) listUploads(w http.ResponseWriter, bucket, prefix, after string
 	reply(w, "ListMultipartUploadsResult", answer)
 }
 
-// refused returns what is answered if a request's conditions do not hold for the object that is there, nil for none, as
-// S3 does for writes; 0 if they hold.
+// refused returns S3's answer to a write whose conditions do not hold for the existing object, nil for none; 0 if they
+// hold.
 func (s *Server) refused(r *http.Request, there *object) (status int, code string) {
 	match := r.Header.Get("If-Match")
 	switch {

@@ -28,8 +28,8 @@ type Output struct {
 	Makes bool
 }
 
-// Destinations checks where a file may go: not where anything has its name but a regular file, or a link to one or to
-// nothing. Refusals are usage, and leave everything as it was.
+// Destinations checks that outputs replace only regular files, and links to one or to nothing. Anything else is refused
+// with exit code 2, and nothing changes.
 func Destinations(t *testing.T, outputs map[string]Output) {
 	open, err := os.Create(filepath.Join(t.TempDir(), "open"))
 	if err != nil {
@@ -43,8 +43,7 @@ func Destinations(t *testing.T, outputs map[string]Output) {
 				text string // of the error
 				skip bool
 			}{
-				"a pipe": {text: "a named pipe", make: func(path,
-					_ string) error {
+				"a pipe": {text: "a named pipe", make: func(path, _ string) error {
 					return syscall.Mkfifo(path, 0o600)
 				}},
 				"a directory": {text: "a directory", skip: o.Folder, make: func(path, _ string) error {
@@ -98,7 +97,7 @@ func Destinations(t *testing.T, outputs map[string]Output) {
 					t.Errorf("%s: there is\n%swant\n%s", kind, after, before)
 				}
 			}
-			for _, there := range []bool{true, false} {
+			for _, exists := range []bool{true, false} {
 				if o.Kept {
 					break
 				}
@@ -108,7 +107,7 @@ func Destinations(t *testing.T, outputs map[string]Output) {
 				if err := os.Mkdir(folder, 0o777); err != nil {
 					t.Fatal(err)
 				}
-				if there {
+				if exists {
 					if err := os.WriteFile(elsewhere, []byte("kept"), 0o666); err != nil {
 						t.Fatal(err)
 					}
@@ -119,11 +118,11 @@ func Destinations(t *testing.T, outputs map[string]Output) {
 				code, text := o.Run(path)
 				st, err := os.Lstat(path)
 				if code != 0 || err != nil || !st.Mode().IsRegular() || st.Size() == 0 {
-					t.Errorf("a link to a file, which is there: %v: exit code %d, %.500s, %v; want a file in its place",
-						there, code, text, err)
+					t.Errorf("a link to a file, exists %v: exit code %d, %.500s, %v; want a file in its place",
+						exists, code, text, err)
 				}
-				if data, err := os.ReadFile(elsewhere); there != (err == nil) || there && string(data) != "kept" {
-					t.Errorf("a link to a file, which is there: %v: the file has %q, %v", there, data, err)
+				if data, err := os.ReadFile(elsewhere); exists != (err == nil) || exists && string(data) != "kept" {
+					t.Errorf("a link to a file, exists %v: the file has %q, %v", exists, data, err)
 				}
 			}
 			if o.Makes {

@@ -12,8 +12,8 @@ import (
 	"ggforge/internal/io/disk"
 )
 
-// errDead is what calls return after the end of a process. Only the closing of its files goes
-// on then, and no error of that has an effect.
+// errDead is the error of calls after the end of a process. Only its files are still closed, and errors of that have no
+// effect.
 var errDead = errors.New("the process is dead")
 
 // kind is a way to fail. Calls that it does not apply to are made.
@@ -44,7 +44,7 @@ func changes(op string) bool {
 
 func every(string) bool { return true }
 
-// pathError is how the system's errors look.
+// pathError returns err in the form of the system's errors.
 func pathError(c disk.Call, err error) error { return &fs.PathError{Op: c.Op, Path: c.Path, Err: err} }
 
 func once(f func(in *injector, c disk.Call, do func(int) (int, error)) (int, error)) func(*injector, bool, disk.Call,

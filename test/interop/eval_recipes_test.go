@@ -11,8 +11,7 @@ import (
 	"ggforge/tokenizer/vocab"
 )
 
-// evaluated are the recipes whose files the real model is evaluated with; some with
-// flags of the quantizer after them.
+// evaluated are the recipes of TestEvaluateRecipes, some with flags of the quantizer after them.
 var evaluated = []string{
 	"F32", "F16", "BF16", "Q8_0", "Q6_K", "Q5_K_M", "Q5_K_S", "Q5_1", "Q5_0", "Q4_K_M", "Q4_K_S", "Q4_1", "Q4_0",
 	"IQ4_NL", "IQ4_XS",

@@ -15,9 +15,8 @@ import (
 // sameTop matches the last line of llama-perplexity --kl-divergence.
 var sameTop = regexp.MustCompile(`Same top p: .*%`)
 
-// TestSavedBase compares models with probabilities that the real tool has saved, and the
-// figures with those of that tool for the same file: it gets the weights decoded, and runs
-// its exact path.
+// TestSavedBase compares the figures of ggeval compare --kl-divergence-base with those of llama-perplexity, which has
+// saved the probabilities of the base, gets the decoded weights of the model, and runs its exact path.
 func TestSavedBase(t *testing.T) {
 	o := start(t)
 	const chunk, chunks = "256", "4"

@@ -122,8 +122,7 @@ func synthesize(t *testing.T, model, name string, legacy bool) {
 	must(t, imatrixtest.Write(filepath.Join(root+work, name), data))
 }
 
-// TestQuantizeMatrixGollama takes the real model through every recipe with the
-// matrix that the reference computes for it.
+// TestQuantizeMatrixGollama quantizes the real model by every recipe, with the reference's importance matrix.
 func TestQuantizeMatrixGollama(t *testing.T) {
 	o := start(t)
 	hf := gollama(t)
@@ -161,8 +160,8 @@ var matrixFlags = [][]string{
 	{"--prune-layers", "0", "--tensor-type-file", "rules.txt", "--keep-split"},
 }
 
-// TestQuantizeMatrix takes made-up models of several architectures through every
-// recipe, with and without a matrix and with flags.
+// TestQuantizeMatrix quantizes made-up models of several architectures by every recipe, with and without a matrix and
+// with flags.
 func TestQuantizeMatrix(t *testing.T) {
 	o := start(t)
 	must(t, os.WriteFile(root+work+"/rules.txt", []byte("attn_k=q5_1 attn_output=iq4_xs\n\tblk.0.ffn=q6_k\n"), 0o666))

@@ -41,10 +41,9 @@ func newResult() *result {
 		noReference: map[string]string{}}
 }
 
-// TestArchitectures converts checkpoints of every architecture with the built
-// command and has the runtime load what comes out: those of package hftest, whose
-// goldens have what the reference writes, and those of the oracle's mkhf.py, converted by
-// both. The first table in docs/architectures.md must have these results; rows of
+// TestArchitectures converts checkpoints of every architecture with the built command and loads the files with the
+// runtime. Checkpoints of package hftest are compared with goldens of the reference's files, those of the oracle's
+// mkhf.py with the reference's conversion. The first table in docs/architectures.md must have these results; rows of
 // architectures of which some checkpoints were skipped are left as they are.
 func TestArchitectures(t *testing.T) {
 	o := start(t)
@@ -221,7 +220,7 @@ func (o *oracle) madeUp(t *testing.T) []madeUp {
 // the chroot, and the name of the pre-tokenizer.
 type kept struct{ hf, ref, pre string }
 
-// keptFolder holds them from one run to the next; start leaves it alone.
+// keptFolder holds kept checkpoints from one run to the next; start leaves it alone.
 const keptFolder = "kept"
 
 // keep makes a checkpoint and has the reference convert it, unless an earlier run
@@ -290,7 +289,7 @@ var (
 	evalWords = strings.Repeat("The quick brown fox jumps over the lazy dog. 12345 def main(argv): return None\n", 60)
 )
 
-// loadsFile keeps what load found, by the sum of the file; start leaves it alone.
+// loadsFile caches results of load, by the SHA-256 of the file; start leaves it alone.
 const loadsFile = "loads.tsv"
 
 // loadSpec is load for the file of a spec; it returns "" for a spec with NoLoad, whose file the runtime must refuse.
@@ -342,8 +341,8 @@ func (o *oracle) load(t *testing.T, path string) (string, error) {
 	return found, f.Close()
 }
 
-// run is load without memory. The runtime now and then crashes, or ends without a
-// figure, on a file that it takes the next time.
+// run is load without the cache. It tries again, since the runtime now and then crashes or ends without a figure on a
+// file that it takes the next time.
 func (o *oracle) run(t *testing.T, path string) (found string, err error) {
 	t.Helper()
 	for range 4 {
@@ -382,8 +381,8 @@ func (o *oracle) runOnce(t *testing.T, path string) (string, error) {
 	return "", fmt.Errorf("the runtime cannot use the file: %w\n%s", err, complaints(slices.Concat(text, bench)))
 }
 
-// errMute is the error of a model to which no text is possible.
-var errMute = errors.New("the runtime computes that all text is impossible")
+// errMute is the error of a model that gives text the probability 0.
+var errMute = errors.New("the runtime computes an infinite perplexity")
 
 var mutePPL = regexp.MustCompile(`(?m)^\[1\]inf,`)
 

@@ -9,12 +9,11 @@ import (
 	"ggforge/quants"
 )
 
-// TestPrecisions converts checkpoints in precisions that the reference refuses, and what
-// the decoders of mksrc.py, written in NumPy and PyTorch, make of the same checkpoint:
-// every weight must be the same number.
+// TestPrecisions compares conversions of checkpoints in precisions that the reference refuses with the reference's
+// conversions of the same checkpoints after the decoders of mksrc.py (NumPy and PyTorch): all weights must be equal.
 func TestPrecisions(t *testing.T) {
 	o := start(t)
-	made := "" // the plain checkpoint that is there
+	made := "" // arguments of the plain checkpoint in the work folder
 	for _, args := range []string{
 		"awq", "awq group=32", "awq layout=gemv group=32", "awq layout=gemv group=128",
 		"bnb-nf4 storage=bfloat16", "bnb-nf4 storage=float32 double=0", "bnb-nf4 skip=down_proj",

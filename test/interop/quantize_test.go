@@ -37,8 +37,8 @@ func gollama(t *testing.T) string {
 	return hf
 }
 
-// evalText writes a text of Go source that the model was not trained on into the
-// work folder, this repository's own, and returns its path in the chroot.
+// evalText writes Go source of this repository, which the model was not trained on, into the work folder, and returns
+// the path of the text in the chroot.
 func evalText(t *testing.T) string {
 	t.Helper()
 	files, err := filepath.Glob("../../quants/*.go")
@@ -61,10 +61,10 @@ func evalText(t *testing.T) string {
 	return work + "/eval.txt"
 }
 
-// evalBytes is how long evalText is.
+// evalBytes is the length of the text of evalText.
 const evalBytes = 100_000
 
-// TestGollama takes the real model through every output type and every recipe.
+// TestGollama converts the real model to every output type and quantizes it by every recipe.
 func TestGollama(t *testing.T) {
 	o := start(t)
 	hf := gollama(t)

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -20,10 +21,6 @@ var (
 // TestIdentifiersOfDocuments looks for the exported identifiers and the paths that the documents for developers name.
 func TestIdentifiersOfDocuments(t *testing.T) {
 	all := list(t)
-	folders := map[string]bool{}
-	for _, p := range all {
-		folders[p.path()] = true
-	}
 	declared := map[string]map[string]bool{} // by the last part of the path of a package
 	for _, p := range all {
 		if p.test() || p.Name == "main" {
@@ -77,6 +74,32 @@ func TestIdentifiersOfDocuments(t *testing.T) {
 	}
 	if found < 60 {
 		t.Errorf("%d identifiers and paths", found)
+	}
+}
+
+// TestPublicPackages checks that the table of docs/library.md has a row for every public package or a folder above it.
+func TestPublicPackages(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs/library.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "| `") {
+			rows.WriteString(line)
+		}
+	}
+	for _, p := range list(t) {
+		if !p.public() {
+			continue
+		}
+		found := false
+		for folder := p.path(); folder != "." && !found; folder = path.Dir(folder) {
+			found = strings.Contains(rows.String(), "`"+folder+"`")
+		}
+		if !found {
+			t.Errorf("docs/library.md has no row for package %s", p.path())
+		}
 	}
 }
 

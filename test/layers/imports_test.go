@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// layers are the folders at the root from the bottom up: packages of one may import packages of the layers above its
-// line, and of folders to the left in its own line. docs/design.md draws them.
+// layers are the folders at the root, the lowest layer first: packages of a folder may import packages of earlier
+// lines, and of folders to the left in the same line. docs/design.md draws them.
 var layers = []string{
 	"fault internal",
 	"gguf",
@@ -23,8 +23,7 @@ var layers = []string{
 	"test",
 }
 
-// never are arrows that would point down and are wrong anyway, also by way
-// of other packages: a package, those it must not need.
+// never are packages that a package must not import, directly or by way of others, although layers permits it.
 var never = []struct{ from, to, why string }{
 	{"quantize", "convert convert/general arch tokenizer checkpoint", "quantizing needs no architecture"},
 	{"eval", "convert convert/general arch checkpoint", "a model that is run may come from anywhere"},
@@ -36,9 +35,8 @@ var never = []struct{ from, to, why string }{
 	{"writer", "arch tokenizer convert quantize checkpoint/precision", "the writer knows no models"},
 }
 
-// notIn are packages of the standard library, and what may not import them
-// itself. A name that ends in "/..." is for the packages below, too; one after a
-// minus may.
+// notIn are packages of the standard library, and the packages that must not import them directly: "*" is all, "public"
+// is all that other modules can import, NAME/... includes the packages below NAME, -NAME is an exception.
 var notIn = []struct{ imported, by, why string }{
 	{"os", "arch/... tokenizer/... convert/general publish/naming rows quants gguf model fault checkpoint/precision",
 		"the caller opens files"},
@@ -120,8 +118,7 @@ func ours(p *pkg) []string {
 	return names
 }
 
-// reach returns a way from one package to another along imports, nil if there is
-// none.
+// reach returns a chain of imports from one package to another, nil if there is none.
 func reach(all map[string]*pkg, from, to string) []string {
 	seen := map[string]bool{}
 	var walk func(name string) []string

@@ -1,6 +1,6 @@
-// Package layers has the tests of the repository as a whole: which folder may
-// import which, that every public one shows its use, that every testdata folder
-// names the source of its files, and that another module can import the library.
+// Package layers has the tests of the repository as a whole: imports between folders, an example in every public
+// package, a README.md in every testdata folder, words and identifiers of documents, and a program of another module
+// that imports the library.
 package layers
 
 import (

@@ -159,7 +159,7 @@ func TestTexts(t *testing.T) {
 // baseline, goals that are not reached are bold, and failures say why.
 func TestReport(t *testing.T) {
 	m := &prepared{subject: subjects[0], judged: &text{name: "judged"}, calibrated: &text{name: "calibrated"},
-		alien: &text{name: "alien"}}
+		otherDomain: &text{name: "alien"}}
 	q := &quality{commit: "abc", options: &options{use: heldOut, run: regexp.MustCompile("")},
 		corpus: &corpus{texts: map[string]*text{"judged": m.judged}}, cells: map[string]*cell{}, models: []*prepared{m},
 		old: &document{}}

@@ -50,7 +50,8 @@ func (q *quality) measured(m *prepared, r row) *cell {
 	return nil
 }
 
-// baseline returns the better of what the reference makes with a recipe.
+// baseline returns the cell of the better of the reference's two files of a recipe: without and with an importance
+// matrix.
 func (q *quality) baseline(m *prepared, r *recipe) *cell {
 	a, b := q.measured(m, row{r, plain}), q.measured(m, row{r, weighed})
 	if a == nil || b != nil && b.Real.KLD < a.Real.KLD {
@@ -109,7 +110,7 @@ the others from the cache or from this document.
 	return w.Bytes(), nil
 }
 
-// A document is a report as it was written: what is in it need not be measured again.
+// A document holds the figures of an earlier report, which need not be measured again.
 type document struct {
 	tables  map[string]*table // by the heading above
 	f16     map[string]string // by model
@@ -122,7 +123,7 @@ var (
 	commitLine = regexp.MustCompile(`Commit of ours: ([^.]+)\.`)
 )
 
-// readDocument reads a report: one that has other texts counts for nothing.
+// readDocument parses an earlier report; a report of other texts gives an empty document.
 func readDocument(data []byte, texts *table) *document {
 	d := &document{tables: map[string]*table{}, f16: map[string]string{}, failed: map[string]string{}}
 	heading := ""
@@ -157,8 +158,8 @@ func readDocument(data []byte, texts *table) *document {
 	return d
 }
 
-// fill takes from the table that was there what was not measured since, and drops rows that
-// have no figure.
+// fill takes figures that were not measured in this run from the earlier table of that heading, and drops rows without
+// figures.
 func (d *document) fill(heading string, t *table) {
 	old := d.tables[heading]
 	if old != nil && slices.Equal(old.head, t.head) {
@@ -176,7 +177,7 @@ func (d *document) fill(heading string, t *table) {
 	})
 }
 
-// summary prints goals and what was reached.
+// summary prints the ratios with their goals.
 func (q *quality) summary(w *bytes.Buffer) {
 	fmt.Fprint(w, "## Goals\n\nRatios by llama-perplexity, and after ≤ what was to be reached; **bold** where it was not.\n\n")
 	t := &table{left: 2, head: []string{"model", "type", "high", "best", "high, types by worth",
@@ -260,8 +261,7 @@ func (q *quality) table(w *bytes.Buffer, m *prepared) {
 	}
 }
 
-// shares prints what of the divergence is the embeddings', the output matrix's and that of
-// arithmetic.
+// shares prints the shares of the embeddings, of the output matrix and of rounded activations in the divergence.
 func (q *quality) shares(w *bytes.Buffer) {
 	t := &table{left: 2, head: []string{"model", "type", "best", "embeddings in F16", "output in F16",
 		"Q8_0, reference"}}
@@ -292,11 +292,11 @@ func (q *quality) shares(w *bytes.Buffer) {
 	t.write(w)
 }
 
-// otherDomain prints what calibrating with another domain does.
+// otherDomain prints the ratios of models calibrated with a text of another domain.
 func (q *quality) otherDomain(w *bytes.Buffer) {
 	t := &table{left: 2, head: []string{"model", "type", "high", "high, other domain", "best", "best, other domain"}}
 	for _, m := range q.models {
-		if m.alien == nil {
+		if m.otherDomain == nil {
 			continue
 		}
 		for _, r := range recipes {
@@ -318,7 +318,7 @@ func (q *quality) otherDomain(w *bytes.Buffer) {
 	t.write(w)
 }
 
-// texts prints what the texts are.
+// texts prints the list of texts with their sources and licences.
 func (q *quality) texts(w *bytes.Buffer) {
 	fmt.Fprintf(w, `## `+textsHeading+`
 

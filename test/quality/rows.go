@@ -110,17 +110,17 @@ var shareRecipes = []string{"Q2_K", "Q4_K_M"}
 // otherRecipes are those that are also calibrated with another domain.
 var otherRecipes = []string{"Q2_K", "Q4_K_M", "IQ3_XXS"}
 
-// A row is a file and what it loses.
+// A row is a model quantized by a recipe with a method: a row of the table.
 type row struct {
 	*recipe
 	method string
 }
 
-// prepared is a subject that is there.
+// prepared is a subject whose checkpoint is on this machine, with its texts.
 type prepared struct {
 	*subject
-	judged, calibrated, alien *text
-	sum                       string // of the checkpoint's weights
+	judged, calibrated, otherDomain *text
+	sum                             string // of the checkpoint's weights
 }
 
 // subject returns a model, nil if it is not here.
@@ -147,7 +147,7 @@ func (q *quality) subject(s *subject) (*prepared, error) {
 	for _, t := range []struct {
 		to   **text
 		name string
-	}{{&m.judged, s.judge[q.use]}, {&m.calibrated, s.calibrate}, {&m.alien, s.other}} {
+	}{{&m.judged, s.judge[q.use]}, {&m.calibrated, s.calibrate}, {&m.otherDomain, s.other}} {
 		if t.name == "" {
 			continue
 		}
@@ -167,7 +167,7 @@ func (m *prepared) rows() (list []row) {
 				list = append(list, row{r, method})
 			}
 		}
-		if m.alien != nil && slices.Contains(otherRecipes, r.name) {
+		if m.otherDomain != nil && slices.Contains(otherRecipes, r.name) {
 			list = append(list, row{r, highOther}, row{r, bestOther})
 		}
 		if slices.Contains(shareRecipes, r.name) {
@@ -191,7 +191,7 @@ func (q *quality) key(m *prepared, r row) string {
 	if r.method != plain {
 		calibrated := m.calibrated
 		if r.method == highOther || r.method == bestOther {
-			calibrated = m.alien
+			calibrated = m.otherDomain
 		}
 		k = append(k, calibrated.sha(), fmt.Sprint(m.calibration))
 	}
@@ -222,7 +222,7 @@ func (q *quality) measureModel(ctx context.Context, m *prepared) error {
 		return err
 	}
 	for name, t := range map[string]*text{"judged.txt": m.judged, "calibrated.txt": m.calibrated,
-		"alien.txt": m.alien} {
+		"alien.txt": m.otherDomain} {
 		if t != nil {
 			if err := os.WriteFile(q.path(m.file(name)), t.data, 0o666); err != nil {
 				return err

@@ -22,9 +22,9 @@ func main() {
 	s := &soak{kills: map[string]*count{}}
 	bin := flag.String("bin", "bin", "folder of the commands")
 	flag.IntVar(&s.want, "kills", 1000, "how many runs to kill")
-	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "of all that is random")
-	dir := flag.String("dir", "", "a folder to work in, instead of a file system that is made for it")
-	flag.IntVar(&s.size, "size", 48, "of that file system, in MiB")
+	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of the random numbers")
+	dir := flag.String("dir", "", "a folder to work in, instead of a new file system")
+	flag.IntVar(&s.size, "size", 48, "size of the new file system, in MiB")
 	input := flag.String("input", "test/testdata/gollama", "checkpoint to convert")
 	flag.Parse()
 	s.random = rand.New(rand.NewPCG(*seed, 0))

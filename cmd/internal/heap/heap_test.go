@@ -12,7 +12,7 @@ func percent() uint64 {
 	return s[0].Value.Uint64()
 }
 
-// TestStart checks that the percentage is a larger one until the first collection.
+// TestStart checks that GOGC is larger until the first collection.
 func TestStart(t *testing.T) {
 	runtime.GC()
 	usual := percent()

@@ -41,7 +41,7 @@ func write(t *testing.T, j *Job, n int, which ...int) {
 	}
 }
 
-// gather returns what parts have.
+// gather returns the first sections of all parts, joined.
 func gather(j *Job) (string, error) {
 	var text string
 	_, err := j.Gather(context.Background(), func(sections [][]byte) error {
@@ -70,7 +70,7 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// TestWrong checks that parts which do not go together are named.
+// TestWrong checks that errors name the parts that are missing, damaged or of another job.
 func TestWrong(t *testing.T) {
 	other := func(change func(o *Job)) func(j *Job) {
 		return func(j *Job) {

@@ -17,7 +17,6 @@ import (
 	"ggforge/checkpoint"
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/runs"
-
 	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/model/digest"

@@ -10,7 +10,6 @@ import (
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/upload"
-
 	"ggforge/convert"
 	"ggforge/fault"
 	"ggforge/gguf"

@@ -4,7 +4,6 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-
 	"ggforge/eval"
 	"ggforge/fault"
 )
@@ -54,7 +53,7 @@ func StrideFlag() tool.Flag {
 			"one before, and its last N tokens are predicted"}
 }
 
-// ParseInput reads the flags of InputFlags.
+// ParseInput returns the values of EvaluateFlags.
 func ParseInput(cmd *cli.Command) (in Input, err error) {
 	in = Input{Escapes: cmd.Bool("escape"), Workers: tool.Workers(cmd), JSON: cmd.Bool("json")}
 	if in.Escapes && cmd.Bool("no-escape") {
@@ -79,7 +78,7 @@ func ParseInput(cmd *cli.Command) (in Input, err error) {
 	return in, err
 }
 
-// NeedText refuses to go on without a text.
+// NeedText returns an error of kind fault.Usage if there is no text.
 func (in *Input) NeedText(cmd *cli.Command) error {
 	if in.File == "" {
 		return fault.Errorf(fault.Usage, "no text: name it with -f FILE (see %s --help)", cmd.FullName())

@@ -7,7 +7,6 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-
 	"ggforge/fault"
 )
 
@@ -32,7 +31,7 @@ type CompareRequest struct {
 	Shares Shares
 }
 
-// ParseCompare reads them.
+// ParseCompare returns the request of a command line.
 func ParseCompare(cmd *cli.Command) (r CompareRequest, err error) {
 	if r.Saved, err = tool.FileValue(cmd, "kl-divergence-base"); err != nil {
 		return r, err

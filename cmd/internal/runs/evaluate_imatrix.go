@@ -6,7 +6,6 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-
 	"ggforge/eval"
 	"ggforge/fault"
 	"ggforge/imatrix"
@@ -47,7 +46,7 @@ type ImatrixRequest struct {
 	Shares Shares
 }
 
-// ParseImatrix reads them.
+// ParseImatrix returns the request of a command line.
 func ParseImatrix(cmd *cli.Command) (r ImatrixRequest, err error) {
 	args, err := tool.Args(cmd, 0, 1)
 	if err != nil {

@@ -21,7 +21,7 @@ type PerplexityRequest struct {
 	Shares Shares
 }
 
-// ParsePerplexity reads them.
+// ParsePerplexity returns the request of a command line.
 func ParsePerplexity(cmd *cli.Command) (r PerplexityRequest, err error) {
 	args, err := tool.Args(cmd, 1, 1)
 	if err != nil {

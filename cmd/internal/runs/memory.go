@@ -17,11 +17,11 @@ import (
 type InMemory struct {
 	Recipes     []string // names
 	Quantize    quantize.Options
-	RecipeFiles []string // that these are read from
+	RecipeFiles []string // files that flags of Quantize name, such as the importance matrix
 }
 
-// InMemoryFlags returns the flags of InMemory. TypeFlags go with --type, without those that the command has another use
-// for.
+// InMemoryFlags returns the flags of InMemory. TypeFlags need --type, except those of the names in but, which the
+// command also uses without it.
 func InMemoryFlags(but ...string) []tool.Flag {
 	list := TypeFlags()
 	for i := range list {
@@ -36,7 +36,7 @@ func InMemoryFlags(but ...string) []tool.Flag {
 	}, list...)
 }
 
-// ParseInMemory reads them.
+// ParseInMemory returns the recipes and options of a command line.
 func ParseInMemory(cmd *cli.Command) (q InMemory, err error) {
 	for _, name := range cmd.StringSlice("type") {
 		one, err := Recipe(name)
@@ -60,11 +60,11 @@ func ParseInMemory(cmd *cli.Command) (q InMemory, err error) {
 type Compared struct {
 	Name   string // as the user named it, or the base's with the recipe
 	Source *model.Model
-	Recipe string // that the base is quantized by in memory, "" for a model that is read as it is
+	Recipe string // the recipe by which the base is quantized in memory, "" for a model that is read as it is
 }
 
-// Models returns a base as ggquant would write it by each recipe, and warns of compromises. close lets go of what they
-// are read from; the base itself stays open.
+// Models returns a base as ggquant would write it by each recipe, and warns of compromises. close ends their use; the
+// base stays open.
 func (q *InMemory) Models(ctx context.Context, cmd *cli.Command, name string, base *model.Model) (list []Compared,
 	close func() error, err error) {
 	if len(q.Recipes) == 0 {

@@ -10,7 +10,6 @@ import (
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/upload"
-
 	"ggforge/fault"
 	"ggforge/internal/io/disk"
 	"ggforge/internal/text/size"

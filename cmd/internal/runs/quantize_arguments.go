@@ -10,7 +10,6 @@ import (
 
 	"ggforge/checkpoint"
 	tool "ggforge/cmd/internal/cli"
-
 	"ggforge/fault"
 	"ggforge/model"
 	"ggforge/publish/naming"

@@ -9,7 +9,6 @@ import (
 	"github.com/urfave/cli/v3"
 
 	tool "ggforge/cmd/internal/cli"
-
 	"ggforge/fault"
 	"ggforge/internal/text/size"
 	"ggforge/quantize/allocate"

@@ -426,8 +426,8 @@ func (p *Destination) checkFree(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// writeRecord records the files that a run of that identity has made, and its report: if the upload is interrupted, the
-// same command goes on with it.
+// writeRecord records the files that a run of that identity has made, and its report, with which the same command
+// resumes an interrupted upload.
 func (p *Destination) writeRecord(identity string, paths []string, report any) error {
 	var r record
 	for _, path := range paths {
@@ -462,7 +462,7 @@ func (p *Destination) upload(ctx context.Context, paths []string, fresh bool) er
 	err := p.client.Upload(ctx, files, opt)
 	switch same := errors.Is(err, bucket.ErrSame) && len(files) == 1; {
 	case err != nil && !same:
-		return fmt.Errorf("%w (the output is in %s: the same command goes on with it)", err, p.Dir)
+		return fmt.Errorf("%w (the output is in %s: run the same command again to upload it)", err, p.Dir)
 	case err == nil:
 		tool.Outputs(p.cmd, p.Objects(paths))
 	}

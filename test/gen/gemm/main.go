@@ -81,7 +81,7 @@ func (s shape) write(p func(string, ...any)) {
 	p("clearUpper()\n}\n")
 }
 
-// fold writes what adds the parts of sums in memory.
+// fold writes the code that adds up the parts of sums in memory.
 func (s shape) fold(p func(string, ...any)) {
 	for t := range s.mr {
 		var v [4]string

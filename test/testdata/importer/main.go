@@ -1,5 +1,5 @@
 // Importer converts a Hugging Face checkpoint to F16, quantizes the result, and
-// quantizes the checkpoint without the file between.
+// quantizes the checkpoint without the intermediate file.
 //
 //	importer CHECKPOINT OUTDIR
 package main
@@ -43,8 +43,9 @@ func run(ctx context.Context, checkpoint, dir string) error {
 		return err
 	}
 
-	// Again, into a file that is there: refused.
-	if _, err := conversion.Write(ctx, f16, writer.Options{}); !errors.Is(err, fs.ErrExist) || !errors.Is(err, fault.Usage) {
+	// An existing file is not replaced.
+	if _, err := conversion.Write(ctx, f16, writer.Options{}); !errors.Is(err, fs.ErrExist) ||
+		!errors.Is(err, fault.Usage) {
 		return fmt.Errorf("writing a file that exists: %v", err)
 	}
 
@@ -82,6 +83,7 @@ func run(ctx context.Context, checkpoint, dir string) error {
 	if err := os.Mkdir(straight, 0o777); err != nil {
 		return err
 	}
-	_, err = batch.Write(ctx, []string{filepath.Join(straight, "gollama-Q4_K_M.gguf"), filepath.Join(straight, "gollama-Q8_0.gguf")}, writer.Options{})
+	_, err = batch.Write(ctx, []string{filepath.Join(straight, "gollama-Q4_K_M.gguf"),
+		filepath.Join(straight, "gollama-Q8_0.gguf")}, writer.Options{})
 	return err
 }
