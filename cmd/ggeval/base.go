@@ -13,14 +13,14 @@ import (
 	"ggforge/tokenizer/vocab"
 )
 
-// base is what models are compared with, and the text as it takes it.
+// base is the base of a comparison, with the text in its tokens.
 type base struct {
 	*candidate                // nil if the model is not at hand
-	saved      *logprobs.File // what llama-perplexity has saved of it, or nil
+	saved      *logprobs.File // its probabilities, saved by llama-perplexity, or nil
 	name       string
 	reading
-	// cut returns what another tokenizer makes of the text, or of its beginnings only where
-	// the text is tokens already.
+	// cut returns the text in the tokens of another tokenizer; of a text that is tokens already it
+	// replaces only the first token of each chunk.
 	cut func(*vocab.Vocab) (eval.Run, error)
 }
 
@@ -117,8 +117,8 @@ func (b *base) measure(ctx context.Context, models []*eval.Model, from, to int) 
 	return eval.Measure(ctx, b.Model, models, b.run, from, to)
 }
 
-// recipes returns a model as each recipe would write it. close lets go of what they are
-// read from; the model itself stays open.
+// recipes returns a model as each recipe would write it. close ends their use; the model
+// itself stays open.
 func (r *compareRequest) recipes(ctx context.Context, cmd *cli.Command, of *candidate) (list []*candidate,
 	close func() error, err error) {
 	made, close, err := r.InMemory.Models(ctx, cmd, of.Name, of.Source)

@@ -10,7 +10,7 @@ import (
 	"ggforge/test/clitest"
 )
 
-// TestDestinations names what is no regular file as the place of each file that is written.
+// TestDestinations gives pipes, devices, folders and links as names of each file that ggeval writes.
 func TestDestinations(t *testing.T) {
 	model, text := checkpointOf(t, "llama", 1), textOf(t, source(t, 1000))
 	run := func(args ...string) (int, string) {
@@ -28,12 +28,10 @@ func TestDestinations(t *testing.T) {
 		t.Fatal(log)
 	}
 	clitest.Destinations(t, map[string]clitest.Output{
-		"imatrix": {Name: "im.gguf", Run: func(path string) (int,
-			string) {
+		"imatrix": {Name: "im.gguf", Run: func(path string) (int, string) {
 			return over("imatrix", "-o", path)
 		}},
-		"imatrix merged": {Name: "im.gguf", Run: func(path string) (int,
-			string) {
+		"imatrix merged": {Name: "im.gguf", Run: func(path string) (int, string) {
 			return run("imatrix", "--in-file", matrix, "-o", path)
 		}},
 		"imatrix state": {Name: "im.gguf.state", Kept: true, Run: func(path string) (int, string) {
@@ -42,15 +40,13 @@ func TestDestinations(t *testing.T) {
 		"perplexity part": {Name: "x.part-1-of-1", Run: func(path string) (int, string) {
 			return over("perplexity", "--parts", strings.TrimSuffix(path, ".part-1-of-1"), "--part", "1/1")
 		}},
-		"perplexity page": {Name: "x.html", Run: func(path string) (int,
-			string) {
+		"perplexity page": {Name: "x.html", Run: func(path string) (int, string) {
 			return over("perplexity", "--html", path)
 		}},
 		"compare page": {Name: "x.html", Run: func(path string) (int, string) {
 			return run("compare", model, model, "-f", text, "-c", "16", "--chunks", "1", "--html", path)
 		}},
-		"embed": {Name: "x.bin", Run: func(path string) (int,
-			string) {
+		"embed": {Name: "x.bin", Run: func(path string) (int, string) {
 			return run("embed", model, "--text", "a", "-o", path)
 		}},
 		"sensitivity": {Name: "x.json", Run: func(path string) (int, string) {

@@ -87,7 +87,7 @@ type imatrixResult struct {
 	costResult
 }
 
-// unseen says of how many matrices of a tensor nothing is known.
+// unseen counts the matrices of a tensor that have seen no token, such as experts that were never chosen.
 type unseen struct {
 	Tensor string `json:"tensor"`
 	Count  int    `json:"count"`
@@ -230,7 +230,7 @@ func (r *imatrixRequest) calibrate(ctx context.Context, cmd *cli.Command, sums *
 	return sums, len(m.run.Tokens) - result.Resumed*m.run.Chunk, nil
 }
 
-// job returns what processes have parts of: groups of chunks.
+// job returns the job of which processes run parts. Its items are groups of chunks.
 func (r *imatrixRequest) job(ctx context.Context, m *reader) (*partfile.Job, error) {
 	model, err := modelFact(ctx, "model", m.Model)
 	group, chunks := r.Collect.Group, len(m.run.Tokens)/m.run.Chunk
@@ -240,8 +240,8 @@ func (r *imatrixRequest) job(ctx context.Context, m *reader) (*partfile.Job, err
 	), err
 }
 
-// part runs a part. Merged files are for --finish, and so is the output, which has to be one that can be written all
-// the same.
+// part runs a part. It neither reads merged files nor writes the output, as --finish does, but checks that the output
+// can be written.
 func (r *imatrixRequest) part(ctx context.Context, cmd *cli.Command, cost *tool.Cost, opt writer.Options) error {
 	m, err := r.load(ctx, cmd, r.Path, func(files []string) error {
 		opt.Inputs = append(opt.Inputs, files...)

@@ -16,7 +16,7 @@ import (
 	"ggforge/test/clitest"
 )
 
-// changed writes a file as another one with other metadata and data.
+// changed writes a copy of a file with changed metadata and data, and returns its path.
 func changed(t *testing.T, path string, metadata func(m *gguf.Metadata), data func(f *gguf.File, data []byte)) string {
 	t.Helper()
 	f, err := gguf.Open(path)
@@ -57,7 +57,7 @@ func setToken(id int, text string) func(m *gguf.Metadata) {
 	}
 }
 
-// TestBadInput checks what models and texts are refused, with which exit code and words.
+// TestBadInput checks the exit codes and messages of models and texts that are refused.
 func TestBadInput(t *testing.T) {
 	dir := checkpointOf(t, "llama", 1)
 	files := quantized(t, dir, "F16", "Q8_0")

@@ -24,7 +24,7 @@ import (
 // shares selects the chunks that a process runs, if it is one of several.
 type shares struct{ runs.Shares }
 
-// job returns what processes have parts of: so many items, and all that the result depends on.
+// job returns the job of which processes run parts: so many items, and all facts that the result depends on.
 func (s *shares) job(kind string, items int, run eval.Run, facts ...partfile.Fact) *partfile.Job {
 	h := sha256.New()
 	binary.Write(h, binary.LittleEndian, run.Tokens) // a hash takes everything
@@ -56,7 +56,7 @@ type partResult struct {
 	costResult
 }
 
-// share is what the process of a part does.
+// share is the work of a part.
 type share struct {
 	job    *partfile.Job
 	group  int // chunks of an item
@@ -67,7 +67,7 @@ type share struct {
 	found func(from, to int) ([]partfile.Section, error)
 }
 
-// run runs a part, unless it is there already, and prints what became of it.
+// run runs a part, unless it is there already, and prints the result.
 func (s *shares) run(ctx context.Context, cmd *cli.Command, cost *tool.Cost, x share) error {
 	chunks := len(x.run.Tokens) / x.run.Chunk
 	from, to := s.Part.Range(x.job.Items)
@@ -114,9 +114,9 @@ func (s *shares) run(ctx context.Context, cmd *cli.Command, cost *tool.Cost, x s
 	return err
 }
 
-// gathered notes of how many parts a result is.
+// gathered prints a note with the number of parts of a result.
 func gathered(cmd *cli.Command, job *partfile.Job, parts int) {
-	tool.Note(cmd, fmt.Sprintf("put together of %d parts; %s.part-*-of-%d are not needed any more", parts,
+	tool.Note(cmd, fmt.Sprintf("put together from %d parts; %s.part-*-of-%d are not needed any more", parts,
 		job.Out, parts))
 }
 
@@ -129,7 +129,7 @@ func numbers(values []float64) partfile.Section {
 	return partfile.Bytes(b)
 }
 
-// losses puts those of all parts together.
+// losses joins the losses of all parts.
 func losses(ctx context.Context, job *partfile.Job, chunks, predicted int) (list []float64, parts int, err error) {
 	parts, err = job.Gather(ctx, func(sections [][]byte) error {
 		if len(sections) != 1 || len(sections[0])%8 != 0 {
@@ -160,7 +160,7 @@ func perChunk(r eval.Run) int {
 	return r.Chunk - r.First - 1
 }
 
-// measured puts what parts have found of models together.
+// measured joins the results of all parts, for each model.
 func measured(ctx context.Context, job *partfile.Job, models, chunks, predicted int) (list []*eval.Measured,
 	parts int, err error) {
 	list = make([]*eval.Measured, models)
@@ -191,7 +191,7 @@ func measured(ctx context.Context, job *partfile.Job, models, chunks, predicted 
 	return list, parts, err
 }
 
-// sections returns what a part has found of models.
+// sections returns the results of a part, a section for each model.
 func sections(found []*eval.Measured) (list []partfile.Section, err error) {
 	for _, x := range found {
 		b, err := x.MarshalBinary()

@@ -16,7 +16,7 @@ import (
 	"ggforge/test/clitest"
 )
 
-// reseal replaces numbers at a place of the file of a part and makes its checksum right again.
+// reseal changes the file of a part and makes its checksum right again.
 func reseal(t *testing.T, path string, change func(body []byte)) {
 	t.Helper()
 	data := bytes.Clone(bytesOf(t, path))
@@ -28,8 +28,7 @@ func reseal(t *testing.T, path string, change func(body []byte)) {
 	}
 }
 
-// TestPartsImpossible checks that --finish takes no losses and sums from parts that no run finds, although the checksum
-// is right.
+// TestPartsImpossible checks that --finish refuses losses and sums that no run gives, although the checksum is right.
 func TestPartsImpossible(t *testing.T) {
 	model, text := checkpointOf(t, "llama", 1), textOf(t, source(t, 1000))
 	common := []string{"-f", text, "-c", "16", "--chunks", "2", "--progress", "none"}
@@ -99,8 +98,8 @@ func squares(t *testing.T, b []byte, v float32) {
 	binary.LittleEndian.PutUint32(b[i:], math.Float32bits(v))
 }
 
-// TestStateDamaged checks that every changed byte of what imatrix --save-every keeps is found, and bytes that are
-// added, and that a link and another user's file are not taken for it.
+// TestStateDamaged checks that a state file of imatrix --save-every with changed or added bytes is refused, and so are
+// a link and another user's file.
 func TestStateDamaged(t *testing.T) {
 	model, text := checkpointOf(t, "llama", 1), textOf(t, source(t, 1000))
 	out := filepath.Join(t.TempDir(), "m.gguf")

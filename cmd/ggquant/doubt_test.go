@@ -68,7 +68,7 @@ func TestSwapped(t *testing.T) {
 	}
 }
 
-// TestConvertedAgain makes the same file of a checkpoint again: what is converted is not there already.
+// TestConvertedAgain converts a checkpoint to the same file twice: the second run also finds something to do.
 func TestConvertedAgain(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "f16.gguf")
 	for range 2 {

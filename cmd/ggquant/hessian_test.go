@@ -14,7 +14,7 @@ import (
 )
 
 // TestHessian checks that outputs are the same without a file of moments, with one that is
-// made in the run, and with nothing but it; and what goes with none.
+// made in the run, and with such a file instead of a text; and that files and flags that do not fit are refused.
 func TestHessian(t *testing.T) {
 	if !cpu.HasVectors || testing.Short() {
 		t.Skip("takes long without vector kernels; what it tests is above them")
@@ -169,8 +169,7 @@ func TestHessianParts(t *testing.T) {
 	}
 }
 
-// TestHessianDamaged checks that a file of moments in which a byte is another one, or that goes on after its end, is
-// refused.
+// TestHessianDamaged checks that a file of moments with a changed byte, or with more or fewer bytes, is refused.
 func TestHessianDamaged(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels, which change no byte")

@@ -2,13 +2,13 @@
 
 package main
 
-// What the divergences are of.
+// The model and the text of the divergences.
 const (
 	measuredModel = "gollama"
 	measuredText  = "Go modules-heldout, 113 chunks for llama-perplexity, 32 for ggeval; calibration: 120 chunks of Go-calibration"
 )
 
-// divergences are what recipes lose, by name.
+// divergences are the losses of recipes, by name.
 var divergences = map[string]divergence{
 	"Q4_0":    {"0.004389", "0.000914"},
 	"IQ2_XXS": {"0.062865", "0.026301"},

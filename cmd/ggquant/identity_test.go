@@ -44,7 +44,7 @@ func twins(t *testing.T, change func(data []byte)) (a, b string) {
 	return a, write()
 }
 
-// expecting returns what runs ggquant and compares exit code and output.
+// expecting returns a function that runs ggquant and compares exit code and output.
 func expecting(t *testing.T) func(code int, text string, args ...string) {
 	return func(code int, text string, args ...string) {
 		t.Helper()
@@ -80,8 +80,8 @@ func TestPartsOfFineTunes(t *testing.T) {
 	}
 }
 
-// TestVerifyFindsOtherModel checks that --finish --verify refuses parts of two models that differ in one byte, where
-// nothing that is cheap looks; and that the parts can be finished after the wrong one was made again.
+// TestVerifyFindsOtherModel checks that --finish --verify refuses parts of two models that differ in one byte outside
+// of the rows of their identity; and that the parts can be finished after the wrong one was made again.
 func TestVerifyFindsOtherModel(t *testing.T) {
 	a, b := twins(t, func(data []byte) { data[52<<20|12345] ^= 1 })
 	run := expecting(t)

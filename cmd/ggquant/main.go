@@ -160,7 +160,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	return nil
 }
 
-// finished is what is kept of outputs that are made and not uploaded yet, for the run that goes on with that.
+// finished holds the results of outputs that are not uploaded yet, for the run that resumes the upload.
 type finished struct {
 	Reports []*reported `json:"reports"`
 	Types   []byte      `json:"types"` // for --save-recipe
@@ -184,7 +184,7 @@ type reported struct {
 	*quantize.Report
 	Part *runs.WrittenPart `json:"written,omitempty"` // of --part
 
-	text string // that says so
+	text string // the line about the part
 }
 
 // reportsOf returns what the jobs would do, or with results what they have done.
@@ -247,7 +247,7 @@ func printReports(cmd *cli.Command, r *runs.QuantizeRequest, reports []*reported
 	return nil
 }
 
-// summary prints what the whole run comes to.
+// summary prints the files of an output, its size and its bits per weight.
 func summary(w io.Writer, r *quantize.Report) {
 	if len(r.Files) > 1 {
 		for _, f := range r.Files {
@@ -263,7 +263,7 @@ func summary(w io.Writer, r *quantize.Report) {
 		r.Bytes, len(r.Tensors), r.BPW, r.Recipe, nominal, tool.Bytes(r.InputBytes), r.InputBPW)
 }
 
-// writeWorth prints what was predicted.
+// writeWorth prints an allocation of types, with the predicted and the measured divergence.
 func writeWorth(w io.Writer, x *quantize.ReportAllocation) {
 	for _, t := range x.Types {
 		fmt.Fprintf(w, "  %-8s %4d tensors %14d bytes %6.2f %%\n", t.Type, t.Tensors, t.Bytes, 100*t.Share)

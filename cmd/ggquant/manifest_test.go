@@ -24,7 +24,7 @@ import (
 	"ggforge/writer"
 )
 
-// again does what a manifest says, and returns the warnings, too.
+// again reproduces the run of a manifest, and returns the warnings, too.
 func again(t *testing.T, path string, inputs ...string) (*reproduce.Result, string, error) {
 	t.Helper()
 	var warned []string
@@ -38,8 +38,8 @@ func again(t *testing.T, path string, inputs ...string) (*reproduce.Result, stri
 	return r, strings.Join(warned, "\n"), err
 }
 
-// TestManifest quantizes with files that flags name, to several outputs, and does that again from manifests that are
-// right and that are not.
+// TestManifest quantizes with files that flags name, to several outputs, and reproduces that run from its manifest and
+// from changed ones.
 func TestManifest(t *testing.T) {
 	dir := t.TempDir()
 	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil)
@@ -122,8 +122,8 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// TestManifestOfWhatWasRead changes files that flags name after they were read, so that neither size nor time show it:
-// the manifest has the sums of what was used.
+// TestManifestOfWhatWasRead replaces files that flags name after they were read, with the same size and time: the
+// manifest has the sums of the bytes that were used.
 func TestManifestOfWhatWasRead(t *testing.T) {
 	dir := t.TempDir()
 	source := filepath.Join(dir, "source")
@@ -192,7 +192,7 @@ func TestManifestOfWhatWasRead(t *testing.T) {
 	}
 }
 
-// TestManifestRefused asks for manifests that cannot be.
+// TestManifestRefused asks for manifests without an output, and at paths that cannot be written.
 func TestManifestRefused(t *testing.T) {
 	dir := t.TempDir()
 	in, out := ggufModel(t, filepath.Join(dir, "in.gguf"), 32, nil), filepath.Join(dir, "out.gguf")

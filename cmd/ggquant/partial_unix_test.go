@@ -56,8 +56,7 @@ func TestInterruptedPlan(t *testing.T) {
 	}
 }
 
-// TestRulesAreAFile names what is not a regular file as the file of tensor rules: a
-// pipe is not waited for, a device is not read.
+// TestRulesAreAFile names a pipe and a device as the file of tensor rules: both are refused without being read.
 func TestRulesAreAFile(t *testing.T) {
 	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)
 	pipe := filepath.Join(t.TempDir(), "pipe")

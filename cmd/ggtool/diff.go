@@ -47,7 +47,7 @@ type difference struct {
 	Tensors []decoded `json:"tensors"`
 }
 
-// decoded is how far the numbers of a tensor are apart.
+// decoded is the element-wise difference of a tensor after decoding.
 type decoded struct {
 	Tensor string `json:"tensor"`
 	A      string `json:"a_type"`
@@ -58,9 +58,9 @@ type decoded struct {
 	RMS    real   `json:"rms"`
 }
 
-// apart compares the numbers of tensors of these names. Those that cannot be decoded, or have
+// elementWise returns the element-wise differences of tensors of these names. Tensors that cannot be decoded, or have
 // values that are not finite, are left out.
-func apart(ctx context.Context, r *diffRequest, a, b *gguf.Set, names []string) (list []decoded, err error) {
+func elementWise(ctx context.Context, r *diffRequest, a, b *gguf.Set, names []string) (list []decoded, err error) {
 	x, err := model.Of(r.A, a)
 	if err != nil {
 		return nil, unlessUnsupported(err)
@@ -131,7 +131,7 @@ func diff(ctx context.Context, cmd *cli.Command) error {
 		if found, err = gguf.Differ(ctx, a, b); err != nil || len(found.Numbers) == 0 {
 			return err
 		}
-		list, err := apart(ctx, &r, a, b, found.Numbers)
+		list, err := elementWise(ctx, &r, a, b, found.Numbers)
 		numbers = append(numbers, list...)
 		return err
 	}); err != nil {

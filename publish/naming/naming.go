@@ -6,8 +6,8 @@
 //	                                         version
 //
 // Base name, size label and version must be there, everything else may be. The convention is
-// that of the specification (docs/gguf.md of ggml), whose regular expression decides; what
-// it lets pass although the text asks for it, a base name and a size, is demanded as well.
+// that of the specification (docs/gguf.md of ggml), whose regular expression decides. Base name
+// and size are required by its text, but not by its expression; here they are, too.
 // Many published names do not follow it: those are not wrong, but what their parts mean is a guess.
 package naming
 
@@ -211,7 +211,7 @@ func diagnose(stem string) (found []string) {
 	return found
 }
 
-// clipped returns what of a name is shown.
+// clipped returns a name, shortened for messages.
 func clipped(name string) string {
 	const most = 200
 	if len(name) <= most {

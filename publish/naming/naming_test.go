@@ -105,7 +105,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that what is accepted is the name again, and that what is not has a reason.
+// FuzzParse checks that String returns an accepted name, and that others are refused with a reason.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"Phi-3-mini-3.8B-ContextLength4k-instruct-v1.0.gguf", "mmproj-a-7B-v1.0-F16-LoRA-00001-of-00003.gguf",

@@ -22,7 +22,7 @@ func oneFile(name string, size int64, sum string) string {
 	return string(data)
 }
 
-// TestReadManifest reads manifests that are right, and what is none.
+// TestReadManifest checks that ReadManifest accepts a manifest and refuses anything else.
 func TestReadManifest(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "manifest.json")
 	sum := strings.Repeat("aB", 32)

@@ -14,8 +14,8 @@ import (
 )
 
 // fakes are programs in the place of Slurm's and of ours, which keep how they were called in the
-// folder in LOG: arguments, each ended by a NUL, and what sbatch reads. Ours does what its first
-// argument's own script says.
+// folder in LOG: arguments, each ended by a NUL, and what sbatch reads. Ours runs the script in
+// RUN.
 var fakes = map[string]string{
 	"sbatch": `cat >"$LOG/script-$(ls "$LOG" | grep -c script)"
 for a; do printf '%s\0' "$a"; done >"$LOG/sbatch-$(ls "$LOG" | grep -c sbatch)"
@@ -25,7 +25,7 @@ echo 7`,
 	"ggquant":  `for a; do printf '%s\0' "$a"; done >"$LOG/ran"; eval "${RUN:-}"`,
 }
 
-// cluster returns what runs a script with the fakes, and the folder of what they keep.
+// cluster returns a function that runs a script with the fakes, and the folder of what they keep.
 func cluster(t testing.TB) (run func(script string, env ...string) (out string, code int), log string) {
 	if runtime.GOOS == "windows" {
 		t.Skip("clusters run sh")
@@ -117,7 +117,7 @@ func FuzzScript(f *testing.F) {
 	})
 }
 
-// TestBatch runs what tasks run with commands that end in different ways.
+// TestBatch runs the script of a task with commands that end in different ways.
 func TestBatch(t *testing.T) {
 	run, log := cluster(t)
 	again := "requeue 9\n"

@@ -114,8 +114,8 @@ func benchJobs(ctx context.Context, w io.Writer, opt *options, dir workDir) erro
 	return nil
 }
 
-// checkDisk sees to it that there is room for the checkpoints, the F16 file and an
-// output, with some to spare.
+// checkDisk returns an error if the disk has too little room for the checkpoints, the F16 file
+// and an output.
 func checkDisk(dir workDir, bytes int64) error {
 	need := 5*bytes + bytes/4 + 100e6
 	free, err := freeDisk(dir.path(""))

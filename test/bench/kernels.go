@@ -252,7 +252,7 @@ func (b *kernelBench) prepare(k kernelCase) ([]*contender, error) {
 	return all, nil
 }
 
-// timed is something to measure: an encoder or decoder, for which the servers encode the input as the case says, or a
+// timed is a function to measure: an encoder or decoder, for which the servers encode the input of the case first, or a
 // loop.
 type timed struct {
 	kernelCase

@@ -14,7 +14,7 @@ import (
 // aloneEnv makes a test binary run its command instead of tests.
 const aloneEnv = "GGFORGE_TEST_ALONE"
 
-// Cost is what a command did that ran in a process of its own.
+// Cost is the output and the memory of a command that ran in a process of its own.
 type Cost struct {
 	Code      int    // its exit code
 	Text      string // what it printed, and its error

@@ -7,8 +7,8 @@ import (
 	"ggforge/internal/io/disk"
 )
 
-// Swap has the content of a file become another one when a command begins to write, after it has read its inputs. With
-// quiet the time of the file stays, and with content of the same length nothing shows the change. remove ends that.
+// Swap replaces the content of a file when a command begins to write, after it has read its inputs. With quiet the time
+// of the file stays; if the length is the same, too, nothing shows the change. remove ends the watch for writes.
 func Swap(t *testing.T, path, content string, quiet bool) (remove func()) {
 	t.Helper()
 	done := false

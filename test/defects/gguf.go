@@ -1,6 +1,6 @@
-// Package defects makes files with one defect each, which names them, with the error that every command
-// which reads such a file must end with. Tests of the commands go through the lists; what is wrong with less
-// consequence than a whole command is in the tests of the readers themselves.
+// Package defects makes files with one defect each, after which they are named, and the error with which every command
+// that reads such a file must end. Tests of the commands go through the lists; tests of the readers have further
+// defects.
 package defects
 
 import (

@@ -88,8 +88,8 @@ type reader struct {
 	read func(data []byte) error
 }
 
-// readers are all that read what may be long, with inputs that are long in one way each. Some are broken at their ends:
-// what is in front of it has been read by then.
+// readers are the readers of inputs that may be long, each with inputs that are long in one way. Some inputs are broken
+// at their ends, after the long part.
 func readers() map[string]reader {
 	parseGGUF := func(data []byte) error { _, err := gguf.Parse("x", data); return err }
 	parseSafe := func(data []byte) error { _, err := safetensors.Parse("x", data); return err }
@@ -357,9 +357,9 @@ func spent() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// TestGrowth reads inputs of n and of 8 n elements. What is allocated, freed or not, is at most a small multiple of the
-// input; and 8 times the input takes less than half of the 64 times as long that work by the square would take. With
-// GROWTH in the environment it prints the table of docs/reliability.md.
+// TestGrowth reads inputs of n and of 8 n elements. All allocations, freed or not, are at most a small multiple of the
+// input; and 8 times the input takes less than 32 times as long, half of what quadratic work would take. With GROWTH in
+// the environment it prints the table of docs/reliability.md.
 func TestGrowth(t *testing.T) {
 	if !cpu.HasVectors || testing.Short() {
 		t.Skip("in the build with vector kernels")
@@ -373,8 +373,8 @@ func TestGrowth(t *testing.T) {
 		r := all[name]
 		const n, times, fixed = 500, 8, 1 << 20
 		small, large := r.make(n), r.make(n*times)
-		// Without collections of garbage, and each time the least of several runs: another program on the machine makes
-		// single runs several times as long, work by the square makes all of them so.
+		// Without collections of garbage, and each time the least of several runs: other programs on the machine make
+		// single runs several times as long, quadratic work makes all of them so.
 		cost := func(data []byte, least *time.Duration) (bytes uint64, err error) {
 			runtime.GC()
 			before, start := Allocated(), spent()
@@ -398,8 +398,8 @@ func TestGrowth(t *testing.T) {
 			t.Errorf("%s: %d bytes take %v, %d take %v: %.0f times as long", name, len(small), short,
 				len(large), long, ratio)
 		}
-		// Fronts of cards and expressions of recipes are trees of a library, and a letter of a text is a symbol of the
-		// encoder.
+		// Front matter of cards and expressions of recipes become trees of a library, each letter of a text becomes a
+		// symbol of the encoder.
 		most := uint64(160)
 		if strings.HasPrefix(name, "text") {
 			most = 400

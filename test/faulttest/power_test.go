@@ -61,7 +61,7 @@ func (p *power) of(f *os.File) (*volatile, error) {
 	return v, nil
 }
 
-// bury keeps a file that is about to lose a name.
+// bury keeps a file that is about to lose a name, and returns a function that gives the name back.
 func (p *power) bury(path string) (back func()) {
 	to := filepath.Join(p.grave, fmt.Sprint(p.n))
 	p.n++
@@ -71,7 +71,7 @@ func (p *power) bury(path string) (back func()) {
 	return func() { os.Rename(to, path) }
 }
 
-// watch returns what makes a call and notes what could be lost of it.
+// watch returns a function that makes a call, and notes what of it could be lost.
 func (p *power) watch(c disk.Call, do func(int) (int, error)) func(int) (int, error) {
 	note := func(undo func()) { p.names = append(p.names, naming{filepath.Dir(c.Path), undo}) }
 	return func(n int) (int, error) {
@@ -163,7 +163,7 @@ func (v *volatile) apply(changes []change) []byte {
 	return b
 }
 
-// fail makes the files what is left of them.
+// fail takes from the files and names what a power failure may take, at random.
 func (p *power) fail(t *testing.T, random rnd) {
 	t.Helper()
 	lost := 0

@@ -114,9 +114,8 @@ var digits = regexp.MustCompile(`\d+`)
 
 // TestAdaptersOfAll makes pairs for every linear layer of every made-up checkpoint.
 // Where the reference's classes can convert them, the file must be the same; where they
-// cannot, ggconv may. Of what neither converts, such as a tower's layers, the pairs that
-// ggconv names are left out, until one of them does. --compat reference does what the
-// reference does wrong.
+// cannot, ggconv may. Where neither can, as with a tower's layers, both try again without the
+// pairs that ggconv names. --compat reference repeats the reference's errors.
 func TestAdaptersOfAll(t *testing.T) {
 	o := start(t)
 	equal, parts, refused := 0, 0, 0

@@ -31,17 +31,17 @@ const evaluationFile = "../../docs/evaluation.md"
 // columns of the table, and the tests that fill them.
 var columns = []string{"perplexity", "embeddings", "importance matrix", "same bits"}
 
-// found is what a test found of the models of one architecture, the one that their files name.
+// found counts the results of a test over the models of one architecture, as their files name it.
 type found struct {
 	first                      bool // one model is enough
 	models, ran, equal, differ int
 	not                        map[string]int // why a model was not compared → how many
 }
 
-// evaluations is what tests of this run found, by column and architecture.
+// evaluations are the results of this run, by column and architecture.
 var evaluations = map[string]map[string]*found{}
 
-// reasons is why tests that are skipped are, by name.
+// reasons are those of skipped tests, by name.
 var reasons = map[string]string{}
 
 // skip skips a test and notes why, for the table; with "" the column does not apply to
@@ -101,7 +101,7 @@ func everyModel(t *testing.T, column string, first bool, f func(t *testing.T, fi
 		for _, v := range s.All() {
 			name := names[v.Name]
 			if slices.Contains(v.Flags, "--mtp") || !slices.Contains(eval.Supported(), name) {
-				continue // a draft alone, or what nothing runs
+				continue // a draft model alone, or an architecture without an evaluator
 			}
 			x := evaluations[column][name]
 			if x == nil {
@@ -136,9 +136,9 @@ func architectureOf(t *testing.T, path string) string {
 	return m.Architecture()
 }
 
-// runnable returns a model for running, of a file that is a path in the chroot. It skips one that
-// cannot be run, which gives no other figure than the runtime's: also one with a key missing, if
-// the runtime does not load it either.
+// runnable returns the evaluator of a model; file is its path in the chroot. It skips the test of a model that is not
+// supported, and of one that is refused as broken, such as one with a key missing, if the runtime does not run it
+// either.
 func runnable(t *testing.T, m *model.Model, file string) *eval.Model {
 	t.Helper()
 	e, err := eval.New(m)
@@ -268,7 +268,7 @@ func lossesOf(t *testing.T, setting, workers, file, text string) string {
 	return fmt.Sprint(r)
 }
 
-// sumOfVectors returns a sum of the vectors that our command makes of the lines of a text.
+// sumOfVectors returns the size and the SHA-256 of our command's vectors of the lines of a text.
 func sumOfVectors(t *testing.T, setting, workers, file, text string) string {
 	t.Helper()
 	out := root + work + "/vectors.bin"
@@ -373,8 +373,7 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// TestEvaluationTable checks what becomes of cells: those of architectures of which all
-// models were looked at are new.
+// TestEvaluationTable checks that the cells of architectures of which all models ran are new, and the others stay.
 func TestEvaluationTable(t *testing.T) {
 	defer func(old map[string]map[string]*found) { evaluations = old }(evaluations)
 	evaluations = map[string]map[string]*found{

@@ -12,8 +12,8 @@ import (
 	"ggforge/writer"
 )
 
-// sized are specs as models of sizes by which the runtime knows them, or with keys that a
-// short text shows, where their variants are of one size and for long texts.
+// sized are specs with numbers of layers by which the runtime selects a model type, or with windows and lengths that
+// are shorter than the text; the variants of the specs have other ones.
 var sized = []struct {
 	spec, set string
 	keys      map[string]gguf.Value
@@ -36,7 +36,7 @@ var sized = []struct {
 		gguf.Int32(4), gguf.Int32(4), gguf.Int32(2))}},
 }
 
-// TestEvaluateSized is TestEvaluate for those.
+// TestEvaluateSized is TestEvaluate for the specs of sized.
 func TestEvaluateSized(t *testing.T) {
 	o := start(t)
 	text := work + "/text.txt"

@@ -61,7 +61,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestDense takes the dense modules of an embedding model along.
+// TestDense converts an embedding model with its dense modules.
 func TestDense(t *testing.T) {
 	o := start(t)
 	specs := hftest.Specs()

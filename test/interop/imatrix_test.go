@@ -174,11 +174,11 @@ func (o *oracle) decoded(t *testing.T, m *model.Model, file string) string {
 }
 
 // sameImportance compares sums with those of the real runtime for a file and a text: the
-// files must be the same but for the values, those of each column within 1e-5 or what
-// rounding may change in a tensor, by what it did in another matrix: eight times as much, or as
-// much as in any tensor of the model. Where that does not do, rounding may change eight times as
-// much as the runtime's kernels for other CPUs differ from those for this one. It returns the
-// largest relative difference of a column.
+// files must be the same but for the values. These may differ by 1e-5 in each column, or by the
+// effect of rounding: eight times the difference of other, the matrix of shaken weights, in that
+// tensor, but not more than its largest difference in any tensor. Where that is not enough,
+// differences between the runtime's kernels for other CPUs and for this one count like those of
+// other. It returns the largest relative difference of a column.
 func sameImportance(t *testing.T, sums *imatrix.Sums, other *imatrix.Matrix, predicts bool, file, text string, chunk,
 	chunks int) (worst float64) {
 	t.Helper()
@@ -214,7 +214,7 @@ func sameImportance(t *testing.T, sums *imatrix.Sums, other *imatrix.Matrix, pre
 		must(t, err)
 		z, err := other.Sums(other.Entry(e.Name))
 		must(t, err)
-		noises[e.Name], _ = apart(x, z)
+		noises[e.Name], _ = largestDifference(x, z)
 		most = max(most, noises[e.Name])
 	}
 	type difference struct {
@@ -244,7 +244,7 @@ func sameImportance(t *testing.T, sums *imatrix.Sums, other *imatrix.Matrix, pre
 		must(t, err)
 		y, err := want.Sums(e)
 		must(t, err)
-		d, j := apart(x, y)
+		d, j := largestDifference(x, y)
 		all = append(all, difference{e.Name, d, j, x[j], y[j], slices.Max(e.Counts)})
 		worst = max(worst, d)
 	}
@@ -292,7 +292,7 @@ func addNoise(t *testing.T, noises map[string]float64, want *imatrix.Matrix, dat
 		must(t, err)
 		y, err := m.Sums(f)
 		must(t, err)
-		d, _ := apart(x, y)
+		d, _ := largestDifference(x, y)
 		noises[e.Name] = max(noises[e.Name], d)
 	}
 }
@@ -310,8 +310,8 @@ func (b backend) importance(file, text string, chunk, chunks int) ([]byte, error
 	return os.ReadFile(root + out)
 }
 
-// apart returns the largest relative difference of two vectors, and where it is.
-func apart(a, b []float32) (most float64, at int) {
+// largestDifference returns the largest relative difference of two vectors, and its index.
+func largestDifference(a, b []float32) (most float64, at int) {
 	for i, v := range a {
 		d := math.Abs(float64(v) - float64(b[i]))
 		if d != 0 {

@@ -143,7 +143,7 @@ func (o *oracle) published(t *testing.T, s *hftest.Spec, class string) {
 	deviate(t, class, "deviates", lines...)
 }
 
-// different returns how two files differ, nil if they are equal.
+// different returns the differences of two files, nil if they are equal.
 func different(t *testing.T, ours, reference string) []string {
 	t.Helper()
 	a, err := os.ReadFile(ours)
@@ -165,8 +165,8 @@ func different(t *testing.T, ours, reference string) []string {
 	return lines
 }
 
-// deviations are where we do not do the same as the reference: the class, or * for any,
-// and a part of the error of the one that fails, or of a line in which the files differ.
+// deviations are the cases in which our result is not the reference's: the class, or * for any, and a part of the error
+// of a converter, or of a line of the difference between the files.
 var deviations = []struct{ class, part, why string }{
 	{"*", "'PreTrainedConfig' object has no attribute 'max_position_embeddings'",
 		"version 5 of transformers fails at rope settings of model types that it does not know"},

@@ -21,7 +21,7 @@ import (
 // imageErrors has, by spec, a part of the error with which the runtime ends on an image; none for specs with which it
 // succeeds.
 var imageErrors = map[string]string{
-	// it has to be asked for tiles, which need tokens that the language model here lacks
+	// images are cut into tiles, which need tokens that the language model here lacks
 	"mm_idefics3":       "GGML_ASSERT(idx >= 0) failed",
 	"mm_smolvlm":        "GGML_ASSERT(idx >= 0) failed",
 	"mm_cohere2_vision": "GGML_ASSERT(idx >= 0) failed", "mm_minicpmv4_6": "GGML_ASSERT(idx >= 0) failed",
@@ -29,12 +29,12 @@ var imageErrors = map[string]string{
 	"mm_step3_vl":    "GGML_ASSERT(idx >= 0) failed", "mm_step3p7": "GGML_ASSERT(idx >= 0) failed",
 	// positions of pictures have axes that the language model here lacks
 	"mm_hunyuan_vl": "GGML_ASSERT(n_tokens == (size_t)image_tokens->n_tokens()) failed",
-	// DeepStack makes its output wider than the language model here
 	// DeepStack makes the output of the vision encoder wider than that of the audio encoder
 	"mm_qwen3_omni_moe":  "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)",
 	"mm_qwen3_omni_bare": "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)",
-	"mm_granite_vision":  "mismatch between text model (n_embd = 64) and mmproj (n_embd = 512)",
-	"mm_qwen3_vl":        "mismatch between text model (n_embd = 64) and mmproj (n_embd = 192)",
+	// DeepStack makes the output wider than the language model here
+	"mm_granite_vision": "mismatch between text model (n_embd = 64) and mmproj (n_embd = 512)",
+	"mm_qwen3_vl":       "mismatch between text model (n_embd = 64) and mmproj (n_embd = 192)",
 }
 
 // audioErrors is imageErrors for audio.

@@ -12,11 +12,11 @@ import (
 	"ggforge/gguf"
 )
 
-// oddNumbers are what numbers become: at the limits of types, and what divides nothing.
+// oddNumbers replace numbers: limits of types, and numbers that divide nothing.
 var oddNumbers = []string{"0", "1", "-1", "2", "3", "7", "255", "1000000000", "2147483647", "2147483648", "4294967295",
 	"4294967296", "9223372036854775807", "-9223372036854775808", "1e300", "-0.5", "0.5", "1e-300"}
 
-// oddValues are what other things become, and numbers too: of another type.
+// oddValues replace any value by one of another type.
 var oddValues = []string{`"x"`, `""`, "null", "true", "false", "[]", "{}", "[0]", "[1,2,3]", "[null]", `{"a":1}`,
 	`["x"]`, "[-1]", "[1e300]"}
 

@@ -29,7 +29,7 @@ type corpus struct {
 	version string // of the toolchain whose library it is
 }
 
-// bytes of the texts; what trains has all that there is.
+// bytes of the texts; the training text has no limit
 var textBytes = map[string]int{heldOut: 600_000, development: 300_000, calibration: 1_200_000}
 
 // names of texts of gollama, which was trained with all of Go's library

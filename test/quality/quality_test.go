@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestRatio holds ratios and their errors to what is known of them.
+// TestRatio checks ratios and their errors where they are known.
 func TestRatio(t *testing.T) {
 	b := []float64{1, 3, 2, 4, 1, 5, 2, 2, 3, 1, 4, 2, 1, 1, 2, 6}
 	half := make([]float64, len(b))
@@ -42,7 +42,7 @@ func TestRatio(t *testing.T) {
 	}
 }
 
-// said is what llama-perplexity --kl-divergence says.
+// said is output of llama-perplexity --kl-divergence.
 const said = `0.00.273.006 I kl_divergence: computing over 2 chunks, n_ctx=512, batch_size=2048, n_seq=4
 
 chunk             PPL               ln(PPL(Q)/PPL(base))          KL Divergence              Δp RMS            Same top p
@@ -159,7 +159,7 @@ func TestTexts(t *testing.T) {
 // baseline, goals that are not reached are bold, and failures say why.
 func TestReport(t *testing.T) {
 	m := &prepared{subject: subjects[0], judged: &text{name: "judged"}, calibrated: &text{name: "calibrated"},
-		otherDomain: &text{name: "alien"}}
+		otherDomain: &text{name: "other"}}
 	q := &quality{commit: "abc", options: &options{use: heldOut, run: regexp.MustCompile("")},
 		corpus: &corpus{texts: map[string]*text{"judged": m.judged}}, cells: map[string]*cell{}, models: []*prepared{m},
 		old: &document{}}
@@ -237,7 +237,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestCode holds the hash of our commands' source to what it is of.
+// TestCode checks that code hashes the source of our commands, and fails where there is none.
 func TestCode(t *testing.T) {
 	t.Chdir("../..")
 	a, err := code(t.Context())

@@ -43,13 +43,13 @@ var subjects = []*subject{
 		false, 24, 24, 48},
 }
 
-// What there is of text with -short.
+// Chunks of the texts with -short.
 const (
 	shortCalibration = 16
 	shortChunks      = 8
 )
 
-// A recipe is what both quantizers are asked for.
+// A recipe is a recipe of both quantizers, with flags.
 type recipe struct {
 	name  string
 	arg   string
@@ -222,14 +222,14 @@ func (q *quality) measureModel(ctx context.Context, m *prepared) error {
 		return err
 	}
 	for name, t := range map[string]*text{"judged.txt": m.judged, "calibrated.txt": m.calibrated,
-		"alien.txt": m.otherDomain} {
+		"other.txt": m.otherDomain} {
 		if t != nil {
 			if err := os.WriteFile(q.path(m.file(name)), t.data, 0o666); err != nil {
 				return err
 			}
 		}
 	}
-	defer q.remove(saved, f16, m.file("judged.txt"), m.file("calibrated.txt"), m.file("alien.txt"),
+	defer q.remove(saved, f16, m.file("judged.txt"), m.file("calibrated.txt"), m.file("other.txt"),
 		m.file("matrix.gguf"))
 	base := q.newCell(m, f16Row)
 	err := side(
@@ -274,7 +274,7 @@ func (q *quality) measureModel(ctx context.Context, m *prepared) error {
 	return side(work, work)
 }
 
-// f16Row is what all are compared with.
+// f16Row is the row of the base, with which all others are compared.
 var f16Row = row{&recipe{name: "F16"}, "base"}
 
 // side runs functions side by side.
@@ -365,8 +365,8 @@ func (q *quality) ours(ctx context.Context, name string, argv ...string) error {
 	return err
 }
 
-// quantize makes the files of rows of one method, and returns those that there are; of the others it
-// keeps what the command said.
+// quantize makes the files of rows of one method, and returns the rows with a file; for the others it keeps the
+// command's message.
 func (q *quality) quantize(ctx context.Context, m *prepared, rows []row) (made []row, err error) {
 	method, f16, reference := rows[0].method, f16Of(m), rows[0].reference()
 	var together, alone []row
@@ -416,7 +416,7 @@ func (q *quality) quantize(ctx context.Context, m *prepared, rows []row) (made [
 func (q *quality) batch(ctx context.Context, m *prepared, rows []row) error {
 	method, calibrated, effort := rows[0].method, "calibrated.txt", high
 	if method == highOther || method == bestOther {
-		calibrated = "alien.txt"
+		calibrated = "other.txt"
 	}
 	if strings.HasPrefix(method, best) {
 		effort = best
@@ -450,7 +450,7 @@ func (q *quality) reason(err error) string {
 	return strings.ReplaceAll(s, "|", `\|`)
 }
 
-// parseCompare reads what ggeval compare --json says of each model.
+// parseCompare returns the figures of each model in the output of ggeval compare --json.
 func parseCompare(out []byte) ([]figures, error) {
 	type figure struct{ Mean, Error float64 }
 	var r struct {

@@ -13,7 +13,7 @@ import (
 )
 
 // late is a library that lets a program wait before it ends: the reference's tools write
-// what they say from another thread, whose last lines are lost otherwise.
+// their output from another thread, whose last lines are lost otherwise.
 const late = `#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ func (w *work) makeLate() {
 	w.late = cmd.Run() == nil
 }
 
-// tool runs a tool of the reference in the chroot and returns all that it says.
+// tool runs a tool of the reference in the chroot and returns its output and messages.
 func (w *work) tool(ctx context.Context, argv ...string) ([]byte, error) {
 	args := []string{w.root, "env", "-C", w.inside(".")}
 	if w.late {
@@ -47,7 +47,7 @@ func (w *work) tool(ctx context.Context, argv ...string) ([]byte, error) {
 	return out, err
 }
 
-// lastLine returns the last line that says something: llama-quantize's own is that it failed.
+// lastLine returns the last line that is neither empty nor llama-quantize's "failed", which gives no reason.
 func lastLine(out []byte) string {
 	last := ""
 	for line := range bytes.Lines(out) {
@@ -58,7 +58,7 @@ func lastLine(out []byte) string {
 	return last
 }
 
-// tries is how often a run is done whose last lines are lost.
+// tries is how often a run is tried whose last lines are lost.
 const tries = 5
 
 // perplexity are flags of llama-perplexity; without --no-repack it fails on processors with
@@ -103,7 +103,7 @@ func (w *work) measure(ctx context.Context, file, base string) (f figures, err e
 	return f, err
 }
 
-// errLost is what a run says whose last lines are lost.
+// errLost is the error of a run whose last lines are lost.
 var errLost = errors.New("llama-perplexity ends without all figures")
 
 var (
@@ -114,7 +114,7 @@ var (
 	sameTop   = regexp.MustCompile(`(?m)^Same top p: +(\S+) ± +(\S+) %`)
 )
 
-// parseDivergence reads what llama-perplexity --kl-divergence says.
+// parseDivergence parses the output of llama-perplexity --kl-divergence.
 func parseDivergence(out []byte) (f figures, err error) {
 	var means []float64
 	for _, m := range chunkLine.FindAllSubmatch(out, -1) {

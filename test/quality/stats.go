@@ -2,11 +2,11 @@ package main
 
 import "math"
 
-// figures are what a tool says of a model next to the one that it was made of.
+// figures are measurements of a quantized model against its base by one evaluator.
 type figures struct {
 	PPL, PPLError float64
 	KLD, KLDError float64
-	P999          float64   // divergence that one position in a thousand is above
+	P999          float64   // 99.9th percentile of the divergence
 	Top, TopError float64   // share of positions with the same most probable token
 	Chunks        []float64 // mean divergence of each chunk
 	BPW           float64   `json:",omitempty"` // bits per weight, where the tool says it
@@ -42,7 +42,7 @@ func ratio(a, b []float64) (r, e float64) {
 	return r, math.Sqrt(square*float64(k)/float64(k-1)) / total
 }
 
-// parts returns the values of which means are the running ones.
+// parts returns the values with these running means.
 func parts(means []float64) []float64 {
 	v := make([]float64, len(means))
 	for i, m := range means {

@@ -1,5 +1,5 @@
-// Package toktest has texts and small tokenizers for tests of encoders: whatever
-// uses it gets the same ones, and so does the reference's library.
+// Package toktest has texts and small tokenizers for tests of encoders: all users
+// get the same ones, the reference's library included.
 package toktest
 
 import (

@@ -11,15 +11,15 @@ type About struct {
 	// Examples are command lines for the end of the help. One that begins with # is a
 	// remark on those after it.
 	Examples []string
-	// Values returns the names that an argument may be, besides those of files: the one after
-	// so many others. Nil for a command whose arguments are files.
+	// Values returns the possible values, besides names of files, of the argument after so many
+	// others. Nil for a command whose arguments are files.
 	Values func(before int) []string
 	// Main are the flags that most people need, by name, which --help lists; the others are for --help-all and the
 	// manual. Nil is all of them.
 	Main []string
 	// More is what --help-all and the manual say besides the description.
 	More string
-	// Elsewhere are what other tools call the verb, for errors about verbs that there are not.
+	// Elsewhere are names of the verb in other tools, for errors about unknown verbs.
 	Elsewhere []string
 	// Result are the types of what --json prints, of which docs/json.md has the fields: more than
 	// one where it depends on other flags. None for a command without --json.
@@ -28,7 +28,7 @@ type About struct {
 
 const aboutKey = "about"
 
-// Metadata returns what a command's definition keeps it as.
+// Metadata returns a as the metadata of a command's definition.
 func (a About) Metadata() map[string]any { return map[string]any{aboutKey: a} }
 
 // AboutOf returns the About of a command.

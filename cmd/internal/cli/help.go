@@ -26,7 +26,7 @@ type page struct {
 	synopses []string // how it is called
 	text     []string // paragraphs; lines that begin with a space stay as they are
 	verbs    []group
-	also     []entry // how what every command has is called
+	also     []entry // verbs that every command has
 	groups   []group // of flags
 	left     int     // flags that are left out: --help-all has them
 	examples []string
@@ -288,10 +288,10 @@ func (p *page) write(w io.Writer) {
 	io.WriteString(w, b.String())
 }
 
-// flagColumn is where the text about flags begins.
+// flagColumn is the column where the texts of flags begin.
 const flagColumn = 28
 
-// list prints names, and what they are from a column on; below a name that is too long.
+// list prints entries: names, and texts from a column on, below a name that is too long.
 func list(b *strings.Builder, entries []entry, column int) {
 	for _, e := range entries {
 		name := "  " + e.name

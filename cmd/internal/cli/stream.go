@@ -20,9 +20,8 @@ import (
 // print goes through one, and much of it comes from untrusted files: names,
 // metadata, paths. So control characters other than newline and tab, and those
 // that change the direction of text, are shown as escapes and not obeyed by the
-// terminal: \u001b, or \x9b for a byte that is no UTF-8. In JSON, where such a
-// character can only be within a string, that is another way to write the same
-// string.
+// terminal: \u001b, or \x9b for a byte that is no UTF-8. In JSON such a character
+// is only within strings, where its escape means the same.
 type stream struct {
 	to   io.Writer
 	fail func(error) // called when a write fails
@@ -159,7 +158,7 @@ type run struct {
 	out, err *stream
 	warned   map[string]bool
 	quiet    bool     // only errors, warnings and what was asked for are printed
-	parses   bool     // Parses runs it
+	parses   bool     // CheckArguments runs it
 	files    []string // that are written
 	helpAll  bool     // help lists all flags
 }

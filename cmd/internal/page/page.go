@@ -11,8 +11,8 @@
 // placed by percentages, so that they can be read on a telephone and on a wide screen.
 //
 // A table has room on a wide screen, and only one with many columns scrolls; where there is
-// no room, each row becomes a name with its figures below it. So what people compare by goes
-// into a table of few columns. Lines break between the words of a name, never within one.
+// no room, each row becomes a name with its figures below it. So figures to compare belong in
+// a table of few columns. Lines break between the words of a name, never within one.
 package page
 
 import (
@@ -80,7 +80,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	},
 }).Parse(text))
 
-// Write writes the page. A Plot without a point that could be shown says so.
+// Write writes the page. A Plot without points has a line of text instead.
 func Write(w io.Writer, p *Page) error { return page.Execute(w, p) }
 
 // lineWord is how many characters of a name stay on one line.
@@ -110,8 +110,8 @@ func words(text string) template.HTML {
 	return template.HTML(b.String())
 }
 
-// Names returns what models are called that are read from paths or addresses: the last
-// elements of these, with as many of those before as distinguish paths that differ.
+// Names returns short names of models by their paths or addresses: the last element, with as
+// many of those before it as distinguish paths that differ.
 func Names(paths ...string) []string {
 	elements := make([][]string, len(paths))
 	for i, path := range paths {
@@ -138,8 +138,7 @@ func Names(paths ...string) []string {
 // of direction, separators of lines.
 var hidden = []*unicode.RangeTable{unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp}
 
-// shown returns text with the characters in it that are not seen spelled out, and bytes
-// that are none.
+// shown returns text with escapes for hidden characters and for bytes that are not UTF-8.
 func shown(text string) string {
 	var b strings.Builder
 	for len(text) > 0 {

@@ -1,4 +1,4 @@
-// Package reproduce does again what a manifest says, and compares what comes of it with what came of it then.
+// Package reproduce repeats the run of a manifest, and compares its inputs and outputs with those in the manifest.
 package reproduce
 
 import (
@@ -42,13 +42,13 @@ type Options struct {
 	Warn    func(...string)
 }
 
-// Result is what came of it.
+// Result compares the outputs of the repeated run with the manifest.
 type Result struct {
 	Manifest string `json:"manifest"`
-	Program  string `json:"program"`      // that has written the manifest
-	Here     string `json:"this_program"` // and this one
-	Inputs   int    `json:"inputs"`       // that are the same
-	Same     bool   `json:"same"`         // all files are
+	Program  string `json:"program"`      // the program that has written the manifest
+	Here     string `json:"this_program"` // this program
+	Inputs   int    `json:"inputs"`       // number of inputs, which are all the same
+	Same     bool   `json:"same"`         // all files are the same
 	Files    []File `json:"files"`
 	// First is the first difference, in the order of the manifest.
 	First *manifest.Difference `json:"first_difference,omitempty"`
@@ -60,7 +60,7 @@ type File struct {
 	Same bool `json:"same"`
 }
 
-// job is one run again.
+// job repeats one run.
 type job struct {
 	m     *manifest.Manifest
 	path  string
@@ -206,8 +206,8 @@ func (j *job) asked(id, what string) error {
 	return fault.Errorf(fault.Usage, "%s is %s: name it with --input %s to have it read", what, id, address)
 }
 
-// named returns where a file or folder is that a flag of the manifest names: where the user says. A file has the sum
-// that the manifest says before anything else reads it, so that no error shows what is in another one.
+// named returns the path of a file or folder that a flag of the manifest names, as the user gives it. The sum of a file
+// is compared with the manifest's before anything else reads it, so that no error shows the content of another file.
 func (j *job) named(ctx context.Context, flag, name string) (string, error) {
 	what := "--" + flag
 	if checkpoint.IsRemote(name) {
@@ -248,7 +248,7 @@ func (j *job) named(ctx context.Context, flag, name string) (string, error) {
 	return path, err
 }
 
-// source returns where the model is: where the user says or next to the manifest.
+// source returns the path of the model: as the user gives it, or next to the manifest.
 func (j *job) source() (string, error) {
 	const what = "the model"
 	name := j.m.Source

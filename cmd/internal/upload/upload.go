@@ -267,7 +267,7 @@ func runIdentity(cmd *cli.Command, reads Inputs) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// add adds to h what a file is, if it is a regular one.
+// add adds the identity of a file to h, if it is a regular one.
 func add(h io.Writer, path string) error {
 	id, err := identity.OfFile(path)
 	if errors.Is(err, identity.ErrIrregular) {
