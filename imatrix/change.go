@@ -8,29 +8,27 @@ import (
 	"ggforge/fault"
 )
 
-// Strip leaves of the names of datasets what is after the last slash: folders are nobody's
-// business.
+// Strip removes the folders from the names of datasets: they are private.
 func (s *Sums) Strip() {
 	for i, name := range s.Datasets {
 		s.Datasets[i] = base(name)
 	}
 }
 
-// Weight is a tensor of a model that a matrix may be about: its row length and how many
-// matrices it has.
+// Weight is a weight tensor of a model: its row length and its number of matrices.
 type Weight struct {
 	Name              string
 	Columns, Matrices int
 }
 
-// fused are tensors that read the same input, under the names of a layer's parts: checkpoints
-// are converted with them apart or as the last, which is all of them.
+// fused lists groups of tensors that read the same input. The last of a group is the others fused into one tensor: a
+// checkpoint is converted to it or to the others.
 var fused = [][]string{
 	{"attn_q", "attn_k", "attn_v", "attn_qkv"},
 	{"ffn_gate_exps", "ffn_up_exps", "ffn_gate_up_exps"},
 }
 
-// siblings returns the tensors that read what the tensor of that name does.
+// siblings returns the names of the other tensors that read the same input as the tensor of that name.
 func siblings(name string) (list []string) {
 	part, ok := strings.CutSuffix(name, ".weight")
 	i := strings.LastIndexByte(part, '.')
@@ -50,10 +48,9 @@ func siblings(name string) (list []string) {
 	return list
 }
 
-// Remap makes the sums those of a model's tensors: a missing tensor gets the sums of another
-// one with the same input, such as attn_qkv.weight those of attn_q.weight; sums of tensors
-// that the model lacks are dropped. It returns the names of both. Sums of another size than
-// the tensor's are an error of kind fault.Refused.
+// Remap fits the sums to a model's tensors: a missing tensor gets the sums of another one with the same input, such as
+// attn_qkv.weight those of attn_q.weight; sums of tensors that the model lacks are dropped. It returns the names of
+// both. Sums whose size is not the tensor's are an error of kind fault.Refused.
 func (s *Sums) Remap(model []Weight) (made, dropped []string, err error) {
 	kept := map[string]*Tally{}
 	for _, w := range model {
@@ -86,22 +83,22 @@ func (s *Sums) Remap(model []Weight) (made, dropped []string, err error) {
 	return made, dropped, nil
 }
 
-// Fill is a way to say something about matrices that have seen nothing.
+// Fill is a way to set the importance of matrices without activations: experts that the calibration did not reach.
 type Fill string
 
 const (
-	// FillUniform gives all columns the same importance, as readers take them anyway.
+	// FillUniform gives all columns the same importance, as readers do anyway.
 	FillUniform Fill = "uniform"
-	// FillMean gives the mean of the tensor's other matrices; where all have seen nothing,
-	// that of the same tensor in the nearest layers on both sides.
+	// FillMean gives the mean of the tensor's other matrices; if none has activations, that of the same tensor in the
+	// nearest layers on both sides.
 	FillMean Fill = "mean"
 )
 
-// Fills are all ways.
+// Fills lists all values of Fill.
 var Fills = []Fill{FillUniform, FillMean}
 
-// Fill fills matrices that have seen nothing, as if each had seen one row, and returns how many in
-// which tensors. Where nothing is known to fill one with, it stays.
+// Fill fills the matrices without activations, as if each had one row of them, and returns their number by tensor. A
+// matrix stays as it is if neither its tensor nor the nearest layers have activations.
 func (s *Sums) Fill(how Fill) (filled map[string]int) {
 	filled = map[string]int{}
 	known := map[string][]float32{} // before anything is filled
@@ -130,7 +127,7 @@ func (s *Sums) Fill(how Fill) (filled map[string]int) {
 	return filled
 }
 
-// filling returns what matrices of t that have seen nothing are filled with, nil for nothing.
+// filling returns the mean squares for matrices of t without activations, nil for none.
 func (s *Sums) filling(t *Tally, how Fill, known map[string][]float32) []float32 {
 	columns := len(t.Squares) / len(t.Counts)
 	if how == FillUniform {
@@ -171,11 +168,10 @@ func (s *Sums) filling(t *Tally, how Fill, known map[string][]float32) []float32
 	return sum
 }
 
-// maxApart is how far away a layer may be to say something about another.
+// maxApart is the largest distance, in layers, over which FillMean looks for activations.
 const maxApart = 1024
 
-// mean returns the mean over the matrices that have seen something of each column's mean
-// square, nil if none has.
+// mean returns, for each column, the mean of its mean square over the matrices with activations, nil if none has any.
 func (t *Tally) mean() []float32 {
 	columns := len(t.Squares) / len(t.Counts)
 	var v []float32

@@ -7,21 +7,20 @@ import (
 	"ggforge/fault"
 )
 
-// Kinds of error, for errors.Is. An error that is none of these is one of input
-// or output, as a rule an *fs.PathError.
+// Kinds of error, for errors.Is. Other errors are those of input and output, usually an *fs.PathError.
 var (
 	ErrBroken      = fault.Broken      // the file is not an importance matrix, or not a whole one
 	ErrUnsupported = fault.Unsupported // a GGUF file of a kind that package gguf cannot read
 	ErrRefused     = fault.Refused     // the matrix does not fit the model or holds impossible values
 )
 
-// FormatError describes where a file is broken. It is an ErrBroken. What is broken
-// in the structure of a GGUF file is a *gguf.FormatError, an ErrBroken too.
+// FormatError is an error in the contents of a file. It is an ErrBroken. An error in the structure of a GGUF file is a
+// *gguf.FormatError, an ErrBroken too.
 type FormatError struct {
 	Path   string
-	Offset int64  // in the file; -1 when no one place is at fault
-	Object string // the thing: "header", `entry 3`, `tensor "x"`
-	Msg    string // what was expected and what was found
+	Offset int64  // in the file; -1 if the error has no single place
+	Object string // "header", `entry 3`, `tensor "x"`
+	Msg    string // the value found and the one expected
 }
 
 func (e *FormatError) Error() string {
@@ -35,8 +34,7 @@ func (e *FormatError) Error() string {
 // Is makes errors.Is(err, ErrBroken) true.
 func (e *FormatError) Is(target error) bool { return target == ErrBroken }
 
-// SizeError reports that an entry does not have as many values as its tensor needs. It
-// is an ErrRefused.
+// SizeError is the error of an entry whose number of values does not fit its tensor. It is an ErrRefused.
 type SizeError struct {
 	Path string // of the matrix
 	Name string
@@ -52,8 +50,7 @@ func (e *SizeError) Error() string {
 // Is makes errors.Is(err, ErrRefused) true.
 func (e *SizeError) Is(target error) bool { return target == ErrRefused }
 
-// ValueError reports that an entry holds a value that cannot be an importance. It
-// is an ErrRefused.
+// ValueError is the error of an entry with a value that is negative or not finite. It is an ErrRefused.
 type ValueError struct {
 	Path  string // of the matrix
 	Name  string
@@ -69,8 +66,8 @@ func (e *ValueError) Error() string {
 // Is makes errors.Is(err, ErrRefused) true.
 func (e *ValueError) Is(target error) bool { return target == ErrRefused }
 
-// quote quotes a name of a file for a message. In a broken file it may be as
-// long as the file; what is left out shows as dots.
+// quote quotes a name in a file for a message. In a broken file it may be as long as the file: long names are cut and
+// end with dots.
 func quote(s string) string {
 	const most = 120
 	if len(s) > most {

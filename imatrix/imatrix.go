@@ -19,24 +19,21 @@ const (
 	KeyChunksCount  = "quantize.imatrix.chunks_count"
 )
 
-// maxString is how many bytes of a string go into the metadata: the room for
-// the value of an override in the reference (llama_model_kv_override), less its
-// terminator.
+// maxString is the largest length of a string in the metadata, in bytes: the size of the value of an override in the
+// reference (llama_model_kv_override), without its terminator.
 const maxString = 127
 
-// Matrix is an importance matrix. Its values stay in the mapped file until they
-// are asked for, since those of a large model with many experts take a
-// gigabyte. Methods that change nothing may be called from several goroutines.
+// Matrix is an importance matrix. Its values stay in the mapped file until they are read, since those of a large model
+// with many experts take a gigabyte. Methods that change nothing may be called from several goroutines.
 //
-// A nil *Matrix stands for no matrix: its methods take it as one without
-// entries.
+// A nil *Matrix stands for no matrix: its methods take it as one without entries.
 type Matrix struct {
 	Path       string
 	Legacy     bool     // the file's format
-	Datasets   []string // what the calibration read; the first is recorded in quantized files
-	Chunks     int      // of text in the calibration; not above 0 when unknown
-	ChunkSize  int      // tokens in a chunk, 0 when unknown
-	NextN      int      // how many of the last layers predict further tokens; 0 for none, or unknown
+	Datasets   []string // the texts of the calibration; the first is recorded in quantized files
+	Chunks     int      // of text in the calibration; 0 or less if unknown
+	ChunkSize  int      // tokens in a chunk, 0 if unknown
+	NextN      int      // number of MTP (NextN) layers, which are the last ones; 0 for none or unknown
 	Duplicates []string // names of legacy entries that a later one of the same name replaced
 
 	entries []Entry
@@ -49,30 +46,29 @@ type Matrix struct {
 type Entry struct {
 	Name string
 
-	// Counts has the number of activations that each matrix of the tensor has seen. It is
-	// nil in a legacy file, which does not say.
+	// Counts has the number of rows of activations for each matrix of the tensor. It is nil in a legacy file, which has
+	// no counts.
 	Counts []int64
 
-	// Calls is what the stored numbers of a legacy file are divided by if above
-	// 0: in files of the reference, the number of chunks.
+	// Calls, if above 0, is the divisor of the numbers in a legacy file: in files of the reference, the number of
+	// chunks.
 	Calls int
 
 	raw   []byte // stored float32 numbers
-	plain []byte // sums of what raw has the squares of; nil if the file does not have them
-	big   bool   // of big-endian byte order
+	plain []byte // sums of the activations, without squares (in_sum); nil if the file does not have them
+	big   bool   // raw and plain are big-endian
 
-	squares, plains []float32 // instead of raw and plain, in a Matrix that is not of a file
+	squares, plains []float32 // in place of raw and plain, in a Matrix that was not read from a file
 }
 
 // Len returns the number of values: the columns of all matrices.
 func (e *Entry) Len() int { return max(len(e.raw)/4, len(e.squares)) }
 
-// Matrices returns over how many matrices the values are shared out, 1 for all
-// entries of a legacy file.
+// Matrices returns the number of matrices of the tensor, 1 for all entries of a legacy file.
 func (e *Entry) Matrices() int { return max(1, len(e.Counts)) }
 
-// Unseen returns which matrices have seen no activation, in ascending order:
-// experts the calibration never reached. Their values are all 1.
+// Unseen returns the matrices without activations, in ascending order: experts that the calibration did not reach.
+// Their values are all 1.
 func (e *Entry) Unseen() []int {
 	var unseen []int
 	for j, c := range e.Counts {
@@ -126,8 +122,7 @@ func (e *Entry) values(dst []float32, from int) {
 	}
 }
 
-// divisor returns what the numbers of matrix j are divided by, ok false if it
-// has seen nothing.
+// divisor returns the divisor of the numbers of matrix j, ok false if it has no activations.
 func (e *Entry) divisor(j int) (by float32, ok bool) {
 	if e.Counts == nil {
 		return float32(max(1, e.Calls)), true
@@ -145,7 +140,7 @@ func Open(path string) (*Matrix, error) {
 	return mapped(path, f)
 }
 
-// mapped returns the matrix in f, which it closes unless there is one.
+// mapped returns the matrix in f. After an error f is closed.
 func mapped(path string, f *mmap.File) (m *Matrix, err error) {
 	err = mmap.Guard(path, func() (err error) {
 		m, err = Parse(path, f.Bytes())
@@ -159,8 +154,8 @@ func mapped(path string, f *mmap.File) (m *Matrix, err error) {
 	return m, nil
 }
 
-// held is how many bytes a file has at most that Load reads into memory.
-const held = 256 << 20
+// maxLoaded is the size of the largest file that Load reads into memory.
+const maxLoaded = 256 << 20
 
 // Load is Open for a matrix that does not change with the file: it is read into memory, and Unchanged reports
 // whether the file still has it. A file of more than 256 MiB, of many experts, is mapped as by Open.
@@ -169,7 +164,7 @@ func Load(path string) (*Matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.Size() > held {
+	if f.Size() > maxLoaded {
 		return mapped(path, f)
 	}
 	data := make([]byte, f.Size())

@@ -8,8 +8,7 @@ import (
 	"ggforge/gguf"
 )
 
-// legacyReader walks over the bytes of a legacy file. Its methods check before
-// they read.
+// legacyReader reads the bytes of a legacy file in order. Its methods check before they read.
 type legacyReader struct {
 	path   string
 	data   []byte

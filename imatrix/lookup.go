@@ -17,10 +17,9 @@ var optional = []string{"token_embd.weight", "per_layer_token_embd.weight"}
 // dimensions, ne[0] being the row: for plans, it reads no values. ok is false
 // without an error when there is no entry.
 //
-// An entry must have ne[0]*ne[2] values, missing dimensions being 1; otherwise
-// there is a *SizeError. For token_embd.weight and per_layer_token_embd.weight
-// it comes as warning: these go on without importance, as in the reference. The
-// reference asks only for tensors it converts: for others the size may be
+// An entry must have ne[0]*ne[2] values, missing dimensions being 1; otherwise there is a *SizeError. For
+// token_embd.weight and per_layer_token_embd.weight it is returned as warning: these tensors are quantized without
+// importance, as in the reference. The reference looks up only tensors that it converts: for others the size may be
 // anything.
 func (m *Matrix) Check(name string, ne []int64) (ok bool, warning, err error) {
 	e := m.Entry(name)
@@ -43,11 +42,9 @@ func (m *Matrix) Check(name string, ne []int64) (ok bool, warning, err error) {
 	return true, nil, nil
 }
 
-// Lookup returns the importance of the tensor of that name and dimensions:
-// ne[0]*ne[2] values, those of slice k as Slice cuts them. values is nil where
-// Check answers ok false; warning and err are as there. A value that is not
-// finite or is negative gives a *ValueError, see Validate. The slice is the
-// caller's.
+// Lookup returns the importance of the tensor of that name and dimensions: ne[0]*ne[2] values, from which Slice cuts
+// those of slice k. values is nil where Check returns ok false; warning and err are those of Check. A value that is not
+// finite or is negative gives a *ValueError, see Validate. The slice is the caller's.
 func (m *Matrix) Lookup(name string, ne []int64) (values []float32, warning, err error) {
 	ok, warning, err := m.Check(name, ne)
 	if !ok {
@@ -78,8 +75,7 @@ func (m *Matrix) Sums(e *Entry) ([]float32, error) {
 	return dst, mmap.Guard(m.Path, func() error { e.sums(dst, 0); return nil })
 }
 
-// plain returns the sums of what Sums has the squares of, nil if the file does not have
-// them.
+// plain returns the sums of the activations, without squares, nil if the file does not have them.
 func (m *Matrix) plain(e *Entry) ([]float32, error) {
 	if e.plain == nil {
 		return slices.Clone(e.plains), nil
@@ -105,9 +101,8 @@ func Slice(values []float32, ne []int64, k int64) []float32 {
 // When ctx ends, so does the reading.
 //
 // The reference refuses values that are not finite, before any work and for any
-// recipe, in every entry that include and exclude left, even if no tensor has
-// its name. It accepts negative values and computes with them; to refuse those
-// is a rule of our own.
+// recipe, in every entry that include and exclude left, even if no tensor has its name. It accepts negative values and
+// computes with them; refusing those is our own rule.
 func (m *Matrix) Validate(ctx context.Context, names []string) error {
 	if m == nil {
 		return nil
@@ -147,11 +142,10 @@ func (m *Matrix) validate(ctx context.Context, e *Entry) error {
 	})
 }
 
-// Blank says of which matrices of a tensor the entry of m knows nothing, in
-// ascending order; the tensor has n of them, among which the values are shared out
-// evenly. zero are those whose values are all 0, as legacy files have them for
-// experts that the calibration did not reach: encoders make zeros of their weights,
-// with most types. unseen are those whose count is 0: their values are all 1.
+// Blank returns the matrices of a tensor without activations, by its entry in m, in ascending order. The tensor has n
+// matrices. zero are those whose values are all 0, as legacy files have them for experts that the calibration did not
+// reach: encoders make zeros of their weights, with most types. unseen are those whose count is 0: their values are
+// all 1.
 func (m *Matrix) Blank(ctx context.Context, e *Entry, n int) (zero, unseen []int, err error) {
 	if n < 1 || e.Len()%n != 0 {
 		return nil, nil, fmt.Errorf("%s: entry %s of %d values has no %d matrices", m.Path, quote(e.Name), e.Len(), n)
@@ -181,21 +175,20 @@ func (m *Matrix) Blank(ctx context.Context, e *Entry, n int) (zero, unseen []int
 	return zero, unseen, err
 }
 
-// badValue returns the place of the first value that cannot be an importance,
-// -1 if there is none.
+// badValue returns the index of the first value that is negative or not finite, -1 if there is none.
 func badValue(values []float32) int {
 	return slices.IndexFunc(values, func(v float32) bool { return !(v >= 0 && v <= math.MaxFloat32) })
 }
 
-// Coverage describes how a matrix and the tensors of a model meet.
+// Coverage compares the entries of a matrix with the tensors of a model.
 type Coverage struct {
 	Used    int      // entries that name a tensor
 	Missing []string // tensors without an entry, in the order of the model
 	Unused  []string // entries without a tensor, in the order of the matrix
 }
 
-// Coverage compares the entries with the names of a model's tensors, or of
-// those among them that could use importance.
+// Coverage compares the entries with names, those of a model's tensors, or only of the tensors that could use
+// importance.
 func (m *Matrix) Coverage(names []string) Coverage {
 	var c Coverage
 	seen := make(map[string]bool, len(names))

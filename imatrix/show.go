@@ -7,14 +7,13 @@ import (
 	"slices"
 )
 
-// Statistics are the figures of a calibration about the inputs of a tensor. Mean to Kurtosis are
-// of the columns' means, or of their mean squares where the file does not have sums; Gain to
-// Covariance compare with the same tensor of the nearest layer before and are NaN without
-// one. These are the numbers of llama-imatrix --show-statistics.
+// Statistics are the figures of a calibration about the input activations of a tensor, those of llama-imatrix
+// --show-statistics. Mean to Kurtosis are over the columns' means, or over their mean squares if the file has no plain
+// sums. Gain to Covariance compare with the same tensor of the nearest layer before and are NaN without one.
 type Statistics struct {
 	Tensor string
 	Layer  int     // -1 for none
-	Counts []int64 // rows that each matrix has seen, one number if all have seen the same
+	Counts []int64 // rows of activations of each matrix, one number if all have the same
 
 	Mean, Deviation, Skewness, Kurtosis float32
 	Sum                                 float64 // of the mean squares
@@ -22,18 +21,18 @@ type Statistics struct {
 	Gain, Distance, Cosine              float32
 	Pearson, Covariance                 float32
 
-	// Of the columns' mean squares, in all matrices that have seen something:
+	// Over the columns' mean squares, in all matrices with activations:
 	Columns       int64
 	Min, Max      float64
 	Dead          int64   // that are 0
 	Concentration float64 // share of the largest hundredth of columns in the sum
 	Dense         float64 // share of columns more than one standard deviation above the mean
-	Unseen        int     // matrices that have seen nothing
+	Unseen        int     // matrices without activations
 }
 
-// LayerStatistics are those of all tensors of a layer together.
+// LayerStatistics are the statistics of all tensors of a layer together.
 type LayerStatistics struct {
-	Layer                  int // -1 for tensors of none
+	Layer                  int // -1 for tensors outside of layers
 	Sum                    float32
 	Gain, Distance, Cosine float32
 	Pearson, Covariance    float32
@@ -70,7 +69,7 @@ func (s *Sums) Describe() (tensors []Statistics, layers []LayerStatistics) {
 		}
 		tensors = append(tensors, d)
 	}
-	// that of none last
+	// layer -1 last
 	for _, layer := range slices.SortedFunc(maps.Keys(sums),
 		func(a, b int) int { return cmp.Compare(uint(a), uint(b)) }) {
 		l := LayerStatistics{layer, sums[layer], nan32, nan32, nan32, nan32, nan32}

@@ -6,18 +6,18 @@ import (
 	"ggforge/gguf"
 )
 
-// Keys of a state. Counts of a matrix are float32 numbers, which do not hold large ones
-// exactly; a state has them once more.
+// Keys of a state. The counts of a GGUF file are float32, which cannot represent large ones exactly; a state has them
+// as u64, too.
 const (
-	keyCounts    = "imatrix.state.counts"    // u64, those of all tensors, one after the other
+	keyCounts    = "imatrix.state.counts"    // u64, the counts of all tensors, one after the other
 	keyCollected = "imatrix.state.collected" // bool, for each tensor whether a calibration has added to it
 	keyRun       = "imatrix.state.chunk_size"
 	keyMerged    = "imatrix.state.merged_chunk_size"
 	keyLeast     = "imatrix.state.merged_chunks"
 )
 
-// State returns a file from which ParseState makes the same sums again, with metadata of
-// the caller's. To other readers it is a matrix of what has been seen so far.
+// State returns a file from which ParseState restores the sums, with further metadata of the caller. Other readers
+// take it for the importance matrix of the text so far.
 func (s *Sums) State(md gguf.Metadata) (*File, error) {
 	var counts []uint64
 	var collected []bool
@@ -36,8 +36,7 @@ func (s *Sums) State(md gguf.Metadata) (*File, error) {
 	}, md...))
 }
 
-// ParseState makes sums of a file by State, and returns all metadata of the file; path is
-// for messages.
+// ParseState returns the sums in a file of State, and all metadata of the file; path is for messages.
 func ParseState(path string, data []byte) (*Sums, gguf.Metadata, error) {
 	f, err := gguf.Parse(path, data)
 	if err != nil {
@@ -104,7 +103,7 @@ func ParseState(path string, data []byte) (*Sums, gguf.Metadata, error) {
 	return s, f.Metadata, nil
 }
 
-// impossible returns what is wrong with sums that no inputs have, "" for nothing.
+// impossible returns a message about the first sum that no activations can have, "" if there is none.
 func (t *Tally) impossible() string {
 	for i, v := range t.Squares {
 		if v-v != 0 || v < 0 {

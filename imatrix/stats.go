@@ -8,27 +8,27 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// schema names the numbers of a tensor NAME.stats, which describe the inputs of NAME: they
-// are for people, and quantizers do not read them. Those about "mean" to "kurtosis" are of
-// the columns' means, or mean squares where plain sums are missing; those from "gain" on
-// compare with the same tensor of the nearest layer before, and are NaN without one.
+// schema names the numbers of a tensor NAME.stats, which describe the input activations of NAME: they are for people,
+// and quantizers do not read them. Those from "mean" to "kurtosis" are over the columns' means, or mean squares if
+// plain sums are missing; those from "gain" on compare with the same tensor of the nearest layer before, and are NaN
+// without one.
 var schema = []string{"sum_sq", "mean", "elements", "std_deviation", "skewness", "kurtosis", "gain", "h_norm",
 	"l2_dist", "cossim", "pearson", "covariance"}
 
-// statistics are the numbers of a tensor; the zero value is that of one that has seen
-// nothing. Arithmetic is that of the reference, in its order.
+// statistics are the numbers of a tensor; the zero value is for a tensor without activations. Arithmetic is that of the
+// reference, in its order.
 type statistics struct {
 	sum                                      float64
 	mean, deviation, skewness, kurtosis      float32
 	elements                                 int64
 	entropy                                  float32
 	gain, distance, cosine, pearson, combine float32 // combine is the covariance
-	// what the comparison with the layer before is made of, for those of whole layers
+	// sums of the comparison with the layer before, which those of whole layers add up
 	pair pair
 }
 
-// pair is made of two lists of numbers: how many, the sums of their products and squares, and
-// those of what they are away from their means.
+// pair has the sums over two lists of numbers: of their products and squares, and of the products and squares of their
+// differences from the means.
 type pair struct {
 	n                                float64
 	dot, normA, normB, distance      float64
@@ -51,7 +51,7 @@ func (x *statistics) values() []float32 {
 		x.distance, x.cosine, x.pearson, x.combine}
 }
 
-// stats returns the statistics of each tensor that has seen something.
+// stats returns the statistics of each tensor with activations.
 func (s *Sums) stats() map[string]*statistics {
 	all := map[string]*statistics{}
 	list := s.Tallies()
@@ -60,7 +60,7 @@ func (s *Sums) stats() map[string]*statistics {
 			all[t.Name] = x
 		}
 	}
-	first := s.firstNext(all)
+	first := s.firstMTP(all)
 	for _, t := range list {
 		x := all[t.Name]
 		layer, text, ok := layerOf(t.Name)
@@ -93,9 +93,8 @@ func layerOf(name string) (layer int, text string, ok bool) {
 	return layer, text, err == nil
 }
 
-// firstNext returns the first layer that predicts further tokens, a number above all
-// layers if there is none.
-func (s *Sums) firstNext(all map[string]*statistics) int {
+// firstMTP returns the first MTP (NextN) layer, a number above all layers if there is none.
+func (s *Sums) firstMTP(all map[string]*statistics) int {
 	most, first := -1, math.MaxInt32
 	for name := range all {
 		layer, text, ok := layerOf(name)
@@ -113,8 +112,8 @@ func (s *Sums) firstNext(all map[string]*statistics) int {
 	return first
 }
 
-// each calls f with the mean and the mean square of each column of the matrices that have
-// seen something; the mean is the mean square where plain sums are missing.
+// each calls f with the mean and the mean square of each column of the matrices with activations; the mean is the mean
+// square if plain sums are missing.
 func (t *Tally) each(f func(mean, square float64)) {
 	columns := len(t.Squares) / len(t.Counts)
 	for i, c := range t.Counts {
@@ -137,7 +136,7 @@ func (t *Tally) each(f func(mean, square float64)) {
 
 func isFinite(v float64) bool { return v-v == 0 }
 
-// describe returns what can be said about a tensor alone, nil if it has seen nothing.
+// describe returns the statistics of a tensor without the comparison with another, nil if it has no activations.
 func (t *Tally) describe() *statistics {
 	var sum, mean, energy float64
 	var n int64
@@ -179,8 +178,7 @@ func (t *Tally) describe() *statistics {
 	return x
 }
 
-// averages returns the means, or mean squares, of all columns, NaN for matrices that have
-// seen nothing.
+// averages returns the means, or mean squares, of all columns, NaN for matrices without activations.
 func (t *Tally) averages(plain bool) []float32 {
 	v := make([]float32, len(t.Squares))
 	columns := len(v) / len(t.Counts)
@@ -249,8 +247,8 @@ func (p *pair) figures() (distance, cosine, pearson, covariance float32) {
 	return float32(math.Sqrt(p.distance)), ratio(p.dot, p.normA, p.normB), ratio(p.both, p.varA, p.varB), covariance
 }
 
-// gain returns how much larger the root mean square of a's columns is than that of b's, without
-// if neither can be said.
+// gain returns the root mean square of a's columns divided by that of b's. If that of b is 0, it returns 1 if a's is 0,
+// too, or else without.
 func gain(without float32, p pair) float32 {
 	const little = float64(float32(1e-10))
 	switch {

@@ -10,21 +10,20 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// Sums is a matrix in the making: a calibration adds what it sees, files are merged
-// into it, and what comes out is written.
+// Sums is an importance matrix that is being computed: a calibration adds activations, files are merged into it, and
+// Layout returns the file of the result.
 type Sums struct {
 	Datasets []string // those of merged files, then that of the calibration
-	// NextN is how many of the last layers predict further tokens, as merged files say; 0
-	// where none does.
+	// NextN is the number of MTP (NextN) layers in the first merged file that has it; 0 for none.
 	NextN int
 
 	run     int // tokens of a chunk
-	merged  int // as the first merged file says, 0 if none does
-	least   int // chunks in what has been merged
+	merged  int // tokens of a chunk in the first merged file that has it; 0 for none
+	least   int // chunks of the merged files
 	tallies map[string]*Tally
 }
 
-// Tally is what is known of a tensor's inputs.
+// Tally has the sums of a tensor's input activations.
 type Tally struct {
 	Name    string
 	Columns int
@@ -32,14 +31,13 @@ type Tally struct {
 	Squares []float32
 	// Plain has the sums, in the same places. It is nil if a merged file did not have them.
 	Plain []float32
-	// Counts has the rows that each matrix has seen. There is one number if all matrices
-	// see the same number.
+	// Counts has the number of rows of activations of each matrix: one number if all matrices read the same rows.
 	Counts []int64
 
 	collected bool // by a calibration, not only merged
 }
 
-// maxCount bounds what Counts adds up to: all of it are exact in float64.
+// maxCount is the largest count: integers up to it are exact in float64.
 const maxCount = 1 << 53
 
 // NewSums returns an empty matrix for chunks of that many tokens, at least 1.
@@ -48,7 +46,7 @@ func NewSums(chunk int) *Sums { return &Sums{run: chunk, tallies: map[string]*Ta
 // Len returns the number of tensors.
 func (s *Sums) Len() int { return len(s.tallies) }
 
-// Tallies returns what is known, in the order of names: that of files.
+// Tallies returns the sums of all tensors in the order of names, which is that of files.
 func (s *Sums) Tallies() []*Tally {
 	list := make([]*Tally, 0, len(s.tallies))
 	for _, name := range slices.Sorted(maps.Keys(s.tallies)) {
@@ -57,8 +55,8 @@ func (s *Sums) Tallies() []*Tally {
 	return list
 }
 
-// ChunkSize returns how many tokens a chunk has: as the first merged file of the GGUF
-// format says, whatever the calibration uses. So does the reference.
+// ChunkSize returns the number of tokens of a chunk: that of the first merged GGUF file, whatever the calibration uses.
+// So does the reference.
 func (s *Sums) ChunkSize() int {
 	if s.merged > 0 {
 		return s.merged
@@ -66,12 +64,13 @@ func (s *Sums) ChunkSize() int {
 	return s.run
 }
 
-// Chunks returns how many chunks the matrix is of: what the largest count comes to, to
-// the nearest number, of chunks of merged files or, if that is more, of the calibration.
+// Chunks returns the number of chunks: the largest count divided by the tokens of a chunk, rounded to nearest, of
+// merged files or of the calibration, whichever is more.
 func (s *Sums) Chunks() int {
 	return max(s.least, chunksOf(s.most(func(t *Tally) bool { return t.collected }), s.run))
 }
 
+// chunksOf returns the number of chunks of so many rows, rounded to nearest.
 func chunksOf(rows int64, chunk int) int { return int((rows + int64(chunk/2)) / int64(chunk)) }
 
 // most returns the largest count of the tensors for which f is true.
@@ -85,9 +84,8 @@ func (s *Sums) most(f func(t *Tally) bool) int64 {
 	return most
 }
 
-// Tally returns what is known of a tensor with so many matrices of that many columns.
-// routed is true if tokens choose among the matrices, so that each has a count of its
-// own. A merged file that has other sizes is an error of kind fault.Refused.
+// Tally returns the sums of a tensor with so many matrices of that many columns. With routed the matrices are experts,
+// so that each has a count of its own. A merged file with other sizes is an error of kind fault.Refused.
 func (s *Sums) Tally(name string, columns, matrices int, routed bool) (*Tally, error) {
 	n := 1
 	if routed {
@@ -101,7 +99,7 @@ func (s *Sums) Tally(name string, columns, matrices int, routed bool) (*Tally, e
 		return t, nil
 	}
 	if len(t.Squares) != columns*matrices {
-		return nil, fault.Errorf(ErrRefused, "tensor %s: what has been merged has %d columns, the model %d",
+		return nil, fault.Errorf(ErrRefused, "tensor %s: has %d columns in the merged files, want the %d of the model",
 			quote(name), len(t.Squares), columns*matrices)
 	}
 	t.Columns = columns
@@ -115,14 +113,14 @@ func (s *Sums) Tally(name string, columns, matrices int, routed bool) (*Tally, e
 		}
 	default:
 		return nil, fault.Errorf(ErrRefused,
-			"tensor %s: what has been merged has counts for %d matrices, the model %d matrices", quote(name),
+			"tensor %s: has counts for %d matrices in the merged files, want the %d of the model", quote(name),
 			len(t.Counts), n)
 	}
 	return t, nil
 }
 
-// Count adds rows to the count of a matrix. Where tokens do not choose among matrices, only
-// those of the first count: the others see the same number.
+// Count adds rows to the count of a matrix. Without routed only the rows of the first matrix count: the others read the
+// same rows.
 func (t *Tally) Count(matrix, rows int, routed bool) {
 	t.collected = true
 	switch {
@@ -160,10 +158,9 @@ func (t *Tally) Add(matrix int, x []float32, rows, a, b int) error {
 	return nil
 }
 
-// Join adds the sums of a calibration over other chunks of the same size to those of s, number
-// by number, in float32. Where a merged file has no plain sums there are none. Sizes that do
-// not go together are an error of kind fault.Refused, a sum that is not finite is one of
-// kind fault.Broken.
+// Join adds the sums of a calibration over other chunks of the same size to those of s, element by element, in float32.
+// There are no plain sums if a merged file has none. Sizes that differ are an error of kind fault.Refused, a sum that
+// is not finite is one of kind fault.Broken.
 func (s *Sums) Join(o *Sums) error {
 	for _, more := range o.Tallies() {
 		matrices := len(more.Squares) / max(1, more.Columns)
@@ -202,8 +199,7 @@ func (s *Sums) Join(o *Sums) error {
 // Merge adds the sums of a file, as llama-imatrix does for --in-file: sums of the same
 // tensor are added, in float32. A file of the legacy format has means for some number of
 // chunks; they are taken for chunks of ChunkSize tokens. The warnings are about what the
-// files do not agree on. Sizes that do not go together are an error of kind
-// fault.Refused.
+// files do not agree on. Sizes that differ are an error of kind fault.Refused.
 func (s *Sums) Merge(m *Matrix) (warnings []string, err error) {
 	switch {
 	case m.NextN <= 0:
@@ -298,8 +294,8 @@ func (s *Sums) add(m *Matrix, e *Entry) error {
 	return nil
 }
 
-// Matrix returns what a reader of the written GGUF file of that path finds in it, without
-// the file. It shares the sums, to which nothing must be added any more.
+// Matrix returns the matrix that a reader of the written GGUF file would get, without the file; path is for messages
+// and metadata. It shares the sums, to which nothing must be added any more.
 func (s *Sums) Matrix(path string) *Matrix {
 	m := &Matrix{Path: path, Datasets: s.Datasets, Chunks: s.Chunks(), ChunkSize: s.ChunkSize(), NextN: s.NextN}
 	for _, t := range s.Tallies() {

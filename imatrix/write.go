@@ -32,7 +32,7 @@ func ParseFormat(name string) (Format, error) {
 	return 0, fault.Errorf(fault.Usage, "format %q of an importance matrix: want gguf or dat", name)
 }
 
-// maxName is how long names of tensors may be in a GGUF file that the reference reads.
+// maxName is the longest name of a tensor, in bytes, in a GGUF file that the reference reads.
 const maxName = 63
 
 // File is a matrix laid out as a file.
@@ -41,7 +41,7 @@ type File struct {
 	parts []part
 }
 
-// part is bytes, or n numbers.
+// part is a part of a file: bytes, or n numbers.
 type part struct {
 	raw    []byte
 	n      int
@@ -62,7 +62,7 @@ func (f *File) floats(v []float32) {
 	f.numbers(len(v), func(dst []float32, from int) { copy(dst, v[from:]) })
 }
 
-// WriteTo writes the file. The sums that it is of must not change meanwhile.
+// WriteTo writes the file. Its sums must not change meanwhile.
 func (f *File) WriteTo(w io.Writer) (written int64, err error) {
 	var numbers [4096]float32
 	var buf [4 * len(numbers)]byte
@@ -89,9 +89,8 @@ func (f *File) WriteTo(w io.Writer) (written int64, err error) {
 	return written, nil
 }
 
-// Layout returns the file of the sums in a format, as llama-imatrix writes it. Without
-// tensors, or in the legacy format without one that has seen anything, there is an
-// error of kind fault.Refused.
+// Layout returns the file of the sums in a format, as llama-imatrix writes it. It returns an error of kind
+// fault.Refused if there are no tensors, in the legacy format no tensors with activations.
 func (s *Sums) Layout(format Format) (*File, error) {
 	if format == FormatDat {
 		return s.legacy()
@@ -160,9 +159,8 @@ func (s *Sums) gguf(more gguf.Metadata) (*File, error) {
 	return f, nil
 }
 
-// legacy lays out a legacy file. What it holds are means times a number of chunks; of
-// matrices that have seen nothing 1 times that number. A tensor that has seen nothing at
-// all is left out.
+// legacy lays out a legacy file. It holds means times a number of chunks; for matrices without activations 1 times that
+// number. A tensor without any activations is omitted.
 func (s *Sums) legacy() (*File, error) {
 	f := &File{}
 	var list []*Tally
@@ -172,7 +170,7 @@ func (s *Sums) legacy() (*File, error) {
 		}
 	}
 	if list == nil {
-		return nil, fault.Errorf(ErrRefused, "an importance matrix of %d tensors that have seen nothing",
+		return nil, fault.Errorf(ErrRefused, "an importance matrix of %d tensors, none of which has activations",
 			len(s.tallies))
 	}
 	i32 := func(b []byte, n int) []byte { return binary.LittleEndian.AppendUint32(b, uint32(n)) }

@@ -18,7 +18,7 @@ type Entry struct {
 	Counts []float32 // GGUF only, one per matrix
 }
 
-// Trailer is what may be at the end of a legacy file.
+// Trailer is the optional end of a legacy file.
 type Trailer struct {
 	Chunks  int32
 	Dataset string
@@ -61,8 +61,8 @@ func Metadata(datasets []string, chunks uint32) gguf.Metadata {
 }
 
 // EntryTensors returns the two tensors of an entry: sums of [ne0, nmat] and
-// counts of [1, nmat] for nmat = len(Counts), or of one dimension when there is
-// one count or the sums cannot be shared out.
+// counts of [1, nmat] for nmat = len(Counts), or of one dimension if there is one count or nmat does not divide the
+// number of sums.
 func EntryTensors(e Entry) []Tensor {
 	n, nmat := int64(len(e.Sums)), int64(len(e.Counts))
 	sums, counts := []int64{n}, []int64{nmat}
@@ -99,7 +99,7 @@ func Encode(md gguf.Metadata, tensors []Tensor) []byte {
 	return append(b, body...)
 }
 
-// Write writes a file that Legacy, GGUF or Encode gave.
+// Write writes a file that Legacy, GGUF or Encode has returned.
 func Write(path string, file []byte) error { return os.WriteFile(path, file, 0o644) }
 
 // Int32s returns the bytes of values, little-endian.
