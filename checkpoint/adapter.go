@@ -11,7 +11,7 @@ import (
 	"ggforge/fault"
 )
 
-// AdapterConfig is the configuration of an adapter of the PEFT library.
+// AdapterConfig is the configuration file of an adapter of the PEFT library.
 const AdapterConfig = "adapter_config.json"
 
 // The weights of an adapter, the preferred ones first.
@@ -20,8 +20,7 @@ const (
 	adapterPickle      = "adapter_model.bin"
 )
 
-// Adapter reports whether the directory holds an adapter of the PEFT library and no
-// model: some matrices to add to those of a model that is elsewhere.
+// Adapter reports whether the directory has an adapter of the PEFT library and no model.
 func (d *Dir) Adapter() bool {
 	names, err := d.names()
 	if err != nil || !slices.Contains(names, AdapterConfig) {
@@ -42,7 +41,7 @@ func (d *Dir) AdapterWeights() (Store, error) {
 	}
 	switch {
 	case slices.Contains(names, adapterSafetensors):
-		// as they lie in the file: so the reference's reader gives those of one file
+		// in the order of the data, as the reference's reader returns the tensors of one file
 		return d.FileAsLaidOut(adapterSafetensors)
 	case slices.Contains(names, adapterPickle):
 		return d.openPickles(names, safetensors.Naming{Prefix: strings.TrimSuffix(adapterPickle, ".bin"),
@@ -52,9 +51,8 @@ func (d *Dir) AdapterWeights() (Store, error) {
 		adapterSafetensors, adapterPickle)
 }
 
-// HubSnapshot returns the directory of the snapshot that the hub's cache has of a
-// revision of a model, ORG/NAME: a branch, a tag or a commit, "" for the main branch.
-// cache is the folder with the models; an error about one that is not there is
+// HubSnapshot returns the directory of a model's snapshot in the hub's cache. The model is ORG/NAME; revision is a
+// branch, tag or commit, "" for main; cache is the folder with the models. The error for a missing snapshot is
 // fs.ErrNotExist.
 func HubSnapshot(cache, id, revision string) (string, error) {
 	org, name, two := strings.Cut(id, "/")

@@ -13,24 +13,20 @@ import (
 	"ggforge/internal/io/fetch"
 )
 
-// Remote describes how to read what is on a server. The zero value reads public models of
-// the Hugging Face hub.
+// Remote has the settings for models on a server. The zero value reads public models of the Hugging Face hub.
 type Remote struct {
 	// Endpoint is the address of the hub, without a slash at its end; default HubEndpoint.
 	Endpoint string
-	// Token is what the hub asks for before it sends a model that is not for everybody.
-	// No other server gets it, also not one that the hub redirects to.
+	// Token is the access token of the hub, for private and gated models. It is sent to no other server, even after a
+	// redirect.
 	Token string
-	// S3Endpoint is the address of the server of objects, s3://BUCKET/KEY, and S3Region where
-	// it has its buckets; default those of Amazon, which is asked for the region. Keys are
-	// taken from the environment, as other tools take them.
+	// S3Endpoint is the address of the S3 server for s3://BUCKET/KEY, S3Region its region; by default Amazon's, which
+	// is asked for the region. Keys come from the usual environment variables.
 	S3Endpoint, S3Region string
-	// Cache is a folder that keeps what has come of the weights, so that a later run
-	// goes on there; "" for none.
+	// Cache is a folder for fetched parts of the weights, from which a later run resumes; "" for none.
 	Cache string
-	// Stall and Pause are those of a client that waits: how long a server may send
-	// nothing, default 30 seconds, and how long to wait before the first retry, default
-	// half a second.
+	// Stall is how long a server may send nothing, by default 30 seconds; Pause is the wait before the first retry, by
+	// default half a second.
 	Stall, Pause time.Duration
 }
 
@@ -40,10 +36,10 @@ const HubEndpoint = "https://huggingface.co"
 const (
 	hubScheme = "hf://"
 
-	maxListing    = 32 << 20  // bytes of what the hub says about a model
+	maxListing    = 32 << 20  // bytes of the hub's listing of a model
 	maxFiles      = 100_000   // of a model
-	maxSideFiles  = 1_000     // that are fetched before the weights
-	maxSideBytes  = 512 << 20 // of these together
+	maxSideFiles  = 1_000     // files fetched before the weights
+	maxSideBytes  = 512 << 20 // bytes of these together
 	maxIndexBytes = safetensors.MaxHeader
 )
 
@@ -51,8 +47,8 @@ const (
 type address struct {
 	id       string      // ORG/NAME in the hub, "" elsewhere
 	revision string      // branch, tag or commit
-	base     *url.URL    // of the files, nil in the hub; its path ends in a slash
-	folder   bucket.Name // of objects; no bucket elsewhere
+	base     *url.URL    // URL of the folder, nil in the hub; its path ends in a slash
+	folder   bucket.Name // folder in S3; without a bucket elsewhere
 }
 
 var (
@@ -117,7 +113,7 @@ func parseAddress(name, endpoint string) (a address, err error) {
 	return a, nil
 }
 
-// shown returns an address for a message: up to what may be secret.
+// shown returns an address for a message, without parts that may be secret.
 func shown(name string) string {
 	if u, err := url.Parse(name); err == nil {
 		return fetch.Show(u)
@@ -125,7 +121,7 @@ func shown(name string) string {
 	return "the address"
 }
 
-// escape returns a path for an address.
+// escape returns a path escaped for a URL.
 func escape(name string) string {
 	parts := strings.Split(name, "/")
 	for i := range parts {

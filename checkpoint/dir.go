@@ -20,29 +20,29 @@ import (
 	"ggforge/model/digest"
 )
 
-// Options configures how to open a directory. The zero value is the careful way.
+// Options configures how to open a directory. The zero value refuses links out of the directory.
 type Options struct {
 	// OutsideLinks follows links that lead out of the directory. Without it they
 	// are refused: the target of an untrusted link would become part of a file
 	// that is published. Links of the Hugging Face hub's cache into its blobs are
 	// followed in any case.
 	OutsideLinks bool
-	// Remote is how to read what is on a server.
+	// Remote has the settings for a model on a server.
 	Remote Remote
 }
 
 // Dir is a model directory. Its methods may be called by many goroutines at once.
 type Dir struct {
-	Path string // as the caller named it
+	Path string // as given by the caller
 
-	remote *remote // nil for a directory of this machine
+	remote *remote // nil for a local directory
 	opt    Options
 	real   string   // Path without links
 	base   string   // real, or the folder of the model in the hub's cache around it
 	root   *os.Root // of base
 	mu     sync.Mutex
 	inputs []stamp.Stamp // of all files that were opened
-	called []string      // names of these in the directory
+	called []string      // names of inputs in the directory
 }
 
 // Open opens the model directory at path. The caller closes it. A path that is
@@ -75,7 +75,7 @@ func Open(dir string, opt Options) (*Dir, error) {
 	return d, nil
 }
 
-// Close closes the directory; files of this machine that were opened in it stay open.
+// Close closes the directory; local files opened in it stay open.
 func (d *Dir) Close() error {
 	err := d.root.Close()
 	if d.remote != nil {
@@ -92,9 +92,8 @@ func (d *Dir) Inputs() []string {
 	return stamp.Paths(d.inputs)
 }
 
-// Opened returns all files that were read, each once, sorted by name: names in the directory, with slashes, and where
-// they are, links followed. Weights of a model on a server have no path, but a size; what a server has is of a state,
-// the commit or what it calls the content of the weights.
+// Opened returns all files that were read, each once, sorted by name: names in the directory, with slashes, and paths
+// with links followed. Weights on a server have a size and a state (commit or ETag) instead of a path.
 func (d *Dir) Opened() []digest.Input {
 	var list []digest.Input
 	d.mu.Lock()
@@ -126,8 +125,8 @@ func within(dir, target string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// resolve follows the links of a name, which has slashes as in package fs, and
-// returns the path that they lead to. Errors are about the name.
+// resolve follows the links of a name (with slashes, as in package fs) and returns the resulting path. Errors have the
+// name.
 func (d *Dir) resolve(name string) (string, error) {
 	if !fs.ValidPath(name) {
 		return "", fault.Errorf(fault.Broken, "%q: want the name of a file in the model directory", name)
@@ -151,7 +150,7 @@ func (d *Dir) resolve(name string) (string, error) {
 	return target, nil
 }
 
-// named returns err about the file of that name.
+// named returns err with the name of the file.
 func named(err error, name string) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
@@ -160,7 +159,7 @@ func named(err error, name string) error {
 	return err
 }
 
-// Stat returns what is at name, links followed.
+// Stat returns the file info of name, links followed.
 func (d *Dir) Stat(name string) (fs.FileInfo, error) {
 	target, err := d.resolve(name)
 	if err != nil {
@@ -178,8 +177,8 @@ func (d *Dir) ReadDir(name string) ([]fs.DirEntry, error) {
 	return disk.ReadDir(target)
 }
 
-// OpenFile opens the regular file at name. Nothing else is opened, not for a
-// moment: opening a pipe waits, and opening a device may do anything.
+// OpenFile opens the regular file at name. Other files are never opened, because opening a pipe blocks and opening a
+// device may have side effects.
 func (d *Dir) OpenFile(name string) (_ *os.File, err error) {
 	target, err := d.resolve(name)
 	if err != nil {
@@ -218,7 +217,7 @@ func (d *Dir) OpenFile(name string) (_ *os.File, err error) {
 	return f, nil
 }
 
-// regular refuses what is not a regular file.
+// regular refuses everything except regular files.
 func regular(name string, info fs.FileInfo) error {
 	kind := ""
 	switch mode := info.Mode(); {
@@ -238,9 +237,8 @@ func regular(name string, info fs.FileInfo) error {
 	return fault.Errorf(fault.Broken, "%s: is %s, want a regular file", name, kind)
 }
 
-// ReadFile returns the contents of a side file, which must be a regular file not
-// larger than the limit of its kind. A file that is not there gives an error that
-// is fs.ErrNotExist.
+// ReadFile returns the contents of a side file, which must be a regular file not larger than the limit of its kind. The
+// error for a missing file is fs.ErrNotExist.
 func (d *Dir) ReadFile(name string) ([]byte, error) {
 	f, err := d.OpenFile(name)
 	if err != nil {
@@ -265,9 +263,9 @@ func (d *Dir) ReadFile(name string) ([]byte, error) {
 	return data, nil
 }
 
-// Name returns what the model is called by the place where it is: the name of the directory, links followed, or of the
-// folder on a server (of the server, if it is the root); of a model of the hub, read from there or from a snapshot in
-// its cache, its name and the organization that it belongs to.
+// Name returns the model's name by its location: the name of the directory, links followed, or of the folder on a
+// server (of the server, for its root). For a model of the hub, read from there or from its cache, it returns name and
+// organization.
 func (d *Dir) Name() (org, name string) {
 	if r := d.remote; r != nil {
 		if r.address.id != "" {
@@ -294,9 +292,8 @@ func (d *Dir) HubID() (id, commit string) {
 	return d.remote.address.id, d.remote.commit
 }
 
-// Origin returns what decides the content of a model that is read from a server: the ID and commit of one of the
-// hub, otherwise each file with its size and what the server calls its state; nil for a
-// directory, whose files can be looked at.
+// Origin identifies the content of a model on a server: ID and commit for the hub, otherwise each file with its size
+// and state (such as an ETag); nil for a local directory.
 func (d *Dir) Origin() []string {
 	if d.remote == nil {
 		return nil

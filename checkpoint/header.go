@@ -85,9 +85,8 @@ func IsFile(name string) bool {
 }
 
 // OpenHeader reads the header of a GGUF file on a server: hf://ORG/NAME/FILE, s3://BUCKET/KEY, or an address that
-// begins with http:// or https://. With alone, or if the name says nothing of shards, only of the
-// file there, else of all shards of a model. Little more than the headers is fetched. The tensors'
-// data are not there.
+// begins with http:// or https://. If the name is a shard's and alone is false, it reads the headers of all shards. It
+// fetches little more than the headers; the result has no tensor data.
 func OpenHeader(ctx context.Context, name string, alone bool, opt Remote) (*gguf.Set, error) {
 	r, err := connect(ctx, name, opt)
 	if err != nil {
@@ -104,15 +103,15 @@ func OpenHeader(ctx context.Context, name string, alone bool, opt Remote) (*gguf
 	return gguf.OpenSetBy(name, r.openHeader)
 }
 
-// File is a GGUF file on a server, or the shards of a model. Its tensors are read by ranges, when they are asked
-// for and a little ahead of that, in the order of the file.
+// File is a GGUF file on a server, or the shards of a model. Tensors are read by range requests on demand, a little
+// ahead in the order of the file.
 type File struct {
 	Set    *gguf.Set
 	remote *remote
 }
 
-// OpenFile opens the GGUF file of that name, see IsFile, and the other shards of a model if it is the first one. It can
-// be read as long as ctx lasts; the caller closes it.
+// OpenFile opens a GGUF file by its address, see IsFile; for the first shard of a model, all shards. It can be read
+// until ctx ends; the caller closes it.
 func OpenFile(ctx context.Context, name string, opt Remote) (_ *File, err error) {
 	r, err := connect(ctx, name, opt)
 	if err != nil {
@@ -151,10 +150,10 @@ func (f *File) Close() error {
 	return nil
 }
 
-// Inputs returns what was read from.
+// Inputs returns the files that were read.
 func (f *File) Inputs() []digest.Input { return f.remote.opened() }
 
-// Origin returns what decides the content: each file with its size and what the server calls its state.
+// Origin identifies the content: each file with its size and state (such as an ETag).
 func (f *File) Origin() (list []string) {
 	for _, w := range f.remote.files {
 		list = append(list, w.String())
@@ -169,7 +168,7 @@ func (r *remote) openHeader(name string) (*gguf.File, error) {
 		return nil, err
 	}
 	if strings.HasPrefix(address, r.opt.Endpoint+"/") {
-		r.address.id = name // errors are about the hub
+		r.address.id = name // errors have the hub's name
 	}
 	f, err := r.client.Open(r.ctx, address, false)
 	if err != nil {
@@ -179,7 +178,7 @@ func (r *remote) openHeader(name string) (*gguf.File, error) {
 	return r.header(f, show(name))
 }
 
-// show returns a name without what may be secret in it.
+// show returns a name without parts that may be secret.
 func show(name string) string {
 	if strings.HasPrefix(name, hubScheme) || bucket.Is(name) {
 		return name
@@ -187,7 +186,7 @@ func show(name string) string {
 	return shown(name)
 }
 
-// header reads the header of a file, a longer part of it at a time.
+// header reads the header of a file, in growing parts.
 func (r *remote) header(f *fetch.File, name string) (*gguf.File, error) {
 	defer f.Forget()
 	var data []byte

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// The cache of the Hugging Face hub keeps a model in a folder of its own. The files
-// of a snapshot are links to blobs:
+// The cache of the Hugging Face hub has a folder per model. The files of a snapshot are links to blobs:
 //
 //	models--ORG--NAME/blobs/SHA
 //	models--ORG--NAME/snapshots/COMMIT/config.json -> ../../blobs/SHA

@@ -2,10 +2,9 @@ package checkpoint
 
 import "path"
 
-// limits are the largest sizes of side files in bytes, by the last component of
-// their names; the first match counts. They are a multiple of what is published:
-// the largest tokenizer.json has some 40 MB, cards and configurations stay below
-// 8 MB.
+// limits are the largest sizes of side files in bytes, by the last component of their names; the first match counts.
+// They are several times the sizes of published files: the largest tokenizer.json has some 40 MB, cards and
+// configurations have less than 8 MB.
 var limits = []struct {
 	pattern string
 	bytes   int64

@@ -20,8 +20,8 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// list asks the hub which commit a revision is, and which files it has. Source: the
-// hub's documentation of its API, /api/models/{repo_id}/revision/{revision}.
+// list asks the hub for the commit of a revision and for its files. Source: the hub's documentation of its API,
+// /api/models/{repo_id}/revision/{revision}.
 func (r *remote) list() error {
 	data, err := r.client.Get(r.ctx,
 		r.opt.Endpoint+"/api/models/"+r.address.id+"/revision/"+url.PathEscape(r.address.revision), maxListing, nil)
@@ -61,7 +61,7 @@ func (r *remote) parseListing(data []byte) error {
 	return nil
 }
 
-// listObjects asks for the names of the objects in the folder.
+// listObjects lists the objects in the S3 folder.
 func (r *remote) listObjects() error {
 	list, err := r.objects.List(r.ctx, r.address.folder, maxFiles)
 	if err == nil && len(list) == 0 {
@@ -76,11 +76,11 @@ func (r *remote) listObjects() error {
 	return err
 }
 
-// maskFile is what drafts of DFlash may have for an embedding of their own for the mask.
+// maskFile is the file of a DFlash draft with an embedding of the mask token.
 const maskFile = "mask_embedding.pt"
 
-// sidePatterns are the files that say something about the weights. In folders only
-// the configurations of further modules and chat templates do.
+// sidePatterns match the side files (configurations, tokenizers, cards); in folders, configurations of further modules
+// and chat templates only.
 var sidePatterns = []string{"LICENSE*", "*.json", "*.md", "*.txt", "*.model", "*.tiktoken", "*.jinja", "*/config.json",
 	"helper/shim.py", maskFile, "*/" + safetensors.IndexName, "additional_chat_templates/*.jinja"}
 
@@ -104,7 +104,7 @@ func (r *remote) fetchListed(folder string) error {
 	return r.fetchAll(folder, names, false)
 }
 
-// sideFiles are those that are asked for where nobody lists them.
+// sideFiles are the side files to request from a server without a listing.
 var sideFiles = []string{
 	"config.json", "params.json", "generation_config.json", "README.md", "modules.json", "hf_quant_config.json",
 	"hadamard_packing.json",
@@ -117,14 +117,14 @@ var sideFiles = []string{
 	"speech_tokenizer/config.json", safetensors.IndexName, pickleIndex,
 }
 
-// probe asks a server that lists nothing for the files that a model may have.
+// probe requests the files that a model may have from a server without a listing.
 func (r *remote) probe(folder string) error {
 	if err := r.fetchAll(folder, sideFiles, true); err != nil {
 		return err
 	}
 	if data, err := disk.ReadFile(filepath.Join(folder, "modules.json")); err == nil {
 		var more []string
-		v, _ := pyjson.Parse(data) // what is wrong with it, its reader says
+		v, _ := pyjson.Parse(data) // its reader reports errors
 		modules, _ := v.([]any)
 		for _, m := range modules[:min(len(modules), maxSideFiles)] {
 			if o, ok := m.(*pyjson.Object); ok {
@@ -143,7 +143,7 @@ func (r *remote) probe(folder string) error {
 		return err == nil
 	}
 	if has(safetensors.IndexName) {
-		return nil // which names the weights
+		return nil // the index names the weights
 	}
 	if err := r.probeWeights(singleSafetensors, "consolidated.safetensors"); err != nil ||
 		slices.Contains(r.names, singleSafetensors) {
@@ -160,7 +160,7 @@ func (r *remote) probe(folder string) error {
 	return nil
 }
 
-// singleSafetensors is the name of the weights that come in one file.
+// singleSafetensors is the name of unsharded weights.
 const singleSafetensors = "model.safetensors"
 
 // probeWeights notes which of the files the server has.

@@ -19,19 +19,17 @@ import (
 // pickleIndex is the name of the index of a checkpoint in several files of torch.save.
 const pickleIndex = "pytorch_model.bin.index.json"
 
-// pickleNames are the names of the files of torch.save that hold a checkpoint, those
-// that are preferred first. Source of the first: the reference, which takes them
-// where there are no files model*.safetensors and no index of such.
+// pickleNames are the names of the files of a torch.save checkpoint, in order of preference. Source of the first: the
+// reference, which uses them if there are no files model*.safetensors and no index.
 var pickleNames = []safetensors.Naming{
 	{Index: pickleIndex, Prefix: "pytorch_model", Suffix: ".bin"},
 	{Prefix: "pytorch_model", Suffix: ".pt"},
 }
 
-// pickleSuffixes are those of a file of torch.save that is the only one.
+// pickleSuffixes are the suffixes of a torch.save checkpoint in one file.
 var pickleSuffixes = []string{".pt", ".pth"}
 
-// pickles opens the directory's files of torch.save; without any the error is ErrNone.
-// names are all files, sorted.
+// pickles opens the directory's torch.save files; without any the error is ErrNone. names are all files, sorted.
 func (d *Dir) pickles(names []string) (Store, error) {
 	for _, n := range pickleNames {
 		if slices.ContainsFunc(names, func(name string) bool {
@@ -93,12 +91,11 @@ func (d *Dir) openPickles(names []string, n safetensors.Naming) (Store, error) {
 	return s, nil
 }
 
-// nestedSuffix is that of files of torch.save next to the weights.
+// nestedSuffix is the suffix of torch.save files next to the weights.
 const nestedSuffix = ".pt"
 
-// Nested opens a file of torch.save by its name, in which tensors are next to other
-// values, and in dicts of the dict: see torch.ParseNested for their names, and for
-// values.
+// Nested opens a torch.save file with nested dicts of tensors and other values: see torch.ParseNested for the tensors'
+// names, and for values.
 func (d *Dir) Nested(name string) (_ Store, values map[string]any, err error) {
 	f, err := d.openPickle(name, torch.ReadNested, torch.ReadNestedFrom)
 	if err != nil {
@@ -109,8 +106,8 @@ func (d *Dir) Nested(name string) (_ Store, values map[string]any, err error) {
 	return s, f.Values(), nil
 }
 
-// openPickle opens one file of torch.save, by one of the two functions. What of one on
-// a server is not in row-major order passes through the folder of the side files.
+// openPickle opens one torch.save file with one of the two functions. For a file on a server, tensors that are not in
+// row-major order are copied to the folder of the side files.
 func (d *Dir) openPickle(name string, read func(*os.File, string) (*torch.File, error),
 	readFrom func(string, io.ReaderAt, int64, string) (*torch.File, error)) (*torch.File, error) {
 	if d.remote != nil {
@@ -119,7 +116,7 @@ func (d *Dir) openPickle(name string, read func(*os.File, string) (*torch.File, 
 			return nil, err
 		}
 		f, err := readFrom(path, r, size, d.real)
-		if errors.Is(err, fs.ErrNotExist) { // it was there: the set does not lack it
+		if errors.Is(err, fs.ErrNotExist) { // it was listed: the set does not lack it
 			err = fmt.Errorf("%v", err)
 		}
 		return f, err
@@ -131,14 +128,13 @@ func (d *Dir) openPickle(name string, read func(*os.File, string) (*torch.File, 
 	return read(f, filepath.Join(d.Path, filepath.FromSlash(name)))
 }
 
-// pickleStore is files of torch.save, mapped or on a server. The tensors of a file are
-// in the order of its dict.
+// pickleStore has torch.save files, memory-mapped or on a server. The tensors of a file are in the order of its dict.
 type pickleStore struct {
 	files   []*torch.File
 	tensors []*precision.Tensor
 }
 
-// add takes the tensors of a file and returns them.
+// add adds the tensors of a file and returns them.
 func (s *pickleStore) add(f *torch.File) []*precision.Tensor {
 	s.files = append(s.files, f)
 	before := len(s.tensors)

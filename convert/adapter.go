@@ -20,7 +20,7 @@ import (
 	"ggforge/rows"
 )
 
-// The keys of a file that holds an adapter, and the ends of the names of its tensors.
+// Keys and suffixes of tensor names of adapter files.
 const (
 	keyLoraAlpha   = "adapter.lora.alpha"
 	keyInvocations = "adapter.alora.invocation_tokens"
@@ -31,8 +31,7 @@ const (
 // adapterTypes are the output types that adapters may have.
 var adapterTypes = []OutType{Auto, F32, F16, BF16, Q8_0}
 
-// prepareAdapter plans the conversion of an adapter: each pair goes the way of the
-// weight that it belongs to.
+// prepareAdapter plans the conversion of an adapter: each pair is mapped by the row of its weight.
 func (j *Job) prepareAdapter(ctx context.Context) error {
 	opt := j.options
 	if opt.VocabOnly || opt.ConfigOnly || opt.Split != (Split{}) || opt.FuseQKV || opt.FuseGateUp || opt.Dense ||
@@ -93,7 +92,7 @@ func (j *Job) prepareAdapter(ctx context.Context) error {
 	return nil
 }
 
-// openBase reads the configuration of the model that the adapter belongs to.
+// openBase reads the configuration of the adapter's base model.
 func (j *Job) openBase(ctx context.Context, l *lora) (*config.View, error) {
 	opt := j.options
 	dir, err := opt.baseOf(l, "")
@@ -120,14 +119,12 @@ func (j *Job) openBase(ctx context.Context, l *lora) (*config.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	// metadata that tensors of integers are needed for is not written: the sizes that
-	// config.json says are enough to see whether the pairs fit
+	// adapters have no metadata made from integer tensors, and the sizes of config.json suffice to check the pairs
 	known := config.Facts{Dir: j.name(), Target: target, Integers: map[string][]int64{}}
 	return view.Gather(j.in.base, known, j.Arch.Sources())
 }
 
-// baseOf returns the directory of an adapter's base model, or its address. revision is the
-// one that is wanted from the hub, "" for any.
+// baseOf returns the directory of an adapter's base model, or its address. revision is the hub's revision, "" for any.
 func (opt Options) baseOf(l *lora, revision string) (string, error) {
 	id := opt.BaseID
 	switch {
@@ -148,14 +145,14 @@ func (opt Options) baseOf(l *lora, revision string) (string, error) {
 		if revision != "" && !strings.Contains(id, "@") {
 			id += "@" + revision
 		}
-		return checkpoint.HubAddress(id), nil // the user asks for it
+		return checkpoint.HubAddress(id), nil // requested by the user
 	}
 	return "", fault.Errorf(fault.Usage, "the base model, %q by %s, is not in the hub's cache: give its folder or id",
 		l.base,
 		checkpoint.AdapterConfig)
 }
 
-// planAdapter maps the tensors of an adapter: whole norms first, then the pairs.
+// planAdapter maps the tensors of an adapter: replaced norms first, then the pairs.
 func (j *Job) planAdapter(ctx context.Context, l *lora, cfg *config.View) error {
 	var names []string
 	for _, t := range l.whole {
@@ -216,8 +213,8 @@ func (l *lora) embeds() bool {
 	return slices.ContainsFunc(l.pairs, func(p loraPair) bool { return p.embedding })
 }
 
-// buildAdapter adds the tensors of one output of the layout to the plan, and returns
-// those of the model that they belong to, so far as their dimensions are known.
+// buildAdapter adds the tensors of one output of the layout to the plan, and returns the model's tensors that they
+// belong to, if their dimensions are known.
 func (j *Job) buildAdapter(l *lora, o *table.Output, names []string) (made []shape.Tensor, err error) {
 	switch o.Row.Kind.(type) {
 	case *table.Meta, table.Integers, table.Zero:
@@ -264,7 +261,7 @@ func (j *Job) buildAdapter(l *lora, o *table.Output, names []string) (made []sha
 	row := *o.Row
 	exchanged := row.Transform == parts.Transpose && j.options.Reference
 	if row.Transform == parts.Transpose && !exchanged {
-		row.Transform = nil // the weight is stored the other way round, its pair is not
+		row.Transform = nil // the weight is stored transposed, its pair is not
 	}
 	build := *o
 	build.Row = &row
@@ -276,7 +273,7 @@ func (j *Job) buildAdapter(l *lora, o *table.Output, names []string) (made []sha
 		f, ok := r.Source.(*rows.Factors)
 		switch {
 		case first < len(l.whole) || !ok && len(r.Source.NE()) == 1 && strings.HasSuffix(r.Name, "_norm.weight"):
-			// made with a weight, not of it
+			// an output next to the weight, which the pair does not change
 			j.Plan = append(j.Plan, Tensor{Name: r.Name, From: names[first], Source: r.Source, Type: gguf.TypeF32})
 			continue
 		case !ok:
@@ -299,7 +296,7 @@ func (j *Job) buildAdapter(l *lora, o *table.Output, names []string) (made []sha
 			// the vocabulary is not read
 			made = append(made, shape.Tensor{Name: r.Name, From: names[first], NE: f.NE()})
 		}
-		if extra := len(f.NE()) - len(a.NE()); extra > 0 { // a stack that shares it
+		if extra := len(f.NE()) - len(a.NE()); extra > 0 { // all matrices of a stack share it
 			if a, err = rows.Reshape(a, append(slices.Clone(a.NE()), slices.Repeat([]int64{1}, extra)...)); err != nil {
 				return nil, err
 			}
@@ -315,8 +312,7 @@ func (j *Job) buildAdapter(l *lora, o *table.Output, names []string) (made []sha
 	return made, nil
 }
 
-// adapterElements is how many elements the products of an adapter's pairs have, and its
-// other tensors.
+// adapterElements returns the number of elements of the pairs' products and of the other tensors.
 func adapterElements(plan []Tensor) (n int64) {
 	for i, t := range plan {
 		ne := t.Source.NE()

@@ -55,15 +55,15 @@ func (j *Job) loadConfig() (*config.Config, error) {
 	return arch.LoadConfigAs(a.DSpark, j.in.files)
 }
 
-// withoutConfig returns the configuration of a model that has no config.json and shows by
-// its tensors what it is; nil for all others.
+// withoutConfig returns the configuration of a model without config.json that is recognized by its tensors; nil for all
+// others.
 func (j *Job) withoutConfig() (*config.Config, error) {
 	if _, err := j.in.files.Stat(config.ConfigFile); !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	store, err := j.in.files.Weights(false)
 	if err != nil {
-		return nil, nil // that there is no configuration is said first
+		return nil, nil // the missing config.json is the better error
 	}
 	defer store.Close()
 	shapes := map[string][]int64{}
@@ -78,8 +78,7 @@ func (j *Job) withoutConfig() (*config.Config, error) {
 	return config.ParsePocketTTS(file, shapes, j.options.MMProj)
 }
 
-// gather returns the view of the configuration with all that the tables ask for. known are the facts that are known
-// already.
+// gather returns the view of the configuration with all facts that the tables need. known are the facts found before.
 func (j *Job) gather(view *config.View, known config.Facts) (*config.View, error) {
 	known.Dir, known.Folded = j.name(), j.model.fold.names()
 	if j.model.decider != nil {

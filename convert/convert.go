@@ -1,10 +1,8 @@
 // Package convert turns a Hugging Face checkpoint directory into a GGUF file.
 //
-// Prepare reads the small files of the directory, finds the architecture, maps
-// every tensor and works out all metadata: afterwards the file is known to the
-// byte, except for the weights. Write then streams the weights through the
-// writer. A tensor or a setting that has no place in the file is an error before
-// anything is written.
+// Prepare reads the small files of the directory, finds the architecture, maps every tensor and computes all metadata:
+// afterwards every byte of the file is known, except for the weights. Write then streams the weights through the
+// writer. A tensor or setting that the file cannot hold is an error before anything is written.
 package convert
 
 import (
@@ -31,7 +29,7 @@ type Job struct {
 	Dir      string
 	Arch     *table.Arch
 	Type     OutType  // never Auto
-	Warnings []string // what a user should know, one sentence each
+	Warnings []string // for the user, one sentence each
 	Plan     []Tensor // in file order
 
 	options  Options
@@ -39,7 +37,7 @@ type Job struct {
 	model    sourceModel
 	reads    []*precision.Tensor // stored tensors in plan order
 	numbers  numbers
-	labelled *outTypeRow // file type of the quantization config alone, which the reference puts into file names
+	labelled *outTypeRow // file type by the quantization config alone, which the reference puts into file names
 	general  *general.Metadata
 	metadata gguf.Metadata
 }
@@ -47,20 +45,20 @@ type Job struct {
 // inputs are the files that a job reads, open until Close.
 type inputs struct {
 	files    *checkpoint.Dir    // Job.Dir
-	adapter  bool               // files hold an adapter, which is converted to an adapter
+	adapter  bool               // files is an adapter, which becomes an adapter file
 	base     *checkpoint.Dir    // base model of an adapter or of a decision adapter; nil for others
 	target   *checkpoint.Dir    // target model of a draft model; nil for others
 	adapters []*lora            // Options.Merge
 	override digest.Input       // Options.Override
-	stores   []checkpoint.Store // of the weights, also of dense modules, side files and the target
-	// ignoredByAuto are the stores whose precision does not count for Auto.
+	stores   []checkpoint.Store // of all weights, also of dense modules, side files and the target
+	// ignoredByAuto are the stores whose types do not influence Auto.
 	ignoredByAuto []checkpoint.Store
 }
 
 // sourceModel is the model as the checkpoint stores it.
 type sourceModel struct {
 	decider      *config.Decision // of a decision adapter, which becomes a model; nil for others
-	pairs        *lora            // of that adapter
+	pairs        *lora            // of the decision adapter
 	weights      []precision.Weight
 	quantization config.Object // of config.json and hf_quant_config.json
 	fold         *fold         // of weights folded with Hadamard matrices; nil for others
@@ -69,14 +67,13 @@ type sourceModel struct {
 
 // numbers are the elements of small tensors that planTensors reads.
 type numbers struct {
-	values       []*values            // become metadata
+	values       []*values            // for metadata
 	integers     map[string][]int64   // see config.Facts.Integers
 	scaleFactors map[string][]float32 // factors of the scales of NVFP4 weights, by tensor name in the file
 }
 
-// Prepare reads the checkpoint in dir and plans its conversion. The caller closes
-// the job. A model on a server (see checkpoint.IsRemote) is read until ctx ends, also
-// by Write.
+// Prepare reads the checkpoint in dir and plans its conversion. The caller closes the job. ctx also limits Write for a
+// model on a server (see checkpoint.IsRemote).
 func Prepare(ctx context.Context, dir string, opt Options) (*Job, error) {
 	return prepare(ctx, dir, opt, true)
 }
@@ -109,10 +106,10 @@ func prepare(ctx context.Context, dir string, opt Options, adapters bool) (*Job,
 				checkpoint.AdapterConfig)
 		}
 	}
-	// some rows look at weights, which are mapped
+	// some rows read weights, which are memory-mapped
 	if err := mmap.Guard(dir, func() error { return prepare(ctx) }); err != nil {
 		j.Close()
-		if beginsWith(err.Error(), dir) || beginsWith(err.Error(), filepath.Clean(dir)) { // about weights
+		if beginsWith(err.Error(), dir) || beginsWith(err.Error(), filepath.Clean(dir)) { // errors about weights have the path already
 			return nil, err
 		}
 		return nil, fmt.Errorf("%s: %w", dir, err)
@@ -200,8 +197,8 @@ func (j *Job) findArch(cfg *config.View) (err error) {
 	return err
 }
 
-// openModel opens the weights and what changes them: the target of a draft, the embedding of its mask, adapters. It
-// returns the facts found on the way.
+// openModel opens the weights and everything that changes them: a draft's target model, the embedding of its mask
+// token, adapters. It returns the facts found in them.
 func (j *Job) openModel(ctx context.Context, cfg *config.View) (facts config.Facts, err error) {
 	if j.model.fold, err = readFold(j.modelDir()); err != nil {
 		return facts, err
@@ -233,7 +230,7 @@ func (j *Job) openModel(ctx context.Context, cfg *config.View) (facts config.Fac
 	return facts, nil
 }
 
-// warnOfConfig warns of defaults, of a missing output head, and of settings without a place in the file.
+// warnOfConfig warns of defaults, of a missing output head, and of settings that the file cannot hold.
 func (j *Job) warnOfConfig(cfg *config.View) {
 	for _, key := range cfg.Defaulted() {
 		j.warnf("%s has no %q: taken as %v, the default of its model type", cfg.FileName(), key, cfg.Default(key))
@@ -255,9 +252,8 @@ func (j *Job) warnOfConfig(cfg *config.View) {
 	}
 }
 
-// name returns the name of the checkpoint's directory. The reference takes the last part
-// of the path that it is given: nothing of ".", the name of a link, and of a snapshot in
-// the hub's cache the hash of its commit.
+// name returns the name of the checkpoint's directory. The reference uses the last component of the given path: an
+// empty name for ".", a link's own name, the commit hash of a snapshot in the hub's cache.
 func (j *Job) name() string {
 	if !j.options.Reference {
 		_, name := j.in.files.Name()

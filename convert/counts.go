@@ -8,9 +8,8 @@ import (
 	"ggforge/tokenizer/vocab"
 )
 
-// checkCounts returns an error for counts that no runtime loads, by themselves or next to the
-// tensors, and warns of ids of special tokens that are out of range: llama.cpp's converter
-// writes them.
+// checkCounts refuses counts that runtimes refuse, by themselves or given the tensors. For ids of special tokens out of
+// range it only warns, because llama.cpp's converter writes them.
 func (j *Job) checkCounts(cfg *config.View) error {
 	if err := limits.Check(j.metadata); err != nil {
 		return fmt.Errorf("%s: %w", cfg.FileName(), err)

@@ -13,9 +13,9 @@ import (
 	"ggforge/fault"
 )
 
-// An adapter that makes its base model decide between options becomes a model: the base
-// with the adapter's pairs added, named and described by the adapter's files. Source:
-// the _DecisionLoraMixin of the reference (lev.py).
+// A decision adapter (which turns its base model into a decision model) is converted to a model: the base with the
+// adapter's pairs added, named and described by the adapter's files. Source: the _DecisionLoraMixin of the reference
+// (lev.py).
 
 // modelDir returns the directory of the model's weights, configuration and vocabulary.
 func (j *Job) modelDir() *checkpoint.Dir {
@@ -25,7 +25,7 @@ func (j *Job) modelDir() *checkpoint.Dir {
 	return j.in.files
 }
 
-// openDecider opens the base model of such an adapter.
+// openDecider opens the base model of a decision adapter.
 func (j *Job) openDecider(ctx context.Context) (err error) {
 	opt := j.options
 	if j.model.pairs, err = readLora(j.in.files); err != nil {
@@ -60,8 +60,7 @@ func (j *Job) openDecider(ctx context.Context) (err error) {
 	return nil
 }
 
-// addDecider adds the adapter's pairs to the weights of the base model, whose layers may
-// have other names in front of theirs.
+// addDecider adds the adapter's pairs to the weights of the base model, whose layer names may have another prefix.
 func (j *Job) addDecider() error {
 	byLayer := map[string]*precision.Weight{}
 	for i := range j.model.weights {
@@ -75,8 +74,7 @@ func (j *Job) addDecider() error {
 		func(name string) *precision.Weight { return byLayer[fromLayers(name)] })
 }
 
-// fromLayers returns the part of a name that begins with "layers.", the whole name if it
-// has none.
+// fromLayers returns the part of a name from "layers." on, else the whole name.
 func fromLayers(name string) string {
 	if at := strings.Index(name, "layers."); at >= 0 {
 		return name[at:]

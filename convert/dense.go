@@ -11,9 +11,8 @@ import (
 	"ggforge/gguf"
 )
 
-// planDense adds the weights of the dense modules after an embedding model, which
-// come before those of the checkpoint: if they are asked for, or if the model
-// always has one.
+// planDense adds the weights of dense modules of an embedding model, before the checkpoint's: with Options.Dense, or if
+// the architecture always has one.
 func (j *Job) planDense(cfg *config.View) error {
 	modules := cfg.Facts.Dense
 	switch sources := j.Arch.Sources(); {

@@ -5,8 +5,7 @@ import (
 	"ggforge/arch/shape"
 )
 
-// checkShapes refuses tensors and settings that do not fit one another: no loader
-// takes such a file.
+// checkShapes refuses tensors and settings that do not fit one another: runtimes would refuse the file.
 func (j *Job) checkShapes(cfg *config.View) error {
 	if j.options.VocabOnly {
 		return nil

@@ -10,17 +10,17 @@ import (
 	"ggforge/rows"
 )
 
-// fusion is a set of tensors of a layer that become one, in this order.
+// fusion lists tensors of a layer that are joined, in this order.
 type fusion struct {
 	parts  []string // names in the layer
 	to     string
 	suffix string
-	// join concatenates them along the dimension that counts rows.
+	// join concatenates them along the dimension of rows.
 	join func([]rows.Source) (rows.Source, error)
 }
 
-// fuse replaces the parts of the fusion in every layer that has all of them, n in
-// number. The fused tensor takes the place of the last of its parts.
+// fuse replaces the parts of the fusion in every layer that has all of them, n in number. The fused tensor is at the
+// position of the last of its parts.
 func (j *Job) fuse(f fusion) (n int, err error) {
 	type found struct{ at []int }
 	layers := map[string]*found{}
@@ -28,7 +28,7 @@ func (j *Job) fuse(f fusion) (n int, err error) {
 		rest, ok := strings.CutPrefix(t.Name, "blk.")
 		bid, rest, _ := strings.Cut(rest, ".")
 		part := slices.Index(f.parts, strings.TrimSuffix(rest, f.suffix))
-		if t.Source.Type() == gguf.TypeNVFP4 { // has a factor of its own
+		if t.Source.Type() == gguf.TypeNVFP4 { // has a factors own
 			continue
 		}
 		if !ok || part < 0 || !strings.HasSuffix(rest, f.suffix) {
@@ -64,7 +64,7 @@ func (j *Job) fuse(f fusion) (n int, err error) {
 	return n, nil
 }
 
-// fuseAll does what the options ask for.
+// fuseAll applies Options.FuseQKV and Options.FuseGateUp.
 func (j *Job) fuseAll() error {
 	if j.options.FuseGateUp {
 		n, err := j.fuse(fusion{[]string{"ffn_gate_exps", "ffn_up_exps"}, "ffn_gate_up_exps", ".weight",

@@ -18,13 +18,13 @@ import (
 	"ggforge/rows"
 )
 
-// OldOptions describes what a file of package ggml does not.
+// OldOptions has the settings that files of package ggml lack.
 type OldOptions struct {
-	Name        string  // default: that of the file
-	Description string  // default: what the file was
+	Name        string  // default: the file's
+	Description string  // default: the input's format
 	Context     int64   // positions; default 2048
 	Epsilon     float64 // of the norms; default 5e-6
-	Grouped     int64   // query heads for each key head; default: what the tensors say
+	Grouped     int64   // query heads per key head; default: from the tensors
 }
 
 // The defaults of OldOptions. Source: convert_llama_ggml_to_gguf.py of llama.cpp.
@@ -33,8 +33,7 @@ const (
 	oldEpsilon = 5e-6
 )
 
-// oldNames are the tensors of a Llama file before GGUF: those of the model, and those
-// of each layer, and their names in GGUF.
+// oldNames maps the tensor names of a Llama file before GGUF, of the model and of each layer, to GGUF names.
 var oldNames = struct{ model, layer map[string]string }{
 	map[string]string{"tok_embeddings": "token_embd", "norm": "output_norm", "output": "output"},
 	map[string]string{
@@ -45,7 +44,7 @@ var oldNames = struct{ model, layer map[string]string }{
 	},
 }
 
-// oldName returns the name of a tensor in GGUF, "" for one that has none.
+// oldName returns the GGUF name of a tensor, "" if it has none.
 func oldName(name string, layers uint32) string {
 	base, ok := strings.CutSuffix(name, ".weight")
 	if !ok {
@@ -62,8 +61,8 @@ func oldName(name string, layers uint32) string {
 	return ""
 }
 
-// OpenOld returns the model that a file of package ggml would become as GGUF, and what
-// a user should know. The caller closes it. Nothing in the weights changes.
+// OpenOld returns a file of package ggml as a GGUF model, and warnings. The caller closes the model. The weights are
+// unchanged.
 func OpenOld(path string, opt OldOptions) (*model.Model, []string, error) {
 	f, err := ggml.Open(path)
 	if err != nil {
@@ -196,8 +195,8 @@ func fromOld(f *ggml.File, opt OldOptions) (*model.Model, []string, error) {
 	return m, warnings, nil
 }
 
-// oldVocab adds the vocabulary to the metadata. The first three tokens are the unknown
-// one and those of beginning and end, whatever their texts; then come the bytes.
+// oldVocab adds the vocabulary to the metadata. The first three tokens are the unknown token, BOS and EOS, whatever
+// their texts; then come the bytes.
 func oldVocab(m *model.Model, tokens []ggml.Token) error {
 	const (
 		normal, unknown, control, single = 1, 2, 3, 6 // types of tokens

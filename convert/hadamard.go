@@ -18,9 +18,8 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// hadamardFile is the file of models whose weights were multiplied by Hadamard matrices, which has to be
-// undone at run time: the runtime transforms the activations that meet the weights that
-// the file names. The numbers stay as they are; what the file says becomes metadata.
+// hadamardFile lists the weights of a model that were multiplied by Hadamard matrices; at run time, the inputs of these
+// weights are transformed. The weights stay unchanged; the file's content becomes metadata.
 const hadamardFile = "hadamard_packing.json"
 
 // fold is the content of hadamardFile. Source: the keys and conditions of llama.cpp's converter.
@@ -28,7 +27,7 @@ type fold struct {
 	block   int64
 	signs   bool
 	widths  []int32 // ascending
-	values  []int32 // for each width, as many
+	values  []int32 // signs, for each width as many
 	tied    bool
 	weights []folded
 }
@@ -36,7 +35,7 @@ type fold struct {
 // folded is a tensor of the checkpoint.
 type folded struct {
 	name   string
-	lookup bool // the transform is undone after a row has been looked up
+	lookup bool // an embedding: rows are transformed back after the lookup
 }
 
 // readFold reads hadamardFile, nil without one. As in the reference, only a regular
@@ -151,7 +150,7 @@ func parseFold(o *pyjson.Object) (*fold, error) {
 	return f, nil
 }
 
-// readSigns reads the vectors of signs, by their lengths.
+// readSigns reads the sign vectors, one per length.
 func (f *fold) readSigns(v any) error {
 	o, _ := v.(*pyjson.Object)
 	if o.Empty() {
@@ -194,8 +193,7 @@ func (f *fold) names() map[string]bool {
 	return names
 }
 
-// The architectures and the tensors for which the runtime is known to transform the
-// activations.
+// The architectures and tensors for which runtimes transform the inputs.
 var (
 	foldedArchs   = []string{"llama", "qwen3", "qwen3moe", "qwen35", "qwen35moe", "qwen3next"}
 	foldedTensors = regexp.MustCompile(
@@ -289,8 +287,7 @@ func (j *Job) foldPairs(cfg *config.View) (m gguf.Metadata, err error) {
 	return m, nil
 }
 
-// foldedName returns the tensor of the file that a folded one becomes; experts may be
-// named together, without their number.
+// foldedName returns the name in the file of a folded tensor; the name of experts may lack the number, for all of them.
 func (j *Job) foldedName(cfg *config.View, name string) (string, error) {
 	for _, name := range []string{name, strings.Replace(name, ".experts.", ".experts.0.", 1)} {
 		layout, err := j.Arch.Layout(cfg, []string{name})
@@ -307,8 +304,7 @@ func (j *Job) foldedName(cfg *config.View, name string) (string, error) {
 	return "", fault.Errorf(fault.Broken, "tensor %q has no place of its own in architecture %s", name, j.Arch.Name)
 }
 
-// foldFused replaces the names of query, key and value in layers where they have become
-// one tensor; it comes last.
+// foldFused replaces the names of Q, K and V in layers with a fused QKV tensor; it comes last.
 func (j *Job) foldFused(names []string) ([]string, error) {
 	if !j.options.FuseQKV || j.Arch.Fused&table.FusedQKV == 0 {
 		return names, nil

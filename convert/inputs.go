@@ -29,7 +29,7 @@ func (j *Job) Close() error {
 	return errors.Join(errs...)
 }
 
-// Origin returns what decides the content of what the job reads from servers: see checkpoint.Dir.Origin.
+// Origin identifies the content that the job reads from servers, see checkpoint.Dir.Origin.
 func (j *Job) Origin() []string {
 	list := j.in.files.Origin()
 	if j.in.target != nil {
@@ -63,9 +63,8 @@ func (j *Job) Files() []string {
 	return paths
 }
 
-// Inputs returns what Files does, with what the files are for and what they are called: of the checkpoint, with the
-// role "source", by their names in it; others with the name of their folder before that, and with the name of the
-// flag of ggconv that is about them for a role.
+// Inputs returns the files of Files with role and name: files of the checkpoint have the role "source" and their names
+// in it; other files have the name of their ggconv flag as role, and their folder before the name.
 func (j *Job) Inputs() []digest.Input {
 	var list []digest.Input
 	add := func(role string, d *checkpoint.Dir) {
@@ -92,7 +91,7 @@ func (j *Job) Inputs() []digest.Input {
 	return list
 }
 
-// folderName returns what a folder of this machine is called, or a model on a server.
+// folderName returns the name of a local folder, or of a model on a server.
 func folderName(d *checkpoint.Dir) string {
 	if _, name := d.Name(); checkpoint.IsRemote(d.Path) {
 		return name

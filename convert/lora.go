@@ -19,31 +19,30 @@ import (
 	"ggforge/rows"
 )
 
-// lora is an adapter of the PEFT library: pairs of matrices A and B, of a weight each,
-// to which B·A times a scale is added. Source of the names and of the scale: tuners/lora
-// of PEFT 0.18, and convert_lora_to_gguf.py of llama.cpp.
+// lora is an adapter of the PEFT library: pairs of matrices A and B; B·A times a scale is added to the pair's weight.
+// Source of the names and of the scale: tuners/lora of PEFT 0.18, and convert_lora_to_gguf.py of llama.cpp.
 type lora struct {
 	files *checkpoint.Dir
 	store checkpoint.Store
 
-	base        string  // ID of the model it belongs to, "" where the file names none
-	alpha       float64 // of pairs without a pattern
+	base        string  // ID of the base model, "" if the file has none
+	alpha       float64 // of pairs that no pattern matches
 	rank        int64   // as configured; pairs may have others
 	stabilized  bool    // the scale is alpha/sqrt(rank) instead of alpha/rank
 	patterns    []alphaPattern
 	invocations []int64 // token IDs that activate it, nil for an adapter that is always active
 
-	whole []*precision.Tensor // norms that replace those of the model, named as there
-	pairs []loraPair          // in the order of their first sides
+	whole []*precision.Tensor // norms that replace the model's, with the model's names
+	pairs []loraPair          // in the order of their first matrices
 }
 
-// alphaPattern is the alpha of the modules whose names it matches.
+// alphaPattern is the alpha of modules whose names match.
 type alphaPattern struct {
 	module *regexp.Regexp
 	alpha  float64
 }
 
-// loraPair is the two sides of one weight.
+// loraPair has the matrices A and B of one weight.
 type loraPair struct {
 	name      string // of the weight
 	a, b      *precision.Tensor
@@ -53,7 +52,7 @@ type loraPair struct {
 // maxAlpha bounds the numbers of adapter_config.json.
 const maxAlpha = 1 << 30
 
-// loraSides are the ends of the names of pairs.
+// loraSides are the suffixes of the names of pairs.
 var loraSides = []struct {
 	suffix       string
 	b, embedding bool
@@ -62,8 +61,7 @@ var loraSides = []struct {
 	{".lora_embedding_A", false, true}, {".lora_embedding_B", true, true},
 }
 
-// refusedAdapters are settings of adapters that add something else than B·A: the
-// values that are ones of a plain adapter, as text.
+// refusedAdapters are settings that change the arithmetic, with the values of a plain LoRA, as text.
 var refusedAdapters = []struct{ key, plain, what string }{
 	{"use_dora", "false", "magnitudes of DoRA"},
 	{"lora_bias", "false", "biases of its own"},
@@ -162,7 +160,7 @@ func (l *lora) checkAlpha(key string, alpha float64) error {
 	return nil
 }
 
-// readPatterns reads alpha_pattern, whose order counts: the first that fits holds.
+// readPatterns reads alpha_pattern in its order: the first match applies.
 func (l *lora) readPatterns(data []byte) error {
 	v, err := pyjson.Parse(data)
 	if err != nil {
@@ -256,7 +254,7 @@ func (l *lora) match(tensors []*precision.Tensor) error {
 	return nil
 }
 
-// strange describes what a tensor of an adapter is that is not converted.
+// strange describes a tensor that is not converted, for messages.
 func strange(name string) string {
 	switch {
 	case strings.Contains(name, ".lora_magnitude_vector"):
@@ -269,8 +267,7 @@ func strange(name string) string {
 	return "a whole weight (modules_to_save)"
 }
 
-// factors returns the product of the two sides. Sides of different types become F32,
-// as in the reference.
+// factors returns A and B as factors of their product. Matrices of different types become F32, as in the reference.
 func (p loraPair) factors() (*rows.Factors, error) {
 	var sides []rows.Source
 	for _, t := range []*precision.Tensor{p.a, p.b} {
@@ -291,8 +288,7 @@ func (p loraPair) factors() (*rows.Factors, error) {
 	return f, nil
 }
 
-// fileAlpha is the alpha that a file of the adapter has: programs divide it by the rank
-// of each pair.
+// fileAlpha is the alpha in the adapter's GGUF file; runtimes divide it by the rank of each pair.
 func (l *lora) fileAlpha() float64 {
 	if l.stabilized {
 		return l.alpha * math.Sqrt(float64(max(l.rank, 1)))
@@ -319,8 +315,7 @@ func (l *lora) scale(p loraPair, rank int64) float64 {
 	return l.alphaOf(p) / float64(rank)
 }
 
-// share returns scale in units of fileAlpha/rank: 1 unless the adapter treats the pair
-// in another way than the others.
+// share returns scale / (fileAlpha/rank), which is 1 except for pairs with another alpha or rank.
 func (l *lora) share(p loraPair, rank int64) float64 {
 	c := 1.0
 	if alpha := l.alphaOf(p); alpha != l.alpha {

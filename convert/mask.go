@@ -17,11 +17,10 @@ import (
 	"ggforge/rows"
 )
 
-// maskFile is what some drafts have for a target whose embedding of the mask was never
-// trained: a dict of torch.save with the token of the mask, mask_token_id, and its
-// embedding, a vector of hidden_size. The file of the draft then has a token embedding
-// with that row and an output matrix, the target's unless the draft has its own. Source:
-// generate_extra_tensors of the reference's DFlashModel.
+// maskFile is a file of draft models whose target has no trained embedding of the mask token: a dict of torch.save with
+// mask_token_id and its embedding, a vector of hidden_size. The draft's GGUF file then has a token embedding with that
+// row, and an output matrix (the target's unless the draft has one). Source: generate_extra_tensors of the reference's
+// DFlashModel.
 const maskFile = "mask_embedding.pt"
 
 // The names of the matrices, in the draft with or without "model.".
@@ -30,8 +29,8 @@ const (
 	targetHead      = "lm_head.weight"
 )
 
-// openMask reads maskFile and puts the matrices in front of the weights, where the
-// reference has them. It reports whether there is such a file.
+// openMask reads maskFile and inserts the matrices before the weights, as the reference does. It reports whether the
+// file exists.
 func (j *Job) openMask(cfg, target *config.View) (ok bool, err error) {
 	if target == nil {
 		return false, nil
@@ -178,7 +177,7 @@ func (j *Job) readMask(cfg *config.View) (token int64, vector *precision.Tensor,
 	return token, vector, nil
 }
 
-// maskType returns the type of a plain matrix, the only ones that the reference reads.
+// maskType returns the type of an unquantized matrix; the reference supports no others.
 func maskType(w *precision.Weight) (gguf.Type, error) {
 	switch t, _ := w.Type(); t {
 	case gguf.TypeF32, gguf.TypeF16, gguf.TypeBF16:
@@ -191,8 +190,7 @@ func maskType(w *precision.Weight) (gguf.Type, error) {
 		t.File, t.Name, t.DType, maskFile)
 }
 
-// withRow returns the token embedding w with another row for one token, in its type, named
-// as in the target.
+// withRow returns the token embedding w with one token's row replaced, under the target's name.
 func withRow(w precision.Weight, token int64, vector *precision.Tensor, cfg *config.View) (precision.Weight, error) {
 	typ, err := maskType(&w)
 	if err != nil {
@@ -226,7 +224,7 @@ func withRow(w precision.Weight, token int64, vector *precision.Tensor, cfg *con
 	return precision.Weight{Name: targetEmbedding, Tensors: []*precision.Tensor{&whole}}, nil
 }
 
-// patched reads what another reader has, with other bytes at one place.
+// patched reads from another reader, with some bytes replaced.
 type patched struct {
 	io.ReaderAt
 	at    int64

@@ -15,14 +15,14 @@ import (
 
 // Merge is an adapter to add to the weights.
 type Merge struct {
-	Dir   string  // of the adapter, or its address
+	Dir   string  // the adapter's directory or address
 	Scale float64 // of all its pairs, on top of their own scales; 1 for the adapter as it is
 }
 
-// merged is what adapters add to one weight, in the order of the adapters.
+// merged has the products that adapters add to one weight, in the order of the adapters.
 type merged struct {
 	products []product
-	done     bool // a tensor of the file has it
+	done     bool // applied to a tensor of the file
 }
 
 type product struct {
@@ -95,9 +95,8 @@ func (j *Job) addPairs(l *lora, m Merge, find func(name string) *precision.Weigh
 	return nil
 }
 
-// called returns the weight that an adapter calls by a name, nil for none. A model
-// without its head, and one whose architecture knows two spellings, may lack the first
-// part of the names.
+// called returns the weight for a name in an adapter, nil for none. A model without output head, or with two spellings
+// of its names, may lack the first component.
 func (j *Job) called(name string, byName map[string]*precision.Weight) *precision.Weight {
 	w := byName[name]
 	for _, r := range append([]table.Rename{{Prefix: j.Arch.Body.Prefix}}, j.Arch.Rename...) {
@@ -108,8 +107,7 @@ func (j *Job) called(name string, byName map[string]*precision.Weight) *precisio
 	return w
 }
 
-// merge returns the rows of a weight with what adapters add to it. row is its place in
-// the architecture.
+// merge returns the rows of a weight with the adapters' products added. row is the weight's row in the architecture.
 func (j *Job) merge(w *precision.Weight, row *table.TensorRow, src rows.Source) (rows.Source, error) {
 	m := j.model.merges[w]
 	if m == nil {
@@ -118,7 +116,7 @@ func (j *Job) merge(w *precision.Weight, row *table.TensorRow, src rows.Source) 
 	m.done = true
 	for _, p := range m.products {
 		f := p.Factors
-		if p.embedding || row.Transform == parts.Transpose { // the weight is stored the other way round
+		if p.embedding || row.Transform == parts.Transpose { // the weight is stored transposed
 			t, err := rows.Transpose(f)
 			if err != nil {
 				return nil, err
@@ -133,7 +131,7 @@ func (j *Job) merge(w *precision.Weight, row *table.TensorRow, src rows.Source) 
 	return src, nil
 }
 
-// allMerged returns an error if a weight that adapters change has no place in the file.
+// allMerged returns an error if the file lacks a weight that adapters change.
 func (j *Job) allMerged() error {
 	var lost []string
 	for i := range j.model.weights {

@@ -15,10 +15,10 @@ import (
 	"ggforge/tokenizer"
 )
 
-// maxOverride is the largest file of general.* keys in bytes: the limit of a card.
+// maxOverride is the largest size of Options.Override in bytes, the same as for a card.
 const maxOverride = 16 << 20
 
-// loadGeneral reads what the general.* keys are made of.
+// loadGeneral reads the sources of the general.* keys.
 func (j *Job) loadGeneral() error {
 	opt := j.options
 	var err error
@@ -43,7 +43,7 @@ func (j *Job) loadGeneral() error {
 	return nil
 }
 
-// describe works out the metadata, in the order of the reference.
+// describe computes the metadata, in the order of the reference.
 func (j *Job) describe(ctx context.Context, cfg *config.View) error {
 	opt := j.options
 	if err := j.loadGeneral(); err != nil {
@@ -113,7 +113,7 @@ func (j *Job) describe(ctx context.Context, cfg *config.View) error {
 	return j.checkShapes(cfg)
 }
 
-// vocab reads the vocabulary, an empty one of what has none.
+// vocab reads the vocabulary, an empty one for files without.
 func (j *Job) vocab(cfg *config.View) (*tokenizer.Vocab, error) {
 	opt := j.options
 	if opt.MMProj {

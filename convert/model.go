@@ -8,10 +8,9 @@ import (
 	"ggforge/rows"
 )
 
-// Open plans the conversion of the Hugging Face checkpoint in dir and returns the
-// model that the converted file would hold: quantizing it gives the same bytes as
-// quantizing that file. The conversion's warnings come with it. The caller closes
-// the model.
+// Open plans the conversion of the Hugging Face checkpoint in dir and returns the model of the converted file:
+// quantizing it gives the same bytes as quantizing that file. It has the conversion's warnings. The caller closes the
+// model.
 func Open(ctx context.Context, dir string, opt Options) (*model.Model, []string, error) {
 	job, err := prepare(ctx, dir, opt, false)
 	if err != nil {
@@ -37,7 +36,7 @@ func OpenFile(ctx context.Context, name string, opt checkpoint.Remote) (*model.M
 		f.Close()
 		return nil, err
 	}
-	m.Files, m.Inputs, m.Origin, m.Release = nil, f.Inputs(), f.Origin(), f.Close // no output can replace them
+	m.Files, m.Inputs, m.Origin, m.Release = nil, f.Inputs(), f.Origin(), f.Close // not local: no output can overwrite them
 	for i := range m.Inputs {
 		m.Inputs[i].Role = model.SourceRole
 	}

@@ -19,17 +19,15 @@ import (
 	"ggforge/rows"
 )
 
-// quantizationFile has the settings of NVIDIA's Model Optimizer, which config.json
-// does not always have.
+// quantizationFile has the settings of NVIDIA's Model Optimizer, which config.json may lack.
 const quantizationFile = "hf_quant_config.json"
 
-// quantized returns the settings of the weights' quantization: quantization_config,
-// overlaid by quantizationFile where the former lacks the algorithm of the model or
-// those of its modules.
+// quantized returns the settings of the weights' quantization: quantization_config, with the algorithms of the model
+// and of its modules from quantizationFile if it lacks them.
 func (j *Job) quantized(cfg *config.View) (config.Object, error) {
 	said := cfg.Sub("quantization_config")
 	if said.Members() == nil {
-		said = cfg.Sub("compression_config") // as older versions of compressed-tensors called it
+		said = cfg.Sub("compression_config") // the key of older versions of compressed-tensors
 	}
 	if !config.IsNo(said.Value("quant_algo")) && !config.IsNo(said.Value("quantized_layers")) {
 		return said, nil
@@ -93,11 +91,9 @@ func (j *Job) isNVFP4() bool {
 	return false
 }
 
-// divide takes the outputs that are moved as NVFP4 blocks out of the others. They
-// come before all others, in the order of the reading of their last tensor. Experts
-// are joined when as many as config.json counts have been read; where it has no count
-// that the reference knows, or the default of a key that it does not use, after the
-// rest. Of architectures with PackedFirst, those of MXFP4 blocks are such outputs, too.
+// divide separates the outputs that are copied as NVFP4 blocks, which come before all others, in the order of their
+// last tensors. Experts are joined after the number of experts of config.json; without a count that the reference
+// reads, after the rest. With PackedFirst, outputs of MXFP4 blocks are treated likewise.
 func (j *Job) divide(cfg *config.View, outputs []table.Output) (moved, others []table.Output, err error) {
 	all := func(o table.Output, scheme string) bool {
 		return !slices.ContainsFunc(o.From, func(i int) bool { return j.model.weights[i].Scheme() != scheme })
@@ -119,7 +115,7 @@ func (j *Job) divide(cfg *config.View, outputs []table.Output) (moved, others []
 	if len(moved) == 0 {
 		return packed, others, nil
 	}
-	// whatever they mean to the model, whose own row may ask for another key
+	// the reference's keys; the model's row may read another key
 	counts, _ := config.ObjectIn(cfg.FileName(), cfg.Members())
 	experts, _, err := counts.Int("num_local_experts", "num_experts")
 	if err != nil {
@@ -135,14 +131,12 @@ func (j *Job) divide(cfg *config.View, outputs []table.Output) (moved, others []
 	return append(moved, packed...), others, nil
 }
 
-// factors are what the numbers of NVFP4 blocks, and their inputs, are multiplied with:
-// one number, or one for each expert; nil for one everywhere.
+// factors are the scales of NVFP4 weights and of their inputs: one number, or one per expert; nil for 1.
 type factors struct{ weight, input []float32 }
 
 func (f factors) any() bool { return f.weight != nil || f.input != nil }
 
-// multiply takes the outputs of table.FactorOf out of others whose weights are moved with
-// factors of their own, and remembers their numbers.
+// multiply removes the outputs of table.FactorOf whose weights are copied with scales, and keeps their numbers.
 func (j *Job) multiply(moved, others []table.Output) (left []table.Output, err error) {
 	for _, o := range others {
 		of, ok := o.Row.Kind.(table.FactorOf)
@@ -193,7 +187,7 @@ func (j *Job) multiply(moved, others []table.Output) (left []table.Output, err e
 	return left, nil
 }
 
-// factorsOf returns the factors of an output, multiplied with times, nil for one.
+// factorsOf returns the factors of an output, multiplied by times; nil for 1.
 func factorsOf(o *table.Output, weights []precision.Weight, times []float32) (f factors, err error) {
 	first := &weights[o.From[0]]
 	if len(o.From) == 1 {
@@ -244,14 +238,14 @@ func factorsOf(o *table.Output, weights []precision.Weight, times []float32) (f 
 	return f, nil
 }
 
-// multiply multiplies the numbers of list with those of times, if there are any.
+// multiply multiplies list by times, element by element; nil times is 1.
 func multiply(list, times []float32) {
 	for i := range times {
 		list[i] *= times[i]
 	}
 }
 
-// single returns the number in list, one without any.
+// single returns the only number in list, 1 for none.
 func single(list []float32) float32 {
 	if len(list) == 0 {
 		return 1
@@ -259,7 +253,7 @@ func single(list []float32) float32 {
 	return list[0]
 }
 
-// one reports whether a list means the number one: the reference's rule for a tensor alone.
+// one reports whether a list is the number 1, by the reference's rule for a single tensor.
 func one(list []float32) bool {
 	return len(list) == 0 || len(list) == 1 && math.Abs(float64(list[0])-1) < 1e-6
 }
@@ -282,8 +276,8 @@ func (f factors) tensors(weight, from string) (list []Tensor) {
 	return list
 }
 
-// activations returns the pairs that name the weights in NVFP4 whose inputs are not to
-// be rounded to four bits. It checks that the modules of the settings are there.
+// activations returns the metadata of the NVFP4 weights whose inputs are not quantized to 4 bits. It checks that the
+// modules in the settings exist.
 func (j *Job) activations() (gguf.Metadata, error) {
 	layers := j.model.quantization.Under("quantized_layers")
 	algos := map[string]string{}
@@ -337,8 +331,7 @@ func (j *Job) activations() (gguf.Metadata, error) {
 	}, nil
 }
 
-// module returns the name under which the settings may have a planned weight: that of
-// its module, for experts that of all experts of the layer.
+// module returns the name of a planned weight's module in the settings; for experts, of all experts of the layer.
 func (j *Job) module(t Tensor) string {
 	name := strings.TrimSuffix(strings.ReplaceAll(t.From, "language_model.", ""), "_packed")
 	name = strings.TrimSuffix(name, ".weight")

@@ -6,7 +6,7 @@ import (
 	"ggforge/fault"
 )
 
-// Options of a conversion. The zero value gives what llama.cpp's converter, called the reference below, gives without
+// Options of a conversion. The zero value gives the output of llama.cpp's converter (called the reference) without
 // options.
 type Options struct {
 	Type OutType // type of the weights; default Auto
@@ -31,7 +31,7 @@ type Options struct {
 	FuseQKV, FuseGateUp bool
 	// Dense includes the dense modules of a sentence-transformers embedding model.
 	Dense bool
-	// NextN decides where the MTP (NextN) layers go: into the model's file, nowhere, or into a file of their own.
+	// NextN decides whether MTP (NextN) layers are in the model's file, left out, or in a separate file.
 	NextN config.NextN
 	// DSpark converts the block draft model (DSpark) of the checkpoint instead of the model.
 	DSpark bool

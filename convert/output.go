@@ -19,11 +19,9 @@ import (
 // remote reports whether the checkpoint is on a server.
 func (j *Job) remote() bool { return checkpoint.IsRemote(j.Dir) }
 
-// Output returns the file that the job writes to when the user names out: a
-// directory gets the default file name; "{ftype}" and "{outtype}" are replaced by the
-// output type, in capitals if they are. "" is the checkpoint's directory; for a model
-// on a server it is the current one, and ORG-NAME-f16.gguf is the name. A split
-// model has the names of its shards instead: see Outputs.
+// Output returns the path of the output file for the user's out: a directory gets the default file name; "{ftype}" and
+// "{outtype}" are replaced by the output type, in the same case. "" is the checkpoint's directory; for a model on a
+// server, ORG-NAME-f16.gguf in the current directory. A split model has the names of its shards instead: see Outputs.
 func (j *Job) Output(out string) (string, error) {
 	if out == "" && j.remote() {
 		out = gguf.SafeName(j.name(), "-{ftype}.gguf")

@@ -43,15 +43,13 @@ var outTypes = [...]outTypeRow{
 
 func (t OutType) row() outTypeRow { return outTypes[t] }
 
-// mxfp4Row is what a file is called whose experts are in MXFP4 while the rest has
-// a plain type.
+// mxfp4Row is for files with MXFP4 experts and otherwise unquantized types.
 var mxfp4Row = outTypeRow{label: "MXFP4_MOE", fileType: 38}
 
-// nvfp4Row is what a file is called that has weights in NVFP4, while the rest has a
-// plain type.
+// nvfp4Row is for files with NVFP4 weights and otherwise unquantized types.
 var nvfp4Row = outTypeRow{label: "NVFP4", fileType: 39}
 
-// row returns what the file is called.
+// row returns the row of the output file.
 func (j *Job) row() outTypeRow {
 	has := func(typ gguf.Type) bool {
 		return slices.ContainsFunc(j.Plan, func(t Tensor) bool { return t.Source.Type() == typ })
@@ -73,7 +71,7 @@ func (j *Job) row() outTypeRow {
 // Label returns the type as file names have it: "BF16".
 func (j *Job) Label() string { return j.row().label }
 
-// String returns the name that ParseOutType takes.
+// String returns the name that ParseOutType accepts.
 func (t OutType) String() string { return outTypes[t].name }
 
 // ParseOutType returns the output type of that name.
@@ -95,8 +93,8 @@ func OutTypeNames() string {
 	return strings.Join(names, ", ")
 }
 
-// FromFileName returns the output type that a file name ends in: "model-f16.gguf"
-// or "model-F16" name F16. ok is false for other names.
+// FromFileName returns the output type at the end of a file name: F16 for "model-f16.gguf" or "model-F16". ok is false
+// for other names.
 func FromFileName(name string) (t OutType, ok bool) {
 	base := strings.ToLower(strings.TrimSuffix(strings.ToLower(name), ".gguf"))
 	for t, r := range outTypes {
@@ -107,9 +105,9 @@ func FromFileName(name string) (t OutType, ok bool) {
 	return Auto, false
 }
 
-// tensor returns the type of a tensor that is not kept in F32, under t, which is
-// not Auto: embeddings are F16 in ternary files, and rows that are not whole
-// blocks fall back to F16, as in the reference. What comes in blocks keeps them.
+// tensor returns the type of a tensor that is not kept in F32, under t, which is not Auto: embeddings are F16 in
+// ternary files, and rows that are not whole blocks fall back to F16, as in the reference. Sources of blocks keep their
+// type.
 func (t OutType) tensor(name string, src rows.Source) gguf.Type {
 	if src.Type().BlockLen() > 1 {
 		return src.Type()

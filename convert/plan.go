@@ -26,8 +26,7 @@ type Tensor struct {
 	forced bool // Type is that of the row, not the output's
 }
 
-// askExtra makes the computed tensors, of which nothing is kept: what they are made
-// of has a place in the file.
+// askExtra builds the computed tensors and discards them, so that the config keys which they read count as read.
 func (j *Job) askExtra(cfg *config.View) error {
 	for _, e := range j.Arch.Extra {
 		if _, err := e.Make(cfg); err != nil {
@@ -91,7 +90,7 @@ func (j *Job) planTensors(ctx context.Context, cfg *config.View) error {
 	return j.types()
 }
 
-// layout returns the place of every weight in the file; weights without a place and missing ones are errors.
+// layout maps every weight to an output; unmapped and missing weights are errors.
 func (j *Job) layout(cfg *config.View) (*table.Layout, error) {
 	layout, err := j.Arch.Layout(cfg, cfg.Facts.Tensors)
 	if err != nil {
@@ -125,8 +124,8 @@ func (j *Job) layout(cfg *config.View) (*table.Layout, error) {
 	return layout, nil
 }
 
-// withoutZeroBiases takes out of names the biases that tools of quantization write for
-// every matrix although the model has none: they are zero everywhere.
+// withoutZeroBiases removes the all-zero biases that quantization tools write for every matrix although the model has
+// none.
 func (j *Job) withoutZeroBiases(names []string) (left []string, err error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -163,7 +162,7 @@ func (j *Job) withoutZeroBiases(names []string) (left []string, err error) {
 // buildAll builds outputs of the layout.
 func (j *Job) buildAll(ctx context.Context, outputs []table.Output) error {
 	for i := range outputs {
-		if err := ctx.Err(); err != nil { // building may read values
+		if err := ctx.Err(); err != nil { // building may read weights
 			return err
 		}
 		if err := j.build(&outputs[i], j.model.weights); err != nil {
@@ -173,7 +172,7 @@ func (j *Job) buildAll(ctx context.Context, outputs []table.Output) error {
 	return nil
 }
 
-// types decides the types of what is planned.
+// types sets the types of the planned tensors.
 func (j *Job) types() error {
 	seen := map[string]string{}
 	for i := range j.Plan {
@@ -210,9 +209,8 @@ func (j *Job) decoded(skipped map[string]bool) error {
 	return nil
 }
 
-// relabelled warns of a label of config.json that the weights do not bear out. The
-// reference names files by the label, also those of what sees in a model whose language
-// model alone is quantized.
+// relabelled warns if config.json has a quantization that the weights do not have. The reference uses it in file names,
+// even of an mmproj file if only the language model is quantized.
 func (j *Job) relabelled(cfg *config.View) {
 	method, labelled := cfg.Quantization()
 	if j.options.VocabOnly {
@@ -304,7 +302,7 @@ func (j *Job) build(o *table.Output, weights []precision.Weight) error {
 		}
 		t := Tensor{Name: r.Name, From: from.Name, Source: r.Source, Type: j.Type.row().tensor}
 		switch {
-		case r.Source.Type().BlockLen() > 1: // what comes in blocks keeps them
+		case r.Source.Type().BlockLen() > 1: // sources of blocks keep their type
 			t.Type = r.Source.Type()
 		case to.Kind() == gguf.KindInteger:
 			t.Type, t.forced = to, true
@@ -334,7 +332,7 @@ func (j *Job) repeats(src rows.Source, name string) (bool, error) {
 	return rows.Equal(src, j.Plan[i].Source)
 }
 
-// source returns the rows of a weight: integers of the type to, if that is one.
+// source returns the rows of a weight, converted to type to if that is an integer type.
 func source(w *precision.Weight, to gguf.Type) (src rows.Source, err error) {
 	if to.Kind() == gguf.KindInteger {
 		src, err = w.Integers(to)
@@ -352,9 +350,8 @@ func source(w *precision.Weight, to gguf.Type) (src rows.Source, err error) {
 	return src, nil
 }
 
-// guess returns the output type that fits the checkpoint: the precision of its
-// first matrix that is stored in 16 bits, be it of scales, F16 without any. Tensors
-// that are skipped do not count.
+// guess returns the output type for Auto: the type of the first matrix (or scales) stored in 16 bits, else F16. Skipped
+// tensors do not count.
 func (j *Job) guess(skipped map[string]bool) OutType {
 	without := map[*precision.Tensor]bool{}
 	for i := range j.model.weights {

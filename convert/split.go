@@ -9,15 +9,15 @@ import (
 	"ggforge/writer"
 )
 
-// Split describes how to divide the output into shards. The zero value does not.
+// Split has the limits of shards. The zero value writes one file.
 type Split struct {
 	gguf.Cut
 	// EmptyFirst puts no tensors into the first shard.
 	EmptyFirst bool
 }
 
-// apply divides f. The first shard has the metadata, and all have the split keys. A model
-// that fits one shard is not split.
+// apply splits f. The first shard has the metadata, all shards have the split keys. A model that fits in one shard is
+// not split.
 func (s Split) apply(f *writer.File) []*writer.File {
 	var shards [][]writer.Tensor
 	if s.EmptyFirst {

@@ -10,8 +10,7 @@ import (
 	"ggforge/fault"
 )
 
-// openTarget opens the directory of the model that a draft is for and returns its
-// configuration, nil for a model that is no draft.
+// openTarget opens the directory of a draft's target model and returns its configuration; nil for other models.
 func (j *Job) openTarget(ctx context.Context) (*config.View, error) {
 	dir := j.options.Target
 	switch {

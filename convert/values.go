@@ -20,11 +20,10 @@ const maxValues = 1 << 16
 // values are the numbers of tensors that become metadata.
 type values struct {
 	meta   *table.Meta
-	layers [][]float32 // by layer; nil where there is none
+	layers [][]float32 // by layer; nil for layers without
 }
 
-// readValues takes the numbers of a tensor that makes metadata; bid is its layer, -1 for
-// a tensor outside the layers.
+// readValues reads the elements of a tensor that becomes metadata; bid is its layer, -1 outside the layers.
 func (j *Job) readValues(meta *table.Meta, bid int64, w *precision.Weight) error {
 	src, err := w.Source()
 	if err != nil {
@@ -48,7 +47,7 @@ func (j *Job) readValues(meta *table.Meta, bid int64, w *precision.Weight) error
 		j.numbers.values = append(j.numbers.values, &values{meta: meta})
 		i = len(j.numbers.values) - 1
 	}
-	// pairs come in the order of their last tensors
+	// in the order of their last tensors
 	v := j.numbers.values[i]
 	j.numbers.values = append(slices.Delete(j.numbers.values, i, i+1), v)
 	at := int(max(bid, 0))
@@ -59,7 +58,7 @@ func (j *Job) readValues(meta *table.Meta, bid int64, w *precision.Weight) error
 	return nil
 }
 
-// readIntegers takes the numbers of a tensor of integers, for Facts.Integers.
+// readIntegers reads the elements of an integer tensor, for Facts.Integers.
 func (j *Job) readIntegers(name string, w *precision.Weight) error {
 	src, err := w.Integers(gguf.TypeI64)
 	if err != nil {
@@ -84,7 +83,7 @@ func (j *Job) readIntegers(name string, w *precision.Weight) error {
 	return nil
 }
 
-// valuePairs returns the metadata that was made of tensors.
+// valuePairs returns the metadata made from tensors.
 func (j *Job) valuePairs(cfg *config.View) (m gguf.Metadata, err error) {
 	for _, v := range j.numbers.values {
 		value, err := v.meta.Make(cfg, v.layers)
@@ -96,8 +95,7 @@ func (j *Job) valuePairs(cfg *config.View) (m gguf.Metadata, err error) {
 	return m, nil
 }
 
-// mute returns the view with the tokens from the one with the number own on whose
-// embedding is zero as those that are never to be generated.
+// mute returns the view with tokens of id own or above added to Facts.Suppress if their embedding is zero.
 func (j *Job) mute(ctx context.Context, cfg *config.View, own int) (*config.View, error) {
 	i := slices.IndexFunc(j.Plan, func(t Tensor) bool { return t.Name == "token_embd.weight" })
 	if i < 0 {

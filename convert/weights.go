@@ -50,7 +50,7 @@ func (j *Job) openWeights(cfg *config.View) error {
 	return err
 }
 
-// openBeside opens the files of weights next to the model's.
+// openBeside opens files of weights next to the model's.
 func (j *Job) openBeside() error {
 	for _, b := range j.Arch.ExtraFiles {
 		store, err := j.in.files.FileAsLaidOut(b.File)

@@ -1,6 +1,5 @@
-// Package ggml reads Llama models in the files that llama.cpp had before GGUF: GGML,
-// GGMF and GGJT. It gives sizes, vocabulary, and the tensors under the names that the
-// files have; what becomes of them is the caller's affair.
+// Package ggml reads Llama models in llama.cpp's formats before GGUF: GGML, GGMF and GGJT. It returns sizes,
+// vocabulary, and the tensors under the files' own names.
 //
 // A file, all numbers little-endian:
 //
@@ -14,10 +13,9 @@
 //	               u32 × dimensions       innermost first
 //	               name, padding, data
 //
-// Types have the numbers of GGUF, but Q4_0, Q4_1 and Q8_0 mean what they mean there from
-// GGJT 3 on only, and the other quantized types from GGJT 2 on: older ones are refused as
-// unsupported. So are sizes above the limits of this package, which no published file is
-// near.
+// Types have the numbers of GGUF, but Q4_0, Q4_1 and Q8_0 mean what they mean there from GGJT 3 on only, and the other
+// quantized types from GGJT 2 on: older ones are refused as unsupported. So are sizes above the limits of this package,
+// which are far above published files.
 //
 // Source: the loaders of llama.cpp before b1046, and its convert_llama_ggml_to_gguf.py.
 package ggml

@@ -24,7 +24,7 @@ const (
 	maxVocab   = 1 << 20 // tokens
 	maxText    = 4 << 10 // bytes of a token or a name
 	maxTensors = 1 << 16
-	maxSize    = 1 << 24 // of a number of the header
+	maxSize    = 1 << 24 // the largest number in the header
 )
 
 // Format is one of the three.
@@ -42,7 +42,7 @@ func (f Format) String() string { return fmt.Sprintf("%sv%d", f.Name, f.Version)
 var formats = []struct {
 	magic string
 	Format
-	versions uint32 // the last one; 0 for a format that has none, which counts as 1
+	versions uint32 // the latest; 0 for a format without versions, which counts as 1
 }{
 	{"lmgg", Format{Name: "GGML"}, 0},
 	{"fmgg", Format{Name: "GGMF", scores: true}, 1},
@@ -57,8 +57,7 @@ var FileTypes = map[uint32]string{
 	16: "MOSTLY_Q5_K_S", 17: "MOSTLY_Q5_K_M", 18: "MOSTLY_Q6_K",
 }
 
-// types are those of tensors, and from which version of GGJT on they are those of
-// GGUF; 0 for all files.
+// types are the supported tensor types, with the first GGJT version in which they equal GGUF's; 0 for all files.
 var types = map[gguf.Type]uint32{
 	gguf.TypeF32: 0, gguf.TypeF16: 0,
 	gguf.TypeQ5_0: 2, gguf.TypeQ5_1: 2, gguf.TypeQ2_K: 2, gguf.TypeQ3_K: 2, gguf.TypeQ4_K: 2, gguf.TypeQ5_K: 2,
@@ -91,7 +90,7 @@ type Tensor struct {
 // the file is closed, and to be read inside mmap.Guard.
 func (t *Tensor) Data() []byte { return t.file.data[t.off : t.off+t.n : t.off+t.n] }
 
-// Reader returns what reads the same bytes, and needs no mmap.Guard.
+// Reader returns a reader of the same bytes that needs no mmap.Guard.
 func (t *Tensor) Reader() io.ReaderAt {
 	if t.file.mapping == nil {
 		return bytes.NewReader(t.Data())
@@ -158,8 +157,7 @@ func (f *File) Close() error {
 	return f.mapping.Close()
 }
 
-// Unchanged returns an error of kind fault.Broken unless the file is as it was when it
-// was opened.
+// Unchanged returns an error of kind fault.Broken if the file has changed since Open.
 func (f *File) Unchanged() error {
 	if f.mapping == nil {
 		return nil
@@ -171,7 +169,7 @@ func (f *File) Unchanged() error {
 type parser struct {
 	*File
 	pos  int64
-	what string // that is read, for messages
+	what string // the object being read, for messages
 }
 
 func (p *parser) broken(format string, args ...any) error {
@@ -212,8 +210,7 @@ func (p *parser) text(n uint32) (string, error) {
 	return string(b), err
 }
 
-// Parse checks a whole file given as bytes; name is what errors call it. The file keeps
-// data.
+// Parse checks a whole file given as bytes; name is for errors. The file keeps data.
 func Parse(name string, data []byte) (*File, error) {
 	p := &parser{File: &File{Path: name, data: data}, what: "header"}
 	if err := p.header(); err != nil {

@@ -7,12 +7,12 @@ import (
 	"ggforge/rows"
 )
 
-// ternary returns a weight of BitNet: the rows are cut into four equal parts, and two
-// bits of byte [r, i] are the code of row r of each, the first part in the lowest.
+// ternary returns a weight of BitNet: the rows are in four equal parts; byte [r, i] has the 2-bit codes of row r of
+// each part, the first part in the lowest bits.
 //
 //	W = (code - 1) / scale
 //
-// The scale is the inverse of what it is elsewhere.
+// The scale is the inverse of other schemes' scales.
 func ternary(parts []*Tensor, _ Settings) (rows.Source, error) {
 	codes, scale := parts[0], parts[1]
 	if err := matrix(codes, -1, -1); err != nil {
@@ -28,7 +28,7 @@ func ternary(parts []*Tensor, _ Settings) (rows.Source, error) {
 			if err != nil {
 				return err
 			}
-			values := (*[256]float32)(buffer.Resize(&s.table, 256)) // of whole bytes, for the rows of a part
+			values := (*[256]float32)(buffer.Resize(&s.table, 256)) // by byte, for the rows of a part
 			was := int64(-1)
 			for r := a; r < b; r++ {
 				raw, err := codes.bytes(&s.raw, r%part*width, (r%part+1)*width)

@@ -13,12 +13,11 @@ import (
 	"ggforge/rows"
 )
 
-// int8Rows returns a weight of bitsandbytes' 8 bits: whole numbers, and for each row
-// the largest magnitude that 127 is for.
+// int8Rows returns a weight of bitsandbytes' 8-bit scheme: integers, and for each row the magnitude (SCB) of code 127.
 //
 //	W = (code * SCB[row]) * (1/127), rounded twice
 //
-// Another weight_format than 0 is a tiling for older graphics processors.
+// Values of weight_format other than 0 are tilings for older GPUs.
 func int8Rows(parts []*Tensor, _ Settings) (rows.Source, error) {
 	codes, most, format := parts[0], parts[1], parts[2]
 	if err := matrix(codes, -1, -1); err != nil {
@@ -56,7 +55,7 @@ func int8Rows(parts []*Tensor, _ Settings) (rows.Source, error) {
 	}}, nil
 }
 
-// The parts of a weight of bitsandbytes' 4 bits, see fourBits.
+// The parts of a bitsandbytes 4-bit weight, see fourBits.
 const (
 	bnbCodes = iota
 	bnbLargest
@@ -67,17 +66,15 @@ const (
 	bnbNestedValues
 )
 
-// maxState is the largest description of a weight in bytes; published ones have some
-// 200.
+// maxState is the largest quant_state in bytes; published ones have some 200.
 const maxState = 1 << 16
 
-// fourBits returns a weight of bitsandbytes' 4 bits, NF4 or FP4: codes of the matrix
-// as one row, two in a byte and the first in its upper half, in blocks that have a
-// largest magnitude each:
+// fourBits returns a weight of bitsandbytes' 4-bit schemes, NF4 or FP4: the codes of the matrix as one row, two per
+// byte, the first in the upper half, in blocks with an absmax each:
 //
 //	W[i] = round(quant_map[code[i]] * absmax[i / blocksize])
 //
-// rounded to the type that the weight had. The magnitudes may be quantized again:
+// rounded to the weight's original type. The absmax values may be quantized again:
 //
 //	absmax[b] = nested_quant_map[code[b]] * nested_absmax[b / nested_blocksize] + nested_offset
 //
@@ -146,7 +143,7 @@ var rounds = map[string]func(float32) float32{
 
 func roundBF16(f float32) float32 { return half.FromBF16(half.ToBF16(f)) }
 
-// state reads the description of the weight.
+// state reads quant_state.
 func (w *fourBitRows) state(t, nested, nestedValues *Tensor) (shape []int64, err error) {
 	n := t.elements()
 	if n > maxState {
@@ -214,7 +211,7 @@ func (w *fourBitRows) state(t, nested, nestedValues *Tensor) (shape []int64, err
 	return shape, err
 }
 
-// magnitudes fills dst with those of the blocks from at on.
+// magnitudes fills dst with the absmax of the blocks from at on.
 func (w *fourBitRows) magnitudes(s *scratch, dst []float32, at int64) error {
 	if w.nested == nil {
 		return w.largest.floats(dst, at)
@@ -237,7 +234,7 @@ func (w *fourBitRows) magnitudes(s *scratch, dst []float32, at int64) error {
 // fill sets the values of the codes of a block.
 func (w *fourBitRows) fill(table *[16]float32, f float32) {
 	values := (*[16]float32)(w.values)
-	switch w.dtype { // calls of a function take longer than the rest
+	switch w.dtype { // function calls would dominate the cost
 	case "bfloat16":
 		for c, v := range values {
 			table[c] = half.FromBF16(half.ToBF16(v * f))

@@ -10,7 +10,7 @@ import (
 	"ggforge/rows"
 )
 
-// The tensors of GPTQ and AWQ have the same names, and are transposed but for gemv:
+// The tensors of GPTQ and AWQ have the same names. All are transposed except gemv's:
 //
 //	        GPTQ of b bits             AWQ, gemm         AWQ, gemv
 //	qweight [in*b/32, out]             [in, out/8]       [out, in/8]   words of 32 bits
@@ -18,21 +18,20 @@ import (
 //	scales  [groups, out]              [groups, out]     [out, 8*w]
 //	g_idx   [in]: the group of each    -                 -
 //
-// w words have the zero points of all groups, and some that mean nothing. gemv has the
-// codes in order, the first in the lowest bits.
+// w words have the zero points of all groups and padding. gemv has the codes in order, the first in the lowest bits.
 //
-// Codes of GPTQ are a stream of bits, the first in the lowest ones: along the inputs
-// in qweight, along the outputs in qzeros. Its older format stores zero points less
-// one. A word of AWQ has the codes of eight outputs in the order of awqOrder.
+// Codes of GPTQ are a bit stream, the first in the lowest bits: along the inputs in qweight, along the outputs in
+// qzeros. Its older format stores zero points minus 1. A word of AWQ has the codes of eight outputs in the order of
+// awqOrder.
 
-// isAWQ reports whether parts of those names are of AWQ.
+// isAWQ reports whether parts with these names are AWQ's.
 func isAWQ(parts []*Tensor, _ Settings) bool {
 	w, scales := parts[0], parts[2]
 	return len(w.Shape) == 2 && len(scales.Shape) == 2 && w.Shape[1]*8 == scales.Shape[1]
 }
 
-// isGEMV reports whether parts of those names are of AWQ in the layout of its gemv
-// kernels, which nothing but its name tells from GPTQ when groups are short.
+// isGEMV reports whether the parts are AWQ's in the layout of its gemv kernels; with short groups, only the settings
+// distinguish it from GPTQ.
 func isGEMV(parts []*Tensor, settings Settings) bool {
 	version, _, err := settings.String("version")
 	return err == nil && strings.EqualFold(version, "gemv") && len(parts[0].Shape) == 2
@@ -97,7 +96,7 @@ func gptq(parts []*Tensor, settings Settings) (rows.Source, error) {
 		return nil
 	}
 	g.meta = func(s *scratch, scale, zero []float32, a, b int64) error {
-		first, end := a*bits/32, ceil(b*bits, 32) // the words that rows [a, b) are in
+		first, end := a*bits/32, ceil(b*bits, 32) // the words of rows [a, b)
 		words := buffer.Resize(&s.words, end-first)
 		row := buffer.Resize(&s.table, b-a)
 		for k := range g.groups {
@@ -118,8 +117,8 @@ func gptq(parts []*Tensor, settings Settings) (rows.Source, error) {
 	return g.source(), nil
 }
 
-// gptqBits returns the number of bits of a code by the columns of qzeros. The settings must
-// have the same number, unless they have rules for single modules.
+// gptqBits returns the bits of a code, computed from the columns of qzeros. The settings must agree, unless they have
+// rules for single modules.
 func gptqBits(zeroColumns, out int64, settings Settings) (int64, error) {
 	bits, ok, err := settings.Int("bits")
 	if err != nil {
@@ -147,7 +146,7 @@ func codeAt(words []uint32, at int64, bits int) byte {
 	return byte(w>>(at%32)) & byte(1<<bits-1)
 }
 
-// orUnsupported returns err, or an error about what is not supported.
+// orUnsupported returns err, or else an error of kind fault.Unsupported.
 func orUnsupported(err error, format string, args ...any) error {
 	if err != nil {
 		return err
@@ -155,8 +154,7 @@ func orUnsupported(err error, format string, args ...any) error {
 	return fault.Errorf(fault.Unsupported, format, args...)
 }
 
-// awqOrder is the nibble of a word that holds the code of each of its eight outputs.
-// Source: the gemm kernels of AutoAWQ.
+// awqOrder is the nibble of a word for each of its eight outputs. Source: the gemm kernels of AutoAWQ.
 var awqOrder = [8]int{0, 4, 1, 5, 2, 6, 3, 7}
 
 // awq returns a weight of AWQ in the layout of its gemm kernels.
@@ -214,8 +212,8 @@ func awq(parts []*Tensor, settings Settings) (rows.Source, error) {
 	return g.source(), nil
 }
 
-// awqCodes fills dst with the codes of outputs [a, b), one output after the other, of a
-// matrix that has the words of eight outputs in each column. a and b are multiples of 8.
+// awqCodes fills dst with the codes of outputs [a, b), output by output, of a matrix whose columns have words of eight
+// outputs. a and b are multiples of 8.
 func awqCodes(s *scratch, t *Tensor, dst []byte, a, b int64) error {
 	height, first := t.Shape[0], a/8
 	words := buffer.Resize(&s.words, (b/8-first)*height)

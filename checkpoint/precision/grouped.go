@@ -11,13 +11,11 @@ import (
 	"ggforge/rows"
 )
 
-// grouped is a matrix [out, in] of whole numbers below 256, in groups of columns that
-// have a scale and a zero point in each row:
+// grouped is a matrix [out, in] of integers below 256, in groups of columns with a scale and a zero point per row:
 //
 //	W[o, i] = (code[o, i] - zero[o, g]) * scale[o, g]   g = group of i
 //
-// The difference is exact in float32, so that one rounding is left, as in the
-// reference.
+// The difference is exact in float32, so that only the product rounds, as in the reference.
 type grouped struct {
 	out, in int64
 	groups  int64
@@ -32,13 +30,13 @@ type grouped struct {
 	meta func(s *scratch, scale, zero []float32, a, b int64) error
 }
 
-// layout is how columns are grouped: in runs of size, or by the group of each.
+// layout has the groups of columns: runs of size columns, or the group of each column.
 type layout struct {
 	size  int64
 	order []int32
 }
 
-// costGrouped is about how many picoseconds an element takes.
+// costGrouped is the approximate cost of an element in picoseconds.
 const costGrouped = 700
 
 func (g *grouped) source() rows.Source {
@@ -79,16 +77,15 @@ type strip struct {
 	scale, zero []float32
 }
 
-// stripRows is how many rows are unpacked together where they are stored as columns: a
-// column is a few bytes in each line of the CPU's cache that is touched.
+// stripRows is the number of rows that are unpacked together if they are stored as columns: a single column uses only a
+// few bytes of each cache line.
 const stripRows = 32
 
-// stripsKept is how many strips a worker keeps: rows of queries and keys are asked for
-// in turn from the two halves of a head.
+// stripsKept is the number of strips that a worker keeps: permuted rows of Q and K alternate between the two halves of
+// a head.
 const stripsKept = 4
 
-// strip returns the strip of an index, valid until more than stripsKept others have
-// been asked for.
+// strip returns the strip of an index, valid until stripsKept others have been requested.
 func (g *grouped) strip(s *scratch, index int64) (*strip, error) {
 	s.clock++
 	oldest := &s.strips[0]
@@ -163,9 +160,8 @@ func (g *grouped) row(s *scratch, out []byte, t *strip, o int64, groups layout) 
 	}
 }
 
-// runs sets the size of groups that are runs of columns: that of the settings, which
-// must fit, or what comes out when the columns are divided evenly. A size of -1 is
-// that of a row.
+// runs sets the size of groups of adjacent columns: from the settings, which must fit, else the columns divided evenly.
+// A size of -1 means a whole row.
 func (g *grouped) runs(set int64, ok bool) error {
 	size := set
 	switch {
@@ -187,15 +183,15 @@ func (g *grouped) runs(set int64, ok bool) error {
 	return nil
 }
 
-// ordered sets groups in any order by the group of each column.
+// ordered sets the group of each column, in any order.
 func (g *grouped) ordered(t *Tensor) error {
 	if len(t.Shape) != 1 || t.Shape[0] != g.in {
 		return fmt.Errorf("groups %q of shape %v, want one for each of %d columns", t.Name, t.Shape, g.in)
 	}
 	size := ceil(g.in, g.groups)
 	g.layout = sync.OnceValues(func() (layout, error) {
-		runs := true                 // as most files have it
-		order := make([]int32, g.in) // there are as many in the file
+		runs := true                 // as in most files
+		order := make([]int32, g.in) // bounded: the file has as many
 		var buf []byte
 		raw, err := t.bytes(&buf, 0, g.in*t.size())
 		if err != nil {
@@ -218,8 +214,7 @@ func (g *grouped) ordered(t *Tensor) error {
 	return nil
 }
 
-// matrix reports an error unless t is a matrix, of rows and columns where those are
-// not negative.
+// matrix returns an error unless t is a matrix with the given rows and columns; negative numbers are not checked.
 func matrix(t *Tensor, rows, columns int64) error {
 	if len(t.Shape) != 2 || slices.Contains(t.Shape, 0) || rows >= 0 && t.Shape[0] != rows ||
 		columns >= 0 && t.Shape[1] != columns {
@@ -234,15 +229,14 @@ func matrix(t *Tensor, rows, columns int64) error {
 	return nil
 }
 
-// columns fills dst with columns [a, b) of t, a matrix of 32-bit words, each of them
-// one after the other: dst is [b-a, rows].
+// columns fills dst, [b-a, rows], with columns [a, b) of t, a matrix of 32-bit words.
 func (t *Tensor) columns(s *scratch, dst []uint32, a, b int64) error {
 	height, width := t.Shape[0], t.Shape[1]
 	for r := int64(0); r < height; {
-		// some rows at a time, so that each column gets a line of the cache
+		// some rows at a time, so that each column uses a whole cache line
 		var rows [16][]byte
 		n := min(int64(len(rows)), height-r)
-		if t.Mapped != nil { // few bytes of each row: the mapping costs less than calls
+		if t.Mapped != nil { // few bytes of each row: the mapping is cheaper than calls
 			for i := range rows[:n] {
 				at := (r + int64(i)) * width
 				rows[i] = t.Mapped[(at+a)*4 : (at+b)*4]
@@ -278,9 +272,8 @@ func (t *Tensor) words(s *scratch, dst []uint32, at int64) error {
 	return nil
 }
 
-// unpack fills dst with codes of bits each, the first in the lowest bits of the first
-// word. With stream a code may lie in two words; without, what is left of the bits
-// of a word is unused.
+// unpack fills dst with codes of the given bits, the first in the lowest bits of the first word. With stream, codes may
+// cross words; without, the remaining bits of a word are unused.
 func unpack(dst []byte, words []uint32, bits int, stream bool) {
 	switch {
 	case bits == 4:

@@ -23,18 +23,16 @@ const (
 	hqqQuantZero
 )
 
-// hqqParts are the stored tensors; those after the axis describe what the others show
-// anyway.
+// hqqParts are the stored tensors; the ones after the axis are redundant.
 var hqqParts = []part{need("W_q", packed), need("scale", floats), need("zero", floats), need("shape", integers),
 	need("nbits", integers), need("group_size", integers),
 	need("axis", integers), may("quant_scale", nil), may("quant_zero", nil), may("packing", nil),
 	may("compute_dtype", nil), may("view_as_float", nil), may("channel_wise", nil), may("encoded_state_dict", nil),
 	may("stores_quant_config", nil), may("optimize", nil), may("round_zero", nil), may("unpack_view_dtype", nil)}
 
-// hqq returns a weight of the HQQ library. The matrix is one row of elements, laid out
-// as groups: rows of [n/group, group] for axis 1, columns of [group, n/group] for
-// axis 0. The rows of that are cut into as many equal parts as a word has codes, and
-// word [r, c] has row r of each, the first in the highest bits:
+// hqq returns a weight of the HQQ library. The n elements are a matrix of groups: rows of [n/group, group] for axis 1,
+// columns of [group, n/group] for axis 0. Its rows are in as many equal parts as a word has codes; word [r, c] has row
+// r of each part, the first in the highest bits:
 //
 //	bits   8  4  2  1       3
 //	word   U8, 8/bits codes I32, 10 codes in the lower 30 bits; rows padded to whole words
@@ -143,7 +141,7 @@ func (h *hqqRows) rows(s *scratch, out []byte, a, b int64) error {
 	if a == b {
 		return nil
 	}
-	var scale, zero []float32 // of the groups that are rows
+	var scale, zero []float32 // if groups are rows
 	firstRow := a * h.row / h.width
 	if !h.byColumn {
 		n := (b*h.row-1)/h.width - firstRow + 1
@@ -178,7 +176,7 @@ func (h *hqqRows) rows(s *scratch, out []byte, a, b int64) error {
 			if err := h.zero.floats(zero, c); err != nil {
 				return err
 			}
-			row := scale // the values take its place
+			row := scale // overwritten by the values
 			for i, q := range codes {
 				zero[i] = float32(q) - zero[i]
 			}

@@ -9,17 +9,16 @@ import (
 	"ggforge/internal/kernel/half"
 )
 
-// codeValues are what codes of 8 bits stand for.
+// codeValues are the values of 8-bit codes.
 type codeValues struct {
 	table [256]float32
-	// vectors computes what scaledCodes does for as many codes as it takes in whole steps, and
-	// returns how many that are; scale and zero are bits of float32. nil for none.
+	// vectors is scaledCodes for the codes of whole vector steps; it returns their number. scale and zero are bits of
+	// float32. nil without vectors.
 	vectors func(out, codes []byte, scale, zero uint32) int
 }
 
-// scaledCodes stores (value - zero) * scale for each code, as little-endian float32;
-// len(out) = 4*len(codes). Where zeros and values are whole numbers below 2^24, one
-// rounding is left.
+// scaledCodes stores (value - zero) * scale for each code, as little-endian float32; len(out) = 4*len(codes). If zeros
+// and values are integers below 2^24, only the product rounds.
 func (v *codeValues) scaledCodes(out, codes []byte, scale, zero float32) {
 	if v.vectors != nil {
 		n := v.vectors(out, codes, bits(scale), bits(zero))
@@ -38,8 +37,7 @@ func (v *codeValues) scaledCodes(out, codes []byte, scale, zero float32) {
 	}
 }
 
-// look stores the values of the codes, as little-endian float32; len(out) =
-// 4*len(codes).
+// look stores the values of codes, as little-endian float32; len(out) = 4*len(codes).
 func look(out, codes []byte, values *[256]float32) {
 	for len(codes) >= 4 && len(out) >= 16 {
 		put(out, 0, values[codes[0]])
@@ -62,11 +60,11 @@ var wholeNumbers = sync.OnceValue(func() *codeValues {
 	return v
 })
 
-// rounding rounds to a type of floating point.
+// rounding rounds to a floating-point type.
 type rounding struct {
 	one func(float32) float32
 	all func([]float32) // in place
-	// products computes what scaled does, as vectors do for codeValues; nil for none.
+	// products is scaled for whole vector steps, like codeValues.vectors; nil without vectors.
 	products func(x []byte, scale uint32) int
 }
 
@@ -82,7 +80,7 @@ func (r *rounding) scaled(x []byte, scale float32) {
 	}
 }
 
-// roundings are those of the types that scales have.
+// roundings has the rounding of each type of scales.
 var roundings = sync.OnceValue(func() map[safetensors.DType]*rounding {
 	return map[safetensors.DType]*rounding{
 		safetensors.F32: {func(v float32) float32 { return v }, func([]float32) {}, nil},

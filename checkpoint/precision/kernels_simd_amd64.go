@@ -8,12 +8,11 @@ import (
 	"ggforge/internal/kernel/cpu"
 )
 
-// Vectors of 256 bits, as in package avx2: codes are widened, which package simd cannot
-// express. A function that holds vectors has no scalar float32 (golang/go#80835).
+// Vectors of 256 bits, as in package avx2: the kernels widen codes, which package simd cannot express. A function with
+// vectors has no scalar float32 (golang/go#80835).
 //
-// Picoseconds per element, 4096 of them in the cache, go1.27.4, Intel Xeon with AVX-512,
-// against the scalar code in the same process; the least of 40 runs, as the cores were
-// shared:
+// Picoseconds per element, 4096 of them in the cache, go1.27.4, Intel Xeon with AVX-512, in parentheses the scalar code
+// in the same process; the fastest of 40 runs, because the cores were shared:
 //
 //	codes     E4M3 230 (430)    I8 and U8 80 (430)
 //	products  F16 570 (3600)    BF16 260 (3500)
@@ -30,10 +29,10 @@ type (
 	i32x8 = archsimd.Int32x8
 )
 
-// each8 returns 8 times v.
+// each8 returns a vector of 8 copies of v.
 func each8(v uint32) i32x8 { return archsimd.BroadcastUint32x8(v).AsInt32x8() }
 
-// step is how many codes a turn of a loop takes.
+// step is the number of codes per loop iteration.
 const step = 16
 
 func unsignedAVX2(out, codes []byte, scale, zero uint32) (n int) {

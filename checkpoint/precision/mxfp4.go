@@ -9,9 +9,8 @@ import (
 	"ggforge/rows"
 )
 
-// mxfp4 returns a weight of MXFP4 blocks made of the two tensors of bytes in which
-// gpt-oss keeps it: the codes of [..., rows, blocks, 16], of which a byte holds
-// neighbours, the first in its lower half, and the scales of [..., rows, blocks].
+// mxfp4 returns a weight of MXFP4 blocks from gpt-oss' two tensors of bytes: codes of [..., rows, blocks, 16], two
+// adjacent codes per byte, the first in the lower half, and scales of [..., rows, blocks].
 func mxfp4(parts []*Tensor, _ Settings) (rows.Source, error) {
 	c, s := parts[0].NE(), parts[1].NE()
 	if len(c) < 2 || c[0] != 16 || !slices.Equal(c[1:], s) || slices.Contains(s, 0) {
@@ -50,9 +49,8 @@ func nvfp4(parts []*Tensor, _ Settings) (rows.Source, error) {
 	return blocksOf(gguf.TypeNVFP4, parts[0], parts[1], s), nil
 }
 
-// Factors returns what the numbers in the blocks of an NVFP4 weight and its inputs are
-// to be multiplied with, one number or one for each expert of a tensor that holds
-// several; nil means one. ok is false for other weights.
+// Factors returns the scales of a whole NVFP4 weight and of its inputs, one number or one per expert of a stack; nil
+// means 1. ok is false for other weights.
 func (w *Weight) Factors() (weight, input []float32, ok bool, err error) {
 	if w.scheme == nil || w.scheme.name != "nvfp4" {
 		return nil, nil, false, nil
@@ -85,8 +83,8 @@ func (w *Weight) factor(t *Tensor) ([]float32, error) {
 	return list, nil
 }
 
-// blocksOf returns a weight whose codes and scales are moved into the blocks of a GGUF
-// file, code for code; ne is its dimensions with blocks for elements.
+// blocksOf returns a weight whose codes and scales are copied into GGUF blocks; ne are its dimensions, counted in
+// blocks.
 //
 //	MXFP4, 32 elements   byte 0     scale
 //	                     byte 1+j   element j in the lower half, j+16 in the upper one
@@ -109,7 +107,7 @@ func blocksOf(t gguf.Type, codes, scales *Tensor, ne []int64) rows.Source {
 // bytesOf returns a tensor of bytes as rows of one byte, in a type of one byte per
 // element.
 func bytesOf(t *Tensor) rows.Source {
-	if t.Mapped != nil { // the bytes are moved anyway
+	if t.Mapped != nil { // the bytes are copied anyway
 		return rows.Stored([]int64{1, t.elements()}, gguf.TypeI8, t.Mapped, nil)
 	}
 	return rows.Stored([]int64{1, t.elements()}, gguf.TypeI8, nil, t.Reader)
@@ -126,7 +124,7 @@ func (m *movedBlocks) NE() []int64     { return m.ne }
 func (m *movedBlocks) Type() gguf.Type { return m.typ }
 func (m *movedBlocks) Cost() int64     { return costMoved }
 
-// costMoved is about how many picoseconds it takes to move an element's code.
+// costMoved is the approximate cost of copying an element's code in picoseconds.
 const costMoved = 300
 
 func (m *movedBlocks) Raw(buf *[]byte, a, b int64) ([]byte, error) {

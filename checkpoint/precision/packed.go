@@ -9,8 +9,8 @@ import (
 	"ggforge/rows"
 )
 
-// packedInts returns a weight of compressed-tensors in format pack-quantized, codes of
-// 1 to 8 bits in words of 32 bits, as many as fit whole, the first in the lowest bits:
+// packedInts returns a weight of compressed-tensors in format pack-quantized, codes of 1 to 8 bits in 32-bit words, per
+// whole codes in each, the first in the lowest bits:
 //
 //	weight_packed      [out, ceil(in/per)]       words along the columns
 //	weight_scale       [out, groups]
@@ -82,8 +82,7 @@ func packedInts(parts []*Tensor, settings Settings) (rows.Source, error) {
 	return g.source(), nil
 }
 
-// packedRows fills dst, [b-a, in], with the codes of rows [a, b) of t, whose words have
-// them along the columns.
+// packedRows fills dst, [b-a, in], with the codes of rows [a, b) of t, whose words have codes of adjacent columns.
 func packedRows(s *scratch, t *Tensor, dst []byte, in, bits, a, b int64) error {
 	row := buffer.Resize(&s.words, t.Shape[1])
 	for o := a; o < b; o++ {
@@ -96,20 +95,19 @@ func packedRows(s *scratch, t *Tensor, dst []byte, in, bits, a, b int64) error {
 	return nil
 }
 
-// packedGroup is what a group of the settings says of packed weights.
+// packedGroup has the settings of packed weights in a config group.
 type packedGroup struct {
 	bits, size        int64
-	sized, asymmetric bool // there is a size; there must be zero points
+	sized, asymmetric bool // has a size; needs zero points
 }
 
-// packedShape is what the tensors of packed weights show.
+// packedShape has the sizes that follow from the tensors of a packed weight.
 type packedShape struct {
 	in, words, groups int64 // of a row
 	zeros             bool
 }
 
-// fits reports whether weights of that shape may be what the settings say; the errors
-// that follow are about the words first.
+// fits reports whether the settings fit weights of that shape.
 func (g packedGroup) fits(t packedShape) bool {
 	size := g.size
 	if !g.sized || size < 1 {

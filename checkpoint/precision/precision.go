@@ -1,9 +1,7 @@
-// Package precision knows how checkpoints store weights: which stored tensors make
-// one weight, and which rows.Source reads it.
+// Package precision combines the stored tensors of a checkpoint into weights, and decodes quantized ones (rows.Source).
 //
-// A scheme is a row of a table (schemes). It holds where its tensors are, whatever
-// quantization_config of config.json says: checkpoints that were dequantized keep
-// that label. What no scheme claims is plain: one stored tensor, one weight.
+// A quantization scheme is a row of a table (schemes). It is recognized by its tensors, not by quantization_config in
+// config.json, which dequantized checkpoints keep. A tensor outside all schemes is a plain weight.
 package precision
 
 import (
@@ -25,8 +23,8 @@ type Tensor struct {
 	DType safetensors.DType
 	Shape []int64 // outermost first; empty for a scalar
 	File  string  // path of the file that holds it, for messages
-	// Mapped and Reader are the bytes: row-major, little-endian. A store that maps no
-	// files leaves Mapped nil. Mapped is to be read inside mmap.Guard.
+	// Mapped and Reader are the bytes: row-major, little-endian. A store without memory-mapped files leaves Mapped nil.
+	// Read Mapped inside mmap.Guard.
 	Mapped []byte
 	Reader io.ReaderAt
 }
@@ -41,17 +39,17 @@ func (t *Tensor) NE() []int64 {
 // Weight is a tensor of the model, made of one stored tensor or of several.
 type Weight struct {
 	Name    string
-	Tensors []*Tensor // by the parts of the scheme; those that are not there are nil
+	Tensors []*Tensor // by the parts of the scheme; nil for missing optional parts
 
 	scheme   *scheme // nil for plain ones
 	settings Settings
 }
 
-// First returns the stored tensor that messages about the weight name.
+// First returns the first stored tensor, for messages.
 func (w *Weight) First() *Tensor { return w.Tensors[0] }
 
-// Float8 reports whether the weight is stored as floating point of 8 bits with scales.
-// The reference does not count what quantization_config says to be in another format.
+// Float8 reports whether the weight is stored as 8-bit floats with scales. Like the reference, it excludes weights that
+// have another format in quantization_config.
 func (w *Weight) Float8() bool {
 	if w.scheme == nil || !w.scheme.float8 || !isFloat8(w.First()) {
 		return false
@@ -60,8 +58,7 @@ func (w *Weight) Float8() bool {
 	return err != nil || !ok || format != "naive-quantized" && format != "int-quantized"
 }
 
-// Type returns the tensor type of a plain weight; ok is false for others, and for
-// types that files of weights have and GGUF has not.
+// Type returns the tensor type of a plain weight; ok is false for others, and for types that GGUF lacks.
 func (w *Weight) Type() (t gguf.Type, ok bool) {
 	if w.scheme != nil {
 		return 0, false
@@ -77,11 +74,11 @@ func (w *Weight) Scheme() string {
 	return w.scheme.name
 }
 
-// Decoded reports whether the weight's scheme is one that Source knows.
+// Decoded reports whether Source can decode the weight's scheme.
 func (w *Weight) Decoded() bool { return w.scheme == nil || w.scheme.source != nil }
 
-// Source returns the weight's rows, valid until its checkpoint is closed. A
-// precision that is not decoded gives an error of kind fault.Unsupported.
+// Source returns the weight's rows, valid until its checkpoint is closed. A scheme without a decoder gives an error of
+// kind fault.Unsupported.
 func (w *Weight) Source() (rows.Source, error) {
 	first := w.First()
 	switch {
@@ -101,7 +98,7 @@ func (w *Weight) Source() (rows.Source, error) {
 	return src, nil
 }
 
-// AsVector returns w, and a number without dimensions as a vector of one element.
+// AsVector returns w, with a scalar as a vector of one element.
 func (w *Weight) AsVector() *Weight {
 	t := w.First()
 	if w.scheme != nil || len(t.Shape) > 0 {
@@ -113,8 +110,8 @@ func (w *Weight) AsVector() *Weight {
 	return &vector
 }
 
-// Integers returns the rows of a weight of integers as the integer type to. Another
-// one gives an error of kind fault.Unsupported.
+// Integers returns the rows of an integer weight as the integer type to. Other weights give an error of kind
+// fault.Unsupported.
 func (w *Weight) Integers(to gguf.Type) (rows.Source, error) {
 	t := w.First()
 	typ, ok := w.Type()
@@ -124,17 +121,17 @@ func (w *Weight) Integers(to gguf.Type) (rows.Source, error) {
 	return rows.Integers(rows.Stored(t.NE(), typ, t.Mapped, t.Reader), to), nil
 }
 
-// base returns the X of a scheme of which t may be the first part.
+// base returns the name X of the weight if t may be the first part of the scheme.
 func (s *scheme) base(t *Tensor) (base string, ok bool) {
 	base, ok = strings.CutSuffix(t.Name, s.parts[0].suffix)
-	// a suffix is a whole component of the name, or begins with a line
+	// a suffix is a whole component of the name, or begins with an underscore
 	suffix := s.parts[0].suffix
 	whole := base == "" || strings.HasSuffix(base, ".") || suffix == "" || strings.HasPrefix(suffix, "_")
 	return base, ok && whole && s.parts[0].takes(t)
 }
 
-// find returns the weight of which t is the first part, by the first scheme that
-// holds, nil for none. byName gives all tensors.
+// find returns the weight whose first part is t, by the first matching scheme, nil for none. byName returns all tensors
+// by name.
 func find(t *Tensor, byName func() map[string]*Tensor, settings Settings) *Weight {
 	for i := range schemes {
 		s := &schemes[i]
@@ -159,11 +156,10 @@ func find(t *Tensor, byName func() map[string]*Tensor, settings Settings) *Weigh
 	return nil
 }
 
-// Weights returns the weights that the tensors of a checkpoint make, in the order
-// of tensors and by the place of their scheme; left are tensors that no weight needs,
-// see leftovers.
+// Weights combines the tensors of a checkpoint into weights, in the order of tensors and of the schemes' positions;
+// left are tensors without a weight, see leftovers.
 func Weights(tensors []*Tensor, settings Settings) (weights []Weight, left []*Tensor, err error) {
-	if err := turned(settings.Members()["transform_config"]); err != nil {
+	if err := checkTransforms(settings.Members()["transform_config"]); err != nil {
 		return nil, nil, err
 	}
 	byName := sync.OnceValue(func() map[string]*Tensor { // few checkpoints need it
@@ -174,7 +170,7 @@ func Weights(tensors []*Tensor, settings Settings) (weights []Weight, left []*Te
 		return m
 	})
 	claimed := map[*Tensor]*Weight{} // of parts of schemes
-	toCome := map[*Weight]int{}      // parts that are still to come
+	toCome := map[*Weight]int{}      // parts not yet reached
 	for _, t := range tensors {
 		w := find(t, byName, settings)
 		if w == nil {
@@ -222,7 +218,7 @@ func Weights(tensors []*Tensor, settings Settings) (weights []Weight, left []*Te
 	return append(weights, last...), left, nil
 }
 
-// plain pairs the types of stored tensors with the tensor types of the same bytes.
+// plain pairs the types of stored tensors with GGUF types of the same bytes.
 var plain = [...]struct {
 	dtype safetensors.DType
 	typ   gguf.Type
@@ -237,8 +233,7 @@ var plain = [...]struct {
 	{safetensors.I64, gguf.TypeI64},
 }
 
-// DType returns the type of stored tensors whose elements have the same bytes as
-// those of t; ok is false when there is none.
+// DType returns the type of stored tensors with the same bytes as t; ok is false if there is none.
 func DType(t gguf.Type) (d safetensors.DType, ok bool) {
 	for _, p := range plain {
 		if p.typ == t {

@@ -28,15 +28,14 @@ func (t *Tensor) elements() int64 {
 // scheme.
 func (t *Tensor) size() int64 { return int64(t.DType.Bits() / 8) }
 
-// bytes returns bytes [from, to) of t, which may lie in buf. What is stored is not
-// larger than its file, so neither is buf.
+// bytes returns bytes [from, to) of t, maybe in buf, which never exceeds the size of the file.
 func (t *Tensor) bytes(buf *[]byte, from, to int64) ([]byte, error) {
-	// a short run costs less in the mapping than a call, see package rows
+	// a short run is cheaper through the mapping than a call, see package rows
 	if t.Mapped != nil && (to-from < readBytes || t.Reader == nil) {
 		return t.Mapped[from:to], nil
 	}
 	*buf = slices.Grow((*buf)[:0], int(to-from))[:to-from]
-	if to > from { // reading nothing at the end of a file is an error
+	if to > from { // an empty read at the end of a file would be an error
 		if _, err := t.Reader.ReadAt(*buf, from); err != nil {
 			return nil, err
 		}
@@ -44,7 +43,7 @@ func (t *Tensor) bytes(buf *[]byte, from, to int64) ([]byte, error) {
 	return *buf, nil
 }
 
-// readBytes is from how many bytes on a run is read from the file.
+// readBytes is the minimum length of a run that is read by ReadAt.
 const readBytes = 32 << 10
 
 // floats fills dst with elements of t from element at on, as float32.
@@ -95,7 +94,7 @@ func (t *Tensor) number() (float32, error) {
 	return x[0], err
 }
 
-// int returns element i of t, of a type of whole numbers.
+// int returns element i of t, an integer tensor.
 func (t *Tensor) int(i int64) (int64, error) {
 	var some [8]byte
 	buf := some[:0]
@@ -118,7 +117,7 @@ func (t *Tensor) int(i int64) (int64, error) {
 	return 0, fault.Errorf(fault.Broken, "%s: tensor %q holds %v, want whole numbers", t.File, t.Name, t.DType)
 }
 
-// whole returns the whole numbers of t, which has one dimension of n.
+// whole returns the integers of t, a vector of n.
 func (t *Tensor) whole(n int64) ([]int64, error) {
 	if len(t.Shape) != 1 || t.Shape[0] != n {
 		return nil, fmt.Errorf("tensor %q of shape %v, want [%d]", t.Name, t.Shape, n)
@@ -150,10 +149,10 @@ var (
 	exponents = slices.Concat(u8, e8m0)
 )
 
-// codesOf returns the values of the codes of a type of 8 bits, nil for other types.
+// codesOf returns the values of the codes of an 8-bit type, nil for other types.
 func codesOf(d safetensors.DType) *codeValues { return eightBits()[d] }
 
-// eightBits are the values of the codes of each type of 8 bits.
+// eightBits has the values of the codes of each 8-bit type.
 //
 //	type       sign exponent mantissa  bias  special codes
 //	E4M3       1    4        3         7     0x7F and 0xFF are NaN, no infinity
@@ -232,7 +231,7 @@ type scratch struct {
 	words     []uint32
 	f32, zero []float32
 	table     []float32
-	strips    [stripsKept]strip // of matrices that are stored by columns
+	strips    [stripsKept]strip // of matrices stored by columns
 	clock     int64
 }
 
@@ -245,7 +244,7 @@ type decoded struct {
 	// rows fills out with rows [a, b) as little-endian float32.
 	rows func(s *scratch, out []byte, a, b int64) error
 
-	ranks int64 // see Ranks; 0 where that is no question
+	ranks int64 // see Ranks; 0 except for ranked weights
 }
 
 func (d *decoded) NE() []int64     { return d.ne }

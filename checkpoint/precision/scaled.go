@@ -10,16 +10,13 @@ import (
 	"ggforge/rows"
 )
 
-// scaled returns a weight of codes of 8 bits, floating point or whole numbers, times
-// scales:
+// scaled returns a weight of 8-bit codes, floats or integers, times scales:
 //
 //	W[..., i, j] = (code[..., i, j] - zero) * scale[..., i/a, j/b]
 //
-// parts are the codes, the scales and, where there is a third, zero points, which are
-// whole numbers and have the shape of the scales. The scales are a grid of blocks of
-// [a, b], which is cut at the edges; or one number, or one for each row, or for each
-// matrix of a tensor of three dimensions: dimensions of 1, and trailing ones that are
-// not there, hold for all.
+// parts are the codes, the scales and optional zero points (integers in the shape of the scales). There is a scale for
+// each block of [a, b], smaller at the edges; or a single scale, or one per row, or one per matrix of a
+// three-dimensional tensor: dimensions of 1, and missing trailing ones, are broadcast.
 func scaled(parts []*Tensor, settings Settings) (rows.Source, error) {
 	block, err := blockSize(settings)
 	if err != nil {
@@ -32,9 +29,8 @@ func scaled(parts []*Tensor, settings Settings) (rows.Source, error) {
 	return scaledBy(parts[0], parts[1], zeros, block)
 }
 
-// ranked is scaled for a joined projection of query, key and value, which some
-// checkpoints keep as the ranks of their training had it: each rank's rows have
-// their own rows of blocks. See Ranks.
+// ranked is scaled for a joined QKV projection that a checkpoint stores as the tensor-parallel ranks of its training
+// had it: each rank has separate rows of blocks. See Ranks.
 func ranked(parts []*Tensor, settings Settings) (rows.Source, error) {
 	block, err := blockSize(settings)
 	if err != nil {
@@ -63,10 +59,8 @@ func ranked(parts []*Tensor, settings Settings) (rows.Source, error) {
 	return src, nil
 }
 
-// Ranks returns in how many parts, one after the other, the rows of src are stored by
-// the shape of their scales: 8, 4, or 1. src is what Source returned for the joined
-// projection of query, key and value; how the rows of a part are divided is the
-// model's affair.
+// Ranks returns the number of tensor-parallel ranks of a joined QKV projection, by the shape of its scales: 8, 4, or 1.
+// src is the result of Source. The order of rows within a rank depends on the model.
 func Ranks(src rows.Source) int64 {
 	if d, ok := src.(*decoded); ok && d.ranks > 0 {
 		return d.ranks
@@ -76,11 +70,10 @@ func Ranks(src rows.Source) int64 {
 
 func ceil(n, d int64) int64 { return (n + d - 1) / d }
 
-// maxBlock bounds the sides of blocks: nothing larger is a block.
+// maxBlock bounds the sides of blocks.
 const maxBlock = 1 << 20
 
-// blockSize returns the sides of the blocks that one scale is for, rows and columns;
-// nil when the settings have none.
+// blockSize returns the rows and columns of a block; nil if the settings have none.
 func blockSize(settings Settings) ([]int64, error) {
 	const key = "weight_block_size"
 	block, ok, err := settings.Ints(key)
@@ -120,7 +113,7 @@ func structure(weights Settings) (block []int64, ok bool, err error) {
 	return block, true, nil
 }
 
-// scaledBy returns codes times what scale says, whose meaning is found by its shape.
+// scaledBy returns codes times scales, whose blocks follow from their shape.
 func scaledBy(codes, scale, zeros *Tensor, block []int64) (rows.Source, error) {
 	n := len(codes.Shape)
 	if n < 1 || slices.Contains(codes.Shape, 0) {
@@ -141,7 +134,7 @@ func scaledBy(codes, scale, zeros *Tensor, block []int64) (rows.Source, error) {
 			return newScales(codes, scale, zeros, steps, grid).source(), nil
 		}
 	}
-	// one number may be written with any number of dimensions
+	// a single scale may have any number of dimensions
 	shape := scale.Shape
 	if scale.elements() == 1 {
 		shape = nil
@@ -167,7 +160,7 @@ func scaledBy(codes, scale, zeros *Tensor, block []int64) (rows.Source, error) {
 	return newScales(codes, scale, zeros, steps, grid).source(), nil
 }
 
-// scaledRows is codes with the scales of their blocks.
+// scaledRows has codes and the scales of their blocks.
 type scaledRows struct {
 	codes, scale, zeros *Tensor
 	values              *codeValues // of the codes
@@ -180,14 +173,14 @@ func newScales(codes, scale, zeros *Tensor, steps, grid []int64) *scaledRows {
 		steps: steps, grid: grid}
 }
 
-// costScaled is about how many picoseconds an element takes.
+// costScaled is the approximate cost of an element in picoseconds.
 const costScaled = 300
 
 func (s *scaledRows) source() rows.Source {
 	return &decoded{ne: s.codes.NE(), cost: costScaled, rows: s.rows}
 }
 
-// scaleRow returns which row of the scales is that of row r of the codes.
+// scaleRow returns the row of the scales for row r of the codes.
 func (s *scaledRows) scaleRow(r int64) int64 {
 	if s.rank > 0 {
 		return r/s.rank*ceil(s.rank, s.steps[0]) + r%s.rank/s.steps[0]
@@ -208,7 +201,7 @@ func (s *scaledRows) rows(t *scratch, out []byte, a, b int64) error {
 	if err != nil {
 		return err
 	}
-	row := int64(-1) // of the scales that are in scale
+	row := int64(-1) // the row of the scales in scale
 	scale := buffer.Resize(&t.f32, count)
 	zero := buffer.Resize(&t.zero, count)
 	clear(zero)
@@ -234,5 +227,5 @@ func (s *scaledRows) rows(t *scratch, out []byte, a, b int64) error {
 	return nil
 }
 
-// isFloat8 reports whether t holds floating point of 8 bits.
+// isFloat8 reports whether t has 8-bit floats.
 func isFloat8(t *Tensor) bool { return slices.Contains(f8, t.DType) }

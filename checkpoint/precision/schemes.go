@@ -11,37 +11,34 @@ import (
 // scheme is a way of storing quantized weights.
 type scheme struct {
 	name string // as quantization_config calls it
-	// parts are the stored tensors of a weight X: their names are X and the suffix. The
-	// scheme holds where the first one and all that are not optional are there, in
-	// their types.
+	// parts are the stored tensors of a weight X, named X plus suffix. The scheme matches if the first and all other
+	// required parts exist with their types.
 	parts []part
-	// as is the suffix that the weight's name has instead.
+	// as is the suffix of the weight's name, in place of the first part's.
 	as     string
 	place  place
 	float8 bool // what --fp8-as-q8 is about
 	// inverse: the factors of nvfp4 are stored as their inverses.
 	inverse bool
-	// holds reports whether the parts are of the scheme, where names and types do not
-	// decide it; nil where they do.
+	// holds decides whether the scheme matches if names and types are not sufficient; nil otherwise.
 	holds func(parts []*Tensor, settings Settings) bool
-	// why is the reason why a scheme that is known by name only is not decoded, where there is more
-	// to say than not yet.
+	// why is the reason why a scheme is not decoded; "" for not yet.
 	why string
-	// source returns the weight's rows; nil for a scheme that is known by name only.
-	// It looks at shapes and settings, and reads no more than a few numbers.
+	// source returns the weight's rows; nil for a scheme without a decoder. It checks shapes and settings, and reads at
+	// most a few numbers.
 	source func(parts []*Tensor, settings Settings) (rows.Source, error)
 }
 
-// kernelOrder is the reason of layouts such as gemv_fast and Marlin.
+// kernelOrder is the reason for layouts such as gemv_fast and Marlin.
 const kernelOrder = "codes are in the order of one GPU kernel's registers; the tool that made them has a portable layout, too"
 
-// place is where a weight comes among all others. The order of a file follows it, so
-// each row has what the reference does.
+// place is the position of a weight among all others, which determines the order of the file; each row follows the
+// reference.
 type place uint8
 
 const (
-	atFirst  place = iota // where its first part is
-	atLast                // where its last part is
+	atFirst  place = iota // at its first part
+	atLast                // at its last part
 	afterAll              // after all others, by its first part
 )
 
@@ -59,8 +56,7 @@ func (p part) takes(t *Tensor) bool {
 func need(suffix string, types []safetensors.DType) part { return part{suffix, types, false} }
 func may(suffix string, types []safetensors.DType) part  { return part{suffix, types, true} }
 
-// schemes is the table. The first row that holds for a tensor counts, so that rows
-// with more parts come before those with fewer.
+// schemes is the table. The first matching row applies, so rows with more parts come before rows with fewer.
 var schemes = []scheme{
 	{name: "mxfp4", parts: []part{need("_blocks", u8), need("_scales", u8)}, as: "_blocks", place: atLast,
 		source: mxfp4},
@@ -74,7 +70,7 @@ var schemes = []scheme{
 		need("weight_shape", integers), may("weight_zero_point", i32),
 		may("weight_g_idx", i32)}, as: "weight", place: afterAll, source: packedInts},
 
-	// FP8: scales of DeepSeek and its kin, of Mistral's own format, of compressed-tensors, ModelOpt and FBGEMM
+	// FP8: as in DeepSeek's models, Mistral's own format, compressed-tensors, ModelOpt and FBGEMM
 	{name: "fp8", parts: []part{need("qkv_proj.weight", f8), need("qkv_proj.weight_scale_inv", scales)},
 		as: "qkv_proj.weight", float8: true, source: ranked},
 	{name: "fp8", parts: []part{need("", f8), need("_scale_inv", scales)}, as: "", float8: true, source: scaled},
@@ -85,14 +81,14 @@ var schemes = []scheme{
 	{name: "compressed-tensors", parts: []part{need("weight", i8), need("weight_scale", scales),
 		may("weight_zero_point", i8)}, as: "weight", source: scaled},
 
-	// MXFP4: of MiMo, of DeepSeek V4 and of compressed-tensors
+	// MXFP4: as in MiMo, DeepSeek V4 and compressed-tensors
 	{name: "mxfp4", parts: []part{need("weight", u8), need("weight_scale", exponents)}, as: "weight",
 		source: nibblesMXFP4},
 	{name: "mxfp4", parts: []part{need("weight", i8), need("scale", exponents)}, as: "weight", source: nibblesMXFP4},
 	{name: "mxfp4", parts: []part{need("weight_packed", u8), need("weight_scale", exponents)}, as: "weight",
 		source: nibblesMXFP4},
 
-	// NVFP4: of ModelOpt and of compressed-tensors; see nvfp4Parts
+	// NVFP4: as in ModelOpt and compressed-tensors; see nvfp4Parts
 	{name: "nvfp4", parts: []part{need("weight", u8), need("weight_scale", e4m3), may("weight_scale_2", floats),
 		may("input_scale", floats)}, as: "weight", source: nvfp4},
 	{name: "nvfp4", parts: []part{need("weight_packed", u8), need("weight_scale", e4m3),
@@ -110,7 +106,7 @@ var schemes = []scheme{
 		may("weight_format", slices.Concat(u8, i8, integers))}, as: "weight", source: int8Rows},
 	{name: "hqq", parts: hqqParts, as: "weight", source: hqq},
 
-	// known by name only
+	// schemes without a decoder
 	{name: "eetq", parts: []part{need("weight", i8), need("weight_scales", nil)}, as: "weight"},
 	{name: "awq", why: kernelOrder, parts: []part{need("qweight", i16), need("scales", nil), need("scaled_zeros", nil)},
 		as: "weight"},
@@ -130,16 +126,14 @@ var schemes = []scheme{
 		may("output_scale", nil)}, as: "weight"},
 }
 
-// leftovers are the ends of names of tensors that go with quantized weights and of
-// which no weight is made: scales of activations and of the cache of keys and values,
-// which files have no place for.
+// leftovers are name suffixes of tensors next to quantized weights that files cannot hold: scales of activations and of
+// the KV cache.
 var leftovers = []string{".input_scale", ".output_scale", ".k_scale", ".v_scale", ".q_scale", ".prob_output_scale",
 	".kv_scale", ".activation_scale",
 	"_activation_scale", ".qscale_act", ".input_zero_point", ".output_zero_point", ".input_scale_ub",
 	".input_global_scale"}
 
-// leftover reports whether t, which is no part of a weight, is one of leftovers, or the
-// scale of a weight that is not there.
+// leftover reports whether t, which is no part of a weight, matches leftovers or is the scale of a missing weight.
 func leftover(t *Tensor, byName map[string]*Tensor) bool {
 	if base, ok := strings.CutSuffix(t.Name, ".weight_scale"); ok && byName[base+".weight"] == nil &&
 		byName[base+".weight_packed"] == nil {

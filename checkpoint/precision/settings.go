@@ -7,38 +7,36 @@ import (
 	"ggforge/fault"
 )
 
-// Settings are the members of quantization_config, for what the tensors of a scheme do
-// not show: sizes of blocks, bits, versions. ok is false for a key that is not there.
-// The errors name file and key.
+// Settings are the members of quantization_config, for properties of a scheme that do not follow from the tensors:
+// sizes of blocks, bits, versions. ok is false for a missing key. Errors have file and key.
 type Settings interface {
 	Int(keys ...string) (n int64, ok bool, err error)
 	Ints(keys ...string) (list []int64, ok bool, err error)
 	String(keys ...string) (s string, ok bool, err error)
-	// Under returns the object under a key, one without members when there is none.
+	// Under returns the object under a key, an empty one if there is none.
 	Under(key string) Settings
 	// Members returns all members, not to be changed; nil for none.
 	Members() map[string]any
 }
 
-// turned returns an error if a part of transform_config, which compressed-tensors has for
-// matrices that turn weights and what they are multiplied with, is left to the program
-// that runs the model: the turns that weights have got already change no result.
-func turned(part any) error {
+// checkTransforms refuses transforms of transform_config (compressed-tensors' rotations of weights and inputs) that run
+// with the model. Transforms at weight_input and weight_output are already in the weights and cancel out.
+func checkTransforms(part any) error {
 	switch part := part.(type) {
 	case map[string]any:
 		if where, ok := part["location"].(string); ok && where != "weight_input" && where != "weight_output" {
 			return fault.Errorf(fault.Unsupported,
-				"quantization_config: transform_config turns %q while the model runs, which files have no place for",
+				"quantization_config: transform_config has a transform at %q, which runs with the model: files cannot hold it",
 				where)
 		}
 		for _, key := range slices.Sorted(maps.Keys(part)) {
-			if err := turned(part[key]); err != nil {
+			if err := checkTransforms(part[key]); err != nil {
 				return err
 			}
 		}
 	case []any:
 		for _, one := range part {
-			if err := turned(one); err != nil {
+			if err := checkTransforms(one); err != nil {
 				return err
 			}
 		}
@@ -46,9 +44,8 @@ func turned(part any) error {
 	return nil
 }
 
-// groups returns the settings of weights in each of config_groups, in the order of
-// their names: of compressed-tensors, which may quantize some modules in another way
-// than others.
+// groups returns the settings of weights in each of compressed-tensors' config_groups (which have different modules),
+// in the order of the groups' names.
 func groups(settings Settings) (list []Settings) {
 	all := settings.Under("config_groups")
 	for _, name := range slices.Sorted(maps.Keys(all.Members())) {

@@ -1,12 +1,10 @@
 // Package export turns a GGUF file into safetensors files, the way back from
 // packages convert and quantize.
 //
-// Prepare reads the header, names every tensor and decides its type: afterwards
-// the files are known to the byte, except for the weights. Write then streams
-// the weights through the writer. Tensors keep their GGUF names and layout, or
-// get those of the Hugging Face checkpoint that the file was made from: that uses
-// the tables of package arch backwards. Metadata, configuration and tokenizer are
-// not exported.
+// Prepare reads the header and decides name and type of every tensor: afterwards every byte of the files is known,
+// except for the weights. Write then streams the weights through the writer. Tensors keep their GGUF names and layout,
+// or get those of the original Hugging Face checkpoint, by the inverse of the tables of package arch. Metadata,
+// configuration and tokenizer are not exported.
 package export
 
 import (
@@ -29,21 +27,17 @@ import (
 	"ggforge/writer"
 )
 
-// DefaultMaxShard is the size of a shard's data when Options do not say: that of
-// the transformers library, 5 GB.
+// DefaultMaxShard is the default size of a shard's data, 5 GB as in the transformers library.
 const DefaultMaxShard = 5_000_000_000
 
 // Options configures how to export. The zero value exports without loss under the
 // names of the file.
 type Options struct {
-	// Type is F32, F16 or BF16 for all floating-point tensors. nil loses nothing:
-	// F32, F16 and BF16 tensors keep their types, quantized ones become F32, in
-	// which they are decoded. Types without a decoder that safetensors files have
-	// as well, integers and F64, are copied in any case.
+	// Type is F32, F16 or BF16 for all floating-point tensors. nil is lossless: F32, F16 and BF16 tensors keep their
+	// types, quantized ones become F32. Integers and F64 are copied in any case.
 	Type *gguf.Type
-	// HF gives the tensors the names and the layout of the Hugging Face
-	// checkpoint; computed tensors are left out. The file must hold a whole model
-	// of a known architecture.
+	// HF gives the tensors the names and the layout of the Hugging Face checkpoint; computed tensors are left out. The
+	// file must have a whole model of a known architecture.
 	HF bool
 	// MaxShard is the size in bytes of a shard's data; a larger tensor has a
 	// shard of its own. 0 means DefaultMaxShard.
@@ -68,12 +62,12 @@ type Tensor struct {
 	Source rows.Source
 }
 
-// Auto is the name of no type, for ParseType.
+// Auto is the name for Options.Type = nil.
 const Auto = "auto"
 
 var types = []gguf.Type{gguf.TypeF32, gguf.TypeF16, gguf.TypeBF16}
 
-// ParseType returns the value for Options.Type under that name, in any case.
+// ParseType returns the value for Options.Type of a name, ignoring case.
 func ParseType(name string) (*gguf.Type, error) {
 	if strings.EqualFold(name, Auto) {
 		return nil, nil
@@ -85,7 +79,7 @@ func ParseType(name string) (*gguf.Type, error) {
 	return &t, nil
 }
 
-// TypeNames lists the names that ParseType takes.
+// TypeNames lists the names that ParseType accepts.
 func TypeNames() string {
 	names := Auto
 	for _, t := range types {
@@ -137,7 +131,7 @@ func (j *Job) plan(opt Options) error {
 	return nil
 }
 
-// outputType returns the type for a tensor of type t when the user wants want.
+// outputType returns the output type of a tensor of type t, given Options.Type.
 func outputType(t gguf.Type, want *gguf.Type) (gguf.Type, error) {
 	_, plain := precision.DType(t)
 	switch decodes := quants.Lookup(t).CanDequantize(); {

@@ -1,7 +1,7 @@
-// Package general computes the general.* metadata of a converted model: what it
-// is called, who made it, from what, and how to sample from it.
+// Package general computes the general.* metadata of a converted model: its name, its author, its base models and
+// datasets, and sampling settings.
 //
-// The sources overlap. They are laid over each other field by field:
+// The sources are merged field by field:
 //
 //	options: Name                                name only          ─┐ the first
 //	options: Override (a JSON file)              any but license     │ that has the
@@ -20,9 +20,8 @@
 //
 // # Order and bytes
 //
-// Keys, types, order and values are those of llama.cpp 0.7.0: gguf-py's
-// metadata.py, utility.py and gguf_writer.py. Its files are read by Python
-// libraries, whose rules decide what the same text means:
+// Keys, types, order and values are those of llama.cpp 0.7.0: gguf-py's metadata.py, utility.py and gguf_writer.py. It
+// reads the files with Python libraries, whose rules apply here, too:
 //
 //   - YAML is that of PyYAML's safe_load, mostly YAML 1.1: yes, no, on and off
 //     are booleans, 010 is eight, 1:30 is ninety, 1e3 is a string, 2024-01-01 is
@@ -37,12 +36,10 @@
 //
 // # What is refused
 //
-// An error of kind [fault.Broken] names the file, and the line or key:
-// a file that is not UTF-8, broken YAML or JSON (a generation_config.json that is
-// not JSON is skipped with a warning, as in the reference), and a value whose
-// type does not fit its field, such as the number in "version: 1.0". The
-// reference finds the latter after it has begun to write. It makes text of a list
-// of numbers, and a list of text; both are refused here, as are binary values, an
-// Override whose lists are none, and YAML lists such as [a:]. So are files beyond
-// the limits of this package and of pyjson, which no published one is near.
+// An error of kind [fault.Broken] has the file, and the line or key: a file that is not UTF-8, broken YAML or JSON (a
+// generation_config.json that is not JSON is skipped with a warning, as in the reference), and a value whose type does
+// not fit its field, such as the number in "version: 1.0". The reference finds the latter after it has begun to write.
+// It makes text of a list of numbers, and a list of text; both are refused here, as are binary values, an Override
+// whose lists are none, and YAML lists such as [a:]. So are files beyond the limits of this package and of pyjson,
+// which no published one is near.
 package general

@@ -15,22 +15,18 @@ import (
 type Options struct {
 	// Name, if not nil, is the model's name. An empty name writes none.
 	Name *string
-	// Organization is who the model belongs to by the place where it is, if nothing else
-	// says it; "" for nobody.
+	// Organization is the organization in the model's path or id, used if no file has one; "" for none.
 	Organization string
-	// Override, if not nil, is a JSON object of general.* keys. Base models and
-	// datasets are lists of objects under general.base_models and
-	// general.datasets. Keys that are not known are ignored.
+	// Override, if not nil, is a JSON object of general.* keys. Base models and datasets are lists of objects under
+	// general.base_models and general.datasets. Unknown keys are ignored.
 	Override []byte
 	// OverrideFile is the name of Override in errors.
 	OverrideFile string
-	// Adapter: the tensors are pairs of matrices to be added to those of a
-	// model. They count as what they make.
+	// Adapter: the tensors are pairs of a LoRA adapter, counted by the size of their products.
 	Adapter bool
 }
 
-// Counts are the numbers of parameters of the tensors as they are written. None
-// is negative.
+// Counts are the numbers of parameters of the written tensors. None is negative.
 type Counts struct {
 	Total  int64 // all
 	Shared int64 // outside the expert stacks
@@ -40,9 +36,8 @@ type Counts struct {
 	Experts int64
 }
 
-// Count counts the parameters of tensors, names with dimensions in GGUF order. Stacked expert
-// tensors, whose name holds "_exps.", count once per expert. Adapters among the tensors make the
-// reference give up counting: all is 0.
+// Count counts the parameters of tensors, names with dimensions in GGUF order. Stacked expert tensors, whose name holds
+// "_exps.", count once per expert. With adapters among the tensors all counts are 0, as in the reference.
 func Count(tensors iter.Seq2[string, []int64]) Counts {
 	var n Counts
 	var experts, stacks int64
@@ -66,7 +61,7 @@ func Count(tensors iter.Seq2[string, []int64]) Counts {
 	return n
 }
 
-// Metadata is what the files of one model say.
+// Metadata has the general.* metadata in the files of one model.
 type Metadata struct {
 	// Warnings lists what was skipped without an error.
 	Warnings []string
@@ -120,8 +115,8 @@ const (
 	nFields
 )
 
-// fields gives for each field its key, and the keys of the model card that fill
-// it, the first that is there and not null.
+// fields has for each field its key, and the keys of the model card, of which the first one with a value other than
+// null counts.
 var fields = [nFields]struct {
 	key  string
 	card []string
@@ -169,7 +164,7 @@ var samplingKeys = []struct {
 	{"mirostat_eta", gguf.Float32Type, []string{"mirostat_eta"}},
 }
 
-// sourceLists are the lists of what the model was made from.
+// sourceLists are the lists of base models and datasets.
 var sourceLists = [...]struct {
 	key      string // of each entry: KEY.N.name
 	override string
@@ -249,8 +244,7 @@ func (m *Metadata) warnf(format string, args ...any) {
 	m.Warnings = append(m.Warnings, fmt.Sprintf(format, args...))
 }
 
-// hubID returns config.json's _name_or_path unless it is the path of a file
-// system.
+// hubID returns config.json's _name_or_path unless it is a file path.
 func hubID(config *document) (text, error) {
 	v := config.get("_name_or_path")
 	if v == nil {
@@ -417,8 +411,7 @@ func (m *Metadata) loadLists(card, over *document) error {
 	return nil
 }
 
-// total returns the number of all parameters as the reference has it, which is
-// negative for adapters.
+// total returns the number of all parameters as the reference counts them, negative for adapters.
 func (m *Metadata) total(n Counts) int64 {
 	if m.adapter {
 		return -n.Total
@@ -502,8 +495,7 @@ func (m *Metadata) FileName(n Counts, fileType string) string {
 	return gguf.SafeName(m.stem(n), "-"+strings.ToUpper(dashed(fileType))+kind+".gguf")
 }
 
-// NameOf returns what FileName has before the type, by the metadata of a file; size is the size label where these have
-// none.
+// NameOf returns the part of FileName before the type, from the metadata of a file; size is the default size label.
 func NameOf(m gguf.Metadata, size string) string {
 	var t [nFields]text
 	for i, f := range fields {
@@ -520,27 +512,27 @@ func NameOf(m gguf.Metadata, size string) string {
 	return stem(t, t[fieldSizeLabel])
 }
 
-// maxNamed bounds what of a value of metadata gets into a file's name, in bytes, before that is cleaned.
+// maxNamed bounds the bytes of a metadata value in a file name, before gguf.SafeName.
 const maxNamed = 1 << 10
 
-// DraftFileName is FileName for a file of layers that predict further tokens.
+// DraftFileName is FileName for a file of MTP layers.
 func (m *Metadata) DraftFileName(n Counts, fileType string) string {
 	return gguf.SafeName("mtp-"+stem(m.fields(n), text{}), "-"+strings.ToUpper(dashed(fileType))+".gguf")
 }
 
-// MMProjFileName is FileName for a vision or audio encoder: the size is not in it.
+// MMProjFileName is FileName for a vision or audio encoder; it has no size label.
 func (m *Metadata) MMProjFileName(n Counts, fileType string) string {
 	return gguf.SafeName("mmproj-"+stem(m.fields(n), text{}), "-"+strings.ToUpper(dashed(fileType))+".gguf")
 }
 
-// VocabFileName is FileName for a file that holds the vocabulary only.
+// VocabFileName is FileName for a file with the vocabulary only.
 func (m *Metadata) VocabFileName() string {
 	return gguf.SafeName(stem(m.fields(Counts{}), text{}), "-vocab.gguf")
 }
 
 func dashed(s string) string { return strings.ReplaceAll(strip(s), " ", "-") }
 
-// stem returns what the reference's default file name has before the type.
+// stem returns the part of the reference's default file name before the type.
 func (m *Metadata) stem(n Counts) string {
 	t := m.fields(n)
 	return stem(t, t[fieldSizeLabel])

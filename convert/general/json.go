@@ -14,15 +14,13 @@ const (
 	generationFile = "generation_config.json"
 )
 
-// Files are the files of a model directory, by names as in package fs. The error
-// about one that is not there is fs.ErrNotExist.
+// Files are the files of a model directory, by names as in package fs. The error for a missing file is fs.ErrNotExist.
 type Files interface {
 	ReadFile(name string) ([]byte, error)
 	Stat(name string) (fs.FileInfo, error)
 }
 
-// readFile returns the contents of a file, nil if there is none of that name. The
-// text is valid UTF-8.
+// readFile returns the contents of a file, nil if it does not exist. The text is valid UTF-8.
 func readFile(files Files, name string) ([]byte, error) {
 	info, err := files.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir() {
@@ -45,7 +43,7 @@ func checkUTF8(file string, data []byte) error {
 	return nil
 }
 
-// readObject reads a JSON object. A file that is not there gives an empty one.
+// readObject reads a JSON object. A missing file gives an empty object.
 func readObject(files Files, name string) (*document, error) {
 	data, err := readFile(files, name)
 	if data == nil || err != nil {
@@ -54,8 +52,8 @@ func readObject(files Files, name string) (*document, error) {
 	return parseObject(name, data)
 }
 
-// readGeneration reads generation_config.json. A file that is not JSON counts as
-// absent, and so does an empty value that is not an object. One beyond the limits of package pyjson is an error.
+// readGeneration reads generation_config.json. A file that is not JSON counts as absent, and so does an empty value
+// that is not an object. A file beyond the limits of package pyjson is an error.
 func readGeneration(files Files, warnf func(string, ...any)) (*document, error) {
 	doc := &document{file: generationFile}
 	data, err := readFile(files, generationFile)

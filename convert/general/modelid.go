@@ -11,14 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-// modelID is what an id such as "org/Llama-2-7b-chat-hf" says.
+// modelID has the parts of an id such as "org/Llama-2-7b-chat-hf".
 type modelID struct {
 	name, org                     text
 	base, finetune, version, size text
 }
 
-// The patterns of a part. Case does not count; the reference's folding takes
-// the Turkish i for an i, and its digits and letters are all of Unicode's.
+// The patterns of a part, ignoring case. As in the reference, the Turkish i matches i, and digits and letters are
+// Unicode's.
 var (
 	versionPart = regexp.MustCompile(`^(?i:v|[iİı]ter)?\p{Nd}+(\.\p{Nd}+)*$`)
 	quantPart   = regexp.MustCompile(`^(?i:[iİı]?q\p{Nd}(_[\p{L}\p{N}_])*|b?fp?(16|32))$`)
@@ -27,7 +27,7 @@ var (
 	finetunePart = regexp.MustCompile(`^(?i:chat|[iİı]nstruct|v[iİı]s[iİı]on|lora)$`)
 )
 
-// role is a set of what a part of an id may be.
+// role is a set of roles that a part of an id may have.
 type role uint8
 
 const (
@@ -35,23 +35,22 @@ const (
 	roleSize
 	roleFinetune
 	roleVersion
-	roleQuant // what the file is besides: its quantization, an adapter; goes nowhere
+	roleQuant // quantization, or an adapter; dropped
 )
 
 // maxID bounds the bytes of an id; the hub's have a hundred at most.
 const maxID = 1 << 12
 
-// parseID splits an id. total is the number of parameters of the model, or 0 to
-// believe every size; that of an adapter is negative.
+// parseID splits an id. total is the number of parameters of the model, negative for an adapter, or 0 to accept every
+// size.
 //
 //	Mixtral-8x7B-Instruct-v0.1
 //	└base─┘ └┬─┘ └──┬───┘ └┬─┘
 //	        size  finetune version
 //
-// Leading words and versions form the base name; what follows and is nothing
-// else is part of the fine-tune. Without any of size, fine-tune and version
-// there is no base name either: the split would be a guess. Text with a blank
-// is a name and nothing else.
+// Leading words and versions form the base name; what follows and is nothing else is part of the fine-tune. Without any
+// of size, fine-tune and version there is no base name either: the split would be a guess. Text with a blank is only a
+// name.
 func parseID(s string, total int64) modelID {
 	if strings.Contains(s, " ") {
 		return modelID{name: text{s, true}}
@@ -69,7 +68,7 @@ func parseID(s string, total int64) modelID {
 		parts[i], roles[i] = classify(p, i == 0, total)
 	}
 
-	// a size in words gives way to one in figures
+	// a size in figures overrides one in words
 	for i, p := range parts {
 		if roles[i] == roleSize && strings.ContainsFunc(p, isDecimal) {
 			for j, p := range parts {
@@ -126,8 +125,7 @@ func unique(list []string) []string {
 	})
 }
 
-// classify describes what one part of an id looks like by itself, and how a size is
-// spelled.
+// classify returns the possible roles of one part of an id, and the spelling of a size.
 func classify(part string, first bool, total int64) (string, role) {
 	switch {
 	case versionPart.MatchString(part):
@@ -139,7 +137,7 @@ func classify(part string, first bool, total int64) (string, role) {
 	case sizePart.MatchString(part):
 		return classifySize(part, total)
 	case finetunePart.MatchString(part):
-		if total < 0 && strings.ToLower(part) == "lora" { // goes without saying
+		if total < 0 && strings.ToLower(part) == "lora" { // redundant for an adapter
 			return part, roleQuant
 		}
 		return part, roleFinetune
@@ -147,10 +145,9 @@ func classify(part string, first bool, total int64) (string, role) {
 	return part, 0
 }
 
-// classifySize spells a size the usual way: 1_5b is 1.5B, 7b1 is 7.1B. A size
-// that is off by more than 7/8 of the real one is something else, a context
-// length for one: it gets a small letter and joins the fine-tune. An adapter, which
-// need not have pairs for all weights, may have the size of a larger model.
+// classifySize spells a size the usual way: 1_5b is 1.5B, 7b1 is 7.1B. A size that differs from the real one by more
+// than 7/8 is something else, such as a context length: it gets a small letter and joins the fine-tune. The id of an
+// adapter, which need not have pairs for all weights, may have the size of a larger model.
 func classifySize(part string, total int64) (string, role) {
 	r := []rune(strings.ReplaceAll(part, "_", "."))
 	if n := len(r); isDecimal(r[n-1]) {
@@ -189,8 +186,7 @@ func parseFloat(s string) (float64, bool) {
 
 func isDecimal(r rune) bool { return unicode.Is(unicode.Nd, r) }
 
-// decimalValue returns the value of a digit: those of a script are ten
-// neighbours, or several tens.
+// decimalValue returns the value of a digit: the digits of a script are ten consecutive runes, or several times ten.
 func decimalValue(r rune) rune {
 	first := r
 	for isDecimal(first - 1) {
@@ -203,7 +199,7 @@ func decimalValue(r rune) rune {
 // matches any character, but the host's name must occur somewhere.
 var hubURL = regexp.MustCompile(`^https?://huggingface.co/([^/]+/[^/]+)$`)
 
-// resolve returns the fields that the source's id gives.
+// resolve fills in the fields of a source from its id.
 func (s source) resolve(total int64) source {
 	set := func(field string, t text) { s.fields[slices.Index(sourceFields[:], field)] = t }
 	id := modelID{}
@@ -230,8 +226,7 @@ func (s source) resolve(total int64) source {
 // versionWord matches words that keep their small letters: v1.5, 7b.
 var versionWord = regexp.MustCompile(`^(v\p{Nd}+(\.\p{Nd}+)*|\p{Nd}.*)$`)
 
-// title makes a title of an id: dashes become blanks, words without a capital
-// get one.
+// title turns an id into a title: dashes become blanks, words without a capital get one.
 func title(id text) text {
 	words := words(strings.ReplaceAll(strip(id.s), "-", " "))
 	for i, w := range words {

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// SizeLabel names a model's size: "7.2B", or "8x7B" with experts, where the
-// figure is what one token passes through if it meets one expert.
+// SizeLabel returns the label of a model's size: "7.2B", or "8x7B" with experts, where 7B are the parameters of a model
+// with one expert.
 func (n Counts) SizeLabel() string {
 	if n.Experts > 0 {
 		return strconv.FormatInt(n.Experts, 10) + "x" + rounded(n.Shared+n.Expert)

@@ -10,14 +10,13 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// The values of a parsed YAML or JSON text are those of package pyjson, and of
-// YAML dates. A number of YAML is spelled as JSON spells it, where it can be as it
-// is written.
+// The values of a parsed YAML or JSON text are those of package pyjson, and of YAML dates. A number of YAML is spelled
+// as in JSON, unchanged if possible.
 
 // date is a date of YAML as written, with or without a time.
 type date string
 
-// describe names a value in an error.
+// describe returns the type of a value, for errors.
 func describe(v any) string {
 	if d, ok := v.(date); ok {
 		return "the date " + string(d)
@@ -29,7 +28,7 @@ func describe(v any) string {
 type document struct {
 	file string
 	*pyjson.Object
-	lines map[string]int // where the values begin, as far as it is known
+	lines map[string]int // lines of the values, if known
 }
 
 // get returns the value of key, nil if there is none.
@@ -50,7 +49,7 @@ func (d *document) first(keys []string) string {
 	return ""
 }
 
-// at describes where key is, for errors.
+// at returns the position of key, for errors.
 func (d *document) at(key string) string {
 	if line := d.lines[key]; line > 0 {
 		return fmt.Sprintf("%s: line %d: key %q", d.file, line, key)
@@ -109,8 +108,7 @@ func (d *document) joined(key string) (text, error) {
 	return text{strings.Join(parts, ","), true}, nil
 }
 
-// scalar returns the value of key as one of the metadata type typ. ok is false
-// when there is none, or an empty string.
+// scalar returns the value of key as one of the metadata type typ. ok is false if there is no value or an empty string.
 func (d *document) scalar(key string, typ gguf.ValueType) (v gguf.Value, ok bool, err error) {
 	found := d.get(key)
 	if found == nil {
@@ -127,8 +125,8 @@ func (d *document) scalar(key string, typ gguf.ValueType) (v gguf.Value, ok bool
 	return v, true, nil
 }
 
-// pack returns a number, or a bool, which Python counts among the integers, as an
-// int32 or float32. When it does not fit, want is what would, for errors.
+// pack returns a number, or a bool (an integer in Python), as an int32 or float32. If it does not fit, want is the
+// expected type, for errors.
 func pack(v any, typ gguf.ValueType) (packed gguf.Value, want string) {
 	if typ == gguf.Int32Type {
 		i, ok := pyjson.Integer(v)
@@ -144,8 +142,8 @@ func pack(v any, typ gguf.ValueType) (packed gguf.Value, want string) {
 	return gguf.Float32(f), ""
 }
 
-// maxListElems bounds how many elements a list may have with the lists in it;
-// YAML aliases can make a short text very long.
+// maxListElems bounds the elements of a list, nested lists included; YAML aliases can expand a short text to a very
+// long one.
 const maxListElems = 1 << 16
 
 // arrayOf returns a list as a metadata array, whose type is that of the first

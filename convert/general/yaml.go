@@ -21,22 +21,20 @@ import (
 // The limits of a card. The library's tree takes some two hundred bytes for each
 // node, however short its text: memory stays within a small multiple of these.
 const (
-	// maxYAML bounds the bytes of the front matter; the longest known, with the
-	// results of hundreds of benchmarks, has less than a megabyte.
+	// maxYAML bounds the bytes of the front matter; the longest known one, with the results of hundreds of benchmarks,
+	// has less than 1 MB.
 	maxYAML = 4 << 20
-	// maxMarks bounds the characters of it that may begin a node. The longest card
-	// known has a hundred thousand.
+	// maxMarks bounds the characters that may begin a node. The longest known card has 100,000.
 	maxMarks = 1 << 19
-	// maxMerged bounds the members that the key << lays under mappings.
+	// maxMerged bounds the members that << merges into mappings.
 	maxMerged = 1 << 16
 )
 
-// marks are the characters that a YAML node needs one of to begin, except for the first.
+// marks are the characters that may begin a YAML node other than the first.
 const marks = "\n-:,[{?"
 
-// parseYAML parses one YAML document as PyYAML's safe_load does. The library
-// only gives the structure; what a scalar means is decided here. above is the
-// number of lines of file above the text. lines has the lines on which the values of a
+// parseYAML parses one YAML document as PyYAML's safe_load does. The library gives the structure only; scalars are
+// resolved here. above is the number of lines of file above the text. lines has the lines on which the values of a
 // mapping at the root begin.
 //
 // An error of the library has the line in the file; those of its parser, which
@@ -62,7 +60,7 @@ func parseYAML(file, src string, above int) (v any, lines map[string]int, err er
 			[]rune(src[i:])[0])
 	}
 	src = strings.TrimPrefix(src, "\uFEFF")
-	// the lines above are made up for, so that the library counts like the file
+	// empty lines, so that the library's line numbers are the file's
 	d := yaml.NewDecoder(strings.NewReader(strings.Repeat("\n", above) + src))
 	var root, more yaml.Node
 	if err := d.Decode(&root); errors.Is(err, io.EOF) {
@@ -88,10 +86,10 @@ func unprintable(r rune) bool {
 type yamlReader struct {
 	file    string
 	done    map[*yaml.Node]any
-	open    map[*yaml.Node]bool // being read: meeting one again means that it holds itself
+	open    map[*yaml.Node]bool // being read, to detect a node that contains itself
 	anchors map[string]bool
-	merged  int            // members that << has brought
-	lines   map[string]int // of the mapping that was read last, in the end the root
+	merged  int            // members merged by <<
+	lines   map[string]int // of the last read mapping, finally the root
 }
 
 // errorf returns an error at a line of the file.
@@ -151,7 +149,7 @@ func (y *yamlReader) read(n *yaml.Node) (any, error) {
 		}
 		return out, nil
 	case n.Style&yaml.FlowStyle != 0 && slices.ContainsFunc(n.Content, endsInColon):
-		// to PyYAML [a:] and {a:} hold a mapping of a, to the library "a:"
+		// PyYAML reads [a:] and {a:} as a mapping with key a, the library as the string "a:"
 		return nil, y.at(n, "want a blank after the colon that ends an entry in brackets")
 	case n.Kind == yaml.SequenceNode && (tag == "" || tag == "!!seq"):
 		list := []any{}
@@ -174,8 +172,7 @@ func endsInColon(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.Style&^yaml.TaggedStyle == 0 && strings.HasSuffix(n.Value, ":")
 }
 
-// mapping reads a mapping. A key that is repeated takes its last value. The key
-// << lays other mappings under it.
+// mapping reads a mapping. A key that is repeated takes its last value. The key << merges other mappings into it.
 func (y *yamlReader) mapping(n *yaml.Node) (any, error) {
 	own, merged := pyjson.NewObject(), pyjson.NewObject()
 	lines := map[string]int{}
@@ -246,8 +243,7 @@ func (y *yamlReader) merge(to *pyjson.Object, n *yaml.Node) error {
 	return nil
 }
 
-// tags gives the text of each type when it is not quoted, in the order in which
-// they are tried. Source: PyYAML's resolver.
+// tags has the pattern of each type's unquoted text, in the order in which they are tried. Source: PyYAML's resolver.
 var tags = []struct {
 	tag  string
 	text *regexp.Regexp
@@ -319,7 +315,7 @@ func readInt(s string) (any, bool) {
 	if len(digits) > pyjson.MaxDigits { // of decimal ones more are an error in Python, too
 		return nil, false
 	}
-	for part := range strings.SplitSeq(digits, ":") { // in base 60
+	for part := range strings.SplitSeq(digits, ":") { // base 60
 		if strings.HasPrefix(part, "-") || strings.HasPrefix(part, "+") {
 			return nil, false
 		}
@@ -345,7 +341,7 @@ func readFloat(s string) (any, bool) {
 		parts[0] = digits[1:]
 	}
 	sum := 0.0
-	// the last first: the order of the sum decides its last bit
+	// from the last one: the order of the additions decides the last bit
 	for i, unit := len(parts)-1, 1.0; i >= 0; i, unit = i-1, unit*60 {
 		f, err := strconv.ParseFloat(parts[i], 64)
 		if err != nil && !errors.Is(err, strconv.ErrRange) {
@@ -359,7 +355,7 @@ func readFloat(s string) (any, bool) {
 	return spell(s, sum), true
 }
 
-// spell returns a float as JSON spells it: as it is written, if it can be so.
+// spell returns a float as in JSON, unchanged if possible.
 func spell(written string, f float64) json.Number {
 	if n, err := pyjson.Parse([]byte(written)); err == nil && n == any(json.Number(written)) &&
 		pyjson.IsFloat(json.Number(written)) {

@@ -12,7 +12,7 @@ import (
 	"ggforge/quants"
 )
 
-// Model is what a file is made of.
+// Model is the content of a file.
 type Model struct {
 	Magic   string // "lmgg", "fmgg" or "tjgg"
 	Version uint32 // not in "lmgg"
@@ -63,8 +63,8 @@ func Encode(m Model) []byte {
 	return b
 }
 
-// Llama returns a model of two layers whose matrices have that type: 64 elements, 4
-// heads, 96 in the feed-forward part. Types in blocks of 256 need wide.
+// Llama returns a model of two layers whose matrices have that type: n_embd 64, 4 heads, FFN width 96. Types with
+// blocks of 256 need wide.
 func Llama(magic string, version, fileType uint32, t gguf.Type, wide bool) Model {
 	embd, ff := int64(64), int64(96)
 	if wide {
