@@ -21,23 +21,22 @@ import (
 type remote struct {
 	opt     Remote
 	client  *fetch.Client
-	objects *bucket.Client // nil if the model is no objects
+	objects *bucket.Client // nil unless the model is in S3
 	set     *fetch.Set
 	ctx     context.Context
 	address address
 	commit  string   // of the hub, "" elsewhere
-	names   []string // of all files in the hub or folder of objects; of the weights that were found elsewhere
+	names   []string // of all files listed by the hub or S3; elsewhere of the weights found
 
-	sides []string      // what a listing says of the content of side files
+	sides []string      // content hashes of side files in a listing
 	left  *fetch.Budget // bytes that side files may still have
 
 	mu    sync.Mutex
 	files []weights
 }
 
-// OpenRemote opens a model on a server, see IsRemote. Its side files are fetched at
-// once, into a temporary folder that Close removes, under the limits of those of a
-// directory; weights are read when they are asked for, and as long as ctx lasts.
+// OpenRemote opens a model on a server, see IsRemote. Its side files are fetched at once, into a temporary folder that
+// Close removes, with the same limits as in a directory; weights are read on demand until ctx ends.
 func OpenRemote(ctx context.Context, name string, opt Options) (_ *Dir, err error) {
 	r, err := connect(ctx, name, opt.Remote)
 	if err != nil {
@@ -79,7 +78,7 @@ func OpenRemote(ctx context.Context, name string, opt Options) (_ *Dir, err erro
 	return d, nil
 }
 
-// connect returns what reads from the servers that name is of, without a model.
+// connect returns a remote for the server of an address, without opening a model.
 func connect(ctx context.Context, name string, opt Remote) (*remote, error) {
 	r := &remote{opt: opt, ctx: ctx, left: fetch.NewBudget(maxSideBytes,
 		fault.Errorf(fault.Unsupported, "the side files have more than %d bytes", int64(maxSideBytes)))}

@@ -13,10 +13,10 @@ import (
 	"ggforge/internal/io/fetch"
 )
 
-// remoteFolder is the folder of the weights: side files are local, weights are not.
+// remoteFolder is the folder of the weights on a server; its side files are local copies.
 type remoteFolder struct {
 	*Dir
-	folder string // of the model, "." for its root
+	folder string // in the model, "." for its root
 }
 
 // ReadDir lists the files of the folder.
@@ -41,12 +41,12 @@ func (f remoteFolder) ReadDir(name string) ([]fs.DirEntry, error) {
 	return list, nil
 }
 
-// OpenFile opens a file that is here.
+// OpenFile opens a local file.
 func (f remoteFolder) OpenFile(name string) (*os.File, error) {
 	return f.Dir.OpenFile(path.Join(f.folder, name))
 }
 
-// remoteEntry is the name of a file that is not here.
+// remoteEntry is the directory entry of a remote file.
 type remoteEntry string
 
 func (e remoteEntry) Name() string { return string(e) }
@@ -73,29 +73,28 @@ func (f remoteFolder) OpenReader(name string) (io.ReaderAt, int64, string, error
 	}
 	r.mu.Lock()
 	if n := len(r.files); n > 0 {
-		r.files[n-1].Forget() // the header of that one has been read: its beginning is as large
+		r.files[n-1].Forget() // the previous file's header has been read, and may be large
 	}
 	r.files = append(r.files, weights{file, name})
 	r.mu.Unlock()
 	return remoteReader{r.set.Reader(file, 0, file.Size), file}, file.Size, address, nil
 }
 
-// remoteReader is what reads a file on a server.
+// remoteReader reads a file on a server.
 type remoteReader struct {
 	io.ReaderAt
 	file *fetch.File
 }
 
-// remoteStore is weights in files on a server.
+// remoteStore is the store of weights on a server.
 type remoteStore struct {
 	Store
 	set   *fetch.Set
 	spans map[*precision.Tensor]fetch.Span
 }
 
-// newRemoteStore returns the store of files that remoteFolder has opened. span says
-// what will be read for a tensor of s, by its number: n bytes at off of what OpenReader
-// returned.
+// newRemoteStore returns the store of the files that remoteFolder has opened. span returns the bytes of a tensor of s,
+// by its index: n bytes at off of a reader of OpenReader.
 func newRemoteStore(s Store, set *fetch.Set, span func(i int) (from io.ReaderAt, off, n int64)) Store {
 	r := &remoteStore{s, set, map[*precision.Tensor]fetch.Span{}}
 	for i, t := range s.Tensors() {
@@ -109,11 +108,11 @@ func newRemoteStore(s Store, set *fetch.Set, span func(i int) (from io.ReaderAt,
 	return r
 }
 
-// Expect says in which order the tensors will be read.
+// Expect sets the order in which the tensors will be read.
 func (r *remoteStore) Expect(order []*precision.Tensor) {
 	spans := make([]fetch.Span, 0, len(order))
 	for _, t := range order {
-		if span, ok := r.spans[t]; ok { // another store has the others
+		if span, ok := r.spans[t]; ok { // the others belong to another store
 			spans = append(spans, span)
 		}
 	}

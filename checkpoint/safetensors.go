@@ -43,8 +43,7 @@ func (d *Dir) openFolder(open func(safetensors.Folder, string) (*safetensors.Che
 	return s, nil
 }
 
-// safetensorsFile opens one safetensors file; order is that of its tensors, nil for that
-// of their names.
+// safetensorsFile opens one safetensors file; order compares its tensors, nil for the order of names.
 func (d *Dir) safetensorsFile(name string, order func(a, b *safetensors.Tensor) int) (Store, error) {
 	f, err := d.openSafetensors(name)
 	if err != nil {
@@ -81,7 +80,7 @@ func (d *Dir) openSafetensors(name string) (*safetensors.File, error) {
 	return safetensors.Read(f, filepath.Join(d.Path, filepath.FromSlash(name)))
 }
 
-// safetensorsStore is safetensors files, mapped or on a server.
+// safetensorsStore has safetensors files, memory-mapped or on a server.
 type safetensorsStore struct {
 	tensors []*precision.Tensor
 	close   func() error

@@ -6,19 +6,19 @@ import (
 	"ggforge/internal/io/mmap"
 )
 
-// Checked is what Check finds in a file.
+// Checked is the result of Check.
 type Checked struct {
 	// File has the valid part: duplicate metadata and tensors count once, and
 	// tensors whose data are not in the file are left out. It is nil where the structure
 	// cannot be followed to the end of the header.
 	File   *File
-	Errors []error // what Open would refuse
-	Notes  []error // what Open takes, but no writer of the reference writes
+	Errors []error // errors for which Open refuses the file
+	Notes  []error // oddities that Open accepts, but the reference never writes
 }
 
-// Check reads the file at path as Open does, but continues after errors, as far as the
-// structure can be followed, and notes padding that is not zero and bytes that no tensor has.
-// The caller closes File unless it is nil. The error is one of reading the file.
+// Check reads the file at path as Open does, but continues after errors, as far as the structure can be followed, and
+// notes non-zero padding and bytes outside all tensors. The caller closes File unless it is nil. The error is an I/O
+// error.
 func Check(path string) (*Checked, error) {
 	m, err := mmap.Open(path)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *Checked) parse(path string, data []byte) {
 	c.File = f
 }
 
-// padding notes bytes that no tensor has; order has the tensors by their offsets.
+// padding notes bytes outside all tensors; order has the tensors by their offsets.
 func (r *reader) padding(f *File, order []*Tensor) {
 	note := func(at int64, format string, args ...any) {
 		r.check.Notes = append(r.check.Notes, r.errorf(int(at), format, args...))

@@ -8,10 +8,10 @@ import (
 	"strconv"
 )
 
-// Difference is what differs between two models.
+// Difference lists the differences of two models.
 type Difference struct {
 	Lines []string // one for each thing, in the order of the first model
-	// Numbers are the tensors in both of the same dimensions whose types or data differ.
+	// Numbers are the names of tensors with the same dimensions in both models, but different types or data.
 	Numbers []string
 }
 
@@ -52,7 +52,7 @@ func Differ(ctx context.Context, a, b *Set) (*Difference, error) {
 	return &d, nil
 }
 
-// equal compares two files, and looks at ctx from time to time.
+// equal compares two files, and checks ctx from time to time.
 func equal(ctx context.Context, a, b []byte) (bool, error) {
 	const step = 16 << 20
 	if len(a) != len(b) {
@@ -125,8 +125,7 @@ func arrayDiff(a, b Value) string {
 	return fmt.Sprintf("%d of %d elements differ, %s", count, a.n, first)
 }
 
-// names reports the names that only one side has, and the first place where the
-// order of the others differs.
+// names returns lines about names in one model only, and about the first difference in the order of the others.
 func (d *Difference) names(what string, a, b []string) {
 	common := func(x, y []string, side string) (both []string) {
 		in := map[string]bool{}
@@ -204,7 +203,7 @@ func (d *Difference) tensors(ctx context.Context, a, b *Set) error {
 	return nil
 }
 
-// place names the offset of the tensor's data, in a split model with the file.
+// place returns the offset of the tensor's data, in a split model with the file, for messages.
 func (l located) place(s *Set) string {
 	if len(s.Files) == 1 {
 		return strconv.FormatInt(l.Offset, 10)

@@ -1,6 +1,5 @@
-// Package gguf reads and writes the structure of GGUF files: the typed metadata
-// pairs, the tensor infos and where each tensor's bytes are. It knows no model
-// and decodes no weights.
+// Package gguf reads and writes the structure of GGUF files: the typed metadata pairs, the tensor infos and where each
+// tensor's bytes are. It is independent of models and decodes no weights.
 //
 // A file of version 3, all numbers in the file's byte order:
 //

@@ -100,7 +100,7 @@ func (s *Set) WriteText(w io.Writer, opt DumpOptions) error {
 // WriteMarkdown lists the structure of the model as tables of Markdown.
 func (s *Set) WriteMarkdown(w io.Writer, opt DumpOptions) error {
 	b := bufio.NewWriter(w)
-	// what must not end a cell or begin something else
+	// characters that would end a cell or begin other markup
 	cell := strings.NewReplacer("|", `\|`, "`", "'", "\r", " ", "\n", " ")
 	fmt.Fprint(b, "| file | version | byte order | alignment | data at | bytes |\n| ---- | ------: | ---------- | "+
 		"--------: | ------: | ----: |\n")

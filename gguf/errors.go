@@ -15,8 +15,8 @@ var (
 // FormatError is an ErrBroken with the place in the file.
 type FormatError struct {
 	Path   string
-	Offset int64  // where in the file the broken thing is
-	Object string // the thing: "header", `key "x"`, `tensor "x"`
+	Offset int64  // of the broken object in the file
+	Object string // "header", `key "x"`, `tensor "x"`
 	Msg    string // what was expected and what was found
 }
 

@@ -17,17 +17,17 @@ const (
 	KeySplitCount   = "split.count"
 	KeySplitTensors = "split.tensors.count"
 
-	// KeyReserve has a value that only takes up room, which later edits of a file's metadata may use.
+	// KeyReserve reserves space for later edits of a file's metadata.
 	KeyReserve = ownKeys + "reserve"
 )
 
-// ownKeys is how keys begin that are this project's own. They are about the file that they are in, not about the model.
+// ownKeys is the prefix of this project's own keys, which describe the file, not the model.
 const ownKeys = "ggforge."
 
-// OwnKey reports whether a key is this project's own: what reads models passes it over.
+// OwnKey reports whether a key is this project's own; readers of models ignore it.
 func OwnKey(key string) bool { return strings.HasPrefix(key, ownKeys) }
 
-// Carried returns what goes into another file of the same model: all but keys of our own.
+// Carried returns the metadata to copy into another file of the same model: all pairs except OwnKey's.
 func (m Metadata) Carried() Metadata {
 	return slices.DeleteFunc(slices.Clone(m), func(kv KV) bool { return OwnKey(kv.Key) })
 }

@@ -1,17 +1,16 @@
 package gguf
 
-// Limits of what a file may hold. Files that exist stay far below them; without
-// them a small file could take much memory, or make a large output.
+// Limits of files, far above existing ones. Without them, a small file could take much memory, or cause a large output.
 const (
 	// MaxAlignment is the largest general.alignment. Files have 32, a few up to
 	// 4096; the largest pages that systems map files by have 64 KiB.
 	MaxAlignment = 64 << 10
 
-	// MaxKeys is how many metadata pairs a file may have. Large ones have a hundred.
+	// MaxKeys bounds the metadata pairs of a file. Large files have a hundred.
 	MaxKeys = 1 << 16
 
-	// MaxTensors is how many tensors a file may have. The largest models have a few
-	// thousand, and below fifty thousand where experts are not stacked.
+	// MaxTensors bounds the tensors of a file. The largest models have a few thousand, or up to 50,000 if experts are
+	// not stacked.
 	MaxTensors = 1 << 17
 
 	// MaxName is the longest tensor name in bytes (GGML_MAX_NAME less its
@@ -21,8 +20,7 @@ const (
 	// MaxDims is the largest number of dimensions of a tensor (GGML_MAX_DIMS).
 	MaxDims = 4
 
-	// MaxShards is how many shards a model can have: five digits of a name, two
-	// bytes of a key.
+	// MaxShards bounds the shards of a model: five digits in the name, 16 bits in the key.
 	MaxShards = 65535
 
 	// maxKey is the longest metadata key the specification allows.
@@ -32,8 +30,7 @@ const (
 	// known file nests deeper than two.
 	maxNesting = 16
 
-	// maxErrors is how many errors Check collects before it stops reading: a header
-	// of empty records would give as many as there are tensors.
+	// maxErrors bounds the errors that Check collects: a header of empty records would give one per tensor.
 	maxErrors = 1000
 )
 

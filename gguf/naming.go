@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// The keys that a file's name is made of.
+// The keys whose values make up a file's name.
 const (
 	KeyType      = "general.type"
 	KeyName      = "general.name"
@@ -22,7 +22,7 @@ const (
 // which the temporary file's ending and the number of a shard need some.
 const maxSafeName = 200
 
-// deviceName matches what Windows takes for a device, with any ending.
+// deviceName matches the names of Windows' devices, with any extension.
 var deviceName = regexp.MustCompile(`^(?i:con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\.|$)`)
 
 // SafeName returns the name of one file, in no directory, on every system: stem,
@@ -55,7 +55,7 @@ func SafeName(stem, suffix string) string {
 	return stem + suffix
 }
 
-// shortened returns what of stem fits before suffix, without an end that Windows drops.
+// shortened returns the part of stem that fits before suffix, without an end that Windows drops.
 func shortened(stem, suffix string) string {
 	if room := max(maxSafeName-len(suffix), 0); len(stem) > room {
 		for room > 0 && !utf8.RuneStart(stem[room]) {

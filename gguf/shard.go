@@ -41,7 +41,7 @@ func ParseShardName(path string) (prefix string, no, count int, ok bool) {
 	return m[1], no - 1, count, ok
 }
 
-// Cut is the rule by which a list of tensors is cut into shards. The zero value does not cut it.
+// Cut has the limits of a shard. The zero value has none.
 type Cut struct {
 	MaxTensors int   // in a shard; 0 for any number
 	MaxBytes   int64 // of tensor data in a shard that has more than one tensor; 0 for any

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// StandardType returns the type of the values of a key that is the same for all architectures: those that the GGUF
-// specification lists, and those that llama.cpp 0.7.0 reads or writes (gguf-py's constants.py and gguf_writer.py). elem
-// is the type of the elements of an array. Keys below an architecture's name are rows of its table.
+// StandardType returns the value type of a key that is independent of architectures: the keys of the GGUF
+// specification, and those that llama.cpp 0.7.0 reads or writes (gguf-py's constants.py and gguf_writer.py). elem is
+// the type of the elements of an array. Keys below an architecture's name are rows of its table.
 func StandardType(key string) (typ, elem ValueType, ok bool) {
 	name, found := strings.CutPrefix(key, "general.")
 	if found {
@@ -61,7 +61,7 @@ const tokenizerKeys = "tokenizer.ggml."
 // ancestor are the fields of general.base_model.N and general.dataset.N, all texts.
 var ancestor = strings.Fields("name author version organization description url doi uuid repo_url")
 
-// SpecialTokens are the tokens whose ids llama.cpp knows keys for, tokenizer.ggml.NAME_token_id.
+// SpecialTokens are the names of llama.cpp's keys tokenizer.ggml.NAME_token_id.
 var SpecialTokens = strings.Fields(`bos eos eot eom unknown seperator padding mask
 	fim_pre fim_suf fim_mid fim_pad fim_rep fim_sep prefix suffix middle`)
 

@@ -103,8 +103,7 @@ type Field struct {
 // Size returns the length of f in bytes.
 func (f *Field) Size() int { return f.N * f.Number.Size() }
 
-// typeRow is what the format says of a type. What it takes to convert rows to
-// it is in package quants, in a row of the same type.
+// typeRow describes the storage of a type. Package quants has the conversion, in a row of the same type.
 type typeRow struct {
 	name       string
 	blockLen   int64 // elements per block
@@ -237,7 +236,7 @@ func ParseType(name string) (Type, bool) {
 	return 0, false
 }
 
-// TypeNames returns the names that ParseType takes.
+// TypeNames returns the names that ParseType accepts.
 func TypeNames() []string {
 	var names []string
 	for id := range typeTable {

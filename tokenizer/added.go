@@ -9,7 +9,7 @@ import (
 	"ggforge/tokenizer/internal/hf"
 )
 
-// addedTokens lays added_tokens.json (text → id) over the rows.
+// addedTokens merges added_tokens.json (text → id) into the rows.
 func (f *files) addedTokens(v *Vocab) error {
 	added, err := readObjectIfFile(f.dir, addedTokensFile)
 	if added == nil {
@@ -35,8 +35,7 @@ func (f *files) addedTokens(v *Vocab) error {
 	return nil
 }
 
-// addedTokensDecoder lays the added_tokens_decoder member of
-// tokenizer_config.json (id → properties) over the rows.
+// addedTokensDecoder merges the added_tokens_decoder member of tokenizer_config.json (id → properties) into the rows.
 func (f *files) addedTokensDecoder(v *Vocab) error {
 	tokens, err := f.decoderTokens()
 	if err != nil {

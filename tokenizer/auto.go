@@ -19,7 +19,7 @@ import (
 // the order in which missing ones are added.
 var specialTokens = []string{"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}
 
-// autoTokenizer is what transformers makes of the files.
+// autoTokenizer is the tokenizer that transformers builds from the files.
 type autoTokenizer struct {
 	*hf.Tokenizer
 	class   *autoClass // nil: tokenizer.json as it is
@@ -196,12 +196,11 @@ func (f *files) addMissing(tok *autoTokenizer, class *autoClass, decoder map[int
 	return nil
 }
 
-// autoConfig is tokenizer_config.json with special_tokens_map.json laid over it
-// where that counts.
+// autoConfig is tokenizer_config.json, with special_tokens_map.json merged into it where transformers does so.
 type autoConfig struct{ *pyjson.Object }
 
-// special returns the special tokens that have a name: the general ones, those of
-// the class where the file is silent, then those of the model in the order of the file.
+// special returns the named special tokens: the general ones (by default the class's), then the model's in the order of
+// the file.
 func (c autoConfig) special(class *autoClass) ([]hf.AddedToken, error) {
 	var values []any
 	for i, name := range specialTokens {

@@ -10,9 +10,8 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// Models that decide between options have a template "systemone" of what they are
-// asked. The texts are those that the models were trained with, as the reference
-// writes them.
+// Decision models have a template "systemone" for their prompt. The texts are the ones that the models were trained
+// with, as the reference writes them.
 
 // loadNone follows _set_vocab_none (conversion/base.py).
 func loadNone(_ *files, v *Vocab, _ Options) error {
@@ -21,7 +20,7 @@ func loadNone(_ *files, v *Vocab, _ Options) error {
 	return nil
 }
 
-// asking returns the loader of a model with byte-level BPE that is asked by a template.
+// asking returns the loader of a decision model with byte-level BPE and a prompt template.
 func asking(template string) func(*files, *Vocab, Options) error {
 	return func(f *files, v *Vocab, opt Options) error {
 		if err := loadGPT2(f, v, opt); err != nil {
@@ -39,7 +38,7 @@ func (v *Vocab) writeSystemOne(template string) {
 	v.kvs.Set(keyChatTemplates, gguf.Strings([]string{name}))
 }
 
-// textOrJSON is the expression of a value that is shown as it is if it is text.
+// textOrJSON is the template expression of a value: text unchanged, other values as JSON.
 func textOrJSON(value string) string {
 	return "{{ " + value + " if " + value + " is string else " + value + " | tojson }}"
 }
@@ -62,8 +61,8 @@ var d1Template = func() string {
 		`{% endif %}{{ '<|im_end|>\n<|im_start|>assistant\n' }}`
 }()
 
-// loadD1Omni follows D1OmniModel (conversion/lfm2.py): its template writes bos itself,
-// after pictures and sound, and there are three types of questions.
+// loadD1Omni follows D1OmniModel (conversion/lfm2.py): its template writes bos itself, after images and audio, and
+// there are three types of questions.
 func loadD1Omni(f *files, v *Vocab, opt Options) error {
 	if err := loadGPT2(f, v, opt); err != nil {
 		return err
@@ -141,9 +140,8 @@ var d3Template = readoutTemplate(
 	`{{ '(empty)' if state is none or state == '' else (state if state is string else state | tojson) }}`,
 	"Reply with only the code of the best option.")
 
-// What models with a head read is encoded piece by piece: sep parts the pieces, marks
-// begin the span of a question or an option. jsonText is a piece as an expression,
-// compact a value as it is or as JSON without blanks.
+// Prompts of models with a head are encoded piece by piece: sep separates the pieces, marks begin the span of a
+// question or an option. jsonText is the expression of a piece, compact of a value (text, or JSON without blanks).
 func jsonText(s string) string { return "{{ " + strconv.Quote(s) + " }}" }
 
 func compact(value string) string {

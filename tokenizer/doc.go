@@ -1,9 +1,8 @@
 // Package tokenizer turns the tokenizer files of a checkpoint directory into
 // the tokenizer.* metadata of a GGUF file.
 //
-// The files of a directory overlap: the same token may be described by the model
-// file, by two lists of added tokens and by several kinds of "special token"
-// settings. Load lays them over each other in one fixed order:
+// The files of a directory overlap: the same token may be described by the model file, by two lists of added tokens and
+// by several kinds of "special token" settings. Load merges them in one fixed order:
 //
 //	tokenizer.model          pieces, scores, types        ─┐
 //	config: vocab_size       length, [PADi] fill           │ rows: one text, score

@@ -10,14 +10,14 @@ import (
 
 // Kinds of error, for errors.Is.
 var (
-	ErrBroken      = fault.Broken      // a tokenizer file is not what its format demands
-	ErrUnsupported = fault.Unsupported // whole, but of a kind that this package does not read
+	ErrBroken      = fault.Broken      // a tokenizer file violates its format
+	ErrUnsupported = fault.Unsupported // valid, but of a kind that this package does not read
 )
 
-// FormatError describes which tokenizer file is broken and how. It is an ErrBroken.
+// FormatError is the error for a broken tokenizer file. It is an ErrBroken.
 type FormatError struct {
 	Path   string // file, relative to the checkpoint directory
-	Offset int64  // byte in that file, -1 when the fault has no one place
+	Offset int64  // byte in that file, -1 without a single position
 	Msg    string // what was expected and what was found
 }
 
@@ -33,7 +33,7 @@ func badf(path, format string, args ...any) error {
 	return &FormatError{Path: path, Offset: -1, Msg: fmt.Sprintf(format, args...)}
 }
 
-// missingf is badf for a file that is not there: the error is fs.ErrNotExist, too.
+// missingf is badf for a missing file: the error is fs.ErrNotExist, too.
 func missingf(path, format string, args ...any) error {
 	return fault.Errorf(fault.With(fault.Broken, fs.ErrNotExist), "%w", badf(path, format, args...))
 }

@@ -10,9 +10,8 @@ import (
 // rwkvDefaultVocab is the vocabulary of all published RWKV World models.
 const rwkvDefaultVocab = 65536
 
-// rwkvTemplate is the name by which llama.cpp knows the chat form of RWKV World.
-// The reference would write a template of that name from its source tree; the
-// package that is followed here does not ship it, and then writes the name.
+// rwkvTemplate is llama.cpp's name of RWKV World's chat format. The reference writes the template of that name from its
+// source tree; its released package lacks that file and writes the name, as ggforge does.
 const rwkvTemplate = "rwkv-world"
 
 // loadRWKV follows _set_vocab_rwkv_world (conversion/base.py). The vocabulary
@@ -68,7 +67,7 @@ func loadRWKV(f *files, v *Vocab, opt Options) error {
 	if s.template == nil {
 		s.template = rwkvTemplate
 	}
-	// "\n\n" ends a turn; what the files say of bos and eos is wrong.
+	// "\n\n" ends a turn; bos and eos in the files are wrong.
 	if err := s.setID(v, "", "eot", int64(261)); err != nil {
 		return err
 	}

@@ -80,8 +80,7 @@ func (s *special) setConfig(name string, v any) {
 	s.tokens[name] = v
 }
 
-// setID sets the id of a kind unless it has one. What is not an integer is no
-// id and is passed over; file is where it comes from.
+// setID sets the id of a kind unless it has one. Values other than integers are ignored; file is for errors.
 func (s *special) setID(v *Vocab, file, kind string, value any) error {
 	var id *big.Int
 	if n, ok := value.(int64); ok {

@@ -8,14 +8,13 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// The rule sets of models that speak: after the tokens of text come those of sound.
+// The rule sets of TTS models, which have audio codes after the text tokens.
 
-// talkerConfig is the member of config.json with the language model of Qwen's models
-// that speak.
+// talkerConfig is the member of config.json with the talker of Qwen's TTS models.
 const talkerConfig = "talker_config"
 
-// loadQwen3TTS follows Qwen3TTSTalkerModel (conversion/qwen3tts.py): tokenizer.model,
-// else byte-level BPE, with the codes of sound at the end. VocabSize is that of text.
+// loadQwen3TTS follows Qwen3TTSTalkerModel (conversion/qwen3tts.py): tokenizer.model, else byte-level BPE, with the
+// audio codes at the end. VocabSize is the number of text tokens.
 func loadQwen3TTS(f *files, v *Vocab, opt Options) error {
 	codes, err := f.codecTokens()
 	if err != nil {
@@ -38,7 +37,7 @@ func loadQwen3TTS(f *files, v *Vocab, opt Options) error {
 	if err := f.writeGPT2(v, opt, specialKinds, nil); err != nil {
 		return err
 	}
-	v.kvs.Delete(keyChatTemplate) // nobody chats with it
+	v.kvs.Delete(keyChatTemplate) // not a chat model
 	return nil
 }
 
@@ -48,8 +47,8 @@ func (v *Vocab) addCodes(codes []string) {
 	}
 }
 
-// codecTokens returns the names of the codes of sound: their numbers, but for those that
-// talker_config says the ids of, in members whose names end in _id.
+// codecTokens returns the names of the audio codes: their numbers, except for codes whose ids are in members of
+// talker_config that end in _id.
 //
 //	"codec_bos_id": 2149                      <|codec_bos|>
 //	"codec_language_id": {"chinese": 2055}    <|codec_language_chinese|>
@@ -102,12 +101,11 @@ func (f *files) codecTokens() ([]string, error) {
 	return names, nil
 }
 
-// beforeVoice is the key of a Pocket TTS's configuration that is true if its embedding
-// has a vector that a voice begins with, see config.BeforeVoice.
+// beforeVoice is config.BeforeVoice: true if a Pocket TTS has a learned vector before a voice.
 const beforeVoice = "insert_bos_before_voice"
 
-// loadPocketTTS follows PocketTTSModel (conversion/pockettts.py): a unigram model, after
-// whose pieces the embedding has rows of its own.
+// loadPocketTTS follows PocketTTSModel (conversion/pockettts.py): a unigram model; the embedding has more rows than the
+// model has pieces.
 func loadPocketTTS(f *files, v *Vocab, opt Options) error {
 	m, err := f.readModel(spmFile)
 	if err != nil {

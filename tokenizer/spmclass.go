@@ -110,8 +110,8 @@ func loadPhi3(f *files, v *Vocab, opt Options) error {
 	return f.writeSpecial(v, opt)
 }
 
-// overrideAll lays the added tokens of tokenizer_config.json and then those of
-// tokenizer.json over the rows; see is called with each one's row.
+// overrideAll merges the added tokens of tokenizer_config.json, then of tokenizer.json, into the rows; see is called
+// with each one's row.
 func (f *files) overrideAll(v *Vocab, see func(row int, t addedToken)) error {
 	for _, list := range []func() ([]addedToken, error){f.decoderTokens, f.jsonTokens} {
 		tokens, err := list()

@@ -17,9 +17,8 @@ var tekkenSpecial = []string{"<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAI
 	"[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]", "[IMG_END]", "[PREFIX]", "[MIDDLE]", "[SUFFIX]",
 	"[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]"}
 
-// tekkenTemplates gives the name by which llama.cpp knows the chat form of a
-// version of Mistral's tokenizers. Later versions have templates in its source
-// tree, which are not there to be written.
+// tekkenTemplates has llama.cpp's names of the chat formats of Mistral's tokenizer versions. The templates of later
+// versions are in llama.cpp's source tree, which ggforge does not have.
 var tekkenTemplates = map[string]string{"v3": "mistral-v3-tekken", "v7": "mistral-v7-tekken"}
 
 // loadTekken follows _set_vocab_mistral (conversion/base.py) and gguf-py's
@@ -44,7 +43,7 @@ func loadTekken(f *files, v *Vocab, opt Options) error {
 	}
 	template, ok := tekkenTemplates[version]
 	if opt.Class == ClassMistral && isFile(f.dir, chatJinjaFile) {
-		ok = true // the model brings its own
+		ok = true // the model has a template
 		if template, err = readText(f.dir, chatJinjaFile); err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// Options is what Load must know of the model besides its tokenizer files.
+// Options has the properties of the model that Load needs besides the tokenizer files.
 type Options struct {
 	Class Class // no default
 
@@ -21,16 +21,13 @@ type Options struct {
 	// of the vocabulary below it; "" leaves it out.
 	Arch string
 
-	// VocabSize is the effective vocab_size: config.json's, with text_config
-	// laid over the root, and the default of the model type when config.json
-	// has none (32000 for llama). 0 takes the size of the tokenizer itself.
+	// VocabSize is the effective vocab_size: config.json's, with text_config merged into the root, or the default of
+	// the model type (32000 for llama). 0 means the size of the tokenizer itself.
 	VocabSize int
 
-	// Value returns a member of config.json as the reference sees it: the
-	// defaults of the model type filled in, text_config laid over the root; nil
-	// for none. Numbers are json.Number. Without it the members of the file itself
-	// count. The rule sets that read one are those whose vocabulary depends on
-	// more than its size.
+	// Value returns a member of config.json as the reference sees it, with the defaults of the model type and with
+	// text_config merged into the root; nil for none. Numbers are json.Number. Without it the members of the file
+	// itself count. The rule sets that read one are those whose vocabulary depends on more than its size.
 	Value func(key string) any
 	// EmbedJSON adds the text of tokenizer.json as tokenizer.huggingface.json, at
 	// the end; the reference never does. Without the file that is an error of kind

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// defects collects what is wrong with a set of shards, so that one error can
-// list all of it.
+// defects collects the defects of a set of shards for one error.
 type defects [kinds]struct {
 	lines []string // the first ones
 	n     int
@@ -25,8 +24,7 @@ const (
 	kinds
 )
 
-// maxPerKind bounds the lines of a kind: one missing shard or a stale index
-// shows in thousands of tensors.
+// maxPerKind bounds the lines of a kind: one missing shard or a stale index affects thousands of tensors.
 const maxPerKind = 10
 
 func (d *defects) add(kind int, format string, args ...any) {
@@ -44,7 +42,7 @@ func (d *defects) total() int {
 	return n
 }
 
-// String is the one defect, or a count and a line for each.
+// String returns the only defect, or a count and a line for each.
 func (d *defects) String() string {
 	var b strings.Builder
 	n := d.total()

@@ -1,7 +1,6 @@
-// Package safetensors reads checkpoints in the safetensors format: one file, or
-// a directory of shards that together hold one model. It gives names, types,
-// shapes and raw bytes; it knows no model and converts no weights. For writing it
-// lays files out: Split, Layout and Index give everything but the data.
+// Package safetensors reads checkpoints in the safetensors format: one file, or a directory of shards that together
+// hold one model. It returns names, types, shapes and raw bytes, independent of models and without converting weights.
+// For writing it lays files out: Split, Layout and Index give everything but the data.
 //
 // A file, all numbers little-endian:
 //

@@ -12,24 +12,22 @@ import (
 // Kinds of error, for errors.Is. An error that is neither is one of input or
 // output, as a rule an *fs.PathError.
 var (
-	ErrBroken      = fault.Broken      // the file or the set of shards is not what the format demands
+	ErrBroken      = fault.Broken      // the file or the set of shards violates the format
 	ErrUnsupported = fault.Unsupported // valid, but this package cannot read it
 )
 
-// ErrNone is what OpenDir returns, as an ErrBroken too, for a directory without
-// weights.
+// ErrNone is the error of OpenDir for a directory without weights; it is an ErrBroken, too.
 var ErrNone = errors.New("no weights")
 
-// FormatError describes where a file, or a set of shards, is broken. It is an
-// ErrBroken.
+// FormatError is the error for a broken file or set of shards, with the position. It is an ErrBroken.
 type FormatError struct {
 	Path   string // of the file; of the directory when no single file is at fault
-	Offset int64  // in the file; -1 when no one place is at fault
-	Object string // the thing: "header", `tensor "x"`; may be empty
-	Msg    string // what was expected and what was found; several lines when it lists defects
+	Offset int64  // in the file; -1 without a single position
+	Object string // "header", `tensor "x"`; may be empty
+	Msg    string // expected and found; several lines for a list of defects
 
 	none    bool // it is an ErrNone
-	missing bool // a file is: it is an fs.ErrNotExist
+	missing bool // a file is missing: it is an fs.ErrNotExist
 }
 
 func (e *FormatError) Error() string {
@@ -49,8 +47,7 @@ func (e *FormatError) Is(target error) bool {
 	return target == ErrBroken || target == ErrNone && e.none || target == fs.ErrNotExist && (e.missing || e.none)
 }
 
-// quote quotes text of a file for a message. Text may be as long as the file;
-// what is left out shows as dots.
+// quote quotes text of a file for a message. Text may be as long as the file; dots mark omissions.
 func quote(s string) string {
 	const most = 120
 	if len(s) > most {

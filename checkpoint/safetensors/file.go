@@ -41,15 +41,14 @@ type Tensor struct {
 	DType DType
 	Shape []int64 // outermost first; empty for a scalar
 
-	at     uint32 // where its name begins in the header
-	off, n int64  // of its bytes: where they start in the file, and how many they are
+	at     uint32 // offset of its name in the header
+	off, n int64  // offset in the file and number of its bytes
 	file   *File  // nil for a tensor of Layout
 }
 
-// Data returns the tensor's bytes: row-major, little-endian, elements of less
-// than a byte packed without gaps. They are those of the mapped file: read-only,
-// at any alignment, valid until the file is closed, and to be read inside
-// mmap.Guard; nil for a file that is only read, see ReadFrom.
+// Data returns the tensor's bytes: row-major, little-endian, elements of less than a byte packed without gaps. The
+// bytes are memory-mapped: read-only, at any alignment, valid until the file is closed, and to be read inside
+// mmap.Guard; nil for a file of ReadFrom.
 func (t *Tensor) Data() []byte {
 	if t.file == nil || t.file.data == nil {
 		return nil
@@ -57,8 +56,8 @@ func (t *Tensor) Data() []byte {
 	return t.file.data[t.off : t.off+t.n : t.off+t.n]
 }
 
-// ReadAt reads of the bytes of Data, as io.ReaderAt says. Reading long runs once
-// costs less this way, and needs no mmap.Guard.
+// ReadAt implements io.ReaderAt for the bytes of Data. Reading long runs once is cheaper this way, and needs no
+// mmap.Guard.
 func (t *Tensor) ReadAt(p []byte, off int64) (n int, err error) {
 	if off < 0 || t.file == nil {
 		return 0, &fs.PathError{Op: "read", Path: t.File(), Err: fs.ErrInvalid}
@@ -82,7 +81,7 @@ func (t *Tensor) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// Source returns what ReadFrom was given, nil for other files.
+// Source returns the reader of ReadFrom, nil for other files.
 func (t *Tensor) Source() io.ReaderAt {
 	if t.file == nil {
 		return nil
@@ -120,9 +119,9 @@ type File struct {
 	Metadata map[string]string // nil when the file has none
 
 	tensors []Tensor    // sorted by name
-	data    []byte      // the whole file; nil where it is only read
-	mapping *mmap.File  // nil when parsed from bytes, or read
-	reader  io.ReaderAt // nil unless it is only read
+	data    []byte      // the whole file; nil after ReadFrom
+	mapping *mmap.File  // nil after Parse or ReadFrom
+	reader  io.ReaderAt // nil except after ReadFrom
 }
 
 // Open maps the file at path and checks its structure. The caller closes it.
@@ -189,8 +188,8 @@ func (f *File) Lookup(name string) (*Tensor, bool) {
 func (t *Tensor) begin() uint64 { return uint64(t.off) }
 func (t *Tensor) end() uint64   { return uint64(t.off) + uint64(t.n) }
 
-// Parse checks a whole file given as bytes. name is what errors call it, and
-// Tensor.File. The file keeps data, which Tensor.Data points into.
+// Parse checks a whole file given as bytes. name is for errors and for Tensor.File. The file keeps data, which
+// Tensor.Data points into.
 func Parse(name string, data []byte) (*File, error) {
 	f, err := parse(name, data, int64(len(data)))
 	if err == nil {
@@ -409,7 +408,7 @@ func (s *scanner) entry(name string, at int) (Tensor, error) {
 	return e, nil
 }
 
-// dataBytes returns the size of the data that shape and type demand.
+// dataBytes returns the size of the data, given shape and type.
 func (t *Tensor) dataBytes() (uint64, error) {
 	// Checked in the order of Shape, so an overflow that a later zero would
 	// cancel is one here as in the reference.

@@ -294,7 +294,7 @@ func openShards(where string, files []string, index []place, d *defects, open fu
 	case n == 0:
 		return nil
 	case n == len(broken) && (n == 1 || errors.Is(broken[0], ErrUnsupported)):
-		return broken[0] // says it better itself
+		return broken[0] // the more specific error
 	}
 	return &FormatError{Path: where, Offset: -1, Msg: d.String(), missing: d[missingFile].n > 0}
 }
@@ -302,8 +302,8 @@ func openShards(where string, files []string, index []place, d *defects, open fu
 // Reader is a Folder whose files are somewhere else: they are read, not mapped.
 type Reader interface {
 	Folder
-	// OpenReader returns what reads the file of that name, its size, and what messages
-	// call it. A file that is not there gives an error that is fs.ErrNotExist.
+	// OpenReader returns a reader of the file of that name, its size, and its name for messages. The error for a
+	// missing file is fs.ErrNotExist.
 	OpenReader(name string) (r io.ReaderAt, size int64, path string, err error)
 }
 

@@ -11,9 +11,8 @@ import (
 	"ggforge/fault"
 )
 
-// scanner walks JSON text of a known grammar. It differs from encoding/json in
-// what a hostile header is good at: keys are reported each time they occur,
-// integers are exact and nothing else is a number, and only skip recurses.
+// scanner walks JSON text of a known grammar. Unlike encoding/json it is safe for hostile headers: duplicate keys are
+// reported, numbers are exact integers, and only skip recurses.
 type scanner struct {
 	path   string
 	base   int64  // offset in the file of text[0]

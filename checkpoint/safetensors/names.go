@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// Folder is a directory whose files are opened by their names. It decides
-// which links it follows, and opens regular files only: see package checkpoint.
+// Folder is a directory whose files are opened by name. It decides which links to follow, and opens regular files only:
+// see package checkpoint.
 type Folder interface {
 	ReadDir(name string) ([]fs.DirEntry, error) // sorted; of "."
 	OpenFile(name string) (*os.File, error)
 }
 
-// Naming describes what the files of a checkpoint are called.
+// Naming has the names of the files of a checkpoint.
 type Naming struct {
 	Index          string // of the file that maps tensors to shards
 	Prefix, Suffix string // of the others
@@ -28,7 +28,7 @@ var (
 	merged = Naming{"", consolidated, suffix} // Mistral's own, which has no index
 )
 
-// consolidated is how the names of the weights begin in Mistral's own format.
+// consolidated is the prefix of weight files in Mistral's own format.
 const consolidated = "consolidated"
 
 // fileNames lists a directory, sorted.
@@ -66,8 +66,7 @@ func OpenSet(in Folder, dir string, names []string, n Naming, open func(name str
 	return openShards(dir, files, nil, &d, open)
 }
 
-// IsModelFile reports whether OpenDir takes a file of that name for a part of the
-// checkpoint wherever it finds it.
+// IsModelFile reports whether OpenDir always takes a file of that name for a part of the checkpoint.
 func IsModelFile(name string) bool {
 	return name == IndexName || len(matching([]string{name}, prefix, suffix)) > 0
 }
@@ -82,7 +81,7 @@ func matching(names []string, prefix, suffix string) []string {
 	return found
 }
 
-// noWeights reports that a directory has none of the files.
+// noWeights returns the error for a directory without weights.
 func noWeights(dir string, names []string, n Naming) error {
 	msg := "no " + n.Prefix + "*" + n.Suffix
 	if other := matching(names, "", n.Suffix); len(other) > 0 {
@@ -124,7 +123,7 @@ func findGaps(files []string, suffix string, d *defects) {
 			if have[s][i] {
 				continue
 			}
-			if d[missingFile].n >= maxPerKind { // no loop as long as a number in a name says
+			if d[missingFile].n >= maxPerKind { // the loop must not depend on a number in a name
 				d[missingFile].n += missing
 				break
 			}

@@ -1,13 +1,10 @@
-// Package torch reads the files that PyTorch's torch.save writes of a dict of
-// tensors: names, types, shapes and raw bytes, in the order of the dict. It knows no
-// model and converts no weights.
+// Package torch reads the files that PyTorch's torch.save writes of a dict of tensors: names, types, shapes and raw
+// bytes, in the order of the dict. It is independent of models and converts no weights.
 //
-// Such a file describes its tensors in a pickle, which is a program for a small
-// machine: it may name any function of Python and have it called. Nothing is called
-// here. The machine (pickle.go) knows the instructions that build dicts, tuples and
-// numbers, and of functions those of one short table (globals.go), which make
-// tensors; every other name ends the reading, before the next instruction is looked
-// at, with an error that says it.
+// Such a file describes its tensors in a pickle, which is a program for a small machine: it may name any function of
+// Python and have it called. Nothing is called here. The machine (pickle.go) knows the instructions that build dicts,
+// tuples and numbers, and of functions those of one short table (globals.go), which make tensors; every other name is
+// an error, before the next instruction is read.
 //
 // Two containers hold the pickle and the data. Since PyTorch 1.6, a zip archive whose
 // entries are stored, not compressed:
@@ -33,9 +30,8 @@
 // have their elements in any order there. Tensor.ReadAt gathers them in row-major
 // order; Tensor.Data has the mapped bytes of those that lie that way already.
 //
-// A training program saves more than a dict of tensors. ParseNested reads dicts in the
-// dict, too, and numbers, texts and lists, with the same machine: what it refuses to name
-// or to call is refused there as well.
+// A training program saves more than a dict of tensors. ParseNested reads dicts in the dict, too, and numbers, texts
+// and lists, with the same machine and the same refusals.
 //
 // A file that is elsewhere need not come as a whole (ReadFrom): of an archive, its end
 // with the directory and the pickle are read at first, some dozens of kilobytes, and

@@ -10,16 +10,16 @@ import (
 // Kinds of error, for errors.Is. An error that is none of them is one of input or
 // output.
 var (
-	ErrBroken      = fault.Broken      // the file is not what the format demands
+	ErrBroken      = fault.Broken      // the file violates the format
 	ErrUnsupported = fault.Unsupported // valid, but this package cannot read it
-	ErrRefused     = fault.Refused     // the pickle asks for something to be run
+	ErrRefused     = fault.Refused     // the pickle calls a function outside the table
 )
 
-// FormatError describes where a file is broken. It is an ErrBroken.
+// FormatError is the error for a broken file, with the position. It is an ErrBroken.
 type FormatError struct {
 	Path   string
-	Offset int64  // in the file; -1 when no one place is at fault
-	Object string // the thing: "pickle", `tensor "x"`; may be empty
+	Offset int64  // in the file; -1 without a single position
+	Object string // "pickle", `tensor "x"`; may be empty
 	Msg    string // what was expected and what was found
 }
 
@@ -37,7 +37,7 @@ func (e *FormatError) Error() string {
 // Is makes errors.Is(err, ErrBroken) true.
 func (e *FormatError) Is(target error) bool { return target == ErrBroken }
 
-// quote quotes text of a file for a message; what is left out shows as dots.
+// quote quotes text of a file for a message; dots mark omissions.
 func quote(s string) string {
 	const most = 120
 	if len(s) > most {

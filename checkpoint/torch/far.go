@@ -7,17 +7,17 @@ import (
 	"ggforge/internal/io/mmap"
 )
 
-// far is a storage of an archive that is only read. Its methods may be called by many
-// goroutines at once.
+// far is a storage of an archive that is read by ranges (ReadFrom). Its methods may be called by many goroutines at
+// once.
 type far struct {
 	archive *archive
 
 	mu    sync.Mutex
 	entry entry
-	copy  *mmap.File // of all its bytes, nil before somebody needs that
+	copy  *mmap.File // of all its bytes, made on demand
 }
 
-// locate returns where in the file the storage begins.
+// locate returns the offset of the storage in the file.
 func (f *far) locate() (int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -34,10 +34,9 @@ func (f *far) read(p []byte, off int64) error {
 	return f.archive.read(p, at+off)
 }
 
-// bytes returns all bytes of the storage, for tensors with their elements in another
-// order: a few rows of a transposed matrix are all over it. They are those of a mapped
-// file in the folder scratch, which has no name there any more, so that memory stays
-// bounded and everything comes once, in the order of the file.
+// bytes returns all bytes of the storage, for tensors that are not in row-major order: a few rows of a transposed
+// matrix are spread over all of it. The bytes are a memory-mapped, unlinked file in the folder scratch: memory stays
+// bounded, and everything is fetched once, in file order.
 func (f *far) bytes(scratch string) ([]byte, error) {
 	at, err := f.locate()
 	if err != nil {

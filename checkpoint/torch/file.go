@@ -23,8 +23,7 @@ type Tensor struct {
 	Name  string
 	DType safetensors.DType
 	Shape []int64 // outermost first; empty for a scalar
-	// Strides are how far apart neighbours of each dimension are in the file, in
-	// elements.
+	// Strides are the distances between neighbours of each dimension in the file, in elements.
 	Strides []int64
 
 	storage *storage
@@ -41,17 +40,17 @@ func (t *Tensor) Elements() int64 {
 	return n
 }
 
-// size is that of the elements in bytes.
+// size returns the size of an element in bytes.
 func (t *Tensor) size() int64 { return int64(t.DType.Bits() / 8) }
 
 // File returns the path of the file that holds the tensor.
 func (t *Tensor) File() string { return t.file.Path }
 
-// Source returns what ReadFrom was given, nil for other files.
+// Source returns the reader of ReadFrom, nil for other files.
 func (t *Tensor) Source() io.ReaderAt { return t.file.reader }
 
-// Span returns which part of a file that is only read ReadAt will read for the tensor;
-// n is 0 for one without elements. Those of two tensors are equal or do not overlap.
+// Span returns the range of a file of ReadFrom that ReadAt reads for the tensor; n is 0 for a tensor without elements.
+// The ranges of two tensors are equal or do not overlap.
 func (t *Tensor) Span() (off, n int64) {
 	if t.storage.far == nil || t.Elements() == 0 {
 		return 0, 0
@@ -74,10 +73,9 @@ func (t *Tensor) contiguous() bool {
 	return true
 }
 
-// Data returns the tensor's bytes, row-major and little-endian, if they lie in the
-// file that way, and nil if not. They are those of the mapped file: read-only, at any
-// alignment, valid until the file is closed, and to be read inside mmap.Guard; nil for a
-// file that is only read, see ReadFrom.
+// Data returns the tensor's bytes, row-major and little-endian, if they lie in the file that way, and nil if not. The
+// bytes are memory-mapped: read-only, at any alignment, valid until the file is closed, and to be read inside
+// mmap.Guard; nil for a file of ReadFrom.
 func (t *Tensor) Data() []byte {
 	if t.file.reader != nil || !t.contiguous() {
 		return nil
@@ -87,9 +85,8 @@ func (t *Tensor) Data() []byte {
 	return t.file.data[off:end:end]
 }
 
-// ReadAt reads of the tensor's bytes in row-major order, as io.ReaderAt says. It
-// needs no mmap.Guard. Elements that lie otherwise are gathered; reading whole rows
-// of a matrix, many at a time, costs least.
+// ReadAt implements io.ReaderAt for the tensor's bytes in row-major order. It needs no mmap.Guard. Elements in another
+// order are gathered; reading many whole rows of a matrix at once is cheapest.
 func (t *Tensor) ReadAt(p []byte, off int64) (n int, err error) {
 	if off < 0 {
 		return 0, &fs.PathError{Op: "read", Path: t.File(), Err: fs.ErrInvalid}
@@ -127,7 +124,7 @@ func (t *Tensor) held() ([]byte, error) {
 	return t.file.data[t.storage.at:][:t.storage.bytes()], nil
 }
 
-// gather fills p with the bytes of the tensor from off on, out of those of its storage.
+// gather fills p with the bytes of the tensor from off on, from the bytes of its storage.
 func (t *Tensor) gather(p []byte, off int64, held []byte) {
 	size := t.size()
 	rowLen, stride := int64(1), int64(0)
@@ -142,8 +139,7 @@ func (t *Tensor) gather(p []byte, off int64, held []byte) {
 		copy(p, whole[off-first*rowBytes:])
 		return
 	}
-	// A tile of rows is gathered column by column: the rows of a transposed matrix are
-	// together there.
+	// A tile of rows is gathered column by column: the columns of a transposed matrix are contiguous.
 	const tile = 64
 	var starts [tile]int64
 	for first := off / rowBytes; len(p) > 0; {
@@ -171,8 +167,7 @@ func (t *Tensor) gather(p []byte, off int64, held []byte) {
 	}
 }
 
-// start returns where in the storage the first element of a row is. Rows are numbered
-// over all dimensions but the last.
+// start returns the index in the storage of a row's first element. Rows are numbered over all dimensions but the last.
 func (t *Tensor) start(row int64) int64 {
 	at := int64(0)
 	for i := len(t.Shape) - 2; i >= 0; i-- {
@@ -190,10 +185,10 @@ type File struct {
 	tensors []Tensor // in the order of the dict
 	bytes   int64    // of these
 	values  map[string]any
-	data    []byte // the whole file; nil where it is only read
+	data    []byte // the whole file; nil after ReadFrom
 	mapping *mmap.File
-	reader  io.ReaderAt // nil unless the file is only read
-	scratch string      // folder for copies of what reader reads
+	reader  io.ReaderAt // nil except after ReadFrom
+	scratch string      // folder for copies of parts of reader
 }
 
 // Open maps the file at path and checks its structure. The caller closes it.
@@ -252,17 +247,16 @@ func (f *File) Close() error {
 // not to be changed.
 func (f *File) Tensors() []Tensor { return f.tensors }
 
-// Parse checks a whole file given as bytes. name is what errors call it, and
-// Tensor.File. The file keeps data, which Tensor.Data points into.
+// Parse checks a whole file given as bytes. name is for errors and for Tensor.File. The file keeps data, which
+// Tensor.Data points into.
 func Parse(name string, data []byte) (*File, error) {
 	return dictOfTensors(&archive{path: name, size: int64(len(data)), data: data})
 }
 
-// ReadFrom checks a file of size bytes of which r reads any part; name is as for
-// Parse. It reads the end of the archive, its directory and the pickle; Tensor.ReadAt
-// reads the rest, where Tensor.Span says. A storage in which a tensor's elements are not
-// in row-major order is copied first, once, to a file in the folder scratch; it takes
-// disk space until Close. The older container is ErrUnsupported.
+// ReadFrom checks a file of size bytes of which r reads any part; name is as for Parse. It reads the end of the
+// archive, its directory and the pickle; Tensor.ReadAt reads the ranges of Tensor.Span. A storage in which a tensor's
+// elements are not in row-major order is copied first, once, to a file in the folder scratch; it takes disk space until
+// Close. The older container is ErrUnsupported.
 func ReadFrom(name string, r io.ReaderAt, size int64, scratch string) (*File, error) {
 	return readFrom(name, r, size, scratch, dictOfTensors)
 }
@@ -323,7 +317,7 @@ func (f *File) bad(object, format string, args ...any) error {
 	return &FormatError{Path: f.Path, Offset: -1, Object: object, Msg: fmt.Sprintf(format, args...)}
 }
 
-// checkKey returns an error about a key that no dict can have, or that it has already.
+// checkKey returns an error for an invalid or duplicate key of a dict.
 func (f *File) checkKey(seen map[string]bool, key, what string) error {
 	switch {
 	case key == "" || strings.ContainsRune(key, 0) || !utf8.ValidString(key):
@@ -336,14 +330,14 @@ func (f *File) checkKey(seen map[string]bool, key, what string) error {
 }
 
 const (
-	// maxTimes is how many times the size of its files the tensors of a checkpoint may have together, and maxBeyond how
-	// many bytes more than these they always may. Tensors may have elements in common, as those of layers with the same
-	// weights, or repeat them by strides of 0: without a bound a few kilobytes would become an output of any size.
+	// The tensors of a checkpoint may have maxTimes the size of its files plus maxBeyond bytes. Tensors may share
+	// elements (tied layers), or repeat them by strides of 0: without a bound a few kilobytes could become an output of
+	// any size.
 	maxTimes  = 64
 	maxBeyond = 16 << 20
 )
 
-// mostBytes returns how many bytes the tensors of files of so many bytes may have.
+// mostBytes returns the maximum bytes of the tensors in files of a size.
 func mostBytes(size int64) int64 {
 	if size > math.MaxInt64/maxTimes {
 		return math.MaxInt64
@@ -364,8 +358,8 @@ func (f *File) add(name string, v *view) error {
 	return nil
 }
 
-// Together returns an error unless the files may be one checkpoint: their tensors may have no more bytes than those of
-// one file of their size, so that many small files are no way around that bound.
+// Together returns an error if the tensors of the files have more bytes than one file of their total size may have, so
+// that many small files cannot evade that bound.
 func Together(files []*File) error {
 	var size, sum int64
 	for _, f := range files {
@@ -387,7 +381,7 @@ func Together(files []*File) error {
 	return nil
 }
 
-// parse returns the dict in a file, of which a has the bytes, whatever its container.
+// parse returns the dict in a file, whose bytes a has, from either container.
 func parse(a *archive) (*dict, error) {
 	name := a.path
 	bad := func(at int64, object, format string, args ...any) error {
@@ -430,8 +424,7 @@ func parse(a *archive) (*dict, error) {
 	return d, nil
 }
 
-// place describes where in the file a storage is: at so many bytes from its start, n
-// bytes long.
+// place is the position of a storage in the file: offset and length n in bytes.
 func (s *storage) place(name string, at, n int64) error {
 	if n != s.bytes() {
 		return &FormatError{Path: name, Offset: at, Object: "storage " + quote(s.key),
@@ -441,7 +434,7 @@ func (s *storage) place(name string, at, n int64) error {
 	return nil
 }
 
-// located returns an error unless all storages have their places.
+// located returns an error if a storage has no position.
 func (m *machine) located() error {
 	for _, key := range slices.Sorted(maps.Keys(m.storages)) {
 		if !m.storages[key].found {

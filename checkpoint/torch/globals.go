@@ -4,8 +4,7 @@ import (
 	"ggforge/checkpoint/safetensors"
 )
 
-// storageTypes are the classes of storages, in the modules torch and torch.cuda, and
-// the type of their elements.
+// storageTypes has the element types of the storage classes in the modules torch and torch.cuda.
 var storageTypes = map[string]safetensors.DType{
 	"DoubleStorage":       safetensors.F64,
 	"FloatStorage":        safetensors.F32,
@@ -20,8 +19,7 @@ var storageTypes = map[string]safetensors.DType{
 	"ComplexFloatStorage": safetensors.C64,
 }
 
-// elementTypes are the types of tensors in storages without one, in the module
-// torch.
+// elementTypes has the types in module torch for tensors in untyped storages.
 var elementTypes = map[string]safetensors.DType{
 	"float64":         safetensors.F64,
 	"float32":         safetensors.F32,
@@ -44,7 +42,7 @@ var elementTypes = map[string]safetensors.DType{
 	"complex64":       safetensors.C64,
 }
 
-// What a global of a pickle may be.
+// The values of globals in a pickle.
 type (
 	storageClass struct{ dtype safetensors.DType } // 0 for one without a type
 	elementType  struct{ dtype safetensors.DType }
@@ -54,7 +52,7 @@ type (
 	}
 )
 
-// functions are all that a pickle may call.
+// functions are all functions that a pickle may call.
 var functions = map[string]func(m *machine, args []value) (value, error){
 	"collections.OrderedDict":                    makeDict,
 	"torch._utils._rebuild_tensor":               rebuildTensor,
@@ -64,8 +62,7 @@ var functions = map[string]func(m *machine, args []value) (value, error){
 	"torch._utils._rebuild_parameter_with_state": rebuildParameter,
 }
 
-// global returns what a name stands for, an error of kind fault.Refused for what is
-// in no table.
+// global returns the value of a name, an error of kind fault.Refused for a name in no table.
 func (m *machine) global(module, name string) (value, error) {
 	if module == "torch" || module == "torch.cuda" {
 		if t, ok := storageTypes[name]; ok {
@@ -155,8 +152,7 @@ func rebuildTensor3(m *machine, args []value) (value, error) {
 	return m.view(s, t.dtype, args[1:4])
 }
 
-// plain refuses the metadata of tensors that say more than their elements do:
-// negated or conjugated ones.
+// plain refuses metadata that change the elements: negated or conjugated tensors.
 func (m *machine) plain(metadata value) error {
 	switch v := metadata.(type) {
 	case nil:

@@ -8,21 +8,19 @@ import (
 )
 
 const (
-	// maxNested is how many values a nested dict may have, and maxDepth how deep it may
-	// be. One that is a member in several places counts each time, so that small pickles
-	// cannot become large; one that holds itself is too deep.
+	// maxNested bounds the values of a nested dict, and maxDepth its depth. A value in several places counts each time,
+	// so that small pickles cannot become large; a value that contains itself exceeds the depth.
 	maxNested = 1 << 16
 	maxDepth  = 16
-	// maxNames is how many bytes the names of all values and tensors may have together, each with the keys of
-	// the dicts around it: maxNamesPerByte for each byte of the file, and maxFreeNames more.
+	// maxNames bounds the bytes of the names of all values and tensors, each with the keys of the dicts around it: at
+	// most maxNamesPerByte per byte of the file, plus maxFreeNames.
 	maxNames        = 64 << 20
 	maxNamesPerByte = 32
 	maxFreeNames    = 4 << 20
 )
 
-// ParseNested is Parse for a dict that has more than tensors: dicts, lists, numbers and
-// texts as in a file that a training program saves. A tensor in a dict of the dict is
-// called by all its keys with slashes between them. The rest is in Values.
+// ParseNested is Parse for a dict with nested dicts, lists, numbers and strings, as training programs save it. The name
+// of a tensor in a nested dict is its keys, joined by slashes. Values returns the rest.
 func ParseNested(name string, data []byte) (*File, error) {
 	return nestedDict(&archive{path: name, size: int64(len(data)), data: data})
 }
@@ -41,9 +39,9 @@ func nestedDict(a *archive) (*File, error) {
 	return n.file, nil
 }
 
-// Values returns what a file of ParseNested has besides tensors, by keys: nil, bool,
-// int64, float64, string, []any for lists and tuples, map[string]any for dicts. Keys that
-// are integers are their decimal digits. The map is the file's own, not to be changed.
+// Values returns the values of ParseNested that are not tensors, by keys: nil, bool, int64, float64, string, []any for
+// lists and tuples, map[string]any for dicts. Keys that are integers are their decimal digits. The map is the file's
+// own, not to be changed.
 func (f *File) Values() map[string]any { return f.values }
 
 // nested walks through a nested dict.
@@ -58,7 +56,7 @@ func (n *nested) unsupported(name, format string, args ...any) error {
 	return fault.Errorf(ErrUnsupported, "%s: %s "+format, append([]any{n.file.Path, quote(name)}, args...)...)
 }
 
-// dict returns the members of a dict that are not tensors; prefix begins their names.
+// dict returns the members of a dict that are not tensors; prefix is the prefix of their names.
 func (n *nested) dict(d *dict, prefix string, depth int) (map[string]any, error) {
 	values, seen := map[string]any{}, map[string]bool{}
 	for _, p := range d.pairs {
@@ -97,7 +95,7 @@ func (n *nested) dict(d *dict, prefix string, depth int) (map[string]any, error)
 	return values, nil
 }
 
-// name returns what a member is called.
+// name returns the name of a member.
 func (n *nested) name(prefix, key string) (string, error) {
 	most := min(maxNames, maxFreeNames+maxNamesPerByte*n.file.Size)
 	if n.names += int64(len(prefix) + len(key)); n.names > most {

@@ -10,31 +10,30 @@ import (
 )
 
 const (
-	// maxPickle is the largest pickle in bytes, and maxInstructions how many
-	// instructions it may have. A tensor takes some 250 bytes and 40 instructions; the
-	// largest published shards have some thousand.
+	// maxPickle bounds a pickle's bytes, maxInstructions its instructions. A tensor takes some 250 bytes and 40
+	// instructions; the largest published shards have some thousand tensors.
 	maxPickle       = 64 << 20
 	maxInstructions = 4 << 20
 
-	// maxCopies is how many instructions and values that they copy there may be for each byte of the pickle, besides a
-	// few: an instruction has one byte at least.
+	// maxCopies bounds the instructions plus the values that they copy, per byte of the pickle: an instruction has at
+	// least one byte.
 	maxCopies = 2
 )
 
 // machine interprets a pickle.
 type machine struct {
 	path string
-	text []byte // of the file from the pickle's start, at most maxPickle bytes
+	text []byte // the file from the pickle's start, at most maxPickle bytes
 	cut  bool   // the file has more
 	base int64  // where text starts in the file
-	pos  int    // of the next instruction's bytes
-	at   int    // of the current instruction
+	pos  int    // offset of the next instruction
+	at   int    // offset of the current instruction
 
 	stack []value
 	marks []int
 	memo  map[uint32]value
-	most  int // instructions
-	left  int // of these
+	most  int // maximum of left
+	left  int // remaining instructions
 
 	storages map[string]*storage
 }
@@ -87,8 +86,8 @@ func (m *machine) run() (value, error) {
 	}
 }
 
-// spend takes n instructions off what is left. What an instruction copies of values that it leaves where they are costs
-// as many as there are: else a few bytes, again and again, would copy all the rest of the pickle.
+// spend subtracts n instructions from the remaining ones. Each copied value counts as an instruction: otherwise a few
+// bytes, repeated, could copy the rest of the pickle each time.
 func (m *machine) spend(n int) error {
 	if m.left -= n; m.left < 0 {
 		return m.unsupported("more than %d instructions, with values that they copy", m.most)
@@ -143,7 +142,7 @@ func (m *machine) line() (string, error) {
 
 func (m *machine) push(v value) { m.stack = append(m.stack, v) }
 
-// floor is the height of the stack above the last mark.
+// floor returns the stack position of the last mark.
 func (m *machine) floor() int {
 	if len(m.marks) == 0 {
 		return 0

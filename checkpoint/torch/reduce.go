@@ -2,7 +2,7 @@ package torch
 
 import "math"
 
-// lookUp pushes what a name of Python stands for.
+// lookUp pushes the value of a Python name.
 func (m *machine) lookUp(op byte) error {
 	var module, name string
 	var err error
@@ -57,8 +57,7 @@ func (m *machine) reduce() error {
 	return err
 }
 
-// build sets the attributes of a dict, such as the versions of a model's modules,
-// which say nothing about its tensors.
+// build ignores the attributes of a dict (such as the versions of a model's modules), which do not concern its tensors.
 func (m *machine) build() error {
 	state, err := m.pop()
 	if err != nil {

@@ -7,15 +7,15 @@ import (
 	"ggforge/checkpoint/safetensors"
 )
 
-// value is what a pickle builds: nil, bool, int64, float64, string, long, *tuple,
-// *list, *dict, storageClass, elementType, *function, *storage or *view.
+// value is a value that a pickle builds: nil, bool, int64, float64, string, long, *tuple, *list, *dict, storageClass,
+// elementType, *function, *storage or *view.
 type value any
 
 type (
 	long  string // an integer of more than 64 bits: two's complement, little-endian
 	tuple struct{ items []value }
 	list  struct{ items []value }
-	dict  struct{ pairs [][2]value } // in the order in which they were set
+	dict  struct{ pairs [][2]value } // in the order of assignment
 )
 
 // storage is the elements of one or more tensors.
@@ -24,8 +24,8 @@ type storage struct {
 	dtype    safetensors.DType // 0 for bytes of any type
 	elements int64             // bytes, if there is no type
 	found    bool
-	at       int64 // where they start in the file, once they are found
-	far      *far  // where the file is only read
+	at       int64 // offset in the file, once found
+	far      *far  // for files of ReadFrom
 }
 
 // bytes returns the size of the storage.
@@ -45,7 +45,7 @@ type view struct {
 	strides []int64
 }
 
-// kind describes what a value is, for messages.
+// kind returns the type of a value, for messages.
 func kind(v value) string {
 	switch v := v.(type) {
 	case nil:

@@ -53,12 +53,10 @@ func (m *machine) ints(v value) ([]int64, bool) {
 	return list, true
 }
 
-// maxRepeated is how many elements a tensor may have that repeats those of its
-// storage: one of stride 0 needs next to no bytes in the file.
+// maxRepeated bounds the elements of a tensor that repeats elements of its storage (stride 0).
 const maxRepeated = 1 << 30
 
-// check returns an error unless all elements of the tensor lie in its storage, which
-// holds so many.
+// check returns an error unless all elements of the tensor lie in its storage of held elements.
 func (v *view) check(held int64) error {
 	if v.offset < 0 || v.offset > held {
 		return fmt.Errorf("offset %d, the storage has %d elements", v.offset, held)

@@ -45,7 +45,7 @@ type entry struct {
 	located bool
 }
 
-// span returns the part of the file in which the entry is, its head included.
+// span returns the range of the entry in the file, its head included.
 func (e *entry) span() (off, n int64) {
 	return e.at, min(e.end-e.at, entryHead+int64(len(e.name))+math.MaxUint16+e.n)
 }
@@ -54,16 +54,15 @@ func u16(b []byte, at int) int64  { return int64(binary.LittleEndian.Uint16(b[at
 func u32(b []byte, at int) int64  { return int64(binary.LittleEndian.Uint32(b[at:])) }
 func u64(b []byte, at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
 
-// archive is a zip file. Of one in memory the heads of all entries are checked when it
-// is opened. Of one that is only read, the directory says all that is needed but where
-// exactly data begins: the head of an entry is read together with its data, since
-// heads are all over the file.
+// archive is a zip file. In memory, the heads of all entries are checked at open. With ReadFrom, the directory has
+// everything except the exact start of data; the head of an entry is read together with its data, because heads are
+// spread over the file.
 type archive struct {
 	path string
 	size int64
-	data []byte      // all of it; nil where it is only read
+	data []byte      // the whole file; nil after ReadFrom
 	r    io.ReaderAt // nil in memory
-	tail []byte      // the end of one that is only read
+	tail []byte      // the end of the file after ReadFrom
 }
 
 // bytes returns a part of the file, which must lie in it.
@@ -74,7 +73,7 @@ func (a *archive) bytes(off, n int64) ([]byte, error) {
 	if in := off - (a.size - int64(len(a.tail))); in >= 0 {
 		return a.tail[in : in+n], nil
 	}
-	// A length may be a lie: memory is taken as bytes come.
+	// The length may be wrong: memory grows with the bytes read.
 	const most = 4 << 20
 	var b []byte
 	for part := range (n + most - 1) / most {
@@ -286,7 +285,7 @@ func (a *archive) head(e *entry) error {
 	return nil
 }
 
-// locate reads the head of an entry if nobody has yet.
+// locate reads the head of an entry on the first call.
 func (a *archive) locate(e *entry) error {
 	if e.located {
 		return nil
@@ -302,8 +301,8 @@ func (a *archive) locate(e *entry) error {
 	return nil
 }
 
-// large replaces the sizes and the offset of an entry that do not fit 32 bits by those
-// of its extra field of ID 1, which has those that are missing, in this order.
+// large replaces sizes and offset beyond 32 bits by the values in the extra field of ID 1 (zip64), which has only
+// those, in this order.
 func large(extra []byte, sizes ...*uint64) error {
 	for len(extra) >= 4 {
 		id, n := u16(extra, 0), u16(extra, 2)
@@ -379,7 +378,7 @@ func parseZip(a *archive) (value, error) {
 		}
 	}
 	p := byName[folder+"data.pkl"]
-	text, err := a.content(p, maxPickle+1) // so that the machine knows that it is cut
+	text, err := a.content(p, maxPickle+1) // one more byte shows that the pickle was cut
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,8 @@
 // The hashes are those of llama.cpp's gguf-hash, which leaves out three kinds of tensors that
 // early converters wrote (Counts).
 //
-// These sums are of all bytes, for publishing and comparing. What asks only whether an input is still the same one,
-// without reading all of it, uses model/identity.
+// These sums are of all bytes, for publishing and comparing. To check whether an input is still the same, without
+// reading all of it, use model/identity.
 package digest
 
 import (
@@ -40,8 +40,7 @@ const (
 // Kinds are all kinds.
 var Kinds = []Kind{XXH64, SHA1, SHA256, UUID}
 
-// namespace is the UUID that those of models are made in: that of version 5 for the URL
-// en.wikipedia.org/wiki/Llama.cpp.
+// namespace is the namespace of models' UUIDs: the version 5 UUID of the URL en.wikipedia.org/wiki/Llama.cpp.
 var namespace = []byte{0xef, 0x00, 0x12, 0x06, 0xda, 0xdc, 0x5f, 0x6d, 0xa1, 0x5f, 0x33, 0x59, 0xe5, 0x77, 0xd4, 0xe5}
 
 // Sum is one hash.
@@ -153,7 +152,7 @@ func feed(ctx context.Context, w io.Writer, f *gguf.File, t *gguf.Tensor, buf []
 		if got, err := r.ReadAt(part, at); got < len(part) {
 			return fmt.Errorf("%s: tensor %q: %w", f.Path, t.Name, err)
 		}
-		w.Write(part) // a hash takes all
+		w.Write(part) // a hash never fails
 		at += int64(len(part))
 	}
 	return nil

@@ -52,20 +52,20 @@ func isSHA256(s string) bool {
 
 // Input is a file that a run reads.
 type Input struct {
-	// Role is what it is for: "source" for the model, or the name of the flag that names it or its folder.
+	// Role is "source" for the model, else the name of the flag for the file or its folder.
 	Role string
 	Name string // in that folder, with slashes
-	Path string // on this machine; "" for one that is read from a server
-	// Bytes is the size of a file without a Path. State is what a server calls the content, its ETag or when it was
-	// written, or the commit; "" for files of this machine.
+	Path string // local path; "" for a file on a server
+	// Bytes is the size of a file without a Path. State is the server's ETag or modification time, or the commit; ""
+	// for local files.
 	Bytes int64
 	State string
-	// SHA256 is the sum of the bytes that the run has used, and Bytes their number, where they were read into memory;
-	// "" has the sum taken from the file.
+	// SHA256 and Bytes are sum and number of the bytes that the run has read into memory; if SHA256 is "", the file is
+	// hashed.
 	SHA256 string
 }
 
-// Held returns the file at path, whose content was read into memory.
+// Held returns the input for a file at path whose content was read into memory.
 func Held(role, path string, data []byte) Input {
 	sum := sha256.Sum256(data)
 	return Input{Role: role, Name: filepath.Base(path), Path: path, Bytes: int64(len(data)),

@@ -52,7 +52,7 @@ import (
 const (
 	mostRows  = 16        // of a tensor
 	rowsBytes = 256 << 20 // of all tensors, about
-	// dear is from what Cost on rows are not looked at: more than decoding them takes.
+	// dear is the Cost from which rows are not sampled; decoding costs less.
 	dear = 500
 )
 

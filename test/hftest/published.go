@@ -22,15 +22,15 @@ import (
 // others stay as they are: rope settings, windows, scales, flags, sizes of heads.
 // Matrices are stored as quantization_config or hf_quant_config.json say.
 //
-// like lists the classes of the same kind as one, asItStands reports those whose
+// like lists the classes of the same kind as one, rawConfig reports those whose
 // configuration gets no defaults.
 func Published(name string, files map[string][]byte, encoder bool, like func(class string) []string,
-	asItStands func(class string) bool) (*Spec, error) {
+	rawConfig func(class string) bool) (*Spec, error) {
 	cfg, err := parseObject(infinity.ReplaceAllString(string(files[config.ConfigFile]), `$1"`+infinite+`"`))
 	if err != nil {
 		return nil, fmt.Errorf("hftest: %s: %w", name, err)
 	}
-	p := published{config: cfg, asItStands: asItStands, encoder: encoder}
+	p := published{config: cfg, rawConfig: rawConfig, encoder: encoder}
 	view, err := p.view(cfg)
 	if err != nil {
 		return nil, err
@@ -147,15 +147,15 @@ func (s *Spec) storesCodes() bool {
 
 // published is what makes a spec of a configuration.
 type published struct {
-	spec       *Spec
-	config     object // becomes the small one
-	base       object // that of spec
-	asItStands func(class string) bool
-	encoder    bool
-	store      store
-	layers     [2]int   // of the language model: before and after
-	part       bool     // a vision or audio encoder is made small
-	gone       []string // names of the table that stand for sizes of a part that is not there
+	spec      *Spec
+	config    object // becomes the small one
+	base      object // that of spec
+	rawConfig func(class string) bool
+	encoder   bool
+	store     store
+	layers    [2]int   // of the language model: before and after
+	part      bool     // a vision or audio encoder is made small
+	gone      []string // names of the table that stand for sizes of a part that is not there
 }
 
 // part matches the keys of configurations of vision and audio encoders.
@@ -169,7 +169,7 @@ func (p *published) view(cfg object) (*config.View, error) {
 			return config.ParseEncoder("", data, raw)
 		}
 	}
-	c, err := parse(configJSON(cfg), p.asItStands)
+	c, err := parse(configJSON(cfg), p.rawConfig)
 	if err != nil {
 		return nil, err
 	}

@@ -7,9 +7,8 @@ import (
 	"ggforge/gguf"
 )
 
-// bpe splits a text into pieces, in which the pair of the merge that comes first is
-// merged first. What is left and no token becomes its bytes where those are tokens,
-// and nothing where not.
+// bpe splits a text into pieces and merges pairs in the order of the merges. A rest that is no token becomes the tokens
+// of its bytes; bytes without a token are dropped.
 type bpe struct {
 	pretokenizer
 	v      *Vocab

@@ -22,7 +22,7 @@ import (
 //go:embed chars.txt
 var charsText string
 
-// class is what the runtime knows about a character. One that is not assigned has none.
+// class is the runtime's class of a character; unassigned characters have none.
 type class uint16
 
 const (
@@ -141,7 +141,7 @@ func whole(s string) string {
 	return string(b)
 }
 
-// isHan reports what the runtime takes for a Han character.
+// isHan reports whether the runtime treats r as a Han character.
 func isHan(r rune) bool {
 	return 0x4E00 <= r && r <= 0x9FFF || 0x3400 <= r && r <= 0x4DBF || 0x20000 <= r && r <= 0x2A6DF ||
 		0x2A700 <= r && r <= 0x2EBEF || 0xF900 <= r && r <= 0xFAFF || 0x2F800 <= r && r <= 0x2FA1F

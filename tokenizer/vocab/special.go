@@ -145,8 +145,8 @@ func (v *Vocab) attributes(r *reader) {
 	}
 }
 
-// strips reports which tokens strip adjacent white space, which files do not state: it
-// follows from names.
+// strips returns whether tokens strip adjacent white space, by the names of model and tokenizer: files have no key for
+// it.
 func (v *Vocab) strips(r *reader) {
 	text := func(key string) string {
 		value, _ := r.m.Get(key)

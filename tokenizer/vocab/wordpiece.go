@@ -28,8 +28,7 @@ type wordPieceSession struct {
 	word []byte
 }
 
-// isIdeograph reports what is a word by itself: Chinese characters, with a gap of the
-// reference's.
+// isIdeograph reports whether r is a word by itself: Chinese characters, with a gap of the reference's.
 func isIdeograph(r rune) bool {
 	return 0x4E00 <= r && r <= 0x9FFF || 0x3400 <= r && r <= 0x4DBF || 0x20000 <= r && r <= 0x2A6DF ||
 		0x2A700 <= r && r <= 0x2B81F ||

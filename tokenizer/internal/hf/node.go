@@ -143,7 +143,7 @@ func (n node) children(name string) []node {
 	return out
 }
 
-// tooMany reports that a member is beyond a limit.
+// tooMany sets the error for a member beyond a limit.
 func (n node) tooMany(name, what string, found, limit int) {
 	n.failf("%s: %d %s, want at most %d", name, found, what, limit)
 }

@@ -147,7 +147,7 @@ type Metaspace struct {
 	Split       bool
 }
 
-// PrependScheme describes where a Metaspace prepends its replacement.
+// PrependScheme is where a Metaspace prepends its replacement.
 type PrependScheme string
 
 // The schemes.

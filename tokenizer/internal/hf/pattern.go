@@ -117,7 +117,7 @@ func parsePattern(n node) Pattern {
 	return p
 }
 
-// Behavior describes what becomes of the matches at which a text is split.
+// Behavior is how a split treats the matches.
 type Behavior string
 
 // The behaviors, as they are in files.
