@@ -3,7 +3,7 @@
 #   install.sh VERSION FOLDER
 # VERSION may be latest: the last release.
 # GGFORGE_RELEASES is where releases are: https://github.com/OWNER/REPOSITORY/releases/download.
-# GGFORGE_SHA256 is the sum that the archive must have; without it that in the release's own SHA256SUMS counts.
+# GGFORGE_SHA256 is the sum that the archive must have (default: the sum in the release's own SHA256SUMS).
 set -euo pipefail
 version=${1:?version, such as 1.2.3} folder=${2:?folder}
 releases=${GGFORGE_RELEASES:?address of the releases}

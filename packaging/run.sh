@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the action does once the commands are there: quantizes MODEL to TYPES in OUTPUT, or converts it if there are none,
-# and lists the files made. The inputs are in the environment, so that no shell reads what is in them.
+# Runs the commands for the action: quantizes MODEL to TYPES in OUTPUT, or converts it if there are none, checks the files
+# and lists them. The inputs are in the environment, so that no shell interprets them.
 set -euo pipefail
 : "${MODEL:?a checkpoint or a GGUF file}" "${OUTPUT:?a folder}"
 mkdir -p "$OUTPUT"

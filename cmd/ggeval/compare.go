@@ -13,9 +13,8 @@ import (
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/page"
-	"ggforge/cmd/internal/runs"
-
 	"ggforge/cmd/internal/partfile"
+	"ggforge/cmd/internal/runs"
 	"ggforge/eval"
 	"ggforge/eval/texts"
 	"ggforge/fault"
@@ -203,7 +202,7 @@ func unchanged(b *base, list []*candidate) error {
 	return nil
 }
 
-// job returns what processes have parts of.
+// job returns the job of which processes run parts.
 func (r *compareRequest) job(ctx context.Context, b *base, list []*candidate) (*partfile.Job, error) {
 	var facts []partfile.Fact
 	var f partfile.Fact
@@ -274,7 +273,7 @@ type sideResult struct {
 	Error        number  `json:"ppl_error"`
 }
 
-// modelResult is a model and how far it is from its base.
+// modelResult is a model and its divergence from the base.
 type modelResult struct {
 	sideResult
 	Recipe     string           `json:"recipe,omitempty"` // that BASE is quantized by
@@ -309,7 +308,7 @@ type divergenceResult struct {
 	Max    number `json:"max"`
 }
 
-// layerResult is how far hidden states are from the base's.
+// layerResult is the error of hidden states against the base's.
 type layerResult struct {
 	RMS number `json:"rms"` // of all positions together
 	figureResult

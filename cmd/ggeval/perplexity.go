@@ -10,9 +10,8 @@ import (
 
 	tool "ggforge/cmd/internal/cli"
 	"ggforge/cmd/internal/page"
-	"ggforge/cmd/internal/runs"
-
 	"ggforge/cmd/internal/partfile"
+	"ggforge/cmd/internal/runs"
 	"ggforge/eval"
 	"ggforge/writer"
 )

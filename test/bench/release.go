@@ -14,7 +14,7 @@ import (
 	"ggforge/quants"
 )
 
-// releaseRecipes are what publishers make of a model.
+// releaseRecipes are the recipes of a published model.
 var releaseRecipes = []string{"Q2_K", "Q3_K_S", "Q3_K_M", "Q3_K_L", "Q4_0", "Q4_1", "Q4_K_S", "Q4_K_M", "Q5_0", "Q5_1",
 	"Q5_K_S", "Q5_K_M",
 	"Q6_K", "Q8_0", "IQ2_XS", "IQ2_M", "IQ3_XXS", "IQ3_M", "IQ4_XS", "IQ4_NL"}
@@ -27,7 +27,7 @@ const (
 )
 
 // releaseTurns is how often our run and the kernels take turns in a round: shared machines change
-// their speed from minute to minute, and what is asked is what a run takes besides its kernels.
+// their speed from minute to minute, and the time of a run is compared with that of its kernels.
 const releaseTurns = 3
 
 // benchRelease measures the quantizations of a model that are published together: one run of

@@ -1,10 +1,10 @@
 """Prints what the transformers library fills in for the keys that a config.json
-leaves out, per model_type: one JSON object per line. Values that follow from
-other keys are left out; they are found by changing the sizes that they may
-follow from. "alias" are the other names of keys. "parts" are the configurations of
+leaves out, per model_type: one JSON object per line. Values that depend on
+other keys are left out; they are found by changing the sizes on which they may
+depend. "alias" are the other names of keys. "parts" are the configurations of
 vision and audio encoders: the name of their row, TYPE/KEY where the class is the same
-whatever model_type they have; their rows are printed, too. "text" are the values that
-the class passes to that of its language model. Usage: defaults.py TYPE ..."""
+for every model_type; their rows are printed, too. "text" are the values that
+the class passes to the class of its language model. Usage: defaults.py TYPE ..."""
 import json, sys
 from transformers import CONFIG_MAPPING, AutoConfig
 

@@ -2,6 +2,7 @@ package interop
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	_ "embed"
 	"encoding/binary"
@@ -116,7 +117,9 @@ func (o *oracle) diverge(t *testing.T, base, model string, run eval.Run) *eval.C
 	data, err = os.ReadFile(root + work + "/diverged.json")
 	must(t, err)
 	var c eval.Comparison
-	must(t, json.Unmarshal(data, &c))
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields() // the script has the names of the fields
+	must(t, d.Decode(&c))
 	return &c
 }
 

@@ -2,7 +2,7 @@
 
 IN names a checkpoint ("model") and has the tokens, the length of chunks ("tokens", "chunk"), and the first position of
 each chunk with a loss ("first"). transformers runs it in float64. OUT gets, as float64, the sum of -ln of the
-probabilities of the next tokens, then its gradients by what goes into each layer and by what comes out of the last one,
+probabilities of the next tokens, then its gradients at the input of each layer and at the output of the last one,
 [layers + 1, tokens, width].
 """
 import json, sys

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// TestInstall runs what the action installs a release with, against a server that has one: it is
-// unpacked if its sum is the one of the list, or the one that is asked for.
+// TestInstall runs the script with which the action installs a release, against a server that has
+// one: it is unpacked if its sum is the one of the list, or the one that is asked for.
 func TestInstall(t *testing.T) {
 	for _, tool := range []string{"bash", "curl", "tar", "sha256sum"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -93,8 +93,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// TestActionVersion checks that the action asks for no release by a number that is written down in it, which may have
-// no tag.
+// TestActionVersion checks that the action names no fixed version, which may have no release.
 func TestActionVersion(t *testing.T) {
 	text, err := os.ReadFile("../../action.yml")
 	if err != nil {

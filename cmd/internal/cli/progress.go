@@ -101,9 +101,8 @@ const (
 	leastShown = 6
 )
 
-// newBar returns what shows a bar that keeps to one line of the terminal, with as many
-// of the parts as there is room for. It has no colours, and follows the terminal when that is made wider
-// or narrower.
+// newBar returns a function that shows a bar on one line of the terminal, with as many of the
+// parts as there is room for. It has no colours, and follows changes of the terminal's width.
 func newBar(w io.Writer, columns func() int) func(work float64, last bool, parts ...string) {
 	bar := progressbar.NewOptions(barWork, progressbar.OptionSetWriter(w), progressbar.OptionClearOnFinish(),
 		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),

@@ -6,8 +6,8 @@
 // A block of translated code counts whole when it is entered: start and stop are entries of functions, where
 // blocks begin, and what a block leaves out when it ends early is a fault, of which measured code has none.
 //
-// What of the interface is used is declared here, since distributions do not install qemu-plugin.h with QEMU.
-// VERSION is that of the interface, 1 up to QEMU 8.1; a later one says which versions it takes.
+// The functions of the interface are declared here, since distributions do not install qemu-plugin.h with QEMU.
+// VERSION is that of the interface, 1 up to QEMU 8.1; the error message of a later QEMU has the versions that it takes.
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
