@@ -9,10 +9,10 @@ import (
 
 // archKeys are, by architecture, the keys that llama.cpp reads in files of some architectures only; "!" marks required
 // ones. A key that is in the rows of other architectures only is ignored: llama.attn_logit_softcapping is not read.
-// Keys that are in no row are read in every file, or repeat what tensors show.
+// Keys that are in no row are read in every file, or follow from the tensors.
 //
-// Source: what libllama 0.7.0 passed to gguf_find_key as it loaded the made-up model of every
-// architecture, and which of these keys it could not do without.
+// Source: the keys that libllama 0.7.0 passed to gguf_find_key as it loaded the made-up model of every architecture,
+// and those of them without which it did not load it.
 var archKeys = map[string]string{
 	"afmoe": "attention.sliding_window! attention.sliding_window_pattern expert_gating_func " +
 		"expert_weights_norm expert_weights_scale rope.freq_base_swa",

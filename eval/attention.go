@@ -143,9 +143,8 @@ func (l *attention) attendAll(s *stream, x []float32, n int) ([]float32, error) 
 // qkvLen is the length of a row of queries, keys and values.
 func (l *heads) qkvLen() int { return l.n*l.keyLen + l.kv*(l.keyLen+l.valueLen) }
 
-// eachGroup calls f for each group of heads in each chunk of n tokens: with the number of its
-// first head, and where its queries, keys and values begin in rows of them and what it
-// attends to in rows of that.
+// eachGroup calls f for each group of heads in each chunk of n tokens: with the number of its first head, and the
+// offsets of its queries, keys, values and attention outputs.
 func (l *heads) eachGroup(s *stream, n int, f func(worker *attentionScratch, head, q, k, v, out int)) error {
 	return parallel.For(s.ctx, len(s.attention), n/s.r.Chunk*l.kv, func(i, worker int) error {
 		c, kv := i/l.kv*s.r.Chunk, i%l.kv
@@ -211,7 +210,7 @@ type attentionScratch struct {
 	gemm           gemm.Scratch
 	q, k, p, v     gemm.Panels
 	scores, values []float32
-	// backwards: keys by place, values by token, what is multiplied with the transpose of weights
+	// of the backward pass: keys by element, values by token, the factor of transposed weights
 	back struct {
 		k, v, x             gemm.Panels
 		scores, slopes, sum []float32

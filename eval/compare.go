@@ -52,11 +52,10 @@ type Distance struct {
 // largest of all.
 var Ranks = []float64{0.5, 0.9, 0.95, 0.99, 0.999, 1}
 
-// Compare runs models over the same text as their base, and calls f with how far each is
-// from it. Base and models go through the layers side by side, so that nothing is kept of
-// the states between them. Memory: what Forward takes once, and 4*width bytes for each
-// token and model; if that is more than four gigabytes, chunks go through in several
-// passes, for each of which the weights are read again.
+// Compare runs models over the same text as their base, and calls f with the divergence of each. Base and models go
+// through the layers side by side, so that the states between layers are not stored. Memory: that of Forward once, and
+// 4*width bytes for each token and model; if that is more than four gigabytes, chunks go through in several passes, for
+// each of which the weights are read again.
 func Compare(ctx context.Context, base *Model, models []*Model, r Run, f func(i int, c *Comparison) error) error {
 	found, err := Measure(ctx, base, models, r, 0, len(r.Tokens)/max(1, r.Chunk))
 	if err != nil {
@@ -75,8 +74,8 @@ func report(found []*Measured, f func(i int, c *Comparison) error) error {
 	return nil
 }
 
-// Measure returns what Compare makes its figures of, for each model, of chunks [from, to) of the
-// run only: that of all chunks, one after the other, has the same bits however they are split.
+// Measure returns, for each model, the per-position results of which Compare computes its figures, for chunks [from,
+// to) of the run only. The results of all chunks have the same bits however the chunks are split.
 func Measure(ctx context.Context, base *Model, models []*Model, r Run, from, to int) ([]*Measured, error) {
 	for _, m := range models {
 		if err := m.comparable(base.p.vocab, base.source.Path); err != nil {
@@ -106,7 +105,7 @@ func Measure(ctx context.Context, base *Model, models []*Model, r Run, from, to 
 	return c.results, nil
 }
 
-// streamBytes bounds what streams side by side take. Tests set it.
+// streamBytes bounds the memory of streams side by side. Tests set it.
 var streamBytes = 4 << 30
 
 // comparison is a comparison on its way.
@@ -290,11 +289,11 @@ func (m *Model) comparable(vocab int, base string) error {
 
 // baseOutput is the prediction of a base for each position.
 type baseOutput interface {
-	// rows prepares n rows from row from on, counted as those of States, and returns a
+	// rowLogits prepares n rows from row from on, counted as those of States, and returns a
 	// number for each token of each: ln of its probability but for a constant.
 	rowLogits(from, n int) ([]float32, error)
-	// probabilities sets e to probabilities but for a factor, by a row of rows. It returns what is to
-	// be subtracted from the row for ln of probabilities, and what e is to be divided by.
+	// probabilities sets e to unnormalized probabilities, by a row of rows. ln of a probability is the row's value less
+	// zero; a probability is e divided by sum.
 	probabilities(e, row []float32) (zero, sum float64, err error)
 }
 
@@ -353,8 +352,8 @@ func (s *savedBase) probabilities(e, row []float32) (zero, sum float64, err erro
 	return 0, 1, nil
 }
 
-// comparePositions returns what is found at each position that predicts, for models with the
-// same run. done is called with the share that is.
+// comparePositions returns the results at each position that predicts, for models with the same run. done is called
+// with the share that is done.
 func comparePositions(ctx context.Context, base baseOutput, others []*States,
 	done func(float64)) ([][]positionResult, error) {
 	st := others[0]
@@ -392,9 +391,9 @@ func compareTogether(ctx context.Context, base baseOutput, others []*States, all
 	per := keep - 1
 	logits := make([]float32, min(logitBlockRows, st.Rows)*vocab)
 	blocks := make([]*logitBlock, len(others))
-	room := newWorkspace(r.Workers)
+	ws := newWorkspace(r.Workers)
 	for k, other := range others {
-		blocks[k] = other.logitBlockIn(ctx, room, logits)
+		blocks[k] = other.logitBlockIn(ctx, ws, logits)
 	}
 	scratch := make([][]float32, max(1, r.Workers))
 	for from := 0; from < st.Rows; from += logitBlockRows {
@@ -454,9 +453,8 @@ func (m *Model) comparePosition(base baseOutput, scratch, p, q []float32, next i
 	return d, nil
 }
 
-// klDivergence returns that of Kullback and Leibler, in nats, of the probabilities of logits p
-// from those of q, where e are the former but for a factor and sum is their sum. zp and zq
-// are what normalizer returns.
+// klDivergence returns the KL divergence, in nats, of the probabilities of logits p from those of q. e are the former,
+// unnormalized, and sum is their sum. zp and zq are the normalizers.
 func klDivergence(e []float32, sum float64, p, q []float32, zp, zq float64) float64 {
 	var sums [8]float64
 	for i, v := range e {

@@ -9,7 +9,7 @@ import (
 type convolution struct {
 	taps [][]float32 // a weight for each channel, the oldest token's first
 	bias []float32   // or nil
-	silu bool        // of what comes out
+	silu bool        // SiLU is applied to the output
 	next int         // how many of the weights are of tokens that follow
 }
 

@@ -14,9 +14,9 @@ const (
 	samples      = 5
 )
 
-// Cost returns about how long running so many tokens takes with so many workers on this machine: the weights that each
-// is multiplied with, in the time that some rows of the largest matrix take. What is not multiplied with weights,
-// such as attention over long chunks, is not in it. No text is run.
+// Cost returns an estimate of the time for running so many tokens with so many workers on this machine: the products
+// with weights, by the measured time of some rows of the largest matrix. Other operations, such as attention over long
+// chunks, are not in it. No text is run.
 func (m *Model) Cost(ctx context.Context, tokens, workers int) (time.Duration, error) {
 	var all int64
 	var sample *gemm.Weights

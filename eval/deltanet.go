@@ -10,8 +10,8 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// deltaNet is a mixer of heads with a matrix each, which a token lets decay and in which
-// it then corrects what is stored under its key:
+// deltaNet is a mixer of heads with a state matrix each. A token lets the state decay and then corrects the value that
+// is stored under its key:
 //
 //	S = decay·S
 //	S = S + k ⊗ beta·(v - Sᵀk)
@@ -144,7 +144,7 @@ func (d *deltaNet) step(state *deltaState, y, row, rates []float32, h int) {
 
 // deltaState is the state of a head.
 type deltaState struct {
-	state, stored []float32 // [key][value]; what is stored under the key
+	state, stored []float32 // [key][value]; the value stored under the key
 	decay         []float32 // of each element of a key
 	zeros, ones   []float32
 }
@@ -168,8 +168,7 @@ func newDeltaState(buf *[]float32, keyLen, valueLen int) *deltaState {
 	return d
 }
 
-// step takes the state one token on and sets y to what is stored under q. The factors of
-// decay have been set.
+// step advances the state by one token and sets y to the value stored under q. The factors of decay have been set.
 func (d *deltaState) step(y, q, k, v []float32, beta float32) {
 	clear(d.stored)
 	vecmath.Recur(d.stored, d.state, v, d.decay, d.zeros, k)
@@ -230,7 +229,7 @@ func (d *kimiDeltaNet) mix(s *stream, y, x []float32, n int, last bool) error {
 	if err := s.lowRank(rates, all, n, d.decay, copied); err != nil {
 		return err
 	}
-	beta := in[:n*d.heads] // what the convolutions read is not needed any more
+	beta := in[:n*d.heads] // the inputs of the convolutions are not needed any more
 	if err := s.linear(beta, d.heads, x, n, d.beta); err != nil {
 		return err
 	}

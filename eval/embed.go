@@ -50,7 +50,7 @@ func (k *keys) pooling(name string, def Pooling) Pooling {
 	return Pooling(n)
 }
 
-// poolingHead is what follows the pooling.
+// poolingHead are the layers after the pooling.
 type poolingHead struct {
 	dense               []*linear // of embeddings, one after the other
 	hidden, output      *linear   // of a classification; or nil
@@ -64,7 +64,7 @@ type poolingHead struct {
 type classifierKind uint8
 
 const (
-	classifierOfPooled classifierKind = iota // reads what is pooled
+	classifierOfPooled classifierKind = iota // reads the pooled vector
 	classifierOfMean                         // reads the mean, with the exact GELU between its two parts
 	classifierOfLast                         // reads the last token; its scores are probabilities
 )
@@ -127,8 +127,7 @@ func (m *Model) Pooling() Pooling { return m.p.pooling }
 // EmbedOptions are the options of Embed.
 type EmbedOptions struct {
 	Pooling Pooling
-	// Norm is what vectors are divided by: Euclidean, the zero value, their length;
-	// scores of PoolRank are never.
+	// Norm is the norm by which vectors are divided, the Euclidean one by default; scores of PoolRank are not divided.
 	Norm Norm
 	// Workers, Inputs, HalfGELU and Progress are those of Run.
 	Workers  int
@@ -305,7 +304,7 @@ func probabilities(x []float32) {
 	vecmath.Scale(x, x, float32(1/vecmath.Sum(x)))
 }
 
-// Norm is what vectors are divided by; the zero value is Euclidean.
+// Norm is the norm by which vectors are divided; the zero value is Euclidean.
 type Norm struct{ kind int } // the p of a p-norm if it is 3 or more
 
 var (

@@ -302,9 +302,8 @@ func (s *stream) expertOutputs(l *layer) ([]float32, error) {
 	return acc, nil
 }
 
-// route returns the experts of all tokens, for each as many as are used, and calls f for
-// some tokens at a time, from one on, with what experts read and the router's outputs as
-// choose leaves them.
+// route returns the chosen experts of all tokens, and calls f for some tokens at a time, from one on, with the inputs
+// of the experts and the router's outputs as choose leaves them.
 func (s *stream) route(l *layer, f func(from, rows int, in, logits []float32) error) ([]choice, error) {
 	p, x := s.m.p, l.experts
 	n := len(s.h) / p.width

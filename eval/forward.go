@@ -8,14 +8,14 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// tokensPerBlock is about how many tokens go through a layer together: decoding a weight is
-// shared by as many, and what lies between layers is held for as many. Tests set it.
+// tokensPerBlock is about the number of tokens that go through a layer together: they share the decoding of a weight,
+// and intermediate results of a layer are in memory for all of them. Tests set it.
 var tokensPerBlock = 2048
 
 // Forward runs the model. Memory: two streams of 4*width bytes per token at most, three of RWKV 7 and four where
-// experts have a width of their own, what lies between the layers for about 2048 tokens, and less than a megabyte for
-// each worker and 1000 values of a row. Of a model that is encoded as it is read, the encoded rows of a layer, or of an
-// expert, are held while there are more tokens than these.
+// experts have a width of their own, the intermediate results of a layer for about 2048 tokens, and less than a
+// megabyte for each worker and 1000 values of a row. Of a model that is encoded as it is read, the encoded rows of a
+// layer, or of an expert, are held while there are more tokens than these.
 func (m *Model) Forward(ctx context.Context, r Run) (*States, error) {
 	if r.Chunk < 1 || len(r.Tokens)%r.Chunk != 0 || r.First < 0 || r.First >= r.Chunk {
 		return nil, fmt.Errorf("eval: %d tokens in chunks of %d from position %d on", len(r.Tokens), r.Chunk, r.First)
@@ -58,9 +58,9 @@ func (s *stream) finalNorm(dst, src []float32) {
 	}
 }
 
-// begin returns the stream of runs before the first layer.
-func (m *Model) newStream(ctx context.Context, runs []*Run, room *workspace) (*stream, error) {
-	s := &stream{m: m, ctx: ctx, workspace: room}
+// newStream returns the stream of runs before the first layer.
+func (m *Model) newStream(ctx context.Context, runs []*Run, ws *workspace) (*stream, error) {
+	s := &stream{m: m, ctx: ctx, workspace: ws}
 	tokens := 0
 	for _, r := range runs {
 		tokens += len(r.Tokens)
@@ -101,7 +101,7 @@ func (s *stream) runBlocks(i int, runs []*Run) error {
 			if err != nil {
 				return err
 			}
-			kept += copy(s.h[kept:], h) // in the last layer what is left is moved together
+			kept += copy(s.h[kept:], h) // in the last layer the wanted rows are moved together
 			from, done = from+n, done+n
 			if r.Progress != nil {
 				r.Progress(Progress{Done: (float64(i) + float64(done*width)/float64(all)) / float64(len(s.m.layers))})
@@ -147,7 +147,7 @@ func (s *stream) eachRows(n int, f func(a, b int)) error {
 	return s.eachRowsErr(n, func(a, b int) error { f(a, b); return nil })
 }
 
-// eachRowsErr is each for what may fail.
+// eachRowsErr is eachRows for functions that may fail.
 func (s *stream) eachRowsErr(n int, f func(a, b int) error) error {
 	return parallel.For(s.ctx, len(s.scratch), (n+rowsPerTask-1)/rowsPerTask,
 		func(i, _ int) error { return f(i*rowsPerTask, min((i+1)*rowsPerTask, n)) })

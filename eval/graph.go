@@ -14,8 +14,7 @@ type Graph struct {
 	Arch string
 	// Mixer returns the token mixer of layer i; nil for attention with queries, keys and values.
 	Mixer func(b *builder, i int) mixer
-	// FFN sets the feed-forward block of layer i, its norm and what else is unusual; nil for a feed-forward network or
-	// experts.
+	// FFN sets an unusual feed-forward block of layer i and its norm; nil for a feed-forward network or experts.
 	FFN func(b *builder, i int, l *layer)
 	// TimeMixFirst: heads of RWKV 6 read the current token's k ⊗ v scaled by time_mix_first before it is added to the
 	// state, and the channel mix has a gate.
@@ -51,7 +50,7 @@ type Graph struct {
 	TemperatureWithoutRoPEOnly bool
 	// Activation is that of the feed-forward network: of its gate if it has one.
 	Activation vecmath.Function
-	// FFNActivation returns what replaces Activation in layer i; nil for Activation.
+	// FFNActivation returns the activation of layer i in place of Activation; nil for Activation.
 	FFNActivation func(b *builder, i int) ffnActivation
 	// ActivationFromKey: hidden_activation may name another activation.
 	ActivationFromKey bool
@@ -91,7 +90,7 @@ type Graph struct {
 	TensorPrefix string
 	// IgnoresDecoder: tensors of a decoder (dec.*) are ignored.
 	IgnoresDecoder bool
-	// Classifier is what a classification reads, and its activation.
+	// Classifier is the input of a classification, and its activation.
 	Classifier classifierKind
 	// UngatedActivation is the activation of feed-forward networks without a gate; nil for Activation.
 	UngatedActivation *vecmath.Function
@@ -118,7 +117,7 @@ type Graph struct {
 	MultiplyLogits bool
 	// FFNNorm is the name of the norm before the feed-forward block; "" for ffn_norm.
 	FFNNorm string
-	// IgnoredKeys are keys that change nothing beyond what the graph does.
+	// IgnoredKeys are keys that do not change the result.
 	IgnoredKeys []string
 }
 

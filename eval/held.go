@@ -6,9 +6,8 @@ import (
 	"ggforge/internal/kernel/gemm"
 )
 
-// heldCost is from how many picoseconds on, for an element, rows are held if they are read
-// again: what a block of tokens takes to be multiplied with it is some hundred times as
-// much.
+// heldCost is the cost of an element, in picoseconds, from which on rows are held in memory if they are read again: the
+// product of a block of tokens with the element takes some hundred times as long.
 const heldCost = 350
 
 // heldRows is rows of weights that took long to make: those of a model that is encoded as it is
@@ -20,9 +19,8 @@ type heldRows struct {
 	filled       []bool // by row
 }
 
-// weights returns those to multiply with: w, or while they are to be read again what holds
-// its rows as they come, if they take long to make. Until stream.dropHeld these take as many bytes
-// as they are encoded in.
+// weights returns the weights to multiply with: w, or, if its rows are expensive and will be read again, weights that
+// hold the encoded rows in memory from their first use until stream.dropHeld.
 func (s *stream) weights(w *gemm.Weights) *gemm.Weights {
 	if !s.rereads || s.m.costs[w] < heldCost {
 		return w

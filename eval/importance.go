@@ -31,16 +31,15 @@ type Importance struct {
 
 // Collector accumulates squared activations per tensor, in text order, as float32 numbers. As in the reference every
 // token of all chunks counts. So do all linear layers in blocks, whatever the input is (the router of experts reads
-// what experts read), and stacked experts; embeddings do not, and Output decides on the last matrix; nor does what the
-// runtime multiplies row by row (RWKV's time_mix_w2), which quantizers keep.
+// the input of the experts), and stacked experts. Embeddings do not, nor do matrices that the runtime multiplies row by
+// row (RWKV's time_mix_w2), which quantizers keep. The matrix that computes logits counts if asked for.
 type Collector struct {
 	m      *Model
 	sums   *imatrix.Sums
 	output bool
 }
 
-// Collector returns what adds to sums, for the matrix that makes logits, too, if output is
-// true.
+// Collector returns a Collector that adds to sums; with output also for the matrix that computes logits.
 func (m *Model) Collector(sums *imatrix.Sums, output bool) (*Collector, error) {
 	if output && !m.Predicts() {
 		return nil, fault.Errorf(fault.Unsupported,
@@ -49,7 +48,7 @@ func (m *Model) Collector(sums *imatrix.Sums, output bool) (*Collector, error) {
 	return &Collector{m, sums, output}, nil
 }
 
-// Sums returns what is added to.
+// Sums returns the sums that c adds to.
 func (c *Collector) Sums() *imatrix.Sums { return c.sums }
 
 // Inputs is for Run.Inputs.
@@ -64,7 +63,7 @@ func (c *Collector) counts(in Inputs) bool {
 	return !in.Single && (in.Routed || strings.HasPrefix(in.Name, c.m.graph.TensorPrefix+"blk."))
 }
 
-// States is for what Forward returns, of a run whose First is 0.
+// States adds the activations of the output matrix, from the result of Forward for a run whose First is 0.
 func (c *Collector) States(ctx context.Context, states *States, workers int) error {
 	if !c.output {
 		return nil

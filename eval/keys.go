@@ -65,7 +65,7 @@ func (k *keys) activation(name string, def vecmath.Function) vecmath.Function {
 // ignoredPrefixes are those of keys without influence on the graph.
 var ignoredPrefixes = []string{"general.", "tokenizer.", "quantize.", "split."}
 
-// ignoredKeys are keys that do not change what a model computes for a text.
+// ignoredKeys are keys that do not change the results of a model.
 var ignoredKeys = []string{"context_length", "vocab_size", "tensor_data_layout"}
 
 // checkUnused returns an error if there is a key, of the architecture or of nothing known, that

@@ -11,21 +11,21 @@ import (
 // logitBlockRows is how many rows of logits are computed at once.
 const logitBlockRows = 192
 
-// logitBlock is the logits of some rows, and what computes them.
+// logitBlock computes and holds the logits of some rows.
 type logitBlock struct {
 	s      *stream
 	logits []float32
 }
 
-// logitBlock returns what computes logits.
+// logitBlock returns a logitBlock for the states.
 func (st *States) logitBlock(ctx context.Context) *logitBlock {
 	return st.logitBlockIn(ctx, newWorkspace(st.run.Workers),
 		make([]float32, min(logitBlockRows, st.Rows)*st.model.p.vocab))
 }
 
 // logitBlockIn is logitBlock in shared memory: only one of the blocks that share it may be in use.
-func (st *States) logitBlockIn(ctx context.Context, room *workspace, logits []float32) *logitBlock {
-	return &logitBlock{&stream{m: st.model, r: &Run{}, ctx: ctx, workspace: room, rereads: st.Rows > logitBlockRows},
+func (st *States) logitBlockIn(ctx context.Context, ws *workspace, logits []float32) *logitBlock {
+	return &logitBlock{&stream{m: st.model, r: &Run{}, ctx: ctx, workspace: ws, rereads: st.Rows > logitBlockRows},
 		logits}
 }
 

@@ -17,10 +17,11 @@ type Measured struct {
 // positionResult is the result at one position.
 type positionResult struct{ base, model, divergence, deltaP, top, top5 float64 }
 
-// rounding is how far below 0 a loss or a divergence may be by rounding: what is saved of a base has 16 bits.
+// rounding is how far below 0 a loss or a divergence may be by rounding: saved log-probabilities of a base have 16
+// bits.
 const rounding = 0.01
 
-// possible reports whether the numbers can be what they are to be.
+// possible reports whether the numbers are in the range of their quantities.
 func (d *positionResult) possible() bool {
 	within := func(v, lo, hi float64) bool { return v >= lo && v <= hi } // not of a NaN
 	return within(d.base, -rounding, math.MaxFloat64) && within(d.model, -rounding, math.MaxFloat64) &&
@@ -62,8 +63,7 @@ func (x *Measured) Comparison() *Comparison {
 	return c
 }
 
-// measuredHead is what an encoded Measured begins with: chunks, positions, layers, positions
-// of a layer.
+// measuredHead is the size of the head of an encoded Measured: chunks, positions, layers, positions of a layer.
 const measuredHead = 4 * 8
 
 // MarshalBinary returns x as 64-bit little-endian numbers: how many chunks, positions, layers
@@ -94,7 +94,7 @@ func (x *Measured) MarshalBinary() ([]byte, error) {
 	return b, nil
 }
 
-// UnmarshalBinary sets x to what MarshalBinary has made b of. Anything else is an error of kind
+// UnmarshalBinary sets x to the Measured that MarshalBinary has encoded as b. Other bytes are an error of kind
 // fault.Broken.
 func (x *Measured) UnmarshalBinary(b []byte) error {
 	if len(b) < measuredHead {

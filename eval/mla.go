@@ -85,9 +85,9 @@ func (l *mla) mix(s *stream, y, x []float32, n int, last bool) error {
 	return s.project(y, out, n, last, l.out)
 }
 
-// project returns the queries of n tokens, and their compressed vectors with the shared parts
-// of keys. rawDown and rawKV, if they are not nil, get what norms and rotations get:
-// compressed queries, if there are any, and compressed vectors.
+// project returns the queries of n tokens, and their compressed vectors with the shared parts of keys. rawDown and
+// rawKV, if they are not nil, are set to the inputs of norms and RoPE: compressed queries, if there are any, and
+// compressed vectors.
 func (l *mla) project(s *stream, x []float32, n int, rawDown, rawKV []float32) (q, kv []float32, err error) {
 	p := s.m.p
 	ldq, ldkv := l.n*l.keyLen, l.rank+l.ropeDim
@@ -129,11 +129,11 @@ func (l *mla) project(s *stream, x []float32, n int, rawDown, rawKV []float32) (
 	})
 }
 
-// mlaHeadBlock is how many heads attend to compressed vectors at once: what a head reads
-// is several times as long as its query.
+// mlaHeadBlock is the number of heads that attend to compressed vectors at once: the keys of a head are several times
+// as long as its query.
 const mlaHeadBlock = 8
 
-// attendCompressed sets out to what the heads attend to in the compressed vectors kv.
+// attendCompressed sets out to the attention outputs of the heads over the compressed vectors kv.
 func (l *mla) attendCompressed(s *stream, out, q, kv []float32, n int) error {
 	ldkv := l.rank + l.ropeDim
 	of := l.compressedHeads()
@@ -199,7 +199,7 @@ func (l *mla) nopeQueries(s *stream, q []float32, head, n int) ([]float32, error
 	})
 }
 
-// attendDecompressed sets out to what the heads attend to in keys and values that are made of the
+// attendDecompressed sets out to the attention outputs of the heads over keys and values that are computed from the
 // compressed vectors kv.
 func (l *mla) attendDecompressed(s *stream, out, q, kv []float32, n int) error {
 	ldup, ldq := l.n*(l.nopeDim+l.valueLen), l.n*l.keyLen
@@ -218,9 +218,9 @@ func (l *mla) attendDecompressed(s *stream, out, q, kv []float32, n int) error {
 	})
 }
 
-// decompress returns the compressed vectors c without what is next to them, the keys that are
-// made of both, and what the matrix makes of c: for each head the part of a key that is not
-// turned, and a value.
+// decompress returns the compressed vectors c without the shared parts of keys, the keys, and the outputs up of kvUp
+// for
+// c: for each head the part of the key without RoPE, and the value.
 func (l *mla) decompress(s *stream, kv []float32, n int) (c, keys, up []float32, err error) {
 	ldkv, ldup, ldq := l.rank+l.ropeDim, l.n*(l.nopeDim+l.valueLen), l.n*l.keyLen
 	c, up, keys = buffer.Resize(&s.mid, n*l.rank), buffer.Resize(&s.latent.a, n*ldup), buffer.Resize(&s.latent.q, n*ldq)

@@ -35,7 +35,7 @@ type Model struct {
 	ropeFreqs           []float32     // divisors of RoPE frequencies, or nil
 	ropeLong, ropeShort []float32     // further ones, for texts beyond the context of the training and others; or nil
 	positions           *model.Tensor // embeddings of positions, or nil
-	tokenType           []float32     // what is added to each embedding, or nil
+	tokenType           []float32     // is added to each embedding, or nil
 	embedNorm           *norm         // or nil
 	head                poolingHead
 	layers              []layer
@@ -71,7 +71,7 @@ type mixer interface {
 // partName names a mixer in messages.
 func partName(m mixer) string { return strings.TrimPrefix(fmt.Sprintf("%T", m), "*eval.") }
 
-// builder finds what the layers of a model are made of.
+// builder builds the layers of a model from its tensors and keys.
 type builder struct {
 	m *Model
 	p *params

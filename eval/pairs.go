@@ -16,21 +16,20 @@ type Pairs struct {
 	Run // Inputs is for nobody here, and First has to be 0
 	// Wanted reports whether a tensor's inputs are wanted; there are no rows yet.
 	Wanted func(in Inputs) bool
-	// Rows is called with inputs of the model and those that the base has in their place, as
-	// many. What tokens a routed expert gets is the model's choice for both.
+	// Rows is called with inputs of the model and the same number of inputs of the base, for the same tokens. The model
+	// chooses the tokens of a routed expert for both.
 	Rows func(in Inputs, base []float32) error
 	// Seen is called when Rows has had all inputs of some tensors, before the model multiplies
 	// by them: their rows may be others from now on, of the same type.
 	Seen func() error
 }
 
-// Pair takes a model through a text next to its base, product by product: where inputs are
-// wanted, both compute as far as these for all tokens, and go on after Seen. So each input
-// of the model is what the weights make of the text that it has by then. A part of a layer is
-// computed again for each input after it: of an ordinary layer with four of them twice as much
-// as of a run through it, for both models. At the end come the inputs of the output matrix.
+// Pair runs a model over a text next to its base, product by product: where inputs are wanted, both compute up to these
+// for all tokens, and go on after Seen. So each input of the model is computed by the weights that it has at that time.
+// A block of a layer is computed again for each input after it: an ordinary layer with four of them costs twice as much
+// as in one run, for both models. At the end come the inputs of the output matrix.
 //
-// Memory: what Forward takes, twice.
+// Memory: twice that of Forward.
 func (m *Model) Pair(ctx context.Context, base *Model, p Pairs) error {
 	r := &p.Run
 	if r.Chunk < 1 || len(r.Tokens)%r.Chunk != 0 || r.First != 0 || r.Inputs != nil {
@@ -93,8 +92,7 @@ func (c *pairRun) both(f func(s *stream, r *Run) error) error {
 	return nil
 }
 
-// step computes something for rows [from, from+n) of a stream, or of what else it is about,
-// and leaves the stream as it is.
+// step computes something for rows [from, from+n) of a stream, or of other inputs, and leaves the stream as it is.
 type step func(s *stream, from, n int) error
 
 // layer takes both models through a layer.
@@ -131,7 +129,7 @@ func (c *pairRun) layer(i int) error {
 	return c.both(func(s *stream, _ *Run) error { return s.addExperts(of(s)) })
 }
 
-// experts is layer for experts and what is next to them.
+// experts is layer for experts and shared experts.
 func (c *pairRun) experts(tokens int, of func(*stream) *layer) error {
 	width := c.sides[0].m.p.width
 	x := of(c.sides[0]).experts
@@ -253,7 +251,7 @@ func (p *product) last() int {
 	return -1
 }
 
-// What Inputs may return here.
+// Values that Inputs may return here.
 var (
 	errStop  = errors.New("enough was seen")         // ends a step early
 	errZeros = errors.New("a product is not needed") // makes it zeros
@@ -283,9 +281,8 @@ func (c *pairRun) stages(rows, per, probe int, routed bool, do step) error {
 	return nil
 }
 
-// products runs the base to see what a step multiplies, and returns the products whose
-// inputs are wanted, those together that can be seen together: of the same rows, or of
-// matrices of one tensor.
+// products runs the base to find the products of a step, and returns those whose inputs are wanted, in groups that Rows
+// gets together: of the same rows, or of matrices of one tensor.
 func (c *pairRun) products(n int, routed bool, do step) (stages [][]*product, err error) {
 	s, r := c.sides[0], c.runs[0]
 	var all []*product

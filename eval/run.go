@@ -54,7 +54,7 @@ type States struct {
 	run   Run
 }
 
-// stream is what goes through a model.
+// stream is the residual stream of some chunks, with the buffers of a run.
 type stream struct {
 	m                *Model
 	r                *Run
@@ -63,7 +63,7 @@ type stream struct {
 	firstToken       int       // the first token of those that go through a layer together
 	firstLayerValues []float32 // of the first layer, for mixers that need them: [tokens, width]
 	firstLayerStart  int       // tokens in values that are before the stream's first
-	chunk            int       // what rotations are for
+	chunk            int       // the chunk length that the RoPE angles are for
 	rope             []float32 // rotations
 	swaRope          []float32
 
@@ -81,7 +81,7 @@ type stream struct {
 // workspace is memory for intermediate results. Streams that run one after the other may share it.
 type workspace struct {
 	x, qkv, a, mid, y []float32
-	acc               []float32 // what experts add to h
+	acc               []float32 // the sum of the experts' outputs, which is added to h
 	routerLogits      []float32 // of early routers
 	sharedKVs         map[*sharedKVAttention][]float32
 	tokens            []int32 // that go through a layer now
@@ -90,7 +90,7 @@ type workspace struct {
 	scratch           []gemm.Scratch
 	states            [][]float32  // of each worker, for mixers
 	latentExperts     [2][]float32 // inputs and summed outputs of experts with a latent projection
-	temp              [3][]float32 // what lies between the parts of a mixer
+	temp              [3][]float32 // intermediate results of a mixer
 	attention         []attentionScratch
 	freeBytes         [][]byte // of rows that are not held any more
 }

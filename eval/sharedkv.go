@@ -132,17 +132,17 @@ func (s *stream) sharedKV(l *sharedKVAttention) []float32 {
 	return s.sharedKVs[source]
 }
 
-// perLayerEmbedding adds to the stream after a layer what it makes of the embeddings of tokens that
-// the layer has of its own and of what a matrix makes of those of all layers.
+// perLayerEmbedding adds a residual update after a layer: a function of the layer's own embeddings of the tokens and of
+// a projection of the token embeddings.
 type perLayerEmbedding struct {
 	size, layer int
 	embed       *model.Tensor // [layers * size, tokens]
 	common      *linear       // of the embeddings of all layers
-	norm, post  *norm         // of what it makes; of what is added
+	norm, post  *norm         // of the projection; of the residual update
 	gate, proj  *linear
 }
 
-// perLayerEmbedding returns what follows layer i, nil for nothing.
+// perLayerEmbedding returns the per-layer embedding of layer i, nil for none.
 func (b *builder) perLayerEmbedding(i int) *perLayerEmbedding {
 	p, t := b.p, b.t
 	n := b.k.Size("embedding_length_per_layer_input", 0)
@@ -165,8 +165,8 @@ func (b *builder) perLayerEmbedding(i int) *perLayerEmbedding {
 	return l
 }
 
-// addPerLayerEmbedding adds to the states h what follows a layer: to all, or if last to those that are
-// wanted.
+// addPerLayerEmbedding adds the residual update of a per-layer embedding to the states h: all of them, or if last the
+// wanted ones.
 func (s *stream) addPerLayerEmbedding(l *perLayerEmbedding, h []float32, last bool) error {
 	p, n := s.m.p, len(s.tokens)
 	x, mine, bufs := buffer.Resize(&s.x, n*p.width), buffer.Resize(&s.routerLogits, n*l.size),

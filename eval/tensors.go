@@ -20,7 +20,7 @@ type tensors struct {
 	file string
 	all  map[string]*model.Tensor
 	used map[string]bool
-	// costs are what weights take to be made: see rows.Source.
+	// costs are the costs of reading weights: see rows.Source.
 	costs map[*gemm.Weights]int64
 }
 

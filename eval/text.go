@@ -19,10 +19,9 @@ type Text struct {
 	ParseSpecial bool
 }
 
-// Run returns the chunks of a text, and what else of a Run depends on them. As in the
-// reference's tool, what is left at the end of the text does not count, and the first
-// token of each chunk is replaced by the one that texts begin with, if the vocabulary asks
-// for it.
+// Run returns a Run with the chunks of a text and the fields that depend on them. As in the reference's tool, an
+// incomplete chunk at the end of the text does not count, and the first token of each chunk is replaced by BOS, if the
+// vocabulary has texts begin with it.
 func (t Text) Run(v *vocab.Vocab, text string) (Run, error) {
 	tokens, err := v.Encode(text, vocab.Options{AddSpecial: true, ParseSpecial: t.ParseSpecial})
 	if err != nil {

@@ -32,20 +32,19 @@ type variant struct {
 // changedParts are those of a model that are not its base's.
 type changedParts struct {
 	embed  bool
-	first  int // layer that does not compute what the base's does; their number for none
+	first  int // the first layer that differs from the base's; the number of layers for none
 	layers map[int]bool
 }
 
-// CompareVariants is Compare for models that differ from their base in some tensors: what
-// comes before the first of these is the base's and computed once, and streams of several
-// variants go through the layers that they share together. Figures have the same bits. f is
-// called in any order.
+// CompareVariants is Compare for models that differ from their base in some tensors: the layers before the first of
+// these are computed once, by the base, and streams of several variants go through the layers that they share together.
+// Figures have the same bits. f is called in any order.
 //
 // Memory: the base's stream and last states, and streams of 4*width bytes a token as far as
 // Variants.Memory allows.
 func CompareVariants(ctx context.Context, base *Model, v Variants, r Run, f func(i int, c *Comparison) error) error {
 	all := make([]variant, v.N)
-	work, done := len(base.layers), 0 // layers of all, and one for what comes after them
+	work, done := len(base.layers), 0 // layers of all, and one for the logits
 	for i := range all {
 		m, err := v.Model(i)
 		if err != nil {
@@ -187,7 +186,7 @@ func (b *variantRun) run(ctx context.Context, v Variants, all []variant, states 
 			}
 		}
 		if under < len(all) {
-			// the rest still does what the base does
+			// the other variants still equal the base
 			if err := b.baseStream.runLayer(i, []*Run{b.r}); err != nil {
 				return nil, fmt.Errorf("%s: layer %d: %w", b.base.source.Path, i, err)
 			}

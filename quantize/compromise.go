@@ -9,7 +9,7 @@ import (
 // error under the strict rule.
 type Compromise struct {
 	Text  string
-	Names []string // what it is about, usually tensors; nil if Text says it all
+	Names []string // usually of tensors; nil if Text names everything
 }
 
 // String returns one line.

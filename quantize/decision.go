@@ -4,7 +4,7 @@ import (
 	"ggforge/gguf"
 )
 
-// Decision is what becomes of one tensor.
+// Decision is the decision about one tensor.
 type Decision struct {
 	Tensor int // index into the tensors given to Plan
 	Name   string

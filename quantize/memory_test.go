@@ -17,7 +17,7 @@ import (
 	"ggforge/writer"
 )
 
-// read returns the rows of a tensor, read from several goroutines, a few at a time.
+// readRows returns the rows of a tensor, read from several goroutines, a few at a time.
 func readRows(t *testing.T, x *model.Tensor) []byte {
 	t.Helper()
 	n, size := gguf.Rows(x.NE), x.Source.Type().RowBytes(gguf.RowLen(x.NE))

@@ -68,9 +68,8 @@ func overridden(m gguf.Metadata, override []gguf.KV) gguf.Metadata {
 	return m
 }
 
-// outputMetadata returns the output's pairs: those of the input, without what
-// describes shards or only that file, and at the end what a quantization decides, in the order of
-// the reference.
+// outputMetadata returns the output's pairs: those of the input, without pairs about shards or the input file only, and
+// at the end the pairs about the quantization, in the order of the reference.
 func (j *Job) outputMetadata() gguf.Metadata {
 	m := j.Input.Metadata.Carried()
 	m.Move(gguf.KeyQuantizationVersion, gguf.Uint32(gguf.QuantizationVersion))

@@ -51,8 +51,8 @@ func (e *UnsupportedError) Error() string {
 // Is makes errors.Is(err, gguf.ErrUnsupported) true.
 func (e *UnsupportedError) Is(target error) bool { return target == gguf.ErrUnsupported }
 
-// InputError reports that the input lacks, or misstates, what the recipe has to
-// know. It is a gguf.ErrBroken.
+// InputError is the error of an input in which a fact that the recipe needs is missing or wrong. It is a
+// gguf.ErrBroken.
 type InputError struct {
 	Object string // the thing: `key "x"`, `tensor "x"`
 	Msg    string

@@ -65,7 +65,7 @@ func ReadTensorRules(path string) ([]TensorTypeRule, error) {
 	return rules, err
 }
 
-// LoadTensorRules is ReadTensorRules, and returns what is in the file.
+// LoadTensorRules is ReadTensorRules, and returns the contents of the file, too.
 func LoadTensorRules(path string) (rules []TensorTypeRule, data []byte, err error) {
 	if data, err = mmap.ReadFile(path, "tensor rules", maxRules); err != nil {
 		return nil, nil, err

@@ -11,7 +11,7 @@ import (
 	"ggforge/quants"
 )
 
-// planner holds what passes from one tensor to the next.
+// planner holds the state that passes from one tensor to the next.
 type planner struct {
 	opt    PlanOptions
 	traits *traits
@@ -216,7 +216,7 @@ func (p *planner) refusal() error {
 	return p.refused[0]
 }
 
-// compromises lists what does not come out as the options ask for.
+// compromises lists the results that differ from the options.
 func (p *planner) compromises(out *Planned) (all []Compromise) {
 	var fallbacks []string
 	for _, d := range out.Decisions {

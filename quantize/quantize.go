@@ -1,10 +1,9 @@
 // Package quantize turns a GGUF model into one of other tensor types.
 //
-// Prepare opens the model and the importance matrix and decides everything:
-// names, types, metadata and how the output is laid out. Nothing is written
-// until Job.Write carries the plan out, which streams the weights through
-// package writer. The model need not be of a known architecture: what a tensor
-// gets depends on its name and shape and on a few counts in the metadata.
+// Prepare opens the model and the importance matrix and decides everything: names, types, metadata and how the output
+// is laid out. Nothing is written until Job.Write carries the plan out, which streams the weights through package
+// writer. The model need not be of a known architecture: the type of a tensor depends on its name and shape and on a
+// few counts in the metadata.
 package quantize
 
 import (
@@ -274,7 +273,7 @@ func (b *Batch) Write(ctx context.Context, paths []string, opt writer.Options) (
 	return writer.WriteSets(ctx, sets, opt)
 }
 
-// output returns what the output says of the tensor of decision d.
+// output returns the description of the tensor of decision d in the output.
 func (j *Job) output(d *Decision) gguf.Tensor {
 	t := j.Input.Tensors[d.Tensor].Tensor
 	t.Name, t.Type = d.Name, d.To

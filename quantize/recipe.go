@@ -15,8 +15,8 @@ import (
 // A recipe is a default type and a list of rules. For a tensor the first rule
 // holds whose roles include the tensor's and whose conditions are all met; the
 // default type if none does. Then every amending rule that applies is carried
-// out on the result. Rules do not look at what a row's length allows; that is
-// settled afterwards (fallbackFor).
+// out on the result. Rules ignore the types that a row's length allows; fallbackFor
+// replaces a type afterwards.
 type Recipe struct {
 	Name     string    // "Q4_K_M"
 	Aliases  []string  // "Q4_K"
@@ -61,7 +61,7 @@ type cond struct {
 	holds func(s *site) bool
 }
 
-// site is what rules see of a tensor.
+// site has the facts about a tensor that rules use.
 type site struct {
 	traits *traits
 	name   string
@@ -70,10 +70,10 @@ type site struct {
 	def    gguf.Type // the recipe's default type
 	chosen gguf.Type // amending rules: the type so far
 	seen   int64     // tensors of this kind of role that rules have handled before
-	err    error     // what a condition needed and did not find
+	err    error     // a fact that a condition needed is missing
 }
 
-// traits is what rules see of the model.
+// traits has the facts about the model that rules use.
 type traits struct {
 	arch       string
 	experts    int64
@@ -233,8 +233,7 @@ func (r rule) text(role Role) string {
 	return role.String() + ", " + strings.Join(why, ", ")
 }
 
-// choose returns the type r gives the tensor at s, and why. s.err is set if a
-// rule needed what the model does not state.
+// choose returns the type r gives the tensor at s, and why. s.err is set if the metadata lack a fact that a rule needs.
 func (r *Recipe) choose(s *site) (gguf.Type, string) {
 	s.def, s.chosen = r.Type, r.Type
 	why := "default"

@@ -254,8 +254,8 @@ func mix(own ...rule) ruleset {
 	}
 }
 
-// lowMix is shared by the recipes below 3 bits: t is the type of what suffers
-// most, own comes after the shared rows.
+// lowMix is shared by the recipes below 3 bits: t is the type of the most sensitive tensors, own comes after the shared
+// rows.
 func lowMix(t gguf.Type, own ...rule) ruleset {
 	r := append([]rule{}, outputRows...)
 	r = append(r,

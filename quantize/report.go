@@ -10,7 +10,7 @@ import (
 	"ggforge/writer"
 )
 
-// Report describes what a job does, for programs as JSON and for people as text.
+// Report describes a job, for programs as JSON and for people as text.
 type Report struct {
 	Input      string         `json:"input"`
 	InputBytes int64          `json:"input_bytes"` // of all shards
@@ -29,7 +29,7 @@ type Report struct {
 	Allocation *ReportAllocation `json:"worth,omitempty"`
 }
 
-// ReportWorth is what was predicted of types that were chosen by it.
+// ReportAllocation is the predicted loss of types that were chosen by it.
 type ReportAllocation struct {
 	Target string `json:"target"`
 	Method string `json:"method"`

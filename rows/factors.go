@@ -14,7 +14,7 @@ import (
 // j of row i is the sum over k of element k of row i of B and element j of row k of A.
 // It has no rows of its own. The views of this package that leave rows whole, or cut
 // all of them alike, give Factors again: a permutation of rows is one of B's rows, and
-// so on. What they cannot follow is an error of kind fault.Unsupported.
+// so on. Other views of Factors are an error of kind fault.Unsupported.
 //
 //	A   ne [n, rank]         or [n, rank, count]
 //	B   ne [rank, m]         or [rank, m, count]
@@ -203,7 +203,7 @@ type sum struct {
 
 func (s *sum) Type() gguf.Type { return gguf.TypeF32 }
 
-// costMultiply is about what a multiplication and an addition take, in picoseconds;
+// costMultiply is about the time of a multiplication and an addition, in picoseconds;
 // BenchmarkSources measures it.
 const costMultiply = 400
 

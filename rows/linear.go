@@ -72,7 +72,7 @@ type linear struct {
 func (l *linear) NE() []int64     { return l.ne }
 func (l *linear) Type() gguf.Type { return l.typ }
 
-// costLinear is about what a product and its place in the sum take, in picoseconds.
+// costLinear is about the time of a product and its addition to the sum, in picoseconds.
 const costLinear = 200
 
 func (l *linear) Cost() int64 { return l.Source.Cost()*int64(l.in)/l.ne[0] + costLinear*int64(l.in) }

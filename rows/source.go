@@ -33,7 +33,7 @@ type Source interface {
 	Cost() int64
 }
 
-// About what sources cost, in picoseconds per element; BenchmarkSources measures it.
+// Approximate costs of sources, in picoseconds per element; BenchmarkSources measures them.
 const (
 	costDecode    = 150    // to float32
 	costSwap      = 100    // of bytes
@@ -131,9 +131,8 @@ func part(s Source, buf *[]byte, a, from, to int64) ([]byte, error) {
 	return row[from:to], nil
 }
 
-// Stored returns a tensor whose raw rows are stored one after the other,
-// little-endian: in mapped, a mapped file, and in what file reads, either of which
-// may be nil. Long runs are read from file where there is one.
+// Stored returns a tensor whose raw rows are stored one after the other, little-endian: in mapped, the bytes of a
+// mapped file, and in file, either of which may be nil. Long runs are read from file if it is not nil.
 func Stored(ne []int64, t gguf.Type, mapped []byte, file io.ReaderAt) Source {
 	return &memory{ne: ne, typ: t, data: mapped, file: file}
 }

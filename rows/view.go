@@ -55,7 +55,7 @@ func (g *gathered) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 }
 
 // elements returns s, of a plain type, as one column of its elements: every
-// element is a row. What regroups rows works on biases that way.
+// element is a row. By it views that regroup rows work on biases.
 func elements(s Source) (Source, error) {
 	return Reshape(s, []int64{1, gguf.Rows(s.NE()) * s.NE()[0]})
 }

@@ -29,7 +29,7 @@ type CheckpointTensor struct {
 	DType safetensors.DType // has the same bytes as Type
 }
 
-// metadata is what PyTorch and the transformers library look for.
+// metadata is the metadata that the transformers library requires.
 var metadata = map[string]string{"format": "pt"}
 
 // layouts computes the files. The index comes last: without it a reader sees

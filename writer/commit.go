@@ -182,7 +182,7 @@ func keepAll(parts []*partial) {
 	}
 }
 
-// asideSuffix is what the second name of a file that is being replaced has after the temporary name of the new one.
+// asideSuffix follows the temporary name of the new file in the second name of a file that is being replaced.
 const asideSuffix = ".old"
 
 // begin writes the journal.
@@ -335,7 +335,7 @@ func (c *commit) finish() error {
 	return err
 }
 
-// sweep removes what has been moved aside, and the journal.
+// sweep removes the files that have been moved aside, and the journal.
 func (c *commit) sweep() error {
 	defer c.file.Close() // and with it the lock
 	for i := range c.Files {

@@ -12,12 +12,11 @@ import (
 	"ggforge/rows"
 )
 
-// Encoded returns the rows of t as a file would hold them: read, checked and encoded when
-// they are asked for, so that a tensor can be used as if it had been written. That of a
-// tensor that keeps its type is its source, unchecked.
+// Encoded returns the rows of t as a file would hold them: read, checked and encoded on demand, so that a tensor can be
+// used as if it had been written. For a tensor that keeps its type it returns the source, unchecked.
 //
-// What the encoder reads for the tensor, importance, is kept while rows are being encoded
-// and as long as nothing else needs the memory.
+// The importance of the tensor is kept in memory while rows are being encoded and as long as nothing else needs the
+// memory.
 func Encoded(t Tensor) rows.Source {
 	if t.Type == t.Source.Type() {
 		return t.Source
@@ -31,7 +30,7 @@ type encoded struct {
 	started weak.Pointer[RowEncoder]
 }
 
-// pieces are what goroutines need to encode rows.
+// pieces are the buffers of goroutines that encode rows.
 var pieces = sync.Pool{New: func() any { return &worker{} }}
 
 func (e *encoded) NE() []int64     { return e.Source.NE() }
@@ -53,7 +52,7 @@ func (e *encoded) Raw(buf *[]byte, a, b int64) (out []byte, err error) {
 	return *buf, err
 }
 
-// begin returns what encodes rows.
+// begin returns the encoder of rows.
 func (e *encoded) begin() (*RowEncoder, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

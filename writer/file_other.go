@@ -12,7 +12,7 @@ const replacesOpen = false
 // inUse returns false: nothing shows it here.
 func inUse(string) bool { return false }
 
-// noFollow is what systems without it have instead.
+// noFollow is the substitute on systems without O_NOFOLLOW.
 const noFollow = disk.NoFollow
 
 // links returns how many names the file has.

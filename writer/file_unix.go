@@ -27,8 +27,7 @@ func links(f *disk.File) (uint64, error) {
 	return uint64(st.Sys().(*syscall.Stat_t).Nlink), nil
 }
 
-// fileID returns what identifies a file on its disk, whatever its name: a copy has
-// another one.
+// fileID returns the number that identifies a file on its disk, whatever its name: a copy has another one.
 func fileID(path string) (string, error) {
 	st, err := disk.Lstat(path)
 	if err != nil {

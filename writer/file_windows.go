@@ -39,8 +39,7 @@ func links(f *disk.File) (uint64, error) {
 	return uint64(info.NumberOfLinks), err
 }
 
-// fileID returns what identifies a file on its disk, whatever its name: a copy has
-// another one.
+// fileID returns the number that identifies a file on its disk, whatever its name: a copy has another one.
 func fileID(path string) (string, error) {
 	f, err := disk.Open(path)
 	if err != nil {

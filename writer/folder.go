@@ -16,8 +16,8 @@ import (
 	"ggforge/model/digest"
 )
 
-// The functions of this file are for programs that make a folder of files by several writes, and keep in a file
-// of their own what is done.
+// The functions of this file are for programs that make a folder of files by several writes, and record the finished
+// ones in a file of their own.
 
 // MakeDir makes a directory and those that it is in, unless they are there; their names are on disk then.
 func MakeDir(path string) error {
@@ -27,8 +27,8 @@ func MakeDir(path string) error {
 	return err
 }
 
-// FinishCommits carries out, or takes back, what runs that were killed have begun to rename in the directories of
-// paths, as far as one of paths is among it: a Write to one of them does the same.
+// FinishCommits completes, or rolls back, the commits of killed runs in the directories of paths, if they rename one of
+// paths: a Write to one of them does the same.
 func FinishCommits(paths []string) error { return recoverCommits(paths, nil) }
 
 // Remove removes the files that there are of paths. All is on disk then.
@@ -93,8 +93,7 @@ func Locked(path string) bool {
 	return errors.Is(lock(f), errLocked)
 }
 
-// sums returns the files of outputs under their final names, with sizes and sums of what is under the temporary
-// ones.
+// sums returns the files of outputs under their final names, with the sizes and sums of the temporary files.
 func sums(ctx context.Context, outputs []*output, workers int) ([]digest.File, error) {
 	var parts []*partial
 	for _, o := range outputs {

@@ -144,8 +144,7 @@ const (
 	// journalMagic begins every journal.
 	journalWords = "ggforge journal "
 	journalMagic = journalWords + "3\n"
-	// maxJournalHead bounds what is read of a journal's head: a hundred bytes for each of
-	// 100,000 inputs.
+	// maxJournalHead bounds the head of a journal: a hundred bytes for each of 100,000 inputs.
 	maxJournalHead = 16 << 20
 )
 

@@ -275,7 +275,7 @@ func (l *Leftover) Remove() error {
 		if err := c.recover(func(*commitFile) bool { return true }); err != nil {
 			return fmt.Errorf("%s: recovery of an interrupted change of names: %w", c.path(), err)
 		}
-		// recover passes over what is not the user's
+		// recover skips files that are not the user's
 		if _, err := disk.Lstat(l.Files[0]); !errors.Is(err, fs.ErrNotExist) {
 			return fault.Errorf(fault.Usage, "%s: not a journal of a run of yours: it stays", l.Files[0])
 		}

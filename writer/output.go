@@ -9,8 +9,8 @@ import (
 	"ggforge/gguf"
 )
 
-// layout is a file to write, known except for the rows of its tensors. What no
-// tensor and no header covers is zero.
+// layout is a file to write, known except for the rows of its tensors. Bytes outside of the header and the tensors are
+// zero.
 type layout struct {
 	path    string
 	header  func() []byte // from the first byte on; made when it is written, since those of many files are large

@@ -19,9 +19,9 @@ const overwriteSuffix = ".header" + Suffix
 
 const (
 	overwriteMagic = "ggforge overwrite 2\n"
-	// sector is what a disk writes whole or not at all.
+	// sector is the number of bytes that a disk writes whole or not at all.
 	sector = 512
-	// maxOverwrite bounds what Overwrite replaces, in bytes.
+	// maxOverwrite bounds the bytes that Overwrite replaces.
 	maxOverwrite = 1 << 30
 )
 

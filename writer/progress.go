@@ -6,8 +6,7 @@ import (
 	"ggforge/gguf"
 )
 
-// writeCost is about how many picoseconds it takes to write a byte, what was read
-// for it included: 0.5 s for a GB.
+// writeCost is about the time to write a byte in picoseconds, including the read for it: 0.5 s for a GB.
 const writeCost = 500
 
 // workOf returns about how many picoseconds it takes to make n elements of t,

@@ -47,5 +47,5 @@ func startWriteback(f *disk.File, off, n int64) {
 	})
 }
 
-// forget drops what the system holds of f in memory, as far as it is on the disk: it is read from there again.
+// forget drops the pages of f that are on the disk from the system's cache: they are read from the disk again.
 func forget(f *disk.File) { _ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) }

@@ -58,7 +58,7 @@ func rowSum(data []byte) uint64 { return xxh3.Hash(data) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// span is rows [a, b) of one output of a tensor, and what was counted in them.
+// span is rows [a, b) of one output of a tensor, with their counts.
 type span struct {
 	a, b int64
 	tally

@@ -26,9 +26,8 @@ func writeback(parts []*partial) (stop func()) {
 	}
 }
 
-// startWriteback sends what has been written to the disk. Files grow from front to
-// back but for the blocks in the workers' hands, so the last bytes are left for
-// the next time. What is missed, or changes again, is for the sync to find.
+// startWriteback sends written bytes to the disk. Files grow from front to back except for the blocks that workers are
+// writing, so the last bytes are left for the next time. The sync at the end covers the rest.
 func (p *partial) startWriteback() {
 	end := p.written.Load()/writebackBytes*writebackBytes - writebackBytes
 	if end > p.sent {

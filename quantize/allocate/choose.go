@@ -156,7 +156,7 @@ func leastLoss(groups [][]option, limit float64) (s solution, ok bool) {
 	return best, true
 }
 
-// sum sets cost and loss to those of what is chosen.
+// sum sets cost and loss to those of the chosen types.
 func (s *solution) sum(groups [][]option) {
 	s.cost, s.loss = 0, 0
 	for g, i := range s.chosen {

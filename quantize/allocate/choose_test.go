@@ -71,7 +71,7 @@ func TestLeast(t *testing.T) {
 	}
 }
 
-// model is groups like those of a model of 8 billion weights.
+// like8B returns groups like those of a model of 8 billion weights.
 func like8B(seed uint64, layers int) (groups [][]option, least, most float64) {
 	r := rand.New(rand.NewPCG(seed, 3))
 	bits := []float64{2.625, 3.4375, 4.25, 4.5, 5.5, 6.5625, 8.5}

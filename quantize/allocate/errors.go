@@ -29,7 +29,7 @@ type held struct {
 	data        [][]byte
 }
 
-// room is what a worker needs.
+// scratch has the buffers of a worker.
 type scratch struct {
 	scratch gemm.Scratch
 	right   gemm.Panels
@@ -37,12 +37,12 @@ type scratch struct {
 	buf     []byte
 }
 
-// workers returns the rooms.
+// workers returns the buffers, one for each worker.
 func (p *predictor) workers() []scratch {
-	if p.rooms == nil {
-		p.rooms = make([]scratch, max(1, p.run.Workers))
+	if p.scratches == nil {
+		p.scratches = make([]scratch, max(1, p.run.Workers))
 	}
-	return p.rooms
+	return p.scratches
 }
 
 // hold returns the encoded rows of a matrix; those of other layers and experts are let go.
@@ -67,11 +67,11 @@ func (p *predictor) hold(k int, in *eval.Inputs) (*held, error) {
 		perRow := src.Type().RowBytes(ne[0])
 		h.data[t] = make([]byte, h.rows*perRow)
 		const some = 8
-		rooms := p.workers()
-		if err := parallel.For(p.ctx, len(rooms), int((h.rows+some-1)/some), func(i, worker int) error {
+		scratches := p.workers()
+		if err := parallel.For(p.ctx, len(scratches), int((h.rows+some-1)/some), func(i, worker int) error {
 			a := int64(i) * some
 			b := min(a+some, h.rows)
-			raw, err := src.Raw(&rooms[worker].buf, h.first+a, h.first+b)
+			raw, err := src.Raw(&scratches[worker].buf, h.first+a, h.first+b)
 			copy(h.data[t][a*perRow:b*perRow], raw)
 			return err
 		}); err != nil {
@@ -117,13 +117,13 @@ func (p *predictor) linear(in eval.Inputs, g []float32) error {
 	}
 	tiles := (out + tile - 1) / tile
 	var left gemm.Panels
-	rooms := p.workers()
+	scratches := p.workers()
 	for from := 0; from < in.Rows; from += together {
 		count := min(together, in.Rows-from)
 		left.Pack(in.X[from*n:], n, count, n)
 		all := make([]float64, 2*tiles*types*count) // squares and z, of each tile, type and token
-		if err := parallel.For(p.ctx, len(rooms), tiles, func(i, worker int) error {
-			r := &rooms[worker]
+		if err := parallel.For(p.ctx, len(scratches), tiles, func(i, worker int) error {
+			r := &scratches[worker]
 			a, some := i*tile, min(tile, out-i*tile)
 			w, e, y := buffer.Resize(&r.w, some*n), buffer.Resize(&r.e, some*n), buffer.Resize(&r.y, count*some)
 			if err := rows.Decode(src, w, &r.buf, h.first+int64(a), h.first+int64(a+some)); err != nil {
@@ -191,12 +191,12 @@ func (p *predictor) embeddings(first int, g []float32) error {
 		count = len(g) / n
 	}
 	s := p.of(k, part{embedding: true})
-	rooms := p.workers()
+	scratches := p.workers()
 	for from := 0; from < count; from += together {
 		some := min(together, count-from)
 		all := make([]float64, 2*(types+1)*some)
-		if err := parallel.For(p.ctx, len(rooms), some, func(i, worker int) error {
-			r := &rooms[worker]
+		if err := parallel.For(p.ctx, len(scratches), some, func(i, worker int) error {
+			r := &scratches[worker]
 			row := int64(p.run.Tokens[first+from+i])
 			w, e := buffer.Resize(&r.w, n), buffer.Resize(&r.e, n)
 			if err := rows.Decode(src, w, &r.buf, row, row+1); err != nil {

@@ -60,7 +60,7 @@ const window = 16
 // they are squared, since their errors point the same way. The squares over all types give one factor per tensor from
 // |E x|² to loss; types are distinguished by |E x|² alone, which has less noise.
 //
-// Memory: what eval.Model.Backward takes for the text, and the encoded rows of a layer, of an
+// Memory: that of eval.Model.Backward for the text, and the encoded rows of a layer, of an
 // expert, or of the output matrix at all types.
 func Predict(ctx context.Context, m *model.Model, candidates []Candidate, opt PredictOptions) (*Predictions, error) {
 	e, err := eval.New(m)
@@ -145,7 +145,7 @@ type sums struct {
 	tokens  int
 	squares []float64 // |E x|², of each type
 	whole   float64   // |W x|², without gradients
-	windows []float64 // of each type: the squares of what windows add up to
+	windows []float64 // of each type: the squares of the sums over windows
 	open    []float64 // of each type: the window that goes on
 	at      int       // its number
 }
@@ -160,7 +160,7 @@ type predictor struct {
 	layer      string // whose rows are held
 	expert     int
 	sums       []map[part]*sums // of each candidate
-	rooms      []scratch        // of each worker
+	scratches  []scratch        // of each worker
 }
 
 // gradient is calibrate.SampleGradient without the last position of each chunk, which predicts nothing.

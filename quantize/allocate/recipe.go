@@ -114,8 +114,8 @@ func FormatRecipe(tensors []TensorType) []byte {
 	return b.Bytes()
 }
 
-// Pattern returns an expression for a tensor's whole name. Patterns are made lower-case when they are
-// read: other letters, and what would end a pattern, are any character in it.
+// Pattern returns an expression for a tensor's whole name. Patterns are made lower-case when they are read: upper-case
+// letters, and characters that would end a pattern, are replaced by one for any character.
 func Pattern(name string) string {
 	var b strings.Builder
 	b.WriteByte('^')

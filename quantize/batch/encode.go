@@ -29,7 +29,7 @@ func (o *Request) encodeBlocks(ctx context.Context, b *quantize.Batch, m *model.
 	}
 	opt.State = o.Calibration.State
 	if o.shared() {
-		opt.Lazy, opt.State = true, "" // other processes encode what they write
+		opt.Lazy, opt.State = true, "" // other processes encode the rows that they write
 	}
 	blocks, err := calibrate.Run(ctx, m, targets, opt)
 	if err != nil {

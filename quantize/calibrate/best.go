@@ -19,9 +19,8 @@ import (
 // quantized layers before it, and with a target that corrects for their errors (TargetCorrection). out is the output
 // as it would be written without calibration; all tensors with inputs whose type changes are encoded.
 //
-// Memory: what eval.Model.Pair takes, and before it eval.Model.Backward if Options.Gradients
-// are wanted, and for each distinct input of a layer, or of an expert,
-// 16 bytes for each pair of columns that are taken together.
+// Memory: that of eval.Model.Pair, and before it of eval.Model.Backward if Options.Gradients are wanted, and for each
+// distinct input of a layer, or of an expert, 16 bytes for each pair of columns in the same range.
 func Best(ctx context.Context, m, out *model.Model, opt Options) (*Blocks, error) {
 	opt.defaults()
 	base, err := eval.New(m)

@@ -46,15 +46,15 @@ type CoordinateDescent struct {
 	// Search, with Feedback and diagonal moments, searches scales and minima before, with levels that follow.
 	Search bool
 
-	local    []*neighbours // of each visit
-	rooms    []scratch     // of each worker
-	left     gemm.Panels
-	states   []state // of each worker
-	feedback *feedback
-	grid     *grid
-	v, g, e  []float32     // of a batch: values, gradients, room
-	blocks   []parts.Block // of a batch, twice
-	moves    []moves       // of a batch
+	local     []*neighbours // of each visit
+	scratches []scratch     // of each worker
+	left      gemm.Panels
+	states    []state // of each worker
+	feedback  *feedback
+	grid      *grid
+	v, g, e   []float32     // of a batch: values, gradients, room
+	blocks    []parts.Block // of a batch, twice
+	moves     []moves       // of a batch
 }
 
 // moves are the changes of a row in a visit: columns, and steps as float32 bits.
@@ -73,14 +73,15 @@ type neighbours struct {
 	forms []uint32    // of each group of a grid, see grid.forms
 }
 
-// state is what a worker needs for one row in one visit.
+// state has the buffers of a worker for one row in one visit.
 type state struct {
 	u, hu, ho, old []float32
 	bits           []uint32
 	attempts       [3]attempt
 }
 
-func (s *state) room(n int) []uint32 {
+// resizeBits returns the buffer bits with a length of n.
+func (s *state) resizeBits(n int) []uint32 {
 	if cap(s.bits) < n {
 		s.bits = make([]uint32, n)
 	}
@@ -136,13 +137,13 @@ func (d *CoordinateDescent) columns(ctx context.Context, w []float32, data []byt
 		d.prepare()
 	}
 	if d.Feedback && d.feedback == nil {
-		factors, err := d.Moments.feedback(ctx, f, d.rooms)
+		factors, err := d.Moments.feedback(ctx, f, d.scratches)
 		if err != nil {
 			return sum, err
 		}
 		own := *factors // which may be shared
 		own.search = d.Search
-		if err := own.groups(ctx, f, d.grid, len(d.rooms)); err != nil {
+		if err := own.groups(ctx, f, d.grid, len(d.scratches)); err != nil {
 			return sum, err
 		}
 		d.feedback = &own
@@ -179,7 +180,7 @@ func (d *CoordinateDescent) traces() (t traces) {
 func (d *CoordinateDescent) prepare() {
 	workers := max(1, d.Workers)
 	d.grid = newGrid(d.Format.Grid)
-	d.rooms, d.states = make([]scratch, workers), make([]state, workers)
+	d.scratches, d.states = make([]scratch, workers), make([]state, workers)
 	n, sub := d.Moments.n, d.Format.Sub
 	gap := d.Format.Gap()
 	for at := 0; at < n; at += visitColumns {
@@ -212,7 +213,7 @@ func (d *CoordinateDescent) batch(ctx context.Context, all []rowState) (Result, 
 	perRow := n / f.Block
 	blocks := buffer.Resize(&d.blocks, 2*rows*perRow)
 	each := func(f func(r, worker int)) error {
-		return parallel.For(ctx, len(d.rooms), rows, func(r, worker int) error { f(r, worker); return nil })
+		return parallel.For(ctx, len(d.scratches), rows, func(r, worker int) error { f(r, worker); return nil })
 	}
 	if err := each(func(r, _ int) {
 		all[r].blocks = blocks[r*perRow:][:perRow]
@@ -282,7 +283,7 @@ func (d *CoordinateDescent) startWithFeedback(ctx context.Context, all []rowStat
 	for r := range other {
 		other[r] = rowState{w: all[r].w, blocks: blocks[r*perRow:][:perRow]}
 	}
-	if err := d.feedback.rows(ctx, d.Format, other, values, d.rooms); err != nil {
+	if err := d.feedback.rows(ctx, d.Format, other, values, d.scratches); err != nil {
 		return err
 	}
 	for r := range all {
@@ -299,7 +300,7 @@ func (d *CoordinateDescent) pass(ctx context.Context, all []rowState, pass int) 
 	n, v, g, rows := d.Moments.n, d.v, d.g, len(all)
 	moves := buffer.Resize(&d.moves, rows)
 	for _, l := range d.local {
-		if err := parallel.For(ctx, len(d.rooms), rows, func(r, worker int) error {
+		if err := parallel.For(ctx, len(d.scratches), rows, func(r, worker int) error {
 			m := &moves[r]
 			m.at, m.steps = m.at[:0], m.steps[:0]
 			if !all[r].still {
@@ -309,10 +310,10 @@ func (d *CoordinateDescent) pass(ctx context.Context, all []rowState, pass int) 
 		}); err != nil {
 			return err
 		}
-		// what moved meets the other columns: those of a piece stay in the cache for some rows
+		// the changes times H of the other columns: the columns of a piece stay in the cache for some rows
 		const piece, some = 1024, 64
 		pieces, groups := (n+piece-1)/piece, (rows+some-1)/some
-		if err := parallel.For(ctx, len(d.rooms), pieces*groups, func(i, _ int) error {
+		if err := parallel.For(ctx, len(d.scratches), pieces*groups, func(i, _ int) error {
 			from := i / groups * piece
 			to := min(from+piece, n)
 			for r := i % groups * some; r < min((i%groups+1)*some, rows); r++ {

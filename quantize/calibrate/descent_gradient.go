@@ -23,7 +23,7 @@ func (d *CoordinateDescent) residuals(ctx context.Context, all []rowState) error
 	e := buffer.Resize(&d.e, rows*n)
 	d.left.Reset(rows, n)
 	const some = 48 // a multiple of the rows of panels
-	return parallel.For(ctx, len(d.rooms), (rows+some-1)/some, func(i, _ int) error {
+	return parallel.For(ctx, len(d.scratches), (rows+some-1)/some, func(i, _ int) error {
 		a, b := i*some, min((i+1)*some, rows)
 		for r := a; r < b; r++ {
 			to, v := e[r*n:][:n], d.v[r*n:][:n]
@@ -47,11 +47,11 @@ func (d *CoordinateDescent) errors(ctx context.Context, v []float32, all []rowSt
 	n, rows := d.Moments.n, len(all)
 	tiles := (n + tile - 1) / tile
 	sums := make([]float64, tiles*rows)
-	if err := parallel.For(ctx, len(d.rooms), tiles, func(i, worker int) error {
+	if err := parallel.For(ctx, len(d.scratches), tiles, func(i, worker int) error {
 		from := i * tile
 		count := min(tile, n-from)
-		k := min((from+count+gemm.Run-1)/gemm.Run*gemm.Run, n) // whole runs: what is beyond the tile is 0
-		s := &d.rooms[worker]
+		k := min((from+count+gemm.Run-1)/gemm.Run*gemm.Run, n) // whole runs: elements beyond the tile are 0
+		s := &d.scratches[worker]
 		h := buffer.Resize(&s.h, count*k)
 		for c := range count {
 			row, src := h[c*k:][:k], d.Moments.h[(from+c)*n:][:from+count]
@@ -81,17 +81,17 @@ func (d *CoordinateDescent) gradients(ctx context.Context, all []rowState) error
 		return err
 	}
 	n, g := d.Moments.n, d.g
-	if err := parallel.For(ctx, len(d.rooms), (n+tile-1)/tile, func(i, worker int) error {
+	if err := parallel.For(ctx, len(d.scratches), (n+tile-1)/tile, func(i, worker int) error {
 		from := i * tile
 		count := min(tile, n-from)
-		s := &d.rooms[worker]
+		s := &d.scratches[worker]
 		s.right.PackRight(d.Moments.h[from*n:], n, count, n)
 		gemm.Multiply(&s.scratch, g[from:], n, &d.left, &s.right, count)
 		return nil
 	}); err != nil {
 		return err
 	}
-	return parallel.For(ctx, len(d.rooms), len(all), func(r, _ int) error {
+	return parallel.For(ctx, len(d.scratches), len(all), func(r, _ int) error {
 		all[r].measure(d.v[r*n:][:n], g[r*n:][:n])
 		return nil
 	})

@@ -105,7 +105,7 @@ func (d *CoordinateDescent) scaleStep(l *neighbours, s *state, row *rowState, b 
 	f := d.Format
 	u, hu := buffer.Resize(&s.u, f.Sub), buffer.Resize(&s.hu, f.Sub)
 	clear(hu)
-	bits := s.room(f.Sub)
+	bits := s.resizeBits(f.Sub)
 	for k := range u {
 		u[k] = float32(b.Levels[j*f.Sub+k])
 		bits[k] = math.Float32bits(u[k])
@@ -143,7 +143,7 @@ func (d *CoordinateDescent) scaleStep(l *neighbours, s *state, row *rowState, b 
 func (d *CoordinateDescent) set(l *neighbours, s *state, b *parts.Block, j, from int, v, g []float32) {
 	f := d.Format
 	scale, min := f.Scale(b, j)
-	bits := s.room(f.Sub)
+	bits := s.resizeBits(f.Sub)
 	for k := range bits {
 		next := float32(scale*float32(b.Levels[j*f.Sub+k])) - min
 		bits[k] = math.Float32bits(next - v[from+k])
@@ -158,7 +158,7 @@ func (d *CoordinateDescent) blockStep(l *neighbours, s *state, row *rowState, b 
 	u, hu, ho := buffer.Resize(&s.u, f.Block), buffer.Resize(&s.hu, f.Block), buffer.Resize(&s.ho, f.Block)
 	clear(hu)
 	clear(ho)
-	bits := s.room(f.Block)
+	bits := s.resizeBits(f.Block)
 	var q quadratic
 	for j := range f.Subs() {
 		for k := j * f.Sub; k < (j+1)*f.Sub; k++ {

@@ -35,12 +35,12 @@ type feedback struct {
 
 // feedback returns the factors for a format. The last ones are cached: matrices with the same input often have types
 // with the same block sizes.
-func (m *Moments) feedback(ctx context.Context, f *parts.Format, rooms []scratch) (*feedback, error) {
+func (m *Moments) feedback(ctx context.Context, f *parts.Format, scratches []scratch) (*feedback, error) {
 	if m.factors != nil && m.cut == [2]int{f.Block, f.Sub} {
 		return m.factors, nil
 	}
 	m.factors = nil // makes room
-	b, err := newFeedback(ctx, m, f, rooms)
+	b, err := newFeedback(ctx, m, f, scratches)
 	if err == nil {
 		m.factors, m.cut = b, [2]int{f.Block, f.Sub}
 	}
@@ -48,10 +48,10 @@ func (m *Moments) feedback(ctx context.Context, f *parts.Format, rooms []scratch
 }
 
 // newFeedback factors moments for a format.
-func newFeedback(ctx context.Context, m *Moments, f *parts.Format, rooms []scratch) (*feedback, error) {
+func newFeedback(ctx context.Context, m *Moments, f *parts.Format, scratches []scratch) (*feedback, error) {
 	b := &feedback{n: m.n, order: orderOf(m, f), l: make([]float32, m.n*m.n), d: make([]float32, m.n)}
 	n, l := b.n, b.l
-	if err := parallel.For(ctx, len(rooms), n, func(i, _ int) error {
+	if err := parallel.For(ctx, len(scratches), n, func(i, _ int) error {
 		row, from := l[i*n:][:n], m.h[b.order[i]*n:][:n]
 		for k := range row[:i+1] {
 			row[k] = from[b.order[k]]
@@ -60,7 +60,7 @@ func newFeedback(ctx context.Context, m *Moments, f *parts.Format, rooms []scrat
 	}); err != nil {
 		return nil, err
 	}
-	if err := cholesky(ctx, l, n, rooms); err != nil {
+	if err := cholesky(ctx, l, n, scratches); err != nil {
 		return nil, err
 	}
 	by := make([]float32, n)
@@ -69,7 +69,7 @@ func newFeedback(ctx context.Context, m *Moments, f *parts.Format, rooms []scrat
 		b.d[b.order[i]], by[i] = d*d, d
 	}
 	const some = 64
-	return b, parallel.For(ctx, len(rooms), (n+some-1)/some, func(i, _ int) error { // columns
+	return b, parallel.For(ctx, len(scratches), (n+some-1)/some, func(i, _ int) error { // columns
 		from, to := i*some, min((i+1)*some, n)
 		for k := from; k < n; k++ {
 			row := l[k*n:]
@@ -110,7 +110,7 @@ func orderOf(m *Moments, f *parts.Format) []int {
 
 // cholesky sets the lower triangle of a, which has that of a symmetric matrix, to C with
 // C Cᵀ that matrix.
-func cholesky(ctx context.Context, a []float32, n int, rooms []scratch) error {
+func cholesky(ctx context.Context, a []float32, n int, scratches []scratch) error {
 	for at := 0; at < n; at += visitColumns {
 		w := min(visitColumns, n-at)
 		// the block on the diagonal
@@ -133,7 +133,7 @@ func cholesky(ctx context.Context, a []float32, n int, rooms []scratch) error {
 		if below == 0 {
 			break
 		}
-		if err := parallel.For(ctx, len(rooms), below, func(r, _ int) error {
+		if err := parallel.For(ctx, len(scratches), below, func(r, _ int) error {
 			row := a[(at+w+r)*n+at:][:w]
 			for k := range w {
 				s := float64(row[k]) - vecmath.SumProducts(row[:k], a[(at+k)*n+at:][:k])
@@ -144,13 +144,13 @@ func cholesky(ctx context.Context, a []float32, n int, rooms []scratch) error {
 			return err
 		}
 		tiles := (below + tile - 1) / tile
-		if err := parallel.For(ctx, len(rooms), tiles*(tiles+1)/2, func(i, worker int) error {
+		if err := parallel.For(ctx, len(scratches), tiles*(tiles+1)/2, func(i, worker int) error {
 			row := 0
 			for i > row {
 				row++
 				i -= row
 			}
-			s, x, y := &rooms[worker], at+w+row*tile, at+w+i*tile
+			s, x, y := &scratches[worker], at+w+row*tile, at+w+i*tile
 			rows, columns := min(tile, n-x), min(tile, n-y)
 			s.left.Pack(a[x*n+at:], n, rows, w)
 			s.right.PackRight(a[y*n+at:], n, columns, w)
@@ -205,16 +205,16 @@ func (b *feedback) groups(ctx context.Context, f *parts.Format, g *grid, workers
 }
 
 // rows encodes rows with error feedback.
-func (b *feedback) rows(ctx context.Context, f *parts.Format, all []rowState, v []float32, rooms []scratch) error {
+func (b *feedback) rows(ctx context.Context, f *parts.Format, all []rowState, v []float32, scratches []scratch) error {
 	n, rows := b.n, len(all)
 	add, e := make([]float32, rows*n), make([]float32, rows*visitColumns) // by places
 	y := make([]float32, rows*n)
-	locals := make([]feedbackState, len(rooms))
+	locals := make([]feedbackState, len(scratches))
 	var left gemm.Panels
 	last := (n - 1) / visitColumns * visitColumns
 	for at := last; at >= 0; at -= visitColumns {
 		w := min(visitColumns, n-at)
-		if err := parallel.For(ctx, len(rooms), (rows+feedbackRows-1)/feedbackRows, func(i, worker int) error {
+		if err := parallel.For(ctx, len(scratches), (rows+feedbackRows-1)/feedbackRows, func(i, worker int) error {
 			r, to := i*feedbackRows, min((i+1)*feedbackRows, rows)
 			return b.block(f, &locals[worker], all[r:to], at, w, add[r*n+at:], e[r*w:], v[r*n:])
 		}); err != nil {
@@ -224,8 +224,8 @@ func (b *feedback) rows(ctx context.Context, f *parts.Format, all []rowState, v 
 			break
 		}
 		left.Pack(e, w, rows, w)
-		if err := parallel.For(ctx, len(rooms), (at+tile-1)/tile, func(i, worker int) error {
-			s, from := &rooms[worker], i*tile
+		if err := parallel.For(ctx, len(scratches), (at+tile-1)/tile, func(i, worker int) error {
+			s, from := &scratches[worker], i*tile
 			count := min(tile, at-from)
 			s.right.PackRight(b.l[from*n+at:], n, count, w)
 			gemm.Multiply(&s.scratch, y[from:], n, &left, &s.right, count)
@@ -240,10 +240,10 @@ func (b *feedback) rows(ctx context.Context, f *parts.Format, all []rowState, v 
 	return nil
 }
 
-// fedRows is how many rows go through a block together: their scales are searched at once.
+// feedbackRows is the number of rows that go through a block together: their scales are searched at once.
 const feedbackRows = vecmath.RoundingSize
 
-// fed is what a worker needs for a block.
+// feedbackState has the buffers of a worker for a block.
 type feedbackState struct {
 	targets [feedbackRows * 256]float32
 	weights [256]float32
@@ -259,8 +259,8 @@ type feedbackState struct {
 // the columns of sub-blocks.
 const nearby = vecmath.RoundingSize
 
-// block rounds the columns of places [at, at+w) of rows: add is what others ask for, by
-// place, n values for each row, and e, w values for each, is set to the errors.
+// block rounds the columns of places [at, at+w) of rows: add are the corrections for the errors of earlier columns, by
+// place, n values for each row; e, w values for each row, is set to the errors.
 func (b *feedback) block(f *parts.Format, s *feedbackState, all []rowState, at, w int, add, e, v []float32) error {
 	codec, size := quants.Lookup(f.Type), int(f.Type.BlockBytes())
 	if s.data == nil {
@@ -380,7 +380,7 @@ func (b *feedback) roundGroups(f *parts.Format, s *feedbackState, row *rowState,
 			to.Scales[j] = best.code
 			copy(levels, best.levels[:f.Sub])
 		}
-		bits := s.state.room(f.Sub)
+		bits := s.state.resizeBits(f.Sub)
 		for i := range f.Sub {
 			x := b.order[at+p+i]
 			k := x - c

@@ -110,7 +110,7 @@ type fisher struct {
 	weighted []float32 // of rows of inputs
 }
 
-// curving is a Curvature that is not complete.
+// partialCurvature is a Curvature that is not complete.
 type partialCurvature struct {
 	Curvature
 	parts   []*MomentSums

@@ -204,7 +204,7 @@ func (c *grid) permits(levels []int8, odd, shift int) bool {
 }
 
 // choose returns levels, and the code of a scale, for sub-block j of b, of so many sweeps over
-// its groups: load sets an attempt to what the sub-block has now. Scales up to tries codes away
+// its groups: load sets an attempt to the levels of the sub-block. Scales up to tries codes away
 // are tried.
 func (c *grid) choose(s *state, f *parts.Format, b *parts.Block, j int, m *norm, tries, sweeps int,
 	load func(a *attempt)) *attempt {

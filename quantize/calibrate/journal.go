@@ -47,8 +47,8 @@ const (
 	recordHead   = 4*4 + 5*8
 )
 
-// openJournal opens the journal of a run, or makes one, and puts what it has into blocks. One
-// of another run is an error of kind fault.Refused, a file that is none of kind fault.Broken.
+// openJournal opens the journal of a run, or makes one, and puts its blocks into b. The journal of another run is an
+// error of kind fault.Refused, a file that is not a journal one of kind fault.Broken.
 func openJournal(path string, id [sha256.Size]byte, b *Blocks, wanted func(Target) bool) (_ *journal, err error) {
 	f, err := statefile.OpenFile(path, os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {

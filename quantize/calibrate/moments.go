@@ -19,7 +19,7 @@ type MomentSums struct {
 	h           []float32 // [n, n], lower triangle
 	pending     []float32 // [n, runRows]: pending rows, transposed
 	pendingRows int
-	rooms       []scratch // of each worker
+	scratches   []scratch // of each worker
 }
 
 // scratch is a worker's memory for a product.
@@ -58,7 +58,7 @@ const runRows = gemm.Run
 // NewMomentSums returns empty sums for rows of n values.
 func NewMomentSums(n, workers int) *MomentSums {
 	return &MomentSums{n: n, h: make([]float32, n*n), pending: make([]float32, n*runRows),
-		rooms: make([]scratch, max(1, workers))}
+		scratches: make([]scratch, max(1, workers))}
 }
 
 // Rows returns the number of rows added.
@@ -76,7 +76,7 @@ func (in *MomentSums) AddColumns(ctx context.Context, x []float32, ld, from int)
 	}
 	for len(x) > 0 {
 		rows := min(runRows-in.pendingRows, len(x)/ld)
-		if err := parallel.For(ctx, len(in.rooms), (in.n+63)/64, func(i, _ int) error {
+		if err := parallel.For(ctx, len(in.scratches), (in.n+63)/64, func(i, _ int) error {
 			for c := i * 64; c < min(i*64+64, in.n); c++ {
 				to := in.pending[c*runRows+in.pendingRows:][:rows]
 				for t := range to {
@@ -103,17 +103,17 @@ func (in *MomentSums) AddColumns(ctx context.Context, x []float32, ld, from int)
 func (in *MomentSums) flush(ctx context.Context) error {
 	p := packedPool.Get().(*packed)
 	defer packedPool.Put(p)
-	if err := p.pack(ctx, len(in.rooms), in.pending, in.pending, in.n, in.pendingRows); err != nil {
+	if err := p.pack(ctx, len(in.scratches), in.pending, in.pending, in.n, in.pendingRows); err != nil {
 		return err
 	}
 	n, tiles := in.n, len(p.left)
-	err := parallel.For(ctx, len(in.rooms), tiles*(tiles+1)/2, func(i, worker int) error {
+	err := parallel.For(ctx, len(in.scratches), tiles*(tiles+1)/2, func(i, worker int) error {
 		row := 0
 		for i > row {
 			row++
 			i -= row
 		}
-		s, a, b := &in.rooms[worker], row*tile, i*tile
+		s, a, b := &in.scratches[worker], row*tile, i*tile
 		rows, columns := min(tile, n-a), min(tile, n-b)
 		y := buffer.Resize(&s.y, rows*columns)
 		gemm.Multiply(&s.scratch, y, columns, &p.left[row], &p.right[i], columns)
@@ -146,7 +146,7 @@ func (in *MomentSums) mean(ctx context.Context, rows int) (*Moments, error) {
 	}
 	n, h := in.n, in.h
 	f := float32(1 / float64(max(1, rows)))
-	if err := parallel.For(ctx, len(in.rooms), n, func(r, _ int) error {
+	if err := parallel.For(ctx, len(in.scratches), n, func(r, _ int) error {
 		vecmath.Scale(h[r*n:][:r+1], h[r*n:][:r+1], f)
 		return nil
 	}); err != nil {
@@ -154,7 +154,7 @@ func (in *MomentSums) mean(ctx context.Context, rows int) (*Moments, error) {
 	}
 	in.pending = nil
 	const some = 64
-	return &Moments{n: n, h: h}, parallel.For(ctx, len(in.rooms), (n+some-1)/some, func(i, _ int) error { // columns
+	return &Moments{n: n, h: h}, parallel.For(ctx, len(in.scratches), (n+some-1)/some, func(i, _ int) error { // columns
 		from, to := i*some, min((i+1)*some, n)
 		for r := from; r < n; r++ {
 			row := h[r*n:]

@@ -102,7 +102,7 @@ func (s *MomentsFile) input(in *storedInput, workers int) (*input, error) {
 		if err != nil {
 			return nil, err
 		}
-		x.parts = append(x.parts, &MomentSums{n: n, rows: in.rows, h: h, rooms: make([]scratch, max(1, workers))})
+		x.parts = append(x.parts, &MomentSums{n: n, rows: in.rows, h: h, scratches: make([]scratch, max(1, workers))})
 	}
 	return x, nil
 }

@@ -7,7 +7,7 @@ import (
 	"ggforge/model"
 )
 
-// What parts of the work take, in nanoseconds of a core, roughly: for what is left of it.
+// Approximate costs of parts of the work, in nanoseconds of a core: for the remaining time.
 const (
 	costForward = 0.025 // of a weight and token,
 	costBack    = 4     // times that there and back
@@ -20,7 +20,7 @@ const (
 // progress measures the work of a calibration.
 type progress struct {
 	forward, back, blocks, total float64
-	run, there                   float64 // what running the model takes, and there and back
+	run, there                   float64 // cost of running the model forwards, and forwards and backwards
 	perToken                     float64
 	show                         func(done float64)
 }

@@ -65,8 +65,8 @@ func (s *searcher) nearest(b *parts.Block) (sum float32) {
 	return sum
 }
 
-// around sets the codes of a sub-block's scale and minimum to the best ones that are near, of
-// equal ones the first: what it has comes before all others.
+// around sets the codes of a sub-block's scale and minimum to the best ones near the present ones, which win against
+// equal ones.
 func (s *searcher) around(b *parts.Block, j int) {
 	f, c := s.f, &s.candidates
 	var codes [len(c.Scale)][2]int16
@@ -96,7 +96,7 @@ func (s *searcher) around(b *parts.Block, j int) {
 	b.Scales[j], b.Mins[j] = codes[best][0], codes[best][1]
 }
 
-// fit sets d and dmin to what is best for the levels, as long as the error falls.
+// fit sets d and dmin to the best values for the levels, as long as the error falls.
 func (s *searcher) fit(b *parts.Block, best float32) float32 {
 	f := s.f
 	for range 3 {

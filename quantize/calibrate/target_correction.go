@@ -16,12 +16,12 @@ type CrossMoments struct {
 	n, rows, pendingRows int
 	d                    []float32    // [n, n]: of y, of x-y
 	pending              [2][]float32 // [n, runRows]: pending rows of y and of x-y, transposed
-	rooms                []scratch    // of each worker
+	scratches            []scratch    // of each worker
 }
 
 // NewCrossMoments returns empty sums for rows of n values.
 func NewCrossMoments(n, workers int) *CrossMoments {
-	s := &CrossMoments{n: n, d: make([]float32, n*n), rooms: make([]scratch, max(1, workers))}
+	s := &CrossMoments{n: n, d: make([]float32, n*n), scratches: make([]scratch, max(1, workers))}
 	for i := range s.pending {
 		s.pending[i] = make([]float32, n*runRows)
 	}
@@ -36,7 +36,7 @@ func (s *CrossMoments) AddColumns(ctx context.Context, x, y []float32, ld, from 
 	}
 	for len(x) > 0 {
 		rows := min(runRows-s.pendingRows, len(x)/ld)
-		if err := parallel.For(ctx, len(s.rooms), (s.n+63)/64, func(i, _ int) error {
+		if err := parallel.For(ctx, len(s.scratches), (s.n+63)/64, func(i, _ int) error {
 			for c := i * 64; c < min(i*64+64, s.n); c++ {
 				a, b := s.pending[0][c*runRows+s.pendingRows:][:rows], s.pending[1][c*runRows+s.pendingRows:][:rows]
 				for t := range a {
@@ -64,12 +64,12 @@ func (s *CrossMoments) AddColumns(ctx context.Context, x, y []float32, ld, from 
 func (s *CrossMoments) flush(ctx context.Context) error {
 	p := packedPool.Get().(*packed)
 	defer packedPool.Put(p)
-	if err := p.pack(ctx, len(s.rooms), s.pending[0], s.pending[1], s.n, s.pendingRows); err != nil {
+	if err := p.pack(ctx, len(s.scratches), s.pending[0], s.pending[1], s.n, s.pendingRows); err != nil {
 		return err
 	}
 	n, tiles := s.n, len(p.left)
-	err := parallel.For(ctx, len(s.rooms), tiles*tiles, func(i, worker int) error {
-		r, a, b := &s.rooms[worker], i/tiles*tile, i%tiles*tile
+	err := parallel.For(ctx, len(s.scratches), tiles*tiles, func(i, worker int) error {
+		r, a, b := &s.scratches[worker], i/tiles*tile, i%tiles*tile
 		rows, columns := min(tile, n-a), min(tile, n-b)
 		y := buffer.Resize(&r.y, rows*columns)
 		gemm.Multiply(&r.scratch, y, columns, &p.left[i/tiles], &p.right[i%tiles], columns)
@@ -90,7 +90,7 @@ type TargetCorrection struct {
 	share       float32
 	d           []float32 // [n, n]: Cᵀ
 	lower       []float32 // [n, n]: L with L Lᵀ = H+λ
-	rooms       []scratch
+	scratches   []scratch
 	transposed  [][]float32 // of each worker
 	left        gemm.Panels
 	t, y, local []float32
@@ -104,13 +104,14 @@ func NewTargetCorrection(ctx context.Context, m *Moments, s *CrossMoments, share
 			return nil, err
 		}
 	}
-	v := &TargetCorrection{n: m.n, share: float32(share), d: s.d, lower: make([]float32, m.n*m.n), rooms: s.rooms,
-		transposed: make([][]float32, len(s.rooms))}
+	v := &TargetCorrection{n: m.n, share: float32(share), d: s.d, lower: make([]float32, m.n*m.n),
+		scratches:  s.scratches,
+		transposed: make([][]float32, len(s.scratches))}
 	vecmath.Scale(v.d, v.d, float32(1/float64(max(1, s.rows))))
 	for i := range v.n {
 		copy(v.lower[i*v.n:][:i+1], m.h[i*v.n:])
 	}
-	return v, cholesky(ctx, v.lower, v.n, v.rooms)
+	return v, cholesky(ctx, v.lower, v.n, v.scratches)
 }
 
 // CorrectTarget replaces columns [from, from+n) of rows of ld weights.
@@ -121,7 +122,7 @@ func (m *TargetCorrection) CorrectTarget(ctx context.Context, w []float32, ld, f
 		t := buffer.Resize(&m.t, rows*n)
 		m.left.Pack(w[from:], ld, rows, n)
 		if err := m.multiply(ctx, t, n, rows, func(c, count, worker int) {
-			m.rooms[worker].right.PackRight(m.d[c*n:], n,
+			m.scratches[worker].right.PackRight(m.d[c*n:], n,
 				count, n)
 		}); err != nil {
 			return err
@@ -140,17 +141,17 @@ func (m *TargetCorrection) CorrectTarget(ctx context.Context, w []float32, ld, f
 }
 
 func (m *TargetCorrection) each(ctx context.Context, rows int, f func(r int)) error {
-	return parallel.For(ctx, len(m.rooms), rows, func(r, _ int) error { f(r); return nil })
+	return parallel.For(ctx, len(m.scratches), rows, func(r, _ int) error { f(r); return nil })
 }
 
 // multiply sets y, [rows, columns], to the product of the packed left side and the columns that right packs, from c on.
 func (m *TargetCorrection) multiply(ctx context.Context, y []float32, columns, rows int,
 	right func(c, count, worker int)) error {
-	return parallel.For(ctx, len(m.rooms), (columns+tile-1)/tile, func(i, worker int) error {
+	return parallel.For(ctx, len(m.scratches), (columns+tile-1)/tile, func(i, worker int) error {
 		c := i * tile
 		count := min(tile, columns-c)
 		right(c, count, worker)
-		s := &m.rooms[worker]
+		s := &m.scratches[worker]
 		gemm.Multiply(&s.scratch, y[c:], columns, &m.left, &s.right, count)
 		return nil
 	})
@@ -175,7 +176,7 @@ func (m *TargetCorrection) solve(ctx context.Context, t []float32, rows int) err
 		}
 		below := at + w
 		if err := m.subtract(ctx, t, rows, at, w, below, n-below, func(c, count, worker int) {
-			m.rooms[worker].right.PackRight(m.lower[(below+c)*n+at:], n, count, w)
+			m.scratches[worker].right.PackRight(m.lower[(below+c)*n+at:], n, count, w)
 		}); err != nil {
 			return err
 		}
@@ -199,7 +200,7 @@ func (m *TargetCorrection) solve(ctx context.Context, t []float32, rows int) err
 					columns[i*w+k] = v
 				}
 			}
-			m.rooms[worker].right.PackRight(columns, w, count, w)
+			m.scratches[worker].right.PackRight(columns, w, count, w)
 		}); err != nil {
 			return err
 		}

@@ -1,5 +1,5 @@
-// Package edit changes GGUF files whose tensors' bytes stay what they are: metadata, a model cut
-// into shards, and shards joined.
+// Package edit changes GGUF files without changing the bytes of tensors: it changes metadata, and splits and merges
+// shards.
 //
 //	Set ──► plan (metadata, which tensors go where) ──► []*writer.File ──► package writer
 //

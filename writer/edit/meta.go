@@ -50,7 +50,7 @@ func Assign(m *gguf.Metadata, text string) error {
 	return nil
 }
 
-// types has what reads a value of each type.
+// types has the parser for values of each type.
 var types = map[string]func(string) (gguf.Value, error){
 	"u8":  integer(0, math.MaxUint8, func(n int64) gguf.Value { return gguf.Uint8(uint8(n)) }),
 	"i8":  integer(math.MinInt8, math.MaxInt8, func(n int64) gguf.Value { return gguf.Int8(int8(n)) }),
@@ -222,8 +222,7 @@ func check(f *gguf.File, m gguf.Metadata) error {
 }
 
 // InPlace returns a header with other metadata that is as long as the file's own, so that
-// tensors stay where they are; ok is false if there is no room for it. What is left of the
-// room is kept under gguf.KeyReserve.
+// tensors stay where they are; ok is false if it does not fit. gguf.KeyReserve fills the rest of the space.
 func InPlace(f *gguf.File, m gguf.Metadata) (header []byte, ok bool, err error) {
 	if err := check(f, m); err != nil {
 		return nil, false, err
@@ -255,7 +254,7 @@ func InPlace(f *gguf.File, m gguf.Metadata) (header []byte, ok bool, err error) 
 		m = bare
 	}
 	if gguf.HeaderBytes(m, f.Tensors, f.Alignment) != f.DataStart {
-		return nil, false, nil // an alignment below what the shortest key takes
+		return nil, false, nil // the alignment is less than the size of the shortest key
 	}
 	return headerOf(f, m), true, nil
 }

@@ -18,8 +18,8 @@ const (
 	keyVocabSize  = ".vocab_size" // after the architecture
 )
 
-// What padding tokens are, as the reference's converter makes them: their score is that of a
-// token which no other is put together to, their type that of one which is not used.
+// Padding tokens are those of the reference's converter: their score is that of a token that no merge produces, their
+// type is "unused".
 const (
 	padScore  = -10000
 	padUnused = 5

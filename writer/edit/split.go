@@ -10,8 +10,7 @@ import (
 	"ggforge/writer"
 )
 
-// tensors returns the tensors of a model as bytes to copy, in their order, and what a file that
-// has them says of them.
+// tensors returns the tensors of a model as bytes to copy, in their order, and their descriptions in a file.
 func tensors(s *gguf.Set) ([]writer.Tensor, map[string]gguf.Tensor) {
 	var list []writer.Tensor
 	stated := map[string]gguf.Tensor{}
@@ -37,10 +36,9 @@ func sameOrder(s *gguf.Set) error {
 	return nil
 }
 
-// Split returns the shards that a model is cut into, PREFIX-00001-of-00003.gguf and so on; a
-// ".gguf" at the end of prefix is left out. It may be in shards already. What cut leaves together
-// is a shard; with bare, the first shard has no tensors. The files, keys in their order
-// included, are those of llama-gguf-split.
+// Split returns the shards that a model is cut into, PREFIX-00001-of-00003.gguf and so on; a ".gguf" at the end of
+// prefix is left out. The model may be in shards already. cut decides the tensors of each shard; with bare, the first
+// shard has none. The files, including the order of keys, are those of llama-gguf-split.
 func Split(s *gguf.Set, prefix string, cut gguf.Cut, bare bool) ([]*writer.File, error) {
 	if err := sameOrder(s); err != nil {
 		return nil, err

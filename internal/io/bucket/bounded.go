@@ -21,7 +21,7 @@ const (
 	maxListSeconds = 600
 )
 
-// listing is what the answers to one listing may still take.
+// listing has the pages and the bytes that are left for the answers to one listing.
 type listing struct {
 	name         string
 	pages, bytes atomic.Int64
@@ -32,7 +32,8 @@ type (
 	objectKey  struct{} // of one whose answer is an object, which may be of any size
 )
 
-// list calls once, again and again, with a context whose answers are those of one listing; name is what is listed.
+// list calls once, repeatedly after errors, with a context that bounds the answers to one listing; name is for
+// messages.
 func (c *Client) list(ctx context.Context, name string, once func(ctx context.Context) error) error {
 	ctx, stop := context.WithTimeout(ctx, maxListSeconds*time.Second)
 	defer stop()
@@ -47,7 +48,7 @@ func (c *Client) list(ctx context.Context, name string, once func(ctx context.Co
 	return err
 }
 
-// bounded bounds answers by what they are.
+// bounded bounds the size and the time of answers by their kind.
 type bounded struct{ by http.RoundTripper }
 
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {

@@ -23,10 +23,9 @@ import (
 	"ggforge/internal/io/fetch"
 )
 
-// Options describes which server, and how long to wait for it. Keys come from where other
-// tools of S3 look for them: the environment, the file of credentials (the profile of
-// AWS_PROFILE), the role of the container or machine. Without any, requests are not signed,
-// which does for what is public.
+// Options are the server, and the time to wait for it. Keys come from the usual places of S3 tools: the environment,
+// the file of credentials (the profile of AWS_PROFILE), the role of the container or machine. Without any, requests are
+// not signed, which suffices for public objects.
 type Options struct {
 	// Endpoint is the server's address, without a path: default DefaultEndpoint. Only http://
 	// goes without encryption.
@@ -43,8 +42,8 @@ type Options struct {
 // DefaultEndpoint is the server of names that no setting says another one for.
 const DefaultEndpoint = "https://s3.amazonaws.com"
 
-// Environment returns what the variables of other tools say: AWS_ENDPOINT_URL_S3 or
-// AWS_ENDPOINT_URL, and AWS_REGION or AWS_DEFAULT_REGION.
+// Environment returns Options from the variables of other tools: AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, and
+// AWS_REGION or AWS_DEFAULT_REGION.
 func Environment() Options {
 	return Options{
 		Endpoint: cmp.Or(os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL")),
@@ -111,7 +110,7 @@ type answer struct {
 	message string // where there is no status
 }
 
-// words are what codes of S3 consist of. Whatever else a server sends is not shown.
+// words matches error codes of S3. Messages do not show other text of a server.
 var words = regexp.MustCompile(`^[A-Za-z0-9.]{1,64}$`)
 
 func (e *answer) text() string {
@@ -149,7 +148,7 @@ func (e *answer) Again() bool {
 		e.code == "RequestTimeout" || e.code == "SlowDown" || e.code == "ConditionalRequestConflict" || e.status == 0
 }
 
-// explained returns an error of the library as one of ours about what name is.
+// explained returns an error of the library as one of ours about the object or bucket of that name.
 func explained(err error, name string) error {
 	if err == nil {
 		return nil

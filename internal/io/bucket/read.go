@@ -116,14 +116,14 @@ func (c *Client) List(ctx context.Context, folder Name, most int) (list []Object
 	return list, err
 }
 
-// object is what a server says of an object.
+// object has the properties that a server returns for an object.
 type object struct {
 	size   int64
 	etag   string
 	crc32c string // in base64, perhaps with a hyphen and the number of parts; "" if the server has none
 }
 
-// String describes what was found of an object; nil is none.
+// String describes an object; nil is a missing one.
 func (o *object) String() string {
 	if o == nil {
 		return "nothing"

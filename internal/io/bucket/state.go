@@ -9,7 +9,7 @@ import (
 	"ggforge/internal/io/statefile"
 )
 
-// state is what is known of an upload. It names no keys.
+// state is the state of an upload, for a later run. It contains no access keys.
 type state struct {
 	Upload string `json:"upload_id"`
 	Part   int64  `json:"part_bytes"`

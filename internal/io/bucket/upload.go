@@ -40,8 +40,7 @@ type UploadOptions struct {
 	Force bool
 	// Fresh: no earlier Upload can have made the objects: one of the same content is another's, too.
 	Fresh bool
-	// Workers is how many parts are on their way at once; default 4. What a part takes in memory
-	// is a buffer of the connection.
+	// Workers is the number of parts that are sent at once; default 4. A part takes a connection's buffer of memory.
 	Workers int
 	// PartBytes is the size of parts, but for the last one; default 16 MiB. Larger files have
 	// larger parts, so that there are at most 10,000.
@@ -66,11 +65,11 @@ const StateSuffix = ".upload"
 // ErrSame is the cause of an error about an object that another upload has made, if it has the content of the file.
 var ErrSame = errors.New("it has the same content")
 
-// Upload makes objects of files by uploads in parts, each with its checksum. Objects appear when they are complete and
-// when all parts of all files have come, that of the first file last. An object that is there already, or that another
-// upload makes meanwhile, is an error that is fs.ErrExist, unless it is the same; nothing is left on the server then of
-// what is not complete. What an upload that was interrupted has brought there is compared and not sent again: its state
-// is next to the file. Only one process at a time may upload a file.
+// Upload creates objects from files by multipart uploads, each part with its checksum. Objects appear when all parts of
+// all files are complete, that of the first file last. An object that exists already, or that another upload creates
+// meanwhile, is an error that is fs.ErrExist, unless its content is the same; incomplete uploads are removed from the
+// server then. Parts that an interrupted upload has sent are compared and not sent again: its state is next to the
+// file. Only one process at a time may upload a file.
 func (c *Client) Upload(ctx context.Context, files []File, opt UploadOptions) (err error) {
 	u := &uploader{Client: c, opt: opt}
 	var list []*upload
@@ -154,12 +153,12 @@ type upload struct {
 	piece int64 // bytes of each part but the last one
 
 	id    string
-	there map[int]minio.ObjectPart // what the server had when we came, by number from 1
+	there map[int]minio.ObjectPart // parts on the server when the run began, by number from 1
 	parts []part
 	same  bool    // the object is there already
-	seen  *object // what was there when we began, nil for nothing
-	blind bool    // we may not ask what is there, and replace it
-	tag   string  // that the server has given to what it made of the parts
+	seen  *object // the object when the run began, nil for none
+	blind bool    // we lack the right to look at the object, and replace it
+	tag   string  // ETag of the complete object
 }
 
 // part is a part of a file, by number from 0.
@@ -241,8 +240,8 @@ func (u *uploader) vacant(ctx context.Context, one *upload) (err error) {
 	return err
 }
 
-// taken is called when the server has not made the object of an upload, because of what is there: another's,
-// which is an error, or the object that an earlier request has made whose answer did not come.
+// taken is called when the server has not created the object of an upload because there is one: another upload's, which
+// is an error, or that of an earlier request whose answer did not come.
 func (u *uploader) taken(ctx context.Context, one *upload) error {
 	now, err := u.look(ctx, one.To) // before the parts: the upload of an object that is there is over
 	if err != nil {
@@ -306,7 +305,7 @@ func (u *uploader) drop(ctx context.Context, list []*upload) error {
 	return errors.Join(errs...)
 }
 
-// begin finds the upload that an earlier run has begun, and what is there of it, or begins one.
+// begin finds the upload of an earlier run and its parts on the server, or begins a new one.
 func (u *uploader) begin(ctx context.Context, one *upload) error {
 	if one.same {
 		return nil
@@ -355,7 +354,7 @@ func status(err error) int {
 	return 0
 }
 
-// unknown reports whether a server has answered that it does not know what it was asked for.
+// unknown reports whether a server has answered that it does not know the request.
 func unknown(err error) bool {
 	var a *answer
 	return errors.As(err, &a) && (a.status == http.StatusNotImplemented || a.code == "NotImplemented")
@@ -499,7 +498,7 @@ func (u *uploader) send(ctx context.Context, one *upload, n int) error {
 			p.etag = got.ETag
 			return int(size), nil
 		case !old && got.ChecksumCRC32C == "":
-			u.md5.Store(true) // a server that does not know what it was sent: once more, with what all know
+			u.md5.Store(true) // the server does not know the checksum: once more with MD5, which all know
 			return 0, errAgain
 		}
 		return 0, fmt.Errorf("part %d: %s: the server has stored something else: it says checksum %.40q, tag %.40q",
@@ -510,7 +509,7 @@ func (u *uploader) send(ctx context.Context, one *upload, n int) error {
 // errAgain is why a part is sent once more at once.
 var errAgain = errors.New("the server knows no checksums but MD5, and its tags are none")
 
-// sentBody is what is sent of a file.
+// sentBody is the part of a file that is sent.
 type sentBody struct {
 	io.Reader
 	alive func()
@@ -585,7 +584,7 @@ func (u *uploader) finish(ctx context.Context, one *upload) error {
 		return err
 	}
 	same := o.size == one.size
-	if same && (o.crc32c != "" || u.md5.Load()) { // else the server has checked what it keeps no checksum of
+	if same && (o.crc32c != "" || u.md5.Load()) { // otherwise the server has checked the content and stores no checksum
 		same, err = u.isSame(ctx, one, o)
 	}
 	if err == nil && !same && one.tag != "" && o.etag != one.tag {
@@ -600,9 +599,8 @@ func (u *uploader) finish(ctx context.Context, one *upload) error {
 	return err
 }
 
-// complete asks the server to make the object of its parts, if what is there is what was there when the upload began. A
-// server that knows no conditions, and says so or does not, makes it in any case: for that one what is there is looked
-// at right before.
+// complete asks the server to create the object from its parts, on the condition that the object has not changed since
+// the upload began. A server without conditions creates it in any case: so the object is looked at right before.
 func (u *uploader) complete(ctx context.Context, one *upload) error {
 	parts := make([]minio.CompletePart, len(one.parts))
 	for n, p := range one.crcs() {

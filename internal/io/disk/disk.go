@@ -1,7 +1,7 @@
 // Package disk is the system's files, with a place for faults: every call that a test may want
 // to fail passes through a function here. Without a Hook that costs the look at a pointer.
 //
-// What has no method here, such as a lock, is done with the file's descriptor inside Do.
+// Operations without a method here, such as locks, use the file's descriptor inside Do.
 package disk
 
 import (
@@ -31,10 +31,9 @@ type Call struct {
 	File *os.File // the open file, for calls that are about one
 }
 
-// Hook makes a call in place of the system, and returns what the caller gets to see: the number
-// of bytes, for reads and writes, and an error. do has the system make it, for the first n bytes
-// only where there are some; a Hook calls it once, or not at all and returns an error. It is called
-// from several goroutines.
+// Hook makes a call in place of the system, and returns the result for the caller: the number of bytes, for reads and
+// writes, and an error. do has the system make the call, of reads and writes only the first n bytes; a Hook calls it
+// once, or not at all and returns an error. It is called from several goroutines.
 type Hook func(c Call, do func(n int) (int, error)) (int, error)
 
 var hook atomic.Pointer[Hook]
@@ -165,7 +164,7 @@ func open(c Call, do func() (*os.File, error)) (*File, error) {
 // Of returns a File that was opened by other means.
 func Of(file *os.File) *File { return &File{file} }
 
-// OS returns the file as the system's: what is done with it meets no faults.
+// OS returns the system's file: operations on it meet no faults.
 func (f *File) OS() *os.File { return f.file }
 
 // Fd is that of os.File, for use inside Do.

@@ -78,8 +78,8 @@ func (s *Set) Fetched() int64 {
 	return s.fetched
 }
 
-// Expect describes what will be read next, in which order. Spans overlap only where they
-// are equal. What was expected before is forgotten.
+// Expect sets the spans that will be read next, in their order, in place of earlier ones. Spans overlap only where they
+// are equal.
 func (s *Set) Expect(spans []Span) {
 	var order []*piece
 	byFile := map[*File][]*piece{}
@@ -206,7 +206,7 @@ func (s *Set) take(p *piece) ([]byte, error) {
 	return p.data, nil
 }
 
-// isCurrent reports whether p belongs to what is expected now.
+// isCurrent reports whether p belongs to the spans of the last Expect.
 func (s *Set) isCurrent(p *piece) bool { return p.at < len(s.order) && s.order[p.at] == p }
 
 // release ends a take.

@@ -16,14 +16,13 @@ import (
 )
 
 const (
-	// maxErrorBytes and maxErrorSeconds bound what is read of an answer that is an error or a redirect.
+	// maxErrorBytes and maxErrorSeconds bound the body that is read of an error or a redirect.
 	maxErrorBytes   = 1 << 20
 	maxErrorSeconds = 2
 )
 
-// Bounded returns what answers requests by way of a transport, and bounds what a server may send besides files: an
-// error page ends after some bytes and some time, and a redirect to an address that cannot be read is an error without
-// that address, which may have a signature in it.
+// Bounded returns a transport that limits the answers of a server other than files: an error page ends after some bytes
+// and some time, and a redirect to an invalid address is an error without that address, which may contain a signature.
 func Bounded(by *http.Transport) http.RoundTripper { return &bounded{by} }
 
 type bounded struct{ by *http.Transport }
@@ -55,8 +54,7 @@ func (b *bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// clean returns an error of the library without what a server has sent, such as a line of a header with a signature in
-// it: that is in quotes.
+// clean returns an error of the library without quoted text, which a server has sent and which may contain a signature.
 func clean(err error) error {
 	var cert *tls.CertificateVerificationError // which quotes names of certificates
 	text, _, quotes := strings.Cut(err.Error(), `"`)
@@ -91,7 +89,7 @@ type boundedBody struct {
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
 	if err != nil && b.late.Load() {
-		err = io.EOF // what has come by then is the answer
+		err = io.EOF // the bytes received by then are the answer
 	}
 	return n, err
 }

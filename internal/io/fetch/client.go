@@ -1,6 +1,5 @@
-// Package fetch reads files of web servers by ranges: with retries that go on where
-// a connection broke off, with reading ahead, and with a folder that keeps what has
-// come for the next run.
+// Package fetch reads files of web servers by ranges: with retries that resume after a broken connection, with reading
+// ahead, and with a folder that stores the received bytes for the next run.
 package fetch
 
 import (
@@ -31,7 +30,7 @@ type Options struct {
 	// Pause is the time before the first retry, doubled for each further one; default
 	// half a second.
 	Pause time.Duration
-	// Schemes are what answers requests for addresses of other schemes than http and https.
+	// Schemes has the transports for addresses of other schemes than http and https.
 	Schemes Schemes
 }
 
@@ -115,7 +114,7 @@ func Show(u *url.URL) string {
 	return clean.String()
 }
 
-// noAddress is an error about an address that cannot be read; what may be secret in it is not shown.
+// noAddress returns an error about an invalid address, without the parts of it that may be secret.
 func noAddress(address string) error {
 	clean, _, _ := strings.Cut(address, "?")
 	if scheme, rest, ok := strings.Cut(clean, "://"); ok {

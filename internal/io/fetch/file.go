@@ -19,8 +19,8 @@ type File struct {
 	client  *Client
 	address string
 	name    string // for messages
-	// state is what the server calls this state of the file, "" if it does not say or
-	// where the address belongs to one state for ever.
+	// state is the server's name of this version of the file, "" if there is none or if the address has one version for
+	// ever.
 	state string
 
 	mu     sync.Mutex
@@ -29,7 +29,7 @@ type File struct {
 	kept   *kept  // on the disk, nil for nowhere
 }
 
-// String returns the file's address without its query, its size and what the server calls its state.
+// String returns the file's address without its query, its size and the server's name of its version.
 func (f *File) String() string { return fmt.Sprintf("%s: %d bytes, %s", f.name, f.Size, f.state) }
 
 // headBytes is how much of a file the first request asks for: most headers of
@@ -72,7 +72,7 @@ func (c *Client) Open(ctx context.Context, address string, fixed bool) (*File, e
 		f.moved(resp)
 		return 0, nil
 	})
-	if err == nil && came < len(head) { // what has come stays, so that each connection brings the end nearer
+	if err == nil && came < len(head) { // received bytes stay, so that each connection brings the end nearer
 		err = f.read(ctx, head[came:], int64(came))
 	}
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *Client) Open(ctx context.Context, address string, fixed bool) (*File, e
 	return f, nil
 }
 
-// state returns what differs between two states of a file: its ETag, or when it was written.
+// state returns a value that differs between versions of a file: its ETag, or when it was written.
 func state(resp *http.Response) string {
 	if tag := resp.Header.Get("ETag"); tag != "" {
 		return tag
@@ -90,8 +90,8 @@ func state(resp *http.Response) string {
 	return resp.Header.Get("Last-Modified")
 }
 
-// State returns what the server calls the content, its ETag or when it was written; "" if it does not say or where the
-// address has one content for ever.
+// State returns the server's name of the version, its ETag or when it was written; "" if there is none or if the
+// address has one version for ever.
 func (f *File) State() string { return f.state }
 
 // Forget gives up the beginning of the file, which Open has read: a reader that comes
@@ -102,7 +102,8 @@ func (f *File) Forget() {
 	f.head = nil
 }
 
-// begun copies what is there of p, at off, of the beginning of the file, and returns how much that is.
+// begun copies bytes of the beginning of the file, as far as they were received, to p, which is at off, and returns
+// their number.
 func (f *File) begun(p []byte, off int64) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -150,7 +151,7 @@ func (f *File) where(failed bool) (address string, direct bool) {
 	return f.direct, f.direct != f.address
 }
 
-// read fills p with what is at off.
+// read fills p with the bytes at off.
 func (f *File) read(ctx context.Context, p []byte, off int64) error {
 	n := f.begun(p, off)
 	p, off = p[n:], off+int64(n)
@@ -172,7 +173,7 @@ func (f *File) read(ctx context.Context, p []byte, off int64) error {
 	})
 }
 
-// once fills p by one request. n counts what has come.
+// once fills p by one request. n is the number of received bytes.
 func (f *File) once(ctx context.Context, address string, p []byte, off int64) (n int, err error) {
 	resp, cancel, err := f.client.request(ctx, address, fmt.Sprintf("bytes=%d-%d", off, off+int64(len(p))-1))
 	if err != nil {

@@ -18,9 +18,8 @@ import (
 	"ggforge/internal/io/disk"
 )
 
-// kept is what has come of a file so far, on the disk: one file with the bytes at
-// their places, and a log of which ranges are there, with checksums. What the log
-// says is believed when the checksum fits, so that nothing has to be synced.
+// kept holds the bytes of a file received so far, on the disk: one file with the bytes at their places, and a log of
+// the ranges with checksums. A range counts if its checksum is right, so that nothing has to be synced.
 type kept struct {
 	mu      sync.Mutex
 	data    *os.File
@@ -72,9 +71,9 @@ func parseLog(log []byte, size int64) (entries []entry, sound bool) {
 	return entries, len(log) == 0
 }
 
-// Keep makes f store what it reads in a folder, which is made if it is not there, and
-// use what an earlier run has stored there. A file whose server sends neither ETag nor
-// Last-Modified cannot be kept, because a change would not be noticed.
+// Keep makes f store the bytes that it reads in a folder, which is created if needed, and use the bytes that an earlier
+// run has stored there. A file whose server sends neither ETag nor Last-Modified cannot be kept, because a change would
+// not be noticed.
 func (f *File) Keep(folder string, fixed bool) error {
 	if !fixed && f.state == "" {
 		return fault.Errorf(fault.Unsupported,
@@ -161,7 +160,7 @@ func (f *File) Close() {
 	}
 }
 
-// read fills the beginning of p with what was kept, and returns how much that is.
+// read fills the beginning of p with stored bytes, and returns their number.
 func (k *kept) read(p []byte, off int64) (n int) {
 	var buf []byte
 	for n < len(p) {
@@ -203,7 +202,7 @@ func (k *kept) find(off int64) (entry, bool) {
 	return entry{}, false
 }
 
-// drop forgets a range that is not what it was.
+// drop removes a range whose bytes have changed.
 func (k *kept) drop(e entry) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -11,18 +11,17 @@ import (
 // worker takes; the system reads ahead of each by another 128 KiB or so. With 5 ms a read
 // that are 25 MB/s a worker, however fast the disk is.
 //
-// So a read that had to wait asks the system for what comes next in the file, in parts that
-// it takes on at once and fetches side by side. What is in memory already costs next to
-// nothing to read, and is not asked for.
+// So a read that had to wait asks the system for the next bytes of the file, in parts that it fetches side by side.
+// Reading bytes that are in memory costs next to nothing, and does not ask for more.
 const (
-	aheadBytes = 16 << 20               // asked for after what is being read
+	aheadBytes = 16 << 20               // asked for after the bytes that are being read
 	aheadPart  = 128 << 10              // of a request: the system takes no more at once where its own read-ahead is not larger
 	aheadFor   = 256 << 20              // after a read that waited, reads of so much do not show that there is a disk to wait for
 	waited     = 200 * time.Microsecond // reads from memory take a tenth
 	streams    = 8                      // places where workers read side by side
 )
 
-// ahead is what has been asked for of a file.
+// ahead is the range of a file that has been asked for.
 type ahead struct {
 	left atomic.Int64 // bytes to be read until it takes another read that waits
 
@@ -31,7 +30,7 @@ type ahead struct {
 	next int            // of ends, to be used for another place
 }
 
-// read takes note of a read of bytes [off, end) in a file of that size, and returns what to ask for.
+// read records a read of bytes [off, end) in a file of that size, and returns the range to ask for.
 func (a *ahead) read(off, end, size int64, took time.Duration) (from, to int64) {
 	if took >= waited {
 		a.left.Store(aheadFor)

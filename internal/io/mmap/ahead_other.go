@@ -4,5 +4,5 @@ package mmap
 
 import "ggforge/internal/io/disk"
 
-// fetch does nothing: the system's own read-ahead is what there is.
+// fetch does nothing: there is only the system's own read-ahead.
 func fetch(*disk.File, int64, int64) {}

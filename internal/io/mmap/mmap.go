@@ -40,9 +40,8 @@ type File struct {
 	ahead ahead
 }
 
-// maxOpen is how many mapped files of the process stay open besides: all the shards
-// of nearly every model, and half of what the smallest common limit of descriptors
-// leaves. Further ones are read through their mappings.
+// maxOpen is the number of mapped files of the process that stay open, too: all the shards of nearly every model, and
+// half of the smallest common limit of descriptors. Further ones are read through their mappings.
 const maxOpen = 128
 
 var opened atomic.Int64
@@ -66,8 +65,8 @@ func Open(path string) (*File, error) {
 	return mapped(f, path)
 }
 
-// ReadFile returns the contents of the regular file at path, which holds what the
-// user was asked for. More than most bytes are an error of kind fault.Usage.
+// ReadFile returns the contents of the regular file at path; what names them in messages. More than most bytes are an
+// error of kind fault.Usage.
 func ReadFile(path, what string, most int64) ([]byte, error) {
 	f, err := Open(path)
 	if err != nil {

@@ -34,7 +34,7 @@ func (p Part) before(k, n int) int {
 	return n/p.N*k + int(int64(n%p.N)*int64(k)/int64(p.N))
 }
 
-// forms is what Parse takes, for messages.
+// forms are the texts that Parse accepts, for messages.
 const forms = "want K/N such as 3/16, auto, or auto/N"
 
 // Parse returns the part that a text names:
@@ -47,7 +47,7 @@ const forms = "want K/N such as 3/16, auto, or auto/N"
 //	        runs those again; or JOB_COMPLETION_INDEX plus 1, of an Indexed Job of Kubernetes,
 //	        whose pods do not know how many there are
 //
-// getenv is os.Getenv, or what a test has. An error is of kind fault.Usage.
+// getenv is os.Getenv, or a function of a test. An error is of kind fault.Usage.
 func Parse(text string, getenv func(string) string) (Part, error) {
 	first, second, two := strings.Cut(strings.ToLower(text), "/")
 	if first == "auto" && !two {
@@ -70,8 +70,7 @@ func Parse(text string, getenv func(string) string) (Part, error) {
 	return Part{k, n}, nil
 }
 
-// number returns what decimal digits stand for, those of a number too large to be one of a
-// part included.
+// number returns the value of decimal digits, also of numbers that are too large for parts.
 func number(text string) (n int, ok bool) {
 	if text == "" || len(text) > 40 || strings.Trim(text, "0123456789") != "" {
 		return 0, false
@@ -164,8 +163,7 @@ func indexed(n int, getenv func(string) string) (Part, error) {
 	return Part{int(id-from) + 1, n}, nil
 }
 
-// variable returns the number that a variable is; otherwise is what stands for one that is
-// not set, unless it is empty.
+// variable returns the number in a variable; otherwise, unless it is empty, is the value of a variable that is not set.
 func variable(getenv func(string) string, name, otherwise string) (int64, error) {
 	text := getenv(name)
 	if text == "" {

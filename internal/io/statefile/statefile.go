@@ -6,7 +6,7 @@
 //
 //	"ggforge state NAME VERSION\n"
 //	u32  n, little-endian                u64  m, little-endian
-//	n    what it belongs to              m    the body
+//	n    the run it belongs to           m    the body
 //	32   SHA-256 of all bytes before
 //
 // Nothing follows. The sizes are compared with that of the file and with the limit of its kind before anything is read.
@@ -39,7 +39,7 @@ type Kind struct {
 	Max     int64  // bytes of a body, at most
 }
 
-// maxOf bounds the description of what a file belongs to, in bytes.
+// maxOf bounds the description of the run that a file belongs to, in bytes.
 const maxOf = 64 << 10
 
 // firstWords begin every file of state.
@@ -48,7 +48,7 @@ const firstWords = "ggforge state "
 // Magic returns how files of the kind begin.
 func (k Kind) Magic() string { return fmt.Sprintf("%s%s %d\n", firstWords, k.Name, k.Version) }
 
-// head returns what is before a body of n bytes.
+// head returns the bytes before a body of n bytes.
 func (k Kind) head(of string, n int64) []byte {
 	b := binary.LittleEndian.AppendUint32([]byte(k.Magic()), uint32(len(of)))
 	b = binary.LittleEndian.AppendUint64(b, uint64(n))
@@ -134,9 +134,9 @@ func (k Kind) Write(path, of string, body []byte) (err error) {
 	return disk.SyncDir(filepath.Dir(path))
 }
 
-// Read returns the body of a file and what it belongs to. Errors have the cause fs.ErrNotExist, ErrDamaged, ErrOther
-// for a file of another version, or are of kind fault.Usage for another user's file, and fault.Broken for what was
-// never one of state.
+// Read returns the body of a file and the run that it belongs to. Errors have the cause fs.ErrNotExist, ErrDamaged,
+// ErrOther for a file of another version, or are of kind fault.Usage for another user's file, and fault.Broken for a
+// file that is not a state file.
 func (k Kind) Read(path string) (of string, body []byte, err error) {
 	f, err := Open(path)
 	if err != nil {
@@ -178,7 +178,7 @@ func (k Kind) ReadOf(path, of string) ([]byte, error) {
 	return body, nil
 }
 
-// sizes returns from the head of a file of size bytes the length of the description of what it belongs to, and that
+// sizes returns from the head of a file of size bytes the length of the description of its run, and that
 // of its body.
 func (k Kind) sizes(path string, head []byte, size int64) (of, body int64, err error) {
 	magic := k.Magic()
@@ -257,14 +257,14 @@ func Map(path string) (*mmap.File, error) {
 	return mmap.Map(f.OS(), path)
 }
 
-// Sealed is a file that ends with the SHA-256 of all of it before: of a form that other programs read, too, who pass
-// over what follows its end.
+// Sealed is a file that ends with the SHA-256 of the bytes before: in a format that other programs read, too, which
+// ignore bytes after its end.
 type Sealed struct {
 	Size int64
 	from io.WriterTo
 }
 
-// Seal returns what is written by from, n bytes, with its sum.
+// Seal returns the file of the n bytes that from writes, with their sum.
 func Seal(from io.WriterTo, n int64) *Sealed { return &Sealed{n + sha256.Size, from} }
 
 // WriteTo implements io.WriterTo.

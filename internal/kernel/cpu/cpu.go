@@ -1,7 +1,7 @@
 // Package cpu describes the machine, for the choice among implementations of a kernel.
 package cpu
 
-// Machine is what kernels run on.
+// Machine describes the processor that kernels run on.
 type Machine struct {
 	Bits     int  // width of vectors of package simd, 0 in a scalar build
 	Emulated bool // package simd works without vector instructions

@@ -4,8 +4,7 @@ package gemm
 
 import "ggforge/internal/kernel/vecmath"
 
-// sums are what a kernel makes: of 3 tokens, with 4 rows of weights each. The last 4 mean
-// nothing.
+// sums are the results of a kernel: of 3 tokens with 4 rows of weights each. The last 4 are not used.
 type sums [4 * 4]float32
 
 // kernel multiplies panels.
@@ -47,7 +46,7 @@ var active = kernels()[0]
 // Implementation returns the name of the kernel in use.
 func Implementation() string { return active.name }
 
-// put stores the sums of some tokens and rows in c, or adds them to what is there. It is
+// put stores the sums of some tokens and rows in c, or adds them to c. It is
 // kept apart from functions with vectors (golang/go#80835).
 //
 //go:noinline

@@ -88,7 +88,7 @@ func (p *Panels) set(r, i int, row []float32) {
 // zeros after its end.
 func pick(dst, row []float32, at, gap, lanes int) {
 	for len(dst) >= lanes {
-		switch { // by way of a variable: memmove would be called for what may overlap
+		switch { // by way of a variable: slices that may overlap would be copied by a call of memmove
 		case at+lanes > len(row):
 			clear(dst[:lanes])
 			if at < len(row) {
@@ -109,8 +109,7 @@ func pick(dst, row []float32, at, gap, lanes int) {
 	}
 }
 
-// Scratch is what a product needs; each worker has its own. The zero value is ready
-// for use.
+// Scratch has the buffers of a product; each worker has its own. The zero value is ready for use.
 type Scratch struct {
 	sums    sums
 	raw     []byte
@@ -136,7 +135,7 @@ func (s *Scratch) multiply(c []float32, ldc int, x *Panels, x0 int, w *Panels, r
 	kernel := x.kernel
 	mr, nr := kernel.mr, kernel.nr
 	for from := 0; from < n; from += Run {
-		// what a panel has of the run; the kernel takes what both have
+		// values of the run in each panel; the kernel takes the smaller number
 		nx, nw := min(x.stride()-x0-from, Run)*mr, min(w.stride()-from, Run)*nr
 		for t0 := 0; t0 < x.rows; t0 += together {
 			for r := 0; r < rows; r += nr {

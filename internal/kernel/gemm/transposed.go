@@ -18,7 +18,7 @@ const turnedColumns = 4096
 //
 // as gradients of outputs become those of inputs. The sum is over rows of w, of which g has
 // a value each, and its bits are those of Dot over g's row and a column of w: runs of rows,
-// 16 partial sums by r mod 16. If add is true the sums of runs are added to what is in c. A
+// 16 partial sums by r mod 16. If add is true the sums of runs are added to c. A
 // row of c is ldc values, and len(c) >= (g.Rows()-1)*ldc + w.K. The number of workers is that
 // of scratch, and the result does not depend on it.
 func Transposed(ctx context.Context, scratch []Scratch, c []float32, ldc int, g *Panels, w *Weights, add bool) error {
@@ -28,7 +28,7 @@ func Transposed(ctx context.Context, scratch []Scratch, c []float32, ldc int, g 
 	for first := 0; first < w.K; {
 		n := min(roundUp(turnedColumns, w.Block), w.K-first)
 		step := tiles(n, len(scratch), g.kernel.nr)
-		// of what is decoded: not a power of two, which would share few lines of the cache
+		// of decoded rows: not a power of two, by which rows would share few lines of the cache
 		stride := roundUp(n, width) + width
 		wide := buffer.Resize(&scratch[0].wide, min(Run, w.Rows)*stride)
 		for from := 0; from < w.Rows; from += Run {

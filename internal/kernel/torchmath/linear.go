@@ -8,10 +8,9 @@ import "math"
 //	row 0:  w00 w01 w02 …        panel 0:  w00 w10 w20 … w15,0   w01 w11 w21 …
 //	row 1:  w10 w11 w12 …
 //
-// The sum of an output has float32 terms that are rounded one by one, in the order of
-// the inputs, and the bias at the end: what the BLAS of netlib computes, and PyTorch
-// with it. A BLAS that keeps several sums for one output, as MKL and OpenBLAS do,
-// rounds otherwise in the last bits.
+// The sum of an output has float32 terms that are rounded one by one, in the order of the inputs, and the bias at the
+// end, as in the BLAS of netlib, and PyTorch with it. A BLAS that keeps several sums for one output, as MKL and
+// OpenBLAS do, rounds otherwise in the last bits.
 type Linear struct {
 	in, out int
 	panels  []float32 // ceil(out/panelLen) of in*panelLen

@@ -22,7 +22,7 @@ func NewSinusoids(rows int64, columns int) *Sinusoids {
 }
 
 // Rows fills dst with the rows from the given one on. It starts with the vector that
-// the row's first angle is in: what is next to an angle decides on its last bit.
+// the row's first angle is in: the last bit of a result depends on the other angles of its vector.
 func (t *Sinusoids) Rows(dst []float32, row int64) {
 	half := int64(len(t.scales))
 	rows := int64(len(dst)) / (2 * half)

@@ -2,7 +2,7 @@ package vecmath
 
 import "math"
 
-// Functions of float64 for what is computed once per token, position or model. The
+// Functions of float64 for values that are computed once per token, position or model. The
 // algorithms are those of FreeBSD's msun, with every product rounded on its own, so that
 // no compiler fuses. Errors are below 1 unit of float64.
 

@@ -17,13 +17,13 @@ type Rounding struct {
 	Levels *Levels
 	// Scale and Min are of each row: a value is Scale times a level, rounded, less Min.
 	Scale, Min [RoundingSize]float32
-	// Near has, for a place p and another i < p, the bits of what Add of i gets of p's error.
+	// Near has, for a place p and another i < p, the bits of the factor of p's error in Add of i.
 	Near [RoundingSize][RoundingSize]uint32
 	// Weight and Add come in; Target is their sum.
 	Weight, Add, Target, Value, Level bySize
 }
 
-// Levels are what numbers are rounded to.
+// Levels are the values that numbers are rounded to.
 type Levels struct {
 	even            bool // levels are 1 apart
 	first, last     constant
@@ -88,8 +88,8 @@ type Candidates struct {
 }
 
 // Measure sets Errors of the first n candidates, x and w being bits of numbers, to Σ w_i (x_i - v_i)², each product and
-// each sum rounded, where v_i is Scale times the level nearest to x_i, less Min. What
-// is above the first one's may be less than that, but not less than the first one's.
+// each sum rounded, where v_i is Scale times the level nearest to x_i, less Min. An error
+// above the first one's may be computed too small, but not smaller than the first one's.
 func (c *Candidates) Measure(n int, x, w []uint32) {
 	w = w[:len(x)]
 	for k := measureVectors(c, n, x, w); k < n; k++ {

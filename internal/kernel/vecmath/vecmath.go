@@ -35,7 +35,7 @@ const (
 	toEven = 12582912 // 1.5 * 2^23: added and subtracted, it rounds to a whole number
 )
 
-// Exp returns e^x. Error: 1 unit. What would be below 1.18e-38 is 0.
+// Exp returns e^x, 0 for results below 1.18e-38. Error: 1 unit.
 func Exp(x float32) float32 {
 	switch {
 	case x != x:

@@ -7,8 +7,8 @@ import (
 	"simd"
 )
 
-// Vectors repeat the code without them lane by lane: what that chooses by a branch is
-// computed both ways and chosen by a mask. Emulated vectors do not fuse, so they are not
+// Vectors repeat the scalar code lane by lane: in place of a branch both results are computed and one is chosen by a
+// mask. Emulated vectors do not fuse, so they are not
 // used. Constants are loaded where they are needed: a function with vectors has no
 // scalar float32 (golang/go#80835).
 

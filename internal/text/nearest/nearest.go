@@ -93,7 +93,7 @@ func swapped(a, b string) bool {
 	return len(a) == len(b) && i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
 }
 
-// letters returns what is compared of a name.
+// letters returns the part of a name that is compared.
 func letters(name string) string {
 	return strings.NewReplacer("-", "", "_", "", ".", "", " ", "").Replace(strings.ToLower(Compared(name)))
 }
@@ -104,7 +104,7 @@ func Hint(name string, names []string) string {
 	return Ask(Meant(name, names))
 }
 
-// Asks is what every text of Ask has in it.
+// Asks is part of every text of Ask.
 const Asks = ", did you mean "
 
 // Ask returns the question of Hint.

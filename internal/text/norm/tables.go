@@ -28,7 +28,7 @@ var classesText string
 //go:embed mappings.txt
 var mappingsText string
 
-// properties are what normal forms need to know of a character.
+// properties are the properties of a character for normal forms.
 type properties struct {
 	class                    uint8  // canonical combining class
 	second                   bool   // the second part of a primary composite

@@ -2,7 +2,7 @@
 // reference reads the files of a checkpoint, and is the one model of their values:
 // nil, bool, json.Number, string, []any and *Object.
 //
-// encoding/json does not parse them because it loses what decides bytes here: the
+// encoding/json does not parse them because it loses facts that the output depends on: the
 // order of members, invalid UTF-8 and unpaired surrogates (it replaces both), and
 // the constants NaN, Infinity and -Infinity that Python writes.
 package pyjson
@@ -217,7 +217,7 @@ type parser struct {
 	pos   int
 	depth int
 	left  int  // values that may still come
-	limit bool // whether a limit is what the error is about
+	limit bool // the error is about a limit
 }
 
 // Parse parses one JSON value: nil, bool, json.Number, string, []any or *Object.
@@ -466,7 +466,7 @@ func (p *parser) str() (any, string) {
 	return nil, "string without an end"
 }
 
-// escapes are the letters after a backslash, and escaped is what they mean.
+// escapes are the letters after a backslash, and escaped are the characters that they stand for.
 const (
 	escapes = `"\/bfnrt`
 	escaped = "\"\\/\b\f\n\r\t"
