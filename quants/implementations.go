@@ -23,7 +23,7 @@ type implementation struct {
 	finite func(src []byte, exp, step uint64) (n int)
 }
 
-// kernel is what an implementation has for a type; what it does not have is nil.
+// kernel has the functions of an implementation for a type; missing ones are nil.
 type kernel struct {
 	typ      gguf.Type
 	plain    encoder // without importance
@@ -54,8 +54,8 @@ const scalarName = "scalar"
 // CPU: see Kernels.
 const HasVectors = cpu.HasVectors
 
-// selection is what runs: a codec per type id, without functions for ids that have
-// none, and a faster finiteWords.
+// selection has the functions in use: a codec per type id, empty for ids without functions, and the fastest
+// finiteWords.
 type selection struct {
 	codecs [len(types)]Codec
 	finite func(src []byte, exp, step uint64) (n int)

@@ -43,12 +43,12 @@
 // # Importance
 //
 // Importance (from an imatrix) is one non-negative weight per column, the same
-// for all rows of a matrix. What a type makes of it is in its row (types.go): types
-// that use it run another or a differently weighted search when it is given.
+// for all rows of a matrix. Its use by a type is in the type's row (types.go): types
+// that use it run another or a differently weighted search if it is given.
 //
 // # Packages
 //
-//	gguf/types.go          what the format says: name, id, block length, fields of a block
+//	gguf/types.go          facts of the format: name, id, block length, fields of a block
 //	types.go               one row per type: importance, fallback, cost, scalar codec
 //	implementations*.go    vector kernels by type, in order of preference, and the choice
 //	internal/scalar        a codec per file, which defines the bits

@@ -11,14 +11,14 @@ import (
 	"ggforge/quants/internal/scalar"
 )
 
-// FormatError describes which stored number of a tensor's data is not usable. It is an
+// FormatError is the error of a stored number of a tensor's data that is not usable. It is an
 // ErrBroken.
 type FormatError struct {
 	Type  gguf.Type
 	Block int    // index of the block, from the start of the data
 	Off   int64  // byte offset of the field, from the start of the data
 	Field string // "d", "dmin", "element" ...
-	Value string // what is stored there: "NaN", "+Inf", "-Inf" or a byte
+	Value string // the stored value: "NaN", "+Inf", "-Inf" or a byte
 }
 
 func (e *FormatError) Error() string {
@@ -40,7 +40,7 @@ func (c *Codec) Validate(src []byte) error {
 	c.blocks(src)
 	size := int(c.typ.BlockBytes())
 	// The first offender of each field, in the data up to the end of the block of
-	// the first one found so far: what is left at the end is the first of all, and
+	// the first one found so far: the one at the end is the first of all, and
 	// within a block the first field's.
 	var first *FormatError
 	end := len(src)

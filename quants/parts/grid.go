@@ -46,7 +46,7 @@ func digit(book *codebook.Codebook, code uint16, i int) int {
 	return int(code) >> (i * book.Bits) & (1<<book.Bits - 1)
 }
 
-// Signs describes what can be done to a point.
+// Signs is the kind of signs, or of the shift, that a point may have.
 type Signs uint8
 
 const (
@@ -56,7 +56,7 @@ const (
 	ShiftByGroup              // Shift is added to each level, or subtracted in a group
 )
 
-// Shift is what is added to levels or subtracted.
+// Shift is added to levels or subtracted.
 const Shift = 1
 
 // Shifts reports whether points are shifted, and have no other signs than those of their
@@ -76,7 +76,7 @@ type gridCoding struct {
 	level  [256]uint16
 }
 
-// prepare sets what follows from the levels.
+// prepare sets the fields that follow from the levels.
 func (c *gridCoding) prepare() {
 	for l, v := range c.Levels {
 		if c.Shifts() {

@@ -1,5 +1,5 @@
-// Package parts takes the blocks of quantized types apart: scales, minima, levels. It is for
-// what chooses these in its own way, and puts blocks together again.
+// Package parts decodes blocks of quantized types to scales, minima and levels, and encodes them again. It is for
+// searches that choose these in their own way.
 //
 // A value is d·factor·level - dmin·min, in float32, each product rounded: as decoders compute
 // it (package quants). The factor is that of the code of a sub-block's scale. Levels are whole
@@ -14,13 +14,13 @@ import (
 	"ggforge/internal/kernel/half"
 )
 
-// Format is what a type's blocks are made of.
+// Format describes the blocks of a type.
 type Format struct {
 	Type       gguf.Type
 	Block, Sub int // elements of a block and of each of its sub-blocks
-	// Levels are what elements can have, rising; nil if there is a Grid.
+	// Levels are the possible levels of elements, rising; nil if there is a Grid.
 	Levels []int8
-	// Grid is what groups of elements can have.
+	// Grid has the possible levels of groups of elements; nil for Levels.
 	Grid *Grid
 	// Scales are the codes of the scales of sub-blocks, from the least to the largest: {1, 1}
 	// where a block has one scale, d.
@@ -36,7 +36,7 @@ type Format struct {
 	scales  [][]place
 	signed  bool      // codes of scales are two's complement
 	mins    [][]place // of each sub-block
-	inverse bool      // what is stored is -dmin
+	inverse bool      // blocks store -dmin
 	levels  coding
 }
 
@@ -147,7 +147,7 @@ func put(dst []byte, places []place, v int) {
 	}
 }
 
-// Factor returns what d is multiplied by for the code of a scale.
+// Factor returns the factor of d for the code of a scale.
 func (f *Format) Factor(code int16) float32 {
 	if f.factors != nil {
 		return f.factors[int(code)-f.bias]
@@ -155,7 +155,7 @@ func (f *Format) Factor(code int16) float32 {
 	return float32(code)
 }
 
-// Scale returns what levels of sub-block j are multiplied by, and what is subtracted.
+// Scale returns the factor of the levels of sub-block j, and the minimum that is subtracted.
 func (f *Format) Scale(b *Block, j int) (scale, min float32) {
 	return b.D * f.Factor(b.Scales[j]), b.Min * float32(b.Mins[j])
 }
@@ -190,7 +190,7 @@ func (f *Format) Nearest(x, scale, min float32) int8 {
 	return f.Levels[lo]
 }
 
-// min32 is min for numbers, and a for what is not.
+// min32 is min for numbers; it returns a if one of them is NaN.
 func min32(a, b float32) float32 {
 	if b < a {
 		return b

@@ -64,7 +64,7 @@ type tile32 = [8 * pack.QK]float32
 // of the inverse scale to multiply with, and the float16 bits that are stored.
 type scales32 struct {
 	min, max [8]float32
-	first    [8]uint32 // bits of the largest element, or of what is subtracted
+	first    [8]uint32 // bits of the largest element, or of the minimum that is subtracted
 	inverse  [8]uint32
 	d, m     [8]uint32
 }

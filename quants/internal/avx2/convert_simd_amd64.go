@@ -107,8 +107,8 @@ func decodeF16AVX2(dst []float32, src []byte) (n int) {
 	return n
 }
 
-// Constants of fromF16x8: masks of all but the sign and of that, the
-// largest finite value, what exponents differ by, 2^-126 and 2^-14.
+// Constants of fromF16x8: masks of all bits but the sign and of the sign, the largest finite value, the difference of
+// the exponents, 2^-126 and 2^-14.
 const (
 	magF16    = 0x7FFF << 13
 	signF16   = 1 << 31

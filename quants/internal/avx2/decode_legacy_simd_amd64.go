@@ -11,7 +11,7 @@ import (
 	"ggforge/quants/internal/scalar"
 )
 
-// Decoders of the Q4_0 family, and what all decoders share: codes become bytes of
+// Decoders of the Q4_0 family, and the method of all decoders: codes become bytes of
 // their value, 8 bytes are widened to 8 integers, converted and multiplied.
 //
 // go1.27.4, Intel Xeon (Sapphire Rapids), float32 output in cache: against the scalar
@@ -37,9 +37,8 @@ type (
 	i8x32 = archsimd.Int8x32
 )
 
-// halfScales has for the sign and exponent of a float16 what getF16x8 multiplies the
-// mantissa with and, for a normal number, the bit that a float16 leaves out: both as
-// float32, the second one in the last bits of 2^23.
+// halfScales has, by the sign and exponent of a float16, the factor of the mantissa in getF16x8 and, for a normal
+// number, the implicit bit of the mantissa: both as float32, the second one in the last bits of 2^23.
 var halfScales = func() (t [64]struct{ scale, mantissa uint32 }) {
 	for i := range t {
 		e := uint32(i & 31)

@@ -74,9 +74,9 @@ func lowBytes(a, c u16x16, order archsimd.Int8x32, words u32x8) u8x32 {
 	return a.Or(c.ShiftAllLeft(8)).AsUint8x32().PermuteOrZeroGrouped(order).AsUint32x8().Permute(words).AsUint8x32()
 }
 
-// roundAway8 is arith.RoundAway of 8 elements, exact below 2^22 and -2^31 for what no int32
-// holds. Adding the float32 below 0.5 in the direction of v and truncating rounds
-// half away: the sum reaches the next integer from exactly one half on.
+// roundAway8 is arith.RoundAway of 8 elements, exact below 2^22, and -2^31 for values outside of int32. Adding the
+// float32 below 0.5 in the direction of v and truncating rounds half away: the sum reaches the next integer from
+// exactly one half on.
 func roundAway8(v f32x8, sign, half i32x8) i32x8 {
 	h := v.AsInt32x8().And(sign).Or(half).AsFloat32x8()
 	return v.Add(h).ConvertToInt32()

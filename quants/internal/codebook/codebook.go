@@ -100,7 +100,7 @@ func (cb *Codebook) vectors() []uint16 {
 	return codes
 }
 
-// ranked is a range of ranks, and what was found for it.
+// ranked is a range of ranks, and the near points found for it.
 type ranked struct {
 	from, to int
 	near     []uint16
@@ -215,9 +215,8 @@ func (cb *Codebook) halfDistances() *[256][256]uint8 {
 	return &d
 }
 
-// Costs are what each possible level of each element of a group adds to the
-// weighted squared error: 8 elements of 4 levels (of which 3 are used) or 4
-// elements of 8.
+// Costs are the terms of the weighted squared error, for each possible level of each element of a group: 8 elements of
+// 4 levels (of which 3 are used) or 4 elements of 8.
 type Costs [32]float32
 
 // Set fills the table for the elements x with weights w, when level l stands

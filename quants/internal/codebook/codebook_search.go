@@ -36,7 +36,7 @@ type GridSearch struct {
 	Refit   RefitKind
 }
 
-// RefitKind describes which groups get new levels for the scale of the best
+// RefitKind selects the groups that get new levels for the scale of the best
 // candidate.
 type RefitKind uint8
 
@@ -50,7 +50,7 @@ const (
 // elements.
 const MaxGroups = 8
 
-// GridFit is what is found for a superblock.
+// GridFit is the fit of a superblock.
 type GridFit struct {
 	Scales [16]float32 // by sub-block, not negative
 	Zero   [16]bool    // by sub-block: below the limit
@@ -129,11 +129,9 @@ func (p *GridSearch) Superblock(r *GridFit, x, importance []float32) float32 {
 	return Max(r.Scales[:len(x)/p.Size])
 }
 
-// search sets codes to those of the groups of y and returns the scale. w are the
-// weights of the fit, v their roots, which weigh the choice among neighbours. mx
-// is what the candidates' top level is put at, scale what is returned if no
-// candidate has a weighted fit. The scale is negative only if y is mostly so, and
-// +Inf if the errors overflow.
+// search sets codes to those of the groups of y and returns the scale. w are the weights of the fit, v their roots,
+// which weigh the choice among neighbours. mx is the value at which candidates put the top level; scale is returned if
+// no candidate has a weighted fit. The scale is negative only if y is mostly so, and +Inf if the errors overflow.
 func (p *GridSearch) search(y, w, v []float32, mx, scale float32, codes []uint16) float32 {
 	var best, trial GridGroups
 	var values [8]float32
@@ -181,7 +179,7 @@ func (p *GridSearch) search(y, w, v []float32, mx, scale float32, codes []uint16
 	return scale
 }
 
-// setValues sets values to what the levels stand for with that scale.
+// setValues sets values to the values of the levels with that scale.
 func (p *GridSearch) setValues(values *[8]float32, scale float32) {
 	for l := range values {
 		values[l] = float32(scale * float32(2*l+1))

@@ -135,7 +135,7 @@ func chooseLanes(s *gridLanes) {
 	sumDoubts(l, width)
 }
 
-// sumDoubts sets doubts to what any lane has.
+// sumDoubts sets doubts to the doubts of all lanes together.
 func sumDoubts(l *gridLines, width int) {
 	for g := range l.doubts {
 		for _, d := range l.doubtLanes[g][:width] {

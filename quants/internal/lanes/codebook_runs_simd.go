@@ -14,9 +14,9 @@ import (
 
 // The choice among neighbours for all candidates of a sub-block at once. Neighbouring
 // candidates mostly round a group to the same vector and so have the same list of near
-// points: such a run of candidates is decided as a whole. What is chosen is what
-// codebook.Nearest chooses for every candidate; where that is not certain, neighboursAgain computes
-// what the reference does. TestRandomParity (make parity-long) and TestTileNearTies compare.
+// points: such a run of candidates is decided as a whole. The choice is that of
+// codebook.Nearest for every candidate; where that is not certain, neighboursAgain computes it
+// as the reference does. TestRandomParity (make parity-long) and TestTileNearTies compare.
 //
 // # Lines
 //
@@ -44,8 +44,8 @@ import (
 //
 // With margin = 96uM/s0 two points at a scale s >= s0 differ by more than (96 - 2*(3n + 5))uM/s0 in
 // h, and as s/s0 >= 1 by at least that times s0 in f: 38uM for n = 8, of which the reference's sums
-// need 2*(n + 5.3)uM = 26.6uM, and for n = 4 it is 62uM of 18.6uM. The rest is more than what
-// the roundings of M and margin (20u of them) and of the comparison (2uM/s0) take.
+// need 2*(n + 5.3)uM = 26.6uM, and for n = 4 it is 62uM of 18.6uM. The rest is more than
+// the roundings of M and margin (20u of them) and of the comparison (2uM/s0).
 //
 // As h are lines, a point that p beats at both ends of an interval of scales p beats everywhere
 // in it, with the same rest. Hence a run of which one point beats all others at both ends has
@@ -72,8 +72,8 @@ import (
 //
 // Levels are the reference's: for y*id from 1 to the largest, y*id - 1 is exact, and so is its half, which one addition
 // rounds as the reference does. Next to an edge: edges are even numbers, in units of scale; y*id is off by 50u from y/s
-// at most. roundLanes8 has it with 16 bits after the point, too, and marks what is less than 1.5 units of the last of
-// them from an edge. Such candidates, about one of a sub-block of IQ3 (where 15/top*max is an edge) and few otherwise,
+// at most. roundLanes8 has it with 16 bits after the point, too, and marks values less than 1.5 units of the last bit
+// from an edge. Such candidates, about one of a sub-block of IQ3 (where 15/top*max is an edge) and few otherwise,
 // get the whole list of the vector. Its points need no more than margin.
 //
 // # Candidates that are equal
@@ -115,7 +115,7 @@ const (
 
 // gridLines are the runs of a sub-block and the lines of their points, vectors first.
 type gridLines struct {
-	// By element: what levels add to A and B; twice those of dimension 8.
+	// By element: the terms of levels in A and B; twice those of dimension 8.
 	ta, tb [search.MaxLen + 4][8]float32
 	vy     [search.MaxLen][maxLanes]float32 // 2*v*y in all lanes, where there are no tables
 	margin [codebook.MaxGroups][maxLanes]float32
@@ -245,8 +245,8 @@ func neighboursOfRuns(p *codebook.GridSearch, lists *neighbourLists, s *gridLane
 	return neighboursAgain(p, lists, s, groups, n)
 }
 
-// neighboursAgain does what the reference does for candidates with unsure codes, of groups with doubts.
-// edge is set in their ranks.
+// neighboursAgain repeats the choice as the reference makes it, for candidates with unsure codes, of groups with
+// doubts. edge is set in their ranks.
 func neighboursAgain(p *codebook.GridSearch, lists *neighbourLists, s *gridLanes, groups, n int) (failed bool) {
 	items := s.roundAgain(p, lists, groups, n)
 	if len(items) > 0 {

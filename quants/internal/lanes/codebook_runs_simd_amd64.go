@@ -105,7 +105,7 @@ var splatAt = &laneSplat
 
 var laneUnsure = [8]uint32{unsure, unsure, unsure, unsure, unsure, unsure, unsure, unsure}
 
-// laneFlags are the flags of codes, by what a shortSpan has.
+// laneFlags are the flags of codes, by those of a shortSpan.
 var laneFlags = [2][8]uint32{{}, {offGrid, offGrid, offGrid, offGrid, offGrid, offGrid, offGrid, offGrid}}
 
 // firstLanes are masks of the lanes up to one.

@@ -9,8 +9,8 @@ import (
 	"ggforge/quants/internal/codebook"
 )
 
-// Runs with archsimd, in the way of those of AVX2: runs that one point wins at both ends need no more. Of dimension 8,
-// what a level adds to A and B is looked up: 4 values of 4 bytes are a table. Lists of one point have no lines, and of
+// Runs with archsimd, as with AVX2: runs that one point wins at both ends need no more. In dimension 8 the terms of a
+// level in A and B are looked up: 4 values of 4 bytes are a table. Lists of one point have no lines, and of
 // up to 4 half as many. Shifts are by vectors, which are made once: ShiftAllLeft and ShiftAllRight take four
 // instructions.
 //
@@ -25,7 +25,7 @@ var lastOf = func() (t [maxCandidates]uint32) {
 	return t
 }()
 
-// maskBits are what a lane of four vectors adds to the bits of a mask.
+// maskBits are the bits of a mask for the lanes of four vectors.
 var maskBits = [4][4]int32{{1, 2, 4, 8}, {16, 32, 64, 128}, {256, 512, 1024, 2048}, {4096, 8192, 16384, 32768}}
 
 // changes sets masks to the candidates t of n, by group, whose value is not that of t+1,
@@ -61,11 +61,11 @@ func sameAsNext(r *[17]uint32) uint32 {
 	return uint32(a.Or(c).ReduceSum())
 }
 
-// oddLevels are what levels stand for, of dimension 8, and their squares.
+// oddLevels are the values of levels in dimension 8, and oddSquares their squares.
 var oddLevels, oddSquares = [4]float32{1, 3, 5, 7}, [4]float32{1, 9, 25, 49}
 
-// lineTables sets what lines are made of, and margin, for scales from smallest to largest, of
-// which id is the inverse of the smallest.
+// lineTables sets the terms of lines, and margin, for scales from smallest to largest; id is the inverse of the
+// smallest scale.
 func lineTables(s *gridLanes, dim, groups int, smallest, largest, id uint32) {
 	if !tilesByNeon {
 		marginLanes(s, dim, groups, smallest, largest, id)

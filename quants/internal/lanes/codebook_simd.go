@@ -23,10 +23,10 @@ import (
 // lane, with all elements of a sub-block broadcast: every lane adds in the order
 // of the elements, and the 13 to 31 candidates fill the lanes but for a rest.
 // Weights and roots are element by element. The choice among neighbours is in
-// codebook_runs_simd.go; what takes its place with 256 bits, in codebook_rows_simd_amd64.go and
+// codebook_runs_simd.go; its version for 256 bits is in codebook_rows_simd_amd64.go and
 // codebook_runs_simd_amd64.go. There an element of IQ3_S takes 530 instructions, of 5100 in scalar code (BENCHMARKS.md,
 // "Instructions on amd64"), three in a cycle: runs that may have one point 18%, the others 21%, finding
-// runs 11%, rounding 9%, tables and broadcasts 8%, sums 6%, what is computed again as the reference does 6%. The
+// runs 11%, rounding 9%, tables and broadcasts 8%, sums 6%, repeating choices as the reference makes them 6%. The
 // first fit of IQ2_XXS has a sub-block in each lane (searchPosTile).
 //
 // Scalar floats are legacy instructions, which are slow while the upper halves of
@@ -117,9 +117,8 @@ func chunked(cb *codebook.Codebook) *neighbourLists {
 
 var chunkedLists [6]neighbourLists
 
-// gridLanes is the scratch of one superblock. By candidate means in the order of
-// the candidates, from -steps up, filled up to whole vectors with copies. What vectors are loaded from and
-// stored to comes first, in whole cache lines, so that none is in two.
+// gridLanes is the scratch of one superblock. By candidate means in the order of the candidates, from -steps up, filled
+// up to whole vectors with copies. The arrays of vectors come first, in whole cache lines, so that none is in two.
 type gridLanes struct {
 	y, w, v [pack.QK_K]float32 // magnitudes, weights, their roots
 
@@ -146,7 +145,7 @@ type gridLanes struct {
 	first  [search.MaxLen]float32
 
 	top     uint32               // bits of the largest odd number
-	reach   uint32               // of what is added to |y|, in scales: see the head of codebook_runs_simd.go
+	reach   uint32               // of the term that is added to |y|, in scales: see the head of codebook_runs_simd.go
 	from    [maxCandidates]uint8 // the candidates of own
 	changed bool                 // see refitLanes
 	best    codebook.GridGroups
@@ -230,7 +229,7 @@ func superblockLanes(p *codebook.GridSearch, r *codebook.GridFit, x, importance 
 	return codebook.Max(r.Scales[:pack.QK_K/p.Size])
 }
 
-// largestLanes sets largest to what codebook.Max has of the sub-blocks.
+// largestLanes sets largest to codebook.Max of the sub-blocks.
 func largestLanes(s *gridLanes, size int) {
 	width := (simd.Float32s{}).Len()
 	for j := range pack.QK_K / size {
@@ -441,7 +440,7 @@ func (s *gridLanes) distinct(groups, n int) int {
 	return k
 }
 
-// refitLanes sets the codes of best, the candidate of place at in what has sums or none, for its scale:
+// refitLanes sets the codes of best, the candidate with place at in the sums or without sums, for its scale:
 // of all groups or of those that are off grid. It sets changed if codes are others than before, or
 // there was no candidate, and reports whether a group had no neighbour with a finite error.
 //

@@ -16,8 +16,8 @@ import (
 // bits: of dimension 8, whose levels have 2, the table is there twice. Package simd
 // has no permutation, hence archsimd; at 128 bits there is neighboursLanes.
 //
-// Lists are whole here, so that each sum is the reference's. What comes here is what
-// codebook_runs_simd.go is in doubt about, one to three candidates of a group in a sub-block.
+// Lists are whole here, so that each sum is the reference's. It gets the
+// candidates that codebook_runs_simd.go is in doubt about, one to three of a group in a sub-block.
 
 // Steps that are written for AVX2; see cpu.Machine.
 var (
@@ -27,10 +27,10 @@ var (
 	tilesByAVX512 = lane.Width() == 16 && archsimd.X86.AVX512()
 )
 
-// clearUpper ends a run of vector functions: what follows has scalar floats, which
-// the compiler makes legacy instructions. It also makes some of moves next to vectors of 128 bits, which makes
-// kernels of that width 20 times as slow once anything has used the upper halves, such as a
-// preemption, which saves and restores them: so every encoder calls this for every tile or so.
+// clearUpper ends a run of vector functions: the code after it has scalar floats, for which the compiler uses legacy
+// SSE instructions. It uses some for moves next to vectors of 128 bits, too, which makes kernels of that width 20 times
+// as slow once anything has used the upper halves, such as a preemption, which saves and restores them: so every
+// encoder calls this about once per tile.
 func clearUpper() { archsimd.ClearAVXUpperBits() }
 
 // neighbours sets the codes of those items to the neighbours whose values fit
@@ -46,14 +46,14 @@ func neighbours(cb *codebook.Codebook, lists *neighbourLists, s *gridLanes, item
 	return neighboursAVX2Dim4(lists, s, items)
 }
 
-// oddLevels are what levels stand for, twice those of dimension 8.
+// oddLevels are the values of levels, twice those of dimension 8.
 var oddLevels = [2][8]float32{{1, 3, 5, 7, 1, 3, 5, 7}, {1, 3, 5, 7, 9, 11, 13, 15}}
 
 var laneIndex = [8]uint32{0, 1, 2, 3, 4, 5, 6, 7}
 var laneCount = [8]uint32{8, 8, 8, 8, 8, 8, 8, 8}
 var laneMax = [8]uint32{0x7F7FFFFF, 0x7F7FFFFF, 0x7F7FFFFF, 0x7F7FFFFF, 0x7F7FFFFF, 0x7F7FFFFF, 0x7F7FFFFF, 0x7F7FFFFF}
 
-// valuesAVX2 sets values to what levels stand for, of the candidates of those items.
+// valuesAVX2 sets values to the values of levels, of the candidates of those items.
 func valuesAVX2(s *gridLanes, items []uint16, dim int) {
 	odd := archsimd.LoadFloat32x8Array(&oddLevels[(8-dim)/4])
 	for _, item := range items {

@@ -96,7 +96,7 @@ func roundNeon(s *gridLanes, dim, groups, n int) {
 	half := archsimd.BroadcastUint32x4(0x4BC00000).BitsToFloat32() // see roundLanes8
 	magic := archsimd.BroadcastUint32x4(0x43400001).BitsToFloat32()
 	low := archsimd.BroadcastUint32x4(1<<17 - 1)
-	// The sum of what levels have above their bits, times the powers of the factor.
+	// The sum of the parts of levels above their bits, times the powers of the factor.
 	ranks, sums := uint32(6561), uint32((6561-1)/2)
 	factor := archsimd.BroadcastUint32x4(3)
 	if dim == 4 {

@@ -34,5 +34,5 @@ func roundRows(s *gridLanes, dim, groups, n int) { roundLanes(s, dim, groups, n)
 
 func sumRows(s *gridLanes, dim, groups, n int) { sumLanes(s, dim, groups, n) }
 
-// searchByAVX2: there are settleAVX2Dim8 and its like.
+// searchByAVX2: the functions with AVX2 in their names exist.
 const searchByAVX2 = false

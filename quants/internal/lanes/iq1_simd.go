@@ -143,7 +143,7 @@ type iq1Lanes struct {
 	xs, ws tileIQ1[float32]
 	sx, sw [2][(pack.QK + 1) * maxLanes]float32 // sums of w*x and w over the elements before the cut, of IQ1_M by group
 
-	// What a and b are made of, by first and by second cut: see scanIQ1_S and scanIQ1_M.
+	// The terms of a and b, by first and by second cut: see scanIQ1_S and scanIQ1_M.
 	first, second [99 * maxLanes]float32
 	consts        [4 * maxLanes]float32
 	tops          [2][(pack.QK + 1) * maxLanes]float32 // the largest fits by first, and by second cut
@@ -160,7 +160,7 @@ type iq1Lanes struct {
 	codes, ranks  [4][maxLanes]uint32    // by group
 	failed        [maxLanes]bool         // no neighbour has a finite error
 	snapped       [maxLanes]int32        // -1 where there is any neighbour
-	values        [2][3][maxLanes]uint32 // bits of what levels stand for, by shift
+	values        [2][3][maxLanes]uint32 // bits of the values of levels, by shift
 	items         [4 * maxLanes]uint16   // groups that need a neighbour
 	s             scalar.CutsIQ1_S
 	m             scalar.CutsIQ1_M
@@ -504,7 +504,7 @@ func (l *iq1Lanes) cutsToTry(k, n int) (rows, columns uint64) {
 	return rows, columns
 }
 
-// keep sets what the rest of the fit needs of the cuts of lane k.
+// keep stores the facts about the cuts of lane k that the rest of the fit needs.
 func (l *iq1Lanes) keep(k int, f *scalar.CutFit, n, kinds, width int) {
 	scale, kind, mirrored := f.Upright(kinds)
 	l.scale[k] = scale

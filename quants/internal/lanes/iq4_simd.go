@@ -30,7 +30,7 @@ import (
 //
 // Tried and lost: 15 comparisons for every candidate (a third of the speed).
 
-// iq4Steps are what turns the comparisons into a table lookup: below middle i the
+// iq4Steps turn the comparisons into a table lookup: below middle i the
 // entries up to i remain, from it on entry i+1 is nearer.
 var iq4Steps = func() (steps [15]struct {
 	middle, value row
@@ -147,7 +147,7 @@ func nearIQ4Tile(s0, s1 simd.Float32s, x, middle, below, above []float32) {
 	}
 }
 
-// sumsIQ4Tile returns what scalar.sumsIQ4 does, for s0 and for s1.
+// sumsIQ4Tile returns the results of scalar.sumsIQ4 for s0 and for s1.
 //
 //go:noinline
 func sumsIQ4Tile(s0, s1 simd.Float32s, x, w, middle, below, above []float32) (a0, b0, a1, b1 simd.Float32s) {

@@ -4,7 +4,7 @@ package lanes
 
 import "simd/archsimd"
 
-// fitIQ4Tile with archsimd: see searchAsymNeon. Where load4 leaves a no-op in a loop, what it is of is written out.
+// fitIQ4Tile with archsimd: see searchAsymNeon. Where load4 leaves a no-op in a loop, its expression is written out.
 
 // fitIQ4Rows is fitIQ4Tile.
 func fitIQ4Rows(x, w, middle, below, above, scales []float32) {

@@ -19,13 +19,13 @@ import (
 // each lane takes those of one superblock. With fewer superblocks than lanes the
 // other lanes run on zeros.
 //
-// What limits it is the search of scale and minimum: 21, 16 and 16 candidates
+// Its time is mostly the search of scale and minimum: 21, 16 and 16 candidates
 // without importance, 37 with. A candidate takes 12 operations and a store per
 // element for its sums and 6 for its error, over three and one chains of dependent
 // additions, and then three divisions before the next one can start, because it
 // uses the minimum that won so far. Alone, a tile waits for these chains: about 10
 // cycles per row and candidate on Zen 3, where additions take 3. So two tiles are
-// searched together; see searchAsymAVX2 for what limits them. With 256 bits two pairs of them take turns: with rows of
+// searched together; see searchAsymAVX2 for their limits. With 256 bits two pairs of them take turns: with rows of
 // 16 elements (Q2_K) a pair alone still waits.
 //
 // MB/s of float32 input on one core of a Zen 3 EPYC, go1.27.4, rows of 4096, best
@@ -56,7 +56,7 @@ import (
 // maxSub is the largest number of sub-blocks of a chunk.
 const maxSub = 16 * lane.MaxWidth
 
-// kScratch is what a chunk needs. Arrays of maxSub are in the order of the
+// kScratch has the buffers of a chunk. Arrays of maxSub are in the order of the
 // sub-blocks, so tile t has elements t*width and up. Its contents between uses do
 // not matter.
 type kScratch struct {
@@ -219,7 +219,7 @@ func relevelMinTile(levels int32, x, d, m, step, base []float32, words []uint32)
 	}
 }
 
-// scaleMinKernel is what Q2_K, Q4_K and Q5_K differ in up to the scale codes.
+// scaleMinKernel has the differences between Q2_K, Q4_K and Q5_K up to the scale codes.
 type scaleMinKernel struct {
 	n, subs               int // elements of a sub-block, sub-blocks of a superblock
 	scalar, scalarWeights *search.AsymParams

@@ -64,8 +64,8 @@ func QuantizeQ5_1(dst []byte, src, importance []float32, rowLen int) {
 	})
 }
 
-// symBlocks encodes rows with importance in blocks of size bytes: a scale and what
-// store writes for the codes, 4 in one.
+// symBlocks encodes rows with importance in blocks of size bytes: a scale and the codes
+// as store writes them, 4 in one.
 func symBlocks(t *symTable, size int, dst []byte, src, importance []float32, rowLen int,
 	store func(b []byte, q []uint32)) {
 	s := kScratches.Get().(*kScratch)
@@ -95,7 +95,7 @@ func symBlocks(t *symTable, size int, dst []byte, src, importance []float32, row
 }
 
 // asymBlocks encodes rows with importance in blocks of size bytes: a scale, a
-// minimum and what store writes for the codes, 4 in one.
+// minimum and the codes as store writes them, 4 in one.
 func asymBlocks(k *scaleMinKernel, size int, dst []byte, src, importance []float32, rowLen int,
 	store func(b []byte, q []uint32)) {
 	s := kScratches.Get().(*kScratch)

@@ -22,9 +22,9 @@ import (
 // (half of them) to 12: a round takes the next move of all that are left, tries eight at a time, and looks at the 16
 // elements of each again. There is no branch in that that depends on weights.
 //
-// A look does without divisions, and without what an element adds to b. With the names of search.Sym3, p and q for what
-// the element adds to a and b, m for the largest element and u = 2^-24: x*(b-q) - l*(a-p) is x*b - l*a, as x*q = l*p,
-// so that x*b1/a1 is less than 1/2 from l where
+// A look needs neither divisions nor the term of an element in b. With the names of search.Sym3, p and q for the
+// element's terms in a and b, m for the largest element and u = 2^-24: x*(b-q) - l*(a-p) is x*b - l*a, as x*q = l*p, so
+// that x*b1/a1 is less than 1/2 from l where
 //
 //	|x*b - l*a| < c*(a - p), c < 1/2
 //
@@ -49,11 +49,11 @@ import (
 //
 // Tried and lost: trying each element of an item exactly (118 instructions instead of 80 for a look and its choice, two
 // divisions); restless sub-blocks in tiles that look and move together (2 in 5 lanes have something to do); last levels
-// by reciprocals and a bound (as fast); one function that looks and chooses. What gained 6%: no vector in two lines of
-// the cache.
+// by reciprocals and a bound (as fast); one function that looks and chooses. Gained 6%: no vector in two lines of the
+// cache.
 
-// plainQ3_K is the scratch of QuantizePlainQ3_KAVX2. What is loaded most comes first, and no part of it has a vector in
-// two lines of the cache.
+// plainQ3_K is the scratch of QuantizePlainQ3_KAVX2. The arrays that are loaded most come first, and no part of it has
+// a vector in two lines of the cache.
 type plainQ3_K struct {
 	tiles [maxSub / 8]tileQ3_K
 	rows  [groupQ3_K]rowsQ3_K // of a group of tiles
@@ -62,7 +62,7 @@ type plainQ3_K struct {
 	items     [maxSub]itemQ3_K
 	moves     movesQ3_K
 	looks     [maxSub]uint32    // by place in list: bits of the elements that do not change if they are next
-	itemAt    [maxSub]*itemQ3_K // with what is loaded from here addresses need fewer instructions
+	itemAt    [maxSub]*itemQ3_K // loads from here have addresses with fewer instructions
 	all, list [maxSub + 64]uint8
 	kScratch
 }
@@ -76,13 +76,13 @@ type tileQ3_K struct {
 	_                   [31]uint8
 }
 
-// rowsQ3_K are rows of levels and of what they add to a, by turns.
+// rowsQ3_K are, alternately, rows of levels and of their terms in a.
 type rowsQ3_K [2 * 128]float32
 
 // itemQ3_K is a restless sub-block. ahead has the bits of the elements that are next in the pass; again all bits if
 // there may be another pass, that is, if this one has changed something; unproved all bits if all elements may change.
 type itemQ3_K struct {
-	x, l, p                      [16]uint32 // elements, levels, and what those add to a
+	x, l, p                      [16]uint32 // elements, levels, and the terms of levels in a
 	a, b                         uint32
 	ahead, again, left, unproved uint32
 	_                            [10]uint32
@@ -239,7 +239,7 @@ func largestQ3_K(x *[128]float32) (m f32x8) {
 	return m
 }
 
-// firstSumsQ3_K sets rows to the levels of the steps of two tiles and what they add to a, and returns the sums.
+// firstSumsQ3_K sets rows to the levels of the steps of two tiles and their terms in a, and returns the sums.
 //
 //go:noinline
 func firstSumsQ3_K(s0, s1 f32x8, high i32x8, x0, x1 *[128]float32, rows0, rows1 *rowsQ3_K) (a0, b0, a1, b1 f32x8) {
@@ -356,7 +356,7 @@ func (s *plainQ3_K) look(n int) {
 	archsimd.ClearAVXUpperBits()
 }
 
-// try turns n moves into what they lead to.
+// try replaces n moves by their results.
 func (m *movesQ3_K) try(t *symTable, n int) {
 	var zero f32x8
 	low, high := archsimd.BroadcastInt32x8(magicZero-t.levels), archsimd.BroadcastInt32x8(magicZero+t.levels-1)

@@ -17,7 +17,7 @@ import (
 // Q3_K on tiles. Replaces scalar.QuantizeQ3_K.
 //
 // With importance it works like Q6_K. Without, levels are moved one at a time, each move
-// changing what the next is judged by: a chain of about 60 cycles per element with a division
+// changing the criterion of the next one: a chain of about 60 cycles per element with a division
 // in it, in up to 5 passes. But half of the sub-blocks, whose largest element is positive, cannot
 // change, and of the others three of five of normal weights keep all their levels. So a look without divisions at
 // each tile, in which nothing waits, finds the rest, a fifth of all; they are gathered from 16 superblocks, and the
@@ -100,8 +100,8 @@ func (s *kScratch) storeQ3_K(dst []byte, nb, width int) {
 	}
 }
 
-// codeScalesQ3_K is scalar.CodeScalesQ3_K for nb superblocks, up to one per lane. It sets d to what the codes
-// stand for.
+// codeScalesQ3_K is scalar.CodeScalesQ3_K for nb superblocks, up to one per lane. It sets d to the values
+// of the codes.
 func (s *kScratch) codeScalesQ3_K(dst []byte, scales, d []float32, nb, width int) {
 	n, rows := 16*nb, 16*width
 	lane.Load(s.xt[:rows], scales[:n], 16, width)
@@ -137,7 +137,7 @@ func codeScalesTile(scales []float32, codes []int32, d []float32) {
 	}
 }
 
-// packScalesTile sets scales to what the codes stand for with d, and words to scalar.PackScalesQ3_K of them.
+// packScalesTile sets scales to the values of the codes with d, and words to scalar.PackScalesQ3_K of them.
 func packScalesTile(codes []int32, scales, d []float32, words []uint32) {
 	dv := simd.LoadFloat32s(d)
 	width := dv.Len()

@@ -50,7 +50,7 @@ func bits4(m archsimd.Mask32x4) uint32 {
 	return uint32(m.ToInt32x4().And(archsimd.LoadInt32x4Array(&maskBits[0])).ReduceSum())
 }
 
-// sym3StartNeon sets rows to the first levels of x and what they add to the sums, and returns the largest elements and
+// sym3StartNeon sets rows to the first levels of x and their terms in the sums, and returns the largest elements and
 // these sums.
 //
 //go:noinline

@@ -75,7 +75,7 @@ func newAsymTable(p *search.AsymParams) *asymTable {
 	return t
 }
 
-// asymFit receives what search.Asym finds, per lane. Codes are the levels of
+// asymFit receives the result of search.Asym, per lane. Codes are the levels of
 // step*(x - base).
 type asymFit struct {
 	scale, negMin, step, base []float32
@@ -396,7 +396,7 @@ func largestTile(x []float32) (m simd.Float32s) {
 }
 
 // searchSymTile is search.Sym on a tile x with weights w. It stores one scale per
-// lane, and in step and shift what symCodesTile needs to give the codes. x and w
+// lane, and in step and shift the arguments by which symCodesTile finds the codes. x and w
 // have one length, and wx, which is scratch, is longer.
 //
 // Levels cannot leave the range of rounding by one addition: no element is larger
@@ -640,8 +640,7 @@ func sym3Start(t *symTable, x []float32, s *sym3, i int) {
 // that level and the next half.
 //
 // A u that is no number changes nothing: a1 > 0 is finite then or infinite. If it is infinite,
-// so is a, and nothing is above a*a*b1; if not, b1 is infinite or no number, and so is b, and
-// what it would become.
+// so is a, and nothing is above a*a*b1; if not, b1 is infinite or no number, and so are b and the new b.
 func sym3Look(t *symTable, x []float32, s *sym3, i int) {
 	var bits, none simd.Int32s
 	over := simd.LoadFloat32s(t.over[:])

@@ -62,7 +62,7 @@ func store16(x []float32, v f32x16) { v.StoreArray((*[16]float32)(x)) }
 
 func store8(x []float32, v f32x8) { v.StoreArray((*[8]float32)(x)) }
 
-// asymTile is what the search knows of a tile.
+// asymTile is the state of the search of a tile.
 type asymTile struct {
 	sw, sx, mx, low, limit f32x8 // sums and extremes of the elements
 	mn, scale, best        f32x8 // the best fit so far and its error
@@ -148,7 +148,7 @@ func (p *asymPair) start(t *asymTable, n int, x, w []float32) {
 	p.b.whole(t)
 }
 
-// whole makes the whole range the candidate and the best fit; what is missing is its error.
+// whole makes the whole range the candidate and the best fit, without its error.
 func (a *asymTile) whole(t *asymTable) {
 	var zero f32x8
 	mn := zero.IfElse(a.mn.Greater(zero), a.mn)

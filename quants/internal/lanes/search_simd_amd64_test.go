@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// searchAsymAVX2 finds what searchAsymTiles finds, which no encoder runs where there
+// TestTileAsymAVX2 checks that searchAsymAVX2 finds the same as searchAsymTiles, which no encoder runs where there
 // is AVX2.
 func TestTileAsymAVX2(t *testing.T) {
 	if !tilesByAVX2 {
@@ -71,7 +71,7 @@ func TestTileAsymAVX2(t *testing.T) {
 	}
 }
 
-// searchSymAVX2 finds what searchSymTile finds.
+// TestTileSymAVX2 checks that searchSymAVX2 finds the same as searchSymTile.
 func TestTileSymAVX2(t *testing.T) {
 	if !tilesByAVX2 {
 		t.Skip("UNTESTED: tiles do not have 8 lanes, or there is no AVX2")

@@ -48,7 +48,7 @@ func searchAsym(t *asymTable, n int, x, w, pairs []float32, fit *asymFit) {
 
 func store4(x []float32, v f32x4) { v.StoreArray((*[4]float32)(x)) }
 
-// asymTile is what the search knows of a tile.
+// asymTile is the state of the search of a tile.
 type asymTile struct {
 	sw, sx, mx, low, limit f32x4 // sums and extremes of the elements
 	mn, scale, best        f32x4 // the best fit so far and its error

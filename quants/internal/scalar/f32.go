@@ -57,6 +57,5 @@ func DequantizeBF16(dst []float32, src []byte) {
 	}
 }
 
-// FiniteChunk is how many bytes of plain elements a kernel that looks for what is not
-// finite takes at a time.
+// FiniteChunk is the number of bytes of plain elements that a kernel searches at a time for values that are not finite.
 const FiniteChunk = 1 << 10

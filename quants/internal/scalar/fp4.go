@@ -12,7 +12,7 @@ import (
 // holds them doubled, so scales are halved.
 
 // EncodeFP4 sets codes to the codes c whose codebook.ValuesFP4[c]*s is nearest to x, the
-// lowest on ties; so -0 and what rounds to 0 get code 0, never 8.
+// lowest on ties; so -0 and values that round to 0 get code 0, never 8.
 func EncodeFP4(s float32, x []float32, codes []uint8) {
 	// The codes of the other sign are no nearer than 0, and -v*s is as far from
 	// -x as v*s from x: comparing magnitudes is enough.

@@ -12,7 +12,7 @@ import (
 // ValuesIQ1 are the values of the levels, moved up (0) and down (1).
 var ValuesIQ1 = [2][3]float32{{-0.875, 0.125, 1.125}, {-1.125, -0.125, 0.875}}
 
-// FitIQ1 is what is found for a superblock.
+// FitIQ1 is the fit of a superblock.
 type FitIQ1 struct {
 	Scales [16]float32 // by sub-block
 	Codes  [32]uint16  // by group

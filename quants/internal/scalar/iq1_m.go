@@ -126,7 +126,7 @@ var KindsIQ1_M = [2]struct{ Top, C1, C2 float32 }{{1.125, 0.75, -1.25}, {0.875, 
 // shift.
 type CutsIQ1_M struct {
 	Sx, Sw [2][17]float32    // sums of w*x and w over the elements before the cut
-	XTop   [2][2]float32     // not by cut: what a is without cuts
+	XTop   [2][2]float32     // not by cut: the value of a without cuts
 	W1, W2 [2][2][17]float32 // parts of b: for the first cut, the second cut
 }
 

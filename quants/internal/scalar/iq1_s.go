@@ -102,7 +102,7 @@ const LimitIQ1_S = 1e-12
 // CutsIQ1_S are the tables of the search for cuts, by cut.
 type CutsIQ1_S struct {
 	Sx, Sw [pack.QK + 1]float32 // sums of w*x and w over the elements before the cut
-	// By shift: what the part after the cut adds to a and b.
+	// By shift: the terms in a and b of the part after the cut.
 	A2, B2 [2][pack.QK + 1]float32
 }
 
@@ -119,9 +119,8 @@ func (c *CutsIQ1_S) Tables(cuts uint64) {
 	}
 }
 
-// Row tries the second cuts that are bits of cuts for the first cut i1. What the first part adds
-// to a and b depends on i1 only. The middle level is 1/8 or its negative, which differ in
-// the sign of one term.
+// Row tries the second cuts that are bits of cuts for the first cut i1. The terms of the first part in a and b depend
+// on i1 only. The middle level is 1/8 or its negative, which differ in the sign of one term.
 func (c *CutsIQ1_S) Row(f *CutFit, i1 int, cuts uint64) {
 	x0, w0 := c.Sx[i1]-c.Sx[0], c.Sw[i1]-c.Sw[0]
 	var a0, b0 [2]float32

@@ -35,8 +35,8 @@ func QuantizeNVFP4(dst []byte, src, _ []float32) {
 	}
 }
 
-// ToUE4M3 rounds v to 4 exponent and 3 mantissa bits, halves up; 0 for what is
-// not positive. Everything from 256 up gives the largest, 448.
+// ToUE4M3 rounds v to 4 exponent and 3 mantissa bits, halves up; 0 if v is not positive. From 256 on it returns the
+// largest value, 448.
 func ToUE4M3(v float32) uint8 {
 	if !(v > 0) {
 		return 0

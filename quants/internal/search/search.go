@@ -13,8 +13,8 @@ import (
 // weighted error (the largest sum(w*x*l)^2 / sum(w*l*l), which is the same for
 // the best scale of given levels).
 //
-// Only what decides between candidates is computed for each of them; the codes
-// of the winner are recomputed at the end from its step.
+// For each candidate only the sums that decide are computed; the codes of the winner are recomputed at the end from its
+// step.
 //
 // x, w and codes have one length, at most MaxLen.
 //

@@ -8,8 +8,8 @@ import (
 	"ggforge/quants/internal/scalar"
 )
 
-// Conversions between F32, F16, BF16 and float32, and the search for what is not finite. An F16 takes 14 operations for
-// 4 elements to encode, 13 to decode; BF16 takes 9 and 1.
+// Conversions between F32, F16, BF16 and float32, and the search for values that are not finite. An F16 takes 14
+// operations for 4 elements to encode, 13 to decode; BF16 takes 9 and 1.
 
 func QuantizeF32(dst []byte, src, _ []float32) {
 	n := encodeF32(dst, src)
@@ -60,7 +60,7 @@ func decodeF32(dst []float32, src []byte) (n int) {
 // Constants of toF16: masks, numbers and shift counts.
 type (
 	halfMasks struct{ abs, odd, quiet i32x4 } // all but the sign; the lowest bit; that of a quiet NaN
-	// 0.5; what exponents differ by, and what rounds; 2^-14; infinity
+	// 0.5; the difference of the exponents and the rounding term; 2^-14; infinity
 	halfLimits  struct{ half, bias, normal, infinite i32x4 }
 	halfResults struct{ inf, by13, by16 i32x4 } // infinity of float16
 )
@@ -119,8 +119,8 @@ var topHalves = [2][16]byte{
 	{z, z, 8, 9, z, z, 10, 11, z, z, 12, 13, z, z, 14, 15},
 }
 
-// Constants of fromF16: masks of all but the sign and of that, and a shift count; the largest finite value, what
-// exponents differ by, 2^-126 and 2^-14.
+// Constants of fromF16: masks of all bits but the sign and of the sign, and a shift count; the largest finite value,
+// the difference of the exponents, 2^-126 and 2^-14.
 type (
 	floatMasks  struct{ mag, sign, by3 i32x4 }
 	floatLimits struct{ finite, bias, least, small i32x4 }
@@ -212,7 +212,7 @@ func FiniteChunks(src []byte, exp, _ uint64) (n int) {
 			a = largest(a, v[0:], e)
 			b = largest(b, v[128:], e)
 		}
-		found := a.Max(b).Equal(e).ToInt16x8().ToBits().And(e).ReshapeToUint64s() // what exp leaves 0 is equal, too
+		found := a.Max(b).Equal(e).ToInt16x8().ToBits().And(e).ReshapeToUint64s() // equal, too, where exp is 0
 		if found.GetElem(0)|found.GetElem(1) != 0 {
 			break
 		}

@@ -36,7 +36,7 @@ func trits(q, t1, t2, minusOne u8x16) u8x16 {
 	return minusOne.Sub(v.ToBits())
 }
 
-// times multiplies the bytes of q by n, without what goes beyond 8 bits.
+// times multiplies the bytes of q by n, modulo 256.
 func times(q, n uint32) uint32 {
 	const even = 0x00FF00FF
 	return q&even*n&even | (q>>8&even*n&even)<<8
@@ -126,7 +126,7 @@ func DequantizeQ2_0(dst []float32, src []byte) {
 	}
 }
 
-// crumbOnes is level 1 in each lane, crumbShares what a scale is multiplied with there.
+// crumbOnes is level 1 in each lane, crumbShares the factor of the scale in each lane.
 var (
 	crumbOnes   = [4]uint32{1, 4, 16, 64}
 	crumbShares = [4]uint32{0x3F800000, 0x3E800000, 0x3D800000, 0x3C800000}
@@ -140,7 +140,7 @@ var lowBytes = [4][16]byte{
 	{12, z, z, z, 13, z, z, z, 14, z, z, z, 15, z, z, z},
 }
 
-// loadLows returns them as tops, which has as many.
+// loadLows returns lowBytes in the four fields of tops.
 func loadLows() tops {
 	return tops{archsimd.LoadUint8x16Array(&lowBytes[0]), archsimd.LoadUint8x16Array(&lowBytes[1]),
 		archsimd.LoadUint8x16Array(&lowBytes[2]), archsimd.LoadUint8x16Array(&lowBytes[3])}

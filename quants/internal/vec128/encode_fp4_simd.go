@@ -10,9 +10,9 @@ import (
 	"ggforge/quants/internal/scalar"
 )
 
-// Encoders of MXFP4 and NVFP4, which count the midpoints of neighbouring values below a magnitude. Package avx2 says
-// why that is what scalar.EncodeFP4 finds, and where it is not: for scales from 2^125 (MXFP4), and magnitudes above
-// 2^20 times the scale (NVFP4). Blocks that have those, or elements that are not finite, are left to the scalar
+// Encoders of MXFP4 and NVFP4, which count the midpoints of neighbouring values below a magnitude. Package avx2
+// explains why scalar.EncodeFP4 finds the same, and where it does not: for scales from 2^125 (MXFP4), and magnitudes
+// above 2^20 times the scale (NVFP4). Blocks that have those, or elements that are not finite, are left to the scalar
 // encoder.
 
 // midpoints are those of codebook.ValuesFP4, as float32 bits, 4 times each.

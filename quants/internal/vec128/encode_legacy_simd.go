@@ -22,10 +22,10 @@ import (
 // The element of largest magnitude is the larger of maximum and minus minimum. Where they are equal its sign is that
 // of the first one, found by the scalar code; so are the signs of zeros that are the minimum.
 
-// tile is what is known of 8 blocks, float32 as bits.
+// tile has the facts about 8 blocks, float32 as bits.
 type tile struct {
 	lo, hi  [8][4]uint32 // four candidates for each block's minimum and maximum, or magnitude
-	first   [8]uint32    // what is subtracted, or the largest magnitude
+	first   [8]uint32    // the minimum that is subtracted, or the largest magnitude
 	inverse [8]uint32
 	d, m    [8]uint16 // float16
 	left    uint8     // bit i: block i is left to the scalar encoder

@@ -4,7 +4,7 @@ package vec128
 
 import "simd/archsimd"
 
-// Name is what the vectors are called.
+// Name is the name of the vectors in the list of implementations.
 const Name = "neon"
 
 // ints4 returns 4 times v.
