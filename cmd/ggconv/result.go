@@ -12,8 +12,7 @@ import (
 	"ggforge/gguf"
 )
 
-// conversion is what --json prints of a model that was converted, or with --dry-run would
-// be.
+// conversion is what --json prints of a converted model, and with --dry-run of one that would be converted.
 type conversion struct {
 	Architecture string    `json:"architecture"`
 	Type         string    `json:"type,omitempty"` // of weights; not of files before GGUF, which keep theirs
@@ -35,7 +34,7 @@ type planned struct {
 	Type string  `json:"type"`
 }
 
-// conversionOf returns what a job comes to.
+// conversionOf describes the result of a job.
 func conversionOf(job *convert.Job, outputs []string) conversion {
 	c := conversion{Architecture: job.Arch.Name, Type: job.Type.String(), Bytes: job.Size(), Files: outputs,
 		Warnings: append([]string{}, job.Warnings...)}
@@ -45,7 +44,7 @@ func conversionOf(job *convert.Job, outputs []string) conversion {
 	return c
 }
 
-// plan prints what would become of each tensor, and the files.
+// plan prints the planned tensors and files.
 func (c *conversion) plan(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	old := c.Type == ""

@@ -55,7 +55,7 @@ func compareCommand() *cli.Command {
 type compareRequest struct {
 	Base   string // "" with Saved
 	Models []string
-	Saved  string // what llama-perplexity has saved of the base
+	Saved  string // file of the base's probabilities, saved by llama-perplexity
 
 	runs.InMemory
 	input

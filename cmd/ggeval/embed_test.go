@@ -29,7 +29,7 @@ func encoderOf(t *testing.T, dir string, as convert.OutType) string {
 }
 
 // TestEmbed makes vectors of lines and of arguments, as text, JSON and floats in a file, and
-// compares those of a file with those of the checkpoint that it was made of.
+// compares the vectors of a file with those of the checkpoint it was converted from.
 func TestEmbed(t *testing.T) {
 	dir := checkpointOf(t, "bge-reranker", 1)
 	file := encoderOf(t, dir, convert.Q8_0)
@@ -123,7 +123,7 @@ func TestEmbed(t *testing.T) {
 	}
 }
 
-// TestEmbedRefused checks what has no vectors, and encoders where tokens are predicted.
+// TestEmbedRefused checks the errors of embed, and those of encoders in verbs that predict tokens.
 func TestEmbedRefused(t *testing.T) {
 	dir, text := checkpointOf(t, "xlm-roberta", 1), textOf(t, strings.Repeat("a river and the sea ", 40))
 	for _, c := range []struct {

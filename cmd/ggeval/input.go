@@ -19,7 +19,7 @@ const textHelp = "The text is taken as it is, except for one newline at its end,
 	"-c tokens; a shorter rest at the end is not used. Each chunk begins with the BOS token\n" +
 	"if the model's vocabulary asks for one."
 
-// input is what all verbs take: a text, and how to run models over it.
+// input holds what all verbs take: a text, and how to run models over it.
 type input struct{ runs.Input }
 
 // parseInput reads the flags of runs.EvaluateFlags.
@@ -56,7 +56,7 @@ func (in *input) open(ctx context.Context, cmd *cli.Command, path string) (*cand
 	return c, err
 }
 
-// read returns the text, and warns of what the vocabulary cannot take as text.
+// read returns the text, and warns of parts that the vocabulary cannot take as text.
 func (in *input) read(cmd *cli.Command) (string, error) {
 	return texts.Read(tool.Warning(cmd), in.File, in.Escapes)
 }

@@ -192,7 +192,7 @@ func TestPartsMerged(t *testing.T) {
 	}
 }
 
-// TestPartsSaved compares parts with what llama-perplexity has saved.
+// TestPartsSaved compares parts with probabilities that llama-perplexity has saved.
 func TestPartsSaved(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels, which change no figure")

@@ -9,15 +9,15 @@ import (
 	"ggforge/internal/io/disk"
 )
 
-// TestFolderSync has the sync of the folder fail after the output has its name: the file that it replaces is back, and
-// where there was none there is none.
+// TestFolderSync makes the sync of the folder fail after the output got its name: a file that it replaced is restored,
+// and otherwise the output is removed.
 func TestFolderSync(t *testing.T) {
 	dir := t.TempDir()
 	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil)
-	for _, there := range []bool{true, false} {
+	for _, existed := range []bool{true, false} {
 		folder := t.TempDir()
 		out := filepath.Join(folder, "out.gguf")
-		if there {
+		if existed {
 			if err := os.WriteFile(out, []byte("old"), 0o666); err != nil {
 				t.Fatal(err)
 			}
@@ -36,12 +36,12 @@ func TestFolderSync(t *testing.T) {
 			t.Errorf("exit code %d, %v, after %d syncs", code, err, failed)
 		}
 		data, err := os.ReadFile(out)
-		if there != (err == nil) || there && string(data) != "old" {
-			t.Errorf("there was a file: %v; now %d bytes, %v", there, len(data), err)
+		if existed != (err == nil) || existed && string(data) != "old" {
+			t.Errorf("there was a file: %v; now %d bytes, %v", existed, len(data), err)
 		}
 		entries, err := os.ReadDir(folder)
-		if err != nil || len(entries) > 1 || len(entries) == 1 && !there {
-			t.Errorf("there was a file: %v; left %v, %v", there, entries, err)
+		if err != nil || len(entries) > 1 || len(entries) == 1 && !existed {
+			t.Errorf("there was a file: %v; left %v, %v", existed, entries, err)
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"ggforge/writer/edit"
 )
 
-// maxSide bounds the files that templates and metadata are read from, in bytes.
+// maxSide bounds small files, such as templates and sums, and the value of --reserve, in bytes.
 const maxSide = 64 << 20
 
 func metaCommand() *cli.Command {
@@ -107,7 +107,7 @@ type metaResult struct {
 	Bytes int64 `json:"bytes,omitempty"`
 }
 
-// metaChange is what becomes of a key.
+// metaChange is the change of one key.
 type metaChange struct {
 	Action string `json:"action"` // add, change or remove
 	Key    string `json:"key"`
@@ -217,7 +217,7 @@ func template(path string) (string, error) {
 	return text, nil
 }
 
-// change makes the changes.
+// change makes the changes in m.
 func (r *metaRequest) change(m *gguf.Metadata) error {
 	if r.CopyFrom != "" {
 		if err := r.copyKeys(m); err != nil {
@@ -290,8 +290,8 @@ func (r *metaRequest) copyKeys(m *gguf.Metadata) error {
 	return nil
 }
 
-// shards refuses what would leave the shards of a model no model: its metadata are those of the
-// first, in which the keys about shards stay.
+// shards refuses changes after which the shards would not be a model any more: only the first shard
+// may be changed, in place, and its keys about shards stay.
 func (r *metaRequest) shards(f *gguf.File, m gguf.Metadata) error {
 	no, count, err := f.Shard()
 	switch {
@@ -341,7 +341,7 @@ func meta(ctx context.Context, cmd *cli.Command) error {
 	return result.text(w, cmp.Or(r.Out, r.File))
 }
 
-// edit makes the changes, of the file or in another one.
+// edit makes the changes, in the file or in a new one.
 func (r *metaRequest) edit(ctx context.Context, result *metaResult) (err error) {
 	f, m, err := r.changed(result)
 	if err != nil {
@@ -364,7 +364,7 @@ func (r *metaRequest) edit(ctx context.Context, result *metaResult) (err error) 
 	}
 	defer func() { err = errors.Join(err, held.Close()) }()
 	f.Close()
-	// of what is there now, when nobody else changes it
+	// Start again from the file as it is now: while it is locked, nobody else changes it.
 	if f, m, err = r.changed(result); err != nil || r.nothing(result) {
 		return err
 	}
@@ -380,7 +380,7 @@ func (r *metaRequest) nothing(result *metaResult) bool {
 	return result.How == metaNothing
 }
 
-// changed opens the file and returns the metadata that it is to have.
+// changed opens the file and returns it with its new metadata.
 func (r *metaRequest) changed(result *metaResult) (f *gguf.File, m gguf.Metadata, err error) {
 	if f, err = gguf.Open(r.File); err != nil {
 		return nil, nil, err
@@ -401,7 +401,7 @@ func (r *metaRequest) changed(result *metaResult) (f *gguf.File, m gguf.Metadata
 	return f, m, nil
 }
 
-// worse refuses metadata that verify would call wrong, unless it calls those of the file so, too.
+// worse refuses metadata with defects that verify would report, unless the file has them already.
 func worse(f *gguf.File, m gguf.Metadata) error {
 	lines, err := verify.Worse(f, m)
 	if err != nil || len(lines) == 0 {
@@ -411,7 +411,7 @@ func worse(f *gguf.File, m gguf.Metadata) error {
 		fault.Lines(lines)))
 }
 
-// carryOut makes the file, which is held, have the metadata m, or another one where that is wanted.
+// carryOut writes the metadata m into the file, which held locks, or into a new one with --output.
 func (r *metaRequest) carryOut(ctx context.Context, f *gguf.File, m gguf.Metadata, held *writer.LockedFile,
 	result *metaResult) error {
 	header, fits, err := edit.InPlace(f, m)
@@ -456,7 +456,7 @@ func (r *metaRequest) carryOut(ctx context.Context, f *gguf.File, m gguf.Metadat
 	return err
 }
 
-// recoverEdit ends a change of the file that was cut short, unless nothing is to be changed.
+// recoverEdit completes an interrupted change of the file. With --dry-run such a change is an error.
 func recoverEdit(r *metaRequest) (bool, error) {
 	if r.DryRun {
 		return false, writer.Unrecovered(r.File)
@@ -474,7 +474,7 @@ func firstBytes(path string, n int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, n))
 }
 
-// metadataChanges lists what differs, by key.
+// metadataChanges lists the differences, by key.
 func metadataChanges(from, to gguf.Metadata) []metaChange {
 	changes := []metaChange{}
 	for _, kv := range from {

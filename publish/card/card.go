@@ -36,11 +36,11 @@ type Options struct {
 	BaseModel   string
 	QuantizedBy string // instead of general.quantized_by
 	Template    string // text of a template, see package text/template; "" for ours
-	Program     string // that has made the files, with its version
+	Program     string // the one that made the files, with its version
 	// Results are measurements besides those in the folder.
 	Results []Result
 	// Only, unless nil, are the files that the card lists, with slashes, below the folder: models, their sidecars
-	// and measurements. Warnings name other models in the folder.
+	// and measurements. Warnings name the other models in the folder.
 	Only []string
 }
 

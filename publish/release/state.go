@@ -184,18 +184,18 @@ func (s *state) same(ctx context.Context, dir string, f digest.File) (bool, erro
 // done reports whether a step was made with that key and its files have not changed. If a run was killed after files
 // got their names and before it recorded that, they count as made.
 func (s *state) done(ctx context.Context, dir string, i id, key string) (bool, error) {
-	if there, err := s.there(ctx, dir, s.Made[i], key); there || err != nil {
-		return there, err
+	if ok, err := s.holds(ctx, dir, s.Made[i], key); ok || err != nil {
+		return ok, err
 	}
-	there, err := s.there(ctx, dir, s.Intent[i], key)
-	if there && err == nil {
+	ok, err := s.holds(ctx, dir, s.Intent[i], key)
+	if ok && err == nil {
 		err = s.settle(dir, i)
 	}
-	return there, err
+	return ok, err
 }
 
-// there reports whether m has that key, and all its files exist unchanged.
-func (s *state) there(ctx context.Context, dir string, m made, key string) (bool, error) {
+// holds reports whether m has that key, and all its files exist unchanged.
+func (s *state) holds(ctx context.Context, dir string, m made, key string) (bool, error) {
 	if len(m.Files) == 0 || m.Key != key {
 		return false, nil
 	}

@@ -77,14 +77,13 @@ func headerModel() (gguf.Metadata, []gguf.Tensor) {
 type headerJob struct {
 	name   string
 	argv   func(round int) []string
-	inside bool
+	inside bool // the chroot
 
 	wall    []float64 // of each round, in seconds
 	written []float64 // bytes of files
 }
 
-// benchHeaders measures commands that need the header of a large file only, and the copy with
-// another header of one of the size that jobs have.
+// benchHeaders measures commands that need only the header of a large file, then copies with another header.
 func benchHeaders(ctx context.Context, w io.Writer, opt *options, dir workDir) error {
 	m, tensors := headerModel()
 	weights := gguf.Layout(tensors, gguf.DefaultAlignment)

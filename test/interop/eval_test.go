@@ -64,7 +64,7 @@ func (o *oracle) evaluate(t *testing.T, file, text string, chunk, chunks int) {
 	samePerplexity(t, got, file, text, chunk, chunks)
 }
 
-// skipOddHeads skips a model that the runtime does not compute as it is meant.
+// skipOddHeads skips a model that the runtime computes wrong.
 func skipOddHeads(t *testing.T, m *model.Model) {
 	t.Helper()
 	if name := m.Architecture(); strings.HasSuffix(name, "rwkv7") {
@@ -157,7 +157,7 @@ func (b backend) perplexity(file, text string, chunk, chunks int) (value, margin
 	argv := append([]string{"timeout", "120", "llama-perplexity", "-m", file, "-f", text, "-c", c, "-b", c,
 		"--chunks", strconv.Itoa(chunks)}, exactPath...)
 	var out []byte
-	for range 8 { // it writes from another thread and now and then ends before the last line
+	for range 8 { // it prints from another thread, and sometimes ends before it prints the last line
 		if out, err = b.command(argv...).CombinedOutput(); err != nil {
 			return 0, 0, fmt.Errorf("the runtime: %s", complaints(out))
 		}

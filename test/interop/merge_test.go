@@ -22,9 +22,8 @@ var merges = []struct{ name, args, first, second, one, two string }{
 	{"gpt2", "gpt2 --dtype f32", "targets=c_attn,c_proj,c_fc", "targets=c_fc", "1", "3"},
 }
 
-// TestMerge adds adapters to weights with PyTorch, in float32, and with ggconv: the
-// values agree to what a sum of as many products may differ by, which PyTorch takes in
-// another order.
+// TestMerge adds adapters to weights with PyTorch, in float32, and with ggconv: the values agree within the rounding of
+// such a sum of products, which PyTorch adds in another order.
 func TestMerge(t *testing.T) {
 	o := start(t)
 	must(t, os.WriteFile(root+work+"/oracle/merge.py", mergePy, 0o666))

@@ -6,8 +6,8 @@
 // the real llama-perplexity and by ggeval, over a text that nothing else has seen: which
 // files are for what follows from their names, and no two texts share a long line.
 //
-// What was measured is kept in the work folder, by hashes of our code and of what it was measured
-// with, so that a run that was interrupted goes on where it was.
+// Measurements are kept in the work folder, by hashes of our code and of their inputs, so that the
+// next run resumes an interrupted one.
 package main
 
 import (
@@ -33,7 +33,7 @@ import (
 // chunk is the number of tokens of a chunk.
 const chunk = 512
 
-// options is what the flags say.
+// options holds the values of the flags.
 type options struct {
 	root   string // of the reference's chroot
 	shared string // folder that may have a text for gollama

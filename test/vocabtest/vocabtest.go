@@ -1,5 +1,5 @@
 // Package vocabtest makes the metadata of files with tokenizers of every kind, and of
-// every pre-tokenizer, for tests: whatever uses it gets the same bytes.
+// every pre-tokenizer, for tests: all of them get the same bytes.
 package vocabtest
 
 import (
@@ -24,8 +24,7 @@ type Case struct {
 	Metadata gguf.Metadata
 }
 
-// specs are checkpoints of test/hftest whose tokenizers differ in kind or in what
-// their special tokens are.
+// specs are checkpoints of test/hftest whose tokenizers differ in kind or in their special tokens.
 var specs = strings.Fields(`llama gemma gemma3 phi3 t5 umt5 bert nomic-bert distilbert roberta xlm-roberta nomic-bert-moe jina-bert-v3
 	rwkv6-finch plamo plamo2 plamo3 gemma4 modernbert gpt2 gpt_oss llama-bpe qwen2 deepseek_v3 glm4 mpt`)
 
@@ -124,8 +123,7 @@ func convertSpec(ctx context.Context, dir, name string) (gguf.Metadata, error) {
 	return job.Metadata(), nil
 }
 
-// Text is a text of some lines of the corpus with what matters to tokenizers here and
-// there.
+// Text returns lines of the corpus, each followed by a piece of text that is a special case for some tokenizer.
 func Text(seed uint64, lines int) string {
 	extra := []string{
 		"<|endoftext|>", "<s>", "</s>", "<unk>", "<pad>", "<mask>", " <mask> ", "[MASK]", "[CLS]", "<bos>", "<eos>",

@@ -1,7 +1,6 @@
 package flagtest
 
-// Checkpoint has the rows of runs.CheckpointFlags; the options hold
-// a convert.Options as their field Convert.
+// Checkpoint has the rows of runs.CheckpointFlags; the options hold a convert.Options as their field Convert.
 var Checkpoint = map[string]Row{
 	"arch":       {Field: "Convert.Class", Args: []string{"--arch", "x"}, Want: "x"},
 	"model-name": {Field: "Convert.ModelName", Args: []string{"--model-name", "x"}, Want: "x"},

@@ -100,7 +100,7 @@ const mostFlags = 20
 
 var listed = regexp.MustCompile(`(?m)^  (?:-[a-z], |    )--([a-z0-9-]+)`)
 
-// levels checks that --help has the flags that most people need, and --help-all and the manual have all.
+// levels checks that --help lists the main flags, and --help-all and the manual all of them.
 func levels(t *testing.T, command func() *cli.Command, v verb) {
 	names := func(flag string) (list []string) {
 		text, err := run(command, append(slices.Clip(v.words), flag)...)
@@ -195,7 +195,7 @@ func fill(v verb, synopsis string) (args []string) {
 	return args
 }
 
-// files checks that no file is called - or nothing, be it an argument's or a flag's.
+// files checks that - and the empty name are refused as files, in arguments and flags.
 func files(t *testing.T, command func() *cli.Command, v verb) {
 	for _, name := range []string{"-", ""} {
 		cases := [][]string{append([]string{name}, filled(v)...)}
@@ -268,7 +268,7 @@ func completed(t *testing.T, command func() *cli.Command, v verb) {
 	}
 }
 
-// misspelt checks that flags and verbs are suggested that differ by a letter.
+// misspelt checks that an unknown flag or verb suggests the one that differs by a letter.
 func misspelt(t *testing.T, command func() *cli.Command, v verb) {
 	for _, f := range v.Flags {
 		name := f.Names()[0]
@@ -347,8 +347,7 @@ func fields(t *testing.T, root string, v verb) {
 	}
 }
 
-// FieldsOf is Fields of a value that encoding/json has decoded. What is below a field is left out
-// where it has no names of its own.
+// FieldsOf is Fields for a value that encoding/json has decoded.
 func FieldsOf(v any) (list []string) {
 	var walk func(v any, path string)
 	walk = func(v any, path string) {
@@ -398,7 +397,7 @@ func Fielded(t *testing.T, verb string, want []string) {
 	}
 }
 
-// section returns that of docs/json.md about a verb.
+// section returns the section of docs/json.md about a verb.
 func section(t *testing.T, verb string) (text string, ok bool) {
 	all, err := os.ReadFile(filepath.Join("..", "..", "docs", "json.md"))
 	if err != nil {
@@ -420,9 +419,8 @@ func table(names []string) string {
 	return b.String()
 }
 
-// Fields returns the paths of what encoding/json makes of a type: a.b of objects, a[] of arrays,
-// a.* of maps. That of an array as a whole is left out, as docs/json.md says of each verb when
-// there are several.
+// Fields returns the paths in the JSON of a type: a.b for objects, a[] for arrays, a.* for maps. An array
+// around everything has none: docs/json.md says in the text which verbs print one.
 func Fields(t reflect.Type) (list []string) {
 	var walk func(t reflect.Type, path string)
 	walk = func(t reflect.Type, path string) {

@@ -1,13 +1,13 @@
-// Package partfile has what one process found of its part of a job, in a file next to the job's
-// output, OUT.part-K-of-N, until --finish makes one output of all of them.
+// Package partfile keeps the results of one part of a job, computed by one process, in a file next to
+// the job's output, OUT.part-K-of-N, until --finish makes the output from all parts.
 //
-// A file begins with what it is of, so that parts of different jobs are not mixed, and ends with
-// a checksum:
+// A file begins with a description of its job, so that parts of different jobs are not mixed, and
+// ends with a checksum:
 //
 //	0     8   "ggparts1"
 //	8     4   n, u32 little-endian: bytes of the head, at most 16 MiB
 //	12    n   the head, JSON:
-//	          kind      what sections have, and in which form
+//	          kind      content and format of the sections
 //	          k, n      the part
 //	          from, to  its share of the job's items, [from, to)
 //	          items     how many there are
@@ -52,11 +52,11 @@ type Fact struct {
 	Value string `json:"value"`
 }
 
-// Job is what several processes have parts of.
+// Job is a job that is divided into parts, one for each process.
 type Job struct {
 	Out   string // parts are in files next to it
 	Kind  string
-	Items int // in an order: chunks, or groups of them
+	Items int // number of its items, which are chunks or groups of them
 	Facts []Fact
 }
 
@@ -77,22 +77,22 @@ func (j *Job) Path(p part.Part) string { return j.Out + infix + p.String() }
 
 const infix = ".part-"
 
-// head returns that of a part.
+// head returns the header of a part.
 func (j *Job) head(p part.Part) head {
 	from, to := p.Range(j.Items)
 	return head{j.Kind, p.K, p.N, from, to, j.Items, j.Facts, nil}
 }
 
-// Section is bytes of a file.
+// Section is a section of a file.
 type Section struct {
 	Size int64
 	From io.WriterTo
 }
 
-// Bytes returns a section with bytes that are at hand.
+// Bytes returns a section with the bytes b.
 func Bytes(b []byte) Section { return Section{int64(len(b)), bytes.NewReader(b)} }
 
-// file is a file that is written.
+// file is a part file that is being written.
 type file struct {
 	head     []byte
 	sections []Section
@@ -129,8 +129,8 @@ func (f *file) WriteTo(w io.Writer) (n int64, err error) {
 	return n + int64(k), err
 }
 
-// Write writes the file of a part, and returns how large it is. One that is there is replaced:
-// Check says before whether it may be.
+// Write writes the file of a part and returns its size. It replaces an existing one; call Check
+// before to know whether that is permitted.
 func (j *Job) Write(ctx context.Context, p part.Part, sections []Section, opt writer.Options) (int64, error) {
 	h := j.head(p)
 	h.Sections = make([]int64, len(sections))
@@ -181,7 +181,7 @@ type File struct {
 	file  *mmap.File
 }
 
-// errDamaged is the cause of errors about files that were parts once.
+// errDamaged is the cause of errors about damaged part files.
 var errDamaged = fault.Errorf(fault.Broken, "damaged")
 
 // damaged returns such an error.
@@ -245,7 +245,7 @@ func parse(path string, data []byte) (h head, first int, err error) {
 // Close closes the file.
 func (f *File) Close() error { return f.file.Close() }
 
-// Share returns which items of the job are in it.
+// Share returns the range of the job's items in the file.
 func (f *File) Share() (from, to int) { return f.head.From, f.head.To }
 
 // Of returns the output that a part file belongs to, by its name, and whether it has the magic of one.
@@ -293,7 +293,7 @@ func (f *File) Sections(use func(sections [][]byte) error) error {
 	})
 }
 
-// fits returns an error of kind fault.Refused unless a file is of the job, and of that part.
+// fits returns an error of kind fault.Refused unless the file is the part p of the job.
 func (j *Job) fits(f *File, p part.Part) error {
 	refuse := func(format string, args ...any) error {
 		return fault.Errorf(fault.Refused, "%s: "+format, append([]any{f.file.Path()}, args...)...)
@@ -322,9 +322,9 @@ func (j *Job) fits(f *File, p part.Part) error {
 }
 
 // Gather calls use with the sections of all parts of a job, in the order of its items, and returns
-// how many parts there are. Before it looks at all of them: missing ones, damaged ones and those
-// of other jobs are one error, which names them. It is of kind fault.Refused if there are some of
-// other jobs, or else of kind fault.Incomplete if some are missing.
+// how many parts there are. It checks all parts first: one error names all that are missing, damaged
+// or of other jobs. It is of kind fault.Refused if there are some of other jobs, or else of kind
+// fault.Incomplete if some are missing.
 func (j *Job) Gather(ctx context.Context, use func(sections [][]byte) error) (parts int, err error) {
 	n, err := j.parts()
 	if err != nil {
@@ -378,7 +378,7 @@ func (j *Job) Gather(ctx context.Context, use func(sections [][]byte) error) (pa
 	return n, nil
 }
 
-// whole returns an error unless a part is there, of this job, and undamaged.
+// whole returns an error unless the file of a part exists, is of this job, and undamaged.
 func (j *Job) whole(p part.Part) error {
 	f, err := Open(j.Path(p))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -394,7 +394,7 @@ func (j *Job) whole(p part.Part) error {
 	return f.check()
 }
 
-// parsePart returns the part that the end of a file's name says.
+// parsePart parses the end of a part file's name.
 func parsePart(name string) (p part.Part, ok bool) {
 	_, err := fmt.Sscanf(name, "%d-of-%d", &p.K, &p.N)
 	return p, err == nil && p.String() == name && p.K >= 1 && p.K <= p.N && p.N <= part.Most

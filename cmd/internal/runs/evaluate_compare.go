@@ -23,7 +23,7 @@ func CompareFlags() []tool.Flag {
 type CompareRequest struct {
 	Base   string // "" with Saved
 	Models []string
-	Saved  string // what llama-perplexity has saved of the base
+	Saved  string // file of the base's probabilities, saved by llama-perplexity
 
 	InMemory
 	Input

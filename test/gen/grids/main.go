@@ -1,7 +1,6 @@
-// Command grids writes quants/internal/codebook/grids_gen.go, the tables of the codebook
-// types and of the 4-bit types, from quant_tables.json. That file holds what
-// ggml 0.27.0 decodes: every table was read off its dequantizers by stepping
-// the index fields of crafted blocks through all values.
+// Command grids writes quants/internal/codebook/grids_gen.go, the tables of the codebook types and of the 4-bit types,
+// from quant_tables.json. That file holds the values that ggml 0.27.0 decodes: every table was read off its
+// dequantizers by stepping the index fields of crafted blocks through all values.
 //
 //	go run ggforge/test/gen/grids [-o grids_gen.go]
 //
@@ -28,7 +27,7 @@ type grid struct {
 	Codes        []int // point i: level k at bits Bits*k and up
 }
 
-// tables is quant_tables.json, as far as it is used.
+// tables holds the parts of quant_tables.json that are used.
 type tables struct {
 	IQ2XXS, IQ2XS, IQ2S, IQ3XXS, IQ3S, IQ1 grid
 
