@@ -44,22 +44,27 @@ demo: build
 	bin/ggtool inspect out/demo/gollama-Q4_K_M.gguf
 	cd out/demo && grep -E ' gollama-(f16|Q4_K_M).gguf$$' ../../test/testdata/gollama.sha256 | sha256sum -c
 
-# Three builds. The one with vector kernels, which users run, has all tests. The plain one and one that may fuse multiply and add
-# have those of the packages that compute what is written or reported (the rest has no arithmetic that could differ), and what commands
-# tell of a build without vector kernels. make vet has the checks of all builds.
+# Tests write thousands of files: into memory, where there is a folder for that with 4 GB.
+MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 { print "/dev/shm" }')
+test race fuzz pairs encode: export TMPDIR := $(or $(TMPDIR),$(MEMORY),/tmp)
+
+# Three builds. The one with vector kernels, which users run, has all tests; they also run the scalar code. A scalar one that may
+# fuse multiply and add has those of the packages that compute what is written or reported (the rest has no arithmetic that could
+# differ). The plain one has the same files as that, so that codecs and what commands tell of a build without vector kernels
+# suffice. make vet has the checks of all builds.
 COMPUTE := checkpoint/(ggml|precision) convert eval imatrix internal/(kernel|text/nearest) publish/compare quantize quants rows
 COMPUTING = $$(go list ./... | grep -E '^[a-z]+/($(subst $() ,|,$(strip $(COMPUTE))))(/|$$)')
 test:
 	$(SIMD) go test -vet=off ./...
-	go test -vet=off $(COMPUTING)
-	go test -vet=off -run Scalar ./cmd/...
 	GOAMD64=v3 go test -vet=off $(COMPUTING)
+	go test -vet=off ./quants/... ./internal/kernel/...
+	go test -vet=off -run Scalar ./cmd/...
 
 # What a change must pass: the tests, the rest of what CI runs, and builds for all
 # platforms.
 check: test gate cross
 
-gate: fmt vet staticcheck tidy generate licences race fuzz importer pairs
+gate: fmt vet staticcheck tidy generate licences race fuzz pairs encode
 
 fmt:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'not gofmt-clean'; exit 1; }
@@ -137,10 +142,15 @@ mutate:
 importer:
 	go test -count=1 -run TestImporter ./test/layers
 
-# Every two features that write into one folder or read each other's output, in both orders; the tests run a fifth of them.
+# Every two features that write into one folder or read each other's output, in both orders; the tests run a tenth of them.
 .PHONY: pairs
 pairs:
 	$(SIMD) go test -count=1 -run '^TestPairs$$' ./test/pairs -pairs.all
+
+# A million characters by every made-up tokenizer; the tests take a quarter of the text for each, not the same one.
+.PHONY: encode
+encode:
+	$(SIMD) go test -vet=off -count=1 -run '^TestEncodeGolden$$' ./tokenizer -encode.all
 
 # What counts instructions: QEMU's user mode and a plugin. QEMU_PLUGIN is the version of the interface of plugins, which is 1 up
 # to QEMU 8.1.

@@ -36,12 +36,14 @@ const HubEndpoint = "https://huggingface.co"
 const (
 	hubScheme = "hf://"
 
-	maxListing    = 32 << 20  // bytes of the hub's listing of a model
-	maxFiles      = 100_000   // of a model
-	maxSideFiles  = 1_000     // files fetched before the weights
-	maxSideBytes  = 512 << 20 // bytes of these together
+	maxListing    = 32 << 20 // bytes of the hub's list of a model's files
+	maxFiles      = 100_000  // of a model
+	maxSideFiles  = 1_000    // that are fetched before the weights
 	maxIndexBytes = safetensors.MaxHeader
 )
+
+// maxSideBytes bounds the bytes of all side files of a model; a test lowers it.
+var maxSideBytes int64 = 512 << 20
 
 // address is a model on a server.
 type address struct {

@@ -81,7 +81,7 @@ func OpenRemote(ctx context.Context, name string, opt Options) (_ *Dir, err erro
 // connect returns a remote for the server of an address, without opening a model.
 func connect(ctx context.Context, name string, opt Remote) (*remote, error) {
 	r := &remote{opt: opt, ctx: ctx, left: fetch.NewBudget(maxSideBytes,
-		fault.Errorf(fault.Unsupported, "the side files have more than %d bytes", int64(maxSideBytes)))}
+		fault.Errorf(fault.Unsupported, "the side files have more than %d bytes", maxSideBytes))}
 	r.opt.Endpoint = strings.TrimSuffix(cmp.Or(r.opt.Endpoint, HubEndpoint), "/")
 	origin, err := url.Parse(r.opt.Endpoint)
 	if err != nil || origin.Host == "" || !isHTTP(r.opt.Endpoint) || origin.User != nil {

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"encoding/json"
+	"flag"
 	"os"
 	"testing"
 	"testing/fstest"
@@ -22,6 +23,8 @@ func encodeGolden(t testing.TB) map[string]toktest.Golden {
 	return golden
 }
 
+var encodeAll = flag.Bool("encode.all", false, "encode all of the text, not a quarter of it")
+
 // TestEncodeGolden compares ids and decoded texts of more than a million
 // characters, and the fingerprint, with the library's.
 func TestEncodeGolden(t *testing.T) {
@@ -34,7 +37,14 @@ func TestEncodeGolden(t *testing.T) {
 		t.Errorf("%d characters, want a million", chars)
 	}
 	golden := encodeGolden(t)
-	for _, tok := range toktest.Tokenizers() {
+	share := 4
+	switch {
+	case *encodeAll:
+		share = 1
+	case testing.Short():
+		share = 8
+	}
+	for k, tok := range toktest.Tokenizers() {
 		t.Run(tok.Name, func(t *testing.T) {
 			t.Parallel()
 			want, ok := golden[tok.Name]
@@ -49,7 +59,7 @@ func TestEncodeGolden(t *testing.T) {
 				t.Errorf("fingerprint %s (%v), want %s", sum, err, want.Fingerprint)
 			}
 			for i, sum := range want.Chunks {
-				if testing.Short() && i%8 != 0 {
+				if (i+k)%share != 0 {
 					continue
 				}
 				got, err := toktest.Chunk(e, lines[i*toktest.ChunkLines:min((i+1)*toktest.ChunkLines, len(lines))])

@@ -69,7 +69,7 @@ func TestBombs(t *testing.T) {
 		{"card-hexadecimal", map[string]string{"README.md": "---\nversion: 0x" + digits[:2<<20] + "\n---\n"}, 3,
 			"is not a valid int", 64},
 		{"card-keys", map[string]string{"README.md": "---\n" +
-			strings.ReplaceAll(repeat(1_000_000, func(b *strings.Builder, i int) { fmt.Fprintf(b, "%x: ", i) }), ",",
+			strings.ReplaceAll(repeat(300_000, func(b *strings.Builder, i int) { fmt.Fprintf(b, "%x: ", i) }), ",",
 				"\n") + "\n---\n"}, 3, "front matter", 128},
 		{"card-merges", map[string]string{"README.md": "---\na: &a {" +
 			repeat(1000, func(b *strings.Builder, i int) { fmt.Fprintf(b, "%x: 1", i) }) + "}\n" +
@@ -101,18 +101,18 @@ func TestBombs(t *testing.T) {
 					addedTokens(2500, true, numbered))}, 4, "grows to", 64},
 		{"added-growth", map[string]string{"tokenizer.json": tokenizerJSON(
 			`"normalizer":{"type":"Replace","pattern":{"Regex":"\\z"},"content":"` + strings.Repeat("x", 4000) + `"},` +
-				addedTokens(100_000, true, numbered))}, 4, "added tokens grow to", 1024},
+				addedTokens(25_000, true, numbered))}, 4, "added tokens grow to", 256},
 		{"added-expressions", map[string]string{"tokenizer.json": tokenizerJSON(expressions(100, "(?:a|a?)+b") + "," +
 			addedTokens(250, true, func(i int) string { return strings.Repeat("a", 100) + numbered(i) }))}, 4,
 			"take", 256},
-		{"added-million", map[string]string{"tokenizer.json": tokenizerJSON(addedTokens(1_000_000, false, numbered))},
-			3, "1000000 added tokens", 2048},
-		{"added-decoder", map[string]string{"tokenizer_config.json": `{"added_tokens_decoder":{` + repeat(500_000,
+		{"added-many", map[string]string{"tokenizer.json": tokenizerJSON(addedTokens(270_000, false, numbered))},
+			3, "270000 added tokens", 552},
+		{"added-decoder", map[string]string{"tokenizer_config.json": `{"added_tokens_decoder":{` + repeat(270_000,
 			func(b *strings.Builder, i int) { fmt.Fprintf(b, `"%d":{"content":"%x"}`, i, i) }) + `}}`}, 3,
-			"500000 added tokens", 1024},
+			"270000 added tokens", 552},
 		{"added-special", map[string]string{"tokenizer.json": tokenizerJSON(addedTokens(1, false, numbered)),
-			"tokenizer_config.json": `{"extra_special_tokens":[` + repeat(100_000,
-				func(b *strings.Builder, i int) { fmt.Fprintf(b, `"s%x"`, i) }) + `]}`}, 0, "", 512},
+			"tokenizer_config.json": `{"extra_special_tokens":[` + repeat(25_000,
+				func(b *strings.Builder, i int) { fmt.Fprintf(b, `"s%x"`, i) }) + `]}`}, 0, "", 128},
 		{"post-processor",
 			map[string]string{"tokenizer.json": tokenizerJSON(
 				`"post_processor":{"type":"TemplateProcessing","single":[{"Sequence":{"id":"A","type_id":0}},` +
@@ -130,8 +130,8 @@ func TestBombs(t *testing.T) {
 		{"templates", map[string]string{"tokenizer_config.json": `{"chat_template":[` + repeat(50_000,
 			func(b *strings.Builder, i int) { fmt.Fprintf(b, `{"name":"n%x","template":"x"}`, i) }) + `]}`}, 3,
 			"50000 chat templates", 128},
-		{"values", map[string]string{"generation_config.json": "[" + strings.Repeat("0,", 7<<20) + "0]"}, 3,
-			"want an object", 1024},
+		{"values", map[string]string{"generation_config.json": "[" + strings.Repeat("0,", 1<<20) + "0]"}, 3,
+			"want an object", 147},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if testing.Short() && c.mb > 512 {

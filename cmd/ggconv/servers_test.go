@@ -137,36 +137,6 @@ func TestRemoteHeadsAreReleased(t *testing.T) {
 	}
 }
 
-// TestRemoteSideFilesTogether has a hub with many side files, each of which is within its limit.
-func TestRemoteSideFilesTogether(t *testing.T) {
-	if testing.Short() {
-		t.Skip("too much memory for the race detector")
-	}
-	t.Setenv("HF_TOKEN", "")
-	dir := copyOf(t, "gollama")
-	for i := range 6 {
-		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.model", i)), nil, 0o666))
-	}
-	hub := hubtest.Serve(t, "org/gollama", dir)
-	hub.Answer = func(n int64, w http.ResponseWriter, r *http.Request) bool {
-		if base := filepath.Base(r.URL.Path); len(base) != len("0.model") || !strings.HasSuffix(base, ".model") {
-			return false
-		}
-		part := make([]byte, 1<<20)
-		for range 120 {
-			if _, err := w.Write(part); err != nil {
-				break
-			}
-		}
-		return true
-	}
-	t.Setenv("HF_ENDPOINT", hub.URL)
-	got := clitest.Alone(t, "--dry-run", "--progress", "none", "hf://org/gollama")
-	if got.Code != 4 || !strings.Contains(got.Text, "the side files have more than 536870912 bytes") {
-		t.Errorf("exit code %d: %.300s", got.Code, got.Text)
-	}
-}
-
 // TestObjectListsEnd has servers of objects whose answers have no end.
 func TestObjectListsEnd(t *testing.T) {
 	const head = `<?xml version="1.0" encoding="UTF-8"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>bucket</Name><Prefix>m/</Prefix>`

@@ -29,6 +29,6 @@
 // What becomes of each pair is in testdata/pairs.txt, one line a pair, which is reviewed by people, so that a change of
 // behaviour shows there. The table in docs/reliability.md is made of it.
 //
-//	make pairs                          # all; the tests run a fifth of them
+//	make pairs                          # all; the tests run a tenth of them
 //	go test ./test/pairs -update    # after a change of a row or of behaviour; read the difference
 package pairs
