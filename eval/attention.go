@@ -202,7 +202,7 @@ func (l *attention) rotations(s *stream, t int) []float32 {
 	return table[t%s.r.Chunk*dims:][:dims]
 }
 
-// queryBlock is how many queries are multiplied with keys at once.
+// queryBlock is the number of queries that are multiplied with keys at once.
 const queryBlock = 64
 
 // attentionScratch is the memory of one worker.

@@ -307,7 +307,7 @@ func kindFixed(arch, keys, tensors string) *model.Model {
 	return m
 }
 
-// backRun is what made-up models are run backwards over.
+// backRun is the text of backward passes of made-up models.
 var backRun = Run{Tokens: text(3 * 30), Chunk: 30, First: 5, Workers: 2}
 
 // smallBlocks makes blocks of two chunks of backRun.
@@ -334,7 +334,7 @@ func TestGradients(t *testing.T) {
 	}
 	t.Run("some tokens of an expert", func(t *testing.T) {
 		checkSlopes(t, made("llama", shape{experts: 5}), Gradients{Run: backRun}, func(name string) bool {
-			// what they change is not read by a router
+			// their output is not read by a router
 			return strings.HasPrefix(name, "blk.1.ffn") && strings.Contains(name, "exps")
 		})
 	})
@@ -368,7 +368,7 @@ func reported(t *testing.T, m *Model, g Gradients) (loss float64, all map[string
 	return loss, all
 }
 
-// digest is a sum of the bits of what is reported.
+// digest is a hash of the bits of reported inputs and gradients.
 func digest(all map[string][]float32) string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(all)) {

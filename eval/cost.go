@@ -8,7 +8,8 @@ import (
 	"ggforge/internal/kernel/gemm"
 )
 
-// sampleTokens is how many tokens a sample is multiplied with by Cost, samples how often: the quickest counts.
+// sampleTokens is the number of tokens that a sample is multiplied with by Cost, samples how often: the quickest
+// counts.
 const (
 	sampleTokens = 256
 	samples      = 5

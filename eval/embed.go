@@ -143,7 +143,7 @@ type Embeddings struct {
 	Texts   [][]float32 // Width values each; with PoolNone as many for each token
 }
 
-// embedTokens is about how many tokens are embedded together: weights are read once for as
+// embedTokens is about the number of tokens that are embedded together: weights are read once for as
 // many. Tests set it.
 var embedTokens = 1 << 15
 

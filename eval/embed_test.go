@@ -229,7 +229,7 @@ func TestEmbed(t *testing.T) {
 	}
 }
 
-// TestEmbedInputs checks that what meets layers is reported for encoders, too.
+// TestEmbedInputs checks that inputs of linear layers are reported for encoders, too.
 func TestEmbedInputs(t *testing.T) {
 	c := encoders[1]
 	m, err := New(lacking(listed(c.arch, c.keys, c.tensors), c.without...))
@@ -257,7 +257,7 @@ func TestEmbedInputs(t *testing.T) {
 	}
 }
 
-// TestEmbedRefused checks what has no vectors.
+// TestEmbedRefused checks models and texts without embeddings.
 func TestEmbedRefused(t *testing.T) {
 	make := func(i int, more string, drop ...string) *model.Model {
 		c := encoders[i]

@@ -17,7 +17,7 @@ import (
 	"ggforge/rows"
 )
 
-// shape is what a made-up model differs in.
+// shape has the differences between made-up models.
 type shape struct {
 	experts int
 	change  func(*model.Model)
@@ -181,7 +181,7 @@ func TestChunksAlone(t *testing.T) {
 	}
 }
 
-// TestRefused checks what is no model that can be run, and no text.
+// TestRefused checks models that the evaluator does not support, and invalid texts.
 func TestRefused(t *testing.T) {
 	set := func(key string, v gguf.Value) shape {
 		return shape{change: func(m *model.Model) { m.Metadata.Set(key, v) }}
@@ -308,7 +308,7 @@ func bytesOf(v []float32) []byte {
 	return b
 }
 
-// TestInputs checks what is reported of the inputs of linear layers.
+// TestInputs checks the reported inputs of linear layers.
 func TestInputs(t *testing.T) {
 	m, err := New(made("llama", shape{experts: 4}))
 	if err != nil {

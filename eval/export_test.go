@@ -1,6 +1,6 @@
 package eval
 
-// Layer is what a layer remembers of a text, for the comparison with package memory.
+// Layer describes the cache or state of a layer, for the comparison with package memory.
 type Layer struct {
 	Keys   bool // of its own
 	State  bool

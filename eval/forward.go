@@ -138,7 +138,7 @@ func (s *stream) setRun(r *Run) {
 	s.swaRope = s.m.p.swaRope.table(r.Chunk, factors)
 }
 
-// rowsPerTask is how many tokens a worker takes at once where rows do not depend on each other.
+// rowsPerTask is the number of tokens that a worker takes at once where rows do not depend on each other.
 // It is a multiple of the rows of panels.
 const rowsPerTask = 48
 

@@ -14,7 +14,7 @@ type Importance struct {
 	// Output collects for the matrix that makes logits, too: output.weight, or
 	// token_embd.weight if the model has no other.
 	Output bool
-	// Every is how many chunks go through the model together; 0 means all. It does not show
+	// Every is the number of chunks that go through the model together; 0 means all. It does not show
 	// in the sums.
 	Every int
 	// Group, if it is not 0, adds up each Group chunks by themselves, in the order of the text,
@@ -22,7 +22,7 @@ type Importance struct {
 	// additions: this is one that several processes can have shares of. So many chunks go
 	// through the model together; Every, if it is not 0, has to be a multiple.
 	Group int
-	// Done is how many chunks the sums are of already: they are passed over.
+	// Done is the number of chunks that the sums have already: they are skipped.
 	Done int
 	// Save, if set, is called whenever chunks have gone through the model, with the number of
 	// chunks that the sums are of then.
@@ -168,7 +168,7 @@ func (m *Model) collect(ctx context.Context, r Run, sums *imatrix.Sums, output b
 	return c.States(ctx, states, r.Workers)
 }
 
-// columns is how many columns a worker takes at once: their sums stay in the cache.
+// columns is the number of columns that a worker takes at once: their sums stay in the cache.
 const columns = 512
 
 func collect(ctx context.Context, sums *imatrix.Sums, in Inputs, workers int) error {

@@ -118,7 +118,7 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// TestCollectRefused checks what cannot be collected.
+// TestCollectRefused checks models and runs without importance.
 func TestCollectRefused(t *testing.T) {
 	m, err := New(made("llama", shape{}))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// logitBlockRows is how many rows of logits are computed at once.
+// logitBlockRows is the number of rows of logits that are computed at once.
 const logitBlockRows = 192
 
 // logitBlock computes and holds the logits of some rows.

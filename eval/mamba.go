@@ -51,7 +51,7 @@ func newMamba(b *builder, i int) mixer {
 	return m
 }
 
-// channels is how many channels a worker takes through a chunk at once.
+// channels is the number of channels that a worker takes through a chunk at once.
 const channels = 128
 
 func (m *mamba) mix(s *stream, y, x []float32, n int, last bool) error {

@@ -258,7 +258,7 @@ var (
 )
 
 // stages reports the wanted inputs of a step's products, those before routed experts or
-// those of one, per rows of the stream at a time. probe is how many rows show which products
+// those of one, per rows of the stream at a time. probe is the number of rows that show which products
 // there are.
 func (c *pairRun) stages(rows, per, probe int, routed bool, do step) error {
 	list, err := c.products(min(probe, rows), routed, do)

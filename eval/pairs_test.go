@@ -29,7 +29,7 @@ func (o *opened) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	return o.Source.Raw(buf, a, b)
 }
 
-// inputsOf returns what Forward reports, by tensor and matrix, and which are routed.
+// inputsOf returns the inputs that Forward reports, by tensor and matrix, and the routed ones.
 func inputsOf(t *testing.T, m *model.Model, r Run) (all map[string][]float32, routed map[string]bool) {
 	e, err := New(m)
 	if err != nil {
@@ -144,7 +144,7 @@ func TestPair(t *testing.T) {
 	}
 }
 
-// TestPairRouted checks that what the base's experts get is for the tokens that the model chose.
+// TestPairRouted checks that the base's experts get the tokens that the model chose.
 func TestPairRouted(t *testing.T) {
 	m, err := New(made("llama", shape{experts: 5}))
 	if err != nil {
@@ -165,7 +165,7 @@ func TestPairRouted(t *testing.T) {
 	}
 }
 
-// TestPairErrors checks what is no pair, and errors on the way.
+// TestPairErrors checks models that are no pair, and errors during a run.
 func TestPairErrors(t *testing.T) {
 	ctx := context.Background()
 	open := func(m *model.Model) *Model {

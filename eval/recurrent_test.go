@@ -464,7 +464,7 @@ func TestRecurrentVariants(t *testing.T) {
 	}
 }
 
-// TestRecurrentRefused checks what is no such model.
+// TestRecurrentRefused checks invalid recurrent models.
 func TestRecurrentRefused(t *testing.T) {
 	for _, c := range []struct {
 		arch, key string

@@ -17,7 +17,7 @@ import (
 	"ggforge/rows"
 )
 
-// save returns what llama-perplexity would save of a model.
+// save returns the file that llama-perplexity would save of a model.
 func save(t *testing.T, m *Model, r Run) *logprobs.File {
 	t.Helper()
 	st, err := m.predict(context.Background(), &r)

@@ -38,7 +38,7 @@ func variantOf(m *model.Model, parts ...string) *model.Model {
 	return &c
 }
 
-// TestVariants compares models that share what they can with runs of their own.
+// TestVariants compares models that share layers with runs of their own.
 func TestVariants(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels; what it tests is above them")
@@ -116,7 +116,7 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// TestVariantErrors checks what is no variant, and errors on the way.
+// TestVariantErrors checks models that are not variants, and errors during a run.
 func TestVariantErrors(t *testing.T) {
 	source := made("llama", shape{})
 	base, err := New(source)

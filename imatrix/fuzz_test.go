@@ -214,7 +214,7 @@ func FuzzMerge(f *testing.F) {
 	})
 }
 
-// FuzzState reads states that are anything.
+// FuzzState reads arbitrary bytes as a state.
 func FuzzState(f *testing.F) {
 	s := imatrix.NewSums(3)
 	tally, err := s.Tally("w", 2, 2, true)

@@ -516,7 +516,7 @@ func TestBadValues(t *testing.T) {
 		}
 	}
 
-	// What a matrix without activations has stored is not used.
+	// The stored sums of a matrix without activations are not used.
 	m := parse(t, imatrixtest.GGUF([]imatrixtest.Entry{{Name: "a", Sums: []float32{1, nan}, Counts: []float32{1, 0}}},
 		nil, 0))
 	if v, _, err := m.Lookup("a", []int64{1, 3, 2}); err != nil || !slices.Equal(v, []float32{1, 1}) {

@@ -183,7 +183,7 @@ func TestCollected(t *testing.T) {
 	}
 }
 
-// TestMergeRefused checks what does not go together.
+// TestMergeRefused checks files that cannot be merged.
 func TestMergeRefused(t *testing.T) {
 	entry := func(n int, counts ...float32) []byte {
 		return imatrixtest.GGUF([]imatrixtest.Entry{{Name: "w", Sums: make([]float32, n), Counts: counts}}, nil, 1)
@@ -261,7 +261,7 @@ func TestMergeRefused(t *testing.T) {
 	}
 }
 
-// TestMergeWarnings checks what files do not agree on.
+// TestMergeWarnings checks files that differ in settings.
 func TestMergeWarnings(t *testing.T) {
 	file := func(size, next uint32) *imatrix.Matrix {
 		md := imatrixtest.Metadata([]string{"a"}, 1)

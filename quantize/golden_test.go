@@ -22,7 +22,7 @@ import (
 	"ggforge/writer"
 )
 
-// testdata/imatrix_golden.json holds what llama-quantize 0.7.0 made of made-up
+// testdata/imatrix_golden.json holds the results of llama-quantize 0.7.0 for made-up
 // inputs (golden_input_test.go):
 //
 //	inputs   file → sha256
@@ -247,7 +247,7 @@ func (g goldenRun) check(t *testing.T, name, dir string) {
 	}
 }
 
-// quantizeTo runs a whole job and returns what was predicted.
+// quantizeTo runs a whole job and returns the predicted report.
 func quantizeTo(in, out string, opt Options, w writer.Options) (*Report, error) {
 	job, err := Prepare(context.Background(), in, opt)
 	if job != nil {

@@ -115,8 +115,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// TestModelOfSome checks that tensors that stay as they are keep their sources, and what
-// changes is what is asked for.
+// TestModelOfSome checks that only the selected tensors change, and the others keep their sources.
 func TestModelOfSome(t *testing.T) {
 	dir := inputs(t)
 	job, err := Prepare(context.Background(), filepath.Join(dir, "dense.gguf"), options(t, "Q4_K_M"))

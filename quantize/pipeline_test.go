@@ -88,7 +88,7 @@ func content(t *testing.T, files [][]byte) map[string]string {
 	return m
 }
 
-// TestSplit checks that shards hold what one file holds, and read back.
+// TestSplit checks that shards have the contents of one file, and read back.
 func TestSplit(t *testing.T) {
 	dir := inputs(t)
 	in := filepath.Join(dir, "meta.gguf") // of alignment 64
@@ -267,7 +267,7 @@ func tensorRule(t *testing.T, s string) TensorTypeRule {
 	return r
 }
 
-// TestMatrixPath checks what the metadata say of the matrix.
+// TestMatrixPath checks the metadata about the matrix.
 func TestMatrixPath(t *testing.T) {
 	dir := inputs(t)
 	opt := options(t, "Q8_0")

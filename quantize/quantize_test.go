@@ -123,7 +123,7 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// TestCopyFileType checks what a copy says of a file without a file type: the
+// TestCopyFileType checks the file type of a copy of a file without one: the
 // most frequent tensor type, marked as a guess.
 func TestCopyFileType(t *testing.T) {
 	for _, c := range []struct {

@@ -162,7 +162,7 @@ func explainDiff(t gguf.Type, got, want []byte) string {
 	return b.String()
 }
 
-// fieldText prints a field of a block: its bytes, and what a float stands for.
+// fieldText prints a field of a block: its bytes, and the value of a float.
 func fieldText(t gguf.Type, f *gguf.Field, block []byte) string {
 	text := fmt.Sprintf("%x", block[f.Off:][:f.Size()])
 	switch f.Number {

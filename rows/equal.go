@@ -7,7 +7,7 @@ import (
 	"ggforge/gguf"
 )
 
-// equalStep is how many elements Equal reads at a time.
+// equalStep is the number of elements that Equal reads at a time.
 const equalStep = 1 << 18
 
 // Equal reports whether two tensors have the same dimensions and the same values

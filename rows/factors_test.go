@@ -38,7 +38,7 @@ func values(t *testing.T, s Source) []float32 {
 	return v
 }
 
-// multiplied is what Factors stands for.
+// multiplied returns the product that Factors represents.
 func multiplied(t *testing.T, f *Factors) []float32 {
 	t.Helper()
 	a, b := values(t, f.A), values(t, f.B)
@@ -62,7 +62,7 @@ func multiplied(t *testing.T, f *Factors) []float32 {
 	return out
 }
 
-// TestFactors holds views of products to views of what they make.
+// TestFactors compares views of factors with views of their product.
 func TestFactors(t *testing.T) {
 	const n, m, rank = 6, 8, 3
 	pair := func(seed float64) *Factors {

@@ -11,8 +11,8 @@ import (
 	"ggforge/quants"
 )
 
-// maxHeld is how many elements the matrix of a linear layer may have, which is held in
-// memory: 64 MiB. The largest published one has 2048 x 2048.
+// maxHeld is the largest number of elements of the matrix of a linear layer, which is held in memory: 64 MiB. The largest
+// published one has 2048 x 2048.
 const maxHeld = 16 << 20
 
 // Linear returns the outputs of a linear layer for the rows of x: x times the transposed

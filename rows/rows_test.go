@@ -251,7 +251,7 @@ func TestPrepared(t *testing.T) {
 	}
 }
 
-// TestCost compares what views cost with what is under them.
+// TestCost compares the costs of views with those of their sources.
 func TestCost(t *testing.T) {
 	base := numbered(64, 64)
 	transposed, err := Transpose(base)
@@ -288,7 +288,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// BenchmarkSources measures what the cost… constants say.
+// BenchmarkSources measures the values of the cost… constants.
 func BenchmarkSources(b *testing.B) {
 	const n = 2048
 	base := numbered(n, n)

@@ -30,7 +30,7 @@ type transposed struct {
 
 func (t *transposed) NE() []int64 { return t.ne }
 
-// tileSide is how many rows and columns are transposed at a time: few enough that
+// tileSide is the number of rows and columns that are transposed at a time: few enough that
 // a tile stays in the cache nearest to the CPU.
 const tileSide = 64
 

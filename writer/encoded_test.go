@@ -70,7 +70,7 @@ func TestEncoded(t *testing.T) {
 	}
 }
 
-// TestEncodedErrors checks that what ends the writing of a file is an error of a read.
+// TestEncodedErrors checks that errors that end the writing of a file are errors of a read, too.
 func TestEncodedErrors(t *testing.T) {
 	x, _ := gen.Input("normal/8x256")
 	x[5*256+3] = 1e30

@@ -20,7 +20,7 @@ import (
 	"ggforge/test/gen"
 )
 
-// asked is an Importance made of a function.
+// asked is an Importance by a function.
 type asked struct{ f func() ([]float32, error) }
 
 func (a *asked) Values() ([]float32, error) { return a.f() }
@@ -102,8 +102,8 @@ func (e *twice) Encode(dst []byte, t gguf.Type, x []float32, a, b int64, s *Scra
 	return nil
 }
 
-// TestEncoder lets an encoder of another make encode a tensor, with any number of
-// workers, and checks what it is called for.
+// TestEncoder encodes a tensor by an encoder other than Weighted, with different numbers of workers, and checks the
+// calls of the encoder.
 func TestEncoder(t *testing.T) {
 	const rowLen, nRows = 256, 600
 	x, _ := gen.Input("normal/600x256")

@@ -12,8 +12,8 @@ import (
 	"ggforge/fault"
 )
 
-// TestListLeftovers lists what runs of all kinds have left, next to files of the user that have like names, and
-// removes it.
+// TestListLeftovers lists and removes leftover files of runs of all kinds, next to files of the user with similar
+// names.
 func TestListLeftovers(t *testing.T) {
 	dir := t.TempDir()
 	broken := errors.New("breaks")
@@ -28,7 +28,8 @@ func TestListLeftovers(t *testing.T) {
 	for _, c := range []struct {
 		dir string
 		j   *Journal
-	}{{"run", run("same")}, {"parts", part("", 1, 2)}, {"parts", part("", 2, 2)}, {"own files", part(in("files"), 1, 2)}} {
+	}{{"run", run("same")}, {"parts", part("", 1, 2)}, {"parts", part("", 2, 2)},
+		{"own files", part(in("files"), 1, 2)}} {
 		if _, _, err := resumable(in(c.dir), 60, fail, Options{Workers: 1, MaxBuffer: 1, Journal: c.j}); !errors.Is(err,
 			broken) && err != nil {
 			t.Fatal(c.dir, err)
@@ -87,7 +88,7 @@ func TestListLeftovers(t *testing.T) {
 	}
 }
 
-// TestLeftoverBusy does not remove what a process writes.
+// TestLeftoverBusy checks that files that a process is writing are not removed.
 func TestLeftoverBusy(t *testing.T) {
 	dir := t.TempDir()
 	looked := false
@@ -112,7 +113,7 @@ func TestLeftoverBusy(t *testing.T) {
 	}
 }
 
-// FuzzLookInto reads journals that are anything: what they name are files of a list with an ID each at most.
+// FuzzLookInto reads arbitrary bytes as journals: each listed file has one ID at most.
 func FuzzLookInto(f *testing.F) {
 	head := (&set{files: []layout{{path: "o", header: func() []byte { return nil }}}}).head(nil)
 	f.Add(append(head, record(0, fileRecord, 5, 0, 0, 0, 0, 0)...))

@@ -212,7 +212,7 @@ func (c *change) headers(f *disk.File, path string) error {
 	return nil
 }
 
-// overwritePiece is how many bytes of a change are in memory at a time.
+// overwritePiece is the number of bytes of a change that are in memory at a time.
 const overwritePiece = 1 << 20
 
 // pieces calls use with the bytes before and after, piece by piece; at counts from the beginning of the change.

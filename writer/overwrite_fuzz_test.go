@@ -17,7 +17,7 @@ func recordOf(t testing.TB, c change) []byte {
 	return b.Bytes()
 }
 
-// FuzzRecord reads records that are anything: what is taken for one is one.
+// FuzzRecord reads arbitrary bytes as records: an accepted record is a valid one.
 func FuzzRecord(f *testing.F) {
 	f.Add(recordOf(f, change{9, 512, 3, bytes.NewReader([]byte("abc")), bytes.NewReader([]byte("def"))}))
 	f.Add([]byte(overwriteMagic))

@@ -27,7 +27,7 @@ func finish(dir string) *Journal {
 }
 
 // TestParts writes several models in parts: in any order, again, cut short in between, at once, in other
-// cuts. What comes out is what one run writes.
+// cuts. The result is that of one run.
 func TestParts(t *testing.T) {
 	clean := t.TempDir()
 	want, _, err := resumable(clean, 1e6, nil, Options{})
@@ -52,7 +52,8 @@ func TestParts(t *testing.T) {
 			// part 2 breaks off, and 4 stays away
 			broken := errors.New("breaks")
 			if _, _, err := resumable(dir, 5, func() error { return broken },
-				Options{Workers: 1, MaxBuffer: 1, Journal: part(parts, 2, n)}); !errors.Is(err, broken) || !Resumable(err) {
+				Options{Workers: 1, MaxBuffer: 1, Journal: part(parts, 2, n)}); !errors.Is(err, broken) ||
+				!Resumable(err) {
 				t.Fatal(err)
 			}
 			for _, k := range []int{5, 3, 1} {
@@ -147,7 +148,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestPartsDamaged damages what parts have written: who finishes notices, and running the part again mends it.
+// TestPartsDamaged damages files of parts: finishing reports it, and running the part again repairs it.
 func TestPartsDamaged(t *testing.T) {
 	clean := t.TempDir()
 	if _, _, err := resumable(clean, 1e6, nil, Options{}); err != nil {
@@ -243,7 +244,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// TestTerminated cancels writes: without Resume, what is done stays if the machine goes away, and only then.
+// TestTerminated cancels writes: without Resume the files stay if the cause is ErrTerminated, and only then.
 func TestTerminated(t *testing.T) {
 	for _, c := range []struct {
 		cause error
@@ -302,7 +303,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestFacts changes an input, and what the caller says: the run that goes on is refused, with the reason.
+// TestFacts changes an input, and facts of the caller: resuming is refused, with the reason.
 func TestFacts(t *testing.T) {
 	dir := t.TempDir()
 	input := filepath.Join(dir, "in.bin")

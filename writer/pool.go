@@ -13,12 +13,12 @@ import (
 	"ggforge/rows"
 )
 
-// blockElements is how many elements a worker takes at a time, at most: enough
+// blockElements is the number of elements that a worker takes at a time, at most: enough
 // to keep the cost of a write small (half a megabyte for 16 bits), few enough that
 // all workers stay busy inside one tensor.
 const blockElements = 256 << 10
 
-// batchElements is how many elements a worker is given at a time, at least: blocks of
+// batchElements is the number of elements that a worker is given at a time, at least: blocks of
 // small tensors go to it together, since to wake a worker takes longer than such a block.
 const batchElements = 32 << 10
 

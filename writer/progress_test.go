@@ -32,7 +32,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestReadWork counts what a source costs once, however many outputs it has.
+// TestReadWork checks that the cost of a source counts once, however many outputs it has.
 func TestReadWork(t *testing.T) {
 	f := testFile(filepath.Join(t.TempDir(), "out.gguf"))
 	f.Tensors[1].Source = &expensive{f.Tensors[1].Source, 1e6}

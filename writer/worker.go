@@ -24,7 +24,7 @@ type worker struct {
 	scratch Scratch
 }
 
-// pieceElements is about how many elements are checked, decoded and encoded at a
+// pieceElements is about the number of elements that are checked, decoded and encoded at a
 // time, in whole rows: few enough that they stay in the cache nearest to the CPU
 // from one step to the next, while blocks are long enough to be read and written
 // at little cost.

@@ -1,6 +1,6 @@
 package writer
 
-// writebackBytes is how many bytes of a file go to the disk at a time.
+// writebackBytes is the number of bytes of a file that go to the disk at a time.
 const writebackBytes = 8 << 20
 
 // writeback makes the system write the files to the disk while they grow: else it

@@ -34,7 +34,7 @@ func header(arch string, kv map[string]gguf.Value, tensors ...gguf.Tensor) memor
 
 func u32(n uint32) gguf.Value { return gguf.Uint32(n) }
 
-// llama8B is what decides the cache of Llama 3 8B.
+// llama8B has the keys of Llama 3 8B that its cache depends on.
 func llama8B() map[string]gguf.Value {
 	return map[string]gguf.Value{
 		"block_count": u32(32), "context_length": u32(8192), "embedding_length": u32(4096),

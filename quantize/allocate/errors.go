@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// tile is how many rows of a matrix a worker takes at once.
+	// tile is the number of rows of a matrix that a worker takes at once.
 	tile = 192
-	// together is how many tokens go through the errors of a matrix together.
+	// together is the number of tokens that go through the errors of a matrix together.
 	together = 512
 )
 

@@ -44,7 +44,7 @@ type Predictions struct {
 	// Extrapolated are candidates without inputs in the text: their losses are in proportion to the error of their
 	// weights, with the factor of the others.
 	Extrapolated []string
-	// Tokens is how many tokens of the text were used.
+	// Tokens is the number of tokens of the text that were used.
 	Tokens int
 	// NoGradients is why the model could not be run backwards, else nil. If set, Losses are relative squared errors of
 	// layer outputs, not nats.

@@ -62,7 +62,7 @@ func candidates(m *model.Model, names []string, types ...gguf.Type) (all []Candi
 	return all
 }
 
-// TestPredict compares what is predicted of tensors of each kind with what the model in which
+// TestPredict compares the predictions for tensors of each kind with the losses of the model in which
 // only that tensor is quantized loses.
 func TestPredict(t *testing.T) {
 	m, run := gollama(t, 20, 3)

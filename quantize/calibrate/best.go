@@ -42,7 +42,7 @@ func Best(ctx context.Context, m, out *model.Model, opt Options) (*Blocks, error
 	return blocks, nil
 }
 
-// passes is about how many forward passes eval.Model.Pair costs.
+// passes is about the number of forward passes that eval.Model.Pair costs.
 const passes = 5
 
 // best is the state of a run of Best.

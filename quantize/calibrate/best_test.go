@@ -136,9 +136,8 @@ func as(m *model.Model, types map[string]gguf.Type) *model.Model {
 	return &c
 }
 
-// TestBest checks that blocks that follow each other make up for what others lost: that what
-// layers say of a text is closer to what they should than with targets that are not moved;
-// with the same bytes with any number of workers.
+// TestBest checks that later blocks correct the errors of earlier ones: that the outputs of layers are closer to those
+// of the base than with targets that are not corrected; with the same bytes with any number of workers.
 func TestBest(t *testing.T) {
 	ctx := context.Background()
 	m := made(t, "llama", "")
@@ -203,7 +202,7 @@ func TestBest(t *testing.T) {
 	}
 }
 
-// apart returns the sum of the squares of the differences between what two models read.
+// apart returns the sum of the squares of the differences between the inputs of two models.
 func apart(t *testing.T, base, m *model.Model, run eval.Run, tensor string) (sum float64) {
 	var x [2][]float32
 	for i, m := range []*model.Model{base, m} {
@@ -302,7 +301,7 @@ func TestBestKinds(t *testing.T) {
 	}
 }
 
-// TestBestErrors checks what cannot be done.
+// TestBestErrors checks invalid arguments.
 func TestBestErrors(t *testing.T) {
 	ctx := context.Background()
 	m := open(t)

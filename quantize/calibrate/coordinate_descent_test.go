@@ -217,7 +217,7 @@ func TestNeverWorse(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if encode(); name == "steps" { // what the type has exactly
+			if encode(); name == "steps" { // values that the type represents exactly
 				if err := quants.Lookup(typ).Dequantize(w, data); err != nil {
 					t.Fatal(err)
 				}

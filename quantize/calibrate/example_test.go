@@ -12,7 +12,7 @@ import (
 	"ggforge/quantize/calibrate"
 )
 
-// Choose the blocks of a tensor by what its layer reads of a text.
+// Choose the blocks of a tensor by the inputs of its layer over a text.
 func Example() {
 	ctx := context.Background()
 	m, _, err := convert.Open(ctx, "../../test/testdata/gollama", convert.Options{})

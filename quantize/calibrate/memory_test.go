@@ -14,13 +14,12 @@ import (
 	"ggforge/test/hftest"
 )
 
-// TestMemory checks that what a run holds is a function of width and tokens as Run says, not
-// of how many layers there are; of a model that is larger than that, with all of its moments kept in a
-// file and taken from there.
+// TestMemory checks that the memory of a run depends on width and tokens as documented for Run, not on the number of
+// layers: for a model that is larger than the limit, with all of its moments written to a file and read from it.
 func TestMemory(t *testing.T) {
 	const width, wide, tokens = 128, 512, 16
-	// Two streams and what lies between layers for a block; moments of all inputs of a layer and
-	// their rows that wait; factors of the widest one, and its rows that are being encoded.
+	// Two streams and the intermediate results of a block; moments of all inputs of a layer and their pending rows;
+	// factors of the widest input, and its rows that are being encoded.
 	streams := 4 * tokens * (2*width + 8*width + 3*wide)
 	moments := 4 * (3*width*width + wide*wide + runRows*(3*width+wide))
 	encoding := 4*wide*wide + 4*batchRows*wide + 20*width*wide

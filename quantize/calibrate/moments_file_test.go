@@ -197,7 +197,7 @@ func lazily(t *testing.T, m *model.Model, targets []Target, opt Options, want []
 	}
 }
 
-// TestSavedRefused checks files of something else, and what is none.
+// TestSavedRefused checks files of other runs, and files that are not moments.
 func TestSavedRefused(t *testing.T) {
 	ctx := context.Background()
 	m, targets := small(t, "mixtral", "blk.0.attn_k.", "token_embd")

@@ -208,7 +208,7 @@ func TestLookups(t *testing.T) {
 	check(t, m, run, b, got, 0.97)
 }
 
-// TestRunErrors checks what cannot be done.
+// TestRunErrors checks invalid arguments.
 func TestRunErrors(t *testing.T) {
 	m := open(t)
 	run := eval.Run{Tokens: text(64), Chunk: 64}

@@ -11,7 +11,7 @@ import (
 	"ggforge/quantize/sensitivity"
 )
 
-// Measure what 2 bits cost a model, by what its tensors do.
+// Measure the loss of a model with 2 bits, by the roles of its tensors.
 func Example() {
 	ctx := context.Background()
 	m, _, err := convert.Open(ctx, "../../test/testdata/gollama", convert.Options{})

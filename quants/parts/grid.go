@@ -19,7 +19,7 @@ type Grid struct {
 	near []float32
 }
 
-// Near is how many points are looked at for a group. With 16, blocks lose nothing to those that
+// Near is the number of points that are looked at for a group. With 16, blocks lose nothing to those that
 // are chosen among all points.
 const Near = 16
 

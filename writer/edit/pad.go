@@ -25,7 +25,7 @@ const (
 	padUnused = 5
 )
 
-// maxVocab is how many tokens a padded vocabulary may have.
+// maxVocab is the number of tokens that a padded vocabulary may have.
 const maxVocab = 1 << 24
 
 // perToken are tensors that have a row for each token.
@@ -34,8 +34,8 @@ var perToken = regexp.MustCompile(
 
 // Pad describes how a vocabulary is padded.
 type Pad struct {
-	// Size is how many tokens there are to be at least, 0 for those that there are; the next
-	// multiple of Multiple, 0 for 1, is.
+	// The new number of tokens is Size or the present number, whichever is more, rounded up to a multiple of Multiple; 0
+	// is 1 for Multiple.
 	Size, Multiple int64
 	// Like is the token whose rows those of new tokens are copies of, from 0; negative for rows
 	// of zeros.

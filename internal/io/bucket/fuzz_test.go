@@ -2,7 +2,7 @@ package bucket
 
 import "testing"
 
-// FuzzState checks that what is read as a state can be used, and written again.
+// FuzzState checks that bytes accepted as a state can be used, and written again.
 func FuzzState(f *testing.F) {
 	f.Add([]byte(`{"upload_id":"x","part_bytes":16777216,"size":3}`))
 	f.Add([]byte(`{"upload_id": 3`))

@@ -51,7 +51,7 @@ func upload(c *bucket.Client, force bool, files ...bucket.File) error {
 	return c.Upload(context.Background(), files, bucket.UploadOptions{PartBytes: pieceBytes, Force: force})
 }
 
-// kind describes which request of an upload r is.
+// kind returns the kind of a request of an upload.
 func kind(r *http.Request) string {
 	q := r.URL.Query()
 	switch {
@@ -97,7 +97,7 @@ func TestUpload(t *testing.T) {
 				return false
 			})
 		},
-		"damages": func(s *buckettest.Server) { // what comes is not always what was sent
+		"damages": func(s *buckettest.Server) { // the bytes received may differ from those sent
 			var n atomic.Int64
 			s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
 				if kind(r) == "part" && n.Add(1)%3 == 1 {
@@ -183,7 +183,7 @@ func TestUpload(t *testing.T) {
 	}
 }
 
-// status returns what a server has answered.
+// status returns the status of a server's answer.
 func status(err error) string {
 	_, text, _ := strings.Cut(err.Error(), "the server answers ")
 	return text
@@ -313,7 +313,7 @@ func TestUploadOrder(t *testing.T) {
 	}
 }
 
-// TestUploadRefuses checks what cannot be uploaded, and lies of servers.
+// TestUploadRefuses checks files that cannot be uploaded, and wrong answers of servers.
 func TestUploadRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer func(s *buckettest.Server, w http.ResponseWriter, r *http.Request, f bucket.File) bool
@@ -406,7 +406,7 @@ func TestIncomplete(t *testing.T) {
 	}
 }
 
-// TestEnvironment checks what addresses of servers may be.
+// TestEnvironment checks the addresses of servers that are accepted.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL", "http://one")
 	t.Setenv("AWS_ENDPOINT_URL_S3", "http://two")

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestHook checks that every call passes the hook, and does what the hook makes of it.
+// TestHook checks that every call passes the hook, and returns the hook's result.
 func TestHook(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	var ops []string

@@ -40,11 +40,11 @@ type Schemes map[string]http.RoundTripper
 const (
 	// maxFailures is how often in a row a request may fail without progress.
 	maxFailures = 6
-	// progress is how many bytes make up for all failures so far.
+	// progress is the number of bytes that make up for all failures so far.
 	progress = 64 << 10
 	// maxPause is the longest pause before a retry, also where a server wants more.
 	maxPause = 2 * time.Minute
-	// maxRedirects is how many servers in a row may point at another one.
+	// maxRedirects is the number of redirects that may follow each other.
 	maxRedirects = 10
 	// maxDrain is how much of an answer nobody reads is read nevertheless, since the
 	// connection can then be used again, and maxDrainSeconds how long that may take.
@@ -279,7 +279,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Budget is how many bytes several files may have together.
+// Budget is the number of bytes that several files may have together.
 type Budget struct {
 	left atomic.Int64
 	over error

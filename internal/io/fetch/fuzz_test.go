@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzLog reads logs of what was kept: ranges that do not lie in the file must not
+// FuzzLog reads logs of stored ranges: ranges that do not lie in the file must not
 // come out.
 func FuzzLog(f *testing.F) {
 	f.Add(entry{0, 100, 7}.record(), int64(100))

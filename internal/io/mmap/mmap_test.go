@@ -88,7 +88,7 @@ func TestGuardPasses(t *testing.T) {
 	}
 }
 
-// What is not a fault on a mapped address is a bug and must stay a panic.
+// TestGuardRepanics checks that a panic other than a fault on a mapped address, which is a bug, stays a panic.
 func TestGuardRepanics(t *testing.T) {
 	for name, f := range map[string]func() error{
 		"value":           func() error { panic("bug") },

@@ -83,7 +83,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestRange checks that shares are one after the other, about equal, and all there is.
+// TestRange checks that shares follow each other, are about equal, and cover everything.
 func TestRange(t *testing.T) {
 	for _, n := range []int{0, 1, 5, 16, 100, 12345, math.MaxInt} {
 		for _, of := range []int{1, 2, 3, 16, 777, Most} {

@@ -14,7 +14,8 @@ import (
 
 var testKind = Kind{Name: "of a test", Version: 2, Max: 1 << 20}
 
-// TestStateFile writes and reads a file, and refuses what is not one, whole, of the kind and the user.
+// TestStateFile writes and reads a file, and refuses files that are not state files, damaged, of another kind or of
+// another user.
 func TestStateFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")
@@ -115,7 +116,7 @@ func TestStateFile(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that what is accepted is what would have been written.
+// FuzzParse checks that accepted bytes are those that would have been written.
 func FuzzParse(f *testing.F) {
 	for _, body := range []string{"", "body"} {
 		var b bytes.Buffer
@@ -141,7 +142,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzUnseal checks that what is accepted is what would have been written.
+// FuzzUnseal checks that accepted bytes are those that would have been written.
 func FuzzUnseal(f *testing.F) {
 	var b bytes.Buffer
 	if _, err := Seal(strings.NewReader("body"), 4).WriteTo(&b); err != nil {

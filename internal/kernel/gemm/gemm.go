@@ -23,7 +23,7 @@ package gemm
 
 import "ggforge/internal/kernel/vecmath"
 
-// Run is how many products a chain has at most before its sum is taken.
+// Run is the number of products that a chain has at most before its sum is taken.
 const Run = 1024
 
 // width is the number of partial sums of a run.

@@ -28,7 +28,7 @@ func (p *Panels) Reset(rows, k int) {
 	p.size(active, active.mr, rows, k)
 }
 
-// Block is how many rows PackRows takes at once, or a multiple of it.
+// Block is the number of rows that PackRows takes at once, or a multiple of it.
 func (p *Panels) Block() int { return p.per }
 
 // PackRows sets rows [a, b): a is a multiple of Block, and so is b but for the last
@@ -125,7 +125,7 @@ func Multiply(s *Scratch, c []float32, ldc int, x, w *Panels, rows int) {
 	s.multiply(c, ldc, x, 0, w, rows, min(x.k, w.k), false)
 }
 
-// together is how many rows of x meet a panel of w before the next one: they stay in the
+// together is the number of rows of x that meet a panel of w before the next one: they stay in the
 // second cache, and the panel of w in the first.
 const together = 48
 

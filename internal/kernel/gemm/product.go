@@ -19,7 +19,7 @@ type Weights struct {
 	Decode func(dst []float32, src []byte) error
 }
 
-// tileRows is how many rows of weights are decoded together, at most: all tokens are read
+// tileRows is the number of rows of weights that are decoded together, at most: all tokens are read
 // as often as there are tiles, and a run of their rows should stay in the second cache.
 const tileRows = 192
 

@@ -8,9 +8,9 @@ import (
 	"ggforge/internal/kernel/parallel"
 )
 
-// turnedColumns is how many values of a row of weights are decoded together for Transposed:
+// transposedColumns is the number of values of a row of weights that are decoded together for Transposed:
 // with Run rows of them, 16 MiB. Weights whose rows are longer are read several times.
-const turnedColumns = 4096
+const transposedColumns = 4096
 
 // Transposed multiplies by weights along their other side,
 //
@@ -26,7 +26,7 @@ func Transposed(ctx context.Context, scratch []Scratch, c []float32, ldc int, g 
 		panic(fmt.Sprintf("gemm: rows of %d times columns of %d", g.k, w.Rows))
 	}
 	for first := 0; first < w.K; {
-		n := min(roundUp(turnedColumns, w.Block), w.K-first)
+		n := min(roundUp(transposedColumns, w.Block), w.K-first)
 		step := tiles(n, len(scratch), g.kernel.nr)
 		// of decoded rows: not a power of two, by which rows would share few lines of the cache
 		stride := roundUp(n, width) + width

@@ -17,9 +17,9 @@ func column(w []float32, k, n int) []float32 {
 	return c
 }
 
-// turned compares Transposed with the definition for g [tokens, rows] and w [rows, k]; what
+// checkTransposed compares Transposed with the definition for g [tokens, rows] and w [rows, k]; what
 // is in c before is NaN, or begin where it is added to.
-func turned(g, w []float32, tokens, rows, k, block, workers int, add bool) error {
+func checkTransposed(g, w []float32, tokens, rows, k, block, workers int, add bool) error {
 	weights := float32s(w, k)
 	weights.Block, weights.BlockBytes = block, 4*block
 	var p Panels
@@ -67,12 +67,12 @@ func turned(g, w []float32, tokens, rows, k, block, workers int, add bool) error
 func TestTransposed(t *testing.T) {
 	with(t, func(t *testing.T, _ string) {
 		for _, d := range [][4]int{{1, 1, 1, 1}, {2, 3, 15, 1}, {3, 16, 17, 1}, {4, 31, 96, 32}, {7, 97, 64, 16},
-			{5, 1023, 200, 1}, {6, 1024, 96, 48}, {3, 1025, 101, 1}, {10, 2100, 8, 8}, {2, 20, turnedColumns + 64, 64},
+			{5, 1023, 200, 1}, {6, 1024, 96, 48}, {3, 1025, 101, 1}, {10, 2100, 8, 8}, {2, 20, transposedColumns + 64, 64},
 			{4, 1040, 101, 101}} {
 			tokens, rows, k := d[0], d[1], d[2]
 			g, w := random(tokens*rows, 1), random(rows*k, 2)
 			for _, workers := range []int{1, 3} {
-				if err := turned(g, w, tokens, rows, k, d[3], workers, workers == 3); err != nil {
+				if err := checkTransposed(g, w, tokens, rows, k, d[3], workers, workers == 3); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -116,7 +116,7 @@ func FuzzTransposed(f *testing.F) {
 		defer func() { active = old }()
 		for _, k := range kernels() {
 			active = k
-			if err := turned(g, w, m, n, l, 1, 1+int(seed%3), add); err != nil {
+			if err := checkTransposed(g, w, m, n, l, 1, 1+int(seed%3), add); err != nil {
 				t.Fatal(k.name, err)
 			}
 		}

@@ -57,7 +57,7 @@ func (l *Linear) Apply(dst, x []float32) {
 	}
 }
 
-// rowsAtOnce is how many rows of inputs share a read of the weights: their sums fill the
+// rowsAtOnce is the number of rows of inputs that share a read of the weights: their sums fill the
 // registers of AVX2, and hide that an addition waits for the one before it.
 const rowsAtOnce = 8
 

@@ -39,7 +39,7 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// TestSumPanel compares what is used with the scalar code.
+// TestSumPanel compares the function in use with the scalar code.
 func TestSumPanel(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for rows := 1; rows <= rowsAtOnce; rows++ {

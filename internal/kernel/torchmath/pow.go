@@ -25,7 +25,7 @@ func PowScalar(dst []float32, base float32, exponents []float32) {
 	}
 }
 
-// vectorStep is how many elements PyTorch's loops take at a time: two AVX2
+// vectorStep is the number of elements that PyTorch's loops take at a time: two AVX2
 // vectors. Builds for AVX-512 take 32, which makes a difference for the last 16
 // elements of a tensor only.
 const vectorStep = 16

@@ -4,7 +4,7 @@ import (
 	"math"
 )
 
-// RoundingSize is how many rows Rounding takes, and how many places of each.
+// RoundingSize is the number of rows that Rounding takes, and of places in each.
 const RoundingSize = 16
 
 // bySize has a number for each place and row, next to each other those of all rows.

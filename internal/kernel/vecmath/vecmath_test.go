@@ -67,7 +67,7 @@ var special = []float32{0, float32(math.Copysign(0, -1)), 1, -1, 88.7, 88.73, 89
 	1e-20, 1e-40, -1e-40, math.MaxFloat32, -math.MaxFloat32, float32(math.Inf(1)), float32(math.Inf(-1)),
 	float32(math.NaN()), float32(math.Log(2)), 12, -12}
 
-// TestSpecial checks zeros, infinities and what is no number.
+// TestSpecial checks zeros, infinities and NaNs.
 func TestSpecial(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	for _, c := range []struct {

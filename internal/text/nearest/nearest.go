@@ -45,7 +45,7 @@ func Name(name string, names []string) string {
 	return best
 }
 
-// maxMeant is how many names a misspelled one may mean before nothing is said of any.
+// maxMeant is the number of names that a misspelled one may mean; with more, none is suggested.
 const maxMeant = 3
 
 // Meant returns the names that a misspelled one probably means, none if nothing is near: those

@@ -37,7 +37,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that a size which is taken is what its digits come to in its unit.
+// FuzzParse checks that an accepted size is its number times its unit.
 func FuzzParse(f *testing.F) {
 	for text := range sizes {
 		f.Add(text)

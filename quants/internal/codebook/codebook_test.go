@@ -173,7 +173,7 @@ func TestEvenSigns(t *testing.T) {
 	}
 }
 
-// BenchmarkNeighbours builds the lists of a codebook; bytes is what they keep.
+// BenchmarkNeighbours builds the lists of a codebook; bytes is their size.
 func BenchmarkNeighbours(b *testing.B) {
 	for _, c := range codebooks {
 		b.Run(c.name, func(b *testing.B) {

@@ -16,7 +16,7 @@ import (
 	"ggforge/quants/internal/widths"
 )
 
-// Rare paths of the tiles are reached by what the parity tests feed them.
+// The inputs of the parity tests reach the rare paths of the tiles.
 func TestTileRarePaths(t *testing.T) {
 	s, width := new(kScratch), lane.Width()
 	x := make([]float32, pack.QK_K)
@@ -53,7 +53,7 @@ func TestTileMiddlesIQ4(t *testing.T) {
 	}
 }
 
-// What a tile of IQ1 finds is what the scalar search finds, whatever path a lane takes.
+// A tile of IQ1 finds the same as the scalar search, whatever path a lane takes.
 func TestTileIQ1(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	normal := func() float32 { return float32(r.NormFloat64()) * 0.02 }

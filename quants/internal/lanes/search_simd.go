@@ -529,7 +529,7 @@ func (s *sym3) search(t *symTable, x, tiles, scales []float32) {
 	s.settle(t, scales, width)
 }
 
-// sym3Many is how many restless sub-blocks are settled together: so many that the chain of one tile
+// sym3Many is the number of restless sub-blocks that are settled together: so many that the chain of one tile
 // leaves the processor little time to wait.
 const sym3Many = 64
 

@@ -39,7 +39,7 @@ func load8(x []float32) f32x8 { return archsimd.LoadFloat32x8Array((*[8]float32)
 // neg8 returns -v.
 func neg8(v f32x8, sign i32x8) f32x8 { return v.AsInt32x8().Xor(sign).AsFloat32x8() }
 
-// asymTiles is how many tiles searchAsym takes at most, and 2 at least.
+// asymTiles is the number of tiles that searchAsym takes at most, and 2 at least.
 func asymTiles() int {
 	if tilesByAVX2 {
 		return 4

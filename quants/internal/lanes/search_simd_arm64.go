@@ -33,7 +33,7 @@ func neg4(v f32x4, sign i32x4) f32x4 {
 	return v.ToBits().BitsToInt32().Xor(sign).ToBits().BitsToFloat32()
 }
 
-// asymTiles is how many tiles searchAsym takes.
+// asymTiles is the number of tiles that searchAsym takes.
 func asymTiles() int { return 2 }
 
 // searchAsym is searchAsymTiles.

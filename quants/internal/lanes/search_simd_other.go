@@ -7,7 +7,7 @@ func searchSymRows(t *symTable, x, w, rows, scales, step, shift []float32) {
 	searchSymTile(t, x, w, rows, scales, step, shift)
 }
 
-// asymTiles is how many tiles searchAsym takes.
+// asymTiles is the number of tiles that searchAsym takes.
 func asymTiles() int { return 2 }
 
 // searchAsym is searchAsymTiles.
