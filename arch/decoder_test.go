@@ -83,8 +83,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestBehind checks the names of MTP layers: where they are kept and where they are left out.
-func TestBehind(t *testing.T) {
+// TestMTPNames checks the names of MTP layers, kept and dropped ones.
+func TestMTPNames(t *testing.T) {
 	for _, test := range []struct {
 		class, name, want string
 	}{

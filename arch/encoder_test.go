@@ -101,8 +101,8 @@ func TestRecurrentShapes(t *testing.T) {
 	}
 }
 
-// TestInstead checks which table a config asks for besides its class.
-func TestInstead(t *testing.T) {
+// TestVariants checks which Variant of a class's table a config selects.
+func TestVariants(t *testing.T) {
 	for cfg, want := range map[string]*table.Arch{
 		`"architectures": ["XLMRobertaModel"]`:                              xlmRoberta,
 		`"architectures": ["XLMRobertaModel"], "lora_adaptations": []`:      xlmRoberta,
@@ -118,8 +118,7 @@ func TestInstead(t *testing.T) {
 	}
 }
 
-// TestLabels checks the labels of a classification: those that the transformers
-// library makes up are none.
+// TestLabels checks the labels of a classifier, and that the transformers library's default labels are ignored.
 func TestLabels(t *testing.T) {
 	for cfg, want := range map[string]string{
 		`"model_type": "bert"`: "",

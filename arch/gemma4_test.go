@@ -10,13 +10,12 @@ import (
 	"ggforge/gguf"
 )
 
-// TestGemma4 checks settings by which layers of Gemma 4 differ, and those that its
-// files cannot hold.
+// TestGemma4 checks settings per layer of Gemma 4, and settings that its files cannot hold.
 func TestGemma4(t *testing.T) {
 	const assistant = `"architectures": ["Gemma4AssistantForCausalLM"], "model_type": "gemma4_assistant", "text_config": {"model_type": "gemma4_text", "num_hidden_layers": 2,
 		"hidden_size_per_layer_input": 0, "vocab_size_per_layer_input": 0, `
 	const text = `"architectures": ["Gemma4ForCausalLM"], "model_type": "gemma4_text", "num_hidden_layers": 3, "layer_types": ["full_attention", "sliding_attention", "full_attention"], `
-	// of a model type that nobody knows: all keys are its own
+	// of an unknown model type: no defaults
 	const embedding = `"architectures": ["EmbeddingGemma2Model"], "num_hidden_layers": 3, "layer_types": ["full_attention", "sliding_attention", "full_attention"], "head_dim": 32,
 		"hidden_size": 64, "intermediate_size": 96, "sliding_window": 5, "embedding_dim": 8, "num_key_value_heads": 2, `
 	for _, c := range []struct{ config, key, want string }{

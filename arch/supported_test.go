@@ -15,8 +15,8 @@ var lacking = map[string]string{
 `,
 }
 
-// TestReferenceClasses checks that every class of the reference is converted, but for
-// those that are listed as lacking, and that all of these do lack.
+// TestReferenceClasses checks that every class of the reference is converted, except the listed ones, and that these
+// are not.
 func TestReferenceClasses(t *testing.T) {
 	data, err := os.ReadFile("testdata/reference-classes.txt")
 	if err != nil {
@@ -32,7 +32,7 @@ func TestReferenceClasses(t *testing.T) {
 		reference[kind] = append(reference[kind], class)
 	}
 	if n, encoders := len(reference["text"]), len(reference["mmproj"]); n != 286 || encoders != 75 {
-		t.Errorf("%d classes of text and %d towers, want 286 and 75", n, encoders)
+		t.Errorf("%d classes of language models and %d of encoders, want 286 and 75", n, encoders)
 	}
 	for kind, classes := range reference {
 		lacks := strings.Fields(lacking[kind])

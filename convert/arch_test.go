@@ -68,7 +68,7 @@ func TestArchitectures(t *testing.T) {
 	}
 	for _, class := range arch.EncoderClasses() {
 		if a, err := arch.LookupEncoder(class); err != nil || !covered[a] {
-			t.Errorf("%s: no spec of its tower in test/hftest (%v)", class, err)
+			t.Errorf("%s: no spec of its vision or audio encoder in test/hftest (%v)", class, err)
 		}
 	}
 }

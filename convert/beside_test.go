@@ -14,8 +14,7 @@ import (
 	"ggforge/test/hftest"
 )
 
-// TestBeside refuses models whose part that makes sound, in a folder of its own, is broken
-// or not what the runtime has built in.
+// TestBeside refuses models whose audio codec, in a separate folder, is broken or differs from the runtime's.
 func TestBeside(t *testing.T) {
 	spec := hftest.Lookup("mm_qwen3_tts")
 	const config, weights = "speech_tokenizer/config.json", "speech_tokenizer/model.safetensors"

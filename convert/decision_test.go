@@ -16,8 +16,8 @@ import (
 	"ggforge/test/hftest"
 )
 
-// TestDecisionDefects converts models that decide between options whose files next to
-// the model are broken: each is an error that names the file and what is wrong in it.
+// TestDecisionDefects converts decision models with broken files next to the model: each error has the file and the
+// defect.
 func TestDecisionDefects(t *testing.T) {
 	codes := func(ids, more string) string {
 		return `{"token_ids": ` + ids + `, "temperature": 1` + more + `}`
@@ -233,7 +233,7 @@ func TestDecisionDefects(t *testing.T) {
 	}
 }
 
-// kevHead is a head of Kev of rows by columns in which one member is another; nil for none.
+// kevHead returns Kev's head of rows by columns with one member replaced, nil for none.
 func kevHead(rows, columns int64, key string, v any) []byte {
 	tensor := func(shape ...int64) torchfiletest.Tensor {
 		n := int64(4)
@@ -251,8 +251,7 @@ func kevHead(rows, columns int64, key string, v any) []byte {
 	return torchfiletest.EncodeNested(values)
 }
 
-// TestDecisionBase finds the base model of an adapter in the cache of the hub, by the
-// revision that the adapter names.
+// TestDecisionBase finds the base model of an adapter in the hub's cache, by the adapter's revision.
 func TestDecisionBase(t *testing.T) {
 	s := hftest.Lookup("nimble")
 	dir, err := s.Write(t.TempDir(), s.All()[0])
@@ -277,7 +276,7 @@ func TestDecisionBase(t *testing.T) {
 		t.Errorf("%v, want an error that asks for %s", err, hftest.BaseID)
 	}
 	if err := prepare(convert.Options{HubCache: s.Hub(dir), MMProj: true}); !errors.Is(err, fault.Unsupported) {
-		t.Errorf("%v, want an error that there is no tower", err)
+		t.Errorf("%v, want an error that there is no vision or audio encoder", err)
 	}
 	for _, revision := range []string{"fedcba9876543210fedcba9876543210fedcba98", "../x"} {
 		schema := `{"task": "schema_candidate_classification_v2", "revision": "` + revision + `"}`

@@ -23,9 +23,8 @@ func mistralDir(t *testing.T, params map[string]any) string {
 	return dir
 }
 
-// TestMistralFormat converts a checkpoint in Mistral's own format. The reference
-// needs a library for it that is not at hand, so the expectations are those of its
-// source.
+// TestMistralFormat converts a checkpoint in Mistral's own format. The reference needs a library that is not available,
+// so the expectations follow its source.
 func TestMistralFormat(t *testing.T) {
 	job, err := convert.Prepare(t.Context(), mistralDir(t,
 		map[string]any{"yarn": map[string]any{"factor": 4, "beta": 32, "alpha": 1, "apply_scale": false,

@@ -8,7 +8,7 @@ import (
 	"ggforge/fault"
 )
 
-// TestDecider reads the configurations of a model that decides between options.
+// TestDecider reads the configurations of a decision model.
 func TestDecider(t *testing.T) {
 	const encoder = `{"architectures": ["ModernBertForMaskedLM"], "hidden_size": 64}`
 	dir := sideFiles{"encoder/config.json": encoder,
@@ -55,7 +55,7 @@ func TestDecider(t *testing.T) {
 	}
 }
 
-// TestDecisionClasses checks by which files a model that decides between options is known.
+// TestDecisionClasses checks the files by which decision models are recognized.
 func TestDecisionClasses(t *testing.T) {
 	const config, pointer = `{"hidden_size": 64}`,
 		`{"decision_format": "vllm-sr-decision", "backbone": {"config": "b/config.json"}, "model_config": "decision_config.json"}`
@@ -101,8 +101,7 @@ func TestDecisionClasses(t *testing.T) {
 	}
 }
 
-// FuzzDecider reads any text as the configurations of such models, and as one with
-// temperatures in config.json.
+// FuzzDecider reads any text as the configurations of a decision model, and as a config.json with temperatures.
 func FuzzDecider(f *testing.F) {
 	f.Add([]byte(`{"hidden_size": 64}`),
 		[]byte(`{"temperature": [1], "temperature_by_options": {"noul:2": 3}, "temperatures": {"choice:3-5": 1e400}}`))

@@ -236,8 +236,8 @@ func TestGEMV(t *testing.T) {
 	}
 }
 
-// TestTurned refuses models that turn what they multiply while they run.
-func TestTurned(t *testing.T) {
+// TestTransforms refuses models with transforms at run time.
+func TestTransforms(t *testing.T) {
 	for where, refused := range map[string]bool{"weight_input": false, "weight_output": false, "input": true,
 		"k_cache": true} {
 		config := settings{"transform_config": map[string]any{"config_groups": map[string]any{"u": map[string]any{"apply": []any{map[string]any{"location": where, "targets": []any{"Linear"}}}, "type": "hadamard"}}}}

@@ -13,17 +13,17 @@ import (
 	"ggforge/checkpoint/safetensors/safetensorstest"
 )
 
-// Adapted are the specs with a golden of an adapter: one for each way that a pair has to
-// go, permuted, split, joined, stacked, stored the other way round; and those where the
-// adapter has more than pairs, or not the order of names, or a draft is its base.
+// Adapted are the specs with a golden of an adapter: one for each kind of mapping of a pair (permuted, split, joined,
+// stacked, transposed), and specs whose adapter has more than pairs, or another order than names, or a draft model as
+// its base.
 var Adapted = []string{"llama", "gpt2", "mixtral", "qwen3_moe", "phi3", "bloom", "gemma2", "internlm2", "muse-glimmer",
 	"minimax_01", "deepseek-ocr", "granite_switch", "dflash"}
 
 // AdapterConfig is the adapter_config.json of WriteAdapter.
 const AdapterConfig = `{"peft_type": "LORA", "r": 4, "lora_alpha": 8, "base_model_name_or_path": "acme/base"}`
 
-// notLinear are parts of names of matrices that PEFT makes no pairs of: embeddings,
-// towers, and parameters that are no layer's weight.
+// notLinear are parts of names of matrices for which PEFT makes no pairs: embeddings, vision and audio encoders, and
+// parameters that are no layer's weight.
 var notLinear = []string{"emb", "wte", "wpe", "norm", "ln_", "conv", "relative_attention_bias", "position", "time_",
 	"token_type", "visual", "vision", "audio"}
 
@@ -46,7 +46,7 @@ func WriteAdapter(dir, base string, without ...string) (pairs int, err error) {
 			continue
 		}
 		in, out := w.Shape[1], w.Shape[0]
-		if strings.Contains(module, ".c_") && filepath.Base(base) == "gpt2" { // stored the other way round
+		if strings.Contains(module, ".c_") && filepath.Base(base) == "gpt2" { // stored transposed
 			in, out = out, in
 		}
 		list = append(list, loraSide("base_model.model."+module+".lora_A.weight", 4, in),
@@ -61,7 +61,7 @@ func WriteAdapter(dir, base string, without ...string) (pairs int, err error) {
 	return len(list) / 2, safetensorstest.Write(filepath.Join(dir, "adapter_model.safetensors"), list, nil)
 }
 
-// loraSide returns one side of a pair, with numbers that depend on its name.
+// loraSide returns matrix A or B of a pair, with numbers that depend on its name.
 func loraSide(name string, shape ...int64) safetensorstest.Tensor {
 	data := make([]byte, 0, 4*shape[0]*shape[1])
 	h := fnv.New32a()

@@ -1,8 +1,6 @@
-// Package hftest makes small Hugging Face checkpoints that are true to format:
-// config.json, tokenizer files and weights as published models of an architecture
-// have them, with few and short rows. Tests convert them and compare the result
-// with what the reference made of the same bytes (convert/testdata/arch), and
-// `go run ./test/hftest/mk NAME DIR` writes one for a look.
+// Package hftest makes small Hugging Face checkpoints in the real formats: config.json, tokenizer files and weights as
+// in published models of an architecture, with few and short rows. Tests convert them and compare the result with the
+// reference's (convert/testdata/arch); `go run ./test/hftest/mk NAME DIR` writes one for inspection.
 //
 // # How to write a spec
 //
@@ -36,16 +34,14 @@
 //	as TYPE   element type instead of the variant's, a name of the safetensors format
 //	fill HOW  values: see fills in values.go, some take numbers; the default suits weights, norms, biases
 //
-// Expressions have Go's syntax. Names are keys of config.json, those of text_config
-// laid over the root; nested ones are written a.b, elements of lists a[bid]. Numbers,
-// strings ("full_attention"), true and false can be compared. opt(key) is 0 where
-// the key is absent or null; any other use of such a key is an error. A whole quotient
-// is whole; otherwise write floor(x). has(list, n) looks for a number, text[n] is a letter.
+// Expressions have Go's syntax. Names are keys of config.json, with text_config merged into the root; nested ones are
+// written a.b, elements of lists a[bid]. Numbers, strings ("full_attention"), true and false can be compared. opt(key)
+// is 0 where the key is absent or null; any other use of such a key is an error. A whole quotient is whole; otherwise
+// write floor(x). has(list, n) looks for a number, text[n] is a letter.
 //
-// Every spec is made in the variants of Standard and in its own; a variant's Set is
-// laid over config.json, null removes a key. Where the reference takes config.json for
-// something else than what was meant, set Spec.RawConfig; where it has no result at
-// all, say why in Spec.NoReference.
+// Every spec is made in the variants of Standard and in its own; a variant's Set is merged into config.json, null
+// removes a key. If transformers misreads the config.json, set Spec.RawConfig; if the reference has no result at all,
+// give the reason in Spec.NoReference.
 //
 // `make golden SPEC=NAME` then writes convert/testdata/arch/NAME.txt from the
 // reference's output, with which go test ./convert compares ours. Without a reference

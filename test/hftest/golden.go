@@ -10,7 +10,7 @@ import (
 	"ggforge/gguf"
 )
 
-// Golden collects what a converter made of the variants of a spec, as text:
+// Golden collects the output files of a spec's variants, as text:
 //
 //	= plain f16 SIZE SHA256              the file
 //	llama.block_count u32 2              each metadata pair in order; long values as *HASH
@@ -31,10 +31,10 @@ func hashed(b []byte) string {
 	return "*" + hex.EncodeToString(sum[:5])
 }
 
-// longValue is how long a value is shown as it is.
+// longValue is the length up to which values are shown in full.
 const longValue = 60
 
-// Add appends the file that came out of a variant.
+// Add appends the output file of a variant.
 func (g *Golden) Add(v Variant, path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -77,7 +77,7 @@ func (g *Golden) Add(v Variant, path string) error {
 
 func (g *Golden) String() string { return g.text.String() }
 
-// Architectures returns the GGUF architectures that a golden says files of the variants have, by variant.
+// Architectures returns general.architecture in a golden, by variant.
 func Architectures(golden string) map[string]string {
 	names := map[string]string{}
 	variant, first := "", ""

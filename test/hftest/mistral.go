@@ -13,7 +13,7 @@ import (
 	"ggforge/checkpoint/safetensors/safetensorstest"
 )
 
-// MistralVision is how params.json describes what sees.
+// MistralVision has the keys of params.json for a vision encoder.
 func MistralVision() map[string]any {
 	return map[string]any{"image_token_id": 3, "image_break_token_id": 5, "image_end_token_id": 6,
 		"intermediate_size": 64, "num_hidden_layers": 4, "num_attention_heads": 2,
@@ -22,7 +22,7 @@ func MistralVision() map[string]any {
 		"rope_theta": 10000.0, "add_pre_mm_projector_layer_norm": true, "adapter_bias": false}
 }
 
-// mistralVision are the tensors of it.
+// mistralVision are its tensors.
 var mistralVision = func() map[string][]int64 {
 	all := map[string][]int64{
 		"vision_encoder.patch_conv.weight": {32, 3, 14, 14}, "vision_encoder.ln_pre.weight": {32},
@@ -83,11 +83,10 @@ var mistralExperts = func() map[string][]int64 {
 	return all
 }()
 
-// WriteMistral writes a checkpoint of one layer in Mistral's own format into dir;
-// params are laid over its params.json. With "quantization" in them the matrices of the
-// layer are FP8, byte i being i modulo 97, with a scale of 0.5; with "vision_encoder",
-// see MistralVision, the tensors of what sees are there, too; with "moe", see
-// MistralExperts, the layers are those of a model with experts.
+// WriteMistral writes a checkpoint of one layer in Mistral's own format into dir; params are merged into its
+// params.json. With "quantization" in them the matrices of the layer are FP8, byte i being i modulo 97, with a scale of
+// 0.5; "vision_encoder", see MistralVision, adds a vision encoder's tensors; "moe", see MistralExperts, makes MoE
+// layers.
 func WriteMistral(dir string, params map[string]any) error {
 	type token struct {
 		Rank  int    `json:"rank"`

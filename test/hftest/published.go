@@ -15,15 +15,13 @@ import (
 	"ggforge/arch/config"
 )
 
-// Published returns a spec of checkpoints that a published configuration describes,
-// with small weights: files are config.json and what was published next to it, by
-// names. Tensors, tokenizer and sizes are those of the spec of its class that is most
-// like it. Keys that are sizes get small numbers and lists of layers are cut; all
-// others stay as they are: rope settings, windows, scales, flags, sizes of heads.
-// Matrices are stored as quantization_config or hf_quant_config.json say.
+// Published returns a spec for a published configuration, with small weights: files are config.json and the files next
+// to it, by name. Tensors, tokenizer and sizes are from the most similar spec of its class. Sizes become small and
+// lists of layers are cut; other keys are unchanged: rope settings, windows, scales, flags, head sizes. Matrices are
+// stored as in quantization_config or hf_quant_config.json.
 //
-// like lists the classes of the same kind as one, rawConfig reports those whose
-// configuration gets no defaults.
+// like lists the classes that share a table with a class, rawConfig reports the classes whose configuration gets no
+// defaults.
 func Published(name string, files map[string][]byte, encoder bool, like func(class string) []string,
 	rawConfig func(class string) bool) (*Spec, error) {
 	cfg, err := parseObject(infinity.ReplaceAllString(string(files[config.ConfigFile]), `$1"`+infinite+`"`))
@@ -130,7 +128,7 @@ func (p *published) cutLayers(q object, table []tensor) {
 // ErrNoPart is the error for configurations without a vision or audio encoder.
 var ErrNoPart = errors.New("no vision or audio encoder")
 
-// infinity is a number that JSON has no spelling for, and infinite what stands for it.
+// infinity matches a number that JSON cannot have, and infinite replaces it.
 var infinity = regexp.MustCompile(`([:\[,]\s*)Infinity\b`)
 
 const infinite = "@Infinity"
@@ -140,28 +138,28 @@ func configJSON(cfg object) []byte {
 	return bytes.ReplaceAll(marshal(cfg), []byte(`"`+infinite+`"`), []byte("Infinity"))
 }
 
-// storesCodes reports whether the table has quantized matrices itself.
+// storesCodes reports whether the table already has quantized matrices.
 func (s *Spec) storesCodes() bool {
 	return strings.Contains(s.Tensors, "as F8_") || strings.Contains(s.Tensors, "as U8")
 }
 
-// published is what makes a spec of a configuration.
+// published has the state of Published.
 type published struct {
 	spec      *Spec
-	config    object // becomes the small one
-	base      object // that of spec
+	config    object // made small
+	base      object // config.json of spec
 	rawConfig func(class string) bool
 	encoder   bool
 	store     store
 	layers    [2]int   // of the language model: before and after
-	part      bool     // a vision or audio encoder is made small
-	gone      []string // names of the table that stand for sizes of a part that is not there
+	part      bool     // inside a vision or audio encoder's configuration
+	gone      []string // names of the table for sizes of a missing part
 }
 
 // part matches the keys of configurations of vision and audio encoders.
 var part = regexp.MustCompile(`vision|audio|encoder|adapter|projector`)
 
-// view returns what the converter sees in a configuration.
+// view returns the converter's view of a configuration.
 func (p *published) view(cfg object) (*config.View, error) {
 	parse := config.Parse
 	if p.encoder {
@@ -176,9 +174,8 @@ func (p *published) view(cfg object) (*config.View, error) {
 	return c.View(config.Options{}), nil
 }
 
-// nearest returns the spec that has most of the configuration's keys, one of the first
-// of the classes that has any; nil if none has. Those with codes of their own are for
-// configurations whose codes are not known here.
+// nearest returns the spec with the most keys in common with the configuration, from the first class with specs; nil
+// for none. Specs with quantized matrices are for configurations whose quantization is unknown here.
 func (p *published) nearest(classes []string) (best *Spec) {
 	most := 0
 	for _, class := range classes {
@@ -244,13 +241,13 @@ func alike(a, b object) (n int) {
 	return n
 }
 
-// kept matches the keys of whole numbers that are no sizes of tensors, or small ones.
+// kept matches the keys of integers that are no sizes of tensors, or small ones.
 var kept = regexp.MustCompile(
 	`position|window|theta|head_dim|head_size|patch|kernel|factor|length|stride|version|seed|image_size|max_seq|(^|_)step|interval|period|offset|` +
 		`num_nextn|num_mtp|mtp_num|channels|downsample|per_second|chunk|n_ctx|seq_len|feature|bits|^n_fft|mel_bins|temporal|merge_size|(v|rope|nope)_dim$`)
 
-// keptInParts are the same for encoders, whose sizes of patches and images decide the shapes of tensors, which specs
-// have as numbers.
+// keptInParts is kept for encoders, whose patch and image sizes determine shapes of tensors, which specs have as
+// numbers.
 var keptInParts = regexp.MustCompile(
 	`window|theta|_index|stride|interval|per_second|merge_size|layer_types|select|^n_fft|chunk_length|sampl|softcap|_id$`)
 
@@ -262,13 +259,13 @@ var layerCounts = []string{"num_hidden_layers", "n_layer", "n_layers", "num_laye
 var layerIndices = map[string]bool{"mlp_only_layers": true, "deepstack_visual_indexes": true, "full_attn_idxs": true,
 	"fullatt_block_indexes": true, "moe_layers": true, "full_attn_layers": true, "kda_layers": true}
 
-// oneBased are those that count from one.
+// oneBased are the layerIndices that count from 1.
 var oneBased = map[string]int{"full_attn_layers": 1, "kda_layers": 1}
 
 // shrink makes the configuration small.
 func (p *published) shrink() {
 	p.object(p.config, p.base, nil)
-	// what the file does not say would have the size of the model type's default
+	// a missing size would be the model type's default
 	if p.config["vocab_size"] == nil && !p.encoder {
 		for _, path := range textPaths {
 			if text := member(p.config, path); text != nil && text["vocab_size"] == nil {
@@ -280,8 +277,7 @@ func (p *published) shrink() {
 	}
 }
 
-// number finds a key in the configuration of the spec, in any of the language model's
-// places.
+// number finds a key in the configuration of the spec, in any of textPaths.
 func (p *published) number(base object, key string) any {
 	if v, ok := base[key].(json.Number); ok {
 		return v
@@ -294,8 +290,8 @@ func (p *published) number(base object, key string) any {
 	return nil
 }
 
-// object makes the members of m small, where base has the spec's. above are the
-// numbers of layers around it: before and after.
+// object makes the members of m small; base is the spec's object. above are the numbers of layers in the enclosing
+// object: before and after.
 func (p *published) object(m, base object, above *[2]int) {
 	layers := above
 	for _, key := range layerCounts {
@@ -355,7 +351,7 @@ func (p *published) object(m, base object, above *[2]int) {
 	}
 }
 
-// size is the small number for n.
+// size returns the small number for n.
 func (p *published) size(key string, n int, base object) any {
 	small, ok := whole(p.number(base, key))
 	switch {
@@ -401,7 +397,7 @@ func (p *published) list(key string, v list, base object, layers *[2]int) list {
 	}
 	if b, ok := base[key].(list); ok && len(v) > 0 && len(b) > 0 && len(v) == layers[0] {
 		if _, objects := v[0].(object); objects {
-			return b // what a layer is made of decides its tensors
+			return b // the kinds of layers determine their tensors
 		}
 	}
 	if layerIndices[key] {
@@ -419,8 +415,7 @@ func (p *published) list(key string, v list, base object, layers *[2]int) list {
 	return v
 }
 
-// kindsOf is the least number of layers, up to 12, that are of every kind that the lists
-// of an object know.
+// kindsOf returns the least number of layers, up to 12, with all kinds of layers in the lists of an object.
 func kindsOf(m object, layers int) int {
 	need := 0
 	first := func(n int, at func(i int) string) {
@@ -475,16 +470,16 @@ func (p *published) dtype() string {
 	return "BF16"
 }
 
-// store describes how matrices are stored.
+// store is the storage of matrices.
 type store struct {
-	how     func(module string) string // the name of one of stores, "" for as they are
-	blocks  [2]int64                   // of scales
+	how     func(module string) string // the name of one of stores, "" for unquantized
+	blocks  [2]int64                   // size of the blocks of scales
 	ignore  []string
 	wide    bool // rows must be whole blocks of 64
-	unknown bool // the configuration names a way that is none of stores
+	unknown bool // the configuration has a scheme that is not in stores
 }
 
-// read reads how the matrices are stored, of config.json or hf_quant_config.json.
+// read reads the storage of matrices from config.json or hf_quant_config.json.
 func (p *store) read(cfg object, file []byte) {
 	q := member(cfg, []string{"quantization_config"})
 	if q == nil {
@@ -545,8 +540,8 @@ func (p *store) read(cfg object, file []byte) {
 	}
 }
 
-// ignores reports whether a pattern of a list of modules that stay as they are means
-// this one: a name or a part of it in whole components, with stars, or an expression.
+// ignores reports whether a pattern of a list of unquantized modules matches this one: a name or some of its
+// components, with stars, or a regular expression.
 func ignores(pattern, module string) bool {
 	if expr, ok := strings.CutPrefix(pattern, "re:"); ok {
 		re, err := regexp.Compile("^(?:" + expr + ")")
@@ -563,7 +558,7 @@ func ignores(pattern, module string) bool {
 var noMatrix = regexp.MustCompile(
 	`embed|lm_head|(^|\.)head$|norm|mlp\.gate$|block_sparse_moe\.gate$|ffn\.gate$|mixer\.gate$|moe\.gate$|router|shared_expert_gate|conv1d|vision|visual|multi_modal|mm_projector|positional|\.A_log|indexer\.weights_proj|in_proj_[ab]$|eh_proj|(^|\.)mtp\.fc$`)
 
-// stores are the ways to store a matrix of so many rows and columns.
+// stores has the schemes for a matrix of rows and columns.
 var stores = map[string]func(p *store, module string, out, in int64) []tensor{
 	"blocks": func(p *store, module string, out, in int64) []tensor {
 		a, b := p.blocks[0], p.blocks[1]
@@ -597,7 +592,7 @@ var stores = map[string]func(p *store, module string, out, in int64) []tensor{
 	},
 }
 
-// stored returns the tensors as they are stored.
+// stored returns the stored tensors.
 func (p *published) stored(table []tensor) []tensor {
 	if p.store.how == nil {
 		return table
@@ -615,7 +610,7 @@ func (p *published) stored(table []tensor) []tensor {
 	return all
 }
 
-// lacks reports whether a row of the table is of a part that the configuration lacks.
+// lacks reports whether a row of the table belongs to a part that the configuration lacks.
 func (p *published) lacks(line string) bool {
 	name, expr, ok := strings.Cut(line, "=")
 	for _, part := range []string{"vision_config", "audio_config"} {

@@ -18,58 +18,58 @@ import (
 // Spec describes the checkpoints of one architecture.
 type Spec struct {
 	Name        string   // of the spec and of the directory
-	Config      string   // config.json; $bos and the like stand for what the tokenizer has
+	Config      string   // config.json; $bos and the like are replaced by the tokenizer's values
 	Tokenizer   string   // kind of the tokenizer files, see tokenizerOf
 	AddedTokens []string // special tokens after those of the kind (spm, gemma, bpe:…)
-	Pre         string   // name of the pre-tokenizer; "" is that of the kind
+	Pre         string   // name of the pre-tokenizer; "" is the kind's
 	Tensors     string   // table of the tensors, see the package comment
 	DType       string   // of the weights, unless the variant has one; "" is BF16
-	// further files, by path; "" removes one of the tokenizer's. Folders do not hold for "./NAME"
+	// further files, by path; "" removes one of the tokenizer's. Folders do not apply to "./NAME"
 	Files map[string]string
-	// where files lie that are not in the checkpoint's directory, by patterns of their names; "" for there
+	// folders of files outside the checkpoint's directory, by patterns of names; "" for the directory
 	Folders    map[string]string
 	ExtraFiles map[string]string // tables of the tensors in safetensors files next to the model's, by their paths
-	// JSON object of what files of PyTorch in ExtraFiles have next to the tensors, whose names are keys with slashes
-	// between them
+	// JSON object of the values next to the tensors in PyTorch's files of ExtraFiles; names of tensors are keys joined
+	// by slashes
 	Pickled  string
-	Variants []Variant // besides those of Standard
+	Variants []Variant // in addition to Standard
 	Encoder  bool      // the vision or audio encoder is converted (--mmproj)
 	NoEdge   bool      // leave out awkward values: the reference's result depends on the CPU there
 	OneFile  bool      // no variant has shards: the reference takes one file
 	Sharded  bool      // all variants have shards: the reference asks for their index
 
-	// Target is the spec of the model that a draft is for: its checkpoint is written
-	// into the draft's directory, which $target in flags is.
+	// Target is the spec of a draft's target model; its checkpoint is written into the draft's directory, $target in
+	// flags.
 	Target string
 
-	// Base is the model that an adapter belongs to, which the reference finds in a cache
-	// of the hub; its Name is the hash of a commit. The adapter's tensors are in ExtraFiles.
+	// Base is the base model of an adapter, which the reference finds in the hub's cache; its Name is the hash of a
+	// commit. The adapter's tensors are in ExtraFiles.
 	Base *Spec
 
-	// What the reference needs.
-	RawConfig       bool   // take config.json as it is: what transformers makes of it is not what was meant
-	NoLazy          bool   // without its lazy evaluation, in which it fails
-	NoReference     string // why there is no result of the reference; "" if there is one
-	GeneratesNoText bool   // the model generates no text: to the reference's runtime, all of it is impossible
-	// OracleFlags are arguments of the oracle's refconvert.py for a reference that insists on
-	// the sizes of one published model.
+	// Settings for the reference.
+	RawConfig       bool   // read the raw config.json, which transformers would misread
+	NoLazy          bool   // without its lazy evaluation, which fails
+	NoReference     string // reason for the lack of a reference result; "" if there is one
+	GeneratesNoText bool   // the model generates no text: in the reference's runtime all text has probability 0
+	// OracleFlags are arguments of the oracle's refconvert.py if the reference requires the sizes of one published
+	// model.
 	OracleFlags []string
-	NoLoad      string // why the reference's runtime cannot use the file; "" if it can
+	NoLoad      string // reason why the reference's runtime cannot use the file; "" if it can
 
-	published *published // of a published configuration; nil for the others
+	published *published // nil except for specs of Published
 }
 
 // Variant is one way of making the checkpoint of a Spec.
 type Variant struct {
 	Name   string
-	Set    string // JSON object laid over config.json; null removes a key
+	Set    string // JSON object merged into config.json; null removes a key
 	Seed   uint64
 	DType  string   // "" is the spec's
 	Shards int      // more than 1 writes an index
 	Edge   bool     // the first row of each matrix holds awkward values
 	Out    string   // output type of the conversion; "" is f16
 	Flags  []string // further flags of the conversion, which both converters have
-	Ring   bool     // weights repeat after about a million: quick to make, for large checkpoints
+	Ring   bool     // weights repeat after about a million: fast for large checkpoints
 }
 
 // Standard are the variants that every spec has.
@@ -109,9 +109,8 @@ func (s *Spec) All() []Variant {
 	return all
 }
 
-// Bare returns a variant whose config.json holds only what the shapes and the
-// choice of the architecture need: everything else is up to the converter's
-// defaults.
+// Bare returns a variant whose config.json has only the keys for the shapes and for the choice of the architecture; the
+// converter's defaults supply the rest.
 func (s *Spec) Bare() (Variant, error) {
 	v := Variant{Name: "bare", Seed: 9, DType: cmp.Or(s.DType, "BF16"), Out: "f16"}
 	cfg, err := s.config(v)
@@ -144,8 +143,7 @@ func (s *Spec) Bare() (Variant, error) {
 	return v, nil
 }
 
-// textPaths are the places of the language model's configuration in that of a larger
-// model.
+// textPaths are the paths of the language model's configuration in a multimodal model's.
 var textPaths = [][]string{{"text_config"}, {"thinker_config", "text_config"}}
 
 // member returns the object at a path, nil if there is none.
@@ -156,7 +154,7 @@ func member(m object, path []string) object {
 	return m
 }
 
-// wrap returns an object that has m at a path.
+// wrap returns an object with m at a path.
 func wrap(path []string, m object) object {
 	for _, key := range slices.Backward(path) {
 		m = object{key: m}
@@ -174,9 +172,8 @@ var bareKeys = map[string]bool{"architectures": true, "model_type": true, "auto_
 	"n_layers": true, "num_hidden_layers": true, "n_layer": true, "num_layers": true, "intermediate_size": true,
 	"layer_types": true}
 
-// PreTokenizer returns the name of the pre-tokenizer, which nobody can find out
-// from a vocabulary as small as these; "" where the tokenizer has none, or nothing
-// asks for it.
+// PreTokenizer returns the name of the pre-tokenizer, which cannot be recognized by such small vocabularies; "" if the
+// tokenizer has none or it is not needed.
 func (s *Spec) PreTokenizer() string {
 	if s.Encoder {
 		return ""
@@ -212,7 +209,7 @@ func (s *Spec) Class() string {
 	return cfg.Class
 }
 
-// sideFiles are the files of a spec's checkpoint besides the weights.
+// sideFiles returns the files of a spec's checkpoint except the weights.
 type sideFiles struct {
 	*Spec
 	config []byte
@@ -267,7 +264,7 @@ func Lookup(name string) *Spec {
 func (s *Spec) config(v Variant) (map[string]any, error) {
 	text := s.Config
 	facts := tokenizerOf(s).facts
-	// longest name first, for one may begin another
+	// longest name first: a name may be the prefix of another
 	for _, name := range slices.SortedFunc(maps.Keys(facts), func(a, b string) int { return len(b) - len(a) }) {
 		text = strings.ReplaceAll(text, "$"+name, fmt.Sprint(facts[name]))
 	}
@@ -298,7 +295,7 @@ func parseObject(text string) (map[string]any, error) {
 	return m, nil
 }
 
-// merge lays change over c: objects member by member, null removes (RFC 7386).
+// merge merges change into c: objects member by member, null removes (RFC 7386).
 func merge(c, change map[string]any) {
 	for k, v := range change {
 		if v == nil {

@@ -2,13 +2,13 @@ package hftest
 
 import "strings"
 
-// Models that decide between options, made of Qwen 3.5.
+// Decision models made of Qwen 3.5.
 func init() {
 	const vision = `
 		model.visual.patch_embed.proj.weight                  | 32, 3, 2, 4, 4
 		model.visual.merger.norm.{weight,bias}                | 32
 		`
-	// qwen35 is a config.json; its model has no MTP layers, whatever their number is.
+	// qwen35 is a config.json; its model has no MTP layers, whatever number the config has.
 	qwen35 := func(class, more string) string {
 		return `{"architectures": ["` + class + `"], "model_type": "qwen3_5", ` + strings.Replace(qwen35Root, "VISION",
 			"qwen3_5", 1) +
@@ -64,7 +64,7 @@ func init() {
 			"prompt": "d3", "temperature": 0.8}`},
 		Variants: more,
 	})
-	// Clef: a head of 2 layers that look for evidence and 1 of a decoder, 32 wide
+	// Clef: a head of 2 routing layers and 1 decoder layer, of width 32
 	attention := func(name string) string {
 		return strings.ReplaceAll(`
 			ATT.in_proj_weight           | 96, 32

@@ -9,8 +9,7 @@ import (
 	"ggforge/checkpoint/torch/torchfiletest"
 )
 
-// Drafts of blocks of tokens, for a Qwen 3 and for a Qwen 3.5, whose positions have
-// sections.
+// Block draft models for a Qwen 3 and for a Qwen 3.5, which has M-RoPE.
 func init() {
 	config := `"attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 1000, "dtype": "bfloat16", "eos_token_id": 1002, "head_dim": 32, "hidden_act": "silu",
 		"hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "layer_types": ["full_attention", "full_attention"], "max_position_embeddings": 40960,
@@ -54,8 +53,7 @@ func init() {
 			"dflash_config": {"mask_token_id": 1003, "target_layer_ids": [0, 1, 3]}, ` + config + `}`,
 		Tensors: tensors,
 	})
-	// with an embedding of its own for the mask; the matrices are the target's, or in part
-	// the draft's
+	// with an embedding of the mask token; the matrices are the target's, or partly the draft's
 	add(Spec{
 		Name:      "dflash-mask",
 		Tokenizer: "bpe:qwen2",
@@ -71,7 +69,7 @@ func init() {
 			{Name: "said-not", Seed: 4, DType: "F32", Out: "f32", Set: `{"has_embed_tokens": false}`},
 		},
 	})
-	// for a model whose output matrix is its embedding, which the draft must not share
+	// for a model with tied embeddings, which the draft must not share
 	add(Spec{
 		Name:      "dflash-mask-tied",
 		Tokenizer: "gemma",
@@ -235,7 +233,7 @@ func init() {
 	})
 }
 
-// MaskEmbedding returns a mask_embedding.pt: the token of the mask and a vector of F32.
+// MaskEmbedding returns a mask_embedding.pt: the id of the mask token and an F32 vector.
 func MaskEmbedding(token int64, width int) string {
 	var data []byte
 	for i := range width {

@@ -2,8 +2,7 @@ package hftest
 
 import "strings"
 
-// whisperEncoder is Whisper's encoder, with the names of layers that begin with prefix;
-// c is its configuration.
+// whisperEncoder is the table of Whisper's encoder; prefix is the prefix of names, c the key of the number of layers.
 func whisperEncoder(prefix, c string) string {
 	return `
 		bid = ` + c + `

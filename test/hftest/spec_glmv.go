@@ -2,7 +2,7 @@ package hftest
 
 import "strings"
 
-// The language models of GLM's and LG's models that see, and Solar Open.
+// The language models of GLM's and LG's vision models, and Solar Open.
 func init() {
 	glmTokens := `"image_end_token_id": 1004, "image_start_token_id": 1003, "image_token_id": 1001, "video_end_token_id": 1006, "video_start_token_id": 1005,
 		"video_token_id": 1002`

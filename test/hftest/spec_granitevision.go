@@ -2,7 +2,7 @@ package hftest
 
 import "strings"
 
-// Granite 4 Vision: the language model, of two kinds, and what it sees with.
+// Granite 4 Vision: two kinds of language model, and the vision encoder.
 func init() {
 	const text = `"attention_bias": false, "attention_dropout": 0.0, "attention_multiplier": 0.015625, "bos_token_id": $bos, "embedding_multiplier": 12.0, "eos_token_id": $eos,
 			"hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "logits_scaling": 10.0, "max_position_embeddings": 131072,

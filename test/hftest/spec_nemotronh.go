@@ -166,7 +166,7 @@ func init() {
 	})
 }
 
-// nemotronHNext is the layer that predicts a further token.
+// nemotronHNext is the MTP layer.
 const nemotronHNext = `
 	mtp.layers.0.{enorm,hnorm,norm}.weight                             | hidden_size                                       | if opt(num_nextn_predict_layers)
 	mtp.layers.0.eh_proj.weight                                        | hidden_size, 2*hidden_size                        | if opt(num_nextn_predict_layers)

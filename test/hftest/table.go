@@ -61,14 +61,14 @@ func (s *Spec) table(text string, cfg map[string]any) ([]tensor, error) {
 	return all, nil
 }
 
-// env is what names in expressions mean.
+// env has the values of names in expressions.
 type env struct {
 	config map[string]any
 	lets   map[string]any // values of "x = …", and counters while they run
-	view   *config.View   // of a published configuration: what the converter takes for keys that it lacks
+	view   *config.View   // for Published: the converter's defaults of missing keys
 }
 
-// row carries out one line.
+// row evaluates one line.
 func (e *env) row(line string) ([]tensor, error) {
 	parts := columns(line)
 	if len(parts) == 1 {
@@ -128,7 +128,7 @@ func (e *env) row(line string) ([]tensor, error) {
 			}
 			n, ok := v.(float64)
 			if ok && n == 0 && e.view != nil {
-				return nil // a size of zero: there is no such tensor
+				return nil // a size of zero: the tensor does not exist
 			}
 			if !ok || n != math.Trunc(n) || n < 1 {
 				return fmt.Errorf("%s is %v, want a whole number from 1", dim, v)
@@ -151,8 +151,7 @@ func columns(line string) []string {
 	return list
 }
 
-// expand calls f for every meaning of the braces in a name, the leftmost varying
-// slowest.
+// expand calls f for every expansion of the braces in a name, the leftmost varying slowest.
 func (e *env) expand(name string, f func(string) error) error {
 	before, rest, ok := strings.Cut(name, "{")
 	if !ok {
@@ -287,7 +286,7 @@ func (e *env) number(x ast.Expr) (float64, error) {
 	return f, err
 }
 
-// call knows opt(key), floor(x), len(list) and has(list, number).
+// call evaluates opt(key), floor(x), len(list) and has(list, number).
 func (e *env) call(x *ast.CallExpr) (any, error) {
 	name, ok := x.Fun.(*ast.Ident)
 	if !ok || len(x.Args) == 0 || len(x.Args) > 1 != (name.Name == "has") {
@@ -331,7 +330,7 @@ func (e *env) binary(x *ast.BinaryExpr) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch x.Op { // the right side may need what the left one makes sure of
+	switch x.Op { // the right side may depend on the left one's condition
 	case token.LAND:
 		if !truth(a) {
 			return 0.0, nil
@@ -384,8 +383,8 @@ func (e *env) binary(x *ast.BinaryExpr) (any, error) {
 	return nil, fmt.Errorf("operator %v is not understood", x.Op)
 }
 
-// unsaid returns what a published configuration means that lacks a key: the default of
-// its model type, or what follows from others.
+// unsaid returns the value of a key that a published configuration lacks: the default of its model type, or a derived
+// value.
 func (e *env) unsaid(key string) (any, error) {
 	v := plain(e.view.Value(key))
 	if v != nil {

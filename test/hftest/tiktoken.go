@@ -53,8 +53,7 @@ func unicodeToBytes(s string) string {
 	return string(b)
 }
 
-// qwenCode takes the place of the code that published models bring: as much as the
-// reference asks of it.
+// qwenCode replaces the Python code of published models: only the functions that the reference calls.
 const qwenCode = `import base64
 from transformers import PreTrainedTokenizer
 

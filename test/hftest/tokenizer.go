@@ -19,7 +19,7 @@ import (
 // kind is one sort of tokenizer files.
 type kind struct {
 	pre   string           // the reference's name of the pre-tokenizer, "" where there is none
-	facts map[string]int64 // what $NAME stands for in config.json
+	facts map[string]int64 // values of $NAME in config.json
 	write func(files map[string][]byte) error
 }
 
@@ -84,7 +84,7 @@ func tokenizerKind(name string, added []string) kind {
 	panic(fmt.Sprintf("hftest: unknown tokenizer %q", name))
 }
 
-// A family is what models trained from one tokenizer share.
+// A family has the properties of one published tokenizer.
 type family struct {
 	split  string // how the text is cut before merging: byte, digits, llama3
 	tokens string // special tokens in id order, separated by blanks
