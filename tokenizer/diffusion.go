@@ -2,8 +2,7 @@ package tokenizer
 
 import "ggforge/gguf"
 
-// diffusion is loadGPT2 with added tokens as they are: those that the files call
-// special are control tokens, whatever the others look like.
+// diffusion is loadGPT2 without guesses about added tokens: only tokens marked special in the files are control tokens.
 func (f *files) diffusion(v *Vocab, opt Options) error {
 	if err := f.base(v, opt); err != nil {
 		return err

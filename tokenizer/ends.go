@@ -9,8 +9,8 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// checkPre warns of a name for the pre-tokenizer that was asked for and is not one
-// that the reference's converter gives, or has no place.
+// checkPre warns of a requested pre-tokenizer name that the reference's converter does not have, or that the file
+// cannot hold.
 func (v *Vocab) checkPre(pre string) {
 	var names []string
 	for _, f := range fingerprints {

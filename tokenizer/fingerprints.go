@@ -1,8 +1,7 @@
 package tokenizer
 
-// fingerprints are the hashes of the check text's ids that the reference knows
-// (get_vocab_base_pre in conversion/base.py), in its order: of two equal hashes the
-// later one counts.
+// fingerprints are the reference's hashes of the check text's ids (get_vocab_base_pre in conversion/base.py), in its
+// order: of two equal hashes the later one applies.
 var fingerprints = []struct{ sha256, pre, model string }{
 	{"b6e8e1518dc4305be2fe39c313ed643381c4da5db34a98f6a04c093f8afbe99b", "chatglm-bpe", "THUDM/glm-4-9b-chat"},
 	{"81d72c7348a9f0ebe86f23298d37debe0a5e71149e29bd283904c02262b27516", "chatglm-bpe", "THUDM/glm-4-9b-chat"},

@@ -9,8 +9,8 @@ import (
 // the last rank.
 var hyNamed = []string{"<|endoftext|>", "<|startoftext|>", "<|bos|>", "<|eos|>", "<|pad|>"}
 
-// hunYuan is what the two rule sets of HunYuan share: rows, merges and special
-// tokens from hy.tiktoken. The vocabulary has no room for other tokens.
+// hunYuan loads the parts that the two rule sets of HunYuan share: rows, merges and special tokens from hy.tiktoken.
+// The vocabulary cannot have other tokens.
 func (f *files) hunYuan(v *Vocab, opt Options) error {
 	r, err := f.readRanks(hyFile)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// isFile reports whether there is a file of that name. Whether it may and can be
-// read shows when it is.
+// isFile reports whether there is a file of that name. It does not check whether the file can be read.
 func isFile(dir Files, name string) bool {
 	fi, err := dir.Stat(name)
 	if err != nil {

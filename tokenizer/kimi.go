@@ -12,11 +12,11 @@ import (
 // tokenizer_config.json does not name are reserved.
 const kimiSpecials = 256
 
-// kimiPre is the only pre-tokenizer with which the reference takes Kimi's vocabulary.
+// kimiPre is the only pre-tokenizer that the reference accepts for Kimi's vocabulary.
 const kimiPre = "kimi-k2"
 
-// kimi is what the rule sets share that take Kimi's vocabulary where
-// byte-level BPE's files are missing. special are its special tokens.
+// kimi loads Kimi's vocabulary for rule sets that use it if the files of byte-level BPE are missing. special are its
+// special tokens.
 func (f *files) kimi(v *Vocab, opt Options) (first int, special []string, err error) {
 	r, err := f.readRanks(kimiFile)
 	if err != nil {

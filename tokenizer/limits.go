@@ -6,9 +6,8 @@ import (
 	"ggforge/tokenizer/internal/hf"
 )
 
-// The limits of tokenizer files; those of what tokenizer.json holds are in package
-// hf, those of a file's size the caller's. Above them a file is refused: time and
-// memory stay within a small multiple of what is published.
+// The limits of tokenizer files; those of what tokenizer.json holds are in package hf, those of a file's size the
+// caller's. Above them a file is refused: time and memory stay within a small multiple of published tokenizers'.
 const (
 	// maxVocab bounds the vocabulary, padding included.
 	maxVocab = hf.MaxVocab

@@ -1,7 +1,7 @@
 package tokenizer
 
-// loaders holds the rule sets but Llama's, which reads files by itself. v is empty
-// at first; a loader leaves the pairs to write in it.
+// loaders has the rule sets except Llama's, which opens files itself. A loader fills v, which is empty at first, with
+// the pairs to write.
 var loaders = map[Class]func(f *files, v *Vocab, opt Options) error{
 	ClassSentencePiece: loadSPM,
 	ClassGemma:         loadGemma,

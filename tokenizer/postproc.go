@@ -7,13 +7,11 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// postProcessor reads from the post_processor of tokenizer.json whether a
-// sequence is wrapped in bos, eos and sep. In passing it may correct which
-// tokens these are: the tokens themselves are then in special.tokens, as if
-// tokenizer_config.json had named them.
+// postProcessor reads from the post_processor of tokenizer.json whether a sequence is wrapped in bos, eos and sep. It
+// may also correct these tokens: special.tokens then has them, as if tokenizer_config.json had.
 //
-// bos, eos, cls and sep are members of tokenizer_config.json as they are there:
-// a string, an object (which equals no text), null.
+// bos, eos, cls and sep are unchanged members of tokenizer_config.json: a string, an object (which equals no text),
+// null.
 type postProcessor struct {
 	s                  *special
 	vocab              *Vocab
@@ -206,9 +204,8 @@ func (p *postProcessor) trailing(last string) {
 	p.s.setFlag("eos", true)
 }
 
-// between handles the one or more elements between the two sequences of a pair.
-// A token that also comes first in the template begins the second sequence, and
-// is no news.
+// between handles the one or more elements between the two sequences of a pair. A token that also begins the template
+// belongs to the second sequence, and is ignored.
 func (p *postProcessor) between(mid []element, first string, hasLast bool) {
 	separates := func(e element) bool { return e.special != "" && (e.special == p.sep || e.special == p.eos) }
 	add := separates(mid[0]) && !hasLast

@@ -13,9 +13,8 @@ import (
 	"ggforge/tokenizer/internal/hf"
 )
 
-// checkText is what the reference knows pre-tokenizers by: the ids of this
-// text, special tokens around it included, are hashed (get_vocab_base_pre in
-// conversion/base.py).
+// checkText is the text by which the reference recognizes pre-tokenizers: it hashes the ids of the text, special tokens
+// around it included (get_vocab_base_pre in conversion/base.py).
 const checkText = "\n \n\n \n\n\n \t \t\t \t\n  \n   \n    \n     \n🚀 (normal) 😶\u200d🌫\ufe0f (multiple emojis " +
 	"concatenated) ✅ 🦙🦙 3 33 333 3333 33333 333333 3333333 33333333 3.3 " +
 	"3..3 3...3 កាន់តែពិសេសអាច😁 ?我想在apple工作1314151天～ ------======= нещо на " +
@@ -178,8 +177,8 @@ var knownShapes = []struct {
 	{"jina-v2-en", []string{"normalizer BertNormalizer", "BertPreTokenizer"}},
 }
 
-// nearest names the known tokenizer whose normalizer and pre-tokenizer are most
-// like those of tokenizer.json, and what differs.
+// nearest returns the known tokenizer with the most similar normalizer and pre-tokenizer to tokenizer.json's, and the
+// differences.
 func (f *files) nearest() string {
 	shape := append(shapeOf(f.json.Get("normalizer"), "normalizer "), shapeOf(f.json.Get("pre_tokenizer"), "")...)
 	var (

@@ -13,8 +13,7 @@ const (
 	spmChar     = 4
 )
 
-// What Google's reader in C++ takes, which the reference runs, where package
-// protowire takes other things.
+// Limits of Google's C++ parser, which the reference uses and which differs from package protowire.
 const (
 	maxTagBytes = 5   // of tags, of which 32 bits count, and of lengths
 	maxNesting  = 100 // of messages and groups
@@ -51,7 +50,7 @@ func (f *files) spmRows(v *Vocab, opt Options) error {
 	return f.addedTokensDecoder(v)
 }
 
-// rows builds opt.VocabSize rows of v from the pieces that there are.
+// rows builds opt.VocabSize rows of v from the pieces.
 func (m *spmModel) rows(v *Vocab, file string, opt Options) error {
 	n := opt.VocabSize
 	switch {
@@ -81,8 +80,8 @@ func (m *spmModel) rows(v *Vocab, file string, opt Options) error {
 	return nil
 }
 
-// row returns the row of an id in decimal, or -1 with a warning when the
-// vocabulary ends before it. It also checks the text that is to go there.
+// row returns the row of an id in decimal, or -1 with a warning if the id is beyond the vocabulary. It also checks the
+// row's new text.
 func (v *Vocab) row(file, id, text string) (int, error) {
 	if strings.HasPrefix(id, "-") {
 		return 0, badf(file, "token %q: negative id %s", text, id)

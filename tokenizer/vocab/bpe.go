@@ -15,8 +15,8 @@ type bpe struct {
 	steps  []splitter
 	merges map[[2]int32]merge // by the parts' ids
 	ids    map[string]int32   // of tokens, and above them of other parts of merges
-	bytes  [256]int32         // of what stands for single bytes
-	last   [256]int32         // what the bytes of a part without a token become
+	bytes  [256]int32         // tokens of single bytes
+	last   [256]int32         // tokens for the bytes of a part without a token
 	lower  bool               // and in lower case, where blanks separate
 	words  bool               // no merge spans the beginning of a word: words are merged one by one
 	dna    bool
@@ -90,7 +90,7 @@ func newBPE(v *Vocab, r *reader) (kind, error) {
 	return k, nil
 }
 
-// read reads the merges. What they make and are made of need not be tokens.
+// read reads the merges. Their parts and results need not be tokens.
 func (k *bpe) read(list gguf.Value) {
 	own := false
 	intern := func(s string) int32 {
@@ -158,7 +158,7 @@ func (s *bpeSession) encode(ids []int32, fragment string, _ bool) ([]int32, erro
 	return s.text(ids, fragment)
 }
 
-// text encodes a text that has been taken apart as far as the model asks for it.
+// text encodes a text after the model's splits.
 func (s *bpeSession) text(ids []int32, text string) ([]int32, error) {
 	text = whole(text)
 	if s.blanks {
@@ -212,7 +212,7 @@ func (s *bpeSession) line(ids []int32, piece string) []int32 {
 	return ids
 }
 
-// piece encodes what is merged by itself.
+// piece encodes a piece, across which no merges happen.
 func (s *bpeSession) piece(ids []int32, piece string) []int32 {
 	if known, ok := s.memo.get(piece); ok {
 		return append(ids, known...)
@@ -227,7 +227,7 @@ func (s *bpeSession) piece(ids []int32, piece string) []int32 {
 	return ids
 }
 
-// wholePiece returns the token that a piece is, where that counts.
+// wholePiece returns the token equal to a piece, for vocabularies that do not split such pieces.
 func (s *bpeSession) wholePiece(piece string) (int32, bool) {
 	if !s.whole && !(s.lines && piece[0] == '\n') {
 		return none, false
@@ -284,7 +284,7 @@ func (s *bpeSession) merge(ids []int32, piece string) []int32 {
 	return ids
 }
 
-// encodeWords encodes what is between white space, which is dropped.
+// encodeWords encodes the words between white space, which is dropped.
 func (s *bpeSession) encodeWords(ids []int32, text string) ([]int32, error) {
 	t := chars()
 	var word []byte

@@ -1,5 +1,5 @@
-// Package vocab makes an encoder from the tokenizer that a GGUF file holds: text to
-// ids, equal to those of the runtime (llama-tokenize of llama.cpp 0.7.0).
+// Package vocab makes an encoder from the tokenizer in a GGUF file: text to ids, equal to those of the runtime
+// (llama-tokenize of llama.cpp 0.7.0).
 //
 //	text ── special tokens in it, longest first ──► fragments ──► encoder of the kind ──► ids, with BOS and EOS
 //
@@ -16,7 +16,6 @@
 // meant them: it replaces classes of Unicode by a few characters and walks some
 // expressions by hand.
 //
-// An encoder says no where the runtime would not load the file or stop: unknown names
-// of models and pre-tokenizers are fault.Unsupported, everything that contradicts
-// itself is fault.Broken.
+// Errors are the cases in which the runtime would not load the file, or would abort: unknown names of models and
+// pre-tokenizers are fault.Unsupported, everything that contradicts itself is fault.Broken.
 package vocab

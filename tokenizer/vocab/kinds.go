@@ -1,7 +1,6 @@
 package vocab
 
-// modelKind is a value of tokenizer.ggml.model: what holds unless the file says
-// otherwise, and the encoder.
+// modelKind is a value of tokenizer.ggml.model, with its encoder and the defaults of the file's keys.
 type modelKind struct {
 	bos, eos, unk, sep     int32
 	addBOS, addEOS, addSep bool

@@ -1,15 +1,13 @@
 package vocab
 
-// part is a run of bytes of a text on its way to a token; those that went into the
-// one before them are empty.
+// part is a run of bytes that becomes a token; parts merged into the previous one are empty.
 type part struct {
 	start, size int32 // bytes
 	prev, next  int32 // -1 at the ends
 	id          int32 // -1: no token or part of a merge
 }
 
-// pair is two neighbours that may be merged. It is stale when they no longer have
-// size bytes together.
+// pair is a pair of neighbours that may be merged. It is stale if they no longer have size bytes together.
 type pair struct {
 	rank        float64 // lower ones first
 	left, right int32
@@ -19,12 +17,12 @@ type pair struct {
 
 func (a *pair) before(b *pair) bool { return a.rank < b.rank || a.rank == b.rank && a.left < b.left }
 
-// merger merges the parts of a text, the pair of lowest rank first and of equal ones
-// the leftmost, in O(n log n). Its memory is used again for the next text.
+// merger merges the parts of a text, the pair of lowest rank first and of equal ones the leftmost, in O(n log n). Its
+// memory is reused for the next text.
 type merger struct {
 	parts []part
 	queue []pair
-	// join returns the rank and the id of what two parts make, if they make anything.
+	// join returns the rank and the id of two merged parts, if they merge.
 	join func(a, b *part) (rank float64, id int32, ok bool)
 }
 
@@ -97,7 +95,7 @@ func (m *merger) merge() {
 	}
 }
 
-// memo remembers the ids of short pieces for the length of one text.
+// memo caches the ids of short pieces during one text.
 type memo struct {
 	at  map[string][2]int32 // where in ids
 	ids []int32

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// plamo finds the tokens whose scores have the highest sum, from the end of the text.
-// Scores are whole numbers of ten thousandths. A character that is no token becomes
-// its bytes.
+// plamo finds the tokens whose scores have the highest sum, from the end of the text. Scores are integers in units of
+// 1/10,000. A character that is no token becomes its bytes.
 type plamo struct {
 	v       *Vocab
 	trie    *trie
@@ -50,8 +49,8 @@ type plamoSession struct {
 	best []plamoPlace
 }
 
-// plamoPlace is the best way from a place to the end: its cost, its first token (none:
-// bytes of one character) and where that ends.
+// plamoPlace is the best path from a position to the end: its cost, its first token (none: bytes of one character) and
+// the end of that token.
 type plamoPlace struct {
 	cost int64
 	id   int32

@@ -8,8 +8,7 @@ import (
 	"ggforge/fault"
 )
 
-// pretokenizer is how a byte-level vocabulary splits text before it merges, and what
-// else follows from its name.
+// pretokenizer has the splits of a byte-level vocabulary before merges, and other properties of a tokenizer.ggml.pre.
 type pretokenizer struct {
 	steps  []string // expressions, applied one after the other to the pieces of the one before
 	whole  bool     // a piece that is a token is not split
@@ -75,7 +74,7 @@ const (
 	threeDigits = `[0-9][0-9][0-9]`
 )
 
-// byHand are the expressions that the runtime does not match but walks by hand.
+// byHand are the expressions that the runtime implements by hand-written splitters.
 var byHand = map[string]splitter{
 	gpt2:        gpt2Words{},
 	llama3:      words{digits: 3, letters: letter, not: space | letter | number},
@@ -88,8 +87,7 @@ var byHand = map[string]splitter{
 	eachLine:    lines{},
 }
 
-// pretokenizers are the values of tokenizer.ggml.pre that the runtime (llama.cpp
-// 0.7.0) knows.
+// pretokenizers has the values of tokenizer.ggml.pre in the runtime (llama.cpp 0.7.0).
 var pretokenizers = map[string]pretokenizer{
 	"":            {steps: []string{symbols, gpt2, `\p{N}+`, threeDigits}},
 	"default":     {steps: []string{symbols, gpt2, `\p{N}+`, threeDigits}},

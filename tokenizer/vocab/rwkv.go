@@ -2,8 +2,7 @@ package vocab
 
 import "ggforge/fault"
 
-// rwkv takes the longest token off the start of a text, again and again. Texts of
-// tokens are bytes, some of them escaped.
+// rwkv splits a text into the longest tokens from its start. Texts of tokens are bytes, some of them escaped.
 type rwkv struct {
 	v    *Vocab
 	trie *trie

@@ -8,8 +8,8 @@ import (
 	"ggforge/gguf"
 )
 
-// The texts by which the runtime finds special tokens that no key names. Those of a
-// list are control tokens whatever the file says.
+// The texts by which the runtime finds special tokens without a key. Tokens in these lists are control tokens, whatever
+// their type in the file.
 var (
 	// ending are tokens after which generation ends.
 	ending = []string{"<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>",
@@ -18,8 +18,7 @@ var (
 		"<end_of_utterance>", "<eos>",
 		"<turn|>", "<|tool_response>", "<｜end▁of▁sentence｜>", "[e~[", "<|ifm|im_end|>"}
 
-	// filling are tokens around what is filled in, with the keys that name them; where
-	// one does, texts are not looked for.
+	// filling are the infill (FIM) tokens with their keys; the texts are used if the file has no key.
 	filling = []struct {
 		keys, texts []string
 	}{
@@ -39,13 +38,12 @@ var (
 		{[]string{"tokenizer.ggml.fim_sep_token_id"}, []string{"<|file_sep|>", "<|plamo:file_separator|>"}},
 	}
 
-	// shown are tokens that count as user-defined: they are always found.
+	// shown are tokens that count as user-defined, and are therefore always found.
 	shown = []string{"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"}
 )
 
-// special reads the ids of special tokens and finds out what each token is. It comes
-// after the encoder has been made, as in the runtime: that one sees the types of the
-// file.
+// special reads the ids of special tokens and determines the attributes of each token. As in the runtime, it runs after
+// the construction of the encoder, which uses the types of the file.
 func (v *Vocab) special(r *reader) {
 	for _, e := range []struct {
 		key string
@@ -102,7 +100,7 @@ func (v *Vocab) special(r *reader) {
 	}
 }
 
-// has returns the ids of those of some texts that are tokens, in order.
+// has returns the ids of the texts that are tokens, in order.
 func (v *Vocab) has(texts ...string) []int32 {
 	var ids []int32
 	for _, text := range texts {
@@ -114,7 +112,7 @@ func (v *Vocab) has(texts ...string) []int32 {
 	return ids
 }
 
-// attributes changes what tokens are by their texts.
+// attributes changes the attributes of tokens by their texts.
 func (v *Vocab) attributes(r *reader) {
 	for _, f := range filling {
 		named := false
@@ -188,7 +186,7 @@ type fragment struct {
 	text string
 }
 
-// found is a special token at a place of the text.
+// found is a special token at a position of the text.
 type found struct {
 	rank int32 // in the order of the tokens
 	at   int32
@@ -223,8 +221,7 @@ func (v *Vocab) partition(text string, parse bool) []fragment {
 	slices.SortFunc(hits, func(a, b found) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.at, b.at))
 	})
-	// What has been taken: by white space that goes with a token, or by a token, whose
-	// rank is kept where it begins.
+	// Taken bytes: white space stripped with a token, or a token, whose rank is kept at its start.
 	taken := make([]bool, len(text))
 	var tokens []found
 	for _, h := range hits {
@@ -275,9 +272,8 @@ func (v *Vocab) partition(text string, parse bool) []fragment {
 // isSpace is C's isspace.
 func isSpace(b byte) bool { return '\t' <= b && b <= '\r' || b == ' ' }
 
-// OutOfRange returns the keys of metadata with ids of tokens that are out of range, and the
-// number of tokens: programs take other tokens in their place. Without a list of tokens there
-// is no such key.
+// OutOfRange returns the keys of metadata with ids of tokens that are out of range, and the number of tokens: programs
+// use other tokens in their place. It returns no keys for files without a list of tokens.
 func OutOfRange(m gguf.Metadata) (of gguf.Metadata, tokens int) {
 	const prefix = "tokenizer.ggml."
 	list, ok := m.Get(prefix + "tokens")

@@ -9,7 +9,7 @@ import (
 	"ggforge/tokenizer/internal/uni"
 )
 
-// AddedToken is a token that is found in the text itself, before and next to the model.
+// AddedToken is a token that is found in the text before the model runs.
 type AddedToken struct {
 	Content    string
 	SingleWord bool // only where no letter, digit or underscore touches it
@@ -19,9 +19,8 @@ type AddedToken struct {
 	Special    bool
 }
 
-// addedVocabulary holds the added tokens and their ids. Ids are given out, not
-// read: a text that the model knows keeps the model's id, others are counted on
-// from the end of the vocabulary.
+// addedVocabulary holds the added tokens and their ids. Ids are assigned, not read: a token of the model keeps the
+// model's id, others are numbered from the end of the vocabulary.
 type addedVocabulary struct {
 	ids      map[string]int
 	tokens   map[int]AddedToken
@@ -35,8 +34,8 @@ type addedVocabulary struct {
 // Added returns the added tokens by id.
 func (t *Tokenizer) Added() map[int]AddedToken { return maps.Clone(t.added.tokens) }
 
-// AddTokens adds tokens in order. Empty ones and those that are there in all
-// their properties are passed over; one whose text is there is replaced.
+// AddTokens adds tokens in order. Empty tokens and exact duplicates are skipped; a token with an existing text replaces
+// it.
 func (t *Tokenizer) AddTokens(tokens ...AddedToken) error {
 	a := &t.added
 	next := t.Model.Size()
@@ -91,7 +90,7 @@ func (t *Tokenizer) addAt(id int, token AddedToken) error {
 	return nil
 }
 
-// put adds a token whose normalized text is known.
+// put adds a token with its normalized text.
 func (a *addedVocabulary) put(id int, token AddedToken) {
 	a.ids[token.Content] = id
 	a.tokens[id] = token
@@ -100,7 +99,7 @@ func (a *addedVocabulary) put(id int, token AddedToken) {
 	}
 }
 
-// index makes the tries.
+// index builds the tries.
 func (a *addedVocabulary) index() error {
 	a.raw, a.inNormal = newTrie(), newTrie()
 	for id, token := range a.tokens {
@@ -136,7 +135,7 @@ func (t *Tokenizer) Without(ids []int) (*Tokenizer, error) {
 	return &out, out.added.index()
 }
 
-// text returns what a token is decoded from: its normalized form, if it has one.
+// text returns the text that a token is decoded to: its normalized form, if it has one.
 func (a *addedVocabulary) text(id int) (string, bool) {
 	token, ok := a.tokens[id]
 	if form, differs := a.forms[id]; ok && differs {
@@ -145,8 +144,7 @@ func (a *addedVocabulary) text(id int) (string, bool) {
 	return token.Content, ok
 }
 
-// extract finds added tokens in t and calls f with each one's id, and with id -1
-// and the text for what is between.
+// extract finds added tokens in t and calls f with each one's id, and with id -1 and the text in between.
 func (a *addedVocabulary) extract(t text, normalized, splitSpecial bool, f func(id int, part text) error) error {
 	tr := a.raw
 	if normalized {
@@ -216,16 +214,15 @@ func (t *trie) child(at int32, b byte) int32 {
 	return 0
 }
 
-// addAll adds the texts of an empty trie with their ids. In descending order the way
-// of each is along the children that were added last, which child finds first: nodes
-// of a large vocabulary have a hundred.
+// addAll adds the texts of an empty trie with their ids. In descending order, each text follows the children added
+// last, which child finds first: nodes of a large vocabulary have a hundred children.
 func (t *trie) addAll(ids map[string]int) {
 	for _, s := range slices.Backward(slices.Sorted(maps.Keys(ids))) {
 		t.add(s, ids[s])
 	}
 }
 
-// add adds a text; twice is true if it was there already, with the id other.
+// add adds a text; twice is true for a duplicate, whose first id is other.
 func (t *trie) add(s string, id int) (other int, twice bool) {
 	at := int32(0)
 	for i := range len(s) {

@@ -9,7 +9,7 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// Merge is a pair of tokens that become one.
+// Merge is a pair of tokens that merge into one.
 type Merge struct{ Left, Right string }
 
 // BPEOptions are the settings of a BPE model. The zero value is the library's default.
@@ -38,7 +38,7 @@ func NewBPE(vocab map[string]int, merges []Merge, opt BPEOptions) (*BPE, error) 
 	m := &BPE{BPEOptions: opt, vocab: vocab, tokens: make(map[int]string, len(vocab)),
 		merges: make(map[[2]int]merged, len(merges))}
 	for token, id := range vocab {
-		// one id of two tokens: any rule, but always the same
+		// two tokens with one id: an arbitrary, but deterministic choice
 		if other, twice := m.tokens[id]; !twice || token < other {
 			m.tokens[id] = token
 		}
@@ -173,9 +173,8 @@ func (m *BPE) encode(ids []int, piece string) ([]int, error) {
 	return ids, nil
 }
 
-// symbols returns the tokens of the single characters. An unknown token waits
-// for the next character that is a token itself; those of a byte fallback are
-// written before it, as in the library.
+// symbols returns the tokens of the single characters. As in the library, an unknown token is written at the next
+// character that is a token, after the tokens of byte fallbacks.
 func (m *BPE) symbols(piece string) ([]symbol, error) {
 	symbols := make([]symbol, 0, len(piece))
 	add := func(id, bytes int) {

@@ -41,8 +41,7 @@ func (ByteLevelDecoder) decode(_ budget, tokens []string) ([]string, error) {
 	return []string{lossy(out)}, nil
 }
 
-// lossy replaces what is not UTF-8 by U+FFFD: one for each longest start of a
-// character that is broken off, as the Unicode standard recommends.
+// lossy replaces invalid UTF-8 by U+FFFD, one for each maximal truncated character, as the Unicode standard recommends.
 func lossy(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)
@@ -59,8 +58,7 @@ func lossy(b []byte) string {
 	return out.String()
 }
 
-// brokenLength returns how many bytes of b begin a character that is not
-// completed; at least 1.
+// brokenLength returns the number of bytes of the truncated character at the start of b; at least 1.
 func brokenLength(b []byte) int {
 	low, high, want := byte(0x80), byte(0xBF), 0
 	switch c := b[0]; {
@@ -112,8 +110,7 @@ func (d WordPieceDecoder) decode(_ budget, tokens []string) ([]string, error) {
 	return out, nil
 }
 
-// cleanup takes out the blanks that word pieces leave in English text, one
-// replacement after the other.
+// cleanup removes the blanks around punctuation and contractions in English text, by one replacement after the other.
 func cleanup(s string) string {
 	for _, r := range [][2]string{
 		{" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","}, {" ' ", "'"}, {" n't", "n't"}, {" 'm", "'m"},
@@ -211,8 +208,7 @@ func (ByteFallbackDecoder) decode(_ budget, tokens []string) ([]string, error) {
 	return out, nil
 }
 
-// byteToken reads a token of the form <0x61>. Like the library's reader of
-// numbers it takes a sign for a digit.
+// byteToken reads a token of the form <0x61>. Like the library's number parser it accepts a sign as a digit.
 func byteToken(token string) (byte, bool) {
 	if len(token) != 6 || !strings.HasPrefix(token, "<0x") || token[5] != '>' {
 		return 0, false
@@ -239,8 +235,7 @@ func (d StripDecoder) decode(_ budget, tokens []string) ([]string, error) {
 	out := make([]string, len(tokens))
 	for i, token := range tokens {
 		c := string(d.Content)
-		// The two cuts do not see each other: a token of nothing but the
-		// character may be cut twice.
+		// The two cuts are independent: a token that consists of the character only may be cut twice.
 		start, stop := 0, len(token)
 		for n := 0; n < d.Start && strings.HasPrefix(token[start:], c); n++ {
 			start += len(c)

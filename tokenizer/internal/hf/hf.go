@@ -5,9 +5,8 @@
 //	        found in the                  found in the
 //	        raw text                      normalized text
 //
-// Every part that the library has is read, except the pre-tokenizer UnicodeScripts;
-// a part of an unknown type is an ErrUnsupported, a part without one of its members
-// an ErrBroken. BPE dropout is ignored: it is for training.
+// Every part of the library is supported, except the pre-tokenizer UnicodeScripts; a part of an unknown type is an
+// ErrUnsupported, a part without one of its members an ErrBroken. BPE dropout is ignored: it is for training.
 package hf
 
 import "ggforge/fault"
@@ -15,7 +14,7 @@ import "ggforge/fault"
 // Kinds of error, for errors.Is.
 var (
 	ErrBroken      = fault.Broken      // the file is not what its format demands
-	ErrUnsupported = fault.Unsupported // a part of a type that is not known here
+	ErrUnsupported = fault.Unsupported // a part of an unknown type
 )
 
 func badf(format string, args ...any) error { return fault.Errorf(ErrBroken, format, args...) }
@@ -33,8 +32,7 @@ type Tokenizer struct {
 	PostProcessor PostProcessor // nil: none
 	Decoder       Decoder       // nil joins tokens with blanks
 
-	// Work is the work that is left for all texts together, see LoadWork; nil
-	// gives each text a bound of its own.
+	// Work is the remaining work for all texts together, see LoadWork; nil for a bound per text.
 	Work *int
 
 	// SplitSpecial encodes the texts of special tokens as any other text.
@@ -147,7 +145,7 @@ func (t *Tokenizer) encode(ids []int, part text) ([]int, error) {
 	return ids, nil
 }
 
-// input returns a text as it comes in.
+// input returns a text before normalization.
 func (t *Tokenizer) input(s string, traced bool) text {
 	return text{s: s, budget: t.budget(len(s)), traced: traced}
 }

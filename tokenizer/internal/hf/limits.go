@@ -1,7 +1,7 @@
 package hf
 
-// The limits of tokenizer files. Above them a file is refused: time and memory
-// stay within a small multiple of what is published.
+// The limits of tokenizer files. Above them a file is refused: time and memory stay within a small multiple of
+// published tokenizers'.
 const (
 	// MaxVocab bounds the tokens of a vocabulary, padding included, and its
 	// merges. The largest vocabulary known, of XLM-V, has 901,629 tokens; Gemma
@@ -10,10 +10,9 @@ const (
 	// MaxVocabBytes bounds the texts of a vocabulary together. Gemma's have less
 	// than 3 million bytes.
 	MaxVocabBytes = 1 << 25
-	// MaxAdded bounds the added tokens. Models of speech have up to 66,000.
+	// MaxAdded bounds the added tokens. Speech models have up to 66,000.
 	MaxAdded = 1 << 18
-	// maxAddedBytes bounds the texts of the added tokens together, as they are and
-	// normalized.
+	// maxAddedBytes bounds the texts of the added tokens together, both raw and normalized.
 	maxAddedBytes = 1 << 23
 	// maxWrap bounds the ids that a post-processor puts around a text; published
 	// ones have two.
@@ -22,22 +21,20 @@ const (
 	// together; published ones have ten at most.
 	maxParts = 100
 
-	// LoadWork bounds the work of all texts that are encoded while a tokenizer is
-	// loaded: steps of regular expressions, and bytes that go from one part to the
-	// next. Published tokenizers take a hundredth.
+	// LoadWork bounds the work of all texts that are encoded while a tokenizer is loaded: steps of regular expressions,
+	// and bytes passed from one part to the next. Published tokenizers need a hundredth.
 	LoadWork = 1 << 27
-	// baseWork and byteWork bound the work of any other text: some, and some for
-	// each byte of it.
+	// baseWork and byteWork bound the work of any other text: a constant, plus an amount per byte.
 	baseWork = 1 << 20
 	byteWork = 1 << 13
 
-	// baseSize and byteSize bound what a text may grow to: some bytes, and some
-	// for each of its bytes, as in the longest compatibility decomposition.
+	// baseSize and byteSize bound the size that a text may grow to: a constant, plus bytes per byte, as in the longest
+	// compatibility decomposition.
 	baseSize = 1 << 12
 	byteSize = 64
 )
 
-// budget is what a text may still cost on its way.
+// budget has the work and size that a text has left.
 type budget struct {
 	work *int
 	size int // bytes that it may grow to
@@ -53,7 +50,7 @@ func (t *Tokenizer) budget(n int) budget {
 	return budget{work, baseSize + byteSize*n}
 }
 
-// spend takes work off the budget.
+// spend subtracts work from the budget.
 func (b budget) spend(work int) error {
 	if *b.work -= work; *b.work < 0 {
 		return unsupportedf("normalizer, pre-tokenizer, model or decoder take too long")
@@ -61,7 +58,7 @@ func (b budget) spend(work int) error {
 	return nil
 }
 
-// check refuses a text that has grown too long, and takes its bytes off the budget.
+// check refuses a text that has grown too long, and subtracts its bytes from the budget.
 func (b budget) check(size int) error {
 	if size > b.size {
 		return unsupportedf("a text grows to %d bytes, want at most %d", size, b.size)

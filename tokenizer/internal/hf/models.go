@@ -53,9 +53,8 @@ func (w wordVocab) unknown(ids []int) ([]int, error) {
 	return append(ids, id), nil
 }
 
-// WordPiece takes the longest token off the start of a word, again and again;
-// those after the first one have a prefix. A word that cannot be split so
-// is unknown as a whole.
+// WordPiece splits a word into the longest tokens from its start; tokens after the first have a prefix. A word that
+// cannot be split is unknown as a whole.
 type WordPiece struct {
 	wordVocab
 	Prefix   string
@@ -105,7 +104,7 @@ func (m *WordPiece) encode(ids []int, piece string) ([]int, error) {
 	return ids, nil
 }
 
-// WordLevel knows whole pieces only.
+// WordLevel has whole pieces only.
 type WordLevel struct{ wordVocab }
 
 // Type returns the name of the model's type.
@@ -131,7 +130,7 @@ type Unigram struct {
 	trie         *trie
 }
 
-// unkPenalty is how far below the lowest score an unknown character lies.
+// unkPenalty is the distance of an unknown character's score below the lowest score.
 const unkPenalty = 10
 
 func parseUnigram(n node) *Unigram {
@@ -205,8 +204,7 @@ func (m *Unigram) each(f func(string, int)) {
 
 func (m *Unigram) cost(n int) int { return n * min(n, m.trie.longest) }
 
-// encode walks through the text once, keeping for each place the best way to it.
-// The first of several equal sums wins.
+// encode walks through the text once and keeps the best path to each position (Viterbi). The first of equal sums wins.
 func (m *Unigram) encode(ids []int, piece string) ([]int, error) {
 	type node struct {
 		id    int
@@ -245,7 +243,7 @@ func (m *Unigram) encode(ids []int, piece string) ([]int, error) {
 	}
 	type part struct{ start, end int }
 	var parts []part
-	fuse := false // whether the part after it is unknown
+	fuse := false // whether the next part is unknown
 	for end := len(piece); end > 0; end = best[end].from {
 		unk := best[end].id == m.unk
 		if unk && fuse {

@@ -10,8 +10,7 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// node reads the members of one JSON object. The first thing that is wrong stays
-// in *err, with the path of the place; what is read afterwards is the zero value.
+// node reads the members of one JSON object. *err keeps the first error, with its path; later reads return zero values.
 type node struct {
 	path  string
 	obj   *pyjson.Object

@@ -117,7 +117,7 @@ func isChinese(r rune) bool {
 		0xF900 <= r && r <= 0xFAFF || 0x2F800 <= r && r <= 0x2FA1F
 }
 
-// nmt cleans text as a system of machine translation did.
+// nmt cleans text as in Google's neural machine translation.
 func nmt(b []byte, r rune) []byte {
 	switch {
 	case 1 <= r && r <= 8, r == 0x0B, 0x0E <= r && r <= 0x1F, r == 0x7F, r == 0x8F, r == 0x9F:

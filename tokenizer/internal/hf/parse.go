@@ -2,8 +2,8 @@ package hf
 
 import "ggforge/internal/text/pyjson"
 
-// Parse reads the root object of a tokenizer.json. work is what the tokenizer's
-// texts may cost together, nil for a bound of each.
+// Parse reads the root object of a tokenizer.json. work is the remaining work for all texts of the tokenizer, nil for a
+// bound per text.
 func Parse(root *pyjson.Object, work *int) (*Tokenizer, error) {
 	var err error
 	n := node{"tokenizer", root, &err, new(int)}

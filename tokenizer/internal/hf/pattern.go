@@ -35,7 +35,7 @@ type span struct {
 	match      bool
 }
 
-// spans cuts t into matches and what is between; together they cover it.
+// spans cuts t into matches and the text in between.
 func (p Pattern) spans(t text) ([]span, error) {
 	s := t.s
 	matches, err := p.matches(t)

@@ -7,7 +7,7 @@ import (
 	"ggforge/tokenizer/internal/uni"
 )
 
-// PreTokenizer cuts a text into the pieces that the model sees.
+// PreTokenizer cuts a text into the pieces for the model.
 type PreTokenizer interface {
 	// split appends the pieces of one text.
 	split(out []text, t text) ([]text, error)
@@ -85,7 +85,7 @@ func (p ByteLevel) split(out []text, t text) ([]text, error) {
 	return out, nil
 }
 
-// Split splits at the matches of a pattern, or at what is between them.
+// Split splits at the matches of a pattern, or at the text between them.
 type Split struct {
 	Pattern  Pattern
 	Behavior Behavior
@@ -160,7 +160,7 @@ func (p Metaspace) split(out []text, t text) ([]text, error) {
 	return cutAt(out, t, MergedWithNext.cut(spans)), err
 }
 
-// FixedLength cuts into pieces of as many characters.
+// FixedLength cuts into pieces of a fixed number of characters.
 type FixedLength int
 
 func (p FixedLength) split(out []text, t text) ([]text, error) {
@@ -175,7 +175,7 @@ func (p FixedLength) split(out []text, t text) ([]text, error) {
 	return append(out, t.slice(start, len(t.s))), nil
 }
 
-// needsPlaces reports whether a part asks where a piece comes from.
+// needsPlaces reports whether a part needs the origin of a piece.
 func needsPlaces(p PreTokenizer) bool {
 	switch p := p.(type) {
 	case Metaspace:

@@ -6,10 +6,8 @@ import (
 	"ggforge/internal/text/norm"
 )
 
-// text is a part of the input on its way through the normalizer and the
-// pre-tokenizer. If traced, at gives for each byte the place in the input that it
-// comes from; if nil, that is first plus its index. Only a Metaspace that asks for
-// the first piece needs places.
+// text is a part of the input in the normalizer and the pre-tokenizer. If traced, at has the position in the input of
+// each byte; if nil, that is first plus the index. Only a Metaspace with the scheme "first" needs positions.
 type text struct {
 	s      string
 	budget budget
@@ -18,7 +16,7 @@ type text struct {
 	first  int
 }
 
-// origin returns where byte i comes from.
+// origin returns the position of byte i in the input.
 func (t text) origin(i int) int {
 	switch {
 	case !t.traced:
@@ -40,7 +38,7 @@ func (t text) slice(i, j int) text {
 	return out
 }
 
-// builder makes a changed text.
+// builder builds a changed text.
 type builder struct {
 	s      []byte
 	traced bool
@@ -55,13 +53,13 @@ func build(t text) *builder {
 	return b
 }
 
-// add appends a text that comes from one place.
+// add appends a text from one position.
 func (b *builder) add(s string, at int) {
 	b.s = append(b.s, s...)
 	b.mark(at)
 }
 
-// mark gives the bytes that have no place yet one.
+// mark sets the position of bytes without one.
 func (b *builder) mark(at int) {
 	for b.traced && len(b.at) < len(b.s) {
 		b.at = append(b.at, at)
@@ -88,7 +86,7 @@ func mapRunes(t text, f func(b []byte, r rune) []byte) text {
 	return b.text(t)
 }
 
-// filter keeps the characters that keep holds for.
+// filter keeps the characters for which keep is true.
 func filter(t text, keep func(rune) bool) text {
 	return mapRunes(t, func(b []byte, r rune) []byte {
 		if keep(r) {
@@ -105,7 +103,7 @@ func prepend(t text, s string) text {
 	return b.text(t)
 }
 
-// replace puts content in the place of each match.
+// replace replaces each match by content.
 func replace(t text, p Pattern, content string) (text, error) {
 	matches, err := p.matches(t)
 	if err != nil || len(matches) == 0 {
@@ -118,7 +116,7 @@ func replace(t text, p Pattern, content string) (text, error) {
 	for _, m := range matches {
 		b.keep(t, pos, m[0])
 		at := 0
-		if m[1] > 0 { // what is put in belongs to the last byte that it replaces
+		if m[1] > 0 { // the position of content is the last replaced byte's
 			at = t.origin(m[1] - 1)
 		}
 		b.add(content, at)

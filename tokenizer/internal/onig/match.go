@@ -9,8 +9,8 @@ import (
 	"ggforge/tokenizer/internal/uni"
 )
 
-// The steps that finding all matches may take: some, and some for each byte of the
-// text. Published expressions take less than a hundred for each.
+// The steps that finding all matches may take: a constant, plus an amount per byte of the text. Published expressions
+// need less than a hundred per byte.
 const (
 	baseSteps = 1 << 14
 	byteSteps = 1 << 11
@@ -25,7 +25,7 @@ type machine struct {
 	steps int // that are left
 }
 
-// state is where to go on when a match fails.
+// state is a point of backtracking.
 type state struct {
 	pc, pos int
 	low     int // of a greedy run: down to where characters may be given back; -1: none
@@ -160,7 +160,7 @@ func (m *machine) at(pos int) (rune, int) {
 	return r, n
 }
 
-// unwind drops states above bottom, putting slots back.
+// unwind drops states above bottom, and restores slots.
 func (m *machine) unwind(bottom int) {
 	for len(m.stack) > bottom {
 		s := m.stack[len(m.stack)-1]
@@ -171,7 +171,7 @@ func (m *machine) unwind(bottom int) {
 	}
 }
 
-// back takes the last choice again; pc is -1 when none is left above bottom.
+// back returns to the last choice; pc is -1 if none is left above bottom.
 func (m *machine) back(bottom int) (pc, pos int) {
 	for len(m.stack) > bottom {
 		s := &m.stack[len(m.stack)-1]

@@ -39,7 +39,7 @@ var scripts = sync.OnceValue(func() map[string]string {
 	return m
 })
 
-// plain takes from a name what does not count.
+// plain removes the insignificant characters of a name.
 func plain(name string) string {
 	return strings.ToLower(strings.NewReplacer(" ", "", "_", "", "-", "").Replace(name))
 }
