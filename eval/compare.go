@@ -224,8 +224,8 @@ func distance(list []stateDistance) Distance {
 	return d
 }
 
-// CompareSaved is Compare with probabilities that llama-perplexity has saved. r.Tokens are
-// those of its first chunks, as the models see them, and r.Chunk is its own.
+// CompareSaved is Compare with probabilities that llama-perplexity has saved. r.Tokens are the tokens of the file's
+// first chunks, as inputs of the models, and r.Chunk is the file's.
 func CompareSaved(ctx context.Context, base *logprobs.File, models []*Model, r Run,
 	f func(i int, c *Comparison) error) error {
 	found, err := MeasureSaved(ctx, base, models, r, 0, len(r.Tokens)/max(1, r.Chunk))

@@ -34,7 +34,7 @@ type feedForward struct {
 	activation     ffnActivation // nil for the graph's activation
 }
 
-// mix is forward: no token sees another.
+// mix is feedForward: tokens do not depend on each other.
 func (f *feedForward) mix(s *stream, y, x []float32, n int, _ bool) error {
 	return s.feedForward(f, y, x, n)
 }

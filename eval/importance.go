@@ -9,23 +9,21 @@ import (
 	"ggforge/internal/kernel/parallel"
 )
 
-// Importance is how the sums of an importance matrix are collected; the zero value is that of llama-imatrix.
+// Importance has the settings for collecting an importance matrix; the zero value is that of llama-imatrix.
 type Importance struct {
 	// Output collects for the matrix that makes logits, too: output.weight, or
 	// token_embd.weight if the model has no other.
 	Output bool
-	// Every is the number of chunks that go through the model together; 0 means all. It does not show
-	// in the sums.
+	// Every is the number of chunks that go through the model together; 0 means all. The sums do not depend on it.
 	Every int
 	// Group, if it is not 0, adds up each Group chunks by themselves, in the order of the text,
 	// and then these sums, one after the other. Float32 sums depend on the order of
-	// additions: this is one that several processes can have shares of. So many chunks go
-	// through the model together; Every, if it is not 0, has to be a multiple.
+	// additions: this order can be shared among processes. Group chunks go through the model together; Every, if it is
+	// not 0, has to be a multiple of Group.
 	Group int
 	// Done is the number of chunks that the sums have already: they are skipped.
 	Done int
-	// Save, if set, is called whenever chunks have gone through the model, with the number of
-	// chunks that the sums are of then.
+	// Save, if set, is called after each group of chunks, with the number of chunks in the sums.
 	Save func(done int) error
 }
 
@@ -71,9 +69,8 @@ func (c *Collector) States(ctx context.Context, states *States, workers int) err
 	return collect(ctx, c.sums, states.Inputs(), workers)
 }
 
-// Expect returns sums with the entries and counts that a run leaves in new ones, without
-// running the model: all squares are 1, and all matrices of experts are of all tokens. Plans
-// that depend on which tensors have importance can be made with them.
+// Expect returns sums with the entries and counts of a run, without running the model: all squares are 1, and all
+// experts count all tokens. They serve for plans, which depend on the tensors that have importance.
 func (c *Collector) Expect(ctx context.Context, r Run) (*imatrix.Sums, error) {
 	sums, tokens := imatrix.NewSums(r.Chunk), len(r.Tokens)
 	expect := func(in Inputs) error {

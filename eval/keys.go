@@ -69,7 +69,7 @@ var ignoredPrefixes = []string{"general.", "tokenizer.", "quantize.", "split."}
 var ignoredKeys = []string{"context_length", "vocab_size", "tensor_data_layout"}
 
 // checkUnused returns an error if there is a key, of the architecture or of nothing known, that
-// nobody asked for.
+// was not read.
 func (k *keys) checkUnused() error {
 	var left []string
 	for _, kv := range k.Metadata {

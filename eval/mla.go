@@ -171,8 +171,7 @@ func (l *mla) compressedHeads() heads {
 		chunkedWindow: l.chunkedWindow}
 }
 
-// absorbedQueries sets to to the queries of a head for compressed vectors, with the parts that are
-// turned after them.
+// absorbedQueries sets to to the queries of a head for compressed vectors, followed by the parts with RoPE.
 func (l *mla) absorbedQueries(s *stream, to, q []float32, head, n int) error {
 	ldkv := l.rank + l.ropeDim
 	from, err := l.nopeQueries(s, q, head, n)

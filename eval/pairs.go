@@ -13,7 +13,7 @@ import (
 // Pairs are the callbacks of Model.Pair, which runs a model, whose weights may change on the way, and its base over the
 // same text side by side. Calls come one after the other.
 type Pairs struct {
-	Run // Inputs is for nobody here, and First has to be 0
+	Run // Inputs is not called, and First has to be 0
 	// Wanted reports whether a tensor's inputs are wanted; there are no rows yet.
 	Wanted func(in Inputs) bool
 	// Rows is called with inputs of the model and the same number of inputs of the base, for the same tokens. The model
@@ -133,7 +133,7 @@ func (c *pairRun) layer(i int) error {
 func (c *pairRun) experts(tokens int, of func(*stream) *layer) error {
 	width := c.sides[0].m.p.width
 	x := of(c.sides[0]).experts
-	// Without experts no token sees another, so that some can go alone.
+	// Without experts tokens do not depend on each other, so that some can go alone.
 	before := func(s *stream, from, n int) error {
 		h, early := s.h, s.routerLogits
 		defer func() { s.h, s.routerLogits = h, early }()

@@ -17,7 +17,7 @@ type Run struct {
 	Inputs func(in Inputs) error
 	// HalfGELU rounds inputs and outputs of GELU to 16 bits, as llama.cpp's table does, for comparing with it.
 	HalfGELU bool
-	// Progress is called after each part of the work, from one goroutine; nil for nobody.
+	// Progress is called after each part of the work, from one goroutine; it may be nil.
 	Progress func(Progress)
 
 	dry bool // linear layers output zeros: their weights are not read
@@ -37,11 +37,11 @@ type Inputs struct {
 	Name             string // of the tensor
 	Matrix, Matrices int    // index in the tensor and their number, usually 0 of 1
 	Routed           bool   // tokens choose among the matrices
-	Single           bool   // the runtime multiplies row by row, so that its tool does not see it
+	Single           bool   // the runtime multiplies row by row, so that llama-imatrix does not count it
 	Rows, Columns    int
 	X                []float32 // [Rows, Columns], valid during the call
-	// Product is the same number for tensors that meet the same rows in one product, one
-	// after the other.
+	// Product is the same number for tensors that are multiplied with the same rows in one product; they are reported
+	// one after the other.
 	Product int
 }
 

@@ -53,7 +53,7 @@ func newSharedKVAttention(b *builder, i int) mixer {
 			t.fail(errUnsupported, "layer %d reuses the keys of layer %d, whose window or heads differ", i, at)
 		}
 		l.source.shared = true
-		for _, name := range []string{"attn_k", "attn_v", "attn_k_norm"} { // that some files have all the same
+		for _, name := range []string{"attn_k", "attn_v", "attn_k_norm"} { // unused; some files have them
 			t.used[b.name(i, name)+".weight"] = true
 		}
 		return l

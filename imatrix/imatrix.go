@@ -294,7 +294,7 @@ func containsAny(s string, substrings []string) bool {
 // dataset if known, number of entries (those left by Include and Exclude), and
 // number of chunks if above 0. A matrix without entries gives none. Only the last
 // part of the paths of the file and the dataset is recorded, unless paths is set: the
-// folders are nobody's business. Strings are cut at 127 bytes, even inside a
+// folders are private. Strings are cut at 127 bytes, even inside a
 // character, and at a zero byte.
 func (m *Matrix) Metadata(paths bool) gguf.Metadata {
 	if m.Len() == 0 {

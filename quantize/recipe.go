@@ -286,8 +286,7 @@ func LookupRecipe(s string) (*Recipe, bool) {
 	return nil, false
 }
 
-// RecipeOf returns the recipe that a file says it was made by, in general.file_type; ok is false
-// for one that names none.
+// RecipeOf returns the recipe of a file by its general.file_type; ok is false if that names none.
 func RecipeOf(m gguf.Metadata) (r *Recipe, ok bool) {
 	v, stated := m.Get(gguf.KeyFileType)
 	id, ok := v.Int()

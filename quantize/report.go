@@ -44,7 +44,7 @@ type ReportAllocation struct {
 	Measured       *float64 `json:"measured_kld,omitempty"`
 	MeasuredError  float64  `json:"measured_kld_error,omitempty"`
 	MeasuredTokens int      `json:"measured_tokens,omitempty"`
-	// Guessed are tensors that nothing was seen of.
+	// Extrapolated are tensors without inputs in the text, whose losses are estimates.
 	Extrapolated []string          `json:"guessed,omitempty"`
 	Types        []ReportTypeShare `json:"types"`
 

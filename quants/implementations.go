@@ -12,9 +12,9 @@ import (
 // bytes and floats of the scalar code.
 type implementation struct {
 	name string
-	// runs says on which machines the kernels work, which is where tests compare them.
+	// runs reports whether the kernels work on a machine; tests compare them there.
 	runs func(m cpu.Machine) bool
-	// pays says on which of those they are chosen.
+	// pays reports whether they are chosen on a machine on which they work.
 	pays    func(m cpu.Machine) bool
 	kernels []kernel
 	// finite returns the length of a prefix of src, whole chunks of scalar.FiniteChunk bytes,

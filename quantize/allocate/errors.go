@@ -82,7 +82,7 @@ func (p *predictor) hold(k int, in *eval.Inputs) (*held, error) {
 	return h, nil
 }
 
-// layerOf returns the beginning of a tensor's name that says its layer.
+// layerOf returns the prefix of a tensor's name with its layer.
 func layerOf(name string) string {
 	parts := strings.SplitN(name, ".", 3)
 	if len(parts) < 3 {

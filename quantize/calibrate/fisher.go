@@ -21,8 +21,8 @@ import (
 type Curvature struct {
 	Tensor           int // of the model
 	Matrix, Matrices int // the matrix of the tensor: 0 of 1 but for experts
-	// Lookup is true for the cost of embedding rows. A tied embedding has a Curvature as output matrix besides, which
-	// comes earlier: the costs add up.
+	// Embedding is true for the cost of embedding rows. A tied embedding has a Curvature as output matrix besides,
+	// which comes earlier: the costs add up.
 	Embedding bool
 	// F is the mean over positions of x xᵀ times the mean square of the gradient at the matrix's outputs, one for each
 	// range of columns; for embedding rows, of g gᵀ with g the gradient at the row.

@@ -130,7 +130,7 @@ type run struct {
 	targets    map[string][]Target
 	tensors    map[string]int  // index in the model, by name
 	embeddings map[string]bool // tensors rows of which are looked up
-	inputs     map[key]*input  // that are being seen
+	inputs     map[key]*input  // that are not complete
 	layer      string
 	expert     int // -1 for none
 

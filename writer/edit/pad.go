@@ -25,7 +25,7 @@ const (
 	padUnused = 5
 )
 
-// maxVocab is the number of tokens that a padded vocabulary may have.
+// maxVocab is the largest number of tokens in a padded vocabulary.
 const maxVocab = 1 << 24
 
 // perToken are tensors that have a row for each token.
@@ -34,19 +34,18 @@ var perToken = regexp.MustCompile(
 
 // Pad describes how a vocabulary is padded.
 type Pad struct {
-	// The new number of tokens is Size or the present number, whichever is more, rounded up to a multiple of Multiple; 0
-	// is 1 for Multiple.
+	// The new number of tokens is Size or the present number, whichever is more, rounded up to a multiple of Multiple;
+	// 0 is 1 for Multiple.
 	Size, Multiple int64
-	// Like is the token whose rows those of new tokens are copies of, from 0; negative for rows
-	// of zeros.
+	// Like is the token whose rows are copied for new tokens; negative for rows of zeros.
 	Like int64
 }
 
 // PadVocab returns the file at path with tokens [PADn] of type unused at the end of the vocabulary
 // of a model, and rows for them in token embeddings and output. Rows are copied as they are
 // stored, whatever their type; bytes of 0 are numbers of 0 in every type. A model in shards
-// becomes one file. A vocabulary that has the size already, or that tensors do not go with, is an
-// error of kind fault.Refused.
+// becomes one file. A vocabulary that has the size already, or that does not fit the tensors, is an error of kind
+// fault.Refused.
 func PadVocab(s *gguf.Set, path string, p Pad) (*writer.File, error) {
 	if err := sameOrder(s); err != nil {
 		return nil, err

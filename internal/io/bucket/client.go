@@ -39,7 +39,7 @@ type Options struct {
 	Pause time.Duration
 }
 
-// DefaultEndpoint is the server of names that no setting says another one for.
+// DefaultEndpoint is the server if no setting names another one.
 const DefaultEndpoint = "https://s3.amazonaws.com"
 
 // Environment returns Options from the variables of other tools: AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, and
@@ -80,7 +80,7 @@ func New(opt Options) (*Client, error) {
 	c.transport.DisableCompression = true // a range is one of the bytes as they are stored
 	providers := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}}
 	if !strings.EqualFold(os.Getenv("AWS_EC2_METADATA_DISABLED"), "true") {
-		dial := net.Dialer{Timeout: time.Second} // machines without roles have nobody who answers
+		dial := net.Dialer{Timeout: time.Second} // on machines without roles there is no server that answers
 		roles := http.DefaultTransport.(*http.Transport).Clone()
 		roles.DialContext = dial.DialContext
 		providers = append(providers, &credentials.IAM{Client: &http.Client{Transport: roles,
@@ -182,7 +182,7 @@ func (c *Client) retry(ctx context.Context, once func() (int, error)) error {
 	return Denied(fetch.Retry(ctx, c.opt.Pause, once))
 }
 
-// watch returns a context that ends when nobody calls alive for a time.
+// watch returns a context that ends when alive has not been called for the time limit.
 func watch(ctx context.Context, limit time.Duration) (_ context.Context, alive, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(limit, func() { cancel(fmt.Errorf("nothing came for %v", limit)) })

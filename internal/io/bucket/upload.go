@@ -316,7 +316,7 @@ func (u *uploader) begin(ctx context.Context, one *upload) error {
 		if err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		// somebody has ended it, or it has become the object: see finish
+		// it was aborted, or it has become the object: see finish
 		if o, err := u.stat(ctx, one.To); err == nil && o.size == one.size {
 			if one.same, err = u.isSame(ctx, one, o); err != nil || one.same {
 				return err
@@ -444,7 +444,7 @@ func crcText(sum uint32) string {
 	return base64.StdEncoding.EncodeToString([]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)})
 }
 
-// part sees to it that a part is there.
+// part sends a part unless it is on the server.
 func (u *uploader) part(ctx context.Context, one *upload, n int) error {
 	if !one.same {
 		if err := u.send(ctx, one, n); err != nil {
@@ -571,7 +571,7 @@ func (one *upload) fits(o object) (bool, error) {
 	return o.etag == fmt.Sprintf("%x-%d", sum.Sum(nil), len(one.parts)), nil
 }
 
-// finish makes the object of its parts, and sees whether it is the file.
+// finish creates the object from its parts, and checks that its content is that of the file.
 func (u *uploader) finish(ctx context.Context, one *upload) error {
 	if one.same {
 		return nil

@@ -14,10 +14,10 @@ const (
 	// pieceBytes is the largest range of one request: long enough that asking costs
 	// little, short enough to lose little when a connection breaks off.
 	pieceBytes = 4 << 20
-	// aheadPieces are asked for before somebody wants them, inFlight of them at once.
+	// aheadPieces are requested before they are read, inFlight of them at once.
 	aheadPieces = 16
 	inFlight    = 8
-	// maxMemory bounds the pieces in memory, those that somebody waits for excepted.
+	// maxMemory bounds the pieces in memory, except those that a reader waits for.
 	maxMemory = 40 * pieceBytes
 )
 
@@ -143,7 +143,7 @@ func (r *reader) ReadAt(p []byte, off int64) (n int, err error) {
 func (s *Set) read(f *File, p []byte, off int64) error {
 	for len(p) > 0 {
 		piece, until := s.find(f, off)
-		if piece == nil { // nobody has expected this
+		if piece == nil { // not among the expected spans
 			n := min(int64(len(p)), until-off, pieceBytes)
 			if err := s.fetch(f, p[:n], off); err != nil {
 				return err
@@ -230,8 +230,8 @@ func (s *Set) forget(p *piece) {
 	p.data, p.done, p.err, p.used = nil, nil, nil, 0
 }
 
-// start fetches a piece that is not in memory. One that nobody waits for is left
-// alone when memory is full of others like it. The caller holds mu.
+// start fetches a piece that is not in memory, unless no reader waits for it and memory is full of such pieces. The
+// caller holds mu.
 func (s *Set) start(p *piece, wanted bool) {
 	if p.done != nil || s.ctx.Err() != nil {
 		if p.done == nil {

@@ -46,11 +46,11 @@ const (
 	maxPause = 2 * time.Minute
 	// maxRedirects is the number of redirects that may follow each other.
 	maxRedirects = 10
-	// maxDrain is how much of an answer nobody reads is read nevertheless, since the
-	// connection can then be used again, and maxDrainSeconds how long that may take.
+	// maxDrain is the number of bytes of an unwanted answer that are read, so that the connection can be used again,
+	// and maxDrainSeconds the time limit for it.
 	maxDrain        = 64 << 10
 	maxDrainSeconds = 1
-	// maxSeconds is how long an answer may take, however steadily it comes.
+	// maxSeconds is the time limit for an answer, even if it makes progress.
 	maxSeconds = 1800
 )
 
@@ -84,7 +84,7 @@ func New(opt Options) *Client {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// redirect sees to it that the token stays where it belongs.
+// redirect refuses redirects to unencrypted addresses, and sends the token to its own server only.
 func (c *Client) redirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= maxRedirects {
 		return fault.Errorf(fault.Broken, "%s: redirected more than %d times", Show(via[0].URL), maxRedirects)
@@ -124,12 +124,12 @@ func noAddress(address string) error {
 	return fault.Errorf(fault.Usage, "%q is no address of a file", clean)
 }
 
-// statusError is an answer that is not the one that was asked for.
+// statusError is the error of an answer with an unwanted status.
 type statusError struct {
 	url    string
 	code   int
 	status string
-	after  time.Duration // when the server wants to be asked again; 0 if it does not say
+	after  time.Duration // the time until the next try that the server asks for; 0 for none
 }
 
 func (e *statusError) Error() string {
@@ -153,8 +153,8 @@ func (e *statusError) Is(target error) bool {
 	return false
 }
 
-// temporary reports whether the same request may succeed later: errors that have a
-// method Again say so themselves. Errors of the connection may.
+// temporary reports whether the same request may succeed later: errors with a method Again decide by it, others are
+// temporary except those with a kind of package fault and context.Canceled.
 func temporary(err error) bool {
 	var says interface{ Again() bool }
 	if errors.As(err, &says) {

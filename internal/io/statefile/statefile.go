@@ -12,7 +12,7 @@
 // Nothing follows. The sizes are compared with that of the file and with the limit of its kind before anything is read.
 //
 // Logs that grow while a run goes on, and files that other programs read, too, have forms and
-// checksums of their own (Seal makes one); they are opened by Open or Map, which see to whose they are.
+// checksums of their own (Seal makes one); they are opened by Open or Map, which check their owner.
 package statefile
 
 import (

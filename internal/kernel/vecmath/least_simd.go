@@ -13,8 +13,8 @@ func bits(b uint32) f32s { return simd.BroadcastUint32s(b).BitsToFloat32() }
 // lanes numbers them.
 var lanes = [16]int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 
-// least4 is Quadratic.Least for points of 4 that come before the one that it returns: each
-// lane looks at every so manieth one, and keeps the first of its least.
+// least4 is Quadratic.Least for the points of dimension 4 before the index that it returns: a lane has every n-th
+// point, n being the number of lanes, and keeps the first of its least.
 func least4(points []float32, n int, c *Quadratic, at *int, least *float32) (p int) {
 	width := simd.BroadcastInt32s(0).Len()
 	if simd.Emulated() || n < width {

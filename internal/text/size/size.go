@@ -18,7 +18,7 @@ var units = []struct {
 	{"", 1},
 }
 
-// maxText bounds the length of a size: nobody writes a longer one.
+// maxText bounds the length of a size as text.
 const maxText = 40
 
 // Parse returns the number of bytes, at least 1, of a text such as 4200000000, 500M, 1.5GB or 2MiB; case does not
