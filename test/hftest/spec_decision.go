@@ -97,7 +97,6 @@ func init() {
 			` + attention("evidence_layers.{0,1}.attention") + attention("layers.0.self_attn") + attention("layers.0.multihead_attn")
 	add(Spec{
 		Name:       "clef",
-		NoLoad:     "a head that scores options: weights load and llama-server answers with it, but text has no logits",
 		Tokenizer:  "bpe:qwen2",
 		Config:     qwen35("Qwen3_5ForConditionalGeneration", ""),
 		Tensors:    text + vision,
