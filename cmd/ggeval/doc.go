@@ -177,7 +177,7 @@
 //	                           only these are merged, and chunks of files in the legacy format count
 //	                           as -c tokens
 //	--save-every N             run N chunks at once, and save the sums after each N (0: all at once)
-//	--sum-chunks N             add up each N chunks by themselves, and then these sums (0: all chunks, one after
+//	--sum-chunks N             add up each N chunks separately, and then these sums (0: all chunks, one after
 //	                           the other); needed for --part
 //	--force                    replace FILE if it exists
 //

@@ -111,7 +111,7 @@ func (r *embedRequest) lines(cmd *cli.Command) ([]string, error) {
 	list := slices.Clone(r.Texts)
 	if r.File != "" {
 		whole := r.input
-		whole.Escapes = false // a newline that is written so does not end a line
+		whole.Escapes = false // an escaped newline does not end a line
 		text, err := whole.read(cmd)
 		if err != nil {
 			return nil, err
@@ -147,7 +147,7 @@ type embedSide struct {
 	BPW          float64 `json:"bits_per_weight"`
 }
 
-// distanceResult is a base and how far vectors are from its own.
+// distanceResult is a base and the distances of vectors from those of the base.
 type distanceResult struct {
 	embedSide
 	Cosine   spread   `json:"cosine"`
@@ -302,7 +302,7 @@ func embedSideOf(c *candidate) embedSide {
 	return embedSide{c.Name, c.Source.Architecture(), c.Source.Bytes, c.Source.BPW()}
 }
 
-// vectors returns what JSON has of embeddings.
+// vectors returns embeddings as they are in the JSON.
 func vectors(e *eval.Embeddings) []any {
 	var list []any
 	for _, v := range e.Texts {
@@ -315,7 +315,7 @@ func vectors(e *eval.Embeddings) []any {
 	return list
 }
 
-// distances returns how far the vectors of e are from those of b, one by one.
+// distances compares the vectors of e with those of b, one by one.
 func distances(e, b *eval.Embeddings) *distanceResult {
 	var d distanceResult
 	var far []number
@@ -340,8 +340,7 @@ func distances(e, b *eval.Embeddings) *distanceResult {
 	return &d
 }
 
-// spreadOf returns the distribution of values: each quantile is the value that so many are
-// at most, of the nearest rank.
+// spreadOf returns the distribution of values; quantiles are those of the nearest rank.
 func spreadOf(values []number) spread {
 	sorted := slices.Clone(values)
 	slices.Sort(sorted)

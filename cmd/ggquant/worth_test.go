@@ -18,8 +18,8 @@ import (
 	"ggforge/test/hftest"
 )
 
-// TestRecipeFile checks that types from a file give the same bytes as options, that a saved
-// recipe gives the file again that it was saved of, and what is refused.
+// TestRecipeFile checks that types from a file give the same bytes as options, that a saved recipe
+// gives the same output again, and the errors.
 func TestRecipeFile(t *testing.T) {
 	dir := t.TempDir()
 	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil)
@@ -48,12 +48,12 @@ func TestRecipeFile(t *testing.T) {
 	}
 	must(t, in, path("three.gguf"), "Q4_K_M", "--tensor-type-file", path("saved.txt"))
 	same(t, path("want.gguf"), path("three.gguf"))
-	// options come first
+	// Options take precedence over the recipe.
 	must(t, in, path("four.gguf"), "Q4_K_M", "--recipe", recipe, "--tensor-type", "attn_v=q8_0")
 	if got := typeOf(t, path("four.gguf"), "blk.0.attn_v.weight"); got != gguf.TypeQ8_0 {
 		t.Errorf("attn_v is %v", got)
 	}
-	// a recipe of a run that writes no model
+	// The recipe of a run that writes no model.
 	must(t, in, "Q4_K_M", "--dry-run", "--save-recipe", path("dry.txt"))
 	if dry, err := os.ReadFile(path("dry.txt")); err != nil ||
 		!strings.Contains(string(dry), "^output\\.weight$=q6_k\n") {
@@ -86,8 +86,8 @@ func TestRecipeFile(t *testing.T) {
 	}
 }
 
-// TestTargets checks that outputs have the size that is asked for, that what is reported of them is
-// so, that all types are used, with blocks of both kinds, and what is refused.
+// TestTargets checks the sizes of outputs with a target, the figures of their reports, that several
+// types are used, with both ways to choose blocks, and the errors.
 func TestTargets(t *testing.T) {
 	dir, err := hftest.Lookup("mixtral").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16"})
 	if err != nil {
@@ -140,15 +140,14 @@ func TestTargets(t *testing.T) {
 		w.Target != "the size of Q5_0" || w.Measured != nil || len(w.Types) < 3 {
 		t.Errorf("%+v, tensors %g", like.Allocation, sum(like))
 	}
-	// the recipe alone gives the same types
+	// The saved recipe alone gives the same types.
 	again := run("--recipe", out+"like.txt", dir, out+"again.gguf", "Q5_0")
 	for i, x := range like.Tensors {
 		if again.Tensors[i].Type != x.Type {
 			t.Errorf("%s is %s of a saved recipe, was %s", x.Name, again.Tensors[i].Type, x.Type)
 		}
 	}
-	// exactly the size that is asked for, also as bits and with chosen blocks; what was seen of more text changes
-	// little
+	// A size in bytes or in bits per weight, also with chosen blocks.
 	bytes := run("--target-size", fmt.Sprint(size("like.gguf")), "--measure", "1", dir, out+"size.gguf", "Q5_0")
 	if n := size("size.gguf"); n > size("like.gguf") || n < size("like.gguf")*998/1000 {
 		t.Errorf("%d bytes, want %d", n, size("like.gguf"))

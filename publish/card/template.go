@@ -15,33 +15,33 @@ const (
 	// maxTemplate is the largest template in bytes, and maxFormat the largest format of its printf.
 	maxTemplate = 256 << 10
 	maxFormat   = 4 << 10
-	// maxSteps is how many nodes of a template may be carried out, again and again; our own takes some fifty for a
-	// file.
+	// maxSteps is the largest number of nodes that a template may execute, in loops each time; our own executes some
+	// fifty for a file.
 	maxSteps = 2 << 20
-	// maxNested is how many templates may be carried out in one another.
+	// maxNested is the largest depth of templates that execute other ones.
 	maxNested = 100
 	// maxMade is the longest text that a function of a template may make, in bytes.
 	maxMade = 16 << 10
 )
 
-// fields is a Card as templates get it: without its methods, which write files and carry out templates.
+// fields is a Card as templates get it: without its methods, which write files and execute templates.
 type fields Card
 
-// limits bounds what carrying out one template may cost: the library bounds neither time nor memory. What costs time is
-// asked for by actions that parsed puts at the beginning of each body of a loop and of each template.
+// limits bounds the cost of executing one template: the library bounds neither time nor memory. The steps are counted
+// by actions that parseTemplate inserts at the beginning of each template and of each body of a loop.
 type limits struct {
 	steps, nested, written int
 }
 
-// parseTemplate parses a template. Executing it uses up the limits, which are good for one time.
+// parseTemplate parses a template. Executing it uses up l, so that it can be executed once.
 func parseTemplate(text string, l *limits) (*template.Template, error) {
 	if len(text) > maxTemplate {
 		return nil, fault.Errorf(fault.Usage, "template: %d bytes, want at most %d", len(text), maxTemplate)
 	}
 	funcs := template.FuncMap{
 		"mark": beginMark, "unmark": endMark,
-		"print": made, "println": func(args ...any) (string, error) { return made(append(args, "\n")...) },
-		"printf": madef,
+		"print": sprint, "println": func(args ...any) (string, error) { return sprint(append(args, "\n")...) },
+		"printf": sprintf,
 		"html":   escaped(template.HTMLEscapeString), "js": escaped(template.JSEscapeString),
 		"urlquery": escaped(func(s string) string { return template.URLQueryEscaper(s) }),
 	}
@@ -49,7 +49,8 @@ func parseTemplate(text string, l *limits) (*template.Template, error) {
 	if err != nil {
 		return nil, fault.Errorf(fault.Usage, "%w", err)
 	}
-	t.Funcs(template.FuncMap{"step": l.step, "enter": l.enter, "leave": l.leave}) // which the text cannot name
+	// after parsing: the text cannot call them
+	t.Funcs(template.FuncMap{"step": l.step, "enter": l.enter, "leave": l.leave})
 	for _, one := range t.Templates() {
 		if one.Tree == nil || one.Root == nil {
 			continue
@@ -70,8 +71,8 @@ func actions(format string, args ...any) []parse.Node {
 	return trees["limits"].Root.Nodes
 }
 
-// bound puts an action at the beginning of each loop in a list that takes as many steps as the loop has nodes, and
-// returns how many nodes there are besides these.
+// bound inserts an action at the beginning of each loop in a list, which counts a step for each node of the loop, and
+// returns the number of nodes outside the loops.
 func bound(list *parse.ListNode) (nodes int) {
 	if list == nil {
 		return 0
@@ -95,7 +96,7 @@ func bound(list *parse.ListNode) (nodes int) {
 	return nodes + ownSteps
 }
 
-// ownSteps is what the action costs that counts the others, in nodes.
+// ownSteps is the cost of an inserted action, in steps.
 const ownSteps = 4
 
 func (l *limits) step(n int) (string, error) {
@@ -117,7 +118,7 @@ func (l *limits) leave() string {
 	return ""
 }
 
-// output is what a template writes to.
+// output takes the text of a template, up to maxCard bytes.
 type output struct {
 	strings.Builder
 	*limits
@@ -130,35 +131,36 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.Builder.Write(p)
 }
 
-var errMade = fmt.Errorf("a text has more than %d bytes", maxMade)
+var errLong = fmt.Errorf("a text has more than %d bytes", maxMade)
 
-// made is fmt.Sprint, of a text that is not too long.
-func made(args ...any) (string, error) {
+// sprint is fmt.Sprint with at most maxMade bytes.
+func sprint(args ...any) (string, error) {
 	n := 0
 	for _, arg := range args {
 		if n += len(fmt.Sprint(arg)); n > maxMade {
-			return "", errMade
+			return "", errLong
 		}
 	}
 	text := fmt.Sprint(args...)
 	if len(text) > maxMade {
-		return "", errMade
+		return "", errLong
 	}
 	return text, nil
 }
 
-// instruction is one of a format, up to its verb.
 var (
-	instruction = regexp.MustCompile(`%[-+# 0-9.*\[\]]*`)
-	wide        = regexp.MustCompile(`[0-9]{4}|\*`)
+	// directive matches a directive of a format up to its verb, and wide a width in it that is too large or an
+	// argument.
+	directive = regexp.MustCompile(`%[-+# 0-9.*\[\]]*`)
+	wide      = regexp.MustCompile(`[0-9]{4}|\*`)
 )
 
-// madef is fmt.Sprintf of texts and numbers, without widths that are long or given by arguments.
-func madef(format string, args ...any) (string, error) {
+// sprintf is fmt.Sprintf of texts and numbers, without widths that are long or given by arguments.
+func sprintf(format string, args ...any) (string, error) {
 	if len(format) > maxFormat {
 		return "", fmt.Errorf("a format of %d bytes, want at most %d", len(format), maxFormat)
 	}
-	for _, one := range instruction.FindAllString(format, -1) {
+	for _, one := range directive.FindAllString(format, -1) {
 		if wide.MatchString(one) {
 			return "", fmt.Errorf("printf: %q has a width of an argument, or of more than three digits", one)
 		}
@@ -170,21 +172,21 @@ func madef(format string, args ...any) (string, error) {
 			return "", fmt.Errorf("printf of %T: want a text or a number", arg)
 		case reflect.String:
 			if v.Len() > maxMade {
-				return "", errMade
+				return "", errLong
 			}
 		}
 	}
 	text := fmt.Sprintf(format, args...)
 	if len(text) > maxMade {
-		return "", errMade
+		return "", errLong
 	}
 	return text, nil
 }
 
-// escaped returns a function that escapes what made makes.
+// escaped returns a function that escapes the text of sprint.
 func escaped(escape func(string) string) func(args ...any) (string, error) {
 	return func(args ...any) (string, error) {
-		text, err := made(args...)
+		text, err := sprint(args...)
 		if err != nil {
 			return "", err
 		}
@@ -192,7 +194,7 @@ func escaped(escape func(string) string) func(args ...any) (string, error) {
 	}
 }
 
-// filled returns what a template makes of the card.
+// filled returns the text that the template makes of the card.
 func (c *Card) filled() (string, error) {
 	l := new(limits)
 	t, err := parseTemplate(c.template, l)

@@ -17,7 +17,7 @@ import (
 	"ggforge/quantize"
 )
 
-// readers is the folder that make readers has installed readers of others in.
+// readers is the folder where make readers has installed the readers of other projects.
 var readers = os.Getenv("READERS")
 
 // headerOf is what a reader prints for a file.
@@ -91,8 +91,8 @@ func inspected(t *testing.T, path string) headerOf {
 	return h
 }
 
-// equal reports whether two values of metadata are the same: numbers by their float32, which is what
-// most are and which some print with 17 digits.
+// equal reports whether two values of metadata are the same. Fractions are compared as float32, the type of most of
+// them: some readers print them with 17 digits.
 func equal(a, b any) bool {
 	switch x := a.(type) {
 	case json.Number:
@@ -102,7 +102,7 @@ func equal(a, b any) bool {
 		}
 		p, errP := strconv.ParseFloat(string(x), 64)
 		q, errQ := strconv.ParseFloat(string(y), 64)
-		// whole ones are not rounded
+		// Whole numbers are not rounded.
 		return errP == nil && errQ == nil && (p == q || p != math.Trunc(p) && float32(p) == float32(q))
 	case []any:
 		y, ok := b.([]any)
@@ -157,8 +157,8 @@ func quantsOf(t *testing.T) (whole, shards []string) {
 	return whole, shards
 }
 
-// TestReadersHeaders compares what readers of others find in our files with what ggtool inspect
-// says: keys and values, names, types, dimensions and offsets of tensors.
+// TestReadersHeaders compares our files as readers of other projects read them with ggtool inspect:
+// keys and values, names, types, dimensions and offsets of tensors.
 func TestReadersHeaders(t *testing.T) {
 	whole, shards := quantsOf(t)
 	for _, r := range []struct {
@@ -220,9 +220,9 @@ func TestReadersHeaders(t *testing.T) {
 
 var estimate = regexp.MustCompile(`PPL = ([0-9.]+)`)
 
-// TestReadersRun runs our files with node-llama-cpp, whose llama.cpp is another one than the reference:
-// the perplexity of a text is the one that ggeval has, but for the rounding of the layers' outputs. Types that
-// its llama.cpp does not know are left out.
+// TestReadersRun runs our files with node-llama-cpp, which has another version of llama.cpp than the reference: the
+// perplexity of a text equals ggeval's, but for the rounding of the layers' outputs. Types that its llama.cpp does not
+// know are left out.
 func TestReadersRun(t *testing.T) {
 	whole, shards := quantsOf(t)
 	data, err := os.ReadFile("../../cmd/ggeval/testdata/text.txt")
@@ -264,7 +264,7 @@ func TestReadersRun(t *testing.T) {
 	}
 }
 
-// firstLine returns the first line of an error that is not empty.
+// firstLine returns the first line that names an error, or the whole text.
 func firstLine(text string) string {
 	for line := range strings.Lines(text) {
 		if strings.Contains(line, "rror") || strings.Contains(line, "unknown") || strings.Contains(line, "invalid") {

@@ -14,9 +14,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// tokenizers are made-up checkpoints whose vocabularies alone are compared:
-// arguments of mkhf.py, changes to config.json and tokenizer_config.json, and
-// files to delete.
+// tokenizers are made-up checkpoints of which only the vocabularies are compared: arguments of mkhf.py, changes to
+// tokenizer_config.json, and files to delete.
 var tokenizers = []struct {
 	name   string
 	class  tokenizer.Class
@@ -119,7 +118,7 @@ func TestTokenizers(t *testing.T) {
 			}
 			ref := work + "/reference.gguf"
 			opt, argv := tokenizer.Options{Class: c.class}, []string{hf, ref, "--quiet"}
-			if !strings.HasPrefix(c.name, "real-") { // nobody knows the fingerprints of the others
+			if !strings.HasPrefix(c.name, "real-") { // the fingerprints of the others are in no table
 				opt.Pre = "some-name"
 				argv = append(argv, "--pre-force", opt.Pre)
 			}

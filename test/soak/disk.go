@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// disk is where outputs go: a file system in a file, or a folder.
+// disk is the place of the outputs: a file system in a file, or a folder.
 type disk struct {
 	root  string
 	image string // "" for a folder
@@ -29,7 +29,7 @@ func system(name string, args ...string) error {
 	return nil
 }
 
-// makeDisk makes an ext4 file system of so many MiB and mounts it.
+// makeDisk makes an ext4 file system of size MiB and mounts it.
 func makeDisk(path string, size int) (*disk, error) {
 	d := &disk{root: path, image: path + ".img"}
 	f, err := os.Create(d.image)
@@ -59,8 +59,8 @@ func (d *disk) close() error {
 	return errors.Join(system("umount", d.root), os.Remove(d.image))
 }
 
-// cut returns the disk as it is after a power cut: what the system had not written yet is lost. The disk itself is
-// gone.
+// cut returns the disk in its state after a power cut, without the data that the system had not written yet. It
+// replaces d.
 func (d *disk) cut() (*disk, error) {
 	after := &disk{root: d.root, image: d.image + ".cut"}
 	from, err := os.Open(d.image)
@@ -86,16 +86,16 @@ func (d *disk) cut() (*disk, error) {
 	return after, after.mount()
 }
 
-// fill leaves so many bytes free, and returns what makes room again.
+// fill fills the disk up to free bytes; release makes room again.
 func (d *disk) fill(free int64) (release func() error, err error) {
 	path := filepath.Join(d.root, "ballast")
 	f, err := os.Create(path)
 	if err != nil {
 		return nil, err
 	}
-	there, err := available(d.root)
-	if err == nil && there > free {
-		err = allocate(f, there-free)
+	now, err := available(d.root)
+	if err == nil && now > free {
+		err = allocate(f, now-free)
 	}
 	release = func() error {
 		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) { // as after a power cut

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// available and allocate are for file systems of our own, which are made on Linux only.
+// available and allocate are for the file systems of makeDisk, which works on Linux only.
 func available(string) (int64, error) { return 0, errors.ErrUnsupported }
 
 func allocate(*os.File, int64) error { return errors.ErrUnsupported }

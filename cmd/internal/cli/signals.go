@@ -11,19 +11,18 @@ import (
 	"ggforge/writer"
 )
 
-// stopping are the signals that end a command. After os.Interrupt, its work is given up and
-// its temporary files are removed. The others come when the machine or the session
-// ends: the state that another run can resume from is kept.
+// stopping are the signals that end a command. After os.Interrupt its temporary files are
+// removed. The others come when the machine or the session ends: the state from which another
+// run can resume is kept.
 var stopping = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 
-// grace is how long a command that is to leave what it has may take to notice: whoever
-// sends the signal will not wait for long.
+// grace is the time that a command has to end by itself after a signal that keeps its state: the
+// sender of the signal does not wait long.
 const grace = 700 * time.Millisecond
 
-// onSignals calls stop at the first signal. A second one ends the process at once. A
-// signal that the parent has had ignored stays so: that of nohup, or of a shell's
-// background job. When the reader of a pipe goes away,
-// writing to it fails, as to other files, instead of ending the process.
+// onSignals calls stop at the first signal. A second one ends the process at once. Signals
+// that the parent process ignores stay ignored, as with nohup and in background jobs of a
+// shell. Writing to a pipe without a reader is an error, and does not end the process.
 func onSignals(name string, stop context.CancelCauseFunc) {
 	var list []os.Signal
 	for _, s := range stopping {

@@ -11,11 +11,11 @@ import (
 	tool "ggforge/cmd/internal/cli"
 )
 
-// ownMeaning are names that verbs share, each with a meaning and a value of its own, which its help says.
+// ownMeaning are names of flags that have another meaning in each verb; the help of the verb explains it.
 var ownMeaning = strings.Fields("base mmproj remove template type types")
 
-// ownValue are flags of verbs whose value differs from the one that the table has: how long the context of a model
-// before GGUF was is another number by default, and memory is asked for several lengths.
+// ownValue are flags whose kind of value or default differs from the table's: --ctx-size is one number for models older
+// than GGUF, and several numbers for the estimate of memory.
 var ownValue = map[string]string{"ggconv": "ctx-size", "ggtool inspect": "ctx-size", "ggtool export": "max-size"}
 
 var placeholder = regexp.MustCompile("`([^`]*)`")
@@ -26,7 +26,7 @@ func shared(t *testing.T, name string, v verb) {
 		for _, one := range append([]string{f.Name}, f.Aliases...) {
 			row := rowOf(one)
 			if one == "parts" && f.Name == one {
-				continue // submit: how many there are
+				continue // of submit: the number of parts
 			}
 			switch {
 			case row == nil && len(one) == 1:
@@ -78,8 +78,8 @@ func letterOf(f *tool.Flag) string {
 
 var defined = regexp.MustCompile(`Flag\{Name: "([a-z0-9-]+)"`)
 
-// SharedNames checks that each name which is defined more than once in the commands, with flags of their own, is in the
-// table of shared flags, so that all who define it must agree.
+// SharedNames checks that each flag that several commands define is in the table of shared flags, so that their
+// definitions must agree.
 func SharedNames(t *testing.T, root string) {
 	places := map[string][]string{}
 	for _, pattern := range []string{"cmd/*/*.go", "cmd/internal/*/*.go"} {

@@ -24,13 +24,13 @@ func ImatrixFlags() []tool.Flag {
 		tool.Flag{Name: "in-file", Value: tool.FileList, Effect: tool.ReadsFile,
 			Usage: "merge the matrix in `FILE`; repeatable"},
 		tool.Flag{Name: "save-every", Value: tool.Count, Unit: "chunks", Effect: tool.RunsOnly,
-			Usage: "take `N` chunks at once and save the sums after each N: a run that is killed is taken up again " +
+			Usage: "process `N` chunks at a time and save the sums after each N: the same command resumes a killed run " +
 				"(0: all at once)"},
 		tool.ForceFlag(),
 	), shareFlags(
 		tool.Flag{Name: "sum-chunks", Value: tool.Count, Unit: "chunks", Effect: tool.SetsBytes,
-			Usage: "add up each `N` chunks by themselves, and then these sums: what --part needs, and one process " +
-				"gives the same file (0: all chunks, one after the other)"},
+			Usage: "add up each `N` chunks separately, and then these sums; --part needs this, and one process gives " +
+				"the same file with it (0: all chunks, one after the other)"},
 	)...)
 }
 
