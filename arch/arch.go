@@ -74,7 +74,7 @@ func Lookup(class string) (*table.Arch, error) {
 		class, strings.Join(nearestClasses(class, Classes()), ", "))
 }
 
-// classHints names, for classes without a language model, what to convert instead.
+// classHints has, for classes without a language model, a hint about the model to convert instead.
 var classHints = map[string]string{
 	"UltravoxModel": "has no language model of its own: convert the one that text_model_id in its config.json names",
 }

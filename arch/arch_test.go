@@ -77,7 +77,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestDefaults checks what a config.json of a few keys becomes.
+// TestDefaults checks the defaults that complete a config.json of a few keys.
 func TestDefaults(t *testing.T) {
 	c := view(t, `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_key_value_heads": null}`)
 	_, m, err := llama.KVs(c, 1)
@@ -215,8 +215,7 @@ func view(t testing.TB, cfg string) *config.View {
 	return c.View(config.Options{})
 }
 
-// TestFused checks that the tables of one architecture agree about what files may
-// hold fused.
+// TestFused checks that the tables of one architecture have the same Fused.
 func TestFused(t *testing.T) {
 	fused := map[string]table.Fused{}
 	for _, a := range every() {
@@ -230,7 +229,7 @@ func TestFused(t *testing.T) {
 	}
 }
 
-// every returns all tables, with those that no class has: what Variant leads to.
+// every returns all tables, Variants included.
 func every() []*table.Arch {
 	all := append(All(), mistralFormat)
 	for _, a := range all {

@@ -187,8 +187,8 @@ func dots3Pair(c *config.View, full, swa string) (a, b int64, err error) {
 	return a, b, err
 }
 
-// dots3CheckSizes refuses sizes that differ although the file has one number for both kinds of
-// layers, and those that contradict each other.
+// dots3CheckSizes refuses different sizes for the two kinds of layers if the file has only one number, and
+// contradictory sizes.
 func dots3CheckSizes(c *config.View) error {
 	for _, pair := range [][2]string{{"qk_rope_head_dim", "swa_qk_rope_head_dim"}, {"q_lora_rank", "swa_q_lora_rank"}} {
 		a, b, err := dots3Pair(c, pair[0], pair[1])

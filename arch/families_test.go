@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestFamiliesKeepApart checks that no family's file uses a name of another one:
-// what several families use belongs in package parts. The registry may use all.
+// TestFamiliesKeepApart checks that no family's file uses a name of another family's: shared names belong in package
+// parts. The registry may use all.
 func TestFamiliesKeepApart(t *testing.T) {
 	names, err := filepath.Glob("*.go")
 	if err != nil {

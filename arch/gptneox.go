@@ -9,9 +9,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// gptneox is GPT-NeoX and Pythia. The raw config.json is read, because the
-// transformers library has renamed rotary_pct, which the reference asks for.
-// Source: gptneox.py of the reference.
+// gptneox is GPT-NeoX and Pythia. The raw config.json is read, because the transformers library has renamed rotary_pct,
+// which the reference reads. Source: gptneox.py of the reference.
 var gptneox = &table.Arch{
 	Name:      "gptneox",
 	Classes:   []string{"GPTNeoXForCausalLM"},
@@ -50,8 +49,8 @@ var gptneox = &table.Arch{
 	},
 }
 
-// gptneoxRotary returns the number of rotary dimensions of a head: the part rotary_pct, which newer versions of the
-// transformers library save among the rope settings.
+// gptneoxRotary returns the number of rotary dimensions of a head: the share rotary_pct, which newer versions of the
+// transformers library save in the rope settings.
 func gptneoxRotary(c *config.View) (v gguf.Value, ok bool, err error) {
 	key := "rotary_pct"
 	part, ok, err := c.Float(key)

@@ -14,8 +14,8 @@ import (
 	"ggforge/tokenizer"
 )
 
-// lfm2 and lfm2moe are Liquid AI's LFM2: layers of short convolutions among layers
-// of attention. Source: the classes of lfm2.py of the reference's converter.
+// lfm2 and lfm2moe are Liquid AI's LFM2: short-convolution layers and attention layers. Source: the classes of lfm2.py
+// of the reference's converter.
 var (
 	lfm2 = &table.Arch{
 		Name:      "lfm2",
@@ -46,7 +46,7 @@ var (
 		Tensors: slices.Concat(lfm2Tensors, lfm2MLP),
 	}
 	// lfm2Embed is LFM2 without its head, for embeddings or for late interaction, with a dense module after it; the
-	// Bidirectional classes have bidirectional attention. Those for masked tokens have names of their own.
+	// Bidirectional classes have bidirectional attention. ForMaskedLM classes have other tensor names.
 	lfm2Embed = &table.Arch{
 		Name:      "lfm2",
 		Shapes:    lfm2Shapes,
@@ -77,8 +77,7 @@ var (
 		},
 		Tensors: lfm2.Tensors,
 	}
-	// lfm2Audio is what makes audio of the codes of LFM2.5-Audio, of which the spectrum comes out of a layer after an
-	// LFM2.
+	// lfm2Audio is the audio decoder of LFM2.5-Audio: an LFM2 and a linear layer from codes to spectra.
 	lfm2Audio = &table.Arch{
 		Name:      "lfm2",
 		Shapes:    lfm2Shapes,
@@ -93,13 +92,12 @@ var (
 		Unused: lfm2.Unused,
 		Rename: lfm2.Rename,
 		Drop: []table.Drop{
-			{Prefix: "istft.window", Why: table.Silent}, // every program computes it
+			{Prefix: "istft.window", Why: table.Silent}, // computed by runtimes
 			{Prefix: "emb.emb", Why: "of the embedding of codes, which is part of the file for sound"},
 		},
 		Tensors: slices.Concat([]table.TensorRow{{HF: "lin", GGUF: "dense_2", Bias: table.MayBias}}, lfm2.Tensors),
 	}
-	// d1 is Liquid AI's d1, an LFM2-VL that decides between options by the logits of
-	// their labels.
+	// d1 is Liquid AI's d1, a decision model made of LFM2-VL, which scores options by the logits of their labels.
 	d1 = &table.Arch{
 		Name:      "lfm2",
 		Shapes:    lfm2Shapes,
@@ -116,8 +114,8 @@ var (
 		"max_num_patches", "max_pixels_tolerance", "max_tiles",
 		"min_image_tokens", "min_tiles", "projector_hidden_size", "projector_use_layernorm", "tile_size",
 		"use_image_special_tokens", "use_thumbnail"}
-	// d1Omni is Liquid AI's d1-omni: an LFM2 that has bidirectional attention, with layers of a decoder of options
-	// after it, of which a marker's state is scored.
+	// d1Omni is Liquid AI's d1-omni: an LFM2 with bidirectional attention, followed by head layers that score the state
+	// of each option's marker.
 	d1Omni = &table.Arch{
 		Name:       "lfm2",
 		Shapes:     lfm2Shapes,
@@ -141,7 +139,7 @@ var (
 			parts.UintRow("decision.block_count", "head_layers"),
 			{Key: "decision.temperature", Facts: config.TemperatureFiles, Many: parts.Temperatures},
 		}),
-		Expect: slices.Concat(lfm2.Expect, []table.Expect{ // the lengths that programs cut texts to
+		Expect: slices.Concat(lfm2.Expect, []table.Expect{ // the lengths to which programs truncate text
 			parts.Expect("max_length", "16384"), parts.Expect("image_text_length", "896"),
 			parts.Expect("audio_text_length", "15360"),
 		}),
@@ -224,7 +222,7 @@ func lfm2Sparse(l table.Layer) (bool, error) {
 	return !dense, err
 }
 
-// lfm2HeadsKV is the number of key heads of each layer, 0 for convolutions.
+// lfm2HeadsKV writes the number of key heads of each layer, 0 for convolution layers.
 func lfm2HeadsKV(c *config.View) (v gguf.Value, ok bool, err error) {
 	types, _, err := c.LayerTypes()
 	if err != nil {
@@ -247,8 +245,7 @@ func lfm2HeadsKV(c *config.View) (v gguf.Value, ok bool, err error) {
 	return gguf.Int32s(list), true, nil
 }
 
-// lfm2FeedForward is the width of the MLP, which the config has before it is
-// adjusted, or after.
+// lfm2FeedForward writes the FFN width; the config has it before or after its adjustment.
 func lfm2FeedForward(c *config.View) (v gguf.Value, ok bool, err error) {
 	n, err := c.Require("block_ff_dim", "intermediate_size")
 	if err != nil {
@@ -279,7 +276,7 @@ func lfm2FeedForward(c *config.View) (v gguf.Value, ok bool, err error) {
 	return table.Uint32Of((n+multiple-1)/multiple*multiple, true, err)
 }
 
-// d1HeadLayers is the number of layers after the language model.
+// d1HeadLayers returns the number of head layers after the language model.
 func d1HeadLayers(c *config.View) (int64, error) {
 	n, err := c.Require("head_layers")
 	if err == nil && (n < 0 || n > config.MaxBlocks) {
@@ -288,7 +285,7 @@ func d1HeadLayers(c *config.View) (int64, error) {
 	return n, err
 }
 
-// d1Layers is the number of all layers.
+// d1Layers returns the number of all layers.
 func d1Layers(c *config.View) (int64, error) {
 	n, err := c.BoundedBlockCount(0)
 	if err != nil {
@@ -298,8 +295,7 @@ func d1Layers(c *config.View) (int64, error) {
 	return n + head, err
 }
 
-// perD1Layer is trunk for the layers of the language model, and head for those after
-// it.
+// perD1Layer returns a list per layer: trunk for the language model, head for each head layer.
 func perD1Layer(c *config.View, trunk []int64, head int64, err error) (gguf.Value, bool, error) {
 	if err != nil {
 		return gguf.Value{}, false, err
@@ -308,7 +304,7 @@ func perD1Layer(c *config.View, trunk []int64, head int64, err error) (gguf.Valu
 	return parts.PerLayer(append(trunk, slices.Repeat([]int64{head}, int(n))...), err)
 }
 
-// d1FeedForward is the width of the MLP of each layer.
+// d1FeedForward writes the FFN width of each layer.
 func d1FeedForward(c *config.View) (v gguf.Value, ok bool, err error) {
 	n, err := c.Require("intermediate_size")
 	if err != nil {
@@ -344,8 +340,7 @@ func d1FeedForward(c *config.View) (v gguf.Value, ok bool, err error) {
 	return perD1Layer(c, slices.Repeat([]int64{width}, int(layers)), 4*hidden, nil)
 }
 
-// d1HeadsKV is the number of key heads of each layer, 0 for convolutions; after the
-// language model every head has keys of its own.
+// d1HeadsKV writes the number of key heads of each layer, 0 for convolution layers; head layers have no GQA.
 func d1HeadsKV(c *config.View) (v gguf.Value, ok bool, err error) {
 	types, _, err := c.LayerTypes()
 	if err != nil {

@@ -35,8 +35,8 @@ var lladaMoE = &table.Arch{
 		parts.QKNormRows, parts.ExpertRows),
 }
 
-// dream and llada are diffusion models, with bidirectional attention: HKU's Dream, a Qwen 2, and GSAI's LLaDA, a
-// Llama under names of its own. Source: the classes of dream.py and llada.py of the reference's converter.
+// dream and llada are diffusion models, with bidirectional attention: HKU's Dream, a Qwen 2, and GSAI's LLaDA, a Llama
+// with other tensor names. Source: the classes of dream.py and llada.py of the reference's converter.
 var (
 	dream = &table.Arch{
 		Name:      "dream",

@@ -12,22 +12,20 @@ import (
 	"ggforge/checkpoint/safetensors"
 )
 
-// Store is where the weights of a checkpoint are kept.
+// Store has the stored tensors of a checkpoint.
 type Store interface {
 	// Tensors returns the stored tensors in reading order. The slice is the store's
 	// own, not to be changed.
 	Tensors() []*precision.Tensor
-	// Close ends reading: no byte of a tensor may be touched afterwards.
+	// Close closes the store; tensors must not be read afterwards.
 	Close() error
 }
 
-// ErrNone is what Weights returns, as an error of kind fault.Broken too, for a
-// directory without weights.
+// ErrNone is the error of Weights for a directory without weights; it has kind fault.Broken.
 var ErrNone = safetensors.ErrNone
 
-// Weights opens the weights of the directory: safetensors files, else those of
-// torch.save. consolidated takes the files of Mistral's own format, which otherwise
-// come last. The set of files must be complete and consistent: see
+// Weights opens the weights of the directory: safetensors files, else torch.save files. consolidated prefers the files
+// of Mistral's own format, which otherwise come last. The set of files must be complete and consistent: see
 // safetensors.OpenDir. The caller closes the store.
 func (d *Dir) Weights(consolidated bool) (Store, error) {
 	if consolidated {
@@ -63,7 +61,7 @@ func (f subfolder) OpenFile(name string) (*os.File, error) {
 	return f.d.OpenFile(path.Join(f.name, name))
 }
 
-// names lists what is in the directory, sorted.
+// names lists the files of the directory, sorted.
 func (d *Dir) names() ([]string, error) {
 	read := d.ReadDir
 	if d.remote != nil {
@@ -85,8 +83,8 @@ func (d *Dir) File(name string) (Store, error) {
 	return d.safetensorsFile(name, nil)
 }
 
-// FileAsLaidOut is File with the tensors in the order of their data. A file of torch.save
-// is one of Nested, with the tensors in the order of its dicts.
+// FileAsLaidOut is File with the tensors in the order of their data. A torch.save file is opened by Nested, with the
+// tensors in the order of its dicts.
 func (d *Dir) FileAsLaidOut(name string) (Store, error) {
 	if path.Ext(name) == nestedSuffix {
 		s, _, err := d.Nested(name)
@@ -95,8 +93,7 @@ func (d *Dir) FileAsLaidOut(name string) (Store, error) {
 	return d.safetensorsFile(name, func(a, b *safetensors.Tensor) int { return cmp.Compare(a.Offset(), b.Offset()) })
 }
 
-// Expecter is a store that reads ahead when it is told the order in which the stored
-// tensors will be read.
+// Expecter is a store that reads ahead if it gets the order in which the tensors will be read.
 type Expecter interface {
 	Store
 	Expect(order []*precision.Tensor)

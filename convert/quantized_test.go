@@ -36,7 +36,7 @@ func warns(t *testing.T, j *convert.Job, text string) {
 	}
 }
 
-// TestLeftovers leaves out what goes with quantized weights and makes none, and says so.
+// TestLeftovers checks that leftover tensors of quantized weights are dropped, with a warning.
 func TestLeftovers(t *testing.T) {
 	j, err := prepared(t, "fp8-block", func(s *hftest.Spec) {
 		s.Tensors += `

@@ -65,8 +65,7 @@ func TestCogVLM(t *testing.T) {
 	}
 }
 
-// TestRefusedSettings changes settings that change what a model computes, and have no
-// place in the file.
+// TestRefusedSettings checks that settings which change the arithmetic, and which the file cannot hold, are refused.
 func TestRefusedSettings(t *testing.T) {
 	for _, c := range []struct{ spec, set, want string }{
 		{"iquestcoder", `{"clip_qkv": 8}`, "clip_qkv"},

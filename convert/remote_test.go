@@ -138,7 +138,7 @@ func (c *cutter) Write(p []byte) (int, error) {
 	return c.ResponseWriter.Write(p)
 }
 
-// TestRemoteTrouble checks that what servers and lines do every day costs time only.
+// TestRemoteTrouble checks that ordinary failures of servers and connections only cost time.
 func TestRemoteTrouble(t *testing.T) { eachForm(t, remoteTrouble) }
 
 func remoteTrouble(t *testing.T, dir string, want []byte) {
@@ -331,8 +331,7 @@ func TestRemoteListings(t *testing.T) {
 	}
 }
 
-// TestRemoteCache checks that a run goes on where another one was cut off, and that
-// it does not believe what has been changed meanwhile.
+// TestRemoteCache checks that a run resumes an interrupted one, and that it detects changed content.
 func TestRemoteCache(t *testing.T) { eachForm(t, remoteCache) }
 
 func remoteCache(t *testing.T, dir string, want []byte) {

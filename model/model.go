@@ -20,8 +20,8 @@ import (
 type Model struct {
 	Path     string         // as the user named it
 	Files    []string       // all files that it was read from: no output may replace them
-	Inputs   []digest.Input // the same, with what they are for and are called
-	Origin   []string       // what decides the content of files on a server, see checkpoint.Dir
+	Inputs   []digest.Input // Files, with role and name
+	Origin   []string       // identity of files on a server, see checkpoint.Dir.Origin
 	Bytes    int64          // size as GGUF
 	Metadata gguf.Metadata
 	Tensors  []Tensor // in file order, shard after shard
@@ -40,8 +40,7 @@ type Model struct {
 // Tensor is one tensor of a Model.
 type Tensor struct {
 	gguf.Tensor // Offset is valid for the original file only
-	// Source hands out the rows. A tensor of a type that is not known here has none: its
-	// Source hands out the bytes as I8, and they can only be copied.
+	// Source reads the rows. For an unknown type it returns the bytes as I8, which can only be copied.
 	Source rows.Source
 	Shard  int // from 0
 }
@@ -62,8 +61,8 @@ func (m *Model) Close() error {
 	return m.Release()
 }
 
-// Unchanged returns an error of kind fault.Broken if one of the files that the
-// tensors are read from has changed: what was read may be of both.
+// Unchanged returns an error of kind fault.Broken if one of the files that the tensors are read from has changed: the
+// data read may be mixed.
 func (m *Model) Unchanged() error {
 	if m.Check == nil {
 		return nil

@@ -14,15 +14,15 @@ import (
 // tokenizer.json and bring the other parts themselves.
 type autoClass struct {
 	names   string   // without a Fast at the end; separated by blanks
-	special []string // bos, eos, unk, sep, pad, cls, mask: texts where the files name none
+	special []string // bos, eos, unk, sep, pad, cls, mask: default texts
 
 	model      string // members of the model besides vocab and merges
 	normalizer string
-	pre        string // PREFIX_SPACE is replaced by add_prefix_space, SCHEME for what follows from it
+	pre        string // PREFIX_SPACE is replaced by add_prefix_space, SCHEME by the scheme for it
 	decoder    string
 
-	prefixSpace bool // add_prefix_space where the files say nothing
-	wrap        bool // cls and sep around a text, whatever the file says
+	prefixSpace bool // default of add_prefix_space
+	wrap        bool // cls and sep around a text, whatever the file has
 	respecial   bool // special tokens are added anew, as plain special tokens
 	spm         bool // SentencePiece's style: not for a byte-level tokenizer.json
 	files       bool // can be made from vocab.json and merges.txt
@@ -40,8 +40,7 @@ const (
 	spmDecoder       = `{"type":"Replace","pattern":{"String":"▁"},"content":" "},{"type":"ByteFallback"},{"type":"Fuse"}`
 )
 
-// autoClasses are the classes that make a tokenizer themselves, of those that
-// models with a vocabulary of this kind name.
+// autoClasses are the classes of models with such vocabularies that build the tokenizer themselves.
 var autoClasses = []autoClass{
 	{
 		names: "GPT2Tokenizer CodeGenTokenizer", special: []string{"<|endoftext|>", "<|endoftext|>", "<|endoftext|>"},
@@ -106,9 +105,8 @@ func splitThenBytes(words string) string {
 		`{"type":"ByteLevel","add_prefix_space":PREFIX_SPACE,"trim_offsets":true,"use_regex":false}]}`
 }
 
-// otherClasses also bring parts of their own, or are Python code that does not read
-// tokenizer.json at all. That is not followed here: tokenizer.json is taken as it
-// is, with a warning.
+// otherClasses also build parts themselves, or are Python code that does not read tokenizer.json. ggforge does not
+// follow them: it uses tokenizer.json unchanged, with a warning.
 var otherClasses = strings.Fields(`AlbertTokenizer BarthezTokenizer BigBirdTokenizer BlenderbotTokenizer CLIPTokenizer CamembertTokenizer
 	CodeLlamaTokenizer DPRContextEncoderTokenizer DPRQuestionEncoderTokenizer DPRReaderTokenizer DebertaTokenizer DebertaV2Tokenizer
 	FunnelTokenizer HerbertTokenizer LasrTokenizer LayoutLMv2Tokenizer LayoutLMv3Tokenizer LayoutXLMTokenizer LukeTokenizer MBart50Tokenizer
@@ -116,9 +114,8 @@ var otherClasses = strings.Fields(`AlbertTokenizer BarthezTokenizer BigBirdToken
 	ReformerTokenizer RemBertTokenizer RoFormerTokenizer SeamlessM4TTokenizer Siglip2Tokenizer SplinterTokenizer T5Tokenizer UdopTokenizer
 	WhisperTokenizer XGLMTokenizer XLNetTokenizer`)
 
-// modelClasses are the classes that transformers has for model types
-// (TOKENIZER_MAPPING_NAMES), as far as they differ from those above or count for
-// text models; "" is TokenizersBackend.
+// modelClasses are transformers' classes by model type (TOKENIZER_MAPPING_NAMES), as far as they matter here; "" is
+// TokenizersBackend.
 var modelClasses = map[string]string{
 	"BertTokenizer": "align bark bert blip bros chinese_clip convbert distilbert electra ernie flava git grounding-dino layoutlm " +
 		"megatron-bert mm-grounding-dino nezha nomic_bert qdqbert realm retribert squeezebert tvp vilt visual_bert",

@@ -11,7 +11,7 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// isFile reports whether there is a file of that name. It does not check whether the file can be read.
+// isFile reports whether a file exists. An unreadable file exists, too: reading it reports the error.
 func isFile(dir Files, name string) bool {
 	fi, err := dir.Stat(name)
 	if err != nil {

@@ -98,8 +98,7 @@ func loadTekken(f *files, v *Vocab, opt Options) error {
 	return nil
 }
 
-// loadMistral is for checkpoints in Mistral's own format, whose tokenizer is a
-// tekken.json.
+// loadMistral loads the tekken.json of checkpoints in Mistral's own format.
 func loadMistral(f *files, v *Vocab, opt Options) error {
 	if !isFile(f.dir, tekkenFile) {
 		return unsupportedf(
@@ -170,8 +169,7 @@ func tekkenRanks(root *pyjson.Object, n int) (*ranks, error) {
 	return r, nil
 }
 
-// splits returns as merges, token by token, all pairs of tokens that a token
-// consists of, those of lower ranks first.
+// splits returns as merges, for each token, all pairs of tokens that it consists of, lower ranks first.
 func (r *ranks) splits() ([]string, error) {
 	var merges []string
 	size, room := 0, 1<<16

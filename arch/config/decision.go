@@ -135,7 +135,7 @@ func ReadAdapterDecision(files Files) (d *Decision, err error) {
 	return d, nil
 }
 
-// WithBase completes what ReadAdapterDecision has read with the configuration of the base model.
+// WithBase sets the configuration, which is the base model's, after ReadAdapterDecision.
 func (d *Decision) WithBase(base Files) (err error) {
 	d.file = ConfigFile
 	d.config, err = ReadConfig(base, ConfigFile)

@@ -12,8 +12,7 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// modelType holds what the transformers library does to a config.json of one model_type before the reference reads
-// it.
+// modelType has the changes of the transformers library to a config.json of one model_type.
 type modelType struct {
 	// Defaults are the values of keys that the file lacks; a "text_config" among
 	// them is the model_type of the language model in it. "rope_parameters" are
@@ -23,9 +22,8 @@ type modelType struct {
 	Alias map[string]string
 	// Follow lists the keys whose default is derived from other keys, see derived.
 	Follow []string
-	// Parts are the configurations in this one that are not of the language model, by
-	// key: the name of their row, "TYPE/KEY" where it is the same whatever model_type
-	// they name. Only those of encoders are completed.
+	// Parts are the sub-configs except the language model's, by key: the name of their row in modelTypes, "TYPE/KEY" if
+	// their own model_type is irrelevant. Only encoders' sub-configs are completed.
 	Parts map[string]string
 	// Text are defaults of the language model's keys; they precede the Defaults of its own type.
 	Text map[string]any
@@ -35,10 +33,8 @@ type modelType struct {
 	rope func(*Config) error // makes the rope settings of models with several kinds
 }
 
-// defaultsJSON is what transformers 5.12.1 fills in where a config.json has no such
-// key, by model_type, measured by test/interop/defaults.py. Step "defaults" of
-// make golden writes it anew for the types that it has; DEFAULTS="TYPE ..." adds
-// types.
+// defaultsJSON has the defaults of transformers 5.12.1 by model_type, measured by test/interop/defaults.py. Step
+// "defaults" of make golden writes it anew for the types that it has; DEFAULTS="TYPE ..." adds types.
 //
 //go:embed defaults.json
 var defaultsJSON []byte
@@ -96,9 +92,8 @@ var rewriteRules = map[string]func(values) error{
 	"nemotron_h": nemotronHFirst,
 }
 
-// derived are the values of keys that follow from others when they are absent or
-// null: by key, or by model_type and key where a type has a rule of its own. A
-// key of Follow without a rule stays absent.
+// derived are the rules for absent or null keys whose values follow from other keys: by key, or by model_type and key
+// for a special rule. A key of Follow without a rule stays absent.
 var derived = map[string]func(values) (any, error){
 	"head_dim":                                 headDimOf,
 	"deepseek_v2.head_dim":                     func(v values) (any, error) { return v.int("qk_rope_head_dim") },

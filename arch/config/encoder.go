@@ -12,9 +12,8 @@ const (
 	audioConfig  = "audio_config"
 )
 
-// ParseEncoder reads the bytes of config.json for the vision or audio encoder of a model, which encodes images or
-// audio for its language model. Values are the root of the file; the configurations in it have the defaults of their
-// own types. class and rawConfig are those of ParseAs.
+// ParseEncoder parses config.json for the vision or audio encoder of a model. The values are the file's root;
+// sub-configs have the defaults of their own types. For class and rawConfig see ParseAs.
 func ParseEncoder(class string, data []byte, rawConfig func(class string) bool) (*Config, error) {
 	return parseEncoder(class, data, rawConfig, (*Config).encoderClass)
 }
@@ -44,8 +43,8 @@ func parseEncoder(class string, data []byte, rawConfig func(class string) bool,
 	return c, nil
 }
 
-// completeParts gives the configurations in v, those of a model type, the defaults
-// of their own types. prefix is that of the keys of v.
+// completeParts fills the defaults of their own types into the sub-configs of v, given v's model type. prefix is the
+// prefix of v's keys.
 func (c *Config) completeParts(m *modelType, v map[string]any, prefix string) error {
 	if m == nil {
 		return nil

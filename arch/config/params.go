@@ -24,8 +24,8 @@ func ParseParams(data []byte) (*Config, error) {
 	return c, c.gatherRope()
 }
 
-// paramsExperts are the keys of the object "moe" of params.json, and those of config.json that mean the same. "" is for
-// keys that only training reads.
+// paramsExperts maps the keys of the object "moe" of params.json to keys of config.json. "" is for keys that only
+// training reads.
 var paramsExperts = map[string]string{"route_every_n": "moe_layer_freq",
 	"first_k_dense_replace": "first_k_dense_replace", "num_experts_per_tok": "num_experts_per_tok",
 	"num_experts": "n_routed_experts", "expert_hidden_dim": "moe_intermediate_size",

@@ -13,8 +13,9 @@ import (
 	"ggforge/rows"
 )
 
-// Qwen 3 TTS: the speaker encoder (ECAPA-TDNN), the code predictor (the other codes of a frame from the first one),
-// and the audio decoder. The last is in a file of its own. Source: Qwen3TTSSpeakerEncoderModel of the reference.
+// Qwen 3 TTS: the speaker encoder (ECAPA-TDNN), the code predictor (the other codes of a frame from the first one), and
+// the audio decoder. The audio decoder's weights are in a separate file. Source: Qwen3TTSSpeakerEncoderModel of the
+// reference.
 
 var (
 	inSpeaker   table.In = func(c *config.View) config.Object { return c.Sub("speaker_encoder_config") }

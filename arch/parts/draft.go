@@ -20,7 +20,7 @@ func DraftTarget(c *config.View) (*config.View, error) {
 	return c.Facts.Target, nil
 }
 
-// DraftHead is the output of a draft, with as many rows as the draft has tokens.
+// DraftHead checks that the output matrix of a draft model has draft_vocab_size rows.
 var DraftHead = &table.Transform{Name: "draft-head", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 	n, ok, err := l.Int("draft_vocab_size")
 	if ne := s.NE(); err == nil && ok && (len(ne) != 2 || ne[1] != n) {

@@ -9,7 +9,7 @@ import (
 	"ggforge/fault"
 )
 
-// Layout maps all tensors of a checkpoint to those of the file.
+// Layout maps all tensors of a checkpoint to tensors of the file.
 type Layout struct {
 	Outputs      []Output // in file order
 	Unmapped     []string // names without a row

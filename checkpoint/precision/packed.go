@@ -118,9 +118,8 @@ func (g packedGroup) fits(t packedShape) bool {
 
 func (g packedGroup) fitsWords(t packedShape) bool { return ceil(t.in, 32/g.bits) == t.words }
 
-// packedSettings returns the group of settings that fits the shape of a weight. There
-// may be several groups; the modules that they are for are not asked for as long as only
-// one way of reading fits.
+// packedSettings returns the group of settings that fits the shape of a weight. With several groups, the weight's shape
+// decides; it is an error if it fits different ones.
 func packedSettings(settings Settings, t packedShape) (set packedGroup, err error) {
 	var all, fit []packedGroup // all without doubles
 	for _, weights := range groups(settings) {

@@ -17,7 +17,7 @@ type scheme struct {
 	// as is the suffix of the weight's name, in place of the first part's.
 	as     string
 	place  place
-	float8 bool // what --fp8-as-q8 is about
+	float8 bool // affected by --fp8-as-q8
 	// inverse: the factors of nvfp4 are stored as their inverses.
 	inverse bool
 	// holds decides whether the scheme matches if names and types are not sufficient; nil otherwise.

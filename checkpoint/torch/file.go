@@ -228,8 +228,7 @@ func parseMapped(m *mmap.File, parse func(string, []byte) (*File, error)) (f *Fi
 	return f, nil
 }
 
-// Close releases the mapping, and what is in the folder of ReadFrom. Slices from Data
-// are invalid afterwards, and nothing can be read any more.
+// Close releases the mapping, and the copies of ReadFrom. Slices from Data are invalid afterwards, and reads fail.
 func (f *File) Close() error {
 	if f.mapping != nil {
 		return f.mapping.Close()

@@ -52,7 +52,7 @@ var width = [256]uint64{
 	opBinPut: 1, opLongBinPut: 4, opBinGet: 1, opLongBinGet: 4,
 }
 
-// otherInstructions are the names of those that are not interpreted.
+// otherInstructions are the names of unsupported instructions.
 var otherInstructions = map[byte]string{
 	'2': "DUP", 'F': "FLOAT", 'I': "INT", 'L': "LONG", 'P': "PERSID", 'S': "STRING", 'V': "UNICODE", 'd': "DICT",
 	'g': "GET", 'i': "INST", 'l': "LIST",

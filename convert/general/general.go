@@ -63,7 +63,7 @@ func Count(tensors iter.Seq2[string, []int64]) Counts {
 
 // Metadata has the general.* metadata in the files of one model.
 type Metadata struct {
-	// Warnings lists what was skipped without an error.
+	// Warnings lists skipped settings.
 	Warnings []string
 
 	adapter    bool

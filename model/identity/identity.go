@@ -141,7 +141,7 @@ const (
 // File is the identity of a file.
 type File struct {
 	Bytes    int64
-	SHA256   [sha256.Size]byte // of all, or what is sampled
+	SHA256   [sha256.Size]byte // of the whole content, or of the samples
 	Modified time.Time         // is no part of String: copies on other machines have another
 }
 

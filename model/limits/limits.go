@@ -1,5 +1,5 @@
-// Package limits has the limits of what llama.cpp loads, of version 0.7.0: arrays of its
-// settings have fixed lengths, and it ends where a count is larger.
+// Package limits has the limits of llama.cpp 0.7.0: arrays of its settings have fixed lengths, and it aborts on a
+// larger count.
 package limits
 
 import (
@@ -56,9 +56,9 @@ func CheckExperts(m gguf.Metadata, has func(tensor string) bool) error {
 	return nil
 }
 
-// Check returns an error of kind fault.Unsupported if a count of the metadata of a model is larger
-// than what llama.cpp loads, and one of kind fault.Broken if more experts are used than there
-// are. Counts that are missing, or no numbers, are for others to find.
+// Check returns an error of kind fault.Unsupported if a count of the metadata of a model is larger than what llama.cpp
+// loads, and one of kind fault.Broken if more experts are used than there are. Missing counts and values other than
+// numbers are not reported.
 func Check(m gguf.Metadata) error {
 	arch := m.Architecture()
 	count := func(key string) (most int64) {
