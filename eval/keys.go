@@ -62,14 +62,13 @@ func (k *keys) activation(name string, def vecmath.Function) vecmath.Function {
 	return f
 }
 
-// ignoredPrefixes are those of keys without influence on the graph.
+// ignoredPrefixes are the prefixes of keys without influence on the graph.
 var ignoredPrefixes = []string{"general.", "tokenizer.", "quantize.", "split."}
 
 // ignoredKeys are keys that do not change the results of a model.
 var ignoredKeys = []string{"context_length", "vocab_size", "tensor_data_layout"}
 
-// checkUnused returns an error if there is a key, of the architecture or of nothing known, that
-// was not read.
+// checkUnused returns an error if a key of the architecture, or of unknown kind, was not read.
 func (k *keys) checkUnused() error {
 	var left []string
 	for _, kv := range k.Metadata {

@@ -8,12 +8,11 @@ import (
 	"ggforge/internal/kernel/vecmath"
 )
 
-// mla is multi-head latent attention: keys and values are made of one compressed vector of a token and a part of the
-// key with RoPE that all heads share.
+// mla is multi-head latent attention: keys and values are computed from one compressed vector of a token and a part of
+// the key with RoPE that all heads share.
 //
-// Where the file has the matrices of keys and values apart, queries go through that of
-// keys, and heads attend to the compressed vectors themselves; otherwise keys and values
-// are made of those.
+// If the file has separate matrices for keys and values (attn_k_b, attn_v_b), queries are multiplied by that of keys,
+// and heads attend to the compressed vectors; otherwise keys and values are computed from these.
 type mla struct {
 	heads
 	q, qDown, qUp *linear // q or the two others, with a norm between them
@@ -218,8 +217,7 @@ func (l *mla) attendDecompressed(s *stream, out, q, kv []float32, n int) error {
 }
 
 // decompress returns the compressed vectors c without the shared parts of keys, the keys, and the outputs up of kvUp
-// for
-// c: for each head the part of the key without RoPE, and the value.
+// for c: for each head the part of the key without RoPE, and the value.
 func (l *mla) decompress(s *stream, kv []float32, n int) (c, keys, up []float32, err error) {
 	ldkv, ldup, ldq := l.rank+l.ropeDim, l.n*(l.nopeDim+l.valueLen), l.n*l.keyLen
 	c, up, keys = buffer.Resize(&s.mid, n*l.rank), buffer.Resize(&s.latent.a, n*ldup), buffer.Resize(&s.latent.q, n*ldq)

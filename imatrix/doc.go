@@ -39,12 +39,11 @@
 //	c = counts[j] rounded to an integer, halves away from zero
 //	value[j*ne0+i] = in_sum2[j*ne0+i] / float(c) if c > 0, else 1
 //
-// Only the number of elements counts: nmat is that of counts, and the columns
-// are divided evenly among the matrices. A tensor W.in_sum, F32 too, has the sums of the activations whose squares
-// in_sum2 sums up; it needs the other two tensors and the size of W.in_sum2, and is used for merging only.
-// All other tensors are ignored, such as W.stats, whose numbers imatrix.stats_schema names.
-// All arithmetic is float32. imatrix.n_layer_nextn (u32) is the number of MTP (NextN) layers,
-// which are the last ones.
+// Only the number of elements counts: nmat is that of counts, and the columns are divided evenly among the matrices. A
+// tensor W.in_sum, F32 too, has the sums of the activations whose squares in_sum2 sums up; it needs the other two
+// tensors and the size of W.in_sum2, and is used for merging only. All other tensors are ignored, such as W.stats,
+// whose numbers imatrix.stats_schema names. All arithmetic is float32. imatrix.n_layer_nextn (u32) is the number of MTP
+// (NextN) layers, which are the last ones.
 //
 // # Writing
 //

@@ -290,12 +290,10 @@ func containsAny(s string, substrings []string) bool {
 	return slices.ContainsFunc(substrings, func(sub string) bool { return strings.Contains(s, sub) })
 }
 
-// Metadata returns the pairs a quantized file gets, in their order: file name,
-// dataset if known, number of entries (those left by Include and Exclude), and
-// number of chunks if above 0. A matrix without entries gives none. Only the last
-// part of the paths of the file and the dataset is recorded, unless paths is set: the
-// folders are private. Strings are cut at 127 bytes, even inside a
-// character, and at a zero byte.
+// Metadata returns the pairs a quantized file gets, in their order: file name, dataset if known, number of entries
+// (those left by Include and Exclude), and number of chunks if above 0. A matrix without entries gives none. Only the
+// last part of the paths of the file and the dataset is recorded, unless paths is set: the folders are private. Strings
+// are cut at 127 bytes, even inside a character, and at a zero byte.
 func (m *Matrix) Metadata(paths bool) gguf.Metadata {
 	if m.Len() == 0 {
 		return nil

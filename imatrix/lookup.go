@@ -100,9 +100,9 @@ func Slice(values []float32, ne []int64, k int64) []float32 {
 // finite or is negative. Names without an entry are passed over.
 // When ctx ends, so does the reading.
 //
-// The reference refuses values that are not finite, before any work and for any
-// recipe, in every entry that include and exclude left, even if no tensor has its name. It accepts negative values and
-// computes with them; refusing those is our own rule.
+// The reference refuses values that are not finite, before any work and for any recipe, in every entry that include and
+// exclude left, even if no tensor has its name. It accepts negative values and computes with them; refusing those is
+// our own rule.
 func (m *Matrix) Validate(ctx context.Context, names []string) error {
 	if m == nil {
 		return nil

@@ -4,9 +4,8 @@ import (
 	"ggforge/fault"
 )
 
-// Compromise is something that does not come out as the options ask for: an
-// option that has no effect, types that do not fit. It is a warning, and an
-// error under the strict rule.
+// Compromise is a result that differs from the options: an option that has no effect, types that do not fit. It is a
+// warning, and an error under the strict rule.
 type Compromise struct {
 	Text  string
 	Names []string // usually of tensors; nil if Text names everything

@@ -9,8 +9,8 @@ import (
 	"ggforge/fault"
 )
 
-// FuzzTensorRules reads any text as a file of tensor rules. An accepted file
-// matches names without a panic; for others the error is of kind fault.Usage.
+// FuzzTensorRules reads any text as a file of tensor rules. An accepted file matches names without a panic; for others
+// the error is of kind fault.Usage.
 func FuzzTensorRules(f *testing.F) {
 	for _, text := range []string{"attn_k=q5_1 attn_output=iq4_xs\n\tblk.0.ffn=q6_k\n", `blk\.[0-3]\.ffn_down=q8_0`,
 		"(a|b)*?[[:digit:]]=f16", "[]=f16 [^]=f32", `\a\q\x41=q4_0`, "a{1000}{1000}=q4_0", "(?=a)=q4_0"} {

@@ -123,8 +123,8 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// TestCopyFileType checks the file type of a copy of a file without one: the
-// most frequent tensor type, marked as a guess.
+// TestCopyFileType checks the file type of a copy of a file without one: the most frequent tensor type, marked as a
+// guess.
 func TestCopyFileType(t *testing.T) {
 	for _, c := range []struct {
 		types []gguf.Type

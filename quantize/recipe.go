@@ -12,11 +12,9 @@ import (
 
 // Recipe maps the tensors of a model to types.
 //
-// A recipe is a default type and a list of rules. For a tensor the first rule
-// holds whose roles include the tensor's and whose conditions are all met; the
-// default type if none does. Then every amending rule that applies is carried
-// out on the result. Rules ignore the types that a row's length allows; fallbackFor
-// replaces a type afterwards.
+// A recipe is a default type and a list of rules. For a tensor the first rule holds whose roles include the tensor's
+// and whose conditions are all met; the default type if none does. Then every amending rule that applies is carried out
+// on the result. Rules ignore the types that a row's length allows; fallbackFor replaces a type afterwards.
 type Recipe struct {
 	Name     string    // "Q4_K_M"
 	Aliases  []string  // "Q4_K"

@@ -5,8 +5,7 @@ import "strings"
 // Role is the role of a tensor in its model, as far as recipes use it. Roles are bits, so that a rule can name several.
 type Role uint16
 
-// The roles. A fused or compressed value projection counts as a value tensor
-// for some rules, by roleVV.
+// The roles. A fused or compressed value projection counts as a value tensor for some rules, by roleVV.
 const (
 	RoleOther   Role = 1 << iota // none of the following
 	RoleOutput                   // output head; a tied embedding plays this role too

@@ -35,8 +35,8 @@ type kernel struct {
 // converts is a kernel for both directions.
 func converts(t gguf.Type, f encoder, g decoder) kernel { return kernel{t, f, f, g, nil} }
 
-// implementations lists all there are in this build, those to prefer first; the
-// scalar code, which has a kernel for everything, is the last.
+// implementations lists the implementations in this build, preferred ones first; the scalar code, which has a kernel for
+// everything, is the last.
 func implementations() []implementation {
 	always := func(cpu.Machine) bool { return true }
 	scalar := implementation{name: scalarName, runs: always, pays: always}
@@ -85,7 +85,7 @@ func choose(m cpu.Machine, from []implementation) *selection {
 	return s
 }
 
-// fill sets those functions of c that it lacks to those of k.
+// fill sets the missing functions of c to those of k.
 func (c *Codec) fill(k kernel, name string) {
 	if c.plain == nil && k.plain != nil {
 		c.plain, c.plainName = k.plain, name

@@ -42,9 +42,8 @@
 //
 // # Importance
 //
-// Importance (from an imatrix) is one non-negative weight per column, the same
-// for all rows of a matrix. Its use by a type is in the type's row (types.go): types
-// that use it run another or a differently weighted search if it is given.
+// Importance (from an imatrix) is one non-negative weight per column, the same for all rows of a matrix. Its use by a
+// type is in the type's row (types.go): types that use it run another or a differently weighted search if it is given.
 //
 // # Packages
 //

@@ -39,9 +39,8 @@ func (c *Codec) Validate(src []byte) error {
 	}
 	c.blocks(src)
 	size := int(c.typ.BlockBytes())
-	// The first offender of each field, in the data up to the end of the block of
-	// the first one found so far: the one at the end is the first of all, and
-	// within a block the first field's.
+	// The first offender of each field, in the data up to the end of the block of the first one found so far: the one
+	// at the end is the first of all, and within a block the first field's.
 	var first *FormatError
 	end := len(src)
 	fields := c.typ.Fields()

@@ -54,8 +54,8 @@ func (g *gathered) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	return out, nil
 }
 
-// elements returns s, of a plain type, as one column of its elements: every
-// element is a row. By it views that regroup rows work on biases.
+// elements returns s, of a plain type, as one column of its elements: every element is a row. By it views that regroup
+// rows work on biases.
 func elements(s Source) (Source, error) {
 	return Reshape(s, []int64{1, gguf.Rows(s.NE()) * s.NE()[0]})
 }

@@ -50,7 +50,7 @@ type Options struct {
 	step func(string) error // called before each step of a commit; for tests
 }
 
-// workers returns how many goroutines do the work.
+// workers returns the number of goroutines that do the work.
 func (o *Options) workers() int {
 	if o.Workers > 0 {
 		return o.Workers
@@ -58,7 +58,7 @@ func (o *Options) workers() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// Progress is how far a write has come.
+// Progress is the progress of a write.
 type Progress struct {
 	// Begun is set at the start of a tensor. Tensor and Index are those of the tensor started last.
 	Begun bool
@@ -85,8 +85,7 @@ type Result struct {
 	DataBytes int64    // of the tensors alone, padding not counted
 	Elements  int64
 
-	// Overflows counts blocks that hold an infinity which their source does not:
-	// elements for plain types.
+	// Overflows counts blocks with an infinity that their source does not have: elements for plain types.
 	Overflows []Count
 	// Displaced counts the sub-blocks of zeros that make superblocks decode wrongly: see
 	// quants.Codec.DisplacedSubBlocks.

@@ -295,9 +295,8 @@ func refers(name string, f *disk.File) (bool, error) {
 	return err == nil && os.SameFile(mine, there), err
 }
 
-// maxOpen is the number of partials of a write that stay open besides the leaders of their
-// sets: all shards of nearly every model, and a quarter of the smallest common
-// limit of descriptors. A partial that is not open is not locked.
+// maxOpen is the number of partials of a write that stay open besides the leaders of their sets: all shards of nearly
+// every model, and a quarter of the smallest common limit of descriptors. A partial that is not open is not locked.
 const maxOpen = 64
 
 // handles keeps no more than maxOpen partials of a write open.

@@ -13,9 +13,8 @@ import (
 	"ggforge/rows"
 )
 
-// blockElements is the number of elements that a worker takes at a time, at most: enough
-// to keep the cost of a write small (half a megabyte for 16 bits), few enough that
-// all workers stay busy inside one tensor.
+// blockElements is the number of elements that a worker takes at a time, at most: enough to keep the cost of a write
+// small (half a megabyte for 16 bits), few enough that all workers stay busy inside one tensor.
 const blockElements = 256 << 10
 
 // batchElements is the number of elements that a worker is given at a time, at least: blocks of

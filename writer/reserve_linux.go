@@ -9,9 +9,9 @@ import (
 	"ggforge/internal/io/disk"
 )
 
-// reserveStep is the number of bytes that are allocated by one call. Signals, such as those
-// with which the Go runtime stops threads, interrupt a call, and a file system may
-// begin it anew each time: it has to come to an end between two of them.
+// reserveStep is the number of bytes that are allocated by one call. Signals, such as those with which the Go runtime
+// stops threads, interrupt a call, and a file system may begin it anew each time: it has to come to an end between two
+// of them.
 const reserveStep = 256 << 20
 
 // reserve allocates the file's blocks, so that a full disk shows at once. A file

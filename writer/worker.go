@@ -24,10 +24,9 @@ type worker struct {
 	scratch Scratch
 }
 
-// pieceElements is about the number of elements that are checked, decoded and encoded at a
-// time, in whole rows: few enough that they stay in the cache nearest to the CPU
-// from one step to the next, while blocks are long enough to be read and written
-// at little cost.
+// pieceElements is about the number of elements that are checked, decoded and encoded at a time, in whole rows: few
+// enough that they stay in the cache nearest to the CPU from one step to the next, while blocks are long enough to be
+// read and written at little cost.
 const pieceElements = 32 << 10
 
 // convert reads a block, and writes it to its outputs.

@@ -60,9 +60,8 @@ func Metadata(datasets []string, chunks uint32) gguf.Metadata {
 	}
 }
 
-// EntryTensors returns the two tensors of an entry: sums of [ne0, nmat] and
-// counts of [1, nmat] for nmat = len(Counts), or of one dimension if there is one count or nmat does not divide the
-// number of sums.
+// EntryTensors returns the two tensors of an entry: sums of [ne0, nmat] and counts of [1, nmat] for nmat = len(Counts),
+// or of one dimension if there is one count or nmat does not divide the number of sums.
 func EntryTensors(e Entry) []Tensor {
 	n, nmat := int64(len(e.Sums)), int64(len(e.Counts))
 	sums, counts := []int64{n}, []int64{nmat}

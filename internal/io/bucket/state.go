@@ -16,10 +16,10 @@ type state struct {
 	Size   int64  `json:"size"`
 }
 
-// maxState is the most that a file of state may have.
+// maxState bounds the size of a state file.
 const maxState = 64 << 10
 
-// stateKind is that of files of state. They belong to the object.
+// stateKind is the kind of state files. They belong to the object.
 var stateKind = statefile.Kind{Name: "upload", Version: 1, Max: maxState}
 
 // object identifies the object that an upload creates, on which server.
@@ -42,7 +42,7 @@ func readState(one *upload, endpoint string) (state, bool) {
 	return s, ok && s == state{s.Upload, one.piece, one.size}
 }
 
-// writeState notes where an upload is.
+// writeState writes the state of an upload.
 func writeState(one *upload, endpoint string) error {
 	data, err := json.Marshal(state{one.id, one.piece, one.size})
 	if err != nil {
@@ -51,7 +51,7 @@ func writeState(one *upload, endpoint string) error {
 	return stateKind.Write(one.Path+StateSuffix, one.object(endpoint), data)
 }
 
-// removeState forgets an upload that is complete.
+// removeState removes the state of a complete upload.
 func removeState(one *upload) error {
 	err := os.Remove(one.Path + StateSuffix)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -46,8 +46,8 @@ var active = kernels()[0]
 // Implementation returns the name of the kernel in use.
 func Implementation() string { return active.name }
 
-// put stores the sums of some tokens and rows in c, or adds them to c. It is
-// kept apart from functions with vectors (golang/go#80835).
+// put stores the sums of some tokens and rows in c, or adds them to c. It is kept apart from functions with vectors
+// (golang/go#80835).
 //
 //go:noinline
 func put(c []float32, ldc int, from *sums, rows, columns int, add bool) {

@@ -16,10 +16,9 @@ const transposedColumns = 4096
 //
 //	C[t, k] = Σ G[t, r] · W[r, k]
 //
-// as gradients of outputs become those of inputs. The sum is over rows of w, of which g has
-// a value each, and its bits are those of Dot over g's row and a column of w: runs of rows,
-// 16 partial sums by r mod 16. If add is true the sums of runs are added to c. A
-// row of c is ldc values, and len(c) >= (g.Rows()-1)*ldc + w.K. The number of workers is that
+// as gradients of outputs become those of inputs. The sum is over rows of w, of which g has a value each, and its bits
+// are those of Dot over g's row and a column of w: runs of rows, 16 partial sums by r mod 16. If add is true the sums
+// of runs are added to c. A row of c is ldc values, and len(c) >= (g.Rows()-1)*ldc + w.K. The number of workers is that
 // of scratch, and the result does not depend on it.
 func Transposed(ctx context.Context, scratch []Scratch, c []float32, ldc int, g *Panels, w *Weights, add bool) error {
 	if g.k != w.Rows {

@@ -16,10 +16,10 @@ func Between(i, n, from int64) (at, next int64, part float32) {
 // VectorWidth is the number that the length of Blend's vectors is a multiple of.
 const VectorWidth = 8
 
-// Blend makes the vector of a point between four others as PyTorch's bilinear
-// interpolation does when channels are innermost: down is the part of the way from the
-// upper to the lower two, right that from the left to the right two. All vectors have
-// the length of dst, a multiple of VectorWidth: PyTorch adds the last elements of other lengths in another order.
+// Blend makes the vector of a point between four others as PyTorch's bilinear interpolation does when channels are
+// innermost: down is the part of the way from the upper to the lower two, right that from the left to the right two.
+// All vectors have the length of dst, a multiple of VectorWidth: PyTorch adds the last elements of other lengths in
+// another order.
 func Blend(dst, upperLeft, upperRight, lowerLeft, lowerRight []float32, down, right float32) {
 	up, left := 1-down, 1-right
 	ul, ur, ll, lr := float32(up*left), float32(up*right), float32(down*left), float32(down*right)

@@ -2,9 +2,9 @@ package torchmath
 
 import "math"
 
-// NormalQuantile returns the number below which a draw from the standard normal
-// distribution is with probability p, as torch.distributions.Normal.icdf computes it
-// in float32: infinite for 0 and 1, NaN for numbers that are not probabilities.
+// NormalQuantile returns the number below which a draw from the standard normal distribution is with probability p, as
+// torch.distributions.Normal.icdf computes it in float32: infinite for 0 and 1, NaN for numbers that are not
+// probabilities.
 func NormalQuantile(p float32) float32 {
 	return float32(erfinv(float32(2*p)-1) * math.Sqrt2)
 }

@@ -25,9 +25,8 @@ func PowScalar(dst []float32, base float32, exponents []float32) {
 	}
 }
 
-// vectorStep is the number of elements that PyTorch's loops take at a time: two AVX2
-// vectors. Builds for AVX-512 take 32, which makes a difference for the last 16
-// elements of a tensor only.
+// vectorStep is the number of elements that PyTorch's loops take at a time: two AVX2 vectors. Builds for AVX-512 take
+// 32, which makes a difference for the last 16 elements of a tensor only.
 const vectorStep = 16
 
 // double is a number in two float32 parts: hi is the sum rounded to float32.

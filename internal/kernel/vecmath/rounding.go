@@ -10,9 +10,8 @@ const RoundingSize = 16
 // bySize has a number for each place and row, next to each other those of all rows.
 type bySize [RoundingSize][RoundingSize]float32
 
-// Rounding rounds numbers of some rows to levels, place after place from the last to the
-// first: Weight plus Add becomes Value, and by how much that is off the weight, times
-// Near, is added to Add of the places before.
+// Rounding rounds numbers of some rows to levels, place after place from the last to the first: Weight plus Add becomes
+// Value, and its error, times Near, is added to Add of the places before.
 type Rounding struct {
 	Levels *Levels
 	// Scale and Min are of each row: a value is Scale times a level, rounded, less Min.
@@ -30,7 +29,7 @@ type Levels struct {
 	values, middles []constant // of each level; between it and the next
 }
 
-// NewLevels returns those of a list, which rises.
+// NewLevels returns the levels of a list in rising order.
 func NewLevels(list []int8) *Levels {
 	n := len(list) - 1
 	x := &Levels{even: int(list[n])-int(list[0]) == n, first: each(float32(list[0])), last: each(float32(n))}
@@ -43,8 +42,7 @@ func NewLevels(list []int8) *Levels {
 	return x
 }
 
-// Round rounds. Where Scale is 0 the level is one of those that can be, and the value is that
-// of all levels.
+// Round rounds. Where Scale is 0 the level is any of the levels, which all have the same value.
 func (x *Rounding) Round() {
 	for r := roundVectors(x); r < RoundingSize; r++ {
 		for p := RoundingSize - 1; p >= 0; p-- {

@@ -1,4 +1,4 @@
-// Package vecmath has the functions of float32 that models are made of besides matrix
+// Package vecmath has the functions of float32 that models compute besides matrix
 // products: exponential, hyperbolic tangent, error function, and functions built on them.
 //
 // Their bits are defined by the code without vectors, chains of fused multiply-adds in

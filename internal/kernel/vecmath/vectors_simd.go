@@ -8,9 +8,8 @@ import (
 )
 
 // Vectors repeat the scalar code lane by lane: in place of a branch both results are computed and one is chosen by a
-// mask. Emulated vectors do not fuse, so they are not
-// used. Constants are loaded where they are needed: a function with vectors has no
-// scalar float32 (golang/go#80835).
+// mask. Emulated vectors do not fuse, so they are not used. Constants are loaded where they are needed: a function with
+// vectors has no scalar float32 (golang/go#80835).
 
 type f32s = simd.Float32s
 

@@ -2,9 +2,8 @@
 // reference reads the files of a checkpoint, and is the one model of their values:
 // nil, bool, json.Number, string, []any and *Object.
 //
-// encoding/json does not parse them because it loses facts that the output depends on: the
-// order of members, invalid UTF-8 and unpaired surrogates (it replaces both), and
-// the constants NaN, Infinity and -Infinity that Python writes.
+// encoding/json does not parse them because it loses facts that the output depends on: the order of members, invalid
+// UTF-8 and unpaired surrogates (it replaces both), and the constants NaN, Infinity and -Infinity that Python writes.
 package pyjson
 
 import (

@@ -36,8 +36,7 @@ type GridSearch struct {
 	Refit   RefitKind
 }
 
-// RefitKind selects the groups that get new levels for the scale of the best
-// candidate.
+// RefitKind selects the groups that get new levels for the scale of the best candidate.
 type RefitKind uint8
 
 const (

@@ -12,11 +12,10 @@ import (
 	"ggforge/quants/internal/search"
 )
 
-// The choice among neighbours for all candidates of a sub-block at once. Neighbouring
-// candidates mostly round a group to the same vector and so have the same list of near
-// points: such a run of candidates is decided as a whole. The choice is that of
-// codebook.Nearest for every candidate; where that is not certain, neighboursAgain computes it
-// as the reference does. TestRandomParity (make parity-long) and TestTileNearTies compare.
+// The choice among neighbours for all candidates of a sub-block at once. Neighbouring candidates mostly round a group
+// to the same vector and so have the same list of near points: such a run of candidates is decided as a whole. The
+// choice is that of codebook.Nearest for every candidate; where that is not certain, neighboursAgain computes it as the
+// reference does. TestRandomParity (make parity-long) and TestTileNearTies compare.
 //
 // # Lines
 //

@@ -19,15 +19,13 @@ import (
 // The search of IQ2 and IQ3, codebook.GridSearch, with vectors. It replaces Superblock and
 // search of package codebook.
 //
-// Rounding and the sums that decide between candidates have one candidate in each
-// lane, with all elements of a sub-block broadcast: every lane adds in the order
-// of the elements, and the 13 to 31 candidates fill the lanes but for a rest.
-// Weights and roots are element by element. The choice among neighbours is in
-// codebook_runs_simd.go; its version for 256 bits is in codebook_rows_simd_amd64.go and
-// codebook_runs_simd_amd64.go. There an element of IQ3_S takes 530 instructions, of 5100 in scalar code (BENCHMARKS.md,
-// "Instructions on amd64"), three in a cycle: runs that may have one point 18%, the others 21%, finding
-// runs 11%, rounding 9%, tables and broadcasts 8%, sums 6%, repeating choices as the reference makes them 6%. The
-// first fit of IQ2_XXS has a sub-block in each lane (searchPosTile).
+// Rounding and the sums that decide between candidates have one candidate in each lane, with all elements of a
+// sub-block broadcast: every lane adds in the order of the elements, and the 13 to 31 candidates fill the lanes but for
+// a rest. Weights and roots are element by element. The choice among neighbours is in codebook_runs_simd.go; its
+// version for 256 bits is in codebook_rows_simd_amd64.go and codebook_runs_simd_amd64.go. There an element of IQ3_S
+// takes 530 instructions, of 5100 in scalar code (BENCHMARKS.md, "Instructions on amd64"), three in a cycle: runs that
+// may have one point 18%, the others 21%, finding runs 11%, rounding 9%, tables and broadcasts 8%, sums 6%, repeating
+// choices as the reference makes them 6%. The first fit of IQ2_XXS has a sub-block in each lane (searchPosTile).
 //
 // Scalar floats are legacy instructions, which are slow while the upper halves of
 // vector registers are in use: hence clearUpper at the end of a run of vector

@@ -16,8 +16,8 @@ import (
 // bits: of dimension 8, whose levels have 2, the table is there twice. Package simd
 // has no permutation, hence archsimd; at 128 bits there is neighboursLanes.
 //
-// Lists are whole here, so that each sum is the reference's. It gets the
-// candidates that codebook_runs_simd.go is in doubt about, one to three of a group in a sub-block.
+// Lists are whole here, so that each sum is the reference's. It gets the candidates that codebook_runs_simd.go is in
+// doubt about, one to three of a group in a sub-block.
 
 // Steps that are written for AVX2; see cpu.Machine.
 var (

@@ -30,8 +30,8 @@ import (
 //
 // Tried and lost: 15 comparisons for every candidate (a third of the speed).
 
-// iq4Steps turn the comparisons into a table lookup: below middle i the
-// entries up to i remain, from it on entry i+1 is nearer.
+// iq4Steps turn the comparisons into a table lookup: below middle i the entries up to i remain, from it on entry i+1 is
+// nearer.
 var iq4Steps = func() (steps [15]struct {
 	middle, value row
 	index         [lane.MaxWidth]int32

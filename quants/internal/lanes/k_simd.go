@@ -19,14 +19,12 @@ import (
 // each lane takes those of one superblock. With fewer superblocks than lanes the
 // other lanes run on zeros.
 //
-// Its time is mostly the search of scale and minimum: 21, 16 and 16 candidates
-// without importance, 37 with. A candidate takes 12 operations and a store per
-// element for its sums and 6 for its error, over three and one chains of dependent
-// additions, and then three divisions before the next one can start, because it
-// uses the minimum that won so far. Alone, a tile waits for these chains: about 10
-// cycles per row and candidate on Zen 3, where additions take 3. So two tiles are
-// searched together; see searchAsymAVX2 for their limits. With 256 bits two pairs of them take turns: with rows of
-// 16 elements (Q2_K) a pair alone still waits.
+// Its time is mostly the search of scale and minimum: 21, 16 and 16 candidates without importance, 37 with. A candidate
+// takes 12 operations and a store per element for its sums and 6 for its error, over three and one chains of dependent
+// additions, and then three divisions before the next one can start, because it uses the minimum that won so far.
+// Alone, a tile waits for these chains: about 10 cycles per row and candidate on Zen 3, where additions take 3. So two
+// tiles are searched together; see searchAsymAVX2 for their limits. With 256 bits two pairs of them take turns: with
+// rows of 16 elements (Q2_K) a pair alone still waits.
 //
 // MB/s of float32 input on one core of a Zen 3 EPYC, go1.27.4, rows of 4096, best
 // of several runs:
@@ -56,9 +54,8 @@ import (
 // maxSub is the largest number of sub-blocks of a chunk.
 const maxSub = 16 * lane.MaxWidth
 
-// kScratch has the buffers of a chunk. Arrays of maxSub are in the order of the
-// sub-blocks, so tile t has elements t*width and up. Its contents between uses do
-// not matter.
+// kScratch has the buffers of a chunk. Arrays of maxSub are in the order of the sub-blocks, so tile t has elements
+// t*width and up. Its contents between uses do not matter.
 type kScratch struct {
 	x           [pack.QK_K * lane.MaxWidth]float32 // all tiles of a chunk
 	w           [2 * tileLen]float32               // of two tiles, or four of half the width

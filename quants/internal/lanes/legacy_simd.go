@@ -94,8 +94,8 @@ func symBlocks(t *symTable, size int, dst []byte, src, importance []float32, row
 	}
 }
 
-// asymBlocks encodes rows with importance in blocks of size bytes: a scale, a
-// minimum and the codes as store writes them, 4 in one.
+// asymBlocks encodes rows with importance in blocks of size bytes: a scale, a minimum and the codes as store writes
+// them, 4 in one.
 func asymBlocks(k *scaleMinKernel, size int, dst []byte, src, importance []float32, rowLen int,
 	store func(b []byte, q []uint32)) {
 	s := kScratches.Get().(*kScratch)

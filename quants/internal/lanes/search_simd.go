@@ -75,8 +75,7 @@ func newAsymTable(p *search.AsymParams) *asymTable {
 	return t
 }
 
-// asymFit receives the result of search.Asym, per lane. Codes are the levels of
-// step*(x - base).
+// asymFit receives the result of search.Asym, per lane. Codes are the levels of step*(x - base).
 type asymFit struct {
 	scale, negMin, step, base []float32
 	// exact is not 0 where the results are those of search.Asym. It is 0 where
@@ -395,9 +394,8 @@ func largestTile(x []float32) (m simd.Float32s) {
 	return m
 }
 
-// searchSymTile is search.Sym on a tile x with weights w. It stores one scale per
-// lane, and in step and shift the arguments by which symCodesTile finds the codes. x and w
-// have one length, and wx, which is scratch, is longer.
+// searchSymTile is search.Sym on a tile x with weights w. It stores one scale per lane, and in step and shift the
+// arguments by which symCodesTile finds the codes. x and w have one length, and wx, which is scratch, is longer.
 //
 // Levels cannot leave the range of rounding by one addition: no element is larger
 // than the one that defines the step.
