@@ -120,7 +120,8 @@ func clean(ctx context.Context, cmd *cli.Command) error {
 	for _, dir := range r.Dirs {
 		list, err := leftIn(ctx, dir, now)
 		if err != nil {
-			return err
+			errs = append(errs, err) // the results of the others are printed
+			continue
 		}
 		for _, one := range list {
 			if err := ctx.Err(); err != nil {

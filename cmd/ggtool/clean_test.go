@@ -76,6 +76,11 @@ func TestClean(t *testing.T) {
 	run(0, "x: no journal: perhaps another program's, 1 B, 0s old, not removed\n", "--remove", dir)
 	run(2, "negative", "--older-than", "-1h", dir)
 	run(1, "none", filepath.Join(dir, "none"))
+	for _, dirs := range [][]string{{dir, filepath.Join(dir, "none")}, {filepath.Join(dir, "none"), dir}} {
+		if got := run(1, "none", dirs...); !strings.Contains(got, "x: no journal") {
+			t.Errorf("%v: %s", dirs, got)
+		}
+	}
 }
 
 // TestCleanShares lists what other packages have left: parts of an evaluation, and a folder of outputs that were to
