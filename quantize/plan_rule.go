@@ -54,8 +54,8 @@ func CompileTensorRule(s string) (TensorTypeRule, error) {
 	return TensorTypeRule{pattern, typ, re}, nil
 }
 
-// maxRules is the largest file of tensor rules in bytes. Expressions take many times
-// as much when they are compiled.
+// maxRules is the largest size of a file of tensor rules, in bytes. Compiled expressions take many times as much
+// memory.
 const maxRules = 1 << 20
 
 // ReadTensorRules reads a file of tensor rules as CompileTensorRule takes them,

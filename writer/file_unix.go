@@ -12,13 +12,13 @@ import (
 // replacesOpen reports whether a file that is open can be replaced by another one.
 const replacesOpen = true
 
-// inUse returns false: it asks nothing of files that can be replaced.
+// inUse returns false: open files can be replaced here.
 func inUse(string) bool { return false }
 
 // noFollow makes an open fail where the name is a symbolic link.
 const noFollow = disk.NoFollow
 
-// links returns how many names the file has.
+// links returns the number of names of the file.
 func links(f *disk.File) (uint64, error) {
 	st, err := f.Stat()
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"ggforge/gguf"
 )
 
-// TestOverwrite replaces the beginning of a file, and ends what a crash has left at any
-// point of it.
+// TestOverwrite replaces the beginning of a file, and recovers from a crash at any point of it.
 func TestOverwrite(t *testing.T) {
 	header := func(word string) []byte {
 		return gguf.AppendHeader(nil, gguf.Metadata{{Key: "k", Value: gguf.String(strings.Repeat(word, 500))}},
@@ -84,8 +83,8 @@ func TestOverwrite(t *testing.T) {
 	}
 }
 
-// TestChanged checks that a change has the sectors that differ, and that writing them makes one
-// beginning the other.
+// TestChanged checks that a change consists of the sectors that differ, and that writing them replaces one header by
+// the other.
 func TestChanged(t *testing.T) {
 	old := bytes.Repeat([]byte("0123456789"), 300)
 	for at := range old {

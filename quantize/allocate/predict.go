@@ -140,13 +140,13 @@ type part struct {
 	matrix    int
 }
 
-// sums are those over tokens.
+// sums are sums over tokens.
 type sums struct {
 	tokens  int
 	squares []float64 // |E x|², of each type
 	whole   float64   // |W x|², without gradients
 	windows []float64 // of each type: the squares of the sums over windows
-	open    []float64 // of each type: the window that goes on
+	open    []float64 // of each type: the incomplete window
 	at      int       // its number
 }
 

@@ -10,12 +10,11 @@
 //	                                        a1 b1 c1 d1   row 1
 //	                                        ...
 //
-// A tile of n-element sub-blocks is n rows of width values. Moves of single values
-// cost one load and one store each, about a cycle per value on Zen 3, against the 8
-// to 30 cycles per value of the searches that work on tiles; and whoever loads a
-// vector of such values next waits for the stores. Where there is AVX2, a whole tile
-// of 8 or 16 sub-blocks is transposed in vectors, in half a cycle per value; so is one of 4
-// with arm64, in 3 instructions per value instead of 6.
+// A tile of n-element sub-blocks is n rows of width values. Moves of single values cost one load and one store each,
+// about a cycle per value on Zen 3, against the 8 to 30 cycles per value of the searches that work on tiles; and the
+// next load of a vector of such values waits for the stores. Where there is AVX2, a whole tile of 8 or 16 sub-blocks is
+// transposed in vectors, in half a cycle per value; so is one of 4 with arm64, in 3 instructions per value instead of
+// 6.
 package lane
 
 import "simd"

@@ -1,5 +1,5 @@
-// Package vecmath has the functions of float32 that models compute besides matrix
-// products: exponential, hyperbolic tangent, error function, and functions built on them.
+// Package vecmath has the functions of float32 that models compute besides matrix products: exponential, hyperbolic
+// tangent, error function, and functions built on them.
 //
 // Their bits are defined by the code without vectors, chains of fused multiply-adds in
 // float32, so that they are the same on every processor; the standard library's differ,

@@ -9,7 +9,7 @@ type rowPointers struct{}
 
 func (s *gridLanes) point(int) {}
 
-// sumAll: sums are of candidates that are not equal.
+// sumAll returns false: only distinct candidates are summed.
 func sumAll(int) bool { return false }
 
 func largest(s *gridLanes, size int) { largestLanes(s, size) }

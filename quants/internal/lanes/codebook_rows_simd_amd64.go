@@ -9,10 +9,9 @@ import (
 	"ggforge/quants/internal/pack"
 )
 
-// Rounding, sums and tables with 256 bits, for package simd with 256 or 512: as roundLanes8 and its like, which take
-// two to three times as many instructions, half of them for addresses. Here arrays of a group are
-// reached through pointers that are loaded: the compiler adds what it knows of an address in instructions of
-// their own, unless all that it adds is a constant.
+// Rounding, sums and tables with 256 bits, for package simd with 256 or 512: the versions of codebook_simd.go take two
+// to three times as many instructions, half of them for addresses. Here arrays of a group are reached through pointers
+// that are loaded: the compiler computes other addresses by separate instructions, unless the offset is a constant.
 
 // rowPointers are the arrays of the groups: ranks, codes and own by candidate, the others by
 // element. For codebooks of dimension 4, those of the next group follow.
@@ -51,8 +50,8 @@ func (s *gridLanes) point(dim int) {
 	}
 }
 
-// sumAll reports whether sums are of all candidates: with 256 bits and dimension 4 that is faster than to find those
-// that are not equal, a third to a half.
+// sumAll reports whether all candidates are summed: with 256 bits and dimension 4 that is faster than finding the
+// distinct ones, a third to a half of all.
 func sumAll(dim int) bool { return searchByAVX2 && dim == 4 }
 
 // roundRows is roundLanes.
