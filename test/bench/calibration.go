@@ -77,12 +77,12 @@ func benchCalibration(ctx context.Context, w io.Writer, opt *options, dir workDi
 			}
 		}
 	}
-	for round := range opt.rounds {
+	for round := range opt.longRounds {
 		for _, j := range all {
 			if err := j.run(ctx, dir, false); err != nil {
 				return err
 			}
-			progress("round %d/%d  %s: %.1f s, %.1f s CPU", round+1, opt.rounds, j.name, j.runs[round].wall,
+			progress("round %d/%d  %s: %.1f s, %.1f s CPU", round+1, opt.longRounds, j.name, j.runs[round].wall,
 				j.runs[round].cpu)
 		}
 	}

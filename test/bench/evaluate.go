@@ -106,12 +106,12 @@ func benchSpeed(ctx context.Context, w io.Writer, opt *options, dir workDir) err
 			}
 		}
 	}
-	for round := range opt.rounds {
+	for round := range opt.longRounds {
 		for _, e := range list {
 			if err := e.run(ctx, opt, dir); err != nil {
 				return err
 			}
-			progress("round %d/%d  %s %s, %s: %.1f tokens/s", round+1, opt.rounds, e.name, e.recipe, plural(e.threads),
+			progress("round %d/%d  %s %s, %s: %.1f tokens/s", round+1, opt.longRounds, e.name, e.recipe, plural(e.threads),
 				e.speed(opt, func(c cost) float64 { return c.wall }))
 		}
 	}
@@ -124,7 +124,7 @@ func benchSpeed(ctx context.Context, w io.Writer, opt *options, dir workDir) err
 		"tokens share. /CPU s: the same by CPU seconds. Medians of the rounds (%d), all in turn in every one; files "+
 		"are in the page cache. own: the\n"+
 		"largest anonymous and shared resident memory.\n", float64(m.bytes())/2e9, m.layers, m.hidden, m.ffn, m.heads,
-		m.kvHeads, m.vocab, opt.chunks, evalChunk, opt.rounds)
+		m.kvHeads, m.vocab, opt.chunks, evalChunk, opt.longRounds)
 	if opt.root != "" {
 		fmt.Fprint(w, "The reference is llama-perplexity with its defaults, but for weights that it would rearrange "+
 			"when it loads them where it says\n"+

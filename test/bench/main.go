@@ -31,30 +31,30 @@ import (
 
 // options are the values of the flags.
 type options struct {
-	root          string // the reference's chroot, "" without one
-	kernels       bool
-	sources       bool
-	jobs          bool
-	speed         bool // of evaluation
-	memory        bool // of evaluation
-	calib         bool
-	headers       bool
-	tensors       bool
-	release       bool
-	counts        bool   // of instructions
-	arm64         string // this program for arm64, "" where nothing can run it
-	plugin        string // of QEMU, which counts, or ""
-	chunks        int    // of text to evaluate
-	limit         int64  // bytes of data that an evaluation may have
-	types         []gguf.Type
-	rounds        int
-	releaseRounds int
-	budget        time.Duration // of one measurement of a kernel
-	size          int64         // bytes of the checkpoint
-	threads       int
-	bin           string // folder of our commands
-	tmp           string // where the temporary folder goes without a chroot
-	out           string
+	root       string // the reference's chroot, "" without one
+	kernels    bool
+	sources    bool
+	jobs       bool
+	speed      bool // of evaluation
+	memory     bool // of evaluation
+	calib      bool
+	headers    bool
+	tensors    bool
+	release    bool
+	counts     bool   // of instructions
+	arm64      string // this program for arm64, "" where nothing can run it
+	plugin     string // of QEMU, which counts, or ""
+	chunks     int    // of text to evaluate
+	limit      int64  // bytes of data that an evaluation may have
+	types      []gguf.Type
+	rounds     int
+	longRounds int
+	budget     time.Duration // of one measurement of a kernel
+	size       int64         // bytes of the checkpoint
+	threads    int
+	bin        string // folder of our commands
+	tmp        string // where the temporary folder goes without a chroot
+	out        string
 }
 
 func main() {
@@ -90,8 +90,8 @@ func parse(args []string) (*options, error) {
 		"measure what needs the header of a file only, and copies with another one")
 	f.BoolVar(&opt.tensors, "tensors", true, "measure files of many small tensors")
 	f.BoolVar(&opt.release, "release", true, "measure what is published of a model: 20 quantizations")
-	f.IntVar(&opt.releaseRounds, "release-rounds", 1,
-		"release: take the median of `N` rounds; the reference takes a quarter of an hour for one of 1GB")
+	f.IntVar(&opt.longRounds, "long-rounds", 1,
+		"speed, calibration, release: take the median of `N` rounds; one of 1GB takes the reference half an hour")
 	f.StringVar(&opt.arm64, "arm64", "",
 		"instructions: this program for arm64, a `FILE`; without it and -plugin, that part is left out")
 	f.StringVar(&opt.plugin, "plugin", "", "instructions: the `FILE` made of test/bench/plugin")
@@ -101,7 +101,7 @@ func parse(args []string) (*options, error) {
 	f.IntVar(&opt.chunks, "chunks", 4, "speed, memory: `N` chunks of text")
 	limit := f.String("limit", "600MB", "memory: `BYTES` that the process may hold")
 	types := f.String("types", "", "kernels: only these `TYPES`, separated by commas")
-	f.IntVar(&opt.rounds, "rounds", 5, "take the median of `N` rounds, for kernels the second best")
+	f.IntVar(&opt.rounds, "rounds", 5, "the other parts: take the median of `N` rounds, for kernels the second best")
 	f.DurationVar(&opt.budget, "time", 150*time.Millisecond, "kernels: `DURATION` of a measurement")
 	data := f.String("size", "1GB", "all but kernels and sources: `BYTES` of the checkpoint (500M, 1.5G, 2MiB)")
 	f.IntVar(&opt.threads, "threads", runtime.NumCPU(), "all but kernels and sources: use 1 and `N` threads")
@@ -140,8 +140,8 @@ func parse(args []string) (*options, error) {
 	if opt.chunks < 1 {
 		return nil, errors.New("-chunks: want a positive number")
 	}
-	if opt.rounds < 1 || opt.releaseRounds < 1 || opt.threads < 1 || opt.budget <= 0 {
-		return nil, errors.New("-rounds, -release-rounds, -threads, -time: want a positive number")
+	if opt.rounds < 1 || opt.longRounds < 1 || opt.threads < 1 || opt.budget <= 0 {
+		return nil, errors.New("-rounds, -long-rounds, -threads, -time: want a positive number")
 	}
 	var err error
 	if opt.types, err = parseTypes(*types); err != nil {
@@ -192,6 +192,14 @@ func run(ctx context.Context, opt *options) (err error) {
 	defer func() { err = errors.Join(err, dir.remove()) }()
 	about := machine(ctx, opt)
 	fmt.Fprintf(w, "# Benchmarks\n\n%s", about)
+	old := ""
+	if opt.out != "" {
+		text, err := os.ReadFile(opt.out)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		old = string(text)
+	}
 	all := true
 	for _, part := range []struct {
 		on    bool
@@ -203,22 +211,18 @@ func run(ctx context.Context, opt *options) (err error) {
 		{opt.tensors, benchTensors}, {opt.release, benchRelease},
 	} {
 		all = all && part.on
-		if part.on && (err == nil || errors.Is(err, errBytes)) {
-			err = errors.Join(err, part.bench(ctx, w, opt, dir))
+		if !part.on || err != nil && !errors.Is(err, errBytes) {
+			continue
+		}
+		err = errors.Join(err, part.bench(ctx, w, opt, dir))
+		if opt.out != "" && (err == nil || errors.Is(err, errBytes)) { // the parts that are whole stay after an error
+			err = errors.Join(err, os.WriteFile(opt.out, []byte(merge(old, report.String(), about)), 0o666))
 		}
 	}
-	if opt.out == "" || err != nil && !errors.Is(err, errBytes) {
+	if opt.out == "" || !all || err != nil && !errors.Is(err, errBytes) {
 		return err
 	}
-	text := report.String()
-	if !all {
-		old, e := os.ReadFile(opt.out)
-		if e != nil && !errors.Is(e, fs.ErrNotExist) {
-			return errors.Join(err, e)
-		}
-		text = merge(string(old), text, about)
-	}
-	return errors.Join(err, os.WriteFile(opt.out, []byte(text), 0o666))
+	return errors.Join(err, os.WriteFile(opt.out, report.Bytes(), 0o666))
 }
 
 // merge puts the sections of a report that was made of some parts in the place of those in

@@ -70,7 +70,7 @@ func benchRelease(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 	}
 	var made release
 	var kernels []float64
-	for round := range opt.releaseRounds {
+	for round := range opt.longRounds {
 		for range releaseTurns {
 			if err := warm(out, 2*m.bytes()); err != nil {
 				return err
@@ -94,7 +94,7 @@ func benchRelease(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 				return err
 			}
 			kernels = append(kernels, seconds)
-			progress("round %d/%d  %s: %.2f s, %.2f s CPU, kernels %.2f s", round+1, opt.releaseRounds, ours.name,
+			progress("round %d/%d  %s: %.2f s, %.2f s CPU, kernels %.2f s", round+1, opt.longRounds, ours.name,
 				c.wall, c.cpu, seconds)
 		}
 		for _, j := range theirs {
@@ -102,7 +102,7 @@ func benchRelease(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 				return err
 			}
 			c := j.runs[round]
-			progress("round %d/%d  %s: %.2f s, %.2f s CPU", round+1, opt.releaseRounds, j.name, c.wall, c.cpu)
+			progress("round %d/%d  %s: %.2f s, %.2f s CPU", round+1, opt.longRounds, j.name, c.wall, c.cpu)
 		}
 	}
 	var differ []string
@@ -132,7 +132,7 @@ func report(w io.Writer, opt *options, m llama, ours *job, theirs []*job, made *
 		"in the same type: what\n"+
 		"they take for a weight (rows of %d gaussian weights) times %.3g million weights.\n\n",
 		size.Text(m.bytes()), m.layers, m.hidden, strings.Join(releaseRecipes, ", "), releaseChunks,
-		plural(opt.threads), opt.releaseRounds, releaseTurns, kernelCols, float64(made.distinct)/1e6)
+		plural(opt.threads), opt.longRounds, releaseTurns, kernelCols, float64(made.distinct)/1e6)
 	c := ours.median()
 	t := table{left: 1, head: []string{"job", "wall s", "CPU s", "own MB", "read", "kernels s", "CPU / kernels"}}
 	t.add(ours.name, number(c.wall), number(c.cpu), number(float64(c.own)/1e6), size.Text(m.bytes()), number(kernels),
