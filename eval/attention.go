@@ -23,7 +23,7 @@ type heads struct {
 	alibiSlopes  []float32 // one for each head, or nil
 }
 
-// attention is a mixer of heads: queries, keys and values.
+// attention is a mixer: multi-head attention with queries, keys and values from projections of its inputs.
 type attention struct {
 	heads
 	q, k, v, qkv, out *linear // qkv or q, k and v
@@ -156,7 +156,7 @@ func (l *heads) eachGroup(s *stream, n int, f func(worker *attentionScratch, hea
 	})
 }
 
-// project returns the queries, keys and values of n tokens as the matrices make them.
+// project returns the queries, keys and values of n tokens as the projections output them.
 func (l *attention) project(s *stream, x []float32, n int) ([]float32, error) {
 	qkv := buffer.Resize(&s.qkv, n*l.qkvLen())
 	return qkv, s.linear(qkv, l.qkvLen(), x, n, l.projections()...)

@@ -17,7 +17,7 @@ func (s *stream) embed(h []float32, w *norm) error {
 		return fault.Errorf(fault.Refused, "%s: %d tokens at once, want at most %d, the positions that it has",
 			s.m.source.Path, s.r.Chunk, p.context)
 	}
-	first, at := map[int32]int{}, []int(nil) // where a token is first
+	first, at := map[int32]int{}, []int(nil) // place of the first occurrence of each token
 	for i, id := range s.r.Tokens {
 		if id < 0 || int(id) >= p.vocab {
 			return fault.Errorf(fault.Refused, "%s: token %d of the text is %d, want less than %d", s.m.source.Path,

@@ -7,7 +7,7 @@ type Layer struct {
 	Window int // tokens; 0 for all
 }
 
-// Layers returns those of a model.
+// Layers returns the layers of a model.
 func (m *Model) Layers() []Layer {
 	list := make([]Layer, len(m.layers))
 	for i := range m.layers {

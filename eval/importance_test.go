@@ -15,7 +15,7 @@ import (
 	"ggforge/model"
 )
 
-// fileOf returns the GGUF file of sums.
+// fileOf returns the sums as a GGUF file.
 func fileOf(t *testing.T, s *imatrix.Sums) []byte {
 	t.Helper()
 	f, err := s.Layout(imatrix.FormatGGUF)
@@ -30,7 +30,7 @@ func fileOf(t *testing.T, s *imatrix.Sums) []byte {
 }
 
 // TestCollect checks that importance has the same bits in every build, at every width,
-// with any number of workers, and however chunks are grouped, also from a state on.
+// with any number of workers, however chunks are grouped, and after a run is resumed.
 func TestCollect(t *testing.T) {
 	const chunk, chunks = 40, 5
 	for _, c := range []struct {

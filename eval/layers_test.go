@@ -21,9 +21,8 @@ import (
 	"ggforge/test/mutate"
 )
 
-// TestLayersAsInMemory compares what layers of every made-up model remember, as the evaluator
-// runs them, with the caches that package memory counts: which layers have keys, a state, a
-// window, and of how many tokens.
+// TestLayersAsInMemory compares the evaluator's layers of every made-up model with the caches that package
+// memory counts: which layers have keys, a state, a window, and of how many tokens.
 func TestLayersAsInMemory(t *testing.T) {
 	const context, batch = 1 << 20, 512
 	seen, windows := map[string]bool{}, map[string]bool{}
@@ -78,7 +77,8 @@ func TestLayersAsInMemory(t *testing.T) {
 		if !seen[arch] && !slices.Contains(eval.MadeUp, arch) {
 			t.Errorf("%s: no made-up model", arch)
 		}
-		if row := window.Lookup(arch); row != nil && !windows[arch] && arch != "exaone4" { // those of 64 layers only
+		// exaone4 has windows only with 64 layers
+		if row := window.Lookup(arch); row != nil && !windows[arch] && arch != "exaone4" {
 			t.Errorf("%s: no made-up model with windows", arch)
 		}
 	}
@@ -124,8 +124,8 @@ func compareLayers(t *testing.T, name string, layers []eval.Layer, m memory.Mode
 	}
 }
 
-// TestNamesInTables reads this package for code that asks which architecture a model is of:
-// what is so of one of them has a field of Graph.
+// TestNamesInTables checks that no code of this package compares the name of the architecture:
+// a property of an architecture is a field of Graph.
 func TestNamesInTables(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) < 20 {

@@ -63,7 +63,7 @@ func (st *States) Logits(ctx context.Context, f func(row int, logits []float32) 
 	return st.logits(ctx, f, func(int) {})
 }
 
-// logits is Logits, and calls done with how many rows there have been.
+// logits is Logits, and calls done with the number of rows so far.
 func (st *States) logits(ctx context.Context, f func(row int, logits []float32) error, done func(rows int)) error {
 	b, vocab := st.logitBlock(ctx), st.model.p.vocab
 	for from := 0; from < st.Rows; from += logitBlockRows {

@@ -29,7 +29,7 @@ type variant struct {
 	changed changedParts
 }
 
-// changedParts are those of a model that are not its base's.
+// changedParts lists the parts of a model that differ from its base.
 type changedParts struct {
 	embed  bool
 	first  int // the first layer that differs from the base's; the number of layers for none

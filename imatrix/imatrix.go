@@ -33,7 +33,7 @@ type Matrix struct {
 	Datasets   []string // the texts of the calibration; the first is recorded in quantized files
 	Chunks     int      // of text in the calibration; 0 or less if unknown
 	ChunkSize  int      // tokens in a chunk, 0 if unknown
-	NextN      int      // number of MTP (NextN) layers, which are the last ones; 0 for none or unknown
+	NextN      int      // number of MTP (NextN) layers, the last ones; 0 if none or unknown
 	Duplicates []string // names of legacy entries that a later one of the same name replaced
 
 	entries []Entry
@@ -158,7 +158,7 @@ func mapped(path string, f *mmap.File) (m *Matrix, err error) {
 const maxLoaded = 256 << 20
 
 // Load is Open for a matrix that does not change with the file: it is read into memory, and Unchanged reports
-// whether the file still has it. A file of more than 256 MiB, of many experts, is mapped as by Open.
+// whether the file still has it. A file of more than 256 MiB, as models with many experts have, is mapped as by Open.
 func Load(path string) (*Matrix, error) {
 	f, err := mmap.Open(path)
 	if err != nil {
@@ -181,7 +181,7 @@ func Load(path string) (*Matrix, error) {
 	return m, nil
 }
 
-// Read returns the whole file as Load has read it into memory, nil for one that is mapped.
+// Read returns the bytes of the file if Load has read it into memory, nil if it is mapped.
 func (m *Matrix) Read() []byte {
 	if m == nil {
 		return nil
@@ -204,8 +204,8 @@ func Parse(path string, data []byte) (*Matrix, error) {
 	return m, nil
 }
 
-// Close releases the mapping. Values cannot be read afterwards, but those of a matrix that Load has read into memory
-// can, of which Unchanged then no longer asks the file; all else stays.
+// Close releases the mapping. Afterwards values cannot be read, except from a matrix that Load has read into memory,
+// for which Unchanged then always returns nil; all else stays.
 func (m *Matrix) Close() error {
 	if m == nil || m.mapping == nil {
 		return nil
@@ -281,7 +281,7 @@ func (m *Matrix) drop(f func(name string) bool) {
 	if m == nil {
 		return
 	}
-	// a copy of the matrix may have the old ones
+	// a copy of the matrix may share the old slice
 	m.entries = slices.DeleteFunc(slices.Clone(m.entries), func(e Entry) bool { return f(e.Name) })
 	m.buildIndex()
 }

@@ -16,7 +16,7 @@ import (
 	"ggforge/writer"
 )
 
-// sums are importance of two tensors, one with experts of which the second met seen tokens.
+// sums returns importance of two tensors; one has experts, the second of which has seen that many tokens.
 func sums(t *testing.T, value func(i int) float32, seen int) *imatrix.Matrix {
 	s := imatrix.NewSums(8)
 	for _, name := range []string{"blk.0.attn_q.weight", "blk.0.ffn_down_exps.weight"} {
@@ -42,8 +42,8 @@ func sums(t *testing.T, value func(i int) float32, seen int) *imatrix.Matrix {
 	return s.Matrix("imatrix.gguf")
 }
 
-// TestWeigh checks that values that come after the plan are those that count, and what is
-// found in them.
+// TestWeigh checks that importance set after planning replaces the earlier importance, and that its
+// compromises and errors are reported.
 func TestWeigh(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	m := &model.Model{Path: "made", Metadata: gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},

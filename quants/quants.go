@@ -1,6 +1,6 @@
 // Package quants holds the row codecs of the ggml quantization types: float32
-// rows to blocks and back. It opens no files and logs nothing, and starts no
-// goroutines but one time: the first encoder that needs the neighbour lists of a
+// rows to blocks and back. It opens no files and logs nothing. It starts
+// goroutines only once: the first encoder that needs the neighbour lists of a
 // codebook (IQ1, IQ2, IQ3) builds them on all cores. Callers cut the work into
 // rows.
 //
@@ -35,7 +35,7 @@
 // Input is assumed to be finite. Quantize does not panic on NaN or infinity,
 // but the bytes are then not promised; callers check first. Finite input can
 // still overflow and give a float16 scale that is infinite or NaN, which
-// Validate finds. Only the sign of such a NaN is the platform's: arithmetic
+// Validate finds. Only the sign of such a NaN depends on the platform: arithmetic
 // makes negative ones on x86-64, positive ones on arm64. Where the reference
 // stops the process, because errors overflow float32 (IQ2 and IQ3, elements of
 // 1e8 and more), the scale is infinite here.
@@ -119,8 +119,8 @@ func (c *Codec) Importance() Importance { return c.row.importance }
 func (c *Codec) NeedsImportance() bool { return c.row.importance == ImportanceNeeded }
 
 // Fallback returns the type for tensors whose rows are not whole blocks of this
-// type: the type itself if rows that are not whole blocks of that either have no other
-// than F16. ok is false if such a tensor cannot be converted.
+// type. Rows that are not whole blocks of the fallback either become F16; the fallback is the type
+// itself if only F16 is left. ok is false if such a tensor cannot be converted.
 func (c *Codec) Fallback() (t gguf.Type, ok bool) {
 	return c.row.fallback, c.row.fallback != none
 }
@@ -175,7 +175,7 @@ func (c *Codec) Quantize(dst []byte, src []float32, rowLen int, importance []flo
 	switch {
 	case len(src) == 0:
 	case importance == nil || c.row.importance == ImportanceIgnored:
-		c.plain(dst, src, nil) // blocks know nothing of each other
+		c.plain(dst, src, nil) // blocks are independent of each other
 	default:
 		c.quantizeRows(dst, src, rowLen, importance)
 	}

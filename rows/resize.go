@@ -11,10 +11,10 @@ import (
 	"ggforge/internal/kernel/torchmath"
 )
 
-// Resize returns rows in F32 for a square of to*to points, line by line, made of s, whose
-// rows are those of one of side*side points: each is interpolated between the four rows
-// around its place, with the corners of both squares in the same places. Rows are
-// multiples of torchmath.VectorWidth long. Where nothing changes the result is s.
+// Resize returns rows in F32 for a grid of to*to points, line by line, from the rows of s for a grid of
+// side*side points: each is interpolated (bilinear) between the four rows around its place, with the
+// corners of both grids in the same places. Rows are
+// multiples of torchmath.VectorWidth long. If side is to, the result is s.
 func Resize(s Source, side, to int64) (Source, error) {
 	ne := s.NE()
 	if side < 1 || side > math.MaxInt32 || to < 1 || to > math.MaxInt32 || gguf.Rows(ne) != side*side {

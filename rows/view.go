@@ -38,7 +38,7 @@ func (g *gathered) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	out := buffer.Resize(buf, int((b-a)*n))
 	var row []byte
 	for i := a; i < b; {
-		// rows that are together are read together
+		// consecutive rows are read at once
 		first := g.from(i)
 		run := int64(1)
 		for i+run < b && g.from(i+run) == first+run {
@@ -54,8 +54,8 @@ func (g *gathered) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	return out, nil
 }
 
-// elements returns s, of a plain type, as one column of its elements: every element is a row. By it views that regroup
-// rows work on biases.
+// elements returns s, of a plain type, as one column of its elements: every element is a row. Views that regroup
+// rows use it for biases.
 func elements(s Source) (Source, error) {
 	return Reshape(s, []int64{1, gguf.Rows(s.NE()) * s.NE()[0]})
 }
@@ -139,7 +139,7 @@ func (c *columns) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	return out, nil
 }
 
-// UngroupQKV returns the rows of a joined projection in another order. s lies in
+// UngroupQKV returns the rows of a fused QKV projection in another order. s lies in
 // groups, each of perGroup query heads, a key head and a value head of equal
 // sizes; the result has all queries, then all keys, then all values. s is a
 // matrix, or a bias whose elements are the rows.

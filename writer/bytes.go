@@ -15,8 +15,8 @@ func WriteBytes(ctx context.Context, path string, data []byte, opt Options) erro
 	return err
 }
 
-// WriteFrom is WriteBytes for a file of that size whose bytes another one hands out, from
-// the first to the last. check, unless it is nil, reads the finished file back before it gets its name.
+// WriteFrom is WriteBytes for a file of that size with the bytes that from writes, in order. check, unless it is nil,
+// reads the finished file back before it gets its name.
 func WriteFrom(ctx context.Context, path string, size int64, from io.WriterTo, check func(path string) error,
 	opt Options) error {
 	l := layout{path: path, size: size, header: func() []byte { return nil }, body: from, check: check}

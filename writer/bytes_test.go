@@ -55,7 +55,7 @@ func TestWriteBytes(t *testing.T) {
 	}
 }
 
-// body hands out pieces.
+// body is written piece by piece.
 type body []string
 
 func (b body) WriteTo(w io.Writer) (total int64, err error) {

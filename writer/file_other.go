@@ -15,7 +15,7 @@ func inUse(string) bool { return false }
 // noFollow is the substitute on systems without O_NOFOLLOW.
 const noFollow = disk.NoFollow
 
-// links returns how many names the file has.
+// links returns the number of hard links of the file.
 func links(*disk.File) (uint64, error) { return 1, nil }
 
 // fileID returns the same for all files: they have no IDs here.

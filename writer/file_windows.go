@@ -14,8 +14,8 @@ import (
 // replacesOpen reports whether a file that is open can be replaced by another one.
 const replacesOpen = false
 
-// noFollow is not needed: a file is made anew, which fails on links, or has been
-// looked at before.
+// noFollow is not needed: a file is created, which fails on a link, or has been
+// checked before.
 const noFollow = disk.NoFollow
 
 // inUse reports whether the file at path is open.
@@ -32,7 +32,7 @@ func inUse(path string) bool {
 	return errors.Is(err, windows.ERROR_SHARING_VIOLATION)
 }
 
-// links returns how many names the file has.
+// links returns the number of hard links of the file.
 func links(f *disk.File) (uint64, error) {
 	var info windows.ByHandleFileInformation
 	err := windows.GetFileInformationByHandle(windows.Handle(f.Fd()), &info)
@@ -54,11 +54,11 @@ func fileID(path string) (string, error) {
 }
 
 // lock takes an exclusive lock on f, or fails at once: with errLocked if another
-// process has one. It is on a byte that no file has, so that all others can be
+// process has one. The locked byte is past the end of any file, so that all bytes can be
 // read and written.
 func lock(f *disk.File) error { return lockFile(f, windows.LOCKFILE_EXCLUSIVE_LOCK) }
 
-// lockShared is lock for a lock that several may have.
+// lockShared is lock for a shared lock.
 func lockShared(f *disk.File) error { return lockFile(f, 0) }
 
 func lockFile(f *disk.File, how uint32) error {

@@ -14,7 +14,7 @@ import (
 // process has one, with another error if the file system has none.
 func lock(f *disk.File) error { return flock(f, unix.LOCK_EX) }
 
-// lockShared is lock for a lock that several may have.
+// lockShared is lock for a shared lock.
 func lockShared(f *disk.File) error { return flock(f, unix.LOCK_SH) }
 
 func flock(f *disk.File, how int) error {

@@ -22,7 +22,7 @@ import (
 	"ggforge/writer"
 )
 
-// gollama is a small model that is trained, and text of the kind that it knows.
+// gollama returns a small trained model and a run over text of the kind that it was trained on.
 func gollama(t *testing.T, chunk, chunks int) (*model.Model, eval.Run) {
 	t.Helper()
 	m, _, err := convert.Open(context.Background(), "../../test/testdata/gollama", convert.Options{})
@@ -46,7 +46,7 @@ func gollama(t *testing.T, chunk, chunks int) (*model.Model, eval.Run) {
 	return m, run
 }
 
-// candidates are some tensors of a model at some types.
+// candidates returns some tensors of a model, each with some types.
 func candidates(m *model.Model, names []string, types ...gguf.Type) (all []Candidate) {
 	for i := range m.Tensors {
 		x := &m.Tensors[i]
@@ -62,8 +62,8 @@ func candidates(m *model.Model, names []string, types ...gguf.Type) (all []Candi
 	return all
 }
 
-// TestPredict compares the predictions for tensors of each kind with the losses of the model in which
-// only that tensor is quantized loses.
+// TestPredict compares the predictions for tensors of each kind with the losses of a model in which
+// only that tensor is quantized.
 func TestPredict(t *testing.T) {
 	m, run := gollama(t, 20, 3)
 	names := []string{"token_embd.weight", "output.weight", "blk.1.ffn_down.weight", "blk.4.attn_v.weight"}
@@ -129,8 +129,8 @@ func TestPredictBits(t *testing.T) {
 	}
 }
 
-// TestPredictForwards checks what is predicted of a model that cannot be run backwards, and of
-// tensors that nothing is seen of.
+// TestPredictForwards checks the predictions for a model without a backward pass, and for
+// tensors whose inputs the run does not report.
 func TestPredictForwards(t *testing.T) {
 	dir, err := hftest.Lookup("rwkv6").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16"})
 	if err != nil {

@@ -37,7 +37,7 @@ func correlated(r *rand.Rand, rows, n int) []float32 {
 	return x
 }
 
-// moments are those of made-up inputs.
+// moments returns the second moments of made-up inputs.
 func moments(t testing.TB, n, rows, workers int) *Moments {
 	in := NewMomentSums(n, workers)
 	x := correlated(rand.New(rand.NewPCG(5, 6)), rows, n)
@@ -55,7 +55,7 @@ func moments(t testing.TB, n, rows, workers int) *Moments {
 	return m
 }
 
-// weights are made up, too.
+// weights returns made-up weights.
 func weights(n int) []float32 {
 	r := rand.New(rand.NewPCG(7, 8))
 	w := make([]float32, n)
@@ -93,7 +93,7 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// errorOf is the error of encoded rows, in float64.
+// errorOf returns the error of encoded rows, summed in float64.
 func errorOf(t *testing.T, m *Moments, typ gguf.Type, w []float32, data []byte) (sum float64) {
 	v := make([]float32, len(w))
 	if err := quants.Lookup(typ).Dequantize(v, data); err != nil {
@@ -109,7 +109,7 @@ func errorOf(t *testing.T, m *Moments, typ gguf.Type, w []float32, data []byte) 
 	return sum
 }
 
-// TestRows checks that errors are what is reported, that they are well below those of the
+// TestRows checks that the reported errors are right, that they are well below the errors of the
 // reference's blocks, and that blocks have the same bytes in every build and with any number
 // of workers.
 func TestRows(t *testing.T) {
@@ -188,8 +188,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestNeverWorse checks rows that cannot be better: zeros, weights that a type has, blocks
-// that are not finite.
+// TestNeverWorse checks that the error does not grow where it can hardly get smaller: zeros, weights
+// that the type represents exactly, a single weight, very small and very large ones.
 func TestNeverWorse(t *testing.T) {
 	ctx := context.Background()
 	const n = 256
@@ -235,8 +235,8 @@ func TestNeverWorse(t *testing.T) {
 	}
 }
 
-// TestTraces checks tr(D) of moments whose factors are known: all columns have a part in common,
-// so that k of them say of the next what is not their own.
+// TestTraces checks tr(D) of moments whose factors are known: all columns share one term of variance 1,
+// so the variance of a column given k others is own + own/(own+k).
 func TestTraces(t *testing.T) {
 	const n, own = 64, 0.25
 	m := identity(n)

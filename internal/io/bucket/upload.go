@@ -35,17 +35,17 @@ type File struct {
 
 // UploadOptions configures how to upload. The zero value is ready to use.
 type UploadOptions struct {
-	// Force replaces objects that are there: those that are there when Upload begins. One that another upload
+	// Force replaces objects that exist when Upload begins. An object that another upload
 	// replaces or makes meanwhile is an error of kind fault.Refused.
 	Force bool
-	// Fresh: no earlier Upload can have made the objects: one of the same content is another's, too.
+	// Fresh: no earlier Upload can have made the objects, so even an object of the same content is of another origin.
 	Fresh bool
 	// Workers is the number of parts that are sent at once; default 4. A part takes a connection's buffer of memory.
 	Workers int
 	// PartBytes is the size of parts, but for the last one; default 16 MiB. Larger files have
 	// larger parts, so that there are at most 10,000.
 	PartBytes int64
-	// Progress, if not nil, is called with how many bytes are there, of how many. Calls come one
+	// Progress, if not nil, is called with the number of bytes uploaded and the total. Calls come one
 	// at a time.
 	Progress func(done, total int64)
 }

@@ -105,8 +105,8 @@ func (f *File) Keep(folder string, fixed bool) error {
 	return nil
 }
 
-// load reads the log. One that is not sound, or of another version, is begun anew. name is that of the files without
-// their endings.
+// load reads the log. A damaged log, or one of another version, is started over. name is the name of both files without
+// its ending.
 func (k *kept) load(name string, size int64) error {
 	for ending, f := range map[string]*os.File{".data": k.data, ".log": k.log} {
 		st, err := f.Stat()
@@ -116,7 +116,7 @@ func (k *kept) load(name string, size int64) error {
 		if !st.Mode().IsRegular() {
 			return fmt.Errorf("is no regular file")
 		}
-		if !disk.Own(name+ending, st) { // who could have put anything there
+		if !disk.Own(name+ending, st) { // another user can have written anything
 			return fault.Errorf(fault.Usage,
 				"belongs to another user: downloads are kept only in folders of the user")
 		}
@@ -153,7 +153,7 @@ func (k *kept) close() {
 	k.log.Close()
 }
 
-// Close ends keeping.
+// Close closes the files with the stored bytes.
 func (f *File) Close() {
 	if f.kept != nil {
 		f.kept.close()
@@ -170,7 +170,7 @@ func (k *kept) read(p []byte, off int64) (n int) {
 		if !ok {
 			break
 		}
-		// mostly the ranges are those of an earlier run, and need no other place
+		// most ranges are read straight into p: they begin at the byte that is wanted, and fit
 		into, begins := p[n:], e.off == off+int64(n) && int(e.n) <= len(p)-n
 		if !begins {
 			buf = slices.Grow(buf[:0], int(e.n))
@@ -190,7 +190,7 @@ func (k *kept) read(p []byte, off int64) (n int) {
 	return n
 }
 
-// find returns a range that has the byte at off.
+// find returns a range that contains the byte at off.
 func (k *kept) find(off int64) (entry, bool) {
 	// entries are pieces: none is longer than pieceBytes
 	i := sort.Search(len(k.entries), func(i int) bool { return k.entries[i].off > off })

@@ -1,7 +1,7 @@
 package torchmath
 
-// Between returns where point i of a line of n points lies on one of from points, when
-// both ends of the lines fall together: part of the way from point at to next.
+// Between returns the place of point i of a line of n points on a line of from points, if
+// both lines have the same ends (align_corners): part of the way from point at to next.
 func Between(i, n, from int64) (at, next int64, part float32) {
 	var step float32
 	if n > 1 {

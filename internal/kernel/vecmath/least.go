@@ -12,7 +12,7 @@ type Quadratic struct {
 	Linear, Times, Plus [8]uint32
 }
 
-// Least returns for which of n points the function is the least, the first of them, and its
+// Least returns the index of the first of n points at which the function is smallest, and its
 // value there; -1 if no value is below infinity. points has the first numbers of all points,
 // then the second ones, and so on. Each product is added with one rounding.
 func (c *Quadratic) Least(points []float32, n int) (at int, least float32) {

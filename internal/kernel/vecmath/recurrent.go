@@ -5,8 +5,7 @@ import (
 	"math"
 )
 
-// Constants of Softplus: the logarithm of 1+e is twice the area hyperbolic tangent of
-// e/(2+e), at most 1/3, by its series.
+// Coefficients of the series that Softplus uses: ln(1+e) = 2*artanh(t) with t = e/(2+e), at most 1/3.
 const (
 	softplus3  = 1.0 / 3
 	softplus5  = 1.0 / 5
@@ -43,7 +42,7 @@ func AddProduct(dst, a, b []float32) {
 	}
 }
 
-// Recur takes a recurrent state one step on and reads it. The state has a row of
+// Recur advances a recurrent state by one step and reads it. The state has a row of
 // len(x) values for each element of decay, in and out: row r becomes decay[r] times itself,
 // rounded, plus in[r] times x; then out[r] times the row is added to y, row after row.
 func Recur(y, state, x, decay, in, out []float32) {
@@ -65,7 +64,7 @@ func Recur(y, state, x, decay, in, out []float32) {
 	}
 }
 
-// factors are those of some rows by their bits: scalars of float32 do not go with vectors
+// factors has decay, in and out of some rows as bits: scalars of float32 do not go with vectors
 // (golang/go#80835).
 type factors [64][3]uint32
 

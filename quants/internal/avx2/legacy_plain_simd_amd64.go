@@ -13,8 +13,8 @@ import (
 	"ggforge/quants/internal/search"
 )
 
-// Q4_0, Q4_1, Q5_0 and Q5_1 without importance, tiles of 8 blocks. Counts of blocks that are constants
-// leave no bounds to check and few addresses to compute, which were a third of all instructions.
+// Q4_0, Q4_1, Q5_0 and Q5_1 without importance, tiles of 8 blocks. With constant counts of blocks
+// there are no bounds to check and few addresses to compute; these were a third of all instructions.
 //
 // The element of largest magnitude is the larger of maximum and minus minimum.
 // Where they are equal its sign is that of the first one, found by the scalar
@@ -46,7 +46,7 @@ func scaleSym(s *scales32, x *tile32, factor uint32) {
 	storeF16(&s.d, d)
 }
 
-// signedLargest sets s.first to largest of each block, from its range.
+// signedLargest sets s.first to the element of largest magnitude of each block, from its range.
 func signedLargest(s *scales32, x *tile32) {
 	var zero f32x8
 	lo, hi := load8(s.min[:]), load8(s.max[:])
@@ -114,8 +114,8 @@ func inOrder(v u16x16, order archsimd.Int8x32) archsimd.Uint8x16 {
 	return p.GetLo().Or(p.GetHi())
 }
 
-// codes16 rounds two vectors by adding and truncating and packs them to 16 bits. Values that no int32
-// holds give 0; no others can be below 0.
+// codes16 rounds two vectors by adding and truncating and packs them to 16 bits. Values that do not fit an int32
+// give 0; no others can be below 0.
 func codes16(v, w, add f32x8, top u16x16) u16x16 {
 	return v.Add(add).ConvertToInt32().SaturateToUint16ConcatGrouped(w.Add(add).ConvertToInt32()).Min(top)
 }
