@@ -10,7 +10,7 @@ type convolution struct {
 	taps [][]float32 // a weight for each channel, the oldest token's first
 	bias []float32   // or nil
 	silu bool        // SiLU is applied to the output
-	next int         // how many of the weights are of tokens that follow
+	next int         // number of weights for later tokens
 }
 
 // convolution returns that of NAME.weight, rows of weights for each channel, and NAME.bias.

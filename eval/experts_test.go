@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestChoose checks that experts whose share is below what normal numbers can say are still
-// chosen in their order, and those whose share is nothing by their place, as in the reference.
+// TestChoose checks that experts with subnormal probabilities are still chosen in the order of their
+// probabilities, and experts with probability 0 by index, as in the reference.
 func TestChoose(t *testing.T) {
 	x := &experts{score: scoreSoftmax}
 	for _, c := range []struct {

@@ -10,10 +10,9 @@ import (
 // product of a block of tokens with the element takes some hundred times as long.
 const heldCost = 350
 
-// heldRows is rows of weights that took long to make: those of a model that is encoded as it is
-// read.
+// heldRows holds rows of weights that are expensive to make, as in a model that is encoded while it is read.
 type heldRows struct {
-	gemm.Weights // hands out rows that are held
+	gemm.Weights // its rows are held
 	from         *gemm.Weights
 	data         []byte
 	filled       []bool // by row
@@ -52,7 +51,7 @@ func (h *heldRows) rows(buf *[]byte, a, b int) ([]byte, error) {
 	return data, nil
 }
 
-// bytes returns n bytes, of those that were dropped if it can.
+// bytes returns n bytes, from a dropped buffer if one is large enough.
 func (s *workspace) bytes(n int) []byte {
 	for i, data := range s.freeBytes {
 		if cap(data) >= n {

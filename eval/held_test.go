@@ -9,7 +9,7 @@ import (
 	"ggforge/rows"
 )
 
-// counted is a tensor that takes long to be made, and counts how often its rows are.
+// counted is a tensor with expensive rows that counts how often each row is made.
 type counted struct {
 	rows.Source
 	mu sync.Mutex
@@ -25,11 +25,11 @@ func (c *counted) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	}
 	c.mu.Unlock()
 	raw, err := c.Source.Raw(buf, a, b)
-	*buf = append((*buf)[:0], raw...) // as one does that makes them
+	*buf = append((*buf)[:0], raw...) // a copy, as from a source that computes its rows
 	return *buf, err
 }
 
-// TestReadOnce checks that rows that take long to be made are made once for a text of many
+// TestReadOnce checks that expensive rows are made once for a text of many
 // blocks, and that figures do not change.
 func TestReadOnce(t *testing.T) {
 	defer func(n int) { tokensPerBlock = n }(tokensPerBlock)

@@ -16,8 +16,8 @@ type Importance struct {
 	Output bool
 	// Every is the number of chunks that go through the model together; 0 means all. The sums do not depend on it.
 	Every int
-	// Group, if it is not 0, adds up each Group chunks by themselves, in the order of the text,
-	// and then these sums, one after the other. Float32 sums depend on the order of
+	// Group, if it is not 0, sums each Group chunks separately, in text order,
+	// and then adds these sums, one after the other. Float32 sums depend on the order of
 	// additions: this order can be shared among processes. Group chunks go through the model together; Every, if it is
 	// not 0, has to be a multiple of Group.
 	Group int
@@ -49,7 +49,7 @@ func (m *Model) Collector(sums *imatrix.Sums, output bool) (*Collector, error) {
 // Sums returns the sums that c adds to.
 func (c *Collector) Sums() *imatrix.Sums { return c.sums }
 
-// Inputs is for Run.Inputs.
+// Inputs adds the activations of a linear layer; it is a function for Run.Inputs.
 func (c *Collector) Inputs(ctx context.Context, in Inputs, workers int) error {
 	if !c.counts(in) {
 		return nil

@@ -143,5 +143,5 @@ func (x *Measured) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// Size returns how many chunks it is of, and positions in all of them.
+// Size returns the number of chunks, and of positions in all of them.
 func (x *Measured) Size() (chunks, positions int) { return x.chunks, len(x.positions) }

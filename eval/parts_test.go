@@ -18,8 +18,8 @@ import (
 // cuts are ways to share five chunks.
 var cuts = [][]int{{0, 2, 2, 5}, {0, 1, 2, 3, 4, 5}}
 
-// TestParts checks that what is found of chunks does not depend on which others go through the
-// model in the same run, and that figures of all have the same bits.
+// TestParts checks that the results of chunks do not depend on the other chunks of the same run,
+// and that the figures of all chunks have the same bits.
 func TestParts(t *testing.T) {
 	ctx := context.Background()
 	const chunk, chunks = 16, 5
@@ -94,8 +94,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestGroups checks that sums of groups of chunks are those of one process, whatever process has
-// which groups, and that a run does not resume from the state of another.
+// TestGroups checks that sums of groups of chunks equal the sums of one process, however the groups
+// are shared among processes, and that a run does not resume from the state of another.
 func TestGroups(t *testing.T) {
 	ctx := context.Background()
 	const chunk, chunks, group = 16, 7, 2

@@ -23,7 +23,7 @@ type statistics struct {
 	elements                                 int64
 	entropy                                  float32
 	gain, distance, cosine, pearson, combine float32 // combine is the covariance
-	// sums of the comparison with the layer before, which those of whole layers add up
+	// sums of the comparison with the layer before; statistics of layers add them up
 	pair pair
 }
 

@@ -75,7 +75,7 @@ var goldenErrors = map[string]error{
 	"split/second": fault.Usage,
 }
 
-// goldenDeviations lists the runs that come out otherwise on purpose.
+// goldenDeviations lists the runs whose output differs on purpose.
 var goldenDeviations = map[string]struct {
 	why  string
 	kind error // nil: it succeeds

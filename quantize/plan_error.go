@@ -14,7 +14,7 @@ type RefusedError struct {
 	Tensor string
 	Type   gguf.Type
 	Msg    string
-	Others int // how many further tensors are refused
+	Others int // number of further tensors that are refused
 }
 
 func (e *RefusedError) Error() string {

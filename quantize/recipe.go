@@ -84,8 +84,7 @@ type traits struct {
 	importance bool
 }
 
-// gqa returns how many query heads share a key and value head, 0 without such
-// heads.
+// gqa returns the number of query heads per key and value head, 0 without key and value heads.
 func (m *traits) gqa() int64 {
 	if m.headsKV == 0 {
 		return 0

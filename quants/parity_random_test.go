@@ -58,7 +58,7 @@ func TestRandomParity(t *testing.T) {
 			const n = 4 * 256
 			x := make([]float32, n)
 			got, want := make([]byte, fast.Type().RowBytes(n)), make([]byte, fast.Type().RowBytes(n))
-			compared, tenth := 0, max(*subBlocks/10, 1_000_000) // an hour's run that is stopped has said how far it got
+			compared, tenth := 0, max(*subBlocks/10, 1_000_000) // log progress, for long runs that are stopped
 			for ; compared < *subBlocks; compared += n / sub {
 				randomRow(r, x)
 				w := parityImportance(r, n, []string{"uniform", "uniform", "none", "sparse", "edges"}[r.IntN(5)])

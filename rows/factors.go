@@ -33,7 +33,7 @@ func NewFactors(a, b Source) (*Factors, error) {
 	return &Factors{a, b, []int64{a.NE()[0], b.NE()[1]}}, nil
 }
 
-// Rank returns how many products make an element.
+// Rank returns the number of products that are summed for an element.
 func (f *Factors) Rank() int64 { return f.B.NE()[0] }
 
 // NE returns the dimensions of the product.

@@ -20,7 +20,7 @@ import (
 	"ggforge/gguf"
 )
 
-// scene is a write of several files into a directory. Its data name their edition.
+// scene is a write of several files into a directory. The data contain the number of the edition.
 type scene struct {
 	name  string
 	write func(dir string, edition int, opt Options) error
@@ -276,7 +276,7 @@ func sweep(t *testing.T, s scene, dir string) {
 }
 
 // die writes an edition in another process, which is killed before step k. If must
-// is set, it has to come that far.
+// is set, the child has to reach step k.
 func die(t *testing.T, scene, dir string, edition, k int, must bool) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestCommitChild$")

@@ -190,7 +190,7 @@ func (r *leftoverScan) add(l *Leftover, name string) {
 type found struct {
 	files  []string // of the set, in order
 	ids    []uint64 // of their temporary files
-	blocks int64    // how many records of rows fit after the head
+	blocks int64    // number of records of rows that fit after the head
 }
 
 // hasMagic reports whether a file of the user's own begins with a text, or is the beginning of it.

@@ -45,7 +45,7 @@ func (t *placed) count(n tally) {
 	}
 }
 
-// rowsOf returns how many rows the tensor has, and how many elements a row.
+// rowsOf returns the number of rows of the tensor, and of elements in a row.
 func rowsOf(t *placed) (rows, rowLen int64) {
 	ne := t.Source.NE()
 	return gguf.Rows(ne), gguf.RowLen(ne)

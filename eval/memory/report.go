@@ -20,8 +20,8 @@ type Report struct {
 // lengths are the default lengths of context, up to the length that the model was trained for.
 var lengths = []int64{4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}
 
-// Of estimates the memory of a model for each length of context; without any, for usual lengths below the length that
-// the model was trained for, and for that.
+// Of estimates the memory of a model for each length of context; without any, for the usual lengths below the length
+// that the model was trained for, and for that length.
 func Of(m Model, opt Options, contexts ...int64) (*Report, error) {
 	p, err := newModel(m)
 	if err != nil {

@@ -196,9 +196,9 @@ func (c *best) encodeEmbeddings(base *eval.Model) error {
 
 // Shared caches results of the base model for several outputs that Best encodes.
 type Shared struct {
-	known   bool // costs and why are
+	known   bool // costs and why are set
 	costs   map[string]*Moments
-	why     error      // there are no costs
+	why     error      // reason why there are no costs
 	moments []*Moments // of the base's inputs of the output matrix, nil until needed
 	rows    int
 }

@@ -18,7 +18,7 @@ type Moments struct {
 	n int
 	h []float32 // [n, n]
 
-	factors *feedback // or nil: for formats whose blocks and sub-blocks have so many columns
+	factors *feedback // or nil: for formats whose blocks and sub-blocks have cut columns
 	cut     [2]int
 }
 
@@ -96,7 +96,7 @@ type rowState struct {
 	still  bool    // hardly anything was gained in a whole pass
 	error  float64 // now
 	gain   float64 // of a pass so far
-	share  float64 // of the error, at the beginning, of a column
+	share  float64 // mean part of a column in the error at the beginning
 }
 
 // Minimum gains: of a change as a share of its columns' part of the error, of a pass as a share of the whole error.
@@ -275,7 +275,7 @@ func (d *CoordinateDescent) batch(ctx context.Context, all []rowState) (Result, 
 	return sum, nil
 }
 
-// startWithFeedback replaces rows by those of error feedback where these have the smaller error.
+// startWithFeedback replaces rows by the rows of error feedback whose error is smaller.
 func (d *CoordinateDescent) startWithFeedback(ctx context.Context, all []rowState, blocks []parts.Block,
 	before []float64) error {
 	n, perRow := d.Moments.n, len(all[0].blocks)

@@ -139,7 +139,7 @@ func (f *savedFile) WriteTo(w io.Writer) (int64, error) {
 	return n, err
 }
 
-// size returns how many bytes WriteTo writes.
+// size returns the number of bytes that WriteTo writes.
 func (f *savedFile) size() int64 { return int64(len(f.header)) + f.data.Size() + sha256.Size }
 
 // layout returns the file; md describes model, text and options.

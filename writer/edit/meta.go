@@ -101,7 +101,7 @@ func parseValue(typ, text string) (gguf.Value, error) {
 	if strings.HasPrefix(text, "[") && typ != "str" {
 		return parseArray(typ, text)
 	}
-	if typ == "str" && strings.HasPrefix(text, "[") { // unless it is one, a text
+	if typ == "str" && strings.HasPrefix(text, "[") { // an array if it parses as one, else a string
 		if v, err := parseArray(typ, text); err == nil {
 			return v, nil
 		}
@@ -169,9 +169,8 @@ const (
 	keyTemplate = "tokenizer.chat_template"
 )
 
-// SpecialToken sets the id of a special token, such as bos or eos, to that of a text of the
-// vocabulary, or to a number of which a # is in front. A text that several tokens have
-// is the first of them. Errors are of kind fault.Usage.
+// SpecialToken sets the id of a special token, such as bos or eos: token is a text of the vocabulary,
+// or # and an id. If several tokens have the text, the first one counts. Errors are of kind fault.Usage.
 func SpecialToken(m *gguf.Metadata, name, token string) error {
 	if !slices.Contains(gguf.SpecialTokens, name) {
 		return fault.Errorf(fault.Usage, "special token %q: want one of %s", name,
@@ -205,7 +204,7 @@ func SpecialToken(m *gguf.Metadata, name, token string) error {
 	return nil
 }
 
-// SetTemplate sets the chat template, and removes named ones, which are of the former.
+// SetTemplate sets the chat template, and removes named ones, which belong to the previous one.
 func SetTemplate(m *gguf.Metadata, template string) {
 	*m = slices.DeleteFunc(*m, func(kv gguf.KV) bool { return strings.HasPrefix(kv.Key, keyTemplate) })
 	m.Set(keyTemplate, gguf.String(template))
@@ -230,7 +229,7 @@ func InPlace(f *gguf.File, m gguf.Metadata) (header []byte, ok bool, err error) 
 	if a, _ := m.Alignment(); a != f.Alignment || f.Version != 3 {
 		return nil, false, nil
 	}
-	if gguf.HeaderBytes(m, f.Tensors, f.Alignment) == f.DataStart { // the room as it is: less of the header changes
+	if gguf.HeaderBytes(m, f.Tensors, f.Alignment) == f.DataStart { // the reserve as it is: less of the header changes
 		return headerOf(f, m), true, nil
 	}
 	bare := slices.Clone(m)
@@ -247,7 +246,7 @@ func InPlace(f *gguf.File, m gguf.Metadata) (header []byte, ok bool, err error) 
 	case room >= f.Alignment && room >= list: // more than padding
 		m = slices.Clone(m)
 		m.Set(gguf.KeyReserve, gguf.Uint8s(make([]byte, room-list)))
-	case room >= f.Alignment && room >= one: // shorter than an array that is empty
+	case room >= f.Alignment && room >= one: // too small for an empty array
 		m = slices.Clone(m)
 		m.Set(gguf.KeyReserve, gguf.Uint8(0))
 	default:
@@ -267,15 +266,15 @@ func headerOf(f *gguf.File, m gguf.Metadata) []byte {
 	return gguf.AppendHeader(nil, m, f.Tensors, f.Alignment)
 }
 
-// WithMetadata returns the file at path with the tensors of f and other metadata, which are left
-// reserve bytes of room for later edits; 0 for none.
+// WithMetadata returns the file at path with the tensors of f and other metadata, with reserve
+// bytes of space for later edits; 0 for none.
 func WithMetadata(f *gguf.File, path string, m gguf.Metadata, reserve int64) (*writer.File, error) {
 	if err := check(f, m); err != nil {
 		return nil, err
 	}
 	m = slices.Clone(m)
 	m.Delete(gguf.KeyReserve)
-	if reserve > 0 { // before the vocabulary, which does not move then when other keys change
+	if reserve > 0 { // before the vocabulary, which then stays in place when other keys change
 		at := slices.IndexFunc(m, func(kv gguf.KV) bool { return strings.HasPrefix(kv.Key, "tokenizer.") })
 		if at < 0 {
 			at = len(m)

@@ -77,7 +77,7 @@ func New(opt Options) (*Client, error) {
 	opt.Stall, opt.Pause = cmp.Or(opt.Stall, time.Minute), cmp.Or(opt.Pause, time.Second/2)
 	c := &Client{opt: opt, transport: http.DefaultTransport.(*http.Transport).Clone()}
 	c.transport.MaxIdleConnsPerHost = 16
-	c.transport.DisableCompression = true // a range is one of the bytes as they are stored
+	c.transport.DisableCompression = true // ranges count stored bytes
 	providers := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}}
 	if !strings.EqualFold(os.Getenv("AWS_EC2_METADATA_DISABLED"), "true") {
 		dial := net.Dialer{Timeout: time.Second} // on machines without roles there is no server that answers
@@ -129,8 +129,7 @@ func (e *answer) text() string {
 
 func (e *answer) Error() string { return fmt.Sprintf("%s: the server answers %s", e.name, e.text()) }
 
-// Is makes an object or bucket that is not there an fs.ErrNotExist and one that is not for everybody
-// an fs.ErrPermission.
+// Is makes a missing object or bucket an fs.ErrNotExist, and one without access an fs.ErrPermission.
 func (e *answer) Is(target error) bool {
 	switch e.status {
 	case http.StatusNotFound:
@@ -167,7 +166,7 @@ func explained(err error, name string) error {
 	return a
 }
 
-// Denied adds to an error about access where keys come from.
+// Denied adds the usual places of keys to an error about access.
 func Denied(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf(
@@ -177,7 +176,7 @@ func Denied(err error) error {
 	return err
 }
 
-// retry calls once until it succeeds or fails for good. once returns how many bytes it has moved.
+// retry calls once until it succeeds or fails for good. once returns the number of bytes transferred.
 func (c *Client) retry(ctx context.Context, once func() (int, error)) error {
 	return Denied(fetch.Retry(ctx, c.opt.Pause, once))
 }
@@ -189,7 +188,7 @@ func watch(ctx context.Context, limit time.Duration) (_ context.Context, alive, 
 	return ctx, func() { timer.Reset(limit) }, func() { timer.Stop(); cancel(nil) }
 }
 
-// quiet returns the reason for which watch has ended ctx, if err comes of that.
+// quiet returns the cause with which watch has ended ctx if that gave err, else err.
 func quiet(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil && errors.Is(err, context.Canceled) &&
 		!errors.Is(cause, context.Canceled) {

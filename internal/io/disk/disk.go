@@ -26,7 +26,7 @@ type Call struct {
 	Path string
 	To   string   // the second name of a rename or a link
 	Off  int64    // where bytes are read or written; -1 where the last call ended
-	N    int      // how many bytes are to be read or written
+	N    int      // number of bytes to be read or written
 	Flag int      // how a file is opened, as in os.OpenFile
 	File *os.File // the open file, for calls that are about one
 }

@@ -71,7 +71,7 @@ func (s *Set) Close() {
 	s.wait.Wait()
 }
 
-// Fetched returns how many bytes have come from servers so far.
+// Fetched returns the number of bytes received from servers so far.
 func (s *Set) Fetched() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -168,14 +168,14 @@ func temporary(err error) bool {
 	return true
 }
 
-// retry calls once until it is done or fails for good. once returns how many bytes
-// have come.
+// retry calls once until it is done or fails for good. once returns the number of
+// bytes received.
 func (c *Client) retry(ctx context.Context, once func() (n int, err error)) error {
 	return Retry(ctx, c.opt.Pause, once)
 }
 
 // Retry calls once until it is done or fails for good, after a pause that is doubled each
-// time. once returns how many bytes it has moved: some make up for all failures so far.
+// time. once returns the number of bytes transferred: from progress bytes on, earlier failures no longer count.
 func Retry(ctx context.Context, pause time.Duration, once func() (n int, err error)) error {
 	failures := 0
 	for {

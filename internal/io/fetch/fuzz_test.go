@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzLog reads logs of stored ranges: ranges that do not lie in the file must not come out.
+// FuzzLog reads logs of stored ranges: ranges that do not lie in the file must not be returned.
 func FuzzLog(f *testing.F) {
 	f.Add(entry{0, 100, 7}.record(), int64(100))
 	f.Add(append(entry{50, 50, 7}.record(), entry{0, 50, 7}.record()...), int64(100))

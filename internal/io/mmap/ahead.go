@@ -8,26 +8,26 @@ import (
 
 // A worker waits for each of its reads. From a disk with a queue, or one at the other end of a
 // network, that is as many reads at a time as there are workers, each of as little as a
-// worker takes; the system reads ahead of each by another 128 KiB or so. With 5 ms a read
-// that are 25 MB/s a worker, however fast the disk is.
+// worker takes; the system reads ahead of each by another 128 KiB or so. With 5 ms a read,
+// that is 25 MB/s per worker, however fast the disk is.
 //
 // So a read that had to wait asks the system for the next bytes of the file, in parts that it fetches side by side.
 // Reading bytes that are in memory costs next to nothing, and does not ask for more.
 const (
 	aheadBytes = 16 << 20               // asked for after the bytes that are being read
 	aheadPart  = 128 << 10              // of a request: the system takes no more at once where its own read-ahead is not larger
-	aheadFor   = 256 << 20              // after a read that waited, reads of so much do not show that there is a disk to wait for
+	aheadFor   = 256 << 20              // so many bytes after a read that waited, reads ask ahead even if they do not wait
 	waited     = 200 * time.Microsecond // reads from memory take a tenth
 	streams    = 8                      // places where workers read side by side
 )
 
 // ahead is the range of a file that has been asked for.
 type ahead struct {
-	left atomic.Int64 // bytes to be read until it takes another read that waits
+	left atomic.Int64 // bytes for which reads still ask ahead without having waited
 
 	mu   sync.Mutex
-	ends [streams]int64 // up to where has been asked for at each place, 0 for none
-	next int            // of ends, to be used for another place
+	ends [streams]int64 // end of the range asked for at each place, 0 for none
+	next int            // index in ends for the next new place
 }
 
 // read records a read of bytes [off, end) in a file of that size, and returns the range to ask for.

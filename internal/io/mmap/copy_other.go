@@ -4,5 +4,5 @@ package mmap
 
 import "errors"
 
-// CopyTo has the system copy bytes to another file, where it can: not here.
+// CopyTo is not supported on this system.
 func (f *File) CopyTo(Descriptor, int64, int64, int64) error { return errors.ErrUnsupported }

@@ -19,8 +19,8 @@ type Part struct{ K, N int }
 // String returns the part as names of files have it: "3-of-16".
 func (p Part) String() string { return fmt.Sprintf("%d-of-%d", p.K, p.N) }
 
-// Range returns the share [a, b) of n things that are in an order: those of all parts, one
-// after the other, are all n. No share is larger by more than one than another, and some are
+// Range returns the share [a, b) of n ordered things; the shares of all parts, one after the other,
+// cover all n. Shares differ by at most one thing, and some are
 // empty if N is larger than n. The zero value has all.
 func (p Part) Range(n int) (a, b int) {
 	if p.N == 0 {
@@ -29,7 +29,7 @@ func (p Part) Range(n int) (a, b int) {
 	return p.before(p.K-1, n), p.before(p.K, n)
 }
 
-// before returns how many of n things the first k parts have.
+// before returns the number of things, of n, in the first k parts.
 func (p Part) before(k, n int) int {
 	return n/p.N*k + int(int64(n%p.N)*int64(k)/int64(p.N))
 }

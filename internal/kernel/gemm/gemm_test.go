@@ -28,7 +28,7 @@ func random(n int, seed uint64) []float32 {
 	return v
 }
 
-// float32s are weights of float32.
+// float32s returns weights of float32.
 func float32s(v []float32, k int) *Weights {
 	raw := make([]byte, 4*len(v))
 	for i, x := range v {
@@ -132,7 +132,7 @@ func TestDot(t *testing.T) {
 	}
 }
 
-// TestErrors checks that an error of the weights and the end of the context come out.
+// TestErrors checks that an error of the weights and the end of the context are returned.
 func TestErrors(t *testing.T) {
 	var p Panels
 	p.Pack(make([]float32, 64), 16, 4, 16)

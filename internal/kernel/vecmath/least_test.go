@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLeast compares with the function without vectors, by bits, for numbers of points around
-// the lengths of vectors, and that with float64. Some points are there twice, some are not numbers.
+// TestLeast compares the result of vectors with that of scalar code, by bits, for numbers of points around
+// the lengths of vectors, and scalar code with float64. Some points occur twice, some are NaN.
 func TestLeast(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	bits := func() uint32 { return math.Float32bits(float32(r.NormFloat64())) }

@@ -12,7 +12,7 @@ import (
 // oddSquares are the squares of oddLevels.
 var oddSquares = [2][8]float32{{1, 9, 25, 49, 1, 9, 25, 49}, {1, 9, 25, 49, 81, 121, 169, 225}}
 
-// lastOf are the bits of the last of n candidates, by n.
+// lastOf has the bit of the last of n candidates, by n.
 var lastOf = func() (t [maxCandidates]uint32) {
 	for n := range t {
 		t[n] = 1 << n >> 1
@@ -79,7 +79,7 @@ func chooseRuns(dim int, s *gridLanes, points, one, more []uint16, n int) {
 	chooseAVX2(l, s, points, more)
 }
 
-// fillAVX2 sets the codes of the candidates from t on, of which there are n.
+// fillAVX2 sets the codes of n candidates from t on.
 func fillAVX2(row *[2 * maxCandidates]uint32, t, n int, code uint32) {
 	v := archsimd.BroadcastUint32x8(code)
 	v.StoreArray((*[8]uint32)(row[t : t+8]))
@@ -100,7 +100,7 @@ var laneSplat = func() (t [neighbourChunk][neighbourChunk]uint32) {
 	return t
 }()
 
-// splatAt is where laneSplat is: see rowPointers.
+// splatAt points to laneSplat: see rowPointers.
 var splatAt = &laneSplat
 
 var laneUnsure = [8]uint32{unsure, unsure, unsure, unsure, unsure, unsure, unsure, unsure}

@@ -157,7 +157,7 @@ func (s *plainQ3_K) search(t *symTable, x []float32) {
 	archsimd.ClearAVXUpperBits()
 }
 
-// restOf has how many bits a byte has, and their numbers, a byte each.
+// restOf has the number of set bits of each byte value, and their indices, a byte each.
 var restOf = func() (r [256]struct {
 	lanes uint64
 	n     int

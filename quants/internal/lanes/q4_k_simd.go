@@ -27,7 +27,7 @@ func QuantizeQ4_K(dst []byte, src, importance []float32) {
 		})
 }
 
-// quantizeScaleMin is scalar.QuantizeQ4_K or scalar.QuantizeQ5_K, of which store packs
+// quantizeScaleMin is scalar.QuantizeQ4_K or scalar.QuantizeQ5_K; store packs
 // the levels of a superblock into a block of size bytes.
 func quantizeScaleMin(k *scaleMinKernel, p *scalar.ScaleMinFit, size int, dst []byte, src, importance []float32,
 	store func(b []byte, q *[pack.QK_K / 4]uint32)) {
