@@ -17,12 +17,12 @@ import (
 //	S = S + k ⊗ beta·(v - Sᵀk)
 //	y = Sᵀq
 //
-// Queries, keys and values are convolutions of the input; the former two have length 1.
+// Queries, keys and values are convolutions of the input; the former two have unit length.
 // Source: Yang et al., Gated Delta Networks, 2024.
 type deltaNet struct {
-	heads, keys      int // heads, and those of queries and keys
+	heads, keys      int // numbers of heads, and of heads of queries and keys
 	keyLen, valueLen int
-	interleavedKeys  bool // head h has queries and keys h mod keys, else those of its neighbours
+	interleavedKeys  bool // head h uses queries and keys h mod keys, else h / (heads/keys)
 	qkv, gate, out   *linear
 	alpha, beta      *linear // of decay and beta; or
 	betaAlpha        *linear // both, beta first, for each head of keys
@@ -56,7 +56,7 @@ func newDeltaNet(interleavedKeys bool) func(b *builder, i int) mixer {
 	}
 }
 
-// unitLength divides x by its length, which is that of x and the root of eps.
+// unitLength divides x by √(|x|² + eps).
 func unitLength(x []float32, eps float64) {
 	vecmath.Scale(x, x, float32(1/math.Sqrt(vecmath.SumSquares(x, 0)+eps)))
 }
@@ -115,7 +115,7 @@ func (d *deltaNet) mix(s *stream, y, x []float32, n int, last bool) error {
 	return s.project(y, out, n, last, d.out)
 }
 
-// indices returns which key head h has, and where its beta and alpha are.
+// indices returns the key head of head h, and the indices of its beta and alpha.
 func (d *deltaNet) indices(h int) (key, beta, alpha int) {
 	key, beta, alpha = h/(d.heads/d.keys), h, d.heads+h
 	if d.interleavedKeys {
@@ -129,7 +129,7 @@ func (d *deltaNet) indices(h int) (key, beta, alpha int) {
 	return key, beta, alpha
 }
 
-// step takes head h one token on: row is its queries, keys and values, rates are its betas
+// step advances head h by one token: row is its queries, keys and values, rates are its betas
 // and alphas.
 func (d *deltaNet) step(state *deltaState, y, row, rates []float32, h int) {
 	keys := d.keys * d.keyLen

@@ -66,8 +66,8 @@ func (x *Measured) Comparison() *Comparison {
 // measuredHead is the size of the head of an encoded Measured: chunks, positions, layers, positions of a layer.
 const measuredHead = 4 * 8
 
-// MarshalBinary returns x as 64-bit little-endian numbers: how many chunks, positions, layers
-// and positions of a layer there are, then six float64 for each position, and layer by
+// MarshalBinary returns x as 64-bit little-endian numbers: the numbers of chunks, positions, layers
+// and positions of a layer, then six float64 for each position, and layer by
 // layer two for each of its positions.
 func (x *Measured) MarshalBinary() ([]byte, error) {
 	each := 0

@@ -14,15 +14,15 @@ import (
 // Variants are the models that CompareVariants compares.
 type Variants struct {
 	N int
-	// Model returns one of them: a model like the base, most of whose tensors have the
+	// Model returns variant i: a model like the base, most of whose tensors have the
 	// base's sources. It may be asked for again.
 	Model func(i int) (*model.Model, error)
 	// Memory bounds the streams that go through the model together, in bytes; 0 means a
-	// gibibyte. There is one at least.
+	// gibibyte. At least one stream runs at a time.
 	Memory int64
 }
 
-// variant is one while it runs.
+// variant is the state of a variant during a run.
 type variant struct {
 	i       int
 	m       *Model
@@ -38,7 +38,7 @@ type changedParts struct {
 
 // CompareVariants is Compare for models that differ from their base in some tensors: the layers before the first of
 // these are computed once, by the base, and streams of several variants go through the layers that they share together.
-// Figures have the same bits. f is called in any order.
+// Figures have the same bits as with Compare. f is called in any order.
 //
 // Memory: the base's stream and last states, and streams of 4*width bytes a token as far as
 // Variants.Memory allows.
@@ -110,7 +110,7 @@ func CompareVariants(ctx context.Context, base *Model, v Variants, r Run, f func
 	return nil
 }
 
-// changes returns which parts of a variant have tensors that are not the base's.
+// changes returns the parts of a variant that have tensors other than the base's.
 func (m *Model) changes(other *model.Model) (changedParts, error) {
 	p := changedParts{first: len(m.layers), layers: map[int]bool{}}
 	sources := map[string]rows.Source{}
@@ -139,7 +139,7 @@ func (m *Model) changes(other *model.Model) (changedParts, error) {
 	return p, nil
 }
 
-// variantRun takes variants through the layers.
+// variantRun runs variants through the layers.
 type variantRun struct {
 	base       *Model
 	baseStream *stream // the base's before layer at
@@ -149,8 +149,8 @@ type variantRun struct {
 	report     func(int)
 }
 
-// run returns the last states of variants, which begin to differ in rising order. Those of
-// the base are states.
+// run returns the last states of variants, which are sorted by the first layer that differs. states
+// are the last states of the base.
 func (b *variantRun) run(ctx context.Context, v Variants, all []variant, states *States) ([]*States, error) {
 	var err error
 	for k := range all {
@@ -213,8 +213,8 @@ func (b *variantRun) run(ctx context.Context, v Variants, all []variant, states 
 	return found, nil
 }
 
-// layer takes the streams of variants through layer i: neighbours that have the base's
-// tensors there together. h is their streams, of size values each; size becomes that after
+// layer runs the streams of variants through layer i: consecutive variants that have the base's
+// tensors there run together. h is their streams, of size values each; size becomes that after
 // the layer.
 func (b *variantRun) layer(s *stream, i int, all []variant, h []float32, size int) (int, error) {
 	after := 0

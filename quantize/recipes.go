@@ -271,7 +271,7 @@ func lowMix(t gguf.Type, own ...rule) ruleset {
 	return ruleset{first: append(r, own...)}
 }
 
-// iq4Mix is shared by the two 4-bit types with uneven levels.
+// iq4Mix is shared by the two 4-bit types with non-linear levels (IQ4_NL, IQ4_XS).
 func iq4Mix() ruleset {
 	return mix(
 		use(roleVV, gguf.TypeQ5_K, gqa4),

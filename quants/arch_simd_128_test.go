@@ -44,7 +44,7 @@ func (s codecSet) types() (encoders, decoders []gguf.Type) {
 }
 
 // edgeBlocks are the ways to fill a block in which kernels and scalar code could
-// come apart; all are finite.
+// differ; all are finite.
 var edgeBlocks = []struct {
 	name string
 	fill func(r *rand.Rand, x []float32)
@@ -203,7 +203,7 @@ func TestDecodersArch(t *testing.T) {
 }
 
 // checkDecoder compares a decoder with the scalar one; all NaN are equal,
-// but in F32, F16 and BF16.
+// except in F32, F16 and BF16.
 func checkDecoder(t testing.TB, set codecSet, typ gguf.Type, q []byte) bool {
 	n := len(q) / int(typ.BlockBytes()) * int(typ.BlockLen())
 	want, got := make([]float32, n), make([]float32, n+16)

@@ -108,7 +108,7 @@ func removeOldAside(path string) error {
 		return err
 	}
 	if st, err := disk.Lstat(path); err != nil || !st.Mode().IsRegular() || Locked(path) || Locked(path+Suffix) {
-		return nil // the only name that is left, or a run is at it
+		return nil // the only name that is left, or a run is still writing
 	}
 	return removeAside(path + Suffix)
 }

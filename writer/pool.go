@@ -230,7 +230,7 @@ func (j *job) cut(buffer int64, missing []span, send func(block) error) error {
 	return nil
 }
 
-// rowBuffer returns how many bytes of a worker's buffers a row takes: its source,
+// rowBuffer returns the number of bytes of a worker's buffers that a row takes: its source,
 // float32 and outputs.
 func (j *job) rowBuffer() int64 {
 	rowLen := gguf.RowLen(j.ne)

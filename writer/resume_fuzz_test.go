@@ -13,7 +13,7 @@ import (
 	"ggforge/internal/io/disk"
 )
 
-// FuzzRowLog reads any records of rows: those that are believed are about rows of
+// FuzzRowLog reads arbitrary records of rows: the accepted ones are about rows of
 // the file, each row once. With seal their checksums are right.
 func FuzzRowLog(f *testing.F) {
 	record := func(file, tensor uint32, a, b, overflows int64) []byte {

@@ -17,7 +17,7 @@ import (
 	"ggforge/gguf"
 )
 
-// scarce is a source that can be read so many times, and then does something else.
+// scarce is a source that can be read left times; later reads call then first.
 type scarce struct {
 	*matrix
 	left  *atomic.Int64
@@ -35,8 +35,8 @@ func (s *scarce) Raw(buf *[]byte, a, b int64) ([]byte, error) {
 	return s.matrix.Raw(buf, a, b)
 }
 
-// resumable writes two models of two shards, of which the sources can be read that
-// many times. It returns how many rows were read.
+// resumable writes two models of two shards, whose sources can be read that
+// many times. It returns the number of rows read.
 func resumable(dir string, reads int64, then func() error, opt Options) ([]*Result, int64, error) {
 	const rowLen, nRows = 256, 200
 	x := make([]float32, rowLen*nRows)
@@ -64,7 +64,7 @@ func resumable(dir string, reads int64, then func() error, opt Options) ([]*Resu
 
 const allRows = 260
 
-// run is a journal that resumes a run of that name.
+// run returns a journal that resumes a run of that name.
 func run(name string) *Journal {
 	return &Journal{Facts: []Fact{{"run", name}}, Resume: true}
 }
@@ -88,9 +88,9 @@ func TestResumeChild(t *testing.T) {
 	t.Fatal(err)
 }
 
-// TestResume continues writes that were killed or failed, in other cuts and by
+// TestResume continues writes that were killed or failed, with blocks of other sizes and
 // other numbers of workers. The files and counts are those of a write that was
-// never interrupted, and what was there is not made again.
+// never interrupted, and finished rows are not computed again.
 func TestResume(t *testing.T) {
 	clean := t.TempDir()
 	want, n, err := resumable(clean, 1e6, nil, Options{})

@@ -28,8 +28,8 @@ type state struct {
 	option     int32   // of the last group
 }
 
-// leastLoss returns the choice of one option from each group whose losses add up to the least,
-// among those whose costs add up to limit at most. ok is false if there is none.
+// leastLoss returns the choice of one option from each group with the smallest sum of losses,
+// among the choices whose sum of costs is at most limit. ok is false if there is none.
 //
 // It is exact (multiple-choice knapsack). With price the Lagrange multiplier of the relaxed problem, the minimum of
 // loss + price*cost over all groups is a lower bound, and no completion of a partial choice can reduce its distance

@@ -21,8 +21,8 @@ import (
 	"ggforge/writer"
 )
 
-// TestMover checks that target correction moves rows to where their outputs are those of the
-// base's inputs, compared with exact arithmetic, with the same bits in every build and with
+// TestMover checks that corrected rows have the outputs with the quantized model's inputs that the original
+// rows have with the base's, compared with exact arithmetic, with the same bits in every build and with
 // any number of workers.
 func TestMover(t *testing.T) {
 	ctx := context.Background()
@@ -228,8 +228,8 @@ func apart(t *testing.T, base, m *model.Model, run eval.Run, tensor string) (sum
 
 // TestBestKinds checks models with experts, of which some are never chosen, with an embedding
 // that is the output matrix, and with layers that have a state; with any number of workers,
-// resuming with a part of an earlier run's state, and with state that another output of the
-// base needed, too.
+// resuming with a part of an earlier run's state, and with results of the base that another
+// output has shared.
 func TestBestKinds(t *testing.T) {
 	ctx := context.Background()
 	for name, set := range map[string]string{"mixtral": "", "gemma": "", "mamba-codestral": ""} {

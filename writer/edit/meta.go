@@ -20,7 +20,7 @@ import (
 //	KEY=TYPE:VALUE    u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool str
 //	KEY=TYPE:[...]    an array of such values, in JSON
 //
-// A key that is there keeps its place. Errors are of kind fault.Usage.
+// An existing key keeps its place. Errors are of kind fault.Usage.
 func Assign(m *gguf.Metadata, text string) error {
 	key, value, ok := strings.Cut(text, "=")
 	if !ok || key == "" {

@@ -202,7 +202,7 @@ func pieceOf(size, want int64) int64 {
 	return max(cmp.Or(want, partBytes), (size+maxParts-1)/maxParts)
 }
 
-// exists is the error about an object that is there.
+// exists returns the error about an existing object.
 func exists(n Name, found *object, same bool) error {
 	kind, more := fault.With(fault.Usage, fs.ErrExist), ""
 	if same {
@@ -243,7 +243,7 @@ func (u *uploader) vacant(ctx context.Context, one *upload) (err error) {
 // taken is called when the server has not created the object of an upload because there is one: another upload's, which
 // is an error, or that of an earlier request whose answer did not come.
 func (u *uploader) taken(ctx context.Context, one *upload) error {
-	now, err := u.look(ctx, one.To) // before the parts: the upload of an object that is there is over
+	now, err := u.look(ctx, one.To) // before the parts: an upload is over once its object exists
 	if err != nil {
 		return err
 	}

@@ -135,7 +135,7 @@ func TestUpload(t *testing.T) {
 				return refused
 			})
 		},
-		"conflict": func(s *buckettest.Server) { // another request about the object was there in this moment
+		"conflict": func(s *buckettest.Server) { // another request about the same object came at the same time
 			var n atomic.Int64
 			s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
 				conflict := kind(r) == "complete" && n.Add(1) == 1
@@ -145,7 +145,7 @@ func TestUpload(t *testing.T) {
 				return conflict
 			})
 		},
-		"silent-once": func(s *buckettest.Server) { // it has made the object, and does not say so
+		"silent-once": func(s *buckettest.Server) { // it makes the object, but does not answer
 			done := false
 			s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
 				if kind(r) == "complete" && !done {
@@ -189,14 +189,14 @@ func status(err error) string {
 	return text
 }
 
-// discard takes an answer that nobody gets.
+// discard is a ResponseWriter that drops the answer.
 type discard struct{ header http.Header }
 
 func (d discard) Header() http.Header         { return d.header }
 func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
 
-// TestUploadExists checks that an object stays that is there.
+// TestUploadExists checks that an existing object is not replaced.
 func TestUploadExists(t *testing.T) {
 	s := buckettest.Serve(t, "", "")
 	c := newClient(t, s)
@@ -226,7 +226,7 @@ func TestUploadExists(t *testing.T) {
 	}
 }
 
-// TestUploadResumes interrupts uploads and goes on.
+// TestUploadResumes interrupts uploads and resumes them.
 func TestUploadResumes(t *testing.T) {
 	for name, c := range map[string]struct {
 		noSums  bool
@@ -234,7 +234,7 @@ func TestUploadResumes(t *testing.T) {
 		parts   int // sent the second time
 	}{
 		"goes-on":         {parts: 3},
-		"goes-on-no-sums": {noSums: true, parts: 4}, // one of the three came twice
+		"goes-on-no-sums": {noSums: true, parts: 4}, // one of the three was sent twice
 		"other-parts":     {between: func(s *buckettest.Server, f bucket.File) { s.Spoil() }, parts: 6},
 		"other-parts-no-sums": {noSums: true, parts: 6, between: func(s *buckettest.Server, f bucket.File) {
 			s.Spoil()

@@ -4,7 +4,7 @@ package disk
 
 import "io/fs"
 
-// NoFollow is 0: a file is made anew, which fails on links, or has been looked at before.
+// NoFollow is 0: a file is created, which fails on a link, or has been checked before.
 const NoFollow = 0
 
 // SyncDir does nothing: folders cannot be synced here.

@@ -18,9 +18,9 @@ import (
 //
 // Of a group of tiles all have their largest elements found, then their first levels, then looks at which elements may
 // get another level: a tile alone waits for chains of 16 additions and a division, longer than the processor looks
-// ahead. In a fifth of the sub-blocks there are any. These are not put into tiles, as the moves that they take are 1
-// (half of them) to 12: a round takes the next move of all that are left, tries eight at a time, and looks at the 16
-// elements of each again. There is no branch in that that depends on weights.
+// ahead. In a fifth of the sub-blocks, the restless ones, there are any. These are not put into tiles, as the moves
+// that they take are 1 (half of them) to 12: a round takes the next move of all that are left, tries eight at a time,
+// and looks at the 16 elements of each again. There is no branch in that that depends on weights.
 //
 // A look needs neither divisions nor the term of an element in b. With the names of search.Sym3, p and q for the
 // element's terms in a and b, m for the largest element and u = 2^-24: x*(b-q) - l*(a-p) is x*b - l*a, as x*q = l*p, so
@@ -317,8 +317,8 @@ func (s *plainQ3_K) begin(t *symTable, x []float32, n int) {
 	archsimd.ClearAVXUpperBits()
 }
 
-// choose takes the next element that may change in each of the n sub-blocks that are left. It returns how many have
-// any; list has those. It has no branch in the loop, as none could be foreseen.
+// choose selects the next element that may change in each of the n sub-blocks that are left. It returns the number of
+// sub-blocks that have any; list has their numbers. It has no branch in the loop, as none could be foreseen.
 func (s *plainQ3_K) choose(n int) (left int) {
 	m := &s.moves
 	for j, still := range s.looks[:n] {

@@ -17,7 +17,7 @@ import (
 // scalar code makes their scales in the way of package scalar, and vectors make the codes.
 //
 // A block whose elements are not finite, or whose scale is so small that its inverse is infinite, is left to the scalar
-// encoder: no other has a quotient that no int32 holds, of which arm64 makes another number than amd64.
+// encoder: no other has a quotient that does not fit an int32, which arm64 and amd64 convert differently.
 //
 // The element of largest magnitude is the larger of maximum and minus minimum. Where they are equal its sign is that
 // of the first one, found by the scalar code; so are the signs of zeros that are the minimum.
@@ -77,7 +77,7 @@ func (t *tile) setInverse(b int, d float32) {
 	t.d[b&7], t.inverse[b&7] = half.ToF16(d), u
 }
 
-// ranges sets t.lo and t.hi to the ranges of n blocks of 32 elements; the sign of a zero is any.
+// ranges sets t.lo and t.hi to the ranges of n blocks of 32 elements; zeros may have either sign.
 func (t *tile) ranges(x []float32, n int) {
 	clearUpper()
 	for b := range n {
@@ -167,7 +167,7 @@ func roundAway(v, id f32x4, sign, half u32x4) i32x4 {
 	return v.Add(v.ToBits().And(sign).Or(half).BitsToFloat32()).ConvertToInt32()
 }
 
-// codes16 are the codes of 16 elements less lo, times id: rounded by adding and truncating, no more than top.
+// codes16 returns the codes of 16 elements less lo, times id: rounded by adding and truncating, no more than top.
 func codes16(x []float32, lo, id, add f32x4, top u8x16) u8x16 {
 	p := (*[16]float32)(x)
 	return narrow4(load4(p[0:]).Sub(lo).Mul(id).Add(add).ConvertToInt32(),
