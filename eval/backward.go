@@ -289,7 +289,7 @@ func (m *Model) tokenLoss(d, logits []float32, token int) (float64, error) {
 	return zero - float64(logits[token]), nil
 }
 
-// klLoss returns the KL divergence of the probabilities of logits q from those of p, the base's logits, and sets d to
+// klLoss returns KL(p ‖ q) of the probabilities of logits p, the base's, and q, and sets d to
 // the gradient w.r.t. q. e is scratch of the same length.
 func (m *Model) klLoss(base *Model, d, e, p, q []float32) (float64, error) {
 	zp, err := base.normalizer(e, p)

@@ -19,8 +19,8 @@ type Figure struct{ Mean, Error float64 }
 // Comparison holds the divergence of a model from its base over one text.
 type Comparison struct {
 	Base, Model Perplexity
-	// Divergence is that of Kullback and Leibler of the base's probabilities from the model's,
-	// in nats, over all positions: Σ p (ln p - ln q).
+	// Divergence is the KL divergence KL(base ‖ model) = Σ p (ln p - ln q), in nats, over all
+	// positions.
 	Divergence Figure
 	// Quantiles are those of the divergence, by Ranks.
 	Quantiles []float64
@@ -74,7 +74,7 @@ func report(found []*Measured, f func(i int, c *Comparison) error) error {
 	return nil
 }
 
-// Measure returns, for each model, the per-position results of which Compare computes its figures, for chunks [from,
+// Measure returns, for each model, the per-position results from which Compare computes its figures, for chunks [from,
 // to) of the run only. The results of all chunks have the same bits however the chunks are split.
 func Measure(ctx context.Context, base *Model, models []*Model, r Run, from, to int) ([]*Measured, error) {
 	for _, m := range models {
@@ -108,7 +108,7 @@ func Measure(ctx context.Context, base *Model, models []*Model, r Run, from, to 
 // streamBytes bounds the memory of streams side by side. Tests set it.
 var streamBytes = 4 << 30
 
-// comparison is a comparison on its way.
+// comparison is a comparison in progress.
 type comparison struct {
 	sides     []*Model // the base first
 	r         Run
@@ -167,8 +167,8 @@ func (c *comparison) pass(ctx context.Context, from, to int) error {
 	return err
 }
 
-// layerDistances keeps how far the streams of the models are from the base's before layer i, or
-// at the end.
+// layerDistances stores the distances of the models' streams from the base's before layer i, or
+// after the last layer.
 func (c *comparison) layerDistances(streams []*stream, i int) error {
 	base := streams[0]
 	for k, s := range streams[1:] {
@@ -290,10 +290,10 @@ func (m *Model) comparable(vocab int, base string) error {
 // baseOutput is the prediction of a base for each position.
 type baseOutput interface {
 	// rowLogits prepares n rows from row from on, counted as those of States, and returns a
-	// number for each token of each: ln of its probability but for a constant.
+	// number for each token of each: ln of its probability up to a constant.
 	rowLogits(from, n int) ([]float32, error)
-	// probabilities sets e to unnormalized probabilities, by a row of rows. ln of a probability is the row's value less
-	// zero; a probability is e divided by sum.
+	// probabilities sets e to the unnormalized probabilities of a row of rowLogits. ln of a probability is the row's
+	// value less zero; a probability is e divided by sum.
 	probabilities(e, row []float32) (zero, sum float64, err error)
 }
 
@@ -315,7 +315,7 @@ func (c baseModel) probabilities(e, row []float32) (zero, sum float64, err error
 	return zero, vecmath.Sum(e), err
 }
 
-// savedBase is an output that has been saved.
+// savedBase is the output that llama-perplexity has saved.
 type savedBase struct {
 	ctx     context.Context
 	file    *logprobs.File
@@ -453,7 +453,7 @@ func (m *Model) comparePosition(base baseOutput, scratch, p, q []float32, next i
 	return d, nil
 }
 
-// klDivergence returns the KL divergence, in nats, of the probabilities of logits p from those of q. e are the former,
+// klDivergence returns KL(p ‖ q), in nats, of the probabilities of logits p and q. e are the former,
 // unnormalized, and sum is their sum. zp and zq are the normalizers.
 func klDivergence(e []float32, sum float64, p, q []float32, zp, zq float64) float64 {
 	var sums [8]float64

@@ -20,7 +20,7 @@ type Pairs struct {
 	// chooses the tokens of a routed expert for both.
 	Rows func(in Inputs, base []float32) error
 	// Seen is called when Rows has had all inputs of some tensors, before the model multiplies
-	// by them: their rows may be others from now on, of the same type.
+	// by them: the rows of these tensors may change from now on, but not their type.
 	Seen func() error
 }
 
@@ -72,7 +72,7 @@ func (m *Model) Pair(ctx context.Context, base *Model, p Pairs) error {
 	return nil
 }
 
-// pairRun is two models on their way.
+// pairRun is a run of a model and its base.
 type pairRun struct {
 	p     *Pairs
 	sides [2]*stream // the base first
@@ -95,7 +95,7 @@ func (c *pairRun) both(f func(s *stream, r *Run) error) error {
 // step computes something for rows [from, from+n) of a stream, or of other inputs, and leaves the stream as it is.
 type step func(s *stream, from, n int) error
 
-// layer takes both models through a layer.
+// layer runs both models through a layer.
 func (c *pairRun) layer(i int) error {
 	last := i == len(c.sides[0].m.layers)-1
 	layers := [2]*layer{&c.sides[0].m.layers[i], &c.sides[1].m.layers[i]}
@@ -133,7 +133,7 @@ func (c *pairRun) layer(i int) error {
 func (c *pairRun) experts(tokens int, of func(*stream) *layer) error {
 	width := c.sides[0].m.p.width
 	x := of(c.sides[0]).experts
-	// Without experts tokens do not depend on each other, so that some can go alone.
+	// Outside of routed experts tokens are independent, so a block of them can run alone.
 	before := func(s *stream, from, n int) error {
 		h, early := s.h, s.routerLogits
 		defer func() { s.h, s.routerLogits = h, early }()
@@ -235,7 +235,7 @@ func (c *pairRun) report(l *linear, base, x []float32) error {
 
 // product is a product of a step.
 type product struct {
-	at      int // which it is
+	at      int // its number in the step
 	x       []float32
 	readers []string // names of the tensors that rows are multiplied by
 	wanted  []bool

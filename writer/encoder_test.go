@@ -20,7 +20,7 @@ import (
 	"ggforge/test/gen"
 )
 
-// asked is an Importance by a function.
+// asked is an Importance whose values a function returns.
 type asked struct{ f func() ([]float32, error) }
 
 func (a *asked) Values() ([]float32, error) { return a.f() }

@@ -4,16 +4,16 @@ import (
 	"math"
 )
 
-// A Function is one of float32, for whole slices.
+// A Function is a function of float32 for whole slices.
 type Function struct {
 	name string
 	one  func(float32) float32
-	all  func(dst, src []float32) int // nil for none: how many it did
+	all  func(dst, src []float32) int // returns the number of elements done; nil for none
 	// slope sets dst to derivatives; nil for none
 	slope func(dst, src []float32)
 }
 
-// The functions of this package for slices, by the same bits.
+// The functions of this package for slices, with the same bits.
 var (
 	ExpOf         = Function{"Exp", Exp, expVectors, expSlope}
 	TanhOf        = Function{"Tanh", Tanh, tanhVectors, tanhSlope}

@@ -1,7 +1,7 @@
 package vecmath
 
-// The functions that derivatives are made of. Those of the package refer to derivatives
-// themselves.
+// Functions for use in derivatives. The exported ones refer to their derivatives: using them here would be an
+// initialization cycle.
 var (
 	expOnly     = Function{one: Exp, all: expVectors}
 	tanhOnly    = Function{one: Tanh, all: tanhVectors}
@@ -10,7 +10,7 @@ var (
 	reluOnly    = Function{one: ReLU, all: reluVectors}
 )
 
-// HasSlope reports whether Slope is for f, too.
+// HasSlope reports whether f has a derivative here.
 func (f Function) HasSlope() bool { return f.slope != nil }
 
 // Slope sets dst to the derivative of the function at each element of src; where it has a

@@ -41,7 +41,7 @@ import (
 //   - a: scalar code errs by less than 11uX (IQ1_S) or 19uX (IQ1_M), the rough one by less than 10uX or 19uX, together
 //     by 2^-19 X or 2^-18 X. Where a*a/b is start at least, a is at least sqrt(start*W)/8, less a little. Lanes are sure only if
 //     X*X is at most 16 or 4 times start*W: then that is 2^-14 of a, and 2^-13 of a*a.
-//   - A division is rounded, which is nothing here. VRCPPS, which scanIQ1_SAVX2 has instead, errs by
+//   - The rounding of a division is negligible here. VRCPPS, which scanIQ1_SAVX2 has instead, errs by
 //     1.5*2^-12 at most, by Intel's and AMD's manuals. All together is less than 2.5*2^-12 < 2^-10.6.
 //
 // So the fit whose rough one is m is above start*(1 + 2^-12), and a fit that is start in scalar
@@ -155,7 +155,7 @@ type iq1Lanes struct {
 	flags, last   [2][maxLanes]int32     // cuts to try, as bits, and whether the last is one, by first and by second
 	cuts          [2][maxLanes]int32     // keys less 1 that elements of the next level are above
 	mirrored      [maxLanes]int32        // -1 or 0
-	scale         [maxLanes]float32      //
+	scale         [maxLanes]float32      // of the sub-block
 	shift         [2][maxLanes]int32     // by group (IQ1_M) or all the same
 	codes, ranks  [4][maxLanes]uint32    // by group
 	failed        [maxLanes]bool         // no neighbour has a finite error

@@ -12,7 +12,7 @@ import (
 
 // Decoders of the K types and IQ4_XS. The scales of a superblock are computed first, and stored 4 times each.
 
-// scales are those of sub-blocks, 4 times each, as float32 bits.
+// scales has the scales of sub-blocks, each 4 times, as float32 bits.
 type scales [16][4]uint32
 
 // broadcasts are the indices of the 4 words of a vector, 4 times each.
@@ -23,7 +23,7 @@ var broadcasts = [4][16]byte{
 	{12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15},
 }
 
-// loadBroadcasts returns them as tops, which has as many.
+// loadBroadcasts returns broadcasts in the four fields of tops.
 func loadBroadcasts() tops {
 	return tops{archsimd.LoadUint8x16Array(&broadcasts[0]), archsimd.LoadUint8x16Array(&broadcasts[1]),
 		archsimd.LoadUint8x16Array(&broadcasts[2]), archsimd.LoadUint8x16Array(&broadcasts[3])}

@@ -15,7 +15,7 @@ import (
 // above 2^20 times the scale (NVFP4). Blocks that have those, or elements that are not finite, are left to the scalar
 // encoder.
 
-// midpoints are those of codebook.ValuesFP4, as float32 bits, 4 times each.
+// midpoints has the midpoints of neighbouring codebook.ValuesFP4, each 4 times, as float32 bits.
 var midpoints = func() (words [7][4]uint32) {
 	for c := range words {
 		for l := range words[c] {
