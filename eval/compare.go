@@ -24,7 +24,7 @@ type Comparison struct {
 	Divergence Figure
 	// Quantiles are those of the divergence, by Ranks.
 	Quantiles []float64
-	// LogRatio is ln of the model's perplexity by the base's; its error is that of paired
+	// LogRatio is ln of the model's perplexity divided by the base's; its error is that of paired
 	// losses.
 	LogRatio Figure
 	// DeltaP is the mean change of the probability of the correct token, DeltaPRMS the root of the mean of its square:

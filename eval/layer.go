@@ -37,8 +37,8 @@ func (s *stream) requireFinite(y []float32, again func() error) error {
 	return fault.Errorf(fault.Broken, "the output of the layer is not finite")
 }
 
-// layerBlock takes the states of n tokens, whole chunks, through a layer, or as far as its
-// experts. It returns those that are left: in the last layer those that are wanted.
+// layerBlock runs the states of n tokens, whole chunks, through a layer, or up to its experts.
+// It returns the states; from the last layer only the wanted ones.
 func (s *stream) layerBlock(l *layer, h []float32, n int, last bool) ([]float32, error) {
 	p := s.m.p
 	if l.experts != nil && l.experts.earlyRouter {

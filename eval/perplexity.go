@@ -99,8 +99,8 @@ func (m *Model) checkPredicts() error {
 		m.source.Path, m.p.arch)
 }
 
-// selectChunks makes r a run over its chunks [from, to) only. It returns an error as predicts does, of
-// the whole run.
+// selectChunks makes r a run over its chunks [from, to) only. It returns an error as checkPredicts does,
+// about the whole run.
 func (r *Run) selectChunks(m *Model, from, to int) error {
 	if err := r.checkPredicts(m); err != nil {
 		return err
@@ -133,8 +133,8 @@ func (m *Model) forwardPredicting(ctx context.Context, r *Run) (*States, error) 
 	return m.Forward(ctx, run)
 }
 
-// layerShare returns about which share of the work of predicting the layers have, and not the
-// output matrix, by their weights.
+// layerShare returns about the share of the layers in the work of predicting; the rest is the
+// output matrix's. It counts weights.
 func (m *Model) layerShare(r *Run) float64 {
 	var layers float64
 	for i := range m.source.Tensors {
@@ -179,7 +179,7 @@ func (m *Model) loss(logits []float32, token int) (float64, error) {
 }
 
 // normalizer sets e to the exponentials of logits less the largest, and returns ln of the
-// sum of those of the logits: a token's logit less that is ln of its probability. e and
+// sum of the exponentials of the logits: a token's logit less that is ln of its probability. e and
 // logits may be the same.
 func (m *Model) normalizer(e, logits []float32) (float64, error) {
 	most, ok := vecmath.Max(logits)

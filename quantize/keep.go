@@ -25,7 +25,7 @@ var keepTable = []nameTest{
 	has(".patch_embd"), has(".patch_merger"), has("a.rvq.codebook"), has("mm.a.code_embd"),
 }
 
-// keptName returns why the tensor called name is never converted, "" if it may be.
+// keptName returns the reason why the tensor called name is never converted, "" if it may be.
 func keptName(name string) string {
 	if !strings.HasSuffix(name, "weight") {
 		return "not a weight"

@@ -94,8 +94,8 @@ func like8B(seed uint64, layers int) (groups [][]option, least, most float64) {
 	return groups, least, most
 }
 
-// TestLeastLarge checks that as many tensors as large models have are a matter of moments,
-// and that a choice that was cut short has a bound of its loss.
+// TestLeastLarge checks that the choice for the tensors of a large model takes moments, and that with
+// dropped states it bounds its distance from the smallest loss.
 func TestLeastLarge(t *testing.T) {
 	for seed := range uint64(4) {
 		groups, lo, hi := like8B(seed, 40)

@@ -77,25 +77,25 @@ type Table struct {
 	Warnings []string
 }
 
-// Row is a group of tensors that have a type, all others being as in the base.
+// Row is a group of tensors that have another type, all others being as in the base.
 type Row struct {
 	Group   string   `json:"group"`
 	Type    string   `json:"type"` // as asked for
 	Tensors []string `json:"tensors"`
-	// Types are those that the tensors get, if they are others: rows that are not whole
-	// blocks of Type.
+	// Types are the types that the tensors get, if some differ from Type: rows that are not
+	// whole blocks of it.
 	Types     []string `json:"types,omitempty"`
 	Weights   int64    `json:"weights"`
 	BPW       float64  `json:"bpw"` // bits per weight of the group
 	Bytes     int64    `json:"bytes"`
 	BaseBytes int64    `json:"base_bytes"`
-	// Divergence is that of the base from the model, in nats for a token, with one standard
+	// Divergence is the mean of KL(base ‖ model), in nats per token, with one standard
 	// error.
 	Divergence      float64 `json:"kld"`
 	DivergenceError float64 `json:"kld_error"`
-	// PerByte is Divergence by the bytes that the group is smaller; nil if it is not.
+	// PerByte is Divergence divided by the bytes that the group saves; nil if it saves none.
 	PerByte *float64 `json:"kld_per_saved_byte"`
-	// LogRatio is ln of the model's perplexity by the base's.
+	// LogRatio is ln of the model's perplexity divided by the base's.
 	LogRatio      float64 `json:"ln_ppl_ratio"`
 	LogRatioError float64 `json:"ln_ppl_ratio_error"`
 	// Top is the share of tokens that both find the most probable.
@@ -109,7 +109,7 @@ type Skipped struct {
 	Reason string `json:"reason"`
 }
 
-// candidate is a row on its way.
+// candidate is a row that is being measured.
 type candidate struct {
 	job  *quantize.Job
 	only map[string]bool // names

@@ -25,7 +25,7 @@ type Format struct {
 	// Scales are the codes of the scales of sub-blocks, from the least to the largest: {1, 1}
 	// where a block has one scale, d.
 	Scales [2]int
-	// Mins are those of minima: {0, 0} where there are none, {1, 1} where dmin is the only
+	// Mins are the codes of minima: {0, 0} where there are none, {1, 1} where dmin is the only
 	// one.
 	Mins [2]int
 
@@ -46,10 +46,10 @@ type coding interface {
 	pack(dst []byte, levels []int8)
 }
 
-// place is bits of a code: count of them, from bit shift of a byte on, are bits at of it.
+// place locates bits of a code: count bits of a byte, from bit shift on, are the bits of the code from bit at on.
 type place struct{ byte, shift, count, at int }
 
-// Block is a block taken apart. Only as many as its format has count.
+// Block is a block taken apart. Of each array only as many elements as the format has are used.
 type Block struct {
 	D, Min float32 // d and dmin, as they are stored
 	Scales [16]int16
@@ -109,7 +109,7 @@ func (f *Format) Unpack(b *Block, src []byte) {
 }
 
 // Pack writes b as a block. D and Min are values that RoundD and RoundMin return, levels
-// those that the format has.
+// are levels of the format.
 func (f *Format) Pack(dst []byte, b *Block) {
 	dst = dst[:f.Type.BlockBytes()]
 	clear(dst)
@@ -179,7 +179,7 @@ func (f *Format) Nearest(x, scale, min float32) int8 {
 		return f.Levels[0] + int8(uint8(max(0, min32(n, level-float32(f.Levels[0])+0.5))))
 	}
 	lo, hi := 0, len(f.Levels)-1
-	for lo < hi { // the first that the level is not above the middle of it and the next
+	for lo < hi { // the first level whose middle to the next one is not below
 		mid := (lo + hi) / 2
 		if level > float32(int(f.Levels[mid])+int(f.Levels[mid+1]))/2 {
 			lo = mid + 1

@@ -49,7 +49,7 @@ func random(f *Format, r *rand.Rand, n int) []byte {
 }
 
 // TestFormats checks that blocks are the same after they were taken apart, and that their
-// values are those of the codec.
+// values equal the codec's.
 func TestFormats(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, f := range formats {

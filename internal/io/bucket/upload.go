@@ -144,7 +144,7 @@ type uploader struct {
 	done int64
 }
 
-// upload is a file on its way.
+// upload is the upload of one file.
 type upload struct {
 	File
 	file  *os.File
@@ -166,7 +166,7 @@ type part struct {
 	crc  uint32
 	md5  []byte // if the server knows no other checksums
 	sha  []byte
-	etag string // when it is there
+	etag string // when the server has it
 }
 
 // open opens a file.
@@ -275,7 +275,7 @@ func (u *uploader) taken(ctx context.Context, one *upload) error {
 		one.To, now, one.seen)
 }
 
-// errGone is why a server is asked again that has refused a request because of an object which is not there now.
+// errGone is the reason to repeat a request that the server has refused because of an object that no longer exists.
 var errGone = errors.New("an object was there, and is not now")
 
 // abort ends the upload of a file, if there is one.
@@ -360,7 +360,7 @@ func unknown(err error) bool {
 	return errors.As(err, &a) && (a.status == http.StatusNotImplemented || a.code == "NotImplemented")
 }
 
-// listParts asks which parts of an upload are there.
+// listParts sets there to the parts of an upload that the server has.
 func (u *uploader) listParts(ctx context.Context, one *upload) error {
 	return u.list(ctx, one.To.String(), func(ctx context.Context) error {
 		one.there = map[int]minio.ObjectPart{}
@@ -506,7 +506,7 @@ func (u *uploader) send(ctx context.Context, one *upload, n int) error {
 	})
 }
 
-// errAgain is why a part is sent once more at once.
+// errAgain is the reason to send a part again at once.
 var errAgain = errors.New("the server knows no checksums but MD5, and its tags are none")
 
 // sentBody is the part of a file that is sent.
@@ -657,5 +657,5 @@ func (u *uploader) complete(ctx context.Context, one *upload) error {
 	})
 }
 
-// errOlder is why a request is sent again that a server has not understood.
+// errOlder is the reason to repeat, in another form, a request that a server has not understood.
 var errOlder = errors.New("the server does not know what it is asked for")
