@@ -19,12 +19,11 @@ import (
 	"ggforge/rows"
 )
 
-// slopes are the gradients of a loss by weights, in float64: those by a tensor are sums over
-// tokens.
+// slopes has the gradients of a loss w.r.t. tensors, in float64, summed over tokens.
 type slopes map[string][]float64
 
-// gradients runs a model backwards and returns its loss and the gradients by the weights of
-// linear layers and by the embeddings.
+// gradients runs a model backwards and returns its loss and the gradients w.r.t. the weights of
+// linear layers and the embeddings.
 func gradients(t *testing.T, m *model.Model, g Gradients) (float64, slopes) {
 	t.Helper()
 	e, err := New(m)
@@ -70,8 +69,7 @@ func gradients(t *testing.T, m *model.Model, g Gradients) (float64, slopes) {
 	return loss, all
 }
 
-// lossOf returns the loss of a model whose tensors are moved by step times what they have in
-// ways.
+// lossOf returns the loss of a model whose tensors are moved by step times their directions in ways.
 func lossOf(t *testing.T, m *model.Model, g Gradients, ways slopes, step float64) float64 {
 	t.Helper()
 	moved := *m
@@ -340,7 +338,7 @@ func TestGradients(t *testing.T) {
 	})
 }
 
-// reported are the gradients that a run backwards reports, by tensor and layer.
+// reported returns the gradients that a backward pass reports, by tensor and layer.
 func reported(t *testing.T, m *Model, g Gradients) (loss float64, all map[string][]float32) {
 	t.Helper()
 	all = map[string][]float32{}
@@ -575,8 +573,8 @@ func largest(x []float32) (most float64) {
 // still is a mixer that cannot be run backwards.
 type still struct{ mixer }
 
-// TestBackwardRefused checks what cannot be run backwards, and that errors of callers come
-// out.
+// TestBackwardRefused checks models and runs without a backward pass, and that errors of callers are
+// returned.
 func TestBackwardRefused(t *testing.T) {
 	ctx := context.Background()
 	m, err := New(made("llama", shape{experts: 3}))

@@ -39,8 +39,8 @@ func (b *builder) relativePositionBias(i, n int) []float32 {
 	return bias
 }
 
-// bucket returns which of n buckets a distance is in: half of them are for tokens that
-// follow; of each half one half has a distance each, the others grow with its logarithm.
+// bucket returns the bucket, of n, of a distance: half of the buckets are for later tokens;
+// in each half, one half has one distance each, the others grow with its logarithm.
 // Arithmetic as in llama_relative_position_bucket.
 func bucket(distance, n int) int {
 	n /= 2

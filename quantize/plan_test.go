@@ -301,8 +301,7 @@ func TestPlanHeads(t *testing.T) {
 	}
 }
 
-// Layers that predict further tokens do not count towards the size of a model,
-// but towards its depth.
+// MTP (NextN) layers do not count towards the size of a model, but towards its depth.
 func TestPlanPredictLayers(t *testing.T) {
 	for _, c := range []struct {
 		arch            string

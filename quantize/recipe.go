@@ -78,7 +78,7 @@ type traits struct {
 	heads      int64 // query heads of the first layer
 	headsKV    int64 // key and value heads of the first layer
 	layers     int64 // -1: not stated
-	predict    int64 // layers among these that predict further tokens
+	predict    int64 // MTP (NextN) layers among these
 	values     int64 // tensors with a role of roleVV
 	tied       bool  // no output head of its own
 	importance bool

@@ -4,7 +4,7 @@ import "sync"
 
 // Kernels take as many superblocks side by side as a vector has lanes, 16 with 512 bits, and run on zeros
 // where there are fewer: rows of 512 weights by themselves would leave most lanes empty. So encoders get
-// short rows in stretches, as one long row. Blocks know nothing of each other, so the bytes are the same; where
+// short rows in stretches, as one long row. Blocks are independent, so the bytes are the same; where
 // importance comes with the mean square of the row, the kernel is one that knows where rows end.
 //
 // Microseconds for 1000 weights on one core of a Sapphire Rapids, 512 bits, best of several short runs, row by
@@ -27,7 +27,7 @@ const (
 	longestStretch = 32 << 10
 )
 
-// stretchRows returns how many rows are encoded together: so many that no lane is empty, if
+// stretchRows returns the number of rows that are encoded together: enough to leave no lane empty, if
 // they are not too long for that.
 func stretchRows(rowLen int) int {
 	n := 1

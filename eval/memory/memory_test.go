@@ -131,7 +131,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// Tensors of layers that predict further tokens are not read.
+// Tensors of MTP (NextN) layers are not read.
 func TestWeights(t *testing.T) {
 	u, err := memory.Estimate(header("llama", with(llama8B(), "nextn_predict_layers", u32(1)),
 		layers(32, "ffn_up.weight")...), memory.Options{})

@@ -23,7 +23,7 @@ type Weights struct {
 // as often as there are tiles, and a run of their rows should stay in the second cache.
 const tileRows = 192
 
-// tiles cuts rows into tiles for so many workers, who get about as many each.
+// tiles returns the rows of a tile, so that each worker gets about the same number of tiles.
 func tiles(rows, workers, nr int) (step int) {
 	n := roundUp((rows+tileRows-1)/tileRows, workers)
 	return max(1, roundUp((rows+n-1)/n, nr))
