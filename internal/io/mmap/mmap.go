@@ -147,9 +147,9 @@ func (f *File) Path() string { return f.path }
 // the file as it was at Open: same file, same size, same time of modification.
 func (f *File) Unchanged() error { return f.stamp.Check() }
 
-// ReadAt reads from the file, and only of a file that did not stay open through the
-// mapping; it is as in io.ReaderAt, and the file ends at its size at Open. It needs
-// no Guard: bytes that are lost since give an error with the cause ErrChanged.
+// ReadAt reads from the file, or through the mapping if the file did not stay open. It is
+// as in io.ReaderAt, and the file ends at its size at Open. It needs no Guard: bytes lost
+// since Open give an error with the cause ErrChanged.
 func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 {
 		return 0, &fs.PathError{Op: "read", Path: f.path, Err: fs.ErrInvalid}

@@ -81,8 +81,8 @@ func TestTransposed(t *testing.T) {
 	})
 }
 
-// TestTransposedErrors checks that an error of the weights and the end of the context come
-// out.
+// TestTransposedErrors checks that an error of the weights and the end of the context are
+// returned.
 func TestTransposedErrors(t *testing.T) {
 	var p Panels
 	p.Pack(make([]float32, 4*500), 500, 4, 500)
