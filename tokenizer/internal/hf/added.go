@@ -12,11 +12,11 @@ import (
 // AddedToken is a token that is found in the text before the model runs.
 type AddedToken struct {
 	Content    string
-	SingleWord bool // only where no letter, digit or underscore touches it
-	LStrip     bool // takes the white space before it
-	RStrip     bool // takes the white space after it
-	Normalized bool // looked for in normalized text, by its own normalized form
-	Special    bool
+	SingleWord bool // matches only between characters that are not letters, digits or underscores
+	LStrip     bool // includes the white space before it
+	RStrip     bool // includes the white space after it
+	Normalized bool // its normalized form is searched in normalized text; otherwise Content in raw text
+	Special    bool // a control token, encoded as ordinary text with Tokenizer.SplitSpecial
 }
 
 // addedVocabulary holds the added tokens and their ids. Ids are assigned, not read: a token of the model keeps the
@@ -24,11 +24,11 @@ type AddedToken struct {
 type addedVocabulary struct {
 	ids      map[string]int
 	tokens   map[int]AddedToken
-	forms    map[int]string // normalized texts that differ from the token's
-	special  map[string]bool
-	size     int   // bytes of the tokens and their normalized texts
-	raw      *trie // of the tokens looked for in raw text
-	inNormal *trie // of those looked for in normalized text
+	forms    map[int]string  // normalized forms, where they differ from Content
+	special  map[string]bool // contents of special tokens
+	size     int             // bytes of all contents and normalized forms
+	raw      *trie           // the tokens to find in raw text
+	inNormal *trie           // the tokens to find in normalized text, by their normalized forms
 }
 
 // Added returns the added tokens by id.
@@ -90,7 +90,7 @@ func (t *Tokenizer) addAt(id int, token AddedToken) error {
 	return nil
 }
 
-// put adds a token with its normalized text.
+// put adds a token to the maps; its normalized form, if any, is already in forms.
 func (a *addedVocabulary) put(id int, token AddedToken) {
 	a.ids[token.Content] = id
 	a.tokens[id] = token
@@ -144,7 +144,7 @@ func (a *addedVocabulary) text(id int) (string, bool) {
 	return token.Content, ok
 }
 
-// extract finds added tokens in t and calls f with each one's id, and with id -1 and the text in between.
+// extract finds the added tokens in t. It calls f with the id of each, and with -1 and the text for the parts between.
 func (a *addedVocabulary) extract(t text, normalized, splitSpecial bool, f func(id int, part text) error) error {
 	tr := a.raw
 	if normalized {
@@ -184,22 +184,23 @@ func (a *addedVocabulary) extract(t text, normalized, splitSpecial bool, f func(
 	return nil
 }
 
+// isSingleWord reports whether no word character is next to s[start:stop].
 func isSingleWord(s string, start, stop int) bool {
 	before, n1 := utf8.DecodeLastRuneInString(s[:start])
 	after, n2 := utf8.DecodeRuneInString(s[stop:])
 	return (n1 == 0 || !uni.IsWord(before)) && (n2 == 0 || !uni.IsWord(after))
 }
 
-// trie finds the longest of many texts. Node 0 is the root.
+// trie finds the longest of its texts at a position. Node 0 is the root.
 type trie struct {
 	nodes   []trieNode
 	longest int // bytes of the longest text
 }
 
 type trieNode struct {
-	first, sibling int32 // nodes, 0 for none
-	id             int32 // of the text that ends here, plus 1
-	b              byte
+	first, sibling int32 // the first child and the next child of the same parent; 0: none
+	id             int32 // id of the text that ends here, plus 1; 0: none
+	b              byte  // the byte that leads here
 }
 
 func newTrie() *trie { return &trie{nodes: make([]trieNode, 1)} }
@@ -214,8 +215,8 @@ func (t *trie) child(at int32, b byte) int32 {
 	return 0
 }
 
-// addAll adds the texts of an empty trie with their ids. In descending order, each text follows the children added
-// last, which child finds first: nodes of a large vocabulary have a hundred children.
+// addAll adds texts with their ids to an empty trie. They are added in descending order, so that each shares its start
+// with the children added last, which child finds first: nodes of a large vocabulary have a hundred children.
 func (t *trie) addAll(ids map[string]int) {
 	for _, s := range slices.Backward(slices.Sorted(maps.Keys(ids))) {
 		t.add(s, ids[s])
@@ -242,8 +243,8 @@ func (t *trie) add(s string, id int) (other int, twice bool) {
 	return 0, false
 }
 
-// find returns the id of the longest text at pos and where it ends, -1 without
-// one. The text begins after the node at; the node's own one does not count.
+// find returns the id and the end of the longest text at pos, and the id -1 if there is none. The search starts below
+// the node at: a text that ends at this node does not count.
 func (t *trie) find(at int32, s string, pos int) (id, end int) {
 	id = -1
 	for i := pos; i < len(s); {

@@ -27,13 +27,14 @@ type BPE struct {
 	BPEOptions
 	vocab  map[string]int
 	tokens map[int]string
-	merges map[[2]int]merged
+	merges map[[2]int]merged // by the ids of both parts
 }
 
+// merged is the rank of a merge, low ones first, and the id of the token it makes.
 type merged struct{ rank, id int }
 
-// NewBPE checks that both parts and the result of each merge are tokens. It
-// keeps vocab.
+// NewBPE returns a model after checking that both parts and the result of each merge are tokens. It
+// uses vocab without a copy.
 func NewBPE(vocab map[string]int, merges []Merge, opt BPEOptions) (*BPE, error) {
 	m := &BPE{BPEOptions: opt, vocab: vocab, tokens: make(map[int]string, len(vocab)),
 		merges: make(map[[2]int]merged, len(merges))}
@@ -146,10 +147,10 @@ func (m *BPE) each(f func(string, int)) {
 
 func (m *BPE) cost(n int) int { return n }
 
-// symbol is a token in a piece; removed ones have no bytes.
+// symbol is a token of a piece, in a doubly linked list. One that was merged into the symbol before it has no bytes.
 type symbol struct {
 	id         int
-	prev, next int // -1 at the ends
+	prev, next int // indexes, -1 at the ends
 	bytes      int
 }
 
@@ -173,8 +174,8 @@ func (m *BPE) encode(ids []int, piece string) ([]int, error) {
 	return ids, nil
 }
 
-// symbols returns the tokens of the single characters. As in the library, an unknown token is written at the next
-// character that is a token, after the tokens of byte fallbacks.
+// symbols returns the tokens of the single characters. As in the library, an unknown token is added only when the next
+// token of a character follows, or at the end: byte fallback tokens in between come before it.
 func (m *BPE) symbols(piece string) ([]symbol, error) {
 	symbols := make([]symbol, 0, len(piece))
 	add := func(id, bytes int) {
@@ -232,6 +233,7 @@ func (m *BPE) symbols(piece string) ([]symbol, error) {
 	return symbols, nil
 }
 
+// byteTokens returns the tokens <0x61> of the bytes of s, and whether all bytes have one.
 func (m *BPE) byteTokens(s string) ([]int, bool) {
 	ids := make([]int, len(s))
 	for i := range len(s) {
@@ -244,9 +246,10 @@ func (m *BPE) byteTokens(s string) ([]int, bool) {
 	return ids, true
 }
 
-// candidate is a pair that may be merged: the symbol at pos with the next one.
+// candidate is a possible merge, to the token id: of the symbol at pos with the next one.
 type candidate struct{ rank, pos, id int }
 
+// candidates is a heap of merges, the lowest rank first, then the lowest position.
 type candidates []candidate
 
 func (c candidates) Len() int { return len(c) }

@@ -1,8 +1,7 @@
 package hf
 
-// byteChars gives each byte its character in byte-level
-// vocabularies: printable Latin-1 characters are themselves, the other
-// bytes for the characters from U+0100 on, in order. charBytes is the inverse.
+// byteChars maps each byte to its character in byte-level vocabularies: bytes of printable Latin-1 characters to these
+// characters, the other bytes to the characters from U+0100 on, in order. charBytes is the inverse.
 var byteChars, charBytes = func() (chars [256]rune, bytes map[rune]byte) {
 	bytes = make(map[rune]byte, 256)
 	next := rune(0x100)
@@ -19,7 +18,7 @@ var byteChars, charBytes = func() (chars [256]rune, bytes map[rune]byte) {
 	return chars, bytes
 }()
 
-// ByteLevelText spells bytes in the alphabet of byte-level vocabularies.
+// ByteLevelText replaces each byte of s by its character in byte-level vocabularies.
 func ByteLevelText(s string) string {
 	text := make([]rune, len(s))
 	for i := range len(s) {

@@ -13,6 +13,7 @@ type Decoder interface {
 	decode(b budget, tokens []string) ([]string, error)
 }
 
+// decode joins the parts that d decodes tokens to; a nil d joins the tokens with blanks.
 func decode(b budget, d Decoder, tokens []string) (string, error) {
 	if d == nil {
 		return strings.Join(tokens, " "), nil
@@ -21,8 +22,8 @@ func decode(b budget, d Decoder, tokens []string) (string, error) {
 	return strings.Join(parts, ""), err
 }
 
-// ByteLevelDecoder undoes the byte-level alphabet. A token with a character
-// outside it is its own bytes.
+// ByteLevelDecoder turns characters of byte-level vocabularies back into bytes. A
+// token with any other character stays as it is.
 type ByteLevelDecoder struct{}
 
 func (ByteLevelDecoder) decode(_ budget, tokens []string) ([]string, error) {
@@ -87,10 +88,11 @@ func brokenLength(b []byte) int {
 	return n
 }
 
-// WordPieceDecoder joins words with blanks and pieces that have the prefix without.
+// WordPieceDecoder puts a blank before each token but the first, or removes its prefix if it has one: such a token
+// continues a word.
 type WordPieceDecoder struct {
 	Prefix  string
-	Cleanup bool
+	Cleanup bool // see cleanup
 }
 
 func (d WordPieceDecoder) decode(_ budget, tokens []string) ([]string, error) {
@@ -110,7 +112,7 @@ func (d WordPieceDecoder) decode(_ budget, tokens []string) ([]string, error) {
 	return out, nil
 }
 
-// cleanup removes the blanks around punctuation and contractions in English text, by one replacement after the other.
+// cleanup removes blanks before punctuation and English contractions; the replacements are the library's, in its order.
 func cleanup(s string) string {
 	for _, r := range [][2]string{
 		{" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","}, {" ' ", "'"}, {" n't", "n't"}, {" 'm", "'m"},
@@ -121,8 +123,8 @@ func cleanup(s string) string {
 	return s
 }
 
-// MetaspaceDecoder turns the replacement into blanks; in the first token, unless
-// nothing was prepended, it is dropped.
+// MetaspaceDecoder replaces the replacement character by a blank; in the first token it removes it, unless Prepend is
+// PrependNever.
 type MetaspaceDecoder struct {
 	Replacement rune
 	Prepend     PrependScheme
@@ -140,7 +142,7 @@ func (d MetaspaceDecoder) decode(_ budget, tokens []string) ([]string, error) {
 	return out, nil
 }
 
-// BPEDecoder turns the suffix that ends words into blanks, at the very end into nothing.
+// BPEDecoder replaces the suffix of words by a blank; in the last token it removes it.
 type BPEDecoder struct{ Suffix string }
 
 func (d BPEDecoder) decode(_ budget, tokens []string) ([]string, error) {
@@ -155,7 +157,7 @@ func (d BPEDecoder) decode(_ budget, tokens []string) ([]string, error) {
 	return out, nil
 }
 
-// CTCDecoder drops repeated tokens and padding.
+// CTCDecoder drops repetitions of a token and padding.
 type CTCDecoder struct {
 	Pad, WordDelimiter string
 	Cleanup            bool
@@ -224,7 +226,7 @@ func (FuseDecoder) decode(_ budget, tokens []string) ([]string, error) {
 	return []string{strings.Join(tokens, "")}, nil
 }
 
-// StripDecoder cuts a character off each token, up to Start times at its start
+// StripDecoder removes a character from each token, up to Start times at its start
 // and up to Stop times at its end.
 type StripDecoder struct {
 	Content     rune

@@ -32,7 +32,7 @@ type Tokenizer struct {
 	PostProcessor PostProcessor // nil: none
 	Decoder       Decoder       // nil joins tokens with blanks
 
-	// Work is the remaining work for all texts together, see LoadWork; nil for a bound per text.
+	// Work is the remaining work for all texts together (LoadWork); nil for a limit per text (baseWork, byteWork).
 	Work *int
 
 	// SplitSpecial encodes the texts of special tokens as any other text.
@@ -48,12 +48,12 @@ type Model interface {
 	Size() int // number of tokens
 	ID(token string) (int, bool)
 	Token(id int) (string, bool)
-	each(func(token string, id int))
+	each(func(token string, id int))               // calls f for every token, in any order
 	encode(ids []int, piece string) ([]int, error) // appends; piece is not empty
-	cost(n int) int                                // about the work of encoding n bytes
+	cost(n int) int                                // estimated work of encoding n bytes
 }
 
-// New returns a tokenizer of a model alone.
+// New returns a tokenizer that has only a model.
 func New(m Model) *Tokenizer { return &Tokenizer{Model: m} }
 
 // ID returns the id of a token's text, added tokens first.
@@ -74,7 +74,7 @@ func (t *Tokenizer) Vocab() map[string]int {
 	return v
 }
 
-// Decode returns the text of ids; ids that no token has are left out.
+// Decode returns the text of ids; unknown ids are left out.
 func (t *Tokenizer) Decode(ids []int) (string, error) {
 	tokens, size := make([]string, 0, len(ids)), 0
 	for _, id := range ids {

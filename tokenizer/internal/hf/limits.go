@@ -1,18 +1,18 @@
 package hf
 
-// The limits of tokenizer files. Above them a file is refused: time and memory stay within a small multiple of
-// published tokenizers'.
+// The limits of tokenizer files. Files above them are refused, which keeps time and memory within a small multiple of
+// what published tokenizers need.
 const (
 	// MaxVocab bounds the tokens of a vocabulary, padding included, and its
 	// merges. The largest vocabulary known, of XLM-V, has 901,629 tokens; Gemma
 	// has 514,906 merges.
 	MaxVocab = 1 << 21
-	// MaxVocabBytes bounds the texts of a vocabulary together. Gemma's have less
-	// than 3 million bytes.
+	// MaxVocabBytes bounds the total bytes of the tokens of a vocabulary. Gemma's
+	// have less than 3 million.
 	MaxVocabBytes = 1 << 25
 	// MaxAdded bounds the added tokens. Speech models have up to 66,000.
 	MaxAdded = 1 << 18
-	// maxAddedBytes bounds the texts of the added tokens together, both raw and normalized.
+	// maxAddedBytes bounds the total bytes of the added tokens and their normalized forms.
 	maxAddedBytes = 1 << 23
 	// maxWrap bounds the ids that a post-processor puts around a text; published
 	// ones have two.
@@ -28,16 +28,16 @@ const (
 	baseWork = 1 << 20
 	byteWork = 1 << 13
 
-	// baseSize and byteSize bound the size that a text may grow to: a constant, plus bytes per byte, as in the longest
-	// compatibility decomposition.
+	// baseSize and byteSize bound the bytes that a text may grow to: a constant, plus a number per byte, that of the
+	// longest compatibility decomposition.
 	baseSize = 1 << 12
 	byteSize = 64
 )
 
-// budget has the work and size that a text has left.
+// budget is the remaining work of a text, or of all texts of a tokenizer, and the limit of the text's size.
 type budget struct {
 	work *int
-	size int // bytes that it may grow to
+	size int // largest number of bytes
 }
 
 // budget returns the budget of a text of n bytes.
@@ -58,7 +58,7 @@ func (b budget) spend(work int) error {
 	return nil
 }
 
-// check refuses a text that has grown too long, and subtracts its bytes from the budget.
+// check returns an error for a text of more bytes than allowed, and subtracts its size from the work.
 func (b budget) check(size int) error {
 	if size > b.size {
 		return unsupportedf("a text grows to %d bytes, want at most %d", size, b.size)

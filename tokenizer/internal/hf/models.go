@@ -7,13 +7,14 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// wordVocab is a vocabulary of whole tokens, of WordPiece and WordLevel.
+// wordVocab is the vocabulary of WordPiece and WordLevel.
 type wordVocab struct {
 	vocab  map[string]int
 	tokens map[int]string
-	unk    string
+	unk    string // the unknown token
 }
 
+// newWordVocab returns a vocabulary. If two tokens have one id, it decodes to the first in the order of bytes.
 func newWordVocab(vocab map[string]int, unk string) wordVocab {
 	w := wordVocab{vocab, make(map[int]string, len(vocab)), unk}
 	for token, id := range vocab {
@@ -45,6 +46,7 @@ func (w wordVocab) each(f func(string, int)) {
 	}
 }
 
+// unknown appends the id of the unknown token.
 func (w wordVocab) unknown(ids []int) ([]int, error) {
 	id, ok := w.vocab[w.unk]
 	if !ok {
@@ -61,12 +63,12 @@ type WordPiece struct {
 	MaxChars int // longer words are unknown
 
 	trie  *trie
-	inner int32 // node of the prefix, -1 when no token has it
+	inner int32 // node of the prefix in the trie, -1 if no token starts with it
 }
 
 func (m *WordPiece) cost(n int) int { return n * min(n, m.trie.longest) }
 
-// NewWordPiece keeps vocab.
+// NewWordPiece returns a model. It uses vocab without a copy.
 func NewWordPiece(vocab map[string]int, unk, prefix string, maxChars int) *WordPiece {
 	m := &WordPiece{wordVocab: newWordVocab(vocab, unk), Prefix: prefix, MaxChars: maxChars, trie: newTrie()}
 	m.trie.addAll(vocab)
@@ -104,7 +106,7 @@ func (m *WordPiece) encode(ids []int, piece string) ([]int, error) {
 	return ids, nil
 }
 
-// WordLevel has whole pieces only.
+// WordLevel encodes a piece as one token, known or unknown.
 type WordLevel struct{ wordVocab }
 
 // Type returns the name of the model's type.
@@ -119,18 +121,18 @@ func (m *WordLevel) encode(ids []int, piece string) ([]int, error) {
 	return m.unknown(ids)
 }
 
-// Unigram finds the tokens whose scores have the highest sum.
+// Unigram splits a piece into the tokens with the highest sum of scores.
 type Unigram struct {
 	pieces       []string
 	scores       []float64
 	ids          map[string]int
-	unk          int // -1: none
+	unk          int // id of the unknown token, -1: none
 	unkScore     float64
 	byteFallback bool
 	trie         *trie
 }
 
-// unkPenalty is the distance of an unknown character's score below the lowest score.
+// unkPenalty is subtracted from the lowest score for the score of an unknown character.
 const unkPenalty = 10
 
 func parseUnigram(n node) *Unigram {
@@ -209,7 +211,7 @@ func (m *Unigram) encode(ids []int, piece string) ([]int, error) {
 	type node struct {
 		id    int
 		score float64
-		from  int // -1: not reached
+		from  int // start of the last token on the best path to this position; -1: not reached
 	}
 	best := make([]node, len(piece)+1)
 	for i := range best {
@@ -243,7 +245,7 @@ func (m *Unigram) encode(ids []int, piece string) ([]int, error) {
 	}
 	type part struct{ start, end int }
 	var parts []part
-	fuse := false // whether the next part is unknown
+	fuse := false // whether the part that follows this one is unknown: runs of unknown characters are one part
 	for end := len(piece); end > 0; end = best[end].from {
 		unk := best[end].id == m.unk
 		if unk && fuse {
@@ -259,6 +261,7 @@ func (m *Unigram) encode(ids []int, piece string) ([]int, error) {
 	return ids, nil
 }
 
+// appendPart appends the id of s, or those of its bytes, or that of the unknown token.
 func (m *Unigram) appendPart(ids []int, s string) []int {
 	if id, ok := m.ids[s]; ok {
 		return append(ids, id)

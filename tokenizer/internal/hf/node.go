@@ -15,15 +15,17 @@ type node struct {
 	path  string
 	obj   *pyjson.Object
 	err   *error
-	parts *int // that have been read
+	parts *int // number of parts read from the file, see bounded
 }
 
+// failf sets an ErrBroken.
 func (n node) failf(format string, args ...any) {
 	if *n.err == nil {
 		*n.err = badf("%s: %s", n.path, fmt.Sprintf(format, args...))
 	}
 }
 
+// unknown sets an ErrUnsupported for a value that is not supported.
 func (n node) unknown(what string, value any) {
 	if *n.err == nil {
 		*n.err = unsupportedf("%s: %s %q is not known", n.path, what, value)
@@ -33,6 +35,7 @@ func (n node) unknown(what string, value any) {
 // has reports whether a member is there and not null.
 func (n node) has(name string) bool { return n.obj.Get(name) != nil }
 
+// wrong sets the error for a member that is missing or of the wrong type.
 func (n node) wrong(name, want string) {
 	if v, ok := n.obj.Lookup(name); !ok {
 		n.failf("no %q, want %s", name, want)
@@ -82,7 +85,7 @@ func (n node) boolOr(name string, def bool) bool {
 	return n.boolean(name)
 }
 
-// count reads a number of things or an id: an integer of 32 bits.
+// count reads a number or an id: an unsigned integer of 32 bits.
 func (n node) count(name string) int {
 	i, ok := count(n.obj.Get(name))
 	if !ok {
@@ -147,7 +150,7 @@ func (n node) tooMany(name, what string, found, limit int) {
 	n.failf("%s: %d %s, want at most %d", name, found, what, limit)
 }
 
-// bounded counts the elements of a sequence among the parts.
+// bounded adds the elements of a sequence to parts, and sets an error above maxParts.
 func (n node) bounded(name string) {
 	if *n.parts += len(n.list(name)); *n.parts > maxParts && *n.err == nil {
 		*n.err = unsupportedf("%s.%s: more than %d parts", n.path, name, maxParts)

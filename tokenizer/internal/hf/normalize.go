@@ -34,12 +34,12 @@ func (s NormalizerSequence) normalize(t text) (text, error) {
 	return t, err
 }
 
-// FormNormalizer brings text into a normal form.
+// FormNormalizer brings text into a Unicode normal form.
 func FormNormalizer(f norm.Form) Normalizer {
 	return normalizer(func(t text) text { return normalForm(t, f) })
 }
 
-// Replace replaces each match.
+// Replace replaces each match of a pattern by Content.
 type Replace struct {
 	Pattern Pattern
 	Content string
@@ -47,7 +47,7 @@ type Replace struct {
 
 func (n Replace) normalize(t text) (text, error) { return replace(t, n.Pattern, n.Content) }
 
-// Prepend puts a text before a text that is not empty.
+// Prepend is put before every text that is not empty.
 type Prepend string
 
 func (n Prepend) normalize(t text) (text, error) {
@@ -57,7 +57,7 @@ func (n Prepend) normalize(t text) (text, error) {
 	return prepend(t, string(n)), nil
 }
 
-// StripSpace cuts white space off the ends.
+// StripSpace removes white space at the ends.
 type StripSpace struct{ Left, Right bool }
 
 func (n StripSpace) normalize(t text) (text, error) {
@@ -117,7 +117,7 @@ func isChinese(r rune) bool {
 		0xF900 <= r && r <= 0xFAFF || 0x2F800 <= r && r <= 0x2FA1F
 }
 
-// nmt cleans text as in Google's neural machine translation.
+// nmt appends what the Nmt normalizer, of Google's neural machine translation, makes of a character.
 func nmt(b []byte, r rune) []byte {
 	switch {
 	case 1 <= r && r <= 8, r == 0x0B, 0x0E <= r && r <= 0x1F, r == 0x7F, r == 0x8F, r == 0x9F:
@@ -129,7 +129,7 @@ func nmt(b []byte, r rune) []byte {
 	return utf8.AppendRune(b, r)
 }
 
-// byteLevel writes each byte as its character.
+// byteLevel replaces each byte by its character in byte-level vocabularies.
 func byteLevel(t text) text {
 	b := build(t)
 	for i := range len(t.s) {

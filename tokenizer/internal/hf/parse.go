@@ -2,8 +2,7 @@ package hf
 
 import "ggforge/internal/text/pyjson"
 
-// Parse reads the root object of a tokenizer.json. work is the remaining work for all texts of the tokenizer, nil for a
-// bound per text.
+// Parse reads the root object of a tokenizer.json. work becomes Tokenizer.Work.
 func Parse(root *pyjson.Object, work *int) (*Tokenizer, error) {
 	var err error
 	n := node{"tokenizer", root, &err, new(int)}
@@ -46,7 +45,7 @@ func parseAdded(n node) []AddedToken {
 	}
 	var tokens []AddedToken
 	for _, e := range n.children("added_tokens") {
-		e.count("id") // must be there; ids are given out anew
+		e.count("id") // must exist; AddTokens assigns the ids
 		tokens = append(tokens, AddedToken{
 			Content:    e.str("content"),
 			SingleWord: e.boolean("single_word"),
@@ -78,7 +77,7 @@ func parseModel(n node) Model {
 	return nil
 }
 
-// vocab reads an object of tokens and their ids.
+// vocab reads a member that maps tokens to ids.
 func (n node) vocab(name string) map[string]int {
 	o := n.child(name).obj
 	if *n.err != nil {
@@ -140,14 +139,14 @@ func parseDecoder(n node) Decoder {
 	return nil
 }
 
-// Metaspace turns blanks into a visible character, prepends one, and splits before each.
+// Metaspace replaces blanks by a visible character, prepends one, and splits before each.
 type Metaspace struct {
 	Replacement rune
 	Prepend     PrependScheme
 	Split       bool
 }
 
-// PrependScheme is where a Metaspace prepends its replacement.
+// PrependScheme is the kind of text that a Metaspace prepends its replacement to.
 type PrependScheme string
 
 // The schemes.

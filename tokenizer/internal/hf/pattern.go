@@ -6,13 +6,13 @@ import (
 	"ggforge/tokenizer/internal/onig"
 )
 
-// Pattern finds the parts of a text that match.
+// Pattern is a plain text or a regular expression to find in a text.
 type Pattern struct {
 	text  string
 	regex *onig.Regexp // nil for a plain text
 }
 
-// String returns the pattern as it is in the file.
+// String returns the pattern as the file has it.
 func (p Pattern) String() string {
 	if p.regex != nil {
 		return p.regex.String()
@@ -20,10 +20,10 @@ func (p Pattern) String() string {
 	return p.text
 }
 
-// Text returns a pattern that finds a text.
+// Text returns the pattern of a plain text.
 func Text(s string) Pattern { return Pattern{text: s} }
 
-// Regex returns a pattern of a regular expression.
+// Regex returns the pattern of a regular expression.
 func Regex(expr string) (Pattern, error) {
 	re, err := onig.Compile(expr)
 	return Pattern{regex: re}, err
@@ -57,6 +57,7 @@ func (p Pattern) spans(t text) ([]span, error) {
 	return out, nil
 }
 
+// matches returns the start and end of each match.
 func (p Pattern) matches(t text) ([][2]int, error) {
 	s := t.s
 	switch {
@@ -86,7 +87,7 @@ func (p Pattern) matches(t text) ([][2]int, error) {
 	}
 }
 
-// charSpans cuts s at the characters that is holds for, each a match of its own.
+// charSpans cuts s into matches and the text in between; each character for which is returns true is one match.
 func charSpans(s string, is func(rune) bool) []span {
 	var out []span
 	pos := 0
@@ -117,22 +118,23 @@ func parsePattern(n node) Pattern {
 	return p
 }
 
-// Behavior is how a split treats the matches.
+// Behavior is where the matches of a split go.
 type Behavior string
 
 // The behaviors, as they are in files.
 const (
-	Removed            Behavior = "Removed"
-	Isolated           Behavior = "Isolated"
-	MergedWithPrevious Behavior = "MergedWithPrevious"
-	MergedWithNext     Behavior = "MergedWithNext"
-	Contiguous         Behavior = "Contiguous"
+	Removed            Behavior = "Removed"            // left out
+	Isolated           Behavior = "Isolated"           // each is a piece
+	MergedWithPrevious Behavior = "MergedWithPrevious" // each is joined to the text before it
+	MergedWithNext     Behavior = "MergedWithNext"     // each is joined to the text after it
+	Contiguous         Behavior = "Contiguous"         // each run of adjacent matches is a piece
 )
 
-// cut returns the parts of a text that spans are joined to.
+// cut returns the start and end of the pieces that the spans of a text are joined to.
 func (b Behavior) cut(spans []span) [][2]int {
 	var out [][2]int
-	before := false // whether the span before was a match
+	before := false // whether the last span was a match
+	// each adds a span as a piece of its own, or joins it to the last piece.
 	each := func(s span, join bool) {
 		switch n := len(out); {
 		case !join || n == 0:

@@ -7,7 +7,7 @@ type PostProcessor interface {
 	process(ids []int) []int
 }
 
-// Wrap puts ids before and after others.
+// Wrap puts fixed ids before and after those of the text.
 type Wrap struct{ Before, After []int }
 
 func (w Wrap) process(ids []int) []int {
@@ -15,10 +15,10 @@ func (w Wrap) process(ids []int) []int {
 	return append(append(append(out, w.Before...), ids...), w.After...)
 }
 
-// parsePostProcessor reads a post-processor; nil is one that adds nothing.
+// parsePostProcessor reads a post-processor. It returns nil if that adds no tokens.
 func parsePostProcessor(n node) PostProcessor {
 	switch typ := n.str("type"); typ {
-	case "ByteLevel": // offsets only
+	case "ByteLevel": // changes only offsets, which ggforge does not compute
 		return nil
 	case "BertProcessing", "RobertaProcessing":
 		return Wrap{[]int{n.pair("cls")}, []int{n.pair("sep")}}
@@ -42,7 +42,7 @@ func parsePostProcessor(n node) PostProcessor {
 	return nil
 }
 
-// pair reads the id of a pair of text and id.
+// pair reads a member that is a list of a token's text and its id, and returns the id.
 func (n node) pair(name string) int {
 	l := n.list(name)
 	if len(l) == 2 {

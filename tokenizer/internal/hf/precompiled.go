@@ -14,8 +14,8 @@ import (
 //
 //	size of the trie in bytes, 32 bits · trie: units of 32 bits · replacements, each ended by a zero byte
 //
-// A unit of the trie (a double array) holds the byte that leads to it, a flag that a
-// text ends here, and where its children are.
+// A unit of the trie (a double array, as in darts-clone) holds the byte that leads to it, a flag that is set if a text
+// ends here, and the offset of its children.
 type precompiled struct {
 	units []uint32
 	texts []byte
@@ -25,6 +25,7 @@ type precompiled struct {
 // that hold a value.
 const trieLabel = 1<<31 | 0xFF
 
+// offsetOf returns the offset of a unit's children, which is XORed with the unit's index.
 func offsetOf(unit uint32) uint32 { return unit >> 10 << (unit & (1 << 9) >> 6) }
 
 // find returns the replacement of the shortest text that s begins with.
@@ -56,8 +57,8 @@ func (p *precompiled) find(s string) (string, bool) {
 	return "", false
 }
 
-// normalize replaces grapheme clusters of less than six bytes, and where the table
-// has nothing for one, its characters.
+// normalize replaces grapheme clusters of less than six bytes; of longer ones, and of those without a replacement in
+// the table, it replaces the single characters.
 func (p *precompiled) normalize(t text) (text, error) {
 	b := build(t)
 	replaced := func(start, end int) bool {

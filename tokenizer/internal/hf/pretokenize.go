@@ -15,7 +15,7 @@ type PreTokenizer interface {
 
 // preTokenize applies p to pieces and drops empty ones.
 func preTokenize(p PreTokenizer, pieces []text) ([]text, error) {
-	if seq, ok := p.(PreTokenizerSequence); ok { // each part sees the pieces of the one before
+	if seq, ok := p.(PreTokenizerSequence); ok { // each splits the pieces of the one before
 		var err error
 		for _, e := range seq {
 			if pieces, err = preTokenize(e, pieces); err != nil {
@@ -54,7 +54,7 @@ func (s PreTokenizerSequence) split(out []text, t text) ([]text, error) {
 	return append(out, pieces...), err
 }
 
-// cutAt appends the parts of t.
+// cutAt appends the parts of t with the given starts and ends.
 func cutAt(out []text, t text, parts [][2]int) []text {
 	for _, p := range parts {
 		out = append(out, t.slice(p[0], p[1]))
@@ -62,10 +62,11 @@ func cutAt(out []text, t text, parts [][2]int) []text {
 	return out
 }
 
-// ByteLevel splits by the expression of GPT-2 unless NoRegex, and writes bytes as characters.
+// ByteLevel splits by the expression of GPT-2, unless NoRegex, and replaces bytes by their characters in byte-level
+// vocabularies.
 type ByteLevel struct{ AddPrefixSpace, NoRegex bool }
 
-// gpt2Words is GPT-2's expression.
+// gpt2Words matches the pieces of GPT-2's pre-tokenizer.
 var gpt2Words, _ = Regex(`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`)
 
 func (p ByteLevel) split(out []text, t text) ([]text, error) {
@@ -85,7 +86,7 @@ func (p ByteLevel) split(out []text, t text) ([]text, error) {
 	return out, nil
 }
 
-// Split splits at the matches of a pattern, or at the text between them.
+// Split splits at the matches of a pattern, or with Invert at the text between them.
 type Split struct {
 	Pattern  Pattern
 	Behavior Behavior
@@ -115,7 +116,7 @@ func (p CharSplit) split(out []text, t text) ([]text, error) {
 	return cutAt(out, t, p.Behavior.cut(charSpans(t.s, p.Is))), nil
 }
 
-// words splits off runs of letters and runs of other visible characters.
+// words splits a text into runs of word characters and runs of other characters, without white space: \w+|[^\w\s]+.
 type words struct{}
 
 func (words) split(out []text, t text) ([]text, error) {
@@ -160,7 +161,7 @@ func (p Metaspace) split(out []text, t text) ([]text, error) {
 	return cutAt(out, t, MergedWithNext.cut(spans)), err
 }
 
-// FixedLength cuts into pieces of a fixed number of characters.
+// FixedLength splits a text into pieces of a fixed number of characters; the last may be shorter.
 type FixedLength int
 
 func (p FixedLength) split(out []text, t text) ([]text, error) {
@@ -175,7 +176,7 @@ func (p FixedLength) split(out []text, t text) ([]text, error) {
 	return append(out, t.slice(start, len(t.s))), nil
 }
 
-// needsPlaces reports whether a part needs the origin of a piece.
+// needsPlaces reports whether a pre-tokenizer needs the positions of pieces in the input (text.traced).
 func needsPlaces(p PreTokenizer) bool {
 	switch p := p.(type) {
 	case Metaspace:
@@ -199,7 +200,7 @@ func parseBehavior(n node, def Behavior) Behavior {
 func parsePreTokenizer(n node) PreTokenizer {
 	switch typ := n.str("type"); typ {
 	case "ByteLevel":
-		n.boolean("trim_offsets") // must be there
+		n.boolean("trim_offsets") // must exist; changes only offsets
 		return ByteLevel{n.boolean("add_prefix_space"), !n.boolOr("use_regex", true)}
 	case "Split":
 		if !n.has("behavior") {

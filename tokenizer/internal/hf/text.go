@@ -6,8 +6,9 @@ import (
 	"ggforge/internal/text/norm"
 )
 
-// text is a part of the input in the normalizer and the pre-tokenizer. If traced, at has the position in the input of
-// each byte; if nil, that is first plus the index. Only a Metaspace with the scheme "first" needs positions.
+// text is a part of the input on its way through the normalizer and the pre-tokenizer. If traced, the position in the
+// input is known for each byte: it is at[i], or first+i if at is nil. Only a Metaspace with the scheme "first" needs
+// positions.
 type text struct {
 	s      string
 	budget budget
@@ -16,7 +17,7 @@ type text struct {
 	first  int
 }
 
-// origin returns the position of byte i in the input.
+// origin returns the position of byte i in the input, 0 if the text is not traced.
 func (t text) origin(i int) int {
 	switch {
 	case !t.traced:
@@ -38,13 +39,14 @@ func (t text) slice(i, j int) text {
 	return out
 }
 
-// builder builds a changed text.
+// builder collects the bytes of a changed text and, if traced, their positions in the input.
 type builder struct {
 	s      []byte
 	traced bool
 	at     []int
 }
 
+// build returns an empty builder for a text made from t.
 func build(t text) *builder {
 	b := &builder{s: make([]byte, 0, len(t.s)+8), traced: t.traced}
 	if t.traced {
@@ -53,13 +55,13 @@ func build(t text) *builder {
 	return b
 }
 
-// add appends a text from one position.
+// add appends s, with the position at for all of its bytes.
 func (b *builder) add(s string, at int) {
 	b.s = append(b.s, s...)
 	b.mark(at)
 }
 
-// mark sets the position of bytes without one.
+// mark sets the position of the bytes that have none yet.
 func (b *builder) mark(at int) {
 	for b.traced && len(b.at) < len(b.s) {
 		b.at = append(b.at, at)
@@ -74,9 +76,10 @@ func (b *builder) keep(t text, i, j int) {
 	}
 }
 
+// text returns the collected text; t is the one it was made from.
 func (b *builder) text(t text) text { return text{string(b.s), t.budget, b.traced, b.at, t.origin(0)} }
 
-// mapRunes lets f append what each character becomes.
+// mapRunes replaces each character by the bytes that f appends for it.
 func mapRunes(t text, f func(b []byte, r rune) []byte) text {
 	b := build(t)
 	for i, r := range t.s {
@@ -96,6 +99,7 @@ func filter(t text, keep func(rune) bool) text {
 	})
 }
 
+// prepend puts s before t.
 func prepend(t text, s string) text {
 	b := build(t)
 	b.add(s, t.origin(0))
@@ -116,7 +120,7 @@ func replace(t text, p Pattern, content string) (text, error) {
 	for _, m := range matches {
 		b.keep(t, pos, m[0])
 		at := 0
-		if m[1] > 0 { // the position of content is the last replaced byte's
+		if m[1] > 0 { // content has the position of the last replaced byte
 			at = t.origin(m[1] - 1)
 		}
 		b.add(content, at)
@@ -126,7 +130,7 @@ func replace(t text, p Pattern, content string) (text, error) {
 	return b.text(t), nil
 }
 
-// normalForm brings t into a normal form.
+// normalForm brings t into a Unicode normal form.
 func normalForm(t text, f norm.Form) text {
 	ascii := true
 	for i := range len(t.s) {

@@ -1,20 +1,21 @@
-// Package onig finds matches of regular expressions as Oniguruma (6.9.10, syntax
-// and options of the tokenizers library) does, with its Unicode data, for the
-// expressions that split text into words:
+// Package onig finds the matches of regular expressions, for the expressions by
+// which tokenizers split text into words. Matches and Unicode data are those of
+// Oniguruma 6.9.10 with the syntax and options of the tokenizers library:
 //
-//	a .  \n \x41 \x{1F600} é      characters; . is all but the line feed
+//	a .  \n \x41 \x{1F600} é           characters; . is any but the line feed
 //	[a-z\p{L}[^x]&&[:alnum:]]          sets, nested, with intersection
 //	\d \w \s \h \p{L} \P{Han} \p{^Nd}  sets by name; capitals are complements
 //	ab  a|b  (…)  (?:…)  (?i:…)  (?m:…)  (?>…)
 //	* + ? {2} {2,} {,3} {2,3}          greedy; ? after it lazy, + possessive
 //	^ $ \A \z \Z \b \B  (?=…) (?!…) (?<=…) (?<!…)
 //
-// Groups capture nothing, since only whole matches are asked for. Back
-// references, \K, \X, \G, conditionals and calls are refused, and case
-// insensitivity for anything but ASCII letters that no single character folds to.
+// Groups capture nothing, since only whole matches are needed. Back references,
+// \K, \X, \G, conditionals and calls are refused. So is case insensitivity for
+// characters that are not ASCII, and for two ASCII letters that a single
+// character folds to ("ss" for ß).
 //
-// A match is found by backtracking. Its cost is bounded: after a number of steps
-// in proportion to the text a search ends with an error.
+// Matching backtracks. Its cost is bounded: a search that takes more steps than
+// a multiple of the text's length ends with an error.
 package onig
 
 import (
@@ -24,5 +25,5 @@ import (
 // Kinds of error, for errors.Is.
 var (
 	ErrBroken      = fault.Broken      // not a regular expression
-	ErrUnsupported = fault.Unsupported // one that is not handled here, or that takes too long
+	ErrUnsupported = fault.Unsupported // a regular expression that is not supported, or takes too long
 )

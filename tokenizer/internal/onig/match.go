@@ -20,36 +20,36 @@ const (
 type machine struct {
 	prog  []inst
 	text  string
-	slots []int
+	slots []int // positions in the text, set by opMark
 	stack []state
-	steps int // that are left
+	steps int // remaining; negative after the limit
 }
 
-// state is a point of backtracking.
+// state is an entry of the backtracking stack: an alternative to continue with, or the old value of a slot.
 type state struct {
 	pc, pos int
-	low     int // of a greedy run: down to where characters may be given back; -1: none
-	more    int // of a lazy run: how many characters may still be taken
+	low     int // of a greedy run: the lowest position that it may shrink to
+	more    int // of a lazy run: the number of characters that it may still take, endless if negative
 	kind    stateKind
 }
 
 type stateKind uint8
 
 const (
-	choice stateKind = iota
-	greedyRun
-	lazyRun
-	restore // slot pc gets pos back
+	choice    stateKind = iota // continue at pc and pos
+	greedyRun                  // give back one character, then continue at pc
+	lazyRun                    // take one more character, then continue at pc
+	restore                    // set slot pc back to pos
 )
 
-// All returns the places of all matches, as the library's iterator finds them: an
-// empty match right after a match does not count.
+// All returns the start and end of every match, as the library's iterator finds
+// them: an empty match right after a match does not count.
 func (re *Regexp) All(text string) ([][2]int, error) {
 	all, _, err := re.AllWithin(text, math.MaxInt)
 	return all, err
 }
 
-// AllWithin is All within a number of steps, of which it returns how many it took.
+// AllWithin is All with a limit of steps; took is the number of steps taken.
 func (re *Regexp) AllWithin(text string, steps int) (out [][2]int, took int, err error) {
 	limit := min(baseSteps+byteSteps*len(text), steps)
 	m := &machine{prog: re.prog, text: text, slots: make([]int, re.slots), steps: limit}
@@ -89,8 +89,9 @@ func (m *machine) search(pos int) (start, end int) {
 	}
 }
 
-// run runs the program from pc at pos to its opMatch and returns where it ends, or
-// -1. Unless want is -1, it must end there. The stack is left as it was found.
+// run runs the program from pc at pos up to its opMatch and returns the position
+// where the match ends, -1 without one. Only matches that end at want count,
+// unless want is -1. The stack has its old length afterwards.
 func (m *machine) run(pc, pos, want int) int {
 	bottom := len(m.stack)
 	for {
@@ -139,7 +140,7 @@ func (m *machine) run(pc, pos, want int) int {
 			m.slots[i.x] = pos
 			pc++
 		case opMoved:
-			if m.slots[i.x] == pos { // an empty round ends the loop
+			if m.slots[i.x] == pos { // an empty iteration ends the loop: skip the jump to its start
 				pc++
 			}
 			pc++
@@ -152,6 +153,7 @@ func (m *machine) run(pc, pos, want int) int {
 	}
 }
 
+// at returns the character at pos and its size, 0 at the end of the text.
 func (m *machine) at(pos int) (rune, int) {
 	if pos < len(m.text) && m.text[pos] < utf8.RuneSelf {
 		return rune(m.text[pos]), 1
@@ -171,7 +173,7 @@ func (m *machine) unwind(bottom int) {
 	}
 }
 
-// back returns to the last choice; pc is -1 if none is left above bottom.
+// back returns the pc and pos of the next alternative on the stack; pc is -1 if none is left above bottom.
 func (m *machine) back(bottom int) (pc, pos int) {
 	for len(m.stack) > bottom {
 		s := &m.stack[len(m.stack)-1]
@@ -207,7 +209,7 @@ func (m *machine) back(bottom int) (pc, pos int) {
 	return -1, 0
 }
 
-// take carries out an opRun.
+// take runs an opRun at pos and returns the position after the characters taken; next is the instruction after it.
 func (m *machine) take(i *inst, next, pos int) (int, bool) {
 	n, low := 0, pos
 	want := i.max
@@ -238,12 +240,12 @@ func (m *machine) take(i *inst, next, pos int) (int, bool) {
 	return pos, true
 }
 
-// look reports whether the program of an opLook matches at pos, or ends there.
+// look reports whether the program of an opLook has a match that starts at pos, or for a lookbehind ends there.
 func (m *machine) look(i *inst, pos int) bool {
 	if !i.behind {
 		return m.run(i.x, pos, -1) >= 0
 	}
-	// Try the nearest start first; which one matches does not matter.
+	// The nearest start is tried first; any start that matches will do.
 	for start := pos; m.steps >= 0; {
 		if m.run(i.x, start, pos) >= 0 {
 			return true
@@ -257,6 +259,7 @@ func (m *machine) look(i *inst, pos int) bool {
 	return false
 }
 
+// holds reports whether an assertion is true at pos.
 func (m *machine) holds(a assertion, pos int) bool {
 	switch a {
 	case lineStart:

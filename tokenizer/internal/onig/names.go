@@ -11,7 +11,7 @@ import (
 var categories = strings.Fields(
 	"Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Cn Co")
 
-// longNames are other names of categories and of what they are put together from.
+// longNames maps other names of categories and properties, and the POSIX names, to the names in lookup.
 var longNames = map[string]string{
 	"letter": "l", "casedletter": "lc", "uppercaseletter": "lu", "lowercaseletter": "ll", "titlecaseletter": "lt",
 	"modifierletter": "lm", "otherletter": "lo", "mark": "m", "combiningmark": "m", "nonspacingmark": "mn",
@@ -30,7 +30,7 @@ var longNames = map[string]string{
 	"posix:alnum": "alnum", "posix:xdigit": "xdigit", "posix:ascii": "ascii", "posix:blank": "blank",
 }
 
-// scripts are the tables of scripts, under the names as they are compared.
+// scripts maps the names of scripts, as plain returns them, to their tables.
 var scripts = sync.OnceValue(func() map[string]string {
 	m := map[string]string{}
 	for _, name := range uni.Names("sc=") {
@@ -39,7 +39,7 @@ var scripts = sync.OnceValue(func() map[string]string {
 	return m
 })
 
-// plain removes the insignificant characters of a name.
+// plain returns a name in lower case without blanks, underscores and hyphens, which do not count.
 func plain(name string) string {
 	return strings.ToLower(strings.NewReplacer(" ", "", "_", "", "-", "").Replace(name))
 }
@@ -55,13 +55,14 @@ func named(name string) *uni.Set {
 	defer mu.Unlock()
 	s, ok := known[name]
 	if !ok {
-		if s = lookup(name); s != nil { // names from a file are not kept unless they are known
+		if s = lookup(name); s != nil { // unknown names, which come from files, are not kept
 			known[name] = s
 		}
 	}
 	return s
 }
 
+// lookup builds the set of a category, property or script; nil for an unknown name.
 func lookup(name string) *uni.Set {
 	name = plain(name)
 	if long, ok := longNames[name]; ok {

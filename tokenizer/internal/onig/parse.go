@@ -37,6 +37,7 @@ const (
 	possessive
 )
 
+// assertion is a condition on a position in the text.
 type assertion int
 
 const (
@@ -49,16 +50,19 @@ const (
 	notWordBoundary
 )
 
-// Bounds on what is compiled.
+// Limits of expressions.
 const (
 	maxPattern = 1 << 13 // bytes of an expression
-	maxRepeat  = 1000
-	maxNesting = 100
-	endless    = -1
+	maxRepeat  = 1000    // repetitions in a quantifier like {2,3}
+	maxNesting = 100     // groups and sets inside each other
+
+	endless = -1 // a quantifier without a maximum
 )
 
+// flags are the options of a group: i, m (dotAll, as in Ruby) and x.
 type flags struct{ ignoreCase, dotAll, extended bool }
 
+// parser reads an expression. After an error, pos is at the end of the text.
 type parser struct {
 	text  string
 	pos   int
@@ -67,6 +71,7 @@ type parser struct {
 	err   error
 }
 
+// fail keeps the first error and ends the parsing.
 func (p *parser) fail(kind error, format string, args ...any) {
 	if p.err == nil {
 		p.err = fault.Errorf(kind, "regular expression %q, byte %d: "+format, append([]any{p.text, p.pos}, args...)...)
@@ -91,6 +96,7 @@ func (p *parser) next() rune {
 	return r
 }
 
+// take skips s if the rest of the text starts with it, and reports whether it does.
 func (p *parser) take(s string) bool {
 	if strings.HasPrefix(p.text[p.pos:], s) {
 		p.pos += len(s)
@@ -149,7 +155,7 @@ func folds(two string) bool {
 	return slices.Contains([]string{"ss", "ff", "fi", "fl", "st"}, strings.ToLower(two))
 }
 
-// comment skips white space and comments of the extended syntax.
+// comment skips a white space character or a comment of the extended syntax, and reports whether there was one.
 func (p *parser) comment() bool {
 	switch p.peek() {
 	case ' ', '\t', '\n', '\r', '\f', '\v':
@@ -166,8 +172,8 @@ func (p *parser) comment() bool {
 	return false
 }
 
-// atom parses what a quantifier can follow. It returns nil for what matches
-// nothing by itself, and the character of a literal.
+// atom parses the smallest unit that a quantifier can follow, and also returns the
+// character of a literal. The node is nil for a comment and after an error.
 func (p *parser) atom() (node, rune) {
 	switch r := p.next(); r {
 	case '(':
@@ -193,6 +199,8 @@ func (p *parser) atom() (node, rune) {
 	}
 }
 
+// literal returns the node of a character; if case does not count, with its other case and the characters that fold to
+// it.
 func (p *parser) literal(r rune) node {
 	set := uni.Of(r)
 	if !p.flags.ignoreCase {
@@ -389,7 +397,7 @@ func (p *parser) escape() (node, rune) {
 	return p.literal(r), r
 }
 
-// escaped parses an escape that a set may have: a set, or a character.
+// escaped parses an escape that is also allowed inside a set. It returns its set, or nil and its character.
 func (p *parser) escaped() (*uni.Set, rune) {
 	switch r := p.next(); r {
 	case 'd', 'w', 's', 'h':
@@ -440,7 +448,7 @@ func (p *parser) escaped() (*uni.Set, rune) {
 	}
 }
 
-// hex reads n hexadecimal digits and skips some more bytes after them.
+// hex reads a character of n hexadecimal digits and skips skip bytes after them.
 func (p *parser) hex(n, skip int) rune {
 	if p.pos+n+skip > len(p.text) {
 		p.fail(ErrBroken, "ends too early")
@@ -471,6 +479,7 @@ func (p *parser) hexByte() rune {
 	return r
 }
 
+// char returns the character v after checking that it is one.
 func (p *parser) char(v uint64) rune {
 	if v > utf8.MaxRune || 0xD800 <= v && v <= 0xDFFF {
 		p.fail(ErrBroken, "U+%X is not a character", v)
@@ -498,6 +507,7 @@ func (p *parser) property(not bool) *uni.Set {
 	return p.named(name, not)
 }
 
+// named returns the set of a name, or its complement.
 func (p *parser) named(name string, not bool) *uni.Set {
 	set := named(name)
 	if set == nil {
@@ -517,7 +527,7 @@ func (p *parser) class() *uni.Set {
 	}
 	defer func() { p.depth-- }()
 	not := p.take("^")
-	var both *uni.Set // what comes before an &&
+	var both *uni.Set // the intersection of the operands before the last &&
 	set := uni.Of()
 	ascii := true
 	for first := true; ; first = false {

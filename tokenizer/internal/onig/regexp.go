@@ -11,24 +11,26 @@ import (
 type Regexp struct {
 	text  string
 	prog  []inst
-	slots int // positions kept by the program
+	slots int // number of positions that opMark saves
 }
 
+// opcode is the operation of an instruction. It continues with the next one unless noted.
 type opcode uint8
 
 const (
-	opMatch  opcode = iota
-	opSet           // one character of set
-	opRun           // min to max characters of set, kind says in which order
-	opSplit         // x, and when that fails y
-	opJump          // x
-	opAssert        // what
-	opLook          // the program at x up to its opMatch matches here (or ends here); then on at y
-	opAtomic        // the same, and its end is taken
-	opMark          // the position is kept in slot x
-	opMoved         // fails when the position is still that in slot x
+	opMatch  opcode = iota // end of the program, or of that of an opLook or opAtomic
+	opSet                  // match one character of set
+	opRun                  // match min to max characters of set; kind is the order of the attempts
+	opSplit                // continue at x; if that fails, at y
+	opJump                 // continue at x
+	opAssert               // match if the assertion what is true here
+	opLook                 // match if the program at x matches here, for a lookbehind if it ends here; continue at y
+	opAtomic               // match the program at x once, without backtracking into it; continue at y after its match
+	opMark                 // save the position in slot x
+	opMoved                // skip the next instruction if the position is still the one in slot x
 )
 
+// inst is an instruction; which fields count depends on op.
 type inst struct {
 	op               opcode
 	kind             repeatKind
@@ -39,7 +41,7 @@ type inst struct {
 	min, max         int
 }
 
-// maxProgram bounds the instructions that repetitions are spread out to.
+// maxProgram bounds the instructions of a program, in which repetitions are unrolled.
 const maxProgram = 1 << 16
 
 // Compile compiles an expression.
@@ -68,13 +70,14 @@ func Compile(text string) (*Regexp, error) {
 // String returns the expression.
 func (re *Regexp) String() string { return re.text }
 
+// compiler turns parsed nodes into instructions.
 type compiler struct {
 	p     *parser
 	prog  []inst
 	slots int
 }
 
-// add appends an instruction and returns its place.
+// add appends an instruction and returns its index.
 func (c *compiler) add(i inst) int {
 	if len(c.prog) >= maxProgram {
 		c.p.fail(ErrUnsupported, "more than %d instructions", maxProgram)
@@ -84,6 +87,7 @@ func (c *compiler) add(i inst) int {
 	return len(c.prog) - 1
 }
 
+// emit appends the instructions of a node.
 func (c *compiler) emit(n node) {
 	if c.p.err != nil {
 		return
@@ -123,7 +127,7 @@ func (c *compiler) emit(n node) {
 	}
 }
 
-// sub emits an instruction and the program that it runs.
+// sub appends an opLook or opAtomic and the program that it runs.
 func (c *compiler) sub(i inst, body node) {
 	at := c.add(i)
 	c.prog[at].x = len(c.prog)
@@ -132,6 +136,8 @@ func (c *compiler) sub(i inst, body node) {
 	c.prog[at].y = len(c.prog)
 }
 
+// repeat appends the instructions of a quantified node: an opRun for a single set, otherwise the body unrolled min
+// times and then a loop or optional copies.
 func (c *compiler) repeat(n repeatNode) {
 	if s, ok := n.body.(setNode); ok {
 		c.add(inst{op: opRun, set: s.set, min: n.min, max: n.max, kind: n.kind})
@@ -150,7 +156,7 @@ func (c *compiler) repeat(n repeatNode) {
 		c.prog[at].x = len(c.prog)
 		return at
 	}
-	// exit sends a split on to where the program is now.
+	// exit lets a split continue here when the body is not repeated.
 	exit := func(at int) {
 		c.prog[at].y = len(c.prog)
 		if n.kind == lazy {

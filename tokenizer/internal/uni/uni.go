@@ -1,7 +1,7 @@
 // Package uni holds the character data of the libraries that the tokenizers
-// library (0.23.1) is built from, which differ in age: Oniguruma's (Unicode 16)
-// for regular expressions, Rust's own (Unicode 17), those of old crates for
-// accents and punctuation, and Unicode 9 for normal forms.
+// library (0.23.1) uses. Their Unicode versions differ: Oniguruma has 16 (regular
+// expressions), Rust's standard library 17, and older crates provide accents,
+// punctuation (Unicode 8) and normal forms (Unicode 9).
 package uni
 
 import (
@@ -15,11 +15,13 @@ import (
 )
 
 // tables.txt has a line for each set of characters: its name, a tab, and its
-// ranges from low to high. A range is the distance from the end of the one before,
-// and after a "-" its length less one, both in base 36.
+// ranges from low to high. A range is its distance from the end of the last one
+// and, after a "-" if it has several characters, their number less one, both in
+// base 36.
 //
-// lower.txt has a line for each run of characters with lower-case forms: the
-// first one (hexadecimal), their number, their distance, and what is added.
+// lower.txt has a line for each run of evenly spaced characters with lower-case
+// forms: the first one (hexadecimal), their number, the distance between two, and
+// the number to add for the lower-case form.
 //
 // Both are made by make_tables.py.
 //
@@ -70,7 +72,7 @@ func Table(name string) (*Set, bool) {
 	return s, true
 }
 
-// must is Table for a name that is known to be there.
+// must is Table for a set that exists; it panics otherwise.
 func must(name string) *Set {
 	s, ok := Table(name)
 	if !ok {
@@ -79,6 +81,7 @@ func must(name string) *Set {
 	return s
 }
 
+// number reads a number in base 36.
 func number(s string) rune {
 	n, err := strconv.ParseUint(s, 36, 32)
 	if err != nil {
@@ -93,7 +96,7 @@ type span struct{ lo, hi rune }
 // Set is a set of characters.
 type Set struct {
 	ascii [2]uint64
-	spans []span // sorted, apart from each other
+	spans []span // sorted, with a gap between any two
 }
 
 // Add adds the characters from lo to hi.
@@ -122,7 +125,7 @@ func (s *Set) Union(t *Set) {
 		if len(b) == 0 || len(a) > 0 && a[0].lo <= b[0].lo {
 			a, b = b, a
 		}
-		// b holds the lower one
+		// b starts with the lower span
 		s.append(b[0])
 		b = b[1:]
 	}
@@ -211,20 +214,20 @@ func IsNumeric(r rune) bool { return numeric().Has(r) }
 // IsWord is \w of Rust's regex crate.
 func IsWord(r rune) bool { return word().Has(r) }
 
-// IsPunctuation is what the library splits off as punctuation: the ASCII
-// symbols, too, and the categories of punctuation of Unicode 8.
+// IsPunctuation reports whether the library's pre-tokenizers take r for punctuation: ASCII
+// punctuation and symbols, and the categories of punctuation of Unicode 8.
 func IsPunctuation(r rune) bool { return punct().Has(r) }
 
-// IsCombiningMark is what StripAccents takes out.
+// IsCombiningMark reports whether the normalizer StripAccents removes r.
 func IsCombiningMark(r rune) bool { return combining().Has(r) }
 
-// IsNonspacingMark is what BertNormalizer takes out with the accents.
+// IsNonspacingMark reports whether BertNormalizer removes r with strip_accents.
 func IsNonspacingMark(r rune) bool { return nonspacing().Has(r) }
 
-// IsOther is what BertNormalizer takes out as control characters.
+// IsOther reports whether BertNormalizer removes r with clean_text, as a control character.
 func IsOther(r rune) bool { return other().Has(r) }
 
-// IsSpace is the property White_Space, in Rust and in regular expressions.
+// IsSpace is the property White_Space: of Rust, and \s of regular expressions.
 func IsSpace(r rune) bool {
 	switch {
 	case r < 0x80:
@@ -258,7 +261,7 @@ func AppendLower(b []byte, r rune) []byte {
 			r += 'a' - 'A'
 		}
 		return append(b, byte(r))
-	case r == 0x130: // the only one that becomes two
+	case r == 0x130: // the only character whose lower-case form has two
 		return append(b, "i\u0307"...)
 	}
 	if l, ok := lower()[r]; ok {
@@ -267,7 +270,7 @@ func AppendLower(b []byte, r rune) []byte {
 	return utf8.AppendRune(b, r)
 }
 
-// Names returns the rest of the names of the tables that begin with prefix, sorted.
+// Names returns the names of the tables that begin with prefix, without it, sorted.
 func Names(prefix string) []string {
 	var names []string
 	for name := range lines() {
