@@ -45,7 +45,7 @@ func numbered(i int) string { return fmt.Sprintf("<t%d>", i) }
 // that it allocates, most of which are garbage soon, are bounded.
 func TestBombs(t *testing.T) {
 	if !cpu.HasVectors {
-		t.Skip("takes long without vector kernels; what it tests is above them")
+		t.Skip("takes long without vector kernels; it tests no kernel")
 	}
 	digits := strings.Repeat("9", 8<<20)
 	expressions := func(n int, regex string) string {
@@ -166,7 +166,7 @@ func TestBombs(t *testing.T) {
 // small multiple of its file.
 func TestStringArrays(t *testing.T) {
 	if !cpu.HasVectors {
-		t.Skip("takes long without vector kernels; what it tests is above them")
+		t.Skip("takes long without vector kernels; it tests no kernel")
 	}
 	const n = 250_000
 	text := func(i int) string { return fmt.Sprintf("%s%06d", strings.Repeat("a", i%8), i) }

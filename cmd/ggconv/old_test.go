@@ -11,7 +11,7 @@ import (
 	"ggforge/gguf"
 )
 
-// writeOld writes a file before GGUF.
+// writeOld writes a file in a format older than GGUF.
 func writeOld(t *testing.T, name string, m ggmltest.Model) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -123,7 +123,7 @@ func TestOldFlags(t *testing.T) {
 	}
 }
 
-// TestOldRefused are files that are whole, and no models.
+// TestOldRefused converts well-formed files that hold no valid model.
 func TestOldRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(m *ggmltest.Model)

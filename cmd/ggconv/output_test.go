@@ -84,8 +84,7 @@ func TestNameOfQuantized(t *testing.T) {
 	}
 }
 
-// TestNameOfType checks that a name which says another type than the file has is
-// pointed out.
+// TestNameOfType checks the warning about an output name with another type than that of the file.
 func TestNameOfType(t *testing.T) {
 	for _, c := range []struct {
 		args  []string

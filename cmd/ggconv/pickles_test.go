@@ -115,8 +115,8 @@ func TestPickles(t *testing.T) {
 	}
 }
 
-// TestRemotePickles converts files of torch.save that are on a server, one that lists
-// its files and one that does not: the file is the one that the directory gives.
+// TestRemotePickles converts files of torch.save from a server that lists its files and from one that does not: the
+// output is the same as from the local directory.
 func TestRemotePickles(t *testing.T) {
 	t.Setenv("HF_TOKEN", "")
 	names := filepath.Join(t.TempDir(), "names.json")

@@ -14,7 +14,7 @@ import (
 	"ggforge/test/hubtest"
 )
 
-// TestTarget converts drafts with and without the model that they are for.
+// TestTarget converts draft models with and without their target model.
 func TestTarget(t *testing.T) {
 	for name, c := range map[string]struct {
 		replace []string
@@ -96,8 +96,8 @@ func TestLiLiCorrRefused(t *testing.T) {
 	}
 }
 
-// TestExpertFactorsRefused converts experts in NVFP4 of which only some have a factor that
-// those of the router can be multiplied into.
+// TestExpertFactorsRefused converts NVFP4 experts of which only some have a factor of their own, into which the
+// router's factors could be multiplied.
 func TestExpertFactorsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		replace []string
@@ -115,7 +115,7 @@ func TestExpertFactorsRefused(t *testing.T) {
 	}
 }
 
-// TestMask converts drafts whose mask_embedding.pt is not what it should be.
+// TestMask converts drafts with a valid and with invalid mask_embedding.pt.
 func TestMask(t *testing.T) {
 	vector := torchfiletest.Tensor{Name: "embedding", DType: safetensors.F32, Shape: []int64{64},
 		Data: make([]byte, 256)}
@@ -187,8 +187,7 @@ func TestMask(t *testing.T) {
 	}
 }
 
-// TestRemoteMask checks that mask_embedding.pt of a draft on a server is read: one that
-// is not what it should be is as wrong there.
+// TestRemoteMask checks that mask_embedding.pt of a draft on a server is read: an invalid one is refused there too.
 func TestRemoteMask(t *testing.T) {
 	s, dir := made(t, "dflash-mask")
 	must(t, os.WriteFile(filepath.Join(dir, "mask_embedding.pt"), []byte(hftest.MaskEmbedding(1003, 32)), 0o666))

@@ -47,9 +47,8 @@ func TestTowerFiles(t *testing.T) {
 	}
 }
 
-// TestTowerScales converts Gemma 3n's, whose scales of layers get the dimensions of what
-// they multiply, unlike the reference's, and which hears in layers with norms that the
-// reference has no name for.
+// TestTowerScales converts the encoders of Gemma 3n: scales of layers get the dimensions of the tensors that they
+// multiply, unlike the reference's, and the audio encoder has norms that the reference has no name for.
 func TestTowerScales(t *testing.T) {
 	for flags, want := range map[string]string{"--mmproj": "1 x 1 x 24 x 1", "--mmproj --compat reference": "24",
 		"--mmproj --compat llama.cpp": "24"} {
@@ -251,8 +250,8 @@ func TestTowersRefused(t *testing.T) {
 	}
 }
 
-// TestCodecKeys checks that keys of what makes codes of sound are reported with their file,
-// and only those that mean something.
+// TestCodecKeys checks that unknown keys in the config of an audio codec are reported with their file, unless their
+// value switches something off.
 func TestCodecKeys(t *testing.T) {
 	_, dir := made(t, "mm_mimo_v2")
 	path := filepath.Join(dir, "audio_tokenizer", "config.json")

@@ -101,7 +101,7 @@ func (b *base) unchanged() error {
 	return b.Source.Unchanged()
 }
 
-// files returns those that the base and the text are in.
+// files returns the names of the files of the base and of the text.
 func (b *base) files(r *compareRequest) []string {
 	if b.saved != nil {
 		return []string{r.Saved}

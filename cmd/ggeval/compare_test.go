@@ -41,7 +41,7 @@ func quantized(t *testing.T, dir string, recipes ...string) []string {
 // TestCompare compares files with the checkpoint that they are of, as text and as JSON.
 func TestCompare(t *testing.T) {
 	if !cpu.HasVectors {
-		t.Skip("takes long without vector kernels; what it tests is above them")
+		t.Skip("takes long without vector kernels; it tests no kernel")
 	}
 	files := quantized(t, gollama, "Q8_0", "Q4_K_M")
 	text := textOf(t, source(t, 4000))

@@ -103,7 +103,7 @@ func TestImatrix(t *testing.T) {
 // refused where something else is wanted.
 func TestImatrixAgain(t *testing.T) {
 	if !cpu.HasVectors {
-		t.Skip("takes long without vector kernels; what it tests is above them")
+		t.Skip("takes long without vector kernels; it tests no kernel")
 	}
 	dir, text := checkpointOf(t, "llama", 1), textOf(t, source(t, 30000))
 	out := filepath.Join(t.TempDir(), "m.gguf")

@@ -22,7 +22,7 @@ import (
 // errors fall.
 func TestEffort(t *testing.T) {
 	if !cpu.HasVectors || testing.Short() {
-		t.Skip("takes long without vector kernels; what it tests is above them")
+		t.Skip("takes long without vector kernels; it tests no kernel")
 	}
 	gollama := "../../test/testdata/gollama"
 	mixtral, err := hftest.Lookup("mixtral").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16"})

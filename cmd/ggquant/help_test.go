@@ -10,8 +10,8 @@ import (
 	"ggforge/quantize"
 )
 
-// TestTypesHelp checks that the help lists all types by their bits, marks a few of those that were measured, and says
-// in a line what the loss is.
+// TestTypesHelp checks that the help lists all types by their bits, marks a few of the measured ones, and explains
+// the loss in a line.
 func TestTypesHelp(t *testing.T) {
 	short, all := must(t, "--help"), must(t, "--help-all")
 	row := regexp.MustCompile(`(?m)^  ([A-Z0-9_]+) *(\*?) +(\d+) +(\d+\.\d\d) `)

@@ -17,7 +17,7 @@ import (
 // made in the run, and with such a file instead of a text; and that files and flags that do not fit are refused.
 func TestHessian(t *testing.T) {
 	if !cpu.HasVectors || testing.Short() {
-		t.Skip("takes long without vector kernels; what it tests is above them")
+		t.Skip("takes long without vector kernels; it tests no kernel")
 	}
 	in, err := hftest.Lookup("mixtral").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16"})
 	if err != nil {

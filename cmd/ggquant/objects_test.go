@@ -379,7 +379,7 @@ func TestObjectSideFiles(t *testing.T) {
 			t.Errorf("%q with --force: not replaced, %v", args, err)
 		}
 	}
-	// there is no manifest of what becomes an object
+	// outputs in object storage get no manifest
 	parts := s.Parts()
 	for _, out := range [][]string{{in, "s3://out/y.gguf", "Q8_0"}, {"--out-dir", "s3://out/", in, "Q8_0"}} {
 		args := append([]string{"--progress", "none", "--work-dir", work, "--manifest", file + ".json"}, out...)

@@ -14,8 +14,8 @@ import (
 	"ggforge/test/hftest"
 )
 
-// TestResume checks that the same command with --resume resumes an interrupted one, with the same output, and that state
-// of another run and files of other programs are refused.
+// TestResume checks that the same command with --resume resumes an interrupted one, with the same output, and that
+// state of another run and files of other programs are refused.
 func TestResume(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels, which change no byte")
@@ -103,7 +103,7 @@ func TestResume(t *testing.T) {
 // TestResumeBest is TestResume for --effort best and two outputs, each with a state file.
 func TestResumeBest(t *testing.T) {
 	if !cpu.HasVectors || testing.Short() {
-		t.Skip("takes long without vector kernels; what it tests is above them")
+		t.Skip("takes long without vector kernels; it tests no kernel")
 	}
 	in, err := hftest.Lookup("mixtral").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16"})
 	if err != nil {

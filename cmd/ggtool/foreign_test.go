@@ -97,9 +97,9 @@ func TestMetaForeignRecord(t *testing.T) {
 	}
 }
 
-// TestCleanForeignJournal checks that journals that came from elsewhere make ggtool clean --remove no file of others:
-// one of rows that names a temporary file of another program, one of a change of names, and a state of a calibration
-// that is none.
+// TestCleanForeignJournal checks that with journals from elsewhere ggtool clean --remove removes no file of another
+// program: a journal of rows that names such a temporary file, a journal of a change of names, and a file of another
+// program with the name of a calibration state.
 func TestCleanForeignJournal(t *testing.T) {
 	from, dir := t.TempDir(), t.TempDir()
 	out := filepath.Join(from, "o.gguf")

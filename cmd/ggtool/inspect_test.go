@@ -64,8 +64,7 @@ func TestMemory(t *testing.T) {
 	inspect(3, "llama.block_count", "--memory", write(t, t.TempDir(), "bare.gguf", 0))
 }
 
-// TestRemote reads headers from a server: what is printed is what the files say, and the
-// tensors stay where they are.
+// TestRemote reads headers from a server: the output is that for the local files, and no tensor is downloaded.
 func TestRemote(t *testing.T) {
 	dir := t.TempDir()
 	_, first := shards(t, dir, 1)

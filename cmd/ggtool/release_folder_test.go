@@ -289,8 +289,8 @@ func TestReleaseOneAtATime(t *testing.T) {
 	}
 }
 
-// TestReleaseReadsOnce changes inputs after a release has read them: what it makes, and the sums in its manifest, are
-// of what it has read. The source is read where it lies, and the run ends with an error.
+// TestReleaseReadsOnce changes inputs after a release has read them: its outputs, and the sums in
+// its manifest, are of the bytes that it has read. The source is read in place, and the run ends with an error.
 func TestReleaseReadsOnce(t *testing.T) {
 	source, text := checkpointAndText(t)
 	dir := t.TempDir()

@@ -91,7 +91,7 @@ func names(c disk.Call) bool {
 		c.Op == disk.OpOpen && c.Flag&os.O_CREATE != 0
 }
 
-// unsynced runs a command without waiting for the disk: the machine goes on.
+// unsynced runs a command without waiting for the disk: only the process is killed, not the machine.
 func unsynced(args []string) (code int, out string) {
 	remove := disk.Install(func(c disk.Call, do func(int) (int, error)) (int, error) {
 		if c.Op == disk.OpSync {

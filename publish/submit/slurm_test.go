@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// fakes are programs in the place of Slurm's and of ours, which keep how they were called in the
-// folder in LOG: arguments, each ended by a NUL, and what sbatch reads. Ours runs the script in
-// RUN.
+// fakes are shell scripts that replace Slurm's programs and ggquant. They record in the folder $LOG their arguments,
+// each ended by a NUL, and the standard input of sbatch. ggquant runs the script in $RUN.
 var fakes = map[string]string{
 	"sbatch": `cat >"$LOG/script-$(ls "$LOG" | grep -c script)"
 for a; do printf '%s\0' "$a"; done >"$LOG/sbatch-$(ls "$LOG" | grep -c sbatch)"
@@ -25,7 +24,7 @@ echo 7`,
 	"ggquant":  `for a; do printf '%s\0' "$a"; done >"$LOG/ran"; eval "${RUN:-}"`,
 }
 
-// cluster returns a function that runs a script with the fakes, and the folder of what they keep.
+// cluster returns a function that runs a script with the fakes, and the folder of their records.
 func cluster(t testing.TB) (run func(script string, env ...string) (out string, code int), log string) {
 	if runtime.GOOS == "windows" {
 		t.Skip("clusters run sh")
@@ -58,7 +57,7 @@ func cluster(t testing.TB) (run func(script string, env ...string) (out string, 
 	}, log
 }
 
-// kept returns what a fake has kept, and removes it.
+// kept returns the record that a fake has written, and removes it.
 func kept(t testing.TB, log, name string) string {
 	data, err := os.ReadFile(filepath.Join(log, name))
 	if err != nil {
@@ -70,8 +69,7 @@ func kept(t testing.TB, log, name string) string {
 	return string(data)
 }
 
-// FuzzScript runs scripts with any strings in them through a shell: sbatch and the command must get what was
-// put in.
+// FuzzScript runs scripts with arbitrary strings through a shell: sbatch and the command must get these strings.
 func FuzzScript(f *testing.F) {
 	for _, s := range []string{"", " ", "it's", "'\\''", "a\nb", "END", "a\nEND\nb", "\nEND_\nEND\n", "\r\n", "\r",
 		"a\nEND\x80b", "$HOME `id` $(id)", "\\", "\"", "*", "~", "!", "\xff\x80", "#", "-n", "\n\n", "end\n"} {
@@ -83,7 +81,7 @@ func FuzzScript(f *testing.F) {
 			Job: Job{Command: []string{"ggquant", "first", arg, option + arg}, Parts: 3}}
 		script, err := s.Script()
 		if err != nil {
-			t.Skip() // a NUL, or a flag that is added
+			t.Skip() // a NUL, or a flag that Script adds
 		}
 		out, code := run(script)
 		if code != 0 || out != "7 7\n" {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// languages of blocks. Of console each line after "$ " is a command, and what follows
-// is what it prints; sh has commands only. The others are not run.
+// languages of blocks. In console each line after "$ " is a command, followed by its output; sh has commands only.
+// The others are not run.
 var languages = []string{"console", "sh", "text", "go", "json", "yaml"}
 
 // document is a text in Markdown with its blocks of code.
@@ -27,7 +27,7 @@ type block struct {
 	commands         []command // of console and sh
 }
 
-// command is one that is run; of sh all lines of the block are one.
+// command is a command of a block; all lines of an sh block are one command.
 type command struct {
 	text        string
 	line, after int      // where it is, and where its output begins
@@ -93,7 +93,7 @@ func (b *block) read(lines []string) {
 	}
 }
 
-// printed cuts what a command prints into lines, without empty ones at the end.
+// printed splits the output of a command into lines, without empty ones at the end.
 func printed(text string) []string {
 	if text = strings.TrimRight(text, "\n"); text == "" {
 		return nil
@@ -101,7 +101,7 @@ func printed(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// masks are what differs from run to run: times, rates and memory.
+// masks match the figures that differ from run to run: times, rates and memory.
 var masks = []*regexp.Regexp{
 	regexp.MustCompile(`\b[0-9][0-9.]* (s|ms|min)\b`),
 	regexp.MustCompile(`\b[0-9][0-9.]* ([kMG]?B|tokens)/s\b`),
@@ -117,7 +117,7 @@ func mask(line string) string {
 
 var failure = regexp.MustCompile(`^gg(conv|eval|quant|tool): `)
 
-// fails reports whether what a command prints ends with an error.
+// fails reports whether the output of a command ends with an error.
 func fails(text string) bool {
 	lines := printed(text)
 	return len(lines) > 0 && failure.MatchString(lines[len(lines)-1]) && !strings.Contains(lines[len(lines)-1],

@@ -23,11 +23,11 @@ type language struct {
 	only    string   // what all files are for, "" if their names decide
 }
 
-// notices are parts of lines that files share for reasons other than what they say.
+// notices are parts of lines that unrelated files share: licences and build constraints.
 var notices = []string{"Copyright", "Use of this source code", "license that can be found", "go:build",
 	"License", "SPDX"}
 
-// A folder is where files of a language are.
+// A folder holds files of a language.
 type folder struct {
 	path, licence string
 }
@@ -49,7 +49,7 @@ var goModules = []folder{
 	{"github.com/schollz/progressbar/v3", "MIT, Zack Scholl"},
 }
 
-// moduleSource returns the Go of modules in folders of the cache, which only judge.
+// moduleSource returns the Go code of modules in folders of the module cache, for evaluation only.
 func moduleSource(folders []folder) *language {
 	return &language{"Go modules", folders, ".go", []string{"testdata", "_test", "tables", ".pb.go"}, heldOut}
 }
@@ -67,15 +67,15 @@ func pythonSource(root string) *language {
 }
 
 // Texts are cut file by file. What a file is for follows from its name alone, so that a
-// model never learns from what it is judged by.
+// model is never trained on a file that evaluates it.
 const (
-	heldOut     = "heldout"     // judges once, at the end
-	development = "development" // judges while methods are chosen
-	calibration = "calibration" // what methods are given; no model was trained with it
+	heldOut     = "heldout"     // evaluates once, at the end
+	development = "development" // evaluates while methods are chosen
+	calibration = "calibration" // input of methods; no model was trained with it
 	training    = "training"
 )
 
-// use returns what the file of a name, with slashes and relative to its folder, is for.
+// use returns the use of a file by its name, with slashes and relative to its folder.
 func use(name string) string {
 	switch sha256.Sum256([]byte(name))[0] % 16 {
 	case 0:
@@ -91,17 +91,17 @@ func use(name string) string {
 const (
 	fileMin = 2000 // bytes: less is declarations
 	fileMax = 100_000
-	// fileCut is how much of one file is in a text that judges or calibrates.
+	// fileCut is the number of bytes of one file in a text for evaluation or calibration.
 	fileCut = 12_000
 	// A line of this many bytes or more is long: no two texts share one.
 	longLine = 45
-	// A file that shares more long lines than this with a text cut before is left out; of
-	// others the lines are.
+	// A file that shares more long lines than this with an earlier text is left out; a file that shares fewer loses
+	// these lines.
 	sharedMax = 2
 )
 
 // texts returns the text of each use, of at most limit bytes where that is above 0. They
-// share no long line with each other, nor with the others.
+// share no long line with each other, nor with others.
 func (l *language) texts(limit map[string]int, others ...[]byte) (map[string][]byte, error) {
 	byUse := map[string][]string{}
 	for _, f := range l.folders {
@@ -181,13 +181,13 @@ func (l *language) texts(limit map[string]int, others ...[]byte) (map[string][]b
 	return texts, nil
 }
 
-// scatter gives names an order that has nothing to do with what they say.
+// scatter returns a sort key that puts names in a fixed pseudo-random order.
 func scatter(name string) string {
 	sum := sha256.Sum256([]byte("order " + name))
 	return hex.EncodeToString(sum[:])
 }
 
-// longLines returns the lines of a text that say something by which one would know it.
+// longLines returns the lines of a text that are long enough to identify it, without notices.
 func longLines(text []byte) []string {
 	var lines []string
 	for line := range bytes.Lines(text) {

@@ -43,10 +43,10 @@ type job struct {
 	inPlace  bool              // files are changed where they are
 	after    map[string][]byte
 	takes    time.Duration
-	room     int64 // bytes that it needs
+	room     int64 // bytes on the disk that it needs
 }
 
-// count holds the number of kills of a job, by what they left.
+// count holds the number of kills of a job, by signal and by the phase in which they struck.
 type count struct{ kill, term, before, during, commit, after int }
 
 func (c *count) all() int { return c.before + c.during + c.commit + c.after }
@@ -58,11 +58,11 @@ func (s *soak) done() (n int) {
 	return n
 }
 
-// ours are the names of files on their way; commits are those while names change.
+// ours matches names of temporary files and of files that exist while names change, commits only the latter.
 var (
 	ours    = regexp.MustCompile(`\.partial(\.|$)|^ggforge-[0-9a-f]{16}(\.commit|\.done|-\d+\.old)$`)
 	commits = regexp.MustCompile(`^ggforge-[0-9a-f]{16}`)
-	scraps  = regexp.MustCompile(`\.partial\.run\.\d+$`) // which nothing reads
+	scraps  = regexp.MustCompile(`\.partial\.run\.\d+$`) // files that no command reads
 )
 
 func (s *soak) out() string { return filepath.Join(s.disk.root, "out") }
@@ -159,7 +159,7 @@ func tree(dir string) (map[string][]byte, error) {
 	return files, err
 }
 
-// reset empties the folder of outputs, and puts old files there.
+// reset empties the folder of outputs, and if old writes the files of j.before there.
 func (s *soak) reset(j *job, old bool) error {
 	err := errors.Join(os.RemoveAll(s.out()), os.MkdirAll(s.out(), 0o777))
 	if old {
@@ -168,14 +168,14 @@ func (s *soak) reset(j *job, old bool) error {
 		}
 	}
 	if err == nil && s.disk.image != "" {
-		err = system("sync", "-f", s.disk.root) // so that a power cut loses nothing of this
+		err = system("sync", "-f", s.disk.root) // so that a power cut loses none of these files
 	}
 	return err
 }
 
 // resume returns the flags with which a job resumes.
 func (j *job) resume(on bool) []string {
-	if on && !j.inPlace && len(j.commands) == 1 { // parts do so anyway
+	if on && !j.inPlace && len(j.commands) == 1 { // parts resume without a flag
 		return []string{"--resume"}
 	}
 	return nil
@@ -222,7 +222,7 @@ func (s *soak) start(j *job, resume bool) *victim {
 	return v
 }
 
-// kill kills a job at a moment that it chooses, and reports whether the job was not over by then.
+// kill kills a job at a random moment, and reports whether the job was not over by then.
 func (s *soak) kill(j *job, v *victim, sig syscall.Signal) (bool, error) {
 	over := func(err error) (bool, error) { v.done <- err; return false, nil }
 	moment := time.Duration(s.random.Int64N(int64(j.takes)))
@@ -231,7 +231,7 @@ func (s *soak) kill(j *job, v *victim, sig syscall.Signal) (bool, error) {
 	case n == 0: // at any time
 	case n < 3 && len(j.after) > 1: // when names begin to change
 		watch, moment = commits, moment/16
-	default: // a while after there is something
+	default: // a while after the first temporary file
 		watch, moment = ours, moment/3
 	}
 	for begin := time.Now(); watch != nil && time.Since(begin) < 20*j.takes; {
@@ -250,7 +250,7 @@ func (s *soak) kill(j *job, v *victim, sig syscall.Signal) (bool, error) {
 		return over(err)
 	case <-time.After(moment):
 	}
-	if v.current.Load() == nil { // it is not there yet
+	if v.current.Load() == nil { // no process has started yet
 		return false, nil
 	}
 	v.killed.Store(true)

@@ -12,9 +12,9 @@ import (
 	"ggforge/internal/text/nearest"
 )
 
-// completeVerb is what the scripts below call: with the words after the command's name, the last of
-// which, that at the cursor, has a point in front so that it is never empty. It prints a line for each
-// word that may be there, with what it is after a tab; no line means the name of a file.
+// completeVerb is the hidden verb that the scripts below call with the words after the command's name. The last word,
+// at the cursor, has a point in front so that it is never empty. The verb prints a line for each possible word, with
+// its description after a tab; no line means the name of a file.
 const completeVerb = "__complete"
 
 // completions are scripts by shell, with NAME for the command's name.
@@ -84,7 +84,8 @@ func Shells() (names []string) {
 	return names
 }
 
-// services are the verbs that every command has. Their names are not names of files as a command's first argument: ./man is.
+// services are the verbs that every command has. Their names are not names of files as a command's first argument:
+// ./man is.
 func services(of *cli.Command) []*cli.Command {
 	return []*cli.Command{
 		{

@@ -135,7 +135,7 @@ func (f Flag) For(in Inputs) Flag {
 	return f
 }
 
-// Group returns flags under a heading of the help, without those that are under one already.
+// Group returns flags under a heading of the help. Flags that already have a heading keep it.
 func Group(category string, flags ...Flag) []Flag {
 	for i := range flags {
 		if flags[i].Category == "" {

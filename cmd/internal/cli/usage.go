@@ -11,7 +11,7 @@ import (
 	"ggforge/internal/text/nearest"
 )
 
-// The beginnings of what the library says of flags: its errors have no types.
+// The beginnings of the library's messages about flags: its errors have no types.
 const (
 	unknownFlag  = "flag provided but not defined: -"
 	valueMissing = "flag needs an argument: "
@@ -74,7 +74,8 @@ func wanted(f cli.Flag) string {
 	return ""
 }
 
-// meantFlag returns the nearest flag to an unknown one, or the verb that it belongs to, for the end of an error; "" for none.
+// meantFlag returns the nearest flag to an unknown one, or the verb that it belongs to, for the end of an error; "" for
+// none.
 func meantFlag(cmd *cli.Command, name string) string {
 	var names []string
 	for _, f := range slices.Concat(cmd.Flags, everyFlag()) {
