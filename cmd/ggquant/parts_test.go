@@ -11,7 +11,7 @@ import (
 	"ggforge/internal/kernel/cpu"
 )
 
-// files returns what is in a directory, by names.
+// files returns the contents of the files in a directory, by name.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	list, err := os.ReadDir(dir)

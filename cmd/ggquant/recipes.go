@@ -69,7 +69,7 @@ func size(r *quantize.Recipe) float64 {
 	return r.BPW
 }
 
-// recommended returns, of the recipes whose loss was measured, those that lose the least at each whole number of bits.
+// recommended returns the recipes with the smallest measured loss at each whole number of bits.
 func recommended() map[string]bool {
 	best, least := map[int]string{}, map[int]float64{}
 	for _, r := range quantize.Recipes() {

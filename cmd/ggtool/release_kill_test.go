@@ -84,8 +84,8 @@ func whole(files map[string]string) error {
 
 var errKilled = errors.New("the process is dead")
 
-// names are the calls that change which files there are: what is killed in a write is one that is not whole, as before
-// it.
+// names reports whether a call adds, removes or renames a file. Other calls need no test of their own: a process killed
+// in a write leaves an incomplete file, as one killed before the write.
 func names(c disk.Call) bool {
 	return slices.Contains([]string{disk.OpMkdir, disk.OpLink, disk.OpRename, disk.OpRemove}, c.Op) ||
 		c.Op == disk.OpOpen && c.Flag&os.O_CREATE != 0
@@ -107,8 +107,7 @@ func unsynced(args []string) (code int, out string) {
 	return code, out
 }
 
-// killed runs a command whose process ends at the call with that number, of those of names, and reports whether there
-// was one.
+// killed runs a command whose process ends after at calls that match names, and reports whether there were more.
 func killed(t *testing.T, at int, args []string) bool {
 	t.Helper()
 	var calls atomic.Int64
@@ -138,8 +137,8 @@ func killed(t *testing.T, at int, args []string) bool {
 	return calls.Load() > int64(at)
 }
 
-// TestReleaseKilled kills a release at each call that makes, renames or removes something: the same command, without
-// --force, then makes what an undisturbed one does, and meanwhile no folder has sums and a manifest that are not true.
+// TestReleaseKilled kills a release at each call that makes, renames or removes a file: the same command, without
+// --force, then makes the outputs of an undisturbed run, and meanwhile no folder has wrong sums or a wrong manifest.
 func TestReleaseKilled(t *testing.T) {
 	source, text := checkpointAndText(t)
 	dir := t.TempDir()

@@ -20,11 +20,11 @@ import (
 	"ggforge/test/hftest"
 )
 
-// slurmParts is into how many parts jobs are cut.
+// slurmParts is the number of parts of a job.
 const slurmParts = 16
 
 // TestSlurm runs jobs of ggtool submit on the Slurm that test/interop/slurm/with-cluster has started:
-// of each, three tasks are killed in different ways and queued again, and outputs must be those of one process.
+// of each job, three tasks are killed in different ways and queued again, and outputs must be those of one process.
 func TestSlurm(t *testing.T) {
 	if os.Getenv("SLURM_CONF") == "" || bin == "" {
 		t.Skip("needs a Slurm of its own: run make slurm")
@@ -82,7 +82,7 @@ func TestSlurm(t *testing.T) {
 	}
 }
 
-// largeCheckpoint makes one of about 1 GB in BF16.
+// largeCheckpoint makes a checkpoint of about 1 GB in BF16.
 func largeCheckpoint(t *testing.T, dir string) string {
 	s := *hftest.Lookup("llama")
 	s.Name = "large"
@@ -116,7 +116,7 @@ type slurmJob struct {
 	parts, finish string // numbers
 }
 
-// slurm runs one of Slurm's commands and returns what it prints.
+// slurm runs one of Slurm's commands and returns its output.
 func slurm(t *testing.T, argv ...string) string {
 	t.Helper()
 	out, errs, code := outcome(t, exec.Command(argv[0], argv[1:]...))
@@ -148,9 +148,9 @@ func submitSlurm(t *testing.T, dir string, command []string) *slurmJob {
 	return j
 }
 
-// disturb kills three tasks while they run: the process as the kernel does it for want of memory; the whole task as
-// a person does it, who then queues it again; and the task as Slurm does it when a job is
-// preempted, with a SIGTERM first. Each is held when it is found, so that it cannot end before.
+// disturb kills three tasks while they run: the process, as the kernel does when memory is short; the whole
+// task, as a person does who then queues it again; and the task as Slurm does when a job is preempted, with a SIGTERM
+// first. Each task is held when it is found, so that it cannot end before.
 func (j *slurmJob) disturb() {
 	j.t.Helper()
 	done := map[string]bool{}
@@ -166,7 +166,7 @@ func (j *slurmJob) disturb() {
 		if syscall.Kill(pid, syscall.SIGSTOP) != nil {
 			continue // it has ended
 		}
-		// Some of its blocks are to be written, some not: it goes on for a moment.
+		// It is killed with some of its blocks written and some not: let it run for a moment.
 		syscall.Kill(pid, syscall.SIGCONT)
 		time.Sleep(time.Duration(len(done)) * 5 * time.Millisecond)
 		if syscall.Kill(pid, syscall.SIGSTOP) != nil {
@@ -190,7 +190,7 @@ func (j *slurmJob) disturb() {
 	}
 }
 
-// running returns a process of one of the tasks and its number, of none of those that are done; 0 for none.
+// running returns a process of a task that is not in done, and the number of the task; 0 for none.
 func (j *slurmJob) running(done map[string]bool) (pid int, task string) {
 	entries, err := os.ReadDir("/proc")
 	must(j.t, err)
@@ -232,11 +232,11 @@ func (j *slurmJob) until(what string, met func() bool) {
 // node refuses to start it in the second in which it was stopped.
 const pause = 3 * time.Second
 
-// wait waits until the job that finishes has ended well.
+// wait waits until the finishing job has succeeded.
 func (j *slurmJob) wait() {
 	j.t.Helper()
 	state := ""
-	since := map[string]time.Time{} // when jobs were first seen that wait for their time
+	since := map[string]time.Time{} // when a job that waits for its time was first seen
 	j.until("the job that finishes ends", func() bool {
 		for line := range strings.Lines(slurm(j.t, "squeue", "-h", "-r", "-t", "all", "-j", j.parts+","+j.finish, "-o",
 			"%i|%T|%r")) {
@@ -269,7 +269,7 @@ func (j *slurmJob) wait() {
 	}
 }
 
-// log returns what the jobs have printed.
+// log returns the output of the jobs.
 func (j *slurmJob) log() string {
 	files, _ := filepath.Glob(filepath.Join(j.logs, "slurm-*.out"))
 	var b strings.Builder

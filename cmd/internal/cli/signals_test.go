@@ -65,7 +65,7 @@ func TestSignals(t *testing.T) {
 	const hup, intr, term = syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM
 	for _, c := range []struct {
 		name, how string
-		ignore    string // signals that the parent has had ignored, as of trap
+		ignore    string // signals that the parent process ignores, as arguments of trap
 		signals   []syscall.Signal
 		text      string
 	}{
@@ -84,7 +84,7 @@ func TestSignals(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			// caught here, none is ignored there that the case does not want ignored
+			// signals that are caught here are not ignored in the child unless the case ignores them
 			caught := make(chan os.Signal, 1)
 			signal.Notify(caught, intr, hup, term)
 			defer signal.Stop(caught)
@@ -112,7 +112,7 @@ func TestSignals(t *testing.T) {
 				if err := cmd.Process.Signal(s); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(100 * time.Millisecond) // signals of one kind that wait are one
+				time.Sleep(100 * time.Millisecond) // pending signals of one kind are merged
 			}
 			cmd.Wait()
 			if cmd.ProcessState.ExitCode() != 130 || !strings.Contains(stderr.String(), c.text) {
