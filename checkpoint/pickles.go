@@ -116,7 +116,7 @@ func (d *Dir) openPickle(name string, read func(*os.File, string) (*torch.File, 
 			return nil, err
 		}
 		f, err := readFrom(path, r, size, d.real)
-		if errors.Is(err, fs.ErrNotExist) { // it was listed: the set does not lack it
+		if errors.Is(err, fs.ErrNotExist) { // the server listed it: not a shard that the set lacks
 			err = fmt.Errorf("%v", err)
 		}
 		return f, err

@@ -28,7 +28,7 @@ func (j *Job) fuse(f fusion) (n int, err error) {
 		rest, ok := strings.CutPrefix(t.Name, "blk.")
 		bid, rest, _ := strings.Cut(rest, ".")
 		part := slices.Index(f.parts, strings.TrimSuffix(rest, f.suffix))
-		if t.Source.Type() == gguf.TypeNVFP4 { // has a factors own
+		if t.Source.Type() == gguf.TypeNVFP4 { // its factor outside the blocks is a tensor of its own
 			continue
 		}
 		if !ok || part < 0 || !strings.HasSuffix(rest, f.suffix) {

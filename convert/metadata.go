@@ -113,7 +113,7 @@ func (j *Job) describe(ctx context.Context, cfg *config.View) error {
 	return j.checkShapes(cfg)
 }
 
-// vocab reads the vocabulary, an empty one for files without.
+// vocab reads the vocabulary; it is empty for files without tokens.
 func (j *Job) vocab(cfg *config.View) (*tokenizer.Vocab, error) {
 	opt := j.options
 	if opt.MMProj {

@@ -10,13 +10,13 @@ import (
 
 // Difference lists the differences of two models.
 type Difference struct {
-	Lines []string // one for each thing, in the order of the first model
+	Lines []string // one for each difference, in the order of the first model
 	// Numbers are the names of tensors with the same dimensions in both models, but different types or data.
 	Numbers []string
 }
 
-// Diff lists what differs between two models, one line each, in the order of a;
-// nothing if the bytes of their files are the same. The error is that of ctx.
+// Diff lists the differences of two models, one line each, in the order of a; none
+// if the bytes of their files are equal. An error comes from ctx.
 func Diff(ctx context.Context, a, b *Set) ([]string, error) {
 	d, err := Differ(ctx, a, b)
 	if err != nil {
@@ -125,7 +125,7 @@ func arrayDiff(a, b Value) string {
 	return fmt.Sprintf("%d of %d elements differ, %s", count, a.n, first)
 }
 
-// names returns lines about names in one model only, and about the first difference in the order of the others.
+// names adds lines about names in one model only, and about the first difference in the order of the others.
 func (d *Difference) names(what string, a, b []string) {
 	common := func(x, y []string, side string) (both []string) {
 		in := map[string]bool{}
@@ -211,13 +211,13 @@ func (l located) place(s *Set) string {
 	return fmt.Sprintf("%d in file %d", l.Offset, l.shard+1)
 }
 
-// diffBlocks is how many blocks are compared at a time.
+// diffBlocks is the number of blocks that are compared at a time.
 const diffBlocks = 4096
 
 // data compares the data of two tensors of type t, whose byte orders differ if
 // swap is set.
 func (d *Difference) data(ctx context.Context, name string, a, b []byte, t Type, swap bool) error {
-	if !t.Known() && len(a) != len(b) { // known types have as much as their dimensions say
+	if !t.Known() && len(a) != len(b) { // the size of known types follows from the dimensions
 		d.add("tensor %q: %d, %d bytes of %v", name, len(a), len(b), t)
 		return nil
 	}

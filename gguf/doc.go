@@ -30,13 +30,13 @@
 // says otherwise. A big-endian file has the same four magic bytes; it shows in
 // the version, whose low half is zero when read as little-endian.
 //
-// What the reader refuses: any length, count, dimension or offset that does not
-// fit the file; unknown value types; bools other than 0 and 1; rows that are not
-// whole blocks; tensors that overlap; duplicate keys and names; names that are
-// empty, hold a NUL or are longer than ggml's 63 bytes; more than limits.go allows.
-// What it accepts without a word: padding that is not zero, tensors in any order,
-// gaps between them, and a last tensor without its padding. A tensor of an unknown
-// or withdrawn type has the bytes up to the next tensor: see Tensor.Stored.
+// The reader refuses any length, count, dimension or offset that does not fit the
+// file; unknown value types; bools other than 0 and 1; rows that are not whole
+// blocks; tensors that overlap; duplicate keys and names; names that are empty, hold
+// a NUL or are longer than ggml's 63 bytes; and anything above the limits of
+// limits.go. It accepts padding that is not zero, tensors in any order, gaps between
+// them, and a last tensor without its padding. A tensor of an unknown or withdrawn
+// type has the bytes up to the next tensor (Tensor.Stored).
 //
 // Source: the GGUF specification (docs/gguf.md of ggml) and the checks of
 // ggml's gguf.cpp at 0.27.0.

@@ -17,7 +17,7 @@ import (
 // DumpOptions selects the parts of a file that a listing shows.
 type DumpOptions struct {
 	Full bool // long arrays and strings in full; otherwise their beginnings
-	// Tensors lists those only whose names it matches; nil for all.
+	// Tensors selects the tensors whose names it matches; nil for all.
 	Tensors *regexp.Regexp
 }
 
@@ -32,14 +32,13 @@ func (s *Set) listed(opt DumpOptions) iter.Seq2[int, *Tensor] {
 	}
 }
 
-// How much of a long value a short listing shows.
+// The lengths to which a listing shortens values.
 const (
 	shortElems  = 6
 	shortString = 160 // bytes
 )
 
-// totals returns the number of tensors, that of their elements, and the bits per
-// weight.
+// totals returns the number of tensors and elements, and the bits per weight.
 func (s *Set) totals() (tensors int, elements int64, bpw float64) {
 	for _, t := range s.Tensors() {
 		tensors++
@@ -61,9 +60,8 @@ func (f *File) endianness() string {
 	return "little-endian"
 }
 
-// WriteText lists the structure of the model for people to read. Offsets are those
-// in the data of a tensor's file; in a split model the number of the file, from 1,
-// is in front.
+// WriteText lists the structure of the model as readable text. Offsets count from the start of
+// the data of a tensor's file; in a split model the number of the file, from 1, comes before them.
 func (s *Set) WriteText(w io.Writer, opt DumpOptions) error {
 	b := bufio.NewWriter(w)
 	for _, f := range s.Files {
@@ -156,8 +154,7 @@ func WriteValue(w io.Writer, v Value, asJSON bool) error {
 	return b.Flush()
 }
 
-// bpw returns the bits per weight of the tensor: for an unknown type those that
-// its data take.
+// bpw returns the bits per weight of the tensor, for an unknown type by the size of its data.
 func (t *Tensor) bpw() float64 {
 	if t.Type.Known() {
 		return t.Type.BPW()
@@ -174,8 +171,7 @@ func Shape(ne []int64) string {
 	return strings.Join(s, " x ")
 }
 
-// Short returns the value as text for messages: of long arrays and strings the
-// beginning.
+// Short returns the value as text for messages; long arrays and strings are cut.
 func (v Value) Short() string {
 	var b strings.Builder
 	v.writeText(&b, DumpOptions{})
@@ -298,8 +294,8 @@ func (s *Set) WriteJSON(w io.Writer, opt DumpOptions) error {
 	return j.Flush()
 }
 
-// jsonWriter writes indented JSON in pieces. It keeps the first error of encoding;
-// those of writing come out of Flush.
+// jsonWriter writes indented JSON in pieces. It keeps the first error of encoding; Flush returns
+// errors of writing.
 type jsonWriter struct {
 	*bufio.Writer
 	err error
@@ -317,14 +313,13 @@ func (j *jsonWriter) marshal(v any, indent string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// open writes an object but for its end, so that more members can follow.
+// open writes an object without its end, so that more members can follow.
 func (j *jsonWriter) open(v any, indent string) {
 	j.WriteString(strings.TrimSuffix(j.marshal(v, indent), "\n"+indent+"}"))
 	j.WriteString(",\n")
 }
 
-// list writes a member that is a list of things, each written by what items
-// yields.
+// list writes a member that is a list; items yields a function for each element, which writes it.
 func (j *jsonWriter) list(indent, name string, items func(yield func(func()))) {
 	fmt.Fprintf(j, "%s%q: [", indent, name)
 	i := 0

@@ -30,10 +30,10 @@ var deviceName = regexp.MustCompile(`^(?i:con|prn|aux|nul|conin\$|conout\$|(com|
 // which the caller knows to be harmless. Ordinary names come back
 // unchanged. Otherwise
 //
-//   - what separates directories, is not allowed in a name on Windows, cannot be
-//     printed or is not UTF-8 becomes a dash;
-//   - dots, dashes and blanks at the start go, so that the name is neither hidden
-//     nor a flag, and dots and blanks at the end;
+//   - separators of directories, characters that Windows forbids in names or that
+//     cannot be printed, and bytes that are not UTF-8 become dashes;
+//   - dots, dashes and blanks at the start are removed, so that the name is neither
+//     hidden nor a flag, and so are dots and blanks at the end;
 //   - the name of a device gets an underscore in front;
 //   - a name of more than 200 bytes is cut before the suffix.
 //
@@ -69,8 +69,8 @@ func shortened(stem, suffix string) string {
 	return stem
 }
 
-// FillTemplate replaces the fields of a file name: "{x}" by fields["x"]. "{{" and
-// "}}" stand for braces.
+// FillTemplate replaces the fields of a file name: "{x}" by fields["x"], "{{" and
+// "}}" by single braces.
 func FillTemplate(name string, fields map[string]string) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(name); i++ {

@@ -149,7 +149,7 @@ func (r *reader) str(what string) (string, error) {
 	return string(b), err
 }
 
-// count reads the number of things that take at least minBytes each.
+// count reads the number of objects that follow, of at least minBytes each.
 func (r *reader) count(what string, minBytes int) (int, error) {
 	at := r.pos
 	n, err := r.size(what)
@@ -361,7 +361,7 @@ func (r *reader) layout(f *File) error {
 		order[i] = &f.Tensors[i]
 	}
 	slices.SortStableFunc(order, func(a, b *Tensor) int { return cmp.Compare(a.Offset, b.Offset) })
-	lost := map[*Tensor]bool{} // those whose data are not in the file
+	lost := map[*Tensor]bool{} // tensors whose data are not in the file
 	for i, t := range order {
 		if t.Type.Known() {
 			continue

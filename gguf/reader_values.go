@@ -17,7 +17,7 @@ func (r *reader) value(t ValueType) (Value, error) {
 		if err != nil {
 			return Value{}, err
 		}
-		var raw strings.Builder // of the size that is known: one copy of what may be most of the file
+		var raw strings.Builder // grown to the known size: the array, often most of the file, is copied once
 		if r.order == binary.ByteOrder(binary.LittleEndian) && !r.v1 {
 			raw.Write(r.data[r.pos-size : r.pos])
 		} else {
@@ -37,9 +37,9 @@ func (r *reader) value(t ValueType) (Value, error) {
 	return Value{typ: t, raw: raw.String()}, nil
 }
 
-// array checks an array after its value type and passes over it. size is the bytes
-// of its elements in the form that Value keeps: those of the file, but for version
-// 1, where lengths grow from 32 to 64 bits.
+// array checks an array after its value type and skips it. size is the number of bytes of its
+// elements in the form that Value keeps: that of the file, but in version 1 lengths grow from 32
+// to 64 bits.
 func (r *reader) array(depth int) (elem ValueType, n, size int, err error) {
 	at := r.pos
 	if depth > maxNesting {
@@ -87,7 +87,7 @@ func (r *reader) array(depth int) (elem ValueType, n, size int, err error) {
 	return elem, n, size, err
 }
 
-// scalars checks n values of the fixed-size type t and passes over them.
+// scalars checks n values of the fixed-size type t and skips them.
 func (r *reader) scalars(t ValueType, n int) error {
 	w := t.width()
 	if w == 0 {

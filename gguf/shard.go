@@ -47,8 +47,8 @@ type Cut struct {
 	MaxBytes   int64 // of tensor data in a shard that has more than one tensor; 0 for any
 }
 
-// Ends returns where each shard ends, the last at len(sizes), which are the bytes of each
-// tensor: a shard ends before the tensor that would be too many or too large for it.
+// Ends returns the end of each shard, as an index in sizes, the bytes of each tensor; the last end is
+// len(sizes). A shard ends before the tensor with which it would exceed a limit.
 func (c Cut) Ends(sizes []int64) (ends []int) {
 	from, bytes := 0, int64(0)
 	for i, n := range sizes {
@@ -166,7 +166,7 @@ func splitKeys(f *File) (no, count, tensors int, err error) {
 		return int(n)
 	}
 	no, count, tensors = read(KeySplitNo, 0), read(KeySplitCount, 1), read(KeySplitTensors, -1)
-	if count == 0 { // as gguf files without shards state it
+	if count == 0 { // a file that is not split may have this value
 		count = 1
 	}
 	return no, count, tensors, err

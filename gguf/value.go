@@ -116,7 +116,7 @@ func Array(elem ValueType, elems ...Value) Value {
 	return Value{typ: ArrayType, elem: elem, n: len(elems), raw: string(raw)}
 }
 
-// elemBytes returns how many bytes appendElem appends.
+// elemBytes returns the number of bytes that appendElem appends.
 func (v Value) elemBytes() int64 {
 	switch v.typ {
 	case StringType:
@@ -159,7 +159,7 @@ func Strings(v []string) Value {
 	for _, s := range v {
 		size += len(s)
 	}
-	var b strings.Builder // what is built is the value's payload: no copy is made
+	var b strings.Builder // its string becomes the payload without a copy
 	b.Grow(size)
 	var length [8]byte
 	for _, s := range v {
@@ -223,6 +223,7 @@ func (v Value) ElemType() ValueType { return v.elem }
 // Len returns the number of elements of an array and 0 for other values.
 func (v Value) Len() int { return v.n }
 
+// bits returns the payload of a number as an integer without a sign.
 func (v Value) bits() uint64 {
 	var b [8]byte
 	copy(b[:], v.raw)
@@ -287,7 +288,7 @@ func (v Value) Elems() iter.Seq[Value] {
 	}
 }
 
-// Filter returns the array with the elements whose numbers keep accepts.
+// Filter returns the array with the elements for whose index keep is true.
 func (v Value) Filter(keep func(i int) bool) Value {
 	out := Value{typ: v.typ, elem: v.elem}
 	var raw []byte

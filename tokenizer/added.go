@@ -61,7 +61,7 @@ func (f *files) addedTokensDecoder(v *Vocab) error {
 
 // addedToken is one entry of a list of added tokens.
 type addedToken struct {
-	file    string // that it is from
+	file    string // the file with the list
 	id      string // decimal
 	text    string
 	special bool

@@ -126,8 +126,8 @@ func loadMiniMax(f *files, v *Vocab, opt Options) error {
 	return f.writeJinja(v)
 }
 
-// writeJinja puts the text of chat_template.jinja, if there is one, in the
-// place of whatever template was found.
+// writeJinja writes the text of chat_template.jinja, if it exists, in place of
+// the chat template found so far.
 func (f *files) writeJinja(v *Vocab) error {
 	if !isFile(f.dir, chatJinjaFile) {
 		return nil

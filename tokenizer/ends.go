@@ -26,9 +26,9 @@ func (v *Vocab) checkPre(pre string) {
 	}
 }
 
-// checkEnds warns of lists of end tokens, of which GGUF has one: the reference
-// takes none from a list in config.json, and does not read generation_config.json
-// for it.
+// checkEnds warns if config.json or generation_config.json has a list of end tokens.
+// GGUF has a place for one; the reference takes none from a list in config.json, and
+// does not read generation_config.json for end tokens.
 func (v *Vocab) checkEnds(dir Files) {
 	written := "the file has no end token"
 	var ids []string
@@ -70,7 +70,7 @@ func (v *Vocab) checkEnds(dir Files) {
 	}
 }
 
-// idList writes the ids of a list, the first few of a long one.
+// idList returns the ids of a list as text, only the first few of a long list.
 func idList(list []any) string {
 	const most = 8
 	var texts []string

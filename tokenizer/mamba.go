@@ -64,8 +64,8 @@ func loadGraniteHybrid(f *files, v *Vocab, opt Options) error {
 	return f.mamba2(v, opt, multiple)
 }
 
-// hasSSM reports whether a Granite has layers other than attention: by type, by
-// index, or one in so many.
+// hasSSM reports whether a Granite model has layers other than attention, by the keys for their types, their
+// indexes or their interval.
 func (f *files) hasSSM() (bool, error) {
 	n, err := f.integer("num_hidden_layers", 0)
 	if err != nil {

@@ -19,11 +19,11 @@ import (
 //	└─ 3 normalizer_spec       2 precompiled_charsmap bytes · 3 add_dummy_prefix bool
 //	                           4 remove_extra_whitespaces bool
 //
-// Numbers that are not listed, a listed number with another wire type, and enum
-// values outside the enum are skipped, as the format demands; a scalar that
-// comes twice takes its last value, and a message that comes twice is merged.
+// As the format demands, a field is skipped if its number is not listed, or it
+// has another wire type or an unknown enum value. Of a scalar that occurs twice
+// the last value counts; a message that occurs twice is merged.
 
-// maxPieceBytes is what the sentencepiece library (0.2.2) accepts.
+// maxPieceBytes is the limit of the sentencepiece library (0.2.2).
 const maxPieceBytes = 7999
 
 type spmPiece struct {
@@ -43,8 +43,8 @@ type spmModel struct {
 	removeExtraWhitespaces bool
 }
 
-// field is one field of a message. value is that of a number, body that of what
-// has a length; it aliases the message and begins at off in the file.
+// field is one field of a message. value is the value of a number; body is the content
+// of a field with a length: a part of the message, at off in the file.
 type field struct {
 	number protowire.Number
 	wire   protowire.Type
@@ -55,8 +55,8 @@ type field struct {
 
 const endOfGroup = "end of a group that was not begun"
 
-// cutField splits the first field off a message inside depth others. A bad one
-// has a text that says why.
+// cutField reads the first field, of n bytes, of a message that is nested in depth
+// others. For a malformed field, bad is the reason.
 func cutField(b []byte, depth int) (f field, n int, bad string) {
 	tag, n := protowire.ConsumeVarint(b)
 	f.number, f.wire = protowire.Number(uint32(tag)>>3), protowire.Type(tag&7)
@@ -108,8 +108,8 @@ func cutField(b []byte, depth int) (f field, n int, bad string) {
 	return f, n + m, ""
 }
 
-// eachField calls f with the fields of a message inside depth others, which begins
-// at off in the file; groups are passed over.
+// eachField calls f with the fields of a message that is nested in depth others and
+// begins at off in the file. Groups are passed to f without their content.
 func eachField(file string, message []byte, off int64, depth int, f func(field) error) error {
 	for at := 0; at < len(message); {
 		e, n, bad := cutField(message[at:], depth)
@@ -191,7 +191,7 @@ func readSPM(file string, data []byte) (*spmModel, error) {
 // bytePiece matches the text of a piece for one byte.
 var bytePiece = regexp.MustCompile(`^<0x[0-9A-F]{2}>$`)
 
-// check makes the library's tests of a loaded model.
+// check does the library's checks of a loaded model.
 func (m *spmModel) check(file string) error {
 	seen := make(map[string]bool, len(m.pieces))
 	nUnknown, nByte, nNormal := 0, 0, 0

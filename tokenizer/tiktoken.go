@@ -20,9 +20,9 @@ import (
 //	IQ== 0
 //	ICA= 256
 //
-// Merges are not written down: two tokens merge into a third if that is what merging
-// by rank gives. The special tokens are in Python code that comes with each
-// family; tables here repeat it.
+// The format has no merges: they are the pairs that remain if the bytes of each token
+// are merged by lower ranks. The special tokens are in the Python code of each family;
+// the tables here repeat them.
 
 const (
 	qwenFile = "qwen.tiktoken"
@@ -122,8 +122,8 @@ func (r *ranks) merge(s string, limit int) []string {
 	return parts
 }
 
-// merges returns the merges in the byte-level alphabet, in the order of the
-// file. Tokens that are not merges of two are left out, or an error if all must be.
+// merges returns the merges in the characters of byte-level vocabularies, in the order of the
+// file. A token that is not a merge of two others is left out; with all it is an error.
 func (r *ranks) merges(all bool) ([]string, error) {
 	var merges []string
 	for _, token := range r.order {
@@ -284,7 +284,7 @@ const (
 	hyExtras   = 205    // of the published tokenizers' code; one version has one less
 )
 
-// writeConfigID adds an id of a kind that what holds.
+// writeConfigID writes value as the id of a kind of special token; what names the key in errors.
 func (v *Vocab) writeConfigID(kind, what string, value any) error {
 	id, ok := pyjson.Integer(value)
 	if !ok || id.Sign() < 0 || id.BitLen() > 32 {

@@ -15,7 +15,7 @@ func (c *View) LayerInts(key string) ([]int64, error) {
 	return list, c.requireErr(ok, err, []string{key})
 }
 
-// layerTypes returns the type of each layer.
+// layerTypes is the key of the list with the type of each layer.
 const layerTypes = "layer_types"
 
 // LayerType returns the type of a layer from layer_types, which is required.
@@ -148,6 +148,6 @@ func (c *View) HeadsKV() (int64, error) {
 	return heads, err
 }
 
-// MaxHeadDim bounds what is computed per dimension of a head; the largest known
-// models have 576.
+// MaxHeadDim bounds the size of a head, for lists with a number per dimension; the largest
+// known models have 576.
 const MaxHeadDim = 1 << 16

@@ -13,9 +13,9 @@
 //	               u32 × dimensions       innermost first
 //	               name, padding, data
 //
-// Types have the numbers of GGUF, but Q4_0, Q4_1 and Q8_0 mean what they mean there from GGJT 3 on only, and the other
-// quantized types from GGJT 2 on: older ones are refused as unsupported. So are sizes above the limits of this package,
-// which are far above published files.
+// Types have the numbers of GGUF. Q4_0, Q4_1 and Q8_0 have the same blocks as in GGUF only since GGJT 3, the other
+// quantized types since GGJT 2: older ones are refused as unsupported. So are sizes above the limits of this package,
+// which are far above those of published files.
 //
 // Source: the loaders of llama.cpp before b1046, and its convert_llama_ggml_to_gguf.py.
 package ggml

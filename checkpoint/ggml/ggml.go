@@ -38,7 +38,7 @@ type Format struct {
 // String returns name and version: "GGJTv3".
 func (f Format) String() string { return fmt.Sprintf("%sv%d", f.Name, f.Version) }
 
-// formats are those that are read, by the first bytes.
+// formats are the supported formats, by the first bytes of a file.
 var formats = []struct {
 	magic string
 	Format
@@ -86,8 +86,8 @@ type Tensor struct {
 	file   *File
 }
 
-// Data returns the tensor's bytes, those of the mapped file: read-only, valid until
-// the file is closed, and to be read inside mmap.Guard.
+// Data returns the tensor's bytes in the mapped file: read-only, valid until the
+// file is closed, and to be read inside mmap.Guard.
 func (t *Tensor) Data() []byte { return t.file.data[t.off : t.off+t.n : t.off+t.n] }
 
 // Reader returns a reader of the same bytes that needs no mmap.Guard.

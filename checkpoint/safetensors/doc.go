@@ -30,18 +30,18 @@
 // Checked before a file is accepted:
 //   - the header is strict JSON: no key twice, at any level; no field but the
 //     three above, all three present; numbers are plain non-negative integers
-//   - no name is empty or holds a NUL, where readers in C take it to end
+//   - no name is empty or holds a NUL, which ends a name for readers in C
 //   - the size in data_offsets is that of shape and dtype, computed without
 //     overflow; elements smaller than a byte fill whole bytes
 //   - the tensors, sorted by offset, follow each other from the first byte of
 //     the data to the last byte of the file: no holes, no overlaps, no tail.
 //     Tensors without elements may lie at any border.
 //
-// That is what the reference implementation checks, and beyond it: it lets a
-// later duplicate win and ignores unknown fields. Refused as unsupported:
-// dtypes newer than the table in dtype.go, and more than 64 dimensions.
-// Tensors may start at any byte: nothing promises alignment. The values of
-// tensors are not looked at; NaN and infinity are the caller's affair.
+// These are the checks of the reference implementation and two more: of
+// duplicates it takes the last, and it ignores unknown fields. Refused as
+// unsupported: dtypes newer than the table in dtype.go, and more than 64
+// dimensions. Tensors may start at any byte, without alignment. The values of
+// tensors are not checked; NaN and infinity are left to the caller.
 //
 // Sources: the README and safetensors/src/tensor.rs of huggingface/safetensors
 // at 24b0b2857fef; for the choice and order of shards, conversion/base.py of

@@ -208,7 +208,8 @@ func ReadFrom(name string, r io.ReaderAt, size int64) (*File, error) {
 	if len(head) >= lengthBytes && !isLFSPointer(head) {
 		head = head[:lengthBytes]
 		if n := binary.LittleEndian.Uint64(head); n <= MaxHeader && n <= uint64(size-lengthBytes) {
-			rest, err := io.ReadAll(io.NewSectionReader(r, lengthBytes, int64(n))) // grows as bytes come
+			// ReadAll grows its memory as bytes arrive: n is not to be trusted
+			rest, err := io.ReadAll(io.NewSectionReader(r, lengthBytes, int64(n)))
 			if err != nil {
 				return nil, err
 			}

@@ -64,8 +64,8 @@ func (c *Checkpoint) Close() error {
 // neither, consolidated*.safetensors is taken. The set must be complete and
 // consistent:
 //   - with an index, the files it names are exactly the files
-//     model*.safetensors (it may name others), and each tensor is in the file
-//     the index says and in no other
+//     model*.safetensors (it may name others), and each tensor is only in the
+//     file that the index names for it
 //   - without, no tensor is in two files, and files numbered like
 //     model-00001-of-00003.safetensors are all there
 //
@@ -283,7 +283,7 @@ func openShards(where string, files []string, index []place, d *defects, open fu
 			return cmp.Or(strings.Compare(a.file, b.file), strings.Compare(a.tensor, b.tensor))
 		})
 		for _, p := range index {
-			// What a file that could not be opened holds is not known.
+			// The tensors of a file that could not be opened are unknown.
 			if _, ok := in[p.tensor]; !ok && opened[p.file] {
 				d.add(notInFile, "tensor %s: not in %s, where the index puts it", quote(p.tensor), p.file)
 			}

@@ -18,7 +18,7 @@ type scanner struct {
 	base   int64  // offset in the file of text[0]
 	text   []byte // valid UTF-8
 	pos    int
-	object string  // what is being read, for errors
+	object string  // the object being read, for errors
 	tensor *string // the tensor that is being read; it counts before object
 }
 
@@ -47,7 +47,7 @@ func (s *scanner) unsupported(at int, format string, args ...any) error {
 		fmt.Sprintf(format, args...))
 }
 
-// name returns what is being read.
+// name returns the object being read, for errors.
 func (s *scanner) name() string {
 	if s.tensor != nil {
 		return "tensor " + quote(*s.tensor)
@@ -271,8 +271,8 @@ func (s *scanner) literal(word string) bool {
 	return true
 }
 
-// skip steps over a value of any kind. Numbers are not checked beyond their
-// characters, since nobody reads them.
+// skip steps over a value of any kind. Of numbers only the characters are checked,
+// since they are not used.
 func (s *scanner) skip(depth int) error {
 	const deepest = 64
 	switch c := s.peek(); {

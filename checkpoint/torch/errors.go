@@ -7,8 +7,7 @@ import (
 	"ggforge/fault"
 )
 
-// Kinds of error, for errors.Is. An error that is none of them is one of input or
-// output.
+// Kinds of error, for errors.Is. Other errors are about input or output.
 var (
 	ErrBroken      = fault.Broken      // the file violates the format
 	ErrUnsupported = fault.Unsupported // valid, but this package cannot read it

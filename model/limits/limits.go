@@ -15,7 +15,7 @@ const (
 	MaxExperts = 1024 // LLAMA_MAX_EXPERTS
 )
 
-// limits are the most that a key of an architecture may be. Every model has the first.
+// limits are the largest values of keys of an architecture. Every model has the first key.
 var limits = []struct {
 	key  string
 	most int64
@@ -25,13 +25,12 @@ var limits = []struct {
 	{"attention.value_expert_count", MaxExperts},
 }
 
-// routed are architectures of which llama.cpp reads a router in every layer of a file that counts
-// experts. Others have further keys for the layers that have experts, or read none.
+// routed are the architectures for which llama.cpp reads a router in every layer if the file has a number
+// of experts. Others have more keys for the layers with experts, or no router.
 var routed = []string{"granite", "granite_swa", "granitehybrid", "llama", "llama-embed", "minicpm", "mistral3"}
 
-// CheckExperts returns an error of kind fault.Broken if the metadata of a model count experts, and
-// llama.cpp therefore reads a tensor that is not among those of the model. has reports whether
-// there is one of a name.
+// CheckExperts returns an error of kind fault.Broken if a model lacks the router of a layer that llama.cpp
+// reads because the metadata have a number of experts. has reports whether the model has a tensor.
 func CheckExperts(m gguf.Metadata, has func(tensor string) bool) error {
 	arch := m.Architecture()
 	if !slices.Contains(routed, arch) {

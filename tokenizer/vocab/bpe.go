@@ -24,8 +24,8 @@ type bpe struct {
 
 type merge struct{ rank, id int32 }
 
-// byteChars are the characters that stand for bytes: the printable ones of Latin-1
-// for themselves, those from U+0100 on for the others.
+// byteChars maps bytes to their characters in byte-level vocabularies: bytes of printable Latin-1 characters to these
+// characters, the others to the characters from U+0100 on.
 var byteChars = func() (out [256]string) {
 	r := rune(0x100)
 	for b := range out {
@@ -96,7 +96,7 @@ func (k *bpe) read(list gguf.Value) {
 	intern := func(s string) int32 {
 		id, ok := k.ids[s]
 		if !ok {
-			if !own { // the vocabulary's map is not ours to add to
+			if !own { // copy the map before adding to it: it belongs to the vocabulary
 				own = true
 				ids := make(map[string]int32, len(k.ids))
 				for s, id := range k.ids {
@@ -118,7 +118,7 @@ func (k *bpe) read(list gguf.Value) {
 		}
 		at := strings.IndexByte(text[1:], ' ') + 1
 		if at == 0 || at == len(text)-1 {
-			continue // parts that are empty come of no text
+			continue // no text has an empty part
 		}
 		left, right := text[:at], text[at+1:]
 		parts := [2]int32{intern(left), intern(right)}
@@ -158,7 +158,7 @@ func (s *bpeSession) encode(ids []int32, fragment string, _ bool) ([]int32, erro
 	return s.text(ids, fragment)
 }
 
-// text encodes a text after the model's splits.
+// text splits a text by the pre-tokenizer and encodes the pieces.
 func (s *bpeSession) text(ids []int32, text string) ([]int32, error) {
 	text = whole(text)
 	if s.blanks {
@@ -313,8 +313,8 @@ func (s *bpeSession) encodeWords(ids []int32, text string) ([]int32, error) {
 	return ids, err
 }
 
-// Sequences of DNA are between tags. They are tokens of six bases, whose texts end in
-// a character that keeps them apart from words.
+// DNA sequences are between tags. Their tokens have six bases and end in a character
+// that distinguishes them from words.
 const (
 	dnaOpen, dnaClose = "<dna>", "</dna>"
 	dnaOther          = "<oov>"

@@ -12,12 +12,12 @@ import (
 )
 
 // chars.txt has a line for each class of characters: its name, a tab and its ranges
-// from low to high. A range is the distance from the end of the one before, and after
-// a "-" its length less one, both in base 36. Then come the runs of two maps, to lower
-// case and to the character without its accents: first (hexadecimal), number, distance,
-// first target (hexadecimal), distance of the targets.
+// from low to high. A range is its distance from the end of the last one and, after a
+// "-" if it has several characters, their number less one, both in base 36. Then come
+// the runs of two maps, to lower case and to the character without its accents: first
+// (hexadecimal), number, distance, first target (hexadecimal), distance of the targets.
 //
-// make_tables.py asks the runtime's library for them.
+// make_tables.py makes the file from the runtime's library.
 //
 //go:embed chars.txt
 var charsText string
@@ -106,8 +106,8 @@ func (t *table) toLower(r rune) rune {
 }
 
 // next returns the first character of s and its length in bytes; s is not empty. A
-// byte that begins none is U+FFFD. Surrogates are characters, as they are for the
-// runtime.
+// byte that does not begin a character is U+FFFD. Surrogates count as characters, as
+// in the runtime.
 func next(s string) (rune, int) {
 	if s[0] < utf8.RuneSelf {
 		return rune(s[0]), 1
@@ -127,7 +127,7 @@ func appendRune(b []byte, r rune) []byte {
 	return utf8.AppendRune(b, r)
 }
 
-// whole returns s with U+FFFD for what is no character.
+// whole returns s with U+FFFD in place of bytes that do not begin a character.
 func whole(s string) string {
 	if utf8.ValidString(s) {
 		return s

@@ -4,18 +4,18 @@
 //	text ── special tokens in it, longest first ──► fragments ──► encoder of the kind ──► ids, with BOS and EOS
 //
 //	tokenizer.ggml.model       encoder
-//	llama                      SentencePiece BPE: neighbours merge by the score of what they make; bytes where nothing fits
-//	gpt2, gemma4, hybriddna,   pieces by tokenizer.ggml.pre, in which neighbours merge by the rank of their merge
+//	llama                      SentencePiece BPE: neighbours merge by the score of the result; bytes without a token
+//	gpt2, gemma4, hybriddna,   pieces by tokenizer.ggml.pre; in a piece neighbours merge by the rank of their merge
 //	whitespace
-//	bert                       WordPiece: the longest token, again and again
+//	bert                       WordPiece: the longest token from the start of the rest of a word
 //	t5                         Unigram: the tokens whose scores have the highest sum
-//	rwkv                       the longest token
+//	rwkv                       the longest token from the start of the rest of the text
 //	plamo2, plamo3             the tokens whose scores have the highest sum, found from the end
 //
-// Expressions that split text are matched as the runtime does, not as their authors
-// meant them: it replaces classes of Unicode by a few characters and walks some
-// expressions by hand.
+// Expressions that split text are matched as in the runtime, which differs from the
+// original tokenizers: it replaces Unicode classes by a few characters and has
+// hand-written code for some expressions.
 //
 // Errors are the cases in which the runtime would not load the file, or would abort: unknown names of models and
-// pre-tokenizers are fault.Unsupported, everything that contradicts itself is fault.Broken.
+// pre-tokenizers are fault.Unsupported, contradictory metadata is fault.Broken.
 package vocab

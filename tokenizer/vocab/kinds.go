@@ -5,8 +5,8 @@ type modelKind struct {
 	bos, eos, unk, sep     int32
 	addBOS, addEOS, addSep bool
 	spacePrefix            bool
-	wraps                  bool // BOS and EOS are added as the file says
-	frames                 bool // BOS and a separator are added whatever the file says
+	wraps                  bool // BOS and EOS are added if the file's keys say so
+	frames                 bool // BOS and a separator are always added
 	make                   func(v *Vocab, r *reader) (kind, error)
 }
 

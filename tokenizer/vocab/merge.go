@@ -97,13 +97,13 @@ func (m *merger) merge() {
 
 // memo caches the ids of short pieces during one text.
 type memo struct {
-	at  map[string][2]int32 // where in ids
+	at  map[string][2]int32 // start and end in ids
 	ids []int32
 }
 
 const (
 	memoPiece  = 48      // longer pieces are not remembered
-	memoPieces = 1 << 17 // how many are
+	memoPieces = 1 << 17 // largest number of pieces
 )
 
 func (m *memo) get(piece string) ([]int32, bool) {

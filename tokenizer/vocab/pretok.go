@@ -12,14 +12,14 @@ import (
 type pretokenizer struct {
 	steps  []string // expressions, applied one after the other to the pieces of the one before
 	whole  bool     // a piece that is a token is not split
-	bos    bool     // a text begins with BOS unless the file says otherwise
-	noBOS  bool     // no BOS unless the file names one
-	sep    bool     // a separator is added unless the file says otherwise
-	raw    bool     // tokens are text, not bytes as characters
+	bos    bool     // default of add_bos_token: BOS is put before a text
+	noBOS  bool     // there is no BOS token unless the file has its id
+	sep    bool     // default of add_sep_token: a separator is added
+	raw    bool     // tokens are plain text, not in byte-level characters
 	blanks bool     // a blank is ▁ in tokens
 	lines  bool     // line feeds alone are one token if there is one
 	starts bool     // every ▁ begins a piece, and so does every line, with ▁ put before it
-	always bool     // the text begins with BOS whatever the file says
+	always bool     // BOS is put before a text whatever add_bos_token is
 	keep   bool     // letters keep their case
 }
 
@@ -58,7 +58,7 @@ const (
 	deepseek3 = markedWords + `| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 	spark     = markedWords + `| ?[\p{P}\p{S}]+|[\r\n]|\s+(?!\S)|\s+`
 
-	han         = `\p{Han}+`                // Kimi K2: the runtime's own code, which does far more
+	han         = `\p{Han}+`                // Kimi K2: stands for hand-written code of the runtime with more rules
 	digitThrees = `\p{AFMoE_digits}`        // the runtime's own code
 	ayaThrees   = `\d{1,3}(?=(?:\d{3})*\b)` // the same
 	eachLine    = `[^\n]+|[\n]+`
@@ -195,7 +195,7 @@ var (
 	compiled   = map[string]splitter{} // of the expressions of the table
 )
 
-// splitters returns what the steps do.
+// splitters returns the splitters of the steps.
 func (p pretokenizer) splitters() ([]splitter, error) {
 	compiledMu.Lock()
 	defer compiledMu.Unlock()

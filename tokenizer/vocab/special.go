@@ -192,8 +192,8 @@ type found struct {
 	at   int32
 }
 
-// partition finds special tokens in a text: the longest token first, all over the
-// text from left to right, then the next one in what is left.
+// partition finds special tokens in a text: the longest token first, in the whole text
+// from left to right, then the next one in the remaining parts.
 func (v *Vocab) partition(text string, parse bool) []fragment {
 	if text == "" {
 		return nil

@@ -17,8 +17,8 @@ type scanner struct {
 	chars *table
 }
 
-// at returns the character at a place, its class and its length; after the end the
-// length is 0 and the character -1.
+// at returns the character at pos, its class and its length; at the end of the text
+// the length is 0 and the character -1.
 func (c *scanner) at(pos int) (rune, class, int) {
 	if pos >= len(c.s) {
 		return -1, 0, 0
@@ -27,7 +27,7 @@ func (c *scanner) at(pos int) (rune, class, int) {
 	return r, c.chars.of(r), n
 }
 
-// run returns the end of the characters from pos on that are of a class of want.
+// run returns the end of the run of characters at pos that are in one of the classes want.
 func (c *scanner) run(pos int, want class) int {
 	for {
 		_, cl, n := c.at(pos)
@@ -38,7 +38,7 @@ func (c *scanner) run(pos int, want class) int {
 	}
 }
 
-// others returns the end of the characters from pos on that belong to no class of not.
+// others returns the end of the run of characters at pos that are in none of the classes not.
 func (c *scanner) others(pos int, not class) int {
 	for {
 		_, cl, n := c.at(pos)
@@ -49,7 +49,7 @@ func (c *scanner) others(pos int, not class) int {
 	}
 }
 
-// lineEnds returns the end of the line ends from pos on.
+// lineEnds returns the end of the run of line ends at pos.
 func (c *scanner) lineEnds(pos int) int {
 	for pos < len(c.s) && (c.s[pos] == '\r' || c.s[pos] == '\n') {
 		pos++
@@ -84,9 +84,9 @@ func (c *scanner) contraction(pos int, fold, longS bool) int {
 	return 0
 }
 
-// blanks returns the end of the white space at pos that is one piece: up to the last
-// line end, if lines says so and there is one, else all but the last character when
-// something follows, else all.
+// blanks returns the end of the white space at pos that is one piece: up to its last
+// line end, if lines is set and there is one; else all but its last character if other
+// text follows; else all.
 func (c *scanner) blanks(pos int, lines bool) int {
 	last, line, end, count := pos, -1, pos, 0
 	for {
@@ -151,11 +151,11 @@ func (gpt2Words) split(s string, out []int) ([]int, error) {
 //
 //	(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,digits}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 //
-// where it walks through the text by hand.
+// for which the runtime has hand-written code.
 type words struct {
 	digits  int   // longest run of digits
-	letters class // what \p{L} stands for
-	not     class // what the piece of other characters may not hold
+	letters class // the classes that \p{L} matches
+	not     class // classes that the piece of other characters excludes
 	joiners bool  // U+200C and U+200D are letters, and ſ is an s
 }
 
@@ -264,8 +264,8 @@ func (kimiWords) split(s string, out []int) ([]int, error) {
 	return out, nil
 }
 
-// threes splits runs of digits into threes from the end; what is between them stays
-// with the digits after it, up to the first cut.
+// threes splits runs of digits into groups of three from the end. The text before a run
+// is in one piece with its first group.
 type threes struct{}
 
 func (threes) split(s string, out []int) ([]int, error) {
@@ -317,19 +317,19 @@ func (lines) split(s string, out []int) ([]int, error) {
 	return out, nil
 }
 
-// expression splits at the matches of a regular expression and what is between them.
+// expression splits a text into the matches of a regular expression and the text between them.
 //
-// The runtime matches with C++'s std::regex, which knows no classes of Unicode. Where
-// the expression has some, each character that is not ASCII is one of six by its class
-// (any letter is like any other), and so is each class in the expression. White space
-// that is not ASCII is a vertical tab in any case.
+// The runtime matches with C++'s std::regex, which has no Unicode classes. If the
+// expression has such classes, the runtime replaces them, and each character outside
+// ASCII, by one of six characters for the class (all letters are equal). White space
+// outside ASCII becomes a vertical tab in any case.
 type expression struct {
 	re      *onig.Regexp
 	classes bool
 }
 
-// classChars are what stands for the classes in a text, and classASCII the ASCII
-// characters of each. All other characters are otherChar.
+// classChars are the characters that replace the classes in a text, and classASCII the
+// ASCII characters of each class. All other characters become otherChar.
 var (
 	classChars = map[string]string{"N": "Ñ", "L": "Ò", "P": "Ó", "M": "Ô", "S": "Õ"}
 	classASCII = map[string]string{"N": `0-9`, "L": `A-Za-z`, "P": `!-#%-*,\-\./:;?@\[\\\]_\{\}`,
@@ -338,7 +338,7 @@ var (
 
 const otherChar = "Ð"
 
-// stands returns what stands for a character of a class.
+// stands returns the text that replaces a character of a class.
 func stands(cl class) string {
 	switch {
 	case cl&number != 0:
@@ -355,8 +355,8 @@ func stands(cl class) string {
 	return otherChar
 }
 
-// newExpression compiles an expression of the table. Those have no escaped brackets
-// before a class that matters.
+// newExpression compiles an expression of the table. The table has no expression with
+// an escaped bracket before a Unicode class.
 func newExpression(text string) (*expression, error) {
 	e := &expression{classes: strings.Contains(text, `\p{`)}
 	var b strings.Builder
@@ -394,7 +394,7 @@ func newExpression(text string) (*expression, error) {
 	return e, err
 }
 
-// seen returns s as the expression sees it: one character for each.
+// seen returns the text that the expression is matched with: s with each character replaced by one.
 func (e *expression) seen(s string) string {
 	ascii := true
 	for i := range len(s) {
@@ -431,7 +431,7 @@ func (e *expression) split(s string, out []int) ([]int, error) {
 		return nil, err
 	}
 	same := len(seen) == len(s) && seen == s
-	at, start := 0, 0 // places in seen and in s that are the same
+	at, start := 0, 0 // the same position in seen and in s
 	cut := func(to int) {
 		end := to
 		if !same {

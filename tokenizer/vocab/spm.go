@@ -7,8 +7,8 @@ import (
 	"ggforge/fault"
 )
 
-// spm merges the characters of a text, the neighbours first whose token has the
-// highest score. A character that is left and no token becomes bytes.
+// spm merges the characters of a text, first the neighbours whose token has the
+// highest score. A remaining character without a token becomes the tokens of its bytes.
 type spm struct {
 	v      *Vocab
 	prefix bool // a blank before a text and after a special token
@@ -31,8 +31,8 @@ func newSPM(v *Vocab, r *reader) (kind, error) {
 	return k, nil
 }
 
-// splits reports whether a text is two tokens or characters one after the other: what
-// is not never comes of merging.
+// splits reports whether a text is a sequence of two tokens or characters; no other
+// text is the result of a merge.
 func (v *Vocab) splits(text string) bool {
 	part := func(s string) bool {
 		_, ok := v.ids[s]
@@ -46,7 +46,7 @@ func (v *Vocab) splits(text string) bool {
 	return false
 }
 
-// leadSize is how long the character at the start of s says it is.
+// leadSize returns the length of the character at the start of s by its first byte.
 func leadSize(s string) int {
 	switch b := s[0]; {
 	case b < 0xC0:
@@ -83,8 +83,8 @@ func (s *spmSession) encode(ids []int32, fragment string, first bool) ([]int32, 
 		fragment = " " + fragment
 	}
 	text := strings.ReplaceAll(fragment, " ", blank)
-	// The length of a character follows from its first byte: one that is cut off takes the
-	// bytes after it, ▁ too.
+	// The length of a character follows from its first byte, so a truncated character
+	// includes the bytes after it, even those of a ▁.
 	pieces := s.pieces && utf8.ValidString(text)
 	for len(text) > 0 {
 		n := len(text)

@@ -50,7 +50,7 @@ func (t *trie) longest(s string) (id int32, size int) {
 	return id, size
 }
 
-// depth returns how many bytes of s lead somewhere, whether to a token or not.
+// depth returns the length of the longest start of s that is the start of a text of the trie.
 func (t *trie) depth(s string) int {
 	at := int32(0)
 	for i := range len(s) {

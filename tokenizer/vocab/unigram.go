@@ -23,7 +23,7 @@ type unigram struct {
 	charsmap charsmap
 }
 
-// unkPenalty is how far below the lowest score an unknown character is.
+// unkPenalty is subtracted from the lowest score for the score of an unknown character.
 const unkPenalty = 10
 
 func newUnigram(v *Vocab, r *reader) (kind, error) {
@@ -126,14 +126,14 @@ type unigramSession struct {
 	best []place
 }
 
-// place is the best way to a place of a text: its last token and where that begins.
+// place is the best path to a position of a text: its last token and the start of that token.
 type place struct {
 	score float64
 	id    int32
 	from  int32
 }
 
-// normalize writes the text as the tokens have it to s.text.
+// normalize sets s.text to the text in the form of the tokens.
 func (s *unigramSession) normalize(text string) error {
 	s.text = s.text[:0]
 	started, inWord := false, false

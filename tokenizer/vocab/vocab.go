@@ -29,7 +29,7 @@ const (
 	keyName         = "general.name"
 )
 
-// attribute is what a token is; several may hold.
+// attribute is a set of properties of a token.
 type attribute uint8
 
 const (
@@ -39,11 +39,11 @@ const (
 	controlToken
 	userDefined
 	byteToken
-	stripLeft  // white space before it goes with it
-	stripRight // white space after it
+	stripLeft  // the white space before it is dropped
+	stripRight // the white space after it is dropped
 )
 
-// attributes are those of the token types of a file. Others are none.
+// attributes maps the token types of a file to attributes; other types have none.
 var attributes = map[int32]attribute{1: normal, 2: unknown, 3: controlToken, 4: userDefined, 5: unused, 6: byteToken}
 
 // token is a row of the vocabulary.
@@ -53,7 +53,7 @@ type token struct {
 	attr  attribute
 }
 
-// none is the id of a token that is not there.
+// none is the id of a token that does not exist.
 const none int32 = -1
 
 // Vocab is the tokenizer of a file. Several goroutines may use it.
@@ -64,27 +64,27 @@ type Vocab struct {
 
 	bos, eos, unk, sep     int32
 	addBOS, addEOS, addSep bool
-	specials               []int32 // tokens that are looked for in the text, longest first
-	finder, userFinder     *trie   // of all of them, and of those that are found in any text
+	specials               []int32 // tokens to find in a text before it is encoded, longest first
+	finder, userFinder     *trie   // of all specials, and of those that are found without Options.ParseSpecial
 	spacePrefix            bool
-	alwaysBOS              bool // whatever the file says
+	alwaysBOS              bool // BOS is added whatever the file says
 
 	enc kind
 }
 
 // kind is the encoder of a kind of vocabulary.
 type kind interface {
-	// session returns what encodes the fragments of one text.
+	// session returns an encoder for the fragments of one text.
 	session() session
 }
 
-// session appends the ids of a fragment without special tokens. first is true if the
-// fragment begins the text or comes after a special token.
+// session encodes the fragments of one text: it appends the ids of a fragment without special tokens. first is true
+// if the fragment begins the text or comes after a special token.
 type session interface {
 	encode(ids []int32, fragment string, first bool) ([]int32, error)
 }
 
-// Options decide what Encode does besides encoding.
+// Options are the options of Encode.
 type Options struct {
 	// AddSpecial puts BOS and EOS around the text, if the file says so.
 	AddSpecial bool
@@ -97,7 +97,7 @@ type Options struct {
 // thousand.
 const maxToken = 1 << 16
 
-// maxText bounds the bytes of a text: places in it are 32 bits.
+// maxText bounds the bytes of a text: positions in it have 32 bits.
 const maxText = 1 << 30
 
 func broken(key, format string, args ...any) error {
@@ -179,7 +179,7 @@ func (v *Vocab) read(r *reader) {
 	})
 }
 
-// reader reads metadata until something is wrong.
+// reader reads metadata. It keeps the first error; later reads return zero values.
 type reader struct {
 	m   gguf.Metadata
 	err error
@@ -271,15 +271,14 @@ func (r *reader) each(key string, n int, types []gguf.ValueType, f func(i int, e
 // Len returns the number of tokens.
 func (v *Vocab) Len() int { return len(v.tokens) }
 
-// Token returns the text of a token as it is in the file; an empty one has a name of
-// its own. id is below Len.
+// Token returns the text of a token as it is in the file; a placeholder if it is empty.
+// id is below Len.
 func (v *Vocab) Token(id int32) string { return v.tokens[id].text }
 
-// Bos returns the token that a text begins with, if there is one, whether it is added
-// or not.
+// Bos returns the BOS token, if there is one, whether Encode adds it or not.
 func (v *Vocab) Bos() (int32, bool) { return v.bos, v.bos != none }
 
-// Unknown returns the token for what is no other one, if there is one.
+// Unknown returns the unknown token, if there is one.
 func (v *Vocab) Unknown() (int32, bool) { return v.unk, v.unk >= 0 && int(v.unk) < len(v.tokens) }
 
 // AddBos reports whether BOS comes before a text.
@@ -318,7 +317,7 @@ func (v *Vocab) Encode(text string, opt Options) ([]int32, error) {
 	return ids, nil
 }
 
-// byteIDs returns the ids of the tokens <0x00> to <0xFF>, none where there is none.
+// byteIDs returns the ids of the tokens <0x00> to <0xFF>, none for a missing token.
 func (v *Vocab) byteIDs() (ids [256]int32) {
 	for b := range ids {
 		ids[b] = none
@@ -329,7 +328,7 @@ func (v *Vocab) byteIDs() (ids [256]int32) {
 	return ids
 }
 
-const blank = "▁" // what stands for a blank in tokens
+const blank = "▁" // the character for a blank in tokens
 
 // spans reports whether text has ▁ after another character: pieces that end before
 // each such ▁ cannot be encoded one by one when tokens span them.
@@ -360,7 +359,7 @@ func beforeBlanks(s string) int {
 	return len(s)
 }
 
-// finite replaces a score that is not a number, which no order has a place for.
+// finite returns the score, or a number in place of NaN, which has no place in an order.
 func finite(score float32) float64 {
 	if f := float64(score); !math.IsNaN(f) {
 		return f

@@ -2,8 +2,8 @@ package vocab
 
 import "ggforge/fault"
 
-// wordPiece takes the longest token off the start of a word, again and again; a word
-// begins with ▁. One that cannot be taken apart so is unknown as a whole.
+// wordPiece splits a word into the longest tokens from its start; a word begins
+// with ▁. A word that cannot be split is unknown as a whole.
 type wordPiece struct {
 	v                   *Vocab
 	trie                *trie
@@ -28,7 +28,7 @@ type wordPieceSession struct {
 	word []byte
 }
 
-// isIdeograph reports whether r is a word by itself: Chinese characters, with a gap of the reference's.
+// isIdeograph reports whether r is a word by itself: the Chinese characters of the reference's list, which has a gap.
 func isIdeograph(r rune) bool {
 	return 0x4E00 <= r && r <= 0x9FFF || 0x3400 <= r && r <= 0x4DBF || 0x20000 <= r && r <= 0x2A6DF ||
 		0x2A700 <= r && r <= 0x2B81F ||
@@ -76,7 +76,7 @@ func (s *wordPieceSession) encode(ids []int32, text string, _ bool) (_ []int32, 
 	return ids, err
 }
 
-// flush encodes the word that has been gathered.
+// flush encodes the word collected so far.
 func (s *wordPieceSession) flush(ids []int32) ([]int32, error) {
 	word := string(s.word)
 	if known, ok := s.memo.get(word); ok {
