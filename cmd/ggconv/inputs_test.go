@@ -18,12 +18,12 @@ import (
 	"ggforge/test/clitest"
 )
 
-// TestLinks converts checkpoints with links. What a link shows of the rest of the
-// system must not land in a file that is published.
+// TestLinks converts checkpoints with links. The contents of other files of the system, to which a link leads, must not
+// end up in a file that is published.
 func TestLinks(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "id_rsa")
 	must(t, os.WriteFile(secret, []byte("PRIVATE KEY"), 0o600))
-	// without a template of its own tokenizer_config.json leaves it to the file
+	// without a template in tokenizer_config.json, the file with the template is read
 	plain := func(t *testing.T) string {
 		dir := copyOf(t, "model")
 		path := filepath.Join(dir, "tokenizer_config.json")
@@ -179,8 +179,8 @@ var inputNames = []string{"config.json", "tokenizer_config.json", "tokenizer.jso
 	"generation_config.json", "README.md",
 	"chat_template.jinja", "added_tokens.json", "model.safetensors", "model.safetensors.index.json"}
 
-// TestKinds puts what is not a regular file, or far too large, in the place of each
-// file that is read. TestPipes has the kinds that only some systems have.
+// TestKinds replaces each file that is read by one that is not a regular file or is far too large. TestPipes has the
+// kinds that only some systems have.
 func TestKinds(t *testing.T) {
 	for _, name := range inputNames {
 		if strings.HasPrefix(name, "model.") {
@@ -207,7 +207,7 @@ func TestKinds(t *testing.T) {
 			fails(t, 3, name+": is a directory, want a regular file", dir)
 		})
 	}
-	t.Run("unreadable", func(t *testing.T) { // as a file without permission, of which root sees nothing
+	t.Run("unreadable", func(t *testing.T) { // like a file without read permission, which does not stop root
 		for _, name := range []string{"config.json", "tokenizer.model"} {
 			dir := copyOf(t, "model")
 			os.Remove(filepath.Join(dir, name))
@@ -297,7 +297,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// TestTensorNames refuses names that other readers would take for something else.
+// TestTensorNames refuses names that other readers would misread.
 func TestTensorNames(t *testing.T) {
 	for name, text := range map[string]string{"": "empty", "lm_head.weight\x00x": "NUL", "\x00": "NUL"} {
 		dir := copyOf(t, "model")

@@ -16,7 +16,7 @@ import (
 	"ggforge/gguf"
 )
 
-// TestPipes puts a named pipe in the place of each file that is read, and a device.
+// TestPipes replaces each file that is read by a named pipe, and one of them by a device.
 func TestPipes(t *testing.T) {
 	for _, name := range inputNames {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestManyShards(t *testing.T) {
 	defer f.Close()
 	dir, whole := copyOf(t, "model"), copyOf(t, "model")
 	must(t, os.Remove(filepath.Join(dir, "model.safetensors")))
-	const empty = 200 // shards with nothing in them that is needed
+	const empty = 200 // shards without a needed tensor
 	n := len(f.Tensors()) + empty
 	shard := func(i int) string { return filepath.Join(dir, fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, n)) }
 	for i := range n {

@@ -19,8 +19,7 @@ import (
 	"ggforge/internal/text/size"
 )
 
-// The model of which headers are read and changed: the shapes of a Llama of 8 billion weights, with
-// a vocabulary as large as its own.
+// The model whose headers are read and changed: the shapes and the vocabulary size of a Llama of 8 billion weights.
 const (
 	headerLayers, headerHidden, headerKV, headerFFN, headerVocab = 32, 4096, 1024, 14336, 128256
 	headerReserve                                                = 4096
@@ -182,7 +181,7 @@ func (j *headerJob) run(ctx context.Context, dir workDir, round int) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	written := writtenBytes(cmd.Process.Pid) // when it has ended
+	written := writtenBytes(cmd.Process.Pid) // waits for its end
 	err := cmd.Wait()
 	j.wall = append(j.wall, time.Since(start).Seconds())
 	if written >= 0 {

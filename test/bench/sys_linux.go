@@ -63,7 +63,7 @@ func ownMemory(pid int) int64 {
 	return (kb("RssAnon") + kb("RssShmem")) << 10
 }
 
-// writtenBytes waits until a child has ended, without taking note of it, and returns how many bytes it has
+// writtenBytes waits until a child has ended, without reaping it, and returns the number of bytes that it has
 // written, to files and pipes; -1 if the system does not count them.
 func writtenBytes(pid int) int64 {
 	for {

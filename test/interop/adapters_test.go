@@ -45,8 +45,8 @@ var adapters = []struct{ name, args, opts, types string }{
 	{"deepseek_v3", "deepseek_v3", "targets=q_a_proj,q_b_proj,kv_a_proj_with_mqa,o_proj", "f32"},
 }
 
-// TestAdapters converts adapters with reflora.py, which states the rules of the
-// reference's program on the classes of its converter, and with ggconv.
+// TestAdapters converts adapters with reflora.py, which applies the rules of the reference's program to the classes of
+// its converter, and with ggconv.
 func TestAdapters(t *testing.T) {
 	o := start(t)
 	for _, a := range adapters {
@@ -114,7 +114,7 @@ var digits = regexp.MustCompile(`\d+`)
 
 // TestAdaptersOfAll makes pairs for every linear layer of every made-up checkpoint.
 // Where the reference's classes can convert them, the file must be the same; where they
-// cannot, ggconv may. Where neither can, as with a tower's layers, both try again without the
+// cannot, ggconv may. Where neither can, as with layers of an encoder, both try again without the
 // pairs that ggconv names. --compat reference repeats the reference's errors.
 func TestAdaptersOfAll(t *testing.T) {
 	o := start(t)
@@ -184,8 +184,7 @@ func refusedOf(t *testing.T, base string, out []byte) (names []string) {
 	return names
 }
 
-// TestAdapterGolden compares the goldens of adapters with what reflora.py writes, or
-// with -golden writes them.
+// TestAdapterGolden compares the goldens of adapters with the output of reflora.py, or with -golden writes them.
 func TestAdapterGolden(t *testing.T) {
 	o := start(t)
 	for _, name := range hftest.Adapted {
