@@ -187,7 +187,7 @@ func (j *Job) multiply(moved, others []table.Output) (left []table.Output, err e
 	return left, nil
 }
 
-// factorsOf returns the factors of an output, multiplied by times; nil for 1.
+// factorsOf returns the factors of an output, multiplied by times; times is nil for 1.
 func factorsOf(o *table.Output, weights []precision.Weight, times []float32) (f factors, err error) {
 	first := &weights[o.From[0]]
 	if len(o.From) == 1 {

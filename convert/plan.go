@@ -19,7 +19,7 @@ import (
 // Tensor is one tensor of the output.
 type Tensor struct {
 	Name   string // in the file
-	From   string // in the checkpoint; "" for one that is computed
+	From   string // in the checkpoint; "" for a computed tensor
 	Type   gguf.Type
 	Source rows.Source
 
@@ -37,7 +37,7 @@ func (j *Job) askExtra(cfg *config.View) error {
 }
 
 // planTensors maps every tensor of the checkpoint and decides the types. The order is
-// the reference's: computed tensors, then those of the checkpoint in reading
+// the reference's: computed tensors, then the checkpoint's tensors in reading
 // order.
 func (j *Job) planTensors(ctx context.Context, cfg *config.View) error {
 	if j.options.VocabOnly {
@@ -197,8 +197,8 @@ func (j *Job) types() error {
 	return nil
 }
 
-// decoded refuses weights in a precision that is known by name only. Tensors that
-// are skipped do not count.
+// decoded returns an error for weights in a precision without a decoder. Skipped
+// tensors do not count.
 func (j *Job) decoded(skipped map[string]bool) error {
 	for i := range j.model.weights {
 		if w := &j.model.weights[i]; !w.Decoded() && !skipped[w.Name] {

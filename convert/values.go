@@ -95,7 +95,8 @@ func (j *Job) valuePairs(cfg *config.View) (m gguf.Metadata, err error) {
 	return m, nil
 }
 
-// mute returns the view with tokens of id own or above added to Facts.Suppress if their embedding is zero.
+// mute returns the view with zero embeddings suppressed: the ids of these tokens, from own on, are added to
+// Facts.Suppress.
 func (j *Job) mute(ctx context.Context, cfg *config.View, own int) (*config.View, error) {
 	i := slices.IndexFunc(j.Plan, func(t Tensor) bool { return t.Name == "token_embd.weight" })
 	if i < 0 {

@@ -9,9 +9,9 @@ import (
 	"ggforge/tokenizer/internal/hf"
 )
 
-// autoClass is a tokenizer class of transformers. All but TokenizersBackend and
-// its like take no more than vocabulary, merges and post-processor from
-// tokenizer.json and bring the other parts themselves.
+// autoClass is a tokenizer class of transformers that takes only vocabulary, merges
+// and post-processor from tokenizer.json and builds the other parts itself, unlike
+// TokenizersBackend and similar classes.
 type autoClass struct {
 	names   string   // without a Fast at the end; separated by blanks
 	special []string // bos, eos, unk, sep, pad, cls, mask: default texts
@@ -22,7 +22,7 @@ type autoClass struct {
 	decoder    string
 
 	prefixSpace bool // default of add_prefix_space
-	wrap        bool // cls and sep around a text, whatever the file has
+	wrap        bool // cls and sep are put around a text, whatever the file has
 	respecial   bool // special tokens are added anew, as plain special tokens
 	spm         bool // SentencePiece's style: not for a byte-level tokenizer.json
 	files       bool // can be made from vocab.json and merges.txt
@@ -91,7 +91,7 @@ var autoClasses = []autoClass{
 		pre:     `{"type":"BertPreTokenizer"}`, decoder: `{"type":"WordPiece","prefix":"##","cleanup":true}`,
 		wrap: true,
 	},
-	{ // its normalizer, the file's Precompiled, is left out: only ids are asked of it
+	{ // without its normalizer (Precompiled): only ids of tokens are needed
 		names: "XLMRobertaTokenizer", special: []string{"<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>"},
 		model: `"type":"Unigram","unk_id":3`, pre: `{"type":"WhitespaceSplit"}`,
 		decoder:     `{"type":"Metaspace","replacement":"▁","prepend_scheme":"always","split":true}`,
@@ -149,7 +149,7 @@ var modelClasses = map[string]string{
 }
 
 // wrongClasses are model types whose checkpoints name a wrong class; transformers
-// takes the one of the model type.
+// takes the class of the model type.
 var wrongClasses = strings.Fields(`arctic chameleon chatlm cohere_asr deepseek_ocr deepseek_ocr2 deepseek_v2 deepseek_v3 deepseek_v32 deepseek_v4
 	deepseek_vl deepseek_vl_hybrid deepseek_vl_v2 fuyu h2ovl_chat hyperclovax_vlm internlm2 jamba janus llava llava_next minicpmv minimax_m2
 	modernbert molmo molmo2 nemotron nvfp4 opencua openvla phi3 phi3_v phimoe qwen2 step3_vl step3p5 vipllava`)
@@ -184,7 +184,7 @@ func (f *files) className() string {
 	return named
 }
 
-// classOf returns the class of a name, nil for those that take tokenizer.json as it is.
+// classOf returns the class of a name, nil for classes that take tokenizer.json as it is.
 func classOf(name string) *autoClass {
 	for i := range autoClasses {
 		if slices.Contains(strings.Fields(autoClasses[i].names), name) {

@@ -7,8 +7,8 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// loadBert follows BertModel (conversion/bert.py). Words get the blank before
-// them that SentencePiece writes, and their continuations lose the ##.
+// loadBert follows BertModel (conversion/bert.py). Words get a ▁ in front, as in
+// SentencePiece, and their continuations lose the ##.
 //
 //	vocab.txt   the   ##s   [CLS]
 //	written     ▁the  s     [CLS]
@@ -38,7 +38,7 @@ func loadBert(f *files, v *Vocab, opt Options) error {
 	return f.writeSpecial(v, opt)
 }
 
-// writeTypeCount adds how many types of sequence the model has.
+// writeTypeCount adds the number of token types of the model.
 func (f *files) writeTypeCount(v *Vocab) error {
 	n, err := f.integer("type_vocab_size", 1)
 	if err == nil {

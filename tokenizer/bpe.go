@@ -46,8 +46,8 @@ func loadSPMOrGPT2(f *files, v *Vocab, opt Options) error {
 	return loadSPM(f, v, opt)
 }
 
-// loadGPT2OrSPM follows MPTModel (conversion/mpt.py): tokenizer.model, SEA-LION's,
-// counts where there is no byte-level BPE that is known.
+// loadGPT2OrSPM follows MPTModel (conversion/mpt.py): byte-level BPE if its pre-tokenizer
+// is known, otherwise tokenizer.model, as in SEA-LION.
 func loadGPT2OrSPM(f *files, v *Vocab, opt Options) error {
 	var bpe Vocab
 	err := loadGPT2(f, &bpe, opt)
@@ -101,7 +101,7 @@ func (f *files) base(v *Vocab, opt Options) error {
 		if id >= n {
 			return badf(f.vocabFile(), "token %q has id %d, but config.json says vocab_size %d", text, id, n)
 		}
-		if !used[id] || v.Tokens[id] < text { // one id of two tokens: any rule, but always the same
+		if !used[id] || v.Tokens[id] < text { // of two tokens with one id always the same: the last in order
 			v.Tokens[id] = text
 		}
 		used[id] = true
@@ -125,9 +125,9 @@ func (f *files) base(v *Vocab, opt Options) error {
 	return nil
 }
 
-// addedRow returns text and type of an added token. A text that is not normalized
-// is encoded and decoded, since loaders take control and user-defined tokens for
-// normalized.
+// addedRow returns text and type of an added token. If its text is not in normalized
+// form, it is encoded and decoded: loaders expect control and user-defined tokens in
+// normalized form.
 func (f *files) addedRow(tok *autoTokenizer, t hf.AddedToken) (string, TokenType, error) {
 	text := t.Content
 	if !t.Normalized {
@@ -153,8 +153,8 @@ func (f *files) vocabFile() string {
 	return vocabJSONFile
 }
 
-// loadMerges reads the merges of tokenizer.json, or of merges.txt where that has
-// none. A blank inside a part is written as in the byte-level alphabet.
+// loadMerges reads the merges of tokenizer.json or, if it has none, of merges.txt. A
+// blank inside a part is written as its character in byte-level vocabularies.
 func (s *special) loadMerges(v *Vocab) error {
 	model, _ := s.files.json.Get("model").(*pyjson.Object)
 	list, _ := model.Get("merges").([]any)
@@ -184,7 +184,7 @@ func (s *special) loadMerges(v *Vocab) error {
 }
 
 // loadMergesText reads merges.txt: two parts on each line, after a first line that
-// may be a comment. Other lines are passed over.
+// may be a comment. Other lines are skipped.
 func (s *special) loadMergesText(v *Vocab) error {
 	if !isFile(s.files.dir, mergesFile) {
 		v.warnf("no merges found in %s, and no %s", jsonFile, mergesFile)
@@ -211,7 +211,7 @@ func (s *special) loadMergesText(v *Vocab) error {
 	return nil
 }
 
-// pythonSpace is what Python's str.split takes for white space.
+// pythonSpace reports whether Python's str.split takes r for white space.
 func pythonSpace(r rune) bool {
 	return 0x09 <= r && r <= 0x0D || 0x1C <= r && r <= 0x20 || r == 0x85 || r == 0xA0 || r == 0x1680 ||
 		0x2000 <= r && r <= 0x200A || r == 0x2028 || r == 0x2029 || r == 0x202F || r == 0x205F || r == 0x3000

@@ -80,5 +80,5 @@ const (
 	ClassMuseGlimmer   Class = "muse-glimmer" // muse_glimmer.py MuseGlimmerModel
 	ClassQwen3TTS      Class = "qwen3-tts"    // qwen3tts.py Qwen3TTSTalkerModel
 	ClassPocketTTS     Class = "pocket-tts"   // pockettts.py PocketTTSModel
-	ClassTarget        Class = "target"       // that of the model that a draft is for, which callers put in its place
+	ClassTarget        Class = "target"       // stands for the class of a draft model's target; callers replace it
 )

@@ -10,8 +10,8 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// Decision models have a template "systemone" for their prompt. The texts are the ones that the models were trained
-// with, as the reference writes them.
+// Decision models have a template "systemone" for their prompt. The models were trained with these texts; the reference
+// writes the same.
 
 // loadNone follows _set_vocab_none (conversion/base.py).
 func loadNone(_ *files, v *Vocab, _ Options) error {
@@ -185,7 +185,7 @@ var decision2Template = func() string {
 		`{% endfor %}`
 }()
 
-// levTemplate follows LevModel (conversion/lev.py). Yes or no is asked for as a rating.
+// levTemplate follows LevModel (conversion/lev.py). A yes-or-no question is put as a rating.
 var levTemplate = func() string {
 	described := textOrJSON("o.description")
 	options := `{{ '# Options\n' }}{% for o in options %}{{ o.label }}. {% if type == 'score' %}(level {{ o.key }} of {{ options | length - 1 }}) ` + described +

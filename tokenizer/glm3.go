@@ -2,7 +2,7 @@ package tokenizer
 
 import "strconv"
 
-// glm3Special are the tokens that ChatGLM3 has after those of its model.
+// glm3Special are the tokens that ChatGLM3 has after the tokens of tokenizer.model.
 var glm3Special = []string{"[MASK]", "[gMASK]", "[sMASK]", "sop", "eop", "<|system|>", "<|user|>", "<|assistant|>",
 	"<|observation|>"}
 

@@ -97,8 +97,8 @@ func loadInternLM3(f *files, v *Vocab, opt Options) error {
 		if !t.special || err != nil {
 			continue // an id beyond 64 bits was reported with the rows
 		}
-		// The text is where a kind belongs: only a token spelled like one,
-		// such as "bos", gets a key.
+		// The reference passes the text as the kind: only a token that is
+		// spelled like a kind, such as "bos", gets a key.
 		if err := s.setID(v, configFile, t.text, id); err != nil {
 			return err
 		}

@@ -86,7 +86,7 @@ func loadKimiLinear(f *files, v *Vocab, opt Options) error {
 }
 
 // loadKimiK3 follows KimiK3Model (conversion/kimi_k3.py): the token of config.json ends
-// a turn. Without a template the reference takes one of its source tree.
+// a turn. Without a template the reference takes one from its source tree.
 func loadKimiK3(f *files, v *Vocab, opt Options) error {
 	if err := loadKimiLinear(f, v, opt); err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// llamaStyle reports whether tokenizer.json is SentencePiece's BPE in another
-// spelling: merges with a fallback to bytes (gguf-py's LlamaHfVocab).
+// llamaStyle reports whether tokenizer.json is SentencePiece's BPE: merges with a
+// fallback to bytes (gguf-py's LlamaHfVocab).
 func (f *files) llamaStyle() bool {
 	model, _ := f.json.Get("model").(*pyjson.Object)
 	decoder, _ := f.json.Get("decoder").(*pyjson.Object)

@@ -41,7 +41,7 @@ func loadPlamo3(f *files, v *Vocab, opt Options) error {
 
 // plamo follows _set_vocab_plamo (conversion/base.py): tokenizer.jsonl has one
 // list per line, beginning with text, score and type. eot is the token that
-// ends a turn; the tokens normal are not control tokens, whatever their type.
+// ends a turn; the tokens in normal get the type normal, whatever their type in the file.
 func (f *files) plamo(v *Vocab, opt Options, eot string, normal ...string) error {
 	if !isFile(f.dir, plamoFile) {
 		return missingf(plamoFile, "no such file; the architecture has no other tokenizer")
@@ -94,7 +94,7 @@ func (f *files) plamo(v *Vocab, opt Options, eot string, normal ...string) error
 	return nil
 }
 
-// writeID adds the id of the first token with the given text as that of a kind.
+// writeID writes the id of the first token with the given text as the id of a kind of special token.
 func (v *Vocab) writeID(kind, text string) error {
 	id := slices.Index(v.Tokens, text)
 	if id < 0 {

@@ -54,12 +54,12 @@ func preOf(sum string) string {
 	return ""
 }
 
-// preTokenizer returns the tokenizer and the name of its pre-tokenizer. Where the
-// reference knows the tokenizer that transformers makes, that is what it takes.
-// Else these are tried, which it does not:
+// preTokenizer returns the tokenizer and the name of its pre-tokenizer. Like the
+// reference it takes the tokenizer that transformers makes, if its fingerprint is
+// known. Otherwise it tries the following, which the reference does not:
 //
-//   - tokenizer.json as it is, if the class has changed it: most published
-//     fingerprints are older than these classes;
+//   - tokenizer.json as it is, if the class of transformers changes it: most
+//     fingerprints of the reference are older than these classes;
 //   - the tokenizer without those added tokens at the end that occur in the check
 //     text: a fine-tune that appends tokens keeps vocabulary, merges and the
 //     pre-tokenizer of its base, and so has the base's name.
@@ -105,8 +105,8 @@ func (f *files) preTokenizer(v *Vocab, tok *autoTokenizer, opt Options) (*autoTo
 		f.vocabFile(), strings.Join(sums, " or "), f.nearest()))
 }
 
-// baseOf leaves out more and more of the added tokens that occur in the check
-// text, from the last id down, until the fingerprint is known. Tokens inside the
+// baseOf leaves out the added tokens that occur in the check text, one more each
+// time, from the last id down, until the fingerprint is known. Tokens inside the
 // base vocabulary stay.
 func baseOf(t *autoTokenizer) (pre string, left []string, err error) {
 	var ids []int
@@ -182,8 +182,9 @@ var knownShapes = []struct {
 func (f *files) nearest() string {
 	shape := append(shapeOf(f.json.Get("normalizer"), "normalizer "), shapeOf(f.json.Get("pre_tokenizer"), "")...)
 	var (
-		best        int
-		only, lacks []string // parts that the file has and the known one has not, and the other way round
+		best int
+		// parts of the file that the known one lacks, and parts of the known one that the file lacks
+		only, lacks []string
 	)
 	for i, k := range knownShapes {
 		more, less := without(shape, k.shape), without(k.shape, shape)

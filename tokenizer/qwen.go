@@ -11,8 +11,8 @@ func loadQwen3Omni(f *files, v *Vocab, opt Options) error {
 	return f.writeTurnEnds(v)
 }
 
-// loadQwen3ASR follows Qwen3ASRTextModel (conversion/qwen3vl.py), which also puts the
-// plain form of chats in the place of the template for transcriptions.
+// loadQwen3ASR follows Qwen3ASRTextModel (conversion/qwen3vl.py), which also replaces
+// the template for transcriptions by chatML.
 func loadQwen3ASR(f *files, v *Vocab, opt Options) error {
 	if err := loadSPMOrGPT2(f, v, opt); err != nil {
 		return err
@@ -29,7 +29,7 @@ const chatML = `{% for message in messages %}{{'<|im_start|>' + message['role'] 
 	`{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
 
 // writeTurnEnds makes the first added token turnEnd of tokenizer_config.json bos and
-// eos; without one these stay what they are.
+// eos. Without such a token both stay unchanged.
 func (f *files) writeTurnEnds(v *Vocab) error {
 	tokens, err := f.decoderTokens()
 	if err != nil {

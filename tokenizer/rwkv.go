@@ -76,7 +76,7 @@ func loadRWKV(f *files, v *Vocab, opt Options) error {
 	return s.write(v)
 }
 
-// rwkvToken parses a line of the vocabulary file; msg is empty if it is one.
+// rwkvToken parses a line of the vocabulary file; msg is the reason if it is malformed, otherwise "".
 func rwkvToken(line string) (token []byte, msg string) {
 	first, last := strings.Index(line, " "), strings.LastIndex(line, " ")
 	if first < 0 || first == last {

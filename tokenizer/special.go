@@ -12,8 +12,8 @@ import (
 
 // The rules of this file are SpecialVocab's in gguf-py's vocab.py.
 
-// specialKeys gives for each kind of special token the key of its id and the
-// key of its add_*_token flag; empty where GGUF has none, and then nothing is written.
+// specialKeys has for each kind of special token the keys of its id and of its
+// add_*_token flag. A key that GGUF lacks is empty and is not written.
 var specialKeys = []struct{ kind, id, add string }{
 	{"bos", "tokenizer.ggml.bos_token_id", keyAddBOS},
 	{"eos", "tokenizer.ggml.eos_token_id", "tokenizer.ggml.add_eos_token"},
@@ -33,8 +33,8 @@ var specialKeys = []struct{ kind, id, add string }{
 // written in the order in which they were found.
 type special struct {
 	files  *files
-	kinds  []string // the kinds looked for; post-processors may append eot and eom
-	nVocab int      // ids from it on are dropped; -1 for no limit
+	kinds  []string // the kinds to find; post-processors may append eot and eom
+	nVocab int      // ids from nVocab on are dropped; -1 for no limit
 
 	wantMerges bool
 	merges     []string // "left right"
@@ -56,7 +56,7 @@ func find[T any](list []kindOf[T], kind string) int {
 	return slices.IndexFunc(list, func(e kindOf[T]) bool { return e.kind == kind })
 }
 
-// setFlag sets an add_*_token flag; a flag that is there keeps its place.
+// setFlag sets an add_*_token flag; an existing flag keeps its place.
 func (s *special) setFlag(kind string, on bool) {
 	if i := find(s.flags, kind); i >= 0 {
 		s.flags[i].value = on
@@ -65,7 +65,7 @@ func (s *special) setFlag(kind string, on bool) {
 	s.flags = append(s.flags, kindOf[bool]{kind, on})
 }
 
-// config returns a member of tokenizer_config.json as the rules have left it.
+// config returns a member of tokenizer_config.json, or its replacement by a rule.
 func (s *special) config(name string) any {
 	if v, ok := s.tokens[name]; ok {
 		return v
@@ -127,8 +127,8 @@ func (s *special) load(v *Vocab) error {
 	return s.loadModel(v)
 }
 
-// loadModel reads config.json: bos_token_id and so on, at the root and where
-// that has none in text_config.
+// loadModel reads config.json: bos_token_id and so on, from the root or, if it has
+// none, from text_config.
 func (s *special) loadModel(v *Vocab) error {
 	model := s.files.model
 	for _, kind := range s.kinds {
@@ -155,9 +155,9 @@ func (s *special) loadModel(v *Vocab) error {
 	return nil
 }
 
-// loadConfig reads tokenizer_config.json: flags, and tokens whose ids are those
-// of the same text in tokenizer.json's added_tokens. Without tokenizer.json no
-// token has an id here.
+// loadConfig reads tokenizer_config.json: flags, and texts of tokens. Their ids are
+// those of the added_tokens of tokenizer.json with the same text; without
+// tokenizer.json they have none.
 func (s *special) loadConfig(v *Vocab) error {
 	for _, kind := range s.kinds {
 		if on, ok := s.config("add_" + kind + "_token").(bool); ok {
@@ -226,7 +226,7 @@ func (s *special) loadJSON(v *Vocab) error {
 	return p.load(tok.Get("post_processor"))
 }
 
-// normalizer looks for flags in one normalizer or, in order, in a sequence of them.
+// normalizer reads flags from a normalizer or, in order, from the normalizers of a sequence.
 func (s *special) normalizer(value any) error {
 	n, ok := value.(*pyjson.Object)
 	if !ok {
@@ -274,7 +274,7 @@ func listOf(o *pyjson.Object, name, what string) ([]any, error) {
 	return list, nil
 }
 
-// write adds what was found to v's pairs: merges, ids, flags, chat templates, normalizer flags.
+// write adds merges, ids, flags, chat templates and normalizer flags to v's pairs.
 func (s *special) write(v *Vocab) error {
 	if len(s.merges) > 0 {
 		v.kvs.Set(keyMerges, gguf.Strings(s.merges))

@@ -53,7 +53,7 @@ func (v *Vocab) addCodes(codes []string) {
 //	"codec_bos_id": 2149                      <|codec_bos|>
 //	"codec_language_id": {"chinese": 2055}    <|codec_language_chinese|>
 //
-// A later member renames what an earlier one has named.
+// If two members have the same id, the later name counts.
 func (f *files) codecTokens() ([]string, error) {
 	talker, ok := f.model.Get(talkerConfig).(*pyjson.Object)
 	if !ok {

@@ -82,7 +82,7 @@ func loadNemotron(f *files, v *Vocab, opt Options) error {
 
 // loadPhi3 follows Phi3MiniModel (conversion/phi.py): as for SentencePiece, but
 // the added tokens of tokenizer.json count, too, a token is a control token
-// only when its file says so, and every token must have its row.
+// only if its file marks it as special, and every token must have its row.
 func loadPhi3(f *files, v *Vocab, opt Options) error {
 	if f.config != nil {
 		class, ok := f.config.Lookup("tokenizer_class")

@@ -14,9 +14,9 @@
 //	generation_config.json                       sampling           ─┘
 //
 // An id such as "org/Llama-2-7b-chat-hf" splits at its dashes into base name,
-// size label, fine-tune and version; see parseID. Because a "7b" counts as the
-// size only if it lies near the real number of parameters, Load reads and checks
-// all files, and KVs, which needs the counts, cannot fail.
+// size label, fine-tune and version; see parseID. A "7b" counts as the size only
+// if it is near the real number of parameters, so KVs needs the counts. It cannot
+// fail, because Load has read and checked all files.
 //
 // # Order and bytes
 //
@@ -29,8 +29,8 @@
 //     order mark hides it.
 //   - JSON may have the numbers NaN, Infinity and -Infinity.
 //   - An empty value (empty text or list, zero, false) is not written, but it
-//     hides what lies below it. Null hides nothing, except in Override, where it
-//     removes the field.
+//     hides the values of later sources. Null hides nothing, except in Override,
+//     where it removes the field.
 //   - Title case is that of str.title: a letter after a digit or an apostrophe
 //     becomes a capital.
 //
@@ -38,8 +38,8 @@
 //
 // An error of kind [fault.Broken] has the file, and the line or key: a file that is not UTF-8, broken YAML or JSON (a
 // generation_config.json that is not JSON is skipped with a warning, as in the reference), and a value whose type does
-// not fit its field, such as the number in "version: 1.0". The reference finds the latter after it has begun to write.
-// It makes text of a list of numbers, and a list of text; both are refused here, as are binary values, an Override
-// whose lists are none, and YAML lists such as [a:]. So are files beyond the limits of this package and of pyjson,
-// which no published one is near.
+// not fit its field, such as the number in "version: 1.0". The reference finds the latter only while it writes. It
+// converts a list of numbers to text, and text to a list; both are refused here, as are binary values, an Override with
+// other values in place of lists, and YAML lists such as [a:]. So are files beyond the limits of this package and of
+// pyjson, which are far above published files.
 package general

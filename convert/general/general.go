@@ -76,13 +76,13 @@ type Metadata struct {
 	arrays     []gguf.KV
 }
 
-// text is an optional string. One that is set and empty is not written.
+// text is an optional string. An empty one is not written even if it is set.
 type text struct {
 	s   string
 	set bool
 }
 
-// or returns t if it is set, else u.
+// or returns t if it is set, otherwise u.
 func (t text) or(u text) text {
 	if t.set {
 		return t
@@ -148,7 +148,7 @@ var fields = [nFields]struct {
 var samplingKeys = []struct {
 	key  string // below general.sampling, also of Override
 	typ  gguf.ValueType
-	from []string // keys of generation_config.json, the first that is there wins, even if null
+	from []string // keys of generation_config.json; the first that exists counts, even if null
 }{
 	{"sequence", gguf.StringType, []string{"sequence"}},
 	{"top_k", gguf.Int32Type, []string{"top_k"}},
@@ -168,7 +168,7 @@ var samplingKeys = []struct {
 var sourceLists = [...]struct {
 	key      string // of each entry: KEY.N.name
 	override string
-	card     []string // the first that is there wins, even if null
+	card     []string // keys of the card; the first that exists counts, even if null
 }{
 	{"general.base_model", "general.base_models", []string{"base_model", "base_models", "base_model_sources"}},
 	{"general.dataset", "general.datasets", []string{"datasets", "dataset", "dataset_sources"}},

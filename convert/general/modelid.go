@@ -48,7 +48,7 @@ const maxID = 1 << 12
 //	└base─┘ └┬─┘ └──┬───┘ └┬─┘
 //	        size  finetune version
 //
-// Leading words and versions form the base name; what follows and is nothing else is part of the fine-tune. Without any
+// Leading words and versions form the base name; later parts without another role belong to the fine-tune. Without any
 // of size, fine-tune and version there is no base name either: the split would be a guess. Text with a blank is only a
 // name.
 func parseID(s string, total int64) modelID {
@@ -238,8 +238,8 @@ func title(id text) text {
 	return id
 }
 
-// DirName returns the name by which the reference calls the directory at path.
-// Nothing is looked up: a link keeps its own name, and "." has none.
+// DirName returns the reference's name for the directory at path. It is made from
+// the path alone: a link keeps its own name, and "." has none.
 func DirName(path string) string {
 	parts := strings.Split(filepath.ToSlash(path), "/")
 	for _, p := range slices.Backward(parts) {

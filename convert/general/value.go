@@ -10,8 +10,8 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// The values of a parsed YAML or JSON text are those of package pyjson, and of YAML dates. A number of YAML is spelled
-// as in JSON, unchanged if possible.
+// A parsed YAML or JSON text has the values of package pyjson and, in YAML, dates. A number of YAML is spelled as in
+// JSON, unchanged if possible.
 
 // date is a date of YAML as written, with or without a time.
 type date string
@@ -39,7 +39,7 @@ func (d *document) has(key string) bool {
 	return ok
 }
 
-// first returns the first of keys that is there, else "".
+// first returns the first of keys that exists, "" for none.
 func (d *document) first(keys []string) string {
 	for _, key := range keys {
 		if d.has(key) {
