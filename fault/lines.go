@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// MaxListed is how many items a message lists.
+// MaxListed is the number of items that a message lists.
 const MaxListed = 20
 
-// List returns the items for a message, on one line: at most MaxListed, and how many
-// more there are.
+// List returns the items for a message, on one line: at most MaxListed, and the number
+// of the others.
 func List(items []string) string {
 	if n := len(items) - MaxListed; n > 0 {
 		return fmt.Sprintf("%s and %d more", line(strings.Join(items[:MaxListed], ", ")), n)
@@ -17,8 +17,8 @@ func List(items []string) string {
 	return line(strings.Join(items, ", "))
 }
 
-// line returns text, names from a file among it, without the ends of lines: each
-// would begin what looks like another item or message.
+// line returns text with line ends escaped: a name from a file must not look like
+// another item or message.
 func line(text string) string { return strings.ReplaceAll(text, "\n", `\n`) }
 
 // Lines is List for the end of a message, with each item on a line of its own.

@@ -2,10 +2,10 @@ package fault
 
 import "errors"
 
-// Permits returns err with the name of the field of a package's Options that would
-// permit what err forbids, or mend it: "Force". The text stays as it is. Programs
-// whose users know the field under another name, such as a flag, ask Option and
-// say so.
+// Permits returns err with the name of a field of a package's Options, such as
+// "Force", that permits the refused operation or avoids the error. The text of the
+// error stays unchanged. Commands get the name from Option and add a hint with the
+// flag.
 func Permits(option string, err error) error { return &optional{err, option} }
 
 type optional struct {

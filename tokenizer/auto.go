@@ -26,7 +26,7 @@ type autoTokenizer struct {
 	special []string   // the special tokens by text
 }
 
-// auto returns the tokenizer that AutoTokenizer.from_pretrained makes.
+// auto returns the tokenizer that AutoTokenizer.from_pretrained builds.
 func (f *files) auto(v *Vocab, opt Options) (*autoTokenizer, error) {
 	name := f.className()
 	class := classOf(name)
@@ -51,7 +51,7 @@ func (f *files) byteLevelFile() bool {
 	return decoder.Get("type") == "ByteLevel"
 }
 
-// make makes the tokenizer of a class; nil takes tokenizer.json as it is.
+// make builds the tokenizer of a class, for nil from tokenizer.json as it is.
 func (f *files) make(class *autoClass, opt Options) (*autoTokenizer, error) {
 	decoder, config, err := f.addedConfig()
 	if err != nil {
@@ -97,7 +97,7 @@ func (f *files) make(class *autoClass, opt Options) (*autoTokenizer, error) {
 	return tok, err
 }
 
-// wrap lets the post-processor put tokens around a text; nil is none.
+// wrap sets a post-processor that puts tokens around a text; nil is no token.
 func (t *autoTokenizer) wrap(before, after any) error {
 	var w hf.Wrap
 	for _, e := range []struct {
@@ -147,9 +147,9 @@ func (f *files) vocabMerges() (vocab, merges any, err error) {
 	return vocab, list, nil
 }
 
-// addMissing adds the tokens that the configuration knows: those of
-// added_tokens_decoder, which replace others of the same text, then the special
-// tokens that are not there yet.
+// addMissing adds the tokens of the configuration: the tokens of
+// added_tokens_decoder, which replace tokens of the same text, then special
+// tokens that do not exist yet.
 func (f *files) addMissing(tok *autoTokenizer, class *autoClass, decoder map[int]hf.AddedToken,
 	config autoConfig) error {
 	known := map[string]bool{}
@@ -333,9 +333,9 @@ func (f *files) addedConfig() (map[int]hf.AddedToken, autoConfig, error) {
 	return decoder, c, nil
 }
 
-// addedFile reads added_tokens.json. Tokens in it are special when config names
-// them, or tokenizer_config.json lists them; a list in special_tokens_map.json comes
-// too late for that.
+// addedFile reads added_tokens.json. Its tokens are special if config names them, or
+// tokenizer_config.json lists them; the list in special_tokens_map.json is read later
+// and does not count.
 func (f *files) addedFile(decoder map[int]hf.AddedToken, config autoConfig) error {
 	added, err := readObjectIfFile(f.dir, addedTokensFile)
 	if added == nil {

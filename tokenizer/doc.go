@@ -9,8 +9,8 @@
 //	added_tokens.json        user-defined rows             │ and type per token id
 //	tokenizer_config.json    added_tokens_decoder rows    ─┘
 //
-// A byte-level BPE vocabulary is what the transformers library makes of
-// tokenizer.json:
+// A byte-level BPE vocabulary is made from tokenizer.json as in the transformers
+// library:
 //
 //	tokenizer.json           model.vocab, added_tokens     ─┐ rows: one text
 //	tokenizer_config.json    added_tokens_decoder           │ and type per token id
@@ -18,17 +18,17 @@
 //	config: vocab_size       [PADi] fill
 //	tokenizer.json           merges, else merges.txt
 //
-// Which of these files count, and what is written besides, differs by family of
-// architectures; [Class] names its rule set. The other kinds of vocabulary:
+// Which of these files count, and which other keys are written, differs by family
+// of architectures; [Class] names its rule set. The other kinds of vocabulary:
 //
 //	spiece.model, sentencepiece.bpe.model    SentencePiece unigram, with its normalizer
 //	vocab.txt                                WordPiece
 //	rwkv_vocab_v20230424.txt                 RWKV World: Python literals
 //	tokenizer.jsonl                          PLaMo: lists of text, score, type
-//	*.tiktoken, tiktoken.model               Qwen, HunYuan, Kimi: ranks, from which merges are found
+//	*.tiktoken, tiktoken.model               Qwen, HunYuan, Kimi: ranks, from which merges follow
 //	tekken.json                              Mistral: the same, and special tokens
 //
-// The settings come from these, for nearly every kind:
+// For nearly every kind, the settings come from these files:
 //
 //	tokenizer.json           added_tokens: text → id      ─┐ bos, eos, unk, sep, pad,
 //	tokenizer_config.json    bos_token …: kind → text      │ mask, eot, eom ids
@@ -41,11 +41,11 @@
 //	chat_template.jinja      + additional_chat_templates/   │ chat templates,
 //	chat_template.json                                     ─┘ the first source wins
 //
-// In the rows a later layer replaces an earlier one; in the settings the
-// earlier source wins and a later one only fills what is still open.
+// In the rows a later source replaces an earlier one; of the settings the first
+// source that has one counts.
 // special_tokens_map.json is read only where transformers reads it: next to a
 // tokenizer_config.json without added_tokens_decoder. generation_config.json is
-// read for HunYuan, and to warn of end tokens that have no place.
+// read for HunYuan, and to warn of end tokens without a place in GGUF.
 //
 // # Order and bytes
 //
@@ -61,15 +61,14 @@
 //
 // # What is refused
 //
-// A [FormatError] names the file that is broken. [ErrUnsupported] marks whole
-// tokenizers of a kind that is not read, and classes without rules here. A token
-// id below zero is a FormatError, where the reference would count it from the
-// end of the list. Refused by name are the vocabularies that the reference would
-// take from its own source tree where a directory has none (GPT-NeoX for Mamba,
-// Llama for OpenELM), and tokenizers that exist as Python code only.
+// A [FormatError] names the broken file. [ErrUnsupported] is for kinds of
+// tokenizers that this package does not read, and for classes without rules. A
+// token id below zero is a FormatError; the reference counts it from the end of the
+// list. If a directory lacks a vocabulary that the reference then takes from its
+// own source tree (GPT-NeoX for Mamba, Llama for OpenELM), the error names it.
+// Tokenizers that exist only as Python code are refused, too, and files beyond the
+// limits of limits.go, which are far above published files.
 //
-// Files beyond the limits of limits.go are refused, too: no published one is near.
-//
-// What the rules drop without an error, such as a token beyond the vocabulary,
-// is listed in Vocab.Warnings, at most twenty of a kind and a count.
+// Vocab.Warnings lists what is dropped without an error, such as a token beyond
+// the vocabulary: at most twenty warnings of a kind, and the number of the others.
 package tokenizer

@@ -27,9 +27,9 @@ func NewEncoder(data []byte) (*Encoder, error) {
 }
 
 // Encode returns the ids of a text in UTF-8; special adds the tokens that the
-// post-processor puts around it. An error is an ErrUnsupported for a text that a
-// regular expression of the file takes too long for, and an ErrBroken for one with
-// characters that the vocabulary cannot express.
+// post-processor puts around it. The error is an ErrUnsupported if a regular
+// expression of the file takes too long for the text, and an ErrBroken if the
+// vocabulary cannot express one of its characters.
 func (e *Encoder) Encode(text string, special bool) ([]int, error) {
 	ids, err := e.tok.Encode(text, special)
 	if err != nil {
@@ -38,8 +38,8 @@ func (e *Encoder) Encode(text string, special bool) ([]int, error) {
 	return ids, nil
 }
 
-// Decode returns the text of ids, special tokens included; ids that no token has
-// are left out.
+// Decode returns the text of ids, special tokens included; unknown ids are left
+// out.
 func (e *Encoder) Decode(ids []int) (string, error) {
 	text, err := e.tok.Decode(ids)
 	if err != nil {

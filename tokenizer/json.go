@@ -79,8 +79,8 @@ func kindName(v any) string {
 func pyInt(i int) string         { return strconv.Itoa(i) }
 func pyNumber(i int) json.Number { return json.Number(pyInt(i)) }
 
-// pythonBase64 decodes base64 as Python does, which passes over characters
-// outside the alphabet and needs the padding.
+// pythonBase64 decodes base64 as Python does, which skips characters outside the
+// alphabet and requires the padding.
 func pythonBase64(s string) ([]byte, error) {
 	s = strings.Map(func(r rune) rune {
 		if strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=", r) {

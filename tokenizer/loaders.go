@@ -1,6 +1,6 @@
 package tokenizer
 
-// loaders has the rule sets except Llama's, which opens files itself. A loader fills v, which is empty at first, with
+// loaders has the rule sets except Llama's, which opens files itself. A loader fills v, which is initially empty, with
 // the pairs to write.
 var loaders = map[Class]func(f *files, v *Vocab, opt Options) error{
 	ClassSentencePiece: loadSPM,

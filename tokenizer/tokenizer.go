@@ -64,8 +64,8 @@ type Vocab struct {
 	Types  []TokenType
 	Own    int // tokens of the tokenizer's model, without those added to it; 0 where the kind makes no difference
 
-	// Warnings lists what was dropped or replaced, one sentence each, in the
-	// order in which the rules met it.
+	// Warnings are sentences about dropped or replaced tokens and settings, in
+	// the order of the rules.
 	Warnings []string
 
 	kvs    gguf.Metadata
@@ -76,8 +76,8 @@ type Vocab struct {
 // key that the caller has set before keeps its place and takes the new value.
 func (v *Vocab) KVs() gguf.Metadata { return v.kvs }
 
-// warnf adds a warning; of those of one kind the first maxWarnings are kept, and
-// the others counted.
+// warnf adds a warning. Of each kind (format) the first maxWarnings are kept, the
+// others are counted.
 func (v *Vocab) warnf(format string, args ...any) {
 	if v.warned == nil {
 		v.warned = map[string]int{}
@@ -131,11 +131,11 @@ type files struct {
 	config *pyjson.Object       // tokenizer_config.json, nil when absent
 	model  *pyjson.Object       // config.json, nil when absent
 	value  func(key string) any // Options.Value
-	work   *int                 // that is left for encoding texts
+	work   *int                 // remaining work of encoding texts
 }
 
 // Files are the files of a checkpoint directory, by names as in package fs. The
-// error about one that is not there is fs.ErrNotExist.
+// error about a missing file is fs.ErrNotExist.
 type Files interface {
 	ReadFile(name string) ([]byte, error)
 	Stat(name string) (fs.FileInfo, error)
@@ -143,7 +143,7 @@ type Files interface {
 }
 
 // Load reads the tokenizer in dir, the checkpoint directory. Errors of reading
-// are those of dir; see the package comment for the others.
+// come from dir; the package comment has the others.
 func Load(dir Files, opt Options) (*Vocab, error) {
 	v, err := loadClass(dir, opt)
 	if err == nil {
@@ -214,7 +214,7 @@ func loadLlama(dir Files, opt Options) (*Vocab, error) {
 		return nil, err
 	}
 	switch opt.VocabSize {
-	case 32016: // Code Llama: its infill tokens are named nowhere in the files
+	case 32016: // Code Llama: no file names its infill tokens
 		sp := &special{files: f, kinds: []string{"prefix", "suffix", "middle", "eot"}, nVocab: -1}
 		if err := sp.load(v); err != nil {
 			return nil, err
@@ -275,8 +275,8 @@ func (f *files) integer(key string, fallback int) (int, error) {
 	return 0, badf(modelFile, "%s: want a count, found %s", key, pyjson.Describe(f.member(key)))
 }
 
-// writeRows adds the keys of the vocabulary itself: of scores and pre-tokenizer
-// only what there is.
+// writeRows adds the keys of the vocabulary itself, those of scores and pre-tokenizer
+// only if there are any.
 func (v *Vocab) writeRows() {
 	types := make([]int32, len(v.Types))
 	for i, t := range v.Types {
@@ -326,7 +326,7 @@ var otherKinds = []struct{ file, kind string }{
 	{"*.tiktoken", "a tiktoken vocabulary"},
 }
 
-// otherKind returns the error for a directory without a vocabulary that is read.
+// otherKind returns the error for a directory without a supported vocabulary.
 func (f *files) otherKind() error {
 	entries, err := f.dir.ReadDir(".") // sorted by name
 	if err != nil {

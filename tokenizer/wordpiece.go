@@ -7,8 +7,8 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// withVocabText returns f with the tokenizer.json that BertTokenizer makes of
-// vocab.txt, where there is no other: a token per line, the line's number its id.
+// withVocabText returns f, if it has no tokenizer.json, with the one that
+// BertTokenizer makes of vocab.txt: one token per line, in the order of the ids.
 func (f *files) withVocabText() (*files, error) {
 	if f.json != nil || !isFile(f.dir, vocabTextFile) {
 		return f, nil

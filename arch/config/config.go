@@ -48,7 +48,7 @@ func (c *Config) KnownType() string { return c.modelType }
 const ConfigFile = "config.json"
 
 // Files are the files of a checkpoint directory, by names as in package fs. The
-// error about one that is not there is fs.ErrNotExist.
+// error about a missing file is fs.ErrNotExist.
 type Files interface {
 	ReadFile(name string) ([]byte, error)
 }

@@ -87,7 +87,7 @@ var ropeRules = map[string]func(*Config) error{
 	"modernbert":   modernBertRope,
 }
 
-// rewriteRules change what a file says before defaults are filled in, by model_type.
+// rewriteRules change the values of the file before defaults are filled in, by model_type.
 var rewriteRules = map[string]func(values) error{
 	"nemotron_h": nemotronHFirst,
 }

@@ -1,5 +1,5 @@
 // Package digest hashes the tensors of GGUF files: each alone, and all of them one after the
-// other. Metadata do not count, so that a hash stays when they are edited.
+// other. Metadata do not count, so that editing them changes no hash.
 //
 // The hashes are those of llama.cpp's gguf-hash, which leaves out three kinds of tensors that
 // early converters wrote (Counts).
@@ -79,12 +79,12 @@ func (k Kind) text(h hash.Hash) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:16])
 }
 
-// buffer is how many bytes are read at once.
+// buffer is the number of bytes that are read at once.
 const buffer = 1 << 20
 
-// Of returns the hashes of a model's tensors in their order, kind by kind for each, and then
-// those of all together; with layers false the latter only. The bytes are as the file has
-// them, in its byte order. Kinds are hashed side by side.
+// Of returns the hashes of each tensor of a model, in order and kind by kind, and then the
+// hashes of all tensors together; without layers only the latter. The bytes are hashed in the
+// byte order of the file, all kinds at the same time.
 func Of(ctx context.Context, s *gguf.Set, kinds []Kind, layers bool) ([]Sum, error) {
 	for _, k := range kinds {
 		if !slices.Contains(Kinds, k) {

@@ -27,8 +27,8 @@ type File struct {
 	SHA256 string `json:"sha256,omitempty" doc:"64 hexadecimal digits in lower case"`
 }
 
-// Check returns an error of kind fault.Broken unless the name leads to a file below a folder, in its only
-// spelling, the size is at least 0, and the sum has 64 hexadecimal digits, which become lower case.
+// Check returns an error of kind fault.Broken unless the name is a clean relative path that stays in its
+// folder, the size is at least 0, and the sum has 64 hexadecimal digits. It turns these into lower case.
 func (f *File) Check() error {
 	if !fs.ValidPath(f.Name) || f.Name == "." || !filepath.IsLocal(filepath.FromSlash(f.Name)) ||
 		strings.ContainsFunc(f.Name, unicode.IsControl) {
@@ -87,7 +87,7 @@ func OfFile(ctx context.Context, path string) (File, error) {
 	return found, err
 }
 
-// OfReader returns how many bytes r has, and their SHA-256 sum.
+// OfReader returns the number of bytes of r, and their SHA-256 sum.
 func OfReader(ctx context.Context, r io.Reader) (n int64, sum string, err error) {
 	whole := sha256.New()
 	n, err = feedAll(ctx, r, whole, nil)
@@ -101,7 +101,7 @@ type Tensor struct {
 	SHA256 string
 }
 
-// pieces is how many pieces of a file are on their way at once.
+// pieces is the number of pieces of a file in memory at once.
 const pieces = 4
 
 // piece is a part of a file that two goroutines hash: the sum of the whole file, and those of its tensors.
@@ -111,8 +111,8 @@ type piece struct {
 	left sync.WaitGroup
 }
 
-// OfModel is OfFile, and returns the sums of the tensors of f, which is nil or the GGUF file at path. The file is
-// read once, and two processors are kept busy by a file with tensors.
+// OfModel is OfFile, and also returns the sums of the tensors of f, the GGUF file at path, or nil for no sums. The
+// file is read once; one goroutine hashes the file, another the tensors.
 func OfModel(ctx context.Context, path string, f *gguf.File) (File, []Tensor, error) {
 	in, info, err := regular(path)
 	if err != nil {
@@ -164,7 +164,7 @@ func regular(path string) (*disk.File, fs.FileInfo, error) {
 	return in, info, nil
 }
 
-// feedAll hashes what r has, and sets the sums of tensors. It returns how many bytes there are.
+// feedAll hashes all bytes of r, sets the sums of tensors, and returns the number of bytes.
 func feedAll(ctx context.Context, r io.Reader, whole hash.Hash, tensors []Tensor) (n int64, err error) {
 	free := make(chan *piece, pieces)
 	for range pieces {
@@ -174,7 +174,7 @@ func feedAll(ctx context.Context, r io.Reader, whole hash.Hash, tensors []Tensor
 	var done sync.WaitGroup
 	done.Go(func() {
 		for p := range toWhole {
-			whole.Write(p.data) // a hash takes all
+			whole.Write(p.data) // a hash never fails
 			p.left.Done()
 		}
 	})
@@ -190,7 +190,7 @@ func feedAll(ctx context.Context, r io.Reader, whole hash.Hash, tensors []Tensor
 		var p *piece
 		select {
 		case p = <-free:
-		default: // the oldest is the next to be free
+		default: // wait for the oldest piece
 			p, used = used[0], used[1:]
 			p.left.Wait()
 		}
@@ -217,10 +217,10 @@ func feedAll(ctx context.Context, r io.Reader, whole hash.Hash, tensors []Tensor
 	return n, err
 }
 
-// sums takes the sums of tensors from the bytes of a file, in their order. Tensors do not overlap.
+// sums computes the sums of tensors while the bytes of a file pass in order. Tensors do not overlap.
 type sums struct {
 	tensors []Tensor
-	order   []int // by place in the file, those that are not done
+	order   []int // tensors that are not finished, by position in the file
 	hash    hash.Hash
 }
 
@@ -242,7 +242,7 @@ func newSums(tensors []Tensor) *sums {
 	return s
 }
 
-// write takes the bytes at off, where those before have ended.
+// write hashes the bytes at off, the end of the bytes before.
 func (s *sums) write(data []byte, off int64) {
 	end := off + int64(len(data))
 	for len(s.order) > 0 {

@@ -5,25 +5,25 @@
 // The identity of a model (Of) is a SHA-256 of
 //
 //   - its header: metadata, and names, types and dimensions of all tensors, in their order;
-//   - of each tensor the first row, the last one and up to 14 between them, at equal distances, as bytes of the tensor's
-//     Source: the same in every container and on every machine. Each tensor has an XXH3 of them, 128 bits: what is compared
-//     are inputs of one user, and a SHA-256 of as many bytes would take longer than reading them;
-//   - of a model on a server, in place of rows, what the server says of its state (Model.Origin): commit, or size and
-//     ETag of each file. Weights that are read from a server are read once, where they are needed.
+//   - of each tensor the XXH3 (128 bits) of the first row, the last one and up to 14 between them, at equal distances,
+//     as bytes of the tensor's Source: the same in every container and on every machine. XXH3 suffices to compare the
+//     inputs of one user, and a SHA-256 of as many bytes would take longer than reading them;
+//   - of a model on a server, in place of rows, its state on the server (Model.Origin): commit, or size and ETag of each
+//     file. Weights on a server are read only once, for the run itself.
 //
-// A model of many tensors has fewer rows of each, at least two, so that all together are about 256 MiB. Rows that have
-// to be put together from all over a tensor, such as columns of what is stored, are left out, and the identities of the
-// model's files are in their place.
+// In a model of many tensors fewer rows of each count, at least two, so that all together have about 256 MiB. Rows
+// whose elements are spread over the whole tensor, such as stored columns, are left out; the identities of the model's
+// files take their place.
 //
-// The identity of another file (OfFile) is its size and the SHA-256 of its content up to 64 MiB; of a longer one that
-// of its first MiB, its last 64 KiB and 64 pieces of 4 KiB between them.
+// The identity of any other file (OfFile) is its size and a SHA-256: of the whole content up to 64 MiB; of a longer
+// file of its first MiB, its last 64 KiB and 64 pieces of 4 KiB between them.
 //
-// So two models that differ in nothing but rows between those that are looked at pass for the same. Whoever changes,
-// trains, merges or quantizes a model changes more. Where that is not enough, --finish --verify compares all rows of
-// the model with what the parts have read (package writer).
+// So two models that differ only in rows that are not sampled have the same identity. Editing, training, merging or
+// quantizing a model changes more than such rows. If that is not enough, --finish --verify compares all rows of the
+// model with the rows that the parts have read (package writer).
 //
-// Whether an open file is still what it was when it was opened is another question, which internal/io/stamp answers.
-// Published sums of whole files and tensors are made by digest.
+// Package internal/io/stamp finds out whether an open file has changed since it was opened; package digest makes the
+// published sums of whole files and tensors.
 package identity
 
 import (
@@ -52,7 +52,7 @@ import (
 const (
 	mostRows  = 16        // of a tensor
 	rowsBytes = 256 << 20 // of all tensors, about
-	// dear is the Cost from which rows are not sampled; decoding costs less.
+	// Rows with a Cost of dear or more are not sampled; decoding alone costs less.
 	dear = 500
 )
 
@@ -131,7 +131,7 @@ func sample(s rows.Source, buf *[]byte, most int64) (sum [16]byte, err error) {
 }
 
 const (
-	wholeBytes = 64 << 20 // of files up to this size everything is looked at
+	wholeBytes = 64 << 20 // files up to this size are hashed as a whole
 	headBytes  = 1 << 20
 	tailBytes  = 64 << 10
 	pieces     = 64
@@ -142,15 +142,16 @@ const (
 type File struct {
 	Bytes    int64
 	SHA256   [sha256.Size]byte // of the whole content, or of the samples
-	Modified time.Time         // is no part of String: copies on other machines have another
+	Modified time.Time         // not in String, since it differs between copies
 }
 
-// ErrIrregular is the cause of an error about what is no regular file, whose content is not known before it is read.
+// ErrIrregular is the cause of an error about a path that is not a regular file. The content of a pipe, for one, is
+// unknown until it is read.
 var ErrIrregular = fault.Errorf(fault.Usage, "is not a regular file")
 
 // OfFile returns the identity of the regular file at path.
 func OfFile(path string) (id File, err error) {
-	info, err := disk.Stat(path) // before it is opened: a pipe would have us wait
+	info, err := disk.Stat(path) // before it is opened: opening a pipe waits for a writer
 	if err != nil {
 		return id, err
 	}
@@ -193,10 +194,10 @@ func OfFile(path string) (id File, err error) {
 	return id, nil
 }
 
-// Sampled reports whether not all of the content was looked at.
+// Sampled reports whether only samples of the content were hashed.
 func (f File) Sampled() bool { return f.Bytes > wholeBytes }
 
-// String returns size and sum, for people and for comparing.
+// String returns size and sum, to show and to compare.
 func (f File) String() string {
 	kind := ""
 	if f.Sampled() {

@@ -23,7 +23,7 @@ import (
 // Finding is one defect or note.
 type Finding struct {
 	Text string `json:"text"` // with the file, and the key or tensor
-	Note bool   `json:"note"` // loaders take it
+	Note bool   `json:"note"` // loaders accept the file all the same
 }
 
 // Options are the settings of a verification.
@@ -39,7 +39,7 @@ const maxFindings = 2000
 type findings struct {
 	list  []Finding
 	more  int  // findings beyond maxFindings
-	wrong bool // whether one of those is no note
+	wrong bool // whether one of the findings beyond maxFindings is a defect
 	later bool // the file is a later shard: the model's metadata is in the first one
 }
 
@@ -54,7 +54,7 @@ func (f *findings) put(note bool, format string, args ...any) {
 	f.more, f.wrong = f.more+1, f.wrong || !note
 }
 
-// all returns what has been found.
+// all returns the findings, the last one with the number of omitted ones.
 func (f *findings) all(path string) []Finding {
 	if f.more == 0 {
 		return f.list
@@ -91,8 +91,8 @@ func Model(ctx context.Context, path string, opt Options) ([]Finding, error) {
 	return all.all(path), ctx.Err()
 }
 
-// Worse returns the defects that the metadata of a file would have as m and do not have now, including ids of special
-// tokens outside the vocabulary. Of shards only f is checked.
+// Worse returns the defects that m would have as the metadata of f, and that the present metadata do not have; ids of
+// special tokens outside the vocabulary are among them. Of shards only f is checked.
 func Worse(f *gguf.File, m gguf.Metadata) ([]string, error) {
 	find := func(m gguf.Metadata) (list []string, err error) {
 		g := *f
@@ -231,7 +231,7 @@ func blocks(ctx context.Context, files []*gguf.File, all *findings, opt Options)
 		for i := range f.Tensors {
 			t := &f.Tensors[i]
 			if statistics && strings.HasSuffix(t.Name, ".stats") {
-				continue // NaN is for what cannot be said
+				continue // NaN stands for an unknown value
 			}
 			if quants.Lookup(t.Type) == nil || !t.Type.Known() {
 				all.note("%s: tensor %q: numbers of type %v are not looked at", f.Path, t.Name, t.Type)

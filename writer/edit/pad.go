@@ -192,7 +192,7 @@ func padded(f *gguf.File, t *gguf.Tensor, have, want, like int64) (rows.Source, 
 }
 
 type paddedRows struct {
-	rows.Source // of I8, without the rows at the end
+	rows.Source // the stored rows, as I8
 	have        int64
 	ne          []int64
 	row         []byte
