@@ -12,9 +12,9 @@
 //
 // Some packages export a kind under a name of their own, such as gguf.ErrBroken.
 //
-// Errors about files that are there or not also answer to the names of package
-// io/fs: one about an output that exists is Usage and fs.ErrExist, one about a
-// missing shard is Broken and fs.ErrNotExist.
+// Errors about existing or missing files also match the errors of package io/fs:
+// an existing output is Usage and fs.ErrExist, a missing shard is Broken and
+// fs.ErrNotExist.
 package fault
 
 //lint:file-ignore ST1012 kinds are read with the name of the package: fault.Usage

@@ -53,9 +53,9 @@ func (v *Vocab) writeNormalizer(removeSpaces bool, charsMap []byte) {
 }
 
 // loadXLMRoberta follows BertModel._xlmroberta_set_vocab (conversion/bert.py)
-// for checkpoints with sentencepiece.bpe.model. There the ids are not those of
-// the model: its first three pieces and its last one give way to four tokens
-// in front, as the Python tokenizer has it.
+// for checkpoints with sentencepiece.bpe.model. The ids are those of the Python
+// tokenizer, which differ from the model's: four tokens come first, in place of
+// the first three pieces and the last one.
 //
 //	model   <unk> <s> </s>          piece 3 … piece n-2   piece n-1
 //	ids     <s> <pad> </s> <unk>    piece 3 … piece n-2
@@ -103,7 +103,7 @@ func (f *files) xlmRoberta(v *Vocab, opt Options, mask bool) error {
 	return f.writeXLMRoberta(v, opt, types, m.addDummyPrefix, m.removeExtraWhitespaces, m.charsMap)
 }
 
-// writeXLMRoberta adds the pairs of a vocabulary that is complete.
+// writeXLMRoberta adds the pairs of a complete vocabulary.
 func (f *files) writeXLMRoberta(v *Vocab, opt Options, types int, prefix, removeSpaces bool, charsMap []byte) error {
 	v.Model, v.Pre = "t5", "default"
 	v.writeRows()
@@ -113,12 +113,12 @@ func (f *files) writeXLMRoberta(v *Vocab, opt Options, types int, prefix, remove
 	return f.writeSpecial(v, opt)
 }
 
-// xlmRobertaJSON is xlmRoberta from tokenizer.json alone: its ids are right.
+// xlmRobertaJSON is xlmRoberta from tokenizer.json alone, which has the ids of the Python tokenizer.
 func (f *files) xlmRobertaJSON(v *Vocab, opt Options, types int) error {
 	if f.json == nil {
 		return missingf(jsonFile, "no such file, and no %s", spmBPEFile)
 	}
-	vocabulary := *f // nothing is encoded: the ids are all that counts
+	vocabulary := *f // only for ids: nothing is encoded
 	vocabulary.json = withoutMembers(f.json, "normalizer", "pre_tokenizer", "post_processor")
 	tok, err := vocabulary.auto(v, opt)
 	if err != nil {
@@ -203,7 +203,7 @@ func unigramUnk(token any, model *pyjson.Object, tok *autoTokenizer) (int, error
 	if id, ok := count(value); ok {
 		return id, nil
 	}
-	return -1, nil // equals no id
+	return -1, nil // no token has this id
 }
 
 // withoutMembers returns o without the members names.

@@ -35,13 +35,13 @@ func isUpperRune(r rune) bool {
 	return unicode.In(r, unicode.Upper, unicode.Other_Uppercase, unicode.Title)
 }
 
-// isLower is str.islower: there is a small letter and no capital.
+// isLower is str.islower: s has a small letter and no capital.
 func isLower(s string) bool {
 	return strings.ContainsFunc(s, isLowerRune) && !strings.ContainsFunc(s, isUpperRune)
 }
 
-// capitals is str.title for text without capitals: each letter that follows
-// none becomes one.
+// capitals is str.title for text without capitals: each letter after a character
+// that is not a letter becomes a capital.
 func capitals(s string) string {
 	var b strings.Builder
 	inWord := false
