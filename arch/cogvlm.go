@@ -45,7 +45,7 @@ var cogVLMVisionExperts = []table.TensorRow{
 	{HF: "model.layers.{bid}.mlp.vision_mlp.down_proj", GGUF: "blk.{bid}.vis_down"},
 }
 
-// compatReference is the condition that the user asked for the reference's bytes.
+// compatReference is the condition that Options.Reference is set: the file has the reference's bytes.
 func compatReference(l table.Layer) (bool, error) { return l.Options.Reference, nil }
 
 // dropped returns rows that drop the tensors of list.

@@ -20,8 +20,8 @@ type Remote struct {
 	// Token is the access token of the hub, for private and gated models. It is sent to no other server, even after a
 	// redirect.
 	Token string
-	// S3Endpoint is the address of the S3 server for s3://BUCKET/KEY, S3Region its region; by default Amazon's, which
-	// is asked for the region. Keys come from the usual environment variables.
+	// S3Endpoint is the address of the S3 server for s3://BUCKET/KEY, S3Region its region. The default is Amazon's
+	// server, which also returns the region. Access keys come from the usual environment variables.
 	S3Endpoint, S3Region string
 	// Cache is a folder for fetched parts of the weights, from which a later run resumes; "" for none.
 	Cache string

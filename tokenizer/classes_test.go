@@ -76,7 +76,7 @@ func TestClasses(t *testing.T) {
 }
 
 // comparePairs returns the first difference. Keys of the architecture that
-// set_vocab also writes are not looked at.
+// set_vocab also writes are not compared.
 func comparePairs(kvs gguf.Metadata, want [][3]any) string {
 	want = slices.DeleteFunc(want, func(w [3]any) bool { return !strings.HasPrefix(w[0].(string), "tokenizer.") })
 	for i, w := range want {

@@ -41,7 +41,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestNested reads tensors by their keys and all else as it is.
+// TestNested checks the names of nested tensors, and the other values.
 func TestNested(t *testing.T) {
 	data := torchfiletest.EncodeNested(nestedValues())
 	f, err := ParseNested("x", data)
@@ -69,8 +69,8 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// TestHostileNested refuses what Parse refuses, unless it is of other values only, and
-// dicts that become large or hold what is no value.
+// TestHostileNested checks that ParseNested refuses the pickles that Parse refuses, except those that only
+// have other values, and also dicts that become large or hold unsupported values.
 func TestHostileNested(t *testing.T) {
 	parse := func(p *asm) error {
 		_, err := ParseNested("x", torchfiletest.Zip(p.Bytes(), []string{"0"},

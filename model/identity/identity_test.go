@@ -13,7 +13,7 @@ import (
 	"ggforge/rows"
 )
 
-// stored returns a model with one tensor of rows rows of 32 numbers, made of f.
+// stored returns a model with one tensor, nRows rows of 32 numbers with bytes from f.
 func stored(nRows int64, f func(i int) byte) *model.Model {
 	data := make([]byte, 4*32*nRows)
 	for i := range data {
@@ -72,20 +72,20 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// unread is a tensor of a server.
+// unread is a tensor on a server.
 type unread struct{ rows.Source }
 
 func (unread) Raw(*[]byte, int64, int64) ([]byte, error) {
 	return nil, errors.New("read from the server")
 }
 
-// dear is a tensor of rows that are made of all of it.
+// dear is a tensor whose rows have elements from all over it.
 type dear struct{ rows.Source }
 
 func (dear) Cost() int64                               { return 800 }
 func (dear) Raw(*[]byte, int64, int64) ([]byte, error) { return nil, errors.New("read") }
 
-// TestOfServer checks that nothing is read from a server, and that its answer about the state counts.
+// TestOfServer checks that no weights are read from a server, and that the state of the files there counts.
 func TestOfServer(t *testing.T) {
 	m := stored(8, func(int) byte { return 1 })
 	m.Tensors[0].Source = unread{m.Tensors[0].Source}
@@ -97,7 +97,7 @@ func TestOfServer(t *testing.T) {
 	}
 }
 
-// TestOfColumns checks that files are looked at where rows take long to make.
+// TestOfColumns checks that files count in place of rows that are expensive to read.
 func TestOfColumns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	m := stored(8, func(int) byte { return 1 })
@@ -114,8 +114,8 @@ func TestOfColumns(t *testing.T) {
 	}
 }
 
-// TestOfFile checks which changes of a file show: any of a short one, of a long one those of its ends, of its size, and
-// of long runs.
+// TestOfFile checks which changes of a file change its identity: all of a short file; of a long file those of its ends,
+// of its size, and of long runs.
 func TestOfFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	write := func(size int64, at int64, change []byte) string {

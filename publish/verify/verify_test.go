@@ -44,7 +44,7 @@ func model(change func(m *gguf.Metadata, tensors *[]gguf.Tensor, data []byte)) [
 	return append(gguf.AppendHeader(nil, m, tensors, 32), data...)
 }
 
-// TestDefects looks at files with one or several defects: all of them are found.
+// TestDefects checks that all defects of a file are found.
 func TestDefects(t *testing.T) {
 	type change = func(m *gguf.Metadata, tensors *[]gguf.Tensor, data []byte)
 	for _, c := range []struct {
@@ -158,7 +158,7 @@ func TestDefects(t *testing.T) {
 	}
 }
 
-// TestShards looks at shards that do not belong together.
+// TestShards checks the findings about shards that do not belong together.
 func TestShards(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, no, count uint16, total int32, names ...string) string {
