@@ -38,7 +38,7 @@ type UploadOptions struct {
 	// Force replaces objects that exist when Upload begins. An object that another upload
 	// replaces or makes meanwhile is an error of kind fault.Refused.
 	Force bool
-	// Fresh: no earlier Upload can have made the objects, so even an object of the same content is of another origin.
+	// Fresh: no earlier Upload can have made the objects, so even an object of the same content has another origin.
 	Fresh bool
 	// Workers is the number of parts that are sent at once; default 4. A part takes a connection's buffer of memory.
 	Workers int
