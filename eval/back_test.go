@@ -318,7 +318,7 @@ func smallBlocks(t *testing.T) {
 // TestGradients compares gradients with differences of the loss.
 func TestGradients(t *testing.T) {
 	if !cpu.HasVectors {
-		t.Skip("takes long without vector kernels; what it tests is above them")
+		t.Skip("takes long without vector kernels; it tests no kernel")
 	}
 	smallBlocks(t)
 	for _, c := range backModels {
@@ -627,7 +627,7 @@ var oneWay = strings.Fields("rwkv6 rwkv7 rwkv6qwen2 arwkv7 kimi-linear nemotron_
 // TestRecurrentGradients is TestGradients for models with states.
 func TestRecurrentGradients(t *testing.T) {
 	if !cpu.HasVectors {
-		t.Skip("takes long without vector kernels; what it tests is above them")
+		t.Skip("takes long without vector kernels; it tests no kernel")
 	}
 	smallBlocks(t)
 	for name := range recurrent {

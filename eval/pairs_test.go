@@ -55,7 +55,7 @@ func inputsOf(t *testing.T, m *model.Model, r Run) (all map[string][]float32, ro
 // when they run alone, and that no weights are read before theirs have been seen.
 func TestPair(t *testing.T) {
 	if !cpu.HasVectors {
-		t.Skip("takes long without vector kernels; what it tests is above them")
+		t.Skip("takes long without vector kernels; it tests no kernel")
 	}
 	defer func(n int) { tokensPerBlock = n }(tokensPerBlock)
 	models := map[string]*model.Model{

@@ -378,7 +378,7 @@ func TestRecurrentBits(t *testing.T) {
 // is before them, and that states do not depend on which are wanted.
 func TestRecurrentAlone(t *testing.T) {
 	if !cpu.HasVectors {
-		t.Skip("takes long without vector kernels; what it tests is above them")
+		t.Skip("takes long without vector kernels; it tests no kernel")
 	}
 	defer func(n int) { tokensPerBlock = n }(tokensPerBlock)
 	tokensPerBlock = 110 // two chunks
@@ -424,7 +424,7 @@ func TestRecurrentAlone(t *testing.T) {
 // of an architecture whose layers read more than the stream, and of another.
 func TestRecurrentVariants(t *testing.T) {
 	if !cpu.HasVectors {
-		t.Skip("takes long without vector kernels; what it tests is above them")
+		t.Skip("takes long without vector kernels; it tests no kernel")
 	}
 	defer func(n int) { tokensPerBlock = n }(tokensPerBlock)
 	tokensPerBlock = 20

@@ -41,7 +41,7 @@ func variantOf(m *model.Model, parts ...string) *model.Model {
 // TestVariants compares models that share layers with runs of their own.
 func TestVariants(t *testing.T) {
 	if !cpu.HasVectors {
-		t.Skip("takes long without vector kernels; what it tests is above them")
+		t.Skip("takes long without vector kernels; it tests no kernel")
 	}
 	defer func(n int) { tokensPerBlock = n }(tokensPerBlock)
 	ctx := context.Background()

@@ -37,7 +37,7 @@ func contents(t *testing.T, m *model.Model, b *Blocks, targets []Target) (all []
 // missing.
 func TestResume(t *testing.T) {
 	if !cpu.HasVectors {
-		t.Skip("takes long without vector kernels; what it tests is above them")
+		t.Skip("takes long without vector kernels; it tests no kernel")
 	}
 	ctx := context.Background()
 	m := open(t)

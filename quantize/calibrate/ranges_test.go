@@ -14,7 +14,7 @@ import (
 // error that its own moments give, and it falls.
 func TestRanges(t *testing.T) {
 	if !cpu.HasVectors {
-		t.Skip("takes long without vector kernels; what it tests is above them")
+		t.Skip("takes long without vector kernels; it tests no kernel")
 	}
 	ctx := context.Background()
 	m := open(t)

@@ -43,7 +43,7 @@ func open(t *testing.T) *model.Model {
 // inputs have when they are collected here, and that no temporary files stay.
 func TestRun(t *testing.T) {
 	if !cpu.HasVectors {
-		t.Skip("takes long without vector kernels; what it tests is above them")
+		t.Skip("takes long without vector kernels; it tests no kernel")
 	}
 	ctx := context.Background()
 	m := open(t)
@@ -166,7 +166,7 @@ func check(t *testing.T, m *model.Model, run eval.Run, b *Blocks, got map[Target
 // these go through the layers.
 func TestLookups(t *testing.T) {
 	if !cpu.HasVectors {
-		t.Skip("takes long without vector kernels; what it tests is above them")
+		t.Skip("takes long without vector kernels; it tests no kernel")
 	}
 	ctx := context.Background()
 	dir, err := hftest.Lookup("gemma4").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16"})
