@@ -43,6 +43,9 @@ var slow = []struct {
 	parts []string
 }{
 	{"TestArchitectures", nil}, // counts the checkpoints of an architecture, which may have any names
+	{"TestAdaptersOfAll", nil},
+	{"TestQuantizeMatrix", nil},
+	{"TestConvert", nil},
 	{"TestImatrix", quarters},
 	{"TestEvaluate", quarters},
 	{"TestEmbed", nil},
