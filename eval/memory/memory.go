@@ -192,6 +192,9 @@ func newModel(m Model) (*model, error) {
 			"architecture %q: not a model of text, whose memory could be estimated", p.Arch)
 	}
 	all := p.size("block_count", -1)
+	if p.err != nil {
+		return nil, p.err
+	}
 	if all < 0 {
 		return nil, fault.Errorf(fault.Broken, "no key %q", p.Arch+".block_count")
 	}

@@ -154,7 +154,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{"no architecture", memory.Model{Tensors: slices.Values([]*gguf.Tensor(nil))}, memory.Options{},
 			fault.Unsupported},
-		{"a tower", header("clip", nil), memory.Options{}, fault.Unsupported},
+		{"an encoder", header("clip", nil), memory.Options{}, fault.Unsupported},
 		{"no layers", header("llama", without), memory.Options{}, fault.Broken},
 		{"too many layers", header("llama", with(llama8B(), "block_count", u32(1<<20))), memory.Options{},
 			fault.Unsupported},
@@ -170,6 +170,11 @@ func TestRefused(t *testing.T) {
 		if u, err := memory.Estimate(c.m, c.opt); !errors.Is(err, c.kind) {
 			t.Errorf("%s: %v %v, want an error of kind %v", c.name, u, err, c.kind)
 		}
+	}
+	text := header("llama", with(llama8B(), "block_count", gguf.String("32")))
+	if _, err := memory.Estimate(text, memory.Options{}); err == nil || !strings.Contains(err.Error(),
+		"want a whole number") {
+		t.Errorf("a number of layers that is none: %v", err)
 	}
 	for _, name := range []string{"q4_K", "", "f64"} {
 		if _, err := memory.ParseCacheType(name); !errors.Is(err, fault.Usage) {
