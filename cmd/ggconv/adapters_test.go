@@ -25,7 +25,7 @@ func number(name string, i int) float32 {
 	return float32(math.Sin(float64(len(name)*31+i)*0.37)) / 8
 }
 
-// side returns one side of a pair.
+// side returns one matrix of a LoRA pair.
 func side(name string, shape ...int64) safetensorstest.Tensor {
 	n := int64(1)
 	for _, d := range shape {
@@ -38,13 +38,13 @@ func side(name string, shape ...int64) safetensorstest.Tensor {
 	return safetensorstest.Tensor{Name: name, DType: safetensors.F32, Shape: shape, Data: safetensorstest.F32(v...)}
 }
 
-// pair returns both sides of the module's.
+// pair returns both LoRA matrices of a module.
 func pair(module string, out, in, rank int64) []safetensorstest.Tensor {
 	return []safetensorstest.Tensor{side("base_model.model."+module+".lora_A.weight", rank, in),
 		side("base_model.model."+module+".lora_B.weight", out, rank)}
 }
 
-// attention is an adapter of some of gollama's weights.
+// attention returns an adapter for some of gollama's weights.
 func attention(rank int64) []safetensorstest.Tensor {
 	return slices.Concat(
 		pair("model.layers.0.mlp.down_proj", 256, 768, rank),
@@ -54,7 +54,7 @@ func attention(rank int64) []safetensorstest.Tensor {
 	)
 }
 
-// writeAdapter makes an adapter's directory; changes are laid over its configuration.
+// writeAdapter makes an adapter's directory; changes override keys of its configuration.
 func writeAdapter(t *testing.T, name string, tensors []safetensorstest.Tensor, changes map[string]any) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), name)
@@ -127,7 +127,7 @@ func TestAdapter(t *testing.T) {
 	}
 }
 
-// TestAdapterBase finds the base model in each of the ways.
+// TestAdapterBase checks each way to name the base model.
 func TestAdapterBase(t *testing.T) {
 	dir := writeAdapter(t, "x", attention(4), nil)
 	home := t.TempDir()
@@ -157,7 +157,7 @@ func TestAdapterBase(t *testing.T) {
 	fails(t, 2, "only adapters have a base model", gollama, "--base", gollama)
 }
 
-// TestAdapterRefused are adapters that no file can hold, and broken ones.
+// TestAdapterRefused converts adapters that no GGUF file can hold, and broken ones.
 func TestAdapterRefused(t *testing.T) {
 	q := "model.layers.0.self_attn.q_proj"
 	with := func(more ...safetensorstest.Tensor) []safetensorstest.Tensor { return append(attention(4), more...) }
@@ -227,7 +227,7 @@ func TestAdapterRefused(t *testing.T) {
 	fails(t, 3, "has neither adapter_model.safetensors nor adapter_model.bin", dir, "--base", gollama)
 }
 
-// TestAdapterScales are scales that the reference loses.
+// TestAdapterScales checks scales that the reference loses.
 func TestAdapterScales(t *testing.T) {
 	alpha := func(f *gguf.File) float64 {
 		v, _ := f.Metadata.Get("adapter.lora.alpha")
@@ -265,8 +265,8 @@ func TestAdapterScales(t *testing.T) {
 	}
 }
 
-// TestAdapterConv1D keeps the sides of GPT-2's pairs, whose weights are stored the
-// other way round.
+// TestAdapterConv1D converts an adapter of GPT-2, whose weights are stored transposed: matrices A and B stay in
+// order.
 func TestAdapterConv1D(t *testing.T) {
 	base, err := hftest.Lookup("gpt2").Write(t.TempDir(), hftest.Lookup("gpt2").All()[0])
 	must(t, err)
@@ -291,8 +291,7 @@ func TestAdapterConv1D(t *testing.T) {
 	}
 }
 
-// TestMergeLora adds adapters while converting: the file is that of a checkpoint with
-// the sums.
+// TestMergeLora merges adapters while converting: the file equals that of a checkpoint with merged weights.
 func TestMergeLora(t *testing.T) {
 	f, err := safetensors.Open(filepath.Join(gollama, "model.safetensors"))
 	must(t, err)

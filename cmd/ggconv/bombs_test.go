@@ -10,8 +10,7 @@ import (
 	"ggforge/test/clitest"
 )
 
-// tokenizerJSON returns a byte-level tokenizer.json whose members outside the
-// vocabulary are given.
+// tokenizerJSON returns a byte-level tokenizer.json with the given members besides the vocabulary.
 func tokenizerJSON(members string) string {
 	var vocab strings.Builder
 	for i := range 94 {
@@ -20,7 +19,7 @@ func tokenizerJSON(members string) string {
 	return `{"model":{"type":"BPE","vocab":{` + vocab.String() + `"ab":94},"merges":["a b"]},` + members + `}`
 }
 
-// repeat joins n elements, the i-th of which f writes.
+// repeat joins n elements; f writes element i.
 func repeat(n int, f func(b *strings.Builder, i int)) string {
 	var b strings.Builder
 	for i := range n {
@@ -40,9 +39,8 @@ func addedTokens(n int, normalized bool, text func(i int) string) string {
 
 func numbered(i int) string { return fmt.Sprintf("<t%d>", i) }
 
-// TestBombs converts models whose files are small, or large and empty of meaning,
-// but would cost a lot: the run ends with a clear error, or well, and the bytes
-// that it allocates, most of which are garbage soon, are bounded.
+// TestBombs converts models whose files are small, or large without content, but could cost much memory or time: the
+// run succeeds or ends with a clear error, and the total of allocated bytes is bounded.
 func TestBombs(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels; it tests no kernel")
@@ -58,7 +56,7 @@ func TestBombs(t *testing.T) {
 		files map[string]string
 		code  int
 		text  string
-		mb    uint64 // that may be allocated
+		mb    uint64 // limit of allocated memory
 	}{
 		{"card-base-60", map[string]string{"README.md": "---\nversion: 1" + strings.Repeat(":30", 1<<18) + "\n---\n"},
 			3, "is not a valid int", 128},
@@ -162,8 +160,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestStringArrays converts a large vocabulary: what is allocated stays within a
-// small multiple of its file.
+// TestStringArrays converts a large vocabulary: allocated memory stays within a small multiple of the file size.
 func TestStringArrays(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels; it tests no kernel")

@@ -15,8 +15,8 @@ import (
 	"ggforge/test/hftest"
 )
 
-// written converts a checkpoint of a spec and returns the file and what the
-// command says. rename gives its tensors other names, "" for none at all.
+// written converts a checkpoint of a spec and returns the file and the command's messages. rename maps tensor names;
+// "" removes a tensor.
 func written(t *testing.T, s hftest.Spec, rename func(string) string) ([]byte, string) {
 	t.Helper()
 	dir, err := s.Write(t.TempDir(), s.All()[0])
@@ -74,12 +74,12 @@ func ofClass(s hftest.Spec, class string) hftest.Spec {
 	return s
 }
 
-// TestClassNames converts checkpoints under the other names that the transformers
-// library saves their classes by: only the name may differ.
+// TestClassNames converts checkpoints under alternative class names of the transformers library: only the name in the
+// file may differ.
 func TestClassNames(t *testing.T) {
 	for _, c := range []struct {
 		spec, class string
-		head        string // tensors that the class has beyond those of the spec
+		head        string // tensors of the class that the spec lacks
 	}{
 		{"mpt", "MptForCausalLM", ""},
 		{"bert", "BertForPreTraining",
@@ -105,11 +105,11 @@ func TestClassNames(t *testing.T) {
 	}
 }
 
-// furtherLayers are the numbers of layers that predict further tokens.
+// furtherLayers matches the keys with the number of MTP (NextN) layers.
 var furtherLayers = regexp.MustCompile(`("mtp_num_hidden_layers"|"num_nextn_predict_layers"): \d+`)
 
-// TestBodies converts checkpoints of the classes without an output head: the file
-// is that of the whole class without this tensor.
+// TestBodies converts checkpoints of classes without an output head: the file is that of the class with a head,
+// without this tensor.
 func TestBodies(t *testing.T) {
 	tested := map[string]bool{}
 	for _, s := range hftest.Specs() {

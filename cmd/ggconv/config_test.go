@@ -45,8 +45,8 @@ func TestConfigValues(t *testing.T) {
 	}
 }
 
-// TestConfigLayers converts checkpoints whose config.json has far more layers than
-// there are tensors: an error in time, however the layers are described.
+// TestConfigLayers converts checkpoints whose config.json has far more layers than there are tensors: the error comes
+// without delay, however the layers are described.
 func TestConfigLayers(t *testing.T) {
 	const layers = 60_000
 	list := func(element string) string {

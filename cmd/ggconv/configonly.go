@@ -13,8 +13,8 @@ import (
 	"ggforge/gguf"
 )
 
-// configsOnly says of each directory whether its model is understood, in a line
-// each. The error is the first directory's that is not.
+// configsOnly prints a line for each directory: whether its model is supported. It returns the error of the first
+// directory whose model is not.
 func configsOnly(ctx context.Context, cmd *cli.Command, r runs.ConvertRequest) error {
 	w := cmd.Root().Writer
 	var first error
@@ -55,7 +55,7 @@ func configsOnly(ctx context.Context, cmd *cli.Command, r runs.ConvertRequest) e
 	return first
 }
 
-// understood describes what the file of a model would say.
+// understood describes the metadata that the file of a model would have.
 func understood(ctx context.Context, dir string, opt convert.Options) (line string, warnings []string, err error) {
 	job, err := convert.Prepare(ctx, dir, opt)
 	if err != nil {

@@ -94,8 +94,8 @@ func list(t *testing.T, dirs []string) string {
 	return strings.Join(names, " ")
 }
 
-// TestConfigOnlySilent looks at configurations as models are published with them:
-// nothing in them is worth a warning, whatever the tokenizer would be.
+// TestConfigOnlySilent checks configurations of published models: none gives a warning, whatever the tokenizer would
+// be.
 func TestConfigOnlySilent(t *testing.T) {
 	const sizes = `"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "intermediate_size": 96,
 		"vocab_size": 100, "rms_norm_eps": 1e-5, "max_position_embeddings": 4096, "hidden_act": "silu"`
@@ -119,7 +119,7 @@ func TestConfigOnlySilent(t *testing.T) {
 			"kv_lora_rank": null, "lm_head": true, "max_position_embeddings": 8192, "moe_intermediate_size": 896, "n_group": 1, "n_routed_experts": 64, "n_shared_experts": 2,
 			"num_attention_heads": 10, "num_experts_per_tok": 6, "num_hidden_layers": 12, "num_key_value_heads": 10, "q_lora_rank": null, "qk_nope_head_dim": 0, "qk_rope_head_dim": 0,
 			"rm_head": false, "topk_group": 1, "topk_method": "greedy", "use_mla": false, "v_head_dim": 0, "vocab_size": 129280}, "hidden_size": 1280}`,
-		// 1e308 is how some write the infinity that JSON does not have
+		// some write 1e308 for infinity, which JSON lacks
 		"nemotron_h": `{"architectures": ["NemotronHForCausalLM"], "model_type": "nemotron_h", "hybrid_override_pattern": "M*M-", "conv_kernel": 4, "expand": 2,
 			"hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "intermediate_size": 96, "vocab_size": 100,
 			"layer_norm_epsilon": 1e-5, "max_position_embeddings": 4096, "mamba_head_dim": 32, "mamba_num_heads": 4, "n_groups": 2, "ssm_state_size": 16,
@@ -143,8 +143,8 @@ func TestConfigOnlySilent(t *testing.T) {
 	}
 }
 
-// TestConfigOnlyTower checks configurations of vision and audio encoders, which need no tokenizer, but
-// the files with image preprocessing parameters.
+// TestConfigOnlyTower checks configurations of vision and audio encoders, which need the files with image
+// preprocessing parameters, but no tokenizer.
 func TestConfigOnlyTower(t *testing.T) {
 	const voxtral = `{"architectures": ["VoxtralForConditionalGeneration"], "audio_config": {"activation_dropout": 0.0, "activation_function": "gelu", "attention_dropout": 0.0,
 		"dropout": 0.0, "head_dim": 64, "hidden_size": 1280, "initializer_range": 0.02, "intermediate_size": 5120, "layerdrop": 0.0, "max_source_positions": 1500,

@@ -12,15 +12,15 @@ import (
 	"ggforge/gguf"
 )
 
-// raw is a file of safetensors with that header, and n bytes of data.
+// raw returns a safetensors file with the header and n bytes of data.
 func raw(header string, n int) string {
 	return string(safetensorstest.Raw([]byte(header), make([]byte, n)))
 }
 
-// TestDefects converts checkpoints of which one file is wrong: the message is that of the defect, and nothing is
-// written. Further ones are in the tests of the readers: what may be wrong with a file of safetensors (safetensors),
-// with pickles and their archives (checkpoint/torch), with the sizes of config.json (TestHostileSizes), and what is
-// small and costs a lot (TestBombs); links, pipes and devices are in TestLinks and TestKinds.
+// TestDefects converts checkpoints with one broken file: the message names the defect, and nothing is written.
+// Further defects are in other tests: safetensors files (package safetensors), pickles and their archives
+// (checkpoint/torch), sizes in config.json (TestHostileSizes), small files that cost a lot (TestBombs), links, pipes
+// and devices (TestLinks, TestKinds).
 func TestDefects(t *testing.T) {
 	index := func(file string) map[string]string {
 		return map[string]string{"model.safetensors": "",
@@ -47,12 +47,12 @@ func TestDefects(t *testing.T) {
 		}
 		return b
 	}
-	local := bytes.Clone(evil) // the name in front of the first entry is not that of the directory
+	local := bytes.Clone(evil) // the local header has another name than the central directory
 	copy(local[30:], "Archive")
 	const groups = "\x0a\x0e\x0a\x05<unk>\x15\x00\x00\x00\x00\x18\x02"
 	for _, c := range []struct {
 		name  string
-		files map[string]string // what the checkpoint has instead; "" takes a file away
+		files map[string]string // replaced files; "" removes one
 		code  int
 		text  string
 		shape string
@@ -174,7 +174,7 @@ func TestDefects(t *testing.T) {
 }
 
 // TestTemplates converts a model whose templates run code where a program renders them (CVE-2024-34359), loop without
-// an end, or write to the terminal: templates are data here. The file has them as they are, and nothing else happens.
+// an end, or write to the terminal: the converter copies templates unchanged and never renders them.
 func TestTemplates(t *testing.T) {
 	for name, template := range map[string]string{
 		"code":     `{% for c in ().__class__.__base__.__subclasses__() %}{{ c.__init__.__globals__['os'].popen('touch PWNED').read() }}{% endfor %}`,

@@ -12,7 +12,7 @@ import (
 	"ggforge/test/hftest"
 )
 
-// TestDestinations names what is no regular file as the place of each file that is written.
+// TestDestinations gives paths that are not regular files as the output of each flag that writes a file.
 func TestDestinations(t *testing.T) {
 	dir, err := hftest.Lookup("llama").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16"})
 	must(t, err)

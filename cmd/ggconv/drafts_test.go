@@ -10,9 +10,8 @@ import (
 	"ggforge/gguf"
 )
 
-// TestDraftFiles converts the layers that predict further tokens by themselves: into a
-// directory the file gets a name of its own, and the model without them has one
-// layer less.
+// TestDraftFiles converts MTP (NextN) layers to a separate file: in a directory it gets a different name, and the
+// model without them has one layer less.
 func TestDraftFiles(t *testing.T) {
 	for _, c := range []struct{ spec, draft, rest string }{
 		{"glm4_moe", "mtp-Glm4_Moe-F16.gguf", "Glm4_Moe-4x212K-F16.gguf"},
@@ -63,7 +62,7 @@ func TestDraftFiles(t *testing.T) {
 	}
 }
 
-// TestDraftsRefused asks for drafts of models that have none.
+// TestDraftsRefused asks for draft models of checkpoints that have none.
 func TestDraftsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec, set string
@@ -107,8 +106,7 @@ func TestDraftsRefused(t *testing.T) {
 	}
 }
 
-// TestDSparkNextToModel converts the drafts of blocks of tokens that a checkpoint has next
-// to the model, which is then the model that they are for.
+// TestDSparkNextToModel converts the DSpark draft model in the checkpoint of its target model.
 func TestDSparkNextToModel(t *testing.T) {
 	s, dir := made(t, "deepseek-v4")
 	code, _, err := convertSpec(s, dir, "--dspark", "--target-model-dir", dir)

@@ -10,7 +10,7 @@ import (
 	"ggforge/gguf"
 )
 
-// copyOf returns a copy of the checkpoint under a name of its own.
+// copyOf returns a copy of the checkpoint under the given name.
 func copyOf(t *testing.T, name string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), name)
@@ -38,7 +38,7 @@ func metadata(t *testing.T, path, key string) string {
 	return s
 }
 
-// fails converts dir and wants that exit code, an error with the text and no output.
+// fails converts dir and expects the exit code, an error with the text, and no output.
 func fails(t *testing.T, want int, text string, args ...string) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out.gguf")

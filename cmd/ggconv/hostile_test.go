@@ -14,8 +14,8 @@ import (
 	"ggforge/test/hftest"
 )
 
-// made makes the first variant of a spec in a directory of its own. replace
-// are pairs of texts of the table of its tensors.
+// made writes the first variant of a spec to a new directory. replace has pairs of old and new text in its tensor
+// table.
 func made(t *testing.T, spec string, replace ...string) (*hftest.Spec, string) {
 	t.Helper()
 	s := *hftest.Lookup(spec)
@@ -32,7 +32,7 @@ func made(t *testing.T, spec string, replace ...string) (*hftest.Spec, string) {
 	return &s, dir
 }
 
-// configure lays set over config.json; null takes a key away.
+// configure overrides keys of config.json by those of set; null removes a key.
 func configure(t *testing.T, dir, set string) {
 	t.Helper()
 	path := filepath.Join(dir, "config.json")
@@ -57,7 +57,7 @@ func configure(t *testing.T, dir, set string) {
 	}
 }
 
-// convertSpec converts a checkpoint of a spec in a directory that has nothing else.
+// convertSpec converts a checkpoint of a spec in a directory that holds no other files.
 func convertSpec(s *hftest.Spec, dir string, flags ...string) (code int, out string, err error) {
 	if pre := s.PreTokenizer(); pre != "" {
 		flags = append(flags, "--pre", pre)
@@ -65,8 +65,8 @@ func convertSpec(s *hftest.Spec, dir string, flags ...string) (code int, out str
 	return call(append([]string{"--progress", "none", "--outfile", filepath.Join(dir, "out.gguf"), dir}, flags...)...)
 }
 
-// TestHostileSizes converts checkpoints whose config.json does not fit their
-// tensors: no loader would take what comes out.
+// TestHostileSizes converts checkpoints whose config.json does not fit their tensors: no loader would accept the
+// file.
 func TestHostileSizes(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec    string
@@ -159,7 +159,7 @@ func TestHostileSizes(t *testing.T) {
 			if after, _ := fs.Glob(os.DirFS(dir), "*"); len(after) != len(before) {
 				t.Errorf("files %v, were %v", after, before)
 			}
-			if c.set != "{}" { // it is the setting that is refused
+			if c.set != "{}" { // without the setting it converts
 				return
 			}
 			s, dir = made(t, c.spec)

@@ -18,8 +18,8 @@ import (
 	"ggforge/test/clitest"
 )
 
-// TestLinks converts checkpoints with links. The contents of other files of the system, to which a link leads, must not
-// end up in a file that is published.
+// TestLinks converts checkpoints with links. The content of files outside, to which a link leads, must not end up in
+// a published file.
 func TestLinks(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "id_rsa")
 	must(t, os.WriteFile(secret, []byte("PRIVATE KEY"), 0o600))
@@ -174,7 +174,7 @@ func TestHubCache(t *testing.T) {
 	fails(t, 5, "chat_template.jinja: is a link to ", snapshot)
 }
 
-// inputNames are the files of a checkpoint that are read.
+// inputNames are the files that are read of a checkpoint.
 var inputNames = []string{"config.json", "tokenizer_config.json", "tokenizer.json", "tokenizer.model",
 	"generation_config.json", "README.md",
 	"chat_template.jinja", "added_tokens.json", "model.safetensors", "model.safetensors.index.json"}
@@ -313,8 +313,8 @@ func TestTensorNames(t *testing.T) {
 	}
 }
 
-// TestLabels converts checkpoints whose config.json names a quantization method:
-// only the stored weights count.
+// TestLabels converts checkpoints whose config.json names a quantization method: only the precision of the stored
+// weights counts.
 func TestLabels(t *testing.T) {
 	for _, label := range []string{"fp8", "bitnet", "gptq", "mxfp4"} {
 		dir := copyOf(t, "model")
@@ -358,8 +358,8 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// TestQuantized refuses weights in a precision that is not decoded by its name,
-// with or without a label.
+// TestQuantized refuses weights in a precision that cannot be decoded, and names it, with or without a label in
+// config.json.
 func TestQuantized(t *testing.T) {
 	f, err := safetensors.Open(filepath.Join(gollama, "model.safetensors"))
 	must(t, err)

@@ -11,8 +11,7 @@ import (
 	tool "ggforge/cmd/internal/cli"
 )
 
-// TestJSON checks that what --json prints is of the types that the definition names, in
-// their order.
+// TestJSON checks that the JSON output has the fields of its type, in order.
 func TestJSON(t *testing.T) {
 	dir := t.TempDir()
 	types := tool.AboutOf(command()).Result
@@ -20,7 +19,7 @@ func TestJSON(t *testing.T) {
 		args string
 		code int
 		typ  int
-		want string // in the result without spaces
+		want string // part of the JSON, without spaces
 	}{
 		{"--dry-run IN OUT", 0, 0,
 			`"files":["OUT"],"tensors":[{"name":"output.weight","from":"lm_head.weight","ne":[256,4096],"type":"F16"},`},

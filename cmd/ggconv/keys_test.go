@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWindowWarning expects a warning about a sliding window where the file makes
-// programs see more than the model did, and only there.
+// TestWindowWarning expects a warning about a sliding window where runtimes would attend to more tokens than the
+// original model, and only there.
 func TestWindowWarning(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec, set string
@@ -51,7 +51,7 @@ func TestWindowWarning(t *testing.T) {
 	}
 }
 
-// TestInertKeys adds keys to a config that say nothing, and some that do.
+// TestInertKeys adds keys to a config that change nothing, and some that do.
 func TestInertKeys(t *testing.T) {
 	const warning = "keys without a place in the file: "
 	for name, c := range map[string]struct {

@@ -152,9 +152,8 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	return nil
 }
 
-// checkName refuses an output whose name ends in a type that only ggquant makes,
-// unless --outtype is given. warning is about a name that ends in another
-// type of ggconv's than the file has.
+// checkName refuses an output whose name ends in a type that only ggquant makes, unless --outtype is given. warning
+// is about a name that ends in a type of ggconv other than that of the file.
 func checkName(r *runs.ConvertRequest, job *convert.Job) (warning string, err error) {
 	if !r.ByName {
 		return "", nil
@@ -182,8 +181,8 @@ func checkName(r *runs.ConvertRequest, job *convert.Job) (warning string, err er
 		r.To.Object(r.Out), recipe.Name, job.Type, r.Dir, r.To.Object(r.Out), recipe.Name)
 }
 
-// lastRecipe returns the recipe whose name a file's name ends in, after a mark that
-// sets names apart or as a whole, and that part of the name.
+// lastRecipe returns the recipe at the end of a file name, which follows a separator or is the whole name, and that
+// part of the name.
 func lastRecipe(base string) (*quantize.Recipe, string) {
 	for at := range base {
 		if at > 0 && !strings.ContainsRune("-_.", rune(base[at-1])) {

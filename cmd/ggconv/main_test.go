@@ -170,7 +170,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestFlags converts gollama in other forms; all hold the same model.
+// TestFlags converts gollama with various flags; all files hold the same model.
 func TestFlags(t *testing.T) {
 	dir := t.TempDir()
 	make := func(name string, args ...string) (path, out string) {
@@ -276,7 +276,7 @@ func TestPrintModels(t *testing.T) {
 	}
 }
 
-// TestEmbedTokenizer checks that a tokenizer.json that is to be embedded must be there.
+// TestEmbedTokenizer checks that --embed-hf-tokenizer without tokenizer.json is an error.
 func TestEmbedTokenizer(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "a.gguf")
 	code, _, err := call("--progress", "none", "--embed-hf-tokenizer", "--outfile", out, gollama)

@@ -17,7 +17,7 @@ import (
 	"ggforge/test/hubtest"
 )
 
-// again does what a manifest says.
+// again reproduces the run of a manifest.
 func again(path string, inputs ...string) (*reproduce.Result, string, error) {
 	var warned []string
 	r, err := reproduce.Run(context.Background(), path, reproduce.Options{
@@ -27,7 +27,7 @@ func again(path string, inputs ...string) (*reproduce.Result, string, error) {
 	return r, strings.Join(warned, "\n"), err
 }
 
-// TestManifest converts with all kinds of inputs, and does it again from the manifest.
+// TestManifest converts with all kinds of inputs, and reproduces the run from the manifest.
 func TestManifest(t *testing.T) {
 	dir := t.TempDir()
 	names := filepath.Join(dir, "names.json")
@@ -87,8 +87,8 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// TestManifestRemote converts a model of a hub: nobody connects to a server that only a manifest names, and a copy on
-// the disk will do.
+// TestManifestRemote converts a model of a hub: no server that only the manifest names is asked, and a local copy is
+// accepted instead.
 func TestManifestRemote(t *testing.T) {
 	t.Setenv("HF_TOKEN", "")
 	hub := hubtest.Serve(t, "org/gollama", gollama)

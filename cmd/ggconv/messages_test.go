@@ -36,8 +36,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestPathOnce checks that the directory is in a message once, however it is written
-// and whatever the rest of the message begins with.
+// TestPathOnce checks that the directory is in a message once, however the path is spelled and whatever the rest of
+// the message begins with.
 func TestPathOnce(t *testing.T) {
 	source, err := filepath.Abs(gollama)
 	if err != nil {
@@ -71,8 +71,8 @@ func TestPathOnce(t *testing.T) {
 	}
 }
 
-// TestDefectLines checks that defects are listed one to a line, at most twenty and
-// how many more there are.
+// TestDefectLines checks that defects are listed one per line, at most twenty, followed by the number of further
+// ones.
 func TestDefectLines(t *testing.T) {
 	for name, c := range map[string]struct {
 		old, new string

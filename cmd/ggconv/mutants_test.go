@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestHeadsOfOne converts models whose heads have no two dimensions that could rotate: making
-// the factors of their frequencies ended in a panic.
+// TestHeadsOfOne converts models whose heads have fewer than the two dimensions that RoPE rotates: computing
+// rope_freqs must not panic.
 func TestHeadsOfOne(t *testing.T) {
 	rope := `"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}`
 	for _, c := range []struct{ spec, set string }{
@@ -25,8 +25,8 @@ func TestHeadsOfOne(t *testing.T) {
 	}
 }
 
-// TestCountsThatNothingLoads converts checkpoints whose config.json counts more than llama.cpp
-// loads, or than there is.
+// TestCountsThatNothingLoads converts checkpoints with counts in config.json above the limits of llama.cpp, or above
+// what the checkpoint has.
 func TestCountsThatNothingLoads(t *testing.T) {
 	for _, c := range []struct {
 		spec, set string
@@ -47,7 +47,7 @@ func TestCountsThatNothingLoads(t *testing.T) {
 		{"bamba", `{"num_experts": 8, "num_experts_per_tok": 2}`, 3, `"granitehybrid.expert_count" is 8`},
 		{"llama_embed", `{"num_experts": 8, "num_experts_per_tok": 2}`, 3, `"llama-embed.expert_count" is 8`},
 		{"ministral3", `{"num_experts": 8, "num_experts_per_tok": 2}`, 3, `"mistral3.expert_count" is 8`},
-		{"qwen2", `{"num_experts": 8, "num_experts_per_tok": 2}`, 0, ""}, // loaded without
+		{"qwen2", `{"num_experts": 8, "num_experts_per_tok": 2}`, 0, ""}, // llama.cpp loads it without experts
 		{"llama", `{"num_hidden_layers": 1000000000}`, 3, ""},
 		{"llama", `{"num_attention_heads": 1000000000}`, 3, ""},
 		{"llama", `{"num_key_value_heads": 1000000000}`, 3, ""},

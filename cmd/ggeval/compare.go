@@ -51,7 +51,7 @@ func compareCommand() *cli.Command {
 	}
 }
 
-// compareRequest is what the flags and arguments ask for.
+// compareRequest has the flags and arguments.
 type compareRequest struct {
 	Base   string // "" with Saved
 	Models []string
@@ -254,7 +254,7 @@ func (b *base) sameTokens(cmd *cli.Command, c *candidate) error {
 	return nil
 }
 
-// compareResult is what --json prints; doc.go describes it.
+// compareResult is the JSON output, described in doc.go.
 type compareResult struct {
 	Base   sideResult    `json:"base"`
 	Models []modelResult `json:"models"`

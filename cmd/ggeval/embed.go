@@ -61,7 +61,7 @@ func embedCommand() *cli.Command {
 	}
 }
 
-// embedRequest is what the flags and arguments ask for.
+// embedRequest has the flags and arguments.
 type embedRequest struct {
 	Path, Base string
 	Texts      []string      // of --text
@@ -126,7 +126,7 @@ func (r *embedRequest) lines(cmd *cli.Command) ([]string, error) {
 	return list, nil
 }
 
-// embedResult is what --json prints; doc.go describes it.
+// embedResult is the JSON output, described in doc.go.
 type embedResult struct {
 	embedSide
 	Pooling string `json:"pooling"`

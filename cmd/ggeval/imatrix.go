@@ -47,7 +47,7 @@ func imatrixCommand() *cli.Command {
 	}
 }
 
-// imatrixRequest is what the flags and arguments ask for.
+// imatrixRequest has the flags and arguments.
 type imatrixRequest struct {
 	Path    string // "" to merge only
 	Out     string
@@ -64,7 +64,7 @@ func parseImatrix(cmd *cli.Command) (imatrixRequest, error) {
 	return imatrixRequest{r.Path, r.Out, r.Format, r.Merged, r.Collect, r.Force, input{r.Input}, shares{r.Shares}}, err
 }
 
-// imatrixResult is what --json prints; doc.go describes it.
+// imatrixResult is the JSON output, described in doc.go.
 type imatrixResult struct {
 	Model        string `json:"model,omitempty"`
 	Architecture string `json:"architecture,omitempty"`

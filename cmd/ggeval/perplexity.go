@@ -34,7 +34,7 @@ func perplexityCommand() *cli.Command {
 	}
 }
 
-// perplexityRequest is what the flags and arguments ask for.
+// perplexityRequest has the flags and arguments.
 type perplexityRequest struct {
 	Path string
 	input
@@ -47,7 +47,7 @@ func parsePerplexity(cmd *cli.Command) (perplexityRequest, error) {
 	return perplexityRequest{r.Path, input{r.Input}, r.PageOutput, shares{r.Shares}}, err
 }
 
-// perplexityResult is what --json prints; doc.go describes it.
+// perplexityResult is the JSON output, described in doc.go.
 type perplexityResult struct {
 	Model        string `json:"model"`
 	Architecture string `json:"architecture"`

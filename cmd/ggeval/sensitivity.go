@@ -55,7 +55,7 @@ func sensitivityCommand() *cli.Command {
 	}
 }
 
-// sensitivityRequest is what the flags and arguments ask for.
+// sensitivityRequest has the flags and arguments.
 type sensitivityRequest struct {
 	Path    string
 	Measure sensitivity.Options
@@ -100,7 +100,7 @@ func parseSensitivity(cmd *cli.Command) (r sensitivityRequest, err error) {
 	return r, r.NeedText(cmd)
 }
 
-// sensitivityResult is what --json prints; doc.go describes it.
+// sensitivityResult is the JSON output, described in doc.go.
 type sensitivityResult struct {
 	Model        string                `json:"model"`
 	Architecture string                `json:"architecture"`

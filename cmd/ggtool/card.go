@@ -46,7 +46,7 @@ func cardCommand() *cli.Command {
 	}
 }
 
-// cardRequest is what the flags and arguments ask for.
+// cardRequest has the flags and arguments.
 type cardRequest struct {
 	Dir, Template       string
 	DryRun, JSON, Force bool
@@ -67,7 +67,7 @@ func parseCard(cmd *cli.Command) (r cardRequest, err error) {
 	return r, err
 }
 
-// cardResult is what --json prints.
+// cardResult is the JSON output.
 type cardResult struct {
 	Card     string     `json:"card"`
 	Written  bool       `json:"written"`

@@ -48,7 +48,7 @@ func cleanCommand() *cli.Command {
 	}
 }
 
-// cleanRequest is what the flags and arguments ask for.
+// cleanRequest has the flags and arguments.
 type cleanRequest struct {
 	Dirs         []string
 	Remove, JSON bool
@@ -70,7 +70,7 @@ func parseClean(cmd *cli.Command) (r cleanRequest, err error) {
 	return r, err
 }
 
-// cleanResult is what --json prints.
+// cleanResult is the JSON output.
 type cleanResult struct {
 	Leftovers []leftover `json:"leftovers"`
 }

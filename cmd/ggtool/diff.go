@@ -31,13 +31,13 @@ func diffCommand() *cli.Command {
 	}
 }
 
-// diffRequest is what the flags and arguments ask for.
+// diffRequest has the flags and arguments.
 type diffRequest struct {
 	A, B        string
 	Alone, JSON bool
 }
 
-// difference is what --json prints.
+// difference is the JSON output.
 type difference struct {
 	A     string   `json:"a"`
 	B     string   `json:"b"`

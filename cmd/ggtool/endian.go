@@ -34,7 +34,7 @@ func endianCommand() *cli.Command {
 	}
 }
 
-// endianRequest is what the flags and arguments ask for.
+// endianRequest has the flags and arguments.
 type endianRequest struct {
 	File, Out string
 	Big, JSON bool

@@ -53,7 +53,7 @@ func exportCommand() *cli.Command {
 	}
 }
 
-// exportRequest is what the flags and arguments ask for.
+// exportRequest has the flags and arguments.
 type exportRequest struct {
 	File, Dir string
 	Export    export.Options
@@ -61,7 +61,7 @@ type exportRequest struct {
 	Write     writer.Options
 }
 
-// exported is what --json prints.
+// exported is the JSON output.
 type exported struct {
 	Dir     string   `json:"dir"`
 	Bytes   int64    `json:"bytes"`

@@ -52,7 +52,7 @@ func hashCommand() *cli.Command {
 	}
 }
 
-// hashRequest is what the flags and arguments ask for.
+// hashRequest has the flags and arguments.
 type hashRequest struct {
 	File               string
 	Kinds              []digest.Kind

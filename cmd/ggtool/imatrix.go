@@ -46,7 +46,7 @@ func modelFlag() tool.Flag {
 		Usage: "the GGUF `FILE` whose tensors the matrix is for"}
 }
 
-// matrixRequest is what the flags and arguments of a verb ask for.
+// matrixRequest has the flags and arguments of a verb.
 type matrixRequest struct {
 	In     []string
 	Out    string // "" for a verb that writes nothing

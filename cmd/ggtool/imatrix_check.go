@@ -12,7 +12,7 @@ import (
 	"ggforge/imatrix"
 )
 
-// matrixCheck is what --json prints.
+// matrixCheck is the JSON output.
 type matrixCheck struct {
 	File     string          `json:"file"`
 	Model    string          `json:"model"`

@@ -23,7 +23,7 @@ func (n real) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(n))
 }
 
-// matrixReport is what --json prints; doc.go describes it.
+// matrixReport is the JSON output, described in doc.go.
 type matrixReport struct {
 	File      string        `json:"file"`
 	Datasets  []string      `json:"datasets"`

@@ -70,7 +70,7 @@ func inspectCommand() *cli.Command {
 	}
 }
 
-// inspectRequest is what the flags and arguments ask for.
+// inspectRequest has the flags and arguments.
 type inspectRequest struct {
 	File        string
 	Alone, JSON bool

@@ -31,7 +31,7 @@ func mergeCommand() *cli.Command {
 	}
 }
 
-// mergeRequest is what the flags and arguments ask for.
+// mergeRequest has the flags and arguments.
 type mergeRequest struct {
 	First, Out string
 	Clean      bool

@@ -79,7 +79,7 @@ func metaCommand() *cli.Command {
 	}
 }
 
-// metaRequest is what the flags and arguments ask for.
+// metaRequest has the flags and arguments.
 type metaRequest struct {
 	File, Out   string
 	Set, Remove []string
@@ -95,7 +95,7 @@ type metaRequest struct {
 	Write       writer.Options
 }
 
-// metaResult is what --json prints.
+// metaResult is the JSON output.
 type metaResult struct {
 	File    string       `json:"file"`
 	Ended   bool         `json:"recovered"` // a change was ended that had been cut short

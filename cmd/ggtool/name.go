@@ -41,7 +41,7 @@ func nameCommand() *cli.Command {
 	}
 }
 
-// nameRequest is what the flags and arguments ask for.
+// nameRequest has the flags and arguments.
 type nameRequest struct {
 	Names       []string
 	Build, JSON bool
@@ -62,7 +62,7 @@ func parseName(cmd *cli.Command) (r nameRequest, err error) {
 	return r, err
 }
 
-// nameResult is what --json prints.
+// nameResult is the JSON output.
 type nameResult struct {
 	Names []named `json:"names"`
 }

@@ -39,7 +39,7 @@ func padVocabCommand() *cli.Command {
 	}
 }
 
-// padVocabRequest is what the flags and arguments ask for.
+// padVocabRequest has the flags and arguments.
 type padVocabRequest struct {
 	File, Out string
 	Pad       edit.Pad

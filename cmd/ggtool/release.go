@@ -96,7 +96,7 @@ func planFlags() []tool.Flag {
 	)
 }
 
-// releaseRequest is what the flags and arguments ask for.
+// releaseRequest has the flags and arguments.
 type releaseRequest struct {
 	Plan         *release.Plan
 	DryRun, JSON bool
@@ -241,7 +241,7 @@ func planOf(cmd *cli.Command) (*release.Plan, error) {
 	return release.Parse("flags", data)
 }
 
-// releaseResult is what --json prints.
+// releaseResult is the JSON output.
 type releaseResult struct {
 	Model  string         `json:"model"`
 	Output string         `json:"output"`

@@ -47,7 +47,7 @@ func reproduceCommand() *cli.Command {
 	}
 }
 
-// reproduceRequest is what the flags and arguments ask for.
+// reproduceRequest has the flags and arguments.
 type reproduceRequest struct {
 	Manifest string
 	Again    reproduce.Options

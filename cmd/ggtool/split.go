@@ -44,7 +44,7 @@ func splitCommand() *cli.Command {
 	}
 }
 
-// splitRequest is what the flags and arguments ask for.
+// splitRequest has the flags and arguments.
 type splitRequest struct {
 	File, Prefix string
 	Cut          gguf.Cut

@@ -83,7 +83,7 @@ func parseJob(cmd *cli.Command) (j submit.Job, err error) {
 	return j, err
 }
 
-// submitResult is what --json prints.
+// submitResult is the JSON output.
 type submitResult struct {
 	Scheduler string   `json:"scheduler"`
 	Name      string   `json:"name"`
@@ -151,7 +151,7 @@ func submitSlurmCommand() *cli.Command {
 	}
 }
 
-// slurmRequest is what the flags and arguments ask for.
+// slurmRequest has the flags and arguments.
 type slurmRequest struct {
 	Slurm submit.Slurm
 	JSON  bool
@@ -215,7 +215,7 @@ func submitKubernetesCommand() *cli.Command {
 	}
 }
 
-// kubernetesRequest is what the flags and arguments ask for.
+// kubernetesRequest has the flags and arguments.
 type kubernetesRequest struct {
 	Kubernetes submit.Kubernetes
 	JSON       bool

@@ -56,7 +56,7 @@ func verifyCommand() *cli.Command {
 	}
 }
 
-// verifyRequest is what the flags and arguments ask for.
+// verifyRequest has the flags and arguments.
 type verifyRequest struct {
 	Files    []string
 	Sums     string
@@ -87,7 +87,7 @@ func parseVerify(cmd *cli.Command) (r verifyRequest, err error) {
 	return r, err
 }
 
-// verifyResult is what --json prints.
+// verifyResult is the JSON output.
 type verifyResult struct {
 	Files []verified `json:"files"`
 }
