@@ -49,8 +49,8 @@ var hostileNames = []string{
 	strings.Repeat("long", 100),
 }
 
-// TestHostileNames converts models whose metadata hold such values: one file is
-// written, in the output directory, under a name that shows what it is.
+// TestHostileNames converts models whose metadata hold such values: one file is written, in the output directory,
+// under a harmless name that still identifies the model.
 func TestHostileNames(t *testing.T) {
 	for _, key := range []string{"basename", "size_label", "finetune", "version", "name", "model-name", "metadata"} {
 		for i, value := range hostileNames {

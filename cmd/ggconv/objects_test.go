@@ -12,7 +12,7 @@ import (
 	"ggforge/test/buckettest"
 )
 
-// toObjects converts gollama and returns the exit code and all that was printed.
+// toObjects converts gollama to objects and returns the exit code and everything printed.
 func toObjects(t *testing.T, work string, args ...string) (int, string) {
 	t.Helper()
 	code, out, err := call(append([]string{"--progress", "none", "--work-dir", work, gollama}, args...)...)
@@ -31,7 +31,7 @@ func empty(t *testing.T, work string) {
 	}
 }
 
-// TestObjectOutput writes objects: whole, in shards, next to others, and after an interruption.
+// TestObjectOutput writes objects: one file, shards, next to other objects, and after an interruption.
 func TestObjectOutput(t *testing.T) {
 	want := local(t, "--outtype", "f16")
 	s := buckettest.Serve(t, "", "")
@@ -99,8 +99,8 @@ func TestObjectOutput(t *testing.T) {
 	}
 }
 
-// TestObjectOutputOther checks that an interrupted upload of another run is not gone on with, and what does not go with
-// an object.
+// TestObjectOutputOther checks that an interrupted upload of a different run is not resumed, and that arguments which
+// do not fit an object as output are refused.
 func TestObjectOutputOther(t *testing.T) {
 	s := buckettest.Serve(t, "", "")
 	work := t.TempDir()

@@ -48,8 +48,7 @@ func TestOutputIsInput(t *testing.T) {
 	}
 }
 
-// TestNameOfQuantized checks that the converter does not write its own types under
-// the name of another.
+// TestNameOfQuantized checks that the converter refuses to write one of its types under the name of another type.
 func TestNameOfQuantized(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct {
@@ -66,7 +65,7 @@ func TestNameOfQuantized(t *testing.T) {
 		{[]string{"X-Q4_K_M-00001-of-00002.gguf"}, 2},
 		{[]string{"X-1.5.gguf"}, 0},
 		{[]string{"X-Q4_K_M.gguf", "--outtype", "bf16"}, 0},
-		{[]string{"X-7.gguf"}, 0}, // a number is not the name of a type
+		{[]string{"X-7.gguf"}, 0}, // numbers of recipes do not count as names
 		{[]string{"--outfile", "X-q8_0-{ftype}.gguf"}, 0},
 		{[]string{"Q4_K_M-x.gguf"}, 0},
 	} {
@@ -143,7 +142,7 @@ func TestMistralFormat(t *testing.T) {
 	}
 }
 
-// TestMistralTower converts what a model in Mistral's own format sees with.
+// TestMistralTower converts the vision encoder of a model in Mistral's own format.
 func TestMistralTower(t *testing.T) {
 	dir, out := filepath.Join(t.TempDir(), "Tiny-Mistral"), t.TempDir()
 	if err := os.Mkdir(dir, 0o777); err != nil {
@@ -165,8 +164,7 @@ func TestMistralTower(t *testing.T) {
 	}
 }
 
-// TestMistralErrors converts broken checkpoints in Mistral's own format: errors name
-// the file that they are about.
+// TestMistralErrors converts broken checkpoints in Mistral's own format: errors name the broken file.
 func TestMistralErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		params map[string]any

@@ -18,8 +18,8 @@ import (
 	"ggforge/writer"
 )
 
-// TestHostilePartial converts a checkpoint that holds, under the temporary name of
-// the default output, what leads to a file of the user.
+// TestHostilePartial converts a checkpoint that holds, under the temporary name of the default output, a link to a
+// file of the user.
 func TestHostilePartial(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(gollama)); err != nil {
@@ -74,10 +74,9 @@ func TestInterruptedPlan(t *testing.T) {
 	}
 }
 
-// TestHostileJournal converts a checkpoint that came with the journal of a commit:
-// it is not carried out, and nothing in the directory gets another name. Where the
-// journal is another user's, as it may be in /tmp, the file that it names is not
-// removed either.
+// TestHostileJournal converts a checkpoint that came with the journal of a commit: it is ignored, and no file in the
+// directory is renamed. If the journal belongs to a different user, as is possible in /tmp, the file that it names is
+// not removed either.
 func TestHostileJournal(t *testing.T) {
 	const token = "0123456789abcdef"
 	inode := func(path string) string {

@@ -21,7 +21,7 @@ import (
 	"ggforge/test/hubtest"
 )
 
-// saved returns the weights of the checkpoint as torch.save would be given them.
+// saved returns the weights of the checkpoint as arguments for a torch.save file.
 func saved(t *testing.T) []torchfiletest.Tensor {
 	t.Helper()
 	f, err := safetensors.Open(filepath.Join(gollama, "model.safetensors"))
@@ -30,8 +30,8 @@ func saved(t *testing.T) []torchfiletest.Tensor {
 	return torchfiletest.Of(f)
 }
 
-// TestPickles converts the checkpoint in files of torch.save, in all the ways in which
-// they may lie there: the file is the same in each case.
+// TestPickles converts the checkpoint in files of torch.save, in all supported layouts: the output is the same in
+// each case.
 func TestPickles(t *testing.T) {
 	all := saved(t)
 	whole := filepath.Join(t.TempDir(), "whole.gguf")
@@ -147,13 +147,14 @@ func TestRemotePickles(t *testing.T) {
 	zip := torchfiletest.Encode(all)
 	for name, c := range map[string]struct {
 		files        map[string][]byte
-		hub, noHub   string // "" for the file, else a part of the message
+		hub, noHub   string // part of the message; "" for success
 		kind, noKind error
 	}{
-		"one":    {files: map[string][]byte{"pytorch_model.bin": torchfiletest.Encode(mixed)}},
-		"pt":     {files: map[string][]byte{"pytorch_model.pt": torchfiletest.Encode(all)}},
-		"index":  {files: indexed},
-		"shards": {shards, "", "no model*.safetensors", nil, fault.Broken}, // whose names only a list says
+		"one":   {files: map[string][]byte{"pytorch_model.bin": torchfiletest.Encode(mixed)}},
+		"pt":    {files: map[string][]byte{"pytorch_model.pt": torchfiletest.Encode(all)}},
+		"index": {files: indexed},
+		// their names are only known from the list of files
+		"shards": {shards, "", "no model*.safetensors", nil, fault.Broken},
 		"other": {map[string][]byte{"weights.pth": torchfiletest.Encode(all)}, "", "no model*.safetensors", nil,
 			fault.Broken},
 		"lacking": {lacking, `"pytorch_model-00002-of-00002.bin": missing`,
@@ -192,7 +193,7 @@ func TestRemotePickles(t *testing.T) {
 	}
 }
 
-// pairsAgain is a pickle that makes a list of n pairs into a dict, so many times.
+// pairsAgain returns a pickle that converts a list of n pairs to a dict, the given number of times.
 func pairsAgain(n, times int) []byte {
 	p := new(torchfiletest.Pickle).Op(0x80, 2).Op('}')
 	p.Op('N').Op('N').Op(0x86).Op('q', 0).Op('0').Global("collections", "OrderedDict").Op('q', 1).Op('0')
@@ -200,7 +201,7 @@ func pairsAgain(n, times int) []byte {
 	return p.Op('(', bytes.Repeat([]byte{'h', 1, 'h', 2, 'R'}, times)...).Op('e').Op('s').Op('.').Bytes()
 }
 
-// repeated is a file with n tensors of one storage, each of which repeats its only element.
+// repeated returns a file with n tensors, each of which repeats the only element of a shared storage.
 func repeated(n int, elements int64) []byte { return repeatedFrom(0, n, elements) }
 
 // repeatedFrom is repeated with tensors whose names count from first.
@@ -217,13 +218,13 @@ func repeatedFrom(first, n int, elements int64) []byte {
 	return torchfiletest.Encode(list)
 }
 
-// TestPickleBombs converts pickles of some megabytes that would take gigabytes, or of kilobytes that would become some:
-// each ends with an error, and soon.
+// TestPickleBombs converts pickles of some megabytes that would expand to gigabytes, or of kilobytes that would
+// expand to megabytes: each ends with an error, without delay.
 func TestPickleBombs(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("in the build with vector kernels")
 	}
-	// Storages whose elements several tensors have.
+	// Several tensors share a storage.
 	shared := func(n int) []byte {
 		list := []torchfiletest.Tensor{{Name: "t", DType: safetensors.F32, Shape: []int64{1 << 20},
 			Data: make([]byte, 4<<20), Storage: "0"}}
@@ -264,14 +265,15 @@ func TestPickleBombs(t *testing.T) {
 	}
 }
 
-// TestPickleBombInShards converts a checkpoint of small files, each of which repeats no more than a file may: together
-// they may have no more than one file of their size, and the error names the file and the tensor that exceed it.
+// TestPickleBombInShards converts a checkpoint of small files, each of which stays within the limit of a file for
+// repeated elements: together they have the limit of one file of their total size, and the error names the file and
+// the tensor that exceed it.
 func TestPickleBombInShards(t *testing.T) {
 	const n = 8
 	shard := func(i int) string { return fmt.Sprintf("pytorch_model-%05d-of-%05d.bin", i+1, n) }
 	for name, c := range map[string]struct {
 		elements int64 // of the tensor of each file
-		large    bool  // the last file has as much without repeating anything
+		large    bool  // the last file adds as many elements without repetition
 		code     int
 		text     string
 	}{

@@ -60,7 +60,7 @@ func local(t *testing.T, args ...string) []byte {
 	return data
 }
 
-// TestRemote converts a model that is in a hub, on several ways to say so.
+// TestRemote converts a model of a hub, named in each supported way.
 func TestRemote(t *testing.T) {
 	t.Setenv("HF_TOKEN", "")
 	names := filepath.Join(t.TempDir(), "names.json")
@@ -90,7 +90,7 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// TestRemoteNames checks what a model is called that nobody names.
+// TestRemoteNames checks the default names of models of a hub.
 func TestRemoteNames(t *testing.T) {
 	folder, err := filepath.Abs(gollama)
 	if err != nil {
@@ -122,7 +122,7 @@ func TestRemoteNames(t *testing.T) {
 	}
 }
 
-// TestRemoteRoot checks that the root of a server gives a file in the current directory.
+// TestRemoteRoot checks that a model at the root of a server is written to the current directory.
 func TestRemoteRoot(t *testing.T) {
 	folder, err := filepath.Abs(gollama)
 	if err != nil {
@@ -158,7 +158,7 @@ func TestRemoteToken(t *testing.T) {
 	}
 }
 
-// TestRemoteNamesOfModels checks what is refused as the name of a model.
+// TestRemoteNamesOfModels checks which names of models are refused.
 func TestRemoteNamesOfModels(t *testing.T) {
 	for _, name := range []string{
 		"hf://gollama", "hf://", "hf://org/", "hf:///x", "hf://org/a/b", "hf://org/../x", "hf://org/x@../y",
@@ -174,8 +174,8 @@ func TestRemoteNamesOfModels(t *testing.T) {
 	}
 }
 
-// TestRemoteParts converts a model of a hub in parts, and goes on after a signal that ends a run: the side files
-// are fetched anew each time.
+// TestRemoteParts converts a model of a hub in parts, and resumes after a signal: the small files are fetched again
+// each time.
 func TestRemoteParts(t *testing.T) {
 	t.Setenv("HF_TOKEN", "")
 	hub := hubtest.Serve(t, "org/gollama", gollama)

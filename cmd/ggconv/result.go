@@ -12,7 +12,7 @@ import (
 	"ggforge/gguf"
 )
 
-// conversion is what --json prints of a converted model, and with --dry-run of one that would be converted.
+// conversion is the JSON output for a converted model, and with --dry-run for one that would be converted.
 type conversion struct {
 	Architecture string    `json:"architecture"`
 	Type         string    `json:"type,omitempty"` // of weights; not of files before GGUF, which keep theirs
@@ -20,7 +20,7 @@ type conversion struct {
 	Files        []string  `json:"files"`
 	Tensors      []planned `json:"tensors"`
 	Warnings     []string  `json:"warnings"`
-	Seconds      float64   `json:"seconds,omitempty"` // this and the next are not there with --dry-run
+	Seconds      float64   `json:"seconds,omitempty"` // left out with --dry-run, as is the next field
 	Peak         int64     `json:"peak_memory_bytes,omitempty"`
 
 	Part *runs.WrittenPart `json:"written,omitempty"` // of --part
@@ -78,16 +78,16 @@ func (c *conversion) plan(w io.Writer) error {
 	return err
 }
 
-// understanding is what --json prints of a directory with --config-only.
+// understanding is the JSON output for a directory with --config-only.
 type understanding struct {
 	Dir        string   `json:"dir"`
 	Understood bool     `json:"understood"`
-	Text       string   `json:"text"` // what the file would say of the model, or the error
+	Text       string   `json:"text"` // the metadata that the file would have, or the error
 	ExitCode   int      `json:"exit_code"`
 	Warnings   []string `json:"warnings"`
 }
 
-// supported is what --json prints of a class with --print-supported-models.
+// supported is the JSON output for a class with --print-supported-models.
 type supported struct {
 	Class        string `json:"class"`
 	Architecture string `json:"architecture"`

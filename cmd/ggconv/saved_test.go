@@ -44,8 +44,8 @@ func TestSavedAgain(t *testing.T) {
 	}
 }
 
-// TestSavedScaling expects a scaling of rope frequencies to be refused where the
-// file cannot hold it, in the layout of version 5 of the transformers library, too.
+// TestSavedScaling expects RoPE scaling that GGUF cannot express to be refused, also in the layout of version 5 of
+// the transformers library.
 func TestSavedScaling(t *testing.T) {
 	for _, spec := range []string{"gpt_neox", "falcon", "falcon-h1"} {
 		for _, key := range []string{"rope_scaling", "rope_parameters"} {

@@ -8,7 +8,7 @@ import (
 	"ggforge/quants"
 )
 
-// A scalar build says once that it is the slow one, unless vectors were switched off.
+// TestScalarNote checks that a scalar build prints one note that it is slow, unless vectors were switched off.
 func TestScalarNote(t *testing.T) {
 	dir := t.TempDir()
 	for godebug, said := range map[string]int{"": 1, "simd=0": 0} {

@@ -19,7 +19,7 @@ import (
 	"ggforge/test/hubtest"
 )
 
-// soon ends a test that takes too long.
+// soon fails a test that takes longer than most.
 func soon(t *testing.T, start time.Time, most time.Duration) {
 	t.Helper()
 	if d := time.Since(start); d > most {
@@ -27,8 +27,8 @@ func soon(t *testing.T, start time.Time, most time.Duration) {
 	}
 }
 
-// TestRemoteBreaksOffAtTheBeginning has a server whose connections break off in the first mebibyte: what has come is
-// not asked for again.
+// TestRemoteBreaksOffAtTheBeginning has a server whose connections break off in the first mebibyte: received bytes
+// are not requested again.
 func TestRemoteBreaksOffAtTheBeginning(t *testing.T) {
 	t.Setenv("HF_TOKEN", "")
 	hub := hubtest.Serve(t, "org/gollama", gollama)
@@ -106,7 +106,8 @@ func TestRemoteLocationIsNotShown(t *testing.T) {
 	}
 }
 
-// TestRemoteHeadsAreReleased reads the headers of many shards, of each of which a mebibyte comes.
+// TestRemoteHeadsAreReleased reads the headers of many shards, a mebibyte of each: memory is released after each
+// shard.
 func TestRemoteHeadsAreReleased(t *testing.T) {
 	if testing.Short() {
 		t.Skip("memory is other with the race detector")

@@ -13,7 +13,7 @@ import (
 )
 
 // TestManifestOfWhatWasRead changes the file of --metadata after it was read, so that neither size nor time show it:
-// the manifest has the sum of the bytes that were used.
+// the manifest has the sum of the bytes that the run used.
 func TestManifestOfWhatWasRead(t *testing.T) {
 	dir := t.TempDir()
 	names, kept, text := filepath.Join(dir, "names.json"), filepath.Join(dir, "m.json"), `{"general.name": "One"}`

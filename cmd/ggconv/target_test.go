@@ -64,7 +64,7 @@ func TestTarget(t *testing.T) {
 // TestLiLiCorrRefused converts draft models whose selector layers contradict config.json.
 func TestLiLiCorrRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		replace, config []string // of the tensors, and of config.json
+		replace, config []string // old and new text in the tensor table, and in config.json
 		want            string
 	}{
 		"other block": {replace: []string{"2*block_size - 1", "2*block_size + 1"},
@@ -96,8 +96,8 @@ func TestLiLiCorrRefused(t *testing.T) {
 	}
 }
 
-// TestExpertFactorsRefused converts NVFP4 experts of which only some have a factor of their own, into which the
-// router's factors could be multiplied.
+// TestExpertFactorsRefused converts NVFP4 experts of which only some have a scale of their own: the router's scales
+// cannot be folded into these alone.
 func TestExpertFactorsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		replace []string
@@ -131,7 +131,7 @@ func TestMask(t *testing.T) {
 	good := hftest.MaskEmbedding(1003, 64)
 	for name, c := range map[string]struct {
 		file  string
-		set   string // laid over config.json
+		set   string // overrides keys of config.json
 		of    string // spec; "" is dflash-mask
 		flags []string
 		alone bool // the target has no weights

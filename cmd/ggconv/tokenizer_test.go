@@ -11,8 +11,7 @@ import (
 // smallConfig is a config.json that --vocab-only takes.
 const smallConfig = `{"architectures":["LlamaForCausalLM"],"vocab_size":200000,"hidden_size":8,"num_hidden_layers":1,"num_attention_heads":1,"intermediate_size":8,"max_position_embeddings":8,"rms_norm_eps":1e-5}`
 
-// TestTokenizerMessages converts vocabularies with what is lost or strange about
-// them said.
+// TestTokenizerMessages converts vocabularies and checks the messages about lost or unusual properties.
 func TestTokenizerMessages(t *testing.T) {
 	bpe := map[string]string{"tokenizer.model": "", "tokenizer_config.json": "", "config.json": smallConfig,
 		"tokenizer.json": tokenizerJSON(`"normalizer":null`)}
@@ -33,7 +32,7 @@ func TestTokenizerMessages(t *testing.T) {
 		files map[string]string
 		pre   string
 		code  int
-		text  string // "!" before what must not be there
+		text  string // part of the messages; after "!", text that must be absent
 		eos   string // id of the end token, "" for none
 	}{
 		{"eos list in config.json", with(bpe, "config.json", list, "generation_config.json", "{}"), "gpt-2", 0,

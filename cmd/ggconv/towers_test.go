@@ -9,9 +9,8 @@ import (
 	"ggforge/gguf"
 )
 
-// TestTowerFiles converts what sees: into a directory the file gets a name of its own.
-// Mistral 3's has the token at the end of a row, which the reference drops with the
-// language model.
+// TestTowerFiles converts vision encoders: in a directory the file gets a different name. Mistral 3's has the
+// embedding of the row break token, which the reference drops with the language model.
 func TestTowerFiles(t *testing.T) {
 	for flags, breaks := range map[string]bool{"--mmproj": true, "--mmproj --compat reference": false} {
 		_, dir := made(t, "mm_mistral3")
@@ -47,7 +46,7 @@ func TestTowerFiles(t *testing.T) {
 	}
 }
 
-// TestTowerScales converts the encoders of Gemma 3n: scales of layers get the dimensions of the tensors that they
+// TestTowerScales converts the encoders of Gemma 3n: layer scales get the dimensions of the tensors that they
 // multiply, unlike the reference's, and the audio encoder has norms that the reference has no name for.
 func TestTowerScales(t *testing.T) {
 	for flags, want := range map[string]string{"--mmproj": "1 x 1 x 24 x 1", "--mmproj --compat reference": "24",
@@ -76,12 +75,12 @@ func TestTowerScales(t *testing.T) {
 	}
 }
 
-// TestRADIOScale converts Nemotron Nano 2 VL's, whose processor says by which mean pictures
-// are scaled under a name that the reference does not ask for.
+// TestRADIOScale converts Nemotron Nano 2 VL's, whose processor config has the mean of the image normalization under
+// a key that the reference does not read.
 func TestRADIOScale(t *testing.T) {
 	for _, c := range []struct{ flags, processor, want string }{
 		{"--mmproj", "", "[0.48145467 0.4578275 0.40821072]"},
-		{"--mmproj", "{}", "[0.48145467 0.4578275 0.40821072]"}, // config.json says it, too
+		{"--mmproj", "{}", "[0.48145467 0.4578275 0.40821072]"}, // config.json has it, too
 		{"--mmproj", `{"norm_mean": [1, 2, 3]}`, "[1 2 3]"},
 		{"--mmproj", `{"norm_mean": [1, 2, 3], "image_mean": [4, 5, 6]}`, "[4 5 6]"},
 		{"--mmproj --compat reference", "", "[0.485 0.456 0.406]"},
@@ -110,8 +109,7 @@ func TestRADIOScale(t *testing.T) {
 	}
 }
 
-// TestTowersRefused asks for what sees where it is not there, or where the file would
-// say something else.
+// TestTowersRefused asks for vision and audio encoders that are missing, or that the file could not represent.
 func TestTowersRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec    string

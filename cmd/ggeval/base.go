@@ -19,8 +19,8 @@ type base struct {
 	saved      *logprobs.File // its probabilities, saved by llama-perplexity, or nil
 	name       string
 	reading
-	// cut returns the text in the tokens of another tokenizer; of a text that is tokens already it
-	// replaces only the first token of each chunk.
+	// cut returns the text tokenized with a vocabulary; for a saved text, which is token ids, it replaces only the
+	// first token of each chunk.
 	cut func(*vocab.Vocab) (eval.Run, error)
 }
 
@@ -84,7 +84,7 @@ func (r *compareRequest) sameText(cmd *cli.Command, b *base, cut eval.Text) erro
 	return nil
 }
 
-// close closes what the base is read from.
+// close closes the base's files.
 func (b *base) close() {
 	if b.saved != nil {
 		b.saved.Close()
@@ -117,8 +117,8 @@ func (b *base) measure(ctx context.Context, models []*eval.Model, from, to int) 
 	return eval.Measure(ctx, b.Model, models, b.run, from, to)
 }
 
-// recipes returns a model as each recipe would write it. close ends their use; the model
-// itself stays open.
+// recipes returns variants of a model, one quantized by each recipe. close releases them; the model itself stays
+// open.
 func (r *compareRequest) recipes(ctx context.Context, cmd *cli.Command, of *candidate) (list []*candidate,
 	close func() error, err error) {
 	made, close, err := r.InMemory.Models(ctx, cmd, of.Name, of.Source)

@@ -202,7 +202,7 @@ func unchanged(b *base, list []*candidate) error {
 	return nil
 }
 
-// job returns the job of which processes run parts.
+// job returns the job whose parts several processes run.
 func (r *compareRequest) job(ctx context.Context, b *base, list []*candidate) (*partfile.Job, error) {
 	var facts []partfile.Fact
 	var f partfile.Fact
@@ -222,8 +222,8 @@ func (r *compareRequest) job(ctx context.Context, b *base, list []*candidate) (*
 	return r.Shares.job("differences", len(b.run.Tokens)/b.run.Chunk, b.run, append(facts, f)...), err
 }
 
-// sameTokens returns an error if a model has other tokens than its base, and warns if it
-// would take the text for others.
+// sameTokens returns an error if a model's tokens differ from the base's, and warns if its tokenizer would split the
+// text differently.
 func (b *base) sameTokens(cmd *cli.Command, c *candidate) error {
 	own, err := texts.Vocabulary(c.Source)
 	if err != nil {
@@ -265,7 +265,7 @@ type compareResult struct {
 // sideResult is a model.
 type sideResult struct {
 	Model string `json:"model"`
-	// this, Bytes and BPW are not known of a base that has been saved
+	// this, Bytes and BPW are unknown for a saved base
 	Architecture string  `json:"architecture,omitempty"`
 	Bytes        int64   `json:"bytes,omitempty"`
 	BPW          float64 `json:"bits_per_weight,omitempty"`
@@ -276,7 +276,7 @@ type sideResult struct {
 // modelResult is a model and its divergence from the base.
 type modelResult struct {
 	sideResult
-	Recipe     string           `json:"recipe,omitempty"` // that BASE is quantized by
+	Recipe     string           `json:"recipe,omitempty"` // by which BASE is quantized
 	Ratio      figureResult     `json:"ppl_ratio"`
 	Divergence divergenceResult `json:"kl_divergence"`
 	// Right is the change of the probability of the right token.
@@ -284,7 +284,7 @@ type modelResult struct {
 	RightRMS figureResult  `json:"p_change_rms"`
 	Top      figureResult  `json:"same_top"`
 	Top5     figureResult  `json:"same_top_5"`
-	Layers   []layerResult `json:"layers"` // embeddings, then what comes out of each layer
+	Layers   []layerResult `json:"layers"` // embeddings, then the output of each layer
 	// ByPosition is the mean divergence at each predicted position of a chunk.
 	ByPosition []number `json:"kl_divergence_by_position"`
 	// ByChunk is the mean divergence of each chunk.
@@ -349,7 +349,7 @@ func (r *compareResult) add(c *candidate, found *eval.Comparison) {
 func (r *compareResult) text(w io.Writer) error {
 	fmt.Fprintln(w, r.textResult)
 	about := ""
-	if r.Base.Architecture != "" { // or it has been saved
+	if r.Base.Architecture != "" { // a saved base has none
 		about = fmt.Sprintf("%s, %s, %.4f bits per weight, ", r.Base.Architecture, tool.Bytes(r.Base.Bytes), r.Base.BPW)
 	}
 	fmt.Fprintf(w, "base: %s, %sPPL %.4f ± %.5f\n\n", r.Base.Model, about, r.Base.PPL, r.Base.Error)

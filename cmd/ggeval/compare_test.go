@@ -38,7 +38,7 @@ func quantized(t *testing.T, dir string, recipes ...string) []string {
 	return paths
 }
 
-// TestCompare compares files with the checkpoint that they are of, as text and as JSON.
+// TestCompare compares files with the checkpoint that they were made from, as text and as JSON.
 func TestCompare(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels; it tests no kernel")

@@ -134,7 +134,7 @@ type embedResult struct {
 	Width   int    `json:"width"`
 	Texts   int    `json:"texts"`
 	Tokens  int    `json:"tokens"`
-	// Vectors are lists of numbers, or lists of those, one for each token.
+	// Vectors has a list of numbers for each text, or with pooling none a list of such lists, one for each token.
 	Vectors []any           `json:"vectors,omitempty"`
 	Base    *distanceResult `json:"base,omitempty"`
 	costResult
@@ -340,7 +340,7 @@ func distances(e, b *eval.Embeddings) *distanceResult {
 	return &d
 }
 
-// spreadOf returns the distribution of values; quantiles are those of the nearest rank.
+// spreadOf returns the distribution of values, with quantiles by nearest rank.
 func spreadOf(values []number) spread {
 	sorted := slices.Clone(values)
 	slices.Sort(sorted)

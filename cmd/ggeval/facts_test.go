@@ -33,8 +33,8 @@ func removing(keys ...string) func(m *gguf.Metadata) {
 	}
 }
 
-// TestMissingKeysAreRefused evaluates files that lack a key without which no runtime loads
-// them: before, the norm was guessed by the keys of the file, and its epsilon.
+// TestMissingKeysAreRefused evaluates files that lack a key without which no runtime loads them: norm and epsilon
+// must not be guessed from other keys.
 func TestMissingKeysAreRefused(t *testing.T) {
 	for _, c := range []struct{ spec, key string }{
 		{"exaone", "exaone.attention.layer_norm_rms_epsilon"},
@@ -57,9 +57,8 @@ func TestMissingKeysAreRefused(t *testing.T) {
 	}
 }
 
-// TestUnreadKeysAreRefused evaluates files with keys that mean something in other
-// architectures: llama.cpp does not read them here, so that they must not count, and a file
-// with another value than the usual one is not understood.
+// TestUnreadKeysAreRefused evaluates files with keys that only other architectures use: llama.cpp does not read them
+// here, so values other than the default are refused.
 func TestUnreadKeysAreRefused(t *testing.T) {
 	plain := perplexityOf(t, mutate.File(t, "llama", "plain", nil))
 	for key, usual := range map[string]float32{
@@ -80,8 +79,8 @@ func TestUnreadKeysAreRefused(t *testing.T) {
 	}
 }
 
-// TestDefaultsOfKeys evaluates files without keys that have a default of their own in an
-// architecture: the figure is that of a file with the default.
+// TestDefaultsOfKeys evaluates files without keys whose default depends on the architecture: the figure is that of a
+// file with the default.
 func TestDefaultsOfKeys(t *testing.T) {
 	for _, c := range []struct {
 		spec, key string
@@ -99,7 +98,8 @@ func TestDefaultsOfKeys(t *testing.T) {
 		{"rwkv7", "rwkv7.attention.layer_norm_epsilon", gguf.Float32(0)},
 		{"qrwkv6", "rwkv6qwen2.attention.layer_norm_rms_epsilon", gguf.Float32(0)},
 		{"arwkv7", "arwkv7.attention.layer_norm_rms_epsilon", gguf.Float32(0)},
-		{"nemotron_h_moe", "nemotron_h_moe.attention.layer_norm_rms_epsilon", gguf.Float32(1e-5)}, // as for layer norm
+		// the default epsilon is that of layer norm
+		{"nemotron_h_moe", "nemotron_h_moe.attention.layer_norm_rms_epsilon", gguf.Float32(1e-5)},
 	} {
 		want := perplexityOf(t, mutate.File(t, c.spec, "plain", setting(c.key, c.def)))
 		if got := perplexityOf(t, mutate.File(t, c.spec, "plain", removing(c.key))); got != want {
@@ -108,8 +108,8 @@ func TestDefaultsOfKeys(t *testing.T) {
 	}
 }
 
-// TestWindowsThatCount evaluates models with windows: that of DeepSeek-OCR is in the file, and
-// llama.cpp does not read it; those of LFM2 are in all layers with attention.
+// TestWindowsThatCount evaluates models with sliding windows: DeepSeek-OCR's file has one, which llama.cpp does not
+// read; LFM2 has it in all layers with attention.
 func TestWindowsThatCount(t *testing.T) {
 	ocr := func(change func(m *gguf.Metadata)) string {
 		return perplexityOf(t, mutate.File(t, "deepseek-ocr", "grouped", change))
@@ -127,8 +127,7 @@ func TestWindowsThatCount(t *testing.T) {
 	}
 }
 
-// TestHeadsWiderThanRows evaluates models of RWKV whose heads are wider than their rows: that was
-// a division by 0.
+// TestHeadsWiderThanRows evaluates RWKV models whose heads are wider than their rows: this must not divide by 0.
 func TestHeadsWiderThanRows(t *testing.T) {
 	for _, c := range []struct{ spec, arch string }{{"rwkv6", "rwkv6"}, {"qrwkv6", "rwkv6qwen2"}, {"rwkv7", "rwkv7"}} {
 		for _, n := range []uint32{0, 1, 3, 1 << 24, 1<<32 - 1} {

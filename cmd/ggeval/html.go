@@ -57,11 +57,11 @@ func perplexityPage(r *perplexityResult, m *model.Model, p *eval.Perplexity, run
 	}
 }
 
-// positions is how many means of positions a plot has at most.
+// positions is the largest number of points, means over positions, in a plot.
 const positions = 64
 
-// byPosition returns means of values, which are of the predicted positions chunk after
-// chunk, by the positions of the predicted tokens.
+// byPosition returns the mean of values over all chunks for each predicted position, some positions together. values
+// has the predicted positions of one chunk after the other.
 func byPosition(values []float64, run eval.Run) (x, y []float64) {
 	first := run.First
 	if first == 0 {
@@ -84,18 +84,17 @@ func byPosition(values []float64, run eval.Run) (x, y []float64) {
 	return x, y
 }
 
-// The lowest edges of histograms. The arithmetic is of float32: divergences below about
-// 1e-8 are its noise.
+// The lowest edges of histograms. Divergences below about 1e-8 are noise of the float32 arithmetic.
 const (
 	lowLoss       = 1e-3
 	lowDivergence = 1e-8
 )
 
-// perDecade is how many steps a histogram has for a factor of ten.
+// perDecade is the number of steps of a histogram for a factor of ten.
 const perDecade = 6
 
-// histogram returns edges, and for each list the shares of its values between them. What
-// is below the lowest edge is in the first step.
+// histogram returns edges, and for each list the shares of its values between them. Values below the lowest edge
+// count in the first step.
 func histogram(lists [][]float64, low float64) (edges []float64, shares [][]float64) {
 	most := low
 	for _, values := range lists {
@@ -163,7 +162,7 @@ func comparePage(r *compareResult, run eval.Run) *page.Page {
 	base, names := r.names()
 	figures.Rows = [][]string{{base + " (base)", "", "", "",
 		page.Perplexity(float64(r.Base.PPL), float64(r.Base.Error)), ""}}
-	if r.Base.Architecture != "" { // or it has been saved
+	if r.Base.Architecture != "" { // a saved base has none
 		figures.Rows[0][1], figures.Rows[0][2] = tool.Bytes(r.Base.Bytes), fmt.Sprintf("%.3f", r.Base.BPW)
 	}
 	for i := range r.Models {
@@ -209,7 +208,7 @@ func comparePage(r *compareResult, run eval.Run) *page.Page {
 	return p
 }
 
-// names returns what the base and the models are called in a page: without folders.
+// names returns the names of the base and the models in a page, without folders.
 func (r *compareResult) names() (base string, models []string) {
 	paths := []string{r.Base.Model}
 	for i := range r.Models {

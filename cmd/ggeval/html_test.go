@@ -86,8 +86,8 @@ func TestComparePage(t *testing.T) {
 	}
 }
 
-// TestPageColumns compares models in folders, and looks where figures are that people compare by:
-// in the first columns of a table that does not scroll, under names without folders.
+// TestPageColumns compares models in folders, and checks that the main figures are in the first columns of a table
+// that does not scroll, under names without folders.
 func TestPageColumns(t *testing.T) {
 	dir, checkpoint := t.TempDir(), checkpointOf(t, "llama", 1)
 	for _, name := range []string{"base", "one/model.gguf", "two/model.gguf"} {
@@ -151,7 +151,7 @@ func TestPageColumns(t *testing.T) {
 	}
 }
 
-// TestSavedBasePage makes the page of a base of which probabilities are known only.
+// TestSavedBasePage makes the page for a saved base, of which only probabilities are known.
 func TestSavedBasePage(t *testing.T) {
 	r := &compareResult{Base: sideResult{Model: "saved"},
 		Models: []modelResult{{sideResult: sideResult{Model: "m", Bytes: 1000}, found: &eval.Comparison{
@@ -169,7 +169,7 @@ func TestSavedBasePage(t *testing.T) {
 	}
 }
 
-// TestByPosition checks means by position, one by one and some together.
+// TestByPosition checks means by position, for single positions and for groups of them.
 func TestByPosition(t *testing.T) {
 	x, y := byPosition([]float64{1, 2, 3, 5, 6, 7}, eval.Run{Chunk: 8, First: 4})
 	if len(x) != 3 || x[0] != 5 || x[2] != 7 || y[0] != 3 || y[2] != 5 {

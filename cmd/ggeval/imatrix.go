@@ -78,10 +78,10 @@ type imatrixResult struct {
 	ChunkSize int      `json:"chunk_size"`
 	Datasets  []string `json:"datasets"`
 	Merged    []string `json:"merged,omitempty"`
-	// Resumed is how many chunks an interrupted run had seen.
+	// Resumed is the number of chunks that an interrupted run had done.
 	Resumed int      `json:"resumed_chunks,omitempty"`
 	Unseen  []unseen `json:"unseen,omitempty"`
-	// Parts is of how many parts --finish has put it together.
+	// Parts is the number of parts that --finish has put together.
 	Parts int `json:"parts,omitempty"`
 	textResult
 	costResult
@@ -183,11 +183,10 @@ func readBack(path string) error {
 	return m.Close()
 }
 
-// state is the file of an interrupted run.
+// state returns the path of the state file.
 func (r *imatrixRequest) state() string { return r.Out + ".state" }
 
-// calibrate runs the model over the text and returns the sums, and how many tokens went through
-// the model.
+// calibrate runs the model over the text, adds to sums, and returns the number of tokens that were run.
 func (r *imatrixRequest) calibrate(ctx context.Context, cmd *cli.Command, sums *imatrix.Sums, opt *writer.Options,
 	result *imatrixResult) (*imatrix.Sums, int, error) {
 	m, err := r.load(ctx, cmd, r.Path, func(files []string) error {
@@ -230,7 +229,7 @@ func (r *imatrixRequest) calibrate(ctx context.Context, cmd *cli.Command, sums *
 	return sums, len(m.run.Tokens) - result.Resumed*m.run.Chunk, nil
 }
 
-// job returns the job of which processes run parts. Its items are groups of chunks.
+// job returns the job whose parts several processes run. Its items are groups of chunks.
 func (r *imatrixRequest) job(ctx context.Context, m *reader) (*partfile.Job, error) {
 	model, err := modelFact(ctx, "model", m.Model)
 	group, chunks := r.Collect.Group, len(m.run.Tokens)/m.run.Chunk

@@ -99,8 +99,8 @@ func TestImatrix(t *testing.T) {
 	}
 }
 
-// TestImatrixAgain ends runs and takes them up again: that gives the same bytes, and is
-// refused where something else is wanted.
+// TestImatrixAgain interrupts runs and resumes them: the bytes are the same, and resuming with different inputs or
+// flags is refused.
 func TestImatrixAgain(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels; it tests no kernel")
@@ -132,7 +132,7 @@ func TestImatrixAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			os.Remove(out) // it was faster
+			os.Remove(out) // the run ended before the kill
 		}
 		t.Fatal("no run could be interrupted")
 	}
@@ -204,7 +204,7 @@ func TestImatrixAgain(t *testing.T) {
 	}
 }
 
-// TestImatrixRefused checks what is refused before anything is run.
+// TestImatrixRefused checks what is refused before the model is run.
 func TestImatrixRefused(t *testing.T) {
 	text := textOf(t, source(t, 3000))
 	out := filepath.Join(t.TempDir(), "out")

@@ -56,12 +56,12 @@ func (in *input) open(ctx context.Context, cmd *cli.Command, path string) (*cand
 	return c, err
 }
 
-// read returns the text, and warns of parts that the vocabulary cannot take as text.
+// read returns the text, and warns of parts that the vocabulary cannot represent.
 func (in *input) read(cmd *cli.Command) (string, error) {
 	return texts.Read(tool.Warning(cmd), in.File, in.Escapes)
 }
 
-// reading is a text as a model takes it.
+// reading is a text tokenized for a model.
 type reading struct {
 	vocab  *vocab.Vocab
 	run    eval.Run
@@ -73,7 +73,7 @@ func (t *reading) result(file string) textResult {
 	return textResult{File: file, Tokens: t.tokens, Chunk: t.run.Chunk, Chunks: len(t.run.Tokens) / t.run.Chunk}
 }
 
-// reader is a model and the text that it goes over.
+// reader is a model and the text that it is run over.
 type reader struct {
 	*candidate
 	reading
@@ -115,7 +115,7 @@ func (in *input) settle(r *eval.Run) {
 	}
 }
 
-// progress shows how far a run is.
+// progress shows the progress of a run.
 func (in *input) progress(p eval.Progress) {
 	w := tool.Work{Done: p.Done}
 	if p.Chunks > 0 {

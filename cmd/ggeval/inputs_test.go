@@ -140,7 +140,7 @@ func TestWarnings(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		args []string
-		want []string // the warning; none at all
+		want []string // one element for each warning
 	}{
 		{"nothing", []string{"perplexity", file, "-f", text}, nil},
 		{"bytes", []string{"perplexity", file, "-f", bytes},

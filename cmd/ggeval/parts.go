@@ -24,7 +24,8 @@ import (
 // shares selects the chunks that a process runs, if it is one of several.
 type shares struct{ runs.Shares }
 
-// job returns the job of which processes run parts: so many items, and all facts that the result depends on.
+// job returns the job whose parts several processes run: the number of items, and all facts that the result depends
+// on.
 func (s *shares) job(kind string, items int, run eval.Run, facts ...partfile.Fact) *partfile.Job {
 	h := sha256.New()
 	binary.Write(h, binary.LittleEndian, run.Tokens) // a hash takes everything
@@ -51,7 +52,7 @@ type partResult struct {
 	From   int `json:"from_chunk"`
 	To     int `json:"to_chunk"`
 	Chunks int `json:"chunks"`
-	// Before is set if the part was there already.
+	// Before is set if the part file existed already.
 	Before bool `json:"done_before"`
 	costResult
 }
@@ -61,7 +62,7 @@ type share struct {
 	job    *partfile.Job
 	group  int // chunks of an item
 	run    eval.Run
-	models int            // that its tokens go through
+	models int            // that run over the tokens
 	write  writer.Options // Force: another file may be replaced
 	// found runs items [from, to) of the job.
 	found func(from, to int) ([]partfile.Section, error)
@@ -120,7 +121,7 @@ func gathered(cmd *cli.Command, job *partfile.Job, parts int) {
 		job.Out, parts))
 }
 
-// numbers are float64 values as a section has them.
+// numbers returns a section with float64 values.
 func numbers(values []float64) partfile.Section {
 	b := make([]byte, 0, 8*len(values))
 	for _, v := range values {
@@ -152,7 +153,7 @@ func losses(ctx context.Context, job *partfile.Job, chunks, predicted int) (list
 	return list, parts, err
 }
 
-// perChunk returns how many tokens of each chunk are predicted.
+// perChunk returns the number of predicted tokens of each chunk.
 func perChunk(r eval.Run) int {
 	if r.First == 0 {
 		r.First = r.Chunk / 2

@@ -14,11 +14,11 @@ import (
 	"ggforge/internal/kernel/cpu"
 )
 
-// cost matches what a run took, in what a command prints.
+// cost matches the line about time and memory in a command's output.
 var cost = regexp.MustCompile(`(?m)^.* tokens/s, peak memory .*$`)
 
-// TestParts runs each verb in parts, in another order and with other workers, and compares what
-// is put together with what one process gives.
+// TestParts runs each verb in parts, in any order and with different numbers of workers, and compares the finished
+// output with that of one process.
 func TestParts(t *testing.T) {
 	text := textOf(t, source(t, 1000))
 	model, other := checkpointOf(t, "llama", 1), checkpointOf(t, "llama", 2)
@@ -119,8 +119,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestOutputRefusedFirst has matrices that could not be written in the end: no chunk is run for them, and nothing is
-// left.
+// TestOutputRefusedFirst has outputs that cannot be written: no chunk is run, and no file is left.
 func TestOutputRefusedFirst(t *testing.T) {
 	text, model := textOf(t, source(t, 1000)), checkpointOf(t, "llama", 1)
 	for _, there := range []struct{ suffix, want string }{{"", "exists already"},
@@ -141,7 +140,7 @@ func TestOutputRefusedFirst(t *testing.T) {
 	}
 }
 
-// figures returns what a command has printed, without what the run took.
+// figures returns a command's output without time and memory.
 func figures(t *testing.T, printed string) string {
 	t.Helper()
 	var all map[string]any
@@ -161,8 +160,8 @@ func figures(t *testing.T, printed string) string {
 	return string(text)
 }
 
-// TestPartsMerged has merged files, more parts than there are chunks, which a scheduler numbers, and
-// a state.
+// TestPartsMerged checks parts with merged files, with more parts than chunks, with part numbers from a scheduler,
+// and with a state file.
 func TestPartsMerged(t *testing.T) {
 	text, model := textOf(t, source(t, 1000)), checkpointOf(t, "llama", 1)
 	dir := t.TempDir()
@@ -216,8 +215,8 @@ func TestPartsSaved(t *testing.T) {
 	}
 }
 
-// fineTune returns a copy of a checkpoint in which the last number of the weights is another: metadata, names, sizes
-// and the first row of every tensor are the same.
+// fineTune returns a copy of a checkpoint in which only the last weight differs: metadata, names, sizes and the first
+// row of every tensor are the same.
 func fineTune(t *testing.T, dir string) string {
 	t.Helper()
 	to := t.TempDir()

@@ -14,7 +14,7 @@ import (
 	"ggforge/writer"
 )
 
-// result returns what --json printed.
+// result decodes the JSON output.
 func result[T any](t *testing.T, out string) (r T) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
@@ -23,8 +23,8 @@ func result[T any](t *testing.T, out string) (r T) {
 	return r
 }
 
-// TestPerplexity compares the figures of a file and of the checkpoint that it was made of,
-// with any number of workers, as text and as JSON.
+// TestPerplexity compares the figures of a file and of the checkpoint that it was made from, with any number of
+// workers, as text and as JSON.
 func TestPerplexity(t *testing.T) {
 	dir := checkpointOf(t, "llama", 1)
 	file := filepath.Join(t.TempDir(), "m.gguf")
@@ -73,11 +73,11 @@ func TestPerplexity(t *testing.T) {
 	}
 }
 
-// TestReference compares with what llama-perplexity prints, see testdata/README.md.
+// TestReference compares with the output of llama-perplexity, see testdata/README.md.
 func TestReference(t *testing.T) {
 	for _, c := range []struct {
 		flags       string
-		tokens      int // of the text, where it says so
+		tokens      int // of the text, if the output has it
 		ppl, margin float64
 		chunks      []float64 // running figures
 	}{

@@ -14,8 +14,8 @@ import (
 	"ggforge/writer"
 )
 
-// matrixOf writes an importance matrix for the layers of a checkpoint, but for tensors with
-// one of the parts in their names.
+// matrixOf writes an importance matrix for the layers of a checkpoint, except tensors whose names contain an element
+// of without.
 func matrixOf(t *testing.T, dir string, without ...string) string {
 	t.Helper()
 	m, _, err := convert.Open(t.Context(), dir, convert.Options{})
@@ -52,8 +52,8 @@ func matrixOf(t *testing.T, dir string, without ...string) string {
 	return path
 }
 
-// TestRecipes compares recipes in memory with the files that they write: every figure has
-// to be the same.
+// TestRecipes compares quantization in memory with files quantized by the same recipes: every figure has to be the
+// same.
 func TestRecipes(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -11,7 +11,7 @@ import (
 	"ggforge/writer/edit"
 )
 
-// TestReserved evaluates a file in which an edit has left room.
+// TestReserved evaluates a file with reserved room in its header.
 func TestReserved(t *testing.T) {
 	dir := t.TempDir()
 	job, err := convert.Prepare(t.Context(), gollama, convert.Options{})

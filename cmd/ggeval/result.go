@@ -25,11 +25,11 @@ type textResult struct {
 	Chunk  int    `json:"chunk"`  // tokens of one
 	Chunks int    `json:"chunks"`
 	Stride int    `json:"stride,omitempty"`
-	// Predicted is how many tokens the figures are over.
+	// Predicted is the number of tokens that the figures cover.
 	Predicted int `json:"predicted,omitempty"`
 }
 
-// costResult is what a run took.
+// costResult is the time and memory of a run.
 type costResult struct {
 	Seconds float64 `json:"seconds"`
 	// Speed counts each token that goes through a model.

@@ -15,7 +15,7 @@ import (
 	"ggforge/tokenizer/vocab"
 )
 
-// saved writes what llama-perplexity would save of a checkpoint for a text.
+// saved writes the probabilities file that llama-perplexity would save for a checkpoint and a text.
 func saved(t *testing.T, dir, text string, chunk, chunks int) string {
 	t.Helper()
 	m, _, err := convert.Open(t.Context(), dir, convert.Options{})
@@ -60,7 +60,7 @@ func saved(t *testing.T, dir, text string, chunk, chunks int) string {
 	return path
 }
 
-// TestSavedBase compares with a base and with what has been saved of it.
+// TestSavedBase compares a model with a base, and with the saved probabilities of that base.
 func TestSavedBase(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels, which change no figure")

@@ -19,8 +19,7 @@ import (
 	"ggforge/writer"
 )
 
-// sensitivityChunks is how many chunks are taken if the user does not say: figures of a
-// few thousand tokens tell groups apart.
+// sensitivityChunks is the default number of chunks: a few thousand tokens are enough to distinguish groups.
 const sensitivityChunks = 8
 
 func sensitivityCommand() *cli.Command {

@@ -28,7 +28,7 @@ func reseal(t *testing.T, path string, change func(body []byte)) {
 	}
 }
 
-// TestPartsImpossible checks that --finish refuses losses and sums that no run gives, although the checksum is right.
+// TestPartsImpossible checks that --finish refuses impossible losses and sums, although the checksum is right.
 func TestPartsImpossible(t *testing.T) {
 	model, text := checkpointOf(t, "llama", 1), textOf(t, source(t, 1000))
 	common := []string{"-f", text, "-c", "16", "--chunks", "2", "--progress", "none"}
@@ -80,7 +80,7 @@ func TestPartsImpossible(t *testing.T) {
 	}
 }
 
-// squares puts a number in the place of the first sum of squares of a section with a state of sums.
+// squares replaces the first sum of squares in a section that holds sums of an importance matrix.
 func squares(t *testing.T, b []byte, v float32) {
 	t.Helper()
 	at := bytes.Index(b, []byte("GGUF"))
