@@ -10,7 +10,7 @@ import (
 	"ggforge/test/defects"
 )
 
-// TestDefects runs every broken GGUF file: the message is that of the defect, and nothing is written.
+// TestDefects runs every broken GGUF file: the message names the defect, and nothing is written.
 func TestDefects(t *testing.T) {
 	dir, work := t.TempDir(), t.TempDir()
 	text := textOf(t, strings.Repeat("some text of tokens, ", 300))

@@ -12,8 +12,8 @@ import (
 	"ggforge/test/clitest"
 )
 
-// TestStringArrays quantizes a file with a large vocabulary to one type and to
-// several: the outputs share it, and each costs a small multiple of it.
+// TestStringArrays quantizes a file with a large vocabulary to one type and to several: the outputs share the
+// vocabulary, and memory for each output is a small multiple of its size.
 func TestStringArrays(t *testing.T) {
 	dir := t.TempDir()
 	tokens := make([]string, 300_000)

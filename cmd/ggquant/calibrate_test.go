@@ -15,8 +15,8 @@ import (
 	"ggforge/tokenizer/vocab"
 )
 
-// TestCalibrate checks that a calibration in the same run gives the same bytes as one
-// before, of a file and of the checkpoint that it was made of, for several types at once.
+// TestCalibrate checks that --calibrate gives the same bytes as a matrix made before, for a file and for the
+// checkpoint that it was made from, with several types at once.
 func TestCalibrate(t *testing.T) {
 	dir, err := hftest.Lookup("mixtral").Write(t.TempDir(), hftest.Variant{Seed: 1, DType: "BF16"})
 	if err != nil {

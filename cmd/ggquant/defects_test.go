@@ -11,8 +11,8 @@ import (
 	"ggforge/test/defects"
 )
 
-// TestDefects quantizes every broken GGUF file, and takes it for an importance matrix: the message is that of the
-// defect, and nothing is written.
+// TestDefects quantizes every broken GGUF file, and uses it as an importance matrix: the message names the defect,
+// and nothing is written.
 func TestDefects(t *testing.T) {
 	dir, work := t.TempDir(), t.TempDir()
 	model := ggufFile(t, nil, 32, gguf.Tensor{Name: "t.weight", NE: []int64{32}, Type: gguf.TypeF32})

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestSwapped names a quantized file as the input and its source as the output.
+// TestSwapped swaps input and output: a quantized file is the input and its source the output.
 func TestSwapped(t *testing.T) {
 	dir := t.TempDir() + "/"
 	original := ggufModel(t, dir+"f32.gguf", 256, nil)
@@ -24,7 +24,7 @@ func TestSwapped(t *testing.T) {
 	}
 	before := read(original)
 	for _, c := range []struct {
-		args string // of which IN is in dir
+		args string // IN is in dir
 		code int
 		text string
 	}{
@@ -68,7 +68,8 @@ func TestSwapped(t *testing.T) {
 	}
 }
 
-// TestConvertedAgain converts a checkpoint to the same file twice: the second run also finds something to do.
+// TestConvertedAgain writes the output for a checkpoint twice: with --force the second run is not taken for swapped
+// arguments.
 func TestConvertedAgain(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "f16.gguf")
 	for range 2 {

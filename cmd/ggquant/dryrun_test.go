@@ -10,8 +10,7 @@ import (
 	"ggforge/internal/kernel/cpu"
 )
 
-// TestDryRunSize checks that --dry-run prints the size of the file that is written then, and calls it an estimate where
-// it is one.
+// TestDryRunSize checks that --dry-run prints the size of the output, and calls it an estimate where it is one.
 func TestDryRunSize(t *testing.T) {
 	text := []string{"--calibrate", "../ggeval/testdata/text.txt", "-c", "16", "--chunks", "4"}
 	for name, c := range map[string]struct {

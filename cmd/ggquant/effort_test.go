@@ -16,10 +16,9 @@ import (
 	"ggforge/test/hftest"
 )
 
-// TestEffort checks that chosen blocks leave everything else as it is: types, sizes, the bytes
-// of other tensors and the metadata, except the keys that record the calibration; that
-// the bytes depend on neither the number of workers nor what else is written; and that
-// errors fall.
+// TestEffort checks that choosing blocks changes nothing else: types, sizes, bytes of other tensors and metadata
+// stay, except the keys that record the calibration; that the bytes depend on neither the number of workers nor the
+// other outputs; and that errors decrease.
 func TestEffort(t *testing.T) {
 	if !cpu.HasVectors || testing.Short() {
 		t.Skip("takes long without vector kernels; it tests no kernel")
@@ -57,7 +56,7 @@ func TestEffort(t *testing.T) {
 	}
 	for _, c := range []struct {
 		effort, in, typ string
-		most            float64 // of each tensor's error
+		most            float64 // limit of each tensor's error
 		few             string  // tensors of the other type, the embedding among them or not
 	}{{"high", gollama, "Q2_K", 0.6, "(token_embd|blk.([1-5].|.*(ffn|attn_q|output)))=f16"},
 		{"high", mixtral, "Q4_0", 0.95, "nothing=f16"}, {"best", mixtral, "Q4_0", 0.95, "nothing=f16"}} {

@@ -31,7 +31,7 @@ func matrixFile(t *testing.T, path string, n int, names ...string) string {
 	return path
 }
 
-// TestFlags runs every flag that changes the output and looks at one thing in it.
+// TestFlags runs every flag that changes the output and checks one property of the result.
 func TestFlags(t *testing.T) {
 	dir := t.TempDir()
 	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil)
@@ -206,7 +206,7 @@ func TestFlagErrors(t *testing.T) {
 	}
 }
 
-// TestJSON checks that plan and result are the same and that warnings show.
+// TestJSON checks that plan and result are the same and have the warnings.
 func TestJSON(t *testing.T) {
 	dir := t.TempDir()
 	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 160, nil)
@@ -241,7 +241,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestRefusedPlanIsShown checks that a dry run shows also what is refused.
+// TestRefusedPlanIsShown checks that a dry run prints the plan even if it is refused.
 func TestRefusedPlanIsShown(t *testing.T) {
 	dir := t.TempDir()
 	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil)

@@ -13,8 +13,8 @@ import (
 	"ggforge/test/hftest"
 )
 
-// TestHessian checks that outputs are the same without a file of moments, with one that is
-// made in the run, and with such a file instead of a text; and that files and flags that do not fit are refused.
+// TestHessian checks that outputs are the same without --hessian, with a file that the run makes, and with such a
+// file instead of a text; and that files and flags that do not fit are refused.
 func TestHessian(t *testing.T) {
 	if !cpu.HasVectors || testing.Short() {
 		t.Skip("takes long without vector kernels; it tests no kernel")
@@ -116,8 +116,8 @@ func TestHessian(t *testing.T) {
 	}
 }
 
-// TestHessianParts collects moments with an output whose types need none, and writes another one by
-// them in parts: the bytes are those of one process.
+// TestHessianParts collects second moments in a run whose type needs none, and uses the file for an output written in
+// parts: the bytes are those of one process.
 func TestHessianParts(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels, which change no byte")

@@ -10,7 +10,7 @@ import (
 	"ggforge/gguf"
 )
 
-// ggufFile writes a file of the given metadata and tensors, whose data repeat.
+// ggufFile writes a file of the given metadata and tensors, with repeating data.
 func ggufFile(t *testing.T, m gguf.Metadata, alignment int64, tensors ...gguf.Tensor) string {
 	t.Helper()
 	data := make([]byte, gguf.Layout(tensors, alignment))

@@ -15,8 +15,8 @@ import (
 	"ggforge/writer"
 )
 
-// twins writes two models of one name, header and size, too long to be hashed as a whole. change makes the bytes of the
-// second one's tensor of those of the first.
+// twins writes two models with the same name, header and size, too large to be hashed completely. change turns the
+// tensor bytes of the first into those of the second.
 func twins(t *testing.T, change func(data []byte)) (a, b string) {
 	t.Helper()
 	if !cpu.HasVectors {
@@ -58,8 +58,8 @@ func expecting(t *testing.T) func(code int, text string, args ...string) {
 	}
 }
 
-// TestPartsOfFineTunes checks that a part of another model is refused, although header, size and first MiB of both
-// files are the same; and that a run interrupted with one is not resumed with the other.
+// TestPartsOfFineTunes checks that a part made from a different model is refused, although header, size and first MiB
+// of both files are the same; and that a run interrupted with one model is not resumed with the other.
 func TestPartsOfFineTunes(t *testing.T) {
 	a, b := twins(t, func(data []byte) {
 		for i := 1 << 20; i < len(data); i += 2 {
@@ -70,7 +70,7 @@ func TestPartsOfFineTunes(t *testing.T) {
 	for _, files := range [][]string{nil, {"--part-files", t.TempDir()}} {
 		out := filepath.Join(t.TempDir(), "o.gguf")
 		run(0, "part 1 of 2 is done", append([]string{"--part", "1/2", a, out, "Q8_0"}, files...)...)
-		if files != nil { // parts do not meet before all are put together
+		if files != nil { // parts in separate files are compared only when they are put together
 			run(0, "part 2 of 2 is done", append([]string{"--part", "2/2", b, out, "Q8_0"}, files...)...)
 			run(5, "input m.gguf was 71303", append([]string{"--finish", a, out, "Q8_0"}, files...)...)
 			continue
@@ -80,8 +80,8 @@ func TestPartsOfFineTunes(t *testing.T) {
 	}
 }
 
-// TestVerifyFindsOtherModel checks that --finish --verify refuses parts of two models that differ in one byte outside
-// of the rows of their identity; and that the parts can be finished after the wrong one was made again.
+// TestVerifyFindsOtherModel checks that --finish --verify refuses parts made from two models that differ in one byte,
+// outside of the rows that identify a model; and that --finish succeeds after the wrong part was made again.
 func TestVerifyFindsOtherModel(t *testing.T) {
 	a, b := twins(t, func(data []byte) { data[52<<20|12345] ^= 1 })
 	run := expecting(t)
@@ -117,8 +117,8 @@ func TestVerifyFindsOtherModel(t *testing.T) {
 	}
 }
 
-// TestUploadOfFineTune checks that an output whose upload was interrupted is made again for a model that has taken the
-// other one's name, size, time of modification and first 16 MiB.
+// TestUploadOfFineTune checks that an output whose upload was interrupted is made again when a different model has
+// replaced the input, with the same name, size, time of modification and first 16 MiB.
 func TestUploadOfFineTune(t *testing.T) {
 	a, b := twins(t, func(data []byte) {
 		for i := 17 << 20; i < len(data); i += 2 {

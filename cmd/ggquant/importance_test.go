@@ -32,12 +32,12 @@ func expertModel(t *testing.T, path string) string {
 	return path
 }
 
-// TestBlankImportance checks that weights of which the matrix knows nothing are
-// named: as a warning, and as a refusal with --strict.
+// TestBlankImportance checks that weights without importance in the matrix are named in a warning, or with --strict
+// in an error.
 func TestBlankImportance(t *testing.T) {
 	dir := t.TempDir()
 	in := expertModel(t, filepath.Join(dir, "in.gguf"))
-	ones := func(n, from, to int) []float32 { // 1, but 0 from there to there
+	ones := func(n, from, to int) []float32 { // ones with zeros in [from, to)
 		x := make([]float32, n)
 		for i := range x {
 			if i < from || i >= to {
@@ -103,8 +103,8 @@ func TestBlankImportance(t *testing.T) {
 	}
 }
 
-// TestDataset checks that the output does not name folders of the one who made the
-// matrix, unless the reference's bytes are asked for.
+// TestDataset checks that the output does not have the folders of the calibration text, except with --compat
+// reference.
 func TestDataset(t *testing.T) {
 	dir := t.TempDir()
 	in := expertModel(t, filepath.Join(dir, "in.gguf"))

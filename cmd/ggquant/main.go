@@ -55,7 +55,7 @@ func command() *cli.Command {
 	}
 }
 
-// typeArgument returns what the argument after so many others may be.
+// typeArgument returns the possible values of the argument after before others.
 func typeArgument(before int) []string {
 	if before == 0 {
 		return nil
@@ -83,7 +83,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		(len(r.Types.Targets) == 0 || r.Types.Targets[0].KLD == 0) {
 		r.Calibration.State = writer.BlocksName(r.Paths[0])
 	}
-	saving := r.Request // of the types: their file is on this machine, where --force alone replaces one
+	saving := r.Request // for --save-recipe: a local file, which only --force replaces
 	saving.Write.Force = cmd.Bool("force")
 	if err := saving.CheckSave(m); err != nil {
 		return err
@@ -166,8 +166,8 @@ type finished struct {
 	Types   []byte      `json:"types"` // for --save-recipe
 }
 
-// inOrder returns the files of all outputs, the first ones of shards after those that they need, but for the very
-// first one.
+// inOrder returns the files of all outputs, the first shard of a model after its other shards, except that the first
+// file of all stays first.
 func inOrder(results []*writer.Result) []string {
 	list := results[0].Files[:1:1]
 	for i, r := range results {
@@ -179,7 +179,7 @@ func inOrder(results []*writer.Result) []string {
 	return list
 }
 
-// reported is what --json prints of an output.
+// reported is the JSON output for one model.
 type reported struct {
 	*quantize.Report
 	Part *runs.WrittenPart `json:"written,omitempty"` // of --part
@@ -187,7 +187,7 @@ type reported struct {
 	text string // the line about the part
 }
 
-// reportsOf returns what the jobs would do, or with results what they have done.
+// reportsOf returns the reports of jobs: the plan, or with results the result.
 func reportsOf(r *runs.QuantizeRequest, jobs []*quantize.Job, results []*writer.Result) ([]*reported, error) {
 	reports := []*reported{}
 	for i, j := range jobs {
@@ -211,7 +211,7 @@ func reportsOf(r *runs.QuantizeRequest, jobs []*quantize.Job, results []*writer.
 	return reports, nil
 }
 
-// printReports prints what the outputs would be, or with done are.
+// printReports prints the planned outputs, or with done the written ones.
 func printReports(cmd *cli.Command, r *runs.QuantizeRequest, reports []*reported, done bool) error {
 	if len(reports) == 0 {
 		return nil

@@ -68,7 +68,7 @@ func TestManifest(t *testing.T) {
 		warned != "" {
 		t.Errorf("%+v, %v, %s", r, err, warned)
 	}
-	// A run elsewhere with the same inputs has the same manifest.
+	// A run in a different folder with the same inputs has the same manifest.
 	second := filepath.Join(t.TempDir(), "other.json")
 	must(t, "--manifest", second, "--tensor-type-file", rules, "--override-kv", "k=int:3", "--out-dir", t.TempDir(),
 		"--threads", "2", in, "Q4_K_M", "Q8_0", "--progress", "none")
@@ -150,7 +150,7 @@ func TestManifestOfWhatWasRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Repeat("func main() { return nil, err }\n", 20)
-	for flag, file := range map[string][2]string{ // content before and after, of one length
+	for flag, file := range map[string][2]string{ // content before and after, of the same length
 		"tensor-type-file": {"attn_v=q5_k", "attn_v=q6_k"},
 		"recipe":           {"attn_v=q5_k", "attn_v=q6_k"},
 		"imatrix":          {string(entries), strings.Repeat("x", len(entries))},

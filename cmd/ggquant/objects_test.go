@@ -97,7 +97,7 @@ func TestRemoteFiles(t *testing.T) {
 	}
 }
 
-// together returns an answer that lets the first n requests of that kind go on when all of them have come.
+// together returns an answer that holds the first n requests of a kind until all n have arrived.
 func together(n int, is func(r *http.Request) bool) buckettest.Answer {
 	var came atomic.Int64
 	all := make(chan struct{})
@@ -121,8 +121,8 @@ func together(n int, is func(r *http.Request) bool) buckettest.Answer {
 func begins(r *http.Request) bool { return r.Method == "POST" && r.URL.Query().Has("uploads") }
 func ends(r *http.Request) bool   { return r.Method == "POST" && r.URL.Query().Has("uploadId") }
 
-// TestUploadsAtOnce has three runs make one object at once: one of them wins, the others report the object that they
-// found, and the next run resumes all that is left.
+// TestUploadsAtOnce has three runs write one object at the same time: one succeeds, the others report the existing
+// object, and the next run resumes the remaining uploads.
 func TestUploadsAtOnce(t *testing.T) {
 	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)
 	wants := map[string][]byte{}
@@ -143,9 +143,9 @@ func TestUploadsAtOnce(t *testing.T) {
 		answer func(s *buckettest.Server) buckettest.Answer
 		types  []string
 		shared bool     // all in one work folder
-		flags  []string // of all
+		flags  []string // of all runs
 		there  string   // the object before
-		code   int      // of the losing runs
+		code   int      // exit code of the losing runs
 		texts  []string // their message has one of these
 		left   bool     // their outputs stay in the work folder, for the same command with --force
 	}{
@@ -254,7 +254,8 @@ func TestUploadsAtOnce(t *testing.T) {
 	}
 }
 
-// TestShardUploadsAtOnce has three runs replace the shards of a model at once: all shards are of the same run then.
+// TestShardUploadsAtOnce has three runs replace the shards of a model at the same time: afterwards all shards come
+// from the same run.
 func TestShardUploadsAtOnce(t *testing.T) {
 	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)
 	s := buckettest.Serve(t, "", "")
@@ -312,9 +313,9 @@ func TestObjectSideFiles(t *testing.T) {
 		"high", "--hessian"}
 	for _, c := range []struct {
 		name  string
-		flags []string // before the name of the file
+		flags []string // the last one takes the name of the file
 		args  []string
-		early bool // the file is kept for other runs, whatever becomes of the output
+		early bool // the file is written even if the upload fails
 	}{
 		{"recipe", []string{"--save-recipe"}, []string{in, object, "Q4_K_M"}, false},
 		{"hessian", calibrated, []string{checkpoint, object, "Q4_0"}, true},

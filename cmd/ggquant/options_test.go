@@ -182,7 +182,7 @@ func TestOutputIsInput(t *testing.T) {
 			t.Errorf("%s has changed: %v", filepath.Base(path), err)
 		}
 	}
-	// a matrix of which no entry is left is an input, too
+	// a matrix is an input even if filters leave no entry
 	if code, _, err := call("--progress", "none", "--force", "--imatrix", im, "--include-weights", "nothing", in, im,
 		"Q4_0"); code != 2 {
 		t.Errorf("matrix without entries: exit code %d, %v", code, err)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestOutputFlag checks that --output names what OUT names, that a folder is one for --out-dir, and that names from
-// before and those of the reference still work.
+// TestOutputFlag checks that --output is the same as OUT, that a folder there is the same as --out-dir, and that
+// former names of flags and those of the reference work.
 func TestOutputFlag(t *testing.T) {
 	dir := t.TempDir()
 	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil)

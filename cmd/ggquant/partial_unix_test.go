@@ -15,8 +15,8 @@ import (
 	"ggforge/writer"
 )
 
-// TestHostilePartial writes several outputs where the temporary name of one leads
-// to a file of the user: none is written.
+// TestHostilePartial writes several outputs while the temporary name of one is a link to a file of the user: none is
+// written.
 func TestHostilePartial(t *testing.T) {
 	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)
 	victim := filepath.Join(t.TempDir(), "precious")

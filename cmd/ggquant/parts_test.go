@@ -29,7 +29,7 @@ func files(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestParts makes several outputs of a checkpoint in parts, as jobs of schedulers do.
+// TestParts makes several outputs of a checkpoint in parts, as in an array job of a scheduler.
 func TestParts(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels, which change no byte")

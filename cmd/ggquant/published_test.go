@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestPublishedTypes checks that publishers' own names of types get an answer with the type to use, and that no
-// file is named by them.
+// TestPublishedTypes checks that for type names of publishers the error names the type to use, and that such an
+// argument is not taken for an output.
 func TestPublishedTypes(t *testing.T) {
 	dir := t.TempDir()
 	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil)
@@ -41,8 +41,8 @@ func TestPublishedTypes(t *testing.T) {
 	}
 }
 
-// TestQuietResult checks what --quiet leaves out: what was written and how long it took, not what was asked for, and no
-// warning.
+// TestQuietResult checks that --quiet leaves out the report of the written file, but no requested results and no
+// warnings.
 func TestQuietResult(t *testing.T) {
 	dir := t.TempDir()
 	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil)

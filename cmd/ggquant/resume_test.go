@@ -44,7 +44,7 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	go func() { // as soon as something is chosen
+	go func() { // as soon as blocks are chosen
 		for ctx.Err() == nil {
 			if st, err := os.Stat(state); err == nil && st.Size() > 200000 {
 				stop()
@@ -130,7 +130,7 @@ func TestResumeBest(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	go func() { // as soon as something is chosen of the second one
+	go func() { // as soon as blocks of the second output are chosen
 		for ctx.Err() == nil {
 			if st, err := os.Stat(state + ".2"); err == nil && st.Size() > 4000 {
 				stop()

@@ -11,8 +11,8 @@ import (
 	"ggforge/quants"
 )
 
-// A scalar build says once, on standard error, that it is the slow one; vector
-// builds, runs that write nothing, and users who asked for it hear nothing.
+// TestScalarNote checks that a scalar build prints one note on standard error that it is slow, but not in runs that
+// write nothing or if GODEBUG switches vectors off; vector builds print none.
 func TestScalarNote(t *testing.T) {
 	dir := t.TempDir()
 	in := ggufModel(t, filepath.Join(dir, "in.gguf"), 256, nil)

@@ -10,8 +10,8 @@ import (
 	"ggforge/convert"
 )
 
-// TestDefaultNames checks that a model has one name by default: that of ggconv, of a checkpoint as of a file, with no
-// version that it does not have.
+// TestDefaultNames checks that the default name of the output is that of ggconv for checkpoints and files, without an
+// invented version.
 func TestDefaultNames(t *testing.T) {
 	dir := t.TempDir()
 	job, err := convert.Prepare(context.Background(), gollama, convert.Options{Type: convert.BF16})

@@ -75,13 +75,13 @@ type cleanResult struct {
 	Leftovers []leftover `json:"leftovers"`
 }
 
-// leftover is what is left of one output.
+// leftover describes the leftover files of one output.
 type leftover struct {
 	Kind   writer.LeftoverKind `json:"kind"`
 	Output string              `json:"output"`
 	Files  []string            `json:"files"`
 	Bytes  int64               `json:"bytes"`
-	// Blocks is how many blocks of rows the journals list.
+	// Blocks is the number of blocks of rows in the journals.
 	Blocks int64 `json:"blocks,omitempty"`
 	// Age is the time since one of the files was written to, in seconds.
 	Age float64 `json:"age_seconds"`
@@ -159,7 +159,7 @@ const (
 	leftFolder writer.LeftoverKind = "folder" // where outputs were made that have not become objects
 )
 
-// leftIn returns what is left in a directory, or of uploads to a folder of objects.
+// leftIn returns the leftover files in a directory, or the unfinished uploads in a folder of objects.
 func leftIn(ctx context.Context, dir string, now time.Time) (list []leftover, err error) {
 	if bucket.Is(dir) {
 		folder, err := bucket.Parse(dir)

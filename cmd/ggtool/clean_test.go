@@ -83,8 +83,8 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// TestCleanShares lists what other packages have left: parts of an evaluation, and a folder of outputs that were to
-// become objects. Without a time they stay.
+// TestCleanShares lists files of other packages: parts of an evaluation, and a folder of outputs for upload. Without
+// --older-than they stay.
 func TestCleanShares(t *testing.T) {
 	dir := t.TempDir()
 	job := partfile.Job{Out: filepath.Join(dir, "o.json"), Kind: "k", Items: 4}
@@ -128,7 +128,7 @@ func TestCleanShares(t *testing.T) {
 	}
 }
 
-// TestCleanUploads lists and ends uploads that have not become objects.
+// TestCleanUploads lists and aborts unfinished multipart uploads.
 func TestCleanUploads(t *testing.T) {
 	s := buckettest.Serve(t, "", "")
 	s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
@@ -161,9 +161,8 @@ func TestCleanUploads(t *testing.T) {
 	}
 }
 
-// TestTornJournal checks that a journal of a change of names that the power has taken, whole or in part, goes with the
-// next run of the same outputs and with clean, unless a file has been moved aside for it, and that what is no journal
-// stays.
+// TestTornJournal checks that an empty or incomplete rename journal, as after a power failure, is removed by the next
+// run with the same outputs and by clean, unless a file has been moved aside for it, and that other files stay.
 func TestTornJournal(t *testing.T) {
 	model := write(t, t.TempDir(), "model.gguf", 3)
 	kind := statefile.Kind{Name: "of a change of names", Version: 3, Max: 1 << 20}
@@ -171,8 +170,8 @@ func TestTornJournal(t *testing.T) {
 	const name = "ggforge-0123456789abcdef.commit"
 	for _, c := range []struct {
 		name, content string
-		aside         bool // a file is there that a change of names has moved
-		code          int  // of the next run
+		aside         bool // a file moved aside by a rename exists
+		code          int  // exit code of the next run
 		stays         bool
 	}{
 		{name: "empty"},
@@ -228,8 +227,8 @@ func TestTornJournal(t *testing.T) {
 	}
 }
 
-// TestCleanForeignCommit checks that clean says of files with the names of journals of a change of names that they
-// stay, and why: those of other programs, of other users, and with several names.
+// TestCleanForeignCommit checks that clean keeps files named like rename journals, and prints why: files of other
+// programs, of other users, and with several hard links.
 func TestCleanForeignCommit(t *testing.T) {
 	kind := statefile.Kind{Name: "of a change of names", Version: 3, Max: 1 << 20}
 	journal := func(t *testing.T, path, body string) {
@@ -243,7 +242,7 @@ func TestCleanForeignCommit(t *testing.T) {
 		name       string
 		make       func(t *testing.T, path string)
 		kind       writer.LeftoverKind
-		text, left string // of the list, and of --remove
+		text, left string // output of the list, and of --remove
 	}{
 		{"no journal", func(t *testing.T, path string) {
 			if err := os.WriteFile(path, []byte("a table that another program calls so"), 0o600); err != nil {
@@ -304,8 +303,8 @@ func TestCleanForeignCommit(t *testing.T) {
 	}
 }
 
-// TestCleanOld lists the second name of a file that was being replaced by a run that was killed, and removes it where
-// it is not the only one.
+// TestCleanOld lists the second hard link of a file that a killed run was replacing, and removes it if it is not the
+// only one.
 func TestCleanOld(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "o.gguf")

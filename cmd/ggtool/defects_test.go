@@ -10,8 +10,8 @@ import (
 	"ggforge/test/defects"
 )
 
-// TestDefects gives every broken GGUF file to every verb that reads such files: the exit code and the message are those
-// of the defect, the message is short and on its line, and nothing is written.
+// TestDefects gives every broken GGUF file to every verb that reads such files: the exit code and the message are
+// those of the defect, the message is one short line, and nothing is written.
 func TestDefects(t *testing.T) {
 	dir, work := t.TempDir(), t.TempDir()
 	whole := write(t, dir, "whole.gguf", 0)
@@ -36,7 +36,7 @@ func TestDefects(t *testing.T) {
 			}
 			want := d.Code
 			if verb[0] == "verify" {
-				want = 3 // for whatever is wrong
+				want = 3 // verify reports every defect with exit code 3
 			}
 			if code != want || !strings.Contains(text, d.Text) || !strings.Contains(text, d.Name+".gguf") {
 				t.Errorf("%s: %q: exit code %d, want %d and %q: %.300s", d.Name, verb, code, want, d.Text, text)

@@ -13,7 +13,7 @@ import (
 	"ggforge/test/clitest"
 )
 
-// TestDestinations names what is no regular file as the place of each file that is written.
+// TestDestinations gives paths that are not regular files as the output of each verb that writes a file.
 func TestDestinations(t *testing.T) {
 	run := func(args ...string) (int, string) {
 		code, out, err := call(args...)
@@ -58,7 +58,7 @@ func TestDestinations(t *testing.T) {
 			return run("export", model, filepath.Dir(path), "--force")
 		}},
 	})
-	// a card is updated: what is there is read, and has to be a file
+	// a card is updated: the present one is read, and has to be a regular file
 	folder := t.TempDir()
 	write(t, folder, "x.gguf", 1)
 	readme := filepath.Join(folder, card.FileName)

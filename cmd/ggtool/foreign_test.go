@@ -18,7 +18,7 @@ import (
 	"ggforge/writer"
 )
 
-// overwriteRecord returns a record of a change in place as package writer makes it, with the right checksum.
+// overwriteRecord returns a record of a change in place in the format of package writer, with the right checksum.
 func overwriteRecord(size, off int64, before, after []byte) []byte {
 	head := []byte("ggforge overwrite 2\n")
 	for _, n := range []int64{size, off, int64(len(before))} {
@@ -84,7 +84,7 @@ func TestMetaForeignRecord(t *testing.T) {
 	if n := after.TotalAlloc - before.TotalAlloc; n > 32<<20 {
 		t.Errorf("%d bytes are allocated for a record without content", n)
 	}
-	// what ggtool itself has left is carried out
+	// a record that ggtool itself has written is carried out
 	changed := bytes.Clone(whole)
 	copy(changed[bytes.LastIndex(header, []byte("name")):], "NAME")
 	if err := os.WriteFile(record, overwriteRecord(int64(len(whole)), 0, header, changed[:len(header)]),
@@ -97,9 +97,9 @@ func TestMetaForeignRecord(t *testing.T) {
 	}
 }
 
-// TestCleanForeignJournal checks that with journals from elsewhere ggtool clean --remove removes no file of another
-// program: a journal of rows that names such a temporary file, a journal of a change of names, and a file of another
-// program with the name of a calibration state.
+// TestCleanForeignJournal checks that ggtool clean --remove removes no file of another program because of foreign
+// journals: a journal of rows that names such a temporary file, a rename journal, and a file of another program with
+// the name of a calibration state.
 func TestCleanForeignJournal(t *testing.T) {
 	from, dir := t.TempDir(), t.TempDir()
 	out := filepath.Join(from, "o.gguf")

@@ -60,7 +60,7 @@ type hashRequest struct {
 	Check              string
 }
 
-// hashResult is what --json prints; Lines and Right are there with --check, Hashes without.
+// hashResult is the JSON output: Lines and Right with --check, Hashes without.
 type hashResult struct {
 	File   string       `json:"file"`
 	Hashes []digest.Sum `json:"hashes,omitempty"`
@@ -157,7 +157,7 @@ func hashes(ctx context.Context, cmd *cli.Command) error {
 	return nil
 }
 
-// readSums reads a list of parseSums.
+// readSums reads a list of hashes from a file.
 func readSums(path string) ([]digest.Sum, []digest.Kind, error) {
 	data, err := side(path)
 	if err != nil {
@@ -166,8 +166,8 @@ func readSums(path string) ([]digest.Sum, []digest.Kind, error) {
 	return parseSums(path, data)
 }
 
-// parseSums reads a list of hashes, one KIND HASH FILE:TENSOR or KIND HASH FILE in a line. The
-// name of the file may be another one by now: it only shows where the tensor's begins.
+// parseSums reads a list of hashes, one KIND HASH FILE:TENSOR or KIND HASH FILE in a line. The file may have been
+// renamed since: its name only shows where the tensor's name begins.
 func parseSums(path string, data []byte) (sums []digest.Sum, kinds []digest.Kind, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	lines.Buffer(nil, maxSide)
@@ -202,7 +202,7 @@ func parseSums(path string, data []byte) (sums []digest.Sum, kinds []digest.Kind
 	return sums, kinds, nil
 }
 
-// compareSums lists what is not as it was: hashes that differ, tensors that are gone or new.
+// compareSums lists the differences: changed hashes, and missing or new tensors.
 func compareSums(want, got []digest.Sum) (lines []string, wrong bool) {
 	type place struct {
 		kind   digest.Kind

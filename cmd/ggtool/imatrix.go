@@ -58,8 +58,7 @@ type matrixRequest struct {
 	Write  writer.Options
 }
 
-// parseMatrix returns the parser of a verb with so many inputs, at least, and an output after
-// them or not.
+// parseMatrix returns the parser of a verb with lo to hi inputs, followed by an output if out is set.
 func parseMatrix(lo, hi int, out bool) func(cmd *cli.Command) (matrixRequest, error) {
 	return func(cmd *cli.Command) (r matrixRequest, err error) {
 		var in []string
@@ -95,7 +94,7 @@ func parseMatrix(lo, hi int, out bool) func(cmd *cli.Command) (matrixRequest, er
 	}
 }
 
-// load merges the inputs, which are one for most verbs.
+// load merges the inputs; most verbs have only one.
 func (r *matrixRequest) load(cmd *cli.Command) (*imatrix.Sums, error) {
 	sums := imatrix.NewSums(r.Chunk)
 	for _, path := range r.In {
@@ -115,7 +114,7 @@ func (r *matrixRequest) load(cmd *cli.Command) (*imatrix.Sums, error) {
 	return sums, nil
 }
 
-// matrixWritten is what --json prints of the verbs that write a matrix.
+// matrixWritten is the JSON output of the verbs that write a matrix.
 type matrixWritten struct {
 	Output    string         `json:"output"`
 	Format    string         `json:"format"`
@@ -196,7 +195,7 @@ func changes(parse func(*cli.Command) (matrixRequest, error), change matrixChang
 	}
 }
 
-// maxMerged is how many matrices can be merged at once.
+// maxMerged is the largest number of matrices to merge.
 const maxMerged = 10000
 
 var parseMerged, parseChanged = parseMatrix(1, maxMerged, true), parseMatrix(1, 1, true)
@@ -273,7 +272,7 @@ func fill(r *matrixRequest, s *imatrix.Sums, did *matrixWritten) error {
 	return nil
 }
 
-// weights returns the tensors of a model that a matrix may be about.
+// weights returns the tensors of a model that a matrix can have entries for.
 func weights(path string) ([]imatrix.Weight, error) {
 	set, err := gguf.OpenSet(path)
 	if err != nil {

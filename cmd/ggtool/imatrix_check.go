@@ -16,7 +16,7 @@ import (
 type matrixCheck struct {
 	File     string          `json:"file"`
 	Model    string          `json:"model"`
-	Right    int             `json:"right"`   // tensors that the matrix is right for
+	Right    int             `json:"right"`   // tensors with matching entries
 	Tensors  int             `json:"tensors"` // of the model
 	Fits     bool            `json:"fits"`
 	Findings []matrixFinding `json:"findings"`

@@ -68,7 +68,7 @@ func TestInspectChanged(t *testing.T) {
 	}
 }
 
-// TestTensorNames refuses names that other readers would take for something else.
+// TestTensorNames refuses tensor names that other readers would misread.
 func TestTensorNames(t *testing.T) {
 	for _, name := range []string{"", "t.weight\x00x", "\x00"} {
 		tensors := []gguf.Tensor{{Name: name, NE: []int64{32}, Type: gguf.TypeF32}}

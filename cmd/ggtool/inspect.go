@@ -149,7 +149,7 @@ func (r *inspectRequest) parseMemory(cmd *cli.Command) (err error) {
 	return nil
 }
 
-// writeMemory writes what the model takes to run.
+// writeMemory writes the memory that the model needs to run.
 func (r *inspectRequest) writeMemory(w io.Writer, set *gguf.Set) error {
 	report, err := memory.Of(memory.From(set), r.Run, r.Contexts...)
 	switch {

@@ -23,11 +23,11 @@ import (
 	"ggforge/quantize"
 )
 
-// inLayer are the names of tensors of layers: what is before blk, the layer, the kind.
+// inLayer matches the name of a tensor in a layer: the prefix before blk, the layer, the rest.
 var inLayer = regexp.MustCompile(`^(.*?)blk\.(\d{1,6})\.(.+)$`)
 
-// roles are what tensors are for, by the beginnings and the ends of their names after the
-// layer; the first that fits counts.
+// roles maps beginnings and ends of tensor names, after the layer, to the purpose of the tensor; the first match
+// counts.
 var roles = []struct {
 	name string
 	of   func(kind string, layer bool) bool
@@ -50,7 +50,7 @@ var roles = []struct {
 	{"other", func(string, bool) bool { return true }},
 }
 
-// maxRows is how many tensors outside of layers, and how many layers, a page lists.
+// maxRows is the largest number of tensors outside of layers, and of layers, that a page lists.
 const maxRows = 2000
 
 // pageOf returns the page that inspect --html writes about the model in a file.
@@ -75,7 +75,7 @@ func pageOf(_ context.Context, path string, results *card.Result) ([]byte, error
 	return b.Bytes(), set.Unchanged()
 }
 
-// page shows the model as a page, with what was measured of it, if that is known.
+// page returns a page about the model, with its measurements unless results is nil.
 func (r *inspectRequest) page(set *gguf.Set, results *card.Result) (*page.Page, error) {
 	var bytes, elements int64
 	tensors := 0
@@ -247,10 +247,10 @@ func (r *inspectRequest) page(set *gguf.Set, results *card.Result) (*page.Page, 
 // smallTensors is the column of tensors of one dimension.
 const smallTensors = "vectors"
 
-// name is the file without its folder.
+// name returns the name of the file without its folder.
 func (r *inspectRequest) name() string { return filepath.Base(path.Base(r.File)) }
 
-// title is the name that a model gives itself, or that of its file.
+// title returns the model's name in the metadata, or that of its file.
 func title(m gguf.Metadata, file string) string {
 	v, _ := m.Get("general.name")
 	if name, ok := v.Str(); ok && name != "" {
@@ -259,7 +259,7 @@ func title(m gguf.Metadata, file string) string {
 	return filepath.Base(path.Base(file))
 }
 
-// memoryPart is the estimate of memory, nil for what is no model of text.
+// memoryPart returns the estimate of memory, nil for anything but a text model.
 func (r *inspectRequest) memoryPart(set *gguf.Set) (page.Part, error) {
 	report, err := memory.Of(memory.From(set), r.Run, r.Contexts...)
 	switch {
@@ -335,7 +335,7 @@ func tokenizerPart(m gguf.Metadata) *page.Table {
 	return t
 }
 
-// cutSuffix is strings.CutSuffix, false if ok is.
+// cutSuffix is strings.CutSuffix; it returns false if ok is false.
 func cutSuffix(s string, ok bool, suffix string) (string, bool) {
 	if !ok {
 		return s, false

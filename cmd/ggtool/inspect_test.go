@@ -64,11 +64,11 @@ func TestMemory(t *testing.T) {
 	inspect(3, "llama.block_count", "--memory", write(t, t.TempDir(), "bare.gguf", 0))
 }
 
-// TestRemote reads headers from a server: the output is that for the local files, and no tensor is downloaded.
+// TestRemote reads headers from a server: the output equals that for local files, and no tensor is downloaded.
 func TestRemote(t *testing.T) {
 	dir := t.TempDir()
 	_, first := shards(t, dir, 1)
-	tokens := make([]string, 300_000) // of more than is read at first
+	tokens := make([]string, 300_000) // more metadata than the first read fetches
 	for i := range tokens {
 		tokens[i] = "token"
 	}
@@ -130,7 +130,7 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// TestInspectPage writes pages: what files say of themselves is text in them and nothing else.
+// TestInspectPage writes pages: text from metadata is escaped and adds no markup.
 func TestInspectPage(t *testing.T) {
 	const hostile = `</td><script>alert(1)</script>" onload='x' {{.}}` + "\u202e\x00"
 	m := gguf.Metadata{
@@ -180,8 +180,8 @@ func TestInspectPage(t *testing.T) {
 	inspect(0, "", "--html", html, "--force", write(t, dir, "bare.gguf", 0)) // nothing to run
 }
 
-// TestInspectPageFigures checks what a page about a model begins with: size, bits per weight, recipe, and
-// from a file of measurements divergence and perplexity.
+// TestInspectPageFigures checks the first figures of a page: size, bits per weight, recipe, and with --results
+// divergence and perplexity.
 func TestInspectPageFigures(t *testing.T) {
 	dir := t.TempDir()
 	file, html, results := filepath.Join(dir, "model.gguf"), filepath.Join(dir, "page.html"),

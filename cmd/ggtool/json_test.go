@@ -13,8 +13,8 @@ import (
 	"ggforge/imatrix/imatrixtest"
 )
 
-// TestJSON checks that verbs print with --json what their definitions say, and the same exit codes as
-// without it.
+// TestJSON checks that the JSON output of verbs has the fields of their types, with the same exit codes as the text
+// output.
 func TestJSON(t *testing.T) {
 	dir := t.TempDir()
 	whole, first := shards(t, dir, 1)
@@ -33,7 +33,7 @@ func TestJSON(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		code int
-		want string // in the result without spaces
+		want string // part of the JSON, without spaces
 	}{
 		{"diff WHOLE WHOLE", 0, `"same":true,"differences":[]`},
 		{"diff FIRST CHANGED", 6, `"same":false,"differences":["`},
@@ -76,7 +76,7 @@ func TestJSON(t *testing.T) {
 		d := json.NewDecoder(bytes.NewReader([]byte(out)))
 		d.DisallowUnknownFields()
 		result := tool.AboutOf(verb).Result
-		if strings.HasPrefix(c.want, `{"models"`) { // what quality prints of several is a type of its own
+		if strings.HasPrefix(c.want, `{"models"`) { // quality has a different type for several models
 			result = result[1:]
 		} else if args[0] == "quality" {
 			result = result[:1]

@@ -7,7 +7,7 @@ import (
 	"ggforge/fault"
 )
 
-// FuzzLists reads lists of hashes that are anything.
+// FuzzLists reads arbitrary text as lists of hashes.
 func FuzzLists(f *testing.F) {
 	f.Add([]byte("xxh64     f6e9be5d70632cf5  m.gguf:a\nsha1 00 m.gguf\n"))
 	f.Add([]byte("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  README.md\n"))

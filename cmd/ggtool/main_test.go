@@ -22,8 +22,8 @@ func call(args ...string) (code int, out string, err error) {
 	return tool.Code(err), b.String(), err
 }
 
-// expect returns what calls a verb, with flags, checks its exit code and that its output, or
-// its error, has the text, and returns both.
+// expect returns a function that calls a verb, checks the exit code and that the output or the error has the text,
+// and returns both.
 func expect(t *testing.T, verb ...string) func(code int, text string, args ...string) string {
 	return func(code int, text string, args ...string) string {
 		t.Helper()

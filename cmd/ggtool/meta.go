@@ -98,7 +98,7 @@ type metaRequest struct {
 // metaResult is the JSON output.
 type metaResult struct {
 	File    string       `json:"file"`
-	Ended   bool         `json:"recovered"` // a change was ended that had been cut short
+	Ended   bool         `json:"recovered"` // an interrupted change was completed
 	Changes []metaChange `json:"changes"`
 	// How is "nothing", "in place" or "anew". Done is false with --dry-run.
 	How  string `json:"how"`
@@ -111,7 +111,7 @@ type metaResult struct {
 type metaChange struct {
 	Action string `json:"action"` // add, change or remove
 	Key    string `json:"key"`
-	Value  string `json:"value,omitempty"` // as the text shows it: long ones in part
+	Value  string `json:"value,omitempty"` // as in the text output: long values are shortened
 	Was    string `json:"was,omitempty"`
 }
 
@@ -290,8 +290,8 @@ func (r *metaRequest) copyKeys(m *gguf.Metadata) error {
 	return nil
 }
 
-// shards refuses changes after which the shards would not be a model any more: only the first shard
-// may be changed, in place, and its keys about shards stay.
+// shards refuses changes that would break a model in shards: only the first shard may be changed, in place, and its
+// keys about shards stay.
 func (r *metaRequest) shards(f *gguf.File, m gguf.Metadata) error {
 	no, count, err := f.Shard()
 	switch {
@@ -371,7 +371,7 @@ func (r *metaRequest) edit(ctx context.Context, result *metaResult) (err error) 
 	return r.carryOut(ctx, f, m, held, result)
 }
 
-// nothing reports whether the file stays as it is.
+// nothing reports whether the file need not change.
 func (r *metaRequest) nothing(result *metaResult) bool {
 	result.How = ""
 	if len(result.Changes) == 0 && r.Reserve == 0 {
@@ -411,7 +411,7 @@ func worse(f *gguf.File, m gguf.Metadata) error {
 		fault.Lines(lines)))
 }
 
-// carryOut writes the metadata m into the file, which held locks, or into a new one with --output.
+// carryOut writes the metadata m into the file, locked by held, or with --output into a new one.
 func (r *metaRequest) carryOut(ctx context.Context, f *gguf.File, m gguf.Metadata, held *writer.LockedFile,
 	result *metaResult) error {
 	header, fits, err := edit.InPlace(f, m)

@@ -10,9 +10,9 @@ import (
 	"ggforge/internal/io/disk"
 )
 
-// TestMetaAtOnce has one edit run at each call to the system that another one makes about the file, its record or its
-// temporary file: both succeed, and the file has what both have set, or one of them is refused, and it has what the
-// other has.
+// TestMetaAtOnce runs a second edit at each system call that a first one makes on the file, its record or its
+// temporary file: both succeed and the file has both changes, or one is refused and the file has only the other's
+// change.
 func TestMetaAtOnce(t *testing.T) {
 	for name, c := range map[string]struct{ first, second []string }{
 		"in place, in place": {[]string{"--set", "a=str:1"}, []string{"--set", "b=str:2"}},

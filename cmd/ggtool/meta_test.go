@@ -12,7 +12,7 @@ import (
 	"ggforge/test/clitest"
 )
 
-// TestMeta changes metadata where they are, where there is room, and by writing the file anew.
+// TestMeta changes metadata in place, where the header has room, and by rewriting the file.
 func TestMeta(t *testing.T) {
 	dir := t.TempDir() + "/"
 	path := dir + "m.gguf"

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// TestMetaWorse sets what verify calls wrong.
+// TestMetaWorse sets values that verify would report as defects.
 func TestMetaWorse(t *testing.T) {
 	path := vocabulary(t, t.TempDir())
 	run := expect(t, "meta")
@@ -16,5 +16,5 @@ func TestMetaWorse(t *testing.T) {
 	run(2, "there are 3 tokens", "--set", "tokenizer.ggml.scores=[1,2]", path)
 	run(0, "was 2", "--set", eos+"1", path)
 	run(0, "was 1", "--set", eos+"99999", "--force", path)
-	run(0, "general.name", "--set", "general.name=str:x", path) // it is not worse than it was
+	run(0, "general.name", "--set", "general.name=str:x", path) // the file had the defect before
 }

@@ -154,7 +154,7 @@ func writeProblems(w io.Writer, problems []string) {
 	}
 }
 
-// conventional returns what the model at path would be called, each of its shards.
+// conventional returns the names by the convention for the model at path, one for each shard.
 func conventional(path, encoding string) ([]string, error) {
 	set, err := open(path, false)
 	if err != nil {

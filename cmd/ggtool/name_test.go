@@ -41,8 +41,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// TestPublishedNames reads names as publishers give them: the parts are said, and which of them are not by the
-// convention.
+// TestPublishedNames reads published names: the parts are printed, and the deviations from the convention.
 func TestPublishedNames(t *testing.T) {
 	for name, want := range map[string][]string{
 		"Llama-3.1-8B-Instruct-Q4_K_M.gguf": {"base name   Llama-3.1", "size label  8B",

@@ -9,7 +9,7 @@ import (
 	"ggforge/cmd/internal/flagtest"
 )
 
-// TestSharedNames checks that what two verbs define is in the table of shared flags.
+// TestSharedNames checks that flags which several verbs define are in the table of shared flags.
 func TestSharedNames(t *testing.T) { flagtest.SharedNames(t, filepath.Join("..", "..")) }
 
 // TestOutputNamed checks that every verb which writes a file or folder takes its name as the last argument and as

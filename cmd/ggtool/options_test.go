@@ -254,7 +254,7 @@ func TestEveryFlag(t *testing.T) {
 			return flagtest.Row{Field: "Kinds", Want: want, Args: []string{"--" + name}}
 		}
 		xxh64 := kind("xxh64", "[xxh64]")
-		xxh64.None = true // it is what is taken anyway
+		xxh64.None = true // it is the default
 		flagtest.Check(t, hashCommand, parseHash, []string{"FILE"}, map[string]flagtest.Row{
 			"xxh64":    xxh64,
 			"sha1":     kind("sha1", "[sha1]"),
