@@ -21,7 +21,7 @@ func TestMemoryOfWindows(t *testing.T) {
 		change        func(m *gguf.Metadata)
 		want          string // cells × layers
 	}{
-		{"smallthinker", "windows", nil, "8192×1 4608×1"}, // 4096 tokens, whatever the file says
+		{"smallthinker", "windows", nil, "8192×1 4608×1"}, // llama.cpp fixes 4096 tokens, whatever the file has
 		{"granite_moe_swa", "plain", nil, "8192×1 768×3"},
 		{"deepseek-ocr", "grouped", nil, "8192×2"},
 		{"lfm2", "plain", set("lfm2.attention.sliding_window", gguf.Uint32(256)), "768×1"},
@@ -52,8 +52,8 @@ func TestMemoryOfNoLayers(t *testing.T) {
 	}
 }
 
-// TestMemoryOfMasks looks at encoders with windows in some layers and in all: there is a mask for
-// each kind of layer, and the runtime's buffers are 20.80 and 12.80 MiB.
+// TestMemoryOfMasks checks encoders with windows in some layers and in all: there is a mask for each kind of layer,
+// and llama.cpp's compute buffers are 20.80 and 12.80 MiB.
 func TestMemoryOfMasks(t *testing.T) {
 	for spec, want := range map[string]int64{"modernbert": 21807104, "embeddinggemma": 13418496} {
 		code, out, err := call("inspect", "--memory", "--json", "-c", "2048", "--ubatch-size", "2048",
@@ -64,7 +64,8 @@ func TestMemoryOfMasks(t *testing.T) {
 	}
 }
 
-// TestVerifyCounts looks at files with counts that no runtime loads, and ids of no token.
+// TestVerifyCounts checks files with counts that no runtime loads, and with ids of special tokens outside the
+// vocabulary.
 func TestVerifyCounts(t *testing.T) {
 	for _, c := range []struct {
 		key  string

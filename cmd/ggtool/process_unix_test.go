@@ -41,8 +41,7 @@ func process(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// sparse makes a GGUF file with one tensor of zeros, of that many MiB, that takes no
-// room on the disk.
+// sparse makes a sparse GGUF file with one tensor of zeros, mib MiB long.
 func sparse(t *testing.T, name string, mib int64) string {
 	t.Helper()
 	tensors := []gguf.Tensor{{Name: "t.weight", NE: []int64{1 << 10, mib << 8}, Type: gguf.TypeF32}}
@@ -102,7 +101,7 @@ func TestSignalWhileReading(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var stderr bytes.Buffer
-			// caught here, the signal is not ignored there, as it is below nohup
+			// the child inherits ignored signals, as under nohup: caught here, the signal is not ignored there
 			caught := make(chan os.Signal, 1)
 			signal.Notify(caught, c.sig)
 			defer signal.Stop(caught)
@@ -162,7 +161,7 @@ func TestLostResults(t *testing.T) {
 	}
 }
 
-// TestBrokenPipe lets the reader of the progress go away.
+// TestBrokenPipe closes the reading end of the pipe that gets the progress.
 func TestBrokenPipe(t *testing.T) {
 	in, parent := sparse(t, "in.gguf", 256), t.TempDir()
 	r, w, err := os.Pipe()
@@ -188,9 +187,8 @@ func TestBrokenPipe(t *testing.T) {
 	}
 }
 
-// TestKilledExport kills exports over an older one while their files take their
-// names, at whatever point that is. Readers never see files of both; the next
-// export brings the new ones.
+// TestKilledExport kills exports over an older one at any point while their files are renamed. Readers never see
+// files of both; the next export completes the new ones.
 func TestKilledExport(t *testing.T) {
 	input := func(value float32) string {
 		f := &writer.File{Path: filepath.Join(t.TempDir(), strconv.Itoa(int(value))+".gguf"),
@@ -274,7 +272,7 @@ func TestKilledExport(t *testing.T) {
 	}
 }
 
-// TestTerminalEscapes prints names that hold what a terminal would obey.
+// TestTerminalEscapes prints names with terminal escape sequences.
 func TestTerminalEscapes(t *testing.T) {
 	const name = "evil\x1b]0;title\x07\u009b31m\u202ename"
 	file := func(value string) string {
@@ -304,8 +302,8 @@ func TestTerminalEscapes(t *testing.T) {
 	}
 }
 
-// TestMetaInPlace changes metadata of a file of 4 GiB that takes no room on the disk: nor does it
-// after that, because no byte of a tensor has been written.
+// TestMetaInPlace changes metadata of a sparse file of 4 GiB: it stays sparse, because no byte of a tensor is
+// written.
 func TestMetaInPlace(t *testing.T) {
 	path := sparse(t, "large.gguf", 4<<10)
 	room := func() int64 {
@@ -319,7 +317,7 @@ func TestMetaInPlace(t *testing.T) {
 	if room() > 1<<20 {
 		t.Skip("no holes in files here")
 	}
-	// the room for the others is that of the alignment
+	// the others have only the room that the alignment leaves
 	for _, architecture := range []string{"mamba", "bert", "llama"} {
 		code, out, err := call("meta", "--set", "general.architecture="+architecture, path)
 		if code != 0 || !strings.Contains(out, "changed where it is") {

@@ -83,7 +83,7 @@ func parseQuality(cmd *cli.Command) (r qualityRequest, err error) {
 	return r, err
 }
 
-// qualityFigures are those of one or several tensors; doc.go describes them.
+// qualityFigures are the figures of one or several tensors, described in doc.go.
 type qualityFigures struct {
 	Elements int64 `json:"elements"`
 	BPW      real  `json:"bits_per_weight"`
@@ -116,11 +116,11 @@ type qualityType struct {
 	qualityFigures
 }
 
-// qualityReport is what --json prints of one model.
+// qualityReport is the JSON output for one model.
 type qualityReport struct {
 	Ref     string          `json:"ref"`
 	Quant   string          `json:"quant"`
-	Recipe  string          `json:"recipe,omitempty"` // that ref is quantized by
+	Recipe  string          `json:"recipe,omitempty"` // by which the base is quantized
 	Matrix  string          `json:"imatrix,omitempty"`
 	All     qualityFigures  `json:"all"`
 	Types   []qualityType   `json:"types"`

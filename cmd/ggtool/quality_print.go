@@ -39,7 +39,7 @@ func (q *qualityReport) tables() (types, tensors [][]string) {
 	return types, tensors
 }
 
-// qualityHeads returns the head of a table: columns of names, of figures, and more.
+// qualityHeads returns the column heads of a table: names, figures, and more.
 func qualityHeads(of []string, more ...string) []string { return slices.Concat(of, qualityHead, more) }
 
 // writeRows prints a table as text.
@@ -170,7 +170,7 @@ func (r *qualityReports) page() *page.Page {
 			p.Parts = append(p.Parts, types, tensors)
 		}
 	}
-	if one.Matrix == "" { // no errors are weighted
+	if one.Matrix == "" { // without a matrix there is no weighted error
 		for _, part := range p.Parts {
 			if list, ok := part.(*page.Table); ok {
 				at := slices.Index(list.Head, "weighted")

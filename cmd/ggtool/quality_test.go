@@ -87,7 +87,7 @@ func TestQuality(t *testing.T) {
 	}
 	parts := clitest.Sections(t, string(html))
 	for _, title := range []string{"Relative error by bits per weight", "Relative error by tensor"} {
-		// what is not quantized has no point
+		// tensors that are not quantized have no point
 		if legend := parts[title].Legend; !slices.Equal(legend, []string{"Q8_0"}) {
 			t.Errorf("%s: legend %q", title, legend)
 		}
@@ -106,8 +106,8 @@ func TestQuality(t *testing.T) {
 	run(2, "--include-weights goes with --type", "--imatrix", matrix, "--include-weights", "a", ref, quant)
 }
 
-// TestQualityOfSeveral compares several models with one: checkpoints, shards, what is on a server, and what a base
-// would be quantized to. The figures have to be those of the files.
+// TestQualityOfSeveral compares several models with one base: checkpoints, shards, files on a server, and recipes in
+// memory. The figures have to be those of the files.
 func TestQualityOfSeveral(t *testing.T) {
 	dir, err := hftest.Lookup("llama").Write(t.TempDir(), hftest.Variant{Seed: 3, DType: "BF16"})
 	if err != nil {
@@ -166,7 +166,7 @@ func TestQualityOfSeveral(t *testing.T) {
 	like := func(got qualityReport, want qualityReport, ref, quant, recipe string) {
 		t.Helper()
 		want.Ref, want.Quant, want.Recipe = ref, quant, recipe
-		if a, b := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); a != b { // NaN is not itself
+		if a, b := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); a != b { // NaN != NaN
 			t.Errorf("%s of %s:\n%.600s\nwant\n%.600s", quant, ref, a, b)
 		}
 	}

@@ -142,7 +142,7 @@ func parseRelease(cmd *cli.Command) (r releaseRequest, err error) {
 	return r, err
 }
 
-// planOf returns the plan of the flags.
+// planOf returns the plan that the flags describe.
 func planOf(cmd *cli.Command) (*release.Plan, error) {
 	for _, need := range []string{"source", "output", "type"} {
 		if !cmd.IsSet(need) {

@@ -18,7 +18,7 @@ import (
 	"ggforge/writer"
 )
 
-// tiny makes a GGUF file that releases are made of, and returns flags for a release of it into out.
+// tiny makes a GGUF file as a source, and returns it and the flags for a release of it into out.
 func tiny(t *testing.T, dir, out string) (source string, flags []string) {
 	t.Helper()
 	tensors := []gguf.Tensor{{Name: "output.weight", NE: []int64{256, 64}, Type: gguf.TypeF32}}
@@ -32,7 +32,7 @@ func tiny(t *testing.T, dir, out string) (source string, flags []string) {
 	return source, []string{"--source", source, "--output", out, "--progress", "none"}
 }
 
-// parsed reads the JSON in what a command has printed, with its warnings.
+// parsed decodes the JSON in a command's output, which may have warnings before it.
 func parsed(t *testing.T, out string, to *releaseResult) {
 	t.Helper()
 	begin, end := strings.Index(out, "{"), strings.LastIndex(out, "}")
@@ -54,8 +54,8 @@ func put(t *testing.T, path, data string) {
 	}
 }
 
-// TestReleaseNamesOfModels calls models as other parts of a release are called: all of them are there, each once, or
-// the plan is refused before anything is written.
+// TestReleaseNamesOfModels names models like other files of a release: either all files are there, each once, or the
+// plan is refused before anything is written.
 func TestReleaseNamesOfModels(t *testing.T) {
 	source, text := checkpointAndText(t)
 	dir := t.TempDir()
@@ -74,7 +74,7 @@ func TestReleaseNamesOfModels(t *testing.T) {
 		for _, name := range []string{"quality", sums, "README", "manifest", "imatrix", "card", "sums"} {
 			types = append(types, "--type", "Q4_0,name="+name)
 		}
-		for range 2 { // the second run finds all of it
+		for range 2 { // the second run finds everything done
 			run(0, "", append(slices.Concat(flags, types), "--output", out, "--layout", layout)...)
 			files := published(t, out)
 			if err := whole(files); err != nil {
@@ -106,7 +106,7 @@ func TestReleaseNamesOfModels(t *testing.T) {
 		{"has the name of the importance matrix", []string{"--type", "Q4_0,name=imatrix", "--calibrate", text,
 			"--chunks", "1"}},
 		{"line 1: output Q8_0, ", []string{"--type", "Q8_0,name=small", "--type", "Q4_0,name=small"}},
-		// on many disks one file
+		// the same file on file systems that ignore case
 		{"line 1: output Q8_0, ", []string{"--type", "Q8_0,name=small", "--type", "Q4_0,name=SMALL"}},
 		{"line 1: output Q8_0, ", []string{"--type", "Q8_0,name=small", "--type", "Q4_0,name=SMALL", "--split-max-size",
 			"1M", "--layout", "folders"}},
@@ -118,7 +118,7 @@ func TestReleaseNamesOfModels(t *testing.T) {
 	}
 }
 
-// TestReleaseInputs has outputs that are inputs, by name and through links: nothing permits them.
+// TestReleaseInputs checks that outputs which are inputs, by name or through links, are refused whatever the flags.
 func TestReleaseInputs(t *testing.T) {
 	dir := t.TempDir()
 	run := expect(t, "release")
@@ -159,8 +159,8 @@ func TestReleaseInputs(t *testing.T) {
 	refuse("the plan", plan("source: ../in.gguf\noutput: .\noutputs: [Q8_0]\n"))
 }
 
-// TestReleaseIntoCheckpoint makes a release in the folder of its source: that is refused, also with --force, and
-// through a link, so that the checkpoint's README.md and all else stay.
+// TestReleaseIntoCheckpoint makes a release in the folder of its source: this is refused, also with --force and
+// through a link, and the checkpoint does not change.
 func TestReleaseIntoCheckpoint(t *testing.T) {
 	source, _ := checkpointAndText(t)
 	put(t, filepath.Join(source, "README.md"), "---\nlicense: mit\n---\nby the authors\n")
@@ -183,8 +183,8 @@ func TestReleaseIntoCheckpoint(t *testing.T) {
 	}
 }
 
-// TestReleaseDropsTypes changes plans: what the release has made and the plan no longer has goes, with --keep it stays
-// out of the card and the sums, and what somebody has changed stays, too.
+// TestReleaseDropsTypes changes plans: files that the release has made and the plan no longer has are removed, or
+// with --keep left out of card and sums; files that somebody has changed stay.
 func TestReleaseDropsTypes(t *testing.T) {
 	dir := t.TempDir()
 	run := expect(t, "release")
@@ -224,7 +224,7 @@ func TestReleaseDropsTypes(t *testing.T) {
 	}
 	check([]string{name + "F16.gguf", name + "Q5_0.gguf", "mine.gguf"},
 		[]string{name + "F16.gguf", name + "Q5_0.gguf", "mine.gguf"})
-	run(0, "not removed: "+name+"F16.gguf", append(two, "--keep")...) // it stays known
+	run(0, "not removed: "+name+"F16.gguf", append(two, "--keep")...) // the state still has it
 	var made releaseResult
 	parsed(t, run(0, "removed: "+name+"F16.gguf", append(two, "--json")...), &made)
 	if !slices.Equal(made.Removed, []string{name + "F16.gguf"}) || len(made.Left) != 0 {
@@ -234,13 +234,15 @@ func TestReleaseDropsTypes(t *testing.T) {
 	if _, ok := published(t, out)[name+"F16.gguf"]; ok {
 		t.Error("what the plan no longer has is there")
 	}
-	run(2, "is no file of this release", append(two, "--type", "Q5_0")...) // it is somebody else's now
+	// the state has lost it, so it may be anybody's
+	run(2, "is no file of this release", append(two, "--type", "Q5_0")...)
 
-	// a name in other letters is the same file on some disks: it is not removed as that of the old plan
+	// a name in the other case is the same file on some file systems: it must not be removed as a file of the old
+	// plan
 	renamed := append(slices.Clone(flags), "--type", "Q8_0", "--type", "Q4_0,name=q4_0")
 	run(0, "", renamed...)
 	was, now := filepath.Join(out, name+"Q4_0.gguf"), filepath.Join(out, name+"q4_0.gguf")
-	if one, err := os.Stat(was); err == nil { // the disk takes both for one, and may have kept the old letters
+	if one, err := os.Stat(was); err == nil { // the file system ignores case, and may have kept the old name
 		if other, err := os.Stat(now); err != nil || !os.SameFile(one, other) {
 			t.Fatalf("%s is there, too; %v", was, err)
 		}
@@ -251,7 +253,8 @@ func TestReleaseDropsTypes(t *testing.T) {
 	check([]string{name + "q4_0.gguf"}, []string{name + "Q4_0.gguf"})
 }
 
-// TestReleaseOneAtATime has another process make a release in the same folder, and a link in the place of the state.
+// TestReleaseOneAtATime runs a release while another process holds the lock of the folder, and with a link in place
+// of the state folder.
 func TestReleaseOneAtATime(t *testing.T) {
 	dir := t.TempDir()
 	run := expect(t, "release")
@@ -264,7 +267,7 @@ func TestReleaseOneAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	was := published(t, out)
-	if again, err := writer.Lock(filepath.Join(out, ".ggtool-release", "lock")); err == nil { // no locks here
+	if again, err := writer.Lock(filepath.Join(out, ".ggtool-release", "lock")); err == nil { // no locks on this system
 		again()
 	} else {
 		run(2, "one release at a time", append(flags, "--type", "Q4_0")...)
@@ -289,8 +292,8 @@ func TestReleaseOneAtATime(t *testing.T) {
 	}
 }
 
-// TestReleaseReadsOnce changes inputs after a release has read them: its outputs, and the sums in
-// its manifest, are of the bytes that it has read. The source is read in place, and the run ends with an error.
+// TestReleaseReadsOnce changes inputs after a release has read them: its outputs, and the sums in its manifest, match
+// the bytes that it has read. The source is read in place, and the run ends with an error.
 func TestReleaseReadsOnce(t *testing.T) {
 	source, text := checkpointAndText(t)
 	dir := t.TempDir()
@@ -365,8 +368,8 @@ func TestReleaseReadsOnce(t *testing.T) {
 	}
 }
 
-// TestReleaseState damages what a release keeps, and changes a model so that neither size nor time show it: the one is
-// an error, the other is made again.
+// TestReleaseState damages the state of a release, which is an error, and changes a model without changing its size
+// and time: it is made again.
 func TestReleaseState(t *testing.T) {
 	dir := t.TempDir()
 	run := expect(t, "release")
@@ -406,8 +409,8 @@ func TestReleaseState(t *testing.T) {
 	run(0, "", flags...)
 }
 
-// TestReleaseDryRun compares what is predicted with what is made: all files are listed, sizes are right or said to be
-// estimates, which are near, and running texts is a part of the time.
+// TestReleaseDryRun compares the prediction with the release: all files are listed, sizes are exact or close
+// estimates marked as such, and the time includes running texts.
 func TestReleaseDryRun(t *testing.T) {
 	source, text := checkpointAndText(t)
 	run := expect(t, "release")

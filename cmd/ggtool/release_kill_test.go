@@ -20,7 +20,7 @@ import (
 	"ggforge/test/hftest"
 )
 
-// checkpointAndText makes a checkpoint that can be run over texts, and a text.
+// checkpointAndText writes a checkpoint with an evaluator, and a text.
 func checkpointAndText(t *testing.T) (source, text string) {
 	t.Helper()
 	spec := hftest.Lookup("llama")
@@ -58,7 +58,7 @@ func published(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// whole checks that SHA256SUMS and manifest.json, if both are there, list files that are what they say.
+// whole checks that SHA256SUMS and manifest.json, if both exist, match the files that they list.
 func whole(files map[string]string) error {
 	sums, ok1 := files["SHA256SUMS"]
 	manifest, ok2 := files["manifest.json"]
@@ -209,7 +209,7 @@ func TestReleaseKilled(t *testing.T) {
 	}
 }
 
-// different lists names of files that two folders do not have both, the same.
+// different lists the names of files that differ or that only one of two folders has.
 func different(a, b map[string]string) (names []string) {
 	for name, data := range a {
 		if other, ok := b[name]; !ok {

@@ -62,7 +62,7 @@ func TestRelease(t *testing.T) {
 	run(0, "out: 2 files", flags...)
 	if out := expect(t, "verify")(3, "", "--header-only", "--sums",
 		dir+"out/SHA256SUMS"); strings.Contains(out, "SHA-256") {
-		t.Errorf("sums: %s", out) // all else is wrong with the model
+		t.Errorf("sums: %s", out) // verify finds other defects in the model
 	}
 	run(2, "--type \"Q4_0,x\"", append(flags, "--type", "Q4_0,x")...)
 	run(2, "has the name of", append(flags, "--type", "Q8_0")...)
@@ -79,7 +79,7 @@ func TestRelease(t *testing.T) {
 		t.Errorf("%v %v: %+v: %s", err1, err2, made.Files, page)
 	}
 
-	// a plan, of which paths are relative to its folder
+	// a plan, with paths relative to its folder
 	if err := os.Mkdir(dir+"plans", 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestRelease(t *testing.T) {
 	}
 	run(0, "other: 1 files", plan, "--progress", "none")
 	run(0, "third: 1 files", plan, "--progress", "none", "--output", dir+"third")
-	// The model lacks keys, but is what the manifest says.
+	// The model lacks keys, but matches the manifest.
 	if out := expect(t, "verify")(3, "has no key", "--manifest", dir+"third/manifest.json"); strings.Contains(out,
 		"SHA-256 is") || strings.Contains(out, "bytes, want") || strings.Contains(out, "is missing") {
 		t.Errorf("verify --manifest: %s", out)
@@ -128,8 +128,8 @@ func TestReleaseRefusedFirst(t *testing.T) {
 	}
 }
 
-// TestReleasePages makes pages about models that are measured: they have recipe, divergence and perplexity, and are
-// made again when the measurements become others.
+// TestReleasePages makes pages about models that are measured: pages have recipe, divergence and perplexity, and are
+// made again when the measurements change.
 func TestReleasePages(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("a model is run")

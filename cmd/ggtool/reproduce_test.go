@@ -34,7 +34,7 @@ func strange(t *testing.T, dir string, m manifest.Manifest) string {
 	return path
 }
 
-// TestReproduceAsksNoServerThatOnlyTheManifestNames has a token and a server, which gets no request.
+// TestReproduceAsksNoServerThatOnlyTheManifestNames sets a token and a server, which must get no request.
 func TestReproduceAsksNoServerThatOnlyTheManifestNames(t *testing.T) {
 	var asked atomic.Int64
 	hub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -82,7 +82,8 @@ func TestReproduceAsksNoServerThatOnlyTheManifestNames(t *testing.T) {
 	}
 }
 
-// TestReproduceReadsNoFileThatOnlyTheManifestNames keeps a file that the manifest's flags name in various ways.
+// TestReproduceReadsNoFileThatOnlyTheManifestNames names a private file in the manifest's flags in various ways: it
+// is not read.
 func TestReproduceReadsNoFileThatOnlyTheManifestNames(t *testing.T) {
 	dir, home := t.TempDir(), t.TempDir()
 	const text = "the secret line of a file"
@@ -135,7 +136,8 @@ func TestReproduceReadsNoFileThatOnlyTheManifestNames(t *testing.T) {
 	expect(t, "reproduce")(5, "may lead anywhere", m)
 }
 
-// TestReproduceTakesNoPermissionOfTheManifest has flags in a manifest that permit, write or end the program.
+// TestReproduceTakesNoPermissionOfTheManifest checks that flags in a manifest which permit something, write files or
+// end the program are refused.
 func TestReproduceTakesNoPermissionOfTheManifest(t *testing.T) {
 	dir, home := t.TempDir(), t.TempDir()
 	checkpoint := filepath.Join(dir, "x")

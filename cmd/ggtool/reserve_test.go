@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestReserved writes other files of one in which an edit has left room: they are those of the file without.
+// TestReserved writes new files from one with reserved room in its header: they equal those made from the file
+// without.
 func TestReserved(t *testing.T) {
 	dir := t.TempDir()
 	plain, roomy := vocabulary(t, dir), filepath.Join(dir, "roomy.gguf")

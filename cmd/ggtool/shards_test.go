@@ -115,8 +115,7 @@ func TestShards(t *testing.T) {
 	}
 }
 
-// TestUnknownType checks that a tensor of a type that is not known is listed, and
-// not decoded.
+// TestUnknownType checks that a tensor of an unknown type is listed, and not decoded.
 func TestUnknownType(t *testing.T) {
 	tensors := []gguf.Tensor{{Name: "new", NE: []int64{64, 2}, Type: 77, Stored: 48},
 		{Name: "t", NE: []int64{4}, Type: gguf.TypeF32}}
@@ -139,8 +138,7 @@ func TestUnknownType(t *testing.T) {
 	}
 }
 
-// TestInspectFields checks that docs/json.md has the fields of inspect, which come from no
-// type, and of --memory.
+// TestInspectFields checks that docs/json.md has the fields of inspect, whose JSON has no Go type, and of --memory.
 func TestInspectFields(t *testing.T) {
 	_, first := shards(t, t.TempDir(), 1)
 	if code, _, err := call("meta", "--set", "general.tags=str:[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\"]",
@@ -161,7 +159,7 @@ func TestInspectFields(t *testing.T) {
 	flagtest.Fielded(t, "ggtool inspect", append(fields, flagtest.Fields(reflect.TypeFor[memory.Report]())...))
 }
 
-// TestEndianShards turns all shards of a model, and back.
+// TestEndianShards changes the byte order of all shards of a model, and back.
 func TestEndianShards(t *testing.T) {
 	dir := t.TempDir()
 	_, first := shards(t, dir, 1)
@@ -186,7 +184,7 @@ func TestEndianShards(t *testing.T) {
 		filepath.Join(dir, "two.gguf"))
 }
 
-// TestMetaShards changes the metadata of a model in shards, which are those of the first.
+// TestMetaShards changes the metadata of a model in shards, which the first shard has.
 func TestMetaShards(t *testing.T) {
 	dir := t.TempDir()
 	_, first := shards(t, dir, 1)

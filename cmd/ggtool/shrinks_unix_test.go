@@ -13,9 +13,8 @@ import (
 	"ggforge/internal/io/disk"
 )
 
-// TestShrinks cuts the input off while a verb works, at each of its calls to the system in turn: that is an error about
-// broken input, and not a fault that ends the process; nothing is left. Only an input that is cut off when it is no
-// longer needed may go unnoticed.
+// TestShrinks truncates the input at each system call of a verb in turn: the verb ends with an error about broken
+// input, not with SIGBUS, and leaves no files. Only truncating an input that is no longer needed may go unnoticed.
 func TestShrinks(t *testing.T) {
 	dir := t.TempDir()
 	in, work := filepath.Join(dir, "in.gguf"), filepath.Join(dir, "work")

@@ -13,7 +13,7 @@ import (
 	"ggforge/writer/edit"
 )
 
-// defaultCut is how many tensors llama-gguf-split puts into a shard.
+// defaultCut is the number of tensors that llama-gguf-split puts into a shard.
 const defaultCut = 128
 
 func splitCommand() *cli.Command {

@@ -13,8 +13,7 @@ import (
 	"ggforge/gguf"
 )
 
-// odd writes a file that has what must be copied as it is: types that are not known, weights
-// that are not finite, an alignment.
+// odd writes a file whose properties must survive copying: unknown types, weights that are not finite, an alignment.
 func odd(t *testing.T, path string, be bool) {
 	t.Helper()
 	tensors := []gguf.Tensor{

@@ -55,7 +55,7 @@ func jobFlags(more ...tool.Flag) []tool.Flag {
 	), append(more, tool.JSONFlag())...)
 }
 
-// parseJob returns what jobFlags and the arguments ask for.
+// parseJob reads jobFlags and the arguments.
 func parseJob(cmd *cli.Command) (j submit.Job, err error) {
 	j = submit.Job{Name: cmd.String("name"), Command: cmd.Args().Slice(), Grace: cmd.Duration("grace")}
 	if len(j.Command) > 0 {
@@ -93,7 +93,7 @@ type submitResult struct {
 	Job       string   `json:"job"`
 }
 
-// printJob prints what is for the scheduler.
+// printJob prints the script or manifest for the scheduler.
 func printJob(ctx context.Context, cmd *cli.Command, j *submit.Job, text string, asJSON bool) error {
 	if err := checkCommands(ctx, j); err != nil {
 		return err
@@ -110,8 +110,8 @@ func printJob(ctx context.Context, cmd *cli.Command, j *submit.Job, text string,
 	return err
 }
 
-// checkCommands refuses a job whose commands would all end with a usage error: they are parsed as they will be, but
-// that no file is looked at, which may be on the machines of the cluster only.
+// checkCommands refuses a job whose commands would all end with a usage error: it parses them as the parts will, but
+// reads no files, which may exist only on the machines of the cluster.
 func checkCommands(ctx context.Context, j *submit.Job) error {
 	_, check := runs.InParts(j.Command)
 	part := slices.Clone(j.Part())

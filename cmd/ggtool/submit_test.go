@@ -35,7 +35,8 @@ func TestSubmit(t *testing.T) {
 	}
 }
 
-// TestSubmitPrintsBytes has arguments that a terminal would not be shown as they are.
+// TestSubmitPrintsBytes checks that arguments with control characters, which are escaped on terminals, are printed
+// unchanged.
 func TestSubmitPrintsBytes(t *testing.T) {
 	slurm := expect(t, "submit", "slurm", "--parts", "2")
 	for _, name := range []string{"caf\xe9", "a\u2028b\u2029c", "a\x7fb", "a\x1b[31mb", "a\u202eb", "\u0085",
@@ -86,7 +87,7 @@ func TestSubmitParsesTheCommand(t *testing.T) {
 		} {
 			run(2, c.want, strings.Fields(c.command)...)
 		}
-		// Files need not be here, and what runs here gets no part from the environment.
+		// Files need not exist here, and the check takes no part number from the environment.
 		run(0, "4", "ggquant", "--tensor-type-file", "/nowhere/rules", "--imatrix", "/nowhere/im.gguf",
 			"/nowhere/in.gguf", "/nowhere/out.gguf", "Q4_K_M")
 		run(0, "4", "ggquant", "--recipe", "/nowhere/recipe", "--verify", "in.gguf", "out.gguf", "Q4_K_M")

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestUsageErrors checks the messages for unknown and missing flags and verbs: in our own words, with both dashes, and
-// with a suggestion.
+// TestUsageErrors checks the messages for unknown and missing flags and verbs: with both dashes and a suggestion, not
+// the texts of the flag library.
 func TestUsageErrors(t *testing.T) {
 	for args, want := range map[string]string{
 		"info x.gguf":                       `unknown verb "info", did you mean inspect?`,

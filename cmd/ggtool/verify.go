@@ -95,7 +95,7 @@ type verifyResult struct {
 // verified is the result for one file.
 type verified struct {
 	File     string           `json:"file"`
-	Whole    bool             `json:"whole"` // nothing is wrong
+	Whole    bool             `json:"whole"` // there are no defects
 	Findings []verify.Finding `json:"findings"`
 }
 
@@ -217,7 +217,7 @@ func readManifest(path string) (*wanted, error) {
 	return want, nil
 }
 
-// readSHA256 reads a list of parseSHA256.
+// readSHA256 reads a list of sums from a file.
 func readSHA256(path string) (*wanted, error) {
 	data, err := side(path)
 	if err != nil {
@@ -232,8 +232,8 @@ func tooManyFiles(path string) error {
 	return fault.Errorf(fault.Usage, "%s: names more than %d files: compare them with several lists", path, maxFiles)
 }
 
-// parseSHA256 reads a list as sha256sum writes it. Names are those of files next to the list; one that is there several
-// times, with the same sum, counts once.
+// parseSHA256 reads a list as sha256sum writes it. Names are relative to the folder of the list; a name that occurs
+// several times, with the same sum, counts once.
 func parseSHA256(path string, data []byte) (sums map[string]string, names []string, err error) {
 	sums = map[string]string{}
 	lines := bufio.NewScanner(bytes.NewReader(data))
@@ -272,11 +272,10 @@ func parseSHA256(path string, data []byte) (sums map[string]string, names []stri
 	return sums, names, nil
 }
 
-// compare returns the defect of a file, "" for none, and whether it exists. The sum of one that has another
-// size is not taken.
+// compare returns the defect of a file, "" for none, and whether it exists. A file of the wrong size is not hashed.
 func (w *wanted) compare(ctx context.Context, path string) (text string, there bool, err error) {
 	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // the latter: its folder is a file
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // ENOTDIR: a parent of the path is a file
 		return "is missing", false, nil
 	}
 	if err != nil {
@@ -307,8 +306,7 @@ func (w *wanted) compare(ctx context.Context, path string) (text string, there b
 	return text, true, err
 }
 
-// key returns what the list calls the file at path, which may be relative where that of the list is not, and the
-// other way round.
+// key returns the name in the list of the file at path. Either path may be relative and the other absolute.
 func (w *wanted) key(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"ggforge/publish/release"
 )
 
-// TestVerify looks at files that are whole and that are not, and at lists of sums.
+// TestVerify checks intact and broken files, and lists of sums.
 func TestVerify(t *testing.T) {
 	dir := t.TempDir() + "/"
 	run := expect(t, "verify")
 	whole, first := shards(t, dir, 1)
-	// The model has no keys, which is said; its structure is right.
+	// The model lacks keys, which is reported; its structure is right.
 	run(3, `has no key "llama.block_count"`, whole)
 	run(3, `has no key "llama.block_count"`, first)
 	// A later shard has no metadata of the model.
@@ -132,7 +132,7 @@ func testManifest(t *testing.T, dir string, data []byte) {
 		report.Files[1].Whole {
 		t.Errorf("%v: %+v", err, report)
 	}
-	// The structure of models is looked at, whatever the manifest says.
+	// The structure of models is checked, whatever the manifest has.
 	broken := data[:len(data)/2]
 	if err := os.WriteFile(model, broken, 0o666); err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func testManifest(t *testing.T, dir string, data []byte) {
 	run(2, "want one of them", "--manifest", manifest, "--sums", dir+"SHA256SUMS")
 }
 
-// TestVerifySumsLists has lists that name one file many times, two sums for a file, or more files than can be.
+// TestVerifySumsLists has lists that name one file many times, two sums for a file, or too many files.
 func TestVerifySumsLists(t *testing.T) {
 	dir := t.TempDir()
 	data := make([]byte, 1<<20)

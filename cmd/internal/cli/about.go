@@ -8,21 +8,21 @@ import (
 
 // About holds what the definition of a command has besides the fields of cli.Command.
 type About struct {
-	// Examples are command lines for the end of the help. One that begins with # is a
-	// remark on those after it.
+	// Examples are command lines for the end of the help. A line that begins with # is a remark on the lines after
+	// it.
 	Examples []string
-	// Values returns the possible values, besides names of files, of the argument after so many
-	// others. Nil for a command whose arguments are files.
+	// Values returns the possible values, besides names of files, of the argument after before others. Nil for a
+	// command whose arguments are files.
 	Values func(before int) []string
 	// Main are the flags that most people need, by name, which --help lists; the others are for --help-all and the
 	// manual. Nil is all of them.
 	Main []string
-	// More is what --help-all and the manual say besides the description.
+	// More is text for --help-all and the manual, besides the description.
 	More string
 	// Elsewhere are names of the verb in other tools, for errors about unknown verbs.
 	Elsewhere []string
-	// Result are the types of what --json prints, of which docs/json.md has the fields: more than
-	// one where it depends on other flags. None for a command without --json.
+	// Result has the types of the JSON output, whose fields are in docs/json.md: several if it depends on other
+	// flags, none for a command without --json.
 	Result []reflect.Type
 }
 

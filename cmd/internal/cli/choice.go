@@ -35,8 +35,7 @@ func choicesOf(f cli.Flag) []string {
 	return nil
 }
 
-// meant returns the nearest choice to a value of a flag that is none of its choices, for the end of a usage error; "" for
-// none.
+// meant returns the nearest choice to an invalid value of a flag, for the end of a usage error; "" for none.
 func meant(cmd *cli.Command) string {
 	for _, f := range cmd.Flags {
 		names := choicesOf(f)

@@ -84,8 +84,7 @@ func Shells() (names []string) {
 	return names
 }
 
-// services are the verbs that every command has. Their names are not names of files as a command's first argument:
-// ./man is.
+// services are the verbs that every command has. As the first argument their names do not mean files: ./man does.
 func services(of *cli.Command) []*cli.Command {
 	return []*cli.Command{
 		{
@@ -215,7 +214,7 @@ func verbEntries(cmd *cli.Command) (list []entry) {
 	return list
 }
 
-// flagOf returns the flag of that name of a verb, or of all.
+// flagOf returns the flag of that name of a verb, or of the whole command.
 func flagOf(cmd, root *cli.Command, name string) cli.Flag {
 	for _, f := range slices.Concat(cmd.Flags, root.Flags) {
 		if slices.Contains(f.Names(), name) {
@@ -231,7 +230,7 @@ func everyFlag() []cli.Flag {
 		Flag{Name: helpAll, Effect: PrintsOnly, Usage: "show all flags"})
 }
 
-// matchingFlags returns the flags that begin with what is there.
+// matchingFlags returns the flags that begin with begin.
 func matchingFlags(cmd, root *cli.Command, begin string) (list []entry) {
 	for _, f := range slices.Concat(cmd.Flags, root.Flags, everyFlag()) {
 		if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() {
@@ -248,7 +247,8 @@ func matchingFlags(cmd, root *cli.Command, begin string) (list []entry) {
 	return list
 }
 
-// matching returns the names that begin with what is there, in its case if it is in lower case.
+// matching returns the names that begin with begin; a name in upper case matches lower case, too, and is then
+// returned in it.
 func matching(names []string, prefix, begin string) (list []entry) {
 	for _, name := range names {
 		if begin != "" && begin == strings.ToLower(begin) && !strings.HasPrefix(name, begin) {

@@ -38,7 +38,7 @@ func sample() *cli.Command {
 	}}
 }
 
-// completed are words after the command's name, the last at the cursor, and what may be there.
+// completed has words after the command's name, the last at the cursor, and the expected completions.
 var completed = []struct{ words, want string }{
 	{"", "show make store completion man"},
 	{"s", "show store"},
@@ -115,8 +115,8 @@ func TestCompletionChild(t *testing.T) {
 	os.Exit(Code(err))
 }
 
-// shellTests run scripts that complete a line, given as words, in a shell that has the
-// completions. ggsample is a function that runs this test's binary.
+// shellTests have, for each shell, a script that loads the completions and completes a line, given as words. ggsample
+// is a function that runs this test's binary.
 var shellTests = []struct {
 	shell, test string
 	args        []string

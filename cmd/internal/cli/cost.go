@@ -9,9 +9,8 @@ import (
 	"ggforge/internal/text/size"
 )
 
-// Cost measures what a run takes: wall time and peak memory. Memory is what the
-// process holds for itself: anonymous and shared pages, sampled; pages of mapped
-// input files, which the system can drop at any time, do not count.
+// Cost measures wall time and peak memory of a run. Memory is sampled, as anonymous and shared pages of the process;
+// pages of mapped input files, which the system can drop at any time, do not count.
 type Cost struct {
 	start time.Time
 	stop  context.CancelFunc
@@ -39,14 +38,13 @@ func StartCost(ctx context.Context) *Cost {
 	return c
 }
 
-// Stop ends the measurement and returns it as text; bytes is how much was
-// written in that time.
+// Stop ends the measurement and returns it as text; bytes is the number of bytes written in that time.
 func (c *Cost) Stop(bytes int64) string {
 	seconds, peak := c.End()
 	return costText(seconds, peak, bytes)
 }
 
-// costText describes the cost of a run that wrote so many bytes.
+// costText describes the cost of a run that wrote bytes bytes.
 func costText(seconds float64, peak, bytes int64) string {
 	return fmt.Sprintf("%.2f s, %.0f MB/s written, peak memory %s", seconds, float64(bytes)/1e6/seconds, Bytes(peak))
 }
@@ -61,8 +59,8 @@ func (c *Cost) End() (seconds float64, peak int64) {
 // Bytes returns n as text: see size.Text.
 func Bytes(n int64) string { return size.Text(n) }
 
-// heap returns the bytes that the Go runtime has taken from the system and not given back, for systems that do not report
-// resident memory.
+// heap returns the bytes that the Go runtime has taken from the system and not given back, for systems that do not
+// report resident memory.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

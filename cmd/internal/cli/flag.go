@@ -13,12 +13,12 @@ import (
 // Flag declares a flag. The package comment lists what is generated from it.
 type Flag struct {
 	Name    string
-	Aliases []string // further names; one of one character is a letter, as o for -o
+	Aliases []string // further names; a name of one character is a letter: o for -o
 	Usage   string   // help text, with the name of the value in backquotes
 	Value   Value
 	Unit    string // what a number counts: "tokens"
 	Default any    // of the type that Value has; nil for the zero value
-	// Choices returns the names that the value may be, in any case; nil for any value. The code that reads the flag
+	// Choices returns the accepted names, in upper or lower case; nil for any value. The code that reads the flag
 	// decides: it may accept more.
 	Choices func() []string
 	// Synonyms are values that mean another one, which is recorded in their place.
@@ -29,12 +29,12 @@ type Flag struct {
 	Inputs Inputs
 	// Refused are the cases in which a usage error refuses the flag.
 	Refused Case
-	// With are flags of which one has to be set, too; nil for none.
+	// With are flags of which at least one has to be set, too; nil for none.
 	With []string
 	// Option is the option of the libraries that the flag sets, as fault.Permits names it, and Hint the end of an error
 	// about it: which flag helps.
 	Option, Hint string
-	// Cut cuts what follows the name of a file from the value, nil for nothing.
+	// Cut splits the value into the name of a file and the text after it; nil if the value is only a name.
 	Cut      func(value string) (path, rest string)
 	Required bool
 	Hidden   bool
@@ -85,7 +85,7 @@ type Case uint8
 
 const (
 	InParts   Case = 1 << iota // the run makes one part of several (--part)
-	OfObjects                  // the outputs become objects of a server
+	OfObjects                  // the outputs are uploaded to object storage
 	OfNothing                  // a flag of effect PrintsOnly is set: nothing is written
 )
 
@@ -154,7 +154,7 @@ func Flags(list ...Flag) []cli.Flag {
 	return flags
 }
 
-// build returns the flag as the library has it.
+// build returns the flag as a flag of urfave/cli.
 func (f Flag) build() cli.Flag {
 	switch f.Value {
 	case Switch:
@@ -184,7 +184,7 @@ func built[T any, C any, V cli.ValueCreator[T, C]](f *Flag, b *cli.FlagBase[T, C
 	return &declared[T, C, V]{b, f}
 }
 
-// declared is a flag of the library with its declaration.
+// declared is a flag of urfave/cli with its declaration.
 type declared[T any, C any, V cli.ValueCreator[T, C]] struct {
 	*cli.FlagBase[T, C, V]
 	flag *Flag
@@ -203,7 +203,7 @@ func (d *declared[T, C, V]) Set(name, value string) error {
 	return d.FlagBase.Set(name, value)
 }
 
-// Declaration returns the declaration of a flag, nil for a flag of the library: --help and --version.
+// Declaration returns the declaration of a flag, nil for a flag of urfave/cli: --help and --version.
 func Declaration(f cli.Flag) *Flag {
 	if d, ok := f.(interface{ declaration() *Flag }); ok {
 		return d.declaration()
@@ -211,7 +211,7 @@ func Declaration(f cli.Flag) *Flag {
 	return nil
 }
 
-// Declarations returns those of a command's flags.
+// Declarations returns the declarations of a command's flags.
 func Declarations(cmd *cli.Command) (list []*Flag) {
 	for _, f := range cmd.Flags {
 		if d := Declaration(f); d != nil {
@@ -221,7 +221,7 @@ func Declarations(cmd *cli.Command) (list []*Flag) {
 	return list
 }
 
-// FirstSet returns the first flag of a command that is set and that is wanted, nil for none.
+// FirstSet returns the first flag of a command that is set and for which wanted returns true, nil for none.
 func FirstSet(cmd *cli.Command, wanted func(f *Flag) bool) *Flag {
 	for _, f := range Declarations(cmd) {
 		if f.IsSet(cmd) && wanted(f) {
@@ -231,7 +231,7 @@ func FirstSet(cmd *cli.Command, wanted func(f *Flag) bool) *Flag {
 	return nil
 }
 
-// CheckInput refuses the first flag that is set and not for an input of that kind, path.
+// CheckInput refuses the first flag that is set and not for inputs of the kind in. path names the input in the error.
 func CheckInput(cmd *cli.Command, in Inputs, path string) error {
 	f := FirstSet(cmd, func(f *Flag) bool { return f.Inputs != 0 && f.Inputs&in == 0 })
 	if f == nil {
@@ -265,7 +265,7 @@ func printsOnly(cmd *cli.Command) *Flag {
 	})
 }
 
-// checkFlags refuses flags that do not go with others, and names of files that name none.
+// checkFlags refuses flags that lack a flag they need (With), and invalid names of files.
 func checkFlags(cmd *cli.Command) error {
 	if err := checkNames(cmd); err != nil {
 		return err

@@ -57,8 +57,8 @@ func CountValue(cmd *cli.Command, name string) (int, error) {
 	return int(n), nil
 }
 
-// CompatFlag returns --compat, which chooses between llama.cpp's bytes and working files where the two differ; program is
-// the one whose bytes are meant.
+// CompatFlag returns --compat, which chooses between llama.cpp's bytes and working files where the two differ;
+// program is the reference's program.
 func CompatFlag(program string) Flag {
 	return Flag{Name: "compat", Value: Text, Choices: Names("llama.cpp", "reference"),
 		Synonyms: map[string]string{"llama.cpp": "reference"}, Category: CategoryOutput, Effect: SetsBytes,
@@ -78,7 +78,8 @@ func Reference(cmd *cli.Command) (bool, error) {
 	}
 }
 
-// stdio is the name of standard input or output for other programs. Ours need files in which they can seek.
+// stdio is the usual name of standard input and output. It is refused, because the commands need files in which they
+// can seek.
 const stdio = "-"
 
 // CheckName refuses "" and "-" as names of files. what is the flag or argument with the name.

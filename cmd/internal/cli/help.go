@@ -23,7 +23,7 @@ const (
 type page struct {
 	name     string   // with those of the commands above
 	title    string   // what it does
-	synopses []string // how it is called
+	synopses []string // command lines
 	text     []string // paragraphs; lines that begin with a space stay as they are
 	verbs    []group
 	also     []entry // verbs that every command has
