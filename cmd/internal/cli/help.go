@@ -42,8 +42,8 @@ type group struct {
 // entry is a flag or a verb and what it does.
 type entry struct{ name, text string }
 
-// pageOf returns the page of a command; above is the name of the command above it, "" for
-// none. Flags of every command are those that Run adds. all is for flags that few people need as well.
+// pageOf returns the page of a command; above is the name of the command above it, "" for none. Flags that Run adds
+// to every command are in group CategoryRun. all includes flags that few people need.
 func pageOf(cmd *cli.Command, above string, all bool) *page {
 	p := &page{name: strings.TrimSpace(above + " " + cmd.Name), title: cmd.Usage, examples: AboutOf(cmd).Examples}
 	flags := " [flags]"
@@ -81,7 +81,7 @@ func pageOf(cmd *cli.Command, above string, all bool) *page {
 	return p
 }
 
-// group sorts flags into groups, in the order of the definition, what many commands have last.
+// group sorts flags into groups, in the order of the definition; flags that many commands have are last.
 func (p *page) group(cmd *cli.Command, all bool) {
 	main := AboutOf(cmd).Main
 	for _, f := range cmd.Flags {
@@ -148,7 +148,7 @@ func valueName(f cli.Flag) string {
 	return "VALUE"
 }
 
-// helpAll is the flag that shows all flags. Run knows it.
+// helpAll is the flag that shows all flags. Run handles it.
 const helpAll = "help-all"
 
 // alsoCalled lists the longer aliases of a flag, "" for none.
@@ -195,10 +195,10 @@ func flagEntry(f cli.Flag) entry {
 	return e
 }
 
-// HelpColumns is how wide help is at most: it fits a terminal of 80 columns.
+// HelpColumns is the width of help texts, for a terminal of 80 columns.
 const HelpColumns = 79
 
-// Wrap returns text in lines of so many columns, broken at spaces.
+// Wrap returns text in lines of at most columns columns, broken at spaces.
 func Wrap(text string, columns int) (lines []string) {
 	line := ""
 	for _, word := range strings.Fields(text) {
@@ -291,7 +291,7 @@ func (p *page) write(w io.Writer) {
 // flagColumn is the column where the texts of flags begin.
 const flagColumn = 28
 
-// list prints entries: names, and texts from a column on, below a name that is too long.
+// list prints entries: names, and texts that begin at a column, on the next line if a name is too long.
 func list(b *strings.Builder, entries []entry, column int) {
 	for _, e := range entries {
 		name := "  " + e.name

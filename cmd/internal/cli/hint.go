@@ -9,7 +9,7 @@ import (
 	"ggforge/fault"
 )
 
-// hint adds to err which flag of the command would help: the flag that sets the option which err names (fault.Permits).
+// hint adds to err the flag of the command that would help: the one for the option named by err (fault.Permits).
 func hint(cmd *cli.Command, err error) error {
 	option := fault.Option(err)
 	if option == "" {

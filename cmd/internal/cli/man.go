@@ -100,8 +100,8 @@ func (p *page) roffExamples(b *strings.Builder) {
 	b.WriteString(".fi\n")
 }
 
-// escapeRoff returns text that roff prints as it is: backslashes, hyphens that are minus signs, and
-// points and quotes at the beginning of a line mean something else.
+// escapeRoff returns text that roff prints as it is: backslashes, hyphens that are minus signs, and points and quotes
+// at the beginning of a line have a meaning for roff.
 func escapeRoff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "^", `\(ha`, "~", `\(ti`).Replace(text)
 	lines := strings.Split(text, "\n")

@@ -45,7 +45,7 @@ func TestRoff(t *testing.T) {
 	}
 }
 
-// TestHelpWidth checks that texts are wrapped, whatever is in them.
+// TestHelpWidth checks that texts of any content are wrapped.
 func TestHelpWidth(t *testing.T) {
 	long := strings.Repeat("some text that goes on ", 20)
 	cmd := &cli.Command{Name: "x", Usage: long, ArgsUsage: "A " + long + ", or B",

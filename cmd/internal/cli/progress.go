@@ -43,7 +43,7 @@ func NewProgress(cmd *cli.Command) (func(writer.Progress), error) {
 	}
 }
 
-// progressHow returns how the flag asks for progress, for auto what that comes to.
+// progressHow returns the value of the flag, with auto replaced by the value chosen for this terminal.
 func progressHow(cmd *cli.Command) string {
 	r, how := runOf(cmd), cmd.String("progress")
 	if how == "auto" {
@@ -56,8 +56,8 @@ func progressHow(cmd *cli.Command) string {
 	return how
 }
 
-// autoProgress returns how progress is shown if nobody says: a bar needs a terminal that goes back
-// to the beginning of a line, which one that is called dumb does not.
+// autoProgress returns the value for auto: a bar on terminals, except with TERM=dumb, which cannot go back to the
+// beginning of a line.
 func autoProgress(terminal bool, term string) string {
 	if terminal && term != "dumb" {
 		return "bar"
@@ -65,8 +65,8 @@ func autoProgress(terminal bool, term string) string {
 	return "plain"
 }
 
-// quieten makes a run print nothing on standard error but warnings and the error that ends it, if its
-// flags ask for that.
+// quieten applies --quiet to a run: standard error gets only warnings and the error that ends the run. --progress is
+// refused with it.
 func (r *run) quieten(cmd *cli.Command) error {
 	if !cmd.Bool("quiet") {
 		return nil
@@ -78,7 +78,7 @@ func (r *run) quieten(cmd *cli.Command) error {
 	return nil
 }
 
-// columns returns the width of the terminal that standard error is.
+// columns returns the width of standard error's terminal.
 func (r *run) columns() int {
 	if fd, terminal := r.err.terminal(); terminal {
 		if columns, _, err := term.GetSize(fd); err == nil && columns > 0 {
@@ -91,12 +91,12 @@ func (r *run) columns() int {
 const (
 	// barWork is the length of the bar, in the bar's own unit.
 	barWork = 10000
-	// defaultColumns is the width of what is not a terminal.
+	// defaultColumns is the width if there is no terminal.
 	defaultColumns = 80
-	// barExtra is how many columns the percentage, the brackets and spaces take.
+	// barExtra is the number of columns for the percentage, the brackets and spaces.
 	barExtra = 12
-	// leastBar is how many columns a bar needs: where there are fewer, a percentage is shown,
-	// which needs leastShown.
+	// leastBar is the number of columns that a bar needs; with fewer, only a percentage is shown, which needs
+	// leastShown.
 	leastBar   = 24
 	leastShown = 6
 )
@@ -145,8 +145,8 @@ func barProgress(w io.Writer, columns func() int) func(writer.Progress) {
 // left returns the time to go as text.
 func left(d time.Duration) string { return d.Round(time.Second).String() + " left" }
 
-// fit joins as many of the parts as go into that many columns, and the beginning
-// of the next if that shows some of it.
+// fit joins as many of the parts as fit into the columns, and the beginning of the next one if there is room for some
+// of it.
 func fit(columns int, parts ...string) string {
 	const shortest = 8
 	text := ""
@@ -244,7 +244,7 @@ func (r *run) jsonProgress() func(writer.Progress) {
 	}
 }
 
-// Outputs sets what the last event of a run names, instead of the files that were written.
+// Outputs sets the names in the last event of a run, instead of the files that were written.
 func Outputs(cmd *cli.Command, names []string) { runOf(cmd).files = names }
 
 // end prints the last event of a command.

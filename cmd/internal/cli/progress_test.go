@@ -90,8 +90,8 @@ func TestJSONProgress(t *testing.T) {
 	}
 }
 
-// TestBarWidth checks that no line of the bar is longer than the terminal is wide,
-// whatever tensors are called.
+// TestBarWidth checks that no line of the bar is longer than the terminal is wide, however long the names of tensors
+// are.
 func TestBarWidth(t *testing.T) {
 	for _, name := range []string{"blk.12.ffn_gate_exps.weight", strings.Repeat("long.", 50), "\x1b[2Jx\ny",
 		strings.Repeat("重み", 30), "a\u0301"} {

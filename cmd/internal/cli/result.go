@@ -16,10 +16,10 @@ func WriteJSON(w io.Writer, result any) error {
 	return e.Encode(result)
 }
 
-// Written is what --json prints of files that a command has written, or would write.
+// Written is the JSON output for files that a command has written, or would write.
 type Written struct {
 	Files []WrittenFile `json:"files"`
-	// Seconds and Peak are what that took; 0 if nothing was written.
+	// Seconds and Peak are the time and memory of the run; 0 if nothing was written.
 	Seconds float64 `json:"seconds"`
 	Peak    int64   `json:"peak_memory_bytes"`
 }

@@ -9,9 +9,8 @@ import (
 	"ggforge/quants"
 )
 
-// NoteScalar prints a line if the kernels in use are the scalar ones: the same
-// bytes take several times as long. A user who has switched vectors off with
-// GODEBUG=simd=0 knows. Commands call it when they begin to write, once.
+// NoteScalar prints a line if the kernels in use are the scalar ones: the same bytes take several times as long. With
+// GODEBUG=simd=0 it prints nothing. Commands call it once, when they begin to write.
 func NoteScalar(cmd *cli.Command) {
 	if quants.Kernels() != "scalar" || vectorsOff(os.Getenv("GODEBUG")) {
 		return

@@ -1,8 +1,8 @@
 package cli
 
-// sharedFlags has a row for each flag that several verbs have, and for each letter: all verbs call the same thing by
-// the same name. Usage and Category are the verb's. Aliases are the letter and names that only some verbs know: those
-// of llama.cpp's tools, and former names. flagtest.Tree holds every verb to the table.
+// sharedFlags has a row for each flag that several verbs have, and for each one-letter flag: the same setting has the
+// same name in all verbs. Usage and Category are the verb's. Aliases are the letter and names that only some verbs
+// know: those of llama.cpp's tools, and former names. flagtest.Tree holds every verb to the table.
 var sharedFlags = []Flag{
 	// What is written.
 	{Name: "output", Aliases: []string{"o", "outfile"}, Value: File, Effect: NamesOutput},
@@ -54,8 +54,8 @@ var sharedFlags = []Flag{
 // SharedFlags returns the rows of all shared flags.
 func SharedFlags() []Flag { return sharedFlags }
 
-// Shared returns a flag of the table with the verb's help text, in which `FILE` or the like stands for the value. also
-// are the longer aliases that the verb knows; it has the letter in any case.
+// Shared returns a flag of the table with the verb's help text, in which `FILE` or the like stands for the value.
+// also are further aliases of the verb; the letter is always one.
 func Shared(name, usage string, also ...string) Flag {
 	for _, f := range sharedFlags {
 		if f.Name == name {

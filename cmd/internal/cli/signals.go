@@ -53,5 +53,5 @@ func onSignals(name string, stop context.CancelCauseFunc) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
 
-// keptText says after an interruption, or an error, that files are left on purpose.
+// keptText is printed after an interruption or an error if files are kept on purpose.
 const keptText = "what is done is kept: the same command with --resume goes on"

@@ -16,12 +16,11 @@ import (
 	"golang.org/x/term"
 )
 
-// stream is standard output or standard error of a command. All that commands
-// print goes through one, and much of it comes from untrusted files: names,
-// metadata, paths. So control characters other than newline and tab, and those
-// that change the direction of text, are shown as escapes and not obeyed by the
-// terminal: \u001b, or \x9b for a byte that is no UTF-8. In JSON such a character
-// is only within strings, where its escape means the same.
+// stream is standard output or standard error of a command. All that commands print goes through one, and much of it
+// comes from untrusted files: names, metadata, paths. So control characters other than newline and tab, and
+// characters that change the direction of text, are printed as escapes, so that the terminal does not obey them:
+// \u001b, or \x9b for a byte that is not UTF-8. In JSON such a character is only within strings, where its escape
+// means the same.
 type stream struct {
 	to   io.Writer
 	fail func(error) // called when a write fails
@@ -29,7 +28,7 @@ type stream struct {
 	mu   sync.Mutex
 	rest []byte // the beginning of a character
 	err  error  // the first
-	open bool   // the last line is not ended
+	open bool   // the last line has no newline yet
 }
 
 func (s *stream) Write(p []byte) (int, error) {
@@ -80,7 +79,7 @@ func (s *stream) write(text []byte) error {
 	return err
 }
 
-// raw returns a writer that does not escape, for what moves the cursor.
+// raw returns a writer that does not escape, for sequences that move the cursor.
 func (s *stream) raw() io.Writer { return rawStream{s} }
 
 type rawStream struct{ s *stream }
@@ -94,7 +93,7 @@ func (r rawStream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// terminal returns the file descriptor of the terminal that the stream is.
+// terminal returns the file descriptor of the stream; ok is false if it is not a terminal.
 func (s *stream) terminal() (fd int, ok bool) {
 	f, ok := s.to.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -138,11 +137,11 @@ func line(text string) string {
 	return cut(strings.ReplaceAll(strings.TrimSpace(text), "\n", `\n`))
 }
 
-// maxLine bounds a line of an error or a warning in bytes. Most have a hundred; a
-// value of a file that is quoted in one may have millions.
+// maxLine bounds a line of an error or a warning in bytes. Most lines have about a hundred; a value from a file that
+// a line quotes may have millions.
 const maxLine = 4096
 
-// cut returns a line without its middle where it is too long.
+// cut returns a line, without its middle if it is too long.
 func cut(line string) string {
 	over := len(line) - maxLine
 	if over <= 0 {
@@ -153,13 +152,13 @@ func cut(line string) string {
 	return fmt.Sprintf("%s [%d bytes left out] %s", head, len(line)-len(head)-len(tail), tail)
 }
 
-// run is what the commands keep while they run.
+// run is the state of a command while it runs.
 type run struct {
 	out, err *stream
 	warned   map[string]bool
-	quiet    bool     // only errors, warnings and what was asked for are printed
+	quiet    bool     // print only errors, warnings and requested results
 	parses   bool     // CheckArguments runs it
-	files    []string // that are written
+	files    []string // written files, for the last event
 	helpAll  bool     // help lists all flags
 }
 
@@ -167,8 +166,7 @@ const runKey = "run"
 
 func runOf(cmd *cli.Command) *run { return cmd.Root().Metadata[runKey].(*run) }
 
-// newRun sends what the command prints through streams. stop is called when
-// nobody reads them anymore.
+// newRun replaces the command's output by streams. stop is called when their reader has gone.
 func newRun(cmd *cli.Command, stop func()) *run {
 	if cmd.Writer == nil {
 		cmd.Writer = os.Stdout
@@ -191,8 +189,8 @@ func newRun(cmd *cli.Command, stop func()) *run {
 	return r
 }
 
-// settle returns the error of a run that ends with err: results that could not be
-// printed are an error of output, unless there is another one.
+// settle returns the error of a run that ends with err: results that could not be printed are an output error, unless
+// err is set already.
 func (r *run) settle(err error) error {
 	if e := r.out.flush(); e != nil && (err == nil || errors.Is(err, ErrDiffers) || errors.Is(e, syscall.EPIPE)) {
 		return lost("standard output", e)
@@ -260,7 +258,7 @@ func Warning(cmd *cli.Command) func(...string) {
 	return func(warnings ...string) { Warn(cmd, warnings...) }
 }
 
-// InfoWriter returns standard output for what a run reports about its work; with --quiet it discards that.
+// InfoWriter returns standard output for reports about a run; with --quiet it discards them.
 func InfoWriter(cmd *cli.Command) io.Writer {
 	if runOf(cmd).quiet {
 		return io.Discard
@@ -268,14 +266,14 @@ func InfoWriter(cmd *cli.Command) io.Writer {
 	return cmd.Root().Writer
 }
 
-// Note prints a remark on standard error, which is no warning.
+// Note prints a note, which is not a warning, on standard error.
 func Note(cmd *cli.Command, text string) {
 	if r := runOf(cmd); !r.quiet {
 		r.say(cmd, "note", text)
 	}
 }
 
-// say prints a line about a run, as an event if those are asked for.
+// say prints a line about a run, as an event with --progress json.
 func (r *run) say(cmd *cli.Command, what, text string) {
 	if cmd.String("progress") == progressJSON {
 		r.emit(event{Event: what, Message: cut(text)})

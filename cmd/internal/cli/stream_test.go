@@ -16,8 +16,7 @@ import (
 	"ggforge/fault"
 )
 
-// hostile holds what a terminal would obey, text that it would not, and bytes that
-// are no characters.
+// hostile has characters that a terminal obeys, ordinary text, and bytes that are not UTF-8.
 const hostile = "a\x1b[2Jb\x07\rc\td\ne\x7f\u0085\u009b\u202e\u2066\u200f\u2028é重\U0001F600\xff\x9b"
 
 const harmless = `a\u001b[2Jb\u0007\u000dc` + "\td\ne" + `\u007f\u0085\u009b\u202e\u2066\u200f\u2028é重` +
@@ -52,7 +51,7 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// TestEscapeJSON checks that JSON means the same after it.
+// TestEscapeJSON checks that escaping does not change the meaning of JSON.
 func TestEscapeJSON(t *testing.T) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&stream{to: &b})
@@ -92,12 +91,12 @@ type broken struct{ err error }
 
 func (b broken) Write([]byte) (int, error) { return 0, b.err }
 
-// TestLostOutput checks the exit codes of commands whose output goes nowhere.
+// TestLostOutput checks the exit codes of commands whose output cannot be written.
 func TestLostOutput(t *testing.T) {
 	for _, c := range []struct {
 		name        string
-		out, err    error // of standard output and error
-		returns     error // by the command
+		out, err    error // errors of writing standard output and error
+		returns     error // error of the command
 		code        int
 		text        string
 		interrupted bool // the command sees its context end
@@ -159,7 +158,7 @@ func TestWarn(t *testing.T) {
 	}
 }
 
-// TestQuiet checks what is printed on standard error with --quiet, and as events.
+// TestQuiet checks the output on standard error with --quiet, and with --progress json.
 func TestQuiet(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"", "warning: one\\ntwo\nnote: n\nlog\n"},
@@ -200,7 +199,7 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// TestPrintError checks how the error that ends a command looks.
+// TestPrintError checks the text of the error that ends a command.
 func TestPrintError(t *testing.T) {
 	many := fmt.Sprintf("%d defects:", 30)
 	for i := range 30 {

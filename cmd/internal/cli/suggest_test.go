@@ -11,7 +11,7 @@ import (
 	"ggforge/fault"
 )
 
-// TestSuggest checks what is added to errors about names.
+// TestSuggest checks the suggestions in errors about unknown names.
 func TestSuggest(t *testing.T) {
 	colours := Names("red", "green", "blue")
 	var fails error

@@ -19,7 +19,7 @@ const (
 	flagsMissing = "Required flag"
 )
 
-// usageText returns the text of an error of urfave/cli about flags, and what helps.
+// usageText returns the text of an error of urfave/cli about flags, with a suggestion.
 func usageText(cmd *cli.Command, err error) string {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, unknownFlag); ok {
@@ -119,7 +119,7 @@ func dashed(name string) string {
 
 // NeedsVerb is the action of a command that only has verbs.
 func NeedsVerb(_ context.Context, cmd *cli.Command) error {
-	var verbs, all []string // that the help lists, and with what they are called elsewhere
+	var verbs, all []string // verbs that the help lists, and these with their names in other tools
 	known := map[string]string{}
 	for _, verb := range cmd.Commands {
 		if verb.Hidden {
@@ -148,7 +148,7 @@ func NeedsVerb(_ context.Context, cmd *cli.Command) error {
 	return fault.Errorf(fault.Usage, "unknown verb %q%s (see %s --help)", name, help, cmd.FullName())
 }
 
-// elsewhere names our command for verbs of other commands.
+// elsewhere maps verbs to the command that has them.
 var elsewhere = map[string]string{
 	"convert": "ggconv converts checkpoints", "quantize": "ggquant quantizes", "quant": "ggquant quantizes",
 	"perplexity": "ggeval measures", "ppl": "ggeval measures",

@@ -13,12 +13,11 @@ import (
 // Work is the progress of a command that writes no tensors.
 type Work struct {
 	Done float64 // share, 0 to 1
-	Note string  // what is known so far, "" for nothing
+	Note string  // results so far, "" for none
 }
 
-// NewWork returns the callback that ProgressFlag asks for, nil for none. It measures
-// the time, and estimates what is left by the share that is done; calls with the share 1
-// end what is shown.
+// NewWork returns the callback that ProgressFlag asks for, nil for none. It measures the time, and estimates the
+// remaining time from the share that is done; a call with the share 1 ends the display.
 func NewWork(cmd *cli.Command) (func(Work), error) {
 	var show func(w Work, elapsed, remaining time.Duration)
 	interval := time.Second / 10
@@ -42,7 +41,7 @@ func NewWork(cmd *cli.Command) (func(Work), error) {
 	}
 	start, next := time.Now(), time.Duration(0)
 	if interval == plainInterval {
-		next = interval // not for what is done at once
+		next = interval // no line for work that ends at once
 	}
 	return func(w Work) {
 		elapsed := time.Since(start)
@@ -58,7 +57,7 @@ func NewWork(cmd *cli.Command) (func(Work), error) {
 	}, nil
 }
 
-// plainWork prints a line each time, but for the end: what is done is reported anyway.
+// plainWork prints a line for each call, except the last one: the command reports the result.
 func plainWork(to io.Writer) func(w Work, elapsed, remaining time.Duration) {
 	return func(w Work, _, remaining time.Duration) {
 		if w.Done >= 1 {
@@ -72,8 +71,9 @@ func plainWork(to io.Writer) func(w Work, elapsed, remaining time.Duration) {
 	}
 }
 
-// Parts returns NewWork for libraries that do parts one after the other: for the name of a part, the callback for the share
-// of it that is done; nil if nothing is to be shown, also for a wrong --progress, which NewProgress reports.
+// Parts returns the progress callback for libraries that do several parts one after the other: called with the name
+// of a part, it returns the callback for the share of it that is done. It is nil if no progress is shown, and for an
+// invalid --progress, which NewProgress reports.
 func Parts(cmd *cli.Command) func(part string) func(done float64) {
 	return func(part string) func(float64) {
 		show, err := NewWork(cmd)

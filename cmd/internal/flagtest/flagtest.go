@@ -22,17 +22,16 @@ type Row struct {
 	Args  []string // the flag, and others that it needs
 	Field string   // the field of the options, with dots: "Write.Force"
 	Want  string   // its value as fmt.Sprint shows it; "set" for a function
-	// None is set if the flag changes nothing in Field.
+	// None is set if the flag does not change Field.
 	None bool
-	// Base are arguments that the flag goes with instead of those of Check, nil for those. Needed is set if they are
-	// too few without it.
+	// Base are arguments that the flag goes with instead of those of Check, nil for those. Needed is set if Base
+	// alone, without Args, is a usage error.
 	Base   []string
 	Needed bool
 }
 
-// Check parses base and then base with each row's arguments, and compares the
-// fields, under every name of the flag. Every flag of the command must have a row, by its first name, and every
-// row a flag.
+// Check parses base and then base with each row's arguments, and compares the fields, under every name of the flag.
+// Every flag of the command must have a row, by its first name, and there is no row without a flag.
 func Check[T any](t *testing.T, command func() *cli.Command, parse func(*cli.Command) (T, error), base []string,
 	rows map[string]Row) {
 	t.Helper()
@@ -123,8 +122,7 @@ func field(t *testing.T, options any, path string) string {
 	return fmt.Sprintf("%+v", v.Interface())
 }
 
-// Documented checks that the comment in doc.go names every flag of the commands
-// that the help shows, and no other.
+// Documented checks that the comment in doc.go names every visible flag of the commands, and no other.
 func Documented(t *testing.T, commands ...*cli.Command) {
 	t.Helper()
 	text, err := os.ReadFile("doc.go")

@@ -26,7 +26,7 @@ func shared(t *testing.T, name string, v verb) {
 		for _, one := range append([]string{f.Name}, f.Aliases...) {
 			row := rowOf(one)
 			if one == "parts" && f.Name == one {
-				continue // of submit: the number of parts
+				continue // submit: --parts has another meaning
 			}
 			switch {
 			case row == nil && len(one) == 1:

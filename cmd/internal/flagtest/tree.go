@@ -31,7 +31,7 @@ func run(command func() *cli.Command, args ...string) (out string, err error) {
 	return b.String(), err
 }
 
-// verb is a command without verbs of its own, and the words that call it.
+// verb is a command that has no verbs, and the words that call it.
 type verb struct {
 	*cli.Command
 	words []string
@@ -95,7 +95,7 @@ func help(t *testing.T, command func() *cli.Command, args []string) {
 	}
 }
 
-// mostFlags is how many flags a verb's --help lists at most.
+// mostFlags is the largest number of flags in a verb's --help.
 const mostFlags = 20
 
 var listed = regexp.MustCompile(`(?m)^  (?:-[a-z], |    )--([a-z0-9-]+)`)
@@ -329,8 +329,8 @@ func anyCase(t *testing.T, command func() *cli.Command, v verb) {
 	}
 }
 
-// fields checks that docs/json.md has the fields of what --json prints, and no others. A verb that
-// makes its JSON without a type has a test of its own.
+// fields checks that docs/json.md has the fields of the JSON output, and no others. A verb whose JSON has no Go type
+// has a separate test.
 func fields(t *testing.T, root string, v verb) {
 	var want []string
 	for _, typ := range tool.AboutOf(v.Command).Result {

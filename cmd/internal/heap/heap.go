@@ -1,4 +1,4 @@
-// Package heap has a command that imports it begin without a collection of garbage.
+// Package heap delays the first garbage collection of a command that imports it.
 //
 // Tables of architectures, regular expressions and the like are 5 MB before main begins. Go collects for the first time
 // at 4 MB, so that every command would begin with two collections, which find little. Milliseconds of CPU time on two
@@ -15,16 +15,16 @@ import (
 	"runtime/debug"
 )
 
-// first is the percentage until the first collection: 4 MB times this by 100 is where it comes.
+// first is GOGC until the first collection, which comes at 4 MB · first / 100.
 const first = 400
 
 func init() {
-	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" { // else somebody has decided
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" { // the user's settings have precedence
 		start(func() {})
 	}
 }
 
-// start sets the percentage to first until a collection has ended, then to what it was, and calls done.
+// start sets GOGC to first until a collection has ended, then restores it and calls done.
 func start(done func()) {
 	usual := debug.SetGCPercent(first)
 	runtime.AddCleanup(&struct{ p *int }{new(int)}, func(usual int) {

@@ -5,12 +5,12 @@ import (
 	"math"
 )
 
-// PlusMinus is a figure with its standard error, each times a factor.
+// PlusMinus formats a figure and its standard error, each times a factor.
 func PlusMinus(format string, factor, value, margin float64) string {
 	return fmt.Sprintf(format+" ± "+format, factor*value, factor*margin)
 }
 
-// Small is a figure that may be of any size below one.
+// Small formats a figure of any size below one.
 func Small(v float64) string {
 	if v != 0 && math.Abs(v) < 1e-3 {
 		return fmt.Sprintf("%.2e", v)
@@ -18,8 +18,8 @@ func Small(v float64) string {
 	return fmt.Sprintf("%.5f", v)
 }
 
-// Divergence is a divergence with its standard error.
+// Divergence formats a divergence and its standard error.
 func Divergence(mean, margin float64) string { return Small(mean) + " ± " + Small(margin) }
 
-// Perplexity is a perplexity with its standard error.
+// Perplexity formats a perplexity and its standard error.
 func Perplexity(value, margin float64) string { return PlusMinus("%.4f", 1, value, margin) }

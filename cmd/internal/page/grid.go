@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// Grid is rows and columns of cells that are coloured by a number: the lower, the darker in
-// the dark and the lighter in the light.
+// Grid is rows and columns of cells that are coloured by bits per weight: the lower, the closer to the background,
+// which is dark or light.
 type Grid struct {
 	Title, Note string
-	Head        []string // of the rows' names, then of the columns
+	Head        []string // heads of the rows' names and of the columns
 	Rows        []GridRow
 }
 
 // GridRow is a row of a Grid.
 type GridRow struct {
 	Name  string
-	Cells []Cell // as many as there are columns; those without text stay empty
+	Cells []Cell // one for each column; cells without text stay empty
 }
 
-// Cell is what a Grid shows.
+// Cell is a cell of a Grid.
 type Cell struct {
 	Text, Title string
 	Bits        float64 // bits per weight, which decide the colour

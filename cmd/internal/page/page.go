@@ -27,7 +27,7 @@ import (
 	"unicode/utf8"
 )
 
-// Page is what a page shows.
+// Page is the content of a page.
 type Page struct {
 	Title string
 	About []Fact
@@ -46,11 +46,11 @@ type Table struct {
 	Title, Note string
 	Head        []string
 	Rows        [][]string
-	// Words is set if cells are text, which may be long, and not figures.
+	// Words is set if cells are text, which may be long, instead of figures.
 	Words bool
 }
 
-// screenColumns is how many columns have room on a screen of 1000 pixels.
+// screenColumns is the number of columns that fit on a screen of 1000 pixels.
 const screenColumns = 7
 
 // Scrolls reports whether the table has more columns than a screen has room for.
@@ -83,12 +83,11 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 // Write writes the page. A Plot without points has a line of text instead.
 func Write(w io.Writer, p *Page) error { return page.Execute(w, p) }
 
-// lineWord is how many characters of a name stay on one line.
+// lineWord is the largest number of characters of a name that stay on one line.
 const lineWord = 32
 
-// words is text of which lines may break between the words of a name: before one that a
-// dot, a slash or an underscore separates, but not in a version or a type such as Q4_K_M.
-// Browsers break after hyphens and spaces themselves.
+// words returns text whose lines may break between the words of a name: before a word that follows a dot, a slash or
+// an underscore, but not in a version or a type such as Q4_K_M. Browsers break after hyphens and spaces themselves.
 func words(text string) template.HTML {
 	var b strings.Builder
 	text = shown(text)
@@ -134,8 +133,8 @@ func Names(paths ...string) []string {
 	return names
 }
 
-// hidden are characters that are not seen, or change how others are: controls, marks
-// of direction, separators of lines.
+// hidden are invisible characters, and those that change the display of others: controls, marks of direction,
+// separators of lines.
 var hidden = []*unicode.RangeTable{unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp}
 
 // shown returns text with escapes for hidden characters and for bytes that are not UTF-8.

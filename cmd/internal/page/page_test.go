@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// hostile is text of a kind that tries to be more than text.
+// hostile is text with markup and scripts.
 const hostile = `</title></style><script src="https://example.com/x.js">alert(1)</script>" onload='x' url(//example.com) {{.}} ` + "\u202etxt\x1b[31m\x00\xff"
 
 // sample is a page with everything.
@@ -152,7 +152,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestLegends checks that what has no point, and no cell, is in no legend and on no axis.
+// TestLegends checks that series without points, and colours without cells, are in no legend and on no axis.
 func TestLegends(t *testing.T) {
 	d := (&Plot{Y: Axis{Log: true}, Series: []Series{
 		{Name: "none", Shape: Alone, X: []float64{32}, Y: []float64{0}},
@@ -183,7 +183,7 @@ func TestScrolls(t *testing.T) {
 	}
 }
 
-// TestPlaces checks where points are.
+// TestPlaces checks the positions of points.
 func TestPlaces(t *testing.T) {
 	p := &Plot{X: Axis{Log: true}, Y: Axis{Zero: true}, Series: []Series{
 		{Name: "line", X: []float64{1, 10, 100, 0, 100, 10, 1}, Y: []float64{0, 13, 26, 1, math.Inf(1), 13, 26}},
@@ -245,7 +245,7 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// TestScale checks axes of values that have no extent.
+// TestScale checks axes for values that are all equal.
 func TestScale(t *testing.T) {
 	for _, v := range []float64{0, 1e-300, -5, 1e300} {
 		for _, a := range []Axis{{}, {Zero: true}, {Log: true}} {

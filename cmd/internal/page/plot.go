@@ -15,7 +15,7 @@ type Plot struct {
 	Series      []Series
 }
 
-// Axis is an axis of a plot, as long as the values need.
+// Axis is an axis of a plot, whose range follows from the values.
 type Axis struct {
 	Name string
 	Log  bool // logarithmic: values that are not positive are left out
@@ -29,7 +29,7 @@ type Shape int
 const (
 	Line  Shape = iota // from point to point
 	Steps              // Y[i] from X[i] to X[i+1]: X has one value more
-	Dots               // a line with a dot for each point, which says its values
+	Dots               // a line with a dot for each point; a dot shows its values
 	Alone              // dots without a line
 )
 
@@ -41,8 +41,7 @@ type Series struct {
 	X, Y  []float64
 }
 
-// drawing is a plot as the template takes it: places in thousandths of the area, or in
-// percent of it.
+// drawing is a plot for the template: positions are thousandths or percentages of the area.
 type drawing struct {
 	Title, Note, X, Y string
 	XTicks, YTicks    []tick
@@ -62,7 +61,7 @@ type tick struct {
 	Text string
 }
 
-// scale takes values of an axis to shares of its length.
+// scale maps values of an axis to shares of its length.
 type scale struct {
 	log      bool
 	from, to float64 // decades if log
@@ -215,10 +214,10 @@ func (p *Plot) points(yield func(x, y float64)) {
 	}
 }
 
-// colours is how many colours there are; further series are dashed.
+// colours is the number of colours; further series are dashed.
 const colours = 8
 
-// class is the class of a series in the style sheet.
+// class returns the style sheet's class for a series.
 func class(i int) string {
 	name := fmt.Sprintf("s%d", i%colours)
 	if dash := i / colours % 4; dash > 0 {
@@ -258,7 +257,7 @@ func (s *Series) draw(p *Plot, x, y *scale, class string) drawn {
 	return out
 }
 
-// place is a share of the area as it is written in a path.
+// place returns a share of the area as a number in an SVG path.
 func place(share float64) string {
 	return strconv.FormatFloat(math.Round(share*10000)/10, 'f', -1, 64)
 }

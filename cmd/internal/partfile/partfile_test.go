@@ -18,7 +18,7 @@ import (
 	"ggforge/writer"
 )
 
-// job returns one of seven items, each a byte.
+// job returns a job of seven items, each a byte.
 func job(t *testing.T) *Job {
 	return &Job{Out: filepath.Join(t.TempDir(), "out"), Kind: "bytes", Items: 7,
 		Facts: []Fact{{"model", "m"}, {"text", "x"}}}
@@ -97,7 +97,7 @@ func TestWrong(t *testing.T) {
 		do     func(j *Job)
 		kind   error
 		want   string
-		check  string // what Check says
+		check  string // part of Check's error
 		forced bool   // whether --force is needed to replace it
 	}{
 		{"missing", func(j *Job) { os.Remove(j.Path(part.Part{K: 2, N: 3})) }, fault.Incomplete, "2/3 (", "", false},
