@@ -19,7 +19,7 @@ const textHelp = "The text is taken as it is, except for one newline at its end,
 	"-c tokens; a shorter rest at the end is not used. Each chunk begins with the BOS token\n" +
 	"if the model's vocabulary asks for one."
 
-// input holds what all verbs take: a text, and how to run models over it.
+// input holds the settings of all verbs: a text, and how to run models over it.
 type input struct{ runs.Input }
 
 // parseInput reads the flags of runs.EvaluateFlags.

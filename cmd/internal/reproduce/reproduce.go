@@ -27,18 +27,18 @@ import (
 
 // Options are the settings of Run.
 type Options struct {
-	// Inputs are files and folders that were read then, or folders with these, or addresses on servers. The first is
-	// the model if none has its name. The model alone is looked for in the manifest's folder, too. What is found in a
-	// folder is not followed if it is a link.
+	// Inputs are the files and folders that the run has read, folders that contain them, or addresses on servers. The
+	// first is the model if none has its name. Only the model is looked for in the manifest's folder, too. Links in
+	// folders are not followed.
 	Inputs []string
-	// OutsideLinks permits links that lead out of a checkpoint, whatever the manifest says of them.
+	// OutsideLinks permits links that lead out of a checkpoint, whatever flags the manifest has.
 	OutsideLinks bool
-	// Output is a folder for what is made, which stays; "" for a temporary one, which does not.
+	// Output is the folder for outputs, which are kept; "" for a temporary one, which is removed.
 	Output string
-	// Flags are those of the run that decide no bytes.
+	// Flags are flags for the run that decide no bytes.
 	Flags   []string
 	Workers int
-	Log     io.Writer // of warnings and progress
+	Log     io.Writer // for warnings and progress
 	Warn    func(...string)
 }
 
@@ -47,8 +47,8 @@ type Result struct {
 	Manifest string `json:"manifest"`
 	Program  string `json:"program"`      // the program that has written the manifest
 	Here     string `json:"this_program"` // this program
-	Inputs   int    `json:"inputs"`       // number of inputs, which are all the same
-	Same     bool   `json:"same"`         // all files are the same
+	Inputs   int    `json:"inputs"`       // number of inputs, all unchanged
+	Same     bool   `json:"same"`         // all files equal those in the manifest
 	Files    []File `json:"files"`
 	// First is the first difference, in the order of the manifest.
 	First *manifest.Difference `json:"first_difference,omitempty"`
@@ -69,8 +69,8 @@ type job struct {
 	files []string
 }
 
-// Run makes the outputs of the manifest at path again. Inputs that are not those of the manifest are an error of kind
-// fault.Refused, before anything is made; outputs that differ are no error, but in the result.
+// Run makes the outputs of the manifest at path again. Inputs that differ from the manifest are an error of kind
+// fault.Refused, before anything is made; outputs that differ are reported in the result, not as an error.
 func Run(ctx context.Context, path string, opt Options) (_ *Result, err error) {
 	m, err := manifest.Read(path)
 	if err != nil {
@@ -117,7 +117,7 @@ func (j *job) flags() []tool.Flag {
 	return runs.ConvertFlags()
 }
 
-// checkFlags refuses flags of the manifest that a manifest may not set, before anything else is done with them.
+// checkFlags refuses flags of the manifest that a manifest may not set, before any other use.
 func (j *job) checkFlags() error {
 	flags := j.flags()
 	for args := j.m.Arguments; len(args) > 0; {
@@ -144,7 +144,7 @@ func (j *job) checkFlags() error {
 
 // arguments returns the arguments of the run: those of the manifest, which is untrusted, with the paths of files and
 // folders on this machine. Only flags that decide bytes by their values alone are taken from the manifest; files that
-// other flags name, and what they permit, must have been named and permitted by the user, too.
+// other flags name, and permissions, must also come from the user.
 func (j *job) arguments(ctx context.Context) (args []string, err error) {
 	if err := j.checkFlags(); err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func (j *job) arguments(ctx context.Context) (args []string, err error) {
 		})
 		return err
 	})
-	if !parsed && !fault.Has(err) { // --help and the like end before
+	if !parsed && !fault.Has(err) { // --help and the like return before the action
 		return nil, fault.Errorf(fault.Broken, "arguments %q: want flags that decide bytes", j.m.Arguments)
 	}
 	if err != nil {
@@ -206,7 +206,7 @@ func (j *job) asked(id, what string) error {
 	return fault.Errorf(fault.Usage, "%s is %s: name it with --input %s to have it read", what, id, address)
 }
 
-// named returns the path of a file or folder that a flag of the manifest names, as the user gives it. The sum of a file
+// named returns the path, given by the user, of a file or folder that a flag of the manifest names. The sum of a file
 // is compared with the manifest's before anything else reads it, so that no error shows the content of another file.
 func (j *job) named(ctx context.Context, flag, name string) (string, error) {
 	what := "--" + flag
@@ -248,7 +248,7 @@ func (j *job) named(ctx context.Context, flag, name string) (string, error) {
 	return path, err
 }
 
-// source returns the path of the model: as the user gives it, or next to the manifest.
+// source returns the path of the model: given by the user, or next to the manifest.
 func (j *job) source() (string, error) {
 	const what = "the model"
 	name := j.m.Source
@@ -271,8 +271,8 @@ func (j *job) source() (string, error) {
 	return in, err
 }
 
-// find returns where a file or folder is that the manifest calls name: the input of that name, or what has it in
-// one of the folders and is no link; "" if there is none.
+// find returns the path of the file or folder that the manifest calls name: the input of that name, or an entry of
+// that name in one of the folders, unless it is a link; "" if there is none.
 func (j *job) find(name, what string, folders []string) (string, error) {
 	if name == "." || strings.ContainsAny(name, `/\`) || !filepath.IsLocal(name) {
 		return "", fault.Errorf(fault.Broken, "%s is %q, want a name without folders", what, name)
@@ -301,14 +301,14 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// remote returns an address if the user has named it, too: a manifest alone makes nobody connect to anywhere. Of the
-// hub it is that of the commit which was read then, unless the user has named another one.
+// remote returns an address if the user has named it, too: a manifest alone must not cause connections. For the hub
+// it is the address of the commit that the run has read, unless the user names a different one.
 func (j *job) remote(name, what string) (string, error) {
 	plain, _, _ := strings.Cut(name, "@")
 	for _, in := range j.opt.Inputs {
 		switch base, _, revision := strings.Cut(in, "@"); {
 		case !checkpoint.IsRemote(in) && checkpoint.IsRemote(plain) && what == "the model" && exists(in):
-			return in, nil // a copy
+			return in, nil // a copy on the disk
 		case base != plain:
 		case revision || !strings.HasPrefix(in, "hf://"):
 			return in, nil
@@ -419,7 +419,7 @@ func (j *job) quantize(ctx context.Context, cmd *cli.Command) error {
 	return j.made(err, results...)
 }
 
-// made keeps which files were made.
+// made records the files that were written.
 func (j *job) made(err error, results ...*writer.Result) error {
 	if err != nil {
 		return err

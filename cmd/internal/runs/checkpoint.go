@@ -20,7 +20,7 @@ import (
 // checkpointCategory is the heading of the flags in the help.
 const checkpointCategory = tool.CategoryCheckpoint
 
-// CheckpointFlags returns the flags about how to convert a checkpoint, which every command has that reads one.
+// CheckpointFlags returns the flags about converting a checkpoint, for all commands that read checkpoints.
 func CheckpointFlags() []tool.Flag {
 	return tool.Group(checkpointCategory, append(forCheckpoints([]tool.Flag{
 		{Name: "arch", Value: tool.Text, Choices: arch.Classes, Effect: tool.SetsBytes,
@@ -77,8 +77,8 @@ func forCheckpoints(flags ...tool.Flag) []tool.Flag {
 	return flags
 }
 
-// withoutEffect returns flags of convert_hf_to_gguf.py about how it works, which we do not need, or about templates of
-// models that are converted the same without them. They are accepted with every input.
+// withoutEffect returns flags of convert_hf_to_gguf.py that have no effect here: they are about how that program
+// works, or about templates of models that need no flag here. They are accepted with every input.
 func withoutEffect() (list []tool.Flag) {
 	for _, name := range []string{"use-temp-file", "no-lazy", "disable-mistral-community-chat-template"} {
 		list = append(list, tool.Flag{Name: name, Effect: tool.RunsOnly, Hidden: true,

@@ -81,14 +81,14 @@ const oldFileCategory = "Files before GGUF (GGML, GGMF, GGJT)"
 // ConvertArgs is the usage of the arguments of ggconv.
 const ConvertArgs = "DIR [OUT]"
 
-// ConvertRequest is what a command line of ggconv asks for.
+// ConvertRequest has the flags and arguments of a command line of ggconv.
 type ConvertRequest struct {
-	Old     convert.OldOptions // of a file before GGUF
+	Old     convert.OldOptions // for a file before GGUF
 	Dir     string
-	Dirs    []string // of Convert.ConfigOnly
-	Out     string   // as the user names it, "" for the default; where it is made if it becomes an object
+	Dirs    []string // for Convert.ConfigOnly
+	Out     string   // the user's path, "" for the default; for an object its path on this machine
 	To      *upload.Destination
-	ByName  bool // the type may come from the name of Out: no flag sets it
+	ByName  bool // no flag sets the type: it may come from the name of Out
 	Convert convert.Options
 	Write   writer.Options
 

@@ -8,7 +8,7 @@ import (
 	"ggforge/fault"
 )
 
-// Input is what all verbs of ggeval take: a text, and how to run models over it.
+// Input holds the settings of all verbs of ggeval: a text, and how to run models over it.
 type Input struct {
 	File    string // the text
 	Escapes bool

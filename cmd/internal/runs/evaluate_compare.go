@@ -19,7 +19,7 @@ func CompareFlags() []tool.Flag {
 	), InMemoryFlags(), PageFlags(), shareFlags(nameFlag()))
 }
 
-// CompareRequest is what a command line of ggeval compare asks for.
+// CompareRequest has the flags and arguments of ggeval compare.
 type CompareRequest struct {
 	Base   string // "" with Saved
 	Models []string

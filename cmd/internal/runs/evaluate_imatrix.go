@@ -34,7 +34,7 @@ func ImatrixFlags() []tool.Flag {
 	)...)
 }
 
-// ImatrixRequest is what a command line of ggeval imatrix asks for.
+// ImatrixRequest has the flags and arguments of ggeval imatrix.
 type ImatrixRequest struct {
 	Path    string // "" to merge only
 	Out     string

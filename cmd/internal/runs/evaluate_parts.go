@@ -13,10 +13,10 @@ import (
 	"ggforge/internal/io/part"
 )
 
-// Shares is the share of the chunks that a process of several runs.
+// Shares selects the chunks that this process runs, if it is one of several.
 type Shares struct {
-	Part   part.Part // of the chunks, the zero value for all
-	Finish bool      // put what all parts found together
+	Part   part.Part // the zero value for all chunks
+	Finish bool      // put the results of all parts together
 	Name   string    // parts are in NAME.part-K-of-N
 }
 

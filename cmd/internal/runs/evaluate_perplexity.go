@@ -13,7 +13,7 @@ func PerplexityFlags() []tool.Flag {
 	return slices.Concat(EvaluateFlags(StrideFlag()), PageFlags(), shareFlags(nameFlag()))
 }
 
-// PerplexityRequest is what a command line of ggeval perplexity asks for.
+// PerplexityRequest has the flags and arguments of ggeval perplexity.
 type PerplexityRequest struct {
 	Path string
 	Input

@@ -21,7 +21,7 @@ import (
 )
 
 // RecordedArguments returns the flags of a run of ggconv or ggquant that decide bytes, in the order of its help. find
-// returns what replaces the name of a file or folder.
+// returns the replacement for the name of a file or folder.
 func RecordedArguments(cmd *cli.Command, find func(flag, path string) (string, error)) (list []string, err error) {
 	for _, f := range tool.Declarations(cmd) {
 		switch {
@@ -59,7 +59,7 @@ func ManifestName(path string) (string, error) {
 }
 
 // FlagFiles returns the existing files that flags name, with the flags' names as roles; folders are left out, because
-// what reads them knows which files it has read.
+// their readers report the files that they have read.
 func FlagFiles(cmd *cli.Command) (list []digest.Input, err error) {
 	_, err = RecordedArguments(cmd, func(flag, path string) (string, error) {
 		info, err := disk.Stat(path)
@@ -77,7 +77,7 @@ func FlagFiles(cmd *cli.Command) (list []digest.Input, err error) {
 
 // Manifest is a manifest to be written. The methods of nil do nothing.
 type Manifest struct {
-	Path    string // where it goes
+	Path    string // its path
 	command string
 	args    []string
 	files   []digest.Input
@@ -112,7 +112,7 @@ func parseManifest(cmd *cli.Command) (*Manifest, error) {
 	}
 	m.args, err = RecordedArguments(cmd, func(flag, path string) (string, error) { return ManifestName(path) })
 	for _, f := range tool.Declarations(cmd) {
-		// What is written is no input.
+		// Files that are written are not inputs.
 		if f.Effect == tool.KeepsFile && !slices.ContainsFunc(m.files,
 			func(in digest.Input) bool { return in.Role == f.Name }) {
 			if i := slices.Index(m.args, "--"+f.Name); i >= 0 {
@@ -139,8 +139,8 @@ func (m *Manifest) CheckOutputs(outputs []string) error {
 	return nil
 }
 
-// Write writes the manifest of outputs that have their names. source is the model as the user named it, inputs the
-// files read besides those of flags, and unchanged returns an error if one of them has changed since.
+// Write writes the manifest of outputs that are complete. source is the model as the user named it, inputs the files
+// read besides those of flags, and unchanged returns an error if one of them has changed since.
 func (m *Manifest) Write(ctx context.Context, source string, inputs []digest.Input, outputs []manifest.Made,
 	unchanged func() error) error {
 	if m == nil {

@@ -63,8 +63,8 @@ type Compared struct {
 	Recipe string // the recipe by which the base is quantized in memory, "" for a model that is read as it is
 }
 
-// Models returns a base as ggquant would write it by each recipe, and warns of compromises. close ends their use; the
-// base stays open.
+// Models returns variants of a base, one quantized by each recipe as ggquant would write it, and warns of
+// compromises. close releases them; the base stays open.
 func (q *InMemory) Models(ctx context.Context, cmd *cli.Command, name string, base *model.Model) (list []Compared,
 	close func() error, err error) {
 	if len(q.Recipes) == 0 {

@@ -24,7 +24,7 @@ func ViaFlag() tool.Flag {
 		checkpointCategory).For(tool.Checkpoints)
 }
 
-// Checkpoint is how to read a checkpoint, for commands that take files, too.
+// Checkpoint holds the settings for reading a checkpoint, for commands that also take files.
 type Checkpoint struct {
 	Convert convert.Options
 }

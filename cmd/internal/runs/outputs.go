@@ -7,7 +7,7 @@ import (
 	"ggforge/writer"
 )
 
-// UnchangedType is the type in a manifest of an output whose tensors keep theirs.
+// UnchangedType is the type, in a manifest, of an output whose tensors keep their types.
 const UnchangedType = "as it is"
 
 // ConvertOutput returns an output at path for a manifest.
@@ -15,8 +15,8 @@ func ConvertOutput(path, as string, files []string) []manifest.Made {
 	return []manifest.Made{{Output: manifest.Output{Name: filepath.Base(path), Type: as}, Files: files}}
 }
 
-// Made returns the outputs as a manifest has them: with the types that the user has named, also where the types of
-// tensors were chosen.
+// Made returns the outputs for a manifest, each with the type that the user has named, even if types of tensors were
+// allocated.
 func (r *QuantizeRequest) Made(results []*writer.Result) []manifest.Made {
 	var list []manifest.Made
 	for i, result := range results {

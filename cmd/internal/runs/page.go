@@ -11,9 +11,9 @@ import (
 	"ggforge/writer"
 )
 
-// PageOutput is where an HTML page with the figures goes.
+// PageOutput holds the path and options of an HTML page with the figures.
 type PageOutput struct {
-	HTML  string // "" for nowhere
+	HTML  string // path; "" for no page
 	Force bool
 }
 
@@ -34,7 +34,7 @@ func ParsePage(cmd *cli.Command) (p PageOutput, err error) {
 	return p, err
 }
 
-// Check refuses a page that could not be written; inputs are what it must not replace.
+// Check refuses a page that could not be written; it must not replace one of the inputs.
 func (p *PageOutput) Check(inputs []string) error {
 	if p.HTML == "" {
 		return nil

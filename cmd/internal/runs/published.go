@@ -7,8 +7,8 @@ import (
 	"ggforge/quantize"
 )
 
-// publishedTypes are names that publishers give to types which are not recipes, with a replacement. The first match
-// counts; $1 in a text is the first group.
+// publishedTypes matches publishers' names of types that are not recipes, with a text about the replacement. The
+// first match counts; $1 in a text is the first group.
 var publishedTypes = []struct {
 	name *regexp.Regexp
 	use  string
@@ -38,8 +38,8 @@ var recipesOfBits = map[string]string{
 	"4": "Q4_K_M, or IQ4_XS, which is smaller", "5": "Q5_K_M", "6": "Q6_K", "7": "Q6_K or Q8_0", "8": "Q8_0",
 }
 
-// PublishedTypeHint returns what to use instead of a type name that publishers use and that is not a recipe, for the
-// end of an error; "" for any other name.
+// PublishedTypeHint returns the replacement for a publishers' type name that is not a recipe, for the end of an
+// error; "" for any other name.
 func PublishedTypeHint(name string) string {
 	if _, ok := quantize.LookupRecipe(name); ok || len(name) > 40 {
 		return ""
@@ -64,7 +64,7 @@ func PublishedTypeHint(name string) string {
 	return ""
 }
 
-// sizeOf returns the recipe of the size that a name is about: Q4_K_M for Q4_K_XL.
+// sizeOf returns the recipe closest in size to a publishers' name: Q4_K_M for Q4_K_XL.
 func sizeOf(name string) string {
 	if _, ok := quantize.LookupRecipe(name); ok {
 		return name

@@ -76,19 +76,19 @@ func QuantizeFlags() []tool.Flag {
 // QuantizeArgs is the usage of the arguments of ggquant.
 const QuantizeArgs = "IN [OUT] TYPE [NTHREADS], or --out-dir DIR IN TYPE..."
 
-// QuantizeRequest is what a command line of ggquant asks for.
+// QuantizeRequest has the flags and arguments of a command line of ggquant.
 type QuantizeRequest struct {
 	In  string
 	Out string // empty with OutDir
 
 	OutDir, NameTemplate string
 	JSON                 bool
-	To                   *upload.Destination // of what becomes objects: Out and OutDir are where it is made
+	To                   *upload.Destination // for objects: Out and OutDir are then paths on this machine
 	Manifest             *Manifest           // nil for none
-	Held                 []digest.Input      // files that flags name and that were read for these
+	Held                 []digest.Input      // files that flags name, already read
 
 	Checkpoint
-	batch.Request // but for Paths, which depend on the model
+	batch.Request // without Paths, which depend on the model
 }
 
 // ParseQuantize reads all flags and arguments.

@@ -58,7 +58,7 @@ func (r *QuantizeRequest) positionals(cmd *cli.Command) (threads int, err error)
 			r.Out = filepath.Base(r.Out) // in the current directory
 		}
 	} else if PublishedTypeHint(rest[0]) != "" {
-		_, err := Recipe(rest[0]) // no name of an output: ./q4 is
+		_, err := Recipe(rest[0]) // not a path: ./q4 is one
 		return 0, err
 	} else {
 		r.Out, rest = rest[0], rest[1:]

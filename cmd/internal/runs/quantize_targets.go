@@ -15,11 +15,11 @@ import (
 	"ggforge/quantize/batch"
 )
 
-// targetFlags are those that name targets; only one of them can be used at once.
+// targetFlags are the flags that set targets; they exclude each other.
 var targetFlags = []struct {
 	name, usage string
 	read        func(s string) (batch.Target, error)
-	names       func() []string // that a value may be, nil for numbers
+	names       func() []string // accepted values, nil for numbers
 }{
 	{name: "target-bpw", usage: "choose types that lose the least at `N` bits per weight",
 		read: func(s string) (t batch.Target, err error) {

@@ -39,13 +39,13 @@ func TypeFlags() []tool.Flag {
 	)...)
 }
 
-// What the flags are listed under in a command's help.
+// Headings of the flags in a command's help.
 const (
 	CategoryTypes      = "Types of tensors"
 	CategoryImportance = "Importance"
 )
 
-// QuantizeOptions reads TypeFlags. files are the files that it has read, inputs of the run.
+// QuantizeOptions reads TypeFlags. files are the files that it has read, which are inputs of the run.
 func QuantizeOptions(cmd *cli.Command) (opt quantize.Options, files []digest.Input, err error) {
 	opt = quantize.Options{
 		PlanOptions: quantize.PlanOptions{

@@ -34,8 +34,8 @@ func WriteFlags() []tool.Flag {
 	)
 }
 
-// journalFacts returns what the bytes of the outputs depend on besides the inputs: the program's version and the flags
-// that are set. Names of files are base names: their content is compared itself.
+// journalFacts returns the facts that the bytes of the outputs depend on besides the inputs: the program's version
+// and the flags that are set. Files are named without folders, because their content is compared separately.
 func journalFacts(cmd *cli.Command) []writer.Fact {
 	facts := []writer.Fact{{Name: "version", Value: cmd.Name + " " + tool.Version}}
 	for _, f := range tool.Declarations(cmd) {
@@ -84,10 +84,10 @@ func writeOptions(cmd *cli.Command, opt *writer.Options) error {
 type WrittenPart struct {
 	Part  int   `json:"part"` // from 1
 	Parts int   `json:"parts"`
-	Bytes int64 `json:"bytes"` // of the output's tensors that are in it
+	Bytes int64 `json:"bytes"` // bytes of tensors in it
 }
 
-// WrittenPartOf returns what a run has written of an output, nil if it does not write a part.
+// WrittenPartOf returns the part of an output that a run has written, nil for a run that does not write a part.
 func WrittenPartOf(opt *writer.Options, r *writer.Result) *WrittenPart {
 	j := opt.Journal
 	if j == nil || j.Part == 0 || r == nil {

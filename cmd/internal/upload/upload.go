@@ -1,5 +1,5 @@
-// Package upload is about outputs of commands that become objects of a server, s3://BUCKET/KEY: they
-// are made in a folder of this machine and uploaded when they are whole.
+// Package upload handles outputs of commands that are objects, s3://BUCKET/KEY: they are made in a folder of this
+// machine and uploaded when they are complete.
 package upload
 
 import (
@@ -28,22 +28,22 @@ import (
 	"ggforge/writer"
 )
 
-// WorkDirFlag returns --work-dir, the folder in which outputs are made that become objects.
+// WorkDirFlag returns --work-dir, the folder for outputs that are uploaded.
 func WorkDirFlag() tool.Flag {
 	return tool.Flag{Name: "work-dir", Value: tool.File, Category: tool.CategoryOutput, Effect: tool.KeepsState,
 		Usage: "make outputs that become objects (s3://BUCKET/KEY) in a folder of `DIR` first, from where they are " +
 			"uploaded (default: the folder for temporary files)"}
 }
 
-// folderPrefix begins the name of a folder where outputs are made, which goes on with 16 hexadecimal digits.
+// folderPrefix begins the name of a folder with outputs to be uploaded; 16 hexadecimal digits follow.
 const folderPrefix = "ggforge-upload-"
 
 var folderName = regexp.MustCompile("^" + folderPrefix + "[0-9a-f]{16}$")
 
-// Folder is a folder with outputs that have not become objects yet.
+// Folder is a folder with outputs that are not uploaded yet.
 type Folder struct {
 	Path     string
-	Files    []string // paths of what is in it
+	Files    []string // paths of the files in it
 	Bytes    int64
 	Modified time.Time // of the file that was written last
 	Busy     bool      // a process works on it
@@ -57,7 +57,7 @@ func Folders(dir string) (list []Folder, err error) {
 	}
 	for _, e := range entries {
 		info, err := e.Info()
-		// others may have filled it
+		// skip folders that other users may have filled
 		if err != nil || !info.IsDir() || !folderName.MatchString(e.Name()) || !private(info) {
 			continue
 		}
@@ -70,7 +70,7 @@ func Folders(dir string) (list []Folder, err error) {
 		for _, e := range inside {
 			info, err := e.Info()
 			if err != nil {
-				continue // it has gone meanwhile
+				continue // it was removed meanwhile
 			}
 			f.Files = append(f.Files, filepath.Join(f.Path, e.Name()))
 			f.Bytes += info.Size()
@@ -86,7 +86,7 @@ func Folders(dir string) (list []Folder, err error) {
 	return list, nil
 }
 
-// Remove removes the folder with its files. It fails if a folder is in it, or a process works on it.
+// Remove removes the folder with its files. It fails if it contains a folder, or a process works on it.
 func (f *Folder) Remove() error {
 	release, err := writer.LockNew(filepath.Join(f.Path, lockName))
 	if err != nil {
@@ -106,10 +106,10 @@ func (f *Folder) Remove() error {
 	return os.Remove(f.Path)
 }
 
-// Destination is where the outputs of a run go that become objects of a server. It is nil for outputs that are files:
-// the methods of nil do nothing.
+// Destination is the destination of outputs that are uploaded as objects. It is nil for outputs that are files: the
+// methods of nil do nothing.
 type Destination struct {
-	Dir string // where they are made
+	Dir string // folder on this machine
 
 	out    string      // as it was given
 	to     bucket.Name // the folder of the objects
@@ -118,8 +118,8 @@ type Destination struct {
 	cmd    *cli.Command
 }
 
-// Parse returns the destination of out, the name of an object or with folder a prefix of several, and its path on this
-// machine; for a file or folder of this machine nil and out itself. Nothing is made yet.
+// Parse returns the destination for out, the address of an object or, with folder, of a prefix for several, and its
+// path on this machine. For a file or folder of this machine it returns nil and out itself. It creates nothing.
 func Parse(cmd *cli.Command, out string, folder bool) (p *Destination, path string, err error) {
 	work, err := tool.FileValue(cmd, "work-dir")
 	if err != nil {
@@ -177,7 +177,7 @@ func (p *Destination) lock() (release func() error, err error) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
-		if err = p.Make(); err != nil { // a run that has just ended has removed it
+		if err = p.Make(); err != nil { // a run that has just ended may have removed it
 			break
 		}
 	}
@@ -239,7 +239,7 @@ func (p *Destination) Objects(paths []string) []string {
 	return names
 }
 
-// runIdentity returns what decides which outputs a run uploads: the program, its arguments and flags, and the files
+// runIdentity identifies a run by all that its outputs depend on: the program, its arguments and flags, and the files
 // that it reads, without those of keptFiles.
 func runIdentity(cmd *cli.Command, reads Inputs) (string, error) {
 	h, files := sha256.New(), reads.Files
@@ -284,7 +284,7 @@ func add(h io.Writer, path string) error {
 }
 
 // keptFiles returns the identities of the files that flags of effect KeepsFile name, "" for one that does not exist.
-// The identity in before of a file that existed stays: that is what the run has read.
+// For a file that existed before the run, the identity in before is kept: the run has read that content.
 func keptFiles(cmd *cli.Command, before []string) (list []string, err error) {
 	for _, f := range tool.Declarations(cmd) {
 		if !f.IsSet(cmd) || f.Effect != tool.KeepsFile {
@@ -304,10 +304,10 @@ func keptFiles(cmd *cli.Command, before []string) (list []string, err error) {
 	return list, nil
 }
 
-// record is what a run has made in the folder.
+// record lists the files that a run has made in the folder.
 type record struct {
 	Files  []madeFile      `json:"files"`
-	Report json.RawMessage `json:"report"` // what the command prints of it
+	Report json.RawMessage `json:"report"` // for the command's output
 }
 
 type madeFile struct {
@@ -319,10 +319,10 @@ type madeFile struct {
 // recordName is the name of the record in the folder.
 const recordName = "made.state"
 
-// maxRecord bounds what is read of a record.
+// maxRecord is the largest record that is read, in bytes.
 const maxRecord = 256 << 20
 
-// recordKind is the kind of records. A record belongs to an identity of runIdentity.
+// recordKind is the kind of records. Each record belongs to an identity from runIdentity.
 var recordKind = statefile.Kind{Name: "made to be uploaded", Version: 1, Max: maxRecord}
 
 // parseRecord reads the body of a record.
@@ -338,13 +338,13 @@ func parseRecord(data []byte) (r record, ok bool) {
 	return r, true
 }
 
-// Inputs is what a run reads: files of this machine, and the identity of what it reads from servers.
+// Inputs are the inputs of a run: files of this machine, and the identity of inputs on servers.
 type Inputs struct{ Files, Origin []string }
 
 // Run makes outputs, by write, and uploads them, the first one last. write returns the files, none if they are not
-// finished, and what the command prints of it; report points to the same; if an earlier run was interrupted in its
-// upload, report is set to the report of that run, and write is not called. If one of those that are known before,
-// known, would replace an object, that is found before the work.
+// finished, and the report for the command's output; report points to a value of the same type. If an earlier run was
+// interrupted in its upload, write is not called, and the report of that run is read into report. If one of known, the
+// outputs known before the work, would replace an object, Run returns an error before the work.
 func (p *Destination) Run(ctx context.Context, reads Inputs, known []string,
 	write func() (paths []string, found any, err error), report any) (err error) {
 	if p == nil {
@@ -374,7 +374,7 @@ func (p *Destination) Run(ctx context.Context, reads Inputs, known []string,
 		if files, found, err = write(); err != nil || len(files) == 0 {
 			return err
 		}
-		after, err := keptFiles(p.cmd, before) // with what this run has written
+		after, err := keptFiles(p.cmd, before) // with the files that this run has written
 		if err != nil {
 			return err
 		}
@@ -385,8 +385,8 @@ func (p *Destination) Run(ctx context.Context, reads Inputs, known []string,
 	return p.upload(ctx, files, fresh)
 }
 
-// readRecord returns the files that an earlier run of that identity has made and not uploaded whole, nil if there are
-// none, and reads what it was to print into report.
+// readRecord returns the files that an earlier run of that identity has made and not completely uploaded, nil if
+// there are none, and reads its report into report.
 func (p *Destination) readRecord(identity string, report any) []string {
 	data, err := recordKind.ReadOf(filepath.Join(p.Dir, recordName), identity)
 	if err != nil {
@@ -412,7 +412,7 @@ func (p *Destination) readRecord(identity string, report any) []string {
 	return paths
 }
 
-// checkFree returns an error if an object is there that a file would become, unless --force replaces it. That is found
+// checkFree returns an error if an object of an output exists already, unless --force replaces it. It is called
 // before the work.
 func (p *Destination) checkFree(ctx context.Context, paths []string) error {
 	if p.force {
@@ -448,8 +448,8 @@ func (p *Destination) writeRecord(identity string, paths []string, report any) e
 	return recordKind.Write(filepath.Join(p.Dir, recordName), identity, data)
 }
 
-// upload makes objects of files, the first one last, and removes them here. fresh is set if no earlier run has begun
-// to upload.
+// upload uploads files, the first one last, and removes them here. fresh is set if no earlier run has begun to
+// upload.
 func (p *Destination) upload(ctx context.Context, paths []string, fresh bool) error {
 	var files []bucket.File
 	for _, path := range paths {

@@ -35,7 +35,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// FuzzRecord checks that what is read of a record names files of its folder only.
+// FuzzRecord checks that a parsed record names only files of its folder.
 func FuzzRecord(f *testing.F) {
 	f.Add([]byte(`{"files":[{"name":"a.gguf","size":3,"modified":"2006-01-02T15:04:05Z"}],"report":{}}`))
 	f.Add([]byte(`{"files":[{"name":"../../../internal/a"}]}`))
