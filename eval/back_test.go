@@ -504,8 +504,8 @@ func TestLoss(t *testing.T) {
 	}
 	run.Progress = nil
 
-	// The divergence from itself has no slope, that from a near model has that of the loss
-	// of the caller's that computes it in float64.
+	// The divergence from itself has gradient 0; that from a similar model has the gradient of a loss of the caller's
+	// that computes it in float64.
 	none, flat := reported(t, m, Gradients{Run: run, Base: m})
 	if none != 0 || largest(flat["0"]) > 1e-6 {
 		t.Errorf("divergence %v of a model from itself, slopes up to %v", none, largest(flat["0"]))

@@ -420,8 +420,8 @@ func TestRecurrentAlone(t *testing.T) {
 	}
 }
 
-// TestRecurrentVariants compares models that share what they can with runs of their own,
-// of an architecture whose layers read more than the stream, and of another.
+// TestRecurrentVariants compares variants that share layers with runs of their own, for an architecture whose layers
+// read more than the residual stream, and for another.
 func TestRecurrentVariants(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels; it tests no kernel")

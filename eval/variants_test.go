@@ -56,7 +56,7 @@ func TestVariants(t *testing.T) {
 		}}, 20}, {"rwkv7", shape{}, 20}} {
 		tokensPerBlock = c.block
 		source := made(c.arch, c.shape)
-		if c.arch == "rwkv7" { // whose first layer is seen by all others
+		if c.arch == "rwkv7" { // whose later layers all read values of the first
 			source = smallRecurrent(c.arch)
 		}
 		base, err := New(source)

@@ -16,8 +16,8 @@ import (
 	"ggforge/quants"
 )
 
-// testdata/recipe_golden.json.gz holds what llama-quantize 0.7.0 --dry-run says
-// for model shapes × option sets × recipes:
+// testdata/recipe_golden.json.gz holds what llama-quantize 0.7.0 --dry-run prints for model shapes × option sets ×
+// recipes:
 //
 //	models   name → arch, kv, tensors [[name, [ne0, ne1, ...]], ...], all of type F32
 //	results  model → option set → recipe → result

@@ -23,9 +23,9 @@ var (
 	paritySeed = flag.Uint64("parity.seed", 1, "another seed makes TestRandomParity compare other sub-blocks")
 )
 
-// TestRandomParity compares encoders whose searches leave out what a bound or a look ahead says cannot win with those
-// that try everything, on random sub-blocks: normal ones, heavy tails, ones whose elements have 8 significant bits, are
-// small integers or repeated, so that many are equal, and pieces of parityRow.
+// TestRandomParity compares encoders whose searches leave out candidates that, by a bound or a look ahead, cannot win
+// with those that try everything, on random sub-blocks: normal ones, heavy tails, ones whose elements have 8
+// significant bits, are small integers or repeated, so that many are equal, and pieces of parityRow.
 func TestRandomParity(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("compares vector kernels")

@@ -11,8 +11,8 @@ import (
 	"ggforge/rows"
 )
 
-// TestLinear passes rows through a linear layer and SiLU, a few of them at a time: each
-// piece must be what the whole is.
+// TestLinear passes rows through a linear layer and SiLU, a few of them at a time: each piece must equal its part of
+// the whole.
 func TestLinear(t *testing.T) {
 	const n, in, out = 5, 3, 2
 	x, w := matrix(t, in, n), matrix(t, in, out)

@@ -8,8 +8,7 @@ import (
 	"ggforge/gguf"
 )
 
-// TestResize makes squares of other sizes: what lies on a point is its row, what lies
-// between is a mean.
+// TestResize makes squares of other sizes: a place on a point gets its row, a place between points a mean.
 func TestResize(t *testing.T) {
 	const n = 8
 	square := func(side int64) Source {

@@ -88,7 +88,7 @@ func (s scene) edition(t *testing.T, dir string, editions []map[string]string) i
 	return -1
 }
 
-// editions returns what a directory holds of each, 0 being nothing.
+// editions returns the files of a directory for each edition; edition 0 has none.
 func (s scene) editions(t *testing.T) []map[string]string {
 	t.Helper()
 	list := []map[string]string{{}}

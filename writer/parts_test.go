@@ -21,13 +21,13 @@ func part(dir string, k, n int) *Journal {
 	return &Journal{Facts: []Fact{{"run", "same"}}, Part: k, Parts: n, PartDir: dir}
 }
 
-// finish returns the journal of who puts parts together.
+// finish returns the journal of the process that puts parts together.
 func finish(dir string) *Journal {
 	return &Journal{Facts: []Fact{{"run", "same"}}, Finish: true, PartDir: dir}
 }
 
-// TestParts writes several models in parts: in any order, again, cut short in between, at once, in other
-// cuts. The result is that of one run.
+// TestParts writes several models in parts: in any order, repeatedly, interrupted, at the same time, and cut in other
+// ways. The result is that of one run.
 func TestParts(t *testing.T) {
 	clean := t.TempDir()
 	want, _, err := resumable(clean, 1e6, nil, Options{})
@@ -205,7 +205,7 @@ func TestPartsDamaged(t *testing.T) {
 	}
 }
 
-// TestShare cuts jobs into parts: they cover all rows, each once, and are as much work but for a block.
+// TestShare cuts jobs into parts: they cover all rows, each once, and differ in work by a block at most.
 func TestShare(t *testing.T) {
 	source := func(ne ...int64) *job {
 		m := &matrix{ne: ne}
@@ -374,7 +374,7 @@ func FuzzHead(f *testing.F) {
 	})
 }
 
-// FuzzPart reads any bytes as the file of a part: rows that are believed have their checksums.
+// FuzzPart reads any bytes as the file of a part: accepted rows match their checksums.
 func FuzzPart(f *testing.F) {
 	layoutOf := func(dir string) *output {
 		file := &File{Path: filepath.Join(dir, "o"),

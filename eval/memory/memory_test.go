@@ -193,7 +193,7 @@ func TestParseContext(t *testing.T) {
 	}
 }
 
-// The lengths of a report end at that which the model was trained for.
+// The lengths of a report end at the length that the model was trained for.
 func TestReport(t *testing.T) {
 	r, err := memory.Of(header("llama", with(llama8B(), "context_length", u32(20000))), memory.Options{})
 	if err != nil {

@@ -66,8 +66,7 @@ func TestRecipe(t *testing.T) {
 	}
 }
 
-// FuzzRecipe reads any text as a recipe: what is accepted and written again as it was
-// understood is the same.
+// FuzzRecipe reads any text as a recipe: an accepted recipe that is written and read again is the same.
 func FuzzRecipe(f *testing.F) {
 	f.Add([]byte("# target: 4.2GB\n^token_embd\\.weight$=q4_k\n\nblk\\.[0-3]\\.ffn_down=q8_0\r\n"))
 	f.Add(FormatRecipe([]TensorType{{"blk.0.x", gguf.TypeF16}}))

@@ -67,7 +67,7 @@ func write(t *testing.T, spec string) *model.Model {
 	return m
 }
 
-// TestFisher compares with sums of what eval.Model.Backward says, checks the order of
+// TestFisher compares with sums of the gradients that eval.Model.Backward reports, checks the order of
 // calls, and that bits do not depend on workers and on how many chunks go together.
 func TestFisher(t *testing.T) {
 	ctx := context.Background()
@@ -213,9 +213,9 @@ func compareLayers(a, b string) int {
 	return number(a) - number(b)
 }
 
-// TestGradients checks that the blocks of an embedding are chosen by what errors of its rows
-// cost, as an output matrix, too, where it is one, with the same bytes for any number of
-// workers; and that a model without a way back has those of Gradients 0, and says so.
+// TestGradients checks that the blocks of an embedding are chosen by the loss that errors of its rows cause, also as
+// an output matrix where the embeddings are tied, with the same bytes for any number of workers; and that a model
+// without a backward pass has the blocks of Gradients 0, and reports that.
 func TestGradients(t *testing.T) {
 	ctx := context.Background()
 	for spec, c := range map[string]struct{ tied, back bool }{"mixtral": {false, true}, "gemma": {true, true},

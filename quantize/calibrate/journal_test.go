@@ -32,9 +32,8 @@ func contents(t *testing.T, m *model.Model, b *Blocks, targets []Target) (all []
 	return all
 }
 
-// TestResume checks that a run that was interrupted anywhere, and its state cut anywhere, gives
-// the same blocks and losses when it is gone on from; and that it encodes only what is
-// missing.
+// TestResume interrupts runs anywhere and cuts their state anywhere: resumed, they give the same blocks and losses,
+// and encode only what is missing.
 func TestResume(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels; it tests no kernel")

@@ -44,9 +44,9 @@ func small(t testing.TB, spec string, names ...string) (*model.Model, []Target) 
 	return m, targets
 }
 
-// TestSaved checks that blocks are the same without a file of moments, in the run that makes
-// it, and in one that has nothing but it, with other targets and workers; that importance is in there,
-// and that the file is as large as it says. Columns are taken in ranges.
+// TestSaved checks that blocks are the same without a file of moments, in the run that makes it, and in one that has
+// only the file, with other targets and workers; that importance is in the file, and that it has the size that it
+// states. Columns are taken in ranges.
 func TestSaved(t *testing.T) {
 	ctx := context.Background()
 	for spec, names := range map[string][]string{

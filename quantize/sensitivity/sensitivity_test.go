@@ -23,7 +23,7 @@ import (
 	"ggforge/writer"
 )
 
-// gollama is a small model that is trained, and text of the kind that it knows.
+// gollama returns a small trained model, and text of the kind that it was trained on.
 func gollama(t *testing.T) (*model.Model, eval.Run) {
 	t.Helper()
 	m, _, err := convert.Open(context.Background(), "../../test/testdata/gollama", convert.Options{})

@@ -33,7 +33,7 @@ func benchCalibration(ctx context.Context, w io.Writer, opt *options, dir workDi
 	}
 	n, chunk, chunks := strconv.Itoa(opt.threads), strconv.Itoa(evalChunk), strconv.Itoa(calibrationChunks)
 	f16, text := dir.path("f16.gguf"), dir.path(evalText)
-	// each kind of job makes one output, and what makes all
+	// a kind of job, with the jobs that make one output, and those that make all
 	type side struct {
 		name     string
 		one, all []*job
@@ -184,8 +184,8 @@ type stage struct {
 	book                    float64 // of a weight in IQ2_XS
 }
 
-// stages measures the parts of --effort high, and works out what larger models take; forward
-// is what running the model took, in CPU seconds.
+// stages measures the parts of --effort high, and works out what larger models take; forward are the CPU seconds of
+// running the model.
 func stages(ctx context.Context, w io.Writer, opt *options, m llama, forward float64) error {
 	var all []stage
 	t := table{left: 1, head: []string{"columns", "moments, ms for 512 tokens", "factor, s", "Q4_K, us a weight",
@@ -286,7 +286,7 @@ func measureStage(ctx context.Context, opt *options, n int) (stage, error) {
 		return s, err
 	}
 	weights := random(rows * n)
-	// blocks returns the seconds for the first of so many rows, which factors the moments, and for all
+	// blocks returns the seconds for the first of count rows, which includes factoring the moments, and for all
 	blocks := func(typ gguf.Type, count int) (first, all float64, err error) {
 		data := make([]byte, gguf.DataBytes(typ, []int64{int64(n), int64(count)}))
 		some := weights[:count*n]

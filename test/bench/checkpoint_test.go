@@ -23,7 +23,7 @@ func TestLlamaOfSize(t *testing.T) {
 	}
 }
 
-// The converter takes the checkpoint.
+// TestCheckpoint checks that the converter accepts the checkpoint.
 func TestCheckpoint(t *testing.T) {
 	m := llamaOfSize(1)
 	dir := t.TempDir()

@@ -155,7 +155,7 @@ func bothThreads(opt *options) []int {
 var (
 	finalPPL  = regexp.MustCompile(`Final estimate: PPL = (\S+) `)
 	noRepack  = "--no-repack"
-	repacking = map[string]bool{} // recipes with which the reference fails unless it is told not to rearrange
+	repacking = map[string]bool{} // recipes with which the reference fails unless it is told not to repack weights
 )
 
 // run runs an evaluation once, and once over next to nothing.

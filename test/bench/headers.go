@@ -76,7 +76,7 @@ func headerModel() (gguf.Metadata, []gguf.Tensor) {
 type headerJob struct {
 	name   string
 	argv   func(round int) []string
-	inside bool // the chroot
+	inside bool // it runs in the chroot
 
 	wall    []float64 // of each round, in seconds
 	written []float64 // bytes of files

@@ -37,7 +37,7 @@ type counter struct {
 	file   *os.File
 }
 
-// emulated is this program for a machine, and what runs it there.
+// emulated is this program, built for a machine, and the emulator that runs it.
 type emulated struct {
 	arch, program string
 	qemu          []string
@@ -153,7 +153,7 @@ func benchInstructions(ctx context.Context, w io.Writer, opt *options, dir workD
 	return countHere(ctx, w, opt, dir)
 }
 
-// startCounters starts the two servers of a machine: scalar, and with vectors. version is that of what runs them.
+// startCounters starts the two servers of a machine: scalar, and with vectors. version is that of the emulator.
 func startCounters(ctx context.Context, opt *options, dir workDir, m emulated) (servers [2]*counter, version string,
 	stop func(), err error) {
 	if version, err = m.version(ctx); err != nil {
@@ -180,7 +180,7 @@ func countBoth(servers [2]*counter, what request) (n [2]float64, err error) {
 	for i, c := range servers {
 		keep := what
 		keep.Op = "encode"
-		if _, err := c.ask(keep); err != nil { // what is decoded, and scratch memory is made
+		if _, err := c.ask(keep); err != nil { // makes the blocks to decode, and allocates scratch memory
 			return n, fmt.Errorf("%w %s", err, c.errors.Bytes())
 		}
 		if n[i], err = c.perWeight(what, countRows*kernelCols); err != nil {
@@ -248,7 +248,7 @@ func countHere(ctx context.Context, w io.Writer, opt *options, dir workDir) erro
 		return err
 	}
 	b.ours = []*client{here}
-	// Times are of more rows: those of few are learnt by heart, by what predicts branches.
+	// Times are measured with more rows: branch predictors learn the branches of a few rows by heart.
 	x, _ := gen.Input(fmt.Sprintf("normal/%dx%d", kernelRows, kernelCols))
 	if err := os.WriteFile(dir.path("times.f32"), bytesOf(x), 0o666); err != nil {
 		return err

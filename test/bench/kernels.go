@@ -38,8 +38,8 @@ type contender struct {
 	kept    answer    // of encode
 }
 
-// speed returns the speed in float32 bytes a second of the second best round: what else is done on a machine, or
-// next to a virtual one, makes rounds slower, for seconds at a time, and a clock that jumps may make one faster.
+// speed returns the speed in float32 bytes a second of the second best round: other work on the machine, or on the
+// host of a virtual one, makes rounds slower, for seconds at a time, and a clock that jumps may make one faster.
 func (c *contender) speed() float64 {
 	if c == nil || len(c.seconds) == 0 {
 		return math.NaN()

@@ -28,7 +28,7 @@ import (
 //	zeros       Rows: the same for storing zeros where dequantize writes
 //	chain       Rows: the same for multiplications, each of the product before, one an element
 //	spin        Rows: the same for steps that wait for nothing, spinSteps an element
-//	validate    ID, Rows: the same for looking for what is not finite there
+//	validate    ID, Rows: the same for checking that what encode kept is finite
 //
 // Times are CPU seconds of the one thread that works.
 type request struct {

@@ -86,7 +86,7 @@ func benchTensors(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 	return nil
 }
 
-// writeMany writes a file of that many tensors, which are a hole.
+// writeMany writes a file of that many tensors, whose data are a hole.
 func writeMany(path string, count int) error {
 	m := gguf.Metadata{
 		{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},

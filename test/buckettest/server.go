@@ -50,7 +50,7 @@ type Server struct {
 // server.
 type Answer func(n int, w http.ResponseWriter, r *http.Request) bool
 
-// SetAnswer sets what sees requests first, nil for nothing, at any time.
+// SetAnswer sets the function that gets requests first, nil for none. It may be called at any time.
 func (s *Server) SetAnswer(a Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

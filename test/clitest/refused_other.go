@@ -2,6 +2,5 @@
 
 package clitest
 
-// Refused reports whether a change of a file failed because a process has it mapped, which hinders no other system than
-// Windows.
+// Refused reports whether a change of a file failed because a process has it mapped, which happens on Windows only.
 func Refused(error) bool { return false }

@@ -20,7 +20,7 @@ type File struct {
 	Code  int    // exit code
 	Text  string // part of the message
 	Shape string // the published weakness that has this shape, if one has
-	Size  int64  // of the file if it is longer than Data: nothing is there
+	Size  int64  // of the file if it is longer than Data: the rest is a hole
 }
 
 // Write writes the file into the directory and returns its path.

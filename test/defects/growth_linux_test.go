@@ -337,7 +337,7 @@ func memo(n int) []byte {
 	return torchfiletest.Zip(p.Op('.').Bytes(), nil, nil)
 }
 
-// pieces is a SentencePiece model of n pieces and what follows them.
+// pieces is a SentencePiece model of n pieces, followed by more.
 func pieces(n int, more string) string {
 	var b strings.Builder
 	b.WriteString("\x0a\x0e\x0a\x05<unk>\x15\x00\x00\x00\x00\x18\x02")

@@ -147,12 +147,12 @@ type place struct {
 const (
 	// published is the model of the hub that documents name; the test's own hub has gollama under that name.
 	published = "HuggingFaceTB/SmolLM2-135M-Instruct"
-	// nowhere is a server that does not answer, in place of those that are asked otherwise.
+	// nowhere is a server that does not answer, in place of those that commands would ask.
 	nowhere = "http://127.0.0.1:9"
 )
 
-// folder copies the repository, with the commands and what takes the place of absent
-// programs on the path, and nothing of the user's environment.
+// folder copies the repository, with the commands and the scripts for absent programs on the path, and nothing of the
+// user's environment.
 func folder(t *testing.T, repo, calls, hub string) place {
 	base := t.TempDir()
 	at := func(name string) string { return filepath.Join(base, name) }
@@ -187,8 +187,7 @@ func folder(t *testing.T, repo, calls, hub string) place {
 	}}
 }
 
-// run runs the commands of a document, and puts what they print into it. It says
-// whether that could be done.
+// run runs the commands of a document, and puts what they print into it. It reports whether that could be done.
 func run(t *testing.T, doc *document, at place) bool {
 	ok := true
 	fail := func(line int, format string, args ...any) {

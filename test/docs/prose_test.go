@@ -19,7 +19,7 @@ var (
 	verbs = regexp.MustCompile(`\b(ggeval|ggtool) ([a-z-]+)`)
 )
 
-// others are flags in the prose that are not of our commands.
+// others are flags of other programs in the prose.
 var others = map[string]string{
 	"--requeue": "sbatch", "--array": "sbatch", "--signal": "sbatch", "--dependency": "sbatch", "--chdir": "sbatch",
 	"--for": "kubectl", "--timeout": "kubectl",

@@ -27,7 +27,7 @@ var (
 // sample is how many faults are injected for each scene, manner and kind without -faults.all.
 const sample = 1
 
-// ours are names that files have on their way, and that runs leave which are killed.
+// ours matches the names of temporary files, which runs leave when they are killed.
 var ours = regexp.MustCompile(
 	`\.partial(\.|$)|^ggforge-[0-9a-f]{16}(\.commit|\.done|-\d+\.old)$|^\.ggforge-|\.part-\d+-of-\d+`)
 
@@ -310,8 +310,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestTornJournals has the power fail when the journal of a change of names is to be synced, again and again: whatever
-// is left of it, zeros, too, goes with the next run.
+// TestTornJournals has the power fail when the journal of a change of names is to be synced, again and again:
+// whatever is left of it, even zeros, is removed by the next run.
 func TestTornJournals(t *testing.T) {
 	at := slices.IndexFunc(kinds, func(k kind) bool { return k.name == "power lost" })
 	for _, s := range scenes {

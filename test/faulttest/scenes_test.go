@@ -41,8 +41,8 @@ type scene struct {
 	mixes bool
 	// verifies: files are read back.
 	verifies bool
-	// midway returns no error unless a file under a final name is not to be read because it is being changed
-	// where it is, and says so.
+	// midway returns nil if a file under a final name has a record of a change in place that was interrupted, an
+	// error if it has none.
 	midway func(path string) error
 }
 
@@ -59,7 +59,7 @@ func (m *matrix) Raw(_ *[]byte, a, b int64) ([]byte, error) {
 	return m.data[a*m.ne[0]*4 : b*m.ne[0]*4], nil
 }
 
-// rowsOf returns rows of float32, others for each seed.
+// rowsOf returns rows of float32, different ones for each seed.
 func rowsOf(seed int, n, rows int64) *matrix {
 	m := &matrix{[]int64{n, rows}, nil}
 	for i := range n * rows {

@@ -2,7 +2,7 @@ package hftest
 
 import "strings"
 
-// Decision models made of Qwen 3.5.
+// Decision models made from Qwen 3.5.
 func init() {
 	const vision = `
 		model.visual.patch_embed.proj.weight                  | 32, 3, 2, 4, 4

@@ -133,7 +133,7 @@ func init() {
 	})
 }
 
-// deepseekMLA is llamaAttention with keys and values from a compressed one.
+// deepseekMLA is llamaAttention with compressed keys and values (MLA).
 const deepseekMLA = `
 	bid = num_hidden_layers
 	lm_head.weight                                            | vocab_size, hidden_size | if !opt(tie_word_embeddings)

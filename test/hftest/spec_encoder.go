@@ -401,7 +401,7 @@ const robertaTable = `
 	roberta.encoder.layer.{bid}.output.dense.bias                       | hidden_size
 `
 
-// jinaTable is what the second generation of Jina's BERT has before its MLPs.
+// jinaTable has the tensors of the second generation of Jina's BERT before its MLPs.
 const jinaTable = `
 	bid = num_hidden_layers
 	bert.embeddings.word_embeddings.weight                           | vocab_size, hidden_size

@@ -62,7 +62,7 @@ func init() {
 		"image_processor_type": "Gemma4ImageProcessor", "image_seq_length": 280, "max_soft_tokens": 280,
 		"patch_size": 16, "pooling_kernel_size": 3, "resample": 3, "rescale_factor": 0.00392156862745098},
 		"image_seq_length": 280, "processor_class": "Gemma4Processor"}`}
-	// as E2B and E4B, and, in a variant, as the larger ones, which do not hear
+	// as E2B and E4B, and, in a variant, as the larger ones, which have no audio encoder
 	add(Spec{
 		Name: "mm_gemma4", Encoder: true, Tokenizer: "gemma", Files: files,
 		Config: `{"architectures": ["Gemma4ForConditionalGeneration"], ` + audio + `, "audio_token_id": 1000, "boa_token_id": 1001, "boi_token_id": 1002, "dtype": "bfloat16", "eoa_token_id": 1003,

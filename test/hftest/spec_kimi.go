@@ -103,7 +103,7 @@ const kimiK3Tensors = `
 	mm_projector.proj.0.weight                                             | 64, 32
 `
 
-// kimiLayers writes out what layers have attention with a compressed key and value, $mla.
+// kimiLayers replaces $mla by the condition for layers with MLA.
 func kimiLayers(tensors string) string {
 	return strings.ReplaceAll(tensors, "$mla", "has(linear_attn_config.full_attn_layers, bid+1)")
 }

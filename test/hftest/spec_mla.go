@@ -279,7 +279,7 @@ func init() {
 	})
 }
 
-// What DeepSeek V4 drafts blocks of tokens with, alone and next to the model.
+// The block draft model of DeepSeek V4, alone and next to the model.
 func init() {
 	add(Spec{
 		Name:      "dspark-deepseek4",
@@ -337,7 +337,7 @@ const v4FP8 = `
 	`
 
 // v4Layer are the tensors of layers of DeepSeek V4 and of its drafts, whose names begin
-// with p, but for what compresses keys and values.
+// with p, without the compressors of keys and values.
 func v4Layer(p string) string {
 	var b strings.Builder
 	put := func(text string, pairs ...string) {

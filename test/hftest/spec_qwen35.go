@@ -3,7 +3,7 @@ package hftest
 import "strings"
 
 // qwen35Text are the settings of the language model of Qwen 3.5, as published but for
-// sizes; what a class has besides is added.
+// sizes; classes add their own.
 const qwen35Text = `"attention_bias": false, "attention_dropout": 0.0, "attn_output_gate": true, "dtype": "bfloat16", "eos_token_id": 1000,
 	"full_attention_interval": 4, "head_dim": 64, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02,
 	"layer_types": ["linear_attention", "linear_attention", "linear_attention", "full_attention", "linear_attention"], "linear_conv_kernel_dim": 4,

@@ -94,8 +94,8 @@ const qwen3TTSTensors = `
 	speaker_encoder.fc.bias                                     | 64 | if opt(speaker_encoder_config.enc_dim) != 0
 	`
 
-// qwen3Speech is the configuration of what makes audio codes, and audio from codes, with small numbers where the
-// runtime knows no others.
+// qwen3Speech is the configuration of the audio codec, which makes codes from audio and audio from codes, with small
+// numbers where the runtime knows no others.
 const qwen3Speech = `{"architectures": ["Qwen3TTSTokenizerV2Model"], "model_type": "qwen3_tts_tokenizer_12hz",
 	"encoder_valid_num_quantizers": 16, "input_sample_rate": 24000, "output_sample_rate": 24000,
 	"decode_upsample_rate": 1920, "encode_downsample_rate": 1920, "decoder_config": {"attention_bias": false,
@@ -107,7 +107,7 @@ const qwen3Speech = `{"architectures": ["Qwen3TTSTokenizerV2Model"], "model_type
 	"upsampling_ratios": [2, 2], "vector_quantization_hidden_dimension": 512}, "encoder_config": {"num_quantizers": 32,
 	"upsampling_ratios": [8, 6, 5, 4]}}`
 
-// qwen3Wave are the tensors of what decodes audio codes, and one of what makes codes.
+// qwen3Wave are the tensors of the codec's decoder, and one of its encoder.
 var qwen3Wave = `
 	xid = 15
 	lid = 8

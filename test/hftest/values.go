@@ -52,9 +52,9 @@ var fills = map[string]fill{
 // argFills are the fills with arguments; n is the number of elements.
 var argFills = map[string]func(i, n int64, args []float64) float64{
 	"list": func(i, _ int64, args []float64) float64 { return args[i] },
-	// the number of a run of so many
+	// the index of the run of args[0] elements
 	"every": func(i, _ int64, args []float64) float64 { return math.Floor(float64(i) / args[0]) },
-	"diagonal": func(i, _ int64, args []float64) float64 { // of rows of that many, one in each that is not zero
+	"diagonal": func(i, _ int64, args []float64) float64 { // of rows of args[0] elements, one of each not zero
 		if n := int64(args[0]); i%n != i/n%n {
 			return 0
 		}

@@ -106,7 +106,7 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// mergeConfig lays the members of a JSON object over those of the file.
+// mergeConfig merges the members of a JSON object into those of the file.
 func mergeConfig(t *testing.T, path, changes string) {
 	if changes == "" {
 		return

@@ -14,7 +14,7 @@ mkdir -p "$work"
 cp -r "$here/oracle" "$work/oracle"
 
 # run DIR COMMAND: runs a shell command in a folder of the chroot; what it prints is kept for the case of an error.
-# PyTorch adds and raises to powers in the order of its AVX2 code, which is the one that the goldens are of.
+# PyTorch adds and raises to powers in the order of its AVX2 code, with which the goldens are made.
 run() {
     chroot "$ORACLE_ROOT" env -C "$in/$1" HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1 TRANSFORMERS_VERBOSITY=error NO_LOCAL_GGUF=1 PYTHONDONTWRITEBYTECODE=1 \
         ATEN_CPU_CAPABILITY=avx2 \

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestKubernetes has a validator of others compare manifests with the published schemas of Kubernetes.
+// TestKubernetes has a third-party validator compare manifests with the published schemas of Kubernetes.
 func TestKubernetes(t *testing.T) {
 	validator := strings.Fields(os.Getenv("KUBERNETES_VALIDATOR"))
 	if len(validator) == 0 || bin == "" {

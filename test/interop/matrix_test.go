@@ -135,7 +135,7 @@ func TestQuantizeMatrixGollama(t *testing.T) {
 	refused := 0
 	for i, r := range allRecipes() {
 		t.Run(r, func(t *testing.T) {
-			// the matrix names the text by its path, of which we write the base name
+			// the matrix has the path of its text, of which we write the base name only
 			o.compare(t, &run{in: "f16.gguf", recipe: r, matrix: "real." + []string{"gguf", "dat"}[i%2], compat: true})
 			if !slices.Contains(recipes, r) { // TestGollama has the others
 				none := run{in: "f16.gguf", recipe: r}

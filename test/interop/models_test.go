@@ -362,7 +362,7 @@ func (o *oracle) runOnce(t *testing.T, path string) (string, error) {
 		"-c", "64", "-b", "64",
 		"--chunks", "3", "-t", "1", "-ngl", "0", "--no-warmup", "--no-repack").CombinedOutput()
 	switch {
-	// With RWKV 7 the runtime may destroy its heap and end by a signal, after the figures.
+	// With RWKV 7 the runtime may corrupt its heap and end by a signal, after the figures.
 	case (err == nil || ended(err)) && (finalPPL.Match(text) || firstPPL.Match(text)):
 		return runsText, nil
 	case err == nil && mutePPL.Match(text):

@@ -88,7 +88,7 @@ func (s *objectServer) kill() {
 	s.cmd.Wait()
 }
 
-// sum returns the SHA-256 of an object, and how many bytes a second it came with.
+// sum returns the SHA-256 of an object, and how many bytes a second were received.
 func (s *objectServer) sum(name string) (sum string, speed float64) {
 	s.t.Helper()
 	n, err := bucket.Parse(name)
@@ -127,8 +127,8 @@ func fileSum(t *testing.T, path string) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-// during runs one of our commands and calls then when its work, of the part with that note, is done to share or
-// more. It returns what the command has printed and its error.
+// during runs one of our commands and calls then when at least that share of its work in the part with that note is
+// done. It returns what the command has printed and its error.
 func during(t *testing.T, note string, share float64, then func(p *os.Process), name string,
 	argv ...string) (string, error) {
 	t.Helper()

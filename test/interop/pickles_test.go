@@ -47,8 +47,8 @@ func TestPickles(t *testing.T) {
 	}
 }
 
-// TestOldPickles converts what the reference cannot read: the older container. The
-// file must be the one that the same weights in the newer one give.
+// TestOldPickles converts what the reference cannot read: the older container. The file must equal that of the same
+// weights in the newer container.
 func TestOldPickles(t *testing.T) {
 	o := start(t)
 	for _, opts := range []string{"", "strided=1 shared=1", "shards=2 order=random", "dtype=bf16 param=1"} {

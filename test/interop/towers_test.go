@@ -27,7 +27,7 @@ var imageErrors = map[string]string{
 	"mm_cohere2_vision": "GGML_ASSERT(idx >= 0) failed", "mm_minicpmv4_6": "GGML_ASSERT(idx >= 0) failed",
 	"mm_minicpmv4_7": "GGML_ASSERT(idx >= 0) failed",
 	"mm_step3_vl":    "GGML_ASSERT(idx >= 0) failed", "mm_step3p7": "GGML_ASSERT(idx >= 0) failed",
-	// positions of pictures have axes that the language model here lacks
+	// positions of images have axes that the language model here lacks
 	"mm_hunyuan_vl": "GGML_ASSERT(n_tokens == (size_t)image_tokens->n_tokens()) failed",
 	// DeepStack makes the output of the vision encoder wider than that of the audio encoder
 	"mm_qwen3_omni_moe":  "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)",

@@ -85,8 +85,8 @@ func TestTokenize(t *testing.T) {
 	}
 }
 
-// realVocab makes a checkpoint with a published tokenizer and returns what our
-// converter makes of its vocabulary, nil where the tokenizer is not at hand.
+// realVocab makes a checkpoint with a published tokenizer and returns the metadata that our converter writes for its
+// vocabulary, nil where the tokenizer is not at hand.
 func (o *oracle) realVocab(t *testing.T, args, omit, name string) gguf.Metadata {
 	t.Helper()
 	arch, rest, _ := strings.Cut(args, " ")

@@ -71,7 +71,7 @@ func needsWine(t *testing.T) {
 	root = strings.TrimSuffix(wineRoot, "/")
 	sweep(t)
 	must(t, os.MkdirAll(root+work+"/"+keptFolder, 0o777))
-	// A server that stays from one program to the next, each of which would start one otherwise.
+	// A server that runs from one program to the next; without it, each would start its own.
 	server := func(flag string) *exec.Cmd {
 		return inWine("sh", "-c",
 			`exec $(ls /usr/lib/*/wine/wineserver /usr/lib/wine/wineserver* 2>/dev/null | head -n 1) `+flag)
@@ -120,8 +120,8 @@ func TestWine(t *testing.T) {
 		"ggtool split --force --max-tensors 10 base.gguf part", // replaces several files together
 		"ggtool merge part-00001-of-00006.gguf merged.gguf",
 		"ggtool meta --set general.name=str:name --reserve 1000 base.gguf -o named.gguf",
-		"ggtool meta --set general.name=str:another-name named.gguf", // where it is
-		"ggtool meta --set general.description=str:text merged.gguf", // anew
+		"ggtool meta --set general.name=str:another-name named.gguf", // in place
+		"ggtool meta --set general.description=str:text merged.gguf", // rewrites the file
 		"ggtool inspect --json named.gguf",
 		"ggtool inspect part-00001-of-00006.gguf",
 		"ggtool hash --all base.gguf",

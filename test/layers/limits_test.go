@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// noLimits are constants with the name of a limit that bound no input: what is computed, printed or asked of a server.
+// noLimits are constants with the name of a limit that bound no input, but what is computed, printed or requested
+// from a server.
 var noLimits = strings.Fields(`fault.MaxListed eval.maxDistance eval.MaxInt16 arch.maxNearest convert/general.maxNamed publish/card.maxList publish/card.maxText cmd/ggtool.maxRows internal/io/bucket.maxIncomplete internal/io/bucket.maxParts internal/io/bucket.maxObject cmd/internal/cli.maxPiece
 	cmd/internal/cli.maxLine internal/io/fetch.maxMemory internal/io/fetch.maxFailures internal/io/fetch.maxPause internal/io/fetch.maxLog internal/kernel/lane.MaxWidth internal/io/mmap.maxOpen internal/text/nearest.maxCompared internal/text/nearest.maxMeant
 	internal/text/pyjson.maxQuoted eval/memory.maxGraphLayers eval/memory.maxContext eval/memory.maxSequences imatrix.maxLoaded publish/naming.maxBase publish/naming.maxSize publish/naming.maxFineTune publish/naming.maxVersion publish/naming.maxEncoding quantize/allocate.maxStates quants/internal/codebook.MaxGroups

@@ -75,8 +75,8 @@ func parse(text string) any {
 	return v
 }
 
-// Config changes one to three values of a config.json: to others of the same type or of
-// another, to null, to each other's, or away. It returns the text and what it did.
+// Config changes one to three values of a config.json: to values of the same or another type, to null, to each
+// other's values, or removes them. It returns the text and what it did.
 func Config(text []byte, r *rand.Rand) ([]byte, string) {
 	doc := parse(string(text))
 	var done []string
@@ -145,8 +145,8 @@ func same(a, b any) bool {
 	return ok && both && len(l) > 0 && len(m) > 0 && &l[0] == &m[0]
 }
 
-// Metadata changes one to three keys of a file, as Config does. Tokens stay: the keys of the
-// architecture are what is meant, those of a tokenizer are tried where they are numbers.
+// Metadata changes one to three keys of a file, as Config does. Tokens stay: keys of the architecture are the target,
+// those of a tokenizer change only where they are numbers.
 func Metadata(m *gguf.Metadata, r *rand.Rand) string {
 	var names []string
 	for _, kv := range *m {

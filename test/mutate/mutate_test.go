@@ -44,8 +44,8 @@ const (
 	maxSeconds = 30
 )
 
-// TestMutants changes config.json and metadata of made-up models. Whatever they say, no step
-// panics, runs for long or allocates much, and an error has a kind.
+// TestMutants changes config.json and metadata of made-up models. Whatever the values, no step panics, runs for long
+// or allocates much, and an error has a kind.
 func TestMutants(t *testing.T) {
 	each, some := *mutants, 1
 	if each == 0 {

@@ -67,8 +67,8 @@ func Edit(ctx context.Context, file, to string, change func(m *gguf.Metadata)) e
 	return err
 }
 
-// File converts a variant of a spec, in a folder of the test, and returns the path of the file. Its metadata are those
-// that change makes of them, if it is not nil.
+// File converts a variant of a spec, in a folder of the test, and returns the path of the file. change, if not nil,
+// edits the metadata.
 func File(t testing.TB, spec, variant string, change func(m *gguf.Metadata)) string {
 	t.Helper()
 	s := hftest.Lookup(spec)

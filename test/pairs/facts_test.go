@@ -30,8 +30,8 @@ type lineage struct {
 // key names what has been done to tensors.
 func (l lineage) key() string { return strings.Join(l.tensors, " > ") }
 
-// with returns a lineage to whose tensors a feature has done something more, in one file of our own byte order. Padding
-// comes first: what is done to rows one by one is the same before it and after it.
+// with returns the lineage after one more feature that changes tensors, in one little-endian file. Padding comes
+// first: features that change rows one by one give the same before and after it.
 func (l lineage) with(feature string) lineage {
 	tensors := append(slices.Clone(l.tensors), feature)
 	if feature == padded {
@@ -55,7 +55,7 @@ func (o *once[V]) get(name string, make func() (V, error)) (V, error) {
 	return f.(func() (V, error))()
 }
 
-// folder returns a new folder with what there is at the beginning, in which the model is one of these tensors.
+// folder returns a new folder with the files of the beginning, in which the model has these tensors.
 func (s *straight) folder(t *testing.T, tensors []string) (string, error) {
 	dir, err := os.MkdirTemp(filepath.Dir(s.base), "straight-")
 	if err != nil {
@@ -240,8 +240,8 @@ func (s *straight) same(t *testing.T, path string, l lineage) error {
 	return sameTensors(a, b, slices.Contains(l.tensors, padded))
 }
 
-// sameMetadata compares keys. A file of shards has keys of its own, and so has one that was joined from them; the room
-// that a file has is nobody else's; a matrix may have another name.
+// sameMetadata compares keys. A file of shards has keys of its own, and so has one that was joined from them; the
+// room for changes differs from file to file; a matrix may have another name.
 func sameMetadata(a, b gguf.Metadata, l lineage) error {
 	values := func(m gguf.Metadata) map[string]string {
 		all := map[string]string{}
@@ -281,7 +281,7 @@ func sameMetadata(a, b gguf.Metadata, l lineage) error {
 }
 
 // sameTensors compares names, types, dimensions and bytes. Rows that a vocabulary was padded with are zeros, of which a
-// block may be written in more than one way: where there are such rows, numbers count.
+// block may be written in more than one way: where there are such rows, numbers are compared.
 func sameTensors(a, b *model.Model, padded bool) error {
 	if len(a.Tensors) != len(b.Tensors) {
 		return fmt.Errorf("%s: %d tensors, want %d", a.Path, len(a.Tensors), len(b.Tensors))

@@ -55,7 +55,7 @@ type feature struct {
 	name   string
 	reads  reads
 	folder bool // out is a folder
-	reader bool // which has to be there
+	reader bool // out has to exist
 	// what it writes, if nobody says something else: a file, a folder, the beginning of names; "" for what writes
 	// nothing, or in place
 	out string
@@ -66,20 +66,20 @@ type feature struct {
 
 	writes   func(out string) []string            // patterns of files that are there afterwards; nil for out
 	replaces func(s subject, out string) []string // of files that it changes or removes without --force
-	knows    bool                                 // it knows copies of files that a run has left from the very files
+	knows    bool                                 // it tells files that a run has left from copies of them
 	inPlace  bool                                 // the model is changed where it is
 	makes    func(dir string, s subject, out string) (subject, error)
-	// what has to be as the straight way has it; text is what the last command printed
+	// the result that has to equal that of the straight way; text is the last command's output
 	look func(dir, out, text string) (string, error)
 
 	// A feature that begins another one, and does not end it: that one's steps, of which the first is killed when the
 	// folder is so, or only the first is run if kill is nil.
 	begins string
 	kill   func(dir, out string) bool
-	// patterns of what is no result, and ggtool clean removes; nil for all that it writes
+	// patterns of files that are no results, which ggtool clean removes; nil for all that it writes
 	temporary func(out string) []string
 	again     bool // it brings back what it made, if it is run again after another feature
-	fresh     bool // for what is between the beginning of another feature and its end only
+	fresh     bool // used only between the beginning and the end of another feature
 }
 
 // padded is the feature that goes before all others in a lineage.
@@ -90,7 +90,7 @@ const (
 	edit   = "changed by hand"
 )
 
-// text are the flags of what runs a model over a text.
+// text has the flags of commands that run a model over a text.
 var text = []string{"-f", "text.txt", "-c", "64", "--chunks", "2"}
 
 func words(s string, more ...string) []string { return append(strings.Fields(s), more...) }
@@ -105,7 +105,7 @@ func becomes(name string) func(string, subject, string) (subject, error) {
 	}
 }
 
-// straightened is what a model is after the way through files: as it was but for what change does.
+// keeps is for features that write a model to other files: only change alters its lineage.
 func keeps(change func(l *lineage)) func(string, subject, string) (subject, error) {
 	return func(_ string, s subject, out string) (subject, error) {
 		change(&s.of)
@@ -143,7 +143,7 @@ func bytesOf(dir, out, _ string) (string, error) {
 var notFigures = regexp.MustCompile(
 	`(?m)^ *"(model|sha256|bytes|seconds|tokens_per_second|peak_memory_bytes|text|bits_per_weight)":.*\n`)
 
-// figures is the look of what prints figures.
+// figures is the look of features that print figures.
 func figures(_, _, text string) (string, error) { return notFigures.ReplaceAllString(text, ""), nil }
 
 func in(out string, patterns ...string) []string {
@@ -187,7 +187,7 @@ var features []*feature
 
 func init() {
 	features = []*feature{
-		// what makes models
+		// features that make models
 		{
 			name: "ggconv", reads: readsCheckpoint, out: "ggconv.gguf",
 			steps: func(s subject, out string, force []string) [][]string {
@@ -280,7 +280,7 @@ func init() {
 			makes: becomes("ggquant"),
 		},
 
-		// what changes files, and leaves numbers as they are
+		// features that change files and keep the numbers
 		{
 			name: "ggtool meta", reads: readsModel, inPlace: true,
 			steps: func(s subject, _ string, _ []string) [][]string {
@@ -405,7 +405,7 @@ func init() {
 			},
 		},
 
-		// what runs models
+		// features that run models
 		{
 			name: "ggeval imatrix", reads: readsModel, out: "matrix.gguf",
 			steps: func(s subject, out string, force []string) [][]string {
@@ -483,7 +483,7 @@ func init() {
 			look: figures,
 		},
 
-		// what looks at files
+		// features that look at files
 		{
 			name: "ggtool verify", reads: readsModel,
 			steps: func(s subject, _ string, _ []string) [][]string {
@@ -500,14 +500,14 @@ func init() {
 			},
 		},
 
-		// what publishes
+		// features that publish
 		{
 			name: "ggtool card", reader: true, out: ".", folder: true,
 			steps: func(_ subject, out string, force []string) [][]string {
 				return one(words("ggtool card", append(force, out)...))
 			},
 			writes:   func(out string) []string { return in(out, "README.md") },
-			replaces: func(_ subject, out string) []string { return in(out, "README.md") }, // what is between its marks
+			replaces: func(_ subject, out string) []string { return in(out, "README.md") }, // the text between its marks
 		},
 		{
 			name: "ggtool release", again: true, reads: readsModel, out: "released", folder: true,

@@ -248,8 +248,7 @@ func (r *runs) run(t *testing.T) (f folder, err error) {
 	return f, err
 }
 
-// get returns a folder as it is after the first feature; very is for one with the files that it has made, not copies of
-// them.
+// get returns a folder as it is after the first feature; very asks for the files themselves, not copies of them.
 func (r *runs) get(t *testing.T, very bool) (folder, error) {
 	if f := r.clean; f != nil && !very {
 		r.clean = nil
@@ -304,7 +303,7 @@ func (r *runs) relate(t *testing.T, b *feature) outcomes {
 		}
 	}
 	force := []string{"--force"}
-	// what the second one would read, if it is what the first one has written
+	// the file that the second one would read, if the first one has written it
 	written := ""
 	switch {
 	case b.reads&readsModel != 0 && r.after.model != start.model:
@@ -329,8 +328,8 @@ func (r *runs) relate(t *testing.T, b *feature) outcomes {
 				return what, err
 			})
 		}
-		// What replaces a file does not ask who has made it: one first feature with a file stands for all that have
-		// one.
+		// Features that replace a file ignore which feature has made it: one first feature with a file stands for all
+		// that have one.
 		if b.out != "" && r.a.out != "" && (r.a.folder || !b.reader) && (r.a == b || r.a.name == "ggquant" ||
 			r.a.begins != "" || r.a.folder || b.folder) {
 			in("over", func(f folder) (string, error) {
@@ -401,7 +400,7 @@ func (r *runs) second(t *testing.T, f folder, b *feature, s subject, out string,
 	if force != nil {
 		may = append(may, fresh...)
 	}
-	// what it left there is gone on with, or replaced
+	// its leftover files there are used to resume, or replaced
 	if (r.a.begins != "" || r.a.again && b == r.a) && out == r.a.out {
 		may = append(may, r.a.writes(out)...)
 	}

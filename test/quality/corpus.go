@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// A text is what models are judged, calibrated or trained with.
+// A text evaluates, calibrates or trains models.
 type text struct {
 	name, what string
 	data       []byte
@@ -92,7 +92,7 @@ func cut(ctx context.Context, opt *options) (*corpus, error) {
 	for name, t := range c.texts {
 		all[name] = t.data
 	}
-	// gollama learned the library, and training texts are nothing that it is judged by
+	// gollama was trained with the library, and training texts do not evaluate models
 	delete(all, modulesText)
 	if err := disjoint(all); err != nil {
 		return nil, err

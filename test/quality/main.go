@@ -1,10 +1,9 @@
 // Quality measures what quantizing loses with each way of choosing blocks, next to the
 // reference, and writes docs/quality.md with it: make quality.
 //
-// Every model becomes F16. Both sides quantize that file: the reference without and with an
-// importance matrix, ours by --calibrate with the same text. Probabilities are compared by
-// the real llama-perplexity and by ggeval, over a text that nothing else has seen: which
-// files are for what follows from their names, and no two texts share a long line.
+// Every model becomes F16. Both sides quantize that file: the reference without and with an importance matrix, ours
+// by --calibrate with the same text. Probabilities are compared by the real llama-perplexity and by ggeval, over a
+// text that serves no other purpose: the name of a file decides its use, and no two texts share a long line.
 //
 // Measurements are kept in the work folder, by hashes of our code and of their inputs, so that the
 // next run resumes an interrupted one.
@@ -40,7 +39,7 @@ type options struct {
 	work   string // folder, seen from inside the chroot
 	bin    string // folder of our commands
 	out    string
-	use    string // which text judges
+	use    string // which text evaluates
 	run    *regexp.Regexp
 	short  bool   // less of every text
 	texts  string // folder to write texts to, and nothing else
@@ -178,7 +177,7 @@ type cell struct {
 	Key    string // of what it was measured with
 	Code   string `json:",omitempty"` // hash of ours, if that made the file
 	Commit string `json:",omitempty"` // one that has it
-	Failed string `json:",omitempty"` // what a command said that did not make the file
+	Failed string `json:",omitempty"` // message of a command that did not make the file
 	Size   int64
 	Real   figures // by llama-perplexity
 	Ours   figures // by ggeval

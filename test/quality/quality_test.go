@@ -208,7 +208,7 @@ func TestReport(t *testing.T) {
 	if t.Failed() {
 		t.Logf("%s", out)
 	}
-	// what is not measured again stays, as long as the texts are those
+	// figures that are not measured again stay, as long as the texts are the same
 	measured := q.cells
 	q.cells, q.old = map[string]*cell{}, readDocument(out, q.corpus.table())
 	set("Q2_K", plain, 0.08)

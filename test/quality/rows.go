@@ -25,8 +25,8 @@ type subject struct {
 	calibrate     string
 	other         string // text of another domain, "" for none
 	tied          bool   // the embeddings are the output matrix, too
-	chunks, fewer int    // of text that judges: llama-perplexity's, ggeval's
-	calibration   int    // chunks of text that calibrates, on both sides
+	chunks, fewer int    // of the text for evaluation: llama-perplexity's, ggeval's
+	calibration   int    // chunks of the text for calibration, on both sides
 }
 
 var subjects = []*subject{
@@ -69,8 +69,8 @@ var recipes = []*recipe{
 		bits: 4},
 }
 
-// floor is what is left of the divergence where weights hardly change: rounded activations,
-// mostly, of which ggeval has none.
+// floor gives the divergence that remains where weights hardly change: mostly that of rounded activations, which
+// ggeval does not have.
 var floor = &recipe{name: "Q8_0"}
 
 // typeArg is the name of the recipe for commands.
@@ -253,7 +253,7 @@ func (q *quality) measureModel(ctx context.Context, m *prepared) error {
 	if err := q.keep(m.id(f16Row), base); err != nil {
 		return err
 	}
-	// a method at a time, two side by side: what one command makes shares calibration
+	// a method at a time, two side by side: files of one command share calibration
 	byMethod := make(chan []row)
 	work := func() error {
 		var errs error

@@ -9,7 +9,7 @@ type figures struct {
 	P999          float64   // 99.9th percentile of the divergence
 	Top, TopError float64   // share of positions with the same most probable token
 	Chunks        []float64 // mean divergence of each chunk
-	BPW           float64   `json:",omitempty"` // bits per weight, where the tool says it
+	BPW           float64   `json:",omitempty"` // bits per weight, where the tool prints it
 }
 
 // blocks is how many runs of successive chunks a ratio's error is estimated from. Of the

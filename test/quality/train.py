@@ -23,7 +23,7 @@ COMMON = dict(vocab_size=4096, bos_token_id=1, eos_token_id=2, max_position_embe
 
 # name → language of the texts, class, settings, how it begins
 MODELS = {
-    # a new model, which learns from the text and from what gollama says of it
+    # a new model, which learns from the text and from gollama's probabilities
     "qwengo": ("Go", Qwen3ForCausalLM, Qwen3Config(
         hidden_size=512, intermediate_size=1536, num_hidden_layers=3, num_attention_heads=8,
         num_key_value_heads=2, head_dim=64, tie_word_embeddings=True, **COMMON), "taught"),
@@ -39,7 +39,7 @@ LAYERS = [0, 1, 2, 4, 5]  # of gollama's six, that become those with experts
 
 
 def attention(module, query, key, value, mask, scaling, **_):
-    """Causal attention in BF16, which on CPUs is several times as fast as what torch has."""
+    """Causal attention in BF16, which on CPUs is several times as fast as torch's own."""
     b, heads, n, size = query.shape
     groups = heads // key.shape[1]
     key, value = (t[:, :, None].expand(b, -1, groups, n, size).reshape(b * heads, n, size) for t in (key, value))
@@ -185,7 +185,7 @@ def main():
     model.to(torch.bfloat16)
     total = sum(p.numel() for p in master.values())
     print(f"{total} weights, {len(data)} tokens", flush=True)
-    # matrices of layers; what chooses experts is small, and learns as the embeddings do
+    # matrices of layers; routers are small, and learn as the embeddings do
     inner = [p for n, p in master.items() if p.dim() >= 2 and not ("embed" in n or "lm_head" in n or "mlp.gate." in n)]
     own = {id(p) for p in inner}
     muon = Muon(inner)

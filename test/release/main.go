@@ -7,8 +7,8 @@
 //	SHA256SUMS                                             of all of these
 //	ggforge.rb, NOTES.md                                   Homebrew formula, this version's changes
 //
-// Every time in a file is that of the commit and every list is sorted, so that who builds the
-// commit again has the same bytes. With -version it prints the version only.
+// Every time in a file is that of the commit and every list is sorted, so that building the commit again gives the
+// same bytes. With -version it prints the version only.
 package main
 
 import (
@@ -39,7 +39,7 @@ const name = "ggforge"
 // notes are the files of the repository that every archive has next to the commands.
 var notes = []string{"CHANGELOG.md", "LICENSE", "README.md", "docs/NOTICE", "docs/THIRD_PARTY.md"}
 
-// release is what all steps know.
+// release has the facts that all steps share.
 type release struct {
 	tree    string // the repository
 	out     string // dist

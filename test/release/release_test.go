@@ -87,7 +87,7 @@ func TestVersion(t *testing.T) {
 }
 
 // TestPack packs a release of two systems twice, from files with other times and rights: the bytes
-// are the same, and what is in them is what went in.
+// are the same, and they contain the files that were packed.
 func TestPack(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

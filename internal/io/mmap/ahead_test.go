@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// slowDisk is a disk in time of its own: what is asked for is there after its latency, however
-// much that is.
+// slowDisk is a disk with simulated time: a read ends after the disk's latency, however many bytes it asks for.
 type slowDisk struct {
 	latency time.Duration
 	there   map[int64]time.Duration // by part, when it is there

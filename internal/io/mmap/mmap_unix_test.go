@@ -68,7 +68,7 @@ func TestOpenPipe(t *testing.T) {
 }
 
 // TestManyFiles maps more files than stay open: the last ones are read through
-// their mappings, and say so when bytes are lost.
+// their mappings, and report lost bytes.
 func TestManyFiles(t *testing.T) {
 	const size = 1 << 16
 	want := make([]byte, size)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// functions are all of them, with what they should be, where they are compared with it
-// and the largest error in units of the last place.
+// functions has every function, its exact counterpart, the range in which they are compared, and the largest error in
+// units of the last place.
 var functions = []struct {
 	name     string
 	f        Function

@@ -24,7 +24,7 @@ import (
 var allowed = []struct {
 	name    string
 	phrases []string
-	not     string // a phrase that makes it another one
+	not     string // a phrase that only another licence has
 }{
 	{"MIT", []string{"permission is hereby granted, free of charge, to any person obtaining a copy"}, ""},
 	{"BSD-3-Clause", []string{"redistribution and use in source and binary forms", "neither the name of"}, ""},
@@ -34,7 +34,7 @@ var allowed = []struct {
 	{"ISC", []string{"permission to use, copy, modify, and/or distribute this software for any purpose"}, ""},
 }
 
-// refused are phrases of texts that ask more of who passes the program on.
+// refused are phrases of licences that ask more of those who distribute the program.
 var refused = []string{"general public license", "mozilla public license", "server side public license",
 	"business source license", "eclipse public license",
 	"common development and distribution license", "creative commons", "non-commercial", "noncommercial"}
