@@ -2,11 +2,11 @@ package card
 
 import "fmt"
 
-// levels translate a divergence, in nats per token, into practice, and which files by bits per
-// weight come to about that where nothing was measured.
+// levels translates a divergence, in nats per token, into advice; bits is the corresponding bits per weight of files
+// without a measurement.
 var levels = []struct {
-	kld  float64 // up to which
-	bits float64 // from which on
+	kld  float64 // largest divergence of the level
+	bits float64 // smallest bits per weight of the level
 	text string
 }{
 	{0.001, 7.5, "as good as the original"},
@@ -30,8 +30,8 @@ func (f *File) level() int {
 	return len(levels) - 1
 }
 
-// advise sets the advice of each file. Files are sorted, the largest first. What was measured
-// decides, and bits per weight where nothing was.
+// advise sets the advice of each file. Files are sorted, the largest first. Advice is by measurements, or by bits per
+// weight for files without.
 func (c *Card) advise() {
 	take := -1
 	for i := range c.Files {

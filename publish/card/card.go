@@ -1,6 +1,5 @@
-// Package card writes the card of a folder with GGUF files, README.md: front matter as the
-// Hugging Face hub reads it, a table of the files with their sizes, what was measured of them and
-// which to take, and where they come from.
+// Package card writes the card of a folder with GGUF files, README.md: front matter as the Hugging Face hub reads it,
+// a table of the files with sizes, measurements and advice, and the origin of the model.
 //
 //	metadata of the files ─┐
 //	JSON of ggeval ────────┼─► Card ──► template ──► sections with marks ──► README.md
@@ -8,9 +7,8 @@
 //	                       what is written by hand ───────┘ stays
 //
 // Metadata are untrusted text. A template gets each value as one line, without control characters and marks of
-// direction, escaped for Markdown, tables and HTML: a value adds no markup, and no link other than to the http and
-// https addresses that are meant as such.
-// Names and values of the front matter are quoted by the YAML library.
+// direction, escaped for Markdown, tables and HTML: a value adds no markup, and only its http and https addresses
+// become links, in fields that are addresses. Names and values of the front matter are quoted by the YAML library.
 package card
 
 import (
@@ -36,7 +34,7 @@ type Options struct {
 	BaseModel   string
 	QuantizedBy string // instead of general.quantized_by
 	Template    string // text of a template, see package text/template; "" for ours
-	Program     string // the one that made the files, with its version
+	Program     string // the program that made the files, with its version
 	// Results are measurements besides those in the folder.
 	Results []Result
 	// Only, unless nil, are the files that the card lists, with slashes, below the folder: models, their sidecars
@@ -47,7 +45,7 @@ type Options struct {
 // File is a model or a sidecar in a folder. Its texts are escaped for Markdown.
 type File struct {
 	Path   string       // with slashes, below the folder; not escaped
-	Shards int          // files; 1 for a whole one
+	Shards int          // number of files; 1 without shards
 	Bytes  int64        // of all of them
 	Bits   float64      // per weight
 	KLD    *Figure      // divergence from the model before quantization
@@ -76,7 +74,7 @@ type Card struct {
 	Sidecars                                        []File // loaded next to them: encoders, adapters, draft models
 	Contexts                                        []string
 	HasDivergence, HasPerplexity                    bool
-	Measured                                        string // the text of the measurements, "" for none
+	Measured                                        string // name of the text of the measurements, "" for none
 	Provenance                                      []Fact
 	Warnings                                        []string // facts that are missing; not escaped, not in the card
 

@@ -120,7 +120,7 @@ func TestCard(t *testing.T) {
 	}
 	write(false, false, Options{QuantizedBy: "me", Program: "ggforge 1"})
 
-	// by hand: keys, text around and between, and a section that goes
+	// changes by hand: keys, text around and between sections, and a removed section
 	byHand := strings.Replace(card, frontEnd, frontEnd+"\nlicense: mit # mine\nextra: [1, 2]", 1)
 	byHand = strings.Replace(byHand, "## Notes", "## My notes\n\nI like *it*.\r\n", 1)
 	from, to := strings.Index(byHand, beginMark("provenance")), strings.Index(byHand, endMark("provenance"))
@@ -140,7 +140,7 @@ func TestCard(t *testing.T) {
 	}
 	write(false, false, Options{QuantizedBy: "you"})
 
-	// one that is not ours
+	// a card without marks
 	foreign := "# Something\n"
 	if err := os.WriteFile(filepath.Join(dir, FileName), []byte(foreign), 0o666); err != nil {
 		t.Fatal(err)
@@ -239,7 +239,7 @@ func TestHostile(t *testing.T) {
 			}
 		}
 		_, body, _ := strings.Cut(card, "\n---\n")
-		marked := body // with what is escaped taken out
+		marked := body // without escaped characters
 		for _, e := range []string{`\\`, `\[`, `\]`, `\|`, `\*`} {
 			marked = strings.ReplaceAll(marked, e, "")
 		}
@@ -279,8 +279,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// FuzzUpdate writes a card over any text: what is by hand stays, what is generated is there, and a second
-// time changes nothing.
+// FuzzUpdate writes a card over any text: text by hand stays, generated parts are there, and a second update changes
+// nothing.
 func FuzzUpdate(f *testing.F) {
 	next := "---\n# ggtool card\nlicense: mit\ntags:\n  - a\n# /ggtool card\n---\n# T\n" + beginMark("x") + "\nnew\n" +
 		endMark("x") + "\nend\n"
@@ -333,7 +333,7 @@ func FuzzResult(f *testing.F) {
 	})
 }
 
-// FuzzMarkdown checks that markdown, code and address leave no markup of any text.
+// FuzzMarkdown checks that the results of markdown, code and address have no markup, whatever the text.
 func FuzzMarkdown(f *testing.F) {
 	for _, s := range []string{"<b>", "[a](b)", "`", "a|b", "# x", "1) x", "\\", "https://x.example", "a\x00b\n\nc",
 		"-", "=", "\\_"} {

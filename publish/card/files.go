@@ -16,8 +16,8 @@ import (
 	"ggforge/quantize"
 )
 
-// list returns the models in a folder and its subfolders, of shards the first, and the JSON files in the folder
-// itself.
+// list returns the models in a folder and its subfolders, of a model in shards the first shard, and the JSON files in
+// the folder itself.
 func list(dir string) (models, results []string, err error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -71,7 +71,7 @@ func readFile(dir, path string) (*File, gguf.Metadata, error) {
 	m := slices.Clone(set.Metadata())
 	f := &File{Path: path, Shards: len(set.Files), Bytes: set.Size()}
 	for _, context := range contextsOf(m) {
-		// else the runtime cannot run it
+		// an error means that the runtime cannot run it
 		if use, err := memory.Estimate(memory.From(set), memory.Options{Context: context}); err == nil {
 			f.uses = append(f.uses, use)
 		}
@@ -125,7 +125,7 @@ func contextsOf(m gguf.Metadata) []int64 {
 	return contexts[:n]
 }
 
-// setMemory sets the memory that files take, unless that of one is unknown.
+// setMemory sets the memory that files need, unless that of any is unknown.
 func (c *Card) setMemory() {
 	list := contextsOf(c.metadata)
 	for i := range c.Files {

@@ -11,8 +11,8 @@ import (
 	"ggforge/gguf"
 )
 
-// licences are the identifiers that the hub takes in a card.
-// Source: its documentation, hub/repositories-licenses.
+// licences are the identifiers of licences that the hub accepts in a card. Source: its documentation,
+// hub/repositories-licenses.
 var licences = strings.Fields(`apache-2.0 mit openrail bigscience-openrail-m creativeml-openrail-m bigscience-bloom-rail-1.0 bigcode-openrail-m
 	afl-3.0 artistic-2.0 bsl-1.0 bsd bsd-2-clause bsd-3-clause bsd-3-clause-clear c-uda cc cc0-1.0 cc-by-2.0 cc-by-2.5 cc-by-3.0 cc-by-4.0
 	cc-by-sa-3.0 cc-by-sa-4.0 cc-by-nc-2.0 cc-by-nc-3.0 cc-by-nc-4.0 cc-by-nd-4.0 cc-by-nc-nd-3.0 cc-by-nc-nd-4.0 cc-by-nc-sa-2.0
@@ -21,7 +21,7 @@ var licences = strings.Fields(`apache-2.0 mit openrail bigscience-openrail-m cre
 	odc-by odbl openmdw-1.0 openrail++ osl-3.0 postgresql ofl-1.1 ncsa unlicense zlib pddl lgpl-lr deepfloyd-if-license
 	fair-noncommercial-research-license llama2 llama3 llama3.1 llama3.2 llama3.3 llama4 grok2-community gemma unknown other`)
 
-// pipelines are the tasks of the hub that models in GGUF files have, the more special ones first.
+// pipelines are the hub's tasks for models in GGUF files, more specific ones first.
 var pipelines = strings.Fields(`any-to-any image-text-to-text audio-text-to-text video-text-to-text automatic-speech-recognition text-to-speech
 	text-ranking sentence-similarity feature-extraction text-classification token-classification fill-mask translation summarization
 	question-answering text-generation`)
@@ -107,7 +107,7 @@ func text(m gguf.Metadata, key string) string {
 	return s
 }
 
-// maxList bounds the elements that a card takes of a list of the metadata.
+// maxList is the largest number of elements that a card takes from a list in the metadata.
 const maxList = 50
 
 // texts returns a list of strings of the metadata, each once.
@@ -140,7 +140,7 @@ func sources(m gguf.Metadata, list string) (ids []string) {
 	return ids
 }
 
-// languages returns the languages that the hub takes: codes of ISO 639.
+// languages returns the languages that the hub accepts: codes of ISO 639.
 func languages(m gguf.Metadata) (list []string) {
 	for _, s := range texts(m, "general.languages") {
 		s = strings.ToLower(s)
@@ -155,7 +155,7 @@ func languages(m gguf.Metadata) (list []string) {
 	return list
 }
 
-// pipelineOf returns the hub's name for what a model does.
+// pipelineOf returns the hub's task for a model.
 func pipelineOf(m gguf.Metadata, encoder gguf.Metadata) string {
 	tags := texts(m, "general.tags")
 	for _, p := range pipelines {

@@ -10,7 +10,7 @@ import (
 	"ggforge/fault"
 )
 
-// A card that is written has marks around what is generated:
+// A written card has marks around generated parts:
 //
 //	---
 //	# ggtool card
@@ -43,12 +43,12 @@ type part struct {
 // document is a card in its parts.
 type document struct {
 	front   []string // of the front matter, without rules; nil for none
-	marked  bool     // there are marks in it
+	marked  bool     // front has marks
 	from, n int      // lines of front between them
 	body    []part
 }
 
-// mark returns a line as marks are compared.
+// mark returns a line without surrounding spaces, for comparison with marks.
 func mark(line string) string { return strings.TrimSpace(line) }
 
 // parseDocument reads a card. Marks that do not fit each other are an error of kind fault.Broken.
@@ -106,7 +106,7 @@ func parseDocument(path, text string) (*document, error) {
 	return d, nil
 }
 
-// ours reports whether there are marks in a document.
+// ours reports whether a document has marks.
 func (d *document) ours() bool { return d.marked || len(d.body) > 1 }
 
 // update returns the card with the generated parts of another one. Sections whose marks somebody has
@@ -163,7 +163,7 @@ func topKeys(text string) (map[string]bool, error) {
 	return keys, nil
 }
 
-// without returns lines of a mapping, which we have written, without some keys.
+// without returns generated lines of a mapping, without some keys.
 func without(lines []string, keys map[string]bool) (left []string) {
 	drop := false
 	for _, line := range lines {

@@ -18,25 +18,25 @@ type Figure struct {
 	Error float64 `json:"error"`
 }
 
-// Result is what was measured of files over one text: what ggeval compare or ggeval perplexity print
-// as JSON, as far as a card shows it.
+// Result holds measurements of files over one text: the fields of the JSON output of ggeval compare or ggeval
+// perplexity that a card shows.
 type Result struct {
 	Text      string // name of the text, without folders
 	Chunk     int    // tokens of a chunk
 	Predicted int    // tokens that the figures are over
 	Base      *Figure
-	Files     map[string]Measured // by name, without folders; of shards that of the first
+	Files     map[string]Measured // by name, without folders; for a model in shards the name of the first
 }
 
-// Measured is what was measured of a file.
+// Measured holds the measurements of a file.
 type Measured struct {
 	PPL        *Figure // perplexity
 	Divergence *Figure // KL divergence from the model before quantization, in nats per token
 }
 
-// The limits of what is read next to a model.
+// Limits of files that are read next to a model.
 const (
-	maxResult  = 64 << 20 // of one file: a comparison has a number for each position and chunk
+	maxResult  = 64 << 20 // bytes of one file: a comparison has a number for each position and chunk
 	maxResults = 200      // files
 )
 
@@ -85,17 +85,17 @@ func ParseResult(data []byte) (r Result, ok bool) {
 		if m.KLD != nil {
 			measured.Divergence = figure(m.KLD.Mean, m.KLD.Error)
 		}
-		if m.Recipe == "" && measured != (Measured{}) { // a recipe was measured without a file
+		if m.Recipe == "" && measured != (Measured{}) { // skip recipes, which were measured without a file
 			r.Files[baseName(m.Model)] = measured
 		}
 	}
 	return r, len(r.Files) > 0
 }
 
-// baseName returns the last element of a path of any system.
+// baseName returns the last element of a path of any operating system.
 func baseName(s string) string { return s[strings.LastIndexAny(s, `/\`)+1:] }
 
-// readResults reads those of the named files of a folder that are results of ggeval.
+// readResults reads the named files of a folder, and returns those that are results of ggeval.
 func readResults(dir string, names []string) (all []Result, err error) {
 	if len(names) > maxResults {
 		return nil, fault.Errorf(fault.Refused, "%s: %d files of JSON, want at most %d", dir, len(names), maxResults)
@@ -136,8 +136,8 @@ func ReadResult(path string) (Result, error) {
 	return r, err
 }
 
-// best returns the figures over the one text that has most of the files: figures over
-// different texts cannot be compared. Results of one text are taken together, the last of a file counts.
+// best returns the figures over the text that most files were measured on: figures over different texts cannot be
+// compared. Results over one text are merged; for a file the last one counts.
 func best(all []Result, files []string) Result {
 	type text struct {
 		name             string

@@ -15,10 +15,10 @@ const (
 	// maxTemplate is the largest template in bytes, and maxFormat the largest format of its printf.
 	maxTemplate = 256 << 10
 	maxFormat   = 4 << 10
-	// maxSteps is the largest number of nodes that a template may execute, in loops each time; our own executes some
-	// fifty for a file.
+	// maxSteps is the largest number of nodes that a template may execute, counted in each iteration of loops; the
+	// default template executes some fifty for a file.
 	maxSteps = 2 << 20
-	// maxNested is the largest depth of templates that execute other ones.
+	// maxNested is the largest depth of nested template calls.
 	maxNested = 100
 	// maxMade is the longest text that a function of a template may make, in bytes.
 	maxMade = 16 << 10
@@ -33,7 +33,7 @@ type limits struct {
 	steps, nested, written int
 }
 
-// parseTemplate parses a template. Executing it uses up l, so that it can be executed once.
+// parseTemplate parses a template. Executing it uses up l, so it can be executed only once.
 func parseTemplate(text string, l *limits) (*template.Template, error) {
 	if len(text) > maxTemplate {
 		return nil, fault.Errorf(fault.Usage, "template: %d bytes, want at most %d", len(text), maxTemplate)
@@ -149,13 +149,13 @@ func sprint(args ...any) (string, error) {
 }
 
 var (
-	// directive matches a directive of a format up to its verb, and wide a width in it that is too large or an
-	// argument.
+	// directive matches a directive of a format up to its verb; wide matches a width that is too large, or that an
+	// argument sets.
 	directive = regexp.MustCompile(`%[-+# 0-9.*\[\]]*`)
 	wide      = regexp.MustCompile(`[0-9]{4}|\*`)
 )
 
-// sprintf is fmt.Sprintf of texts and numbers, without widths that are long or given by arguments.
+// sprintf is fmt.Sprintf for texts and numbers; large widths, and widths from arguments, are errors.
 func sprintf(format string, args ...any) (string, error) {
 	if len(format) > maxFormat {
 		return "", fmt.Errorf("a format of %d bytes, want at most %d", len(format), maxFormat)
@@ -194,7 +194,7 @@ func escaped(escape func(string) string) func(args ...any) (string, error) {
 	}
 }
 
-// filled returns the text that the template makes of the card.
+// filled returns the card's text, from its template.
 func (c *Card) filled() (string, error) {
 	l := new(limits)
 	t, err := parseTemplate(c.template, l)

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// maxText bounds what a card shows of one value of the metadata, in characters.
+// maxText is the largest number of characters that a card shows of one metadata value.
 const maxText = 300
 
 // plain returns one line of ordinary text: no control characters, no marks of direction, not
@@ -37,14 +37,14 @@ func plain(s string) string {
 	return b.String()
 }
 
-// markdownSigns are what Markdown, also in tables and with mathematics, or HTML gives a meaning.
+// markdownSigns escapes the characters that have a meaning in Markdown, also in tables and mathematics, or in HTML.
 var markdownSigns = strings.NewReplacer(
 	"&", "&amp;", "<", "&lt;", ">", "&gt;", `\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "|",
 	`\|`, "~", `\~`, "$", `\$`,
 	"://", "&#58;//", "www.", "www&#46;", "@", "&#64;", "!", "&#33;",
 )
 
-// lineStart matches what makes a heading, a list or a rule at the beginning of a line.
+// lineStart matches text that begins a heading, a list or a rule at the beginning of a line.
 var lineStart = regexp.MustCompile(`^([#+=-]|\d+[.)]( |$))`)
 
 // markdown returns text that Markdown shows as s, cleaned by plain: no part of it is markup, and
@@ -58,10 +58,10 @@ func markdown(s string) string {
 	return s
 }
 
-// codeWord matches what can be shown as code as it is, in a table as well.
+// codeWord matches text that can be shown as code without escapes, also in a table.
 var codeWord = regexp.MustCompile(`^[A-Za-z0-9._/@+=,: -]+$`)
 
-// code returns s, cleaned by plain, in the letters of code.
+// code returns s, cleaned by plain, formatted as code.
 func code(s string) string {
 	if s = plain(s); codeWord.MatchString(s) && strings.TrimSpace(s) != "" {
 		return "`" + s + "`"
@@ -69,7 +69,7 @@ func code(s string) string {
 	return markdown(s)
 }
 
-// address returns a URL that can stand in a link, "" for what is none for a browser.
+// address returns a URL that is safe in a link, "" if s is not an http or https URL.
 func address(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || len(s) > 1<<10 ||
@@ -91,7 +91,7 @@ func relative(path string) string {
 	return "./" + strings.Join(parts, "/")
 }
 
-// link returns a link with that text, or the text alone if the address is none.
+// link returns a link with that text, or the text alone for an invalid address.
 func link(text, to string) string {
 	if to == "" {
 		return markdown(text)

@@ -15,8 +15,8 @@ import (
 	"ggforge/writer"
 )
 
-// Writable returns the error that writing a card into a folder would end with because of the present card or of the
-// options. Long runs call it before they begin.
+// Writable returns the error, from the present card or the options, that writing a card into a folder would end with.
+// Long runs call it before they begin.
 func Writable(dir string, opt Options, force bool) error {
 	if opt.BaseModel != "" && !HubName(opt.BaseModel) {
 		return fault.Errorf(fault.Usage, "base model %q: want ORG/NAME", opt.BaseModel)
@@ -29,7 +29,7 @@ func Writable(dir string, opt Options, force bool) error {
 	return err
 }
 
-// Text returns the card without text by hand. A template of the user that fails is an error of kind fault.Usage.
+// Text returns the card without text by hand. If a user's template fails, the error has kind fault.Usage.
 func (c *Card) Text() (string, error) {
 	body, err := c.filled()
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *Card) Text() (string, error) {
 		"\n"
 	card := head + body
 	d, err := parseDocument("template", card)
-	if err == nil && len(d.body) == 1 { // without marks all of it is generated
+	if err == nil && len(d.body) == 1 { // a template without marks is generated as a whole
 		card = head + beginMark("card") + "\n" + strings.TrimSuffix(body, "\n") + "\n" + endMark("card") + "\n"
 	}
 	return card, err

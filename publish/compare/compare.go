@@ -69,7 +69,7 @@ type Tensor struct {
 
 // Result is a comparison.
 type Result struct {
-	Tensors []Tensor // in the model's order
+	Tensors []Tensor // in the order of the model
 	// Missing are tensors that only the base has, Added those that only the model has, Unread those of a type that
 	// cannot be decoded.
 	Missing, Added, Unread []string

@@ -27,7 +27,7 @@ import (
 // Format is the value of Manifest.Format.
 const Format = "ggforge run manifest 1"
 
-// The commands whose runs have manifests.
+// The commands that write manifests.
 const (
 	Convert  = "ggconv"
 	Quantize = "ggquant"
@@ -82,8 +82,8 @@ type Made struct {
 }
 
 // Describe returns inputs with their sums, in the order of role and name, and the files of outputs with theirs. Files
-// are read once each, as many at once as there are workers, but for inputs whose sums are known. An input that is named
-// twice for a role is there once if it is the same file.
+// are read once each, as many at once as there are workers, except inputs whose sums are known. An input that is
+// named twice for a role is listed once if it is the same file.
 func Describe(ctx context.Context, inputs []digest.Input, outputs []Made, workers int) (in []Input,
 	files []File, err error) {
 	if inputs, err = sorted(inputs); err != nil {
@@ -177,7 +177,7 @@ func (m *Manifest) Write(ctx context.Context, path string, opt writer.Options) e
 }
 
 const (
-	maxBytes     = 256 << 20 // of a manifest that is read
+	maxBytes     = 256 << 20 // of a manifest to be read
 	maxArguments = 10000
 )
 
@@ -194,7 +194,7 @@ func Read(path string) (*Manifest, error) {
 
 // Parse is Read for the content of the file at path.
 func Parse(path string, data []byte) (*Manifest, error) {
-	// The format first: another one may have fields of other types.
+	// The format is checked first: other formats may have fields of other types.
 	var head struct {
 		Format string `json:"format"`
 	}
@@ -268,7 +268,7 @@ func (m *Manifest) check() error {
 	return nil
 }
 
-// plain reports whether a name is that of a file in any folder.
+// plain reports whether a name is a file name without folders.
 func plain(name string) bool {
 	return name != "" && name != "." && filepath.IsLocal(name) && !strings.ContainsAny(name, `/\`) &&
 		!strings.ContainsFunc(name, unicode.IsControl)

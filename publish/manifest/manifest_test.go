@@ -32,7 +32,7 @@ func small() *Manifest {
 	}
 }
 
-// TestRead writes a manifest and reads it, and files that are no manifests.
+// TestRead writes and reads a manifest, and reads files that are not manifests.
 func TestRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.json")
 	m := small()
@@ -82,7 +82,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestDiff changes one thing after the other in a file.
+// TestDiff changes one property of a file after the other.
 func TestDiff(t *testing.T) {
 	want := small().Files[0]
 	if d := want.Diff(&small().Files[0]); d != nil {
@@ -132,7 +132,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// TestDescribe takes inputs twice, of which one is on a server, and a file of metadata alone.
+// TestDescribe describes inputs that are named twice, one of them on a server, and a file without tensor data.
 func TestDescribe(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "v.gguf")

@@ -26,10 +26,10 @@ import (
 	"ggforge/internal/text/norm"
 )
 
-// What a file is, besides a model: values of Name.Sidecar and Name.Type.
+// Kinds of files other than models: values of Name.Sidecar and Name.Type.
 const (
 	Projector = "mmproj" // multimodal projector: the vision or audio encoder
-	Drafts    = "mtp"    // layers that predict further tokens
+	Drafts    = "mtp"    // MTP (NextN) layers, a draft model
 	LoRA      = "LoRA"   // an adapter
 	Vocab     = "vocab"  // vocabulary and metadata only
 )
@@ -78,8 +78,8 @@ const (
 )
 
 var (
-	// convention is the specification's expression without what is at the end: shard, type and
-	// the rule that an encoding does not begin with a type, which need no search.
+	// convention is the specification's expression without its end: shard, type and the rule that an encoding does
+	// not begin with a type are checked in code.
 	convention = regexp.MustCompile(`^(?:(mmproj|mtp)-)?([A-Za-z0-9\s]*(?:-(?:[A-Za-z\s][A-Za-z0-9\s]*|[0-9\s]*))*)` +
 		`-(?:(` + sizePattern + `)(?:-([A-Za-z0-9\s-]+))?)?-(` + versionPattern + `)(?:-(\w+))?$`)
 	shardEnd = regexp.MustCompile(`-(\d{5})-of-(\d{5})$`)
@@ -90,11 +90,11 @@ var (
 	encoding  = regexp.MustCompile(`^\w+$`)
 )
 
-// maxName is the longest name that is looked at, in bytes: file systems take 255.
+// maxName is the longest accepted name in bytes; file systems allow 255.
 const maxName = 1 << 10
 
-// Parse returns the parts of the name of a file, without folders. One that does not follow the
-// convention is an error of kind fault.Broken, see Check.
+// Parse returns the parts of the name of a file, without folders. For a name that does not follow the convention the
+// error has kind fault.Broken; see Check.
 func Parse(name string) (Name, error) {
 	n, found := parse(name)
 	if len(found) > 0 {
@@ -163,7 +163,7 @@ func diagnose(stem string) (found []string) {
 	at, size := -1, -1
 	for i, part := range parts {
 		if version.MatchString(part) {
-			at = i // the last one that something may follow
+			at = i // the last version counts
 		}
 		if size < 0 && i > 0 && sizeLike.MatchString(part) {
 			size = i
@@ -192,7 +192,7 @@ func diagnose(stem string) (found []string) {
 			continue
 		}
 		if at < 0 && i == len(before)-1 && encoding.MatchString(part) {
-			continue // what may be the encoding
+			continue // may be the encoding
 		}
 		for _, r := range part {
 			if !letterOrDigit(r) && r != ' ' && !bad[r] && len(bad) < fault.MaxListed {
@@ -224,8 +224,7 @@ func letterOrDigit(r rune) bool {
 	return '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
 }
 
-// The longest parts of a name that is built, in bytes: together with type and shard they are
-// fewer than gguf.SafeName allows.
+// The longest parts of a built name, in bytes: with type and shard, the name is shorter than gguf.SafeName allows.
 const (
 	maxBase     = 72
 	maxSize     = 24
@@ -234,10 +233,9 @@ const (
 	maxEncoding = 16
 )
 
-// Of returns the name of a file with that metadata and tensors, names with dimensions in GGUF
-// order, with that encoding ("Q4_K_M", "" for none): it follows the
-// convention whatever the metadata hold. The size label is calculated where there is none that
-// the convention knows, and a version that is missing is v1.0.
+// Of returns the name of a file with that metadata and tensors, names with dimensions in GGUF order, with the
+// encoding as ("Q4_K_M", "" for none). The name follows the convention whatever the metadata hold. A size label that
+// is missing or not in the convention's form is calculated; a missing version becomes v1.0.
 //
 // What the convention does not allow in a base name or a fine-tune, such as the point of
 // Qwen2.5, becomes a dash. A version that is no number joins the fine-tune.
@@ -312,8 +310,8 @@ func base(s string) string {
 	return cmp.Or(strings.Join(parts, "-"), defaultBase)
 }
 
-// clean returns s of ASCII letters and digits, without accents, with a sign for everything
-// else, never two of them in a row; it has at most so many bytes.
+// clean returns at most most bytes of s, reduced to ASCII letters and digits: accents are removed, and each run of
+// other characters becomes one sign.
 func clean(s string, sign byte, most int) string {
 	var b []byte
 	for _, r := range norm.NFKD.String(strings.ToValidUTF8(s, "-")) {

@@ -23,9 +23,9 @@ var (
 	versionIn = regexp.MustCompile(`^[vV]\d+(?:\.\d+)*$`)
 )
 
-// Read returns the parts of the name of a file as publishers call them, who seldom follow the convention to the letter,
-// and what of it is not by the convention, by parts; nothing of a name that Parse takes. ok is false for what is no
-// name of a GGUF file.
+// Read returns the parts of a published file name, most of which do not follow the convention exactly, and its
+// deviations from the convention, none for a name that Parse accepts. ok is false if it is not the name of a GGUF
+// file.
 func Read(name string) (n Name, found []string, ok bool) {
 	if n, err := Parse(name); err == nil {
 		return n, nil, true
@@ -94,7 +94,7 @@ func Read(name string) (n Name, found []string, ok bool) {
 	return n, found, true
 }
 
-// split reads what a name has before the encoding.
+// split reads the part of a name before the encoding.
 func (n *Name) split(stem string, problem func(string, ...any)) {
 	parts := strings.Split(stem, "-")
 	size, last, at := len(parts), len(parts), -1
@@ -131,7 +131,7 @@ func (n *Name) split(stem string, problem func(string, ...any)) {
 	} else {
 		problem("%s", noSize)
 	}
-	without := func(list []string) string { // the version, which has a place of its own
+	without := func(list []string) string { // without the version, which is a separate field
 		var left []string
 		for _, part := range list {
 			if part != n.Version || n.Version == "" {

@@ -18,7 +18,7 @@ const DefaultTemplate = "{name}-{FTYPE}"
 // TemplateField is a field of the templates of File.
 type TemplateField struct{ Name, Text string }
 
-// TemplateFields are all of them, with what they stand for.
+// TemplateFields are all fields, with their descriptions.
 var TemplateFields = []TemplateField{
 	{"name", "the model's name, size, fine-tune and version as far as it has them"},
 	{"ftype", "the type in lower case"},
@@ -43,13 +43,13 @@ func TemplateHelp() string {
 	return strings.Join(list, ", ") + "; its parts are " + strings.Join(parts, ", ")
 }
 
-// CheckTemplate refuses a template that File does not take, whatever the model.
+// CheckTemplate refuses a template that File would refuse for every model.
 func CheckTemplate(template string) error {
 	_, err := fill(template, map[string]string{})
 	return err
 }
 
-// fill replaces the fields of a template, by "x" where there is no value for one.
+// fill replaces the fields of a template; a field without a value becomes "x".
 func fill(template string, values map[string]string) (string, error) {
 	all := map[string]string{}
 	var names []string

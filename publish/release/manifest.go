@@ -51,7 +51,7 @@ func ReadManifest(path string) (*Manifest, error) {
 
 // parseManifest is ReadManifest for the content of the file at path.
 func parseManifest(path string, data []byte) (*Manifest, error) {
-	// The format first: another one may have fields of other types.
+	// The format is checked first: other formats may have fields of other types.
 	var head struct {
 		Format string `json:"format"`
 	}
