@@ -14,7 +14,7 @@ import (
 type encoderStep struct {
 	stepBase
 	opt   convert.Options
-	name  string // of the file, without the folder of a type
+	name  string // file name, without the folder of a type
 	bytes int64
 }
 

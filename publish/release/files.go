@@ -10,7 +10,7 @@ import (
 	"ggforge/writer"
 )
 
-// Files returns the files of the release that sums and manifest list, in the order in which they are made.
+// Files returns the files that sums and manifest list, in the order in which they are made.
 func (r *Release) Files() (files []File) {
 	for _, s := range r.listed() {
 		files = append(files, s.base().files()...)

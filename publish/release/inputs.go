@@ -50,7 +50,8 @@ func (r *Release) readInputs(ctx context.Context) error {
 	in := &r.inputs
 	in.files = slices.Clone(r.source.Files)
 	if r.plan.path != "" {
-		if info, err := disk.Stat(r.plan.path); err == nil && info.Mode().IsRegular() { // else it was flags
+		// otherwise the plan came from flags
+		if info, err := disk.Stat(r.plan.path); err == nil && info.Mode().IsRegular() {
 			in.files = append(in.files, r.plan.path)
 		}
 	}
@@ -101,7 +102,7 @@ func readMatrix(ctx context.Context, path string) (*imatrix.Matrix, digest.File,
 	if err != nil {
 		return nil, digest.File{}, err
 	}
-	if data := m.Read(); data != nil { // the file is not needed any more
+	if data := m.Read(); data != nil { // the file is no longer needed
 		if err := m.Close(); err != nil {
 			return nil, digest.File{}, err
 		}
@@ -189,8 +190,8 @@ func (r *Release) input(role string) string {
 // defaultChunk is the number of tokens of a chunk if the plan has none.
 const defaultChunk = 512
 
-// tokenize splits the texts into chunks of tokens. So a model that cannot be run and a text that is too short are
-// found before anything is made.
+// tokenize splits the texts into chunks of tokens. Models that cannot be run and texts that are too short are thus
+// errors before anything is made.
 func (r *Release) tokenize(context.Context) (err error) {
 	in := &r.inputs
 	c, e := cmp.Or(r.plan.Calibration, new(Calibration)), cmp.Or(r.plan.Evaluation, new(Evaluation))

@@ -11,8 +11,8 @@ import (
 	"ggforge/imatrix/imatrixtest"
 )
 
-// TestReadMatrix reads an importance matrix of either format: it is parsed once, and stays what it was, whatever
-// becomes of the file.
+// TestReadMatrix reads an importance matrix of either format: it is parsed once, and stays the same if the file
+// changes.
 func TestReadMatrix(t *testing.T) {
 	var entries []imatrixtest.Entry
 	for i := range 1000 {

@@ -25,7 +25,7 @@ func keyOf(parts ...any) string {
 }
 
 // settings returns the keys of a part of a plan that are set. Paths are cut down to names, and the output is left
-// out: it does not matter where a plan is carried out.
+// out: keys do not depend on the place of the release.
 func settings(v any) any {
 	x := reflect.Indirect(reflect.ValueOf(v))
 	if !x.IsValid() {

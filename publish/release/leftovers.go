@@ -72,7 +72,7 @@ func (r *Release) removeDropped(ctx context.Context) error {
 	return nil
 }
 
-// removeJournals removes the journals of models that are whole: of a run that was killed after it had given them their
+// removeJournals removes the journals of finished models, from runs that were killed after the models got their
 // names.
 func (r *Release) removeJournals() error {
 	seen := map[string]bool{}
@@ -108,7 +108,7 @@ func (r *Release) drop(ctx context.Context, f digest.File) (stays bool, err erro
 	if err != nil {
 		return false, err
 	}
-	for _, now := range r.Files() { // the same file by a name in other letters
+	for _, now := range r.Files() { // the same file under a name in the other case
 		if other, err := disk.Lstat(filepath.Join(r.dir, filepath.FromSlash(now.Name))); err == nil &&
 			os.SameFile(info, other) {
 			return false, nil
@@ -149,7 +149,7 @@ func (r *Release) remove(name string) error {
 		return err
 	}
 	if folder := filepath.Dir(local); folder != "." {
-		// fails if there is something in it
+		// fails if the folder is not empty
 		disk.Do(disk.OpRemove, filepath.Join(r.dir, folder), func() error { return root.Remove(folder) })
 	}
 	return nil

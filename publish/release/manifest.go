@@ -37,10 +37,9 @@ type Input struct {
 // maxManifest bounds the manifest that is read, in bytes.
 const maxManifest = 64 << 20
 
-// ReadManifest reads the manifest at path, a regular file of at most 64 MiB. Its files have names that lead to
-// files below the manifest's folder, each once, sizes of at least 0 bytes and SHA-256 sums in lower case; there
-// is at least one. The error has kind fault.Broken if something is not so, and fault.Unsupported for another
-// format than ManifestFormat.
+// ReadManifest reads the manifest at path, a regular file of at most 64 MiB. Its files have names that lead to files
+// below the manifest's folder, each once, sizes of at least 0 bytes and SHA-256 sums in lower case; there is at least
+// one. Otherwise the error has kind fault.Broken, and for a format other than ManifestFormat kind fault.Unsupported.
 func ReadManifest(path string) (*Manifest, error) {
 	data, err := mmap.ReadFile(path, "manifest", maxManifest)
 	if err != nil {
@@ -71,7 +70,7 @@ func parseManifest(path string, data []byte) (*Manifest, error) {
 	seen := make(map[string]bool, len(m.Files))
 	for i := range m.Files {
 		f := &m.Files[i]
-		if err := f.Check(); err != nil { // names have one spelling only, so that seen finds all that are there twice
+		if err := f.Check(); err != nil { // names have only one valid spelling, so that seen finds all duplicates
 			return nil, fmt.Errorf("%s: files[%d]: %w", path, i, err)
 		}
 		if seen[f.Name] {

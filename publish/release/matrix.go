@@ -16,7 +16,7 @@ import (
 	"ggforge/writer"
 )
 
-// matrixStep makes the importance matrix of the calibration's text.
+// matrixStep makes the importance matrix from the calibration text.
 type matrixStep struct{ stepBase }
 
 func (r *Release) addMatrix() error {
@@ -43,7 +43,7 @@ func (s *matrixStep) Key() string {
 // Done compares the file with the state.
 func (s *matrixStep) Done(ctx context.Context) (bool, error) { return s.recorded(ctx, s.Key()) }
 
-// saveEvery is after how many chunks the sums of an importance matrix are saved.
+// saveEvery is the number of chunks after which the sums of an importance matrix are saved.
 const saveEvery = 100
 
 // Make collects the matrix as ggeval imatrix does, or makes it together with the models.
@@ -154,8 +154,7 @@ func (c *Calibration) effort() calibrate.Effort {
 	return e
 }
 
-// holdsOut reports whether the end of the text is held out to measure KL divergence with. Then no output is
-// calibrated with it.
+// holdsOut reports whether the end of the text is held out from all calibration, to measure KL divergence on it.
 func (r *Release) holdsOut() bool {
 	return slices.ContainsFunc(r.plan.Outputs, func(o Output) bool { return o.KLD > 0 })
 }

@@ -81,7 +81,7 @@ func (s *measurementsStep) Make(ctx context.Context) error {
 	return s.r.write(ctx, s, data)
 }
 
-// Predict estimates the size by figures with as many digits as most have, and the time by one run of the source.
+// Predict estimates the size, by figures with a typical number of digits, and the time, by one run of the source.
 func (s *measurementsStep) Predict(_ context.Context, p *prediction) error {
 	q := s.header()
 	f := &figure{0.12345678901234567, 0.00123456789012345}

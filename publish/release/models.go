@@ -22,9 +22,9 @@ import (
 type modelStep struct {
 	stepBase
 	output *Output
-	file   string // its name, without the folder of a type
+	file   string // file name, without the folder of a type
 	recipe *quantize.Recipe
-	like   *quantize.Recipe // of Output.Like, nil for none
+	like   *quantize.Recipe // from Output.Like, nil for none
 }
 
 // planModels makes the steps of the models, and sets Model.
@@ -45,12 +45,12 @@ func (r *Release) planModels() error {
 	return err
 }
 
-// fileName returns the name of a file of the model; label takes the place of the type.
+// fileName returns the name of a file of the model; label replaces the type.
 func (r *Release) fileName(label string) (string, error) {
 	return naming.File(r.plan.Template, r.source.Metadata, r.source.Shapes(), label)
 }
 
-// in returns the name of a file below the output folder; layout folders puts it into folder.
+// in returns the name of a file below the output folder; with layout folders it is in folder.
 func (r *Release) in(folder, name string) string {
 	if r.plan.Layout == "folders" {
 		return path.Join(folder, name)
@@ -103,7 +103,7 @@ func (s *modelStep) Predict(_ context.Context, p *prediction) error {
 
 // missing returns the models that are to be made.
 func (r *Release) missing() (list []*modelStep) {
-	// Choosing for all models gives the matrix, and the chunks that are held out.
+	// All models take part if choosing blocks or types also makes the matrix, or if chunks are held out.
 	all := r.matrix != nil && r.matrixFromBatch() && !r.matrix.item().Done
 	for _, s := range r.models {
 		if all || !s.item().Done {
@@ -119,7 +119,7 @@ func (r *Release) missing() (list []*modelStep) {
 	return list
 }
 
-// order returns the order by which package batch makes some models.
+// order returns the request to package batch for some models.
 func (r *Release) order(list []*modelStep) *batch.Request {
 	var keys []string
 	for _, s := range r.models {
@@ -129,7 +129,7 @@ func (r *Release) order(list []*modelStep) *batch.Request {
 		Quantize: quantize.Options{SplitMaxBytes: int64(r.plan.Split), Importance: r.inputs.matrix},
 		Workers:  r.opt.Workers, Program: r.opt.Program, Warn: r.opt.Warn, Progress: r.opt.Progress,
 	}
-	var indexes []int // in the plan
+	var indexes []int // indexes in the plan
 	for _, s := range list {
 		indexes = append(indexes, slices.Index(r.models, s))
 		o.Recipes, o.Paths = append(o.Recipes, s.recipe), append(o.Paths, s.full())

@@ -120,7 +120,7 @@ func (d *decoder) value(v reflect.Value, n *yaml.Node, name, enum string) error 
 	return nil
 }
 
-// object sets the fields of a struct. An Output may be its type alone.
+// object sets the fields of a struct. An Output may be written as its type alone.
 func (d *decoder) object(v reflect.Value, n *yaml.Node, name string) error {
 	if out, ok := v.Addr().Interface().(*Output); ok {
 		out.line = n.Line

@@ -15,7 +15,7 @@ import (
 	"ggforge/writer"
 )
 
-// The names of files next to the models.
+// Names of files next to the models.
 const (
 	qualityName  = "quality.json"
 	sumsName     = "SHA256SUMS"
@@ -25,10 +25,10 @@ const (
 // reserved are names in the output folder that no model can have, even if this release has no such file.
 var reserved = []string{card.FileName, qualityName, sumsName, manifestName, stateDir}
 
-// folded returns a name as file systems compare it that do not tell cases apart.
+// folded returns a name in the form in which file systems that ignore case compare it.
 func folded(name string) string { return strings.ToLower(name) }
 
-// checkFolder refuses an output that exists and is no folder.
+// checkFolder refuses an output that exists and is not a folder.
 func checkFolder(dir string) error {
 	info, err := disk.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -40,8 +40,8 @@ func checkFolder(dir string) error {
 	return err
 }
 
-// checkApart refuses an output folder that has files of the source in it, if that is a checkpoint: its README.md would
-// be replaced, and what is written would be a part of the checkpoint the next time. No option permits it.
+// checkApart refuses an output folder that has files of the source in it, if that is a checkpoint: its README.md
+// would be replaced, and the next run would read the new files as parts of the checkpoint. No option permits it.
 func (r *Release) checkApart(context.Context) error {
 	folder, err := r.isCheckpoint()
 	if err != nil || !folder {

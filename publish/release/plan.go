@@ -25,7 +25,7 @@ type Plan struct {
 	Pages       bool         `plan:"pages" doc:"write an HTML page about each model, next to it"`
 	ModelName   string       `plan:"model_name" doc:"the name of a checkpoint's model"`
 
-	path string // of the file, "" for none
+	path string // path of the plan's file, "" for none
 }
 
 // Output is a model to write.
@@ -69,7 +69,7 @@ type Card struct {
 // Size is a number of bytes.
 type Size int64
 
-// maxPlan is the largest plan in bytes, maxOutputs how many models it can have.
+// maxPlan is the largest plan in bytes, maxOutputs the largest number of models in it.
 const (
 	maxPlan    = 1 << 20
 	maxOutputs = 200
@@ -106,7 +106,7 @@ func Read(path string) (*Plan, error) {
 	return p, nil
 }
 
-// choosesTypes reports whether the types of tensors are chosen, not those of the recipe.
+// choosesTypes reports whether types are allocated instead of taken from the recipe.
 func (o *Output) choosesTypes() bool { return o.BPW > 0 || o.Size > 0 || o.Like != "" || o.KLD > 0 }
 
 // place names an output of the plan in errors.

@@ -13,8 +13,9 @@ import (
 	"ggforge/writer"
 )
 
-// Predict sets the sizes of all items, and about how long making them takes on this machine: encoding, by a sample of
-// the weights at each type, and running texts, by a sample of their products. Nothing is written, and no text is run.
+// Predict sets the sizes of all items, and the estimated time to make them on this machine: of encoding, by a sample
+// of the weights at each type, and of running texts, by a sample of their matrix products. Nothing is written, and no
+// text is run.
 func (r *Release) Predict(ctx context.Context) error {
 	p := &prediction{speeds: map[gguf.Type]float64{}}
 	var err error
@@ -50,9 +51,9 @@ type prediction struct {
 	speeds map[gguf.Type]float64 // weights encoded per second
 }
 
-// The time of running a text, in terms of its products with weights (eval.Model.Cost): of the rest of the graph;
-// of second moments and gradients of effort high and best; of choosing blocks by them, for each model. They were
-// measured with small models; in larger ones the rest is a smaller share.
+// Times as multiples of the matrix products of running a text (eval.Model.Cost): for the rest of the graph; for
+// second moments and gradients with effort high and best; for choosing blocks by these, for each model. Measured with
+// small models; in larger ones the rest is a smaller share.
 const (
 	graphCost   = 2
 	momentsCost = 4
@@ -121,7 +122,7 @@ func (p *prediction) encoding(job *quantize.Job, r *Release) (seconds float64, e
 // sampled is the number of weights that encodeSpeed encodes.
 const sampled = 1 << 14
 
-// encodeSpeed returns how many weights of a tensor are encoded in a second.
+// encodeSpeed returns the number of weights of a tensor that are encoded per second.
 func encodeSpeed(src rows.Source, as gguf.Type) (float64, error) {
 	rowLen := gguf.RowLen(src.NE())
 	n := min(gguf.Rows(src.NE()), max(1, sampled/max(1, rowLen)))

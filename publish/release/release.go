@@ -41,23 +41,22 @@ type Options struct {
 	// list them.
 	Keep    bool
 	Program string            // with its version: keys and outputs have it
-	Remote  checkpoint.Remote // how a source on a server is read
+	Remote  checkpoint.Remote // settings for reading a source on a server
 
 	Warn     func(...string)
 	Progress func(part string) func(done float64)
 	Write    func(writer.Progress) // progress of writing models
-	Note     func(text string)     // what a run does next
+	Note     func(text string)     // called with the next step of a run
 
-	// Page returns the page about the model in the file at path, of shards the first, with the measurements of it
-	// unless results is nil. Its bytes may depend on these and on Program only. Without Page a plan with pages is
-	// refused.
+	// Page returns the page about the model in the file (or first shard) at path, with its measurements unless
+	// results is nil. Its bytes may depend only on these and on Program. Without Page a plan with pages is refused.
 	Page func(ctx context.Context, path string, results *card.Result) ([]byte, error)
 }
 
 // Release is a release that has been planned.
 type Release struct {
 	Items []Item // in the order in which they are made
-	Model string // its name by the naming convention
+	Model string // name of the model by the naming convention
 	// Removed and Left are, after Run, the files of earlier runs that the plan no longer has: Run has removed some,
 	// the others are still in the folder.
 	Removed, Left []string
@@ -264,7 +263,7 @@ func (r *Release) checkReplaceable(ctx context.Context) error {
 	return nil
 }
 
-// checkTypes refuses types that a model cannot have, before anything is made that the models need.
+// checkTypes refuses types that a model cannot have, before any step makes files.
 func (r *Release) checkTypes(ctx context.Context) error {
 	if len(r.missing()) == 0 {
 		return nil
@@ -293,7 +292,7 @@ func (r *Release) lock() (unlock func() error, err error) {
 		unlock()
 		return nil, err
 	}
-	for path, was := range r.state.Inputs { // sums that this run has taken
+	for path, was := range r.state.Inputs { // keep the sums that this run has taken
 		now.Inputs[path] = was
 	}
 	now.checked = r.state.checked

@@ -30,7 +30,7 @@ import (
 
 const gollama = "../../test/testdata/gollama"
 
-// TestPlan reads plans that are wrong: the error names the line.
+// TestPlan reads invalid plans: the error names the line.
 func TestPlan(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                           "p: is empty",
@@ -110,7 +110,7 @@ func TestEfforts(t *testing.T) {
 	}
 }
 
-// bench is a release of the small model, in a folder of its own.
+// bench is a release of the small model in a new folder.
 type bench struct {
 	t     *testing.T
 	dir   string
@@ -171,7 +171,7 @@ func (b *bench) files() (names []string) {
 	return names
 }
 
-// TestRelease makes a release, again, and after changes: of inputs, of options, by hand.
+// TestRelease makes a release, repeats it, and repeats it after changes of inputs, of options and of files.
 func TestRelease(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("runs texts, which takes long without vector kernels")
@@ -186,7 +186,7 @@ func TestRelease(t *testing.T) {
 	plan := b.plan("layout: folders\nsplit: 4M\noutputs: [Q8_0, {type: Q4_0, name: Q4_0_small}]\n" + common)
 	const name = "Gollama-6.6M-"
 
-	// killed twice: what was whole stays, and the rest is made
+	// killed twice: finished files stay, and the rest is made
 	for _, at := range []string{"models: 2 of 2 are to be made", "measurements: quality.json"} {
 		ctx, cancel := context.WithCancel(context.Background())
 		if _, err := b.run(ctx, plan, Options{}, func(s string) {
@@ -217,7 +217,7 @@ func TestRelease(t *testing.T) {
 			!strings.Contains(string(sums), f.SHA256+"  "+f.Name+"\n") {
 			t.Errorf("%+v: %v", f, err)
 		}
-		// as ggconv names files; by the convention with a template, see below
+		// names are those of ggconv; for names by the convention with a template see below
 		if !strings.HasPrefix(filepath.Base(f.Name), name) && strings.HasSuffix(f.Name, ".gguf") {
 			t.Errorf("%s: want it to begin with %s", f.Name, name)
 		}
@@ -235,7 +235,7 @@ func TestRelease(t *testing.T) {
 		t.Errorf("%v: %s", err, readme)
 	}
 
-	// the model is what quantizing with the matrix gives
+	// the model equals the output of quantizing with the matrix
 	alone := filepath.Join(t.TempDir(), "alone.gguf")
 	recipe, _ := quantize.LookupRecipe("Q4_0")
 	batch, err := quantize.PrepareBatch(context.Background(), r.source, []*quantize.Recipe{recipe},
@@ -271,7 +271,7 @@ func TestRelease(t *testing.T) {
 		}
 	}
 
-	// one that is damaged, and one that is gone
+	// a damaged file, and a missing one
 	if err := os.WriteFile(filepath.Join(b.dir, want[3]), []byte("x"), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +281,7 @@ func TestRelease(t *testing.T) {
 	}
 	b.must(plan, "importance matrix: "+want[0])
 
-	// other options: what is not of them goes, what is by hand stays
+	// other options: files of the old ones are removed, text by hand stays
 	if err := os.WriteFile(filepath.Join(b.dir, "README.md"), append(readme, "by hand\n"...), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestRemoteSource makes releases of a checkpoint and of a file on a server, and again when the object is another.
+// TestRemoteSource makes releases of a checkpoint and of a file on a server, and again after the object has changed.
 func TestRemoteSource(t *testing.T) {
 	s := buckettest.Serve(t, gollama, "models/gollama/")
 	make := func(source, dir string) (*Release, []byte) {
@@ -351,7 +351,7 @@ func TestRemoteSource(t *testing.T) {
 	}
 }
 
-// TestPredict compares what is predicted with what is written, for a model with a vision encoder.
+// TestPredict compares predicted with actual files, for a model with a vision encoder.
 func TestPredict(t *testing.T) {
 	spec := hftest.Lookup("pocket_tts")
 	source, err := spec.Write(t.TempDir(), spec.All()[0])
@@ -408,7 +408,7 @@ func TestPredict(t *testing.T) {
 	}
 	b.must(p)
 
-	// a file that is not ours is not replaced
+	// a file that no release has made is not replaced
 	other := *p
 	other.Output = t.TempDir()
 	foreign := filepath.Join(other.Output, r.models[1].file)
@@ -420,7 +420,7 @@ func TestPredict(t *testing.T) {
 		fault.Option(err) != "Force" {
 		t.Errorf("foreign file: %v", err)
 	}
-	// what would end a run late is found before
+	// errors that would end a run late are found before it
 	for text, want := range map[string]string{
 		"card: {base_model: x}":                       "want ORG/NAME",
 		"card: {template: /no/such}":                  "/no/such",
@@ -436,7 +436,7 @@ func TestPredict(t *testing.T) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
-	// nor is another source than the plan's taken for the same
+	// a changed source is not taken for the same
 	if err := os.WriteFile(filepath.Join(source, "generation_config.json"), []byte(`{"temperature": 0.25}`),
 		0o666); err != nil {
 		t.Fatal(err)
@@ -455,7 +455,7 @@ func TestPredict(t *testing.T) {
 	}
 }
 
-// TestPages writes pages about models in shards, and again only those about models that are others.
+// TestPages writes pages about models in shards, and rewrites only pages about changed models.
 func TestPages(t *testing.T) {
 	b := &bench{t: t, dir: filepath.Join(t.TempDir(), "out")}
 	const name = "Gollama-6.6M-"
@@ -517,7 +517,7 @@ func TestPages(t *testing.T) {
 	expect(q8)
 }
 
-// TestTargets chooses types by a text, of one output of two, in the same run as the matrix.
+// TestTargets allocates types by a text for one of two outputs, in the same run as the matrix.
 func TestTargets(t *testing.T) {
 	if !cpu.HasVectors || testing.Short() {
 		t.Skip("runs texts, which takes long without vector kernels")

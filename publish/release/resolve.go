@@ -16,7 +16,7 @@ import (
 // resolved holds the types that a plan names.
 type resolved struct {
 	recipes  []*quantize.Recipe // of each output
-	like     []*quantize.Recipe // of each output, nil for none
+	like     []*quantize.Recipe // for each output, nil for none
 	limits   []allocate.AllowedTypes
 	via      convert.OutType
 	encoders []convert.OutType
@@ -58,7 +58,7 @@ func (p *Plan) resolve() (*resolved, error) {
 	return r, p.checkCalibration()
 }
 
-// resolveOutput adds an output. limits are the Types of the outputs before it, which are the same for all.
+// resolveOutput adds an output. limits has the Types of the outputs before it, which must be the same for all.
 func (p *Plan) resolveOutput(r *resolved, o *Output, limits *string) error {
 	fail := func(format string, args ...any) error {
 		return fault.Errorf(fault.Usage, "%s: "+format, append([]any{p.place(o)}, args...)...)

@@ -29,16 +29,17 @@ const (
 )
 
 // stateKind is the state file; its body is JSON. The state of an earlier version, a JSON file by another name, is
-// ignored: there an output called quality took the place of the measurements.
+// ignored: in it an output called quality replaced the measurements.
 var stateKind = statefile.Kind{Name: "release", Version: 2, Max: maxState}
 
 // state records the finished steps, so that a run does only the others.
 //
 //	a step: files whole, under temporary names ──► Intent saved ──► names ──► Made saved, Intent gone
 //
-// Killed in between, the next run finds in the folder the files that Intent describes, or those of Made, or none.
+// After a kill in between, the next run finds in the folder the files that Intent describes, or those of Made, or
+// none.
 type state struct {
-	// Inputs are the sums of files that were read, by path. They are not taken again while time and identity of a file
+	// Inputs are the sums of files that were read, by path. A file is not hashed again while its time and identity
 	// are the same.
 	Inputs map[string]seen `json:"inputs"`
 	// Made are the steps that are done.
@@ -48,7 +49,7 @@ type state struct {
 	// Left are files of earlier runs that belong to no step in Made any more.
 	Left []digest.File `json:"left"`
 
-	checked map[string]fs.FileInfo // of the Inputs that this run has checked
+	checked map[string]fs.FileInfo // Inputs that this run has checked
 }
 
 // seen describes a file at the time when its sum was taken.
@@ -59,7 +60,7 @@ type seen struct {
 	SHA256 string `json:"sha256"`
 }
 
-// made holds the key and the files of a step: of a model all its shards.
+// made holds the key and the files of a step, for a model all its shards.
 type made struct {
 	Key   string `json:"key"` // a hash of everything that its bytes depend on
 	Files []File `json:"files"`
@@ -111,7 +112,7 @@ func readState(dir string) (*state, error) {
 		return nil, err
 	}
 	_, data, err := stateKind.Read(filepath.Join(dir, stateDir, stateName))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, statefile.ErrOther) { // or of another version
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, statefile.ErrOther) { // or state of another version
 		return parseState(nil), nil
 	}
 	if err != nil {
@@ -209,7 +210,7 @@ func (s *state) holds(ctx context.Context, dir string, m made, key string) (bool
 
 // announce records the files of a step that are about to get their names.
 func (s *state) announce(i id, m made) {
-	for _, f := range s.Intent[i].Files { // of a killed run, with other files
+	for _, f := range s.Intent[i].Files { // files that a killed run intended, perhaps others
 		s.leave(f.File)
 	}
 	s.Intent[i] = m
@@ -263,8 +264,8 @@ func (s *state) paths(dir string) (paths []string) {
 	return paths
 }
 
-// ours reports whether a run has made the file of that name, which may be replaced then. A file that a run was about to
-// make is ours if the present one has the same content: another program may have written one first.
+// ours reports whether a run has made the file of that name, so that it may be replaced. A file that a run was about
+// to make is ours only if the present one has the intended content: another program may have written one first.
 func (s *state) ours(ctx context.Context, dir, name string) (bool, error) {
 	for _, m := range s.Made {
 		if slices.ContainsFunc(m.Files, func(f File) bool { return sameName(dir, f.Name, name) }) {

@@ -44,7 +44,7 @@ type stepBase struct {
 	fixed  bool   // path is the same in every plan
 	listed bool   // the files are in SHA256SUMS and manifest.json
 	edited bool   // people edit the file: it is in neither state nor sums nor manifest
-	after  []step // they are made before
+	after  []step // steps that must be made before this one
 }
 
 // kind is the kind of a step's files.
@@ -138,7 +138,7 @@ func (b *stepBase) first() (f File, path string) {
 	return f, filepath.Join(b.r.dir, filepath.FromSlash(f.Name))
 }
 
-// full returns the path of the step's file on this machine, of shards that of the model before splitting.
+// full returns the path of the step's file on this machine; for a model in shards the path of the unsplit file.
 func (b *stepBase) full() string { return filepath.Join(b.r.dir, filepath.FromSlash(b.path)) }
 
 // writes reports whether the step can write a file of that name, below the output folder.
@@ -174,8 +174,8 @@ func (b *stepBase) existing() (names []string, err error) {
 	return names, nil
 }
 
-// Replaceable is that of most steps: without Options.Force only files of this release are replaced, and nothing but
-// regular files.
+// Replaceable is the method of most steps: without Options.Force only files of this release are replaced, and only
+// regular files in any case.
 func (b *stepBase) Replaceable(ctx context.Context) error {
 	names, err := b.existing()
 	if err != nil {
@@ -233,7 +233,7 @@ func done(ctx context.Context, s step) (bool, error) {
 // run makes the files of a step unless they are done.
 func run(ctx context.Context, s step) error {
 	b := s.base()
-	if !b.edited { // else Make compares, and warns
+	if !b.edited { // for edited files Make compares, and warns
 		ok, err := done(ctx, s)
 		if err != nil {
 			return err

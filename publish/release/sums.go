@@ -15,7 +15,7 @@ import (
 type listStep struct {
 	stepBase
 	content func(files []File) ([]byte, error)
-	sums    bool // content depends on names only and on sums, whose length is known, not on sizes
+	sums    bool // the content has names and sums, whose length is known, but no sizes
 }
 
 // addSums adds SHA256SUMS, as sha256sum writes it.
@@ -60,7 +60,7 @@ func (s *listStep) Make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.r.state.Made[s.id].Key != s.Key() { // else only removeSums has removed it
+	if s.r.state.Made[s.id].Key != s.Key() { // with the same key the file is unchanged, but removeSums has removed it
 		s.r.opt.Note(s.path)
 	}
 	return s.r.write(ctx, s, data)

@@ -17,7 +17,7 @@ import (
 // Job that finishes, over one volume.
 type Kubernetes struct {
 	Job
-	// Image has the commands; the Dockerfile of this project makes one. It must be set.
+	// Image is an image with the commands; the Dockerfile of this project makes one. It must be set.
 	Image string
 	// Namespace of all objects, "" for the user's default.
 	Namespace string
@@ -74,10 +74,10 @@ func (o object) MarshalYAML() (any, error) {
 
 // Manifest returns the documents of YAML for kubectl create.
 //
-// A part whose pod is evicted, killed, or has a read or write error is run again, at most Retries times.
-// One with an exit code that would be the same again is not, and the others continue. In Kubernetes no
-// Job can wait for another: the pod that finishes fails while parts are missing and is replaced, first
-// soon, then every few minutes, until Wait is over.
+// A part whose pod is evicted, killed, or has a read or write error is run again, at most Retries times. A part whose
+// exit code would be the same again is not repeated, and the others continue. In Kubernetes no Job can wait for
+// another: the pod that finishes fails while parts are missing and is replaced, first soon, then every few minutes,
+// until Wait is over.
 func (k *Kubernetes) Manifest() ([]byte, error) {
 	if err := k.check(); err != nil {
 		return nil, err
@@ -157,8 +157,7 @@ func quantity(bytes int64) text {
 		strconv.FormatInt(bytes, 10)))
 }
 
-// permanent are the exit codes that a retry would not change: usage, broken input, not
-// supported, refused.
+// permanent has the exit codes that a retry would not change: usage, broken input, not supported, refused.
 var permanent = []int{2, 3, 4, 5}
 
 // parts is the Job whose indexes are the parts.
@@ -193,8 +192,8 @@ func (k *Kubernetes) last() object {
 	}}
 }
 
-// pods returns how many pods Kubernetes makes at most in a time if all of them fail: it waits 10
-// seconds after the first, then twice as long each time, up to six minutes.
+// pods returns the largest number of pods that Kubernetes creates in a time if all of them fail: it waits 10 seconds
+// after the first, then twice as long each time, up to six minutes.
 func pods(wait time.Duration) int64 {
 	n := int64(1)
 	for pause := 10 * time.Second; wait > 0 && pause < 6*time.Minute; pause *= 2 {
@@ -204,7 +203,7 @@ func pods(wait time.Duration) int64 {
 	return n + units(max(wait, 0), 6*time.Minute)
 }
 
-// policy is the policy for failed pods: one whose node has failed does not count.
+// policy returns the policy for failed pods: a pod whose node has failed does not count.
 func policy(action string, codes []int) object {
 	return object{"rules", []object{
 		{"action", "Ignore", "onPodConditions", []object{{"type", "DisruptionTarget"}}},

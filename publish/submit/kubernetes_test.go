@@ -28,7 +28,7 @@ func documents(t *testing.T, manifest []byte) (all []map[string]any) {
 	}
 }
 
-// at returns what is there in a document: keys, and numbers of elements.
+// at returns the value at a path in a document, of keys and numbers of elements.
 func at(t *testing.T, v any, path ...any) any {
 	t.Helper()
 	for _, p := range path {
@@ -73,7 +73,7 @@ func expand(word string) string {
 	return b.String()
 }
 
-// FuzzManifest reads manifests with any strings in them: they must be what was put in.
+// FuzzManifest reads back manifests with arbitrary strings: the strings must be unchanged.
 func FuzzManifest(f *testing.F) {
 	for _, s := range []string{"", "yes", "0x1", "1e3", "~", "null", "a: b", "- a", "#", "a\nb", "---", "\t", "$(JOB)",
 		"$$(X)", "$", "a$$", "'\"", "\u2028", "\x00", "\xff", "{{.}}", "&a", "*a", "!!int 1", "\r\n", "é",

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Slurm is a job for Slurm: an array, one task for each part, and a job that depends on it.
+// Slurm is a job for Slurm: an array with one task for each part, and a job that depends on it.
 type Slurm struct {
 	Job
 	// Time is how long a part may run before it is stopped and, within Retries, queued again; 0 is
@@ -23,11 +23,10 @@ type Slurm struct {
 // Script returns a script for sh that submits both jobs and prints their numbers: the array's, then
 // that of the job that finishes. All strings of the job are quoted.
 //
-// A task passes on the SIGTERM that Slurm sends Grace before its time is over, or when the job is
-// preempted; the command then saves its progress. It queues itself again when it was stopped
-// or killed, at most Retries times. The job that finishes starts when all tasks have ended, well or
-// not, and names missing parts: with --dependency=afterok it would never start after
-// somebody cancels a task, even if it is queued again.
+// A task passes on the SIGTERM that Slurm sends Grace before its time is over, or when the job is preempted; the
+// command then saves its progress. It queues itself again when it was stopped or killed, at most Retries times. The
+// job that finishes starts when all tasks have ended, successfully or not, and names missing parts: with
+// --dependency=afterok it would never start after somebody cancels a task, even if it is queued again.
 func (s *Slurm) Script() (string, error) {
 	if err := s.check(); err != nil {
 		return "", err
@@ -81,15 +80,14 @@ func memory(bytes int64) string {
 	return cmp.Or(inUnit(bytes, units, units), fmt.Sprintf("%dM", (bytes-1)/(1<<20)+1))
 }
 
-// batch returns the script that runs a command in a job, but for the line that sets parts to the array's number, or to
-// nothing for a task of the array. The command runs in the background, so that the shell can pass on a signal while it
-// waits. The job is queued again when the command was stopped or killed, which is an exit code of 128 or more, when it
-// had a read or write error, and when parts are missing that are in the queue, as after somebody has queued them and
-// the job that finishes again. One that somebody cancels is no longer RUNNING.
+// batch returns the script that runs a command in a job, but for the line that sets parts to the array's number, or
+// to nothing for a task of the array. The command runs in the background, so that the shell can pass on a signal
+// while it waits. The job is queued again when the command was stopped or killed, which is an exit code of 128 or
+// more, when it had a read or write error, and when parts are missing that are in the queue, as after somebody has
+// queued them and the job that finishes again. A cancelled job is not: its state is no longer RUNNING.
 //
-// The last task of an array has the number of the array as its own, which stands for all tasks: it
-// has to be named by both numbers. The job that finishes may have such variables of the job that
-// it was submitted in.
+// The last task of an array has the number of the array as its own, which stands for all tasks: it has to be named by
+// both numbers. The job that finishes may have inherited such variables from the job in which it was submitted.
 func batch(command []string, retries int) string {
 	return fmt.Sprintf(`export GOMAXPROCS="${SLURM_CPUS_PER_TASK:-}"
 %s%s &

@@ -5,8 +5,8 @@
 //	ggquant IN OUT TYPE           --part auto/N --resume   N times, at once or not, on any machines
 //	                     then     --finish                 once, when all parts are whole
 //
-// A part that is stopped or killed is run again and resumes; exit codes that would be the same
-// again (2 to 5: usage, broken input, not supported, refused) end it.
+// A part that is stopped or killed is run again and resumes; exit codes that a retry would not change (2 to 5: usage,
+// broken input, not supported, refused) end it.
 package submit
 
 import (
@@ -29,13 +29,14 @@ type Job struct {
 	Name string
 	// Command is the program, by its name or path on the machines of the cluster, and its arguments.
 	Command []string
-	// Flags are the flags of Command. Flags that are not there are passed on, without a value.
+	// Flags are the flags of Command. Unknown flags are passed on, without a value.
 	Flags []Flag
 	// Parts is the number of parts, at least 1.
 	Parts int
 	// AtOnce is the largest number of parts that run at the same time; 0 for no limit.
 	AtOnce int
-	// Retries is how often a part is run again after it was killed or had a read or write error.
+	// Retries is the largest number of times that a part is run again after it was killed or had a read or write
+	// error.
 	Retries int
 	// CPUs and Memory (bytes) are the resources of each part; 0 for the cluster's default.
 	CPUs   int
@@ -67,14 +68,14 @@ type program struct {
 // words is the number of words of a command line before its flags.
 func (p program) words() int { return 1 + min(1, len(p.verbs)) }
 
-// program returns the program of the command, which has a word at least.
+// program returns the program of the command, which has at least one word.
 func (j *Job) program() (p program, name string, ok bool) {
 	name = path.Base(j.Command[0])
 	p, ok = programs[name]
 	return p, name, ok
 }
 
-// ours are the flags that parts and finish get here.
+// ours are the flags that this package adds to the commands of parts and finish.
 var ours = []string{"part", "finish", "resume"}
 
 // never are flags of every command with which it writes no file; Flag.PrintsOnly marks others.
@@ -155,7 +156,7 @@ func noNUL(words ...string) error {
 	return nil
 }
 
-// CleanName returns the name that the jobs have, with a word for each after it.
+// CleanName returns the name that begins the names of the jobs.
 func (j *Job) CleanName() string {
 	if name := clean(j.Name); name != "" || len(j.Command) == 0 {
 		return name
@@ -167,8 +168,7 @@ func (j *Job) CleanName() string {
 // "-finish" or "-parts-" and an index, a hyphen and five characters for a pod.
 const maxName = 40
 
-// clean returns the characters of a name that both schedulers take, with one hyphen for all
-// others between them.
+// clean returns a name with only characters that both schedulers accept: each run of others becomes one hyphen.
 func clean(name string) string {
 	words := strings.FieldsFunc(strings.ToLower(name),
 		func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
@@ -199,7 +199,7 @@ func (j *Job) Part() []string {
 // Finish returns the command that runs when all parts are whole.
 func (j *Job) Finish() []string { return j.with("--finish") }
 
-// with returns the command with more flags before its own, which may end in -- and arguments.
+// with returns the command with more flags before its own: the command may end in -- and arguments.
 func (j *Job) with(flags ...string) []string {
 	p, _, _ := j.program()
 	return slices.Insert(slices.Clone(j.Command), p.words(), flags...)
@@ -220,5 +220,5 @@ func inUnit(bytes int64, thousands, binary [4]string) string {
 	return ""
 }
 
-// units returns how many times of a length a time has, rounded up.
+// units returns a time in units of length, rounded up.
 func units(d, length time.Duration) int64 { return int64((d + length - 1) / length) }

@@ -13,7 +13,7 @@ import (
 	"ggforge/writer"
 )
 
-// TestConverted looks at converted files of all architectures: nothing is wrong with any.
+// TestConverted checks converted files of all architectures: none has a defect.
 func TestConverted(t *testing.T) {
 	all := os.Getenv("VERIFY_ALL") != ""
 	n := 0

@@ -35,7 +35,7 @@ type Options struct {
 // maxFindings bounds the findings that Model returns; the last one has the number of the others.
 const maxFindings = 2000
 
-// findings collects.
+// findings collects the findings about a model.
 type findings struct {
 	list  []Finding
 	more  int  // findings beyond maxFindings
@@ -91,8 +91,8 @@ func Model(ctx context.Context, path string, opt Options) ([]Finding, error) {
 	return all.all(path), ctx.Err()
 }
 
-// Worse returns the defects that m would have as the metadata of f, and that the present metadata do not have; ids of
-// special tokens outside the vocabulary are among them. Of shards only f is checked.
+// Worse returns the defects that m would have as the metadata of f, and that the present metadata do not have,
+// including ids of special tokens outside the vocabulary. Other shards are not checked.
 func Worse(f *gguf.File, m gguf.Metadata) ([]string, error) {
 	find := func(m gguf.Metadata) (list []string, err error) {
 		g := *f
@@ -111,7 +111,7 @@ func Worse(f *gguf.File, m gguf.Metadata) ([]string, error) {
 		return list, err
 	}
 	was := slices.Clone(f.Metadata)
-	if v, ok := m.Get(gguf.KeyArchitecture); ok { // another one is judged by what was there
+	if v, ok := m.Get(gguf.KeyArchitecture); ok { // the present metadata under the new architecture
 		was.Set(gguf.KeyArchitecture, v)
 	}
 	before, err := find(was)
@@ -225,7 +225,7 @@ func blocks(ctx context.Context, files []*gguf.File, all *findings, opt Options)
 		tensor   int
 	}
 	var jobs []job
-	var bad []error // of each tensor the first
+	var bad []error // the first error of each tensor
 	statistics := isMatrix(files[0].Metadata)
 	for _, f := range files {
 		for i := range f.Tensors {
@@ -287,7 +287,7 @@ func validate(t gguf.Type, b []byte, at int64) error {
 		return &moved
 	}
 	if errors.Is(err, fault.Unsupported) {
-		return nil // integers
+		return nil // integers are always valid
 	}
 	return err
 }
@@ -348,7 +348,7 @@ func meaning(files []*gguf.File, all *findings) {
 		}
 	}
 	if len(list) == 0 {
-		return // a vocabulary
+		return // a file with only a vocabulary
 	}
 	v, _ := m.Get(gguf.KeySplitCount)
 	if n, _ := v.Int(); n <= 1 || n == int64(len(files)) {
@@ -406,7 +406,7 @@ func tokens(f *gguf.File, all *findings) {
 		}
 	}
 	of, _ := vocab.OutOfRange(f.Metadata)
-	for _, kv := range of { // loaders fall back to another one, and warn
+	for _, kv := range of { // loaders use a default instead, and warn
 		all.note("%s", outOfRange(f.Path, kv, n))
 	}
 	switch _, err := vocab.New(f.Metadata); {

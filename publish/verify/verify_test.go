@@ -13,7 +13,7 @@ import (
 	"ggforge/publish/verify"
 )
 
-// model returns a small file, which is whole unless change is not nil.
+// model returns a small file, intact unless change is not nil.
 func model(change func(m *gguf.Metadata, tensors *[]gguf.Tensor, data []byte)) []byte {
 	m := gguf.Metadata{
 		{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
@@ -148,7 +148,7 @@ func TestDefects(t *testing.T) {
 			if len(left) > 0 {
 				t.Errorf("found, too: %q", left)
 			}
-			// what Open refuses is an error, and nothing else of the structure is
+			// a file has an error of structure exactly if Open refuses it
 			if _, err := gguf.Parse(path, b); (err != nil) != slices.ContainsFunc(found, func(f verify.Finding) bool {
 				return !f.Note && strings.Contains(f.Text, " (byte") && !strings.Contains(f.Text, "(byte offset")
 			}) {
