@@ -159,8 +159,7 @@ func TestCollectRefused(t *testing.T) {
 	}
 }
 
-// TestExpect checks that what a run will collect is known before it: entries, their sizes,
-// chunks.
+// TestExpect checks that the entries, their sizes and the chunks that a run will collect are known before it.
 func TestExpect(t *testing.T) {
 	list := slices.Concat(kinds, forwardKinds)
 	models := []*model.Model{made("llama", shape{experts: 5})}

@@ -156,8 +156,7 @@ func FuzzGGUF(f *testing.F) {
 	})
 }
 
-// FuzzMerge merges two files and writes what comes out: reading it must give the same
-// again, and so must the state.
+// FuzzMerge merges two files and writes the result: reading the file, or the state, must give the same sums.
 func FuzzMerge(f *testing.F) {
 	small := imatrixtest.GGUF([]imatrixtest.Entry{{Name: "blk.1.a", Sums: []float32{1, 2, 3, 4},
 		Counts: []float32{1, 0}}, {Name: "blk.0.a", Sums: []float32{1, 5, 6, 7}, Counts: []float32{2, 3}}},

@@ -94,8 +94,8 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// TestImplementations checks the table: each kernel once, for a type that there is, and
-// nothing that only replaces what is missing.
+// TestImplementations checks the table: each implementation once, with one kernel per type at most, none of them empty,
+// and encoders only for types that have a scalar one.
 func TestImplementations(t *testing.T) {
 	names := map[string]bool{}
 	for _, impl := range implementations() {

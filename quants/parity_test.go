@@ -277,8 +277,8 @@ func TestParityRows(t *testing.T) {
 	}
 }
 
-// TestWholeRow checks the column: whether with importance the scalar bytes of a block depend on what else is
-// in its row, and that without it they do not.
+// TestWholeRow checks the field wholeRow of the types: whether with importance the scalar bytes of a block depend on
+// what else is in its row, and that without it they do not.
 func TestWholeRow(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	for _, typ := range codecTypes() {

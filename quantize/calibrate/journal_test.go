@@ -146,8 +146,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// FuzzJournal checks that states of any content are read without a panic, and that what is
-// taken of them is as the format says.
+// FuzzJournal checks that states of any content are read without a panic, and that accepted blocks are as the format
+// defines them.
 func FuzzJournal(f *testing.F) {
 	m := &model.Model{Path: "made"}
 	m.Tensors = append(m.Tensors, model.Tensor{Tensor: gguf.Tensor{Name: "blk.0.attn_q.weight", NE: []int64{32, 4},

@@ -106,7 +106,7 @@ func TestSaved(t *testing.T) {
 		}); none.Len() > 0 {
 			t.Errorf("%s: the model was run", spec)
 		}
-		if cpu.HasVectors { // else it takes long, and what it tests is above them
+		if cpu.HasVectors { // else it takes long, and it tests no kernel
 			lazily(t, m, targets, Options{Run: eval.Run{Chunk: run.Chunk, Workers: 2}, Dir: dir, Passes: 2,
 				Feedback: true, MaxColumns: 32, Gradients: 1, Moments: path, Lazy: true}, blocks, losses)
 		}

@@ -110,9 +110,6 @@ func TestRun(t *testing.T) {
 // check compares losses with errors by the moments of inputs, damped by more where rows
 // are looked up, too, or by the identity where they are only that; they have to be below a
 // share of what they were.
-// check compares losses with errors by the moments of inputs, damped by more where rows
-// are looked up, too, or by the identity where they are only that; they have to be below a
-// share of what they were.
 func check(t *testing.T, m *model.Model, run eval.Run, b *Blocks, got map[Target][]byte, most float64) {
 	inputs := map[string]*MomentSums{}
 	run.Inputs = func(in eval.Inputs) error {
@@ -161,9 +158,8 @@ func check(t *testing.T, m *model.Model, run eval.Run, b *Blocks, got map[Target
 	}
 }
 
-// TestLookups checks tensors whose rows are looked up, for a model whose embedding is its
-// output matrix, too, and that has tensors of no layer: they are of all tokens, however
-// these go through the layers.
+// TestLookups checks tensors whose rows are looked up, for a model whose embedding is its output matrix, too, and
+// that has tensors of no layer: they cover all tokens, however these go through the layers.
 func TestLookups(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels; it tests no kernel")

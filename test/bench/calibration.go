@@ -20,8 +20,7 @@ import (
 // calibrationChunks is how many chunks a calibration has.
 const calibrationChunks = 20
 
-// calibrationRecipes are what calibrated models are quantized to: the first alone, and all
-// in one run.
+// calibrationRecipes are the recipes of calibrated models: the first is measured alone, and all in one run.
 var calibrationRecipes = []string{"Q4_K_M", "Q4_K_S", "Q5_K_M", "Q5_K_S"}
 
 // benchCalibration measures importance matrices, and calibrated quantization: whole runs, their
@@ -137,8 +136,8 @@ func calibrated(opt *options, in, text string, chunks int, recipes ...string) *j
 	return j
 }
 
-// growthChunks are the numbers of chunks of the models that measure what a run grows with, and of the
-// one that measures its time.
+// growthChunks is the number of chunks for the models that measure how a run grows, and for the one that measures its
+// time.
 const growthChunks = 4
 
 // growth measures models of several shapes.

@@ -33,7 +33,7 @@ type evaluation struct {
 	inside  bool
 
 	runs  []cost // of all chunks
-	least []cost // of next to nothing: what a run costs besides tokens
+	least []cost // of a run over next to nothing: the cost besides tokens
 	ppl   string
 }
 
@@ -262,7 +262,7 @@ func speedTable(opt *options, list []*evaluation) table {
 	return t
 }
 
-// benchMemory runs models of two sizes, both larger than what the process may hold.
+// benchMemory runs models of two sizes, both larger than the memory that the process may have.
 func benchMemory(ctx context.Context, w io.Writer, opt *options, dir workDir) error {
 	m, err := prepareEvaluation(ctx, opt, dir)
 	if err != nil {

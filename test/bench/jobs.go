@@ -21,7 +21,7 @@ import (
 // converterPy is where the reference's package has its converter.
 const converterPy = "/usr/share/doc/llama.cpp-tools/scripts/convert_hf_to_gguf.py"
 
-// recipe is what the quantizers are measured with.
+// recipe is the recipe that the quantizers are measured with.
 const recipe = "Q4_K_M"
 
 // job is one command to measure.
@@ -232,9 +232,8 @@ func (j *job) run(ctx context.Context, dir workDir, keep bool) error {
 	return os.RemoveAll(out) // some make a folder
 }
 
-// warm writes a file of that size and removes it. Memory that was free for a while
-// may have gone back to the host of a virtual machine; whoever writes first pays
-// for getting it again, several times what the writing costs.
+// warm writes a file of that size and removes it. Memory that was free for a while may have gone back to the host of
+// a virtual machine; the first program that writes pays for getting it again, several times the cost of writing.
 func warm(path string, size int64) error {
 	f, err := os.Create(path)
 	if err != nil {

@@ -59,7 +59,7 @@ const serverArg = "-server"
 type server struct {
 	x, weights []float32
 	rowLen     int
-	blocks     []byte // what encode kept
+	blocks     []byte // of encode
 	typ        gguf.Type
 	dst        []byte
 	y          []float32
@@ -155,7 +155,7 @@ func (s *server) answer(r *request) (a answer, err error) {
 func (s *server) rows() int     { return len(s.x) / s.rowLen }
 func (s *server) rowBytes() int { return int(s.typ.RowBytes(int64(s.rowLen))) }
 
-// loops are what instructions are compared with.
+// loops are simple loops, by operation, with which the instructions of kernels are compared.
 var loops = map[string]func(n uint64) uint64{"chain": chain, "spin": spin}
 
 // chainCycles is the latency of a multiplication of integers on all processors with vectors of 256 bits.

@@ -104,7 +104,7 @@ esac`},
 		`[ "$1" = -Y ]`},
 }
 
-// repository makes what users have after make demo, with the commands as they are now.
+// repository makes the files that users have after make demo, with the commands as they are now.
 func repository(t *testing.T) string {
 	dir := t.TempDir()
 	build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", filepath.Join(dir, "bin")+"/", "./cmd/ggconv",

@@ -157,7 +157,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// anchors returns what links to headings end with.
+// anchors returns the anchors of headings, with which links to them end.
 func anchors(text string) (list []string) {
 	for _, m := range heading.FindAllStringSubmatch(text, -1) {
 		list = append(list, "#"+strings.ReplaceAll(noWord.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))

@@ -132,7 +132,7 @@ func describe(files map[string][]byte) string {
 	return strings.Join(list, ", ")
 }
 
-// judge compares what is there after a run that returned err with what may be there.
+// judge compares the files after a run that returned err with those that may be there.
 func (s *stage) judge(in *injector, err error, kept bool) error {
 	now := map[string][]byte{}
 	out := filepath.Join(s.dir, "out")

@@ -173,7 +173,7 @@ func (in *injector) strikes(n int, c disk.Call) bool {
 	return n == in.at
 }
 
-// rnd is what injectors need of rand.Rand.
+// rnd has the methods of rand.Rand that injectors need.
 type rnd interface {
 	IntN(int) int
 	Int64N(int64) int64

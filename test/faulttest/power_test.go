@@ -71,7 +71,7 @@ func (p *power) bury(path string) (back func()) {
 	return func() { os.Rename(to, path) }
 }
 
-// watch returns a function that makes a call, and notes what of it could be lost.
+// watch returns a function that makes a call, and notes which part of it could be lost.
 func (p *power) watch(c disk.Call, do func(int) (int, error)) func(int) (int, error) {
 	note := func(undo func()) { p.names = append(p.names, naming{filepath.Dir(c.Path), undo}) }
 	return func(n int) (int, error) {

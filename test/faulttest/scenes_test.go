@@ -177,8 +177,8 @@ func inParts(apart bool) func(context.Context, string, *writer.Journal) error {
 	}
 }
 
-// calibrated chooses blocks of some tensors, and writes them to a file; what it collects goes to a file of that
-// name unless it is empty, else what is done so far to a state.
+// calibrated chooses blocks of some tensors, and writes them to a file; unless the name is empty, the collected
+// moments go to a file of that name, else the finished blocks to a state.
 func calibrated(moments string) func(context.Context, string, *writer.Journal) error {
 	return func(ctx context.Context, dir string, _ *writer.Journal) error {
 		m, err := small(ctx, dir)

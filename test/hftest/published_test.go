@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPublished makes a configuration small: sizes shrink, what decides the arithmetic
-// stays, and matrices are stored as it says.
+// TestPublished makes a configuration small: sizes shrink, keys that decide the arithmetic stay, and matrices are
+// stored in its quantization.
 func TestPublished(t *testing.T) {
 	config := `{"architectures": ["Qwen3ForCausalLM"], "eos_token_id": 151645, "head_dim": 128, "hidden_act": "silu",
 		"hidden_size": 5120, "intermediate_size": 25600, "layer_types": ["full_attention", "full_attention",

@@ -222,7 +222,7 @@ func writeShard(path string, shard []safetensors.Tensor, table map[string]tensor
 	return w.Flush()
 }
 
-// writePickle writes a file of torch.save, with what s.Pickled has.
+// writePickle writes a file of torch.save, with the values in s.Pickled.
 func (s *Spec) writePickle(path string, list []safetensors.Tensor, table map[string]tensor, values *filler) error {
 	var root map[string]any
 	d := json.NewDecoder(strings.NewReader(s.Pickled))

@@ -19,7 +19,7 @@ var golden = flag.String("golden", "",
 const archGoldens = "../../convert/testdata/arch"
 
 // TestArchGolden makes the checkpoints of package hftest and has the reference
-// convert them: the goldens must be what it writes.
+// convert them: the goldens must equal its files.
 func TestArchGolden(t *testing.T) {
 	o := start(t)
 	for _, s := range slices.Concat(hftest.Specs(), hftest.Encoders()) {
@@ -61,7 +61,7 @@ func TestBareConfig(t *testing.T) {
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			if s.Name == "nemotron_h" {
-				// a checkpoint that transformers 5 saves lacks what equals the defaults of its class
+				// a checkpoint that transformers 5 saves lacks keys that equal the defaults of its class
 				t.Skip("the reference reads config.json itself, without the defaults that ggconv fills in")
 			}
 			v, err := s.Bare()

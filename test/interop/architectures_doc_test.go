@@ -120,7 +120,7 @@ func modelsPart(results map[string]*result, left map[string]int, old string) str
 			len(rows), files, equal, run) + render(modelsTable, rows, "m")
 }
 
-// encodersPart renders what comes after encodersTitle, as modelsPart does; the keys are the classes of a table.
+// encodersPart renders the part after encodersTitle, as modelsPart does; the keys are the classes of a table.
 func encodersPart(results map[string]*result, left map[string]int, old string) string {
 	before := rowsOf(old)
 	var rows []string

@@ -32,10 +32,9 @@ var embedTexts = []string{"The quick brown fox jumps over the lazy dog.", "yes",
 	"What does a river say to the sea, and who would listen?",
 	strings.Repeat("Seven silver swans swam silently seaward; 42 of them sang. ", 9)}
 
-// TestEmbed compares vectors of texts with those of the real runtime, which runs the same
-// weights in float32: of every spec of an encoder, and of other models whose file asks for
-// a kind of pooling; each with every kind. The runtime's GELU has a table of 16 bits. Values
-// may differ by what rounding of weights does, some times over.
+// TestEmbed compares vectors of texts with those of the real runtime, which runs the same weights in float32: of
+// every spec of an encoder, and of other models whose file asks for a kind of pooling; each with every kind. The
+// runtime's GELU has a table of 16 bits. Values may differ by a few times the effect of rounding weights.
 func TestEmbed(t *testing.T) {
 	start(t)
 	everyModel(t, "embeddings", false, sameVectors)

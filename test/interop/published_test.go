@@ -19,8 +19,8 @@ import (
 	"ggforge/test/hftest"
 )
 
-// configs is a folder of published configurations: one folder for each model, with its
-// config.json and what else of its small files is at hand.
+// configs is a folder of published configurations: one folder for each model, with its config.json and those of its
+// other small files that are at hand.
 var configs = os.Getenv("CONFIGS")
 
 // TestPublishedConfigs gives published configurations small weights and converts them

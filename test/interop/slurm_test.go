@@ -149,7 +149,7 @@ func submitSlurm(t *testing.T, dir string, command []string) *slurmJob {
 }
 
 // disturb kills three tasks while they run: the process, as the kernel does when memory is short; the whole
-// task, as a person does who then queues it again; and the task as Slurm does when a job is preempted, with a SIGTERM
+// task, as a user does who then queues it again; and the task as Slurm does when a job is preempted, with a SIGTERM
 // first. Each task is held when it is found, so that it cannot end before.
 func (j *slurmJob) disturb() {
 	j.t.Helper()

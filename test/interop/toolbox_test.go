@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestSplit compares shards with those of llama-gguf-split, also of shards that were joined and
-// cut anew, and what is joined.
+// TestSplit compares shards with those of llama-gguf-split, also of shards that were joined and cut anew, and the
+// joined files.
 func TestSplit(t *testing.T) {
 	o := start(t)
 	o.script(t, "refconvert.py", gollama(t), work+"/f16.gguf", "--outtype", "f16", "--quiet")

@@ -73,7 +73,7 @@ func TestImports(t *testing.T) {
 			switch {
 			case all[imported] != nil && all[imported].test() && !p.test():
 				t.Errorf("%s imports %s, which is for tests", name, imported)
-			case p.test() && folder != "test": // what makes data for tests of its own folder
+			case p.test() && folder != "test": // a package that makes data for tests of its own folder
 			case place[below] > place[folder]:
 				t.Errorf("%s imports %s: %s is above %s", name, imported, below, folder)
 			}

@@ -20,7 +20,7 @@ var oddNumbers = []string{"0", "1", "-1", "2", "3", "7", "255", "1000000000", "2
 var oddValues = []string{`"x"`, `""`, "null", "true", "false", "[]", "{}", "[0]", "[1,2,3]", "[null]", `{"a":1}`,
 	`["x"]`, "[-1]", "[1e300]"}
 
-// place is a value in a JSON document: the key or the index in what holds it.
+// place is a value in a JSON document: the key or the index in its container.
 type place struct {
 	of  any // map[string]any or []any
 	key string

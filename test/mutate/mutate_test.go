@@ -191,7 +191,7 @@ func (s *step) convert(ctx context.Context, spec *hftest.Spec, src, out string) 
 	return err
 }
 
-// use does with a file what commands do.
+// use reads and runs a file as commands do.
 func (s *step) use(file string) {
 	s.run("memory", func(context.Context) error {
 		set, err := gguf.OpenSet(file)

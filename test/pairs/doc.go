@@ -1,8 +1,8 @@
 // Package pairs runs every two features of the commands one after the other, in both orders, in one folder with a
-// real small model, and checks that nothing is lost and that what comes out is right or refused. Each feature by
-// itself has tests next to its command; what is here is where features meet.
+// real small model, and checks that nothing is lost and that each result is right or refused. Each feature by itself
+// has tests next to its command; this package tests two together.
 //
-// It is tests only, and data: features_test.go has a row for each feature (what it reads, the commands that it takes,
+// It has only tests and data: features_test.go has a row for each feature (what it reads, the commands that it takes,
 // what it writes, what a model is afterwards), and the pairs, the runs and the checks are made from the rows.
 //
 //	a row ──► a folder after a ─┬─► then     b reads what a has written
@@ -18,16 +18,15 @@
 //     file has its name and its content, and none is new. The code 1, of input and output that fails, is never right here.
 //   - A command that ends well has written the files that its row names, no others, and has changed none but those
 //     that its row replaces, or that it was told to replace by --force.
-//   - A model is determined by its lineage: the list of what has been done to tensors; what was done to the
-//     rest of the file (metadata, shards, byte order) is beside it. Of each lineage there is a model that was made
-//     the straight way, in a folder of its own: one little-endian file without edits, padded before anything else.
-//     Every tensor has to have its type, dimensions and bytes, every key its value but for those that were edited;
-//     package verify has to find nothing.
-//   - Everything else, such as a figure, an importance matrix, a card or a folder of safetensors files, is what the
-//     same feature gives for that model.
+//   - A model is determined by its lineage: the list of changes to its tensors; changes to the rest of the file
+//     (metadata, shards, byte order) are beside it. Of each lineage there is a model that was made the straight way,
+//     in a folder of its own: one little-endian file without edits, padded before anything else. Every tensor has to have
+//     its type, dimensions and bytes, every key its value but for those that were edited; package verify has to find nothing.
+//   - Everything else, such as a figure, an importance matrix, a card or a folder of safetensors files, equals
+//     the result of the same feature for that model.
 //
-// What becomes of each pair is in testdata/pairs.txt, one line a pair, which is reviewed by people, so that a change of
-// behaviour shows there. The table in docs/reliability.md is made of it.
+// The outcomes of each pair are in testdata/pairs.txt, one line a pair, which is reviewed by people, so that a change of
+// behaviour shows there. The table in docs/reliability.md is made from it.
 //
 //	make pairs                          # all; the tests run a tenth of them
 //	go test ./test/pairs -update    # after a change of a row or of behaviour; read the difference

@@ -17,9 +17,9 @@ import (
 	"ggforge/rows"
 )
 
-// lineage is what has been done to a model.
+// lineage is the list of changes to a model.
 type lineage struct {
-	tensors []string          // what changed tensors: names of features, after @ the matrix that one used
+	tensors []string          // changes of tensors: names of features, after @ the matrix that one used
 	edits   map[string]string // keys that were set, with their values
 	big     bool              // for big-endian machines
 	shards  bool              // in shards
@@ -27,7 +27,7 @@ type lineage struct {
 	room    bool              // has room for further changes of the header
 }
 
-// key names what has been done to tensors.
+// key names the changes of tensors.
 func (l lineage) key() string { return strings.Join(l.tensors, " > ") }
 
 // with returns the lineage after one more feature that changes tensors, in one little-endian file. Padding comes
@@ -44,7 +44,7 @@ func (l lineage) with(feature string) lineage {
 type straight struct {
 	base          string // the folder that everything begins with
 	models, looks once[string]
-	alone         once[outcomes] // what becomes of a feature where the first one has changed nothing
+	alone         once[outcomes] // outcomes of a feature where the first one has changed nothing
 }
 
 // once makes values once, by names.

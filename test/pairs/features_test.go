@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// subject is what features work on.
+// subject has the files that features work on.
 type subject struct {
 	model string // a GGUF file, or the first of its shards
 	of    lineage
@@ -24,7 +24,7 @@ type subject struct {
 	matrixName string // see matrixName
 
 	checkpoint string
-	weights    []string // what has been done to the tensors in it
+	weights    []string // changes of the tensors in it
 
 	models []found // all models that the last feature made
 }
@@ -34,7 +34,7 @@ type found struct {
 	of   lineage
 }
 
-// start is what there is at the beginning.
+// start has the files of the beginning.
 var start = subject{
 	model: "model.gguf", shards: "shards-00001-of-00003.gguf", shardsOf: lineage{shards: true},
 	matrix: "im.gguf", matrixName: matrixName("ggeval imatrix", ""), checkpoint: "checkpoint",
@@ -50,19 +50,18 @@ const (
 	readsCheckpoint
 )
 
-// feature is what a user asks for in one go.
+// feature is one task of a user.
 type feature struct {
 	name   string
 	reads  reads
 	folder bool // out is a folder
 	reader bool // out has to exist
-	// what it writes, if nobody says something else: a file, a folder, the beginning of names; "" for what writes
-	// nothing, or in place
+	// the default output: a file, a folder, the beginning of names; "" for features that write nothing, or in place
 	out string
 
 	// steps are the commands. force is --force, or nothing, for those that write.
 	steps func(s subject, out string, force []string) [][]string
-	also  func(dir string, s subject, out string) error // what the user does after them
+	also  func(dir string, s subject, out string) error // a step of the user after them
 
 	writes   func(out string) []string            // patterns of files that are there afterwards; nil for out
 	replaces func(s subject, out string) []string // of files that it changes or removes without --force
@@ -72,8 +71,8 @@ type feature struct {
 	// the result that has to equal that of the straight way; text is the last command's output
 	look func(dir, out, text string) (string, error)
 
-	// A feature that begins another one, and does not end it: that one's steps, of which the first is killed when the
-	// folder is so, or only the first is run if kill is nil.
+	// A feature that begins the one of this name and does not end it: of its steps, the first alone is run, and
+	// killed when kill returns true, if kill is not nil.
 	begins string
 	kill   func(dir, out string) bool
 	// patterns of files that are no results, which ggtool clean removes; nil for all that it writes
@@ -606,8 +605,8 @@ func init() {
 			},
 			temporary: func(out string) []string { return in(out, "*.partial", "*.partial.rows", "ggforge-*") },
 			kill: func(dir, out string) bool {
-				// while it measures the models: what finishes a change of names knows the very files, which are not
-				// those of a copy
+				// while it measures the models, before it renames: a change of names is finished for the files
+				// themselves only, not for copies
 				models, err1 := filepath.Glob(filepath.Join(dir, out, "*-Q?_0.gguf"))
 				names, err2 := filepath.Glob(filepath.Join(dir, out, "ggforge-*"))
 				return err1 == nil && err2 == nil && len(models) == 2 && len(names) == 0
@@ -670,7 +669,7 @@ func (f *feature) doText(dir string, s subject, out string, force []string) (str
 	return r.text, r.err
 }
 
-// after returns what there is after a feature has ended well.
+// after returns the subject after a feature has ended well.
 func (f *feature) after(dir string, s subject, out string) (subject, error) {
 	s.models = nil
 	if f.makes == nil {
@@ -683,7 +682,7 @@ func (f *feature) after(dir string, s subject, out string) (subject, error) {
 	return s, err
 }
 
-// result is what became of a feature's commands.
+// result is the outcome of a feature's commands.
 type result struct {
 	code    int // of the first one that failed, else 0
 	step    int // which one

@@ -29,13 +29,13 @@ const golden = "testdata/pairs.txt"
 // relations are the ways in which a second feature meets the first, in the order of testdata/pairs.txt.
 var relations = []string{"then", "onto", "over", "force", "around"}
 
-// right is the outcome of what ends as it should.
+// right is the outcome of a feature that ends as it should.
 const right = "right"
 
 // pair names two features in their order.
 type pair struct{ first, second string }
 
-// outcomes are what became of a pair, by relation.
+// outcomes are those of a pair, by relation.
 type outcomes map[string]string
 
 func (o outcomes) String() string {
@@ -200,7 +200,7 @@ type runs struct {
 	n       int
 }
 
-// folder is a folder with what was in it when the first feature had ended.
+// folder is a folder with its content when the first feature had ended.
 type folder struct {
 	dir    string
 	before snapshot

@@ -20,7 +20,7 @@ func comparePairs(p, q pair) int {
 	return cmp.Or(cmp.Compare(place(p.first), place(q.first)), cmp.Compare(place(p.second), place(q.second)))
 }
 
-// write returns what testdata/pairs.txt has.
+// write returns the text of testdata/pairs.txt.
 func write(all map[pair]outcomes) []byte {
 	var b bytes.Buffer
 	b.WriteString("# first | second | what becomes of the second (of the first for around): go test ./test/pairs " +

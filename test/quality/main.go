@@ -1,4 +1,4 @@
-// Quality measures what quantizing loses with each way of choosing blocks, next to the
+// Quality measures the loss by quantization with each way of choosing blocks, next to the
 // reference, and writes docs/quality.md with it: make quality.
 //
 // Every model becomes F16. Both sides quantize that file: the reference without and with an importance matrix, ours
@@ -172,7 +172,7 @@ func code(ctx context.Context) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// A cell is what was measured of one row.
+// A cell has the measurements of one row.
 type cell struct {
 	Key    string // of what it was measured with
 	Code   string `json:",omitempty"` // hash of ours, if that made the file
@@ -192,8 +192,8 @@ func (q *quality) newCell(m *prepared, r row) *cell {
 	return c
 }
 
-// cell returns what was measured of a row, whatever our code was, nil if nothing was or with
-// something else.
+// cell returns the measurements of a row, by any version of our code; nil if there are none, or none with these
+// inputs.
 func (q *quality) cell(m *prepared, r row) *cell {
 	if c := q.cells[m.id(r)]; c != nil && c.Key == q.key(m, r) {
 		return c
@@ -216,7 +216,7 @@ func (q *quality) load() error {
 	return json.Unmarshal(data, &q.cells)
 }
 
-// keep keeps a cell, next to what another run of other models has kept by now.
+// keep writes a cell, next to those that runs of other models have written by now.
 func (q *quality) keep(id string, c *cell) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -109,8 +109,8 @@ def taught(model, old):
 
 
 def upcycled(model, old):
-    """Begins with the old model's layers: an expert is a third of what feeds forward, three
-    times as loud as two of them share the weight 1."""
+    """Begins with the old model's layers: an expert is a third of the feed-forward block,
+    times three because two of them share the weight 1."""
     new, w = model.state_dict(), old.state_dict()
     for name in list(new):
         to = name
@@ -144,7 +144,7 @@ def tokens(tokenizer, path):
 
 
 def loss_of(model, ids, teacher=None):
-    """The mean loss of sequences (batch, LENGTH) of tokens, and what else is to be small: the
+    """The mean loss of sequences (batch, LENGTH) of tokens, and further terms to minimize: the
     divergence from a teacher, and experts that are not chosen equally often."""
     said = model(input_ids=ids[:, :-1])
     logits = said.logits.flatten(0, 1)

@@ -69,7 +69,7 @@ func writeZip(w io.Writer, list []entry, date time.Time) error {
 	return z.Close()
 }
 
-// addFile copies a file to what begin returns for one of its size.
+// addFile copies a file to the writer that begin returns for its size.
 func addFile(e entry, begin func(size int64) (io.Writer, error)) error {
 	f, err := os.Open(e.path)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Release packs what a release consists of. The commands of every platform are in dist/bin/GOOS-GOARCH
+// Release packs the files of a release. The commands of every platform are in dist/bin/GOOS-GOARCH
 // (make release builds them); next to that folder it writes
 //
 //	ggforge_VERSION_GOOS_GOARCH.tar.gz, .zip for Windows   commands, licences, notes; manual pages and completions of dist/share

@@ -1,5 +1,5 @@
-// Soak kills commands at random moments while they write, on a small real file system, and looks at
-// what they leave: under final names there are old files or new ones, whole, and the same commands, run again with
+// Soak kills commands at random moments while they write, on a small real file system, and looks at the files that
+// they leave: under final names there are old files or new ones, whole, and the same commands, run again with
 // --resume, end with the right SHA-256. `make soak` runs it.
 //
 //	go run ./test/soak -bin bin -kills 1000

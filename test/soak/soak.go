@@ -257,7 +257,7 @@ func (s *soak) kill(j *job, v *victim, sig syscall.Signal) (bool, error) {
 	return true, nil
 }
 
-// judge compares the files with what may be there. phase names the step that was killed.
+// judge compares the files with those that may be there. phase names the step that was killed.
 func (s *soak) judge(j *job, old bool) (phase string, err error) {
 	files, err := tree(s.out())
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Golden is what the library makes of one tokenizer.
+// Golden has the library's results with one tokenizer.
 type Golden struct {
 	Fingerprint string   // hash of the ids of the reference's check text
 	Chunks      []string // for each ChunkLines lines a hash of the ids and one of the decoded text

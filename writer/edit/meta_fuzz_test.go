@@ -9,7 +9,7 @@ import (
 	"ggforge/writer/edit"
 )
 
-// FuzzAssign gives keys values of any text; what it takes can be written and read again.
+// FuzzAssign gives keys values of any text; accepted ones can be written and read again.
 func FuzzAssign(f *testing.F) {
 	for _, s := range []string{"a=1", "n=7", "a=u8:[1,2]", "s=str:[\"x\"]", "list=[1,2]", "b=bool:[true]", "x=f32:nan",
 		"=1", "a=f64:[1e400]", "s=[1"} {

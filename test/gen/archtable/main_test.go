@@ -65,8 +65,8 @@ func rowsOf(t *testing.T, file, title string) map[string][]string {
 	return rows
 }
 
-// TestEveryNameListed looks in the tables for what made-up checkpoints become, in the row of the
-// class that they have.
+// TestEveryNameListed looks in the tables for the architectures that made-up checkpoints become, in the rows of their
+// classes.
 func TestEveryNameListed(t *testing.T) {
 	checked, run := rowsOf(t, architectures, "| architecture |"), rowsOf(t, evaluation, "| architecture |")
 	encoders := rowsOf(t, architectures, "| Hugging Face classes |")

@@ -77,7 +77,7 @@ func run(path string, check bool) error {
 	return nil
 }
 
-// modules returns what go.mod requires, in its module cache.
+// modules returns the modules that go.mod requires, in the module cache.
 func modules() ([]module, error) {
 	cmd := exec.Command("go", "mod", "download", "-json")
 	cmd.Stderr = os.Stderr
