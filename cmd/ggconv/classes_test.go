@@ -52,7 +52,7 @@ func renameTensors(t *testing.T, path string, rename func(string) string) {
 			data[name] = slices.Clone(x.Data())
 		}
 	}
-	if err := f.Close(); err != nil { // Windows does not replace what is mapped
+	if err := f.Close(); err != nil { // Windows does not replace a mapped file
 		t.Fatal(err)
 	}
 	out, _, err := safetensors.Layout(list, map[string]string{"format": "pt"})

@@ -166,7 +166,7 @@ func TestHubCache(t *testing.T) {
 	if got := metadata(t, linked, "general.name"); !strings.Contains(got, "Tiny Llama") {
 		t.Errorf("by a link: general.name is %q", got)
 	}
-	// a model may not link to the blobs of another one
+	// links to the blobs of a different model are refused
 	must(t, os.MkdirAll(filepath.Join(repo, "..", "models--acme--other", "blobs"), 0o777))
 	foreign := filepath.Join(repo, "..", "models--acme--other", "blobs", "x")
 	must(t, os.WriteFile(foreign, []byte("x"), 0o666))
@@ -174,13 +174,13 @@ func TestHubCache(t *testing.T) {
 	fails(t, 5, "chat_template.jinja: is a link to ", snapshot)
 }
 
-// inputNames are the files that are read of a checkpoint.
+// inputNames are files of a checkpoint that the converter reads.
 var inputNames = []string{"config.json", "tokenizer_config.json", "tokenizer.json", "tokenizer.model",
 	"generation_config.json", "README.md",
 	"chat_template.jinja", "added_tokens.json", "model.safetensors", "model.safetensors.index.json"}
 
-// TestKinds replaces each file that is read by one that is not a regular file or is far too large. TestPipes has the
-// kinds that only some systems have.
+// TestKinds replaces each input file by a directory, a link to itself or a file that is far too large. TestPipes has
+// named pipes and devices.
 func TestKinds(t *testing.T) {
 	for _, name := range inputNames {
 		if strings.HasPrefix(name, "model.") {
@@ -207,7 +207,7 @@ func TestKinds(t *testing.T) {
 			fails(t, 3, name+": is a directory, want a regular file", dir)
 		})
 	}
-	t.Run("unreadable", func(t *testing.T) { // like a file without read permission, which does not stop root
+	t.Run("unreadable", func(t *testing.T) { // a link to itself: file permissions would not stop root
 		for _, name := range []string{"config.json", "tokenizer.model"} {
 			dir := copyOf(t, "model")
 			os.Remove(filepath.Join(dir, name))
@@ -215,7 +215,7 @@ func TestKinds(t *testing.T) {
 			fails(t, 1, "open "+name+": ", dir)
 		}
 	})
-	t.Run("metadata", func(t *testing.T) { // which --metadata names
+	t.Run("metadata", func(t *testing.T) { // the file of --metadata
 		dir := copyOf(t, "model")
 		giant := filepath.Join(t.TempDir(), "giant")
 		must(t, os.WriteFile(giant, nil, 0o666))

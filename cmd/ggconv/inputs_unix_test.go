@@ -27,7 +27,7 @@ func TestPipes(t *testing.T) {
 			fails(t, 3, name+": is a named pipe, want a regular file", dir)
 		})
 	}
-	t.Run("metadata", func(t *testing.T) { // which --metadata names
+	t.Run("metadata", func(t *testing.T) { // the file of --metadata
 		dir, path := copyOf(t, "model"), filepath.Join(t.TempDir(), "pipe")
 		must(t, unix.Mkfifo(path, 0o666))
 		fails(t, 1, "pipe: is not a regular file", dir, "--metadata", path)

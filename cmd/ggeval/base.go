@@ -65,7 +65,7 @@ func (r *compareRequest) openSaved(cmd *cli.Command, first *candidate) (*base, e
 	return b, nil
 }
 
-// sameText returns an error if the text is not the one that has been saved.
+// sameText returns an error if the text differs from the saved one.
 func (r *compareRequest) sameText(cmd *cli.Command, b *base, cut eval.Text) error {
 	text, err := r.read(cmd)
 	if err != nil {

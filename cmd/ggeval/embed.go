@@ -147,7 +147,7 @@ type embedSide struct {
 	BPW          float64 `json:"bits_per_weight"`
 }
 
-// distanceResult is a base and the distances of vectors from those of the base.
+// distanceResult has the base and the distances of the vectors from the base's.
 type distanceResult struct {
 	embedSide
 	Cosine   spread   `json:"cosine"`

@@ -16,8 +16,7 @@ import (
 	"ggforge/test/hftest"
 )
 
-// call runs the command in this process and returns its exit code and what it prints on
-// standard output and standard error.
+// call runs the command in this process and returns its exit code and its standard output and standard error.
 func call(args ...string) (code int, out, log string, err error) {
 	var stdout, stderr bytes.Buffer
 	cmd := command()
@@ -26,7 +25,7 @@ func call(args ...string) (code int, out, log string, err error) {
 	return tool.Code(err), stdout.String(), stderr.String(), err
 }
 
-// gollama is a small model that is trained.
+// gollama is a small trained model.
 const gollama = "../../test/testdata/gollama"
 
 // checkpointOf writes the checkpoint of a spec.
@@ -49,7 +48,7 @@ func textOf(t *testing.T, text string) string {
 	return path
 }
 
-// source is text of the kind that gollama was trained with.
+// source returns text of the kind that gollama was trained on.
 func source(t *testing.T, bytes int) string {
 	t.Helper()
 	data, err := os.ReadFile("../../quants/quants.go")
@@ -184,7 +183,8 @@ func TestArguments(t *testing.T) {
 		{"perplexity m -f t --part 0/2 --parts o", "--part: \"0/2\": part 0, want 1 to 2"},
 		{"perplexity m -f t --part 1/2 --finish --parts o", "want one of them"},
 		{"perplexity m -f t --parts o", "--part-files goes with one of --part, --finish"},
-		{"perplexity m -f t --parts o --part 1/2 --html h", "--html goes with --finish: a part is not the whole output"},
+		{"perplexity m -f t --parts o --part 1/2 --html h",
+			"--html goes with --finish: a part is not the whole output"},
 		{"compare m n -f t --finish", "want --part-files OUT"},
 		{"imatrix m -f t -o o --part 1/2", "want --sum-chunks N"},
 		{"imatrix m -f t -o o --finish", "want --sum-chunks N"},

@@ -43,7 +43,7 @@ func modelFact(ctx context.Context, name string, m *eval.Model) (partfile.Fact, 
 	return partfile.Fact{Name: name + ", as its identity,", Value: id}, err
 }
 
-// partResult is what --json prints for a part; doc.go describes it.
+// partResult is the JSON output for a part, described in doc.go.
 type partResult struct {
 	Part   string `json:"part"`
 	Output string `json:"output"`
@@ -228,7 +228,7 @@ func (r *imatrixRequest) groupsOf(ctx context.Context, m *reader, from, to int) 
 	return list, nil
 }
 
-// join adds the sums of all parts to those of merged files.
+// join adds the sums of all parts to sums, which may have merged files.
 func (r *imatrixRequest) join(ctx context.Context, job *partfile.Job, sums *imatrix.Sums) (parts int, err error) {
 	groups := 0
 	parts, err = job.Gather(ctx, func(sections [][]byte) error {

@@ -21,8 +21,8 @@ func (n number) MarshalJSON() ([]byte, error) {
 // textResult describes the text in a result.
 type textResult struct {
 	File   string `json:"text"`
-	Tokens int    `json:"tokens"` // of the whole text
-	Chunk  int    `json:"chunk"`  // tokens of one
+	Tokens int    `json:"tokens"` // tokens of the whole text
+	Chunk  int    `json:"chunk"`  // tokens of a chunk
 	Chunks int    `json:"chunks"`
 	Stride int    `json:"stride,omitempty"`
 	// Predicted is the number of tokens that the figures cover.

@@ -106,7 +106,7 @@ func TestStateDamaged(t *testing.T) {
 	args := []string{"imatrix", model, "-f", text, "-o", out, "-c", "16", "--chunks", "2", "--save-every", "1",
 		"--progress", "none", "--force"}
 	state := out + ".state"
-	// what is not a whole state is refused before its content is looked at
+	// incomplete state files are refused before their content is checked
 	sums := imatrix.NewSums(16)
 	if _, err := sums.Tally("t", 32, 1, false); err != nil {
 		t.Fatal(err)

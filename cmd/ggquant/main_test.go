@@ -316,7 +316,7 @@ func TestMadeDir(t *testing.T) {
 	}
 }
 
-// TestOutDir checks that outputs of one run are those of a run for each.
+// TestOutDir checks that several outputs of one run equal those of separate runs.
 func TestOutDir(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")

@@ -171,7 +171,7 @@ func TestOutputIsInput(t *testing.T) {
 			t.Fatal(err)
 		}
 		args := append(flags, input, path, "Q4_0")
-		if input == checkpoint { // whose tensors are not those of the matrix
+		if input == checkpoint { // its tensors do not match the matrix
 			args = []string{"--progress", "none", "--force", input, path, "Q4_0"}
 		}
 		code, _, err := call(args...)

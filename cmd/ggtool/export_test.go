@@ -16,7 +16,7 @@ import (
 	"ggforge/writer"
 )
 
-// ggtool runs the command and returns its exit code and what it printed.
+// ggtool runs the command and returns its exit code and its output.
 func ggtool(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	cmd := command()

@@ -11,7 +11,7 @@ import (
 	"ggforge/test/mutate"
 )
 
-// TestMemoryOfWindows compares caches of models with windows with those that llama.cpp allocates.
+// TestMemoryOfWindows compares estimated caches of models with sliding windows with the allocations of llama.cpp.
 func TestMemoryOfWindows(t *testing.T) {
 	set := func(key string, v gguf.Value) func(m *gguf.Metadata) {
 		return func(m *gguf.Metadata) { m.Set(key, v) }

@@ -9,7 +9,7 @@ import (
 	"ggforge/model/digest"
 )
 
-// TestHash compares hashes of a file with those of its shards and of other metadata, and checks lists.
+// TestHash compares hashes of a file with hashes of its shards and of a copy with other metadata, and checks lists.
 func TestHash(t *testing.T) {
 	dir := t.TempDir() + "/"
 	odd(t, dir+"m.gguf", false)

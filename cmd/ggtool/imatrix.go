@@ -127,7 +127,7 @@ type matrixWritten struct {
 	Filled    map[string]int `json:"filled,omitempty"`  // fill: matrices by tensor
 }
 
-// text prints what was written.
+// text prints the result.
 func (m *matrixWritten) text(w io.Writer) error {
 	for _, name := range m.Added {
 		fmt.Fprintf(w, "+ %s\n", name)

@@ -36,7 +36,7 @@ func runnable(t *testing.T) string {
 	return path
 }
 
-// TestMemory checks what inspect --memory prints. Package memory has the sizes.
+// TestMemory checks the output of inspect --memory. Tests of the sizes are in package memory.
 func TestMemory(t *testing.T) {
 	inspect := expect(t, "inspect")
 	file := runnable(t)

@@ -37,7 +37,7 @@ func (c *Card) advise() {
 	for i := range c.Files {
 		f := &c.Files[i]
 		f.Advice = levels[f.level()].text
-		better := -1 // the smallest file that is better as well
+		better := -1 // the smallest file that diverges no more
 		for k := i + 1; k < len(c.Files); k++ {
 			if o := &c.Files[k]; f.KLD != nil && o.KLD != nil && o.KLD.Mean <= f.KLD.Mean {
 				better = k

@@ -176,7 +176,7 @@ func pipelineOf(m gguf.Metadata, encoder gguf.Metadata) string {
 	return "text-generation"
 }
 
-// tags returns the tags of a card: the model's, and those of its files.
+// tags returns the tags of a card: the model's, and those for its files.
 func (c *Card) tags() []string {
 	tags := slices.DeleteFunc(texts(c.metadata, "general.tags"),
 		func(s string) bool { return s == c.pipeline || s == "transformers" || s == "safetensors" })

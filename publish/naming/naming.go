@@ -109,7 +109,7 @@ func Check(name string) []string {
 	return found
 }
 
-// parse returns the parts of a name, or what is wrong with it.
+// parse returns the parts of a name, or its deviations from the convention.
 func parse(name string) (n Name, found []string) {
 	if len(name) > maxName {
 		return n, []string{fmt.Sprintf("%d bytes are too many for the name of a file", len(name))}
@@ -292,8 +292,8 @@ func weights(tensors iter.Seq2[string, []int64], adapter bool) (n general.Counts
 // defaultBase is the base name of a model without any name.
 const defaultBase = "ggml-model"
 
-// base returns a base name: words that begin with a letter, or numbers. After a dash a number is
-// cut off what follows it (4bit: 4-bit), since it would be the size.
+// base returns a base name: words that begin with a letter, or numbers. After a dash, a number is separated from the
+// letters after it (4bit: 4-bit), which would make it a size label.
 func base(s string) string {
 	var parts []string
 	for part := range strings.SplitSeq(clean(s, '-', maxBase), "-") {

@@ -65,7 +65,7 @@ func (s *cardStep) Replaceable(context.Context) error {
 	return card.Writable(s.r.dir, s.r.inputs.card, s.r.opt.Force)
 }
 
-// A card has about cardBytes bytes, and cardFileBytes more for each file.
+// The size of a card is about cardBytes, plus cardFileBytes for each file.
 const cardBytes, cardFileBytes = 2000, 200
 
 // Predict estimates the size of a card without sections of people.

@@ -19,7 +19,7 @@ import (
 	"ggforge/publish/card"
 )
 
-// inputs holds what a release is made from besides the source. Everything in it was read once.
+// inputs holds the inputs of a release besides the source, each read once.
 type inputs struct {
 	list        []Input // for the manifest, with the source's files
 	calibration *text   // nil for none

@@ -59,7 +59,7 @@ func (s *pageStep) Make(ctx context.Context) error {
 	return s.r.write(ctx, s, data)
 }
 
-// A page has about pageBytes bytes, and pageTensorBytes more for each tensor.
+// The size of a page is about pageBytes, plus pageTensorBytes for each tensor.
 const pageBytes, pageTensorBytes = 10000, 150
 
 // Predict estimates the size of the page.

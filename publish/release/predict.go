@@ -41,7 +41,7 @@ func (r *Release) Predict(ctx context.Context) error {
 	return nil
 }
 
-// prediction holds what the predictions of several steps need.
+// prediction holds data that several steps need to predict.
 type prediction struct {
 	batch *quantize.Batch // a job for each model
 	sums  *imatrix.Sums   // of the importance matrix, without values; nil for none

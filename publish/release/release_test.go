@@ -126,7 +126,7 @@ func (b *bench) plan(text string) *Plan {
 	return p
 }
 
-// run makes a release and returns the error; note is called with what it does.
+// run makes a release and returns the error; note is called with the messages about its steps.
 func (b *bench) run(ctx context.Context, p *Plan, opt Options, note func(string)) (*Release, error) {
 	b.notes = nil
 	opt.Workers, opt.Program = 2, "test 1"

@@ -47,7 +47,7 @@ func at(t *testing.T, v any, path ...any) any {
 	return v
 }
 
-// expand does what Kubernetes does with the words of a command: $(NAME) is a variable, $$ a $.
+// expand expands a word of a command as Kubernetes does: $(NAME) is a variable, $$ a $.
 func expand(word string) string {
 	var b strings.Builder
 	for i := 0; i < len(word); i++ {
@@ -174,7 +174,7 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// TestPods counts pods of which each fails at once, as the controller's documentation says.
+// TestPods counts pods that all fail at once, with the delays in the documentation of the Job controller.
 func TestPods(t *testing.T) {
 	for wait, want := range map[time.Duration]int64{0: 1, time.Second: 2, 10 * time.Second: 2, 11 * time.Second: 3,
 		630 * time.Second: 7, 631 * time.Second: 8, 24 * time.Hour: 246} {

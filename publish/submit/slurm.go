@@ -115,9 +115,9 @@ exit "$code"
 `, breaks(command), quote(command), retries)
 }
 
-// quote returns words as the shell reads them. Ends of lines come from variables: sbatch refuses a
-// script with those of DOS, and where a line of a here-document begins with the bytes of the delimiter,
-// dash loses a byte of 0x80 or more that follows.
+// quote returns words quoted for the shell. Line ends come from variables: sbatch refuses a script with DOS line
+// ends, and where a line of a here-document begins with the bytes of the delimiter, dash loses a byte of 0x80 or more
+// that follows.
 func quote(words []string) string {
 	in := strings.NewReplacer("'", `'\''`, "\r", `'"$cr"'`, "\n", `'"$lf"'`)
 	quoted := make([]string, len(words))

@@ -81,7 +81,8 @@ var ours = []string{"part", "finish", "resume"}
 // never are flags of every command with which it writes no file; Flag.PrintsOnly marks others.
 var never = []string{"help", "help-all", "h", "version", "v"}
 
-// flag returns the flag in a word of the command, nil if it is none of Flags, and how many words it has with its value.
+// flag returns the flag in a word of the command, nil if it is not in Flags, and the number of words that it takes
+// with its value.
 func (j *Job) flag(word string) (f *Flag, words int) {
 	if !strings.HasPrefix(word, "-") {
 		return nil, 1

@@ -51,7 +51,7 @@ func TestDefects(t *testing.T) {
 		name   string
 		change change
 		cut    int
-		want   []string // each in a finding of its own; a note begins with "note: "
+		want   []string // texts of separate findings; a note begins with "note: "
 	}{
 		{"whole", nil, 0, nil},
 		{"truncated", nil, 5000, []string{`tensor "blk.0.ffn_up.weight" (byte`,

@@ -6,7 +6,7 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// About holds what the definition of a command has besides the fields of cli.Command.
+// About holds the properties of a command that cli.Command has no field for.
 type About struct {
 	// Examples are command lines for the end of the help. A line that begins with # is a remark on the lines after
 	// it.

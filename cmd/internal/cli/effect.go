@@ -16,7 +16,8 @@ const (
 	AsksServer
 	// ReadsArgument: the flag decides what an argument means. Manifests record the argument in full instead.
 	ReadsArgument
-	// Permits: the run may read what the user has not named. No byte depends on it: inputs are compared themselves.
+	// Permits: the run may read files that the user has not named. No byte depends on it: inputs are compared
+	// themselves.
 	Permits
 	// Refuses: the run may end with an error instead. No byte depends on it.
 	Refuses

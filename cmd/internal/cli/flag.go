@@ -10,7 +10,7 @@ import (
 	"ggforge/fault"
 )
 
-// Flag declares a flag. The package comment lists what is generated from it.
+// Flag declares a flag. The package comment lists its uses.
 type Flag struct {
 	Name    string
 	Aliases []string // further names; a name of one character is a letter: o for -o
@@ -98,7 +98,7 @@ func (f *Flag) TakesValue() bool { return f.Value != Switch }
 // NamesFile reports whether the value is the name of a file or folder.
 func (f *Flag) NamesFile() bool { return f.Value == File || f.Value == FileList }
 
-// SplitFile returns the name of a file that a value of the flag has, and what follows it.
+// SplitFile returns the name of a file in a value of the flag, and the text after it.
 func (f *Flag) SplitFile(value string) (path, rest string) {
 	if f.Cut == nil {
 		return value, ""

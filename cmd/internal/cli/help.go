@@ -21,7 +21,7 @@ const (
 
 // page is the content of a command's help and manual.
 type page struct {
-	name     string   // with those of the commands above
+	name     string   // with the names of the commands above
 	title    string   // what it does
 	synopses []string // command lines
 	text     []string // paragraphs; lines that begin with a space stay as they are

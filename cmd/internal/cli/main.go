@@ -169,7 +169,7 @@ func CheckArguments(ctx context.Context, cmd *cli.Command, args []string, do fun
 // MayRead reports whether code that parses flags may read the files and servers that they name.
 func MayRead(cmd *cli.Command) bool { return !runOf(cmd).parses }
 
-// prepare sets what all commands have in common, for a command and its verbs.
+// prepare sets the properties that all commands have in common, for a command and its verbs.
 func prepare(cmd *cli.Command) {
 	cmd.DisableSliceFlagSeparator, cmd.HideHelpCommand = true, true
 	cmd.ExitErrHandler = func(context.Context, *cli.Command, error) {}
@@ -220,8 +220,7 @@ func Code(err error) int {
 	return exitIO
 }
 
-// Args returns the positional arguments, of which there must be at least lo and
-// at most hi.
+// Args returns the positional arguments; there must be at least lo and at most hi.
 func Args(cmd *cli.Command, lo, hi int) ([]string, error) {
 	args := cmd.Args().Slice()
 	switch {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// roff writes the page and those of the verbs as one page of the manual, in the macros of man(7).
+// roff writes the page and the pages of the verbs as one manual page, in the macros of man(7).
 func (p *page) roff(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %s 1 \"\" \"ggforge %s\" \"ggforge\"\n", strings.ToUpper(p.name), escapeRoff(Version))

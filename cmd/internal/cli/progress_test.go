@@ -16,8 +16,7 @@ import (
 	"ggforge/writer"
 )
 
-// show runs a command that reports the given steps and fails with err, and
-// returns what it prints on standard error.
+// show runs a command that reports the given steps and fails with err, and returns its standard error.
 func show(t *testing.T, how string, steps []writer.Progress, err error) string {
 	t.Helper()
 	var b bytes.Buffer

@@ -49,7 +49,7 @@ func (s *stream) Write(p []byte) (int, error) {
 // maxPiece bounds the bytes that are escaped at once.
 const maxPiece = 64 << 10
 
-// flush writes what is left of an incomplete character.
+// flush writes the bytes of an incomplete character.
 func (s *stream) flush() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

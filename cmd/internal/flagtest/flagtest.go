@@ -24,8 +24,8 @@ type Row struct {
 	Want  string   // its value as fmt.Sprint shows it; "set" for a function
 	// None is set if the flag does not change Field.
 	None bool
-	// Base are arguments that the flag goes with instead of those of Check, nil for those. Needed is set if Base
-	// alone, without Args, is a usage error.
+	// Base replaces Check's arguments for this flag, unless it is nil. Needed is set if Base alone, without Args, is
+	// a usage error.
 	Base   []string
 	Needed bool
 }

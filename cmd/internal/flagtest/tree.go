@@ -22,7 +22,7 @@ import (
 	tool "ggforge/cmd/internal/cli"
 )
 
-// run runs a command, and returns what it prints.
+// run runs a command, and returns its output.
 func run(command func() *cli.Command, args ...string) (out string, err error) {
 	cmd := command()
 	var b bytes.Buffer

@@ -104,7 +104,7 @@ func (r *QuantizeRequest) Outputs(m *model.Model) ([]string, error) {
 	return paths, nil
 }
 
-// Known returns the files of the outputs as far as they are known before the work: not those of shards.
+// Known returns the files of the outputs that are known before the work, which excludes shards.
 func (r *QuantizeRequest) Known() []string {
 	if q := &r.Quantize; q.KeepSplit || q.SplitMaxTensors > 0 || q.SplitMaxBytes > 0 {
 		return nil

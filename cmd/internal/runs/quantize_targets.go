@@ -53,7 +53,7 @@ func positive(s string) (float64, error) {
 	return x, nil
 }
 
-// parseTargets reads the flags of targetFlags and those that go with them.
+// parseTargets reads targetFlags and the flags that go with them.
 func (r *QuantizeRequest) parseTargets(cmd *cli.Command) (err error) {
 	t := &r.Types
 	var names []string

@@ -123,7 +123,7 @@ func typeFlag(cmd *cli.Command, name string) (*gguf.Type, error) {
 	return &t, nil
 }
 
-// tensorRules returns the rules of --tensor-type, then those of files.
+// tensorRules returns the rules of --tensor-type, then the rules from files.
 func tensorRules(cmd *cli.Command) (rules []quantize.TensorTypeRule, files []digest.Input, err error) {
 	for _, s := range cmd.StringSlice("tensor-type") {
 		r, err := quantize.CompileTensorRule(s)
