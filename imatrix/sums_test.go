@@ -109,7 +109,7 @@ func TestCollected(t *testing.T) {
 			{"blk.0.ffn_up_exps.weight", 3, true}} {
 			for m := range c.matrices {
 				if c.routed && m == 1 {
-					continue // nobody chooses it
+					continue // no token is routed to it
 				}
 				tally, err := s.Tally(c.name, 6, c.matrices, c.routed)
 				if err != nil {
@@ -150,7 +150,7 @@ func TestCollected(t *testing.T) {
 			t.Errorf("column %d: %v, want %v", j, v, sum)
 		}
 	}
-	// without the file
+	// the matrix of the sums, without a file
 	again := s.Matrix("want")
 	for i := range m.Entries() {
 		e, f := &m.Entries()[i], again.Entry(m.Entries()[i].Name)

@@ -264,8 +264,7 @@ func quantizeTo(in, out string, opt Options, w writer.Options) (*Report, error) 
 	return report, err
 }
 
-// checkContent compares metadata and types, for a message that says more than a
-// sum.
+// checkContent compares metadata and types, for a message with more than a hash.
 func (g *goldenRun) checkContent(t *testing.T, path string, shard int) {
 	if g.KV == nil || strings.HasPrefix(g.In, "meta.") { // the latter's output states a wrong alignment
 		return

@@ -12,8 +12,8 @@ import (
 	"ggforge/test/gen"
 )
 
-// Random bytes as blocks decode to the reference's floats, and are valid where it
-// says so. How testdata/random_blocks.json was made is written in it.
+// Blocks of random bytes decode to the reference's floats, and are valid where the reference accepts them.
+// testdata/random_blocks.json describes how it was made.
 func TestRandomBlocks(t *testing.T) {
 	data, err := os.ReadFile("testdata/random_blocks.json")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"ggforge/rows"
 )
 
-// Two matrices under each other, of which a caller reads single rows in another
-// type: nothing but the rows asked for is computed.
+// Two matrices, one below the other, of which a caller reads single rows in another type: nothing but the rows asked
+// for is computed.
 func Example() {
 	matrix := func(v ...float32) rows.Source {
 		s, err := rows.Reshape(rows.Float32s(v), []int64{2, int64(len(v)) / 2})

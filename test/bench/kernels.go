@@ -273,8 +273,8 @@ func again(all []*contender) []*contender {
 	return list
 }
 
-// measure lets the contenders take turns, in rounds over all of the list, so that a while in which the machine is slow
-// does not meet one type alone.
+// measure lets the contenders take turns, in rounds over all of the list, so that a slow period of the machine does
+// not affect one type alone.
 func (b *kernelBench) measure(ctx context.Context, list []*timed) error {
 	for n := range b.opt.rounds {
 		for i, m := range list {

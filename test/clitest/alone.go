@@ -18,7 +18,7 @@ const aloneEnv = "GGFORGE_TEST_ALONE"
 type Cost struct {
 	Code      int    // its exit code
 	Text      string // what it printed, and its error
-	Allocated uint64 // bytes, most of which are garbage soon
+	Allocated uint64 // bytes, most of which soon become garbage
 	Peak      uint64 // resident bytes of the process at most, 0 where that is not known
 }
 

@@ -218,7 +218,7 @@ func first(v any) any {
 	return nil
 }
 
-// alike counts the keys that two objects share, less those that only one has.
+// alike returns the number of keys that two objects share, minus that of keys that only one has.
 func alike(a, b object) (n int) {
 	for key, v := range a {
 		w, ok := b[key]

@@ -3,7 +3,7 @@ package hftest
 import "strings"
 
 // Classes whose language model is an architecture that has a spec of its own: under other names, or inside a model
-// that is a vision or audio encoder, of which a few tensors are enough, since they are left out.
+// with a vision or audio encoder, of which a few tensors are enough, since they are left out.
 
 func init() {
 	const (

@@ -87,7 +87,7 @@ func init() {
 	})
 }
 
-// kimiK3Tensors are those that Kimi K3 has besides.
+// kimiK3Tensors are the further tensors of Kimi K3.
 const kimiK3Tensors = `
 	language_model.model.output_attn_res_norm.weight                       | hidden_size
 	language_model.model.output_attn_res_proj.weight                       | 1, hidden_size

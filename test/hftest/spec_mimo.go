@@ -87,8 +87,8 @@ func init() {
 				Set: `{"drafts": 3, "layernorm_epsilon": null}`},
 		},
 	})
-	// queries, keys and values as the ranks of training had them, 4 where there are 4 key heads, else 8, of
-	// sizes by which the blocks of scales tell ranks from a whole
+	// queries, keys and values joined rank by rank as in training (4 ranks with 4 key heads, else 8), of sizes at
+	// which the blocks of scales show the ranks
 	add(Spec{
 		Name:      "mimo2-fp8",
 		Tokenizer: "bpe:qwen2",

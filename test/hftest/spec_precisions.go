@@ -383,8 +383,8 @@ func init() {
 	})
 }
 
-// hadamard is hadamard_packing.json for modules of the two layers; more are its members
-// besides, and begin the list of tensors if they are not empty.
+// hadamard is hadamard_packing.json for modules of the two layers; more, unless it is empty, has the members for
+// explicit signs and opens the list of tensors.
 func hadamard(version int, more string, modules ...string) string {
 	mode := "explicit"
 	if more == "" {

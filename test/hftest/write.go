@@ -168,7 +168,7 @@ func (s *Spec) Bytes(v Variant) (int64, error) {
 }
 
 // writeTensors writes the weights. The tensors of a shard are neighbours in the
-// table, so that the experts and the parts of one layer meet in different shards.
+// table, so that the experts and the parts of one layer lie in different shards.
 func (s *Spec) writeTensors(dir string, table []tensor, v Variant) error {
 	list, byName, err := s.describe(table, v)
 	if err != nil {

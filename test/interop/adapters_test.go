@@ -62,7 +62,7 @@ func TestAdapters(t *testing.T) {
 						refType = map[bool]string{true: "bf16", false: "f16"}[strings.Contains(a.opts, "dtype=bf16")]
 					}
 					argv := []string{adapter, base, ref, "--outtype", refType}
-					if a.name == "falcon" { // transformers makes another number of heads of the tiny config
+					if a.name == "falcon" { // transformers computes another number of heads from the tiny config
 						argv = append(argv, "--raw-config")
 					}
 					o.script(t, "reflora.py", argv...)

@@ -55,7 +55,7 @@ func TestArchGolden(t *testing.T) {
 func TestBareConfig(t *testing.T) {
 	o := start(t)
 	for _, s := range hftest.Specs() {
-		// raw config: nobody has defaults
+		// raw config: neither converter fills in defaults
 		if a, err := arch.Lookup(s.Class()); err != nil || s.NoReference != "" || a.RawConfig {
 			continue
 		}

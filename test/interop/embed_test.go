@@ -104,7 +104,7 @@ func sameVectors(t *testing.T, file string) {
 				limit = max(limit, min(8*noise, 1e-2))
 			}
 			for i := range texts {
-				if p == eval.PoolRank { // the rest is none of the scores
+				if p == eval.PoolRank { // the rest are no scores
 					want[i] = want[i][:min(len(want[i]), got.Width)]
 				}
 				if len(got.Texts[i]) != len(want[i]) {
@@ -123,7 +123,7 @@ func sameVectors(t *testing.T, file string) {
 }
 
 // bidirectional writes a model with attention.causal = false,
-// which the runtime's server does not know of every encoder, and returns the file's
+// which the runtime's server does not assume for every encoder, and returns the file's
 // path in the chroot. The encoder of T5, whose decoder has no embeddings, is written alone.
 func bidirectional(t *testing.T, m *model.Model) string {
 	t.Helper()

@@ -289,7 +289,7 @@ func evaluator(setting string, argv ...string) *exec.Cmd {
 }
 
 // TestMain compares docs/evaluation.md with what the tests found, if all ran, or writes it:
-// the cells of architectures of which all models were looked at.
+// the cells of architectures of which all models were tested.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if err := checkEvaluations(); err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // TestExport converts checkpoints, exports the files under the checkpoints'
-// names and lets the reference convert those: its files must be ours.
+// names and lets the reference convert those: its files must equal ours.
 func TestExport(t *testing.T) {
 	o := start(t)
 	for _, c := range []struct {

@@ -217,8 +217,7 @@ func backendFolder() string {
 	return strings.Join(folders, "")
 }
 
-// command returns a command in the chroot. With kernels for one kind of CPU, it sees them in
-// place of the others.
+// command returns a command in the chroot. With kernels for one kind of CPU, it finds these in place of all.
 func (b backend) command(argv ...string) *exec.Cmd {
 	if b == "" {
 		return exec.Command("chroot", append([]string{root}, argv...)...)

@@ -15,18 +15,20 @@
 // What holds after each run:
 //
 //   - A command that fails has a documented exit code from 2 to 7 and a message, and has changed nothing: every
-//     file has its name and its content, and none is new. The code 1, of input and output that fails, is never right here.
+//     file has its name and its content, and none is new. Exit code 1, for failed input or output, is never right
+//     here.
 //   - A command that ends well has written the files that its row names, no others, and has changed none but those
 //     that its row replaces, or that it was told to replace by --force.
 //   - A model is determined by its lineage: the list of changes to its tensors; changes to the rest of the file
 //     (metadata, shards, byte order) are beside it. Of each lineage there is a model that was made the straight way,
-//     in a folder of its own: one little-endian file without edits, padded before anything else. Every tensor has to have
-//     its type, dimensions and bytes, every key its value but for those that were edited; package verify has to find nothing.
+//     in a folder of its own: one little-endian file without edits, padded before anything else. Every tensor has to
+//     have its type, dimensions and bytes, every key its value but for those that were edited; package verify has to
+//     find nothing.
 //   - Everything else, such as a figure, an importance matrix, a card or a folder of safetensors files, equals
 //     the result of the same feature for that model.
 //
-// The outcomes of each pair are in testdata/pairs.txt, one line a pair, which is reviewed by people, so that a change of
-// behaviour shows there. The table in docs/reliability.md is made from it.
+// The outcomes of each pair are in testdata/pairs.txt, one line a pair, which is reviewed by people, so that a change
+// of behaviour shows there. The table in docs/reliability.md is made from it.
 //
 //	make pairs                          # all; the tests run a tenth of them
 //	go test ./test/pairs -update    # after a change of a row or of behaviour; read the difference

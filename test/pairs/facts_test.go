@@ -23,7 +23,7 @@ type lineage struct {
 	edits   map[string]string // keys that were set, with their values
 	big     bool              // for big-endian machines
 	shards  bool              // in shards
-	joined  bool              // of shards, of which it still has the keys
+	joined  bool              // joined from shards, whose keys it still has
 	room    bool              // has room for further changes of the header
 }
 

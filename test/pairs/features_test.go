@@ -77,7 +77,7 @@ type feature struct {
 	kill   func(dir, out string) bool
 	// patterns of files that are no results, which ggtool clean removes; nil for all that it writes
 	temporary func(out string) []string
-	again     bool // it brings back what it made, if it is run again after another feature
+	again     bool // run again after another feature, it restores its outputs
 	fresh     bool // used only between the beginning and the end of another feature
 }
 

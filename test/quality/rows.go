@@ -441,7 +441,7 @@ func (q *quality) batch(ctx context.Context, m *prepared, rows []row) error {
 
 func f16Of(m *prepared) string { return m.file("f16.gguf") }
 
-// reason returns what a command said, without folders.
+// reason returns the message of a failed command, without folders.
 func (q *quality) reason(err error) string {
 	s := err.Error()
 	for _, dir := range []string{q.path("."), q.inside(".")} {

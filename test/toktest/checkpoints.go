@@ -11,14 +11,14 @@ import (
 	"ggforge/gguf"
 )
 
-// Checkpoint is a directory with a byte-level tokenizer, or one that passes for it.
+// Checkpoint is a directory with a byte-level tokenizer, or with one that is recognized as such.
 type Checkpoint struct {
 	Name  string
 	Class string // rule set of the tokenizer
 	Files fstest.MapFS
 }
 
-// checkpoints are made of a small tokenizer, the class of a model, a
+// checkpoints are made from a small tokenizer, the class of a model, a
 // tokenizer_config.json and changes.
 var checkpoints = []struct {
 	name, tokenizer, class, model, config string

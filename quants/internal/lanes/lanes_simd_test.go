@@ -36,7 +36,7 @@ func TestTileRarePaths(t *testing.T) {
 	}
 }
 
-// nearIQ4Tile needs middles so far apart that no product meets two of them between
+// nearIQ4Tile needs middles so far apart that no product crosses two of them between
 // the smallest and the largest scale of the candidates.
 func TestTileMiddlesIQ4(t *testing.T) {
 	n := &iq4Const.numerators
