@@ -25,7 +25,7 @@ func number(name string, i int) float32 {
 	return float32(math.Sin(float64(len(name)*31+i)*0.37)) / 8
 }
 
-// side returns one matrix of a LoRA pair.
+// side returns matrix A or B of a LoRA pair.
 func side(name string, shape ...int64) safetensorstest.Tensor {
 	n := int64(1)
 	for _, d := range shape {
@@ -107,7 +107,7 @@ func TestAdapter(t *testing.T) {
 	if _, ok := f.Metadata.Get("llama.block_count"); ok {
 		t.Error("an adapter has keys of the model")
 	}
-	// q is permuted as in the model: rows 0 and 16 of a head become neighbours
+	// q is permuted for RoPE as in the model: rows 0 and 16 of a head become neighbours
 	a, b := f.Tensor("blk.0.attn_q.weight.lora_a"), f.Tensor("blk.0.attn_q.weight.lora_b")
 	if a == nil || b == nil || !slices.Equal(a.NE, []int64{256, 4}) || !slices.Equal(b.NE, []int64{4, 256}) {
 		t.Fatalf("%+v, %+v", a, b)

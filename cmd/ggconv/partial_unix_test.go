@@ -87,7 +87,7 @@ func TestHostileJournal(t *testing.T) {
 		return fmt.Sprint(st.Sys().(*syscall.Stat_t).Ino)
 	}
 	for name, c := range map[string]struct {
-		files func(dir string) string // of the journal, next to the output
+		files func(dir string) string // an entry of the journal
 		user  int
 	}{
 		"aside": {func(string) string { return `{"name":".git","size":1,"id":"1","replaces":"1"}` }, os.Geteuid()},

@@ -28,7 +28,7 @@ type shares struct{ runs.Shares }
 // on.
 func (s *shares) job(kind string, items int, run eval.Run, facts ...partfile.Fact) *partfile.Job {
 	h := sha256.New()
-	binary.Write(h, binary.LittleEndian, run.Tokens) // a hash takes everything
+	binary.Write(h, binary.LittleEndian, run.Tokens) // writing to a hash never fails
 	return &partfile.Job{Out: s.Name, Kind: kind, Items: items, Facts: append([]partfile.Fact{
 		{Name: "program", Value: "ggforge " + tool.Version},
 		{Name: "text, as SHA-256 of its tokens,", Value: fmt.Sprintf("%x", h.Sum(nil))},
@@ -63,7 +63,7 @@ type share struct {
 	group  int // chunks of an item
 	run    eval.Run
 	models int            // that run over the tokens
-	write  writer.Options // Force: another file may be replaced
+	write  writer.Options // Force: a file of a different job may be replaced
 	// found runs items [from, to) of the job.
 	found func(from, to int) ([]partfile.Section, error)
 }
@@ -204,7 +204,7 @@ func sections(found []*eval.Measured) (list []partfile.Section, err error) {
 	return list, nil
 }
 
-// groupsOf collects groups [from, to) of chunks, each into sums of its own.
+// groupsOf runs groups [from, to) of chunks, and returns the sums of each group.
 func (r *imatrixRequest) groupsOf(ctx context.Context, m *reader, from, to int) (list []partfile.Section, err error) {
 	run := m.run
 	size := r.Collect.Group * run.Chunk

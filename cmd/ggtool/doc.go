@@ -114,7 +114,7 @@
 //	--uuid                     UUID version 5, of all tensors together
 //	--all                      all kinds
 //	--no-layer                 only the hash of all tensors together
-//	-c, --check FILE           compare with the list in FILE
+//	--check FILE               compare with the list in FILE
 //	--json                     print one JSON object
 //
 // # Imatrix

@@ -35,7 +35,7 @@ type matrixReport struct {
 
 type tensorStats struct {
 	Tensor        string  `json:"tensor"`
-	Layer         int     `json:"layer"` // -1 for none
+	Layer         int     `json:"layer"` // -1 outside of layers
 	Counts        []int64 `json:"counts"`
 	Unseen        int     `json:"unseen"`
 	Columns       int64   `json:"columns"`

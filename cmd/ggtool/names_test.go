@@ -41,5 +41,5 @@ func TestOutputNamed(t *testing.T) {
 		t.Error(err)
 	}
 	run(0, "", "export", "-o", filepath.Join(dir, "folder"), in)
-	run(2, "-c", "hash", "-c", "list", in) // -c is the context, and there is none
+	run(2, "-c", "hash", "-c", "list", in) // -c is --ctx-size, which hash does not have
 }

@@ -13,7 +13,8 @@ import (
 	"ggforge/gguf"
 )
 
-// TestReaderGone checks that a command whose output nobody reads to its end, as with | head -1, ends without a word.
+// TestReaderGone checks that a command whose output is not read to its end, as with | head -1, ends without a
+// message.
 func TestReaderGone(t *testing.T) {
 	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
 		{Key: "long", Value: gguf.Strings(strings.Fields(strings.Repeat("word ", 200_000)))}}

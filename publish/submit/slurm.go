@@ -11,8 +11,8 @@ import (
 // Slurm is a job for Slurm: an array with one task for each part, and a job that depends on it.
 type Slurm struct {
 	Job
-	// Time is how long a part may run before it is stopped and, within Retries, queued again; 0 is
-	// the partition's limit.
+	// Time is the time limit of a part, after which it is stopped and, within Retries, queued again; 0 is the
+	// partition's limit.
 	Time time.Duration
 	// Partition and Account are the options of sbatch, "" for the user's defaults.
 	Partition, Account string
@@ -80,14 +80,14 @@ func memory(bytes int64) string {
 	return cmp.Or(inUnit(bytes, units, units), fmt.Sprintf("%dM", (bytes-1)/(1<<20)+1))
 }
 
-// batch returns the script that runs a command in a job, but for the line that sets parts to the array's number, or
-// to nothing for a task of the array. The command runs in the background, so that the shell can pass on a signal
-// while it waits. The job is queued again when the command was stopped or killed, which is an exit code of 128 or
-// more, when it had a read or write error, and when parts are missing that are in the queue, as after somebody has
-// queued them and the job that finishes again. A cancelled job is not: its state is no longer RUNNING.
+// batch returns the script that runs a command in a job, without its line that sets the variable parts: to the
+// array's number, or to nothing for a task of the array. The command runs in the background, so that the shell can
+// pass on a signal while it waits. The job is queued again when the command was stopped or killed, which is an exit
+// code of 128 or more, when it had a read or write error, and when missing parts are still in the queue, as after
+// somebody has queued them and the job that finishes again. A cancelled job is not: its state is no longer RUNNING.
 //
-// The last task of an array has the number of the array as its own, which stands for all tasks: it has to be named by
-// both numbers. The job that finishes may have inherited such variables from the job in which it was submitted.
+// The last task of an array has the number of the whole array as its own, so squeue and scontrol need both numbers to
+// name the task alone. The job that finishes may have inherited such variables from the job in which it was submitted.
 func batch(command []string, retries int) string {
 	return fmt.Sprintf(`export GOMAXPROCS="${SLURM_CPUS_PER_TASK:-}"
 %s%s &

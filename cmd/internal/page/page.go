@@ -1,7 +1,6 @@
-// Package page writes figures as one HTML page: tables, and plots that are drawn as SVG
-// in the page itself. The page refers to nothing outside of it and has no script; its
-// policy forbids both to the browser. Whatever text it shows is escaped, and controls and
-// marks of direction in it are spelled out: names and metadata are untrusted text.
+// Package page writes figures as one HTML page: tables, and plots that are drawn as SVG in the page itself. The page
+// refers to nothing outside of it and has no script; its policy forbids both to the browser. All text is escaped, and
+// controls and marks of direction in it are shown as escapes: names and metadata are untrusted text.
 //
 //	page    title, what the figures are of, parts one after the other
 //	part    a table, a plot, a grid of coloured cells, or bars: grid.go
@@ -10,9 +9,9 @@
 // A plot is as wide as its column. Only lines are stretched: labels are text of the page,
 // placed by percentages, so that they can be read on a telephone and on a wide screen.
 //
-// A table has room on a wide screen, and only one with many columns scrolls; where there is
-// no room, each row becomes a name with its figures below it. So figures to compare belong in
-// a table of few columns. Lines break between the words of a name, never within one.
+// A table has room on a wide screen, and only one with many columns scrolls; where there is no room, each row becomes
+// a name with its figures below it. So figures to compare belong in a table of few columns. Lines break between the
+// words of a name, never within a word.
 package page
 
 import (
@@ -37,7 +36,7 @@ type Page struct {
 // Fact is something that all figures of a page have in common.
 type Fact struct{ Name, Value string }
 
-// Part is a Table, a Plot, a Grid or Bars.
+// Part is a *Table, *Plot, *Grid or *Bars.
 type Part interface{ part() }
 
 // Table is rows of figures, with a cell for each of Head; the first one names the row.

@@ -33,8 +33,7 @@ const (
 	Alone              // dots without a line
 )
 
-// Series is a series of points. Those that are not finite, or cannot be shown on a
-// logarithmic axis, are gaps.
+// Series is a series of points. Points that are not finite, or not positive on a logarithmic axis, are gaps.
 type Series struct {
 	Name  string
 	Shape Shape
@@ -126,8 +125,8 @@ func (s *scale) ticks() (list []tick) {
 	return slices.DeleteFunc(list, func(t tick) bool { return t.At < -1e-9 || t.At > 1+1e-9 })
 }
 
-// even returns ticks at whole multiples of one, two or five times a power of ten, with
-// their values instead of places.
+// even returns ticks at whole multiples of one, two or five times a power of ten, with their values instead of
+// positions.
 func (s *scale) even() (list []tick) {
 	from, to := s.from, s.to
 	if s.log {
@@ -144,7 +143,7 @@ func (s *scale) even() (list []tick) {
 	most := max(math.Abs(from), math.Abs(to))
 	for i := math.Ceil(from/step - 1e-9); i*step <= to+step*1e-9; i++ {
 		v := i * step
-		t := strconv.FormatFloat(v+0, 'f', max(0, -power), 64) // +0: no -0
+		t := strconv.FormatFloat(v+0, 'f', max(0, -power), 64) // v+0 turns -0 into 0
 		if power < -4 || most >= 1e6 {
 			t = strconv.FormatFloat(v+0, 'g', max(1, int(math.Floor(math.Log10(most)))-power+1), 64)
 		}
@@ -229,7 +228,7 @@ func class(i int) string {
 func (s *Series) draw(p *Plot, x, y *scale, class string) drawn {
 	out := drawn{Name: s.Name, Class: class}
 	var path strings.Builder
-	down := false // the pen
+	down := false // the pen is down: draw a line to the next point
 	for i, v := range s.Y {
 		if i >= len(s.X) || !p.X.shows(s.X[i]) || !p.Y.shows(v) {
 			down = false

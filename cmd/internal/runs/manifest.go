@@ -77,7 +77,7 @@ func FlagFiles(cmd *cli.Command) (list []digest.Input, err error) {
 
 // Manifest is a manifest to be written. The methods of nil do nothing.
 type Manifest struct {
-	Path    string // its path
+	Path    string // the manifest's own path
 	command string
 	args    []string
 	files   []digest.Input
@@ -86,7 +86,7 @@ type Manifest struct {
 	force   bool
 }
 
-// parseManifest reads --manifest. Files that other flags name must stay as they are until Write. It is called after the
+// parseManifest reads --manifest. Files that other flags name must not change until Write. It is called after the
 // flags have been checked.
 func parseManifest(cmd *cli.Command) (*Manifest, error) {
 	path, err := tool.FileValue(cmd, "manifest")
@@ -139,8 +139,8 @@ func (m *Manifest) CheckOutputs(outputs []string) error {
 	return nil
 }
 
-// Write writes the manifest of outputs that are complete. source is the model as the user named it, inputs the files
-// read besides those of flags, and unchanged returns an error if one of them has changed since.
+// Write writes the manifest of outputs that are complete. source is the model as the user named it, inputs are the
+// other files read, besides files of flags, and unchanged returns an error if one of them has changed since.
 func (m *Manifest) Write(ctx context.Context, source string, inputs []digest.Input, outputs []manifest.Made,
 	unchanged func() error) error {
 	if m == nil {
