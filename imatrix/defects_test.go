@@ -167,7 +167,7 @@ func TestTruncated(t *testing.T) {
 		}
 	}
 	file := imatrixtest.GGUF(entries, []string{"text"}, 3)
-	for n := range len(file) - 28 { // the padding of the last tensor may lack
+	for n := range len(file) - 28 { // the padding of the last tensor may be missing
 		if _, err := imatrix.Parse("file", file[:n]); !errors.Is(err, imatrix.ErrBroken) {
 			t.Errorf("GGUF, %d of %d bytes: %v", n, len(file), err)
 		}

@@ -110,8 +110,8 @@ func (c *counter) close() {
 	c.file.Close()
 }
 
-// perWeight answers a request three times and returns the instructions for each of n elements, the least: those that
-// take a thousand more have met the scheduler of Go's runtime.
+// perWeight answers a request three times and returns the instructions for each of n elements, the least: those with
+// a thousand more include the scheduler of Go's runtime.
 func (c *counter) perWeight(r request, n int) (least float64, err error) {
 	for i := range 3 {
 		if _, err := c.ask(r); err != nil {
@@ -132,7 +132,7 @@ func (c *counter) perWeight(r request, n int) (least float64, err error) {
 	return least, nil
 }
 
-// benchInstructions counts instead of measuring: there may be no such machine.
+// benchInstructions counts instructions instead of measuring time, since there may be no machine of that kind.
 func benchInstructions(ctx context.Context, w io.Writer, opt *options, dir workDir) error {
 	if opt.arm64 == "" || opt.plugin == "" {
 		return errors.New("instructions: want -arm64 and -plugin (make instructions)")

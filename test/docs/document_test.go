@@ -34,8 +34,8 @@ type command struct {
 	output      []string // without empty lines at the end
 }
 
-// parse finds the blocks of a document. Code that is indented only has no language, which
-// decides whether it is run.
+// parse finds the blocks of a document. Indented code without fences is an error: it has no language that decides
+// whether it is run.
 func parse(text string) (*document, error) {
 	d := &document{lines: strings.Split(text, "\n")}
 	var open *block

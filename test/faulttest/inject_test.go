@@ -16,7 +16,7 @@ import (
 // effect.
 var errDead = errors.New("the process is dead")
 
-// kind is a way to fail. Calls that it does not apply to are made.
+// kind is a way to fail. Calls to which it does not apply are made as usual.
 type kind struct {
 	name string
 	// hit is called for the call that fails, and for all calls after it.

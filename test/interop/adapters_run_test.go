@@ -28,9 +28,8 @@ func perplexityOf(t *testing.T, model string, args ...string) float64 {
 	return p
 }
 
-// TestAdaptersRun has the runtime apply adapters: it must compute what it computes with
-// the model into which the same adapter was merged, scales of each pair included, and
-// something else than without.
+// TestAdaptersRun has the runtime apply adapters: the perplexity must equal that of the model into which the same
+// adapter was merged, scales of each pair included, and differ from that without the adapter.
 func TestAdaptersRun(t *testing.T) {
 	o := start(t)
 	for _, a := range []struct{ name, args, opts string }{

@@ -24,8 +24,8 @@ import (
 	"ggforge/tokenizer/vocab"
 )
 
-// evaluationFile has the table of what the evaluator was compared with, seen from this
-// package. What is before the table is written by hand.
+// evaluationFile has the table of the evaluator's comparisons, seen from this package. The text before the table is
+// written by hand.
 const evaluationFile = "../../docs/evaluation.md"
 
 // columns of the table, and the tests that fill them.
@@ -84,7 +84,7 @@ func reason(why string) string {
 // everyModel calls f with a file in F32, a path in the chroot, of every made-up model of
 // an architecture that can be run, or of the first of each that is not skipped if only the
 // first are wanted.
-// What f finds is a column of the table.
+// The results of f are a column of the table.
 func everyModel(t *testing.T, column string, first bool, f func(t *testing.T, file string)) {
 	t.Helper()
 	if !slices.Contains(columns, column) {
@@ -288,7 +288,7 @@ func evaluator(setting string, argv ...string) *exec.Cmd {
 	return cmd
 }
 
-// TestMain compares docs/evaluation.md with what the tests found, if all ran, or writes it:
+// TestMain compares docs/evaluation.md with the results of the tests, if all ran, or writes it:
 // the cells of architectures of which all models were tested.
 func TestMain(m *testing.M) {
 	code := m.Run()

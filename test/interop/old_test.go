@@ -8,8 +8,8 @@ import (
 	"ggforge/gguf"
 )
 
-// TestOldFiles converts files of the time before GGUF with refggml.py, which states
-// what the reference's program writes, and with ggconv, and has the runtime load them.
+// TestOldFiles converts files of the time before GGUF with refggml.py, which writes as the reference's program does,
+// and with ggconv, and has the runtime load them.
 func TestOldFiles(t *testing.T) {
 	o := start(t)
 	for name, c := range map[string]struct {

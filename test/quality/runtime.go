@@ -58,11 +58,10 @@ func lastLine(out []byte) string {
 	return last
 }
 
-// tries is how often a run is tried whose last lines are lost.
+// tries is the number of attempts at a run whose last lines are lost.
 const tries = 5
 
-// perplexity are flags of llama-perplexity; without --no-repack it fails on processors with
-// some instructions.
+// perplexity runs llama-perplexity; without --no-repack it fails on processors with some instructions.
 func (w *work) perplexity(ctx context.Context, file, base string, more ...string) ([]byte, error) {
 	return w.tool(ctx, append([]string{"llama-perplexity", "-m", file, "-c", strconv.Itoa(chunk), "-t",
 		"1", "-ngl", "0",

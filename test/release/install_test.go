@@ -16,7 +16,7 @@ import (
 )
 
 // TestInstall runs the script with which the action installs a release, against a server that has
-// one: it is unpacked if its sum is the one of the list, or the one that is asked for.
+// one: it is unpacked if its SHA-256 is that of the list, or the requested one.
 func TestInstall(t *testing.T) {
 	for _, tool := range []string{"bash", "curl", "tar", "sha256sum"} {
 		if _, err := exec.LookPath(tool); err != nil {

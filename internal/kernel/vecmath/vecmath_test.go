@@ -225,7 +225,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// TestSumsOrder compares sums with eight by index mod 8 and a tree.
+// TestSumsOrder compares sums with eight partial sums, by index mod 8, that a tree adds up.
 func TestSumsOrder(t *testing.T) {
 	for n := range 70 {
 		x, y := make([]float32, n), make([]float32, n)

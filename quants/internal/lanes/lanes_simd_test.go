@@ -189,7 +189,7 @@ func TestTileNearTies(t *testing.T) {
 	}
 }
 
-// Lists, runs and chunks fit where they are put.
+// Lists, runs and chunks fit the memory that is reserved for them.
 func TestShortLists(t *testing.T) {
 	for _, c := range []struct {
 		cb            *codebook.Codebook
