@@ -124,7 +124,7 @@ func TestBodies(t *testing.T) {
 			tested[class] = true
 			t.Run(class, func(t *testing.T) {
 				s := *s
-				s.Config = furtherLayers.ReplaceAllString(s.Config, "$1: 0") // they are not in the body
+				s.Config = furtherLayers.ReplaceAllString(s.Config, "$1: 0") // the body has no MTP layers
 				body := func(name string) bool { return strings.HasPrefix(name, a.Body.Prefix) }
 				want, _ := written(t, s, func(name string) string {
 					if !body(name) {

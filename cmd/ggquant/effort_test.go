@@ -57,7 +57,7 @@ func TestEffort(t *testing.T) {
 	for _, c := range []struct {
 		effort, in, typ string
 		most            float64 // limit of each tensor's error
-		few             string  // tensors of the other type, the embedding among them or not
+		few             string  // --tensor-type rule; the first one leaves few tensors to calibrate
 	}{{"high", gollama, "Q2_K", 0.6, "(token_embd|blk.([1-5].|.*(ffn|attn_q|output)))=f16"},
 		{"high", mixtral, "Q4_0", 0.95, "nothing=f16"}, {"best", mixtral, "Q4_0", 0.95, "nothing=f16"}} {
 		flags := []string{"--calibrate", text, "-c", "32", "--chunks", "2", "--tensor-type", c.few}
@@ -121,7 +121,7 @@ func TestEffort(t *testing.T) {
 			if chosen {
 				changed++
 				most := c.most
-				if x.Name == "token_embd.weight" { // the reference's search is for such errors
+				if x.Name == "token_embd.weight" { // the reference's search already minimizes this error
 					most = 0.98
 				}
 				if r.Calibration.Gradients != (x.Name == "token_embd.weight") {

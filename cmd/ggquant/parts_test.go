@@ -67,7 +67,7 @@ func TestParts(t *testing.T) {
 	if !maps.Equal(files(t, out), files(t, want)) {
 		t.Errorf("other files than of one run: %v", files(t, out))
 	}
-	run(2, "exists already", args(out, "--part", "1/2")) // and leaves nothing
+	run(2, "exists already", args(out, "--part", "1/2")) // and leaves no files
 	if !maps.Equal(files(t, out), files(t, want)) {
 		t.Errorf("a part over outputs that exist leaves %v", slices.Sorted(maps.Keys(files(t, out))))
 	}

@@ -20,7 +20,7 @@ import (
 	"ggforge/test/hftest"
 )
 
-// checkpointAndText writes a checkpoint with an evaluator, and a text.
+// checkpointAndText writes a checkpoint that ggeval can run, and a text.
 func checkpointAndText(t *testing.T) (source, text string) {
 	t.Helper()
 	spec := hftest.Lookup("llama")
@@ -107,7 +107,8 @@ func unsynced(args []string) (code int, out string) {
 	return code, out
 }
 
-// killed runs a command whose process ends after at calls that match names, and reports whether there were more.
+// killed runs a command whose process ends after at calls for which names is true, and reports whether there were
+// more.
 func killed(t *testing.T, at int, args []string) bool {
 	t.Helper()
 	var calls atomic.Int64

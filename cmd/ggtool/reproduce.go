@@ -73,7 +73,7 @@ func parseReproduce(cmd *cli.Command) (r reproduceRequest, err error) {
 	}
 	how := cmd.String("progress")
 	if how == "json" {
-		how = "none" // events are of one command
+		how = "none" // the repeated run would add its own events
 	}
 	r.Again.OutsideLinks = cmd.Bool("outside-links")
 	r.Again.Inputs, r.Again.Workers = cmd.StringSlice("input"), tool.Workers(cmd)

@@ -17,7 +17,7 @@ import (
 	"ggforge/test/clitest"
 )
 
-// strange writes an untrusted manifest and returns its path.
+// strange writes a manifest, as if from an untrusted source, and returns its path.
 func strange(t *testing.T, dir string, m manifest.Manifest) string {
 	t.Helper()
 	m.Format, m.Program = manifest.Format, "ggforge"
@@ -73,7 +73,7 @@ func TestReproduceAsksNoServerThatOnlyTheManifestNames(t *testing.T) {
 	if n := asked.Load(); n != 0 {
 		t.Errorf("%d requests", n)
 	}
-	// The user may name it.
+	// The server is asked if the user names it.
 	m = strange(t, dir, manifest.Manifest{Command: manifest.Convert, Source: "adapter",
 		Arguments: []string{"--base-model-id", "org/base"}})
 	run(1, "/org/base/revision/main: the server answers 404", "--input", adapter, "--input", "hf://org/base", m)

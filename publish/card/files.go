@@ -71,7 +71,7 @@ func readFile(dir, path string) (*File, gguf.Metadata, error) {
 	m := slices.Clone(set.Metadata())
 	f := &File{Path: path, Shards: len(set.Files), Bytes: set.Size()}
 	for _, context := range contextsOf(m) {
-		// an error means that the runtime cannot run it
+		// an error means that llama.cpp cannot run it
 		if use, err := memory.Estimate(memory.From(set), memory.Options{Context: context}); err == nil {
 			f.uses = append(f.uses, use)
 		}

@@ -13,7 +13,7 @@ func Schema() []byte {
 	s["title"] = "Manifest of a run of ggconv or ggquant, for ggtool reproduce"
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
-		panic(err) // maps of texts
+		panic(err) // never: maps of strings
 	}
 	return append(data, '\n')
 }

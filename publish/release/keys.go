@@ -17,7 +17,7 @@ func keyOf(parts ...any) string {
 	for _, p := range parts {
 		data, err := json.Marshal(p)
 		if err != nil {
-			panic(err) // strings and numbers
+			panic(err) // never: strings and numbers
 		}
 		fmt.Fprintf(h, "%d %s\n", len(data), data)
 	}

@@ -17,7 +17,7 @@ func oneFile(name string, size int64, sum string) string {
 	data, err := json.Marshal(Manifest{Format: ManifestFormat,
 		Files: []File{{File: digest.File{Name: name, Bytes: size, SHA256: sum}}}})
 	if err != nil {
-		panic(err) // texts and numbers
+		panic(err) // never: strings and numbers
 	}
 	return string(data)
 }

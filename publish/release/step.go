@@ -39,7 +39,7 @@ type stepBase struct {
 	index  int    // in Release.steps and Release.Items
 	about  string // its name in errors
 	as     string // type of its files in the manifest
-	path   string // with slashes, below the output folder
+	path   string // path with slashes, below the output folder
 	shards bool   // the files may be shards, named after path
 	fixed  bool   // path is the same in every plan
 	listed bool   // the files are in SHA256SUMS and manifest.json
@@ -94,7 +94,7 @@ type Item struct {
 	// Seconds estimates how long making it takes on this machine; 0 if unknown.
 	Seconds float64 `json:"seconds,omitempty"`
 
-	sizes []int64 // of Files, if they are known one by one
+	sizes []int64 // sizes of Files, if known for each file
 }
 
 // add appends a step to those of the release.
@@ -212,7 +212,7 @@ func (b *stepBase) setSizes() error {
 	for _, f := range b.files() {
 		it.Files, it.sizes, it.Bytes = append(it.Files, f.Name), append(it.sizes, f.Bytes), it.Bytes+f.Bytes
 	}
-	if b.edited { // not in the state
+	if b.edited { // the state does not have it
 		info, err := disk.Stat(b.full())
 		if err != nil {
 			return err

@@ -46,7 +46,7 @@ func (r *Release) addManifest() {
 func (s *listStep) Key() string {
 	data, err := s.content(s.r.Files())
 	if err != nil {
-		panic(err) // strings and numbers
+		panic(err) // never: strings and numbers
 	}
 	return keyOf(string(s.Kind), string(data))
 }

@@ -127,7 +127,7 @@ func outOfRange(path string, kv gguf.KV, n int) string {
 	return fmt.Sprintf("%s: key %q: is %s, want the id of one of %d tokens", path, kv.Key, kv.Value.Short(), n)
 }
 
-// open opens the file and the further shards, as far as they can be found.
+// open opens the file and the further shards that exist.
 func open(path string, all *findings) (files []*gguf.File, err error) {
 	one := func(path string) (*gguf.File, error) {
 		c, err := gguf.Check(path)

@@ -106,7 +106,7 @@ func FuzzComplete(f *testing.F) {
 	})
 }
 
-// TestCompletionChild is the command itself, in processes of TestShells.
+// TestCompletionChild runs the command, in processes started by TestShells.
 func TestCompletionChild(t *testing.T) {
 	if os.Getenv("GGFORGE_COMPLETE") == "" {
 		t.Skip("not a process of TestShells")

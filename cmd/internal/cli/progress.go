@@ -212,7 +212,7 @@ type event struct {
 func (r *run) emit(e event) {
 	line, err := json.Marshal(e)
 	if err != nil {
-		panic(err) // every field can be marshalled
+		panic(err) // never: every field can be marshalled
 	}
 	fmt.Fprintf(r.err, "%s\n", line)
 }

@@ -19,15 +19,15 @@ import (
 // stream is standard output or standard error of a command. All that commands print goes through one, and much of it
 // comes from untrusted files: names, metadata, paths. So control characters other than newline and tab, and
 // characters that change the direction of text, are printed as escapes, so that the terminal does not obey them:
-// \u001b, or \x9b for a byte that is not UTF-8. In JSON such a character is only within strings, where its escape
-// means the same.
+// \u001b, or \x9b for a byte that is not UTF-8. In JSON such characters occur only within strings, where the escape
+// has the same meaning.
 type stream struct {
 	to   io.Writer
 	fail func(error) // called when a write fails
 
 	mu   sync.Mutex
 	rest []byte // the beginning of a character
-	err  error  // the first
+	err  error  // the first write error
 	open bool   // the last line has no newline yet
 }
 
@@ -157,7 +157,7 @@ type run struct {
 	out, err *stream
 	warned   map[string]bool
 	quiet    bool     // print only errors, warnings and requested results
-	parses   bool     // CheckArguments runs it
+	parses   bool     // CheckArguments only parses the command line
 	files    []string // written files, for the last event
 	helpAll  bool     // help lists all flags
 }
@@ -201,7 +201,7 @@ func (r *run) settle(err error) error {
 	return err
 }
 
-// goneError is the error of a run whose output nobody reads any more, so it is not printed.
+// goneError is the error of a run whose output has lost its reader. It is not printed.
 type goneError struct{ error }
 
 func (g *goneError) Unwrap() error { return g.error }
@@ -231,8 +231,8 @@ func (u *until) Write(p []byte) (int, error) {
 	return u.w.Write(p)
 }
 
-// Exact returns standard output for text that other programs read, byte for byte. A terminal gets it as Output would
-// write it.
+// Exact returns standard output for text that other programs read, byte for byte. To a terminal it writes as Output
+// does.
 func Exact(ctx context.Context, cmd *cli.Command) io.Writer {
 	out := runOf(cmd).out
 	if _, terminal := out.terminal(); terminal {
@@ -241,7 +241,7 @@ func Exact(ctx context.Context, cmd *cli.Command) io.Writer {
 	return &until{ctx, out.raw()}
 }
 
-// Warn prints warnings on standard error, each of them once: as events with --progress json.
+// Warn prints warnings on standard error, each once, with --progress json as events.
 func Warn(cmd *cli.Command, warnings ...string) {
 	r := runOf(cmd)
 	for _, w := range warnings {
@@ -253,7 +253,7 @@ func Warn(cmd *cli.Command, warnings ...string) {
 	}
 }
 
-// Warning returns Warn for a command, as libraries call it.
+// Warning returns Warn for a command, as a callback for libraries.
 func Warning(cmd *cli.Command) func(...string) {
 	return func(warnings ...string) { Warn(cmd, warnings...) }
 }

@@ -17,8 +17,7 @@ import (
 const ModelHelp = "is a GGUF file, the first shard of a model, or a checkpoint directory,\n" +
 	"which gives the same figures as converting it first."
 
-// ViaFlag is the flag of commands that take a checkpoint as the file that it would be
-// converted to.
+// ViaFlag returns --via, for commands that read a checkpoint as the file that it would be converted to.
 func ViaFlag() tool.Flag {
 	return tool.Shared("via", "take the weights as if converted to `TYPE` first: auto, f32, f16 or bf16").In(
 		checkpointCategory).For(tool.Checkpoints)
