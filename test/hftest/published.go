@@ -84,8 +84,8 @@ func Published(name string, files map[string][]byte, encoder bool, like func(cla
 
 var layerNumber = regexp.MustCompile(`\blayers\.(\d+)`)
 
-// renumbered returns the name of a module or a pattern of names: layers that follow the
-// model's follow the small one's.
+// renumbered returns the name of a module or a pattern of names: layers after the model's last one come after the
+// small model's last one.
 func (p *published) renumbered(name string) string {
 	return layerNumber.ReplaceAllStringFunc(name, func(s string) string {
 		n, err := strconv.Atoi(strings.TrimPrefix(s, "layers."))

@@ -209,7 +209,7 @@ func (s *Spec) Class() string {
 	return cfg.Class
 }
 
-// sideFiles returns the files of a spec's checkpoint except the weights.
+// sideFiles reads the files of a spec's checkpoint except the weights.
 type sideFiles struct {
 	*Spec
 	config []byte

@@ -203,7 +203,7 @@ func init() {
 }
 
 // pocketTTSTensors are those of a Pocket TTS with small numbers where the runtime knows no
-// others; the configuration that they show is next to them for the table alone.
+// others; the checkpoint has no config.json, and Config is for this table only.
 const pocketTTSTensors = `
 	n   = hidden_size
 	ff  = intermediate_size

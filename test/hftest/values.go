@@ -40,7 +40,7 @@ var fills = map[string]fill{
 	// sums of a few products are exact in F32
 	"grid":  func(i int64, _ float64) float64 { return float64(i*2654435761%2003-1001) / 8192 },
 	"whole": func(_ int64, g float64) float64 { return math.Round(g * 2) },
-	"gaps": func(i int64, g float64) float64 { // of rows of 64 that follow 1000 others each second one is zero
+	"gaps": func(i int64, g float64) float64 { // rows of 64; from row 1000 on, every second one is zero
 		if row := i / 64; row >= 1000 && row%2 == 1 {
 			return 0
 		}

@@ -21,7 +21,7 @@ LENGTH = 512  # tokens of a sequence, the first of them BOS
 COMMON = dict(vocab_size=4096, bos_token_id=1, eos_token_id=2, max_position_embeddings=1024,
               rope_theta=10000.0, attention_dropout=0.0)
 
-# name → language of the texts, class, settings, how it begins
+# name → language of the texts, class, settings, initialization
 MODELS = {
     # a new model, which learns from the text and from gollama's probabilities
     "qwengo": ("Go", Qwen3ForCausalLM, Qwen3Config(
@@ -72,7 +72,7 @@ MixtralExperts.forward = experts
 
 class Muon:
     """Momentum whose singular values are all made about one (K. Jordan, Muon), for the matrices of
-    layers; its steps are about as large as Adam's. It learns more of as many tokens."""
+    layers; its steps are about as large as Adam's. It learns more from the same number of tokens."""
 
     def __init__(self, params):
         self.params, self.kept = params, {}
