@@ -14,16 +14,17 @@ import (
 
 // conversion is the JSON output for a converted model, and with --dry-run for one that would be converted.
 type conversion struct {
-	Architecture string    `json:"architecture"`
-	Type         string    `json:"type,omitempty"` // of weights; not of files before GGUF, which keep theirs
-	Bytes        int64     `json:"bytes"`          // of all files
-	Files        []string  `json:"files"`
-	Tensors      []planned `json:"tensors"`
-	Warnings     []string  `json:"warnings"`
-	Seconds      float64   `json:"seconds,omitempty"` // left out with --dry-run, as is the next field
-	Peak         int64     `json:"peak_memory_bytes,omitempty"`
+	Architecture string `json:"architecture"`
+	// type of the weights; left out for files before GGUF, which keep theirs
+	Type     string    `json:"type,omitempty"`
+	Bytes    int64     `json:"bytes"` // total size of the files
+	Files    []string  `json:"files"`
+	Tensors  []planned `json:"tensors"`
+	Warnings []string  `json:"warnings"`
+	Seconds  float64   `json:"seconds,omitempty"` // left out with --dry-run, as is the next field
+	Peak     int64     `json:"peak_memory_bytes,omitempty"`
 
-	Part *runs.WrittenPart `json:"written,omitempty"` // of --part
+	Part *runs.WrittenPart `json:"written,omitempty"` // the part, with --part
 }
 
 // planned is a tensor of the output.

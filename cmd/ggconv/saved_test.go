@@ -61,7 +61,7 @@ func TestSavedScaling(t *testing.T) {
 	}
 }
 
-// TestNormBeforeGate refuses a norm before the gate, for models with a gated norm.
+// TestNormBeforeGate expects models whose gated norm comes before the gate to be refused.
 func TestNormBeforeGate(t *testing.T) {
 	s, dir := made(t, "falcon-h1", "if mamba_rms_norm", "if !mamba_rms_norm")
 	configure(t, dir, `{"mamba_norm_before_gate": true, "mamba_rms_norm": true}`)

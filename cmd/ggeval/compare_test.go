@@ -64,7 +64,7 @@ func TestCompare(t *testing.T) {
 		t.Errorf("perplexity %v ± %v alone, %v ± %v in the comparison", p.PPL, p.Error, r.Models[1].PPL,
 			r.Models[1].Error)
 	}
-	for i, most := range []float64{1e-3, 0.1} { // orders of magnitude
+	for i, most := range []float64{1e-3, 0.1} { // upper limits
 		m := r.Models[i]
 		d := m.Divergence
 		if !(float64(d.Mean) < most && d.Mean >= 0) ||

@@ -182,7 +182,7 @@ func inOrder(results []*writer.Result) []string {
 // reported is the JSON output for one model.
 type reported struct {
 	*quantize.Report
-	Part *runs.WrittenPart `json:"written,omitempty"` // of --part
+	Part *runs.WrittenPart `json:"written,omitempty"` // the part, with --part
 
 	text string // the line about the part
 }

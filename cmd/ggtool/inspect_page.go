@@ -118,7 +118,7 @@ func (r *inspectRequest) page(set *gguf.Set, results *card.Result) (*page.Page, 
 		if cells[at] == nil {
 			cells[at] = map[string]page.Cell{}
 		}
-		if len(t.NE) < 2 { // each is too small to be seen
+		if len(t.NE) < 2 { // each one is too small to be seen
 			kind = smallTensors
 			c := cells[at][kind]
 			count, _, _ := strings.Cut(c.Text, " ")
@@ -244,7 +244,7 @@ func (r *inspectRequest) page(set *gguf.Set, results *card.Result) (*page.Page, 
 	return p, nil
 }
 
-// smallTensors is the column of tensors of one dimension.
+// smallTensors is the heading of the column of tensors with one dimension.
 const smallTensors = "vectors"
 
 // name returns the name of the file without its folder.

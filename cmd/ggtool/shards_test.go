@@ -152,7 +152,7 @@ func TestInspectFields(t *testing.T) {
 	}
 	var fields []string
 	for _, name := range flagtest.FieldsOf(d) {
-		if name != "metadata[].value[]" { // of an array
+		if name != "metadata[].value[]" { // only values that are arrays have it
 			fields = append(fields, name)
 		}
 	}

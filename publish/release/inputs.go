@@ -27,7 +27,7 @@ type inputs struct {
 	matrix      *imatrix.Matrix
 	matrixFile  digest.File
 	card        card.Options
-	files       []string // their paths, and those of the source and the plan
+	files       []string // paths of all inputs, with the source and the plan
 
 	calibrationRun, evaluationRun eval.Run // the texts as tokens of the source
 }
@@ -35,7 +35,7 @@ type inputs struct {
 // text is a text that a model is run over.
 type text struct {
 	path string
-	data []byte // of the file, unchanged
+	data []byte // content of the file, unchanged
 	file digest.File
 }
 
@@ -95,8 +95,8 @@ func (r *Release) readInputs(ctx context.Context) error {
 	return err
 }
 
-// readMatrix reads the importance matrix in a file. One that is too large for memory is mapped; then unchanged checks
-// it before a file that is made with it gets its name.
+// readMatrix reads the importance matrix in a file. A matrix too large for memory is mapped; then unchanged checks it
+// before files made with it get their names.
 func readMatrix(ctx context.Context, path string) (*imatrix.Matrix, digest.File, error) {
 	m, err := imatrix.Load(path)
 	if err != nil {

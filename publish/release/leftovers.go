@@ -15,8 +15,8 @@ import (
 	"ggforge/writer"
 )
 
-// removeSums removes SHA256SUMS and manifest.json if a file that they list is going to change: a folder that has
-// both is whole. If they exist, a release wrote them, or Force replaces them.
+// removeSums removes SHA256SUMS and manifest.json if a file that they list is going to change: a folder that has both
+// is complete. If they exist, a release wrote them, or Force replaces them.
 func (r *Release) removeSums() error {
 	if !slices.ContainsFunc(r.steps, func(s step) bool { b := s.base(); return !b.edited && !b.item().Done }) {
 		return nil
@@ -50,7 +50,7 @@ func (r *Release) dropped() []digest.File {
 }
 
 // removeDropped removes the files that earlier runs have made and the plan no longer has: models, surplus shards,
-// files of another layout. Files that have changed since they were made stay, and with Keep all.
+// files of another layout. Files that have changed since they were made stay; with Keep all of them stay.
 func (r *Release) removeDropped(ctx context.Context) error {
 	dropped := r.dropped()
 	for i := range r.state.Made {

@@ -16,7 +16,7 @@ import (
 	"ggforge/writer"
 )
 
-// progressJSON is the value of --progress that errors also look at.
+// progressJSON is the value of --progress for events; errors are then events, too.
 const progressJSON = "json"
 
 // ProgressFlag chooses how progress is shown.
@@ -107,7 +107,7 @@ func newBar(w io.Writer, columns func() int) func(work float64, last bool, parts
 	bar := progressbar.NewOptions(barWork, progressbar.OptionSetWriter(w), progressbar.OptionClearOnFinish(),
 		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
 		progressbar.OptionThrottle(50*time.Millisecond))
-	shown := "" // where there is no room for a bar
+	shown := "" // last percentage, where there is no room for a bar
 	return func(work float64, last bool, parts ...string) {
 		columns := columns()
 		if columns < leastBar {
@@ -142,7 +142,7 @@ func barProgress(w io.Writer, columns func() int) func(writer.Progress) {
 	}
 }
 
-// left returns the time to go as text.
+// left returns the remaining time as text.
 func left(d time.Duration) string { return d.Round(time.Second).String() + " left" }
 
 // fit joins as many of the parts as fit into the columns, and the beginning of the next one if there is room for some

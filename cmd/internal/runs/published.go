@@ -31,7 +31,7 @@ var publishedTypes = []struct {
 	{regexp.MustCompile(`^(?:fp32|float32|float|full|32[-_]?bits?)$`), "want F32"},
 }
 
-// recipesOfBits are recipes by bits per weight.
+// recipesOfBits has the recipes to suggest, by bits per weight.
 var recipesOfBits = map[string]string{
 	"1": "IQ1_M (needs an importance matrix)", "2": "IQ2_M (needs an importance matrix) or Q2_K",
 	"3": "Q3_K_M or IQ3_M",
