@@ -12,8 +12,8 @@ import (
 	"ggforge/rows"
 )
 
-// TestCopy writes tensors that the system copies, that it does not, and that it fails to: the file is the
-// same but for an error.
+// TestCopy writes tensors that the system copies, does not copy, or fails to copy: the file is the same, unless there
+// is an error.
 func TestCopy(t *testing.T) {
 	dir := t.TempDir()
 	in := filepath.Join(dir, "in.gguf")

@@ -89,8 +89,8 @@ func rowsOf(part string) map[string]string {
 	return rows
 }
 
-// modelsPart renders the first part of the document. Rows of architectures that have checkpoints left, which were not
-// looked at, keep their last two cells of old.
+// modelsPart renders the first part of the document. Rows of architectures with checkpoints left that were not tested
+// keep their last two cells of old.
 func modelsPart(results map[string]*result, left map[string]int, old string) string {
 	before := rowsOf(old)
 	var rows []string
@@ -144,7 +144,7 @@ func (r *result) equal() string {
 		grouped("not compared:", r.noReference, true)...), "; ")
 }
 
-// runs returns the cell with what the runtime did with the files.
+// runs returns the cell with the runtime's results for the files.
 func (r *result) runs() string {
 	var items []string
 	for _, found := range slices.Sorted(maps.Keys(r.loads)) {

@@ -85,7 +85,7 @@ func TestDivergence(t *testing.T) {
 	}
 }
 
-// tolerance is how much a figure may be off: by a share of it, and by a number.
+// tolerance is the error that a figure may have: a share of it, plus a number.
 type tolerance struct{ relative, absolute float64 }
 
 // check compares figures and logs the one that is off most.
