@@ -62,7 +62,7 @@ func TestCountsThatNothingLoads(t *testing.T) {
 			t.Errorf("%s with %s: %d, %v", c.spec, c.set, code, err)
 		}
 	}
-	// without weights, only the limits are left
+	// without weights, only the limits of llama.cpp apply
 	_, dir := made(t, "llama")
 	configure(t, dir, `{"num_hidden_layers": 513}`)
 	if code, _, err := call("--config-only", "--dry-run", dir); code != 4 ||
@@ -71,8 +71,8 @@ func TestCountsThatNothingLoads(t *testing.T) {
 	}
 }
 
-// TestSpecialTokenOfNoToken converts a vocabulary with ids of special tokens outside of it: the
-// file is the reference's, with a warning. ggtool verify has a note (TestVerifyCounts).
+// TestSpecialTokenOfNoToken converts a vocabulary with ids of special tokens outside of it: the file equals the
+// reference's, and there is a warning. ggtool verify has a note (TestVerifyCounts).
 func TestSpecialTokenOfNoToken(t *testing.T) {
 	s, dir := made(t, "qwen2")
 	configure(t, dir, `{"bos_token_id": 99999}`)

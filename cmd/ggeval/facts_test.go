@@ -9,8 +9,7 @@ import (
 	"ggforge/test/mutate"
 )
 
-// perplexityOf returns the figure for a file, as --json prints it, and fails if there is
-// none.
+// perplexityOf returns the perplexity of a file from the JSON output; without one the test fails.
 func perplexityOf(t *testing.T, file string) string {
 	t.Helper()
 	_, out, _, err := call("perplexity", file, "-f", textOf(t, source(t, 3000)), "-c", "64", "--chunks", "2", "--json",
@@ -89,7 +88,7 @@ func TestDefaultsOfKeys(t *testing.T) {
 		{"gemma2", "gemma2.attn_logit_softcapping", gguf.Float32(50)},
 		{"gemma2", "gemma2.final_logit_softcapping", gguf.Float32(30)},
 		{"minicpm", "minicpm.embedding_scale", gguf.Float32(12)},
-		{"minicpm", "minicpm.logit_scale", gguf.Float32(4)}, // 256/width
+		{"minicpm", "minicpm.logit_scale", gguf.Float32(4)}, // default: 256/width
 		{"afmoe", "afmoe.expert_gating_func", gguf.Uint32(2)},
 		{"glm4_moe", "glm4moe.expert_gating_func", gguf.Uint32(2)},
 		{"mellum", "mellum.expert_weights_norm", gguf.Bool(true)},

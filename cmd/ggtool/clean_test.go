@@ -118,7 +118,7 @@ func TestCleanShares(t *testing.T) {
 	if run(0, "a process works on it", "--remove", "--older-than", "1ns", dir); release() != nil {
 		t.Error("a folder was removed that a process works on")
 	}
-	if err := os.WriteFile(filepath.Join(made, "held"), nil, 0o600); err != nil { // of a process that was killed
+	if err := os.WriteFile(filepath.Join(made, "held"), nil, 0o600); err != nil { // lock file of a killed process
 		t.Fatal(err)
 	}
 	run(0, ", removed", "--remove", "--older-than", "1ns", dir)

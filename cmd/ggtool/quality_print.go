@@ -124,7 +124,7 @@ func (r *qualityReports) page() *page.Page {
 		X: page.Axis{Name: "bits per weight"}, Y: page.Axis{Name: "relative error", Log: true}}
 	byPlace := &page.Plot{Title: "Relative error by tensor", Note: "In the order of the file.",
 		X: page.Axis{Name: "tensor"}, Y: page.Axis{Name: "relative error", Log: true}}
-	places := map[string]int{} // of tensors
+	places := map[string]int{} // positions of tensors on the axis of byPlace
 	plot := func(name string, tensors []qualityTensor, of func(*qualityTensor) bool) {
 		size, place := page.Series{Name: name, Shape: page.Alone}, page.Series{Name: name, Shape: page.Alone}
 		for i := range tensors {

@@ -246,7 +246,7 @@ type releaseResult struct {
 	Model  string         `json:"model"`
 	Output string         `json:"output"`
 	Parts  []release.Item `json:"parts"`
-	// Bytes is the size of the files to be made, with --dry-run, or of all parts.
+	// Bytes is the size of the files to be made, with --dry-run, or of all files.
 	Bytes int64          `json:"bytes"`
 	Exact bool           `json:"exact"`           // whether Bytes is exact
 	Files []release.File `json:"files,omitempty"` // not with --dry-run

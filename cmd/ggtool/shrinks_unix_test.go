@@ -63,7 +63,7 @@ func TestShrinks(t *testing.T) {
 			code, _, err := call(verb...)
 			remove()
 			if calls.Load() < at {
-				if code != 0 && verb[0] != "verify" { // which finds that keys are missing, too
+				if code != 0 && verb[0] != "verify" { // verify also reports missing keys
 					t.Errorf("%q: exit code %d, %v", verb[0], code, err)
 				}
 				break

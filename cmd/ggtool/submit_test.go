@@ -57,7 +57,7 @@ func TestSubmitPrintsBytes(t *testing.T) {
 	}
 }
 
-// TestSubmitParsesTheCommand has commands that would fail in every part, and some that would not.
+// TestSubmitParsesTheCommand checks commands that would fail in every part, and some that would not.
 func TestSubmitParsesTheCommand(t *testing.T) {
 	for scheduler, flags := range map[string][]string{"slurm": {"--parts", "4"},
 		"k8s": {"--parts", "4", "--image", "i", "--claim", "c"}} {

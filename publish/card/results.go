@@ -23,7 +23,7 @@ type Figure struct {
 type Result struct {
 	Text      string // name of the text, without folders
 	Chunk     int    // tokens of a chunk
-	Predicted int    // tokens that the figures are over
+	Predicted int    // number of tokens that the figures cover
 	Base      *Figure
 	Files     map[string]Measured // by name, without folders; for a model in shards the name of the first
 }

@@ -22,7 +22,7 @@ const (
 	manifestName = "manifest.json"
 )
 
-// reserved are names in the output folder that no model can have, even if this release has no such file.
+// reserved has names that no model in the output folder can have, even if this release has no such file.
 var reserved = []string{card.FileName, qualityName, sumsName, manifestName, stateDir}
 
 // folded returns a name in the form in which file systems that ignore case compare it.

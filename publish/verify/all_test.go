@@ -38,7 +38,7 @@ func TestConverted(t *testing.T) {
 		job, err := convert.Prepare(context.Background(), src,
 			convert.Options{Type: typ, Pre: s.PreTokenizer(), Base: s.BaseDir(src)})
 		if err != nil {
-			t.Logf("%s: %v", s.Name, err) // it needs options
+			t.Logf("%s: %v", s.Name, err) // cannot be converted without options
 			continue
 		}
 		_, err = job.Write(context.Background(), path, writer.Options{})
@@ -52,7 +52,7 @@ func TestConverted(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range found {
-			// its mask is beyond the small vocabulary
+			// the id of the mask token is outside the small vocabulary
 			if !f.Note || !strings.Contains(f.Text, "not looked at") && !strings.Contains(f.Text, "vocabulary: ") &&
 				s.Name != "llada_moe" {
 				t.Errorf("%s: %+v", s.Name, f)

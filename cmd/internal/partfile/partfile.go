@@ -158,9 +158,9 @@ func (j *Job) Write(ctx context.Context, p part.Part, sections []Section, opt wr
 	return f.size(), writer.WriteFrom(ctx, j.Path(p), f.size(), f, check, opt)
 }
 
-// Check reports whether the file of a part is there already, whole. A damaged one may be
-// replaced. A file of that name that is not a part file, or that belongs to another job, is an
-// error of kind fault.Refused unless force is true.
+// Check reports whether the file of a part exists already and is undamaged. A damaged one may be replaced. A file of
+// that name that is not a part file, or that belongs to another job, is an error of kind fault.Refused unless force
+// is true.
 func (j *Job) Check(p part.Part, force bool) (done bool, err error) {
 	err = j.whole(p)
 	switch {
@@ -184,7 +184,7 @@ type File struct {
 // errDamaged is the cause of errors about damaged part files.
 var errDamaged = fault.Errorf(fault.Broken, "damaged")
 
-// damaged returns such an error.
+// damaged returns an error about a damaged part file.
 func damaged(path, format string, args ...any) error {
 	return fault.Errorf(errDamaged, "%s: "+format, append([]any{path}, args...)...)
 }
@@ -321,10 +321,9 @@ func (j *Job) fits(f *File, p part.Part) error {
 	return nil
 }
 
-// Gather calls use with the sections of all parts of a job, in the order of its items, and returns
-// how many parts there are. It checks all parts first: one error names all that are missing, damaged
-// or of other jobs. It is of kind fault.Refused if there are some of other jobs, or else of kind
-// fault.Incomplete if some are missing.
+// Gather calls use with the sections of all parts of a job, in the order of its items, and returns how many parts
+// there are. It checks all parts first: one error names all parts that are missing, damaged or belong to other jobs.
+// It has kind fault.Refused if some belong to other jobs, otherwise kind fault.Incomplete if some are missing.
 func (j *Job) Gather(ctx context.Context, use func(sections [][]byte) error) (parts int, err error) {
 	n, err := j.parts()
 	if err != nil {
@@ -378,7 +377,7 @@ func (j *Job) Gather(ctx context.Context, use func(sections [][]byte) error) (pa
 	return n, nil
 }
 
-// whole returns an error unless the file of a part exists, is of this job, and undamaged.
+// whole returns an error unless the file of a part exists, belongs to this job, and is undamaged.
 func (j *Job) whole(p part.Part) error {
 	f, err := Open(j.Path(p))
 	if errors.Is(err, fs.ErrNotExist) {

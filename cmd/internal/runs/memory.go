@@ -60,7 +60,7 @@ func ParseInMemory(cmd *cli.Command) (q InMemory, err error) {
 type Compared struct {
 	Name   string // as the user named it, or the base's with the recipe
 	Source *model.Model
-	Recipe string // the recipe by which the base is quantized in memory, "" for a model that is read as it is
+	Recipe string // recipe by which the base is quantized in memory; "" for a model that is read unchanged
 }
 
 // Models returns variants of a base, one quantized by each recipe as ggquant would write it, and warns of

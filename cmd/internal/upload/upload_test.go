@@ -16,7 +16,7 @@ func TestMake(t *testing.T) {
 		t.Errorf("the second time: %v", err)
 	}
 	if os.Getuid() < 0 {
-		return // a system without such permissions
+		return // the system has no such permissions
 	}
 	if err := os.Chmod(p.Dir, 0o777); err != nil {
 		t.Fatal(err)
