@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// checkpoint returns a new directory with Gollama's small files and the given
-// ones laid over them; an empty text removes a file. There are no weights:
-// --vocab-only does without.
+// checkpoint returns a new directory with Gollama's small files and the given ones, which replace them; an empty text
+// removes a file. There are no weights, as --vocab-only needs none.
 func checkpoint(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "model")
@@ -42,7 +41,7 @@ func checkpoint(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// hostileNames are values of metadata that must not reach a file's name as they are.
+// hostileNames are values of metadata that must not be part of a file's name unchanged.
 var hostileNames = []string{
 	"../../../escape", "/etc/escape", `..\..\escape`, "a\nb", "a\x1b[2Jb", "a\x00b", ".hidden", "--force", "CON",
 	"x\u202efugg",

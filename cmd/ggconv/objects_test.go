@@ -57,7 +57,7 @@ func TestObjectOutput(t *testing.T) {
 		!bytes.Equal(s.Get("out/m/x-f16.gguf"), want) {
 		t.Errorf("--force: exit code %d: %s", code, text)
 	}
-	// the name of the reference's converter, in a folder
+	// a name as by the reference's converter, in a folder
 	if code, text := toObjects(t, work, "--outtype", "f16", "--outfile", "s3://out/n/", "--dry-run"); code != 0 ||
 		!strings.Contains(text, "s3://out/n/Gollama-") {
 		t.Errorf("a folder: exit code %d: %s", code, text)

@@ -58,7 +58,7 @@ func TestNameOfQuantized(t *testing.T) {
 		{[]string{"X-Q4_K_M.gguf"}, 2},
 		{[]string{"x-iq2_xs"}, 2},
 		{[]string{"--outfile", "X-Q5_K.gguf"}, 2},
-		{[]string{"X-MXFP4_MOE.gguf"}, 2}, // the checkpoint has none
+		{[]string{"X-MXFP4_MOE.gguf"}, 2}, // the checkpoint has no weights of this type
 		{[]string{"X.Q4_K_M.gguf"}, 2},
 		{[]string{"x_q4_k_m.GGUF"}, 2},
 		{[]string{"Q4_K_M.gguf"}, 2},
@@ -89,7 +89,7 @@ func TestNameOfType(t *testing.T) {
 		args  []string
 		warns bool
 	}{
-		{[]string{"X.Q8_0.gguf"}, true}, // a point does not set the type
+		{[]string{"X.Q8_0.gguf"}, true}, // a type after a point does not set the type
 		{[]string{"--outfile", "X-f16.gguf"}, true},
 		{[]string{"X-q8_0.gguf"}, false},
 		{[]string{"--outfile", "X-bf16.gguf"}, false},

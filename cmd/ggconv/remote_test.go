@@ -211,7 +211,7 @@ func TestRemoteParts(t *testing.T) {
 	if tool.Code(err) == 130 && !writer.Resumable(err) {
 		t.Error(err)
 	}
-	if tool.Code(err) == 130 { // the run may have been faster
+	if tool.Code(err) == 130 { // the run may have ended before the signal
 		run("again", "--resume")
 	}
 	want, err := os.ReadFile(filepath.Join(dir, "want"))

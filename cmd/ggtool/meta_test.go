@@ -93,7 +93,7 @@ func TestMeta(t *testing.T) {
 	other := write(t, dir, "other.gguf", 1)
 	for _, c := range []struct {
 		args  string
-		where string // of the change
+		where string // how the change is made
 		want  string
 	}{
 		{"--set general.name=nam2", "where it is", `architecture="llama" name="nam2" block_count=2 `},

@@ -70,7 +70,7 @@ func (c *Card) Update(force bool) (card string, differs bool, err error) {
 	return card, card != *old, err
 }
 
-// old returns the present card, nil for none and for one without marks that force replaces.
+// old returns the present card, nil if there is none, or one without marks that force replaces.
 func (c *Card) old(force bool) (*string, error) {
 	path := c.Path()
 	info, err := os.Lstat(path)

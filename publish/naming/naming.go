@@ -5,10 +5,10 @@
 //	sidecar base name     size label  fine-tune │ encoding type    shard
 //	                                         version
 //
-// Base name, size label and version must be there, everything else may be. The convention is
-// that of the specification (docs/gguf.md of ggml), whose regular expression decides. Base name
-// and size are required by its text, but not by its expression; here they are, too.
-// Many published names do not follow it: those are not wrong, but what their parts mean is a guess.
+// Base name, size label and version are required, everything else is optional. The convention is that of the
+// specification (docs/gguf.md of ggml), whose regular expression decides. Base name and size are required by its
+// text, but not by its expression; here they are, too. Many published names do not follow it: Read accepts them, but
+// the meaning of their parts is a guess.
 package naming
 
 import (
@@ -103,7 +103,7 @@ func Parse(name string) (Name, error) {
 	return n, nil
 }
 
-// Check returns how a name departs from the convention, nil if it does not.
+// Check returns the deviations of a name from the convention, nil for none.
 func Check(name string) []string {
 	_, found := parse(name)
 	return found

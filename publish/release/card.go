@@ -60,7 +60,7 @@ func (s *cardStep) text(ctx context.Context) (text string, differs bool, warning
 	return text, differs, c.Warnings, err
 }
 
-// Replaceable leaves it to package card whether the present card can be updated.
+// Replaceable asks package card whether the present card can be updated.
 func (s *cardStep) Replaceable(context.Context) error {
 	return card.Writable(s.r.dir, s.r.inputs.card, s.r.opt.Force)
 }

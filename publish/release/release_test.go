@@ -246,7 +246,7 @@ func TestRelease(t *testing.T) {
 	if _, err := batch.Write(context.Background(), []string{alone}, writer.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := batch.Close(); err != nil { // which has the matrix mapped, so that Windows would not remove it below
+	if err := batch.Close(); err != nil { // batch has the matrix mapped, so that Windows would not remove it below
 		t.Fatal(err)
 	}
 	one, err1 := os.ReadFile(strings.TrimSuffix(alone, ".gguf") + "-00001-of-00002.gguf")
@@ -388,7 +388,7 @@ func TestPredict(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, it := range r.Items {
-		if it.Kind == string(kindCard) { // people write in it
+		if it.Kind == string(kindCard) { // people edit the card
 			continue
 		}
 		var n int64

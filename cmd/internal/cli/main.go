@@ -108,8 +108,8 @@ func (k *keptError) Unwrap() error { return k.error }
 // left".
 func Kept(err error, text string) error { return &keptError{err, text} }
 
-// shortened returns a text whose first line is followed by at most fault.MaxListed
-// more, one for each defect, and none of whose lines is too long.
+// shortened returns a text with at most fault.MaxListed lines after the first, one for each defect, and with long
+// lines cut.
 func shortened(text string) string {
 	head, rest, _ := strings.Cut(text, "\n")
 	if rest == "" {
@@ -125,7 +125,7 @@ func shortened(text string) string {
 	return cut(head) + "\n" + strings.Join(lines, "\n")
 }
 
-// Run runs the command with the given arguments, the first of which is its name.
+// Run runs the command with the given arguments; the first one is its name.
 func Run(ctx context.Context, cmd *cli.Command, args []string) error {
 	cmd.Version = fmt.Sprintf("%s (%s %s/%s, kernels: %s)", Version, runtime.Version(), runtime.GOOS, runtime.GOARCH,
 		quants.Kernels())
@@ -166,7 +166,7 @@ func CheckArguments(ctx context.Context, cmd *cli.Command, args []string, do fun
 	return err
 }
 
-// MayRead reports whether code that parses flags may read the files and servers that they name.
+// MayRead reports whether the code that parses flags may read files and servers named by them.
 func MayRead(cmd *cli.Command) bool { return !runOf(cmd).parses }
 
 // prepare sets the properties that all commands have in common, for a command and its verbs.

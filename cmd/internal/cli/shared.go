@@ -4,7 +4,7 @@ package cli
 // same name in all verbs. Usage and Category are the verb's. Aliases are the letter and names that only some verbs
 // know: those of llama.cpp's tools, and former names. flagtest.Tree holds every verb to the table.
 var sharedFlags = []Flag{
-	// What is written.
+	// Flags about outputs.
 	{Name: "output", Aliases: []string{"o", "outfile"}, Value: File, Effect: NamesOutput},
 	{Name: "max-size", Aliases: []string{"split-max-size", "max-shard-size"}, Value: Size, Effect: SetsBytes},
 	{Name: "max-tensors", Aliases: []string{"split-max-tensors"}, Value: Count, Unit: "tensors", Effect: SetsBytes},
@@ -18,7 +18,7 @@ var sharedFlags = []Flag{
 	{Name: "manifest", Value: File, Effect: NamesOutput, Refused: InParts | OfObjects | OfNothing},
 	{Name: "name-template", Value: Text, Effect: NamesOutput},
 	{Name: "format", Value: Text, Default: "gguf", Effect: SetsBytes},
-	// Texts.
+	// Flags about texts.
 	{Name: "file", Aliases: []string{"f"}, Value: File, Effect: ReadsFile},
 	{Name: "ctx-size", Aliases: []string{"c", "chunk-size", "context", "context-length"}, Value: Count,
 		Unit: "tokens", Default: uint(512), Effect: SetsBytes},
@@ -28,7 +28,7 @@ var sharedFlags = []Flag{
 	{Name: "parse-special", Effect: SetsBytes},
 	{Name: "process-output", Effect: SetsBytes},
 	{Name: "calibrate", Value: File, Effect: ReadsFile},
-	// Models.
+	// Flags about models.
 	{Name: "imatrix", Value: File, Effect: ReadsFile},
 	{Name: "allow-requantize", Effect: SetsBytes, Option: "AllowRequantize",
 		Hint: "use --allow-requantize to permit that"},
@@ -38,11 +38,11 @@ var sharedFlags = []Flag{
 	{Name: "via", Value: Text, Default: "auto", Effect: SetsBytes, Choices: Names("auto", "f32", "f16", "bf16")},
 	{Name: "base-model", Value: Text, Effect: SetsBytes},
 	{Name: "quantized-by", Value: Text, Effect: SetsBytes},
-	// Parts.
+	// Flags about parts.
 	{Name: "part", Value: Text, Effect: RunsOnly},
 	{Name: "part-files", Aliases: []string{"parts"}, Value: File, Effect: KeepsState, With: []string{"part", "finish"}},
 	{Name: "finish", Effect: RunsOnly},
-	// Runs.
+	// Flags about runs.
 	{Name: "threads", Aliases: []string{"t"}, Value: Count, Unit: "workers", Effect: RunsOnly},
 	{Name: "progress", Value: Text, Default: "auto", Effect: RunsOnly,
 		Choices: Names("auto", "bar", "plain", progressJSON, "none")},
