@@ -87,7 +87,7 @@ func TestOldFiles(t *testing.T) {
 
 func TestOldFlags(t *testing.T) {
 	m := ggmltest.Llama("tjgg", 3, 1, gguf.TypeF16, false)
-	for i := range m.Tensors { // two key heads
+	for i := range m.Tensors { // two key-value heads
 		if s := &m.Tensors[i]; s.Name == "layers.0.attention.wk.weight" || s.Name == "layers.0.attention.wv.weight" ||
 			s.Name == "layers.1.attention.wk.weight" || s.Name == "layers.1.attention.wv.weight" {
 			s.NE, s.Data = []int64{64, 32}, s.Data[:64*32*2]

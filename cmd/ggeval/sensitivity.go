@@ -58,7 +58,7 @@ func sensitivityCommand() *cli.Command {
 type sensitivityRequest struct {
 	Path    string
 	Measure sensitivity.Options
-	Output  string // "" for nowhere
+	Output  string // "" for no file
 	Force   bool
 	input
 }

@@ -129,7 +129,7 @@ func run(ctx context.Context, cmd *cli.Command) error {
 		}
 		found.Types = made.SavedTypes()
 		files := inOrder(results)
-		if r.To == nil { // else they are objects then
+		if r.To == nil { // otherwise the files become objects
 			written = files
 		}
 		return files, found, r.Manifest.Write(ctx, r.In, slices.Concat(m.Inputs, r.Held, made.Held()),

@@ -41,7 +41,7 @@ func TestCard(t *testing.T) {
 	run(0, "written", "--force", dir)
 }
 
-// TestCardTemplatesEnd has templates that would never end, or take all memory.
+// TestCardTemplatesEnd checks that templates which would never end, or take all memory, are refused.
 func TestCardTemplatesEnd(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "x.gguf", 1)

@@ -120,7 +120,7 @@ func clean(ctx context.Context, cmd *cli.Command) error {
 	for _, dir := range r.Dirs {
 		list, err := leftIn(ctx, dir, now)
 		if err != nil {
-			errs = append(errs, err) // the results of the others are printed
+			errs = append(errs, err) // continue: the results of the other folders are printed
 			continue
 		}
 		for _, one := range list {

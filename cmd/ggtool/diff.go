@@ -43,7 +43,7 @@ type difference struct {
 	B     string   `json:"b"`
 	Same  bool     `json:"same"`
 	Lines []string `json:"differences"`
-	// of tensors whose numbers could be compared
+	// tensors whose values could be compared
 	Tensors []decoded `json:"tensors"`
 }
 

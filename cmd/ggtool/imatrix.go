@@ -30,7 +30,7 @@ func imatrixCommand() *cli.Command {
 	}
 }
 
-// chunkFlag is the number of tokens of a chunk for files without that number.
+// chunkFlag returns --ctx-size: tokens of a chunk, for files that do not have that number.
 func chunkFlag() tool.Flag {
 	return tool.Shared("ctx-size", "chunks of legacy files have `N` tokens", "chunk-size")
 }

@@ -59,7 +59,7 @@ func (s *Sums) Add(o *Sums) {
 // Tensor holds the weight error of one tensor.
 type Tensor struct {
 	Name     string
-	From, To gguf.Type // its types in the base and in the model
+	From, To gguf.Type // types in the base and in the model
 	NE       []int64
 	Sums
 	// Where the largest error is: the column, and the row counted through all matrices.

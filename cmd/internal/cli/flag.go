@@ -17,22 +17,22 @@ type Flag struct {
 	Usage   string   // help text, with the name of the value in backquotes
 	Value   Value
 	Unit    string // what a number counts: "tokens"
-	Default any    // of the type that Value has; nil for the zero value
+	Default any    // of the Go type for Value; nil for the zero value
 	// Choices returns the accepted names, in upper or lower case; nil for any value. The code that reads the flag
 	// decides: it may accept more.
 	Choices func() []string
-	// Synonyms are values that mean another one, which is recorded in their place.
+	// Synonyms maps values to the value that they mean, which is recorded instead.
 	Synonyms map[string]string
 	Category string // heading in the help, "" for Flags
 	Effect   Effect
-	// Inputs are the kinds of input that the flag is for, 0 for all. Refuse refuses it for others.
+	// Inputs are the kinds of input that the flag is for, 0 for all. CheckInput refuses it for others.
 	Inputs Inputs
 	// Refused are the cases in which a usage error refuses the flag.
 	Refused Case
 	// With are flags of which at least one has to be set, too; nil for none.
 	With []string
-	// Option is the option of the libraries that the flag sets, as fault.Permits names it, and Hint the end of an error
-	// about it: which flag helps.
+	// Option is the option of the libraries that the flag sets, as named by fault.Permits. Hint is the end of an
+	// error about it, which names the flag.
 	Option, Hint string
 	// Cut splits the value into the name of a file and the text after it; nil if the value is only a name.
 	Cut      func(value string) (path, rest string)
