@@ -61,7 +61,7 @@ func TestHash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data[len(data)-30] ^= 1 // of the last tensor
+	data[len(data)-30] ^= 1 // change the last tensor
 	if err := os.WriteFile(dir+"bad.gguf", data, 0o666); err != nil {
 		t.Fatal(err)
 	}

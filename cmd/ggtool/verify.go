@@ -65,7 +65,7 @@ type verifyRequest struct {
 	Look     verify.Options
 }
 
-// maxFiles is how many files can be named at once.
+// maxFiles is the largest number of files to verify at once.
 const maxFiles = 10000
 
 func parseVerify(cmd *cli.Command) (r verifyRequest, err error) {
@@ -190,7 +190,7 @@ func readManifest(path string) (*wanted, error) {
 	want := &wanted{list: "manifest", dir: filepath.Dir(path), sums: map[string]string{}, sizes: map[string]int64{}}
 	var files []digest.File
 	m, err := release.ReadManifest(path)
-	if errors.Is(err, fault.Unsupported) { // another format
+	if errors.Is(err, fault.Unsupported) { // the file is in another format
 		var run *manifest.Manifest
 		if run, err = manifest.Read(path); err == nil {
 			want.anywhere = true

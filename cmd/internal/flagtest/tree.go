@@ -37,7 +37,7 @@ type verb struct {
 	words []string
 }
 
-// verbs returns a command or, if it has verbs, these and theirs.
+// verbs returns the command itself if it has no verbs, otherwise its verbs and theirs.
 func verbs(cmd *cli.Command, words ...string) (list []verb) {
 	if len(cmd.Commands) == 0 {
 		return []verb{{cmd, words}}

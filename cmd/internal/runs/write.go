@@ -59,7 +59,7 @@ func journalFacts(cmd *cli.Command) []writer.Fact {
 	return facts
 }
 
-// writeOptions sets opt by WriteFlags.
+// writeOptions reads WriteFlags into opt.
 func writeOptions(cmd *cli.Command, opt *writer.Options) error {
 	j := &writer.Journal{Facts: journalFacts(cmd), Resume: cmd.Bool("resume"), Finish: cmd.Bool("finish")}
 	if cmd.IsSet("part") {

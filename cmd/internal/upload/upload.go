@@ -45,7 +45,7 @@ type Folder struct {
 	Path     string
 	Files    []string // paths of the files in it
 	Bytes    int64
-	Modified time.Time // of the file that was written last
+	Modified time.Time // time of the last write to one of the files
 	Busy     bool      // a process works on it
 }
 
@@ -111,7 +111,7 @@ func (f *Folder) Remove() error {
 type Destination struct {
 	Dir string // folder on this machine
 
-	out    string      // as it was given
+	out    string      // the user's address
 	to     bucket.Name // the folder of the objects
 	client *bucket.Client
 	force  bool
@@ -217,7 +217,7 @@ func (p *Destination) Close() {
 	}
 }
 
-// Object returns the name of the object that the file at path becomes, for files path.
+// Object returns the name of the object for the file at path; for outputs that are files, path.
 func (p *Destination) Object(path string) string {
 	if p == nil {
 		return path
@@ -230,7 +230,7 @@ func (p *Destination) object(path string) bucket.Name {
 		filepath.ToSlash(strings.TrimPrefix(path, p.Dir+string(filepath.Separator)))}
 }
 
-// Objects returns the names of the objects that files become.
+// Objects returns the names of the objects for files.
 func (p *Destination) Objects(paths []string) []string {
 	names := slices.Clone(paths)
 	for i := range names {
@@ -267,7 +267,7 @@ func runIdentity(cmd *cli.Command, reads Inputs) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// add adds the identity of a file to h, if it is a regular one.
+// add adds the identity of a file to h, if it is a regular file.
 func add(h io.Writer, path string) error {
 	id, err := identity.OfFile(path)
 	if errors.Is(err, identity.ErrIrregular) {
