@@ -75,7 +75,7 @@ func TestObjectOutput(t *testing.T) {
 	})
 	shards := []string{"--outtype", "f16", "--split-max-size", "8M", "s3://out/s/x.gguf"}
 	code, text := toObjects(t, work, shards...)
-	if code != 1 || !strings.Contains(text, "the same command goes on") ||
+	if code != 1 || !strings.Contains(text, "run the same command again to upload it") ||
 		s.Get("out/s/x-00001-of-00002.gguf") != nil || s.Get("out/s/x-00002-of-00002.gguf") == nil {
 		t.Fatalf("exit code %d: %s, objects %v", code, text, s.Names())
 	}
