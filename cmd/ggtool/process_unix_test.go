@@ -111,7 +111,7 @@ func TestSignalWhileReading(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer time.AfterFunc(time.Minute, func() { cmd.Process.Kill() }).Stop()
-			time.Sleep(300 * time.Millisecond)
+			untilOpen(cmd.Process.Pid, ".gguf")
 			cmd.Process.Signal(c.sig)
 			sent := time.Now()
 			cmd.Wait()
@@ -124,6 +124,24 @@ func TestSignalWhileReading(t *testing.T) {
 				t.Error("the directory is still there")
 			}
 		})
+	}
+}
+
+// untilOpen waits until a process has a file open whose name has this ending, or a third of a second where the system
+// does not list open files.
+func untilOpen(pid int, ending string) {
+	folder := fmt.Sprintf("/proc/%d/fd", pid)
+	if _, err := os.Stat(folder); err != nil {
+		time.Sleep(time.Second / 3)
+		return
+	}
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		list, _ := os.ReadDir(folder)
+		for _, e := range list {
+			if name, _ := os.Readlink(filepath.Join(folder, e.Name())); strings.HasSuffix(name, ending) {
+				return
+			}
+		}
 	}
 }
 
