@@ -23,7 +23,7 @@ func least4(points []float32, n int, c *Quadratic, at *int, least *float32) (p i
 	q := c.Form[:10]
 	index, step := simd.LoadInt32s(lanes[:]), simd.BroadcastInt32s(int32(width))
 	var zero f32s
-	best, first := get(&cInf), simd.BroadcastInt32s(-1)
+	best, first := get(&consts.inf), simd.BroadcastInt32s(-1)
 	for ; p+width <= n; p += width {
 		x0 := simd.LoadFloat32s(points[p:]).MulAdd(bits(c.Times[0]), bits(c.Plus[0]))
 		s := x0.MulAdd(bits(q[0]), bits(c.Linear[0]))
@@ -65,7 +65,7 @@ func least8(points []float32, n int, c *Quadratic, at *int, least *float32) (p i
 	q := c.Form[:36]
 	index, step := simd.LoadInt32s(lanes[:]), simd.BroadcastInt32s(int32(width))
 	var zero f32s
-	best, first := get(&cInf), simd.BroadcastInt32s(-1)
+	best, first := get(&consts.inf), simd.BroadcastInt32s(-1)
 	for ; p+width <= n; p += width {
 		x0 := simd.LoadFloat32s(points[p:]).MulAdd(bits(c.Times[0]), bits(c.Plus[0]))
 		s := x0.MulAdd(bits(q[0]), bits(c.Linear[0]))

@@ -6,19 +6,16 @@ import (
 	"simd"
 )
 
-var cSoftplus = [...]constant{each(softplus15), each(softplus13), each(softplus11), each(softplus9), each(softplus7),
-	each(softplus5), each(softplus3)}
-
 func softplusOf(x f32s) f32s {
 	e := expOf(x.Abs().Neg())
-	t := e.Div(get(&cTwo).Add(e))
+	t := e.Div(get(&consts.two).Add(e))
 	s := t.Mul(t)
-	p := get(&cSoftplus[0]).MulAdd(s, get(&cSoftplus[1]))
-	p = p.MulAdd(s, get(&cSoftplus[2]))
-	p = p.MulAdd(s, get(&cSoftplus[3]))
-	p = p.MulAdd(s, get(&cSoftplus[4]))
-	p = p.MulAdd(s, get(&cSoftplus[5]))
-	p = p.MulAdd(s, get(&cSoftplus[6]))
+	p := get(&consts.softplus[0]).MulAdd(s, get(&consts.softplus[1]))
+	p = p.MulAdd(s, get(&consts.softplus[2]))
+	p = p.MulAdd(s, get(&consts.softplus[3]))
+	p = p.MulAdd(s, get(&consts.softplus[4]))
+	p = p.MulAdd(s, get(&consts.softplus[5]))
+	p = p.MulAdd(s, get(&consts.softplus[6]))
 	p = p.Mul(s).MulAdd(t, t)
 	return reluOf(x).Add(p.Add(p))
 }

@@ -36,7 +36,7 @@ func nearestOf(x *Levels, v f32s) f32s {
 	if x.even {
 		var zero f32s
 		first, last := get(&x.first), get(&x.last)
-		v = v.Sub(first).Add(get(&cHalf))
+		v = v.Sub(first).Add(get(&consts.half))
 		v = v.IfElse(v.Less(last), last)
 		v = zero.IfElse(v.Less(zero), v)
 		return first.Add(v.ConvertToInt32().ConvertToFloat32())

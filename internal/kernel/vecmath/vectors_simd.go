@@ -15,38 +15,56 @@ type f32s = simd.Float32s
 
 func get(c *constant) f32s { return simd.LoadFloat32s(c[:]) }
 
-var (
-	cMost, cLeast, cInf, cLog2e, cToEven, cLn2Hi, cLn2Lo = each(expMost), each(expLeast), each(float32(math.Inf(1))),
-		each(log2e), each(toEven), each(-ln2Hi), each(-ln2Lo)
-	cExp = [...]constant{each(expP0), each(expP1), each(expP2),
-		each(expP3), each(expP4), each(expP5)}
-	cTanh = [...]constant{each(tanhP0), each(tanhP1), each(tanhP2),
-		each(tanhP3), each(tanhP4)}
-	cErf = [...]constant{each(erfP0), each(erfP1), each(erfP2),
-		each(erfP3), each(erfP4), each(erfP5)}
-	cErfc = [...]constant{each(erfQ0), each(erfQ1), each(erfQ2),
-		each(erfQ3), each(erfQ4), each(erfQ5), each(erfQ6)}
-	cTanhSmall, cErfSmall, cErfMost              = each(tanhSmall), each(erfSmall), each(erfMost)
-	cOne, cTwo, cHalf                            = each(1), each(2), each(0.5)
-	cRoot2ByPi, cRootHalf, cGELUCube, cGELUQuick = each(root2ByPi), each(rootHalf), each(geluCube),
-		each(geluQuick)
-)
+// constants are vectors of one value each, in memory of their own: the allocator gives objects of this size whole cache
+// lines, while the linker aligns variables to half of one, so that a load of 64 bytes could take two.
+type constants struct {
+	most, least, inf, log2e, toEven, ln2Hi, ln2Lo constant
+	exp                                           [6]constant
+	tanh                                          [5]constant
+	erf                                           [6]constant
+	erfc                                          [7]constant
+	softplus                                      [7]constant
+	tanhSmall, erfSmall, erfMost                  constant
+	one, two, half                                constant
+	root2ByPi, rootHalf, geluCube, geluQuick      constant
+}
+
+var consts = newConstants()
+
+// newConstants is not inlined: the compiler would put the object among the variables.
+//
+//go:noinline
+func newConstants() *constants {
+	return &constants{
+		most: each(expMost), least: each(expLeast), inf: each(float32(math.Inf(1))), log2e: each(log2e),
+		toEven: each(toEven), ln2Hi: each(-ln2Hi), ln2Lo: each(-ln2Lo),
+		exp:  [...]constant{each(expP0), each(expP1), each(expP2), each(expP3), each(expP4), each(expP5)},
+		tanh: [...]constant{each(tanhP0), each(tanhP1), each(tanhP2), each(tanhP3), each(tanhP4)},
+		erf:  [...]constant{each(erfP0), each(erfP1), each(erfP2), each(erfP3), each(erfP4), each(erfP5)},
+		erfc: [...]constant{each(erfQ0), each(erfQ1), each(erfQ2), each(erfQ3), each(erfQ4), each(erfQ5), each(erfQ6)},
+		softplus: [...]constant{each(softplus15), each(softplus13), each(softplus11), each(softplus9), each(softplus7),
+			each(softplus5), each(softplus3)},
+		tanhSmall: each(tanhSmall), erfSmall: each(erfSmall), erfMost: each(erfMost),
+		one: each(1), two: each(2), half: each(0.5),
+		root2ByPi: each(root2ByPi), rootHalf: each(rootHalf), geluCube: each(geluCube), geluQuick: each(geluQuick),
+	}
+}
 
 func expOf(x f32s) f32s {
-	t := x.MulAdd(get(&cLog2e), get(&cToEven))
-	n := t.Sub(get(&cToEven))
-	r := n.MulAdd(get(&cLn2Hi), x)
-	r = n.MulAdd(get(&cLn2Lo), r)
-	p := get(&cExp[0]).MulAdd(r, get(&cExp[1]))
-	p = p.MulAdd(r, get(&cExp[2]))
-	p = p.MulAdd(r, get(&cExp[3]))
-	p = p.MulAdd(r, get(&cExp[4]))
-	p = p.MulAdd(r, get(&cExp[5]))
-	p = p.MulAdd(r.Mul(r), r).Add(get(&cOne))
+	t := x.MulAdd(get(&consts.log2e), get(&consts.toEven))
+	n := t.Sub(get(&consts.toEven))
+	r := n.MulAdd(get(&consts.ln2Hi), x)
+	r = n.MulAdd(get(&consts.ln2Lo), r)
+	p := get(&consts.exp[0]).MulAdd(r, get(&consts.exp[1]))
+	p = p.MulAdd(r, get(&consts.exp[2]))
+	p = p.MulAdd(r, get(&consts.exp[3]))
+	p = p.MulAdd(r, get(&consts.exp[4]))
+	p = p.MulAdd(r, get(&consts.exp[5]))
+	p = p.MulAdd(r.Mul(r), r).Add(get(&consts.one))
 	e := p.ToBits().Add(t.ToBits().ShiftAllLeft(23)).BitsToFloat32()
 	var zero f32s
-	e = zero.IfElse(x.Less(get(&cLeast)), e)
-	e = get(&cInf).IfElse(x.Greater(get(&cMost)), e)
+	e = zero.IfElse(x.Less(get(&consts.least)), e)
+	e = get(&consts.inf).IfElse(x.Greater(get(&consts.most)), e)
 	return x.IfElse(x.NotEqual(x), e)
 }
 
@@ -59,50 +77,50 @@ func signed(a, x f32s) f32s {
 func tanhOf(x f32s) f32s {
 	a := x.Abs()
 	s := a.Mul(a)
-	p := get(&cTanh[0]).MulAdd(s, get(&cTanh[1]))
-	p = p.MulAdd(s, get(&cTanh[2]))
-	p = p.MulAdd(s, get(&cTanh[3]))
-	p = p.MulAdd(s, get(&cTanh[4]))
+	p := get(&consts.tanh[0]).MulAdd(s, get(&consts.tanh[1]))
+	p = p.MulAdd(s, get(&consts.tanh[2]))
+	p = p.MulAdd(s, get(&consts.tanh[3]))
+	p = p.MulAdd(s, get(&consts.tanh[4]))
 	p = p.Mul(s).MulAdd(a, a)
-	q := get(&cOne).Sub(get(&cTwo).Div(expOf(a.Add(a)).Add(get(&cOne))))
-	return signed(q.IfElse(a.GreaterEqual(get(&cTanhSmall)), p), x)
+	q := get(&consts.one).Sub(get(&consts.two).Div(expOf(a.Add(a)).Add(get(&consts.one))))
+	return signed(q.IfElse(a.GreaterEqual(get(&consts.tanhSmall)), p), x)
 }
 
 func erfOf(x f32s) f32s {
 	a := x.Abs()
-	a = get(&cErfMost).IfElse(a.Greater(get(&cErfMost)), a)
+	a = get(&consts.erfMost).IfElse(a.Greater(get(&consts.erfMost)), a)
 	s := a.Mul(a)
-	p := get(&cErf[0]).MulAdd(s, get(&cErf[1]))
-	p = p.MulAdd(s, get(&cErf[2]))
-	p = p.MulAdd(s, get(&cErf[3]))
-	p = p.MulAdd(s, get(&cErf[4]))
-	p = p.MulAdd(s, get(&cErf[5]))
+	p := get(&consts.erf[0]).MulAdd(s, get(&consts.erf[1]))
+	p = p.MulAdd(s, get(&consts.erf[2]))
+	p = p.MulAdd(s, get(&consts.erf[3]))
+	p = p.MulAdd(s, get(&consts.erf[4]))
+	p = p.MulAdd(s, get(&consts.erf[5]))
 	p = p.MulAdd(a, a)
-	q := get(&cErfc[0]).MulAdd(a, get(&cErfc[1]))
-	u := get(&cErfc[2]).MulAdd(a, get(&cErfc[3]))
+	q := get(&consts.erfc[0]).MulAdd(a, get(&consts.erfc[1]))
+	u := get(&consts.erfc[2]).MulAdd(a, get(&consts.erfc[3]))
 	q = q.MulAdd(s, u)
-	q = q.MulAdd(a, get(&cErfc[4]))
-	q = q.MulAdd(a, get(&cErfc[5]))
-	q = q.MulAdd(a, get(&cErfc[6]))
+	q = q.MulAdd(a, get(&consts.erfc[4]))
+	q = q.MulAdd(a, get(&consts.erfc[5]))
+	q = q.MulAdd(a, get(&consts.erfc[6]))
 	q = q.MulAdd(a, a.Neg())
-	e := get(&cOne).Sub(expOf(q))
-	return signed(e.IfElse(a.Greater(get(&cErfSmall)), p), x)
+	e := get(&consts.one).Sub(expOf(q))
+	return signed(e.IfElse(a.Greater(get(&consts.erfSmall)), p), x)
 }
 
-func sigmoidOf(x f32s) f32s { return get(&cOne).Div(get(&cOne).Add(expOf(x.Neg()))) }
-func siluOf(x f32s) f32s    { return x.Div(get(&cOne).Add(expOf(x.Neg()))) }
+func sigmoidOf(x f32s) f32s { return get(&consts.one).Div(get(&consts.one).Add(expOf(x.Neg()))) }
+func siluOf(x f32s) f32s    { return x.Div(get(&consts.one).Add(expOf(x.Neg()))) }
 
 func geluOf(x f32s) f32s {
-	in := get(&cRoot2ByPi).Mul(x).Mul(get(&cGELUCube).Mul(x).MulAdd(x, get(&cOne)))
-	return get(&cHalf).Mul(x).Mul(get(&cOne).Add(tanhOf(in)))
+	in := get(&consts.root2ByPi).Mul(x).Mul(get(&consts.geluCube).Mul(x).MulAdd(x, get(&consts.one)))
+	return get(&consts.half).Mul(x).Mul(get(&consts.one).Add(tanhOf(in)))
 }
 
 func geluErfOf(x f32s) f32s {
-	return get(&cHalf).Mul(x).Mul(get(&cOne).Add(erfOf(get(&cRootHalf).Mul(x))))
+	return get(&consts.half).Mul(x).Mul(get(&consts.one).Add(erfOf(get(&consts.rootHalf).Mul(x))))
 }
 
 func geluQuickOf(x f32s) f32s {
-	return x.Mul(get(&cOne).Div(get(&cOne).Add(expOf(get(&cGELUQuick).Mul(x)))))
+	return x.Mul(get(&consts.one).Div(get(&consts.one).Add(expOf(get(&consts.geluQuick).Mul(x)))))
 }
 
 func expVectors(dst, src []float32) (n int) {
