@@ -1,4 +1,4 @@
-# Targets: build man demo test check fuzz pairs fuzz-long parity-long bench instructions gobench release reproducible publish lint readers wine slurm kubernetes golden architectures evaluation quality configs interop mutate clean
+# Targets: build man demo test check fuzz pairs encode fuzz-long parity-long bench instructions gobench release reproducible publish lint readers wine slurm kubernetes golden architectures evaluation quality configs interop mutate clean
 
 # The toolchain with vector kernels. A plain `go build ./...` works with any Go
 # that go.mod allows and gives the scalar build, whose bytes are the same.
