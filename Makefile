@@ -48,17 +48,16 @@ demo: build
 MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 { print "/dev/shm" }')
 test race fuzz pairs encode: export TMPDIR := $(or $(TMPDIR),$(MEMORY),/tmp)
 
-# Three builds. The one with vector kernels, which users run, has all tests; they also run the scalar code. A scalar one that may
-# fuse multiply and add has those of the packages that compute what is written or reported (the rest has no arithmetic that could
-# differ). The plain one has the same files as that, so that codecs and what commands tell of a build without vector kernels
-# suffice. make vet has the checks of all builds.
+# Two builds. The one with vector kernels, which users run, has all tests; they also run the scalar code. The other has scalar
+# code only, and may fuse multiply and add: it has the packages that compute what is written or reported (the rest has no
+# arithmetic that could differ) and what commands tell of a build without vector kernels. A plain build has the same files as
+# that, and the arithmetic of the scalar code in the first: make vet has its checks.
 COMPUTE := checkpoint/(ggml|precision) convert eval imatrix internal/(kernel|text/nearest) publish/compare quantize quants rows
 COMPUTING = $$(go list ./... | grep -E '^[a-z]+/($(subst $() ,|,$(strip $(COMPUTE))))(/|$$)')
 test:
 	$(SIMD) go test -vet=off ./...
 	GOAMD64=v3 go test -vet=off $(COMPUTING)
-	go test -vet=off ./quants/... ./internal/kernel/...
-	go test -vet=off -run Scalar ./cmd/...
+	GOAMD64=v3 go test -vet=off -run Scalar ./cmd/...
 
 # What a change must pass: the tests, the rest of what CI runs, and builds for all
 # platforms.
@@ -69,16 +68,19 @@ gate: fmt vet staticcheck tidy generate licences race fuzz pairs encode
 fmt:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'not gofmt-clean'; exit 1; }
 
-vet:
-	go vet ./...
-	$(SIMD) go vet ./...
-	$(SIMD) CGO_ENABLED=0 GOARCH=arm64 go vet ./...
-
-# Both builds; the plain one only where it has other files.
+# All packages with vector kernels; of the other builds those that have other files.
 LISTED := list -f '{{.ImportPath}} {{.GoFiles}} {{.TestGoFiles}} {{.XTestGoFiles}}' ./...
-staticcheck:
-	@mkdir -p out; $(SIMD) go $(LISTED) > out/vectors.list
-	GOTOOLCHAIN=go1.27.4 go run $(STATICCHECK) $$(GOTOOLCHAIN=go1.27.4 go $(LISTED) | grep -vxFf out/vectors.list | cut -d ' ' -f 1)
+OTHERS = grep -vxFf out/vectors.list | cut -d ' ' -f 1
+out/vectors.list: FORCE
+	@mkdir -p out; $(SIMD) go $(LISTED) > $@
+.PHONY: FORCE
+vet: out/vectors.list
+	$(SIMD) go vet ./...
+	go vet $$(go $(LISTED) | $(OTHERS))
+	$(SIMD) CGO_ENABLED=0 GOARCH=arm64 go vet $$($(SIMD) GOARCH=arm64 go $(LISTED) | $(OTHERS))
+
+staticcheck: out/vectors.list
+	GOTOOLCHAIN=go1.27.4 go run $(STATICCHECK) $$(GOTOOLCHAIN=go1.27.4 go $(LISTED) | $(OTHERS))
 	$(SIMD) go run $(STATICCHECK) ./...
 
 # go.mod has no missing or unused requirements, and modules in the cache match go.sum.

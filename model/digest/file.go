@@ -1,6 +1,7 @@
 package digest
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -111,6 +112,9 @@ type piece struct {
 	left sync.WaitGroup
 }
 
+// free has pieces for the next file: most files of a checkpoint are much smaller than a piece.
+var free = sync.Pool{New: func() any { return &piece{data: make([]byte, buffer)} }}
+
 // OfModel is OfFile, and also returns the sums of the tensors of f, the GGUF file at path, or nil for no sums. The
 // file is read once; one goroutine hashes the file, another the tensors.
 func OfModel(ctx context.Context, path string, f *gguf.File) (File, []Tensor, error) {
@@ -166,10 +170,6 @@ func regular(path string) (*disk.File, fs.FileInfo, error) {
 
 // feedAll hashes all bytes of r, sets the sums of tensors, and returns the number of bytes.
 func feedAll(ctx context.Context, r io.Reader, whole hash.Hash, tensors []Tensor) (n int64, err error) {
-	free := make(chan *piece, pieces)
-	for range pieces {
-		free <- &piece{data: make([]byte, buffer)}
-	}
 	toWhole, toTensors := make(chan *piece, pieces), make(chan *piece, pieces)
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -186,31 +186,29 @@ func feedAll(ctx context.Context, r io.Reader, whole hash.Hash, tensors []Tensor
 		}
 	})
 	var used []*piece
-	for err == nil {
+	for err = ctx.Err(); err == nil; err = cmp.Or(err, ctx.Err()) {
 		var p *piece
-		select {
-		case p = <-free:
-		default: // wait for the oldest piece
+		if len(used) < pieces {
+			p = free.Get().(*piece)
+		} else { // wait for the oldest
 			p, used = used[0], used[1:]
 			p.left.Wait()
 		}
-		if err = ctx.Err(); err != nil {
-			break
-		}
 		var got int
 		got, err = io.ReadFull(r, p.data[:buffer])
-		if got > 0 {
-			p.data, p.off = p.data[:got], n
-			n += int64(got)
-			p.left.Add(2)
-			used = append(used, p)
-			toWhole <- p
-			toTensors <- p
-		}
+		p.data, p.off = p.data[:got], n
+		n += int64(got)
+		p.left.Add(2)
+		used = append(used, p)
+		toWhole <- p
+		toTensors <- p
 	}
 	close(toWhole)
 	close(toTensors)
 	done.Wait()
+	for _, p := range used {
+		free.Put(p)
+	}
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		err = nil
 	}

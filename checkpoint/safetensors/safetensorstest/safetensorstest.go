@@ -40,22 +40,23 @@ func Encode(tensors []Tensor, metadata map[string]string) []byte {
 		}
 		h = append(bytes.TrimSuffix(h, []byte{','}), "},"...)
 	}
-	var data []byte
-	for _, t := range tensors {
-		begin := len(data)
-		data = append(data, t.Data...)
+	begin := 0
+	data := make([][]byte, len(tensors))
+	for i, t := range tensors {
+		data[i] = t.Data
 		h = fmt.Appendf(h, `%s:{"dtype":"%v","shape":%s,"data_offsets":[%d,%d]},`,
-			quote(t.Name), t.DType, numbers(t.Shape), begin, len(data))
+			quote(t.Name), t.DType, numbers(t.Shape), begin, begin+len(t.Data))
+		begin += len(t.Data)
 	}
 	h = append(bytes.TrimSuffix(h, []byte{','}), '}')
-	return Raw(h, data)
+	return Raw(h, data...)
 }
 
 // Raw returns a file with the given header, padded, and data.
-func Raw(header, data []byte) []byte {
+func Raw(header []byte, data ...[]byte) []byte {
 	pad := bytes.Repeat([]byte{' '}, -len(header)&7)
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)+len(pad)))
-	return slices.Concat(b, header, pad, data)
+	return slices.Concat(append([][]byte{b, header, pad}, data...)...)
 }
 
 // WriteIndex writes an index that puts each tensor (key) into a file (value).
