@@ -83,7 +83,7 @@ type leftover struct {
 	Bytes  int64               `json:"bytes"`
 	// Blocks is the number of blocks of rows in the journals.
 	Blocks int64 `json:"blocks,omitempty"`
-	// Age is the time since one of the files was written to, in seconds.
+	// Age is the time since the last write to one of the files, in seconds.
 	Age float64 `json:"age_seconds"`
 	// Busy is true while a process works on it.
 	Busy bool `json:"busy,omitempty"`
@@ -155,8 +155,8 @@ func clean(ctx context.Context, cmd *cli.Command) error {
 }
 
 const (
-	leftUpload writer.LeftoverKind = "upload" // has not become an object
-	leftFolder writer.LeftoverKind = "folder" // where outputs were made that have not become objects
+	leftUpload writer.LeftoverKind = "upload" // an unfinished multipart upload
+	leftFolder writer.LeftoverKind = "folder" // a work folder with outputs that are not yet uploaded
 )
 
 // leftIn returns the leftover files in a directory, or the unfinished uploads in a folder of objects.

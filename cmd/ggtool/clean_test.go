@@ -47,7 +47,7 @@ func TestClean(t *testing.T) {
 	}
 	run := expect(t, "clean")
 	if got := run(0, "", dir); got != "" {
-		t.Errorf("nothing is left: %q", got)
+		t.Errorf("an empty folder: %q", got)
 	}
 	breaks()
 	other := filepath.Join(dir, "x.partial")
@@ -67,7 +67,7 @@ func TestClean(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	if got := run(0, "", "--remove", "--older-than", "1h", dir); got != "" {
-		t.Errorf("removed what is new: %s", got)
+		t.Errorf("--older-than lists a new leftover: %s", got)
 	}
 	run(0, "done, removed\n", "--remove", dir)
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 || left[0].Name() != "x.partial" {
@@ -151,7 +151,7 @@ func TestCleanUploads(t *testing.T) {
 	}
 	run := expect(t, "clean")
 	if got := run(0, "", "s3://out/b"); got != "" {
-		t.Errorf("of another folder: %q", got)
+		t.Errorf("listed an upload of another folder: %q", got)
 	}
 	run(0, "s3://out/a/x: upload that is not complete, ", "s3://out/a")
 	run(2, "--older-than", "--remove", "s3://out/a")
@@ -341,7 +341,7 @@ func TestCleanOld(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, "gone.gguf.partial.old"), filepath.Join(dir, "gone.gguf")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(aside, []byte("older"), 0o600); err != nil { // killed after it
+	if err := os.WriteFile(aside, []byte("older"), 0o600); err != nil { // killed after the new file had its name
 		t.Fatal(err)
 	}
 	run(0, "", "--remove", dir)

@@ -18,7 +18,8 @@
 //	ggtool export [flags] FILE DIR
 //	ggtool clean [flags] [DIR...]
 //	ggtool card [flags] DIR
-//	ggtool release PLAN.yaml
+//	ggtool release [flags] PLAN.yaml
+//	ggtool reproduce [flags] MANIFEST
 //	ggtool submit slurm|k8s [flags] -- COMMAND ARGUMENT...
 //
 // "ggtool completion SHELL" prints completions for bash, zsh, fish or powershell, "ggtool man" the
@@ -85,8 +86,8 @@
 //
 // BASE and MODEL are GGUF files, the first shard of a model, or checkpoint directories, which are
 // read as if converted, as for "ggeval compare"; all of them may be on a server. With --type, the
-// output that ggquant would make of BASE is measured as well, without writing it. Figures are
-// those of the files.
+// output that ggquant would make of BASE is measured as well, without writing it; the figures
+// equal those of the written file.
 //
 //	--type TYPE                a recipe, by name or number; repeatable
 //	--imatrix FILE             weight errors by an importance matrix, too; recipes use it
@@ -129,7 +130,7 @@
 //	convert    writes another format
 //	strip      removes folders from the names of texts
 //	fill       fills in values for experts that no token has chosen
-//	remap      turns the matrix of a model with fused tensors into one with split tensors, or back
+//	remap      makes a matrix for a model with fused tensors from one with split tensors, or back
 //
 //	--model FILE               the GGUF file whose tensors the matrix is for
 //	--how uniform|mean         fill with the same for all columns, or with the mean of the other experts
@@ -320,9 +321,7 @@
 //	--secret NAME              a secret with environment variables such as HF_TOKEN
 //	--wait TIME                how long the finishing job waits for the parts (24h)
 //
-// # reproduce
-//
-//	ggtool reproduce MANIFEST
+// # Reproduce
 //
 // Repeats the run of ggconv or ggquant that wrote MANIFEST (--manifest), in a temporary folder, and compares the inputs
 // first, then all files and tensors. Only flags that decide bytes by their values alone are taken from the manifest;
@@ -341,10 +340,11 @@
 //	0    done; diff: the models are the same
 //	1    input or output failed: disk full, read or write error
 //	2    usage: bad flag or argument, DIR not empty, output equals input
-//	3    broken input: truncated, wrong magic, missing shard, a weight too large for its type
+//	3    broken input: truncated, wrong magic, missing shard, a weight too large for its type;
+//	     verify: found defects
 //	4    not supported: architecture (--hf), a type that cannot be decoded
-//	5    reproduce: an input has changed
-//	6    diff, reproduce: found differences
+//	5    refused: nothing to pad or compare, already in that byte order; reproduce: an input has changed
+//	6    diff, reproduce, hash --check: found differences
 //	130  interrupted
 //
 // # Examples

@@ -8,8 +8,8 @@ import (
 	"ggforge/gguf"
 )
 
-// TestEndian writes files of all types in the other order and back, and compares with the codec's
-// own view of both.
+// TestEndian writes a file with tensors of all types in the other byte order and back, and compares with bytes swapped
+// by package gguf.
 func TestEndian(t *testing.T) {
 	dir := t.TempDir() + "/"
 	var tensors []gguf.Tensor
@@ -24,7 +24,7 @@ func TestEndian(t *testing.T) {
 	for i := range data {
 		data[i] = byte(i*131 + i>>8)
 	}
-	for i, x := range tensors { // padding is zero
+	for i, x := range tensors { // clear the padding
 		end := int64(len(data))
 		if i+1 < len(tensors) {
 			end = tensors[i+1].Offset

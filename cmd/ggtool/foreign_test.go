@@ -84,7 +84,7 @@ func TestMetaForeignRecord(t *testing.T) {
 	if n := after.TotalAlloc - before.TotalAlloc; n > 32<<20 {
 		t.Errorf("%d bytes are allocated for a record without content", n)
 	}
-	// a record that ggtool itself has written is carried out
+	// a record of an interrupted change of this file is carried out
 	changed := bytes.Clone(whole)
 	copy(changed[bytes.LastIndex(header, []byte("name")):], "NAME")
 	if err := os.WriteFile(record, overwriteRecord(int64(len(whole)), 0, header, changed[:len(header)]),
@@ -93,7 +93,7 @@ func TestMetaForeignRecord(t *testing.T) {
 	}
 	run(0, "", "--set", "general.name=NAME", path)
 	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, changed) {
-		t.Errorf("a change that was cut short is not ended: %v", err)
+		t.Errorf("an interrupted change is not completed: %v", err)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestCleanForeignJournal(t *testing.T) {
 	}
 	run := expect(t, "clean")
 	if got := run(0, fmt.Sprintf("%s.partial\n", out), "--remove", from); !strings.Contains(got, "removed") {
-		t.Errorf("its own are not removed: %s", got)
+		t.Errorf("files of ggforge are not removed: %s", got)
 	}
 	if left, err := os.ReadDir(from); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)

@@ -197,12 +197,13 @@ func parseSums(path string, data []byte) (sums []digest.Sum, kinds []digest.Kind
 		return nil, nil, err
 	}
 	if len(sums) == 0 {
-		return nil, nil, fault.Errorf(fault.Broken, "%s: no hash in it", path)
+		return nil, nil, fault.Errorf(fault.Broken, "%s: has no hash", path)
 	}
 	return sums, kinds, nil
 }
 
-// compareSums lists the differences: changed hashes, and missing or new tensors.
+// compareSums lists the differences: changed hashes, and missing or new tensors. The last line counts the right
+// hashes.
 func compareSums(want, got []digest.Sum) (lines []string, wrong bool) {
 	type place struct {
 		kind   digest.Kind

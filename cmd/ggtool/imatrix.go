@@ -239,7 +239,8 @@ func imatrixStripCommand() *cli.Command {
 }
 
 func imatrixRemapCommand() *cli.Command {
-	return changeVerb("remap", "make a matrix of a model with fused or split tensors that of another", "FILE OUT",
+	return changeVerb("remap", "make a matrix for a model with fused tensors from one with split tensors, or back",
+		"FILE OUT",
 		"--model fused.gguf imatrix.gguf fused-imatrix.gguf",
 		"Tensors that read the same input have the same importance: attn_qkv is that of\n"+
 			"attn_q, attn_k and attn_v, ffn_gate_up_exps that of ffn_gate_exps and ffn_up_exps.\n"+
@@ -259,8 +260,9 @@ func remap(r *matrixRequest, s *imatrix.Sums, did *matrixWritten) error {
 func imatrixFillCommand() *cli.Command {
 	return changeVerb("fill", "give values to experts that no token has chosen", "FILE OUT",
 		"--how mean imatrix.gguf filled.gguf",
-		"--how uniform: all columns are of the same importance, as quantizers take them anyway.\n"+
-			"--how mean: that of the tensor's other experts; where no token has chosen any, that\n"+
+		"--how uniform: all columns get the same importance, as quantizers treat such experts\n"+
+			"anyway.\n"+
+			"--how mean: the mean of the tensor's other experts; where no token has chosen any, that\n"+
 			"of the nearest layers on both sides.", parseChanged, fill,
 		tool.Flag{Name: "how", Value: tool.Text, Default: string(imatrix.FillMean),
 			Choices: tool.Names(imatrix.Fills...), Effect: tool.SetsBytes,

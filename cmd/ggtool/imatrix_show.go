@@ -23,7 +23,7 @@ func (n real) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(n))
 }
 
-// matrixReport is the JSON output, described in doc.go.
+// matrixReport is the JSON output; docs/json.md describes the fields.
 type matrixReport struct {
 	File      string        `json:"file"`
 	Datasets  []string      `json:"datasets"`

@@ -28,7 +28,7 @@ func TestExportChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "shorter" && runtime.GOOS == "windows" {
-				t.Skip("what is mapped cannot be cut")
+				t.Skip("Windows does not truncate a mapped file")
 			}
 			in, out := write(t, t.TempDir(), "x.gguf", 1), filepath.Join(t.TempDir(), "out")
 			log := &clitest.Trigger{On: `"tensor"`, Do: func() {
@@ -40,13 +40,13 @@ func TestExportChanged(t *testing.T) {
 			cmd.Writer, cmd.ErrWriter = log, log
 			err := tool.Run(context.Background(), cmd, []string{"ggtool", "export", "--progress", "json", in, out})
 			if log.Do != nil {
-				t.Fatal("no tensor was begun")
+				t.Fatal("no event of a tensor")
 			}
 			if code := tool.Code(err); code != 3 || !strings.Contains(err.Error(), "changed") {
 				t.Errorf("exit code %d, %v; want 3", code, err)
 			}
 			if _, err := os.Stat(out); err == nil {
-				t.Error("left something behind")
+				t.Error("the output folder was left")
 			}
 		})
 	}

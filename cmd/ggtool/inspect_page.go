@@ -26,8 +26,8 @@ import (
 // inLayer matches the name of a tensor in a layer: the prefix before blk, the layer, the rest.
 var inLayer = regexp.MustCompile(`^(.*?)blk\.(\d{1,6})\.(.+)$`)
 
-// roles maps beginnings and ends of tensor names, after the layer, to the purpose of the tensor; the first match
-// counts.
+// roles lists the purposes of tensors, each with a condition on the name, in layers on its part after the layer; the
+// first match counts.
 var roles = []struct {
 	name string
 	of   func(kind string, layer bool) bool
@@ -118,7 +118,7 @@ func (r *inspectRequest) page(set *gguf.Set, results *card.Result) (*page.Page, 
 		if cells[at] == nil {
 			cells[at] = map[string]page.Cell{}
 		}
-		if len(t.NE) < 2 { // each one is too small to be seen
+		if len(t.NE) < 2 { // vectors share one cell of the layer
 			kind = smallTensors
 			c := cells[at][kind]
 			count, _, _ := strings.Cut(c.Text, " ")
@@ -259,7 +259,7 @@ func title(m gguf.Metadata, file string) string {
 	return filepath.Base(path.Base(file))
 }
 
-// memoryPart returns the estimate of memory, nil for anything but a text model.
+// memoryPart returns the estimate of memory, or the reason why there is none, as for anything but a text model.
 func (r *inspectRequest) memoryPart(set *gguf.Set) (page.Part, error) {
 	report, err := memory.Of(memory.From(set), r.Run, r.Contexts...)
 	switch {

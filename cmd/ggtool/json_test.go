@@ -13,8 +13,8 @@ import (
 	"ggforge/imatrix/imatrixtest"
 )
 
-// TestJSON checks that the JSON output of verbs has the fields of their types, with the same exit codes as the text
-// output.
+// TestJSON decodes the JSON output of verbs, which has no fields but those of their types; exit codes are those of the
+// text output.
 func TestJSON(t *testing.T) {
 	dir := t.TempDir()
 	whole, first := shards(t, dir, 1)

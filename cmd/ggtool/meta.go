@@ -128,7 +128,7 @@ func (c metaChange) String() string {
 // text prints the changes.
 func (m *metaResult) text(w io.Writer, out string) error {
 	if m.Ended {
-		fmt.Fprintf(w, "%s: ended a change that was cut short\n", m.File)
+		fmt.Fprintf(w, "%s: completed an interrupted change\n", m.File)
 	}
 	for _, c := range m.Changes {
 		fmt.Fprintln(w, c)
@@ -212,7 +212,7 @@ func template(path string) (string, error) {
 	}
 	text, ok := config.Template.(string)
 	if !ok {
-		return "", fault.Errorf(fault.Broken, "%s: chat_template is no text", path)
+		return "", fault.Errorf(fault.Broken, "%s: chat_template is not a string", path)
 	}
 	return text, nil
 }
@@ -262,7 +262,7 @@ func (r *metaRequest) change(m *gguf.Metadata) error {
 	return nil
 }
 
-// copyKeys takes over keys of another file.
+// copyKeys copies keys from another file.
 func (r *metaRequest) copyKeys(m *gguf.Metadata) error {
 	f, err := gguf.Open(r.CopyFrom)
 	if err != nil {
@@ -305,7 +305,7 @@ func (r *metaRequest) shards(f *gguf.File, m gguf.Metadata) error {
 			r.File, no+1, count)
 	case r.Out != "":
 		return fault.Errorf(fault.Usage,
-			"%s: the first of %d shards, a copy of which is no model: change it in place, without --output, or "+
+			"%s: the first of %d shards, whose copy alone is not a model: change it in place, without --output, or "+
 				"join the shards first (ggtool merge)", r.File, count)
 	}
 	for _, key := range []string{gguf.KeySplitNo, gguf.KeySplitCount, gguf.KeySplitTensors} {
@@ -407,7 +407,7 @@ func worse(f *gguf.File, m gguf.Metadata) error {
 	if err != nil || len(lines) == 0 {
 		return err
 	}
-	return fault.Permits("Force", fault.Errorf(fault.Usage, "%s: 'ggtool verify' would find it wrong:%s", f.Path,
+	return fault.Permits("Force", fault.Errorf(fault.Usage, "%s: 'ggtool verify' would report defects:%s", f.Path,
 		fault.Lines(lines)))
 }
 

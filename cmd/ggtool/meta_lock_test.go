@@ -22,7 +22,7 @@ func TestMetaAtOnce(t *testing.T) {
 			[]string{"--set", "b=str:2", "--reserve", "900"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			both, alone := 0, 0
+			both, one := 0, 0
 			for at := 0; ; at++ {
 				path := write(t, t.TempDir(), "x.gguf", 1)
 				if code, _, err := call("meta", "--set", "general.name=str:x", "--reserve", "500", path); code != 0 {
@@ -56,15 +56,15 @@ func TestMetaAtOnce(t *testing.T) {
 				if first == 0 && second == 0 {
 					both++
 				} else {
-					alone++
+					one++
 				}
 				f.Close()
 				if left, _ := filepath.Glob(filepath.Dir(path) + "/*"); len(left) != 1 {
-					t.Errorf("call %d: there is %v", at, left)
+					t.Errorf("call %d: the folder has %v", at, left)
 				}
 			}
-			if both == 0 || alone == 0 {
-				t.Errorf("%d times both, %d times one: want some of each", both, alone)
+			if both == 0 || one == 0 {
+				t.Errorf("%d times both, %d times one: want some of each", both, one)
 			}
 		})
 	}

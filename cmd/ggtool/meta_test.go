@@ -58,7 +58,7 @@ func TestMeta(t *testing.T) {
 		}
 		return code, out
 	}
-	// read returns the metadata after tensors have been compared.
+	// read compares the tensors and returns the metadata.
 	read := func(path string) (gguf.Metadata, *gguf.File) {
 		t.Helper()
 		f, err := gguf.Open(path)
@@ -165,7 +165,7 @@ func TestMeta(t *testing.T) {
 		t.Fatal(code, out)
 	}
 	if got, err := os.ReadFile(dir + "out.gguf"); err != nil || !bytes.Equal(got, before) {
-		t.Errorf("back to what it was: another file, %v", err)
+		t.Errorf("--remove of the added key: not the bytes from before, %v", err)
 	}
 
 	reset(false)
@@ -230,14 +230,14 @@ func TestMeta(t *testing.T) {
 		}
 	}
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, before) {
-		t.Errorf("changed by what was refused: %v", err)
+		t.Errorf("a refused change was written: %v", err)
 	}
 	if left, _ := filepath.Glob(dir + "*.partial"); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
 
-// TestMetaStandardKeys sets keys that the file does not have and whose types are known, and others.
+// TestMetaStandardKeys sets keys that the file lacks: standard ones, whose types are known, and others.
 func TestMetaStandardKeys(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.gguf")
 	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")}}

@@ -6,13 +6,13 @@ import (
 	"ggforge/writer"
 )
 
-// aloneFlag takes a shard by itself.
+// aloneFlag returns the flag that reads a shard by itself.
 func aloneFlag() tool.Flag {
 	return tool.Flag{Name: "alone", Effect: tool.SetsBytes,
 		Usage: "read a shard by itself, without the others of its model"}
 }
 
-// open opens the model at path: with alone, only the file there.
+// open opens the model at path; with alone, only that file.
 func open(path string, alone bool) (*gguf.Set, error) {
 	if err := writer.Unrecovered(path); err != nil {
 		return nil, err

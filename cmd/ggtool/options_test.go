@@ -46,7 +46,7 @@ func TestEveryFlag(t *testing.T) {
 		flagtest.Check(t, diffCommand, parseDiff, []string{"A", "B"},
 			map[string]flagtest.Row{"alone": alone, "json": {Field: "JSON", Want: "true", Args: []string{"--json"}}})
 	})
-	// rows for the output by a flag instead of the last argument
+	// a row for the output by a flag instead of the last argument
 	named := func(field string, flags ...string) flagtest.Row {
 		return flagtest.Row{Field: field, Want: "o", Args: []string{"--output", "o"}, Base: append(flags, "FILE"),
 			Needed: true}

@@ -253,7 +253,7 @@ func TestKilledExport(t *testing.T) {
 		}
 		gone := make(chan struct{})
 		go func() { cmd.Wait(); close(gone) }()
-		for waiting := true; waiting; { // for the journal of the commit
+		for waiting := true; waiting; { // for the rename journal
 			select {
 			case <-gone:
 				waiting = false
@@ -335,7 +335,7 @@ func TestMetaInPlace(t *testing.T) {
 	if room() > 1<<20 {
 		t.Skip("no holes in files here")
 	}
-	// the others have only the room that the alignment leaves
+	// the padding of the header takes up the differences of length
 	for _, architecture := range []string{"mamba", "bert", "llama"} {
 		code, out, err := call("meta", "--set", "general.architecture="+architecture, path)
 		if code != 0 || !strings.Contains(out, "changed where it is") {

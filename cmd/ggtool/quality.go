@@ -83,7 +83,7 @@ func parseQuality(cmd *cli.Command) (r qualityRequest, err error) {
 	return r, err
 }
 
-// qualityFigures are the figures of one or several tensors, described in doc.go.
+// qualityFigures are the figures of one or several tensors; docs/json.md describes them.
 type qualityFigures struct {
 	Elements int64 `json:"elements"`
 	BPW      real  `json:"bits_per_weight"`

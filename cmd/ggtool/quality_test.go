@@ -147,7 +147,7 @@ func TestQualityOfSeveral(t *testing.T) {
 	decode := func(into any, args []string) {
 		t.Helper()
 		out := run(0, "{", append(args, "--json")...)
-		// warnings come before it
+		// warnings come before the JSON
 		if err := json.Unmarshal([]byte(out[strings.IndexByte(out, '{'):]), into); err != nil {
 			t.Fatalf("%q: %v: %.600s", args, err, out)
 		}

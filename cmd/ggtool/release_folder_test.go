@@ -179,7 +179,7 @@ func TestReleaseIntoCheckpoint(t *testing.T) {
 		}
 	}
 	if _, err := os.Lstat(filepath.Join(source, ".ggtool-release")); err == nil {
-		t.Error("there is a state in the source")
+		t.Error("the source has the state of a release")
 	}
 }
 
@@ -232,9 +232,9 @@ func TestReleaseDropsTypes(t *testing.T) {
 	}
 	check([]string{name + "Q5_0.gguf", "mine.gguf"}, []string{name + "F16.gguf", name + "Q5_0.gguf", "mine.gguf"})
 	if _, ok := published(t, out)[name+"F16.gguf"]; ok {
-		t.Error("what the plan no longer has is there")
+		t.Error("a file that the plan no longer has was not removed")
 	}
-	// the state has lost it, so it may be anybody's
+	// it is no longer in the state, so it may be anybody's
 	run(2, "is no file of this release", append(two, "--type", "Q5_0")...)
 
 	// a name in the other case is the same file on some file systems: it must not be removed as a file of the old
@@ -363,7 +363,7 @@ func TestReleaseReadsOnce(t *testing.T) {
 	remove()
 	for name := range published(t, filepath.Join(dir, "changed source")) {
 		if !strings.Contains(name, ".partial") {
-			t.Errorf("made of a source that changed: %s", name)
+			t.Errorf("made from a source that changed: %s", name)
 		}
 	}
 }
@@ -410,7 +410,7 @@ func TestReleaseState(t *testing.T) {
 }
 
 // TestReleaseDryRun compares the prediction with the release: all files are listed, sizes are exact or close
-// estimates marked as such, and the time includes running texts.
+// estimates marked as such, and importance matrices, models and evaluations have a time.
 func TestReleaseDryRun(t *testing.T) {
 	source, text := checkpointAndText(t)
 	run := expect(t, "release")

@@ -36,7 +36,7 @@ func checkpointAndText(t *testing.T) (source, text string) {
 	return source, text
 }
 
-// published returns the files in the folder of a release that are for the public, and the temporary ones.
+// published returns all files in the folder of a release, also temporary ones, except its state.
 func published(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}

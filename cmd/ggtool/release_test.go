@@ -114,7 +114,7 @@ func TestRelease(t *testing.T) {
 	run(1, "no.yaml", dir+"no.yaml")
 }
 
-// TestReleaseRefusedFirst has releases that cannot be made: nothing is made of them, not even the folder.
+// TestReleaseRefusedFirst asks for releases that are refused: nothing is written, not even the folder.
 func TestReleaseRefusedFirst(t *testing.T) {
 	dir := t.TempDir()
 	source := write(t, dir, "quantized.gguf", 1)
@@ -132,7 +132,7 @@ func TestReleaseRefusedFirst(t *testing.T) {
 // made again when the measurements change.
 func TestReleasePages(t *testing.T) {
 	if !cpu.HasVectors {
-		t.Skip("a model is run")
+		t.Skip("runs a model, which takes long without vector kernels")
 	}
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

@@ -17,7 +17,7 @@ import (
 	"ggforge/test/clitest"
 )
 
-// strange writes a manifest, as if from an untrusted source, and returns its path.
+// strange writes a manifest as an untrusted source might, and returns its path.
 func strange(t *testing.T, dir string, m manifest.Manifest) string {
 	t.Helper()
 	m.Format, m.Program = manifest.Format, "ggforge"

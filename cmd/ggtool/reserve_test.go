@@ -35,7 +35,7 @@ func TestReserved(t *testing.T) {
 			}
 		}
 		if !bytes.Equal(files[0], files[1]) {
-			t.Errorf("%s: %d bytes, and with the room %d", name, len(files[0]), len(files[1]))
+			t.Errorf("%s: files of %d bytes, and of %d with reserved room, differ", name, len(files[0]), len(files[1]))
 		}
 	}
 }

@@ -13,8 +13,7 @@ import (
 	"ggforge/gguf"
 )
 
-// shards writes a model of three tensors as one file and as two shards, whose
-// weights begin with value.
+// shards writes a model of three tensors, a, b and c, as one file and as two shards; value is the first weight of c.
 func shards(t *testing.T, dir string, value byte) (whole, first string) {
 	t.Helper()
 	write := func(path string, m gguf.Metadata, names ...string) string {
@@ -43,7 +42,7 @@ func shards(t *testing.T, dir string, value byte) (whole, first string) {
 	return whole, first
 }
 
-// TestShards checks that the shards of a model are seen as one by every verb.
+// TestShards checks that verbs read the shards of a model as one model.
 func TestShards(t *testing.T) {
 	dir := t.TempDir()
 	whole, first := shards(t, dir, 1)
@@ -88,7 +87,7 @@ func TestShards(t *testing.T) {
 	if code != 6 || !strings.Contains(out, "files: 1, 2") ||
 		!strings.Contains(out, `key "split.count": only in the second file`) || strings.Contains(out, "tensor") &&
 		!strings.Contains(out, "split.tensors") {
-		t.Errorf("diff of forms: exit code %d, %v\n%s", code, err, out)
+		t.Errorf("diff of one file and shards: exit code %d, %v\n%s", code, err, out)
 	}
 
 	var exported [2][]byte
@@ -176,7 +175,7 @@ func TestEndianShards(t *testing.T) {
 		}
 		b, err := os.ReadFile(gguf.ShardName(filepath.Join(dir, "back"), i, 2))
 		if err != nil || string(a) != string(b) {
-			t.Errorf("shard %d is another one there and back, %v", i+1, err)
+			t.Errorf("shard %d differs after both changes, %v", i+1, err)
 		}
 	}
 	endian(0, "one.gguf", "--progress", "none", "--alone", first, filepath.Join(dir, "one.gguf"))
@@ -184,7 +183,7 @@ func TestEndianShards(t *testing.T) {
 		filepath.Join(dir, "two.gguf"))
 }
 
-// TestMetaShards changes the metadata of a model in shards, which the first shard has.
+// TestMetaShards changes a model in shards, whose metadata are in the first one.
 func TestMetaShards(t *testing.T) {
 	dir := t.TempDir()
 	_, first := shards(t, dir, 1)

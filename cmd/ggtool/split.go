@@ -13,7 +13,7 @@ import (
 	"ggforge/writer/edit"
 )
 
-// defaultCut is the number of tensors that llama-gguf-split puts into a shard.
+// defaultCut is the number of tensors that llama-gguf-split puts into a shard by default.
 const defaultCut = 128
 
 func splitCommand() *cli.Command {
@@ -77,7 +77,7 @@ func parseSplit(cmd *cli.Command) (r splitRequest, err error) {
 	return r, err
 }
 
-// writeOptions returns the options for writing of the flags.
+// writeOptions returns the options for writing, from the flags.
 func writeOptions(cmd *cli.Command) (opt writer.Options, err error) {
 	opt = writer.Options{Workers: tool.Threads(cmd), Force: cmd.Bool("force")}
 	opt.Progress, err = tool.NewProgress(cmd)

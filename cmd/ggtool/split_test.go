@@ -45,8 +45,8 @@ func odd(t *testing.T, path string, be bool) {
 	}
 }
 
-// TestSplit cuts a model, cuts the shards in another way and joins them: the bytes of tensors
-// and the metadata stay.
+// TestSplit splits a model, splits the shards in another way and merges them: the bytes of tensors and the metadata
+// stay.
 func TestSplit(t *testing.T) {
 	for _, be := range []bool{false, true} {
 		dir := t.TempDir() + "/"
@@ -125,7 +125,7 @@ func TestSplit(t *testing.T) {
 		}
 		run("split --dry-run --max-tensors 1 DIR/in.gguf DIR/dry", 0, fmt.Sprintf("dry-00002-of-%05d.gguf", n))
 		if dry, _ := filepath.Glob(dir + "dry*"); len(dry) > 0 {
-			t.Errorf("a plan alone: %v", dry)
+			t.Errorf("--dry-run has written %v", dry)
 		}
 		run("split --max-tensors 2 DIR/in.gguf DIR/two", 2, "exists")
 		run("split --max-tensors 2 --force "+two+" DIR/two", 2, filepath.Base(two))

@@ -30,10 +30,10 @@ func submitCommand() *cli.Command {
 	}
 }
 
-// submitted is the usage of a command's arguments; flags of submit are before the two hyphens.
+// submitted is the synopsis of the arguments; flags of submit itself are before the two hyphens.
 const submitted = "[--] COMMAND ARGUMENT..."
 
-// jobFlags returns the flags that both schedulers have.
+// jobFlags returns the flags that both schedulers have, and those in more.
 func jobFlags(more ...tool.Flag) []tool.Flag {
 	return append(tool.Group("Job",
 		tool.Flag{Name: "parts", Option: "Parts", Hint: "set the number with --parts N", Value: tool.Count,
@@ -51,7 +51,7 @@ func jobFlags(more ...tool.Flag) []tool.Flag {
 		tool.Flag{Name: "grace", Value: tool.Duration, Default: 30 * time.Second, Effect: tool.SetsBytes,
 			Usage: "ask a part to stop `TIME` before it is killed"},
 		tool.Flag{Name: "name", Value: tool.Text, Effect: tool.SetsBytes,
-			Usage: "call the jobs `NAME`-parts and -finish"},
+			Usage: "call the jobs `NAME`-parts and NAME-finish"},
 	), append(more, tool.JSONFlag())...)
 }
 
@@ -101,7 +101,7 @@ func printJob(ctx context.Context, cmd *cli.Command, j *submit.Job, text string,
 	if asJSON {
 		if !utf8.ValidString(text) {
 			return fault.Errorf(fault.Usage,
-				"--json: the command is not UTF-8, which JSON has to be: want the script as it is")
+				"--json: the command is not UTF-8, which JSON requires: print the script without --json")
 		}
 		return tool.WriteJSON(tool.Output(ctx, cmd), submitResult{cmd.Name, j.CleanName(), j.Parts, j.Part(),
 			j.Finish(), text})
@@ -229,7 +229,7 @@ func parseKubernetes(cmd *cli.Command) (r kubernetesRequest, err error) {
 		Wait: cmd.Duration("wait"),
 	}}
 	if r.Kubernetes.User < 1 {
-		return r, fault.Errorf(fault.Usage, "--user %d: want one above 0: pods do not run as root", r.Kubernetes.User)
+		return r, fault.Errorf(fault.Usage, "--user %d: want an ID above 0: pods do not run as root", r.Kubernetes.User)
 	}
 	if cmd.IsSet("storage") {
 		if r.Kubernetes.Storage, err = tool.SizeValue(cmd, "storage"); err != nil {

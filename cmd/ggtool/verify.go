@@ -122,13 +122,13 @@ func verifyFiles(ctx context.Context, cmd *cli.Command) error {
 	bad := 0
 	for _, path := range r.Files {
 		v := verified{File: path, Findings: []verify.Finding{}}
-		text, there := "", true
+		text, exists := "", true
 		if want != nil {
-			if text, there, err = want.compare(ctx, path); err != nil {
+			if text, exists, err = want.compare(ctx, path); err != nil {
 				return err
 			}
 		}
-		if there && (want == nil || strings.HasSuffix(path, ".gguf")) {
+		if exists && (want == nil || strings.HasSuffix(path, ".gguf")) {
 			if err := writer.Unrecovered(path); err != nil {
 				v.Findings = append(v.Findings, verify.Finding{Text: err.Error()})
 			}
@@ -253,7 +253,7 @@ func parseSHA256(path string, data []byte) (sums map[string]string, names []stri
 		sum = strings.ToLower(sum)
 		switch other, there := sums[full]; {
 		case there && other != sum:
-			return nil, nil, fault.Errorf(fault.Broken, "%s, line %d: %q has another sum than in a line before", path,
+			return nil, nil, fault.Errorf(fault.Broken, "%s, line %d: %q has another sum than in an earlier line", path,
 				no, name[1:])
 		case there: // counts once
 			continue
@@ -267,13 +267,13 @@ func parseSHA256(path string, data []byte) (sums map[string]string, names []stri
 		return nil, nil, err
 	}
 	if len(names) == 0 {
-		return nil, nil, fault.Errorf(fault.Broken, "%s: no sum in it", path)
+		return nil, nil, fault.Errorf(fault.Broken, "%s: has no SHA-256 sum", path)
 	}
 	return sums, names, nil
 }
 
 // compare returns the defect of a file, "" for none, and whether it exists. A file of the wrong size is not hashed.
-func (w *wanted) compare(ctx context.Context, path string) (text string, there bool, err error) {
+func (w *wanted) compare(ctx context.Context, path string) (text string, exists bool, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // ENOTDIR: a parent of the path is a file
 		return "is missing", false, nil
@@ -306,7 +306,8 @@ func (w *wanted) compare(ctx context.Context, path string) (text string, there b
 	return text, true, err
 }
 
-// key returns the name in the list of the file at path. Either path may be relative and the other absolute.
+// key returns the key of sums and sizes for the file at path. Of path and dir, one may be relative and the other
+// absolute.
 func (w *wanted) key(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
