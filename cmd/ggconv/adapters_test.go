@@ -227,7 +227,7 @@ func TestAdapterRefused(t *testing.T) {
 	fails(t, 3, "has neither adapter_model.safetensors nor adapter_model.bin", dir, "--base", gollama)
 }
 
-// TestAdapterScales checks scales that the reference loses.
+// TestAdapterScales checks use_rslora and alpha_pattern, which the reference ignores.
 func TestAdapterScales(t *testing.T) {
 	alpha := func(f *gguf.File) float64 {
 		v, _ := f.Metadata.Get("adapter.lora.alpha")
@@ -242,7 +242,7 @@ func TestAdapterScales(t *testing.T) {
 		t.Errorf("alpha %v of rank-stabilized pairs of rank 4, want 8*sqrt(4)", got)
 	}
 	if got := alpha(adapterFile(t, "--base", gollama, "--compat", "reference", stabilized)); got != 8 {
-		t.Errorf("alpha %v as in the reference, want 8", got)
+		t.Errorf("--compat reference: alpha %v, want 8", got)
 	}
 	patterns := writeAdapter(t, "x", attention(4),
 		map[string]any{"alpha_pattern": map[string]any{"v_proj": 24, `model.layers.\d+.self_attn.q_proj`: 4}})
@@ -254,13 +254,14 @@ func TestAdapterScales(t *testing.T) {
 	}
 	f = adapterFile(t, "--base", gollama, "--compat", "reference", patterns)
 	if first(f, "blk.0.attn_q.weight") != number(q, 0) || first(f, "blk.5.attn_v.weight") != number(v, 0) {
-		t.Error("patterns are honoured as the reference does not")
+		t.Error("--compat reference applies alpha_pattern, which the reference ignores")
 	}
 	mixed := slices.Concat(pair("model.layers.0.self_attn.q_proj", 256, 256, 16),
 		pair("model.layers.5.self_attn.v_proj", 64, 256, 4))
 	f = adapterFile(t, "--base", gollama, writeAdapter(t, "x", mixed,
 		map[string]any{"use_rslora": true, "rank_pattern": map[string]any{"q_proj": 16}}))
-	if alpha(f) != 16 || first(f, "blk.0.attn_q.weight") != 2*number(q, 0) { // alpha/sqrt(16) = c*16/16
+	// the scale is 8/sqrt(16) = 2, and alpha/rank only 16/16
+	if alpha(f) != 16 || first(f, "blk.0.attn_q.weight") != 2*number(q, 0) {
 		t.Errorf("alpha %v, q %v of %v", alpha(f), first(f, "blk.0.attn_q.weight"), number(q, 0))
 	}
 }
@@ -287,7 +288,7 @@ func TestAdapterConv1D(t *testing.T) {
 	}
 	if got := shapes(adapterFile(t, "--base", base, "--compat", "reference", dir)); !slices.Equal(got[0],
 		[]int64{3 * n, 4}) {
-		t.Errorf("as in the reference: %v", got)
+		t.Errorf("--compat reference: %v", got)
 	}
 }
 
@@ -354,7 +355,7 @@ func TestMergeLora(t *testing.T) {
 		b, err := os.ReadFile(got)
 		must(t, err)
 		if !bytes.Equal(a, b) {
-			t.Errorf("%s: not the file of the sums", typ)
+			t.Errorf("%s: not the file of the checkpoint with merged weights", typ)
 		}
 	}
 }
@@ -402,7 +403,7 @@ func TestAdapterPickle(t *testing.T) {
 	far := adapterFile(t, "--base", gollama, "hf://org/x")
 	for i, s := range f.Tensors {
 		if !bytes.Equal(far.Data(&far.Tensors[i]), f.Data(&s)) {
-			t.Errorf("%s: not the same from a server", s.Name)
+			t.Errorf("%s: differs if read from a server", s.Name)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func configsOnly(ctx context.Context, cmd *cli.Command, r runs.ConvertRequest) e
 		}
 	}
 	if first != nil && len(r.Dirs) > 1 {
-		return fmt.Errorf("%d of %d are not understood; the first: %w", failed, len(r.Dirs), first)
+		return fmt.Errorf("%d of %d models are not supported; the first: %w", failed, len(r.Dirs), first)
 	}
 	return first
 }

@@ -62,14 +62,14 @@ func TestConfigOnly(t *testing.T) {
 			}
 			for _, text := range c.text {
 				if !strings.Contains(out, text) {
-					t.Errorf("says %s, want %q", out, text)
+					t.Errorf("printed %s, want %q", out, text)
 				}
 			}
 			if name == "many" && !strings.Contains(err.Error(), "2 of 4") {
 				t.Errorf("got %v, want a count", err)
 			}
 			if after := list(t, c.dirs); after != before {
-				t.Errorf("there is %s, before %s", after, before)
+				t.Errorf("files %s, before %s", after, before)
 			}
 		})
 	}
@@ -94,8 +94,7 @@ func list(t *testing.T, dirs []string) string {
 	return strings.Join(names, " ")
 }
 
-// TestConfigOnlySilent checks configurations of published models: none gives a warning, whatever the tokenizer would
-// be.
+// TestConfigOnlySilent checks configurations of published models: the only warnings are about the missing tokenizer.
 func TestConfigOnlySilent(t *testing.T) {
 	const sizes = `"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "intermediate_size": 96,
 		"vocab_size": 100, "rms_norm_eps": 1e-5, "max_position_embeddings": 4096, "hidden_act": "silu"`
@@ -158,13 +157,14 @@ func TestConfigOnlyTower(t *testing.T) {
 		code  int
 		want  string
 	}{
-		"hears": {map[string]string{"config.json": voxtral}, 0, "clip, "},
-		"sees": {map[string]string{"config.json": qwen,
+		"audio": {map[string]string{"config.json": voxtral}, 0, "clip, "},
+		"vision": {map[string]string{"config.json": qwen,
 			"preprocessor_config.json": `{"image_mean": [0, 0, 0], "image_std": [1, 1, 1]}`}, 0, "clip, "},
-		"sees, elsewhere": {map[string]string{"config.json": qwen,
+		"vision, processor_config.json": {map[string]string{"config.json": qwen,
 			"processor_config.json": `{"image_processor": {"image_mean": [0, 0, 0], "image_std": [1, 1, 1]}}`},
 			0, "clip, "},
-		"unprepared": {map[string]string{"config.json": qwen}, 3, "preprocessor_config.json: file does not exist"},
+		"vision, no preprocessor": {map[string]string{"config.json": qwen}, 3,
+			"preprocessor_config.json: file does not exist"},
 	} {
 		dir := t.TempDir()
 		for file, text := range c.files {

@@ -111,7 +111,7 @@ func TestDSparkNextToModel(t *testing.T) {
 	s, dir := made(t, "deepseek-v4")
 	code, _, err := convertSpec(s, dir, "--dspark", "--target-model-dir", dir)
 	if code == 0 || !strings.Contains(err.Error(), "mtp.0.e_proj") {
-		t.Errorf("layers that predict one token: exit code %d, %v; want an error that names mtp.0.e_proj", code, err)
+		t.Errorf("MTP layers: exit code %d, %v; want an error that names mtp.0.e_proj", code, err)
 	}
 	s, dir = made(t, "dspark-deepseek4")
 	configure(t, dir, `{"architectures": ["DeepseekV4ForCausalLM"]}`)

@@ -38,7 +38,7 @@ func metadata(t *testing.T, path, key string) string {
 	return s
 }
 
-// fails converts dir and expects the exit code, an error with the text, and no output.
+// fails runs ggconv and expects the exit code, an error with the text, and no output.
 func fails(t *testing.T, want int, text string, args ...string) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out.gguf")

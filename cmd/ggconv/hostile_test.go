@@ -159,12 +159,12 @@ func TestHostileSizes(t *testing.T) {
 			if after, _ := fs.Glob(os.DirFS(dir), "*"); len(after) != len(before) {
 				t.Errorf("files %v, were %v", after, before)
 			}
-			if c.set != "{}" { // without the setting it converts
+			if c.set != "{}" { // the unchanged tensors convert
 				return
 			}
 			s, dir = made(t, c.spec)
 			if code, _, err := convertSpec(s, dir); code != 0 {
-				t.Errorf("as it should be: exit %d, %v", code, err)
+				t.Errorf("unchanged: exit %d, %v", code, err)
 			}
 		})
 	}

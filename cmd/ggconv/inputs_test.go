@@ -132,7 +132,7 @@ func TestHubCache(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(out, "*.gguf"))
 	must(t, err)
 	if len(files) != 1 || !strings.HasPrefix(filepath.Base(files[0]), "Tiny-Llama") {
-		t.Fatalf("files %q, want one that is called after the model", files)
+		t.Fatalf("files %q, want one named after the model", files)
 	}
 	if got := metadata(t, files[0], "general.name"); strings.Contains(got, commit[:8]) ||
 		!strings.Contains(got, "Tiny Llama") {
@@ -279,7 +279,7 @@ func TestChanged(t *testing.T) {
 				err := tool.Run(context.Background(), cmd,
 					[]string{"ggconv", "--progress", "json", "--outfile", out, dir})
 				if log.Do != nil {
-					t.Fatal("no tensor was begun")
+					t.Fatal("no event of a tensor")
 				}
 				if refused {
 					must(t, err)

@@ -152,8 +152,8 @@ func run(ctx context.Context, cmd *cli.Command) error {
 	return nil
 }
 
-// checkName refuses an output whose name ends in a type that only ggquant makes, unless --outtype is given. warning
-// is about a name that ends in a type of ggconv other than that of the file.
+// checkName refuses an output whose name ends in a type that only ggquant makes, unless --outtype is given. It warns
+// about a name that ends in a type of ggconv other than that of the file.
 func checkName(r *runs.ConvertRequest, job *convert.Job) (warning string, err error) {
 	if !r.ByName {
 		return "", nil
@@ -177,12 +177,12 @@ func checkName(r *runs.ConvertRequest, job *convert.Job) (warning string, err er
 		return warning, nil
 	}
 	return "", fault.Errorf(fault.Usage,
-		"%s: ggconv writes no %s, this would hold weights in %s: make it with ggquant %s %s %s (or name the type with --outtype)",
+		"%s: ggconv does not write %s; the file would hold weights in %s: use ggquant %s %s %s, or set the type with --outtype",
 		r.To.Object(r.Out), recipe.Name, job.Type, r.Dir, r.To.Object(r.Out), recipe.Name)
 }
 
-// lastRecipe returns the recipe at the end of a file name, which follows a separator or is the whole name, and that
-// part of the name.
+// lastRecipe returns the recipe at the end of a file name, after a separator or as the whole name, and its spelling
+// there.
 func lastRecipe(base string) (*quantize.Recipe, string) {
 	for at := range base {
 		if at > 0 && !strings.ContainsRune("-_.", rune(base[at-1])) {

@@ -85,8 +85,7 @@ func TestExitCodes(t *testing.T) {
 		return d
 	}
 	truncated := broken("truncated", func(d string) error {
-		return os.Truncate(filepath.Join(d, "model.safetensors"),
-			1<<20)
+		return os.Truncate(filepath.Join(d, "model.safetensors"), 1<<20)
 	})
 	noConfig := broken("no-config", func(d string) error { return os.Remove(filepath.Join(d, "config.json")) })
 	pickle := broken("pickle", func(d string) error {
@@ -199,8 +198,7 @@ func TestFlags(t *testing.T) {
 		t.Errorf("big-endian: %v %v", b.BigEndian, lines)
 	}
 
-	shards, _ := make("split.gguf", "--split-max-tensors", "20", "--no-tensor-first-split")
-	_ = shards
+	make("split.gguf", "--split-max-tensors", "20", "--no-tensor-first-split")
 	s := open(filepath.Join(dir, "split-00001-of-00004.gguf"))
 	if n := len(s.Files[0].Tensors); n != 0 || len(s.Files) != 4 {
 		t.Errorf("split: %d files, %d tensors in the first", len(s.Files), n)
@@ -268,8 +266,7 @@ func TestPrintModels(t *testing.T) {
 		"Mistral3ForConditionalGeneration mistral3", "Mistral3ForConditionalGeneration mistral4",
 		"NemotronHForCausalLM nemotron_h", "XLMRobertaModel jina-bert-v3", "NomicBertModel nomic-bert-moe"} {
 		if !slices.ContainsFunc(lines, func(line string) bool {
-			return strings.Join(strings.Fields(line),
-				" ") == want
+			return strings.Join(strings.Fields(line), " ") == want
 		}) {
 			t.Errorf("no line %q in\n%s", want, out)
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestHeadsOfOne converts models whose heads have fewer than the two dimensions that RoPE rotates: computing
+// TestHeadsOfOne converts models with wrong head dimensions, some below the two that RoPE rotates: computing
 // rope_freqs must not panic.
 func TestHeadsOfOne(t *testing.T) {
 	rope := `"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}`
@@ -71,8 +71,8 @@ func TestCountsThatNothingLoads(t *testing.T) {
 	}
 }
 
-// TestSpecialTokenOfNoToken converts a vocabulary with ids of special tokens outside of it: the file equals the
-// reference's, and there is a warning. ggtool verify has a note (TestVerifyCounts).
+// TestSpecialTokenOfNoToken converts a vocabulary with the id of a special token outside of it: there is a warning.
+// TestVerifyCounts of ggtool has the findings of ggtool verify.
 func TestSpecialTokenOfNoToken(t *testing.T) {
 	s, dir := made(t, "qwen2")
 	configure(t, dir, `{"bos_token_id": 99999}`)

@@ -81,9 +81,8 @@ func TestObjectOutput(t *testing.T) {
 	}
 	s.SetAnswer(nil)
 	before = s.Parts()
-	first := s.Parts()
 	if code, text = toObjects(t, work, shards...); code != 0 || !strings.Contains(text, "made by an earlier run") ||
-		s.Parts() > first {
+		s.Parts() > before {
 		t.Errorf("again: exit code %d: %s, %d parts sent", code, text, s.Parts()-before)
 	}
 	empty(t, work)

@@ -16,7 +16,7 @@ import (
 	"ggforge/writer"
 )
 
-// convertOld converts a file before GGUF.
+// convertOld converts a file in one of the formats before GGUF.
 func convertOld(ctx context.Context, cmd *cli.Command, r runs.ConvertRequest) error {
 	cost := tool.StartCost(ctx)
 	m, warnings, err := convert.OpenOld(r.Dir, r.Old)

@@ -75,7 +75,7 @@ func TestOldFiles(t *testing.T) {
 			}
 			for i, s := range c.model.Tensors {
 				if got := &f.Tensors[i]; got.Type != s.Type || !bytes.Equal(f.Data(got), s.Data) {
-					t.Errorf("%s: not %s as it was", got.Name, s.Name)
+					t.Errorf("%s: type or data differs from %s", got.Name, s.Name)
 				}
 			}
 			if f.Tensors[3].Name != "blk.0.attn_q.weight" || f.Tensor("blk.1.ffn_down.weight") == nil {
@@ -155,6 +155,6 @@ func TestOldRefused(t *testing.T) {
 		})
 	}
 	if !ggml.Is(writeOld(t, "x.bin", ggmltest.Model{Magic: "tjgg", Version: 9})) {
-		t.Error("a file of another version is not known")
+		t.Error("a file of another version is not recognized")
 	}
 }

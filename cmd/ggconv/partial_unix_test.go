@@ -35,11 +35,11 @@ func TestHostilePartial(t *testing.T) {
 	}
 	victim := filepath.Join(t.TempDir(), "id_ed25519")
 	for name, plant := range map[string]func(path string) error{
-		"symbolic link":      func(path string) error { return os.Symlink(victim, path) },
-		"file with 2 names":  func(path string) error { return os.Link(victim, path) },
-		"named pipe":         func(path string) error { return unix.Mkfifo(path, 0o666) },
-		"directory":          func(path string) error { return os.Mkdir(path, 0o777) },
-		"a symbolic link to": func(path string) error { return os.Symlink(filepath.Join(dir, "config.json"), path) },
+		"symbolic link":       func(path string) error { return os.Symlink(victim, path) },
+		"file with 2 names":   func(path string) error { return os.Link(victim, path) },
+		"named pipe":          func(path string) error { return unix.Mkfifo(path, 0o666) },
+		"directory":           func(path string) error { return os.Mkdir(path, 0o777) },
+		"link to config.json": func(path string) error { return os.Symlink(filepath.Join(dir, "config.json"), path) },
 	} {
 		if err := os.WriteFile(victim, []byte("secret"), 0o600); err != nil {
 			t.Fatal(err)
@@ -74,9 +74,9 @@ func TestInterruptedPlan(t *testing.T) {
 	}
 }
 
-// TestHostileJournal converts a checkpoint that came with the journal of a commit: it is ignored, and no file in the
-// directory is renamed. If the journal belongs to a different user, as is possible in /tmp, the file that it names is
-// not removed either.
+// TestHostileJournal converts a checkpoint that came with a rename journal: the run ignores or refuses it, and renames
+// no file in the directory. If the journal belongs to a different user, as is possible in /tmp, the file that it names
+// is not removed either.
 func TestHostileJournal(t *testing.T) {
 	const token = "0123456789abcdef"
 	inode := func(path string) string {
@@ -135,7 +135,7 @@ func TestHostileJournal(t *testing.T) {
 					}
 				}
 				if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
-					t.Error("the directory has got another name")
+					t.Error("the directory was renamed")
 				}
 			}
 		})

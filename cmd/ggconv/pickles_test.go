@@ -21,7 +21,7 @@ import (
 	"ggforge/test/hubtest"
 )
 
-// saved returns the weights of the checkpoint as arguments for a torch.save file.
+// saved returns the weights of the checkpoint as tensors for a torch.save file.
 func saved(t *testing.T) []torchfiletest.Tensor {
 	t.Helper()
 	f, err := safetensors.Open(filepath.Join(gollama, "model.safetensors"))
@@ -109,7 +109,7 @@ func TestPickles(t *testing.T) {
 			got, err := os.ReadFile(out)
 			must(t, err)
 			if !bytes.Equal(got, want) {
-				t.Error("not the file that safetensors give")
+				t.Error("not the file made from safetensors")
 			}
 		})
 	}
@@ -181,7 +181,7 @@ func TestRemotePickles(t *testing.T) {
 				case text == "" && err != nil:
 					t.Errorf("%s: %v", what, err)
 				case text == "" && !bytes.Equal(got, want):
-					t.Errorf("%s: not the file that the directory gives", what)
+					t.Errorf("%s: not the file made from the local directory", what)
 				case text != "" && (!errors.Is(err, kind) || !strings.Contains(err.Error(), text)):
 					t.Errorf("%s: %v, want %q", what, err, text)
 				}
@@ -222,7 +222,7 @@ func repeatedFrom(first, n int, elements int64) []byte {
 // expand to megabytes: each ends with an error, without delay.
 func TestPickleBombs(t *testing.T) {
 	if !cpu.HasVectors {
-		t.Skip("in the build with vector kernels")
+		t.Skip("takes long without vector kernels; it tests no kernel")
 	}
 	// Several tensors share a storage.
 	shared := func(n int) []byte {
@@ -277,7 +277,7 @@ func TestPickleBombInShards(t *testing.T) {
 		code     int
 		text     string
 	}{
-		// 8 times 2 MiB is 16 MiB; so these are a checkpoint, but not of this model
+		// 8 times 2 MiB are within the limit: only the names of the tensors are refused
 		"within the bound": {1 << 19, false, 4, "tensors have no place in architecture"},
 		"beyond the bound": {1<<19 + 4096, false, 3,
 			shard(n-1) + `: tensor "model.layers.7.w": has 528384 elements that repeat others: the tensors of all 8 files of the checkpoint`},

@@ -84,7 +84,7 @@ func TestRemote(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(got, want) {
-				t.Error("not the file that the directory gives")
+				t.Error("not the file made from the local directory")
 			}
 		})
 	}
@@ -134,7 +134,7 @@ func TestRemoteRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	if files, err := filepath.Glob("127.0.0.1-*.gguf"); err != nil || len(files) != 1 {
-		t.Errorf("files %q (%v), want one that is called after the server", files, err)
+		t.Errorf("files %q (%v), want one named after the server", files, err)
 	}
 }
 

@@ -17,9 +17,9 @@ func TestSavedAgain(t *testing.T) {
 			`{"time_step_limit": [0.0, {"__float__": "Infinity"}], "mamba_norm_before_gate": true}`},
 		"one-key-head": {"falcon", `{}`,
 			`{"num_kv_heads": 4, "ffn_hidden_size": 256, "rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"}}`},
-		"rotating-part": {"gpt_neox", `{}`,
+		"partial-rotary": {"gpt_neox", `{}`,
 			`{"rotary_pct": null, "rotary_emb_base": null, "rope_parameters": {"partial_rotary_factor": 0.25, "rope_theta": 10000, "rope_type": "default"}}`},
-		"whole-head-cohere": {"cohere2", `{"rotary_pct": 1.0}`, `{"rotary_pct": null}`},
+		"full-rotary-cohere": {"cohere2", `{"rotary_pct": 1.0}`, `{"rotary_pct": null}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var files [2][]byte

@@ -19,11 +19,11 @@ import (
 	"ggforge/test/hubtest"
 )
 
-// soon fails a test that takes longer than most.
-func soon(t *testing.T, start time.Time, most time.Duration) {
+// soon fails a test that has taken longer than limit.
+func soon(t *testing.T, start time.Time, limit time.Duration) {
 	t.Helper()
-	if d := time.Since(start); d > most {
-		t.Errorf("takes %v, want at most %v", d, most)
+	if d := time.Since(start); d > limit {
+		t.Errorf("takes %v, want at most %v", d, limit)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestRemoteLocationIsNotShown(t *testing.T) {
 // shard.
 func TestRemoteHeadsAreReleased(t *testing.T) {
 	if testing.Short() {
-		t.Skip("memory is other with the race detector")
+		t.Skip("the race detector uses more memory")
 	}
 	t.Setenv("HF_TOKEN", "")
 	const shards = 150
@@ -138,7 +138,7 @@ func TestRemoteHeadsAreReleased(t *testing.T) {
 	}
 }
 
-// TestObjectListsEnd has servers of objects whose answers have no end.
+// TestObjectListsEnd has S3 servers whose answers have no end.
 func TestObjectListsEnd(t *testing.T) {
 	const head = `<?xml version="1.0" encoding="UTF-8"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>bucket</Name><Prefix>m/</Prefix>`
 	object := func(w io.Writer, key string) error {

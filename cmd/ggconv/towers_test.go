@@ -9,8 +9,8 @@ import (
 	"ggforge/gguf"
 )
 
-// TestTowerFiles converts vision encoders: in a directory the file gets a different name. Mistral 3's has the
-// embedding of the row break token, which the reference drops with the language model.
+// TestTowerFiles converts vision encoders: in a directory the file gets a different name. The file of
+// Mistral 3 has the embedding of the row break token, which the reference drops with the language model.
 func TestTowerFiles(t *testing.T) {
 	for flags, breaks := range map[string]bool{"--mmproj": true, "--mmproj --compat reference": false} {
 		_, dir := made(t, "mm_mistral3")
@@ -41,7 +41,7 @@ func TestTowerFiles(t *testing.T) {
 			}
 		}
 		if found != breaks {
-			t.Errorf("%s: the token at the end of a row: %v, want %v", flags, found, breaks)
+			t.Errorf("%s: has the row break token: %v, want %v", flags, found, breaks)
 		}
 	}
 }
@@ -75,8 +75,8 @@ func TestTowerScales(t *testing.T) {
 	}
 }
 
-// TestRADIOScale converts Nemotron Nano 2 VL's, whose processor config has the mean of the image normalization under
-// a key that the reference does not read.
+// TestRADIOScale converts the vision encoder of Nemotron Nano 2 VL, whose processor config has the mean of the image
+// normalization under a key that the reference does not read.
 func TestRADIOScale(t *testing.T) {
 	for _, c := range []struct{ flags, processor, want string }{
 		{"--mmproj", "", "[0.48145467 0.4578275 0.40821072]"},
@@ -214,7 +214,7 @@ func TestTowersRefused(t *testing.T) {
 			want: "want rows for a gate"},
 		"an expert less": {spec: "mm_dots3note", replace: []string{"xid = 6", "xid = 5"}, code: 3,
 			want: "blocks.3.mlp.experts.5.fc1.weight"},
-		"unsaid": {spec: "mm_dots3note",
+		"missing key": {spec: "mm_dots3note",
 			set: `{"audio_config": {"whisper_config": {"encoder_layers": 3, "d_model": 32, "encoder_ffn_dim": 48, "encoder_attention_heads": 2, "num_mel_bins": 16}}}`, code: 4, want: `key "audio_config.use_conv2d_stem" is missing`},
 		"short pyramid": {spec: "mm_dots3note",
 			set: `{"vision_config": {"num_hidden_layers": 4, "embed_dim": 32, "patch_size": 14, "pyramid_num_routed": [0, 0, 4]}}`, code: 3, want: "has 3 numbers, want one for each of 4 layers"},
