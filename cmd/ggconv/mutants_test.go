@@ -26,7 +26,7 @@ func TestHeadsOfOne(t *testing.T) {
 }
 
 // TestCountsThatNothingLoads converts checkpoints with counts in config.json above the limits of llama.cpp, or above
-// what the checkpoint has.
+// the counts of their tensors.
 func TestCountsThatNothingLoads(t *testing.T) {
 	for _, c := range []struct {
 		spec, set string

@@ -44,7 +44,7 @@ func TestObjectOutput(t *testing.T) {
 	before := s.Parts()
 	if code, text := toObjects(t, work, "s3://out/m/x-f16.gguf"); code != 2 ||
 		!strings.Contains(text, "s3://out/m/x-f16.gguf: exists") || s.Parts() > before {
-		t.Errorf("an object that is there: exit code %d: %s", code, text)
+		t.Errorf("an existing object: exit code %d: %s", code, text)
 	}
 	empty(t, work)
 	if code, text, err := call("--progress", "json", "--work-dir", work, gollama, "s3://out/m/y-f16.gguf"); code != 0 ||

@@ -220,7 +220,7 @@ func TestRemoteParts(t *testing.T) {
 	}
 	for _, name := range []string{"parts", "again"} {
 		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s: another file, %v", name, err)
+			t.Errorf("%s: differs from the file of one run, %v", name, err)
 		}
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 3 {

@@ -346,6 +346,6 @@ func TestCleanOld(t *testing.T) {
 	}
 	run(0, "", "--remove", dir)
 	if _, err := os.Stat(aside); err == nil {
-		t.Error("the old file is there")
+		t.Error("the old file was not removed")
 	}
 }

@@ -42,11 +42,11 @@ func TestEndian(t *testing.T) {
 	run := expect(t, "endian", "--progress", "none")
 	run(0, "big.gguf", dir+"little.gguf", dir+"big.gguf")
 	if got, err := os.ReadFile(dir + "big.gguf"); err != nil || !bytes.Equal(got, big) {
-		t.Errorf("big-endian: other bytes, %v", err)
+		t.Errorf("big-endian: bytes differ, %v", err)
 	}
 	run(0, "again.gguf", "--to", "little", dir+"big.gguf", dir+"again.gguf")
 	if got, err := os.ReadFile(dir + "again.gguf"); err != nil || !bytes.Equal(got, little) {
-		t.Errorf("and back: other bytes, %v", err)
+		t.Errorf("back in little-endian: bytes differ, %v", err)
 	}
 	run(5, "already in big-endian order", dir+"big.gguf", dir+"x.gguf")
 	run(2, "want big or little", "--to", "middle", dir+"big.gguf", dir+"x.gguf")

@@ -53,7 +53,7 @@ func parseName(cmd *cli.Command) (r nameRequest, err error) {
 	r = nameRequest{Build: cmd.Bool("build"), JSON: cmd.Bool("json"), Strict: cmd.Bool("strict"),
 		Encoding: cmd.String("encoding")}
 	if r.Strict && r.Build {
-		return r, fault.Errorf(fault.Usage, "--strict is about names, which --build makes by the convention")
+		return r, fault.Errorf(fault.Usage, "--strict checks names, and --build makes them: want only one of the two")
 	}
 	if r.Encoding != "" && !r.Build {
 		return r, fault.Errorf(fault.Usage, "--encoding goes with --build")

@@ -31,7 +31,7 @@ func TestOutputNamed(t *testing.T) {
 			out := filepath.Join(dir, verb[0]+flag+".gguf")
 			run(0, "", append(verb, flag, out)...)
 			if got, err := os.ReadFile(out); err != nil || !bytes.Equal(got, want) {
-				t.Errorf("%s %s: other bytes, %v", verb[0], flag, err)
+				t.Errorf("%s %s: bytes differ, %v", verb[0], flag, err)
 			}
 		}
 		run(2, "named twice", append(verb, last, "-o", last)...)

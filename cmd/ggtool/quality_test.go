@@ -107,7 +107,7 @@ func TestQuality(t *testing.T) {
 }
 
 // TestQualityOfSeveral compares several models with one base: checkpoints, shards, files on a server, and recipes in
-// memory. The figures have to be those of the files.
+// memory. The figures must equal those of the local files.
 func TestQualityOfSeveral(t *testing.T) {
 	dir, err := hftest.Lookup("llama").Write(t.TempDir(), hftest.Variant{Seed: 3, DType: "BF16"})
 	if err != nil {

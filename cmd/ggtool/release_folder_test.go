@@ -237,8 +237,7 @@ func TestReleaseDropsTypes(t *testing.T) {
 	// it is no longer in the state, so it may be anybody's
 	run(2, "is no file of this release", append(two, "--type", "Q5_0")...)
 
-	// a name in the other case is the same file on some file systems: it must not be removed as a file of the old
-	// plan
+	// a name in different case is the same file on some file systems: it must not be removed as a file of the old plan
 	renamed := append(slices.Clone(flags), "--type", "Q8_0", "--type", "Q4_0,name=q4_0")
 	run(0, "", renamed...)
 	was, now := filepath.Join(out, name+"Q4_0.gguf"), filepath.Join(out, name+"q4_0.gguf")
