@@ -13,14 +13,14 @@ import (
 	"ggforge/tokenizer/vocab"
 )
 
-// base is the base of a comparison, with the text in its tokens.
+// base is the base of a comparison, with the text as its tokens.
 type base struct {
-	*candidate                // nil if the model is not at hand
+	*candidate                // nil for saved probabilities
 	saved      *logprobs.File // its probabilities, saved by llama-perplexity, or nil
 	name       string
 	reading
-	// cut returns the text tokenized with a vocabulary; for a saved text, which is token ids, it replaces only the
-	// first token of each chunk.
+	// cut returns the text tokenized with a vocabulary. A saved text is token ids, of which cut replaces only the first
+	// one of each chunk.
 	cut func(*vocab.Vocab) (eval.Run, error)
 }
 

@@ -246,7 +246,7 @@ func (b *base) sameTokens(cmd *cli.Command, c *candidate) error {
 	for i, id := range b.run.Tokens {
 		if i >= len(run.Tokens) || run.Tokens[i] != id {
 			tool.Warn(cmd, fmt.Sprintf(
-				"%s takes the text for other tokens than %s, from token %d on: it gets those of %s", c.Name,
+				"%s takes the text for other tokens than %s, from token %d on: both run over the tokens of %s", c.Name,
 				b.name, i, b.name))
 			break
 		}
@@ -262,10 +262,10 @@ type compareResult struct {
 	costResult
 }
 
-// sideResult is a model.
+// sideResult is the base or a model.
 type sideResult struct {
 	Model string `json:"model"`
-	// this, Bytes and BPW are unknown for a saved base
+	// Architecture, Bytes and BPW are unknown for a saved base
 	Architecture string  `json:"architecture,omitempty"`
 	Bytes        int64   `json:"bytes,omitempty"`
 	BPW          float64 `json:"bits_per_weight,omitempty"`
@@ -276,10 +276,10 @@ type sideResult struct {
 // modelResult is a model and its divergence from the base.
 type modelResult struct {
 	sideResult
-	Recipe     string           `json:"recipe,omitempty"` // by which BASE is quantized
+	Recipe     string           `json:"recipe,omitempty"` // that BASE is quantized with, "" for a MODEL
 	Ratio      figureResult     `json:"ppl_ratio"`
 	Divergence divergenceResult `json:"kl_divergence"`
-	// Right is the change of the probability of the right token.
+	// Right is the change in the probability of the correct token, Δp of llama-perplexity.
 	Right    figureResult  `json:"p_change"`
 	RightRMS figureResult  `json:"p_change_rms"`
 	Top      figureResult  `json:"same_top"`

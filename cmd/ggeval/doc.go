@@ -151,13 +151,13 @@
 //	  kl_divergence_by_position
 //	                           its mean at each predicted position of a chunk
 //	  kl_divergence_by_chunk   its mean over each chunk
-//	  p_change, p_change_rms   the probability of the right token minus BASE's: mean and error, and the same
+//	  p_change, p_change_rms   the probability of the correct token minus BASE's: mean and error, and the same
 //	                           of the root mean square
 //	  same_top, same_top_5     share of positions where both have the same most probable token, and share of
 //	                           the five most probable tokens that both have: mean and error
 //	  layers                   error of hidden states against BASE's, of embeddings first, then after each
 //	                           layer: rms is the root of Σ|x-b|² / Σ|b|², mean and error are those of
-//	                           |x-b|/|b|. Null if MODEL has not the layers of BASE
+//	                           |x-b|/|b|. Null if MODEL does not have the layers of BASE
 //	text, tokens, chunk, chunks, stride, predicted, seconds, tokens_per_second, peak_memory_bytes
 //	                           as for perplexity
 //

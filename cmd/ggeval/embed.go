@@ -30,8 +30,8 @@ func embedCommand() *cli.Command {
 	), tool.Group(tool.CategoryOutput,
 		tool.Flag{Name: "pooling", Value: tool.Text, Choices: tool.Names("none", "mean", "cls", "last", "rank"),
 			Effect: tool.SetsBytes,
-			Usage: "how states of tokens become a vector: `HOW` is none, mean, cls, last or rank (default: what the " +
-				"model says)"},
+			Usage: "pool hidden states by `HOW`: none, mean, cls (first token), last or rank (default: the model's " +
+				"metadata, else none)"},
 		tool.Flag{Name: "normalize", Aliases: []string{"embd-normalize"}, Value: tool.Integer, Default: 2,
 			Effect: tool.SetsBytes,
 			Usage:  "divide vectors by the norm `N`: -1 none, 0 largest value 32760, 1 taxicab, 2 Euclidean, more: p-norm"},
@@ -243,10 +243,10 @@ func embed(ctx context.Context, cmd *cli.Command) error {
 			if !slices.Equal(own[i], texts[i]) {
 				if opt.Pooling == eval.PoolNone {
 					return fault.Errorf(fault.Refused,
-						"%s takes text %d for other tokens than %s: their vectors cannot be compared one by one",
+						"%s splits text %d into other tokens than %s: their vectors cannot be compared one by one",
 						c.Name, i+1, base.Name)
 				}
-				tool.Warn(cmd, fmt.Sprintf("%s takes text %d for other tokens than %s", c.Name, i+1, base.Name))
+				tool.Warn(cmd, fmt.Sprintf("%s splits text %d into other tokens than %s", c.Name, i+1, base.Name))
 				break
 			}
 		}

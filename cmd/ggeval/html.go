@@ -23,7 +23,7 @@ func about(r textResult, c costResult) []page.Fact {
 		page.Fact{Name: "program", Value: "ggeval " + tool.Version})
 }
 
-// perplexityPage is the page of a model.
+// perplexityPage returns the page of a model.
 func perplexityPage(r *perplexityResult, m *model.Model, p *eval.Perplexity, run eval.Run) *page.Page {
 	x, y := byPosition(p.Losses, run)
 	chunks := make([]float64, len(r.Running))
@@ -119,7 +119,7 @@ func histogram(lists [][]float64, low float64) (edges []float64, shares [][]floa
 	return edges, shares
 }
 
-// comparePage is the page of models and their base.
+// comparePage returns the page of models and their base.
 func comparePage(r *compareResult, run eval.Run) *page.Page {
 	figures := &page.Table{Title: "Figures",
 		Note: "Divergence is that of Kullback and Leibler from the base, in nats; the ratio is of perplexities, to " +

@@ -142,7 +142,7 @@ func makeImatrix(ctx context.Context, cmd *cli.Command) error {
 		}
 	}
 	if blank != nil {
-		tool.Warn(cmd, "no token has met these: "+fault.List(blank))
+		tool.Warn(cmd, "no token has used these: "+fault.List(blank))
 	}
 	result.costResult = endCost(cost, tokens)
 	w := cmd.Root().Writer

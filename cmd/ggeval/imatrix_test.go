@@ -26,8 +26,8 @@ func bytesOf(t *testing.T, path string) []byte {
 	return data
 }
 
-// TestImatrix checks the files of a checkpoint: in both formats, whatever the number of
-// workers and of chunks at once, as text and as JSON, and merged.
+// TestImatrix checks the matrices of a checkpoint in both formats, with different numbers of workers and of chunks at
+// once, and merged; and the results as text and as JSON.
 func TestImatrix(t *testing.T) {
 	dir, text := checkpointOf(t, "mixtral", 1), textOf(t, source(t, 2500))
 	out := t.TempDir() + "/"
@@ -49,7 +49,7 @@ func TestImatrix(t *testing.T) {
 		"--save-every", "2", "--json"))
 	want := bytesOf(t, out+"a.gguf")
 	if !bytes.Equal(want, bytesOf(t, out+"b.gguf")) {
-		t.Error("another file with more workers and chunks in groups")
+		t.Error("the file differs with more workers and chunks in groups")
 	}
 	m, err := imatrix.Open(out + "a.gguf")
 	if err != nil {
@@ -74,7 +74,7 @@ func TestImatrix(t *testing.T) {
 		unseen -= u.Count
 	}
 	if unseen != 0 {
-		t.Errorf("%d matrices that no token has met more than are listed", unseen)
+		t.Errorf("%d more matrices without tokens than listed", unseen)
 	}
 	run(dir, "-f", text, "-o", out+"c.dat", "--format", "dat", "-c", "64", "--chunks", "3")
 	old, err := imatrix.Open(out + "c.dat")
@@ -99,9 +99,9 @@ func TestImatrix(t *testing.T) {
 	}
 }
 
-// TestImatrixAgain interrupts runs and resumes them: the bytes are the same, and resuming with different inputs or
+// TestImatrixResumed interrupts runs and resumes them: the bytes are the same, and resuming with different inputs or
 // flags is refused.
-func TestImatrixAgain(t *testing.T) {
+func TestImatrixResumed(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels; it tests no kernel")
 	}
@@ -132,7 +132,7 @@ func TestImatrixAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			os.Remove(out) // the run ended before the kill
+			os.Remove(out) // the run ended before it was canceled
 		}
 		t.Fatal("no run could be interrupted")
 	}
@@ -141,7 +141,7 @@ func TestImatrixAgain(t *testing.T) {
 		t.Fatal("an output of an interrupted run")
 	}
 	if m, err := imatrix.Open(state); err != nil || m.Len() == 0 {
-		t.Errorf("the state is no matrix: %v", err)
+		t.Errorf("the state is no importance matrix: %v", err)
 	} else {
 		m.Close()
 	}
@@ -163,7 +163,7 @@ func TestImatrixAgain(t *testing.T) {
 	}
 	want := bytesOf(t, plain)
 	if !bytes.Equal(bytesOf(t, out), want) {
-		t.Error("another file than without an interruption")
+		t.Error("the file differs from that of an uninterrupted run")
 	}
 	other, more := fineTune(t, dir), textOf(t, strings.ToUpper(source(t, 30000)))
 	for _, c := range []struct {
@@ -193,7 +193,7 @@ func TestImatrixAgain(t *testing.T) {
 		!strings.Contains(err.Error(), "m.gguf.state") {
 		t.Errorf("a broken state: %d, %v", code, err)
 	}
-	if err := os.WriteFile(state, want, 0o666); err != nil { // a matrix, but no state
+	if err := os.WriteFile(state, want, 0o666); err != nil { // an importance matrix, but no state
 		t.Fatal(err)
 	}
 	if code, _, _, err := call(append(args, "--force")...); code != 3 || !errors.Is(err, fault.Broken) {

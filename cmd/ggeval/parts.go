@@ -64,7 +64,7 @@ type share struct {
 	run    eval.Run
 	models int            // that run over the tokens
 	write  writer.Options // Force: a file of a different job may be replaced
-	// found runs items [from, to) of the job.
+	// found computes the results of items [from, to) of the job.
 	found func(from, to int) ([]partfile.Section, error)
 }
 

@@ -96,12 +96,12 @@ func TestParts(t *testing.T) {
 			t.Errorf("%q: over a part of another job: %d, %v", c.verb, code, err)
 		}
 		if r := share(2, "--force"); r.Before || !bytes.Equal(bytesOf(t, lost), before) {
-			t.Errorf("%q: run again, a part is another", c.verb)
+			t.Errorf("%q: the part differs when it is run again", c.verb)
 		}
 		got := must(append(all, "--json", "--finish")...)
 		if c.whole != nil {
 			if !bytes.Equal(bytesOf(t, name), bytesOf(t, name+"-one")) {
-				t.Errorf("%q: another file than one process writes", c.verb)
+				t.Errorf("%q: the file differs from that of one process", c.verb)
 			}
 			if r := result[imatrixResult](t, got); r.Parts != c.n {
 				t.Errorf("%q: %d parts", c.verb, r.Parts)
@@ -182,12 +182,12 @@ func TestPartsMerged(t *testing.T) {
 	}
 	run(append(merged, "-o", all, "--finish")...)
 	if !bytes.Equal(bytesOf(t, one), bytesOf(t, all)) {
-		t.Error("another file than one process writes")
+		t.Error("the file differs from that of one process")
 	}
 	again := filepath.Join(dir, "again")
 	run(append(merged, "-o", again, "--save-every", "2")...)
 	if !bytes.Equal(bytesOf(t, one), bytesOf(t, again)) {
-		t.Error("another file with --save-every")
+		t.Error("the file differs with --save-every")
 	}
 }
 

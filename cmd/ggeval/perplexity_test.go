@@ -105,8 +105,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestCheckpointFlags checks that flags which only mean something for a checkpoint are
-// refused for a file, wherever it is among the arguments.
+// TestCheckpointFlags checks that flags for checkpoints alone are refused if one of the arguments is a file.
 func TestCheckpointFlags(t *testing.T) {
 	dir := checkpointOf(t, "llama", 1)
 	file := quantized(t, dir, "Q8_0")[0]

@@ -42,8 +42,8 @@ func sensitivityCommand() *cli.Command {
 				Usage:  "quantize to each of `TYPES`"},
 			tool.Flag{Name: "group", Value: tool.Text, Default: string(sensitivity.ByRole),
 				Choices: tool.Names(sensitivity.Groups...), Category: runs.CategoryTypes, Effect: tool.SetsBytes,
-				Usage: "quantize together what `HOW` says: tensor, each alone; role, those of a name in all layers; " +
-					"layer, those of a layer"},
+				Usage: "which tensors are quantized together, by `HOW`: tensor, each alone; role, the same name in all " +
+					"layers; layer, those of one layer"},
 			tool.Shared("imatrix", "use the importance matrix in `FILE`").In(runs.CategoryTypes),
 			tool.Flag{Name: "allow-requantize", Category: runs.CategoryTypes, Effect: tool.SetsBytes,
 				Usage: "permit quantized tensors to change type"},

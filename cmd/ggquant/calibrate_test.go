@@ -87,14 +87,14 @@ func TestCalibrate(t *testing.T) {
 		for _, typ := range types {
 			run("--force", "--imatrix", out+"imatrix.gguf", in, out+"want.gguf", typ)
 			if !bytes.Equal(read(out+"want.gguf"), read(out+"all/"+typ+".gguf")) {
-				t.Errorf("%s, %s: another file than with a matrix made before", filepath.Base(in), typ)
+				t.Errorf("%s, %s: the file differs from that with a matrix made before", filepath.Base(in), typ)
 			}
 		}
 	}
 	run(append(flags, "--force", "--exclude-weights", "ffn_down", dir, out+"some.gguf", "Q4_K_M")...)
 	run("--force", "--imatrix", out+"imatrix.gguf", "--exclude-weights", "ffn_down", dir, out+"want.gguf", "Q4_K_M")
 	if !bytes.Equal(read(out+"want.gguf"), read(out+"some.gguf")) {
-		t.Error("with --exclude-weights: another file")
+		t.Error("with --exclude-weights: the file differs")
 	}
 	if bytes.Contains(read(out+"some.gguf"), []byte(out)) {
 		t.Error("the output has the folder of the text")

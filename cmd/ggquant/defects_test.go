@@ -27,7 +27,7 @@ func TestDefects(t *testing.T) {
 			}
 			want := d.Text
 			if args[0] == "--imatrix" && !strings.HasPrefix(string(d.Data), "GGUF") {
-				want = "" // which is the other format of matrices
+				want = "" // it is read as a matrix in the legacy format
 			}
 			if code != d.Code || !strings.Contains(text, want) || !strings.Contains(text, d.Name+".gguf") {
 				t.Errorf("%s: %q: exit code %d, want %d and %q: %.300s", d.Name,

@@ -46,18 +46,18 @@
 // importance matrix, and the gradients for the embedding. If FILE exists, the model is not run, and the output is the
 // same, for any types: --calibrate may be left out then. FILE records hashes of the model and of the text, and the
 // number and size of chunks: it is refused if one of them differs. It is never replaced; --dry-run makes none. An input
-// of n columns takes 2n(n+1) bytes, more than 8192 columns in ranges of as many: in total about 2(3d² + f²) for a dense
-// layer of width d and FFN width f (10 GB for 32 layers of 4096 and 14336), and 2(d² + f²) for each expert. While FILE
-// is made, as much space again is needed next to it. With --part FILE must exist: each part chooses the blocks that it
-// writes, and reports have no losses. To make FILE alone, write a type without such choices, F16. --effort best cannot
-// use FILE: its moments are those of the inputs in the quantized model of each output.
+// of n columns takes 2n(n+1) bytes (one wider than 8192 is cut into ranges): in total about 2(3d² + f²) for
+// a dense layer of width d and FFN width f (10 GB for 32 layers of 4096 and 14336), and 2(d² + f²) for each expert.
+// While FILE is made, as much space again is needed next to it. With --part FILE must exist: each part chooses the
+// blocks that it writes, and reports have no losses. To make only FILE, use TYPE F16, which needs no choices. --effort
+// best cannot use FILE: its moments are those of the inputs in the quantized model of each output.
 //
-// With --effort best tensors are chosen one after the other, in the order of the layers: each by the activations that
-// the tensors before it, already quantized, hand to it, and so that it corrects their errors. Gradients for the
-// embedding are over 16384 tokens. For each output this takes about ten times as long as running the model over the
-// text, and twice the memory, plus the time to choose the blocks. Each output has a file of its own:
-// OUT.partial.blocks, OUT.partial.blocks.2 and so on, all named for the first. A resumed run takes both models through
-// the text again, but collects and chooses only from where the interrupted one ended.
+// With --effort best the blocks of one tensor after the other are chosen, in the order of the layers: by the
+// activations of the model whose earlier tensors are quantized already, and so that the tensor corrects their errors.
+// Gradients for the embedding are over 16384 tokens. For each output this takes about ten times as long as running the
+// model over the text, and twice the memory, plus the time to choose the blocks. Each output has a file of its own:
+// OUT.partial.blocks, OUT.partial.blocks.2 and so on, all named for the first. A resumed run runs both models over the
+// text again, but collects and chooses only from where the interrupted one ended.
 //
 // # Types
 //

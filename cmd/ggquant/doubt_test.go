@@ -24,7 +24,7 @@ func TestSwapped(t *testing.T) {
 	}
 	before := read(original)
 	for _, c := range []struct {
-		args string // IN is in dir
+		args string // file names are relative to dir
 		code int
 		text string
 	}{

@@ -49,7 +49,7 @@ func TestHessian(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := os.ReadFile(dir + name); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s: other bytes, %v", name, err)
+			t.Errorf("%s differs from want.gguf, %v", name, err)
 		}
 	}
 	must := func(flags []string, more ...string) {
@@ -81,7 +81,7 @@ func TestHessian(t *testing.T) {
 	must(made, append(like, "--hessian", dir+"more", in, dir+"more.gguf", "Q4_0")...)
 	compare("more.gguf")
 	if a, err := os.ReadFile(dir + "more"); err != nil || !bytes.Equal(a, before) {
-		t.Errorf("other moments with other types: %v", err)
+		t.Errorf("the second moments depend on the types: %v", err)
 	}
 
 	out := []string{in, dir + "x.gguf", "Q4_0"}
@@ -150,7 +150,7 @@ func TestHessianParts(t *testing.T) {
 	}
 	if code, _, err := call("--effort", "high", "--hessian", dir+"others", "--finish", in, dir+"got.gguf",
 		"Q4_0"); code != 5 || !strings.Contains(err.Error(), "moments") {
-		t.Errorf("by other moments: %d, %v", code, err)
+		t.Errorf("with other second moments: %d, %v", code, err)
 	}
 	must("--finish", in, dir+"got.gguf", "Q4_0")
 	want, err := os.ReadFile(dir + "want.gguf")

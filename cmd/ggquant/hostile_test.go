@@ -10,7 +10,7 @@ import (
 	"ggforge/gguf"
 )
 
-// ggufFile writes a file of the given metadata and tensors, with repeating data.
+// ggufFile writes a GGUF file with the given metadata and tensors, and repeating data.
 func ggufFile(t *testing.T, m gguf.Metadata, alignment int64, tensors ...gguf.Tensor) string {
 	t.Helper()
 	data := make([]byte, gguf.Layout(tensors, alignment))
@@ -24,8 +24,7 @@ func ggufFile(t *testing.T, m gguf.Metadata, alignment int64, tensors ...gguf.Te
 	return path
 }
 
-// TestAlignmentBound checks that a few bytes of metadata do not make gigabytes of
-// padding.
+// TestAlignmentBound checks that a few bytes of metadata do not make gigabytes of padding.
 func TestAlignmentBound(t *testing.T) {
 	tensor := gguf.Tensor{Name: "t.weight", NE: []int64{32}, Type: gguf.TypeF32}
 	dir := t.TempDir()
@@ -52,8 +51,8 @@ func TestAlignmentBound(t *testing.T) {
 	}
 }
 
-// TestUnknownTypeCopied checks that COPY keeps a tensor of an unknown type byte for
-// byte, whole and in shards, and that other recipes name it.
+// TestUnknownTypeCopied checks that COPY keeps a tensor of an unknown type byte for byte, in one file and in shards,
+// and that errors of other recipes name the tensor.
 func TestUnknownTypeCopied(t *testing.T) {
 	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
 		{Key: gguf.KeyFileType, Value: gguf.Uint32(0)}}

@@ -112,7 +112,7 @@ func TestVerifyFindsOtherModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		if two, err := os.ReadFile(out); err != nil || !bytes.Equal(one, two) {
-			t.Errorf("another output than of one run, %v", err)
+			t.Errorf("the output differs from that of one run, %v", err)
 		}
 	}
 }

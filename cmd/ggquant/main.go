@@ -55,7 +55,7 @@ func command() *cli.Command {
 	}
 }
 
-// typeArgument returns the possible values of the argument after before others.
+// typeArgument returns the possible values of the argument with index before.
 func typeArgument(before int) []string {
 	if before == 0 {
 		return nil

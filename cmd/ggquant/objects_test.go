@@ -144,7 +144,7 @@ func TestUploadsAtOnce(t *testing.T) {
 		types  []string
 		shared bool     // all in one work folder
 		flags  []string // of all runs
-		there  string   // the object before
+		there  string   // content of the object before the runs, "" for none
 		code   int      // exit code of the losing runs
 		texts  []string // their message has one of these
 		left   bool     // their outputs stay in the work folder, for the same command with --force
@@ -220,10 +220,11 @@ func TestUploadsAtOnce(t *testing.T) {
 			s.SetAnswer(nil)
 			winner := slices.Index(codes, 0)
 			if winner < 0 {
-				t.Fatalf("none has won: %v %q", codes, texts)
+				t.Fatalf("no run has succeeded: %v %q", codes, texts)
 			}
 			if !bytes.Equal(s.Get("out/x.gguf"), wants[c.types[winner]]) || len(s.Names()) != 1 || s.Uploads() > 0 {
-				t.Errorf("%s has won, and the object is another one; objects %v, %d uploads left", c.types[winner],
+				t.Errorf("%s has succeeded, and the object differs from its output; objects %v, %d uploads left",
+					c.types[winner],
 					s.Names(), s.Uploads())
 			}
 			for i, typ := range c.types {
@@ -289,7 +290,7 @@ func TestShardUploadsAtOnce(t *testing.T) {
 	}
 	for _, name := range names {
 		if data, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !bytes.Equal(s.Get("out/"+name), data) {
-			t.Errorf("%s is not of the run that has won: %v", name, err)
+			t.Errorf("%s is not of the run that has succeeded: %v", name, err)
 		}
 	}
 }

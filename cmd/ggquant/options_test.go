@@ -73,8 +73,7 @@ func TestEveryFlag(t *testing.T) {
 	flagtest.Check(t, command, runs.ParseQuantize, []string{"IN", "Q4_K_M"}, rows)
 }
 
-// TestCheckpointFlags checks that flags which only mean something for a checkpoint
-// are refused for a file, and that those of both kinds are not.
+// TestCheckpointFlags checks that flags for checkpoints alone are refused for a file, and that flags for both are not.
 func TestCheckpointFlags(t *testing.T) {
 	in := ggufModel(t, filepath.Join(t.TempDir(), "in.gguf"), 256, nil)
 	for _, f := range tool.Declarations(command()) {
@@ -93,8 +92,8 @@ func TestCheckpointFlags(t *testing.T) {
 	}
 }
 
-// TestConverterFlags checks that a checkpoint is taken as ggconv converts it with
-// the same flags.
+// TestConverterFlags checks that the output for a checkpoint is that for the file that ggconv makes of it with the same
+// flags.
 func TestConverterFlags(t *testing.T) {
 	mistral, metadata := t.TempDir(), filepath.Join(t.TempDir(), "m.json")
 	if err := hftest.WriteMistral(mistral, nil); err != nil {

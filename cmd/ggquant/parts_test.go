@@ -65,7 +65,7 @@ func TestParts(t *testing.T) {
 	run(0, "part 2 of 3 is done", args(out, "--part", "2/3"))
 	run(0, "", args(out, "--finish"))
 	if !maps.Equal(files(t, out), files(t, want)) {
-		t.Errorf("other files than of one run: %v", files(t, out))
+		t.Errorf("the files differ from those of one run: %v", files(t, out))
 	}
 	run(2, "exists already", args(out, "--part", "1/2")) // and leaves no files
 	if !maps.Equal(files(t, out), files(t, want)) {
@@ -76,6 +76,6 @@ func TestParts(t *testing.T) {
 	run(0, "part 1 of 2", args(apart, "--part", "1/2", "--part-files", parts))
 	run(0, "", args(apart, "--finish", "--part-files", parts, "--verify"))
 	if !maps.Equal(files(t, apart), files(t, want)) || len(files(t, parts)) > 0 {
-		t.Error("other files than of one run")
+		t.Error("the files differ from those of one run")
 	}
 }

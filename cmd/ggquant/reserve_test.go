@@ -42,7 +42,8 @@ func TestReserved(t *testing.T) {
 			}
 		}
 		if !bytes.Equal(files[0], files[1]) {
-			t.Errorf("%s: %d bytes without reserved room, %d others with it", name, len(files[0]), len(files[1]))
+			t.Errorf("%s: %d bytes without reserved room, %d different ones with it", name, len(files[0]),
+				len(files[1]))
 		}
 	}
 }

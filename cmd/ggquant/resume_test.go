@@ -58,7 +58,7 @@ func TestResume(t *testing.T) {
 		t.Fatalf("was not interrupted: %v", interrupted)
 	}
 	if st, err := os.Stat(state); err != nil || st.Size() <= 200000 {
-		t.Fatalf("what is left after %v: %v", interrupted, err)
+		t.Fatalf("no state after %v: %v", interrupted, err)
 	}
 	if err := run(t.Context(), args("out.gguf", "--resume", "-c", "16")); tool.Code(err) != 5 ||
 		!strings.Contains(err.Error(), state) {
@@ -72,7 +72,7 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(dir + "out.gguf"); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("another output, %v", err)
+		t.Errorf("the output differs from that of an uninterrupted run, %v", err)
 	}
 	if _, err := os.Stat(state); err == nil {
 		t.Error("the state is left")
@@ -156,7 +156,7 @@ func TestResumeBest(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := os.ReadFile(dir + "out" + name); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s: another output, %v", name, err)
+			t.Errorf("%s differs from the output of an uninterrupted run, %v", name, err)
 		}
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 3 {

@@ -11,7 +11,7 @@ type About struct {
 	// Examples are command lines for the end of the help. A line that begins with # is a remark on the lines after
 	// it.
 	Examples []string
-	// Values returns the possible values, besides names of files, of the argument after before others. Nil for a
+	// Values returns the possible values, besides names of files, of the argument with index before. Nil for a
 	// command whose arguments are files.
 	Values func(before int) []string
 	// Main are the flags that most people need, by name, which --help lists; the others are for --help-all and the

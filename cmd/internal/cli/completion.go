@@ -13,7 +13,7 @@ import (
 )
 
 // completeVerb is the hidden verb that the scripts below call with the words after the command's name. The last word,
-// at the cursor, has a point in front so that it is never empty. The verb prints a line for each possible word, with
+// at the cursor, has a dot in front so that it is never empty. The verb prints a line for each possible word, with
 // its description after a tab; no line means the name of a file.
 const completeVerb = "__complete"
 
@@ -248,7 +248,7 @@ func matchingFlags(cmd, root *cli.Command, begin string) (list []entry) {
 }
 
 // matching returns the names that begin with begin; a name in upper case matches lower case, too, and is then
-// returned in it.
+// returned in lower case.
 func matching(names []string, prefix, begin string) (list []entry) {
 	for _, name := range names {
 		if begin != "" && begin == strings.ToLower(begin) && !strings.HasPrefix(name, begin) {

@@ -4,7 +4,7 @@ package cli
 type Effect int
 
 const (
-	// Undeclared is the effect of a flag without one. A test refuses it.
+	// Undeclared is the zero value: the flag has no effect declared, which a test refuses.
 	Undeclared Effect = iota
 	// SetsBytes: the value decides bytes of the outputs or figures of the result.
 	SetsBytes
@@ -16,8 +16,8 @@ const (
 	AsksServer
 	// ReadsArgument: the flag decides what an argument means. Manifests record the argument in full instead.
 	ReadsArgument
-	// Permits: the run may read files that the user has not named. No byte depends on it: inputs are compared
-	// themselves.
+	// Permits: the run may read files that the user has not named. No byte depends on it: the inputs
+	// themselves are compared.
 	Permits
 	// Refuses: the run may end with an error instead. No byte depends on it.
 	Refuses
@@ -50,5 +50,5 @@ func (e Effect) Identifies() bool {
 	return e.Recorded()
 }
 
-// Reproducible reports whether a manifest may set a flag of this effect: Permits alone only with the user's consent.
+// Reproducible reports whether a manifest may set a flag of this effect: Permits needs the user's consent, too.
 func (e Effect) Reproducible() bool { return e.Recorded() || e == Permits }

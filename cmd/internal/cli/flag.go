@@ -129,7 +129,7 @@ func (f Flag) In(category string) Flag {
 	return f
 }
 
-// For returns the flag for some kinds of input.
+// For returns the flag limited to some kinds of input.
 func (f Flag) For(in Inputs) Flag {
 	f.Inputs = in
 	return f
@@ -255,7 +255,7 @@ func CheckCase(cmd *cli.Command, c Case) error {
 		return fault.Errorf(fault.Usage, "--%s is for outputs that are files; these become objects of a server", f.Name)
 	}
 	p := printsOnly(cmd)
-	return fault.Errorf(fault.Usage, "--%s is about what is written, and with --%s nothing is", f.Name, p.Name)
+	return fault.Errorf(fault.Usage, "--%s is about written outputs, and with --%s nothing is written", f.Name, p.Name)
 }
 
 // printsOnly returns the first flag that is set with which the run writes nothing, nil for none.

@@ -28,8 +28,8 @@ func JSONFlag() Flag {
 
 // quietFlag returns --quiet, which Run adds to every command.
 func quietFlag() Flag {
-	return Shared("quiet", "print only errors, warnings and what was asked for: no progress, and nothing of what was "+
-		"written and how long that took").In(CategoryRun)
+	return Shared("quiet", "print only errors, warnings and requested results: no progress, and no report of written "+
+		"files and of the time").In(CategoryRun)
 }
 
 // ThreadsFlag sets the number of workers.

@@ -83,7 +83,7 @@ func meantFlag(cmd *cli.Command, name string) string {
 			names = append(names, f.Names()...)
 		}
 	}
-	slices.Sort(names) // a command without verbs has quiet already
+	slices.Sort(names) // cmd.Flags of a command without verbs has --quiet already
 	names = slices.Compact(names)
 	meant := nearest.Meant(name, names)
 	if len(name) == 1 {

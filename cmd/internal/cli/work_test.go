@@ -45,7 +45,7 @@ func TestWork(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if out, _ := work(t, "plain", 0, steps...); out != "" {
-		t.Errorf("what takes no time: %s", out)
+		t.Errorf("printed for a run that takes no time: %s", out)
 	}
 	var b bytes.Buffer
 	plainWork(&b)(Work{Done: 0.5, Note: "a\nb"}, time.Minute, time.Minute)

@@ -15,7 +15,7 @@ func declared(t *testing.T, v verb) {
 		name := f.Names()[0]
 		d := tool.Declaration(f)
 		if d == nil {
-			if name != "help" && name != "version" { // of the library
+			if name != "help" && name != "version" { // flags of urfave/cli
 				t.Errorf("--%s: has no declaration (cmd/internal/cli/flag.go)", name)
 			}
 			continue

@@ -48,8 +48,8 @@ func verbs(cmd *cli.Command, words ...string) (list []verb) {
 	return list
 }
 
-// Tree checks what a command and its verbs have in common: help, examples, names of files,
-// --quiet and --json, of which docs/json.md has the fields.
+// Tree checks help, examples, names of files, --quiet and other properties that a command and its verbs have in
+// common, and that docs/json.md has the fields of --json.
 func Tree(t *testing.T, command func() *cli.Command) {
 	t.Helper()
 	root := command()
@@ -169,8 +169,7 @@ func examples(t *testing.T, command func() *cli.Command, v verb) {
 	}
 }
 
-// filled returns as many arguments as a verb wants at least, and the flags that it must have, in the first way
-// to call it.
+// filled returns the required arguments and flags of a verb, by its first synopsis.
 func filled(v verb) []string {
 	synopsis, _, _ := strings.Cut(v.ArgsUsage, ", or ")
 	return fill(v, synopsis)
@@ -222,15 +221,15 @@ func sizes(t *testing.T, command func() *cli.Command, v verb) {
 		}
 		for size, want := range map[string]bool{"1.5K": true, "2MiB": true, "40000": true, "5X": false, "-1": false,
 			"0x10": false} {
-			taken, said := true, error(nil)
+			taken, errs := true, error(nil)
 			for synopsis := range strings.SplitSeq(v.ArgsUsage, ", or ") {
 				args := slices.Concat(v.words, fill(v, synopsis), []string{"--" + f.Name + "=" + size})
 				_, err := run(command, args...)
-				said = errors.Join(said, err)
+				errs = errors.Join(errs, err)
 				taken = taken && (err == nil || !strings.Contains(err.Error(), strconv.Quote(size)))
 			}
 			if taken != want {
-				t.Errorf("--%s %q: %v", f.Name, size, said)
+				t.Errorf("--%s %q: %v", f.Name, size, errs)
 			}
 		}
 	}
@@ -387,7 +386,7 @@ func Fielded(t *testing.T, verb string, want []string) {
 	}
 	for _, name := range want {
 		if !slices.Contains(got, name) {
-			t.Errorf("docs/json.md, %s: nothing of %s", verb, name)
+			t.Errorf("docs/json.md, %s: no row for %s", verb, name)
 		}
 	}
 	for _, name := range got {
@@ -419,8 +418,8 @@ func table(names []string) string {
 	return b.String()
 }
 
-// Fields returns the paths in the JSON of a type: a.b for objects, a[] for arrays, a.* for maps. An array
-// around everything has none: docs/json.md says in the text which verbs print one.
+// Fields returns the paths in the JSON of a type: a.b for objects, a[] for arrays, a.* for maps. A
+// top-level array has no path: the text of docs/json.md says which verbs print one.
 func Fields(t reflect.Type) (list []string) {
 	var walk func(t reflect.Type, path string)
 	walk = func(t reflect.Type, path string) {

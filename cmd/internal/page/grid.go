@@ -9,7 +9,7 @@ import (
 // which is dark or light.
 type Grid struct {
 	Title, Note string
-	Head        []string // heads of the rows' names and of the columns
+	Head        []string // titles of the column of row names and of the others
 	Rows        []GridRow
 }
 
@@ -27,7 +27,7 @@ type Cell struct {
 
 func (*Grid) part() {}
 
-// steps are the upper ends of the colours' ranges.
+// steps are the upper ends of the colours' ranges, in bits per weight.
 var steps = []float64{2, 3, 4, 5, 6, 8.5, 16}
 
 // Class returns the class of the cell's colour.

@@ -10,9 +10,9 @@
 //	          kind      content and format of the sections
 //	          k, n      the part
 //	          from, to  its share of the job's items, [from, to)
-//	          items     how many there are
+//	          items     number of items of the job
 //	          facts     name and value of all that the result depends on
-//	          sections  bytes of each
+//	          sections  size of each in bytes
 //	12+n      the sections, one after the other
 //	end-32 32 SHA-256 of all bytes before
 package partfile
@@ -218,7 +218,8 @@ func parse(path string, data []byte) (h head, first int, err error) {
 		n = int64(binary.LittleEndian.Uint32(data[len(magic):]))
 	}
 	if int64(len(data)) < int64(before)+n+sha256.Size || n > maxHead {
-		return h, 0, damaged(path, "has %d bytes, with a head of %d, which has %d at most", len(data), n, maxHead)
+		return h, 0, damaged(path, "has %d bytes and a head of %d: want a head of at most %d, within the file",
+			len(data), n, maxHead)
 	}
 	first = before + int(n)
 	d := json.NewDecoder(bytes.NewReader(data[before:first]))
@@ -248,7 +249,7 @@ func (f *File) Close() error { return f.file.Close() }
 // Share returns the range of the job's items in the file.
 func (f *File) Share() (from, to int) { return f.head.From, f.head.To }
 
-// Of returns the output that a part file belongs to, by its name, and whether it has the magic of one.
+// Of returns the output that a part file belongs to, by its name, and whether its content begins like one.
 func Of(path string) (output string, ours bool) {
 	name := filepath.Base(path)
 	i := strings.LastIndex(name, infix)
@@ -430,5 +431,5 @@ func (j *Job) parts() (int, error) {
 	}
 	slices.Sort(names)
 	return 0, fault.Errorf(fault.Refused,
-		"%s: there are parts of more than one cut: %s; remove those that are not wanted", j.Out, fault.List(names))
+		"%s: there are parts for different N: %s; remove those of the wrong N", j.Out, fault.List(names))
 }

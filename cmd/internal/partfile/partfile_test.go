@@ -148,7 +148,7 @@ func TestWrong(t *testing.T) {
 	write(t, j, 3, 1)
 	if _, err := gather(j); !errors.Is(err, fault.Refused) ||
 		!strings.Contains(err.Error(), "out.part-1-of-2, out.part-1-of-3") {
-		t.Errorf("two cuts: %v", err)
+		t.Errorf("two values of N: %v", err)
 	}
 }
 

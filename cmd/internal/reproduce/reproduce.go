@@ -79,7 +79,7 @@ func Run(ctx context.Context, path string, opt Options) (_ *Result, err error) {
 	j := &job{m: m, path: path, opt: opt, dir: opt.Output}
 	result := &Result{Manifest: path, Program: m.Program, Here: runs.Program()}
 	if result.Program != result.Here {
-		opt.Warn(fmt.Sprintf("%s: is of %s, and this is %s: what differs may be due to that", path, result.Program,
+		opt.Warn(fmt.Sprintf("%s: is of %s, and this is %s: differences may be due to that", path, result.Program,
 			result.Here))
 	}
 	if j.dir == "" {
@@ -125,8 +125,7 @@ func (j *job) checkFlags() error {
 		args = args[1:]
 		name, _, inOne := strings.Cut(strings.TrimLeft(word, "-"), "=")
 		i := slices.IndexFunc(flags, func(f tool.Flag) bool {
-			return f.Name == name ||
-				slices.Contains(f.Aliases, name)
+			return f.Name == name || slices.Contains(f.Aliases, name)
 		})
 		if !strings.HasPrefix(word, "-") || i < 0 {
 			continue // parsing refuses it
@@ -167,8 +166,7 @@ func (j *job) arguments(ctx context.Context) (args []string, err error) {
 				}
 			}
 		}
-		args, err = runs.RecordedArguments(cmd, func(flag, name string) (string,
-			error) {
+		args, err = runs.RecordedArguments(cmd, func(flag, name string) (string, error) {
 			return j.named(ctx, flag, name)
 		})
 		return err
@@ -226,8 +224,7 @@ func (j *job) named(ctx context.Context, flag, name string) (string, error) {
 		return path, err
 	}
 	i := slices.IndexFunc(j.m.Inputs, func(in manifest.Input) bool {
-		return in.Role == flag &&
-			in.Name == filepath.Base(path)
+		return in.Role == flag && in.Name == filepath.Base(path)
 	})
 	if i < 0 {
 		return "", fault.Errorf(fault.Refused, "%s, %s: is a file that is not among the inputs of the manifest", path,
@@ -266,7 +263,7 @@ func (j *job) source() (string, error) {
 	in := j.opt.Inputs[0]
 	called, err := runs.ManifestName(in)
 	j.opt.Warn(fmt.Sprintf(
-		"%s: is taken as the model, which was called %s then and is called %s now: names in metadata may follow that",
+		"%s: is taken as the model; it was called %s and is called %s now: names in metadata may differ",
 		in, name, called))
 	return in, err
 }

@@ -29,11 +29,11 @@ func CheckpointFlags() []tool.Flag {
 		{Name: "metadata", Value: tool.File, Effect: tool.ReadsFile,
 			Usage: "take general.* keys from `FILE`, a JSON object; they override all others"},
 		{Name: "pre", Value: tool.Text, Option: "Pre", Hint: "name it with --pre NAME", Effect: tool.SetsBytes,
-			Usage: "use `NAME` for the pre-tokenizer of byte-level BPE, whatever the check text gives"},
+			Usage: "use `NAME` for the pre-tokenizer of byte-level BPE, instead of the one that the check text gives"},
 		{Name: "embed-hf-tokenizer", Effect: tool.SetsBytes,
 			Usage: "write the text of tokenizer.json into the file, too, as tokenizer.huggingface.json"},
 		{Name: "fuse-qkv", Effect: tool.SetsBytes,
-			Usage: "fuse the query, key and value tensors into one where the architecture has that"},
+			Usage: "fuse the query, key and value tensors into one if the architecture has such a tensor"},
 		{Name: "fuse-gate-up-exps", Effect: tool.SetsBytes,
 			Usage: "fuse the gate and up projections of experts into one tensor"},
 		{Name: "fp8-as-q8", Effect: tool.SetsBytes,
@@ -57,7 +57,7 @@ func CheckpointFlags() []tool.Flag {
 			Usage:  "the target model of a draft model (EAGLE-3, DFlash, DSpark) is in `DIR`; the draft model gets its tokenizer"},
 		{Name: "remote", Effect: tool.ReadsArgument, Inputs: tool.Checkpoints | tool.RemoteFiles,
 			Usage: "the checkpoint is a model of the Hugging Face hub, ORG/NAME or ORG/NAME@REVISION: the same as " +
-				"hf://ORG/NAME; HF_ENDPOINT and HF_TOKEN count. A checkpoint may also be s3://BUCKET/FOLDER"},
+				"hf://ORG/NAME; HF_ENDPOINT and HF_TOKEN are used. A checkpoint may also be s3://BUCKET/FOLDER"},
 		tool.Shared("cache",
 			"keep what is read of a remote checkpoint's weights in `DIR`; a later run reads it from there").For(
 			tool.Checkpoints | tool.RemoteFiles),
@@ -145,7 +145,7 @@ func ConvertOptions(cmd *cli.Command) (opt convert.Options, err error) {
 	return opt, err
 }
 
-// cutScale cuts ADAPTER or ADAPTER:SCALE at the last colon; what follows it is a scale if it is a number.
+// cutScale cuts ADAPTER or ADAPTER:SCALE at the last colon if a number follows it.
 func cutScale(s string) (dir, scale string) {
 	if i := strings.LastIndexByte(s, ':'); i >= 0 {
 		if _, err := strconv.ParseFloat(s[i+1:], 64); err == nil {

@@ -38,10 +38,10 @@ func ConvertFlags() []tool.Flag {
 			upload.WorkDirFlag(),
 			tool.JSONFlag(),
 		),
-		tool.Group("Look first",
+		tool.Group("Plan and supported models",
 			tool.Shared("dry-run", "print the plan for each tensor and the names of the files; write nothing"),
 			tool.Flag{Name: "config-only", Effect: tool.PrintsOnly, Inputs: tool.Checkpoints, With: []string{"dry-run"},
-				Usage: "with --dry-run and any number of DIRs: report of each whether its config.json and its tokenizer " +
+				Usage: "with --dry-run and any number of DIRs: report for each whether its config.json and its tokenizer " +
 					"are supported; weights need not be there"},
 			tool.Flag{Name: "verbose", Effect: tool.RunsOnly, Usage: "print the plan for each tensor"},
 			tool.Flag{Name: "print-supported-models", Effect: tool.PrintsOnly,
@@ -52,7 +52,7 @@ func ConvertFlags() []tool.Flag {
 				Usage: "the base model of an adapter is in `DIR`; only its config.json is read"},
 			tool.Flag{Name: "base-model-id", Value: tool.Text, Effect: tool.AsksServer, Inputs: tool.Checkpoints,
 				Usage: "the base model of an adapter is `ORG/NAME`, in the cache of the Hugging Face hub or on it " +
-					"(else what the adapter says, in the cache)"},
+					"(default: the one that the adapter names, in the cache)"},
 		),
 		tool.Group(oldFileCategory,
 			tool.Flag{Name: "desc", Value: tool.Text, Effect: tool.SetsBytes, Inputs: tool.OldFiles,
@@ -182,7 +182,7 @@ func ParseConvert(cmd *cli.Command) (r ConvertRequest, err error) {
 		return r, err
 	}
 	if r.Manifest, err = parseManifest(cmd); r.ByName && positional && opt.Type != convert.Auto {
-		r.Manifest.Set("outtype", opt.Type.String()) // the name, which says so now, is not in it
+		r.Manifest.Set("outtype", opt.Type.String()) // ggtool reproduce uses --output, which sets no type
 	}
 	return r, err
 }

@@ -24,7 +24,7 @@ func EvaluateFlags(verb ...tool.Flag) []tool.Flag {
 	list := tool.Group(CategoryText,
 		tool.Shared("file", "the text is in `FILE`"),
 		tool.Shared("escape",
-			`take \n, \t, \r, \", \', \\ and \xHH in the text for the characters that they stand for`),
+			`expand \n, \t, \r, \", \', \\ and \xHH in the text`),
 		tool.Shared("no-escape", "do not expand escapes (the default)"),
 		tool.Shared("ctx-size", "cut the text into chunks of `N` tokens"),
 		tool.Shared("chunks", "take the first `N` chunks (0: all)"),

@@ -14,8 +14,8 @@ import (
 func CompareFlags() []tool.Flag {
 	return slices.Concat(EvaluateFlags(StrideFlag(),
 		tool.Flag{Name: "kl-divergence-base", Value: tool.File, Category: CategoryText, Effect: tool.ReadsFile,
-			Usage: "compare with the probabilities and over the text that llama-perplexity has saved in `FILE`, with " +
-				"the same flag"},
+			Usage: "compare with the probabilities of a base, over its text, that llama-perplexity has saved in `FILE` " +
+				"with the same flag"},
 	), InMemoryFlags(), PageFlags(), shareFlags(nameFlag()))
 }
 

@@ -87,8 +87,8 @@ func ParseImatrix(cmd *cli.Command) (r ImatrixRequest, err error) {
 			"--save-every is for one process that has all chunks: a part that was killed is run again")
 	case r.Collect.Group == 0 && r.Shares.On():
 		return r, fault.Errorf(fault.Usage,
-			"--part and --finish: float32 sums of all chunks, one after the other, are of one process: want "+
-				"--sum-chunks N, the same for all parts")
+			"--part and --finish: one float32 sum over all chunks needs one process: want --sum-chunks N, the same "+
+				"for all parts")
 	case r.Collect.Group > 0 && r.Collect.Every%r.Collect.Group != 0:
 		return r, fault.Errorf(fault.Usage, "--save-every %d: want a multiple of --sum-chunks %d", r.Collect.Every,
 			r.Collect.Group)

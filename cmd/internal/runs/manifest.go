@@ -134,7 +134,7 @@ func (m *Manifest) Set(flag, value string) {
 func (m *Manifest) CheckOutputs(outputs []string) error {
 	if m != nil && slices.ContainsFunc(outputs,
 		func(path string) bool { return filepath.Clean(path) == filepath.Clean(m.Path) }) {
-		return fault.Errorf(fault.Usage, "%s: is the output, and the manifest of it", m.Path)
+		return fault.Errorf(fault.Usage, "%s: is named both as output and as manifest", m.Path)
 	}
 	return nil
 }
@@ -179,5 +179,5 @@ func MergeInputs(inputs, files []digest.Input) []digest.Input {
 	}))
 }
 
-// Program is the name of this program in manifests.
+// Program returns the name of this program in manifests.
 func Program() string { return "ggforge " + tool.Version }

@@ -21,7 +21,7 @@ type PageOutput struct {
 func PageFlags() []tool.Flag {
 	return []tool.Flag{
 		tool.Shared("html",
-			"write the figures with plots to `FILE`, too: a page that refers to nothing outside of it").In(
+			"write the figures with plots to `FILE`, too, as a self-contained HTML page").In(
 			tool.CategoryOutput),
 		tool.ForceFlag(),
 	}

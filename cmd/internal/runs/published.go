@@ -19,13 +19,13 @@ var publishedTypes = []struct {
 	{regexp.MustCompile(`^q3_k_xl$`), "it is Q3_K_L with --output-tensor-type Q8_0 --token-embedding-type Q8_0"},
 	{regexp.MustCompile(`^q([26])_k_x?l$`), "it is Q$1_K with --output-tensor-type Q8_0 --token-embedding-type Q8_0"},
 	{regexp.MustCompile(`^q([45])_k_x?l$`), "it is Q$1_K_M with --output-tensor-type Q8_0 --token-embedding-type Q8_0"},
-	{regexp.MustCompile(`^q6_k_[sm]$`), "want Q6_K, of which there is one"},
+	{regexp.MustCompile(`^q6_k_[sm]$`), "want Q6_K, which has no variants"},
 	{regexp.MustCompile(`^q8_k(_.*)?$`), "want Q8_0"},
 	{regexp.MustCompile(`^(?:(?:u?int|q|w)[-_]?([1-8])(?:a16|a8)?|([1-8])[-_]?bits?)$`), "bits"},
 	{regexp.MustCompile(`^(?:nf4|fp4|gptq|awq|bnb|nvfp4|exl[23])$`),
-		"it is a format of checkpoints, which ggquant reads; of the same size is Q4_K_M"},
+		"it is a format of checkpoints, which ggquant reads; Q4_K_M has about the same size"},
 	{regexp.MustCompile(`^mxfp4$`), "want MXFP4_MOE, which has it for experts and Q8_0 for the rest"},
-	{regexp.MustCompile(`^(?:fp8|f8|float8)(?:[-_].*)?$`), "GGUF has no such type; of the same size is Q8_0"},
+	{regexp.MustCompile(`^(?:fp8|f8|float8)(?:[-_].*)?$`), "GGUF has no such type; Q8_0 has about the same size"},
 	{regexp.MustCompile(`^(?:fp16|float16|half|16[-_]?bits?)$`), "want F16"},
 	{regexp.MustCompile(`^(?:bfloat16|brain16|fp16b)$`), "want BF16"},
 	{regexp.MustCompile(`^(?:fp32|float32|float|full|32[-_]?bits?)$`), "want F32"},
@@ -50,7 +50,7 @@ func PublishedTypeHint(name string) string {
 			continue
 		}
 		if p.use == "bits" {
-			return "of that many bits is " + recipesOfBits[m[1]+m[2]]
+			return "want " + recipesOfBits[m[1]+m[2]]
 		}
 		if len(m) > 1 && strings.Contains(p.use, "$1") {
 			base := strings.ToUpper(m[1])

@@ -25,9 +25,9 @@ func QuantizeFlags() []tool.Flag {
 		TypeFlags(),
 		tool.Group(CategoryTypes,
 			tool.Flag{Name: "strict", Effect: tool.Refuses,
-				Usage: "refuse, before any work, what is otherwise a warning: types that do not fit the rows, " +
-					"options without effect, " +
-					"tensors that the importance matrix lacks (embeddings and output head aside) or knows nothing of"},
+				Usage: "turn warnings into errors, before any work: types that do not fit the rows, options without " +
+					"effect, tensors without an entry in the importance matrix (embeddings and output head aside) or " +
+					"with an importance of 0"},
 		),
 		tool.Group("Bit allocation, with --calibrate", typesFlags()...),
 		tool.Group("Calibration", calibrationFlags()...),

@@ -63,8 +63,8 @@ func parseCalibration(cmd *cli.Command) (c batch.Calibration, err error) {
 	case c.Moments == "":
 	case c.Effort == calibrate.EffortBest:
 		return c, fault.Errorf(fault.Usage,
-			"--hessian goes with --effort high: with best, moments are those of what layers of the output read, and "+
-				"so of one output each")
+			"--hessian goes with --effort high: with best, second moments are those of the inputs in the quantized "+
+				"model, which differ between outputs")
 	case c.Effort == calibrate.EffortMatrix:
 		return c, fault.Errorf(fault.Usage,
 			"--hessian goes with --effort high: an importance matrix alone is kept by ggeval imatrix")

@@ -38,8 +38,8 @@ var targetFlags = []struct {
 			return t, err
 		}},
 	{name: "target-kld",
-		usage: "choose the smallest types that let the model diverge by `N` nats for a token at most, as measured on " +
-			"a part of the text", read: func(s string) (t batch.Target, err error) {
+		usage: "choose the smallest types with a KL divergence of at most `N` nats per token, measured on a part of " +
+			"the text", read: func(s string) (t batch.Target, err error) {
 			t.KLD, err = positive(s)
 			return t, err
 		}},
@@ -106,7 +106,7 @@ func typesFlags() []tool.Flag {
 		names = append(names, f.name)
 		targets = append(targets, tool.Flag{Name: f.name, Value: tool.TextList, Choices: f.names,
 			Effect: tool.SetsBytes,
-			Usage:  f.usage + "; repeatable, for each TYPE one"})
+			Usage:  f.usage + "; repeatable, one for each TYPE"})
 	}
 	return append(targets,
 		tool.Flag{Name: "types", Value: tool.TextList, Effect: tool.SetsBytes, With: names,

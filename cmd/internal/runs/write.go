@@ -15,7 +15,7 @@ import (
 
 // WriteFlags returns the flags about how a run writes: resumption, parts, verification, manifest.
 func WriteFlags() []tool.Flag {
-	return tool.Group("Interruptions, parts and proofs",
+	return tool.Group("Resumption, parts and verification",
 		tool.Flag{Name: "resume", Effect: tool.RunsOnly,
 			Usage: "resume an interrupted run of the same command, if there is one; keep what is done if this one fails"},
 		tool.Shared("part",
