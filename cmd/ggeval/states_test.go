@@ -68,7 +68,7 @@ func TestPartsImpossible(t *testing.T) {
 			if err := os.WriteFile(name+".part-1-of-1", whole, 0o666); err != nil {
 				t.Fatal(err)
 			}
-			// the last numbers of the section are counts or squares of the last tensor
+			// the last bytes of the section may be counts, so squares looks for a sum
 			reseal(t, name+".part-1-of-1", func(b []byte) {
 				squares(t, b, v)
 			})

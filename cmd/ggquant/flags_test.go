@@ -129,7 +129,7 @@ func TestShards(t *testing.T) {
 	a, _ := os.ReadFile(whole)
 	b, _ := os.ReadFile(filepath.Join(dir, "merged.gguf"))
 	if len(a) == 0 || !slices.Equal(a, b) {
-		t.Error("merged shards give another file")
+		t.Error("the output for merged shards differs from that for one file")
 	}
 	text := run(first, filepath.Join(dir, "k"), "Q8_0", "--keep-split")
 	for i := range 3 {

@@ -43,6 +43,6 @@ func TestTypesHelp(t *testing.T) {
 		}
 	}
 	if !strings.Contains(all, "(also --split-max-size)") {
-		t.Error("--help-all does not name the names that flags have besides")
+		t.Error("--help-all does not list the aliases of flags")
 	}
 }

@@ -83,7 +83,7 @@ func TestRemoteFiles(t *testing.T) {
 			continue
 		}
 		if got, err := os.ReadFile(out); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%d: %q gives another file than the one here: %v", i, args, err)
+			t.Errorf("%d: the output for %q differs from that for the local file: %v", i, args, err)
 		}
 	}
 	for _, args := range [][]string{{"--pre", "x", "s3://models/in.gguf", "o", "Q4_0"},

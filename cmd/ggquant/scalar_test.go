@@ -39,7 +39,7 @@ func TestScalarNote(t *testing.T) {
 		}
 		if got := strings.Count(log.String(), "scalar version"); got != want ||
 			strings.Contains(out.String(), "scalar version") {
-			t.Errorf("GODEBUG=%s %v: said %d times, want %d\nstdout: %s\nstderr: %s", c.godebug, c.args, got,
+			t.Errorf("GODEBUG=%s %v: printed %d times, want %d\nstdout: %s\nstderr: %s", c.godebug, c.args, got,
 				want, &out, &log)
 		}
 	}

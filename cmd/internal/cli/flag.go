@@ -49,7 +49,7 @@ const (
 	TextList              // []string: the flag is repeatable
 	File                  // string: a file or a folder
 	FileList              // []string
-	Size                  // string: a number of bytes, with or without a unit, for ParseSize
+	Size                  // string: a number of bytes, with or without a unit, for SizeValue
 	Count                 // uint
 	Integer               // int
 	Number                // float64

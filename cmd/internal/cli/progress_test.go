@@ -166,6 +166,6 @@ func TestOtherProgress(t *testing.T) {
 		t.Errorf("none: %s", out)
 	}
 	if out := show(t, "auto", steps[:1], nil); out != "" {
-		t.Errorf("auto, no terminal, nothing to say: %s", out)
+		t.Errorf("auto, no terminal, nothing to report: %s", out)
 	}
 }

@@ -54,4 +54,4 @@ func onSignals(name string, stop context.CancelCauseFunc) {
 }
 
 // keptText is printed after an interruption or an error if files are kept on purpose.
-const keptText = "what is done is kept: the same command with --resume goes on"
+const keptText = "what is done is kept: the same command with --resume resumes the run"

@@ -128,11 +128,11 @@ func TestLostOutput(t *testing.T) {
 				}}
 			err := Run(context.Background(), cmd, []string{"x"})
 			if pipe := c.out == syscall.EPIPE || c.err == syscall.EPIPE; err != nil {
-				var said strings.Builder
-				runOf(cmd).err.to = &said
+				var printed strings.Builder
+				runOf(cmd).err.to = &printed
 				printError(cmd, err, false)
-				if (said.String() == "") != pipe {
-					t.Errorf("said %q; want nothing if nobody reads", said.String())
+				if (printed.String() == "") != pipe {
+					t.Errorf("printed %q; want nothing if nobody reads", printed.String())
 				}
 			}
 			if Code(err) != c.code || err != nil && !strings.Contains(err.Error(), c.text) {
