@@ -12,7 +12,7 @@
 //			Tokenizer: "spm",          // see tokenizers in tokenizer.go
 //			Config: `{                 // as published, with small numbers; $bos, $eos, $vocab … are
 //				"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": $vocab, …
-//			}`,                        // what the tokenizer has; dimensions multiples of 32 where they are rows
+//			}`,                        // the tokenizer's values; row lengths are multiples of 32
 //			Tensors: `
 //				bid = num_hidden_layers                       # {bid} counts from 0 up to this
 //				hd  = hidden_size / num_attention_heads       # a name for use below
@@ -36,8 +36,9 @@
 //
 // Expressions have Go's syntax. Names are keys of config.json, with text_config merged into the root; nested ones are
 // written a.b, elements of lists a[bid]. Numbers, strings ("full_attention"), true and false can be compared. opt(key)
-// is 0 where the key is absent or null; any other use of such a key is an error. A whole quotient is whole; otherwise
-// write floor(x). has(list, n) looks for a number, text[n] is a letter.
+// is 0 where the key is absent or null; any other use of such a key is an error. Quotients are not rounded: write
+// floor(x) where a dimension needs it. has(list, n) reports whether a list has a number, len(list) is its length,
+// text[n] is a character.
 //
 // Every spec is made in the variants of Standard and in its own; a variant's Set is merged into config.json, null
 // removes a key. If transformers misreads the config.json, set Spec.RawConfig; if the reference has no result at all,
@@ -46,8 +47,7 @@
 // `make golden SPEC=NAME` then writes convert/testdata/arch/NAME.txt from the
 // reference's output, with which go test ./convert compares ours. Without a reference
 // the golden is our own: go test ./convert -run TestArchitectures/NAME -golden.
-// An architecture without a spec fails that test; a spec ahead of its architecture
-// waits.
+// An architecture without a spec fails that test; the test leaves out a spec whose class has no architecture yet.
 //
 // # Values
 //

@@ -15,8 +15,8 @@ import (
 //	= plain f16 SIZE SHA256              the file
 //	llama.block_count u32 2              each metadata pair in order; long values as *HASH
 //	blk.0.attn_k.weight F16 64x32 *HASH  each tensor in order
-//	= edge q8_0 SIZE SHA256              the next variant: pairs that are the same are left out,
-//	- llama.vocab_size                   one that is missing is named
+//	= edge q8_0 SIZE SHA256              the next variant: pairs equal to the first variant's are left out
+//	- llama.vocab_size                   a key that only the first variant has
 //
 // A hash is the beginning of the SHA-256 of the bytes as they are in the file.
 type Golden struct {

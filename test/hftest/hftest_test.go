@@ -67,8 +67,8 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestRing checks that weights from the ring repeat after its length and begin
-// where the tensor's name says.
+// TestRing checks that weights from the ring repeat after its length and begin at an offset that depends on the
+// tensor's name.
 func TestRing(t *testing.T) {
 	w := filler{dtype: safetensors.BF16, seed: 1, ring: true}
 	get := func(name string, rows int64) []byte {

@@ -22,7 +22,7 @@ func MistralVision() map[string]any {
 		"rope_theta": 10000.0, "add_pre_mm_projector_layer_norm": true, "adapter_bias": false}
 }
 
-// mistralVision are its tensors.
+// mistralVision are the tensors of that vision encoder.
 var mistralVision = func() map[string][]int64 {
 	all := map[string][]int64{
 		"vision_encoder.patch_conv.weight": {32, 3, 14, 14}, "vision_encoder.ln_pre.weight": {32},
@@ -42,7 +42,7 @@ var mistralVision = func() map[string][]int64 {
 	return all
 }()
 
-// MistralExperts are keys of params.json of a model with experts, of two layers.
+// MistralExperts has the keys of params.json for an MoE model of three layers, of which the first is dense.
 func MistralExperts() map[string]any {
 	return map[string]any{"n_layers": 3, "n_kv_heads": 4, "q_lora_rank": 24, "qk_rope_head_dim": 8,
 		"qk_nope_head_dim": 16, "kv_lora_rank": 32, "v_head_dim": 16,
@@ -56,7 +56,7 @@ func MistralExperts() map[string]any {
 			"num_shared_experts": 1}}
 }
 
-// mistralExperts are the tensors of its layers.
+// mistralExperts are the tensors of the layers of that model.
 var mistralExperts = func() map[string][]int64 {
 	all := map[string][]int64{}
 	mlp := func(p string, width int64) {

@@ -96,7 +96,7 @@ func (p *published) renumbered(name string) string {
 	})
 }
 
-// renumber is renumbered for all strings and keys in a value.
+// renumber applies renumbered to all strings and keys in a value.
 func (p *published) renumber(v any) {
 	switch v := v.(type) {
 	case object:
@@ -151,7 +151,7 @@ type published struct {
 	rawConfig func(class string) bool
 	encoder   bool
 	store     store
-	layers    [2]int   // of the language model: before and after
+	layers    [2]int   // number of layers of the language model: as published, made small
 	part      bool     // inside a vision or audio encoder's configuration
 	gone      []string // names of the table for sizes of a missing part
 }
@@ -241,13 +241,13 @@ func alike(a, b object) (n int) {
 	return n
 }
 
-// kept matches the keys of integers that are no sizes of tensors, or small ones.
+// kept matches the keys of integers that stay as published: those that are not tensor sizes, and small sizes.
 var kept = regexp.MustCompile(
 	`position|window|theta|head_dim|head_size|patch|kernel|factor|length|stride|version|seed|image_size|max_seq|(^|_)step|interval|period|offset|` +
 		`num_nextn|num_mtp|mtp_num|channels|downsample|per_second|chunk|n_ctx|seq_len|feature|bits|^n_fft|mel_bins|temporal|merge_size|(v|rope|nope)_dim$`)
 
-// keptInParts is kept for encoders, whose patch and image sizes determine shapes of tensors, which specs have as
-// numbers.
+// keptInParts is kept for vision and audio encoders. It lacks patch and image sizes: tensor shapes depend on them, and
+// specs give those shapes as numbers.
 var keptInParts = regexp.MustCompile(
 	`window|theta|_index|stride|interval|per_second|merge_size|layer_types|select|^n_fft|chunk_length|sampl|softcap|_id$`)
 
@@ -255,7 +255,7 @@ var keptInParts = regexp.MustCompile(
 var layerCounts = []string{"num_hidden_layers", "n_layer", "n_layers", "num_layers", "depth", "vt_num_hidden_layers",
 	"encoder_layers"}
 
-// layerIndices are lists of numbers of layers.
+// layerIndices are the keys of lists of layer indices.
 var layerIndices = map[string]bool{"mlp_only_layers": true, "deepstack_visual_indexes": true, "full_attn_idxs": true,
 	"fullatt_block_indexes": true, "moe_layers": true, "full_attn_layers": true, "kda_layers": true}
 
@@ -277,7 +277,7 @@ func (p *published) shrink() {
 	}
 }
 
-// number finds a key in the configuration of the spec, in any of textPaths.
+// number returns the number of a key in base, else in the configuration of the spec, also below textPaths.
 func (p *published) number(base object, key string) any {
 	if v, ok := base[key].(json.Number); ok {
 		return v
@@ -290,8 +290,8 @@ func (p *published) number(base object, key string) any {
 	return nil
 }
 
-// object makes the members of m small; base is the spec's object. above are the numbers of layers in the enclosing
-// object: before and after.
+// object makes the members of m small; base is the spec's object. above are the numbers of layers of the enclosing
+// object: as published, made small.
 func (p *published) object(m, base object, above *[2]int) {
 	layers := above
 	for _, key := range layerCounts {
@@ -377,7 +377,7 @@ func (p *published) size(key string, n int, base object) any {
 	return count(small)
 }
 
-// wide matches the keys of sizes that are rows of matrices.
+// wide matches the keys of row lengths of matrices.
 var wide = regexp.MustCompile(`size|dim|inner|ffn|rank`)
 
 // list makes a list small.
@@ -558,7 +558,7 @@ func ignores(pattern, module string) bool {
 var noMatrix = regexp.MustCompile(
 	`embed|lm_head|(^|\.)head$|norm|mlp\.gate$|block_sparse_moe\.gate$|ffn\.gate$|mixer\.gate$|moe\.gate$|router|shared_expert_gate|conv1d|vision|visual|multi_modal|mm_projector|positional|\.A_log|indexer\.weights_proj|in_proj_[ab]$|eh_proj|(^|\.)mtp\.fc$`)
 
-// stores has the schemes for a matrix of rows and columns.
+// stores are the storage schemes: functions that return the tensors of a quantized matrix with out rows and in columns.
 var stores = map[string]func(p *store, module string, out, in int64) []tensor{
 	"blocks": func(p *store, module string, out, in int64) []tensor {
 		a, b := p.blocks[0], p.blocks[1]
@@ -592,7 +592,7 @@ var stores = map[string]func(p *store, module string, out, in int64) []tensor{
 	},
 }
 
-// stored returns the stored tensors.
+// stored returns the table with each quantized matrix replaced by its tensors.
 func (p *published) stored(table []tensor) []tensor {
 	if p.store.how == nil {
 		return table

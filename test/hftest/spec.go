@@ -26,15 +26,15 @@ type Spec struct {
 	DType       string   // of the weights, unless the variant has one; "" is BF16
 	// further files, by path; "" removes one of the tokenizer's. Folders do not apply to "./NAME"
 	Files map[string]string
-	// folders of files outside the checkpoint's directory, by patterns of names; "" for the directory
+	// subfolders for files, by patterns of names; files that match none are in the checkpoint's directory
 	Folders    map[string]string
 	ExtraFiles map[string]string // tables of the tensors in safetensors files next to the model's, by their paths
 	// JSON object of the values next to the tensors in PyTorch's files of ExtraFiles; names of tensors are keys joined
 	// by slashes
 	Pickled  string
-	Variants []Variant // in addition to Standard
+	Variants []Variant // in addition to those of Standard
 	Encoder  bool      // the vision or audio encoder is converted (--mmproj)
-	NoEdge   bool      // leave out awkward values: the reference's result depends on the CPU there
+	NoEdge   bool      // no values of edge: with them the reference's result depends on the CPU
 	OneFile  bool      // no variant has shards: the reference takes one file
 	Sharded  bool      // all variants have shards: the reference asks for their index
 
@@ -48,7 +48,7 @@ type Spec struct {
 
 	// Settings for the reference.
 	RawConfig       bool   // read the raw config.json, which transformers would misread
-	NoLazy          bool   // without its lazy evaluation, which fails
+	NoLazy          bool   // with --no-lazy: its lazy evaluation fails
 	NoReference     string // reason for the lack of a reference result; "" if there is one
 	GeneratesNoText bool   // the model generates no text: in the reference's runtime all text has probability 0
 	// OracleFlags are arguments of the oracle's refconvert.py if the reference requires the sizes of one published
@@ -66,7 +66,7 @@ type Variant struct {
 	Seed   uint64
 	DType  string   // "" is the spec's
 	Shards int      // more than 1 writes an index
-	Edge   bool     // the first row of each matrix holds awkward values
+	Edge   bool     // the first row of each matrix starts with the values of edge (values.go)
 	Out    string   // output type of the conversion; "" is f16
 	Flags  []string // further flags of the conversion, which both converters have
 	Ring   bool     // weights repeat after about a million: fast for large checkpoints
@@ -164,7 +164,7 @@ func wrap(path []string, m object) object {
 
 var identifier = regexp.MustCompile(`[a-zA-Z_][a-zA-Z0-9_]*`)
 
-// bareKeys are kept in any case.
+// bareKeys are keys that Bare keeps in any case.
 var bareKeys = map[string]bool{"architectures": true, "model_type": true, "auto_map": true, "text_config": true,
 	"thinker_config": true, "vision_config": true,
 	"quantization_config": true, "vocab_size": true, "num_attention_heads": true, "num_key_value_heads": true,

@@ -2,8 +2,8 @@ package hftest
 
 import "strings"
 
-// Classes whose language model is an architecture that has a spec of its own: under other names, or inside a model
-// with a vision or audio encoder, of which a few tensors are enough, since they are left out.
+// Classes whose language model is an architecture with a spec elsewhere: under another class name, or inside a
+// multimodal model. A few tensors of the vision or audio encoder are enough, since they are left out.
 
 func init() {
 	const (
@@ -17,12 +17,12 @@ func init() {
 			model.layers.{bid}.self_attn.q_proj.bias      | num_attention_heads*hd
 			model.layers.{bid}.self_attn.{k,v}_proj.bias  | num_key_value_heads*hd
 			`
-		sound = `
+		audioTensors = `
 			audio_tower.conv1.weight                       | 32, 16, 3
 			audio_tower.layers.0.self_attn.q_proj.weight   | 32, 32
 			multi_modal_projector.linear_1.weight          | 64, 32
 			`
-		soundConfig = `"audio_config": {"model_type": "voxtral_encoder", "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "num_mel_bins": 16}, `
+		audioConfig = `"audio_config": {"model_type": "voxtral_encoder", "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "num_mel_bins": 16}, `
 	)
 	llama := llamaHead + llamaAttention + llamaMLP
 
@@ -62,11 +62,11 @@ func init() {
 		Name:      "voxtral",
 		Tokenizer: "bpe:llama3",
 		Pre:       "tekken",
-		Config: `{"architectures": ["VoxtralForConditionalGeneration"], ` + soundConfig + `"audio_token_id": 24, "hidden_size": 64, "model_type": "voxtral",
+		Config: `{"architectures": ["VoxtralForConditionalGeneration"], ` + audioConfig + `"audio_token_id": 24, "hidden_size": 64, "model_type": "voxtral",
 			"projector_hidden_act": "gelu", "text_config": {` + plain + `"head_dim": 32, "max_position_embeddings": 131072, "model_type": "llama", "pretraining_tp": 1,
 				"rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 100000000.0, "use_cache": true, "vocab_size": $vocab},
 			"torch_dtype": "bfloat16", "transformers_version": "4.54.0.dev0", "vocab_size": $vocab}`,
-		Tensors: prefixed("language_model.", llama) + sound,
+		Tensors: prefixed("language_model.", llama) + audioTensors,
 	})
 	add(Spec{
 		Name:      "smolvlm",
@@ -183,23 +183,23 @@ func init() {
 	add(Spec{
 		Name:      "qwen2_audio",
 		Tokenizer: "bpe:qwen2",
-		Config: `{"architectures": ["Qwen2AudioForConditionalGeneration"], ` + strings.ReplaceAll(soundConfig,
+		Config: `{"architectures": ["Qwen2AudioForConditionalGeneration"], ` + strings.ReplaceAll(audioConfig,
 			"voxtral_encoder", "qwen2_audio_encoder") +
 			`"audio_token_index": 1001, "ignore_index": -100, "model_type": "qwen2_audio", "text_config": {` + qwen + `"max_position_embeddings": 8192, "model_type": "qwen2",
 				"rope_theta": 10000, "sliding_window": 32768, "torch_dtype": "bfloat16", "use_mrope": false, "vocab_size": $vocab},
 			"torch_dtype": "bfloat16", "transformers_version": "4.38.1", "vocab_size": $vocab}`,
-		Tensors: prefixed("language_model.", llama+qkvBias) + strings.ReplaceAll(sound, "linear_1", "linear"),
+		Tensors: prefixed("language_model.", llama+qkvBias) + strings.ReplaceAll(audioTensors, "linear_1", "linear"),
 	})
 	add(Spec{
 		Name:      "audioflamingo3",
 		Tokenizer: "bpe:qwen2",
-		Config: `{"architectures": ["AudioFlamingo3ForConditionalGeneration"], ` + strings.ReplaceAll(soundConfig,
+		Config: `{"architectures": ["AudioFlamingo3ForConditionalGeneration"], ` + strings.ReplaceAll(audioConfig,
 			"voxtral_encoder", "audioflamingo3_encoder") +
 			`"audio_token_id": 1001, "dtype": "bfloat16", "model_type": "audioflamingo3", "projector_bias": true, "projector_hidden_act": "gelu", "text_config": {` + qwen +
 			`"dtype": "bfloat16", "layer_types": ["full_attention", "full_attention"], "max_position_embeddings": 32768, "model_type": "qwen2", "rope_scaling": null,
 				"rope_theta": 1000000.0, "sliding_window": null, "vocab_size": $vocab},
 			"transformers_version": "4.57.0"}`,
-		Tensors: prefixed("language_model.", llama+qkvBias) + sound,
+		Tensors: prefixed("language_model.", llama+qkvBias) + audioTensors,
 	})
 	add(Spec{
 		Name:      "step3_vl",
@@ -222,7 +222,7 @@ func init() {
 			Set: `{"text_config": {"num_hidden_layers": 11, "tie_word_embeddings": true}}`}},
 	})
 
-	const speaks = `
+	const otherTensors = `
 			thinker.audio_tower.conv1.weight               | 32, 16, 3
 			thinker.visual.blocks.0.attn.q.weight          | 32, 32
 			talker.thinker_to_talker_proj.weight           | 32, 64
@@ -242,7 +242,7 @@ func init() {
 				"torch_dtype": "bfloat16", "user_token_id": 872, "video_token_index": 1001, "vision_config": {"depth": 1, "model_type": "qwen2_5_omni_vision_encoder"},
 				"vision_end_token_id": 1001, "vision_start_token_id": 1001, "vision_token_id": 1001},
 			"token2wav_config": {"model_type": "qwen2_5_omni_token2wav"}, "torch_dtype": "bfloat16", "transformers_version": "4.50.0.dev0"}`,
-		Tensors: prefixed("thinker.", llama+qkvBias) + speaks + `
+		Tensors: prefixed("thinker.", llama+qkvBias) + otherTensors + `
 			token2wav.code2wav_bigvgan_model.conv_pre.weight  | 32, 16, 5
 			`,
 		Variants: []Variant{{Name: "few-keys", Seed: 3, Shards: 2, Out: "auto",
@@ -269,7 +269,7 @@ func init() {
 			model.layers.{bid}.mlp.gate.weight                         | num_experts, hidden_size
 			model.layers.{bid}.mlp.experts.{xid}.down_proj.weight      | hidden_size, moe_intermediate_size
 			model.layers.{bid}.mlp.experts.{xid}.{gate,up}_proj.weight | moe_intermediate_size, hidden_size
-			`) + speaks + `
+			`) + otherTensors + `
 			code2wav.decoder.0.conv.weight   | 32, 16, 5
 			`,
 	})

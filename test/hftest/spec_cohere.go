@@ -52,7 +52,7 @@ func init() {
 	add(cohere2)
 }
 
-// cohereTokens are those that transformers adds where they are not there.
+// cohereTokens are the special tokens that transformers adds if the tokenizer lacks them.
 var cohereTokens = []string{"<SEP>", "<CLS>", "<MASK_TOKEN>"}
 
 const cohereTensors = `

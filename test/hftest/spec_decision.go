@@ -8,7 +8,7 @@ func init() {
 		model.visual.patch_embed.proj.weight                  | 32, 3, 2, 4, 4
 		model.visual.merger.norm.{weight,bias}                | 32
 		`
-	// qwen35 is a config.json; its model has no MTP layers, whatever number the config has.
+	// qwen35 returns a config.json. It declares one MTP layer; the tables below have its tensors only with with_mtp.
 	qwen35 := func(class, more string) string {
 		return `{"architectures": ["` + class + `"], "model_type": "qwen3_5", ` + strings.Replace(qwen35Root, "VISION",
 			"qwen3_5", 1) +

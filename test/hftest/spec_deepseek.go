@@ -151,7 +151,7 @@ const deepseekMLA = `
 	model.layers.{bid}.self_attn.o_proj.weight                | hidden_size, num_attention_heads*v_head_dim
 `
 
-// deepseekExperts are dense layers, then those with experts.
+// deepseekExperts are the FFNs: dense ones first, then MoE ones.
 const deepseekExperts = `
 	xid = n_routed_experts
 	model.layers.{bid}.mlp.{gate,up}_proj.weight                | intermediate_size, hidden_size                      | if bid < first_k_dense_replace

@@ -1,6 +1,6 @@
 package hftest
 
-// dots3-note, whose layers have full attention or a window, with other heads.
+// dots3-note: MLA layers with full attention and with a sliding window, which differ in number and size of heads.
 func init() {
 	add(Spec{
 		Name:        "dots3note",

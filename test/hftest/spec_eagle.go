@@ -2,7 +2,7 @@ package hftest
 
 import "strings"
 
-// draftAlone is why the runtime cannot use a draft by itself.
+// draftAlone is the Spec.NoLoad of draft models.
 const draftAlone = "a draft model: its weights load, but it runs only together with its target model"
 
 // EAGLE-3 drafts for a Llama and a Qwen.

@@ -90,7 +90,7 @@ func init() {
 	})
 }
 
-// bare is a table without the head of the model: names lack "model.".
+// bare returns a table without lm_head and without the prefix "model." of names.
 func bare(table string) string {
 	var lines []string
 	for line := range strings.Lines(table) {
@@ -101,7 +101,7 @@ func bare(table string) string {
 	return strings.Join(lines, "")
 }
 
-// qkNorm are norms of queries and keys of the length of a head.
+// qkNorm are the norms of queries and keys, one weight per dimension of a head.
 const qkNorm = `
 	model.layers.{bid}.self_attn.{q,k}_norm.weight  | hd
 `
@@ -110,7 +110,7 @@ const gemmaNorms = `
 	model.layers.{bid}.{pre,post}_feedforward_layernorm.weight | hidden_size
 `
 
-// prefixed is a table with a prefix before every name.
+// prefixed returns a table with a prefix before every name.
 func prefixed(prefix, table string) string {
 	var lines []string
 	for line := range strings.Lines(table) {

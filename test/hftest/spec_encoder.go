@@ -362,7 +362,7 @@ func init() {
 	})
 }
 
-// bertTable is BERT with the prefix of models with a head.
+// bertTable has the tensors of BERT in a model with a head, where their names begin with "bert.".
 const bertTable = `
 	bid = num_hidden_layers
 	old = opt(old_norm)
@@ -401,7 +401,7 @@ const robertaTable = `
 	roberta.encoder.layer.{bid}.output.dense.bias                       | hidden_size
 `
 
-// jinaTable has the tensors of the second generation of Jina's BERT before its MLPs.
+// jinaTable has the tensors of Jina's BERT v2 without the MLPs.
 const jinaTable = `
 	bid = num_hidden_layers
 	bert.embeddings.word_embeddings.weight                           | vocab_size, hidden_size

@@ -8,16 +8,16 @@ func init() {
 			"hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "logits_scaling": 8.0, "max_position_embeddings": 131072, "mlp_bias": false,
 			"model_type": "granite", "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "residual_multiplier": 0.22, "rms_norm_eps": 1e-05, "rope_theta": 10000000.0,
 			"vocab_size": 1024}`
-	speech := func(plus, class, encoder, seen string) string {
+	speech := func(plus, class, encoder, encoderWidth string) string {
 		return `{"architectures": ["` + class + `"], "audio_token_index": 1010, "downsample_rate": 5, "encoder_config": {"context_size": 200, "conv_expansion_factor": 2, "conv_kernel_size": 15,
 				"dim_head": 16, "dropout": 0.1, "feedforward_mult": 4, "hidden_dim": 32, "input_dim": 160, "max_pos_emb": 512, "model_type": "granite_speech` + plus + `_encoder", "num_heads": 2, "num_layers": 4,
 				` + encoder + `"output_dim": 42}, "has_lora_adapter": false, "initializer_range": 0.02, "model_type": "granite_speech` + plus + `",
-			"projector_config": {"attention_probs_dropout_prob": 0.1, "cross_attention_frequency": 1, "encoder_hidden_size": ` + seen + `, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "hidden_size": 32,
+			"projector_config": {"attention_probs_dropout_prob": 0.1, "cross_attention_frequency": 1, "encoder_hidden_size": ` + encoderWidth + `, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "hidden_size": 32,
 				"initializer_range": 0.02, "intermediate_size": 64, "layer_norm_eps": 1e-12, "max_position_embeddings": 2048, "model_type": "blip_2_qformer", "num_attention_heads": 2,
 				"num_hidden_layers": 2, "position_embedding_type": "absolute", "use_qformer_text_input": false, "vocab_size": 30522}, ` + graniteText + `,
 			"tie_word_embeddings": true, "torch_dtype": "bfloat16", "transformers_version": "4.52.0.dev0", "window_size": 15}`
 	}
-	const heard = `
+	const audioTensors = `
 		bid = encoder_config.num_layers
 		w = encoder_config.hidden_dim
 		encoder.input_linear.weight                                   | w, 160
@@ -69,12 +69,12 @@ func init() {
 	add(Spec{
 		Name: "mm_granite_speech", Encoder: true, Tokenizer: "bpe:starcoder", Variants: more,
 		Config:  speech("", "GraniteSpeechForConditionalGeneration", "", "32"),
-		Tensors: heard + textOf("language_model.model."),
+		Tensors: audioTensors + textOf("language_model.model."),
 	})
 	add(Spec{
 		Name: "mm_granite_speech_plus", Encoder: true, Tokenizer: "bpe:starcoder", Variants: more,
 		Config:  speech("_plus", "GraniteSpeechPlusForConditionalGeneration", `"cat_hidden_layers": [2], `, "64"),
-		Tensors: heard + textOf("language_model.model."),
+		Tensors: audioTensors + textOf("language_model.model."),
 	})
 	const nemo = `"feat_in": 128, "feat_out": -1, "n_layers": 7, "d_model": 64, "subsampling": "dw_striding", "subsampling_factor": 8, "subsampling_conv_channels": 32,
 			"causal_downsampling": false, "reduction": null, "reduction_position": null, "reduction_factor": 1, "ff_expansion_factor": 4, "self_attention_model": "rel_pos", "n_heads": 2,
@@ -147,6 +147,6 @@ func init() {
 	})
 }
 
-// lfm2Text is a small LFM2 inside of a larger model.
+// lfm2Text has the keys of a text_config for a small LFM2.
 const lfm2Text = `"block_ff_dim": 96, "conv_L_cache": 3, "conv_bias": false, "hidden_size": 64, "layer_types": ["conv", "full_attention"], "max_position_embeddings": 128000,
 				"norm_eps": 1e-05, "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "rope_theta": 1000000.0, "vocab_size": 1024`

@@ -6,7 +6,7 @@ import (
 )
 
 func init() {
-	const heard = `
+	const audioTensors = `
 		a = audio_config.conf_num_hidden_layers
 		model.audio_tower.conformer.{a}.attention.{pre_attn_norm,post_norm}.weight                            | 64
 		model.audio_tower.conformer.{a}.attention.attn.{q,k,v}_proj.weight                                    | 64, 64
@@ -50,13 +50,13 @@ func init() {
 			"vision_config": {"architecture": "mobilenetv5_300m_enc", "do_pooling": false, "hidden_size": 64, "initializer_range": 0.02, "label_names": ["LABEL_0", "LABEL_1"],
 				"model_args": null, "model_type": "gemma3n_vision", "num_classes": 2, "rms_norm_eps": 1e-06, "torch_dtype": "bfloat16", "vocab_offset": 262144, "vocab_size": 128},
 			"vision_soft_tokens_per_image": 256}`,
-		Tensors: mobileNetV5() + heard + textOf("model.language_model."),
+		Tensors: mobileNetV5() + audioTensors + textOf("model.language_model."),
 		Variants: []Variant{{Name: "few-keys", Seed: 3, DType: "F16", Out: "bf16",
 			Set: `{"vision_config": {"architecture": null, "rms_norm_eps": null},
 				"audio_config": {"input_feat_size": null}}`}},
 	}
 	add(s)
-	// as published, with the norms after the convolutions over the spectrum
+	// as published: with the norms after the convolutions of the mel spectrogram
 	s.Name, s.NoReference, s.Variants = "mm_gemma3n_norms",
 		"the reference does not know the names of two norms that all published checkpoints have", nil
 	s.Tensors += `
@@ -66,7 +66,7 @@ func init() {
 	add(s)
 }
 
-// mobileNetV5 are the tensors of timm's mobilenetv5_300m_enc with few channels.
+// mobileNetV5 returns the tensors of timm's mobilenetv5_300m_enc with few channels.
 func mobileNetV5() string {
 	var b strings.Builder
 	row := func(name string, dims ...int) {

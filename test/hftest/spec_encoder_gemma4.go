@@ -4,7 +4,7 @@ import "strings"
 
 func init() {
 	const clips = `.{input,output}_{max,min} | `
-	seen := func(prefix string) string {
+	visionTensors := func(prefix string) string {
 		return strings.NewReplacer("P.", prefix).Replace(`
 			bid = vision_config.num_hidden_layers
 			w = vision_config.hidden_size
@@ -21,7 +21,7 @@ func init() {
 			P.std_{bias,scale}                                                      | w | if vision_config.standardize
 			`)
 	}
-	const heard = `
+	const audioTensors = `
 			a = audio_config.num_hidden_layers
 			P.layers.{a}.feed_forward{1,2}.{pre,post}_layer_norm.weight             | 64
 			P.layers.{a}.feed_forward{1,2}.ffw_layer_1.linear.weight                | 256, 64
@@ -62,16 +62,16 @@ func init() {
 		"image_processor_type": "Gemma4ImageProcessor", "image_seq_length": 280, "max_soft_tokens": 280,
 		"patch_size": 16, "pooling_kernel_size": 3, "resample": 3, "rescale_factor": 0.00392156862745098},
 		"image_seq_length": 280, "processor_class": "Gemma4Processor"}`}
-	// as E2B and E4B, and, in a variant, as the larger ones, which have no audio encoder
+	// as E2B and E4B; one variant is like the larger ones, which have no audio encoder
 	add(Spec{
 		Name: "mm_gemma4", Encoder: true, Tokenizer: "gemma", Files: files,
 		Config: `{"architectures": ["Gemma4ForConditionalGeneration"], ` + audio + `, "audio_token_id": 1000, "boa_token_id": 1001, "boi_token_id": 1002, "dtype": "bfloat16", "eoa_token_id": 1003,
 			"eoa_token_index": 1003, "eoi_token_id": 1004, "eos_token_id": [1, 106], "image_token_id": 1005, "initializer_range": 0.02, "model_type": "gemma4", ` + textOfType("gemma4_text") + `,
 			"tie_word_embeddings": true, "transformers_version": "5.5.0.dev0", "video_token_id": 1006, "vision_soft_tokens_per_image": 280, ` + vision + `}`,
-		Tensors: seen("model.vision_tower.") + strings.ReplaceAll(`
+		Tensors: visionTensors("model.vision_tower.") + strings.ReplaceAll(`
 			model.embed_vision.embedding_projection.weight | 64, w
 			model.embed_audio.embedding_projection.weight  | 64, 96
-			`+heard, "P.", "model.audio_tower.") + textOf("model.language_model."),
+			`+audioTensors, "P.", "model.audio_tower.") + textOf("model.language_model."),
 		Variants: []Variant{{Name: "f32", Seed: 3, DType: "F16", Out: "f32",
 			Set: `{"vision_config": {"standardize": true, "use_clipped_linears": false},
 				"audio_config": {"use_clipped_linears": false}}`}},
@@ -81,7 +81,7 @@ func init() {
 		Config: `{"architectures": ["Gemma4ForConditionalGeneration"], "audio_config": null, "boi_token_id": 1002, "dtype": "bfloat16", "eoi_token_id": 1004, "eos_token_id": [1, 106],
 			"image_token_id": 1005, "model_type": "gemma4", ` + textOfType("gemma4_text") + `, "tie_word_embeddings": true, "transformers_version": "5.5.0.dev0",
 			"vision_soft_tokens_per_image": 280, ` + strings.Replace(strings.Replace(vision, `"standardize": false`, `"standardize": true`, 1), `"use_clipped_linears": true`, `"use_clipped_linears": false`, 1) + `}`,
-		Tensors: seen("model.vision_tower.") + `
+		Tensors: visionTensors("model.vision_tower.") + `
 			model.embed_vision.embedding_projection.weight | 64, w
 			` + textOf("model.language_model."),
 	})
@@ -89,10 +89,10 @@ func init() {
 		Name: "mm_embeddinggemma2", Encoder: true, Tokenizer: "gemma", Files: files,
 		Config: `{"architectures": ["EmbeddingGemma2Model"], "dtype": "bfloat16", "embedding_dim": 96, "model_type": "embedding_gemma2", ` + textOfType("embedding_gemma2_text") + `,
 			"tie_word_embeddings": true, "transformers_version": "5.14.0", ` + audio + `, ` + vision + `}`,
-		Tensors: seen("vision_tower.") + strings.ReplaceAll(`
+		Tensors: visionTensors("vision_tower.") + strings.ReplaceAll(`
 			embed_vision.embedding_projection.weight | 64, w
 			embed_audio.embedding_projection.weight  | 64, 96
-			`+heard, "P.", "audio_tower.") + textOf("language_model."),
+			`+audioTensors, "P.", "audio_tower.") + textOf("language_model."),
 	})
 	add(Spec{
 		Name: "mm_gemma4_unified", Encoder: true, Tokenizer: "gemma", Files: files,

@@ -12,7 +12,7 @@ func init() {
 		"scale_embedding": false, "stride_size": 2, "swa_per_block": 2, "threshold_ema_dead_code": 2,
 		"vocoder_attention_heads": 2, "vocoder_dim": 64, "vocoder_num_layers": 1, "vocoder_padding": "same",
 		"window_size": 960}`
-	const heard = `
+	const audioTensors = `
 		bid = 5
 		a = 64
 		encoder.conv1.weight                                             | a, 16, 3
@@ -59,7 +59,7 @@ func init() {
 			"window_size": 128}, "vision_model_type": "mimovl", "vocab_size": 1024}`,
 		Files: map[string]string{"audio_tokenizer/config.json": codec,
 			"preprocessor_config.json": `{"min_pixels": 8192, "max_pixels": 8388608, "patch_size": 16, "temporal_patch_size": 2, "merge_size": 2, ` + preCLIP + `, "image_processor_type": "Qwen2VLImageProcessor", "processor_class": "MiMoVLProcessor"}`},
-		ExtraFiles: map[string]string{"audio_tokenizer/model.safetensors": heard},
+		ExtraFiles: map[string]string{"audio_tokenizer/model.safetensors": audioTensors},
 		Tensors: `
 			bid = vision_config.depth
 			w = vision_config.hidden_size

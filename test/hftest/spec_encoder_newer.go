@@ -94,7 +94,7 @@ func init() {
 			model.mm_projector.{0,2}.bias                                             | 64
 			` + textOf("model.") + "lm_head.weight | 1024, 64\n",
 	})
-	// as MiniMax-M3; heads of other sizes do not exist
+	// as MiniMax-M3, with its head size of 80: no other is published
 	add(Spec{
 		Name:      "mm_minimax_m3",
 		Encoder:   true,

@@ -2,7 +2,7 @@ package hftest
 
 import "strings"
 
-// omniHears are the layers of an audio encoder of Qwen's, with biases of keys if there are any.
+// omniHears returns the layers of Qwen Omni's audio encoder. keyBias is ",k" if k_proj has a bias, else "".
 func omniHears(keyBias string) string {
 	return `
 		bid = thinker_config.audio_config.encoder_layers
@@ -25,9 +25,9 @@ func init() {
 	const pre = `{"chunk_length": 300, "dither": 0.0, "feature_extractor_type": "WhisperFeatureExtractor", "feature_size": 128, "hop_length": 160, ` + preCLIP + `, "image_processor_type": "Qwen2VLImageProcessor",
 			"max_pixels": 12845056, "merge_size": 2, "min_pixels": 3136, "n_fft": 400, "n_samples": 4800000, "nb_max_frames": 30000, "padding_side": "right", "padding_value": 0.0, "patch_size": 14,
 			"processor_class": "Qwen2_5OmniProcessor", "return_attention_mask": true, "sampling_rate": 16000, "temporal_patch_size": 2}`
-	const hears = `"activation_dropout": 0.0, "activation_function": "gelu", "attention_dropout": 0.0, "d_model": 64, "dropout": 0.0, "encoder_attention_heads": 2, "encoder_ffn_dim": 128, "encoder_layers": 4,
+	const audioConfig = `"activation_dropout": 0.0, "activation_function": "gelu", "attention_dropout": 0.0, "d_model": 64, "dropout": 0.0, "encoder_attention_heads": 2, "encoder_ffn_dim": 128, "encoder_layers": 4,
 				"initializer_range": 0.02, "max_source_positions": 1500, "num_hidden_layers": 4, "num_mel_bins": 16, "output_dim": 64, "scale_embedding": false`
-	const speaks = `
+	const talkerTensors = `
 			talker.thinker_to_talker_proj.weight           | 32, 64
 			talker.model.layers.0.mlp.gate_proj.weight     | 32, 32
 			`
@@ -37,7 +37,7 @@ func init() {
 		Config: `{"architectures": ["Qwen2_5OmniModel"], "enable_audio_output": true, "enable_talker": true, "model_type": "qwen2_5_omni",
 			"talker_config": {"architectures": ["Qwen2OmniTalkerForConditionalGeneration"], "hidden_size": 32, "model_type": "qwen2_5_omni_talker"},
 			"thinker_config": {"architectures": ["Qwen2OmniNaViTThinkerForConditionalGeneration"],
-				"audio_config": {"encoder_layerdrop": 0.0, "init_std": 0.02, "model_type": "qwen2_5_omni_audio_encoder", "n_window": 100, ` + hears + `},
+				"audio_config": {"encoder_layerdrop": 0.0, "init_std": 0.02, "model_type": "qwen2_5_omni_audio_encoder", "n_window": 100, ` + audioConfig + `},
 				"audio_end_token_id": 1001, "audio_start_token_id": 1001, "audio_token_index": 1001, "image_token_index": 1001, "model_type": "qwen2_5_omni_thinker", "position_id_per_seconds": 25,
 				"seconds_per_chunk": 2, "text_config": {` + text + `, "model_type": "qwen2_5_omni_text", "rope_scaling": {"mrope_section": [2, 3, 3], "rope_type": "default", "type": "default"},
 					"rope_theta": 1000000.0, "sliding_window": 32768, "use_sliding_window": false}, "torch_dtype": "bfloat16", "user_token_id": 872, "video_token_index": 1001,
@@ -70,15 +70,16 @@ func init() {
 			thinker.visual.merger.mlp.2.weight                          | 64, 4*w
 			thinker.visual.merger.mlp.2.bias                            | 64
 			token2wav.code2wav_bigvgan_model.conv_pre.weight            | 32, 16, 5
-			` + textOf("thinker.model.") + "thinker.lm_head.weight | 1024, 64\n" + speaks,
+			` + textOf("thinker.model.") + "thinker.lm_head.weight | 1024, 64\n" + talkerTensors,
 		Variants: []Variant{{Name: "f32", Seed: 3, DType: "F16", Out: "f32",
 			Set: `{"thinker_config": {"vision_config": {"embed_dim": null}}}`},
 			{Name: "q8_0", Seed: 4, Out: "q8_0",
 				Set: `{"thinker_config": {"audio_config": {"encoder_layers": 5, "num_hidden_layers": 5}}}`}},
 	})
 
-	const chunks = `"conv_chunksize": 500, "downsample_hidden_size": 8, "n_window": 50, "n_window_infer": 800, ` + hears
-	const spectra = `
+	const chunks = `"conv_chunksize": 500, "downsample_hidden_size": 8, "n_window": 50, "n_window_infer": 800, ` +
+		audioConfig
+	const convTensors = `
 		thinker.audio_tower.conv2d1.weight           | 8, 1, 3, 3
 		thinker.audio_tower.conv2d{2,3}.weight       | 8, 8, 3, 3
 		thinker.audio_tower.conv2d{1,2,3}.bias       | 8
@@ -104,7 +105,7 @@ func init() {
 					"out_hidden_size": 64, "patch_size": 16, "spatial_merge_size": 2, "spatial_patch_size": 16, "temporal_patch_size": 2, "tokens_per_second": 2},
 				"vision_end_token_id": 1001, "vision_start_token_id": 1001},
 			"transformers_version": "4.57.0.dev0", "tts_bos_token_id": 1001, "tts_eos_token_id": 1001, "tts_pad_token_id": 1001, "user_token_id": 872}`,
-		Tensors: omniHears(",k") + spectra + `
+		Tensors: omniHears(",k") + convTensors + `
 			bid = thinker_config.vision_config.depth
 			w = 32
 			thinker.visual.patch_embed.proj.weight                      | w, 3, 2, 16, 16
@@ -126,7 +127,7 @@ func init() {
 			thinker.visual.merger{,_list.0,_list.1}.mlp.2.weight        | 64, 4*w
 			thinker.visual.merger{,_list.0,_list.1}.mlp.2.bias          | 64
 			code2wav.decoder.0.conv.weight                              | 32, 16, 5
-			` + textOf("thinker.model.") + "thinker.lm_head.weight | 1024, 64\n" + speaks,
+			` + textOf("thinker.model.") + "thinker.lm_head.weight | 1024, 64\n" + talkerTensors,
 		Variants: []Variant{{Name: "f32", Seed: 3, DType: "F16", Out: "f32",
 			Set: `{"thinker_config": {"audio_config": {"encoder_layers": 5, "num_hidden_layers": 5}}}`},
 			{Name: "q8_0", Seed: 4, Out: "q8_0", Set: `{"thinker_config": {"vision_config": {"image_size": null}}}`}},
@@ -154,7 +155,7 @@ func init() {
 					"head_dim": 16, "model_type": "qwen3", "rope_scaling": {"interleaved": true, "mrope_interleaved": true, "mrope_section": [2, 3, 3], "rope_type": "default", "type": "default"},
 					"rope_theta": 1000000, "sliding_window": null, "tie_word_embeddings": true}},
 			"transformers_version": "4.57.6"}`,
-		Tensors:  omniHears(",k") + spectra + textOf("thinker.model.") + "thinker.lm_head.weight | 1024, 64\n",
+		Tensors:  omniHears(",k") + convTensors + textOf("thinker.model.") + "thinker.lm_head.weight | 1024, 64\n",
 		Variants: []Variant{{Name: "f32", Seed: 3, DType: "F16", Out: "f32"}, {Name: "q8_0", Seed: 4, Out: "q8_0"}},
 	})
 }

@@ -2,13 +2,13 @@ package hftest
 
 import "strings"
 
-// preCLIP and preSigLIP are the preprocessor_config.json of most vision models.
+// preCLIP and preSigLIP are the normalization keys of preprocessor_config.json in most vision models.
 const (
 	preCLIP   = `"image_mean": [0.48145466, 0.4578275, 0.40821073], "image_std": [0.26862954, 0.26130258, 0.27577711], "do_normalize": true, "do_rescale": true, "rescale_factor": 0.00392156862745098`
 	preSigLIP = `"image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5], "do_normalize": true, "do_rescale": true, "rescale_factor": 0.00392156862745098`
 )
 
-// textOf is a little of the language model, under names that begin with prefix.
+// textOf returns a few tensors of the language model, with names that begin with prefix.
 func textOf(prefix string) string {
 	return `
 		` + prefix + `embed_tokens.weight                    | 1024, 64

@@ -28,7 +28,7 @@ func init() {
 			mlp1.1.weight                                                             | 96, 4*w
 			mlp1.3.weight                                                             | 64, 96
 			`
-		heard = `
+		audioTensors = `
 			a = sound_config.num_hidden_layers
 			sound_encoder.encoder.feature_extractor.featurizer.fb                     | 1, 128, 257
 			sound_encoder.encoder.feature_extractor.featurizer.window                 | 400
@@ -51,7 +51,7 @@ func init() {
 			sound_projection.linear1.weight                                           | 48, 32
 			sound_projection.linear2.weight                                           | 64, 48
 			`
-		// as of Nemotron Nano 12B 2 VL, but for the name of a smaller ViT
+		// as in Nemotron Nano 12B v2 VL, except for the name of a smaller ViT
 		vision = `"vision_config": {"adaptor_configs": {}, "adaptor_names": null, "architectures": ["RADIOModel"],
 				"args": {"cls_token_per_teacher": true, "cpe_max_size": 2048, "drop": 0.0, "in_chans": null, "model": "vit_tiny_patch16_224", "register_multiple": 10,
 					"teachers": [{"fd_normalize": false, "model": "ViT-H-14-378-quickgelu", "name": "clip", "type": "open_clip", "use_summary": true}]},
@@ -64,7 +64,7 @@ func init() {
 			"max_num_tiles": 12, "norm_mean": [0.48145466, 0.4578275, 0.40821073], "norm_std": [0.26862954, 0.26130258,
 			0.27577711], "patch_size": 16, "use_thumbnail": true}`
 	)
-	// the reference has the sizes of one ViT, regardless of config.json
+	// the reference uses the sizes of one ViT, regardless of config.json
 	tiny := []string{"--set", "nemotron.NemotronNanoV2VLModel._vit_hidden_size=192", "--set",
 		"nemotron.NemotronNanoV2VLModel._vit_intermediate_size=768",
 		"--set", "nemotron.NemotronNanoV2VLModel._vit_num_layers=12", "--set",
@@ -87,7 +87,7 @@ func init() {
 			"sound_context_token_id": 1001, "sound_config": {"conv_kernel_size": 9, "hidden_size": 32, "intermediate_size": 64, "model_type": "parakeet", "num_attention_heads": 2,
 				"num_hidden_layers": 3, "num_mel_bins": 128, "projection_hidden_size": 48, "sampling_rate": 16000, "subsampling_conv_channels": 16, "subsampling_conv_kernel_size": 3,
 				"subsampling_conv_stride": 2, "subsampling_factor": 8}}`,
-		Tensors: radio + heard + `
+		Tensors: radio + audioTensors + `
 			vision_model.radio_model.model.patch_generator.pos_embed                  | 1, 8*8, w
 			vision_model.radio_model.model.patch_generator.video_embedder.weight      | w, 2*768
 			` + language,

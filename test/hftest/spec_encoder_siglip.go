@@ -2,7 +2,7 @@ package hftest
 
 import "strings"
 
-// siglip is the table of a SigLIP or a CLIP model under names that begin with p.
+// siglip returns the table of a SigLIP or CLIP model, with names that begin with p.
 func siglip(p string) string {
 	return strings.NewReplacer("P.", p).Replace(`
 			bid = vision_config.num_hidden_layers
@@ -23,7 +23,7 @@ func siglip(p string) string {
 			`)
 }
 
-// textConfig is a small language model inside of a larger one.
+// textConfig is the text_config of a multimodal model; $type is its model_type.
 const textConfig = `"text_config": {"attention_bias": false, "attention_dropout": 0.0, "head_dim": 16, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02,
 				"intermediate_size": 96, "max_position_embeddings": 4096, "model_type": "$type", "num_attention_heads": 4, "num_hidden_layers": 2,
 				"num_key_value_heads": 2, "rms_norm_eps": 1e-05, "use_cache": true, "vocab_size": 1024}`

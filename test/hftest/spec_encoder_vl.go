@@ -1,6 +1,6 @@
 package hftest
 
-// visual3 is the table of Qwen3-VL's model.
+// visual3 is the table of Qwen3-VL's vision encoder.
 const visual3 = `
 			bid = vision_config.depth
 			w = vision_config.hidden_size
@@ -25,7 +25,7 @@ const visual3 = `
 			model.visual.merger.linear_fc2.bias                       | 64
 			`
 
-// deepstack are its further mergers.
+// deepstack are its DeepStack mergers.
 const deepstack = `
 			model.visual.deepstack_merger_list.{0,1}.norm.{weight,bias}    | m
 			model.visual.deepstack_merger_list.{0,1}.linear_fc1.weight     | m, m

@@ -2,7 +2,7 @@ package hftest
 
 import "strings"
 
-// whisperEncoder is the table of Whisper's encoder; prefix is the prefix of names, c the key of the number of layers.
+// whisperEncoder returns the table of Whisper's encoder; names begin with prefix, c is the key of the number of layers.
 func whisperEncoder(prefix, c string) string {
 	return `
 		bid = ` + c + `

@@ -1,7 +1,7 @@
 package hftest
 
 func init() {
-	// early checkpoints: other prefixes, joined matrices
+	// early checkpoints: other prefixes, fused matrices
 	add(Spec{
 		Name:      "ernie4_5-joined",
 		Tokenizer: "spm",

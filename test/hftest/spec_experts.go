@@ -225,7 +225,7 @@ func init() {
 	})
 }
 
-// tinyRanks is a tiktoken file of n tokens: the bytes, then pairs of letters.
+// tinyRanks returns a tiktoken file of n tokens: the bytes, then pairs of letters.
 func tinyRanks(n int) string {
 	var b strings.Builder
 	for i := range n {

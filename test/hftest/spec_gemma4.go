@@ -1,11 +1,11 @@
 package hftest
 
-// gemma4Tokens are the tokens of Gemma 4 that are not among those of the kind: some
-// of them are shown to parsers.
+// gemma4Tokens are Gemma 4's special tokens that the tokenizer kind gemma lacks. Some get token type USER_DEFINED
+// instead of CONTROL, since chat parsers must see them.
 var gemma4Tokens = []string{"<|turn>", "<turn|>", "<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>",
 	`<|"|>`, "<|image>"}
 
-// gemma4Layers are a layer's tensors, below a prefix.
+// gemma4Layers returns the tensors that all layers have, with names that begin with prefix.
 func gemma4Layers(prefix string) string {
 	return `
 			bid    = num_hidden_layers
@@ -24,7 +24,7 @@ func gemma4Layers(prefix string) string {
 	`
 }
 
-// gemma4Keys are the tensors of layers with keys of their own.
+// gemma4Keys returns the tensors of K and V, which layers with shared KV lack.
 func gemma4Keys(prefix string) string {
 	return `
 			` + prefix + `layers.{bid}.self_attn.{k,v}_proj.weight   | num_key_value_heads*head_dim, hidden_size        | if layer_types[bid] == "sliding_attention"
@@ -36,7 +36,7 @@ func gemma4Keys(prefix string) string {
 }
 
 func init() {
-	// as gemma-4-E2B and E4B, which have inputs for each layer and keys that layers share
+	// as gemma-4-E2B and E4B, which have per-layer inputs and layers with shared KV
 	add(Spec{
 		Name:        "gemma4",
 		Tokenizer:   "gemma",
@@ -91,7 +91,7 @@ func init() {
 					"final_logit_softcapping": null}}`},
 		},
 	})
-	// as gemma-4-31B and 26B-A4B: experts next to a dense part, keys that are values, too
+	// as gemma-4-31B and 26B-A4B: experts next to a dense MLP, and full-attention layers whose V is K
 	add(Spec{
 		Name:        "gemma4-moe",
 		Tokenizer:   "gemma",
@@ -242,7 +242,8 @@ func init() {
 				Set: `{"use_ordered_embeddings": false, "text_config": {"num_kv_shared_layers": 0}}`},
 		},
 	})
-	// an embedding model whose layers make their inputs without a table; no published one is known
+	// an embedding model whose per-layer inputs come from a projection alone, without embedding rows; no published one
+	// is known
 	add(Spec{
 		Name:        "embeddinggemma2",
 		Tokenizer:   "gemma",

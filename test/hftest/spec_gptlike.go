@@ -372,8 +372,7 @@ func init() {
 	})
 }
 
-// gptBlocks is GPT-2 with weights that are not transposed, less the projection of
-// queries, keys and values.
+// gptBlocks is GPT-2 with weights that are not transposed, without the projection of queries, keys and values.
 const gptBlocks = `
 	bid = n_layer
 	ff = opt(n_inner) || 4*n_embd

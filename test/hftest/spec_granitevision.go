@@ -22,7 +22,7 @@ func init() {
 			"vision_feature_layer": -2, "vision_feature_select_strategy": "full"}`
 	}
 	const dense = text + `, "architectures": ["GraniteForCausalLM"], "mlp_bias": false, "model_type": "granite"`
-	const some = `
+	const visionTensors = `
 			model.image_newline                                       | 64
 			model.layerwise_projectors.0.query                        | 1, 16, 64
 			model.spatial_projectors.0.out_linear.weight              | 64, 64
@@ -33,7 +33,7 @@ func init() {
 		Name:      "granite_vision",
 		Tokenizer: "bpe:starcoder",
 		Config:    config(dense),
-		Tensors:   language(llamaAttention+llamaMLP) + some,
+		Tensors:   language(llamaAttention+llamaMLP) + visionTensors,
 		Variants: []Variant{
 			{Name: "order", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
 				Set: `{"deepstack_layer_map": [[-1, -8], [-6, 3], [2, -6]], "spatial_target_layers": [7, 5]}`},
@@ -47,7 +47,7 @@ func init() {
 		Tensors: language(llamaAttention+`
 			model.layers.{bid}.shared_mlp.input_linear.weight         | 2*shared_intermediate_size, hidden_size
 			model.layers.{bid}.shared_mlp.output_linear.weight        | hidden_size, shared_intermediate_size
-			`) + some,
+			`) + visionTensors,
 	})
 	projector := func(p string) string {
 		return strings.ReplaceAll(`

@@ -66,7 +66,7 @@ func init() {
 				Set: `{"text_config": {"num_experts": 11, "num_shared_experts": 1}}`},
 		},
 	})
-	// experts as codes and exponents of 32 each; ten layers so that their order shows
+	// experts in MXFP4; eleven layers, so that sorting layer 10 before layer 2 would show
 	add(Spec{
 		Name:      "kimi_k3-mxfp4",
 		Tokenizer: "bpe:llama3",
@@ -87,7 +87,7 @@ func init() {
 	})
 }
 
-// kimiK3Tensors are the further tensors of Kimi K3.
+// kimiK3Tensors are the tensors that Kimi K3 has in addition to kimiTensors.
 const kimiK3Tensors = `
 	language_model.model.output_attn_res_norm.weight                       | hidden_size
 	language_model.model.output_attn_res_proj.weight                       | 1, hidden_size
@@ -103,12 +103,12 @@ const kimiK3Tensors = `
 	mm_projector.proj.0.weight                                             | 64, 32
 `
 
-// kimiLayers replaces $mla by the condition for layers with MLA.
+// kimiLayers returns a table with $mla replaced by the condition for layers with MLA.
 func kimiLayers(tensors string) string {
 	return strings.ReplaceAll(tensors, "$mla", "has(linear_attn_config.full_attn_layers, bid+1)")
 }
 
-// kimiTensors are those of both models, under a prefix.
+// kimiTensors returns the tensors that Kimi Linear and Kimi K3 share, with names that begin with prefix.
 func kimiTensors(prefix string) string {
 	return `
 	bid = num_hidden_layers

@@ -144,8 +144,7 @@ func init() {
 	})
 }
 
-// llamaAttention is what Llama and its many relatives share: embeddings, norms
-// and attention.
+// llamaAttention are the tensors that Llama and similar models share: embeddings, norms and attention.
 const llamaAttention = `
 	bid = num_hidden_layers
 	hd  = opt(head_dim) || hidden_size / num_attention_heads
@@ -166,7 +165,7 @@ const llamaHead = `
 	lm_head.weight                                          | vocab_size, hidden_size | if !opt(tie_word_embeddings)
 `
 
-// llamaMLP goes with llamaAttention.
+// llamaMLP are the MLPs that go with llamaAttention.
 const llamaMLP = `
 	model.layers.{bid}.mlp.{gate,up}_proj.weight            | intermediate_size, hidden_size
 	model.layers.{bid}.mlp.down_proj.weight                 | hidden_size, intermediate_size

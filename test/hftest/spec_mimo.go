@@ -40,7 +40,8 @@ func init() {
 		model.mtp.layers.{nid}.self_attn.o_proj.weight             | hidden_size, od
 		model.mtp.layers.{nid}.self_attn.attention_sink_bias       | num_attention_heads
 		`
-	// matrices are those that are stored in some precision, but for some: names, rows, columns and conditions
+	// matrices returns the table with line expanded for each matrix, given as name, rows, columns and condition, except
+	// for those whose names contain one of but.
 	matrices := func(line string, attention [][4]string, but ...string) string {
 		var b strings.Builder
 		b.WriteString(tensors)
@@ -87,8 +88,8 @@ func init() {
 				Set: `{"drafts": 3, "layernorm_epsilon": null}`},
 		},
 	})
-	// queries, keys and values joined rank by rank as in training (4 ranks with 4 key heads, else 8), of sizes at
-	// which the blocks of scales show the ranks
+	// queries, keys and values fused per tensor-parallel rank of the training (4 ranks with 4 key heads, else 8), of
+	// sizes at which the blocks of scales depend on the ranks
 	add(Spec{
 		Name:      "mimo2-fp8",
 		Tokenizer: "bpe:qwen2",
@@ -115,7 +116,7 @@ func init() {
 			{Name: "as-q8", Seed: 4, Out: "bf16", Flags: []string{"--fp8-as-q8"}},
 		},
 	})
-	// experts as codes and exponents of 32 each
+	// experts in MXFP4
 	add(Spec{
 		Name:      "mimo2-mxfp4",
 		Tokenizer: "bpe:qwen2",

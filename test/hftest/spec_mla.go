@@ -2,9 +2,9 @@ package hftest
 
 import "strings"
 
-// The specs of this file are models with DeepSeek's attention.
+// The specs of this file are models with DeepSeek's attention (MLA).
 
-// mlaNextN is deepseekMLA where MTP layers follow the others.
+// mlaNextN is deepseekMLA with MTP layers after the others.
 var mlaNextN = strings.Replace(deepseekMLA, "bid = num_hidden_layers", "bid = num_hidden_layers + opt(num_nextn_predict_layers)", 1) + `
 	model.layers.{bid}.eh_proj.weight                         | hidden_size, 2*hidden_size | if bid >= num_hidden_layers
 	model.layers.{bid}.{enorm,hnorm,shared_head.norm}.weight  | hidden_size                | if bid >= num_hidden_layers
@@ -12,7 +12,7 @@ var mlaNextN = strings.Replace(deepseekMLA, "bid = num_hidden_layers", "bid = nu
 	model.layers.{bid}.mlp.gate.e_score_correction_bias       | n_routed_experts           | if bid >= first_k_dense_replace | as F32
 `
 
-// mlaIndexer is an indexer per layer.
+// mlaIndexer are the tensors of DeepSeek sparse attention's indexer, which layers with a shared indexer lack.
 const mlaIndexer = `
 	model.layers.{bid}.self_attn.indexer.k_norm.{weight,bias} | index_head_dim               | if opt(indexer_types[bid]) != "shared" | if opt(indexer_types) || !opt(index_topk_freq) || bid % index_topk_freq == 0 | as F32
 	model.layers.{bid}.self_attn.indexer.weights_proj.weight  | index_n_heads, hidden_size   | if opt(indexer_types[bid]) != "shared" | if opt(indexer_types) || !opt(index_topk_freq) || bid % index_topk_freq == 0
@@ -185,7 +185,7 @@ func init() {
 			"max_position_embeddings": 8192, "moe_intermediate_size": 32, "n_group": 1, "n_routed_experts": 4, "n_shared_experts": 2, "num_attention_heads": 4,
 			"num_experts_per_tok": 2, "num_hidden_layers": 2, "num_key_value_heads": 4, "q_lora_rank": null, "qk_nope_head_dim": 0, "qk_rope_head_dim": 0, "rm_head": false,
 			"topk_group": 1, "topk_method": "greedy", "torch_dtype": "bfloat16", "use_mla": false, "v_head_dim": 0, "vocab_size": 1024`
-	see := `
+	visionTensors := `
 			model.sam_model.patch_embed.proj.weight           | 32, 3, 16, 16
 			model.sam_model.blocks.0.attn.rel_pos_h           | 27, 16
 			model.vision_model.embeddings.class_embedding     | 32
@@ -202,7 +202,7 @@ func init() {
 			"transformers_version": "4.46.3", "vision_config": {"image_size": 1024, "mlp_ratio": 3.7362, "model_name": "deeplip_b_l", "model_type": "vision",
 				"width": {"clip-l-14-224": {"heads": 2, "image_size": 224, "layers": 1, "patch_size": 14, "width": 32}, "sam_vit_b": {"downsample_channels": [512, 1024],
 				"global_attn_indexes": [2], "heads": 2, "layers": 1, "width": 32}}}, ` + ocr + `}`,
-		Tensors: llamaHead + llamaAttention + deepseekExperts + see,
+		Tensors: llamaHead + llamaAttention + deepseekExperts + visionTensors,
 		Variants: []Variant{{Name: "grouped", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
 			Set: `{"language_config": {"num_key_value_heads": 2, "sliding_window_size": 512, "rms_norm_eps": 1e-5,
 				"rope_theta": 20000, "architectures": null}, "num_key_value_heads": 2}`}},
@@ -279,7 +279,7 @@ func init() {
 	})
 }
 
-// The block draft model of DeepSeek V4, alone and next to the model.
+// The block draft model of DeepSeek V4: as a checkpoint of its own and inside that of the model.
 func init() {
 	add(Spec{
 		Name:      "dspark-deepseek4",
@@ -330,14 +330,14 @@ func init() {
 	})
 }
 
-// v4FP8 are matrices of DeepSeek V4 in FP8, and their scales.
+// v4FP8 is a matrix of DeepSeek V4 in FP8 with its scales.
 const v4FP8 = `
 	$n.weight | $out, $in | as F8_E4M3 | if $if
 	$n.scale  | floor(($out+127)/128), floor(($in+127)/128) | as F8_E8M0 | fill scales | if $if
 	`
 
-// v4Layer are the tensors of layers of DeepSeek V4 and of its drafts, whose names begin
-// with p, without the compressors of keys and values.
+// v4Layer returns the tensors of a layer of DeepSeek V4 or of its draft model, with names that begin with p, without
+// the compressors of keys and values.
 func v4Layer(p string) string {
 	var b strings.Builder
 	put := func(text string, pairs ...string) {
@@ -373,7 +373,7 @@ func v4Layer(p string) string {
 	return b.String()
 }
 
-// deepseekV4 are the tensors of DeepSeek V4, layer 4 of which is the draft.
+// deepseekV4 are the tensors of DeepSeek V4 with its draft model.
 var deepseekV4 = func() string {
 	const (
 		compressed = `

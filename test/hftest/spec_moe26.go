@@ -122,7 +122,7 @@ func init() {
 					"topk_group": null}`},
 		},
 	})
-	// as HunyuanOCR; the second variant as newer versions of the library save it
+	// as HunyuanOCR; the second variant as newer versions of transformers save it
 	add(Spec{
 		Name:      "hunyuan_vl",
 		Tokenizer: "bpe:hunyuan-dense",

@@ -39,7 +39,7 @@ func init() {
 			backbone.layers.{bid}.mixer.fc2_latent_proj.weight                 | hidden_size, lat                                  | if opt(moe_latent_size) | if $E
 			` + nemotronHNext),
 		Variants: []Variant{
-			// Nemotron 3 Super: experts with narrower inputs, and an MTP layer
+			// Nemotron 3 Super: experts on a narrower latent, and an MTP layer
 			{Name: "super", Seed: 3, DType: "F16", Shards: 2, Out: "auto", Set: `{"hybrid_override_pattern": null,
 				"layers_block_type": ["mamba", "moe", "attention", "mamba", "moe"], "num_hidden_layers": null,
 				"moe_latent_size": 32, "num_nextn_predict_layers": 1, "mtp_layers_block_type": ["attention", "moe"],
@@ -184,8 +184,8 @@ const nemotronHNext = `
 	mtp.layers.1.mixer.fc2_latent_proj.weight                          | hidden_size, lat                                  | if opt(num_nextn_predict_layers) && opt(moe_latent_size)
 `
 
-// nemotronLayers replaces $M, $E, $A and $D by the conditions for layers with Mamba, experts, attention and a dense
-// MLP.
+// nemotronLayers returns a table with $M, $E, $A and $D replaced by the conditions for layers with Mamba, experts,
+// attention and a dense MLP.
 func nemotronLayers(tensors string) string {
 	kind := func(letter, name string) string {
 		return `opt(hybrid_override_pattern[bid]) == "` + letter + `" || opt(layers_block_type[bid]) == "` + name + `"`

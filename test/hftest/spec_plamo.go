@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// plamoFiles are the tokenizer files of PLaMo 2 and 3, with 290 tokens.
+// plamoFiles returns the tokenizer files of PLaMo 2 and 3, with 290 tokens.
 func plamoFiles(class string) map[string]string {
 	var b strings.Builder
 	for i, text := range []string{"<|plamo:unk|>", "<|plamo:bos|>", "<|plamo:eos|>", "<|plamo:pad|>", "<|plamo:op|>",

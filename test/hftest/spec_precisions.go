@@ -5,16 +5,13 @@ import (
 	"strings"
 )
 
-// Checkpoints whose matrices are quantized: one spec for each way of storing them that
-// the reference reads.
+// Checkpoints with quantized matrices: one spec for each storage format.
 
-// quantized returns the table of a small Llama in which each matrix of a layer is
-// stored as lines say: $w is its name without ".weight", $out and $in are its rows
-// and columns.
+// quantized returns the table of a small Llama with lines for each matrix of a layer: $w is its name without ".weight",
+// $out and $in are its rows and columns.
 func quantized(lines string) string { return quantizedParts(lines, lines) }
 
-// quantizedParts is quantized for a model whose attention is stored in another way than
-// its feed-forward layers.
+// quantizedParts is quantized with different lines for attention and FFN.
 func quantizedParts(attention, mlp string) string {
 	var b strings.Builder
 	b.WriteString(llamaHead + `
@@ -42,8 +39,7 @@ func quantizedParts(attention, mlp string) string {
 	return b.String()
 }
 
-// quantizedConfig is config.json of that Llama; quantization is its
-// quantization_config.
+// quantizedConfig returns config.json of that Llama; quantization is its quantization_config.
 func quantizedConfig(quantization string) string {
 	return `{"architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": $bos, "eos_token_id": $eos,
 		"hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "max_position_embeddings": 2048, "mlp_bias": false,
@@ -52,7 +48,7 @@ func quantizedConfig(quantization string) string {
 		"use_cache": true, "vocab_size": $vocab, "quantization_config": ` + quantization + `}`
 }
 
-// wideConfig is quantizedConfig with rows that are whole blocks of 64.
+// wideConfig is quantizedConfig with row lengths that are multiples of 64.
 func wideConfig(quantization string) string {
 	return strings.Replace(quantizedConfig(quantization), `"intermediate_size": 96`, `"intermediate_size": 128`, 1)
 }
@@ -315,7 +311,8 @@ func init() {
 			"tensors": [{"name": "model.embed_tokens.weight", "axis": -1, "role": "inverse-after-lookup"}, `, "mlp.up_proj", "mlp.gate_proj", "mlp.down_proj")},
 		Variants: options(),
 	})
-	const refuses = "the reference refuses the quantization method by name; make interop compares the weights with decoders in NumPy and PyTorch"
+	const refuses = "the reference refuses the quantization method by name; make interop compares the weights with " +
+		"decoders in NumPy and PyTorch"
 	add(Spec{
 		Name:      "awq",
 		Tokenizer: "spm",
@@ -383,8 +380,8 @@ func init() {
 	})
 }
 
-// hadamard is hadamard_packing.json for modules of the two layers; more, unless it is empty, has the members for
-// explicit signs and opens the list of tensors.
+// hadamard returns hadamard_packing.json for modules of the two layers. more, unless it is empty, has the members for
+// explicit signs and ends with the opening of the list of tensors.
 func hadamard(version int, more string, modules ...string) string {
 	mode := "explicit"
 	if more == "" {
@@ -401,7 +398,7 @@ func hadamard(version int, more string, modules ...string) string {
 		"transform": {"name": "normalized-signed-sylvester-walsh-hadamard", "block_size": 32, "sign_mode": %q}, %s%s]}`, version, mode, more, strings.Join(names, ", "))
 }
 
-// signs is a list of n signs.
+// signs returns a JSON list of n signs.
 func signs(n int) string {
 	var list []string
 	for i := range n {

@@ -154,8 +154,8 @@ func init() {
 	})
 }
 
-// qwen3NextLayer are the tensors of a layer of Qwen3-Next, with those of attention
-// under a condition.
+// qwen3NextLayer returns the tensors of a layer of Qwen3-Next; those of attention are subject to the condition
+// attention.
 func qwen3NextLayer(layer, attention string) string {
 	return strings.NewReplacer("LAYER", layer, "COND", attention).Replace(`
 		LAYER.{input,post_attention}_layernorm.weight         | hidden_size

@@ -2,8 +2,7 @@ package hftest
 
 import "strings"
 
-// qwen35Text are the settings of the language model of Qwen 3.5, as published but for
-// sizes; classes add their own.
+// qwen35Text are the keys of Qwen 3.5's text_config, as published except for sizes; classes add their own.
 const qwen35Text = `"attention_bias": false, "attention_dropout": 0.0, "attn_output_gate": true, "dtype": "bfloat16", "eos_token_id": 1000,
 	"full_attention_interval": 4, "head_dim": 64, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.02,
 	"layer_types": ["linear_attention", "linear_attention", "linear_attention", "full_attention", "linear_attention"], "linear_conv_kernel_dim": 4,
@@ -15,13 +14,13 @@ const qwen35Text = `"attention_bias": false, "attention_dropout": 0.0, "attn_out
 const qwen35Experts = `, "moe_intermediate_size": 32, "num_experts": 4, "num_experts_per_tok": 2, "output_router_logits": false, "router_aux_loss_coef": 0.001,
 	"shared_expert_intermediate_size": 64`
 
-// qwen35Root is the rest of config.json of a vision model.
+// qwen35Root is the rest of a config.json with a vision encoder.
 const qwen35Root = `"tie_word_embeddings": false, "transformers_version": "4.57.0.dev0", "image_token_id": 1010, "video_token_id": 1011,
 	"vision_start_token_id": 1008, "vision_end_token_id": 1009, "vision_config": {"deepstack_visual_indexes": [], "depth": 2, "hidden_act": "gelu_pytorch_tanh",
 	"hidden_size": 32, "in_channels": 3, "initializer_range": 0.02, "intermediate_size": 64, "num_heads": 2, "num_position_embeddings": 16,
 	"out_hidden_size": 64, "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2, "model_type": "VISION"}`
 
-// qwen35Tensors are the tensors of Qwen 3.5; model is the prefix of their names.
+// qwen35Tensors returns the tensors of Qwen 3.5; model is the prefix of their names.
 func qwen35Tensors(model string, experts bool) string {
 	mlp := `
 		LAYER.mlp.{gate,up}_proj.weight                       | intermediate_size, hidden_size

@@ -118,7 +118,7 @@ func init() {
 		Variants: []Variant{
 			{Name: "fused", Seed: 3, DType: "F16", Shards: 2, Out: "bf16",
 				Set: `{"fused": true, "num_hidden_layers": 2}`},
-			// heads of the size that published models have, the only one that the runtime's kernel is for
+			// the published head size, the only one that the runtime's kernel supports
 			{Name: "heads-of-64", Seed: 4, Out: "f32",
 				Set: `{"head_dim": 64, "hidden_size": 128, "num_hidden_layers": 3, "value_dim": [128, 128, 128]}`},
 		},

@@ -335,12 +335,12 @@ func init() {
 	})
 }
 
-// headNorms go with llamaAttention.
+// headNorms are norms of queries and keys that go with llamaAttention.
 const headNorms = `
 	model.layers.{bid}.self_attn.{q,k}_norm.weight                    | hd
 `
 
-// splitExperts are experts one by one.
+// splitExperts are MoE layers with separate tensors for each expert.
 const splitExperts = `
 	xid = num_experts
 	model.layers.{bid}.mlp.gate.weight                                | num_experts, hidden_size
@@ -358,7 +358,7 @@ const bailingAttention = `
 	model.layers.{bid}.attention.dense.weight                         | hidden_size, num_attention_heads*hd
 `
 
-// bailingV2 is the tensors of Ling 2 and of models made like it.
+// bailingV2 are the tensors of Ling 2 and of models like it.
 var bailingV2 = llamaHead + strings.Replace(bailingAttention, "bid = num_hidden_layers", "bid = num_hidden_layers + num_nextn_predict_layers", 1) + `
 			xid = num_experts
 			model.layers.{bid}.attention.{query,key}_layernorm.weight     | hd

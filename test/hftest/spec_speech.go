@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// qwen3TTS is the configuration of a Qwen 3 TTS: a 1.7B-Base with small numbers. The
-// tensors of its parts are those of qwen3TTSTensors.
+// qwen3TTS is config.json of a Qwen 3 TTS: 1.7B-Base with small sizes. qwen3TTSTensors are its tensors.
 const qwen3TTS = `{"architectures": ["Qwen3TTSForConditionalGeneration"], "assistant_token_id": 77091,
 	"im_end_token_id": 151645, "im_start_token_id": 151644, "tts_bos_token_id": 151672, "tts_eos_token_id": 151673,
 	"tts_pad_token_id": 151671, "model_type": "qwen3_tts", "tokenizer_type": "qwen3_tts_tokenizer_12hz",
@@ -94,8 +93,8 @@ const qwen3TTSTensors = `
 	speaker_encoder.fc.bias                                     | 64 | if opt(speaker_encoder_config.enc_dim) != 0
 	`
 
-// qwen3Speech is the configuration of the audio codec, which makes codes from audio and audio from codes, with small
-// numbers where the runtime knows no others.
+// qwen3Speech is config.json of the audio codec (encoder and decoder), with small sizes except for those that the
+// runtime fixes.
 const qwen3Speech = `{"architectures": ["Qwen3TTSTokenizerV2Model"], "model_type": "qwen3_tts_tokenizer_12hz",
 	"encoder_valid_num_quantizers": 16, "input_sample_rate": 24000, "output_sample_rate": 24000,
 	"decode_upsample_rate": 1920, "encode_downsample_rate": 1920, "decoder_config": {"attention_bias": false,
@@ -107,7 +106,7 @@ const qwen3Speech = `{"architectures": ["Qwen3TTSTokenizerV2Model"], "model_type
 	"upsampling_ratios": [2, 2], "vector_quantization_hidden_dimension": 512}, "encoder_config": {"num_quantizers": 32,
 	"upsampling_ratios": [8, 6, 5, 4]}}`
 
-// qwen3Wave are the tensors of the codec's decoder, and one of its encoder.
+// qwen3Wave are the tensors of the codec's decoder, and one layer of its encoder.
 var qwen3Wave = `
 	xid = 15
 	lid = 8
@@ -151,7 +150,7 @@ var qwen3Wave = `
 	encoder.encoder.layers.0.conv.bias                               | 8
 	`
 
-// qwen3Block are the tensors of the blocks, each half as wide as the one before.
+// qwen3Block are the tensors of the decoder's upsampling blocks, each half as wide as the one before.
 var qwen3Block = func() string {
 	var b strings.Builder
 	for i, rate := range []int{8, 5, 4, 3} {
@@ -167,9 +166,9 @@ var qwen3Block = func() string {
 }()
 
 func init() {
-	// the predictor of codes of a 0.6B is as wide as the language model
+	// in 0.6B models the code predictor is as wide as the language model
 	alike := `{"talker_config": {"code_predictor_config": {"hidden_size": 64}}}`
-	// a CustomVoice has voices and no encoder of them
+	// CustomVoice models have fixed voices and no speaker encoder
 	custom := `{"tts_model_type": "custom_voice", "speaker_encoder_config": null,
 		"talker_config": {"spk_id": {"serena": 3066, "vivian": 3065, "uncle_fu": 3010, "ryan": 3061, "aiden": 2861,
 		"ono_anna": 2873, "sohee": 2864, "eric": 2875, "dylan": 2878}, "spk_is_dialect": {"serena": false,
@@ -188,7 +187,7 @@ func init() {
 	add(Spec{Name: "qwen3_tts", GeneratesNoText: true, Tokenizer: "bpe:qwen2",
 		AddedTokens: []string{"<tts_pad>", "<tts_text_bos>", "<tts_text_eod>"}, Config: qwen3TTS,
 		Tensors: qwen3TTSTensors, Variants: variants})
-	// sums of such numbers are the same in any order: whole ones, then one number each
+	// weights with which sums are exact in any order: whole numbers first, then rows with one nonzero each
 	whole := qwen3TTSTensors
 	for _, how := range []struct{ dims, fill string }{
 		{"text_embedding.weight                          | talker_config.text_vocab_size, tx", "whole"},
@@ -202,8 +201,8 @@ func init() {
 	add(Spec{Name: "qwen3_tts_whole", GeneratesNoText: true, Tokenizer: "bpe:qwen2", Config: qwen3TTS, Tensors: whole})
 }
 
-// pocketTTSTensors are those of a Pocket TTS with small numbers where the runtime knows no
-// others; the checkpoint has no config.json, and Config is for this table only.
+// pocketTTSTensors are the tensors of a Pocket TTS, with small sizes except for those that the runtime fixes. The
+// checkpoint has no config.json; Config only serves this table.
 const pocketTTSTensors = `
 	n   = hidden_size
 	ff  = intermediate_size

@@ -12,9 +12,9 @@ func init() {
 		"attention_other_setting": {"attention_type": "sliding_attention", "num_attention_heads": 6, "num_attention_groups": 2, "head_dim": 32, "true_head_dim": 32},
 		"sliding_window": 512, "num_nextn_predict_layers": 2, "partial_rotary_factors": [0.5, 1.0, 1.0, 1.0, 0.5, 1.0], "swiglu_limits": [0.0, 0.0, 7.0, null, 0.0, 0.0],
 		"swiglu_limits_shared": [0.0, 0.0, 0.0, 16.0, 0.0, 0.0], "zero_centered": true, "sink": false, "rms_norm_eps": 1e-05, "bos_token_id": 1002, "eos_token_id": [1005, 1002]`
-	// transformers refuses these settings in a config of a type that it does not know
+	// transformers refuses this RoPE scaling in a config of an unknown model type
 	scaled := `, "rope_scaling": {"factor": 2.0, "high_freq_factor": 32.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 131072, "rope_type": "llama3"}`
-	// nor lists of more layers than the model's
+	// transformers also refuses lists with more layers than the model
 	short := strings.NewReplacer(`, "full_attention", "sliding_attention"]`, "]", ", 0.5, 1.0]", "]").Replace(text)
 	tensors := func(model, full string) string {
 		return strings.NewReplacer("MODEL", model, "FULL", full).Replace(`

@@ -90,8 +90,7 @@ func init() {
 	})
 }
 
-// t5Blocks are the layers of T5, less the first half of their MLPs and the biases
-// of attention.
+// t5Blocks are the layers of T5 without the first matrices of their MLPs and the relative position biases.
 const t5Blocks = `
 	bid = num_layers
 	did = opt(num_decoder_layers) || num_layers
@@ -109,7 +108,7 @@ const t5Blocks = `
 	decoder.block.{did}.layer.2.DenseReluDense.wo.weight       | d_model, d_ff
 `
 
-// t5Gate is the first half of MLPs with a gate.
+// t5Gate are the first matrices of gated MLPs.
 const t5Gate = `
 	encoder.block.{bid}.layer.1.DenseReluDense.wi_{0,1}.weight | d_ff, d_model
 	decoder.block.{did}.layer.2.DenseReluDense.wi_{0,1}.weight | d_ff, d_model

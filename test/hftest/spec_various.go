@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Single architectures: language models of their own.
+// Architectures whose families have no file of their own.
 
-// denseModule is a safetensors file with the weights [out, in] of a dense module.
+// denseModule returns a safetensors file with the weights [out, in] of a Dense module of sentence-transformers.
 func denseModule(out, in int) string {
 	header := fmt.Sprintf(`{"linear.weight":{"dtype":"F32","shape":[%d,%d],"data_offsets":[0,%d]}}`, out, in, 4*out*in)
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
@@ -20,7 +20,7 @@ func denseModule(out, in int) string {
 	return string(b)
 }
 
-// deciderHead are the layers after a model that decides between options.
+// deciderHead are the tensors of the head of a decision model.
 const deciderHead = `
 			head.head.layers.{lay}.norm{1,2}.{weight,bias}            | hidden_size
 			head.head.layers.{lay}.self_attn.in_proj_weight           | 3*hidden_size, hidden_size
@@ -39,7 +39,7 @@ const deciderHead = `
 			head.scorer.3.bias                                        | 1
 			`
 
-// bareOnly returns the rows of a table whose names begin with a prefix, without it.
+// bareOnly returns the rows of a table whose names begin with prefix, which it removes.
 func bareOnly(table, prefix string) string {
 	var lines []string
 	for line := range strings.Lines(table) {
@@ -413,7 +413,7 @@ func init() {
 			"max_position_embeddings": 131072, "mlp_bias": false, "model_type": "granite", "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2,
 			"residual_multiplier": 0.22, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 10000000.0, "tie_word_embeddings": true, "torch_dtype": "bfloat16",
 			"use_cache": true, "vocab_size": $vocab}, `
-	const heard = `
+	const audioTensors = `
 			encoder.input_linear.{weight,bias}                            | 32
 			encoder.layers.0.attn.to_q.weight                             | 32, 32
 			projector.linear.{weight,bias}                                | 64
@@ -424,7 +424,7 @@ func init() {
 		Tokenizer: "bpe:starcoder",
 		Config: `{"architectures": ["GraniteSpeechForConditionalGeneration"], "model_type": "granite_speech",
 			"text_config": {"architectures": ["GraniteForCausalLM"], ` + speechText + speech,
-		Tensors: prefixed("language_model.", llamaAttention+llamaMLP) + heard,
+		Tensors: prefixed("language_model.", llamaAttention+llamaMLP) + audioTensors,
 	})
 	for _, s := range [][3]string{
 		{"granite_speech_class", "GraniteSpeechForConditionalGeneration", "granite_speech"},
@@ -436,7 +436,7 @@ func init() {
 			Tokenizer:   "bpe:starcoder",
 			Config: `{"architectures": ["` + s[1] + `"], "model_type": "` + s[2] + `", "text_config": {` +
 				speechText + speech,
-			Tensors: prefixed("language_model.", llamaAttention+llamaMLP) + heard,
+			Tensors: prefixed("language_model.", llamaAttention+llamaMLP) + audioTensors,
 		})
 	}
 	add(Spec{

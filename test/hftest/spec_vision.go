@@ -1,7 +1,6 @@
 package hftest
 
-// Language models of models that take images. A few tensors of the vision encoder are enough, since they are left
-// out.
+// Language models of vision models. A few tensors of the vision encoder are enough, since they are left out.
 
 func init() {
 	const vision = `
@@ -53,7 +52,7 @@ func init() {
 				"initializer_range": 0.02, "intermediate_size": 64, "model_type": "qwen3_vl", "num_heads": 2, "num_position_embeddings": 2304, "out_hidden_size": 64,
 				"patch_size": 16, "spatial_merge_size": 2, "temporal_patch_size": 2}}`
 	inner := func(table string) string { return prefixed("model.language_model.", bare(table)) }
-	see := prefixed("model.", vision)
+	visionTensors := prefixed("model.", vision)
 	add(Spec{
 		Name:      "qwen3_vl",
 		NoLoad:    "an assertion of the runtime fails on text alone",
@@ -63,7 +62,7 @@ func init() {
 				"hidden_size": 64, "initializer_range": 0.02, "intermediate_size": 96, "max_position_embeddings": 262144, "model_type": "qwen3_vl_text",
 				"num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "rms_norm_eps": 1e-06,
 				"rope_scaling": {"mrope_interleaved": true, "mrope_section": [6, 5, 5], "rope_type": "default"}, "rope_theta": 5000000, "use_cache": true, "vocab_size": 1024}, ` + vl3,
-		Tensors: llamaHead + inner(llamaAttention+llamaMLP+qkNorm) + see,
+		Tensors: llamaHead + inner(llamaAttention+llamaMLP+qkNorm) + visionTensors,
 		Variants: []Variant{{Name: "few-keys", Seed: 3, DType: "F16", Shards: 2, Out: "auto",
 			Set: `{"tie_word_embeddings": true, "text_config": {"rope_theta": null, "rms_norm_eps": null},
 				"vision_config": {"deepstack_visual_indexes": null}}`}},
@@ -82,6 +81,6 @@ func init() {
 			model.layers.{bid}.mlp.gate.weight           | num_experts, hidden_size
 			model.layers.{bid}.mlp.experts.gate_up_proj  | num_experts, hidden_size, 2*moe_intermediate_size
 			model.layers.{bid}.mlp.experts.down_proj     | num_experts, moe_intermediate_size, hidden_size
-			`) + see,
+			`) + visionTensors,
 	})
 }

@@ -1,7 +1,7 @@
 package hftest
 
 func init() {
-	// as llama.cpp's script makes it of WavTokenizer-large-speech-75token
+	// as llama.cpp's script converts WavTokenizer-large-speech-75token
 	add(Spec{
 		Name:      "wavtokenizer",
 		Tokenizer: "none",

@@ -193,8 +193,7 @@ func number(b bool) float64 {
 	return 0
 }
 
-// eval computes an expression: a float64, a string, or a list or object of the
-// config.
+// eval returns the value of an expression: a float64, a string, or a list or object of the config.
 func (e *env) eval(text string) (any, error) {
 	x, err := parser.ParseExpr(strings.TrimSpace(text))
 	if err != nil {
@@ -399,7 +398,7 @@ func (e *env) unsaid(key string) (any, error) {
 	return nil, nil
 }
 
-// plain turns a JSON value into one of expressions.
+// plain turns a JSON value into a value of eval.
 func plain(v any) any {
 	switch v := v.(type) {
 	case json.Number:

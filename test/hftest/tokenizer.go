@@ -23,17 +23,17 @@ type kind struct {
 	write func(files map[string][]byte) error
 }
 
-// tokenizerOf returns the tokenizer of a spec. The kinds are
+// tokenizerOf returns the tokenizer of a spec. The kinds, with their vocabulary sizes, are
 //
 //	spm spm-nojson     SentencePiece BPE as in Llama 2, with and without tokenizer.json; 1000 pieces
 //	gemma              SentencePiece BPE with Gemma's pieces; 1200
 //	t5 xlmr            SentencePiece unigram; 1020, 1002
 //	unigram            the same model as tokenizer.model and nothing else; 1000
 //	bert               WordPiece
-//	bpe:FAMILY         byte-level BPE with the special tokens of a family (see families); 1000 and those
+//	bpe:FAMILY         byte-level BPE; 1000 and the special tokens of the family (see families)
 //	roberta            byte-level BPE in RoBERTa's order
 //	qwen-tiktoken      ranks in tiktoken's format, and code that reads them for the reference; 151936
-//	rwkv               a vocabulary of RWKV's World models; 556
+//	rwkv               a vocabulary of RWKV's World models; 557, of which id 0 is not in the file
 //	none               no files
 //
 // In config.json, $bos, $eos, $pad, $unk and $vocab stand for ids and the size.
@@ -86,7 +86,7 @@ func tokenizerKind(name string, added []string) kind {
 
 // A family has the properties of one published tokenizer.
 type family struct {
-	split  string // how the text is cut before merging: byte, digits, llama3
+	split  string // pre-tokenizer, a key of splits
 	tokens string // special tokens in id order, separated by blanks
 	bos    string
 	eos    string
@@ -337,8 +337,7 @@ func writeSPM(files map[string][]byte, dir string, size int, added []string, wit
 	return nil
 }
 
-// unigram reads the pieces and the character map of a SentencePiece model that is
-// known to be whole; see package tokenizer for the format.
+// unigram reads the pieces and the character map of a valid SentencePiece model; see package tokenizer for the format.
 func unigram(file string) (pieces list, charsMap []byte) {
 	fields := func(b []byte, f func(number uint64, body []byte)) {
 		for len(b) > 0 {

@@ -25,16 +25,12 @@ var fills = map[string]fill{
 	"norm":   scaled(1, 0.1),
 	"bias":   scaled(0, 0.05),
 	"decay":  scaled(-3, 0.5),
-	"scale": func(_ int64,
-		g float64) float64 {
-		return 0.001 + float64(math.Abs(g)*0.01)
-	}, // of quantized weights
+	// scales of quantized weights
+	"scale": func(_ int64, g float64) float64 { return 0.001 + float64(math.Abs(g)*0.01) },
+	// reciprocals of such scales
+	"inverse": func(_ int64, g float64) float64 { return 1 / (0.001 + float64(math.Abs(g)*0.01)) },
 	// logarithms of small numbers
-	"log": func(i int64, g float64) float64 { return float64(float64(i%16)*0.1875) + float64(g*0.1) },
-	"inverse": func(_ int64,
-		g float64) float64 {
-		return 1 / (0.001 + float64(math.Abs(g)*0.01))
-	}, // of such scales
+	"log":   func(i int64, g float64) float64 { return float64(float64(i%16)*0.1875) + float64(g*0.1) },
 	"count": func(i int64, _ float64) float64 { return float64(i) },
 	"zero":  func(int64, float64) float64 { return 0 },
 	// sums of a few products are exact in F32
@@ -52,14 +48,15 @@ var fills = map[string]fill{
 // argFills are the fills with arguments; n is the number of elements.
 var argFills = map[string]func(i, n int64, args []float64) float64{
 	"list": func(i, _ int64, args []float64) float64 { return args[i] },
-	// the index of the run of args[0] elements
+	// runs of args[0] equal elements: 0, 1, 2 and so on
 	"every": func(i, _ int64, args []float64) float64 { return math.Floor(float64(i) / args[0]) },
-	"diagonal": func(i, _ int64, args []float64) float64 { // of rows of args[0] elements, one of each not zero
+	"diagonal": func(i, _ int64, args []float64) float64 { // rows of args[0] elements, one of them nonzero
 		if n := int64(args[0]); i%n != i/n%n {
 			return 0
 		}
 		return 0.5
 	},
+	// 0 to n-1 in another order (n is no multiple of 5), divided by args[0] and rounded down
 	"shuffled": func(i, n int64, args []float64) float64 { return math.Floor(float64(i*5%n) / args[0]) },
 }
 
@@ -77,8 +74,8 @@ var byteFills = map[string]func(b byte) byte{
 	},
 }
 
-// edge starts the first row of each matrix in variants of that name: zeros, subnormal and underflowing F16 values, ties
-// of rounding to F16 and BF16, and values at and beyond the largest F16.
+// edge is the start of the first row of each matrix in variants with Edge: zeros, subnormal and underflowing F16
+// values, ties of rounding to F16 and BF16, and values at and beyond the largest F16.
 var edge = []float64{0, math.Copysign(0, -1), 0x1p-24, 0x1p-25, -0x1.01p-25, 0x1.ff8p-15, 0x1p-14, 0x1.002p0, 0x1.006p0,
 	-0x1.001ffep0, 0x1.554p-2, 1.0 / 3,
 	0x1.01p0, 0x1.03p0, 1e-20, -7.5e-6, 3.1415927, 65504, -65504, 65519, 0x1p-126, 0x1p-149, 0x1.ffp-1, -0x1.fffffep-1}
@@ -122,7 +119,7 @@ func (w *filler) each(f func([]byte) error) error {
 		}
 		return f(b)
 	}
-	if how == "state" { // of a weight of bitsandbytes: rows, columns, elements of a block
+	if how == "state" { // quant_state of a bitsandbytes weight; args are rows, columns, elements of a block
 		text := fmt.Sprintf(`{"quant_type": "nf4", "blocksize": %v, "dtype": "bfloat16", "shape": [%v, %v]}`,
 			w.t.args[2], w.t.args[0], w.t.args[1])
 		return f([]byte(fmt.Sprintf("%-*s", n, text)))
@@ -172,7 +169,8 @@ func (w *filler) floats(name string, n int64, f func([]byte) error, value fill) 
 			case safetensors.I32:
 				w.out = binary.LittleEndian.AppendUint32(w.out, uint32(int32(v)))
 			default:
-				return fmt.Errorf("tensor %s: %v is no type for numbers like these", w.t.name, w.dtype)
+				return fmt.Errorf("tensor %s: cannot fill %v with numbers, only F32, F16, BF16, I64 and I32", w.t.name,
+					w.dtype)
 			}
 		}
 		if err := f(w.out); err != nil {
@@ -182,12 +180,10 @@ func (w *filler) floats(name string, n int64, f func([]byte) error, value fill) 
 	return nil
 }
 
-// ringLen is the number of elements of a ring: a prime, so that no two rows near
-// each other are the same.
+// ringLen is the number of elements of a ring: a prime, so that no two rows near each other are the same.
 const ringLen = 1<<20 + 7
 
-// repeat calls f with n weights from a ring of ringLen ones, beginning where the
-// name says.
+// repeat calls f with n weights from a ring of ringLen weights, from an offset that depends on the name.
 func (w *filler) repeat(name string, n int64, f func([]byte) error) error {
 	if w.ringType != w.dtype {
 		w.ringBytes, w.ringType = nil, w.dtype

@@ -17,8 +17,7 @@ import (
 	"ggforge/checkpoint/torch/torchfiletest"
 )
 
-// Write makes the checkpoint of a variant in the directory dir/Name and returns
-// that.
+// Write makes the checkpoint of a variant in the directory dir/Name and returns that directory.
 func (s *Spec) Write(dir string, v Variant) (string, error) {
 	dir = filepath.Join(dir, s.Name)
 	cfg, err := s.config(v)
@@ -95,7 +94,7 @@ func (s *Spec) Write(dir string, v Variant) (string, error) {
 // BaseID is the ID of the base models of adapters.
 const BaseID = "acme/base"
 
-// Hub returns the folder of models that is in the directory of an adapter.
+// Hub returns the folder in an adapter's directory that has the layout of the hub's cache and holds the base model.
 func (s *Spec) Hub(dir string) string { return filepath.Join(dir, "hub") }
 
 // BaseDir returns the directory of the base model of an adapter in dir, "" for a spec of a
@@ -107,7 +106,7 @@ func (s *Spec) BaseDir(dir string) string {
 	return filepath.Join(s.Hub(dir), "models--"+strings.ReplaceAll(BaseID, "/", "--"), "snapshots", s.Base.Name)
 }
 
-// describe returns the tensors of a table as a file has them, and its rows by name.
+// describe returns the safetensors entries of a table's tensors, and the table's rows by name.
 func (s *Spec) describe(table []tensor, v Variant) ([]safetensors.Tensor, map[string]tensor, error) {
 	byName := make(map[string]tensor, len(table))
 	list := make([]safetensors.Tensor, len(table))
@@ -122,7 +121,7 @@ func (s *Spec) describe(table []tensor, v Variant) ([]safetensors.Tensor, map[st
 	return list, byName, nil
 }
 
-// Arguments returns the variant's further flags for a checkpoint in dir.
+// Arguments returns the variant's flags for a checkpoint in dir, with $target replaced.
 func (s *Spec) Arguments(dir string, v Variant) []string {
 	list := slices.Clone(v.Flags)
 	for i := range list {
@@ -131,7 +130,7 @@ func (s *Spec) Arguments(dir string, v Variant) []string {
 	return list
 }
 
-// folder returns the folder of a file.
+// folder returns the subfolder of a file.
 func (s *Spec) folder(name string) string {
 	for pattern, folder := range s.Folders {
 		if ok, err := filepath.Match(pattern, name); err != nil {
@@ -143,8 +142,7 @@ func (s *Spec) folder(name string) string {
 	return ""
 }
 
-// ConfigPath returns the file in the directory of a checkpoint that has its
-// configuration.
+// ConfigPath returns the path of config.json of the checkpoint in dir; for an adapter, that of its base model.
 func (s *Spec) ConfigPath(dir string) string {
 	if s.Base != nil {
 		return s.Base.ConfigPath(s.BaseDir(dir))
@@ -167,8 +165,8 @@ func (s *Spec) Bytes(v Variant) (int64, error) {
 	return total, err
 }
 
-// writeTensors writes the weights. The tensors of a shard are neighbours in the
-// table, so that the experts and the parts of one layer lie in different shards.
+// writeTensors writes the weights. The tensors of a shard are neighbours in the table, so that experts of one layer and
+// matrices that the converter joins lie in different shards.
 func (s *Spec) writeTensors(dir string, table []tensor, v Variant) error {
 	list, byName, err := s.describe(table, v)
 	if err != nil {
@@ -259,7 +257,7 @@ func asPickled(v any) any {
 		}
 		f, err := v.Float64()
 		if err != nil {
-			panic(err) // of a spec
+			panic(err) // the spec is wrong
 		}
 		return f
 	case []any:
