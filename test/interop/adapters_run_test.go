@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// perplexity is that over the first part of the text.
+// perplexity matches the perplexity over the first chunk of the text.
 var perplexity = regexp.MustCompile(`\[1\]([0-9.]+)`)
 
-// perplexityOf runs a model, with further arguments, over a text.
+// perplexityOf returns the runtime's perplexity of a model, run with further arguments.
 func perplexityOf(t *testing.T, model string, args ...string) float64 {
 	t.Helper()
 	must(t, os.WriteFile(root+work+"/words.txt", []byte(evalWords), 0o666))

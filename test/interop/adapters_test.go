@@ -106,10 +106,10 @@ func (o *oracle) adapted(t *testing.T, s *hftest.Spec, without ...string) (base,
 	return base, adapter, ref, o.try(t, "reflora.py", argv...)
 }
 
-// refusedPairs finds the weights in ggconv's messages whose pairs are not converted.
+// refusedPairs matches the weights in ggconv's messages whose pairs it does not convert.
 var refusedPairs = regexp.MustCompile(`(?m)^  (\S+\.weight)$|the pair of "([^"]+)"|"([^"]+)" becomes a part of`)
 
-// digits are numbers of layers in the names of weights.
+// digits matches layer numbers in the names of weights.
 var digits = regexp.MustCompile(`\d+`)
 
 // TestAdaptersOfAll makes pairs for every linear layer of every made-up checkpoint.
@@ -150,7 +150,7 @@ func TestAdaptersOfAll(t *testing.T) {
 				case err != nil:
 					t.Skipf("the reference fails: %s", tail([]byte(err.Error())))
 				case failed != nil:
-					t.Errorf("the reference converts it: %s", out)
+					t.Errorf("the reference converts it, ggconv does not: %s", out)
 				default:
 					equal++
 					if len(without) > 0 {

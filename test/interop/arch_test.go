@@ -49,9 +49,9 @@ func TestArchGolden(t *testing.T) {
 	}
 }
 
-// TestBareConfig converts checkpoints whose config.json holds hardly more than the
-// sizes: what is missing gets the reference's defaults. Where the reference needs
-// a key, so may we; and we may refuse a default that the file cannot express.
+// TestBareConfig converts checkpoints whose config.json has little more than the sizes: missing keys get the
+// reference's defaults. ggconv may require a key that the reference requires, and may refuse a default that GGUF cannot
+// express.
 func TestBareConfig(t *testing.T) {
 	o := start(t)
 	for _, s := range hftest.Specs() {
@@ -83,8 +83,8 @@ func TestBareConfig(t *testing.T) {
 	}
 }
 
-// convertSpec makes the checkpoint of a variant, has the reference convert it and
-// returns the file, a path inside the chroot.
+// convertSpec makes the checkpoint of a variant, has the reference convert it and returns the file's path inside the
+// chroot.
 func (o *oracle) convertSpec(t *testing.T, s *hftest.Spec, v hftest.Variant) string {
 	t.Helper()
 	out, err := o.tryConvert(t, s, v)

@@ -16,10 +16,10 @@ type checkpoint struct {
 	types  string // output types, separated by blanks
 }
 
-// every is all output types.
+// every lists all output types.
 const every = "f16 f32 bf16 q8_0 auto"
 
-// checkpoints covers what decides the bytes of a Llama conversion.
+// checkpoints covers everything in a Llama checkpoint on which the bytes of the GGUF file depend.
 var checkpoints = []checkpoint{
 	{"llama", "llama", "", every},
 	{"llama-bias", "llama-bias", "", every},

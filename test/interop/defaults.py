@@ -1,14 +1,15 @@
-"""Prints what the transformers library fills in for the keys that a config.json
-leaves out, per model_type: one JSON object per line. Values that depend on
-other keys are left out; they are found by changing the sizes on which they may
-depend. "alias" are the other names of keys. "parts" are the configurations of
-vision and audio encoders: the name of their row, TYPE/KEY where the class is the same
-for every model_type; their rows are printed, too. "text" are the values that
-the class passes to the class of its language model. Usage: defaults.py TYPE ..."""
+"""Prints the values that the transformers library fills in for the keys that a
+config.json leaves out, per model_type: one JSON object per line. "defaults" are
+the values; "follow" are the keys whose values depend on other keys, found by
+changing the sizes on which they may depend. "alias" are the other names of keys.
+"parts" are the configurations of vision and audio encoders: the name of their
+row, TYPE/KEY where the class is the same for every model_type; their rows are
+printed, too. "text" are the values that the class passes to the class of its
+language model. Usage: defaults.py TYPE ..."""
 import json, sys
 from transformers import CONFIG_MAPPING, AutoConfig
 
-# of every configuration, without meaning for the arithmetic
+# keys of every configuration that do not affect the arithmetic
 META = set("""model_type architectures dtype transformers_version _name_or_path id2label label2id return_dict output_attentions
 output_hidden_states chunk_size_feed_forward problem_type use_cache initializer_range is_encoder_decoder attention_dropout hidden_dropout
 embd_pdrop resid_pdrop bos_token_id eos_token_id pad_token_id sep_token_id cls_token_id decoder_start_token_id vision_config audio_config""".split())

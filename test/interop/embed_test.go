@@ -26,8 +26,8 @@ import (
 	"ggforge/writer"
 )
 
-// embedTexts have several lengths, two of them the same; the last is longer than windows and
-// than the distances that have a bucket of their own.
+// embedTexts have several lengths, two of them the same; the last is longer than sliding windows and than the distances
+// with their own bucket of relative position bias.
 var embedTexts = []string{"The quick brown fox jumps over the lazy dog.", "yes", "no",
 	"What does a river say to the sea, and who would listen?",
 	strings.Repeat("Seven silver swans swam silently seaward; 42 of them sang. ", 9)}
@@ -53,7 +53,7 @@ func sameVectors(t *testing.T, file string) {
 	if _, ok := m.Metadata.Get(m.Architecture() + ".pooling_type"); e.Predicts() && !ok {
 		skip(t, "") // it predicts tokens
 	}
-	about, err := eval.New(shaken(t, m))
+	shakenModel, err := eval.New(shaken(t, m))
 	must(t, err)
 	if !e.Predicts() {
 		file = bidirectional(t, m)
@@ -91,11 +91,12 @@ func sameVectors(t *testing.T, file string) {
 			exact, err := e.Embed(context.Background(), texts, eval.EmbedOptions{Pooling: p, Norm: n, Workers: 2})
 			must(t, err)
 			limit := 2e-3
-			if p != eval.PoolNone && reflect.DeepEqual(exact, got) { // a single token's may be nearly cancelled
+			if p != eval.PoolNone && reflect.DeepEqual(exact, got) { // values of a single token may nearly cancel
 				limit = 1e-5
 			}
-			other, err := about.Embed(context.Background(), texts, eval.EmbedOptions{Pooling: p, Norm: n, Workers: 2,
-				HalfGELU: true})
+			other, err := shakenModel.Embed(context.Background(), texts,
+				eval.EmbedOptions{Pooling: p, Norm: n, Workers: 2,
+					HalfGELU: true})
 			must(t, err)
 			want := runtimeVectors(t, file, p, norm, len(texts))
 			worst, cos := 0.0, 1.0
@@ -104,7 +105,7 @@ func sameVectors(t *testing.T, file string) {
 				limit = max(limit, min(8*noise, 1e-2))
 			}
 			for i := range texts {
-				if p == eval.PoolRank { // the rest are no scores
+				if p == eval.PoolRank { // the runtime's further values are not scores
 					want[i] = want[i][:min(len(want[i]), got.Width)]
 				}
 				if len(got.Texts[i]) != len(want[i]) {

@@ -2,10 +2,9 @@
 
   encode.py LINES.json OUT.json TOKENIZER.json ...
 
-LINES.json is a list of texts. For each tokenizer, under the name of its file, or for
-a file called tokenizer.json "real-" and the name of its folder: the hash of the ids of the reference's
-check text, as the reference computes it, and for each thousand lines one of ids
-and one of texts decoded from them.
+LINES.json is a list of texts. OUT.json has an object for each tokenizer; its key is the file's name, or "real-" and
+the folder's name for a file called tokenizer.json. The object has the hash of the ids of the reference's check text,
+as the reference computes it, and for each thousand lines one hash of ids and one of the texts decoded from them.
 """
 import ast, hashlib, json, os, re, sys
 

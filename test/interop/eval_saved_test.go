@@ -87,7 +87,7 @@ func TestSavedBase(t *testing.T) {
 				for i, w := range want {
 					low, high, most := printedRange(t, label, w)
 					if got[i] < low-most || got[i] > high+most {
-						for _, v := range others() { // where float32 does not carry the digits, kernels for CPUs differ
+						for _, v := range others() { // in digits beyond float32 the kernels for different CPUs differ
 							l, h, _ := printedRange(t, label, figuresOf(t, v, label)[i])
 							low, high = min(low, l), max(high, h)
 						}
@@ -111,14 +111,14 @@ func printedRange(t *testing.T, label, w string) (low, high, most float64) {
 	must(t, err)
 	most = 0.51*math.Pow10(-digits) + 1e-6*math.Abs(v)
 	if strings.HasSuffix(label, "KLD") && !strings.HasPrefix(label, "Mean") {
-		// the tool adds up each position's, and places quantiles, in float32
+		// the tool sums each position's divergence, and interpolates quantiles, in float32
 		most += 1e-6 + 1e-5*math.Abs(v)
 	}
 	return v, v, most
 }
 
-// perplexity runs the real tool on its exact path until it has printed what matches last:
-// it writes from another thread and now and then ends before.
+// perplexity runs the real tool on its exact path until its output matches last: it writes from another thread and
+// sometimes ends before the last line.
 func (o *oracle) perplexity(t *testing.T, last *regexp.Regexp, argv ...string) string {
 	t.Helper()
 	argv = append(append([]string{root, "timeout", "120", "llama-perplexity"}, argv...), exactPath...)
@@ -132,7 +132,7 @@ func (o *oracle) perplexity(t *testing.T, last *regexp.Regexp, argv ...string) s
 			return string(out)
 		}
 	}
-	t.Fatalf("no figure in\n%s", out)
+	t.Fatalf("nothing matches %s in\n%s", last, out)
 	return ""
 }
 

@@ -14,14 +14,14 @@ mkdir -p "$work"
 cp -r "$here/oracle" "$work/oracle"
 
 # run DIR COMMAND: runs a shell command in a folder of the chroot; what it prints is kept for the case of an error.
-# PyTorch adds and raises to powers in the order of its AVX2 code, with which the goldens are made.
+# PyTorch uses its AVX2 code, as for the existing goldens: sums and powers depend on it.
 run() {
     chroot "$ORACLE_ROOT" env -C "$in/$1" HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1 TRANSFORMERS_VERBOSITY=error NO_LOCAL_GGUF=1 PYTHONDONTWRITEBYTECODE=1 \
         ATEN_CPU_CAPABILITY=avx2 \
         sh -euc "$2" > "$work/log.txt" 2>&1 || { tail -n 20 "$work/log.txt" >&2; exit 1; }
 }
 
-# The real model through every output type and every recipe that needs no importance matrix.
+# Converts the real model to every output type and quantizes it by every recipe that needs no importance matrix.
 pipeline() {
     cp -r "$dest/test/testdata/gollama" "$work/"
     run . '
@@ -68,7 +68,7 @@ defaults() {
     cp "$work/defaults.json" "$dest/arch/config/"
 }
 
-# quant puts the scripts that make the inputs of the quantizers into a folder.
+# quant FOLDER: copies the scripts that make the inputs of the quantizers.
 quant() {
     mkdir -p "$work/$1"
     cp "$dest/quants/testdata"/*.py "$work/$1/"
@@ -93,7 +93,7 @@ realmatrix() {
     samples
 }
 
-# samples lists what is in the importance matrices.
+# samples lists the contents of the importance matrices.
 samples() {
     cp -r "$dest/imatrix/testdata" "$work/samples"
     run samples 'python3 make_samples.py . > samples.txt'

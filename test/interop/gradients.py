@@ -19,7 +19,7 @@ def main():
     for key in ("hidden_act", "activation_function", "activation"):  # the runtime has one GELU
         if getattr(config, key, None) == "gelu":
             setattr(config, key, "gelu_new")
-    if getattr(config, "query_pre_attn_scalar", None):  # the runtime takes the length of a head in small models
+    if getattr(config, "query_pre_attn_scalar", None):  # in small models the runtime uses the head size
         config.query_pre_attn_scalar = config.head_dim
     model = AutoModelForCausalLM.from_pretrained(r["model"], config=config, dtype=torch.float64, attn_implementation="eager", experts_implementation="eager").eval()
     for module in model.modules():

@@ -45,7 +45,7 @@ func TestImatrixGollama(t *testing.T) {
 	sameImportance(t, sums, nil, true, file, text, chunk, chunks)
 }
 
-// TestImatrixMerged compares files that are merged with what the reference makes of them.
+// TestImatrixMerged compares merged importance matrices with those that the reference merges.
 func TestImatrixMerged(t *testing.T) {
 	start(t)
 	const samples = "../../imatrix/testdata/imatrix_"
@@ -80,7 +80,7 @@ func TestImatrixMerged(t *testing.T) {
 				want, err := os.ReadFile(root + work + "/merged")
 				must(t, err)
 				if !bytes.Equal(matrixFile(t, sums, format), want) {
-					t.Error("another file than the reference's")
+					t.Error("the merged file differs from the reference's")
 				}
 			})
 		}
@@ -131,10 +131,9 @@ func (o *oracle) importance(t *testing.T, file, text string, chunk, chunks int) 
 	return sameImportance(t, sums, other.Matrix(""), e.Predicts(), o.decoded(t, m, file), text, chunk, chunks)
 }
 
-// shaken returns the model with all weights in float32 and changed by a part in 2^22 at
-// most: about what rounding does to sums of products. What that changes in the inputs of
-// a layer, another order of summation may change as well; so may rounding to 16 bits
-// before GELU, as the runtime does it.
+// shaken returns the model with all weights in float32 and changed by at most one part in 2^22: about the effect of
+// rounding on sums of products. The inputs of a layer may change as much by another order of summation, or by rounding
+// to 16 bits before GELU, as the runtime does it.
 func shaken(t *testing.T, m *model.Model) *model.Model {
 	t.Helper()
 	c := *m

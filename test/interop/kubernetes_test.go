@@ -46,7 +46,7 @@ func TestKubernetes(t *testing.T) {
 		{"runAsNonRoot: true", "runAsNonRoot: 1"}, {"operator: In", "operators: In"},
 	} {
 		if out, ok := valid("wrong", strings.Replace(manifests[0], wrong[0], wrong[1], 1)); ok {
-			t.Errorf("%s instead of %s is taken: %s", wrong[1], wrong[0], out)
+			t.Errorf("%s instead of %s is accepted: %s", wrong[1], wrong[0], out)
 		}
 	}
 }

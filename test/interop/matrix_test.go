@@ -64,7 +64,7 @@ func (o *oracle) compare(t *testing.T, r *run) {
 		same(t, mine[i], refs[i])
 	}
 	if t.Failed() && !failed {
-		t.Errorf("that was %s %s %v", r.in, r.recipe, flags)
+		t.Errorf("the files above are those of %s %s %v", r.in, r.recipe, flags)
 	}
 }
 
@@ -237,7 +237,7 @@ func TestQuantizeShards(t *testing.T) {
 	} {
 		c.in = first
 		if o.compare(t, &c); c.fails {
-			t.Errorf("%+v fails", c)
+			t.Errorf("the reference refuses %+v", c)
 		}
 	}
 	// The reference's splitter fails when a tensor is larger than a shard.

@@ -15,7 +15,7 @@ import (
 	"ggforge/test/hftest"
 )
 
-// maxMemory is what a conversion may hold for itself, whatever the model's size.
+// maxMemory is the limit of a conversion's own memory, whatever the model's size.
 const maxMemory = 256 << 20
 
 // TestExpertMemory converts models with many experts, whose stacks are a multiple
@@ -63,8 +63,8 @@ func TestExpertMemory(t *testing.T) {
 	}
 }
 
-// TestEvaluateMemory runs models of two sizes, both larger than the data that the process
-// may have, and watches its memory: it must be the same for both.
+// TestEvaluateMemory runs models of two sizes, the larger of which has twice the memory that the process may allocate,
+// and watches its memory: it must be the same for both.
 func TestEvaluateMemory(t *testing.T) {
 	start(t)
 	const limit = 128 << 20 // of private memory that can be written, resident or not
@@ -94,7 +94,7 @@ func TestEvaluateMemory(t *testing.T) {
 		must(t, os.Remove(file))
 	}
 	if float64(peaks[1]) > 1.15*float64(peaks[0]) {
-		t.Errorf("%d bytes with as many layers three times, %d before", peaks[1], peaks[0])
+		t.Errorf("%d bytes with three times as many layers, want about %d", peaks[1], peaks[0])
 	}
 }
 
@@ -129,7 +129,7 @@ func watch(t *testing.T, argv ...string) int64 {
 		t.Fatalf("%q: %v\n%s", argv, err, log.Bytes())
 	}
 	if samples < 10 {
-		t.Fatalf("the process was seen %d times only", samples)
+		t.Fatalf("%d samples of the process's memory, want at least 10", samples)
 	}
 	return peak
 }

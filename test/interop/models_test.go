@@ -27,11 +27,11 @@ var madeOptions = []struct{ args, out string }{
 	{"--seed 3 --dtype f16 --opt index=1", "auto"},
 }
 
-// result holds what was found for one GGUF architecture (general.architecture), or for one table of encoders.
+// result holds the results for one GGUF architecture (general.architecture), or for one table of encoders.
 type result struct {
 	classes     map[string]bool
 	files       int               // files that equal the reference's
-	loads       map[string]bool   // what the runtime did with the files
+	loads       map[string]bool   // results of loading the files with the runtime
 	notLoaded   map[string]string // spec → why the runtime cannot use its file
 	noReference map[string]string // spec → why the reference writes no file
 }
@@ -103,7 +103,7 @@ func TestArchitectures(t *testing.T) {
 		})
 	}
 	for _, m := range o.madeUp(t) {
-		may := arch.Names(m.class) // the file names one of them
+		may := arch.Names(m.class) // general.architecture is one of them
 		s := hftest.Lookup(m.name)
 		if may == nil || s != nil && s.NoReference != "" {
 			continue
@@ -138,7 +138,7 @@ func TestArchitectures(t *testing.T) {
 	}
 	for name, r := range results {
 		if left[name] == 0 && r.files == 0 && len(r.noReference) == 0 {
-			t.Errorf("%s: no checkpoint of it", name)
+			t.Errorf("%s: no checkpoint of this architecture", name)
 		}
 	}
 	if t.Failed() {
@@ -170,8 +170,7 @@ func newResults() map[string]*result {
 	return results
 }
 
-// convertOurs converts with the built command, to the reference's bytes in every
-// case.
+// convertOurs converts with the built command and --compat reference.
 func convertOurs(t *testing.T, dir, out, outtype, pre string) {
 	t.Helper()
 	convertBy(t, dir, out, outtype, pre, "--compat", "reference")
@@ -272,7 +271,7 @@ func preOf(t *testing.T, log string) string {
 	return strings.TrimSuffix(string(m[1]), "None")
 }
 
-// What the runtime does with a file. A reason after a semicolon is not a fault of the file.
+// Results of loading a file with the runtime. A reason after a semicolon is not a fault of the file.
 const (
 	runsText    = "yes"
 	runsEncoder = "yes, as an encoder"

@@ -27,7 +27,7 @@ var (
 	s3Bytes  = os.Getenv("S3_BYTES")  // the size of the checkpoint
 )
 
-// objectServer is a server of objects that can be killed and started again.
+// objectServer is an object store that can be killed and started again.
 type objectServer struct {
 	t            *testing.T
 	data, listen string
@@ -108,7 +108,7 @@ func (s *objectServer) sum(name string) (sum string, speed float64) {
 	return fmt.Sprintf("%x", h.Sum(nil)), float64(bytes) / time.Since(begun).Seconds()
 }
 
-// there reports whether an object is there.
+// there reports whether an object exists.
 func (s *objectServer) there(name string) bool {
 	n, err := bucket.Parse(name)
 	must(s.t, err)
@@ -127,8 +127,8 @@ func fileSum(t *testing.T, path string) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-// during runs one of our commands and calls then when at least that share of its work in the part with that note is
-// done. It returns what the command has printed and its error.
+// during runs one of our commands and calls then when its progress events with that note reach that share of the work.
+// It returns the command's output and error.
 func during(t *testing.T, note string, share float64, then func(p *os.Process), name string,
 	argv ...string) (string, error) {
 	t.Helper()
@@ -157,13 +157,13 @@ func during(t *testing.T, note string, share float64, then func(p *os.Process), 
 		t.Errorf("%s %q: never came to %.2f of %q: %v\n%s", name, argv, share, note, err, &out)
 	}
 	if strings.Contains(out.String(), "interop-secret") {
-		t.Errorf("a key is shown: %s", &out)
+		t.Errorf("the output has the secret key: %s", &out)
 	}
 	return out.String(), err
 }
 
-// TestObjects reads from and writes to a real server of objects, which is killed in the middle and started
-// again, and so is our own process: the results are those of files.
+// TestObjects reads from and writes to a real object store. The server and our own process are killed in the middle and
+// started again: the results must equal those with local files.
 func TestObjects(t *testing.T) {
 	s := startObjects(t, "models", "out")
 	size, err := strconv.ParseInt(s3Bytes, 10, 64)
@@ -200,7 +200,7 @@ func TestObjects(t *testing.T) {
 	for _, f := range files {
 		sum, speed := s.sum(f.To.String())
 		if sum != fileSum(t, f.Path) {
-			t.Fatalf("%s is another file than %s", f.To, f.Path)
+			t.Fatalf("%s differs from %s", f.To, f.Path)
 		}
 		if strings.HasSuffix(f.Path, "-00001-of-00002.safetensors") {
 			t.Logf("read as one stream: %.0f MB/s", speed/1e6)

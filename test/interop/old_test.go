@@ -8,13 +8,13 @@ import (
 	"ggforge/gguf"
 )
 
-// TestOldFiles converts files of the time before GGUF with refggml.py, which writes as the reference's program does,
+// TestOldFiles converts files in formats older than GGUF with refggml.py, which writes as the reference's program does,
 // and with ggconv, and has the runtime load them.
 func TestOldFiles(t *testing.T) {
 	o := start(t)
 	for name, c := range map[string]struct {
 		model ggmltest.Model
-		flags []string // of ggconv: those with which refggml.py is called too
+		flags []string // values of ggconv's --eps, --gqa and -c, which refggml.py takes as arguments
 	}{
 		"ggml-f16":    {ggmltest.Llama("lmgg", 0, 1, gguf.TypeF16, false), nil},
 		"ggmf-f32":    {ggmltest.Llama("fmgg", 1, 0, gguf.TypeF32, false), nil},

@@ -48,7 +48,7 @@ var realSums string
 // the same time need different ones; a run locks its own.
 var work = cmp.Or(os.Getenv("INTEROP_WORK"), "/srv/interop")
 
-// oracle talks to the reference.
+// oracle runs the reference's scripts through drive.py.
 type oracle struct {
 	t   *testing.T
 	in  io.WriteCloser
@@ -85,8 +85,8 @@ func start(t *testing.T) *oracle {
 	return &oracle{t, in, bufio.NewReader(out)}
 }
 
-// copyReal copies the published tokenizers next to the small ones, where they are
-// at hand. Each file must have the sum in realSums, for which the expected names hold.
+// copyReal copies the published tokenizers that are in ORACLE_SHARED next to the small ones. Each file must have its
+// sum in realSums: the tests expect the results of exactly these files.
 func copyReal(t *testing.T) {
 	t.Helper()
 	for line := range strings.Lines(realSums) {
@@ -194,8 +194,8 @@ func (o *oracle) tool(t *testing.T, argv ...string) string {
 // for one kind of CPU. "" is all kernels, of which the runtime takes the fastest.
 type backend string
 
-// backends returns those for each kind of CPU that the runtime has kernels for, also for CPUs
-// that this one is not.
+// backends returns one backend for each kind of CPU that the runtime has kernels for, also for kinds that this CPU is
+// not.
 func backends(t *testing.T) (all []backend) {
 	t.Helper()
 	files, err := filepath.Glob(backendFolder() + "/libggml-cpu-*.so")

@@ -31,7 +31,7 @@ func TestPrecisions(t *testing.T) {
 			kind, opts, _ := strings.Cut(args, " ")
 			plain, quantized, decoded := work+"/plain/llama", work+"/quantized/llama", work+"/decoded/llama"
 			shape := []string{"llama", plain, "--dtype", "bf16"}
-			if strings.Contains(opts, "bits=3") && kind == "gptq" { // words of three at a time
+			if strings.Contains(opts, "bits=3") && kind == "gptq" { // 32 codes fill three words
 				shape = append(shape, "--set", "hidden_size=192", "num_attention_heads=6", "num_key_value_heads=2",
 					"intermediate_size=384")
 			}
@@ -54,8 +54,7 @@ func TestPrecisions(t *testing.T) {
 	}
 }
 
-// equalWeights compares the numbers of two files, tensor by tensor, in whatever order
-// and types.
+// equalWeights compares the values of two files, tensor by tensor; order and types may differ.
 func equalWeights(t *testing.T, ours, reference string) {
 	t.Helper()
 	a, err := gguf.Open(ours)

@@ -19,8 +19,8 @@ import (
 	"ggforge/test/hftest"
 )
 
-// configs is a folder of published configurations: one folder for each model, with its config.json and those of its
-// other small files that are at hand.
+// configs is a folder of published configurations: one folder for each model, with its config.json and any other small
+// files.
 var configs = os.Getenv("CONFIGS")
 
 // TestPublishedConfigs gives published configurations small weights and converts them
@@ -169,28 +169,28 @@ func different(t *testing.T, ours, reference string) []string {
 // of a converter, or of a line of the difference between the files.
 var deviations = []struct{ class, part, why string }{
 	{"*", "'PreTrainedConfig' object has no attribute 'max_position_embeddings'",
-		"version 5 of transformers fails at rope settings of model types that it does not know"},
+		"version 5 of transformers fails on RoPE settings of unknown model types"},
 	{"*", `key "general.file_type": u32 1, u32 39`,
 		"the reference calls a file NVFP4 by config.json, whatever its weights are"},
 	{"DeepseekV4ForCausalLM", `has none of the keys ["routed_scaling_factor"]`,
-		"this is the configuration of other programs, the reference cannot read it either"},
-	{"Llama4ForConditionalGeneration", "attn_post_norm", "runtimes know the norm of its tower as ln2"},
-	{"Llama4ForConditionalGeneration", ".ln2.", "runtimes know the norm of its tower as ln2"},
+		"the configuration is for other programs; the reference cannot read it either"},
+	{"Llama4ForConditionalGeneration", "attn_post_norm", "runtimes expect the norm of its vision encoder as ln2"},
+	{"Llama4ForConditionalGeneration", ".ln2.", "runtimes expect the norm of its vision encoder as ln2"},
 	{"MiMoForCausalLM", "is not supported", "no class of the reference"},
 	{"MiniMaxM2ForCausalLM", "Can not map tensor 'model.layers.0.block_sparse_moe.experts.0.w1.weight'",
 		"the reference stacks experts in NVFP4 under three names only"},
 	{"MiniMaxM3ForCausalLM", "is not supported", "no class of the reference"},
-	{"MiniMaxM3SparseForCausalLM", ".weight_scale\n", "neither knows MXFP8"},
-	{"Mistral3ForConditionalGeneration", "v.token_embd.img_break", "no runtime takes a file without it"},
-	{"Mistral3ForConditionalGeneration", "offsets of ", "as one tensor is added"},
+	{"MiniMaxM3SparseForCausalLM", ".weight_scale\n", "neither converter supports MXFP8"},
+	{"Mistral3ForConditionalGeneration", "v.token_embd.img_break", "no runtime accepts a file without this tensor"},
+	{"Mistral3ForConditionalGeneration", "offsets of ", "one tensor is added"},
 	{"NemotronHForCausalLM", "Quant method is not yet supported: ''",
 		"the reference takes the method from the producer, which hf_quant_config.json may lack"},
 	{"NemotronHForCausalLM", "Can not map tensor 'mtp.layers.0.",
-		"the reference cannot move attention of the layer that predicts further tokens in NVFP4"},
+		"the reference cannot convert attention of the MTP layer in NVFP4"},
 	{"Step3p7FlashForCausalLM", "is not supported", "no class of the reference"},
 }
 
-// deviate fails the test unless what was found is listed, line by line.
+// deviate fails the test unless each line matches a row of deviations.
 func deviate(t *testing.T, class, how string, lines ...string) {
 	t.Helper()
 	var reasons []string

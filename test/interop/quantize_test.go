@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// recipes are those that need no importance matrix.
+// recipes are recipes that need no importance matrix; TestQuantizeMatrixGollama runs the others.
 var recipes = []string{
 	"Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K_S", "Q3_K_M", "Q3_K_L", "Q4_K_S", "Q4_K_M", "Q5_K_S",
 	"Q5_K_M", "Q6_K",
@@ -64,7 +64,7 @@ func evalText(t *testing.T) string {
 // evalBytes is the length of the text of evalText.
 const evalBytes = 100_000
 
-// TestGollama converts the real model to every output type and quantizes it by every recipe.
+// TestGollama converts the real model to every output type and quantizes it by each of recipes.
 func TestGollama(t *testing.T) {
 	o := start(t)
 	hf := gollama(t)
@@ -104,7 +104,7 @@ func TestPerplexity(t *testing.T) {
 			}
 		}
 		if got[i] == "" {
-			t.Fatalf("%s: no figure in\n%s", f, out)
+			t.Fatalf("%s: no final estimate in\n%s", f, out)
 		}
 	}
 	if got[0] != got[1] {

@@ -218,7 +218,7 @@ func (j *slurmJob) running(done map[string]bool) (pid int, task string) {
 	return 0, ""
 }
 
-// until waits for a condition.
+// until waits for a condition, which what names in the message of a timeout.
 func (j *slurmJob) until(what string, met func() bool) {
 	j.t.Helper()
 	for deadline := time.Now().Add(10 * time.Minute); !met(); time.Sleep(50 * time.Millisecond) {

@@ -159,7 +159,7 @@ func load(t *testing.T, dir string, opt tokenizer.Options) *tokenizer.Vocab {
 	return v
 }
 
-// ofArch are keys that an architecture writes and not its tokenizer.
+// ofArch are the tokenizer.* keys that the architecture writes instead of its tokenizer.
 var ofArch = map[string]string{"phi": "tokenizer.ggml.add_bos_token"}
 
 // sameTokenizer compares keys, their order, types and values.

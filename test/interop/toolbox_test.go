@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// TestSplit compares shards with those of llama-gguf-split, also of shards that were joined and cut anew, and the
-// joined files.
+// TestSplit compares shards with those of llama-gguf-split, then the merged files, then the shards of merged files.
 func TestSplit(t *testing.T) {
 	o := start(t)
 	o.script(t, "refconvert.py", gollama(t), work+"/f16.gguf", "--outtype", "f16", "--quiet")
@@ -54,8 +53,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestMeta compares with what gguf-new-metadata and gguf-set-metadata make of a file. The first
-// writes general.architecture at the beginning, where it is in files of converters.
+// TestMeta compares with the output of gguf-new-metadata and gguf-set-metadata. The first writes general.architecture
+// at the beginning, where converters write it.
 func TestMeta(t *testing.T) {
 	o := start(t)
 	o.script(t, "refconvert.py", gollama(t), work+"/f16.gguf", "--outtype", "f16", "--quiet")
@@ -115,8 +114,8 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// TestDump compares what inspect lists with what gguf-dump does: each key with its type and value, arrays
-// element by element, and each tensor with its shape and type, in order.
+// TestDump compares the lists of inspect and gguf-dump: each key with its type and value, arrays element by element,
+// and each tensor with its shape and type, in order.
 func TestDump(t *testing.T) {
 	o := start(t)
 	o.script(t, "refconvert.py", gollama(t), work+"/f16.gguf", "--outtype", "f16", "--quiet")
@@ -167,7 +166,7 @@ func TestDump(t *testing.T) {
 				len(mine.Metadata), len(mine.Tensors), ref.Metadata["GGUF.version"].Value, len(ref.Metadata)-fields,
 				len(ref.Tensors))
 		}
-		// ours prints the shortest number that is the float32
+		// ours prints the shortest decimal that parses to the float32
 		single := func(v any) any {
 			if f, ok := v.(float64); ok {
 				return float32(f)
@@ -248,7 +247,7 @@ func TestShowStatistics(t *testing.T) {
 			text(r, "cossim", "%.4f"), text(r, "pearson", "%.4f"), text(r, "covariance", "%.4f")}
 	}
 	if len(want) != 18 || len(got) != len(want) {
-		t.Errorf("%d rows, want %d, which should be 18", len(got), len(want))
+		t.Errorf("%d rows, the reference prints %d, want 18 of both", len(got), len(want))
 	}
 	for name, values := range want {
 		if !slices.Equal(got[name], values) {

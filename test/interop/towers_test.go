@@ -39,7 +39,7 @@ var imageErrors = map[string]string{
 
 // audioErrors is imageErrors for audio.
 var audioErrors = map[string]string{
-	// it knows the widths of the published models only: positions of 512 numbers, pieces of 640
+	// the runtime supports only the published widths: positions of 512 values, frames of 640 samples
 	"mm_lfm2_audio":      "GGML_ASSERT(ggml_can_mul_mat(a, b)) failed",
 	"mm_d1_omni":         "GGML_ASSERT(ggml_can_mul_mat(a, b)) failed",
 	"mm_gemma4_unified":  "GGML_ASSERT(ggml_can_mul_mat(a, b)) failed",
@@ -47,9 +47,9 @@ var audioErrors = map[string]string{
 	"mm_gemma3n_norms":   "This model does not support audio input",
 	"mm_qwen3_omni_moe":  "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)",
 	"mm_qwen3_omni_bare": "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)",
-	// it is as wide as two heads of its own language model, with which it speaks
+	// its width is that of its own language model, with which speak runs it
 	"mm_pocket_tts": "mismatch between text model (n_embd = 64) and mmproj (n_embd = 128)",
-	// it counts fewer tokens than its graph gives for 30 seconds
+	// for 30 seconds the runtime expects one token less than its graph outputs
 	"mm_ultravox": "expected output 187 tokens, got 188", "mm_voxtral": "expected output 187 tokens, got 188",
 }
 
@@ -203,8 +203,8 @@ func TestMistralTower(t *testing.T) {
 	}
 }
 
-// TestMistralExperts compares models with experts in Mistral's own format with the
-// reference's files, which are made without the vocabulary here.
+// TestMistralExperts compares MoE models in Mistral's own format with the reference's files, except for the keys of the
+// tokenizer, which the reference does not write here.
 func TestMistralExperts(t *testing.T) {
 	o := start(t)
 	for _, c := range []struct {
@@ -290,19 +290,19 @@ func perceive(path, modality, flag, input, end string) (able bool, err error) {
 	return true, nil
 }
 
-// wave is a second of a tone in a WAV file, of 16000 numbers of 16 bits.
+// wave returns a WAV file with one second of a tone: 16000 samples of 16 bits.
 func wave() []byte {
 	const rate = 16000
 	b := []byte("RIFF")
 	b = binary.LittleEndian.AppendUint32(b, 36+2*rate)
 	b = append(b, "WAVEfmt "...)
 	b = binary.LittleEndian.AppendUint32(b, 16)
-	for _, n := range []uint16{1, 1} { // numbers as they are, one channel
+	for _, n := range []uint16{1, 1} { // PCM, one channel
 		b = binary.LittleEndian.AppendUint16(b, n)
 	}
 	b = binary.LittleEndian.AppendUint32(b, rate)
 	b = binary.LittleEndian.AppendUint32(b, 2*rate)
-	for _, n := range []uint16{2, 16} { // bytes of all channels, bits
+	for _, n := range []uint16{2, 16} { // bytes per frame, bits per sample
 		b = binary.LittleEndian.AppendUint16(b, n)
 	}
 	b = append(b, "data"...)

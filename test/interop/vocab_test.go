@@ -43,13 +43,13 @@ func sameIDs(t *testing.T, v *vocab.Vocab, got, want []int32) {
 		if i < len(got) && i < len(want) && got[i] == want[i] {
 			continue
 		}
-		near := func(ids []int32) (out []string) {
+		tokens := func(ids []int32) (out []string) {
 			for _, id := range ids[min(max(0, i-3), len(ids)):min(i+6, len(ids))] {
 				out = append(out, fmt.Sprintf("%q", v.Token(id)))
 			}
 			return out
 		}
-		t.Errorf("id %d of %d, want %d: %s, want %s", i, len(got), len(want), near(got), near(want))
+		t.Errorf("id %d of %d, want %d: %s, want %s", i, len(got), len(want), tokens(got), tokens(want))
 		return
 	}
 }

@@ -76,7 +76,7 @@ func needsWine(t *testing.T) {
 		return inWine("sh", "-c",
 			`exec $(ls /usr/lib/*/wine/wineserver /usr/lib/wine/wineserver* 2>/dev/null | head -n 1) `+flag)
 	}
-	if err := server("-p").Run(); err != nil { // it takes longer
+	if err := server("-p").Run(); err != nil { // the test only takes longer
 		t.Logf("wineserver -p: %v", err)
 	}
 	t.Cleanup(func() { server("-k").Run() })
@@ -85,8 +85,7 @@ func needsWine(t *testing.T) {
 // costLine matches a command's line about time and memory.
 var costLine = regexp.MustCompile(`(?m)^.*(MB/s written|tokens/s), peak memory .*\n`)
 
-// TestWine runs the commands for Windows under Wine and ours next to them: the same files to the
-// byte, output and exit codes.
+// TestWine runs the commands for Windows under Wine and the native ones: files, output and exit codes must be equal.
 func TestWine(t *testing.T) {
 	needsWine(t)
 	text, err := filepath.Glob("../../quants/*.go")
@@ -154,7 +153,7 @@ func TestWine(t *testing.T) {
 		codes[code]++
 	}
 	if codes[0] < 40 || codes[2] < 3 || codes[3] == 0 || codes[6] == 0 {
-		t.Errorf("exit codes %v: too few of a kind", codes)
+		t.Errorf("exit codes %v, want at least 40 of 0, 3 of 2, 1 of 3 and 1 of 6", codes)
 	}
 	here, there := sums(t, root+work+"/here"), sums(t, root+work+"/there")
 	names := map[string]bool{}
@@ -189,8 +188,8 @@ func sums(t *testing.T, dir string) map[string]string {
 	return list
 }
 
-// TestWinePackages runs the tests of packages that deal with files under Wine. Those of commands compare paths and
-// texts of errors as other systems have them.
+// TestWinePackages runs the tests of packages that deal with files under Wine, without those of commands, which expect
+// paths and error texts of other systems.
 func TestWinePackages(t *testing.T) {
 	needsWine(t)
 	list := exec.Command("git", "ls-files", "-co", "--exclude-standard")
@@ -228,7 +227,7 @@ func TestWinePackages(t *testing.T) {
 	}
 }
 
-// failures returns the lines of a test's output from the first that failed on.
+// failures returns the lines of a test's output around the first failure.
 func failures(out string) string {
 	lines := strings.Split(out, "\n")
 	at := slices.IndexFunc(lines, func(s string) bool { return strings.Contains(s, "--- FAIL") })
