@@ -32,7 +32,7 @@ func benchCalibration(ctx context.Context, w io.Writer, opt *options, dir workDi
 	}
 	n, chunk, chunks := strconv.Itoa(opt.threads), strconv.Itoa(evalChunk), strconv.Itoa(calibrationChunks)
 	f16, text := dir.path("f16.gguf"), dir.path(evalText)
-	// a kind of job, with the jobs that make one output, and those that make all
+	// the jobs of one program for one output, and those for all outputs
 	type side struct {
 		name     string
 		one, all []*job
@@ -136,8 +136,7 @@ func calibrated(opt *options, in, text string, chunks int, recipes ...string) *j
 	return j
 }
 
-// growthChunks is the number of chunks for the models that measure how a run grows, and for the one that measures its
-// time.
+// growthChunks is the number of chunks of the runs in growth, and of ggeval imatrix.
 const growthChunks = 4
 
 // growth measures models of several shapes.
@@ -176,15 +175,15 @@ func growth(ctx context.Context, w io.Writer, opt *options, dir workDir) error {
 	return nil
 }
 
-// stage is what a calibration costs for columns that are taken together, in CPU seconds.
+// stage holds the CPU seconds of the steps of a calibration for one number of columns.
 type stage struct {
 	columns                 int
 	moments, factor, weight float64 // of a token, of all columns, of a weight in Q4_K
 	book                    float64 // of a weight in IQ2_XS
 }
 
-// stages measures the parts of --effort high, and works out what larger models take; forward are the CPU seconds of
-// running the model.
+// stages measures the steps of --effort high, and estimates the cost of larger models; forward is the CPU time of
+// running the model, in seconds.
 func stages(ctx context.Context, w io.Writer, opt *options, m llama, forward float64) error {
 	var all []stage
 	t := table{left: 1, head: []string{"columns", "moments, ms for 512 tokens", "factor, s", "Q4_K, us a weight",

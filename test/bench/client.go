@@ -26,10 +26,9 @@ type client struct {
 	errors bytes.Buffer // standard error
 }
 
-// startServer starts this program as a server whose vectors have that many bits,
-// 0 for the scalar kernels. It is not preempted between calls: the runtime leaves vector
-// registers in use when it goes on after that, and some processors take many times as long
-// for scalar floats then, up to the next function that clears them.
+// startServer starts this program as a server whose vectors have that many bits, 0 for the scalar kernels. Asynchronous
+// preemption is off: when Go's runtime resumes a preempted goroutine, vector registers stay in use, which makes scalar
+// floating-point code many times slower on some processors, up to the next function that clears them.
 func startServer(ctx context.Context, name string, bits int) (*client, error) {
 	exe, err := os.Executable()
 	if err != nil {

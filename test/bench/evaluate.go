@@ -33,12 +33,11 @@ type evaluation struct {
 	inside  bool
 
 	runs  []cost // of all chunks
-	least []cost // of a run over next to nothing: the cost besides tokens
+	least []cost // of a run over 32 tokens: the cost that does not depend on the text
 	ppl   string
 }
 
-// prepareEvaluation makes a checkpoint, the F16 file of it, and a text, unless they are
-// there.
+// prepareEvaluation makes a checkpoint, its F16 file and a text, unless they exist.
 func prepareEvaluation(ctx context.Context, opt *options, dir workDir) (llama, error) {
 	m := llamaOfSize(opt.size)
 	if _, err := os.Stat(dir.path(evalText)); err == nil {
@@ -60,7 +59,7 @@ func prepareEvaluation(ctx context.Context, opt *options, dir workDir) (llama, e
 	return m, os.WriteFile(dir.path(evalText), madeUpText(8*evalChunk*max(4*opt.chunks, calibrationChunks)), 0o666)
 }
 
-// madeUpText returns words of random letters: more tokens than one for eight bytes.
+// madeUpText returns words of random letters, with more than one token for eight bytes.
 func madeUpText(bytes int) []byte {
 	r := rand.New(rand.NewPCG(1, 1))
 	var b []byte
@@ -111,7 +110,8 @@ func benchSpeed(ctx context.Context, w io.Writer, opt *options, dir workDir) err
 			if err := e.run(ctx, opt, dir); err != nil {
 				return err
 			}
-			progress("round %d/%d  %s %s, %s: %.1f tokens/s", round+1, opt.longRounds, e.name, e.recipe, plural(e.threads),
+			progress("round %d/%d  %s %s, %s: %.1f tokens/s", round+1, opt.longRounds, e.name, e.recipe,
+				plural(e.threads),
 				e.speed(opt, func(c cost) float64 { return c.wall }))
 		}
 	}
@@ -158,7 +158,7 @@ var (
 	repacking = map[string]bool{} // recipes with which the reference fails unless it is told not to repack weights
 )
 
-// run runs an evaluation once, and once over next to nothing.
+// run runs an evaluation once, and once over 32 tokens.
 func (e *evaluation) run(ctx context.Context, opt *options, dir workDir) error {
 	least, _, err := e.measure(ctx, opt, dir, 32, 1)
 	if err != nil {
@@ -212,7 +212,7 @@ func (e *evaluation) measure(ctx context.Context, opt *options, dir workDir, chu
 			if m := finalPPL.FindStringSubmatch(out); m != nil {
 				return c, m[1], nil
 			}
-			err = errors.New("no figure")
+			err = errors.New("no final estimate in the output")
 		}
 		if repacking[e.recipe] || ctx.Err() != nil {
 			return c, "", fmt.Errorf("%q: %w", with, err)
@@ -221,7 +221,7 @@ func (e *evaluation) measure(ctx context.Context, opt *options, dir workDir, chu
 	}
 }
 
-// speed returns the median of tokens per second of some kind.
+// speed returns the median of tokens per second, with the seconds of a cost that the function returns.
 func (e *evaluation) speed(opt *options, seconds func(cost) float64) float64 {
 	var list []float64
 	for i := range e.runs {

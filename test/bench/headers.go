@@ -19,7 +19,7 @@ import (
 	"ggforge/internal/text/size"
 )
 
-// The model whose headers are read and changed: the shapes and the vocabulary size of a Llama of 8 billion weights.
+// The model whose header is read and changed: the shapes and the vocabulary size of a Llama of 8 billion weights.
 const (
 	headerLayers, headerHidden, headerKV, headerFFN, headerVocab = 32, 4096, 1024, 14336, 128256
 	headerReserve                                                = 4096

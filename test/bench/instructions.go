@@ -22,7 +22,7 @@ import (
 // third digit at most.
 const countRows = 2
 
-// startCount and stopCount are where the plugin begins and ends to count.
+// The plugin counts from the call of startCount to that of stopCount.
 //
 //go:noinline
 func startCount() {}
@@ -110,8 +110,8 @@ func (c *counter) close() {
 	c.file.Close()
 }
 
-// perWeight answers a request three times and returns the instructions for each of n elements, the least: those with
-// a thousand more include the scheduler of Go's runtime.
+// perWeight sends a request three times and returns the least count of instructions, divided by n elements: counts that
+// are higher by a thousand include Go's scheduler.
 func (c *counter) perWeight(r request, n int) (least float64, err error) {
 	for i := range 3 {
 		if _, err := c.ask(r); err != nil {
@@ -248,7 +248,7 @@ func countHere(ctx context.Context, w io.Writer, opt *options, dir workDir) erro
 		return err
 	}
 	b.ours = []*client{here}
-	// Times are measured with more rows: branch predictors learn the branches of a few rows by heart.
+	// Times are measured with more rows: branch predictors learn all branches of a few rows.
 	x, _ := gen.Input(fmt.Sprintf("normal/%dx%d", kernelRows, kernelCols))
 	if err := os.WriteFile(dir.path("times.f32"), bytesOf(x), 0o666); err != nil {
 		return err

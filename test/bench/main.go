@@ -3,9 +3,8 @@
 // installed (ORACLE_ROOT, a chroot) it does the same work in the same run. The
 // result is Markdown: make bench writes BENCHMARKS.md with it.
 //
-// Whatever is compared takes turns, round by round, so that a machine that gets
-// slower for a while does so for all; what is reported is medians. The bytes are
-// compared too: a speed with other bytes is an error.
+// Compared programs take turns, round by round, so that a machine that is slow for a while is slow for all of them; the
+// figures are medians. Bytes are compared, too: other bytes than the reference's are an error.
 package main
 
 import (
@@ -87,9 +86,9 @@ func parse(args []string) (*options, error) {
 	f.BoolVar(&opt.memory, "memory", true, "measure the memory of evaluation")
 	f.BoolVar(&opt.calib, "calibration", true, "measure importance matrices and calibrated quantization")
 	f.BoolVar(&opt.headers, "headers", true,
-		"measure what needs the header of a file only, and copies with another one")
+		"measure commands that read or change the header of a file, and copies with another header")
 	f.BoolVar(&opt.tensors, "tensors", true, "measure files of many small tensors")
-	f.BoolVar(&opt.release, "release", true, "measure what is published of a model: 20 quantizations")
+	f.BoolVar(&opt.release, "release", true, "measure the release of a model: 20 quantizations")
 	f.IntVar(&opt.longRounds, "long-rounds", 1,
 		"speed, calibration, release: take the median of `N` rounds; one of 1GB takes the reference half an hour")
 	f.StringVar(&opt.arm64, "arm64", "",
@@ -154,7 +153,7 @@ func parse(args []string) (*options, error) {
 	return opt, err
 }
 
-// parts returns, by name, the option that has a part measured.
+// parts returns the options that select parts, by the name of the part.
 func (opt *options) parts() map[string]*bool {
 	return map[string]*bool{"kernels": &opt.kernels, "sources": &opt.sources, "jobs": &opt.jobs, "speed": &opt.speed,
 		"memory": &opt.memory, "calibration": &opt.calib, "headers": &opt.headers, "tensors": &opt.tensors,
@@ -215,7 +214,7 @@ func run(ctx context.Context, opt *options) (err error) {
 			continue
 		}
 		err = errors.Join(err, part.bench(ctx, w, opt, dir))
-		if opt.out != "" && (err == nil || errors.Is(err, errBytes)) { // the parts that are whole stay after an error
+		if opt.out != "" && (err == nil || errors.Is(err, errBytes)) { // after an error the complete parts stay
 			err = errors.Join(err, os.WriteFile(opt.out, []byte(merge(old, report.String(), about)), 0o666))
 		}
 	}
@@ -225,9 +224,9 @@ func run(ctx context.Context, opt *options) (err error) {
 	return errors.Join(err, os.WriteFile(opt.out, report.Bytes(), 0o666))
 }
 
-// merge puts the sections of a report that was made of some parts in the place of those in
-// an older one, or at its end. Each of them has the machine and the flags of its run, since the
-// others may be from another machine.
+// merge returns an older report with the sections of a newer one, which has some parts only: they replace those of the
+// same title or come last. Each gets the machine and the flags of its run, since the others may be from another
+// machine.
 func merge(old, report, about string) string {
 	if old == "" {
 		return report
@@ -250,7 +249,7 @@ func merge(old, report, about string) string {
 	return strings.Join(sections, "\n\n## ") + "\n"
 }
 
-// errBytes: ours and the reference's bytes differ.
+// errBytes is the error for our bytes that differ from the reference's.
 var errBytes = errors.New("bytes differ")
 
 // workDir is the temporary folder. With a reference it is inside the chroot.

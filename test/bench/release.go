@@ -30,8 +30,8 @@ const (
 // their speed from minute to minute, and the time of a run is compared with that of its kernels.
 const releaseTurns = 3
 
-// benchRelease measures the quantizations of a model that are published together: one run of
-// ours, next to a conversion and a run for each of them of the reference's.
+// benchRelease measures the quantizations of a model that are published together: one run of ours against the
+// reference's conversion and its run for each quantization.
 func benchRelease(ctx context.Context, w io.Writer, opt *options, dir workDir) error {
 	m, err := prepareEvaluation(ctx, opt, dir)
 	if err != nil {
@@ -161,14 +161,14 @@ func report(w io.Writer, opt *options, m llama, ours *job, theirs []*job, made *
 	t.write(w)
 }
 
-// release is what our run has made.
+// release describes the files of our run.
 type release struct {
 	sums     map[string]string    // of the files, by recipe
-	weights  map[kernelCase]int64 // encoded, those of a tensor once for a type
+	weights  map[kernelCase]int64 // numbers of encoded weights; a tensor counts once for each type
 	distinct int64                // the sum of weights
 }
 
-// read takes note of the files in a folder; from is the model that they were quantized from.
+// read sets the fields from the files in a folder; from is the model that they were quantized from.
 func (r *release) read(folder, from string) error {
 	r.sums, r.weights, r.distinct = map[string]string{}, map[kernelCase]int64{}, 0
 	source, err := gguf.Open(from)

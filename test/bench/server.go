@@ -20,14 +20,14 @@ import (
 // The protocol: one JSON object a line on standard input, one answer a line on
 // standard output. reference.py is the other server.
 //
-//	load        Input, Importance, RowLen: read the files
-//	encode      ID, Importance: encode all rows once, keep and report the result
+//	load        Input, Weights, RowLen: read the files
+//	encode      ID, RowBytes, Importance: encode all rows once, keep and report the result
 //	quantize    ID, Importance, Rows: encode Rows rows, from the first one on,
 //	            again and again; calls get up to all rows of the input
 //	dequantize  ID, Rows: the same for decoding what encode kept
 //	zeros       Rows: the same for storing zeros where dequantize writes
-//	chain       Rows: the same for multiplications, each of the product before, one an element
-//	spin        Rows: the same for steps that wait for nothing, spinSteps an element
+//	chain       Rows: the same for one multiplication an element, each of the product before
+//	spin        Rows: the same for spinSteps independent steps an element
 //	validate    ID, Rows: the same for checking that what encode kept is finite
 //
 // Times are CPU seconds of the one thread that works.

@@ -28,7 +28,7 @@ const measured = "blk.0.ffn_down.weight"
 // pieceElements is how many elements the writer takes at a time.
 const pieceElements = 32 << 10
 
-// benchSources measures what reading a weight costs, and making F16 of it.
+// benchSources measures the cost of reading a weight, and of encoding it as F16.
 func benchSources(ctx context.Context, w io.Writer, opt *options, dir workDir) error {
 	fmt.Fprintf(w, "## Precisions of checkpoints\n\n"+
 		"The rows of one matrix of 2048 x 5632, from the page cache, in pieces of %d elements as the writer takes them, on one\n"+

@@ -103,7 +103,7 @@ func field(data []byte, name string) string {
 	return ""
 }
 
-// features are the CPU features worth a mention.
+// features are the CPU features that reports list.
 var features = []string{"sse2", "sse4_1", "avx", "f16c", "fma", "avx2", "bmi2", "avx512f", "avx512bw", "avx512vl",
 	"avx512_vnni",
 	"asimd", "asimdhp", "asimddp", "sve"}

@@ -12,17 +12,17 @@ import (
 	"ggforge/gguf"
 )
 
-// The tensors of files that have many: experts, each by itself, of 4 kB in F16.
+// The shape of files with many tensors: single experts of 4 kB in F16.
 const (
 	manyColumns, manyRows, manyLayers = 256, 8, 32
 )
 
 var manyCounts = []int{1_000, 10_000, 100_000}
 
-// manyReference is how many the reference is measured with: its time grows with the square.
+// manyReference is the largest number of tensors for the reference: its time grows with the square.
 const manyReference = 10_000
 
-// benchTensors measures what a tensor costs, however small it is.
+// benchTensors measures the cost of a tensor apart from its size.
 func benchTensors(ctx context.Context, w io.Writer, opt *options, dir workDir) error {
 	n := strconv.Itoa(opt.threads)
 	t := table{left: 1, head: []string{"job", "tensors", "wall s", "CPU s", "CPU us a tensor", "own MB"}}
@@ -86,7 +86,7 @@ func benchTensors(ctx context.Context, w io.Writer, opt *options, dir workDir) e
 	return nil
 }
 
-// writeMany writes a file of that many tensors, whose data are a hole.
+// writeMany writes a file of that many tensors, whose data is a hole in the file.
 func writeMany(path string, count int) error {
 	m := gguf.Metadata{
 		{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},

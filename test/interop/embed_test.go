@@ -94,9 +94,8 @@ func sameVectors(t *testing.T, file string) {
 			if p != eval.PoolNone && reflect.DeepEqual(exact, got) { // values of a single token may nearly cancel
 				limit = 1e-5
 			}
-			other, err := shakenModel.Embed(context.Background(), texts,
-				eval.EmbedOptions{Pooling: p, Norm: n, Workers: 2,
-					HalfGELU: true})
+			other, err := shakenModel.Embed(context.Background(), texts, eval.EmbedOptions{Pooling: p, Norm: n,
+				Workers: 2, HalfGELU: true})
 			must(t, err)
 			want := runtimeVectors(t, file, p, norm, len(texts))
 			worst, cos := 0.0, 1.0

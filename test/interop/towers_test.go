@@ -204,7 +204,7 @@ func TestMistralTower(t *testing.T) {
 }
 
 // TestMistralExperts compares MoE models in Mistral's own format with the reference's files, except for the keys of the
-// tokenizer, which the reference does not write here.
+// tokenizer, which the reference cannot write without mistral-common.
 func TestMistralExperts(t *testing.T) {
 	o := start(t)
 	for _, c := range []struct {

@@ -38,7 +38,7 @@ const (
 	evalText    = "eval.txt"
 )
 
-// cut cuts all texts.
+// cut returns all texts, cut from installed sources.
 func cut(ctx context.Context, opt *options) (*corpus, error) {
 	env := func(argv ...string) (string, error) {
 		out, err := exec.CommandContext(ctx, "go", argv...).Output()

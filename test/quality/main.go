@@ -39,7 +39,7 @@ type options struct {
 	work   string // folder, seen from inside the chroot
 	bin    string // folder of our commands
 	out    string
-	use    string // which text evaluates
+	use    string // of the text for evaluation: heldOut or development
 	run    *regexp.Regexp
 	short  bool   // less of every text
 	texts  string // folder to write texts to, and nothing else
@@ -61,11 +61,11 @@ func main() {
 func parse(args []string) (*options, error) {
 	opt := &options{root: os.Getenv("ORACLE_ROOT"), shared: os.Getenv("ORACLE_SHARED")}
 	f := flag.NewFlagSet("quality", flag.ContinueOnError)
-	f.StringVar(&opt.work, "work", "/srv/quality", "`folder` inside the chroot for files and what was measured")
+	f.StringVar(&opt.work, "work", "/srv/quality", "`folder` inside the chroot for files and measurements")
 	f.StringVar(&opt.bin, "bin", "bin", "`folder` of our commands")
 	f.StringVar(&opt.out, "o", "docs/quality.md", "`file` to write")
-	f.StringVar(&opt.use, "text", heldOut, "which text judges: "+heldOut+" or "+development)
-	f.BoolVar(&opt.short, "short", false, "little text, for a look at everything")
+	f.StringVar(&opt.use, "text", heldOut, "the text for evaluation: "+heldOut+" or "+development)
+	f.BoolVar(&opt.short, "short", false, "use little text, for a quick look at everything")
 	match := f.String("run", "",
 		"measure rows MODEL/TYPE/METHOD that the `expression` matches; others are as they were measured before")
 	f.StringVar(&opt.texts, "texts", "", "write the texts to `folder` and end")
@@ -97,7 +97,7 @@ type quality struct {
 	cells  map[string]*cell
 	mu     sync.Mutex
 	models []*prepared
-	old    *document // as it was
+	old    *document // the earlier report
 }
 
 func run(ctx context.Context, opt *options) error {
@@ -153,7 +153,7 @@ func run(ctx context.Context, opt *options) error {
 	return os.WriteFile(opt.out, report, 0o666)
 }
 
-// code returns a hash of the source of our commands, of the folder that it runs in.
+// code returns a hash of the source of our commands in the working directory.
 func code(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-deps", "-f",
 		`{{if not .Standard}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{end}}`, "./cmd/ggquant",
@@ -175,8 +175,8 @@ func code(ctx context.Context) (string, error) {
 // A cell has the measurements of one row.
 type cell struct {
 	Key    string // of what it was measured with
-	Code   string `json:",omitempty"` // hash of ours, if that made the file
-	Commit string `json:",omitempty"` // one that has it
+	Code   string `json:",omitempty"` // hash of our code, if that made the file
+	Commit string `json:",omitempty"` // a commit with that code
 	Failed string `json:",omitempty"` // message of a command that did not make the file
 	Size   int64
 	Real   figures // by llama-perplexity
@@ -216,7 +216,7 @@ func (q *quality) load() error {
 	return json.Unmarshal(data, &q.cells)
 }
 
-// keep writes a cell, next to those that runs of other models have written by now.
+// keep writes a cell. It first reads the cells that concurrent runs have written.
 func (q *quality) keep(id string, c *cell) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -243,7 +243,7 @@ func (q *quality) keep(id string, c *cell) error {
 	return os.Rename(tmp, q.cellsFile())
 }
 
-// commits returns those of the cells, and of what the document had before.
+// commits returns the commits of the cells and of the earlier document.
 func (q *quality) commits() []string {
 	found := map[string]bool{}
 	for _, c := range q.old.commits {

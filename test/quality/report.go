@@ -343,7 +343,7 @@ not trained with, which methods were developed with; gollama was trained with al
 	}
 }
 
-// textsHeading is above the list of texts.
+// textsHeading is the heading of the list of texts.
 const textsHeading = "Texts"
 
 // table returns the list of texts.
@@ -356,7 +356,7 @@ func (c *corpus) table() *table {
 	return t
 }
 
-// shortFolder returns the end of a folder's path, which is the same everywhere.
+// shortFolder returns the last two elements of a folder's path, which are the same on all machines.
 func shortFolder(dir string) string {
 	parts := strings.Split(dir, "/")
 	return strings.Join(parts[max(0, len(parts)-2):], "/")
@@ -365,7 +365,7 @@ func shortFolder(dir string) string {
 // dash is printed for what was not measured.
 const dash = "-"
 
-// A table is one of Markdown; the columns after the first left ones are aligned to the right.
+// A table is a Markdown table; the columns after the first left ones are aligned to the right.
 type table struct {
 	left int
 	head []string

@@ -20,13 +20,13 @@ import (
 // A subject is a model that is measured.
 type subject struct {
 	name, about   string
-	folder        string // of the checkpoint
-	judge         map[string]string
-	calibrate     string
-	other         string // text of another domain, "" for none
-	tied          bool   // the embeddings are the output matrix, too
-	chunks, fewer int    // of the text for evaluation: llama-perplexity's, ggeval's
-	calibration   int    // chunks of the text for calibration, on both sides
+	folder        string            // of the checkpoint
+	judge         map[string]string // text for evaluation, by heldOut and development
+	calibrate     string            // text for calibration
+	other         string            // text of another domain, "" for none
+	tied          bool              // tied embeddings: they are the output matrix, too
+	chunks, fewer int               // of the text for evaluation: llama-perplexity's, ggeval's
+	calibration   int               // chunks of the text for calibration, on both sides
 }
 
 var subjects = []*subject{
@@ -55,7 +55,7 @@ type recipe struct {
 	arg   string
 	flags []string
 	bits  int  // class of the goals: 1 for types with codebooks of 2 and 3 bits
-	like  bool // also bit allocation at its size
+	like  bool // is also measured with bit allocation at its size
 }
 
 // MXFP4 is a recipe for experts only: the layers' other matrices get it by name.
@@ -69,8 +69,8 @@ var recipes = []*recipe{
 		bits: 4},
 }
 
-// floor gives the divergence that remains where weights hardly change: mostly that of rounded activations, which
-// ggeval does not have.
+// floor is a recipe that hardly changes weights: its divergence is mostly that of rounded activations, which ggeval
+// does not round.
 var floor = &recipe{name: "Q8_0"}
 
 // typeArg is the name of the recipe for commands.
@@ -98,16 +98,17 @@ const (
 
 var methods = []string{plain, weighed, high, best, highWorth, bestWorth}
 
-// more are flags of methods.
+// more are additional flags of ggquant, by method.
 var more = map[string][]string{
 	bestEmbeddings: {"--token-embedding-type", "f16"},
 	bestOutput:     {"--leave-output-tensor"},
 }
 
-// shareRecipes are those of which the embeddings' and the output's shares are measured.
+// shareRecipes are the recipes for which the shares of the embeddings and of the output matrix in the divergence are
+// measured.
 var shareRecipes = []string{"Q2_K", "Q4_K_M"}
 
-// otherRecipes are those that are also calibrated with another domain.
+// otherRecipes are the recipes that are also measured with calibration on a text of another domain.
 var otherRecipes = []string{"Q2_K", "Q4_K_M", "IQ3_XXS"}
 
 // A row is a model quantized by a recipe with a method: a row of the table.
@@ -123,11 +124,11 @@ type prepared struct {
 	sum                             string // of the checkpoint's weights
 }
 
-// subject returns a model, nil if it is not here.
+// subject returns a model, nil if its weights are not on this machine.
 func (q *quality) subject(s *subject) (*prepared, error) {
 	f, err := os.Open(filepath.Join(s.folder, "model.safetensors"))
 	if errors.Is(err, os.ErrNotExist) {
-		progress("%s: not here", s.name)
+		progress("%s: left out: no model.safetensors in %s", s.name, s.folder)
 		return nil, nil
 	}
 	if err != nil {
@@ -152,13 +153,13 @@ func (q *quality) subject(s *subject) (*prepared, error) {
 			continue
 		}
 		if *t.to = q.corpus.texts[t.name]; *t.to == nil {
-			return nil, fmt.Errorf("%s: the text %s is not here", s.name, t.name)
+			return nil, fmt.Errorf("%s: no text %q", s.name, t.name)
 		}
 	}
 	return m, nil
 }
 
-// rows returns those of a model.
+// rows returns the rows of a model.
 func (m *prepared) rows() (list []row) {
 	list = append(list, row{floor, plain})
 	for _, r := range recipes {
@@ -203,8 +204,7 @@ func (q *quality) key(m *prepared, r row) string {
 func (m *prepared) file(what string) string { return m.name + "-" + what }
 func (m *prepared) output(r row) string     { return m.file(r.method + "-" + r.name + ".gguf") }
 
-// measureModel measures the rows of a model that have not been measured yet, or with
-// something else.
+// measureModel measures the rows of a model that were not measured yet, or with other code or inputs.
 func (q *quality) measureModel(ctx context.Context, m *prepared) error {
 	var todo []row
 	for _, r := range m.rows() {
@@ -381,7 +381,7 @@ func (q *quality) quantize(ctx context.Context, m *prepared, rows []row) (made [
 	if len(together) > 0 {
 		if q.batch(ctx, m, together) == nil {
 			made = together
-		} else { // one of them, perhaps
+		} else { // perhaps only one of them fails
 			alone = append(alone, together...)
 		}
 	}

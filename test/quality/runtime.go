@@ -88,7 +88,7 @@ func (w *work) saveBase(ctx context.Context, file, base, text string, chunks int
 	return f, errors.New("llama-perplexity ends without a figure")
 }
 
-// measure compares a model with probabilities that are saved.
+// measure compares a model with the saved probabilities of its base.
 func (w *work) measure(ctx context.Context, file, base string) (f figures, err error) {
 	for range tries {
 		out, err := w.perplexity(ctx, file, base, "--kl-divergence")
@@ -153,7 +153,7 @@ func parseDivergence(out []byte) (f figures, err error) {
 	return f, nil
 }
 
-// work is the folder of a run, in the chroot of the reference: of both sides' files.
+// work is the folder of a run in the reference's chroot, for the reference's files and ours.
 type work struct {
 	root string // of the chroot
 	dir  string // seen from inside

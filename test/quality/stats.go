@@ -12,9 +12,9 @@ type figures struct {
 	BPW           float64   `json:",omitempty"` // bits per weight, where the tool prints it
 }
 
-// blocks is how many runs of successive chunks a ratio's error is estimated from. Of the
-// runtime's figures there are only means of all chunks so far, with five digits after the
-// point: chunk by chunk their rounding would be larger than what is measured.
+// blocks is the number of blocks of successive chunks from which a ratio's error is estimated. llama-perplexity prints
+// only running means over the chunks, with five digits after the point: for single chunks the rounding would exceed the
+// differences.
 const blocks = 8
 
 // ratio returns the mean of a's divergences by that of b's, over the same chunks, and its

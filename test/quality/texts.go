@@ -20,7 +20,7 @@ type language struct {
 	folders []folder
 	ext     string
 	skip    []string // parts of the names of files with tables, generated code or tests
-	only    string   // what all files are for, "" if their names decide
+	only    string   // the use of all files, "" if their names decide
 }
 
 // notices are parts of lines that unrelated files share: licences and build constraints.
@@ -66,8 +66,8 @@ func pythonSource(root string) *language {
 	}, ".py", []string{"/test", "encodings/", "pydoc_data", "_sysconfig", "generated", "benchmarks"}, ""}
 }
 
-// Texts are cut file by file. What a file is for follows from its name alone, so that a
-// model is never trained on a file that evaluates it.
+// Texts are cut file by file. The name of a file alone decides its use, so that a model is never trained on a file that
+// evaluates it.
 const (
 	heldOut     = "heldout"     // evaluates once, at the end
 	development = "development" // evaluates while methods are chosen

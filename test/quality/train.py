@@ -3,11 +3,11 @@ that `bin/quality -texts DIR` cuts.
 
 train.py MODEL GOLLAMA TEXTS OUT MINUTES
 
-MODEL is a name of MODELS, GOLLAMA the folder of the model that gives the tokenizer and something
-to begin with. The rate follows the clock: it has fallen to nothing when the minutes are over,
-however fast the machine is. OUT gets the newest weights every five minutes, BF16; training ends
-early, with those of that moment, at SIGTERM. If OUT is there already, training continues from it, with a
-rate that begins anew. One thread. Weights and activations are BF16, sums of weights float32."""
+MODEL is a name of MODELS, GOLLAMA the folder of the model that gives the tokenizer and the initial
+weights. The learning rate depends on the elapsed time: it is almost zero when the minutes are over,
+however fast the machine is. OUT gets the newest weights every five minutes, in BF16; SIGTERM ends
+training early and saves them. If OUT exists, training continues from it, with a new learning rate
+schedule. One thread. Weights and activations are BF16, the optimizer's copy of the weights is float32."""
 
 import math, os, shutil, signal, sys, time
 
@@ -35,7 +35,7 @@ MODELS = {
         sliding_window=None, tie_word_embeddings=False, rms_norm_eps=1e-5, **COMMON), "upcycled"),
 }
 BATCH, RATE = 4, 1.5e-3
-LAYERS = [0, 1, 2, 4, 5]  # of gollama's six, that become those with experts
+LAYERS = [0, 1, 2, 4, 5]  # of gollama's six: they become the MoE layers
 
 
 def attention(module, query, key, value, mask, scaling, **_):
@@ -52,8 +52,8 @@ AttentionInterface.register("bf16", attention)
 
 
 def experts(self, hidden, index, weights):
-    """Experts as products of one shape: tokens are sorted by expert, and those of each padded
-    to a multiple of 64, as every new shape costs more than the product."""
+    """Experts as one batched matrix product: tokens are sorted by expert, and padded to the same multiple
+    of 64 for each, since every new shape costs more than the product."""
     tokens, k = index.shape
     order = index.flatten().argsort(stable=True)
     who = index.flatten()[order]
@@ -71,8 +71,8 @@ MixtralExperts.forward = experts
 
 
 class Muon:
-    """Momentum whose singular values are all made about one (K. Jordan, Muon), for the matrices of
-    layers; its steps are about as large as Adam's. It learns more from the same number of tokens."""
+    """Muon (K. Jordan): momentum whose singular values are all made about one, for the matrices of
+    layers; its steps are about as large as Adam's. Models learn more from the same number of tokens."""
 
     def __init__(self, params):
         self.params, self.kept = params, {}
@@ -102,15 +102,15 @@ class Muon:
 
 
 def taught(model, old):
-    """Begins with a row of the embeddings that is the old model's input and output row side
-    by side, as it is used for both."""
+    """Initializes each row of the tied embeddings with the old model's input and output rows side
+    by side."""
     rows, out = old.model.embed_tokens.weight, old.lm_head.weight
     model.model.embed_tokens.weight.data = torch.cat([rows / rows.std(), out / out.std()], 1).detach() * 0.03
 
 
 def upcycled(model, old):
-    """Begins with the old model's layers: an expert is a third of the feed-forward block,
-    times three because two of them share the weight 1."""
+    """Initializes from the old model's layers: an expert is a third of the feed-forward block,
+    times three because the weights of a token's two experts add up to 1."""
     new, w = model.state_dict(), old.state_dict()
     for name in list(new):
         to = name
@@ -132,7 +132,7 @@ def upcycled(model, old):
 
 
 def tokens(tokenizer, path):
-    """The tokens of a text, which are kept next to it."""
+    """The tokens of a text, cached in a file next to it."""
     kept = path + ".pt"
     if not os.path.exists(kept):
         text = open(path, encoding="utf-8", errors="replace").read()
@@ -145,17 +145,17 @@ def tokens(tokenizer, path):
 
 def loss_of(model, ids, teacher=None):
     """The mean loss of sequences (batch, LENGTH) of tokens, and further terms to minimize: the
-    divergence from a teacher, and experts that are not chosen equally often."""
-    said = model(input_ids=ids[:, :-1])
-    logits = said.logits.flatten(0, 1)
+    divergence from a teacher, and the load-balancing loss of experts."""
+    output = model(input_ids=ids[:, :-1])
+    logits = output.logits.flatten(0, 1)
     loss, extra = F.cross_entropy(logits, ids[:, 1:].flatten()), 0.0
     if teacher is not None:
         with torch.no_grad():
             p = F.softmax(teacher(input_ids=ids[:, :-1]).logits.flatten(0, 1), -1)
         extra = F.cross_entropy(logits, p)
-    if said.get("router_logits") is not None:
+    if output.get("router_logits") is not None:
         c = model.config
-        extra = c.router_aux_loss_coef * load_balancing_loss_func(said.router_logits, c.num_local_experts, c.num_experts_per_tok)
+        extra = c.router_aux_loss_coef * load_balancing_loss_func(output.router_logits, c.num_local_experts, c.num_experts_per_tok)
     return loss, extra
 
 
@@ -185,7 +185,7 @@ def main():
     model.to(torch.bfloat16)
     total = sum(p.numel() for p in master.values())
     print(f"{total} weights, {len(data)} tokens", flush=True)
-    # matrices of layers; routers are small, and learn as the embeddings do
+    # Muon trains the matrices of layers; AdamW the rest, with the routers, which are small
     inner = [p for n, p in master.items() if p.dim() >= 2 and not ("embed" in n or "lm_head" in n or "mlp.gate." in n)]
     own = {id(p) for p in inner}
     muon = Muon(inner)
@@ -205,7 +205,7 @@ def main():
         shutil.rmtree(out, ignore_errors=True)
         os.rename(tmp, out)
 
-    def judge():
+    def unseen_loss():
         model.eval()
         with torch.no_grad():
             losses = [loss_of(model, pick(held, range(s, s + 4 * LENGTH, LENGTH)))[0].item()
@@ -241,9 +241,9 @@ def main():
             if now - saved > 300:
                 saved = now
                 save()
-                print(f"loss of unseen text {judge():.4f}", flush=True)
+                print(f"loss of unseen text {unseen_loss():.4f}", flush=True)
     save()
-    print(f"end: {step} steps, loss of unseen text {judge():.4f}", flush=True)
+    print(f"end: {step} steps, loss of unseen text {unseen_loss():.4f}", flush=True)
 
 
 main()

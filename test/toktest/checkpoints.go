@@ -11,7 +11,7 @@ import (
 	"ggforge/gguf"
 )
 
-// Checkpoint is a directory with a byte-level tokenizer, or with one that is recognized as such.
+// Checkpoint is a directory with a byte-level tokenizer, or with a tokenizer that is recognized as byte-level.
 type Checkpoint struct {
 	Name  string
 	Class string // rule set of the tokenizer
@@ -105,8 +105,7 @@ func Checkpoints() []Checkpoint {
 	return out
 }
 
-// List writes the tokenizer's keys, one line each. A long list is given by its length,
-// its last elements and a hash.
+// List returns the tokenizer's keys, one line each. An array is given by its length, a hash and its last elements.
 func List(m gguf.Metadata) []string {
 	var out []string
 	for _, kv := range m {

@@ -1,5 +1,5 @@
-// Package toktest has texts and small tokenizers for tests of encoders: all users
-// get the same ones, the reference's library included.
+// Package toktest has texts and small tokenizers for tests of encoders: ours and the reference's library get the same
+// ones.
 package toktest
 
 import (
@@ -23,7 +23,7 @@ func (r *random) next() uint64 {
 // below returns a number from 0 to n-1.
 func (r *random) below(n int) int { return int(r.next() % uint64(n)) }
 
-// pick returns a character of a string.
+// pick returns a random character of a string.
 func (r *random) pick(s []rune) rune { return s[r.below(len(s))] }
 
 // source is a Go source file, tabs, quotes and all.
@@ -33,7 +33,7 @@ var source string
 
 var sourceLines = strings.SplitAfter(source, "\n")
 
-// alphabets are the characters that runs of one kind are made of.
+// alphabets are the kinds of characters; a run has characters of one kind.
 var alphabets = func() (out [][]rune) {
 	for _, s := range []string{
 		"abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "etaoinshrdlu", "0123456789", " ", "  \t",
@@ -49,7 +49,7 @@ var alphabets = func() (out [][]rune) {
 	return out
 }()
 
-// phrases are put in whole.
+// phrases are inserted unchanged.
 var phrases = []string{
 	"I've", "we'll", "don't", "THEY'RE", "it'S", " 'tis", "Hello, world!", " the quick brown fox", "3.14159",
 	"1,234,567", "2024-01-31T12:00",

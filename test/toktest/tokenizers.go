@@ -22,7 +22,7 @@ type Tokenizer struct {
 	JSON []byte
 }
 
-// shape is the parts of a tokenizer.json around its vocabulary, as JSON; "" is null.
+// shape has the parts of a tokenizer.json except the vocabulary, as JSON; "" is null.
 type shape struct {
 	name       string
 	normalizer string
@@ -165,8 +165,7 @@ func baseVocab() (vocab, merges any) {
 	return base.Vocab, base.Merges
 }
 
-// pieces are common parts of words, the best first; each is put together from two
-// that are there.
+// pieces are common parts of words, the best first; each is the concatenation of two earlier ones or characters.
 var pieces = strings.Fields(
 	"th he in er an on re nd at en ou es ti is it the ing and ▁t ▁a ▁th ▁the ▁in ▁s ▁▁ ▁▁▁▁ ion tion 00 000 == ==== ll 've éè")
 

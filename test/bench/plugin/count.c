@@ -3,11 +3,11 @@
 //
 //	qemu-aarch64 -plugin count.so,start=0x...,stop=0x...,out=FILE PROGRAM
 //
-// A block of translated code counts whole when it is entered: start and stop are entries of functions, where
-// blocks begin, and what a block leaves out when it ends early is a fault, of which measured code has none.
+// All instructions of a block of translated code count when it is entered. This is exact: start and stop are entries of
+// functions, where blocks begin, and a block ends early only at a fault, which measured code does not have.
 //
 // The functions of the interface are declared here, since distributions do not install qemu-plugin.h with QEMU.
-// VERSION is that of the interface, 1 up to QEMU 8.1; the error message of a later QEMU has the versions that it takes.
+// VERSION is that of the interface, 1 up to QEMU 8.1; the error message of a later QEMU names the versions that it accepts.
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>

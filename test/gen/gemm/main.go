@@ -109,8 +109,8 @@ func (s shape) loop(p func(string, ...any), load string, steps int) {
 		for r := range s.nr {
 			p("w%d := %s((*[%d]float32)(b[%d:]))", r, load, s.lanes, i*w+r*s.lanes)
 			for t := range s.mr {
-				// the instruction overwrites its receiver (golang/go#80829): that of
-				// the last use is not copied before
+				// the instruction overwrites its receiver (golang/go#80829), which is
+				// copied before unless this is its last use
 				a, b := fmt.Sprintf("x%d", t), fmt.Sprintf("w%d", r)
 				if t == s.mr-1 && r < s.nr-1 {
 					a, b = b, a

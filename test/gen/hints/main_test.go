@@ -21,7 +21,7 @@ func TestHints(t *testing.T) {
 	}
 	got, err := os.ReadFile(filepath.Join(root, "cmd", "ggquant", "hints_gen.go"))
 	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("cmd/ggquant/hints_gen.go is not of docs/quality.md: run go generate ./cmd/ggquant (%v)", err)
+		t.Errorf("cmd/ggquant/hints_gen.go does not match docs/quality.md: run go generate ./cmd/ggquant (%v)", err)
 	}
 }
 

@@ -72,7 +72,7 @@ func run(path string, check bool) error {
 		return err
 	}
 	if !bytes.Equal(old, text) {
-		return fmt.Errorf("%s does not fit go.mod; go generate ./test/gen/licences writes it anew", path)
+		return fmt.Errorf("%s does not match go.mod; go generate ./test/gen/licences writes it anew", path)
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestThirdParty fails when THIRD_PARTY.md does not fit go.mod, or a module has no
+// TestThirdParty fails when THIRD_PARTY.md does not match go.mod, or a module has no
 // licence that is allowed.
 func TestThirdParty(t *testing.T) {
 	if err := run("../../../docs/THIRD_PARTY.md", true); err != nil {
@@ -15,7 +15,7 @@ func TestThirdParty(t *testing.T) {
 	}
 }
 
-// TestLinked checks that a module which only tests use is not called one that the commands are linked with.
+// TestLinked checks that a module that only tests use is not listed among those linked into the commands.
 func TestLinked(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/THIRD_PARTY.md")
 	if err != nil {

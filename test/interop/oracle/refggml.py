@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Write a Llama file of the time before GGUF as GGUF, with the reference's writer.  Run inside the chroot.
+"""Convert a Llama file in a format older than GGUF, with the reference's writer.  Run inside the chroot.
 
   refggml.py IN.bin OUT.gguf [eps [gqa [context]]]
 
-The distribution does not ship the reference's program for these files. This states what its published form
-writes: keys, their order, texts and types of tokens, names of tensors. The shapes are in elements, as they
-were in the writer of that time; the published program hands them to today's writer, which takes them for
-bytes and halves or refuses them."""
+The distribution does not ship the reference's program for these files. This script writes what the published
+program writes: keys, their order, texts and types of tokens, names of tensors. Shapes are in elements, as the
+writer of that time expected them; today's writer takes the shapes of the published program for bytes, and
+halves or refuses them."""
 import os, struct, sys
 
 os.environ["NO_LOCAL_GGUF"] = "1"
