@@ -53,7 +53,8 @@ func init() {
 			"dflash_config": {"mask_token_id": 1003, "target_layer_ids": [0, 1, 3]}, ` + config + `}`,
 		Tensors: tensors,
 	})
-	// with an embedding of the mask token; the matrices are the target's, or partly the draft's
+	// with an embedding of the mask token; embeddings and output matrix are the target's, in one variant the embeddings
+	// are the draft's own
 	add(Spec{
 		Name:      "dflash-mask",
 		Tokenizer: "bpe:qwen2",
@@ -69,7 +70,7 @@ func init() {
 			{Name: "said-not", Seed: 4, DType: "F32", Out: "f32", Set: `{"has_embed_tokens": false}`},
 		},
 	})
-	// for a model with tied embeddings, which the draft must not share
+	// for a target with tied embeddings, which the draft must not share
 	add(Spec{
 		Name:      "dflash-mask-tied",
 		Tokenizer: "gemma",

@@ -19,9 +19,8 @@ import (
 //go:embed diverge.py
 var divergePy []byte
 
-// TestDivergence compares the figures of eval.Compare with those that PyTorch computes
-// in float64: of our logits, and of those that it computes itself with all of the model
-// in float64, from the same weights. The second comparison shows what float32 costs.
+// TestDivergence compares the figures of eval.Compare with PyTorch's in float64: of our logits, and of logits that
+// PyTorch computes from the same weights, all in float64. The second comparison shows the error by float32.
 func TestDivergence(t *testing.T) {
 	o := start(t)
 	must(t, os.WriteFile(root+work+"/oracle/diverge.py", divergePy, 0o666))
@@ -88,7 +87,7 @@ func TestDivergence(t *testing.T) {
 // tolerance is the error that a figure may have: a share of it, plus a number.
 type tolerance struct{ relative, absolute float64 }
 
-// check compares figures and logs the one that is off most.
+// check compares figures and logs that with the largest error.
 func (c tolerance) check(t *testing.T, name string, got, want []float64) {
 	t.Helper()
 	if len(got) != len(want) || len(got) == 0 {

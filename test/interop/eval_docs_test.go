@@ -31,9 +31,9 @@ const evaluationFile = "../../docs/evaluation.md"
 // columns of the table, and the tests that fill them.
 var columns = []string{"perplexity", "embeddings", "importance matrix", "same bits"}
 
-// found counts the results of a test over the models of one architecture, as their files name it.
+// found counts the results of a test over the models of one architecture (general.architecture).
 type found struct {
-	first                      bool // one model is enough
+	first                      bool // one compared model is enough
 	models, ran, equal, differ int
 	not                        map[string]int // why a model was not compared → how many
 }
@@ -136,16 +136,15 @@ func architectureOf(t *testing.T, path string) string {
 	return m.Architecture()
 }
 
-// runnable returns the evaluator of a model; file is its path in the chroot. It skips the test of a model that is not
-// supported, and of one that is refused as broken, such as one with a key missing, if the runtime does not run it
-// either.
+// runnable returns the evaluator of a model; file is its path in the chroot. It skips the test if the model is not
+// supported, or is refused as broken (a key is missing, for example) and the runtime does not run it either.
 func runnable(t *testing.T, m *model.Model, file string) *eval.Model {
 	t.Helper()
 	e, err := eval.New(m)
 	if errors.Is(err, fault.Broken) {
 		if out, bench := exec.Command("chroot", root, "timeout", "20", "llama-bench", "-m", file, "-p", "16", "-n", "0",
 			"-r", "1", "-t", "1", "-ngl", "0").CombinedOutput(); bench == nil {
-			t.Fatalf("the runtime runs what is refused with %v:\n%s", err, tail(out))
+			t.Fatalf("the runtime runs the model, our evaluator refuses it: %v\n%s", err, tail(out))
 		}
 		skip(t, err)
 	}
@@ -321,7 +320,7 @@ func checkEvaluations() error {
 	case *docs:
 		return os.WriteFile(evaluationFile, []byte(text), 0o666)
 	}
-	return fmt.Errorf("%s is not what the tests found; make evaluation writes it anew", evaluationFile)
+	return fmt.Errorf("%s differs from the results of the tests: run make evaluation", evaluationFile)
 }
 
 // evaluationTable returns the text with the cells that were found.

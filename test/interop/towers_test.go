@@ -70,7 +70,7 @@ func TestTowers(t *testing.T) {
 	for _, s := range hftest.Encoders() {
 		a, err := arch.LookupEncoder(s.Class())
 		if err != nil {
-			continue // made up ahead of its table
+			continue // the class has no table yet
 		}
 		key := strings.Join(slices.Sorted(slices.Values(a.Classes)), ", ")
 		if left[key]++; results[key] == nil {
