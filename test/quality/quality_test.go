@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestRatio checks ratios and their errors where they are known.
+// TestRatio checks ratios and errors against values computed by hand.
 func TestRatio(t *testing.T) {
 	b := []float64{1, 3, 2, 4, 1, 5, 2, 2, 3, 1, 4, 2, 1, 1, 2, 6}
 	half := make([]float64, len(b))
@@ -21,12 +21,12 @@ func TestRatio(t *testing.T) {
 	if r, e := ratio(half, b); r != 0.5 || e > 1e-12 {
 		t.Errorf("half of everything: %v ± %v, want 0.5 ± 0", r, e)
 	}
-	// two blocks of one chunk, 1/1 and 3/1: 2 by hand, residuals -1 and 1, their squares' sum 2,
-	// by 2 blocks of 2-1 degrees of freedom: root of 4, by the sum of the base
+	// two blocks of one chunk: the ratio is (1+3)/(1+1) = 2, the residuals are -1 and 1, the error is
+	// sqrt((1+1) * 2/(2-1)) / (1+1) = 1
 	if r, e := ratio([]float64{1, 3}, []float64{1, 1}); r != 2 || math.Abs(e-1) > 1e-12 {
 		t.Errorf("%v ± %v, want 2 ± 1", r, e)
 	}
-	// in pairs: what chunks have in common does not count
+	// chunks are compared in pairs: variation that both models share does not count
 	a := []float64{10, 1, 10, 1, 10, 1, 10, 1}
 	if _, e := ratio(a, a); e > 1e-12 {
 		t.Errorf("the same twice: error %v", e)
@@ -79,7 +79,7 @@ func TestParseDivergence(t *testing.T) {
 	}
 	for _, end := range []string{"Same top p", "Mean    KLD", "99.9%", "====== Perp"} {
 		if _, err := parseDivergence([]byte(said[:strings.Index(said, end)])); !errors.Is(err, errLost) {
-			t.Errorf("without what follows %q: %v", end, err)
+			t.Errorf("output that ends before %q: error %v, want errLost", end, err)
 		}
 	}
 	if _, err := parseDivergence([]byte(strings.Replace(said, "   2      36", "   3      36", 1))); err == nil ||
@@ -136,7 +136,7 @@ func TestTexts(t *testing.T) {
 		t.Error("lines of another text are there")
 	}
 	if n := bytes.Count(all, []byte(common)); n == 0 || bytes.Contains(texts[training], []byte(common)) {
-		t.Errorf("the common line is there %d times, also in what comes last", n)
+		t.Errorf("the common line occurs %d times, want it in the first text that has it, and not for training", n)
 	}
 	if bytes.Contains(all, []byte("package small")) {
 		t.Error("a small file is there")
@@ -199,7 +199,7 @@ func TestReport(t *testing.T) {
 		"Commit of ours: abc.",
 	} {
 		if !strings.Contains(string(out), want) {
-			t.Errorf("not there: %s", want)
+			t.Errorf("the report lacks: %s", want)
 		}
 	}
 	if strings.Contains(string(out), "| 0.700000") {
@@ -224,12 +224,12 @@ func TestReport(t *testing.T) {
 		"Commit of ours: abc.",
 	} {
 		if !strings.Contains(string(again), want) {
-			t.Errorf("not there any more: %s\n%s", want, again)
+			t.Errorf("the second report lacks: %s\n%s", want, again)
 		}
 	}
 	q.cells, q.old = measured, readDocument(out, q.corpus.table())
 	if same, err := q.report(); err != nil || !bytes.Equal(same, out) {
-		t.Errorf("with its own rows, the report is another one (%v)", err)
+		t.Errorf("the report changes when it is written again with its own rows (%v)", err)
 	}
 	m.judged.data = []byte("another text")
 	if d := readDocument(out, q.corpus.table()); len(d.tables)+len(d.commits)+len(d.f16) > 0 {

@@ -42,7 +42,7 @@ var slow = []struct {
 	name  string
 	parts []string
 }{
-	{"TestArchitectures", nil}, // counts the checkpoints of an architecture, which may have any names
+	{"TestArchitectures", nil}, // not divided: it counts all checkpoints of an architecture, whatever their names
 	{"TestAdaptersOfAll", nil},
 	{"TestQuantizeMatrix", nil},
 	{"TestConvert", nil},
@@ -239,11 +239,10 @@ type event struct {
 	Action, Test, Output string
 }
 
-// position begins a line that a test logs.
+// position matches the beginning of a line that a test logs.
 var position = regexp.MustCompile(`^\s*\w+_test\.go:\d+: `)
 
-// test runs a job in a folder of the lane and counts the cases: the subtests that have none of
-// their own.
+// test runs a job in the lane's folder and counts the cases: the subtests without subtests.
 func (opt *options) test(ctx context.Context, j job, lane int) (*row, error) {
 	pattern := "^" + j.test + "$"
 	if j.part != "" {
@@ -322,7 +321,7 @@ func (opt *options) test(ctx context.Context, j job, lane int) (*row, error) {
 			r.failures = append(r.failures, name)
 		}
 	}
-	if r.failed == 0 && (own > 0 || err != nil) { // outside of subtests
+	if r.failed == 0 && (own > 0 || err != nil) { // a failure outside of subtests
 		r.failed++
 		r.failures = append(r.failures, j.test)
 	}
