@@ -34,7 +34,7 @@ import (
 type request struct {
 	Op         string `json:"op"`
 	Input      string `json:"input,omitempty"`      // file of float32
-	Weights    string `json:"weights,omitempty"`    // file of float32, one a column
+	Weights    string `json:"weights,omitempty"`    // file of float32, one per column
 	RowLen     int    `json:"row_len,omitempty"`    // columns
 	ID         int    `json:"id"`                   // tensor type
 	RowBytes   int    `json:"row_bytes,omitempty"`  // of a row of that type

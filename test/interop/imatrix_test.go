@@ -228,7 +228,7 @@ func sameImportance(t *testing.T, sums *imatrix.Sums, other *imatrix.Matrix, pre
 		e := &want.Entries()[i]
 		f := got.Entry(e.Name)
 		if f == nil || f.Len() != e.Len() {
-			continue // reported
+			continue // the comparison of the headers above has reported it
 		}
 		if !slices.Equal(f.Counts, e.Counts) {
 			if other != nil && !slices.Equal(f.Counts, other.Entry(e.Name).Counts) {
@@ -275,8 +275,8 @@ func sameImportance(t *testing.T, sums *imatrix.Sums, other *imatrix.Matrix, pre
 	return worst
 }
 
-// addNoise raises the noise of tensors, by name, to how far a file of another backend is from
-// that of the runtime's own choice.
+// addNoise raises the noise of tensors, by name, to the difference between the file of another backend and that of the
+// backend that the runtime chooses.
 func addNoise(t *testing.T, noises map[string]float64, want *imatrix.Matrix, data []byte) {
 	t.Helper()
 	m, err := imatrix.Parse("another backend's", data)

@@ -7,7 +7,7 @@ import (
 )
 
 // pickles are checkpoints in files of torch.save: arguments of mkhf.py, options of
-// mksrc.py's kind "pickle", output types, and the name of a pre-tokenizer of bytes.
+// mksrc.py's kind "pickle", output types, and the name of the pre-tokenizer for byte-level BPE.
 var pickles = []struct{ name, args, opts, types, pre string }{
 	{"one-file", "llama", "", "f16 q8_0 auto", ""},
 	{"bf16", "llama --seed 2", "dtype=bf16", "auto f32 q8_0", ""},
@@ -47,8 +47,8 @@ func TestPickles(t *testing.T) {
 	}
 }
 
-// TestOldPickles converts what the reference cannot read: the older container. The file must equal that of the same
-// weights in the newer container.
+// TestOldPickles converts files of torch.save in the old container without zip, which the reference cannot read. The
+// output must equal that of the same weights in the newer container.
 func TestOldPickles(t *testing.T) {
 	o := start(t)
 	for _, opts := range []string{"", "strided=1 shared=1", "shards=2 order=random", "dtype=bf16 param=1"} {
@@ -63,8 +63,8 @@ func TestOldPickles(t *testing.T) {
 	}
 }
 
-// source makes a checkpoint with mkhf.py, and of it one of a kind of mksrc.py, and
-// returns its path in the chroot.
+// source makes a checkpoint with mkhf.py, has mksrc.py convert it to a kind of source, and returns the path of that in
+// the chroot.
 func (o *oracle) source(t *testing.T, name, args, kind, opts string) string {
 	t.Helper()
 	plain, hf := work+"/plain/"+name, work+"/sources/"+name

@@ -256,7 +256,7 @@ func TestShowStatistics(t *testing.T) {
 	}
 }
 
-// TestEndian compares with gguf-convert-endian, for types that it knows.
+// TestEndian compares with gguf-convert-endian, for the types that it supports.
 func TestEndian(t *testing.T) {
 	o := start(t)
 	o.script(t, "refconvert.py", gollama(t), work+"/f16.gguf", "--outtype", "f16", "--quiet")
