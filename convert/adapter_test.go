@@ -14,8 +14,8 @@ import (
 	"ggforge/writer"
 )
 
-// TestAdapters converts adapters of all linear layers: each file must be what the
-// reference's classes make of it, exchanged factors included.
+// TestAdapters converts adapters of all linear layers: each file must equal that of the reference's classes, also
+// where these exchange the two factors.
 func TestAdapters(t *testing.T) {
 	for _, name := range hftest.Adapted {
 		t.Run(name, func(t *testing.T) {
@@ -52,14 +52,14 @@ func TestAdapters(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got.String() != string(want) {
-				t.Errorf("not what %s says:\n%s", path, differences(got.String(), string(want)))
+				t.Errorf("differs from %s:\n%s", path, differences(got.String(), string(want)))
 			}
 		})
 	}
 }
 
-// TestAdapterSizes converts adapters with pairs for weights whose sizes are in keys before
-// all others, or in tensors of the model, for their model and for another one.
+// TestAdapterSizes converts adapters of weights whose sizes depend on config keys or tensors that few models have, with
+// their base model and with another one.
 func TestAdapterSizes(t *testing.T) {
 	for _, c := range []struct {
 		spec, tensor string

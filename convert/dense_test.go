@@ -16,8 +16,8 @@ import (
 	"ggforge/test/hftest"
 )
 
-// TestDense takes the dense module of an embedding model along, and refuses broken
-// ones. Whether the bytes are the reference's is checked in test/interop.
+// TestDense converts an embedding model with its dense module, and checks that broken modules are refused. test/interop
+// compares the bytes with the reference's.
 func TestDense(t *testing.T) {
 	specs := hftest.Specs()
 	spec := specs[slices.IndexFunc(specs, func(s *hftest.Spec) bool { return s.Name == "embeddinggemma" })]

@@ -56,7 +56,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// FuzzFold checks that what is accepted has as many signs as its widths say.
+// FuzzFold checks that an accepted manifest has a tensor, and as many signs as the sum of its widths.
 func FuzzFold(f *testing.F) {
 	f.Add(manifest)
 	f.Fuzz(func(t *testing.T, text string) {

@@ -9,7 +9,8 @@ import (
 	"ggforge/test/hftest"
 )
 
-// TestNgramTables refuses tables of n-grams that the numbers about them do not fit.
+// TestNgramTables checks that tables of n-grams are refused if they contradict the tensors with their sizes and
+// offsets.
 func TestNgramTables(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to string

@@ -97,7 +97,7 @@ func TestObjectsKept(t *testing.T) {
 	}
 }
 
-// TestObjectsAnonymous reads what is for everybody without keys.
+// TestObjectsAnonymous reads public objects without keys.
 func TestObjectsAnonymous(t *testing.T) {
 	s, opt := objects(t, gollamaDir)
 	t.Setenv("AWS_ACCESS_KEY_ID", "")

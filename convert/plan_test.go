@@ -13,8 +13,8 @@ import (
 	"ggforge/gguf"
 )
 
-// TestTypes holds the types of tensors to those that their rows have, whatever the
-// output's type is: see table.TypeOf.
+// TestTypes checks that tensors get the types of their rows, whatever the output's
+// type is: see table.TypeOf.
 func TestTypes(t *testing.T) {
 	asStored := func(out gguf.Type, from table.Stored) gguf.Type {
 		if from.Scheme == "" && from.Type == gguf.TypeBF16 {

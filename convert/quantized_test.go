@@ -32,7 +32,7 @@ func prepared(t *testing.T, name string, change func(s *hftest.Spec)) (*convert.
 func warns(t *testing.T, j *convert.Job, text string) {
 	t.Helper()
 	if !slices.ContainsFunc(j.Warnings, func(w string) bool { return strings.Contains(w, text) }) {
-		t.Errorf("warnings %q, want one of %q", j.Warnings, text)
+		t.Errorf("warnings %q, want one with %q", j.Warnings, text)
 	}
 }
 
@@ -55,7 +55,7 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// TestZeroBiases leaves out biases of zero next to quantized weights.
+// TestZeroBiases checks that biases of quantized weights are left out if they are zero, and refused otherwise.
 func TestZeroBiases(t *testing.T) {
 	qwen := func(fill string) func(s *hftest.Spec) {
 		return func(s *hftest.Spec) {
@@ -83,9 +83,9 @@ func TestZeroBiases(t *testing.T) {
 	}
 }
 
-// TestCompressionConfig reads the settings under the name that they once had.
+// TestCompressionConfig reads the settings under their old name, compression_config.
 func TestCompressionConfig(t *testing.T) {
-	sum := func(name string) (list []float32) {
+	values := func(name string) (list []float32) {
 		j, err := prepared(t, "ct-pack", func(s *hftest.Spec) {
 			s.Config, s.Tensors = strings.ReplaceAll(s.Config, "quantization_config", name),
 				strings.ReplaceAll(s.Tensors, "quantization_config", name)
@@ -102,7 +102,7 @@ func TestCompressionConfig(t *testing.T) {
 		}
 		return list
 	}
-	if a, b := sum("quantization_config"), sum("compression_config"); len(a) == 0 || !slices.Equal(a, b) {
+	if a, b := values("quantization_config"), values("compression_config"); len(a) == 0 || !slices.Equal(a, b) {
 		t.Error("the name of the settings changes the weights")
 	}
 }
@@ -116,7 +116,7 @@ func TestContradictions(t *testing.T) {
 		{"nvfp4-mixed", `"model.layers.1.mlp"`, `"model.layers.2.mlp"`, `no tensor is of module "model.layers.2.mlp"`},
 	} {
 		_, err := prepared(t, c.spec, func(s *hftest.Spec) {
-			// the tensors are those of the settings as they were
+			// the tensors keep the sizes of the original settings
 			s.Tensors = strings.NewReplacer("quantization_config.weight_block_size[0]", "32",
 				"quantization_config.weight_block_size[1]", "48", "quantization_config.bits", "4").Replace(s.Tensors)
 			s.Config = strings.Replace(s.Config, c.from, c.to, 1)

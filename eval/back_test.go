@@ -19,7 +19,7 @@ import (
 	"ggforge/rows"
 )
 
-// slopes has the gradients of a loss w.r.t. tensors, in float64, summed over tokens.
+// slopes are gradients of a loss w.r.t. tensors, in float64, summed over tokens.
 type slopes map[string][]float64
 
 // gradients runs a model backwards and returns its loss and the gradients w.r.t. the weights of
@@ -117,7 +117,7 @@ func lossOf(t *testing.T, m *model.Model, g Gradients, ways slopes, step float64
 	return sum
 }
 
-// checkSlopes compares gradients with differences of the loss. Tensors are moved together,
+// checkSlopes compares gradients with finite differences of the loss. Tensors are moved together,
 // along the signs of their gradients and so far that each changes the loss as much: no part
 // hides another. If they disagree, tensors are moved alone.
 func checkSlopes(t *testing.T, m *model.Model, g Gradients, tensors func(name string) bool) {
@@ -156,7 +156,7 @@ func checkSlopes(t *testing.T, m *model.Model, g Gradients, tensors func(name st
 	t.Logf("%d tensors: off by %.2g", len(ways), e)
 	limit := 2e-4
 	if lookup(m.Architecture()).Activation.Is(vecmath.ReLUOf) {
-		limit = 2e-3 // it has corners
+		limit = 2e-3 // its derivative has a step
 	}
 	if !(e < limit) {
 		for name, way := range ways {
@@ -210,7 +210,7 @@ func init() {
 	}
 }
 
-// backModels are made-up models that have each part of a graph.
+// backModels are made-up models that together have every part of a graph.
 var backModels = []struct {
 	name, arch string
 	shape
@@ -315,7 +315,7 @@ func smallBlocks(t *testing.T) {
 	t.Cleanup(func() { tokensPerBlock = n })
 }
 
-// TestGradients compares gradients with differences of the loss.
+// TestGradients compares gradients with finite differences of the loss.
 func TestGradients(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels; it tests no kernel")
@@ -621,10 +621,10 @@ func TestBackwardRefused(t *testing.T) {
 	}
 }
 
-// oneWay are the models with states that are not run backwards.
+// oneWay are the recurrent models without a backward pass.
 var oneWay = strings.Fields("rwkv6 rwkv7 rwkv6qwen2 arwkv7 kimi-linear nemotron_h_moe")
 
-// TestRecurrentGradients is TestGradients for models with states.
+// TestRecurrentGradients is TestGradients for recurrent models.
 func TestRecurrentGradients(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels; it tests no kernel")

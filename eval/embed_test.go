@@ -47,9 +47,8 @@ const (
 		`
 )
 
-// encoders are small models that have embeddings, and a sum of the bits of those of some
-// texts. without are
-// tensors that listed adds, but that they do not have.
+// encoders are small models that have embeddings, and a sum of the bits of the embeddings of some texts. without are
+// tensors that listed adds, but that the model does not have.
 var encoders = []struct {
 	name, arch, keys, tensors string
 	without                   []string
@@ -163,8 +162,8 @@ func lacking(m *model.Model, names ...string) *model.Model {
 }
 
 // TestEmbed checks that the vector of a text has the same bits with any number of workers,
-// next to any other texts, and in every build; that tokens of encoders see those that
-// follow; and that encoders do not predict.
+// next to any other texts, and in every build; that encoders are bidirectional; and that
+// they do not predict.
 func TestEmbed(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range encoders {
@@ -318,7 +317,7 @@ func TestEmbedRefused(t *testing.T) {
 	}
 }
 
-// TestBucket compares with buckets of T5 that its authors' code gives.
+// TestBucket compares buckets of relative positions with those of the code of T5's authors.
 func TestBucket(t *testing.T) {
 	for d, want := range map[int]int{0: 0, 1: 17, -1: 1, 7: 23, -7: 7, 8: 24, -8: 8, 11: 24, 12: 25, -15: 9, -16: 10,
 		22: 26, 23: 27, 31: 27, 32: 28, 63: 29, 64: 30, -90: 14, 91: 31, -128: 15, 128: 31} {

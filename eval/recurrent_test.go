@@ -374,8 +374,8 @@ func TestRecurrentBits(t *testing.T) {
 	}
 }
 
-// TestRecurrentAlone checks that chunks do not see each other, that tokens see only what
-// is before them, and that states do not depend on which are wanted.
+// TestRecurrentAlone checks that chunks do not depend on each other, nor tokens on later ones, and that outputs do not
+// depend on the first position that is requested.
 func TestRecurrentAlone(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels; it tests no kernel")
@@ -399,7 +399,7 @@ func TestRecurrentAlone(t *testing.T) {
 		same := func(what string, a, b []float32) {
 			t.Helper()
 			if !slices.EqualFunc(a, b, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }) {
-				t.Errorf("%s: %s are others", arch, what)
+				t.Errorf("%s: %s differ", arch, what)
 			}
 		}
 		all, alone := run(ids, 0), run(ids[2*chunk:], 0)
@@ -408,14 +408,14 @@ func TestRecurrentAlone(t *testing.T) {
 		for c := range 3 {
 			wanted = append(wanted, all[(c*chunk+first)*48:][:(chunk-first)*48]...)
 		}
-		same("states that are wanted", run(ids, first), wanted)
+		same("states that are requested", run(ids, first), wanted)
 		changed := slices.Clone(ids)
 		changed[chunk+20]++
 		other := run(changed, 0)
 		same("states before a change", other[:(chunk+20)*48], all[:(chunk+20)*48])
 		same("states of the chunk after a change", other[2*chunk*48:], all[2*chunk*48:])
 		if slices.Equal(other[(2*chunk-1)*48:2*chunk*48], all[(2*chunk-1)*48:2*chunk*48]) {
-			t.Errorf("%s: the last token does not see a change before it", arch)
+			t.Errorf("%s: the last token does not depend on a change before it", arch)
 		}
 	}
 }

@@ -276,7 +276,7 @@ func rmse(x, y []float32) float64 {
 	return math.Sqrt(e / float64(len(x)))
 }
 
-// Finite input of the size of weights comes back finite.
+// Finite input of the magnitude of weights comes back finite.
 func TestFiniteStaysFinite(t *testing.T) {
 	for _, name := range gen.Dists() {
 		if name == "beyond" || name == "huge" || name == "ratio" {
@@ -418,7 +418,7 @@ func FuzzQuantize(f *testing.F) {
 }
 
 // Speed and quality together: MB/s of float32 input, bits per weight, and the
-// error of what was written.
+// error of the encoded blocks.
 func BenchmarkQuantize(b *testing.B) {
 	x, n := gen.Input("normal/1x4096")
 	for _, typ := range codecTypes() {

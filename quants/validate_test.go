@@ -12,8 +12,7 @@ import (
 	"ggforge/test/gen"
 )
 
-// firstInvalidByField is Validate without its order of work: block by block,
-// field by field.
+// firstInvalidByField is Validate in the plain order: block by block, field by field.
 func firstInvalidByField(c *Codec, src []byte) *FormatError {
 	size := int(c.typ.BlockBytes())
 	for off := 0; off < len(src); off += size {
@@ -40,8 +39,8 @@ func firstInvalidByField(c *Codec, src []byte) *FormatError {
 	return nil
 }
 
-// Every length around the words of 64 bytes, one offender in every place of a few
-// chunks, and random bytes, in which fields of one block go wrong together.
+// TestValidateFindsFirst checks lengths around words of 64 bytes, one bad value in every place of a few chunks, and
+// random bytes, in which several fields of one block are bad.
 func TestValidateFindsFirst(t *testing.T) {
 	check := func(c *Codec, src []byte) {
 		t.Helper()
@@ -67,7 +66,7 @@ func TestValidateFindsFirst(t *testing.T) {
 		if typ != gguf.TypeF32 && typ != gguf.TypeF16 && typ != gguf.TypeBF16 {
 			continue
 		}
-		const chunks = 3 // of those that vectors take
+		const chunks = 3 // of vector kernels
 		data := make([]byte, chunks*scalar.FiniteChunk+70*size)
 		for i := range data {
 			data[i] = 0x7B // finite in all three

@@ -8,7 +8,7 @@ import (
 	"ggforge/gguf"
 )
 
-// TestResize makes squares of other sizes: a place on a point gets its row, a place between points a mean.
+// TestResize resizes square grids: a new point that is on an old one gets its row, a point between others their mean.
 func TestResize(t *testing.T) {
 	const n = 8
 	square := func(side int64) Source {
@@ -41,7 +41,7 @@ func TestResize(t *testing.T) {
 			t.Fatalf("%d to %d: dimensions %v", c.side, c.to, s.NE())
 		}
 		x := make([]float32, n)
-		for i := range rows { // each alone
+		for i := range rows { // each row alone
 			if err := Decode(s, x, new([]byte), i, i+1); err != nil {
 				t.Fatal(err)
 			}

@@ -15,8 +15,8 @@ import (
 
 // fuzzClass feeds any bytes as one file of a directory of the given classes: no
 // panic, an error is one of this package, and what is accepted has a type for
-// every token. While inputs are made up, an execution is of one class, which the input
-// chooses: that many times more of them are tried. Those that are kept are tests of all.
+// every token. While fuzzing, each input is tried with one class, chosen by its hash, so
+// that more inputs are tried; inputs of the corpus are tried with all classes.
 func fuzzClass(f *testing.F, dir string, file string, classes ...Class) {
 	base := make(fstest.MapFS)
 	if dir != "" {
@@ -26,7 +26,7 @@ func fuzzClass(f *testing.F, dir string, file string, classes ...Class) {
 		}
 		for _, e := range entries {
 			if (file == spieceFile || file == spmBPEFile) && e.Name() != configFile {
-				continue // files that other targets are about, which take ten times as long to parse as the model
+				continue // files with fuzz targets of their own, which take ten times as long to parse as the model
 			}
 			data, err := os.ReadFile("testdata/" + dir + "/" + e.Name())
 			if err != nil {
@@ -43,7 +43,8 @@ func fuzzClass(f *testing.F, dir string, file string, classes ...Class) {
 			}
 		}
 	}
-	// An execution takes as long as its input; the large files have nothing that the small ones lack but tokens.
+	// The time of an execution grows with its input, and the large files differ from the small ones in their tokens
+	// only.
 	slices.SortFunc(seeds, func(a, b []byte) int { return cmp.Compare(len(a), len(b)) })
 	for i, data := range seeds {
 		if i < 2 || len(data) < 1<<12 {

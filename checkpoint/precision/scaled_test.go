@@ -10,7 +10,7 @@ import (
 	"ggforge/rows"
 )
 
-// filled is stored with bytes that f makes of their number.
+// filled returns a tensor as stored does, with f(i) as its byte i.
 func filled(name string, dtype safetensors.DType, f func(i int) byte, shape ...int64) *Tensor {
 	t := stored(name, dtype, shape...)
 	for i := range t.Mapped {
@@ -19,7 +19,7 @@ func filled(name string, dtype safetensors.DType, f func(i int) byte, shape ...i
 	return t
 }
 
-// values is stored with numbers in F32, F16-free of rounding.
+// values returns a tensor as stored does, of F32, with f(i) as its element i.
 func values(name string, f func(i int) float32, shape ...int64) *Tensor {
 	t := stored(name, safetensors.F32, shape...)
 	for i := range len(t.Mapped) / 4 {
@@ -178,7 +178,7 @@ func TestScaled(t *testing.T) {
 	}
 }
 
-// TestZeroPoint takes zero points of whole numbers from the codes.
+// TestZeroPoint checks that integer zero points are subtracted from the codes.
 func TestZeroPoint(t *testing.T) {
 	w := filled("w", safetensors.I8, func(i int) byte { return byte(i * 31) }, 4, 6)
 	z := filled("z", safetensors.I8, func(i int) byte { return byte(-i) }, 4, 1)
@@ -195,7 +195,7 @@ func TestZeroPoint(t *testing.T) {
 }
 
 // TestRanks checks that each rank of a joined projection has rows of scales of its
-// own, and that others have not.
+// own, and that a grid of scales without padding for ranks is read as one.
 func TestRanks(t *testing.T) {
 	config := settings{"weight_block_size": []int64{4, 4}}
 	for _, c := range []struct {

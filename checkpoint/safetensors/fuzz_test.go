@@ -43,7 +43,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			var fe *safetensors.FormatError
 			if !errors.As(err, &fe) && !errors.Is(err, safetensors.ErrUnsupported) {
-				t.Errorf("an error of no kind: %v", err)
+				t.Errorf("an error without a kind: %v", err)
 			}
 			if fe != nil && (fe.Offset < 0 || fe.Offset > int64(len(data))) {
 				t.Errorf("offset %d is outside the file of %d bytes: %v", fe.Offset, len(data), err)

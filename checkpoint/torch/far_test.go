@@ -15,8 +15,8 @@ import (
 	"ggforge/checkpoint/torch/torchfiletest"
 )
 
-// noCopies fails the test if there is a file in the folder for copies. Where open files have to
-// keep their names, all that was copied is there.
+// noCopies fails the test if there is a file in the folder for copies. On Windows, where open files keep their names,
+// copies may be there.
 func noCopies(t *testing.T, scratch string) {
 	t.Helper()
 	if left, err := os.ReadDir(scratch); err != nil || len(left) > 0 && runtime.GOOS != "windows" {
@@ -24,8 +24,8 @@ func noCopies(t *testing.T, scratch string) {
 	}
 }
 
-// readParts reads a file and all its tensors part by part; those that repeat small
-// storages very often are nil.
+// readParts reads a file and all its tensors; those of more than 1 MiB, which repeat
+// small storages, are nil.
 func readParts(t *testing.T, data []byte, dir string,
 	open func(string, io.ReaderAt, int64, string) (*File, error)) (tensors [][]byte, err error) {
 	f, err := open("x", bytes.NewReader(data), int64(len(data)), dir)
@@ -74,9 +74,8 @@ func (c *counted) ReadAt(p []byte, off int64) (int, error) {
 	return bytes.NewReader(c.data).ReadAt(p, off)
 }
 
-// TestReadParts counts what is read of a file with many tensors: few parts before
-// somebody wants a tensor, each storage once then, whatever the order of its elements,
-// and every part where Span says.
+// TestReadParts counts the bytes that are read of a file with many tensors: few to open it, then each storage once,
+// whatever the order of its elements. Spans are in the order of the file and do not overlap.
 func TestReadParts(t *testing.T) {
 	const tensors, side = 300, 40
 	var list []torchfiletest.Tensor
@@ -131,8 +130,8 @@ func TestReadParts(t *testing.T) {
 	noCopies(t, scratch)
 }
 
-// TestReadFails checks that errors of the reader are those of a tensor, that a later
-// read tries again, and that a folder that is not there is an error.
+// TestReadFails checks that a tensor returns the errors of the reader, that a later
+// read tries again, and that a missing folder is an error.
 func TestReadFails(t *testing.T) {
 	list := []torchfiletest.Tensor{
 		{Name: "plain", DType: safetensors.I16, Shape: []int64{40, 40}, Data: u16s(1600)},
@@ -181,7 +180,8 @@ func TestReadFails(t *testing.T) {
 	}
 }
 
-// TestReadRefuses checks what only files on this machine may be or hold.
+// TestReadRefuses checks that the older container is refused, which only local files may have, and that entries that
+// are longer than the directory allows are broken.
 func TestReadRefuses(t *testing.T) {
 	old := torchfiletest.EncodeOld(sample())
 	if _, err := readParts(t, old, t.TempDir(), ReadFrom); !errors.Is(err, ErrUnsupported) ||

@@ -14,7 +14,7 @@ import (
 	"ggforge/checkpoint/torch/torchfiletest"
 )
 
-// u16s are n numbers of two bytes, from 0 on.
+// u16s returns the numbers 0 to n-1, of two bytes each.
 func u16s(n int) []byte {
 	var b []byte
 	for i := range n {
@@ -53,7 +53,7 @@ func sample() []torchfiletest.Tensor {
 	return list
 }
 
-// gather is the definition of what a tensor's bytes are.
+// gather returns the bytes of a tensor by definition, element by element.
 func gather(t torchfiletest.Tensor, storage []byte) []byte {
 	size := int64(t.DType.Bits() / 8)
 	strides := t.Strides
@@ -169,7 +169,7 @@ func TestMapped(t *testing.T) {
 		s := &f.Tensors()[i]
 		plain := !slices.Contains([]string{"transposed", "wide", "overlap", "columns", "repeated", "deep",
 			"every second"}, s.Name) && s.DType != safetensors.I64
-		if len(s.Shape) == 2 && s.Shape[0] == 2 && s.Strides[0] == 1 { // those of every type
+		if len(s.Shape) == 2 && s.Shape[0] == 2 && s.Strides[0] == 1 { // the tensors of sample with one type each
 			plain = false
 		}
 		if got := s.Data() != nil; got != plain {
@@ -178,7 +178,7 @@ func TestMapped(t *testing.T) {
 	}
 }
 
-// TestOlderForms are what Python 2 and other protocols make of the same.
+// TestOlderForms reads a dict as Python 2 pickles it, and as protocol 4 has it.
 func TestOlderForms(t *testing.T) {
 	tensor := torchfiletest.Tensor{Name: "w", DType: safetensors.U8, Shape: []int64{3}, Data: []byte{1, 2, 3},
 		Storage: "0"}
@@ -220,6 +220,6 @@ func TestNotAFile(t *testing.T) {
 		t.Errorf("a directory: %v", err)
 	}
 	if _, err := Open(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("nothing: %v", err)
+		t.Errorf("no such file: %v", err)
 	}
 }

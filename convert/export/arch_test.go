@@ -18,10 +18,9 @@ import (
 	"ggforge/writer"
 )
 
-// TestArchitectures converts a made-up checkpoint of every architecture that has a
-// way back, and exports it again: names and bytes must be those of the checkpoint,
-// but for what conversion leaves out. Where several tables share the name of an
-// architecture, files of the others may be refused.
+// TestArchitectures converts a made-up checkpoint of every architecture that can be exported, and exports the file:
+// names and bytes of tensors must be those of the checkpoint, except for tensors that conversion leaves out. Where
+// several tables share the name of an architecture, the export may be refused.
 func TestArchitectures(t *testing.T) {
 	tables := map[string]int{}
 	for _, a := range arch.All() {
@@ -35,7 +34,7 @@ func TestArchitectures(t *testing.T) {
 		}
 		if _, err := arch.LookupGGUF(a.Name); err != nil || s.Target != "" ||
 			strings.Contains(s.Config, "quantization_config") {
-			continue // dequantized weights have no way back, and drafts need their model
+			continue // dequantized weights differ from those stored, and draft models need their target
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			err := backToCheckpoint(t, s)
@@ -51,10 +50,10 @@ func TestArchitectures(t *testing.T) {
 	}
 }
 
-// inside replaces the names that a language model has inside of a larger one.
+// inside removes the prefixes of the language model in a multimodal checkpoint.
 var inside = strings.NewReplacer("language_model.", "", "llm.", "", "text_model.", "")
 
-// backToCheckpoint returns an error when the export is refused.
+// backToCheckpoint compares the export with the checkpoint. It returns an error if the export is refused.
 func backToCheckpoint(t *testing.T, s *hftest.Spec) error {
 	v := s.All()[0]
 	v.DType = "F32"
@@ -89,7 +88,7 @@ func backToCheckpoint(t *testing.T, s *hftest.Spec) error {
 		x, _ := want.Lookup(p.From)
 		y, ok := got.Lookup(inside.Replace(p.From))
 		if !ok || !slices.Equal(x.Shape, y.Shape) || !bytes.Equal(x.Data(), y.Data()) {
-			t.Errorf("%s is not there, or another tensor", p.From)
+			t.Errorf("%s is missing or differs", p.From)
 		}
 	}
 	if len(got.Tensors()) != n {

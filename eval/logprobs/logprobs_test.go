@@ -156,7 +156,7 @@ func FuzzFile(f *testing.F) {
 		m, err := parse(b)
 		if err != nil {
 			if !errors.Is(err, fault.Broken) {
-				t.Errorf("an error of no kind: %v", err)
+				t.Errorf("an error without a kind: %v", err)
 			}
 			return
 		}

@@ -65,7 +65,7 @@ func weights(n int) []float32 {
 	return w
 }
 
-// TestMoments compares with sums in float64.
+// TestMoments compares the moments with sums in float64.
 func TestMoments(t *testing.T) {
 	const n, rows = 130, 1100
 	x := correlated(rand.New(rand.NewPCG(5, 6)), rows, n)
@@ -118,7 +118,7 @@ func TestRows(t *testing.T) {
 	m, w := moments(t, n, 700, 2), weights(n*rows)
 	for _, c := range []struct {
 		typ             gguf.Type
-		descent, fed    float64 // of the error at the beginning, at most
+		descent, fed    float64 // the largest share of the initial error that may remain, without and with feedback
 		descends, feeds string
 	}{
 		{gguf.TypeQ2_K, 0.40, 0.38, "d87aaa215826", "ba176645825a"},

@@ -12,7 +12,7 @@ import (
 	"ggforge/quants/parts"
 )
 
-// TestStart checks that types that need importance get the same importance for all columns where nothing is known.
+// TestStart checks that types that need importance get the same importance for all columns if none is given.
 func TestStart(t *testing.T) {
 	const n = 256
 	w, data, want := weights(2*n), make([]byte, gguf.DataBytes(gguf.TypeIQ2_XXS, []int64{n, 2})),

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Section is a part of a page of figures.
+// Section is a part of an HTML page of figures.
 type Section struct {
 	Scrolls bool
 	Head    []string   // of a table

@@ -37,7 +37,7 @@ func Swap(t *testing.T, path, content string, quiet bool) (remove func()) {
 	}
 }
 
-// overwrite is os.WriteFile for a file of that size, which may be mapped: Windows does not cut those.
+// overwrite is os.WriteFile for a file of that size, which may be mapped: Windows does not truncate mapped files.
 func overwrite(path, content string, size int64) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

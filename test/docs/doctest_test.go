@@ -78,11 +78,11 @@ func documents(t *testing.T) []string {
 	return append(names, filepath.Join(root, "README.md"))
 }
 
-// absent are programs that commands of documents call and that the test cannot, or not
-// everywhere: a script takes their place.
+// absent are programs that commands of documents call and that the test cannot call, or not everywhere: a script stands
+// in for each.
 var absent = []struct {
 	name, why string
-	always    bool // else where the program is not installed only
+	always    bool // also where the program is installed
 	script    string
 }{
 	{"make", "building and testing is what runs this test: a target has to exist, and demo runs with the commands " +
@@ -195,12 +195,12 @@ func run(t *testing.T, doc *document, at place) bool {
 		t.Errorf("line %d: "+format, append([]any{line + 1}, args...)...)
 		ok = false
 	}
-	for i := len(doc.blocks) - 1; i >= 0; i-- { // for commands that are run below, in order
+	for i := len(doc.blocks) - 1; i >= 0; i-- { // before any command is run
 		if b := doc.blocks[i]; len(b.commands) == 0 && (b.language == "sh" || b.language == "console") {
 			fail(b.first, "no command in a block of %s", b.language)
 		}
 	}
-	moved := 0 // lines that the document has become longer by
+	moved := 0 // how many lines the document has grown by
 	for _, b := range doc.blocks {
 		for _, c := range b.commands {
 			got, code := at.call(t, b.language, c.text)

@@ -31,7 +31,7 @@ const sample = 1
 var ours = regexp.MustCompile(
 	`\.partial(\.|$)|^ggforge-[0-9a-f]{16}(\.commit|\.done|-\d+\.old)$|^\.ggforge-|\.part-\d+-of-\d+`)
 
-// manner is a way to write: the journal of the run that meets faults, and of the next.
+// manner is a way to write: first is the journal of the run with a fault, next that of the run after it.
 type manner struct {
 	name        string
 	first, next *writer.Journal
@@ -177,7 +177,7 @@ func (s *stage) judge(in *injector, err error, kept bool) error {
 		delete(now, name)
 	}
 	if len(now) > 0 {
-		return fmt.Errorf("files that nobody asked for: %s", describe(now))
+		return fmt.Errorf("unexpected files: %s", describe(now))
 	}
 	if lost > 0 && !midCommit {
 		return fmt.Errorf("%d files are gone, and no journal names their places", lost)
@@ -194,7 +194,7 @@ func (s *stage) judge(in *injector, err error, kept bool) error {
 	return nil
 }
 
-// excused reports whether the fault may leave something behind: a removal failed, or a name exists although the
+// excused reports whether leftover files are allowed after the fault: a removal failed, or a name exists although the
 // system reported that it does not.
 func (in *injector) excused() bool {
 	op, _, _ := strings.Cut(in.what, " ")
@@ -210,13 +210,13 @@ func union(a, b map[string][]byte) map[string][]byte {
 // tally counts what happened.
 type tally struct{ faults, failed, succeeded int }
 
-// try has the call of that number fail, and reports whether there was one.
+// try makes call number at fail. It reports whether there was such a call, and whether the run failed.
 func (s *stage) try(t *testing.T, m manner, k *kind, at int) (struck bool, failed bool) {
 	t.Helper()
 	return s.meet(t, m, k, &injector{kind: k, at: at, random: s.random})
 }
 
-// meet is try with an injector.
+// meet runs the scene with an injector, judges the files, and runs the scene again without faults.
 func (s *stage) meet(t *testing.T, m manner, k *kind, in *injector) (struck bool, failed bool) {
 	t.Helper()
 	s.reset(t)

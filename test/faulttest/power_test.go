@@ -12,12 +12,11 @@ import (
 	"ggforge/internal/io/disk"
 )
 
-// power knows what a disk may have lost when its power fails: of each file, the writes since it
-// was synced, any of them and parts of them; of the names, what was done since their directory was
-// synced, the last of it.
+// power records the changes that a disk may lose when its power fails: of each file, any writes since its last sync,
+// and parts of them; of names, the last changes since the last sync of their directory.
 type power struct {
-	root  string // of what is lost
-	grave string // where files go whose names are taken away
+	root  string // of the files that may be lost
+	grave string // where bury keeps files
 	n     int
 	files []*volatile
 	names []naming
@@ -30,7 +29,7 @@ type volatile struct {
 	pending []change
 }
 
-// change writes, or with nil sets the size.
+// change writes data at a byte, or with nil sets the size to at.
 type change struct {
 	at   int64
 	data []byte

@@ -9,26 +9,31 @@ import (
 	"testing"
 )
 
-// words are words that name a thing which has a name in the field: pattern, the word to use, and a text that the pattern
-// finds. docs/glossary.md has our own words that stay.
+// words are words of our own for things that have a name in the field: a pattern, the word to use, and a text that the
+// pattern finds. docs/glossary.md has our own words that stay.
 var words = []struct{ pattern, use, example string }{
 	{`(?i)\bheed(s|ed|ing)?\b`, "attend, attention", "layers that heed a window"},
 	{`\b(?i:lent|lends?|lending|lender)\b`, "shared KV, borrowed", "keys lent by an earlier layer"},
 	{`\b(May|No|Axes|Un)?Turn(ed|s|Key|Halves|Pairs)?\b|Unturned\b|\b(are|is|be|were|was) turned (by|in|with|before|after|first|as)\b`,
 		"rotated, RoPE", "keys are turned by position"},
 	{`\bTemper\b|\btemper(s|ed)\b`, "attention temperature", "Temper func"},
-	{`(?i)\b(sees?|hears?|seeing|hearing) (or|and) (sees?|hears?|seeing|hearing)\b|\bpictures or sound\b`, "vision or audio encoder",
+	{`(?i)\b(sees?|hears?|seeing|hearing) (or|and) (sees?|hears?|seeing|hearing)\b|\bpictures or sound\b`,
+		"vision or audio encoder",
 		"what a model sees or hears"},
 	{`(?i)\bwhat (is|was|are|were) said\b|\bwhat it says\b|\bsays? (that|what|how|whether|where|which)\b`,
 		"the fact itself: comments state it, messages name it", "the row says that a tensor is there"},
-	{`\b(is|are|was|were) of (another|the other|no|none|this one|that)\b`, "belongs to, was made from, has", "a file that is of another model"},
+	{`\b(is|are|was|were) of (another|the other|no|none|this one|that)\b`, "belongs to, was made from, has",
+		"a file that is of another model"},
 	{`(?i)\bsurprises?\b`, "negative log-likelihood, loss", "surprise of a token"},
 	{`(?i)\bstrangers?('s|s')?\b`, "untrusted", "a stranger's file"},
 	{`\bDescend(er)?\b`, "CoordinateDescent", "a Descender"},
-	{`\bwhat (meets|met) (it|them)\b|\bwhat (a )?layers? reads?\b`, "inputs (activations) of a linear layer", "what layers read"},
+	{`\bwhat (meets|met) (it|them)\b|\bwhat (a )?layers? reads?\b`, "inputs (activations) of a linear layer",
+		"what layers read"},
 	{`\b(?i:types|bits) by worth\b|\bworth\.[A-Z]`, "bit allocation, package allocate", "types by worth"},
-	{`(?i)\bleft behind\b|\bwhat (a run|runs|it|they|an? [a-z]+ run) (has|have|had) left\b`, "leftover (temporary) files, state", "files left behind"},
-	{`(?i)\bcomes? and goes?\b|\bwhat (it|they) (is|was|were|are) made of\b|\bbegins? as\b`, "the fact: recreated, made from, bad magic",
+	{`(?i)\bleft behind\b|\bwhat (a run|runs|it|they|an? [a-z]+ run) (has|have|had) left\b`,
+		"leftover (temporary) files, state", "files left behind"},
+	{`(?i)\bcomes? and goes?\b|\bwhat (it|they) (is|was|were|are) made of\b|\bbegins? as\b`,
+		"the fact: recreated, made from, bad magic",
 		"a server that comes and goes"},
 	{`(?i)\bgo(es)? on from\b|\bwhat was begun\b`, "resumes", "a run that goes on from there"},
 	{`\bAsItStands\b|\bTenthMultiplier\b|\bHalfFeed\b|\bOutScale\b|\bWeigh\b`, "the words of the field", "AsItStands"},

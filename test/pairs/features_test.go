@@ -34,7 +34,7 @@ type found struct {
 	of   lineage
 }
 
-// start has the files of the beginning.
+// start has the files that every pair begins with.
 var start = subject{
 	model: "model.gguf", shards: "shards-00001-of-00003.gguf", shardsOf: lineage{shards: true},
 	matrix: "im.gguf", matrixName: matrixName("ggeval imatrix", ""), checkpoint: "checkpoint",
@@ -61,11 +61,11 @@ type feature struct {
 
 	// steps are the commands. force is --force, or nothing, for those that write.
 	steps func(s subject, out string, force []string) [][]string
-	also  func(dir string, s subject, out string) error // a step of the user after them
+	also  func(dir string, s subject, out string) error // what the user does by hand after them
 
 	writes   func(out string) []string            // patterns of files that are there afterwards; nil for out
 	replaces func(s subject, out string) []string // of files that it changes or removes without --force
-	knows    bool                                 // it tells files that a run has left from copies of them
+	knows    bool                                 // it distinguishes leftover files of a run from copies of them
 	inPlace  bool                                 // the model is changed where it is
 	makes    func(dir string, s subject, out string) (subject, error)
 	// the result that has to equal that of the straight way; text is the last command's output
@@ -96,7 +96,7 @@ func words(s string, more ...string) []string { return append(strings.Fields(s),
 
 func one(argv []string) [][]string { return [][]string{argv} }
 
-// becomes is for features that write one model, whose tensors they change.
+// becomes returns the field makes of a feature that writes one model with changed tensors.
 func becomes(name string) func(string, subject, string) (subject, error) {
 	return func(_ string, s subject, out string) (subject, error) {
 		s.model, s.of = out, s.of.with(name)
@@ -104,7 +104,7 @@ func becomes(name string) func(string, subject, string) (subject, error) {
 	}
 }
 
-// keeps is for features that write a model to other files: only change alters its lineage.
+// keeps returns the field makes of a feature that writes a model with the same tensors: only change alters its lineage.
 func keeps(change func(l *lineage)) func(string, subject, string) (subject, error) {
 	return func(_ string, s subject, out string) (subject, error) {
 		change(&s.of)
@@ -505,8 +505,9 @@ func init() {
 			steps: func(_ subject, out string, force []string) [][]string {
 				return one(words("ggtool card", append(force, out)...))
 			},
-			writes:   func(out string) []string { return in(out, "README.md") },
-			replaces: func(_ subject, out string) []string { return in(out, "README.md") }, // the text between its marks
+			writes: func(out string) []string { return in(out, "README.md") },
+			// the text between its marks
+			replaces: func(_ subject, out string) []string { return in(out, "README.md") },
 		},
 		{
 			name: "ggtool release", again: true, reads: readsModel, out: "released", folder: true,

@@ -193,10 +193,10 @@ type runs struct {
 	s       *straight
 	a       *feature
 	parent  string
-	first   folder // after it
+	first   folder // after the first feature
 	after   subject
-	nothing bool    // it has changed nothing
-	clean   *folder // one that nothing has changed since the first feature, or nil
+	nothing bool    // the first feature has changed nothing
+	clean   *folder // a folder that nothing has changed since the first feature, or nil
 	n       int
 }
 
@@ -248,13 +248,14 @@ func (r *runs) run(t *testing.T) (f folder, err error) {
 	return f, err
 }
 
-// get returns a folder as it is after the first feature; very asks for the files themselves, not copies of them.
-func (r *runs) get(t *testing.T, very bool) (folder, error) {
-	if f := r.clean; f != nil && !very {
+// get returns a folder as it is after the first feature; with originals, it has the files that an unfinished feature
+// has written, not copies of them.
+func (r *runs) get(t *testing.T, originals bool) (folder, error) {
+	if f := r.clean; f != nil && !originals {
 		r.clean = nil
 		return *f, nil
 	}
-	if very && r.a.begins != "" {
+	if originals && r.a.begins != "" {
 		return r.run(t)
 	}
 	r.n++
@@ -277,7 +278,7 @@ func (r *runs) pair(t *testing.T, b *feature) outcomes {
 
 func (r *runs) relate(t *testing.T, b *feature) outcomes {
 	o := outcomes{}
-	// in has a relation run in a folder, a new one for each try.
+	// in calls run for a relation, with a new folder for each try.
 	in := func(relation string, run func(f folder) (string, error)) {
 		var what string
 		var err error
@@ -303,7 +304,7 @@ func (r *runs) relate(t *testing.T, b *feature) outcomes {
 		}
 	}
 	force := []string{"--force"}
-	// the file that the second one would read, if the first one has written it
+	// the file that the second feature reads, if the first one has written it
 	written := ""
 	switch {
 	case b.reads&readsModel != 0 && r.after.model != start.model:
@@ -320,7 +321,7 @@ func (r *runs) relate(t *testing.T, b *feature) outcomes {
 			what, _, err := r.second(t, f, b, r.after, b.out, nil)
 			return what, err
 		})
-		// as for over, one stands for all
+		// as for over, one first feature stands for all
 		if b.out != "" && written != "" && (r.a == b || r.a.name == "ggtool meta -o" || r.a.name == "ggtool split" ||
 			r.a.folder || written != r.after.model) {
 			in("onto", func(f folder) (string, error) {

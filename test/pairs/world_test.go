@@ -58,8 +58,8 @@ func run(dir string, argv []string) (code int, stdout, stderr string, err error)
 	return code, a.String(), b.String(), err
 }
 
-// killed runs a command until the folder is as it should be when it is killed. It reports whether it was killed
-// before its end, and the exit code if not.
+// killed runs a command and kills it once when(dir) returns true. It reports whether that was before the command's end,
+// and the exit code if not.
 func killed(dir string, argv []string, when func(dir string) bool) (dead bool, code int, err error) {
 	cmd := command(dir, argv)
 	if err := cmd.Start(); err != nil {

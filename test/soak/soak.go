@@ -297,7 +297,7 @@ func (s *soak) judge(j *job, old bool) (phase string, err error) {
 	}
 	for name := range files {
 		if _, ok := names[name]; !ok && !ours.MatchString(name) {
-			return "", fmt.Errorf("%s: nobody asked for %s", j.name, name)
+			return "", fmt.Errorf("%s: unexpected file %s", j.name, name)
 		}
 	}
 	if !commit && (gone > 0 || olds > 0 && news > 0) {
@@ -314,7 +314,7 @@ func (s *soak) judge(j *job, old bool) (phase string, err error) {
 	return "before", nil
 }
 
-// round runs a job, kills it some times, and then lets it end.
+// round runs a job, kills it several times, and then lets it end.
 func (s *soak) round() error {
 	j := s.jobs[s.random.IntN(len(s.jobs))]
 	old := j.inPlace || s.random.IntN(2) == 0

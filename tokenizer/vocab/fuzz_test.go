@@ -12,7 +12,7 @@ import (
 	"ggforge/tokenizer/vocab"
 )
 
-// withBytes is small with a token of type byte for each byte at the end.
+// withBytes returns the metadata of small with a token for each byte (type 6) at the end.
 func withBytes(model string) gguf.Metadata {
 	m := small(model)
 	texts, _ := m.Get("tokenizer.ggml.tokens")
@@ -32,8 +32,8 @@ func withBytes(model string) gguf.Metadata {
 	return m
 }
 
-// FuzzEncode encodes any text with every kind and all pre-tokenizers: ids are those of
-// tokens, and where every byte has a token, they say the text again.
+// FuzzEncode encodes any text with every kind of tokenizer and all pre-tokenizers: every id has a token, and where
+// every byte has a token, the tokens decode to the text.
 func FuzzEncode(f *testing.F) {
 	var all []*vocab.Vocab
 	add := func(m gguf.Metadata) {
@@ -62,7 +62,7 @@ func FuzzEncode(f *testing.F) {
 			ids, err := v.Encode(text, vocab.Options{ParseSpecial: parse})
 			if err != nil {
 				if !fault.Has(err) {
-					t.Fatalf("%q: an error of no kind: %v", text, err)
+					t.Fatalf("%q: an error without a kind: %v", text, err)
 				}
 				continue
 			}
@@ -74,7 +74,7 @@ func FuzzEncode(f *testing.F) {
 			if i > 0 || len(ids) == 0 {
 				continue
 			}
-			// A blank comes before the text and after special tokens.
+			// A space comes before the text and after special tokens.
 			var b strings.Builder
 			for _, id := range ids {
 				s := v.Token(id)
@@ -87,7 +87,7 @@ func FuzzEncode(f *testing.F) {
 			}
 			plain := func(s string) string { return strings.NewReplacer("▁", "", " ", "").Replace(s) }
 			if got, want := plain(b.String()), plain(text); got != want {
-				t.Fatalf("%q: ids say %q", text, got)
+				t.Fatalf("%q: ids decode to %q", text, got)
 			}
 		}
 	})
@@ -109,7 +109,7 @@ func FuzzMetadata(f *testing.F) {
 		v, err := vocab.New(file.Metadata)
 		if err != nil {
 			if !errors.Is(err, fault.Broken) && !errors.Is(err, fault.Unsupported) {
-				t.Fatalf("an error of no kind: %v", err)
+				t.Fatalf("an error without a kind: %v", err)
 			}
 			return
 		}
@@ -117,7 +117,7 @@ func FuzzMetadata(f *testing.F) {
 			ids, err := v.Encode("ab <mask> Ünïcödé\n12345 <unused> a漢",
 				vocab.Options{AddSpecial: true, ParseSpecial: parse})
 			if err != nil && !fault.Has(err) {
-				t.Fatalf("an error of no kind: %v", err)
+				t.Fatalf("an error without a kind: %v", err)
 			}
 			for _, id := range ids {
 				if id < 0 || int(id) >= v.Len() {

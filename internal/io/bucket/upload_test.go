@@ -22,7 +22,7 @@ import (
 
 const pieceBytes = 10_000
 
-// newClient returns a client of a server that does not wait for long.
+// newClient returns a client of s that gives up on a silent connection after 5 seconds.
 func newClient(t *testing.T, s *buckettest.Server) *bucket.Client {
 	t.Helper()
 	c, err := bucket.New(bucket.Options{Endpoint: s.URL, Stall: 5 * time.Second, Pause: time.Millisecond})
@@ -33,7 +33,7 @@ func newClient(t *testing.T, s *buckettest.Server) *bucket.Client {
 	return c
 }
 
-// newFile makes a file of some parts, and returns it with its content.
+// newFile makes a file of size bytes to be uploaded as key, and returns it with its content.
 func newFile(t *testing.T, key string, size int) (bucket.File, []byte) {
 	t.Helper()
 	data := make([]byte, size)
@@ -67,7 +67,7 @@ func kind(r *http.Request) string {
 	return r.Method
 }
 
-// TestUpload uploads to servers that know more and less, and that fail now and then.
+// TestUpload uploads to servers without some features of S3, and to servers that fail now and then.
 func TestUpload(t *testing.T) {
 	for name, set := range map[string]func(s *buckettest.Server){
 		"plain":   func(s *buckettest.Server) {},
@@ -213,7 +213,7 @@ func TestUploadExists(t *testing.T) {
 	if err := upload(c, false, f); err != nil || s.Parts() > before {
 		t.Errorf("the same again: %v, %d parts sent", err, s.Parts()-before)
 	}
-	// one that appears while the parts are on their way
+	// an object that appears while the parts are sent
 	f, _ = newFile(t, "y", 3*pieceBytes)
 	s.SetAnswer(func(_ int, w http.ResponseWriter, r *http.Request) bool {
 		if kind(r) == "complete" {
@@ -375,7 +375,7 @@ func TestUploadRefuses(t *testing.T) {
 	}
 }
 
-// TestIncomplete lists and ends uploads.
+// TestIncomplete lists incomplete uploads and aborts them.
 func TestIncomplete(t *testing.T) {
 	s := buckettest.Serve(t, "", "")
 	s.Page = 2
@@ -402,11 +402,11 @@ func TestIncomplete(t *testing.T) {
 		}
 	}
 	if s.Uploads() != 1 {
-		t.Errorf("%d uploads left, want that of another folder", s.Uploads())
+		t.Errorf("%d uploads left, want 1, that of another folder", s.Uploads())
 	}
 }
 
-// TestEnvironment checks the addresses of servers that are accepted.
+// TestEnvironment checks the variables of the environment, and that New refuses bad endpoints.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL", "http://one")
 	t.Setenv("AWS_ENDPOINT_URL_S3", "http://two")

@@ -10,7 +10,7 @@ import (
 	"ggforge/fault"
 )
 
-// env makes a getenv of "NAME=VALUE ...", where names of Slurm's variables are short.
+// env returns a getenv for "NAME=VALUE ...", in which Slurm's variables have short names.
 func env(text string) func(string) string {
 	short := map[string]string{"id": taskID, "min": least, "max": most, "count": count, "step": step, "index": index}
 	set := map[string]string{}
@@ -44,7 +44,7 @@ func TestParse(t *testing.T) {
 		{"+1/16", "", "is no part"},
 		{"1/16/2", "", "is no part"},
 		{"1/auto", "", "is no part"},
-		{"AUTO/16", "index=0", "1-of-16"}, // as other values that have names
+		{"AUTO/16", "index=0", "1-of-16"}, // case is ignored, as in other values of flags
 		{"autos", "id=1 min=1 count=1", "is no part"},
 		{"auto/", "index=0", "is no part"},
 		{"0/16", "", "part 0, want 1 to 16"},

@@ -24,7 +24,7 @@ func TestNewFloats(t *testing.T) {
 	}
 }
 
-// TestLarge looks for the flag of the memory in the system's description of this process.
+// TestLarge checks that /proc/self/smaps has the flag of large pages for the memory.
 func TestLarge(t *testing.T) {
 	if enabled, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled"); err != nil ||
 		strings.Contains(string(enabled), "[never]") {

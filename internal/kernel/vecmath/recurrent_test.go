@@ -16,7 +16,7 @@ func made(seed, n int) []float32 {
 	return x
 }
 
-// TestRecur compares with the definition, number by number, around the lengths of
+// TestRecur compares Recur with the definition, number by number, around the lengths of
 // vectors, and with float64.
 func TestRecur(t *testing.T) {
 	for n := range 150 {
@@ -55,7 +55,7 @@ func TestRecur(t *testing.T) {
 		make([]float32, 2))
 }
 
-// TestAddProduct compares with single numbers.
+// TestAddProduct compares AddProduct with products of single numbers.
 func TestAddProduct(t *testing.T) {
 	for n := range 70 {
 		a, b, dst := made(n, n+1), made(n+1, n+2), made(n+2, n)

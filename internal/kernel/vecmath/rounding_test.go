@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestRounding compares with rows that are rounded one by one, each place to the level whose
-// value is the nearest one.
+// TestRounding compares Round with rows that are rounded one by one, each element to the level with the nearest value.
 func TestRounding(t *testing.T) {
 	for _, levels := range [][]int8{{-8, -7, -6, -5, -4}, {0, 1, 2, 3}, {-1, 1}, {-127, -104, -10, 1, 13, 113}} {
 		r := rand.New(rand.NewPCG(1, uint64(len(levels))))
@@ -51,7 +50,7 @@ func TestRounding(t *testing.T) {
 	}
 }
 
-// TestCandidates compares with each candidate alone.
+// TestCandidates compares the sums of candidates with those of each candidate alone.
 func TestCandidates(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, levels := range [][]int8{{0, 1, 2, 3}, {-127, -104, -10, 1, 13, 113}} {

@@ -148,7 +148,7 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// TestDouble compares with the standard library.
+// TestDouble compares functions of float64 with the standard library.
 func TestDouble(t *testing.T) {
 	near := func(name string, x, got, want, units float64) {
 		t.Helper()
@@ -265,7 +265,7 @@ func TestFinite(t *testing.T) {
 	}
 }
 
-// TestCombine compares with rows that are added one by one, without vectors.
+// TestCombine compares Combine with rows that are added one by one, without vectors.
 func TestCombine(t *testing.T) {
 	for _, n := range []int{1, 15, 16, 33, 64, 100, 256, 290} {
 		const rows, ld = 19, 300
