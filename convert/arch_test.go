@@ -22,7 +22,7 @@ var golden = flag.Bool("golden", false, "write testdata/arch/NAME.txt for the sp
 
 // TestArchitectures converts made-up checkpoints of every architecture: each file
 // must be the reference's to the byte. The goldens are written by make golden;
-// where the reference makes none, ours only show that nothing has changed.
+// where the reference writes none, they are ours and only show that nothing has changed.
 func TestArchitectures(t *testing.T) {
 	covered := map[*table.Arch]bool{}
 	for i, s := range slices.Concat(hftest.Specs(), hftest.Encoders()) {
@@ -32,11 +32,11 @@ func TestArchitectures(t *testing.T) {
 		}
 		a, err := lookup(s.Class())
 		if err != nil {
-			continue // made up ahead of its table
+			continue // the spec has no table yet
 		}
 		covered[a] = true
 		if testing.Short() && i%4 != 0 {
-			continue // for races some of those that look alike are enough
+			continue // for the race detector, some of the similar specs are enough
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
@@ -57,7 +57,7 @@ func TestArchitectures(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got.String() != string(want) {
-				t.Errorf("not what %s says:\n%s", path, differences(got.String(), string(want)))
+				t.Errorf("differs from %s:\n%s", path, differences(got.String(), string(want)))
 			}
 		})
 	}
@@ -98,7 +98,7 @@ func convertVariant(t *testing.T, s *hftest.Spec, v hftest.Variant) string {
 	return path
 }
 
-// optionsOf returns the options that flags of the commands ask for, those that specs have.
+// optionsOf returns the options for the flags of a spec.
 func optionsOf(t *testing.T, flags []string) (opt convert.Options) {
 	t.Helper()
 	for i := 0; i < len(flags); i++ {
@@ -121,7 +121,7 @@ func optionsOf(t *testing.T, flags []string) (opt convert.Options) {
 		case "--fuse-gate-up-exps":
 			opt.FuseGateUp = true
 		default:
-			t.Fatalf("flag %q is in a spec: what it asks of convert is missing here", flags[i])
+			t.Fatalf("flag %q of a spec: optionsOf does not have it", flags[i])
 		}
 	}
 	return opt

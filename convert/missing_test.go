@@ -11,8 +11,8 @@ import (
 	"ggforge/fault"
 )
 
-// TestMissingFiles checks that a checkpoint without a file that it needs is broken,
-// and that the error is also about a file that does not exist.
+// TestMissingFiles checks that the error for a checkpoint without a file that it needs is both fault.Broken and
+// fs.ErrNotExist.
 func TestMissingFiles(t *testing.T) {
 	for _, name := range []string{"config.json", "model.safetensors", "tokenizer.model"} {
 		dir := t.TempDir()

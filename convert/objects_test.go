@@ -66,7 +66,7 @@ func TestObjects(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !bytes.Equal(got, want) {
-					t.Error("not the file that the directory gives")
+					t.Error("differs from the file of the directory")
 				}
 			})
 		}

@@ -12,8 +12,8 @@ import (
 	"ggforge/fault"
 )
 
-// TestWithoutConfig gives directories without a config.json in which the tensors do not
-// show what the model is.
+// TestWithoutConfig checks that directories without a config.json are refused if their tensors do not determine the
+// model.
 func TestWithoutConfig(t *testing.T) {
 	const embedding = "flow_lm.conditioner.embed.weight"
 	whole := map[string][]int64{"flow_lm.bos_emb": {2}, embedding: {3, 64},

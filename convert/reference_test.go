@@ -13,8 +13,8 @@ import (
 	"ggforge/test/hftest"
 )
 
-// TestReference converts models that the reference writes without a key that its
-// runtime needs.
+// TestReference checks that the file has a key that the runtime needs and the reference's converter does not write,
+// except with Options.Reference.
 func TestReference(t *testing.T) {
 	for name, want := range map[string]struct {
 		key string
@@ -42,8 +42,8 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestCogVLM checks that the weights for tokens of pictures are in the file, which the
-// reference leaves out, and that published configs, which do not count key heads, do.
+// TestCogVLM checks that the weights for image tokens are in the file, which the reference leaves out, and that
+// published configs, whose num_key_value_heads is null, are accepted.
 func TestCogVLM(t *testing.T) {
 	s := hftest.Lookup("cogvlm")
 	v := s.All()[0]

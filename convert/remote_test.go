@@ -27,8 +27,7 @@ import (
 
 const gollamaDir = "../test/testdata/gollama"
 
-// forms are the folders with the model: in each its weights are in files of another
-// format.
+// forms returns folders with the model, by the format of the weights.
 func forms(t *testing.T) map[string]string {
 	t.Helper()
 	pickle := filepath.Join(t.TempDir(), filepath.Base(gollamaDir))
@@ -42,7 +41,7 @@ func forms(t *testing.T) map[string]string {
 	}
 	list := torchfiletest.Of(f)
 	f.Close()
-	half := len(list) / 2 // in another order, so that they come by way of the disk
+	half := len(list) / 2 // stored transposed, so that they are copied to the disk first
 	list = append(torchfiletest.Transposed(list[:half]), list[half:]...)
 	if err := errors.Join(os.Remove(path), torchfiletest.Write(filepath.Join(pickle, "pytorch_model.bin"),
 		list)); err != nil {
@@ -205,13 +204,13 @@ func remoteTrouble(t *testing.T, dir string, want []byte) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(got, want) {
-				t.Error("not the file that the directory gives")
+				t.Error("differs from the file of the directory")
 			}
 		})
 	}
 }
 
-// TestRemoteLies checks answers of servers that cannot be true.
+// TestRemoteLies checks that contradictory answers of servers are errors.
 func TestRemoteLies(t *testing.T) { eachForm(t, remoteLies) }
 
 func remoteLies(t *testing.T, dir string, _ []byte) {
@@ -317,7 +316,7 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return copy(p, bytes.Repeat([]byte{' '}, len(p))), nil }
 
-// TestRemoteListings checks names of files that a hub must not have.
+// TestRemoteListings checks that names of files that a hub must not list are errors.
 func TestRemoteListings(t *testing.T) {
 	for _, name := range []string{"../x.json", "/etc/x.json", "a/../../x.json", "", ".", "a//b.json"} {
 		t.Run(name, func(t *testing.T) {
@@ -363,7 +362,7 @@ func remoteCache(t *testing.T, dir string, want []byte) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("%s: not the file that the directory gives", what)
+			t.Errorf("%s: differs from the file of the directory", what)
 		}
 		return hub.Sent() - before
 	}
@@ -413,8 +412,8 @@ func remoteCancel(t *testing.T, dir string, _ []byte) {
 	}
 }
 
-// TestRemotePickleLies checks answers of the right size with other bytes in them: the
-// end of an archive and the heads of its entries show that.
+// TestRemotePickleLies checks that answers of the right size with wrong bytes are errors: the end of an archive and the
+// heads of its entries show them.
 func TestRemotePickleLies(t *testing.T) {
 	dir := forms(t)["pickle"]
 	st, err := os.Stat(filepath.Join(dir, "pytorch_model.bin"))
@@ -449,8 +448,8 @@ func TestRemotePickleLies(t *testing.T) {
 	}
 }
 
-// TestRemoteKev checks that an adapter on a server whose head is in a file of PyTorch
-// with other values gives the file of the directory.
+// TestRemoteKev checks that an adapter on a server, whose head is a PyTorch file that also has other values, gives the
+// same file as from a directory.
 func TestRemoteKev(t *testing.T) {
 	s := hftest.Lookup("kev")
 	dir, err := s.Write(t.TempDir(), s.All()[0])
@@ -469,6 +468,6 @@ func TestRemoteKev(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("not the file that the directory gives")
+		t.Error("differs from the file of the directory")
 	}
 }

@@ -156,7 +156,7 @@ func checkSlopes(t *testing.T, m *model.Model, g Gradients, tensors func(name st
 	t.Logf("%d tensors: off by %.2g", len(ways), e)
 	limit := 2e-4
 	if lookup(m.Architecture()).Activation.Is(vecmath.ReLUOf) {
-		limit = 2e-3 // its derivative has a step
+		limit = 2e-3 // ReLU's derivative has a step
 	}
 	if !(e < limit) {
 		for name, way := range ways {

@@ -92,7 +92,7 @@ func TestLayers(t *testing.T) {
 		}
 		run.Progress = nil
 	}
-	// Embeddings are known.
+	// The difference of the embeddings is computed here, too.
 	base, far := made("llama", shape{}), made("llama", rounded(gguf.TypeBF16))
 	value := func(m *model.Model) []float32 {
 		for _, x := range m.Tensors {

@@ -257,7 +257,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestNotFinite checks that the tensor is named where numbers end.
+// TestNotFinite checks that the error names the tensor whose output is not finite.
 func TestNotFinite(t *testing.T) {
 	for _, c := range []struct {
 		tensor  string
@@ -361,8 +361,8 @@ func rounded(t gguf.Type) shape {
 	}}
 }
 
-// TestCompare compares a model with itself, which is no difference, and with others,
-// whose figures must be those of both alone.
+// TestCompare compares a model with itself, whose divergence is 0, and with others, whose
+// figures must be those of both alone.
 func TestCompare(t *testing.T) {
 	ctx := context.Background()
 	run := Run{Tokens: text(4 * 50), Chunk: 50, Workers: 2}
@@ -420,7 +420,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestDivergence compares with sums in float64 of softmax by the standard library.
+// TestDivergence compares divergences with sums in float64 of softmax by the standard library.
 func TestDivergence(t *testing.T) {
 	m, err := New(made("llama", shape{}))
 	if err != nil {

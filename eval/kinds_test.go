@@ -15,7 +15,7 @@ import (
 
 // listed returns a small model of made-up weights by its keys, a line each, and its tensors
 // with their dimensions, a line each: of every layer, of some (those before a colon), or of
-// none (after "="). Names without a dot are of weights.
+// none (after "="). Names without a dot get the suffix .weight.
 func listed(arch, list, tensors string) *model.Model {
 	m := &model.Model{Path: arch + ".gguf"}
 	m.Metadata.Set("general.architecture", gguf.String(arch))
@@ -148,7 +148,7 @@ const (
 // kind is a small model of an architecture whose layers have parts that others have not.
 type kind struct{ name, arch, keys, tensors, want string }
 
-// forwardKinds cannot be run backwards.
+// forwardKinds have no backward pass.
 var forwardKinds = []kind{
 	{"shared KV, embeddings of layers", "gemma4", strings.Replace(usualKeys, "block_count 2", "block_count 6", 1) + `
 		attention.head_count_kv 2
@@ -187,7 +187,7 @@ var forwardKinds = []kind{
 		`, "f1c967090eab"},
 }
 
-// kinds can be run both ways.
+// kinds have a backward pass.
 var kinds = []kind{
 	{"latent", "deepseek2", usualKeys + `
 		attention.head_count_kv 1

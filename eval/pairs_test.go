@@ -15,7 +15,7 @@ import (
 	"ggforge/rows"
 )
 
-// opened is a tensor that nobody may read before its inputs have been seen.
+// opened is a tensor that must not be read before open has its name.
 type opened struct {
 	rows.Source
 	name string

@@ -43,7 +43,7 @@ func save(t *testing.T, m *Model, r Run) *logprobs.File {
 	return f
 }
 
-// TestCompareSaved compares with a model and with its saved probabilities, which are as exact as 16 bits allow.
+// TestCompareSaved compares models with a base and with its saved probabilities, which are as exact as 16 bits allow.
 func TestCompareSaved(t *testing.T) {
 	ctx := context.Background()
 	run := Run{Tokens: text(4 * 50), Chunk: 50, Workers: 2}

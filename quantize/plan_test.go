@@ -271,7 +271,7 @@ func TestPlanInput(t *testing.T) {
 	}
 }
 
-// The following were tried on llama-quantize 0.7.0 --dry-run.
+// The following tests expect the results of llama-quantize 0.7.0 --dry-run.
 
 func TestPlanHeads(t *testing.T) {
 	tensors := weights("blk.0.attn_v")

@@ -42,9 +42,9 @@ func sums(t *testing.T, value func(i int) float32, seen int) *imatrix.Matrix {
 	return s.Matrix("imatrix.gguf")
 }
 
-// TestWeigh checks that importance set after planning replaces the earlier importance, and that its
+// TestSetImportance checks that importance set after planning replaces the earlier importance, and that its
 // compromises and errors are reported.
-func TestWeigh(t *testing.T) {
+func TestSetImportance(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	m := &model.Model{Path: "made", Metadata: gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
 		{Key: "llama.block_count", Value: gguf.Uint32(1)}}}
@@ -84,7 +84,7 @@ func TestWeigh(t *testing.T) {
 	want := write(prepare(sums(t, known, 8), false))
 	b := prepare(sums(t, ones, 8), false)
 	if bytes.Equal(write(b), want) {
-		t.Fatal("values do not show")
+		t.Fatal("importance does not change the bytes")
 	}
 	found := len(b.Jobs[0].Compromises)
 	if err := b.SetImportance(ctx, sums(t, known, 8)); err != nil || len(b.Jobs[0].Compromises) != found {
@@ -97,7 +97,7 @@ func TestWeigh(t *testing.T) {
 		t.Errorf("%v, %v", err, b.Jobs[0].Compromises)
 	}
 	if !bytes.Equal(write(b), write(prepare(sums(t, known, 0), false))) {
-		t.Error("other bytes than with values from the beginning, where a matrix was not met")
+		t.Error("other bytes than with values from the beginning, for a matrix without inputs")
 	}
 	if err := prepare(sums(t, ones, 8), true).SetImportance(ctx, sums(t, known, 0)); !errors.As(err,
 		new(*StrictError)) {

@@ -85,8 +85,8 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// TestGroups: a group ends with the tag of its own number; what nests and never ends so is read once, not once for each
-// group around it.
+// TestGroups checks that a group ends with the tag of its own number, and that nested groups without an end are read
+// once, not once for each group around them.
 func TestGroups(t *testing.T) {
 	begin, end, other := "\x0b", "\x0c", "\x14" // groups 1 and 2
 	for _, c := range []struct{ text, want string }{

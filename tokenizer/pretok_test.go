@@ -48,7 +48,7 @@ func directory(t *testing.T, tok map[string]any, config string) fstest.MapFS {
 	return dir
 }
 
-// known lets the fingerprint of a tokenizer be known under a name for a test.
+// known adds the fingerprint of a tokenizer to the table under a name, for one test.
 func known(t *testing.T, tok map[string]any, pre string) {
 	t.Helper()
 	data, err := json.Marshal(tok)
@@ -68,7 +68,7 @@ func known(t *testing.T, tok map[string]any, pre string) {
 	t.Cleanup(func() { fingerprints = old })
 }
 
-// TestPreTokenizer follows the ways to a name.
+// TestPreTokenizer checks the ways in which the name of a pre-tokenizer is found.
 func TestPreTokenizer(t *testing.T) {
 	with := func(tok map[string]any, tokens ...any) map[string]any {
 		tok = maps.Clone(tok)
@@ -136,7 +136,7 @@ func TestLaterFingerprint(t *testing.T) {
 	}
 }
 
-// TestGivenPre checks that Options.Pre counts whatever the check text says.
+// TestGivenPre checks that Options.Pre overrides the fingerprint.
 func TestGivenPre(t *testing.T) {
 	v, err := Load(directory(t, tinyJSON(t, "gpt2"), ""), Options{Class: ClassGPT2, Pre: "mine"})
 	if err != nil || v.Pre != "mine" {

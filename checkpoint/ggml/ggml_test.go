@@ -69,7 +69,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestDefects are files that must not be read.
+// TestDefects checks that broken files are refused.
 func TestDefects(t *testing.T) {
 	model := func(change func(m *ggmltest.Model)) []byte {
 		m := ggmltest.Llama("tjgg", 3, 1, gguf.TypeF16, false)
@@ -138,7 +138,7 @@ func TestDefects(t *testing.T) {
 	}
 }
 
-// FuzzParse reads anything. What is accepted has its data in the file.
+// FuzzParse reads any bytes. The tensors of an accepted file have their data in it.
 func FuzzParse(f *testing.F) {
 	f.Add(ggmltest.Encode(ggmltest.Llama("lmgg", 0, 1, gguf.TypeF16, false))[:3000])
 	small := ggmltest.Llama("tjgg", 3, 2, gguf.TypeQ4_0, false)

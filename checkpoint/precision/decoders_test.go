@@ -53,7 +53,7 @@ func (t *Tensor) bit(i, n int64) int {
 	return int(binary.LittleEndian.Uint32(t.Mapped[4*i:])>>n) & 1
 }
 
-// whole64 is a tensor of whole numbers.
+// whole64 returns a tensor of integers.
 func whole64(name string, list ...int64) *Tensor {
 	t := stored(name, safetensors.I64, int64(len(list)))
 	for i, n := range list {
@@ -163,7 +163,7 @@ func TestAWQ(t *testing.T) {
 	w, z, s := random(r, "qweight", safetensors.I32, in, out/8), random(r, "qzeros", safetensors.I32, groups, out/8),
 		small(r, "scales", safetensors.F16, groups, out)
 	if !isAWQ([]*Tensor{w, z, s}, nil) {
-		t.Error("not told from GPTQ")
+		t.Error("taken for GPTQ")
 	}
 	nibble := func(x *Tensor, row, o int64) int {
 		n := int64([]int{0, 4, 1, 5, 2, 6, 3, 7}[o%8])
@@ -183,8 +183,8 @@ func TestAWQ(t *testing.T) {
 	}
 }
 
-// TestGEMV decodes codes in order, whose zero points and scales have more columns than
-// there are groups.
+// TestGEMV decodes AWQ's version GEMV: codes are in order, and zero points and scales have more columns than there are
+// groups.
 func TestGEMV(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 14))
 	const in, out, width = 96, 24, 2
@@ -336,7 +336,7 @@ func TestPackedInts(t *testing.T) {
 	}
 }
 
-// state is a description of a weight of bitsandbytes.
+// state returns the tensor with which bitsandbytes describes a weight.
 func state(t testing.TB, v map[string]any) *Tensor {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -527,7 +527,7 @@ func TestHQQ(t *testing.T) {
 	}
 }
 
-// TestNVFP4 checks the order of codes and scales of moved blocks, and the factors.
+// TestNVFP4 checks the order of codes and scales, and the factors.
 func TestNVFP4(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 16))
 	const out, in = 3, 128
@@ -596,7 +596,7 @@ func FuzzDecoders(f *testing.F) {
 			return n
 		}
 		text := func(t *Tensor) *Tensor { copy(t.Mapped, data); return t }
-		take := func(n int64) *Tensor { // whole numbers from data
+		take := func(n int64) *Tensor { // integers from data
 			x := stored("n", safetensors.I32, n)
 			k := copy(x.Mapped, data)
 			data = data[k:]

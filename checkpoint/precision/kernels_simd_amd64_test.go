@@ -51,7 +51,7 @@ func TestVectorsOfCodes(t *testing.T) {
 							t.Fatalf("%s: %d of %d codes", name, done, n)
 						}
 						if !bytes.Equal(got[:4*done], want[:4*done]) {
-							t.Fatalf("%s: scale %v, zero %v: not what the scalar code gives:\n%x\n%x", name, scale,
+							t.Fatalf("%s: scale %v, zero %v: differs from the scalar code:\n%x\n%x", name, scale,
 								zero, got[:4*done], want[:4*done])
 						}
 						if !bytes.Equal(got[4*done:], bytes.Repeat([]byte{0xA5}, len(got)-4*done)) {
@@ -111,7 +111,7 @@ func TestVectorsOfRoundings(t *testing.T) {
 	}
 }
 
-// TestVectorsChosen checks that vectors run where they are meant to.
+// TestVectorsChosen checks that the vector kernels are chosen if and only if AVX2 is in use.
 func TestVectorsChosen(t *testing.T) {
 	if want := cpu.Here().UsesAVX2(); (wholeNumbers().vectors != nil) != want ||
 		(codesOf(safetensors.F8_E4M3).vectors != nil) != want ||

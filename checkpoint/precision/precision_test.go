@@ -70,7 +70,7 @@ func TestMXFP4(t *testing.T) {
 	}
 }
 
-// TestSchemes finds the weights of each way of storing them.
+// TestSchemes finds the weights of each quantization scheme.
 func TestSchemes(t *testing.T) {
 	const (
 		u8, i32, f8 = safetensors.U8, safetensors.I32, safetensors.F8_E4M3

@@ -10,7 +10,7 @@ import (
 	"ggforge/checkpoint/torch/torchfiletest"
 )
 
-// List the tensors of a file. One that wants something run is refused.
+// List the tensors of a file. A pickle that calls other functions is refused.
 func ExampleParse() {
 	data := torchfiletest.Encode([]torchfiletest.Tensor{
 		{Name: "wte.weight", DType: safetensors.F16, Shape: []int64{4, 2}, Data: make([]byte, 16)},

@@ -32,13 +32,13 @@ func FuzzPickle(f *testing.F) {
 	})
 }
 
-// check reads a file as a whole, and part by part, with temporary files in dir: what is accepted as a whole is the
-// same then, but for the older container.
+// check reads a file as a whole, and part by part, with temporary files in dir: a file that is accepted as
+// a whole has the same content then, and only the older container is refused.
 func check(t *testing.T, data []byte, dir string) {
 	file, err := ParseNested("x", data)
 	if plain, perr := Parse("x", data); perr == nil && (err != nil || len(file.Values()) > 0 ||
 		len(plain.Tensors()) != len(file.Tensors())) {
-		t.Fatalf("a dict of tensors is no nested one: %v", err)
+		t.Fatalf("ParseNested refuses a dict of tensors: %v", err)
 	}
 	parts, partsErr := readParts(t, data, dir, ReadNestedFrom)
 	if err != nil {

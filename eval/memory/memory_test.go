@@ -14,7 +14,7 @@ import (
 	"ggforge/gguf"
 )
 
-// header is a model of these keys, which lack the architecture's name, and tensors of F16.
+// header returns a model with these keys, to which the architecture's name is prefixed, and F16 tensors.
 func header(arch string, kv map[string]gguf.Value, tensors ...gguf.Tensor) memory.Model {
 	m := gguf.Metadata{{Key: gguf.KeyArchitecture, Value: gguf.String(arch)}}
 	for k, v := range kv {
@@ -55,7 +55,7 @@ func layers(n int, name string) (list []gguf.Tensor) {
 	return list
 }
 
-// cacheType is ParseCacheType for names that are right.
+// cacheType is ParseCacheType for valid names.
 func cacheType(t *testing.T, name string) memory.CacheType {
 	t.Helper()
 	c, err := memory.ParseCacheType(name)

@@ -21,10 +21,10 @@ import (
 	"ggforge/writer"
 )
 
-// TestMover checks that corrected rows have the outputs with the quantized model's inputs that the original
-// rows have with the base's, compared with exact arithmetic, with the same bits in every build and with
-// any number of workers.
-func TestMover(t *testing.T) {
+// TestTargetCorrection checks that the outputs of corrected rows for the quantized model's inputs are those of the
+// original rows for the base's inputs, by float64 arithmetic, with the same bits in every build and with any number of
+// workers.
+func TestTargetCorrection(t *testing.T) {
 	ctx := context.Background()
 	const n, tokens, rows, columns = 300, 400, 3, 310
 	x, y := make([]float32, tokens*columns), weights(tokens*columns)
@@ -49,12 +49,12 @@ func TestMover(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mover, err := NewTargetCorrection(ctx, m, shift, share)
+			correction, err := NewTargetCorrection(ctx, m, shift, share)
 			if err != nil {
 				t.Fatal(err)
 			}
 			w := weights(rows * columns)
-			if err := mover.CorrectTarget(ctx, w, columns, 7); err != nil {
+			if err := correction.CorrectTarget(ctx, w, columns, 7); err != nil {
 				t.Fatal(err)
 			}
 			if first == nil {
@@ -67,10 +67,10 @@ func TestMover(t *testing.T) {
 				from := weights(rows * columns)[r*columns:][:columns]
 				to := w[r*columns:][:columns]
 				off, size := 0.0, 0.0
-				said := make([]float64, tokens)
+				outputs := make([]float64, tokens)
 				for tok := range tokens {
 					for i := range n {
-						said[tok] += float64(from[7+i]) * (float64(x[tok*columns+7+i]) - float64(y[tok*columns+7+i]))
+						outputs[tok] += float64(from[7+i]) * (float64(x[tok*columns+7+i]) - float64(y[tok*columns+7+i]))
 					}
 				}
 				for k := range n {
@@ -79,7 +79,7 @@ func TestMover(t *testing.T) {
 						have += (float64(to[7+i]) - float64(from[7+i])) * float64(m.h[i*n+k])
 					}
 					for tok := range tokens {
-						want += share * said[tok] * float64(y[tok*columns+7+k]) / tokens
+						want += share * outputs[tok] * float64(y[tok*columns+7+k]) / tokens
 					}
 					off, size = off+(have-want)*(have-want), size+want*want
 				}
@@ -87,7 +87,7 @@ func TestMover(t *testing.T) {
 					t.Errorf("row %d: %v from %v", r, math.Sqrt(off), math.Sqrt(size))
 				}
 				if !slices.Equal(to[:7], from[:7]) || !slices.Equal(to[7+n:], from[7+n:]) {
-					t.Errorf("row %d: other columns are moved", r)
+					t.Errorf("row %d: columns outside the range are changed", r)
 				}
 			}
 		}
@@ -195,7 +195,7 @@ func TestBest(t *testing.T) {
 		}
 	}
 	if !(far[1] < 0.8*far[1e-9]) {
-		t.Errorf("inputs of layer 1 are %v from the base's, with targets that are not moved %v", far[1], far[1e-9])
+		t.Errorf("inputs of layer 1 are %v from the base's, without correction %v", far[1], far[1e-9])
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("leftover files: %v, %v", left, err)
@@ -268,7 +268,7 @@ func TestBestKinds(t *testing.T) {
 			}
 			defer b.Close()
 			if losses != nil && !slices.Equal(b.Errors, losses) {
-				t.Errorf("%s: other losses, going on: %+v, want %+v", name, b.Errors, losses)
+				t.Errorf("%s: other losses, resumed: %+v, want %+v", name, b.Errors, losses)
 			}
 			losses = b.Errors
 			if len(b.Errors) != len(types) {
@@ -292,7 +292,7 @@ func TestBestKinds(t *testing.T) {
 			}
 			first = all
 			if (unseen > 0) != (name == "mixtral") {
-				t.Errorf("%s: %d matrices were not seen", name, unseen)
+				t.Errorf("%s: %d matrices without inputs", name, unseen)
 			}
 		}
 		if (shared.moments != nil) != (name == "gemma") {

@@ -16,8 +16,8 @@ import (
 	"ggforge/test/hftest"
 )
 
-// TestDraw checks that the gradients drawn have the covariance of the Fisher information.
-func TestDraw(t *testing.T) {
+// TestSampleGradient checks that sampled gradients have the covariance of the Fisher information.
+func TestSampleGradient(t *testing.T) {
 	const n, times = 70, 8000 // more than a word of bits
 	logits, p := make([]float32, n), make([]float64, n)
 	sum := 0.0
@@ -67,8 +67,8 @@ func write(t *testing.T, spec string) *model.Model {
 	return m
 }
 
-// TestFisher compares with sums of the gradients that eval.Model.Backward reports, checks the order of
-// calls, and that bits do not depend on workers and on how many chunks go together.
+// TestFisher compares Fisher with sums of the gradients that eval.Model.Backward reports, and checks the order of
+// calls, and that bits depend neither on workers nor on how many chunks are processed at once.
 func TestFisher(t *testing.T) {
 	ctx := context.Background()
 	m := write(t, "mixtral")
@@ -194,7 +194,7 @@ func TestFisher(t *testing.T) {
 
 	if _, err := Fisher(ctx, write(t, "gemma4"),
 		FisherOptions{Run: eval.Run{Tokens: text(32)[:32], Chunk: 32}}); !errors.Is(err, fault.Unsupported) {
-		t.Errorf("a model without a way back: %v", err)
+		t.Errorf("a model without a backward pass: %v", err)
 	}
 }
 

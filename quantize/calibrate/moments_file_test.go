@@ -144,8 +144,8 @@ func TestSaved(t *testing.T) {
 	}
 }
 
-// lazily reads shares of blocks that are chosen then, some from several goroutines, and checks
-// that no others are encoded.
+// lazily reads a third or all of the blocks of a run with Options.Lazy, from several goroutines, and checks that the
+// others are not encoded.
 func lazily(t *testing.T, m *model.Model, targets []Target, opt Options, want []byte, losses []TensorError) {
 	t.Helper()
 	ctx := context.Background()
@@ -167,7 +167,7 @@ func lazily(t *testing.T, m *model.Model, targets []Target, opt Options, want []
 				}
 				raw, err := s.Raw(new([]byte), x, y)
 				if err == nil && !bytes.Equal(raw, want[at+size*x/count:at+size*y/count]) {
-					t.Errorf("%s: rows %d to %d are others when they are read alone",
+					t.Errorf("%s: rows %d to %d differ when they are read alone",
 						m.Tensors[target.Tensor].Name, x, y)
 				}
 				return err

@@ -38,9 +38,8 @@ func open(t *testing.T) *model.Model {
 	return m
 }
 
-// TestRun checks that tensors that read the same get blocks of their own, at several types,
-// with the same bytes for any number of workers, that errors are those of the moments that
-// inputs have when they are collected here, and that no temporary files stay.
+// TestRun checks that tensors with the same inputs get blocks of their own, for several types, with the same bytes for
+// any number of workers, that errors are those by the moments that the test collects, and that no temporary files stay.
 func TestRun(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels; it tests no kernel")
@@ -107,9 +106,9 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// check compares losses with errors by the moments of inputs, damped by more where rows
-// are looked up, too, or by the identity where they are only that; they have to be below a
-// share of what they were.
+// check compares losses with errors by the moments of inputs: with more damping for embedding tensors that are also
+// matrices of linear layers, and by the identity for those that are not. Losses have to be below most times those
+// before.
 func check(t *testing.T, m *model.Model, run eval.Run, b *Blocks, got map[Target][]byte, most float64) {
 	inputs := map[string]*MomentSums{}
 	run.Inputs = func(in eval.Inputs) error {
@@ -158,8 +157,8 @@ func check(t *testing.T, m *model.Model, run eval.Run, b *Blocks, got map[Target
 	}
 }
 
-// TestLookups checks tensors whose rows are looked up, for a model whose embedding is its output matrix, too, and
-// that has tensors of no layer: they cover all tokens, however these go through the layers.
+// TestLookups checks embedding tensors and others outside layers, for a model whose embedding is its output matrix,
+// too: their moments are those of all tokens, however these are split into blocks.
 func TestLookups(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels; it tests no kernel")

@@ -165,7 +165,7 @@ type injector struct {
 	power  *power // nil for kinds that lose nothing
 }
 
-// strikes reports whether it is the turn of a call of that number.
+// strikes reports whether call n is the one that fails.
 func (in *injector) strikes(n int, c disk.Call) bool {
 	if in.on != nil {
 		return in.on(c)
@@ -188,7 +188,7 @@ func (in *injector) hook(c disk.Call, do func(int) (int, error)) (int, error) {
 	if in.kind == nil {
 		in.ops = append(in.ops, c.Op)
 	}
-	if c.Op == disk.OpSync { // which is slow, and means nothing to a test
+	if c.Op == disk.OpSync { // which is slow, and without effect on a test
 		do = func(int) (int, error) { return 0, nil }
 	}
 	if in.power != nil && !in.struck {

@@ -33,7 +33,7 @@ import (
 var (
 	mutants = flag.Int("mutants", 0,
 		"mutants of each made-up model, of config.json and of metadata each; 0 for one of some models")
-	seed   = flag.Uint64("seed", 1, "what mutants are chosen by")
+	seed   = flag.Uint64("seed", 1, "seed of the random changes")
 	limit  = flag.Duration("limit", 0, "end after about this time; 0 for never")
 	only   = flag.String("only", "", "the only spec")
 	single = flag.Int("mutant", -1, "the only mutant of each model")
@@ -64,7 +64,7 @@ func TestMutants(t *testing.T) {
 			break
 		}
 		v := s.All()[0]
-		if *mutants > 0 { // others of the variants with other seeds
+		if *mutants > 0 { // another variant with another seed
 			v = s.All()[int(*seed)%len(s.All())]
 		}
 		count += mutate(t, s, v, each)
@@ -85,7 +85,7 @@ func mutate(t *testing.T, s *hftest.Spec, v hftest.Variant, each int) (count int
 	text, err := os.ReadFile(config)
 	for n := range each {
 		if err != nil || *single >= 0 && n != *single {
-			continue // without one
+			continue // no config.json, or another mutant
 		}
 		r := of.source(n)
 		changed, what := Config(text, r)

@@ -22,7 +22,7 @@ func Variant(s *hftest.Spec, name string) (hftest.Variant, error) {
 			return v, nil
 		}
 	}
-	return hftest.Variant{}, fmt.Errorf("mutatetest: %s has no variant %q", s.Name, name)
+	return hftest.Variant{}, fmt.Errorf("mutate: spec %s has no variant %q", s.Name, name)
 }
 
 // Options are those that a conversion of a spec's checkpoint in dir needs.

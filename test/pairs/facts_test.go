@@ -40,14 +40,14 @@ func (l lineage) with(feature string) lineage {
 	return lineage{tensors: tensors, edits: l.edits}
 }
 
-// straight makes models the straight way, each once.
+// straight makes models the straight way (see the package comment), each once.
 type straight struct {
 	base          string // the folder that everything begins with
 	models, looks once[string]
 	alone         once[outcomes] // outcomes of a feature where the first one has changed nothing
 }
 
-// once makes values once, by names.
+// once makes the value of each name once.
 type once[V any] struct{ all sync.Map }
 
 func (o *once[V]) get(name string, make func() (V, error)) (V, error) {
@@ -55,7 +55,7 @@ func (o *once[V]) get(name string, make func() (V, error)) (V, error) {
 	return f.(func() (V, error))()
 }
 
-// folder returns a new folder with the files of the beginning, in which the model has these tensors.
+// folder returns a new folder with the files that every pair begins with, in which the model has these tensors.
 func (s *straight) folder(t *testing.T, tensors []string) (string, error) {
 	dir, err := os.MkdirTemp(filepath.Dir(s.base), "straight-")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// place orders features as their rows are.
+// place returns the index of a feature's row.
 func place(name string) int {
 	return slices.IndexFunc(features, func(f *feature) bool { return f.name == name })
 }
@@ -102,7 +102,7 @@ func table(all map[pair]outcomes) []byte {
 					firsts[what] = append(firsts[what], "`"+first.name+"`")
 				}
 			}
-			// the most frequent one is not spelt out
+			// the features with the most frequent outcome are only counted
 			kinds := slices.SortedFunc(maps.Keys(firsts), func(x, y string) int {
 				return cmp.Or(cmp.Compare(len(firsts[y]), len(firsts[x])), cmp.Compare(x, y))
 			})

@@ -33,7 +33,7 @@ import (
 	"time"
 )
 
-// name is the project's, which files begin with.
+// name is the name of the project, with which names of files begin.
 const name = "ggforge"
 
 // notes are the files of the repository that every archive has next to the commands.
@@ -46,7 +46,7 @@ type release struct {
 	version string
 	date    time.Time
 	home    string // address of the project's page
-	nfpm    string // command that makes packages of Debian's, as a package of a module with its version
+	nfpm    string // command that makes Debian packages, as PACKAGE@VERSION for go run
 	changes string // of this version
 }
 

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// TestChangelog reads the repository's own.
+// TestChangelog parses the repository's CHANGELOG.md.
 func TestChangelog(t *testing.T) {
 	text, err := os.ReadFile("../../CHANGELOG.md")
 	if err != nil {
@@ -86,7 +86,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestPack packs a release of two systems twice, from files with other times and rights: the bytes
+// TestPack packs a release of two systems twice, from files with other times and modes: the bytes
 // are the same, and they contain the files that were packed.
 func TestPack(t *testing.T) {
 	self, err := os.Executable()
@@ -251,8 +251,8 @@ func unzip(t *testing.T, data []byte) map[string]string {
 	return all
 }
 
-// TestLicences finds the licences of modules in the repository's THIRD_PARTY.md, and misses those
-// of one that is not there.
+// TestLicences finds the licences of modules in the repository's THIRD_PARTY.md; a module without a
+// row is an error.
 func TestLicences(t *testing.T) {
 	text, err := os.ReadFile("../../docs/THIRD_PARTY.md")
 	if err != nil {

@@ -24,8 +24,8 @@ var (
 	kinds   = strings.Fields("Added Changed Deprecated Removed Fixed Security")
 )
 
-// parseChangelog reads a changelog in the form of Keep a Changelog: what is not released
-// comes first, then versions with their dates, the newest first.
+// parseChangelog reads a changelog in the form of Keep a Changelog: unreleased changes
+// come first, then versions with their dates, the newest first.
 func parseChangelog(text string) ([]section, error) {
 	parts := strings.Split("\n"+text, "\n## ")
 	var all []section
@@ -98,7 +98,7 @@ func describe(ctx context.Context, tree string) (source, error) {
 		}
 		return strings.TrimSpace(string(out)), nil
 	}
-	// Twelve digits whatever else the clone has, so that all clones call it the same.
+	// Always twelve digits: the length that git chooses depends on the objects of the clone.
 	head, err := git("log", "-1", "--format=%H %ct")
 	if err != nil {
 		return s, err
@@ -119,8 +119,8 @@ func describe(ctx context.Context, tree string) (source, error) {
 	return s, err
 }
 
-// version returns the version of the tree. A commit with a tag is the newest version of the
-// changelog, of which nothing may be missing. Any other leads to the one after that.
+// version returns the version of the tree. A commit with a tag has to be the newest version of the changelog, without
+// unreleased changes after it. Other trees are development versions of the next patch release.
 func version(log []section, src source) (string, error) {
 	if len(src.tags) == 0 || src.dirty {
 		next := [3]int{0, 1, 0}

@@ -5,8 +5,8 @@
 //	go run ./test/soak -bin bin -kills 1000
 //
 // As root it makes an ext4 file system of a few megabytes in a file, and mounts it. Then it can cut the power, too: it
-// copies that file as it is, without what the system had not written yet, and resumes from the copy. Elsewhere it works
-// in a folder.
+// copies that file as it is, without the data that the system had not written yet, and resumes from the copy. Elsewhere
+// it works in a folder.
 package main
 
 import (

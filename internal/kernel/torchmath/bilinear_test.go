@@ -14,8 +14,8 @@ import (
 //go:embed testdata/bilinear.tsv
 var bilinearGolden string
 
-// TestBilinearGolden compares with PyTorch's own results: side of a square of points, side
-// of the one it becomes, length of the vectors, beginning of the SHA-256.
+// TestBilinearGolden compares squares of points with PyTorch's own results. A line of the golden has the side of a
+// square, its side after resizing, the length of the vectors, and the beginning of the SHA-256 of the result.
 func TestBilinearGolden(t *testing.T) {
 	cases := 0
 	for line := range strings.Lines(bilinearGolden) {

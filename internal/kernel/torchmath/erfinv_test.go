@@ -9,8 +9,7 @@ import (
 //go:embed testdata/erfinv.tsv
 var erfinvGolden string
 
-// TestQuantileGolden compares with PyTorch's own results: equal steps from a first to
-// a last probability.
+// TestQuantileGolden compares quantiles with PyTorch's own results: see compareGolden.
 func TestQuantileGolden(t *testing.T) {
 	cases := compareGolden(t, erfinvGolden, func(x []float32) {
 		for i, p := range x {

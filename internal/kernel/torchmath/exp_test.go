@@ -9,8 +9,8 @@ import (
 //go:embed testdata/exp.tsv
 var expGolden string
 
-// TestExpGolden compares with PyTorch's own results: equal steps from a first to a
-// last number, in tensors of all lengths around those of vectors.
+// TestExpGolden compares Exp with PyTorch's own results, for tensors of all lengths around
+// those of vectors: see compareGolden.
 func TestExpGolden(t *testing.T) {
 	cases := compareGolden(t, expGolden, Exp)
 	if cases < 300 {

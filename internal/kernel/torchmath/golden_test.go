@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// compareGolden carries out a function on the numbers of each line of a golden file:
-// FIRST LAST COUNT SUM, equal steps from FIRST to LAST and the beginning of the SHA-256 of
-// PyTorch's results. It returns the number of lines.
+// compareGolden applies a function to the numbers of each line of a golden file: FIRST LAST COUNT SUM, which are COUNT
+// numbers in equal steps from FIRST to LAST, and the beginning of the SHA-256 of PyTorch's results. It returns the
+// number of lines.
 func compareGolden(t *testing.T, golden string, apply func([]float32)) (cases int) {
 	t.Helper()
 	for line := range strings.Lines(golden) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestLinear compares with sums in the order of the inputs, one product after the
+// TestLinear compares Linear with sums in the order of the inputs, one product after the
 // other, for numbers of rows and outputs around those that are done at once.
 func TestLinear(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
@@ -49,7 +49,7 @@ func TestSumPanel(t *testing.T) {
 			sumPanel(&got, x, panel)
 			sumPanelScalar(&want, x, panel)
 			if got != want {
-				t.Errorf("%d rows of %d: not as the scalar code", rows, in)
+				t.Errorf("%d rows of %d: differs from the scalar code", rows, in)
 			}
 		}
 	}

@@ -16,7 +16,7 @@ import (
 //go:embed testdata/pow.tsv
 var powGolden string
 
-// TestPowGolden compares with PyTorch's own results.
+// TestPowGolden compares powers with PyTorch's own results.
 func TestPowGolden(t *testing.T) {
 	cases := 0
 	for line := range strings.Lines(powGolden) {
@@ -49,7 +49,7 @@ func TestPowGolden(t *testing.T) {
 	}
 }
 
-// TestFMA compares with exact arithmetic.
+// TestFMA compares fma with exact arithmetic.
 func TestFMA(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	value := func() float32 {

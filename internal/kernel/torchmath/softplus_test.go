@@ -9,7 +9,7 @@ import (
 //go:embed testdata/softplus.tsv
 var softplusGolden string
 
-// TestSoftplusGolden compares with PyTorch's own results, as TestExpGolden does.
+// TestSoftplusGolden compares Softplus with PyTorch's own results: see compareGolden.
 func TestSoftplusGolden(t *testing.T) {
 	cases := compareGolden(t, softplusGolden, Softplus)
 	if cases != 8 {

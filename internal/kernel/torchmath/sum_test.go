@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSum compares with torch.sum of torch 2.14 on one thread of a CPU with AVX2.
+// TestSum compares Sum with torch.sum of torch 2.14 on one thread of a CPU with AVX2.
 func TestSum(t *testing.T) {
 	for _, c := range []struct {
 		n    int

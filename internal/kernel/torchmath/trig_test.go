@@ -20,8 +20,8 @@ var cosGolden string
 //go:embed testdata/positions.tsv
 var positionsGolden string
 
-// TestTrigGolden compares with PyTorch's own results: equal steps from a first to a
-// last number, in tensors of all lengths around those of vectors.
+// TestTrigGolden compares sines and cosines with PyTorch's own results, for tensors of all
+// lengths around those of vectors: see compareGolden.
 func TestTrigGolden(t *testing.T) {
 	for _, f := range []struct {
 		golden string

@@ -48,8 +48,8 @@ func TestMulAdd(t *testing.T) {
 			}
 		}
 	}
-	// halfway between two float32 numbers but for what float64 cannot hold: rounded
-	// twice the result is even
+	// The exact result is so near the middle of two float32 numbers that float64 rounds it to the middle: rounded
+	// twice, it becomes the even one of the two.
 	a, c := float32(1+1.0/(1<<12)), float32(math.Ldexp(1, -80))
 	if twice := float32(float64(a)*float64(a) + float64(c)); twice == exact(a, a, c) {
 		t.Fatal("an example that does not show double rounding")

@@ -65,6 +65,6 @@ func TestLeast(t *testing.T) {
 	}
 	c := Quadratic{Form: make([]uint32, 10)}
 	if at, _ := c.Least([]float32{float32(math.NaN()), 1, 1, 1}, 1); at != -1 {
-		t.Errorf("%d of what is no number", at)
+		t.Errorf("index %d of NaNs", at)
 	}
 }

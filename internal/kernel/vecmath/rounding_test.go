@@ -50,7 +50,7 @@ func TestRounding(t *testing.T) {
 	}
 }
 
-// TestCandidates compares the sums of candidates with those of each candidate alone.
+// TestCandidates compares the errors of several candidates with those of each candidate alone.
 func TestCandidates(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, levels := range [][]int8{{0, 1, 2, 3}, {-127, -104, -10, 1, 13, 113}} {

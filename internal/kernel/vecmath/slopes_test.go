@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSlopes compares derivatives with those of the exact functions, taken by differences
-// of fourth order in float64.
+// TestSlopes compares derivatives with finite differences (of fourth order, in float64) of
+// the exact functions.
 func TestSlopes(t *testing.T) {
 	for _, c := range append(functions[:len(functions):len(functions)], struct {
 		name     string
@@ -30,7 +30,7 @@ func TestSlopes(t *testing.T) {
 			const h = 1e-3
 			at := func(k float64) float64 { return c.exact(float64(x) + k*h) }
 			if math.Abs(float64(x)) <= 2*h {
-				continue // may be a corner
+				continue // the derivative may have a step here
 			}
 			want := (8*(at(1)-at(-1)) - (at(2) - at(-2))) / (12 * h)
 			worst = max(worst, math.Abs(float64(dst[i])-want)/max(1, math.Abs(want)))

@@ -221,7 +221,7 @@ func TestSums(t *testing.T) {
 		t.Error("max", m, ok)
 	}
 	if _, ok := Max([]float32{1, float32(math.NaN()), 2}); ok {
-		t.Error("max of what is no number")
+		t.Error("max of NaNs")
 	}
 }
 

@@ -21,8 +21,8 @@ var forms = []struct {
 	{"NFKD", NFKD, "4f1276f64ad2915e28c8507ac0f1f56a3d0935e7369b926f9efb0d0cea66a913"},
 }
 
-// TestAll compares with the sums that golang.org/x/text v0.32.0 gives (_generate/main_test.go). Pairs need
-// no sums: a pair comes from the composite that decomposes into it.
+// TestAll compares the forms of all characters with those of golang.org/x/text v0.32.0, by their sums
+// (_generate/main_test.go). Pairs need no sums: a pair comes from the composite that decomposes into it.
 func TestAll(t *testing.T) {
 	for _, f := range forms {
 		h, b := sha256.New(), strings.Builder{}
@@ -112,7 +112,8 @@ func TestForms(t *testing.T) {
 		{"singleton", NFC, "\u212B", "\u00C5"},
 		{"excluded", NFC, "\u0958", "\u0915\u093C"},
 		{"compatibility", NFKC, "\uFB03\u00B2", "ffi2"},
-		{"what composes backwards is a starter", NFC, "\u03A9\u0BBE\u0345\u0301\u0334", "\u03A9\u0BBE\u0334\u0301\u0345"},
+		{"what composes backwards is a starter", NFC, "\u03A9\u0BBE\u0345\u0301\u0334",
+			"\u03A9\u0BBE\u0334\u0301\u0345"},
 		{"second part of a vowel", NFC, "\u0BC6\u0BBE\u0301", "\u0BCA\u0301"},
 		{"Hangul", NFC, "\u1100\u1161\u11A8\u11A8", "\uAC01\u11A8"},
 		{"low 16 bits of A", NFC, "\U00010041\u0300", "\U00010041\u0300"}, // x/text: U+00C0

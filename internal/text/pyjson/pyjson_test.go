@@ -104,7 +104,7 @@ func TestTruthyAndInteger(t *testing.T) {
 	}
 }
 
-// FuzzParse compares with encoding/json, which accepts a subset: texts that it accepts are accepted here, and
+// FuzzParse compares Parse with encoding/json, which accepts a subset: texts that it accepts are accepted here, and
 // accepted values read back.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{`{"a": [1, 2.5, null, "x\ud800"]}`, `[NaN, -Infinity]`, `"\u0000"`, "1e5",

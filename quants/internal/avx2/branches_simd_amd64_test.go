@@ -12,8 +12,8 @@ import (
 	"ggforge/quants/internal/pack"
 )
 
-// The branches that hand work to scalar code are taken by inputs of the kinds the
-// tests above use, and only by them.
+// TestScalarBranchesAVX2 checks that ties, zeros and scales out of range, and only they, take the branches that leave
+// work to scalar code.
 func TestScalarBranchesAVX2(t *testing.T) {
 	if !archsimd.X86.AVX2() {
 		t.Skip("UNTESTED: there is no AVX2")

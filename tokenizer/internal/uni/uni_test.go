@@ -9,7 +9,7 @@ import (
 	"ggforge/internal/text/norm"
 )
 
-// TestLater checks that characters after Unicode 9 have no other form.
+// TestLater checks that no form changes characters that are newer than Unicode 9.
 func TestLater(t *testing.T) {
 	for _, s := range []string{"\u32FF", "\U00011935\U00011930", "\U00011938", "a\u08CA\u0323"} {
 		for _, f := range []norm.Form{NFC, NFD, NFKC, NFKD} {
@@ -48,7 +48,7 @@ func TestSet(t *testing.T) {
 		}
 	}
 	if all := Of().Complement(); all.Has(0xD800) || !all.Has(unicode.MaxRune) || !all.Has(0) {
-		t.Error("the complement of nothing")
+		t.Error("the complement of the empty set is wrong")
 	}
 }
 
