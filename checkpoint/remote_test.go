@@ -13,7 +13,7 @@ import (
 	"ggforge/test/hubtest"
 )
 
-// TestRemoteSideFilesTogether has a hub with many side files, each of which is within its limit.
+// TestRemoteSideFilesTogether checks the limit of all side files together, with files that are each within their own.
 func TestRemoteSideFilesTogether(t *testing.T) {
 	defer func(was int64) { maxSideBytes = was }(maxSideBytes)
 	maxSideBytes = 5 << 20
@@ -35,7 +35,8 @@ func TestRemoteSideFilesTogether(t *testing.T) {
 	if err == nil {
 		d.Close()
 	}
-	if !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "the side files have more than 5242880 bytes") {
+	if !errors.Is(err, fault.Unsupported) || !strings.Contains(err.Error(),
+		"the side files have more than 5242880 bytes") {
 		t.Errorf("%v", err)
 	}
 	maxSideBytes = 7 << 20

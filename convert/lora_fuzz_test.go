@@ -8,8 +8,8 @@ import (
 	"ggforge/checkpoint/safetensors"
 )
 
-// FuzzAdapter reads adapters of any configuration and names of tensors. What is accepted
-// has pairs of one rank, with scales.
+// FuzzAdapter reads adapters of any configuration and names of tensors. Accepted
+// adapters have pairs of one rank, with scales.
 func FuzzAdapter(f *testing.F) {
 	const a, b = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight",
 		"base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight"

@@ -63,7 +63,7 @@ func TestLinearRefuses(t *testing.T) {
 	}
 }
 
-// zeroes is a matrix of these dimensions that nobody reads.
+// zeroes is a matrix of these dimensions that must not be read.
 type zeroes []int64
 
 func (z zeroes) NE() []int64                               { return z }

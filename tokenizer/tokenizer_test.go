@@ -62,8 +62,7 @@ func tinyWith(t *testing.T, files map[string]string) fstest.MapFS {
 	return dir
 }
 
-// TestRefusedHere holds what the reference converts, or fails on in its own
-// way, and this package refuses.
+// TestRefusedHere checks directories that this package refuses and the reference converts, or fails on in its own way.
 func TestRefusedHere(t *testing.T) {
 	for _, tt := range []struct {
 		name, file, text string
@@ -118,7 +117,7 @@ func TestTemplateOrder(t *testing.T) {
 	}
 }
 
-// TestWarnings checks that there is a warning of what is dropped.
+// TestWarnings checks the warnings about dropped values.
 func TestWarnings(t *testing.T) {
 	dir := tinyWith(t, map[string]string{
 		addedTokensFile: `{"past": 1000, "<zero>": 0}`,

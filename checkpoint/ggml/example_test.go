@@ -9,7 +9,7 @@ import (
 	"ggforge/gguf"
 )
 
-// List what is in an old file.
+// List the hyperparameters and tensors of a file of an old format.
 func ExampleParse() {
 	f, err := ggml.Parse("model.bin", ggmltest.Encode(ggmltest.Llama("lmgg", 0, 1, gguf.TypeF16, false)))
 	if err != nil {

@@ -575,8 +575,8 @@ func values32(name string, v float32, shape ...int64) *Tensor {
 	return values(name, func(int) float32 { return v }, shape...)
 }
 
-// FuzzDecoders gives every scheme tensors of any shapes: what is accepted can be read,
-// and nothing is larger than what is stored.
+// FuzzDecoders gives every scheme tensors of any shapes: accepted weights can be read, and are not larger than the
+// stored tensors allow.
 func FuzzDecoders(f *testing.F) {
 	f.Add(uint8(0), []byte{64, 1, 2, 1, 2, 8}, uint16(4), []byte("bits"))
 	f.Add(uint8(0), []byte{18, 1, 2, 1, 2, 9}, uint16(124), []byte{})

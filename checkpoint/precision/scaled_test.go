@@ -224,7 +224,7 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// FuzzScaled makes weights of any shapes: what is accepted can be read.
+// FuzzScaled makes weights of any shapes: accepted ones can be read.
 func FuzzScaled(f *testing.F) {
 	f.Add(uint8(5), uint8(7), uint8(0), uint8(3), uint8(2), uint8(0), int64(2), int64(4), uint8(0))
 	f.Add(uint8(40), uint8(3), uint8(0), uint8(16), uint8(1), uint8(0), int64(4), int64(4), uint8(3))

@@ -204,7 +204,7 @@ func TestOpenDirUnsupported(t *testing.T) {
 	}
 }
 
-// Errors of input and output stay what they are.
+// I/O errors are returned as they are.
 func TestOpenDirIO(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "model.safetensors"), 0o755); err != nil {

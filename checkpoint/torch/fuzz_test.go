@@ -9,7 +9,7 @@ import (
 	"ggforge/checkpoint/torch/torchfiletest"
 )
 
-// FuzzParse reads anything. What is accepted can be read to the last byte.
+// FuzzParse reads any bytes. The tensors of an accepted file can be read to the last byte.
 func FuzzParse(f *testing.F) {
 	f.Add(torchfiletest.Encode(sample()))
 	f.Add(torchfiletest.EncodeOld(sample()))
@@ -50,7 +50,7 @@ func check(t *testing.T, data []byte, dir string) {
 	}
 	for i := range file.Tensors() {
 		s := &file.Tensors()[i]
-		if s.Elements()*s.size() > 1<<20 { // one that repeats its storage
+		if s.Elements()*s.size() > 1<<20 { // a tensor that repeats its storage
 			continue
 		}
 		all := make([]byte, s.Elements()*s.size())

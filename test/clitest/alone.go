@@ -18,7 +18,7 @@ const aloneEnv = "GGFORGE_TEST_ALONE"
 type Cost struct {
 	Code      int    // its exit code
 	Text      string // what it printed, and its error
-	Allocated uint64 // bytes, most of which soon become garbage
+	Allocated uint64 // bytes in all, freed ones included
 	Peak      uint64 // resident bytes of the process at most, 0 where that is not known
 }
 
@@ -47,8 +47,7 @@ func peak() uint64 {
 	return kB << 10
 }
 
-// Alone runs the command in a process where nothing else allocates: what other tests
-// have left running does not count.
+// Alone runs the command in a process of its own, so that memory of other tests does not count.
 func Alone(t *testing.T, args ...string) (c Cost) {
 	t.Helper()
 	exe, err := os.Executable()

@@ -15,12 +15,12 @@ import (
 
 // Output is a file that a command writes.
 type Output struct {
-	// Name is what the file is called.
+	// Name is the name of the file.
 	Name string
 	// Run runs the command so that it writes the file at path, with --force, and returns its exit code and what it
 	// printed.
 	Run func(path string) (code int, text string)
-	// Folder: a directory at path takes a file of another name.
+	// Folder: path may be a directory, in which a file of another name is written.
 	Folder bool
 	// Kept: an existing file is read and never replaced; anything else of that name is refused.
 	Kept bool
@@ -141,7 +141,7 @@ func Destinations(t *testing.T, outputs map[string]Output) {
 	}
 }
 
-// listing returns what is in a folder, by names, kinds, sizes and targets of links.
+// listing returns the names, modes, sizes and targets of links of all files in a folder.
 func listing(t *testing.T, dir string) string {
 	var b strings.Builder
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

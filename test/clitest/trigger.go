@@ -1,9 +1,9 @@
-// Package clitest helps to test what commands do while they run, and what that costs.
+// Package clitest helps to test commands: what they do while they run, their outputs, and their memory.
 package clitest
 
 import "bytes"
 
-// Trigger keeps what a command prints, and calls Do when it first prints On.
+// Trigger keeps the output of a command, and calls Do when the command first prints On.
 type Trigger struct {
 	bytes.Buffer
 	On string

@@ -348,7 +348,7 @@ func pieces(n int, more string) string {
 	return b.String() + more
 }
 
-// spent is the processor time of this thread: what others run on the machine does not count.
+// spent returns the processor time of this thread: other programs on the machine do not count.
 func spent() time.Duration {
 	var ts unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) != nil {

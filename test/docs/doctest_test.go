@@ -85,7 +85,7 @@ var absent = []struct {
 	always    bool // also where the program is installed
 	script    string
 }{
-	{"make", "building and testing is what runs this test: a target has to exist, and demo runs with the commands " +
+	{"make", "would build and test again: a target has to exist, and demo runs with the commands " +
 		"that are built", true,
 		`real=$(type -ap make | grep -vxF "$0" | head -n 1)
 case $* in
@@ -94,9 +94,9 @@ demo) exec "$real" -o build demo ;;
 esac`},
 	{"go", "needs a module of its own: TestImporter of test/layers has one", true,
 		`[ "$1" = mod ]`},
-	{"sbatch", "needs a Slurm: make slurm starts one; what it gets has to be a script", true,
+	{"sbatch", "needs Slurm, which make slurm starts: its input has to be a script", true,
 		`bash -n && echo 1`},
-	{"kubectl", "needs a cluster: make kubernetes compares with its schemas; what it gets has to be two jobs", true,
+	{"kubectl", "needs a cluster; make kubernetes compares with its schemas: its input has to be two jobs", true,
 		`[ "$(grep -c '^kind: Job')" = 2 ]`},
 	{"minisign", "needs a key with a password", true,
 		`case $1 in -S | -V) ;; *) exit 2 ;; esac`},

@@ -21,7 +21,7 @@ import (
 
 var (
 	all  = flag.Bool("faults.all", false, "every call and every kind of fault, instead of a sample")
-	seed = flag.Uint64("faults.seed", 1, "what is torn, lost and chosen depends on it")
+	seed = flag.Uint64("faults.seed", 1, "seed of the random choices")
 )
 
 // sample is how many faults are injected for each scene, manner and kind without -faults.all.
@@ -88,7 +88,7 @@ func setUp(t testing.TB, s scene) *stage {
 	return st
 }
 
-// reset makes everything as it was before the first run.
+// reset restores the files as they were before the first run.
 func (s *stage) reset(t testing.TB) {
 	for _, d := range []string{"out", "grave", "parts"} {
 		if err := os.RemoveAll(filepath.Join(s.dir, d)); err != nil {
@@ -105,8 +105,8 @@ func (s *stage) reset(t testing.TB) {
 	}
 }
 
-// scraps are names of files that a run makes under a name of its own, and that stay when it is killed at
-// once: nothing reads them.
+// scraps matches the names of files that stay when a run is killed, and that no later run reads: each run has its own
+// names for them.
 var scraps = regexp.MustCompile(`^\.ggforge-|\.partial\.run\.\d+$`)
 
 // results returns the files in DIR/out after a run that succeeded, but for scraps of the one before.
@@ -132,7 +132,7 @@ func describe(files map[string][]byte) string {
 	return strings.Join(list, ", ")
 }
 
-// judge compares the files after a run that returned err with those that may be there.
+// judge compares the files after a run that returned err with the old and the new ones.
 func (s *stage) judge(in *injector, err error, kept bool) error {
 	now := map[string][]byte{}
 	out := filepath.Join(s.dir, "out")
@@ -253,7 +253,7 @@ func (s *stage) meet(t *testing.T, m manner, k *kind, in *injector) (struck bool
 	return true, err != nil
 }
 
-// TestFaults injects faults.
+// TestFaults runs every scene with one fault at a time.
 func TestFaults(t *testing.T) {
 	total := tally{}
 	for _, s := range scenes {
@@ -298,12 +298,14 @@ func TestFaults(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d faults: %d runs failed, %d were right in spite of it", sum.faults, sum.failed, sum.succeeded)
+			t.Logf("%d faults: %d runs failed, %d succeeded with the right files", sum.faults, sum.failed,
+				sum.succeeded)
 			total.faults, total.failed, total.succeeded = total.faults+sum.faults, total.failed+sum.failed,
 				total.succeeded+sum.succeeded
 		})
 	}
-	t.Logf("%d faults in %d scenes: %d runs failed, %d were right in spite of it; seed %d", total.faults, len(scenes),
+	t.Logf("%d faults in %d scenes: %d runs failed, %d succeeded with the right files; seed %d",
+		total.faults, len(scenes),
 		total.failed, total.succeeded, *seed)
 	if total.faults == 0 {
 		t.Error("no faults")

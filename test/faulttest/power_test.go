@@ -94,7 +94,7 @@ func (p *power) watch(c disk.Call, do func(int) (int, error)) func(int) (int, er
 			if c.Op == disk.OpWrite {
 				w.data = make([]byte, done)
 				if _, err := c.File.ReadAt(w.data, at); err != nil && done > 0 {
-					return done, err // a file that is not open for reading
+					return done, err // the file is not open for reading
 				}
 			}
 			v.pending = append(v.pending, w)
@@ -162,7 +162,7 @@ func (v *volatile) apply(changes []change) []byte {
 	return b
 }
 
-// fail takes from the files and names what a power failure may take, at random.
+// fail undoes a random part of the changes that a power failure may undo.
 func (p *power) fail(t *testing.T, random rnd) {
 	t.Helper()
 	lost := 0

@@ -26,8 +26,8 @@ var layers = []string{
 // never are packages that a package must not import, directly or by way of others, although layers permits it.
 var never = []struct{ from, to, why string }{
 	{"quantize", "convert convert/general arch tokenizer checkpoint", "quantizing needs no architecture"},
-	{"eval", "convert convert/general arch checkpoint", "a model that is run may come from anywhere"},
-	{"model", "convert arch tokenizer checkpoint", "a model does not ask where it comes from"},
+	{"eval", "convert convert/general arch checkpoint", "a model that is evaluated may come from any source"},
+	{"model", "convert arch tokenizer checkpoint", "a model does not depend on its source"},
 	{"rows", "checkpoint/safetensors checkpoint", "a Source does not know what stores it"},
 	{"arch", "checkpoint", "tables open no files"},
 	{"tokenizer", "checkpoint", "tokenizers read what they are given"},

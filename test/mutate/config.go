@@ -49,7 +49,7 @@ func (p place) String() string {
 	return fmt.Sprintf("%s[%d]", p.key, p.i)
 }
 
-// places returns all of a document, in the order of its keys.
+// places returns the places of all values of a document, in the order of keys.
 func places(v any, name string) (all []place) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -70,7 +70,7 @@ func parse(text string) any {
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
-		panic(err) // of this file
+		panic(err) // callers pass valid JSON
 	}
 	return v
 }
@@ -119,12 +119,12 @@ func Config(text []byte, r *rand.Rand) ([]byte, string) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(doc); err != nil {
-		panic(err) // what was read
+		panic(err) // doc is valid JSON
 	}
 	return b.Bytes(), strings.Join(done, ", ")
 }
 
-// inside reports whether a container is v, or in it.
+// inside reports whether the container of is v, or in v.
 func inside(v, of any) bool {
 	for _, p := range places(v, "") {
 		if same(p.of, of) {
@@ -184,7 +184,7 @@ func Metadata(m *gguf.Metadata, r *rand.Rand) string {
 	return strings.Join(done, ", ")
 }
 
-// oddOf returns an odd value, mostly of the type of another one.
+// oddOf returns an odd value, mostly of the type of old.
 func oddOf(old gguf.Value, r *rand.Rand) gguf.Value {
 	ints := []int64{0, 1, -1, 2, 3, 7, 255, 513, 1 << 20, 1 << 24, 1<<24 + 1, 1 << 30, 1<<31 - 1, 1 << 31, 1<<32 - 1}
 	floats := []float32{0, 1, -1, 0.5, 1e-38, 3e38, -1e30}

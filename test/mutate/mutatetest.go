@@ -1,5 +1,4 @@
-// Package mutate changes made-up models for tests: converted ones of test/hftest, with
-// other metadata.
+// Package mutate changes the config.json and the metadata of made-up models (test/hftest), for tests.
 package mutate
 
 import (

@@ -274,7 +274,7 @@ func sameMetadata(a, b gguf.Metadata, l lineage) error {
 	}
 	for key := range got {
 		if _, ok := want[key]; !ok {
-			return fmt.Errorf("key %s is one too many", key)
+			return fmt.Errorf("unexpected key %s", key)
 		}
 	}
 	return nil
@@ -289,7 +289,7 @@ func sameTensors(a, b *model.Model, padded bool) error {
 	for _, x := range a.Tensors {
 		i := slices.IndexFunc(b.Tensors, func(y model.Tensor) bool { return y.Name == x.Name })
 		if i < 0 {
-			return fmt.Errorf("%s: tensor %s is one too many", a.Path, x.Name)
+			return fmt.Errorf("%s: unexpected tensor %s", a.Path, x.Name)
 		}
 		y := b.Tensors[i]
 		if x.Type != y.Type || !slices.Equal(x.NE, y.NE) {

@@ -35,7 +35,7 @@ const right = "right"
 // pair names two features in their order.
 type pair struct{ first, second string }
 
-// outcomes are those of a pair, by relation.
+// outcomes has the outcomes of a pair, by relation.
 type outcomes map[string]string
 
 func (o outcomes) String() string {
@@ -394,14 +394,14 @@ func (r *runs) second(t *testing.T, f folder, b *feature, s subject, out string,
 	if b.writes != nil {
 		fresh = b.writes(out)
 	}
-	var may []string // change
+	var may []string // patterns of files that it may change
 	if b.replaces != nil {
 		may = b.replaces(s, out)
 	}
 	if force != nil {
 		may = append(may, fresh...)
 	}
-	// its leftover files there are used to resume, or replaced
+	// the leftover files of the first feature are used to resume, or replaced
 	if (r.a.begins != "" || r.a.again && b == r.a) && out == r.a.out {
 		may = append(may, r.a.writes(out)...)
 	}

@@ -9,8 +9,8 @@ import (
 	"text/template"
 )
 
-// formula fills in packaging/formula.rb.tmpl, the formula for Homebrew: macOS and Linux on both
-// processors, as far as they have been built.
+// formula fills in packaging/formula.rb.tmpl, the formula for Homebrew, with the archives of macOS and Linux that have
+// been built.
 func (r *release) formula(platforms []platform, sums map[string]string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(r.tree, "packaging", "formula.rb.tmpl"))
 	if err != nil {

@@ -45,7 +45,7 @@ func TestInstall(t *testing.T) {
 		case "/v1.2.3/SHA256SUMS":
 			io.WriteString(w, sums)
 			return
-		case "/latest": // as the project's page does
+		case "/latest": // as GitHub does
 			if last != "" {
 				http.Redirect(w, r, "/tag/"+last, http.StatusFound)
 			}
@@ -135,7 +135,7 @@ func TestPackageDocs(t *testing.T) {
 			}
 			for _, m := range document.FindAllString(string(text), -1) {
 				if _, err := os.Stat(filepath.Join("..", "..", m)); err != nil && !strings.HasSuffix(path, "_test.go") {
-					t.Errorf("%s names %s, which there is not", path, m)
+					t.Errorf("%s names %s, which does not exist", path, m)
 				}
 			}
 		}

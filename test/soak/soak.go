@@ -31,7 +31,7 @@ type soak struct {
 	kills   map[string]*count // by job
 	slowest time.Duration     // from SIGTERM to the end of a process
 	cuts    int
-	full    int // disks that were full
+	full    int // rounds in which the disk was filled
 	resumed int // runs after kills that ended with the right bytes
 }
 
@@ -222,7 +222,8 @@ func (s *soak) start(j *job, resume bool) *victim {
 	return v
 }
 
-// kill kills a job at a random moment, and reports whether the job was not over by then.
+// kill waits for a random moment, and reports whether the job was running then: if so, the job starts no further
+// process, and the caller sends sig to the current one.
 func (s *soak) kill(j *job, v *victim, sig syscall.Signal) (bool, error) {
 	over := func(err error) (bool, error) { v.done <- err; return false, nil }
 	moment := time.Duration(s.random.Int64N(int64(j.takes)))
@@ -257,7 +258,7 @@ func (s *soak) kill(j *job, v *victim, sig syscall.Signal) (bool, error) {
 	return true, nil
 }
 
-// judge compares the files with those that may be there. phase names the step that was killed.
+// judge compares the files with the old and new ones of the job. phase names the step that was killed.
 func (s *soak) judge(j *job, old bool) (phase string, err error) {
 	files, err := tree(s.out())
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package vocabtest makes the metadata of files with tokenizers of every kind, and of
-// every pre-tokenizer, for tests: all of them get the same bytes.
+// every pre-tokenizer, for tests: the same bytes for each of them.
 package vocabtest
 
 import (
@@ -28,8 +28,8 @@ type Case struct {
 var specs = strings.Fields(`llama gemma gemma3 phi3 t5 umt5 bert nomic-bert distilbert roberta xlm-roberta nomic-bert-moe jina-bert-v3
 	rwkv6-finch plamo plamo2 plamo3 gemma4 modernbert gpt2 gpt_oss llama-bpe qwen2 deepseek_v3 glm4 mpt`)
 
-// The checkpoints whose tokens and merges serve for all pre-tokenizers of one kind:
-// those whose tokens are bytes as characters, and those whose tokens are text.
+// The checkpoints whose tokens and merges serve for all pre-tokenizers of one kind: of byte-level BPE, whose tokens
+// spell bytes as characters, and of vocabularies whose tokens are text.
 const (
 	ofBytes = "gpt2"
 	ofText  = "gemma4"
@@ -52,7 +52,7 @@ func Cases(ctx context.Context, dir string) ([]Case, error) {
 		out = append(out, Case{name, m})
 	}
 	for _, pre := range vocab.Pretokenizers() {
-		if pre == "whitespace" { // only with the model of that name: the runtime stops at a blank
+		if pre == "whitespace" { // only with the model of that name: the runtime stops at a space
 			continue
 		}
 		base := of[ofBytes]

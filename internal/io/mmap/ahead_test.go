@@ -43,7 +43,7 @@ func TestReadAhead(t *testing.T) {
 		next := int64(0)
 		for {
 			w := &all[0]
-			for i := range all { // the one whose turn it is
+			for i := range all { // the worker that is ready first
 				if all[i].now < w.now {
 					w = &all[i]
 				}

@@ -100,7 +100,7 @@ func FuzzRules(f *testing.F) {
 	f.Fuzz(check)
 }
 
-// TestForms has texts whose forms are known: from the standard, and from the tokenizers library.
+// TestForms checks texts whose forms are known: from the standard, and from the tokenizers library.
 func TestForms(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
