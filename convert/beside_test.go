@@ -51,7 +51,7 @@ func TestBeside(t *testing.T) {
 		}, fault.Broken, "speech_tokenizer.decoder."},
 		"a tensor more": {replace(weights, "encoder.encoder.layers.0.conv.bias", "decodex.encoder.layers.0.conv.bias"),
 			fault.Unsupported, "decodex."},
-		"no hearing": {replace("config.json", `"speaker_encoder_config"`, `"speaker_encoder_confix"`),
+		"no speaker encoder": {replace("config.json", `"speaker_encoder_config"`, `"speaker_encoder_confix"`),
 			fault.Unsupported, "speaker_encoder_config"},
 	} {
 		t.Run(name, func(t *testing.T) {

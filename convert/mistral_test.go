@@ -164,7 +164,7 @@ func TestMistralExperts(t *testing.T) {
 		kind error
 		text string
 	}{
-		"a key of experts": {func(_, moe map[string]any) { moe["router_bias"] = true }, fault.Unsupported,
+		"unknown key of moe": {func(_, moe map[string]any) { moe["router_bias"] = true }, fault.Unsupported,
 			`key "moe.router_bias"`},
 		"experts are text": {func(all, _ map[string]any) { all["moe"] = "8" }, fault.Broken,
 			`key "moe": want an object`},
@@ -173,11 +173,12 @@ func TestMistralExperts(t *testing.T) {
 		"no yarn": {func(all, _ map[string]any) { delete(all, "yarn") }, fault.Broken, "yarn"},
 		"no rank": {func(all, _ map[string]any) { delete(all, "kv_lora_rank") }, fault.Broken,
 			"kv_lora_rank"},
-		"more experts":      {func(_, moe map[string]any) { moe["num_experts"] = 5 }, fault.Broken, "experts"},
-		"fewer experts":     {func(_, moe map[string]any) { moe["num_experts"] = 3 }, fault.Broken, "experts"},
-		"other heads":       {func(all, _ map[string]any) { all["n_kv_heads"] = 3 }, fault.Broken, "want 3 heads"},
-		"other attention":   {func(all, _ map[string]any) { delete(all, "q_lora_rank") }, fault.Unsupported, "wq_a"},
-		"other experts' ff": {func(_, moe map[string]any) { moe["expert_hidden_dim"] = 48 }, fault.Broken, "ffn_"},
+		"more experts":  {func(_, moe map[string]any) { moe["num_experts"] = 5 }, fault.Broken, "experts"},
+		"fewer experts": {func(_, moe map[string]any) { moe["num_experts"] = 3 }, fault.Broken, "experts"},
+		"other heads":   {func(all, _ map[string]any) { all["n_kv_heads"] = 3 }, fault.Broken, "want 3 heads"},
+		"other attention": {func(all, _ map[string]any) { delete(all, "q_lora_rank") },
+			fault.Unsupported, "wq_a"},
+		"other size of experts": {func(_, moe map[string]any) { moe["expert_hidden_dim"] = 48 }, fault.Broken, "ffn_"},
 	} {
 		_, err := convert.Prepare(t.Context(), mistralDir(t, params(c.set)), convert.Options{Mistral: true})
 		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) {
@@ -243,12 +244,12 @@ func TestMistralMMProj(t *testing.T) {
 		kind   error
 		text   string
 	}{
-		"blind": {nil, nil, fault.Unsupported, `params.json: has no key "vision_encoder"`},
-		"no break": {with("image_break_token_id", nil), nil, fault.Broken,
+		"no vision encoder": {nil, nil, fault.Unsupported, `params.json: has no key "vision_encoder"`},
+		"no break token": {with("image_break_token_id", nil), nil, fault.Broken,
 			`params.json: has no key "vision_encoder.image_break_token_id"`},
 		"first token": {with("image_break_token_id", 0), nil, fault.Broken,
 			`"vision_encoder.image_break_token_id": want the id of a token`},
-		"break beyond": {with("image_break_token_id", 277), nil, fault.Broken, "want a row for token 277"},
+		"break token out of range": {with("image_break_token_id", 277), nil, fault.Broken, "want a row for token 277"},
 		"no epsilon": {with("", nil), []any{"norm_eps", nil}, fault.Broken,
 			`params.json: has none of the keys ["norm_eps"]`},
 		"other mapping": {with("mm_projector_id", "pool"), nil, fault.Unsupported,

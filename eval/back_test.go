@@ -216,7 +216,7 @@ var backModels = []struct {
 	shape
 }{
 	{"llama", "llama", shape{}},
-	{"everything of attention", "llama-all", shape{change: func(m *model.Model) {
+	{"all attention options", "llama-all", shape{change: func(m *model.Model) {
 		for k, v := range map[string]float32{"attn_logit_softcapping": 0.7, "final_logit_softcapping": 3,
 			"attention.clamp_kqv": 0.9, "embedding_scale": 3, "residual_scale": 0.6, "logit_scale": 0.7,
 			"attention.max_alibi_bias": 4} {
@@ -231,11 +231,11 @@ var backModels = []struct {
 		each(m, 1, "post_ffw_norm.weight", 48)
 		each(m, 0, "ffn_down.bias", 48)
 	}}},
-	{"norm after turning", "hunyuan-dense", shape{change: func(m *model.Model) {
+	{"QK norm after RoPE", "hunyuan-dense", shape{change: func(m *model.Model) {
 		each(m, 1, "attn_q_norm.weight", 16)
 		each(m, 1, "attn_k_norm.weight", 16)
 	}}},
-	{"norm of all heads", "olmo2", shape{change: func(m *model.Model) {
+	{"QK norm over all heads", "olmo2", shape{change: func(m *model.Model) {
 		without(m, "attn_norm.weight", "ffn_norm.weight")
 		each(m, 1, "attn_q_norm.weight", 64)
 		each(m, 1, "attn_k_norm.weight", 32)
@@ -246,20 +246,20 @@ var backModels = []struct {
 		m.Metadata.Set("gemma2.attention.sliding_window", gguf.Uint32(9))
 		m.Metadata.Set("gemma2.embedding_scale", gguf.Float32(1))
 	}}},
-	{"layer norms, two parts at once", "gptneox", shape{change: func(m *model.Model) {
+	{"LayerNorm, parallel residual", "gptneox", shape{change: func(m *model.Model) {
 		m.Metadata.Set("gptneox.use_parallel_residual", gguf.Bool(true))
 		without(m, "ffn_gate.weight")
 		each(m, 0, "attn_norm.bias", 48)
 		each(m, 0, "ffn_norm.bias", 48)
 	}}},
-	{"one norm for two parts", "falcon", shape{change: func(m *model.Model) {
+	{"parallel residual, one norm", "falcon", shape{change: func(m *model.Model) {
 		without(m, "ffn_gate.weight",
 			"ffn_norm.weight")
 	}}},
-	{"bare norms", "olmo", shape{change: func(m *model.Model) { without(m, "norm.weight") }}},
-	{"squares", "nemotron", shape{change: func(m *model.Model) { without(m, "ffn_gate.weight") }}},
+	{"norms without weights", "olmo", shape{change: func(m *model.Model) { without(m, "norm.weight") }}},
+	{"squared ReLU", "nemotron", shape{change: func(m *model.Model) { without(m, "ffn_gate.weight") }}},
 	{"experts", "llama", shape{experts: 4, change: func(m *model.Model) { fixed(m, 4) }}},
-	{"experts with a shared one", "qwen2moe", shape{experts: 5, change: func(m *model.Model) {
+	{"experts with a shared expert", "qwen2moe", shape{experts: 5, change: func(m *model.Model) {
 		fixed(m, 5)
 		each(m, 0, "ffn_gate_inp_shexp.weight", 48)
 		each(m, 0, "ffn_gate_shexp.weight", 48, 64)
@@ -267,14 +267,14 @@ var backModels = []struct {
 		each(m, 0, "ffn_down_shexp.weight", 64, 48)
 		each(m, 0, "ffn_down_shexp.bias", 48)
 	}}},
-	{"sigmoid of experts", "llama-all", shape{experts: 4, change: func(m *model.Model) {
+	{"sigmoid router", "llama-all", shape{experts: 4, change: func(m *model.Model) {
 		fixed(m, 4)
 		m.Metadata.Set("llama-all.expert_gating_func", gguf.Uint32(scoreSigmoid))
 		m.Metadata.Set("llama-all.expert_weights_scale", gguf.Float32(2.5))
 		each(m, 1, "post_ffw_norm.weight", 48)
 		each(m, 0, "ffn_down_exps.bias", 48, 4)
 	}}},
-	{"softmax of the chosen", "qwen2moe-all", shape{experts: 4, change: func(m *model.Model) {
+	{"softmax over the chosen experts", "qwen2moe-all", shape{experts: 4, change: func(m *model.Model) {
 		fixed(m, 4)
 		m.Metadata.Set("qwen2moe-all.expert_gating_func", gguf.Uint32(scoreSoftmaxOfChosen))
 	}}},
@@ -417,34 +417,34 @@ func TestGradientBits(t *testing.T) {
 
 // gradientBits are sums of the bits of gradients.
 var gradientBits = map[string]string{
-	"llama":                          "f5307feb7ab6",
-	"everything of attention":        "736242bd5b06",
-	"norm after turning":             "45867cd038b6",
-	"norm of all heads":              "8a48be88e9fb",
-	"windows":                        "7cce0d0934a6",
-	"layer norms, two parts at once": "53ea883b8a5d",
-	"one norm for two parts":         "6ca64e61ea5a",
-	"bare norms":                     "51d4cd11f10b",
-	"squares":                        "a1a61c9ba080",
-	"experts":                        "aa6a9a5fe88e",
-	"experts with a shared one":      "262b70e79b9b",
-	"sigmoid of experts":             "0c6794b7a22a",
-	"softmax of the chosen":          "d25680b60e9a",
-	"latent":                         "e9d229598d8c",
-	"inputs of experts weighed":      "12846984a326",
-	"an early router":                "f4d1c1794545",
-	"xIELU":                          "57c26972d3dc",
-	"latent, keys and values made":   "d821c5e5395d",
-	"sinks and a limited unit":       "9be2580aaba8",
-	"falcon-h1":                      "02073c08b232",
-	"jamba":                          "f5d6395c532d",
-	"mamba2":                         "a27b384467e3",
-	"lfm2":                           "130f76be7939",
-	"mamba":                          "bd85a4b70c71",
-	"qwen35":                         "a94b159261c0",
-	"qwen3next":                      "468e2d9dae6c",
-	"factors of matrices, axes that take turns": "b5495d7c93d4",
-	"gates of what heads attend to":             "1bd6cbe5c5a2",
+	"llama":                             "f5307feb7ab6",
+	"all attention options":             "736242bd5b06",
+	"QK norm after RoPE":                "45867cd038b6",
+	"QK norm over all heads":            "8a48be88e9fb",
+	"windows":                           "7cce0d0934a6",
+	"LayerNorm, parallel residual":      "53ea883b8a5d",
+	"parallel residual, one norm":       "6ca64e61ea5a",
+	"norms without weights":             "51d4cd11f10b",
+	"squared ReLU":                      "a1a61c9ba080",
+	"experts":                           "aa6a9a5fe88e",
+	"experts with a shared expert":      "262b70e79b9b",
+	"sigmoid router":                    "0c6794b7a22a",
+	"softmax over the chosen experts":   "d25680b60e9a",
+	"MLA":                               "e9d229598d8c",
+	"expert weights on inputs":          "12846984a326",
+	"pre-attention router":              "f4d1c1794545",
+	"xIELU":                             "57c26972d3dc",
+	"MLA, expanded keys and values":     "d821c5e5395d",
+	"attention sinks, clamped SwiGLU":   "9be2580aaba8",
+	"falcon-h1":                         "02073c08b232",
+	"jamba":                             "f5d6395c532d",
+	"mamba2":                            "a27b384467e3",
+	"lfm2":                              "130f76be7939",
+	"mamba":                             "bd85a4b70c71",
+	"qwen35":                            "a94b159261c0",
+	"qwen3next":                         "468e2d9dae6c",
+	"weight scales, interleaved M-RoPE": "b5495d7c93d4",
+	"gated attention output":            "1bd6cbe5c5a2",
 }
 
 // TestLoss checks losses: that of the next tokens, the divergence from a base, and one of

@@ -56,7 +56,7 @@ var encoders = []struct {
 	width                     int
 	want                      string
 }{
-	{"norms of sums", "bert", encoderKeys, encoderNorms + encoderFeed + `
+	{"post-norm", "bert", encoderKeys, encoderNorms + encoderFeed + `
 		= position_embd 32 128
 		attn_q 32 32
 		attn_q.bias 32
@@ -67,7 +67,7 @@ var encoders = []struct {
 		attn_output 32 32
 		attn_output.bias 32
 		`, []string{"output", "output_norm"}, PoolMean, 32, "4aa609a7bcc5"},
-	{"a classification", "bert", encoderKeys + "pooling_type 4\n", encoderNorms + encoderFeed + fusedHeads + `
+	{"classifier", "bert", encoderKeys + "pooling_type 4\n", encoderNorms + encoderFeed + fusedHeads + `
 		= position_embd 32 128
 		= cls 32 32
 		= cls.bias 32
@@ -86,7 +86,7 @@ var encoders = []struct {
 		1: ffn_up_exps 32 48 4
 		1: ffn_down_exps 48 32 4
 		`, []string{"output", "output_norm"}, PoolMean, 32, "e7b73a152b63"},
-	{"distances and two norms", "jina-bert-v2", encoderKeys, encoderNorms + fusedHeads + `
+	{"ALiBi, two norms", "jina-bert-v2", encoderKeys, encoderNorms + fusedHeads + `
 		attn_q_norm 32
 		attn_q_norm.bias 32
 		attn_k_norm 32
@@ -97,7 +97,7 @@ var encoders = []struct {
 		ffn_down 48 32
 		ffn_down.bias 32
 		`, []string{"output", "output_norm"}, PoolMean, 32, "3a40389b90e3"},
-	{"windows to both sides", "modern-bert", encoderKeys + `
+	{"symmetric windows", "modern-bert", encoderKeys + `
 		attention.sliding_window 10
 		hidden_activation gelu
 		classifier.activation gelu
@@ -111,7 +111,7 @@ var encoders = []struct {
 		ffn_up 32 96
 		ffn_down 48 32
 		`, []string{"output"}, PoolRank, 2, "2265e864113d"},
-	{"a table of distances", "t5encoder", encoderKeys + `
+	{"relative position bias", "t5encoder", encoderKeys + `
 		attention.key_length 8
 		attention.relative_buckets_count 32
 		attention.layer_norm_rms_epsilon 1e-6

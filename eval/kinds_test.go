@@ -150,7 +150,7 @@ type kind struct{ name, arch, keys, tensors, want string }
 
 // forwardKinds have no backward pass.
 var forwardKinds = []kind{
-	{"shared KV, embeddings of layers", "gemma4", strings.Replace(usualKeys, "block_count 2", "block_count 6", 1) + `
+	{"shared KV, per-layer embeddings", "gemma4", strings.Replace(usualKeys, "block_count 2", "block_count 6", 1) + `
 		attention.head_count_kv 2
 		attention.sliding_window 12
 		attention.sliding_window_pattern [true,true,false,true,true,false]
@@ -189,7 +189,7 @@ var forwardKinds = []kind{
 
 // kinds have a backward pass.
 var kinds = []kind{
-	{"latent", "deepseek2", usualKeys + `
+	{"MLA", "deepseek2", usualKeys + `
 		attention.head_count_kv 1
 		attention.q_lora_rank 12
 		attention.kv_lora_rank 16
@@ -233,7 +233,7 @@ var kinds = []kind{
 		1: ffn_up_shexp 32 16
 		1: ffn_down_shexp 16 32
 		`, "6609cd2a9b76"},
-	{"latent, keys and values made", "deepseek2", usualKeys + `
+	{"MLA, expanded keys and values", "deepseek2", usualKeys + `
 		attention.q_lora_rank 12
 		attention.kv_lora_rank 16
 		attention.key_length 12
@@ -246,7 +246,7 @@ var kinds = []kind{
 		attn_kv_b 16 56
 		attn_output 24 32
 		`, "e482f7736ec9"},
-	{"sinks and a limited unit", "gpt-oss", usualKeys + `
+	{"attention sinks, clamped SwiGLU", "gpt-oss", usualKeys + `
 		attention.head_count_kv 2
 		attention.sliding_window 11
 		expert_count 6
@@ -262,13 +262,13 @@ var kinds = []kind{
 		ffn_up_exps.bias 16 6
 		ffn_down_exps.bias 32 6
 		`, "4a9f390b660c"},
-	{"inputs of experts weighed", "llama4", usualKeys + `
+	{"expert weights on inputs", "llama4", usualKeys + `
 		block_count 4
 		attention.head_count_kv 2
 		expert_count 6
 		expert_used_count 1
 		`, usualNorms + usualHeads + usualExperts, "0e6c258baa6c"},
-	{"an early router", "smallthinker", usualKeys + `
+	{"pre-attention router", "smallthinker", usualKeys + `
 		attention.head_count_kv 2
 		expert_gating_func 1
 		expert_count 6
@@ -286,7 +286,7 @@ var kinds = []kind{
 		ffn_up 32 48
 		ffn_down 48 32
 		`, "099dcd2183a5"},
-	{"factors of matrices, axes that take turns", "qwen3vlmoe", usualKeys + `
+	{"weight scales, interleaved M-RoPE", "qwen3vlmoe", usualKeys + `
 		attention.head_count_kv 2
 		rope.dimension_sections [2,1,1,0]
 		rope.scaling.type longrope
@@ -299,7 +299,7 @@ var kinds = []kind{
 		= rope_factors_long 4
 		= rope_factors_short 4
 		`, "abc8981ff0ff"},
-	{"gates of what heads attend to", "afmoe", usualKeys + `
+	{"gated attention output", "afmoe", usualKeys + `
 		attention.head_count_kv 2
 		attention.sliding_window 16
 		`, usualNorms + usualHeads + usualFeed + `

@@ -70,7 +70,7 @@ func planTypes(t *testing.T, meta gguf.Metadata, tensors []model.Tensor, opt Pla
 	return types
 }
 
-// matrixOf returns a PlanOptions.Importance with the entries that has names.
+// matrixOf returns a PlanOptions.Importance with entries for the names for which has returns true.
 func matrixOf(has func(name string) bool) func(string, []int64) (bool, error, error) {
 	return func(name string, _ []int64) (bool, error, error) { return has(name), nil, nil }
 }
@@ -157,7 +157,7 @@ func TestPlanRefuses(t *testing.T) {
 			o.TokenEmbeddingType = ptr(gguf.TypeIQ2_S)
 			o.Importance = matrixOf(func(n string) bool { return n != embdName })
 		}, ""},
-		{"encoder without a way", "Q8_0", func(o *PlanOptions, _ []model.Tensor) {
+		{"embedding needs importance", "Q8_0", func(o *PlanOptions, _ []model.Tensor) {
 			o.TokenEmbeddingType = ptr(gguf.TypeIQ2_XS)
 		}, `"token_embd.weight"`},
 		{"Q2_K under Q2_K_S", "Q2_K_S", nil, "type Q2_K: needs"},
@@ -330,7 +330,8 @@ func TestPlanPredictLayers(t *testing.T) {
 	}
 }
 
-// Encoders count as models without layers: every layer is one of the outer ones.
+// Encoders count as models without layers, so that every ffn_down is in an outer layer. Value tensors are counted
+// themselves.
 func TestPlanEncoder(t *testing.T) {
 	tensors := weights("mm.0")
 	for i := range 8 {

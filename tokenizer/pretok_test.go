@@ -87,8 +87,9 @@ func TestPreTokenizer(t *testing.T) {
 		errText string
 	}{
 		{"known", gpt2, gpt2, "", "base", "", ""},
-		{"class makes the same", gpt2, gpt2, `{"tokenizer_class":"GPT2Tokenizer"}`, "base", "", ""},
-		{"class garbles", falcon, falcon, `{"tokenizer_class":"GPTNeoXTokenizer"}`, "base", "as it is", ""},
+		{"class with the same pre-tokenizer", gpt2, gpt2, `{"tokenizer_class":"GPT2Tokenizer"}`, "base", "", ""},
+		{"class with another pre-tokenizer", falcon, falcon, `{"tokenizer_class":"GPTNeoXTokenizer"}`, "base",
+			"as it is", ""},
 		{"class for another kind of model", gpt2, gpt2, `{"tokenizer_class":"LlamaTokenizerFast"}`, "base",
 			"does not fit the byte-level tokenizer", ""},
 		{"tokens outside the check text", gpt2, with(gpt2, added(1001, "<tool>")), "", "base", "", ""},

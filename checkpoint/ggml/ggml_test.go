@@ -65,7 +65,7 @@ func TestRead(t *testing.T) {
 		}
 	}
 	if ggml.Is(t.TempDir()) || ggml.Is("/none") {
-		t.Error("a directory or nothing is such a file")
+		t.Error("a directory or a missing file is taken for such a file")
 	}
 }
 

@@ -28,7 +28,7 @@ func TestInvalid(t *testing.T) {
 		t.Errorf("%d bytes from %d on", n, at)
 	}
 	if _, n := invalid([]byte("\ufffd")); n != 0 {
-		t.Error("U+FFFD is a character")
+		t.Error("U+FFFD counts as invalid")
 	}
 }
 

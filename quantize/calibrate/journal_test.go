@@ -102,7 +102,7 @@ func TestResume(t *testing.T) {
 		"empty": nil, "cut in the head": full[:20], "a head that did not get to the disk": make([]byte, 40),
 		"cut in a record": full[:len(full)-5], "all of it": full,
 		"something after it": append(bytes.Clone(full), full[40:90]...),
-		"a bit":              func() []byte { b := bytes.Clone(full); b[len(b)/2] ^= 1; return b }(),
+		"a flipped bit":      func() []byte { b := bytes.Clone(full); b[len(b)/2] ^= 1; return b }(),
 	} {
 		if err := os.WriteFile(state, data, 0o666); err != nil {
 			t.Fatal(err)

@@ -131,7 +131,7 @@ func TestErrors(t *testing.T) {
 		{"a byte without a token", "c", small("llama")},
 		{"a byte without a token", "c", without(small("rwkv"), "tokenizer.ggml.unknown_token_id")},
 		{"half a token", "<m", small("rwkv")},
-		{"a charsmap that leads out", "x", small("t5",
+		{"a charsmap with an offset beyond its end", "x", small("t5",
 			kv("precompiled_charsmap", gguf.Uint8s([]byte{4, 0, 0, 0, 0, 255, 255, 255, 0})))},
 	} {
 		v, err := vocab.New(c.m)
@@ -164,7 +164,7 @@ func TestAdded(t *testing.T) {
 		{"user-defined token", "a<mask>b", small("llama", kv("add_space_prefix", gguf.Bool(false))), vocab.Options{},
 			[]int32{3, 8, 4}},
 		{"CLS and SEP", "ab", small("bert"), vocab.Options{AddSpecial: true}, []int32{1, 7, 4, 2}},
-		{"blank before", "a <mask> b", small("llama", kv("pre", gguf.String("mmbert")),
+		{"space before", "a <mask> b", small("llama", kv("pre", gguf.String("mmbert")),
 			kv("add_space_prefix", gguf.Bool(false))), vocab.Options{}, []int32{3, 8, 6, 4}},
 	} {
 		v, err := vocab.New(c.m)
