@@ -165,7 +165,7 @@ func checkSlopes(t *testing.T, m *model.Model, g Gradients, tensors func(name st
 	}
 }
 
-// add returns a change that adds a tensor with made-up values around middle.
+// add adds a tensor with made-up values around middle, in place of one of that name.
 func add(m *model.Model, middle float32, name string, ne ...int64) {
 	m.Tensors = slices.DeleteFunc(m.Tensors, func(x model.Tensor) bool { return x.Name == name })
 	v := make([]float32, gguf.Rows(ne)*ne[0])

@@ -313,7 +313,7 @@ func TestEmbedRefused(t *testing.T) {
 	}
 	if _, err := m.Embed(context.Background(), [][]int32{{1, 2}}, EmbedOptions{Pooling: PoolMean}); !errors.Is(err,
 		fault.Broken) {
-		t.Errorf("no numbers: %v", err)
+		t.Errorf("a bias that is NaN: %v", err)
 	}
 }
 

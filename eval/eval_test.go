@@ -176,7 +176,7 @@ func TestChunksAlone(t *testing.T) {
 		last := *all
 		last.Losses = all.Losses[2*len(alone.Losses):]
 		if sum(&last) != sum(alone) {
-			t.Errorf("%d experts: the last chunk alone is another", experts)
+			t.Errorf("%d experts: the last chunk has other losses alone", experts)
 		}
 	}
 }

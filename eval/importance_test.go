@@ -127,7 +127,7 @@ func TestCollectRefused(t *testing.T) {
 	run := Run{Tokens: text(80), Chunk: 40, Workers: 1}
 	if err := m.Collect(context.Background(), run, imatrix.NewSums(40), Importance{Done: 3}); !errors.Is(err,
 		fault.Usage) {
-		t.Errorf("more done than there is: %v", err)
+		t.Errorf("more chunks done than the text has: %v", err)
 	}
 	other, err := New(made("llama", shape{experts: 4}))
 	if err != nil {

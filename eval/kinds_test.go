@@ -112,7 +112,7 @@ func valueOf(s string) gguf.Value {
 	return gguf.String(s)
 }
 
-// usualKeys and usualTensors are of a model of two layers of four heads of eight values.
+// usualKeys and the tensors after them are of a model of two layers of four heads of eight values.
 const (
 	usualKeys = `
 		block_count 2
@@ -344,7 +344,7 @@ func TestKinds(t *testing.T) {
 			n := len(all.Losses) / chunks
 			alone := run(ids[2*chunk:], 2, 2048)
 			if last := (&Perplexity{Losses: all.Losses[2*n:]}); sum(last) != sum(alone) {
-				t.Error("the last chunk alone is another")
+				t.Error("the last chunk has other losses alone")
 			}
 			changed := append([]int32{}, ids...)
 			for i := range chunk / 4 {

@@ -199,6 +199,6 @@ func TestPairErrors(t *testing.T) {
 	}
 	parts := open(made("llama", shape{experts: 3}))
 	if err := parts.Pair(ctx, base, all); err == nil {
-		t.Error("experts next to a layer without")
+		t.Error("experts and a base without")
 	}
 }

@@ -140,10 +140,10 @@ func TestGroups(t *testing.T) {
 			}
 		}
 		if !bytes.Equal(fileOf(t, joined), whole) {
-			t.Errorf("%+v: groups of different runs add up to something else", c.sh)
+			t.Errorf("%+v: the sum of groups from different runs differs", c.sh)
 		}
 		if !bytes.Equal(fileOf(t, collect(run, Importance{Group: chunks})), fileOf(t, collect(run, Importance{}))) {
-			t.Errorf("%+v: one group of all chunks is something else than no groups", c.sh)
+			t.Errorf("%+v: one group of all chunks differs from no groups", c.sh)
 		}
 		var saved []int
 		collect(run, Importance{Group: group, Every: 2 * group,

@@ -160,7 +160,7 @@ func TestPredictForwards(t *testing.T) {
 		}
 		if !errors.Is(found.NoGradients, fault.Unsupported) ||
 			!slices.Equal(found.Extrapolated, []string{"output.weight"}) {
-			t.Errorf("forwards since %v, guessed %v", found.NoGradients, found.Extrapolated)
+			t.Errorf("no gradients because of %v, extrapolated %v", found.NoGradients, found.Extrapolated)
 		}
 		for k, l := range found.Losses {
 			// relative squares: some tenths of a percent at 4 bits

@@ -160,7 +160,7 @@ func TestFisher(t *testing.T) {
 	for k, sums := range want {
 		x, ok := first[k]
 		if !ok {
-			t.Fatalf("nothing of %v", k)
+			t.Fatalf("no curvature of %v", k)
 		}
 		seen++
 		c := int(math.Sqrt(float64(len(sums))))

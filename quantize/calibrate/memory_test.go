@@ -69,7 +69,7 @@ func TestMemory(t *testing.T) {
 			}
 			if st, err := os.Stat(path); err != nil ||
 				layers > 2 && (m.Bytes < int64(limit) || st.Size() < int64(limit)) {
-				t.Errorf("%d bytes of a model, %v: more can be held", m.Bytes, err)
+				t.Errorf("%d bytes of a model, %v: the model or its moments are below the limit", m.Bytes, err)
 			}
 		}
 	}

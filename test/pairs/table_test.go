@@ -86,7 +86,7 @@ func updateDocs(all map[pair]outcomes) error {
 	return os.WriteFile(document, text, 0o666)
 }
 
-// table has a line for each second feature, and for each relation the outcomes and the first features that lead to
+// table returns a line for each second feature, and for each relation the outcomes and the first features that lead to
 // them.
 func table(all map[pair]outcomes) []byte {
 	var b bytes.Buffer

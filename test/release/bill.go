@@ -57,8 +57,8 @@ type (
 	}
 )
 
-// bill writes the bill of materials: every command with the modules that it is linked with, as
-// the linker has noted them in it, and their licences, from THIRD_PARTY.md.
+// bill writes the bill of materials: every command with the modules of its build information, and their licences, from
+// THIRD_PARTY.md.
 func (r *release) bill(platforms []platform) (string, error) {
 	text, err := os.ReadFile(filepath.Join(r.tree, "docs", "THIRD_PARTY.md"))
 	if err != nil {

@@ -45,7 +45,7 @@ func TestInstall(t *testing.T) {
 		case "/v1.2.3/SHA256SUMS":
 			io.WriteString(w, sums)
 			return
-		case "/latest": // as GitHub does
+		case "/latest": // as the project's page does
 			if last != "" {
 				http.Redirect(w, r, "/tag/"+last, http.StatusFound)
 			}

@@ -88,6 +88,6 @@ func TestReadAhead(t *testing.T) {
 		}
 	}
 	if _, asked, _ := run(4, 100*time.Microsecond, 1, true); asked != 0 {
-		t.Errorf("asks %d times for what is in memory", asked)
+		t.Errorf("asks %d times for parts that are in memory", asked)
 	}
 }

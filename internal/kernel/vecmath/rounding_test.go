@@ -45,7 +45,7 @@ func TestRounding(t *testing.T) {
 			}
 		}
 		if add != x.Add {
-			t.Errorf("%v: what places before get: %v, want %v", levels, x.Add, add)
+			t.Errorf("%v: Add is %v, want %v", levels, x.Add, add)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func TestName(t *testing.T) {
 		}
 	}
 	if got := Name("x", nil); got != "" {
-		t.Errorf("of none: %q", got)
+		t.Errorf("without candidates: %q", got)
 	}
 }
 

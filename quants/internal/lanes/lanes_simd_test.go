@@ -36,8 +36,8 @@ func TestTileRarePaths(t *testing.T) {
 	}
 }
 
-// nearIQ4Tile needs middles so far apart that no product crosses two of them between
-// the smallest and the largest scale of the candidates.
+// TestTileMiddlesIQ4 checks the precondition of nearIQ4Tile: middles so far apart that no product crosses two of them
+// between the smallest and the largest scale of the candidates.
 func TestTileMiddlesIQ4(t *testing.T) {
 	n := &iq4Const.numerators
 	ratio := n[0][0] / n[len(n)-1][0]
