@@ -56,7 +56,7 @@ func newTiny() *tiny {
 	return m
 }
 
-// add appends an F32 tensor whose elements count up from 1.
+// add appends an F32 tensor with the elements 1/64, 2/64 and so on.
 func (m *tiny) add(name string, shape ...int64) {
 	n := int64(1)
 	for _, d := range shape {

@@ -2,7 +2,7 @@ package eval
 
 // Layer describes the cache or state of a layer, for the comparison with package memory.
 type Layer struct {
-	Keys   bool // of its own
+	Keys   bool // it has keys of its own, not those of an earlier layer
 	State  bool
 	Window int // tokens; 0 for all
 }

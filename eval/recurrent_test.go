@@ -17,9 +17,8 @@ import (
 	"ggforge/rows"
 )
 
-// recurrent are small models with states, as lines of keys, "KEY NUMBER…", and tensors,
-// "LAYERS NAME DIMENSIONS…" where * are all layers and - none. A list of numbers is one of
-// layers.
+// recurrent are small recurrent models, as lines of keys, "KEY NUMBER…", where several numbers are one per layer, and
+// of tensors, "LAYERS NAME DIMENSIONS…", where * stands for all layers and - for none.
 var recurrent = map[string]string{
 	"mamba": `
 		ssm.conv_kernel 4
@@ -251,7 +250,7 @@ const (
 		* ffn_down.weight 96 48`
 )
 
-// smallRecurrent returns one of them, of three layers.
+// smallRecurrent returns the model of an architecture in recurrent, with three layers.
 func smallRecurrent(arch string) *model.Model {
 	m := &model.Model{Path: arch + ".gguf"}
 	set := func(key string, v gguf.Value) { m.Metadata.Set(arch+"."+key, v) }

@@ -40,8 +40,7 @@ func TestParseOverride(t *testing.T) {
 	}
 }
 
-// TestOverriddenCounts checks which overrides the recipe sees: tried on
-// llama-quantize 0.7.0.
+// TestOverriddenCounts checks which overrides change the types of a recipe, as those of llama-quantize 0.7.0 do.
 func TestOverriddenCounts(t *testing.T) {
 	dir := inputs(t)
 	for _, c := range []struct {

@@ -100,7 +100,7 @@ func TestImplementations(t *testing.T) {
 	names := map[string]bool{}
 	for _, impl := range implementations() {
 		if names[impl.name] || impl.runs == nil || impl.pays == nil {
-			t.Errorf("%s: listed twice, or without saying where it runs", impl.name)
+			t.Errorf("%s: listed twice, or without the fields runs and pays", impl.name)
 		}
 		names[impl.name] = true
 		seen := map[gguf.Type]bool{}

@@ -19,7 +19,7 @@ var (
 	subBlocks = flag.Int("parity.subblocks", 2000,
 		"how many sub-blocks of each type TestRandomParity compares; make parity-long has 100 million")
 	parityTypes = flag.String("parity.types", "",
-		"types that TestRandomParity is about, separated by commas; those whose searches leave out most if empty")
+		"types that TestRandomParity compares, separated by commas; by default those whose searches leave out most")
 	paritySeed = flag.Uint64("parity.seed", 1, "another seed makes TestRandomParity compare other sub-blocks")
 )
 

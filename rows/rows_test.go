@@ -132,7 +132,7 @@ func TestBigEndian(t *testing.T) {
 	}
 }
 
-// Rows of a file come from the mapping or are read, which must not show.
+// TestFile checks that rows are the same from the mapping of a file and read from it.
 func TestFile(t *testing.T) {
 	const rowLen, n = 512, 3 * readBytes / 2 / 512
 	want := numbered(rowLen, n)

@@ -146,8 +146,8 @@ type lost struct{}
 
 func (lost) ReadAt([]byte, int64) (int, error) { return 0, io.ErrClosedPipe }
 
-// FuzzFile checks that any bytes give an error of kind fault.Broken, or a file whose rows can all be read, with memory
-// in proportion to the bytes.
+// FuzzFile checks that any bytes give an error of kind fault.Broken, or a file whose rows can be read or give such an
+// error, with memory in proportion to the bytes.
 func FuzzFile(f *testing.F) {
 	f.Add(file(8, 5, 3, 1))
 	f.Add(file(3, 1, 1, 9999))

@@ -108,7 +108,7 @@ func TestSizes(t *testing.T) {
 			34 * 32768 * 4096, 0},
 		{"windows, sequences", header("gemma3", gemma), memory.Options{Context: 32768, Sequences: 2, Unified: true},
 			(5*32768 + 29*2560) * 4096, 0},
-		{"latent", header("deepseek2", deepseek), memory.Options{Context: 4096}, 61 * 4096 * 576 * 2, 0},
+		{"MLA", header("deepseek2", deepseek), memory.Options{Context: 4096}, 61 * 4096 * 576 * 2, 0},
 		{"state", header("mamba", mamba, layers(64, "ssm_a")...), memory.Options{Sequences: 2}, 0,
 			2 * 64 * 4 * (3*5120 + 16*5120)},
 	} {
@@ -174,7 +174,7 @@ func TestRefused(t *testing.T) {
 	text := header("llama", with(llama8B(), "block_count", gguf.String("32")))
 	if _, err := memory.Estimate(text, memory.Options{}); err == nil || !strings.Contains(err.Error(),
 		"want a whole number") {
-		t.Errorf("a number of layers that is none: %v", err)
+		t.Errorf("a text as the number of layers: %v", err)
 	}
 	for _, name := range []string{"q4_K", "", "f64"} {
 		if _, err := memory.ParseCacheType(name); !errors.Is(err, fault.Usage) {

@@ -212,7 +212,7 @@ func FuzzJournal(f *testing.F) {
 		}
 		head := seed[:len(journalMagic)+len(id)]
 		if !bytes.HasPrefix(data, left) && (len(data) > len(head) || !bytes.Equal(left, head)) {
-			t.Error("what is left is neither a beginning nor a new one")
+			t.Error("the state is neither a beginning of the old one nor a new one")
 		}
 		for e := range j.done {
 			if e.Tensor != 0 || !Supported(e.Type) {

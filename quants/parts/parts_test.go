@@ -80,7 +80,7 @@ func TestFormats(t *testing.T) {
 					}
 				}
 				if f.RoundD(b.D) != b.D || f.RoundMin(b.Min) != b.Min {
-					t.Fatalf("block %d: %v and %v are rounded", i, b.D, b.Min)
+					t.Fatalf("block %d: %v and %v change when they are rounded", i, b.D, b.Min)
 				}
 				if f.Pack(again, &b); !bytes.Equal(again, raw[i*size:][:size]) {
 					t.Fatalf("block %d: % x, want % x", i, again, raw[i*size:][:size])

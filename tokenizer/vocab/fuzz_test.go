@@ -32,8 +32,8 @@ func withBytes(model string) gguf.Metadata {
 	return m
 }
 
-// FuzzEncode encodes any text with every kind of tokenizer and all pre-tokenizers: every id has a token, and where
-// every byte has a token, the tokens decode to the text.
+// FuzzEncode encodes any text with every kind of tokenizer and all pre-tokenizers: every id has a token, and those of
+// llama, with a token for each byte, decode to the text but for spaces.
 func FuzzEncode(f *testing.F) {
 	var all []*vocab.Vocab
 	add := func(m gguf.Metadata) {

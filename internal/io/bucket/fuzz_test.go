@@ -2,7 +2,7 @@ package bucket
 
 import "testing"
 
-// FuzzState checks that bytes accepted as a state can be used, and written again.
+// FuzzState checks that an accepted state has an upload and sizes above 0.
 func FuzzState(f *testing.F) {
 	f.Add([]byte(`{"upload_id":"x","part_bytes":16777216,"size":3}`))
 	f.Add([]byte(`{"upload_id": 3`))
@@ -14,7 +14,7 @@ func FuzzState(f *testing.F) {
 	})
 }
 
-// FuzzParse checks that a name that is read is written the same, and leads out of no folder.
+// FuzzParse checks that an accepted name is written as it was read, but for a slash at its end, and reads back.
 func FuzzParse(f *testing.F) {
 	for _, name := range []string{"s3://b-1/k", "s3://bucket", "s3://bucket/a/../b", "s3://bucket//x", "s3://b_c/\x00",
 		"s3://bucket/%2e%2e/?#"} {
