@@ -291,7 +291,7 @@ func TestOutput(t *testing.T) {
 	}
 	for _, out := range []string{"m-{what}", "m-{ftype", "m-}"} {
 		if got, err := job.Output(out); !errors.Is(err, fault.Usage) {
-			t.Errorf("%q: %q %v, want an error of usage", out, got, err)
+			t.Errorf("%q: %q %v, want a usage error", out, got, err)
 		}
 	}
 }

@@ -311,7 +311,7 @@ func remoteLies(t *testing.T, dir string, _ []byte) {
 	}
 }
 
-// endless reads blanks.
+// endless reads spaces without end.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return copy(p, bytes.Repeat([]byte{' '}, len(p))), nil }

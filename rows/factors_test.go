@@ -81,8 +81,8 @@ func TestFactors(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		from Source
-		view func(Source) (Source, error) // nil result of the product: not followed
-		no   bool
+		view func(Source) (Source, error)
+		no   bool // the view is unsupported
 	}{
 		"permuted":          {pair(1), func(s Source) (Source, error) { return PermuteRope(s, 2) }, false},
 		"rows cut":          {pair(1), func(s Source) (Source, error) { return Slice(s, 1, 2, 5) }, false},
@@ -132,7 +132,7 @@ func TestFactors(t *testing.T) {
 		}
 		f, ok := got.(*Factors)
 		if !ok || !slices.Equal(f.NE(), want.NE()) || !slices.Equal(multiplied(t, f), values(t, want)) {
-			t.Errorf("%s: not the view of the product", name)
+			t.Errorf("%s: differs from the view of the product", name)
 		}
 	}
 	if _, err := NewFactors(matrix(t, n, rank, small(1)), matrix(t, rank+1, m, small(1))); !errors.Is(err,

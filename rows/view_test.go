@@ -221,7 +221,8 @@ func TestEqual(t *testing.T) {
 		t.Errorf("equal ones: %v %v", same, err)
 	}
 	b.data[23] ^= 1
-	for name, other := range map[string]Source{"a bit": b, "shape": numbered(4, 3), "type": Convert(a, gguf.TypeF32)} {
+	for name, other := range map[string]Source{"a flipped bit": b, "shape": numbered(4, 3),
+		"type": Convert(a, gguf.TypeF32)} {
 		if same, err := Equal(a, other); same || err != nil {
 			t.Errorf("%s: %v %v", name, same, err)
 		}

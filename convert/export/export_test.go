@@ -204,7 +204,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestGollama takes a real model, whose BF16 export is the very file it was
+// TestGollama takes a real model, whose BF16 export equals the file it was
 // converted from.
 func TestGollama(t *testing.T) {
 	const gollama = "../../test/testdata/gollama"
