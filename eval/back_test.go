@@ -69,14 +69,14 @@ func gradients(t *testing.T, m *model.Model, g Gradients) (float64, slopes) {
 	return loss, all
 }
 
-// lossOf returns the loss of a model whose tensors are moved by step times their directions in ways.
-func lossOf(t *testing.T, m *model.Model, g Gradients, ways slopes, step float64) float64 {
+// lossOf returns the loss of a model whose tensors are moved by step times their directions.
+func lossOf(t *testing.T, m *model.Model, g Gradients, directions slopes, step float64) float64 {
 	t.Helper()
 	moved := *m
 	moved.Tensors = slices.Clone(m.Tensors)
 	for i := range moved.Tensors {
 		x := &moved.Tensors[i]
-		d := ways[x.Name]
+		d := directions[x.Name]
 		if d == nil {
 			continue
 		}
@@ -123,44 +123,44 @@ func lossOf(t *testing.T, m *model.Model, g Gradients, ways slopes, step float64
 func checkSlopes(t *testing.T, m *model.Model, g Gradients, tensors func(name string) bool) {
 	t.Helper()
 	_, all := gradients(t, m, g)
-	ways := slopes{}
+	directions := slopes{}
 	for name, d := range all {
 		if tensors != nil && !tensors(name) {
 			continue
 		}
-		way, total := make([]float64, len(d)), 0.0
+		direction, total := make([]float64, len(d)), 0.0
 		seed := uint32(7)
 		for i, v := range d {
 			seed = seed*1664525 + 1013904223
 			if v != 0 {
-				way[i] = math.Copysign(0.5+float64(seed)/(1<<33), v)
+				direction[i] = math.Copysign(0.5+float64(seed)/(1<<33), v)
 			}
-			total += way[i] * v
+			total += direction[i] * v
 		}
 		if total == 0 {
 			t.Errorf("%s: no gradient", name)
 			continue
 		}
-		for i := range way {
-			way[i] /= total
+		for i := range direction {
+			direction[i] /= total
 		}
-		ways[name] = way
+		directions[name] = direction
 	}
-	off := func(ways slopes, far float64) float64 {
-		step := far / float64(len(ways))
-		at := func(k float64) float64 { return lossOf(t, m, g, ways, k*step) }
+	off := func(directions slopes, far float64) float64 {
+		step := far / float64(len(directions))
+		at := func(k float64) float64 { return lossOf(t, m, g, directions, k*step) }
 		got := (8*(at(1)-at(-1)) - (at(2) - at(-2))) / (12 * step)
-		return math.Abs(got/float64(len(ways)) - 1)
+		return math.Abs(got/float64(len(directions)) - 1)
 	}
-	e := off(ways, 0.5)
-	t.Logf("%d tensors: off by %.2g", len(ways), e)
+	e := off(directions, 0.5)
+	t.Logf("%d tensors: off by %.2g", len(directions), e)
 	limit := 2e-4
 	if lookup(m.Architecture()).Activation.Is(vecmath.ReLUOf) {
 		limit = 2e-3 // ReLU's derivative has a step
 	}
 	if !(e < limit) {
-		for name, way := range ways {
-			t.Errorf("%s: off by %.2g", name, off(slopes{name: way}, 0.1))
+		for name, direction := range directions {
+			t.Errorf("%s: off by %.2g", name, off(slopes{name: direction}, 0.1))
 		}
 	}
 }
@@ -280,8 +280,8 @@ var backModels = []struct {
 	}}},
 }
 
-// fixed makes routers choose the same experts for each token: which they choose must not
-// change where weights are moved.
+// fixed makes routers choose the same experts for each token: their choice must not
+// change when weights are moved.
 func fixed(m *model.Model, n int) {
 	for i := range 4 {
 		if !slices.ContainsFunc(m.Tensors,
@@ -397,14 +397,14 @@ func TestGradientBits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ways := []func(*Gradients){func(g *Gradients) { g.Workers = 3; g.Chunks = 1 }, func(g *Gradients) {},
+		settings := []func(*Gradients){func(g *Gradients) { g.Workers = 3; g.Chunks = 1 }, func(g *Gradients) {},
 			func(g *Gradients) { g.Workers = 1 }, func(g *Gradients) { g.Chunks = 2 }}
 		if !cpu.HasVectors || testing.Short() {
-			ways = ways[:1] // the same kernels in each
+			settings = settings[:1] // the same kernels in each
 		}
-		for _, other := range ways {
+		for _, set := range settings {
 			g := Gradients{Run: backRun}
-			other(&g)
+			set(&g)
 			loss, all := reported(t, m, g)
 			all["loss"] = []float32{float32(loss)}
 			if got := digest(all); got != gradientBits[name] {
@@ -447,8 +447,8 @@ var gradientBits = map[string]string{
 	"gated attention output":            "1bd6cbe5c5a2",
 }
 
-// TestLoss checks losses: that of the next tokens, the divergence from a base, and one of
-// the caller's that is the same as the first.
+// TestLoss checks the loss of the next tokens, the divergence from a base, and a loss of the
+// caller that equals the first.
 func TestLoss(t *testing.T) {
 	ctx := context.Background()
 	open := func(sh shape) *Model {
@@ -508,7 +508,7 @@ func TestLoss(t *testing.T) {
 	// that computes it in float64.
 	none, flat := reported(t, m, Gradients{Run: run, Base: m})
 	if none != 0 || largest(flat["0"]) > 1e-6 {
-		t.Errorf("divergence %v of a model from itself, slopes up to %v", none, largest(flat["0"]))
+		t.Errorf("divergence %v of a model from itself, gradients up to %v", none, largest(flat["0"]))
 	}
 	base := open(shape{change: func(m *model.Model) { add(m, 0, "output.weight", 48, 300) }})
 	states, err := base.Forward(ctx, run)
@@ -523,7 +523,7 @@ func TestLoss(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	got, slopes := reported(t, m, Gradients{Run: run, Base: base, Chunks: 1})
+	got, theirs := reported(t, m, Gradients{Run: run, Base: base, Chunks: 1})
 	want, mine = reported(t, m, Gradients{Run: run, Loss: func(at int, q, d []float32) (loss float64, _ error) {
 		clear(d)
 		if at%run.Chunk == run.Chunk-1 {
@@ -544,7 +544,7 @@ func TestLoss(t *testing.T) {
 	if math.Abs(got-want) > 1e-5*want {
 		t.Errorf("divergence %v, want %v", got, want)
 	}
-	near(t, slopes, mine)
+	near(t, theirs, mine)
 }
 
 // near checks that gradients are about the same.
@@ -570,8 +570,8 @@ func largest(x []float32) (most float64) {
 	return most
 }
 
-// still is a mixer that cannot be run backwards.
-type still struct{ mixer }
+// forwardOnly is a mixer that cannot be run backwards.
+type forwardOnly struct{ mixer }
 
 // TestBackwardRefused checks models and runs without a backward pass, and that errors of callers are
 // returned.
@@ -614,7 +614,7 @@ func TestBackwardRefused(t *testing.T) {
 	if _, err := m.Backward(canceled, Gradients{Run: backRun}); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
-	m.layers[1].mixer = still{m.layers[1].mixer}
+	m.layers[1].mixer = forwardOnly{m.layers[1].mixer}
 	if _, err := m.Backward(ctx, Gradients{Run: backRun}); !errors.Is(err, fault.Unsupported) ||
 		!strings.Contains(err.Error(), `"llama" cannot be run backwards`) {
 		t.Errorf("%v", err)

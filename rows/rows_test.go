@@ -91,7 +91,7 @@ func TestPermuteRope(t *testing.T) {
 			}
 			for i := range len(got) / 2 {
 				if v := binary.LittleEndian.Uint16(got[2*i:]); int(v) != i {
-					t.Fatalf("%+v, columns %d: element %d is %d after the way back", c, s.columns, i, v)
+					t.Fatalf("%+v, columns %d: element %d is %d after both permutations", c, s.columns, i, v)
 				}
 			}
 		}
@@ -101,7 +101,7 @@ func TestPermuteRope(t *testing.T) {
 			t.Errorf("dimensions %v: no error for 2 heads", ne)
 		}
 		if _, err := UnpermuteRope(numbered(ne...), 2); err == nil {
-			t.Errorf("dimensions %v: no error for 2 heads on the way back", ne)
+			t.Errorf("dimensions %v: no error of UnpermuteRope for 2 heads", ne)
 		}
 	}
 	blocks := &memory{ne: []int64{64}, typ: gguf.TypeQ8_0, data: make([]byte, 68)}

@@ -147,7 +147,7 @@ func roundTrip(t *testing.T, original string, typ convert.OutType, opt export.Op
 		y, err := gguf.Parse("after", b)
 		must(t, err)
 		lines, err := gguf.Diff(t.Context(), x.Set(), y.Set())
-		t.Errorf("differs after the way back: %v\n%s", err, strings.Join(lines, "\n"))
+		t.Errorf("differs after the round trip: %v\n%s", err, strings.Join(lines, "\n"))
 	}
 	return exported, warnings
 }
