@@ -415,7 +415,7 @@ func TestGradientBits(t *testing.T) {
 	}
 }
 
-// gradientBits are sums of the bits of gradients.
+// gradientBits has the digest of the gradients of each model.
 var gradientBits = map[string]string{
 	"llama":                             "f5307feb7ab6",
 	"all attention options":             "736242bd5b06",

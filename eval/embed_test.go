@@ -47,7 +47,7 @@ const (
 		`
 )
 
-// encoders are small models that have embeddings, and a sum of the bits of the embeddings of some texts. without are
+// encoders are small models that have embeddings, and a hash of the bits of the embeddings of some texts. without are
 // tensors that listed adds, but that the model does not have.
 var encoders = []struct {
 	name, arch, keys, tensors string

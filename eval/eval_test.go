@@ -108,7 +108,7 @@ func text(n int) []int32 {
 	return ids
 }
 
-// sum is a sum of the bits of losses.
+// sum returns a hash of the bits of losses.
 func sum(p *Perplexity) string {
 	h := sha256.New()
 	for _, v := range p.Losses {
@@ -261,7 +261,7 @@ func TestRefused(t *testing.T) {
 func TestNotFinite(t *testing.T) {
 	for _, c := range []struct {
 		tensor  string
-		at      int // of its values
+		at      int // index of the value that becomes NaN
 		experts int
 		want    string
 	}{

@@ -91,13 +91,13 @@ func TestSetImportance(t *testing.T) {
 		t.Fatal(err, b.Jobs[0].Compromises)
 	}
 	if !bytes.Equal(write(b), want) {
-		t.Error("other bytes than with values from the beginning")
+		t.Error("the bytes differ from those with the importance given before planning")
 	}
 	if err := b.SetImportance(ctx, sums(t, known, 0)); err != nil || len(b.Jobs[0].Compromises) != found+1 {
 		t.Errorf("%v, %v", err, b.Jobs[0].Compromises)
 	}
 	if !bytes.Equal(write(b), write(prepare(sums(t, known, 0), false))) {
-		t.Error("other bytes than with values from the beginning, for a matrix without inputs")
+		t.Error("a matrix without inputs: the bytes differ from those with the importance given before planning")
 	}
 	if err := prepare(sums(t, ones, 8), true).SetImportance(ctx, sums(t, known, 0)); !errors.As(err,
 		new(*StrictError)) {

@@ -23,9 +23,9 @@ var (
 	paritySeed = flag.Uint64("parity.seed", 1, "another seed makes TestRandomParity compare other sub-blocks")
 )
 
-// TestRandomParity compares encoders whose searches leave out candidates that, by a bound or a look ahead, cannot win
-// with those that try everything, on random sub-blocks: normal ones, heavy tails, ones whose elements have 8
-// significant bits, are small integers or repeated, so that many are equal, and pieces of parityRow.
+// TestRandomParity compares encoders that leave out candidates which cannot win, by a bound or a look ahead, with
+// encoders that try all candidates. The sub-blocks are random: normal, with heavy tails, of elements with 8 significant
+// bits, of small integers or repeated elements, so that many are equal, and pieces of parityRow.
 func TestRandomParity(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("compares vector kernels")
@@ -41,7 +41,7 @@ func TestRandomParity(t *testing.T) {
 		for name := range strings.SplitSeq(*parityTypes, ",") {
 			typ, ok := gguf.ParseType(name)
 			if !ok || !slices.Contains(codecTypes(), typ) {
-				t.Fatalf("-parity.types: no type that can be encoded is %q", name)
+				t.Fatalf("-parity.types: %q is no type that can be encoded", name)
 			}
 			types = append(types, typ)
 		}
@@ -93,7 +93,7 @@ func onesOf(n int) []float32 {
 	return w
 }
 
-// randomRow fills x.
+// randomRow fills x with values of a random kind.
 func randomRow(r *rand.Rand, x []float32) {
 	scale := float32(0.02)
 	switch r.IntN(8) {

@@ -98,7 +98,7 @@ func TestTargetCorrection(t *testing.T) {
 	}
 }
 
-// sumOf is a sum of the bits of values.
+// sumOf returns a hash of the bits of values.
 func sumOf(v []float32) string {
 	h := sha256.New()
 	for _, x := range v {
@@ -121,7 +121,7 @@ func made(t *testing.T, name, set string) *model.Model {
 	return m
 }
 
-// as returns a model with tensors of other types, by parts of their names.
+// as returns a copy of a model whose tensors have other types, given by parts of their names.
 func as(m *model.Model, types map[string]gguf.Type) *model.Model {
 	c := *m
 	c.Tensors = slices.Clone(m.Tensors)
@@ -136,8 +136,8 @@ func as(m *model.Model, types map[string]gguf.Type) *model.Model {
 	return &c
 }
 
-// TestBest checks that later blocks correct the errors of earlier ones: that the outputs of layers are closer to those
-// of the base than with targets that are not corrected; with the same bytes with any number of workers.
+// TestBest checks that later blocks correct the errors of earlier ones (the inputs of layer 1 are closer to the base's
+// than without correction), and that the bytes do not depend on the number of workers.
 func TestBest(t *testing.T) {
 	ctx := context.Background()
 	m := made(t, "llama", "")
@@ -152,7 +152,7 @@ func TestBest(t *testing.T) {
 		run.Tokens[i] = id % 100
 	}
 	dir := t.TempDir()
-	far, sums := map[float64]float64{}, map[float64]string{}
+	distance, sums := map[float64]float64{}, map[float64]string{}
 	for _, c := range []struct {
 		workers int
 		share   float64
@@ -182,27 +182,27 @@ func TestBest(t *testing.T) {
 			}
 		}
 		if len(b.Errors) != 5 {
-			t.Errorf("%d losses, want 5", len(b.Errors))
+			t.Errorf("%d errors, want 5", len(b.Errors))
 		}
 		got := fmt.Sprintf("%x", h.Sum(nil))
 		if first, ok := sums[c.share]; ok && got != first {
 			t.Errorf("other bytes with %d workers", c.workers)
 		}
 		sums[c.share] = got
-		far[c.share] = apart(t, m, &chosen, run, "blk.1.attn_q.weight")
+		distance[c.share] = apart(t, m, &chosen, run, "blk.1.attn_q.weight")
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if !(far[1] < 0.8*far[1e-9]) {
-		t.Errorf("inputs of layer 1 are %v from the base's, without correction %v", far[1], far[1e-9])
+	if !(distance[1] < 0.8*distance[1e-9]) {
+		t.Errorf("inputs of layer 1 are %v from the base's, without correction %v", distance[1], distance[1e-9])
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("leftover files: %v, %v", left, err)
 	}
 }
 
-// apart returns the sum of the squares of the differences between the inputs of two models.
+// apart returns the sum of the squares of the differences between the inputs of a tensor in two models.
 func apart(t *testing.T, base, m *model.Model, run eval.Run, tensor string) (sum float64) {
 	var x [2][]float32
 	for i, m := range []*model.Model{base, m} {
@@ -242,9 +242,9 @@ func TestBestKinds(t *testing.T) {
 			}
 		}
 		var first []byte
-		var losses []TensorError
+		var found []TensorError
 		state, shared := t.TempDir()+"/state", new(Shared)
-		for workers, left := range []float64{1: 0, 2: 0.15, 3: 0.6, 4: 0.05} { // left of the state
+		for workers, kept := range []float64{1: 0, 2: 0.15, 3: 0.6, 4: 0.05} { // share of the bytes of the state
 			if workers == 0 {
 				continue
 			}
@@ -253,12 +253,12 @@ func TestBestKinds(t *testing.T) {
 			if workers > 1 {
 				opt.Shared = shared
 			}
-			if left > 0 {
+			if kept > 0 {
 				whole, err := os.ReadFile(state)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := os.WriteFile(state, whole[:int(left*float64(len(whole)))], 0o666); err != nil {
+				if err := os.WriteFile(state, whole[:int(kept*float64(len(whole)))], 0o666); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -267,10 +267,10 @@ func TestBestKinds(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			defer b.Close()
-			if losses != nil && !slices.Equal(b.Errors, losses) {
-				t.Errorf("%s: other losses, resumed: %+v, want %+v", name, b.Errors, losses)
+			if found != nil && !slices.Equal(b.Errors, found) {
+				t.Errorf("%s: other errors, resumed: %+v, want %+v", name, b.Errors, found)
 			}
-			losses = b.Errors
+			found = b.Errors
 			if len(b.Errors) != len(types) {
 				t.Errorf("%s: %d tensors, want %d", name, len(b.Errors), len(types))
 			}

@@ -10,8 +10,7 @@ import (
 )
 
 // belowPower[k] is the number of float32 values just below 2^k whose log2, as a
-// float32, is k: measured on the reference. Powers that are not here are 128 and
-// the subnormal ones.
+// float32, is k: measured on the reference.
 func belowPower(k int) int {
 	for _, r := range []struct{ from, to, n int }{
 		{-149, -132, 0}, {-131, -131, 1}, {-130, -130, 2}, {-129, -129, 5}, {-128, -127, 11}, {-126, -126, 22},
