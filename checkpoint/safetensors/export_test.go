@@ -1,6 +1,6 @@
 package safetensors
 
-// ParseIndex gives the outside tests the index parser.
+// ParseIndex gives the index parser to the tests in package safetensors_test.
 func ParseIndex(path string, text []byte) (map[string]string, error) {
 	index, err := parseIndex(path, text)
 	if err != nil {

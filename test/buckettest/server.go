@@ -358,8 +358,8 @@ func (s *Server) listUploads(w http.ResponseWriter, bucket, prefix, after string
 	reply(w, "ListMultipartUploadsResult", answer)
 }
 
-// refused returns S3's answer to a write whose conditions do not hold for the existing object, nil for none; 0 if they
-// hold.
+// refused returns S3's answer to a write whose conditions do not hold for the existing object (nil if there is none).
+// The status is 0 if they hold.
 func (s *Server) refused(r *http.Request, there *object) (status int, code string) {
 	match := r.Header.Get("If-Match")
 	switch {

@@ -1,4 +1,4 @@
-// Package defects makes files with one defect each, after which they are named, and the error with which every command
+// Package defects makes files with one defect each, which names the file, and has the error with which every command
 // that reads such a file must end. Tests of the commands go through the lists; tests of the readers have further
 // defects.
 package defects
@@ -74,7 +74,7 @@ func one(typ uint32, offset uint64, data int, ne ...uint64) []byte {
 	return begin(3, 1, 0).tensor("t", typ, offset, ne...).data(data)
 }
 
-// arch begins a file of a language model, of some further pairs.
+// arch begins a file of a language model with its architecture and the given numbers of tensors and further pairs.
 func arch(tensors, pairs uint64) header {
 	return begin(3, tensors, 1+pairs).key("general.architecture", typeStr).str("llama")
 }

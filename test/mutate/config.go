@@ -124,7 +124,7 @@ func Config(text []byte, r *rand.Rand) ([]byte, string) {
 	return b.Bytes(), strings.Join(done, ", ")
 }
 
-// inside reports whether the container of is v, or in v.
+// inside reports whether the container named of is v itself or a part of v.
 func inside(v, of any) bool {
 	for _, p := range places(v, "") {
 		if same(p.of, of) {
@@ -134,6 +134,7 @@ func inside(v, of any) bool {
 	return same(v, of)
 }
 
+// same reports whether a and b are the same map, or the same slice with elements.
 func same(a, b any) bool {
 	x, ok := a.(map[string]any)
 	y, both := b.(map[string]any)

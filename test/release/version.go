@@ -83,7 +83,7 @@ func dotted(v [3]int) string { return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2]) 
 type source struct {
 	commit string // abbreviated
 	date   time.Time
-	tags   []string // of versions, that are this commit
+	tags   []string // version tags of the commit
 	dirty  bool
 }
 

@@ -101,7 +101,7 @@ func TestRange(t *testing.T) {
 		}
 	}
 	if a, b := (Part{}).Range(7); a != 0 || b != 7 {
-		t.Errorf("no part has [%d, %d), want all 7", a, b)
+		t.Errorf("the zero Part has [%d, %d), want all 7", a, b)
 	}
 }
 
