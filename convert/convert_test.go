@@ -143,8 +143,7 @@ func TestTiny(t *testing.T) {
 	}
 }
 
-// TestRefused breaks the checkpoint in one way each; nothing may be written and
-// the error must name the thing.
+// TestRefused breaks the checkpoint in one way each; the error must name the cause and the directory.
 func TestRefused(t *testing.T) {
 	set := func(key string, v any) func(*tiny) { return func(m *tiny) { m.config[key] = v } }
 	for name, c := range map[string]struct {

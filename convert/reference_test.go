@@ -42,7 +42,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestCogVLM checks that the weights for image tokens are in the file, which the reference leaves out, and that
+// TestCogVLM checks that the file has the weights for image tokens, which the reference leaves out, and that
 // published configs, whose num_key_value_heads is null, are accepted.
 func TestCogVLM(t *testing.T) {
 	s := hftest.Lookup("cogvlm")
@@ -95,8 +95,7 @@ func TestRefusedSettings(t *testing.T) {
 	}
 }
 
-// TestFirstDense checks that the dense module of a model for late interaction needs its
-// sizes.
+// TestFirstDense checks that a late-interaction model (ColBERT) needs the sizes of its dense module.
 func TestFirstDense(t *testing.T) {
 	s := hftest.Lookup("lfm2_colbert")
 	dir, err := s.Write(t.TempDir(), s.All()[0])

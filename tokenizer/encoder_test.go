@@ -26,7 +26,7 @@ func encodeGolden(t testing.TB) map[string]toktest.Golden {
 var encodeAll = flag.Bool("encode.all", false, "encode all of the text, not a quarter of it")
 
 // TestEncodeGolden compares ids and decoded texts of more than a million
-// characters, and the fingerprint, with the library's.
+// characters, and the fingerprint, with those of the tokenizers library.
 func TestEncodeGolden(t *testing.T) {
 	lines := toktest.Corpus(toktest.GoldenSeed, toktest.GoldenLines)
 	chars := 0
@@ -112,8 +112,8 @@ func unigramJSON(t *testing.T, path string) []byte {
 	return out
 }
 
-// TestPrecompiled compares a Unigram model with its character map with the library,
-// on the lines that encode.py was given once.
+// TestPrecompiled compares ids and texts of a Unigram model with a character map with those of the tokenizers
+// library (test/interop/encode.py), for the first lines of the corpus.
 func TestPrecompiled(t *testing.T) {
 	e, err := NewEncoder(unigramJSON(t, "testdata/tiny-unigram-t5/spiece.model"))
 	if err != nil {

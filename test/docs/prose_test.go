@@ -27,7 +27,7 @@ var others = map[string]string{
 	"--detach-sign": "gpg",
 }
 
-// prose looks in a document for flags and verbs that no command has.
+// prose looks in documents for flags and verbs that no command has.
 func prose(t *testing.T, repo string, names []string) {
 	var manuals strings.Builder
 	for _, command := range []string{"ggconv", "ggeval", "ggquant", "ggtool"} {
@@ -38,7 +38,7 @@ func prose(t *testing.T, repo string, names []string) {
 		manuals.WriteString(strings.NewReplacer(`\-`, "-", `\fB`, " ", `\fI`, " ", `\fR`, " ", `\fP`,
 			" ").Replace(string(out)))
 	}
-	ours, said := map[string]bool{}, map[string]bool{}
+	ours, mentioned := map[string]bool{}, map[string]bool{}
 	for _, m := range flags.FindAllStringSubmatch(manuals.String(), -1) {
 		ours[m[1]] = true
 	}
@@ -63,7 +63,7 @@ func prose(t *testing.T, repo string, names []string) {
 				list = append(list, m[1])
 			}
 			for _, what := range append(list, verbs.FindAllString(span, -1)...) {
-				said[what] = true
+				mentioned[what] = true
 				if !ours[what] && others[what] == "" {
 					t.Errorf("%s: %s: no command has %s", filepath.Base(name), span, what)
 				}
@@ -71,7 +71,7 @@ func prose(t *testing.T, repo string, names []string) {
 		}
 	}
 	for flag, whose := range others {
-		if !said[flag] || ours[flag] {
+		if !mentioned[flag] || ours[flag] {
 			t.Errorf("%s of %s: no document has it, or a command of ours does", flag, whose)
 		}
 	}

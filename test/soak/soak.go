@@ -24,15 +24,15 @@ import (
 type soak struct {
 	bin, in string // folders of commands, and of inputs
 	disk    *disk
-	size    int
-	want    int
+	size    int // of the file system, in MiB
+	want    int // number of runs to kill
 	random  *rand.Rand
 	jobs    []*job
 	kills   map[string]*count // by job
 	slowest time.Duration     // from SIGTERM to the end of a process
-	cuts    int
-	full    int // rounds in which the disk was filled
-	resumed int // runs after kills that ended with the right bytes
+	cuts    int               // of the power
+	full    int               // rounds in which the disk was filled
+	resumed int               // runs after kills that ended with the right bytes
 }
 
 // job is a command that makes files, or several that make them together.
