@@ -9,7 +9,7 @@ import (
 	"ggforge/checkpoint/precision"
 )
 
-// The weights of a checkpoint, and what each is made of.
+// The weights of a checkpoint, with their types and dimensions.
 func ExampleWeights() {
 	dir, err := checkpoint.Open("../../test/testdata/gollama", checkpoint.Options{})
 	if err != nil {

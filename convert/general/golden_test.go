@@ -164,7 +164,7 @@ type model struct {
 	Error    string
 }
 
-// refused are the inputs that the reference accepts and Load does not; see the
+// refused reports whether err is for an input that the reference accepts and Load does not; see the
 // package documentation.
 func refused(err error) bool {
 	return slices.ContainsFunc([]string{

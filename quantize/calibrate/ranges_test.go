@@ -10,8 +10,8 @@ import (
 	"ggforge/rows"
 )
 
-// TestRanges checks tensors whose rows are cut into ranges of columns: each range has the
-// error that its own moments give, and it falls.
+// TestRanges checks a tensor whose rows are cut into ranges of columns: its error is the sum of the errors
+// that the moments of each range give, and it falls.
 func TestRanges(t *testing.T) {
 	if !cpu.HasVectors {
 		t.Skip("takes long without vector kernels; it tests no kernel")

@@ -290,7 +290,7 @@ var scenes = []scene{
 		return writer.Overwrite(ctx, path, header(1), header(2))
 	}, midway: func(path string) error {
 		if writer.Unrecovered(path) == nil {
-			return errors.New("neither is there a record")
+			return errors.New("no record of an interrupted change")
 		}
 		return nil
 	}},

@@ -1,5 +1,5 @@
-// Package vocabtest makes the metadata of files with tokenizers of every kind, and of
-// every pre-tokenizer, for tests: the same bytes for each of them.
+// Package vocabtest makes the metadata of files with tokenizers of every kind, and with
+// every pre-tokenizer. All tests get the same bytes.
 package vocabtest
 
 import (
