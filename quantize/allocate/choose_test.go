@@ -75,11 +75,11 @@ func TestLeast(t *testing.T) {
 func like8B(seed uint64, layers int) (groups [][]option, least, most float64) {
 	r := rand.New(rand.NewPCG(seed, 3))
 	bits := []float64{2.625, 3.4375, 4.25, 4.5, 5.5, 6.5625, 8.5}
-	add := func(weights, worth float64) {
+	add := func(weights, sensitivity float64) {
 		var g []option
-		worth *= math.Exp(r.NormFloat64())
+		sensitivity *= math.Exp(r.NormFloat64())
 		for _, b := range bits {
-			g = append(g, option{weights * b / 8, worth * math.Exp2(-2*b) * math.Exp(0.1*r.NormFloat64())})
+			g = append(g, option{weights * b / 8, sensitivity * math.Exp2(-2*b) * math.Exp(0.1*r.NormFloat64())})
 		}
 		least, most = least+g[0].cost, most+g[len(g)-1].cost
 		groups = append(groups, g)
@@ -94,8 +94,8 @@ func like8B(seed uint64, layers int) (groups [][]option, least, most float64) {
 	return groups, least, most
 }
 
-// TestLeastLarge checks that the choice for the tensors of a large model takes moments, and that with
-// dropped states it bounds its distance from the smallest loss.
+// TestLeastLarge checks that the choice for the tensors of a large model uses up the limit, and that with
+// dropped states it bounds its distance from the smallest loss. It logs the time.
 func TestLeastLarge(t *testing.T) {
 	for seed := range uint64(4) {
 		groups, lo, hi := like8B(seed, 40)

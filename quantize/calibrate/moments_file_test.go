@@ -64,7 +64,7 @@ func TestSaved(t *testing.T) {
 		for i := range run.Tokens {
 			run.Tokens[i] = int32(i * 7919 % 900)
 		}
-		var losses []TensorError
+		var tensorErrors []TensorError
 		var blocks []byte
 		do := func(what string, targets []Target, change func(o *Options)) *imatrix.Sums {
 			t.Helper()
@@ -83,14 +83,14 @@ func TestSaved(t *testing.T) {
 			defer b.Close()
 			got := contents(t, m, b, targets)
 			if blocks == nil {
-				losses, blocks = b.Errors, got
+				tensorErrors, blocks = b.Errors, got
 			}
 			if len(targets) == 1 {
-				if !bytes.Contains(blocks, got) || !slices.Contains(losses, b.Errors[0]) {
+				if !bytes.Contains(blocks, got) || !slices.Contains(tensorErrors, b.Errors[0]) {
 					t.Errorf("%s, %s: other blocks of one target", spec, what)
 				}
-			} else if !bytes.Equal(got, blocks) || !reflect.DeepEqual(b.Errors, losses) {
-				t.Errorf("%s, %s: other blocks or losses: %+v, want %+v", spec, what, b.Errors, losses)
+			} else if !bytes.Equal(got, blocks) || !reflect.DeepEqual(b.Errors, tensorErrors) {
+				t.Errorf("%s, %s: other blocks or errors: %+v, want %+v", spec, what, b.Errors, tensorErrors)
 			}
 			return sums
 		}
@@ -108,7 +108,7 @@ func TestSaved(t *testing.T) {
 		}
 		if cpu.HasVectors { // else it takes long, and it tests no kernel
 			lazily(t, m, targets, Options{Run: eval.Run{Chunk: run.Chunk, Workers: 2}, Dir: dir, Passes: 2,
-				Feedback: true, MaxColumns: 32, Gradients: 1, Moments: path, Lazy: true}, blocks, losses)
+				Feedback: true, MaxColumns: 32, Gradients: 1, Moments: path, Lazy: true}, blocks, tensorErrors)
 		}
 		s, err := OpenMoments(path)
 		if err != nil {
@@ -146,7 +146,7 @@ func TestSaved(t *testing.T) {
 
 // lazily reads a third or all of the blocks of a run with Options.Lazy, from several goroutines, and checks that the
 // others are not encoded.
-func lazily(t *testing.T, m *model.Model, targets []Target, opt Options, want []byte, losses []TensorError) {
+func lazily(t *testing.T, m *model.Model, targets []Target, opt Options, want []byte, tensorErrors []TensorError) {
 	t.Helper()
 	ctx := context.Background()
 	for _, share := range []int{0, 2} { // 2 is all
@@ -182,9 +182,9 @@ func lazily(t *testing.T, m *model.Model, targets []Target, opt Options, want []
 			}
 			at += size
 		}
-		if gradients := slices.ContainsFunc(losses,
+		if gradients := slices.ContainsFunc(tensorErrors,
 			func(l TensorError) bool { return l.Gradients }); b.Gradients() != gradients || b.Errors != nil {
-			t.Errorf("gradients: %v, want %v; losses %v", b.Gradients(), gradients, b.Errors)
+			t.Errorf("gradients: %v, want %v; errors %v", b.Gradients(), gradients, b.Errors)
 		}
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
@@ -302,7 +302,7 @@ func TestSavedRefused(t *testing.T) {
 	}
 }
 
-// openBytes is OpenMoments of a file's bytes.
+// openBytes parses a moments file in memory.
 func openBytes(data []byte) (*MomentsFile, error) {
 	f, err := gguf.Parse("made", data)
 	if err != nil {

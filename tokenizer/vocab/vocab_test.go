@@ -110,7 +110,7 @@ func TestErrors(t *testing.T) {
 		{"no merges", without(small("gpt2"), "tokenizer.ggml.merges"), fault.Broken, "tokenizer.ggml.merges"},
 		{"merges are numbers", small("gpt2", kv("merges", gguf.Int32s([]int32{1}))), fault.Broken,
 			"tokenizer.ggml.merges"},
-		{"EOS wanted, none there", without(small("gpt2", kv("add_eos_token", gguf.Bool(true))),
+		{"add_eos_token without an EOS token", without(small("gpt2", kv("add_eos_token", gguf.Bool(true))),
 			"tokenizer.ggml.eos_token_id"), fault.Broken, "EOS"},
 		{"no separator", without(small("bert"), "tokenizer.ggml.seperator_token_id"), fault.Broken, "separator"},
 		{"charsmap too short", small("t5", kv("precompiled_charsmap", gguf.Uint8s([]byte{1}))), fault.Broken,

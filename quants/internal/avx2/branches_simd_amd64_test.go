@@ -32,7 +32,7 @@ func TestScalarBranchesAVX2(t *testing.T) {
 			t.Errorf("block %d: largest %v, want %v", b, math.Float32frombits(s.first[b]), want)
 		}
 	}
-	for _, sign := range []float32{1, -1} { // both signs have the magnitude
+	for _, sign := range []float32{1, -1} { // both signs have the largest magnitude
 		x[pack.QK*5+3], x[pack.QK*5+9] = 9*sign, -9*sign
 		range32(&s, &x)
 		signedLargest(&s, &x)
