@@ -24,7 +24,7 @@ import (
 type matrix struct {
 	ne   []int64
 	data []byte
-	err  error // returned when row errAt is read
+	err  error // returned when row at is read
 	at   int64
 }
 

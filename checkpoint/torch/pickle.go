@@ -119,7 +119,7 @@ func (m *machine) number(n uint64) (uint64, error) {
 	return binary.LittleEndian.Uint64(full[:]), nil
 }
 
-// text of a string whose length is a number of n bytes.
+// sized returns a string whose length is a number of n bytes.
 func (m *machine) sized(n uint64) (string, error) {
 	size, err := m.number(n)
 	if err != nil {

@@ -30,7 +30,7 @@ func (s *shares) job(kind string, items int, run eval.Run, facts ...partfile.Fac
 	h := sha256.New()
 	binary.Write(h, binary.LittleEndian, run.Tokens) // writing to a hash never fails
 	return &partfile.Job{Out: s.Name, Kind: kind, Items: items, Facts: append([]partfile.Fact{
-		{Name: "program", Value: "ggforge " + tool.Version},
+		{Name: "program", Value: runs.Program()},
 		{Name: "text, as SHA-256 of its tokens,", Value: fmt.Sprintf("%x", h.Sum(nil))},
 		{Name: "size of chunks", Value: strconv.Itoa(run.Chunk)},
 		{Name: "first predicted position", Value: strconv.Itoa(run.First)},

@@ -197,9 +197,7 @@ func (r *inspectRequest) page(set *gguf.Set, results *card.Result) (*page.Page, 
 	if err != nil {
 		return nil, err
 	}
-	if needs != nil {
-		p.Parts = append(p.Parts, needs)
-	}
+	p.Parts = append(p.Parts, needs)
 
 	if len(cells) > 0 {
 		places := make([]place, 0, len(cells))

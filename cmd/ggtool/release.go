@@ -108,7 +108,7 @@ func parseRelease(cmd *cli.Command) (r releaseRequest, err error) {
 	r = releaseRequest{DryRun: cmd.Bool("dry-run"), JSON: cmd.Bool("json"), Schema: cmd.Bool("schema")}
 	r.Make = release.Options{
 		Workers: tool.Workers(cmd), Force: cmd.Bool("force"), Keep: cmd.Bool("keep"),
-		Program: "ggforge " + tool.Version,
+		Program: runs.Program(),
 		Remote:  tool.Remote(),
 		Warn:    tool.Warning(cmd), Progress: tool.Parts(cmd), Note: func(text string) { tool.Note(cmd, text) },
 		Page: pageOf,

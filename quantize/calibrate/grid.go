@@ -243,7 +243,7 @@ func (c *grid) choose(s *state, f *parts.Format, b *parts.Block, j int, m *norm,
 	return best
 }
 
-// regroup looks for better levels in sub-block j of b, from column from on.
+// groupStep looks for better levels in sub-block j of b, from column from on.
 func (d *CoordinateDescent) groupStep(l *neighbours, s *state, row *rowState, b *parts.Block, j, from int, v,
 	g []float32) {
 	f := d.Format

@@ -288,7 +288,7 @@ func SaltedImportance(salt, variant string, n int) []float32 {
 	return w
 }
 
-// Bell returns elements from, from+1 … of an endless vector of that name, one
+// Bell fills dst with elements from, from+1 … of an endless vector of that name, one
 // draw each: the sum of a draw's four 16-bit parts, centred, times sqrt(3)*2^-16,
 // a bell curve of variance 1. It serves tensors of any length, piece by piece.
 func Bell(name string, dst []float64, from int64) {

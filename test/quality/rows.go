@@ -200,7 +200,7 @@ func (q *quality) key(m *prepared, r row) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// names of files of a model in the work folder
+// file and output return names of the model's files in the work folder.
 func (m *prepared) file(what string) string { return m.name + "-" + what }
 func (m *prepared) output(r row) string     { return m.file(r.method + "-" + r.name + ".gguf") }
 

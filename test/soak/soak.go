@@ -223,8 +223,8 @@ func (s *soak) start(j *job, resume bool) *victim {
 }
 
 // kill waits for a random moment, and reports whether the job was running then: if so, the job starts no further
-// process, and the caller sends sig to the current one.
-func (s *soak) kill(j *job, v *victim, sig syscall.Signal) (bool, error) {
+// process, and the caller sends a signal to the current one.
+func (s *soak) kill(j *job, v *victim) (bool, error) {
 	over := func(err error) (bool, error) { v.done <- err; return false, nil }
 	moment := time.Duration(s.random.Int64N(int64(j.takes)))
 	var watch *regexp.Regexp
@@ -337,7 +337,7 @@ func (s *soak) round() error {
 		if s.random.IntN(5) == 0 {
 			sig = syscall.SIGTERM
 		}
-		struck, err := s.kill(j, v, sig)
+		struck, err := s.kill(j, v)
 		if err != nil {
 			return err
 		}

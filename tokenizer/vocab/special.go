@@ -143,7 +143,7 @@ func (v *Vocab) attributes(r *reader) {
 	}
 }
 
-// strips returns whether tokens strip adjacent white space, by the names of model and tokenizer: files have no key for
+// strips sets whether tokens strip adjacent white space, by the names of model and tokenizer: files have no key for
 // it.
 func (v *Vocab) strips(r *reader) {
 	text := func(key string) string {

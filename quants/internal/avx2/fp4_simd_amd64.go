@@ -38,7 +38,7 @@ import (
 // 20 operations for 8 elements; NVFP4 also waits for its scales, which scalar
 // code finds, one for 16 elements.
 
-// midpoints of codebook.ValuesFP4, as float32 bits.
+// midpointsFP4 are the midpoints of codebook.ValuesFP4, as float32 bits.
 var midpointsFP4 = func() (bits [7]uint32) {
 	for c := range bits {
 		bits[c] = math.Float32bits((codebook.ValuesFP4[c] + codebook.ValuesFP4[c+1]) / 2)

@@ -130,7 +130,7 @@ type gridLanes struct {
 	a, b                [maxCandidates]float32               // by candidate: sums
 	ys, ws              [search.MaxLen + 4][maxLanes]float32 // y and w, each in all lanes, and room: see rowPointers
 	vs, wys             [search.MaxLen + 4][maxLanes]float32 // v and w*y
-	values              [maxCandidates][maxLanes]float32     // by candidate: see setValuesLanes
+	values              [maxCandidates][maxLanes]float32     // by candidate: see valuesAVX2
 	least, index        [maxLanes]uint32                     // see neighboursLanes8
 
 	steps   [maxCandidates]float32 // by candidate: see candidates
