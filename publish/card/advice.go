@@ -17,7 +17,7 @@ var levels = []struct {
 	{0, 0, "last resort"},
 }
 
-// goodEnough is the level at which the smallest file is recommended.
+// goodEnough is the worst level, an index of levels, at which a file is recommended: the smallest such file is.
 const goodEnough = 2
 
 // level returns the row of levels for a file.

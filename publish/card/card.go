@@ -6,9 +6,9 @@
 //	Options ───────────────┘                              ▲
 //	                       what is written by hand ───────┘ stays
 //
-// Metadata are untrusted text. A template gets each value as one line, without control characters and marks of
-// direction, escaped for Markdown, tables and HTML: a value adds no markup, and only its http and https addresses
-// become links, in fields that are addresses. Names and values of the front matter are quoted by the YAML library.
+// Metadata are untrusted text. A template gets each value as one line, without control and format characters, escaped
+// for Markdown, tables and HTML: a value adds no markup, and becomes a link only if it is the http or https address in
+// a key for addresses. Names and values of the front matter are quoted by the YAML library.
 package card
 
 import (
@@ -27,13 +27,13 @@ import (
 // FileName is the name of a card.
 const FileName = "README.md"
 
-// Options hold the facts of a card that are not in the files. The zero value adds none.
+// Options holds the facts of a card that are not in the files. The zero value adds none.
 type Options struct {
-	// BaseModel is the model of the hub that the files are quantized from, ORG/NAME, instead of the one in
-	// their metadata.
+	// BaseModel is the model on the hub that the files are quantized from, ORG/NAME, instead of the one in their
+	// metadata.
 	BaseModel   string
 	QuantizedBy string // instead of general.quantized_by
-	Template    string // text of a template, see package text/template; "" for ours
+	Template    string // text of a template, see package text/template; "" for default.md.tmpl
 	Program     string // the program that made the files, with its version
 	// Results are measurements besides those in the folder.
 	Results []Result
@@ -91,8 +91,8 @@ type Card struct {
 // maxFiles bounds the files of one card.
 const maxFiles = 10000
 
-// Of reads the files in a folder and its subfolders. A folder without a model is an error of kind
-// fault.Usage, one with several models is one of kind fault.Refused.
+// Of returns the card of the files in a folder and its subfolders. A folder without a model is an error of kind
+// fault.Usage, a folder with several models one of kind fault.Refused.
 func Of(ctx context.Context, dir string, opt Options) (*Card, error) {
 	c := &Card{dir: dir, template: cmp.Or(opt.Template, ours)}
 	models, results, err := list(dir)
@@ -244,5 +244,7 @@ func (c *Card) describe(opt Options) {
 		text(c.made, "quantize.types.text_sha256"))))
 }
 
+// ours is the default template.
+//
 //go:embed default.md.tmpl
 var ours string

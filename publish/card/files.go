@@ -16,7 +16,7 @@ import (
 	"ggforge/quantize"
 )
 
-// list returns the models in a folder and its subfolders, of a model in shards the first shard, and the JSON files in
+// list returns the models in a folder and its subfolders, for a model in shards its first shard, and the JSON files in
 // the folder itself.
 func list(dir string) (models, results []string, err error) {
 	info, err := os.Stat(dir)
@@ -105,7 +105,7 @@ func readFile(dir, path string) (*File, gguf.Metadata, error) {
 	return f, m, nil
 }
 
-// contexts are the context lengths, in tokens, for which a card has the memory.
+// contexts are the context lengths, in tokens, for which a card estimates the memory.
 var contexts = []int64{4 << 10, 16 << 10, 64 << 10, 128 << 10}
 
 // contextsOf returns the contexts up to the length that a model was trained for, or that length if it is shorter.
@@ -125,7 +125,7 @@ func contextsOf(m gguf.Metadata) []int64 {
 	return contexts[:n]
 }
 
-// setMemory sets the memory that files need, unless that of any is unknown.
+// setMemory sets the memory that each file needs, or none at all if it is unknown for one of them.
 func (c *Card) setMemory() {
 	list := contextsOf(c.metadata)
 	for i := range c.Files {

@@ -26,7 +26,7 @@ var pipelines = strings.Fields(`any-to-any image-text-to-text audio-text-to-text
 	text-ranking sentence-similarity feature-extraction text-classification token-classification fill-mask translation summarization
 	question-answering text-generation`)
 
-// pair is a key of the front matter with a string or a list of them.
+// pair is a key of the front matter with a string or a list of strings.
 type pair struct {
 	key  string
 	text string
@@ -110,7 +110,7 @@ func text(m gguf.Metadata, key string) string {
 // maxList is the largest number of elements that a card takes from a list in the metadata.
 const maxList = 50
 
-// texts returns a list of strings of the metadata, each once.
+// texts returns the different strings in a list of the metadata.
 func texts(m gguf.Metadata, key string) (list []string) {
 	v, ok := m.Get(key)
 	if !ok || v.ElemType() != gguf.StringType {

@@ -109,8 +109,8 @@ func parseDocument(path, text string) (*document, error) {
 // ours reports whether a document has marks.
 func (d *document) ours() bool { return d.marked || len(d.body) > 1 }
 
-// update returns the card with the generated parts of another one. Sections whose marks somebody has
-// removed do not come back; sections that are not generated any more become empty.
+// update returns the card with the generated parts of another one. Sections whose marks somebody has removed do not
+// come back; sections that are no longer generated become empty.
 func (d *document) update(next *document) (string, error) {
 	sections := map[string][]string{}
 	for _, p := range next.body {
@@ -147,7 +147,7 @@ func (d *document) update(next *document) (string, error) {
 func topKeys(text string) (map[string]bool, error) {
 	var node yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &node); err != nil {
-		return nil, fault.Errorf(fault.Broken, "front matter, what is not generated: %w", err)
+		return nil, fault.Errorf(fault.Broken, "front matter outside of the generated lines: %w", err)
 	}
 	keys := map[string]bool{}
 	if len(node.Content) == 0 {
@@ -155,7 +155,7 @@ func topKeys(text string) (map[string]bool, error) {
 	}
 	m := node.Content[0]
 	if m.Kind != yaml.MappingNode {
-		return nil, fault.Errorf(fault.Broken, "front matter, what is not generated: want keys with values")
+		return nil, fault.Errorf(fault.Broken, "front matter outside of the generated lines: want keys with values")
 	}
 	for i := 0; i < len(m.Content); i += 2 {
 		keys[m.Content[i].Value] = true

@@ -25,7 +25,7 @@ type Result struct {
 	Chunk     int    // tokens of a chunk
 	Predicted int    // number of tokens that the figures cover
 	Base      *Figure
-	Files     map[string]Measured // by name, without folders; for a model in shards the name of the first
+	Files     map[string]Measured // by file name, without folders; for a model in shards the name of the first shard
 }
 
 // Measured holds the measurements of a file.
@@ -40,8 +40,7 @@ const (
 	maxResults = 200      // files
 )
 
-// ParseResult reads the JSON of ggeval compare or ggeval perplexity. ok is false for JSON of another
-// kind.
+// ParseResult reads the JSON of ggeval compare or ggeval perplexity. ok is false for JSON of another kind.
 func ParseResult(data []byte) (r Result, ok bool) {
 	type side struct {
 		Model  string   `json:"model"`
@@ -112,7 +111,8 @@ func readResults(dir string, names []string) (all []Result, err error) {
 	return all, nil
 }
 
-// readResult reads a file if its kind and size are those of files that ggeval writes.
+// readResult reads the results in a regular file of at most maxResult bytes. For other files, or other JSON, ok is
+// false.
 func readResult(path string, stat func(string) (fs.FileInfo, error)) (r Result, ok bool, err error) {
 	info, err := stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxResult {
@@ -126,12 +126,12 @@ func readResult(path string, stat func(string) (fs.FileInfo, error)) (r Result, 
 	return r, ok, nil
 }
 
-// ReadResult reads a file that the user names.
+// ReadResult reads the results in a file that the user has named.
 func ReadResult(path string) (Result, error) {
 	r, ok, err := readResult(path, os.Stat)
 	if err == nil && !ok {
 		err = fault.Errorf(fault.Usage,
-			"%s: not what ggeval compare or ggeval perplexity writes as JSON of models in files", path)
+			"%s: want JSON that ggeval compare or ggeval perplexity has written about GGUF files", path)
 	}
 	return r, err
 }

@@ -16,19 +16,19 @@ const (
 	maxTemplate = 256 << 10
 	maxFormat   = 4 << 10
 	// maxSteps is the largest number of nodes that a template may execute, counted in each iteration of loops; the
-	// default template executes some fifty for a file.
+	// default template executes about fifty for each file.
 	maxSteps = 2 << 20
 	// maxNested is the largest depth of nested template calls.
 	maxNested = 100
-	// maxMade is the longest text that a function of a template may make, in bytes.
+	// maxMade is the longest text that a function of a template may return, in bytes.
 	maxMade = 16 << 10
 )
 
 // fields is a Card as templates get it: without its methods, which write files and execute templates.
 type fields Card
 
-// limits bounds the cost of executing one template: the library bounds neither time nor memory. The steps are counted
-// by actions that parseTemplate inserts at the beginning of each template and of each body of a loop.
+// limits bounds the cost of executing one template: package text/template bounds neither time nor memory. The steps
+// are counted by actions that parseTemplate inserts at the beginning of each template and of each loop body.
 type limits struct {
 	steps, nested, written int
 }
@@ -61,7 +61,7 @@ func parseTemplate(text string, l *limits) (*template.Template, error) {
 	return t, nil
 }
 
-// actions returns the nodes of a text that has no errors.
+// actions returns the nodes of a template text that parses without errors.
 func actions(format string, args ...any) []parse.Node {
 	trees, err := parse.Parse("limits", fmt.Sprintf(format, args...), "", "",
 		map[string]any{"step": 0, "enter": 0, "leave": 0})
@@ -71,7 +71,7 @@ func actions(format string, args ...any) []parse.Node {
 	return trees["limits"].Root.Nodes
 }
 
-// bound inserts an action at the beginning of each loop in a list, which counts a step for each node of the loop, and
+// bound inserts at the beginning of each loop in a list an action that counts a step for each node of the loop, and
 // returns the number of nodes outside the loops.
 func bound(list *parse.ListNode) (nodes int) {
 	if list == nil {
@@ -155,7 +155,7 @@ var (
 	wide      = regexp.MustCompile(`[0-9]{4}|\*`)
 )
 
-// sprintf is fmt.Sprintf for texts and numbers; large widths, and widths from arguments, are errors.
+// sprintf is fmt.Sprintf for strings and numbers; large widths, and widths from arguments, are errors.
 func sprintf(format string, args ...any) (string, error) {
 	if len(format) > maxFormat {
 		return "", fmt.Errorf("a format of %d bytes, want at most %d", len(format), maxFormat)

@@ -10,8 +10,8 @@ import (
 // maxText is the largest number of characters that a card shows of one metadata value.
 const maxText = 300
 
-// plain returns one line of ordinary text: no control characters, no marks of direction, not
-// longer than maxText.
+// plain returns s as one line of at most maxText characters, without control and format characters such as
+// bidirectional marks.
 func plain(s string) string {
 	var b strings.Builder
 	blank, n := false, 0
@@ -47,8 +47,8 @@ var markdownSigns = strings.NewReplacer(
 // lineStart matches text that begins a heading, a list or a rule at the beginning of a line.
 var lineStart = regexp.MustCompile(`^([#+=-]|\d+[.)]( |$))`)
 
-// markdown returns text that Markdown shows as s, cleaned by plain: no part of it is markup, and
-// no address in it becomes a link.
+// markdown returns text that Markdown shows as s, cleaned by plain: no part of it is markup, and no address in it
+// becomes a link.
 func markdown(s string) string {
 	s = markdownSigns.Replace(plain(s))
 	if at := lineStart.FindStringIndex(s); at != nil {
@@ -79,6 +79,7 @@ func address(s string) string {
 	return parentheses.Replace(u.String())
 }
 
+// parentheses percent-encodes the characters that would end an address in a Markdown link, in HTML or in a table.
 var parentheses = strings.NewReplacer("(", "%28", ")", "%29", "<", "%3C", ">", "%3E", `"`, "%22", `\`, "%5C", "|",
 	"%7C", " ", "%20", "`", "%60")
 
@@ -99,15 +100,15 @@ func link(text, to string) string {
 	return "[" + markdown(text) + "](" + to + ")"
 }
 
-// hubName matches the name of a model of the hub, ORG/NAME.
+// hubName matches the name of a model on the hub, ORG/NAME.
 var hubName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}$`)
 
-// HubName reports whether s is the name of a model of the hub, ORG/NAME.
+// HubName reports whether s is the name of a model on the hub, ORG/NAME.
 func HubName(s string) bool { return hubName.MatchString(s) }
 
 const hub = "https://huggingface.co/"
 
-// HubModel returns the model of the hub that an address or hf://ORG/NAME[@REVISION] names, "" for others.
+// HubModel returns ORG/NAME of the model on the hub that an address or hf://ORG/NAME[@REVISION] names, "" for others.
 func HubModel(s string) string {
 	name, ok := strings.CutPrefix(s, hub)
 	if !ok {

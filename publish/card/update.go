@@ -15,8 +15,8 @@ import (
 	"ggforge/writer"
 )
 
-// Writable returns the error, from the present card or the options, that writing a card into a folder would end with.
-// Long runs call it before they begin.
+// Writable checks the present card and the options: it returns the error with which writing a card into a folder would
+// end. Long runs call it before they begin.
 func Writable(dir string, opt Options, force bool) error {
 	if opt.BaseModel != "" && !HubName(opt.BaseModel) {
 		return fault.Errorf(fault.Usage, "base model %q: want ORG/NAME", opt.BaseModel)
@@ -29,7 +29,7 @@ func Writable(dir string, opt Options, force bool) error {
 	return err
 }
 
-// Text returns the card without text by hand. If a user's template fails, the error has kind fault.Usage.
+// Text returns the card without hand-written text. If a user's template fails, the error has kind fault.Usage.
 func (c *Card) Text() (string, error) {
 	body, err := c.filled()
 	if err != nil {
@@ -52,8 +52,8 @@ func (c *Card) Text() (string, error) {
 // maxCard bounds the present card, in bytes.
 const maxCard = 4 << 20
 
-// Update returns the new card, with the text by hand of the present one, and whether they differ. A README.md without
-// marks is an error of kind fault.Usage, unless force replaces it.
+// Update returns the new card, with the hand-written text of the present one, and whether they differ. A README.md
+// without marks is an error of kind fault.Usage, unless force replaces it.
 func (c *Card) Update(force bool) (card string, differs bool, err error) {
 	next, err := c.Text()
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *Card) Update(force bool) (card string, differs bool, err error) {
 	return card, card != *old, err
 }
 
-// old returns the present card, nil if there is none, or one without marks that force replaces.
+// old returns the present card, nil if there is none, or if it has no marks and force replaces it.
 func (c *Card) old(force bool) (*string, error) {
 	path := c.Path()
 	info, err := os.Lstat(path)
@@ -104,7 +104,7 @@ func (c *Card) old(force bool) (*string, error) {
 		"%s: exists and has no marks of a generated card", path))
 }
 
-// merge returns next with the text by hand of old.
+// merge returns next with the hand-written text of old.
 func merge(path, old, next string) (string, error) {
 	d, err := parseDocument(path, old)
 	if err != nil {

@@ -67,7 +67,7 @@ type Tensor struct {
 	at          bool // Column and Row are set
 }
 
-// Result is a comparison.
+// Result is the result of a comparison.
 type Result struct {
 	Tensors []Tensor // in the order of the model
 	// Missing are tensors that only the base has, Added those that only the model has, Unread those of a type that
@@ -151,7 +151,7 @@ func Compare(ctx context.Context, base, m *model.Model, opt Options) (*Result, e
 				}
 			}
 			parts[i].add(t, s.x, s.y, j.from, importance[j.tensor])
-			if p := &parts[i]; p.Error-p.Error != 0 || p.Base-p.Base != 0 {
+			if p := &parts[i]; p.Error-p.Error != 0 || p.Base-p.Base != 0 { // Inf or NaN
 				return fault.Errorf(fault.Broken, "tensor %q, rows %d to %d: values that are not finite in %s or %s",
 					t.Name, j.from, j.to-1, base.Path, m.Path)
 			}

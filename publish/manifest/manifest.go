@@ -134,7 +134,8 @@ func sorted(inputs []digest.Input) ([]digest.Input, error) {
 	return list, nil
 }
 
-// FileAt describes the GGUF file at path, without the type of the output. A file of metadata alone has no tensors.
+// FileAt describes the GGUF file at path, without the type of the output. No tensors are listed for a file that
+// [gguf.Open] refuses, such as one whose data are missing.
 func FileAt(ctx context.Context, path string) (File, error) {
 	f, err := gguf.Open(path)
 	var broken *gguf.FormatError

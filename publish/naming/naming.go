@@ -6,9 +6,9 @@
 //	                                         version
 //
 // Base name, size label and version are required, everything else is optional. The convention is that of the
-// specification (docs/gguf.md of ggml), whose regular expression decides. Base name and size are required by its
-// text, but not by its expression; here they are, too. Many published names do not follow it: Read accepts them, but
-// the meaning of their parts is a guess.
+// specification (docs/gguf.md of ggml), whose regular expression decides. Its text requires base name and size, its
+// expression does not; this package requires them. Many published names do not follow the convention: Read accepts
+// them, but guesses the meaning of their parts.
 package naming
 
 import (
@@ -233,12 +233,12 @@ const (
 	maxEncoding = 16
 )
 
-// Of returns the name of a file with that metadata and tensors, names with dimensions in GGUF order, with the
-// encoding as ("Q4_K_M", "" for none). The name follows the convention whatever the metadata hold. A size label that
+// Of returns the name of a file with metadata m and tensors, given by their names and dimensions in GGUF order; as is
+// the encoding ("Q4_K_M", "" for none). The name follows the convention whatever the metadata hold. A size label that
 // is missing or not in the convention's form is calculated; a missing version becomes v1.0.
 //
-// What the convention does not allow in a base name or a fine-tune, such as the point of
-// Qwen2.5, becomes a dash. A version that is no number joins the fine-tune.
+// Characters that the convention does not allow in a base name or a fine-tune, such as the dot of Qwen2.5, become a
+// dash. A version that is not a number is appended to the fine-tune.
 func Of(m gguf.Metadata, tensors iter.Seq2[string, []int64], as string) Name {
 	text := func(key string) string {
 		v, _ := m.Get(key)
@@ -311,7 +311,7 @@ func base(s string) string {
 }
 
 // clean returns at most most bytes of s, reduced to ASCII letters and digits: accents are removed, and each run of
-// other characters becomes one sign.
+// other characters is replaced by one sign.
 func clean(s string, sign byte, most int) string {
 	var b []byte
 	for _, r := range norm.NFKD.String(strings.ToValidUTF8(s, "-")) {

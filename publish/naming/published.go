@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Matrix is the Type of a name that Read gives to an importance matrix; the convention has no names for these.
+// Matrix is the Type that Read returns for the name of an importance matrix; the convention has no names for these.
 const Matrix = "imatrix"
 
 var (

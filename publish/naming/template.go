@@ -15,7 +15,7 @@ import (
 // -LoRA after the type.
 const DefaultTemplate = "{name}-{FTYPE}"
 
-// TemplateField is a field of the templates of File.
+// TemplateField is a field of the name templates that File fills.
 type TemplateField struct{ Name, Text string }
 
 // TemplateFields are all fields, with their descriptions.
@@ -73,9 +73,8 @@ func fill(template string, values map[string]string) (string, error) {
 	return name, nil
 }
 
-// File returns the name of the file of a model with that metadata and tensors, as Of takes them, and weights encoded as
-// the last argument, by a template, DefaultTemplate for "". [gguf.SafeName] replaces characters that names of files
-// cannot have; .gguf is added if missing.
+// File returns the name of a model's file by a template, DefaultTemplate for "". The other arguments are those of Of.
+// [gguf.SafeName] replaces characters that file names cannot have; .gguf is added if missing.
 func File(template string, m gguf.Metadata, tensors iter.Seq2[string, []int64], as string) (string, error) {
 	end := ".gguf"
 	if v, _ := m.Get(gguf.KeyType); template == "" {

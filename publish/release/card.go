@@ -68,7 +68,7 @@ func (s *cardStep) Replaceable(context.Context) error {
 // The size of a card is about cardBytes, plus cardFileBytes for each file.
 const cardBytes, cardFileBytes = 2000, 200
 
-// Predict estimates the size of a card without sections of people.
+// Predict estimates the size of a card without sections that people write.
 func (s *cardStep) Predict(context.Context, *prediction) error {
 	s.item().Bytes = cardBytes + cardFileBytes*int64(len(s.r.of(kindMatrix, kindModel, kindEncoder)))
 	return nil

@@ -24,8 +24,8 @@ func keyOf(parts ...any) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// settings returns the keys of a part of a plan that are set. Paths are cut down to names, and the output is left
-// out: keys do not depend on the place of the release.
+// settings returns the keys that are set in a part of a plan, with their values. Paths are cut down to names, and the
+// output is left out: the keys of steps do not depend on the place of the release.
 func settings(v any) any {
 	x := reflect.Indirect(reflect.ValueOf(v))
 	if !x.IsValid() {

@@ -71,7 +71,8 @@ func (s *modelStep) Done(ctx context.Context) (bool, error) { return s.recorded(
 // Make makes all models that are missing.
 func (s *modelStep) Make(ctx context.Context) error { return s.r.makeModels(ctx) }
 
-// Predict sets files, sizes and time. Sizes are exact if neither types nor blocks are chosen, which metadata record.
+// Predict sets files, sizes and time. Sizes are exact unless types or blocks are chosen: the metadata record the
+// choice.
 func (s *modelStep) Predict(_ context.Context, p *prediction) error {
 	r, it, job := s.r, s.item(), p.batch.Jobs[slices.Index(s.r.models, s)]
 	files, err := job.Files(s.full())

@@ -1,6 +1,6 @@
-// Package release makes everything of a published model from one plan: the quantized models, all from one
-// read of the source, their shards, the importance matrix, the vision or audio encoder, measurements, the model
-// card, sums and a manifest.
+// Package release makes all files of a published model from one plan: the quantized models, all from one read of the
+// source, their shards, the importance matrix, the vision or audio encoder, measurements, the model card, sums and a
+// manifest.
 //
 //	Plan ──► Prepare: source, inputs, steps, their paths ──► Run: matrix ──► models ──► encoders ──► measurements
 //	         ──► pages ──► files that the plan no longer has are removed ──► card ──► SHA256SUMS ──► manifest.json
@@ -11,9 +11,9 @@
 // since they were made are not made again; so a second run does nothing.
 //
 // The state (state.go) records the finished steps. It is in a folder of its own below the output, .ggtool-release,
-// which is not for the public. It lists files before they get their names, so that a run resumes wherever the previous
+// which is not to be published. It lists files before they get their names, so that a run resumes wherever the previous
 // one was killed. SHA256SUMS and manifest.json are removed before a file that they list changes, and written last: a
-// folder that has both is whole. One process at a time makes a release in a folder.
+// folder that has both is complete. One process at a time makes a release in a folder.
 //
 // Inputs are read once (inputs.go): the sums in keys and in the manifest are those of the bytes that were used.
 package release
@@ -40,13 +40,13 @@ type Options struct {
 	// Keep leaves the files of earlier runs that the plan no longer has in the folder. Card, sums and manifest do not
 	// list them.
 	Keep    bool
-	Program string            // with its version: keys and outputs have it
+	Program string            // the program with its version: a part of keys, manifest and card
 	Remote  checkpoint.Remote // settings for reading a source on a server
 
 	Warn     func(...string)
 	Progress func(part string) func(done float64)
 	Write    func(writer.Progress) // progress of writing models
-	Note     func(text string)     // called with the next step of a run
+	Note     func(text string)     // called with a line about each step and each file that is no longer in the plan
 
 	// Page returns the page about the model in the file (or first shard) at path, with its measurements unless
 	// results is nil. Its bytes may depend only on these and on Program. Without Page a plan with pages is refused.

@@ -20,15 +20,15 @@ import (
 	"ggforge/model/identity"
 )
 
-// stateDir is a folder below the output that is not for the public: it has the state, the lock, and the temporary files
-// of runs.
+// stateDir is a folder below the output that is not to be published: it has the state, the lock, and the temporary
+// files of runs.
 const (
 	stateDir  = ".ggtool-release"
 	stateName = "state"
 	lockName  = "lock"
 )
 
-// stateKind is the state file; its body is JSON. The state of an earlier version, a JSON file by another name, is
+// stateKind is the kind of the state file; its body is JSON. The state of version 1, a JSON file by another name, is
 // ignored: in it an output called quality replaced the measurements.
 var stateKind = statefile.Kind{Name: "release", Version: 2, Max: maxState}
 

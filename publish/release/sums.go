@@ -66,10 +66,10 @@ func (s *listStep) Make(ctx context.Context) error {
 	return s.r.write(ctx, s, data)
 }
 
-// unknownSum has the length of a sum.
+// unknownSum stands for a sum that is not known yet, and has its length.
 var unknownSum = strings.Repeat("0", 2*sha256.Size)
 
-// Predict sets the size, exact if the names of the files are, and for the manifest their sizes.
+// Predict sets the size. It is exact if the names of the listed files are exact and, for the manifest, their sizes.
 func (s *listStep) Predict(context.Context, *prediction) error {
 	var files []File
 	exact, named := true, true

@@ -13,31 +13,30 @@ import (
 	"ggforge/fault"
 )
 
-// Kubernetes is a job for Kubernetes 1.33 or later: an Indexed Job, one index for each part, and a
-// Job that finishes, over one volume.
+// Kubernetes is a job for Kubernetes 1.33 or later: an Indexed Job, one index for each part, and a Job that finishes,
+// over one volume.
 type Kubernetes struct {
 	Job
 	// Image is an image with the commands; the Dockerfile of this project makes one. It must be set.
 	Image string
 	// Namespace of all objects, "" for the user's default.
 	Namespace string
-	// Claim is an existing claim of a volume that several nodes can write. Without it a claim of
-	// Storage bytes is created, of StorageClass ("" for the cluster's default).
+	// Claim is an existing claim of a volume that several nodes can write. Without it a claim of Storage bytes is
+	// created, of StorageClass ("" for the cluster's default).
 	Claim        string
 	Storage      int64
 	StorageClass string
-	// Mount is the path of the volume in the containers, "" for /work. It is the command's working
-	// directory.
+	// Mount is the path of the volume in the containers, "" for /work. It is the command's working directory.
 	Mount string
 	// User is the id of user and group that the command runs as, 0 for 65534. Root is not permitted.
 	User int64
-	// Secret has environment variables for the command, such as HF_TOKEN; "" for none.
+	// Secret is the name of a Secret with environment variables for the command, such as HF_TOKEN; "" for none.
 	Secret string
 	// Wait is the longest time until the last Job has finished, parts included; 0 for 24 hours.
 	Wait time.Duration
 }
 
-// defaults of Kubernetes's fields.
+// Defaults of the fields of Kubernetes.
 const (
 	defaultMount = "/work"
 	defaultUser  = 65534
@@ -72,12 +71,12 @@ func (o object) MarshalYAML() (any, error) {
 	return n, nil
 }
 
-// Manifest returns the documents of YAML for kubectl create.
+// Manifest returns the YAML documents for kubectl create.
 //
-// A part whose pod is evicted, killed, or has a read or write error is run again, at most Retries times. A part whose
-// exit code would be the same again is not repeated, and the others continue. In Kubernetes no Job can wait for
-// another: the pod that finishes fails while parts are missing and is replaced, first soon, then every few minutes,
-// until Wait is over.
+// A part whose pod is killed or has a read or write error is run again, at most Retries times; an evicted pod or a
+// failed node does not count. A part whose exit code would be the same again is not repeated, and the others continue.
+// In Kubernetes no Job can wait for another: the pod that finishes fails while parts are missing and is replaced, first
+// soon, then every few minutes, until Wait is over.
 func (k *Kubernetes) Manifest() ([]byte, error) {
 	if err := k.check(); err != nil {
 		return nil, err
@@ -124,7 +123,7 @@ func (k *Kubernetes) checkStrings() error {
 	return nil
 }
 
-// metadata returns the metadata of the object of this kind.
+// metadata returns the metadata of an object; kind ends its name.
 func (k *Kubernetes) metadata(kind string) object {
 	return object{"name", text(k.CleanName() + "-" + kind), "namespace", given(k.Namespace), "labels", k.labels(kind)}
 }
@@ -134,7 +133,7 @@ func (k *Kubernetes) labels(kind string) object {
 		"app.kubernetes.io/component", kind}
 }
 
-// given returns a string, nil if it is empty.
+// given returns s as text, nil if it is empty.
 func given(s string) any {
 	if s == "" {
 		return nil
@@ -142,7 +141,7 @@ func given(s string) any {
 	return text(s)
 }
 
-// claim is the claim of the volume.
+// claim returns the claim of the volume.
 func (k *Kubernetes) claim() object {
 	return object{"apiVersion", "v1", "kind", "PersistentVolumeClaim", "metadata", k.metadata("work"), "spec", object{
 		"accessModes", []string{"ReadWriteMany"},
@@ -160,7 +159,7 @@ func quantity(bytes int64) text {
 // permanent has the exit codes that a retry would not change: usage, broken input, not supported, refused.
 var permanent = []int{2, 3, 4, 5}
 
-// parts is the Job whose indexes are the parts.
+// parts returns the Job whose indexes are the parts.
 func (k *Kubernetes) parts() object {
 	at := k.Parts
 	if k.AtOnce > 0 {
@@ -177,7 +176,7 @@ func (k *Kubernetes) parts() object {
 	}}
 }
 
-// last is the Job that finishes.
+// last returns the Job that finishes.
 func (k *Kubernetes) last() object {
 	wait := k.Wait
 	if wait == 0 {
@@ -203,7 +202,7 @@ func pods(wait time.Duration) int64 {
 	return n + units(max(wait, 0), 6*time.Minute)
 }
 
-// policy returns the policy for failed pods: a pod whose node has failed does not count.
+// policy returns the policy for failed pods: evicted pods, and those of failed nodes, do not count as failures.
 func policy(action string, codes []int) object {
 	return object{"rules", []object{
 		{"action", "Ignore", "onPodConditions", []object{{"type", "DisruptionTarget"}}},
@@ -214,7 +213,7 @@ func policy(action string, codes []int) object {
 // container is the name of the only container of a pod.
 const container = "ggforge"
 
-// pod is the template of the pods that run a command.
+// pod returns the template of the pods that run a command.
 func (k *Kubernetes) pod(kind string, command []string) object {
 	user := k.User
 	if user == 0 {
@@ -267,8 +266,7 @@ func (k *Kubernetes) pod(kind string, command []string) object {
 	}}
 }
 
-// resources are requests and limits alike: the Go runtime takes the limit of CPUs for the number
-// of workers.
+// resources returns equal requests and limits: the Go runtime takes the limit of CPUs for the number of workers.
 func (k *Kubernetes) resources() any {
 	var cpu, memory any
 	if k.CPUs > 0 {

@@ -20,8 +20,8 @@ type Slurm struct {
 	Options []string
 }
 
-// Script returns a script for sh that submits both jobs and prints their numbers: the array's, then
-// that of the job that finishes. All strings of the job are quoted.
+// Script returns a script for sh that submits both jobs and prints their numbers: the array's, then that of the job
+// that finishes. All strings of the job are quoted.
 //
 // A task passes on the SIGTERM that Slurm sends Grace before its time is over, or when the job is preempted; the
 // command then saves its progress. It queues itself again when it was stopped or killed, at most Retries times. The

@@ -1,9 +1,9 @@
-// Package submit writes the jobs that run ggconv, ggquant or ggeval in parts on a cluster: for Slurm a
-// script that submits an array and a job that finishes, for Kubernetes a manifest with an Indexed
-// Job, a Job that finishes and a claim of a volume. It submits nothing itself.
+// Package submit writes the jobs that run ggconv, ggquant or ggeval in parts on a cluster: for Slurm a script that
+// submits an array and a job that finishes, for Kubernetes a manifest with an Indexed Job, a Job that finishes and a
+// claim of a volume. It submits nothing itself.
 //
 //	ggquant IN OUT TYPE           --part auto/N --resume   N times, at once or not, on any machines
-//	                     then     --finish                 once, when all parts are whole
+//	                     then     --finish                 once, when all parts are done
 //
 // A part that is stopped or killed is run again and resumes; exit codes that a retry would not change (2 to 5: usage,
 // broken input, not supported, refused) end it.
@@ -24,12 +24,12 @@ import (
 
 // Job holds the settings that the schedulers have in common.
 type Job struct {
-	// Name of the jobs; it is cleaned to lower-case letters, digits and hyphens, at most 40.
-	// "" for the name of the program.
+	// Name of the jobs; it is reduced to at most 40 lower-case letters, digits and hyphens. "" for the name of the
+	// program.
 	Name string
 	// Command is the program, by its name or path on the machines of the cluster, and its arguments.
 	Command []string
-	// Flags are the flags of Command. Unknown flags are passed on, without a value.
+	// Flags describes the flags that Command may have. Others are passed on, and taken to have no value.
 	Flags []Flag
 	// Parts is the number of parts, at least 1.
 	Parts int
@@ -53,7 +53,7 @@ type Flag struct {
 	Finish     bool // it is about the whole output: parts run without it
 }
 
-// programs run in parts.
+// programs are the programs that run in parts.
 var programs = map[string]program{
 	"ggconv":  {resume: []string{"--resume"}},
 	"ggquant": {resume: []string{"--resume"}},
@@ -65,7 +65,7 @@ type program struct {
 	resume []string // flags with which a part resumes
 }
 
-// words is the number of words of a command line before its flags.
+// words returns the number of words of a command line before its flags.
 func (p program) words() int { return 1 + min(1, len(p.verbs)) }
 
 // program returns the program of the command, which has at least one word.
@@ -132,7 +132,7 @@ func (j *Job) check() error {
 		switch name := flagName(arg); {
 		case slices.Contains(ours, name):
 			return fault.Errorf(fault.Usage,
-				"%s: parts, --resume and --finish are added here; want the command without", arg)
+				"%s: parts, --resume and --finish are added here; want the command without them", arg)
 		case slices.Contains(never, name) || f != nil && f.PrintsOnly:
 			return fault.Errorf(fault.Usage, "%s: the command would write nothing", arg)
 		}
@@ -197,7 +197,7 @@ func (j *Job) Part() []string {
 	return part
 }
 
-// Finish returns the command that runs when all parts are whole.
+// Finish returns the command that runs when all parts are done.
 func (j *Job) Finish() []string { return j.with("--finish") }
 
 // with returns the command with more flags before its own: the command may end in -- and arguments.
