@@ -262,9 +262,8 @@ func (m *Matrix) Entry(name string) *Entry {
 	return nil
 }
 
-// Include drops the entries whose name has none of the substrings in it. An
-// empty list drops nothing. A Len of 0 afterwards means that the reference
-// would go on as if there were no matrix.
+// Include drops the entries whose name has none of the substrings in it. An empty list drops nothing. If Len is 0
+// afterwards, the reference would continue as if there were no matrix.
 func (m *Matrix) Include(substrings []string) {
 	if len(substrings) > 0 {
 		m.drop(func(name string) bool { return !containsAny(name, substrings) })

@@ -247,8 +247,8 @@ func (p *pair) figures() (distance, cosine, pearson, covariance float32) {
 	return float32(math.Sqrt(p.distance)), ratio(p.dot, p.normA, p.normB), ratio(p.both, p.varA, p.varB), covariance
 }
 
-// gain returns the root mean square of a's columns divided by that of b's. If that of b is 0, it returns 1 if a's is 0,
-// too, or else without.
+// gain returns the root mean square of a's columns divided by that of b's. If that of b is 0, it returns 1 where a's is
+// 0, too, and without otherwise.
 func gain(without float32, p pair) float32 {
 	const little = float64(float32(1e-10))
 	switch {

@@ -141,7 +141,7 @@ func (j *Journal) check() error {
 }
 
 const (
-	// journalMagic begins every journal.
+	// journalMagic begins every journal, journalWords those of other versions, too.
 	journalWords = "ggforge journal "
 	journalMagic = journalWords + "3\n"
 	// maxJournalHead bounds the head of a journal: a hundred bytes for each of 100,000 inputs.
@@ -153,7 +153,7 @@ const (
 func (s *set) head(facts []Fact) []byte {
 	text, err := json.Marshal(append(slices.Clip(facts), s.facts()...))
 	if err != nil {
-		panic(err) // texts
+		panic(err) // never: strings
 	}
 	text = append(text, '\n')
 	return fmt.Appendf(nil, "%s%s %s", journalMagic, headSum(text), text)

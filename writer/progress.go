@@ -42,7 +42,7 @@ func (p *pool) report() (started func(i int), stop func()) {
 		return func(int) {}, func() {}
 	}
 	start := time.Now()
-	turns, quit, gone := make(chan int), make(chan struct{}), make(chan struct{})
+	starts, quit, gone := make(chan int), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(gone)
 		ticker := time.NewTicker(tick)
@@ -61,7 +61,7 @@ func (p *pool) report() (started func(i int), stop func()) {
 		}
 		for {
 			select {
-			case i := <-turns:
+			case i := <-starts:
 				now.Index, now.Tensor, now.Types, now.Bytes = i, p.jobs[i].name(), nil, 0
 				for _, o := range p.jobs[i].outputs {
 					now.Types = append(now.Types, o.Type)
@@ -77,7 +77,7 @@ func (p *pool) report() (started func(i int), stop func()) {
 			}
 		}
 	}()
-	started = func(i int) { turns <- i }
+	started = func(i int) { starts <- i }
 	stop = func() {
 		close(quit)
 		<-gone

@@ -25,8 +25,7 @@ func tensors(s *gguf.Set) ([]writer.Tensor, map[string]gguf.Tensor) {
 	return list, stated
 }
 
-// sameOrder checks that all files of a model have one byte order, which is that of its tensors'
-// bytes.
+// sameOrder checks that all files of a model have one byte order: the tensors' bytes are copied as they are.
 func sameOrder(s *gguf.Set) error {
 	for _, f := range s.Files {
 		if f.BigEndian != s.Files[0].BigEndian {
@@ -58,8 +57,8 @@ func Split(s *gguf.Set, prefix string, cut gguf.Cut, bare bool) ([]*writer.File,
 		shards, from = append(shards, list[from:to]), to
 	}
 	if len(shards) > gguf.MaxShards {
-		return nil, fault.Errorf(fault.Usage, "%d shards, want at most %d: allow them more", len(shards),
-			gguf.MaxShards)
+		return nil, fault.Errorf(fault.Usage, "%d shards, want at most %d: allow more bytes or tensors in each",
+			len(shards), gguf.MaxShards)
 	}
 	prefix = strings.TrimSuffix(prefix, ".gguf")
 	var files []*writer.File
@@ -78,10 +77,9 @@ func Split(s *gguf.Set, prefix string, cut gguf.Cut, bare bool) ([]*writer.File,
 	return files, nil
 }
 
-// Merge returns the file at path that the shards of a model are joined to. Its bytes are those of
-// llama-gguf-split --merge, which leaves the keys of shards in the file, with
-// split.count 0: with clean they are left out. A model that is not in shards is an error of kind
-// fault.Refused.
+// Merge returns the file at path that the shards of a model are joined to. Its bytes are those of llama-gguf-split
+// --merge, which leaves the keys of shards in the file, with split.count 0; with clean, these keys are left out. A
+// model that is not in shards is an error of kind fault.Refused.
 func Merge(s *gguf.Set, path string, clean bool) (*writer.File, error) {
 	m := s.Metadata().Carried()
 	if _, ok := m.Get(gguf.KeySplitCount); !ok {
