@@ -84,7 +84,7 @@ func FillTemplate(name string, fields map[string]string) (string, error) {
 			field, _, ok := strings.Cut(name[i+1:], "}")
 			value, known := fields[field]
 			if c == '}' || !ok || !known {
-				return "", fmt.Errorf("name %q: byte %d begins no field that is known", name, i)
+				return "", fmt.Errorf("name %q: no known field begins at byte %d", name, i)
 			}
 			b.WriteString(value)
 			i += len(field) + 1

@@ -57,7 +57,8 @@ func (s *Sums) Remap(model []Weight) (made, dropped []string, err error) {
 		if t := s.tallies[w.Name]; t != nil {
 			if len(t.Squares) != w.Columns*w.Matrices {
 				return nil, nil, fault.Errorf(ErrRefused,
-					"tensor %s: has %d values, the model's %d columns of %d matrices", quote(w.Name), len(t.Squares),
+					"tensor %s: has %d values, want the model's %d columns of %d matrices", quote(w.Name),
+					len(t.Squares),
 					w.Columns, w.Matrices)
 			}
 			kept[w.Name] = t

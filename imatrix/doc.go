@@ -56,7 +56,7 @@
 //
 // The readers refuse lengths and counts that do not fit the file, a file cut off at any place, files without entries, a
 // sum without its counts and the other way round, sizes that contradict each other, and counts that are negative or not
-// a number of 63 bits. The reference goes on in four of these cases: it takes such a count as 0, a legacy trailer cut
+// a number of 63 bits. The reference continues in four of these cases: it takes such a count as 0, a legacy trailer cut
 // off or with a negative length as one without the rest, and imatrix.datasets of another type as no dataset, and it
 // computes something when the counts do not divide the columns.
 //

@@ -2,6 +2,7 @@ package imatrix
 
 import (
 	"fmt"
+
 	"ggforge/fault"
 	"ggforge/gguf"
 )

@@ -196,10 +196,9 @@ func (s *Sums) Join(o *Sums) error {
 	return nil
 }
 
-// Merge adds the sums of a file, as llama-imatrix does for --in-file: sums of the same
-// tensor are added, in float32. A file of the legacy format has means for some number of
-// chunks; they are taken for chunks of ChunkSize tokens. The warnings are about what the
-// files do not agree on. Sizes that differ are an error of kind fault.Refused.
+// Merge adds the sums of a file, as llama-imatrix does for --in-file: sums of the same tensor are added, in float32. A
+// file of the legacy format has means for some number of chunks; they are taken for chunks of ChunkSize tokens. The
+// warnings name settings in which the files differ. Sizes that differ are an error of kind fault.Refused.
 func (s *Sums) Merge(m *Matrix) (warnings []string, err error) {
 	switch {
 	case m.NextN <= 0:
@@ -216,7 +215,7 @@ func (s *Sums) Merge(m *Matrix) (warnings []string, err error) {
 		s.merged = m.ChunkSize
 	case s.merged != m.ChunkSize:
 		warnings = append(warnings,
-			fmt.Sprintf("%s: is of chunks of %d tokens, files before it of %d: that number stays", m.Path,
+			fmt.Sprintf("%s: has chunks of %d tokens, files before it of %d: that number stays", m.Path,
 				m.ChunkSize, s.merged))
 	}
 	for i := range m.Entries() {

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// WriteBytes writes a file whose bytes are at hand, as Write does one of tensors: under a
-// temporary name first, and nothing is left after an error.
+// WriteBytes writes data to a file, as Write does tensors: under a temporary name first, and nothing is left after an
+// error.
 func WriteBytes(ctx context.Context, path string, data []byte, opt Options) error {
 	l := layout{path: path, size: int64(len(data)), header: func() []byte { return data }}
 	_, err := write(ctx, []set{{files: []layout{l}}}, opt)
@@ -40,8 +40,7 @@ func (l *layout) fill(ctx context.Context, p *partial) error {
 	return err
 }
 
-// upTo writes one piece after the other, as long as a context lasts, and no more than
-// there is room for.
+// upTo writes one piece after the other to w, until the context is cancelled, and at most left bytes.
 type upTo struct {
 	ctx      context.Context
 	w        io.WriterAt

@@ -94,11 +94,9 @@ func checkShard(path string, want []safetensors.Tensor) error {
 	return nil
 }
 
-// WriteCheckpoint writes c, of which input is the source: it is not written
-// over. The directory is made unless it is there; one that is not empty gives an
-// error of kind fault.Usage. With Force it may hold other files, and files of the
-// names to write are replaced, but no weights that readers would take for a part
-// of the new checkpoint.
+// WriteCheckpoint writes c. The directory is made unless it exists; a directory that is not empty is an error of kind
+// fault.Usage. With Force it may hold other files, and files of the names to write are replaced, but it may not hold
+// weights that readers would take for a part of the new checkpoint.
 func WriteCheckpoint(ctx context.Context, c *Checkpoint, opt Options) (_ *Result, err error) {
 	files, err := c.layouts()
 	if err != nil {

@@ -90,8 +90,8 @@ func checkFinal(path string, force bool) error {
 	return nil
 }
 
-// ofOpenFile reports whether a link leads to one of those by which a system names open files: /dev/stdout
-// does, and may so lead to a regular file.
+// ofOpenFile reports whether a link leads to one of the links by which a system names open files, as /dev/stdout does:
+// these may lead to a regular file.
 func ofOpenFile(path string) (bool, error) {
 	for range 40 { // as many as Linux follows
 		full, err := filepath.Abs(path)
@@ -115,7 +115,7 @@ func ofOpenFile(path string) (bool, error) {
 			path = filepath.Join(filepath.Dir(full), path)
 		}
 	}
-	return false, nil // that is too many, and leads nowhere
+	return false, nil // too many links: the system does not follow them
 }
 
 // existsError is the error for an output that exists, without Force.

@@ -334,7 +334,7 @@ func TestWriteSets(t *testing.T) {
 			t.Errorf("%s: %+v, alone %+v", m[0].Path, results[i], res)
 		}
 	}
-	// one that fails takes all with it
+	// if one fails, none is written
 	bad := []*File{{Path: filepath.Join(dir, "bad"),
 		Tensors: []Tensor{{"t", gguf.TypeF16, newMatrix([]float32{1e9}, 1), nil, nil}}}}
 	for _, m := range models {

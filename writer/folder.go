@@ -19,7 +19,7 @@ import (
 // The functions of this file are for programs that make a folder of files by several writes, and record the finished
 // ones in a file of their own.
 
-// MakeDir makes a directory and those that it is in, unless they are there; their names are on disk then.
+// MakeDir makes a directory and its parents, unless they exist, and syncs their names to the disk.
 func MakeDir(path string) error {
 	var dirs createdDirs
 	err := dirs.mkdirAll(filepath.Clean(path))
@@ -31,7 +31,7 @@ func MakeDir(path string) error {
 // paths: a Write to one of them does the same.
 func FinishCommits(paths []string) error { return recoverCommits(paths, nil) }
 
-// Remove removes the files that there are of paths. All is on disk then.
+// Remove removes those of the files that exist, and syncs their directories to the disk.
 func Remove(paths ...string) error {
 	gone := map[string]bool{}
 	for _, path := range paths {
@@ -72,9 +72,8 @@ func Lock(path string) (unlock func() error, err error) {
 	return f.Close, nil
 }
 
-// LockNew makes the file at path, for nothing but the lock on it that other processes meet, until release, which
-// removes it. One that a process has left which was killed is taken over. If another process has it the error is of
-// kind fault.Usage.
+// LockNew makes the file at path only to lock it; release removes it. The file of a killed process is replaced. If
+// another process has locked the file, the error is of kind fault.Usage.
 func LockNew(path string) (release func() error, err error) {
 	f, err := exclusive(path, path)
 	if err != nil {

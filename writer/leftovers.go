@@ -23,7 +23,7 @@ type Leftover struct {
 	Kind   LeftoverKind
 	Output string   // its name, that of the first shard; of a commit that of the journal
 	Files  []string // paths, the journal last
-	Bytes  int64    // that they take on the disk, as far as files say
+	Bytes  int64    // sum of their sizes
 	Blocks int64    // of rows that journals list
 	// Modified is when one of the files was written last.
 	Modified time.Time
@@ -63,8 +63,8 @@ const BlocksMagic = "ggfblk03"
 // BlocksName returns the name of the calibration state file of an output.
 func BlocksName(path string) string { return path + Suffix + blocksSuffix }
 
-// Foreign reports whether a file that no journal knows is one that some other package makes, as
-// LeftShare, and of which output.
+// Foreign reports whether a file that is in no journal was made by another package, as a LeftShare, and for which
+// output.
 type Foreign func(path string) (output string, ours bool)
 
 // Leftovers returns the leftovers in a directory, by the names of outputs. Files of running processes are among them,
@@ -105,8 +105,8 @@ func Leftovers(dir string, foreign Foreign) ([]Leftover, error) {
 		l := r.at(kind, output)
 		l.Blocks += j.blocks
 		for i, file := range j.files {
-			// Of a name that a journal has, which may come from elsewhere, only the very file that its run has made is
-			// its own.
+			// The journal may come from elsewhere: a file whose name it has belongs to its run only if the ID is the
+			// same.
 			if i < len(j.ids) && file == filepath.Base(file) && r.free[file+Suffix] {
 				if id, err := fileNumber(filepath.Join(dir, file+Suffix)); err == nil && id == j.ids[i] {
 					r.add(l, file+Suffix)
@@ -159,7 +159,7 @@ func Leftovers(dir string, foreign Foreign) ([]Leftover, error) {
 	return all, nil
 }
 
-// leftoverScan are the leftovers of a directory.
+// leftoverScan collects the leftovers of a directory.
 type leftoverScan struct {
 	dir  string
 	free map[string]bool // regular files, by name, that belong to no leftover yet
@@ -193,7 +193,7 @@ type found struct {
 	blocks int64    // number of records of rows that fit after the head
 }
 
-// hasMagic reports whether a file of the user's own begins with a text, or is the beginning of it.
+// hasMagic reports whether a file of the user begins with magic, or has only the beginning of it.
 func hasMagic(name, magic string) bool {
 	f, err := statefile.Open(name)
 	if err != nil {

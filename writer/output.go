@@ -146,7 +146,7 @@ func (o *output) openAll(ctx context.Context, open *handles, facts []Fact, opt O
 
 func (o *output) makeAll(ctx context.Context, open *handles, opt Options) error {
 	for i := range o.files {
-		// the leader's place in the order is taken by the first file
+		// the leader first, then the others in order
 		if i == 0 {
 			i = o.leader
 		} else if i <= o.leader {

@@ -10,9 +10,8 @@ import (
 	"ggforge/internal/io/disk"
 )
 
-// linkNew is renameNew for systems and file systems that have no such call: a
-// second name is never made over another file. Where files have one name only, it
-// looks before it renames.
+// linkNew is renameNew for systems and file systems that have no such call: a hard link never replaces a file. Without
+// hard links it checks that the name is free before it renames.
 func linkNew(from, to string) error {
 	err := disk.Link(from, to)
 	if err == nil {

@@ -85,7 +85,7 @@ func (l *rowLog) add(t *placed, s span, data []byte) error {
 	return err
 }
 
-// record returns a record of such numbers.
+// record returns a record with these numbers and its checksum.
 func record(file, tensor uint32, numbers ...uint64) []byte {
 	r := make([]byte, 0, recordBytes)
 	r = binary.LittleEndian.AppendUint32(r, file)

@@ -148,7 +148,7 @@ func write(ctx context.Context, sets []set, opt Options) (_ []*Result, err error
 	}
 	if opt.Verify && opt.Journal.Part == 0 && !opt.Journal.fetched() {
 		if err := compareSources(ctx, tensors, opt); err != nil {
-			for _, o := range outputs { // of parts in files of their own there is more than this
+			for _, o := range outputs { // the rows of parts in files of their own can be copied again
 				o.unusable = opt.Journal.inOwnFiles()
 			}
 			return nil, err

@@ -141,7 +141,7 @@ func Of(ctx context.Context, s *gguf.Set, kinds []Kind, layers bool) ([]Sum, err
 	return sums, nil
 }
 
-// feed writes the bytes of a tensor.
+// feed writes the bytes of a tensor to a hash.
 func feed(ctx context.Context, w io.Writer, f *gguf.File, t *gguf.Tensor, buf []byte) error {
 	r, n := f.Reader(t), t.Bytes()
 	for at := int64(0); at < n; {

@@ -11,7 +11,7 @@ import (
 	"ggforge/rows"
 )
 
-// Two models of one header with other weights are not the same.
+// Two models with the same header and different weights are not the same.
 func ExampleOf() {
 	var ids []string
 	for _, weight := range []float32{1, 2} {

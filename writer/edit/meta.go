@@ -112,7 +112,7 @@ func parseValue(typ, text string) (gguf.Value, error) {
 func parseArray(typ, text string) (gguf.Value, error) {
 	read := types[typ]
 	if read == nil {
-		return gguf.Value{}, fmt.Errorf("is an array of %s, want one of numbers, flags or texts", typ)
+		return gguf.Value{}, fmt.Errorf("is an array of %s, want one of numbers, bools or strings", typ)
 	}
 	var elems []json.RawMessage
 	if err := json.Unmarshal([]byte(text), &elems); err != nil {

@@ -41,11 +41,10 @@ type Pad struct {
 	Like int64
 }
 
-// PadVocab returns the file at path with tokens [PADn] of type unused at the end of the vocabulary
-// of a model, and rows for them in token embeddings and output. Rows are copied as they are
-// stored, whatever their type; bytes of 0 are numbers of 0 in every type. A model in shards
-// becomes one file. A vocabulary that has the size already, or that does not fit the tensors, is an error of kind
-// fault.Refused.
+// PadVocab returns the file at path with tokens [PADn] of type unused at the end of the vocabulary of a model, and rows
+// for them in token embeddings and output. Rows are copied as they are stored, whatever their type; bytes of 0 are
+// numbers of 0 in every type. A model in shards becomes one file. A vocabulary that has the size already, or that does
+// not fit the tensors, is an error of kind fault.Refused.
 func PadVocab(s *gguf.Set, path string, p Pad) (*writer.File, error) {
 	if err := sameOrder(s); err != nil {
 		return nil, err
@@ -99,7 +98,7 @@ func PadVocab(s *gguf.Set, path string, p Pad) (*writer.File, error) {
 			}
 			if !t.Type.Known() || t.Bytes()%have != 0 || last == 0 && t.Type.BlockLen() > 1 {
 				return nil, fault.Errorf(fault.Unsupported,
-					"%s: tensor %q: %v of %s has no rows that could be added to", s.Files[shard].Path, t.Name, t.Type,
+					"%s: tensor %q: to %v of %s no rows can be added", s.Files[shard].Path, t.Name, t.Type,
 					gguf.Shape(t.NE))
 			}
 			src, err := padded(s.Files[shard], t, have, want, p.Like)
