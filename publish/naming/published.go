@@ -11,21 +11,25 @@ import (
 const Matrix = "imatrix"
 
 var (
-	bytePart  = regexp.MustCompile(`\.gguf\.part(\d{1,5})of(\d{1,5})$`)
+	// NAME.gguf.part1of3, a piece of a file's bytes
+	bytePart = regexp.MustCompile(`\.gguf\.part(\d{1,5})of(\d{1,5})$`)
+	// a kind of sidecar at the beginning of a name, or after it
 	sideBegin = regexp.MustCompile(`(?i)^(mmproj|mtp)(?:[-._]|$)`)
 	sideIn    = regexp.MustCompile(`(?i)[-._](mmproj|mtp)([-._]|$)`)
-	kindEnd   = regexp.MustCompile(`(?i)(?:^|[-._])(lora|vocab|imatrix(?:_\w+)?)$`)
-	typeEnd   = regexp.MustCompile(
+	// a kind of file other than a model, at the end
+	kindEnd = regexp.MustCompile(`(?i)(?:^|[-._])(lora|vocab|imatrix(?:_\w+)?)$`)
+	// an encoding at the end, with a prefix that some publishers give it (UD-, i1-)
+	typeEnd = regexp.MustCompile(
 		`(?i)(?:^|([-._]))((?:(?:ud|i1)[-_])?(?:i?q\d(?:_[01k])?(?:_(?:xxs|xs|s|m|l|xl|nl))*(?:_\d_\d)?|tq[12]_0|bf16|f16|f32|fp16|fp32|fp8|mxfp4(?:_moe)?|nvfp4))$`)
 	ownPrefix = regexp.MustCompile(`(?i)^(ud|i1)[-_]`)
+	// the parts of a size label, 8x7B and A3B, and a version
 	weightsOf = regexp.MustCompile(`^(?:\d+x)?(?:\d+\.)?\d+[KMBTmbt]$`)
 	activeOf  = regexp.MustCompile(`^[AE](?:\d+\.)?\d+[MBmb]$`)
 	versionIn = regexp.MustCompile(`^[vV]\d+(?:\.\d+)*$`)
 )
 
-// Read returns the parts of a published file name, most of which do not follow the convention exactly, and its
-// deviations from the convention, none for a name that Parse accepts. ok is false if it is not the name of a GGUF
-// file.
+// Read returns the parts of a published file name, and its deviations from the convention: most published names have
+// some, a name that Parse accepts has none. ok is false if it is not the name of a GGUF file.
 func Read(name string) (n Name, found []string, ok bool) {
 	if n, err := Parse(name); err == nil {
 		return n, nil, true

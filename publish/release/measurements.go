@@ -16,7 +16,7 @@ type figure struct {
 	Error float64 `json:"error"`
 }
 
-// measured holds the figures of one model, fields of ggeval compare.
+// measured holds the figures of one model, under the names of ggeval compare --json.
 type measured struct {
 	Model  string  `json:"model"`
 	PPL    float64 `json:"ppl"`

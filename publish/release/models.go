@@ -120,7 +120,7 @@ func (r *Release) missing() (list []*modelStep) {
 	return list
 }
 
-// order returns the request to package batch for some models.
+// order returns the request to package batch for the models of list.
 func (r *Release) order(list []*modelStep) *batch.Request {
 	var keys []string
 	for _, s := range r.models {
@@ -164,8 +164,8 @@ func (r *Release) order(list []*modelStep) *batch.Request {
 func (r *Release) makeModels(ctx context.Context) error {
 	list := r.missing()
 	r.opt.Note(fmt.Sprintf("models: %d of %d are to be made", len(list), len(r.plan.Outputs)))
-	order := r.order(list)
-	for _, path := range order.Paths {
+	request := r.order(list)
+	for _, path := range request.Paths {
 		if err := writer.MakeDir(filepath.Dir(path)); err != nil {
 			return err
 		}
@@ -176,9 +176,9 @@ func (r *Release) makeModels(ctx context.Context) error {
 			return err
 		}
 		defer m.Close()
-		order.Quantize.Importance = m
+		request.Quantize.Importance = m
 	}
-	run, err := batch.Prepare(ctx, r.source, order)
+	run, err := batch.Prepare(ctx, r.source, request)
 	if run != nil {
 		defer run.Close()
 	}

@@ -110,7 +110,7 @@ func TestEfforts(t *testing.T) {
 	}
 }
 
-// bench is a release of the small model in a new folder.
+// bench makes releases of the small model in the folder dir.
 type bench struct {
 	t     *testing.T
 	dir   string
@@ -144,6 +144,7 @@ func (b *bench) run(ctx context.Context, p *Plan, opt Options, note func(string)
 	return r, r.Run(ctx)
 }
 
+// must makes a release without errors, and compares the messages about its steps with notes.
 func (b *bench) must(p *Plan, notes ...string) *Release {
 	b.t.Helper()
 	r, err := b.run(context.Background(), p, Options{}, nil)
