@@ -49,8 +49,8 @@ func values(t *testing.T, m *imatrix.Matrix, name string) []float32 {
 	return v
 }
 
-// TestSamples compares every entry of files the reference made or read with
-// what another reader found in them.
+// TestSamples compares every entry of files that the reference made or read with the values that another reader found
+// in them.
 func TestSamples(t *testing.T) {
 	f, err := os.Open("testdata/samples.txt")
 	if err != nil {
@@ -477,7 +477,7 @@ func TestSlice(t *testing.T) {
 		}
 	}
 	if imatrix.Slice(nil, ne, 2) != nil {
-		t.Error("a slice of nothing is something")
+		t.Error("a slice of nil values is not nil")
 	}
 }
 
