@@ -108,7 +108,7 @@ func (r *Release) drop(ctx context.Context, f digest.File) (stays bool, err erro
 	if err != nil {
 		return false, err
 	}
-	for _, now := range r.Files() { // the same file under a name in the other case
+	for _, now := range r.Files() { // the same file under a name that differs in case only
 		if other, err := disk.Lstat(filepath.Join(r.dir, filepath.FromSlash(now.Name))); err == nil &&
 			os.SameFile(info, other) {
 			return false, nil
@@ -135,8 +135,8 @@ func (r *Release) drop(ctx context.Context, f digest.File) (stays bool, err erro
 	return false, r.remove(f.Name)
 }
 
-// remove removes a file of the release, and its folder if that is empty then; no link leads out of the
-// output folder.
+// remove removes a file of the release, and its folder if that is empty then. A link that leads out of the output
+// folder is an error.
 func (r *Release) remove(name string) error {
 	root, err := os.OpenRoot(r.dir)
 	if err != nil {

@@ -352,7 +352,7 @@ func TestRemoteSource(t *testing.T) {
 	}
 }
 
-// TestPredict compares predicted with actual files, for a model with a vision encoder.
+// TestPredict compares predicted with actual files, for a model with an audio encoder.
 func TestPredict(t *testing.T) {
 	spec := hftest.Lookup("pocket_tts")
 	source, err := spec.Write(t.TempDir(), spec.All()[0])
