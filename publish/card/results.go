@@ -131,7 +131,7 @@ func ReadResult(path string) (Result, error) {
 	r, ok, err := readResult(path, os.Stat)
 	if err == nil && !ok {
 		err = fault.Errorf(fault.Usage,
-			"%s: want JSON that ggeval compare or ggeval perplexity has written about GGUF files", path)
+			"%s: not what ggeval compare or ggeval perplexity writes as JSON about GGUF files", path)
 	}
 	return r, err
 }
