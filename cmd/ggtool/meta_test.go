@@ -219,7 +219,7 @@ func TestMeta(t *testing.T) {
 		{"--copy x " + path, 2, "goes with --copy-from"},
 		{"--copy-from " + other + " --copy nothing " + path, 2, "no key begins with"},
 		{"--template " + dir + "no " + path, 1, syscall.ENOENT.Error()},
-		{"--template " + side("bad.json", "{}") + " " + path, 3, "no text"},
+		{"--template " + side("bad.json", "{}") + " " + path, 3, "not a string"},
 		{"--reserve 1G " + path, 2, "--reserve"},
 		{"--set general.name=x -o " + path + " " + path, 2, "output equals input"},
 		{"--set general.name=x -o " + other + " " + path, 2, "exists"},

@@ -419,7 +419,7 @@ func table(names []string) string {
 }
 
 // Fields returns the paths in the JSON of a type: a.b for objects, a[] for arrays, a.* for maps. A
-// top-level array has no path: the text of docs/json.md says which verbs print one.
+// top-level array has no path: docs/json.md lists the verbs that print one.
 func Fields(t reflect.Type) (list []string) {
 	var walk func(t reflect.Type, path string)
 	walk = func(t reflect.Type, path string) {
