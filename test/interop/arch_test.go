@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"ggforge/arch"
@@ -42,11 +43,29 @@ func TestArchGolden(t *testing.T) {
 			}
 			old, err := os.ReadFile(path)
 			must(t, err)
-			if string(old) != g.String() {
+			if byProcessor(s.Name, string(old)) != byProcessor(s.Name, g.String()) {
 				t.Errorf("%s is not what the reference writes now", path)
 			}
 		})
 	}
+}
+
+// byProcessor returns a golden without the sums that depend on the processor of PyTorch: Qwen 3 TTS has two linear layers
+// applied to its text embedding, and the products of F16 matrices are up to one unit of F16 apart (docs/deviations.md).
+func byProcessor(spec, golden string) string {
+	if spec != "qwen3_tts" {
+		return golden
+	}
+	lines, variant := strings.Split(golden, "\n"), ""
+	for i, line := range lines {
+		if strings.HasPrefix(line, "= ") {
+			variant = line
+		}
+		if strings.HasPrefix(variant, "= f16 ") && (line == variant || strings.HasPrefix(line, "token_embd.")) {
+			lines[i] = line[:strings.LastIndex(line, " ")]
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // TestBareConfig converts checkpoints whose config.json has little more than the sizes: missing keys get the
