@@ -388,7 +388,7 @@ func TestGradientBits(t *testing.T) {
 		models[c.name] = listed(c.arch, c.keys, c.tensors)
 	}
 	for name := range recurrent {
-		if !slices.Contains(oneWay, name) {
+		if !slices.Contains(forwardOnlyModels, name) {
 			models[name] = smallRecurrent(name)
 		}
 	}
@@ -621,8 +621,8 @@ func TestBackwardRefused(t *testing.T) {
 	}
 }
 
-// oneWay are the recurrent models without a backward pass.
-var oneWay = strings.Fields("rwkv6 rwkv7 rwkv6qwen2 arwkv7 kimi-linear nemotron_h_moe")
+// forwardOnlyModels are the recurrent models without a backward pass.
+var forwardOnlyModels = strings.Fields("rwkv6 rwkv7 rwkv6qwen2 arwkv7 kimi-linear nemotron_h_moe")
 
 // TestRecurrentGradients is TestGradients for recurrent models.
 func TestRecurrentGradients(t *testing.T) {
@@ -632,7 +632,7 @@ func TestRecurrentGradients(t *testing.T) {
 	smallBlocks(t)
 	for name := range recurrent {
 		t.Run(name, func(t *testing.T) {
-			if !slices.Contains(oneWay, name) {
+			if !slices.Contains(forwardOnlyModels, name) {
 				m := smallRecurrent(name)
 				fixed(m, 3)
 				checkSlopes(t, m, Gradients{Run: backRun}, nil)

@@ -19,12 +19,12 @@ func configsOnly(ctx context.Context, cmd *cli.Command, r runs.ConvertRequest) e
 	w := cmd.Root().Writer
 	var first error
 	failed := 0
-	list := []understanding{}
+	list := []configResult{}
 	for _, dir := range r.Dirs {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		line, warnings, err := understood(ctx, dir, r.Convert)
+		line, warnings, err := describeMetadata(ctx, dir, r.Convert)
 		if err != nil {
 			failed++
 			if first == nil {
@@ -32,7 +32,7 @@ func configsOnly(ctx context.Context, cmd *cli.Command, r runs.ConvertRequest) e
 			}
 			line = err.Error()
 		}
-		list = append(list, understanding{dir, err == nil, line, tool.Code(err), append([]string{}, warnings...)})
+		list = append(list, configResult{dir, err == nil, line, tool.Code(err), append([]string{}, warnings...)})
 		for _, text := range warnings {
 			tool.Warn(cmd, dir+": "+text)
 		}
@@ -55,8 +55,8 @@ func configsOnly(ctx context.Context, cmd *cli.Command, r runs.ConvertRequest) e
 	return first
 }
 
-// understood describes the metadata that the file of a model would have.
-func understood(ctx context.Context, dir string, opt convert.Options) (line string, warnings []string, err error) {
+// describeMetadata describes the metadata that the file of a model would have.
+func describeMetadata(ctx context.Context, dir string, opt convert.Options) (line string, warnings []string, err error) {
 	job, err := convert.Prepare(ctx, dir, opt)
 	if err != nil {
 		return "", nil, err

@@ -41,7 +41,7 @@ func command() *cli.Command {
 				"# shards of at most two gigabytes",
 				"ggconv --outtype bf16 --max-size 2G models/Gollama gollama.gguf",
 			},
-			Result: slices.Concat(tool.Prints[conversion](), tool.Prints[[]understanding](),
+			Result: slices.Concat(tool.Prints[conversion](), tool.Prints[[]configResult](),
 				tool.Prints[[]supported]()),
 		}.Metadata(),
 		Flags:  tool.Flags(runs.ConvertFlags()...),

@@ -79,8 +79,8 @@ func (c *conversion) plan(w io.Writer) error {
 	return err
 }
 
-// understanding is the JSON output for a directory with --config-only.
-type understanding struct {
+// configResult is the JSON output for a directory with --config-only.
+type configResult struct {
 	Dir        string   `json:"dir"`
 	Understood bool     `json:"understood"`
 	Text       string   `json:"text"` // the metadata that the file would have, or the error

@@ -354,7 +354,7 @@ func (r *metaRequest) edit(ctx context.Context, result *metaResult) (err error) 
 	}()
 	switch {
 	case r.Out != "":
-		return r.carryOut(ctx, f, m, nil, result)
+		return r.writeMetadata(ctx, f, m, nil, result)
 	case r.nothing(result):
 		return nil
 	}
@@ -368,7 +368,7 @@ func (r *metaRequest) edit(ctx context.Context, result *metaResult) (err error) 
 	if f, m, err = r.changed(result); err != nil || r.nothing(result) {
 		return err
 	}
-	return r.carryOut(ctx, f, m, held, result)
+	return r.writeMetadata(ctx, f, m, held, result)
 }
 
 // nothing reports whether the file need not change.
@@ -391,7 +391,7 @@ func (r *metaRequest) changed(result *metaResult) (f *gguf.File, m gguf.Metadata
 		err = r.shards(f, m)
 	}
 	if err == nil && !r.Write.Force {
-		err = worse(f, m)
+		err = refuseNewDefects(f, m)
 	}
 	if err != nil {
 		f.Close()
@@ -401,8 +401,8 @@ func (r *metaRequest) changed(result *metaResult) (f *gguf.File, m gguf.Metadata
 	return f, m, nil
 }
 
-// worse refuses metadata with defects that verify would report, unless the file has them already.
-func worse(f *gguf.File, m gguf.Metadata) error {
+// refuseNewDefects refuses metadata with defects that verify would report, unless the file has them already.
+func refuseNewDefects(f *gguf.File, m gguf.Metadata) error {
 	lines, err := verify.Worse(f, m)
 	if err != nil || len(lines) == 0 {
 		return err
@@ -411,8 +411,8 @@ func worse(f *gguf.File, m gguf.Metadata) error {
 		fault.Lines(lines)))
 }
 
-// carryOut writes the metadata m into the file, locked by held, or with --output into a new one.
-func (r *metaRequest) carryOut(ctx context.Context, f *gguf.File, m gguf.Metadata, held *writer.LockedFile,
+// writeMetadata writes the metadata m into the file, locked by held, or with --output into a new one.
+func (r *metaRequest) writeMetadata(ctx context.Context, f *gguf.File, m gguf.Metadata, held *writer.LockedFile,
 	result *metaResult) error {
 	header, fits, err := edit.InPlace(f, m)
 	if err != nil {

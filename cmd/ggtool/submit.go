@@ -30,8 +30,8 @@ func submitCommand() *cli.Command {
 	}
 }
 
-// submitted is the synopsis of the arguments; flags of submit itself are before the two hyphens.
-const submitted = "[--] COMMAND ARGUMENT..."
+// commandArgs is the synopsis of the arguments; flags of submit itself are before the two hyphens.
+const commandArgs = "[--] COMMAND ARGUMENT..."
 
 // jobFlags returns the flags that both schedulers have, and those in more.
 func jobFlags(more ...tool.Flag) []tool.Flag {
@@ -128,7 +128,7 @@ func submitSlurmCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "slurm",
 		Usage:     "print a script that submits an array job and one that finishes",
-		ArgsUsage: submitted,
+		ArgsUsage: commandArgs,
 		Description: "Prints a shell script that calls sbatch twice and prints the numbers of the jobs. A\n" +
 			"task that is stopped before its time is over, preempted or killed is queued again\n" +
 			"and resumes. The job that finishes starts when all have ended, and names missing parts.\n\n" +
@@ -182,7 +182,7 @@ func submitKubernetesCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "k8s",
 		Usage:     "print a manifest with an Indexed Job and one that finishes",
-		ArgsUsage: submitted,
+		ArgsUsage: commandArgs,
 		Description: "Prints YAML for kubectl create: a claim of a volume that all nodes can write, a Job with an\n" +
 			"index for each part, and a Job whose pod is made again until all parts are whole. A\n" +
 			"part whose pod is evicted or killed is run again and resumes. Pods run as nobody, on a\n" +

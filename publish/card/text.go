@@ -76,18 +76,18 @@ func address(s string) string {
 		plain(s) != s {
 		return ""
 	}
-	return parentheses.Replace(u.String())
+	return linkEscaper.Replace(u.String())
 }
 
-// parentheses percent-encodes the characters that would end an address in a Markdown link, in HTML or in a table.
-var parentheses = strings.NewReplacer("(", "%28", ")", "%29", "<", "%3C", ">", "%3E", `"`, "%22", `\`, "%5C", "|",
+// linkEscaper percent-encodes the characters that would end an address in a Markdown link, in HTML or in a table.
+var linkEscaper = strings.NewReplacer("(", "%28", ")", "%29", "<", "%3C", ">", "%3E", `"`, "%22", `\`, "%5C", "|",
 	"%7C", " ", "%20", "`", "%60")
 
 // relative returns the address of a file below the card's folder; path has slashes.
 func relative(path string) string {
 	var parts []string
 	for part := range strings.SplitSeq(path, "/") {
-		parts = append(parts, parentheses.Replace(url.PathEscape(part)))
+		parts = append(parts, linkEscaper.Replace(url.PathEscape(part)))
 	}
 	return "./" + strings.Join(parts, "/")
 }

@@ -120,8 +120,8 @@ func (r *Release) missing() (list []*modelStep) {
 	return list
 }
 
-// order returns the request to package batch for the models of list.
-func (r *Release) order(list []*modelStep) *batch.Request {
+// request returns the request to package batch for the models of list.
+func (r *Release) request(list []*modelStep) *batch.Request {
 	var keys []string
 	for _, s := range r.models {
 		keys = append(keys, s.Key())
@@ -164,7 +164,7 @@ func (r *Release) order(list []*modelStep) *batch.Request {
 func (r *Release) makeModels(ctx context.Context) error {
 	list := r.missing()
 	r.opt.Note(fmt.Sprintf("models: %d of %d are to be made", len(list), len(r.plan.Outputs)))
-	request := r.order(list)
+	request := r.request(list)
 	for _, path := range request.Paths {
 		if err := writer.MakeDir(filepath.Dir(path)); err != nil {
 			return err

@@ -76,7 +76,7 @@ type stage struct {
 
 func setUp(t testing.TB, s scene) *stage {
 	st := &stage{scene: s, dir: t.TempDir(), random: rand.New(rand.NewPCG(*seed, 0))}
-	for _, d := range []string{"in", "out", "grave"} {
+	for _, d := range []string{"in", "out", "removed"} {
 		if err := os.Mkdir(filepath.Join(st.dir, d), 0o777); err != nil {
 			t.Fatal(err)
 		}
@@ -90,12 +90,12 @@ func setUp(t testing.TB, s scene) *stage {
 
 // reset restores the files as they were before the first run.
 func (s *stage) reset(t testing.TB) {
-	for _, d := range []string{"out", "grave", "parts"} {
+	for _, d := range []string{"out", "removed", "parts"} {
 		if err := os.RemoveAll(filepath.Join(s.dir, d)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, d := range []string{"out", "grave"} {
+	for _, d := range []string{"out", "removed"} {
 		if err := os.Mkdir(filepath.Join(s.dir, d), 0o777); err != nil {
 			t.Fatal(err)
 		}
@@ -213,15 +213,15 @@ type tally struct{ faults, failed, succeeded int }
 // try makes call number at fail. It reports whether there was such a call, and whether the run failed.
 func (s *stage) try(t *testing.T, m manner, k *kind, at int) (struck bool, failed bool) {
 	t.Helper()
-	return s.meet(t, m, k, &injector{kind: k, at: at, random: s.random})
+	return s.runWith(t, m, k, &injector{kind: k, at: at, random: s.random})
 }
 
-// meet runs the scene with an injector, judges the files, and runs the scene again without faults.
-func (s *stage) meet(t *testing.T, m manner, k *kind, in *injector) (struck bool, failed bool) {
+// runWith runs the scene with an injector, judges the files, and runs the scene again without faults.
+func (s *stage) runWith(t *testing.T, m manner, k *kind, in *injector) (struck bool, failed bool) {
 	t.Helper()
 	s.reset(t)
 	if k.name == "power lost" {
-		in.power = &power{root: filepath.Join(s.dir, "out"), grave: filepath.Join(s.dir, "grave")}
+		in.power = &power{root: filepath.Join(s.dir, "out"), removed: filepath.Join(s.dir, "removed")}
 	}
 	err := s.act(in, m.first)
 	if !in.struck {
@@ -330,7 +330,7 @@ func TestTornJournals(t *testing.T) {
 			for range 16 {
 				in := &injector{kind: &kinds[at], random: st.random,
 					on: func(c disk.Call) bool { return c.Op == disk.OpSync && strings.HasSuffix(c.Path, ".commit") }}
-				if struck, _ := st.meet(t, manners[0], in.kind, in); !struck {
+				if struck, _ := st.runWith(t, manners[0], in.kind, in); !struck {
 					t.Fatal("no journal")
 				}
 			}

@@ -15,11 +15,11 @@ import (
 // power records the changes that a disk may lose when its power fails: of each file, any writes since its last sync,
 // and parts of them; of names, the last changes since the last sync of their directory.
 type power struct {
-	root  string // of the files that may be lost
-	grave string // where bury keeps files
-	n     int
-	files []*volatile
-	names []naming
+	root    string // of the files that may be lost
+	removed string // where keepRemoved keeps files
+	n       int
+	files   []*volatile
+	names   []naming
 }
 
 // volatile is a file with writes that are not on the disk.
@@ -60,9 +60,9 @@ func (p *power) of(f *os.File) (*volatile, error) {
 	return v, nil
 }
 
-// bury keeps a file that is about to lose a name, and returns a function that gives the name back.
-func (p *power) bury(path string) (back func()) {
-	to := filepath.Join(p.grave, fmt.Sprint(p.n))
+// keepRemoved keeps a file that is about to lose a name, and returns a function that gives the name back.
+func (p *power) keepRemoved(path string) (back func()) {
+	to := filepath.Join(p.removed, fmt.Sprint(p.n))
 	p.n++
 	if os.Link(path, to) != nil {
 		return func() {}
@@ -127,7 +127,7 @@ func (p *power) watch(c disk.Call, do func(int) (int, error)) func(int) (int, er
 			return 0, err
 		case disk.OpRemove:
 			if info, err := os.Lstat(c.Path); err == nil && info.Mode().IsRegular() {
-				back := p.bury(c.Path)
+				back := p.keepRemoved(c.Path)
 				_, err := do(n)
 				if err == nil {
 					note(back)
@@ -135,7 +135,7 @@ func (p *power) watch(c disk.Call, do func(int) (int, error)) func(int) (int, er
 				return 0, err
 			}
 		case disk.OpRename:
-			back := p.bury(c.To)
+			back := p.keepRemoved(c.To)
 			_, err := do(n)
 			if err == nil {
 				note(func() { os.Rename(c.To, c.Path); back() })

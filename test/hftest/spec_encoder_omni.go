@@ -2,8 +2,8 @@ package hftest
 
 import "strings"
 
-// omniHears returns the layers of Qwen Omni's audio encoder. keyBias is ",k" if k_proj has a bias, else "".
-func omniHears(keyBias string) string {
+// omniAudioTensors returns the layers of Qwen Omni's audio encoder. keyBias is ",k" if k_proj has a bias, else "".
+func omniAudioTensors(keyBias string) string {
 	return `
 		bid = thinker_config.audio_config.encoder_layers
 		a = thinker_config.audio_config.d_model
@@ -46,7 +46,7 @@ func init() {
 					"temporal_patch_size": 2, "tokens_per_second": 25, "window_size": 112},
 				"vision_end_token_id": 1001, "vision_start_token_id": 1001, "vision_token_id": 1001},
 			"token2wav_config": {"model_type": "qwen2_5_omni_token2wav"}, "torch_dtype": "bfloat16", "transformers_version": "4.50.0.dev0"}`,
-		Tensors: omniHears("") + `
+		Tensors: omniAudioTensors("") + `
 			thinker.audio_tower.audio_bos_eos_token.weight              | 2, 64
 			thinker.audio_tower.conv1.weight                            | a, 16, 3
 			thinker.audio_tower.conv2.weight                            | a, a, 3
@@ -105,7 +105,7 @@ func init() {
 					"out_hidden_size": 64, "patch_size": 16, "spatial_merge_size": 2, "spatial_patch_size": 16, "temporal_patch_size": 2, "tokens_per_second": 2},
 				"vision_end_token_id": 1001, "vision_start_token_id": 1001},
 			"transformers_version": "4.57.0.dev0", "tts_bos_token_id": 1001, "tts_eos_token_id": 1001, "tts_pad_token_id": 1001, "user_token_id": 872}`,
-		Tensors: omniHears(",k") + convTensors + `
+		Tensors: omniAudioTensors(",k") + convTensors + `
 			bid = thinker_config.vision_config.depth
 			w = 32
 			thinker.visual.patch_embed.proj.weight                      | w, 3, 2, 16, 16
@@ -155,7 +155,7 @@ func init() {
 					"head_dim": 16, "model_type": "qwen3", "rope_scaling": {"interleaved": true, "mrope_interleaved": true, "mrope_section": [2, 3, 3], "rope_type": "default", "type": "default"},
 					"rope_theta": 1000000, "sliding_window": null, "tie_word_embeddings": true}},
 			"transformers_version": "4.57.6"}`,
-		Tensors:  omniHears(",k") + convTensors + textOf("thinker.model.") + "thinker.lm_head.weight | 1024, 64\n",
+		Tensors:  omniAudioTensors(",k") + convTensors + textOf("thinker.model.") + "thinker.lm_head.weight | 1024, 64\n",
 		Variants: []Variant{{Name: "f32", Seed: 3, DType: "F16", Out: "f32"}, {Name: "q8_0", Seed: 4, Out: "q8_0"}},
 	})
 }

@@ -231,7 +231,7 @@ func (e *env) value(x ast.Expr) (any, error) {
 		if v := e.config[x.Name]; v != nil || e.view == nil {
 			return plain(v), nil
 		}
-		return e.unsaid(x.Name)
+		return e.defaultOf(x.Name)
 	case *ast.SelectorExpr:
 		v, err := e.value(x.X)
 		m, _ := v.(map[string]any)
@@ -382,9 +382,9 @@ func (e *env) binary(x *ast.BinaryExpr) (any, error) {
 	return nil, fmt.Errorf("operator %v is not understood", x.Op)
 }
 
-// unsaid returns the value of a key that a published configuration lacks: the default of its model type, or a derived
+// defaultOf returns the value of a key that a published configuration lacks: the default of its model type, or a derived
 // value.
-func (e *env) unsaid(key string) (any, error) {
+func (e *env) defaultOf(key string) (any, error) {
 	v := plain(e.view.Value(key))
 	if v != nil {
 		return v, nil

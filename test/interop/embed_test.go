@@ -53,7 +53,7 @@ func sameVectors(t *testing.T, file string) {
 	if _, ok := m.Metadata.Get(m.Architecture() + ".pooling_type"); e.Predicts() && !ok {
 		skip(t, "") // it predicts tokens
 	}
-	shakenModel, err := eval.New(shaken(t, m))
+	perturbedModel, err := eval.New(perturbed(t, m))
 	must(t, err)
 	if !e.Predicts() {
 		file = bidirectional(t, m)
@@ -94,7 +94,7 @@ func sameVectors(t *testing.T, file string) {
 			if p != eval.PoolNone && reflect.DeepEqual(exact, got) { // values of a single token may nearly cancel
 				limit = 1e-5
 			}
-			other, err := shakenModel.Embed(context.Background(), texts, eval.EmbedOptions{Pooling: p, Norm: n,
+			other, err := perturbedModel.Embed(context.Background(), texts, eval.EmbedOptions{Pooling: p, Norm: n,
 				Workers: 2, HalfGELU: true})
 			must(t, err)
 			want := runtimeVectors(t, file, p, norm, len(texts))

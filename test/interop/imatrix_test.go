@@ -121,7 +121,7 @@ func (o *oracle) importance(t *testing.T, file, text string, chunk, chunks int) 
 	tokens := runtimeTokens(t, m, file, text, chunk, chunks)
 	skipOddHeads(t, m)
 	run := eval.Run{Tokens: tokens, Chunk: chunk, Workers: 2, HalfGELU: true}
-	sums, other := collected(t, m, run), collected(t, shaken(t, m), run)
+	sums, other := collected(t, m, run), collected(t, perturbed(t, m), run)
 	sums.Datasets = []string{text}
 	e, err := eval.New(m)
 	must(t, err)
@@ -131,10 +131,10 @@ func (o *oracle) importance(t *testing.T, file, text string, chunk, chunks int) 
 	return sameImportance(t, sums, other.Matrix(""), e.Predicts(), o.decoded(t, m, file), text, chunk, chunks)
 }
 
-// shaken returns the model with all weights in float32 and changed by at most one part in 2^22: about the effect of
+// perturbed returns the model with all weights in float32 and changed by at most one part in 2^22: about the effect of
 // rounding on sums of products. The inputs of a layer may change as much by another order of summation, or by rounding
 // to 16 bits before GELU, as the runtime does it.
-func shaken(t *testing.T, m *model.Model) *model.Model {
+func perturbed(t *testing.T, m *model.Model) *model.Model {
 	t.Helper()
 	c := *m
 	c.Tensors = slices.Clone(m.Tensors)
@@ -174,7 +174,7 @@ func (o *oracle) decoded(t *testing.T, m *model.Model, file string) string {
 
 // sameImportance compares sums with those of the real runtime for a file and a text: the
 // files must be the same but for the values. These may differ by 1e-5 in each column, or by the
-// effect of rounding: eight times the difference of other, the matrix of shaken weights, in that
+// effect of rounding: eight times the difference of other, the matrix of perturbed weights, in that
 // tensor, but not more than its largest difference in any tensor. Where that is not enough,
 // differences between the runtime's kernels for other CPUs and for this one count like those of
 // other. It returns the largest relative difference of a column.

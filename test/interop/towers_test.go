@@ -47,7 +47,7 @@ var audioErrors = map[string]string{
 	"mm_gemma3n_norms":   "This model does not support audio input",
 	"mm_qwen3_omni_moe":  "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)",
 	"mm_qwen3_omni_bare": "mismatch between vision and audio mmproj (n_embd_v = 192, n_embd_a = 64)",
-	// its width is that of its own language model, with which speak runs it
+	// its width is that of its own language model, with which generateSpeech runs it
 	"mm_pocket_tts": "mismatch between text model (n_embd = 64) and mmproj (n_embd = 128)",
 	// for 30 seconds the runtime expects one token less than its graph outputs
 	"mm_ultravox": "expected output 187 tokens, got 188", "mm_voxtral": "expected output 187 tokens, got 188",
@@ -92,12 +92,12 @@ func TestTowers(t *testing.T) {
 						try       func() (bool, error)
 					}{
 						{"image", imageErrors[s.Name], func() (bool, error) {
-							return perceive(out, "vision", "--image", "picture.png", imageErrors[s.Name])
+							return encodeInput(out, "vision", "--image", "picture.png", imageErrors[s.Name])
 						}},
 						{"audio", audioErrors[s.Name], func() (bool, error) {
-							return perceive(out, "audio", "--audio", "sound.wav", audioErrors[s.Name])
+							return encodeInput(out, "audio", "--audio", "sound.wav", audioErrors[s.Name])
 						}},
-						{"speech", "", func() (bool, error) { return speak(t, s, out) }},
+						{"speech", "", func() (bool, error) { return generateSpeech(t, s, out) }},
 					} {
 						able, err := task.try()
 						must(t, err)
@@ -141,9 +141,9 @@ func TestTowers(t *testing.T) {
 	}
 }
 
-// speak has the runtime generate speech with a multimodal projector, a path in the chroot, and the language model of
+// generateSpeech has the runtime generate speech with a multimodal projector, a path in the chroot, and the language model of
 // the spec that has its name without mm_. able is false for a file without an audio decoder.
-func speak(t *testing.T, s *hftest.Spec, path string) (able bool, err error) {
+func generateSpeech(t *testing.T, s *hftest.Spec, path string) (able bool, err error) {
 	data, err := os.ReadFile(root + path)
 	if err != nil {
 		return false, err
@@ -197,7 +197,7 @@ func TestMistralTower(t *testing.T) {
 				"--mistral-format", "--mmproj"))
 			convertBy(t, root+dir, root+ours, c.out, "", "--mistral-format", "--mmproj")
 			same(t, root+ours, root+theirs)
-			_, err := perceive(ours, "vision", "--image", "picture.png", "")
+			_, err := encodeInput(ours, "vision", "--image", "picture.png", "")
 			must(t, err)
 		})
 	}
@@ -254,10 +254,10 @@ func writePicture(t *testing.T) {
 	must(t, os.WriteFile(root+work+"/picture.png", b.Bytes(), 0o666))
 }
 
-// perceive has the runtime encode an image or a sound with a multimodal projector, a path in the chroot. modality is
+// encodeInput has the runtime encode an image or a sound with a multimodal projector, a path in the chroot. modality is
 // "vision" or "audio"; able is false for a file without such an encoder. end is a part of the error with which the
 // runtime has to end, "" for none.
-func perceive(path, modality, flag, input, end string) (able bool, err error) {
+func encodeInput(path, modality, flag, input, end string) (able bool, err error) {
 	f, err := os.ReadFile(root + path)
 	if err != nil {
 		return false, err

@@ -201,7 +201,7 @@ func (q *quality) against(m *prepared, r row) string {
 	if !ok {
 		return dash
 	}
-	s := between(real, e)
+	s := ratioText(real, e)
 	if g := goal(m.name, r.recipe, r.method); g > 0 {
 		if real > g {
 			s = "**" + s + "**"
@@ -245,9 +245,9 @@ func (q *quality) table(w *bytes.Buffer, m *prepared) {
 			t.rows = append(t.rows, []string{r.name, methodNames[method], fmt.Sprintf("%.3f", c.Ours.BPW),
 				fmt.Sprintf("%.4f ± %.3f", c.Real.PPL, c.Real.PPLError),
 				fmt.Sprintf("%.6f ± %.6f", c.Real.KLD, c.Real.KLDError), fmt.Sprintf("%.4f", c.Real.P999),
-				fmt.Sprintf("%.2f ± %.2f %%", 100*c.Real.Top, 100*c.Real.TopError), between(real, realError),
+				fmt.Sprintf("%.2f ± %.2f %%", 100*c.Real.Top, 100*c.Real.TopError), ratioText(real, realError),
 				fmt.Sprintf("%.6f ± %.6f", c.Ours.KLD, c.Ours.KLDError), fmt.Sprintf("%.4f", c.Ours.P999),
-				fmt.Sprintf("%.2f ± %.2f %%", 100*c.Ours.Top, 100*c.Ours.TopError), between(ours, oursError)})
+				fmt.Sprintf("%.2f ± %.2f %%", 100*c.Ours.Top, 100*c.Ours.TopError), ratioText(ours, oursError)})
 		}
 	}
 	all := len(t.rows)
@@ -389,8 +389,8 @@ func (t *table) write(w *bytes.Buffer) {
 	fmt.Fprintln(w)
 }
 
-// between prints a ratio with its error.
-func between(v, e float64) string {
+// ratioText prints a ratio with its error.
+func ratioText(v, e float64) string {
 	if math.IsNaN(v) || math.IsNaN(e) {
 		return dash
 	}

@@ -308,7 +308,7 @@ func (q *quality) compare(ctx context.Context, m *prepared, made []row) error {
 	for _, r := range made {
 		argv = append(argv, q.path(m.output(r)))
 	}
-	out, err := q.said(ctx, "ggeval", append(argv, "-f", q.path(m.file("judged.txt")), "-c", strconv.Itoa(chunk),
+	out, err := q.output(ctx, "ggeval", append(argv, "-f", q.path(m.file("judged.txt")), "-c", strconv.Itoa(chunk),
 		"--chunks", strconv.Itoa(m.fewer), "--json", "--progress", "none")...)
 	if err != nil {
 		return err
@@ -348,8 +348,8 @@ func (q *quality) compare(ctx context.Context, m *prepared, made []row) error {
 	return side(work, work)
 }
 
-// said runs one of our commands and returns its standard output.
-func (q *quality) said(ctx context.Context, name string, argv ...string) ([]byte, error) {
+// output runs one of our commands and returns its standard output.
+func (q *quality) output(ctx context.Context, name string, argv ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(q.bin, name), argv...)
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
@@ -361,7 +361,7 @@ func (q *quality) said(ctx context.Context, name string, argv ...string) ([]byte
 }
 
 func (q *quality) ours(ctx context.Context, name string, argv ...string) error {
-	_, err := q.said(ctx, name, argv...)
+	_, err := q.output(ctx, name, argv...)
 	return err
 }
 
