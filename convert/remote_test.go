@@ -197,7 +197,7 @@ func remoteTrouble(t *testing.T, dir string, want []byte) {
 			hub.Answer = make()
 			opt := impatient(hub)
 			if name == "silent" {
-				opt.Remote.Stall = time.Second / 2
+				opt.Remote.Stall = 3 * time.Second
 			}
 			got, err := convertTo(t, t.Context(), "hf://org/gollama", opt)
 			if err != nil {
