@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"ggforge/arch/expr"
 	"ggforge/fault"
 	"ggforge/gguf"
 )
@@ -18,14 +19,14 @@ func (f *file) relation(text string) error {
 	}
 	layers := int64(1)
 	for bid := int64(0); bid < layers; bid++ {
-		f.used = nil
+		f.env.Used = nil
 		if condition != "" {
 			if _, _, holds, known := f.holds(condition, bid); !known || !holds {
 				continue
 			}
 		}
 		a, b, holds, known := f.holds(claim, bid)
-		for _, key := range f.used {
+		for _, key := range f.env.Used {
 			layers = max(layers, int64(len(f.values[key])))
 		}
 		if known && !holds {
@@ -42,8 +43,8 @@ func (f *file) holds(text string, bid int64) (a, b int64, holds, known bool) {
 		if !ok {
 			continue
 		}
-		a, okA := f.eval(parseExpr(left), bid)
-		b, okB := f.eval(parseExpr(right), bid)
+		a, okA := f.eval(expr.Must(expr.Parse(left)), bid)
+		b, okB := f.eval(expr.Must(expr.Parse(right)), bid)
 		return a, b, compare(a, b), okA && okB
 	}
 	panic(fmt.Sprintf("shape: relation %q", text))
@@ -91,11 +92,11 @@ func (f *file) numbers() error {
 			}
 		}
 	}
-	blocks, ok := f.key("block_count", "@", 0)
+	blocks, ok := f.key("block_count", '@', 0)
 	for _, key := range perLayer {
 		v, there := f.metadata.Get(f.fullKey(key))
 		if ok && there && v.Type() == gguf.ArrayType && int64(v.Len()) != blocks {
-			f.used = []string{key, "block_count"}
+			f.env.Used = []string{key, "block_count"}
 			return fault.Errorf(fault.Broken, "%s: want one element for each of %d layers, found %d: %s",
 				f.fullKey(key),
 				blocks, v.Len(), f.describeKeys(-1))

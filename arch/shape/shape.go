@@ -19,11 +19,12 @@ import (
 	"slices"
 	"strings"
 
+	"ggforge/arch/expr"
 	"ggforge/fault"
 	"ggforge/gguf"
 )
 
-// Table maps names to expressions; expr.go has their grammar.
+// Table maps names to expressions; package expr has their grammar.
 type Table map[string]string
 
 // Rules are an architecture's rows, which override or extend Common. The zero value is Common.
@@ -69,8 +70,12 @@ func (r Rules) Rule(name string) (rule string, bid int64, ok bool) {
 // that an architecture's key was written from, "" if there is none. An error is of kind fault.Broken and names the
 // tensors that do not fit, with the keys that decide.
 func (r Rules) Check(arch string, m gguf.Metadata, tensors []Tensor, source func(key string) string) error {
-	f := &file{rules: r, arch: arch, metadata: m, source: source, dims: map[string]*node{},
-		shapes: map[string][][]*node{}, values: map[string][]int64{}, freeSizes: map[string]int64{}}
+	f := &file{rules: r, arch: arch, metadata: m, source: source, dims: map[string]*expr.Expr{},
+		shapes: map[string][][]*expr.Expr{}, values: map[string][]int64{}, freeSizes: map[string]int64{}}
+	f.env = expr.Env{Name: f.name, Key: func(op byte, key string) (expr.Value, bool) {
+		n, ok := f.key(key, op, f.bid)
+		return expr.Int(n), ok
+	}}
 	if err := f.numbers(); err != nil {
 		return err
 	}
@@ -101,27 +106,12 @@ type file struct {
 	arch      string
 	metadata  gguf.Metadata
 	source    func(key string) string
-	dims      map[string]*node     // by name, parsed
-	shapes    map[string][][]*node // by row, parsed
-	values    map[string][]int64   // by key, of arrays
-	used      []string             // keys of the last expressions
-	freeSizes map[string]int64     // sizes after "?", set by tensors
-}
-
-// dim returns the expression of a name.
-func (f *file) dim(name string) *node {
-	if n := f.dims[name]; n != nil {
-		return n
-	}
-	text, ok := f.rules.Dims[name]
-	if !ok {
-		if text, ok = Common.Dims[name]; !ok {
-			panic(fmt.Sprintf("shape: no row %q", name))
-		}
-	}
-	n := parseExpr(text)
-	f.dims[name] = n
-	return n
+	dims      map[string]*expr.Expr     // by name, parsed
+	shapes    map[string][][]*expr.Expr // by row, parsed
+	values    map[string][]int64        // by key, of arrays
+	env       expr.Env                  // of the layer bid; Used are keys of the last expressions
+	bid       int64
+	freeSizes map[string]int64 // sizes after "?", set by tensors
 }
 
 // fullKey returns the whole name of a key of the tables.
@@ -132,16 +122,14 @@ func (f *file) fullKey(key string) string {
 	return gguf.ArchKey(f.arch, key)
 }
 
-// key returns the value of a key for a layer; with op "^" or "#", the maximum or number of its elements.
-func (f *file) key(key, op string, bid int64) (n int64, ok bool) {
+// key returns the value of a key for a layer; with op '^' or '#', the maximum or number of its elements.
+func (f *file) key(key string, op byte, bid int64) (n int64, ok bool) {
 	v, ok := f.metadata.Get(f.fullKey(key))
 	if !ok {
 		return 0, false
 	}
-	if !slices.Contains(f.used, key) {
-		f.used = append(f.used, key)
-	}
-	if op == "#" {
+	f.env.Use(key)
+	if op == '#' {
 		return int64(v.Len()), v.Type() == gguf.ArrayType
 	}
 	if v.Type() != gguf.ArrayType {
@@ -165,7 +153,7 @@ func (f *file) key(key, op string, bid int64) (n int64, ok bool) {
 		}
 		f.values[key] = list
 	}
-	if op == "^" && len(list) > 0 {
+	if op == '^' && len(list) > 0 {
 		return slices.Max(list), true
 	}
 	if bid < 0 || bid >= int64(len(list)) {
@@ -182,7 +170,7 @@ func (f *file) tensor(t Tensor) error {
 		return nil
 	}
 	var wants []string
-	f.used = nil
+	f.env.Used = nil
 	shapes := f.shapes[rule]
 	if shapes == nil {
 		shapes = parseShapes(rule)
@@ -192,7 +180,7 @@ func (f *file) tensor(t Tensor) error {
 		want := make([]int64, len(dims))
 		known, same := true, true
 		for i, d := range dims {
-			if want[i], ok = f.eval(d, bid); !ok && d.op == "?" {
+			if want[i], ok = f.eval(d, bid); !ok && free(d) != "" {
 				want[i] = at(t.NE, i)
 			} else if !ok {
 				known = false
@@ -203,8 +191,8 @@ func (f *file) tensor(t Tensor) error {
 		}
 		if known && same {
 			for i, d := range dims {
-				if d.op == "?" {
-					f.freeSizes[d.text] = want[i]
+				if name := free(d); name != "" {
+					f.freeSizes[name] = want[i]
 				}
 			}
 			return nil
@@ -223,6 +211,15 @@ func (f *file) tensor(t Tensor) error {
 		name, gguf.Shape(t.NE), strings.Join(wants, " or "), rule, f.describeKeys(bid))
 }
 
+// free returns the name of a dimension that is not in the metadata, "" for any other.
+func free(d *expr.Expr) string {
+	name, _ := d.Name()
+	if name, isFree := strings.CutPrefix(name, "?"); isFree {
+		return name
+	}
+	return ""
+}
+
 func at(ne []int64, i int) int64 {
 	if i < len(ne) {
 		return ne[i]
@@ -233,10 +230,10 @@ func at(ne []int64, i int) int64 {
 // describeKeys lists the keys of the last expressions with their values and sources.
 func (f *file) describeKeys(bid int64) string {
 	var list []string
-	for _, key := range f.used {
+	for _, key := range f.env.Used {
 		what := "is"
 		v, _ := f.metadata.Get(f.fullKey(key))
-		n, ok := f.key(key, "@", bid)
+		n, ok := f.key(key, '@', bid)
 		value := fmt.Sprint(n)
 		switch {
 		case v.Type() == gguf.ArrayType && ok:
