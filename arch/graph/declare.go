@@ -1,0 +1,384 @@
+package graph
+
+import (
+	"maps"
+	"math"
+	"math/bits"
+	"slices"
+
+	"ggforge/fault"
+	"ggforge/model/limits"
+)
+
+// maxProduct is the largest dimension of a tensor, and the largest number of values in a token's keys, in its values
+// and in a state: products of sizes.
+const maxProduct = 1 << 32
+
+// Role is what a tensor is for, as far as recipes and calibration distinguish tensors.
+type Role int
+
+// The roles.
+const (
+	Other Role = iota
+	EmbeddingRole
+	OutputRole
+	NormRole // norms, biases, scales and other vectors: F32 in files of every type
+	QueryRole
+	KeyRole
+	ValueRole
+	QKVRole // queries, keys and values in one; inputs of recurrent mixers
+	AttnOutRole
+	UpRole
+	GateRole
+	DownRole
+	RouterRole
+	KernelRole // convolutions, decays, token shifts: F32 where llama.cpp does not quantize them
+)
+
+// Any is a dimension that does not follow from metadata.
+const Any = -1
+
+// Tensor is a tensor that a file has or, if May, may have.
+type Tensor struct {
+	Name string  // in the file: "blk.0.attn_q.weight"
+	NE   []int64 // innermost first; Any for every size
+	Role Role
+	May  bool
+}
+
+// Fits reports whether dimensions are those of the tensor. Dimensions of 1 at the end do not count.
+func (t *Tensor) Fits(ne []int64) bool {
+	at := func(ne []int64, i int) int64 {
+		if i < len(ne) {
+			return ne[i]
+		}
+		return 1
+	}
+	for i := range max(len(t.NE), len(ne)) {
+		if want := at(t.NE, i); want != Any && want != at(ne, i) {
+			return false
+		}
+	}
+	return true
+}
+
+// Cache is what a part keeps of a text in a layer.
+type Cache struct {
+	Layer      int
+	Window     int64 // tokens of which keys and values are kept; 0 for all
+	Keys, Vals int64 // values for each token
+	State      int64 // values for each text
+}
+
+// Decl is what a model declares for one file. Its methods of Scope are for expressions outside of layers.
+type Decl struct {
+	Scope
+	layers  int
+	tensors []Tensor
+	index   map[string]int // of tensors, by name
+	caches  []Cache
+}
+
+// Declare returns what m declares for a file. A file whose metadata contradict themselves, or lack a key on which a
+// size depends, is an error of kind fault.Broken; one with more layers than llama.cpp loads is one of kind
+// fault.Unsupported. A model that Check refuses is an error of Check's kinds.
+func Declare(m *Model, f *File) (*Decl, error) {
+	if err := Check(m); err != nil {
+		return nil, err
+	}
+	d := &Decl{Scope: Scope{facts: newFacts(m, f), layer: -1}, index: map[string]int{}}
+	d.countLayers()
+	if d.err == nil {
+		d.outside()
+	}
+	for i := 0; i < d.layers && d.err == nil; i++ {
+		d.layer = i
+		d.steps(m.Layer)
+	}
+	d.layer = -1
+	if d.err != nil {
+		return nil, d.err
+	}
+	return d, nil
+}
+
+// Layers returns the number of layers, without MTP (NextN) layers.
+func (d *Decl) Layers() int { return d.layers }
+
+// At returns the scope of layer i, or with -1 that outside of layers.
+func (d *Decl) At(i int) *Scope { return &Scope{facts: d.facts, layer: i} }
+
+// Tensors returns the tensors of the file, each once, those outside of layers first.
+func (d *Decl) Tensors() []Tensor { return d.tensors }
+
+// Tensor returns the tensor of a name.
+func (d *Decl) Tensor(name string) (t Tensor, ok bool) {
+	i, ok := d.index[name]
+	if ok {
+		t = d.tensors[i]
+	}
+	return t, ok
+}
+
+// Caches returns what is kept of a text, in the order of layers. A layer may have several entries, or none.
+func (d *Decl) Caches() []Cache { return d.caches }
+
+// Keys returns the keys of the file that decided so far, sorted, without the architecture's name.
+func (d *Decl) Keys() []string { return slices.Sorted(maps.Keys(d.read)) }
+
+// countLayers sets the number of layers. It bounds the work and the memory of Declare: every layer of a file has a
+// tensor.
+func (d *Decl) countLayers() {
+	all := d.Size("@block_count")
+	key := d.fullKey("block_count")
+	switch n := int64(len(d.file.Tensors)); {
+	case d.err != nil:
+		return
+	case all == 0:
+		d.broken("%q is 0, want at least 1", key)
+	case n > 0 && all > n:
+		d.broken("%q is %d, in a file of %d tensors", key, all, n)
+	case all > limits.MaxLayers:
+		d.fail(fault.Unsupported, "%q is %d: llama.cpp loads at most %d", key, all, limits.MaxLayers)
+	}
+	d.layers = int(min(all, d.Size("n_layer")))
+}
+
+// outside declares the tensors outside of layers.
+func (d *Decl) outside() {
+	m, embd, vocab := d.model, d.Size("n_embd"), d.file.Vocab
+	if vocab <= 0 {
+		vocab = Any
+	}
+	d.weight(Yes, "token_embd", EmbeddingRole, embd, vocab)
+	d.checkNumbers(m.Norm.Eps, m.Embed.Scale)
+	if m.Embed.Positions != No {
+		d.weight(m.Embed.Positions, "position_embd", KernelRole, embd, d.Size("@context_length"))
+	}
+	if m.Embed.Types {
+		d.weight(May, "token_types", KernelRole, embd, Any)
+	}
+	d.norm(m.Embed.Norm)
+	d.steps(m.Final)
+	switch head := m.Head.(type) {
+	case LM:
+		d.linear(May, "output", OutputRole, embd, vocab)
+		d.checkNumbers(head.Scale, head.SoftCap)
+		d.classifier(head.Rank)
+	case Pool: // output is the head of pretraining, which is not used
+		d.linear(May, "output", OutputRole, embd, Any)
+		d.classifier(head.Rank)
+	default:
+		d.unknown("head", head)
+	}
+}
+
+// classifier declares the tensors that any model may have behind its states.
+func (d *Decl) classifier(c Classifier) {
+	switch c.(type) {
+	case nil, MeanGELU, LastSoftmax:
+	default:
+		d.unknown("classifier", c)
+	}
+	for _, name := range []string{"dense_2", "dense_3", "cls", "cls.output"} {
+		d.linear(May, name, Other, Any, Any)
+	}
+	d.vector(May, "cls.norm", Any)
+}
+
+// steps declares what steps of the current layer need.
+func (d *Decl) steps(steps []Step) {
+	for _, s := range d.Steps(steps) {
+		d.step(s)
+	}
+}
+
+func (d *Decl) step(s Step) {
+	switch s := s.(type) {
+	case Residual:
+		d.norm(s.Pre)
+		d.part(d.Part(s.Part))
+		d.norm(s.Post)
+		d.norm(s.Sum)
+		d.checkNumbers(s.Scale)
+	case Parallel:
+		for _, r := range s {
+			d.step(r)
+		}
+	case AddInput:
+		if d.Has(s.Norm.Name) {
+			d.norm(s.Norm)
+		}
+	case Normalize:
+		d.norm(s.Norm)
+	case ScaleStream:
+		d.checkNumbers(s.By)
+	case LearnedScale:
+		d.weight(May, s.Tensor, NormRole, 1)
+	case PerLayerEmbedding:
+		d.perLayerEmbedding(s)
+	default:
+		d.unknown("step", s)
+	}
+}
+
+func (d *Decl) perLayerEmbedding(p PerLayerEmbedding) {
+	n, embd, vocab := d.Size("@embedding_length_per_layer_input or 0"), d.Size("n_embd"), d.file.Vocab
+	if n == 0 {
+		return
+	}
+	if vocab <= 0 {
+		vocab = Any
+	}
+	d.activation(p.Act)
+	d.linear(Yes, "inp_gate", Other, embd, n)
+	d.linear(Yes, "proj", Other, n, embd)
+	d.vector(Yes, "post_norm", embd)
+	d.outsideLayers(func() {
+		all := mul(n, int64(d.layers))
+		d.weight(Yes, "per_layer_token_embd", EmbeddingRole, all, vocab)
+		d.linear(Yes, "per_layer_model_proj", KernelRole, embd, all)
+		d.vector(Yes, "per_layer_proj_norm", n)
+	})
+}
+
+// part declares what a part needs.
+func (d *Decl) part(p Part) {
+	if p == nil {
+		d.unknown("part", p)
+		return
+	}
+	d.used = d.used[:0]
+	p.Declare(d)
+}
+
+// outsideLayers calls f, in which names of tensors have no layer.
+func (d *Decl) outsideLayers(f func()) {
+	layer := d.layer
+	d.layer = -1
+	f()
+	d.layer = layer
+}
+
+// contradiction records an error about the current part, with the values of the keys that its expressions asked for.
+func (d *Decl) contradiction(format string, args ...any) {
+	d.broken("layer %d: "+format+"%s", slices.Concat([]any{d.layer}, args, []any{d.describe(d.used)})...)
+}
+
+// sizeOrAny returns the size of an expression, Any if keys are missing.
+func (d *Decl) sizeOrAny(n Num) int64 {
+	if _, ok := d.Value(n); !ok {
+		return Any
+	}
+	return d.Size(n)
+}
+
+// weight declares NAME.weight. Tensors with Presence No are none.
+func (d *Decl) weight(p Presence, name string, r Role, ne ...int64) {
+	d.exact(p, name+".weight", r, ne...)
+}
+
+// linear declares a matrix, or a stack of them: NAME.weight, and its bias and the scales of NVFP4 if the file has them.
+func (d *Decl) linear(p Presence, name string, r Role, ne ...int64) {
+	d.weight(p, name, r, ne...)
+	if p == No || len(ne) < 2 {
+		return
+	}
+	d.exact(May, name+".bias", NormRole, ne[1:]...)
+	matrices := int64(1)
+	if len(ne) > 2 {
+		matrices = ne[2]
+	}
+	d.exact(May, name+".scale", NormRole, matrices)
+	d.exact(May, name+".input_scale", NormRole, matrices)
+}
+
+// vector declares the weights of a norm and, if the file has it, its bias.
+func (d *Decl) vector(p Presence, name string, ne ...int64) {
+	d.weight(p, name, NormRole, ne...)
+	if p != No {
+		d.exact(May, name+".bias", NormRole, ne...)
+	}
+}
+
+// norm declares a norm of the residual stream. One of Falcon H1 has no ".weight".
+func (d *Decl) norm(w Norm) {
+	if w.Name == "" || w == Bare {
+		return
+	}
+	embd := d.Size("n_embd")
+	if _, ok := d.file.Tensors[d.fullName(w.Name)]; ok && !d.Has(w.Name) {
+		d.exact(Yes, w.Name, NormRole, embd)
+		d.exact(May, w.Name+".bias", NormRole, embd)
+		return
+	}
+	d.vector(Yes, w.Name, embd)
+}
+
+// exact declares a tensor by its name in the layer, with nothing added. One that is already there stays; it is required
+// if one of both is.
+func (d *Decl) exact(p Presence, name string, r Role, ne ...int64) {
+	if p == No || d.err != nil {
+		return
+	}
+	name = d.fullName(name)
+	for _, n := range ne {
+		if n < Any || n > maxProduct {
+			d.broken("tensor %q has a dimension of %d, want one up to %d%s", name, n, int64(maxProduct),
+				d.describe(d.used))
+			return
+		}
+	}
+	if i, ok := d.index[name]; ok {
+		d.tensors[i].May = d.tensors[i].May && p == May
+		return
+	}
+	d.index[name] = len(d.tensors)
+	d.tensors = append(d.tensors, Tensor{Name: name, NE: ne, Role: r, May: p == May})
+}
+
+// pick returns the dimensions that NAME.weight has in the file, or if it has none of these, the first.
+func (d *Decl) pick(name string, alternatives ...[]int64) []int64 {
+	ne := d.file.Tensors[d.fullName(name)+".weight"]
+	for _, a := range alternatives {
+		if t := (Tensor{NE: a}); len(ne) > 0 && t.Fits(ne) {
+			return a
+		}
+	}
+	return alternatives[0]
+}
+
+// keep adds what the current part keeps of a text.
+func (d *Decl) keep(c Cache) {
+	c.Layer = d.layer
+	if most := max(c.Keys, c.Vals, c.State); most > maxProduct {
+		d.contradiction("%d values of a token or a text are kept, want at most %d", most, int64(maxProduct))
+		return
+	}
+	d.caches = append(d.caches, c)
+}
+
+// state is keep for a recurrent state of n values.
+func (d *Decl) state(n int64) { d.keep(Cache{State: n}) }
+
+// mul returns the product of numbers of at least 0, or the greatest integer.
+func mul(a int64, factors ...int64) int64 {
+	for _, b := range factors {
+		hi, lo := bits.Mul64(uint64(a), uint64(b))
+		if hi != 0 || lo > math.MaxInt64 {
+			return math.MaxInt64
+		}
+		a = int64(lo)
+	}
+	return a
+}
+
+// add returns the sum of numbers of at least 0, or the greatest integer.
+func add(a int64, more ...int64) int64 {
+	for _, b := range more {
+		if a += b; a < 0 {
+			return math.MaxInt64
+		}
+	}
+	return a
+}

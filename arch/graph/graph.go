@@ -1,0 +1,204 @@
+package graph
+
+import "strings"
+
+// Model is what files of one architecture compute: tokens → Embed → Layer, once for each layer → Final → Head.
+type Model struct {
+	Dims    Dims      // sizes that differ from Common
+	Embed   Embedding // of tokens
+	Prefix  string    // of the names of tensors of layers: "enc." for T5
+	Norm    NormKind  // of all norms
+	Layer   []Step    // one layer
+	Final   []Step    // after the last layer: usually a norm
+	Head    Head
+	Unread  []string // keys, and tensors without ".weight", that change nothing; "dec.*" is all that begin with "dec."
+	Runtime []Quirk  // deviations of llama.cpp's runtime from the graph that change sizes
+}
+
+// Ignores reports whether Unread has a name: a key without the architecture's name, or a tensor without the layer's
+// ("blk.N.").
+func (m *Model) Ignores(name string) bool {
+	name = strings.TrimSuffix(name, ".weight")
+	for _, u := range m.Unread {
+		if prefix, ok := strings.CutSuffix(u, "*"); ok && strings.HasPrefix(name, prefix) ||
+			name == strings.TrimSuffix(u, ".weight") {
+			return true
+		}
+	}
+	return false
+}
+
+// Embedding is the residual stream before the first layer: Scale · E[token] + E'[position] + E"[type], normalized.
+type Embedding struct {
+	Scale     Num      // "" for 1
+	Positions Presence // learned positions (position_embd)
+	Types     bool     // token types (token_types): tokens of a text have the first one
+	Norm      Norm
+}
+
+func (e Embedding) asks() []Num {
+	if e.Positions == No {
+		return nil
+	}
+	return []Num{"@context_length"}
+}
+
+// Presence is whether a file has something.
+type Presence int
+
+const (
+	No Presence = iota
+	Yes
+	May // the file decides
+)
+
+// NormKind is the kind of a model's norms: RMS norm or, if Centered, layer norm.
+type NormKind struct {
+	Centered bool
+	Eps      Num
+}
+
+// The usual kinds.
+var (
+	RMS       = NormKind{Eps: "@attention.layer_norm_rms_epsilon"}
+	LayerNorm = NormKind{Centered: true, Eps: "@attention.layer_norm_epsilon or 0.00001"}
+)
+
+// Norm is a norm with the weights Name.weight, and Name.bias if the file has it. The zero value is no norm.
+type Norm struct{ Name string }
+
+// Bare is a norm without weights (OLMo, HRM-Text).
+var Bare = Norm{"-"}
+
+// Step is a change of the residual stream.
+type Step interface{ step() }
+
+// Residual adds the output of a part: x = Sum(x + Scale · Post(Part(Pre(x)))). Pre alone is pre-norm, Pre and Post are
+// sandwich norms, Post alone is the order of OLMo 2, Sum alone is post-norm as in BERT.
+type Residual struct {
+	Pre   Norm
+	Part  Part
+	Post  Norm
+	Sum   Norm
+	Scale Num // "" for 1
+}
+
+// Parallel adds the outputs of several parts that read the same stream (GPT-J, Falcon, Command R).
+type Parallel []Residual
+
+// AddInput adds the layer's input once more and normalizes, in layers whose norm the file has (JinaBERT v2 for code).
+type AddInput struct{ Norm Norm }
+
+// Normalize replaces the stream by its norm.
+type Normalize struct{ Norm }
+
+// ScaleStream multiplies the stream by a number, LearnedScale by the value of a tensor, if the file has it.
+type (
+	ScaleStream  struct{ By Num }
+	LearnedScale struct{ Tensor string }
+)
+
+// PerLayerEmbedding adds an update from embeddings of the layer's own (Gemma 3n and 4):
+// proj(act(inp_gate·x) ⊙ ((norm(P·e) + √n·E_l[token]) / √2)), normalized. e is the embedding of the token, n is
+// embedding_length_per_layer_input; where that is 0 or missing, nothing is added.
+type PerLayerEmbedding struct{ Act Activation }
+
+func (PerLayerEmbedding) asks() []Num { return []Num{"@embedding_length_per_layer_input"} }
+
+// ChooseStep has the steps of each kind of layer: those of the first case that holds, none without such a case.
+type ChooseStep []StepCase
+
+// StepCase is one case of ChooseStep.
+type StepCase struct {
+	In    Layers
+	Steps []Step
+}
+
+func (Residual) step()          {}
+func (Parallel) step()          {}
+func (AddInput) step()          {}
+func (Normalize) step()         {}
+func (ScaleStream) step()       {}
+func (LearnedScale) step()      {}
+func (PerLayerEmbedding) step() {}
+func (ChooseStep) step()        {}
+
+// Part computes an update of the residual stream: a mixer, in which tokens attend to each other, or a feed-forward
+// network.
+type Part interface {
+	part()
+	// Declare adds what the part needs in the current layer of d: tensors with their roles, and the cache or state.
+	Declare(d *Decl)
+}
+
+// Choose has the part of each kind of layer: that of the first case that holds, Nothing without such a case.
+type Choose []Case
+
+// Case is one case of Choose.
+type Case struct {
+	In   Layers
+	Then Part
+}
+
+// Sum is the sum of the outputs of parts with the same input (Falcon H1: attention and Mamba 2).
+type Sum []Part
+
+// Nothing adds nothing.
+type Nothing struct{}
+
+func (Choose) part()  {}
+func (Sum) part()     {}
+func (Nothing) part() {}
+
+// Declare is Part.Declare of the chosen part.
+func (c Choose) Declare(d *Decl) { d.part(d.Part(c)) }
+
+// Declare is Part.Declare of all parts.
+func (s Sum) Declare(d *Decl) {
+	for _, p := range s {
+		d.part(d.Part(p))
+	}
+}
+
+// Declare adds nothing.
+func (Nothing) Declare(*Decl) {}
+
+// Head computes results from the last states.
+type Head interface{ head() }
+
+// LM computes logits with output or, in files without it, with the token embeddings (tied embeddings).
+type LM struct {
+	Scale   Num // factor of logits; "" for 1
+	SoftCap Num // logits are c·tanh(x/c); "" or 0 for no cap
+	// Rank is the classifier of files with cls tensors; nil: states are pooled by pooling_type and go through tanh.
+	Rank Classifier
+}
+
+// Pool is the head of an encoder: states are pooled by pooling_type, dense modules and a classifier may follow.
+type Pool struct{ Rank Classifier }
+
+// Classifier is the default of classification in files with cls, cls.norm and cls.output: keys below classifier. have
+// precedence.
+type Classifier interface{ classifier() }
+
+// MeanGELU pools by the mean, and applies GELU (ModernBERT).
+type MeanGELU struct{}
+
+// LastSoftmax reads the last token; scores are probabilities (rerankers made from Qwen3).
+type LastSoftmax struct{}
+
+func (MeanGELU) classifier()    {}
+func (LastSoftmax) classifier() {}
+
+func (LM) head()   {}
+func (Pool) head() {}
+
+// headKeys are keys of any head.
+var headKeys = []Num{"@pooling_type", "@classifier.pooling_type", "@classifier.activation", "@classifier.output_labels",
+	"@embedding_length_out", "@dense_2_feat_in", "@dense_2_feat_out", "@dense_3_feat_in", "@dense_3_feat_out"}
+
+func (LM) asks() []Num   { return headKeys }
+func (Pool) asks() []Num { return headKeys }
+
+// Quirk is a deviation of llama.cpp's runtime from the graph; quirks.go has all.
+type Quirk interface{ quirk() }
