@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -30,6 +31,8 @@ var apertus = &table.Arch{
 			xielu("alpha_n"), xielu("alpha_p"), xielu("beta"), xielu("eps"),
 		}),
 	Extra: parts.Llama3Extra,
+	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.QKNorm, parts.NeoX),
+		graph.FFN{Act: graph.XIELU{}, Gate: graph.NoGate}),
 }
 
 // xielu returns the row of a parameter of the xIELU activation, one number per layer.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -25,6 +26,7 @@ var (
 		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.MayBias),
 			parts.WithBias(table.MayBias, parts.MLPRows[1:])),
 		Extra: parts.Llama3Extra,
+		Graph: parts.Decoder(graph.RMS, parts.GQA(parts.Interleaved), parts.ReLU2MLP),
 	}
 	afmoe = &table.Arch{
 		Name:      "afmoe",
@@ -60,8 +62,23 @@ var (
 				{HF: "model.layers.{bid}.mlp.experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_exps"},
 			}, parts.SharedExpertRows))),
 		Extra: parts.Llama3Extra,
+		Graph: &graph.Model{
+			Norm: graph.RMS, Embed: parts.ScaledEmbedding, Final: parts.OutputNorm, Head: graph.LM{},
+			Layer: parts.Sandwich(parts.LocalGlobal(graph.Sliding{N: 4},
+				graph.Attention{Steps: afmoeSteps(parts.LocalNeoX), After: []graph.OutStep{graph.OutGate{}},
+					Window: parts.Window},
+				graph.Attention{Steps: afmoeSteps(parts.NeoX), After: []graph.OutStep{graph.OutGate{}}},
+			), parts.Sparse(parts.Experts(graph.Router{Score: graph.Sigmoid, Bias: true}, graph.MayShared),
+				parts.SwiGLU)),
+		},
 	}
 )
+
+// afmoeSteps are the steps of attention: every fourth layer has no RoPE (NoPE), whether it has a window or not.
+func afmoeSteps(rope graph.RoPE) []graph.HeadStep {
+	return []graph.HeadStep{parts.QKNorm,
+		graph.On{In: graph.Where("i mod 4 != 3"), Steps: []graph.HeadStep{rope}}}
+}
 
 // nanbeige is Nanbeige 4, which may run its layers several times. Source: the Nanbeige class of the reference's
 // converter.

@@ -14,6 +14,7 @@ import (
 
 	"ggforge/arch/config"
 	"ggforge/arch/encoders"
+	"ggforge/arch/graph"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -218,6 +219,22 @@ func LookupGGUF(name string) (*table.Arch, error) {
 	known = slices.Compact(known)
 	return nil, fault.Errorf(fault.Unsupported, "architecture %q is not supported here; supported are: %s", name,
 		strings.Join(known, ", "))
+}
+
+// Graph returns what a file with that general.architecture computes; nil: nobody has declared it yet. Unlike LookupGGUF
+// it also finds the tables of variants, and those that cannot be inverted.
+func Graph(name string) *graph.Model {
+	for _, a := range registry {
+		if a.Name == name && a.Graph != nil {
+			return a.Graph
+		}
+		for _, v := range a.Variants {
+			if v.Name == name && v.Graph != nil {
+				return v.Graph
+			}
+		}
+	}
+	return nil
 }
 
 // LookupEncoder is Lookup for the class of a vision or audio encoder.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -52,6 +53,7 @@ var (
 				}},
 				{HF: "model.layers.{bid}.attention.dense", GGUF: "blk.{bid}.attn_output"},
 			}),
+		Graph: parts.Decoder(graph.RMS, parts.GQA(parts.Interleaved), parts.Experts(parts.Router, graph.HasShared)),
 	}
 	bailingMoE2 = &table.Arch{
 		Name: "bailingmoe2",
@@ -126,6 +128,12 @@ var (
 				{HF: "model.layers.{bid}.hnorm", GGUF: "blk.{bid}.nextn.hnorm"},
 				{HF: "model.layers.{bid}.final_layernorm", GGUF: "blk.{bid}.layer_output_norm"},
 			})),
+		Graph: &graph.Model{
+			Dims: graph.Dims{"n_ff_shexp": "(@expert_shared_feed_forward_length or n_ff_exp) * @expert_shared_count"},
+			Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+			Layer: parts.PreNorm(parts.GQA(parts.QKNorm, parts.NeoX),
+				parts.Sparse(parts.Experts(parts.RouterGroups, graph.MayShared), parts.SwiGLU)),
+		},
 	}
 )
 
@@ -189,7 +197,7 @@ var sarvamMoE = func() *table.Arch {
 		Name: bailingMoE2.Name, Shapes: bailingMoE2.Shapes, Tokenizer: bailingMoE2.Tokenizer, Fused: bailingMoE2.Fused,
 		BlockCount: bailingMoE2.BlockCount,
 		Classes:    []string{"SarvamMoEForCausalLM", "modeling_sarvam_moe.SarvamMoEForCausalLM"},
-		Expect:     bailingMoE2.Expect, Unused: bailingMoE2.Unused,
+		Expect:     bailingMoE2.Expect, Unused: bailingMoE2.Unused, Graph: bailingMoE2.Graph,
 	}
 	a.Metadata = parts.Override(bailingMoE2.Metadata,
 		table.Row{Key: "rope.dimension_count", Derive: func(c *config.View) (gguf.Value, bool, error) {

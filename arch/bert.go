@@ -1,14 +1,11 @@
 package arch
 
 import (
-	"cmp"
-	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -31,6 +28,7 @@ var bert = &table.Arch{
 	Rename:    []table.Rename{{Prefix: "bert.", With: ""}},
 	Drop:      bertDrop,
 	Tensors:   slices.Concat(bertEmbeddings(position(nil)), bertLayers, bertClassifier),
+	Graph:     bertGraph,
 }
 
 // distilbert is BERT with half the layers and without token types. Source: DistilBertModel of the reference.
@@ -59,6 +57,7 @@ var distilbert = &table.Arch{
 		{HF: "transformer.layer.{bid}.output_layer_norm", GGUF: "blk.{bid}.layer_output_norm", Bias: table.NeedBias},
 		{HF: "pre_classifier", GGUF: "cls", Bias: table.NeedBias, Optional: true},
 	}, bertClassifier),
+	Graph: bertGraph,
 }
 
 // roberta is BERT with positions that start after pad_token_id. Source: RobertaModel of the reference.
@@ -72,7 +71,9 @@ var roberta = &table.Arch{
 	Expect:    bertExpect,
 	Rename:    robertaRename,
 	Drop:      bertDrop,
-	Tensors:   slices.Concat(bertEmbeddings(position(fromPadding)), bertLayers, bertClassifier, robertaClassifier),
+	Tensors: slices.Concat(bertEmbeddings(position(parts.FromPadding)), bertLayers, bertClassifier,
+		robertaClassifier),
+	Graph: bertGraph,
 }
 
 // xlmRoberta is RoBERTa with a SentencePiece vocabulary. Source: XLMRobertaModel of
@@ -87,14 +88,31 @@ var xlmRoberta = &table.Arch{
 	Expect:    bertExpect,
 	Rename:    robertaRename,
 	Drop:      bertDrop,
-	Tensors:   slices.Concat(bertEmbeddings(position(fromPadding)), bertLayers, bertClassifier, robertaClassifier),
-	Variants:  []*table.Arch{jinaBertV3},
+	Tensors: slices.Concat(bertEmbeddings(position(parts.FromPadding)), bertLayers, bertClassifier,
+		robertaClassifier),
+	Variants: []*table.Arch{jinaBertV3},
 	Variant: func(c *config.View) (*table.Arch, error) {
 		if !config.IsNo(c.Value("lora_adaptations")) {
 			return jinaBertV3, nil
 		}
 		return nil, nil
 	},
+	Graph: bertGraph,
+}
+
+// bertGraph has learned positions.
+var bertGraph = func() *graph.Model {
+	m := bertModel(parts.PostLN(parts.Bidirectional(), parts.GELUMLP))
+	m.Embed.Positions = graph.Yes
+	return m
+}()
+
+// bertModel is an encoder with token types and a norm of embeddings; the layers end with a norm.
+func bertModel(layer []graph.Step, unread ...string) *graph.Model {
+	return &graph.Model{
+		Norm: graph.LayerNorm, Embed: graph.Embedding{Types: true, Norm: parts.EmbeddingNorm}, Layer: layer,
+		Head: graph.Pool{}, Unread: unread, Runtime: parts.EncoderRuntime,
+	}
 }
 
 // jinaBertV3 is XLM-RoBERTa with RoPE and task LoRA adapters, which are dropped: the reference writes each to a
@@ -127,6 +145,7 @@ var jinaBertV3 = &table.Arch{
 		{HF: "encoder.layers.{bid}.norm1", GGUF: "blk.{bid}.attn_output_norm", Bias: table.NeedBias},
 		{HF: "encoder.layers.{bid}.norm2", GGUF: "blk.{bid}.layer_output_norm", Bias: table.NeedBias},
 	}),
+	Graph: bertModel(parts.PostLN(parts.Bidirectional(parts.NeoX), parts.GELUMLP)),
 }
 
 const adapters = "adapters for tasks"
@@ -172,6 +191,7 @@ var nomicBert = &table.Arch{
 		}
 		return nil, nil
 	},
+	Graph: bertModel(parts.PostLN(parts.Bidirectional(parts.NeoX), parts.SwiGLU)),
 }
 
 // nomicBertMoE is nomicBert with an MoE FFN in every moe_every_n_layers-th layer.
@@ -204,6 +224,8 @@ var nomicBertMoE = &table.Arch{
 		// the reference drops it, and runtimes have no tensor for it
 		{HF: "encoder.layers.{bid}.mlp.experts.bias", If: nomicSparse},
 	}),
+	Graph: bertModel(parts.PostLN(parts.Bidirectional(parts.NeoX), parts.Sparse(
+		graph.MoE{Router: parts.Router, Experts: parts.GELUMLP}, parts.GELUMLP)), "moe_every_n_layers"),
 }
 
 var nomicUnused = slices.Concat(bertUnused,
@@ -317,6 +339,12 @@ var jinaBertV2 = &table.Arch{
 			Optional: true},
 		{HF: "classifier", GGUF: "cls", Bias: table.NeedBias, Optional: true},
 	}),
+	Graph: bertModel([]graph.Step{
+		graph.Residual{Part: graph.Attention{Steps: []graph.HeadStep{parts.MayQKNorm}, Scores: parts.ALiBi,
+			Sees: graph.Both}, Sum: graph.Norm{Name: "attn_output_norm"}},
+		graph.AddInput{Norm: graph.Norm{Name: "attn_norm_2"}}, // of the model for code
+		graph.Residual{Part: parts.GeGLU, Sum: graph.Norm{Name: "layer_output_norm"}},
+	}),
 }
 
 // modernBert is ModernBERT: RoPE, sliding-window layers and no biases. Source: ModernBertModel of the reference.
@@ -357,7 +385,26 @@ var modernBert = &table.Arch{
 		{HF: "head.dense", GGUF: "cls", Bias: table.MayBias, Optional: true},
 		{HF: "head.norm", GGUF: "cls.norm", Bias: table.MayBias, Optional: true},
 	}, bertClassifier),
+	Graph: &graph.Model{
+		Norm: graph.LayerNorm, Embed: graph.Embedding{Norm: parts.EmbeddingNorm}, Final: parts.OutputNorm,
+		Head: graph.Pool{Rank: graph.MeanGELU{}},
+		Layer: []graph.Step{
+			graph.ChooseStep{ // the first layer reads the normalized embeddings
+				{In: graph.Where("i = 0"), Steps: []graph.Step{graph.Residual{Part: modernBertAttention}}},
+				{In: graph.Every{}, Steps: []graph.Step{
+					graph.Residual{Pre: graph.Norm{Name: "attn_norm"}, Part: modernBertAttention}}},
+			},
+			graph.Residual{Pre: graph.Norm{Name: "ffn_norm"},
+				Part: graph.FFN{Act: graph.ActOf{Key: "hidden_activation", Or: graph.GELUErf}}},
+		},
+		Unread: []string{"attention.layer_norm_rms_epsilon"}, Runtime: parts.EncoderRuntime,
+	},
 }
+
+var modernBertAttention = parts.LocalGlobal(graph.Sliding{N: 3, First: true},
+	graph.Attention{Steps: []graph.HeadStep{parts.DefaultLocalNeoX}, Sees: graph.Both,
+		Window: graph.Window{Tokens: "n_swa", Shape: graph.SymmetricWindow}},
+	parts.Bidirectional(parts.NeoX))
 
 // modernBertShapes: ffn_up contains the gate, except in the head layers of a decision model.
 var modernBertShapes = shape.Rules{Tensors: shape.Table{"ffn_up": "n_embd, 2 * n_ff | n_embd, n_ff"}}
@@ -495,6 +542,11 @@ var neoBert = &table.Arch{
 		{HF: "transformer_encoder.{bid}.ffn.w12", GGUF: "blk.{bid}.ffn_up"},
 		{HF: "transformer_encoder.{bid}.ffn.w3", GGUF: "blk.{bid}.ffn_down"},
 	}, bertClassifier),
+	Graph: &graph.Model{
+		Norm: graph.RMS, Layer: parts.PreNorm(parts.Bidirectional(parts.Interleaved), parts.SwiGLU),
+		Final: []graph.Step{graph.Normalize{Norm: graph.Norm{Name: "enc.output_norm"}}}, Head: graph.Pool{},
+		Runtime: parts.EncoderRuntime,
+	},
 }
 
 // euroBert is a Llama with bidirectional attention. The raw config.json is read, because the transformers library's
@@ -530,12 +582,16 @@ var euroBert = &table.Arch{
 		{HF: "layers.{bid}.mlp.up_proj", GGUF: "blk.{bid}.ffn_up"},
 		{HF: "layers.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down"},
 	},
+	Graph: &graph.Model{
+		Norm: graph.RMS, Layer: parts.PreNorm(parts.Bidirectional(parts.NeoX), parts.SwiGLU),
+		Final: parts.OutputNorm, Head: graph.Pool{}, Runtime: parts.EncoderRuntime,
+	},
 }
 
 // bertMetadata are the rows of all BERT-like encoders.
 var bertMetadata = slices.Concat(parts.CommonRows, []table.Row{{Key: "attention.causal", Const: gguf.Bool(false)}},
 	poolingRows, []table.Row{
-		{Key: "classifier.output_labels", Derive: outputLabels},
+		{Key: "classifier.output_labels", Derive: parts.OutputLabels},
 	})
 
 // poolingRows are the pooling type, and pooling type and activation of the classifier.
@@ -619,8 +675,8 @@ var bertLayers = slices.Concat(bertAttention, []table.TensorRow{
 
 // bertClassifier is the classification head: the output layer if the model has labels, else the layer before it.
 var bertClassifier = []table.TensorRow{
-	{HF: "classifier", GGUF: "cls.output", Bias: table.MayBias, Optional: true, If: hasLabels},
-	{HF: "classifier", GGUF: "cls", Bias: table.MayBias, Optional: true, If: parts.Not(hasLabels)},
+	{HF: "classifier", GGUF: "cls.output", Bias: table.MayBias, Optional: true, If: parts.HasLabels},
+	{HF: "classifier", GGUF: "cls", Bias: table.MayBias, Optional: true, If: parts.Not(parts.HasLabels)},
 }
 
 var robertaClassifier = []table.TensorRow{
@@ -636,93 +692,6 @@ var robertaContext = table.Row{Key: "context_length", Derive: func(c *config.Vie
 	if err != nil || !ok {
 		return v, false, err
 	}
-	offset, err := positionOffset(c)
+	offset, err := parts.PositionOffset(c)
 	return table.Uint32Of(n-offset, true, err)
 }}
-
-// padOf has the default pad_token_id by model type.
-var padOf = map[string]int64{"roberta": 1, "xlm-roberta": 1, "camembert": 1, "jina_embeddings_v3": 1}
-
-// positionOffset returns the first used position, pad_token_id + 1.
-func positionOffset(c *config.View) (int64, error) {
-	if !c.Present("pad_token_id") {
-		if pad, ok := padOf[c.KnownType()]; ok {
-			return pad + 1, nil
-		}
-	}
-	pad, ok, err := c.Int("pad_token_id")
-	if err != nil || !ok {
-		return 0, err
-	}
-	if pad < 0 || pad > config.MaxWidth {
-		return 0, config.WrongType("pad_token_id", "a token", pad)
-	}
-	return pad + 1, nil
-}
-
-// fromPadding removes the rows of unused positions.
-var fromPadding = &table.Transform{Name: "from-padding",
-	Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
-		offset, err := positionOffset(l.View)
-		if err != nil || offset == 0 {
-			return s, err
-		}
-		ne := s.NE()
-		if len(ne) != 2 {
-			return nil, fault.Errorf(fault.Broken, "dimensions %s, want a matrix", gguf.Shape(ne))
-		}
-		return rows.Slice(s, 1, offset, ne[1])
-	}}
-
-// outputLabels lists the labels of a classifier in the order of their ids.
-func outputLabels(c *config.View) (v gguf.Value, ok bool, err error) {
-	labels, err := labels(c)
-	return gguf.Strings(labels), len(labels) > 0, err
-}
-
-func hasLabels(l table.Layer) (bool, error) {
-	labels, err := labels(l.View)
-	return len(labels) > 0, err
-}
-
-// labels returns the labels of a classifier. Two labels with the transformers library's default names LABEL_0 and
-// LABEL_1 are taken as none, because every config has them; any other number of default names counts.
-func labels(c *config.View) ([]string, error) {
-	byNumber := c.Sub("id2label").Members()
-	if byNumber == nil {
-		n, ok, err := c.Int("num_labels")
-		if err != nil || !ok || c.KnownType() == "" || n == 2 {
-			return nil, err
-		}
-		if n < 0 || n > config.MaxBlocks {
-			return nil, config.WrongType("num_labels", "a number of labels", n)
-		}
-		var labels []string
-		for i := range n {
-			labels = append(labels, fmt.Sprintf("LABEL_%d", i))
-		}
-		return labels, nil
-	}
-	if len(byNumber) == 2 && byNumber["0"] == "LABEL_0" {
-		return nil, nil
-	}
-	numbers := slices.Collect(maps.Keys(byNumber))
-	var err error
-	slices.SortFunc(numbers, func(a, b string) int {
-		x, err1 := strconv.ParseInt(a, 10, 64)
-		y, err2 := strconv.ParseInt(b, 10, 64)
-		if err1 != nil || err2 != nil {
-			err = config.WrongType("id2label", "labels by number", cmp.Or(a, b))
-		}
-		return cmp.Compare(x, y)
-	})
-	var labels []string
-	for _, n := range numbers {
-		s, ok := byNumber[n].(string)
-		if !ok {
-			return nil, config.WrongType("id2label."+n, "a string", byNumber[n])
-		}
-		labels = append(labels, s)
-	}
-	return labels, err
-}

@@ -2,6 +2,7 @@ package arch
 
 import (
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -47,5 +48,10 @@ var bloom = &table.Arch{
 		{HF: "h.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.ffn_norm", Bias: table.NeedBias},
 		{HF: "h.{bid}.mlp.dense_h_to_4h", GGUF: "blk.{bid}.ffn_up", Bias: table.NeedBias},
 		{HF: "h.{bid}.mlp.dense_4h_to_h", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias},
+	},
+	Graph: &graph.Model{
+		Norm: graph.LayerNorm, Embed: graph.Embedding{Norm: parts.EmbeddingNorm},
+		Layer: parts.PreNorm(graph.Attention{Scores: parts.ALiBi}, parts.GELUMLP),
+		Final: parts.OutputNorm, Head: graph.LM{},
 	},
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -46,6 +47,7 @@ var (
 			{HF: "encoder.layers.{bid}.mlp.dense_4h_to_h", GGUF: "blk.{bid}.ffn_down", Bias: table.MayBias},
 			{HF: "rotary_pos_emb.inv_freq"},
 		},
+		Graph: chatglmGraph,
 	}
 	glm = &table.Arch{
 		Name:      "chatglm",
@@ -63,6 +65,7 @@ var (
 				{HF: "model.layers.{bid}.mlp.gate_up_proj", GGUF: "blk.{bid}.ffn_up"},
 				{HF: "model.layers.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down"},
 			}),
+		Graph: chatglmGraph,
 	}
 	chatglmRows = []table.Row{
 		parts.UintRow("context_length", "seq_length", "hidden_size", "n_embed"),
@@ -93,6 +96,9 @@ var (
 		}},
 	}
 )
+
+// chatglmGraph is a Llama without experts.
+var chatglmGraph = parts.Decoder(graph.RMS, parts.GQA(parts.Interleaved), parts.SwiGLU)
 
 func chatglmVocabSize(c *config.View) (int64, error) {
 	return c.Require("padded_vocab_size", "vocab_size")

@@ -3,6 +3,7 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -34,6 +35,10 @@ var cogVLM = &table.Arch{
 		{HF: "model.layers.{bid}.mlp.language_mlp.down_proj", GGUF: "blk.{bid}.ffn_down"},
 	}, parts.Only(parts.Not(compatReference), cogVLMVisionExperts),
 		parts.Only(compatReference, dropped(cogVLMVisionExperts))),
+	Graph: &graph.Model{
+		Norm: graph.RMS, Layer: parts.PreNorm(parts.GQA(parts.NeoX), parts.SwiGLU), Final: parts.OutputNorm,
+		Head: graph.LM{}, Unread: []string{"vis_*"}, // texts have no tokens of images
+	},
 }
 
 // cogVLMVisionExperts are the weights for tokens of images.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -36,6 +37,11 @@ var (
 				{HF: "model.layers.{bid}.self_attn.q_norm", GGUF: "blk.{bid}.attn_q_norm", Optional: true},
 				{HF: "model.layers.{bid}.self_attn.k_norm", GGUF: "blk.{bid}.attn_k_norm", Optional: true},
 			}),
+		Graph: &graph.Model{
+			Norm: graph.LayerNorm, Final: parts.OutputNorm, Head: graph.LM{Scale: cohereLogits},
+			Layer: []graph.Step{parts.Parallel("attn_norm", parts.GQA(parts.MayQKNorm, parts.Interleaved),
+				"attn_norm", parts.SwiGLU)},
+		},
 	}
 	cohere2 = &table.Arch{
 		Name:      "cohere2",
@@ -65,6 +71,11 @@ var (
 			"use_parallel_embedding", "cache_implementation"}),
 		Tensors: slices.Concat(parts.EmbedRows[:2], parts.NormRows[:1], parts.AttentionRows(table.NoBias, table.NoBias),
 			parts.MLPRows, zeroBiases),
+		Graph: &graph.Model{
+			Norm: graph.LayerNorm, Final: parts.OutputNorm, Head: graph.LM{Scale: cohereLogits},
+			Layer: []graph.Step{parts.Parallel("attn_norm", cohere2Attention(graph.Sliding{N: 4}),
+				"attn_norm", parts.SwiGLU)},
+		},
 	}
 	// zeroBiases are optional rows for the unused biases of some checkpoints.
 	zeroBiases = []table.TensorRow{
@@ -81,6 +92,15 @@ var (
 			Optional: true, Kind: table.Zero{}},
 	}
 )
+
+// cohereLogits is the factor of logits.
+const cohereLogits graph.Num = "if(@logit_scale = 0, 1, @logit_scale or 1)"
+
+// cohere2Attention has RoPE in sliding-window layers only.
+func cohere2Attention(in graph.Layers) graph.Part {
+	return parts.LocalGlobal(in,
+		graph.Attention{Steps: []graph.HeadStep{parts.LocalInterleaved}, Window: parts.Window}, graph.Attention{})
+}
 
 // cohere2RopeDims returns the number of rotary dimensions: rotary_pct of a head; the whole head without the key, which
 // newer versions of the transformers library do not save.
@@ -162,6 +182,13 @@ var cohere2MoE = &table.Arch{
 		// no key has the attention type of the MTP layer
 		parts.Only(parts.NextN, slices.Concat(parts.NextNRows, parts.OptionalRows(parts.MLPRows),
 			parts.OptionalRows(parts.ExpertRows), parts.OptionalRows(parts.SharedExpertRows)))),
+	Graph: &graph.Model{
+		Norm: graph.LayerNorm, Final: parts.OutputNorm, Head: graph.LM{Scale: cohereLogits},
+		Layer: []graph.Step{parts.Parallel("attn_norm", cohere2Attention(graph.Sliding{}),
+			"attn_norm", parts.Sparse(parts.Experts(parts.RouterBias, graph.MayShared), parts.SwiGLU))},
+		Unread:  []string{"attention.layer_norm_rms_epsilon"},
+		Runtime: []graph.Quirk{graph.DraftsRead{"nextn.shared_head_norm."}},
+	},
 }
 
 // cohere2Kinds reports for each layer whether it is dense.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -49,6 +50,11 @@ var dbrx = &table.Arch{
 			Transform: parts.Chain("rows-of-experts-transposed", dbrxExperts, parts.TransposeEach)},
 		{HF: "transformer.blocks.{bid}.ffn.experts.mlp.v1", GGUF: "blk.{bid}.ffn_up_exps.weight", Exact: true,
 			Transform: dbrxExperts},
+	},
+	Graph: &graph.Model{
+		Norm: graph.LayerNorm, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: parts.PreNormAs("attn_output_norm", parts.GQA(parts.KeyClamp, parts.NeoX),
+			parts.Experts(parts.RouterTopK, graph.NoShared)),
 	},
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -76,6 +77,7 @@ var (
 			parts.Only(deciHas(func(b deciBlock) bool { return b.width > 0 }),
 				slices.Concat(parts.NormRows[1:], parts.WithBias(table.MayBias, parts.MLPRows)))),
 		Extra: parts.Llama3Extra,
+		Graph: parts.Decoder(graph.RMS, parts.GQA(parts.Interleaved), parts.SwiGLU),
 	}
 )
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -34,6 +35,8 @@ var deepseek = &table.Arch{
 			".k_proj", parts.PermuteK),
 		parts.Only(parts.DenseFirst, parts.MLPRows),
 		parts.Only(parts.MoEAfter, slices.Concat(parts.ExpertRows, parts.SharedExpertRows))),
+	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.Interleaved),
+		parts.Sparse(parts.Experts(parts.RouterBias, graph.MayShared), parts.SwiGLU)),
 }
 
 // deepseek2 is DeepSeek V2, V3 and R1 with multi-head latent attention (MLA): one compressed key and value for all
@@ -59,6 +62,7 @@ var deepseek2 = &table.Arch{
 		}
 		return nil, nil
 	},
+	Graph: parts.DeepSeek2Graph,
 }
 
 // deepseek2OCR is the language model of DeepSeek-OCR and of Unlimited-OCR: experts
@@ -80,6 +84,13 @@ var deepseek2OCR = &table.Arch{
 		{Prefix: "model.qwen2_model.", Why: table.Silent}},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
 		parts.MLAFeedForward),
+	Graph: &graph.Model{
+		Dims: graph.Dims{"n_rot": "n_embd_head_k"}, // the runtime rotates whole heads
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: parts.PreNorm(parts.GQA(parts.NeoX),
+			parts.Sparse(parts.Experts(parts.RouterBias, graph.MayShared), parts.SwiGLU)),
+		Unread: []string{"rope.dimension_count", "attention.sliding_window"},
+	},
 }
 
 // deepseek32 is DeepSeek V3.2: sparse attention to the tokens that an indexer selects. The MTP layers follow the

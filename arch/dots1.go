@@ -3,6 +3,7 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/tokenizer"
@@ -29,4 +30,6 @@ var dots1 = &table.Arch{
 		parts.QKNormRows, parts.Only(parts.DenseFirst, parts.MLPRows),
 		parts.Only(parts.MoEAfter, slices.Concat(parts.ExpertRows, parts.FusedExpertRows,
 			[]table.TensorRow{parts.CorrectionRow})), parts.Only(parts.SharedAfter, parts.SharedExpertRows)),
+	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.QKNorm, parts.NeoX),
+		parts.Sparse(parts.Experts(parts.RouterBias, graph.MayShared), parts.SwiGLU)),
 }

@@ -75,8 +75,8 @@ func TestRecurrentShapes(t *testing.T) {
 		{"five mixing weights", lerps, 0, []int64{1, 5}, nil, nil},
 		{"experts", nomicExperts, 0, []int64{1, 4}, []float32{0, 1, 2, 3}, []int64{1, 2, 2}},
 		{"experts of odd rows", nomicExperts, 0, []int64{1, 3}, nil, nil},
-		{"positions", fromPadding, 0, []int64{1, 4}, []float32{2, 3}, []int64{1, 2}},
-		{"no positions left", fromPadding, 0, []int64{1, 2}, nil, nil},
+		{"positions", parts.FromPadding, 0, []int64{1, 4}, []float32{2, 3}, []int64{1, 2}},
+		{"no positions left", parts.FromPadding, 0, []int64{1, 2}, nil, nil},
 		{"mixer", ssmMultipliers, 0, []int64{1, 7}, []float32{0, 2, 6, 9, 20, 35, 66}, []int64{1, 7}},
 		{"mixer of six rows", ssmMultipliers, 0, []int64{1, 6}, nil, nil},
 		{"scaled", multiplyBy("f"), 0, []int64{3}, []float32{0, 0.5, 1}, []int64{3}},
@@ -134,7 +134,7 @@ func TestLabels(t *testing.T) {
 		`"model_type": "other", "num_labels": 3, "id2label": {"1": "b", "0": "a", "2": "c"}`: "a b c",
 	} {
 		c := view(t, fmt.Sprintf(`{"architectures": ["BertModel"], %s}`, cfg))
-		labels, err := labels(c)
+		labels, err := parts.Labels(c)
 		got := strings.Join(labels, " ")
 		if err != nil {
 			got = "error"

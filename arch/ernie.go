@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -38,6 +39,7 @@ var ernie4_5 = &table.Arch{
 				{GGUF: "blk.{bid}.ffn_up", Transform: parts.Half(1)},
 			}},
 		}),
+	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.Interleaved), parts.SwiGLU),
 }
 
 // paddleOCR is the language model of PaddleOCR-VL, an ERNIE 4.5 with M-RoPE.
@@ -52,6 +54,7 @@ var paddleOCR = &table.Arch{
 		parts.Expect("rope_is_neox_style", "true")},
 	Unused:  slices.Concat(ernie4_5.Unused, parts.MultimodalKeys),
 	Tensors: ernie4_5.Tensors,
+	Graph:   parts.Decoder(graph.RMS, parts.GQA(parts.NeoX), parts.SwiGLU),
 }
 
 // ernie4_5moe is ERNIE 4.5 with experts. The MTP layers are left out.
@@ -91,6 +94,8 @@ var ernie4_5moe = &table.Arch{
 			{HF: "model.layers.{bid}.mlp.experts.{xid}.down_proj", GGUF: "blk.{bid}.ffn_down_exps",
 				Experts: ernieCount},
 		}), parts.Only(ernieShared, parts.SharedExpertRows)),
+	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.Interleaved),
+		parts.Sparse(parts.Experts(parts.RouterBiasTopK, graph.MayShared), parts.SwiGLU)),
 }
 
 func ernieCount(l table.Layer) (int64, error) { return l.Require("moe_num_experts") }

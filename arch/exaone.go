@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -43,6 +44,10 @@ var (
 			{HF: "transformer.h.{bid}.mlp.c_proj", GGUF: "blk.{bid}.ffn_down"},
 		},
 		Extra: parts.Llama3Extra,
+		Graph: &graph.Model{
+			Norm: graph.RMS, Layer: parts.PreNorm(parts.GQA(parts.NeoX), parts.SwiGLU), Final: parts.OutputNorm,
+			Head: graph.LM{}, Unread: []string{"attention.layer_norm_epsilon"},
+		},
 	}
 	exaone4 = &table.Arch{
 		Name:      "exaone4",
@@ -63,6 +68,7 @@ var (
 				{HF: "model.layers.{bid}.post_feedforward_layernorm", GGUF: "blk.{bid}.post_ffw_norm"},
 			}),
 		Extra: parts.Llama3Extra,
+		Graph: exaone4Graph,
 	}
 	// exaone4_5 is the language model of EXAONE 4.5. The MTP layers follow the others.
 	exaone4_5 = &table.Arch{
@@ -80,8 +86,21 @@ var (
 		Drop:    []table.Drop{{Prefix: "model.layers.", AfterModel: true, Why: parts.MTP}},
 		Tensors: slices.Concat(exaone4.Tensors, parts.Only(parts.NextN, parts.NextNRows)),
 		Extra:   parts.Llama3Extra,
+		Graph:   exaone4Graph,
 	}
 )
+
+// exaone4Graph: only the model of 32B, with 64 layers, has windows.
+var exaone4Graph = &graph.Model{
+	Dims: graph.Dims{"n_swa": "if(n_layer = 64, @attention.sliding_window or 4096, 0)"},
+	Norm: graph.RMS, Layer: parts.OutputNormOnly(exaoneAttention, parts.SwiGLU), Final: parts.OutputNorm,
+	Head: graph.LM{},
+}
+
+// exaoneAttention has RoPE in sliding-window layers, or in all layers of models without windows.
+var exaoneAttention = parts.LocalGlobal(graph.Sliding{N: 4},
+	graph.Attention{Steps: []graph.HeadStep{parts.QKNorm, parts.LocalNeoX}, Window: parts.Window},
+	parts.GQA(parts.QKNorm, graph.On{In: graph.Where("n_swa = 0"), Steps: []graph.HeadStep{parts.NeoX}}))
 
 // exaoneMoE is K-EXAONE: experts after some dense layers. As in EXAONE 4.5, the MTP layers follow the others. Source:
 // the ExaoneMoE class of the reference's converter.
@@ -132,6 +151,8 @@ var exaoneMoE = &table.Arch{
 		parts.Only(parts.Both(exaoneHasExperts, parts.IsSome("num_shared_experts")), parts.SharedExpertRows),
 		parts.Only(parts.NextN, parts.NextNRows)),
 	Extra: parts.Llama3Extra,
+	Graph: parts.Decoder(graph.RMS, exaoneAttention,
+		parts.Sparse(parts.Experts(parts.RouterBias, graph.MayShared), parts.SwiGLU)),
 }
 
 var exaoneDenseKeys = []string{"first_k_dense_replace", "first_last_k_dense_replace"}

@@ -2,6 +2,7 @@ package arch
 
 import (
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -56,6 +57,18 @@ var falcon = &table.Arch{
 		{HF: "transformer.h.{bid}.mlp.dense_h_to_4h", GGUF: "blk.{bid}.ffn_up"},
 		{HF: "transformer.h.{bid}.mlp.dense_4h_to_h", GGUF: "blk.{bid}.ffn_down"},
 	},
+	Graph: &graph.Model{
+		Norm: graph.LayerNorm, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: []graph.Step{graph.ChooseStep{
+			{In: graph.Has("attn_norm_2"), Steps: falconLayer("attn_norm_2")}, // 40B and 11B
+			{In: graph.Every{}, Steps: falconLayer("attn_norm")},
+		}},
+	},
+}
+
+// falconLayer is a layer whose attention reads that norm.
+func falconLayer(attnNorm string) []graph.Step {
+	return []graph.Step{parts.Parallel(attnNorm, parts.GQA(parts.NeoX), "attn_norm", parts.GELUMLP)}
 }
 
 var falconHeads = []string{"num_attention_heads", "n_head"}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -63,6 +64,10 @@ var gemma = &table.Arch{
 	Tensors: slices.Concat(
 		parts.TransformBySuffix(slices.Concat(parts.EmbedRows, parts.NormRows), "norm", parts.PlusOne),
 		parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows),
+	Graph: &graph.Model{
+		Norm: graph.RMS, Embed: parts.ScaledEmbedding, Layer: parts.PreNorm(parts.GQA(parts.NeoX), parts.GeGLU),
+		Final: parts.OutputNorm, Head: graph.LM{},
+	},
 }
 
 // gemma2Norms are the norms before and after attention and FFN.
@@ -86,7 +91,26 @@ var gemma2 = &table.Arch{
 	Drop: gemmaDrop,
 	Tensors: slices.Concat(parts.TransformBySuffix(parts.EmbedRows, "norm", parts.PlusOne), gemma2Norms,
 		parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows),
+	Graph: &graph.Model{
+		Dims: graph.Dims{"n_swa": "@attention.sliding_window or 4096"},
+		Norm: graph.RMS, Embed: parts.ScaledEmbedding, Final: parts.OutputNorm,
+		Head: graph.LM{SoftCap: "@final_logit_softcapping or 30"},
+		Layer: parts.Sandwich(parts.LocalGlobal(graph.Sliding{N: 2},
+			graph.Attention{Steps: []graph.HeadStep{parts.LocalNeoX}, Scores: gemma2SoftCap, Scale: gemma2Scale,
+				Window: parts.Window},
+			graph.Attention{Steps: []graph.HeadStep{parts.NeoX}, Scores: gemma2SoftCap, Scale: gemma2Scale},
+		), parts.GeGLU),
+	},
 }
+
+// gemma2Scale and gemma3Scale: no key has query_pre_attn_scalar, which is a special one in the models of 27B; the
+// runtime recognizes them by their number of layers.
+const (
+	gemma2Scale graph.Num = "1 / sqrt(if(n_layer = 46, n_embd / n_head, n_embd_head_k))"
+	gemma3Scale graph.Num = "1 / sqrt(if(n_layer = 62, n_embd / n_head, n_embd_head_k))"
+)
+
+var gemma2SoftCap = []graph.ScoreStep{graph.SoftCap{By: "@attn_logit_softcapping or 50"}}
 
 // gemma3 is the language model of Gemma 3, alone or in a multimodal model.
 var gemma3 = &table.Arch{
@@ -100,6 +124,14 @@ var gemma3 = &table.Arch{
 	Expect:           append([]table.Expect{parts.Expect("use_bidirectional_attention", "false")}, gemma3Expect...),
 	Rename:           parts.HeadlessNames,
 	Tensors:          gemma3Tensors,
+	Graph: &graph.Model{
+		Norm: graph.RMS, Embed: parts.ScaledEmbedding, Final: parts.OutputNorm, Head: graph.LM{SoftCap: parts.LogitSoftCap},
+		Layer: parts.Sandwich(parts.LocalGlobal(graph.Sliding{N: 6},
+			graph.Attention{Steps: []graph.HeadStep{parts.QKNorm, parts.DefaultLocalNeoX}, Scale: gemma3Scale,
+				Window: parts.Window},
+			graph.Attention{Steps: []graph.HeadStep{parts.QKNorm, parts.NeoX}, Scale: gemma3Scale},
+		), parts.GeGLU),
+	},
 }
 
 // gemma3Unused: attention scale and sliding-window pattern are built into runtimes.
@@ -133,4 +165,13 @@ var embeddingGemma = &table.Arch{
 	Expect:  gemma3Expect,
 	Rename:  parts.HeadlessNames,
 	Tensors: gemma3Tensors,
+	Graph: &graph.Model{
+		Norm: graph.RMS, Embed: parts.ScaledEmbedding, Final: parts.OutputNorm, Head: graph.Pool{},
+		Layer: parts.Sandwich(parts.LocalGlobal(graph.Sliding{N: 6},
+			graph.Attention{Steps: []graph.HeadStep{parts.QKNorm, parts.DefaultLocalNeoX}, Sees: graph.Both,
+				Window: graph.Window{Tokens: "n_swa", Shape: graph.SymmetricWindow}},
+			parts.Bidirectional(parts.QKNorm, parts.NeoX),
+		), parts.GeGLU),
+		Runtime: parts.EncoderRuntime,
+	},
 }

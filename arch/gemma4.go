@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -65,6 +66,7 @@ var gemma4 = &table.Arch{
 		}),
 	),
 	Extra: gemma4Factors,
+	Graph: gemma4Graph,
 }
 
 // gemma4Apart is the condition that every expert has its own tensors, as in quantized checkpoints.
@@ -86,6 +88,7 @@ var gemma4Unified = &table.Arch{
 	Shapes:           gemma4.Shapes,
 	Tensors:          gemma4.Tensors,
 	Extra:            gemma4.Extra,
+	Graph:            gemma4Graph,
 }
 
 // gemma4Assistant is the draft model of a Gemma 4; all its layers use keys and values of the target model.
@@ -153,6 +156,48 @@ var embeddingGemma2 = &table.Arch{
 		}, gemma4Norms, gemma4QueryRows, gemma4KeyRows, gemma4ValueRows, parts.MLPRows,
 		parts.PerLayerRows("ple.", "model.layers.{bid}.ple_block."),
 	),
+	Graph: &graph.Model{
+		Dims: gemma4Sizes,
+		Norm: graph.RMS, Embed: parts.ScaledEmbedding, Final: parts.OutputNorm, Head: graph.Pool{},
+		Layer:   gemma4Layer(graph.SymmetricWindow, graph.Both),
+		Runtime: parts.EncoderRuntime,
+	},
+}
+
+// gemma4Graph is a Gemma 4 without experts.
+var gemma4Graph = &graph.Model{
+	Dims: gemma4Sizes,
+	Norm: graph.RMS, Embed: parts.ScaledEmbedding, Final: parts.OutputNorm, Head: graph.LM{SoftCap: parts.LogitSoftCap},
+	Layer: gemma4Layer(graph.SlidingWindow, graph.Causal),
+}
+
+// gemma4Sizes: sliding-window layers (swa) have heads of another size. The first n_own layers have keys and values of
+// their own.
+var gemma4Sizes = graph.Dims{
+	"swa":           "if(n_swa != 0 and @attention.sliding_window_pattern != 0, 1, 0)",
+	"n_own":         "n_layer - (@attention.shared_kv_layers or 0)",
+	"n_head_size":   "@attention.key_length or n_embd / n_head",
+	"n_embd_head_k": "if(swa, @attention.key_length_swa or n_head_size, n_head_size)",
+	"n_embd_head_v": "if(swa, @attention.value_length_swa or n_head_size_v, n_head_size_v)",
+	"n_head_size_v": "@attention.value_length or n_embd / n_head",
+	"n_rot_full":    "@rope.dimension_count or n_head_size",
+	"n_rot":         "if(swa, @rope.dimension_count_swa or n_rot_full, n_rot_full)",
+}
+
+// gemma4Layer is a layer of a model with windows of that shape. Scores have no factor. The last layers with windows use
+// the keys and values of the last layer before them that has a window, and likewise those without.
+func gemma4Layer(window graph.WindowShape, sees graph.Direction) []graph.Step {
+	attention := func(source graph.Num, rope graph.RoPE) graph.Attention {
+		return graph.Attention{
+			QKV:   graph.SharedKV{From: "n_own", Layer: source, Own: graph.KeysAsValues{}},
+			Steps: []graph.HeadStep{parts.QKNorm, rope, graph.ValueNorm{}},
+			Scale: "1", Sees: sees,
+		}
+	}
+	local, global := attention("n_own - 2", parts.DefaultLocalNeoX), attention("n_own - 1", parts.NeoX)
+	local.Window = graph.Window{Tokens: "n_swa", Shape: window}
+	return append(parts.Sandwich(parts.LocalGlobal(graph.Sliding{}, local, global), parts.GeGLU),
+		graph.PerLayerEmbedding{Act: graph.GELU}, graph.LearnedScale{Tensor: "layer_output_scale"})
 }
 
 // gemma4Rows are the rows of Gemma 3 and the rows with a value per layer. shared returns the number of layers with

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -26,6 +27,7 @@ var (
 			[]table.Row{{Key: "rope.dimension_count", Derive: parts.PartialRope(0.5)}}),
 		Expect:  []table.Expect{parts.SiLU},
 		Tensors: slices.Concat(parts.EmbedRows, parts.AttentionRows(table.MayBias, table.NoBias), glm4Layer),
+		Graph:   glm4Graph,
 	}
 	glm4v = &table.Arch{
 		Name:         "glm4",
@@ -37,6 +39,7 @@ var (
 		Unused:       glmMultimodalKeys,
 		Expect:       []table.Expect{parts.SiLU},
 		Tensors:      glm4vTensors,
+		Graph:        glm4Graph,
 	}
 	glmOCR = &table.Arch{
 		Name:         "glm4",
@@ -49,8 +52,15 @@ var (
 		Unused:       glmMultimodalKeys,
 		Expect:       []table.Expect{parts.SiLU},
 		Tensors:      slices.Concat(glm4vTensors, parts.Only(parts.NextN, parts.NextNRows)),
+		Graph:        glm4Graph,
 	}
 )
+
+// glm4Graph is that of all tables named glm4.
+var glm4Graph = &graph.Model{
+	Norm: graph.RMS, Layer: parts.Sandwich(parts.GQA(parts.Interleaved), parts.SwiGLU), Final: parts.OutputNorm,
+	Head: graph.LM{},
+}
 
 // glmMultimodalKeys are ids of tokens for images and videos.
 var glmMultimodalKeys = slices.Concat(parts.MultimodalKeys,
@@ -129,6 +139,14 @@ var (
 	})
 )
 
+var glm4MoEGraph = &graph.Model{
+	Dims: graph.Dims{"n_ff_exp": shape.SharedWidth},
+	Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+	Layer: parts.PreNormAs("post_attention_norm", parts.GQA(parts.MayQKNorm, parts.NeoX),
+		parts.Sparse(parts.Experts(graph.Router{Score: graph.Sigmoid, Bias: true, Groups: true}, graph.MayShared),
+			parts.SwiGLU)),
+}
+
 // completeGLM4MoE completes a table.
 func completeGLM4MoE(a *table.Arch) *table.Arch {
 	a.Name = "glm4moe"
@@ -148,6 +166,7 @@ func completeGLM4MoE(a *table.Arch) *table.Arch {
 	})
 	a.Unused = append([]string{"use_qk_norm"}, glmMultimodalKeys...) // follows from the norms
 	a.Expect = []table.Expect{parts.SiLU}
+	a.Graph = glm4MoEGraph
 	a.Tensors = slices.Concat(parts.EmbedRows, parts.AttentionRows(table.MayBias, table.NoBias), []table.TensorRow{
 		{HF: "model.layers.{bid}.input_layernorm", GGUF: "blk.{bid}.attn_norm"},
 		{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
@@ -173,6 +192,7 @@ var glm4MoELite = &table.Arch{
 	Expect:    append([]table.Expect{parts.Expect("attention_bias", "false")}, parts.MLAExpect...),
 	Drop:      []table.Drop{parts.TiedHead, parts.BeyondNextN},
 	Tensors:   slices.Concat(parts.MLATensors, parts.Only(parts.NextN, parts.NextNRows)),
+	Graph:     parts.DeepSeek2Graph,
 }
 
 // glmDSA is GLM-5: DeepSeek V3.2 with the vocabulary of GLM. Layers without an indexer use the tokens selected by an

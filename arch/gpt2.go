@@ -3,6 +3,7 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -50,6 +51,7 @@ var gpt2 = &table.Arch{
 		{HF: "h.{bid}.attn.bias"},
 		{HF: "h.{bid}.attn.masked_bias"},
 	},
+	Graph: gpt2Graph,
 }
 
 // ruGPT3XL is GPT-2 with separate Q, K and V and weights that are not transposed. Source: RuGPT3XLModel of the
@@ -77,6 +79,7 @@ var ruGPT3XL = &table.Arch{
 		{HF: "model.layers.{bid}.mlp.up_proj", GGUF: "blk.{bid}.ffn_up", Bias: table.NeedBias},
 		{HF: "model.layers.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias},
 	},
+	Graph: gpt2Graph,
 }
 
 // starcoder is GPT-2 with one KV head (MQA). Source: starcoder.py of the reference.
@@ -101,6 +104,7 @@ var starcoder = &table.Arch{
 		parts.Expect("add_cross_attention", "false"),
 	},
 	Tensors: slices.Concat(gpt2Tensors(nil), []table.TensorRow{{HF: "transformer.wpe", GGUF: "position_embd"}}),
+	Graph:   gpt2Graph,
 }
 
 // starcoderSizes are the sizes of starcoder and codeshell.
@@ -136,6 +140,13 @@ var codeshell = &table.Arch{
 		parts.Expect("add_cross_attention", "false"),
 	},
 	Tensors: gpt2Tensors(nil),
+	Graph:   parts.Decoder(graph.LayerNorm, parts.GQA(parts.NeoX), parts.GELUMLP),
+}
+
+// gpt2Graph has learned positions.
+var gpt2Graph = &graph.Model{
+	Norm: graph.LayerNorm, Embed: graph.Embedding{Positions: graph.Yes},
+	Layer: parts.PreNorm(graph.Attention{}, parts.GELUMLP), Final: parts.OutputNorm, Head: graph.LM{},
 }
 
 // gpt2Tensors returns rows for the names of GPT-2, all with biases, none transposed; qkv are the rows of the joined Q,

@@ -2,6 +2,7 @@ package arch
 
 import (
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -46,6 +47,10 @@ var gptj = &table.Arch{
 		// the mask and the number that is used for minus infinity in it
 		{HF: "transformer.h.{bid}.attn.bias"},
 		{HF: "transformer.h.{bid}.attn.masked_bias"},
+	},
+	Graph: &graph.Model{
+		Norm: graph.LayerNorm, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: []graph.Step{parts.Parallel("attn_norm", parts.GQA(parts.Interleaved), "attn_norm", parts.GELUMLP)},
 	},
 }
 

@@ -2,6 +2,7 @@ package arch
 
 import (
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -46,6 +47,14 @@ var gptneox = &table.Arch{
 		{HF: "gpt_neox.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.ffn_norm", Bias: table.NeedBias},
 		{HF: "gpt_neox.layers.{bid}.mlp.dense_h_to_4h", GGUF: "blk.{bid}.ffn_up", Bias: table.NeedBias},
 		{HF: "gpt_neox.layers.{bid}.mlp.dense_4h_to_h", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias},
+	},
+	Graph: &graph.Model{
+		Norm: graph.LayerNorm, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: []graph.Step{graph.ChooseStep{
+			{In: graph.Where("(@use_parallel_residual or 1) != 0"), Steps: []graph.Step{
+				parts.Parallel("attn_norm", parts.GQA(parts.NeoX), "ffn_norm", parts.GELUMLP)}},
+			{In: graph.Every{}, Steps: parts.PreNorm(parts.GQA(parts.NeoX), parts.GELUMLP)},
+		}},
 	},
 }
 

@@ -3,6 +3,7 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -53,6 +54,16 @@ var gptOSS = &table.Arch{
 			{GGUF: "blk.{bid}.ffn_up_exps.bias", Transform: everySecondColumn(1)},
 		}},
 	}),
+	Graph: &graph.Model{
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: parts.PreNormAs("post_attention_norm", parts.LocalGlobal(graph.Sliding{N: 2},
+			graph.Attention{Steps: []graph.HeadStep{parts.LocalNeoX}, Scores: []graph.ScoreStep{graph.Sinks{}},
+				Window: parts.Window},
+			graph.Attention{Steps: []graph.HeadStep{parts.NeoX}, Scores: []graph.ScoreStep{graph.Sinks{}}},
+		), graph.MoE{Router: graph.Router{Score: graph.SoftmaxOfChosen},
+			Experts: graph.FFN{Act: graph.SwiGLUOAI{Alpha: 1.702, Limit: 7}}}),
+		Unread: []string{"rope.scaling.yarn_truncate"},
+	},
 }
 
 // everySecond returns the transform that takes the even (0) or the odd (1) rows of each matrix of a stack, in which

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -31,6 +32,7 @@ var granite = &table.Arch{
 		{HF: "model.layers.{bid}.mlp.up_proj", GGUF: "blk.{bid}.ffn_up", Bias: table.MayBias},
 		{HF: "model.layers.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down", Bias: table.MayBias},
 	}),
+	Graph: graniteGraph,
 }
 
 var graniteAttention = parts.TransformBySuffix(parts.TransformBySuffix(parts.AttentionRows(table.MayBias,
@@ -49,6 +51,7 @@ var graniteMoE = &table.Arch{
 	Expect:    []table.Expect{parts.SiLU},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, graniteAttention, graniteExpertRows,
 		parts.Only(positive("shared_intermediate_size"), graniteSharedRows("_shexp"))),
+	Graph: graniteMoEGraph,
 }
 
 // graniteSharedWidth returns the width of the shared expert.
@@ -93,6 +96,7 @@ var (
 		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, graniteAttention, graniteSinks,
 			parts.WithBias(table.MayBias, parts.MLPRows)),
 		Extra: parts.Llama3Extra,
+		Graph: graniteSWAGraph,
 	}
 	graniteMoESWA = &table.Arch{
 		Name:      "granite_swa",
@@ -116,6 +120,7 @@ var (
 			{HF: "model.layers.{bid}.shared_mlp.output_linear", GGUF: "blk.{bid}.ffn_down_shexp"},
 		})),
 		Extra: parts.Llama3Extra,
+		Graph: graniteSWAGraph,
 	}
 
 	graniteSWAShapes = shape.Rules{Tensors: shape.Table{"ffn_up_shexp": "n_embd, 2 * n_ff_shexp"}}
@@ -190,6 +195,7 @@ var graniteHybrid = &table.Arch{
 	Unused:   graniteHybridUnused,
 	Drop:     parts.DropProjectors,
 	Tensors:  graniteHybridTensors,
+	Graph:    graniteHybridGraph,
 }
 
 // graniteHybridDense and graniteHybridMoE are Granite 4 without Mamba layers.
@@ -199,11 +205,13 @@ var (
 		Metadata: graniteHybridRows, Expect: append([]table.Expect{parts.Expect("position_embedding_type", "rope")},
 			graniteHybridExpect...),
 		Unused: graniteHybridUnused, Drop: parts.DropProjectors, Tensors: granitePlainTensors,
+		Graph: graniteGraph,
 	}
 	graniteHybridMoE = &table.Arch{
 		Name: "granitemoe", Tokenizer: tokenizer.ClassGraniteHybrid, Fused: table.FusedQKV, RawConfig: true,
 		Metadata: graniteHybridRows, Expect: graniteHybridDense.Expect,
 		Unused: graniteHybridUnused, Drop: parts.DropProjectors, Tensors: granitePlainTensors,
+		Graph: graniteMoEGraph,
 	}
 )
 
@@ -300,7 +308,51 @@ var bamba = &table.Arch{
 		{HF: "model.layers.{bid}.feed_forward.up_proj", GGUF: "blk.{bid}.ffn_up", Bias: table.MayBias},
 		{HF: "model.layers.{bid}.feed_forward.down_proj", GGUF: "blk.{bid}.ffn_down", Bias: table.MayBias},
 	}, parts.Only(parts.Not(bambaSSM), graniteAttention), parts.Only(bambaSSM, graniteMamba)),
+	Graph: graniteHybridGraph,
 }
+
+// The graphs of Granite. Keys have the factors of embeddings, of residual updates, of scores and of logits.
+var (
+	graniteGraph = graniteModel(graniteAttends, parts.SwiGLU, append([]string{"deepstack_mapping", "expert_count",
+		"expert_used_count", "expert_shared_feed_forward_length"}, graniteSSMKeys...)...)
+	graniteMoEGraph = graniteModel(graniteAttends, parts.Experts(parts.RouterTopK, graph.MayShared),
+		graniteSSMKeys...)
+	graniteHybridGraph = graniteModel(parts.RecurrentOr(graph.Mamba2{}, graniteAttends), graniteFFN)
+	graniteSWAGraph    = graniteModel(parts.LocalGlobal(graph.Sliding{},
+		graph.Attention{Steps: graniteSWASteps, Scores: []graph.ScoreStep{graph.Sinks{}}, Scale: graniteScale,
+			Window: parts.Window},
+		graph.Attention{Steps: graniteSWASteps, Scores: []graph.ScoreStep{graph.Sinks{}}, Scale: graniteScale},
+	), graniteFFN)
+)
+
+// graniteModel returns the graph of these parts.
+func graniteModel(mixer, ffn graph.Part, unread ...string) *graph.Model {
+	return &graph.Model{
+		Norm: graph.RMS, Embed: graph.Embedding{Scale: "@embedding_scale or 1"},
+		Layer:  parts.Scaled("@residual_scale or 1", parts.PreNorm(mixer, ffn)),
+		Final:  parts.OutputNorm,
+		Head:   graph.LM{Scale: "1.0 / if(@logit_scale = 0, 1, @logit_scale or 1)"},
+		Unread: unread,
+	}
+}
+
+const graniteScale graph.Num = "if(@attention.scale != 0, @attention.scale, 1 / sqrt(n_embd_head_k))"
+
+// graniteAttends has RoPE unless rope.scaling.finetuned is false; graniteSWASteps in the layers that
+// attention.rope_pattern lists.
+var (
+	graniteAttends = graph.Attention{Scale: graniteScale, Steps: []graph.HeadStep{graph.On{
+		In:    graph.Where("(@rope.scaling.finetuned or 1) != 0"),
+		Steps: []graph.HeadStep{parts.Interleaved}}}}
+	graniteSWASteps = []graph.HeadStep{graph.On{
+		In:    graph.Where("(@attention.rope_pattern or 1) != 0"),
+		Steps: []graph.HeadStep{parts.Interleaved}}}
+	graniteFFN = parts.Sparse(parts.Experts(parts.RouterTopK, graph.MayShared), parts.SwiGLU)
+)
+
+// graniteSSMKeys are also in files of models without Mamba layers.
+var graniteSSMKeys = []string{"ssm.conv_kernel", "ssm.state_size", "ssm.group_count", "ssm.inner_size",
+	"ssm.time_step_rank"}
 
 // bambaLayers reports for each layer whether it is a Mamba layer.
 func bambaLayers(c *config.View) ([]bool, error) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -50,6 +51,7 @@ var hunyuanDense = &table.Arch{
 			{HF: "model.layers.{bid}.self_attn.query_layernorm", GGUF: "blk.{bid}.attn_q_norm"},
 			{HF: "model.layers.{bid}.self_attn.key_layernorm", GGUF: "blk.{bid}.attn_k_norm"},
 		}),
+	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.NeoX, parts.QKNorm), parts.SwiGLU),
 }
 
 // hunyuanVL is the language model of HunyuanOCR and other vision models, with M-RoPE of up to four axes. Source: the
@@ -101,6 +103,7 @@ var hunyuanVL = &table.Arch{
 		"video_end_id", "video_token_id"}),
 	Drop:    hunyuanDense.Drop,
 	Tensors: hunyuanDense.Tensors,
+	Graph:   parts.Decoder(graph.RMS, parts.GQA(parts.NeoX, parts.QKNorm), parts.SwiGLU),
 }
 
 // hunyuanAxes reports whether the model has M-RoPE; newer versions of the transformers library call its rope type
@@ -220,6 +223,13 @@ var hunyuanMoE = &table.Arch{
 			{HF: "model.layers.{bid}.mlp.shared_mlp.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
 			{HF: "model.layers.{bid}.mlp.shared_mlp.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
 		}, parts.ExpertRows[1:]),
+	Graph: &graph.Model{
+		Dims:  graph.Dims{"n_ff_exp": "n_ff", "n_ff_shexp": shape.SharedExpertOrWhole},
+		Norm:  graph.RMS,
+		Layer: parts.PreNorm(parts.GQA(parts.NeoX, parts.QKNorm), parts.Experts(parts.RouterTopK, graph.HasShared)),
+		Final: parts.OutputNorm, Head: graph.LM{},
+		Unread: []string{"expert_feed_forward_length"},
+	},
 }
 
 // uniformElement writes the element of a list whose elements must be equal.
@@ -309,6 +319,13 @@ var hyV3 = &table.Arch{
 			{HF: "model.layers.{bid}.final_layernorm", GGUF: "blk.{bid}.nextn.shared_head_norm"},
 			{HF: "model.layers.{bid}.shared_head.head", GGUF: "blk.{bid}.nextn.shared_head_head", Optional: true},
 		})),
+	Graph: &graph.Model{
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: parts.PreNorm(parts.GQA(parts.QKNorm, parts.NeoX),
+			parts.Sparse(parts.Experts(parts.RouterBias, graph.MayShared), parts.SwiGLU)),
+		Runtime: []graph.Quirk{graph.DraftsRead{"exp_probs_b", "ffn_gate_inp.", "ffn_down_", "ffn_gate_", "ffn_up_",
+			"nextn.shared_head_norm."}},
+	},
 }
 
 func hySharedExperts(c *config.View) (int64, error) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -41,6 +42,7 @@ var (
 			{HF: "model.layers.{bid}.feed_forward.w2", GGUF: "blk.{bid}.ffn_down"},
 			{HF: "model.layers.{bid}.feed_forward.w3", GGUF: "blk.{bid}.ffn_up"},
 		},
+		Graph: parts.Decoder(graph.RMS, parts.GQA(parts.Interleaved), parts.SwiGLU),
 	}
 	internlm3 = &table.Arch{
 		Name:      "llama",
@@ -53,6 +55,7 @@ var (
 		Unused:    parts.BiasKeys,
 		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.MayBias),
 			parts.WithBias(table.MayBias, parts.MLPRows)),
+		Graph: parts.LlamaGraph,
 	}
 )
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -27,6 +28,7 @@ var jais2 = &table.Arch{
 	Tensors: slices.Concat(parts.EmbedRows[:1], parts.EmbedRows[2:],
 		parts.WithBias(table.NeedBias, parts.EmbedRows[1:2]), parts.WithBias(table.NeedBias, parts.NormRows),
 		parts.AttentionRows(table.MayBias, table.MayBias), parts.WithBias(table.MayBias, parts.MLPRows[1:])),
+	Graph: parts.Decoder(graph.LayerNorm, parts.GQA(parts.NeoX), parts.ReLU2MLP),
 }
 
 // jais is Inception's Jais, a GPT-2 with gated FFNs and ALiBi. Source: the Jais class of the reference's converter.
@@ -86,6 +88,8 @@ var jais = &table.Arch{
 			Bias: table.NeedBias},
 		{HF: "transformer.h.{bid}.attn.bias"}, // the causal mask
 	},
+	Graph: parts.Decoder(graph.LayerNorm, graph.Attention{Scale: "1.0 / n_embd_head_k", Scores: parts.KeyALiBi},
+		parts.SwiGLU),
 }
 
 func jaisHas(ok bool, err error, key string) error {

@@ -2,6 +2,7 @@ package arch
 
 import (
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -118,6 +119,8 @@ var jamba = &table.Arch{
 		{HF: "model.layers.{bid}.moe.experts.{xid}.up_proj", GGUF: "blk.{bid}.ffn_up_exps", If: jambaSparse,
 			Experts: jambaExpertCount, Optional: true},
 	},
+	Graph: parts.Decoder(graph.RMS, parts.RecurrentOr(graph.Mamba1{}, graph.Attention{}),
+		parts.Sparse(parts.Experts(parts.Router, graph.NoShared), parts.SwiGLU)),
 }
 
 var (
@@ -281,6 +284,7 @@ var falconH1 = &table.Arch{
 		{HF: "model.layers.{bid}.feed_forward.down_proj", GGUF: "blk.{bid}.ffn_down",
 			Transform: scaledByElement("mlp_multipliers", 1)},
 	},
+	Graph: parts.Decoder(graph.RMS, graph.Sum{parts.GQA(parts.NeoX), graph.Mamba2{}}, parts.SwiGLU),
 }
 
 func falconH1Groups(c *config.View) (int64, error) { return c.Require("n_groups", "mamba_n_groups") }

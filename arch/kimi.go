@@ -3,6 +3,7 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -46,6 +47,12 @@ var kimiLinear = &table.Arch{
 		slices.Concat(parts.KDARows, parts.KDAGateRows, []table.TensorRow{
 			{HF: "model.layers.{bid}.self_attn.A_log", Exact: true, GGUF: "blk.{bid}.ssm_a", Transform: parts.NegExp},
 		})), parts.Restrict(parts.FullAttention, parts.MLARows)),
+	Graph: &graph.Model{
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: parts.PreNorm(parts.RecurrentOr(graph.KDA{}, graph.MLA{}),
+			parts.Sparse(parts.Experts(parts.RouterBiasTopK, graph.MayShared), parts.SwiGLU)),
+		Unread: []string{"rope.freq_base"},
+	},
 }
 
 // kimiK3 is Kimi K3: layers add states of earlier layers, weighted by learned scores, and experts have a narrower

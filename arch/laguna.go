@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -62,6 +63,18 @@ var laguna = &table.Arch{
 			{HF: "model.layers.{bid}.mlp.shared_expert.up_proj", GGUF: "blk.{bid}.ffn_up_shexp"},
 			{HF: "model.layers.{bid}.mlp.shared_expert.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
 		})),
+	Graph: &graph.Model{
+		Dims: graph.Dims{
+			"n_rot_full": "@rope.dimension_count or n_embd_head_k",
+			"n_rot":      "if(n_swa != 0 and i mod 4 != 0, @rope.dimension_count_swa or n_rot_full, n_rot_full)",
+		},
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: parts.PreNorm(parts.LocalGlobal(graph.Sliding{N: 4, First: true},
+			graph.Attention{Steps: []graph.HeadStep{parts.QKNorm, parts.DefaultLocalNeoX},
+				After: []graph.OutStep{graph.OutGate{}}, Window: parts.Window},
+			graph.Attention{Steps: []graph.HeadStep{parts.QKNorm, parts.NeoX}, After: []graph.OutStep{graph.OutGate{}}},
+		), parts.Sparse(parts.Experts(parts.RouterBias, graph.HasShared), parts.SwiGLU)),
+	},
 }
 
 // lagunaHeads returns the number of query heads of each layer.

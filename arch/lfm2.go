@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -44,6 +45,7 @@ var (
 			{Prefix: "codebook", Why: table.OtherPart},
 		},
 		Tensors: slices.Concat(lfm2Tensors, lfm2MLP),
+		Graph:   lfm2Graph,
 	}
 	// lfm2Embed is LFM2 without its head, for embeddings or for late interaction, with a dense module after it; the
 	// Bidirectional classes have bidirectional attention. ForMaskedLM classes have other tensor names.
@@ -76,6 +78,7 @@ var (
 			{Prefix: "layers.", With: "model.layers."},
 		},
 		Tensors: lfm2.Tensors,
+		Graph:   lfm2Graph,
 	}
 	// lfm2Audio is the audio decoder of LFM2.5-Audio: an LFM2 and a linear layer from codes to spectra.
 	lfm2Audio = &table.Arch{
@@ -96,6 +99,7 @@ var (
 			{Prefix: "emb.emb", Why: "of the embedding of codes, which is part of the file for sound"},
 		},
 		Tensors: slices.Concat([]table.TensorRow{{HF: "lin", GGUF: "dense_2", Bias: table.MayBias}}, lfm2.Tensors),
+		Graph:   lfm2Graph,
 	}
 	// d1 is Liquid AI's d1, a decision model made of LFM2-VL, which scores options by the logits of their labels.
 	d1 = &table.Arch{
@@ -186,6 +190,11 @@ var (
 			{HF: "model.layers.{bid}.feed_forward.experts.{xid}.w2", GGUF: "blk.{bid}.ffn_down_exps"},
 			{HF: "model.layers.{bid}.feed_forward.experts.{xid}.w3", GGUF: "blk.{bid}.ffn_up_exps"},
 		})),
+		Graph: &graph.Model{
+			Norm: graph.RMS, Final: lfm2Final, Head: graph.LM{},
+			Layer: parts.PreNorm(parts.RecurrentOr(graph.ShortConv{}, parts.GQA(parts.QKNorm, parts.NeoX)),
+				parts.Sparse(parts.Experts(parts.RouterBiasTopK, graph.NoShared), parts.SwiGLU)),
+		},
 	}
 	lfm2Tensors = slices.Concat([]table.TensorRow{
 		{HF: "model.embed_tokens", GGUF: "token_embd"},
@@ -211,6 +220,16 @@ var (
 		{HF: "model.layers.{bid}.feed_forward.w3", GGUF: "blk.{bid}.ffn_up"},
 	}
 )
+
+// lfm2Graph: if the file has a window, all attention layers have it.
+var lfm2Graph = &graph.Model{
+	Norm: graph.RMS, Final: lfm2Final, Head: graph.LM{},
+	Layer: parts.PreNorm(parts.RecurrentOr(graph.ShortConv{}, graph.Attention{
+		Steps: []graph.HeadStep{parts.QKNorm, parts.NeoX}, Window: parts.Window}), parts.SwiGLU),
+}
+
+// lfm2Final is the last norm, whose name in files is that of a norm of embeddings.
+var lfm2Final = []graph.Step{graph.Normalize{Norm: parts.EmbeddingNorm}}
 
 func lfm2Dense(l table.Layer) (bool, error) {
 	n, err := l.Require("num_dense_layers")

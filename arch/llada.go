@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -33,6 +34,15 @@ var lladaMoE = &table.Arch{
 		"moe_router_topk_scaling_factor", "first_k_dense_replace"}, parts.BiasKeys...),
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
 		parts.QKNormRows, parts.ExpertRows),
+	Graph: &graph.Model{
+		Dims: graph.Dims{"n_ff_exp": shape.SharedWidth},
+		Norm: graph.RMS,
+		Layer: parts.PreNorm(parts.Bidirectional(parts.QKNorm, parts.NeoX),
+			parts.Experts(parts.Router, graph.NoShared)),
+		Final: parts.OutputNorm, Head: graph.LM{},
+		Unread:  []string{"diffusion.shift_logits"},
+		Runtime: []graph.Quirk{graph.NoCache{}},
+	},
 }
 
 // dream and llada are diffusion models, with bidirectional attention: HKU's Dream, a Qwen 2, and GSAI's LLaDA, a Llama
@@ -53,6 +63,11 @@ var (
 			parts.BiasKeys...),
 		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
 			parts.MLPRows),
+		Graph: &graph.Model{
+			Norm: graph.RMS, Layer: parts.PreNorm(parts.Bidirectional(parts.NeoX), parts.SwiGLU),
+			Final: parts.OutputNorm, Head: graph.LM{},
+			Runtime: []graph.Quirk{graph.NoCache{}},
+		},
 	}
 	llada = &table.Arch{
 		Name:      "llada",
@@ -103,6 +118,12 @@ var (
 			{HF: "model.transformer.blocks.{bid}.ff_proj", GGUF: "blk.{bid}.ffn_gate"},
 			{HF: "model.transformer.blocks.{bid}.up_proj", GGUF: "blk.{bid}.ffn_up"},
 			{HF: "model.transformer.blocks.{bid}.ff_out", GGUF: "blk.{bid}.ffn_down"},
+		},
+		Graph: &graph.Model{
+			Norm: graph.RMS, Layer: parts.PreNorm(parts.Bidirectional(parts.Interleaved), parts.SwiGLU),
+			Final: parts.OutputNorm, Head: graph.LM{},
+			Unread:  []string{"diffusion.shift_logits"},
+			Runtime: []graph.Quirk{graph.NoCache{}},
 		},
 	}
 )

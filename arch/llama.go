@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -35,6 +36,7 @@ var llama = &table.Arch{
 		}
 		return eagle3, nil
 	},
+	Graph: parts.LlamaGraph,
 }
 
 // eagle3 is an EAGLE-3 draft model: one Llama layer, whose input is the embedding and hidden states of some layers of
@@ -131,6 +133,7 @@ var llamaInMultimodal = &table.Arch{
 	),
 	Tensors: parts.LlamaTensors,
 	Extra:   parts.Llama3Extra,
+	Graph:   parts.LlamaGraph,
 }
 
 // The classes of llamaInMultimodal with other tensor names.
@@ -161,6 +164,11 @@ var llamaEmbed = &table.Arch{
 	Rename:    parts.HeadlessNames,
 	Tensors:   parts.LlamaTensors,
 	Extra:     parts.Llama3Extra,
+	Graph: &graph.Model{
+		Norm: graph.RMS, Layer: parts.PreNorm(parts.Bidirectional(parts.Interleaved), parts.SwiGLU),
+		Final: parts.OutputNorm, Head: graph.Pool{},
+		Runtime: []graph.Quirk{graph.NoLogits{}},
+	},
 }
 
 // mixtral is Mixtral: Llama with experts, under the same general.architecture and with the same metadata.
@@ -177,4 +185,5 @@ var mixtral = &table.Arch{
 		parts.PermutedRows(table.MayBias),
 		parts.MixtralExperts),
 	Extra: parts.Llama3Extra,
+	Graph: parts.LlamaGraph,
 }

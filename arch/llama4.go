@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -53,6 +54,29 @@ var llama4 = &table.Arch{
 				GGUF: "blk.{bid}.ffn_down_exps.weight"},
 		})),
 	Extra: parts.Llama3Extra,
+	Graph: &graph.Model{
+		// files have no window, or 0 for no chunked windows; the runtime has the length
+		Dims: graph.Dims{"n_swa": "if((@attention.sliding_window or 1) != 0, 8192, 0)", "n_ff_shexp": "n_ff_exp"},
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: parts.PreNorm(parts.LocalGlobal(graph.Sliding{N: 4},
+			graph.Attention{Steps: llama4Steps(parts.LocalInterleaved),
+				Window: graph.Window{Tokens: "n_swa", Shape: graph.ChunkedWindow}},
+			graph.Attention{Steps: llama4Steps(parts.Interleaved)},
+		), parts.Sparse(graph.MoE{Router: graph.Router{Score: graph.Sigmoid}, Experts: parts.SwiGLU,
+			Shared: graph.HasShared, With: []graph.MoEOption{graph.WeighInputs{}}}, parts.SwiGLU)),
+	},
+}
+
+// llama4Steps are the steps of attention. In models with windows every fourth layer has no RoPE (NoPE), but attention
+// temperature; the others have QK-norm without weights after RoPE, except in the model of 128 experts.
+func llama4Steps(rope graph.RoPE) []graph.HeadStep {
+	const noPE = graph.Where("n_swa != 0 and i mod 4 = 3")
+	return []graph.HeadStep{
+		graph.On{In: graph.Not{Layers: noPE}, Steps: []graph.HeadStep{rope,
+			graph.On{In: graph.Where("n_expert != 128"), Steps: []graph.HeadStep{graph.UnitNorm{}}}}},
+		graph.On{In: noPE, Steps: []graph.HeadStep{
+			graph.Temperature{Scale: "f32(0.1)", Times: "f32(f32(f32(pos) + 1) / 8192)"}}},
+	}
 }
 
 // llama4Experts is the condition of MoE layers, one of a period.

@@ -3,6 +3,7 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/tokenizer"
@@ -21,4 +22,5 @@ var maincoder = &table.Arch{
 	Unused: parts.BiasKeys,
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
 		parts.QKNormRows, parts.MLPRows),
+	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.Interleaved, parts.QKNorm), parts.SwiGLU),
 }

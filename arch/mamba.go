@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -47,6 +48,7 @@ var mamba = &table.Arch{
 		{HF: "backbone.layers.{bid}.mixer.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: parts.NegExp},
 		{HF: "backbone.layers.{bid}.mixer.D", GGUF: "blk.{bid}.ssm_d", Exact: true},
 	}),
+	Graph: mambaGraph(graph.Mamba1{}),
 }
 
 // mamba2 is Mamba 2. Source: mamba.py of the reference.
@@ -89,6 +91,17 @@ var mamba2 = &table.Arch{
 				return c.IntOr(1, "n_groups")
 			})},
 	}),
+	Graph: mambaGraph(graph.Mamba2{}),
+}
+
+// mambaGraph is the graph of layers without a feed-forward network.
+func mambaGraph(mixer graph.Part) *graph.Model {
+	return &graph.Model{
+		Norm:  graph.RMS,
+		Layer: []graph.Step{graph.Residual{Pre: graph.Norm{Name: "attn_norm"}, Part: mixer}},
+		Final: parts.OutputNorm, Head: graph.LM{},
+		Unread: []string{table.KeyHeadCount, "feed_forward_length"},
+	}
 }
 
 // mambaNames are the rows that Mamba and Mamba 2 share.

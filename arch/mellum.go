@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -33,6 +34,14 @@ var mellum = &table.Arch{
 		"mlp_only_layers", "mlp_layer_types", "decoder_sparse_step"}, parts.BiasKeys...),
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
 		parts.QKNormRows, parts.ExpertRows),
+	Graph: &graph.Model{
+		Dims: graph.Dims{"n_ff_exp": shape.SharedWidth},
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: parts.PreNorm(parts.LocalGlobal(graph.Sliding{N: 4},
+			graph.Attention{Steps: []graph.HeadStep{parts.QKNorm, parts.UnscaledLocalNeoX}, Window: parts.Window},
+			parts.GQA(parts.QKNorm, parts.NeoX),
+		), parts.Experts(parts.RouterTopK, graph.NoShared)),
+	},
 }
 
 // ifSliding returns d for models with a sliding window, no value for others.

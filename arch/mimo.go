@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/checkpoint/precision"
@@ -91,7 +92,24 @@ var mimo2 = &table.Arch{
 			{HF: "model.layers.{bid}.shared_head.norm", GGUF: "blk.{bid}.nextn.shared_head_norm", Optional: true},
 		}, slices.DeleteFunc(slices.Clone(parts.NextNRows),
 			func(r table.TensorRow) bool { return strings.HasSuffix(r.HF, "shared_head.norm") })...))),
+	Graph: &graph.Model{
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: parts.PreNorm(parts.LocalGlobal(graph.Sliding{},
+			graph.Attention{Steps: []graph.HeadStep{parts.LocalNeoX}, Scores: mimoScores, After: mimoScale,
+				Window: parts.Window},
+			graph.Attention{Steps: []graph.HeadStep{parts.NeoX}, Scores: mimoScores, After: mimoScale},
+		), parts.Sparse(parts.Experts(graph.Router{Score: graph.Sigmoid, Bias: true, TopKNorm: true}, graph.NoShared),
+			parts.SwiGLU)),
+	},
 }
+
+// mimoScores are attention sinks in layers that have them. mimoScale is the factor of the attention output, which the
+// runtime applies after attn_output; 0 is none.
+var (
+	mimoScores = []graph.ScoreStep{graph.OnScores{In: graph.Has("attn_sinks"),
+		Steps: []graph.ScoreStep{graph.Sinks{}}}}
+	mimoScale = []graph.OutStep{graph.OutFactor{By: "if(@attention.value_scale != 0, @attention.value_scale, 1)"}}
+)
 
 // mimoDrafts begins the names of MTP layers.
 const mimoDrafts = "model.mtp.layers."

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -38,6 +39,13 @@ var (
 			hidden, heads, err := c.HiddenAndHeads()
 			return hidden / max(heads, 1), err
 		}),
+		Graph: &graph.Model{
+			Norm: graph.RMS, Embed: graph.Embedding{Scale: "@embedding_scale or 12"},
+			Layer: parts.Scaled("@residual_scale or "+minicpmResidual,
+				parts.PreNorm(parts.GQA(parts.Interleaved), parts.SwiGLU)),
+			Final: parts.OutputNorm,
+			Head:  graph.LM{Scale: "1.0 / if(@logit_scale = 0, 1, @logit_scale or " + minicpmWidth + ")"},
+		},
 	}
 	minicpm3 = &table.Arch{
 		Name:      "minicpm3",
@@ -83,7 +91,21 @@ var (
 			{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
 		}),
 		Extra: parts.LongRopeFactors(minicpm3RopeDims),
+		Graph: &graph.Model{
+			Norm: graph.RMS, Embed: graph.Embedding{Scale: "12"},
+			Layer: parts.Scaled(minicpmResidual,
+				parts.PreNorm(graph.MLA{Steps: []graph.HeadStep{parts.NeoX}}, parts.SwiGLU)),
+			Final: []graph.Step{parts.OutputNorm[0], graph.ScaleStream{By: minicpmWidth}},
+			Head:  graph.LM{}, Unread: parts.MLAUnread,
+		},
 	}
+)
+
+// The factors of files without keys for them, rounded as in the runtime: of residual updates, and of the last states,
+// since the models are built for widths that are multiples of 256. (MiniCPM 1 divides logits by the latter.)
+const (
+	minicpmResidual graph.Num = "f32(f32(1.4) / f32(sqrt(n_layer)))"
+	minicpmWidth    graph.Num = "f32(256.0 / n_embd)"
 )
 
 func minicpm3RopeDims(c *config.View) (int64, error) { return c.Require("qk_rope_head_dim") }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -37,6 +38,8 @@ var minimaxM2 = &table.Arch{
 			{HF: "model.layers.{bid}.block_sparse_moe.e_score_correction_bias", GGUF: "blk.{bid}.exp_probs_b.bias",
 				Exact: true},
 		}),
+	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.QKNorm, parts.NeoX),
+		parts.Experts(parts.RouterBiasTopK, graph.NoShared)),
 }
 
 // minimax01 is MiniMax-Text-01 and M1: seven of eight layers have lightning attention. Tokens without an embedding are

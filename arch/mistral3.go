@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -35,6 +36,7 @@ var mistral3 = &table.Arch{
 		}
 		return nil, nil
 	},
+	Graph: parts.Mistral3Graph,
 }
 
 // mistral3Unused are the keys of the vision encoder, and of biases.
@@ -58,6 +60,7 @@ var mistral4 = &table.Arch{
 		{HF: "model.layers.{bid}.mlp.experts.gate_up_proj", GGUF: "blk.{bid}.ffn_gate_up_exps.weight", Exact: true,
 			If: parts.MoEAfter},
 	}),
+	Graph: parts.DeepSeekMLA(graph.MScale),
 }
 
 // ministral3Rope writes a rope setting, required for Ministral 3; other models have none.

@@ -50,6 +50,7 @@ var mistralFormat = &table.Arch{
 		return nil, nil
 	},
 	Tensors: mistralTensors,
+	Graph:   parts.LlamaGraph,
 }
 
 // mistral3Format is a dense model with attention temperature.
@@ -61,6 +62,7 @@ var mistral3Format = &table.Arch{
 	Unused:    mistralUnused,
 	Expect:    mistralExpect,
 	Tensors:   mistralTensors,
+	Graph:     parts.Mistral3Graph,
 }
 
 // mistralTemperature is the row for models with attention temperature.
@@ -115,6 +117,7 @@ var mistralMoEFormat = &table.Arch{
 		{HF: "layers.{bid}.shared_experts.w3", GGUF: "blk.{bid}.ffn_up_shexp"},
 		{HF: "layers.{bid}.shared_experts.w2", GGUF: "blk.{bid}.ffn_down_shexp"},
 	})),
+	Graph: parts.DeepSeek2Graph,
 }
 
 func mistralExperts(l table.Layer) (int64, error) { return l.Require("n_routed_experts") }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -66,6 +67,12 @@ var mpt = &table.Arch{
 		{HF: "transformer.blocks.{bid}.norm_2", GGUF: "blk.{bid}.ffn_norm", Bias: table.MayBias},
 		{HF: "transformer.blocks.{bid}.ffn.up_proj", GGUF: "blk.{bid}.ffn_up", Bias: table.MayBias},
 		{HF: "transformer.blocks.{bid}.ffn.down_proj", GGUF: "blk.{bid}.ffn_down", Bias: table.MayBias},
+	},
+	Graph: &graph.Model{
+		Norm: graph.LayerNorm, Embed: graph.Embedding{Positions: graph.May},
+		Layer: parts.PreNorm(graph.Attention{Steps: []graph.HeadStep{parts.KeyClamp, parts.MayQKNorm},
+			Scores: parts.KeyALiBi}, parts.GELUMLP),
+		Final: parts.OutputNorm, Head: graph.LM{},
 	},
 }
 

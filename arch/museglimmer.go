@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -41,6 +42,15 @@ var museGlimmer = &table.Arch{
 			{HF: "model.layers.{bid}.self_attn.gate_proj", GGUF: "blk.{bid}.attn_gate"},
 			{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
 		}, parts.MLPRows),
+	Graph: &graph.Model{
+		Norm: graph.RMS, Final: parts.OutputNorm,
+		Head: graph.LM{Scale: "@logit_scale", SoftCap: parts.LogitSoftCap},
+		Layer: parts.Sandwich(parts.LocalGlobal(graph.Sliding{N: 4},
+			graph.Attention{Steps: []graph.HeadStep{parts.QKNorm, parts.LocalInterleaved},
+				After: []graph.OutStep{graph.OutGate{}}, Window: parts.Window},
+			graph.Attention{Steps: []graph.HeadStep{parts.QKNorm}, After: []graph.OutStep{graph.OutGate{}}},
+		), parts.SwiGLU),
+	},
 }
 
 // museScale and museOnes make the norms of queries and of keys.

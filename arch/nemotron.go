@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -44,6 +45,10 @@ var nemotron = &table.Arch{
 			{HF: "model.layers.{bid}.post_attention_layernorm.bias", GGUF: "blk.{bid}.ffn_norm.bias", Exact: true},
 		},
 		parts.AttentionRows(table.MayBias, table.MayBias), parts.WithBias(table.MayBias, parts.MLPRows[1:])),
+	Graph: &graph.Model{
+		Norm: graph.LayerNorm, Layer: parts.PreNorm(parts.GQA(parts.NeoX), parts.ReLU2MLP), Final: parts.OutputNorm,
+		Head: graph.LM{}, Unread: []string{"attention.layer_norm_rms_epsilon"},
+	},
 }
 
 // nemotronFactor returns the factor of linear RoPE scaling; linear is false without one.

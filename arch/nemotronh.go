@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -85,6 +86,7 @@ var nemotronHMoE = &table.Arch{
 			{HF: "backbone.layers.{bid}.shared_head.norm", GGUF: "blk.{bid}.nextn.shared_head_norm"},
 			{HF: "backbone.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
 		})),
+	Graph: nemotronHMoEGraph,
 }
 
 // nemotronH is Nemotron-H and Nemotron Nano 2, without experts. The configuration class of the transformers library
@@ -109,6 +111,7 @@ var nemotronH = &table.Arch{
 			{HF: "backbone.layers.{bid}.mixer.up_proj", GGUF: "blk.{bid}.ffn_up", Bias: table.MayBias},
 			{HF: "backbone.layers.{bid}.mixer.down_proj", GGUF: "blk.{bid}.ffn_down", Bias: table.MayBias},
 		})...),
+	Graph: nemotronHGraph(parts.ReLU2MLP),
 }
 
 // nemotronHPuzzle is Nemotron 3 with widths and numbers of experts that differ from layer to layer. The MTP layers are
@@ -140,6 +143,25 @@ var nemotronHPuzzle = &table.Arch{
 	Rename:  nemotronHNames,
 	Drop:    []table.Drop{{Prefix: "mtp.", Why: parts.MTP}},
 	Tensors: append(nemotronHTensors(puzzleLayers), nemotronHExpertRows(puzzleLayers)...),
+	Graph:   nemotronHMoEGraph,
+}
+
+var nemotronHMoEGraph = nemotronHGraph(graph.MoE{Router: graph.Router{Score: graph.Sigmoid, Bias: true},
+	Experts: parts.ReLU2MLP, Shared: graph.MayShared, With: []graph.MoEOption{graph.LatentExperts{}}})
+
+// nemotronHGraph is the graph of layers with one part each: attention, a feed-forward network or Mamba 2. There is no
+// RoPE, although files have keys for it.
+func nemotronHGraph(ffn graph.Part) *graph.Model {
+	return &graph.Model{
+		Norm: graph.NormKind{Eps: "@attention.layer_norm_rms_epsilon or @attention.layer_norm_epsilon"},
+		Layer: []graph.Step{graph.Residual{Pre: graph.Norm{Name: "attn_norm"}, Part: graph.Choose{
+			{In: graph.Where("n_head_kv != 0"), Then: graph.Attention{}},
+			{In: graph.Where("n_ff != 0"), Then: ffn},
+			{In: graph.Every{}, Then: graph.Mamba2{}},
+		}}},
+		Final: parts.OutputNorm, Head: graph.LM{},
+		Unread: []string{"rope.*"},
+	}
 }
 
 // nemotronHExperts are the shapes of experts, whose input may be narrower than n_embd.

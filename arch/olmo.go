@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -30,6 +31,13 @@ var olmo = &table.Arch{
 	}, parts.TransformBySuffix(parts.TransformBySuffix(parts.AttentionRows(table.NoBias, table.NoBias), ".q_proj",
 		parts.PermuteQ),
 		".k_proj", parts.PermuteK), parts.MLPRows),
+	Graph: &graph.Model{
+		Norm: graph.LayerNorm, Final: []graph.Step{graph.Normalize{Norm: graph.Bare}}, Head: graph.LM{},
+		Layer: []graph.Step{
+			graph.Residual{Pre: graph.Bare, Part: parts.GQA(parts.KeyClamp, parts.Interleaved)},
+			graph.Residual{Pre: graph.Bare, Part: parts.SwiGLU},
+		},
+	},
 }
 
 // olmo2 is OLMo 2 and 3, with norms after attention and FFN.
@@ -50,6 +58,13 @@ var olmo2 = &table.Arch{
 			{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
 			{HF: "model.layers.{bid}.post_feedforward_layernorm", GGUF: "blk.{bid}.post_ffw_norm"},
 		}),
+	Graph: &graph.Model{
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: parts.OutputNormOnly(parts.LocalGlobal(graph.Sliding{N: 4},
+			graph.Attention{Steps: []graph.HeadStep{parts.QKNorm, parts.UnscaledLocalNeoX}, Window: parts.Window},
+			parts.GQA(parts.QKNorm, parts.NeoX),
+		), parts.SwiGLU),
+	},
 }
 
 // olmo3Pattern writes which layers have a sliding window: from layer_types, else all layers except every fourth. OLMo 2
@@ -82,4 +97,5 @@ var olmoe = &table.Arch{
 	Expect: []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "false"), parts.Expect("clip_qkv")},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
 		parts.QKNormRows, parts.ExpertRows),
+	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.QKNorm, parts.NeoX), parts.Experts(parts.Router, graph.NoShared)),
 }

@@ -2,6 +2,7 @@ package arch
 
 import (
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -64,6 +65,7 @@ var openELM = &table.Arch{
 		}},
 		{HF: "transformer.layers.{bid}.ffn.proj_2", GGUF: "blk.{bid}.ffn_down"},
 	},
+	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.QKNorm, parts.NeoX), parts.SwiGLU),
 }
 
 // openELMWidths returns the FFN widths: multiplier * hidden size, rounded to a multiple of a divisor, at most a tenth

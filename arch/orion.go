@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -36,6 +37,7 @@ var (
 		Tensors: slices.Concat(parts.EmbedRows[:1], parts.EmbedRows[2:],
 			parts.WithBias(table.NeedBias, parts.EmbedRows[1:2]), parts.WithBias(table.NeedBias, parts.NormRows),
 			parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows),
+		Graph: parts.Decoder(graph.LayerNorm, parts.GQA(parts.NeoX), parts.SwiGLU),
 	}
 	xverse = &table.Arch{
 		Name:      "xverse",
@@ -47,6 +49,7 @@ var (
 		Expect:  []table.Expect{parts.SiLU},
 		Unused:  []string{"max_tokenizer_truncation"},
 		Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.NoBias), parts.MLPRows),
+		Graph:   parts.Decoder(graph.RMS, parts.GQA(parts.Interleaved), parts.SwiGLU),
 	}
 	// baichuan: the reference's class recurses without end; these rows follow its rules.
 	baichuan = &table.Arch{
@@ -67,6 +70,12 @@ var (
 			}},
 			{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
 		}),
+		// the runtime recognizes the models of 7B and 13B by their number of layers
+		Graph: parts.Decoder(graph.RMS, graph.Choose{
+			{In: graph.Where("n_layer = 32"), Then: parts.GQA(parts.Interleaved)},
+			{In: graph.Where("n_layer = 40"), Then: graph.Attention{Scores: parts.ALiBi}},
+			{In: graph.Every{}, Then: graph.Attention{}},
+		}, parts.SwiGLU),
 	}
 )
 

@@ -3,6 +3,7 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/tokenizer"
@@ -26,4 +27,5 @@ var pangu = &table.Arch{
 	Drop:   []table.Drop{{Prefix: "lm_head.weight", Why: table.Silent, If: parts.Tied}},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.MayBias),
 		parts.MLPRows),
+	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.NeoX), parts.SwiGLU),
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -53,6 +54,10 @@ var (
 			{HF: "model.layers.{bid}.mlp.fc1", GGUF: "blk.{bid}.ffn_up"},
 			{HF: "model.layers.{bid}.mlp.fc2", GGUF: "blk.{bid}.ffn_down"},
 		})),
+		Graph: &graph.Model{
+			Norm: graph.LayerNorm, Final: parts.OutputNorm, Head: graph.LM{},
+			Layer: []graph.Step{parts.Parallel("attn_norm", parts.GQA(parts.NeoX), "attn_norm", parts.GELUMLP)},
+		},
 	}
 	phi3 = &table.Arch{
 		Name:          "phi3",
@@ -73,6 +78,10 @@ var (
 			{HF: "model.layers.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down"},
 		}),
 		Extra: parts.LongRopeFactors(phi3RopeDims),
+		Graph: &graph.Model{
+			Norm: graph.RMS, Layer: parts.PreNorm(parts.GQA(parts.NeoX), parts.SwiGLU), Final: parts.OutputNorm,
+			Head: graph.LM{}, Unread: []string{"attention.sliding_window"},
+		},
 	}
 	phimoe = &table.Arch{
 		Name:          "phimoe",
@@ -94,6 +103,11 @@ var (
 		}, parts.WithBias(table.NeedBias, parts.NormRows), parts.AttentionRows(table.MayBias, table.MayBias),
 			parts.MixtralExperts),
 		Extra: parts.LongRopeFactors(phi3RopeDims),
+		Graph: &graph.Model{
+			Norm:  graph.RMS,
+			Layer: parts.PreNorm(parts.GQA(parts.NeoX), parts.Experts(parts.RouterTopK, graph.NoShared)),
+			Final: parts.OutputNorm, Head: graph.LM{}, Unread: []string{"attention.sliding_window"},
+		},
 	}
 )
 

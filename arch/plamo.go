@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -48,6 +49,10 @@ var plamo = &table.Arch{
 		{HF: "model.layers.layers.{bid}.mlp.gate_proj", GGUF: "blk.{bid}.ffn_gate"},
 		{HF: "model.layers.layers.{bid}.mlp.up_proj", GGUF: "blk.{bid}.ffn_up"},
 		{HF: "model.layers.layers.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down"},
+	},
+	Graph: &graph.Model{
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: []graph.Step{parts.Parallel("attn_norm", parts.GQA(parts.NeoX), "attn_norm", parts.SwiGLU)},
 	},
 }
 
@@ -203,6 +208,13 @@ var (
 			{HF: "model.layers.layers.{bid}.mixer.q_norm", GGUF: "blk.{bid}.attn_q_norm", Transform: parts.PlusOne},
 			{HF: "model.layers.layers.{bid}.mixer.k_norm", GGUF: "blk.{bid}.attn_k_norm", Transform: parts.PlusOne},
 		}),
+		Graph: &graph.Model{
+			Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+			Layer: parts.Sandwich(parts.LocalGlobal(graph.Sliding{N: 8},
+				graph.Attention{Steps: []graph.HeadStep{parts.QKNorm, parts.DefaultLocalNeoX}, Window: parts.Window},
+				parts.GQA(parts.QKNorm, parts.NeoX),
+			), parts.SwiGLU),
+		},
 	}
 	plamo2Norms = []table.TensorRow{
 		{HF: "model.norm", GGUF: "output_norm", Transform: parts.PlusOne},

@@ -3,6 +3,7 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/tokenizer"
@@ -30,4 +31,9 @@ var plm = &table.Arch{
 		{HF: "model.layers.{bid}.self_attn.kv_b_proj", GGUF: "blk.{bid}.attn_kv_b"},
 		{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
 	}),
+	Graph: &graph.Model{
+		Norm:  graph.RMS,
+		Layer: parts.PreNorm(graph.MLA{Steps: []graph.HeadStep{parts.Interleaved}}, parts.ReLU2MLP),
+		Final: parts.OutputNorm, Head: graph.LM{}, Unread: parts.MLAUnread,
+	},
 }

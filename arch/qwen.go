@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -30,6 +31,7 @@ var qwen2 = &table.Arch{
 		{HF: "model.layers.{bid}.pre_attention_layernorm", GGUF: "blk.{bid}.attn_norm", Optional: true},
 		{HF: "model.layers.{bid}.pre_mlp_layernorm", GGUF: "blk.{bid}.ffn_norm", Optional: true},
 	}, parts.AttentionRows(table.MayBias, table.NoBias), parts.MLPRows),
+	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.NeoX), parts.SwiGLU),
 }
 
 // qwen2moe is Qwen 1.5 and 2 with experts.
@@ -45,6 +47,11 @@ var qwen2moe = &table.Arch{
 		parts.Expect("decoder_sparse_step", "1")},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
 		parts.ExpertRows, parts.FusedExpertRows, parts.QwenSharedRows),
+	Graph: &graph.Model{
+		Dims: graph.Dims{"n_ff_exp": shape.SharedWidth, "n_ff_shexp": shape.SharedExpertOrWhole},
+		Norm: graph.RMS, Layer: parts.PreNorm(parts.GQA(parts.NeoX), parts.Experts(parts.Router, graph.GatedShared)),
+		Final: parts.OutputNorm, Head: graph.LM{},
+	},
 }
 
 // qwen3 is Qwen 3, its embedding models and its rerankers.
@@ -59,6 +66,10 @@ var qwen3 = &table.Arch{
 	Rename:    parts.HeadlessNames,
 	Tensors: slices.Concat(rerankHead, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
 		parts.QKNormRows, parts.MLPRows),
+	Graph: &graph.Model{
+		Norm: graph.RMS, Layer: parts.PreNorm(parts.GQA(parts.QKNorm, parts.NeoX), parts.SwiGLU),
+		Final: parts.OutputNorm, Head: graph.LM{Rank: graph.LastSoftmax{}},
+	},
 }
 
 // stepVLKeys are keys of Step3-VL's vision encoder.
@@ -79,6 +90,12 @@ var qwen3moe = &table.Arch{
 		parts.Expect("use_qk_norm", "true")},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
 		parts.QKNormRows, parts.ExpertRows, parts.FusedExpertRows),
+	Graph: &graph.Model{
+		Dims:  graph.Dims{"n_ff_exp": shape.SharedWidth},
+		Norm:  graph.RMS,
+		Layer: parts.PreNorm(parts.GQA(parts.QKNorm, parts.NeoX), parts.Experts(parts.RouterTopK, graph.NoShared)),
+		Final: parts.OutputNorm, Head: graph.LM{},
+	},
 }
 
 // qwen2vl is the language model of Qwen 2 VL and 2.5 VL. Source: the Qwen-VL
@@ -96,6 +113,11 @@ var qwen2vl = &table.Arch{
 	Rename:       slices.Concat(thinkerNames, parts.HeadlessNames),
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
 		parts.MLPRows),
+	Graph: &graph.Model{
+		Norm:  graph.NormKind{Eps: "0"}, // the runtime does not read the key
+		Layer: parts.PreNorm(parts.GQA(parts.NeoX), parts.SwiGLU), Final: parts.OutputNorm, Head: graph.LM{},
+		Unread: []string{"attention.layer_norm_rms_epsilon"},
+	},
 }
 
 // omniKeys are keys of the talker of Qwen's Omni models, and of tokens.
@@ -119,6 +141,11 @@ var qwen3vl = &table.Arch{
 	Expect:       []table.Expect{parts.SiLU},
 	Rename:       slices.Concat(thinkerNames, parts.HeadlessNames),
 	Tensors:      qwen3.Tensors,
+	Graph: &graph.Model{
+		Norm:  graph.RMS,
+		Layer: parts.PreNorm(parts.GQA(parts.QKNorm, graph.RoPE{Sections: graph.TakingTurn}), parts.SwiGLU),
+		Final: parts.OutputNorm, Head: graph.LM{Rank: graph.LastSoftmax{}}, Unread: []string{"n_deepstack_layers"},
+	},
 }
 
 // qwen3vlUnused: the runtime interleaves the sections of this architecture.
@@ -141,6 +168,13 @@ var qwen3vlmoe = &table.Arch{
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
 		parts.QKNormRows, parts.ExpertRows,
 		withTranspose(parts.FusedExpertRows)),
+	Graph: &graph.Model{
+		Dims: graph.Dims{"n_ff_exp": shape.SharedWidth},
+		Norm: graph.RMS,
+		Layer: parts.PreNorm(parts.GQA(parts.QKNorm, graph.RoPE{Sections: graph.TakingTurn}),
+			parts.Experts(parts.RouterTopK, graph.NoShared)),
+		Final: parts.OutputNorm, Head: graph.LM{}, Unread: []string{"n_deepstack_layers"},
+	},
 }
 
 // qwen3asr and qwen3omni are the language models of Qwen 3 ASR and Omni, without DeepStack layers in the file.
@@ -162,6 +196,7 @@ func withAudioEncoder(model *table.Arch, class string, tok tokenizer.Class) *tab
 		Expect:       model.Expect,
 		Rename:       model.Rename,
 		Tensors:      model.Tensors,
+		Graph:        model.Graph,
 	}
 }
 

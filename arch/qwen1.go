@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -40,5 +41,10 @@ var qwen1 = &table.Arch{
 		{HF: "transformer.h.{bid}.mlp.w1", GGUF: "blk.{bid}.ffn_up"},
 		{HF: "transformer.h.{bid}.mlp.w2", GGUF: "blk.{bid}.ffn_gate"},
 		{HF: "transformer.h.{bid}.mlp.c_proj", GGUF: "blk.{bid}.ffn_down"},
+	},
+	Graph: &graph.Model{
+		Dims: graph.Dims{"n_ff": "@feed_forward_length / 2"},
+		Norm: graph.RMS, Layer: parts.PreNorm(parts.GQA(parts.NeoX), parts.SwiGLU), Final: parts.OutputNorm,
+		Head: graph.LM{}, Unread: []string{"attention.layer_norm_epsilon"},
 	},
 }

@@ -2,7 +2,9 @@ package arch
 
 import (
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
+	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 )
@@ -17,16 +19,17 @@ var (
 		Body:    table.Body{Classes: []string{parts.Qwen35Text}, Prefix: "model."},
 		Drop: []table.Drop{{Prefix: "model.layers.", AfterModel: true, Why: parts.MTP,
 			If: func(l table.Layer) (bool, error) { return l.Class == parts.Qwen35Text, nil }}},
+		Graph: qwen35Graph,
 	}, parts.PoolingRow)
 	qwen35moe = parts.Qwen35(true, &table.Arch{Classes: []string{"Qwen3_5MoeForConditionalGeneration",
-		"Qwen3_5MoeForCausalLM"}})
+		"Qwen3_5MoeForCausalLM"}, Graph: qwen35MoEGraph})
 
 	// minicpmv46 and minicpmv47 are the language models of MiniCPM-V. They have no MTP layers, although config.json may
 	// count some, and the reference writes that number.
 	minicpmv46 = parts.Qwen35(false, &table.Arch{Classes: []string{"MiniCPMV4_6ForConditionalGeneration"},
-		BlockCount: (*config.View).BlockCount, Drop: parts.DropMTP}, parts.PoolingRow)
+		BlockCount: (*config.View).BlockCount, Drop: parts.DropMTP, Graph: qwen35Graph}, parts.PoolingRow)
 	minicpmv47 = parts.Qwen35(false, &table.Arch{Classes: []string{"MiniCPMV4_7ForConditionalGeneration"},
-		BlockCount: (*config.View).BlockCount, Drop: parts.DropMTP,
+		BlockCount: (*config.View).BlockCount, Drop: parts.DropMTP, Graph: qwen35Graph,
 		Variants: []*table.Arch{minicpmv47MoE},
 		Variant: func(c *config.View) (*table.Arch, error) {
 			if text, _ := c.RawConfig().Value(
@@ -35,8 +38,23 @@ var (
 			}
 			return nil, nil
 		}}, parts.PoolingRow, canvasRow)
-	minicpmv47MoE = parts.Qwen35(true, &table.Arch{BlockCount: (*config.View).BlockCount, Drop: parts.DropMTP},
-		parts.PoolingRow, canvasRow)
+	minicpmv47MoE = parts.Qwen35(true, &table.Arch{BlockCount: (*config.View).BlockCount, Drop: parts.DropMTP,
+		Graph: qwen35MoEGraph}, parts.PoolingRow, canvasRow)
+)
+
+// The graphs of these tables. Those of decision models (decision.go) have none: their files have further heads.
+var (
+	qwen35Graph = &graph.Model{
+		Norm: graph.RMS, Layer: parts.PreNormAs("post_attention_norm", qwen35Mixer, parts.SwiGLU),
+		Final: parts.OutputNorm, Head: graph.LM{},
+	}
+	qwen35MoEGraph = &graph.Model{
+		Dims: graph.Dims{"n_ff_exp": shape.SharedWidth, "n_ff_shexp": shape.SharedExpertOrWhole},
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: parts.PreNormAs("post_attention_norm", qwen35Mixer,
+			parts.Experts(parts.RouterTopK, graph.GatedShared)),
+	}
+	qwen35Mixer = parts.RecurrentOr(graph.GatedDeltaNet{KeysTakeTurns: true}, parts.GatedQueryAttention)
 )
 
 // canvasRow is the order of axes in a position.

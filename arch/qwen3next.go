@@ -3,6 +3,7 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -59,6 +60,13 @@ var qwen3next = &table.Arch{
 		}),
 		parts.ExpertRows, parts.FusedExpertRows, parts.QwenSharedRows,
 		parts.Only(parts.NextN, parts.TransformBySuffix(parts.NextNRows, "norm", parts.PlusOne))),
+	Graph: &graph.Model{
+		Dims: graph.Dims{"n_ff_exp": shape.SharedWidth, "n_ff_shexp": shape.SharedExpertOrWhole},
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: parts.PreNormAs("post_attention_norm",
+			parts.RecurrentOr(graph.GatedDeltaNet{}, parts.GatedQueryAttention),
+			parts.Experts(parts.RouterTopK, graph.GatedShared)),
+	},
 }
 
 // deltaQKV and deltaGate split in_proj_qkvz, [key heads][query, key, values, gates], into all queries, keys and values

@@ -2,6 +2,7 @@ package arch
 
 import (
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -53,6 +54,7 @@ var refact = &table.Arch{
 		}},
 		{HF: "transformer.h.{bid}.mlp.c_proj", GGUF: "blk.{bid}.ffn_down"},
 	},
+	Graph: parts.Decoder(graph.RMS, graph.Attention{Scores: parts.ALiBi}, parts.SwiGLU),
 }
 
 // refactInner returns the width of the MLP: two thirds of four times the model's,

@@ -3,6 +3,7 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -27,4 +28,12 @@ var rnd1 = &table.Arch{
 	Unused: []string{"moe_backend", "num_diffusion_steps", "max_window_layers"},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
 		parts.QKNormRows, parts.ExpertRows, parts.FusedExpertRows),
+	Graph: &graph.Model{
+		Dims: graph.Dims{"n_ff_exp": shape.SharedWidth},
+		Norm: graph.RMS,
+		Layer: parts.PreNorm(parts.Bidirectional(parts.QKNorm, parts.NeoX),
+			parts.Experts(parts.RouterTopK, graph.NoShared)),
+		Final: parts.OutputNorm, Head: graph.LM{},
+		Runtime: []graph.Quirk{graph.NoCache{}},
+	},
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -68,6 +69,18 @@ var rwkv6 = &table.Arch{
 		{HF: "rwkv.blocks.{bid}.feed_forward.receptance", GGUF: "blk.{bid}.channel_mix_receptance"},
 		{HF: "rwkv.blocks.{bid}.feed_forward.value", GGUF: "blk.{bid}.channel_mix_value", Transform: rescale},
 	}),
+	Graph: &graph.Model{
+		Norm: rwkvNorm, Embed: graph.Embedding{Norm: parts.EmbeddingNorm}, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: []graph.Step{
+			graph.Residual{Pre: graph.Norm{Name: "attn_norm"}, Part: graph.RWKV6{}},
+			graph.Residual{Pre: graph.Norm{Name: "attn_norm_2"}, Part: graph.ChannelMix6{}},
+			graph.ChooseStep{{
+				In:    graph.Where("(@rescale_every_n_layers or 0) != 0 and (i + 1) mod @rescale_every_n_layers = 0"),
+				Steps: []graph.Step{graph.ScaleStream{By: "0.5"}},
+			}},
+		},
+		Unread: []string{table.KeyHeadCount},
+	},
 }
 
 // rwkv6Mix returns the rows of the small weights of time mixing. The five token-shift weights become one tensor, in the
@@ -139,6 +152,7 @@ var rwkv6qwen2 = &table.Arch{
 		{HF: "model.layers.{bid}.mlp.up_proj", GGUF: "blk.{bid}.ffn_up"},
 		{HF: "model.layers.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down"},
 	}),
+	Graph: rwkvQwen2Graph(graph.QRWKV6{}),
 }
 
 // reorderMix changes rows of rwkv6Mix for checkpoints whose order of the five
@@ -215,6 +229,14 @@ var rwkv7 = &table.Arch{
 		parts.OptionalRows(rwkv7Layers("model.blocks.", "attn", "ffn")),
 		parts.OptionalRows(rwkv7Layers("model.blocks.", "attention", "feed_forward")),
 	),
+	Graph: &graph.Model{
+		Norm: rwkvNorm, Embed: graph.Embedding{Norm: parts.EmbeddingNorm}, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: []graph.Step{
+			graph.Residual{Pre: graph.Norm{Name: "attn_norm"}, Part: graph.RWKV7{}},
+			graph.Residual{Pre: graph.Norm{Name: "attn_norm_2"}, Part: graph.ChannelMix7{}},
+		},
+		Unread: []string{table.KeyHeadCount},
+	},
 }
 
 // arwkv7 is a Qwen 2 with the time mixing of RWKV 7 instead of attention. Source:
@@ -265,6 +287,19 @@ var arwkv7 = &table.Arch{
 		rwkv7Mix("model.layers.{bid}.self_attn.time_mixer.", table.MayBias),
 		parts.OptionalRows(rwkv7Mix("model.layers.{bid}.self_attn.", table.MayBias)),
 	),
+	Graph: rwkvQwen2Graph(graph.RWKV7{}),
+}
+
+// rwkvNorm has an epsilon of 0 in files without the key.
+var rwkvNorm = graph.NormKind{Centered: true, Eps: "@attention.layer_norm_epsilon or 0"}
+
+// rwkvQwen2Graph is a Qwen 2 with that time mixing in place of attention. The epsilon is like rwkvNorm's.
+func rwkvQwen2Graph(timeMix graph.Part) *graph.Model {
+	return &graph.Model{
+		Norm:  graph.NormKind{Eps: "@attention.layer_norm_rms_epsilon or 0"},
+		Layer: parts.PreNorm(timeMix, parts.SwiGLU), Final: parts.OutputNorm, Head: graph.LM{},
+		Unread: []string{table.KeyHeadCount},
+	}
 }
 
 // rwkv7Layers returns the rows of the layers under a prefix, with the names of

@@ -3,6 +3,7 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/tokenizer"
@@ -23,4 +24,8 @@ var seedOSS = &table.Arch{
 		parts.MLPRows, []table.TensorRow{
 			{HF: "model.layers.{bid}.post_attention_layernorm", GGUF: "blk.{bid}.post_attention_norm"},
 		}),
+	Graph: &graph.Model{
+		Norm: graph.RMS, Layer: parts.PreNormAs("post_attention_norm", parts.GQA(parts.NeoX), parts.SwiGLU),
+		Final: parts.OutputNorm, Head: graph.LM{},
+	},
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -54,6 +55,21 @@ var smallThinker = &table.Arch{
 			{HF: "model.layers.{bid}.block_sparse_moe.experts.{xid}.up", GGUF: "blk.{bid}.ffn_up_exps",
 				Experts: smallThinkerExperts},
 		}),
+	Graph: &graph.Model{
+		Dims: graph.Dims{"n_swa": "if(@attention.sliding_window != 0, 4096, 0)"}, // the runtime has the length
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: parts.PreNorm(parts.LocalGlobal(graph.Sliding{N: 4, First: true},
+			graph.Attention{Steps: smallThinkerSteps(parts.LocalNeoX), Window: parts.Window},
+			graph.Attention{Steps: smallThinkerSteps(parts.NeoX)},
+		), graph.MoE{Router: parts.RouterTopK, Experts: graph.FFN{Act: graph.ReLU},
+			With: []graph.MoEOption{graph.EarlyRouter{}}}),
+	},
+}
+
+// smallThinkerSteps are the steps of attention. In models with windows every fourth layer has no RoPE (NoPE).
+func smallThinkerSteps(rope graph.RoPE) []graph.HeadStep {
+	return []graph.HeadStep{graph.On{In: graph.Not{Layers: graph.Where("n_swa != 0 and i mod 4 = 0")},
+		Steps: []graph.HeadStep{rope}}}
 }
 
 func smallThinkerExperts(l table.Layer) (int64, error) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -24,6 +25,8 @@ var smollm3 = &table.Arch{
 		parts.BiasKeys...),
 	Tensors: parts.LlamaTensors,
 	Extra:   parts.Llama3Extra,
+	Graph: parts.Decoder(graph.RMS, parts.GQA(graph.On{In: graph.Where("i mod 4 != 3"),
+		Steps: []graph.HeadStep{parts.Interleaved}}), parts.SwiGLU),
 }
 
 // eachFourthWithoutRope writes nothing; it refuses models with another pattern.

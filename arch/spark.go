@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -35,6 +36,19 @@ var spark2_5 = &table.Arch{
 		{HF: "model.layers.{bid}.self_attn.g_proj", GGUF: "blk.{bid}.attn_gate"},
 		{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
 	}, parts.MLPRows),
+	Graph: &graph.Model{
+		Dims: graph.Dims{
+			"swa":        "if(n_swa != 0 and @attention.sliding_window_pattern != 0, 1, 0)",
+			"n_rot_full": "@rope.dimension_count or n_embd_head_k",
+			"n_rot":      "if(swa, @rope.dimension_count_swa or n_rot_full, n_rot_full)",
+		},
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: parts.PreNorm(parts.LocalGlobal(graph.Sliding{},
+			graph.Attention{Steps: []graph.HeadStep{parts.DefaultLocalNeoX}, After: []graph.OutStep{graph.OutGate{}},
+				Window: parts.Window},
+			graph.Attention{Steps: []graph.HeadStep{parts.NeoX}, After: []graph.OutStep{graph.OutGate{}}},
+		), parts.GeGLU),
+	},
 }
 
 // sparkPattern is parts.SlidingLayers, and refuses other layer types than the two.

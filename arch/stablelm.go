@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -52,4 +53,13 @@ var stablelm = &table.Arch{
 				Group:   "k-norms",
 				Experts: func(l table.Layer) (int64, error) { return l.Require("num_key_value_heads") }},
 		}),
+	Graph: &graph.Model{
+		Norm: graph.LayerNorm, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: []graph.Step{graph.ChooseStep{
+			{In: graph.Has("ffn_norm"), Steps: parts.PreNorm(parts.GQA(parts.MayQKNorm, parts.NeoX), parts.SwiGLU)},
+			{In: graph.Every{}, Steps: []graph.Step{
+				parts.Parallel("attn_norm", parts.GQA(parts.MayQKNorm, parts.NeoX), "attn_norm", parts.SwiGLU)}},
+		}},
+		Unread: []string{"use_parallel_residual"},
+	},
 }

@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/tokenizer"
@@ -34,4 +35,5 @@ var starcoder2 = &table.Arch{
 		{HF: "model.layers.{bid}.mlp.c_fc", GGUF: "blk.{bid}.ffn_up", Bias: table.MayBias},
 		{HF: "model.layers.{bid}.mlp.c_proj", GGUF: "blk.{bid}.ffn_down", Bias: table.MayBias},
 	},
+	Graph: parts.Decoder(graph.LayerNorm, parts.GQA(parts.NeoX), parts.GELUMLP),
 }

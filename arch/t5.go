@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/gguf"
@@ -54,6 +55,11 @@ var t5 = &table.Arch{
 			Optional: true},
 		{HF: "decoder.block.{bid}.layer.2.DenseReluDense.wo", GGUF: "dec.blk.{bid}.ffn_down", If: t5Decoder},
 	}),
+	Graph: &graph.Model{
+		Prefix: "enc.", Norm: graph.RMS, Layer: t5EncoderLayer, Final: t5Final, Head: graph.Pool{},
+		Unread:  []string{"attention.layer_norm_epsilon", "dec.*", "decoder_block_count", "decoder_start_token_id"},
+		Runtime: []graph.Quirk{graph.NoFlash{Biases: 1}},
+	},
 }
 
 // t5encoder is a T5 encoder without decoder.
@@ -65,7 +71,22 @@ var t5encoder = &table.Arch{
 	Unused:    slices.Concat(t5Unused, []string{"num_decoder_layers"}),
 	Expect:    t5Expect,
 	Tensors:   t5Encoder,
+	Graph: &graph.Model{
+		Prefix: "enc.", Norm: graph.RMS, Layer: t5EncoderLayer, Final: t5Final, Head: graph.Pool{},
+		Unread: []string{"attention.layer_norm_epsilon"},
+	},
 }
+
+// t5EncoderLayer is a layer of the encoder, t5Final the norm after the last one.
+var (
+	t5EncoderLayer = parts.PreNorm(
+		graph.Attention{Sees: graph.Both, Scale: "1", Scores: []graph.ScoreStep{graph.RelativeBias{}}, Out: "attn_o"},
+		graph.Choose{
+			{In: graph.Has("ffn_gate"), Then: parts.GeGLU},
+			{In: graph.Every{}, Then: graph.FFN{Act: graph.ReLU, Gate: graph.NoGate}},
+		})
+	t5Final = []graph.Step{graph.Normalize{Norm: graph.Norm{Name: "enc.output_norm"}}}
+)
 
 // t5Blocks returns the larger number of layers of encoder and decoder.
 func t5Blocks(c *config.View) (int64, error) {

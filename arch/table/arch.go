@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/shape"
 	"ggforge/fault"
 	"ggforge/tokenizer"
@@ -56,6 +57,9 @@ type Arch struct {
 	Tensors       []TensorRow // the output of each tensor of the checkpoint
 	// Shapes has the dimensions of tensors that differ from the usual ones of their names.
 	Shapes shape.Rules
+	// Graph is what a file of the architecture computes; nil: nobody has declared it yet. Tables of one Name have the
+	// same graph, or none: files of decision models have further layers.
+	Graph *graph.Model
 	// KeepEncoderNames: tensor names of vision and audio encoders are matched with rows, too; otherwise they are
 	// dropped.
 	KeepEncoderNames bool
