@@ -10,14 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/convert"
 	"ggforge/eval"
 	"ggforge/eval/internal/window"
 	"ggforge/eval/memory"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/kernel/cpu"
-	"ggforge/test/hftest"
+	"ggforge/model"
 	"ggforge/test/mutate"
 )
 
@@ -26,50 +25,28 @@ import (
 func TestLayersAsInMemory(t *testing.T) {
 	const context, batch = 1 << 20, 512
 	seen, windows := map[string]bool{}, map[string]bool{}
-	dir := t.TempDir()
-	for i, s := range hftest.Specs() {
-		if s.Base != nil || s.Target != "" || !cpu.HasVectors && i%8 != 0 {
-			continue
-		}
-		for j, v := range s.All() {
-			if j > 0 && v.Set == "" { // the same configuration with other weights
-				continue
-			}
-			src, err := s.Write(dir, v)
-			if err != nil {
-				t.Fatal(err)
-			}
-			m, _, err := convert.Open(t.Context(), src, mutate.Options(s, src, convert.F32))
-			if err != nil {
-				t.Logf("%s/%s: %v", s.Name, v.Name, err)
-				continue
-			}
-			name := fmt.Sprintf("%s/%s", s.Name, v.Name)
-			arch := m.Architecture()
-			e, err := eval.New(m)
-			if err == nil {
-				seen[arch] = true
-				compareLayers(t, name, e.Layers(), memory.Model{Metadata: m.Metadata,
-					Tensors: func(yield func(*gguf.Tensor) bool) {
-						for i := range m.Tensors {
-							x := &m.Tensors[i]
-							if !yield(&gguf.Tensor{Name: x.Name, NE: x.NE, Type: x.Type}) {
-								return
-							}
-						}
-					}}, e.Predicts(), context, batch)
-				for _, l := range e.Layers() {
-					windows[arch] = windows[arch] || l.Window > 0
-				}
-			} else if !errors.Is(err, fault.Unsupported) && !errors.Is(err, fault.Broken) {
+	mutate.EachModel(t, func(name string, m *model.Model) {
+		e, err := eval.New(m)
+		if err != nil {
+			if !errors.Is(err, fault.Unsupported) && !errors.Is(err, fault.Broken) {
 				t.Errorf("%s: %v", name, err)
 			}
-			m.Close()
-			if err := os.RemoveAll(src); err != nil {
-				t.Fatal(err)
-			}
+			return
 		}
-	}
+		arch := m.Architecture()
+		seen[arch] = true
+		compareLayers(t, name, e.Layers(), memory.Model{Metadata: m.Metadata,
+			Tensors: func(yield func(*gguf.Tensor) bool) {
+				for i := range m.Tensors {
+					if !yield(&m.Tensors[i].Tensor) {
+						return
+					}
+				}
+			}}, e.Predicts(), context, batch)
+		for _, l := range e.Layers() {
+			windows[arch] = windows[arch] || l.Window > 0
+		}
+	})
 	if !cpu.HasVectors {
 		return
 	}

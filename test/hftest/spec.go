@@ -70,6 +70,7 @@ type Variant struct {
 	Out    string   // output type of the conversion; "" is f16
 	Flags  []string // further flags of the conversion, which both converters have
 	Ring   bool     // weights repeat after about a million: fast for large checkpoints
+	Blank  bool     // weights are zero: faster, for tests of names, dimensions and metadata
 }
 
 // Standard are the variants that every spec has.

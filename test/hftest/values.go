@@ -87,6 +87,7 @@ type filler struct {
 	seed  uint64
 	edge  bool
 	ring  bool
+	blank bool
 	bell  []float64
 	out   []byte
 
@@ -130,6 +131,9 @@ func (w *filler) each(f func([]byte) error) error {
 	}
 	if value == nil {
 		return fmt.Errorf("tensor %s: unknown fill %q", w.t.name, how)
+	}
+	if w.blank && how == "weight" {
+		return f(make([]byte, n*int64(w.dtype.Bits())/8))
 	}
 	if w.ring && how == "weight" {
 		return w.repeat(name, n, f)

@@ -81,7 +81,7 @@ func (s *Spec) Write(dir string, v Variant) (string, error) {
 			write = s.writePickle
 		}
 		if err := write(filepath.Join(dir, file), list, byName, &filler{seed: v.Seed, edge: v.Edge && s.Base == nil,
-			ring: v.Ring}); err != nil {
+			ring: v.Ring, blank: v.Blank}); err != nil {
 			return dir, fmt.Errorf("hftest: %s: %w", s.Name, err)
 		}
 	}
@@ -187,7 +187,7 @@ func (s *Spec) writeTensors(dir string, table []tensor, v Variant) error {
 			return err
 		}
 	}
-	values := &filler{seed: v.Seed, edge: v.Edge, ring: v.Ring}
+	values := &filler{seed: v.Seed, edge: v.Edge, ring: v.Ring, blank: v.Blank}
 	for i, shard := range shards {
 		name := safetensors.ShardName(i, len(shards))
 		if err := writeShard(filepath.Join(dir, s.folder(name), name), shard, byName, values); err != nil {

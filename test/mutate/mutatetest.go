@@ -1,14 +1,17 @@
-// Package mutate changes the config.json and the metadata of made-up models (test/hftest), for tests.
+// Package mutate has made-up models for tests: those of test/hftest, converted, and with changed config.json and metadata.
 package mutate
 
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 
 	"ggforge/convert"
 	"ggforge/gguf"
+	"ggforge/internal/kernel/cpu"
+	"ggforge/model"
 	"ggforge/test/hftest"
 	"ggforge/writer"
 	"ggforge/writer/edit"
@@ -31,6 +34,39 @@ func Options(s *hftest.Spec, dir string, as convert.OutType) convert.Options {
 		opt.Target = filepath.Join(dir, s.Target)
 	}
 	return opt
+}
+
+// EachModel calls f with the model of every spec and of its variants with another configuration, by the name
+// SPEC/VARIANT: with all metadata, and with weights of zero. It leaves out adapters and drafts and, in builds without
+// vector kernels, seven of eight specs.
+func EachModel(t *testing.T, f func(name string, m *model.Model)) {
+	t.Helper()
+	dir := t.TempDir()
+	for i, s := range hftest.Specs() {
+		if s.Base != nil || s.Target != "" || !cpu.HasVectors && i%8 != 0 {
+			continue
+		}
+		for j, v := range s.All() {
+			if j > 0 && v.Set == "" { // the configuration of the first one
+				continue
+			}
+			v.Blank = true
+			src, err := s.Write(dir, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := s.Name + "/" + v.Name
+			if m, _, err := convert.Open(t.Context(), src, Options(s, src, convert.F32)); err != nil {
+				t.Logf("%s: %v", name, err)
+			} else {
+				f(name, m)
+				m.Close()
+			}
+			if err := os.RemoveAll(src); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 // Convert writes the model of a spec's variant into dir, as F32, and returns the file.
