@@ -337,15 +337,10 @@ func remoteCache(t *testing.T, dir string, want []byte) {
 	hub := hubtest.Serve(t, "org/gollama", dir)
 	opt := impatient(hub)
 	opt.Remote.Cache = filepath.Join(t.TempDir(), "cache")
-	var mu sync.Mutex
-	left := 3 // requests for weights that are answered
+	var left, back atomic.Int64 // requests for weights that are answered; 1 once all are
+	left.Store(3)
 	hub.Answer = func(n int64, w http.ResponseWriter, r *http.Request) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		if !isWeights(r) || left > 0 {
-			if isWeights(r) {
-				left--
-			}
+		if !isWeights(r) || back.Load() > 0 || left.Add(-1) >= 0 {
 			return false
 		}
 		w.WriteHeader(http.StatusGone)
@@ -354,7 +349,7 @@ func remoteCache(t *testing.T, dir string, want []byte) {
 	if _, err := convertTo(t, t.Context(), "hf://org/gollama", opt); err == nil {
 		t.Fatal("a run without a server that answers")
 	}
-	hub.Answer = nil
+	back.Store(1)
 	run := func(what string, want []byte) (sent int64) {
 		before := hub.Sent()
 		got, err := convertTo(t, t.Context(), "hf://org/gollama", opt)
