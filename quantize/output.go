@@ -87,8 +87,8 @@ func (j *Job) shards() ([][]writer.Tensor, error) {
 		shards, from = append(shards, all[from:to]), to
 	}
 	if len(shards) > gguf.MaxShards {
-		return nil, fault.Errorf(fault.Usage, "%d shards, want at most %d: allow more bytes or tensors in each", len(shards),
-			gguf.MaxShards)
+		return nil, fault.Errorf(fault.Usage, "%d shards, want at most %d: allow more bytes or tensors in each",
+			len(shards), gguf.MaxShards)
 	}
 	return shards, nil
 }

@@ -13,8 +13,8 @@ import (
 
 const deepstackIndexes = "deepstack_visual_indexes"
 
-// qwen3VLOf returns the vision encoder of Qwen3-VL and its successors. Mergers take the outputs of some layers into the first
-// layers of the language model (DeepStack).
+// qwen3VLOf returns the vision encoder of Qwen3-VL and its successors. Mergers take the outputs of some layers into the
+// first layers of the language model (DeepStack).
 func qwen3VLOf(classes []string, list ...table.Row) *table.Arch {
 	return &table.Arch{
 		Name:       name,

@@ -173,7 +173,7 @@ func (d *Decl) outside() {
 	}
 }
 
-// classifier declares the tensors that any model may have behind its states.
+// classifier declares the tensors of dense modules and of a classifier, which files of any architecture may have.
 func (d *Decl) classifier(c Classifier) {
 	switch c.(type) {
 	case nil, MeanGELU, LastSoftmax:
@@ -273,7 +273,7 @@ func (d *Decl) sizeOrAny(n Num) int64 {
 	return d.Size(n)
 }
 
-// weight declares NAME.weight. Tensors with Presence No are none.
+// weight declares NAME.weight, unless p is No.
 func (d *Decl) weight(p Presence, name string, r Role, ne ...int64) {
 	d.exact(p, name+".weight", r, ne...)
 }

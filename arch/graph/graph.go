@@ -61,7 +61,7 @@ type NormKind struct {
 // The usual kinds.
 var (
 	RMS       = NormKind{Eps: "@attention.layer_norm_rms_epsilon"}
-	LayerNorm = NormKind{Centered: true, Eps: "@attention.layer_norm_epsilon or 0.00001"}
+	LayerNorm = NormKind{Centered: true, Eps: "@attention.layer_norm_epsilon"}
 )
 
 // Norm is a norm with the weights Name.weight, and Name.bias if the file has it. The zero value is no norm.

@@ -211,7 +211,8 @@ func (s *Scope) value(n Num) (v expr.Value, used []string, ok bool) {
 	return v, env.Used, true
 }
 
-// checkNumbers records an error if one of the expressions has a value that is not finite. "" and missing keys are none.
+// checkNumbers records an error if one of the expressions has a value that is not finite. An empty expression and
+// missing keys are not errors.
 func (s *Scope) checkNumbers(numbers ...Num) {
 	for _, n := range numbers {
 		if n != "" {

@@ -56,7 +56,8 @@ func configsOnly(ctx context.Context, cmd *cli.Command, r runs.ConvertRequest) e
 }
 
 // describeMetadata describes the metadata that the file of a model would have.
-func describeMetadata(ctx context.Context, dir string, opt convert.Options) (line string, warnings []string, err error) {
+func describeMetadata(ctx context.Context, dir string, opt convert.Options) (line string, warnings []string,
+	err error) {
 	job, err := convert.Prepare(ctx, dir, opt)
 	if err != nil {
 		return "", nil, err

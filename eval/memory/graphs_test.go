@@ -47,6 +47,9 @@ func TestGraphs(t *testing.T) {
 			t.Errorf("%s (%s): %v", name, of, err)
 		}
 	})
+	if cpu.HasVectors && len(seen) < 124 { // all with a graph, by arch's TestGraphs
+		t.Errorf("%d architectures were compared, want at least 124", len(seen))
+	}
 	for _, r := range rows {
 		if cpu.HasVectors && arch.Graph(r.name) != nil && !seen[r.name] {
 			t.Errorf("%s: no made-up model", r.name)
