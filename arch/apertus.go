@@ -12,6 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(apertus)
+
 // apertus is the Swiss AI Initiative's Apertus. The parameters of its activation (xIELU) are tensors in the checkpoint
 // and metadata in the file. Source: the Apertus class of the reference's converter.
 var apertus = &table.Arch{

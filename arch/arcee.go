@@ -11,6 +11,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(arcee, afmoe, nanbeige)
+
 // arcee and afmoe are Arcee's AFM and Trinity. Source: the classes of llama.py and
 // afmoe.py of the reference's converter.
 var (

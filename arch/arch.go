@@ -3,14 +3,16 @@
 //
 // An architecture is a table (see package table). Each family of models has one file here, whose private names no other
 // file uses; package parts has the rows that several families share. To add an architecture, write a file with its
-// table and add a line to registry. Logic that does not fit in a row becomes a named kind of row or a named transform
+// table and register it there. Logic that does not fit in a row becomes a named kind of row or a named transform
 // that any architecture may use.
 package arch
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"ggforge/arch/config"
 	"ggforge/arch/encoders"
@@ -23,46 +25,29 @@ import (
 
 //go:generate sh -c "cd .. && go run ./test/gen/archtable"
 
-// registry lists the architectures; a class belongs to one of them.
-var registry = []*table.Arch{
-	llama, llamaEmbed, llamaInMultimodal,
+// registered has the tables in the order in which the families' files are initialized, which nothing may depend on.
+var registered []*table.Arch
 
-	bertDecider, chameleon, cogVLM, graniteMoESWA, graniteSWA, graniteSwitch, hrmText, k2Horizon, maple, paddleOCR,
-	qwen1, rnd1, spark2_5, talkie,
-
-	arwkv7, bert, bloom, codeshell, distilbert, euroBert, falcon, falconH1, gpt2, gptj, gptneox, jamba, jinaBertV2,
-	jinaBertV3, mamba, mamba2, modernBert, mpt,
-	neoBert, nomicBert, nomicBertMoE, refact, roberta, ruGPT3XL, rwkv4, rwkv6, rwkv6qwen2, rwkv7, starcoder, starcoder2,
-	t5, t5encoder, whisper, xlmRoberta,
-
-	deepseek, deepseek2, embeddingGemma, gemma, gemma2, gemma3, glm4, glm4moe, gptOSS, granite, graniteHybrid,
-	graniteMoE, llama4, mixtral, olmo, olmo2, olmoe,
-	dots1, ernie4_5moe, grok1, grok2, hunyuanMoE, qwen2, qwen2moe, qwen2vl, qwen3, qwen3asr, qwen3moe, qwen3next,
-	qwen3omni, qwen3tts, qwen3vl, qwen3vlmoe,
-	deepseek2OCR, deepseek32, deepseek4, glm4MoELite, glmDSA, hyV4, bailingMoE3, bailingMoE3VL,
-
-	qwen35, qwen35moe, qwen4exp, minicpmv46, minicpmv47, glm4v, glmOCR, solarOpen, exaone4_5, step35, eagle3, dflash,
-	dspark, gemma4DSpark, v4DSpark, lilicorr, dots3note, museAssistant,
-
-	clef, decision2, kev, lev, nimble, openJev, pplxDecider, vllmD3,
-
-	laguna, bamba, glm5next, kimiK3, kimiLinear, mimo2, minimax01, minimaxM3, nemotronHMoE, nemotronHPuzzle,
-
-	afmoe, apertus, arcee, arctic, bitnet, bailingMoE, bailingMoE2, dbrx, deci, groveMoE, jais, jais2, dream, llada,
-	lladaMoE, maincoder, mellum, minimaxM2, mistral3, nanbeige, openELM, pangu, plm, seedOSS, smallThinker,
-	baichuan, chatglm, cohere2, d1, d1Omni, sarvamMoE, commandR, ernie4_5, exaone, exaone4, glm, hunyuanDense, hyV3,
-	internlm2, internlm3, lfm2, lfm2Audio, lfm2Embed, lfm2moe, minicpm, minicpm3, nemotron,
-	orion, phi2, phi3, phimoe, plamo, plamo2, plamo3, smollm3, stablelm, xverse,
-
-	cohere2MoE, embeddingGemma2, exaoneMoE, gemma3n, gemma4, gemma4Assistant, gemma4Unified, hunyuanVL, museGlimmer,
-	pocketTTS, wavTokenizer,
+// register adds the tables of a family's file. A class belongs to one table.
+func register(tables ...*table.Arch) struct{} {
+	registered = append(registered, tables...)
+	return struct{}{}
 }
+
+// registry has the tables sorted by name; of those with one name the one of the most classes comes first, which
+// LookupGGUF prefers.
+var registry = sync.OnceValue(func() []*table.Arch {
+	return slices.SortedFunc(slices.Values(registered), func(a, b *table.Arch) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(len(b.Classes), len(a.Classes)),
+			slices.Compare(a.Classes, b.Classes))
+	})
+})
 
 // Lookup returns the architecture of a Hugging Face class. An unknown class
 // gives an error of kind fault.Unsupported that names the nearest
 // known ones.
 func Lookup(class string) (*table.Arch, error) {
-	for _, a := range registry {
+	for _, a := range registry() {
 		if slices.Contains(a.Classes, class) || slices.Contains(a.Body.Classes, class) {
 			return a, nil
 		}
@@ -128,16 +113,12 @@ func For(c *config.View) (*table.Arch, error) {
 }
 
 // All returns the tables of all architectures, sorted by name.
-func All() []*table.Arch {
-	all := slices.Clone(registry)
-	slices.SortStableFunc(all, func(a, b *table.Arch) int { return strings.Compare(a.Name, b.Name) })
-	return all
-}
+func All() []*table.Arch { return slices.Clone(registry()) }
 
 // Classes returns all Hugging Face class names, sorted.
 func Classes() []string {
 	var all []string
-	for _, a := range registry {
+	for _, a := range registry() {
 		all = append(append(all, a.Classes...), a.Body.Classes...)
 	}
 	slices.Sort(all)
@@ -162,7 +143,7 @@ func KeyType(architecture, key string) (typ, elem gguf.ValueType, ok bool) {
 			return typ, 0, true
 		}
 		// a Derive function has no declared type; the key has the same type in all architectures
-		for _, other := range registry {
+		for _, other := range registry() {
 			for _, same := range other.Rows() {
 				if typ, ok = same.ValueType(); ok && same.Key == r.Key {
 					return typ, 0, typ != gguf.ArrayType
@@ -206,7 +187,7 @@ func names(a *table.Arch) []string {
 // gives an error of kind fault.Unsupported that lists the known ones.
 func LookupGGUF(name string) (*table.Arch, error) {
 	var known []string
-	for _, a := range registry {
+	for _, a := range registry() {
 		if !a.Invertible() {
 			continue
 		}
@@ -224,7 +205,7 @@ func LookupGGUF(name string) (*table.Arch, error) {
 // Graph returns what a file with that general.architecture computes; nil: nobody has declared it yet. Unlike LookupGGUF
 // it also finds the tables of variants, and those that cannot be inverted.
 func Graph(name string) *graph.Model {
-	for _, a := range registry {
+	for _, a := range registry() {
 		if a.Name == name && a.Graph != nil {
 			return a.Graph
 		}

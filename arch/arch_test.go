@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -68,12 +69,37 @@ func TestLookup(t *testing.T) {
 	if _, err := For(view(t, `{"architectures": ["params.json"]}`)); !errors.Is(err, fault.Unsupported) {
 		t.Errorf("a class with the name of another format's file: %v", err)
 	}
-	seen := map[string]bool{}
-	for _, c := range Classes() {
-		if seen[c] {
-			t.Errorf("%s belongs to two architectures", c)
+}
+
+// TestRegistry checks that no class, table or GGUF name is there twice: the tables of one name are layouts of the same
+// architecture, of which one is for the way back to a checkpoint.
+func TestRegistry(t *testing.T) {
+	classes, seen := map[string]string{}, map[*table.Arch]bool{}
+	back, graphs := map[string]*table.Arch{}, map[string]*graph.Model{}
+	for _, a := range registry() {
+		if seen[a] {
+			t.Errorf("%s %q is registered twice", a.Name, a.Classes)
 		}
-		seen[c] = true
+		seen[a] = true
+		for _, c := range slices.Concat(a.Classes, a.Body.Classes) {
+			if other, ok := classes[c]; ok {
+				t.Errorf("class %s belongs to %s and to %s", c, other, a.Name)
+			}
+			classes[c] = a.Name
+		}
+		if other := back[a.Name]; a.Invertible() && other != nil && len(other.Classes) == len(a.Classes) {
+			t.Errorf("%s: LookupGGUF could return the table of %q or the one of %q", a.Name, other.Classes, a.Classes)
+		} else if a.Invertible() && other == nil {
+			back[a.Name] = a
+		}
+		if other := graphs[a.Name]; a.Graph != nil && other != nil && other != a.Graph {
+			t.Errorf("%s: the table of %q has a graph of its own", a.Name, a.Classes)
+		} else if a.Graph != nil {
+			graphs[a.Name] = a.Graph
+		}
+	}
+	if len(classes) < 250 || len(back) < 30 || len(graphs) < 100 {
+		t.Errorf("%d classes, %d names with a way back, %d graphs", len(classes), len(back), len(graphs))
 	}
 }
 

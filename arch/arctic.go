@@ -9,6 +9,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(arctic)
+
 // arctic is Snowflake's Arctic: each layer has a dense FFN as well as experts. Source: the Arctic class of the
 // reference's converter.
 var arctic = &table.Arch{

@@ -18,6 +18,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(bailingMoE, bailingMoE2, sarvamMoE)
+
 // bailingMoE and bailingMoE2 are inclusionAI's Ling and Ring. Source: the classes of bailingmoe.py of the
 // reference's converter.
 var (

@@ -15,6 +15,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(bailingMoE3, bailingMoE3VL)
+
 // bailingMoE3 is inclusionAI's Ling 3: groups of layers, the last one with MLA, the others with delta attention.
 // Source: the BailingMoeV3 classes of the reference's converter.
 var (

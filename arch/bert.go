@@ -15,6 +15,9 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(bert, distilbert, roberta, xlmRoberta, jinaBertV3, nomicBert, nomicBertMoE, jinaBertV2, modernBert,
+	bertDecider, neoBert, euroBert)
+
 // bert is BERT and its fine-tunes. Source: bert.py of the reference.
 var bert = &table.Arch{
 	Name: "bert",

@@ -13,6 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(bitnet)
+
 // bitnet is BitNet b1.58 as 1bitLLM publishes it: in each forward pass the model rounds a matrix to -1, 0 and 1 times
 // one scale; the file has the rounded weights. Source: the Bitnet class of the reference's converter.
 var bitnet = &table.Arch{

@@ -9,6 +9,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(bloom)
+
 // bloom is BLOOM, with ALiBi in place of position embeddings. Source: bloom.py of the reference.
 var bloom = &table.Arch{
 	Name:      "bloom",

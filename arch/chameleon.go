@@ -13,6 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(chameleon)
+
 // chameleon is Meta's Chameleon, which reads and generates images as tokens. The VQ-VAE between images and tokens is
 // dropped. Source: the Chameleon class of the reference's converter.
 var chameleon = &table.Arch{

@@ -13,6 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(chatglm, glm)
+
 // chatglm is Zhipu's ChatGLM 2 and 3 and GLM-4 of 2024. Source: the ChatGLM class of the reference's converter. glm.go
 // has the models in the layout of the transformers library.
 var (

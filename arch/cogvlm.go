@@ -10,6 +10,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(cogVLM)
+
 // cogVLM is the language model of CogVLM, a Llama whose layers have separate weights for the tokens of images. The
 // reference takes these weights for the vision encoder's and drops them; runtimes do not load its file. Source: the
 // CogVLM class of the reference's converter.

@@ -13,6 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(commandR, cohere2, cohere2MoE)
+
 // commandR and cohere2 are Cohere's models: Command R and R+, Aya 23; Command R7B
 // and A. Source: the classes of command_r.py of the reference's converter.
 var (

@@ -12,6 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(dbrx)
+
 // dbrx is Databricks' DBRX. The router has the output type, as in the reference. Source: the Dbrx class of the
 // reference's converter.
 var dbrx = &table.Arch{

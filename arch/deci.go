@@ -14,6 +14,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(deci)
+
 // deci is Deci's DeciLM 7B and Nvidia's Llama Nemotron Super and Ultra, whose layers may lack attention or the FFN.
 // Source: the Deci class of the reference's converter.
 var (

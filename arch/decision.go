@@ -14,6 +14,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(openJev, lev, nimble, kev, pplxDecider, vllmD3, clef, decision2)
+
 // Decision models (which decide between options) made of Qwen models. Source: the classes of the reference's converter
 // with a decision type.
 var (

@@ -11,6 +11,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(deepseek, deepseek2, deepseek2OCR, deepseek32)
+
 // deepseek is DeepSeek MoE, the first generation. Source: the DeepSeek classes of the reference's converter.
 var deepseek = &table.Arch{
 	Name:      "deepseek",

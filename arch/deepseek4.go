@@ -14,6 +14,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(deepseek4, v4DSpark)
+
 // deepseek4 is DeepSeek V4 with the tensor names of its own code: hyper-connections (several mixed residual streams),
 // most layers compress keys and values along the sequence, and the first MoE layers route by a table of tokens. FP8
 // matrices become Q8_0; the codes of FP4 experts are kept. Source: the reference's DeepseekV4Model.

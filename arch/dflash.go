@@ -11,6 +11,8 @@ import (
 	"ggforge/rows"
 )
 
+var _ = register(dflash, dspark, lilicorr)
+
 // dflash and dspark are Qwen 3-like draft models that read hidden states of some layers of the target model and draft a
 // block of tokens at once. dspark adds a head that corrects a token's logits by the previous token. Source: the DFlash
 // and DSpark classes of the reference's converter.

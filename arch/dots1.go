@@ -9,6 +9,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(dots1)
+
 // dots1 is dots.llm1: the attention of Qwen 3, experts as in DeepSeek V3. Source:
 // the Dots1 class of the reference's converter.
 var dots1 = &table.Arch{

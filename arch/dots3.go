@@ -14,6 +14,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(dots3note)
+
 // dots3note is dots3-note: some layers have the attention of DeepSeek V3.2 with an indexer, the others a sliding window
 // and other head sizes; all have a gate per head. The MTP layer is dense, has a window and an embedding of its own.
 // Source: the reference's Dots3NoteModel.

@@ -11,6 +11,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(ernie4_5, paddleOCR, ernie4_5moe)
+
 // ernie4_5 is Baidu's ERNIE 4.5, the dense models. Source: the Ernie4_5 class of the reference's converter. Older
 // checkpoints have joined Q, K and V, and joined gate and up projections.
 var ernie4_5 = &table.Arch{

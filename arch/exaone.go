@@ -11,6 +11,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(exaone, exaone4, exaone4_5, exaoneMoE)
+
 // exaone and exaone4 are LG's EXAONE 3, 3.5 and 4. Source: the classes of
 // exaone.py of the reference's converter.
 var (

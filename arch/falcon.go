@@ -12,6 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(falcon)
+
 // falcon is Falcon 7B, 40B and 11B. Source: falcon.py of the reference.
 var falcon = &table.Arch{
 	Name:      "falcon",

@@ -10,13 +10,75 @@ import (
 )
 
 // TestFamiliesKeepApart checks that no family's file uses a name of another family's: shared names belong in package
-// parts. The registry may use all.
+// parts. Only arch.go may use some.
 func TestFamiliesKeepApart(t *testing.T) {
+	files := parseFiles(t)
+	home := map[string]string{}
+	for name, f := range files {
+		for _, d := range f.Decls {
+			for _, id := range declared(d) {
+				home[id.Name] = name
+			}
+		}
+	}
+	if home["llama"] != "llama.go" || home["register"] != "arch.go" {
+		t.Fatalf("names of the package: %v", home)
+	}
+	for name, f := range files {
+		if name == "arch.go" {
+			continue
+		}
+		for _, id := range f.Unresolved { // those that the file itself does not declare
+			if home[id.Name] != "" && home[id.Name] != "arch.go" {
+				t.Errorf("%s uses %s of %s", name, id.Name, home[id.Name])
+			}
+		}
+	}
+}
+
+// TestTablesAreRegistered checks that the file of a table registers it, or uses it as a variant.
+func TestTablesAreRegistered(t *testing.T) {
+	tables := 0
+	for name, f := range parseFiles(t) {
+		used := map[string]int{}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok {
+				used[id.Name]++
+			}
+			return true
+		})
+		for _, d := range f.Decls {
+			d, ok := d.(*ast.GenDecl)
+			if !ok || d.Tok != token.VAR {
+				continue
+			}
+			for _, s := range d.Specs {
+				s := s.(*ast.ValueSpec)
+				for i, v := range s.Values {
+					if v, ok := v.(*ast.UnaryExpr); !ok || v.Op != token.AND {
+						continue
+					}
+					tables++
+					if used[s.Names[i].Name] < 2 && name != "mistralformat.go" { // For knows that file's table
+						t.Errorf("%s: %s is not registered", name, s.Names[i])
+					}
+				}
+			}
+		}
+	}
+	if tables < 100 {
+		t.Errorf("%d tables", tables)
+	}
+}
+
+// parseFiles parses the files of the package except tests.
+func parseFiles(t *testing.T) map[string]*ast.File {
+	t.Helper()
 	names, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, home := map[string]*ast.File{}, map[string]string{}
+	files := map[string]*ast.File{}
 	for _, name := range names {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
@@ -26,25 +88,8 @@ func TestFamiliesKeepApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		files[name] = f
-		for _, d := range f.Decls {
-			for _, id := range declared(d) {
-				home[id.Name] = name
-			}
-		}
 	}
-	if home["llama"] != "llama.go" || home["registry"] != "arch.go" {
-		t.Fatalf("names of the package: %v", home)
-	}
-	for name, f := range files {
-		if name == "arch.go" {
-			continue
-		}
-		for _, id := range f.Unresolved { // those that the file itself does not declare
-			if home[id.Name] != "" {
-				t.Errorf("%s uses %s of %s", name, id.Name, home[id.Name])
-			}
-		}
-	}
+	return files
 }
 
 // declared returns the names that a declaration adds to the package.

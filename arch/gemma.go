@@ -12,6 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(gemma, gemma2, gemma3, embeddingGemma)
+
 // Models of the Gemma family store norm weights minus 1 and use the embedding for the output. Source: the Gemma classes
 // of the reference's converter.
 

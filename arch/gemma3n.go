@@ -14,6 +14,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(gemma3n)
+
 // gemma3n is the language model of Gemma 3n: several parallel residual streams (AltUp), and per-layer inputs. Source:
 // the Gemma3N class of the reference's converter.
 var gemma3n = &table.Arch{

@@ -19,6 +19,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(gemma4, gemma4Unified, gemma4Assistant, embeddingGemma2, gemma4DSpark)
+
 // Gemma 4: sliding-window and full-attention layers have heads of different sizes, and in some models the last layers
 // reuse keys and values of earlier ones (shared KV). Source: the Gemma 4 classes of the reference's converter.
 

@@ -14,6 +14,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(glm4, glm4v, glmOCR, glm4moe, solarOpen, glm4MoELite, glmDSA)
+
 // glm4 is GLM-4 of April 2025, glm4v the language model of its vision models, glmOCR the one of GLM-OCR, with MTP
 // layers after the others. Source: the GLM classes of the reference's converter.
 var (

@@ -11,6 +11,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(glm5next)
+
 // glm5next is GLM-5.3 Flash: layers with delta attention, layers with sparse attention to tokens that an indexer
 // selects, and hyper-connections (several mixed residual streams). Source: the Glm5Next class of the reference's
 // converter.

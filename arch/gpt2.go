@@ -10,6 +10,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(gpt2, ruGPT3XL, starcoder, codeshell)
+
 // gpt2 has position embeddings and layers whose weights are stored transposed.
 // Sources: gpt2.py of the reference's converter; unlike it, the table leaves out
 // the buffers of the causal mask that older checkpoints hold.

@@ -10,6 +10,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(gptj, rwkv4)
+
 // gptj is GPT-J. The reference has its tensor names, but does not convert it. Sources: the keys of docs/gguf.md of ggml
 // (commit 01f0d4d), the tensor names of gguf-py (MODEL_TENSORS of GPTJ).
 var gptj = &table.Arch{

@@ -10,6 +10,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(gptneox)
+
 // gptneox is GPT-NeoX and Pythia. The raw config.json is read, because the transformers library has renamed rotary_pct,
 // which the reference reads. Source: gptneox.py of the reference.
 var gptneox = &table.Arch{

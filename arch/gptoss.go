@@ -13,6 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(gptOSS)
+
 // gptOSS is OpenAI's gpt-oss. Its experts are stored in MXFP4 and stay MXFP4 in every output type; they come before all
 // other tensors. Source: the class of the reference's converter.
 var gptOSS = &table.Arch{

@@ -13,6 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(granite, graniteMoE, graniteSWA, graniteMoESWA, graniteHybrid, bamba)
+
 // granite is IBM's Granite 3: Llama with multipliers for the embedding, attention scores, residuals and logits. Source:
 // the Granite classes of the reference's converter, which ignores head_dim.
 var granite = &table.Arch{

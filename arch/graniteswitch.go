@@ -14,6 +14,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(graniteSwitch)
+
 // graniteSwitch is IBM's Granite Switch: a dense Granite with LoRA adapters, which control tokens select. The file has
 // them stacked, after an adapter of zeros for "none". The last layer that the config counts is the switch, which has no
 // weights. Source: the GraniteSwitch class of the reference's converter.

@@ -12,6 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(grok1, grok2)
+
 // grok1 is xAI's Grok 1 in the layout of keyfan/grok-1-hf. Source: the Grok class
 // of the reference's converter.
 var grok1 = &table.Arch{

@@ -11,6 +11,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(groveMoE)
+
 // groveMoE is inclusionAI's GroveMoE: experts in groups, each with a small adjugate expert. Source: the GroveMoe class
 // of the reference's converter.
 var groveMoE = &table.Arch{

@@ -14,6 +14,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(hrmText)
+
 // hrmText is Sapient's HRM-Text: two stacks of layers, L and H, which run several times. The file has the layers of L,
 // then of H; its block_count is the number of layers over all passes. Norms have no weights. Source: the HrmText class
 // of the reference's converter.

@@ -14,6 +14,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(hunyuanDense, hunyuanVL, hunyuanMoE, hyV3)
+
 // hunyuanDense is Tencent's Hunyuan, the dense models. Source: the HunYuan class
 // of the reference's converter.
 var hunyuanDense = &table.Arch{

@@ -12,6 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(hyV4)
+
 // hyV4 is Tencent's Hunyuan 4: DeepSeek's MLA with an indexer, a gate and attention sinks, hyper-connections (several
 // mixed residual streams), and experts that are stacked in the checkpoint. Source: the reference's HYV4Model.
 var hyV4 = &table.Arch{

@@ -15,6 +15,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(internlm2, internlm3)
+
 // internlm2 and internlm3 are InternLM 2, 2.5 and 3. Source: the classes of internlm.py of the reference's converter.
 // InternLM 3 is a Llama with another tokenizer.
 var (

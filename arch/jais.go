@@ -14,6 +14,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(jais2, jais)
+
 // jais2 is Inception's Jais 2. Source: the Jais2 class of the
 // reference's converter.
 var jais2 = &table.Arch{

@@ -12,6 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(jamba, falconH1)
+
 // jamba is AI21's Jamba: Mamba and attention layers, with an MLP or experts. Source: jamba.py of the reference.
 var jamba = &table.Arch{
 	Name:      "jamba",

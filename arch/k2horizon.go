@@ -12,6 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(k2Horizon)
+
 // k2Horizon is K2 Horizon: grouped norms, MoE layers after dense ones, experts for the values of attention, and an
 // attention gate. Source: the K2Horizon class of the reference's converter.
 var k2Horizon = &table.Arch{

@@ -13,6 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(kimiLinear, kimiK3)
+
 // kimiLinear is Moonshot's Kimi Linear: most layers have delta attention. Source: the
 // KimiLinear class of the reference's converter.
 var kimiLinear = &table.Arch{

@@ -14,6 +14,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(laguna)
+
 // laguna is poolside's Laguna: MoE layers after some dense ones, gates on the output of attention, and in most models
 // sliding windows in three of four layers, which have more heads than the others. Source: the Laguna class of the
 // reference's converter.

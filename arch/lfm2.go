@@ -15,6 +15,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(lfm2, lfm2Embed, lfm2Audio, d1, d1Omni, lfm2moe)
+
 // lfm2 and lfm2moe are Liquid AI's LFM2: short-convolution layers and attention layers. Source: the classes of lfm2.py
 // of the reference's converter.
 var (

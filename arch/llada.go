@@ -12,6 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(lladaMoE, dream, llada)
+
 // lladaMoE is inclusionAI's LLaDA-MoE, a diffusion model. Source: the LLaDAMoE
 // class of the reference's converter.
 var lladaMoE = &table.Arch{

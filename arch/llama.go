@@ -12,6 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(llama, eagle3, llamaInMultimodal, llamaEmbed, mixtral)
+
 // llama is the Llama family: Llama 1 to 3 and Mistral. Source: the Llama class of
 // the reference's converter.
 var llama = &table.Arch{

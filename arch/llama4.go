@@ -12,6 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(llama4)
+
 // llama4 is the language model of Llama 4. Its heads already have the runtime's order of rows; the experts of a layer
 // are two tensors. Source: the Llama4 class of the reference's converter.
 var llama4 = &table.Arch{

@@ -9,6 +9,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(maincoder)
+
 // maincoder is Maincode's Maincoder. Source: the Maincoder class of the
 // reference's converter.
 var maincoder = &table.Arch{

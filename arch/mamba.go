@@ -13,6 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(mamba, mamba2)
+
 // mamba is Mamba and Falcon Mamba. The reference reads config.json without defaults.
 // Source: mamba.py of the reference.
 var mamba = &table.Arch{

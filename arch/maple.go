@@ -11,6 +11,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(maple)
+
 // maple is Deepgrove's Maple: experts, sliding-window layers, and others without RoPE (NoPE). Source: the Maple class
 // of the reference's converter.
 var maple = &table.Arch{

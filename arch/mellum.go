@@ -12,6 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(mellum)
+
 // mellum is JetBrains' Mellum 2. Source: the Mellum class of the reference's converter.
 var mellum = &table.Arch{
 	Name:      "mellum",

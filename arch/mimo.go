@@ -15,6 +15,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(mimo2)
+
 // mimo2 is Xiaomi's MiMo V2: sliding-window layers have their own number of key heads, and learned attention sinks. All
 // models have three MTP layers, which are counted even if the checkpoint lacks their tensors: runtimes load the file
 // without them. Source: the MimoV2 class of the reference's converter.

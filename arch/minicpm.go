@@ -13,6 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(minicpm, minicpm3)
+
 // minicpm and minicpm3 are OpenBMB's MiniCPM 1, 2 and 4, and MiniCPM 3 with MLA. Source: the classes of minicpm.py of
 // the reference's converter.
 var (

@@ -13,6 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(minimaxM2, minimax01, minimaxM3)
+
 // minimaxM2 is MiniMax's M2. Source: the MiniMaxM2 class of the
 // reference's converter.
 var minimaxM2 = &table.Arch{

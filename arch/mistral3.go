@@ -12,6 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(mistral3)
+
 // mistral3 is the language model of Mistral Small 3.1 and later and of Ministral
 // 3. Source: the Mistral3 class of the reference's converter, without Mistral 4,
 // which is DeepSeek's architecture under the same class.

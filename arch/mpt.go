@@ -13,6 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(mpt)
+
 // mpt is MosaicML's MPT, with ALiBi or learned position embeddings. Source: mpt.py of the reference.
 var mpt = &table.Arch{
 	Name:      "mpt",

@@ -13,6 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(museGlimmer, museAssistant)
+
 // museGlimmer is the language model of Meta's Muse Glimmer: gates on the output of attention, sliding windows in most
 // layers, no RoPE in the others (NoPE). Source: the MuseGlimmer class of the reference's converter.
 var museGlimmer = &table.Arch{

@@ -11,6 +11,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(nemotron)
+
 // nemotron is Nvidia's Nemotron 3 and 4 and Minitron. Source: the Nemotron class
 // of the reference's converter.
 var nemotron = &table.Arch{

@@ -14,6 +14,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(nemotronHMoE, nemotronHPuzzle)
+
 // nemotronHMoE is Nvidia's Nemotron 3: each layer is Mamba-2, attention or MoE; some models have an MTP layer with
 // attention and MoE. nemotronH is Nemotron-H, with dense FFN layers in place of MoE. Source: the NemotronH classes of
 // the reference's converter.

@@ -12,6 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(olmo, olmo2, olmoe)
+
 // olmo is AI2's first OLMo, whose norms have no weights. Source: the OLMo classes
 // of the reference's converter.
 var olmo = &table.Arch{

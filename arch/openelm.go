@@ -11,6 +11,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(openELM)
+
 // openELM is Apple's OpenELM, whose layers differ in width. Source: the OpenELM
 // class of the reference's converter.
 var openELM = &table.Arch{

@@ -13,6 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(orion, xverse, baichuan)
+
 // orion, xverse, baichuan and plamo are Llama-like models of 2023. Source: their classes in the reference's converter.
 var (
 	orion = &table.Arch{

@@ -9,6 +9,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(pangu)
+
 // pangu is Huawei's openPangu Embedded. Source: the PanguEmbedded class of the
 // reference's converter.
 var pangu = &table.Arch{

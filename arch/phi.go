@@ -14,6 +14,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(phi2, phi3, phimoe)
+
 // phi2, phi3 and phimoe are Microsoft's Phi family: Phi-1 to 2, Phi-3 to 4 and
 // their relatives, Phi-3.5-MoE. Source: the classes of phi.py of the reference's
 // converter.

@@ -17,6 +17,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(plamo, plamo2, plamo3)
+
 // plamo is Preferred Networks' PLaMo 13B. Source: the Plamo class of the
 // reference's converter. Query head i shares key head i%5 in the checkpoint,
 // i/8 in the file.

@@ -9,6 +9,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(plm)
+
 // plm is PLM-Team's PLM, with MLA. Source: the PLM class of the reference's converter.
 var plm = &table.Arch{
 	Name:      "plm",

@@ -13,6 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(pocketTTS)
+
 // pocketTTS is the transformer of Kyutai's Pocket TTS, which generates no tokens: the mmproj file decodes its outputs
 // to audio. The embedding of text is followed by learned vectors. Source: PocketTTSModel of the reference.
 var pocketTTS = &table.Arch{

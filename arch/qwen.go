@@ -14,6 +14,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(qwen2, qwen2moe, qwen3, qwen3moe, qwen2vl, qwen3vl, qwen3vlmoe, qwen3asr, qwen3omni)
+
 // qwen2 is Qwen 1.5, 2 and 2.5. Source: the Qwen2 class of the reference's
 // converter.
 var qwen2 = &table.Arch{

@@ -9,6 +9,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(qwen1)
+
 // qwen1 is the first Qwen. Its intermediate_size counts gate and up projection together. Source: the Qwen class of the
 // reference's converter, which writes the epsilon of the RMS norms under the key of layer norms, so that runtimes
 // refuse its files.

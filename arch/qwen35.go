@@ -9,6 +9,8 @@ import (
 	"ggforge/gguf"
 )
 
+var _ = register(qwen35, qwen35moe, minicpmv46, minicpmv47)
+
 // Qwen 3.5 and later models of its kind are Qwen3-Next with in_proj_qkvz and in_proj_ba split into separate tensors. In
 // the checkpoint the value heads of one key head are adjacent; in the file they are nk heads apart (nk: number of key
 // heads). Source: the Qwen 3.5 classes of the reference's converter.

@@ -13,6 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(qwen3next)
+
 // qwen3next is Qwen3-Next: three of four layers have linear attention (gated delta net), MTP layers follow the others.
 // Norm weights are stored minus 1, except in linear attention. Source: the Qwen3Next class of the reference's
 // converter.

@@ -14,6 +14,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(qwen3tts)
+
 // qwen3tts is the language model of Qwen 3 TTS, whose vocabulary has the text tokens, then the audio codes; it
 // generates codes only. The two layers that project text embeddings are folded into the embedding. Source:
 // Qwen3TTSTalkerModel of the reference.

@@ -13,6 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(qwen4exp)
+
 // qwen4exp is Qwen 3.8 Flash Next: Qwen 3.5 MoE with hyper-connections (several mixed residual streams) in place of
 // norms, an indexer for full attention, and one layer that adds rows of a large n-gram table, found by hashes of the
 // last tokens. Source: the Qwen4Exp class of the reference's converter.

@@ -10,6 +10,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(refact)
+
 // refact is Refact: ALiBi, one KV head (MQA), and a gated MLP. Source: refact.py of the reference.
 var refact = &table.Arch{
 	Name:      "refact",

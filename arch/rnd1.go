@@ -11,6 +11,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(rnd1)
+
 // rnd1 is Radical Numerics' RND1, a Qwen 3 with experts that was trained to fill in
 // masked tokens. Source: the RND1 class of the reference's converter.
 var rnd1 = &table.Arch{

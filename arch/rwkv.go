@@ -16,6 +16,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(rwkv6, rwkv6qwen2, rwkv7, arwkv7)
+
 // rwkv6Shapes are the shapes of RWKV 6's low-rank weights; RWKV 7 has others under the same names.
 var rwkv6Shapes = shape.Table{"time_mix_w1": "n_embd, 5 * @time_mix_extra_dim",
 	"time_mix_w2": "@time_mix_extra_dim, n_embd, 5"}

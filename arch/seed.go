@@ -9,6 +9,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(seedOSS)
+
 // seedOSS is ByteDance's Seed-OSS. Source: the SeedOss class of the
 // reference's converter.
 var seedOSS = &table.Arch{

@@ -11,6 +11,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(smallThinker)
+
 // smallThinker is PowerInfer's SmallThinker. Source: the SmallThinker class of the
 // reference's converter.
 var smallThinker = &table.Arch{

@@ -11,6 +11,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(smollm3)
+
 // smollm3 is Hugging Face's SmolLM 3. Source: the SmolLM3 class of the reference's converter. In the runtime every
 // fourth layer has no RoPE.
 var smollm3 = &table.Arch{

@@ -13,6 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(spark2_5)
+
 // spark2_5 is iFlytek's Spark X 2.5: some layers have sliding-window attention (SWA), and every head of attention has
 // a gate. Source: the Spark2_5 class of the reference's converter.
 var spark2_5 = &table.Arch{

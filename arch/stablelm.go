@@ -12,6 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(stablelm)
+
 // stablelm is Stability AI's StableLM 3B and StableLM 2. Source: the StableLM class of the reference's converter, which
 // fails on the per-head norms of StableLM 2 12B; here they are stacked, as its code intends.
 var stablelm = &table.Arch{

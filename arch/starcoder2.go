@@ -7,6 +7,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(starcoder2)
+
 // starcoder2 is StarCoder 2. Source: starcoder.py of the reference.
 var starcoder2 = &table.Arch{
 	Name:      "starcoder2",

@@ -17,6 +17,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(step35)
+
 // step35 is StepFun's Step 3.5 and the language model of 3.7: sliding-window layers have more heads than the others and
 // RoPE over whole heads, attention has a gate per head, MoE layers follow some dense ones, and dense MTP layers come
 // last. Norm weights are stored minus 1. Source: the Step35 class of the reference's converter.

@@ -12,6 +12,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(t5, t5encoder)
+
 // t5 is T5 and its relatives with encoder and decoder. Source: t5.py of the reference.
 var t5 = &table.Arch{
 	Name: "t5",

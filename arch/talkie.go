@@ -13,6 +13,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(talkie)
+
 // talkie is a model of texts from before 1931, with scalar gains in place of norm weights. Its RoPE rotates in the
 // opposite direction; negating half of Q and K compensates for that. Source: the Talkie class of the reference's
 // converter.

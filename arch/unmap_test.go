@@ -14,7 +14,7 @@ import (
 // and back.
 func TestUnmapInverts(t *testing.T) {
 	tried := 0
-	for _, a := range registry {
+	for _, a := range registry() {
 		if !a.Invertible() {
 			continue
 		}

@@ -11,6 +11,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(wavTokenizer)
+
 // wavTokenizer is WavTokenizer's decoder from codes to spectra: six steps, one of them attention (posnet), then
 // ConvNeXt layers. Source: the WavTokenizerDec class of the reference's converter; the names are from llama.cpp's
 // script for its checkpoints, with scales as columns.

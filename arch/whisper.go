@@ -10,6 +10,8 @@ import (
 	"ggforge/tokenizer"
 )
 
+var _ = register(whisper)
+
 // whisper is OpenAI's Whisper, a speech recognition model that the reference does not convert. Sources: the keys of
 // docs/gguf.md of ggml (commit 01f0d4d) and whisper.vocab_size, which readers of these keys require; the tensors keep
 // their names, as in the files that candle loads (candle-transformers, models/whisper/quantized_model.rs).
