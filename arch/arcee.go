@@ -100,4 +100,11 @@ var nanbeige = &table.Arch{
 	Unused:  parts.BiasKeys,
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.PermutedRows(table.NoBias), parts.MLPRows),
 	Extra:   parts.Llama3Extra,
+	Graph: &graph.Model{
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: parts.PreNorm(parts.GQA(parts.Interleaved), parts.SwiGLU),
+		Loop: graph.Repeat{Times: "@num_loops or 1", Between: []graph.Step{graph.ChooseStep{
+			{In: graph.Where("(@skip_loop_final_norm or 0) = 0"), Steps: parts.OutputNorm},
+		}}},
+	},
 }

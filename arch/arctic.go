@@ -3,6 +3,7 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -37,4 +38,12 @@ var arctic = &table.Arch{
 		{HF: "model.layers.{bid}.residual_mlp.w2", GGUF: "blk.{bid}.ffn_down"},
 		{HF: "model.layers.{bid}.residual_mlp.w3", GGUF: "blk.{bid}.ffn_up"},
 	}),
+	// the experts' width is feed_forward_length, the dense network's is that of the stream
+	Graph: &graph.Model{
+		Dims: graph.Dims{"n_ff_exp": "@feed_forward_length", "n_ff": "n_embd"},
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: append(parts.PreNorm(parts.GQA(parts.Interleaved), parts.SwiGLU), graph.FromInput{
+			Residual: graph.Residual{Pre: graph.Norm{Name: "ffn_norm_exps"},
+				Part: parts.Experts(parts.RouterTopK, graph.NoShared)}}),
+	},
 }

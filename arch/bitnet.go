@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -35,6 +36,9 @@ var bitnet = &table.Arch{
 			{HF: "model.layers.{bid}.self_attn.inner_attn_ln", GGUF: "blk.{bid}.attn_sub_norm"},
 			{HF: "model.layers.{bid}.mlp.ffn_layernorm", GGUF: "blk.{bid}.ffn_sub_norm"},
 		}),
+	Graph: parts.Decoder(graph.RMS, graph.Attention{Steps: []graph.HeadStep{parts.NeoX},
+		After: []graph.OutStep{graph.OutNorm{Name: "attn_sub_norm"}}},
+		graph.FFN{Act: graph.SiLU, Norm: graph.Norm{Name: "ffn_sub_norm"}}),
 }
 
 // ternary rounds weights to -1, 0 and 1 times a scale, the mean of their absolute values. All steps are float32, and

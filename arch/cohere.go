@@ -185,10 +185,14 @@ var cohere2MoE = &table.Arch{
 		parts.Only(parts.NextN, slices.Concat(parts.NextNRows, parts.OptionalRows(parts.MLPRows),
 			parts.OptionalRows(parts.ExpertRows), parts.OptionalRows(parts.SharedExpertRows)))),
 	Graph: &graph.Model{
-		Norm: graph.LayerNorm, Final: parts.OutputNorm, Head: graph.LM{Scale: cohereLogits},
-		Layer: []graph.Step{parts.Parallel("attn_norm", cohere2Attention(graph.Sliding{}),
-			"attn_norm", parts.Sparse(parts.Experts(parts.RouterBias, graph.MayShared), parts.SwiGLU))},
-		Unread:  []string{"attention.layer_norm_rms_epsilon"},
+		Norm:  graph.NormKind{Centered: true, Eps: graph.LayerNorm.Eps, OrRMS: graph.RMS.Eps},
+		Final: parts.OutputNorm, Head: graph.LM{Scale: cohereLogits},
+		Layer: []graph.Step{parts.Parallel("attn_norm", graph.Choose{
+			{In: graph.Sliding{}, Then: graph.Attention{Steps: []graph.HeadStep{parts.Interleaved}, Window: parts.Window}},
+			{In: graph.Where("i < @leading_dense_block_count"), Then: parts.GQA(parts.Interleaved)},
+			{In: graph.Every{}, Then: graph.Attention{}},
+		}, "attn_norm", parts.Sparse(graph.MoE{Router: graph.Router{Score: graph.Sigmoid}, Experts: parts.SwiGLU,
+			Shared: graph.MayShared, With: []graph.MoEOption{graph.HalvedSum{}}}, parts.SwiGLU))},
 		Runtime: []graph.Quirk{graph.DraftsRead{"nextn.shared_head_norm."}},
 	},
 }

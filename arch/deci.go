@@ -79,9 +79,20 @@ var (
 			parts.Only(deciHas(func(b deciBlock) bool { return b.width > 0 }),
 				slices.Concat(parts.NormRows[1:], parts.WithBias(table.MayBias, parts.MLPRows)))),
 		Extra: parts.Llama3Extra,
-		Graph: parts.Decoder(graph.RMS, parts.GQA(parts.Interleaved), parts.SwiGLU),
+		Graph: &graph.Model{
+			Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+			// without keys attention is one matrix; the runtime skips whole layers without an FFN
+			Layer: []graph.Step{graph.ChooseStep{
+				{In: graph.Where("n_ff = 0")},
+				{In: graph.Where("n_head = 0"), Steps: deciLayerSteps[1:]},
+				{In: graph.Where("n_head_kv = 0"), Steps: parts.PreNorm(graph.Matrix{Name: "attn_output"}, parts.SwiGLU)},
+				{In: graph.Every{}, Steps: deciLayerSteps},
+			}},
+		},
 	}
 )
+
+var deciLayerSteps = parts.PreNorm(parts.GQA(parts.Interleaved), parts.SwiGLU)
 
 const deciHeadsKV = "num_key_value_heads_per_layer"
 

@@ -161,16 +161,16 @@ var embeddingGemma2 = &table.Arch{
 	Graph: &graph.Model{
 		Dims: gemma4Sizes,
 		Norm: graph.RMS, Embed: parts.ScaledEmbedding, Final: parts.OutputNorm, Head: graph.Pool{},
-		Layer:   gemma4Layer(graph.SymmetricWindow, graph.Both),
+		Layer:   gemma4Layer(graph.SymmetricWindow, graph.Both, graph.PerLayerEmbedding{Act: graph.GELU, Computed: true}),
 		Runtime: parts.EncoderRuntime,
 	},
 }
 
-// gemma4Graph is a Gemma 4 without experts.
+// gemma4Graph is Gemma 4, with experts or without.
 var gemma4Graph = &graph.Model{
 	Dims: gemma4Sizes,
 	Norm: graph.RMS, Embed: parts.ScaledEmbedding, Final: parts.OutputNorm, Head: graph.LM{SoftCap: parts.LogitSoftCap},
-	Layer: gemma4Layer(graph.SlidingWindow, graph.Causal),
+	Layer: gemma4Layer(graph.SlidingWindow, graph.Causal, graph.PerLayerEmbedding{Act: graph.GELU}),
 }
 
 // gemma4Sizes: sliding-window layers (swa) have heads of another size. The first n_own layers have keys and values of
@@ -188,7 +188,7 @@ var gemma4Sizes = graph.Dims{
 
 // gemma4Layer is a layer of a model with windows of that shape. Scores have no factor. The last layers with windows use
 // the keys and values of the last layer before them that has a window, and likewise those without.
-func gemma4Layer(window graph.WindowShape, sees graph.Direction) []graph.Step {
+func gemma4Layer(window graph.WindowShape, sees graph.Direction, further graph.PerLayerEmbedding) []graph.Step {
 	attention := func(source graph.Num, rope graph.RoPE) graph.Attention {
 		return graph.Attention{
 			QKV:   graph.SharedKV{From: "n_own", Layer: source, Own: graph.KeysAsValues{}},
@@ -198,8 +198,26 @@ func gemma4Layer(window graph.WindowShape, sees graph.Direction) []graph.Step {
 	}
 	local, global := attention("n_own - 2", parts.DefaultLocalNeoX), attention("n_own - 1", parts.NeoX)
 	local.Window = graph.Window{Tokens: "n_swa", Shape: window}
-	return append(parts.Sandwich(parts.LocalGlobal(graph.Sliding{}, local, global), parts.GeGLU),
-		graph.PerLayerEmbedding{Act: graph.GELU}, graph.LearnedScale{Tensor: "layer_output_scale"})
+	dense := parts.Sandwich(parts.LocalGlobal(graph.Sliding{}, local, global), parts.GeGLU)
+	return []graph.Step{
+		dense[0],
+		graph.ChooseStep{
+			{In: graph.Has("ffn_gate_inp"), Steps: []graph.Step{gemma4Experts}},
+			{In: graph.Every{}, Steps: dense[1:]},
+		},
+		further, graph.LearnedScale{Tensor: "layer_output_scale"},
+	}
+}
+
+// gemma4Experts has experts next to the dense network, each with norms of its own.
+var gemma4Experts = graph.Residual{
+	Part: graph.Sum{
+		graph.Normed{Pre: graph.Norm{Name: "ffn_norm"}, Part: parts.GeGLU, Post: graph.Norm{Name: "post_ffw_norm_1"}},
+		graph.Normed{Part: graph.MoE{Router: parts.RouterTopK, Experts: parts.GeGLU,
+			With: []graph.MoEOption{graph.RouterNorm{Experts: graph.Norm{Name: "pre_ffw_norm_2"}}}},
+			Post: graph.Norm{Name: "post_ffw_norm_2"}},
+	},
+	Post: graph.Norm{Name: "post_ffw_norm"},
 }
 
 // gemma4Rows are the rows of Gemma 3 and the rows with a value per layer. shared returns the number of layers with

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -22,6 +23,7 @@ var grok1 = &table.Arch{
 	Tokenizer: tokenizer.ClassGrok,
 	Fused:     table.FusedQKV,
 	Metadata:  grokRows,
+	Graph:     grokGraph,
 	Expect:    grokExpect,
 	Unused:    grokUnused,
 	Tensors: []table.TensorRow{
@@ -50,6 +52,7 @@ var grok2 = &table.Arch{
 	Tokenizer: tokenizer.ClassGrok,
 	Fused:     table.FusedQKV,
 	Metadata:  grokRows,
+	Graph:     grokGraph,
 	Expect:    grokExpect,
 	Unused:    grokUnused,
 	Tensors: slices.Concat(parts.EmbedRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.MLPRows,
@@ -127,3 +130,36 @@ func grokOutputScale(c *config.View) (gguf.Value, bool, error) {
 	}
 	return table.Float32Of(1/math.Sqrt(float64(dim)), true, err)
 }
+
+// grokGraph has norms before and after each part. The dense network of Grok 2 and its experts have the same input.
+var grokGraph = &graph.Model{
+	Embed: graph.Embedding{Scale: "f32(@embedding_scale or 78.38367176906169)"},
+	Norm:  graph.RMS, Final: parts.OutputNorm,
+	Head: graph.LM{Scale: "f32(@logit_scale or 0.5773502691896257)", SoftCap: parts.LogitSoftCap},
+	Layer: []graph.Step{
+		graph.Residual{Pre: graph.Norm{Name: "attn_norm"}, Part: grokAttention,
+			Post: graph.Norm{Name: "attn_output_norm"}},
+		graph.ChooseStep{
+			{In: graph.Has("layer_output_norm"), Steps: []graph.Step{graph.Residual{
+				Pre: graph.Norm{Name: "ffn_norm"}, Part: grokFFN, Post: graph.Norm{Name: "layer_output_norm"}}}},
+			{In: graph.Every{}, Steps: []graph.Step{graph.Residual{
+				Pre: graph.Norm{Name: "ffn_norm"}, Part: grokFFN, Post: graph.Norm{Name: "post_ffw_norm"}}}},
+		},
+	},
+	Runtime: []graph.Quirk{graph.NoFlash{}},
+	Unread:  []string{"router_logit_softcapping", "attention.temperature_length", "attention.layer_norm_epsilon"},
+}
+
+var grokAttention = graph.Attention{
+	Steps:  []graph.HeadStep{parts.NeoX},
+	Scale:  "f32(@attention.output_scale or 0.08838834764831845)",
+	Scores: []graph.ScoreStep{graph.SoftCap{By: "@attn_logit_softcapping or 30"}},
+}
+
+var (
+	grokFFN = graph.Choose{
+		{In: graph.Has("ffn_up"), Then: graph.Scaled{By: "f32(sqrt(2) / 2)", Part: graph.Sum{parts.GeGLU, grokExperts}}},
+		{In: graph.Every{}, Then: grokExperts},
+	}
+	grokExperts = graph.MoE{Router: parts.RouterTopK, Experts: parts.GeGLU}
+)

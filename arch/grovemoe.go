@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -51,6 +52,9 @@ var groveMoE = &table.Arch{
 				Experts: groveChunks, Group: "chunk-experts"},
 			{HF: "model.layers.{bid}.mlp.expert_bias"}, // the model's code does not use it
 		}),
+	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.QKNorm, parts.NeoX), graph.MoE{
+		Router: parts.RouterTopK, Experts: parts.SwiGLU, With: []graph.MoEOption{graph.GroupExperts{}},
+	}),
 }
 
 // groveGroup is the number of experts in a group.

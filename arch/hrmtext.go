@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -69,6 +70,16 @@ var hrmText = &table.Arch{
 			{GGUF: "blk.{bid}.ffn_up", Transform: parts.Half(1)},
 		}},
 		{HF: "model.layers.{bid}.mlp.down_proj", GGUF: "blk.{bid}.ffn_down"},
+	},
+	Graph: &graph.Model{
+		Embed: graph.Embedding{Scale: "@embedding_scale or 1"},
+		Norm:  graph.RMS, Head: graph.LM{}, Loop: graph.HRM{},
+		Layer: []graph.Step{
+			graph.Residual{Pre: graph.Bare, Part: graph.Attention{Steps: []graph.HeadStep{parts.NeoX},
+				After: []graph.OutStep{graph.OutGate{}}}},
+			graph.Residual{Pre: graph.Bare, Part: parts.SwiGLU},
+		},
+		Unread: []string{"hrm.prefix_lm"},
 	},
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -89,6 +90,17 @@ var k2Horizon = &table.Arch{
 			n, _, err := l.Int("num_shared_experts")
 			return n > 0, err
 		}), parts.SharedExpertRows)),
+	Graph: &graph.Model{
+		Norm: graph.NormKind{Eps: graph.RMS.Eps, Groups: "@attention.group_norm_groups or 1"},
+		Layer: parts.PreNorm(graph.Attention{
+			QKV:   graph.ValueExperts{},
+			Steps: []graph.HeadStep{parts.MayQKNorm, parts.NeoX},
+			After: []graph.OutStep{graph.SoftplusGate{Binary: true, May: true}},
+		}, parts.Sparse(graph.MoE{Router: graph.Router{Score: graph.Sigmoid, Bias: true}, Experts: parts.SwiGLU,
+			Shared: graph.MayShared}, parts.SwiGLU)),
+		Final: parts.OutputNorm, Head: graph.LM{},
+		Unread: []string{"moe_every_n_layers"},
+	},
 }
 
 // k2Experts returns d for models with experts, no value for others.

@@ -73,9 +73,9 @@ var laguna = &table.Arch{
 		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 		Layer: parts.PreNorm(parts.LocalGlobal(graph.Sliding{N: 4, First: true},
 			graph.Attention{Steps: []graph.HeadStep{parts.QKNorm, parts.DefaultLocalNeoX},
-				After: []graph.OutStep{graph.OutGate{}}, Window: parts.Window},
-			graph.Attention{Steps: []graph.HeadStep{parts.QKNorm, parts.NeoX}, After: []graph.OutStep{graph.OutGate{}}},
-		), parts.Sparse(parts.Experts(parts.RouterBias, graph.HasShared), parts.SwiGLU)),
+				After: []graph.OutStep{graph.SoftplusGate{}}, Window: parts.Window},
+			graph.Attention{Steps: []graph.HeadStep{parts.QKNorm, parts.NeoX}, After: []graph.OutStep{graph.SoftplusGate{}}},
+		), parts.Sparse(parts.Experts(graph.Router{Score: graph.Sigmoid, Bias: true}, graph.HasShared), parts.SwiGLU)),
 	},
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -32,6 +33,10 @@ var maple = &table.Arch{
 	Unused: []string{"layer_types"},
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
 		parts.QKNormRows, parts.ExpertRows),
+	Graph: parts.Decoder(graph.RMS, parts.LocalGlobal(graph.Sliding{},
+		graph.Attention{Steps: []graph.HeadStep{parts.QKNorm, parts.LocalNeoX}, Window: parts.Window},
+		graph.Attention{Steps: []graph.HeadStep{parts.QKNorm}}),
+		graph.MoE{Router: parts.RouterTopK, Experts: graph.FFN{Act: graph.LimitedSwiGLU{Limit: "@swiglu_clamp_exp or 7"}}}),
 }
 
 // mapleClamp returns the limit at which each layer clamps gates and inputs of experts, a

@@ -165,7 +165,15 @@ var minimaxM3 = &table.Arch{
 			{HF: "model.layers.{bid}.self_attn.index_k_norm", GGUF: "blk.{bid}.indexer.k_norm",
 				Transform: parts.PlusOne},
 		}))),
+	Graph: parts.Decoder(graph.RMS, graph.Attention{Steps: []graph.HeadStep{parts.QKNorm, parts.NeoX},
+		Scores: []graph.ScoreStep{graph.OnScores{In: graph.Has("indexer.q_proj"),
+			Steps: []graph.ScoreStep{graph.BlockIndexer{}}}},
+	}, parts.Sparse(graph.MoE{Router: graph.Router{Score: graph.Sigmoid, Bias: true}, Experts: minimaxFFN,
+		Shared: graph.HasShared}, minimaxFFN)),
 }
+
+// minimaxFFN is the activation of gpt-oss, in dense layers, too.
+var minimaxFFN = graph.FFN{Act: graph.SwiGLUOAI{Alpha: 1.702, Limit: 7}}
 
 // sparseRow is the row of a number in sparse_attention_config.
 func sparseRow(key, from string) table.Row {

@@ -45,15 +45,23 @@ var museGlimmer = &table.Arch{
 			{HF: "model.layers.{bid}.self_attn.o_proj", GGUF: "blk.{bid}.attn_output"},
 		}, parts.MLPRows),
 	Graph: &graph.Model{
-		Norm: graph.RMS, Final: parts.OutputNorm,
+		Embed: graph.Embedding{Norm: graph.Bare},
+		Norm:  graph.RMS, Final: parts.OutputNorm,
 		Head: graph.LM{Scale: "@logit_scale", SoftCap: parts.LogitSoftCap},
-		Layer: parts.Sandwich(parts.LocalGlobal(graph.Sliding{N: 4},
-			graph.Attention{Steps: []graph.HeadStep{parts.QKNorm, parts.LocalInterleaved},
-				After: []graph.OutStep{graph.OutGate{}}, Window: parts.Window},
-			graph.Attention{Steps: []graph.HeadStep{parts.QKNorm}, After: []graph.OutStep{graph.OutGate{}}},
-		), parts.SwiGLU),
+		Layer: []graph.Step{
+			graph.Residual{Pre: graph.Norm{Name: "attn_norm"}, Part: parts.LocalGlobal(graph.Sliding{N: 4},
+				graph.Attention{Steps: []graph.HeadStep{parts.QKNorm, parts.LocalInterleaved},
+					After: []graph.OutStep{graph.OutGate{}}, Window: parts.Window},
+				graph.Attention{Steps: []graph.HeadStep{parts.QKNorm}, After: []graph.OutStep{graph.OutGate{}}},
+			), Post: graph.Norm{Name: "post_attention_norm", Eps: musePostEps}},
+			graph.Residual{Pre: graph.Norm{Name: "ffn_norm"}, Part: parts.SwiGLU,
+				Post: graph.Norm{Name: "post_ffw_norm", Eps: musePostEps}},
+		},
 	},
 }
+
+// musePostEps is the epsilon of norms after a part.
+const musePostEps graph.Num = "0.00000001"
 
 // museScale and museOnes make the norms of queries and of keys.
 var (

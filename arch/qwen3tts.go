@@ -53,7 +53,10 @@ var qwen3tts = &table.Arch{
 		{HF: "codec_head", GGUF: "output"},
 		{HF: "model.norm", GGUF: "output_norm"},
 	}, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.MLPRows),
-	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.QKNorm, graph.RoPE{Sections: graph.TakingTurn}), parts.SwiGLU),
+	Graph: &graph.Model{
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{Codes: true},
+		Layer: parts.PreNorm(parts.GQA(parts.QKNorm, graph.RoPE{Sections: graph.TakingTurn}), parts.SwiGLU),
+	},
 }
 
 // qwen3ttsKeys are the keys of the speaker encoder and of the code predictor, ids of tokens, which the vocabulary has

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -106,7 +107,32 @@ var step35 = &table.Arch{
 				{HF: "model.layers.{bid}.shared_head.output", GGUF: "blk.{bid}.nextn.shared_head_head", Optional: true},
 			}))),
 	Extra: []table.ExtraTensor{{GGUF: "rope_freqs.weight", Make: stepFactors}},
+	Graph: &graph.Model{
+		Dims: graph.Dims{
+			"n_rot_full": "@rope.dimension_count or n_embd_head_k", // of which full-attention layers rotate half
+			"n_rot_swa":  "@rope.dimension_count_swa or n_rot_full",
+			"n_rot":      "if(@attention.sliding_window_pattern != 0, n_rot_swa, n_rot_full / 2)",
+			"n_freqs":    "max(n_rot_swa, n_rot_full / 2) / 2",
+		},
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: parts.PreNorm(parts.LocalGlobal(graph.Sliding{},
+			graph.Attention{Steps: []graph.HeadStep{parts.MayQKNorm, parts.DefaultLocalNeoX},
+				After: []graph.OutStep{graph.OutGate{}}, Window: parts.Window},
+			graph.Attention{Steps: []graph.HeadStep{parts.MayQKNorm, parts.NeoX},
+				After: []graph.OutStep{graph.OutGate{}}}),
+			parts.Sparse(graph.MoE{
+				Router:  graph.Router{Score: graph.Sigmoid, Bias: true},
+				Experts: graph.FFN{Act: graph.LimitedSwiGLU{Limit: "@swiglu_clamp_exp or 0", Late: true}},
+				Shared:  graph.MayShared,
+				With:    []graph.MoEOption{graph.SharedFFN{FFN: stepFFN}},
+			}, stepFFN)),
+		Unread: []string{"moe_every_n_layers"},
+		Runtime: []graph.Quirk{graph.DraftsRead{"attn_gate.", "attn_k_norm.", "attn_q_norm.", "ffn_down.", "ffn_gate.",
+			"ffn_up.", "nextn.shared_head_"}},
+	},
 }
+
+var stepFFN = graph.FFN{Act: graph.LimitedSwiGLU{Limit: "@swiglu_clamp_shexp or 0", Late: true}}
 
 // stepThetas returns the RoPE bases of full-attention and of sliding-window layers, from a number or from the first
 // elements of a list per layer; sliding is 0 for a single base, ok is false without a base.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -48,6 +49,17 @@ var talkie = &table.Arch{
 		{HF: "model.blocks.{bid}.mlp.mlp_gate", GGUF: "blk.{bid}.ffn_gate"},
 		{HF: "model.blocks.{bid}.mlp.mlp_linear", GGUF: "blk.{bid}.ffn_up"},
 		{HF: "model.blocks.{bid}.mlp.mlp_resid", GGUF: "blk.{bid}.ffn_down"},
+	},
+	Graph: &graph.Model{
+		Embed: graph.Embedding{Norm: graph.Bare},
+		Norm:  graph.RMS,
+		Layer: []graph.Step{
+			graph.Residual{Pre: graph.Bare, Part: parts.GQA(parts.NeoX, graph.UnitNorm{}, graph.QueryGain{})},
+			graph.Residual{Pre: graph.Bare, Part: parts.SwiGLU},
+			graph.AddEmbedding{Tensor: "layer_output_scale"},
+		},
+		Final: []graph.Step{graph.Normalize{Norm: graph.Bare}},
+		Head:  graph.LM{Scale: "@logit_scale"},
 	},
 }
 

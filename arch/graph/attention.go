@@ -57,6 +57,10 @@ type GatedQueries struct{}
 // KeysAsValues is Separate in which layers without attn_v have the keys, before their norm, as values (Gemma 4).
 type KeysAsValues struct{}
 
+// ValueExperts is Separate in which layers with attn_v_exps choose experts for the values, by the sigmoid of the logits
+// of attn_v_gate: the values are the weighted sum of SiLU(expert·x), the weights are normalized (K2 Horizon).
+type ValueExperts struct{}
+
 // SharedKV is Own in layers before From; later ones reuse the keys and values of Layer.
 type SharedKV struct {
 	From, Layer Num
@@ -66,6 +70,7 @@ type SharedKV struct {
 func (Separate) projection()     {}
 func (GatedQueries) projection() {}
 func (KeysAsValues) projection() {}
+func (ValueExperts) projection() {}
 func (SharedKV) projection()     {}
 
 // HeadStep changes queries, keys or values, head by head.
@@ -122,6 +127,9 @@ type QKNorm struct{ May bool }
 // UnitNorm is the RMS norm of each head of queries and keys, without weights.
 type UnitNorm struct{}
 
+// QueryGain multiplies each head of queries by its value of attn_q_norm (Talkie).
+type QueryGain struct{}
+
 // ValueNorm is the RMS norm of each head of values, without weights.
 type ValueNorm struct{}
 
@@ -141,6 +149,7 @@ type On struct {
 func (RoPE) headStep()        {}
 func (QKNorm) headStep()      {}
 func (UnitNorm) headStep()    {}
+func (QueryGain) headStep()   {}
 func (ValueNorm) headStep()   {}
 func (Temperature) headStep() {}
 func (Clamp) headStep()       {}
@@ -162,6 +171,11 @@ type RelativeBias struct{}
 // Sinks adds a learned score of each head to the sum of softmax (gpt-oss).
 type Sinks struct{}
 
+// BlockIndexer restricts attention to the best attention.indexer.top_k blocks of attention.indexer.block_size tokens, by
+// the greatest score of an indexer in each: indexer.q_proj and indexer.k_proj with norms of heads and RoPE (MiniMax M3).
+// The last attention.indexer.local_blocks blocks are among them. All tokens are attended to in a context of no more blocks.
+type BlockIndexer struct{}
+
 // OnScores has steps of some layers.
 type OnScores struct {
 	In    Layers
@@ -172,6 +186,7 @@ func (SoftCap) scoreStep()      {}
 func (ALiBi) scoreStep()        {}
 func (RelativeBias) scoreStep() {}
 func (Sinks) scoreStep()        {}
+func (BlockIndexer) scoreStep() {}
 func (OnScores) scoreStep()     {}
 
 // OutStep changes the outputs of heads.
@@ -180,11 +195,20 @@ type OutStep interface{ outStep() }
 // OutGate multiplies by the sigmoid of attn_gate·x: a gate for each value, or for each head.
 type OutGate struct{}
 
+// SoftplusGate is OutGate with ln(1 + e^x) in place of the sigmoid (Laguna) or, if Binary, with log2(1 + 2^x)
+// (K2 Horizon). May: in files that have the tensor.
+type SoftplusGate struct{ Binary, May bool }
+
 // OutFactor multiplies by a number.
 type OutFactor struct{ By Num }
 
-func (OutGate) outStep()   {}
-func (OutFactor) outStep() {}
+// OutNorm is one norm over the outputs of all heads (BitNet's attn_sub_norm).
+type OutNorm struct{ Name string }
+
+func (OutGate) outStep()      {}
+func (SoftplusGate) outStep() {}
+func (OutFactor) outStep()    {}
+func (OutNorm) outStep()      {}
 
 // MLA is multi-head latent attention: keys and values are computed from one compressed vector of kv_lora_rank values
 // for each token, and n_rot values of the key are common to all heads. Queries may be compressed, too (q_lora_rank).
@@ -205,7 +229,7 @@ func (a Attention) asks() []Num {
 }
 
 func (r RoPE) asks() []Num {
-	keys := []Num{"n_rot", r.Theta(), "@rope.dimension_sections"}
+	keys := []Num{"n_rot", "n_freqs", r.Theta(), "@rope.dimension_sections"}
 	if r.Scaling == NoScale {
 		return keys
 	}
@@ -217,11 +241,25 @@ func (r RoPE) asks() []Num {
 
 func (RelativeBias) asks() []Num { return []Num{relativeBuckets} }
 
+func (ValueExperts) asks() []Num {
+	return []Num{valueExperts, "@attention.value_expert_used_count", "@expert_weights_scale", "@expert_weights_norm"}
+}
+
 func (MLA) asks() []Num {
 	return []Num{"n_head", "n_rot", mlaKey, mlaValue, kvRank, queryRank, "@attention.causal"}
 }
 
-const relativeBuckets Num = "@attention.relative_buckets_count"
+func (BlockIndexer) asks() []Num {
+	return []Num{indexerHeads, indexerSize, "@attention.indexer.top_k", "@attention.indexer.block_size",
+		"@attention.indexer.local_blocks"}
+}
+
+const (
+	indexerHeads    Num = "@attention.indexer.head_count"
+	indexerSize     Num = "@attention.indexer.key_length"
+	relativeBuckets Num = "@attention.relative_buckets_count"
+	valueExperts    Num = "@attention.value_expert_count"
+)
 
 // Sizes of MLA.
 const (
@@ -262,6 +300,13 @@ func (a Attention) Declare(d *Decl) {
 		queries = mul(2, queries)
 	case KeysAsValues:
 		values = May
+	case ValueExperts:
+		if d.Has("attn_v_exps") {
+			values = No
+			experts := d.Size(valueExperts)
+			d.linear(Yes, "attn_v_gate", RouterRole, embd, experts)
+			d.linear(Yes, "attn_v_exps", ValueRole, embd, mul(kv, val), experts)
+		}
 	default:
 		d.unknown("projection", projection)
 	}
@@ -336,9 +381,10 @@ func (d *Decl) headSteps(steps []HeadStep, heads, kv, key int64) (rotated int64)
 			if s.Scaling == NoScale {
 				break
 			}
+			freqs := d.Size("n_freqs")
 			d.outsideLayers(func() {
 				for _, name := range []string{"rope_freqs", "rope_factors_long", "rope_factors_short"} {
-					d.weight(May, name, NormRole, rotated/2)
+					d.weight(May, name, NormRole, freqs)
 				}
 			})
 		case QKNorm:
@@ -349,6 +395,8 @@ func (d *Decl) headSteps(steps []HeadStep, heads, kv, key int64) (rotated int64)
 			d.headNorm(presence, "attn_q_norm", heads, key)
 			d.headNorm(May, "attn_k_norm", kv, key) // layers that reuse keys have none
 		case UnitNorm, ValueNorm:
+		case QueryGain:
+			d.weight(Yes, "attn_q_norm", NormRole, 1, heads)
 		case Temperature:
 			d.checkNumbers(s.Scale, s.Times)
 		case Clamp:
@@ -381,6 +429,13 @@ func (d *Decl) scoreSteps(steps []ScoreStep, heads int64) {
 			d.weight(presence, "attn_rel_b", KernelRole, heads, d.Size(relativeBuckets))
 		case Sinks:
 			d.weight(Yes, "attn_sinks", NormRole, heads)
+		case BlockIndexer:
+			embd, count, size := d.Size("n_embd"), d.Size(indexerHeads), d.Size(indexerSize)
+			d.linear(Yes, "indexer.q_proj", KernelRole, embd, mul(count, size))
+			d.linear(Yes, "indexer.k_proj", KernelRole, embd, size)
+			d.vector(Yes, "indexer.q_norm", size)
+			d.vector(Yes, "indexer.k_norm", size)
+			d.keep(Cache{What: "indexer", Keys: size, Vals: d.Size("n_embd_head_v")})
 		default:
 			d.unknown("score step", s)
 		}
@@ -394,8 +449,17 @@ func (d *Decl) outSteps(steps []OutStep, embd, heads, val int64) {
 		case OutGate:
 			ne := d.pick("attn_gate", []int64{embd, mul(heads, val)}, []int64{embd, heads})
 			d.linear(Yes, "attn_gate", Other, ne...)
+		case SoftplusGate:
+			ne := d.pick("attn_gate", []int64{embd, mul(heads, val)}, []int64{embd, heads})
+			presence := Yes
+			if s.May {
+				presence = May
+			}
+			d.linear(presence, "attn_gate", Other, ne...)
 		case OutFactor:
 			d.checkNumbers(s.By)
+		case OutNorm:
+			d.vector(Yes, s.Name, mul(heads, val))
 		default:
 			d.unknown("output step", s)
 		}

@@ -101,14 +101,17 @@ func (c *checker) expression(path string, text source, pos bool) {
 
 // optional are the fields that may be "".
 var optional = []string{"Embedding.Scale", "Residual.Scale", "LM.Scale", "LM.SoftCap", "Attention.Scale",
-	"RoPE.Base", "Window.Tokens"}
+	"RoPE.Base", "Window.Tokens", "Norm.Eps", "NormKind.OrRMS", "NormKind.Groups"}
+
+// mayBeNil are the kinds of values without which a model is whole.
+var mayBeNil = []reflect.Type{reflect.TypeFor[Projection](), reflect.TypeFor[Classifier](), reflect.TypeFor[Loop]()}
 
 // value is called by visit.
 func (c *checker) value(at place, v reflect.Value) bool {
 	path := strings.TrimPrefix(at.path, ".")
 	if v.Kind() == reflect.Interface {
-		switch mayBeNil := v.Type() == reflect.TypeFor[Projection]() || v.Type() == reflect.TypeFor[Classifier](); {
-		case v.IsNil() && !mayBeNil:
+		switch mayBe := slices.Contains(mayBeNil, v.Type()); {
+		case v.IsNil() && !mayBe:
 			c.fail("%s is nil", path)
 		case !v.IsNil() && !isOurs(v.Elem().Type()) && c.err == nil:
 			c.err = fault.Errorf(fault.Unsupported, "%s has the unknown type %v", path, v.Elem().Type())

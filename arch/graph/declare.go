@@ -64,16 +64,18 @@ func (t *Tensor) Fits(ne []int64) bool {
 
 // Cache is what a part keeps of a text in a layer.
 type Cache struct {
-	Layer      int
-	Window     int64 // tokens of which keys and values are kept; 0 for all
-	Keys, Vals int64 // values for each token
-	State      int64 // values for each text
+	Layer      int    // in a Loop the number of layers that ran before
+	What       string // for messages; "" for keys and values of attention
+	Window     int64  // tokens of which keys and values are kept; 0 for all
+	Keys, Vals int64  // values for each token
+	State      int64  // values for each text
 }
 
 // Decl is what a model declares for one file. Its methods of Scope are for expressions outside of layers.
 type Decl struct {
 	Scope
 	layers  int
+	pass    int // the number of layers that ran before the current one
 	tensors []Tensor
 	index   map[string]int // of tensors, by name
 	caches  []Cache
@@ -91,8 +93,11 @@ func Declare(m *Model, f *File) (*Decl, error) {
 	if d.err == nil {
 		d.outside()
 	}
-	for i := 0; i < d.layers && d.err == nil; i++ {
-		d.layer = i
+	for pass, i := range d.Order() {
+		if d.err != nil {
+			break
+		}
+		d.layer, d.pass = i, pass
 		d.steps(m.Layer)
 	}
 	d.layer = -1
@@ -142,6 +147,7 @@ func (d *Decl) countLayers() {
 		d.fail(fault.Unsupported, "%q is %d: llama.cpp loads at most %d", key, all, limits.MaxLayers)
 	}
 	d.layers = int(min(all, d.Size("n_layer")))
+	d.countPasses()
 }
 
 // outside declares the tensors outside of layers.
@@ -151,7 +157,12 @@ func (d *Decl) outside() {
 		vocab = Any
 	}
 	d.weight(Yes, "token_embd", EmbeddingRole, embd, vocab)
-	d.checkNumbers(m.Norm.Eps, m.Embed.Scale)
+	d.checkNumbers(m.Norm.Eps, m.Norm.OrRMS, m.Embed.Scale)
+	if groups := m.Norm.Groups; groups != "" {
+		if n := d.Size(groups); n < 1 || embd%n != 0 {
+			d.broken("%d values in %d groups of a norm, want a multiple%s", embd, n, d.describe(d.used))
+		}
+	}
 	if m.Embed.Positions != No {
 		d.weight(m.Embed.Positions, "position_embd", KernelRole, embd, d.Size("@context_length"))
 	}
@@ -160,8 +171,12 @@ func (d *Decl) outside() {
 	}
 	d.norm(m.Embed.Norm)
 	d.steps(m.Final)
+	d.loop(m.Loop)
 	switch head := m.Head.(type) {
 	case LM:
+		if head.Codes {
+			vocab = Any
+		}
 		d.linear(May, "output", OutputRole, embd, vocab)
 		d.checkNumbers(head.Scale, head.SoftCap)
 		d.classifier(head.Rank)
@@ -195,6 +210,10 @@ func (d *Decl) steps(steps []Step) {
 
 func (d *Decl) step(s Step) {
 	switch s := s.(type) {
+	case FromInput:
+		d.step(s.Residual)
+	case AddEmbedding:
+		d.weight(Yes, s.Tensor, NormRole, 1)
 	case Residual:
 		d.norm(s.Pre)
 		d.part(d.Part(s.Part))
@@ -236,7 +255,9 @@ func (d *Decl) perLayerEmbedding(p PerLayerEmbedding) {
 	d.vector(Yes, "post_norm", embd)
 	d.outsideLayers(func() {
 		all := mul(n, int64(d.layers))
-		d.weight(Yes, "per_layer_token_embd", EmbeddingRole, all, vocab)
+		if !p.Computed {
+			d.weight(Yes, "per_layer_token_embd", EmbeddingRole, all, vocab)
+		}
 		d.linear(Yes, "per_layer_model_proj", KernelRole, embd, all)
 		d.vector(Yes, "per_layer_proj_norm", n)
 	})
@@ -303,7 +324,8 @@ func (d *Decl) vector(p Presence, name string, ne ...int64) {
 
 // norm declares a norm of the residual stream. One of Falcon H1 has no ".weight".
 func (d *Decl) norm(w Norm) {
-	if w.Name == "" || w == Bare {
+	d.checkNumbers(w.Eps)
+	if w.Name == "" || w.Name == Bare.Name {
 		return
 	}
 	embd := d.Size("n_embd")
@@ -350,7 +372,7 @@ func (d *Decl) pick(name string, alternatives ...[]int64) []int64 {
 
 // keep adds what the current part keeps of a text.
 func (d *Decl) keep(c Cache) {
-	c.Layer = d.layer
+	c.Layer = d.pass
 	if most := max(c.Keys, c.Vals, c.State); most > maxProduct {
 		d.contradiction("%d values of a token or a text are kept, want at most %d", most, int64(maxProduct))
 		return

@@ -1,11 +1,16 @@
 package graph
 
-import "ggforge/fault"
+import (
+	"slices"
+
+	"ggforge/fault"
+)
 
 // FFN is a feed-forward network: down(act(gate·x) ⊙ up·x), or without a gate down(act(up·x)).
 type FFN struct {
 	Act  Activation
 	Gate Gate
+	Norm Norm // of act(gate·x) ⊙ up·x, before ffn_down (BitNet's ffn_sub_norm)
 }
 
 // Gate is whether a feed-forward network has a gate.
@@ -34,6 +39,13 @@ const (
 // SwiGLUOAI is the activation of gpt-oss: x·σ(Alpha·x) of the gate, limited, times 1 plus the limited other half.
 type SwiGLUOAI struct{ Alpha, Limit float32 }
 
+// LimitedSwiGLU is SwiGLU with limits: silu(min(gate, Limit)) ⊙ max(-Limit, min(up, Limit)) or, if Late,
+// min(silu(gate), Limit) in place of the first factor. A Limit of 0, and missing keys, are no limits.
+type LimitedSwiGLU struct {
+	Limit Num
+	Late  bool
+}
+
 // XIELU is the activation of Apertus, with parameters for each layer (xielu.*).
 type XIELU struct{}
 
@@ -43,10 +55,11 @@ type ActOf struct {
 	Or  Act
 }
 
-func (Act) activation()       {}
-func (SwiGLUOAI) activation() {}
-func (XIELU) activation()     {}
-func (ActOf) activation()     {}
+func (Act) activation()           {}
+func (SwiGLUOAI) activation()     {}
+func (LimitedSwiGLU) activation() {}
+func (XIELU) activation()         {}
+func (ActOf) activation()         {}
 
 // MoE is a mixture of experts: the weighted sum of the Experts that Router chooses and, with Shared, an expert for all
 // tokens.
@@ -70,9 +83,27 @@ type WeighInputs struct{}
 // (Nemotron 3).
 type LatentExperts struct{}
 
+// SharedFFN is the network of the shared expert, where it differs from that of the others.
+type SharedFFN struct{ FFN }
+
+// HalvedSum halves the sum of the experts and the shared expert, in layers that have one (Cohere 2 MoE).
+type HalvedSum struct{}
+
+// GroupExperts are further experts (ffn_*_chexps), one for each experts_per_group experts, whose input is the output of
+// the others: the groups of the chosen experts, weighted alike, times expert_group_scale (GroveMoE).
+type GroupExperts struct{}
+
+// RouterNorm: the input has no norm; experts read Experts(x), the router the RMS norm of x without weights, times
+// ffn_gate_inp.scale/√n_embd (Gemma 4).
+type RouterNorm struct{ Experts Norm }
+
 func (EarlyRouter) moeOption()   {}
 func (WeighInputs) moeOption()   {}
 func (LatentExperts) moeOption() {}
+func (SharedFFN) moeOption()     {}
+func (HalvedSum) moeOption()     {}
+func (GroupExperts) moeOption()  {}
+func (RouterNorm) moeOption()    {}
 
 // Router chooses experts by the logits of ffn_gate_inp, and weighs them.
 type Router struct {
@@ -131,7 +162,13 @@ func (MoE) asks() []Num {
 
 func (LatentExperts) asks() []Num { return []Num{latentSize} }
 
-const latentSize Num = "@moe_latent_size"
+func (GroupExperts) asks() []Num { return []Num{perGroup, groupWidth, "@expert_group_scale"} }
+
+const (
+	latentSize Num = "@moe_latent_size"
+	perGroup   Num = "@experts_per_group"
+	groupWidth Num = "@expert_chunk_feed_forward_length or n_ff_exp"
+)
 
 // activation records an error for an activation that this package does not know.
 func (d *Decl) activation(a Activation) {
@@ -143,6 +180,8 @@ func (d *Decl) activation(a Activation) {
 			d.fail(fault.Unsupported, "unknown activation %q", string(a))
 		}
 	case SwiGLUOAI, ActOf:
+	case LimitedSwiGLU:
+		d.checkNumbers(a.Limit)
 	case XIELU:
 		d.checkNumbers(xieluKeys...)
 	default:
@@ -172,19 +211,25 @@ func (f FFN) declare(d *Decl, suffix string, width, ff int64, experts ...int64) 
 		matrix("ffn_up", UpRole, width, ff)
 	}
 	matrix("ffn_down", DownRole, ff, width)
+	if f.Norm.Name != "" {
+		d.vector(Yes, f.Norm.Name+suffix, ff)
+	}
 }
 
 // Declare is Part.Declare.
 func (m MoE) Declare(d *Decl) {
 	embd, experts := d.Size("n_embd"), d.Size("n_expert")
-	width := embd
+	width, shared := embd, m.Experts
+	if slices.ContainsFunc(m.With, func(o MoEOption) bool { _, ok := o.(RouterNorm); return ok }) {
+		d.exact(Yes, "ffn_gate_inp.scale", NormRole, embd) // not the scale of NVFP4
+	}
 	d.linear(Yes, "ffn_gate_inp", RouterRole, embd, experts)
 	if m.Router.Bias {
 		d.exact(May, "exp_probs_b.bias", NormRole, experts)
 		d.exact(May, "exp_probs_b", NormRole, experts) // of Hunyuan 3
 	}
 	for _, option := range m.With {
-		switch option.(type) {
+		switch option := option.(type) {
 		case EarlyRouter, WeighInputs:
 		case LatentExperts:
 			if d.Has("ffn_latent_down") {
@@ -192,6 +237,18 @@ func (m MoE) Declare(d *Decl) {
 				d.linear(Yes, "ffn_latent_down", Other, embd, width)
 				d.linear(Yes, "ffn_latent_up", Other, width, embd)
 			}
+		case SharedFFN:
+			shared = option.FFN
+		case HalvedSum:
+		case GroupExperts:
+			group, ff := d.Size(perGroup), d.Size(groupWidth)
+			if group < 1 || experts%group != 0 {
+				d.contradiction("%d experts, want a multiple of the %d of a group", experts, group)
+				return
+			}
+			m.Experts.declare(d, "_chexps", embd, ff, experts/group)
+		case RouterNorm:
+			d.norm(option.Experts)
 		default:
 			d.unknown("option of MoE", option)
 		}
@@ -200,7 +257,7 @@ func (m MoE) Declare(d *Decl) {
 	if m.Shared == NoShared || m.Shared == MayShared && !d.Has("ffn_down_shexp") {
 		return
 	}
-	m.Experts.declare(d, "_shexp", embd, d.Size("n_ff_shexp"))
+	shared.declare(d, "_shexp", embd, d.Size("n_ff_shexp"))
 	if m.Shared == GatedShared {
 		d.weight(Yes, "ffn_gate_inp_shexp", RouterRole, embd)
 	}

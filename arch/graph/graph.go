@@ -9,6 +9,7 @@ type Model struct {
 	Prefix  string    // of the names of tensors of layers: "enc." for T5
 	Norm    NormKind  // of all norms
 	Layer   []Step    // one layer
+	Loop    Loop      // the order in which layers run; nil: each once, one after the other
 	Final   []Step    // after the last layer: usually a norm
 	Head    Head
 	Unread  []string // keys, and tensors without ".weight", that change nothing; "dec.*" is all that begin with "dec."
@@ -56,6 +57,8 @@ const (
 type NormKind struct {
 	Centered bool
 	Eps      Num
+	OrRMS    Num // the epsilon of RMS norm, which files with that key have instead; "" for none
+	Groups   Num // of values of the stream that are normalized apart; "" for 1
 }
 
 // The usual kinds.
@@ -65,10 +68,13 @@ var (
 )
 
 // Norm is a norm with the weights Name.weight, and Name.bias if the file has it. The zero value is no norm.
-type Norm struct{ Name string }
+type Norm struct {
+	Name string
+	Eps  Num // "" for the model's
+}
 
 // Bare is a norm without weights (OLMo, HRM-Text).
-var Bare = Norm{"-"}
+var Bare = Norm{Name: "-"}
 
 // Step is a change of the residual stream.
 type Step interface{ step() }
@@ -89,6 +95,12 @@ type Parallel []Residual
 // AddInput adds the layer's input once more and normalizes, in layers whose norm the file has (JinaBERT v2 for code).
 type AddInput struct{ Norm Norm }
 
+// FromInput is Residual whose part reads the layer's input instead of the stream (Arctic's experts).
+type FromInput struct{ Residual }
+
+// AddEmbedding adds the stream before the first layer times the value of a tensor (Talkie).
+type AddEmbedding struct{ Tensor string }
+
 // Normalize replaces the stream by its norm.
 type Normalize struct{ Norm }
 
@@ -101,7 +113,10 @@ type (
 // PerLayerEmbedding adds an update from embeddings of the layer's own (Gemma 3n and 4):
 // proj(act(inp_gate·x) ⊙ ((norm(P·e) + √n·E_l[token]) / √2)), normalized. e is the embedding of the token, n is
 // embedding_length_per_layer_input; where that is 0 or missing, nothing is added.
-type PerLayerEmbedding struct{ Act Activation }
+type PerLayerEmbedding struct {
+	Act      Activation
+	Computed bool // there is no table of embeddings: only norm(P·e) in place of the sum over √2 (EmbeddingGemma 2)
+}
 
 func (PerLayerEmbedding) asks() []Num { return []Num{"@embedding_length_per_layer_input"} }
 
@@ -117,6 +132,8 @@ type StepCase struct {
 func (Residual) step()          {}
 func (Parallel) step()          {}
 func (AddInput) step()          {}
+func (FromInput) step()         {}
+func (AddEmbedding) step()      {}
 func (Normalize) step()         {}
 func (ScaleStream) step()       {}
 func (LearnedScale) step()      {}
@@ -143,11 +160,30 @@ type Case struct {
 // Sum is the sum of the outputs of parts with the same input (Falcon H1: attention and Mamba 2).
 type Sum []Part
 
+// Normed is a part with norms of its own, in a Sum (Gemma 4): Post(Part(Pre(x))).
+type Normed struct {
+	Pre  Norm
+	Part Part
+	Post Norm
+}
+
+// Scaled is the output of a part times a number.
+type Scaled struct {
+	By   Num
+	Part Part
+}
+
+// Matrix is a product with one matrix, from n_embd to n_embd values (layers of DeciLM in place of attention).
+type Matrix struct{ Name string }
+
 // Nothing adds nothing.
 type Nothing struct{}
 
 func (Choose) part()  {}
 func (Sum) part()     {}
+func (Normed) part()  {}
+func (Scaled) part()  {}
+func (Matrix) part()  {}
 func (Nothing) part() {}
 
 // Declare is Part.Declare of the chosen part.
@@ -160,6 +196,25 @@ func (s Sum) Declare(d *Decl) {
 	}
 }
 
+// Declare is Part.Declare.
+func (n Normed) Declare(d *Decl) {
+	d.norm(n.Pre)
+	d.part(d.Part(n.Part))
+	d.norm(n.Post)
+}
+
+// Declare is Part.Declare.
+func (s Scaled) Declare(d *Decl) {
+	d.checkNumbers(s.By)
+	d.part(d.Part(s.Part))
+}
+
+// Declare is Part.Declare.
+func (m Matrix) Declare(d *Decl) {
+	embd := d.Size("n_embd")
+	d.linear(Yes, m.Name, AttnOutRole, embd, embd)
+}
+
 // Declare adds nothing.
 func (Nothing) Declare(*Decl) {}
 
@@ -168,8 +223,9 @@ type Head interface{ head() }
 
 // LM computes logits with output or, in files without it, with the token embeddings (tied embeddings).
 type LM struct {
-	Scale   Num // factor of logits; "" for 1
-	SoftCap Num // logits are c·tanh(x/c); "" or 0 for no cap
+	Scale   Num  // factor of logits; "" for 1
+	SoftCap Num  // logits are c·tanh(x/c); "" or 0 for no cap
+	Codes   bool // output has rows for codes of sound instead of tokens: texts have no probability (Qwen3-TTS)
 	// Rank is the classifier of files with cls tensors; nil: states are pooled by pooling_type and go through tanh.
 	Rank Classifier
 }

@@ -33,6 +33,7 @@ var Common = Dims{
 	"n_embd_head_k": "@attention.key_length or n_embd / ^attention.head_count",
 	"n_embd_head_v": "@attention.value_length or n_embd / ^attention.head_count",
 	"n_rot":         "@rope.dimension_count or n_embd_head_k",
+	"n_freqs":       "n_rot / 2", // divisors of frequencies (rope_freqs): the first ones count
 	"n_swa":         "@attention.sliding_window or 0",
 
 	"n_ff":       "@feed_forward_length or 0",

@@ -114,6 +114,69 @@ ffn_latent_up: 16 x 64
 ffn_up_exps: 16 x 32 x 8
 ffn_down_exps: 32 x 16 x 8
 `, nil},
+		{"gates and gains", Attention{Steps: []HeadStep{QueryGain{}}, After: []OutStep{SoftplusGate{Binary: true},
+			OutNorm{Name: "attn_sub_norm"}}}, small, []string{"blk.1.attn_gate.weight"}, `
+attn_q_norm: 1 x 4
+attn_q: 64 x 64
+attn_k: 64 x 32
+attn_v: 64 x 32
+attn_gate: 64 x 64
+attn_sub_norm: 64
+attn_output: 64 x 64
+`, []Cache{{Keys: 32, Vals: 32}}},
+		{"value experts", Attention{QKV: ValueExperts{}, After: []OutStep{SoftplusGate{May: true}}},
+			small.with(values{"attention.value_expert_count": u32(6)}), []string{"blk.1.attn_v_exps.weight"}, `
+attn_v_gate: 64 x 6
+attn_v_exps: 64 x 32 x 6
+attn_q: 64 x 64
+attn_k: 64 x 32
+attn_output: 64 x 64
+`, []Cache{{Keys: 32, Vals: 32}}},
+		{"values without experts", Attention{QKV: ValueExperts{}}, small, nil, `
+attn_q: 64 x 64
+attn_k: 64 x 32
+attn_v: 64 x 32
+attn_output: 64 x 64
+`, []Cache{{Keys: 32, Vals: 32}}},
+		{"block indexer", Attention{Scores: []ScoreStep{BlockIndexer{}}},
+			small.with(values{"attention.indexer.head_count": u32(3), "attention.indexer.key_length": u32(8)}), nil, `
+indexer.q_proj: 64 x 24
+indexer.k_proj: 64 x 8
+indexer.q_norm: 8
+indexer.k_norm: 8
+attn_q: 64 x 64
+attn_k: 64 x 32
+attn_v: 64 x 32
+attn_output: 64 x 64
+`, []Cache{{What: "indexer", Keys: 8, Vals: 16}, {Keys: 32, Vals: 32}}},
+		{"sub-norm", FFN{Act: LimitedSwiGLU{Limit: "@swiglu_clamp_exp or 0"}, Norm: norm("ffn_sub_norm")}, small, nil, `
+ffn_gate: 64 x 96
+ffn_up: 64 x 96
+ffn_down: 96 x 64
+ffn_sub_norm: 96
+`, nil},
+		{"normed parts", Scaled{By: "0.5", Part: Sum{Normed{Pre: norm("ffn_norm"), Part: Matrix{Name: "attn_output"},
+			Post: norm("post_ffw_norm_1")}, Normed{Part: Nothing{}, Post: norm("post_ffw_norm_2")}}}, small, nil, `
+ffn_norm: 64
+attn_output: 64 x 64
+post_ffw_norm_1: 64
+post_ffw_norm_2: 64
+`, nil},
+		{"MoE, variants", MoE{Experts: swiGLU, Shared: HasShared, With: []MoEOption{HalvedSum{}, GroupExperts{},
+			SharedFFN{FFN: FFN{Act: ReLU2, Gate: NoGate}}, RouterNorm{Experts: norm("pre_ffw_norm_2")}}},
+			moe.with(values{"experts_per_group": u32(4), "expert_chunk_feed_forward_length": u32(16)}), nil, `
+ffn_gate_inp.scale: 64
+ffn_gate_inp: 64 x 8
+ffn_gate_chexps: 64 x 16 x 2
+ffn_up_chexps: 64 x 16 x 2
+ffn_down_chexps: 16 x 64 x 2
+pre_ffw_norm_2: 64
+ffn_gate_exps: 64 x 32 x 8
+ffn_up_exps: 64 x 32 x 8
+ffn_down_exps: 32 x 64 x 8
+ffn_up_shexp: 64 x 96
+ffn_down_shexp: 96 x 64
+`, nil},
 		{"Mamba", Mamba1{}, ssm, nil, `
 ssm_in: 64 x 64
 ssm_conv1d: 4 x 32

@@ -1,0 +1,81 @@
+package graph
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// looped returns a model of layers with attention and a loop.
+func looped(l Loop) *Model {
+	m := mixer(Attention{})
+	m.Loop = l
+	return m
+}
+
+func TestLoop(t *testing.T) {
+	hrm := small.with(values{"block_count": u32(12), "hrm.layers_per_stack": u32(2), "hrm.h_cycles": u32(2),
+		"hrm.l_cycles": u32(2)})
+	for _, c := range []struct {
+		name   string
+		loop   Loop
+		kv     values
+		layers int
+		order  []int
+		want   string // required tensors outside of layers
+	}{
+		{"none", nil, small, 2, []int{0, 1}, "token_embd: 64 x 10\noutput_norm: 64\n"},
+		{"repeated", Repeat{Times: "@num_loops or 1", Between: []Step{Normalize{norm("loop_norm")}}},
+			small.with(values{"num_loops": u32(3)}), 2, []int{0, 1, 0, 1, 0, 1},
+			"token_embd: 64 x 10\noutput_norm: 64\nloop_norm: 64\n"},
+		{"hierarchy", HRM{}, hrm, 4, []int{0, 1, 0, 1, 2, 3, 0, 1, 0, 1, 2, 3},
+			"token_embd: 64 x 10\noutput_norm: 64\nhrm.z_l_init: 64\n"},
+	} {
+		d := declare(t, looped(c.loop), c.kv.file())
+		if d.Layers() != c.layers || !slices.Equal(d.Order(), c.order) {
+			t.Errorf("%s: %d layers in the order %v, want %d in %v", c.name, d.Layers(), d.Order(), c.layers, c.order)
+		}
+		same(t, c.name, required(d, ""), c.want)
+		var caches []int
+		for _, x := range d.Caches() {
+			caches = append(caches, x.Layer)
+		}
+		if len(caches) != len(c.order) || !slices.IsSorted(caches) || caches[len(caches)-1] != len(c.order)-1 {
+			t.Errorf("%s: caches of %v, want one each time", c.name, caches)
+		}
+	}
+	for _, c := range []struct {
+		loop Loop
+		kv   values
+		want string
+	}{
+		{HRM{}, hrm.with(values{"block_count": u32(11)}), `12 layers run, want "made.block_count": 11`},
+		{Repeat{Times: "@num_loops"}, small.with(values{"num_loops": u32(0)}), "layers run 0 times"},
+		{Repeat{Times: "@num_loops"}, small.with(values{"num_loops": u32(1 << 20)}), "layers run: llama.cpp runs at most"},
+		{Repeat{Times: "@num_loops"}, small, "num_loops"},
+	} {
+		if _, err := Declare(looped(c.loop), c.kv.file()); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%T: %v, want %q", c.loop, err, c.want)
+		}
+	}
+}
+
+// Steps that read what was before, and norms of groups.
+func TestInputs(t *testing.T) {
+	m := decoder(FromInput{Residual{Pre: norm("ffn_norm_exps"), Part: swiGLU}}, AddEmbedding{Tensor: "layer_output_scale"})
+	m.Norm = NormKind{Centered: true, Eps: LayerNorm.Eps, OrRMS: RMS.Eps, Groups: "@attention.group_norm_groups or 1"}
+	d := declare(t, m, small.file())
+	same(t, "layer 0", required(d, "blk.0."), `
+ffn_norm_exps: 64
+ffn_gate: 64 x 96
+ffn_up: 64 x 96
+ffn_down: 96 x 64
+layer_output_scale: 1
+`)
+	for n, want := range map[uint32]bool{1: true, 4: true, 0: false, 3: false} {
+		_, err := Declare(m, small.with(values{"attention.group_norm_groups": u32(n)}).file())
+		if (err == nil) != want {
+			t.Errorf("%d groups: %v", n, err)
+		}
+	}
+}
