@@ -20,7 +20,7 @@ var apertus = &table.Arch{
 	Name:      "apertus",
 	Classes:   []string{"ApertusForCausalLM"},
 	Body:      table.Body{Classes: []string{"ApertusModel"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassLlama,
+	Tokenizer: tokenizer.Llama{},
 	Fused:     table.FusedQKV,
 	Metadata:  parts.LlamaRows,
 	Expect: []table.Expect{parts.Expect("hidden_act", "xielu"), parts.Expect("post_norm", "false"),

@@ -20,7 +20,7 @@ var (
 		Name:      "arcee",
 		Classes:   []string{"ArceeForCausalLM"},
 		Body:      table.Body{Classes: []string{"ArceeModel"}, Prefix: "model."},
-		Tokenizer: tokenizer.ClassLlama,
+		Tokenizer: tokenizer.Llama{},
 		Fused:     table.FusedQKV,
 		Metadata:  slices.Concat(parts.LlamaRows, []table.Row{parts.PoolingRow}),
 		Expect:    []table.Expect{parts.Expect("hidden_act", "relu2")},
@@ -34,7 +34,7 @@ var (
 		Name:      "afmoe",
 		Classes:   []string{"AfmoeForCausalLM"},
 		Body:      table.Body{Classes: []string{"AfmoeModel"}, Prefix: "model."},
-		Tokenizer: tokenizer.ClassLlama,
+		Tokenizer: tokenizer.Llama{},
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.LlamaRows, []table.Row{
 			parts.Optional(parts.UintRow("expert_shared_count", "num_shared_experts")),
@@ -87,7 +87,7 @@ func afmoeSteps(rope graph.RoPE) []graph.HeadStep {
 var nanbeige = &table.Arch{
 	Name:      "nanbeige",
 	Classes:   []string{"NanbeigeForCausalLM"},
-	Tokenizer: tokenizer.ClassLlama,
+	Tokenizer: tokenizer.Llama{},
 	Metadata: slices.Concat(parts.LlamaRows, []table.Row{
 		{Key: "num_loops", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, _, err := c.Int("num_loops")

@@ -19,7 +19,7 @@ var arctic = &table.Arch{
 	Shapes: shape.Rules{Tensors: shape.Table{"ffn_up": "n_embd, n_embd", "ffn_gate": "n_embd, n_embd",
 		"ffn_down": "n_embd, n_embd"}},
 	Classes:   []string{"ArcticForCausalLM"},
-	Tokenizer: tokenizer.ClassArctic,
+	Tokenizer: tokenizer.Arctic{},
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("vocab_size", "vocab_size"),

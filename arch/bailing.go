@@ -27,7 +27,7 @@ var (
 		Name:      "bailingmoe",
 		Shapes:    shape.Rules{Tensors: shape.RotatingHeads},
 		Classes:   []string{"BailingMoeForCausalLM"},
-		Tokenizer: tokenizer.ClassGPT2,
+		Tokenizer: tokenizer.BPE{},
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
 			parts.RopeDimensionRow,
@@ -62,7 +62,7 @@ var (
 		Shapes: shape.Rules{Dims: shape.Table{"n_ff_shexp": "(@expert_shared_feed_forward_length or n_ff_exp) * " +
 			"@expert_shared_count"}},
 		Classes:    []string{"BailingMoeV2ForCausalLM"},
-		Tokenizer:  tokenizer.ClassGPT2,
+		Tokenizer:  tokenizer.BPE{},
 		Fused:      table.FusedQKV,
 		BlockCount: withNextN,
 		Metadata: slices.Concat(parts.Override(parts.CommonRows,

@@ -23,7 +23,7 @@ var bert = &table.Arch{
 	Name: "bert",
 	Classes: []string{"BertModel", "BertForMaskedLM", "CamembertModel", "BertForSequenceClassification",
 		"BertForPreTraining"},
-	Tokenizer: tokenizer.ClassBert,
+	Tokenizer: tokenizer.WordPiece{},
 	Fused:     table.FusedQKV,
 	Metadata:  bertMetadata,
 	Unused:    bertUnused,
@@ -38,7 +38,7 @@ var bert = &table.Arch{
 var distilbert = &table.Arch{
 	Name:      "bert",
 	Classes:   []string{"DistilBertModel", "DistilBertForMaskedLM", "DistilBertForSequenceClassification"},
-	Tokenizer: tokenizer.ClassBert,
+	Tokenizer: tokenizer.WordPiece{},
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat([]table.Row{{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-12)}},
 		bertMetadata),
@@ -65,15 +65,16 @@ var distilbert = &table.Arch{
 
 // roberta is BERT with positions that start after pad_token_id. Source: RobertaModel of the reference.
 var roberta = &table.Arch{
-	Name:      "bert",
-	Classes:   []string{"RobertaModel", "RobertaForSequenceClassification", "RobertaForMaskedLM"},
-	Tokenizer: tokenizer.ClassRoberta,
-	Fused:     table.FusedQKV,
-	Metadata:  parts.Override(bertMetadata, robertaContext),
-	Unused:    bertUnused,
-	Expect:    bertExpect,
-	Rename:    robertaRename,
-	Drop:      bertDrop,
+	Name:    "bert",
+	Classes: []string{"RobertaModel", "RobertaForSequenceClassification", "RobertaForMaskedLM"},
+	Tokenizer: tokenizer.Either{First: tokenizer.BPE{Then: tokenizer.Steps{tokenizer.TypeCount{}}},
+		Else: tokenizer.WordPiece{}},
+	Fused:    table.FusedQKV,
+	Metadata: parts.Override(bertMetadata, robertaContext),
+	Unused:   bertUnused,
+	Expect:   bertExpect,
+	Rename:   robertaRename,
+	Drop:     bertDrop,
 	Tensors: slices.Concat(bertEmbeddings(position(parts.FromPadding)), bertLayers, bertClassifier,
 		robertaClassifier),
 	Graph: bertGraph,
@@ -84,7 +85,7 @@ var roberta = &table.Arch{
 var xlmRoberta = &table.Arch{
 	Name:      "bert",
 	Classes:   []string{"XLMRobertaModel", "XLMRobertaForSequenceClassification", "XLMRobertaForMaskedLM"},
-	Tokenizer: tokenizer.ClassXLMRoberta,
+	Tokenizer: tokenizer.FairseqUnigram{},
 	Fused:     table.FusedQKV,
 	Metadata:  parts.Override(bertMetadata, robertaContext),
 	Unused:    bertUnused,
@@ -122,7 +123,7 @@ func bertModel(layer []graph.Step, unread ...string) *graph.Model {
 // separate file. Source: XLMRobertaModel of the reference.
 var jinaBertV3 = &table.Arch{
 	Name:      "jina-bert-v3",
-	Tokenizer: tokenizer.ClassXLMRoberta,
+	Tokenizer: tokenizer.FairseqUnigram{},
 	Fused:     table.FusedQKV,
 	Metadata:  parts.Override(bertMetadata, robertaContext),
 	Unused: slices.Concat(bertUnused, []string{"emb_pooler", "load_trained_adapters", "lora_alpha", "lora_dropout_p",
@@ -172,7 +173,7 @@ func parametrized(list []table.TensorRow) (out []table.TensorRow) {
 var nomicBert = &table.Arch{
 	Name:      "nomic-bert",
 	Classes:   []string{"NomicBertModel"},
-	Tokenizer: tokenizer.ClassNomicBert,
+	Tokenizer: nomicTokens,
 	Fused:     table.FusedQKV,
 	RawConfig: true,
 	Metadata:  parts.Override(bertMetadata, nomicContext),
@@ -200,7 +201,7 @@ var nomicBert = &table.Arch{
 // nomicBertMoE is nomicBert with an MoE FFN in every moe_every_n_layers-th layer.
 var nomicBertMoE = &table.Arch{
 	Name:      "nomic-bert-moe",
-	Tokenizer: tokenizer.ClassNomicBert,
+	Tokenizer: nomicTokens,
 	Fused:     table.FusedQKV,
 	RawConfig: true,
 	Metadata: slices.Concat(parts.Override(bertMetadata, nomicContext), []table.Row{
@@ -315,7 +316,7 @@ var jinaBertV2 = &table.Arch{
 	Shapes: shape.Rules{Tensors: shape.Merge(shape.NormsWhole,
 		shape.Table{"ffn_up": "n_embd, n_ff | n_embd, 2 * n_ff", "cls": "n_embd, 1"})},
 	Classes:   []string{"JinaBertModel", "JinaBertForMaskedLM"},
-	Tokenizer: tokenizer.ClassJinaBertV2,
+	Tokenizer: jinaTokens,
 	Fused:     table.FusedQKV,
 	Metadata:  bertMetadata,
 	Unused:    slices.Concat(bertUnused, []string{"attn_implementation", "emb_pooler", "feed_forward_type"}),
@@ -355,7 +356,7 @@ var modernBert = &table.Arch{
 	Name:             "modern-bert",
 	Shapes:           modernBertShapes,
 	Classes:          []string{"ModernBertModel", "ModernBertForMaskedLM", "ModernBertForSequenceClassification"},
-	Tokenizer:        tokenizer.ClassModernBert,
+	Tokenizer:        modernBertTokens,
 	Fused:            table.FusedQKV,
 	RopePerAttention: true,
 	Metadata: slices.Concat(bertMetadata, []table.Row{
@@ -417,7 +418,7 @@ var bertDecider = &table.Arch{
 	Name:             modernBert.Name,
 	Shapes:           modernBertShapes,
 	Classes:          []string{config.Decider},
-	Tokenizer:        tokenizer.ClassDecider,
+	Tokenizer:        deciderTokens,
 	Fused:            modernBert.Fused,
 	RopePerAttention: true,
 	BlockCount:       deciderLayers,
@@ -509,7 +510,7 @@ var neoBert = &table.Arch{
 	Name:      "neo-bert",
 	Shapes:    shape.Rules{Tensors: shape.GateInUp},
 	Classes:   []string{"NeoBERT", "NeoBERTLMHead", "NeoBERTForSequenceClassification"},
-	Tokenizer: tokenizer.ClassBert,
+	Tokenizer: tokenizer.WordPiece{},
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(bertMetadata, []table.Row{
 		{Key: "feed_forward_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
@@ -557,7 +558,7 @@ var neoBert = &table.Arch{
 var euroBert = &table.Arch{
 	Name:      "eurobert",
 	Classes:   []string{"EuroBertModel", "EuroBertForMaskedLM", "JinaEmbeddingsV5Model"},
-	Tokenizer: tokenizer.ClassEuroBert,
+	Tokenizer: tokenizer.BPE{Before: tokenizer.Steps{parts.NoBOS}},
 	Fused:     table.FusedQKV,
 	RawConfig: true,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
@@ -698,3 +699,46 @@ var robertaContext = table.Row{Key: "context_length", Derive: func(c *config.Vie
 	offset, err := parts.PositionOffset(c)
 	return table.Uint32Of(n-offset, true, err)
 }}
+
+var (
+	// nomicTokens: of nomic-embed-text-v2-moe, the one model with experts, the model file lacks <mask>.
+	nomicTokens = tokenizer.ByModel{
+		{Name: "Unigram", Rules: tokenizer.FairseqUnigram{MaskKey: "moe_every_n_layers", MaskRow: 250001}},
+		{Name: "WordPiece", Rules: tokenizer.WordPiece{}},
+	}
+	// jinaTokens: BERT's, BPE on words, or byte-level BPE.
+	jinaTokens = tokenizer.ByClass{Classes: []tokenizer.NamedRules{
+		{Name: "BertTokenizer", Rules: tokenizer.WordPiece{}},
+		{Name: "RobertaTokenizer", Rules: tokenizer.BPE{Words: true, Then: tokenizer.Steps{parts.TokenTypes(2)}}},
+	}}
+	modernBertTokens = tokenizer.BPE{PlainBlanks: true, Before: tokenizer.Steps{
+		parts.AddBOS,
+		tokenizer.Set{Key: "tokenizer.ggml.add_eos_token", Value: gguf.Bool(true)},
+		tokenizer.Set{Key: "tokenizer.ggml.add_sep_token", Value: gguf.Bool(true)},
+	}}
+	// deciderTokens has three types of questions, by token types.
+	deciderTokens = tokenizer.Folder{Name: "tokenizer", Rules: modernBertTokens,
+		Then: tokenizer.Steps{parts.TokenTypes(3), tokenizer.Prompt(deciderPrompt)}}
+)
+
+// deciderPrompt follows ModernBertDecisionModel (conversion/bert.py).
+func deciderPrompt(s tokenizer.Settings) (string, error) {
+	var token [3]string
+	for i, name := range []string{"cls_token", "sep_token", "mask_token"} {
+		var err error
+		if token[i], err = s.Token(name); err != nil {
+			return "", err
+		}
+	}
+	description := parts.TextOrJSON("o.description")
+	option := `{% if type == 'choice' %}{{ o.key }}{% if o.description %}: ` + description +
+		`{% endif %}{% elif type == 'score' %}level {{ o.key }}: ` + description +
+		`{% else %}{{ o.key }}: {% if o.description %}` + description +
+		`{% elif o.key == 'true' %}yes, the statement holds{% else %}no, the statement does not hold{% endif %}{% endif %}`
+	if decision, _ := s.Value("decision").(map[string]any); decision["architecture"] == "JuliaDecisionModel" {
+		option = `{% if o.description %}` + description + `{% else %}{{ o.key }}{% endif %}`
+	}
+	return token[0] + `{{ type }} question: ` + parts.TextOrJSON("instructions") + token[1] +
+		`{% for o in options %}` + token[2] + ` ` + option + `{% endfor %}` +
+		token[1] + parts.TextOrJSON("state") + token[1], nil
+}

@@ -23,7 +23,7 @@ var bitnet = &table.Arch{
 	Shapes:    shape.Rules{Tensors: shape.Table{"attn_sub_norm": "n_embd", "ffn_sub_norm": "n_ff"}},
 	Classes:   []string{"BitnetForCausalLM", "BitNetForCausalLM"},
 	Body:      table.Body{Classes: []string{"BitNetModel"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassSentencePiece,
+	Tokenizer: tokenizer.SentencePiece{},
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		{Key: "rope.scaling.type", Const: gguf.String("linear")},
 		{Key: "rope.scaling.factor", Const: gguf.Float32(1)},

@@ -15,7 +15,7 @@ var _ = register(bloom)
 var bloom = &table.Arch{
 	Name:      "bloom",
 	Classes:   []string{"BloomForCausalLM", "BloomModel"},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
 		parts.UintRow("context_length", "seq_length", "hidden_size", "n_embed"),

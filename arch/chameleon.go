@@ -22,7 +22,7 @@ var chameleon = &table.Arch{
 	Shapes: shape.Rules{Tensors: shape.Merge(shape.NormsPerHead,
 		shape.Table{"attn_q_norm.bias": "n_embd_head_k, n_head", "attn_k_norm.bias": "n_embd_head_k, n_head_kv"})},
 	Classes:   []string{"ChameleonForConditionalGeneration", "ChameleonForCausalLM"},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows,
 		[]table.Row{{Key: "swin_norm", Derive: func(c *config.View) (gguf.Value, bool, error) {

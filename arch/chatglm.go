@@ -22,7 +22,7 @@ var (
 		Name:      "chatglm",
 		Shapes:    shape.Rules{Tensors: shape.GateInUp},
 		Classes:   []string{"ChatGLMModel", "ChatGLMForConditionalGeneration"},
-		Tokenizer: tokenizer.ClassChatGLM,
+		Tokenizer: chatglmTokens,
 		VocabSize: chatglmVocabSize,
 		Metadata:  chatglmRows,
 		Expect: []table.Expect{
@@ -56,7 +56,7 @@ var (
 		Shapes:    shape.Rules{Tensors: shape.GateInUp},
 		Classes:   []string{"GlmForCausalLM"},
 		Body:      table.Body{Classes: []string{"GlmModel"}, Prefix: "model."},
-		Tokenizer: tokenizer.ClassChatGLM,
+		Tokenizer: chatglmTokens,
 		VocabSize: chatglmVocabSize,
 		Metadata:  chatglmRows,
 		Expect:    []table.Expect{parts.SiLU},
@@ -126,3 +126,6 @@ func chatglmRopeDims(c *config.View) (v gguf.Value, ok bool, err error) {
 	n, err := config.Truncate(float64(dim) * share)
 	return table.Uint32Of(n, true, err)
 }
+
+var chatglmTokens = tokenizer.ChatGLM{Named: []tokenizer.Named{{Kind: "eos", Text: "<|endoftext|>"},
+	{Kind: "eot", Text: "<|user|>"}, {Kind: "unk", Text: "<|endoftext|>"}}}

@@ -22,7 +22,7 @@ var cogVLM = &table.Arch{
 		"vis_gate": "n_embd, n_ff", "vis_up": "n_embd, n_ff", "vis_down": "n_ff, n_embd",
 	}},
 	Classes:          []string{"CogVLMForCausalLM"},
-	Tokenizer:        tokenizer.ClassLlama,
+	Tokenizer:        tokenizer.Llama{},
 	Fused:            table.FusedQKV,
 	Metadata:         parts.LlamaRows,
 	Unused:           slices.Concat(parts.MultimodalKeys, []string{"template_version"}),

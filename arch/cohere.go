@@ -23,7 +23,7 @@ var (
 		Shapes:    shape.Rules{Tensors: shape.NormsPerHead},
 		Classes:   []string{"CohereForCausalLM"},
 		Body:      table.Body{Classes: []string{"CohereModel"}, Prefix: "model."},
-		Tokenizer: tokenizer.ClassGPT2,
+		Tokenizer: tokenizer.BPE{},
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.Override(parts.CommonRows,
 			// max_position_embeddings is less than the trained context length
@@ -50,7 +50,7 @@ var (
 		Shapes:    shape.Rules{Relations: []string{"n_embd_q = n_embd"}},
 		Classes:   []string{"Cohere2ForCausalLM"},
 		Body:      table.Body{Classes: []string{"Cohere2Model"}, Prefix: "model."},
-		Tokenizer: tokenizer.ClassGPT2,
+		Tokenizer: tokenizer.BPE{},
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
 			parts.FloatRow("logit_scale", "logit_scale"),
@@ -129,7 +129,7 @@ var cohere2MoE = &table.Arch{
 	Name:       "cohere2moe",
 	Classes:    []string{"Cohere2MoeForCausalLM"},
 	Body:       table.Body{Classes: []string{"Cohere2MoeModel"}, Prefix: "model."},
-	Tokenizer:  tokenizer.ClassGPT2,
+	Tokenizer:  tokenizer.BPE{},
 	BlockCount: parts.BlocksWithNextN,
 	Metadata: slices.Concat(parts.Override(parts.CommonRows, parts.BlocksRow), []table.Row{
 		parts.FloatRow("logit_scale", "logit_scale"),

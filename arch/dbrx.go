@@ -20,7 +20,7 @@ var dbrx = &table.Arch{
 	Name:      "dbrx",
 	Classes:   []string{"DbrxForCausalLM"},
 	Body:      table.Body{Classes: []string{"DbrxModel"}, Prefix: "transformer."},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
 		parts.UintRow(table.KeyBlockCount, config.BlockCountKeys...),

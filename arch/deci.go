@@ -23,7 +23,7 @@ var (
 		Name:      "deci",
 		Shapes:    shape.WholeHeadRotates,
 		Classes:   []string{"DeciLMForCausalLM"},
-		Tokenizer: tokenizer.ClassDeci,
+		Tokenizer: tokenizer.Sized{Size: 128256, Is: tokenizer.BPE{}, Else: tokenizer.ByteFallbackBPE{}}, // that of Llama 3
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(
 			rowsWhen(hasBlocks, []table.Row{

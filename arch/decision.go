@@ -11,7 +11,6 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
-	"ggforge/tokenizer"
 )
 
 var _ = register(openJev, lev, nimble, kev, pplxDecider, vllmD3, clef, decision2)
@@ -21,20 +20,20 @@ var _ = register(openJev, lev, nimble, kev, pplxDecider, vllmD3, clef, decision2
 var (
 	// openJev decides between options by the logits of their letters.
 	openJev = parts.Qwen35(false, &table.Arch{Classes: []string{config.OpenJev}, Drop: parts.DropMTP,
-		Tokenizer: tokenizer.ClassOpenJev}, parts.PoolingRow, parts.DecisionType("openjev"),
+		Tokenizer: parts.Asking(openJevPrompt)}, parts.PoolingRow, parts.DecisionType("openjev"),
 		// the defaults of helper/shim.py
 		table.Row{Key: "decision.temperature.choice", Const: gguf.Float32(0.85)},
 		table.Row{Key: "decision.temperature.score", Const: gguf.Float32(0.85)},
 		table.Row{Key: "decision.temperature.noul", Const: gguf.Float32(0.85 * 1.829074)})
 	// lev and nimble are adapters, which are added to their base models.
 	lev = parts.Qwen35(false, &table.Arch{Classes: []string{config.Lev}, Drop: parts.DropMTP,
-		Tokenizer: tokenizer.ClassLev}, parts.PoolingRow, parts.DecisionType("lev"),
+		Tokenizer: parts.Asking(levPrompt)}, parts.PoolingRow, parts.DecisionType("lev"),
 		table.Row{Key: "decision.temperature", Many: parts.NamedTemperatures})
 	nimble = parts.Qwen35(false, &table.Arch{Classes: []string{config.Nimble}, Drop: parts.DropMTP,
-		Tokenizer: tokenizer.ClassNimble, Unused: []string{"decision"}},
+		Tokenizer: parts.Asking(nimblePrompt), Unused: []string{"decision"}},
 		parts.PoolingRow, parts.DecisionType("nimble"))
 	// kev is an adapter, too. Its pointer head maps the state of a token to a query and a key, stored in this order.
-	kev = withKevHead(&table.Arch{Classes: []string{config.Kev}, Drop: parts.DropMTP, Tokenizer: tokenizer.ClassKev},
+	kev = withKevHead(&table.Arch{Classes: []string{config.Kev}, Drop: parts.DropMTP, Tokenizer: parts.Asking(kevPrompt)},
 		parts.PoolingRow, parts.DecisionType("kev"),
 		table.Row{Key: "embedding_length_out", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := kevWidth(c)
@@ -47,7 +46,7 @@ var (
 	// code that an option may have.
 	pplxDecider = withReadout(&table.Arch{
 		Classes:   []string{config.PplxDecider},
-		Tokenizer: tokenizer.ClassPplxDecider,
+		Tokenizer: parts.Asking(pplxPrompt),
 		Expect: []table.Expect{
 			{Key: "attention_mode", In: (*config.View).Decision, Values: []string{"causal"}},
 			{Key: "pooling", In: (*config.View).Decision, Values: []string{"last"}},
@@ -56,7 +55,7 @@ var (
 	// vllmD3 is bidirectional in its full-attention layers.
 	vllmD3 = withReadout(&table.Arch{
 		Classes:   []string{config.VllmD3},
-		Tokenizer: tokenizer.ClassVllmD3,
+		Tokenizer: parts.Asking(d3Prompt),
 	}, parts.DecisionType("vllm-d3", [2]string{"prompt", "d3"}, [2]string{"attention_mode", "noncausal_full_attention"},
 		[2]string{"pooling", "last"}), table.Row{Key: "attention.causal", Const: gguf.Bool(false)})
 )
@@ -169,7 +168,7 @@ var scatterCodes = &table.Transform{Name: "scatter-codes",
 // head's routing layers first, then its decoder layers. Source: clef.py of the reference.
 var clef = withClefHead(&table.Arch{
 	Classes:    []string{config.Clef},
-	Tokenizer:  tokenizer.ClassClef,
+	Tokenizer:  parts.Asking(clefPrompt),
 	Drop:       parts.DropMTP,
 	ExtraFiles: []table.ExtraFile{{File: "joint_head.safetensors", Prefix: "joint_head."}},
 }, parts.PoolingRow, parts.DecisionType("clef"),
@@ -338,7 +337,7 @@ var decision2 = &table.Arch{
 		"decision.scorer_out": "?width, 1",
 	}},
 	Classes:    []string{config.Decision2},
-	Tokenizer:  tokenizer.ClassVllmDecision2,
+	Tokenizer:  parts.Asking(decision2Prompt),
 	Fused:      table.FusedQKV,
 	Folder:     "backbone",
 	ExtraFiles: []table.ExtraFile{{File: "decision_head.safetensors", Prefix: "decision_head."}},

@@ -17,7 +17,7 @@ var _ = register(deepseek, deepseek2, deepseek2OCR, deepseek32)
 var deepseek = &table.Arch{
 	Name:      "deepseek",
 	Classes:   []string{"DeepseekForCausalLM"},
-	Tokenizer: tokenizer.ClassSPMOrGPT2,
+	Tokenizer: parts.SPMOrBPE,
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.RopeDimensionRow,
@@ -50,7 +50,7 @@ var deepseek2 = &table.Arch{
 		"KimiK25ForConditionalGeneration",
 		"YoutuForCausalLM", "YoutuVLForConditionalGeneration"},
 	Body:      table.Body{Classes: []string{"DeepseekV2Model", "DeepseekV3Model"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassDeepSeek2,
+	Tokenizer: parts.KimiTokens,
 	Metadata:  parts.MLAMetadata,
 	Unused:    slices.Concat(parts.MultimodalKeys, parts.MLAUnused),
 	Expect:    parts.MLAExpect,
@@ -72,7 +72,7 @@ var deepseek2 = &table.Arch{
 var deepseek2OCR = &table.Arch{
 	Name:      "deepseek2-ocr",
 	Classes:   []string{"DeepseekOCRForCausalLM", "UnlimitedOCRForCausalLM"},
-	Tokenizer: tokenizer.ClassDeepSeek2,
+	Tokenizer: parts.KimiTokens,
 	Fused:     table.FusedQKV | table.FusedGateUp,
 	// the default, if the tokenizer has no chat template
 	HeaderFirst: []table.Row{{Key: "tokenizer.chat_template",
@@ -102,7 +102,7 @@ var deepseek32 = &table.Arch{
 	Shapes:    parts.IndexerShapes,
 	Classes:   []string{"DeepseekV32ForCausalLM"},
 	Body:      table.Body{Classes: []string{"DeepseekV32Model"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	NextN:     parts.NumberedNextN,
 	Metadata:  slices.Concat(parts.MLAMetadata, []table.Row{parts.NextNRow}, parts.IndexerMetadata),
 	// every layer has an indexer; the MoE layers follow from the number of dense ones

@@ -17,7 +17,7 @@ var dots1 = &table.Arch{
 	Name:      "dots1",
 	Classes:   []string{"Dots1ForCausalLM"},
 	Body:      table.Body{Classes: []string{"Dots1Model"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.QwenMoERows, []table.Row{
 		parts.UintRow("leading_dense_block_count", "first_k_dense_replace"),

@@ -22,7 +22,7 @@ var _ = register(dots3note)
 var dots3note = &table.Arch{
 	Name:             "dots3note",
 	Classes:          []string{"Dots3NoteForCausalLM", "Dots3NoteForConditionalGeneration", "Dots3NoteTextForCausalLM"},
-	Tokenizer:        tokenizer.ClassDots3,
+	Tokenizer:        tokenizer.BPE{Named: []tokenizer.Named{{Kind: "eot", Text: "<|endofassistant|>"}}},
 	RopePerAttention: true,
 	NextN:            &table.NextN{Layers: dots3NextN, Prefixes: []string{"model.mtp."}},
 	Shapes: shape.Rules{

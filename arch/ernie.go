@@ -18,7 +18,7 @@ var _ = register(ernie4_5, paddleOCR, ernie4_5moe)
 var ernie4_5 = &table.Arch{
 	Name:      "ernie4_5",
 	Classes:   []string{"Ernie4_5_ForCausalLM", "Ernie4_5ForCausalLM"},
-	Tokenizer: tokenizer.ClassErnie,
+	Tokenizer: tokenizer.SentencePiece{Then: tokenizer.Steps{tokenizer.AddSpacePrefix{}}},
 	Fused:     table.FusedQKV,
 	Metadata:  parts.CommonRows,
 	Expect:    []table.Expect{parts.SiLU},
@@ -48,7 +48,7 @@ var ernie4_5 = &table.Arch{
 var paddleOCR = &table.Arch{
 	Name:         "paddleocr",
 	Classes:      []string{"PaddleOCRVLForConditionalGeneration"},
-	Tokenizer:    tokenizer.ClassErnie,
+	Tokenizer:    tokenizer.SentencePiece{Then: tokenizer.Steps{tokenizer.AddSpacePrefix{}}},
 	Fused:        table.FusedQKV,
 	RopeSections: true,
 	Metadata:     parts.CommonRows,
@@ -63,7 +63,7 @@ var paddleOCR = &table.Arch{
 var ernie4_5moe = &table.Arch{
 	Name:      "ernie4_5-moe",
 	Classes:   []string{"Ernie4_5_MoeForCausalLM"},
-	Tokenizer: tokenizer.ClassErnie,
+	Tokenizer: tokenizer.SentencePiece{Then: tokenizer.Steps{tokenizer.AddSpacePrefix{}}},
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("expert_count", "moe_num_experts"),

@@ -19,7 +19,7 @@ var (
 	exaone = &table.Arch{
 		Name:      "exaone",
 		Classes:   []string{"ExaoneForCausalLM"},
-		Tokenizer: tokenizer.ClassGPT2,
+		Tokenizer: tokenizer.BPE{},
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
 			{Key: "rope.dimension_count", Derive: parts.RopeShareOfHead(1)},
@@ -55,7 +55,7 @@ var (
 		Name:      "exaone4",
 		Classes:   []string{"Exaone4ForCausalLM"},
 		Body:      table.Body{Classes: []string{"Exaone4Model"}, Prefix: "model."},
-		Tokenizer: tokenizer.ClassGPT2,
+		Tokenizer: tokenizer.BPE{},
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
 			parts.UintRow("vocab_size", "vocab_size"),
@@ -76,7 +76,7 @@ var (
 	exaone4_5 = &table.Arch{
 		Name:       "exaone4",
 		Classes:    []string{"Exaone4_5_ForConditionalGeneration"},
-		Tokenizer:  tokenizer.ClassGPT2,
+		Tokenizer:  tokenizer.BPE{},
 		Fused:      table.FusedQKV,
 		BlockCount: parts.BlocksWithNextN,
 		Metadata:   append(parts.Override(exaone4.Metadata, parts.BlocksRow), parts.NextNSome),
@@ -110,7 +110,7 @@ var exaoneMoE = &table.Arch{
 	Name:       "exaone-moe",
 	Classes:    []string{"ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM"},
 	Body:       table.Body{Classes: []string{"ExaoneMoeModel"}, Prefix: "model."},
-	Tokenizer:  tokenizer.ClassGPT2,
+	Tokenizer:  tokenizer.BPE{},
 	Fused:      table.FusedQKV,
 	BlockCount: parts.BlocksWithNextN,
 	Metadata: slices.Concat(parts.Override(exaone4.Metadata, parts.BlocksRow), []table.Row{

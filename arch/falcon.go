@@ -20,7 +20,7 @@ var falcon = &table.Arch{
 	Shapes:    shape.WholeHeadRotates,
 	Classes:   []string{"FalconForCausalLM", "RWForCausalLM"},
 	Body:      table.Body{Classes: []string{"FalconModel"}, Prefix: "transformer."},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
 		{Key: "context_length", Const: gguf.Uint32(2048)},

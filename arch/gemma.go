@@ -57,7 +57,7 @@ var gemma = &table.Arch{
 	Name:      "gemma",
 	Classes:   []string{"GemmaForCausalLM"},
 	Body:      table.Body{Classes: []string{"GemmaModel"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGemma,
+	Tokenizer: gemmaTokens,
 	Fused:     table.FusedQKV,
 	Metadata:  gemmaRows,
 	Expect: []table.Expect{parts.Expect("hidden_act", parts.GELUTanh...),
@@ -79,7 +79,7 @@ var gemma2 = &table.Arch{
 	Name:      "gemma2",
 	Classes:   []string{"Gemma2ForCausalLM"},
 	Body:      table.Body{Classes: []string{"Gemma2Model"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGemma2,
+	Tokenizer: parts.GemmaSPM,
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(gemmaRows, []table.Row{
 		parts.FloatRow("attn_logit_softcapping", "attn_logit_softcapping"),
@@ -118,7 +118,7 @@ var gemma2SoftCap = []graph.ScoreStep{graph.SoftCap{By: "@attn_logit_softcapping
 var gemma3 = &table.Arch{
 	Name:             "gemma3",
 	Classes:          []string{"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"},
-	Tokenizer:        tokenizer.ClassGemma3,
+	Tokenizer:        parts.Gemma3Tokens,
 	Fused:            table.FusedQKV,
 	RopePerAttention: true,
 	Metadata:         parts.Gemma3Rows,
@@ -154,7 +154,7 @@ var gemma3Tensors = slices.Concat(
 var embeddingGemma = &table.Arch{
 	Name:             "gemma-embedding",
 	Classes:          []string{"Gemma3TextModel"},
-	Tokenizer:        tokenizer.ClassGemma3,
+	Tokenizer:        parts.Gemma3Tokens,
 	Fused:            table.FusedQKV,
 	RopePerAttention: true,
 	Metadata: slices.Concat(parts.Override(parts.Gemma3Rows,
@@ -177,3 +177,6 @@ var embeddingGemma = &table.Arch{
 		Runtime: parts.EncoderRuntime,
 	},
 }
+
+// gemmaTokens: the first Gemma's files get the end of a turn as CodeGemma has it, which no file names.
+var gemmaTokens = tokenizer.SentencePiece{Then: tokenizer.Steps{tokenizer.EndOfTurn{Default: 107}, parts.NoSpacePrefix}}

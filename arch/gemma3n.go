@@ -11,7 +11,6 @@ import (
 	"ggforge/gguf"
 	"ggforge/internal/kernel/torchmath"
 	"ggforge/rows"
-	"ggforge/tokenizer"
 )
 
 var _ = register(gemma3n)
@@ -21,7 +20,7 @@ var _ = register(gemma3n)
 var gemma3n = &table.Arch{
 	Name:             "gemma3n",
 	Classes:          []string{"Gemma3nForCausalLM", "Gemma3nForConditionalGeneration"},
-	Tokenizer:        tokenizer.ClassGemma3,
+	Tokenizer:        parts.Gemma3Tokens,
 	Fused:            table.FusedQKV,
 	RopePerAttention: true,
 	Metadata: slices.Concat(parts.Override(parts.Gemma3Rows,

@@ -28,7 +28,7 @@ var _ = register(gemma4, gemma4Unified, gemma4Assistant, embeddingGemma2, gemma4
 var gemma4 = &table.Arch{
 	Name:             "gemma4",
 	Classes:          []string{"Gemma4ForCausalLM", "Gemma4ForConditionalGeneration"},
-	Tokenizer:        tokenizer.ClassGemma4,
+	Tokenizer:        tokenizer.Gemma4{},
 	Fused:            table.FusedQKV | table.FusedGateUp,
 	RopePerAttention: true,
 	Metadata:         gemma4Rows(gemma4Shared),
@@ -97,7 +97,7 @@ var gemma4Unified = &table.Arch{
 var gemma4Assistant = &table.Arch{
 	Name:             "gemma4-assistant",
 	Classes:          []string{"Gemma4AssistantForCausalLM", "Gemma4UnifiedAssistantForCausalLM"},
-	Tokenizer:        tokenizer.ClassGemma4,
+	Tokenizer:        tokenizer.Gemma4{},
 	RopePerAttention: true,
 	Metadata: slices.Concat(gemma4Rows(gemma4AllShared), []table.Row{
 		parts.UintRow("embedding_length_out", "backbone_hidden_size"),
@@ -132,7 +132,7 @@ var gemma4Assistant = &table.Arch{
 var embeddingGemma2 = &table.Arch{
 	Name:             "gemma-embedding2",
 	Classes:          []string{"EmbeddingGemma2Model"},
-	Tokenizer:        tokenizer.ClassGemma4,
+	Tokenizer:        tokenizer.Gemma4{},
 	RopePerAttention: true,
 	Metadata: slices.Concat(parts.Override(gemma4Rows(func(*config.View) (int64, error) { return 0, nil }),
 		table.Row{Key: "attention.sliding_window", Derive: func(c *config.View) (gguf.Value, bool, error) {

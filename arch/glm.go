@@ -24,7 +24,7 @@ var (
 		Shapes:    shape.Rules{Tensors: shape.GateInUp},
 		Classes:   []string{"Glm4ForCausalLM"},
 		Body:      table.Body{Classes: []string{"Glm4Model"}, Prefix: "model."},
-		Tokenizer: tokenizer.ClassGLM4,
+		Tokenizer: glm4Tokens,
 		Metadata: slices.Concat(parts.CommonRows,
 			[]table.Row{{Key: "rope.dimension_count", Derive: parts.PartialRope(0.5)}}),
 		Expect:  []table.Expect{parts.SiLU},
@@ -35,7 +35,7 @@ var (
 		Name:         "glm4",
 		Shapes:       glm4.Shapes,
 		Classes:      []string{"Glm4vForConditionalGeneration"},
-		Tokenizer:    tokenizer.ClassGLM4,
+		Tokenizer:    glm4Tokens,
 		RopeSections: true,
 		Metadata:     glm4.Metadata,
 		Unused:       glmMultimodalKeys,
@@ -47,7 +47,7 @@ var (
 		Name:         "glm4",
 		Shapes:       glm4.Shapes,
 		Classes:      []string{"GlmOcrForConditionalGeneration"},
-		Tokenizer:    tokenizer.ClassGLM4,
+		Tokenizer:    glm4Tokens,
 		RopeSections: true,
 		BlockCount:   parts.BlocksWithNextN,
 		Metadata:     append(parts.Override(glm4.Metadata, parts.BlocksRow), parts.NextNRow),
@@ -129,13 +129,13 @@ var (
 	glm4moe = completeGLM4MoE(&table.Arch{
 		Classes:   []string{"Glm4MoeForCausalLM", "Glm4vMoeForConditionalGeneration"},
 		Body:      table.Body{Classes: []string{"Glm4MoeModel"}, Prefix: "model."},
-		Tokenizer: tokenizer.ClassGLM,
+		Tokenizer: parts.GLMTokens,
 		NextN:     parts.NumberedNextN,
 		Metadata:  parts.CommonRows,
 	})
 	solarOpen = completeGLM4MoE(&table.Arch{
 		Classes:    []string{"SolarOpenForCausalLM"},
-		Tokenizer:  tokenizer.ClassSolarOpen,
+		Tokenizer:  solarTokens,
 		BlockCount: parts.BlocksWithNextN,
 		Metadata:   parts.Override(parts.CommonRows, parts.BlocksRow),
 	})
@@ -187,7 +187,7 @@ var glm4MoELite = &table.Arch{
 	Shapes:    parts.MLAShapes,
 	Classes:   []string{"Glm4MoeLiteForCausalLM"},
 	Body:      table.Body{Classes: []string{"Glm4MoeLiteModel"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGLM,
+	Tokenizer: parts.GLMTokens,
 	NextN:     parts.NumberedNextN,
 	Metadata:  append(slices.Clone(parts.MLAMetadata), parts.NextNSome),
 	Unused:    append([]string{"mlp_layer_types", "pretraining_tp"}, parts.MLAUnused...),
@@ -204,7 +204,7 @@ var glmDSA = &table.Arch{
 	Shapes:    parts.IndexerShapes,
 	Classes:   []string{"GlmMoeDsaForCausalLM"},
 	Body:      table.Body{Classes: []string{"GlmMoeDsaModel"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGLM,
+	Tokenizer: parts.GLMTokens,
 	NextN:     parts.NumberedNextN,
 	Metadata: slices.Concat(parts.Override(parts.MLAMetadata,
 		table.Row{Key: "rope.dimension_count", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {
@@ -255,3 +255,11 @@ func fullIndexers(c *config.View) (full []bool, ok bool, err error) {
 	}
 	return full, ok, err
 }
+
+// glm4Tokens are those of GLM 4 and GLM-Edge, solarTokens those of Solar Open.
+var (
+	glm4Tokens = tokenizer.BPE{Named: []tokenizer.Named{{Kind: "eos", Text: "<|endoftext|>"},
+		{Kind: "eot", Text: "<|user|>"}, {Kind: "unk", Text: "<|endoftext|>"}, {Kind: "bos", Text: "<|endoftext|>"}}}
+	solarTokens = tokenizer.BPE{Named: []tokenizer.Named{{Kind: "eos", Text: "<|endoftext|>"},
+		{Kind: "eot", Text: "<|endoftext|>"}, {Kind: "unk", Text: "<unk>"}, {Kind: "bos", Text: "<|startoftext|>"}}}
+)

@@ -8,7 +8,6 @@ import (
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
-	"ggforge/tokenizer"
 )
 
 var _ = register(glm5next)
@@ -32,7 +31,7 @@ var glm5next = &table.Arch{
 		}),
 	},
 	Classes:   []string{"Glm5NextForConditionalGeneration"},
-	Tokenizer: tokenizer.ClassGLM,
+	Tokenizer: parts.GLMTokens,
 	NextN:     parts.NumberedNextN,
 	Metadata: slices.Concat(parts.WithoutKeys(parts.CommonRows, "attention.key_length", "attention.value_length"),
 		[]table.Row{

@@ -19,7 +19,7 @@ var gpt2 = &table.Arch{
 	Name:      "gpt2",
 	Classes:   []string{"GPT2LMHeadModel"},
 	Body:      table.Body{Classes: []string{"GPT2Model"}},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
 		parts.BlockCountRow,
@@ -61,7 +61,7 @@ var gpt2 = &table.Arch{
 var ruGPT3XL = &table.Arch{
 	Name:      "gpt2",
 	Classes:   []string{"RuGPT3XLForCausalLM"},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata:  parts.CommonRows,
 	Expect: []table.Expect{
@@ -89,7 +89,7 @@ var starcoder = &table.Arch{
 	Name:      "starcoder",
 	Classes:   []string{"GPTBigCodeForCausalLM"},
 	Body:      table.Body{Classes: []string{"GPTBigCodeModel"}, Prefix: "transformer."},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(starcoderSizes, []table.Row{
 		{Key: table.KeyHeadCountKV, Const: gguf.Uint32(1)},
@@ -122,7 +122,7 @@ var starcoderSizes = []table.Row{
 var codeshell = &table.Arch{
 	Name:      "codeshell",
 	Classes:   []string{"CodeShellForCausalLM"},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(starcoderSizes, []table.Row{
 		parts.UintRow(table.KeyHeadCountKV, "num_query_groups"),

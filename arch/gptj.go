@@ -17,7 +17,7 @@ var _ = register(gptj, rwkv4)
 var gptj = &table.Arch{
 	Name:      "gptj",
 	Classes:   []string{"GPTJForCausalLM"},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
 		parts.UintRow("context_length", "n_positions"),
@@ -78,7 +78,7 @@ var rwkv4 = &table.Arch{
 		"rwkv.blocks.{bid}.feed_forward.value":               "n_ff, n_embd",
 	}},
 	Classes:   []string{"RwkvForCausalLM"},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Metadata: []table.Row{
 		{Key: "architecture_version", Const: gguf.Uint32(4)},
 		parts.UintRow("context_length", "context_length"),

@@ -18,7 +18,7 @@ var gptneox = &table.Arch{
 	Name:      "gptneox",
 	Classes:   []string{"GPTNeoXForCausalLM"},
 	Body:      table.Body{Classes: []string{"GPTNeoXModel"}, Prefix: "gpt_neox."},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	RawConfig: true,
 	Metadata: []table.Row{

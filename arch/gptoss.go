@@ -22,7 +22,7 @@ var gptOSS = &table.Arch{
 	Shapes:    shape.Rules{Tensors: shape.RotatingHeads},
 	Classes:   []string{"GptOssForCausalLM"},
 	Body:      table.Body{Classes: []string{"GptOssModel"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("attention.sliding_window", "sliding_window"),

@@ -22,7 +22,7 @@ var granite = &table.Arch{
 	Classes: []string{"GraniteForCausalLM", "GraniteSpeechForConditionalGeneration",
 		"GraniteSpeechPlusForConditionalGeneration"},
 	Body:      table.Body{Classes: []string{"GraniteModel"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassLlama,
+	Tokenizer: tokenizer.Llama{},
 	Fused:     table.FusedQKV,
 	Metadata:  parts.GraniteRows,
 	Expect:    []table.Expect{parts.SiLU},
@@ -47,7 +47,7 @@ var graniteMoE = &table.Arch{
 	Name:      "granitemoe",
 	Classes:   []string{"GraniteMoeForCausalLM", "GraniteMoeSharedForCausalLM"},
 	Body:      table.Body{Classes: []string{"GraniteMoeModel", "GraniteMoeSharedModel"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassLlama,
+	Tokenizer: tokenizer.Llama{},
 	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(parts.GraniteRows, []table.Row{graniteSharedWidth}),
 	Expect:    []table.Expect{parts.SiLU},
@@ -90,7 +90,7 @@ var (
 		Name:      "granite_swa",
 		Shapes:    graniteSWAShapes,
 		Classes:   []string{"GraniteSWAForCausalLM"},
-		Tokenizer: tokenizer.ClassLlama,
+		Tokenizer: tokenizer.Llama{},
 		Fused:     table.FusedQKV | table.FusedGateUp,
 		Metadata:  graniteSWARows,
 		Expect:    []table.Expect{parts.SiLU},
@@ -104,7 +104,7 @@ var (
 		Name:      "granite_swa",
 		Shapes:    graniteSWAShapes,
 		Classes:   []string{"GraniteMoeSWAForCausalLM"},
-		Tokenizer: tokenizer.ClassLlama,
+		Tokenizer: tokenizer.Llama{},
 		Fused:     table.FusedQKV | table.FusedGateUp,
 		Metadata:  slices.Concat(graniteSWARows, []table.Row{graniteSharedWidth}),
 		Expect:    []table.Expect{parts.SiLU},
@@ -177,9 +177,9 @@ var graniteHybrid = &table.Arch{
 	Shapes:    shape.Mamba2,
 	Classes:   []string{"GraniteMoeHybridForCausalLM"},
 	Body:      table.Body{Classes: []string{"GraniteMoeHybridModel"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGraniteHybrid,
+	Tokenizer: parts.Mamba2Tokens,
 	Fused:     table.FusedQKV,
-	VocabSize: parts.PaddedVocab(8),
+	VocabSize: parts.RoundedVocab(8),
 	RawConfig: true,
 	Variants:  []*table.Arch{graniteHybridDense, graniteHybridMoE},
 	Variant: func(c *config.View) (*table.Arch, error) {
@@ -203,14 +203,14 @@ var graniteHybrid = &table.Arch{
 // graniteHybridDense and graniteHybridMoE are Granite 4 without Mamba layers.
 var (
 	graniteHybridDense = &table.Arch{
-		Name: "granite", Tokenizer: tokenizer.ClassGraniteHybrid, Fused: table.FusedQKV, RawConfig: true,
+		Name: "granite", Tokenizer: parts.Mamba2Tokens, Fused: table.FusedQKV, RawConfig: true,
 		Metadata: graniteHybridRows, Expect: append([]table.Expect{parts.Expect("position_embedding_type", "rope")},
 			graniteHybridExpect...),
 		Unused: graniteHybridUnused, Drop: parts.DropProjectors, Tensors: granitePlainTensors,
 		Graph: graniteGraph,
 	}
 	graniteHybridMoE = &table.Arch{
-		Name: "granitemoe", Tokenizer: tokenizer.ClassGraniteHybrid, Fused: table.FusedQKV, RawConfig: true,
+		Name: "granitemoe", Tokenizer: parts.Mamba2Tokens, Fused: table.FusedQKV, RawConfig: true,
 		Metadata: graniteHybridRows, Expect: graniteHybridDense.Expect,
 		Unused: graniteHybridUnused, Drop: parts.DropProjectors, Tensors: granitePlainTensors,
 		Graph: graniteMoEGraph,
@@ -284,9 +284,9 @@ var bamba = &table.Arch{
 	Name:      "granitehybrid",
 	Shapes:    shape.Mamba2,
 	Classes:   []string{"BambaForCausalLM"},
-	Tokenizer: tokenizer.ClassGraniteHybrid,
+	Tokenizer: parts.Mamba2Tokens,
 	Fused:     table.FusedQKV,
-	VocabSize: parts.PaddedVocab(8),
+	VocabSize: parts.RoundedVocab(8),
 	RawConfig: true,
 	Metadata: slices.Concat(graniteMoE.Metadata, graniteSSMRows, []table.Row{
 		{Key: "rope.dimension_count", Derive: func(c *config.View) (gguf.Value, bool, error) {

@@ -35,7 +35,7 @@ var graniteSwitch = &table.Arch{
 		},
 	},
 	Classes:    []string{"GraniteSwitchForCausalLM"},
-	Tokenizer:  tokenizer.ClassLlama,
+	Tokenizer:  tokenizer.Llama{},
 	BlockCount: switchLayers,
 	Metadata: slices.Concat(parts.Override(parts.GraniteRows,
 		table.Row{Key: table.KeyBlockCount, Derive: func(c *config.View) (gguf.Value, bool, error) {

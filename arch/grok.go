@@ -20,7 +20,7 @@ var _ = register(grok1, grok2)
 var grok1 = &table.Arch{
 	Name:      "grok",
 	Classes:   []string{"GrokForCausalLM"},
-	Tokenizer: tokenizer.ClassGrok,
+	Tokenizer: grokTokens,
 	Fused:     table.FusedQKV,
 	Metadata:  grokRows,
 	Graph:     grokGraph,
@@ -49,7 +49,7 @@ var grok1 = &table.Arch{
 var grok2 = &table.Arch{
 	Name:      "grok",
 	Classes:   []string{"Grok1ForCausalLM"},
-	Tokenizer: tokenizer.ClassGrok,
+	Tokenizer: grokTokens,
 	Fused:     table.FusedQKV,
 	Metadata:  grokRows,
 	Graph:     grokGraph,
@@ -163,3 +163,6 @@ var (
 	}
 	grokExperts = graph.MoE{Router: parts.RouterTopK, Experts: parts.GeGLU}
 )
+
+var grokTokens = tokenizer.Either{First: tokenizer.SentencePiece{},
+	Else: tokenizer.BPE{Needs: []string{"tokenizer.json", "chat_template.jinja"}}}

@@ -28,7 +28,7 @@ var groveMoE = &table.Arch{
 		},
 	},
 	Classes:   []string{"GroveMoeForCausalLM", "modeling_grove_moe.GroveMoeForCausalLM"},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.Optional(parts.UintRow("expert_feed_forward_length", "moe_intermediate_size")),

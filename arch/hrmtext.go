@@ -24,7 +24,7 @@ var hrmText = &table.Arch{
 	Name:       "hrm_text",
 	Shapes:     shape.Rules{Tensors: shape.Table{"hrm.z_l_init": "n_embd"}},
 	Classes:    []string{"HrmTextForCausalLM"},
-	Tokenizer:  tokenizer.ClassGPT2,
+	Tokenizer:  tokenizer.BPE{},
 	BlockCount: func(c *config.View) (int64, error) { n, err := hrmLayers(c); return 2 * n, err },
 	Metadata: slices.Concat(parts.Override(parts.CommonRows, table.Row{Key: table.KeyBlockCount, Derive: hrmPasses}),
 		[]table.Row{

@@ -23,7 +23,7 @@ var hunyuanDense = &table.Arch{
 	Shapes:    shape.Rules{Dims: shape.Table{"n_expert": "max(1, @expert_count or 0)"}},
 	Classes:   []string{"HunYuanDenseV1ForCausalLM"},
 	Body:      table.Body{Classes: []string{"HunYuanDenseV1Model"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassHunYuan,
+	Tokenizer: hunyuanTokens,
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.Override(parts.CommonRows,
 		// some configs name one expert
@@ -62,7 +62,7 @@ var hunyuanVL = &table.Arch{
 	Name:         "hunyuan_vl",
 	Shapes:       hunyuanDense.Shapes,
 	Classes:      []string{"HunYuanVLForConditionalGeneration"},
-	Tokenizer:    tokenizer.ClassHunYuan,
+	Tokenizer:    hunyuanTokens,
 	Fused:        table.FusedQKV,
 	RopeSections: true,
 	Metadata: slices.Concat(parts.Override(hunyuanDense.Metadata[:len(parts.CommonRows)],
@@ -193,7 +193,7 @@ var hunyuanMoE = &table.Arch{
 	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": "n_ff", "n_ff_shexp": shape.SharedExpertOrWhole}},
 	Classes:   []string{"HunYuanMoEV1ForCausalLM"},
 	Body:      table.Body{Classes: []string{"HunYuanMoEV1Model"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassHunYuanMoE,
+	Tokenizer: hunyuanMoETokens,
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.Override(parts.CommonRows, parts.DynamicAsNone), []table.Row{
 		parts.UintRow("expert_shared_feed_forward_length", "intermediate_size"),
@@ -280,7 +280,7 @@ var hyV3 = &table.Arch{
 	Shapes:    shape.Rules{Tensors: shape.Table{"exp_probs_b": "n_expert"}},
 	Classes:   []string{"HYV3ForCausalLM"},
 	Body:      table.Body{Classes: []string{"HYV3Model"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	NextN:     parts.NumberedNextN,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("expert_feed_forward_length", "moe_intermediate_size"),
@@ -357,4 +357,22 @@ func hyIsDense(l table.Layer) (bool, error) {
 	}
 	kind, ok, err := l.StringAt("mlp_layer_types", l.Bid)
 	return kind == "dense" || !ok && l.Bid == 0, err
+}
+
+// hunyuanTokens are the dense models': tokenizer.json, else hy.tiktoken.
+var (
+	hunyuanTokens = tokenizer.Either{
+		First: tokenizer.BPE{NegativePad: true},
+		Else: hyTokens(tokenizer.Where{Key: "hidden_size", N: 4096,
+			Then: tokenizer.Steps{parts.TokenID("bos", 127958)}}), // <|startoftext|>
+		Then: tokenizer.Steps{tokenizer.ModelID{Kind: "eos", Key: "eod_token_id"}, tokenizer.GenerationEOT{}},
+	}
+	hunyuanMoETokens = hyTokens(parts.TokenID("bos", 127959)) // <|bos|>
+)
+
+// hyTokens is HunYuan's vocabulary in tiktoken's format.
+func hyTokens(then tokenizer.Step) tokenizer.Tiktoken {
+	return tokenizer.Tiktoken{File: "hy.tiktoken", Words: parts.QwenWords,
+		Special: []string{"<|endoftext|>", "<|startoftext|>", "<|bos|>", "<|eos|>", "<|pad|>"},
+		Extra:   205, FewerExtra: true, Then: tokenizer.Steps{then}}
 }

@@ -9,7 +9,6 @@ import (
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
-	"ggforge/tokenizer"
 )
 
 var _ = register(hyV4)
@@ -19,7 +18,7 @@ var _ = register(hyV4)
 var hyV4 = &table.Arch{
 	Name:      "hy_v4",
 	Classes:   []string{"HYV4ForCausalLM"},
-	Tokenizer: tokenizer.ClassDeepSeek2,
+	Tokenizer: parts.KimiTokens,
 	Shapes: shape.Rules{
 		Dims: shape.Merge(parts.IndexerShapes.Dims, shape.Table{"n_hc": "@hyper_connection.count"}),
 		Tensors: shape.Merge(parts.IndexerShapes.Tensors, shape.Table{

@@ -23,7 +23,7 @@ var (
 	internlm2 = &table.Arch{
 		Name:      "internlm2",
 		Classes:   []string{"InternLM2ForCausalLM"},
-		Tokenizer: tokenizer.ClassInternLM2,
+		Tokenizer: tokenizer.InternLM2{},
 		Fused:     table.FusedQKV,
 		Metadata:  parts.Override(parts.CommonRows, parts.DynamicAsNone),
 		Expect:    []table.Expect{parts.SiLU},
@@ -50,7 +50,7 @@ var (
 		Name:      "llama",
 		Shapes:    shape.WholeHeadRotates,
 		Classes:   []string{"InternLM3ForCausalLM"},
-		Tokenizer: tokenizer.ClassInternLM3,
+		Tokenizer: tokenizer.InternLM3{},
 		Fused:     table.FusedQKV,
 		Metadata:  parts.Override(parts.LlamaRows, parts.DynamicAsNone),
 		Expect:    []table.Expect{parts.SiLU},

@@ -22,7 +22,7 @@ var jais2 = &table.Arch{
 	Name:      "jais2",
 	Classes:   []string{"Jais2ForCausalLM"},
 	Body:      table.Body{Classes: []string{"Jais2Model"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(parts.CommonRows, []table.Row{parts.RopeDimensionRow}),
 	Expect:    []table.Expect{parts.Expect("hidden_act", "relu2")},
@@ -37,7 +37,7 @@ var jais2 = &table.Arch{
 var jais = &table.Arch{
 	Name:        "jais",
 	Classes:     []string{"JAISLMHeadModel"},
-	Tokenizer:   tokenizer.ClassGPT2,
+	Tokenizer:   tokenizer.BPE{},
 	Fused:       table.FusedQKV,
 	HeaderFirst: []table.Row{{Key: "attention.max_alibi_bias", Const: gguf.Float32(8)}},
 	Metadata: []table.Row{

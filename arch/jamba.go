@@ -19,7 +19,7 @@ var jamba = &table.Arch{
 	Name:      "jamba",
 	Classes:   []string{"JambaForCausalLM"},
 	Body:      table.Body{Classes: []string{"JambaModel"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassJamba,
+	Tokenizer: jambaTokens,
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
 		parts.BlockCountRow,
@@ -193,7 +193,7 @@ var falconH1 = &table.Arch{
 	Shapes:    shape.Mamba2,
 	Classes:   []string{"FalconH1ForCausalLM"},
 	Body:      table.Body{Classes: []string{"FalconH1Model"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassFalconH1,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	RawConfig: true,
 	Metadata: []table.Row{
@@ -362,3 +362,6 @@ var ssmMultipliers = &table.Transform{Name: "ssm_multipliers",
 		}
 		return rows.Concat(parts)
 	}}
+
+var jambaTokens = tokenizer.Either{First: tokenizer.SentencePiece{},
+	Else: tokenizer.ByteFallbackBPE{Then: tokenizer.Steps{parts.NoSpacePrefix}}}

@@ -25,7 +25,7 @@ var k2Horizon = &table.Arch{
 		"attn_gate":   "n_embd, n_embd_q | n_embd, n_head",
 	})},
 	Classes:   []string{"K2HorizonForCausalLM"},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		{Key: "attention.group_norm_groups", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, ok, err := c.Int("layernorm_num_groups")

@@ -25,7 +25,7 @@ var kimiLinear = &table.Arch{
 		})},
 	Classes:   []string{"KimiLinearForCausalLM"},
 	Body:      table.Body{Classes: []string{"KimiLinearModel"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassKimiLinear,
+	Tokenizer: kimiLinearTokens,
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("vocab_size", "vocab_size"),
@@ -73,7 +73,7 @@ var kimiK3 = &table.Arch{
 		}),
 	},
 	Classes:     []string{"KimiK3ForConditionalGeneration"},
-	Tokenizer:   tokenizer.ClassKimiK3,
+	Tokenizer:   kimiK3Tokens,
 	MXFP4:       true,
 	PackedFirst: true,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
@@ -175,3 +175,12 @@ func elementProduct(_ table.Layer, parts []rows.Source) (rows.Source, error) {
 		return rows.Float32s(values[0]), nil
 	}), nil
 }
+
+var (
+	kimiLinearTokens = tokenizer.Either{First: parts.Kimi(tokenizer.ConfigEOS{}), Else: tokenizer.BPE{}}
+	// kimiK3Tokens: the end token of config.json ends a turn. Without a template the reference takes one from its source
+	// tree.
+	kimiK3Tokens = tokenizer.Either{First: kimiLinearTokens.First, Else: kimiLinearTokens.Else, Then: tokenizer.Steps{
+		tokenizer.ModelID{Kind: "eos", Key: "eos_token_id"},
+		tokenizer.NoTemplate("the model comes with a program instead of one")}}
+)

@@ -24,7 +24,7 @@ var laguna = &table.Arch{
 	Shapes:    shape.Rules{Tensors: shape.Table{"attn_gate": "n_embd, n_head | n_embd, n_embd_q"}},
 	Classes:   []string{"LagunaForCausalLM"},
 	Body:      table.Body{Classes: []string{"LagunaModel"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassLaguna,
+	Tokenizer: tokenizer.BPE{Then: tokenizer.Steps{tokenizer.ChatTemplateFile{}, tokenizer.SecondEOS{}}},
 	Metadata: slices.Concat(parts.Override(parts.CommonRows,
 		table.Row{Key: table.KeyHeadCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
 			heads, err := lagunaHeads(c)

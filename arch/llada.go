@@ -20,7 +20,7 @@ var lladaMoE = &table.Arch{
 	Name:      "llada-moe",
 	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
 	Classes:   []string{"LLaDAMoEModel", "LLaDAMoEModelLM"},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.Optional(parts.UintRow("expert_feed_forward_length", "expert_intermediate_size")),
@@ -53,7 +53,7 @@ var (
 	dream = &table.Arch{
 		Name:      "dream",
 		Classes:   []string{"DreamModel"},
-		Tokenizer: tokenizer.ClassDream,
+		Tokenizer: tokenizer.Either{First: tokenizer.SentencePiece{}, Else: tokenizer.BPE{AsMarked: true}},
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
 			parts.PoolingRow,
@@ -74,7 +74,7 @@ var (
 	llada = &table.Arch{
 		Name:      "llada",
 		Classes:   []string{"LLaDAModelLM"},
-		Tokenizer: tokenizer.ClassLLaDA,
+		Tokenizer: tokenizer.BPE{AsMarked: true, Then: tokenizer.Steps{parts.AddBOS}},
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
 			parts.PoolingRow,

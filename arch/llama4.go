@@ -20,7 +20,7 @@ var llama4 = &table.Arch{
 	Name:      "llama4",
 	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_shexp": "n_ff_exp"}},
 	Classes:   []string{"Llama4ForConditionalGeneration", "Llama4ForCausalLM"},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.Override(parts.LlamaRows,
 		parts.UintRow("feed_forward_length", "intermediate_size_mlp"),

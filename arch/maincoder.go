@@ -16,7 +16,7 @@ var _ = register(maincoder)
 var maincoder = &table.Arch{
 	Name:      "maincoder",
 	Classes:   []string{"MaincoderForCausalLM"},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows,
 		[]table.Row{parts.Optional(parts.UintRow("rope.dimension_count", "head_dim"))}),

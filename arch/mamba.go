@@ -21,7 +21,7 @@ var mamba = &table.Arch{
 	Name:      "mamba",
 	Classes:   []string{"MambaForCausalLM", "MambaLMHeadModel", "FalconMambaForCausalLM"},
 	Body:      table.Body{Classes: []string{"MambaModel", "FalconMambaModel"}, Prefix: "backbone."},
-	Tokenizer: tokenizer.ClassMamba,
+	Tokenizer: mambaTokens,
 	VocabSize: parts.PaddedVocab(8),
 	RawConfig: true,
 	Metadata: []table.Row{
@@ -59,7 +59,7 @@ var mamba2 = &table.Arch{
 	Shapes:    shape.Mamba2,
 	Classes:   []string{"Mamba2ForCausalLM"},
 	Body:      table.Body{Classes: []string{"Mamba2Model"}, Prefix: "backbone."},
-	Tokenizer: tokenizer.ClassMamba2,
+	Tokenizer: parts.Mamba2Tokens,
 	VocabSize: parts.PaddedVocab(16),
 	RawConfig: true,
 	Metadata: []table.Row{
@@ -191,3 +191,6 @@ func mamba2Size(key string) table.Derive {
 			"ssm.time_step_rank": inner / head}[key], true, nil)
 	}
 }
+
+// mambaTokens takes tokenizer.json first, Mamba 2 tokenizer.model.
+var mambaTokens = tokenizer.Either{First: tokenizer.BPE{}, Else: tokenizer.SentencePiece{Builtin: "gpt-neox"}}

@@ -19,7 +19,7 @@ var _ = register(maple)
 var maple = &table.Arch{
 	Name:      "maple",
 	Classes:   []string{"MapleForCausalLM"},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("vocab_size", "vocab_size"),
 		{Key: "rope.dimension_count", Derive: parts.PartialRope(1)},

@@ -20,7 +20,7 @@ var mellum = &table.Arch{
 	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
 	Classes:   []string{"MellumForCausalLM"},
 	Body:      table.Body{Classes: []string{"MellumModel"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.Optional(parts.UintRow("expert_feed_forward_length", "moe_intermediate_size")),
 		{Key: "attention.sliding_window", Derive: ifSliding(func(c *config.View) (gguf.Value, bool,

@@ -25,7 +25,7 @@ var mimo2 = &table.Arch{
 	Classes:          []string{"MiMoV2FlashForCausalLM", "MiMoV2ForCausalLM"},
 	MXFP4:            true,
 	PackedFirst:      true,
-	Tokenizer:        tokenizer.ClassGPT2,
+	Tokenizer:        tokenizer.BPE{},
 	Fused:            table.FusedQKV,
 	NextN:            &table.NextN{Layers: mimoNextN, Prefixes: []string{mimoDrafts}},
 	RopePerAttention: true,

@@ -21,7 +21,7 @@ var (
 	minicpm = &table.Arch{
 		Name:      "minicpm",
 		Classes:   []string{"MiniCPMForCausalLM"},
-		Tokenizer: tokenizer.ClassMiniCPM,
+		Tokenizer: tokenizer.SentencePiece{},
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
 			parts.FloatRow("embedding_scale", "scale_emb"),
@@ -52,7 +52,7 @@ var (
 	minicpm3 = &table.Arch{
 		Name:      "minicpm3",
 		Classes:   []string{"MiniCPM3ForCausalLM"},
-		Tokenizer: tokenizer.ClassMiniCPM,
+		Tokenizer: tokenizer.SentencePiece{},
 		Metadata: []table.Row{
 			parts.FileTypeRow,
 			parts.UintRow("context_length", "max_position_embeddings"),

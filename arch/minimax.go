@@ -22,7 +22,7 @@ var minimaxM2 = &table.Arch{
 	Shapes:    shape.Rules{Tensors: shape.NormsOfHeads},
 	Classes:   []string{"MiniMaxM2ForCausalLM"},
 	Body:      table.Body{Classes: []string{"MiniMaxM2Model"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("expert_feed_forward_length", "intermediate_size"),
@@ -51,7 +51,7 @@ var minimax01 = &table.Arch{
 	Shapes: shape.Rules{Tensors: shape.Table{"attn_qkv": "n_embd, 3 * n_embd_q | n_embd, n_embd_q + " +
 		"n_embd_k + n_embd_v", "attn_norm_2": "n_embd_q"}},
 	Classes:          []string{"MiniMaxText01ForCausalLM", "MiniMaxM1ForCausalLM"},
-	Tokenizer:        tokenizer.ClassMiniMax,
+	Tokenizer:        tokenizer.BPE{Then: tokenizer.Steps{tokenizer.ChatTemplateFile{}}},
 	Fused:            table.FusedQKV,
 	SuppressZeroRows: true,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
@@ -118,7 +118,7 @@ var minimaxM3 = &table.Arch{
 			"indexer.q_norm": "n_idx_head", "indexer.k_norm": "n_idx_head"},
 	},
 	Classes:   []string{"MiniMaxM3SparseForCausalLM", "MiniMaxM3SparseForConditionalGeneration"},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	RawConfig: true,
 	Metadata: slices.Concat(minimaxM2.Metadata, []table.Row{
 		parts.UintRow("expert_shared_count", "n_shared_experts"),

@@ -21,7 +21,7 @@ var mistral3 = &table.Arch{
 	Name:      "mistral3",
 	Classes:   []string{"Mistral3ForConditionalGeneration", "Ministral3ForCausalLM"},
 	Body:      table.Body{Classes: []string{"Ministral3Model"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassLlama,
+	Tokenizer: tokenizer.Llama{},
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.LlamaRows, []table.Row{
 		{Key: "rope.scaling.yarn_log_multiplier", Derive: ministral3Rope("mscale_all_dim")},
@@ -49,7 +49,7 @@ var mistral3Unused = append([]string{"image_token_index", "multimodal_projector_
 var mistral4 = &table.Arch{
 	Name:      "mistral4",
 	Shapes:    parts.MLAShapes,
-	Tokenizer: tokenizer.ClassDeepSeek2,
+	Tokenizer: parts.KimiTokens,
 	Fused:     table.FusedGateUp,
 	Metadata:  parts.MLAMetadata,
 	Expect:    append([]table.Expect{parts.Expect("attention_bias", "false")}, parts.MLAExpect...),

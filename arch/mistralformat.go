@@ -28,7 +28,7 @@ func LoadMistral(files config.Files) (*config.Config, error) {
 var mistralFormat = &table.Arch{
 	Name:      "llama",
 	Shapes:    shape.WholeHeadRotates,
-	Tokenizer: tokenizer.ClassMistral,
+	Tokenizer: tokenizer.Tekken{},
 	Fused:     table.FusedQKV,
 	Metadata:  mistralRows,
 	Unused:    mistralUnused,
@@ -56,7 +56,7 @@ var mistralFormat = &table.Arch{
 // mistral3Format is a dense model with attention temperature.
 var mistral3Format = &table.Arch{
 	Name:      "mistral3",
-	Tokenizer: tokenizer.ClassMistral,
+	Tokenizer: tokenizer.Tekken{},
 	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(mistralRows, []table.Row{mistralTemperature}),
 	Unused:    mistralUnused,
@@ -80,7 +80,7 @@ var mistralTemperature = table.Row{Key: "attention.temperature_scale",
 var mistralMoEFormat = &table.Arch{
 	Name:      "deepseek2",
 	Shapes:    parts.MLAShapes,
-	Tokenizer: tokenizer.ClassMistral,
+	Tokenizer: tokenizer.Tekken{},
 	Metadata: slices.Concat(parts.Override(parts.MLAMetadata,
 		parts.FloatRow("attention.layer_norm_rms_epsilon", "norm_eps")),
 		parts.Override(mistralYarnRows, table.Row{Key: "rope.scaling.yarn_log_multiplier", Const: gguf.Float32(0.1)}),

@@ -21,7 +21,7 @@ var mpt = &table.Arch{
 	Shapes:    shape.Rules{Tensors: shape.NormsWhole},
 	Classes:   []string{"MPTForCausalLM", "MptForCausalLM"},
 	Body:      table.Body{Classes: []string{"MptModel"}, Prefix: "transformer."},
-	Tokenizer: tokenizer.ClassGPT2OrSPM,
+	Tokenizer: mptTokens,
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
 		parts.UintRow("context_length", "max_seq_len"),
@@ -91,3 +91,7 @@ func mptAttention(f func(config.Object) (gguf.Value, bool, error)) table.Derive 
 		return f(a)
 	}
 }
+
+// mptTokens: a byte-level BPE whose pre-tokenizer is not known, as in SEA-LION, is replaced by tokenizer.model.
+var mptTokens = tokenizer.Fallback{First: tokenizer.BPE{}, Else: tokenizer.SentencePiece{Then: tokenizer.Steps{
+	parts.NoBOS, parts.TokenID("padding", 3), parts.TokenID("eos", 1), parts.TokenID("unknown", 0)}}}

@@ -20,7 +20,7 @@ var _ = register(museGlimmer, museAssistant)
 var museGlimmer = &table.Arch{
 	Name:      "muse-glimmer",
 	Classes:   []string{"MuseGlimmerForConditionalGeneration"},
-	Tokenizer: tokenizer.ClassMuseGlimmer,
+	Tokenizer: tokenizer.BPE{Then: tokenizer.Steps{tokenizer.Token{Text: "<|eot|>", Kinds: []string{"eot"}}}},
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.FloatRow("final_logit_softcapping", "final_logit_softcapping"),
 		parts.FloatRow("logit_scale", "output_multiplier"),
@@ -130,7 +130,7 @@ var museAssistant = &table.Arch{
 	Name:      "dflash",
 	Classes:   []string{"MuseGlimmerAssistantModel"},
 	Draft:     true,
-	Tokenizer: tokenizer.ClassTarget,
+	Tokenizer: tokenizer.Target{},
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("block_size", "block_size"),
 		{Key: "target_layers", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {

@@ -19,7 +19,7 @@ var nemotron = &table.Arch{
 	Name:      "nemotron",
 	Classes:   []string{"NemotronForCausalLM"},
 	Body:      table.Body{Classes: []string{"NemotronModel"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassNemotron,
+	Tokenizer: tokenizer.SentencePiece{Then: tokenizer.Steps{parts.TokenID("padding", 0), parts.TokenID("unknown", 1)}},
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("vocab_size", "vocab_size"),

@@ -23,9 +23,9 @@ var nemotronHMoE = &table.Arch{
 	Name:       "nemotron_h_moe",
 	Shapes:     nemotronHExperts,
 	Classes:    []string{"NemotronHForCausalLM"},
-	Tokenizer:  tokenizer.ClassNemotronH,
+	Tokenizer:  tokenizer.BPE{},
 	Fused:      table.FusedQKV,
-	VocabSize:  parts.PaddedVocab(8),
+	VocabSize:  parts.RoundedVocab(8),
 	BlockCount: nemotronHBlocks(nemotronHLayers),
 	NextN: &table.NextN{
 		Layers: func(c *config.View) (int64, error) {
@@ -97,9 +97,9 @@ var nemotronHMoE = &table.Arch{
 var nemotronH = &table.Arch{
 	Name:      "nemotron_h",
 	Shapes:    shape.Mamba2,
-	Tokenizer: tokenizer.ClassNemotronH,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
-	VocabSize: parts.PaddedVocab(8),
+	VocabSize: parts.RoundedVocab(8),
 	// no MTP layers, but the options to leave them out are accepted
 	NextN: &table.NextN{Layers: func(*config.View) (int64, error) { return 0, nil }},
 	Metadata: append(parts.WithoutKeys(nemotronHRows(nemotronHLayers), "expert_count", "expert_used_count",
@@ -122,9 +122,9 @@ var nemotronHPuzzle = &table.Arch{
 	Name:       "nemotron_h_moe",
 	Shapes:     nemotronHExperts,
 	Classes:    []string{"NemotronHPuzzleForCausalLM"},
-	Tokenizer:  tokenizer.ClassNemotronH,
+	Tokenizer:  tokenizer.BPE{},
 	Fused:      table.FusedQKV,
-	VocabSize:  parts.PaddedVocab(8),
+	VocabSize:  parts.RoundedVocab(8),
 	BlockCount: nemotronHBlocks(puzzleLayers),
 	Metadata: slices.Concat(nemotronHRows(puzzleLayers), []table.Row{
 		{Key: "feed_forward_length", Derive: puzzleNumbers("moe_intermediate_size")},

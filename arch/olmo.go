@@ -20,7 +20,7 @@ var olmo = &table.Arch{
 	Name:      "olmo",
 	Classes:   []string{"OlmoForCausalLM", "OLMoForCausalLM"},
 	Body:      table.Body{Classes: []string{"OlmoModel"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-5)},
@@ -48,7 +48,7 @@ var olmo2 = &table.Arch{
 	Shapes:    shape.Rules{Tensors: shape.NormsOfHeads},
 	Classes:   []string{"Olmo2ForCausalLM", "Olmo3ForCausalLM"},
 	Body:      table.Body{Classes: []string{"Olmo2Model", "Olmo3Model"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.Optional(parts.UintRow("attention.sliding_window", "sliding_window")),
@@ -92,7 +92,7 @@ var olmoe = &table.Arch{
 	Shapes:    shape.Rules{Tensors: shape.NormsWhole},
 	Classes:   []string{"OlmoeForCausalLM"},
 	Body:      table.Body{Classes: []string{"OlmoeModel"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows,
 		[]table.Row{{Key: "attention.layer_norm_rms_epsilon", Const: gguf.Float32(1e-5)}}),

@@ -18,7 +18,7 @@ var _ = register(openELM)
 var openELM = &table.Arch{
 	Name:       "openelm",
 	Classes:    []string{"OpenELMForCausalLM"},
-	Tokenizer:  tokenizer.ClassOpenELM,
+	Tokenizer:  tokenizer.SentencePiece{Builtin: "llama-spm"},
 	Fused:      table.FusedQKV,
 	BlockCount: func(c *config.View) (int64, error) { return c.Require("num_transformer_layers") },
 	Metadata: []table.Row{

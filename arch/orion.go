@@ -20,7 +20,7 @@ var (
 	orion = &table.Arch{
 		Name:      "orion",
 		Classes:   []string{"OrionForCausalLM"},
-		Tokenizer: tokenizer.ClassSentencePiece,
+		Tokenizer: tokenizer.SentencePiece{},
 		Fused:     table.FusedQKV,
 		Metadata: []table.Row{
 			parts.FileTypeRow,
@@ -44,7 +44,7 @@ var (
 	xverse = &table.Arch{
 		Name:      "xverse",
 		Classes:   []string{"XverseForCausalLM"},
-		Tokenizer: tokenizer.ClassXverse,
+		Tokenizer: tokenizer.Xverse{},
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.CommonRows,
 			[]table.Row{parts.MetaLayout, {Key: "rope.dimension_count", Derive: parts.HiddenPerHead}}),
@@ -57,7 +57,7 @@ var (
 	baichuan = &table.Arch{
 		Name:      "baichuan",
 		Classes:   []string{"BaichuanForCausalLM", "BaiChuanForCausalLM"},
-		Tokenizer: tokenizer.ClassSentencePiece,
+		Tokenizer: tokenizer.SentencePiece{},
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.CommonRows,
 			[]table.Row{parts.MetaLayout, {Key: "rope.dimension_count", Derive: parts.HiddenPerHead}}),

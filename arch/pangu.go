@@ -16,7 +16,7 @@ var _ = register(pangu)
 var pangu = &table.Arch{
 	Name:      "pangu-embedded",
 	Classes:   []string{"PanguEmbeddedForCausalLM"},
-	Tokenizer: tokenizer.ClassErnie, // the same rules
+	Tokenizer: tokenizer.SentencePiece{Then: tokenizer.Steps{tokenizer.AddSpacePrefix{}}}, // the same rules
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("vocab_size", "vocab_size"),

@@ -23,7 +23,7 @@ var (
 	phi2 = &table.Arch{
 		Name:      "phi2",
 		Classes:   []string{"PhiForCausalLM"},
-		Tokenizer: tokenizer.ClassGPT2,
+		Tokenizer: tokenizer.BPE{},
 		Fused:     table.FusedQKV,
 		Metadata: []table.Row{
 			parts.UintRow("context_length", "n_positions", "max_position_embeddings"),
@@ -67,7 +67,7 @@ var (
 		Shapes:        shape.Rules{Tensors: shape.GateInUp},
 		Classes:       []string{"Phi3ForCausalLM", "Phi4ForCausalLMV"},
 		Body:          table.Body{Classes: []string{"Phi3Model"}, Prefix: "model."},
-		Tokenizer:     tokenizer.ClassPhi3,
+		Tokenizer:     phi3Tokens,
 		Fused:         table.FusedQKV,
 		HeaderFirst:   phi3Early,
 		Metadata:      phi3Rows,
@@ -89,7 +89,7 @@ var (
 		Name:          "phimoe",
 		FullAttention: true,
 		Classes:       []string{"PhiMoEForCausalLM"},
-		Tokenizer:     tokenizer.ClassPhi3,
+		Tokenizer:     phi3Tokens,
 		Fused:         table.FusedQKV,
 		HeaderFirst:   phi3Early,
 		Metadata: slices.Concat(phi3Rows, []table.Row{
@@ -187,3 +187,7 @@ func phi3AttnFactor(c *config.View) (v gguf.Value, ok bool, err error) {
 	}
 	return table.Float32Of(factor, true, nil)
 }
+
+// phi3Tokens: Phi-4 has byte-level BPE.
+var phi3Tokens = tokenizer.ByClass{Classes: []tokenizer.NamedRules{{Name: "GPT2Tokenizer", Rules: tokenizer.BPE{}}},
+	Else: tokenizer.SentencePiece{AllAdded: true}}

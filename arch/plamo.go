@@ -25,7 +25,7 @@ var _ = register(plamo, plamo2, plamo3)
 var plamo = &table.Arch{
 	Name:      "plamo",
 	Classes:   []string{"PlamoForCausalLM"},
-	Tokenizer: tokenizer.ClassPlamo,
+	Tokenizer: tokenizer.SentencePiece{},
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
 		{Key: "context_length", Const: gguf.Uint32(4096)}, // not in config.json
@@ -106,7 +106,7 @@ var (
 			}),
 		},
 		Classes:   []string{"Plamo2ForCausalLM", "PLaMo2ForCausalLM"},
-		Tokenizer: tokenizer.ClassPlamo2,
+		Tokenizer: tokenizer.Plamo{EndOfTurn: "<|plamo:op|>"},
 		Fused:     table.FusedQKV,
 		Metadata: []table.Row{
 			parts.UintRow("vocab_size", "vocab_size"),
@@ -180,7 +180,7 @@ var (
 		Name:      "plamo3",
 		Shapes:    shape.Rules{Tensors: shape.GateInUp},
 		Classes:   []string{"Plamo3ForCausalLM", "PLaMo3ForCausalLM"},
-		Tokenizer: tokenizer.ClassPlamo3,
+		Tokenizer: plamo3Tokens,
 		Fused:     table.FusedQKV,
 
 		RopePerAttention: true,
@@ -291,3 +291,6 @@ func plamo2Heads(key string, standard int64) table.Derive {
 		return parts.PerLayer(list, nil)
 	}
 }
+
+var plamo3Tokens = tokenizer.Plamo{EndOfTurn: "<|plamo:tag|>", Template: true,
+	Normal: []string{"<|plamo:begin_", "<|plamo:end_", ":plamo|>"}}

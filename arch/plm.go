@@ -15,7 +15,7 @@ var _ = register(plm)
 var plm = &table.Arch{
 	Name:      "plm",
 	Classes:   []string{"PLMForCausalLM"},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("vocab_size", "vocab_size"),
 		parts.UintRow("attention.kv_lora_rank", "kv_lora_rank"),

@@ -20,7 +20,7 @@ var _ = register(pocketTTS)
 var pocketTTS = &table.Arch{
 	Name:             "pockettts",
 	Classes:          []string{config.PocketTTS},
-	Tokenizer:        tokenizer.ClassPocketTTS,
+	Tokenizer:        tokenizer.PocketTTS{},
 	Metadata:         parts.CommonRows,
 	KeepEncoderNames: true,
 	Drop: []table.Drop{

@@ -23,7 +23,7 @@ var qwen2 = &table.Arch{
 	Classes: []string{"Qwen2ForCausalLM", "Qwen2Model", "KORMoForCausalLM", "DotsOCRForCausalLM",
 		"Qwen2AudioForConditionalGeneration",
 		"AudioFlamingo3ForConditionalGeneration"},
-	Tokenizer: tokenizer.ClassSPMOrGPT2,
+	Tokenizer: parts.SPMOrBPE,
 	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(parts.CommonRows, []table.Row{parts.PoolingRow}),
 	Unused:    parts.MultimodalKeys,
@@ -42,7 +42,7 @@ var qwen2moe = &table.Arch{
 	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth, "n_ff_shexp": shape.SharedExpertOrWhole}},
 	Classes:   []string{"Qwen2MoeForCausalLM"},
 	Body:      table.Body{Classes: []string{"Qwen2MoeModel"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata:  parts.QwenMoERows,
 	Expect: []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "false"),
@@ -60,7 +60,7 @@ var qwen2moe = &table.Arch{
 var qwen3 = &table.Arch{
 	Name:      "qwen3",
 	Classes:   []string{"Qwen3ForCausalLM", "Qwen3Model", "StepVLForConditionalGeneration"},
-	Tokenizer: tokenizer.ClassSPMOrGPT2,
+	Tokenizer: parts.SPMOrBPE,
 	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(qwen2.Metadata, rerankRows),
 	Unused:    slices.Concat(parts.MultimodalKeys, stepVLKeys),
@@ -85,7 +85,7 @@ var qwen3moe = &table.Arch{
 	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
 	Classes:   []string{"Qwen3MoeForCausalLM"},
 	Body:      table.Body{Classes: []string{"Qwen3MoeModel"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata:  parts.QwenMoERows,
 	Expect: []table.Expect{parts.SiLU, parts.Expect("norm_topk_prob", "true"), parts.Expect("decoder_sparse_step", "1"),
@@ -106,7 +106,7 @@ var qwen2vl = &table.Arch{
 	Name: "qwen2vl",
 	Classes: []string{"Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration", "Qwen2VLModel",
 		"Qwen2_5OmniModel"},
-	Tokenizer:    tokenizer.ClassSPMOrGPT2,
+	Tokenizer:    parts.SPMOrBPE,
 	Fused:        table.FusedQKV,
 	RopeSections: true,
 	Metadata:     parts.CommonRows,
@@ -135,7 +135,7 @@ var thinkerNames = []table.Rename{{Prefix: "thinker.", With: ""}}
 var qwen3vl = &table.Arch{
 	Name:         "qwen3vl",
 	Classes:      []string{"Qwen3VLForConditionalGeneration"},
-	Tokenizer:    tokenizer.ClassSPMOrGPT2,
+	Tokenizer:    parts.SPMOrBPE,
 	Fused:        table.FusedQKV,
 	RopeSections: true,
 	Metadata:     slices.Concat(qwen3.Metadata, []table.Row{{Key: "n_deepstack_layers", Derive: deepstackLayers}}),
@@ -160,7 +160,7 @@ var qwen3vlmoe = &table.Arch{
 	Name:         "qwen3vlmoe",
 	Shapes:       shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
 	Classes:      []string{"Qwen3VLMoeForConditionalGeneration"},
-	Tokenizer:    tokenizer.ClassGPT2,
+	Tokenizer:    tokenizer.BPE{},
 	Fused:        table.FusedQKV,
 	RopeSections: true,
 	Metadata:     slices.Concat(qwen3moe.Metadata, []table.Row{{Key: "n_deepstack_layers", Derive: deepstackLayers}}),
@@ -181,11 +181,11 @@ var qwen3vlmoe = &table.Arch{
 
 // qwen3asr and qwen3omni are the language models of Qwen 3 ASR and Omni, without DeepStack layers in the file.
 var (
-	qwen3asr  = withAudioEncoder(qwen3vl, "Qwen3ASRForConditionalGeneration", tokenizer.ClassQwen3ASR)
-	qwen3omni = withAudioEncoder(qwen3vlmoe, "Qwen3OmniMoeForConditionalGeneration", tokenizer.ClassQwen3Omni)
+	qwen3asr  = withAudioEncoder(qwen3vl, "Qwen3ASRForConditionalGeneration", qwen3ASRTokens)
+	qwen3omni = withAudioEncoder(qwen3vlmoe, "Qwen3OmniMoeForConditionalGeneration", qwen3OmniTokens)
 )
 
-func withAudioEncoder(model *table.Arch, class string, tok tokenizer.Class) *table.Arch {
+func withAudioEncoder(model *table.Arch, class string, tok tokenizer.Rules) *table.Arch {
 	return &table.Arch{
 		Name:         model.Name,
 		Shapes:       model.Shapes,
@@ -276,3 +276,18 @@ var yesNo = &table.Transform{Name: "yes-no", Forward: func(l table.Layer, s rows
 	}
 	return rows.Gather(s, []int64{ne[0], 2}, func(i int64) int64 { return ids[i] })
 }}
+
+// qwen3ASRTokens has chatML in place of the template for transcriptions. Of both, the token
+// that ends a turn is bos and eos.
+var (
+	qwen3ASRTokens = tokenizer.Either{First: parts.SPMOrBPE.First, Else: parts.SPMOrBPE.Else, Then: tokenizer.Steps{
+		tokenizer.Set{Key: "tokenizer.chat_template", Value: gguf.String(chatML)}, turnEnds}}
+	qwen3OmniTokens = tokenizer.BPE{Then: tokenizer.Steps{turnEnds}}
+
+	turnEnds = tokenizer.Token{Text: "<|im_end|>", Kinds: []string{"bos", "eos"}, Added: true}
+)
+
+// chatML is the template of turns between <|im_start|> and <|im_end|>.
+const chatML = `{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '` +
+	`<|im_end|>' + '\n'}}{% endfor %}` +
+	`{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`

@@ -21,7 +21,7 @@ var qwen1 = &table.Arch{
 		"attn_qkv.bias": "n_embd_q + n_embd_k + n_embd_v",
 	}},
 	Classes:   []string{"QWenLMHeadModel"},
-	Tokenizer: tokenizer.ClassQwen,
+	Tokenizer: qwen1Tokens,
 	Fused:     table.FusedQKV,
 	Metadata: parts.Override(parts.CommonRows,
 		table.Row{Key: "attention.layer_norm_rms_epsilon", Type: gguf.Float32Type, From: []string{"layer_norm_epsilon"},
@@ -50,3 +50,7 @@ var qwen1 = &table.Arch{
 		Head: graph.LM{}, Unread: []string{"attention.layer_norm_epsilon"},
 	},
 }
+
+// qwen1Tokens: the special tokens begin with <|endoftext|>.
+var qwen1Tokens = tokenizer.Tiktoken{File: "qwen.tiktoken", Words: parts.QwenWords, First: 151643,
+	Special: []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"}, Extra: 205, AllMerges: true, FirstIsEnd: true}

@@ -33,7 +33,7 @@ var qwen3next = &table.Arch{
 	},
 	Classes:   []string{"Qwen3NextForCausalLM"},
 	Body:      table.Body{Classes: []string{"Qwen3NextModel"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV | table.FusedGateUp,
 	NextN:     parts.QwenNextN,
 	Metadata:  parts.DeltaMetadata,

@@ -22,7 +22,7 @@ var _ = register(qwen3tts)
 var qwen3tts = &table.Arch{
 	Name:      "qwen3tts",
 	Classes:   []string{config.Qwen3TTS},
-	Tokenizer: tokenizer.ClassQwen3TTS,
+	Tokenizer: tokenizer.Qwen3TTS{},
 	VocabSize: func(c *config.View) (int64, error) { return c.Require("text_vocab_size") },
 	// the runtime supports this number of codes only
 	Shapes: shape.Rules{Tensors: shape.Table{"output": "n_embd, 3072"}},

@@ -47,7 +47,7 @@ var qwen4exp = &table.Arch{
 		}),
 	},
 	Classes:      []string{"Qwen4ExpForConditionalGeneration", "Qwen4ExpForCausalLM"},
-	Tokenizer:    tokenizer.ClassGPT2,
+	Tokenizer:    tokenizer.BPE{},
 	RopeSections: true,
 	Fused:        table.FusedQKV | table.FusedGateUp,
 	NextN:        parts.QwenNextN,

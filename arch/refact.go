@@ -16,7 +16,7 @@ var _ = register(refact)
 var refact = &table.Arch{
 	Name:      "refact",
 	Classes:   []string{"GPTRefactForCausalLM"},
-	Tokenizer: tokenizer.ClassRefact,
+	Tokenizer: tokenizer.BPE{Then: tokenizer.Steps{tokenizer.EndOfTurn{}}},
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
 		parts.UintRow("context_length", "n_positions"),

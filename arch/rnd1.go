@@ -19,7 +19,7 @@ var rnd1 = &table.Arch{
 	Name:      "rnd1",
 	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
 	Classes:   []string{"RND1"},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.QwenMoERows, []table.Row{
 		{Key: "attention.causal", Const: gguf.Bool(false)},

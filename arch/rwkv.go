@@ -27,7 +27,7 @@ var rwkv6 = &table.Arch{
 	Name:      "rwkv6",
 	Shapes:    shape.Rules{Tensors: rwkv6Shapes},
 	Classes:   []string{"Rwkv6ForCausalLM"},
-	Tokenizer: tokenizer.ClassRWKV,
+	Tokenizer: tokenizer.RWKVWorld{},
 	Metadata: []table.Row{
 		{Key: "context_length", Const: gguf.Uint32(1 << 20)}, // there is no bound
 		parts.UintRow("embedding_length", "hidden_size"),
@@ -111,7 +111,7 @@ var rwkv6qwen2 = &table.Arch{
 		shape.Table{"time_mix_key": "n_embd, n_embd | n_embd, n_head_kv * @wkv.head_size",
 			"time_mix_value": "n_embd, n_embd | n_embd, n_head_kv * @wkv.head_size"})},
 	Classes:   []string{"RWKV6Qwen2ForCausalLM"},
-	Tokenizer: tokenizer.ClassSPMOrGPT2,
+	Tokenizer: parts.SPMOrBPE,
 	Metadata: []table.Row{
 		{Key: "context_length", Const: gguf.Uint32(1 << 20)},
 		parts.UintRow("embedding_length", "hidden_size"),
@@ -187,7 +187,7 @@ var wkvrg = &table.Transform{Name: "wkvrg", Forward: func(_ table.Layer, s rows.
 var rwkv7 = &table.Arch{
 	Name:      "rwkv7",
 	Classes:   []string{"Rwkv7ForCausalLM", "RWKV7ForCausalLM"},
-	Tokenizer: tokenizer.ClassRWKV7,
+	Tokenizer: tokenizer.RWKVWorld{},
 	Metadata: []table.Row{
 		{Key: "context_length", Const: gguf.Uint32(1 << 20)},
 		parts.UintRow("embedding_length", "hidden_size"),
@@ -246,7 +246,7 @@ var rwkv7 = &table.Arch{
 var arwkv7 = &table.Arch{
 	Name:      "arwkv7",
 	Classes:   []string{"RwkvHybridForCausalLM"},
-	Tokenizer: tokenizer.ClassSPMOrGPT2,
+	Tokenizer: parts.SPMOrBPE,
 	Metadata: []table.Row{
 		{Key: "context_length", Const: gguf.Uint32(1 << 20)},
 		parts.UintRow("embedding_length", "hidden_size"),

@@ -17,7 +17,7 @@ var seedOSS = &table.Arch{
 	Name:      "seed_oss",
 	Classes:   []string{"SeedOssForCausalLM"},
 	Body:      table.Body{Classes: []string{"SeedOssModel"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata:  parts.CommonRows,
 	Expect:    []table.Expect{parts.SiLU},

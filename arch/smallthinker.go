@@ -18,7 +18,7 @@ var _ = register(smallThinker)
 var smallThinker = &table.Arch{
 	Name:      "smallthinker",
 	Classes:   []string{"SmallThinkerForCausalLM"},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.Optional(parts.UintRow("expert_count", "moe_num_primary_experts")),

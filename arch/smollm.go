@@ -19,7 +19,7 @@ var smollm3 = &table.Arch{
 	Name:      "smollm3",
 	Classes:   []string{"SmolLM3ForCausalLM"},
 	Body:      table.Body{Classes: []string{"SmolLM3Model"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassLlama,
+	Tokenizer: tokenizer.Llama{},
 	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(parts.LlamaRows, []table.Row{{Key: "no_rope_layers", Derive: eachFourthWithoutRope}}),
 	Expect:    []table.Expect{parts.SiLU, parts.Expect("use_sliding_window", "false")},

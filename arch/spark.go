@@ -21,7 +21,7 @@ var spark2_5 = &table.Arch{
 	Name:             "spark2_5",
 	Shapes:           shape.Rules{Tensors: shape.Table{"attn_gate": "n_embd, n_head"}},
 	Classes:          []string{"Spark2_5ForCausalLM"},
-	Tokenizer:        tokenizer.ClassGPT2,
+	Tokenizer:        tokenizer.BPE{},
 	RopePerAttention: true,
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("vocab_size", "vocab_size"),

@@ -21,7 +21,7 @@ var stablelm = &table.Arch{
 	Shapes:    shape.Rules{Tensors: shape.NormsPerHead},
 	Classes:   []string{"StableLmForCausalLM", "StableLMEpochForCausalLM", "LlavaStableLMEpochForCausalLM"},
 	Body:      table.Body{Classes: []string{"StableLmModel"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata: []table.Row{
 		parts.UintRow("context_length", "max_position_embeddings"),

@@ -14,7 +14,7 @@ var starcoder2 = &table.Arch{
 	Name:      "starcoder2",
 	Classes:   []string{"Starcoder2ForCausalLM"},
 	Body:      table.Body{Classes: []string{"Starcoder2Model"}, Prefix: "model."},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	Metadata:  parts.CommonRows,
 	Unused: []string{"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "activation_function",

@@ -27,7 +27,7 @@ var step35 = &table.Arch{
 	Name:      "step35",
 	Shapes:    shape.Rules{Tensors: shape.Table{"attn_gate": "n_embd, n_head"}},
 	Classes:   []string{"Step3p5ForCausalLM", "Step3p7ForConditionalGeneration"},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	NextN:     parts.NumberedNextN,
 	// the keys of config.json that other models have come first

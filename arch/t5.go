@@ -19,7 +19,7 @@ var t5 = &table.Arch{
 	Name: "t5",
 	Classes: []string{"T5WithLMHeadModel", "T5ForConditionalGeneration", "MT5ForConditionalGeneration",
 		"UMT5ForConditionalGeneration", "UMT5Model"},
-	Tokenizer: tokenizer.ClassT5,
+	Tokenizer: tokenizer.Unigram{},
 	Metadata: t5Rows([]table.Row{
 		parts.Optional(parts.UintRow("decoder_block_count", "num_decoder_layers")),
 	}, []table.Row{
@@ -68,7 +68,7 @@ var t5 = &table.Arch{
 var t5encoder = &table.Arch{
 	Name:      "t5encoder",
 	Classes:   []string{"T5EncoderModel", "MT5EncoderModel", "UMT5EncoderModel"},
-	Tokenizer: tokenizer.ClassT5,
+	Tokenizer: tokenizer.Unigram{},
 	Metadata:  t5Rows(nil, nil),
 	Unused:    slices.Concat(t5Unused, []string{"num_decoder_layers"}),
 	Expect:    t5Expect,

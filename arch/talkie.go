@@ -25,7 +25,7 @@ var talkie = &table.Arch{
 		"attn_q_norm": "1, n_head", "attn_output.scale": "1", "ffn_down.scale": "1", "layer_output_scale": "1",
 	}},
 	Classes:   []string{"TalkieForCausalLM"},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		// overrides the config's
 		{Key: "attention.layer_norm_rms_epsilon", Const: gguf.Float32(0x1p-23)},

@@ -19,7 +19,7 @@ var _ = register(wavTokenizer)
 var wavTokenizer = &table.Arch{
 	Name:      "wavtokenizer-dec",
 	Classes:   []string{"WavTokenizerDec"},
-	Tokenizer: tokenizer.ClassNone,
+	Tokenizer: tokenizer.None{},
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("vocab_size", "vocab_size"),
 		parts.UintRow("features_length", "n_embd_features"),

@@ -19,7 +19,7 @@ var whisper = &table.Arch{
 	Name:      "whisper",
 	Shapes:    shape.Rules{Tensors: whisperShapes},
 	Classes:   []string{"WhisperForConditionalGeneration"},
-	Tokenizer: tokenizer.ClassGPT2,
+	Tokenizer: tokenizer.BPE{},
 	BlockCount: func(c *config.View) (int64, error) {
 		encoder, err := c.Require("encoder_layers")
 		if err != nil {

@@ -127,18 +127,18 @@ func (j *Job) vocab(cfg *config.View) (*tokenizer.Vocab, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, class := j.modelDir(), j.Arch.Tokenizer
+	files, rules := j.modelDir(), j.Arch.Tokenizer
 	if j.in.target != nil {
 		files = j.in.target
 	}
-	if class == tokenizer.ClassTarget {
+	if _, ok := rules.(tokenizer.Target); ok {
 		target, err := arch.For(cfg.Facts.Target)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", opt.Target, err)
 		}
-		class = target.Tokenizer
+		rules = target.Tokenizer
 	}
-	vocab, err := tokenizer.Load(files, tokenizer.Options{Class: class, Arch: j.Arch.Name, VocabSize: int(vocabSize),
+	vocab, err := tokenizer.Load(files, tokenizer.Options{Rules: rules, Arch: j.Arch.Name, VocabSize: int(vocabSize),
 		Value: cfg.Value, Pre: opt.Pre, EmbedJSON: opt.EmbedTokenizer})
 	if opt.ConfigOnly && errors.Is(err, fs.ErrNotExist) {
 		j.warnf("tokenizer: %v", err)

@@ -2,15 +2,15 @@ package tokenizer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"ggforge/gguf"
 	"ggforge/internal/text/pyjson"
 	"ggforge/tokenizer/internal/hf"
 )
 
-// openFiles reads the tokenizer files that all rule sets share.
+// openFiles reads the tokenizer files that all rules share.
 func openFiles(dir Files, opt Options) (*files, error) {
 	f := newFiles(dir, opt)
 	var err error
@@ -23,51 +23,127 @@ func openFiles(dir Files, opt Options) (*files, error) {
 	return f, err
 }
 
-// loadGPT2 follows TextModel._set_vocab_gpt2 (conversion/base.py).
-func loadGPT2(f *files, v *Vocab, opt Options) error {
+// BPE is byte-level BPE, from tokenizer.json or vocab.json and merges.txt as the transformers library makes it. Source:
+// _set_vocab_gpt2 (conversion/base.py).
+type BPE struct {
+	// Named gives kinds of special tokens the ids of added tokens, which must be there. Kinds that have an id keep it.
+	Named []Named
+	// AsMarked: only added tokens that a file marks as special are control tokens; the others are user-defined.
+	AsMarked bool
+	// Words: a tokenizer.json whose pre-tokenizer is Whitespace is BPE on words: llama.cpp's tokenizer "whitespace".
+	Words bool
+	// PlainBlanks: with the pre-tokenizer mmbert, added tokens of blanks are normal tokens, as text they never match.
+	PlainBlanks bool
+	// NegativePad: a pad_token_id below 0 means that there is none; otherwise it is an error.
+	NegativePad bool
+	// Needs are files without which the reference refuses the checkpoint.
+	Needs []string
+	// Builtin is the vocabulary that the reference takes from its source tree without tokenizer.json; "" for none.
+	Builtin string
+	Before  Steps // keys that come first
+	Then    Steps
+}
+
+// Named is a kind of special token and the text of its token.
+type Named struct{ Kind, Text string }
+
+func (b BPE) present(f *files) bool { return f.json != nil }
+
+func (b BPE) load(f *files, v *Vocab, opt Options) error {
+	if b.Builtin != "" && f.json == nil {
+		return errBuiltin(b.Builtin)
+	}
+	for _, name := range b.Needs {
+		if !isFile(f.dir, name) {
+			return missingf(name, "no such file, and no %s", spmFile)
+		}
+	}
+	if err := b.Before.apply(f, v, opt); err != nil {
+		return err
+	}
+	model := "gpt2"
+	if pre, _ := f.json.Get("pre_tokenizer").(*pyjson.Object); b.Words && pre.Get("type") == "Whitespace" {
+		model, opt.Pre = "whitespace", "whitespace"
+	}
 	if err := f.base(v, opt); err != nil {
 		return err
 	}
-	v.Model = "gpt2"
-	v.writeRows()
-	sp := &special{files: f, kinds: []string{"bos", "eos", "unk", "sep", "pad", "cls", "mask"}, nVocab: -1,
-		wantMerges: true}
-	if err := sp.load(v); err != nil {
-		return err
+	if b.AsMarked {
+		if err := f.typesAsMarked(v, opt); err != nil {
+			return err
+		}
 	}
-	return sp.write(v)
-}
-
-// loadSPMOrGPT2 follows Qwen2Model (conversion/qwen.py) and others.
-func loadSPMOrGPT2(f *files, v *Vocab, opt Options) error {
-	if !isFile(f.dir, spmFile) {
-		return loadGPT2(f, v, opt)
-	}
-	return loadSPM(f, v, opt)
-}
-
-// loadGPT2OrSPM follows MPTModel (conversion/mpt.py): byte-level BPE if its pre-tokenizer
-// is known, otherwise tokenizer.model, as in SEA-LION.
-func loadGPT2OrSPM(f *files, v *Vocab, opt Options) error {
-	var bpe Vocab
-	err := loadGPT2(f, &bpe, opt)
-	if err == nil || !isFile(f.dir, spmFile) {
-		*v = bpe
-		return err
-	}
-	v.warnf("%s taken: %v", spmFile, err)
-	if err := loadSPM(f, v, opt); err != nil {
-		return err
-	}
-	v.kvs.Set(keyAddBOS, gguf.Bool(false))
-	for _, e := range []struct {
-		kind string
-		id   uint32
-	}{{"pad", 3}, {"eos", 1}, {"unk", 0}} {
-		for _, k := range specialKeys {
-			if k.kind == e.kind {
-				v.kvs.Set(k.id, gguf.Uint32(e.id))
+	if b.PlainBlanks && v.Pre == "mmbert" {
+		for id, text := range v.Tokens {
+			if v.Types[id] == UserDefined && text != "" && strings.Trim(text, " ") == "" {
+				v.Tokens[id], v.Types[id] = strings.Repeat("▁", len(text)), Normal
 			}
+		}
+	}
+	v.Model = model
+	s := &special{kinds: specialKinds}
+	if pad, ok := pyjson.Integer(f.member("pad_token_id")); b.NegativePad && ok && pad.Sign() < 0 {
+		s.kinds = slices.DeleteFunc(slices.Clone(specialKinds), func(kind string) bool { return kind == "pad" })
+	}
+	if err := f.writeBPE(v, opt, s, b.Named); err != nil {
+		return err
+	}
+	return b.Then.apply(f, v, opt)
+}
+
+// writeBPE writes rows that are complete, merges and the special tokens s.
+func (f *files) writeBPE(v *Vocab, opt Options, s *special, named []Named) error {
+	v.writeRows()
+	s.files, s.nVocab, s.wantMerges = f, -1, true
+	if err := s.load(v); err != nil {
+		return err
+	}
+	if err := f.setNamed(v, opt, s, named); err != nil {
+		return err
+	}
+	return s.write(v)
+}
+
+// setNamed sets the ids of BPE.Named.
+func (f *files) setNamed(v *Vocab, opt Options, s *special, named []Named) error {
+	if len(named) == 0 {
+		return nil
+	}
+	tok, err := f.auto(v, opt)
+	if err != nil {
+		return err
+	}
+	added := tok.Added()
+	for _, n := range named {
+		id := -1
+		for i, t := range added {
+			if t.Content == n.Text {
+				id = i
+			}
+		}
+		if id < 0 {
+			return badf(f.vocabFile(), "no added token %q, which is the %s token of this architecture", n.Text, n.Kind)
+		}
+		if err := s.setID(v, f.vocabFile(), n.Kind, int64(id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// typesAsMarked gives added tokens the types of BPE.AsMarked.
+func (f *files) typesAsMarked(v *Vocab, opt Options) error {
+	tok, err := f.auto(v, opt)
+	if err != nil {
+		return err
+	}
+	for id, t := range tok.Added() {
+		if id >= len(v.Tokens) {
+			continue
+		}
+		v.Tokens[id], v.Types[id] = t.Content, UserDefined
+		if t.Special {
+			v.Types[id] = Control
 		}
 	}
 	return nil

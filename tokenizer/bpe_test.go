@@ -1,4 +1,4 @@
-package tokenizer
+package tokenizer_test
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ggforge/test/toktest"
+	"ggforge/tokenizer"
 )
 
 // TestVocabGolden compares the keys of byte-level vocabularies with those that the
@@ -27,11 +28,15 @@ func TestVocabGolden(t *testing.T) {
 			if !ok {
 				t.Fatal("no golden")
 			}
-			opt := Options{Class: Class(c.Class), Pre: "some-name"}
-			var config map[string]any
-			decodeNumbers(t, c.Files["config.json"].Data, &config)
-			opt.VocabSize = number(t, config["vocab_size"])
-			v, err := Load(c.Files, opt)
+			var config struct {
+				Architectures []string
+				VocabSize     int `json:"vocab_size"`
+			}
+			if err := json.Unmarshal(c.Files["config.json"].Data, &config); err != nil {
+				t.Fatal(err)
+			}
+			v, err := tokenizer.Load(c.Files, tokenizer.Options{Rules: tableOf(t, config.Architectures[0]).Tokenizer,
+				VocabSize: config.VocabSize, Pre: "some-name"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,8 +18,8 @@
 //	config: vocab_size       [PADi] fill
 //	tokenizer.json           merges, else merges.txt
 //
-// Which of these files count, and which other keys are written, differs by family
-// of architectures; [Class] names its rule set. The other kinds of vocabulary:
+// Which of these files count, and which other keys are written, differs by family of architectures: a family declares
+// its [Rules]. The other kinds of vocabulary:
 //
 //	spiece.model, sentencepiece.bpe.model    SentencePiece unigram, with its normalizer
 //	vocab.txt                                WordPiece
@@ -62,7 +62,7 @@
 // # What is refused
 //
 // A [FormatError] names the broken file. [ErrUnsupported] is for kinds of
-// tokenizers that this package does not read, and for classes without rules. A
+// tokenizers that this package does not read, and for models without rules. A
 // token id below zero is a FormatError; the reference counts it from the end of the
 // list. If a directory lacks a vocabulary that the reference then takes from its
 // own source tree (GPT-NeoX for Mamba, Llama for OpenELM), the error names it.

@@ -61,7 +61,7 @@ func FuzzLoadBPE(f *testing.F) {
 			dir[vocabJSONFile] = file(json)
 		}
 		for _, pre := range []string{"", "x"} {
-			v, err := Load(dir, Options{Class: ClassGPT2, Pre: pre})
+			v, err := Load(dir, Options{Rules: BPE{}, Pre: pre})
 			if err == nil && len(v.Tokens) != len(v.Types) {
 				t.Errorf("%d tokens, %d types", len(v.Tokens), len(v.Types))
 			}

@@ -15,7 +15,7 @@ func ExampleLoad() {
 	}
 	defer dir.Close()
 	v, err := tokenizer.Load(dir, tokenizer.Options{
-		Class:     tokenizer.ClassLlama,
+		Rules:     tokenizer.Llama{},
 		VocabSize: 4098, // two more than the model has pieces
 	})
 	if err != nil {

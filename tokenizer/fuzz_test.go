@@ -41,7 +41,7 @@ func FuzzSPM(f *testing.F) {
 		if len(m.pieces) > len(data)/2 {
 			t.Fatalf("%d pieces from %d bytes", len(m.pieces), len(data))
 		}
-		v, err := Load(fstest.MapFS{spmFile: {Data: data}}, Options{Class: ClassLlama})
+		v, err := Load(fstest.MapFS{spmFile: {Data: data}}, Options{Rules: Llama{}})
 		if err != nil {
 			if !errors.As(err, &format) {
 				t.Fatalf("want a FormatError, got %v", err)
@@ -73,7 +73,7 @@ func FuzzJSON(f *testing.F) {
 			{spmFile: {Data: tiny}, jsonFile: file, configFile: file},
 			{spmFile: {Data: tiny}, configFile: file, addedTokensFile: file},
 		} {
-			v, err := Load(dir, Options{Class: ClassLlama})
+			v, err := Load(dir, Options{Rules: Llama{}})
 			var format *FormatError
 			if err != nil && !errors.As(err, &format) && !errors.Is(err, ErrUnsupported) {
 				t.Fatalf("want a FormatError or ErrUnsupported, got %v", err)

@@ -10,21 +10,21 @@ import (
 var gemma4Visible = []string{"<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|tool_response>",
 	"<tool_response|>", `<|"|>`}
 
-// loadGemma4 follows Gemma4Model (conversion/gemma.py): LlamaHfVocab's rows,
-// and merges.
-func loadGemma4(f *files, v *Vocab, opt Options) error {
-	rows := &Vocab{}
-	if err := loadLlamaHF(f, rows, opt); err != nil {
+// Gemma4 are the rows of ByteFallbackBPE with merges: llama.cpp's tokenizer "gemma4". Source: Gemma4Model
+// (conversion/gemma.py).
+type Gemma4 struct{}
+
+func (Gemma4) load(f *files, v *Vocab, opt Options) error {
+	if err := f.byteFallbackRows(v, opt); err != nil {
 		return err
 	}
-	v.Tokens, v.Scores, v.Types = rows.Tokens, rows.Scores, rows.Types
 	for id, text := range v.Tokens {
 		if slices.Contains(gemma4Visible, text) {
 			v.Types[id] = UserDefined
 		}
 	}
 	v.Model = "gemma4"
-	if err := f.writeGPT2(v, opt, specialKinds, nil); err != nil {
+	if err := f.writeBPE(v, opt, &special{kinds: specialKinds}, nil); err != nil {
 		return err
 	}
 	v.kvs.Set(keyAddSpacePrefix, gguf.Bool(false))

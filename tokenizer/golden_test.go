@@ -1,13 +1,17 @@
 package tokenizer
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,8 +94,8 @@ func number(t testing.TB, v any) int {
 	return int(n)
 }
 
-// dir returns the case's checkpoint directory.
-func (c *goldenCase) dir(t testing.TB) fstest.MapFS {
+// Dir returns the case's checkpoint directory.
+func (c *goldenCase) Dir(t testing.TB) fstest.MapFS {
 	t.Helper()
 	dir := make(fstest.MapFS)
 	root := path.Join("testdata", c.Base)
@@ -128,8 +132,8 @@ func (c *goldenCase) dir(t testing.TB) fstest.MapFS {
 }
 
 func (c *goldenCase) load(t testing.TB) (*Vocab, error) {
-	opt := Options{Class: ClassLlama, VocabSize: c.VocabSize}
-	return Load(c.dir(t), opt)
+	opt := Options{Rules: Llama{}, VocabSize: c.VocabSize}
+	return Load(c.Dir(t), opt)
 }
 
 // TestGolden compares keys, their order, types and values with the reference's,
@@ -242,4 +246,90 @@ func goldenText(v any) string {
 		return "[" + strings.Join(parts, ", ") + "]"
 	}
 	return fmt.Sprint(v)
+}
+
+// comparePairs returns the first difference. Keys of the architecture that
+// set_vocab also writes are not compared.
+func comparePairs(kvs gguf.Metadata, want [][3]any) string {
+	want = slices.DeleteFunc(want, func(w [3]any) bool { return !strings.HasPrefix(w[0].(string), "tokenizer.") })
+	for i, w := range want {
+		key := w[0].(string)
+		if i >= len(kvs) {
+			return fmt.Sprintf("pair %d: want %s, got the end", i, key)
+		}
+		got := kvs[i]
+		if got.Key != key {
+			return fmt.Sprintf("pair %d: want %s, got %s", i, key, got.Key)
+		}
+		if typ := typeName(got.Value); typ != w[1] {
+			return fmt.Sprintf("%s: want type %v, got %s", key, w[1], typ)
+		}
+		if msg := compareValue(got.Value, w[2]); msg != "" {
+			return key + msg
+		}
+	}
+	if len(kvs) > len(want) {
+		return fmt.Sprintf("pair %d: want the end, got %s", len(want), kvs[len(want)].Key)
+	}
+	return ""
+}
+
+func compareValue(got gguf.Value, want any) string {
+	switch want := want.(type) {
+	case []any:
+		if got.Len() != len(want) {
+			return fmt.Sprintf(": want %d elements, got %d", len(want), got.Len())
+		}
+		i := 0
+		for e := range got.Elems() {
+			if msg := compareValue(e, want[i]); msg != "" {
+				return fmt.Sprintf("[%d]%s", i, msg)
+			}
+			i++
+		}
+		return ""
+	case map[string]any: // a long array
+		if n := fmt.Sprint(got.Len()); n != fmt.Sprint(want["n"]) {
+			return fmt.Sprintf(": want %v elements, got %s", want["n"], n)
+		}
+		if sum := arraySum(got); sum != want["sha256"] {
+			return fmt.Sprintf(": want sha256 %v, got %s", want["sha256"], sum)
+		}
+		return ""
+	case json.Number, string: // "inf" and "nan" are no JSON numbers
+		if f, ok := got.Float(); ok && got.Type() == gguf.Float32Type {
+			w, err := strconv.ParseFloat(fmt.Sprint(want), 32)
+			if err != nil || float32(w) != float32(f) {
+				return fmt.Sprintf(": want %v, got %v", want, got)
+			}
+			return ""
+		}
+	}
+	if g, w := got.String(), goldenText(want); g != w {
+		return fmt.Sprintf(": want %s, got %s", w, g)
+	}
+	return ""
+}
+
+// arraySum is the sha256 of an array's elements as a GGUF file holds them.
+func arraySum(v gguf.Value) string {
+	h := sha256.New()
+	for e := range v.Elems() {
+		switch v.ElemType() {
+		case gguf.StringType:
+			s, _ := e.Str()
+			binary.Write(h, binary.LittleEndian, uint64(len(s)))
+			h.Write([]byte(s))
+		case gguf.Float32Type:
+			f, _ := e.Float()
+			binary.Write(h, binary.LittleEndian, float32(f))
+		case gguf.Uint8Type:
+			n, _ := e.Int()
+			h.Write([]byte{byte(n)})
+		default:
+			n, _ := e.Int()
+			binary.Write(h, binary.LittleEndian, int32(n))
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }

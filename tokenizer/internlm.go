@@ -13,10 +13,11 @@ import (
 // chatEnd ends a turn of InternLM's chat models, whose files name another token as eos.
 const chatEnd = "<|im_end|>"
 
-// loadInternLM2 follows InternLM2Model (conversion/internlm.py): tokens of
-// added_tokens.json go to the end whatever their ids, [UNUSED…] pieces are
-// unused, and the end of a chat turn is the eos of a chat model.
-func loadInternLM2(f *files, v *Vocab, opt Options) error {
+// InternLM2 is a tokenizer.model: tokens of added_tokens.json go to the end whatever their ids, [UNUSED…] pieces are
+// unused, and the end of a chat turn is the eos of a chat model. Source: InternLM2Model (conversion/internlm.py).
+type InternLM2 struct{}
+
+func (InternLM2) load(f *files, v *Vocab, opt Options) error {
 	m, err := f.readModel(spmFile)
 	if err != nil {
 		return err
@@ -75,8 +76,11 @@ func loadInternLM2(f *files, v *Vocab, opt Options) error {
 	return s.write(v)
 }
 
-// loadInternLM3 follows InternLM3Model (conversion/internlm.py).
-func loadInternLM3(f *files, v *Vocab, opt Options) error {
+// InternLM3 is a tokenizer.model; the end of a chat turn is the eos of a chat model. Source: InternLM3Model
+// (conversion/internlm.py).
+type InternLM3 struct{}
+
+func (InternLM3) load(f *files, v *Vocab, opt Options) error {
 	if err := f.spmRows(v, opt); err != nil {
 		return err
 	}

@@ -15,34 +15,34 @@ const plamoFile = "tokenizer.jsonl"
 // plamoClasses gives tokenizer.ggml.model for each tokenizer_class.
 var plamoClasses = map[any]string{"Plamo2Tokenizer": "plamo2", "Plamo3Tokenizer": "plamo3"}
 
-// loadPlamo2 follows Plamo2Model (conversion/plamo.py).
-func loadPlamo2(f *files, v *Vocab, opt Options) error {
-	return f.plamo(v, opt, "<|plamo:op|>")
+// Plamo is PLaMo's tokenizer.jsonl: one list per line, beginning with text, score and type. Source: _set_vocab_plamo
+// (conversion/base.py), Plamo2Model and Plamo3Model (conversion/plamo.py).
+type Plamo struct {
+	EndOfTurn string   // text of the token that ends a turn
+	Normal    []string // tokens of the type normal, whatever their type in the file
+	Template  bool     // the file has the chat template
 }
 
-// loadPlamo3 follows Plamo3Model (conversion/plamo.py).
-func loadPlamo3(f *files, v *Vocab, opt Options) error {
-	if err := f.plamo(v, opt, "<|plamo:tag|>", "<|plamo:begin_", "<|plamo:end_", ":plamo|>"); err != nil {
+func (p Plamo) load(f *files, v *Vocab, opt Options) error {
+	if err := p.loadRows(f, v, opt); err != nil {
 		return err
 	}
 	template := f.config.Get("chat_template")
-	if isFile(f.dir, chatJinjaFile) {
+	if p.Template && isFile(f.dir, chatJinjaFile) {
 		text, err := readText(f.dir, chatJinjaFile)
 		if err != nil {
 			return err
 		}
 		template = text
 	}
-	if !pyjson.Truthy(template) {
+	if !p.Template || !pyjson.Truthy(template) {
 		return nil
 	}
 	return writeTemplate(v, template)
 }
 
-// plamo follows _set_vocab_plamo (conversion/base.py): tokenizer.jsonl has one
-// list per line, beginning with text, score and type. eot is the token that
-// ends a turn; the tokens in normal get the type normal, whatever their type in the file.
-func (f *files) plamo(v *Vocab, opt Options, eot string, normal ...string) error {
+// loadRows is load without the chat template.
+func (p Plamo) loadRows(f *files, v *Vocab, opt Options) error {
 	if !isFile(f.dir, plamoFile) {
 		return missingf(plamoFile, "no such file; the architecture has no other tokenizer")
 	}
@@ -57,7 +57,7 @@ func (f *files) plamo(v *Vocab, opt Options, eot string, normal ...string) error
 		return unsupportedf("%s: tokenizer_class %s, want Plamo2Tokenizer or Plamo3Tokenizer", configFile,
 			kindName(class))
 	}
-	if err := f.plamoRows(v, normal); err != nil {
+	if err := f.plamoRows(v, p.Normal); err != nil {
 		return err
 	}
 	if opt.VocabSize < 0 || opt.VocabSize > maxVocab {
@@ -82,7 +82,7 @@ func (f *files) plamo(v *Vocab, opt Options, eot string, normal ...string) error
 			return err
 		}
 	}
-	if err := v.writeID("eot", eot); err != nil {
+	if err := v.writeID("eot", p.EndOfTurn); err != nil {
 		return err
 	}
 	v.kvs.Set(keyAddSpacePrefix, gguf.Bool(false))

@@ -102,7 +102,7 @@ func TestPreTokenizer(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			known(t, tt.base, "base")
-			v, err := Load(directory(t, tt.tok, tt.config), Options{Class: ClassGPT2})
+			v, err := Load(directory(t, tt.tok, tt.config), Options{Rules: BPE{}})
 			if tt.pre == "" {
 				if !errors.Is(err, ErrUnsupported) || fault.Option(err) != "Pre" {
 					t.Fatalf("want an ErrUnsupported that Pre permits, got %v", err)
@@ -139,7 +139,7 @@ func TestLaterFingerprint(t *testing.T) {
 
 // TestGivenPre checks that Options.Pre overrides the fingerprint.
 func TestGivenPre(t *testing.T) {
-	v, err := Load(directory(t, tinyJSON(t, "gpt2"), ""), Options{Class: ClassGPT2, Pre: "mine"})
+	v, err := Load(directory(t, tinyJSON(t, "gpt2"), ""), Options{Rules: BPE{}, Pre: "mine"})
 	if err != nil || v.Pre != "mine" {
 		t.Fatalf("%v, %v", v, err)
 	}
@@ -150,7 +150,7 @@ func TestGivenPre(t *testing.T) {
 
 func TestEmbedJSON(t *testing.T) {
 	dir := directory(t, tinyJSON(t, "gpt2"), "")
-	v, err := Load(dir, Options{Class: ClassGPT2, Pre: "x", EmbedJSON: true})
+	v, err := Load(dir, Options{Rules: BPE{}, Pre: "x", EmbedJSON: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,21 +161,21 @@ func TestEmbedJSON(t *testing.T) {
 	if s, _ := kvs[len(kvs)-1].Value.Str(); s != string(dir[jsonFile].Data) {
 		t.Error("the text is not that of the file")
 	}
-	_, err = Load(tinyWith(t, map[string]string{jsonFile: ""}), Options{Class: ClassLlama, EmbedJSON: true})
+	_, err = Load(tinyWith(t, map[string]string{jsonFile: ""}), Options{Rules: Llama{}, EmbedJSON: true})
 	if err == nil {
 		t.Error("an empty tokenizer.json was embedded")
 	}
 	spm := tinyWith(t, nil)
 	delete(spm, jsonFile)
-	if _, err := Load(spm, Options{Class: ClassLlama, EmbedJSON: true}); !errors.Is(err, fault.Usage) {
+	if _, err := Load(spm, Options{Rules: Llama{}, EmbedJSON: true}); !errors.Is(err, fault.Usage) {
 		t.Errorf("no tokenizer.json: want a usage error, got %v", err)
 	}
 }
 
-// TestMPT checks the fallback of MPT's rule set.
-func TestMPT(t *testing.T) {
+func TestFallback(t *testing.T) {
 	spm := tinyWith(t, nil)
-	v, err := Load(spm, Options{Class: ClassGPT2OrSPM})
+	rules := Fallback{First: BPE{}, Else: SentencePiece{Then: Steps{Set{keyAddBOS, gguf.Bool(false)}, Set{keyPadID, gguf.Uint32(3)}}}}
+	v, err := Load(spm, Options{Rules: rules})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func BenchmarkLoadBPE(b *testing.B) {
 		configFile: file([]byte(`{"tokenizer_class":"GPT2Tokenizer"}`))}
 	b.SetBytes(int64(len(dir[jsonFile].Data)))
 	for b.Loop() {
-		if _, err := Load(dir, Options{Class: ClassGPT2, Pre: "x"}); err != nil {
+		if _, err := Load(dir, Options{Rules: BPE{}, Pre: "x"}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package tokenizer
+package tokenizer_test
 
 import (
 	"cmp"
@@ -11,13 +11,15 @@ import (
 	"slices"
 	"testing"
 	"testing/fstest"
+
+	"ggforge/tokenizer"
 )
 
-// fuzzClass feeds any bytes as one file of a directory of the given classes: no
+// fuzzClass feeds any bytes as one file of a directory to the tokenizers of the given classes: no
 // panic, an error is one of this package, and what is accepted has a type for
 // every token. While fuzzing, each input is tried with one class, chosen by its hash, so
 // that more inputs are tried; inputs of the corpus are tried with all classes.
-func fuzzClass(f *testing.F, dir string, file string, classes ...Class) {
+func fuzzClass(f *testing.F, dir string, file string, classes ...string) {
 	base := make(fstest.MapFS)
 	if dir != "" {
 		entries, err := os.ReadDir("testdata/" + dir)
@@ -25,7 +27,7 @@ func fuzzClass(f *testing.F, dir string, file string, classes ...Class) {
 			f.Fatal(err)
 		}
 		for _, e := range entries {
-			if (file == spieceFile || file == spmBPEFile) && e.Name() != configFile {
+			if (file == tokenizer.SpieceFile || file == tokenizer.SPMBPEFile) && e.Name() != tokenizer.ConfigFile {
 				continue // files with fuzz targets of their own, which take ten times as long to parse as the model
 			}
 			data, err := os.ReadFile("testdata/" + dir + "/" + e.Name())
@@ -38,7 +40,7 @@ func fuzzClass(f *testing.F, dir string, file string, classes ...Class) {
 	var seeds [][]byte
 	for _, c := range classCases(f) {
 		for _, class := range classes {
-			if data, err := fs.ReadFile(c.dir(f), file); c.Class == class && err == nil {
+			if data, err := fs.ReadFile(c.Dir(f), file); c.HF == class && err == nil {
 				seeds = append(seeds, data)
 			}
 		}
@@ -61,9 +63,9 @@ func fuzzClass(f *testing.F, dir string, file string, classes ...Class) {
 			tried = classes[i : i+1]
 		}
 		for _, class := range tried {
-			v, err := Load(fsys, Options{Class: class, VocabSize: 600, Pre: kimiPre})
+			v, err := tokenizer.Load(fsys, tokenizer.Options{Rules: tableOf(t, class).Tokenizer, VocabSize: 600, Pre: "kimi-k2"})
 			if err != nil {
-				if !errors.Is(err, ErrBroken) && !errors.Is(err, ErrUnsupported) {
+				if !errors.Is(err, tokenizer.ErrBroken) && !errors.Is(err, tokenizer.ErrUnsupported) {
 					t.Fatalf("%s: %v", class, err)
 				}
 				continue
@@ -75,34 +77,44 @@ func fuzzClass(f *testing.F, dir string, file string, classes ...Class) {
 	})
 }
 
-func FuzzRWKV(f *testing.F)  { fuzzClass(f, "", rwkvFile, ClassRWKV) }
-func FuzzPlamo(f *testing.F) { fuzzClass(f, "small-plamo", plamoFile, ClassPlamo2, ClassPlamo3) }
-func FuzzT5(f *testing.F)    { fuzzClass(f, "small-t5", spieceFile, ClassT5) }
-func FuzzXLMR(f *testing.F)  { fuzzClass(f, "small-xlmr", spmBPEFile, ClassXLMRoberta) }
+func FuzzRWKV(f *testing.F) { fuzzClass(f, "", tokenizer.RWKVFile, "Rwkv6ForCausalLM") }
+func FuzzPlamo(f *testing.F) {
+	fuzzClass(f, "small-plamo", tokenizer.PlamoFile, "Plamo2ForCausalLM", "Plamo3ForCausalLM")
+}
+func FuzzT5(f *testing.F) {
+	fuzzClass(f, "small-t5", tokenizer.SpieceFile, "T5ForConditionalGeneration")
+}
+func FuzzXLMR(f *testing.F) { fuzzClass(f, "small-xlmr", tokenizer.SPMBPEFile, "XLMRobertaModel") }
 
-// FuzzAdded feeds any bytes as the JSON files next to a model, to the rule sets
+// FuzzAdded feeds any bytes as the JSON files next to a model, to tokenizers
 // that read more of them than Llama's.
 func FuzzAdded(f *testing.F) {
-	fuzzClass(f, "small-spm", configFile, ClassPhi3, ClassInternLM2, ClassInternLM3, ClassArctic)
+	fuzzClass(f, "small-spm", tokenizer.ConfigFile, "Phi3ForCausalLM", "InternLM2ForCausalLM",
+		"InternLM3ForCausalLM", "ArcticForCausalLM")
 }
 
 // FuzzJSONTokens is FuzzAdded for tokenizer.json.
 func FuzzJSONTokens(f *testing.F) {
-	fuzzClass(f, "small-spm", jsonFile, ClassPhi3, ClassInternLM2)
+	fuzzClass(f, "small-spm", tokenizer.JSONFile, "Phi3ForCausalLM", "InternLM2ForCausalLM")
 }
 
-func FuzzBertVocab(f *testing.F) { fuzzClass(f, "", vocabTextFile, ClassBert) }
-func FuzzBertJSON(f *testing.F)  { fuzzClass(f, "small-bert", jsonFile, ClassBert, ClassNomicBert) }
+func FuzzBertVocab(f *testing.F) { fuzzClass(f, "", tokenizer.VocabTextFile, "BertModel") }
+func FuzzBertJSON(f *testing.F) {
+	fuzzClass(f, "small-bert", tokenizer.JSONFile, "BertModel", "NomicBertModel")
+}
 func FuzzXLMRJSON(f *testing.F) {
-	fuzzClass(f, "", jsonFile, ClassXLMRoberta, ClassNomicBert, ClassXverse, ClassGemma4)
+	fuzzClass(f, "", tokenizer.JSONFile, "XLMRobertaModel", "NomicBertModel", "XverseForCausalLM", "Gemma4ForCausalLM")
 }
 func FuzzTiktoken(f *testing.F) {
-	fuzzClass(f, "", kimiFile, ClassDeepSeek2, ClassKimiLinear, ClassKimiK3)
+	fuzzClass(f, "", "tiktoken.model", "DeepseekV2ForCausalLM", "KimiLinearForCausalLM", "KimiK3ForConditionalGeneration")
 }
-func FuzzHunYuan(f *testing.F) { fuzzClass(f, "", hyFile, ClassHunYuanMoE, ClassHunYuan) }
-func FuzzQwen(f *testing.F)    { fuzzClass(f, "", qwenFile, ClassQwen) }
+func FuzzHunYuan(f *testing.F) {
+	fuzzClass(f, "", "hy.tiktoken", "HunYuanMoEV1ForCausalLM", "HunYuanDenseV1ForCausalLM")
+}
+func FuzzQwen(f *testing.F) { fuzzClass(f, "", "qwen.tiktoken", "QWenLMHeadModel") }
 func FuzzBPEConfig(f *testing.F) {
-	fuzzClass(f, "small-bpe", configFile, ClassGLM, ClassJinaBertV2, ClassLaguna, ClassModernBert)
+	fuzzClass(f, "small-bpe", tokenizer.ConfigFile, "Glm4MoeForCausalLM", "JinaBertModel",
+		"LagunaForCausalLM", "ModernBertModel")
 }
 
-func FuzzTekken(f *testing.F) { fuzzClass(f, "", tekkenFile, ClassLlama) }
+func FuzzTekken(f *testing.F) { fuzzClass(f, "", tokenizer.TekkenFile, "LlamaForCausalLM") }

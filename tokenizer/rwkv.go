@@ -14,15 +14,16 @@ const rwkvDefaultVocab = 65536
 // source tree; its released package lacks that file and writes the name, as ggforge does.
 const rwkvTemplate = "rwkv-world"
 
-// loadRWKV follows _set_vocab_rwkv_world (conversion/base.py). The vocabulary
-// file has one token per line, from id 1 on: id, Python literal of a text or of
-// bytes, length in bytes.
+// RWKVWorld is the vocabulary of RWKV World. Its file has one token per line, from id 1 on: id, Python literal of a text
+// or of bytes, length in bytes. Source: _set_vocab_rwkv_world (conversion/base.py).
 //
 //	257 '\n\n' 2
 //	129 b'\x80' 1
 //
 // Tokens are written as Python prints their bytes, without the quotes.
-func loadRWKV(f *files, v *Vocab, opt Options) error {
+type RWKVWorld struct{}
+
+func (RWKVWorld) load(f *files, v *Vocab, opt Options) error {
 	if !isFile(f.dir, rwkvFile) {
 		return missingf(rwkvFile, "no such file; the architecture has no other tokenizer")
 	}

@@ -325,3 +325,23 @@ func specialKey(kind string) (k struct{ kind, id, add string }) {
 	}
 	return k
 }
+
+// specialKinds are the kinds of special token that most rules look for.
+var specialKinds = []string{"bos", "eos", "unk", "sep", "pad", "cls", "mask"}
+
+// loadSpecial collects the special tokens of the given kinds. Ids from nVocab
+// on are dropped; -1 for no limit.
+func (f *files) loadSpecial(v *Vocab, opt Options, kinds []string, nVocab int) (*special, error) {
+	s := &special{files: f, kinds: kinds, nVocab: nVocab}
+	return s, s.load(v)
+}
+
+// writeSpecial writes the special tokens of the usual kinds, ids below the
+// size of the vocabulary only.
+func (f *files) writeSpecial(v *Vocab, opt Options) error {
+	s, err := f.loadSpecial(v, opt, specialKinds, len(v.Tokens))
+	if err != nil {
+		return err
+	}
+	return s.write(v)
+}

@@ -8,14 +8,16 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// The rule sets of TTS models, which have audio codes after the text tokens.
+// Tokenizers of TTS models, which have audio codes after the text tokens.
 
 // talkerConfig is the member of config.json with the talker of Qwen's TTS models.
 const talkerConfig = "talker_config"
 
-// loadQwen3TTS follows Qwen3TTSTalkerModel (conversion/qwen3tts.py): tokenizer.model, else byte-level BPE, with the
-// audio codes at the end. VocabSize is the number of text tokens.
-func loadQwen3TTS(f *files, v *Vocab, opt Options) error {
+// Qwen3TTS is tokenizer.model, else byte-level BPE, with the audio codes at the end. Options.VocabSize is the number of
+// text tokens. Source: Qwen3TTSTalkerModel (conversion/qwen3tts.py).
+type Qwen3TTS struct{}
+
+func (Qwen3TTS) load(f *files, v *Vocab, opt Options) error {
 	codes, err := f.codecTokens()
 	if err != nil {
 		return err
@@ -34,7 +36,7 @@ func loadQwen3TTS(f *files, v *Vocab, opt Options) error {
 	}
 	v.addCodes(codes)
 	v.Model = "gpt2"
-	if err := f.writeGPT2(v, opt, specialKinds, nil); err != nil {
+	if err := f.writeBPE(v, opt, &special{kinds: specialKinds}, nil); err != nil {
 		return err
 	}
 	v.kvs.Delete(keyChatTemplate) // not a chat model
@@ -104,9 +106,11 @@ func (f *files) codecTokens() ([]string, error) {
 // beforeVoice is config.BeforeVoice: true if a Pocket TTS has a learned vector before a voice.
 const beforeVoice = "insert_bos_before_voice"
 
-// loadPocketTTS follows PocketTTSModel (conversion/pockettts.py): a unigram model; the embedding has more rows than the
-// model has pieces.
-func loadPocketTTS(f *files, v *Vocab, opt Options) error {
+// PocketTTS is a unigram model; the embedding has more rows than the model has pieces. Source: PocketTTSModel
+// (conversion/pockettts.py).
+type PocketTTS struct{}
+
+func (PocketTTS) load(f *files, v *Vocab, opt Options) error {
 	m, err := f.readModel(spmFile)
 	if err != nil {
 		return err

@@ -21,15 +21,26 @@ var tekkenSpecial = []string{"<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAI
 // versions are in llama.cpp's source tree, which ggforge does not have.
 var tekkenTemplates = map[string]string{"v3": "mistral-v3-tekken", "v7": "mistral-v7-tekken"}
 
-// loadTekken follows _set_vocab_mistral (conversion/base.py) and gguf-py's
-// MistralVocab for tekken.json:
+// Tekken is the tekken.json of checkpoints in Mistral's own format, with the template of chat_template.jinja. Source:
+// _set_vocab_mistral (conversion/base.py) and gguf-py's MistralVocab:
 //
 //	config          default_vocab_size, default_num_special_tokens, version
 //	special_tokens  rank, token_str; filled up with <SPECIAL_i>      ids from 0 on
 //	vocab           rank, token_bytes (base64)                       ids after them
 //
 // Vocabulary entries beyond default_vocab_size are not used.
-func loadTekken(f *files, v *Vocab, opt Options) error {
+type Tekken struct{}
+
+func (Tekken) load(f *files, v *Vocab, opt Options) error {
+	if !isFile(f.dir, tekkenFile) {
+		return unsupportedf(
+			"no %s: other tokenizers of Mistral's own format are not read; convert the checkpoint in Hugging Face's format", tekkenFile)
+	}
+	return f.tekken(v, opt, true)
+}
+
+// tekken loads tekken.json; jinja: chat_template.jinja counts.
+func (f *files) tekken(v *Vocab, opt Options, jinja bool) error {
 	root, err := readObject(f.dir, tekkenFile)
 	if err != nil {
 		return err
@@ -42,7 +53,7 @@ func loadTekken(f *files, v *Vocab, opt Options) error {
 		return badf(tekkenFile, "config: want default_vocab_size, default_num_special_tokens and version")
 	}
 	template, ok := tekkenTemplates[version]
-	if opt.Class == ClassMistral && isFile(f.dir, chatJinjaFile) {
+	if jinja && isFile(f.dir, chatJinjaFile) {
 		ok = true // the model has a template
 		if template, err = readText(f.dir, chatJinjaFile); err != nil {
 			return err
@@ -75,12 +86,12 @@ func loadTekken(f *files, v *Vocab, opt Options) error {
 	if len(merges) > 0 {
 		v.kvs.Set(keyMerges, gguf.Strings(merges))
 	}
-	for _, e := range []kindToken{{"bos", "<s>"}, {"eos", "</s>"}, {"unk", "<unk>"}, {"pad", "<pad>"}} {
-		id := slices.Index(v.Tokens[:nSpecial], e.token)
+	for _, e := range []Named{{"bos", "<s>"}, {"eos", "</s>"}, {"unk", "<unk>"}, {"pad", "<pad>"}} {
+		id := slices.Index(v.Tokens[:nSpecial], e.Text)
 		if id < 0 {
-			return badf(tekkenFile, "no special token %q", e.token)
+			return badf(tekkenFile, "no special token %q", e.Text)
 		}
-		v.kvs.Set(specialKey(e.kind).id, gguf.Uint32(uint32(id)))
+		v.kvs.Set(specialKey(e.Kind).id, gguf.Uint32(uint32(id)))
 	}
 	types := make([]int32, len(v.Types))
 	for id, typ := range v.Types {
@@ -96,15 +107,6 @@ func loadTekken(f *files, v *Vocab, opt Options) error {
 	v.kvs.Set(specialKey("eos").add, gguf.Bool(false))
 	v.kvs.Set(keyChatTemplate, gguf.String(template))
 	return nil
-}
-
-// loadMistral loads the tekken.json of checkpoints in Mistral's own format.
-func loadMistral(f *files, v *Vocab, opt Options) error {
-	if !isFile(f.dir, tekkenFile) {
-		return unsupportedf(
-			"no %s: other tokenizers of Mistral's own format are not read; convert the checkpoint in Hugging Face's format", tekkenFile)
-	}
-	return loadTekken(f, v, opt)
 }
 
 // tekkenSpecials appends n special tokens.

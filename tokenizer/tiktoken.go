@@ -8,27 +8,133 @@ import (
 	"strconv"
 
 	"ggforge/fault"
-	"ggforge/gguf"
-	"ggforge/internal/text/pyjson"
 	"ggforge/tokenizer/internal/hf"
 	"ggforge/tokenizer/internal/onig"
 )
 
-// The rule sets of vocabularies in tiktoken's format: a line per token with its
-// bytes in base64 and its rank, which is its id.
+// Vocabularies in tiktoken's format: a line per token with its bytes in base64 and
+// its rank, which is its id.
 //
 //	IQ== 0
 //	ICA= 256
 //
 // The format has no merges: they are the pairs that remain if the bytes of each token
-// are merged by lower ranks. The special tokens are in the Python code of each family;
-// the tables here repeat them.
+// are merged by lower ranks. The special tokens are in the Python code of each family,
+// whose Tiktoken value repeats them.
 
-const (
-	qwenFile = "qwen.tiktoken"
-	hyFile   = "hy.tiktoken"
-	kimiFile = "tiktoken.model"
-)
+// Tiktoken is a vocabulary in tiktoken's format.
+type Tiktoken struct {
+	File string
+	// Words is the expression that cuts a text into words before merging. The text is normalized (NFC).
+	Words string
+	// Special are the special tokens; First is the id of the first, 0 for the one after the last rank.
+	Special []string
+	First   int
+	// Extra is the number of tokens <|extra_0|>, <|extra_1|> … after Special. FewerExtra: the vocabulary has no other
+	// tokens; a published version has one extra token less, which vocab_size shows.
+	Extra      int
+	FewerExtra bool
+	// Reserved is the number of special tokens that tokenizer_config.json names by id; the others are
+	// <|reserved_token_ID|>.
+	Reserved int
+	// AllMerges: every token must be a merge of two others; otherwise those that are none are left out.
+	AllMerges bool
+	// FirstIsEnd: the first special token is unk, and bos and eos if no file has the id of a special token.
+	FirstIsEnd bool
+	Pre        string // the only pre-tokenizer that the reference accepts; "" for any that it knows
+	Then       Steps
+}
+
+// present is false where there is a tokenizer.json, too: that counts first.
+func (t Tiktoken) present(f *files) bool { return f.json == nil && isFile(f.dir, t.File) }
+
+func (t Tiktoken) load(f *files, v *Vocab, opt Options) error {
+	r, err := f.readRanks(t.File)
+	if err != nil {
+		return err
+	}
+	merges, err := r.merges(t.AllMerges)
+	if err != nil {
+		return err
+	}
+	special, err := t.special(f, r, opt)
+	if err != nil {
+		return err
+	}
+	if err := r.rows(v, opt.VocabSize, t.first(r), special); err != nil {
+		return err
+	}
+	if err := r.setPre(v, opt, t.Words); err != nil {
+		return err
+	}
+	if t.Pre != "" && v.Pre != t.Pre {
+		return unsupportedf("%s: pre-tokenizer %q, want %q for this architecture", t.File, v.Pre, t.Pre)
+	}
+	v.writeRows()
+	s, err := f.loadSpecial(v, opt, specialKinds, -1)
+	if err != nil {
+		return err
+	}
+	s.merges = merges
+	if t.FirstIsEnd {
+		kinds := []string{"unk"}
+		if len(s.ids) == 0 {
+			kinds = []string{"bos", "eos", "unk"}
+		}
+		for _, kind := range kinds {
+			if err := s.setID(v, t.File, kind, int64(t.first(r))); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.write(v); err != nil {
+		return err
+	}
+	return t.Then.apply(f, v, opt)
+}
+
+// first returns the id of the first special token.
+func (t Tiktoken) first(r *ranks) int {
+	if t.First != 0 {
+		return t.First
+	}
+	return len(r.order)
+}
+
+// special returns the special tokens.
+func (t Tiktoken) special(f *files, r *ranks, opt Options) ([]string, error) {
+	list, extra := slices.Clone(t.Special), t.Extra
+	if t.FewerExtra {
+		extra = opt.VocabSize - len(r.order) - len(list)
+		if extra != t.Extra && extra != t.Extra-1 {
+			return nil, badf(t.File, "%d tokens, but config.json says vocab_size %d: want %d or %d special tokens more",
+				len(r.order), opt.VocabSize, len(list)+t.Extra-1, len(list)+t.Extra)
+		}
+	}
+	for i := range extra {
+		list = append(list, fmt.Sprintf("<|extra_%d|>", i))
+	}
+	if t.Reserved == 0 {
+		return list, nil
+	}
+	tokens, err := f.decoderTokens()
+	if err != nil {
+		return nil, err
+	}
+	named := make(map[string]string)
+	for _, a := range tokens {
+		named[a.id] = a.text
+	}
+	for i := range t.Reserved {
+		id := t.first(r) + i
+		text, ok := named[strconv.Itoa(id)]
+		if !ok {
+			text = fmt.Sprintf("<|reserved_token_%d|>", id)
+		}
+		list = append(list, text)
+	}
+	return list, nil
+}
 
 // ranks is a vocabulary in tiktoken's format.
 type ranks struct {
@@ -177,18 +283,7 @@ func (r *ranks) rows(v *Vocab, n, first int, special []string) error {
 	return nil
 }
 
-// The expressions that cut a text into words before merging.
-const (
-	// HunYuan's, too
-	qwenWords = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	kimiWords = `[\p{Han}]+` +
-		`|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?` +
-		`|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?` +
-		`|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-)
-
-// setPre sets the pre-tokenizer's name: the given one, or that of the check
-// text's ids. The check text is normalized as Qwen and HunYuan normalize (NFC).
+// setPre sets the pre-tokenizer's name: the given one, or that of the check text's ids.
 func (r *ranks) setPre(v *Vocab, opt Options, words string) error {
 	if v.Pre = opt.Pre; v.Pre != "" {
 		return nil
@@ -229,67 +324,4 @@ func (r *ranks) fingerprint(words string) (string, error) {
 		}
 	}
 	return hashIDs(ids), nil
-}
-
-func extras(n int) []string {
-	list := make([]string, n)
-	for i := range list {
-		list[i] = fmt.Sprintf("<|extra_%d|>", i)
-	}
-	return list
-}
-
-// qwenSpecial is the id of Qwen's first special token, <|endoftext|>.
-const qwenSpecial = 151643
-
-// loadQwen follows _set_vocab_qwen (conversion/base.py), for the first Qwen.
-func loadQwen(f *files, v *Vocab, opt Options) error {
-	r, err := f.readRanks(qwenFile)
-	if err != nil {
-		return err
-	}
-	merges, err := r.merges(true)
-	if err != nil {
-		return err
-	}
-	if err := r.rows(v, opt.VocabSize, qwenSpecial, append([]string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"},
-		extras(205)...)); err != nil {
-		return err
-	}
-	if err := r.setPre(v, opt, qwenWords); err != nil {
-		return err
-	}
-	v.writeRows()
-	s, err := f.loadSpecial(v, opt, specialKinds, -1)
-	if err != nil {
-		return err
-	}
-	s.merges = merges
-	kinds := []string{"unk"}
-	if len(s.ids) == 0 {
-		kinds = []string{"bos", "eos", "unk"}
-	}
-	for _, kind := range kinds {
-		if err := s.setID(v, qwenFile, kind, int64(qwenSpecial)); err != nil {
-			return err
-		}
-	}
-	return s.write(v)
-}
-
-// The ids that the reference gives bos in HunYuan's vocabulary.
-const (
-	hyBOS      = 127959 // <|bos|>
-	hyDenseBOS = 127958 // <|startoftext|>
-	hyExtras   = 205    // of the published tokenizers' code; one version has one less
-)
-
-// writeConfigID writes value as the id of a kind of special token; what names the key in errors.
-func (v *Vocab) writeConfigID(kind, what string, value any) error {
-	id, ok := pyjson.Integer(value)
-	if !ok || id.Sign() < 0 || id.BitLen() > 32 {
-		return badf(modelFile, "%s: want an id, found %s", what, pyjson.Describe(value))
-	}
-	v.kvs.Set(specialKey(kind).id, gguf.Uint32(uint32(id.Uint64())))
-	return nil
 }

@@ -15,10 +15,10 @@ import (
 
 // Options has the properties of the model that Load needs besides the tokenizer files.
 type Options struct {
-	Class Class // no default
+	Rules Rules // no default
 
-	// Arch is the GGUF name of the architecture, for rule sets that write the size
-	// of the vocabulary below it; "" leaves it out.
+	// Arch is the GGUF name of the architecture, for rules that write the size of
+	// the vocabulary below it; "" leaves it out.
 	Arch string
 
 	// VocabSize is the effective vocab_size: config.json's, with text_config merged into the root, or the default of
@@ -27,7 +27,7 @@ type Options struct {
 
 	// Value returns a member of config.json as the reference sees it, with the defaults of the model type and with
 	// text_config merged into the root; nil for none. Numbers are json.Number. Without it the members of the file
-	// itself count. The rule sets that read one are those whose vocabulary depends on more than its size.
+	// itself count. The rules that read one are those whose vocabulary depends on more than its size.
 	Value func(key string) any
 	// EmbedJSON adds the text of tokenizer.json as tokenizer.huggingface.json, at
 	// the end; the reference never does. Without the file that is an error of kind
@@ -145,108 +145,31 @@ type Files interface {
 // Load reads the tokenizer in dir, the checkpoint directory. Errors of reading
 // come from dir; the package comment has the others.
 func Load(dir Files, opt Options) (*Vocab, error) {
-	v, err := loadClass(dir, opt)
-	if err == nil {
-		v.checkPre(opt.Pre)
-		v.checkEnds(dir)
-		v.countWarnings()
-	}
-	if err == nil && opt.EmbedJSON {
-		if !isFile(dir, jsonFile) {
-			return nil, fault.Errorf(fault.Usage, "%s is to be embedded, but there is no such file", jsonFile)
-		}
-		var text []byte
-		if text, err = dir.ReadFile(jsonFile); err == nil {
-			v.kvs.Set(keyHFJSON, gguf.String(string(text)))
-		}
-	}
-	return v, err
-}
-
-func loadClass(dir Files, opt Options) (*Vocab, error) {
-	if opt.Class == ClassLlama {
-		return loadLlama(dir, opt)
-	}
-	load := loaders[opt.Class]
-	if load == nil {
-		return nil, unsupportedf("tokenizer class %q", opt.Class)
+	if opt.Rules == nil {
+		return nil, unsupportedf("a tokenizer without rules")
 	}
 	f, err := openFiles(dir, opt)
 	if err != nil {
 		return nil, err
 	}
 	v := &Vocab{}
-	if err := load(f, v, opt); err != nil {
+	if err := opt.Rules.load(f, v, opt); err != nil {
 		return nil, err
+	}
+	v.checkPre(opt.Pre)
+	v.checkEnds(dir)
+	v.countWarnings()
+	if opt.EmbedJSON {
+		if !isFile(dir, jsonFile) {
+			return nil, fault.Errorf(fault.Usage, "%s is to be embedded, but there is no such file", jsonFile)
+		}
+		text, err := dir.ReadFile(jsonFile)
+		if err != nil {
+			return nil, err
+		}
+		v.kvs.Set(keyHFJSON, gguf.String(string(text)))
 	}
 	return v, nil
-}
-
-// loadLlama follows LlamaModel.set_vocab (conversion/llama.py).
-func loadLlama(dir Files, opt Options) (*Vocab, error) {
-	if isFile(dir, tekkenFile) && !isFile(dir, jsonFile) {
-		v := &Vocab{}
-		if err := loadTekken(&files{dir: dir}, v, opt); err != nil {
-			return nil, err
-		}
-		return v, nil
-	}
-	f := newFiles(dir, opt)
-	var err error
-	if f.model, err = readObjectIfFile(dir, modelFile); err != nil {
-		return nil, err
-	}
-	if f.config, err = readObjectIfFile(dir, configFile); err != nil {
-		return nil, err
-	}
-	v := &Vocab{}
-	if prefix := f.config.Get("add_prefix_space"); prefix != nil {
-		v.kvs.Set(keyAddSpacePrefix, gguf.Bool(pyjson.Truthy(prefix)))
-	}
-	const dna = "HybridDNATokenizer"
-	if f.config.Get("tokenizer_class") == dna {
-		return nil, unsupportedf("%s: tokenizer_class %s: its tokens are in Python code only", configFile, dna)
-	}
-	if f.json, err = readObjectIfFile(dir, jsonFile); err != nil {
-		return nil, err
-	}
-	if err := f.llama(v, opt); err != nil {
-		return nil, err
-	}
-	switch opt.VocabSize {
-	case 32016: // Code Llama: no file names its infill tokens
-		sp := &special{files: f, kinds: []string{"prefix", "suffix", "middle", "eot"}, nVocab: -1}
-		if err := sp.load(v); err != nil {
-			return nil, err
-		}
-		for i, kind := range sp.kinds[:4] {
-			if err := sp.setID(v, "", kind, int64(32007+i)); err != nil {
-				return nil, err
-			}
-		}
-		if err := sp.write(v); err != nil {
-			return nil, err
-		}
-	case 49152: // small Granite models
-		v.kvs.Set(keyAddBOS, gguf.Bool(false))
-	}
-	return v, nil
-}
-
-// llama adds the vocabulary and the special tokens of LlamaModel: from
-// tokenizer.model, else from a tokenizer.json in SentencePiece's style, else
-// byte-level BPE.
-func (f *files) llama(v *Vocab, opt Options) error {
-	switch {
-	case isFile(f.dir, spmFile):
-	case f.llamaStyle():
-		return loadLlamaHF(f, v, opt)
-	case f.json != nil || isFile(f.dir, vocabJSONFile):
-		return loadGPT2(f, v, opt)
-	default:
-		return f.otherKind()
-	}
-	return loadSPM(f, v, opt)
 }
 
 // member returns a member of config.json as the reference sees it.

@@ -30,7 +30,7 @@ func TestUnsupported(t *testing.T) {
 		{"class", "tokenizer_config.json", `{"tokenizer_class":"HybridDNATokenizer"}`, "HybridDNATokenizer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := Load(fstest.MapFS{tt.file: {Data: []byte(tt.text)}}, Options{Class: ClassLlama})
+			_, err := Load(fstest.MapFS{tt.file: {Data: []byte(tt.text)}}, Options{Rules: Llama{}})
 			if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("want ErrUnsupported with %q, got %v", tt.want, err)
 			}
@@ -40,7 +40,7 @@ func TestUnsupported(t *testing.T) {
 		t.Errorf("no class: want ErrUnsupported, got %v", err)
 	}
 	var format *FormatError
-	if _, err := Load(fstest.MapFS{}, Options{Class: ClassLlama}); !errors.As(err, &format) {
+	if _, err := Load(fstest.MapFS{}, Options{Rules: Llama{}}); !errors.As(err, &format) {
 		t.Errorf("no files: want a FormatError, got %v", err)
 	}
 }
@@ -77,7 +77,7 @@ func TestRefusedHere(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var format *FormatError
 			_, err := Load(tinyWith(t, map[string]string{tt.file: tt.text}),
-				Options{Class: ClassLlama, VocabSize: tt.vocab})
+				Options{Rules: Llama{}, VocabSize: tt.vocab})
 			if !errors.As(err, &format) {
 				t.Errorf("want a FormatError, got %v", err)
 			}
@@ -100,7 +100,7 @@ func TestTemplateOrder(t *testing.T) {
 			`tokenizer.chat_template.a "A"|tokenizer.chat_template.b "B"|tokenizer.chat_templates ["a", "b"]|tokenizer.chat_template "D"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v, err := Load(tinyWith(t, tt.files), Options{Class: ClassLlama})
+			v, err := Load(tinyWith(t, tt.files), Options{Rules: Llama{}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +124,7 @@ func TestWarnings(t *testing.T) {
 		configFile:      `{"chat_template": {}, "add_bos_token": false, "added_tokens_decoder": {"5000": {"content": "far"}, "2": {"content": "<end>", "special": true}}}`,
 		modelFile:       `{"eos_token_id": [2, 7]}`,
 	})
-	v, err := Load(dir, Options{Class: ClassLlama, VocabSize: 900})
+	v, err := Load(dir, Options{Rules: Llama{}, VocabSize: 900})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestReadError(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root may read every file")
 	}
-	if _, err := Load(os.DirFS(dir).(Files), Options{Class: ClassLlama}); !errors.Is(err, fs.ErrPermission) {
+	if _, err := Load(os.DirFS(dir).(Files), Options{Rules: Llama{}}); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("want fs.ErrPermission, got %v", err)
 	}
 }
@@ -165,7 +165,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 	b.SetBytes(fi.Size())
 	for b.Loop() {
-		if _, err := Load(dir.(Files), Options{Class: ClassLlama}); err != nil {
+		if _, err := Load(dir.(Files), Options{Rules: Llama{}}); err != nil {
 			b.Fatal(err)
 		}
 	}

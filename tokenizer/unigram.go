@@ -9,13 +9,14 @@ import (
 	"ggforge/internal/text/pyjson"
 )
 
-// The rule sets of SentencePiece unigram models. llama.cpp runs them as its
-// tokenizer "t5", with the model's own normalizer.
+// SentencePiece unigram models. llama.cpp runs them as its tokenizer "t5", with the
+// model's own normalizer.
 
-// loadT5 follows T5Model and T5EncoderModel (conversion/t5.py). The file may be
-// called spiece.model; a BPE model, as Pile-T5 has, is written as plain
-// SentencePiece.
-func loadT5(f *files, v *Vocab, opt Options) error {
+// Unigram is a SentencePiece unigram model, tokenizer.model or spiece.model. A BPE model in tokenizer.model, as Pile-T5
+// has, is written as plain SentencePiece. Source: T5Model and T5EncoderModel (conversion/t5.py).
+type Unigram struct{}
+
+func (Unigram) load(f *files, v *Vocab, opt Options) error {
 	name := spmFile
 	if !isFile(f.dir, name) {
 		name = spieceFile
@@ -26,7 +27,7 @@ func loadT5(f *files, v *Vocab, opt Options) error {
 	}
 	switch {
 	case m.modelType == spmBytePair && name == spmFile:
-		return loadSPM(f, v, opt)
+		return SentencePiece{}.load(f, v, opt)
 	case m.modelType != spmUnigram:
 		return badf(name, "SentencePiece model of type %d, want %d (unigram), or %d (BPE) in %s", m.modelType,
 			spmUnigram, spmBytePair, spmFile)
@@ -52,29 +53,25 @@ func (v *Vocab) writeNormalizer(removeSpaces bool, charsMap []byte) {
 	}
 }
 
-// loadXLMRoberta follows BertModel._xlmroberta_set_vocab (conversion/bert.py)
-// for checkpoints with sentencepiece.bpe.model. The ids are those of the Python
-// tokenizer, which differ from the model's: four tokens come first, in place of
-// the first three pieces and the last one.
+// FairseqUnigram is the sentencepiece.bpe.model of XLM-RoBERTa, a unigram model, or its tokenizer.json. The ids are those
+// of the Python tokenizer, which differ from the model's: four tokens come first, in place of the first three pieces and
+// the last one. Source: BertModel._xlmroberta_set_vocab (conversion/bert.py).
 //
 //	model   <unk> <s> </s>          piece 3 … piece n-2   piece n-1
 //	ids     <s> <pad> </s> <unk>    piece 3 … piece n-2
-func loadXLMRoberta(f *files, v *Vocab, opt Options) error {
-	return f.xlmRoberta(v, opt, false)
+type FairseqUnigram struct {
+	// MaskKey is a key of config.json. If the model has it, row MaskRow is <mask>, which the model file lacks.
+	MaskKey string
+	MaskRow int
 }
 
-// maskRow is the row of <mask> in nomic-embed-text-v2-moe, the one model of its class.
-const maskRow = 250001
-
-// xlmRoberta is loadXLMRoberta; mask adds the token that the model file of the
-// mixture-of-experts NomicBert lacks.
-func (f *files) xlmRoberta(v *Vocab, opt Options, mask bool) error {
+func (u FairseqUnigram) load(f *files, v *Vocab, opt Options) error {
 	types, err := f.integer("type_vocab_size", 1)
 	if err != nil {
 		return err
 	}
 	if !isFile(f.dir, spmBPEFile) {
-		return f.xlmRobertaJSON(v, opt, types)
+		return f.fairseqJSON(v, opt, types)
 	}
 	m, err := f.readModel(spmBPEFile)
 	if err != nil {
@@ -94,17 +91,17 @@ func (f *files) xlmRoberta(v *Vocab, opt Options, mask bool) error {
 	v.Scores = append(make([]float32, 4), model.Scores[min(3, len(model.Tokens)):min(last, len(model.Tokens))]...)
 	v.Types = append([]TokenType{Control, Control, Control, Unknown},
 		model.Types[min(3, len(model.Tokens)):min(last, len(model.Tokens))]...)
-	if mask {
-		if len(v.Tokens) <= maskRow {
-			return badf(spmBPEFile, "a vocabulary of %d tokens has no row %d for <mask>", len(v.Tokens), maskRow)
+	if u.MaskKey != "" && pyjson.Truthy(f.member(u.MaskKey)) {
+		if len(v.Tokens) <= u.MaskRow {
+			return badf(spmBPEFile, "a vocabulary of %d tokens has no row %d for <mask>", len(v.Tokens), u.MaskRow)
 		}
-		v.set(maskRow, "<mask>", 0, Control)
+		v.set(u.MaskRow, "<mask>", 0, Control)
 	}
-	return f.writeXLMRoberta(v, opt, types, m.addDummyPrefix, m.removeExtraWhitespaces, m.charsMap)
+	return f.writeUnigram(v, opt, types, m.addDummyPrefix, m.removeExtraWhitespaces, m.charsMap)
 }
 
-// writeXLMRoberta adds the pairs of a complete vocabulary.
-func (f *files) writeXLMRoberta(v *Vocab, opt Options, types int, prefix, removeSpaces bool, charsMap []byte) error {
+// writeUnigram adds the pairs of a complete vocabulary.
+func (f *files) writeUnigram(v *Vocab, opt Options, types int, prefix, removeSpaces bool, charsMap []byte) error {
 	v.Model, v.Pre = "t5", "default"
 	v.writeRows()
 	v.kvs.Set(keyAddSpacePrefix, gguf.Bool(prefix))
@@ -113,8 +110,8 @@ func (f *files) writeXLMRoberta(v *Vocab, opt Options, types int, prefix, remove
 	return f.writeSpecial(v, opt)
 }
 
-// xlmRobertaJSON is xlmRoberta from tokenizer.json alone, which has the ids of the Python tokenizer.
-func (f *files) xlmRobertaJSON(v *Vocab, opt Options, types int) error {
+// fairseqJSON is FairseqUnigram from tokenizer.json alone, which has the ids of the Python tokenizer.
+func (f *files) fairseqJSON(v *Vocab, opt Options, types int) error {
 	if f.json == nil {
 		return missingf(jsonFile, "no such file, and no %s", spmBPEFile)
 	}
@@ -179,7 +176,7 @@ func (f *files) xlmRobertaJSON(v *Vocab, opt Options, types int) error {
 	if _, given := f.config.Lookup("add_prefix_space"); !given {
 		prefix = tok.class != nil && tok.class.prefixSpace
 	}
-	return f.writeXLMRoberta(v, opt, types, prefix, pyjson.Truthy(f.config.Get("clean_up_tokenization_spaces")),
+	return f.writeUnigram(v, opt, types, prefix, pyjson.Truthy(f.config.Get("clean_up_tokenization_spaces")),
 		charsMap)
 }
 

@@ -4,8 +4,51 @@ import (
 	"strings"
 	"unicode"
 
+	"ggforge/gguf"
 	"ggforge/internal/text/pyjson"
 )
+
+// WordPiece is BERT's tokenizer.json or vocab.txt. Words get a ▁ in front, as in SentencePiece, and their continuations
+// lose the ##. Source: BertModel (conversion/bert.py).
+//
+//	vocab.txt   the   ##s   [CLS]
+//	written     ▁the  s     [CLS]
+type WordPiece struct{}
+
+func (WordPiece) load(f *files, v *Vocab, opt Options) error {
+	words, err := f.withVocabText()
+	if err != nil {
+		return err
+	}
+	if err := words.base(v, opt); err != nil {
+		return err
+	}
+	if err := f.writeTypeCount(v); err != nil {
+		return err
+	}
+	for id, text := range v.Tokens {
+		if v.Types[id] == Control {
+			continue
+		}
+		if rest, ok := strings.CutPrefix(text, "##"); ok {
+			v.Tokens[id] = rest
+		} else {
+			v.Tokens[id] = "▁" + text
+		}
+	}
+	v.Model = "bert"
+	v.writeRows()
+	return f.writeSpecial(v, opt)
+}
+
+// writeTypeCount adds the number of token types of the model.
+func (f *files) writeTypeCount(v *Vocab) error {
+	n, err := f.integer("type_vocab_size", 1)
+	if err == nil {
+		v.kvs.Set(keyTokenTypeCount, gguf.Uint32(uint32(n)))
+	}
+	return err
+}
 
 // withVocabText returns f, if it has no tokenizer.json, with the one that
 // BertTokenizer makes of vocab.txt: one token per line, in the order of the ids.

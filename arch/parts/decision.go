@@ -9,6 +9,7 @@ import (
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/tokenizer"
 )
 
 // Temperatures writes the temperature of each kind of question, some for a range of numbers of options: choice:3-5 as
@@ -104,4 +105,19 @@ func Restrict(cond table.Cond, list []table.TensorRow) []table.TensorRow {
 		}
 	}
 	return list
+}
+
+// Asking are the rules of a decision model with byte-level BPE and a prompt template.
+func Asking(template string) tokenizer.Rules {
+	return tokenizer.BPE{Then: tokenizer.Steps{Prompt(template)}}
+}
+
+// Prompt writes a decision model's prompt template.
+func Prompt(template string) tokenizer.Prompt {
+	return func(tokenizer.Settings) (string, error) { return template, nil }
+}
+
+// TextOrJSON is the template expression of a value: text unchanged, other values as JSON.
+func TextOrJSON(value string) string {
+	return "{{ " + value + " if " + value + " is string else " + value + " | tojson }}"
 }

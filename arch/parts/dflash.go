@@ -81,7 +81,7 @@ var ConfidenceRow = table.Row{Key: "has_confidence_head", Derive: func(c *config
 
 // DFlash completes a table; more are rows after the common ones.
 func DFlash(a *table.Arch, more ...table.Row) *table.Arch {
-	a.Name, a.Draft, a.Tokenizer = "dflash", true, tokenizer.ClassTarget
+	a.Name, a.Draft, a.Tokenizer = "dflash", true, tokenizer.Target{}
 	a.Shapes = DFlashShapes
 	a.RopeSections = true
 	a.Metadata = slices.Concat(CommonRows, []table.Row{PoolingRow}, dflashRows, more)

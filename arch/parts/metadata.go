@@ -194,6 +194,17 @@ func PaddedVocab(multiple int64) func(*config.View) (int64, error) {
 	}
 }
 
+// RoundedVocab returns the size of the vocabulary, rounded up to a multiple, whatever pad_vocab_size_multiple is.
+func RoundedVocab(multiple int64) func(*config.View) (int64, error) {
+	return func(c *config.View) (int64, error) {
+		n, err := c.Require("vocab_size")
+		if err == nil && (n < 0 || n > config.MaxWidth) {
+			err = config.WrongType("vocab_size", "a size", n)
+		}
+		return (n + multiple - 1) / multiple * multiple, err
+	}
+}
+
 // QwenMoERows are CommonRows and the FFN widths of experts.
 var QwenMoERows = slices.Concat(CommonRows, []table.Row{
 	{Key: "expert_feed_forward_length", Type: gguf.Uint32Type, From: []string{"moe_intermediate_size"}},

@@ -17,8 +17,8 @@ func Qwen35(experts bool, a *table.Arch, more ...table.Row) *table.Arch {
 			table.FusedQKV|table.FusedGateUp
 		mlp = slices.Concat(ExpertRows, FusedExpertRows, QwenSharedRows)
 	}
-	if a.Tokenizer == "" {
-		a.Tokenizer = tokenizer.ClassGPT2
+	if a.Tokenizer == nil {
+		a.Tokenizer = tokenizer.BPE{}
 	}
 	a.RopeSections = true
 	a.NextN = QwenNextN

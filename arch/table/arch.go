@@ -17,7 +17,7 @@ type Arch struct {
 	Classes []string // Hugging Face class names ("architectures" of config.json)
 	// Body has the classes of the model without its output head.
 	Body      Body
-	Tokenizer tokenizer.Class
+	Tokenizer tokenizer.Rules
 	Fused     Fused
 	// VocabSize returns the size of the vocabulary; nil for the config's vocab_size.
 	VocabSize func(*config.View) (int64, error)

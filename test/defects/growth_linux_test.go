@@ -48,9 +48,9 @@ func list(n int, sep, format string) string {
 }
 
 // load reads a tokenizer of one file.
-func load(class tokenizer.Class, file string, make func(n int) string) reader {
+func load(rules tokenizer.Rules, file string, make func(n int) string) reader {
 	return reader{func(n int) []byte { return []byte(make(n)) }, func(data []byte) error {
-		_, err := tokenizer.Load(fstest.MapFS{file: {Data: data}}, tokenizer.Options{Class: class, Pre: "gpt-2"})
+		_, err := tokenizer.Load(fstest.MapFS{file: {Data: data}}, tokenizer.Options{Rules: rules, Pre: "gpt-2"})
 		return err
 	}}
 }
@@ -236,27 +236,27 @@ func readers() map[string]reader {
 		}), card},
 		"recipe: lines": {text(func(n int) string { return list(n, "\n", "blk.%[1]d.weight=Q4_K") }),
 			func(data []byte) error { _, err := allocate.ParseRecipe("x", data); return err }},
-		"tokenizer.model": load(tokenizer.ClassLlama, "tokenizer.model", func(n int) string { return pieces(n, "") }),
-		"tokenizer.model: many groups": load(tokenizer.ClassLlama, "tokenizer.model", func(n int) string {
+		"tokenizer.model": load(tokenizer.Llama{}, "tokenizer.model", func(n int) string { return pieces(n, "") }),
+		"tokenizer.model: many groups": load(tokenizer.Llama{}, "tokenizer.model", func(n int) string {
 			return pieces(1, list(n, "", strings.Repeat("\x0b", 20)+strings.Repeat("\x0c", 20)))
 		}),
-		"tokenizer.json: tokens": load(tokenizer.ClassGPT2, "tokenizer.json", func(n int) string {
+		"tokenizer.json: tokens": load(tokenizer.BPE{}, "tokenizer.json", func(n int) string {
 			return `{"model":{"type":"BPE","vocab":{` + list(n, ",", `"t%[1]d":%[1]d`) + `},"merges":[]}}`
 		}),
-		"tokenizer.json: merges": load(tokenizer.ClassGPT2, "tokenizer.json", func(n int) string {
+		"tokenizer.json: merges": load(tokenizer.BPE{}, "tokenizer.json", func(n int) string {
 			return `{"model":{"type":"BPE","vocab":{"a":0,` + list(n, ",", `"b%[1]d":1%[1]d,"ab%[1]d":2%[1]d`) +
 				`},"merges":[` + list(n, ",", `"a b%[1]d"`) + `]}}`
 		}),
-		"tokenizer.json: added": load(tokenizer.ClassGPT2, "tokenizer.json", func(n int) string {
+		"tokenizer.json: added": load(tokenizer.BPE{}, "tokenizer.json", func(n int) string {
 			return `{"model":{"type":"BPE","vocab":{"a":0},"merges":[]},"added_tokens":[` +
 				list(n, ",", `{"id":%[1]d,"content":"<%[1]d>","special":true,"single_word":false,"lstrip":false,"rstrip":false,"normalized":false}`) + `]}`
 		}),
-		"vocab.txt": load(tokenizer.ClassBert, "vocab.txt",
+		"vocab.txt": load(tokenizer.WordPiece{}, "vocab.txt",
 			func(n int) string { return "[UNK]\n[CLS]\n[SEP]\n[PAD]\n[MASK]\n" + list(n, "\n", "t%[1]d") }),
-		"rwkv_vocab_v20230424.txt": load(tokenizer.ClassRWKV, "rwkv_vocab_v20230424.txt", func(n int) string {
+		"rwkv_vocab_v20230424.txt": load(tokenizer.RWKVWorld{}, "rwkv_vocab_v20230424.txt", func(n int) string {
 			return list(n, "\n", "%[1]d 't%07[1]d' 8")
 		}),
-		"qwen.tiktoken": load(tokenizer.ClassQwen, "qwen.tiktoken", func(n int) string {
+		"qwen.tiktoken": load(tokenizer.Tiktoken{File: "qwen.tiktoken", Words: `.`, AllMerges: true}, "qwen.tiktoken", func(n int) string {
 			var b strings.Builder
 			for i := range n {
 				raw := []byte{byte(i)}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/arch"
 	directory "ggforge/checkpoint"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -18,87 +19,86 @@ import (
 // tokenizer_config.json, and files to delete.
 var tokenizers = []struct {
 	name   string
-	class  tokenizer.Class
 	args   string // separated by blanks; the first is the architecture
 	config string // JSON object merged into tokenizer_config.json
 	omit   string // files, separated by blanks
 }{
-	{"gpt2", tokenizer.ClassGPT2, "gpt2", "", ""},
-	{"qwen2", tokenizer.ClassSPMOrGPT2, "qwen2", "", ""},
-	{"llama-bpe", tokenizer.ClassLlama, "llama-bpe", "", ""},
-	{"bloom", tokenizer.ClassGPT2, "bloom", "", ""},
-	{"falcon-40b", tokenizer.ClassGPT2, "falcon-40b", "", ""},
-	{"starcoder2", tokenizer.ClassGPT2, "starcoder2", "", ""},
-	{"stablelm", tokenizer.ClassGPT2, "stablelm", "", ""},
-	{"olmo2", tokenizer.ClassGPT2, "olmo2", "", ""},
-	{"olmo", tokenizer.ClassGPT2, "olmo", "", ""},
-	{"deepseek_v2", tokenizer.ClassGPT2, "deepseek_v2", "", ""},
-	{"deepseek_v3", tokenizer.ClassGPT2, "deepseek_v3", "", ""},
-	{"cohere", tokenizer.ClassGPT2, "cohere", "", ""},
-	{"no-json", tokenizer.ClassSPMOrGPT2, "qwen2", "", "tokenizer.json"},
-	{"no-json-gpt2", tokenizer.ClassGPT2, "gpt2", "", "tokenizer.json"},
-	{"no-json-add-bos", tokenizer.ClassGPT2, "gpt2", `{"add_bos_token":true}`, "tokenizer.json"},
-	{"mpt", tokenizer.ClassGPT2, "mpt", "", ""},
-	{"granite", tokenizer.ClassLlama, "granite", "", ""},
-	{"smollm3", tokenizer.ClassGPT2, "smollm3", "", ""},
-	{"exaone", tokenizer.ClassGPT2, "exaone", "", ""},
-	{"gpt_oss", tokenizer.ClassGPT2, "gpt_oss", "", ""},
-	{"llama4", tokenizer.ClassGPT2, "llama4", "", ""},
-	{"lfm2", tokenizer.ClassGPT2, "lfm2", "", ""},
-	{"phi", tokenizer.ClassGPT2, "phi", "", ""},
-	{"llama-json", tokenizer.ClassLlama, "llama", "", "tokenizer.model"},
-	{"llama-json-no-config", tokenizer.ClassLlama, "llama", "", "tokenizer.model tokenizer_config.json"},
-	{"merges-as-pairs", tokenizer.ClassGPT2, "gpt2 --opt merges_style=list", "", ""},
-	{"no-config", tokenizer.ClassSPMOrGPT2, "qwen2", "", "tokenizer_config.json"},
-	{"padded", tokenizer.ClassSPMOrGPT2, "qwen2 --set vocab_size=1100", "", ""},
-	{"added", tokenizer.ClassSPMOrGPT2,
+	{"gpt2", "gpt2", "", ""},
+	{"qwen2", "qwen2", "", ""},
+	{"llama-bpe", "llama-bpe", "", ""},
+	{"bloom", "bloom", "", ""},
+	{"falcon-40b", "falcon-40b", "", ""},
+	{"starcoder2", "starcoder2", "", ""},
+	{"stablelm", "stablelm", "", ""},
+	{"olmo2", "olmo2", "", ""},
+	{"olmo", "olmo", "", ""},
+	{"deepseek_v2", "deepseek_v2", "", ""},
+	{"deepseek_v3", "deepseek_v3", "", ""},
+	{"cohere", "cohere", "", ""},
+	{"no-json", "qwen2", "", "tokenizer.json"},
+	{"no-json-gpt2", "gpt2", "", "tokenizer.json"},
+	{"no-json-add-bos", "gpt2", `{"add_bos_token":true}`, "tokenizer.json"},
+	{"mpt", "mpt", "", ""},
+	{"granite", "granite", "", ""},
+	{"smollm3", "smollm3", "", ""},
+	{"exaone", "exaone", "", ""},
+	{"gpt_oss", "gpt_oss", "", ""},
+	{"llama4", "llama4", "", ""},
+	{"lfm2", "lfm2", "", ""},
+	{"phi", "phi", "", ""},
+	{"llama-json", "llama", "", "tokenizer.model"},
+	{"llama-json-no-config", "llama", "", "tokenizer.model tokenizer_config.json"},
+	{"merges-as-pairs", "gpt2 --opt merges_style=list", "", ""},
+	{"no-config", "qwen2", "", "tokenizer_config.json"},
+	{"padded", "qwen2 --set vocab_size=1100", "", ""},
+	{"added",
 		`qwen2 --set vocab_size=1100 --opt added_tokens=[["<tool>",false,false],["▁x",false,false],["▁y",false,true],["é",false,false],["<|a|>",false,false],["Ġz",true,false]]`, "", ""},
-	{"added-llama", tokenizer.ClassLlama,
+	{"added-llama",
 		`llama-bpe --set vocab_size=1100 --opt added_tokens=[["<tool>",false,false],["▁x",false,false],["▁y",false,true],["é",false,false],["<|a|>",false,false],["Ġz",true,false]]`, "", ""},
-	{"extra-specials", tokenizer.ClassSPMOrGPT2, "qwen2 --set vocab_size=1100",
+	{"extra-specials", "qwen2 --set vocab_size=1100",
 		`{"extra_special_tokens":["<x>","<y>"],"image_token":"<image>","pad_token":"<mypad>"}`, ""},
-	{"additional-specials", tokenizer.ClassSPMOrGPT2, "qwen2 --set vocab_size=1100",
+	{"additional-specials", "qwen2 --set vocab_size=1100",
 		`{"additional_special_tokens":["<x>","<|im_start|>"]}`, ""},
-	{"gemma", tokenizer.ClassGemma, "gemma", "", ""},
-	{"gemma2", tokenizer.ClassGemma2, "gemma2", "", ""},
-	{"gemma3", tokenizer.ClassGemma3, "gemma3", "", ""},
-	{"gemma3-vlm", tokenizer.ClassGemma3, "gemma3-vlm", "", ""},
-	{"gemma3-json", tokenizer.ClassGemma3, "gemma3", "", "tokenizer.model"},
-	{"phi3", tokenizer.ClassPhi3, `phi3 --opt added_tokens=[["<|a|>",true,false],["b",false,false]]`, "", ""},
-	{"nemotron", tokenizer.ClassNemotron, "nemotron", "", ""},
-	{"minicpm", tokenizer.ClassMiniCPM, "minicpm", "", ""},
-	{"ernie4_5", tokenizer.ClassSentencePiece, "ernie4_5", "", ""},
-	{"internlm2", tokenizer.ClassInternLM2, "internlm2", "", ""},
-	{"bert", tokenizer.ClassBert, "bert", "", ""},
-	{"bert-words", tokenizer.ClassBert, "bert", "", "tokenizer.json"},
-	{"nomic-bert", tokenizer.ClassNomicBert, "nomic-bert", "", ""},
-	{"roberta", tokenizer.ClassRoberta, "roberta", "", ""},
-	{"xlm-roberta", tokenizer.ClassXLMRoberta, "xlm-roberta", "", ""},
-	{"xlm-roberta-json", tokenizer.ClassXLMRoberta, "xlm-roberta --opt no_spm=1", "", ""},
-	{"t5", tokenizer.ClassT5, "t5", "", ""},
-	{"rwkv6", tokenizer.ClassRWKV, "rwkv6", "", ""},
-	{"rwkv7", tokenizer.ClassRWKV7, "rwkv7", "", ""},
-	{"mamba", tokenizer.ClassMamba, "mamba", "", ""},
-	{"mamba2", tokenizer.ClassMamba2, "mamba2", "", ""},
-	{"glm4", tokenizer.ClassGLM4, "glm4", "", ""},
-	{"hunyuan", tokenizer.ClassHunYuan, "hunyuan", "", ""},
-	{"real-bert", tokenizer.ClassBert,
+	{"gemma", "gemma", "", ""},
+	{"gemma2", "gemma2", "", ""},
+	{"gemma3", "gemma3", "", ""},
+	{"gemma3-vlm", "gemma3-vlm", "", ""},
+	{"gemma3-json", "gemma3", "", "tokenizer.model"},
+	{"phi3", `phi3 --opt added_tokens=[["<|a|>",true,false],["b",false,false]]`, "", ""},
+	{"nemotron", "nemotron", "", ""},
+	{"minicpm", "minicpm", "", ""},
+	{"ernie4_5", "ernie4_5", "", ""},
+	{"internlm2", "internlm2", "", ""},
+	{"bert", "bert", "", ""},
+	{"bert-words", "bert", "", "tokenizer.json"},
+	{"nomic-bert", "nomic-bert", "", ""},
+	{"roberta", "roberta", "", ""},
+	{"xlm-roberta", "xlm-roberta", "", ""},
+	{"xlm-roberta-json", "xlm-roberta --opt no_spm=1", "", ""},
+	{"t5", "t5", "", ""},
+	{"rwkv6", "rwkv6", "", ""},
+	{"rwkv7", "rwkv7", "", ""},
+	{"mamba", "mamba", "", ""},
+	{"mamba2", "mamba2", "", ""},
+	{"glm4", "glm4", "", ""},
+	{"hunyuan", "hunyuan", "", ""},
+	{"real-bert",
 		"bert --opt tok=real:bert-base-uncased --set vocab_size=30522 hidden_size=64 num_attention_heads=2 " +
 			"intermediate_size=128", "", ""},
-	{"real-bert-words", tokenizer.ClassBert,
+	{"real-bert-words",
 		"bert --opt tok=real:bert-base-uncased --set vocab_size=30522 hidden_size=64 num_attention_heads=2 " +
 			"intermediate_size=128", "", "tokenizer.json"},
-	{"real-gpt2", tokenizer.ClassGPT2, "gpt2 --opt tok=real:gpt2 --set vocab_size=50257 n_embd=64 n_head=2", "", ""},
-	{"real-phi-2", tokenizer.ClassGPT2,
+	{"real-gpt2", "gpt2 --opt tok=real:gpt2 --set vocab_size=50257 n_embd=64 n_head=2", "", ""},
+	{"real-phi-2",
 		"phi --opt tok=real:phi-2 --set vocab_size=51200 hidden_size=64 num_attention_heads=2 num_key_value_heads=2 " +
 			"intermediate_size=256", "", ""},
-	{"real-starcoder2", tokenizer.ClassGPT2,
+	{"real-starcoder2",
 		"starcoder2 --opt tok=real:starcoder --set vocab_size=49152 hidden_size=64 num_attention_heads=4 " +
 			"intermediate_size=128", "", ""},
-	{"real-pythia", tokenizer.ClassGPT2,
+	{"real-pythia",
 		"olmo --opt tok=real:gpt-neox-20b --set vocab_size=50304 hidden_size=64 num_attention_heads=2 " +
 			"num_key_value_heads=2 intermediate_size=256", "", ""},
-	{"real-falcon", tokenizer.ClassGPT2,
+	{"real-falcon",
 		"falcon-40b --opt tok=real:falcon --set vocab_size=65024 hidden_size=64 num_attention_heads=4 num_kv_heads=2",
 		"", ""},
 }
@@ -117,7 +117,7 @@ func TestTokenizers(t *testing.T) {
 				must(t, os.Remove(root+hf+"/"+name))
 			}
 			ref := work + "/reference.gguf"
-			opt, argv := tokenizer.Options{Class: c.class}, []string{hf, ref, "--quiet"}
+			opt, argv := tokenizer.Options{}, []string{hf, ref, "--quiet"}
 			if !strings.HasPrefix(c.name, "real-") { // the fingerprints of the others are in no table
 				opt.Pre = "some-name"
 				argv = append(argv, "--pre-force", opt.Pre)
@@ -134,7 +134,7 @@ func TestTokenizers(t *testing.T) {
 	}
 }
 
-// load loads the tokenizer of a checkpoint.
+// load loads the tokenizer of a checkpoint by the rules of its architecture.
 func load(t *testing.T, dir string, opt tokenizer.Options) *tokenizer.Vocab {
 	t.Helper()
 	data, err := os.ReadFile(dir + "/config.json")
@@ -143,6 +143,11 @@ func load(t *testing.T, dir string, opt tokenizer.Options) *tokenizer.Vocab {
 	d.UseNumber()
 	var text map[string]any
 	must(t, d.Decode(&text))
+	classes, _ := text["architectures"].([]any)
+	class, _ := classes[0].(string)
+	a, err := arch.Lookup(class)
+	must(t, err)
+	opt.Rules = a.Tokenizer
 	if t, ok := text["text_config"].(map[string]any); ok {
 		text = t
 	}

@@ -14,49 +14,48 @@ import (
 // Checkpoint is a directory with a byte-level tokenizer, or with a tokenizer that is recognized as byte-level.
 type Checkpoint struct {
 	Name  string
-	Class string // rule set of the tokenizer
 	Files fstest.MapFS
 }
 
 // checkpoints are made from a small tokenizer, the class of a model, a
 // tokenizer_config.json and changes.
 var checkpoints = []struct {
-	name, tokenizer, class, model, config string
-	added                                 string // more added_tokens
-	files                                 map[string]string
-	vocabSize                             int
-	split                                 bool // vocab.json and merges.txt instead of tokenizer.json
+	name, tokenizer, model, config string
+	added                          string // more added_tokens
+	files                          map[string]string
+	vocabSize                      int
+	split                          bool // vocab.json and merges.txt instead of tokenizer.json
 }{
-	{name: "gpt2", tokenizer: "gpt2", class: "gpt2", model: "GPT2LMHeadModel gpt2", vocabSize: 1010,
+	{name: "gpt2", tokenizer: "gpt2", model: "GPT2LMHeadModel gpt2", vocabSize: 1010,
 		config: `{"tokenizer_class":"GPT2Tokenizer","bos_token":"<|endoftext|>","eos_token":"<|endoftext|>","add_prefix_space":false,"chat_template":"{{ a }}"}`},
-	{name: "qwen2", tokenizer: "qwen2", class: "spm-or-gpt2", model: "Qwen2ForCausalLM qwen2", vocabSize: 1024,
+	{name: "qwen2", tokenizer: "qwen2", model: "Qwen2ForCausalLM qwen2", vocabSize: 1024,
 		config: `{"tokenizer_class":"Qwen2Tokenizer","eos_token":"<|im_start|>","pad_token":"<|endoftext|>","extra_special_tokens":["<|box|>","<tool>"],"image_token":"<image>"}`},
-	{name: "llama3", tokenizer: "llama3", class: "llama", model: "LlamaForCausalLM llama", vocabSize: 1004,
+	{name: "llama3", tokenizer: "llama3", model: "LlamaForCausalLM llama", vocabSize: 1004,
 		config: `{"tokenizer_class":"PreTrainedTokenizerFast","bos_token":"<|begin_of_text|>","eos_token":"<|endoftext|>","clean_up_tokenization_spaces":true}`},
-	{name: "neox", tokenizer: "neox", class: "gpt2", model: "OlmoForCausalLM olmo", vocabSize: 1032,
+	{name: "neox", tokenizer: "neox", model: "OlmoForCausalLM olmo", vocabSize: 1032,
 		config: `{"tokenizer_class":"GPTNeoXTokenizer","bos_token":"<|endoftext|>","add_bos_token":true}`},
-	{name: "texts", tokenizer: "starcoder", class: "gpt2", model: "Starcoder2ForCausalLM starcoder2", vocabSize: 1032,
+	{name: "texts", tokenizer: "starcoder", model: "Starcoder2ForCausalLM starcoder2", vocabSize: 1032,
 		config: `{"tokenizer_class":"PreTrainedTokenizerFast"}`,
 		added: tokens(token("▁x▁"), token("▁y", "normalized"), token("é"), token("Ġz", "special"), token("<|a|>"),
 			token("<｜b｜>", "normalized"), token("<unused1>"), token("我"))},
-	{name: "cleaned", tokenizer: "gpt2", class: "gpt2", model: "GPT2LMHeadModel gpt2", vocabSize: 1032,
+	{name: "cleaned", tokenizer: "gpt2", model: "GPT2LMHeadModel gpt2", vocabSize: 1032,
 		added:  tokens(token(" ."), token("  a n't"), token("x 's", "special")),
 		config: `{"clean_up_tokenization_spaces":true,"tokenizer_class":"PreTrainedTokenizerFast"}`},
-	{name: "no-config", tokenizer: "gpt2", class: "gpt2", model: "GPT2LMHeadModel gpt2", vocabSize: 1016,
+	{name: "no-config", tokenizer: "gpt2", model: "GPT2LMHeadModel gpt2", vocabSize: 1016,
 		files: map[string]string{
 			"special_tokens_map.json": `{"bos_token":"<|endoftext|>","pad_token":{"content":"<pad>","lstrip":false,"normalized":true,"rstrip":false,"single_word":false},"additional_special_tokens":["<x>"]}`,
 			"added_tokens.json":       `{"<y>":1003,"<x>":1002}`}},
-	{name: "decoder-list", tokenizer: "qwen2", class: "gpt2", model: "Qwen2ForCausalLM qwen2", vocabSize: 1016,
+	{name: "decoder-list", tokenizer: "qwen2", model: "Qwen2ForCausalLM qwen2", vocabSize: 1016,
 		config: `{"tokenizer_class":"Qwen2TokenizerFast","added_tokens_decoder":{"1004":{"content":"<late>","special":false},"1000":{"content":"<|endoftext|>","special":true},"1001":{"content":"<|im_start|>","special":false,"normalized":false},"1003":{"content":"<new>","special":true,"normalized":false}},"eos_token":"<late>"}`},
-	{name: "split-special", tokenizer: "qwen2", class: "gpt2", model: "LlamaForCausalLM llama", vocabSize: 1016,
+	{name: "split-special", tokenizer: "qwen2", model: "LlamaForCausalLM llama", vocabSize: 1016,
 		config: `{"tokenizer_class":"PreTrainedTokenizerFast","split_special_tokens":true,"eos_token":"<|im_start|>"}`},
-	{name: "vocab-json", tokenizer: "gpt2", class: "gpt2", model: "GPT2LMHeadModel gpt2", vocabSize: 1016, split: true,
+	{name: "vocab-json", tokenizer: "gpt2", model: "GPT2LMHeadModel gpt2", vocabSize: 1016, split: true,
 		config: `{"tokenizer_class":"GPT2Tokenizer","added_tokens_decoder":{"1001":{"content":"<b>","special":false},"1000":{"content":"<a>","special":true}},"bos_token":"<a>","add_bos_token":true}`},
-	{name: "vocab-json-qwen", tokenizer: "qwen2", class: "spm-or-gpt2", model: "Qwen2ForCausalLM qwen2",
+	{name: "vocab-json-qwen", tokenizer: "qwen2", model: "Qwen2ForCausalLM qwen2",
 		vocabSize: 1016, split: true},
-	{name: "llama-fallback", tokenizer: "llama", class: "llama", model: "LlamaForCausalLM llama", vocabSize: 400,
+	{name: "llama-fallback", tokenizer: "llama", model: "LlamaForCausalLM llama", vocabSize: 400,
 		config: `{"tokenizer_class":"LlamaTokenizer","bos_token":"<s>","eos_token":"</s>","unk_token":"<unk>","additional_special_tokens":["<x>"]}`},
-	{name: "llama-fallback-bare", tokenizer: "llama", class: "llama", model: "LlamaForCausalLM llama", vocabSize: 400},
+	{name: "llama-fallback-bare", tokenizer: "llama", model: "LlamaForCausalLM llama", vocabSize: 400},
 }
 
 // Checkpoints returns the directories, always the same bytes.
@@ -100,7 +99,7 @@ func Checkpoints() []Checkpoint {
 		} else {
 			files["tokenizer.json"] = &fstest.MapFile{Data: data}
 		}
-		out = append(out, Checkpoint{c.name, c.class, files})
+		out = append(out, Checkpoint{c.name, files})
 	}
 	return out
 }

@@ -1,6 +1,30 @@
 package tokenizer
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
+
+// ChatGLM is BPE with the tokens Named, or the tokenizer.model of ChatGLM3. Where that is the only vocabulary, as in
+// ChatGLM2, the reference takes ChatGLM3 by its name and refuses the others: it looks for a fingerprint, and knows none.
+// Source: ChatGLMModel (conversion/chatglm.py).
+type ChatGLM struct{ Named []Named }
+
+func (c ChatGLM) load(f *files, v *Vocab, opt Options) error {
+	if path, _ := f.member("_name_or_path").(string); strings.Contains(path, "THUDM/chatglm3-6b") {
+		return loadChatGLM3(f, v, opt)
+	}
+	if f.json == nil && !isFile(f.dir, vocabJSONFile) && isFile(f.dir, spmFile) {
+		return unsupportedf(
+			"%s: the tokenizer of ChatGLM2 and older models is not converted: of those with this file the reference "+
+				"converts THUDM/chatglm3-6b, "+
+				"by _name_or_path of %s", spmFile, modelFile)
+	}
+	if opt.VocabSize == 0 {
+		return badf(modelFile, "no vocab_size")
+	}
+	return BPE{Named: c.Named}.load(f, v, opt)
+}
 
 // glm3Special are the tokens that ChatGLM3 has after the tokens of tokenizer.model.
 var glm3Special = []string{"[MASK]", "[gMASK]", "[sMASK]", "sop", "eop", "<|system|>", "<|user|>", "<|assistant|>",

@@ -18,9 +18,24 @@ func (f *files) llamaStyle() bool {
 // hexPiece matches the text of a token for one byte.
 var hexPiece = regexp.MustCompile(`^<0x[0-9A-Fa-f]{2}>$`)
 
-// loadLlamaHF follows _set_vocab_llama_hf (conversion/base.py): the base
-// vocabulary by id, then the added tokens beyond it. All scores are -1000.
-func loadLlamaHF(f *files, v *Vocab, opt Options) error {
+// ByteFallbackBPE is SentencePiece's BPE in a tokenizer.json, with tokens for bytes: the base vocabulary by id, then the
+// added tokens beyond it. All scores are -1000. Source: _set_vocab_llama_hf (conversion/base.py).
+type ByteFallbackBPE struct{ Then Steps }
+
+func (b ByteFallbackBPE) load(f *files, v *Vocab, opt Options) error {
+	if err := f.byteFallbackRows(v, opt); err != nil {
+		return err
+	}
+	v.Model, v.Pre = "llama", "default"
+	v.writeRows()
+	if err := f.writeSpecial(v, opt); err != nil {
+		return err
+	}
+	return b.Then.apply(f, v, opt)
+}
+
+// byteFallbackRows builds one row per token id in v.
+func (f *files) byteFallbackRows(v *Vocab, opt Options) error {
 	if f.json == nil {
 		return missingf(jsonFile, "no such file")
 	}
@@ -77,11 +92,5 @@ func loadLlamaHF(f *files, v *Vocab, opt Options) error {
 			add(added[id].Content, UserDefined)
 		}
 	}
-	v.Model, v.Pre = "llama", "default"
-	v.writeRows()
-	sp := &special{files: f, kinds: []string{"bos", "eos", "unk", "sep", "pad", "cls", "mask"}, nVocab: len(v.Tokens)}
-	if err := sp.load(v); err != nil {
-		return err
-	}
-	return sp.write(v)
+	return nil
 }
