@@ -47,10 +47,8 @@ var registry = sync.OnceValue(func() []*table.Arch {
 // gives an error of kind fault.Unsupported that names the nearest
 // known ones.
 func Lookup(class string) (*table.Arch, error) {
-	for _, a := range registry() {
-		if slices.Contains(a.Classes, class) || slices.Contains(a.Body.Classes, class) {
-			return a, nil
-		}
+	if a := find(class); a != nil {
+		return a, nil
 	}
 	if why, ok := classHints[class]; ok {
 		return nil, fault.Errorf(fault.Unsupported, "architecture %q %s", class, why)
@@ -58,6 +56,16 @@ func Lookup(class string) (*table.Arch, error) {
 	class = nearest.Compared(class) // limits the length, whatever the file has
 	return nil, fault.Errorf(fault.Unsupported, "architecture %q is not supported; the nearest that are: %s",
 		class, strings.Join(nearestClasses(class, Classes()), ", "))
+}
+
+// find returns the table of a class, nil for none.
+func find(class string) *table.Arch {
+	for _, a := range registry() {
+		if slices.Contains(a.Classes, class) || slices.Contains(a.Body.Classes, class) {
+			return a
+		}
+	}
+	return nil
 }
 
 // classHints has, for classes without a language model, a hint about the model to convert instead.
@@ -76,22 +84,49 @@ func LoadConfigAs(class string, files config.Files) (*config.Config, error) {
 	case err != nil:
 		return nil, err
 	case d != nil:
-		return d.Parse(class, rawConfig)
+		return d.Parse(class, &families)
 	}
 	data, err := config.ReadConfig(files, config.ConfigFile)
 	if err != nil {
 		return nil, err
 	}
-	return config.ParseAs(class, data, rawConfig)
+	return config.ParseAs(class, data, &families)
 }
 
 // ParseConfig is LoadConfig for the file's bytes.
-func ParseConfig(data []byte) (*config.Config, error) { return config.Parse(data, rawConfig) }
+func ParseConfig(data []byte) (*config.Config, error) { return config.Parse(data, &families) }
 
-func rawConfig(class string) bool {
-	a, err := Lookup(class)
-	return err == nil && a.RawConfig
+// families are the rules for configurations of language models, encoderFamilies those for encoders.
+var (
+	families = config.Families{
+		Class: func(class string) *config.Rules { return rulesOf(find(class)) },
+		Type:  func(modelType string) *config.Rules { return typeRules()[modelType] },
+	}
+	encoderFamilies = config.Families{
+		Class: func(class string) *config.Rules { return rulesOf(findEncoder(class)) },
+		Type:  families.Type,
+	}
+)
+
+func rulesOf(a *table.Arch) *config.Rules {
+	if a == nil {
+		return nil
+	}
+	return &a.Config
 }
+
+// typeRules has the rules by model type.
+var typeRules = sync.OnceValue(func() map[string]*config.Rules {
+	rules := map[string]*config.Rules{}
+	for _, a := range registry() {
+		for _, a := range append([]*table.Arch{a}, a.Variants...) {
+			for _, t := range a.Config.Types {
+				rules[t] = &a.Config
+			}
+		}
+	}
+	return rules
+})
 
 // For returns the table of a model: that of its class, or the variant for its config.
 func For(c *config.View) (*table.Arch, error) {
@@ -220,10 +255,8 @@ func Graph(name string) *graph.Model {
 
 // LookupEncoder is Lookup for the class of a vision or audio encoder.
 func LookupEncoder(class string) (*table.Arch, error) {
-	for _, a := range encoders.All() {
-		if slices.Contains(a.Classes, class) {
-			return a, nil
-		}
+	if a := findEncoder(class); a != nil {
+		return a, nil
 	}
 	class = nearest.Compared(class)
 	return nil, fault.Errorf(fault.Unsupported,
@@ -231,12 +264,22 @@ func LookupEncoder(class string) (*table.Arch, error) {
 		class, strings.Join(nearestClasses(class, EncoderClasses()), ", "))
 }
 
+// findEncoder returns the table of a class with a vision or audio encoder, nil for none.
+func findEncoder(class string) *table.Arch {
+	for _, a := range encoders.All() {
+		if slices.Contains(a.Classes, class) {
+			return a
+		}
+	}
+	return nil
+}
+
 // LoadDecision is LoadConfigAs, or LoadEncoder, for an adapter that turns its base model into a decision model.
 func LoadDecision(class string, d *config.Decision, encoder bool) (*config.Config, error) {
 	if encoder {
-		return d.ParseEncoder(class, encoderRawConfig)
+		return d.ParseEncoder(class, &encoderFamilies)
 	}
-	return d.Parse(class, rawConfig)
+	return d.Parse(class, &families)
 }
 
 // LoadEncoder is LoadConfigAs for a model's vision or audio encoder.
@@ -246,7 +289,7 @@ func LoadEncoder(class string, files config.Files) (*config.Config, error) {
 	case err != nil:
 		return nil, err
 	case d != nil:
-		return d.ParseEncoder(class, encoderRawConfig)
+		return d.ParseEncoder(class, &encoderFamilies)
 	}
 	data, err := config.ReadConfig(files, config.ConfigFile)
 	if err != nil {
@@ -257,12 +300,7 @@ func LoadEncoder(class string, files config.Files) (*config.Config, error) {
 
 // ParseEncoder is LoadEncoder for the file's bytes.
 func ParseEncoder(class string, data []byte) (*config.Config, error) {
-	return config.ParseEncoder(class, data, encoderRawConfig)
-}
-
-func encoderRawConfig(class string) bool {
-	a, err := LookupEncoder(class)
-	return err == nil && a.RawConfig
+	return config.ParseEncoder(class, data, &encoderFamilies)
 }
 
 // EncoderFor returns the table of a model's vision or audio encoder.

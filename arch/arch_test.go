@@ -103,6 +103,32 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
+// TestRules checks that a model type has the rules of one table, and defaults.
+func TestRules(t *testing.T) {
+	seen := map[string]string{}
+	for _, a := range every() {
+		for _, kind := range a.Config.Types {
+			if other, ok := seen[kind]; ok {
+				t.Errorf("model type %s has rules in the tables of %s and of %s", kind, other, a.Name)
+			}
+			seen[kind] = a.Name
+			c := view(t, fmt.Sprintf(`{"architectures": ["X"], "model_type": %q, "num_hidden_layers": 2,
+				"hidden_size": 8, "num_attention_heads": 2}`, kind))
+			if c.KnownType() == "" || typeRules()[kind] != &a.Config {
+				t.Errorf("%s: model type %s is not known", a.Name, kind)
+			}
+		}
+		for _, class := range a.Config.Outer {
+			if !slices.Contains(a.Classes, class) {
+				t.Errorf("%s: %s is another table's class", a.Name, class)
+			}
+		}
+	}
+	if len(seen) < 15 {
+		t.Errorf("%d model types with rules", len(seen))
+	}
+}
+
 // TestDefaults checks the defaults that complete a config.json of a few keys.
 func TestDefaults(t *testing.T) {
 	c := view(t, `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_key_value_heads": null}`)

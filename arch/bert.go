@@ -1,6 +1,8 @@
 package arch
 
 import (
+	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -175,7 +177,7 @@ var nomicBert = &table.Arch{
 	Classes:   []string{"NomicBertModel"},
 	Tokenizer: nomicTokens,
 	Fused:     table.FusedQKV,
-	RawConfig: true,
+	Config:    config.Rules{Raw: true},
 	Metadata:  parts.Override(bertMetadata, nomicContext),
 	Unused:    nomicUnused,
 	Expect: slices.Concat(nomicExpect, []table.Expect{parts.Expect("activation_function", "swiglu"),
@@ -203,7 +205,6 @@ var nomicBertMoE = &table.Arch{
 	Name:      "nomic-bert-moe",
 	Tokenizer: nomicTokens,
 	Fused:     table.FusedQKV,
-	RawConfig: true,
 	Metadata: slices.Concat(parts.Override(bertMetadata, nomicContext), []table.Row{
 		parts.UintRow("moe_every_n_layers", "moe_every_n_layers"),
 		parts.UintRow("expert_used_count", "moe_top_k"),
@@ -356,6 +357,7 @@ var modernBert = &table.Arch{
 	Name:             "modern-bert",
 	Shapes:           modernBertShapes,
 	Classes:          []string{"ModernBertModel", "ModernBertForMaskedLM", "ModernBertForSequenceClassification"},
+	Config:           config.Rules{Types: []string{"modernbert"}, Rope: modernBertRope},
 	Tokenizer:        modernBertTokens,
 	Fused:            table.FusedQKV,
 	RopePerAttention: true,
@@ -560,7 +562,7 @@ var euroBert = &table.Arch{
 	Classes:   []string{"EuroBertModel", "EuroBertForMaskedLM", "JinaEmbeddingsV5Model"},
 	Tokenizer: tokenizer.BPE{Before: tokenizer.Steps{parts.NoBOS}},
 	Fused:     table.FusedQKV,
-	RawConfig: true,
+	Config:    config.Rules{Raw: true},
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		{Key: "attention.causal", Const: gguf.Bool(false)},
 		{Key: "rope.scaling.type", Const: gguf.String("none")},
@@ -741,4 +743,27 @@ func deciderPrompt(s tokenizer.Settings) (string, error) {
 	return token[0] + `{{ type }} question: ` + parts.TextOrJSON("instructions") + token[1] +
 		`{% for o in options %}` + token[2] + ` ` + option + `{% endfor %}` +
 		token[1] + parts.TextOrJSON("state") + token[1], nil
+}
+
+// modernBertRope makes the rope settings of both kinds of attention, from rope_parameters or from the keys that older
+// configs have.
+func modernBertRope(s *config.RopeSettings) error {
+	kinds := map[string]any{}
+	for _, k := range []struct{ kind, key, theta string }{
+		{"full_attention", "global_rope_theta", "160000"}, {"sliding_attention", "local_rope_theta", "10000"},
+	} {
+		m, err := s.Kind(k.kind)
+		if err != nil {
+			return err
+		}
+		if _, v := s.Use(k.key); v != nil && m["rope_theta"] == nil {
+			m["rope_theta"] = v
+		}
+		if m["rope_theta"] == nil {
+			m["rope_theta"] = json.Number(k.theta)
+		}
+		kinds[k.kind] = m
+	}
+	maps.Copy(s.Members, kinds)
+	return nil
 }

@@ -126,9 +126,12 @@ func cohere2RopeDims(c *config.View) (v gguf.Value, ok bool, err error) {
 // cohere2MoE is Command A+ and North: experts after some dense layers, attention and FFN side by side. Source: the
 // Cohere2Moe class of the reference's converter.
 var cohere2MoE = &table.Arch{
-	Name:       "cohere2moe",
-	Classes:    []string{"Cohere2MoeForCausalLM"},
-	Body:       table.Body{Classes: []string{"Cohere2MoeModel"}, Prefix: "model."},
+	Name:    "cohere2moe",
+	Classes: []string{"Cohere2MoeForCausalLM"},
+	Body:    table.Body{Classes: []string{"Cohere2MoeModel"}, Prefix: "model."},
+	Config: config.Rules{Types: []string{"cohere2_moe"},
+		Derived: config.DerivedKeys{"layer_types": cohere2LayerTypes,
+			"mlp_layer_types": cohere2MLPTypes}},
 	Tokenizer:  tokenizer.BPE{},
 	BlockCount: parts.BlocksWithNextN,
 	Metadata: slices.Concat(parts.Override(parts.CommonRows, parts.BlocksRow), []table.Row{
@@ -236,4 +239,54 @@ func cohere2HasExperts(l table.Layer) (bool, error) {
 	}
 	dense, err := cohere2IsDense(l)
 	return !dense, err
+}
+
+// cohere2LayerTypes is the default of layer_types: every n-th dense layer, and every n-th one of the layers after them,
+// has full attention.
+func cohere2LayerTypes(v config.Values) (any, error) {
+	dense, err := cohere2FirstDense(v)
+	if err != nil {
+		return nil, err
+	}
+	first, err := v.Int("prefix_dense_sliding_window_pattern")
+	if err != nil {
+		return nil, err
+	}
+	rest, err := v.Int("sliding_window_pattern")
+	if err == nil && min(first, rest) < 1 {
+		err = config.WrongType("sliding_window_pattern", "a positive number", min(first, rest))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return config.LayerKinds(v, func(bid int64) string {
+		distance := first
+		if bid >= dense {
+			bid, distance = bid-dense, rest
+		}
+		if (bid+1)%distance == 0 {
+			return "full_attention"
+		}
+		return "sliding_attention"
+	})
+}
+
+// cohere2MLPTypes is the default of mlp_layer_types.
+func cohere2MLPTypes(v config.Values) (any, error) {
+	dense, err := cohere2FirstDense(v)
+	if err != nil {
+		return nil, err
+	}
+	return config.LayerKinds(v, func(bid int64) string {
+		if bid < dense {
+			return "dense"
+		}
+		return "sparse"
+	})
+}
+
+// cohere2FirstDense returns the number of dense layers at the beginning.
+func cohere2FirstDense(v config.Values) (int64, error) {
+	n, _, err := v.Object().Int("first_k_dense_replace")
+	return n, err
 }

@@ -48,6 +48,7 @@ var ernie4_5 = &table.Arch{
 var paddleOCR = &table.Arch{
 	Name:         "paddleocr",
 	Classes:      []string{"PaddleOCRVLForConditionalGeneration"},
+	Config:       config.Rules{Types: []string{"paddleocr_vl"}, Flat: true},
 	Tokenizer:    tokenizer.SentencePiece{Then: tokenizer.Steps{tokenizer.AddSpacePrefix{}}},
 	Fused:        table.FusedQKV,
 	RopeSections: true,

@@ -7,6 +7,7 @@ import (
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/table"
+	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
 )
@@ -52,9 +53,11 @@ var (
 		},
 	}
 	exaone4 = &table.Arch{
-		Name:      "exaone4",
-		Classes:   []string{"Exaone4ForCausalLM"},
-		Body:      table.Body{Classes: []string{"Exaone4Model"}, Prefix: "model."},
+		Name:    "exaone4",
+		Classes: []string{"Exaone4ForCausalLM"},
+		Body:    table.Body{Classes: []string{"Exaone4Model"}, Prefix: "model."},
+		Config: config.Rules{Types: []string{"exaone4", "exaone_moe"},
+			Derived: config.DerivedKeys{"layer_types": exaone4LayerTypes}},
 		Tokenizer: tokenizer.BPE{},
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.CommonRows, []table.Row{
@@ -76,6 +79,7 @@ var (
 	exaone4_5 = &table.Arch{
 		Name:       "exaone4",
 		Classes:    []string{"Exaone4_5_ForConditionalGeneration"},
+		Config:     config.Rules{Outer: []string{"Exaone4_5_ForConditionalGeneration"}},
 		Tokenizer:  tokenizer.BPE{},
 		Fused:      table.FusedQKV,
 		BlockCount: parts.BlocksWithNextN,
@@ -183,7 +187,7 @@ func exaone4Pattern(c *config.View) (v gguf.Value, ok bool, err error) {
 	if err != nil || ok {
 		return gguf.Bools(sliding), len(sliding) > 0, err
 	}
-	of, ok, err := c.SlidingPattern()
+	of, ok, err := slidingPattern(c.Object)
 	if err != nil || !ok {
 		return v, false, err
 	}
@@ -192,4 +196,41 @@ func exaone4Pattern(c *config.View) (v gguf.Value, ok bool, err error) {
 		sliding = append(sliding, of(i))
 	}
 	return gguf.Bools(sliding), n > 0, err
+}
+
+// exaone4LayerTypes is the default of layer_types.
+func exaone4LayerTypes(v config.Values) (any, error) {
+	c := v.Object()
+	of, ok, err := slidingPattern(c)
+	if err != nil {
+		return nil, err
+	}
+	if !ok || !c.Has("sliding_window") {
+		return nil, nil
+	}
+	return config.LayerKinds(v, func(bid int64) string {
+		if of(bid) {
+			return "sliding_attention"
+		}
+		return "full_attention"
+	})
+}
+
+// slidingPattern reads the key sliding_window_pattern; of returns whether a layer has a sliding window.
+func slidingPattern(c config.Object) (of func(bid int64) bool, ok bool, err error) {
+	const key = "sliding_window_pattern"
+	switch v := c.Value(key).(type) {
+	case nil:
+		return nil, false, nil
+	case string:
+		if v == "" {
+			return nil, false, nil
+		}
+		return func(bid int64) bool { return v[bid%int64(len(v))] == 'L' }, true, nil
+	}
+	n, err := c.Require(key)
+	if err == nil && n <= 0 {
+		err = fault.Errorf(fault.Broken, "%s: key %q: want a positive number, found %d", config.ConfigFile, key, n)
+	}
+	return func(bid int64) bool { return (bid+1)%n != 0 }, true, err
 }

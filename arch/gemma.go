@@ -118,6 +118,7 @@ var gemma2SoftCap = []graph.ScoreStep{graph.SoftCap{By: "@attn_logit_softcapping
 var gemma3 = &table.Arch{
 	Name:             "gemma3",
 	Classes:          []string{"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"},
+	Config:           config.Rules{Types: []string{"gemma3_text"}, Rope: parts.Gemma3Rope},
 	Tokenizer:        parts.Gemma3Tokens,
 	Fused:            table.FusedQKV,
 	RopePerAttention: true,

@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"encoding/json"
 	"slices"
 
 	"ggforge/arch/config"
@@ -18,8 +19,12 @@ var _ = register(gemma3n)
 // gemma3n is the language model of Gemma 3n: several parallel residual streams (AltUp), and per-layer inputs. Source:
 // the Gemma3N class of the reference's converter.
 var gemma3n = &table.Arch{
-	Name:             "gemma3n",
-	Classes:          []string{"Gemma3nForCausalLM", "Gemma3nForConditionalGeneration"},
+	Name:    "gemma3n",
+	Classes: []string{"Gemma3nForCausalLM", "Gemma3nForConditionalGeneration"},
+	Config: config.Rules{Types: []string{"gemma3n_text"}, Rope: parts.Gemma3Rope,
+		Derived: config.DerivedKeys{"layer_types": gemma3nLayerTypes,
+			"intermediate_size":           func(config.Values) (any, error) { return int64(16384), nil },
+			"activation_sparsity_pattern": gemma3nSparsityPattern}},
 	Tokenizer:        parts.Gemma3Tokens,
 	Fused:            table.FusedQKV,
 	RopePerAttention: true,
@@ -156,4 +161,30 @@ func gemma3nSparsity(c *config.View) (v gguf.Value, ok bool, err error) {
 		scale[i] = torchmath.NormalQuantile(float32(p))
 	}
 	return gguf.Float32s(scale), len(scale) > 0, nil
+}
+
+// gemma3nLayerTypes is the default of layer_types: every fifth layer has full attention.
+func gemma3nLayerTypes(v config.Values) (any, error) {
+	return config.LayerKinds(v, func(bid int64) string {
+		if (bid+1)%5 == 0 {
+			return "full_attention"
+		}
+		return "sliding_attention"
+	})
+}
+
+// gemma3nSparsityPattern is the default of activation_sparsity_pattern: the first ten layers, in models with more than ten.
+func gemma3nSparsityPattern(v config.Values) (any, error) {
+	list, err := config.LayerKinds(v, func(int64) string { return "" })
+	if err != nil {
+		return nil, err
+	}
+	pattern := list.([]any)
+	for i := range pattern {
+		pattern[i] = json.Number("0.0")
+		if i < 10 && len(pattern) > 10 {
+			pattern[i] = json.Number("0.95")
+		}
+	}
+	return pattern, nil
 }

@@ -26,8 +26,10 @@ var _ = register(gemma4, gemma4Unified, gemma4Assistant, embeddingGemma2, gemma4
 
 // gemma4 is the language model of Gemma 4, alone or in a multimodal model.
 var gemma4 = &table.Arch{
-	Name:             "gemma4",
-	Classes:          []string{"Gemma4ForCausalLM", "Gemma4ForConditionalGeneration"},
+	Name:    "gemma4",
+	Classes: []string{"Gemma4ForCausalLM", "Gemma4ForConditionalGeneration"},
+	Config: config.Rules{Types: []string{"gemma4_text", "gemma4_unified_text"},
+		Derived: config.DerivedKeys{"layer_types": gemma4LayerTypes}},
 	Tokenizer:        tokenizer.Gemma4{},
 	Fused:            table.FusedQKV | table.FusedGateUp,
 	RopePerAttention: true,
@@ -657,4 +659,18 @@ func gemma4DSparkActivation(c *config.View) (v gguf.Value, ok bool, err error) {
 			"draft_vocab_size", "vocab_size"))
 	}
 	return gguf.String("gelu_pytorch_tanh"), true, nil
+}
+
+// gemma4LayerTypes is the default of layer_types: every sixth layer and the last one have full attention.
+func gemma4LayerTypes(v config.Values) (any, error) {
+	last, err := v.Int("num_hidden_layers")
+	if err != nil {
+		return nil, err
+	}
+	return config.LayerKinds(v, func(bid int64) string {
+		if (bid+1)%6 == 0 || bid+1 == last {
+			return "full_attention"
+		}
+		return "sliding_attention"
+	})
 }

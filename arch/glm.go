@@ -200,10 +200,12 @@ var glm4MoELite = &table.Arch{
 // glmDSA is GLM-5: DeepSeek V3.2 with the vocabulary of GLM. Layers without an indexer use the tokens selected by an
 // earlier layer's.
 var glmDSA = &table.Arch{
-	Name:      "glm-dsa",
-	Shapes:    parts.IndexerShapes,
-	Classes:   []string{"GlmMoeDsaForCausalLM"},
-	Body:      table.Body{Classes: []string{"GlmMoeDsaModel"}, Prefix: "model."},
+	Name:    "glm-dsa",
+	Shapes:  parts.IndexerShapes,
+	Classes: []string{"GlmMoeDsaForCausalLM"},
+	Body:    table.Body{Classes: []string{"GlmMoeDsaModel"}, Prefix: "model."},
+	Config: config.Rules{Types: []string{"glm_moe_dsa"}, Derived: config.DerivedKeys{
+		"head_dim": parts.RotaryHeadDim["head_dim"], "indexer_types": glmIndexerTypes}},
 	Tokenizer: parts.GLMTokens,
 	NextN:     parts.NumberedNextN,
 	Metadata: slices.Concat(parts.Override(parts.MLAMetadata,
@@ -263,3 +265,46 @@ var (
 	solarTokens = tokenizer.BPE{Named: []tokenizer.Named{{Kind: "eos", Text: "<|endoftext|>"},
 		{Kind: "eot", Text: "<|endoftext|>"}, {Kind: "unk", Text: "<unk>"}, {Kind: "bos", Text: "<|startoftext|>"}}}
 )
+
+// glmIndexerTypes is the default of indexer_types: from a string with a letter per layer, else from an offset and a
+// period.
+func glmIndexerTypes(v config.Values) (any, error) {
+	c := v.Object()
+	const pattern = "index_topk_pattern"
+	switch p := c.Value(pattern).(type) {
+	case nil:
+	case string:
+		letters := map[rune]string{'F': "full", 'S': "shared"}
+		list := []any{}
+		for _, letter := range p {
+			kind, ok := letters[letter]
+			if !ok {
+				return nil, config.WrongType(pattern, "F or S for each layer", p)
+			}
+			list = append(list, kind)
+		}
+		return list, nil
+	default:
+		return p, nil
+	}
+	every, ok, err := c.Int("index_topk_freq")
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		every = 1
+	}
+	from, ok, err := c.Int("index_skip_topk_offset")
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		from = 2
+	}
+	return config.LayerKinds(v, func(bid int64) string {
+		if from <= bid && (bid-from+1)%max(every, 1) != 0 {
+			return "shared"
+		}
+		return "full"
+	})
+}

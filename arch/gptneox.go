@@ -20,7 +20,7 @@ var gptneox = &table.Arch{
 	Body:      table.Body{Classes: []string{"GPTNeoXModel"}, Prefix: "gpt_neox."},
 	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
-	RawConfig: true,
+	Config:    config.Rules{Raw: true},
 	Metadata: []table.Row{
 		parts.UintRow("context_length", "max_position_embeddings"),
 		parts.UintRow("embedding_length", "hidden_size"),

@@ -180,7 +180,7 @@ var graniteHybrid = &table.Arch{
 	Tokenizer: parts.Mamba2Tokens,
 	Fused:     table.FusedQKV,
 	VocabSize: parts.RoundedVocab(8),
-	RawConfig: true,
+	Config:    config.Rules{Raw: true},
 	Variants:  []*table.Arch{graniteHybridDense, graniteHybridMoE},
 	Variant: func(c *config.View) (*table.Arch, error) {
 		types, err := graniteLayers(c)
@@ -203,14 +203,14 @@ var graniteHybrid = &table.Arch{
 // graniteHybridDense and graniteHybridMoE are Granite 4 without Mamba layers.
 var (
 	graniteHybridDense = &table.Arch{
-		Name: "granite", Tokenizer: parts.Mamba2Tokens, Fused: table.FusedQKV, RawConfig: true,
+		Name: "granite", Tokenizer: parts.Mamba2Tokens, Fused: table.FusedQKV,
 		Metadata: graniteHybridRows, Expect: append([]table.Expect{parts.Expect("position_embedding_type", "rope")},
 			graniteHybridExpect...),
 		Unused: graniteHybridUnused, Drop: parts.DropProjectors, Tensors: granitePlainTensors,
 		Graph: graniteGraph,
 	}
 	graniteHybridMoE = &table.Arch{
-		Name: "granitemoe", Tokenizer: parts.Mamba2Tokens, Fused: table.FusedQKV, RawConfig: true,
+		Name: "granitemoe", Tokenizer: parts.Mamba2Tokens, Fused: table.FusedQKV,
 		Metadata: graniteHybridRows, Expect: graniteHybridDense.Expect,
 		Unused: graniteHybridUnused, Drop: parts.DropProjectors, Tensors: granitePlainTensors,
 		Graph: graniteMoEGraph,
@@ -287,7 +287,7 @@ var bamba = &table.Arch{
 	Tokenizer: parts.Mamba2Tokens,
 	Fused:     table.FusedQKV,
 	VocabSize: parts.RoundedVocab(8),
-	RawConfig: true,
+	Config:    config.Rules{Raw: true},
 	Metadata: slices.Concat(graniteMoE.Metadata, graniteSSMRows, []table.Row{
 		{Key: "rope.dimension_count", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, ok, err := c.Int("attn_rotary_emb")

@@ -195,7 +195,7 @@ var falconH1 = &table.Arch{
 	Body:      table.Body{Classes: []string{"FalconH1Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
-	RawConfig: true,
+	Config:    config.Rules{Raw: true},
 	Metadata: []table.Row{
 		{Key: "context_length", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, _, err := c.Int("max_position_embeddings")

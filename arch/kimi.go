@@ -3,6 +3,7 @@ package arch
 import (
 	"slices"
 
+	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
@@ -73,6 +74,7 @@ var kimiK3 = &table.Arch{
 		}),
 	},
 	Classes:     []string{"KimiK3ForConditionalGeneration"},
+	Config:      config.Rules{Outer: []string{"KimiK3ForConditionalGeneration"}},
 	Tokenizer:   kimiK3Tokens,
 	MXFP4:       true,
 	PackedFirst: true,

@@ -20,10 +20,13 @@ var _ = register(laguna)
 // sliding windows in three of four layers, which have more heads than the others. Source: the Laguna class of the
 // reference's converter.
 var laguna = &table.Arch{
-	Name:      "laguna",
-	Shapes:    shape.Rules{Tensors: shape.Table{"attn_gate": "n_embd, n_head | n_embd, n_embd_q"}},
-	Classes:   []string{"LagunaForCausalLM"},
-	Body:      table.Body{Classes: []string{"LagunaModel"}, Prefix: "model."},
+	Name:    "laguna",
+	Shapes:  shape.Rules{Tensors: shape.Table{"attn_gate": "n_embd, n_head | n_embd, n_embd_q"}},
+	Classes: []string{"LagunaForCausalLM"},
+	Body:    table.Body{Classes: []string{"LagunaModel"}, Prefix: "model."},
+	Config: config.Rules{Types: []string{"laguna"},
+		Derived: config.DerivedKeys{"layer_types": config.AllFull,
+			"mlp_layer_types": lagunaMLPTypes}},
 	Tokenizer: tokenizer.BPE{Then: tokenizer.Steps{tokenizer.ChatTemplateFile{}, tokenizer.SecondEOS{}}},
 	Metadata: slices.Concat(parts.Override(parts.CommonRows,
 		table.Row{Key: table.KeyHeadCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
@@ -240,4 +243,14 @@ func lagunaGateKind(l table.Layer) (kind string, err error) {
 			config.ConfigFile, kind)
 	}
 	return kind, nil
+}
+
+// lagunaMLPTypes is the default of mlp_layer_types: experts after the first layer.
+func lagunaMLPTypes(v config.Values) (any, error) {
+	return config.LayerKinds(v, func(bid int64) string {
+		if bid == 0 {
+			return "dense"
+		}
+		return "sparse"
+	})
 }

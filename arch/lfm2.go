@@ -21,9 +21,11 @@ var _ = register(lfm2, lfm2Embed, lfm2Audio, d1, d1Omni, lfm2moe)
 // of the reference's converter.
 var (
 	lfm2 = &table.Arch{
-		Name:      "lfm2",
-		Shapes:    lfm2Shapes,
-		Classes:   []string{"Lfm2ForCausalLM", "LFM2ForCausalLM"},
+		Name:    "lfm2",
+		Shapes:  lfm2Shapes,
+		Classes: []string{"Lfm2ForCausalLM", "LFM2ForCausalLM"},
+		Config: config.Rules{Types: []string{"lfm2"},
+			Derived: config.DerivedKeys{"layer_types": lfm2LayerTypes}},
 		Tokenizer: tokenizer.BPE{},
 		Fused:     table.FusedQKV,
 		Metadata: slices.Concat(parts.Override(parts.CommonRows,
@@ -107,7 +109,8 @@ var (
 	d1 = &table.Arch{
 		Name:      "lfm2",
 		Shapes:    lfm2Shapes,
-		Classes:   []string{config.D1},
+		Classes:   []string{"D1Model"},
+		Config:    config.Rules{Auto: true},
 		Tokenizer: parts.Asking(d1Prompt),
 		Fused:     table.FusedQKV,
 		Metadata:  slices.Concat(lfm2.Metadata, []table.Row{{Key: "decision.type", Const: gguf.String("lfm2-d1")}}),
@@ -379,4 +382,19 @@ func d1HeadsKV(c *config.View) (v gguf.Value, ok bool, err error) {
 	}
 	heads, err := c.Heads()
 	return perD1Layer(c, list, heads, err)
+}
+
+// lfm2LayerTypes is the default of layer_types: attention in the layers of
+// full_attn_idxs, or in all.
+func lfm2LayerTypes(v config.Values) (any, error) {
+	list, ok, err := v.Object().Ints("full_attn_idxs")
+	if err != nil {
+		return nil, err
+	}
+	return config.LayerKinds(v, func(bid int64) string {
+		if !ok || slices.Contains(list, bid) {
+			return "full_attention"
+		}
+		return "conv"
+	})
 }

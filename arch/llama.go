@@ -116,6 +116,7 @@ var llamaInMultimodal = &table.Arch{
 	Shapes: shape.WholeHeadRotates,
 	Classes: []string{"LlavaForConditionalGeneration", "VoxtralForConditionalGeneration", smolVLM, janus,
 		sarashina2Vision},
+	Config:    config.Rules{Outer: []string{sarashina2Vision}},
 	Tokenizer: tokenizer.Llama{},
 	Fused:     table.FusedQKV,
 	Metadata:  parts.LlamaRows,

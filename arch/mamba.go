@@ -23,7 +23,7 @@ var mamba = &table.Arch{
 	Body:      table.Body{Classes: []string{"MambaModel", "FalconMambaModel"}, Prefix: "backbone."},
 	Tokenizer: mambaTokens,
 	VocabSize: parts.PaddedVocab(8),
-	RawConfig: true,
+	Config:    config.Rules{Raw: true},
 	Metadata: []table.Row{
 		{Key: "context_length", Const: gguf.Uint32(1 << 20)}, // there is no bound
 		{Key: "embedding_length", Derive: mambaSize("embedding_length")},
@@ -61,7 +61,7 @@ var mamba2 = &table.Arch{
 	Body:      table.Body{Classes: []string{"Mamba2Model"}, Prefix: "backbone."},
 	Tokenizer: parts.Mamba2Tokens,
 	VocabSize: parts.PaddedVocab(16),
-	RawConfig: true,
+	Config:    config.Rules{Raw: true},
 	Metadata: []table.Row{
 		{Key: "context_length", Const: gguf.Uint32(1 << 20)},
 		{Key: "embedding_length", Derive: mamba2Size("embedding_length")},

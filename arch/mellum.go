@@ -16,10 +16,12 @@ var _ = register(mellum)
 
 // mellum is JetBrains' Mellum 2. Source: the Mellum class of the reference's converter.
 var mellum = &table.Arch{
-	Name:      "mellum",
-	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
-	Classes:   []string{"MellumForCausalLM"},
-	Body:      table.Body{Classes: []string{"MellumModel"}, Prefix: "model."},
+	Name:    "mellum",
+	Shapes:  shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
+	Classes: []string{"MellumForCausalLM"},
+	Body:    table.Body{Classes: []string{"MellumModel"}, Prefix: "model."},
+	Config: config.Rules{Types: []string{"mellum"},
+		Derived: config.DerivedKeys{"layer_types": config.AllFull}},
 	Tokenizer: tokenizer.BPE{},
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.Optional(parts.UintRow("expert_feed_forward_length", "moe_intermediate_size")),

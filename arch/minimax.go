@@ -119,7 +119,7 @@ var minimaxM3 = &table.Arch{
 	},
 	Classes:   []string{"MiniMaxM3SparseForCausalLM", "MiniMaxM3SparseForConditionalGeneration"},
 	Tokenizer: tokenizer.BPE{},
-	RawConfig: true,
+	Config:    config.Rules{Raw: true},
 	Metadata: slices.Concat(minimaxM2.Metadata, []table.Row{
 		parts.UintRow("expert_shared_count", "n_shared_experts"),
 		parts.FloatRow("expert_weights_scale", "routed_scaling_factor"),

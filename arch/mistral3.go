@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -47,8 +48,10 @@ var mistral3Unused = append([]string{"image_token_index", "multimodal_projector_
 
 // mistral4 is the language model of Mistral Small 4: DeepSeek's MLA, and experts that are stacked in the checkpoint.
 var mistral4 = &table.Arch{
-	Name:      "mistral4",
-	Shapes:    parts.MLAShapes,
+	Name:   "mistral4",
+	Shapes: parts.MLAShapes,
+	Config: config.Rules{Types: []string{"mistral4"}, Rope: mistral4Rope,
+		Derived: config.DerivedKeys{"head_dim": mistral4HeadDim}},
 	Tokenizer: parts.KimiTokens,
 	Fused:     table.FusedGateUp,
 	Metadata:  parts.MLAMetadata,
@@ -80,4 +83,25 @@ func ministral3Rope(key string) table.Derive {
 		f, err := c.Rope().RequireFloat(key)
 		return table.Float32Of(f, err == nil, err)
 	}
+}
+
+// mistral4HeadDim returns the size of an uncompressed head.
+func mistral4HeadDim(v config.Values) (any, error) {
+	nope, err := v.Int("qk_nope_head_dim")
+	if err != nil {
+		return nil, err
+	}
+	rope, err := v.Int("qk_rope_head_dim")
+	return nope + rope, err
+}
+
+// mistral4Rope fills in the rope settings of the published model.
+func mistral4Rope(s *config.RopeSettings) error {
+	if len(s.Members) == 0 {
+		s.Members = map[string]any{"rope_type": "yarn", "rope_theta": json.Number("10000"), "factor": json.Number("128"),
+			"original_max_position_embeddings": json.Number("8192"), "beta_fast": json.Number("32"),
+			"beta_slow": json.Number("1"), "mscale_all_dim": json.Number("1"), "mscale": json.Number("1"),
+			"llama_4_scaling_beta": json.Number("0.1")}
+	}
+	return nil
 }

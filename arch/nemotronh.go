@@ -1,8 +1,10 @@
 package arch
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
@@ -23,6 +25,7 @@ var nemotronHMoE = &table.Arch{
 	Name:       "nemotron_h_moe",
 	Shapes:     nemotronHExperts,
 	Classes:    []string{"NemotronHForCausalLM"},
+	Config:     config.Rules{Types: []string{"nemotron_h"}, Rewrite: nemotronHRewrite},
 	Tokenizer:  tokenizer.BPE{},
 	Fused:      table.FusedQKV,
 	VocabSize:  parts.RoundedVocab(8),
@@ -216,7 +219,7 @@ func nemotronHLayers(c *config.View) ([]string, error) {
 
 func nemotronHPattern(c *config.View) ([]string, error) {
 	if v, isText := c.Value("hybrid_override_pattern").(string); isText {
-		return config.NemotronKinds(v)
+		return nemotronLetters(v)
 	}
 	layers, ok, err := c.Strings("layers_block_type")
 	if err == nil && !ok {
@@ -452,4 +455,45 @@ func puzzleNumbers(key string) table.Derive {
 		}
 		return parts.PerLayer(out, nil)
 	}
+}
+
+// nemotronLetters returns the kinds of layers for a string with a letter per layer.
+func nemotronLetters(text string) ([]string, error) {
+	names := map[rune]string{'M': "mamba", '*': "attention", 'E': "moe", '-': "mlp"}
+	var kinds []string
+	for _, letter := range text {
+		kind, ok := names[letter]
+		if !ok || len(kinds) == config.MaxBlocks {
+			return nil, config.WrongType("hybrid_override_pattern", "at most 65536 letters M, *, E or -", text)
+		}
+		kinds = append(kinds, kind)
+	}
+	return kinds, nil
+}
+
+// nemotronHRewrite builds the list of layer kinds, sets the number of layers to its length, and renames the key of the
+// head size.
+func nemotronHRewrite(v config.Values) error {
+	const text, list = "hybrid_override_pattern", "layers_block_type"
+	if s, ok := v[text].(string); ok {
+		if v[list] == nil {
+			kinds, err := nemotronLetters(s)
+			if err != nil {
+				return err
+			}
+			all := make([]any, len(kinds))
+			for i := range kinds {
+				all[i] = kinds[i]
+			}
+			v[list] = all
+		}
+		delete(v, text)
+	}
+	if v["head_dim"] == nil && v["attention_head_dim"] != nil {
+		v["head_dim"] = v["attention_head_dim"]
+	}
+	if all, ok := v[list].([]any); ok {
+		v["num_hidden_layers"] = json.Number(strconv.Itoa(len(all)))
+	}
+	return nil
 }

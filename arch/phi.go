@@ -67,6 +67,7 @@ var (
 		Shapes:        shape.Rules{Tensors: shape.GateInUp},
 		Classes:       []string{"Phi3ForCausalLM", "Phi4ForCausalLMV"},
 		Body:          table.Body{Classes: []string{"Phi3Model"}, Prefix: "model."},
+		Config:        config.Rules{Types: []string{"phi3"}, Rope: phi3Rope},
 		Tokenizer:     phi3Tokens,
 		Fused:         table.FusedQKV,
 		HeaderFirst:   phi3Early,
@@ -191,3 +192,25 @@ func phi3AttnFactor(c *config.View) (v gguf.Value, ok bool, err error) {
 // phi3Tokens: Phi-4 has byte-level BPE.
 var phi3Tokens = tokenizer.ByClass{Classes: []tokenizer.NamedRules{{Name: "GPT2Tokenizer", Rules: tokenizer.BPE{}}},
 	Else: tokenizer.SentencePiece{AllAdded: true}}
+
+// phi3Rope follows the configuration class of Phi-3: older names of the type become longrope, and the original context
+// length of the root overrides the one in the settings.
+func phi3Rope(s *config.RopeSettings) error {
+	kind, ok := s.Members["rope_type"].(string)
+	if !ok {
+		kind, _ = s.Members["type"].(string)
+	}
+	const length = "original_max_position_embeddings"
+	switch kind {
+	case "yarn", "longrope":
+		_, s.Members[length] = s.Use(length)
+	case "su":
+		if s.Members[length] == nil {
+			_, s.Members[length] = s.Use(length)
+		}
+	default:
+		return nil
+	}
+	s.Members["rope_type"] = "longrope"
+	return nil
+}

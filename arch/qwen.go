@@ -60,6 +60,7 @@ var qwen2moe = &table.Arch{
 var qwen3 = &table.Arch{
 	Name:      "qwen3",
 	Classes:   []string{"Qwen3ForCausalLM", "Qwen3Model", "StepVLForConditionalGeneration"},
+	Config:    config.Rules{Outer: []string{"StepVLForConditionalGeneration"}},
 	Tokenizer: parts.SPMOrBPE,
 	Fused:     table.FusedQKV,
 	Metadata:  slices.Concat(qwen2.Metadata, rerankRows),
@@ -106,6 +107,7 @@ var qwen2vl = &table.Arch{
 	Name: "qwen2vl",
 	Classes: []string{"Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration", "Qwen2VLModel",
 		"Qwen2_5OmniModel"},
+	Config:       config.Rules{Types: []string{"qwen2_vl", "qwen2_5_vl"}, Flat: true},
 	Tokenizer:    parts.SPMOrBPE,
 	Fused:        table.FusedQKV,
 	RopeSections: true,

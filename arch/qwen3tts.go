@@ -21,7 +21,8 @@ var _ = register(qwen3tts)
 // Qwen3TTSTalkerModel of the reference.
 var qwen3tts = &table.Arch{
 	Name:      "qwen3tts",
-	Classes:   []string{config.Qwen3TTS},
+	Classes:   []string{"Qwen3TTSForConditionalGeneration"},
+	Config:    config.Rules{Text: "talker_config"},
 	Tokenizer: tokenizer.Qwen3TTS{},
 	VocabSize: func(c *config.View) (int64, error) { return c.Require("text_vocab_size") },
 	// the runtime supports this number of codes only

@@ -27,6 +27,7 @@ var step35 = &table.Arch{
 	Name:      "step35",
 	Shapes:    shape.Rules{Tensors: shape.Table{"attn_gate": "n_embd, n_head"}},
 	Classes:   []string{"Step3p5ForCausalLM", "Step3p7ForConditionalGeneration"},
+	Config:    config.Rules{Outer: []string{"Step3p7ForConditionalGeneration"}},
 	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	NextN:     parts.NumberedNextN,

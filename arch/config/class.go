@@ -16,8 +16,8 @@ func (c *Config) textConfig() (map[string]any, error) { return c.textConfigOf(c.
 func (c *Config) textConfigOf(root map[string]any) (map[string]any, error) {
 	var text map[string]any
 	names := textConfigs
-	if c.Class == Qwen3TTS {
-		names = []string{"talker_config"}
+	if key := c.families.ofClass(c.Class).Text; key != "" {
+		names = []string{key}
 	}
 	for _, key := range names {
 		v := root[key]
@@ -37,15 +37,6 @@ func (c *Config) textConfigOf(root map[string]any) (map[string]any, error) {
 	return text, nil
 }
 
-// rootClasses are multimodal classes that take precedence over the class of their language model. Source:
-// get_model_architecture of the reference.
-var rootClasses = []string{"StepVLForConditionalGeneration", "Sarashina2VisionForCausalLM",
-	"Exaone4_5_ForConditionalGeneration",
-	"Step3p7ForConditionalGeneration", "KimiK3ForConditionalGeneration"}
-
-// D1 is a class that config.json has in auto_map only.
-const D1 = "D1Model"
-
 // findClass returns the class that the file names: that of its language model if
 // that has one, "" for none.
 func (c *Config) findClass() (class string, err error) {
@@ -60,20 +51,18 @@ func (c *Config) findClass() (class string, err error) {
 		layer, _ := ssm["layer"].(string) // checkpoints of the mamba_ssm package
 		class = cmp.Or(layer, "Mamba") + "ForCausalLM"
 	}
-	if slices.Contains(rootClasses, class) {
+	if slices.Contains(c.families.ofClass(class).Outer, class) {
 		return class, nil
 	}
 	inner, err := firstClass(text)
 	if auto, ok := c.Raw["auto_map"].(map[string]any); ok && text != nil {
-		if model, _ := auto["AutoModel"].(string); strings.HasSuffix(model, "."+D1) {
-			return D1, err
+		model, _ := auto["AutoModel"].(string)
+		if name := model[strings.LastIndexByte(model, '.')+1:]; c.families.ofClass(name).Auto {
+			return name, err
 		}
 	}
 	return cmp.Or(inner, class), err
 }
-
-// Qwen3TTS is the class of models whose language model generates speech.
-const Qwen3TTS = "Qwen3TTSForConditionalGeneration"
 
 // firstClass returns the first of the classes that a configuration names, "" for none.
 func firstClass(m map[string]any) (string, error) {

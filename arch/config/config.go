@@ -39,6 +39,7 @@ type Config struct {
 	defaulted map[string]bool   // keys filled in with a default
 	used      map[string]bool   // keys that derived values were made from
 	decision  *Decision         // nil except for decision models
+	families  *Families
 }
 
 // KnownType returns the model_type whose rules hold, "" for none.
@@ -95,15 +96,12 @@ func decodeFloats(v any) any {
 	return v
 }
 
-// Parse reads the bytes of config.json. rawConfig reports the classes whose
-// configuration gets no defaults; nil for none.
-func Parse(data []byte, rawConfig func(class string) bool) (*Config, error) {
-	return ParseAs("", data, rawConfig)
-}
+// Parse reads the bytes of config.json, by the rules of f.
+func Parse(data []byte, f *Families) (*Config, error) { return ParseAs("", data, f) }
 
 // ParseAs is Parse with a class that overrides the file's; "" for the file's own.
-func ParseAs(class string, data []byte, rawConfig func(class string) bool) (*Config, error) {
-	c, raw, err := parse(class, data, rawConfig, (*Config).findClass)
+func ParseAs(class string, data []byte, f *Families) (*Config, error) {
+	c, raw, err := parse(class, data, f, (*Config).findClass)
 	if err != nil {
 		return nil, err
 	}
@@ -134,9 +132,9 @@ func (c *Config) mergeDraftLayer() error {
 }
 
 // parse reads the file and determines class and model type; raw reports whether the class is read without defaults.
-func parse(class string, data []byte, rawConfig func(class string) bool, find func(*Config) (string, error)) (c *Config,
-	raw bool, err error) {
-	c = &Config{File: ConfigFile, used: map[string]bool{}, defaulted: map[string]bool{}}
+func parse(class string, data []byte, f *Families, find func(*Config) (string, error)) (c *Config, raw bool,
+	err error) {
+	c = &Config{File: ConfigFile, used: map[string]bool{}, defaulted: map[string]bool{}, families: f}
 	if c.Raw, err = parseRoot(ConfigFile, data); err != nil {
 		return nil, false, err
 	}
@@ -153,7 +151,7 @@ func parse(class string, data []byte, rawConfig func(class string) bool, find fu
 		c.Named = named
 	}
 	c.values = maps.Clone(c.Raw)
-	raw = rawConfig != nil && rawConfig(c.Class)
+	raw = f.ofClass(c.Class).Raw
 	c.modelType, _ = c.Raw["model_type"].(string)
 	if raw || modelTypes()[c.modelType] == nil {
 		c.modelType = ""
@@ -166,10 +164,6 @@ func parse(class string, data []byte, rawConfig func(class string) bool, find fu
 func (c *Config) use(keys ...string) (key string, v any) {
 	return Object{c.values, "", c.used, c.File}.lookup(keys...)
 }
-
-// flatTypes are the model types whose config.json may have the keys of the
-// language model among the others.
-var flatTypes = set("qwen2_vl", "qwen2_5_vl", "paddleocr_vl")
 
 // mergeTextConfig fills in the defaults of the model type and lays the configuration of
 // the language model over the root.
@@ -189,7 +183,7 @@ func (c *Config) mergeTextConfig(raw bool) error {
 	if text == nil && inner == "" {
 		return nil
 	}
-	if text == nil && flatTypes[c.modelType] && !raw {
+	if text == nil && c.families.ofType(c.modelType).Flat && !raw {
 		c.modelType = inner
 		return modelTypes()[inner].complete(c, c.values, "")
 	}

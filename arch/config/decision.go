@@ -261,8 +261,8 @@ func readReadout(files Files) (*Decision, error) {
 }
 
 // Parse is ParseAs for a decision model. Its settings become the member "decision" of the configuration.
-func (d *Decision) Parse(class string, rawConfig func(class string) bool) (*Config, error) {
-	c, raw, err := parse(class, d.config, rawConfig, d.find)
+func (d *Decision) Parse(class string, f *Families) (*Config, error) {
+	c, raw, err := parse(class, d.config, f, d.find)
 	if err == nil {
 		err = c.mergeTextConfig(raw)
 	}
@@ -273,8 +273,8 @@ func (d *Decision) Parse(class string, rawConfig func(class string) bool) (*Conf
 }
 
 // ParseEncoder is the package's ParseEncoder for a decision model.
-func (d *Decision) ParseEncoder(class string, rawConfig func(class string) bool) (*Config, error) {
-	return parseEncoder(class, d.config, rawConfig, d.find)
+func (d *Decision) ParseEncoder(class string, f *Families) (*Config, error) {
+	return parseEncoder(class, d.config, f, d.find)
 }
 
 func (d *Decision) find(c *Config) (string, error) {

@@ -13,14 +13,13 @@ const (
 )
 
 // ParseEncoder parses config.json for the vision or audio encoder of a model. The values are the file's root;
-// sub-configs have the defaults of their own types. For class and rawConfig see ParseAs.
-func ParseEncoder(class string, data []byte, rawConfig func(class string) bool) (*Config, error) {
-	return parseEncoder(class, data, rawConfig, (*Config).encoderClass)
+// sub-configs have the defaults of their own types. For class and f see ParseAs.
+func ParseEncoder(class string, data []byte, f *Families) (*Config, error) {
+	return parseEncoder(class, data, f, (*Config).encoderClass)
 }
 
-func parseEncoder(class string, data []byte, rawConfig func(class string) bool,
-	find func(*Config) (string, error)) (*Config, error) {
-	c, raw, err := parse(class, data, rawConfig, find)
+func parseEncoder(class string, data []byte, f *Families, find func(*Config) (string, error)) (*Config, error) {
+	c, raw, err := parse(class, data, f, find)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +74,7 @@ func (c *Config) completeParts(m *modelType, v map[string]any, prefix string) er
 			part["model_type"] = row
 		}
 		t := modelTypes()[row]
-		if key == "text_config" && v[key] == nil && t != nil && flatTypes[c.modelType] {
+		if key == "text_config" && v[key] == nil && t != nil && c.families.ofType(c.modelType).Flat {
 			// the language model's keys are among the others
 			for name := range v {
 				_, itsOwn := t.Defaults[name]

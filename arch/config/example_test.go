@@ -10,9 +10,8 @@ import (
 // A key that config.json leaves out has the default that the transformers library
 // gives it.
 func Example() {
-	rawConfig := func(class string) bool { return false }
 	cfg, err := config.Parse(
-		[]byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_attention_heads": 4}`), rawConfig)
+		[]byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_attention_heads": 4}`), nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func FuzzFacts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, modules, pooling, dense, tokenizer []byte) {
 		config, err := Parse(
 			[]byte(`{"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "_name_or_path": "qwen3-reranker"}`),
-			func(string) bool { return false })
+			nil)
 		if err != nil {
 			t.Fatal(err)
 		}

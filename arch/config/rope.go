@@ -45,19 +45,17 @@ func (c *Config) gatherRope() error {
 	for _, name := range names {
 		c.used[name] = !c.defaulted[name]
 	}
-	if m != nil && m.rope != nil {
-		if err := m.rope(c); err != nil {
+	settings := RopeSettings{c.rope, c}
+	if rope := c.families.ofType(c.modelType).Rope; m != nil && rope != nil {
+		if err := rope(&settings); err != nil {
 			return err
 		}
+		c.rope = settings.Members
 	}
 	if c.rope["full_attention"] != nil || c.rope["sliding_attention"] != nil {
 		return nil
 	}
-	set := func(key string, v any) {
-		if _, ok := c.rope[key]; !ok && v != nil {
-			c.rope[key] = v
-		}
-	}
+	set := func(key string, v any) { SetDefault(c.rope, key, v) }
 	if _, local := c.use("local_rope_theta", "rope_local_theta", "rope_theta_local", "swa_rope_theta",
 		"rope_local_base_freq"); local != nil {
 		c.rope["sliding_attention"] = map[string]any{"rope_theta": local}
@@ -75,8 +73,8 @@ func (c *Config) gatherRope() error {
 	if known {
 		set("partial_rotary_factor", defaults["partial_rotary_factor"])
 	}
-	if s, _ := c.rope["rope_type"].(string); known && ropeTypesWithLength[s] {
-		set("original_max_position_embeddings", c.values["max_position_embeddings"])
+	if known {
+		settings.SetLength(c.rope)
 	}
 	_, length := c.use("original_max_position_embeddings")
 	set("original_max_position_embeddings", length)

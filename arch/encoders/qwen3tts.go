@@ -37,7 +37,8 @@ const (
 func qwen3TTS() *table.Arch {
 	return &table.Arch{
 		Name:    name,
-		Classes: []string{config.Qwen3TTS},
+		Classes: []string{"Qwen3TTSForConditionalGeneration"},
+		Config:  config.Rules{Text: "talker_config"},
 		Encoder: &table.Encoder{Parts: []table.In{inSpeaker, inPredictor, inSpeech},
 			Facts: []config.Source{config.SpeechFiles}},
 		BlockCount: layers(inPredictor, "num_hidden_layers"),

@@ -1,6 +1,8 @@
 package parts
 
 import (
+	"encoding/json"
+	"maps"
 	"slices"
 
 	"ggforge/arch/config"
@@ -86,3 +88,36 @@ var VocabRows = &table.Transform{Name: "vocabulary-rows",
 		}
 		return rows.Slice(s, 1, 0, n)
 	}}
+
+// Gemma3Rope makes the rope settings of both kinds of attention. Keys from before transformers 5 are for full
+// attention, except rope_local_base_freq.
+func Gemma3Rope(s *config.RopeSettings) error {
+	scaling, _ := s.Root("rope_scaling").(map[string]any)
+	if scaling != nil {
+		s.Members, _ = s.Root("rope_parameters").(map[string]any)
+	}
+	full, err := s.Kind("full_attention")
+	if err != nil {
+		return err
+	}
+	sliding, err := s.Kind("sliding_attention")
+	if err != nil {
+		return err
+	}
+	maps.Copy(full, scaling)
+	for _, k := range []struct {
+		of    map[string]any
+		key   string
+		theta any
+	}{{full, "rope_theta", json.Number("1000000")}, {sliding, "rope_local_base_freq", json.Number("10000")}} {
+		_, v := s.Use(k.key)
+		if v == nil {
+			v = k.theta
+		}
+		config.SetDefault(k.of, "rope_theta", v)
+		config.SetDefault(k.of, "rope_type", k.of["type"])
+		s.SetLength(k.of)
+	}
+	s.Members = map[string]any{"full_attention": full, "sliding_attention": sliding}
+	return nil
+}

@@ -214,3 +214,8 @@ var IndexerShapes = shape.Rules{
 		"indexer.attn_q_b": "n_lora_q, n_idx * n_idx_head",
 	}),
 }
+
+// RotaryHeadDim is the rule of head_dim in model types with MLA: it is the size of the rotary part.
+var RotaryHeadDim = config.DerivedKeys{
+	"head_dim": func(v config.Values) (any, error) { return v.Int("qk_rope_head_dim") },
+}

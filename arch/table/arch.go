@@ -21,8 +21,8 @@ type Arch struct {
 	Fused     Fused
 	// VocabSize returns the size of the vocabulary; nil for the config's vocab_size.
 	VocabSize func(*config.View) (int64, error)
-	// RawConfig: config.json is read as it is, without the transformers library's defaults for its model_type.
-	RawConfig bool
+	// Config has the rules for config.json that go beyond its keys.
+	Config config.Rules
 	// BlockCount returns the number of layers; nil for the config's number plus NextN's.
 	BlockCount func(*config.View) (int64, error)
 	// NextN describes MTP (NextN) layers that can be left out or written to a separate file; nil for all other

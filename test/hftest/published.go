@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ggforge/arch"
 	"ggforge/arch/config"
 )
 
@@ -20,15 +21,13 @@ import (
 // lists of layers are cut; other keys are unchanged: rope settings, windows, scales, flags, head sizes. Matrices are
 // stored as in quantization_config or hf_quant_config.json.
 //
-// like lists the classes that share a table with a class, rawConfig reports the classes whose configuration gets no
-// defaults.
-func Published(name string, files map[string][]byte, encoder bool, like func(class string) []string,
-	rawConfig func(class string) bool) (*Spec, error) {
+// like lists the classes that share a table with a class.
+func Published(name string, files map[string][]byte, encoder bool, like func(class string) []string) (*Spec, error) {
 	cfg, err := parseObject(infinity.ReplaceAllString(string(files[config.ConfigFile]), `$1"`+infinite+`"`))
 	if err != nil {
 		return nil, fmt.Errorf("hftest: %s: %w", name, err)
 	}
-	p := published{config: cfg, rawConfig: rawConfig, encoder: encoder}
+	p := published{config: cfg, encoder: encoder}
 	view, err := p.view(cfg)
 	if err != nil {
 		return nil, err
@@ -145,15 +144,14 @@ func (s *Spec) storesCodes() bool {
 
 // published has the state of Published.
 type published struct {
-	spec      *Spec
-	config    object // made small
-	base      object // config.json of spec
-	rawConfig func(class string) bool
-	encoder   bool
-	store     store
-	layers    [2]int   // number of layers of the language model: as published, made small
-	part      bool     // inside a vision or audio encoder's configuration
-	gone      []string // names of the table for sizes of a missing part
+	spec    *Spec
+	config  object // made small
+	base    object // config.json of spec
+	encoder bool
+	store   store
+	layers  [2]int   // number of layers of the language model: as published, made small
+	part    bool     // inside a vision or audio encoder's configuration
+	gone    []string // names of the table for sizes of a missing part
 }
 
 // part matches the keys of configurations of vision and audio encoders.
@@ -161,13 +159,11 @@ var part = regexp.MustCompile(`vision|audio|encoder|adapter|projector`)
 
 // view returns the converter's view of a configuration.
 func (p *published) view(cfg object) (*config.View, error) {
-	parse := config.Parse
+	parse := arch.ParseConfig
 	if p.encoder {
-		parse = func(data []byte, raw func(string) bool) (*config.Config, error) {
-			return config.ParseEncoder("", data, raw)
-		}
+		parse = func(data []byte) (*config.Config, error) { return arch.ParseEncoder("", data) }
 	}
-	c, err := parse(configJSON(cfg), p.rawConfig)
+	c, err := parse(configJSON(cfg))
 	if err != nil {
 		return nil, err
 	}

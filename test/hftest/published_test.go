@@ -17,7 +17,7 @@ func TestPublished(t *testing.T) {
 		"vocab_size": 151936, "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128],
 		"modules_to_not_convert": ["layers.1.mlp"]}}`
 	none := func(string) []string { return nil }
-	s, err := Published("model", map[string][]byte{"config.json": []byte(config)}, false, none, nil)
+	s, err := Published("model", map[string][]byte{"config.json": []byte(config)}, false, none)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestPublished(t *testing.T) {
 		}
 	}
 	if _, err := Published("model", map[string][]byte{"config.json": []byte(`{"architectures": ["NoSuchClass"]}`)},
-		false, none, nil); err == nil {
+		false, none); err == nil {
 		t.Error("an unknown class has a spec")
 	}
 }

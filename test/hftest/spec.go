@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"ggforge/arch"
 	"ggforge/arch/config"
 )
 
@@ -196,12 +197,12 @@ func (s *Spec) Class() string {
 	if err != nil {
 		panic(fmt.Sprintf("hftest: %s: %v", s.Name, err))
 	}
-	parse := func(data []byte) (*config.Config, error) { return config.Parse(data, nil) }
+	parse := arch.ParseConfig
 	switch {
 	case decision != nil:
 		return decision.Class
 	case s.Encoder:
-		parse = func(data []byte) (*config.Config, error) { return config.ParseEncoder("", data, nil) }
+		parse = func(data []byte) (*config.Config, error) { return arch.ParseEncoder("", data) }
 	}
 	cfg, err := parse(marshal(c))
 	if err != nil {

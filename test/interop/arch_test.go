@@ -75,7 +75,7 @@ func TestBareConfig(t *testing.T) {
 	o := start(t)
 	for _, s := range hftest.Specs() {
 		// raw config: neither converter fills in defaults
-		if a, err := arch.Lookup(s.Class()); err != nil || s.NoReference != "" || a.RawConfig {
+		if a, err := arch.Lookup(s.Class()); err != nil || s.NoReference != "" || a.Config.Raw {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {

@@ -46,7 +46,7 @@ func TestPublishedConfigs(t *testing.T) {
 				deviate(t, c.Class, "both fail", err.Error())
 				return
 			}
-			s, err := hftest.Published(e.Name(), files, false, likeText, rawText)
+			s, err := hftest.Published(e.Name(), files, false, likeText)
 			must(t, err)
 			o.published(t, s, c.Class)
 		})
@@ -56,7 +56,7 @@ func TestPublishedConfigs(t *testing.T) {
 			continue
 		}
 		t.Run(e.Name()+"/mmproj", func(t *testing.T) {
-			s, err := hftest.Published(e.Name(), files, true, likeTower, rawTower)
+			s, err := hftest.Published(e.Name(), files, true, likeTower)
 			if errors.Is(err, hftest.ErrNoPart) {
 				t.Skip(err)
 			}
@@ -68,8 +68,6 @@ func TestPublishedConfigs(t *testing.T) {
 
 func likeText(class string) []string  { return tableOf(arch.Lookup(class)).Classes }
 func likeTower(class string) []string { return tableOf(arch.LookupEncoder(class)).Classes }
-func rawText(class string) bool       { return tableOf(arch.Lookup(class)).RawConfig }
-func rawTower(class string) bool      { return tableOf(arch.LookupEncoder(class)).RawConfig }
 
 // tableOf returns the table of a class, an empty one if there is none.
 func tableOf(a *archtable.Arch, err error) *archtable.Arch {
