@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -30,6 +31,7 @@ var (
 		Unused:    bailing3Unused,
 		Expect:    bailing3Expect,
 		Tensors:   bailing3Tensors,
+		Graph:     bailing3Graph,
 	}
 	// bailingMoE3VL is the language model of Ling 3 VL.
 	bailingMoE3VL = &table.Arch{
@@ -61,8 +63,27 @@ var (
 		Expect:  bailing3Expect,
 		Drop:    []table.Drop{{Prefix: "linear_proj", Why: table.Silent}},
 		Tensors: bailing3Tensors,
+		Graph:   bailing3Graph,
 	}
 )
+
+// bailing3Graph: texts have the same position on all axes, so that sections change nothing.
+var bailing3Graph = &graph.Model{
+	Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+	Dims: graph.Dims{"d_conv": "@ssm.conv_kernel"},
+	Layer: parts.PreNorm(graph.Choose{
+		{In: graph.Where("n_head_kv = 0"), Then: graph.KDA{Bounded: true}},
+		{In: graph.Every{}, Then: graph.MLA{Steps: []graph.HeadStep{parts.Interleaved},
+			After: []graph.OutStep{graph.OutGate{}}}},
+	}, parts.Sparse(graph.MoE{
+		Router:  parts.RouterGroups,
+		Experts: graph.FFN{Act: graph.LimitedSwiGLU{Limit: "@swiglu_clamp_exp or 0", Late: true}},
+		Shared:  graph.HasShared, With: []graph.MoEOption{graph.SharedFFN{FFN: bailing3FFN}},
+	}, bailing3FFN)),
+	Runtime: []graph.Quirk{graph.DraftsCached{}},
+}
+
+var bailing3FFN = graph.FFN{Act: graph.LimitedSwiGLU{Limit: "@swiglu_clamp_shexp or 0", Late: true}}
 
 var bailing3Shapes = func() shape.Rules {
 	tensors := shape.Merge(parts.KDAShapes.Tensors, shape.Table{

@@ -113,4 +113,12 @@ var deepseek32 = &table.Arch{
 		parts.MLAExpect...),
 	Drop:    []table.Drop{parts.TiedHead},
 	Tensors: slices.Concat(parts.MLATensors, parts.IndexerTensors, parts.Only(parts.NextN, parts.NextNRows)),
+	Graph: &graph.Model{
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: parts.PreNorm(graph.MLA{Steps: []graph.HeadStep{graph.RoPE{Pairs: graph.Interleaved, Scaling: graph.MScaleEq}},
+			Scores: []graph.ScoreStep{graph.Indexer{Eps: "@attention.layer_norm_epsilon or 0.000001"}}},
+			parts.Sparse(parts.Experts(parts.RouterGroups, graph.MayShared), parts.SwiGLU)),
+		Unread:  parts.MLAUnread,
+		Runtime: []graph.Quirk{graph.DraftsRead{"exp_probs_b."}},
+	},
 }

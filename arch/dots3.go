@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -117,6 +118,24 @@ var dots3note = &table.Arch{
 	}, parts.Only(parts.Not(dots3Window), parts.IndexerTensors), parts.Only(dots3Dense, parts.MLPRows),
 		parts.Only(parts.Not(dots3Dense), parts.MLAExperts),
 		parts.Only(parts.NextN, parts.NextNRows)),
+	Graph: &graph.Model{
+		Dims: graph.Dims{
+			"swa":               "@attention.sliding_window_pattern",
+			"n_lora_kv":         "if(swa, @attention.kv_lora_rank_swa, @attention.kv_lora_rank)",
+			"n_embd_head_k_mla": "if(swa, @attention.key_length_mla_swa, @attention.key_length_mla)",
+			"n_embd_head_v_mla": "if(swa, @attention.value_length_mla_swa, @attention.value_length_mla)",
+		},
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: parts.PreNorm(parts.LocalGlobal(graph.Sliding{},
+			graph.MLA{Steps: []graph.HeadStep{graph.SharedKeyNorm{}, graph.RoPE{Pairs: graph.Interleaved,
+				Base: "@rope.freq_base_swa or @rope.freq_base", Scaling: graph.NoScale}},
+				Window: parts.Window, After: []graph.OutStep{graph.OutGate{}}},
+			graph.MLA{Steps: []graph.HeadStep{graph.SharedKeyNorm{}, parts.Interleaved},
+				Scores: []graph.ScoreStep{graph.Indexer{Eps: "0.000001"}}, After: []graph.OutStep{graph.OutGate{}}}),
+			parts.Sparse(parts.Experts(parts.RouterGroups, graph.MayShared), parts.SwiGLU)),
+		Unread: append([]string{"attention.indexer.types", "attention.key_length_swa", "attention.value_length_swa",
+			"attention.key_length", "attention.value_length"}, parts.MLAUnread...),
+	},
 }
 
 var dots3Shapes = func() shape.Table {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -84,6 +85,35 @@ var gemma3n = &table.Arch{
 			{HF: "model.layers.{bid}.laurel.linear_right", GGUF: "blk.{bid}.laurel_r"},
 			{HF: "model.layers.{bid}.laurel.post_laurel_norm", GGUF: "blk.{bid}.laurel_post_norm"},
 		}),
+	Graph: &graph.Model{
+		Embed: parts.ScaledEmbedding, Streams: graph.AltUp{Act: graph.GELU},
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{SoftCap: parts.LogitSoftCap},
+		Layer: []graph.Step{
+			graph.Residual{Pre: graph.Norm{Name: "attn_norm"}, Part: graph.Sum{
+				graph.Normed{Part: parts.LocalGlobal(graph.Sliding{N: 5}, gemma3nAttention("18", parts.DefaultLocalNeoX,
+					parts.Window), gemma3nAttention("19", parts.NeoX, graph.Window{})),
+					Post: graph.Norm{Name: "post_attention_norm"}},
+				graph.Laurel{}}},
+			graph.ScaleStream{By: "f32(1 / sqrt(2))"},
+			graph.Residual{Pre: graph.Norm{Name: "ffn_norm"}, Part: graph.Choose{
+				// the runtime's constant, whatever activation_sparsity_scale is
+				{In: graph.Where("i < 10"), Then: graph.FFN{Act: graph.SparseGELU{By: "f32(1.6448533535003662)"}}},
+				{In: graph.Every{}, Then: parts.GeGLU},
+			}, Post: graph.Norm{Name: "post_ffw_norm"}},
+		},
+		Unread:  []string{"activation_sparsity_scale", "attention.shared_kv_layers"},
+		Runtime: []graph.Quirk{graph.OwnKV(20)},
+	},
+}
+
+// gemma3nAttention is the attention of a layer that has keys and values of its own if it is one of the first 20: the
+// runtime's constant, whatever attention.shared_kv_layers is.
+func gemma3nAttention(source graph.Num, rope graph.RoPE, w graph.Window) graph.Attention {
+	return graph.Attention{
+		QKV:   graph.SharedKV{From: "20", Layer: source},
+		Steps: []graph.HeadStep{parts.QKNorm, rope, graph.ValueNorm{}},
+		Scale: "1", Window: w,
+	}
 }
 
 // gemma3nKeyRows are keys and values; published models have unused ones in the last layers, which have shared KV.

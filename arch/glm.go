@@ -242,7 +242,22 @@ var glmDSA = &table.Arch{
 		full, ok, err := fullIndexers(l.View)
 		return err != nil || !ok || l.Bid >= int64(len(full)) || full[max(l.Bid, 0)], err
 	}, parts.IndexerTensors), parts.Only(parts.NextN, parts.NextNRows)),
+	Graph: &graph.Model{
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: parts.PreNorm(graph.MLA{Steps: []graph.HeadStep{graph.RoPE{Pairs: graph.Interleaved, Scaling: graph.MScaleEq}},
+			Scores: []graph.ScoreStep{
+				graph.OnScores{In: glmIndexed, Steps: []graph.ScoreStep{graph.Indexer{Pairs: graph.Interleaved, Eps: "0"}}},
+				graph.OnScores{In: graph.Not{Layers: glmIndexed}, Steps: []graph.ScoreStep{graph.SharedIndexer{}}},
+			}},
+			parts.Sparse(parts.Experts(graph.Router{Score: graph.Sigmoid, Bias: true, Groups: true}, graph.MayShared),
+				parts.SwiGLU)),
+		Unread:  parts.MLAUnread,
+		Runtime: []graph.Quirk{graph.DraftsRead{"exp_probs_b."}},
+	},
 }
+
+// glmIndexed are the layers with an indexer: those of a list, all in files without it.
+const glmIndexed graph.Where = "(@attention.indexer.types or 1) != 0"
 
 // fullIndexers reports for each layer whether it has an indexer; ok is false if config.json has no such key.
 func fullIndexers(c *config.View) (full []bool, ok bool, err error) {

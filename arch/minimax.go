@@ -71,6 +71,19 @@ var minimax01 = &table.Arch{
 			{HF: "model.layers.{bid}.self_attn.output_gate", GGUF: "blk.{bid}.attn_gate"},
 			{HF: "model.layers.{bid}.self_attn.norm", GGUF: "blk.{bid}.attn_norm_2"},
 		})),
+	// parts and their residual connections have the same norm as input
+	Graph: &graph.Model{
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: []graph.Step{
+			graph.Normalize{Norm: graph.Norm{Name: "attn_norm"}},
+			graph.Residual{Carry: "@residual_scale", Part: graph.Choose{
+				{In: graph.Where("(i + 1) mod 8 = 0"), Then: parts.GQA(parts.NeoX)},
+				{In: graph.Every{}, Then: graph.Lightning{}},
+			}},
+			graph.Normalize{Norm: graph.Norm{Name: "ffn_norm"}},
+			graph.Residual{Carry: "@residual_scale", Part: parts.Experts(parts.RouterTopK, graph.NoShared)},
+		},
+	},
 }
 
 // minimaxFull is the condition of full-attention layers: every eighth one, as in runtimes.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -43,6 +44,10 @@ var pocketTTS = &table.Arch{
 		{HF: "flow_lm.transformer.layers.{bid}.linear2", GGUF: "blk.{bid}.ffn_down"},
 	}),
 	Shapes: shape.Rules{},
+	Graph: &graph.Model{
+		Norm: graph.LayerNorm, Final: parts.OutputNorm, Head: graph.Pool{},
+		Layer: parts.PreNorm(parts.GQA(parts.Interleaved), parts.GELUMLP),
+	},
 }
 
 // pocketEmbedding joins the embedding of text, the learned vector before a voice (if before), and the learned first

@@ -130,6 +130,9 @@ type UnitNorm struct{}
 // QueryGain multiplies each head of queries by its value of attn_q_norm (Talkie).
 type QueryGain struct{}
 
+// SharedKeyNorm normalizes the shared part of the key with the weights of attn_k_norm, in MLA (dots3-note).
+type SharedKeyNorm struct{}
+
 // ValueNorm is the RMS norm of each head of values, without weights.
 type ValueNorm struct{}
 
@@ -146,14 +149,15 @@ type On struct {
 	Steps []HeadStep
 }
 
-func (RoPE) headStep()        {}
-func (QKNorm) headStep()      {}
-func (UnitNorm) headStep()    {}
-func (QueryGain) headStep()   {}
-func (ValueNorm) headStep()   {}
-func (Temperature) headStep() {}
-func (Clamp) headStep()       {}
-func (On) headStep()          {}
+func (RoPE) headStep()          {}
+func (QKNorm) headStep()        {}
+func (UnitNorm) headStep()      {}
+func (QueryGain) headStep()     {}
+func (SharedKeyNorm) headStep() {}
+func (ValueNorm) headStep()     {}
+func (Temperature) headStep()   {}
+func (Clamp) headStep()         {}
+func (On) headStep()            {}
 
 // ScoreStep changes attention scores.
 type ScoreStep interface{ scoreStep() }
@@ -176,18 +180,33 @@ type Sinks struct{}
 // The last attention.indexer.local_blocks blocks are among them. All tokens are attended to in a context of no more blocks.
 type BlockIndexer struct{}
 
+// Indexer restricts attention in MLA to the attention.indexer.top_k tokens with the greatest scores of an indexer, which
+// has heads of queries made from those of MLA before attn_q_b (indexer.attn_q_b), one head of keys (indexer.attn_k), which
+// has a layer norm with the epsilon Eps, and a weight for each head and token (indexer.proj). RoPE rotates the first n_rot
+// values of both. The score of a token is the sum over heads of weight · ReLU(q·k). All tokens are attended to in a
+// context of no more than top_k (DeepSeek V3.2).
+type Indexer struct {
+	Pairs Pairs
+	Eps   Num
+}
+
+// SharedIndexer restricts attention to the tokens that the last Indexer before chose (GLM 5).
+type SharedIndexer struct{}
+
 // OnScores has steps of some layers.
 type OnScores struct {
 	In    Layers
 	Steps []ScoreStep
 }
 
-func (SoftCap) scoreStep()      {}
-func (ALiBi) scoreStep()        {}
-func (RelativeBias) scoreStep() {}
-func (Sinks) scoreStep()        {}
-func (BlockIndexer) scoreStep() {}
-func (OnScores) scoreStep()     {}
+func (SoftCap) scoreStep()       {}
+func (ALiBi) scoreStep()         {}
+func (RelativeBias) scoreStep()  {}
+func (Sinks) scoreStep()         {}
+func (BlockIndexer) scoreStep()  {}
+func (Indexer) scoreStep()       {}
+func (SharedIndexer) scoreStep() {}
+func (OnScores) scoreStep()      {}
 
 // OutStep changes the outputs of heads.
 type OutStep interface{ outStep() }
@@ -218,7 +237,9 @@ func (OutNorm) outStep()      {}
 // vectors. With attn_kv_b it caches the keys and values of all heads.
 type MLA struct {
 	Steps  []HeadStep // RoPE rotates the last n_rot values of a head of queries, and the shared part of the key
+	Scores []ScoreStep
 	Window Window
+	After  []OutStep // on the outputs of heads
 }
 
 func (Attention) part() {}
@@ -246,8 +267,12 @@ func (ValueExperts) asks() []Num {
 }
 
 func (MLA) asks() []Num {
-	return []Num{"n_head", "n_rot", mlaKey, mlaValue, kvRank, queryRank, "@attention.causal"}
+	return []Num{"n_head", "n_rot", "n_embd_head_k_mla", "n_embd_head_v_mla", "n_lora_kv", "n_lora_q", "@attention.causal"}
 }
+
+func (Indexer) asks() []Num { return []Num{indexerHeads, indexerSize, "@attention.indexer.top_k"} }
+
+func (SharedIndexer) asks() []Num { return []Num{"@attention.indexer.top_k"} }
 
 func (BlockIndexer) asks() []Num {
 	return []Num{indexerHeads, indexerSize, "@attention.indexer.top_k", "@attention.indexer.block_size",
@@ -259,14 +284,6 @@ const (
 	indexerSize     Num = "@attention.indexer.key_length"
 	relativeBuckets Num = "@attention.relative_buckets_count"
 	valueExperts    Num = "@attention.value_expert_count"
-)
-
-// Sizes of MLA.
-const (
-	mlaKey    Num = "@attention.key_length_mla or @attention.key_length"
-	mlaValue  Num = "@attention.value_length_mla or @attention.value_length or n_embd / n_head"
-	kvRank    Num = "@attention.kv_lora_rank"
-	queryRank Num = "@attention.q_lora_rank or 0"
 )
 
 // Declare is Part.Declare.
@@ -335,13 +352,13 @@ func (a Attention) Declare(d *Decl) {
 // Declare is Part.Declare.
 func (m MLA) Declare(d *Decl) {
 	embd, heads, rot := d.Size("n_embd"), d.Size("n_head"), d.Size("n_rot")
-	key, val, rank := d.Size(mlaKey), d.Size(mlaValue), d.Size(kvRank)
+	key, val, rank := d.Size("n_embd_head_k_mla"), d.Size("n_embd_head_v_mla"), d.Size("n_lora_kv")
 	if key <= rot {
 		d.contradiction("MLA with keys of %d values, of which RoPE rotates %d", key, rot)
 		return
 	}
 	d.headSteps(m.Steps, heads, heads, key)
-	if q := d.Size(queryRank); d.Has("attn_q") || q == 0 && !d.Has("attn_q_a") {
+	if q := d.Size("n_lora_q"); d.Has("attn_q") || q == 0 && !d.Has("attn_q_a") {
 		d.linear(Yes, "attn_q", QueryRole, embd, mul(heads, key))
 	} else {
 		d.linear(Yes, "attn_q_a", QueryRole, embd, q)
@@ -350,6 +367,7 @@ func (m MLA) Declare(d *Decl) {
 	}
 	d.linear(Yes, "attn_kv_a_mqa", KeyRole, embd, rank+rot)
 	d.vector(Yes, "attn_kv_a_norm", rank)
+	d.scoreSteps(m.Scores, heads)
 	window := d.window(m.Window)
 	if d.Has("attn_kv_b") {
 		d.linear(Yes, "attn_kv_b", ValueRole, rank, mul(heads, key-rot+val))
@@ -359,6 +377,7 @@ func (m MLA) Declare(d *Decl) {
 		d.linear(Yes, "attn_v_b", ValueRole, rank, val, heads)
 		d.keep(Cache{Window: window, Keys: rank + rot})
 	}
+	d.outSteps(m.After, embd, heads, val)
 	d.linear(Yes, "attn_output", AttnOutRole, mul(heads, val), embd)
 }
 
@@ -395,6 +414,8 @@ func (d *Decl) headSteps(steps []HeadStep, heads, kv, key int64) (rotated int64)
 			d.headNorm(presence, "attn_q_norm", heads, key)
 			d.headNorm(May, "attn_k_norm", kv, key) // layers that reuse keys have none
 		case UnitNorm, ValueNorm:
+		case SharedKeyNorm:
+			d.vector(Yes, "attn_k_norm", d.Size("n_rot"))
 		case QueryGain:
 			d.weight(Yes, "attn_q_norm", NormRole, 1, heads)
 		case Temperature:
@@ -429,6 +450,15 @@ func (d *Decl) scoreSteps(steps []ScoreStep, heads int64) {
 			d.weight(presence, "attn_rel_b", KernelRole, heads, d.Size(relativeBuckets))
 		case Sinks:
 			d.weight(Yes, "attn_sinks", NormRole, heads)
+		case Indexer:
+			embd, count, size := d.Size("n_embd"), d.Size(indexerHeads), d.Size(indexerSize)
+			d.linear(Yes, "indexer.attn_q_b", QueryRole, d.Size("n_lora_q"), mul(count, size))
+			d.linear(Yes, "indexer.attn_k", KeyRole, embd, size)
+			d.vector(Yes, "indexer.k_norm", size)
+			d.linear(Yes, "indexer.proj", Other, embd, count)
+			d.checkNumbers(s.Eps)
+			d.keep(Cache{What: "indexer", Keys: size})
+		case SharedIndexer:
 		case BlockIndexer:
 			embd, count, size := d.Size("n_embd"), d.Size(indexerHeads), d.Size(indexerSize)
 			d.linear(Yes, "indexer.q_proj", KernelRole, embd, mul(count, size))

@@ -98,6 +98,7 @@ func Declare(m *Model, f *File) (*Decl, error) {
 			break
 		}
 		d.layer, d.pass = i, pass
+		d.streams(m.Streams)
 		d.steps(m.Layer)
 	}
 	d.layer = -1
@@ -219,7 +220,7 @@ func (d *Decl) step(s Step) {
 		d.part(d.Part(s.Part))
 		d.norm(s.Post)
 		d.norm(s.Sum)
-		d.checkNumbers(s.Scale)
+		d.checkNumbers(s.Scale, s.Carry)
 	case Parallel:
 		for _, r := range s {
 			d.step(r)
@@ -239,6 +240,32 @@ func (d *Decl) step(s Step) {
 	default:
 		d.unknown("step", s)
 	}
+}
+
+// streams declares what several residual streams need.
+func (d *Decl) streams(s Streams) {
+	a, ok := s.(AltUp)
+	if !ok {
+		if s != nil {
+			d.unknown("kind of streams", s)
+		}
+		return
+	}
+	n, embd := d.Size(altUpInputs), d.Size("n_embd")
+	if n < 2 || d.Float("@altup.active_idx or 0") != 0 {
+		d.contradiction("%d streams, the first one active, are needed", n)
+		return
+	}
+	d.linear(Yes, "altup_router", RouterRole, embd, n)
+	d.vector(Yes, "altup_router_norm", embd)
+	d.linear(Yes, "altup_predict_coef", Other, n, mul(n, n))
+	d.linear(Yes, "altup_correct_coef", Other, n, n)
+	d.weight(Yes, "altup_correct_scale", NormRole, embd)
+	d.outsideLayers(func() {
+		d.linear(Yes, "altup_proj", Other, embd, embd, n-1)
+		d.linear(Yes, "altup_unembd_proj", Other, embd, embd, n-1)
+	})
+	d.perLayerEmbedding(PerLayerEmbedding{Act: a.Act})
 }
 
 func (d *Decl) perLayerEmbedding(p PerLayerEmbedding) {

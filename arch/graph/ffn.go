@@ -46,6 +46,10 @@ type LimitedSwiGLU struct {
 	Late  bool
 }
 
+// SparseGELU is GELU of max(0, x - m - By·s), m being the mean of the row and s its standard deviation, of a sample
+// (Gemma 3n).
+type SparseGELU struct{ By Num }
+
 // XIELU is the activation of Apertus, with parameters for each layer (xielu.*).
 type XIELU struct{}
 
@@ -58,6 +62,7 @@ type ActOf struct {
 func (Act) activation()           {}
 func (SwiGLUOAI) activation()     {}
 func (LimitedSwiGLU) activation() {}
+func (SparseGELU) activation()    {}
 func (XIELU) activation()         {}
 func (ActOf) activation()         {}
 
@@ -182,6 +187,8 @@ func (d *Decl) activation(a Activation) {
 	case SwiGLUOAI, ActOf:
 	case LimitedSwiGLU:
 		d.checkNumbers(a.Limit)
+	case SparseGELU:
+		d.checkNumbers(a.By)
 	case XIELU:
 		d.checkNumbers(xieluKeys...)
 	default:

@@ -9,6 +9,7 @@ type Model struct {
 	Prefix  string    // of the names of tensors of layers: "enc." for T5
 	Norm    NormKind  // of all norms
 	Layer   []Step    // one layer
+	Streams Streams   // nil for one residual stream
 	Loop    Loop      // the order in which layers run; nil: each once, one after the other
 	Final   []Step    // after the last layer: usually a norm
 	Head    Head
@@ -76,10 +77,29 @@ type Norm struct {
 // Bare is a norm without weights (OLMo, HRM-Text).
 var Bare = Norm{Name: "-"}
 
+// Streams is how a model has several residual streams instead of one.
+type Streams interface{ streams() }
+
+// AltUp has altup.num_inputs streams (Gemma 3n). They begin with the embedding e, and with altup_proj_s·e scaled to the
+// length of e. Each layer predicts all from all, by altup_predict_coef; its steps run on the prediction of the first one,
+// and the difference that they make corrects all, by altup_correct_coef. Coefficients depend on the stream by a router,
+// tanh(altup_router·(norm(x)/n_embd)). An update from embeddings of the layer's own, as in PerLayerEmbedding, is computed
+// from the first stream times altup_correct_scale and added to the others. After the last layer all become one: the mean
+// of the first one and of altup_unembd_proj_s·x_s scaled to its length.
+type AltUp struct{ Act Activation }
+
+func (AltUp) streams() {}
+
+func (AltUp) asks() []Num {
+	return []Num{altUpInputs, "@altup.active_idx", "@embedding_length_per_layer_input"}
+}
+
+const altUpInputs Num = "@altup.num_inputs"
+
 // Step is a change of the residual stream.
 type Step interface{ step() }
 
-// Residual adds the output of a part: x = Sum(x + Scale · Post(Part(Pre(x)))). Pre alone is pre-norm, Pre and Post are
+// Residual adds the output of a part: x = Sum(Carry · x + Scale · Post(Part(Pre(x)))). Pre alone is pre-norm, Pre and Post are
 // sandwich norms, Post alone is the order of OLMo 2, Sum alone is post-norm as in BERT.
 type Residual struct {
 	Pre   Norm
@@ -87,6 +107,7 @@ type Residual struct {
 	Post  Norm
 	Sum   Norm
 	Scale Num // "" for 1
+	Carry Num // "" for 1
 }
 
 // Parallel adds the outputs of several parts that read the same stream (GPT-J, Falcon, Command R).
@@ -176,6 +197,9 @@ type Scaled struct {
 // Matrix is a product with one matrix, from n_embd to n_embd values (layers of DeciLM in place of attention).
 type Matrix struct{ Name string }
 
+// Laurel is x + norm(laurel_r·laurel_l·x), two matrices of low rank with the norm laurel_post_norm (Gemma 3n).
+type Laurel struct{}
+
 // Nothing adds nothing.
 type Nothing struct{}
 
@@ -184,6 +208,7 @@ func (Sum) part()     {}
 func (Normed) part()  {}
 func (Scaled) part()  {}
 func (Matrix) part()  {}
+func (Laurel) part()  {}
 func (Nothing) part() {}
 
 // Declare is Part.Declare of the chosen part.
@@ -213,6 +238,14 @@ func (s Scaled) Declare(d *Decl) {
 func (m Matrix) Declare(d *Decl) {
 	embd := d.Size("n_embd")
 	d.linear(Yes, m.Name, AttnOutRole, embd, embd)
+}
+
+// Declare is Part.Declare.
+func (Laurel) Declare(d *Decl) {
+	embd := d.Size("n_embd")
+	d.linear(Yes, "laurel_l", Other, embd, Any)
+	d.linear(Yes, "laurel_r", Other, Any, embd)
+	d.vector(Yes, "laurel_post_norm", embd)
 }
 
 // Declare adds nothing.

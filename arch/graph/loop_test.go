@@ -60,6 +60,40 @@ func TestLoop(t *testing.T) {
 	}
 }
 
+func TestAltUp(t *testing.T) {
+	m := mixer(FFN{Act: SparseGELU{By: "1.5"}})
+	m.Streams = AltUp{Act: GELU}
+	kv := small.with(values{"altup.num_inputs": u32(3), "embedding_length_per_layer_input": u32(8)})
+	d := declare(t, m, kv.file())
+	same(t, "outside of layers", required(d, ""), `
+token_embd: 64 x 10
+output_norm: 64
+altup_proj: 64 x 64 x 2
+altup_unembd_proj: 64 x 64 x 2
+per_layer_token_embd: 16 x 10
+per_layer_model_proj: 64 x 16
+per_layer_proj_norm: 8
+`)
+	same(t, "layer 1", required(d, "blk.1."), `
+altup_router: 64 x 3
+altup_router_norm: 64
+altup_predict_coef: 3 x 9
+altup_correct_coef: 3 x 3
+altup_correct_scale: 64
+inp_gate: 64 x 8
+proj: 8 x 64
+post_norm: 64
+ffn_gate: 64 x 96
+ffn_up: 64 x 96
+ffn_down: 96 x 64
+`)
+	for _, bad := range []values{{"altup.num_inputs": u32(1)}, {"altup.active_idx": u32(1)}} {
+		if _, err := Declare(m, kv.with(bad).file()); err == nil {
+			t.Errorf("%v: no error", bad)
+		}
+	}
+}
+
 // Steps that read what was before, and norms of groups.
 func TestInputs(t *testing.T) {
 	m := decoder(FromInput{Residual{Pre: norm("ffn_norm_exps"), Part: swiGLU}}, AddEmbedding{Tensor: "layer_output_scale"})

@@ -36,6 +36,11 @@ var Common = Dims{
 	"n_freqs":       "n_rot / 2", // divisors of frequencies (rope_freqs): the first ones count
 	"n_swa":         "@attention.sliding_window or 0",
 
+	"n_embd_head_k_mla": "@attention.key_length_mla or @attention.key_length",
+	"n_embd_head_v_mla": "@attention.value_length_mla or @attention.value_length or n_embd / n_head",
+	"n_lora_kv":         "@attention.kv_lora_rank",
+	"n_lora_q":          "@attention.q_lora_rank or 0",
+
 	"n_ff":       "@feed_forward_length or 0",
 	"n_expert":   "@expert_count or 0",
 	"n_ff_exp":   "@expert_feed_forward_length or n_ff",

@@ -114,6 +114,35 @@ ffn_latent_up: 16 x 64
 ffn_up_exps: 16 x 32 x 8
 ffn_down_exps: 32 x 16 x 8
 `, nil},
+		{"MLA, indexer", MLA{Steps: []HeadStep{SharedKeyNorm{}, rope}, Scores: []ScoreStep{Indexer{Eps: "0"}},
+			After: []OutStep{OutGate{}}}, mla.with(values{"attention.q_lora_rank": u32(10),
+			"attention.indexer.head_count": u32(3), "attention.indexer.key_length": u32(16)}), nil, `
+attn_k_norm: 8
+attn_q_a: 64 x 10
+attn_q_a_norm: 10
+attn_q_b: 10 x 80
+attn_kv_a_mqa: 64 x 32
+attn_kv_a_norm: 24
+indexer.attn_q_b: 10 x 48
+indexer.attn_k: 64 x 16
+indexer.k_norm: 16
+indexer.proj: 64 x 3
+attn_k_b: 12 x 24 x 4
+attn_v_b: 24 x 12 x 4
+attn_gate: 64 x 48
+attn_output: 48 x 64
+`, []Cache{{What: "indexer", Keys: 16}, {Keys: 32}}},
+		{"lightning attention", Lightning{}, small, nil, `
+attn_qkv: 64 x 192
+attn_norm_2: 64
+attn_gate: 64 x 64
+attn_output: 64 x 64
+`, []Cache{{State: 1024}}},
+		{"Laurel", Laurel{}, small, nil, `
+laurel_l: 64 x -1
+laurel_r: -1 x 64
+laurel_post_norm: 64
+`, nil},
 		{"gates and gains", Attention{Steps: []HeadStep{QueryGain{}}, After: []OutStep{SoftplusGate{Binary: true},
 			OutNorm{Name: "attn_sub_norm"}}}, small, []string{"blk.1.attn_gate.weight"}, `
 attn_q_norm: 1 x 4
@@ -216,6 +245,21 @@ ssm_f_a: 64 x 8
 ssm_f_b: 8 x 32
 ssm_g_a: 64 x 8
 ssm_g_b: 8 x 32
+ssm_beta: 64 x 4
+ssm_dt.bias: 32
+ssm_a: 1 x 4
+ssm_norm: 8
+attn_output: 32 x 64
+`, []Cache{{State: 32 * (3*3 + 8)}}},
+		{"KDA, bounded, whole matrices", KDA{Bounded: true}, ssm.with(values{"kda.head_dim": u32(8)}), []string{"blk.1.ssm_f_a.weight", "blk.1.ssm_g_a.weight"}, `
+attn_q: 64 x 32
+ssm_conv1d_q: 4 x 1 x 32
+attn_k: 64 x 32
+ssm_conv1d_k: 4 x 1 x 32
+attn_v: 64 x 32
+ssm_conv1d_v: 4 x 1 x 32
+ssm_f_a: 64 x 32
+ssm_g_a: 64 x 32
 ssm_beta: 64 x 4
 ssm_dt.bias: 32
 ssm_a: 1 x 4

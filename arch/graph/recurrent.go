@@ -16,8 +16,16 @@ type Mamba2 struct{}
 // KeysTakeTurns, otherwise those of its group of neighbours.
 type GatedDeltaNet struct{ KeysTakeTurns bool }
 
-// KDA is Kimi's delta attention: each element of a key has a decay.
-type KDA struct{}
+// KDA is Kimi's delta attention: each element of a key has a decay, e^g with g = ssm_a · ln(1 + e^(f + ssm_dt)) or, if
+// Bounded, g = kda.gate_lower_bound · σ(ssm_a · (f + ssm_dt)) (Ling 3). f and the gate of the output are ssm_f_b·ssm_f_a·x
+// and ssm_g_b·ssm_g_a·x or, in files without the second matrix, products with one.
+type KDA struct{ Bounded bool }
+
+// Lightning is lightning attention (MiniMax-Text-01): attention without softmax or positions, in which the product of a
+// query and a key decays by e^-slope for each token between them. Queries, keys and values have SiLU. The slope of head h
+// is that of ALiBi, 2^(-8(h+1)/n_head), times 1 - i/(n_layer - 1) + 1e-5. One RMS norm over all heads (attn_norm_2)
+// and OutGate's gate follow.
+type Lightning struct{}
 
 // RWKV6 is the time mixing of RWKV 6. QRWKV6 is that of models converted from attention: no bonus for the token itself,
 // keys times 1 - decay, and heads may share keys and values.
@@ -36,6 +44,7 @@ func (Mamba1) part()        {}
 func (Mamba2) part()        {}
 func (GatedDeltaNet) part() {}
 func (KDA) part()           {}
+func (Lightning) part()     {}
 func (RWKV6) part()         {}
 func (QRWKV6) part()        {}
 func (RWKV7) part()         {}
@@ -59,10 +68,17 @@ var (
 func (Mamba1) asks() []Num        { return slices.Concat(ssmSizes, []Num{"@ssm.dt_b_c_rms"}) }
 func (Mamba2) asks() []Num        { return ssmSizes }
 func (GatedDeltaNet) asks() []Num { return ssmSizes }
-func (KDA) asks() []Num           { return []Num{"n_head", "d_conv", kdaSize} }
+func (Lightning) asks() []Num     { return []Num{"n_head", "n_embd_head_k", "n_layer"} }
 func (RWKV6) asks() []Num         { return rwkv6Sizes }
 func (QRWKV6) asks() []Num        { return rwkv6Sizes }
 func (ShortConv) asks() []Num     { return []Num{convLength, "@attention.causal"} }
+
+func (k KDA) asks() []Num {
+	if k.Bounded {
+		return []Num{"n_head", "d_conv", kdaSize, "@kda.gate_lower_bound", "@kda.safe_gate"}
+	}
+	return []Num{"n_head", "d_conv", kdaSize}
+}
 
 func (RWKV7) asks() []Num {
 	keys := []Num{wkvSize, wkvShifts}
@@ -154,6 +170,10 @@ func (KDA) Declare(d *Decl) {
 		kept = d.convolution("ssm_conv1d_"+t.letter, length, 1, all)
 	}
 	for _, name := range []string{"ssm_f", "ssm_g"} { // decay, output gate
+		if d.Has(name+"_a") && !d.Has(name+"_b") {
+			d.linear(Yes, name+"_a", Other, embd, all)
+			continue
+		}
 		d.linear(Yes, name+"_a", Other, embd, size)
 		d.linear(Yes, name+"_b", Other, size, all)
 	}
@@ -163,6 +183,16 @@ func (KDA) Declare(d *Decl) {
 	d.weight(Yes, "ssm_norm", NormRole, size)
 	d.linear(Yes, "attn_output", AttnOutRole, all, embd)
 	d.state(mul(all, add(mul(3, kept), size)))
+}
+
+// Declare is Part.Declare.
+func (Lightning) Declare(d *Decl) {
+	embd, heads, size := d.Size("n_embd"), d.Size("n_head"), d.Size("n_embd_head_k")
+	d.linear(Yes, "attn_qkv", QKVRole, embd, mul(3, heads, size))
+	d.vector(Yes, "attn_norm_2", mul(heads, size))
+	d.linear(Yes, "attn_gate", Other, embd, mul(heads, size))
+	d.linear(Yes, "attn_output", AttnOutRole, mul(heads, size), embd)
+	d.state(mul(heads, size, size))
 }
 
 // timeMix declares the common part of the time mixing of RWKV 6 and 7, with keys and values of kv values.
