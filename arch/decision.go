@@ -74,7 +74,7 @@ func withKevHead(a *table.Arch, rows ...table.Row) *table.Arch {
 	a.Expect = append(a.Expect, table.Expect{Key: "option_isolation", In: (*config.View).Decision,
 		Values: []string{"false"}},
 		table.Expect{Key: "special_embeddings", In: (*config.View).Decision, Values: []string{"false"}})
-	a.ExtraFiles = []table.ExtraFile{{File: config.KevHead, Prefix: "kev/", Generated: true}}
+	a.Special = append(slices.Clone(a.Special), table.ExtraFile{File: config.KevHead, Prefix: "kev/", Generated: true})
 	for _, suffix := range []string{"weight", "bias"} {
 		a.Tensors = append(a.Tensors, table.TensorRow{HF: "kev/head/{part}." + suffix, Exact: true,
 			Parts: []string{"q", "k"}, GGUF: "cls.output." + suffix, Kind: table.First{}, Group: "pointer",
@@ -121,7 +121,8 @@ func withReadout(a *table.Arch, rows ...table.Row) *table.Arch {
 	a.Expect = append(a.Expect, expect...)
 	a.Unused = append([]string{"decision"}, a.Unused...)
 	a.Drop = parts.DropMTP
-	a.ExtraFiles = []table.ExtraFile{{File: "readout.safetensors", Prefix: "readout.", Generated: true}}
+	a.Special = append(slices.Clone(a.Special),
+		table.ExtraFile{File: "readout.safetensors", Prefix: "readout.", Generated: true})
 	a.Rename = append([]table.Rename{ // names of the model without its head
 		{Prefix: "embed_tokens.", With: "model.embed_tokens."},
 		{Prefix: "layers.", With: "model.layers."},
@@ -167,10 +168,10 @@ var scatterCodes = &table.Transform{Name: "scatter-codes",
 // clef is Cloudflare's Clef, a Qwen 3.5 with a head that answers all questions of a request at once. The file has the
 // head's routing layers first, then its decoder layers. Source: clef.py of the reference.
 var clef = withClefHead(&table.Arch{
-	Classes:    []string{config.Clef},
-	Tokenizer:  parts.Asking(clefPrompt),
-	Drop:       parts.DropMTP,
-	ExtraFiles: []table.ExtraFile{{File: "joint_head.safetensors", Prefix: "joint_head."}},
+	Classes:   []string{config.Clef},
+	Tokenizer: parts.Asking(clefPrompt),
+	Drop:      parts.DropMTP,
+	Special:   []table.Special{table.ExtraFile{File: "joint_head.safetensors", Prefix: "joint_head."}},
 }, parts.PoolingRow, parts.DecisionType("clef"),
 	table.Row{Key: "decision.routing_block_count", Derive: clefNumber("routing_layers")},
 	table.Row{Key: "decision.block_count", Derive: clefNumber("layers")},
@@ -336,11 +337,11 @@ var decision2 = &table.Arch{
 		"decision.option_mlp": "n_embd, ?width", "decision.query_mlp": "n_embd, ?width",
 		"decision.scorer_out": "?width, 1",
 	}},
-	Classes:    []string{config.Decision2},
-	Tokenizer:  parts.Asking(decision2Prompt),
-	Fused:      table.FusedQKV,
-	Folder:     "backbone",
-	ExtraFiles: []table.ExtraFile{{File: "decision_head.safetensors", Prefix: "decision_head."}},
+	Classes:   []string{config.Decision2},
+	Tokenizer: parts.Asking(decision2Prompt),
+	Fused:     table.FusedQKV,
+	Special: []table.Special{table.Folder("backbone"),
+		table.ExtraFile{File: "decision_head.safetensors", Prefix: "decision_head."}},
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.PoolingRow,
 		parts.DecisionType("vllm-decision2", [2]string{"architecture",

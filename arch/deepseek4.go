@@ -22,9 +22,8 @@ var _ = register(deepseek4, v4DSpark)
 var deepseek4 = &table.Arch{
 	Name:      "deepseek4",
 	Classes:   []string{"DeepseekV4ForCausalLM"},
-	DSpark:    "DeepseekV4DSparkModel",
+	Special:   []table.Special{table.DSpark("DeepseekV4DSparkModel"), table.MXFP4{}},
 	Tokenizer: tokenizer.BPE{},
-	MXFP4:     true,
 	NextN: &table.NextN{Layers: v4NextN, Prefixes: []string{"mtp."},
 		Shared: []string{"embed.weight", "norm.weight", "head.weight"}},
 	Shapes: shape.Rules{
@@ -108,11 +107,13 @@ var deepseek4 = &table.Arch{
 // names of MTP layers and mostly in the model's own checkpoint. Vocabulary, embedding and output matrix are the target
 // model's. Source: the DSpark class of the reference's converter.
 var v4DSpark = &table.Arch{
-	Name:       "dflash",
-	Classes:    []string{"DeepseekV4DSparkModel"},
-	Draft:      true,
+	Name:    "dflash",
+	Classes: []string{"DeepseekV4DSparkModel"},
+	Special: []table.Special{table.MXFP4{}, table.Draft{MaskToken: func(c *config.View) (int64, bool, error) {
+		n, err := c.Require("dspark_noise_token_id")
+		return n, true, err
+	}}},
 	Tokenizer:  tokenizer.Target{},
-	MXFP4:      true,
 	BlockCount: v4Stages,
 	Shapes:     parts.DFlashShapes,
 	Metadata: slices.Concat(parts.Override(v4Metadata(v4Stages, func(c *config.View) ([]int64, error) {
@@ -137,8 +138,6 @@ var v4DSpark = &table.Arch{
 			return parts.PerLayer(layers, err)
 		}},
 	}),
-	HeaderLast: []table.Row{{Key: "tokenizer.ggml.mask_token_id", Type: gguf.Uint32Type,
-		From: []string{"dspark_noise_token_id"}, Required: true}},
 	Unused: slices.Concat(v4Unused, v4DraftKeys, []string{"num_nextn_predict_layers", "num_hash_layers",
 		"compress_ratios"}),
 	Expect: v4Expect,

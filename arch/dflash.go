@@ -93,11 +93,10 @@ var lilicorr = func() *table.Arch {
 	}
 	a.Metadata = parts.Override(a.Metadata, table.Row{Key: "selector_rank", Derive: none},
 		table.Row{Key: "selector_top_k", Derive: none})
-	a.HeaderLast = []table.Row{{Key: "tokenizer.ggml.mask_token_id",
-		Derive: func(c *config.View) (gguf.Value, bool, error) {
-			n, err := parts.DFlashConfig(c).Require("mask_token_id")
-			return table.Uint32Of(n, true, err)
-		}}}
+	a.Special = []table.Special{table.Draft{OwnMask: true, MaskToken: func(c *config.View) (int64, bool, error) {
+		n, err := parts.DFlashConfig(c).Require("mask_token_id")
+		return n, true, err
+	}}}
 	a.BlockCount = func(c *config.View) (int64, error) {
 		n, err := corrFirst(c)
 		if err != nil {

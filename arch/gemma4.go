@@ -616,14 +616,13 @@ var gemma4DSpark = func() *table.Arch {
 	a.RopePerAttention, a.RopeSections = true, false
 	a.Metadata = parts.Override(parts.WithoutKeys(a.Metadata, "rope.freq_base_swa"),
 		table.Row{Key: "rope.scaling.type", Derive: gemma4RopeType})
-	a.HeaderLast = []table.Row{{Key: "tokenizer.ggml.mask_token_id",
-		Derive: func(c *config.View) (gguf.Value, bool, error) {
-			n, ok, err := parts.DFlashConfig(c).Int("mask_token_id")
-			if !ok && err == nil {
-				n, err = c.Require("mask_token_id")
-			}
-			return table.Uint32Of(n, true, err)
-		}}}
+	a.Special = []table.Special{table.Draft{MaskToken: func(c *config.View) (int64, bool, error) {
+		n, ok, err := parts.DFlashConfig(c).Int("mask_token_id")
+		if !ok && err == nil {
+			n, err = c.Require("mask_token_id")
+		}
+		return n, true, err
+	}}}
 	a.Expect = []table.Expect{parts.Expect("hidden_activation", "gelu_pytorch_tanh"),
 		parts.Expect("attention_bias", "false"), parts.Expect("enable_moe_block", "false"),
 		parts.Expect("markov_head_type", "vanilla"), parts.Expect("final_logit_softcapping", "0"),
@@ -631,7 +630,6 @@ var gemma4DSpark = func() *table.Arch {
 	a.Unused = slices.Concat(a.Unused, gemma4Unused)
 	a.Rename = slices.Concat([]table.Rename{{Prefix: "model.confidence_proj.", With: parts.ConfidenceHead},
 		{Prefix: "confidence_proj.", With: parts.ConfidenceHead}}, a.Rename)
-	a.MaskToken = nil // the reference does not read it here
 	a.Tensors = slices.Concat(parts.DFlashOutsideLayers(table.TensorRow{HF: "model.lm_head", GGUF: "output"}),
 		gemma4Norms,
 		gemma4QueryRows, gemma4KeyRows, parts.MLPRows, parts.DSparkHeads)

@@ -54,7 +54,7 @@ var eagle3 = &table.Arch{
 	},
 	Classes:   []string{"LlamaForCausalLMEagle3", "Eagle3LlamaForCausalLM", "Eagle3Speculator", "Eagle3DraftModel"},
 	Tokenizer: tokenizer.Llama{},
-	Draft:     true,
+	Special:   []table.Special{table.Draft{}},
 	HeaderFirst: []table.Row{
 		{Key: "target_layers", Derive: eagleLayers},
 		{Key: "target_hidden_size", Derive: func(c *config.View) (gguf.Value, bool, error) {

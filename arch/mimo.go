@@ -23,8 +23,7 @@ var _ = register(mimo2)
 var mimo2 = &table.Arch{
 	Name:             "mimo2",
 	Classes:          []string{"MiMoV2FlashForCausalLM", "MiMoV2ForCausalLM"},
-	MXFP4:            true,
-	PackedFirst:      true,
+	Special:          []table.Special{table.MXFP4{First: true}},
 	Tokenizer:        tokenizer.BPE{},
 	Fused:            table.FusedQKV,
 	NextN:            &table.NextN{Layers: mimoNextN, Prefixes: []string{mimoDrafts}},

@@ -50,10 +50,10 @@ var minimax01 = &table.Arch{
 	Name: "minimax-01",
 	Shapes: shape.Rules{Tensors: shape.Table{"attn_qkv": "n_embd, 3 * n_embd_q | n_embd, n_embd_q + " +
 		"n_embd_k + n_embd_v", "attn_norm_2": "n_embd_q"}},
-	Classes:          []string{"MiniMaxText01ForCausalLM", "MiniMaxM1ForCausalLM"},
-	Tokenizer:        tokenizer.BPE{Then: tokenizer.Steps{tokenizer.ChatTemplateFile{}}},
-	Fused:            table.FusedQKV,
-	SuppressZeroRows: true,
+	Classes:   []string{"MiniMaxText01ForCausalLM", "MiniMaxM1ForCausalLM"},
+	Tokenizer: tokenizer.BPE{Then: tokenizer.Steps{tokenizer.ChatTemplateFile{}}},
+	Fused:     table.FusedQKV,
+	Special:   []table.Special{table.SuppressZeroRows{}},
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		{Key: parts.SuppressRow.Key, Derive: parts.SuppressRow.Derive},
 		{Key: "residual_scale", Derive: minimaxAlpha},

@@ -127,9 +127,11 @@ func museWindows(c *config.View) (v gguf.Value, ok bool, err error) {
 // museAssistant is the draft model of a Muse Glimmer; it drafts blocks of tokens. Source: the MuseGlimmerAssistant
 // class of the reference's converter.
 var museAssistant = &table.Arch{
-	Name:      "dflash",
-	Classes:   []string{"MuseGlimmerAssistantModel"},
-	Draft:     true,
+	Name:    "dflash",
+	Classes: []string{"MuseGlimmerAssistantModel"},
+	Special: []table.Special{table.Draft{MaskToken: func(c *config.View) (int64, bool, error) {
+		return c.Int("mask_token_id")
+	}}},
 	Tokenizer: tokenizer.Target{},
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{
 		parts.UintRow("block_size", "block_size"),
@@ -158,10 +160,6 @@ var museAssistant = &table.Arch{
 			return gguf.Bools(sliding), len(sliding) > 0, err
 		}},
 	}),
-	HeaderLast: []table.Row{{Key: "tokenizer.ggml.mask_token_id",
-		Derive: func(c *config.View) (gguf.Value, bool, error) {
-			return table.Uint32Of(c.Int("mask_token_id"))
-		}}},
 	Expect: []table.Expect{parts.SiLU, parts.Expect("hidden_activation", parts.SiLU.Values...), parts.DefaultRopeType,
 		parts.UnitRopeFactor},
 	Unused: slices.Concat(parts.BiasKeys, []string{"layer_types", "sliding_window", "num_target_layers"}),

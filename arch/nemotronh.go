@@ -74,9 +74,9 @@ var nemotronHMoE = &table.Arch{
 			return gguf.Uint32(1), slices.Contains(layers, nemotronNextN), err
 		}},
 	}),
-	LastOfNVFP4: "mtp.layers.1.mixer.",
-	Expect:      nemotronHExpect,
-	Unused:      nemotronHUnused,
+	Special: []table.Special{table.LastOfNVFP4("mtp.layers.1.mixer.")},
+	Expect:  nemotronHExpect,
+	Unused:  nemotronHUnused,
 	Rename: append([]table.Rename{
 		{Prefix: "mtp.layers.1.norm.", With: "backbone.layers.{bid}.post_attention_layernorm.", AfterModel: true},
 		{Prefix: "mtp.layers.1.final_layernorm.", With: "backbone.layers.{bid}.shared_head.norm.", AfterModel: true},

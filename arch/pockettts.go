@@ -19,11 +19,11 @@ var _ = register(pocketTTS)
 // pocketTTS is the transformer of Kyutai's Pocket TTS, which generates no tokens: the mmproj file decodes its outputs
 // to audio. The embedding of text is followed by learned vectors. Source: PocketTTSModel of the reference.
 var pocketTTS = &table.Arch{
-	Name:             "pockettts",
-	Classes:          []string{config.PocketTTS},
-	Tokenizer:        tokenizer.PocketTTS{},
-	Metadata:         parts.CommonRows,
-	KeepEncoderNames: true,
+	Name:      "pockettts",
+	Classes:   []string{config.PocketTTS},
+	Tokenizer: tokenizer.PocketTTS{},
+	Metadata:  parts.CommonRows,
+	Special:   []table.Special{table.EncoderNames{}},
 	Drop: []table.Drop{
 		{Prefix: "mimi.", Why: table.OtherPart}, {Prefix: "flow_lm.flow_net.", Why: table.OtherPart},
 		{Prefix: "flow_lm.out_eos.", Why: table.OtherPart},

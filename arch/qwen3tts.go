@@ -40,8 +40,8 @@ var qwen3tts = &table.Arch{
 	Expect: []table.Expect{parts.SiLU},
 	Unused: slices.Concat([]string{"rope_scaling.interleaved", "rope_scaling.mrope_interleaved"},
 		qwen3ttsKeys),
-	KeepEncoderNames: true,
-	Rename:           []table.Rename{{Prefix: "talker.", With: ""}},
+	Special: []table.Special{table.EncoderNames{}},
+	Rename:  []table.Rename{{Prefix: "talker.", With: ""}},
 	Drop: []table.Drop{
 		{Prefix: "code_predictor.", Why: table.OtherPart}, {Prefix: "speaker_encoder.", Why: table.OtherPart},
 	},

@@ -51,7 +51,7 @@ var whisper = &table.Arch{
 		parts.Expect("activation_function", parts.GELU...),
 		parts.Expect("scale_embedding", "false"),
 	},
-	KeepEncoderNames: true,
+	Special: []table.Special{table.EncoderNames{}},
 	Tensors: slices.Concat([]table.TensorRow{
 		sameName("model.encoder.conv1", table.NeedBias),
 		sameName("model.encoder.conv2", table.NeedBias),

@@ -7,6 +7,7 @@ import (
 
 	"ggforge/arch"
 	"ggforge/arch/config"
+	"ggforge/arch/table"
 	"ggforge/fault"
 )
 
@@ -48,11 +49,12 @@ func (j *Job) loadConfig() (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.DSpark == "" {
+	class, ok := table.Find[table.DSpark](a)
+	if !ok {
 		return nil, fault.Errorf(fault.Unsupported,
 			"%s: models of class %s have no drafts of blocks of tokens (DSpark) next to them", cfg.File, cfg.Class)
 	}
-	return arch.LoadConfigAs(a.DSpark, j.in.files)
+	return arch.LoadConfigAs(string(class), j.in.files)
 }
 
 // withoutConfig returns the configuration of a model without config.json that is recognized by its tensors; nil for all

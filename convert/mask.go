@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"ggforge/arch/config"
+	"ggforge/arch/table"
 	"ggforge/checkpoint/precision"
 	"ggforge/checkpoint/torch"
 	"ggforge/fault"
@@ -41,14 +42,15 @@ func (j *Job) openMask(cfg, target *config.View) (ok bool, err error) {
 		}
 		return false, err
 	}
-	if j.Arch.MaskToken == nil {
+	draft, _ := table.Find[table.Draft](j.Arch)
+	if !draft.OwnMask {
 		return false, fault.Errorf(fault.Unsupported,
 			"%s: drafts of class %s have no embedding of their own for the mask", maskFile, cfg.Class)
 	}
 	if j.options.VocabOnly {
 		return true, nil
 	}
-	token, vector, err := j.readMask(cfg)
+	token, vector, err := j.readMask(cfg, draft)
 	if err != nil {
 		return false, err
 	}
@@ -112,7 +114,7 @@ func (j *Job) openMask(cfg, target *config.View) (ok bool, err error) {
 }
 
 // readMask returns the token of the mask and its embedding.
-func (j *Job) readMask(cfg *config.View) (token int64, vector *precision.Tensor, err error) {
+func (j *Job) readMask(cfg *config.View, draft table.Draft) (token int64, vector *precision.Tensor, err error) {
 	data, err := j.in.files.ReadFile(maskFile)
 	if err != nil {
 		return 0, nil, err
@@ -146,7 +148,7 @@ func (j *Job) readMask(cfg *config.View) (token int64, vector *precision.Tensor,
 			Mapped: t.Data(), Reader: t}
 	}
 	token, isInt := values[id].(int64)
-	want, ok, err := j.Arch.MaskToken(cfg)
+	want, ok, err := draft.MaskToken(cfg)
 	if err != nil {
 		return 0, nil, err
 	}

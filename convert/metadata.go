@@ -8,6 +8,7 @@ import (
 
 	"ggforge/arch"
 	"ggforge/arch/config"
+	"ggforge/arch/table"
 	"ggforge/convert/general"
 	"ggforge/gguf"
 	"ggforge/internal/io/mmap"
@@ -66,7 +67,7 @@ func (j *Job) describe(ctx context.Context, cfg *config.View) error {
 		facts.Integers = j.numbers.integers
 		cfg = cfg.With(facts)
 	}
-	if j.Arch.SuppressZeroRows && !opt.VocabOnly {
+	if table.Has[table.SuppressZeroRows](j.Arch) && !opt.VocabOnly {
 		if cfg, err = j.mute(ctx, cfg, vocab.Own); err != nil {
 			return err
 		}

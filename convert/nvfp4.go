@@ -93,17 +93,18 @@ func (j *Job) isNVFP4() bool {
 
 // divide separates the outputs that are copied as NVFP4 blocks, which come before all others, in the order of their
 // last tensors. Experts are joined after the number of experts of config.json; without a count that the reference
-// reads, after the rest. With PackedFirst, outputs of MXFP4 blocks are treated likewise.
+// reads, after the rest. With MXFP4.First, outputs of MXFP4 blocks are treated likewise.
 func (j *Job) divide(cfg *config.View, outputs []table.Output) (moved, others []table.Output, err error) {
 	all := func(o table.Output, scheme string) bool {
 		return !slices.ContainsFunc(o.From, func(i int) bool { return j.model.weights[i].Scheme() != scheme })
 	}
 	var packed []table.Output
+	mxfp4, _ := table.Find[table.MXFP4](j.Arch)
 	for _, o := range outputs {
 		switch {
 		case all(o, "nvfp4"):
 			moved = append(moved, o)
-		case j.Arch.PackedFirst && all(o, "mxfp4"):
+		case mxfp4.First && all(o, "mxfp4"):
 			packed = append(packed, o)
 		default:
 			others = append(others, o)

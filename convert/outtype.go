@@ -55,7 +55,7 @@ func (j *Job) row() outTypeRow {
 		return slices.ContainsFunc(j.Plan, func(t Tensor) bool { return t.Source.Type() == typ })
 	}
 	switch {
-	case j.Arch.MXFP4 && has(gguf.TypeMXFP4):
+	case table.Has[table.MXFP4](j.Arch) && has(gguf.TypeMXFP4):
 		return mxfp4Row
 	case j.Type.row().tensor.BlockLen() > 1:
 	case has(gguf.TypeNVFP4):

@@ -6,18 +6,19 @@ import (
 
 	"ggforge/arch"
 	"ggforge/arch/config"
+	"ggforge/arch/table"
 	"ggforge/checkpoint"
 	"ggforge/fault"
 )
 
 // openTarget opens the directory of a draft's target model and returns its configuration; nil for other models.
 func (j *Job) openTarget(ctx context.Context) (*config.View, error) {
-	dir := j.options.Target
+	dir, draft := j.options.Target, table.Has[table.Draft](j.Arch)
 	switch {
-	case !j.Arch.Draft && dir != "":
+	case !draft && dir != "":
 		j.warnf("%s is not read: the model is no draft for another one", dir)
 		return nil, nil
-	case !j.Arch.Draft:
+	case !draft:
 		return nil, nil
 	case dir == "":
 		return nil, fault.Permits("Target", fault.Errorf(fault.Usage,

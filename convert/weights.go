@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ggforge/arch/config"
+	"ggforge/arch/table"
 	"ggforge/checkpoint"
 	"ggforge/checkpoint/precision"
 	"ggforge/fault"
@@ -17,8 +18,8 @@ func (j *Job) openWeights(cfg *config.View) error {
 	opt := j.options
 	var store checkpoint.Store
 	var err error
-	if j.Arch.Folder != "" {
-		store, err = j.modelDir().WeightsIn(j.Arch.Folder)
+	if folder, ok := table.Find[table.Folder](j.Arch); ok {
+		store, err = j.modelDir().WeightsIn(string(folder))
 	} else {
 		store, err = j.modelDir().Weights(opt.Mistral)
 	}
@@ -39,8 +40,8 @@ func (j *Job) openWeights(cfg *config.View) error {
 		j.warnf("%d tensors left out: scales of activations and of the cache of keys and values, such as %q", len(left),
 			left[0].Name)
 	}
-	if prefix := j.Arch.LastOfNVFP4; prefix != "" && j.isNVFP4() {
-		isLast := func(w precision.Weight) bool { return strings.HasPrefix(w.Name, prefix) }
+	if prefix, ok := table.Find[table.LastOfNVFP4](j.Arch); ok && j.isNVFP4() {
+		isLast := func(w precision.Weight) bool { return strings.HasPrefix(w.Name, string(prefix)) }
 		last := slices.DeleteFunc(slices.Clone(j.model.weights), func(w precision.Weight) bool { return !isLast(w) })
 		j.model.weights = append(slices.DeleteFunc(j.model.weights, isLast), last...)
 	}
@@ -52,7 +53,11 @@ func (j *Job) openWeights(cfg *config.View) error {
 
 // openBeside opens files of weights next to the model's.
 func (j *Job) openBeside() error {
-	for _, b := range j.Arch.ExtraFiles {
+	for _, s := range j.Arch.Special {
+		b, ok := s.(table.ExtraFile)
+		if !ok {
+			continue
+		}
 		store, err := j.in.files.FileAsLaidOut(b.File)
 		if errors.Is(err, fs.ErrNotExist) && !fault.Has(err) {
 			err = fault.Errorf(fault.Broken, "%w: %s has weights there", err, j.Arch.Classes[0])

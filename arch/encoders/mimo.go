@@ -25,7 +25,7 @@ var mimoV2 = &table.Arch{
 	Classes: []string{"MiMoV2ForCausalLM"},
 	Encoder: &table.Encoder{Parts: []table.In{inVision, inAudio, inCodec},
 		Facts: []config.Source{config.AudioTokenizerFiles}},
-	ExtraFiles: []table.ExtraFile{{File: config.AudioTokenizer + "/model.safetensors", Prefix: mimoCodec}},
+	Special: []table.Special{table.ExtraFile{File: config.AudioTokenizer + "/model.safetensors", Prefix: mimoCodec}},
 	BlockCount: func(c *config.View) (most int64, err error) {
 		for _, part := range []struct {
 			in  table.In

@@ -106,7 +106,7 @@ func qwen3TTS() *table.Arch {
 		Tensors: slices.Concat(waveRows(), speakerRows(), predictorRows),
 		Shapes: shape.Rules{Dims: shape.Table{"g_embd": "@gen.audio.embedding_length"},
 			Tensors: shape.Merge(speakerShapes, predictorShapes, waveShapes())},
-		ExtraFiles: []table.ExtraFile{{File: "speech_tokenizer/model.safetensors", Prefix: "speech_tokenizer.",
+		Special: []table.Special{table.ExtraFile{File: "speech_tokenizer/model.safetensors", Prefix: "speech_tokenizer.",
 			Generated: true}},
 	}
 }

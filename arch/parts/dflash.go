@@ -81,15 +81,12 @@ var ConfidenceRow = table.Row{Key: "has_confidence_head", Derive: func(c *config
 
 // DFlash completes a table; more are rows after the common ones.
 func DFlash(a *table.Arch, more ...table.Row) *table.Arch {
-	a.Name, a.Draft, a.Tokenizer = "dflash", true, tokenizer.Target{}
+	a.Name, a.Tokenizer = "dflash", tokenizer.Target{}
 	a.Shapes = DFlashShapes
 	a.RopeSections = true
 	a.Metadata = slices.Concat(CommonRows, []table.Row{PoolingRow}, dflashRows, more)
-	a.MaskToken = func(c *config.View) (int64, bool, error) { return DFlashConfig(c).Int("mask_token_id") }
-	a.HeaderLast = []table.Row{{Key: "tokenizer.ggml.mask_token_id",
-		Derive: func(c *config.View) (gguf.Value, bool, error) {
-			return table.Uint32Of(a.MaskToken(c))
-		}}}
+	a.Special = []table.Special{table.Draft{OwnMask: true,
+		MaskToken: func(c *config.View) (int64, bool, error) { return DFlashConfig(c).Int("mask_token_id") }}}
 	a.Expect = append(a.Expect, SiLU, Expect("rope_is_neox_style", "true"))
 	a.Unused = slices.Concat(BiasKeys, []string{"num_target_layers", "max_window_layers", "layer_types",
 		"sliding_window", "dflash_config", "mask_token_id", "target_layer_ids",

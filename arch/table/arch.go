@@ -28,54 +28,27 @@ type Arch struct {
 	// NextN describes MTP (NextN) layers that can be left out or written to a separate file; nil for all other
 	// architectures.
 	NextN *NextN
-	// Draft is true for draft models (speculative decoding), which need the configuration and the tokenizer of their
-	// target model, see config.Facts.
-	Draft bool
-	// MaskToken returns the id of the mask token, for draft models that may have an embedding of it in a file next to
-	// the weights; nil for all others.
-	MaskToken func(*config.View) (n int64, ok bool, err error)
-	// DSpark is the class of the block draft model that checkpoints may contain next to the model; "" for none.
-	DSpark string
 	// Encoder is set in tables of vision and audio encoders; nil for language models.
 	Encoder     *Encoder
 	HeaderFirst []Row // rows before general.type
-	HeaderLast  []Row // rows after the tokenizer's
 	Metadata    []Row // in the order the file has them, below the architecture's name
 	// RopePerAttention and RopeSections: the architecture has RoPE settings per kind of attention (full_attention,
 	// sliding_attention), or M-RoPE sections.
 	RopePerAttention, RopeSections bool
 	// Unused are config keys that may have any value: no loader reads them. Those of RoPE settings begin with
 	// "rope_scaling.".
-	Unused []string
-	// MXFP4: file names contain MXFP4 for experts of that type in every output type, not only in unquantized ones.
-	MXFP4 bool
-	// FullAttention: runtimes compute full attention although the file has a sliding window.
-	FullAttention bool
-	Expect        []Expect // config keys that change arithmetic and have one meaning here
-	Rename        []Rename // the first match applies
-	Drop          []Drop
-	Tensors       []TensorRow // the output of each tensor of the checkpoint
+	Unused  []string
+	Expect  []Expect // config keys that change arithmetic and have one meaning here
+	Rename  []Rename // the first match applies
+	Drop    []Drop
+	Tensors []TensorRow // the output of each tensor of the checkpoint
 	// Shapes has the dimensions of tensors that differ from the usual ones of their names.
 	Shapes shape.Rules
 	// Graph is what a file of the architecture computes; nil: nobody has declared it yet. Tables of one Name have the
 	// same graph, or none: files of decision models have further layers.
-	Graph *graph.Model
-	// KeepEncoderNames: tensor names of vision and audio encoders are matched with rows, too; otherwise they are
-	// dropped.
-	KeepEncoderNames bool
-	Extra            []ExtraTensor
-	// Folder is the folder of the model's weights, "" for the checkpoint's directory.
-	Folder string
-	// ExtraFiles are files of weights next to the model's.
-	ExtraFiles []ExtraFile
-	// SuppressZeroRows: added tokens whose embedding row is zero are suppressed: their ids go into Facts.Suppress.
-	SuppressZeroRows bool
-	// PackedFirst puts experts that are stored in MXFP4 before all other
-	// tensors, layer by layer in the order of their names in the checkpoint.
-	PackedFirst bool
-	// LastOfNVFP4 is a name prefix of tensors that come last in models with NVFP4 weights, where the reference renames
-	// them.
-	LastOfNVFP4 string
+	Graph   *graph.Model
+	Extra   []ExtraTensor
+	Special []Special // properties that few tables have
 	// Variant returns the table for a config, nil for this one.
 	Variant func(*config.View) (*Arch, error)
 	// Variants are the tables that Variant may return.
@@ -105,7 +78,7 @@ const (
 // Sources lists the files that the rows need besides config.json.
 func (a *Arch) Sources() []config.Source {
 	var list []config.Source
-	for _, r := range slices.Concat(a.HeaderFirst, a.Metadata, a.HeaderLast) {
+	for _, r := range slices.Concat(a.HeaderFirst, a.Metadata) {
 		if r.Facts != config.NoFiles && !slices.Contains(list, r.Facts) {
 			list = append(list, r.Facts)
 		}
@@ -114,16 +87,6 @@ func (a *Arch) Sources() []config.Source {
 		list = append(list, a.Encoder.Facts...)
 	}
 	return list
-}
-
-// ExtraFile is a file of weights next to the model's, a safetensors file. Its tensors come
-// after the model's, in the order of their data.
-type ExtraFile struct {
-	File   string
-	Prefix string // added to the tensor names, for the rows
-	// Generated: the reference computes output tensors from the file's; output type auto therefore ignores their stored
-	// types.
-	Generated bool
 }
 
 // Body describes checkpoints of the base model classes (LlamaModel in LlamaForCausalLM): tensor names lack Prefix, and

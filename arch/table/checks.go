@@ -33,7 +33,8 @@ func (a *Arch) LostWindow(c *config.View, m gguf.Metadata) (window, context int6
 	if a.Encoder != nil || slices.Contains(a.Unused, "sliding_window") {
 		return 0, 0, false
 	}
-	if v, there := m.Get(gguf.ArchKey(a.Name, "attention.sliding_window")); there && !a.FullAttention {
+	const key = "attention.sliding_window"
+	if v, there := m.Get(gguf.ArchKey(a.Name, key)); there && (a.Graph == nil || !a.Graph.Ignores(key)) {
 		if n, isInt := v.Int(); isInt && n > 0 {
 			return 0, 0, false
 		}

@@ -93,4 +93,6 @@ func (a *Arch) kvs(c *config.View, rows []Row, fileType uint32) (m gguf.Metadata
 }
 
 // HeaderLastKVs returns the metadata after the tokenizer's.
-func (a *Arch) HeaderLastKVs(c *config.View) (gguf.Metadata, error) { return a.kvs(c, a.HeaderLast, 0) }
+func (a *Arch) HeaderLastKVs(c *config.View) (gguf.Metadata, error) {
+	return a.kvs(c, a.headerLast(), 0)
+}

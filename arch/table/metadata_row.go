@@ -32,7 +32,7 @@ type Row struct {
 // Rows yields the rows except those with Many, each with its whole key.
 func (a *Arch) Rows() iter.Seq2[string, *Row] {
 	return func(yield func(string, *Row) bool) {
-		for _, rows := range [][]Row{a.HeaderFirst, a.Metadata, a.HeaderLast} {
+		for _, rows := range [][]Row{a.HeaderFirst, a.Metadata, a.headerLast()} {
 			for i := range rows {
 				r := &rows[i]
 				if r.Many != nil {
@@ -130,6 +130,11 @@ func Float32Of(f float64, ok bool, err error) (gguf.Value, bool, error) {
 		return gguf.Value{}, false, err
 	}
 	return gguf.Float32(float32(f)), true, nil
+}
+
+// Uint32By is the Derive of a function like config.Object.Int.
+func Uint32By(of func(*config.View) (n int64, ok bool, err error)) Derive {
+	return func(c *config.View) (gguf.Value, bool, error) { return Uint32Of(of(c)) }
 }
 
 // BoolOf is Uint32Of for flags.

@@ -86,7 +86,7 @@ func (a *Arch) canonical(c *config.View, name string, blocks int64) (canonical, 
 			return name, Silent, true, nil
 		}
 	}
-	if a.Encoder == nil && !a.KeepEncoderNames && isOtherPart(name) {
+	if a.Encoder == nil && !Has[EncoderNames](a) && isOtherPart(name) {
 		return name, OtherPart, true, nil
 	}
 	return name, "", false, nil
