@@ -65,7 +65,8 @@ var (
 			}, parts.SharedExpertRows))),
 		Extra: parts.Llama3Extra,
 		Graph: &graph.Model{
-			Norm: graph.RMS, Embed: parts.ScaledEmbedding, Final: parts.OutputNorm, Head: graph.LM{},
+			Reads: []string{"attention.sliding_window!", "expert_gating_func", "expert_weights_norm", "expert_weights_scale"},
+			Norm:  graph.RMS, Embed: parts.ScaledEmbedding, Final: parts.OutputNorm, Head: graph.LM{},
 			Layer: parts.Sandwich(parts.LocalGlobal(graph.Sliding{N: 4},
 				graph.Attention{Steps: afmoeSteps(parts.LocalNeoX), After: []graph.OutStep{graph.OutGate{}},
 					Window: parts.Window},

@@ -55,7 +55,7 @@ var (
 				}},
 				{HF: "model.layers.{bid}.attention.dense", GGUF: "blk.{bid}.attn_output"},
 			}),
-		Graph: parts.Decoder(graph.RMS, parts.GQA(parts.Interleaved), parts.Experts(parts.Router, graph.HasShared)),
+		Graph: parts.Decoder(graph.RMS, parts.GQA(parts.Interleaved), parts.Experts(parts.Router, graph.HasShared)).Reading("expert_weights_norm", "expert_weights_scale"),
 	}
 	bailingMoE2 = &table.Arch{
 		Name: "bailingmoe2",
@@ -131,8 +131,9 @@ var (
 				{HF: "model.layers.{bid}.final_layernorm", GGUF: "blk.{bid}.layer_output_norm"},
 			})),
 		Graph: &graph.Model{
-			Dims: graph.Dims{"n_ff_shexp": "(@expert_shared_feed_forward_length or n_ff_exp) * @expert_shared_count"},
-			Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+			Reads: []string{"expert_gating_func!", "expert_weights_norm", "expert_weights_scale"},
+			Dims:  graph.Dims{"n_ff_shexp": "(@expert_shared_feed_forward_length or n_ff_exp) * @expert_shared_count"},
+			Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 			Layer: parts.PreNorm(parts.GQA(parts.QKNorm, parts.NeoX),
 				parts.Sparse(parts.Experts(parts.RouterGroups, graph.MayShared), parts.SwiGLU)),
 		},

@@ -74,7 +74,8 @@ var (
 		Tensors: slices.Concat(parts.EmbedRows[:2], parts.NormRows[:1], parts.AttentionRows(table.NoBias, table.NoBias),
 			parts.MLPRows, zeroBiases),
 		Graph: &graph.Model{
-			Norm: graph.LayerNorm, Final: parts.OutputNorm, Head: graph.LM{Scale: cohereLogits},
+			Reads: []string{"attention.sliding_window!", "logit_scale!"},
+			Norm:  graph.LayerNorm, Final: parts.OutputNorm, Head: graph.LM{Scale: cohereLogits},
 			Layer: []graph.Step{parts.Parallel("attn_norm", cohere2Attention(graph.Sliding{N: 4}),
 				"attn_norm", parts.SwiGLU)},
 		},

@@ -54,7 +54,8 @@ var dbrx = &table.Arch{
 			Transform: dbrxExperts},
 	},
 	Graph: &graph.Model{
-		Norm: graph.LayerNorm, Final: parts.OutputNorm, Head: graph.LM{},
+		Reads: []string{"attention.clamp_kqv!"},
+		Norm:  graph.LayerNorm, Final: parts.OutputNorm, Head: graph.LM{},
 		Layer: parts.PreNormAs("attn_output_norm", parts.GQA(parts.KeyClamp, parts.NeoX),
 			parts.Experts(parts.RouterTopK, graph.NoShared)),
 	},

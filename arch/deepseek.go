@@ -38,7 +38,7 @@ var deepseek = &table.Arch{
 		parts.Only(parts.DenseFirst, parts.MLPRows),
 		parts.Only(parts.MoEAfter, slices.Concat(parts.ExpertRows, parts.SharedExpertRows))),
 	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.Interleaved),
-		parts.Sparse(parts.Experts(parts.RouterBias, graph.MayShared), parts.SwiGLU)),
+		parts.Sparse(parts.Experts(parts.RouterBias, graph.MayShared), parts.SwiGLU)).Reading("expert_weights_scale"),
 }
 
 // deepseek2 is DeepSeek V2, V3 and R1 with multi-head latent attention (MLA): one compressed key and value for all
@@ -88,8 +88,9 @@ var deepseek2OCR = &table.Arch{
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
 		parts.MLAFeedForward),
 	Graph: &graph.Model{
-		Dims: graph.Dims{"n_rot": "n_embd_head_k"}, // the runtime rotates whole heads
-		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Reads: []string{"expert_gating_func", "expert_weights_norm", "expert_weights_scale"},
+		Dims:  graph.Dims{"n_rot": "n_embd_head_k"}, // the runtime rotates whole heads
+		Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 		Layer: parts.PreNorm(parts.GQA(parts.NeoX),
 			parts.Sparse(parts.Experts(parts.RouterBias, graph.MayShared), parts.SwiGLU)),
 		Unread: []string{"rope.dimension_count", "attention.sliding_window"},

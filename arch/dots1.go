@@ -33,5 +33,5 @@ var dots1 = &table.Arch{
 		parts.Only(parts.MoEAfter, slices.Concat(parts.ExpertRows, parts.FusedExpertRows,
 			[]table.TensorRow{parts.CorrectionRow})), parts.Only(parts.SharedAfter, parts.SharedExpertRows)),
 	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.QKNorm, parts.NeoX),
-		parts.Sparse(parts.Experts(parts.RouterBias, graph.MayShared), parts.SwiGLU)),
+		parts.Sparse(parts.Experts(parts.RouterBias, graph.MayShared), parts.SwiGLU)).Reading("expert_gating_func!", "expert_weights_norm", "expert_weights_scale"),
 }

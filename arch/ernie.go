@@ -41,7 +41,7 @@ var ernie4_5 = &table.Arch{
 				{GGUF: "blk.{bid}.ffn_up", Transform: parts.Half(1)},
 			}},
 		}),
-	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.Interleaved), parts.SwiGLU),
+	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.Interleaved), parts.SwiGLU).Reading("rope.dimension_sections"),
 }
 
 // paddleOCR is the language model of PaddleOCR-VL, an ERNIE 4.5 with M-RoPE.
@@ -57,7 +57,7 @@ var paddleOCR = &table.Arch{
 		parts.Expect("rope_is_neox_style", "true")},
 	Unused:  slices.Concat(ernie4_5.Unused, parts.MultimodalKeys),
 	Tensors: ernie4_5.Tensors,
-	Graph:   parts.Decoder(graph.RMS, parts.GQA(parts.NeoX), parts.SwiGLU),
+	Graph:   parts.Decoder(graph.RMS, parts.GQA(parts.NeoX), parts.SwiGLU).Reading("rope.dimension_sections!"),
 }
 
 // ernie4_5moe is ERNIE 4.5 with experts. The MTP layers are left out.
@@ -98,7 +98,7 @@ var ernie4_5moe = &table.Arch{
 				Experts: ernieCount},
 		}), parts.Only(ernieShared, parts.SharedExpertRows)),
 	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.Interleaved),
-		parts.Sparse(parts.Experts(parts.RouterBiasTopK, graph.MayShared), parts.SwiGLU)),
+		parts.Sparse(parts.Experts(parts.RouterBiasTopK, graph.MayShared), parts.SwiGLU)).Reading("rope.dimension_sections"),
 }
 
 func ernieCount(l table.Layer) (int64, error) { return l.Require("moe_num_experts") }

@@ -158,7 +158,7 @@ var exaoneMoE = &table.Arch{
 		parts.Only(parts.NextN, parts.NextNRows)),
 	Extra: parts.Llama3Extra,
 	Graph: parts.Decoder(graph.RMS, exaoneAttention,
-		parts.Sparse(parts.Experts(parts.RouterBias, graph.MayShared), parts.SwiGLU)),
+		parts.Sparse(parts.Experts(parts.RouterBias, graph.MayShared), parts.SwiGLU)).Reading("attention.sliding_window!", "expert_gating_func!", "expert_weights_norm", "expert_weights_scale"),
 }
 
 var exaoneDenseKeys = []string{"first_k_dense_replace", "first_last_k_dense_replace"}

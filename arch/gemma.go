@@ -169,7 +169,8 @@ var embeddingGemma = &table.Arch{
 	Rename:  parts.HeadlessNames,
 	Tensors: gemma3Tensors,
 	Graph: &graph.Model{
-		Norm: graph.RMS, Embed: parts.ScaledEmbedding, Final: parts.OutputNorm, Head: graph.Pool{},
+		Reads: []string{"attention.sliding_window!"},
+		Norm:  graph.RMS, Embed: parts.ScaledEmbedding, Final: parts.OutputNorm, Head: graph.Pool{},
 		Layer: parts.Sandwich(parts.LocalGlobal(graph.Sliding{N: 6},
 			graph.Attention{Steps: []graph.HeadStep{parts.QKNorm, parts.DefaultLocalNeoX}, Sees: graph.Both,
 				Window: graph.Window{Tokens: "n_swa", Shape: graph.SymmetricWindow}},

@@ -170,8 +170,9 @@ var embeddingGemma2 = &table.Arch{
 
 // gemma4Graph is Gemma 4, with experts or without.
 var gemma4Graph = &graph.Model{
-	Dims: gemma4Sizes,
-	Norm: graph.RMS, Embed: parts.ScaledEmbedding, Final: parts.OutputNorm, Head: graph.LM{SoftCap: parts.LogitSoftCap},
+	Reads: []string{"attention.sliding_window!", "attention.sliding_window_pattern!"},
+	Dims:  gemma4Sizes,
+	Norm:  graph.RMS, Embed: parts.ScaledEmbedding, Final: parts.OutputNorm, Head: graph.LM{SoftCap: parts.LogitSoftCap},
 	Layer: gemma4Layer(graph.SlidingWindow, graph.Causal, graph.PerLayerEmbedding{Act: graph.GELU}),
 }
 

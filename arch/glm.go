@@ -60,7 +60,8 @@ var (
 
 // glm4Graph is that of all tables named glm4.
 var glm4Graph = &graph.Model{
-	Norm: graph.RMS, Layer: parts.Sandwich(parts.GQA(parts.Interleaved), parts.SwiGLU), Final: parts.OutputNorm,
+	Reads: []string{"rope.dimension_sections"},
+	Norm:  graph.RMS, Layer: parts.Sandwich(parts.GQA(parts.Interleaved), parts.SwiGLU), Final: parts.OutputNorm,
 	Head: graph.LM{},
 }
 
@@ -142,8 +143,9 @@ var (
 )
 
 var glm4MoEGraph = &graph.Model{
-	Dims: graph.Dims{"n_ff_exp": shape.SharedWidth},
-	Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+	Reads: []string{"expert_gating_func", "expert_weights_norm", "expert_weights_scale", "rope.dimension_sections"},
+	Dims:  graph.Dims{"n_ff_exp": shape.SharedWidth},
+	Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 	Layer: parts.PreNormAs("post_attention_norm", parts.GQA(parts.MayQKNorm, parts.NeoX),
 		parts.Sparse(parts.Experts(graph.Router{Score: graph.Sigmoid, Bias: true, Groups: true}, graph.MayShared),
 			parts.SwiGLU)),

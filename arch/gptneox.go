@@ -51,7 +51,8 @@ var gptneox = &table.Arch{
 		{HF: "gpt_neox.layers.{bid}.mlp.dense_4h_to_h", GGUF: "blk.{bid}.ffn_down", Bias: table.NeedBias},
 	},
 	Graph: &graph.Model{
-		Norm: graph.LayerNorm, Final: parts.OutputNorm, Head: graph.LM{},
+		Reads: []string{"use_parallel_residual!"},
+		Norm:  graph.LayerNorm, Final: parts.OutputNorm, Head: graph.LM{},
 		Layer: []graph.Step{graph.ChooseStep{
 			{In: graph.Where("(@use_parallel_residual or 1) != 0"), Steps: []graph.Step{
 				parts.Parallel("attn_norm", parts.GQA(parts.NeoX), "ffn_norm", parts.GELUMLP)}},

@@ -57,7 +57,8 @@ var gptOSS = &table.Arch{
 		}},
 	}),
 	Graph: &graph.Model{
-		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Reads: []string{"attention.sliding_window!"},
+		Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 		Layer: parts.PreNormAs("post_attention_norm", parts.LocalGlobal(graph.Sliding{N: 2},
 			graph.Attention{Steps: []graph.HeadStep{parts.LocalNeoX}, Scores: []graph.ScoreStep{graph.Sinks{}},
 				Window: parts.Window},

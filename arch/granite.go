@@ -316,21 +316,22 @@ var bamba = &table.Arch{
 // The graphs of Granite. Keys have the factors of embeddings, of residual updates, of scores and of logits.
 var (
 	graniteGraph = graniteModel(graniteAttends, parts.SwiGLU, append([]string{"deepstack_mapping", "expert_count",
-		"expert_used_count", "expert_shared_feed_forward_length"}, graniteSSMKeys...)...)
+		"expert_used_count", "expert_shared_feed_forward_length"}, graniteSSMKeys...)...).Reading("logit_scale!")
 	graniteMoEGraph = graniteModel(graniteAttends, parts.Experts(parts.RouterTopK, graph.MayShared),
-		graniteSSMKeys...)
-	graniteHybridGraph = graniteModel(parts.RecurrentOr(graph.Mamba2{}, graniteAttends), graniteFFN)
+		graniteSSMKeys...).Reading("logit_scale!")
+	graniteHybridGraph = graniteModel(parts.RecurrentOr(graph.Mamba2{}, graniteAttends), graniteFFN).Reading("ssm.group_count!")
 	graniteSWAGraph    = graniteModel(parts.LocalGlobal(graph.Sliding{},
 		graph.Attention{Steps: graniteSWASteps, Scores: []graph.ScoreStep{graph.Sinks{}}, Scale: graniteScale,
 			Window: parts.Window},
 		graph.Attention{Steps: graniteSWASteps, Scores: []graph.ScoreStep{graph.Sinks{}}, Scale: graniteScale},
-	), graniteFFN)
+	), graniteFFN).Reading("attention.sliding_window!", "attention.sliding_window_pattern!", "logit_scale!")
 )
 
 // graniteModel returns the graph of these parts.
 func graniteModel(mixer, ffn graph.Part, unread ...string) *graph.Model {
 	return &graph.Model{
-		Norm: graph.RMS, Embed: graph.Embedding{Scale: "@embedding_scale or 1"},
+		Reads: []string{"attention.scale"},
+		Norm:  graph.RMS, Embed: graph.Embedding{Scale: "@embedding_scale or 1"},
 		Layer:  parts.Scaled("@residual_scale or 1", parts.PreNorm(mixer, ffn)),
 		Final:  parts.OutputNorm,
 		Head:   graph.LM{Scale: "1.0 / if(@logit_scale = 0, 1, @logit_scale or 1)"},

@@ -53,7 +53,7 @@ var hunyuanDense = &table.Arch{
 			{HF: "model.layers.{bid}.self_attn.query_layernorm", GGUF: "blk.{bid}.attn_q_norm"},
 			{HF: "model.layers.{bid}.self_attn.key_layernorm", GGUF: "blk.{bid}.attn_k_norm"},
 		}),
-	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.NeoX, parts.QKNorm), parts.SwiGLU),
+	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.NeoX, parts.QKNorm), parts.SwiGLU).Reading("rope.dimension_sections", "rope.scaling.alpha"),
 }
 
 // hunyuanVL is the language model of HunyuanOCR and other vision models, with M-RoPE of up to four axes. Source: the
@@ -105,7 +105,7 @@ var hunyuanVL = &table.Arch{
 		"video_end_id", "video_token_id"}),
 	Drop:    hunyuanDense.Drop,
 	Tensors: hunyuanDense.Tensors,
-	Graph:   parts.Decoder(graph.RMS, parts.GQA(parts.NeoX, parts.QKNorm), parts.SwiGLU),
+	Graph:   parts.Decoder(graph.RMS, parts.GQA(parts.NeoX, parts.QKNorm), parts.SwiGLU).Reading("rope.dimension_sections", "rope.scaling.alpha"),
 }
 
 // hunyuanAxes reports whether the model has M-RoPE; newer versions of the transformers library call its rope type

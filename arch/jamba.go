@@ -286,7 +286,7 @@ var falconH1 = &table.Arch{
 		{HF: "model.layers.{bid}.feed_forward.down_proj", GGUF: "blk.{bid}.ffn_down",
 			Transform: scaledByElement("mlp_multipliers", 1)},
 	},
-	Graph: parts.Decoder(graph.RMS, graph.Sum{parts.GQA(parts.NeoX), graph.Mamba2{}}, parts.SwiGLU),
+	Graph: parts.Decoder(graph.RMS, graph.Sum{parts.GQA(parts.NeoX), graph.Mamba2{}}, parts.SwiGLU).Reading("ssm.group_count!"),
 }
 
 func falconH1Groups(c *config.View) (int64, error) { return c.Require("n_groups", "mamba_n_groups") }

@@ -51,7 +51,8 @@ var kimiLinear = &table.Arch{
 			{HF: "model.layers.{bid}.self_attn.A_log", Exact: true, GGUF: "blk.{bid}.ssm_a", Transform: parts.NegExp},
 		})), parts.Restrict(parts.FullAttention, parts.MLARows)),
 	Graph: &graph.Model{
-		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Reads: []string{"attention.key_length_mla!", "attention.value_length_mla!", "expert_gating_func!", "expert_weights_scale"},
+		Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 		Layer: parts.PreNorm(parts.RecurrentOr(graph.KDA{}, graph.MLA{}),
 			parts.Sparse(parts.Experts(parts.RouterBiasTopK, graph.MayShared), parts.SwiGLU)),
 		Unread: []string{"rope.freq_base"},

@@ -196,7 +196,8 @@ var (
 			{HF: "model.layers.{bid}.feed_forward.experts.{xid}.w3", GGUF: "blk.{bid}.ffn_up_exps"},
 		})),
 		Graph: &graph.Model{
-			Norm: graph.RMS, Final: lfm2Final, Head: graph.LM{},
+			Reads: []string{"expert_gating_func!"},
+			Norm:  graph.RMS, Final: lfm2Final, Head: graph.LM{},
 			Layer: parts.PreNorm(parts.RecurrentOr(graph.ShortConv{}, parts.GQA(parts.QKNorm, parts.NeoX)),
 				parts.Sparse(parts.Experts(parts.RouterBiasTopK, graph.NoShared), parts.SwiGLU)),
 		},

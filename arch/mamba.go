@@ -50,7 +50,7 @@ var mamba = &table.Arch{
 		{HF: "backbone.layers.{bid}.mixer.A_log", GGUF: "blk.{bid}.ssm_a", Exact: true, Transform: parts.NegExp},
 		{HF: "backbone.layers.{bid}.mixer.D", GGUF: "blk.{bid}.ssm_d", Exact: true},
 	}),
-	Graph: mambaGraph(graph.Mamba1{}),
+	Graph: mambaGraph(graph.Mamba1{}).Reading("ssm.dt_b_c_rms"),
 }
 
 // mamba2 is Mamba 2. Source: mamba.py of the reference.
@@ -93,7 +93,7 @@ var mamba2 = &table.Arch{
 				return c.IntOr(1, "n_groups")
 			})},
 	}),
-	Graph: mambaGraph(graph.Mamba2{}),
+	Graph: mambaGraph(graph.Mamba2{}).Reading("ssm.group_count!"),
 }
 
 // mambaGraph is the graph of layers without a feed-forward network.

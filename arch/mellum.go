@@ -39,8 +39,9 @@ var mellum = &table.Arch{
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
 		parts.QKNormRows, parts.ExpertRows),
 	Graph: &graph.Model{
-		Dims: graph.Dims{"n_ff_exp": shape.SharedWidth},
-		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Reads: []string{"expert_gating_func", "expert_weights_norm"},
+		Dims:  graph.Dims{"n_ff_exp": shape.SharedWidth},
+		Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 		Layer: parts.PreNorm(parts.LocalGlobal(graph.Sliding{N: 4},
 			graph.Attention{Steps: []graph.HeadStep{parts.QKNorm, parts.UnscaledLocalNeoX}, Window: parts.Window},
 			parts.GQA(parts.QKNorm, parts.NeoX),

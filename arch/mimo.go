@@ -94,7 +94,8 @@ var mimo2 = &table.Arch{
 		}, slices.DeleteFunc(slices.Clone(parts.NextNRows),
 			func(r table.TensorRow) bool { return strings.HasSuffix(r.HF, "shared_head.norm") })...))),
 	Graph: &graph.Model{
-		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Reads: []string{"attention.sliding_window!", "attention.sliding_window_pattern!"},
+		Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 		Layer: parts.PreNorm(parts.LocalGlobal(graph.Sliding{},
 			graph.Attention{Steps: []graph.HeadStep{parts.LocalNeoX}, Scores: mimoScores, After: mimoScale,
 				Window: parts.Window},

@@ -94,7 +94,8 @@ var (
 		}),
 		Extra: parts.LongRopeFactors(minicpm3RopeDims),
 		Graph: &graph.Model{
-			Norm: graph.RMS, Embed: graph.Embedding{Scale: "12"},
+			Reads: []string{"attention.q_lora_rank!"},
+			Norm:  graph.RMS, Embed: graph.Embedding{Scale: "12"},
 			Layer: parts.Scaled(minicpmResidual,
 				parts.PreNorm(graph.MLA{Steps: []graph.HeadStep{parts.NeoX}}, parts.SwiGLU)),
 			Final: []graph.Step{parts.OutputNorm[0], graph.ScaleStream{By: minicpmWidth}},

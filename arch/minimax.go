@@ -41,7 +41,7 @@ var minimaxM2 = &table.Arch{
 				Exact: true},
 		}),
 	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.QKNorm, parts.NeoX),
-		parts.Experts(parts.RouterBiasTopK, graph.NoShared)),
+		parts.Experts(parts.RouterBiasTopK, graph.NoShared)).Reading("expert_gating_func!"),
 }
 
 // minimax01 is MiniMax-Text-01 and M1: seven of eight layers have lightning attention. Tokens without an embedding are

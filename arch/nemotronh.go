@@ -158,7 +158,8 @@ var nemotronHMoEGraph = nemotronHGraph(graph.MoE{Router: graph.Router{Score: gra
 // RoPE, although files have keys for it.
 func nemotronHGraph(ffn graph.Part) *graph.Model {
 	return &graph.Model{
-		Norm: graph.NormKind{Eps: "@attention.layer_norm_rms_epsilon or @attention.layer_norm_epsilon"},
+		Reads: []string{"attention.layer_norm_epsilon!", "expert_weights_norm", "expert_weights_scale", "ssm.group_count!"},
+		Norm:  graph.NormKind{Eps: "@attention.layer_norm_rms_epsilon or @attention.layer_norm_epsilon"},
 		Layer: []graph.Step{graph.Residual{Pre: graph.Norm{Name: "attn_norm"}, Part: graph.Choose{
 			{In: graph.Where("n_head_kv != 0"), Then: graph.Attention{}},
 			{In: graph.Where("n_ff != 0"), Then: ffn},

@@ -118,6 +118,7 @@ var qwen2vl = &table.Arch{
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
 		parts.MLPRows),
 	Graph: &graph.Model{
+		Reads: []string{"rope.dimension_sections!"},
 		Norm:  graph.NormKind{Eps: "0"}, // the runtime does not read the key
 		Layer: parts.PreNorm(parts.GQA(parts.NeoX), parts.SwiGLU), Final: parts.OutputNorm, Head: graph.LM{},
 		Unread: []string{"attention.layer_norm_rms_epsilon"},
@@ -146,6 +147,7 @@ var qwen3vl = &table.Arch{
 	Rename:       slices.Concat(thinkerNames, parts.HeadlessNames),
 	Tensors:      qwen3.Tensors,
 	Graph: &graph.Model{
+		Reads: []string{"rope.dimension_sections!"},
 		Norm:  graph.RMS,
 		Layer: parts.PreNorm(parts.GQA(parts.QKNorm, graph.RoPE{Sections: graph.TakingTurn}), parts.SwiGLU),
 		Final: parts.OutputNorm, Head: graph.LM{Rank: graph.LastSoftmax{}}, Unread: []string{"n_deepstack_layers"},
@@ -173,8 +175,9 @@ var qwen3vlmoe = &table.Arch{
 		parts.QKNormRows, parts.ExpertRows,
 		withTranspose(parts.FusedExpertRows)),
 	Graph: &graph.Model{
-		Dims: graph.Dims{"n_ff_exp": shape.SharedWidth},
-		Norm: graph.RMS,
+		Reads: []string{"rope.dimension_sections!"},
+		Dims:  graph.Dims{"n_ff_exp": shape.SharedWidth},
+		Norm:  graph.RMS,
 		Layer: parts.PreNorm(parts.GQA(parts.QKNorm, graph.RoPE{Sections: graph.TakingTurn}),
 			parts.Experts(parts.RouterTopK, graph.NoShared)),
 		Final: parts.OutputNorm, Head: graph.LM{}, Unread: []string{"n_deepstack_layers"},

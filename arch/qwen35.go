@@ -47,10 +47,14 @@ var (
 // The graphs of these tables. Those of decision models (decision.go) have none: their files have further heads.
 var (
 	qwen35Graph = &graph.Model{
+		Reads: []string{"attention.recurrent_layers", "full_attention_interval", "rope.dimension_sections!",
+			"ssm.group_count!"},
 		Norm: graph.RMS, Layer: parts.PreNormAs("post_attention_norm", qwen35Mixer, parts.SwiGLU),
 		Final: parts.OutputNorm, Head: graph.LM{},
 	}
 	qwen35MoEGraph = &graph.Model{
+		Reads: []string{"attention.recurrent_layers", "full_attention_interval", "rope.dimension_sections!",
+			"ssm.group_count!"},
 		Dims: graph.Dims{"n_ff_exp": shape.SharedWidth, "n_ff_shexp": shape.SharedExpertOrWhole},
 		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 		Layer: parts.PreNormAs("post_attention_norm", qwen35Mixer,

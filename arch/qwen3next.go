@@ -63,8 +63,9 @@ var qwen3next = &table.Arch{
 		parts.ExpertRows, parts.FusedExpertRows, parts.QwenSharedRows,
 		parts.Only(parts.NextN, parts.TransformBySuffix(parts.NextNRows, "norm", parts.PlusOne))),
 	Graph: &graph.Model{
-		Dims: graph.Dims{"n_ff_exp": shape.SharedWidth, "n_ff_shexp": shape.SharedExpertOrWhole},
-		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Reads: []string{"attention.recurrent_layers", "full_attention_interval", "ssm.group_count!"},
+		Dims:  graph.Dims{"n_ff_exp": shape.SharedWidth, "n_ff_shexp": shape.SharedExpertOrWhole},
+		Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 		Layer: parts.PreNormAs("post_attention_norm",
 			parts.RecurrentOr(graph.GatedDeltaNet{}, parts.GatedQueryAttention),
 			parts.Experts(parts.RouterTopK, graph.GatedShared)),

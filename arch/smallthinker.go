@@ -58,8 +58,9 @@ var smallThinker = &table.Arch{
 				Experts: smallThinkerExperts},
 		}),
 	Graph: &graph.Model{
-		Dims: graph.Dims{"n_swa": "if(@attention.sliding_window != 0, 4096, 0)"}, // the runtime has the length
-		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Reads: []string{"expert_gating_func!"},
+		Dims:  graph.Dims{"n_swa": "if(@attention.sliding_window != 0, 4096, 0)"}, // the runtime has the length
+		Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 		Layer: parts.PreNorm(parts.LocalGlobal(graph.Sliding{N: 4, First: true},
 			graph.Attention{Steps: smallThinkerSteps(parts.LocalNeoX), Window: parts.Window},
 			graph.Attention{Steps: smallThinkerSteps(parts.NeoX)},

@@ -1,8 +1,7 @@
 package eval
 
 import (
-	"math"
-
+	"ggforge/arch/graph"
 	"ggforge/internal/kernel/vecmath"
 )
 
@@ -68,9 +67,33 @@ func (u xIELU) derivatives(dgate, _, gate, _ []float32) {
 	}
 }
 
-// newXIELU returns the activation of layer i. Its keys have no architecture prefix.
-func newXIELU(b *builder, i int) ffnActivation {
-	number := func(name string) float32 { return float32(b.k.Floats("xielu."+name, b.p.allLayers)[i]) }
+// functions are the activations without parameters.
+var functions = map[graph.Activation]vecmath.Function{
+	graph.SiLU: vecmath.SiLUOf, graph.GELU: vecmath.GELUOf, graph.GELUErf: vecmath.GELUErfOf, graph.ReLU: vecmath.ReLUOf,
+	graph.ReLU2: vecmath.ReLUSquaredOf, graph.Tanh: vecmath.TanhOf,
+}
+
+// activation returns the activation of a feed-forward network in the layer: one of both.
+func (b *builder) activation(a graph.Activation) (vecmath.Function, ffnActivation) {
+	switch a := a.(type) {
+	case graph.Act:
+		if f, ok := functions[a]; ok {
+			return f, nil
+		}
+	case graph.SwiGLUOAI:
+		return vecmath.Function{}, swigluOAI{a.Alpha, a.Limit}
+	case graph.XIELU:
+		return vecmath.Function{}, newXIELU(b)
+	case graph.ActOf:
+		return b.k.activation(a.Key, functions[a.Or]), nil
+	}
+	b.unsupported("activation", a)
+	return vecmath.Function{}, nil
+}
+
+// newXIELU returns the activation of the layer. Its keys have no architecture prefix.
+func newXIELU(b *builder) ffnActivation {
+	number := func(name string) float32 { return float32(b.k.Floats("xielu."+name, b.p.allLayers)[b.Layer()]) }
 	soft := func(x float32) float32 {
 		if x > 20 {
 			return x
@@ -80,32 +103,4 @@ func newXIELU(b *builder, i int) ffnActivation {
 	u := xIELU{beta: number("beta"), eps: number("eps"), alphaP: soft(number("alpha_p"))}
 	u.alphaN = u.beta + soft(number("alpha_n"))
 	return u
-}
-
-// temperature is attention temperature: it multiplies queries by 1 + scale·ln(1 + ⌊(position + offset) / length⌋).
-type temperature struct {
-	scale, offset float32
-	length        int // 0 for none
-}
-
-// apply multiplies the queries of a position.
-func (t temperature) apply(q []float32, pos int) {
-	if t.length == 0 || t.scale == 0 {
-		return
-	}
-	steps := math.Floor(float64((float32(pos) + t.offset) / float32(t.length)))
-	vecmath.Scale(q, q, float32(vecmath.Log(steps+1)*float64(t.scale)+1))
-}
-
-// yarnTemperature is temperatureFromKeys with the original context of YaRN as the length.
-func yarnTemperature(k *keys, p *params) temperature {
-	t := temperatureFromKeys(k, p)
-	t.length = p.rope.original
-	return t
-}
-
-// temperatureFromKeys is Graph.AttentionTemperature by the file's keys.
-func temperatureFromKeys(k *keys, _ *params) temperature {
-	return temperature{scale: float32(k.Float("attention.temperature_scale", 0)),
-		length: k.Size("attention.temperature_length", 0)}
 }

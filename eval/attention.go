@@ -1,7 +1,7 @@
 package eval
 
 import (
-	"ggforge/eval/internal/window"
+	"ggforge/arch/graph"
 	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/gemm"
 	"ggforge/internal/kernel/parallel"
@@ -26,75 +26,166 @@ type heads struct {
 // attention is a mixer: multi-head attention with queries, keys and values from projections of its inputs.
 type attention struct {
 	heads
-	q, k, v, qkv, out *linear // qkv or q, k and v
-	qNorm, kNorm      *headNorm
-	swa, usesRoPE     bool        // has the RoPE of SWA layers; has RoPE
-	temperature       temperature // of queries
+	q, k, v, qkv, out *linear // qkv or q, k and v; k and v nil where they are another layer's, v nil where it is k
+	gated             bool    // each head of q has a query and a gate of the head's outputs
+	gate              *linear // of outputs: for each value or for each head; or nil
+	steps             []headStep
+	source            *attention // the layer whose keys and values it reuses, nil for its own
+	shared            bool       // a later layer reuses its keys and values
 }
 
-// newAttention returns the attention of layer i.
-func newAttention(b *builder, i int) mixer {
-	p, t := b.p, b.t
-	l := &attention{heads: b.heads(i), swa: p.isSWA(i)}
-	l.usesRoPE = p.ropeStyle != RoPENone && (p.graph.UsesRoPE == nil || p.graph.UsesRoPE(p, i))
-	if p.ropeLayers != nil {
-		l.usesRoPE = p.ropeLayers[i]
-	}
-	if !l.usesRoPE || !p.graph.TemperatureWithoutRoPEOnly {
-		l.temperature = p.temperature
-	}
+// newAttention returns the attention of the layer.
+func newAttention(b *builder, a graph.Attention) *attention {
+	p, t, i := b.p, b.t, b.Layer()
+	l := &attention{heads: b.heads(a)}
 	nq, nk, nv := l.n*l.keyLen, l.kv*l.keyLen, l.kv*l.valueLen
-	if l.qkv = t.linear(b.name(i, "attn_qkv"), p.width, nq+nk+nv); l.qkv == nil {
-		l.q, l.k, l.v = t.requiredLinear(b.name(i, "attn_q"), p.width, nq),
-			t.requiredLinear(b.name(i, "attn_k"), p.width, nk),
-			t.requiredLinear(b.name(i, "attn_v"), p.width, nv)
-	}
-	out := b.name(i, "attn_output")
-	if short := b.name(i, "attn_o"); t.all[short+".weight"] != nil {
-		out = short
-	}
-	l.out = t.requiredLinear(out, l.n*l.valueLen, p.width)
-	if scale := float32(0); p.graph.AttentionOutputScale {
-		if scale = float32(b.k.Float("attention.value_scale", 0)); scale != 0 {
-			l.out.scale = &scale
+	projection, own := a.QKV, true
+	if shared, ok := projection.(graph.SharedKV); ok {
+		from := b.size(shared.From)
+		if projection, own = shared.Own, i < from; !own {
+			l.reuse(b, b.size(shared.Layer))
 		}
 	}
-	if p.graph.UnitNorm != nil && p.graph.UnitNorm(p, i) {
-		l.qNorm, l.kNorm = &headNorm{size: l.keyLen}, &headNorm{size: l.keyLen}
-		return l
+	values := true // there is a matrix of values
+	switch projection.(type) {
+	case nil, graph.Separate:
+	case graph.GatedQueries:
+		if l.gated = true; l.keyLen != l.valueLen {
+			t.fail(errUnsupported, "layer %d has keys of %d values and values of %d, want the same", i, l.keyLen,
+				l.valueLen)
+		}
+		nq *= 2
+	case graph.KeysAsValues:
+		if values = t.all[b.name("attn_v.weight")] != nil; !values && l.keyLen != l.valueLen {
+			t.fail(errBroken, "layer %d has keys of %d values as its values, of %d", i, l.keyLen, l.valueLen)
+		}
+	default:
+		b.unsupported("projection", projection)
 	}
-	l.qNorm, l.kNorm = t.headNorm(b.name(i, "attn_q_norm"), l.n, l.keyLen),
-		t.headNorm(b.name(i, "attn_k_norm"), l.kv, l.keyLen)
+	if own && !l.gated {
+		l.qkv = t.linear(b.name("attn_qkv"), p.width, nq+nk+nv)
+	}
+	if l.qkv == nil {
+		l.q = t.requiredLinear(b.name("attn_q"), p.width, nq)
+		if own {
+			l.k = t.requiredLinear(b.name("attn_k"), p.width, nk)
+		}
+		if own && values {
+			l.v = t.requiredLinear(b.name("attn_v"), p.width, nv)
+		}
+	}
+	l.steps = b.headSteps(a.Steps, &l.heads, own)
+	out := a.Out
+	if out == "" {
+		out = "attn_output"
+	}
+	l.out = t.requiredLinear(b.name(out), l.n*l.valueLen, p.width)
+	b.outSteps(l, a.After)
 	return l
 }
 
-// heads returns the heads of layer i.
-func (b *builder) heads(i int) heads {
-	p := b.p
-	switch {
-	case p.heads[i] == 0 || p.kv[i] == 0:
+// reuse makes a layer use the keys and values of an earlier one.
+func (l *attention) reuse(b *builder, at int) {
+	if at < b.Layer() {
+		l.source = b.attentions[at]
+	}
+	if s := l.source; s == nil || s.source != nil || s.window != l.window || s.kv != l.kv || s.keyLen != l.keyLen ||
+		s.valueLen != l.valueLen {
+		b.t.fail(errUnsupported, "layer %d reuses the keys of layer %d, whose window or heads differ", b.Layer(), at)
+	}
+	l.source.shared = true
+	for _, name := range []string{"attn_k.weight", "attn_v.weight", "attn_k_norm.weight"} { // some files have them
+		b.t.used[b.name(name)] = true
+	}
+}
+
+// outSteps adds what changes the outputs of heads.
+func (b *builder) outSteps(l *attention, steps []graph.OutStep) {
+	for _, s := range steps {
+		switch s := s.(type) {
+		case graph.OutGate:
+			name, n := b.name("attn_gate"), l.n*l.valueLen
+			if x := b.t.all[name+".weight"]; x != nil && len(x.NE) == 2 && x.NE[1] == int64(l.n) {
+				n = l.n
+			}
+			if l.gate = b.t.requiredLinear(name, b.p.width, n); l.gated {
+				b.unsupported("gates next to queries, and", s)
+			}
+		case graph.OutFactor: // of the products, as llama.cpp has it
+			if f := float32(b.float(s.By)); f != 1 {
+				if l.out.scale != nil {
+					f *= *l.out.scale
+				}
+				l.out.scale = &f
+			}
+		default:
+			b.unsupported("step of attention outputs", s)
+		}
+	}
+}
+
+// heads returns the heads of an attention.
+func (b *builder) heads(a graph.Attention) heads {
+	h := heads{n: b.size("n_head"), kv: b.size("n_head_kv"), keyLen: b.size("n_embd_head_k"),
+		valueLen: b.size("n_embd_head_v"), scale: float32(b.float(a.ScoreScale()))}
+	h.bidirectional = b.p.bidirectional || a.Sees == graph.Both
+	switch i := b.Layer(); {
+	case h.n == 0 || h.kv == 0:
 		b.t.fail(errUnsupported,
 			"layer %d has %d heads and %d of keys: layers without attention are not supported for this architecture", i,
-			p.heads[i], p.kv[i])
-	case p.heads[i]%p.kv[i] != 0:
-		b.t.fail(errBroken, "layer %d has %d heads, want a multiple of %d KV heads", i, p.heads[i], p.kv[i])
+			h.n, h.kv)
+	case h.n%h.kv != 0:
+		b.t.fail(errBroken, "layer %d has %d heads, want a multiple of %d KV heads", i, h.n, h.kv)
+	case h.keyLen == 0 || h.keyLen > 1<<14 || h.valueLen == 0 || h.valueLen > 1<<14:
+		b.t.fail(errBroken, "layer %d has keys of %d values, and values of %d, want 1 to %d", i, h.keyLen, h.valueLen,
+			1<<14)
 	}
-	h := heads{n: p.heads[i], kv: p.kv[i], keyLen: p.keyLen, valueLen: p.valueLen, scale: float32(p.attnScale),
-		softCap: float32(p.attnSoftCap), bidirectional: p.bidirectional, symmetricWindow: p.windows != nil &&
-			p.windows.Kind == window.Symmetric}
-	if p.isSWA(i) {
-		h.window, h.chunkedWindow = p.window, p.windows.Kind == window.Chunked
+	if a.Window.Tokens != "" {
+		h.window = b.size(a.Window.Tokens)
 	}
-	h.sinks, h.alibiSlopes = b.t.vector(b.name(i, "attn_sinks.weight"), h.n), p.alibiSlopes(h.n)
-	if p.relativeBuckets > 0 {
-		h.positionBias = b.relativePositionBias(i, h.n)
+	switch a.Window.Shape {
+	case graph.SlidingWindow:
+	case graph.ChunkedWindow:
+		h.chunkedWindow = true
+	case graph.SymmetricWindow:
+		h.symmetricWindow = true
+	default:
+		b.unsupported("shape of windows", a.Window)
 	}
+	b.scoreSteps(&h, a.Scores)
 	return h
 }
 
-// alibiSlopes returns the ALiBi slopes of heads, nil without ALiBi.
-func (p *params) alibiSlopes(heads int) []float32 {
-	if p.alibi == 0 {
+// scoreSteps adds what changes scores. softmax applies steps in the order of these cases.
+func (b *builder) scoreSteps(h *heads, steps []graph.ScoreStep) {
+	last := -1
+	for _, s := range b.ScoreSteps(steps) {
+		place := 0
+		switch s := s.(type) {
+		case graph.SoftCap:
+			h.softCap = float32(b.float(s.By))
+		case graph.ALiBi:
+			place, h.alibiSlopes = 1, alibiSlopes(b.float(s.Max), h.n)
+		case graph.RelativeBias:
+			place, h.positionBias = 2, b.relativePositionBias(h)
+		case graph.Sinks:
+			place, h.sinks = 3, b.t.vector(b.name("attn_sinks.weight"), h.n)
+			if h.sinks == nil {
+				b.t.fail(errBroken, "no tensor %q", b.name("attn_sinks.weight"))
+			}
+		default:
+			b.unsupported("step of scores", s)
+		}
+		if place <= last {
+			b.unsupported("in this order, the step of scores", s)
+		}
+		last = place
+	}
+}
+
+// alibiSlopes returns the ALiBi slopes of heads from the largest ALiBi bias, nil for 0.
+func alibiSlopes(most float64, heads int) []float32 {
+	if most == 0 {
 		return nil
 	}
 	power := 1
@@ -103,9 +194,9 @@ func (p *params) alibiSlopes(heads int) []float32 {
 	}
 	slopes := make([]float32, heads)
 	for h := range slopes {
-		bias, n := p.alibi, h+1
+		bias, n := most, h+1
 		if h >= power {
-			bias, n = p.alibi/2, 2*(h-power)+1
+			bias, n = most/2, 2*(h-power)+1
 		}
 		slopes[h] = float32(vecmath.Pow(vecmath.Pow(2, -bias/float64(power)), float64(n)))
 	}
@@ -113,31 +204,49 @@ func (p *params) alibiSlopes(heads int) []float32 {
 }
 
 func (l *attention) mix(s *stream, y, x []float32, n int, last bool) error {
-	a, err := l.attendAll(s, x, n)
+	qkv, err := l.project(s, x, n)
 	if err != nil {
 		return err
 	}
-	return s.project(y, a, n, last, l.out)
-}
-
-// attendAll returns the attention output of all heads, before the output projection.
-func (l *attention) attendAll(s *stream, x []float32, n int) ([]float32, error) {
-	qkv, err := l.project(s, x, n)
-	if err != nil {
-		return nil, err
-	}
+	ld, shared := l.qkvLen(), s.sharedKV(l)
 	if err := s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
-			l.prepare(s, qkv[t*l.qkvLen():], t)
+			l.prepare(s, qkv[t*ld:][:ld], shared, t)
 		}
 	}); err != nil {
-		return nil, err
+		return err
 	}
-	out := buffer.Resize(&s.a, n*l.n*l.valueLen)
-	return out, l.eachGroup(s, n, func(worker *attentionScratch, head, q, k, v, o int) {
-		l.attend(worker, head, out[o:], qkv[q:], qkv[k:], qkv[v:], s.r.Chunk, l.qkvLen(), l.qkvLen(), l.qkvLen(),
-			l.n*l.valueLen)
-	})
+	no := l.n * l.valueLen
+	out := buffer.Resize(&s.a, n*no)
+	if err := l.eachGroup(s, n, func(worker *attentionScratch, head, q, k, v, o int) {
+		l.attend(worker, head, out[o:], qkv[q:], qkv[k:], qkv[v:], s.r.Chunk, ld, ld, ld, no)
+	}); err != nil {
+		return err
+	}
+	switch {
+	case l.gated:
+		err = s.eachRows(n, func(a, b int) {
+			for i := a * l.n; i < b*l.n; i++ {
+				_, gate := l.gatedQuery(s.queries, i)
+				vecmath.SigmoidOf.Apply(gate, gate)
+				vecmath.Mul(out[i*l.keyLen:][:l.keyLen], gate)
+			}
+		})
+	case l.gate != nil:
+		if err = l.computeGates(s, &s.qkv, x, n); err == nil {
+			err = s.eachRows(n, func(from, to int) { l.applyGates(out, s.qkv, from, to) })
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return s.project(y, out, n, last, l.out)
+}
+
+// gatedQuery returns the query and the gate of a head of a token, which is number i of the heads of all tokens.
+func (l *attention) gatedQuery(queries []float32, i int) (query, gate []float32) {
+	both := queries[2*i*l.keyLen:][:2*l.keyLen]
+	return both[:l.keyLen], both[l.keyLen:]
 }
 
 // qkvLen is the length of a row of queries, keys and values.
@@ -156,50 +265,117 @@ func (l *heads) eachGroup(s *stream, n int, f func(worker *attentionScratch, hea
 	})
 }
 
-// project returns the queries, keys and values of n tokens as the projections output them.
+// project returns the queries, keys and values of n tokens as the projections output them. Of queries with gates the
+// outputs are in s.queries, too.
 func (l *attention) project(s *stream, x []float32, n int) ([]float32, error) {
-	qkv := buffer.Resize(&s.qkv, n*l.qkvLen())
-	return qkv, s.linear(qkv, l.qkvLen(), x, n, l.projections()...)
+	ld := l.qkvLen()
+	qkv := buffer.Resize(&s.qkv, n*ld)
+	if !l.gated {
+		return qkv, s.linear(qkv, ld, x, n, l.projections()...)
+	}
+	nq := l.n * l.keyLen
+	queries := buffer.Resize(&s.queries, n*2*nq)
+	if err := s.linear(queries, 2*nq, x, n, l.q); err != nil {
+		return nil, err
+	}
+	if err := s.linear(qkv[nq:], ld, x, n, l.k, l.v); err != nil {
+		return nil, err
+	}
+	return qkv, s.eachRows(n, func(a, b int) {
+		for i := a * l.n; i < b*l.n; i++ {
+			query, _ := l.gatedQuery(queries, i)
+			copy(qkv[i/l.n*ld+i%l.n*l.keyLen:], query)
+		}
+	})
 }
 
+// projections returns the matrices of a row of queries, keys and values.
 func (l *attention) projections() []*linear {
 	if l.qkv != nil {
 		return []*linear{l.qkv}
 	}
-	return []*linear{l.q, l.k, l.v}
+	list := []*linear{l.q}
+	for _, x := range []*linear{l.k, l.v} {
+		if x != nil {
+			list = append(list, x)
+		}
+	}
+	return list
 }
 
-// prepare applies clamp, QK-norm, RoPE and attention temperature to the queries, keys and values of token t.
-func (l *attention) prepare(s *stream, qkv []float32, t int) {
-	p := s.m.p
+// prepare applies the steps to the queries, keys and values of token t. shared are the keys and values that layers
+// share, or nil.
+func (l *attention) prepare(s *stream, row, shared []float32, t int) {
 	nq, nk := l.n*l.keyLen, l.kv*l.keyLen
-	q, k := qkv[:nq], qkv[nq:][:nk]
-	if p.clamp != 0 {
-		clamp(qkv[:l.qkvLen()], float32(p.clamp))
+	kv := row[nq:]
+	switch {
+	case l.source != nil:
+		copy(kv, shared[(s.firstToken+t)*len(kv):][:len(kv)])
+	case l.keysAreValues():
+		copy(kv[nk:], kv[:nk])
 	}
-	if !s.m.graph.QKNormAfterRoPE {
-		p.headNorm(l.qNorm, q)
-		p.headNorm(l.kNorm, k)
+	for _, step := range l.steps {
+		step.apply(s, l.parts(row), t)
 	}
-	if l.usesRoPE {
-		rotations := l.rotations(s, t)
-		p.applyRoPE(q, l.keyLen, rotations)
-		p.applyRoPE(k, l.keyLen, rotations)
+	if l.shared {
+		copy(shared[(s.firstToken+t)*len(kv):], kv)
 	}
-	if s.m.graph.QKNormAfterRoPE {
-		p.headNorm(l.qNorm, q)
-		p.headNorm(l.kNorm, k)
-	}
-	l.temperature.apply(q, t%s.r.Chunk)
 }
 
-// rotations returns the cosines and sines of RoPE for token t.
-func (l *attention) rotations(s *stream, t int) []float32 {
-	table, dims := s.rope, s.m.p.ropeDim
-	if l.swa {
-		table = s.swaRope
+// keysAreValues reports whether the values are the keys before their steps.
+func (l *attention) keysAreValues() bool { return l.source == nil && l.v == nil && l.qkv == nil }
+
+// parts returns what steps may change of a row.
+func (l *attention) parts(row []float32) headRow {
+	nq, nk := l.n*l.keyLen, l.kv*l.keyLen
+	r := headRow{heads: &l.heads, all: row, q: row[:nq], k: row[nq:][:nk], v: row[nq+nk:]}
+	if l.source != nil {
+		r.all, r.k, r.v = r.q, nil, nil
 	}
-	return table[t%s.r.Chunk*dims:][:dims]
+	return r
+}
+
+// sharedKV returns the keys and values that layers share with l, of all tokens; nil if it shares none. Each such layer
+// takes 4 bytes for each token and value of its keys and values.
+func (s *stream) sharedKV(l *attention) []float32 {
+	source := l
+	if l.source != nil {
+		source = l.source
+	}
+	if !source.shared {
+		return nil
+	}
+	if s.sharedKVs == nil {
+		s.sharedKVs = map[*attention][]float32{}
+	}
+	if s.sharedKVs[source] == nil {
+		s.sharedKVs[source] = make([]float32, len(s.h)/s.m.p.width*source.kv*(source.keyLen+source.valueLen))
+	}
+	return s.sharedKVs[source]
+}
+
+// computeGates computes the output gates of n tokens into to.
+func (l *attention) computeGates(s *stream, to *[]float32, x []float32, n int) error {
+	gates := l.gate.w.Rows
+	g := buffer.Resize(to, n*gates)
+	if err := s.linear(g, gates, x, n, l.gate); err != nil {
+		return err
+	}
+	return s.eachRows(n, func(a, b int) { vecmath.SigmoidOf.Apply(g[a*gates:b*gates], g[a*gates:b*gates]) })
+}
+
+// applyGates multiplies rows [a, b) of x, the concatenated outputs of the heads, by their gates.
+func (l *attention) applyGates(x, gates []float32, a, b int) {
+	row, n := l.n*l.valueLen, l.gate.w.Rows
+	x, gates = x[a*row:b*row], gates[a*n:b*n]
+	if n == row {
+		vecmath.Mul(x, gates)
+		return
+	}
+	for i, f := range gates {
+		head := x[i*l.valueLen:][:l.valueLen]
+		vecmath.Scale(head, head, f)
+	}
 }
 
 // queryBlock is the number of queries that are multiplied with keys at once.

@@ -52,23 +52,6 @@ func (p *params) backHeadNorm(w *headNorm, d, x []float32) {
 	p.backNorm(&w.norm, d, x, w.size)
 }
 
-// backRoPE turns d from the gradient w.r.t. the outputs of applyRoPE for the heads of a token into the gradient w.r.t.
-// its inputs.
-func (p *params) backRoPE(d []float32, size int, table []float32) {
-	half := len(table) / 2
-	apart, next := 1, 2
-	if p.ropeStyle == RoPENeoX {
-		apart, next = half, 1
-	}
-	for ; len(d) > 0; d = d[size:] {
-		for i := range half {
-			a, b := &d[i*next], &d[i*next+apart]
-			cos, sin := table[2*i], table[2*i+1]
-			*a, *b = float32(*a*cos)+float32(*b*sin), float32(*b*cos)-float32(*a*sin)
-		}
-	}
-}
-
 // backLinear sets dx (or adds to it, with add) the gradient w.r.t. the inputs of layers for a number of rows. dy is the
 // gradient w.r.t. their outputs, laid out as by linear. With x, the inputs, it calls report; with nil the caller does.
 func (s *stream) backLinear(dx, dy []float32, ld int, x []float32, rows int, add bool, layers ...*linear) error {
@@ -138,8 +121,10 @@ func (s *stream) report(x, dy []float32, ld, rows int, layers ...*linear) error 
 func (s *stream) backLayer(i int, h, d []float32) error {
 	l, width := &s.m.layers[i], s.m.p.width
 	blocks := func(f func(a, b, n int) error) error {
+		defer s.dropHeld()
 		for from := 0; from < len(d); {
 			n := s.blockTokens((len(d) - from) / width)
+			s.firstToken = from / width
 			if err := f(from, from+n*width, n); err != nil {
 				return err
 			}
@@ -147,135 +132,183 @@ func (s *stream) backLayer(i int, h, d []float32) error {
 		}
 		return nil
 	}
-	if l.experts != nil {
-		s.h = s.h[:copy(s.h, h)]
-		if err := blocks(func(a, b, n int) error {
-			_,
-				err := s.layerBlock(l, s.h[a:b], n, false)
-			return err
-		}); err != nil {
-			return err
-		}
-		if err := s.backExperts(l, h, d); err != nil {
-			return err
-		}
+	var ends []int // of segments
+	for _, end := range l.segments() {
+		ends = append(ends, end)
 	}
-	s.rereads = true
-	defer s.dropHeld()
-	return blocks(func(a, b, n int) error {
-		err := s.backBlock(l, h[a:b], d[a:b], n)
-		if err != nil || l.experts == nil || !l.experts.earlyRouter {
-			return err
+	from := func(k int) int {
+		if k == 0 {
+			return 0
 		}
-		early := s.reverse.early[a:b]
-		return s.eachRows(n, func(x, y int) { vecmath.Add(d[a:b][x*width:y*width], early[x*width:y*width]) })
-	})
-}
-
-// backBlock turns d from the gradient w.r.t. the hidden states of n tokens after a layer (before the experts of an MoE
-// layer) into the gradient w.r.t. the hidden states before it, h.
-func (s *stream) backBlock(l *layer, h, d []float32, n int) error {
-	p, r := s.m.p, s.reverse
-	size := n * p.width
-	x := h
-	if l.attnNorm != nil {
-		x = buffer.Resize(&s.x, size)
-		if err := s.eachRows(n, func(a, b int) {
-			s.norm(l.attnNorm, x[a*p.width:b*p.width],
-				h[a*p.width:b*p.width])
-		}); err != nil {
-			return err
-		}
+		return ends[k-1]
 	}
-	var y []float32 // the output of the mixer
-	if l.postAttn != nil || l.ffn != nil && !l.parallel {
-		y = buffer.Resize(&r.y, size)
-		if err := l.mixer.mix(s, y, x, n, false); err != nil {
-			return err
+	for k := len(ends) - 1; k >= 0; k-- {
+		x := expertsOf(l.steps[from(k)])
+		before := h // the stream before the segment
+		if k > 0 || x != nil {
+			s.h = s.h[:copy(s.h, h)]
+			before = s.h
 		}
-	}
-	dy, dx := buffer.Resize(&r.dy, size), buffer.Resize(&s.y, size)
-	if l.ffn != nil {
-		in := x
-		mid := h // the residual stream before the FFN's norm
-		if !l.parallel {
-			mid = buffer.Resize(&r.h, size)
-			if err := s.eachRows(n, func(a, b int) {
-				a, b = a*p.width, b*p.width
-				copy(dx[a:b], y[a:b]) // addResidual changes it
-				copy(mid[a:b], h[a:b])
-				s.addResidual(mid[a:b], dx[a:b], l.postAttn)
-			}); err != nil {
-				return err
-			}
-		}
-		if !l.parallel || l.ffnNorm != nil {
-			in = buffer.Resize(&r.in, size)
-			if err := s.eachRows(n, func(a, b int) {
-				s.norm(l.ffnNorm, in[a*p.width:b*p.width],
-					mid[a*p.width:b*p.width])
-			}); err != nil {
-				return err
-			}
-		}
-		if l.postFFN != nil {
-			if err := l.ffn.mix(s, dx, in, n, false); err != nil {
-				return err
-			}
-		}
-		if err := s.backResidual(dy, d, dx, l.postFFN, n); err != nil {
-			return err
-		}
-		din := buffer.Resize(&r.din, size)
-		if err := l.ffn.(reversible).back(s, din, dy, in, n); err != nil {
-			return err
-		}
-		if !l.parallel {
-			if err := s.eachRows(n, func(a, b int) {
-				a, b = a*p.width, b*p.width
-				s.backNorm(l.ffnNorm, din[a:b], mid[a:b])
-				vecmath.Add(d[a:b], din[a:b])
-			}); err != nil {
-				return err
-			}
-		}
-	}
-	if err := s.backResidual(dy, d, y, l.postAttn, n); err != nil {
-		return err
-	}
-	if err := l.mixer.(reversible).back(s, dx, dy, x, n); err != nil {
-		return err
-	}
-	return s.eachRows(n, func(a, b int) {
-		a, b = a*p.width, b*p.width
-		if l.ffn != nil && l.parallel {
-			din := r.din[a:b]
-			if l.ffnNorm != nil {
-				s.backNorm(l.ffnNorm, din, h[a:b])
-				vecmath.Add(d[a:b], din)
+		for j := range k {
+			var err error
+			if b := expertsOf(l.steps[from(j)]); b != nil {
+				err = s.addExperts(b)
 			} else {
-				vecmath.Add(dx[a:b], din)
+				err = blocks(func(a, b, n int) error {
+					_, err := s.runSteps(i, from(j), ends[j], s.h[a:b], n)
+					return err
+				})
+			}
+			if err != nil {
+				return err
 			}
 		}
-		s.backNorm(l.attnNorm, dx[a:b], h[a:b])
-		vecmath.Add(d[a:b], dx[a:b])
+		var err error
+		if s.rereads = true; x != nil {
+			err = s.backExperts(x, h, d)
+		} else {
+			err = blocks(func(a, b, n int) error { return s.backSteps(l.steps[from(k):ends[k]], before[a:b], d[a:b], n) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// backSteps turns d from the gradient w.r.t. the states of n tokens after some steps into the gradient w.r.t. the
+// states before them, h.
+func (s *stream) backSteps(steps []step, h, d []float32, n int) error {
+	r := s.reverse
+	for len(r.before) < len(steps) {
+		r.before, r.outputs = append(r.before, nil), append(r.outputs, nil)
+	}
+	before, outputs := make([][]float32, len(steps)), make([][]float32, len(steps))
+	before[0] = h
+	for k := range len(steps) - 1 {
+		if _, ok := steps[k].(*routeEarly); ok { // the experts' way back has computed it
+			before[k+1] = before[k]
+			continue
+		}
+		next := buffer.Resize(&r.before[k+1], len(h))
+		copy(next, before[k])
+		if b := normedBranch(steps[k]); b != nil {
+			outputs[k] = buffer.Resize(&r.outputs[k], len(h))
+			if err := s.branchOutputs(b, outputs[k], before[k], n); err != nil {
+				return err
+			}
+			y := buffer.Resize(&s.y, len(h))
+			copy(y, outputs[k]) // addBranch changes it
+			if err := s.eachState(next, y, func(h, y []float32) { s.addBranch(b, h, y) }); err != nil {
+				return err
+			}
+		} else if _, err := steps[k].forward(s, next, n, false); err != nil {
+			return err
+		}
+		before[k+1] = next
+	}
+	for k := len(steps) - 1; k >= 0; k-- {
+		if err := steps[k].(reversibleStep).back(s, before[k], d, outputs[k], n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// normedBranch returns the only branch of a step, if its outputs have a norm; else nil.
+func normedBranch(s step) *branch {
+	if r, ok := s.(*residual); ok && len(r.branches) == 1 && r.branches[0].post != nil {
+		return &r.branches[0]
+	}
+	return nil
+}
+
+// branchOutputs sets y to the outputs of a branch's part for the states h of n tokens.
+func (s *stream) branchOutputs(b *branch, y, h []float32, n int) error {
+	x, err := s.branchInputs(b, h)
+	if err != nil {
+		return err
+	}
+	return b.part.mix(s, y, x, n, false)
+}
+
+// branchInputs returns what a branch's part reads where the stream is h.
+func (s *stream) branchInputs(b *branch, h []float32) ([]float32, error) {
+	if b.pre == nil {
+		return h, nil
+	}
+	x := buffer.Resize(&s.x, len(h))
+	return x, s.eachState(x, h, func(x, h []float32) { s.norm(b.pre, x, h) })
+}
+
+func (r *residual) back(s *stream, h, d, y []float32, n int) error {
+	of := s.reverse
+	for len(of.inputs) < len(r.branches) {
+		of.inputs = append(of.inputs, nil)
+	}
+	dy := buffer.Resize(&of.dy, len(h))
+	for i := len(r.branches) - 1; i >= 0; i-- {
+		b := &r.branches[i]
+		if b.post != nil && y == nil {
+			y = buffer.Resize(&of.y, len(h))
+			if err := s.branchOutputs(b, y, h, n); err != nil {
+				return err
+			}
+		}
+		x, err := s.branchInputs(b, h)
+		if err != nil {
+			return err
+		}
+		if err := s.backBranch(dy, d, y, b); err != nil {
+			return err
+		}
+		dx := buffer.Resize(&of.inputs[i], len(h))
+		if err := b.part.(reversible).back(s, dx, dy, x, n); err != nil {
+			return err
+		}
+		y = nil
+	}
+	width := s.m.p.width
+	return s.eachRows(n, func(from, to int) {
+		from, to = from*width, to*width
+		for i := len(r.branches) - 1; i >= 0; i-- {
+			dx := of.inputs[i][from:to]
+			if i > 0 && !r.apart {
+				vecmath.Add(of.inputs[i-1][from:to], dx)
+				continue
+			}
+			s.backNorm(r.branches[i].pre, dx, h[from:to])
+			vecmath.Add(d[from:to], dx)
+		}
 	})
 }
 
-// backResidual sets dy to the gradient w.r.t. the output y of a block for n tokens, from d, the gradient w.r.t. the
-// residual stream that the output is added to.
-func (s *stream) backResidual(dy, d, y []float32, post *norm, n int) error {
-	width, f := s.m.p.width, float32(s.m.p.residualScale)
-	return s.eachRows(n, func(a, b int) {
-		a, b = a*width, b*width
-		copy(dy[a:b], d[a:b])
-		if f != 1 {
-			vecmath.Scale(dy[a:b], dy[a:b], f)
+// backBranch sets dy to the gradient w.r.t. the outputs y of a branch's part, from d, the gradient w.r.t. the residual
+// stream that they are added to.
+func (s *stream) backBranch(dy, d, y []float32, b *branch) error {
+	width := s.m.p.width
+	return s.eachRows(len(d)/width, func(from, to int) {
+		from, to = from*width, to*width
+		copy(dy[from:to], d[from:to])
+		if b.scale != 1 {
+			vecmath.Scale(dy[from:to], dy[from:to], b.scale)
 		}
-		if post != nil {
-			s.backNorm(post, dy[a:b], y[a:b])
+		if b.post != nil {
+			s.backNorm(b.post, dy[from:to], y[from:to])
 		}
 	})
+}
+
+func (a *normalize) back(s *stream, h, d, _ []float32, _ int) error {
+	return s.eachState(d, h, func(d, h []float32) { s.backNorm(a.norm, d, h) })
+}
+
+func (f scaleStream) back(s *stream, _, d, _ []float32, _ int) error {
+	return s.eachState(d, nil, func(d, _ []float32) { vecmath.Scale(d, d, float32(f)) })
+}
+
+func (r *routeEarly) back(s *stream, _, d, _ []float32, _ int) error {
+	return s.eachState(d, s.reverse.early[s.firstToken*s.m.p.width:], vecmath.Add)
 }
 
 func (f *feedForward) back(s *stream, dx, dy, x []float32, n int) error {
@@ -306,8 +339,7 @@ func (s *stream) backFeedForward(f *feedForward, dx, dy, x []float32, rows int, 
 	if err := s.backLinear(dhidden, dy, s.m.p.width, nil, rows, false, f.down); err != nil {
 		return err
 	}
-	act := s.m.graph.Activation
-	width := s.m.p.width
+	act, width := f.act, s.m.p.width
 	if err := s.eachRows(rows, func(a, b int) {
 		for t := a; t < b; t++ {
 			in, y, d, dy := mid[t*ld:][:ld], hidden[t*f.ff:][:f.ff], dmid[t*ld:][:ld], dy[t*width:][:width]

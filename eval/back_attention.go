@@ -7,39 +7,45 @@ import (
 )
 
 func (l *attention) back(s *stream, dx, dy, x []float32, n int) error {
-	return l.backGated(s, dx, dy, x, n, nil)
-}
-
-// backGated is back for attention with an output gate, sigmoid(gate(x)); gate may be nil.
-func (l *attention) backGated(s *stream, dx, dy, x []float32, n int, gate *outputGate) error {
 	r, ld, no, width := s.reverse, l.qkvLen(), l.n*l.valueLen, s.m.p.width
 	qkv, err := l.project(s, x, n)
 	if err != nil {
 		return err
 	}
 	raw := qkv // as prepare gets them
-	if l.qNorm != nil || l.kNorm != nil || s.m.p.clamp != 0 {
-		raw = buffer.Resize(&r.raw, n*ld)
-		copy(raw, qkv)
-	}
-	if err := s.eachRows(n, func(a, b int) {
-		for t := a; t < b; t++ {
-			l.prepare(s, qkv[t*ld:], t)
+	for _, step := range l.steps {
+		if step.needsInput() {
+			raw = buffer.Resize(&r.raw, n*ld)
+			copy(raw, qkv)
+			break
 		}
-	}); err != nil {
+	}
+	each := func(f func(t int)) error {
+		return s.eachRows(n, func(a, b int) {
+			for t := a; t < b; t++ {
+				f(t)
+			}
+		})
+	}
+	if err := each(func(t int) { l.prepare(s, qkv[t*ld:][:ld], nil, t) }); err != nil {
 		return err
 	}
 	da := buffer.Resize(&r.hidden, n*no)
 	if err := s.backLinear(da, dy, width, nil, n, false, l.out); err != nil {
 		return err
 	}
-	if gate != nil {
-		if err := gate.computeGates(s, &r.gate, x, n); err != nil {
-			return err
+	// da becomes the gradient w.r.t. the outputs of heads before their gates
+	switch {
+	case l.gated:
+		buffer.Resize(&r.dqueries, n*2*no)
+		err = each(func(t int) { l.backQueryGates(r.dqueries, da, s.queries, t) })
+	case l.gate != nil:
+		if err = l.computeGates(s, &r.gate, x, n); err == nil {
+			err = s.eachRows(n, func(a, b int) { l.applyGates(da, r.gate, a, b) })
 		}
-		if err := s.eachRows(n, func(a, b int) { gate.applyGates(da, r.gate, a, b) }); err != nil {
-			return err
-		}
+	}
+	if err != nil {
+		return err
 	}
 	d, out := buffer.Resize(&r.mid, n*ld), buffer.Resize(&s.a, n*no)
 	if err := l.eachGroup(s, n, func(worker *attentionScratch, head, q, k, v, o int) {
@@ -48,66 +54,116 @@ func (l *attention) backGated(s *stream, dx, dy, x []float32, n int, gate *outpu
 	}); err != nil {
 		return err
 	}
-	if gate != nil {
-		r.dgate = buffer.Resize(&r.dgate, n*gate.gate.w.Rows)
-		if err := s.eachRows(n, func(a, b int) { gate.backGates(r.dgate, da, out, r.gate, a, b) }); err != nil {
-			return err
-		}
+	switch { // out becomes the outputs after their gates
+	case l.gated:
+		err = each(func(t int) {
+			for i := t * l.n; i < (t+1)*l.n; i++ {
+				_, gate := l.gatedQuery(s.queries, i)
+				_, dgate := l.gatedQuery(r.dqueries, i)
+				own := out[i*l.keyLen:][:l.keyLen]
+				vecmath.Mul(dgate, own)
+				vecmath.Mul(own, gate)
+			}
+		})
+	case l.gate != nil:
+		buffer.Resize(&r.dgate, n*l.gate.w.Rows)
+		err = s.eachRows(n, func(a, b int) { l.backGates(r.dgate, da, out, r.gate, a, b) })
+	}
+	if err != nil {
+		return err
 	}
 	if err := s.report(out, dy, width, n, l.out); err != nil {
 		return err
 	}
 	if err := s.eachRows(n, func(a, b int) {
-		work := make([]float32, ld)
+		inputs := make([][]float32, len(l.steps))
 		for t := a; t < b; t++ {
-			l.prepareBack(s, d[t*ld:][:ld], raw[t*ld:][:ld], work, t)
+			l.prepareBack(s, d[t*ld:][:ld], raw[t*ld:][:ld], inputs, t)
 		}
 	}); err != nil {
 		return err
 	}
-	if err := s.backLinear(dx, d, ld, x, n, false, l.projections()...); err != nil || gate == nil {
+	if l.gated {
+		nq := l.n * l.keyLen
+		if err := each(func(t int) {
+			for i := t * l.n; i < (t+1)*l.n; i++ {
+				dquery, _ := l.gatedQuery(r.dqueries, i)
+				copy(dquery, d[t*ld+i%l.n*l.keyLen:])
+			}
+		}); err != nil {
+			return err
+		}
+		if err := s.backLinear(dx, r.dqueries, 2*nq, x, n, false, l.q); err != nil {
+			return err
+		}
+		return s.backLinear(dx, d[nq:], ld, x, n, true, l.k, l.v)
+	}
+	if err := s.backLinear(dx, d, ld, x, n, false, l.projections()...); err != nil || l.gate == nil {
 		return err
 	}
-	return s.backLinear(dx, r.dgate, gate.gate.w.Rows, x, n, true, gate.gate)
+	return s.backLinear(dx, r.dgate, l.gate.w.Rows, x, n, true, l.gate)
 }
 
 // prepareBack is the backward pass of prepare for token t: it turns d from the gradient w.r.t. the prepared queries,
-// keys and values into the gradient w.r.t. the projections' outputs. raw are these outputs, needed with a QK norm or
-// clamp. len(work) = len(d).
-func (l *attention) prepareBack(s *stream, d, raw, work []float32, t int) {
-	p := s.m.p
+// keys and values into the gradient w.r.t. the projections' outputs. raw are these outputs, as far as steps need them.
+// inputs is memory for the rows before each step.
+func (l *attention) prepareBack(s *stream, d, raw []float32, inputs [][]float32, t int) {
 	nq, nk := l.n*l.keyLen, l.kv*l.keyLen
-	l.temperature.apply(d[:nq], t%s.r.Chunk)
-	normed := l.qNorm != nil || l.kNorm != nil
-	if normed {
-		if copy(work, raw); p.clamp != 0 {
-			clamp(work, float32(p.clamp))
+	last := -1 // the last step that needs its input
+	for i, step := range l.steps {
+		if step.needsInput() {
+			last = i
 		}
 	}
-	norms := func() {
-		p.backHeadNorm(l.qNorm, d[:nq], work[:nq])
-		p.backHeadNorm(l.kNorm, d[nq:][:nk], work[nq:][:nk])
-	}
-	if l.usesRoPE {
-		rotations := l.rotations(s, t)
-		if s.m.graph.QKNormAfterRoPE && normed {
-			p.applyRoPE(work[:nq], l.keyLen, rotations)
-			p.applyRoPE(work[nq:][:nk], l.keyLen, rotations)
-			norms()
-		}
-		p.backRoPE(d[:nq], l.keyLen, rotations)
-		p.backRoPE(d[nq:][:nk], l.keyLen, rotations)
-	}
-	if !l.usesRoPE || !s.m.graph.QKNormAfterRoPE {
-		norms()
-	}
-	if limit := float32(p.clamp); limit != 0 {
-		for i, v := range raw {
-			if v > limit || v < -limit {
-				d[i] = 0
+	for i := range last + 1 {
+		row := buffer.Resize(&inputs[i], len(d))
+		if i == 0 {
+			if copy(row, raw); l.keysAreValues() {
+				copy(row[nq+nk:], row[nq:][:nk])
 			}
+			continue
 		}
+		copy(row, inputs[i-1])
+		l.steps[i-1].apply(s, l.parts(row), t)
 	}
+	for i := len(l.steps) - 1; i >= 0; i-- {
+		var x headRow
+		if i <= last {
+			x = l.parts(inputs[i])
+		}
+		l.steps[i].back(s, l.parts(d), x, t)
+	}
+	if l.keysAreValues() {
+		vecmath.Add(d[nq:][:nk], d[nq+nk:])
+	}
+}
+
+// backQueryGates sets the gates' part of d, for token t, to the gradient w.r.t. the gates, before it is multiplied by
+// the outputs of heads, from da, the gradient w.r.t. their gated outputs. It multiplies da by the gates, and replaces
+// gates by their sigmoids.
+func (l *attention) backQueryGates(d, da, queries []float32, t int) {
+	slope := make([]float32, l.keyLen)
+	for i := t * l.n; i < (t+1)*l.n; i++ {
+		_, gate := l.gatedQuery(queries, i)
+		_, dgate := l.gatedQuery(d, i)
+		own := da[i*l.keyLen:][:l.keyLen]
+		copy(dgate, own)
+		vecmath.SigmoidOf.Slope(slope, gate)
+		vecmath.Mul(dgate, slope)
+		vecmath.SigmoidOf.Apply(gate, gate)
+		vecmath.Mul(own, gate)
+	}
+}
+
+// backGates sets rows [a, b) of d to the gradient w.r.t. the gate matrix's outputs from dx, the gradient w.r.t. out,
+// the heads' outputs, and multiplies out by its gates.
+func (l *attention) backGates(d, dx, out, gates []float32, a, b int) {
+	row, n := l.n*l.valueLen, l.gate.w.Rows
+	size := row / n
+	for i := a * n; i < b*n; i++ {
+		d[i] = float32(vecmath.SumProducts(dx[i*size:][:size], out[i*size:][:size])) * (1 - gates[i])
+	}
+	l.applyGates(out, gates, a, b)
 }
 
 // strides are row strides in elements: of queries, keys, values and attention outputs.

@@ -1,39 +1,39 @@
 package eval
 
 import (
+	"ggforge/arch/graph"
 	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/vecmath"
 )
 
-// backExperts turns d from the gradient w.r.t. the residual stream after the experts of a layer into the gradient
-// w.r.t. the residual stream before them. h is the residual stream before the layer.
-func (s *stream) backExperts(l *layer, h, d []float32) error {
-	p, x, r := s.m.p, l.experts, s.reverse
+// backExperts turns d from the gradient w.r.t. the residual stream after a branch of experts into the gradient w.r.t.
+// the residual stream before it, s.h. h is the residual stream before the layer.
+func (s *stream) backExperts(b *branch, h, d []float32) error {
+	p, x, r := s.m.p, b.part.(*experts), s.reverse
 	n, width := len(s.h)/p.width, p.width
 	var acc []float32
-	if l.postFFN != nil {
+	if b.post != nil {
 		var err error
-		if acc, err = s.expertOutputs(l); err != nil {
+		if acc, err = s.expertOutputs(b); err != nil {
 			return err
 		}
 	}
 	dacc, din := buffer.Resize(&r.dacc, len(d)), buffer.Resize(&r.dexperts, len(d))
-	if err := s.backResidual(dacc, d, acc, l.postFFN, n); err != nil {
+	if err := s.backBranch(dacc, d, acc, b); err != nil {
 		return err
 	}
-	chosen, err := s.route(l, func(int, int, []float32, []float32) error { return nil })
+	chosen, err := s.route(b, func(int, int, []float32, []float32) error { return nil })
 	if err != nil {
 		return err
 	}
 	clear(din)
 	dw := make([]float32, len(chosen))
 	if err := s.experts(x, chosen, func(e int, list []int32) error {
-		return s.backExpert(l, e, list, chosen, dw, dacc,
-			din)
+		return s.backExpert(b, e, list, chosen, dw, dacc, din)
 	}); err != nil {
 		return err
 	}
-	if _, err := s.route(l, func(from, rows int, in, logits []float32) error {
+	if _, err := s.route(b, func(from, rows int, in, logits []float32) error {
 		dl, dx := buffer.Resize(&r.mid, rows*x.n), buffer.Resize(&s.y, rows*width)
 		if err := s.eachRows(rows, func(a, b int) {
 			for t := a; t < b; t++ {
@@ -67,25 +67,25 @@ func (s *stream) backExperts(l *layer, h, d []float32) error {
 		return err
 	}
 	s.routerLogits = s.routerLogits[:0]
-	return s.eachRows(n, func(a, b int) {
-		a, b = a*width, b*width
-		s.backNorm(l.ffnNorm, din[a:b], s.h[a:b])
-		vecmath.Add(d[a:b], din[a:b])
+	return s.eachRows(n, func(from, to int) {
+		from, to = from*width, to*width
+		s.backNorm(b.pre, din[from:to], s.h[from:to])
+		vecmath.Add(d[from:to], din[from:to])
 	})
 }
 
 // backExpert adds to din the gradient w.r.t. the inputs of expert e, for the tokens of list, and sets their elements of
 // dw to the gradients w.r.t. the expert's weights.
-func (s *stream) backExpert(l *layer, e int, list []int32, chosen []choice, dw, dacc, din []float32) error {
-	x, r, width, rows := l.experts, s.reverse, s.m.p.width, len(list)
+func (s *stream) backExpert(b *branch, e int, list []int32, chosen []choice, dw, dacc, din []float32) error {
+	x, r, width, rows := b.part.(*experts), s.reverse, s.m.p.width, len(list)
 	first := x.weighInputs
 	in, dy, dx := buffer.Resize(&s.x, rows*width), buffer.Resize(&r.dy, rows*width), buffer.Resize(&s.y, rows*width)
 	by := &rowScale{make([]float32, rows), make([]float32, rows)}
 	token := func(i int) int { return int(list[i]) / x.used }
-	if err := s.eachRows(rows, func(a, b int) {
-		for i := a; i < b; i++ {
+	if err := s.eachRows(rows, func(from, to int) {
+		for i := from; i < to; i++ {
 			row := in[i*width:][:width]
-			s.norm(l.ffnNorm, row, s.h[token(i)*width:][:width])
+			s.norm(b.pre, row, s.h[token(i)*width:][:width])
 			copy(dy[i*width:][:width], dacc[token(i)*width:])
 			if by.w[i] = chosen[list[i]].weight; first {
 				vecmath.Scale(row, row, by.w[i])
@@ -101,12 +101,12 @@ func (s *stream) backExpert(l *layer, e int, list []int32, chosen []choice, dw, 
 	if err := s.backFeedForward(x.expert(e), dx, dy, in, rows, after); err != nil {
 		return err
 	}
-	return s.eachRows(rows, func(a, b int) {
-		for i := a; i < b; i++ {
+	return s.eachRows(rows, func(from, to int) {
+		for i := from; i < to; i++ {
 			d := dx[i*width:][:width]
 			if first {
 				row := in[i*width:][:width]
-				s.norm(l.ffnNorm, row, s.h[token(i)*width:][:width])
+				s.norm(b.pre, row, s.h[token(i)*width:][:width])
 				by.dw[i] = float32(vecmath.SumProducts(d, row))
 				vecmath.Scale(d, d, by.w[i])
 			}
@@ -146,7 +146,7 @@ func (x *experts) back(d, dw []float32, chosen []choice, scores []float32) {
 	for i, c := range chosen {
 		w[i] = scores[c.expert]
 	}
-	if x.score == scoreSoftmaxOfChosen {
+	if x.score == graph.SoftmaxOfChosen {
 		softmax(w)
 	}
 	if x.scale != 0 && x.scale != 1 {
@@ -168,15 +168,15 @@ func (x *experts) back(d, dw []float32, chosen []choice, scores []float32) {
 		d[c.expert] = dw[i]
 	}
 	switch mean := float32(vecmath.SumProducts(dw, w)); x.score {
-	case scoreSoftmax:
+	case graph.Softmax:
 		for e, s := range scores {
 			d[e] = s * (d[e] - mean)
 		}
-	case scoreSoftmaxOfChosen:
+	case graph.SoftmaxOfChosen:
 		for i, c := range chosen {
 			d[c.expert] = w[i] * (dw[i] - mean)
 		}
-	case scoreSigmoid:
+	case graph.Sigmoid:
 		for i, c := range chosen {
 			d[c.expert] = float32(w[i]*(1-w[i])) * dw[i]
 		}

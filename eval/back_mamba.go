@@ -299,13 +299,20 @@ func (m *mamba2) backHead(s *stream, worker, first, h int, u, du, in, din, d []f
 }
 
 func (m parallelMixers) back(s *stream, dx, dy, x []float32, n int) error {
-	more := buffer.Resize(&s.reverse.both, len(dx))
-	if err := m.a.(reversible).back(s, more, dy, x, n); err != nil {
-		return err
-	}
-	if err := m.b.(reversible).back(s, dx, dy, x, n); err != nil {
-		return err
+	more, all := buffer.Resize(&s.reverse.both, (len(m)-1)*len(dx)), len(dx)
+	for i, part := range m {
+		to := dx
+		if i+1 < len(m) {
+			to = more[i*all:][:all]
+		}
+		if err := part.(reversible).back(s, to, dy, x, n); err != nil {
+			return err
+		}
 	}
 	w := s.m.p.width
-	return s.eachRows(n, func(a, b int) { vecmath.Add(dx[a*w:b*w], more[a*w:b*w]) })
+	return s.eachRows(n, func(a, b int) {
+		for i := range len(m) - 1 {
+			vecmath.Add(dx[a*w:b*w], more[i*all:][a*w:b*w])
+		}
+	})
 }

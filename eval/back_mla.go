@@ -40,13 +40,12 @@ func (l *mla) back(s *stream, dx, dy, x []float32, n int) error {
 	}
 	if err := s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
-			turns := s.rope[t%s.r.Chunk*l.ropeDim:][:l.ropeDim]
-			for h := range l.n {
-				p.backRoPE(dq[t*ldq+h*l.keyLen+l.nopeDim:][:l.ropeDim], l.ropeDim, turns)
+			query := dq[t*ldq:][:ldq]
+			if l.rope >= 0 {
+				l.rotate(s.m.ropes[l.rope].back, query, dkv[t*ldkv+l.rank:][:l.ropeDim], s.angles(l.rope, t))
 			}
-			p.temperature.apply(dq[t*ldq:][:ldq], t%s.r.Chunk)
+			l.scaleQuery(s, query, t)
 			p.backNorm(l.kvNorm, dkv[t*ldkv:][:l.rank], rawKV[t*ldkv:][:l.rank], l.rank)
-			p.backRoPE(dkv[t*ldkv+l.rank:][:l.ropeDim], l.ropeDim, turns)
 		}
 	}); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"ggforge/fault"
 	"ggforge/internal/kernel/buffer"
@@ -54,9 +55,10 @@ type reversible interface {
 type backwardState struct {
 	g                       *Gradients
 	firstToken              int // of the group of chunks
-	h, y, in, dy, din, copy []float32
+	y, dy, copy             []float32
+	before, outputs, inputs [][]float32 // by step: states before it, outputs of its branch; by branch: gradients w.r.t. its inputs
 	hidden, raw, mid        []float32
-	gate, dgate             []float32
+	gate, dgate, dqueries   []float32
 	latent                  backMLA
 	states                  backStates
 	heads                   [][]float32 // per worker
@@ -116,33 +118,54 @@ func (m *Model) reversible() error {
 		return err
 	}
 	for i := range m.layers {
-		l := &m.layers[i]
-		if l.halved {
-			return fault.Errorf(fault.Unsupported,
-				"%s: models of architecture %q cannot be run backwards: it halves the residual stream",
-				m.source.Path, m.p.arch)
-		}
-		if l.experts != nil && l.experts.projection != nil {
-			return fault.Errorf(fault.Unsupported,
-				"%s: models of architecture %q cannot be run backwards: its experts have a latent projection",
-				m.source.Path, m.p.arch)
-		}
-		for _, part := range []mixer{l.mixer, l.ffn} {
-			if part == nil {
-				continue
-			}
-			_, ok := part.(reversible)
-			if f, isFeed := part.(*feedForward); isFeed && f.activation == nil && !m.graph.Activation.HasSlope() {
-				ok = false
-			}
-			if !ok {
-				return fault.Errorf(fault.Unsupported,
-					"%s: models of architecture %q cannot be run backwards: their %s has no backward pass",
-					m.source.Path, m.p.arch, partName(part))
+		for _, s := range m.layers[i].steps {
+			if missing := withoutBackward(s); missing != "" {
+				return fault.Errorf(fault.Unsupported, "%s: models of architecture %q cannot be run backwards: %s",
+					m.source.Path, m.p.arch, missing)
 			}
 		}
 	}
 	return nil
+}
+
+// withoutBackward returns what of a step has no backward pass, "" for nothing.
+func withoutBackward(s step) string {
+	r, ok := s.(*residual)
+	if !ok {
+		if _, ok := s.(reversibleStep); !ok {
+			return fmt.Sprintf("their step %s has no backward pass", strings.TrimPrefix(fmt.Sprintf("%T", s), "*eval."))
+		}
+		return ""
+	}
+	for _, b := range r.branches {
+		if b.sum != nil {
+			return "a norm of the residual stream has no backward pass"
+		}
+		all := parallelMixers{b.part}
+		if sum, ok := b.part.(parallelMixers); ok {
+			all = sum
+		}
+		for _, part := range all {
+			_, ok := part.(reversible)
+			switch p := part.(type) {
+			case *experts:
+				if p.projection != nil {
+					return "its experts have a latent projection"
+				}
+				ok = p.activation != nil || p.act.HasSlope()
+			case *feedForward:
+				ok = p.activation != nil || p.act.HasSlope()
+			case *attention:
+				if p.source != nil || p.shared {
+					return "layers share keys and values"
+				}
+			}
+			if !ok {
+				return fmt.Sprintf("their %s has no backward pass", partName(part))
+			}
+		}
+	}
+	return ""
 }
 
 // backward is Backward for one group of chunks, from token first on.

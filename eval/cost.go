@@ -28,11 +28,7 @@ func (m *Model) Cost(ctx context.Context, tokens, workers int) (time.Duration, e
 			sample = w
 		}
 	}
-	for i := range m.layers {
-		e := m.layers[i].experts
-		if e == nil {
-			continue
-		}
+	for e := range m.experts() {
 		for _, list := range [][]*linear{e.gate, e.up, e.down} {
 			for _, l := range list[min(e.used, len(list)):] { // no token is multiplied with more of them than are used
 				all -= size(l.w)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"ggforge/arch/graph"
 	"ggforge/fault"
 	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/parallel"
@@ -31,29 +32,26 @@ type deltaNet struct {
 	norm             *norm     // of each head
 }
 
-// newDeltaNet returns the constructor of the mixer of a layer; interleavedKeys is the field of the same name.
-func newDeltaNet(interleavedKeys bool) func(b *builder, i int) mixer {
-	return func(b *builder, i int) mixer {
-		t, k := b.t, b.k.ssm()
-		if k.inner%k.rank != 0 || k.groups < 1 || k.rank%k.groups != 0 {
-			b.k.fail(fault.Broken, "layer %d has %d values of %d heads, %d of them of keys, want multiples", i, k.inner,
-				k.rank, k.groups)
-		}
-		d := &deltaNet{heads: k.rank, keys: k.groups, keyLen: k.state, valueLen: k.inner / k.rank,
-			interleavedKeys: interleavedKeys}
-		mixed := k.inner + 2*k.groups*k.state
-		d.qkv, d.gate, d.out = t.requiredLinear(b.name(i, "attn_qkv"), b.p.width, mixed),
-			t.requiredLinear(b.name(i, "attn_gate"), b.p.width, k.inner),
-			t.requiredLinear(b.name(i, "ssm_out"), k.inner, b.p.width)
-		if d.betaAlpha = t.linear(b.name(i, "ssm_ba"), b.p.width, 2*k.rank); d.betaAlpha == nil {
-			d.alpha, d.beta = t.requiredLinear(b.name(i, "ssm_alpha"), b.p.width, k.rank),
-				t.requiredLinear(b.name(i, "ssm_beta"), b.p.width, k.rank)
-		}
-		d.conv = b.convolution(b.name(i, "ssm_conv1d"), true, k.conv, mixed)
-		d.bias, d.a = t.requiredValues(b.name(i, "ssm_dt.bias"), k.rank), t.requiredValues(b.name(i, "ssm_a"), k.rank)
-		d.norm = &norm{weight: t.requiredValues(b.name(i, "ssm_norm.weight"), d.valueLen)}
-		return d
+func newDeltaNet(b *builder, of graph.GatedDeltaNet) mixer {
+	t, k := b.t, b.ssm()
+	if k.inner%k.rank != 0 || k.groups < 1 || k.rank%k.groups != 0 {
+		b.k.fail(fault.Broken, "layer %d has %d values of %d heads, %d of them of keys, want multiples", b.Layer(),
+			k.inner, k.rank, k.groups)
 	}
+	d := &deltaNet{heads: k.rank, keys: k.groups, keyLen: k.state, valueLen: k.inner / k.rank,
+		interleavedKeys: of.KeysTakeTurns}
+	mixed := k.inner + 2*k.groups*k.state
+	d.qkv, d.gate, d.out = t.requiredLinear(b.name("attn_qkv"), b.p.width, mixed),
+		t.requiredLinear(b.name("attn_gate"), b.p.width, k.inner),
+		t.requiredLinear(b.name("ssm_out"), k.inner, b.p.width)
+	if d.betaAlpha = t.linear(b.name("ssm_ba"), b.p.width, 2*k.rank); d.betaAlpha == nil {
+		d.alpha, d.beta = t.requiredLinear(b.name("ssm_alpha"), b.p.width, k.rank),
+			t.requiredLinear(b.name("ssm_beta"), b.p.width, k.rank)
+	}
+	d.conv = b.convolution(b.name("ssm_conv1d"), true, k.conv, mixed)
+	d.bias, d.a = t.requiredValues(b.name("ssm_dt.bias"), k.rank), t.requiredValues(b.name("ssm_a"), k.rank)
+	d.norm = &norm{weight: t.requiredValues(b.name("ssm_norm.weight"), d.valueLen)}
+	return d
 }
 
 // unitLength divides x by √(|x|² + eps).
@@ -191,24 +189,24 @@ type kimiDeltaNet struct {
 	norm         *norm     // of each head
 }
 
-func newKimiDeltaNet(b *builder, i int) mixer {
+func newKimiDeltaNet(b *builder) mixer {
 	p, t := b.p, b.t
-	d := &kimiDeltaNet{heads: p.heads[i], size: b.k.Count("kda.head_dim")}
-	size, all := b.k.Count("ssm.conv_kernel"), d.heads*d.size
-	d.q, d.k, d.v = t.requiredLinear(b.name(i, "attn_q"), p.width, all),
-		t.requiredLinear(b.name(i, "attn_k"), p.width, all),
-		t.requiredLinear(b.name(i, "attn_v"), p.width, all)
+	d := &kimiDeltaNet{heads: b.count("n_head"), size: b.k.Count("kda.head_dim")}
+	size, all := b.count("d_conv"), d.heads*d.size
+	d.q, d.k, d.v = t.requiredLinear(b.name("attn_q"), p.width, all),
+		t.requiredLinear(b.name("attn_k"), p.width, all),
+		t.requiredLinear(b.name("attn_v"), p.width, all)
 	for j, letter := range "qkv" {
-		d.convs[j] = b.convolution(b.name(i, fmt.Sprintf("ssm_conv1d_%c", letter)), true, size, 1, all)
+		d.convs[j] = b.convolution(b.name(fmt.Sprintf("ssm_conv1d_%c", letter)), true, size, 1, all)
 	}
-	d.decay = &lowRank{in: t.requiredLinear(b.name(i, "ssm_f_a"), p.width, d.size),
-		out: t.requiredLinear(b.name(i, "ssm_f_b"), d.size, all)}
-	d.gate = &lowRank{in: t.requiredLinear(b.name(i, "ssm_g_a"), p.width, d.size),
-		out: t.requiredLinear(b.name(i, "ssm_g_b"), d.size, all)}
-	d.beta, d.out = t.requiredLinear(b.name(i, "ssm_beta"), p.width, d.heads),
-		t.requiredLinear(b.name(i, "attn_output"), all, p.width)
-	d.bias, d.a = t.requiredValues(b.name(i, "ssm_dt.bias"), all), t.requiredValues(b.name(i, "ssm_a"), 1, d.heads)
-	d.norm = &norm{weight: t.requiredValues(b.name(i, "ssm_norm.weight"), d.size)}
+	d.decay = &lowRank{in: t.requiredLinear(b.name("ssm_f_a"), p.width, d.size),
+		out: t.requiredLinear(b.name("ssm_f_b"), d.size, all)}
+	d.gate = &lowRank{in: t.requiredLinear(b.name("ssm_g_a"), p.width, d.size),
+		out: t.requiredLinear(b.name("ssm_g_b"), d.size, all)}
+	d.beta, d.out = t.requiredLinear(b.name("ssm_beta"), p.width, d.heads),
+		t.requiredLinear(b.name("attn_output"), all, p.width)
+	d.bias, d.a = t.requiredValues(b.name("ssm_dt.bias"), all), t.requiredValues(b.name("ssm_a"), 1, d.heads)
+	d.norm = &norm{weight: t.requiredValues(b.name("ssm_norm.weight"), d.size)}
 	return d
 }
 
@@ -274,64 +272,4 @@ func (d *kimiDeltaNet) mix(s *stream, y, x []float32, n int, last bool) error {
 		return err
 	}
 	return s.project(y, out, n, last, d.out)
-}
-
-// gatedQueryAttention is attention whose queries come with gates: each head's matrix has rows
-// for both, the query's first.
-type gatedQueryAttention struct{ attention }
-
-func newGatedQueryAttention(b *builder, i int) mixer {
-	p, t := b.p, b.t
-	l := &gatedQueryAttention{attention{heads: b.heads(i), usesRoPE: true}}
-	l.q, l.k, l.v = t.requiredLinear(b.name(i, "attn_q"), p.width, 2*l.n*l.keyLen),
-		t.requiredLinear(b.name(i, "attn_k"), p.width, l.kv*l.keyLen),
-		t.requiredLinear(b.name(i, "attn_v"), p.width, l.kv*l.valueLen)
-	l.out = t.requiredLinear(b.name(i, "attn_output"), l.n*l.valueLen, p.width)
-	l.qNorm, l.kNorm = t.headNorm(b.name(i, "attn_q_norm"), l.n, l.keyLen),
-		t.headNorm(b.name(i, "attn_k_norm"), l.kv, l.keyLen)
-	if l.keyLen != l.valueLen {
-		t.fail(errUnsupported, "layer %d has keys of %d values and values of %d, want the same", i,
-			l.keyLen, l.valueLen)
-	}
-	return l
-}
-
-func (l *gatedQueryAttention) mix(s *stream, y, x []float32, n int, last bool) error {
-	nq := l.n * l.keyLen
-	both, qkv := buffer.Resize(&s.temp[0], n*2*nq), buffer.Resize(&s.qkv, n*l.qkvLen())
-	if err := s.linear(both, 2*nq, x, n, l.q); err != nil {
-		return err
-	}
-	if err := s.linear(qkv[nq:], l.qkvLen(), x, n, l.k, l.v); err != nil {
-		return err
-	}
-	if err := s.eachRows(n, func(a, b int) {
-		for t := a; t < b; t++ {
-			row := qkv[t*l.qkvLen():]
-			for h := range l.n {
-				copy(row[h*l.keyLen:][:l.keyLen], both[t*2*nq+2*h*l.keyLen:])
-			}
-			l.prepare(s, row, t)
-		}
-	}); err != nil {
-		return err
-	}
-	out := buffer.Resize(&s.a, n*nq)
-	if err := l.eachGroup(s, n, func(worker *attentionScratch, head, q, k, v, o int) {
-		l.attend(worker, head, out[o:], qkv[q:], qkv[k:], qkv[v:], s.r.Chunk, l.qkvLen(), l.qkvLen(), l.qkvLen(), nq)
-	}); err != nil {
-		return err
-	}
-	if err := s.eachRows(n, func(a, b int) {
-		for t := a; t < b; t++ {
-			for h := range l.n {
-				gate := both[t*2*nq+(2*h+1)*l.keyLen:][:l.keyLen]
-				vecmath.SigmoidOf.Apply(gate, gate)
-				vecmath.Mul(out[t*nq+h*l.keyLen:][:l.keyLen], gate)
-			}
-		}
-	}); err != nil {
-		return err
-	}
-	return s.project(y, out, n, last, l.out)
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"ggforge/arch/graph"
 	"ggforge/eval/internal/metadata"
 	"ggforge/fault"
 	"ggforge/internal/kernel/vecmath"
@@ -60,17 +61,9 @@ type poolingHead struct {
 	fromMean            bool  // or the mean
 }
 
-// classifierKind is the default of a classification in files without keys for it.
-type classifierKind uint8
-
-const (
-	classifierOfPooled classifierKind = iota // reads the pooled vector
-	classifierOfMean                         // reads the mean, with the exact GELU between its two parts
-	classifierOfLast                         // reads the last token; its scores are probabilities
-)
-
 // poolingHead finds the tensors after the pooling.
-func (t *tensors) poolingHead(k *keys, p *params, kind classifierKind) poolingHead {
+func (b *builder) poolingHead(rank graph.Classifier) poolingHead {
+	p, k, t := b.p, b.k, b.t
 	var h poolingHead
 	width := p.width
 	for _, name := range []string{"dense_2", "dense_3"} {
@@ -100,11 +93,14 @@ func (t *tensors) poolingHead(k *keys, p *params, kind classifierKind) poolingHe
 		h.output = t.linear("cls.output", width, out)
 	}
 	h.act = vecmath.TanhOf
-	switch kind {
-	case classifierOfMean:
+	switch rank.(type) {
+	case nil:
+	case graph.MeanGELU:
 		h.fromMean, h.act = true, vecmath.GELUErfOf
-	case classifierOfLast:
+	case graph.LastSoftmax:
 		h.fromLast, h.softmaxed = true, true
+	default:
+		b.unsupported("classifier", rank)
 	}
 	switch p.classifierPooling {
 	case poolUnset:

@@ -132,9 +132,9 @@ var encoders = []struct {
 		= dense_3 48 20
 		`, []string{"output"}, PoolMean, 20, "6d37c0ebc143"},
 	{"the last token", "qwen3", usualKeys + "attention.head_count_kv 2\npooling_type 3\n",
-		usualHeads + usualNorms + usualFeed, nil, PoolLast, 32, "666cfda636f3"},
+		usualHeads + qkNorms + usualNorms + usualFeed, nil, PoolLast, 32, "0ce7e0b4c80b"},
 	{"probabilities", "qwen3", usualKeys + "attention.head_count_kv 2\npooling_type 4\n",
-		usualHeads + usualNorms + usualFeed + "= cls.output.weight 32 2\n", nil, PoolRank, 2, "3be14e3bbe99"},
+		usualHeads + qkNorms + usualNorms + usualFeed + "= cls.output.weight 32 2\n", nil, PoolRank, 2, "35a91e01e231"},
 	{"every token", "llama-embed", usualKeys + "attention.head_count_kv 2\n", usualHeads + usualNorms + usualFeed,
 		[]string{"output"}, PoolNone, 32, "72d9396a321a"},
 }

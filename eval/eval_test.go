@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"ggforge/arch/graph"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/model"
@@ -33,6 +34,9 @@ func made(arch string, sh shape) *model.Model {
 		"context_length": 512, "attention.key_length": 16, "attention.value_length": 16, "expert_count": sh.experts,
 		"expert_used_count": min(2, sh.experts)} {
 		set(arch+"."+key, gguf.Uint32(uint32(n)))
+	}
+	if sh.experts > 0 {
+		set(arch+".expert_feed_forward_length", gguf.Uint32(96))
 	}
 	set(arch+"."+epsilonOf(arch), gguf.Float32(1e-5))
 	seed := uint32(1)
@@ -82,9 +86,15 @@ func made(arch string, sh shape) *model.Model {
 	return m
 }
 
+// gemma2Norms adds the norms of outputs.
+func gemma2Norms(m *model.Model) {
+	each(m, 1, "post_attention_norm.weight", 48)
+	each(m, 1, "post_ffw_norm.weight", 48)
+}
+
 // epsilonOf returns the key that the norms of an architecture need.
 func epsilonOf(arch string) string {
-	if g := lookup(arch); g != nil && (g.LayerNorm || g.FallbackEpsilon) {
+	if g := graph.Of(arch); g != nil && strings.Contains(string(g.Norm.Eps), string(graph.LayerNorm.Eps[1:])) {
 		return "attention.layer_norm_epsilon"
 	}
 	return "attention.layer_norm_rms_epsilon"
@@ -128,9 +138,9 @@ func TestBits(t *testing.T) {
 		{"llama", shape{}, "01559774c5eb"},
 		{"qwen2", shape{}, "a1ae8c8b690f"},
 		{"gemma2", shape{change: func(m *model.Model) {
-			m.Metadata.Set("gemma2.attention.sliding_window",
-				gguf.Uint32(9))
-		}}, "582e5dd8fbc1"},
+			gemma2Norms(m)
+			m.Metadata.Set("gemma2.attention.sliding_window", gguf.Uint32(9))
+		}}, "a612085fe189"},
 		{"llama", shape{experts: 5}, "468218693f0c"},
 	} {
 		for _, workers := range []int{1, 3} {
@@ -212,17 +222,17 @@ func TestRefused(t *testing.T) {
 		{"llama", set("llama.new_feature", gguf.Bool(true)), fault.Unsupported, "llama.new_feature = true"},
 		{"llama", set("new.feature", gguf.Bool(true)), fault.Unsupported, "new.feature = true"},
 		{"llama", extra("blk.0.new.weight", 48), fault.Unsupported, "blk.0.new.weight"},
-		{"llama", extra("blk.0.attn_q_norm.weight", 15), fault.Broken, `"blk.0.attn_q_norm.weight" is [15]`},
-		{"command-r", shape{experts: 4}, fault.Unsupported, "layer 0 has experts"},
-		{"olmo2", shape{experts: 4}, fault.Broken, "post_attention_norm.weight"},
+		{"qwen3", extra("blk.0.attn_q_norm.weight", 15), fault.Broken, `"blk.0.attn_q_norm.weight" is [15]`},
+		{"command-r", shape{experts: 4}, fault.Broken, "blk.0.ffn_gate.weight"},
+		{"olmo2", shape{}, fault.Broken, "blk.0.attn_q_norm.weight"},
 		{"llama", drop("blk.1.attn_k.weight"), fault.Broken, `no tensor "blk.1.attn_k.weight"`},
 		{"llama", drop("output_norm.weight"), fault.Broken, `no tensor "output_norm.weight"`},
 		{"llama", drop("blk.0.ffn_norm.weight"), fault.Broken, `no tensor "blk.0.ffn_norm.weight"`},
 		{"llama", set("llama.block_count", gguf.Uint32(1<<31)), fault.Broken, "llama.block_count"},
 		{"llama", set("llama.block_count", gguf.Uint32(9999)), fault.Broken, "tensors"},
-		{"llama", set("llama.block_count", gguf.String("2")), fault.Broken, "want a whole number"},
+		{"llama", set("llama.block_count", gguf.String("2")), fault.Broken, "want a number"},
 		{"llama", set("llama.attention.head_count", gguf.Uint32(6)), fault.Broken, "blk.0.attn_q.weight"},
-		{"llama", set("llama.attention.head_count", gguf.Uint32(0)), fault.Broken, "at least 1"},
+		{"llama", set("llama.attention.head_count", gguf.Uint32(0)), fault.Unsupported, "layer 0 has 0 heads"},
 		{"llama", set("llama.attention.head_count_kv", gguf.Uint32(3)), fault.Broken, "want a multiple"},
 		{"llama", set("llama.rope.dimension_count", gguf.Uint32(17)), fault.Broken, "17 of the 16"},
 		{"llama", set("llama.rope.scaling.type", gguf.String("new")), fault.Unsupported, `"new"`},

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"ggforge/arch/graph"
+	"ggforge/eval/internal/metadata"
 	"ggforge/fault"
 	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/vecmath"
@@ -19,65 +21,81 @@ type experts struct {
 	fused              bool      // up has the rows of gate, then its own
 	shared             *feedForward
 	sharedGate         *linear // or nil
-	score              int
+	score              graph.Score
 	normalizeTopK      bool
 	scale              float32
 	groups, groupsUsed int
-	activation         ffnActivation // of all but the shared part; nil for the graph's activation
+	act                vecmath.Function
+	activation         ffnActivation // in place of act, or nil
 	earlyRouter        bool          // the router reads the stream before the layer
 	width              int           // of the inputs and outputs of experts
 	projection         *lowRank      // to that width and back, nil if it is the stream's
 	weighInputs        bool          // inputs are weighed; experts are chosen by the logits of the router
 }
 
-// Values of expert_gating_func.
-const (
-	scoreSoftmax = 1 + iota
-	scoreSigmoid
-	scoreSoftmaxOfChosen // softmax over those that were chosen
-)
-
-// experts returns the experts of layer i, nil if it has none.
-func (m *Model) experts(t *tensors, i int, name func(string) string) *experts {
-	p := m.p
-	if p.experts == 0 || t.all[name("ffn_gate_inp.weight")] == nil {
-		return nil
+// experts returns the experts of the layer.
+func (b *builder) experts(of graph.MoE) *experts {
+	p, t, k := b.p, b.t, b.k
+	x := &experts{n: b.count("n_expert"), used: b.size("@expert_used_count"), ff: b.size("n_ff_exp"), width: p.width}
+	x.act, x.activation = b.activation(of.Experts.Act)
+	x.score = graph.Score(k.Size("expert_gating_func", int(of.Router.Score)))
+	switch x.score {
+	case 0:
+		x.score = of.Router.Score
+	case graph.Softmax, graph.Sigmoid, graph.SoftmaxOfChosen:
+	default:
+		k.fail(errUnsupported, "%q is %d, want 1 to %d", p.arch+".expert_gating_func", x.score, graph.SoftmaxOfChosen)
 	}
-	x := &experts{n: p.experts, used: p.expertsUsed[i], width: p.width, score: p.expertScore,
-		normalizeTopK: p.normalizeTopK,
-		scale:         float32(p.expertScale), groups: p.expertGroups, groupsUsed: p.expertGroupsUsed,
-		earlyRouter: m.graph.EarlyRouter,
-		weighInputs: m.graph.WeighInputs}
+	x.normalizeTopK, x.scale = k.Flag("expert_weights_norm", of.Router.TopKNorm),
+		float32(k.Float("expert_weights_scale", 1))
+	if groups, used := k.Size("expert_group_count", 0), k.Size("expert_group_used_count", 0); of.Router.Groups {
+		x.groups, x.groupsUsed = groups, used
+	}
 	if x.used < 1 || x.used > x.n || x.groups > 1 && (x.n%x.groups != 0 || x.groupsUsed < 1 ||
 		x.groupsUsed > x.groups) {
 		t.fail(fault.Broken, "%d of %d experts, %d of %d groups", x.used, x.n, x.groupsUsed, x.groups)
 	}
-	x.router = t.requiredLinear(name("ffn_gate_inp"), p.width, x.n)
-	x.routerBias = t.vector(name("exp_probs_b.bias"), x.n)
-	if down := t.all[name("ffn_latent_down.weight")]; down != nil && len(down.NE) == 2 {
-		x.width = int(down.NE[1])
-		x.projection = &lowRank{in: t.requiredLinear(name("ffn_latent_down"), p.width, x.width),
-			out: t.requiredLinear(name("ffn_latent_up"), x.width, p.width)}
-	}
-	if down := t.all[name("ffn_down_exps.weight")]; down != nil {
-		x.ff = int(down.NE[0])
-	}
-	if x.fused = t.all[name("ffn_gate_up_exps.weight")] != nil; x.fused {
-		x.up = t.stack(name("ffn_gate_up_exps"), x.width, 2*x.ff, x.n)
-	} else {
-		x.up = t.stack(name("ffn_up_exps"), x.width, x.ff, x.n)
-		if t.all[name("ffn_gate_exps.weight")] != nil {
-			x.gate = t.stack(name("ffn_gate_exps"), x.width, x.ff, x.n)
+	x.router = t.requiredLinear(b.name("ffn_gate_inp"), p.width, x.n)
+	if of.Router.Bias {
+		if x.routerBias = t.vector(b.name("exp_probs_b.bias"), x.n); x.routerBias == nil {
+			x.routerBias = t.vector(b.name("exp_probs_b.weight"), x.n)
 		}
 	}
-	x.down = t.stack(name("ffn_down_exps"), x.ff, x.width, x.n)
+	for _, option := range of.With {
+		switch option := option.(type) {
+		case graph.EarlyRouter:
+			x.earlyRouter = true
+		case graph.WeighInputs:
+			x.weighInputs = true
+		case graph.LatentExperts:
+			if down := t.all[b.name("ffn_latent_down.weight")]; down != nil && len(down.NE) == 2 {
+				x.width = int(min(down.NE[1], metadata.MaxSize))
+				x.projection = &lowRank{in: t.requiredLinear(b.name("ffn_latent_down"), p.width, x.width),
+					out: t.requiredLinear(b.name("ffn_latent_up"), x.width, p.width)}
+			}
+		default:
+			b.unsupported("option of experts", option)
+		}
+	}
+	gated := of.Experts.Gate == graph.Gated
+	if x.fused = gated && t.all[b.name("ffn_gate_up_exps.weight")] != nil; x.fused {
+		x.up = t.stack(b.name("ffn_gate_up_exps"), x.width, 2*x.ff, x.n)
+	} else {
+		x.up = t.stack(b.name("ffn_up_exps"), x.width, x.ff, x.n)
+		if gated {
+			x.gate = t.stack(b.name("ffn_gate_exps"), x.width, x.ff, x.n)
+		}
+	}
+	x.down = t.stack(b.name("ffn_down_exps"), x.ff, x.width, x.n)
 	for _, l := range slices.Concat(x.up, x.gate, x.down) {
 		l.routed = true
 	}
-	if down := t.all[name("ffn_down_shexp.weight")]; down != nil {
-		x.shared = m.feedForward(t, func(s string) string { return name(s + "_shexp") }, int(down.NE[0]))
-		if g := t.vector(name("ffn_gate_inp_shexp.weight"), p.width); g != nil {
-			w := t.all[name("ffn_gate_inp_shexp.weight")]
+	if of.Shared == graph.NoShared || of.Shared == graph.MayShared && t.all[b.name("ffn_down_shexp.weight")] == nil {
+		return x
+	}
+	x.shared = b.feedForward(of.Experts, "_shexp", p.width, b.size("n_ff_shexp"))
+	if of.Shared == graph.GatedShared {
+		if w := t.required(b.name("ffn_gate_inp_shexp.weight"), p.width); w != nil {
 			x.sharedGate = &linear{name: w.Name, w: t.weights(w, 0, 1)}
 		}
 	}
@@ -110,6 +128,11 @@ func (t *tensors) stack(name string, in, out, n int) []*linear {
 	return list
 }
 
+// mix is for experts within a block of tokens, which does not occur: they run for all tokens at once (addExperts).
+func (x *experts) mix(*stream, []float32, []float32, int, bool) error {
+	return fault.Errorf(fault.Unsupported, "experts in a block of tokens")
+}
+
 // choice is an expert of a token and its weight.
 type choice struct {
 	expert int32
@@ -120,7 +143,7 @@ type choice struct {
 func (x *experts) choose(to []choice, logits []float32) error {
 	by := slices.Clone(logits)
 	switch x.score {
-	case scoreSoftmax:
+	case graph.Softmax:
 		most, _ := vecmath.Max(logits)
 		for i := range logits {
 			logits[i] -= most
@@ -132,7 +155,7 @@ func (x *experts) choose(to []choice, logits []float32) error {
 			}
 		}
 		vecmath.Scale(logits, logits, float32(1/vecmath.Sum(logits)))
-	case scoreSigmoid:
+	case graph.Sigmoid:
 		vecmath.SigmoidOf.Apply(logits, logits)
 	}
 	if _, ok := vecmath.Max(logits); !ok {
@@ -155,7 +178,7 @@ func (x *experts) choose(to []choice, logits []float32) error {
 		to[i] = choice{int32(best), logits[best]}
 		by[best] = float32(math.Inf(-1))
 	}
-	if x.score == scoreSoftmaxOfChosen {
+	if x.score == graph.SoftmaxOfChosen {
 		w := make([]float32, len(to))
 		for i, c := range to {
 			w[i] = c.weight
@@ -234,27 +257,23 @@ func (x *experts) maskGroups(by []float32) {
 	}
 }
 
-// addExperts adds the outputs of the experts of a layer to the residual stream.
-func (s *stream) addExperts(l *layer) error {
-	p := s.m.p
-	acc, err := s.expertOutputs(l)
+// addExperts adds the outputs of experts to the residual stream.
+func (s *stream) addExperts(b *branch) error {
+	acc, err := s.expertOutputs(b)
 	if err == nil {
-		err = s.requireFinite(acc, func() error { _, err := s.expertOutputs(l); return err })
+		err = s.requireFinite(acc, func() error { _, err := s.expertOutputs(b); return err })
 	}
 	if err != nil {
 		return err
 	}
 	s.routerLogits = s.routerLogits[:0]
-	return s.eachRows(len(s.h)/p.width, func(a,
-		b int) {
-		s.addFFN(l, s.h[a*p.width:b*p.width], acc[a*p.width:b*p.width])
-	})
+	return s.eachState(s.h, acc, func(h, y []float32) { s.addBranch(b, h, y) })
 }
 
-// expertOutputs returns the weighted sum of the experts of a layer for all tokens, one expert after the other: its
+// expertOutputs returns the weighted sum of experts for all tokens, one expert after the other: its
 // weights are read once, for all tokens that it was chosen for.
-func (s *stream) expertOutputs(l *layer) ([]float32, error) {
-	p, x := s.m.p, l.experts
+func (s *stream) expertOutputs(b *branch) ([]float32, error) {
+	p, x := s.m.p, b.part.(*experts)
 	acc := buffer.Resize(&s.acc, len(s.h))
 	clear(acc)
 	sum, n := acc, len(s.h)/p.width // the weighted outputs of experts
@@ -263,7 +282,7 @@ func (s *stream) expertOutputs(l *layer) ([]float32, error) {
 		sum = buffer.Resize(&s.latentExperts[1], n*x.width)
 		clear(sum)
 	}
-	chosen, err := s.route(l, func(from, rows int, in, _ []float32) error {
+	chosen, err := s.route(b, func(from, rows int, in, _ []float32) error {
 		if x.projection != nil {
 			if err := s.linear(s.latentExperts[0][from*x.width:n*x.width], x.width, in, rows,
 				x.projection.in); err != nil {
@@ -279,8 +298,7 @@ func (s *stream) expertOutputs(l *layer) ([]float32, error) {
 		return nil, err
 	}
 	if err := s.experts(x, chosen, func(e int, list []int32) error {
-		return s.expert(l, e, list, chosen,
-			sum)
+		return s.expert(b, e, list, chosen, sum)
 	}); err != nil || x.projection == nil {
 		return acc, err
 	}
@@ -304,8 +322,8 @@ func (s *stream) expertOutputs(l *layer) ([]float32, error) {
 
 // route returns the chosen experts of all tokens, and calls f for some tokens at a time, from one on, with the inputs
 // of the experts and the router's outputs as choose leaves them.
-func (s *stream) route(l *layer, f func(from, rows int, in, logits []float32) error) ([]choice, error) {
-	p, x := s.m.p, l.experts
+func (s *stream) route(b *branch, f func(from, rows int, in, logits []float32) error) ([]choice, error) {
+	p, x := s.m.p, b.part.(*experts)
 	n := len(s.h) / p.width
 	s.rereads = s.reverse != nil || n > tokensPerBlock
 	defer s.dropHeld()
@@ -313,11 +331,9 @@ func (s *stream) route(l *layer, f func(from, rows int, in, logits []float32) er
 	in := buffer.Resize(&s.x, min(n, tokensPerBlock)*p.width)
 	for from := 0; from < n; from += tokensPerBlock {
 		rows := min(tokensPerBlock, n-from)
-		err := s.eachRows(rows, func(a, b int) {
-			s.norm(l.ffnNorm, in[a*p.width:b*p.width],
-				s.h[(from+a)*p.width:(from+b)*p.width])
-		})
-		if err != nil {
+		if err := s.eachState(in[:rows*p.width], s.h[from*p.width:], func(in, h []float32) {
+			s.norm(b.pre, in, h)
+		}); err != nil {
 			return nil, err
 		}
 		logits := buffer.Resize(&s.mid, rows*x.n)
@@ -370,7 +386,7 @@ func (s *stream) experts(x *experts, chosen []choice, f func(e int, list []int32
 
 // expert returns an expert.
 func (x *experts) expert(e int) *feedForward {
-	f := &feedForward{up: x.up[e], down: x.down[e], ff: x.ff, fused: x.fused, activation: x.activation}
+	f := &feedForward{up: x.up[e], down: x.down[e], ff: x.ff, fused: x.fused, act: x.act, activation: x.activation}
 	if x.gate != nil {
 		f.gate = x.gate[e]
 	}
@@ -415,18 +431,19 @@ func (s *stream) shared(x *experts, acc, in []float32, rows int) error {
 }
 
 // expert adds the weighted output of an expert for some tokens to acc.
-func (s *stream) expert(l *layer, e int, list []int32, chosen []choice, acc []float32) error {
-	width, x := l.experts.width, l.experts
+func (s *stream) expert(b *branch, e int, list []int32, chosen []choice, acc []float32) error {
+	x := b.part.(*experts)
+	width := x.width
 	rows := len(list)
 	in := buffer.Resize(&s.x, rows*width)
 	token := func(i int) int { return int(list[i]) / x.used }
-	if err := s.eachRows(rows, func(a, b int) {
-		for i := a; i < b; i++ {
+	if err := s.eachRows(rows, func(from, to int) {
+		for i := from; i < to; i++ {
 			row := in[i*width:][:width]
 			if x.projection != nil {
 				copy(row, s.latentExperts[0][token(i)*width:])
 			} else {
-				s.norm(l.ffnNorm, row, s.h[token(i)*width:][:width])
+				s.norm(b.pre, row, s.h[token(i)*width:][:width])
 			}
 			if x.weighInputs {
 				vecmath.Scale(row, row, chosen[list[i]].weight)

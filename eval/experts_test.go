@@ -3,12 +3,14 @@ package eval
 import (
 	"slices"
 	"testing"
+
+	"ggforge/arch/graph"
 )
 
 // TestChoose checks that experts with subnormal probabilities are still chosen in the order of their
 // probabilities, and experts with probability 0 by index, as in the reference.
 func TestChoose(t *testing.T) {
-	x := &experts{score: scoreSoftmax}
+	x := &experts{score: graph.Softmax}
 	for _, c := range []struct {
 		logits []float32
 		want   []int32

@@ -11,7 +11,9 @@ type Layer struct {
 func (m *Model) Layers() []Layer {
 	list := make([]Layer, len(m.layers))
 	for i := range m.layers {
-		list[i].add(m.layers[i].mixer)
+		for part := range m.layers[i].parts() {
+			list[i].add(part)
+		}
 	}
 	return list
 }
@@ -19,19 +21,10 @@ func (m *Model) Layers() []Layer {
 func (l *Layer) add(of mixer) {
 	switch x := of.(type) {
 	case *attention:
-		l.Keys, l.Window = true, x.window
-	case *outputGate:
-		l.add(x.attention)
-	case *gatedQueryAttention:
-		l.add(&x.attention)
-	case *sharedKVAttention:
 		l.Keys, l.Window = x.source == nil, x.window
 	case *mla:
 		l.Keys, l.Window = true, x.window
-	case parallelMixers:
-		l.add(x.a)
-		l.add(x.b)
-	case noMixer:
+	case *feedForward, *experts, *channelMix:
 	default:
 		l.State = true
 	}

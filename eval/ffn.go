@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"ggforge/arch/graph"
 	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/half"
 	"ggforge/internal/kernel/vecmath"
@@ -30,8 +31,28 @@ func (s *stream) activation(f vecmath.Function) func(dst, src []float32) {
 type feedForward struct {
 	gate, up, down *linear // gate nil for none
 	ff             int
-	fused          bool          // up has the rows of the gate, then its own
-	activation     ffnActivation // nil for the graph's activation
+	fused          bool // up has the rows of the gate, then its own
+	act            vecmath.Function
+	activation     ffnActivation // in place of act, or nil
+}
+
+// feedForward returns a feed-forward network of width values, and ff in the middle. Names of its tensors have the suffix.
+func (b *builder) feedForward(of graph.FFN, suffix string, width, ff int) *feedForward {
+	t, name := b.t, func(s string) string { return b.name(s + suffix) }
+	f := &feedForward{ff: ff}
+	f.act, f.activation = b.activation(of.Act)
+	n := ff
+	if of.Gate == graph.Gated {
+		up := t.all[name("ffn_up")+".weight"]
+		f.gate = t.linear(name("ffn_gate"), width, ff)
+		if f.fused = f.gate == nil && up != nil; f.fused {
+			n = 2 * ff
+		} else if f.gate == nil {
+			t.required(name("ffn_gate") + ".weight")
+		}
+	}
+	f.up, f.down = t.requiredLinear(name("ffn_up"), width, n), t.requiredLinear(name("ffn_down"), ff, width)
+	return f
 }
 
 // mix is feedForward: tokens do not depend on each other.
@@ -54,10 +75,7 @@ func (s *stream) feedForward(f *feedForward, y, x []float32, rows int) error {
 		return err
 	}
 	hidden := buffer.Resize(&s.a, rows*f.ff)
-	act := s.activation(s.m.p.activation)
-	if !gated && s.m.graph.UngatedActivation != nil {
-		act = s.activation(*s.m.graph.UngatedActivation)
-	}
+	act := s.activation(f.act)
 	if err := s.eachRows(rows, func(a, b int) {
 		for t := a; t < b; t++ {
 			row, y := mid[t*ld:][:ld], hidden[t*f.ff:][:f.ff]

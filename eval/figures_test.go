@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	_ "ggforge/arch"
 	"ggforge/convert"
 	"ggforge/eval"
 	"ggforge/internal/kernel/cpu"

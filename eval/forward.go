@@ -78,37 +78,69 @@ func (m *Model) newStream(ctx context.Context, runs []*Run, ws *workspace) (*str
 
 // runLayer runs layer i on the streams of runs.
 func (s *stream) runLayer(i int, runs []*Run) error {
-	if err := s.runBlocks(i, runs); err != nil {
-		return err
+	l, last := &s.m.layers[i], i == len(s.m.layers)-1
+	if last && l.mixing < 0 {
+		s.keepWanted(runs)
 	}
-	if l := &s.m.layers[i]; l.experts != nil {
-		return s.addExperts(l)
+	for from, end := range l.segments() {
+		err := s.runSegment(i, from, end, runs, last && l.mixing < from)
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// runBlocks is pass as far as the layer's experts, block by block.
-func (s *stream) runBlocks(i int, runs []*Run) error {
-	l, last, width := &s.m.layers[i], i == len(s.m.layers)-1, s.m.p.width
+// runSegment runs steps of layer i. wanted: the streams have wanted tokens only.
+func (s *stream) runSegment(i, from, end int, runs []*Run, wanted bool) error {
+	if b := expertsOf(s.m.layers[i].steps[from]); b != nil {
+		return s.addExperts(b)
+	}
+	return s.runBlocks(i, from, end, runs, wanted)
+}
+
+// keepWanted leaves the states of wanted tokens.
+func (s *stream) keepWanted(runs []*Run) {
+	width, done, kept := s.m.p.width, 0, 0
+	for _, s.r = range runs {
+		n := len(s.r.Tokens)
+		h := s.h[done*width:][:n*width]
+		kept += copy(s.h[kept:], h[:s.keepPredicting(h, width, n)*width])
+		done += n
+	}
+	s.h = s.h[:kept]
+}
+
+// runBlocks is runSegment for steps that run for some tokens at a time.
+func (s *stream) runBlocks(i, from, end int, runs []*Run, wanted bool) error {
+	width := s.m.p.width
 	done, kept, all := 0, 0, len(s.h)
 	s.rereads = len(runs) > 1 || all > max(1, tokensPerBlock/runs[0].Chunk)*runs[0].Chunk*width
+	defer s.dropHeld()
 	for _, r := range runs {
 		s.setRun(r)
-		for from := 0; from < len(r.Tokens); {
-			n := s.blockTokens(len(r.Tokens) - from)
-			s.firstToken, s.tokens = done, r.Tokens[from:from+n]
-			h, err := s.layerBlock(l, s.h[done*width:][:n*width], n, last)
+		chunks, chunk := len(r.Tokens)/r.Chunk, r.Chunk
+		if wanted {
+			chunk -= r.First
+		}
+		for c := 0; c < chunks; {
+			some := s.blockTokens((chunks-c)*r.Chunk) / r.Chunk
+			s.firstToken, s.tokens = done, r.Tokens[c*r.Chunk:(c+some)*r.Chunk]
+			if wanted {
+				s.keepTokens()
+			}
+			n := some * chunk
+			h, err := s.runSteps(i, from, end, s.h[done*width:][:n*width], n)
 			if err != nil {
 				return err
 			}
 			kept += copy(s.h[kept:], h) // in the last layer the wanted rows are moved together
-			from, done = from+n, done+n
+			c, done = c+some, done+n
 			if r.Progress != nil {
 				r.Progress(Progress{Done: (float64(i) + float64(done*width)/float64(all)) / float64(len(s.m.layers))})
 			}
 		}
 	}
-	s.dropHeld()
 	s.h = s.h[:kept]
 	return nil
 }
@@ -119,23 +151,20 @@ func (s *stream) blockTokens(left int) int {
 	return min(max(1, tokensPerBlock/s.r.Chunk)*s.r.Chunk, left)
 }
 
-// setRun makes r the current run and computes the RoPE tables for its chunk length.
+// setRun makes r the current run and computes the tables of its positions.
 func (s *stream) setRun(r *Run) {
 	if s.r = r; s.chunk == r.Chunk {
 		return
 	}
 	s.chunk = r.Chunk
-	factors := s.m.ropeFreqs
-	if s.m.ropeShort != nil {
-		if factors = s.m.ropeShort; r.Chunk > s.m.p.rope.original {
-			factors = s.m.ropeLong
-		}
+	s.rotations = s.rotations[:0]
+	for _, rope := range s.m.ropes {
+		s.rotations = append(s.rotations, rope.table(r.Chunk))
 	}
-	s.rope = s.m.p.rope.table(r.Chunk, factors)
-	if s.m.graph.SWAHeadSizes {
-		factors = nil
+	s.queryFactors = s.queryFactors[:0]
+	for _, t := range s.m.temperatures {
+		s.queryFactors = append(s.queryFactors, t.table(r.Chunk))
 	}
-	s.swaRope = s.m.p.swaRope.table(r.Chunk, factors)
 }
 
 // rowsPerTask is the number of tokens that a worker takes at once where rows do not depend on each other.

@@ -58,7 +58,7 @@ func (c *Collector) Inputs(ctx context.Context, in Inputs, workers int) error {
 }
 
 func (c *Collector) counts(in Inputs) bool {
-	return !in.Single && (in.Routed || strings.HasPrefix(in.Name, c.m.graph.TensorPrefix+"blk."))
+	return !in.Single && (in.Routed || strings.HasPrefix(in.Name, c.m.graph.Prefix+"blk."))
 }
 
 // States adds the activations of the output matrix, from the result of Forward for a run whose First is 0.

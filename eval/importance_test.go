@@ -42,9 +42,10 @@ func TestCollect(t *testing.T) {
 		{"llama", shape{}, false, "668edf07cf7a"},
 		{"llama", shape{experts: 5}, true, "d65222d4c693"},
 		{"gemma2", shape{change: func(m *model.Model) {
+			gemma2Norms(m)
 			m.Metadata.Set("gemma2.attention.sliding_window",
 				gguf.Uint32(9))
-		}}, true, "3494744056c7"},
+		}}, true, "84878ffa1138"},
 	} {
 		m, err := New(made(c.arch, c.shape))
 		if err != nil {

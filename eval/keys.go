@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"ggforge/arch/graph"
 	"ggforge/eval/internal/metadata"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -18,9 +19,9 @@ type keys struct {
 	file string
 }
 
-func newKeys(file string, m gguf.Metadata) *keys {
+func newKeys(file string, m gguf.Metadata, g *graph.Model) *keys {
 	k := &keys{file: file}
-	k.Reader = &metadata.Reader{Arch: m.Architecture(), Metadata: m, Fail: k.fail, Usage: keyUsage}
+	k.Reader = &metadata.Reader{Arch: m.Architecture(), Metadata: m, Fail: k.fail, Counts: g.Counts}
 	return k
 }
 
@@ -30,15 +31,6 @@ type buildError struct{ err error }
 // fail ends the construction of a model.
 func (k *keys) fail(kind error, format string, args ...any) {
 	panic(buildError{fault.Errorf(kind, "%s: "+format, append([]any{k.file}, args...)...)})
-}
-
-// pattern returns a truth value for each layer or, where the file has one number, that number; def without either. The
-// file may have values for further layers, up to most in all.
-func (k *keys) pattern(name string, layers, most, def int) (each []bool, every int) {
-	if each, ok := k.Flags(name, layers, most); ok {
-		return each, 0
-	}
-	return nil, k.Size(name, def)
 }
 
 // activations are the functions that keys name. "gelu" is the exact one.
@@ -68,8 +60,21 @@ var ignoredPrefixes = []string{"general.", "tokenizer.", "quantize.", "split."}
 // ignoredKeys are keys that do not change the results of a model.
 var ignoredKeys = []string{"context_length", "vocab_size", "tensor_data_layout"}
 
-// checkUnused returns an error if a key of the architecture, or of unknown kind, was not read.
-func (k *keys) checkUnused() error {
+// commonKeys are keys that llama.cpp reads in files of every architecture. They change nothing in models without the
+// part that they are about.
+var commonKeys = []string{"attention.causal", "attention.head_count", "attention.head_count_kv",
+	"attention.key_length", "attention.value_length", "expert_count", "expert_used_count", "feed_forward_length", "rope.dimension_count", "rope.freq_base", "rope.scaling.attn_factor", "rope.scaling.factor",
+	"rope.scaling.original_context_length", "rope.scaling.type"}
+
+// checkUnused returns an error if a key of the architecture, or of unknown kind, is not one that the graph reads or
+// ignores.
+func (k *keys) checkUnused(g *graph.Model) error {
+	asked := map[string]bool{}
+	for _, names := range [][]string{graph.Keys(g), ignoredKeys, commonKeys} {
+		for _, name := range names {
+			asked[name] = true
+		}
+	}
 	var left []string
 	for _, kv := range k.Metadata {
 		name, ok := strings.CutPrefix(kv.Key, k.Arch+".")
@@ -77,7 +82,7 @@ func (k *keys) checkUnused() error {
 			func(p string) bool { return strings.HasPrefix(kv.Key, p) }) {
 			continue
 		}
-		if !k.WasRead(kv.Key) && (!ok || !k.WasRead(name) && !slices.Contains(ignoredKeys, name)) {
+		if !k.WasRead(kv.Key) && (!ok || !k.WasRead(name) && !asked[name] && !g.Ignores(name)) {
 			left = append(left, fmt.Sprintf("%s = %s", kv.Key, kv.Value.Short()))
 		}
 	}

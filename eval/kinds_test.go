@@ -132,6 +132,10 @@ const (
 		attn_v 32 16
 		attn_output 32 32
 		`
+	qkNorms = `
+		attn_q_norm 8
+		attn_k_norm 8
+		`
 	usualFeed = `
 		ffn_gate 32 48
 		ffn_up 32 48
@@ -189,6 +193,32 @@ var forwardKinds = []kind{
 
 // kinds have a backward pass.
 var kinds = []kind{
+	{"keys as values, norms of values", "gemma4", usualKeys + `
+		attention.head_count_kv 2
+		attention.sliding_window 12
+		attention.sliding_window_pattern [true,false]
+		attention.key_length 16
+		attention.value_length 16
+		attention.key_length_swa 8
+		attention.value_length_swa 8
+		rope.dimension_count 16
+		rope.dimension_count_swa 8
+		`, usualNorms + usualFeed + `
+		post_attention_norm 32
+		post_ffw_norm 32
+		layer_output_scale 1
+		0: attn_q 32 32
+		0: attn_q_norm 8
+		0: attn_output 32 32
+		0: attn_k 32 16
+		0: attn_k_norm 8
+		0: attn_v 32 16
+		1: attn_q 32 64
+		1: attn_q_norm 16
+		1: attn_output 64 32
+		1: attn_k 32 32
+		1: attn_k_norm 16
+		`, "527623a34783"},
 	{"MLA", "deepseek2", usualKeys + `
 		attention.head_count_kv 1
 		attention.q_lora_rank 12
@@ -211,6 +241,8 @@ var kinds = []kind{
 		expert_gating_func 2
 		expert_weights_scale 2.5
 		expert_weights_norm true
+		expert_feed_forward_length 16
+		expert_shared_count 1
 		leading_dense_block_count 1
 		`, usualNorms + `
 		attn_q_a 32 12
@@ -247,6 +279,7 @@ var kinds = []kind{
 		attn_output 24 32
 		`, "e482f7736ec9"},
 	{"attention sinks, clamped SwiGLU", "gpt-oss", usualKeys + `
+		expert_feed_forward_length 16
 		attention.head_count_kv 2
 		attention.sliding_window 11
 		expert_count 6
@@ -263,12 +296,19 @@ var kinds = []kind{
 		ffn_down_exps.bias 32 6
 		`, "4a9f390b660c"},
 	{"expert weights on inputs", "llama4", usualKeys + `
+		expert_feed_forward_length 16
 		block_count 4
 		attention.head_count_kv 2
 		expert_count 6
 		expert_used_count 1
-		`, usualNorms + usualHeads + usualExperts, "0e6c258baa6c"},
+		expert_shared_count 1
+		`, usualNorms + usualHeads + usualExperts + `
+		ffn_gate_shexp 32 16
+		ffn_up_shexp 32 16
+		ffn_down_shexp 16 32
+		`, "aa1c57584687"},
 	{"pre-attention router", "smallthinker", usualKeys + `
+		expert_feed_forward_length 16
 		attention.head_count_kv 2
 		expert_gating_func 1
 		expert_count 6
@@ -287,27 +327,32 @@ var kinds = []kind{
 		ffn_down 48 32
 		`, "099dcd2183a5"},
 	{"weight scales, interleaved M-RoPE", "qwen3vlmoe", usualKeys + `
+		expert_feed_forward_length 16
 		attention.head_count_kv 2
 		rope.dimension_sections [2,1,1,0]
 		rope.scaling.type longrope
 		expert_count 6
 		expert_used_count 2
 		`, usualNorms + usualHeads + usualExperts + `
+		attn_q_norm 8
+		attn_k_norm 8
 		attn_v.scale 1
 		attn_v.input_scale 1
 		ffn_up_exps.scale 6
 		= rope_factors_long 4
 		= rope_factors_short 4
-		`, "abc8981ff0ff"},
+		`, "6e28e5f314c5"},
 	{"gated attention output", "afmoe", usualKeys + `
 		attention.head_count_kv 2
 		attention.sliding_window 16
 		`, usualNorms + usualHeads + usualFeed + `
 		post_attention_norm 32
 		post_ffw_norm 32
+		attn_q_norm 8
+		attn_k_norm 8
 		0: attn_gate 32 32
 		1: attn_gate 32 4
-		`, "c66313cb63d6"},
+		`, "e253eef5e612"},
 }
 
 // TestKinds checks that each kind of layer gives the same bits with any number of workers,

@@ -1,12 +1,158 @@
 package eval
 
 import (
+	"iter"
 	"sync/atomic"
 
 	"ggforge/fault"
 	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/vecmath"
 )
+
+// layer is what one layer does to the residual stream.
+type layer struct {
+	steps []step
+	// mixing is the last step in which tokens depend on each other, -1 for none: after it, in the last layer, only the
+	// states of wanted tokens go on.
+	mixing int
+}
+
+// step changes the residual stream.
+type step interface {
+	// forward changes h, the states of n tokens, whole chunks; or of wanted ones only, after the step that is mixing.
+	// It returns h; with last, of which the step is mixing in the last layer, only the states of wanted tokens.
+	forward(s *stream, h []float32, n int, last bool) ([]float32, error)
+}
+
+// reversibleStep is a step with a backward pass.
+type reversibleStep interface {
+	step
+	// back turns d from the gradient w.r.t. the states of n tokens after the step into the gradient w.r.t. h, those
+	// before it. y are the outputs of the only branch if the forward pass has computed them for a norm; or nil.
+	back(s *stream, h, d, y []float32, n int) error
+}
+
+// residual adds to the stream the outputs of branches that all read it as it was before.
+type residual struct {
+	branches []branch
+	apart    bool // the branches have several norms, or none
+}
+
+// branch is a part with its norms: stream = sum(stream + scale · post(part(pre(stream)))). Norms may be nil.
+type branch struct {
+	pre       *norm
+	part      mixer // or *experts, alone in its step
+	post, sum *norm
+	scale     float32
+}
+
+// Other steps.
+type (
+	// addInput adds the stream as it was before the layer, and normalizes.
+	addInput struct{ norm *norm }
+	// normalize replaces the stream by its norm.
+	normalize struct{ norm *norm }
+	// scaleStream multiplies the stream.
+	scaleStream float32
+	// routeEarly computes the router's outputs of experts further on.
+	routeEarly struct{ experts *experts }
+)
+
+// finish sets what follows from the steps.
+func (l *layer) finish() {
+	l.mixing = -1
+	for i, s := range l.steps {
+		if r, ok := s.(*residual); ok {
+			for _, b := range r.branches {
+				if reachOf(b.part) != ownToken {
+					l.mixing = i
+				}
+			}
+		}
+	}
+}
+
+// parts yields the parts of a layer in order, those of sums one by one.
+func (l *layer) parts() iter.Seq[mixer] {
+	return func(yield func(mixer) bool) {
+		for _, s := range l.steps {
+			r, ok := s.(*residual)
+			if !ok {
+				continue
+			}
+			for _, b := range r.branches {
+				all := parallelMixers{b.part}
+				if sum, ok := b.part.(parallelMixers); ok {
+					all = sum
+				}
+				for _, part := range all {
+					if !yield(part) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// experts yields the experts of a model.
+func (m *Model) experts() iter.Seq[*experts] {
+	return func(yield func(*experts) bool) {
+		for i := range m.layers {
+			for part := range m.layers[i].parts() {
+				if x, ok := part.(*experts); ok && !yield(x) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// experts returns the branch of a step that is a mixture of experts, nil if it is another.
+func expertsOf(s step) *branch {
+	if r, ok := s.(*residual); ok {
+		if _, ok := r.branches[0].part.(*experts); ok {
+			return &r.branches[0]
+		}
+	}
+	return nil
+}
+
+// segments yields the steps that run together, from one to the one before end: for some tokens at a time; or experts
+// alone, which run for all tokens at once.
+func (l *layer) segments() iter.Seq2[int, int] {
+	return func(yield func(from, end int) bool) {
+		for from := 0; from < len(l.steps); {
+			end := from + 1
+			for expertsOf(l.steps[from]) == nil && end < len(l.steps) && expertsOf(l.steps[end]) == nil {
+				end++
+			}
+			if !yield(from, end) {
+				return
+			}
+			from = end
+		}
+	}
+}
+
+// reach is what the outputs of a part for a token depend on.
+type reach int
+
+const (
+	ownToken  reach = iota // its inputs
+	anyToken               // those of other tokens, too; mix can leave out outputs that are not wanted
+	allTokens              // the same, but mix computes all outputs
+)
+
+func reachOf(part mixer) reach {
+	switch part.(type) {
+	case *feedForward, *experts:
+		return ownToken
+	case *channelMix:
+		return allTokens
+	}
+	return anyToken
+}
 
 // norm normalizes rows; w nil copies them.
 func (s *stream) norm(w *norm, dst, src []float32) {
@@ -17,12 +163,25 @@ func (s *stream) norm(w *norm, dst, src []float32) {
 	s.m.p.normalize(w, dst, src, s.m.p.width)
 }
 
+// eachState calls f for the same rows of states, some at a time: of h and, if they are not nil, of others.
+func (s *stream) eachState(h, x []float32, f func(h, x []float32)) error {
+	width := s.m.p.width
+	return s.eachRows(len(h)/width, func(a, b int) {
+		a, b = a*width, b*width
+		if x == nil {
+			f(h[a:b], nil)
+		} else {
+			f(h[a:b], x[a:b])
+		}
+	})
+}
+
 // requireFinite returns an error if y, which again computes, has a value that is not finite. It computes y once more
 // with checks of each product, to name the tensor.
 func (s *stream) requireFinite(y []float32, again func() error) error {
 	var broken atomic.Bool
-	err := s.eachRows(len(y)/s.m.p.width, func(a, b int) {
-		if !vecmath.Finite(y[a*s.m.p.width : b*s.m.p.width]) {
+	err := s.eachState(y, nil, func(y, _ []float32) {
+		if !vecmath.Finite(y) {
 			broken.Store(true)
 		}
 	})
@@ -37,109 +196,119 @@ func (s *stream) requireFinite(y []float32, again func() error) error {
 	return fault.Errorf(fault.Broken, "the output of the layer is not finite")
 }
 
-// layerBlock runs the states of n tokens, whole chunks, through a layer, or up to its experts.
-// It returns the states; from the last layer only the wanted ones.
-func (s *stream) layerBlock(l *layer, h []float32, n int, last bool) ([]float32, error) {
-	p := s.m.p
-	if l.experts != nil && l.experts.earlyRouter {
-		if err := s.routeEarly(l.experts, h, n, last); err != nil {
+func (r *residual) forward(s *stream, h []float32, n int, last bool) ([]float32, error) {
+	width := s.m.p.width
+	var before, x []float32 // the stream before the step, if it is still needed after changes; inputs of a branch
+	if r.apart {
+		before = buffer.Resize(&s.before, len(h))
+		copy(before, h)
+	}
+	wanted := false // only states of wanted tokens are left
+	for i := range r.branches {
+		b := &r.branches[i]
+		if x = r.inputs(i, x, h, before); b.pre != nil && (i == 0 || r.apart) {
+			from := h
+			if before != nil {
+				from = before
+			}
+			x = buffer.Resize(&s.x, len(h))
+			if err := s.eachState(x, from, func(x, from []float32) { s.norm(b.pre, x, from) }); err != nil {
+				return nil, err
+			}
+		}
+		y := buffer.Resize(&s.y, len(h))
+		early := last && !wanted && reachOf(b.part) == anyToken && r.mixesLast(i)
+		mix := func() error { return b.part.mix(s, y, x, n, early) }
+		if err := mix(); err != nil {
+			return nil, err
+		}
+		kept := n
+		if early {
+			kept = s.predicting(n)
+		}
+		y = y[:kept*width]
+		if err := s.requireFinite(y, mix); err != nil {
+			return nil, err
+		}
+		if early {
+			wanted = true
+			if len(r.branches) > i+1 {
+				if before != nil {
+					s.keepPredicting(before, width, n)
+				} else {
+					s.keepPredicting(x, width, n)
+				}
+			}
+			n = s.keepPredicting(h, width, n)
+			h = h[:n*width]
+			if before != nil {
+				before = before[:n*width]
+			} else {
+				x = x[:min(len(x), n*width)]
+			}
+		}
+		if err := s.eachState(h, y, func(h, y []float32) { s.addBranch(b, h, y) }); err != nil {
 			return nil, err
 		}
 	}
-	x := h
-	if l.attnNorm != nil {
-		x = buffer.Resize(&s.x, n*p.width)
-		if err := s.eachRows(n, func(a, b int) {
-			s.norm(l.attnNorm, x[a*p.width:b*p.width],
-				h[a*p.width:b*p.width])
-		}); err != nil {
-			return nil, err
-		}
-	}
-	y := buffer.Resize(&s.y, n*p.width)
-	early := last && !l.ffnNeedsAllTokens
-	mix := func() error { return l.mixer.mix(s, y, x, n, early) }
-	if err := mix(); err != nil {
-		return nil, err
-	}
-	kept := n
-	if early {
-		kept = s.predicting(n)
-	}
-	if err := s.requireFinite(y[:kept*p.width], mix); err != nil {
-		return nil, err
-	}
-	if early && s.r.First > 0 {
-		if l.attnNorm != nil {
-			s.keepPredicting(x, p.width, n)
-		}
-		n = s.keepPredicting(h, p.width, n)
-		h = h[:n*p.width]
-	}
-	in := buffer.Resize(&s.x, n*p.width) // of the feed-forward layer
-	err := s.eachRows(n, func(a, b int) {
-		a, b = a*p.width, b*p.width
-		if l.parallel && l.ffnNorm != nil {
-			s.norm(l.ffnNorm, in[a:b], h[a:b])
-		}
-		if l.residualNorms[1] != nil {
-			copy(in[a:b], h[a:b])
-		}
-		s.addResidual(h[a:b], y[a:b], l.postAttn)
-		if l.residualNorms[0] != nil {
-			s.norm(l.residualNorms[0], h[a:b], h[a:b])
-		}
-		if l.residualNorms[1] != nil {
-			vecmath.Add(h[a:b], in[a:b])
-			s.norm(l.residualNorms[1], h[a:b], h[a:b])
-		}
-		if l.ffn != nil && !l.parallel {
-			s.norm(l.ffnNorm, in[a:b], h[a:b])
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	if l.ffn != nil {
-		feed := func() error { return l.ffn.mix(s, y, in, n, false) }
-		if err := feed(); err != nil {
-			return nil, err
-		}
-		if err := s.requireFinite(y[:n*p.width], feed); err != nil {
-			return nil, err
-		}
-		if err := s.eachRows(n, func(a, b int) {
-			s.addFFN(l, h[a*p.width:b*p.width],
-				y[a*p.width:b*p.width])
-		}); err != nil {
-			return nil, err
-		}
-	}
-	if l.perLayer != nil {
-		if err := s.addPerLayerEmbedding(l.perLayer, h, early); err != nil {
-			return nil, err
-		}
-	}
-	if l.outputScale != nil {
-		if err := s.eachRows(n, func(a, b int) {
-			vecmath.Scale(h[a*p.width:b*p.width], h[a*p.width:b*p.width],
-				*l.outputScale)
-		}); err != nil {
-			return nil, err
-		}
-	}
-	if l.halved {
-		if err := s.eachRows(n, func(a, b int) {
-			vecmath.Scale(h[a*p.width:b*p.width], h[a*p.width:b*p.width],
-				0.5)
-		}); err != nil {
-			return nil, err
-		}
-	}
-	if last && l.ffnNeedsAllTokens {
-		h = h[:s.keepPredicting(h, p.width, n)*p.width]
+	if last && !wanted {
+		h = h[:s.keepPredicting(h, width, n)*width]
 	}
 	return h, nil
+}
+
+// inputs returns what branch i reads without a norm of its own: x, the inputs of the branch before it, where they share
+// a norm, else the stream.
+func (r *residual) inputs(i int, x, h, before []float32) []float32 {
+	switch {
+	case i > 0 && !r.apart:
+		return x
+	case before != nil:
+		return before
+	}
+	return h
+}
+
+// mixesLast reports whether branch i is the last one in which tokens depend on each other.
+func (r *residual) mixesLast(i int) bool {
+	for _, b := range r.branches[i+1:] {
+		if reachOf(b.part) != ownToken {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *addInput) forward(s *stream, h []float32, _ int, _ bool) ([]float32, error) {
+	return h, s.eachState(h, s.layerInput, func(h, input []float32) {
+		vecmath.Add(h, input)
+		s.norm(a.norm, h, h)
+	})
+}
+
+func (a *normalize) forward(s *stream, h []float32, _ int, _ bool) ([]float32, error) {
+	return h, s.eachState(h, nil, func(h, _ []float32) { s.norm(a.norm, h, h) })
+}
+
+func (f scaleStream) forward(s *stream, h []float32, _ int, _ bool) ([]float32, error) {
+	return h, s.eachState(h, nil, func(h, _ []float32) { vecmath.Scale(h, h, float32(f)) })
+}
+
+func (r *routeEarly) forward(s *stream, h []float32, n int, _ bool) ([]float32, error) {
+	return h, s.routeEarly(r.experts, h, n, s.leavesOut)
+}
+
+// addBranch adds the outputs y of a branch to the residual stream h.
+func (s *stream) addBranch(b *branch, h, y []float32) {
+	if b.post != nil {
+		s.norm(b.post, y, y)
+	}
+	if b.scale != 1 {
+		vecmath.Scale(y, y, b.scale)
+	}
+	if vecmath.Add(h, y); b.sum != nil {
+		s.norm(b.sum, h, h)
+	}
 }
 
 // predicting returns how many of n tokens, whole chunks, are at positions from First on.
@@ -159,20 +328,43 @@ func (s *stream) keepPredicting(x []float32, width, n int) (kept int) {
 	return kept
 }
 
-// addResidual adds the output y of a block to the residual stream h, after its norm and the residual scale.
-func (s *stream) addResidual(h, y []float32, post *norm) {
-	if post != nil {
-		s.norm(post, y, y)
+// runSteps runs the states of n tokens through some steps of layer i.
+func (s *stream) runSteps(i, from, end int, h []float32, n int) ([]float32, error) {
+	l := &s.m.layers[i]
+	last := i == len(s.m.layers)-1
+	s.leavesOut = last && l.mixing >= from && l.mixing < end
+	s.layerInput = nil
+	for k := from; k < end; k++ {
+		if _, ok := l.steps[k].(*addInput); ok {
+			s.layerInput = buffer.Resize(&s.input, len(h))
+			copy(s.layerInput, h)
+		}
 	}
-	if f := s.m.p.residualScale; f != 1 {
-		vecmath.Scale(y, y, float32(f))
+	width := s.m.p.width
+	for k := from; k < end; k++ {
+		var err error
+		at := last && k == l.mixing
+		if h, err = l.steps[k].forward(s, h, n, at); err != nil {
+			return nil, err
+		}
+		if at && s.r.First > 0 {
+			if s.layerInput != nil {
+				s.layerInput = s.layerInput[:s.keepPredicting(s.layerInput, width, n)*width]
+			}
+			s.keepTokens()
+		}
+		n = len(h) / width
 	}
-	vecmath.Add(h, y)
+	return h, nil
 }
 
-// addFFN adds the output of the feed-forward network or the experts to the residual stream.
-func (s *stream) addFFN(l *layer, h, y []float32) {
-	if s.addResidual(h, y, l.postFFN); l.residualNorms[2] != nil {
-		s.norm(l.residualNorms[2], h, h)
+// keepTokens leaves the wanted ones of the tokens that go through the layer.
+func (s *stream) keepTokens() {
+	var kept []int32
+	for t, id := range s.tokens {
+		if t%s.r.Chunk >= s.r.First {
+			kept = append(kept, id)
+		}
 	}
+	s.tokens = kept
 }

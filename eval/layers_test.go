@@ -6,12 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
+	"ggforge/arch/graph"
 	"ggforge/eval"
-	"ggforge/eval/internal/window"
 	"ggforge/eval/memory"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -51,11 +50,15 @@ func TestLayersAsInMemory(t *testing.T) {
 		return
 	}
 	for _, arch := range eval.Supported() {
-		if !seen[arch] && !slices.Contains(eval.MadeUp, arch) {
+		if !seen[arch] {
 			t.Errorf("%s: no made-up model", arch)
 		}
-		// exaone4 has windows only with 64 layers
-		if row := window.Lookup(arch); row != nil && !windows[arch] && arch != "exaone4" {
+		sliding := false
+		graph.Values(graph.Of(arch), func(v any) {
+			_, ok := v.(graph.Sliding)
+			sliding = sliding || ok
+		})
+		if sliding && !windows[arch] && arch != "exaone4" { // that has windows only with 64 layers
 			t.Errorf("%s: no made-up model with windows", arch)
 		}
 	}
@@ -102,7 +105,7 @@ func compareLayers(t *testing.T, name string, layers []eval.Layer, m memory.Mode
 }
 
 // TestNamesInTables checks that no code of this package compares the name of the architecture:
-// a property of an architecture is a field of Graph.
+// a property of an architecture is in its graph.
 func TestNamesInTables(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) < 20 {

@@ -11,9 +11,9 @@ import (
 type ssm struct{ conv, inner, state, rank, groups int }
 
 // ssm reads them.
-func (k *keys) ssm() ssm {
-	return ssm{conv: k.Count("ssm.conv_kernel"), inner: k.Count("ssm.inner_size"), state: k.Count("ssm.state_size"),
-		rank: k.Count("ssm.time_step_rank"), groups: k.Size("ssm.group_count", 1)}
+func (b *builder) ssm() ssm {
+	return ssm{conv: b.count("d_conv"), inner: b.count("d_inner"), state: b.count("d_state"), rank: b.count("dt_rank"),
+		groups: b.size("n_group")}
 }
 
 // mamba is a mixer of a state space model with a step of its own for each channel: channel c
@@ -33,21 +33,21 @@ type mamba struct {
 	dtNorm, bNorm, norm *norm // of dt, B and C, or nil
 }
 
-func newMamba(b *builder, i int) mixer {
-	t, k := b.t, b.k.ssm()
+func newMamba(b *builder) mixer {
+	t, k := b.t, b.ssm()
 	m := &mamba{ssm: k}
-	m.in = t.requiredLinear(b.name(i, "ssm_in"), b.p.width, 2*k.inner)
-	m.conv = b.convolution(b.name(i, "ssm_conv1d"), true, k.conv, k.inner)
-	m.x = t.requiredLinear(b.name(i, "ssm_x"), k.inner, k.rank+2*k.state)
-	m.dt = t.requiredLinear(b.name(i, "ssm_dt"), k.rank, k.inner)
-	m.out = t.requiredLinear(b.name(i, "ssm_out"), k.inner, b.p.width)
-	m.dtNorm, m.bNorm, m.norm = t.norm(b.name(i, "ssm_dt_norm"), k.rank), t.norm(b.name(i, "ssm_b_norm"), k.state),
-		t.norm(b.name(i, "ssm_c_norm"), k.state)
+	m.in = t.requiredLinear(b.name("ssm_in"), b.p.width, 2*k.inner)
+	m.conv = b.convolution(b.name("ssm_conv1d"), true, k.conv, k.inner)
+	m.x = t.requiredLinear(b.name("ssm_x"), k.inner, k.rank+2*k.state)
+	m.dt = t.requiredLinear(b.name("ssm_dt"), k.rank, k.inner)
+	m.out = t.requiredLinear(b.name("ssm_out"), k.inner, b.p.width)
+	m.dtNorm, m.bNorm, m.norm = t.norm(b.name("ssm_dt_norm"), k.rank), t.norm(b.name("ssm_b_norm"), k.state),
+		t.norm(b.name("ssm_c_norm"), k.state)
 	if b.k.Flag("ssm.dt_b_c_rms", false) {
 		m.dtNorm, m.bNorm, m.norm = orUnitNorm(m.dtNorm), orUnitNorm(m.bNorm), orUnitNorm(m.norm)
 	}
-	m.d = t.requiredValues(b.name(i, "ssm_d"), k.inner)
-	m.a = transposed(t.requiredValues(b.name(i, "ssm_a"), k.state, k.inner), k.state)
+	m.d = t.requiredValues(b.name("ssm_d"), k.inner)
+	m.a = transposed(t.requiredValues(b.name("ssm_a"), k.state, k.inner), k.state)
 	return m
 }
 
@@ -143,19 +143,19 @@ type mamba2 struct {
 	norm    *headNorm // of groups, or nil
 }
 
-func newMamba2(b *builder, i int) mixer {
-	t, k := b.t, b.k.ssm()
+func newMamba2(b *builder) mixer {
+	t, k := b.t, b.ssm()
 	if k.inner%k.rank != 0 || k.groups < 1 || k.rank%k.groups != 0 || k.inner%k.groups != 0 {
 		b.k.fail(fault.Broken, "a state space model of %d channels, %d heads and %d groups", k.inner, k.rank, k.groups)
 	}
 	m := &mamba2{ssm: k}
-	m.in = t.requiredLinear(b.name(i, "ssm_in"), b.p.width, 2*k.inner+2*k.groups*k.state+k.rank)
-	m.conv = b.convolution(b.name(i, "ssm_conv1d"), true, k.conv, k.inner+2*k.groups*k.state)
-	m.dt, m.a, m.d = t.requiredValues(b.name(i, "ssm_dt.bias"), k.rank),
-		t.requiredValues(b.name(i, "ssm_a"), 1, k.rank),
-		t.requiredValues(b.name(i, "ssm_d"), 1, k.rank)
-	m.norm = t.headNorm(b.name(i, "ssm_norm"), k.groups, k.inner/k.groups)
-	m.out = t.requiredLinear(b.name(i, "ssm_out"), k.inner, b.p.width)
+	m.in = t.requiredLinear(b.name("ssm_in"), b.p.width, 2*k.inner+2*k.groups*k.state+k.rank)
+	m.conv = b.convolution(b.name("ssm_conv1d"), true, k.conv, k.inner+2*k.groups*k.state)
+	m.dt, m.a, m.d = t.requiredValues(b.name("ssm_dt.bias"), k.rank),
+		t.requiredValues(b.name("ssm_a"), 1, k.rank),
+		t.requiredValues(b.name("ssm_d"), 1, k.rank)
+	m.norm = t.headNorm(b.name("ssm_norm"), k.groups, k.inner/k.groups)
+	m.out = t.requiredLinear(b.name("ssm_out"), k.inner, b.p.width)
 	return m
 }
 
@@ -208,57 +208,29 @@ func (m *mamba2) mix(s *stream, y, x []float32, n int, last bool) error {
 	return s.project(y, out, n, last, m.out)
 }
 
-// newNemotronH returns the mixer of layers that have one: the others are the second part of
-// a layer alone.
-func newNemotronH(b *builder, i int) mixer {
-	switch {
-	case b.p.kv[i] > 0:
-		return newAttention(b, i)
-	case b.p.ff[i] > 0:
-		return noMixer{}
-	}
-	return newMamba2(b, i)
-}
-
-// noMixer is the mixer of layers without one.
-type noMixer struct{}
-
-func (noMixer) mix(_ *stream, y, _ []float32, _ int, _ bool) error {
-	clear(y)
-	return nil
-}
-
-// nemotronFFN is Graph.FFN for such layers.
-func nemotronFFN(b *builder, i int, l *layer) {
-	if l.mixer != (noMixer{}) {
-		return
-	}
-	l.attnNorm, l.ffnNorm = nil, l.attnNorm
-	name := func(s string) string { return b.name(i, s) }
-	if l.experts = b.m.experts(b.t, i, name); l.experts == nil {
-		l.ffn = b.m.feedForward(b.t, name, b.p.ff[i])
-	}
-}
-
-// newAttentionAndMamba2 returns attention and a state space model next to each other.
-func newAttentionAndMamba2(b *builder, i int) mixer {
-	return parallelMixers{newAttention(b, i), newMamba2(b, i)}
-}
-
-// parallelMixers is two mixers that read the same and whose outputs are added.
-type parallelMixers struct{ a, b mixer }
+// parallelMixers is parts that read the same and whose outputs are added.
+type parallelMixers []mixer
 
 func (m parallelMixers) mix(s *stream, y, x []float32, n int, last bool) error {
-	more := buffer.Resize(&s.temp[0], len(y))
-	if err := m.a.mix(s, more, x, n, last); err != nil {
-		return err
-	}
-	if err := m.b.mix(s, y, x, n, last); err != nil {
-		return err
+	for i, part := range m {
+		to := y
+		if i+1 < len(m) {
+			to = buffer.Resize(&s.sum, len(m)*len(y))[i*len(y):][:len(y)]
+		}
+		if err := part.mix(s, to, x, n, last && reachOf(part) == anyToken); err != nil {
+			return err
+		}
+		if last && reachOf(part) == ownToken {
+			s.keepPredicting(to, s.m.p.width, n)
+		}
 	}
 	if last {
-		n = n / s.r.Chunk * (s.r.Chunk - s.r.First)
+		n = s.predicting(n)
 	}
-	w := s.m.p.width
-	return s.eachRows(n, func(a, b int) { vecmath.Add(y[a*w:b*w], more[a*w:b*w]) })
+	w, all := s.m.p.width, len(y)
+	return s.eachRows(n, func(a, b int) {
+		for i := range m[1:] {
+			vecmath.Add(y[a*w:b*w], s.sum[i*all:][a*w:b*w])
+		}
+	})
 }

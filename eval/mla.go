@@ -3,6 +3,7 @@ package eval
 import (
 	"math"
 
+	"ggforge/arch/graph"
 	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/parallel"
 	"ggforge/internal/kernel/vecmath"
@@ -22,50 +23,71 @@ type mla struct {
 	out           *linear
 	rank, ropeDim int // of the compressed vector; values of a query or key with RoPE
 	nopeDim       int // and without
+	// indices of Model.ropes and Model.temperatures, or -1
+	rope, temperature int
 }
 
-// newMLA returns the attention of layer i.
-func newMLA(b *builder, i int) mixer {
-	p, t, k := b.p, b.t, b.k
-	l := &mla{heads: b.heads(i), rank: k.RequiredSize("attention.kv_lora_rank"), ropeDim: p.ropeDim}
-	if t.all[b.name(i, "attn_kv_b.weight")] == nil {
-		l.keyLen, l.valueLen = k.RequiredSize("attention.key_length_mla"), k.RequiredSize("attention.value_length_mla")
-	}
-	if !k.Has("attention.value_length") && !k.Has("attention.value_length_mla") {
-		l.valueLen = p.width / l.n
+// newMLA returns the attention of the layer.
+func newMLA(b *builder, of graph.MLA) mixer {
+	p, t := b.p, b.t
+	l := &mla{heads: heads{n: b.count("n_head"), keyLen: b.size("n_embd_head_k_mla"),
+		valueLen: b.size("n_embd_head_v_mla")}, rank: b.size("n_lora_kv"), ropeDim: b.size("n_rot"), rope: -1,
+		temperature: -1}
+	l.kv, l.bidirectional = l.n, p.bidirectional
+	if of.Window.Tokens != "" {
+		l.window, l.chunkedWindow = b.size(of.Window.Tokens), of.Window.Shape == graph.ChunkedWindow
 	}
 	if l.nopeDim = l.keyLen - l.ropeDim; l.nopeDim < 1 || l.rank < 1 || l.valueLen < 1 {
 		t.fail(errBroken, "MLA with keys of %d values, of which RoPE rotates %d, values of %d, and kv_lora_rank %d",
-			l.keyLen, l.ropeDim,
-			l.valueLen, l.rank)
+			l.keyLen, l.ropeDim, l.valueLen, l.rank)
 	}
-	l.scale = mlaScale(p, l.keyLen)
+	for _, s := range b.HeadSteps(of.Steps) {
+		switch s := s.(type) {
+		case graph.Temperature:
+			if l.rope >= 0 {
+				b.unsupported("after RoPE in MLA,", s)
+			}
+			if i, ok := b.temperature(s); ok {
+				l.temperature = i
+			}
+		case graph.RoPE:
+			l.rope = b.rope(s, l.ropeDim)
+		default:
+			b.unsupported("in MLA, the step", s)
+		}
+	}
+	l.scale = l.scoreScale(b.m)
 	queries := l.n * l.keyLen
-	if rank := k.Size("attention.q_lora_rank", 0); t.all[b.name(i, "attn_q.weight")] == nil {
-		l.qDown, l.qUp = t.requiredLinear(b.name(i, "attn_q_a"), p.width, rank),
-			t.requiredLinear(b.name(i, "attn_q_b"), rank, queries)
-		l.qNorm = t.requiredNorm(b.name(i, "attn_q_a_norm"), rank)
+	if t.all[b.name("attn_q.weight")] == nil {
+		rank := b.size("n_lora_q")
+		l.qDown, l.qUp = t.requiredLinear(b.name("attn_q_a"), p.width, rank),
+			t.requiredLinear(b.name("attn_q_b"), rank, queries)
+		l.qNorm = t.requiredNorm(b.name("attn_q_a_norm"), rank)
 	} else {
-		l.q = t.requiredLinear(b.name(i, "attn_q"), p.width, queries)
+		l.q = t.requiredLinear(b.name("attn_q"), p.width, queries)
 	}
-	l.kvDown, l.kvNorm = t.requiredLinear(b.name(i, "attn_kv_a_mqa"), p.width, l.rank+l.ropeDim),
-		t.requiredNorm(b.name(i, "attn_kv_a_norm"), l.rank)
-	if l.kvUp = t.linear(b.name(i, "attn_kv_b"), l.rank, l.n*(l.nopeDim+l.valueLen)); l.kvUp == nil {
-		l.kUp, l.vUp = t.stack(b.name(i, "attn_k_b"), l.nopeDim, l.rank, l.n),
-			t.stack(b.name(i, "attn_v_b"), l.rank, l.valueLen, l.n)
+	l.kvDown, l.kvNorm = t.requiredLinear(b.name("attn_kv_a_mqa"), p.width, l.rank+l.ropeDim),
+		t.requiredNorm(b.name("attn_kv_a_norm"), l.rank)
+	if l.kvUp = t.linear(b.name("attn_kv_b"), l.rank, l.n*(l.nopeDim+l.valueLen)); l.kvUp == nil {
+		l.kUp, l.vUp = t.stack(b.name("attn_k_b"), l.nopeDim, l.rank, l.n),
+			t.stack(b.name("attn_v_b"), l.rank, l.valueLen, l.n)
 	}
-	l.out = t.requiredLinear(b.name(i, "attn_output"), l.n*l.valueLen, p.width)
+	l.out = t.requiredLinear(b.name("attn_output"), l.n*l.valueLen, p.width)
 	return l
 }
 
-// mlaScale is the factor of scores for keys of so many values: with YaRN it has the square of mscale.
-func mlaScale(p *params, keyLen int) float32 {
-	log := float32(vecmath.Log(float64(1 / p.rope.scale)))
-	f := p.rope.magnitude * (1 + float32(float32(0.1*p.rope.multiplier)*log))
-	if !p.rope.yarn {
+// scoreScale is the factor of scores: with YaRN it has the square of mscale.
+func (l *mla) scoreScale(m *Model) float32 {
+	rope := rotation{scale: 1, magnitude: 1}
+	if l.rope >= 0 {
+		rope = m.ropes[l.rope]
+	}
+	log := float32(vecmath.Log(float64(1 / rope.scale)))
+	f := rope.magnitude * (1 + float32(float32(0.1*rope.multiplier)*log))
+	if !rope.yarn {
 		f *= 1 + float32(0.1*log)
 	}
-	return f * f / float32(math.Sqrt(float64(keyLen)))
+	return f * f / float32(math.Sqrt(float64(l.keyLen)))
 }
 
 func (l *mla) mix(s *stream, y, x []float32, n int, last bool) error {
@@ -116,16 +138,29 @@ func (l *mla) project(s *stream, x []float32, n int, rawDown, rawKV []float32) (
 	copy(rawKV, kv)
 	return q, kv, s.eachRows(n, func(a, b int) {
 		for t := a; t < b; t++ {
-			rotations := s.rope[t%s.r.Chunk*l.ropeDim:][:l.ropeDim]
-			p.temperature.apply(q[t*ldq:][:ldq], t%s.r.Chunk)
-			for h := range l.n {
-				p.applyRoPE(q[t*ldq+h*l.keyLen+l.nopeDim:][:l.ropeDim], l.ropeDim, rotations)
-			}
-			c, key := kv[t*ldkv:][:l.rank], kv[t*ldkv+l.rank:][:l.ropeDim]
+			query, c, key := q[t*ldq:][:ldq], kv[t*ldkv:][:l.rank], kv[t*ldkv+l.rank:][:l.ropeDim]
+			l.scaleQuery(s, query, t)
 			p.normalize(l.kvNorm, c, c, l.rank)
-			p.applyRoPE(key, l.ropeDim, rotations)
+			if l.rope >= 0 {
+				l.rotate(s.m.ropes[l.rope].apply, query, key, s.angles(l.rope, t))
+			}
 		}
 	})
+}
+
+// scaleQuery applies attention temperature to the queries of token t, or to the gradient w.r.t. them.
+func (l *mla) scaleQuery(s *stream, q []float32, t int) {
+	if l.temperature >= 0 {
+		temperatureStep(l.temperature).apply(s, headRow{q: q}, t)
+	}
+}
+
+// rotate calls a function of RoPE for the heads of queries and the common part of keys.
+func (l *mla) rotate(f func(x []float32, size int, angles []float32), q, key, angles []float32) {
+	for h := range l.n {
+		f(q[h*l.keyLen+l.nopeDim:][:l.ropeDim], l.ropeDim, angles)
+	}
+	f(key, l.ropeDim, angles)
 }
 
 // mlaHeadBlock is the number of heads that attend to compressed vectors at once: the keys of a head are several times

@@ -92,47 +92,48 @@ func (c *pairRun) both(f func(s *stream, r *Run) error) error {
 	return nil
 }
 
-// step computes something for rows [from, from+n) of a stream, or of other inputs, and leaves the stream as it is.
-type step func(s *stream, from, n int) error
+// work computes something for rows [from, from+n) of a stream, or of other inputs, and leaves the stream as it is.
+type work func(s *stream, from, n int) error
 
 // layer runs both models through a layer.
 func (c *pairRun) layer(i int) error {
-	last := i == len(c.sides[0].m.layers)-1
-	layers := [2]*layer{&c.sides[0].m.layers[i], &c.sides[1].m.layers[i]}
-	of := func(s *stream) *layer {
-		if s == c.sides[0] {
-			return layers[0]
+	for from, end := range c.sides[0].m.layers[i].segments() {
+		var err error
+		if expertsOf(c.sides[0].m.layers[i].steps[from]) != nil {
+			err = c.experts(i, from)
+		} else {
+			err = c.blocks(i, from, end)
 		}
-		return layers[1]
+		if err != nil {
+			return err
+		}
+		if err := c.both(func(s *stream, r *Run) error {
+			return s.runSegment(i, from, end, []*Run{r}, false)
+		}); err != nil {
+			return err
+		}
 	}
-	tokens, width := len(c.p.Tokens), c.sides[0].m.p.width
-	all := func(s *stream, from, n int) error {
-		s.firstToken, s.tokens, s.rereads = from, s.r.Tokens[from:from+n], true
-		h, early := buffer.Resize(&c.h, n*width), len(s.routerLogits)
-		copy(h, s.h[from*width:])
-		_, err := s.layerBlock(of(s), h, n, last)
-		s.routerLogits = s.routerLogits[:min(early, len(s.routerLogits))]
-		return err
-	}
-	if err := c.stages(tokens, c.sides[0].blockTokens(tokens), c.p.Chunk, false, all); err != nil {
-		return err
-	}
-	if err := c.both(func(s *stream, r *Run) error { return s.runBlocks(i, []*Run{r}) }); err != nil {
-		return err
-	}
-	if layers[0].experts == nil {
-		return nil
-	}
-	if err := c.experts(tokens, of); err != nil {
-		return err
-	}
-	return c.both(func(s *stream, _ *Run) error { return s.addExperts(of(s)) })
+	return nil
 }
 
-// experts is layer for experts and shared experts.
-func (c *pairRun) experts(tokens int, of func(*stream) *layer) error {
-	width := c.sides[0].m.p.width
-	x := of(c.sides[0]).experts
+// blocks reports the inputs of steps that run for some tokens at a time.
+func (c *pairRun) blocks(i, from, end int) error {
+	tokens, width := len(c.p.Tokens), c.sides[0].m.p.width
+	return c.stages(tokens, c.sides[0].blockTokens(tokens), c.p.Chunk, false, func(s *stream, at, n int) error {
+		s.firstToken, s.tokens, s.rereads = at, s.r.Tokens[at:at+n], true
+		h, early := buffer.Resize(&c.h, n*width), len(s.routerLogits)
+		copy(h, s.h[at*width:])
+		_, err := s.runSteps(i, from, end, h, n)
+		s.routerLogits = s.routerLogits[:min(early, len(s.routerLogits))]
+		return err
+	})
+}
+
+// experts reports the inputs of experts and shared experts, a step of a layer.
+func (c *pairRun) experts(i, step int) error {
+	tokens, width := len(c.p.Tokens), c.sides[0].m.p.width
+	of := func(s *stream) *branch { return expertsOf(s.m.layers[i].steps[step]) }
+	x := of(c.sides[0]).part.(*experts)
 	// Outside of routed experts tokens are independent, so a block of them can run alone.
 	before := func(s *stream, from, n int) error {
 		h, early := s.h, s.routerLogits
@@ -149,7 +150,7 @@ func (c *pairRun) experts(tokens int, of func(*stream) *layer) error {
 	}
 	var chosen []choice // the model's
 	if err := c.both(func(s *stream, _ *Run) (err error) {
-		x := of(s).experts
+		x := of(s).part.(*experts)
 		if x.projection != nil {
 			buffer.Resize(&s.latentExperts[0], tokens*x.width)
 		}
@@ -180,14 +181,14 @@ func (c *pairRun) experts(tokens int, of func(*stream) *layer) error {
 			s.dropHeld()
 		}
 	}
-	if x.projection == nil || !c.p.Wanted(of(c.sides[1]).experts.projection.out.inputs(nil, 0)) {
+	back := func(s *stream) *linear { return of(s).part.(*experts).projection.out }
+	if x.projection == nil || !c.p.Wanted(back(c.sides[1]).inputs(nil, 0)) {
 		return nil
 	}
 	// The inputs of the projection back from the latent width are sums over all experts.
 	if err := c.both(func(s *stream, r *Run) error {
-		out := of(s).experts.projection.out
 		r.Inputs = func(in Inputs) error {
-			if in.Name == out.name {
+			if in.Name == back(s).name {
 				return errStop
 			}
 			return nil
@@ -200,7 +201,7 @@ func (c *pairRun) experts(tokens int, of func(*stream) *layer) error {
 	}); err != nil {
 		return err
 	}
-	return c.report(of(c.sides[1]).experts.projection.out, c.sides[0].latentExperts[1], c.sides[1].latentExperts[1])
+	return c.report(back(c.sides[1]), c.sides[0].latentExperts[1], c.sides[1].latentExperts[1])
 }
 
 // output is layer for the output matrix.
@@ -260,7 +261,7 @@ var (
 // stages reports the wanted inputs of a step's products, those before routed experts or
 // those of one, per rows of the stream at a time. probe is the number of rows that show which products
 // there are.
-func (c *pairRun) stages(rows, per, probe int, routed bool, do step) error {
+func (c *pairRun) stages(rows, per, probe int, routed bool, do work) error {
 	list, err := c.products(min(probe, rows), routed, do)
 	if err != nil {
 		return err
@@ -283,7 +284,7 @@ func (c *pairRun) stages(rows, per, probe int, routed bool, do step) error {
 
 // products runs the base to find the products of a step, and returns those whose inputs are wanted, in groups that Rows
 // gets together: of the same rows, or of matrices of one tensor.
-func (c *pairRun) products(n int, routed bool, do step) (stages [][]*product, err error) {
+func (c *pairRun) products(n int, routed bool, do work) (stages [][]*product, err error) {
 	s, r := c.sides[0], c.runs[0]
 	var all []*product
 	start := s.products
@@ -321,7 +322,7 @@ func (c *pairRun) products(n int, routed bool, do step) (stages [][]*product, er
 // run reports the inputs of the first stage's products for some rows of the stream.
 // Products of this and further stages, whose weights the model does not have yet, are left
 // out on the way: nothing that is wanted depends on them.
-func (c *pairRun) run(stages [][]*product, from, n int, do step) error {
+func (c *pairRun) run(stages [][]*product, from, n int, do work) error {
 	stage, later := stages[0], map[int]bool{}
 	for _, list := range stages {
 		for _, p := range list {

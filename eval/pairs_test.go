@@ -59,7 +59,7 @@ func TestPair(t *testing.T) {
 	}
 	defer func(n int) { tokensPerBlock = n }(tokensPerBlock)
 	models := map[string]*model.Model{
-		"llama": made("llama", shape{}), "experts": made("llama", shape{experts: 5}), "gemma2": made("gemma2", shape{}),
+		"llama": made("llama", shape{}), "experts": made("llama", shape{experts: 5}), "gemma2": made("gemma2", shape{change: gemma2Norms}),
 	}
 	for _, c := range slices.Concat(kinds, forwardKinds) {
 		models[c.name] = listed(c.arch, c.keys, c.tensors)

@@ -28,7 +28,9 @@ func TestParts(t *testing.T) {
 		experts int
 	}{{"llama", 0}, {"llama", 5}, {"gemma2", 0}} {
 		open := func(sh shape) *Model {
-			sh.experts = c.experts
+			if sh.experts = c.experts; c.arch == "gemma2" {
+				sh.change = gemma2Norms
+			}
 			m, err := New(made(c.arch, sh))
 			if err != nil {
 				t.Fatal(err)

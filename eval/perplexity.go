@@ -3,7 +3,6 @@ package eval
 import (
 	"context"
 	"math"
-	"slices"
 	"strings"
 
 	"ggforge/fault"
@@ -137,14 +136,18 @@ func (m *Model) forwardPredicting(ctx context.Context, r *Run) (*States, error) 
 // output matrix's. It counts weights.
 func (m *Model) layerShare(r *Run) float64 {
 	var layers float64
+	used := 1.0 // the share of the experts that a token takes
+	for x := range m.experts() {
+		used = float64(x.used) / float64(x.n)
+	}
 	for i := range m.source.Tensors {
 		x := &m.source.Tensors[i]
 		if !strings.HasPrefix(x.Name, "blk.") || len(x.NE) < 2 {
 			continue
 		}
 		n := float64(x.Elements())
-		if len(x.NE) == 3 && m.p.experts > 0 {
-			n *= float64(slices.Max(m.p.expertsUsed)) / float64(m.p.experts)
+		if len(x.NE) == 3 {
+			n *= used
 		}
 		layers += n
 	}

@@ -10,30 +10,30 @@ import (
 // maxDistance is the distance from which on all tokens share a bucket of T5's relative position bias.
 const maxDistance = 128
 
-// relativePositionBias returns the bias of scores in layer i for distances -maxDistance to maxDistance, positive for
-// later tokens, for each of n heads. Layers without a table of their own use that of the first layer.
-func (b *builder) relativePositionBias(i, n int) []float32 {
-	p := b.p
-	if !p.bidirectional || p.relativeBuckets < 4 || p.relativeBuckets%4 != 0 {
+// relativePositionBias returns the bias of scores for distances -maxDistance to maxDistance, positive for later tokens,
+// for each head. Layers without a table of their own use that of the first layer.
+func (b *builder) relativePositionBias(of *heads) []float32 {
+	n, buckets := of.n, b.size("@attention.relative_buckets_count")
+	if !of.bidirectional || buckets < 4 || buckets%4 != 0 {
 		b.t.fail(fault.Unsupported, "%q is %d, want a multiple of 4, in an encoder",
-			p.arch+".attention.relative_buckets_count", p.relativeBuckets)
+			b.p.arch+".attention.relative_buckets_count", buckets)
 		return nil
 	}
-	name := b.name(i, "attn_rel_b.weight")
+	name := b.name("attn_rel_b.weight")
 	if b.t.all[name] == nil {
-		name = b.name(0, "attn_rel_b.weight")
+		name = b.m.graph.Prefix + "blk.0.attn_rel_b.weight"
 	}
-	if b.t.required(name, n, p.relativeBuckets) == nil {
+	if b.t.required(name, n, buckets) == nil {
 		return nil
 	}
-	table := b.t.matrix(name, n, p.relativeBuckets)
+	table := b.t.matrix(name, n, buckets)
 	if table == nil {
 		return nil
 	}
 	bias := make([]float32, n*(2*maxDistance+1))
 	for h := range n {
 		for d := -maxDistance; d <= maxDistance; d++ {
-			bias[h*(2*maxDistance+1)+maxDistance+d] = table[bucket(d, p.relativeBuckets)*n+h]
+			bias[h*(2*maxDistance+1)+maxDistance+d] = table[bucket(d, buckets)*n+h]
 		}
 	}
 	return bias

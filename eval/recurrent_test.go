@@ -54,6 +54,8 @@ var recurrent = map[string]string{
 		full_attention_interval 2
 		expert_count 3
 		expert_used_count 2
+		expert_feed_forward_length 32
+		expert_shared_feed_forward_length 40
 		ssm.inner_size 120
 		ssm.time_step_rank 6
 		ssm.group_count 2
@@ -67,6 +69,7 @@ var recurrent = map[string]string{
 		* ffn_up_shexp.weight 48 40
 		* ffn_down_shexp.weight 40 48` + deltaTensors,
 	"qwen35": `
+		rope.dimension_sections 3 0 0 0
 		full_attention_interval 2
 		ssm.inner_size 120
 		ssm.time_step_rank 6
@@ -109,6 +112,7 @@ var recurrent = map[string]string{
 		expert_count 5
 		expert_used_count 0 2 0
 		moe_latent_size 20
+		expert_shared_feed_forward_length 40
 		ssm.conv_kernel 3
 		ssm.inner_size 120
 		ssm.state_size 7
@@ -123,6 +127,17 @@ var recurrent = map[string]string{
 		1 ffn_latent_up.weight 20 48
 		1 ffn_up_shexp.weight 48 40
 		1 ffn_down_shexp.weight 40 48` + strings.ReplaceAll(mamba2Tensors, "* ssm", "0 ssm") + strings.ReplaceAll(attentionTensors, "1 attn", "2 attn"),
+	"nemotron_h": `
+		feed_forward_length 0 32 0
+		attention.head_count_kv 0 0 2
+		ssm.conv_kernel 3
+		ssm.inner_size 120
+		ssm.state_size 7
+		ssm.group_count 2
+		ssm.time_step_rank 6
+		0 ssm_norm.weight 60 2
+		1 ffn_up.weight 48 32
+		1 ffn_down.weight 32 48` + strings.ReplaceAll(mamba2Tensors, "* ssm", "0 ssm") + strings.ReplaceAll(attentionTensors, "1 attn", "2 attn"),
 	"kimi-linear": `
 		attention.head_count_kv 0 1 0
 		attention.kv_lora_rank 14
@@ -130,6 +145,7 @@ var recurrent = map[string]string{
 		attention.value_length_mla 12
 		rope.dimension_count 8
 		kda.head_dim 13
+		expert_gating_func 1
 		ssm.conv_kernel 4
 		* ffn_norm.weight 48
 		02 attn_q.weight 48 52
@@ -346,6 +362,7 @@ func TestRecurrentBits(t *testing.T) {
 		"rwkv6qwen2":     "a174a22e8177",
 		"rwkv7":          "cc19756b8891",
 		"arwkv7":         "b67895526def",
+		"nemotron_h":     "f7c59db5384a",
 		"nemotron_h_moe": "9ae7f299662c",
 		"kimi-linear":    "f0a0f9364e31",
 		"lfm2":           "b0551ace4dff",
@@ -481,11 +498,11 @@ func TestRecurrentRefused(t *testing.T) {
 		{"qwen3next", "ssm.group_count", 4, "want multiples"},
 		{"qwen35", "ssm.state_size", 12, "blk.0.attn_qkv.weight"},
 		{"qwen35", "full_attention_interval", 3, "blk.1.attn_qkv.weight"},
-		{"rwkv6", "wkv.head_size", 13, "wkv.head_size 13"},
-		{"rwkv6", "wkv.head_size", 0, "at least 1"},
+		{"rwkv6", "wkv.head_size", 13, "multiple of the 13"},
+		{"rwkv6", "wkv.head_size", 0, "multiple of the 0"},
 		{"rwkv6", "time_mix_extra_dim", 6, "blk.0.time_mix_w1.weight"},
 		{"rwkv6qwen2", "attention.head_count_kv", 3, "want a multiple"},
-		{"rwkv7", "wkv.head_size", 13, "wkv.head_size 13"},
+		{"rwkv7", "wkv.head_size", 13, "multiple of the 13"},
 		{"nemotron_h_moe", "ssm.group_count", 4, "4 groups"},
 		{"kimi-linear", "kda.head_dim", 12, "blk.0.attn_q.weight"},
 		{"kimi-linear", "kda.head_dim", 0, "at least 1"},

@@ -3,16 +3,8 @@ package eval
 import (
 	"math"
 
+	"ggforge/arch/graph"
 	"ggforge/internal/kernel/vecmath"
-)
-
-// RoPE is the pairing of the values that rotary position embeddings rotate.
-type RoPE int
-
-const (
-	RoPENone        RoPE = iota
-	RoPEInterleaved      // value 2i with value 2i+1
-	RoPENeoX             // value i with value i + n/2, n being the rotated dimensions
 )
 
 // rotation is the parameters of RoPE: it rotates pair i of position p by scale * p * base^(-2i/dims). With YaRN only
@@ -27,11 +19,54 @@ type rotation struct {
 	betaFast, betaSlow float64
 	multiplier         float32 // yarn_log_multiplier
 	fixed              []bool  // pairs that are not rotated, or nil
+	interleaved        bool    // pair i is values 2i and 2i+1, not i and i + dims/2
+	// divisors of the frequencies of pairs; long and short are for texts beyond the context of the training, and for
+	// others. Or nil
+	factors, long, short []float32
 }
 
-// rope reads the keys of a rotation.
-func (k *keys) rope(dims int, base float64) rotation {
-	r := rotation{dims: dims, base: k.Float("rope.freq_base", base), scale: 1}
+// ropeKey identifies a RoPE in the layers that have it.
+type ropeKey struct {
+	graph.RoPE
+	dims int
+	base float64
+}
+
+// rope returns the number of the RoPE of heads of size values, among Model.ropes.
+func (b *builder) rope(r graph.RoPE, size int) int {
+	dims := b.size("n_rot")
+	switch {
+	case dims < 1 || dims > size:
+		b.k.fail(errBroken, "RoPE rotates %d of the %d values of a key", dims, size)
+	case dims%2 != 0:
+		b.k.fail(errUnsupported, "RoPE rotates %d values of a key, want an even number", dims)
+	}
+	key := ropeKey{r, dims, b.float(r.Theta())}
+	if i, ok := b.ropes[key]; ok {
+		return i
+	}
+	of := rotation{dims: dims, base: key.base, scale: 1, magnitude: 1}
+	if r.Scaling != graph.NoScale {
+		of = b.k.rope(dims, key.base, r.Scaling)
+		of.factors, of.long, of.short = b.t.vector("rope_freqs.weight", dims/2),
+			b.t.vector("rope_factors_long.weight", dims/2), b.t.vector("rope_factors_short.weight", dims/2)
+	}
+	switch r.Pairs {
+	case graph.NeoX:
+	case graph.Interleaved: // models with M-RoPE have the other
+		of.interleaved = !b.k.Has("rope.dimension_sections")
+	default:
+		b.unsupported("pairs of", r)
+	}
+	of.fixed = b.k.fixedPairs(dims/2, r.Sections == graph.TakingTurn)
+	b.ropes[key] = len(b.m.ropes)
+	b.m.ropes = append(b.m.ropes, of)
+	return b.ropes[key]
+}
+
+// rope reads the keys of RoPE scaling.
+func (k *keys) rope(dims int, base float64, scaling graph.Scaling) rotation {
+	r := rotation{dims: dims, base: base, scale: 1}
 	r.original = k.Size("rope.scaling.original_context_length", k.Size("context_length", 0))
 	factor := float32(k.Float("rope.scaling.factor", 0))
 	switch kind := k.Text("rope.scaling.type"); kind {
@@ -59,8 +94,7 @@ func (k *keys) rope(dims int, base float64) rotation {
 	}
 	extra := float32(k.Float("rope.scaling.yarn_attn_factor", 1))
 	r.multiplier = float32(k.Float("rope.scaling.yarn_log_multiplier", 0))
-	graph := lookup(k.Arch)
-	if graph.YarnLogMultiplierIsTenth {
+	if scaling == graph.MScale || scaling == graph.MScaleEq {
 		r.multiplier /= 0.1
 	}
 	if r.magnitude = extra; r.yarn {
@@ -74,7 +108,7 @@ func (k *keys) rope(dims int, base float64) rotation {
 		r.magnitude = scale(1)
 		if all := r.multiplier; all != 0 {
 			one := float32(1)
-			if graph.MScaleEqualsAllDim && all != 1 {
+			if scaling == graph.MScaleEq && all != 1 {
 				one = all
 			}
 			r.magnitude = scale(one) / scale(all)
@@ -110,11 +144,15 @@ func (k *keys) fixedPairs(pairs int, interleaved bool) []bool {
 	return list
 }
 
-// table returns the cosines and sines of n positions, one pair after the other. factors
-// divide the angles of pairs; nil for none. The angle of a pair is the product of as many
-// float32 factors, as in the reference.
-func (r rotation) table(n int, factors []float32) []float32 {
-	half := r.dims / 2
+// table returns the cosines and sines of n positions, one pair after the other. The angle of a pair is the product of as
+// many float32 factors, as in the reference.
+func (r *rotation) table(n int) []float32 {
+	half, factors := r.dims/2, r.factors
+	if r.short != nil {
+		if factors = r.short; n > r.original {
+			factors = r.long
+		}
+	}
 	table := make([]float32, 0, n*2*half)
 	step := float32(vecmath.Pow(float64(float32(r.base)), float64(-2/float32(r.dims))))
 	low, high := r.yarnRange()
@@ -142,7 +180,7 @@ func (r rotation) table(n int, factors []float32) []float32 {
 }
 
 // yarnRange returns the pairs between which YaRN goes from the trained frequencies to scaled ones.
-func (r rotation) yarnRange() (low, high float32) {
+func (r *rotation) yarnRange() (low, high float32) {
 	if !r.yarn {
 		return 0, 0
 	}
@@ -157,21 +195,34 @@ func (r rotation) yarnRange() (low, high float32) {
 	return max(0, low), min(float32(r.dims-1), high)
 }
 
-// applyRoPE rotates the heads of one token, each of size values, in models with RoPE.
-func (p *params) applyRoPE(x []float32, size int, table []float32) {
-	half := len(table) / 2
-	apart, next := 1, 2
-	if p.ropeStyle == RoPENone {
-		return
-	}
-	if p.ropeStyle == RoPENeoX {
-		apart, next = half, 1
+// apply rotates the heads of one token, each of size values, by the token's row of the table.
+func (r *rotation) apply(x []float32, size int, angles []float32) {
+	half := len(angles) / 2
+	apart, next := half, 1
+	if r.interleaved {
+		apart, next = 1, 2
 	}
 	for ; len(x) > 0; x = x[size:] {
 		for i := range half {
 			a, b := &x[i*next], &x[i*next+apart]
-			cos, sin := table[2*i], table[2*i+1]
+			cos, sin := angles[2*i], angles[2*i+1]
 			*a, *b = float32(*a*cos)-float32(*b*sin), float32(*a*sin)+float32(*b*cos)
+		}
+	}
+}
+
+// back turns d from the gradient w.r.t. the outputs of apply into the gradient w.r.t. its inputs.
+func (r *rotation) back(d []float32, size int, angles []float32) {
+	half := len(angles) / 2
+	apart, next := half, 1
+	if r.interleaved {
+		apart, next = 1, 2
+	}
+	for ; len(d) > 0; d = d[size:] {
+		for i := range half {
+			a, b := &d[i*next], &d[i*next+apart]
+			cos, sin := angles[2*i], angles[2*i+1]
+			*a, *b = float32(*a*cos)+float32(*b*sin), float32(*b*cos)-float32(*a*sin)
 		}
 	}
 }

@@ -63,9 +63,11 @@ type stream struct {
 	firstToken       int       // the first token of those that go through a layer together
 	firstLayerValues []float32 // of the first layer, for mixers that need them: [tokens, width]
 	firstLayerStart  int       // tokens in values that are before the stream's first
-	chunk            int       // the chunk length that the RoPE angles are for
-	rope             []float32 // rotations
-	swaRope          []float32
+	chunk            int       // the chunk length that the tables are for
+	// tables of positions: of Model.ropes, and of Model.temperatures
+	rotations, queryFactors [][]float32
+	layerInput              []float32 // the stream before the layer, for steps that need it
+	leavesOut               bool      // a step after this one leaves out tokens that are not wanted
 
 	rereads  bool // weights are read again for other tokens
 	heldRows []*heldRows
@@ -81,9 +83,12 @@ type stream struct {
 // workspace is memory for intermediate results. Streams that run one after the other may share it.
 type workspace struct {
 	x, qkv, a, mid, y []float32
+	before, input     []float32 // the stream before a step, and before a layer
+	sum               []float32 // the outputs of a part that is added to others
+	queries           []float32 // with their gates
 	acc               []float32 // the sum of the experts' outputs, which is added to h
 	routerLogits      []float32 // of early routers
-	sharedKVs         map[*sharedKVAttention][]float32
+	sharedKVs         map[*attention][]float32
 	tokens            []int32 // that go through a layer now
 	latent            struct{ kv, q, a []float32 }
 	xp                gemm.Panels

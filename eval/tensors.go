@@ -4,9 +4,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
+	"ggforge/arch/graph"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/io/mmap"
@@ -182,11 +184,14 @@ func (t *tensors) weights(x *model.Tensor, first, n int) *gemm.Weights {
 	return w
 }
 
-// checkUnused returns an error if a tensor was not read.
-func (t *tensors) checkUnused() error {
+// inLayer is what names of tensors of a layer begin with.
+var inLayer = regexp.MustCompile(`^blk\.[0-9]+\.`)
+
+// checkUnused returns an error if a tensor is not one that was read or that the graph ignores.
+func (t *tensors) checkUnused(g *graph.Model) error {
 	var left []string
 	for name := range t.all {
-		if !t.used[name] {
+		if !t.used[name] && !g.Ignores(inLayer.ReplaceAllString(name, "")) {
 			left = append(left, name)
 		}
 	}

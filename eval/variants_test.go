@@ -51,6 +51,7 @@ func TestVariants(t *testing.T) {
 		block int
 	}{{"llama", shape{}, 2048}, {"llama", shape{experts: 3}, 40},
 		{"gemma2", shape{change: func(m *model.Model) {
+			gemma2Norms(m)
 			m.Metadata.Set("gemma2.attention.sliding_window",
 				gguf.Uint32(9))
 		}}, 20}, {"rwkv7", shape{}, 20}} {

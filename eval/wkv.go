@@ -51,14 +51,14 @@ type lowRank struct {
 	f       func(x []float32)
 }
 
-// lowRank returns the low-rank MLP of the tensors one and two of layer i, nil if there are none.
-func (b *builder) lowRank(i int, one, two string, f vecmath.Function) *lowRank {
-	w := b.t.all[b.name(i, one)+".weight"]
+// lowRank returns the low-rank MLP of the tensors one and two of the layer, nil if there are none.
+func (b *builder) lowRank(one, two string, f vecmath.Function) *lowRank {
+	w := b.t.all[b.name(one)+".weight"]
 	if w == nil || len(w.NE) != 2 {
 		return nil
 	}
-	l := &lowRank{in: b.t.requiredLinear(b.name(i, one), b.p.width, int(w.NE[1])),
-		out: b.t.requiredLinear(b.name(i, two), int(w.NE[1]), b.p.width)}
+	l := &lowRank{in: b.t.requiredLinear(b.name(one), b.p.width, int(w.NE[1])),
+		out: b.t.requiredLinear(b.name(two), int(w.NE[1]), b.p.width)}
 	if f.Known() {
 		l.f = func(x []float32) { f.Apply(x, x) }
 	}
@@ -85,7 +85,7 @@ type timeMix struct {
 // headEps is the epsilon of the group norm.
 const headEps = 64e-5
 
-func (b *builder) timeMix(i, keys int) timeMix {
+func (b *builder) timeMix(keys int) timeMix {
 	w, size := b.p.width, b.k.Count("wkv.head_size")
 	m := timeMix{width: w, size: size, heads: w / size}
 	if w%size != 0 {
@@ -95,13 +95,13 @@ func (b *builder) timeMix(i, keys int) timeMix {
 		keys = m.heads
 	}
 	if m.heads%keys != 0 {
-		b.k.fail(errBroken, "layer %d has %d heads, want a multiple of %d KV heads", i, m.heads, keys)
+		b.k.fail(errBroken, "layer %d has %d heads, want a multiple of %d KV heads", b.Layer(), m.heads, keys)
 	}
-	m.r, m.out = b.t.requiredLinear(b.name(i, "time_mix_receptance"), w, w),
-		b.t.requiredLinear(b.name(i, "time_mix_output"), w, w)
-	m.k, m.v = b.t.requiredLinear(b.name(i, "time_mix_key"), w, keys*size),
-		b.t.requiredLinear(b.name(i, "time_mix_value"), w, keys*size)
-	m.norm = b.t.norm(b.name(i, "time_mix_ln"), w)
+	m.r, m.out = b.t.requiredLinear(b.name("time_mix_receptance"), w, w),
+		b.t.requiredLinear(b.name("time_mix_output"), w, w)
+	m.k, m.v = b.t.requiredLinear(b.name("time_mix_key"), w, keys*size),
+		b.t.requiredLinear(b.name("time_mix_value"), w, keys*size)
+	m.norm = b.t.norm(b.name("time_mix_ln"), w)
 	return m
 }
 
@@ -110,7 +110,7 @@ func (m *timeMix) normalize(y []float32) {
 	if m.norm == nil {
 		return
 	}
-	plain := params{eps: headEps}
+	plain := params{eps: headEps} // a layer norm
 	plain.normalize(&norm{}, y, y, m.size)
 	vecmath.Mul(y, m.norm.weight)
 	if m.norm.bias != nil {
@@ -149,15 +149,16 @@ type wkv6 struct {
 	first    []float32
 }
 
-func newWKV6(b *builder, i int) mixer {
+// newWKV6 returns the mixer of the layer, with first or without.
+func newWKV6(b *builder, first bool) mixer {
 	w, t := b.p.width, b.t
-	m := &wkv6{keys: b.p.kv[i]}
-	m.timeMix = b.timeMix(i, m.keys)
+	m := &wkv6{keys: b.size("@attention.head_count_kv or 0")}
+	m.timeMix = b.timeMix(m.keys)
 	if m.keys == 0 {
 		m.keys = m.heads
 	}
-	m.shareX = t.requiredValues(b.name(i, "time_mix_lerp_x.weight"), w)
-	if all := t.all[b.name(i, "time_mix_lerp_fused.weight")]; all != nil {
+	m.shareX = t.requiredValues(b.name("time_mix_lerp_x.weight"), w)
+	if all := t.all[b.name("time_mix_lerp_fused.weight")]; all != nil {
 		if v := t.requiredValues(all.Name, w, 1, 1, shifts); v != nil {
 			for j := range m.shares {
 				m.shares[j] = v[j*w:][:w]
@@ -165,25 +166,25 @@ func newWKV6(b *builder, i int) mixer {
 		}
 	} else {
 		for j, letter := range "wkvrg" {
-			m.shares[j] = t.requiredValues(b.name(i, fmt.Sprintf("time_mix_lerp_%c.weight", letter)), w)
+			m.shares[j] = t.requiredValues(b.name(fmt.Sprintf("time_mix_lerp_%c.weight", letter)), w)
 		}
 	}
 	extra := b.k.Count("time_mix_extra_dim")
-	m.w1, m.w2 = t.requiredLinear(b.name(i, "time_mix_w1"), w, shifts*extra),
-		t.stack(b.name(i, "time_mix_w2"), extra, w, shifts)
+	m.w1, m.w2 = t.requiredLinear(b.name("time_mix_w1"), w, shifts*extra),
+		t.stack(b.name("time_mix_w2"), extra, w, shifts)
 	for _, l := range m.w2 {
 		l.single = true
 	}
-	m.decay = t.requiredValues(b.name(i, "time_mix_decay.weight"), w)
+	m.decay = t.requiredValues(b.name("time_mix_decay.weight"), w)
 	b.k.Ignore("time_decay_extra_dim", "token_shift_count")
-	if m.decayLow = b.lowRank(i, "time_mix_decay_w1", "time_mix_decay_w2", vecmath.TanhOf); m.decayLow == nil {
-		t.required(b.name(i, "time_mix_decay_w1.weight"))
+	if m.decayLow = b.lowRank("time_mix_decay_w1", "time_mix_decay_w2", vecmath.TanhOf); m.decayLow == nil {
+		t.required(b.name("time_mix_decay_w1.weight"))
 	}
-	m.g = t.requiredLinear(b.name(i, "time_mix_gate"), w, w)
-	if b.p.graph.TimeMixFirst {
-		m.first = t.requiredValues(b.name(i, "time_mix_first.weight"), m.size, m.heads)
+	m.g = t.requiredLinear(b.name("time_mix_gate"), w, w)
+	if first {
+		m.first = t.requiredValues(b.name("time_mix_first.weight"), m.size, m.heads)
 		if m.norm == nil {
-			t.required(b.name(i, "time_mix_ln.weight"))
+			t.required(b.name("time_mix_ln.weight"))
 		}
 	}
 	return m
@@ -304,29 +305,29 @@ type wkv7 struct {
 	keyScale, keyRate, bonus []float32
 }
 
-func newWKV7(b *builder, i int) mixer {
+func newWKV7(b *builder) mixer {
 	w, t := b.p.width, b.t
-	m := &wkv7{timeMix: b.timeMix(i, 0)}
+	m := &wkv7{timeMix: b.timeMix(0)}
 	for _, key := range []string{"decay_lora_rank", "iclr_lora_rank", "value_residual_mix_lora_rank",
 		"gate_lora_rank"} {
 		b.k.Ignore("attention." + key)
 	}
 	b.k.Ignore("token_shift_count")
-	m.w, m.val, m.a, m.g = b.lowRank(i, "time_mix_w1", "time_mix_w2", vecmath.TanhOf),
-		b.lowRank(i, "time_mix_v1", "time_mix_v2", vecmath.Function{}),
-		b.lowRank(i, "time_mix_a1", "time_mix_a2", vecmath.Function{}),
-		b.lowRank(i, "time_mix_g1", "time_mix_g2", vecmath.SigmoidOf)
-	m.w0, m.a0 = t.requiredValues(b.name(i, "time_mix_w0.weight"), w),
-		t.requiredValues(b.name(i, "time_mix_a0.weight"), w)
-	if m.v0 = t.vector(b.name(i, "time_mix_v0.weight"), w); i == 0 {
+	m.w, m.val, m.a, m.g = b.lowRank("time_mix_w1", "time_mix_w2", vecmath.TanhOf),
+		b.lowRank("time_mix_v1", "time_mix_v2", vecmath.Function{}),
+		b.lowRank("time_mix_a1", "time_mix_a2", vecmath.Function{}),
+		b.lowRank("time_mix_g1", "time_mix_g2", vecmath.SigmoidOf)
+	m.w0, m.a0 = t.requiredValues(b.name("time_mix_w0.weight"), w),
+		t.requiredValues(b.name("time_mix_a0.weight"), w)
+	if m.v0 = t.vector(b.name("time_mix_v0.weight"), w); b.Layer() == 0 {
 		m.val, m.v0 = nil, nil // present in files, but not used
 	} else if m.val == nil || m.v0 == nil {
-		t.fail(errBroken, "no tensor %q or %q", b.name(i, "time_mix_v0.weight"), b.name(i, "time_mix_v1.weight"))
+		t.fail(errBroken, "no tensor %q or %q", b.name("time_mix_v0.weight"), b.name("time_mix_v1.weight"))
 	}
 	if m.w == nil || m.a == nil {
-		t.fail(errBroken, "no tensor %q or %q", b.name(i, "time_mix_w1.weight"), b.name(i, "time_mix_a1.weight"))
+		t.fail(errBroken, "no tensor %q or %q", b.name("time_mix_w1.weight"), b.name("time_mix_a1.weight"))
 	}
-	if all := t.all[b.name(i, "time_mix_lerp_fused.weight")]; all != nil {
+	if all := t.all[b.name("time_mix_lerp_fused.weight")]; all != nil {
 		// there may be a token shift of the gate without its matrices
 		n := 6
 		if m.g == nil && len(all.NE) == 4 && all.NE[3] == 5 {
@@ -338,10 +339,10 @@ func newWKV7(b *builder, i int) mixer {
 			}
 		}
 	} else {
-		t.required(b.name(i, "time_mix_lerp_fused.weight"))
+		t.required(b.name("time_mix_lerp_fused.weight"))
 	}
-	m.keyScale, m.keyRate, m.bonus = t.requiredValues(b.name(i, "time_mix_k_k.weight"), w),
-		t.requiredValues(b.name(i, "time_mix_k_a.weight"), w), t.requiredValues(b.name(i, "time_mix_r_k.weight"), w)
+	m.keyScale, m.keyRate, m.bonus = t.requiredValues(b.name("time_mix_k_k.weight"), w),
+		t.requiredValues(b.name("time_mix_k_a.weight"), w), t.requiredValues(b.name("time_mix_r_k.weight"), w)
 	return m
 }
 
@@ -355,8 +356,12 @@ func (s *stream) valuesOfFirstLayer(n int) []float32 {
 
 // keepsFirstValues reports whether later layers read the first layer's values (RWKV 7).
 func (m *Model) keepsFirstValues() bool {
-	_, ok := m.layers[0].mixer.(*wkv7)
-	return ok
+	for part := range m.layers[0].parts() {
+		if _, ok := part.(*wkv7); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // wkv7Decay is the logarithm of the smallest decay factor, -e^(-1/2).
@@ -480,24 +485,17 @@ type channelMix struct {
 	key, value, receptance *linear // receptance nil for none
 }
 
-// channelMixFFN is the Graph.FFN of RWKV.
-func channelMixFFN(b *builder, i int, l *layer) {
-	w, t := b.p.width, b.t
-	l.attnNorm, l.ffnNorm = l.ffnNorm, l.attnNorm // attn_norm_2 is the norm before the FFN
-	if l.attnNorm == nil || l.ffnNorm == nil {
-		t.fail(errBroken, "no tensor %q or %q", b.name(i, "attn_norm.weight"), b.name(i, "attn_norm_2.weight"))
+// newChannelMix returns the channel mix of the layer, with receptance or without.
+func newChannelMix(b *builder, receptance bool) mixer {
+	w, t, ff := b.p.width, b.t, b.count("n_ff")
+	c := &channelMix{shareK: t.requiredValues(b.name("channel_mix_lerp_k.weight"), w)}
+	c.key, c.value = t.requiredLinear(b.name("channel_mix_key"), w, ff),
+		t.requiredLinear(b.name("channel_mix_value"), ff, w)
+	if receptance {
+		c.receptance, c.shareR = t.requiredLinear(b.name("channel_mix_receptance"), w, w),
+			t.requiredValues(b.name("channel_mix_lerp_r.weight"), w)
 	}
-	c := &channelMix{shareK: t.requiredValues(b.name(i, "channel_mix_lerp_k.weight"), w)}
-	c.key, c.value = t.requiredLinear(b.name(i, "channel_mix_key"), w, b.p.ff[i]),
-		t.requiredLinear(b.name(i, "channel_mix_value"), b.p.ff[i], w)
-	if b.p.graph.TimeMixFirst {
-		c.receptance, c.shareR = t.requiredLinear(b.name(i, "channel_mix_receptance"), w, w),
-			t.requiredValues(b.name(i, "channel_mix_lerp_r.weight"), w)
-	}
-	l.ffn, l.ffnNeedsAllTokens = c, true
-	if every := b.k.Size("rescale_every_n_layers", 0); every > 0 && (i+1)%every == 0 {
-		l.halved = true
-	}
+	return c
 }
 
 func (c *channelMix) mix(s *stream, y, x []float32, n int, _ bool) error {

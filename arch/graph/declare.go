@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strings"
 
 	"ggforge/fault"
 	"ggforge/model/limits"
@@ -90,6 +91,7 @@ func Declare(m *Model, f *File) (*Decl, error) {
 	}
 	d := &Decl{Scope: Scope{facts: newFacts(m, f), layer: -1}, index: map[string]int{}}
 	d.countLayers()
+	d.required()
 	if d.err == nil {
 		d.outside()
 	}
@@ -149,6 +151,17 @@ func (d *Decl) countLayers() {
 	}
 	d.layers = int(min(all, d.Size("n_layer")))
 	d.countPasses()
+}
+
+// required records an error for a key of Reads that the file lacks.
+func (d *Decl) required() {
+	for _, name := range d.model.Reads {
+		if name, must := strings.CutSuffix(name, "!"); must {
+			if _, ok := d.lookup(name); !ok {
+				d.broken("no key %q, which runtimes require of this architecture", d.fullKey(name))
+			}
+		}
+	}
 }
 
 // outside declares the tensors outside of layers.

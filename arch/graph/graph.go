@@ -1,6 +1,9 @@
 package graph
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Model is what files of one architecture compute: tokens → Embed → Layer, once for each layer → Final → Head.
 type Model struct {
@@ -13,6 +16,9 @@ type Model struct {
 	Loop    Loop      // the order in which layers run; nil: each once, one after the other
 	Final   []Step    // after the last layer: usually a norm
 	Head    Head
+	// Reads are the keys of ByName that llama.cpp reads in files of the architecture; and with "!", keys of any kind
+	// without which it does not load a file.
+	Reads   []string
 	Unread  []string // keys, and tensors without ".weight", that change nothing; "dec.*" is all that begin with "dec."
 	Runtime []Quirk  // deviations of llama.cpp's runtime from the graph that change sizes
 }
@@ -28,6 +34,29 @@ func (m *Model) Ignores(name string) bool {
 		}
 	}
 	return false
+}
+
+// ByName are keys that llama.cpp reads in files of some architectures only, though they have the part that is about
+// them. In files of others they count as missing.
+//
+// Source: the keys that libllama 0.7.0 passed to gguf_find_key as it loaded the made-up model of every architecture.
+var ByName = []string{
+	"attention.scale", "attention.recurrent_layers", "full_attention_interval",
+	"expert_gating_func", "expert_weights_norm", "expert_weights_scale", "rope.dimension_sections", "rope.scaling.alpha",
+	"rope.scaling.yarn_attn_factor", "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow",
+	"rope.scaling.yarn_ext_factor", "rope.scaling.yarn_log_multiplier", "ssm.dt_b_c_rms", "ssm.group_count",
+}
+
+// Reading returns a copy of the model with more keys in Reads.
+func (m *Model) Reading(keys ...string) *Model {
+	c := *m
+	c.Reads = slices.Concat(m.Reads, keys)
+	return &c
+}
+
+// Counts reports whether a key counts in files of the architecture: whether it is not one of ByName, or one of Reads.
+func (m *Model) Counts(key string) bool {
+	return !slices.Contains(ByName, key) || slices.Contains(m.Reads, key) || slices.Contains(m.Reads, key+"!")
 }
 
 // Embedding is the residual stream before the first layer: Scale · E[token] + E'[position] + E"[type], normalized.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // Keys returns the keys that a model reads in files, in whatever layer, sorted and without the architecture's name:
@@ -29,6 +30,10 @@ func Keys(m *Model) []string {
 		}
 		return true
 	})
+	for _, name := range m.Reads {
+		k.keys[strings.TrimSuffix(name, "!")] = true
+	}
+	maps.DeleteFunc(k.keys, func(key string, _ bool) bool { return !m.Counts(key) })
 	return slices.Sorted(maps.Keys(k.keys))
 }
 

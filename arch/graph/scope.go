@@ -261,10 +261,11 @@ func (s *Scope) name(env *expr.Env, name string) (expr.Value, bool) {
 // lookup returns the value of a key and marks it as read.
 func (f *facts) lookup(key string) (gguf.Value, bool) {
 	v, ok := f.values[key]
-	if ok {
+	if ok = ok && f.model.Counts(key); ok {
 		f.read[key] = true
+		return v, true
 	}
-	return v, ok
+	return gguf.Value{}, false
 }
 
 // key is expr.Env.Key. Missing keys count as used, so that messages can name them.

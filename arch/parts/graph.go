@@ -1,6 +1,8 @@
 package parts
 
 import (
+	"slices"
+
 	"ggforge/arch/graph"
 	"ggforge/arch/table"
 )
@@ -146,6 +148,9 @@ func Experts(r graph.Router, s graph.Shared) graph.MoE {
 	return graph.MoE{Router: r, Experts: SwiGLU, Shared: s}
 }
 
+// RouterKeys are the keys by which files choose the scores of a router and the weights of experts.
+var RouterKeys = []string{"expert_gating_func", "expert_weights_norm", "expert_weights_scale"}
+
 // Routers with softmax scores: TopK normalizes the weights of the chosen experts, Bias has a correction bias, Groups
 // chooses in the best groups only.
 var (
@@ -176,7 +181,8 @@ var LlamaGraph = Decoder(graph.RMS, GQA(Interleaved), Sparse(Experts(RouterTopK,
 
 // Mistral3Graph is LlamaGraph with attention temperature, of which YaRN's original context is the length.
 var Mistral3Graph = &graph.Model{
-	Norm: graph.RMS, Final: OutputNorm, Head: graph.LM{},
+	Reads: []string{"rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow", "rope.scaling.yarn_log_multiplier"},
+	Norm:  graph.RMS, Final: OutputNorm, Head: graph.LM{},
 	Layer: PreNorm(GQA(Interleaved, graph.Temperature{
 		Scale: KeyTemperature.Scale,
 		Times: "f32(f32(pos) / f32(@rope.scaling.original_context_length or @context_length or 0))",
@@ -190,7 +196,8 @@ var DeepSeek2Graph = DeepSeekMLA(graph.MScaleEq)
 // DeepSeekMLA is DeepSeek's attention and experts, with YaRN's mscale by that rule.
 func DeepSeekMLA(s graph.Scaling) *graph.Model {
 	return &graph.Model{
-		Norm: graph.RMS, Final: OutputNorm, Head: graph.LM{},
+		Reads: slices.Concat(RouterKeys, []string{"rope.scaling.yarn_log_multiplier"}),
+		Norm:  graph.RMS, Final: OutputNorm, Head: graph.LM{},
 		Layer: PreNorm(
 			graph.MLA{Steps: []graph.HeadStep{KeyTemperature, graph.RoPE{Pairs: graph.Interleaved, Scaling: s}}},
 			Sparse(Experts(RouterGroups, graph.MayShared), SwiGLU)),

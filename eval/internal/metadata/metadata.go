@@ -14,23 +14,14 @@ import (
 // MaxSize is the largest size that a key or a dimension may have: no model has rows, layers or heads of more.
 const MaxSize = 1 << 24
 
-// Usage is whether a key counts in files of an architecture.
-type Usage uint8
-
-const (
-	Optional Usage = iota
-	Required
-	Unread // by llama.cpp, in files of this architecture: the key counts as missing
-)
-
 // Reader reads the keys of an architecture. Methods take names without the architecture: "block_count".
 type Reader struct {
 	Arch     string
 	Metadata gguf.Metadata
 	// Fail is called with each error; if it returns, the value is 0, false or "".
 	Fail func(kind error, format string, args ...any)
-	// Usage returns whether a key counts; nil: all keys are optional.
-	Usage func(arch, name string) Usage
+	// Counts reports whether a key counts in files of the architecture; nil: all do. One that does not counts as missing.
+	Counts func(name string) bool
 	// AnyLength: a list with a value for each layer may be too short, the other layers have 0, or too long, the other
 	// values are ignored; and where one size is wanted, the first of a list counts. Else these are errors.
 	AnyLength bool
@@ -41,24 +32,14 @@ type Reader struct {
 // Key returns the key of a name: "llama.block_count".
 func (r *Reader) Key(name string) string { return gguf.ArchKey(r.Arch, name) }
 
-func (r *Reader) usage(name string) Usage {
-	if r.Usage == nil {
-		return Optional
-	}
-	return r.Usage(r.Arch, name)
-}
+func (r *Reader) counts(name string) bool { return r.Counts == nil || r.Counts(name) }
 
 // Get returns the value of a key.
 func (r *Reader) Get(name string) (gguf.Value, bool) {
-	v, ok := r.Metadata.Get(r.Key(name))
-	switch r.usage(name) {
-	case Unread:
+	if !r.counts(name) {
 		return gguf.Value{}, false
-	case Required:
-		if !ok {
-			r.Fail(fault.Broken, "no key %q, which runtimes require of this architecture", r.Key(name))
-		}
 	}
+	v, ok := r.Metadata.Get(r.Key(name))
 	r.Ignore(name)
 	return v, ok
 }
@@ -66,7 +47,7 @@ func (r *Reader) Get(name string) (gguf.Value, bool) {
 // Has reports whether Get finds a key; the key does not count as read.
 func (r *Reader) Has(name string) bool {
 	_, ok := r.Metadata.Get(r.Key(name))
-	return ok && r.usage(name) != Unread
+	return ok && r.counts(name)
 }
 
 // Ignore counts keys as read that change nothing, or that tensors make superfluous.

@@ -1,0 +1,496 @@
+package eval
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"ggforge/arch/graph"
+	"ggforge/eval/internal/metadata"
+	"ggforge/fault"
+	"ggforge/gguf"
+	"ggforge/internal/kernel/vecmath"
+	"ggforge/model"
+)
+
+// params are the numbers of a model.
+type params struct {
+	arch                       string
+	width, vocab, context      int
+	layers, allLayers          int // the latter with those of MTP (NextN)
+	rms                        bool
+	eps                        float64
+	embedScale                 float64
+	finalScale                 float64 // of the inputs of the output matrix
+	logitScale, logitSoftCap   float64
+	bidirectional              bool // attention is not causal
+	pooling, classifierPooling Pooling
+}
+
+// builder builds the layers of a model from its graph, and from its tensors and keys.
+type builder struct {
+	m            *Model
+	p            *params
+	k            *keys
+	t            *tensors
+	d            *graph.Decl
+	*graph.Scope // of the layer, or outside of layers
+	ropes        map[ropeKey]int
+	temperatures map[temperatureKey]int
+	norms        map[string]*norm // of the residual stream in the layer, by name
+	layer        *layer
+	attentions   []*attention // of the layers so far; nil for others
+	divisors     sync.Once    // of RoPE frequencies
+}
+
+// check ends the construction of a model after an error of an expression.
+func (b *builder) check() {
+	if err := b.Err(); err != nil {
+		panic(buildError{fmt.Errorf("%s: %w", b.k.file, err)})
+	}
+}
+
+// size is Scope.Size.
+func (b *builder) size(n graph.Num) int {
+	v := b.Scope.Size(n)
+	b.check()
+	return int(v)
+}
+
+// count is size for a number that is at least 1.
+func (b *builder) count(n graph.Num) int {
+	v := b.size(n)
+	if v < 1 {
+		b.k.fail(fault.Broken, "%s is 0, want at least 1", n)
+	}
+	return v
+}
+
+// float is Scope.Float.
+func (b *builder) float(n graph.Num) float64 {
+	v := b.Scope.Float(n)
+	b.check()
+	return v
+}
+
+// floatOr is float, and def for "".
+func (b *builder) floatOr(n graph.Num, def float64) float64 {
+	if n == "" {
+		return def
+	}
+	return b.float(n)
+}
+
+// name returns the name of a tensor of the layer, without ".weight".
+func (b *builder) name(s string) string {
+	return fmt.Sprintf("%sblk.%d.%s", b.m.graph.Prefix, b.Layer(), s)
+}
+
+// unsupported ends the construction of a model that has a part, or anything else of a graph, that is not implemented.
+func (b *builder) unsupported(what string, x any) {
+	b.k.fail(fault.Unsupported, "the evaluator does not support %s %s of architecture %q", what, graph.TypeName(x),
+		b.p.arch)
+}
+
+// New prepares a model for running; it is read from as long as it runs. What it computes is the graph that package arch
+// declares for its architecture (graph.Of). A model of an architecture without one, or with a part, a key or a tensor
+// that is not understood, is refused with an error of kind fault.Unsupported: a wrong graph gives plausible numbers.
+func New(m *model.Model) (*Model, error) {
+	arch := m.Architecture()
+	g := graph.Of(arch)
+	if g == nil {
+		return nil, fault.Errorf(fault.Unsupported,
+			"%s: architecture %q is not supported by the evaluator; supported: %s", m.Path, arch,
+			strings.Join(Supported(), ", "))
+	}
+	return NewAs(m, g)
+}
+
+// NewAs is New for a model that computes the given graph.
+func NewAs(m *model.Model, g *graph.Model) (r *Model, err error) {
+	defer func() {
+		if x := recover(); x != nil {
+			s, ok := x.(buildError)
+			if !ok {
+				panic(x)
+			}
+			r, err = nil, s.err
+		}
+	}()
+	if len(m.Tensors) == 0 {
+		return nil, fault.Errorf(fault.Broken, "%s: no tensors", m.Path)
+	}
+	if x := missing(g); x != nil {
+		return nil, fault.Errorf(fault.Unsupported, "%s: the evaluator does not support %s, a part of architecture %q",
+			m.Path, graph.TypeName(x), m.Architecture())
+	}
+	d, err := graph.Declare(g, graph.NewFile(m.Metadata, func(yield func(*gguf.Tensor) bool) {
+		for i := range m.Tensors {
+			if !yield(&m.Tensors[i].Tensor) {
+				return
+			}
+		}
+	}))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Path, err)
+	}
+	b := &builder{k: newKeys(m.Path, m.Metadata, g), t: newTensors(m), d: d, Scope: d.At(-1),
+		ropes: map[ropeKey]int{}, temperatures: map[temperatureKey]int{}}
+	b.p = &params{arch: m.Architecture()}
+	b.m = &Model{source: m, graph: g, p: b.p, costs: b.t.costs}
+	b.build()
+	if err := b.k.checkUnused(g); err != nil {
+		return nil, err
+	}
+	return b.m, b.t.checkUnused(g)
+}
+
+// build finds the tensors of the model.
+func (b *builder) build() {
+	m, g, p, k, t := b.m, b.m.graph, b.p, b.k, b.t
+	p.allLayers, p.layers, p.width = b.size("@block_count"), b.d.Layers(), b.count("n_embd")
+	p.context, p.vocab = k.Size("context_length", 0), k.Size("vocab_size", 0)
+	if e := t.all["token_embd.weight"]; e != nil && len(e.NE) == 2 {
+		p.vocab = int(min(e.NE[1], metadata.MaxSize))
+	}
+	if eps, ok := b.Value(g.Norm.OrRMS); g.Norm.OrRMS != "" && ok {
+		p.rms, p.eps = true, eps.Float()
+	} else {
+		p.rms, p.eps = !g.Norm.Centered, b.float(g.Norm.Eps)
+	}
+	p.bidirectional = !k.Flag("attention.causal", true)
+	p.pooling, p.classifierPooling = k.pooling("pooling_type", PoolNone),
+		k.pooling("classifier.pooling_type", poolUnset)
+
+	m.embed = t.required("token_embd.weight", p.width, p.vocab)
+	p.embedScale = b.float(g.Embed.Scale)
+	if g.Embed.Positions != graph.No {
+		if m.positions = t.get("position_embd.weight", p.width, p.context); m.positions == nil &&
+			g.Embed.Positions == graph.Yes {
+			t.required("position_embd.weight")
+		}
+	}
+	if kinds := t.all["token_types.weight"]; g.Embed.Types && kinds != nil && len(kinds.NE) > 0 {
+		rows := 1
+		if len(kinds.NE) == 2 {
+			rows = int(min(kinds.NE[1], metadata.MaxSize))
+		}
+		if all := t.matrix("token_types.weight", p.width, rows); all != nil {
+			m.tokenType = all[:p.width] // of the first kind, as all tokens of a text are
+		}
+	}
+	b.norms = map[string]*norm{}
+	m.embedNorm = b.norm(g.Embed.Norm)
+	b.final()
+	b.head()
+	for name := range t.all { // MTP (NextN) layers are not evaluated
+		var i int
+		if _, err := fmt.Sscanf(name, "blk.%d.", &i); err == nil && i >= p.layers && i < p.allLayers {
+			t.used[name] = true
+		}
+	}
+	m.layers = make([]layer, p.layers)
+	b.attentions = make([]*attention, p.layers)
+	for i := range m.layers {
+		b.Scope, b.norms = b.d.At(i), map[string]*norm{}
+		b.layer = &m.layers[i]
+		b.steps(g.Layer)
+		b.layer.finish()
+	}
+	if p.bidirectional {
+		b.checkBidirectional()
+	}
+}
+
+// final finds the steps after the last layer: a norm, and a factor.
+func (b *builder) final() {
+	m := b.m
+	b.p.finalScale = 1
+	for i, s := range b.Steps(b.m.graph.Final) {
+		switch s := s.(type) {
+		case graph.Normalize:
+			if i > 0 {
+				b.unsupported("a second step after the last layer,", s)
+			}
+			m.outNorm = b.norm(s.Norm)
+		case graph.ScaleStream:
+			b.p.finalScale *= b.float(s.By)
+		default:
+			b.unsupported("step after the last layer", s)
+		}
+	}
+}
+
+// head finds the tensors after the last layer.
+func (b *builder) head() {
+	m, p, t := b.m, b.p, b.t
+	p.logitScale = 1
+	switch h := b.m.graph.Head.(type) {
+	case graph.LM:
+		if h.Codes {
+			b.unsupported("codes of sound, the output of", h)
+		}
+		if m.output = t.linear("output", p.width, p.vocab); m.output == nil && m.embed != nil {
+			m.output = &linear{name: m.embed.Name, w: t.weights(m.embed, 0, p.vocab)}
+		}
+		p.logitScale, p.logitSoftCap = b.float(h.Scale), b.floatOr(h.SoftCap, 0)
+		m.head = b.poolingHead(h.Rank)
+	case graph.Pool:
+		t.linear("output", p.width, p.vocab) // the head of the pretraining is not used
+		p.bidirectional = true
+		m.head = b.poolingHead(h.Rank)
+	default:
+		b.unsupported("head", h)
+	}
+}
+
+// norm returns the norm of the residual stream of a name, nil for none. A layer's norms are one each by name.
+func (b *builder) norm(n graph.Norm) *norm {
+	switch {
+	case n == graph.Norm{}:
+		return nil
+	case n == graph.Bare:
+		return &norm{}
+	case n.Eps != "":
+		b.unsupported("an epsilon of its own in", n)
+	}
+	name := n.Name
+	if b.Layer() >= 0 {
+		name = b.name(name)
+	}
+	if b.norms[name] == nil {
+		w := b.t.norm(name, b.p.width)
+		if w == nil {
+			b.t.fail(fault.Broken, "no tensor %q", name+".weight")
+		}
+		b.norms[name] = w
+	}
+	return b.norms[name]
+}
+
+// steps adds steps to the layer.
+func (b *builder) steps(list []graph.Step) {
+	l := b.layer
+	for _, s := range b.Steps(list) {
+		b.check()
+		switch s := s.(type) {
+		case graph.Residual:
+			b.residual(graph.Parallel{s})
+		case graph.Parallel:
+			b.residual(s)
+		case graph.AddInput:
+			if b.Has(s.Norm.Name) {
+				l.steps = append(l.steps, &addInput{b.norm(s.Norm)})
+			}
+		case graph.Normalize:
+			l.steps = append(l.steps, &normalize{b.norm(s.Norm)})
+		case graph.ScaleStream:
+			if f := float32(b.float(s.By)); f != 1 {
+				l.steps = append(l.steps, scaleStream(f))
+			}
+		case graph.LearnedScale:
+			if v := b.t.vector(b.name(s.Tensor)+".weight", 1); v != nil {
+				l.steps = append(l.steps, scaleStream(v[0]))
+			}
+		case graph.PerLayerEmbedding:
+			if e := b.perLayerEmbedding(s); e != nil {
+				l.steps = append(l.steps, e)
+			}
+		default:
+			b.unsupported("step", s)
+		}
+	}
+	b.check()
+}
+
+// residual adds a step of branches, unless none computes anything.
+func (b *builder) residual(branches graph.Parallel) {
+	r := &residual{}
+	for _, of := range branches {
+		part := b.Part(of.Part)
+		if (part == graph.Nothing{}) && of.Sum == (graph.Norm{}) {
+			continue
+		}
+		br := branch{pre: b.norm(of.Pre), part: b.part(part), post: b.norm(of.Post), sum: b.norm(of.Sum),
+			scale: float32(b.float(of.Scale))}
+		if len(r.branches) > 0 && br.sum != nil {
+			b.unsupported("a norm after parallel branches, one of", part)
+		}
+		if x, ok := br.part.(*experts); ok {
+			if len(branches) > 1 {
+				b.unsupported("parallel branches, one of which is", part)
+			}
+			if x.earlyRouter {
+				b.layer.steps = slices.Insert(b.layer.steps, 0, step(&routeEarly{x}))
+			}
+		}
+		r.branches = append(r.branches, br)
+	}
+	if len(r.branches) == 0 {
+		return
+	}
+	for i := range r.branches[1:] {
+		if pre := r.branches[i+1].pre; pre == nil || pre != r.branches[0].pre {
+			r.apart = true
+		}
+	}
+	b.layer.steps = append(b.layer.steps, r)
+}
+
+// part returns the operation of a part of the layer.
+func (b *builder) part(p graph.Part) mixer {
+	switch p := b.Part(p).(type) {
+	case graph.Attention:
+		a := newAttention(b, p)
+		b.attentions[b.Layer()] = a
+		return a
+	case graph.MLA:
+		return newMLA(b, p)
+	case graph.Mamba1:
+		return newMamba(b)
+	case graph.Mamba2:
+		return newMamba2(b)
+	case graph.GatedDeltaNet:
+		return newDeltaNet(b, p)
+	case graph.KDA:
+		return newKimiDeltaNet(b)
+	case graph.RWKV6:
+		return newWKV6(b, true)
+	case graph.QRWKV6:
+		return newWKV6(b, false)
+	case graph.RWKV7:
+		return newWKV7(b)
+	case graph.ShortConv:
+		return newShortConv(b)
+	case graph.ChannelMix6:
+		return newChannelMix(b, true)
+	case graph.ChannelMix7:
+		return newChannelMix(b, false)
+	case graph.FFN:
+		return b.feedForward(p, "", b.p.width, b.size("n_ff"))
+	case graph.MoE:
+		return b.experts(p)
+	case graph.Sum:
+		sum := make(parallelMixers, len(p))
+		for i := range p {
+			sum[i] = b.part(p[i])
+			if _, ok := sum[i].(*experts); ok {
+				b.unsupported("a sum of parts, one of which is", p[i])
+			}
+		}
+		return sum
+	default:
+		b.unsupported("part", p)
+		return nil
+	}
+}
+
+// implemented reports whether the evaluator computes a value of a graph.
+func implemented(v any) bool {
+	switch v := v.(type) {
+	case graph.Residual, graph.Parallel, graph.AddInput, graph.Normalize, graph.ScaleStream, graph.LearnedScale,
+		graph.ChooseStep,
+		graph.Attention, graph.MLA, graph.Mamba1, graph.Mamba2, graph.GatedDeltaNet, graph.KDA, graph.RWKV6,
+		graph.QRWKV6, graph.RWKV7, graph.ShortConv, graph.ChannelMix6, graph.ChannelMix7, graph.Sum, graph.Nothing,
+		graph.Choose,
+		graph.Separate, graph.GatedQueries, graph.KeysAsValues, graph.SharedKV,
+		graph.RoPE, graph.QKNorm, graph.UnitNorm, graph.ValueNorm, graph.Temperature, graph.Clamp, graph.On,
+		graph.SoftCap, graph.ALiBi, graph.RelativeBias, graph.Sinks, graph.OnScores, graph.OutGate, graph.OutFactor,
+		graph.Act, graph.SwiGLUOAI, graph.XIELU, graph.ActOf,
+		graph.EarlyRouter, graph.WeighInputs, graph.LatentExperts,
+		graph.Pool, graph.MeanGELU, graph.LastSoftmax, graph.Layers, graph.Quirk:
+		return true
+	case graph.PerLayerEmbedding:
+		return !v.Computed
+	case graph.FFN:
+		return v.Norm == graph.Norm{}
+	case graph.MoE:
+		return implemented(v.Experts) && implemented(v.Experts.Act)
+	case graph.LM:
+		return !v.Codes
+	case graph.NormKind:
+		return v.Groups == ""
+	}
+	return false
+}
+
+// missing returns a value of a graph that the evaluator does not compute, nil for none.
+func missing(g *graph.Model) (x any) {
+	if !implemented(g.Norm) {
+		x = g.Norm
+	}
+	graph.Values(g, func(v any) {
+		if x == nil && !implemented(v) {
+			x = v
+		}
+	})
+	return x
+}
+
+// Supported returns the architectures that can be run, sorted: those whose graphs have implemented parts only.
+func Supported() []string {
+	var names []string
+	for _, name := range graph.Names() {
+		if missing(graph.Of(name)) == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// checkBidirectional refuses layers that compute tokens in order.
+func (b *builder) checkBidirectional() {
+	for i := range b.m.layers {
+		for part := range b.m.layers[i].parts() {
+			switch part := part.(type) {
+			case *attention, *shortConv, *feedForward, *experts:
+			default:
+				b.t.fail(errUnsupported, "%q is false, but the %s of layer %d is causal",
+					b.p.arch+".attention.causal", partName(part), i)
+			}
+		}
+	}
+}
+
+// temperatureKey identifies an attention temperature in the layers that have it.
+type temperatureKey struct {
+	graph.Temperature
+	scale float64
+}
+
+// temperature is attention temperature: it multiplies queries by 1 + scale·ln(1 + ⌊times⌋).
+type temperature struct {
+	scale float64
+	times func(pos int) float64
+}
+
+// temperature returns the number of an attention temperature, ok is false for none.
+func (b *builder) temperature(t graph.Temperature) (index int, ok bool) {
+	scale := b.float(t.Scale)
+	if scale == 0 {
+		return 0, false
+	}
+	key := temperatureKey{t, scale}
+	if i, ok := b.temperatures[key]; ok {
+		return i, true
+	}
+	scope, mu := b.Scope, new(sync.Mutex)
+	b.temperatures[key] = len(b.m.temperatures)
+	b.m.temperatures = append(b.m.temperatures, temperature{scale, func(pos int) float64 {
+		mu.Lock()
+		defer mu.Unlock()
+		return scope.AtPosition(int64(pos)).Float(t.Times)
+	}})
+	return b.temperatures[key], true
+}
+
+// table returns the factors of n positions.
+func (t temperature) table(n int) []float32 {
+	factors := make([]float32, n)
+	for pos := range factors {
+		factors[pos] = float32(vecmath.Log(math.Floor(t.times(pos))+1)*t.scale + 1)
+	}
+	return factors
+}
