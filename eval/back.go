@@ -18,6 +18,7 @@ func (s *stream) backNorm(w *norm, d, x []float32) {
 
 // backNorm turns d from the gradient w.r.t. the normalized rows of x, n values each, into the gradient w.r.t. x.
 func (p *params) backNorm(w *norm, d, x []float32, n int) {
+	eps := p.epsilon(w)
 	for ; len(x) > 0; d, x = d[n:], x[n:] {
 		d, x := d[:n], x[:n]
 		if w.weight != nil {
@@ -30,7 +31,7 @@ func (p *params) backNorm(w *norm, d, x []float32, n int) {
 			mean, dmean = vecmath.Sum(x)/float64(n), sum/float64(n)
 			along -= float64(sum * mean)
 		}
-		f := 1 / math.Sqrt(vecmath.SumSquares(x, mean)/float64(n)+p.eps)
+		f := 1 / math.Sqrt(vecmath.SumSquares(x, mean)/float64(n)+eps)
 		along *= f * f / float64(n)
 		for i, v := range x {
 			d[i] = float32(f * ((float64(d[i]) - dmean) - float64((float64(v)-mean)*along)))
@@ -143,7 +144,7 @@ func (s *stream) backLayer(i int, h, d []float32) error {
 		return ends[k-1]
 	}
 	for k := len(ends) - 1; k >= 0; k-- {
-		x := expertsOf(l.steps[from(k)])
+		x := withExperts(l.steps[from(k)])
 		before := h // the stream before the segment
 		if k > 0 || x != nil {
 			s.h = s.h[:copy(s.h, h)]
@@ -151,8 +152,8 @@ func (s *stream) backLayer(i int, h, d []float32) error {
 		}
 		for j := range k {
 			var err error
-			if b := expertsOf(l.steps[from(j)]); b != nil {
-				err = s.addExperts(b)
+			if r := withExperts(l.steps[from(j)]); r != nil {
+				err = s.addExperts(r, []*Run{s.r}, false)
 			} else {
 				err = blocks(func(a, b, n int) error {
 					_, err := s.runSteps(i, from(j), ends[j], s.h[a:b], n)
@@ -165,7 +166,7 @@ func (s *stream) backLayer(i int, h, d []float32) error {
 		}
 		var err error
 		if s.rereads = true; x != nil {
-			err = s.backExperts(x, h, d)
+			err = s.backExperts(&x.branches[0], h, d)
 		} else {
 			err = blocks(func(a, b, n int) error { return s.backSteps(l.steps[from(k):ends[k]], before[a:b], d[a:b], n) })
 		}

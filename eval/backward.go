@@ -145,12 +145,18 @@ func withoutBackward(s step) string {
 		if sum, ok := b.part.(parallelMixers); ok {
 			all = sum
 		}
+		if withExperts(s) != nil && (len(r.branches) > 1 || !isExperts(b.part)) {
+			return "experts next to other parts have no backward pass"
+		}
 		for _, part := range all {
 			_, ok := part.(reversible)
 			switch p := part.(type) {
 			case *experts:
 				if p.projection != nil {
 					return "its experts have a latent projection"
+				}
+				if p.inputs != nil {
+					return "its routers have a norm of their own"
 				}
 				ok = p.activation != nil || p.act.HasSlope()
 			case *feedForward:

@@ -122,10 +122,6 @@ func NewAs(m *model.Model, g *graph.Model) (r *Model, err error) {
 	if len(m.Tensors) == 0 {
 		return nil, fault.Errorf(fault.Broken, "%s: no tensors", m.Path)
 	}
-	if x := missing(g); x != nil {
-		return nil, fault.Errorf(fault.Unsupported, "%s: the evaluator does not support %s, a part of architecture %q",
-			m.Path, graph.TypeName(x), m.Architecture())
-	}
 	d, err := graph.Declare(g, graph.NewFile(m.Metadata, func(yield func(*gguf.Tensor) bool) {
 		for i := range m.Tensors {
 			if !yield(&m.Tensors[i].Tensor) {
@@ -155,10 +151,20 @@ func (b *builder) build() {
 	if e := t.all["token_embd.weight"]; e != nil && len(e.NE) == 2 {
 		p.vocab = int(min(e.NE[1], metadata.MaxSize))
 	}
-	if eps, ok := b.Value(g.Norm.OrRMS); g.Norm.OrRMS != "" && ok {
-		p.rms, p.eps = true, eps.Float()
-	} else {
-		p.rms, p.eps = !g.Norm.Centered, b.float(g.Norm.Eps)
+	if g.Loop != nil {
+		b.unsupported("layers that run again, the", g.Loop)
+	}
+	if g.Norm.Groups != "" {
+		b.unsupported("groups of values in", g.Norm)
+	}
+	p.rms, p.eps = !g.Norm.Centered, math.NaN()
+	if g.Norm.OrRMS != "" {
+		if eps, ok := b.Value(g.Norm.OrRMS); ok {
+			p.rms, p.eps = true, eps.Float()
+		}
+	}
+	if math.IsNaN(p.eps) {
+		p.eps = b.float(g.Norm.Eps)
 	}
 	p.bidirectional = !k.Flag("attention.causal", true)
 	p.pooling, p.classifierPooling = k.pooling("pooling_type", PoolNone),
@@ -248,13 +254,16 @@ func (b *builder) head() {
 
 // norm returns the norm of the residual stream of a name, nil for none. A layer's norms are one each by name.
 func (b *builder) norm(n graph.Norm) *norm {
-	switch {
-	case n == graph.Norm{}:
+	var eps *float64
+	if n.Eps != "" {
+		v := b.float(n.Eps)
+		eps = &v
+	}
+	switch n.Name {
+	case "":
 		return nil
-	case n == graph.Bare:
-		return &norm{}
-	case n.Eps != "":
-		b.unsupported("an epsilon of its own in", n)
+	case graph.Bare.Name:
+		return &norm{eps: eps}
 	}
 	name := n.Name
 	if b.Layer() >= 0 {
@@ -265,7 +274,7 @@ func (b *builder) norm(n graph.Norm) *norm {
 		if w == nil {
 			b.t.fail(fault.Broken, "no tensor %q", name+".weight")
 		}
-		b.norms[name] = w
+		w.eps, b.norms[name] = eps, w
 	}
 	return b.norms[name]
 }
@@ -318,13 +327,8 @@ func (b *builder) residual(branches graph.Parallel) {
 		if len(r.branches) > 0 && br.sum != nil {
 			b.unsupported("a norm after parallel branches, one of", part)
 		}
-		if x, ok := br.part.(*experts); ok {
-			if len(branches) > 1 {
-				b.unsupported("parallel branches, one of which is", part)
-			}
-			if x.earlyRouter {
-				b.layer.steps = slices.Insert(b.layer.steps, 0, step(&routeEarly{x}))
-			}
+		if x, ok := br.part.(*experts); ok && x.earlyRouter {
+			b.layer.steps = slices.Insert(b.layer.steps, 0, step(&routeEarly{x}))
 		}
 		r.branches = append(r.branches, br)
 	}
@@ -376,11 +380,20 @@ func (b *builder) part(p graph.Part) mixer {
 		sum := make(parallelMixers, len(p))
 		for i := range p {
 			sum[i] = b.part(p[i])
-			if _, ok := sum[i].(*experts); ok {
-				b.unsupported("a sum of parts, one of which is", p[i])
-			}
 		}
 		return sum
+	case graph.Normed:
+		n := &normed{pre: b.norm(p.Pre), part: b.part(p.Part), post: b.norm(p.Post)}
+		for _, of := range inside(nil, n.part) {
+			if n.pre != nil && of.pre != nil {
+				b.unsupported("two norms, one after the other, in", p)
+			}
+		}
+		return n
+	case graph.Scaled:
+		return &scaled{float32(b.float(p.By)), b.part(p.Part)}
+	case graph.Matrix:
+		return &matrix{b.t.requiredLinear(b.name(p.Name), b.p.width, b.p.width)}
 	default:
 		b.unsupported("part", p)
 		return nil
@@ -394,12 +407,12 @@ func implemented(v any) bool {
 		graph.ChooseStep,
 		graph.Attention, graph.MLA, graph.Mamba1, graph.Mamba2, graph.GatedDeltaNet, graph.KDA, graph.RWKV6,
 		graph.QRWKV6, graph.RWKV7, graph.ShortConv, graph.ChannelMix6, graph.ChannelMix7, graph.Sum, graph.Nothing,
-		graph.Choose,
+		graph.Choose, graph.Normed, graph.Scaled, graph.Matrix,
 		graph.Separate, graph.GatedQueries, graph.KeysAsValues, graph.SharedKV,
 		graph.RoPE, graph.QKNorm, graph.UnitNorm, graph.ValueNorm, graph.Temperature, graph.Clamp, graph.On,
 		graph.SoftCap, graph.ALiBi, graph.RelativeBias, graph.Sinks, graph.OnScores, graph.OutGate, graph.OutFactor,
 		graph.Act, graph.SwiGLUOAI, graph.XIELU, graph.ActOf,
-		graph.EarlyRouter, graph.WeighInputs, graph.LatentExperts,
+		graph.EarlyRouter, graph.WeighInputs, graph.LatentExperts, graph.RouterNorm,
 		graph.Pool, graph.MeanGELU, graph.LastSoftmax, graph.Layers, graph.Quirk:
 		return true
 	case graph.PerLayerEmbedding:
@@ -445,7 +458,7 @@ func (b *builder) checkBidirectional() {
 	for i := range b.m.layers {
 		for part := range b.m.layers[i].parts() {
 			switch part := part.(type) {
-			case *attention, *shortConv, *feedForward, *experts:
+			case *attention, *shortConv, *feedForward, *experts, *matrix:
 			default:
 				b.t.fail(errUnsupported, "%q is false, but the %s of layer %d is causal",
 					b.p.arch+".attention.causal", partName(part), i)

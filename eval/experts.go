@@ -14,8 +14,12 @@ import (
 
 // experts is a mixture of experts.
 type experts struct {
-	router             *linear
-	routerBias         []float32 // of the probabilities, for the choice only; or nil
+	router     *linear
+	routerBias []float32 // of the probabilities, for the choice only; or nil
+	// the norm of the experts' inputs, and factors of the router's, which are normalized without weights; nil for
+	// inputs by the branch's norm
+	inputs             *norm
+	routerScale        []float32
 	n, used, ff        int
 	gate, up, down     []*linear // one each; gate empty for none, and up twice as high if it has both
 	fused              bool      // up has the rows of gate, then its own
@@ -55,7 +59,10 @@ func (b *builder) experts(of graph.MoE) *experts {
 		x.groupsUsed > x.groups) {
 		t.fail(fault.Broken, "%d of %d experts, %d of %d groups", x.used, x.n, x.groupsUsed, x.groups)
 	}
-	x.router = t.requiredLinear(b.name("ffn_gate_inp"), p.width, x.n)
+	if of.Experts.Norm != (graph.Norm{}) {
+		b.unsupported("a norm in experts,", of.Experts)
+	}
+	x.router = b.router(of, x.n)
 	if of.Router.Bias {
 		if x.routerBias = t.vector(b.name("exp_probs_b.bias"), x.n); x.routerBias == nil {
 			x.routerBias = t.vector(b.name("exp_probs_b.weight"), x.n)
@@ -67,6 +74,9 @@ func (b *builder) experts(of graph.MoE) *experts {
 			x.earlyRouter = true
 		case graph.WeighInputs:
 			x.weighInputs = true
+		case graph.RouterNorm:
+			x.inputs = b.norm(option.Experts)
+			x.routerScale = t.requiredValues(b.name("ffn_gate_inp.scale"), p.width)
 		case graph.LatentExperts:
 			if down := t.all[b.name("ffn_latent_down.weight")]; down != nil && len(down.NE) == 2 {
 				x.width = int(min(down.NE[1], metadata.MaxSize))
@@ -102,6 +112,16 @@ func (b *builder) experts(of graph.MoE) *experts {
 	return x
 }
 
+// router returns the router. The scale of one with a norm is of its inputs.
+func (b *builder) router(of graph.MoE, n int) *linear {
+	name := b.name("ffn_gate_inp")
+	if slices.ContainsFunc(of.With, func(o graph.MoEOption) bool { _, ok := o.(graph.RouterNorm); return ok }) {
+		x := b.t.required(name+".weight", b.p.width, n)
+		return &linear{name: x.Name, w: b.t.weights(x, 0, n)}
+	}
+	return b.t.requiredLinear(name, b.p.width, n)
+}
+
 // stack returns the layers of NAME.weight, NAME.scale and NAME.bias, one for each of n matrices.
 func (t *tensors) stack(name string, in, out, n int) []*linear {
 	x := t.required(name+".weight", in, out, n)
@@ -128,9 +148,9 @@ func (t *tensors) stack(name string, in, out, n int) []*linear {
 	return list
 }
 
-// mix is for experts within a block of tokens, which does not occur: they run for all tokens at once (addExperts).
+// mix is not called: steps with experts run for all tokens at once (addExperts).
 func (x *experts) mix(*stream, []float32, []float32, int, bool) error {
-	return fault.Errorf(fault.Unsupported, "experts in a block of tokens")
+	return fault.Errorf(fault.Unsupported, "experts for some tokens at a time")
 }
 
 // choice is an expert of a token and its weight.
@@ -257,17 +277,80 @@ func (x *experts) maskGroups(by []float32) {
 	}
 }
 
-// addExperts adds the outputs of experts to the residual stream.
-func (s *stream) addExperts(b *branch) error {
-	acc, err := s.expertOutputs(b)
-	if err == nil {
-		err = s.requireFinite(acc, func() error { _, err := s.expertOutputs(b); return err })
+// addExperts is residual.forward for all tokens of runs, in a step that has experts.
+func (s *stream) addExperts(r *residual, runs []*Run, wanted bool) error {
+	outputs := make([][]float32, len(r.branches))
+	for i := range r.branches {
+		b := &r.branches[i]
+		compute := func() (err error) {
+			outputs[i], err = s.outputs(b.pre, b.part, runs, wanted)
+			return err
+		}
+		if err := compute(); err != nil {
+			return err
+		}
+		if err := s.requireFinite(outputs[i], compute); err != nil {
+			return err
+		}
+		s.routerLogits = s.routerLogits[:0]
+		if len(r.branches) > 1 {
+			outputs[i] = slices.Clone(outputs[i])
+		}
 	}
-	if err != nil {
-		return err
+	for i := range r.branches {
+		b := &r.branches[i]
+		if err := s.eachState(s.h, outputs[i], func(h, y []float32) { s.addBranch(b, h, y) }); err != nil {
+			return err
+		}
 	}
-	s.routerLogits = s.routerLogits[:0]
-	return s.eachState(s.h, acc, func(h, y []float32) { s.addBranch(b, h, y) })
+	return nil
+}
+
+// outputs returns the outputs of a part for all tokens of runs, which read the stream through a norm, or nil. They are
+// valid until the next call.
+func (s *stream) outputs(pre *norm, part mixer, runs []*Run, wanted bool) ([]float32, error) {
+	width := s.m.p.width
+	switch p := part.(type) {
+	case *experts:
+		return s.expertOutputs(&branch{pre: pre, part: p})
+	case *normed:
+		if p.pre != nil {
+			pre = p.pre
+		}
+		y, err := s.outputs(pre, p.part, runs, wanted)
+		if err != nil || p.post == nil {
+			return y, err
+		}
+		return y, s.eachState(y, nil, func(y, _ []float32) { s.norm(p.post, y, y) })
+	case *scaled:
+		y, err := s.outputs(pre, p.part, runs, wanted)
+		if err != nil {
+			return nil, err
+		}
+		return y, s.eachState(y, nil, func(y, _ []float32) { vecmath.Scale(y, y, p.by) })
+	case parallelMixers:
+		var sum []float32
+		for i, x := range p {
+			y, err := s.outputs(pre, x, runs, wanted)
+			if err != nil {
+				return nil, err
+			}
+			if i == 0 {
+				sum = slices.Clone(y)
+			} else if err := s.eachState(sum, y, vecmath.Add); err != nil {
+				return nil, err
+			}
+		}
+		return sum, nil
+	}
+	all := buffer.Resize(&s.all, len(s.h))
+	return all, s.eachBlock(runs, wanted, func(at, n int) error {
+		x, err := s.branchInputs(&branch{pre: pre}, s.h[at*width:][:n*width])
+		if err != nil {
+			return err
+		}
+		return part.mix(s, all[at*width:][:n*width], x, n, false)
+	})
 }
 
 // expertOutputs returns the weighted sum of experts for all tokens, one expert after the other: its
@@ -331,16 +414,26 @@ func (s *stream) route(b *branch, f func(from, rows int, in, logits []float32) e
 	in := buffer.Resize(&s.x, min(n, tokensPerBlock)*p.width)
 	for from := 0; from < n; from += tokensPerBlock {
 		rows := min(tokensPerBlock, n-from)
-		if err := s.eachState(in[:rows*p.width], s.h[from*p.width:], func(in, h []float32) {
-			s.norm(b.pre, in, h)
-		}); err != nil {
+		read := func(f func(in, h []float32)) error { return s.eachState(in[:rows*p.width], s.h[from*p.width:], f) }
+		logits := buffer.Resize(&s.mid, rows*x.n)
+		switch {
+		case x.earlyRouter:
+			copy(logits, s.routerLogits[from*x.n:])
+		case x.routerScale != nil:
+			if err := read(func(in, h []float32) { x.routerInputs(s, in, h) }); err != nil {
+				return nil, err
+			}
+			if err := s.linear(logits, x.n, in[:rows*p.width], rows, x.router); err != nil {
+				return nil, err
+			}
+		}
+		if err := read(func(in, h []float32) { s.norm(x.norm(b), in, h) }); err != nil {
 			return nil, err
 		}
-		logits := buffer.Resize(&s.mid, rows*x.n)
-		if x.earlyRouter {
-			copy(logits, s.routerLogits[from*x.n:])
-		} else if err := s.linear(logits, x.n, in[:rows*p.width], rows, x.router); err != nil {
-			return nil, err
+		if !x.earlyRouter && x.routerScale == nil {
+			if err := s.linear(logits, x.n, in[:rows*p.width], rows, x.router); err != nil {
+				return nil, err
+			}
 		}
 		if err := s.eachRowsErr(rows, func(a, b int) error {
 			for t := a; t < b; t++ {
@@ -357,6 +450,24 @@ func (s *stream) route(b *branch, f func(from, rows int, in, logits []float32) e
 		}
 	}
 	return chosen, nil
+}
+
+// norm returns the norm of the inputs of experts.
+func (x *experts) norm(b *branch) *norm {
+	if x.inputs != nil {
+		return x.inputs
+	}
+	return b.pre
+}
+
+// routerInputs sets dst to the inputs of a router with a norm of its own.
+func (x *experts) routerInputs(s *stream, dst, h []float32) {
+	width := s.m.p.width
+	s.norm(&norm{}, dst, h)
+	vecmath.Scale(dst, dst, float32(1/math.Sqrt(float64(width))))
+	for ; len(dst) > 0; dst = dst[width:] {
+		vecmath.Mul(dst[:width], x.routerScale)
+	}
 }
 
 // assignments returns, for each expert, the places in chosen of the tokens that it was chosen for.
@@ -443,7 +554,7 @@ func (s *stream) expert(b *branch, e int, list []int32, chosen []choice, acc []f
 			if x.projection != nil {
 				copy(row, s.latentExperts[0][token(i)*width:])
 			} else {
-				s.norm(b.pre, row, s.h[token(i)*width:][:width])
+				s.norm(x.norm(b), row, s.h[token(i)*width:][:width])
 			}
 			if x.weighInputs {
 				vecmath.Scale(row, row, chosen[list[i]].weight)

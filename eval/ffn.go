@@ -41,6 +41,9 @@ func (b *builder) feedForward(of graph.FFN, suffix string, width, ff int) *feedF
 	t, name := b.t, func(s string) string { return b.name(s + suffix) }
 	f := &feedForward{ff: ff}
 	f.act, f.activation = b.activation(of.Act)
+	if of.Norm != (graph.Norm{}) {
+		b.unsupported("a norm in", of)
+	}
 	n := ff
 	if of.Gate == graph.Gated {
 		up := t.all[name("ffn_up")+".weight"]
@@ -92,4 +95,55 @@ func (s *stream) feedForward(f *feedForward, y, x []float32, rows int) error {
 		return err
 	}
 	return s.linear(y, f.down.w.Rows, hidden, rows, f.down)
+}
+
+// matrix is a part of one matrix.
+type matrix struct{ w *linear }
+
+func (m *matrix) mix(s *stream, y, x []float32, n int, _ bool) error {
+	return s.linear(y, m.w.w.Rows, x, n, m.w)
+}
+
+func (m *matrix) back(s *stream, dx, dy, x []float32, n int) error {
+	return s.backLinear(dx, dy, m.w.w.Rows, x, n, false, m.w)
+}
+
+// normed is a part with norms of its own, or nil: post(part(pre(x))).
+type normed struct {
+	pre  *norm
+	part mixer
+	post *norm
+}
+
+func (p *normed) mix(s *stream, y, x []float32, n int, last bool) error {
+	if p.pre != nil {
+		in := buffer.Resize(&s.inner, len(x))
+		if err := s.eachState(in, x, func(in, x []float32) { s.norm(p.pre, in, x) }); err != nil {
+			return err
+		}
+		x = in
+	}
+	if err := p.part.mix(s, y, x, n, last); err != nil || p.post == nil {
+		return err
+	}
+	if last {
+		n = s.predicting(n)
+	}
+	return s.eachState(y[:n*s.m.p.width], nil, func(y, _ []float32) { s.norm(p.post, y, y) })
+}
+
+// scaled is the output of a part times a number.
+type scaled struct {
+	by   float32
+	part mixer
+}
+
+func (p *scaled) mix(s *stream, y, x []float32, n int, last bool) error {
+	if err := p.part.mix(s, y, x, n, last); err != nil {
+		return err
+	}
+	if last {
+		n = s.predicting(n)
+	}
+	return s.eachState(y[:n*s.m.p.width], nil, func(y, _ []float32) { vecmath.Scale(y, y, p.by) })
 }

@@ -93,10 +93,16 @@ func (s *stream) runLayer(i int, runs []*Run) error {
 
 // runSegment runs steps of layer i. wanted: the streams have wanted tokens only.
 func (s *stream) runSegment(i, from, end int, runs []*Run, wanted bool) error {
-	if b := expertsOf(s.m.layers[i].steps[from]); b != nil {
-		return s.addExperts(b)
+	l := &s.m.layers[i]
+	r := withExperts(l.steps[from])
+	if r == nil {
+		return s.runBlocks(i, from, end, runs, wanted)
 	}
-	return s.runBlocks(i, from, end, runs, wanted)
+	err := s.addExperts(r, runs, wanted)
+	if err == nil && i == len(s.m.layers)-1 && l.mixing == from {
+		s.keepWanted(runs)
+	}
+	return err
 }
 
 // keepWanted leaves the states of wanted tokens.
@@ -113,10 +119,32 @@ func (s *stream) keepWanted(runs []*Run) {
 
 // runBlocks is runSegment for steps that run for some tokens at a time.
 func (s *stream) runBlocks(i, from, end int, runs []*Run, wanted bool) error {
-	width := s.m.p.width
-	done, kept, all := 0, 0, len(s.h)
-	s.rereads = len(runs) > 1 || all > max(1, tokensPerBlock/runs[0].Chunk)*runs[0].Chunk*width
+	width, kept := s.m.p.width, 0
+	layers := float64(len(s.m.layers))
+	all := float64(len(s.h))
+	err := s.eachBlock(runs, wanted, func(at, n int) error {
+		h, err := s.runSteps(i, from, end, s.h[at*width:][:n*width], n)
+		if err != nil {
+			return err
+		}
+		kept += copy(s.h[kept:], h) // in the last layer the wanted rows are moved together
+		if s.r.Progress != nil {
+			s.r.Progress(Progress{Done: (float64(i) + float64((at+n)*width)/all) / layers})
+		}
+		return nil
+	})
+	if err == nil {
+		s.h = s.h[:kept]
+	}
+	return err
+}
+
+// eachBlock calls f for the tokens of runs, whole chunks, some at a time: n from token at on. wanted: the streams have
+// wanted tokens only.
+func (s *stream) eachBlock(runs []*Run, wanted bool, f func(at, n int) error) error {
+	s.rereads = len(runs) > 1 || len(s.h) > max(1, tokensPerBlock/runs[0].Chunk)*runs[0].Chunk*s.m.p.width
 	defer s.dropHeld()
+	done := 0
 	for _, r := range runs {
 		s.setRun(r)
 		chunks, chunk := len(r.Tokens)/r.Chunk, r.Chunk
@@ -129,19 +157,12 @@ func (s *stream) runBlocks(i, from, end int, runs []*Run, wanted bool) error {
 			if wanted {
 				s.keepTokens()
 			}
-			n := some * chunk
-			h, err := s.runSteps(i, from, end, s.h[done*width:][:n*width], n)
-			if err != nil {
+			if err := f(done, some*chunk); err != nil {
 				return err
 			}
-			kept += copy(s.h[kept:], h) // in the last layer the wanted rows are moved together
-			c, done = c+some, done+n
-			if r.Progress != nil {
-				r.Progress(Progress{Done: (float64(i) + float64(done*width)/float64(all)) / float64(len(s.m.layers))})
-			}
+			c, done = c+some, done+some*chunk
 		}
 	}
-	s.h = s.h[:kept]
 	return nil
 }
 

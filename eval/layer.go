@@ -2,6 +2,7 @@ package eval
 
 import (
 	"iter"
+	"slices"
 	"sync/atomic"
 
 	"ggforge/fault"
@@ -41,7 +42,7 @@ type residual struct {
 // branch is a part with its norms: stream = sum(stream + scale · post(part(pre(stream)))). Norms may be nil.
 type branch struct {
 	pre       *norm
-	part      mixer // or *experts, alone in its step
+	part      mixer
 	post, sum *norm
 	scale     float32
 }
@@ -63,7 +64,7 @@ func (l *layer) finish() {
 	l.mixing = -1
 	for i, s := range l.steps {
 		if r, ok := s.(*residual); ok {
-			for _, b := range r.branches {
+			for _, b := range r.inside() {
 				if reachOf(b.part) != ownToken {
 					l.mixing = i
 				}
@@ -72,7 +73,36 @@ func (l *layer) finish() {
 	}
 }
 
-// parts yields the parts of a layer in order, those of sums one by one.
+// inside returns the parts that a part is made of, itself if it is not made of others. Each has the norm of its inputs.
+func inside(pre *norm, part mixer) []branch {
+	switch p := part.(type) {
+	case parallelMixers:
+		var all []branch
+		for _, x := range p {
+			all = append(all, inside(pre, x)...)
+		}
+		return all
+	case *normed:
+		if p.pre != nil {
+			pre = p.pre
+		}
+		return inside(pre, p.part)
+	case *scaled:
+		return inside(pre, p.part)
+	}
+	return []branch{{pre: pre, part: part, scale: 1}}
+}
+
+// inside returns the parts that branches are made of.
+func (r *residual) inside() []branch {
+	var all []branch
+	for _, b := range r.branches {
+		all = append(all, inside(b.pre, b.part)...)
+	}
+	return all
+}
+
+// parts yields the parts of a layer in order.
 func (l *layer) parts() iter.Seq[mixer] {
 	return func(yield func(mixer) bool) {
 		for _, s := range l.steps {
@@ -80,15 +110,9 @@ func (l *layer) parts() iter.Seq[mixer] {
 			if !ok {
 				continue
 			}
-			for _, b := range r.branches {
-				all := parallelMixers{b.part}
-				if sum, ok := b.part.(parallelMixers); ok {
-					all = sum
-				}
-				for _, part := range all {
-					if !yield(part) {
-						return
-					}
+			for _, b := range r.inside() {
+				if !yield(b.part) {
+					return
 				}
 			}
 		}
@@ -108,23 +132,26 @@ func (m *Model) experts() iter.Seq[*experts] {
 	}
 }
 
-// experts returns the branch of a step that is a mixture of experts, nil if it is another.
-func expertsOf(s step) *branch {
-	if r, ok := s.(*residual); ok {
-		if _, ok := r.branches[0].part.(*experts); ok {
-			return &r.branches[0]
-		}
+// withExperts returns a step that has experts, nil if it is another.
+func withExperts(s step) *residual {
+	if r, ok := s.(*residual); ok && slices.ContainsFunc(r.inside(), func(b branch) bool { return isExperts(b.part) }) {
+		return r
 	}
 	return nil
 }
 
-// segments yields the steps that run together, from one to the one before end: for some tokens at a time; or experts
-// alone, which run for all tokens at once.
+func isExperts(part mixer) bool {
+	_, ok := part.(*experts)
+	return ok
+}
+
+// segments yields the steps that run together, from one to the one before end: for some tokens at a time; or one with
+// experts alone, which runs for all tokens at once.
 func (l *layer) segments() iter.Seq2[int, int] {
 	return func(yield func(from, end int) bool) {
 		for from := 0; from < len(l.steps); {
 			end := from + 1
-			for expertsOf(l.steps[from]) == nil && end < len(l.steps) && expertsOf(l.steps[end]) == nil {
+			for withExperts(l.steps[from]) == nil && end < len(l.steps) && withExperts(l.steps[end]) == nil {
 				end++
 			}
 			if !yield(from, end) {
@@ -145,11 +172,17 @@ const (
 )
 
 func reachOf(part mixer) reach {
-	switch part.(type) {
-	case *feedForward, *experts:
+	switch p := part.(type) {
+	case *feedForward, *experts, *matrix:
 		return ownToken
 	case *channelMix:
 		return allTokens
+	case *normed, *scaled, parallelMixers:
+		most := ownToken
+		for _, b := range inside(nil, p) {
+			most = max(most, reachOf(b.part))
+		}
+		return most
 	}
 	return anyToken
 }

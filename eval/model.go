@@ -43,7 +43,10 @@ type Model struct {
 }
 
 // norm is a normalization; weight and bias may be nil.
-type norm struct{ weight, bias []float32 }
+type norm struct {
+	weight, bias []float32
+	eps          *float64 // in place of the model's, or nil
+}
 
 // mixer is a block of a layer: token mixer or feed-forward network. It keeps nothing between calls.
 type mixer interface {
@@ -65,7 +68,7 @@ func (t *tensors) norm(name string, n int) *norm {
 	if w == nil {
 		return nil
 	}
-	return &norm{w, t.vector(name+".bias", n)}
+	return &norm{weight: w, bias: t.vector(name+".bias", n)}
 }
 
 // requiredNorm is norm for one that there has to be.
@@ -90,7 +93,7 @@ func (t *tensors) headNorm(name string, heads, size int) *headNorm {
 	switch {
 	case len(x.NE) == 2: // each its own
 		v := t.matrix(name+".weight", size, heads)
-		return &headNorm{norm{v, t.matrix(name+".bias", size, heads)}, size}
+		return &headNorm{norm{weight: v, bias: t.matrix(name+".bias", size, heads)}, size}
 	case x.NE[0] == int64(size):
 		return &headNorm{*orUnitNorm(t.norm(name, size)), size}
 	}

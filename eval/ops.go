@@ -8,13 +8,14 @@ import (
 
 // normalize normalizes rows of n values, from src to dst, which may be the same.
 func (p *params) normalize(w *norm, dst, src []float32, n int) {
+	eps := p.epsilon(w)
 	for ; len(src) > 0; dst, src = dst[n:], src[n:] {
 		x, y := src[:n], dst[:n]
 		mean := 0.0
 		if !p.rms {
 			mean = vecmath.Sum(x) / float64(n)
 		}
-		f := 1 / math.Sqrt(vecmath.SumSquares(x, mean)/float64(n)+p.eps)
+		f := 1 / math.Sqrt(vecmath.SumSquares(x, mean)/float64(n)+eps)
 		if p.rms {
 			vecmath.Scale(y, x, float32(f))
 		} else {
@@ -29,6 +30,14 @@ func (p *params) normalize(w *norm, dst, src []float32, n int) {
 			vecmath.Add(y, w.bias)
 		}
 	}
+}
+
+// epsilon returns the epsilon of a norm.
+func (p *params) epsilon(w *norm) float64 {
+	if w.eps != nil {
+		return *w.eps
+	}
+	return p.eps
 }
 
 // headNorm normalizes the heads of a token in place; w may be nil.

@@ -99,8 +99,12 @@ type work func(s *stream, from, n int) error
 func (c *pairRun) layer(i int) error {
 	for from, end := range c.sides[0].m.layers[i].segments() {
 		var err error
-		if expertsOf(c.sides[0].m.layers[i].steps[from]) != nil {
-			err = c.experts(i, from)
+		if r := withExperts(c.sides[0].m.layers[i].steps[from]); r != nil {
+			for k := range r.inside() {
+				if err == nil {
+					err = c.part(i, from, k)
+				}
+			}
 		} else {
 			err = c.blocks(i, from, end)
 		}
@@ -116,6 +120,19 @@ func (c *pairRun) layer(i int) error {
 	return nil
 }
 
+// part reports the inputs of part k of a step with experts.
+func (c *pairRun) part(i, step, k int) error {
+	of := func(s *stream) *branch { return &withExperts(s.m.layers[i].steps[step]).inside()[k] }
+	if isExperts(of(c.sides[0]).part) {
+		return c.experts(of)
+	}
+	tokens, width := len(c.p.Tokens), c.sides[0].m.p.width
+	return c.stages(tokens, c.sides[0].blockTokens(tokens), c.p.Chunk, false, func(s *stream, at, n int) error {
+		s.firstToken, s.tokens, s.rereads = at, s.r.Tokens[at:at+n], true
+		return s.branchOutputs(of(s), buffer.Resize(&c.h, n*width), s.h[at*width:][:n*width], n)
+	})
+}
+
 // blocks reports the inputs of steps that run for some tokens at a time.
 func (c *pairRun) blocks(i, from, end int) error {
 	tokens, width := len(c.p.Tokens), c.sides[0].m.p.width
@@ -129,10 +146,9 @@ func (c *pairRun) blocks(i, from, end int) error {
 	})
 }
 
-// experts reports the inputs of experts and shared experts, a step of a layer.
-func (c *pairRun) experts(i, step int) error {
+// experts reports the inputs of experts and shared experts.
+func (c *pairRun) experts(of func(s *stream) *branch) error {
 	tokens, width := len(c.p.Tokens), c.sides[0].m.p.width
-	of := func(s *stream) *branch { return expertsOf(s.m.layers[i].steps[step]) }
 	x := of(c.sides[0]).part.(*experts)
 	// Outside of routed experts tokens are independent, so a block of them can run alone.
 	before := func(s *stream, from, n int) error {

@@ -86,6 +86,8 @@ type workspace struct {
 	before, input     []float32 // the stream before a step, and before a layer
 	sum               []float32 // the outputs of a part that is added to others
 	queries           []float32 // with their gates
+	inner             []float32 // the inputs of a part in a part
+	all               []float32 // the outputs of a part, of all tokens
 	acc               []float32 // the sum of the experts' outputs, which is added to h
 	routerLogits      []float32 // of early routers
 	sharedKVs         map[*attention][]float32

@@ -30,7 +30,7 @@ func TestCheck(t *testing.T) {
 		want string
 	}{
 		"nil":                 {nil, "no model"},
-		"no head":             {&Model{Norm: RMS}, "Head is nil"},
+		"no head":             {&Model{Reads: ByName, Norm: RMS}, "Head is nil"},
 		"no epsilon":          {noNorm, `Norm.Eps: expression "": want a number`},
 		"no factor":           {factor(""), `Layer[0].By: expression "": want a number`},
 		"no part":             {mixer(nil), "Layer[0].Part is nil"},

@@ -14,6 +14,7 @@ import (
 
 // allParts has every step and part, in layers of different kinds.
 var allParts = &Model{
+	Reads: ByName,
 	Dims: Dims{"n_own": "n_layer - (@attention.shared_kv_layers or 0)",
 		"n_rot": "@rope.dimension_count or n_embd_head_k"},
 	Embed: Embedding{Scale: "sqrt(n_embd)", Positions: May, Types: true, Norm: norm("token_embd_norm")},

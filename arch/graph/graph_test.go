@@ -74,7 +74,7 @@ func preNorm(mixer, feed Part) []Step {
 
 // decoder returns a model of these steps.
 func decoder(steps ...Step) *Model {
-	return &Model{Norm: RMS, Layer: steps, Final: []Step{Normalize{norm("output_norm")}}, Head: LM{}}
+	return &Model{Reads: ByName, Norm: RMS, Layer: steps, Final: []Step{Normalize{norm("output_norm")}}, Head: LM{}}
 }
 
 // mixer returns a model of layers that have nothing but a mixer.

@@ -31,7 +31,9 @@ func Keys(m *Model) []string {
 		return true
 	})
 	for _, name := range m.Reads {
-		k.keys[strings.TrimSuffix(name, "!")] = true
+		if name, must := strings.CutSuffix(name, "!"); must {
+			k.keys[name] = true
+		}
 	}
 	maps.DeleteFunc(k.keys, func(key string, _ bool) bool { return !m.Counts(key) })
 	return slices.Sorted(maps.Keys(k.keys))
