@@ -154,6 +154,9 @@ func (b *builder) build() {
 	if g.Loop != nil {
 		b.unsupported("layers that run again, the", g.Loop)
 	}
+	if g.Streams != nil {
+		b.unsupported("several residual streams, the", g.Streams)
+	}
 	if g.Norm.Groups != "" {
 		b.unsupported("groups of values in", g.Norm)
 	}

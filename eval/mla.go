@@ -56,6 +56,12 @@ func newMLA(b *builder, of graph.MLA) mixer {
 			b.unsupported("in MLA, the step", s)
 		}
 	}
+	if len(b.ScoreSteps(of.Scores)) > 0 {
+		b.unsupported("in MLA, the step of scores", b.ScoreSteps(of.Scores)[0])
+	}
+	if len(of.After) > 0 {
+		b.unsupported("in MLA, the step of attention outputs", of.After[0])
+	}
 	l.scale = l.scoreScale(b.m)
 	queries := l.n * l.keyLen
 	if t.all[b.name("attn_q.weight")] == nil {
