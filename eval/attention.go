@@ -34,10 +34,13 @@ type attention struct {
 	shared            bool       // a later layer reuses its keys and values
 }
 
+var _ = operation(newAttention)
+
 // newAttention returns the attention of the layer.
-func newAttention(b *builder, a graph.Attention) *attention {
+func newAttention(b *builder, a graph.Attention) mixer {
 	p, t, i := b.p, b.t, b.Layer()
 	l := &attention{heads: b.heads(a)}
+	b.attentions[i] = l
 	nq, nk, nv := l.n*l.keyLen, l.kv*l.keyLen, l.kv*l.valueLen
 	projection, own := a.QKV, true
 	if shared, ok := projection.(graph.SharedKV); ok {

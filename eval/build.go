@@ -3,6 +3,7 @@ package eval
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -346,71 +347,30 @@ func (b *builder) residual(branches graph.Parallel) {
 	b.layer.steps = append(b.layer.steps, r)
 }
 
+// operations make the operation of a part of the layer, by the type of the part.
+var operations = map[reflect.Type]func(b *builder, p graph.Part) mixer{}
+
+// operation adds one of operations.
+func operation[P graph.Part](f func(b *builder, p P) mixer) struct{} {
+	operations[reflect.TypeFor[P]()] = func(b *builder, p graph.Part) mixer { return f(b, p.(P)) }
+	return struct{}{}
+}
+
 // part returns the operation of a part of the layer.
 func (b *builder) part(p graph.Part) mixer {
-	switch p := b.Part(p).(type) {
-	case graph.Attention:
-		a := newAttention(b, p)
-		b.attentions[b.Layer()] = a
-		return a
-	case graph.MLA:
-		return newMLA(b, p)
-	case graph.Mamba1:
-		return newMamba(b)
-	case graph.Mamba2:
-		return newMamba2(b)
-	case graph.GatedDeltaNet:
-		return newDeltaNet(b, p)
-	case graph.KDA:
-		return newKimiDeltaNet(b)
-	case graph.RWKV6:
-		return newWKV6(b, true)
-	case graph.QRWKV6:
-		return newWKV6(b, false)
-	case graph.RWKV7:
-		return newWKV7(b)
-	case graph.ShortConv:
-		return newShortConv(b)
-	case graph.ChannelMix6:
-		return newChannelMix(b, true)
-	case graph.ChannelMix7:
-		return newChannelMix(b, false)
-	case graph.FFN:
-		return b.feedForward(p, "", b.p.width, b.size("n_ff"))
-	case graph.MoE:
-		return b.experts(p)
-	case graph.Sum:
-		sum := make(parallelMixers, len(p))
-		for i := range p {
-			sum[i] = b.part(p[i])
-		}
-		return sum
-	case graph.Normed:
-		n := &normed{pre: b.norm(p.Pre), part: b.part(p.Part), post: b.norm(p.Post)}
-		for _, of := range inside(nil, n.part) {
-			if n.pre != nil && of.pre != nil {
-				b.unsupported("two norms, one after the other, in", p)
-			}
-		}
-		return n
-	case graph.Scaled:
-		return &scaled{float32(b.float(p.By)), b.part(p.Part)}
-	case graph.Matrix:
-		return &matrix{b.t.requiredLinear(b.name(p.Name), b.p.width, b.p.width)}
-	default:
+	p = b.Part(p)
+	f := operations[reflect.TypeOf(p)]
+	if f == nil {
 		b.unsupported("part", p)
-		return nil
 	}
+	return f(b, p)
 }
 
 // implemented reports whether the evaluator computes a value of a graph.
 func implemented(v any) bool {
 	switch v := v.(type) {
 	case graph.Residual, graph.Parallel, graph.AddInput, graph.Normalize, graph.ScaleStream, graph.LearnedScale,
-		graph.ChooseStep,
-		graph.Attention, graph.MLA, graph.Mamba1, graph.Mamba2, graph.GatedDeltaNet, graph.KDA, graph.RWKV6,
-		graph.QRWKV6, graph.RWKV7, graph.ShortConv, graph.ChannelMix6, graph.ChannelMix7, graph.Sum, graph.Nothing,
-		graph.Choose, graph.Normed, graph.Scaled, graph.Matrix,
+		graph.ChooseStep, graph.Choose, graph.Nothing,
 		graph.Separate, graph.GatedQueries, graph.KeysAsValues, graph.SharedKV,
 		graph.RoPE, graph.QKNorm, graph.UnitNorm, graph.ValueNorm, graph.Temperature, graph.Clamp, graph.On,
 		graph.SoftCap, graph.ALiBi, graph.RelativeBias, graph.Sinks, graph.OnScores, graph.OutGate, graph.OutFactor,
@@ -428,6 +388,8 @@ func implemented(v any) bool {
 		return !v.Codes
 	case graph.NormKind:
 		return v.Groups == ""
+	case graph.Part:
+		return operations[reflect.TypeOf(v)] != nil
 	}
 	return false
 }

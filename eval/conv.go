@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"ggforge/arch/graph"
 	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/vecmath"
 )
@@ -65,7 +66,9 @@ type shortConv struct {
 	width   int
 }
 
-func newShortConv(b *builder) mixer {
+var _ = operation(newShortConv)
+
+func newShortConv(b *builder, _ graph.ShortConv) mixer {
 	w := b.p.width
 	c := &shortConv{width: w, in: b.t.requiredLinear(b.name("shortconv.in_proj"), w, 3*w),
 		out: b.t.requiredLinear(b.name("shortconv.out_proj"), w, w)}

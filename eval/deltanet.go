@@ -32,6 +32,8 @@ type deltaNet struct {
 	norm             *norm     // of each head
 }
 
+var _ = operation(newDeltaNet)
+
 func newDeltaNet(b *builder, of graph.GatedDeltaNet) mixer {
 	t, k := b.t, b.ssm()
 	if k.inner%k.rank != 0 || k.groups < 1 || k.rank%k.groups != 0 {
@@ -189,7 +191,9 @@ type kimiDeltaNet struct {
 	norm         *norm     // of each head
 }
 
-func newKimiDeltaNet(b *builder) mixer {
+var _ = operation(newKimiDeltaNet)
+
+func newKimiDeltaNet(b *builder, _ graph.KDA) mixer {
 	p, t := b.p, b.t
 	d := &kimiDeltaNet{heads: b.count("n_head"), size: b.k.Count("kda.head_dim")}
 	size, all := b.count("d_conv"), d.heads*d.size

@@ -37,8 +37,10 @@ type experts struct {
 	weighInputs        bool          // inputs are weighed; experts are chosen by the logits of the router
 }
 
-// experts returns the experts of the layer.
-func (b *builder) experts(of graph.MoE) *experts {
+var _ = operation(newExperts)
+
+// newExperts returns the experts of the layer.
+func newExperts(b *builder, of graph.MoE) mixer {
 	p, t, k := b.p, b.t, b.k
 	x := &experts{n: b.count("n_expert"), used: b.size("@expert_used_count"), ff: b.size("n_ff_exp"), width: p.width}
 	x.act, x.activation = b.activation(of.Experts.Act)

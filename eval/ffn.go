@@ -36,6 +36,8 @@ type feedForward struct {
 	activation     ffnActivation // in place of act, or nil
 }
 
+var _ = operation(func(b *builder, of graph.FFN) mixer { return b.feedForward(of, "", b.p.width, b.size("n_ff")) })
+
 // feedForward returns a feed-forward network of width values, and ff in the middle. Names of its tensors have the suffix.
 func (b *builder) feedForward(of graph.FFN, suffix string, width, ff int) *feedForward {
 	t, name := b.t, func(s string) string { return b.name(s + suffix) }
@@ -100,6 +102,10 @@ func (s *stream) feedForward(f *feedForward, y, x []float32, rows int) error {
 // matrix is a part of one matrix.
 type matrix struct{ w *linear }
 
+var _ = operation(func(b *builder, of graph.Matrix) mixer {
+	return &matrix{b.t.requiredLinear(b.name(of.Name), b.p.width, b.p.width)}
+})
+
 func (m *matrix) mix(s *stream, y, x []float32, n int, _ bool) error {
 	return s.linear(y, m.w.w.Rows, x, n, m.w)
 }
@@ -114,6 +120,16 @@ type normed struct {
 	part mixer
 	post *norm
 }
+
+var _ = operation(func(b *builder, of graph.Normed) mixer {
+	n := &normed{pre: b.norm(of.Pre), part: b.part(of.Part), post: b.norm(of.Post)}
+	for _, x := range inside(nil, n.part) {
+		if n.pre != nil && x.pre != nil {
+			b.unsupported("two norms, one after the other, in", of)
+		}
+	}
+	return n
+})
 
 func (p *normed) mix(s *stream, y, x []float32, n int, last bool) error {
 	if p.pre != nil {
@@ -137,6 +153,8 @@ type scaled struct {
 	by   float32
 	part mixer
 }
+
+var _ = operation(func(b *builder, of graph.Scaled) mixer { return &scaled{float32(b.float(of.By)), b.part(of.Part)} })
 
 func (p *scaled) mix(s *stream, y, x []float32, n int, last bool) error {
 	if err := p.part.mix(s, y, x, n, last); err != nil {

@@ -171,21 +171,23 @@ const (
 	allTokens              // the same, but mix computes all outputs
 )
 
+// reachOf returns the reach of a part; of one that does not say it, anyToken.
 func reachOf(part mixer) reach {
-	switch p := part.(type) {
-	case *feedForward, *experts, *matrix:
-		return ownToken
-	case *channelMix:
-		return allTokens
-	case *normed, *scaled, parallelMixers:
-		most := ownToken
-		for _, b := range inside(nil, p) {
-			most = max(most, reachOf(b.part))
+	most := ownToken
+	for _, b := range inside(nil, part) {
+		if x, ok := b.part.(interface{ reach() reach }); ok {
+			most = max(most, x.reach())
+		} else {
+			most = max(most, anyToken)
 		}
-		return most
 	}
-	return anyToken
+	return most
 }
+
+func (*feedForward) reach() reach { return ownToken }
+func (*matrix) reach() reach      { return ownToken }
+func (*experts) reach() reach     { return ownToken }
+func (*channelMix) reach() reach  { return allTokens }
 
 // norm normalizes rows; w nil copies them.
 func (s *stream) norm(w *norm, dst, src []float32) {

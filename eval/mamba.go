@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"ggforge/arch/graph"
 	"ggforge/fault"
 	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/parallel"
@@ -33,7 +34,9 @@ type mamba struct {
 	dtNorm, bNorm, norm *norm // of dt, B and C, or nil
 }
 
-func newMamba(b *builder) mixer {
+var _ = operation(newMamba)
+
+func newMamba(b *builder, _ graph.Mamba1) mixer {
 	t, k := b.t, b.ssm()
 	m := &mamba{ssm: k}
 	m.in = t.requiredLinear(b.name("ssm_in"), b.p.width, 2*k.inner)
@@ -143,7 +146,9 @@ type mamba2 struct {
 	norm    *headNorm // of groups, or nil
 }
 
-func newMamba2(b *builder) mixer {
+var _ = operation(newMamba2)
+
+func newMamba2(b *builder, _ graph.Mamba2) mixer {
 	t, k := b.t, b.ssm()
 	if k.inner%k.rank != 0 || k.groups < 1 || k.rank%k.groups != 0 || k.inner%k.groups != 0 {
 		b.k.fail(fault.Broken, "a state space model of %d channels, %d heads and %d groups", k.inner, k.rank, k.groups)
@@ -210,6 +215,14 @@ func (m *mamba2) mix(s *stream, y, x []float32, n int, last bool) error {
 
 // parallelMixers is parts that read the same and whose outputs are added.
 type parallelMixers []mixer
+
+var _ = operation(func(b *builder, of graph.Sum) mixer {
+	sum := make(parallelMixers, len(of))
+	for i := range of {
+		sum[i] = b.part(of[i])
+	}
+	return sum
+})
 
 func (m parallelMixers) mix(s *stream, y, x []float32, n int, last bool) error {
 	for i, part := range m {

@@ -27,6 +27,8 @@ type mla struct {
 	rope, temperature int
 }
 
+var _ = operation(newMLA)
+
 // newMLA returns the attention of the layer.
 func newMLA(b *builder, of graph.MLA) mixer {
 	p, t := b.p, b.t

@@ -3,6 +3,7 @@ package eval
 import (
 	"fmt"
 
+	"ggforge/arch/graph"
 	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/parallel"
 	"ggforge/internal/kernel/vecmath"
@@ -148,6 +149,11 @@ type wkv6 struct {
 	g        *linear
 	first    []float32
 }
+
+var (
+	_ = operation(func(b *builder, _ graph.RWKV6) mixer { return newWKV6(b, true) })
+	_ = operation(func(b *builder, _ graph.QRWKV6) mixer { return newWKV6(b, false) })
+)
 
 // newWKV6 returns the mixer of the layer, with first or without.
 func newWKV6(b *builder, first bool) mixer {
@@ -305,7 +311,9 @@ type wkv7 struct {
 	keyScale, keyRate, bonus []float32
 }
 
-func newWKV7(b *builder) mixer {
+var _ = operation(newWKV7)
+
+func newWKV7(b *builder, _ graph.RWKV7) mixer {
 	w, t := b.p.width, b.t
 	m := &wkv7{timeMix: b.timeMix(0)}
 	for _, key := range []string{"decay_lora_rank", "iclr_lora_rank", "value_residual_mix_lora_rank",
@@ -484,6 +492,11 @@ type channelMix struct {
 	shareK, shareR         []float32
 	key, value, receptance *linear // receptance nil for none
 }
+
+var (
+	_ = operation(func(b *builder, _ graph.ChannelMix6) mixer { return newChannelMix(b, true) })
+	_ = operation(func(b *builder, _ graph.ChannelMix7) mixer { return newChannelMix(b, false) })
+)
 
 // newChannelMix returns the channel mix of the layer, with receptance or without.
 func newChannelMix(b *builder, receptance bool) mixer {
