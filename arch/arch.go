@@ -1,10 +1,10 @@
 // Package arch has the model architectures: the Hugging Face classes of each, the metadata of its GGUF file with the
 // source of each value, and the mapping of the checkpoint's tensors.
 //
-// An architecture is a table (see package table). Each family of models has one file here, whose private names no other
-// file uses; package parts has the rows that several families share. To add an architecture, write a file with its
-// table and register it there. Logic that does not fit in a row becomes a named kind of row or a named transform
-// that any architecture may use.
+// An architecture is a table (see package table). Each family of models has one file here, and more for its vision and
+// audio encoders (NAME_vision.go, NAME_audio.go), whose private names no other family uses; package parts has the rows
+// that several families share. To add an architecture, write a file with its table and register it there. Logic that does
+// not fit in a row becomes a named kind of row or a named transform that any architecture may use.
 package arch
 
 import (
@@ -15,7 +15,6 @@ import (
 	"sync"
 
 	"ggforge/arch/config"
-	"ggforge/arch/encoders"
 	"ggforge/arch/graph"
 	"ggforge/arch/table"
 	"ggforge/fault"
@@ -41,6 +40,35 @@ var registry = sync.OnceValue(func() []*table.Arch {
 		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(len(b.Classes), len(a.Classes)),
 			slices.Compare(a.Classes, b.Classes))
 	})
+})
+
+// encodersOf makes the tables of the vision and audio encoders.
+var encodersOf []func() *table.Arch
+
+// registerEncoder is register for tables of vision and audio encoders: files of architecture clip (mmproj), which
+// runtimes load next to the model's own. A class has one table of each kind.
+func registerEncoder(tables ...*table.Arch) struct{} {
+	for _, a := range tables {
+		registerEncoderOf(func() *table.Arch { return a })
+	}
+	return struct{}{}
+}
+
+// registerEncoderOf is registerEncoder for tables with hundreds of rows, which are built on demand: few commands need
+// them.
+func registerEncoderOf(tables ...func() *table.Arch) struct{} {
+	encodersOf = append(encodersOf, tables...)
+	return struct{}{}
+}
+
+// encoders has the tables of encoders sorted by their first classes.
+var encoders = sync.OnceValue(func() []*table.Arch {
+	var all []*table.Arch
+	for _, of := range encodersOf {
+		all = append(all, of())
+	}
+	slices.SortFunc(all, func(a, b *table.Arch) int { return strings.Compare(a.Classes[0], b.Classes[0]) })
+	return all
 })
 
 // Lookup returns the architecture of a Hugging Face class. An unknown class
@@ -266,7 +294,7 @@ func LookupEncoder(class string) (*table.Arch, error) {
 
 // findEncoder returns the table of a class with a vision or audio encoder, nil for none.
 func findEncoder(class string) *table.Arch {
-	for _, a := range encoders.All() {
+	for _, a := range encoders() {
 		if slices.Contains(a.Classes, class) {
 			return a
 		}
@@ -305,7 +333,7 @@ func ParseEncoder(class string, data []byte) (*config.Config, error) {
 
 // EncoderFor returns the table of a model's vision or audio encoder.
 func EncoderFor(c *config.View) (*table.Arch, error) {
-	a := encoders.MistralFormat
+	a := mistralFormatVision
 	if c.File != config.ParamsFile {
 		var err error
 		if a, err = LookupEncoder(c.Class); err != nil {
@@ -323,7 +351,7 @@ func EncoderFor(c *config.View) (*table.Arch, error) {
 // EncoderClasses returns the classes of models with a vision or audio encoder, sorted.
 func EncoderClasses() []string {
 	var all []string
-	for _, a := range encoders.All() {
+	for _, a := range encoders() {
 		all = append(all, a.Classes...)
 	}
 	slices.Sort(all)

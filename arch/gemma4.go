@@ -79,7 +79,7 @@ func gemma4Apart(l table.Layer) (bool, error) {
 		func(name string) bool { return strings.Contains(name, ".experts.0.") }), nil
 }
 
-// gemma4Unified is gemma4 in multimodal models without vision and audio encoders, see encoders.gemma4Unified.
+// gemma4Unified is gemma4 in multimodal models without vision and audio encoders, see gemma4UnifiedVision.
 var gemma4Unified = &table.Arch{
 	Name:             gemma4.Name,
 	Classes:          []string{"Gemma4UnifiedForConditionalGeneration"},

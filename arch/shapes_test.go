@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"ggforge/arch/encoders"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
 )
@@ -25,7 +24,7 @@ func TestShapesOfArchitectures(t *testing.T) {
 		common[name] = true
 	}
 	rules := map[string]shape.Rules{}
-	for _, a := range slices.Concat(every(), encoders.All(), []*table.Arch{encoders.MistralFormat}) {
+	for _, a := range slices.Concat(every(), encoders(), []*table.Arch{mistralFormatVision}) {
 		id := a.Name
 		if len(a.Classes) > 0 && a.Encoder != nil {
 			id = a.Classes[0] // all have one name
