@@ -69,8 +69,8 @@ func (u xIELU) derivatives(dgate, _, gate, _ []float32) {
 
 // functions are the activations without parameters.
 var functions = map[graph.Activation]vecmath.Function{
-	graph.SiLU: vecmath.SiLUOf, graph.GELU: vecmath.GELUOf, graph.GELUErf: vecmath.GELUErfOf, graph.ReLU: vecmath.ReLUOf,
-	graph.ReLU2: vecmath.ReLUSquaredOf, graph.Tanh: vecmath.TanhOf,
+	graph.SiLU: vecmath.SiLUOf, graph.GELU: vecmath.GELUOf, graph.GELUErf: vecmath.GELUErfOf,
+	graph.ReLU: vecmath.ReLUOf, graph.ReLU2: vecmath.ReLUSquaredOf, graph.Tanh: vecmath.TanhOf,
 }
 
 // activation returns the activation of a feed-forward network in the layer: one of both.
@@ -85,7 +85,7 @@ func (b *builder) activation(a graph.Activation) (vecmath.Function, ffnActivatio
 	case graph.XIELU:
 		return vecmath.Function{}, newXIELU(b)
 	case graph.ActOf:
-		return b.k.activation(a.Key, functions[a.Or]), nil
+		return b.namedActivation(a.Key, functions[a.Or]), nil
 	}
 	b.unsupported("activation", a)
 	return vecmath.Function{}, nil
@@ -93,7 +93,7 @@ func (b *builder) activation(a graph.Activation) (vecmath.Function, ffnActivatio
 
 // newXIELU returns the activation of the layer. Its keys have no architecture prefix.
 func newXIELU(b *builder) ffnActivation {
-	number := func(name string) float32 { return float32(b.k.Floats("xielu."+name, b.p.allLayers)[b.Layer()]) }
+	number := func(name string) float32 { return float32(b.float(graph.Num("@xielu." + name))) }
 	soft := func(x float32) float32 {
 		if x > 20 {
 			return x

@@ -168,7 +168,9 @@ func (s *stream) backLayer(i int, h, d []float32) error {
 		if s.rereads = true; x != nil {
 			err = s.backExperts(&x.branches[0], h, d)
 		} else {
-			err = blocks(func(a, b, n int) error { return s.backSteps(l.steps[from(k):ends[k]], before[a:b], d[a:b], n) })
+			err = blocks(func(a, b, n int) error {
+				return s.backSteps(l.steps[from(k):ends[k]], before[a:b], d[a:b], n)
+			})
 		}
 		if err != nil {
 			return err

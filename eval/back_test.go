@@ -222,10 +222,10 @@ func init() {
 			Head:  graph.LM{Scale: "1 / (@logit_scale or 1)", SoftCap: "@final_logit_softcapping or 0"},
 		}
 	}
+	topK := graph.Router{Score: graph.Softmax, Bias: true, TopKNorm: true}
 	made := map[string]*graph.Model{
-		"llama-all": all(graph.Interleaved, graph.Router{Score: graph.Softmax, Bias: true, TopKNorm: true}, graph.NoShared,
-			graph.Norm{Name: "token_embd_norm"}),
-		"llama-all-moe": all(graph.Interleaved, graph.Router{Score: graph.Softmax, Bias: true, TopKNorm: true}, graph.NoShared, graph.Norm{}),
+		"llama-all":     all(graph.Interleaved, topK, graph.NoShared, graph.Norm{Name: "token_embd_norm"}),
+		"llama-all-moe": all(graph.Interleaved, topK, graph.NoShared, graph.Norm{}),
 		"qwen2moe-all":  all(graph.NeoX, graph.Router{Score: graph.Softmax, Bias: true}, graph.NoShared, graph.Norm{}),
 	}
 	names, mu, copies := graph.Names(), new(sync.Mutex), map[string]*graph.Model{}

@@ -53,18 +53,19 @@ type reversible interface {
 
 // backwardState are the buffers of a backward pass.
 type backwardState struct {
-	g                       *Gradients
-	firstToken              int // of the group of chunks
-	y, dy, copy             []float32
-	before, outputs, inputs [][]float32 // by step: states before it, outputs of its branch; by branch: gradients w.r.t. its inputs
-	hidden, raw, mid        []float32
-	gate, dgate, dqueries   []float32
-	latent                  backMLA
-	states                  backStates
-	heads                   [][]float32 // per worker
-	both                    []float32
-	conv                    [2][]float32
-	dacc, dexperts, early   []float32 // of all tokens
+	g                     *Gradients
+	firstToken            int // of the group of chunks
+	y, dy, copy           []float32
+	before, outputs       [][]float32 // by step: the states before it, the outputs of its branch
+	inputs                [][]float32 // by branch: gradients w.r.t. its inputs
+	hidden, raw, mid      []float32
+	gate, dgate, dqueries []float32
+	latent                backMLA
+	states                backStates
+	heads                 [][]float32 // per worker
+	both                  []float32
+	conv                  [2][]float32
+	dacc, dexperts, early []float32 // of all tokens
 }
 
 // Backward runs a forward and a backward pass down to the embeddings, and returns the sum of the loss. Memory: 4*width

@@ -9,12 +9,14 @@ import (
 	"sync"
 
 	"ggforge/arch/graph"
-	"ggforge/eval/internal/metadata"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/kernel/vecmath"
 	"ggforge/model"
 )
+
+// maxSize is the largest size that a dimension may have: no model has rows of more values.
+const maxSize = 1 << 24
 
 // params are the numbers of a model.
 type params struct {
@@ -34,7 +36,6 @@ type params struct {
 type builder struct {
 	m            *Model
 	p            *params
-	k            *keys
 	t            *tensors
 	d            *graph.Decl
 	*graph.Scope // of the layer, or outside of layers
@@ -42,46 +43,8 @@ type builder struct {
 	temperatures map[temperatureKey]int
 	norms        map[string]*norm // of the residual stream in the layer, by name
 	layer        *layer
-	attentions   []*attention // of the layers so far; nil for others
-	divisors     sync.Once    // of RoPE frequencies
-}
-
-// check ends the construction of a model after an error of an expression.
-func (b *builder) check() {
-	if err := b.Err(); err != nil {
-		panic(buildError{fmt.Errorf("%s: %w", b.k.file, err)})
-	}
-}
-
-// size is Scope.Size.
-func (b *builder) size(n graph.Num) int {
-	v := b.Scope.Size(n)
-	b.check()
-	return int(v)
-}
-
-// count is size for a number that is at least 1.
-func (b *builder) count(n graph.Num) int {
-	v := b.size(n)
-	if v < 1 {
-		b.k.fail(fault.Broken, "%s is 0, want at least 1", n)
-	}
-	return v
-}
-
-// float is Scope.Float.
-func (b *builder) float(n graph.Num) float64 {
-	v := b.Scope.Float(n)
-	b.check()
-	return v
-}
-
-// floatOr is float, and def for "".
-func (b *builder) floatOr(n graph.Num, def float64) float64 {
-	if n == "" {
-		return def
-	}
-	return b.float(n)
+	attentions   []*attention    // of the layers so far; nil for others
+	harmless     map[string]bool // keys that do not count, with a value that changes nothing
 }
 
 // name returns the name of a tensor of the layer, without ".weight".
@@ -91,7 +54,7 @@ func (b *builder) name(s string) string {
 
 // unsupported ends the construction of a model that has a part, or anything else of a graph, that is not implemented.
 func (b *builder) unsupported(what string, x any) {
-	b.k.fail(fault.Unsupported, "the evaluator does not support %s %s of architecture %q", what, graph.TypeName(x),
+	b.fail(fault.Unsupported, "the evaluator does not support %s %s of architecture %q", what, graph.TypeName(x),
 		b.p.arch)
 }
 
@@ -123,22 +86,23 @@ func NewAs(m *model.Model, g *graph.Model) (r *Model, err error) {
 	if len(m.Tensors) == 0 {
 		return nil, fault.Errorf(fault.Broken, "%s: no tensors", m.Path)
 	}
-	d, err := graph.Declare(g, graph.NewFile(m.Metadata, func(yield func(*gguf.Tensor) bool) {
+	file := graph.NewFile(m.Metadata, func(yield func(*gguf.Tensor) bool) {
 		for i := range m.Tensors {
 			if !yield(&m.Tensors[i].Tensor) {
 				return
 			}
 		}
-	}))
+	})
+	d, err := graph.Declare(g, file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Path, err)
 	}
-	b := &builder{k: newKeys(m.Path, m.Metadata, g), t: newTensors(m), d: d, Scope: d.At(-1),
+	b := &builder{t: newTensors(m), d: d, Scope: d.At(-1), harmless: map[string]bool{},
 		ropes: map[ropeKey]int{}, temperatures: map[temperatureKey]int{}}
 	b.p = &params{arch: m.Architecture()}
 	b.m = &Model{source: m, graph: g, p: b.p, costs: b.t.costs}
 	b.build()
-	if err := b.k.checkUnused(g); err != nil {
+	if err := b.checkKeys(file); err != nil {
 		return nil, err
 	}
 	return b.m, b.t.checkUnused(g)
@@ -146,11 +110,11 @@ func NewAs(m *model.Model, g *graph.Model) (r *Model, err error) {
 
 // build finds the tensors of the model.
 func (b *builder) build() {
-	m, g, p, k, t := b.m, b.m.graph, b.p, b.k, b.t
+	m, g, p, t := b.m, b.m.graph, b.p, b.t
 	p.allLayers, p.layers, p.width = b.size("@block_count"), b.d.Layers(), b.count("n_embd")
-	p.context, p.vocab = k.Size("context_length", 0), k.Size("vocab_size", 0)
+	p.context, p.vocab = b.size("@context_length or 0"), b.size("@vocab_size or 0")
 	if e := t.all["token_embd.weight"]; e != nil && len(e.NE) == 2 {
-		p.vocab = int(min(e.NE[1], metadata.MaxSize))
+		p.vocab = int(min(e.NE[1], maxSize))
 	}
 	if g.Loop != nil {
 		b.unsupported("layers that run again, the", g.Loop)
@@ -170,9 +134,9 @@ func (b *builder) build() {
 	if math.IsNaN(p.eps) {
 		p.eps = b.float(g.Norm.Eps)
 	}
-	p.bidirectional = !k.Flag("attention.causal", true)
-	p.pooling, p.classifierPooling = k.pooling("pooling_type", PoolNone),
-		k.pooling("classifier.pooling_type", poolUnset)
+	p.bidirectional = !b.flag("attention.causal", true)
+	p.pooling, p.classifierPooling = b.pooling("pooling_type", PoolNone),
+		b.pooling("classifier.pooling_type", poolUnset)
 
 	m.embed = t.required("token_embd.weight", p.width, p.vocab)
 	p.embedScale = b.float(g.Embed.Scale)
@@ -185,7 +149,7 @@ func (b *builder) build() {
 	if kinds := t.all["token_types.weight"]; g.Embed.Types && kinds != nil && len(kinds.NE) > 0 {
 		rows := 1
 		if len(kinds.NE) == 2 {
-			rows = int(min(kinds.NE[1], metadata.MaxSize))
+			rows = int(min(kinds.NE[1], maxSize))
 		}
 		if all := t.matrix("token_types.weight", p.width, rows); all != nil {
 			m.tokenType = all[:p.width] // of the first kind, as all tokens of a text are

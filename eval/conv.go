@@ -72,7 +72,7 @@ func newShortConv(b *builder, _ graph.ShortConv) mixer {
 	w := b.p.width
 	c := &shortConv{width: w, in: b.t.requiredLinear(b.name("shortconv.in_proj"), w, 3*w),
 		out: b.t.requiredLinear(b.name("shortconv.out_proj"), w, w)}
-	c.conv = b.convolution(b.name("shortconv.conv"), false, b.k.Count("shortconv.l_cache"), w)
+	c.conv = b.convolution(b.name("shortconv.conv"), false, b.count("@shortconv.l_cache"), w)
 	if taps := len(c.conv.taps); b.p.bidirectional {
 		if c.conv.next = taps / 2; taps%2 == 0 && taps > 0 {
 			b.t.fail(errUnsupported, "%q is %d, want an odd number in an encoder", b.p.arch+".shortconv.l_cache", taps)

@@ -37,7 +37,7 @@ var _ = operation(newDeltaNet)
 func newDeltaNet(b *builder, of graph.GatedDeltaNet) mixer {
 	t, k := b.t, b.ssm()
 	if k.inner%k.rank != 0 || k.groups < 1 || k.rank%k.groups != 0 {
-		b.k.fail(fault.Broken, "layer %d has %d values of %d heads, %d of them of keys, want multiples", b.Layer(),
+		b.fail(fault.Broken, "layer %d has %d values of %d heads, %d of them of keys, want multiples", b.Layer(),
 			k.inner, k.rank, k.groups)
 	}
 	d := &deltaNet{heads: k.rank, keys: k.groups, keyLen: k.state, valueLen: k.inner / k.rank,
@@ -195,7 +195,7 @@ var _ = operation(newKimiDeltaNet)
 
 func newKimiDeltaNet(b *builder, _ graph.KDA) mixer {
 	p, t := b.p, b.t
-	d := &kimiDeltaNet{heads: b.count("n_head"), size: b.k.Count("kda.head_dim")}
+	d := &kimiDeltaNet{heads: b.count("n_head"), size: b.count("@kda.head_dim")}
 	size, all := b.count("d_conv"), d.heads*d.size
 	d.q, d.k, d.v = t.requiredLinear(b.name("attn_q"), p.width, all),
 		t.requiredLinear(b.name("attn_k"), p.width, all),

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"ggforge/arch/graph"
-	"ggforge/eval/internal/metadata"
 	"ggforge/fault"
 	"ggforge/internal/kernel/vecmath"
 )
@@ -43,10 +42,10 @@ func ParsePooling(name string) (Pooling, error) {
 }
 
 // pooling reads a key with a kind of pooling.
-func (k *keys) pooling(name string, def Pooling) Pooling {
-	n := k.Size(name, int(def))
+func (b *builder) pooling(name string, def Pooling) Pooling {
+	n := b.whole(name, int(def))
 	if n > int(PoolRank) && n != int(def) {
-		k.fail(fault.Unsupported, "%q is %d, want 0 to %d", k.Arch+"."+name, n, PoolRank)
+		b.fail(fault.Unsupported, "%q is %d, want 0 to %d", b.p.arch+"."+name, n, PoolRank)
 	}
 	return Pooling(n)
 }
@@ -63,23 +62,21 @@ type poolingHead struct {
 
 // poolingHead finds the tensors after the pooling.
 func (b *builder) poolingHead(rank graph.Classifier) poolingHead {
-	p, k, t := b.p, b.k, b.t
+	p, t := b.p, b.t
 	var h poolingHead
 	width := p.width
 	for _, name := range []string{"dense_2", "dense_3"} {
 		if x := t.all[name+".weight"]; x != nil && len(x.NE) == 2 {
-			out := int(min(x.NE[1], metadata.MaxSize))
+			out := int(min(x.NE[1], maxSize))
 			h.dense = append(h.dense, t.linear(name, width, out))
 			width = out
 		}
 	}
-	k.Ignore("embedding_length_out", "dense_2_feat_in", "dense_2_feat_out", "dense_3_feat_in", "dense_3_feat_out",
-		"classifier.output_labels")
 	width = p.width
 	if x := t.all["cls.weight"]; x != nil {
 		out := 1
 		if len(x.NE) == 2 {
-			out = int(min(x.NE[1], metadata.MaxSize))
+			out = int(min(x.NE[1], maxSize))
 		}
 		h.hidden = t.linear("cls", width, out)
 		width = out
@@ -88,7 +85,7 @@ func (b *builder) poolingHead(rank graph.Classifier) poolingHead {
 	if x := t.all["cls.output.weight"]; x != nil {
 		out := 1
 		if len(x.NE) == 2 {
-			out = int(min(x.NE[1], metadata.MaxSize))
+			out = int(min(x.NE[1], maxSize))
 		}
 		h.output = t.linear("cls.output", width, out)
 	}
@@ -107,10 +104,10 @@ func (b *builder) poolingHead(rank graph.Classifier) poolingHead {
 	case PoolMean, PoolCLS, PoolLast:
 		h.fromMean, h.fromLast = p.classifierPooling == PoolMean, p.classifierPooling == PoolLast
 	default:
-		k.fail(fault.Unsupported, "%q is %d, want mean, cls or last", p.arch+".classifier.pooling_type",
+		b.fail(fault.Unsupported, "%q is %d, want mean, cls or last", p.arch+".classifier.pooling_type",
 			p.classifierPooling)
 	}
-	h.act = k.activation("classifier.activation", h.act)
+	h.act = b.namedActivation("classifier.activation", h.act)
 	return h
 }
 

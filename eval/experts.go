@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"ggforge/arch/graph"
-	"ggforge/eval/internal/metadata"
 	"ggforge/fault"
 	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/vecmath"
@@ -41,20 +40,20 @@ var _ = operation(newExperts)
 
 // newExperts returns the experts of the layer.
 func newExperts(b *builder, of graph.MoE) mixer {
-	p, t, k := b.p, b.t, b.k
+	p, t := b.p, b.t
 	x := &experts{n: b.count("n_expert"), used: b.size("@expert_used_count"), ff: b.size("n_ff_exp"), width: p.width}
 	x.act, x.activation = b.activation(of.Experts.Act)
-	x.score = graph.Score(k.Size("expert_gating_func", int(of.Router.Score)))
+	x.score = graph.Score(b.whole("expert_gating_func", int(of.Router.Score)))
 	switch x.score {
 	case 0:
 		x.score = of.Router.Score
 	case graph.Softmax, graph.Sigmoid, graph.SoftmaxOfChosen:
 	default:
-		k.fail(errUnsupported, "%q is %d, want 1 to %d", p.arch+".expert_gating_func", x.score, graph.SoftmaxOfChosen)
+		b.fail(errUnsupported, "%q is %d, want 1 to %d", p.arch+".expert_gating_func", x.score, graph.SoftmaxOfChosen)
 	}
-	x.normalizeTopK, x.scale = k.Flag("expert_weights_norm", of.Router.TopKNorm),
-		float32(k.Float("expert_weights_scale", 1))
-	if groups, used := k.Size("expert_group_count", 0), k.Size("expert_group_used_count", 0); of.Router.Groups {
+	x.normalizeTopK, x.scale = b.flag("expert_weights_norm", of.Router.TopKNorm),
+		float32(b.number("expert_weights_scale", 1))
+	if groups, used := b.size("@expert_group_count or 0"), b.size("@expert_group_used_count or 0"); of.Router.Groups {
 		x.groups, x.groupsUsed = groups, used
 	}
 	if x.used < 1 || x.used > x.n || x.groups > 1 && (x.n%x.groups != 0 || x.groupsUsed < 1 ||
@@ -81,7 +80,7 @@ func newExperts(b *builder, of graph.MoE) mixer {
 			x.routerScale = t.requiredValues(b.name("ffn_gate_inp.scale"), p.width)
 		case graph.LatentExperts:
 			if down := t.all[b.name("ffn_latent_down.weight")]; down != nil && len(down.NE) == 2 {
-				x.width = int(min(down.NE[1], metadata.MaxSize))
+				x.width = int(min(down.NE[1], maxSize))
 				x.projection = &lowRank{in: t.requiredLinear(b.name("ffn_latent_down"), p.width, x.width),
 					out: t.requiredLinear(b.name("ffn_latent_up"), x.width, p.width)}
 			}

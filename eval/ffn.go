@@ -38,7 +38,7 @@ type feedForward struct {
 
 var _ = operation(func(b *builder, of graph.FFN) mixer { return b.feedForward(of, "", b.p.width, b.size("n_ff")) })
 
-// feedForward returns a feed-forward network of width values, and ff in the middle. Names of its tensors have the suffix.
+// feedForward returns a feed-forward network from width values to ff and back. Names of its tensors have the suffix.
 func (b *builder) feedForward(of graph.FFN, suffix string, width, ff int) *feedForward {
 	t, name := b.t, func(s string) string { return b.name(s + suffix) }
 	f := &feedForward{ff: ff}

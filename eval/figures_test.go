@@ -25,8 +25,8 @@ import (
 var update = flag.Bool("update", false, "write testdata/figures.txt")
 
 // TestFigures computes the figures of the made-up model of every architecture, and compares hashes of their bits with
-// those of testdata/figures.txt: last states and logits, inputs of matrices, vectors of embeddings, loss and gradients. A line is the
-// name of a model and the hashes, or what is refused.
+// those of testdata/figures.txt: logits, inputs of matrices, vectors of texts, loss and gradients. A line is the name of
+// a model and the hashes, or what is refused.
 func TestFigures(t *testing.T) {
 	golden := filepath.Join("testdata", "figures.txt")
 	text, err := os.ReadFile(golden)
@@ -108,7 +108,8 @@ func figures(ctx context.Context, m *model.Model) string {
 		var states bits
 		inputs := bits{}
 		run := eval.Run{Tokens: tokens, Chunk: chunk, First: first, Workers: 1, Inputs: func(in eval.Inputs) error {
-			inputs.add(fmt.Sprint(in.Name, in.Matrix, in.Matrices, in.Routed, in.Single, in.Rows, in.Columns, in.Product), in.X)
+			inputs.add(fmt.Sprint(in.Name, in.Matrix, in.Matrices, in.Routed, in.Single, in.Rows, in.Columns,
+				in.Product), in.X)
 			return nil
 		}}
 		st, err := r.Forward(ctx, run)

@@ -7,31 +7,106 @@ import (
 	"strings"
 
 	"ggforge/arch/graph"
-	"ggforge/eval/internal/metadata"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/internal/kernel/vecmath"
 )
 
-// keys reads the metadata of a model: a key of the architecture that was not read may change the graph and is refused.
-type keys struct {
-	*metadata.Reader
-	file string
-}
-
-func newKeys(file string, m gguf.Metadata, g *graph.Model) *keys {
-	k := &keys{file: file}
-	k.Reader = &metadata.Reader{Arch: m.Architecture(), Metadata: m, Fail: k.fail, Counts: g.Counts}
-	return k
-}
-
 // buildError is the panic value of fail; New returns its error.
 type buildError struct{ err error }
 
 // fail ends the construction of a model.
-func (k *keys) fail(kind error, format string, args ...any) {
-	panic(buildError{fault.Errorf(kind, "%s: "+format, append([]any{k.file}, args...)...)})
+func (b *builder) fail(kind error, format string, args ...any) { b.t.fail(kind, format, args...) }
+
+// check ends the construction of a model after an error of an expression.
+func (b *builder) check() {
+	if err := b.Err(); err != nil {
+		panic(buildError{fmt.Errorf("%s: %w", b.t.file, err)})
+	}
 }
+
+// size is Scope.Size.
+func (b *builder) size(n graph.Num) int {
+	v := b.Scope.Size(n)
+	b.check()
+	return int(v)
+}
+
+// count is size for a number that is at least 1.
+func (b *builder) count(n graph.Num) int {
+	v := b.size(n)
+	if v < 1 {
+		b.fail(fault.Broken, "%s is 0, want at least 1", n)
+	}
+	return v
+}
+
+// float is Scope.Float.
+func (b *builder) float(n graph.Num) float64 {
+	v := b.Scope.Float(n)
+	b.check()
+	return v
+}
+
+// floatOr is float, and def for "".
+func (b *builder) floatOr(n graph.Num, def float64) float64 {
+	if n == "" {
+		return def
+	}
+	return b.float(n)
+}
+
+// has reports whether the file has a key that counts.
+func (b *builder) has(key string) bool {
+	_, ok := b.Value(graph.Num("#" + key))
+	if !ok {
+		_, ok = b.Value(graph.Num("@" + key))
+	}
+	return ok
+}
+
+// number returns the value of a key, def without it. A key that does not count in files of the architecture may be
+// there if it has the same value.
+func (b *builder) number(key string, def float64) float64 {
+	if b.m.graph.Counts(key) {
+		if _, ok := b.Value(graph.Num("@" + key)); ok {
+			return b.float(graph.Num("@" + key))
+		}
+		b.check()
+		return def
+	}
+	v, _ := b.metadata().Get(gguf.ArchKey(b.p.arch, key))
+	f, ok := v.Float()
+	if n, isInt := v.Int(); isInt {
+		f, ok = float64(n), true
+	} else if yes, isBool := v.Bool(); isBool {
+		if ok = true; yes {
+			f = 1
+		}
+	}
+	if ok && f == def {
+		b.harmless[key] = true
+	}
+	return def
+}
+
+// whole is number for a size.
+func (b *builder) whole(key string, def int) int {
+	if b.number(key, float64(def)); b.m.graph.Counts(key) && b.has(key) {
+		return b.size(graph.Num("@" + key))
+	}
+	return def
+}
+
+// flag is number for a truth value.
+func (b *builder) flag(key string, def bool) bool {
+	if def {
+		return b.number(key, 1) != 0
+	}
+	return b.number(key, 0) != 0
+}
+
+func (b *builder) metadata() gguf.Metadata { return b.m.source.Metadata }
 
 // activations are the functions that keys name. "gelu" is the exact one.
 var activations = map[string]vecmath.Function{
@@ -40,15 +115,16 @@ var activations = map[string]vecmath.Function{
 	"silu":              vecmath.SiLUOf, "swiglu": vecmath.SiLUOf, "tanh": vecmath.TanhOf,
 }
 
-// activation returns the function that a key names, def if there is no such key.
-func (k *keys) activation(name string, def vecmath.Function) vecmath.Function {
-	s := k.Text(name)
+// namedActivation returns the function that a key names, def if there is no such key.
+func (b *builder) namedActivation(key string, def vecmath.Function) vecmath.Function {
+	s := b.Text(key)
+	b.check()
 	if s == "" {
 		return def
 	}
 	f, ok := activations[s]
 	if !ok {
-		k.fail(fault.Unsupported, "%q is %q, want one of %s", k.Key(name), s,
+		b.fail(fault.Unsupported, "%q is %q, want one of %s", gguf.ArchKey(b.p.arch, key), s,
 			strings.Join(slices.Sorted(maps.Keys(activations)), ", "))
 	}
 	return f
@@ -62,34 +138,37 @@ var ignoredKeys = []string{"context_length", "vocab_size", "tensor_data_layout"}
 
 // commonKeys are keys that llama.cpp reads in files of every architecture. They change nothing in models without the
 // part that they are about.
-var commonKeys = []string{"attention.causal", "attention.head_count", "attention.head_count_kv",
-	"attention.key_length", "attention.value_length", "expert_count", "expert_used_count", "feed_forward_length", "rope.dimension_count", "rope.freq_base", "rope.scaling.attn_factor", "rope.scaling.factor",
-	"rope.scaling.original_context_length", "rope.scaling.type"}
+var commonKeys = []string{
+	"attention.causal", "attention.head_count", "attention.head_count_kv", "attention.key_length",
+	"attention.value_length", "expert_count", "expert_used_count", "feed_forward_length", "rope.dimension_count",
+	"rope.freq_base", "rope.scaling.attn_factor", "rope.scaling.factor", "rope.scaling.original_context_length",
+	"rope.scaling.type",
+}
 
-// checkUnused returns an error if a key of the architecture, or of unknown kind, is not one that the graph reads or
+// checkKeys returns an error if a key of the architecture, or of unknown kind, is not one that the graph reads or
 // ignores.
-func (k *keys) checkUnused(g *graph.Model) error {
-	asked := map[string]bool{}
-	for _, names := range [][]string{graph.Keys(g), ignoredKeys, commonKeys} {
+func (b *builder) checkKeys(file *graph.File) error {
+	g, known := b.m.graph, map[string]bool{}
+	for _, names := range [][]string{graph.Keys(g), ignoredKeys, commonKeys, slices.Collect(maps.Keys(b.harmless))} {
 		for _, name := range names {
-			asked[name] = true
+			known[file.Key(name)] = true
 		}
 	}
 	var left []string
-	for _, kv := range k.Metadata {
-		name, ok := strings.CutPrefix(kv.Key, k.Arch+".")
+	for _, kv := range b.metadata() {
+		name, ok := strings.CutPrefix(kv.Key, b.p.arch+".")
 		if gguf.OwnKey(kv.Key) || !ok && slices.ContainsFunc(ignoredPrefixes,
 			func(p string) bool { return strings.HasPrefix(kv.Key, p) }) {
 			continue
 		}
-		if !k.WasRead(kv.Key) && (!ok || !k.WasRead(name) && !asked[name] && !g.Ignores(name)) {
+		if !known[kv.Key] && !g.Ignores(name) {
 			left = append(left, fmt.Sprintf("%s = %s", kv.Key, kv.Value.Short()))
 		}
 	}
 	if len(left) > 0 {
 		return fault.Errorf(fault.Unsupported,
 			"%s: metadata keys not supported by the %q evaluator: %s; ggeval refuses because they may change results",
-			k.file, k.Arch, strings.Join(left, ", "))
+			b.t.file, b.p.arch, strings.Join(left, ", "))
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func newMamba(b *builder, _ graph.Mamba1) mixer {
 	m.out = t.requiredLinear(b.name("ssm_out"), k.inner, b.p.width)
 	m.dtNorm, m.bNorm, m.norm = t.norm(b.name("ssm_dt_norm"), k.rank), t.norm(b.name("ssm_b_norm"), k.state),
 		t.norm(b.name("ssm_c_norm"), k.state)
-	if b.k.Flag("ssm.dt_b_c_rms", false) {
+	if b.flag("ssm.dt_b_c_rms", false) {
 		m.dtNorm, m.bNorm, m.norm = orUnitNorm(m.dtNorm), orUnitNorm(m.bNorm), orUnitNorm(m.norm)
 	}
 	m.d = t.requiredValues(b.name("ssm_d"), k.inner)
@@ -151,7 +151,7 @@ var _ = operation(newMamba2)
 func newMamba2(b *builder, _ graph.Mamba2) mixer {
 	t, k := b.t, b.ssm()
 	if k.inner%k.rank != 0 || k.groups < 1 || k.rank%k.groups != 0 || k.inner%k.groups != 0 {
-		b.k.fail(fault.Broken, "a state space model of %d channels, %d heads and %d groups", k.inner, k.rank, k.groups)
+		b.fail(fault.Broken, "a state space model of %d channels, %d heads and %d groups", k.inner, k.rank, k.groups)
 	}
 	m := &mamba2{ssm: k}
 	m.in = t.requiredLinear(b.name("ssm_in"), b.p.width, 2*k.inner+2*k.groups*k.state+k.rank)

@@ -3,7 +3,9 @@ package eval
 import (
 	"math"
 
+	"ggforge/arch/expr"
 	"ggforge/arch/graph"
+	"ggforge/gguf"
 	"ggforge/internal/kernel/vecmath"
 )
 
@@ -37,9 +39,9 @@ func (b *builder) rope(r graph.RoPE, size int) int {
 	dims := b.size("n_rot")
 	switch {
 	case dims < 1 || dims > size:
-		b.k.fail(errBroken, "RoPE rotates %d of the %d values of a key", dims, size)
+		b.fail(errBroken, "RoPE rotates %d of the %d values of a key", dims, size)
 	case dims%2 != 0:
-		b.k.fail(errUnsupported, "RoPE rotates %d values of a key, want an even number", dims)
+		b.fail(errUnsupported, "RoPE rotates %d values of a key, want an even number", dims)
 	}
 	key := ropeKey{r, dims, b.float(r.Theta())}
 	if i, ok := b.ropes[key]; ok {
@@ -47,29 +49,29 @@ func (b *builder) rope(r graph.RoPE, size int) int {
 	}
 	of := rotation{dims: dims, base: key.base, scale: 1, magnitude: 1}
 	if r.Scaling != graph.NoScale {
-		of = b.k.rope(dims, key.base, r.Scaling)
+		of = b.ropeScaling(dims, key.base, r.Scaling)
 		of.factors, of.long, of.short = b.t.vector("rope_freqs.weight", dims/2),
 			b.t.vector("rope_factors_long.weight", dims/2), b.t.vector("rope_factors_short.weight", dims/2)
 	}
 	switch r.Pairs {
 	case graph.NeoX:
 	case graph.Interleaved: // models with M-RoPE have the other
-		of.interleaved = !b.k.Has("rope.dimension_sections")
+		of.interleaved = !b.has("rope.dimension_sections")
 	default:
 		b.unsupported("pairs of", r)
 	}
-	of.fixed = b.k.fixedPairs(dims/2, r.Sections == graph.TakingTurn)
+	of.fixed = b.fixedPairs(dims/2, r.Sections == graph.TakingTurn)
 	b.ropes[key] = len(b.m.ropes)
 	b.m.ropes = append(b.m.ropes, of)
 	return b.ropes[key]
 }
 
-// rope reads the keys of RoPE scaling.
-func (k *keys) rope(dims int, base float64, scaling graph.Scaling) rotation {
+// ropeScaling reads the keys of RoPE scaling.
+func (b *builder) ropeScaling(dims int, base float64, scaling graph.Scaling) rotation {
 	r := rotation{dims: dims, base: base, scale: 1}
-	r.original = k.Size("rope.scaling.original_context_length", k.Size("context_length", 0))
-	factor := float32(k.Float("rope.scaling.factor", 0))
-	switch kind := k.Text("rope.scaling.type"); kind {
+	r.original = b.size("@rope.scaling.original_context_length or @context_length or 0")
+	factor := float32(b.number("rope.scaling.factor", 0))
+	switch kind := b.Text("rope.scaling.type"); kind {
 	case "", "none":
 		if factor == 0 || kind == "none" {
 			factor = 1
@@ -78,22 +80,22 @@ func (k *keys) rope(dims int, base float64, scaling graph.Scaling) rotation {
 	case "yarn":
 		r.yarn = true
 	default:
-		k.fail(errUnsupported, "%q is %q, want none, linear, longrope or yarn", k.Arch+".rope.scaling.type", kind)
+		b.fail(errUnsupported, "%q is %q, want none, linear, longrope or yarn", b.p.arch+".rope.scaling.type", kind)
 	}
 	if factor == 0 {
 		factor = 1
 	}
 	r.scale = 1 / factor
-	if alpha := k.Float("rope.scaling.alpha", 0); alpha != 0 {
+	if alpha := b.number("rope.scaling.alpha", 0); alpha != 0 {
 		r.base *= vecmath.Pow(alpha, float64(dims)/float64(dims-2))
 	}
-	r.betaFast, r.betaSlow = k.Float("rope.scaling.yarn_beta_fast", 32), k.Float("rope.scaling.yarn_beta_slow", 1)
-	k.Float("rope.scaling.yarn_ext_factor", 1)
+	r.betaFast, r.betaSlow = b.number("rope.scaling.yarn_beta_fast", 32), b.number("rope.scaling.yarn_beta_slow", 1)
+	b.number("rope.scaling.yarn_ext_factor", 1)
 	if r.yarn { // it does not count then
-		k.Ignore("rope.scaling.yarn_attn_factor")
+		b.harmless["rope.scaling.yarn_attn_factor"] = true
 	}
-	extra := float32(k.Float("rope.scaling.yarn_attn_factor", 1))
-	r.multiplier = float32(k.Float("rope.scaling.yarn_log_multiplier", 0))
+	extra := float32(b.number("rope.scaling.yarn_attn_factor", 1))
+	r.multiplier = float32(b.number("rope.scaling.yarn_log_multiplier", 0))
 	if scaling == graph.MScale || scaling == graph.MScaleEq {
 		r.multiplier /= 0.1
 	}
@@ -117,18 +119,26 @@ func (k *keys) rope(dims int, base float64, scaling graph.Scaling) rotation {
 		r.magnitude *= 1 / (1 + float32(0.1*log))
 		r.magnitude *= 1 + float32(0.1*log)
 	}
-	r.magnitude *= float32(k.Float("rope.scaling.attn_factor", 1))
+	r.magnitude *= float32(b.number("rope.scaling.attn_factor", 1))
 	return r
 }
 
 // fixedPairs returns the pairs of the fourth M-RoPE section, whose position is 0 in a text; the other three sections
 // have the position of the token. Pairs of a section are neighbours, or if interleaved those of the first three
 // alternate. nil is for none.
-func (k *keys) fixedPairs(pairs int, interleaved bool) []bool {
-	if !k.Has("rope.dimension_sections") {
+func (b *builder) fixedPairs(pairs int, interleaved bool) []bool {
+	const sections = "rope.dimension_sections"
+	if !b.has(sections) {
 		return nil
 	}
-	s := k.RequiredSizes("rope.dimension_sections", 4)
+	if n, _ := b.Value("#" + sections); n != expr.Int(4) {
+		b.fail(errBroken, "%q has no list of 4 numbers", gguf.ArchKey(b.p.arch, sections))
+	}
+	var s [4]int
+	for i := range s {
+		s[i] = int(b.d.At(i).Size("@" + sections))
+	}
+	b.check()
 	all := s[0] + s[1] + s[2] + s[3]
 	if all == 0 {
 		return nil
@@ -144,8 +154,8 @@ func (k *keys) fixedPairs(pairs int, interleaved bool) []bool {
 	return list
 }
 
-// table returns the cosines and sines of n positions, one pair after the other. The angle of a pair is the product of as
-// many float32 factors, as in the reference.
+// table returns the cosines and sines of n positions, one pair after the other. The angle of a pair is the product of
+// as many float32 factors, as in the reference.
 func (r *rotation) table(n int) []float32 {
 	half, factors := r.dims/2, r.factors
 	if r.short != nil {

@@ -87,16 +87,16 @@ type timeMix struct {
 const headEps = 64e-5
 
 func (b *builder) timeMix(keys int) timeMix {
-	w, size := b.p.width, b.k.Count("wkv.head_size")
+	w, size := b.p.width, b.count("@wkv.head_size")
 	m := timeMix{width: w, size: size, heads: w / size}
 	if w%size != 0 {
-		b.k.fail(errBroken, "embedding_length %d, want a multiple of wkv.head_size %d", w, size)
+		b.fail(errBroken, "embedding_length %d, want a multiple of wkv.head_size %d", w, size)
 	}
 	if keys == 0 {
 		keys = m.heads
 	}
 	if m.heads%keys != 0 {
-		b.k.fail(errBroken, "layer %d has %d heads, want a multiple of %d KV heads", b.Layer(), m.heads, keys)
+		b.fail(errBroken, "layer %d has %d heads, want a multiple of %d KV heads", b.Layer(), m.heads, keys)
 	}
 	m.r, m.out = b.t.requiredLinear(b.name("time_mix_receptance"), w, w),
 		b.t.requiredLinear(b.name("time_mix_output"), w, w)
@@ -175,14 +175,13 @@ func newWKV6(b *builder, first bool) mixer {
 			m.shares[j] = t.requiredValues(b.name(fmt.Sprintf("time_mix_lerp_%c.weight", letter)), w)
 		}
 	}
-	extra := b.k.Count("time_mix_extra_dim")
+	extra := b.count("@time_mix_extra_dim")
 	m.w1, m.w2 = t.requiredLinear(b.name("time_mix_w1"), w, shifts*extra),
 		t.stack(b.name("time_mix_w2"), extra, w, shifts)
 	for _, l := range m.w2 {
 		l.single = true
 	}
 	m.decay = t.requiredValues(b.name("time_mix_decay.weight"), w)
-	b.k.Ignore("time_decay_extra_dim", "token_shift_count")
 	if m.decayLow = b.lowRank("time_mix_decay_w1", "time_mix_decay_w2", vecmath.TanhOf); m.decayLow == nil {
 		t.required(b.name("time_mix_decay_w1.weight"))
 	}
@@ -316,11 +315,6 @@ var _ = operation(newWKV7)
 func newWKV7(b *builder, _ graph.RWKV7) mixer {
 	w, t := b.p.width, b.t
 	m := &wkv7{timeMix: b.timeMix(0)}
-	for _, key := range []string{"decay_lora_rank", "iclr_lora_rank", "value_residual_mix_lora_rank",
-		"gate_lora_rank"} {
-		b.k.Ignore("attention." + key)
-	}
-	b.k.Ignore("token_shift_count")
 	m.w, m.val, m.a, m.g = b.lowRank("time_mix_w1", "time_mix_w2", vecmath.TanhOf),
 		b.lowRank("time_mix_v1", "time_mix_v2", vecmath.Function{}),
 		b.lowRank("time_mix_a1", "time_mix_a2", vecmath.Function{}),

@@ -56,6 +56,9 @@ func (f *File) fullKey(key string) string {
 	return gguf.ArchKey(f.Arch, key)
 }
 
+// Key returns the key of the file for a key of expressions: "llama.block_count", "xielu.beta".
+func (f *File) Key(key string) string { return f.fullKey(key) }
+
 // keys returns the values of the file by the keys of expressions. Metadata.Get takes time in proportion to the number
 // of keys, of which a hostile file has many.
 func (f *File) keys() map[string]gguf.Value {

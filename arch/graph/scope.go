@@ -104,6 +104,19 @@ func (s *Scope) Size(n Num) int64 {
 	return size
 }
 
+// Text returns the text of a key, "" without it. Other values are errors.
+func (s *Scope) Text(key string) string {
+	v, ok := s.lookup(key)
+	if !ok {
+		return ""
+	}
+	text, ok := v.Str()
+	if !ok {
+		s.broken("%q is %s, want a text", s.fullKey(key), v.Short())
+	}
+	return text
+}
+
 // Holds reports whether a condition holds.
 func (s *Scope) Holds(c Cond) bool {
 	e := s.parse(source{string(c), true})
