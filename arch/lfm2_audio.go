@@ -172,7 +172,7 @@ var d1OmniEncoders = &table.Arch{
 	},
 	Drop: slices.Concat([]table.Drop{parts.DropBatchCounters("conformer.layers.")},
 		parts.DropAll("of the language model", "encoder.", "head."), parts.DropTextModel),
-	Tensors: slices.Concat(parts.ForLayersOf(parts.InVision, lfm2VL.Tensors), parts.ForLayersOf(parts.InAudio,
+	Tensors: slices.Concat(parts.LayersOfPart(parts.InVision, lfm2VL.Tensors), parts.LayersOfPart(parts.InAudio,
 		fastConformer()),
 		[]table.TensorRow{
 			{HF: "audio_adapter.model.4", GGUF: "mm.a.mlp.4", Bias: table.NeedBias},

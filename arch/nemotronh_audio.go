@@ -11,7 +11,7 @@ import (
 
 // parakeet are the rows of a FastConformer, with the transformers library's names, and of a projector.
 var parakeet = slices.Concat(subsampling("sound_encoder.encoder.subsampling.layers."),
-	parts.ForLayersOf(inSoundConfig, []table.TensorRow{
+	parts.LayersOfPart(inSoundConfig, []table.TensorRow{
 		{HF: "sound_encoder.encoder.feature_extractor.featurizer.fb", Exact: true, GGUF: "a.mel_filters"},
 		{HF: "sound_encoder.encoder.feature_extractor.featurizer.window", Exact: true, GGUF: "a.window"},
 		{HF: "sound_encoder.encoder.subsampling.linear", GGUF: "a.pre_encode.out", Bias: table.NeedBias},

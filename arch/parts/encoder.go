@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"ggforge/arch/config"
 	"ggforge/arch/table"
@@ -363,20 +362,6 @@ func OnlyIf(cond table.Cond, list []table.TensorRow) []table.TensorRow {
 				return ok, err
 			}
 			return own(l)
-		}
-	}
-	return list
-}
-
-// ForLayersOf restricts rows with {bid} to the number of layers of an encoder.
-func ForLayersOf(in table.In, list []table.TensorRow) []table.TensorRow {
-	list = slices.Clone(list)
-	for i := range list {
-		if strings.Contains(list[i].HF, "{bid}") {
-			list[i].If = func(l table.Layer) (bool, error) {
-				n, err := in(l.View).Require(BlockKeys...)
-				return l.Bid < n, err
-			}
 		}
 	}
 	return list
