@@ -422,19 +422,24 @@ func TestPredict(t *testing.T) {
 		t.Errorf("foreign file: %v", err)
 	}
 	// errors that would end a run late are found before it
-	for text, want := range map[string]string{
-		"card: {base_model: x}":                       "want ORG/NAME",
-		"card: {template: /no/such}":                  "/no/such",
-		"evaluation: {text: ../../go.mod}":            "is not supported by the evaluator",
-		"card: {off: true}\ncalibration: {matrix: x}": "x: ",
+	decoder := hftest.Lookup("wavtokenizer")
+	of, err := decoder.Write(t.TempDir(), decoder.All()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ source, text, want string }{
+		{source, "card: {base_model: x}", "want ORG/NAME"},
+		{source, "card: {template: /no/such}", "/no/such"},
+		{of, "evaluation: {text: ../../go.mod}", "is not supported by the evaluator"},
+		{source, "card: {off: true}\ncalibration: {matrix: x}", "x: "},
 	} {
-		p, err := Parse("plan", []byte("source: "+source+"\noutput: "+b.dir+"\noutputs: [Q8_0]\n"+text))
+		p, err := Parse("plan", []byte("source: "+c.source+"\noutput: "+b.dir+"\noutputs: [Q8_0]\n"+c.text))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Prepare(context.Background(), p, Options{}); err == nil ||
-			!strings.Contains(strings.ReplaceAll(err.Error(), "open x", "x"), want) {
-			t.Errorf("%s: %v, want %s", text, err, want)
+			!strings.Contains(strings.ReplaceAll(err.Error(), "open x", "x"), c.want) {
+			t.Errorf("%s: %v, want %s", c.text, err, c.want)
 		}
 	}
 	// a changed source is not taken for the same
