@@ -24,11 +24,11 @@ var (
 	inQwen2  table.In = func(c *config.View) config.Object { return inWidths(c).Sub("qwen2-0-5b") }
 )
 
-// ocrRows are the rows after visionRows; tiles is the maximum number of tiles of an image.
+// ocrRows are the rows after the common ones; tiles is the maximum number of tiles of an image.
 func ocrRows(kind string, tiles uint32, scale table.Derive, list ...table.Row) []table.Row {
 	return parts.VisionRows(slices.Concat(list, []table.Row{
-		parts.ProjectorType(kind), parts.VisionEps("layer_norm_eps", 1e-6), parts.UseGELU, {Key: parts.KeyVisionScale,
-			Derive: scale},
+		parts.ProjectorType(kind), parts.VisionEps("layer_norm_eps", 1e-6), parts.UseGELU,
+		{Key: parts.KeyVisionScale, Derive: scale},
 		parts.Uint32Row("vision.window_size", parts.InVision, "window_size", 14),
 		{Key: "vision.preproc_min_tiles", Const: gguf.Uint32(2)},
 		{Key: "vision.preproc_max_tiles", Const: gguf.Uint32(tiles)},
@@ -54,10 +54,10 @@ func ocrOf(class string, tiles uint32) *table.Arch {
 		Metadata: ocrRows("deepseekocr", tiles, parts.PoolSide(inCLIP, 0),
 			parts.RequiredUint32(parts.KeyImageSize, inCLIP, "image_size"),
 			parts.RequiredUint32(parts.KeyPatchSize, inCLIP, "patch_size"),
-			parts.RequiredUint32(parts.KeyVisionWidth, inCLIP, "width"), table.Row{Key: parts.KeyVisionFF,
-				Derive: fourHeads},
-			parts.RequiredUint32(parts.KeyVisionBlocks, inCLIP, "layers"), parts.RequiredUint32(parts.KeyVisionHeads,
-				inCLIP, "heads")),
+			parts.RequiredUint32(parts.KeyVisionWidth, inCLIP, "width"),
+			table.Row{Key: parts.KeyVisionFF, Derive: fourHeads},
+			parts.RequiredUint32(parts.KeyVisionBlocks, inCLIP, "layers"),
+			parts.RequiredUint32(parts.KeyVisionHeads, inCLIP, "heads")),
 		Expect: ocrExpect,
 		Unused: append(slices.Clone(ocrUnused), "vision_config.image_size"),
 		Drop:   parts.DropTextModel,
@@ -215,8 +215,8 @@ var youtuVL = &table.Arch{
 		parts.Uint32Row(parts.KeyVisionMerge, parts.InVision, "spatial_merge_size", 2),
 		parts.Uint32Row("vision.window_size", parts.InVision, "window_size", 0),
 		table.Row{Key: "vision.wa_layer_indexes", Derive: fullAttentionLayers}),
-	Expect: []table.Expect{parts.ExpectAct(parts.InVision, append([]string{"gelu_accurate", "silu"},
-		parts.GELU...)...)},
+	Expect: []table.Expect{parts.ExpectAct(parts.InVision,
+		append([]string{"gelu_accurate", "silu"}, parts.GELU...)...)},
 	Unused: []string{"vision_config.model_type", "vision_config.num_channels", "vision_config.num_patches",
 		"vision_config.out_hidden_size", "vision_config.vision_use_head",
 		"vision_config.tokens_per_second", "vision_config.temporal_patch_size"},

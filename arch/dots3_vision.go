@@ -43,8 +43,8 @@ var dots3Note = &table.Arch{
 		{Key: parts.KeyVisionKind, Derive: func(c *config.View) (gguf.Value, bool, error) {
 			return gguf.String("dots3note_v"), true, dots3RequireKeys(c)
 		}},
-		parts.UseSiLU, parts.VisionEps("rms_norm_eps", 0), parts.RequiredUint32(parts.KeyVisionMerge, parts.InVision,
-			"spatial_merge_size"),
+		parts.UseSiLU, parts.VisionEps("rms_norm_eps", 0),
+		parts.RequiredUint32(parts.KeyVisionMerge, parts.InVision, "spatial_merge_size"),
 		{Key: "vision.image_min_pixels", Derive: dots3Pixels("min_pixels")},
 		{Key: "vision.image_max_pixels", Derive: dots3Pixels("max_pixels")},
 		{Key: "vision.expert_count_per_layer", Derive: func(c *config.View) (v gguf.Value, ok bool, err error) {

@@ -32,8 +32,8 @@ func gemma3nVision() *table.Arch {
 				table.Row{Key: parts.KeyImageSize, Derive: gemma3nSize, Facts: config.ProcessorFiles},
 				table.Row{Key: parts.KeyPatchSize, Derive: gemma3nPatch, Facts: config.ProcessorFiles},
 				// not read by runtimes
-				table.Row{Key: parts.KeyVisionFF, Derive: gemma3nWidth}, table.Row{Key: parts.KeyVisionBlocks,
-					Const: gguf.Uint32(128)},
+				table.Row{Key: parts.KeyVisionFF, Derive: gemma3nWidth},
+				table.Row{Key: parts.KeyVisionBlocks, Const: gguf.Uint32(128)},
 				parts.Uint32Row(parts.KeyVisionHeads, parts.InVision, "num_attention_heads", 8),
 				table.Row{Key: "vision.image_mean", Const: gguf.Float32s([]float32{0, 0, 0})},
 				table.Row{Key: "vision.image_std", Const: gguf.Float32s([]float32{1, 1, 1})},

@@ -124,11 +124,12 @@ var gemma4UnifiedVision = &table.Arch{
 		parts.VisionRows(nominalImageSize, parts.RequiredUint32(parts.KeyVisionWidth, parts.InVision, "mm_embed_dim"),
 			zeroRow(parts.KeyVisionFF),
 			zeroRow(parts.KeyVisionBlocks), zeroRow(parts.KeyVisionHeads)),
-		parts.WithRows(parts.AudioRows(parts.InAudio)[1:], []table.Row{parts.RequiredUint32(parts.KeyAudioWidth,
-			parts.InAudio, "audio_embed_dim"),
-			zeroRow("audio.feed_forward_length"), zeroRow("audio.block_count"), zeroRow("audio.attention.head_count")}),
-		[]table.Row{{Key: parts.KeyVisionKind, Const: gguf.String("gemma4uv")}, parts.VisionEps("layer_norm_eps",
-			1e-6)},
+		parts.WithRows(parts.AudioRows(parts.InAudio)[1:],
+			[]table.Row{parts.RequiredUint32(parts.KeyAudioWidth, parts.InAudio, "audio_embed_dim"),
+				zeroRow("audio.feed_forward_length"), zeroRow("audio.block_count"),
+				zeroRow("audio.attention.head_count")}),
+		[]table.Row{{Key: parts.KeyVisionKind, Const: gguf.String("gemma4uv")},
+			parts.VisionEps("layer_norm_eps", 1e-6)},
 		gemma4Projector("gemma4ua"),
 	),
 	Expect: []table.Expect{
@@ -174,8 +175,8 @@ func zeroRow(key string) table.Row { return table.Row{Key: key, Const: gguf.Uint
 // gemma4Projector are the rows of an audio projector of a type.
 func gemma4Projector(kind string) []table.Row {
 	return []table.Row{
-		{Key: parts.KeyAudioKind, Const: gguf.String(kind)}, parts.Uint32Row(parts.KeyMels, parts.InAudio,
-			"input_feat_size", 128),
+		{Key: parts.KeyAudioKind, Const: gguf.String(kind)},
+		parts.Uint32Row(parts.KeyMels, parts.InAudio, "input_feat_size", 128),
 		{Key: parts.KeyAudioEps, Type: gguf.Float32Type, In: parts.InAudio, From: []string{"layer_norm_eps"},
 			Const: gguf.Float32(1e-6)},
 	}

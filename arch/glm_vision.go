@@ -68,8 +68,8 @@ func glm4VOf(kind string, classes []string, list ...table.Row) *table.Arch {
 }
 
 var (
-	glm4V = glm4VOf("glm4v", []string{"Glm4vForConditionalGeneration", "Glm4vMoeForConditionalGeneration",
-		"GlmOcrForConditionalGeneration"})
+	glm4V = glm4VOf("glm4v",
+		[]string{"Glm4vForConditionalGeneration", "Glm4vMoeForConditionalGeneration", "GlmOcrForConditionalGeneration"})
 	glm5Next = glm4VOf("glm5v", []string{"Glm5NextForConditionalGeneration"},
 		parts.Uint32Row(parts.KeyVisionMerge, parts.InVision, "spatial_merge_size", 2),
 		table.Row{Key: "vision.swiglu_clamp", Type: gguf.Float32Type, In: parts.InVision,

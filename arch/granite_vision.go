@@ -34,8 +34,8 @@ var graniteVision = &table.Arch{
 		table.Row{Key: "vision.projector.spatial_offsets", Derive: spatialOffsets},
 		table.Row{Key: "vision.image_grid_pinpoints", Derive: pinpoints}),
 	Expect: []table.Expect{
-		parts.ExpectAct(parts.InVision, "gelu_pytorch_tanh"), {Key: "vision_feature_select_strategy",
-			Values: []string{"full"}},
+		parts.ExpectAct(parts.InVision, "gelu_pytorch_tanh"),
+		{Key: "vision_feature_select_strategy", Values: []string{"full"}},
 		parts.ExpectAct(inQFormer, "gelu"), {Key: "num_hidden_layers", In: inQFormer, Values: []string{"1"}},
 		{Key: "cross_attention_frequency", In: inQFormer, Values: []string{"1"}},
 		{Key: "use_qformer_text_input", In: inQFormer, Values: []string{"false"}},

@@ -31,8 +31,8 @@ var llama4Vision = &table.Arch{
 		{HF: "vision_model.layernorm_pre", GGUF: "v.pre_ln", Bias: table.NeedBias},
 		{HF: "vision_model.layernorm_post", GGUF: "v.post_ln", Bias: table.NeedBias},
 		{HF: "vision_model.model.layers.{bid}.input_layernorm", GGUF: "v.blk.{bid}.ln1", Bias: table.NeedBias},
-		// The reference gives the norm before the FFN the name of Gemma 4's norm after attention, which has the same name
-		// in checkpoints, and runtimes then apply it there.
+		// The reference gives the norm before the FFN the name of Gemma 4's norm after attention, which has the same
+		// name in checkpoints, and runtimes then apply it there.
 		{HF: "vision_model.model.layers.{bid}.post_attention_layernorm", GGUF: "v.blk.{bid}.ln2",
 			Bias: table.NeedBias, If: parts.NotReference},
 		{HF: "vision_model.model.layers.{bid}.post_attention_layernorm", GGUF: "v.blk.{bid}.attn_post_norm",

@@ -90,8 +90,8 @@ var mimoV2 = &table.Arch{
 		parts.RequiredUint32("audio.local_group_size", parts.InAudio, "group_size"),
 	}),
 	Expect: []table.Expect{
-		parts.ExpectAct(parts.InVision, "silu"), {Key: "temporal_patch_size", In: parts.InVision,
-			Values: []string{"2"}},
+		parts.ExpectAct(parts.InVision, "silu"),
+		{Key: "temporal_patch_size", In: parts.InVision, Values: []string{"2"}},
 		{Key: "qk_channels", In: parts.InVision, Values: []string{"64"}},
 		{Key: "input_full_attention", In: parts.InAudio, Values: []string{"true"}},
 		{Key: "add_post_norm", In: parts.InAudio, Values: []string{"true"}},

@@ -26,8 +26,8 @@ var miniCPMV47 = func() *table.Arch {
 		In:   parts.InProcessor,
 		From: []string{"scale_resolution"}, Const: gguf.Uint32(448)}})
 	t.Rename = []table.Rename{{Prefix: "model.language_model.embed_tokens.", With: "embed_tokens."}}
-	t.Tensors = append(t.Tensors, table.TensorRow{HF: "embed_tokens.weight", Exact: true, GGUF: "v.tok_embd_sep",
-		Transform: tileRows})
+	t.Tensors = append(t.Tensors,
+		table.TensorRow{HF: "embed_tokens.weight", Exact: true, GGUF: "v.tok_embd_sep", Transform: tileRows})
 	t.Shapes.Tensors["v.tok_embd_sep"] = "v_proj, 4"
 	return t
 }()

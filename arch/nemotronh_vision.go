@@ -175,8 +175,8 @@ var radio = &table.Arch{
 		"sound_config.subsampling_conv_channels", "sound_config.projection_hidden_size", "sound_config.projection_bias",
 		"sound_config.sampling_rate",
 		"sound_config.attention_bias", "sound_config.convolution_bias"}, // follows from the tensors
-	Drop: slices.Concat(radioDrops, parts.DropAll("for films, which runtimes do not see by this projector",
-		radioGenerator+"video_embedder."),
+	Drop: slices.Concat(radioDrops,
+		parts.DropAll("for films, which runtimes do not see by this projector", radioGenerator+"video_embedder."),
 		[]table.Drop{parts.DropBatchCounters("sound_encoder.encoder.layers.")}),
 	Tensors: slices.Concat(parts.OnlyIf(isViTLayer, radioLayers), radioRows, []table.TensorRow{
 		{HF: radioGenerator + "pos_embed", Exact: true, GGUF: "v.position_embd.weight", Type: parts.AlwaysF32,

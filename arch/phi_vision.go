@@ -21,8 +21,8 @@ var phi4V = &table.Arch{
 	Encoder:    parts.EncoderOf(parts.InVision),
 	BlockCount: phi4Layers,
 	Metadata: parts.VisionRows(
-		table.Row{Key: parts.KeyImageSize, Derive: phi4Size}, parts.RequiredUint32(parts.KeyPatchSize,
-			parts.InProcessor, "patch_size"),
+		table.Row{Key: parts.KeyImageSize, Derive: phi4Size},
+		parts.RequiredUint32(parts.KeyPatchSize, parts.InProcessor, "patch_size"),
 		table.Row{Key: parts.KeyVisionBlocks, Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := phi4Layers(c)
 			return table.Uint32Of(n, true, err)

@@ -143,8 +143,9 @@ func speakerRows() []table.TensorRow {
 			table.TensorRow{HF: hf + "se_block.conv1", GGUF: to + "se_conv1", Bias: table.NeedBias},
 			table.TensorRow{HF: hf + "se_block.conv2", GGUF: to + "se_conv2", Bias: table.NeedBias})
 		for i := range resParts {
-			list = append(list, table.TensorRow{HF: fmt.Sprintf("%sres2net_block.blocks.%d.conv", hf, i),
-				GGUF: fmt.Sprintf("%sres2.%d", to, i), Bias: table.NeedBias})
+			list = append(list,
+				table.TensorRow{HF: fmt.Sprintf("%sres2net_block.blocks.%d.conv", hf, i),
+					GGUF: fmt.Sprintf("%sres2.%d", to, i), Bias: table.NeedBias})
 		}
 	}
 	return list

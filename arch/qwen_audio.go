@@ -86,8 +86,8 @@ var qwen25Omni = &table.Arch{
 	Encoder:    parts.EncoderOf(parts.InVision, parts.InAudio),
 	BlockCount: parts.MaxLayers,
 	Metadata: slices.Concat(parts.QwenVLKeys(
-		table.Row{Key: parts.KeyVisionWidth, Type: gguf.Uint32Type, In: parts.InVision, From: []string{"embed_dim",
-			"hidden_size"},
+		table.Row{Key: parts.KeyVisionWidth, Type: gguf.Uint32Type, In: parts.InVision,
+			From:     []string{"embed_dim", "hidden_size"},
 			Required: true},
 		table.Row{Key: parts.KeyVisionFF, Derive: qwen25OmniWidth},
 	), omniAudio(), []table.Row{parts.ProjectorType("qwen2.5o"), parts.UseSiLU,
@@ -132,13 +132,13 @@ func qwen25OmniWidth(c *config.View) (gguf.Value, bool, error) {
 func qwen3Audio() []table.TensorRow {
 	list := slices.Clone(omniLayers)
 	for _, i := range []string{"1", "2", "3"} {
-		list = append(list, table.TensorRow{HF: "audio_tower.conv2d" + i, GGUF: "a.conv2d." + i,
-			Type: table.Always(gguf.TypeF16)},
+		list = append(list,
+			table.TensorRow{HF: "audio_tower.conv2d" + i, GGUF: "a.conv2d." + i, Type: table.Always(gguf.TypeF16)},
 			table.TensorRow{HF: "audio_tower.conv2d" + i + ".bias", Exact: true, GGUF: "a.conv2d." + i + ".bias",
 				Transform: parts.ChannelsAsPlane})
 	}
-	return append(list, table.TensorRow{HF: "audio_tower.conv_out", GGUF: "a.conv_out",
-		Type: table.Always(gguf.TypeF16)},
+	return append(list,
+		table.TensorRow{HF: "audio_tower.conv_out", GGUF: "a.conv_out", Type: table.Always(gguf.TypeF16)},
 		table.TensorRow{HF: "audio_tower.proj1", GGUF: "mm.a.mlp.1", Bias: table.NeedBias},
 		table.TensorRow{HF: "audio_tower.proj2", GGUF: "mm.a.mlp.2", Bias: table.NeedBias})
 }
@@ -169,13 +169,13 @@ var qwen3Omni = &table.Arch{
 		{Key: parts.KeyVisionEps, Type: gguf.Float32Type, In: parts.InText, From: []string{"rms_norm_eps"},
 			Const: gguf.Float32(1e-6)},
 		{Key: "vision.is_deepstack_layers", Derive: parts.DeepstackLayers},
-		{Key: parts.KeyVisionKind, Const: gguf.String("qwen3vl_merger")}, {Key: parts.KeyAudioKind,
-			Const: gguf.String("qwen3a")},
+		{Key: parts.KeyVisionKind, Const: gguf.String("qwen3vl_merger")},
+		{Key: parts.KeyAudioKind, Const: gguf.String("qwen3a")},
 	}),
 	Unused: omniUnused(qwen3VL.Unused),
 	Expect: append(slices.Clone(qwen3VL.Expect),
-		append(qwen3AudioExpect, table.Expect{Key: "apply_vit_abs_pos_embed", In: parts.InVision,
-			Values: []string{"true"}})...),
+		append(qwen3AudioExpect,
+			table.Expect{Key: "apply_vit_abs_pos_embed", In: parts.InVision, Values: []string{"true"}})...),
 	Rename: slices.Concat(qwen3OmniNames("thinker.visual."), qwen3OmniNames("model.visual."),
 		[]table.Rename{{Prefix: "thinker.audio_tower.", With: "audio_tower."}}),
 	Drop:    omniDrop,

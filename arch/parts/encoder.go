@@ -60,8 +60,8 @@ var firstVisionRows = []table.Row{
 	{Key: KeyVisionFF, Type: gguf.Uint32Type, In: InVision, From: []string{"intermediate_size", "vt_intermediate_size"},
 		Required: true},
 	{Key: KeyVisionBlocks, Type: gguf.Uint32Type, In: InVision, From: BlockKeys, Required: true},
-	{Key: KeyVisionHeads, Type: gguf.Uint32Type, In: InVision, From: []string{"num_attention_heads", "num_heads",
-		"heads", "vt_num_attention_heads"}, Required: true},
+	{Key: KeyVisionHeads, Type: gguf.Uint32Type, In: InVision,
+		From: []string{"num_attention_heads", "num_heads", "heads", "vt_num_attention_heads"}, Required: true},
 	{Key: "vision.image_mean", Derive: PerChannel("image_mean"), Facts: config.ProcessorFiles},
 	{Key: "vision.image_std", Derive: PerChannel("image_std"), Facts: config.ProcessorFiles},
 }

@@ -39,8 +39,8 @@ func AudioRows(in table.In) []table.Row {
 
 // whisperRows are the rows of the encoder; conv is the type of its convolutions.
 func whisperRows(conv gguf.Type) []table.TensorRow {
-	return slices.Concat(WhisperConv(conv), []table.TensorRow{{HF: "audio_tower.embed_positions",
-		GGUF: "a.position_embd"}}, WhisperLayers)
+	return slices.Concat(WhisperConv(conv),
+		[]table.TensorRow{{HF: "audio_tower.embed_positions", GGUF: "a.position_embd"}}, WhisperLayers)
 }
 
 // WhisperConv are the rows of the convolutions over spectra.
