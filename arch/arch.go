@@ -156,6 +156,33 @@ var typeRules = sync.OnceValue(func() map[string]*config.Rules {
 	return rules
 })
 
+// ConfigOf is LoadConfig or, if encoder, LoadEncoder for models without a config.json that are recognized by the shapes
+// of the tensors in a file; nil for all others.
+func ConfigOf(file string, shapes map[string][]int64, encoder bool) (*config.Config, error) {
+	for _, a := range registry() {
+		if a.Config.Shapes == nil {
+			continue
+		}
+		data, ok, err := a.Config.Shapes(file, shapes)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		parse := ParseConfig
+		if encoder {
+			parse = func(data []byte) (*config.Config, error) { return ParseEncoder("", data) }
+		}
+		c, err := parse(data)
+		if err == nil {
+			c.File = file
+		}
+		return c, err
+	}
+	return nil, nil
+}
+
 // For returns the table of a model: that of its class, or the variant for its config.
 func For(c *config.View) (*table.Arch, error) {
 	a := mistralFormat

@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"io/fs"
 	"slices"
 
 	"ggforge/arch/config"
@@ -21,14 +22,31 @@ var _ = registerEncoder(mimoV2)
 // inCodec returns the configuration of the audio codec.
 var inCodec table.In = func(c *config.View) config.Object { return c.Facts.AudioTokenizer }
 
-const mimoCodec = "audio_tokenizer."
+const (
+	mimoCodec   = "audio_tokenizer."
+	codecFolder = "audio_tokenizer"
+)
+
+// readCodec reads Facts.AudioTokenizer; without the file it is an error.
+func readCodec(files config.Files, _ *config.View, f *config.Facts) error {
+	const name = codecFolder + "/" + config.ConfigFile
+	data, ok, err := config.ReadFile(files, name)
+	if err == nil && !ok {
+		err = fault.Errorf(fault.Broken, "%s: %w: it describes what makes codes of sound", name, fs.ErrNotExist)
+	}
+	if err != nil {
+		return err
+	}
+	f.AudioTokenizer, err = config.ParseRecorded(name, data)
+	return err
+}
 
 var mimoV2 = &table.Arch{
 	Name:    parts.CLIP,
 	Classes: []string{"MiMoV2ForCausalLM"},
 	Encoder: &table.Encoder{Parts: []table.In{parts.InVision, parts.InAudio, inCodec},
-		Facts: []config.Source{config.AudioTokenizerFiles}},
-	Special: []table.Special{table.ExtraFile{File: config.AudioTokenizer + "/model.safetensors", Prefix: mimoCodec}},
+		Facts: []*config.Source{{Read: readCodec}}},
+	Special: []table.Special{table.ExtraFile{File: codecFolder + "/model.safetensors", Prefix: mimoCodec}},
 	BlockCount: func(c *config.View) (most int64, err error) {
 		for _, part := range []struct {
 			in  table.In
@@ -120,7 +138,7 @@ var mimoV2 = &table.Arch{
 		"audio_config.input_local_hidden_dropout", "audio_config.input_local_intermediate_size",
 		"audio_config.out_hidden_size", "audio_config.speech_vocab_size", "audio_config.speech_zeroemb_idx",
 		"audio_config.tokenizer_version"},
-		config.InFile(config.AudioTokenizer+"/"+config.ConfigFile, "model_type", "kernel_size", "max_audio_seconds",
+		config.InFile(codecFolder+"/"+config.ConfigFile, "model_type", "kernel_size", "max_audio_seconds",
 			"hybrid_block_size", "threshold_ema_dead_code",
 			"decoder_attention_heads", "decoder_attn_window_size", "decoder_causal", "decoder_ffn_dim",
 			"decoder_kernel_size", "decoder_layers", "decoder_stride_size",

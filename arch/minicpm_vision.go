@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"io/fs"
 	"slices"
 
 	"ggforge/arch/config"
@@ -10,6 +11,7 @@ import (
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/rows"
+	"ggforge/tokenizer"
 )
 
 var _ = registerEncoder(miniCPMV46, miniCPMV47)
@@ -21,7 +23,7 @@ var miniCPMV46 = miniCPMV("MiniCPMV4_6ForConditionalGeneration", "minicpmv4_6", 
 // miniCPMV47 is miniCPMV46 with the embeddings of the tokens between the tiles of an image.
 var miniCPMV47 = func() *table.Arch {
 	t := miniCPMV("MiniCPMV4_7ForConditionalGeneration", "minicpmv4_7", parts.InProcessor, parts.InRoot)
-	t.Encoder.Facts = []config.Source{config.TileTokens}
+	t.Encoder.Facts = []*config.Source{tileTokens}
 	t.Metadata = parts.WithRows(t.Metadata, []table.Row{{Key: parts.KeyImageSize, Type: gguf.Uint32Type,
 		In:   parts.InProcessor,
 		From: []string{"scale_resolution"}, Const: gguf.Uint32(448)}})
@@ -123,8 +125,8 @@ func (m modeIn) merge(c *config.View) (gguf.Value, bool, error) {
 // tileRows takes the embeddings of the tokens between the tiles of an image.
 var tileRows = &table.Transform{Name: "tile-marks", Forward: func(l table.Layer, s rows.Source) (rows.Source, error) {
 	ne := s.NE()
-	ids := make([]int64, len(config.TileMarks))
-	for i, mark := range config.TileMarks {
+	ids := make([]int64, len(tileMarks))
+	for i, mark := range tileMarks {
 		id, ok := l.Facts.Tokens[mark]
 		if !ok || len(ne) != 2 || id >= ne[1] {
 			return nil, fault.Errorf(fault.Broken, "dimensions %s, want a row for token %d (%q)",
@@ -158,4 +160,41 @@ func insertLayer(c *config.View) (gguf.Value, bool, error) {
 		err = fault.Errorf(fault.Broken, "%s: key %q: %d, want a layer", c.FileName(), key, n)
 	}
 	return gguf.Array(gguf.Int32Type, gguf.Int32(int32(n))), err == nil, err
+}
+
+// tileTokens is the source of Facts.Tokens for tileMarks.
+var tileTokens = &config.Source{Read: readTileTokens}
+
+// tileMarks are the tokens between the slices of an image in MiniCPM-V 4.7, in the order of their rows in a GGUF file.
+// Source: MiniCPMV4_7VisionModel of the reference.
+var tileMarks = []string{"</image>", "<slice>", "</slice>", "\n"}
+
+// readTileTokens reads the ids of tileMarks. Each mark must be encoded as one token.
+func readTileTokens(files config.Files, _ *config.View, f *config.Facts) error {
+	const name = "tokenizer.json"
+	data, ok, err := config.ReadFile(files, name)
+	if err == nil && !ok {
+		err = fault.Errorf(fault.Broken, "%s: %w (needed for the ids of the tokens between image slices)", name,
+			fs.ErrNotExist)
+	}
+	if err != nil {
+		return err
+	}
+	encoder, err := tokenizer.NewEncoder(data)
+	if err != nil {
+		return err
+	}
+	tokens := map[string]int64{}
+	for _, mark := range tileMarks {
+		ids, err := encoder.Encode(mark, false)
+		if err == nil && len(ids) != 1 {
+			err = fault.Errorf(fault.Broken, "%s: %q is %d tokens, want one", name, mark, len(ids))
+		}
+		if err != nil {
+			return err
+		}
+		tokens[mark] = int64(ids[0])
+	}
+	f.Tokens = tokens
+	return nil
 }

@@ -2,6 +2,7 @@ package arch
 
 import (
 	"slices"
+	"strconv"
 
 	"ggforge/arch/config"
 	"ggforge/arch/parts"
@@ -50,7 +51,7 @@ var pixtral = &table.Arch{
 	Name:       parts.CLIP,
 	Classes:    []string{"LlavaForConditionalGeneration", "Mistral3ForConditionalGeneration"},
 	Variant:    isPixtral,
-	Encoder:    &table.Encoder{Parts: []table.In{parts.InVision}, Facts: []config.Source{config.BreakToken}},
+	Encoder:    &table.Encoder{Parts: []table.In{parts.InVision}, Facts: []*config.Source{breakToken}},
 	BlockCount: parts.LayersIn(parts.InVision, parts.BlockKeys...),
 	Metadata: parts.VisionRows(
 		parts.ProjectorType("pixtral"),
@@ -113,7 +114,7 @@ var pixtralShapes = shape.Table{
 // have the file's order of rows. Source: PixtralModel of the reference.
 var mistralFormatVision = &table.Arch{
 	Name:       parts.CLIP,
-	Encoder:    &table.Encoder{Parts: []table.In{parts.InVision}, Facts: []config.Source{config.ParamsBreak}},
+	Encoder:    &table.Encoder{Parts: []table.In{parts.InVision}, Facts: []*config.Source{paramsBreak}},
 	BlockCount: parts.LayersIn(parts.InVision, parts.BlockKeys...),
 	Variant: func(c *config.View) (*table.Arch, error) {
 		if c.Vision().Members() == nil {
@@ -199,13 +200,13 @@ func hasBreakToken(l table.Layer) (bool, error) {
 }
 
 func breakID(c *config.View) (int64, error) {
-	id, ok := c.Facts.Tokens[config.ImageBreak]
+	id, ok := c.Facts.Tokens[imageBreak]
 	if !ok {
 		file := "tokenizer_config.json"
 		if c.File == config.ParamsFile {
 			file = "tekken.json"
 		}
-		return 0, fault.Errorf(fault.Broken, "neither %s nor tokenizer.json has the token %q", file, config.ImageBreak)
+		return 0, fault.Errorf(fault.Broken, "neither %s nor tokenizer.json has the token %q", file, imageBreak)
 	}
 	return id, nil
 }
@@ -219,10 +220,89 @@ var breakRow = &table.Transform{Name: "image-break", Forward: func(l table.Layer
 	ne := s.NE()
 	if len(ne) != 2 || id < 0 || id >= ne[1] {
 		return nil, fault.Errorf(fault.Broken, "dimensions %s, want a row for token %d (%s)", gguf.Shape(ne), id,
-			config.ImageBreak)
+			imageBreak)
 	}
 	if s, err = rows.Slice(s, 1, id, id+1); err != nil {
 		return nil, err
 	}
 	return rows.Reshape(s, []int64{ne[0]})
 }}
+
+// The sources of Facts.Tokens for imageBreak: of config.json, of params.json.
+var breakToken, paramsBreak = &config.Source{Read: readBreakToken}, &config.Source{Read: readParamsBreak}
+
+// imageBreak is the token that ends a row of image patches in Mistral's models.
+const imageBreak = "[IMG_BREAK]"
+
+// readBreakToken reads the id of imageBreak from tokenizer_config.json or tokenizer.json. Source: LlavaVisionModel of
+// the reference.
+func readBreakToken(files config.Files, _ *config.View, f *config.Facts) error {
+	var tok struct {
+		Added map[string]struct{ Content any } `json:"added_tokens_decoder"`
+	}
+	if _, err := config.ReadJSON(files, "tokenizer_config.json", &tok); err != nil {
+		return err
+	}
+	for id, t := range tok.Added {
+		if t.Content != imageBreak {
+			continue
+		}
+		n, err := strconv.ParseInt(id, 10, 32)
+		if err != nil || n < 0 {
+			return fault.Errorf(fault.Broken, "tokenizer_config.json: token %q: id %q, want a number", imageBreak, id)
+		}
+		f.Tokens = map[string]int64{imageBreak: n}
+		return nil
+	}
+	return readAddedBreak(files, f)
+}
+
+// readAddedBreak reads the id of imageBreak from the added tokens of tokenizer.json.
+func readAddedBreak(files config.Files, f *config.Facts) error {
+	var tok struct {
+		Added []struct {
+			ID      int64
+			Content string
+		} `json:"added_tokens"`
+	}
+	if _, err := config.ReadJSON(files, "tokenizer.json", &tok); err != nil {
+		return err
+	}
+	for _, t := range tok.Added {
+		if t.Content == imageBreak && f.Tokens == nil {
+			f.Tokens = map[string]int64{imageBreak: t.ID}
+		}
+	}
+	return nil
+}
+
+// readParamsBreak reads the id of imageBreak from params.json, or from the tokenizer's files if params.json has a
+// negative number. Source: LlavaVisionModel of the reference.
+func readParamsBreak(files config.Files, v *config.View, f *config.Facts) error {
+	const key = "image_break_token_id"
+	n, err := v.Vision().Require(key)
+	if err == nil && n == 0 {
+		err = v.Vision().WrongType(key, "the id of a token", n)
+	}
+	if err != nil || n > 0 {
+		f.Tokens = map[string]int64{imageBreak: n}
+		return err
+	}
+	var tekken struct {
+		Special []struct {
+			Rank int64
+			Text string `json:"token_str"`
+		} `json:"special_tokens"`
+	}
+	if _, err := config.ReadJSON(files, "tekken.json", &tekken); err != nil {
+		return err
+	}
+	f.Tokens = nil
+	for _, t := range tekken.Special {
+		if t.Text == imageBreak {
+			f.Tokens = map[string]int64{imageBreak: t.Rank}
+			return nil
+		}
+	}
+	return readAddedBreak(files, f)
+}

@@ -1,7 +1,9 @@
 package arch
 
 import (
+	"encoding/json"
 	"slices"
+	"strings"
 
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
@@ -20,7 +22,8 @@ var _ = register(pocketTTS)
 // to audio. The embedding of text is followed by learned vectors. Source: PocketTTSModel of the reference.
 var pocketTTS = &table.Arch{
 	Name:      "pockettts",
-	Classes:   []string{config.PocketTTS},
+	Classes:   []string{pocketClass},
+	Config:    config.Rules{Shapes: pocketConfig},
 	Tokenizer: tokenizer.PocketTTS{},
 	Metadata:  parts.CommonRows,
 	Special:   []table.Special{table.EncoderNames{}},
@@ -59,7 +62,7 @@ func pocketEmbedding(before bool) []table.TensorRow {
 	}
 	return []table.TensorRow{{HF: "flow_lm.{part}", Exact: true, Parts: from, GGUF: "token_embd.weight",
 		Join: joinPocket,
-		If:   func(l table.Layer) (bool, error) { return (l.Value(config.BeforeVoice) == true) == before, nil }}}
+		If:   func(l table.Layer) (bool, error) { return (l.Value(beforeVoice) == true) == before, nil }}}
 }
 
 func joinPocket(_ table.Layer, s []rows.Source) (rows.Source, error) {
@@ -93,4 +96,73 @@ func joinPocket(_ table.Layer, s []rows.Source) (rows.Source, error) {
 		list = append(list, rows.Convert(voice, t))
 	}
 	return rows.Concat(append(list, rows.Convert(sound, t)))
+}
+
+// pocketClass is the class of models without a config.json: the sizes follow from the shapes of the tensors.
+const pocketClass = "PocketTTSModel"
+
+// beforeVoice is the key that is true if a Pocket TTS has a learned vector before a voice.
+const beforeVoice = "insert_bos_before_voice"
+
+// pocketConfig makes a config.json from the shapes of tensors. Source: the loader of the reference's pockettts.py.
+func pocketConfig(file string, shapes map[string][]int64) (_ []byte, ok bool, err error) {
+	if shapes["flow_lm.bos_emb"] == nil {
+		return nil, false, nil
+	}
+	size := func(name string, dims, dim int) int64 {
+		shape := shapes[name]
+		switch {
+		case err != nil:
+		case shape == nil:
+			err = fault.Errorf(fault.Broken, "%s: has no tensor %q, whose shape gives the size of a Pocket TTS model",
+				file, name)
+		case len(shape) != dims:
+			err = fault.Errorf(fault.Broken, "%s: tensor %q: shape %v, want %d dimensions", file, name, shape, dims)
+		default:
+			return shape[dim]
+		}
+		return 0
+	}
+	layers := func(prefix string) (n int64) {
+		for name := range shapes {
+			rest, ok := strings.CutPrefix(name, prefix)
+			number, rest, _ := strings.Cut(rest, ".")
+			if ok && rest == "norm1.weight" && number != "" && strings.Trim(number, "0123456789") == "" {
+				n++
+			}
+		}
+		return n
+	}
+	const text, audio, embedding = "flow_lm.transformer.layers.", "mimi.encoder_transformer.transformer.layers.",
+		"flow_lm.conditioner.embed.weight"
+	const headDim = 64 // in all models
+	width, audioWidth := size(embedding, 2, 1), size(audio+"0.norm1.weight", 1, 0)
+	own := int64(1) // learned rows after the embedding of text
+	_, before := shapes["flow_lm.bos_before_voice"]
+	if before {
+		own++
+	}
+	values := map[string]any{
+		"architectures": []string{pocketClass}, "model_type": "pockettts",
+		"num_hidden_layers": layers(text), "hidden_size": width, "intermediate_size": size(text+"0.linear1.weight", 2,
+			0), "num_attention_heads": width / headDim,
+		"max_position_embeddings": 4096, // bounds the KV cache; the model has no limit
+		"vocab_size":              size(embedding, 2, 0) + own, beforeVoice: before,
+		"rope_theta": 10000.0, "layer_norm_eps": 1e-5,
+		"audio_config": map[string]any{
+			"num_hidden_layers": layers(audio), "hidden_size": audioWidth,
+			"intermediate_size": size(audio+"0.linear1.weight", 2, 0), "num_attention_heads": audioWidth / headDim,
+		},
+	}
+	if err != nil {
+		return nil, true, err
+	}
+	for _, n := range []int64{width, audioWidth} {
+		if n == 0 || n%headDim != 0 {
+			return nil, true, fault.Errorf(fault.Unsupported,
+				"%s: a Pocket TTS that is %d wide, want a multiple of %d, the size of a head", file, n, headDim)
+		}
+	}
+	data, err := json.Marshal(values)
+	return data, true, err
 }

@@ -20,7 +20,7 @@ var _ = registerEncoderOf(pocketTTSAudio)
 func pocketTTSAudio() *table.Arch {
 	return &table.Arch{
 		Name:    parts.CLIP,
-		Classes: []string{config.PocketTTS},
+		Classes: []string{pocketClass},
 		Encoder: parts.EncoderOf(parts.InAudio),
 		BlockCount: func(c *config.View) (int64, error) {
 			n, err := parts.InAudio(c).Require("num_hidden_layers")

@@ -43,7 +43,7 @@ func qwen3TTS() *table.Arch {
 		Classes: []string{"Qwen3TTSForConditionalGeneration"},
 		Config:  config.Rules{Text: "talker_config"},
 		Encoder: &table.Encoder{Parts: []table.In{inSpeaker, inPredictor, inSpeech},
-			Facts: []config.Source{config.SpeechFiles}},
+			Facts: []*config.Source{{Read: readSpeech}}},
 		BlockCount: parts.LayersIn(inPredictor, "num_hidden_layers"),
 		Metadata: []table.Row{
 			{Key: gguf.KeyFileType},
@@ -364,4 +364,23 @@ func waveShapes() shape.Table {
 		}
 	}
 	return t
+}
+
+// speechConfig is the configuration of the speech tokenizer, which encodes audio to codes and decodes codes.
+const speechConfig = "speech_tokenizer/config.json"
+
+// readSpeech reads Facts.Speech: decoder_config of speechConfig. Reads of its keys are recorded with the model's.
+func readSpeech(files config.Files, v *config.View, f *config.Facts) error {
+	data, err := config.ReadConfig(files, speechConfig)
+	if err != nil {
+		return err
+	}
+	root, err := v.ParseWith(speechConfig, data)
+	if err != nil {
+		return err
+	}
+	if f.Speech = root.Sub("decoder_config"); f.Speech.Members() == nil {
+		return root.WrongType("decoder_config", "an object", root.Value("decoder_config"))
+	}
+	return nil
 }

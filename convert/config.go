@@ -74,10 +74,7 @@ func (j *Job) withoutConfig() (*config.Config, error) {
 		shapes[t.Name] = t.Shape
 		file = filepath.Base(t.File)
 	}
-	if !config.IsPocketTTS(shapes) {
-		return nil, nil
-	}
-	return config.ParsePocketTTS(file, shapes, j.options.MMProj)
+	return arch.ConfigOf(file, shapes, j.options.MMProj)
 }
 
 // gather returns the view of the configuration with all facts that the tables need. known are the facts found before.

@@ -103,7 +103,7 @@ func (f *files) codecTokens() ([]string, error) {
 	return names, nil
 }
 
-// beforeVoice is config.BeforeVoice: true if a Pocket TTS has a learned vector before a voice.
+// beforeVoice is the key of config.json that is true if a Pocket TTS has a learned vector before a voice.
 const beforeVoice = "insert_bos_before_voice"
 
 // PocketTTS is a unigram model; the embedding has more rows than the model has pieces. Source: PocketTTSModel

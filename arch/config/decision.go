@@ -95,7 +95,7 @@ func ReadDecision(files Files) (*Decision, error) {
 // ReadAdapterDecision is ReadDecision for an adapter that turns its base model into a decision model. Call WithBase
 // next, for the base model's configuration.
 func ReadAdapterDecision(files Files) (d *Decision, err error) {
-	_, lev, err := readFile(files, levFile)
+	_, lev, err := ReadFile(files, levFile)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (d *Decision) WithBase(base Files) (err error) {
 
 // settingsIn returns the JSON object in a file; nil if the file does not exist.
 func settingsIn(files Files, name string) (map[string]any, error) {
-	data, ok, err := readFile(files, name)
+	data, ok, err := ReadFile(files, name)
 	if !ok {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func readModernBert(files Files) (*Decision, error) {
 		return nil, err
 	}
 	var ok bool
-	if d.config, ok, err = readFile(files, encoderConfig); !ok {
+	if d.config, ok, err = ReadFile(files, encoderConfig); !ok {
 		return nil, err
 	}
 	d.settingsFile = name
@@ -182,7 +182,7 @@ func readModernBert(files Files) (*Decision, error) {
 
 func readDeciderHead(files Files) (name string, head []byte, err error) {
 	for _, name := range deciderConfigs {
-		head, ok, err := readFile(files, name)
+		head, ok, err := ReadFile(files, name)
 		if ok || err != nil {
 			return name, head, err
 		}
@@ -191,7 +191,7 @@ func readDeciderHead(files Files) (name string, head []byte, err error) {
 }
 
 func readOpenJev(files Files) (found bool, _ map[string]any, _ string, err error) {
-	_, found, err = readFile(files, shimFile)
+	_, found, err = ReadFile(files, shimFile)
 	return found, nil, "", err
 }
 
@@ -202,7 +202,7 @@ func readClef(files Files) (found bool, settings map[string]any, from string, er
 
 // readDecision2 reads models of Decision 2.0, whose config.json has the paths of the other files.
 func readDecision2(files Files) (*Decision, error) {
-	data, ok, err := readFile(files, ConfigFile)
+	data, ok, err := ReadFile(files, ConfigFile)
 	if !ok || !bytes.Contains(data, []byte("decision_format")) {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func TestDecider(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := c.View(Options{}).Gather(dir, Facts{}, []Source{DeciderFiles})
+	v, err := c.View(Options{}).Gather(dir, Facts{}, []*Source{DeciderFiles})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestDecider(t *testing.T) {
 			c, err = d.Parse("", nil)
 		}
 		if err == nil {
-			_, err = c.View(Options{}).Gather(files, Facts{}, []Source{DeciderFiles})
+			_, err = c.View(Options{}).Gather(files, Facts{}, []*Source{DeciderFiles})
 		}
 		if !errors.Is(err, fault.Broken) {
 			t.Errorf("%s: %v, want broken input", head, err)
@@ -152,8 +152,8 @@ func FuzzDecider(f *testing.F) {
 			if check(err); err != nil {
 				continue
 			}
-			for _, source := range []Source{DeciderFiles, TemperatureFiles, FirstDenseFiles, ScoreBiasFiles} {
-				_, err := c.View(Options{}).Gather(dir, Facts{}, []Source{source})
+			for _, source := range []*Source{DeciderFiles, TemperatureFiles, FirstDenseFiles, ScoreBiasFiles} {
+				_, err := c.View(Options{}).Gather(dir, Facts{}, []*Source{source})
 				check(err)
 			}
 		}

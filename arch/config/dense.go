@@ -24,7 +24,7 @@ func readDense(files Files, v *View, f *Facts) error {
 		return nil
 	}
 	var modules []module
-	if _, err := readJSON(files, modulesFile, &modules); err != nil {
+	if _, err := ReadJSON(files, modulesFile, &modules); err != nil {
 		return err
 	}
 	for _, m := range modules {
@@ -70,7 +70,7 @@ func (d *DenseModule) readConfig(files Files) (ok bool, err error) {
 		Activation string `json:"activation_function"`
 	}
 	name := path.Join(d.Dir, ConfigFile)
-	if ok, err = readJSON(files, name, &config); err != nil || !ok {
+	if ok, err = ReadJSON(files, name, &config); err != nil || !ok {
 		return false, err
 	}
 	switch {

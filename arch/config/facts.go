@@ -37,71 +37,46 @@ type Facts struct {
 	Target *View
 	// OwnMask: the draft has an embedding of its own for the mask token.
 	OwnMask bool
-	// Tokens are the ids of "yes" and "no" for a reranker, of ImageBreak, or of TileMarks; without tokens that the
-	// tokenizer's files lack.
+	// Tokens are the ids of tokens whose rows of the embedding the table needs; without tokens that the tokenizer's
+	// files lack.
 	Tokens map[string]int64
-	// Speech is the configuration of the audio decoder: decoder_config of SpeechConfig.
+	// Speech is the configuration of a speech tokenizer's decoder, in a folder of its own.
 	Speech Object
 	// Processor has the preprocessing settings of images and audio.
 	Processor Object
-	// AudioTokenizer is the configuration of the audio tokenizer (audio to codes), in the folder of that name.
+	// AudioTokenizer is the configuration of an audio tokenizer (audio to codes), in a folder of its own.
 	AudioTokenizer Object
 }
 
-// Source is a set of files with facts.
-type Source uint8
-
-const (
-	NoFiles          Source = iota
-	PoolingFiles            // of Facts.Pooling
-	DenseFiles              // of Facts.Dense, if they are to be taken along
-	FirstDenseFiles         // of Facts.Dense, for models whose dense module is always taken along
-	RerankerFiles           // of Facts.Reranker and Facts.Tokens
-	TemperatureFiles        // of Facts.Temperatures
-	DeciderFiles            // of Facts.Temperatures, for the class Decider
-	ScoreBiasFiles          // of Facts.ScoreBias
-	SuppressFiles           // of Facts.Suppress
-	ProcessorFiles          // of Facts.Processor
-	BreakToken              // of Facts.Tokens, for ImageBreak
-	SpeechFiles             // of Facts.Speech
-	ParamsBreak             // of Facts.Tokens, for ImageBreak of params.json
-	TileTokens              // of Facts.Tokens, for TileMarks
-
-	AudioTokenizerFiles // of Facts.AudioTokenizer
-)
-
-// readers add the facts of each source.
-var readers = [...]func(Files, *View, *Facts) error{
-	PoolingFiles:     readPooling,
-	DenseFiles:       readDense,
-	FirstDenseFiles:  readFirstDense,
-	RerankerFiles:    readReranker,
-	TemperatureFiles: readTemperatures,
-	DeciderFiles:     readDeciderTemperatures,
-	ScoreBiasFiles:   readScoreBias,
-	SuppressFiles:    readSuppress,
-
-	ProcessorFiles: readProcessor,
-	BreakToken:     readBreakToken,
-	SpeechFiles:    readSpeech,
-	ParamsBreak:    readParamsBreak,
-	TileTokens:     readTileTokens,
-
-	AudioTokenizerFiles: readAudioTokenizer,
+// Source is a set of files with facts. Families have sources of their own.
+type Source struct {
+	// Read adds the facts. A missing file is no error.
+	Read func(Files, *View, *Facts) error
 }
 
+var (
+	PoolingFiles     = &Source{readPooling}             // of Facts.Pooling
+	DenseFiles       = &Source{readDense}               // of Facts.Dense, if they are to be taken along
+	FirstDenseFiles  = &Source{readFirstDense}          // of Facts.Dense, for models that always have a dense module
+	TemperatureFiles = &Source{readTemperatures}        // of Facts.Temperatures
+	DeciderFiles     = &Source{readDeciderTemperatures} // of Facts.Temperatures, for the class Decider
+	ScoreBiasFiles   = &Source{readScoreBias}           // of Facts.ScoreBias
+	SuppressFiles    = &Source{readSuppress}            // of Facts.Suppress
+	ProcessorFiles   = &Source{readProcessor}           // of Facts.Processor
+)
+
 // Gather returns the view with the facts of sources added. A missing file is not an error.
-func (v *View) Gather(files Files, known Facts, sources []Source) (*View, error) {
+func (v *View) Gather(files Files, known Facts, sources []*Source) (*View, error) {
 	for _, s := range sources {
-		if err := readers[s](files, v, &known); err != nil {
+		if err := s.Read(files, v, &known); err != nil {
 			return nil, err
 		}
 	}
 	return v.With(known), nil
 }
 
-// readFile reads a file; ok is false when there is none.
-func readFile(files Files, name string) (data []byte, ok bool, err error) {
+// ReadFile reads a file; ok is false when there is none.
+func ReadFile(files Files, name string) (data []byte, ok bool, err error) {
 	data, err = files.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
@@ -109,9 +84,9 @@ func readFile(files Files, name string) (data []byte, ok bool, err error) {
 	return data, err == nil, err
 }
 
-// readJSON reads a JSON file into v; ok is false when there is none.
-func readJSON(files Files, name string, v any) (ok bool, err error) {
-	data, ok, err := readFile(files, name)
+// ReadJSON reads a JSON file into v; ok is false when there is none.
+func ReadJSON(files Files, name string, v any) (ok bool, err error) {
+	data, ok, err := ReadFile(files, name)
 	if !ok {
 		return false, err
 	}
@@ -126,7 +101,7 @@ func readSuppress(files Files, _ *View, f *Facts) error {
 	var config struct {
 		Suppress []int64 `json:"suppress_tokens"`
 	}
-	_, err := readJSON(files, "generation_config.json", &config)
+	_, err := ReadJSON(files, "generation_config.json", &config)
 	f.Suppress = config.Suppress
 	return err
 }

@@ -21,23 +21,17 @@ func (f files) ReadFile(name string) ([]byte, error) {
 // FuzzFacts reads any text as the side files that facts are in.
 func FuzzFacts(f *testing.F) {
 	f.Add([]byte(`[{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}, {"type": "x.Dense", "path": "2_Dense"}]`),
-		[]byte(`{"pooling_mode_mean_tokens": true}`), []byte(`{"in_features": 4, "out_features": -1}`),
-		[]byte(`{"model": {"vocab": {"yes": 1}}, "added_tokens": [{"id": 2, "content": "no"}]}`))
-	f.Add([]byte(`[{"type": "x.Pooling"}]`), []byte(`{"pooling_mode": "max"}`), []byte(`{}`),
-		[]byte(`{"model": {"vocab": {"yes": 1e300}}}`))
-	f.Add([]byte(`null`), []byte(``), []byte(`[]`), []byte(`{"added_tokens": {}}`))
-	f.Fuzz(func(t *testing.T, modules, pooling, dense, tokenizer []byte) {
-		config, err := Parse(
-			[]byte(`{"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "_name_or_path": "qwen3-reranker"}`),
-			nil)
+		[]byte(`{"pooling_mode_mean_tokens": true}`), []byte(`{"in_features": 4, "out_features": -1}`))
+	f.Add([]byte(`[{"type": "x.Pooling"}]`), []byte(`{"pooling_mode": "max"}`), []byte(`{}`))
+	f.Add([]byte(`null`), []byte(``), []byte(`[]`))
+	f.Fuzz(func(t *testing.T, modules, pooling, dense []byte) {
+		config, err := Parse([]byte(`{"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3"}`), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		side := files{modulesFile: modules, "1_Pooling/config.json": pooling, "config.json": pooling,
-			"embedding_config.json": pooling, "2_Dense/config.json": dense, "3_Dense/config.json": dense,
-			"tokenizer.json": tokenizer}
-		_, err = config.View(Options{Dense: true}).Gather(side, Facts{},
-			[]Source{PoolingFiles, DenseFiles, RerankerFiles})
+			"embedding_config.json": pooling, "2_Dense/config.json": dense, "3_Dense/config.json": dense}
+		_, err = config.View(Options{Dense: true}).Gather(side, Facts{}, []*Source{PoolingFiles, DenseFiles})
 		if err != nil && !errors.Is(err, fault.Broken) && !errors.Is(err, fault.Unsupported) {
 			t.Errorf("%v has no kind of a broken file", err)
 		}
@@ -48,31 +42,21 @@ func FuzzFacts(f *testing.F) {
 // next to it.
 func FuzzEncoder(f *testing.F) {
 	f.Add([]byte(`{"architectures": ["LlavaForConditionalGeneration"], "model_type": "llava", "vision_config": {"model_type": "pixtral", "architectures": null}, "text_config": {}}`),
-		[]byte(`{"image_mean": [0.5], "media_proc_cfg": {"image_std": [1e300]}}`),
-		[]byte(`{"added_tokens_decoder": {"7": {"content": "[IMG_BREAK]"}}, "added_tokens": []}`))
+		[]byte(`{"image_mean": [0.5], "media_proc_cfg": {"image_std": [1e300]}}`))
 	f.Add([]byte(`{"architectures": ["Qwen2_5OmniModel"], "model_type": "qwen2_5_omni", "thinker_config": {"vision_config": {"depth": 1e9}, "audio_config": [], "text_config": {"hidden_size": 3}}}`),
-		[]byte(`{"media_proc_cfg": 3}`), []byte(`{"added_tokens": [{"id": -1, "content": "[IMG_BREAK]"}]}`))
-	f.Add([]byte(`{"vision_encoder": {"image_break_token_id": -1}}`), []byte(`{}`),
-		[]byte(`{"special_tokens": [{"rank": 12, "token_str": "[IMG_BREAK]"}]}`))
-	f.Add([]byte(`{"architectures": ["X"]}`), []byte(`{}`),
-		[]byte(`{"model": {"type": "BPE", "vocab": {"\u010a": 0}, "merges": []}, "added_tokens": [{"id": 1, "content": "<slice>", "special": true}]}`))
-	f.Add([]byte(`{"architectures": ["Qwen2VLModel"], "model_type": "qwen2_vl", "hidden_size": 8, "vision_config": null}`), []byte(`[]`), []byte(`null`))
+		[]byte(`{"media_proc_cfg": 3}`))
+	f.Add([]byte(`{"architectures": ["Qwen2VLModel"], "model_type": "qwen2_vl", "hidden_size": 8, "vision_config": null}`), []byte(`[]`))
 	check := func(t *testing.T, err error) {
 		if err != nil && !errors.Is(err, fault.Broken) && !errors.Is(err, fault.Unsupported) {
 			t.Errorf("%v has no kind of a broken file", err)
 		}
 	}
-	f.Fuzz(func(t *testing.T, config, processor, tokenizer []byte) {
-		side := files{preprocessorFile: processor, processorFile: processor, "tokenizer_config.json": tokenizer,
-			"tokenizer.json": tokenizer, "tekken.json": tokenizer}
-		if c, err := ParseParams(config); err == nil {
-			_, err = c.View(Options{}).Gather(side, Facts{}, []Source{ParamsBreak})
-			check(t, err)
-		}
+	f.Fuzz(func(t *testing.T, config, processor []byte) {
+		side := files{preprocessorFile: processor, processorFile: processor}
 		c, err := ParseEncoder("", config, nil)
 		if err == nil {
 			v := c.View(Options{})
-			if v, err = v.Gather(side, Facts{}, []Source{ProcessorFiles, BreakToken, TileTokens}); err == nil {
+			if v, err = v.Gather(side, Facts{}, []*Source{ProcessorFiles}); err == nil {
 				v.Processor().Floats("image_mean")
 				v.Text().Int("hidden_size")
 				v.Vision().Int("depth")

@@ -12,7 +12,7 @@ const KevHead = "head.pt"
 // isKev reports whether an adapter was trained with Kev's pointer head. Other trainers, too, write a
 // training_config.json: one without "head_dim" is not parsed.
 func isKev(files Files) (bool, error) {
-	data, ok, err := readFile(files, trainingConfig)
+	data, ok, err := ReadFile(files, trainingConfig)
 	if !ok || !bytes.Contains(data, []byte(`"head_dim"`)) {
 		return false, err
 	}

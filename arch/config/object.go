@@ -207,3 +207,20 @@ func ParseObject(file string, data []byte) (Object, error) {
 	values, err := parseRoot(file, data)
 	return Object{values: values, file: file}, err
 }
+
+// ParseRecorded is ParseObject for an object that records which keys are read.
+func ParseRecorded(file string, data []byte) (Object, error) {
+	values, err := parseRoot(file, data)
+	return Object{values: values, read: map[string]bool{}, file: file}, err
+}
+
+// ParseWith is ParseObject for an object whose reads are recorded with the view's.
+func (v *View) ParseWith(file string, data []byte) (Object, error) {
+	values, err := parseRoot(file, data)
+	return Object{values: values, read: v.read, file: file}, err
+}
+
+// WrongType is the package's WrongType for a key of the object.
+func (o Object) WrongType(key, want string, found any) error {
+	return o.withFile(WrongType(o.prefix+key, want, found))
+}

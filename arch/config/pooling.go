@@ -18,7 +18,7 @@ type module struct{ Type, Path string }
 // Source: _try_set_pooling_type of the reference.
 func readPooling(files Files, _ *View, f *Facts) error {
 	var modules []module
-	if _, err := readJSON(files, modulesFile, &modules); err != nil {
+	if _, err := ReadJSON(files, modulesFile, &modules); err != nil {
 		return err
 	}
 	for _, m := range modules {
@@ -32,7 +32,7 @@ func readPooling(files Files, _ *View, f *Facts) error {
 			Last bool   `json:"pooling_mode_lasttoken"`
 			Mode string `json:"pooling_mode"`
 		}
-		ok, err := readJSON(files, name, &pooling)
+		ok, err := ReadJSON(files, name, &pooling)
 		if err == nil && !ok {
 			err = fault.Errorf(fault.Broken, "%s: %w (%s names it)", name, fs.ErrNotExist, modulesFile)
 		}
@@ -55,7 +55,7 @@ func readPooling(files Files, _ *View, f *Facts) error {
 	}
 	const embeddingFile = "embedding_config.json"
 	var embedding struct{ Pooling *string }
-	if ok, err := readJSON(files, embeddingFile, &embedding); err != nil || !ok || embedding.Pooling == nil {
+	if ok, err := ReadJSON(files, embeddingFile, &embedding); err != nil || !ok || embedding.Pooling == nil {
 		return err
 	}
 	if *embedding.Pooling != "last_token" {

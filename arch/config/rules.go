@@ -31,6 +31,9 @@ type Rules struct {
 	Outer []string
 	// Auto: config.json has the table's classes in auto_map only.
 	Auto bool
+	// Shapes makes the config.json of models that have none, from the shapes of tensors by their names in a file; ok is
+	// false for tensors of other models, nil for none.
+	Shapes func(file string, shapes map[string][]int64) (config []byte, ok bool, err error)
 	// Text is the key of the language model's configuration; "" for any of the usual ones.
 	Text string
 }

@@ -63,7 +63,7 @@ type Encoder struct {
 	// Parts are the encoder's sub-configs; their unread keys are reported.
 	Parts []In
 	// Facts are the files that tensor rows need besides config.json, see Row.Facts.
-	Facts []config.Source
+	Facts []*config.Source
 }
 
 // Fused is a set of tensors that files of an architecture may hold fused. Source:
@@ -76,10 +76,10 @@ const (
 )
 
 // Sources lists the files that the rows need besides config.json.
-func (a *Arch) Sources() []config.Source {
-	var list []config.Source
+func (a *Arch) Sources() []*config.Source {
+	var list []*config.Source
 	for _, r := range slices.Concat(a.HeaderFirst, a.Metadata) {
-		if r.Facts != config.NoFiles && !slices.Contains(list, r.Facts) {
+		if r.Facts != nil && !slices.Contains(list, r.Facts) {
 			list = append(list, r.Facts)
 		}
 	}

@@ -20,9 +20,9 @@ type Row struct {
 	From     []string // config keys, the first present one counts
 	In       In       // the object that has the keys; nil for the root
 	Required bool
-	Const    gguf.Value    // instead of From, or its default
-	Derive   Derive        // instead of From; for general.file_type it only decides whether the pair is written
-	Facts    config.Source // the source of facts that Derive needs
+	Const    gguf.Value     // instead of From, or its default
+	Derive   Derive         // instead of From; for general.file_type it only decides whether the pair is written
+	Facts    *config.Source // the source of facts that Derive needs
 	// Many returns pairs with keys from the configuration, in place of the row's pair.
 	Many func(*config.View) (gguf.Metadata, error)
 	// Deviates: the reference does not write the pair; config.Options.Reference leaves it out.
