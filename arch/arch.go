@@ -107,7 +107,7 @@ func LoadConfig(files config.Files) (*config.Config, error) { return LoadConfigA
 
 // LoadConfigAs is LoadConfig with a class that overrides the file's; "" for the file's own.
 func LoadConfigAs(class string, files config.Files) (*config.Config, error) {
-	d, err := config.ReadDecision(files)
+	d, err := ReadDecision(files)
 	switch {
 	case err != nil:
 		return nil, err
@@ -329,6 +329,36 @@ func findEncoder(class string) *table.Arch {
 	return nil
 }
 
+// ReadDecision reads the configurations of a decision model; it returns nil for other models.
+func ReadDecision(files config.Files) (*config.Decision, error) {
+	for _, a := range registry() {
+		if a.Config.Decision == nil {
+			continue
+		}
+		if d, err := a.Config.Decision(files); d != nil || err != nil {
+			return d, err
+		}
+	}
+	return nil, nil
+}
+
+// ReadAdapterDecision is ReadDecision for an adapter that turns its base model into a decision model. Call WithBase
+// next, for the base model's configuration.
+func ReadAdapterDecision(files config.Files) (*config.Decision, error) {
+	for _, a := range registry() {
+		if a.Config.Adapter == nil {
+			continue
+		}
+		if d, err := a.Config.Adapter(files); d != nil || err != nil {
+			if err == nil {
+				err = d.ReadRevision(files)
+			}
+			return d, err
+		}
+	}
+	return nil, nil
+}
+
 // LoadDecision is LoadConfigAs, or LoadEncoder, for an adapter that turns its base model into a decision model.
 func LoadDecision(class string, d *config.Decision, encoder bool) (*config.Config, error) {
 	if encoder {
@@ -339,7 +369,7 @@ func LoadDecision(class string, d *config.Decision, encoder bool) (*config.Confi
 
 // LoadEncoder is LoadConfigAs for a model's vision or audio encoder.
 func LoadEncoder(class string, files config.Files) (*config.Config, error) {
-	d, err := config.ReadDecision(files)
+	d, err := ReadDecision(files)
 	switch {
 	case err != nil:
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/text/pyjson"
 	"ggforge/rows"
 	"ggforge/tokenizer"
 )
@@ -415,11 +416,12 @@ var modernBertAttention = parts.LocalGlobal(graph.Sliding{N: 3, First: true},
 // modernBertShapes: ffn_up contains the gate, except in the head layers of a decision model.
 var modernBertShapes = shape.Rules{Tensors: shape.Table{"ffn_up": "n_embd, 2 * n_ff | n_embd, n_ff"}}
 
-// bertDecider is a ModernBERT decision model, which chooses between options: see config.ReadDecision.
+// bertDecider is a ModernBERT decision model, which chooses between options: see deciderConfigs.
 var bertDecider = &table.Arch{
 	Name:             modernBert.Name,
 	Shapes:           modernBertShapes,
-	Classes:          []string{config.Decider},
+	Classes:          []string{deciderClass},
+	Config:           config.Rules{Decision: readDecider},
 	Tokenizer:        deciderTokens,
 	Fused:            modernBert.Fused,
 	RopePerAttention: true,
@@ -443,7 +445,7 @@ var bertDecider = &table.Arch{
 			}
 			return table.Uint32Of(n, true, err)
 		}},
-		{Key: "decision.temperature", Facts: config.DeciderFiles, Many: parts.Temperatures},
+		{Key: "decision.temperature", Facts: deciderFiles, Many: parts.Temperatures},
 	}),
 	Unused: append([]string{"decision"}, modernBert.Unused...),
 	Expect: modernBert.Expect,
@@ -765,5 +767,80 @@ func modernBertRope(s *config.RopeSettings) error {
 		kinds[k.kind] = m
 	}
 	maps.Copy(s.Members, kinds)
+	return nil
+}
+
+// deciderClass is the class of ModernBERT decision models, which no config.json names.
+const deciderClass = "ModernBertDecisionModel"
+
+// deciderConfigs are the files about the layers after a ModernBERT, of which the first counts. Its own configuration is
+// encoder/config.json, and its tokenizer is in tokenizer: there is no other config.json. Source: the loader of such
+// directories in the reference.
+var deciderConfigs = []string{"julia_config.json", "rl_agent_config.json"}
+
+func readDeciderHead(files config.Files) (name string, head []byte, err error) {
+	for _, name := range deciderConfigs {
+		head, ok, err := config.ReadFile(files, name)
+		if ok || err != nil {
+			return name, head, err
+		}
+	}
+	return "", nil, nil
+}
+
+func readDecider(files config.Files) (*config.Decision, error) {
+	d := &config.Decision{Class: deciderClass, File: "encoder/" + config.ConfigFile}
+	name, head, err := readDeciderHead(files)
+	if err != nil || name == "" {
+		return nil, err
+	}
+	var ok bool
+	if d.Config, ok, err = config.ReadFile(files, d.File); !ok {
+		return nil, err
+	}
+	d.SettingsFile = name
+	settings, err := config.ParseObject(name, head)
+	d.Settings = settings.Members()
+	return d, err
+}
+
+// deciderKinds are the kinds of questions in the order of the list "temperature".
+var deciderKinds = []string{"choice", "score", "noul"}
+
+// deciderFiles are the source of Facts.Temperatures: per kind, and per kind and number of options.
+var deciderFiles = &config.Source{Read: readDeciderTemperatures}
+
+func readDeciderTemperatures(files config.Files, _ *config.View, f *config.Facts) error {
+	name, head, err := readDeciderHead(files)
+	if err != nil || name == "" {
+		return err
+	}
+	v, err := pyjson.Parse(head)
+	if err != nil {
+		return fault.Errorf(fault.Broken, "%s: %w", name, err)
+	}
+	root, _ := v.(*pyjson.Object)
+	if value := root.Get("temperature"); value != nil {
+		list, ok := value.([]any)
+		if !ok {
+			return config.WrongType("temperature", "a list", value)
+		}
+		for i := range min(len(list), len(deciderKinds)) {
+			if err := f.AddTemperature(deciderKinds[i], list[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if value := root.Get("temperature_by_options"); value != nil {
+		byOptions, ok := value.(*pyjson.Object)
+		if !ok {
+			return config.WrongType("temperature_by_options", "an object", value)
+		}
+		for _, of := range byOptions.Names {
+			if err := f.AddTemperature(of, byOptions.Values[of]); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }

@@ -19,21 +19,25 @@ var _ = register(openJev, lev, nimble, kev, pplxDecider, vllmD3, clef, decision2
 // with a decision type.
 var (
 	// openJev decides between options by the logits of their letters.
-	openJev = parts.Qwen35(false, &table.Arch{Classes: []string{config.OpenJev}, Drop: parts.DropMTP,
+	openJev = parts.Qwen35(false, &table.Arch{Classes: []string{openJevClass},
+		Config: config.Rules{Decision: readOpenJev}, Drop: parts.DropMTP,
 		Tokenizer: parts.Asking(openJevPrompt)}, parts.PoolingRow, parts.DecisionType("openjev"),
 		// the defaults of helper/shim.py
 		table.Row{Key: "decision.temperature.choice", Const: gguf.Float32(0.85)},
 		table.Row{Key: "decision.temperature.score", Const: gguf.Float32(0.85)},
 		table.Row{Key: "decision.temperature.noul", Const: gguf.Float32(0.85 * 1.829074)})
 	// lev and nimble are adapters, which are added to their base models.
-	lev = parts.Qwen35(false, &table.Arch{Classes: []string{config.Lev}, Drop: parts.DropMTP,
+	lev = parts.Qwen35(false, &table.Arch{Classes: []string{levClass},
+		Config: config.Rules{Adapter: readLev}, Drop: parts.DropMTP,
 		Tokenizer: parts.Asking(levPrompt)}, parts.PoolingRow, parts.DecisionType("lev"),
 		table.Row{Key: "decision.temperature", Many: parts.NamedTemperatures})
-	nimble = parts.Qwen35(false, &table.Arch{Classes: []string{config.Nimble}, Drop: parts.DropMTP,
+	nimble = parts.Qwen35(false, &table.Arch{Classes: []string{nimbleClass},
+		Config: config.Rules{Adapter: readNimble}, Drop: parts.DropMTP,
 		Tokenizer: parts.Asking(nimblePrompt), Unused: []string{"decision"}},
 		parts.PoolingRow, parts.DecisionType("nimble"))
 	// kev is an adapter, too. Its pointer head maps the state of a token to a query and a key, stored in this order.
-	kev = withKevHead(&table.Arch{Classes: []string{config.Kev}, Drop: parts.DropMTP, Tokenizer: parts.Asking(kevPrompt)},
+	kev = withKevHead(&table.Arch{Classes: []string{kevClass},
+		Config: config.Rules{Adapter: readKev}, Drop: parts.DropMTP, Tokenizer: parts.Asking(kevPrompt)},
 		parts.PoolingRow, parts.DecisionType("kev"),
 		table.Row{Key: "embedding_length_out", Derive: func(c *config.View) (gguf.Value, bool, error) {
 			n, err := kevWidth(c)
@@ -45,7 +49,8 @@ var (
 	// pplxDecider and vllmD3 have a readout in place of the output matrix: a row for each
 	// code that an option may have.
 	pplxDecider = withReadout(&table.Arch{
-		Classes:   []string{config.PplxDecider},
+		Classes:   []string{pplxClass},
+		Config:    config.Rules{Decision: readPplx},
 		Tokenizer: parts.Asking(pplxPrompt),
 		Expect: []table.Expect{
 			{Key: "attention_mode", In: (*config.View).Decision, Values: []string{"causal"}},
@@ -54,7 +59,8 @@ var (
 	}, parts.DecisionType("pplx-decider"))
 	// vllmD3 is bidirectional in its full-attention layers.
 	vllmD3 = withReadout(&table.Arch{
-		Classes:   []string{config.VllmD3},
+		Classes:   []string{d3Class},
+		Config:    config.Rules{Decision: readD3},
 		Tokenizer: parts.Asking(d3Prompt),
 	}, parts.DecisionType("vllm-d3", [2]string{"prompt", "d3"}, [2]string{"attention_mode", "noncausal_full_attention"},
 		[2]string{"pooling", "last"}), table.Row{Key: "attention.causal", Const: gguf.Bool(false)})
@@ -74,7 +80,7 @@ func withKevHead(a *table.Arch, rows ...table.Row) *table.Arch {
 	a.Expect = append(a.Expect, table.Expect{Key: "option_isolation", In: (*config.View).Decision,
 		Values: []string{"false"}},
 		table.Expect{Key: "special_embeddings", In: (*config.View).Decision, Values: []string{"false"}})
-	a.Special = append(slices.Clone(a.Special), table.ExtraFile{File: config.KevHead, Prefix: "kev/", Generated: true})
+	a.Special = append(slices.Clone(a.Special), table.ExtraFile{File: kevHead, Prefix: "kev/", Generated: true})
 	for _, suffix := range []string{"weight", "bias"} {
 		a.Tensors = append(a.Tensors, table.TensorRow{HF: "kev/head/{part}." + suffix, Exact: true,
 			Parts: []string{"q", "k"}, GGUF: "cls.output." + suffix, Kind: table.First{}, Group: "pointer",
@@ -168,7 +174,8 @@ var scatterCodes = &table.Transform{Name: "scatter-codes",
 // clef is Cloudflare's Clef, a Qwen 3.5 with a head that answers all questions of a request at once. The file has the
 // head's routing layers first, then its decoder layers. Source: clef.py of the reference.
 var clef = withClefHead(&table.Arch{
-	Classes:   []string{config.Clef},
+	Classes:   []string{clefClass},
+	Config:    config.Rules{Decision: readClef},
 	Tokenizer: parts.Asking(clefPrompt),
 	Drop:      parts.DropMTP,
 	Special:   []table.Special{table.ExtraFile{File: "joint_head.safetensors", Prefix: "joint_head."}},
@@ -337,7 +344,8 @@ var decision2 = &table.Arch{
 		"decision.option_mlp": "n_embd, ?width", "decision.query_mlp": "n_embd, ?width",
 		"decision.scorer_out": "?width, 1",
 	}},
-	Classes:   []string{config.Decision2},
+	Classes:   []string{decision2Class},
+	Config:    config.Rules{Decision: readDecision2},
 	Tokenizer: parts.Asking(decision2Prompt),
 	Fused:     table.FusedQKV,
 	Special: []table.Special{table.Folder("backbone"),
@@ -347,7 +355,7 @@ var decision2 = &table.Arch{
 		parts.DecisionType("vllm-decision2", [2]string{"architecture",
 			"qwen3-text-endpoints-global-query-shared-bilinear-mlp"}, [2]string{"head_variant", "shared"}),
 		{Key: "attention.layer_norm_epsilon", Const: gguf.Float32(1e-5)}, // PyTorch's default
-		{Key: "decision.score_bias", Facts: config.ScoreBiasFiles, Many: parts.ScoreBias},
+		{Key: "decision.score_bias", Facts: scoreBias, Many: parts.ScoreBias},
 	}),
 	Unused: append([]string{"decision"}, parts.MultimodalKeys...),
 	Expect: []table.Expect{parts.SiLU},

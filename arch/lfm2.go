@@ -12,6 +12,7 @@ import (
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
+	"ggforge/internal/text/pyjson"
 	"ggforge/tokenizer"
 )
 
@@ -146,7 +147,7 @@ var (
 			{Key: "attention.causal", Const: gguf.Bool(false)},
 			{Key: "decision.type", Const: gguf.String("lfm2-d1-omni")},
 			parts.UintRow("decision.block_count", "head_layers"),
-			{Key: "decision.temperature", Facts: config.TemperatureFiles, Many: parts.Temperatures},
+			{Key: "decision.temperature", Facts: d1Temperatures, Many: parts.Temperatures},
 		}),
 		Expect: slices.Concat(lfm2.Expect, []table.Expect{ // the lengths to which programs truncate text
 			parts.Expect("max_length", "16384"), parts.Expect("image_text_length", "896"),
@@ -398,4 +399,30 @@ func lfm2LayerTypes(v config.Values) (any, error) {
 		}
 		return "conv"
 	})
+}
+
+// d1Temperatures is the source of Facts.Temperatures: temperatures of config.json, in their order.
+var d1Temperatures = &config.Source{Read: readD1Temperatures}
+
+func readD1Temperatures(files config.Files, _ *config.View, f *config.Facts) error {
+	const key = "temperatures"
+	data, err := config.ReadConfig(files, config.ConfigFile)
+	if err != nil {
+		return err
+	}
+	v, err := pyjson.Parse(data)
+	if err != nil {
+		return fault.Errorf(fault.Broken, "%s: %w", config.ConfigFile, err)
+	}
+	root, _ := v.(*pyjson.Object)
+	list, ok := root.Get(key).(*pyjson.Object)
+	if !ok {
+		return config.WrongType(key, "an object", root.Get(key))
+	}
+	for _, name := range list.Names {
+		if err := f.AddTemperature(name, list.Values[name]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

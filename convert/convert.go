@@ -90,7 +90,7 @@ func prepare(ctx context.Context, dir string, opt Options, adapters bool) (*Job,
 	}
 	j := &Job{Dir: dir, Type: opt.Type, options: opt, in: inputs{files: files}}
 	if files.Adapter() {
-		if j.model.decider, err = config.ReadAdapterDecision(files); err != nil {
+		if j.model.decider, err = arch.ReadAdapterDecision(files); err != nil {
 			j.Close()
 			return nil, fmt.Errorf("%s: %w", dir, err)
 		}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"strings"
 
-	"ggforge/arch/config"
 	"ggforge/checkpoint"
 	"ggforge/checkpoint/precision"
 	"ggforge/fault"
@@ -33,15 +32,15 @@ func (j *Job) openDecider(ctx context.Context) (err error) {
 	}
 	j.in.stores, j.in.ignoredByAuto = append(j.in.stores, j.model.pairs.store),
 		append(j.in.ignoredByAuto, j.model.pairs.store)
-	if j.model.decider.Class == config.Kev {
-		head, values, err := j.in.files.Nested(config.KevHead)
+	if d := j.model.decider; d.HeadFile != "" {
+		head, values, err := j.in.files.Nested(d.HeadFile)
 		if errors.Is(err, fs.ErrNotExist) && !fault.Has(err) {
-			err = fault.Errorf(fault.Broken, "%w: %s has its head there", err, config.Kev)
+			err = fault.Errorf(fault.Broken, "%w: %s has its head there", err, d.Class)
 		}
 		if err != nil {
 			return err
 		}
-		j.model.decider.SetSettings(config.KevHead, values)
+		d.SetSettings(values)
 		if err := head.Close(); err != nil { // its tensors are opened with the weights
 			return err
 		}

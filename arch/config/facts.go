@@ -48,6 +48,24 @@ type Facts struct {
 	AudioTokenizer Object
 }
 
+// Temperature is the divisor of the scores of one kind of question.
+type Temperature struct {
+	Kind  string
+	Value float64
+}
+
+// AddTemperature adds a temperature from a file.
+func (f *Facts) AddTemperature(of string, v any) error {
+	value, ok, err := asFloat("temperature of "+of, v)
+	if err == nil && !ok {
+		err = WrongType("temperature of "+of, "a number", nil)
+	}
+	if err == nil {
+		f.Temperatures = append(f.Temperatures, Temperature{of, value})
+	}
+	return err
+}
+
 // Source is a set of files with facts. Families have sources of their own.
 type Source struct {
 	// Read adds the facts. A missing file is no error.
@@ -55,14 +73,11 @@ type Source struct {
 }
 
 var (
-	PoolingFiles     = &Source{readPooling}             // of Facts.Pooling
-	DenseFiles       = &Source{readDense}               // of Facts.Dense, if they are to be taken along
-	FirstDenseFiles  = &Source{readFirstDense}          // of Facts.Dense, for models that always have a dense module
-	TemperatureFiles = &Source{readTemperatures}        // of Facts.Temperatures
-	DeciderFiles     = &Source{readDeciderTemperatures} // of Facts.Temperatures, for the class Decider
-	ScoreBiasFiles   = &Source{readScoreBias}           // of Facts.ScoreBias
-	SuppressFiles    = &Source{readSuppress}            // of Facts.Suppress
-	ProcessorFiles   = &Source{readProcessor}           // of Facts.Processor
+	PoolingFiles    = &Source{readPooling}    // of Facts.Pooling
+	DenseFiles      = &Source{readDense}      // of Facts.Dense, if they are to be taken along
+	FirstDenseFiles = &Source{readFirstDense} // of Facts.Dense, for models that always have a dense module
+	SuppressFiles   = &Source{readSuppress}   // of Facts.Suppress
+	ProcessorFiles  = &Source{readProcessor}  // of Facts.Processor
 )
 
 // Gather returns the view with the facts of sources added. A missing file is not an error.

@@ -178,6 +178,12 @@ func (o Object) Floats(keys ...string) (list []float64, ok bool, err error) {
 	return list, ok, o.withFile(err)
 }
 
+// RequireString is Require for strings.
+func (o Object) RequireString(key string) (string, error) {
+	s, ok, err := o.String(key)
+	return s, o.requireErr(ok, err, []string{key})
+}
+
 // RequireFloats is Require for lists of numbers.
 func (o Object) RequireFloats(keys ...string) ([]float64, error) {
 	list, ok, err := o.Floats(keys...)

@@ -31,6 +31,9 @@ type Rules struct {
 	Outer []string
 	// Auto: config.json has the table's classes in auto_map only.
 	Auto bool
+	// Decision recognizes a decision model of the table's class by its files, Adapter an adapter that turns its base model
+	// into one, whose ReadRevision and WithBase follow; nil results are for other models.
+	Decision, Adapter func(Files) (*Decision, error)
 	// Shapes makes the config.json of models that have none, from the shapes of tensors by their names in a file; ok is
 	// false for tensors of other models, nil for none.
 	Shapes func(file string, shapes map[string][]int64) (config []byte, ok bool, err error)

@@ -1,7 +1,6 @@
 package parts
 
 import (
-	"slices"
 	"strings"
 
 	"ggforge/arch/config"
@@ -32,7 +31,7 @@ func QwenMTP(c *config.View) (int64, error) {
 	if err == nil && (n < 0 || n > config.MaxBlocks) {
 		err = config.WrongType("mtp_num_hidden_layers", "a number of layers", n)
 	}
-	if c.Options.NextN == config.NoNextN || slices.Contains(withoutMTP, c.Class) {
+	if c.Options.NextN == config.NoNextN || c.Class == Qwen35Text || c.Decides() {
 		return 0, err
 	}
 	if err != nil || n > 0 {
@@ -51,7 +50,3 @@ func QwenMTP(c *config.View) (int64, error) {
 
 // Qwen35Text is the class of Qwen 3.5's language model alone, which has no MTP layers, whatever its config has.
 const Qwen35Text = "Qwen3_5TextModel"
-
-// withoutMTP are the classes without MTP layers, whatever their config has.
-var withoutMTP = []string{Qwen35Text, config.OpenJev, config.PplxDecider, config.VllmD3, config.Clef, config.Lev,
-	config.Nimble, config.Kev}

@@ -189,9 +189,9 @@ func (s *Spec) Class() string {
 	if err != nil {
 		panic(err)
 	}
-	read := config.ReadDecision
+	read := arch.ReadDecision
 	if s.Base != nil {
-		read = config.ReadAdapterDecision
+		read = arch.ReadAdapterDecision
 	}
 	decision, err := read(sideFiles{s, marshal(c)})
 	if err != nil {
