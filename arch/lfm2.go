@@ -233,6 +233,7 @@ var lfm2Graph = &graph.Model{
 	Norm: graph.RMS, Final: lfm2Final, Head: graph.LM{},
 	Layer: parts.PreNorm(parts.RecurrentOr(graph.ShortConv{}, graph.Attention{
 		Steps: []graph.HeadStep{parts.QKNorm, parts.NeoX}, Window: parts.Window}), parts.SwiGLU),
+	Runtime: []graph.Quirk{graph.NoCache{If: "@decision.block_count != 0"}},
 }
 
 // lfm2Final is the last norm, whose name in files is that of a norm of embeddings.

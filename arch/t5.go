@@ -60,7 +60,7 @@ var t5 = &table.Arch{
 	Graph: &graph.Model{
 		Prefix: "enc.", Norm: graph.RMS, Layer: t5EncoderLayer, Final: t5Final, Head: graph.Pool{},
 		Unread:  []string{"attention.layer_norm_epsilon", "dec.*", "decoder_block_count", "decoder_start_token_id"},
-		Runtime: []graph.Quirk{graph.NoFlash{Biases: 1}},
+		Runtime: []graph.Quirk{graph.Decodes{}, graph.NotLoaded{"dec.blk.0.cross_attn_rel_b.weight"}},
 	},
 }
 

@@ -68,7 +68,8 @@ type Cache struct {
 	Layer      int    // in a Loop the number of layers that ran before
 	What       string // for messages; "" for keys and values of attention
 	Window     int64  // tokens of which keys and values are kept; 0 for all
-	Keys, Vals int64  // values for each token
+	Every      int64  // tokens that share a cell, where keys are compressed; 0 for 1
+	Keys, Vals int64  // values for each cell
 	State      int64  // values for each text
 }
 

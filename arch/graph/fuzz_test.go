@@ -36,7 +36,7 @@ var allParts = &Model{
 	},
 	Final:   []Step{Normalize{norm("output_norm")}},
 	Head:    LM{Scale: "1.0 / (@logit_scale or 1)", SoftCap: "@final_logit_softcapping or 0", Rank: LastSoftmax{}},
-	Runtime: []Quirk{NoFlash{Biases: 1}, OwnKV(20), DraftsRead{"nextn."}},
+	Runtime: []Quirk{NoFlash{}, OwnKV(20), DraftsRead{"nextn."}},
 }
 
 var allMixers = Choose{

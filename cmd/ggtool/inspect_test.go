@@ -27,7 +27,8 @@ func runnable(t *testing.T) string {
 		{Key: "llama.attention.head_count", Value: gguf.Uint32(2)},
 		{Key: "llama.attention.head_count_kv", Value: gguf.Uint32(1)},
 	}
-	tensors := []gguf.Tensor{{Name: "blk.0.attn_k.weight", NE: []int64{32, 2}, Type: gguf.TypeQ8_0}}
+	tensors := []gguf.Tensor{{Name: "blk.0.attn_k.weight", NE: []int64{32, 1}, Type: gguf.TypeQ8_0},
+		{Name: "blk.1.attn_k.weight", NE: []int64{32, 1}, Type: gguf.TypeQ8_0}}
 	data := make([]byte, gguf.Layout(tensors, 32))
 	path := filepath.Join(t.TempDir(), "model.gguf")
 	if err := os.WriteFile(path, append(gguf.AppendHeader(nil, m, tensors, 32), data...), 0o666); err != nil {
@@ -137,6 +138,8 @@ func TestInspectPage(t *testing.T) {
 		{Key: gguf.KeyArchitecture, Value: gguf.String("llama")},
 		{Key: "general.name", Value: gguf.String(hostile)},
 		{Key: "llama.block_count", Value: gguf.Uint32(2)},
+		{Key: "llama.embedding_length", Value: gguf.Uint32(32)},
+		{Key: "llama.attention.head_count", Value: gguf.Uint32(1)},
 		{Key: hostile, Value: gguf.Strings([]string{hostile})},
 		{Key: "tokenizer.ggml.model", Value: gguf.String(hostile)},
 		{Key: "tokenizer.ggml.tokens", Value: gguf.Strings([]string{hostile, "b"})},
@@ -156,7 +159,7 @@ func TestInspectPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	inspect := expect(t, "inspect")
-	inspect(0, "metadata: 7 pairs", "--html", html, "--context", "4k", file)
+	inspect(0, "metadata: 9 pairs", "--html", html, "--context", "4k", file)
 	raw, err := os.ReadFile(html)
 	if err != nil {
 		t.Fatal(err)

@@ -1,383 +1,412 @@
 package memory
 
 import (
-	"slices"
 	"strconv"
+
+	"ggforge/arch/graph"
 )
 
-// maxGraphLayers is the number of layers that the graph has at most: the results alive at a time are the same in every
+// maxGraphLayers is the number of layers that are laid out at most: the results alive at a time are the same in every
 // layer of a kind, except the first and the last.
 const maxGraphLayers = 64
 
-// batch is the batch that is computed, and its graph.
+// batch lays out what the runtime computes for a batch of tokens: a rule for each type of step and part of a graph.
+//
+// Source: the graphs for which the runtime of llama.cpp 0.7.0 reserves memory.
 type batch struct {
 	*model
-	graph
-	tokens int64
-	masks  [2]*result // of all tokens, of windows
-	keys   [4]*result // indices of the cells for keys and values, likewise
-	cells  [2]int64
-	pos    *result
+	operations
+	scope     *graph.Scope // of the current layer
+	tokens    int64
+	sequences int64 // of the tokens
 
-	indexerMask *result // the mask of an indexer's scores, or nil
+	caches []*Cache
+
+	// Inputs, which are added when they are read for the first time.
+
+	masks            [2][2]*result // of the batch, of the cache; of all tokens, of windows
+	indices          [2][2]*result // of the cells for keys and values; of all tokens, of windows
+	pos              *result
+	temperature      *result // factors of queries
+	copies           *result // indices of the states of sequences
+	buckets          *result // of distances, for relative position bias
+	outputs          *result // indices of the tokens whose results are wanted
+	decays, diagonal *result // of lightning attention
+	// of indexers: by which queries and keys are multiplied, the mask and indices of their cache
+	rotated, indexerMask, indexerIndices *result
+
+	last      bool                // the layer is the last one, and all tokens are still computed
+	chosen    map[*result]*result // in the last layer: the rows of outputs
+	embedding *result             // the stream before the first layer
+	input     *result             // the stream before the layer
+	streams   *result             // all of AltUp, nil for one stream
+	wide      *result             // embeddings with DeepStack vectors, nil for none
+	vectors   *result             // per-layer embeddings, nil for none
+	best      *result             // tokens that the last indexer chose
+	before    *result             // inputs of the tokens before, which RWKV's channel mixing reads
+	values    *result             // of RWKV 7's first layer
 }
 
-// f32 returns the bytes of n float32 values for each token.
-func (b *batch) f32(n int64) int64 { return b.product("a batch", 4, b.tokens, n) }
-
-// tensor returns the dimensions of the first of these tensors that layer i has, nil for none.
-func (b *batch) tensor(i int, names ...string) []int64 {
-	for _, name := range names {
-		if t, ok := b.tensors["blk."+strconv.Itoa(i)+"."+name]; ok {
-			return t.NE
-		}
-	}
-	return nil
-}
-
-// out returns the number of rows of a matrix, 0 for none.
-func out(ne []int64) int64 {
-	if len(ne) < 2 {
-		return 0
-	}
-	return ne[1]
-}
-
-// compute returns the size of the runtime's compute buffer for a batch of tokens. The graph follows from the tensors of
-// the layers.
-func (p *model) compute(tokens int64, caches []*Cache) int64 {
+// compute returns the size of the runtime's compute buffer for a batch of tokens.
+func (p *model) compute(tokens, sequences int64, caches []*Cache) int64 {
 	if p.err != nil {
 		return 0
 	}
-	b := &batch{model: p, tokens: tokens}
-	ids := b.input(4 * tokens)
-	// of images, with the DeepStack vectors that later layers add
-	wide := p.product("vectors", p.embd, 1+p.size("n_deepstack_layers", 0))
-	b.input(b.f32(wide)) // embeddings in place of tokens, which no operation of this graph reads
-	mixed, vectors, slots := b.input(4*tokens), b.input(b.f32(wide)), b.input(8*tokens)
-	b.pos = b.input(4 * tokens)
-	for i, c := range caches[:2] {
-		switch {
-		case (p.kind == stateless || p.noLogits) && slices.Contains(p.windowed, i == 1): // some layer reads it
-			b.masks[i] = b.input(b.product("a mask", 2, tokens, tokens))
-		case c.Layers > 0:
-			b.keys[2*i], b.keys[2*i+1] = b.input(8*tokens), b.input(8*tokens)
-			number := int64(2)
-			if p.scores > 0 {
-				number = 4
-			}
-			b.masks[i] = b.input(b.product("a mask", number, c.Cells, tokens))
-			b.cells[i] = c.Cells
+	b := &batch{model: p, caches: caches, scope: p.decl.At(-1), tokens: tokens, sequences: max(1, min(sequences, tokens))}
+	if p.noCache {
+		b.sequences = 1 // of states that are zero
+	}
+	x := b.embed()
+	b.embedding = x
+	b.addStreams(x)
+	layers := p.decl.Order()
+	layers = layers[:min(len(layers), maxGraphLayers)]
+	for i, layer := range layers {
+		b.scope, b.last, b.input, b.chosen = p.decl.At(layer), i == len(layers)-1, x, map[*result]*result{}
+		if i > 0 && b.wide != nil && (b.scope.Holds("i <= @n_deepstack_layers") || b.scope.Holds("0 < @deepstack_mapping")) {
+			x = b.inPlace(x.bytes, x, b.partView(b.wide, x.bytes))
+		}
+		x = b.layer(x)
+		if loop, ok := p.graph.Loop.(graph.Repeat); ok && layer == p.decl.Layers()-1 && i < len(layers)-1 {
+			x = b.steps(loop.Between, x)
 		}
 	}
-	for _, c := range caches[2:] {
-		if c.What == "indexer" && c.Layers > 0 && p.latent {
-			b.indexerMask = b.input(b.product("a mask", 2, c.Cells, tokens))
-		}
-	}
-	rows := b.input(4 * tokens) // indices of the outputs
-	x := b.op(b.f32(p.embd), ids)
-	// tokens mixed with embeddings, which only texts with images have, are in every graph
-	tokenVectors := b.op(b.f32(p.embd), mixed)
-	if wide > p.embd {
-		x, tokenVectors = b.op(b.f32(wide), x), b.op(b.f32(wide), tokenVectors)
-		x = b.partView(x, b.f32(p.embd))
-	}
-	b.write(b.op(b.f32(wide), vectors), tokenVectors, slots)
-
-	layers := min(p.layers, maxGraphLayers)
-	perLayer := b.perLayer(ids, x)
-	for i := range layers {
-		x = b.layer(i, x, rows, i == layers-1)
-		if perLayer != nil {
-			x = b.inPlace(x.bytes, x, b.partView(perLayer, 0))
-		}
-	}
-	x = b.norm(x)
+	b.scope, b.last = p.decl.At(-1), false
+	x = b.joinStreams(x)
+	x = b.steps(p.graph.Final, x)
 	x.kept = true
+	b.expand(x)
 	if !p.noLogits {
-		b.op(b.f32(p.vocab), x).kept = true
+		logits := b.op(b.floats(p.vocab), x)
+		if n := b.rows("output", p.vocab); n < p.vocab { // the other tokens have a constant
+			rest := b.op(b.floats(p.vocab - n))
+			logits = b.op(logits.bytes, rest, b.op(b.floats(n), x))
+		}
+		if head, ok := p.graph.Head.(graph.LM); ok && (head.Scale != "" || head.SoftCap != "") {
+			logits = b.inPlace(logits.bytes, logits)
+		}
+		logits.kept = true
+		b.expand(logits)
 	}
-	return b.graph.total()
+	return b.total()
 }
 
-// perLayer returns the per-layer embeddings, which are computed before the first layer; nil for none.
-func (b *batch) perLayer(ids, x *result) *result {
-	if _, ok := b.tensors["per_layer_token_embd.weight"]; !ok {
+// floats returns the bytes of n float32 values for each token.
+func (b *batch) floats(n int64) int64 { return b.product("a batch", 4, b.tokens, n) }
+
+// width returns the number of values of the residual stream.
+func (b *batch) width() int64 { return b.scope.Size("n_embd") }
+
+// number returns the value of an expression, 0 if keys are missing.
+func (b *batch) number(n graph.Num) int64 {
+	v, _ := b.scope.Value(n)
+	i, _ := v.Int()
+	return max(0, min(i, maxContext))
+}
+
+// name returns the name of a tensor of the layer in the file.
+func (b *batch) name(tensor string) string {
+	if b.scope.Layer() < 0 {
+		return tensor
+	}
+	return b.graph.Prefix + "blk." + strconv.Itoa(b.scope.Layer()) + "." + tensor
+}
+
+// ne returns the dimensions of NAME.weight in the current layer: as in the file, or else as declared; nil for none.
+func (b *batch) ne(tensor string) []int64 {
+	name := b.name(tensor) + ".weight"
+	if ne, ok := b.file.Tensors[name]; ok {
+		return ne
+	}
+	t, ok := b.decl.Tensor(name)
+	if !ok || t.May {
 		return nil
 	}
-	n := b.f32(b.product("embeddings of layers", b.size("embedding_length_per_layer_input", 0), int64(b.layers)))
-	own := b.inPlace(n, b.view(b.op(n, ids)))
-	of := b.norm(b.view(b.inPlace(n, b.op(n, x))))
-	return b.op(n, b.partView(b.inPlace(n, b.inPlace(n, of, own)), n))
+	return t.NE
+}
+
+// rows returns the number of rows of a matrix of the current layer, def if the layer has none.
+func (b *batch) rows(tensor string, def int64) int64 {
+	if ne := b.ne(tensor); len(ne) > 1 && ne[1] >= 0 {
+		return ne[1]
+	}
+	return def
+}
+
+// hasBias reports whether the file has NAME.bias in the current layer.
+func (b *batch) hasBias(tensor string) bool {
+	_, ok := b.file.Tensors[b.name(tensor)+".bias"]
+	return ok
+}
+
+// embed adds tokens, vectors and positions, and returns the residual stream before the first layer.
+func (b *batch) embed() *result {
+	e, width := b.graph.Embed, b.width()
+	ids := b.addInput(4 * b.tokens)
+	// of images, with the DeepStack vectors that later layers add
+	wide := b.product("vectors", width, 1+b.number("@n_deepstack_layers or max(0, ^deepstack_mapping) or 0"))
+	b.addInput(b.floats(wide)) // embeddings in place of tokens, which no operation of this graph reads
+	mixed, vectors := b.addInput(4*b.tokens), b.addInput(b.floats(wide))
+	slots := b.addInput(8 * b.tokens)
+	axes := int64(1)
+	if b.number("#rope.dimension_sections") > 0 {
+		axes = 4 // of M-RoPE
+	}
+	b.pos = b.addInput(4 * axes * b.tokens)
+
+	x := b.op(b.floats(width), ids)
+	// tokens mixed with embeddings, which only texts with images have, are in every graph
+	tokens := b.op(b.floats(width), mixed)
+	b.expand(x)
+	if wide > width {
+		b.expand(tokens)
+		b.wide, tokens = b.op(b.floats(wide), x), b.op(b.floats(wide), tokens)
+		b.expand(b.wide)
+		x = b.partView(b.wide, x.bytes)
+	}
+	b.expand(b.write(b.op(b.floats(wide), vectors), tokens, slots))
+	if e.Scale != "" && b.wide != nil {
+		x = b.op(x.bytes, x)
+	}
+	if e.Scale != "" {
+		x = b.inPlace(x.bytes, x)
+	}
+	if e.Types {
+		x = b.inPlace(x.bytes, x)
+	}
+	if e.Positions != graph.No && b.ne("position_embd") != nil {
+		x = b.inPlace(x.bytes, b.op(x.bytes, b.pos), x)
+	}
+	if n := b.rows("per_layer_model_proj", 0); n > 0 {
+		table := b.inPlace(b.floats(n), b.op(b.floats(n), ids))
+		b.expand(table)
+		of := b.inPlace(b.floats(n), b.op(b.floats(n), x))
+		of = b.inPlace(of.bytes, b.inPlace(of.bytes, b.view(of)))
+		of = b.inPlace(of.bytes, b.inPlace(of.bytes, of, table))
+		b.vectors = b.op(of.bytes, b.partView(of, of.bytes)) // in the order of layers
+	}
+	return b.norm(x, e.Norm)
 }
 
 // norm adds a norm and the product with its weights.
-func (b *batch) norm(x *result) *result { return b.inPlace(x.bytes, b.inPlace(x.bytes, x)) }
-
-// layer adds layer i, which reads x, and returns the residual stream after it.
-func (b *batch) layer(i int, x, rows *result, last bool) *result {
-	cur := b.mixer(i, b.norm(x))
-	if b.tensor(i, "post_attention_norm.weight", "attn_post_norm.weight") != nil &&
-		b.tensor(i, "ffn_norm.weight") != nil {
-		cur = b.norm(cur)
-	}
-	if last {
-		cur, x = b.op(cur.bytes, cur, rows), b.op(x.bytes, x, rows)
-	}
-	x = b.inPlace(x.bytes, cur, x)
-	if ne := b.tensor(i, "channel_mix_value.weight"); ne != nil {
-		hidden := b.op(b.f32(ne[0]), b.inPlace(x.bytes, b.op(x.bytes, b.norm(x))))
-		return b.inPlace(x.bytes, b.op(x.bytes, b.inPlace(hidden.bytes, hidden)), x)
-	}
-	if b.tensor(i, "ffn_down.weight", "ffn_down_exps.weight") == nil {
+func (b *batch) norm(x *result, n graph.Norm) *result {
+	if n.Name == "" {
 		return x
 	}
-	cur = b.ffn(i, b.norm(x))
-	if b.tensor(i, "post_ffw_norm.weight") != nil {
-		cur = b.norm(cur)
+	x = b.bareNorm(x)
+	if n.Name == graph.Bare.Name {
+		return x
 	}
-	return b.inPlace(x.bytes, cur, x)
+	x = b.inPlace(x.bytes, x)
+	if b.hasBias(n.Name) {
+		x = b.inPlace(x.bytes, x)
+	}
+	return x
 }
 
-// mixer adds the token mixer of layer i: attention or a recurrent layer.
-func (b *batch) mixer(i int, x *result) *result {
-	switch {
-	case b.recurrent[i] && !b.hasKV[i]:
-		return b.recurrentLayer(i, x)
-	case b.tensor(i, "attn_k_b.weight") != nil && b.latent:
-		return b.mla(i, x)
+// bareNorm adds a norm of the model's kind.
+func (b *batch) bareNorm(x *result) *result {
+	if b.graph.Norm.Centered {
+		return b.op(x.bytes, x)
 	}
-	heads := b.sizes("attention.head_count", len(b.hasKV), 0)[i]
-	nq, nk, nv := b.product("queries", heads, b.keyLen[i]), b.product("keys", b.headsKV[i], b.keyLen[i]),
-		b.product("values", b.headsKV[i], b.valLen[i])
-	var q, k, v *result
-	if fused := out(b.tensor(i, "attn_qkv.weight")); fused > 0 {
-		all := b.op(b.f32(fused), x)
-		if b.tensor(i, "attn_qkv.bias") != nil {
-			all = b.inPlace(all.bytes, all)
-		}
-		q, k, v = b.partView(all, b.f32(nq)), b.partView(all, b.f32(nk)), b.partView(all, b.f32(nv))
-		q = b.normAndRoPE(i, q, "q")
-		k = b.normAndRoPE(i, k, "k")
-	} else {
-		q = b.normAndRoPE(i, b.view(b.linear(i, x, nq, "attn_q")), "q")
-		v = b.view(b.linear(i, x, nv, "attn_v"))
-		k = b.normAndRoPE(i, b.view(b.linear(i, x, nk, "attn_k")), "k")
-	}
-	w := 0
-	if b.windowed[i] {
-		w = 1
-	}
-	mask := b.masks[w]
-	if b.hasKV[i] && b.blockMasks && b.tensor(i, "indexer.attn_q_b.weight", "indexer.q_proj.weight",
-		"indexer.attn_k.weight", "indexer.k_proj.weight") != nil {
-		// each group of heads has a mask of the blocks that it attends to
-		scores := b.product("scores", b.size("attention.indexer.head_count", 0), b.cells[w], b.tokens)
-		groups := b.op(4*scores, b.partView(b.op(4*scores, x), 4*scores))
-		mask = b.op(2*scores, b.inPlace(4*scores, groups, b.op(b.product("scores", 4, b.cells[w], b.tokens), mask)))
-	}
-	if b.hasKV[i] && b.keys[2*w] != nil {
-		b.store(b.view(k), b.keys[2*w])
-		b.store(b.view(v), b.keys[2*w+1])
-		if b.scores > 0 {
-			return b.linear(i, b.attentionWithScores(b.view(q), w, heads, heads*b.valLen[i]), b.embd, "attn_output")
-		}
-		return b.linear(i, b.view(b.op(b.f32(heads*b.valLen[i]), b.view(q), mask)), b.embd, "attn_output")
-	}
-	sources := []*result{b.view(q)}
-	if b.kind == stateless || b.noLogits {
-		sources = append(sources, b.op(k.bytes/2, k), b.op(v.bytes/2, v))
-	}
-	for _, m := range []*result{b.masks[w], b.masks[0]} {
-		if m != nil {
-			sources = append(sources, m)
-			break
-		}
-	}
-	return b.linear(i, b.view(b.op(b.f32(heads*b.valLen[i]), sources...)), b.embd, "attn_output")
+	return b.inPlace(x.bytes, x)
 }
 
-// attentionWithScores adds attention without flash attention: the scores are all in memory at a time.
-func (b *batch) attentionWithScores(q *result, w int, heads, n int64) *result {
-	bytes := b.product("scores", 4, heads, b.cells[w], b.tokens)
-	scores := b.op(bytes, q)
-	if b.scores > 1 { // relative position bias
-		bias := b.op(bytes, b.partView(b.op(bytes, b.pos), bytes))
-		scores = b.inPlace(bytes, scores, bias)
-	}
-	return b.op(b.f32(n), b.partView(b.op(b.f32(n), b.inPlace(bytes, scores, b.masks[w])), b.f32(n)))
-}
-
-// linear adds the product with a matrix, and its bias.
-func (b *batch) linear(i int, x *result, n int64, name string) *result {
-	r := b.op(b.f32(n), x)
-	if b.tensor(i, name+".bias") != nil {
+// linear adds the product with a matrix of n rows, and its bias.
+func (b *batch) linear(x *result, tensor string, n int64) *result {
+	r := b.op(b.floats(n), x)
+	if b.hasBias(tensor) {
 		r = b.inPlace(r.bytes, r)
 	}
 	return r
 }
 
-// normAndRoPE adds the QK-norm of queries or keys, if there is one, and RoPE.
-func (b *batch) normAndRoPE(i int, x *result, which string) *result {
-	if b.tensor(i, "attn_"+which+"_norm.weight") != nil {
-		x = b.norm(x)
+// choose returns the rows of the outputs in the last layer, x in others.
+func (b *batch) choose(x *result) *result {
+	if !b.last {
+		return x
 	}
-	return b.inPlace(x.bytes, x, b.pos)
+	if b.outputs == nil {
+		b.outputs = b.addInput(4 * b.tokens)
+	}
+	if b.chosen[x] == nil {
+		r := b.op(x.bytes, x, b.outputs)
+		b.chosen[x], b.chosen[r] = r, r
+	}
+	return b.chosen[x]
 }
 
-// mla adds MLA with absorbed matrices: queries are multiplied by attn_k_b, attention outputs by attn_v_b.
-func (b *batch) mla(i int, x *result) *result {
-	heads := b.sizes("attention.head_count", len(b.hasKV), 0)[i]
-	full := b.size("attention.key_length_mla", 0)
-	value := b.size("attention.value_length_mla", 0)
-	rank := max(0, b.valLen[i])
-	ropeDims := max(0, b.keyLen[i]-rank)
-	q := x
-	if n := out(b.tensor(i, "attn_q_a.weight")); n > 0 {
-		q = b.norm(b.op(b.f32(n), x))
-	}
-	all := b.op(b.f32(heads*full), q)
-	plain, pe := b.partView(all, b.f32(heads*max(0, full-ropeDims))), b.partView(all, b.f32(heads*ropeDims))
-	kv := b.op(b.f32(rank+ropeDims), x)
-	compressed, kpe := b.partView(kv, b.f32(rank)), b.partView(kv, b.f32(ropeDims))
-	pe = b.op(pe.bytes, pe, b.pos)
-	kpe = b.op(kpe.bytes, kpe, b.pos)
-	compressed = b.norm(compressed)
-	absorbed := b.partView(b.op(b.f32(heads*rank), plain), b.f32(heads*rank))
-	q = b.op(b.f32(heads*b.keyLen[i]), absorbed, pe)
-	k := b.op(b.f32(b.keyLen[i]), b.view(compressed), kpe)
-	w := 0
-	if b.windowed[i] {
-		w = 1
-	}
-	if b.masks[w] == nil {
-		return b.op(b.f32(b.embd), q, k)
-	}
-	b.store(b.view(k), b.keys[2*w])
-	mask := b.masks[w]
-	if b.indexerMask != nil && w == 0 {
-		scores := b.op(b.product("scores", 4, b.cells[0], b.tokens),
-			b.op(b.f32(b.size("attention.indexer.key_length", 0)*b.size("attention.indexer.head_count", 0)), x),
-			b.indexerMask)
-		chosen := b.op(b.f32(b.size("attention.indexer.top_k", 0)), scores)
-		mask = b.op(b.masks[0].bytes, b.op(b.masks[0].bytes, b.masks[0]), chosen, b.masks[0])
-	}
-	cur := b.op(b.f32(heads*rank), b.partView(q, q.bytes), mask)
-	cur = b.op(b.f32(heads*value), b.partView(cur, cur.bytes))
-	cur = b.op(cur.bytes, b.partView(cur, cur.bytes))
-	return b.op(b.f32(b.embd), b.view(cur))
-}
-
-// recurrentLayer adds the mixer of a recurrent layer: input projection, convolution, scan, output projection.
-func (b *batch) recurrentLayer(i int, x *result) *result {
-	if b.Has("wkv.head_size") {
-		return b.rwkvLayer(i, x)
-	}
-	in := max(out(b.tensor(i, "ssm_in.weight")), out(b.tensor(i, "shortconv.in_proj.weight")))
-	inner := b.size("ssm.inner_size", b.embd)
-	if in == 0 {
-		in = max(out(b.tensor(i, "attn_qkv.weight")), 2*inner)
-	}
-	all := b.op(b.f32(in), x)
-	z := b.partView(all, b.f32(inner))
-	conv := b.op(b.f32(in), b.partView(all, all.bytes)) // with the last inputs of earlier tokens
-	conv = b.op(b.f32(in), conv)
-	conv = b.inPlace(conv.bytes, conv)
-	cur := b.op(b.f32(inner)+4*b.stateLen(i), b.partView(conv, conv.bytes))
-	cur = b.op(b.f32(inner), b.partView(cur, b.f32(inner)))
-	cur = b.op(cur.bytes, z, cur)
-	return b.op(b.f32(b.embd), cur)
-}
-
-// rwkvLayer adds the time mix of RWKV, which reads six mixtures of each token and the token before it.
-func (b *batch) rwkvLayer(i int, x *result) *result {
-	before := b.inPlace(x.bytes, b.op(x.bytes, x), x)
-	six := b.op(6*x.bytes, before)
-	six = b.inPlace(six.bytes, b.inPlace(six.bytes, six), x)
-	var of []*result
-	for range 6 {
-		of = append(of, b.op(x.bytes, b.partView(six, x.bytes)))
-	}
-	scan := b.op(x.bytes+4*b.stateLen(i), of...)
-	return b.op(x.bytes, b.inPlace(x.bytes, b.op(x.bytes, b.partView(scan, x.bytes)), of[5]))
-}
-
-// ffn adds the feed-forward block: dense, of experts, or both.
-func (b *batch) ffn(i int, x *result) *result {
-	exps := b.tensor(i, "ffn_down_exps.weight")
-	if len(exps) < 3 {
-		return b.dense(i, x, "", b.embd)
-	}
-	n, used := exps[2], b.sizes("expert_used_count", len(b.hasKV), 0)[i]
-	scores := b.op(b.f32(n), x)
-	probs := b.inPlace(scores.bytes, scores)
-	chosen := b.partView(b.op(b.f32(n), probs), b.f32(used)) // sorted, of which the first are taken
-	weights := b.op(b.f32(used), b.view(probs), chosen)
-	if norm, ok := b.Get("expert_weights_norm"); ok {
-		if v, _ := norm.Bool(); v {
-			sum := b.op(b.f32(1), b.view(weights))
-			weights = b.inPlace(weights.bytes, b.view(weights), b.inPlace(sum.bytes, sum))
+// steps adds steps of the current layer.
+func (b *batch) steps(steps []graph.Step, x *result) *result {
+	for _, s := range b.scope.Steps(steps) {
+		switch s := s.(type) {
+		case graph.Residual:
+			x = b.residual(s, x)
+		case graph.FromInput:
+			in := b.input
+			if r := b.chosen[in]; r != nil {
+				in = r
+			}
+			if cur := b.part(s.Part, b.norm(in, s.Pre)); cur != nil {
+				x = b.inPlace(x.bytes, cur, x)
+			}
+		case graph.AddEmbedding:
+			x = b.inPlace(x.bytes, x, b.op(x.bytes, b.choose(b.embedding)))
+		case graph.Parallel:
+			x = b.parallel(s, x)
+		case graph.AddInput:
+			if b.scope.Has(s.Norm.Name) {
+				x = b.norm(b.inPlace(x.bytes, x, b.input), s.Norm)
+			}
+		case graph.Normalize:
+			x = b.norm(x, s.Norm)
+		case graph.ScaleStream:
+			x = b.inPlace(x.bytes, x)
+		case graph.LearnedScale:
+			if b.scope.Has(s.Tensor) {
+				x = b.inPlace(x.bytes, x)
+			}
+		case graph.PerLayerEmbedding:
+			x = b.perLayer(x)
 		}
 	}
-	one := b.view(x)
-	hidden := exps[0]
-	var act *result
-	if b.tensor(i, "ffn_gate_up_exps.weight") != nil {
-		both := b.op(b.f32(2*used*hidden), one, chosen)
-		act = b.op(b.f32(used*hidden), b.partView(both, both.bytes/2), b.partView(both, both.bytes/2))
-	} else {
-		up := b.op(b.f32(used*hidden), one, chosen)
-		act = up
-		if b.tensor(i, "ffn_gate_exps.weight") != nil {
-			act = b.op(b.f32(used*hidden), b.op(b.f32(used*hidden), one, chosen), up)
-		} else {
-			act = b.inPlace(up.bytes, up)
+	return x
+}
+
+// residual adds a part and its norms. After the first part of the last layer only the outputs' tokens are needed.
+func (b *batch) residual(r graph.Residual, x *result) *result {
+	in := b.norm(x, r.Pre)
+	cur := b.part(r.Part, in)
+	if cur == nil {
+		return b.choose(x)
+	}
+	if b.last {
+		cur, x = b.choose(cur), b.choose(x)
+		b.last = false
+	}
+	cur = b.norm(cur, r.Post)
+	if r.Scale != "" {
+		cur = b.inPlace(cur.bytes, cur)
+	}
+	if r.Carry != "" {
+		x = b.inPlace(x.bytes, x)
+	}
+	return b.norm(b.inPlace(x.bytes, cur, x), r.Sum)
+}
+
+// parallel adds parts with the same input: the outputs of all but the first, the stream, the output of the first.
+func (b *batch) parallel(branches graph.Parallel, x *result) *result {
+	norms := map[graph.Norm]*result{}
+	var first, sum *result
+	for i, r := range branches {
+		in := norms[r.Pre]
+		if in == nil {
+			in = b.norm(x, r.Pre)
+			norms[r.Pre] = in
 		}
-	}
-	each := b.op(b.f32(used*exps[1]), act, chosen)
-	each = b.inPlace(each.bytes, each, b.view(weights))
-	var parts []*result
-	for range min(used, 64) {
-		parts = append(parts, b.partView(each, b.f32(exps[1])))
-	}
-	sum := x
-	for k, part := range parts {
-		switch k {
-		case 0:
-			sum = part
+		if i > 0 {
+			in = b.choose(in)
+		}
+		cur := b.part(r.Part, in)
+		switch {
+		case cur == nil:
+		case i == 0:
+			first = b.choose(cur)
+		case sum == nil:
+			sum = cur
 		default:
-			sum = b.inPlace(part.bytes, sum, part)
+			sum = b.inPlace(sum.bytes, sum, cur)
 		}
 	}
-	if b.tensor(i, "ffn_down_shexp.weight") != nil {
-		shared := b.dense(i, x, "_shexp", b.embd)
-		sum = b.inPlace(sum.bytes, sum, shared)
+	x = b.choose(x)
+	b.last = false
+	if sum != nil {
+		x = b.inPlace(x.bytes, sum, x)
 	}
-	if b.tensor(i, "ffn_down.weight") != nil {
-		sum = b.inPlace(sum.bytes, sum, b.dense(i, x, "", b.embd))
+	if first != nil {
+		x = b.inPlace(x.bytes, x, first)
 	}
-	return sum
+	return x
 }
 
-// dense adds one feed-forward network.
-func (b *batch) dense(i int, x *result, suffix string, width int64) *result {
-	down := b.tensor(i, "ffn_down"+suffix+".weight")
-	if down == nil {
-		return b.op(b.f32(width), x)
+// perLayer adds the update from the embeddings of the layer.
+func (b *batch) perLayer(x *result) *result {
+	if b.number("@embedding_length_per_layer_input or 0") == 0 {
+		return x
 	}
-	hidden := down[0]
-	up := out(b.tensor(i, "ffn_up"+suffix+".weight"))
-	var act *result
-	switch {
-	case b.tensor(i, "ffn_gate"+suffix+".weight") != nil:
-		gate := b.linear(i, x, hidden, "ffn_gate"+suffix)
-		act = b.op(b.f32(hidden), gate, b.linear(i, x, hidden, "ffn_up"+suffix))
-	case up > hidden: // both in one
-		act = b.op(b.f32(hidden), b.linear(i, x, up, "ffn_up"+suffix))
-	default:
-		act = b.linear(i, x, hidden, "ffn_up"+suffix)
-		act = b.inPlace(act.bytes, act)
+	return b.inPlace(x.bytes, b.perLayerOf(x), x)
+}
+
+// perLayerOf returns the update from the embeddings of the layer.
+func (b *batch) perLayerOf(x *result) *result {
+	n := b.number("@embedding_length_per_layer_input")
+	gate := b.inPlace(b.floats(n), b.op(b.floats(n), x))
+	if b.vectors != nil {
+		gate = b.inPlace(gate.bytes, gate, b.partView(b.vectors, b.floats(n)))
 	}
-	return b.linear(i, act, width, "ffn_down"+suffix)
+	return b.norm(b.op(x.bytes, gate), graph.Norm{Name: "post_norm"})
+}
+
+// part returns the output of a part, nil for none.
+func (b *batch) part(p graph.Part, x *result) *result {
+	switch p := b.scope.Part(p).(type) {
+	case graph.Nothing:
+		return nil
+	case graph.Sum:
+		var sum *result
+		for _, each := range p {
+			if cur := b.part(each, x); cur != nil && sum != nil {
+				sum = b.inPlace(sum.bytes, sum, cur)
+			} else if cur != nil {
+				sum = cur
+			}
+		}
+		return sum
+	case graph.Normed:
+		if x = b.part(p.Part, b.norm(x, p.Pre)); x != nil {
+			x = b.norm(x, p.Post)
+		}
+		return x
+	case graph.Scaled:
+		if x = b.part(p.Part, x); x != nil {
+			x = b.inPlace(x.bytes, x)
+		}
+		return x
+	case graph.Matrix:
+		return b.linear(x, p.Name, b.width())
+	case graph.Laurel:
+		low := b.op(b.floats(b.rows("laurel_l", b.width())), x)
+		return b.inPlace(x.bytes, b.norm(b.op(x.bytes, low), graph.Norm{Name: "laurel_post_norm"}), x)
+	case graph.Attention:
+		return b.attention(p, x)
+	case graph.MLA:
+		return b.mla(p, x)
+	case graph.FFN:
+		return b.ffn(p, x, "")
+	case graph.MoE:
+		return b.moe(p, x)
+	case graph.Mamba1:
+		return b.mamba1(x)
+	case graph.Mamba2:
+		return b.mamba2(x)
+	case graph.GatedDeltaNet:
+		return b.deltaNet(x)
+	case graph.KDA:
+		return b.kda(x)
+	case graph.Lightning:
+		return b.lightning(x)
+	case graph.ShortConv:
+		return b.shortConv(x)
+	case graph.RWKV6:
+		return b.rwkv6(x, true)
+	case graph.QRWKV6:
+		return b.rwkv6(x, false)
+	case graph.RWKV7:
+		return b.rwkv7(x)
+	case graph.ChannelMix6:
+		return b.channelMix(x, true)
+	case graph.ChannelMix7:
+		return b.channelMix(x, false)
+	}
+	return b.op(b.floats(b.width()), x)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log"
 
+	_ "ggforge/arch" // the graphs of architectures
 	"ggforge/eval/memory"
 	"ggforge/gguf"
 )

@@ -1,14 +1,15 @@
 package memory
 
 import (
+	"cmp"
 	"iter"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"ggforge/eval/internal/metadata"
-	"ggforge/eval/internal/window"
+	"ggforge/arch/graph"
 	"ggforge/fault"
 	"ggforge/gguf"
 	"ggforge/model/limits"
@@ -34,6 +35,9 @@ type Options struct {
 	// FullWindows: sliding-window layers keep all tokens, too: --swa-full.
 	FullWindows bool
 }
+
+// maxBatch is the largest batch, in tokens.
+const maxBatch = 1 << 24
 
 // maxSequences is the largest number of sequences that the runtime accepts.
 const maxSequences = 256
@@ -128,6 +132,8 @@ type Cache struct {
 	Layers int    `json:"layers"` // that use it
 	Keys   int64  `json:"keys"`   // bytes
 	Values int64  `json:"values"` // bytes
+
+	values int64 // the most values of a cell in a layer
 }
 
 // Model is the part of a model file that its memory depends on.
@@ -159,169 +165,176 @@ func Estimate(m Model, opt Options) (Use, error) {
 
 // model holds the facts that sizes depend on.
 type model struct {
-	*keys
-	row
-	layers  int // without MTP layers
-	weights int64
-	unread  int64
-	tensors map[string]*gguf.Tensor
-	names   []string // of tensors, in the order of the file
+	sizes
+	arch     string
+	metadata gguf.Metadata
+	graph    *graph.Model
+	file     *graph.File
+	decl     *graph.Decl
+	weights  int64
+	unread   int64
+	vocab    int64         // tokens
+	kept     []graph.Cache // in the order of layers
+	window   int64         // the longest
 
-	headsKV        []int64
-	keyLen, valLen []int64 // by layer, of one head
-	windowed       []bool
-	window         int64
-	recurrent      []bool
-	hasKV          []bool
-	embd, vocab    int64
-	latent         bool // MLA: the cache has a latent vector per token as the key, and no values
-	repeats        int  // number of times that the layers run, each time with KV of their own
+	noCache, noLogits, noFlash bool
+	draftsCached, decodes      bool
+	draftPrefixes, notLoaded   []string
+	attends                    [2]bool // whether there are layers that attend to all tokens, to those of windows
+	latent                     bool    // the cache has a latent vector per token as the key, and no values
 }
 
 var layerName = regexp.MustCompile(`^blk\.(\d+)\.(.+)$`)
 
 // newModel reads the facts of a model.
 func newModel(m Model) (*model, error) {
-	p := &model{keys: newKeys(m.Metadata), tensors: map[string]*gguf.Tensor{}}
-	if p.Arch == "" {
+	p := &model{arch: m.Metadata.Architecture(), metadata: m.Metadata, graph: graph.Of(m.Metadata.Architecture())}
+	switch {
+	case p.arch == "":
 		return nil, fault.Errorf(fault.Unsupported, "no key %q: not a model", gguf.KeyArchitecture)
-	}
-	p.row = lookup(p.Arch)
-	if p.kind == notText {
+	case p.arch == "clip":
 		return nil, fault.Errorf(fault.Unsupported,
-			"architecture %q: not a model of text, whose memory could be estimated", p.Arch)
+			"architecture %q: not a model of text, whose memory could be estimated", p.arch)
 	}
-	all := p.size("block_count", -1)
-	if p.err != nil {
-		return nil, p.err
+	p.file = graph.NewFile(m.Metadata, m.Tensors)
+	u, declared := lookup(p.arch), p.graph != nil
+	if !declared {
+		p.graph = u.model()
 	}
-	if all < 0 {
-		return nil, fault.Errorf(fault.Broken, "no key %q", p.Arch+".block_count")
+	var err error
+	if p.decl, err = graph.Declare(p.graph, p.file); err != nil {
+		return nil, err
 	}
-	if all == 0 {
-		return nil, fault.Errorf(fault.Broken, "%q is 0, want at least 1", p.Arch+".block_count")
+	p.applyQuirks()
+	if declared {
+		p.keep(p.decl.Caches())
+	} else {
+		p.keepUndeclared(u)
 	}
-	if all > limits.MaxLayers {
-		return nil, fault.Errorf(fault.Unsupported, "%d layers, want at most %d", all, limits.MaxLayers)
-	}
-	n := int(all)
-	p.layers = max(0, n-int(p.size("nextn_predict_layers", 0)))
 	for t := range m.Tensors {
-		p.tensors[t.Name] = t
-		p.names = append(p.names, t.Name)
 		if p.reads(t.Name) {
 			p.weights += t.Bytes()
 		} else {
 			p.unread += t.Bytes()
 		}
 	}
-	p.repeats = int(min(limits.MaxLayers, p.size("num_loops", 1)))
-	p.embd = p.size("embedding_length", 0)
 	p.vocab = p.vocabulary()
-	p.setHeads(n)
-	p.setWindows(n)
-	p.setLayerKinds(n)
-	return p, p.err
+	return p, cmp.Or(p.err, p.decl.Err())
+}
+
+// applyQuirks sets the facts that the runtime adds to the graph.
+func (p *model) applyQuirks() {
+	for _, q := range p.graph.Runtime {
+		switch q := q.(type) {
+		case graph.NoCache:
+			p.noCache = p.noCache || q.If == "" || p.decl.Holds(q.If)
+		case graph.NoLogits:
+			p.noLogits = true
+		case graph.NoFlash:
+			p.noFlash = true
+		case graph.DraftsRead:
+			p.draftPrefixes = q
+		case graph.NotLoaded:
+			p.notLoaded = q
+		case graph.Decodes:
+			p.decodes = true
+		case graph.DraftsCached:
+			p.draftsCached = true
+		}
+	}
+}
+
+// keep adds what layers keep of a text, but for what the runtime does not.
+func (p *model) keep(caches []graph.Cache) {
+	own := math.MaxInt // layers from here on use the keys and values of earlier ones
+	for _, q := range p.graph.Runtime {
+		if n, ok := q.(graph.OwnKV); ok {
+			own = int(n)
+		}
+	}
+	for _, c := range caches {
+		if c.What == "" && c.Keys+c.Vals > 0 {
+			if c.Layer >= own {
+				continue
+			}
+			w := 0
+			if c.Window > 0 {
+				w = 1
+			}
+			p.attends[w] = true
+			p.latent = p.latent || c.Vals == 0
+			p.window = max(p.window, c.Window)
+		}
+		if !p.noCache {
+			p.kept = append(p.kept, c)
+		}
+	}
+	if !p.draftsCached || len(p.kept) == 0 {
+		return
+	}
+	last := p.kept[len(p.kept)-1] // MTP layers are like the last one
+	for range p.decl.Size("@nextn_predict_layers or 0") {
+		last.Layer++
+		p.kept = append(p.kept, last)
+	}
+}
+
+// keepUndeclared is keep for an architecture without a graph.
+func (p *model) keepUndeclared(u undeclared) {
+	var all []graph.Cache
+	for range max(1, min(limits.MaxLayers, p.decl.Size("@num_loops or 1"))) { // each time the layers run
+		declared := p.decl.Caches()
+		for i := range p.decl.Layers() {
+			n := 0
+			for n < len(declared) && declared[n].Layer == i {
+				n++
+			}
+			c := slices.Clone(declared[:n])
+			if declared = declared[n:]; u.caches != nil {
+				c = u.caches(layer{p.decl.At(i), p.file}, c)
+			}
+			for _, x := range c {
+				x.Layer = i
+				all = append(all, x)
+			}
+		}
+	}
+	p.keep(all)
 }
 
 // reads reports whether the runtime reads a tensor. It reads MTP layers only as a draft model.
 func (p *model) reads(tensor string) bool {
 	m := layerName.FindStringSubmatch(tensor)
 	if m == nil {
-		return !slices.Contains(p.unreadTensors, tensor)
+		return !slices.Contains(p.notLoaded, tensor)
 	}
 	i, err := strconv.Atoi(m[1])
-	return err != nil || i < p.layers || slices.ContainsFunc(p.readInMTP,
+	return err != nil || i < p.decl.Layers() || slices.ContainsFunc(p.draftPrefixes,
 		func(s string) bool { return strings.HasPrefix(m[2], s) })
 }
 
 // vocabulary returns the number of tokens.
 func (p *model) vocabulary() int64 {
-	if v, ok := p.Metadata.Get("tokenizer.ggml.tokens"); ok && v.Type() == gguf.ArrayType {
+	if v, ok := p.metadata.Get("tokenizer.ggml.tokens"); ok && v.Type() == gguf.ArrayType {
 		return int64(v.Len())
 	}
-	return p.size("vocab_size", 0)
+	return p.decl.Size("@vocab_size or 0")
 }
 
-// setHeads sets the number of KV heads and the lengths of a head's key and value of each layer.
-func (p *model) setHeads(n int) {
-	heads := p.sizes("attention.head_count", n, 0)
-	p.headsKV = p.sizes("attention.head_count_kv", n, -1)
-	if !p.Has("attention.head_count_kv") {
-		p.headsKV = heads
+// context returns the number of tokens that the model was trained for, 0 if the file does not have it. It may be larger
+// than any other size.
+func (p *model) context() int64 {
+	key := gguf.ArchKey(p.arch, "context_length")
+	v, ok := p.metadata.Get(key)
+	if !ok {
+		return 0
 	}
-	var each int64
-	if len(heads) > 0 && heads[0] > 0 {
-		each = p.embd / heads[0]
+	n, ok := v.Int()
+	if !ok || n < 0 || n > maxContext {
+		p.fail("%q is %s, want a whole number from 0 to %d", key, v.Short(), int64(maxContext))
+		return 0
 	}
-	key, value := p.size("attention.key_length", each), p.size("attention.value_length", each)
-	p.latent = p.Has("attention.key_length_mla") || p.keysOnly
-	p.keyLen, p.valLen = slices.Repeat([]int64{key}, n), slices.Repeat([]int64{value}, n)
-}
-
-// setWindows sets which layers have a window, and head sizes of their own in these.
-func (p *model) setWindows(n int) {
-	p.windowed = make([]bool, n)
-	row := window.Lookup(p.Arch)
-	if row == nil {
-		return
-	}
-	if p.window = row.Length(p.layers, p.size("attention.sliding_window", -1)); p.window == 0 {
-		return
-	}
-	list, ok := p.Flags("attention.sliding_window_pattern", n, n)
-	if ok {
-		p.windowed = list
-	} else {
-		period := int(p.size("attention.sliding_window_pattern", int64(row.Period)))
-		for i := range p.windowed {
-			p.windowed[i] = row.Has(i, period)
-		}
-	}
-	for i, w := range p.windowed {
-		if w {
-			p.keyLen[i] = p.size("attention.key_length_swa", p.keyLen[i])
-			p.valLen[i] = p.size("attention.value_length_swa", p.valLen[i])
-		}
-	}
-}
-
-// setLayerKinds sets which layers have keys and values in the cache, and which have a recurrent state.
-func (p *model) setLayerKinds(n int) {
-	p.recurrent, p.hasKV = make([]bool, n), make([]bool, n)
-	prefixes := []string{"ssm_", "shortconv.", "time_mix_"}
-	if p.statePrefix != "" {
-		prefixes = []string{p.statePrefix}
-	}
-	stateful := p.kind != stateless && (p.statelessIf == nil || !p.statelessIf(p))
-	for _, name := range p.names {
-		m := layerName.FindStringSubmatch(name)
-		if m == nil || !stateful {
-			continue
-		}
-		i, err := strconv.Atoi(m[1])
-		if err != nil || i >= p.layers {
-			continue
-		}
-		for _, prefix := range prefixes {
-			if strings.HasPrefix(m[2], prefix) {
-				p.recurrent[i] = true
-			}
-		}
-	}
-	own := n // layers from here on use KV of earlier layers
-	if p.ownKVLayers > 0 {
-		own = p.ownKVLayers
-	} else if shared := int(p.size("attention.shared_kv_layers", 0)); shared > 0 {
-		own = n - shared
-	}
-	keep := p.layers
-	if p.mtpKV {
-		keep = n
-	}
-	for i := range p.hasKV {
-		p.hasKV[i] = stateful && i < min(keep, own) && (!p.recurrent[i] || p.stateAndKV)
-	}
+	return n
 }
 
 // roundUp returns the next multiple of 256, in which the runtime counts the cells of caches.
@@ -335,10 +348,10 @@ func (p *model) estimate(opt Options) (Use, error) {
 	if context == 0 {
 		context = p.context()
 	}
-	if context > maxContext || batch > metadata.MaxSize || sequences > maxSequences {
+	if context > maxContext || batch > maxBatch || sequences > maxSequences {
 		return Use{}, fault.Errorf(fault.Usage,
 			"want a context of at most %d tokens, batches of at most %d and at most %d sequences", int64(maxContext),
-			metadata.MaxSize, maxSequences)
+			maxBatch, maxSequences)
 	}
 	streams := sequences
 	if opt.Unified {
@@ -355,8 +368,8 @@ func (p *model) estimate(opt Options) (Use, error) {
 		swaCells = min(cells, roundUp(p.window*swaSequences+batch))
 	}
 	caches := []*Cache{{What: "all tokens", Cells: cells}, {What: "windows", Cells: swaCells}}
-	// add adds bytes of one token's keys and values, of several equal layers, to the cache of that name and size
-	add := func(times int, what string, cells, keys, values int64) {
+	// add adds bytes of one cell's keys and values, in a layer, to the cache of that name and size
+	add := func(what string, cells, keys, values int64) {
 		i := slices.IndexFunc(caches, func(c *Cache) bool { return c.What == what && c.Cells == cells })
 		if i < 0 {
 			i = len(caches)
@@ -364,32 +377,24 @@ func (p *model) estimate(opt Options) (Use, error) {
 		}
 		c := caches[i]
 		if keys+values > 0 {
-			c.Layers += times
+			c.Layers++
 		}
-		c.Keys = p.sum("keys", c.Keys, p.product("keys", int64(times), streams, cells, keys))
-		c.Values = p.sum("values", c.Values, p.product("values", int64(times), streams, cells, values))
+		c.Keys = p.sum("keys", c.Keys, p.product("keys", streams, cells, keys))
+		c.Values = p.sum("values", c.Values, p.product("values", streams, cells, values))
 	}
-	for i, of := range p.hasKV {
-		if !of {
-			continue
+	for _, k := range p.kept {
+		keys, values := p.rowBytes(opt.Keys, k.Keys), p.rowBytes(opt.Values, k.Vals)
+		switch {
+		case k.What != "":
+			every := max(1, k.Every)
+			add(k.What, roundUp((cells+every-1)/every), keys, values)
+		case k.Window > 0:
+			add(caches[1].What, swaCells, keys, values)
+		default:
+			add(caches[0].What, cells, keys, values)
+			caches[0].values = max(caches[0].values, k.Vals)
 		}
-		keys, values := p.rowBytes(opt.Keys, p.headsKV[i], p.keyLen[i]), int64(0)
-		if !p.latent {
-			values = p.rowBytes(opt.Values, p.headsKV[i], p.valLen[i])
-		}
-		what, n := caches[0].What, cells
-		if p.windowed[i] {
-			what, n = caches[1].What, swaCells
-		}
-		add(p.repeats, what, n, keys, values)
-		if p.indexCache != nil {
-			p.indexCache(p, i, opt, func(what string, tokens, keys, values int64) {
-				add(1, what, roundUp((cells+tokens-1)/tokens), keys, values)
-			})
-		}
-	}
-	if p.extraHead {
-		add(1, caches[0].What, cells, p.rowBytes(opt.Keys, 1, p.keyLen[0]), p.rowBytes(opt.Values, 1, p.valLen[0]))
+		u.State = p.sum("states", u.State, p.product("states", sequences, 4, k.State))
 	}
 	for _, c := range caches {
 		if c.Keys+c.Values > 0 {
@@ -397,45 +402,13 @@ func (p *model) estimate(opt Options) (Use, error) {
 			u.Cache = p.sum("the cache", u.Cache, c.Keys+c.Values)
 		}
 	}
-	for i, of := range p.recurrent {
-		if of {
-			u.State = p.sum("states", u.State, p.product("states", sequences, 4, p.stateLen(i)))
-		}
-	}
 	u.Output = p.product("logits", sequences, p.vocab, 4)
-	u.Compute = p.compute(min(batch, u.Context), caches)
-	return u, p.err
+	u.Compute = p.compute(min(batch, u.Context), streams, caches)
+	return u, cmp.Or(p.err, p.decl.Err())
 }
 
-// rowBytes returns the bytes of one token's keys or values in a layer.
-func (p *model) rowBytes(c CacheType, heads, length int64) int64 {
-	n := p.product("a row of the cache", heads, length)
+// rowBytes returns the bytes of n values of keys or values, those of one cell in a layer.
+func (p *model) rowBytes(c CacheType, n int64) int64 {
 	t := c.Type()
 	return (n + t.BlockLen() - 1) / t.BlockLen() * t.BlockBytes()
-}
-
-// stateLen returns the number of elements in the state of recurrent layer i, for one sequence.
-func (p *model) stateLen(i int) int64 {
-	less := func(n int64) int64 { return max(0, n-1) }
-	conv := p.size("ssm.conv_kernel", 0)
-	switch {
-	case p.state != nil:
-		return p.state(p, i)
-	case p.Has("wkv.head_size"):
-		return p.product("a state", p.embd, p.size("token_shift_count", 2)+p.size("wkv.head_size", 0))
-	case p.Has("shortconv.l_cache"):
-		return p.product("a state", p.embd, less(p.size("shortconv.l_cache", 0)))
-	case p.Has("kda.head_dim"):
-		dim, heads := p.size("kda.head_dim", 0), p.size("attention.head_count", 0)
-		return p.product("a state", heads, dim, 3*less(conv)+dim)
-	}
-	return p.mambaState(i)
-}
-
-// mambaState returns the number of elements in a state of Mamba: the last inputs of the convolution, and the state of
-// each channel.
-func (p *model) mambaState(int) int64 {
-	inner, state := p.size("ssm.inner_size", 0), p.size("ssm.state_size", 0)
-	inputs := inner + 2*p.product("a state", p.size("ssm.group_count", 0), state)
-	return p.product("a state", max(0, p.size("ssm.conv_kernel", 0)-1), inputs) + p.product("a state", inner, state)
 }

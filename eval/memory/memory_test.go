@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	_ "ggforge/arch"
 	"ggforge/convert"
 	"ggforge/eval/memory"
 	"ggforge/fault"
@@ -78,7 +79,7 @@ func TestSizes(t *testing.T) {
 		"block_count": u32(61), "context_length": u32(163840), "embedding_length": u32(7168),
 		"attention.head_count": u32(128), "attention.head_count_kv": u32(1),
 		"attention.key_length": u32(576), "attention.value_length": u32(512), "attention.key_length_mla": u32(192),
-		"attention.value_length_mla": u32(128),
+		"attention.value_length_mla": u32(128), "attention.kv_lora_rank": u32(512), "rope.dimension_count": u32(64),
 	}
 	mamba := map[string]gguf.Value{ // Mamba 2.8B
 		"block_count": u32(64), "context_length": u32(1048576), "embedding_length": u32(2560),
@@ -171,10 +172,17 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %v %v, want an error of kind %v", c.name, u, err, c.kind)
 		}
 	}
-	text := header("llama", with(llama8B(), "block_count", gguf.String("32")))
-	if _, err := memory.Estimate(text, memory.Options{}); err == nil || !strings.Contains(err.Error(),
-		"want a whole number") {
-		t.Errorf("a text as the number of layers: %v", err)
+	noHeads := llama8B()
+	delete(noHeads, "attention.head_count")
+	for want, kv := range map[string]map[string]gguf.Value{
+		`"llama.block_count" is "32", want a number`:              with(llama8B(), "block_count", gguf.String("32")),
+		`no key "llama.attention.head_count", which n_head needs`: noHeads,
+		`"llama.context_length" is -1, want a whole number`:       with(llama8B(), "context_length", gguf.Int32(-1)),
+	} {
+		if _, err := memory.Estimate(header("llama", kv), memory.Options{}); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 	for _, name := range []string{"q4_K", "", "f64"} {
 		if _, err := memory.ParseCacheType(name); !errors.Is(err, fault.Usage) {

@@ -28,7 +28,7 @@ func Of(m Model, opt Options, contexts ...int64) (*Report, error) {
 		return nil, err
 	}
 	opt = opt.full()
-	r := &Report{Architecture: p.Arch, Trained: p.context(), Sequences: opt.Sequences, Batch: opt.Batch}
+	r := &Report{Architecture: p.arch, Trained: p.context(), Sequences: opt.Sequences, Batch: opt.Batch}
 	if len(contexts) == 0 {
 		for _, n := range lengths {
 			if n < r.Trained {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	_ "ggforge/arch" // graphs for package memory
 	"ggforge/convert/general"
 	"ggforge/eval/memory"
 	"ggforge/fault"

@@ -2,17 +2,19 @@ package memory
 
 import "slices"
 
-// graph is the compute graph of a batch, as the runtime's allocator sees it: results in the order in which they are
-// computed, with sizes, sources and views.
+// operations is the compute graph of a batch, as the runtime's allocator sees it: results in the order in which they
+// are computed, with sizes, sources and views. A result is computed when one that reads it is, unless expand is called
+// before.
 //
-// Source: ggml_gallocr_reserve of ggml 0.27.0, with one buffer type.
-type graph struct {
+// Source: ggml_build_forward_expand and ggml_gallocr_reserve of ggml 0.27.0, with one buffer type.
+type operations struct {
 	inputs []*result
 	nodes  []*result
 }
 
 // result is a tensor of a graph.
 type result struct {
+	ordered bool // it is in the order of computation
 	bytes   int64
 	viewOf  *result   // the result that it is a view of, or nil
 	part    bool      // a view of a part, or of another order
@@ -29,29 +31,39 @@ type result struct {
 // alignment of results in the buffer.
 const alignment = 32
 
-// input adds an input. Inputs are placed before everything else.
-func (g *graph) input(bytes int64) *result {
-	r := &result{bytes: bytes}
+// addInput adds an input. Inputs are placed before everything else.
+func (g *operations) addInput(bytes int64) *result {
+	r := &result{bytes: bytes, ordered: true}
 	g.inputs = append(g.inputs, r)
 	return r
 }
 
-// op adds a result that has memory of its own.
-func (g *graph) op(bytes int64, sources ...*result) *result {
-	r := &result{bytes: bytes, sources: sources}
-	g.nodes = append(g.nodes, r)
-	return r
+// op returns a result that has memory of its own.
+func (g *operations) op(bytes int64, sources ...*result) *result {
+	return &result{bytes: bytes, sources: sources}
 }
 
-// inPlace adds a result that may take the place of a source that is read for the last time.
-func (g *graph) inPlace(bytes int64, sources ...*result) *result {
+// expand appends r to the order of computation, after the results that it is computed from.
+func (g *operations) expand(r *result) {
+	if r.ordered {
+		return
+	}
+	r.ordered = true
+	for _, s := range r.sources {
+		g.expand(s)
+	}
+	g.nodes = append(g.nodes, r)
+}
+
+// inPlace returns a result that may take the place of a source that is read for the last time.
+func (g *operations) inPlace(bytes int64, sources ...*result) *result {
 	r := g.op(bytes, sources...)
 	r.reuse = true
 	return r
 }
 
-// view adds a view of all elements, in other dimensions.
-func (g *graph) view(of *result) *result {
+// view returns a view of all elements, in other dimensions.
+func (g *operations) view(of *result) *result {
 	root := of
 	if of.viewOf != nil {
 		root = of.viewOf
@@ -61,20 +73,21 @@ func (g *graph) view(of *result) *result {
 	return r
 }
 
-// partView adds a view of some of the elements, or of all in another order.
-func (g *graph) partView(of *result, bytes int64) *result {
+// partView returns a view of some of the elements, or of all in another order.
+func (g *operations) partView(of *result, bytes int64) *result {
 	r := g.view(of)
 	r.bytes, r.part = bytes, true
 	return r
 }
 
-// store adds an operation that writes its sources to a cache.
-func (g *graph) store(sources ...*result) { g.op(0, sources...) }
+// store computes its sources, and writes them to a cache.
+func (g *operations) store(sources ...*result) { g.expand(g.op(0, sources...)) }
 
-// write adds an operation that writes its sources into a result. It counts as a view that nobody reads: the allocator
-// never releases that result.
-func (g *graph) write(into *result, sources ...*result) {
-	g.op(0, append(sources, into)...).viewOf = into
+// write returns a result with sources written into it.
+func (g *operations) write(into *result, sources ...*result) *result {
+	r := g.op(into.bytes, append(sources, into)...)
+	r.viewOf = into
+	return r
 }
 
 // free is a gap of the buffer.
@@ -126,7 +139,7 @@ func (b *buffer) release(at, bytes int64) {
 }
 
 // total returns the size of the buffer that the allocator reserves.
-func (g *graph) total() int64 {
+func (g *operations) total() int64 {
 	b := &buffer{gaps: []free{{0, 1 << 62}}}
 	for _, r := range g.nodes {
 		if r.viewOf != nil {
@@ -173,7 +186,7 @@ func (b *buffer) placeResult(r *result) {
 			if !root.placed || root.kept || s.part || s.bytes != r.bytes || s.children != 1 || s.views != 0 {
 				continue
 			}
-			if s.viewOf != nil && (root.views != 1 || root.children != 0) {
+			if s.viewOf != nil {
 				continue
 			}
 			r.at, r.owned, root.owned = root.at, true, false
