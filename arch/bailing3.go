@@ -69,7 +69,8 @@ var (
 
 // bailing3Graph: texts have the same position on all axes, so that sections change nothing.
 var bailing3Graph = &graph.Model{
-	Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+	Reads: slices.Concat(parts.RouterKeys, []string{"rope.dimension_sections"}),
+	Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 	Dims: graph.Dims{"d_conv": "@ssm.conv_kernel"},
 	Layer: parts.PreNorm(graph.Choose{
 		{In: graph.Where("n_head_kv = 0"), Then: graph.KDA{Bounded: true}},

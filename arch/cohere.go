@@ -189,6 +189,7 @@ var cohere2MoE = &table.Arch{
 		parts.Only(parts.NextN, slices.Concat(parts.NextNRows, parts.OptionalRows(parts.MLPRows),
 			parts.OptionalRows(parts.ExpertRows), parts.OptionalRows(parts.SharedExpertRows)))),
 	Graph: &graph.Model{
+		Reads: parts.RouterKeys,
 		Norm:  graph.NormKind{Centered: true, Eps: graph.LayerNorm.Eps, OrRMS: graph.RMS.Eps},
 		Final: parts.OutputNorm, Head: graph.LM{Scale: cohereLogits},
 		Layer: []graph.Step{parts.Parallel("attn_norm", graph.Choose{

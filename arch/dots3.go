@@ -119,6 +119,7 @@ var dots3note = &table.Arch{
 		parts.Only(parts.Not(dots3Dense), parts.MLAExperts),
 		parts.Only(parts.NextN, parts.NextNRows)),
 	Graph: &graph.Model{
+		Reads: parts.RouterKeys,
 		Dims: graph.Dims{
 			"swa":               "@attention.sliding_window_pattern",
 			"n_lora_kv":         "if(swa, @attention.kv_lora_rank_swa, @attention.kv_lora_rank)",

@@ -162,7 +162,7 @@ var embeddingGemma2 = &table.Arch{
 	),
 	Graph: &graph.Model{
 		Dims: gemma4Sizes,
-		Norm: graph.RMS, Embed: parts.ScaledEmbedding, Final: parts.OutputNorm, Head: graph.Pool{},
+		Norm: graph.RMS, Embed: parts.ScaledEmbedding, Final: parts.OutputNorm, Head: graph.Pool{Projected: true},
 		Layer:   gemma4Layer(graph.SymmetricWindow, graph.Both, graph.PerLayerEmbedding{Act: graph.GELU, Computed: true}),
 		Runtime: parts.EncoderRuntime,
 	},

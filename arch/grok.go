@@ -133,6 +133,7 @@ func grokOutputScale(c *config.View) (gguf.Value, bool, error) {
 
 // grokGraph has norms before and after each part. The dense network of Grok 2 and its experts have the same input.
 var grokGraph = &graph.Model{
+	Reads: []string{"rope.scaling.yarn_attn_factor", "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow", "rope.scaling.yarn_ext_factor"},
 	Embed: graph.Embedding{Scale: "f32(@embedding_scale or 78.38367176906169)"},
 	Norm:  graph.RMS, Final: parts.OutputNorm,
 	Head: graph.LM{Scale: "f32(@logit_scale or 0.5773502691896257)", SoftCap: parts.LogitSoftCap},

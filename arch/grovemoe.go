@@ -53,7 +53,7 @@ var groveMoE = &table.Arch{
 			{HF: "model.layers.{bid}.mlp.expert_bias"}, // the model's code does not use it
 		}),
 	Graph: parts.Decoder(graph.RMS, parts.GQA(parts.QKNorm, parts.NeoX), graph.MoE{
-		Router: parts.RouterTopK, Experts: parts.SwiGLU, With: []graph.MoEOption{graph.GroupExperts{}},
+		Router: graph.Router{Score: graph.Softmax, ChosenBy: graph.Sigmoid, TopKNorm: true}, Experts: parts.SwiGLU, With: []graph.MoEOption{graph.GroupExperts{}},
 	}),
 }
 

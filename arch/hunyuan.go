@@ -322,7 +322,8 @@ var hyV3 = &table.Arch{
 			{HF: "model.layers.{bid}.shared_head.head", GGUF: "blk.{bid}.nextn.shared_head_head", Optional: true},
 		})),
 	Graph: &graph.Model{
-		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Reads: parts.RouterKeys,
+		Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 		Layer: parts.PreNorm(parts.GQA(parts.QKNorm, parts.NeoX),
 			parts.Sparse(parts.Experts(parts.RouterBias, graph.MayShared), parts.SwiGLU)),
 		Runtime: []graph.Quirk{graph.DraftsRead{"exp_probs_b", "ffn_gate_inp.", "ffn_down_", "ffn_gate_", "ffn_up_",

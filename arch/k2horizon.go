@@ -91,7 +91,8 @@ var k2Horizon = &table.Arch{
 			return n > 0, err
 		}), parts.SharedExpertRows)),
 	Graph: &graph.Model{
-		Norm: graph.NormKind{Eps: graph.RMS.Eps, Groups: "@attention.group_norm_groups or 1"},
+		Reads: slices.Concat(parts.RouterKeys, []string{"rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow"}),
+		Norm:  graph.NormKind{Eps: graph.RMS.Eps, Groups: "@attention.group_norm_groups or 1"},
 		Layer: parts.PreNorm(graph.Attention{
 			QKV:   graph.ValueExperts{},
 			Steps: []graph.HeadStep{parts.MayQKNorm, parts.NeoX},

@@ -69,6 +69,7 @@ var laguna = &table.Arch{
 			{HF: "model.layers.{bid}.mlp.shared_expert.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
 		})),
 	Graph: &graph.Model{
+		Reads: slices.Concat(parts.RouterKeys, []string{"rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow"}),
 		Dims: graph.Dims{
 			"n_rot_full": "@rope.dimension_count or n_embd_head_k",
 			"n_rot":      "if(n_swa != 0 and i mod 4 != 0, @rope.dimension_count_swa or n_rot_full, n_rot_full)",

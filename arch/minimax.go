@@ -73,11 +73,13 @@ var minimax01 = &table.Arch{
 		})),
 	// parts and their residual connections have the same norm as input
 	Graph: &graph.Model{
-		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Reads: []string{"attention.recurrent_layers", "full_attention_interval"},
+		Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 		Layer: []graph.Step{
 			graph.Normalize{Norm: graph.Norm{Name: "attn_norm"}},
 			graph.Residual{Carry: "@residual_scale", Part: graph.Choose{
-				{In: graph.Where("(i + 1) mod 8 = 0"), Then: parts.GQA(parts.NeoX)},
+				{In: graph.Where("(@attention.recurrent_layers or (i + 1) mod (@full_attention_interval or 8)) = 0"),
+					Then: parts.GQA(parts.NeoX)},
 				{In: graph.Every{}, Then: graph.Lightning{}},
 			}},
 			graph.Normalize{Norm: graph.Norm{Name: "ffn_norm"}},
@@ -182,7 +184,7 @@ var minimaxM3 = &table.Arch{
 		Scores: []graph.ScoreStep{graph.OnScores{In: graph.Has("indexer.q_proj"),
 			Steps: []graph.ScoreStep{graph.BlockIndexer{}}}},
 	}, parts.Sparse(graph.MoE{Router: graph.Router{Score: graph.Sigmoid, Bias: true}, Experts: minimaxFFN,
-		Shared: graph.HasShared}, minimaxFFN)),
+		Shared: graph.HasShared}, minimaxFFN)).Reading(parts.RouterKeys...),
 }
 
 // minimaxFFN is the activation of gpt-oss, in dense layers, too.

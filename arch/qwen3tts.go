@@ -55,7 +55,8 @@ var qwen3tts = &table.Arch{
 		{HF: "model.norm", GGUF: "output_norm"},
 	}, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias), parts.QKNormRows, parts.MLPRows),
 	Graph: &graph.Model{
-		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{Codes: true},
+		Reads: []string{"rope.dimension_sections"},
+		Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{Codes: true},
 		Layer: parts.PreNorm(parts.GQA(parts.QKNorm, graph.RoPE{Sections: graph.TakingTurn}), parts.SwiGLU),
 	},
 }

@@ -109,6 +109,7 @@ var step35 = &table.Arch{
 			}))),
 	Extra: []table.ExtraTensor{{GGUF: "rope_freqs.weight", Make: stepFactors}},
 	Graph: &graph.Model{
+		Reads: parts.RouterKeys,
 		Dims: graph.Dims{
 			"n_rot_full": "@rope.dimension_count or n_embd_head_k", // of which full-attention layers rotate half
 			"n_rot_swa":  "@rope.dimension_count_swa or n_rot_full",

@@ -40,6 +40,47 @@ func (u swigluOAI) derivatives(dgate, dup, gate, up []float32) {
 	}
 }
 
+// limitedSwiGLU is SwiGLU with limits of both factors; late: the first is limited after SiLU.
+type limitedSwiGLU struct {
+	limit float32
+	late  bool
+}
+
+func (u limitedSwiGLU) apply(dst, gate, up []float32) {
+	if u.late {
+		vecmath.SiLUOf.Apply(dst, gate)
+		for i, g := range dst {
+			dst[i] = min(g, u.limit)
+		}
+	} else {
+		for i, g := range gate {
+			dst[i] = min(g, u.limit)
+		}
+		vecmath.SiLUOf.Apply(dst, dst)
+	}
+	for i, v := range up {
+		dst[i] *= max(-u.limit, min(u.limit, v))
+	}
+}
+
+func (u limitedSwiGLU) derivatives(dgate, dup, gate, up []float32) {
+	vecmath.SiLUOf.Apply(dup, gate)
+	vecmath.SiLUOf.Slope(dgate, gate)
+	for i, g := range gate {
+		v := up[i]
+		switch {
+		case u.late && dup[i] > u.limit:
+			dup[i], dgate[i] = u.limit, 0
+		case !u.late && g > u.limit:
+			dup[i], dgate[i] = u.limit*vecmath.Sigmoid(u.limit), 0
+		}
+		dgate[i] *= max(-u.limit, min(u.limit, v))
+		if v > u.limit || v < -u.limit {
+			dup[i] = 0
+		}
+	}
+}
+
 // xIELU is the activation of Apertus: a parabola above 0 and an exponential below.
 type xIELU struct{ alphaN, alphaP, beta, eps float32 }
 
@@ -82,6 +123,13 @@ func (b *builder) activation(a graph.Activation) (vecmath.Function, ffnActivatio
 		}
 	case graph.SwiGLUOAI:
 		return vecmath.Function{}, swigluOAI{a.Alpha, a.Limit}
+	case graph.LimitedSwiGLU:
+		if limit := float32(b.float(a.Limit)); limit != 0 {
+			return vecmath.Function{}, limitedSwiGLU{limit, a.Late}
+		}
+		return vecmath.SiLUOf, nil
+	case graph.SparseGELU: // feedForward.sparse is the other part
+		return vecmath.GELUOf, nil
 	case graph.XIELU:
 		return vecmath.Function{}, newXIELU(b)
 	case graph.ActOf:

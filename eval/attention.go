@@ -1,6 +1,9 @@
 package eval
 
 import (
+	"fmt"
+	"math"
+
 	"ggforge/arch/graph"
 	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/gemm"
@@ -29,6 +32,9 @@ type attention struct {
 	q, k, v, qkv, out *linear // qkv or q, k and v; k and v nil where they are another layer's, v nil where it is k
 	gated             bool    // each head of q has a query and a gate of the head's outputs
 	gate              *linear // of outputs: for each value or for each head; or nil
+	gateFunction      gateFunction
+	outNorm           *norm         // over the outputs of all heads, or nil
+	valueExperts      *valueExperts // in place of v, or nil
 	steps             []headStep
 	source            *attention // the layer whose keys and values it reuses, nil for its own
 	shared            bool       // a later layer reuses its keys and values
@@ -58,6 +64,10 @@ func newAttention(b *builder, a graph.Attention) mixer {
 				l.valueLen)
 		}
 		nq *= 2
+	case graph.ValueExperts:
+		if t.all[b.name("attn_v_exps.weight")] != nil {
+			values, l.valueExperts = false, newValueExperts(b, nv)
+		}
 	case graph.KeysAsValues:
 		if values = t.all[b.name("attn_v.weight")] != nil; !values && l.keyLen != l.valueLen {
 			t.fail(errBroken, "layer %d has keys of %d values as its values, of %d", i, l.keyLen, l.valueLen)
@@ -107,13 +117,21 @@ func (b *builder) outSteps(l *attention, steps []graph.OutStep) {
 	for _, s := range steps {
 		switch s := s.(type) {
 		case graph.OutGate:
-			name, n := b.name("attn_gate"), l.n*l.valueLen
-			if x := b.t.all[name+".weight"]; x != nil && len(x.NE) == 2 && x.NE[1] == int64(l.n) {
-				n = l.n
+			if l.gate = b.outGate(&l.heads); l.gate == nil {
+				b.t.required(b.name("attn_gate.weight"))
 			}
-			if l.gate = b.t.requiredLinear(name, b.p.width, n); l.gated {
+			if l.gated {
 				b.unsupported("gates next to queries, and", s)
 			}
+		case graph.SoftplusGate:
+			if l.gate = b.outGate(&l.heads); l.gate == nil && !s.May {
+				b.t.required(b.name("attn_gate.weight"))
+			}
+			if l.gateFunction = softplusGate; s.Binary {
+				l.gateFunction = binarySoftplusGate
+			}
+		case graph.OutNorm:
+			l.outNorm = b.t.requiredNorm(b.name(s.Name), l.n*l.valueLen)
 		case graph.OutFactor: // of the products, as llama.cpp has it
 			if f := float32(b.float(s.By)); f != 1 {
 				if l.out.scale != nil {
@@ -124,6 +142,37 @@ func (b *builder) outSteps(l *attention, steps []graph.OutStep) {
 		default:
 			b.unsupported("step of attention outputs", s)
 		}
+	}
+}
+
+// outGate returns the gate of the outputs of heads, for each value or for each head; nil for none.
+func (b *builder) outGate(h *heads) *linear {
+	name, n := b.name("attn_gate"), h.n*h.valueLen
+	if x := b.t.all[name+".weight"]; x != nil && len(x.NE) == 2 && x.NE[1] == int64(h.n) {
+		n = h.n
+	}
+	return b.t.linear(name, b.p.width, n)
+}
+
+// gateFunction is the function of output gates.
+type gateFunction int
+
+const (
+	sigmoidGate        gateFunction = iota
+	softplusGate                    // ln(1 + e^x)
+	binarySoftplusGate              // log2(1 + 2^x)
+)
+
+func (f gateFunction) apply(x []float32) {
+	switch f {
+	case sigmoidGate:
+		vecmath.SigmoidOf.Apply(x, x)
+	case softplusGate:
+		vecmath.SoftplusOf.Apply(x, x)
+	case binarySoftplusGate:
+		vecmath.Scale(x, x, math.Ln2)
+		vecmath.SoftplusOf.Apply(x, x)
+		vecmath.Scale(x, x, 1/math.Ln2)
 	}
 }
 
@@ -177,6 +226,18 @@ func (b *builder) scoreSteps(h *heads, steps []graph.ScoreStep) {
 			if h.sinks == nil {
 				b.t.fail(errBroken, "no tensor %q", b.name("attn_sinks.weight"))
 			}
+		case graph.BlockIndexer:
+			b.indexer("the %d tokens of attention.indexer.top_k blocks",
+				"@attention.indexer.top_k * @attention.indexer.block_size",
+				"indexer.q_proj.weight", "indexer.k_proj.weight", "indexer.q_norm.weight", "indexer.k_norm.weight")
+			continue
+		case graph.Indexer:
+			b.indexer("the %d tokens of attention.indexer.top_k", "@attention.indexer.top_k", "indexer.attn_q_b.weight",
+				"indexer.attn_k.weight", "indexer.k_norm.weight", "indexer.k_norm.bias", "indexer.proj.weight")
+			continue
+		case graph.SharedIndexer:
+			b.indexer("the %d tokens of attention.indexer.top_k", "@attention.indexer.top_k")
+			continue
 		default:
 			b.unsupported("step of scores", s)
 		}
@@ -184,6 +245,17 @@ func (b *builder) scoreSteps(h *heads, steps []graph.ScoreStep) {
 			b.unsupported("in this order, the step of scores", s)
 		}
 		last = place
+	}
+}
+
+// indexer limits chunks to the number of tokens of which an indexer leaves out none, so that nothing of it is computed.
+func (b *builder) indexer(what string, most graph.Num, tensors ...string) {
+	n := b.count(most)
+	if b.m.maxChunk == 0 || n < b.m.maxChunk {
+		b.m.maxChunk, b.m.maxChunkOf = n, fmt.Sprintf(what, n)
+	}
+	for _, name := range tensors {
+		b.t.used[b.name(name)] = true
 	}
 }
 
@@ -241,6 +313,11 @@ func (l *attention) mix(s *stream, y, x []float32, n int, last bool) error {
 			err = s.eachRows(n, func(from, to int) { l.applyGates(out, s.qkv, from, to) })
 		}
 	}
+	if err == nil && l.outNorm != nil {
+		err = s.eachRows(n, func(a, b int) {
+			s.m.p.normalize(l.outNorm, out[a*no:b*no], out[a*no:b*no], no)
+		})
+	}
 	if err != nil {
 		return err
 	}
@@ -275,7 +352,11 @@ func (l *attention) project(s *stream, x []float32, n int) ([]float32, error) {
 	ld := l.qkvLen()
 	qkv := buffer.Resize(&s.qkv, n*ld)
 	if !l.gated {
-		return qkv, s.linear(qkv, ld, x, n, l.projections()...)
+		err := s.linear(qkv, ld, x, n, l.projections()...)
+		if err == nil && l.valueExperts != nil {
+			err = l.valueExperts.compute(s, qkv[l.n*l.keyLen+l.kv*l.keyLen:], ld, x, n)
+		}
+		return qkv, err
 	}
 	nq := l.n * l.keyLen
 	queries := buffer.Resize(&s.queries, n*2*nq)
@@ -327,7 +408,9 @@ func (l *attention) prepare(s *stream, row, shared []float32, t int) {
 }
 
 // keysAreValues reports whether the values are the keys before their steps.
-func (l *attention) keysAreValues() bool { return l.source == nil && l.v == nil && l.qkv == nil }
+func (l *attention) keysAreValues() bool {
+	return l.source == nil && l.v == nil && l.qkv == nil && l.valueExperts == nil
+}
 
 // parts returns what steps may change of a row.
 func (l *attention) parts(row []float32) headRow {
@@ -365,7 +448,7 @@ func (l *attention) computeGates(s *stream, to *[]float32, x []float32, n int) e
 	if err := s.linear(g, gates, x, n, l.gate); err != nil {
 		return err
 	}
-	return s.eachRows(n, func(a, b int) { vecmath.SigmoidOf.Apply(g[a*gates:b*gates], g[a*gates:b*gates]) })
+	return s.eachRows(n, func(a, b int) { l.gateFunction.apply(g[a*gates : b*gates]) })
 }
 
 // applyGates multiplies rows [a, b) of x, the concatenated outputs of the heads, by their gates.

@@ -18,23 +18,25 @@ func (s *stream) backNorm(w *norm, d, x []float32) {
 
 // backNorm turns d from the gradient w.r.t. the normalized rows of x, n values each, into the gradient w.r.t. x.
 func (p *params) backNorm(w *norm, d, x []float32, n int) {
-	eps := p.epsilon(w)
+	eps, size := p.epsilon(w), n/max(1, w.groups)
 	for ; len(x) > 0; d, x = d[n:], x[n:] {
-		d, x := d[:n], x[:n]
 		if w.weight != nil {
-			vecmath.Mul(d, w.weight)
+			vecmath.Mul(d[:n], w.weight)
 		}
-		var mean, dmean float64 // of x, of d
-		along := vecmath.SumProducts(d, x)
-		if !p.rms {
-			sum := vecmath.Sum(d)
-			mean, dmean = vecmath.Sum(x)/float64(n), sum/float64(n)
-			along -= float64(sum * mean)
-		}
-		f := 1 / math.Sqrt(vecmath.SumSquares(x, mean)/float64(n)+eps)
-		along *= f * f / float64(n)
-		for i, v := range x {
-			d[i] = float32(f * ((float64(d[i]) - dmean) - float64((float64(v)-mean)*along)))
+		for at := 0; at < n; at += size {
+			d, x := d[at:][:size], x[at:][:size]
+			var mean, dmean float64 // of x, of d
+			along := vecmath.SumProducts(d, x)
+			if !p.rms {
+				sum := vecmath.Sum(d)
+				mean, dmean = vecmath.Sum(x)/float64(size), sum/float64(size)
+				along -= float64(sum * mean)
+			}
+			f := 1 / math.Sqrt(vecmath.SumSquares(x, mean)/float64(size)+eps)
+			along *= f * f / float64(size)
+			for i, v := range x {
+				d[i] = float32(f * ((float64(d[i]) - dmean) - float64((float64(v)-mean)*along)))
+			}
 		}
 	}
 }

@@ -139,8 +139,11 @@ func withoutBackward(s step) string {
 		return ""
 	}
 	for _, b := range r.branches {
-		if b.sum != nil {
+		switch {
+		case b.sum != nil:
 			return "a norm of the residual stream has no backward pass"
+		case b.carry != 1 || r.input:
+			return "their residual connections have no backward pass"
 		}
 		all := parallelMixers{b.part}
 		if sum, ok := b.part.(parallelMixers); ok {
@@ -159,12 +162,25 @@ func withoutBackward(s step) string {
 				if p.inputs != nil {
 					return "its routers have a norm of their own"
 				}
+				if p.halved || p.perGroup != nil {
+					return "its experts have a sum of their own"
+				}
 				ok = p.activation != nil || p.act.HasSlope()
 			case *feedForward:
+				if p.norm != nil || p.sparse != 0 {
+					return "the inputs of their last matrix have a norm"
+				}
 				ok = p.activation != nil || p.act.HasSlope()
 			case *attention:
 				if p.source != nil || p.shared {
 					return "layers share keys and values"
+				}
+				if p.gateFunction != sigmoidGate || p.outNorm != nil || p.valueExperts != nil {
+					return "attention with value experts, or with a norm or another gate of outputs than a sigmoid, has none"
+				}
+			case *mla:
+				if p.gate != nil || p.keyNorm != nil || p.sinks != nil {
+					return "MLA with gates, sinks or a norm of the shared key has no backward pass"
 				}
 			}
 			if !ok {

@@ -24,6 +24,7 @@ type params struct {
 	width, vocab, context      int
 	layers, allLayers          int // the latter with those of MTP (NextN)
 	rms                        bool
+	normGroups                 int // of values of the stream that are normalized apart; 0 for one
 	eps                        float64
 	embedScale                 float64
 	finalScale                 float64 // of the inputs of the output matrix
@@ -45,6 +46,7 @@ type builder struct {
 	layer        *layer
 	attentions   []*attention    // of the layers so far; nil for others
 	harmless     map[string]bool // keys that do not count, with a value that changes nothing
+	altUp        *altUp          // of the layer, or nil
 }
 
 // name returns the name of a tensor of the layer, without ".weight".
@@ -116,14 +118,8 @@ func (b *builder) build() {
 	if e := t.all["token_embd.weight"]; e != nil && len(e.NE) == 2 {
 		p.vocab = int(min(e.NE[1], maxSize))
 	}
-	if g.Loop != nil {
-		b.unsupported("layers that run again, the", g.Loop)
-	}
-	if g.Streams != nil {
-		b.unsupported("several residual streams, the", g.Streams)
-	}
 	if g.Norm.Groups != "" {
-		b.unsupported("groups of values in", g.Norm)
+		p.normGroups = b.count(g.Norm.Groups)
 	}
 	p.rms, p.eps = !g.Norm.Centered, math.NaN()
 	if g.Norm.OrRMS != "" {
@@ -165,12 +161,15 @@ func (b *builder) build() {
 			t.used[name] = true
 		}
 	}
-	m.layers = make([]layer, p.layers)
+	order := b.d.Order()
+	m.layers = make([]layer, len(order)) // one for each time that a layer runs
 	b.attentions = make([]*attention, p.layers)
-	for i := range m.layers {
+	for pass, i := range order {
 		b.Scope, b.norms = b.d.At(i), map[string]*norm{}
-		b.layer = &m.layers[i]
+		b.layer = &m.layers[pass]
+		b.before(pass)
 		b.steps(g.Layer)
+		b.after(pass, len(order))
 		b.layer.finish()
 	}
 	if p.bidirectional {
@@ -212,9 +211,13 @@ func (b *builder) head() {
 		p.logitScale, p.logitSoftCap = b.float(h.Scale), b.floatOr(h.SoftCap, 0)
 		m.head = b.poolingHead(h.Rank)
 	case graph.Pool:
-		t.linear("output", p.width, p.vocab) // the head of the pretraining is not used
 		p.bidirectional = true
 		m.head = b.poolingHead(h.Rank)
+		if h.Projected {
+			m.head.projection = t.requiredLinear("output", p.width, b.count("@embedding_length_out"))
+		} else {
+			t.linear("output", p.width, p.vocab) // the head of the pretraining is not used
+		}
 	default:
 		b.unsupported("head", h)
 	}
@@ -231,7 +234,7 @@ func (b *builder) norm(n graph.Norm) *norm {
 	case "":
 		return nil
 	case graph.Bare.Name:
-		return &norm{eps: eps}
+		return &norm{eps: eps, groups: b.p.normGroups}
 	}
 	name := n.Name
 	if b.Layer() >= 0 {
@@ -242,7 +245,7 @@ func (b *builder) norm(n graph.Norm) *norm {
 		if w == nil {
 			b.t.fail(fault.Broken, "no tensor %q", name+".weight")
 		}
-		w.eps, b.norms[name] = eps, w
+		w.eps, w.groups, b.norms[name] = eps, b.p.normGroups, w
 	}
 	return b.norms[name]
 }
@@ -257,6 +260,16 @@ func (b *builder) steps(list []graph.Step) {
 			b.residual(graph.Parallel{s})
 		case graph.Parallel:
 			b.residual(s)
+		case graph.FromInput:
+			n := len(l.steps)
+			if b.residual(graph.Parallel{s.Residual}); len(l.steps) == n || withExperts(l.steps[n]) == nil {
+				b.unsupported("without experts, the step", s)
+			}
+			l.steps[n].(*residual).input, l.keepsInput = true, true
+		case graph.AddEmbedding:
+			if v := b.t.vector(b.name(s.Tensor)+".weight", 1); v != nil {
+				l.steps = append(l.steps, addEmbedding(v[0]))
+			}
 		case graph.AddInput:
 			if b.Has(s.Norm.Name) {
 				l.steps = append(l.steps, &addInput{b.norm(s.Norm)})
@@ -291,7 +304,7 @@ func (b *builder) residual(branches graph.Parallel) {
 			continue
 		}
 		br := branch{pre: b.norm(of.Pre), part: b.part(part), post: b.norm(of.Post), sum: b.norm(of.Sum),
-			scale: float32(b.float(of.Scale))}
+			scale: float32(b.float(of.Scale)), carry: float32(b.float(of.Carry))}
 		if len(r.branches) > 0 && br.sum != nil {
 			b.unsupported("a norm after parallel branches, one of", part)
 		}
@@ -334,24 +347,21 @@ func (b *builder) part(p graph.Part) mixer {
 func implemented(v any) bool {
 	switch v := v.(type) {
 	case graph.Residual, graph.Parallel, graph.AddInput, graph.Normalize, graph.ScaleStream, graph.LearnedScale,
-		graph.ChooseStep, graph.Choose, graph.Nothing,
-		graph.Separate, graph.GatedQueries, graph.KeysAsValues, graph.SharedKV,
-		graph.RoPE, graph.QKNorm, graph.UnitNorm, graph.ValueNorm, graph.Temperature, graph.Clamp, graph.On,
-		graph.SoftCap, graph.ALiBi, graph.RelativeBias, graph.Sinks, graph.OnScores, graph.OutGate, graph.OutFactor,
-		graph.Act, graph.SwiGLUOAI, graph.XIELU, graph.ActOf,
-		graph.EarlyRouter, graph.WeighInputs, graph.LatentExperts, graph.RouterNorm,
+		graph.ChooseStep, graph.Choose, graph.Nothing, graph.FromInput, graph.AddEmbedding, graph.Repeat, graph.HRM, graph.AltUp,
+		graph.PerLayerEmbedding, graph.NormKind,
+		graph.Separate, graph.GatedQueries, graph.KeysAsValues, graph.SharedKV, graph.ValueExperts,
+		graph.RoPE, graph.QKNorm, graph.UnitNorm, graph.QueryGain, graph.ValueNorm, graph.Temperature, graph.Clamp,
+		graph.On,
+		graph.SoftCap, graph.ALiBi, graph.RelativeBias, graph.Sinks, graph.OnScores,
+		graph.BlockIndexer, graph.Indexer, graph.SharedIndexer, graph.SharedKeyNorm,
+		graph.OutGate, graph.SoftplusGate, graph.OutFactor, graph.OutNorm,
+		graph.Act, graph.SwiGLUOAI, graph.LimitedSwiGLU, graph.SparseGELU, graph.XIELU, graph.ActOf,
+		graph.EarlyRouter, graph.WeighInputs, graph.LatentExperts, graph.SharedFFN, graph.HalvedSum,
+		graph.GroupExperts, graph.RouterNorm,
 		graph.Pool, graph.MeanGELU, graph.LastSoftmax, graph.Layers, graph.Quirk:
 		return true
-	case graph.PerLayerEmbedding:
-		return !v.Computed
-	case graph.FFN:
-		return v.Norm == graph.Norm{}
-	case graph.MoE:
-		return implemented(v.Experts) && implemented(v.Experts.Act)
 	case graph.LM:
 		return !v.Codes
-	case graph.NormKind:
-		return v.Groups == ""
 	case graph.Part:
 		return operations[reflect.TypeOf(v)] != nil
 	}

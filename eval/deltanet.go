@@ -189,11 +189,12 @@ type kimiDeltaNet struct {
 	beta         *linear
 	bias, a      []float32 // of decay, by element and by head
 	norm         *norm     // of each head
+	bound        float32   // the least logarithm of a decay, if it is a sigmoid; or 0
 }
 
 var _ = operation(newKimiDeltaNet)
 
-func newKimiDeltaNet(b *builder, _ graph.KDA) mixer {
+func newKimiDeltaNet(b *builder, of graph.KDA) mixer {
 	p, t := b.p, b.t
 	d := &kimiDeltaNet{heads: b.count("n_head"), size: b.count("@kda.head_dim")}
 	size, all := b.count("d_conv"), d.heads*d.size
@@ -203,10 +204,20 @@ func newKimiDeltaNet(b *builder, _ graph.KDA) mixer {
 	for j, letter := range "qkv" {
 		d.convs[j] = b.convolution(b.name(fmt.Sprintf("ssm_conv1d_%c", letter)), true, size, 1, all)
 	}
-	d.decay = &lowRank{in: t.requiredLinear(b.name("ssm_f_a"), p.width, d.size),
-		out: t.requiredLinear(b.name("ssm_f_b"), d.size, all)}
-	d.gate = &lowRank{in: t.requiredLinear(b.name("ssm_g_a"), p.width, d.size),
-		out: t.requiredLinear(b.name("ssm_g_b"), d.size, all)}
+	product := func(name string) *lowRank { // of two matrices, or one
+		if t.all[b.name(name+"_b.weight")] == nil {
+			return &lowRank{in: t.requiredLinear(b.name(name+"_a"), p.width, all)}
+		}
+		return &lowRank{in: t.requiredLinear(b.name(name+"_a"), p.width, d.size),
+			out: t.requiredLinear(b.name(name+"_b"), d.size, all)}
+	}
+	d.decay, d.gate = product("ssm_f"), product("ssm_g")
+	if of.Bounded {
+		d.bound = float32(b.float("@kda.gate_lower_bound"))
+		if v, ok := b.Value("@kda.safe_gate"); ok && v.Float() == 0 {
+			t.fail(fault.Unsupported, "%q is false, want true", b.p.arch+".kda.safe_gate")
+		}
+	}
 	d.beta, d.out = t.requiredLinear(b.name("ssm_beta"), p.width, d.heads),
 		t.requiredLinear(b.name("attn_output"), all, p.width)
 	d.bias, d.a = t.requiredValues(b.name("ssm_dt.bias"), all), t.requiredValues(b.name("ssm_a"), 1, d.heads)
@@ -227,8 +238,13 @@ func (d *kimiDeltaNet) mix(s *stream, y, x []float32, n int, last bool) error {
 		}
 	}
 	q, k, v := u[:n*all], u[n*all:][:n*all], u[2*n*all:]
-	copied := func(dst []float32, t int) { copy(dst, x[t*p.width:]) }
-	if err := s.lowRank(rates, all, n, d.decay, copied); err != nil {
+	product := func(dst []float32, l *lowRank) error {
+		if l.out == nil {
+			return s.linear(dst, all, x, n, l.in)
+		}
+		return s.lowRank(dst, all, n, l, func(dst []float32, t int) { copy(dst, x[t*p.width:]) })
+	}
+	if err := product(rates, d.decay); err != nil {
 		return err
 	}
 	beta := in[:n*d.heads] // the inputs of the convolutions are not needed any more
@@ -245,16 +261,22 @@ func (d *kimiDeltaNet) mix(s *stream, y, x []float32, n int, last bool) error {
 			vecmath.Scale(q[t*all:][:all], q[t*all:][:all], scale)
 			rate := rates[t*all:][:all]
 			vecmath.Add(rate, d.bias)
-			vecmath.SoftplusOf.Apply(rate, rate)
+			if d.bound == 0 {
+				vecmath.SoftplusOf.Apply(rate, rate)
+			}
 			for h, a := range d.a {
 				vecmath.Scale(rate[h*d.size:][:d.size], rate[h*d.size:][:d.size], a)
+			}
+			if d.bound != 0 {
+				vecmath.SigmoidOf.Apply(rate, rate)
+				vecmath.Scale(rate, rate, d.bound)
 			}
 			vecmath.ExpOf.Apply(rate, rate)
 		}
 	}); err != nil {
 		return err
 	}
-	if err := s.lowRank(gates, all, n, d.gate, copied); err != nil {
+	if err := product(gates, d.gate); err != nil {
 		return err
 	}
 	out := v // a head's values are read before they are written

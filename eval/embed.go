@@ -52,6 +52,7 @@ func (b *builder) pooling(name string, def Pooling) Pooling {
 
 // poolingHead are the layers after the pooling.
 type poolingHead struct {
+	projection          *linear   // of states, before the pooling; or nil
 	dense               []*linear // of embeddings, one after the other
 	hidden, output      *linear   // of a classification; or nil
 	act                 vecmath.Function
@@ -207,6 +208,13 @@ func (m *Model) embedSome(ctx context.Context, e *Embeddings, texts [][]int32, o
 	if err != nil {
 		return err
 	}
+	s := &stream{m: m, r: &Run{Inputs: o.Inputs, HalfGELU: o.HalfGELU}, ctx: ctx, workspace: newWorkspace(o.Workers)}
+	if x := m.head.projection; x != nil {
+		if st.data, err = s.headLayer(x, st.data, st.Rows); err != nil {
+			return fmt.Errorf("%s: %w", m.source.Path, err)
+		}
+		st.width = x.w.Rows
+	}
 	pooled := st.data // as many rows for each text as ends[i] - ends[i-1]
 	if o.Pooling != PoolNone && !last {
 		mean := o.Pooling == PoolMean || o.Pooling == PoolRank && m.head.fromMean
@@ -218,7 +226,6 @@ func (m *Model) embedSome(ctx context.Context, e *Embeddings, texts [][]int32, o
 			at += n * st.width
 		}
 	}
-	s := &stream{m: m, r: &Run{Inputs: o.Inputs, HalfGELU: o.HalfGELU}, ctx: ctx, workspace: newWorkspace(o.Workers)}
 	layers := m.head.dense
 	if o.Pooling == PoolRank {
 		layers = slices.DeleteFunc([]*linear{m.head.hidden, m.head.output}, func(l *linear) bool { return l == nil })

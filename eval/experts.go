@@ -23,8 +23,8 @@ type experts struct {
 	gate, up, down     []*linear // one each; gate empty for none, and up twice as high if it has both
 	fused              bool      // up has the rows of gate, then its own
 	shared             *feedForward
-	sharedGate         *linear // or nil
-	score              graph.Score
+	sharedGate         *linear     // or nil
+	score, chosenBy    graph.Score // chosenBy is 0 for score
 	normalizeTopK      bool
 	scale              float32
 	groups, groupsUsed int
@@ -33,6 +33,8 @@ type experts struct {
 	earlyRouter        bool          // the router reads the stream before the layer
 	width              int           // of the inputs and outputs of experts
 	projection         *lowRank      // to that width and back, nil if it is the stream's
+	halved             bool          // the sum with the shared expert is halved
+	perGroup           *groupExperts // further experts of groups, or nil
 	weighInputs        bool          // inputs are weighed; experts are chosen by the logits of the router
 }
 
@@ -51,6 +53,9 @@ func newExperts(b *builder, of graph.MoE) mixer {
 	default:
 		b.fail(errUnsupported, "%q is %d, want 1 to %d", p.arch+".expert_gating_func", x.score, graph.SoftmaxOfChosen)
 	}
+	if x.chosenBy = of.Router.ChosenBy; x.chosenBy != 0 && x.chosenBy != graph.Sigmoid {
+		b.unsupported("choice of experts", of.Router)
+	}
 	x.normalizeTopK, x.scale = b.flag("expert_weights_norm", of.Router.TopKNorm),
 		float32(b.number("expert_weights_scale", 1))
 	if groups, used := b.size("@expert_group_count or 0"), b.size("@expert_group_used_count or 0"); of.Router.Groups {
@@ -66,9 +71,10 @@ func newExperts(b *builder, of graph.MoE) mixer {
 	x.router = b.router(of, x.n)
 	if of.Router.Bias {
 		if x.routerBias = t.vector(b.name("exp_probs_b.bias"), x.n); x.routerBias == nil {
-			x.routerBias = t.vector(b.name("exp_probs_b.weight"), x.n)
+			x.routerBias = t.vector(b.name("exp_probs_b"), x.n)
 		}
 	}
+	shared := of.Experts
 	for _, option := range of.With {
 		switch option := option.(type) {
 		case graph.EarlyRouter:
@@ -78,6 +84,12 @@ func newExperts(b *builder, of graph.MoE) mixer {
 		case graph.RouterNorm:
 			x.inputs = b.norm(option.Experts)
 			x.routerScale = t.requiredValues(b.name("ffn_gate_inp.scale"), p.width)
+		case graph.SharedFFN:
+			shared = option.FFN
+		case graph.HalvedSum:
+			x.halved = true
+		case graph.GroupExperts:
+			x.newGroups(b, of.Experts)
 		case graph.LatentExperts:
 			if down := t.all[b.name("ffn_latent_down.weight")]; down != nil && len(down.NE) == 2 {
 				x.width = int(min(down.NE[1], maxSize))
@@ -104,7 +116,7 @@ func newExperts(b *builder, of graph.MoE) mixer {
 	if of.Shared == graph.NoShared || of.Shared == graph.MayShared && t.all[b.name("ffn_down_shexp.weight")] == nil {
 		return x
 	}
-	x.shared = b.feedForward(of.Experts, "_shexp", p.width, b.size("n_ff_shexp"))
+	x.shared = b.feedForward(shared, "_shexp", p.width, b.size("n_ff_shexp"))
 	if of.Shared == graph.GatedShared {
 		if w := t.required(b.name("ffn_gate_inp_shexp.weight"), p.width); w != nil {
 			x.sharedGate = &linear{name: w.Name, w: t.weights(w, 0, 1)}
@@ -182,7 +194,10 @@ func (x *experts) choose(to []choice, logits []float32) error {
 	if _, ok := vecmath.Max(logits); !ok {
 		return fault.Errorf(fault.Broken, "the router's output is not a number")
 	}
-	if !x.weighInputs {
+	switch {
+	case x.chosenBy == graph.Sigmoid:
+		vecmath.SigmoidOf.Apply(by, by)
+	case !x.weighInputs:
 		copy(by, logits)
 	}
 	if x.routerBias != nil {
@@ -284,6 +299,13 @@ func (s *stream) addExperts(r *residual, runs []*Run, wanted bool) error {
 	for i := range r.branches {
 		b := &r.branches[i]
 		compute := func() (err error) {
+			if h := s.h; r.input {
+				if len(s.wholeInput) != len(h) {
+					s.wholeInput = s.wanted(s.wholeInput, runs)
+				}
+				s.h = s.wholeInput
+				defer func() { s.h = h }()
+			}
 			outputs[i], err = s.outputs(b.pre, b.part, runs, wanted)
 			return err
 		}
@@ -366,7 +388,11 @@ func (s *stream) expertOutputs(b *branch) ([]float32, error) {
 		sum = buffer.Resize(&s.latentExperts[1], n*x.width)
 		clear(sum)
 	}
-	chosen, err := s.route(b, func(from, rows int, in, _ []float32) error {
+	var probabilities []float32
+	chosen, err := s.route(b, func(from, rows int, in, logits []float32) error {
+		if x.perGroup != nil {
+			probabilities = append(probabilities, logits[:rows*x.n]...)
+		}
 		if x.projection != nil {
 			if err := s.linear(s.latentExperts[0][from*x.width:n*x.width], x.width, in, rows,
 				x.projection.in); err != nil {
@@ -383,8 +409,17 @@ func (s *stream) expertOutputs(b *branch) ([]float32, error) {
 	}
 	if err := s.experts(x, chosen, func(e int, list []int32) error {
 		return s.expert(b, e, list, chosen, sum)
-	}); err != nil || x.projection == nil {
-		return acc, err
+	}); err != nil {
+		return nil, err
+	}
+	if x.halved && x.shared != nil {
+		vecmath.Scale(acc, acc, 0.5)
+	}
+	if x.perGroup != nil {
+		return acc, x.perGroup.add(s, x, x.perGroup.choose(x, chosen, probabilities), acc)
+	}
+	if x.projection == nil {
+		return acc, nil
 	}
 	s.rereads = s.reverse != nil || n > tokensPerBlock
 	defer s.dropHeld()

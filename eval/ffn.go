@@ -1,6 +1,8 @@
 package eval
 
 import (
+	"math"
+
 	"ggforge/arch/graph"
 	"ggforge/internal/kernel/buffer"
 	"ggforge/internal/kernel/half"
@@ -34,6 +36,9 @@ type feedForward struct {
 	fused          bool // up has the rows of the gate, then its own
 	act            vecmath.Function
 	activation     ffnActivation // in place of act, or nil
+	norm           *norm         // of the inputs of down, or nil
+	// sparse, unless 0, is how many standard deviations above the mean the gate is cut off
+	sparse float32
 }
 
 var _ = operation(func(b *builder, of graph.FFN) mixer { return b.feedForward(of, "", b.p.width, b.size("n_ff")) })
@@ -43,9 +48,6 @@ func (b *builder) feedForward(of graph.FFN, suffix string, width, ff int) *feedF
 	t, name := b.t, func(s string) string { return b.name(s + suffix) }
 	f := &feedForward{ff: ff}
 	f.act, f.activation = b.activation(of.Act)
-	if of.Norm != (graph.Norm{}) {
-		b.unsupported("a norm in", of)
-	}
 	n := ff
 	if of.Gate == graph.Gated {
 		up := t.all[name("ffn_up")+".weight"]
@@ -55,6 +57,12 @@ func (b *builder) feedForward(of graph.FFN, suffix string, width, ff int) *feedF
 		} else if f.gate == nil {
 			t.required(name("ffn_gate") + ".weight")
 		}
+	}
+	if of.Norm.Name != "" {
+		f.norm = t.requiredNorm(name(of.Norm.Name), ff)
+	}
+	if sparse, ok := of.Act.(graph.SparseGELU); ok {
+		f.sparse = float32(b.float(sparse.By))
 	}
 	f.up, f.down = t.requiredLinear(name("ffn_up"), width, n), t.requiredLinear(name("ffn_down"), ff, width)
 	return f
@@ -88,15 +96,31 @@ func (s *stream) feedForward(f *feedForward, y, x []float32, rows int) error {
 				f.activation.apply(y, row[:f.ff], row[f.ff:])
 				continue
 			}
+			if f.sparse != 0 {
+				cutOff(row[:f.ff], f.sparse)
+			}
 			act(y, row[:f.ff])
 			if gated {
 				vecmath.Mul(y, row[f.ff:])
+			}
+			if f.norm != nil {
+				s.m.p.normalize(f.norm, y, y, f.ff)
 			}
 		}
 	}); err != nil {
 		return err
 	}
 	return s.linear(y, f.down.w.Rows, hidden, rows, f.down)
+}
+
+// cutOff sets x to max(0, x - m - by·d) for the mean m of x and the standard deviation d, of a sample.
+func cutOff(x []float32, by float32) {
+	mean := vecmath.Sum(x) / float64(len(x))
+	deviation := math.Sqrt(vecmath.SumSquares(x, mean) / float64(len(x)-1))
+	least := float32(mean) + float32(by*float32(deviation))
+	for i, v := range x {
+		x[i] = max(0, v-least)
+	}
 }
 
 // matrix is a part of one matrix.

@@ -3,7 +3,9 @@ package eval
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"ggforge/fault"
 	"ggforge/internal/kernel/parallel"
 	"ggforge/internal/kernel/vecmath"
 )
@@ -63,7 +65,11 @@ func (m *Model) newStream(ctx context.Context, runs []*Run, ws *workspace) (*str
 	s := &stream{m: m, ctx: ctx, workspace: ws}
 	tokens := 0
 	for _, r := range runs {
-		tokens += len(r.Tokens)
+		if tokens += len(r.Tokens); m.maxChunk > 0 && r.Chunk > m.maxChunk {
+			return nil, fault.Errorf(fault.Unsupported,
+				"%s: chunks of %d tokens, want at most %s: the evaluator does not compute which ones an indexer chooses",
+				m.source.Path, r.Chunk, m.maxChunkOf)
+		}
 	}
 	s.h = make([]float32, tokens*m.p.width)
 	at := 0
@@ -79,6 +85,9 @@ func (m *Model) newStream(ctx context.Context, runs []*Run, ws *workspace) (*str
 // runLayer runs layer i on the streams of runs.
 func (s *stream) runLayer(i int, runs []*Run) error {
 	l, last := &s.m.layers[i], i == len(s.m.layers)-1
+	if s.wholeInput = nil; l.keepsInput {
+		s.wholeInput = slices.Clone(s.h)
+	}
 	if last && l.mixing < 0 {
 		s.keepWanted(runs)
 	}
@@ -106,15 +115,18 @@ func (s *stream) runSegment(i, from, end int, runs []*Run, wanted bool) error {
 }
 
 // keepWanted leaves the states of wanted tokens.
-func (s *stream) keepWanted(runs []*Run) {
+func (s *stream) keepWanted(runs []*Run) { s.h = s.wanted(s.h, runs) }
+
+// wanted moves the rows of wanted tokens to the beginning of h, the states of all tokens, and returns them.
+func (s *stream) wanted(h []float32, runs []*Run) []float32 {
 	width, done, kept := s.m.p.width, 0, 0
 	for _, s.r = range runs {
 		n := len(s.r.Tokens)
-		h := s.h[done*width:][:n*width]
-		kept += copy(s.h[kept:], h[:s.keepPredicting(h, width, n)*width])
+		rows := h[done*width:][:n*width]
+		kept += copy(h[kept:], rows[:s.keepPredicting(rows, width, n)*width])
 		done += n
 	}
-	s.h = s.h[:kept]
+	return h[:kept]
 }
 
 // runBlocks is runSegment for steps that run for some tokens at a time.

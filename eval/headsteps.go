@@ -29,6 +29,8 @@ type (
 	normStep struct{ q, k, v *headNorm }
 	// ropeStep rotates queries and keys; the number is an index of Model.ropes.
 	ropeStep int
+	// gainStep multiplies each head of queries by its number.
+	gainStep []float32
 	// temperatureStep multiplies queries; the number is an index of Model.temperatures.
 	temperatureStep int
 )
@@ -53,6 +55,8 @@ func (b *builder) headSteps(steps []graph.HeadStep, h *heads, own bool) []headSt
 			}
 		case graph.UnitNorm:
 			list = append(list, normStep{q: &headNorm{size: h.keyLen}, k: &headNorm{size: h.keyLen}})
+		case graph.QueryGain:
+			list = append(list, gainStep(b.t.requiredValues(b.name("attn_q_norm.weight"), 1, h.n)))
 		case graph.ValueNorm:
 			list = append(list, normStep{v: &headNorm{size: h.valueLen}})
 		case graph.Temperature:
@@ -116,6 +120,17 @@ func (s *stream) angles(rope, t int) []float32 {
 	dims := s.m.ropes[rope].dims
 	return s.rotations[rope][t%s.r.Chunk*dims:][:dims]
 }
+
+func (g gainStep) apply(_ *stream, row headRow, _ int) {
+	for i, f := range g {
+		q := row.q[i*row.keyLen:][:row.keyLen]
+		vecmath.Scale(q, q, f)
+	}
+}
+
+func (g gainStep) back(s *stream, d, _ headRow, t int) { g.apply(s, d, t) }
+
+func (gainStep) needsInput() bool { return false }
 
 func (i temperatureStep) apply(s *stream, row headRow, t int) {
 	vecmath.Scale(row.q, row.q, s.queryFactors[i][t%s.r.Chunk])

@@ -131,7 +131,7 @@ func (b *builder) namedActivation(key string, def vecmath.Function) vecmath.Func
 }
 
 // ignoredPrefixes are the prefixes of keys without influence on the graph.
-var ignoredPrefixes = []string{"general.", "tokenizer.", "quantize.", "split."}
+var ignoredPrefixes = []string{"general.", "tokenizer.", "quantize.", "split.", "diffusion."}
 
 // ignoredKeys are keys that do not change the results of a model.
 var ignoredKeys = []string{"context_length", "vocab_size", "tensor_data_layout"}

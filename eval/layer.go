@@ -15,7 +15,8 @@ type layer struct {
 	steps []step
 	// mixing is the last step in which tokens depend on each other, -1 for none: after it, in the last layer, only the
 	// states of wanted tokens go on.
-	mixing int
+	mixing     int
+	keepsInput bool // a step reads the layer's input, of all tokens
 }
 
 // step changes the residual stream.
@@ -37,14 +38,17 @@ type reversibleStep interface {
 type residual struct {
 	branches []branch
 	apart    bool // the branches have several norms, or none
+	input    bool // the branches, which have experts, read the layer's input
 }
 
-// branch is a part with its norms: stream = sum(stream + scale · post(part(pre(stream)))). Norms may be nil.
+// branch is a part with its norms: stream = sum(carry · stream + scale · post(part(pre(stream)))).
+// Norms may be nil.
 type branch struct {
 	pre       *norm
 	part      mixer
 	post, sum *norm
 	scale     float32
+	carry     float32 // factor of the stream
 }
 
 // Other steps.
@@ -90,7 +94,7 @@ func inside(pre *norm, part mixer) []branch {
 	case *scaled:
 		return inside(pre, p.part)
 	}
-	return []branch{{pre: pre, part: part, scale: 1}}
+	return []branch{{pre: pre, part: part, scale: 1, carry: 1}}
 }
 
 // inside returns the parts that branches are made of.
@@ -340,6 +344,13 @@ func (s *stream) addBranch(b *branch, h, y []float32) {
 	}
 	if b.scale != 1 {
 		vecmath.Scale(y, y, b.scale)
+	}
+	switch b.carry {
+	case 1:
+	case 0:
+		clear(h)
+	default:
+		vecmath.Scale(h, h, b.carry)
 	}
 	if vecmath.Add(h, y); b.sum != nil {
 		s.norm(b.sum, h, h)

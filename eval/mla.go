@@ -18,6 +18,8 @@ type mla struct {
 	heads
 	q, qDown, qUp *linear // q or the two others, with a norm between them
 	qNorm, kvNorm *norm
+	keyNorm       *norm     // of the shared part of the key, or nil
+	gate          *linear   // of outputs: for each value or for each head; or nil
 	kvDown, kvUp  *linear   // kvUp or
 	kUp, vUp      []*linear // one for each head
 	out           *linear
@@ -52,17 +54,27 @@ func newMLA(b *builder, of graph.MLA) mixer {
 			if i, ok := b.temperature(s); ok {
 				l.temperature = i
 			}
+		case graph.SharedKeyNorm:
+			if l.rope >= 0 {
+				b.unsupported("after RoPE in MLA,", s)
+			}
+			l.keyNorm = t.requiredNorm(b.name("attn_k_norm"), l.ropeDim)
 		case graph.RoPE:
 			l.rope = b.rope(s, l.ropeDim)
 		default:
 			b.unsupported("in MLA, the step", s)
 		}
 	}
-	if len(b.ScoreSteps(of.Scores)) > 0 {
-		b.unsupported("in MLA, the step of scores", b.ScoreSteps(of.Scores)[0])
+	if b.scoreSteps(&l.heads, of.Scores); l.softCap != 0 || l.alibiSlopes != nil || l.positionBias != nil {
+		b.unsupported("in MLA, the steps of scores", of.Scores)
 	}
-	if len(of.After) > 0 {
-		b.unsupported("in MLA, the step of attention outputs", of.After[0])
+	for _, s := range of.After {
+		if _, ok := s.(graph.OutGate); !ok || l.gate != nil {
+			b.unsupported("in MLA, the step of attention outputs", s)
+		}
+		if l.gate = b.outGate(&l.heads); l.gate == nil {
+			t.required(b.name("attn_gate.weight"))
+		}
 	}
 	l.scale = l.scoreScale(b.m)
 	queries := l.n * l.keyLen
@@ -111,6 +123,15 @@ func (l *mla) mix(s *stream, y, x []float32, n int, last bool) error {
 	if err := attend(s, out, q, kv, n); err != nil {
 		return err
 	}
+	if l.gate != nil {
+		gated := &attention{heads: l.heads, gate: l.gate}
+		if err := gated.computeGates(s, &s.qkv, x, n); err != nil {
+			return err
+		}
+		if err := s.eachRows(n, func(from, to int) { gated.applyGates(out, s.qkv, from, to) }); err != nil {
+			return err
+		}
+	}
 	return s.project(y, out, n, last, l.out)
 }
 
@@ -149,6 +170,9 @@ func (l *mla) project(s *stream, x []float32, n int, rawDown, rawKV []float32) (
 			query, c, key := q[t*ldq:][:ldq], kv[t*ldkv:][:l.rank], kv[t*ldkv+l.rank:][:l.ropeDim]
 			l.scaleQuery(s, query, t)
 			p.normalize(l.kvNorm, c, c, l.rank)
+			if l.keyNorm != nil {
+				p.normalize(l.keyNorm, key, key, l.ropeDim)
+			}
 			if l.rope >= 0 {
 				l.rotate(s.m.ropes[l.rope].apply, query, key, s.angles(l.rope, t))
 			}
@@ -189,7 +213,7 @@ func (l *mla) attendCompressed(s *stream, out, q, kv []float32, n int) error {
 		}
 		if err := parallel.For(s.ctx, len(s.attention), n/s.r.Chunk*count, func(i, worker int) error {
 			c, h := i/count*s.r.Chunk, i%count
-			of.attend(&s.attention[worker], 0, attended[(h*n+c)*l.rank:], queries[(h*n+c)*ldkv:],
+			of.attend(&s.attention[worker], first+h, attended[(h*n+c)*l.rank:], queries[(h*n+c)*ldkv:],
 				kv[c*ldkv:], kv[c*ldkv:],
 				s.r.Chunk, ldkv, ldkv, ldkv, l.rank)
 			return nil
@@ -209,8 +233,7 @@ func (l *mla) attendCompressed(s *stream, out, q, kv []float32, n int) error {
 // compressedHeads are the heads that attend to compressed vectors.
 func (l *mla) compressedHeads() heads {
 	return heads{n: 1, kv: 1, keyLen: l.rank + l.ropeDim, valueLen: l.rank, scale: l.scale, softCap: l.softCap,
-		window:        l.window,
-		chunkedWindow: l.chunkedWindow}
+		window: l.window, chunkedWindow: l.chunkedWindow, sinks: l.sinks}
 }
 
 // absorbedQueries sets to to the queries of a head for compressed vectors, followed by the parts with RoPE.
@@ -252,7 +275,7 @@ func (l *mla) attendDecompressed(s *stream, out, q, kv []float32, n int) error {
 	of.n, of.kv = 1, 1
 	return parallel.For(s.ctx, len(s.attention), n/s.r.Chunk*l.n, func(i, worker int) error {
 		c, h := i/l.n*s.r.Chunk, i%l.n
-		of.attend(&s.attention[worker], 0, out[(c*l.n+h)*l.valueLen:], q[(c*l.n+h)*l.keyLen:],
+		of.attend(&s.attention[worker], h, out[(c*l.n+h)*l.valueLen:], q[(c*l.n+h)*l.keyLen:],
 			keys[(c*l.n+h)*l.keyLen:], up[c*ldup+h*(l.nopeDim+l.valueLen)+l.nopeDim:], s.r.Chunk, ldq, ldq, ldup,
 			l.n*l.valueLen)
 		return nil

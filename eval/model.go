@@ -40,10 +40,14 @@ type Model struct {
 	ropes        []rotation // of layers
 	temperatures []temperature
 	costs        map[*gemm.Weights]int64
+	// maxChunk is the greatest number of tokens in a chunk, for the reason maxChunkOf; 0 for any
+	maxChunk   int
+	maxChunkOf string
 }
 
 // norm is a normalization; weight and bias may be nil.
 type norm struct {
+	groups       int // of values that are normalized apart; 0 for one
 	weight, bias []float32
 	eps          *float64 // in place of the model's, or nil
 }
@@ -124,7 +128,7 @@ func (m *Model) EmbeddingTensors() []string {
 	names := []string{m.embed.Name}
 	for i := range m.layers {
 		for _, s := range m.layers[i].steps {
-			if l, ok := s.(*perLayerEmbedding); ok && !slices.Contains(names, l.embed.Name) {
+			if l, ok := s.(*perLayerEmbedding); ok && l.embed != nil && !slices.Contains(names, l.embed.Name) {
 				names = append(names, l.embed.Name)
 			}
 		}

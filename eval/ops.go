@@ -8,26 +8,28 @@ import (
 
 // normalize normalizes rows of n values, from src to dst, which may be the same.
 func (p *params) normalize(w *norm, dst, src []float32, n int) {
-	eps := p.epsilon(w)
+	eps, size := p.epsilon(w), n/max(1, w.groups)
 	for ; len(src) > 0; dst, src = dst[n:], src[n:] {
-		x, y := src[:n], dst[:n]
-		mean := 0.0
-		if !p.rms {
-			mean = vecmath.Sum(x) / float64(n)
-		}
-		f := 1 / math.Sqrt(vecmath.SumSquares(x, mean)/float64(n)+eps)
-		if p.rms {
-			vecmath.Scale(y, x, float32(f))
-		} else {
+		for at := 0; at < n; at += size {
+			x, y := src[at:][:size], dst[at:][:size]
+			mean := 0.0
+			if !p.rms {
+				mean = vecmath.Sum(x) / float64(size)
+			}
+			f := 1 / math.Sqrt(vecmath.SumSquares(x, mean)/float64(size)+eps)
+			if p.rms {
+				vecmath.Scale(y, x, float32(f))
+				continue
+			}
 			for i, v := range x {
 				y[i] = float32((float64(v) - mean) * f)
 			}
 		}
 		if w.weight != nil {
-			vecmath.Mul(y, w.weight)
+			vecmath.Mul(dst[:n], w.weight)
 		}
 		if w.bias != nil {
-			vecmath.Add(y, w.bias)
+			vecmath.Add(dst[:n], w.bias)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 // a projection of the token embeddings.
 type perLayerEmbedding struct {
 	size, layer int
-	embed       *model.Tensor // [layers * size, tokens]
+	embed       *model.Tensor // [layers * size, tokens], or nil
 	common      *linear       // of the embeddings of all layers
 	norm, post  *norm         // of the projection; of the residual update
 	gate, proj  *linear
@@ -33,8 +33,10 @@ func (b *builder) perLayerEmbedding(of graph.PerLayerEmbedding) *perLayerEmbeddi
 	if of.Computed {
 		b.unsupported("without a table of embeddings,", of)
 	}
-	l := &perLayerEmbedding{size: n, layer: i, embed: t.required("per_layer_token_embd.weight", n*p.layers, p.vocab),
-		norm: t.requiredNorm("per_layer_proj_norm", n)}
+	l := &perLayerEmbedding{size: n, layer: i, norm: t.requiredNorm("per_layer_proj_norm", n)}
+	if !of.Computed {
+		l.embed = t.required("per_layer_token_embd.weight", n*p.layers, p.vocab)
+	}
 	if l.embed != nil && int64(n)%l.embed.Type.BlockLen() != 0 {
 		t.fail(errUnsupported, "tensor %q is of type %v, blocks of which are of several layers, of %d values each",
 			l.embed.Name, l.embed.Type, n)
@@ -60,6 +62,15 @@ func (l *perLayerEmbedding) forward(s *stream, h []float32, _ int, _ bool) ([]fl
 
 // add adds the residual update to the states h of the stream's tokens.
 func (l *perLayerEmbedding) add(s *stream, h []float32) error {
+	y, err := l.update(s, h)
+	if err != nil {
+		return err
+	}
+	return s.eachState(h, y, vecmath.Add)
+}
+
+// update returns the residual update for the states h of the stream's tokens.
+func (l *perLayerEmbedding) update(s *stream, h []float32) ([]float32, error) {
 	p, n := s.m.p, len(s.tokens)
 	x, mine, bufs := buffer.Resize(&s.x, n*p.width), buffer.Resize(&s.routerLogits, n*l.size),
 		make([][]byte, len(s.scratch))
@@ -72,14 +83,20 @@ func (l *perLayerEmbedding) add(s *stream, h []float32) error {
 		vecmath.Scale(row, row, float32(p.embedScale))
 		return nil
 	}); err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.linear(mine, l.size, x, n, l.common); err != nil {
-		return err
+		return nil, err
 	}
-	root, part := float32(math.Sqrt(float64(l.size))), l.embed.Type.RowBytes(int64(l.size))
+	root := float32(math.Sqrt(float64(l.size)))
 	if err := parallel.For(s.ctx, len(s.scratch), n, func(t, worker int) error {
 		id, row, own := int64(s.tokens[t]), mine[t*l.size:][:l.size], make([]float32, l.size)
+		vecmath.Scale(row, row, 1/float32(math.Sqrt(float64(p.width))))
+		p.normalize(l.norm, row, row, l.size)
+		if l.embed == nil {
+			return nil
+		}
+		part := l.embed.Type.RowBytes(int64(l.size))
 		raw, err := l.embed.Source.Raw(&bufs[worker], id, id+1)
 		if err == nil {
 			err = quants.Lookup(l.embed.Type).Dequantize(own, raw[int64(l.layer)*part:][:part])
@@ -87,30 +104,27 @@ func (l *perLayerEmbedding) add(s *stream, h []float32) error {
 		if err != nil {
 			return fmt.Errorf("tensor %q: %w", l.embed.Name, err)
 		}
-		vecmath.Scale(row, row, 1/float32(math.Sqrt(float64(p.width))))
-		p.normalize(l.norm, row, row, l.size)
 		vecmath.Scale(own, own, root)
 		vecmath.Add(row, own)
 		vecmath.Scale(row, row, 1/float32(math.Sqrt(2)))
 		return nil
 	}); err != nil {
-		return err
+		return nil, err
 	}
 	gate := buffer.Resize(&s.mid, n*l.size)
 	if err := s.linear(gate, l.size, h, n, l.gate); err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.eachRows(n, func(a, b int) {
 		g := gate[a*l.size : b*l.size]
 		s.activation(l.act)(g, g)
 		vecmath.Mul(g, mine[a*l.size:b*l.size])
 	}); err != nil {
-		return err
+		return nil, err
 	}
 	y := buffer.Resize(&s.y, n*p.width)
 	if err := s.linear(y, p.width, gate, n, l.proj); err != nil {
-		return err
+		return nil, err
 	}
-	add := &branch{post: l.post, scale: 1}
-	return s.eachState(h, y, func(h, y []float32) { s.addBranch(add, h, y) })
+	return y, s.eachState(y, nil, func(y, _ []float32) { s.norm(l.post, y, y) })
 }

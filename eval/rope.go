@@ -50,8 +50,11 @@ func (b *builder) rope(r graph.RoPE, size int) int {
 	of := rotation{dims: dims, base: key.base, scale: 1, magnitude: 1}
 	if r.Scaling != graph.NoScale {
 		of = b.ropeScaling(dims, key.base, r.Scaling)
-		of.factors, of.long, of.short = b.t.vector("rope_freqs.weight", dims/2),
-			b.t.vector("rope_factors_long.weight", dims/2), b.t.vector("rope_factors_short.weight", dims/2)
+		divisors := func(name string) []float32 {
+			v := b.t.vector(name+".weight", b.size("n_freqs"))
+			return v[:min(len(v), dims/2)]
+		}
+		of.factors, of.long, of.short = divisors("rope_freqs"), divisors("rope_factors_long"), divisors("rope_factors_short")
 	}
 	switch r.Pairs {
 	case graph.NeoX:

@@ -67,7 +67,10 @@ type stream struct {
 	// tables of positions: of Model.ropes, and of Model.temperatures
 	rotations, queryFactors [][]float32
 	layerInput              []float32 // the stream before the layer, for steps that need it
-	leavesOut               bool      // a step after this one leaves out tokens that are not wanted
+	wholeInput              []float32 // the same of all tokens
+	hrm                     hrmStreams
+	altUp                   altUpStreams
+	leavesOut               bool // a step after this one leaves out tokens that are not wanted
 
 	rereads  bool // weights are read again for other tokens
 	heldRows []*heldRows

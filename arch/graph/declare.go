@@ -196,7 +196,11 @@ func (d *Decl) outside() {
 		d.checkNumbers(head.Scale, head.SoftCap)
 		d.classifier(head.Rank)
 	case Pool: // output is the head of pretraining, which is not used
-		d.linear(May, "output", OutputRole, embd, Any)
+		if head.Projected {
+			d.linear(Yes, "output", OutputRole, embd, d.Size("@embedding_length_out"))
+		} else {
+			d.linear(May, "output", OutputRole, embd, Any)
+		}
 		d.classifier(head.Rank)
 	default:
 		d.unknown("head", head)

@@ -115,6 +115,7 @@ type Router struct {
 	Score    Score // in files without expert_gating_func
 	Bias     bool  // exp_probs_b is added to scores for the choice only, in files that have it
 	Groups   bool  // experts are chosen in the best expert_group_used_count of expert_group_count groups
+	ChosenBy Score // the scores by which experts are chosen, 0 for Score
 	TopKNorm bool  // weights are divided by their sum, in files without expert_weights_norm
 }
 

@@ -293,7 +293,10 @@ type LM struct {
 }
 
 // Pool is the head of an encoder: states are pooled by pooling_type, dense modules and a classifier may follow.
-type Pool struct{ Rank Classifier }
+type Pool struct {
+	Projected bool // states are output·x, of embedding_length_out values (EmbeddingGemma 2)
+	Rank      Classifier
+}
 
 // Classifier is the default of classification in files with cls, cls.norm and cls.output: keys below classifier. have
 // precedence.
