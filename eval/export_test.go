@@ -24,7 +24,7 @@ func (l *Layer) add(of mixer) {
 		l.Keys, l.Window = x.source == nil, x.window
 	case *mla:
 		l.Keys, l.Window = true, x.window
-	case *feedForward, *experts, *channelMix, *matrix:
+	case *feedForward, *experts, *laurel, *channelMix, *matrix:
 	default:
 		l.State = true
 	}

@@ -30,9 +30,6 @@ func (b *builder) perLayerEmbedding(of graph.PerLayerEmbedding) *perLayerEmbeddi
 	if n == 0 {
 		return nil
 	}
-	if of.Computed {
-		b.unsupported("without a table of embeddings,", of)
-	}
 	l := &perLayerEmbedding{size: n, layer: i, norm: t.requiredNorm("per_layer_proj_norm", n)}
 	if !of.Computed {
 		l.embed = t.required("per_layer_token_embd.weight", n*p.layers, p.vocab)
