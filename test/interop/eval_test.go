@@ -46,7 +46,7 @@ func (o *oracle) evaluate(t *testing.T, file, text string, chunk, chunks int) {
 	if !e.Predicts() {
 		skip(t, "") // an encoder: TestEmbed
 	}
-	skipOddHeads(t, m)
+	skipWrong(t, m)
 	got, err := e.Perplexity(context.Background(), eval.Run{Tokens: tokens, Chunk: chunk, Workers: 2, HalfGELU: true})
 	must(t, err)
 	if slices.ContainsFunc(m.Tensors, rounded) {
@@ -64,10 +64,15 @@ func (o *oracle) evaluate(t *testing.T, file, text string, chunk, chunks int) {
 	samePerplexity(t, got, file, text, chunk, chunks)
 }
 
-// skipOddHeads skips a model that the runtime computes wrong.
-func skipOddHeads(t *testing.T, m *model.Model) {
+// skipWrong skips a model that the runtime computes wrong.
+func skipWrong(t *testing.T, m *model.Model) {
 	t.Helper()
-	if name := m.Architecture(); strings.HasSuffix(name, "rwkv7") {
+	switch name := m.Architecture(); {
+	case name == "cogvlm":
+		skip(t, "the runtime's graph has outputs of all tokens, and llama-perplexity reads those of other ones")
+	case strings.HasSuffix(t.Name(), "grovemoe/edge"):
+		skip(t, "states of 1e24, whose squares the runtime's RMS norm adds up in float32: all its logits are 0")
+	case strings.HasSuffix(name, "rwkv7"):
 		v, _ := m.Metadata.Get(name + ".wkv.head_size")
 		if n, _ := v.Int(); n%64 != 0 {
 			skip(t, fmt.Sprintf(

@@ -119,7 +119,7 @@ func (o *oracle) importance(t *testing.T, file, text string, chunk, chunks int) 
 	must(t, err)
 	defer m.Close()
 	tokens := runtimeTokens(t, m, file, text, chunk, chunks)
-	skipOddHeads(t, m)
+	skipWrong(t, m)
 	run := eval.Run{Tokens: tokens, Chunk: chunk, Workers: 2, HalfGELU: true}
 	sums, other := collected(t, m, run), collected(t, perturbed(t, m), run)
 	sums.Datasets = []string{text}
