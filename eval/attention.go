@@ -180,7 +180,6 @@ func (f gateFunction) apply(x []float32) {
 func (b *builder) heads(a graph.Attention) heads {
 	h := heads{n: b.size("n_head"), kv: b.size("n_head_kv"), keyLen: b.size("n_embd_head_k"),
 		valueLen: b.size("n_embd_head_v"), scale: float32(b.float(a.ScoreScale()))}
-	b.number("attention.scale", 0)
 	h.bidirectional = b.p.bidirectional || a.Sees == graph.Both
 	switch i := b.Layer(); {
 	case h.n == 0 || h.kv == 0:

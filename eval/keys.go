@@ -76,15 +76,7 @@ func (b *builder) number(key string, def float64) float64 {
 		return def
 	}
 	v, _ := b.metadata().Get(gguf.ArchKey(b.p.arch, key))
-	f, ok := v.Float()
-	if n, isInt := v.Int(); isInt {
-		f, ok = float64(n), true
-	} else if yes, isBool := v.Bool(); isBool {
-		if ok = true; yes {
-			f = 1
-		}
-	}
-	if ok && f == def {
+	if f, ok := numberOf(v); ok && f == def {
 		b.harmless[key] = true
 	}
 	return def
@@ -145,6 +137,30 @@ var commonKeys = []string{
 	"rope.scaling.type",
 }
 
+// neutral are values of keys with which a model computes the same as without the key. Files may have them, though the
+// graph does not read the key.
+var neutral = map[string]float64{
+	"attention.clamp_kqv": 0, "attention.max_alibi_bias": 0, "attention.scale": 0, "attention.sliding_window": 0,
+	"attention.temperature_scale": 0, "attn_logit_softcapping": 0, "embedding_scale": 1, "expert_weights_scale": 1,
+	"final_logit_softcapping": 0, "logit_scale": 1, "residual_scale": 1, "rope.scaling.alpha": 0,
+	"rope.scaling.yarn_attn_factor": 1, "rope.scaling.yarn_beta_fast": 32, "rope.scaling.yarn_beta_slow": 1,
+	"rope.scaling.yarn_ext_factor": 1, "rope.scaling.yarn_log_multiplier": 0,
+}
+
+// numberOf returns a number or a truth value as a number.
+func numberOf(v gguf.Value) (f float64, ok bool) {
+	if n, isInt := v.Int(); isInt {
+		return float64(n), true
+	}
+	if yes, isBool := v.Bool(); isBool {
+		if yes {
+			f = 1
+		}
+		return f, true
+	}
+	return v.Float()
+}
+
 // checkKeys returns an error if a key of the architecture, or of unknown kind, is not one that the graph reads or
 // ignores.
 func (b *builder) checkKeys(file *graph.File) error {
@@ -159,6 +175,10 @@ func (b *builder) checkKeys(file *graph.File) error {
 		name, ok := strings.CutPrefix(kv.Key, b.p.arch+".")
 		if gguf.OwnKey(kv.Key) || !ok && slices.ContainsFunc(ignoredPrefixes,
 			func(p string) bool { return strings.HasPrefix(kv.Key, p) }) {
+			continue
+		}
+		usual, isNeutral := neutral[name]
+		if f, isNumber := numberOf(kv.Value); ok && isNeutral && isNumber && f == usual {
 			continue
 		}
 		if !known[kv.Key] && !g.Ignores(name) {
