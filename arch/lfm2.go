@@ -233,8 +233,11 @@ var lfm2Graph = &graph.Model{
 	Norm: graph.RMS, Final: lfm2Final, Head: graph.LM{},
 	Layer: parts.PreNorm(parts.RecurrentOr(graph.ShortConv{}, graph.Attention{
 		Steps: []graph.HeadStep{parts.QKNorm, parts.NeoX}, Window: parts.Window}), parts.SwiGLU),
-	Runtime: []graph.Quirk{graph.NoCache{If: "@decision.block_count != 0"}},
+	Runtime: []graph.Quirk{graph.NoCache{If: lfm2Decides}, graph.NoLogits{If: lfm2Decides}},
 }
+
+// lfm2Decides is whether a file has layers of a decision model, whose attention is bidirectional.
+const lfm2Decides graph.Cond = "@decision.block_count != 0"
 
 // lfm2Final is the last norm, whose name in files is that of a norm of embeddings.
 var lfm2Final = []graph.Step{graph.Normalize{Norm: parts.EmbeddingNorm}}

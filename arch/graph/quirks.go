@@ -7,7 +7,7 @@ type NoCache struct{ If Cond } // "" for all files
 type Decodes struct{}
 
 // NoLogits: the runtime computes no logits.
-type NoLogits struct{}
+type NoLogits struct{ If Cond } // "" for all files
 
 // NoFlash: flash attention does not support the model: the attention scores of all tokens are in memory at a time.
 type NoFlash struct{}

@@ -143,9 +143,12 @@ func (b *batch) cache(a graph.Attention) *Cache {
 	return nil
 }
 
+// padded returns the number of keys of layers without a cache.
+func (b *batch) padded() int64 { return (b.tokens + 255) / 256 * 256 }
+
 // mask returns the mask of layers with or without a window: of the cells of c or, if it is nil, of the batch.
 func (b *batch) mask(window int, c *Cache) *result {
-	cached, cells, number := 0, b.tokens, int64(2)
+	cached, cells, number := 0, b.padded(), int64(2)
 	if c != nil {
 		cached, cells = 1, c.Cells
 		if b.noFlash {
@@ -194,7 +197,7 @@ func (b *batch) attend(a graph.Attention, q, k, v *result, heads, kv, key, val i
 		}
 	}
 	n := b.floats(heads * val)
-	cells := (b.tokens + 255) / 256 * 256
+	cells := b.padded()
 	if c != nil {
 		cells = c.Cells
 		if k != nil {

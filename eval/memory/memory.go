@@ -229,7 +229,7 @@ func (p *model) applyQuirks() {
 		case graph.NoCache:
 			p.noCache = p.noCache || q.If == "" || p.decl.Holds(q.If)
 		case graph.NoLogits:
-			p.noLogits = true
+			p.noLogits = p.noLogits || q.If == "" || p.decl.Holds(q.If)
 		case graph.NoFlash:
 			p.noFlash = true
 		case graph.DraftsRead:

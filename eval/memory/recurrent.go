@@ -130,23 +130,23 @@ func (b *batch) kda(x *result) *result {
 	state := b.state(all * dim)
 	var sources []*result
 	for i, c := range convs {
-		y := b.inPlace(bytes, b.op(bytes, c))
+		y := b.inPlace(bytes, b.view(b.op(bytes, c)))
 		if i < 2 { // queries and keys are normalized
-			y = b.inPlace(bytes, b.op(bytes, y))
+			y = b.inPlace(bytes, b.inPlace(bytes, b.view(y)))
 		}
 		b.expand(y)
 		sources = append(sources, b.view(y))
 	}
 	low := func(name string) *result {
-		if n := b.rows(name+"_a", 0); n > 0 {
-			return b.op(bytes, b.op(b.floats(n), x))
+		if b.ne(name+"_b") == nil { // one matrix
+			return b.op(bytes, x)
 		}
-		return b.op(bytes, x)
+		return b.op(bytes, b.op(b.floats(b.rows(name+"_a", 0)), x))
 	}
-	decay := b.inPlace(bytes, low("ssm_f"))
+	decay := b.inPlace(bytes, b.view(b.inPlace(bytes, low("ssm_f"))))
 	beta := b.inPlace(b.floats(heads), b.op(b.floats(heads), x))
 	y := b.scan(all, all*dim, append(sources, decay, beta, state)...)
-	y = b.op(bytes, y)
+	y = b.view(b.op(bytes, y))
 	y = b.inPlace(bytes, b.inPlace(bytes, y))
 	y = b.inPlace(bytes, y, b.inPlace(bytes, low("ssm_g")))
 	return b.linear(b.op(bytes, y), "attn_output", b.width())
@@ -156,7 +156,7 @@ func (b *batch) kda(x *result) *result {
 func (b *batch) lightning(x *result) *result {
 	heads, size := b.number("n_head"), b.number("n_embd_head_k")
 	n := heads * size
-	bytes, scores := b.floats(n), b.product("scores", 4, heads, b.tokens, b.tokens)
+	bytes, scores := b.floats(n), b.product("scores", 4, heads, b.tokens, b.tokens/b.sequences)
 	if b.decays == nil {
 		b.decays = b.addInput(b.floats(heads))
 		b.diagonal = b.addInput(scores)
