@@ -47,7 +47,7 @@ func TestEvaluateRecipes(t *testing.T) {
 			must(t, err)
 			got, err := e.Perplexity(context.Background(), eval.Run{Tokens: tokens, Chunk: chunk, Workers: 2})
 			must(t, err)
-			samePerplexity(t, got, decoded, text, chunk, chunks)
+			samePerplexity(t, got, nil, decoded, text, chunk, chunks)
 		})
 	}
 }
