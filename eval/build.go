@@ -103,6 +103,11 @@ func NewAs(m *model.Model, g *graph.Model) (r *Model, err error) {
 		ropes: map[ropeKey]int{}, temperatures: map[temperatureKey]int{}}
 	b.p = &params{arch: m.Architecture()}
 	b.m = &Model{source: m, graph: g, p: b.p, costs: b.t.costs}
+	if b.has("decision.block_count") { // layers that the graph does not declare
+		if err := b.checkKeys(file); err != nil {
+			return nil, err
+		}
+	}
 	b.build()
 	if err := b.checkKeys(file); err != nil {
 		return nil, err
