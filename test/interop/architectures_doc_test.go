@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"ggforge/arch/graph"
 )
 
 // docs makes TestArchitectures and TestTowers write their tables.
@@ -30,9 +33,13 @@ give finite logits on text. ` + "`make architectures`" + ` repeats all that and 
 An architecture is the value of ` + "`general.architecture`" + `; its classes are those of the models that become such files, in some or
 in all configurations.
 
+The graph is printed from the value that the architecture's file in ` + "`arch`" + ` declares and ` + "`ggeval`" + ` interprets: mixers; feed-forward
+networks; what else differs from a decoder of pre-norm layers with RMS norms. Attention is MHA, GQA or MQA by the number of key heads. Slashes
+are between alternatives, of which each layer has one; "optional" is what a file may have. A dash is an architecture without a declared graph.
+
 `
-	modelsTable = `| architecture | Hugging Face classes | same file as the reference | loads and runs |
-| --- | --- | --- | --- |
+	modelsTable = `| architecture | Hugging Face classes | graph | same file as the reference | loads and runs |
+| --- | --- | --- | --- | --- |
 `
 	encodersTitle = "\n## Vision and audio encoders\n"
 	encodersHead  = `
@@ -90,7 +97,7 @@ func rowsOf(part string) map[string]string {
 }
 
 // modelsPart renders the first part of the document. Rows of architectures with checkpoints left that were not tested
-// keep their last two cells of old.
+// keep their last two cells of old. go generate ./arch writes the graphs anew (test/gen/archtable).
 func modelsPart(results map[string]*result, left map[string]int, old string) string {
 	before := rowsOf(old)
 	var rows []string
@@ -99,11 +106,11 @@ func modelsPart(results map[string]*result, left map[string]int, old string) str
 		r := results[name]
 		cells := r.equal() + " | " + r.runs()
 		if left[name] > 0 {
-			f := strings.SplitN(strings.TrimSpace(before[name]), " | ", 3)
-			if len(f) < 3 {
+			f := strings.SplitN(strings.TrimSpace(before[name]), " | ", 4)
+			if len(f) < 4 {
 				continue
 			}
-			cells = strings.TrimSuffix(f[2], " |")
+			cells = strings.TrimSuffix(f[3], " |")
 		}
 		if m := equalFiles.FindStringSubmatch(cells); m != nil {
 			n, _ := strconv.Atoi(m[1])
@@ -112,8 +119,8 @@ func modelsPart(results map[string]*result, left map[string]int, old string) str
 		if _, runs, _ := strings.Cut(cells, " | "); strings.Contains(runs, "yes") {
 			run++
 		}
-		rows = append(rows, fmt.Sprintf("| %s | %s | %s |\n", name,
-			strings.Join(slices.Sorted(maps.Keys(r.classes)), ", "), cells))
+		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |\n", name,
+			strings.Join(slices.Sorted(maps.Keys(r.classes)), ", "), cmp.Or(graph.Of(name).Summary(), "-"), cells))
 	}
 	return modelsHead +
 		fmt.Sprintf("%d architectures; %d files of %d architectures equal the reference's; %d architectures run.\n\n",
@@ -187,13 +194,14 @@ func TestTable(t *testing.T) {
 		results[name].loads[runsText] = true
 		results[name].notLoaded = map[string]string{"x": "draft", "y": "draft"}
 	}
-	old := modelsHead + modelsTable + "| a | Old | yes (1 files) | no |\n" +
-		"| b | Old | yes (9 files); not compared: `z`[^m2] | loads[^m1] |\n| gone | Old | yes (1 files) | yes |\n\n" +
+	old := modelsHead + modelsTable + "| a | Old | - | yes (1 files) | no |\n" +
+		"| b | Old | old; graph | yes (9 files); not compared: `z`[^m2] | loads[^m1] |\n" +
+		"| gone | Old | - | yes (1 files) | yes |\n\n" +
 		"[^m1]: draft\n[^m2]: recurses\n"
 	want := modelsHead +
 		"2 architectures; 11 files of 2 architectures equal the reference's; 1 architectures run.\n\n" +
-		modelsTable + "| a | New | yes (2 files) | yes; not `x`, `y`[^m1] |\n" +
-		"| b | New | yes (9 files); not compared: `z`[^m2] | loads[^m1] |\n\n[^m1]: draft\n[^m2]: recurses\n"
+		modelsTable + "| a | New | - | yes (2 files) | yes; not `x`, `y`[^m1] |\n" +
+		"| b | New | - | yes (9 files); not compared: `z`[^m2] | loads[^m1] |\n\n[^m1]: draft\n[^m2]: recurses\n"
 	if got := modelsPart(results, map[string]int{"b": 1, "c": 1}, old); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}

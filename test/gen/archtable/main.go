@@ -1,15 +1,19 @@
 // Archtable writes how many architectures and classes are supported into README.md, between two
-// comments. docs/architectures.md lists them. go generate ./arch runs it.
+// comments, and the column of graphs of docs/architectures.md, which make architectures writes. go generate ./arch runs
+// it.
 package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"ggforge/arch"
+	"ggforge/arch/graph"
 	"ggforge/eval"
 )
 
@@ -20,22 +24,55 @@ const (
 )
 
 func main() {
-	if err := run("README.md"); err != nil {
+	err := cmp.Or(run("README.md", replace), run("docs/architectures.md", replaceGraphs))
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "archtable:", err)
 		os.Exit(1)
 	}
 }
 
-func run(path string) error {
+// run changes a file.
+func run(path string, change func(text []byte) ([]byte, error)) error {
 	old, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	text, err := replace(old)
-	if err != nil || bytes.Equal(text, old) {
-		return err
+	text, err := change(old)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if bytes.Equal(text, old) {
+		return nil
 	}
 	return os.WriteFile(path, text, 0o666)
+}
+
+// tableHead begins the table of architectures.
+const tableHead = "| architecture | Hugging Face classes | graph | "
+
+// replaceGraphs returns the text with the current graphs in the rows of the table of architectures.
+func replaceGraphs(text []byte) ([]byte, error) {
+	var out strings.Builder
+	var inside, found bool
+	for line := range strings.Lines(string(text)) {
+		cells := strings.SplitN(line, " | ", 4)
+		switch {
+		case strings.HasPrefix(line, tableHead):
+			inside, found = true, true
+		case !inside || strings.HasPrefix(line, "| ---"):
+		case len(cells) < 4:
+			inside = false
+		default:
+			name := strings.TrimPrefix(cells[0], "| ")
+			cells[2] = cmp.Or(graph.Of(name).Summary(), "-")
+			line = strings.Join(cells, " | ")
+		}
+		out.WriteString(line)
+	}
+	if !found {
+		return nil, fmt.Errorf("no table that begins with %q", tableHead)
+	}
+	return []byte(out.String()), nil
 }
 
 // replace returns the text with the current counts.

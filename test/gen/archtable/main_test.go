@@ -28,6 +28,31 @@ func TestReadme(t *testing.T) {
 	}
 }
 
+func TestGraphs(t *testing.T) {
+	old, err := os.ReadFile(architectures)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := replaceGraphs(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(text, old) {
+		t.Error("the graphs in docs/architectures.md are old: run go generate ./arch")
+	}
+	const table = tableHead + "yes |\n| --- | --- | --- | --- |\n"
+	got, err := replaceGraphs([]byte(table +
+		"| gpt2 | A, B | old | yes | no |\n| none | A | old | yes |\n\n| gpt2 | A | b | c |\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := table + "| gpt2 | A, B | attention; GELU MLP; layer norm, learned positions | yes | no |\n" +
+		"| none | A | - | yes |\n\n| gpt2 | A | b | c |\n"
+	if string(got) != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
 // The documents with a table of architectures, which make architectures and make evaluation write.
 const (
 	architectures = "../../../docs/architectures.md"
@@ -148,6 +173,9 @@ func TestNoTable(t *testing.T) {
 	for _, text := range []string{"", begin, end + begin} {
 		if _, err := replace([]byte(text)); err == nil {
 			t.Errorf("%q: no error", text)
+		}
+		if _, err := replaceGraphs([]byte(text)); err == nil {
+			t.Errorf("%q: no error about graphs", text)
 		}
 	}
 }
