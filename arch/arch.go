@@ -292,17 +292,41 @@ func LookupGGUF(name string) (*table.Arch, error) {
 		strings.Join(known, ", "))
 }
 
+// Tables returns the tables of a general.architecture, those of variants included; none for an unknown one.
+func Tables(name string) (list []*table.Arch) {
+	for _, a := range registry() {
+		for _, t := range append([]*table.Arch{a}, a.Variants...) {
+			if t.Name == name && !slices.Contains(list, t) {
+				list = append(list, t)
+			}
+		}
+	}
+	return list
+}
+
+// ForFile returns a table by the metadata of a file, to check them and its tensors; nil for an unknown architecture. The
+// tables of a name have the same Shapes, but for those of decision models, which have no graph.
+func ForFile(m gguf.Metadata) *table.Arch {
+	name := m.Architecture()
+	_, decides := m.Get(gguf.ArchKey(name, "decision.type"))
+	list := Tables(name)
+	for _, a := range list {
+		if a.Graph == nil == decides {
+			return a
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return list[0]
+}
+
 // Graph returns what a file with that general.architecture computes; nil: nobody has declared it yet. Unlike LookupGGUF
 // it also finds the tables of variants, and those that cannot be inverted.
 func Graph(name string) *graph.Model {
-	for _, a := range registry() {
-		if a.Name == name && a.Graph != nil {
+	for _, a := range Tables(name) {
+		if a.Graph != nil {
 			return a.Graph
-		}
-		for _, v := range a.Variants {
-			if v.Name == name && v.Graph != nil {
-				return v.Graph
-			}
 		}
 	}
 	return nil

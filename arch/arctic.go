@@ -5,7 +5,6 @@ import (
 
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/tokenizer"
 )
@@ -15,9 +14,7 @@ var _ = register(arctic)
 // arctic is Snowflake's Arctic: each layer has a dense FFN as well as experts. Source: the Arctic class of the
 // reference's converter.
 var arctic = &table.Arch{
-	Name: "arctic",
-	Shapes: shape.Rules{Tensors: shape.Table{"ffn_up": "n_embd, n_embd", "ffn_gate": "n_embd, n_embd",
-		"ffn_down": "n_embd, n_embd"}},
+	Name:      "arctic",
 	Classes:   []string{"ArcticForCausalLM"},
 	Tokenizer: tokenizer.Arctic{},
 	Fused:     table.FusedQKV,

@@ -25,7 +25,7 @@ var _ = register(bailingMoE, bailingMoE2, sarvamMoE)
 var (
 	bailingMoE = &table.Arch{
 		Name:      "bailingmoe",
-		Shapes:    shape.Rules{Tensors: shape.RotatingHeads},
+		Shapes:    shape.WholeHeadRotates,
 		Classes:   []string{"BailingMoeForCausalLM"},
 		Tokenizer: tokenizer.BPE{},
 		Fused:     table.FusedQKV,
@@ -58,9 +58,7 @@ var (
 		Graph: parts.Decoder(graph.RMS, parts.GQA(parts.Interleaved), parts.Experts(parts.Router, graph.HasShared)).Reading("expert_weights_norm", "expert_weights_scale"),
 	}
 	bailingMoE2 = &table.Arch{
-		Name: "bailingmoe2",
-		Shapes: shape.Rules{Dims: shape.Table{"n_ff_shexp": "(@expert_shared_feed_forward_length or n_ff_exp) * " +
-			"@expert_shared_count"}},
+		Name:       "bailingmoe2",
 		Classes:    []string{"BailingMoeV2ForCausalLM"},
 		Tokenizer:  tokenizer.BPE{},
 		Fused:      table.FusedQKV,
@@ -197,7 +195,7 @@ const maxColumns = 1 << 20
 // biases. Source: the class SarvamMoEModel of the reference's converter.
 var sarvamMoE = func() *table.Arch {
 	a := &table.Arch{
-		Name: bailingMoE2.Name, Shapes: bailingMoE2.Shapes, Tokenizer: bailingMoE2.Tokenizer, Fused: bailingMoE2.Fused,
+		Name: bailingMoE2.Name, Tokenizer: bailingMoE2.Tokenizer, Fused: bailingMoE2.Fused,
 		BlockCount: bailingMoE2.BlockCount,
 		Classes:    []string{"SarvamMoEForCausalLM", "modeling_sarvam_moe.SarvamMoEForCausalLM"},
 		Expect:     bailingMoE2.Expect, Unused: bailingMoE2.Unused, Graph: bailingMoE2.Graph,

@@ -7,7 +7,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -23,7 +22,6 @@ var _ = register(bailingMoE3, bailingMoE3VL)
 var (
 	bailingMoE3 = &table.Arch{
 		Name:      "bailingmoe3",
-		Shapes:    bailing3Shapes,
 		Classes:   []string{"BailingMoeV3ForCausalLM"},
 		Tokenizer: tokenizer.BPE{},
 		NextN:     bailing3NextN,
@@ -36,7 +34,6 @@ var (
 	// bailingMoE3VL is the language model of Ling 3 VL.
 	bailingMoE3VL = &table.Arch{
 		Name:         "bailingmoe3",
-		Shapes:       bailing3Shapes,
 		Classes:      []string{"BailingMoeV3VLForConditionalGeneration"},
 		Tokenizer:    tokenizer.BPE{},
 		NextN:        bailing3NextN,
@@ -85,15 +82,6 @@ var bailing3Graph = &graph.Model{
 }
 
 var bailing3FFN = graph.FFN{Act: graph.LimitedSwiGLU{Limit: "@swiglu_clamp_shexp or 0", Late: true}}
-
-var bailing3Shapes = func() shape.Rules {
-	tensors := shape.Merge(parts.KDAShapes.Tensors, shape.Table{
-		"attn_q": "n_embd, n_kda | n_embd, n_head * n_embd_head_k_mla", "attn_gate": "n_embd, n_head",
-		"ssm_f_a": "n_embd, n_kda", "ssm_g_a": "n_embd, n_kda", "ssm_a": "1, n_head",
-	})
-	delete(tensors, "ssm_f_b") // f_proj is whole
-	return shape.Rules{Dims: parts.KDAShapes.Dims, Tensors: tensors}
-}()
 
 var bailing3NextN = &table.NextN{Layers: parts.NextNLayers,
 	Shared: []string{"model.word_embeddings.weight", "model.norm.weight", "lm_head.weight"}}

@@ -314,9 +314,7 @@ func nomicLayers(bias table.Bias) []table.TensorRow {
 
 // jinaBertV2 is BERT with ALiBi and a gated FFN. Source: JinaBertV2Model of the reference.
 var jinaBertV2 = &table.Arch{
-	Name: "jina-bert-v2",
-	Shapes: shape.Rules{Tensors: shape.Merge(shape.NormsWhole,
-		shape.Table{"ffn_up": "n_embd, n_ff | n_embd, 2 * n_ff", "cls": "n_embd, 1"})},
+	Name:      "jina-bert-v2",
 	Classes:   []string{"JinaBertModel", "JinaBertForMaskedLM"},
 	Tokenizer: jinaTokens,
 	Fused:     table.FusedQKV,
@@ -356,7 +354,6 @@ var jinaBertV2 = &table.Arch{
 // modernBert is ModernBERT: RoPE, sliding-window layers and no biases. Source: ModernBertModel of the reference.
 var modernBert = &table.Arch{
 	Name:             "modern-bert",
-	Shapes:           modernBertShapes,
 	Classes:          []string{"ModernBertModel", "ModernBertForMaskedLM", "ModernBertForSequenceClassification"},
 	Config:           config.Rules{Types: []string{"modernbert"}, Rope: modernBertRope},
 	Tokenizer:        modernBertTokens,
@@ -512,7 +509,6 @@ var modelPrefix = []table.Rename{{Prefix: "model.", With: ""}}
 // neoBert is NeoBERT. Source: NeoBert of the reference.
 var neoBert = &table.Arch{
 	Name:      "neo-bert",
-	Shapes:    shape.Rules{Tensors: shape.GateInUp},
 	Classes:   []string{"NeoBERT", "NeoBERTLMHead", "NeoBERTForSequenceClassification"},
 	Tokenizer: tokenizer.WordPiece{},
 	Fused:     table.FusedQKV,

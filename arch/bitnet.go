@@ -6,7 +6,6 @@ import (
 
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/internal/kernel/torchmath"
@@ -20,7 +19,6 @@ var _ = register(bitnet)
 // one scale; the file has the rounded weights. Source: the Bitnet class of the reference's converter.
 var bitnet = &table.Arch{
 	Name:      "bitnet",
-	Shapes:    shape.Rules{Tensors: shape.Table{"attn_sub_norm": "n_embd", "ffn_sub_norm": "n_ff"}},
 	Classes:   []string{"BitnetForCausalLM", "BitNetForCausalLM"},
 	Body:      table.Body{Classes: []string{"BitNetModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.SentencePiece{},

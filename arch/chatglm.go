@@ -7,7 +7,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -20,7 +19,6 @@ var _ = register(chatglm, glm)
 var (
 	chatglm = &table.Arch{
 		Name:      "chatglm",
-		Shapes:    shape.Rules{Tensors: shape.GateInUp},
 		Classes:   []string{"ChatGLMModel", "ChatGLMForConditionalGeneration"},
 		Tokenizer: chatglmTokens,
 		VocabSize: chatglmVocabSize,
@@ -53,7 +51,6 @@ var (
 	}
 	glm = &table.Arch{
 		Name:      "chatglm",
-		Shapes:    shape.Rules{Tensors: shape.GateInUp},
 		Classes:   []string{"GlmForCausalLM"},
 		Body:      table.Body{Classes: []string{"GlmModel"}, Prefix: "model."},
 		Tokenizer: chatglmTokens,

@@ -20,7 +20,6 @@ var _ = register(commandR, cohere2, cohere2MoE)
 var (
 	commandR = &table.Arch{
 		Name:      "command-r",
-		Shapes:    shape.Rules{Tensors: shape.NormsPerHead},
 		Classes:   []string{"CohereForCausalLM"},
 		Body:      table.Body{Classes: []string{"CohereModel"}, Prefix: "model."},
 		Tokenizer: tokenizer.BPE{},

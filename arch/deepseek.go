@@ -44,8 +44,7 @@ var deepseek = &table.Arch{
 // deepseek2 is DeepSeek V2, V3 and R1 with multi-head latent attention (MLA): one compressed key and value for all
 // heads. The file keeps it compressed, with one KV head.
 var deepseek2 = &table.Arch{
-	Name:   "deepseek2",
-	Shapes: parts.MLAShapes,
+	Name: "deepseek2",
 	Classes: []string{"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM", "KimiVLForConditionalGeneration",
 		"KimiK25ForConditionalGeneration",
 		"YoutuForCausalLM", "YoutuVLForConditionalGeneration"},
@@ -101,7 +100,6 @@ var deepseek2OCR = &table.Arch{
 // others.
 var deepseek32 = &table.Arch{
 	Name:      "deepseek32",
-	Shapes:    parts.IndexerShapes,
 	Classes:   []string{"DeepseekV32ForCausalLM"},
 	Body:      table.Body{Classes: []string{"DeepseekV32Model"}, Prefix: "model."},
 	Config:    config.Rules{Types: []string{"deepseek_v32"}, Derived: parts.RotaryHeadDim},

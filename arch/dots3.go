@@ -7,7 +7,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -26,16 +25,6 @@ var dots3note = &table.Arch{
 	Tokenizer:        tokenizer.BPE{Named: []tokenizer.Named{{Kind: "eot", Text: "<|endofassistant|>"}}},
 	RopePerAttention: true,
 	NextN:            &table.NextN{Layers: dots3NextN, Prefixes: []string{"model.mtp."}},
-	Shapes: shape.Rules{
-		Dims: shape.Merge(parts.IndexerShapes.Dims, shape.Table{
-			"is_swa":            "@attention.sliding_window_pattern or 1", // the MTP layer has a window
-			"n_full":            "1 - is_swa",
-			"n_lora_kv":         "is_swa * @attention.kv_lora_rank_swa + n_full * @attention.kv_lora_rank",
-			"n_embd_head_k_mla": "is_swa * @attention.key_length_mla_swa + n_full * @attention.key_length_mla",
-			"n_embd_head_v_mla": "is_swa * @attention.value_length_mla_swa + n_full * @attention.value_length_mla",
-		}),
-		Tensors: dots3Shapes,
-	},
 	Metadata: slices.Concat(parts.Override(dots3MLA,
 		table.Row{Key: table.KeyHeadCount, Derive: func(c *config.View) (gguf.Value, bool, error) {
 			full, swa, err := dots3Pair(c, "num_attention_heads", "swa_num_attention_heads")
@@ -121,16 +110,14 @@ var dots3note = &table.Arch{
 	Graph: &graph.Model{
 		Reads: parts.RouterKeys,
 		Dims: graph.Dims{
-			"swa":               "@attention.sliding_window_pattern",
+			"swa":               "if(n_layer <= i, 1, @attention.sliding_window_pattern)",
 			"n_lora_kv":         "if(swa, @attention.kv_lora_rank_swa, @attention.kv_lora_rank)",
 			"n_embd_head_k_mla": "if(swa, @attention.key_length_mla_swa, @attention.key_length_mla)",
 			"n_embd_head_v_mla": "if(swa, @attention.value_length_mla_swa, @attention.value_length_mla)",
 		},
 		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
-		Layer: parts.PreNorm(parts.LocalGlobal(graph.Sliding{},
-			graph.MLA{Steps: []graph.HeadStep{graph.SharedKeyNorm{}, graph.RoPE{Pairs: graph.Interleaved,
-				Base: "@rope.freq_base_swa or @rope.freq_base", Scaling: graph.NoScale}},
-				Window: parts.Window, After: []graph.OutStep{graph.OutGate{}}},
+		Draft: parts.PreNorm(dots3Local, parts.SwiGLU),
+		Layer: parts.PreNorm(parts.LocalGlobal(graph.Sliding{}, dots3Local,
 			graph.MLA{Steps: []graph.HeadStep{graph.SharedKeyNorm{}, parts.Interleaved},
 				Scores: []graph.ScoreStep{graph.Indexer{Eps: "0.000001"}}, After: []graph.OutStep{graph.OutGate{}}}),
 			parts.Sparse(parts.Experts(parts.RouterGroups, graph.MayShared), parts.SwiGLU)),
@@ -139,14 +126,12 @@ var dots3note = &table.Arch{
 	},
 }
 
-var dots3Shapes = func() shape.Table {
-	t := shape.Merge(parts.IndexerShapes.Tensors, shape.Table{
-		"attn_kv_a_mqa": "n_embd, n_lora_kv + n_rot", "attn_kv_a_norm": "n_lora_kv", "attn_k_norm": "n_rot",
-		"attn_gate": "n_embd, n_head",
-	})
-	delete(t, "attn_q") // queries are compressed, too
-	return t
-}()
+// dots3Local is the attention of layers with a window.
+var dots3Local = graph.MLA{
+	Steps: []graph.HeadStep{graph.SharedKeyNorm{}, graph.RoPE{Pairs: graph.Interleaved,
+		Base: "@rope.freq_base_swa or @rope.freq_base", Scaling: graph.NoScale}},
+	Window: parts.Window, After: []graph.OutStep{graph.OutGate{}},
+}
 
 // dots3MLA is the metadata of MLA; head_dim is ignored.
 var dots3MLA = slices.DeleteFunc(slices.Clone(parts.MLAMetadata),

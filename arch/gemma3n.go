@@ -7,7 +7,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -55,15 +54,6 @@ var gemma3n = &table.Arch{
 		parts.Expect("altup_num_inputs", "4"),
 		parts.Expect("altup_correct_scale", "true"), parts.Expect("laurel_rank", "64"),
 		parts.Expect("hidden_size_per_layer_input", "256")},
-	Shapes: shape.Rules{Tensors: shape.Merge(parts.PerLayerShapes, shape.Table{
-		"per_layer_token_embd": parts.PerLayerEmbedding,
-		"altup_proj":           "n_embd, n_embd, @altup.num_inputs - 1",
-		"altup_unembd_proj":    "n_embd, n_embd, @altup.num_inputs - 1",
-		"altup_correct_coef":   "@altup.num_inputs, @altup.num_inputs", "altup_correct_scale": "n_embd",
-		"altup_predict_coef": "@altup.num_inputs, @altup.num_inputs * @altup.num_inputs",
-		"altup_router":       "n_embd, @altup.num_inputs", "altup_router_norm": "n_embd",
-		"laurel_l": "n_embd, 64", "laurel_r": "64, n_embd", "laurel_post_norm": "n_embd",
-	})},
 	Tensors: slices.Concat(
 		parts.TransformBySuffix(parts.EmbedRows, "embed_tokens", padToVocab), parts.SandwichNorms,
 		parts.AttentionRows(table.NoBias, table.NoBias)[:1],

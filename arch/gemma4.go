@@ -36,12 +36,6 @@ var gemma4 = &table.Arch{
 	Metadata:         gemma4Rows(gemma4Shared),
 	Unused:           gemma4Unused,
 	Expect:           gemma4Expect,
-	Shapes: shape.Rules{Dims: gemma4Dims, Tensors: shape.Merge(gemma4PerLayerShapes, shape.Table{
-		"per_layer_token_embd": parts.PerLayerEmbedding,
-		"rope_freqs":           "@rope.dimension_count / 2",
-		"pre_ffw_norm_2":       "n_embd", "post_ffw_norm_1": "n_embd", "post_ffw_norm_2": "n_embd",
-		"ffn_gate_inp.scale": "n_embd", "ffn_down_exps.scale": "n_expert",
-	})},
 	Tensors: slices.Concat(
 		parts.TransformBySuffix(parts.EmbedRows, "embed_tokens", parts.VocabRows), gemma4Norms, gemma4QueryRows,
 		parts.Only(parts.Not(gemma4Shares), gemma4KeyRows), parts.Only(gemma4Shares, parts.OptionalRows(gemma4KeyRows)),
@@ -89,7 +83,6 @@ var gemma4Unified = &table.Arch{
 	Metadata:         slices.Concat(gemma4Rows(gemma4Shared), []table.Row{parts.SuppressRow}),
 	Unused:           gemma4.Unused,
 	Expect:           gemma4.Expect,
-	Shapes:           gemma4.Shapes,
 	Tensors:          gemma4.Tensors,
 	Extra:            gemma4.Extra,
 	Graph:            gemma4Graph,
@@ -149,8 +142,6 @@ var embeddingGemma2 = &table.Arch{
 	}),
 	Unused: gemma4Unused,
 	Expect: gemma4Expect,
-	Shapes: shape.Rules{Dims: gemma4Dims, Tensors: shape.Merge(gemma4PerLayerShapes,
-		shape.Table{"output": "n_embd, @embedding_length_out"})},
 	Rename: parts.HeadlessNames,
 	Tensors: slices.Concat(
 		[]table.TensorRow{
@@ -277,8 +268,6 @@ var gemma4Dims = shape.Table{
 	"n_rot": "@attention.sliding_window_pattern * @rope.dimension_count_swa + (1 - " +
 		"@attention.sliding_window_pattern) * @rope.dimension_count",
 }
-
-var gemma4PerLayerShapes = shape.Merge(parts.PerLayerShapes, shape.Table{"layer_output_scale": "1"})
 
 // gemma4Norms are the norms around attention and FFN, and the scale of the layer's output.
 var gemma4Norms = append(slices.Clone(parts.SandwichNorms),

@@ -6,7 +6,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -21,7 +20,6 @@ var _ = register(glm4, glm4v, glmOCR, glm4moe, solarOpen, glm4MoELite, glmDSA)
 var (
 	glm4 = &table.Arch{
 		Name:      "glm4",
-		Shapes:    shape.Rules{Tensors: shape.GateInUp},
 		Classes:   []string{"Glm4ForCausalLM"},
 		Body:      table.Body{Classes: []string{"Glm4Model"}, Prefix: "model."},
 		Tokenizer: glm4Tokens,
@@ -33,7 +31,6 @@ var (
 	}
 	glm4v = &table.Arch{
 		Name:         "glm4",
-		Shapes:       glm4.Shapes,
 		Classes:      []string{"Glm4vForConditionalGeneration"},
 		Tokenizer:    glm4Tokens,
 		RopeSections: true,
@@ -45,7 +42,6 @@ var (
 	}
 	glmOCR = &table.Arch{
 		Name:         "glm4",
-		Shapes:       glm4.Shapes,
 		Classes:      []string{"GlmOcrForConditionalGeneration"},
 		Tokenizer:    glm4Tokens,
 		RopeSections: true,
@@ -144,7 +140,7 @@ var (
 
 var glm4MoEGraph = &graph.Model{
 	Reads: []string{"expert_gating_func", "expert_weights_norm", "expert_weights_scale", "rope.dimension_sections"},
-	Dims:  graph.Dims{"n_ff_exp": shape.SharedWidth},
+	Dims:  graph.Dims{"n_ff_exp": parts.SharedWidth},
 	Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 	Layer: parts.PreNormAs("post_attention_norm", parts.GQA(parts.MayQKNorm, parts.NeoX),
 		parts.Sparse(parts.Experts(graph.Router{Score: graph.Sigmoid, Bias: true, Groups: true}, graph.MayShared),
@@ -154,7 +150,6 @@ var glm4MoEGraph = &graph.Model{
 // completeGLM4MoE completes a table.
 func completeGLM4MoE(a *table.Arch) *table.Arch {
 	a.Name = "glm4moe"
-	a.Shapes = shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}}
 	a.Fused = table.FusedQKV
 	a.RopeSections = true
 	a.Metadata = slices.Concat(a.Metadata, []table.Row{
@@ -186,7 +181,6 @@ func completeGLM4MoE(a *table.Arch) *table.Arch {
 // of GLM.
 var glm4MoELite = &table.Arch{
 	Name:      "deepseek2",
-	Shapes:    parts.MLAShapes,
 	Classes:   []string{"Glm4MoeLiteForCausalLM"},
 	Body:      table.Body{Classes: []string{"Glm4MoeLiteModel"}, Prefix: "model."},
 	Tokenizer: parts.GLMTokens,
@@ -203,7 +197,6 @@ var glm4MoELite = &table.Arch{
 // earlier layer's.
 var glmDSA = &table.Arch{
 	Name:    "glm-dsa",
-	Shapes:  parts.IndexerShapes,
 	Classes: []string{"GlmMoeDsaForCausalLM"},
 	Body:    table.Body{Classes: []string{"GlmMoeDsaModel"}, Prefix: "model."},
 	Config: config.Rules{Types: []string{"glm_moe_dsa"}, Derived: config.DerivedKeys{

@@ -20,7 +20,8 @@ var glm5next = &table.Arch{
 	Shapes: shape.Rules{
 		Dims: shape.Merge(parts.KDAShapes.Dims, parts.IndexerShapes.Dims,
 			shape.Table{"n_hc": "@hyper_connection.count"}),
-		Tensors: shape.Merge(parts.IndexerShapes.Tensors, parts.KDAShapes.Tensors, parts.KDAGateShapes, shape.Table{
+		Tensors: shape.Merge(parts.IndexerShapes.Tensors, parts.KDAShapes.Tensors, shape.Table{
+			"ssm_g_a": "n_embd, n_kda_head", "ssm_g_b": "n_kda_head, n_kda", // output gate
 			"attn_q": "n_embd, n_kda", "attn_q_b": "n_lora_q, n_head * n_embd_head_k_mla", "ssm_a": "n_head",
 			"indexer_compressor_gate": "n_embd, n_idx_head",
 			"indexer_compressor_ape":  "n_idx_head, @attention.indexer.kpool",

@@ -19,7 +19,7 @@ var _ = register(gptOSS)
 // other tensors. Source: the class of the reference's converter.
 var gptOSS = &table.Arch{
 	Name:      "gpt-oss",
-	Shapes:    shape.Rules{Tensors: shape.RotatingHeads},
+	Shapes:    shape.WholeHeadRotates,
 	Classes:   []string{"GptOssForCausalLM"},
 	Body:      table.Body{Classes: []string{"GptOssModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.BPE{},

@@ -6,7 +6,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -88,7 +87,6 @@ func graniteSharedRows(suffix string) []table.TensorRow {
 var (
 	graniteSWA = &table.Arch{
 		Name:      "granite_swa",
-		Shapes:    graniteSWAShapes,
 		Classes:   []string{"GraniteSWAForCausalLM"},
 		Tokenizer: tokenizer.Llama{},
 		Fused:     table.FusedQKV | table.FusedGateUp,
@@ -102,7 +100,6 @@ var (
 	}
 	graniteMoESWA = &table.Arch{
 		Name:      "granite_swa",
-		Shapes:    graniteSWAShapes,
 		Classes:   []string{"GraniteMoeSWAForCausalLM"},
 		Tokenizer: tokenizer.Llama{},
 		Fused:     table.FusedQKV | table.FusedGateUp,
@@ -125,8 +122,7 @@ var (
 		Graph: graniteSWAGraph,
 	}
 
-	graniteSWAShapes = shape.Rules{Tensors: shape.Table{"ffn_up_shexp": "n_embd, 2 * n_ff_shexp"}}
-	graniteSinks     = []table.TensorRow{{HF: "model.layers.{bid}.self_attn.sinks", GGUF: "blk.{bid}.attn_sinks.weight",
+	graniteSinks = []table.TensorRow{{HF: "model.layers.{bid}.self_attn.sinks", GGUF: "blk.{bid}.attn_sinks.weight",
 		Exact: true, Optional: true}}
 	graniteSWARows = slices.Concat(parts.GraniteRows, []table.Row{
 		{Key: "attention.sliding_window", Derive: func(c *config.View) (gguf.Value, bool, error) {
@@ -174,7 +170,6 @@ func positive(key string) table.Cond {
 // without defaults. A model with attention layers only becomes a dense or MoE Granite.
 var graniteHybrid = &table.Arch{
 	Name:      "granitehybrid",
-	Shapes:    shape.Mamba2,
 	Classes:   []string{"GraniteMoeHybridForCausalLM"},
 	Body:      table.Body{Classes: []string{"GraniteMoeHybridModel"}, Prefix: "model."},
 	Tokenizer: parts.Mamba2Tokens,
@@ -282,7 +277,6 @@ var graniteHybridMLP = slices.Concat(
 // attention layers as a list or as a period.
 var bamba = &table.Arch{
 	Name:      "granitehybrid",
-	Shapes:    shape.Mamba2,
 	Classes:   []string{"BambaForCausalLM"},
 	Tokenizer: parts.Mamba2Tokens,
 	Fused:     table.FusedQKV,

@@ -6,7 +6,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -17,16 +16,7 @@ var _ = register(groveMoE)
 // groveMoE is inclusionAI's GroveMoE: experts in groups, each with a small adjugate expert. Source: the GroveMoe class
 // of the reference's converter.
 var groveMoE = &table.Arch{
-	Name: "grovemoe",
-	Shapes: shape.Rules{
-		Dims: shape.Table{"n_ff_exp": shape.SharedWidth,
-			"n_ff_chexp": "@expert_chunk_feed_forward_length or n_embd_head_k",
-			"n_chunks":   "n_expert / @experts_per_group"},
-		Tensors: shape.Table{
-			"ffn_gate_chexps": "n_embd, n_ff_chexp, n_chunks", "ffn_up_chexps": "n_embd, n_ff_chexp, n_chunks",
-			"ffn_down_chexps": "n_ff_chexp, n_embd, n_chunks",
-		},
-	},
+	Name:      "grovemoe",
 	Classes:   []string{"GroveMoeForCausalLM", "modeling_grove_moe.GroveMoeForCausalLM"},
 	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,

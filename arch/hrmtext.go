@@ -7,7 +7,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -22,7 +21,6 @@ var _ = register(hrmText)
 // of the reference's converter.
 var hrmText = &table.Arch{
 	Name:       "hrm_text",
-	Shapes:     shape.Rules{Tensors: shape.Table{"hrm.z_l_init": "n_embd"}},
 	Classes:    []string{"HrmTextForCausalLM"},
 	Tokenizer:  tokenizer.BPE{},
 	BlockCount: func(c *config.View) (int64, error) { n, err := hrmLayers(c); return 2 * n, err },

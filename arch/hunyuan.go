@@ -7,7 +7,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -20,7 +19,6 @@ var _ = register(hunyuanDense, hunyuanVL, hunyuanMoE, hyV3)
 // of the reference's converter.
 var hunyuanDense = &table.Arch{
 	Name:      "hunyuan-dense",
-	Shapes:    shape.Rules{Dims: shape.Table{"n_expert": "max(1, @expert_count or 0)"}},
 	Classes:   []string{"HunYuanDenseV1ForCausalLM"},
 	Body:      table.Body{Classes: []string{"HunYuanDenseV1Model"}, Prefix: "model."},
 	Tokenizer: hunyuanTokens,
@@ -60,7 +58,6 @@ var hunyuanDense = &table.Arch{
 // HunyuanVLText class of the reference's converter.
 var hunyuanVL = &table.Arch{
 	Name:         "hunyuan_vl",
-	Shapes:       hunyuanDense.Shapes,
 	Classes:      []string{"HunYuanVLForConditionalGeneration"},
 	Tokenizer:    hunyuanTokens,
 	Fused:        table.FusedQKV,
@@ -190,7 +187,6 @@ func hunyuanContext(c *config.View) (v gguf.Value, ok bool, err error) {
 // equal numbers only.
 var hunyuanMoE = &table.Arch{
 	Name:      "hunyuan-moe",
-	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": "n_ff", "n_ff_shexp": shape.SharedExpertOrWhole}},
 	Classes:   []string{"HunYuanMoEV1ForCausalLM"},
 	Body:      table.Body{Classes: []string{"HunYuanMoEV1Model"}, Prefix: "model."},
 	Tokenizer: hunyuanMoETokens,
@@ -226,7 +222,7 @@ var hunyuanMoE = &table.Arch{
 			{HF: "model.layers.{bid}.mlp.shared_mlp.down_proj", GGUF: "blk.{bid}.ffn_down_shexp"},
 		}, parts.ExpertRows[1:]),
 	Graph: &graph.Model{
-		Dims:  graph.Dims{"n_ff_exp": "n_ff", "n_ff_shexp": shape.SharedExpertOrWhole},
+		Dims:  graph.Dims{"n_ff_exp": "n_ff", "n_ff_shexp": parts.SharedExpertOrWhole},
 		Norm:  graph.RMS,
 		Layer: parts.PreNorm(parts.GQA(parts.NeoX, parts.QKNorm), parts.Experts(parts.RouterTopK, graph.HasShared)),
 		Final: parts.OutputNorm, Head: graph.LM{},
@@ -277,7 +273,6 @@ func hunyuanMoEFreqBase(c *config.View) (v gguf.Value, ok bool, err error) {
 // HYV3Model of the reference's converter.
 var hyV3 = &table.Arch{
 	Name:      "hy_v3",
-	Shapes:    shape.Rules{Tensors: shape.Table{"exp_probs_b": "n_expert"}},
 	Classes:   []string{"HYV3ForCausalLM"},
 	Body:      table.Body{Classes: []string{"HYV3Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.BPE{},

@@ -4,7 +4,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -190,7 +189,6 @@ func jambaHeadsKV(c *config.View) (v gguf.Value, ok bool, err error) {
 // scalars into the weights. The reference reads config.json without defaults. Source: falcon_h1.py of the reference.
 var falconH1 = &table.Arch{
 	Name:      "falcon-h1",
-	Shapes:    shape.Mamba2,
 	Classes:   []string{"FalconH1ForCausalLM"},
 	Body:      table.Body{Classes: []string{"FalconH1Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.BPE{},

@@ -6,7 +6,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -18,12 +17,7 @@ var _ = register(k2Horizon)
 // k2Horizon is K2 Horizon: grouped norms, MoE layers after dense ones, experts for the values of attention, and an
 // attention gate. Source: the K2Horizon class of the reference's converter.
 var k2Horizon = &table.Arch{
-	Name: "k2-horizon",
-	Shapes: shape.Rules{Tensors: shape.Merge(shape.NormsPerHead, shape.Table{
-		"attn_v_gate": "n_embd, @attention.value_expert_count",
-		"attn_v_exps": "n_embd, n_embd_v, @attention.value_expert_count",
-		"attn_gate":   "n_embd, n_embd_q | n_embd, n_head",
-	})},
+	Name:      "k2-horizon",
 	Classes:   []string{"K2HorizonForCausalLM"},
 	Tokenizer: tokenizer.BPE{},
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{

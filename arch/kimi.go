@@ -19,11 +19,7 @@ var _ = register(kimiLinear, kimiK3)
 // kimiLinear is Moonshot's Kimi Linear: most layers have delta attention. Source: the
 // KimiLinear class of the reference's converter.
 var kimiLinear = &table.Arch{
-	Name: "kimi-linear",
-	Shapes: shape.Rules{Dims: parts.KDAShapes.Dims,
-		Tensors: shape.Merge(parts.KDAShapes.Tensors, parts.KDAGateShapes, shape.Table{
-			"attn_q": "n_embd, n_head * n_embd_head_k_mla | n_embd, n_kda", "ssm_a": "1, n_head, 1, 1 | n_head",
-		})},
+	Name:      "kimi-linear",
 	Classes:   []string{"KimiLinearForCausalLM"},
 	Body:      table.Body{Classes: []string{"KimiLinearModel"}, Prefix: "model."},
 	Tokenizer: kimiLinearTokens,

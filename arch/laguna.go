@@ -6,7 +6,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -21,7 +20,6 @@ var _ = register(laguna)
 // reference's converter.
 var laguna = &table.Arch{
 	Name:    "laguna",
-	Shapes:  shape.Rules{Tensors: shape.Table{"attn_gate": "n_embd, n_head | n_embd, n_embd_q"}},
 	Classes: []string{"LagunaForCausalLM"},
 	Body:    table.Body{Classes: []string{"LagunaModel"}, Prefix: "model."},
 	Config: config.Rules{Types: []string{"laguna"},

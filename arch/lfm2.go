@@ -8,7 +8,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -23,7 +22,6 @@ var _ = register(lfm2, lfm2Embed, lfm2Audio, d1, d1Omni, lfm2moe)
 var (
 	lfm2 = &table.Arch{
 		Name:    "lfm2",
-		Shapes:  lfm2Shapes,
 		Classes: []string{"Lfm2ForCausalLM", "LFM2ForCausalLM"},
 		Config: config.Rules{Types: []string{"lfm2"},
 			Derived: config.DerivedKeys{"layer_types": lfm2LayerTypes}},
@@ -56,7 +54,6 @@ var (
 	// Bidirectional classes have bidirectional attention. ForMaskedLM classes have other tensor names.
 	lfm2Embed = &table.Arch{
 		Name:      "lfm2",
-		Shapes:    lfm2Shapes,
 		Classes:   []string{"Lfm2Model", "Lfm2BidirectionalModel", "Lfm2BidirectionalForMaskedLM"},
 		Tokenizer: tokenizer.BPE{},
 		Fused:     table.FusedQKV,
@@ -88,7 +85,6 @@ var (
 	// lfm2Audio is the audio decoder of LFM2.5-Audio: an LFM2 and a linear layer from codes to spectra.
 	lfm2Audio = &table.Arch{
 		Name:      "lfm2",
-		Shapes:    lfm2Shapes,
 		Classes:   []string{"Lfm25AudioTokenizer"},
 		Tokenizer: tokenizer.None{},
 		Fused:     table.FusedQKV,
@@ -109,7 +105,6 @@ var (
 	// d1 is Liquid AI's d1, a decision model made of LFM2-VL, which scores options by the logits of their labels.
 	d1 = &table.Arch{
 		Name:      "lfm2",
-		Shapes:    lfm2Shapes,
 		Classes:   []string{"D1Model"},
 		Config:    config.Rules{Auto: true},
 		Tokenizer: parts.Asking(d1Prompt),
@@ -128,7 +123,6 @@ var (
 	// of each option's marker.
 	d1Omni = &table.Arch{
 		Name:       "lfm2",
-		Shapes:     lfm2Shapes,
 		Classes:    []string{"D1OmniModel"},
 		Tokenizer:  d1OmniTokens,
 		Fused:      table.FusedQKV,
@@ -165,9 +159,6 @@ var (
 		Tensors: slices.Concat(parts.Restrict(parts.BeforeNextN, lfm2.Tensors),
 			parts.DeciderLayers(parts.Not(parts.BeforeNextN))),
 	}
-	// lfm2Shapes: the dense module is as wide as the model.
-	lfm2Shapes = shape.Rules{Tensors: shape.Table{"dense_2": "n_embd, @embedding_length_out",
-		"dense_2.bias": "@embedding_length_out"}}
 	lfm2moe = &table.Arch{
 		Name:      "lfm2moe",
 		Classes:   []string{"Lfm2MoeForCausalLM"},

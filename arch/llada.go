@@ -6,7 +6,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -18,7 +17,6 @@ var _ = register(lladaMoE, dream, llada)
 // class of the reference's converter.
 var lladaMoE = &table.Arch{
 	Name:      "llada-moe",
-	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
 	Classes:   []string{"LLaDAMoEModel", "LLaDAMoEModelLM"},
 	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
@@ -37,7 +35,7 @@ var lladaMoE = &table.Arch{
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
 		parts.QKNormRows, parts.ExpertRows),
 	Graph: &graph.Model{
-		Dims: graph.Dims{"n_ff_exp": shape.SharedWidth},
+		Dims: graph.Dims{"n_ff_exp": parts.SharedWidth},
 		Norm: graph.RMS,
 		Layer: parts.PreNorm(parts.Bidirectional(parts.QKNorm, parts.NeoX),
 			parts.Experts(parts.Router, graph.NoShared)),

@@ -6,7 +6,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -18,7 +17,6 @@ var _ = register(llama4)
 // are two tensors. Source: the Llama4 class of the reference's converter.
 var llama4 = &table.Arch{
 	Name:      "llama4",
-	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_shexp": "n_ff_exp"}},
 	Classes:   []string{"Llama4ForConditionalGeneration", "Llama4ForCausalLM"},
 	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,

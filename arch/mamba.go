@@ -6,7 +6,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -56,7 +55,6 @@ var mamba = &table.Arch{
 // mamba2 is Mamba 2. Source: mamba.py of the reference.
 var mamba2 = &table.Arch{
 	Name:      "mamba2",
-	Shapes:    shape.Mamba2,
 	Classes:   []string{"Mamba2ForCausalLM"},
 	Body:      table.Body{Classes: []string{"Mamba2Model"}, Prefix: "backbone."},
 	Tokenizer: parts.Mamba2Tokens,

@@ -6,7 +6,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -17,7 +16,6 @@ var _ = register(mellum)
 // mellum is JetBrains' Mellum 2. Source: the Mellum class of the reference's converter.
 var mellum = &table.Arch{
 	Name:    "mellum",
-	Shapes:  shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
 	Classes: []string{"MellumForCausalLM"},
 	Body:    table.Body{Classes: []string{"MellumModel"}, Prefix: "model."},
 	Config: config.Rules{Types: []string{"mellum"},
@@ -40,7 +38,7 @@ var mellum = &table.Arch{
 		parts.QKNormRows, parts.ExpertRows),
 	Graph: &graph.Model{
 		Reads: []string{"expert_gating_func", "expert_weights_norm"},
-		Dims:  graph.Dims{"n_ff_exp": shape.SharedWidth},
+		Dims:  graph.Dims{"n_ff_exp": parts.SharedWidth},
 		Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 		Layer: parts.PreNorm(parts.LocalGlobal(graph.Sliding{N: 4},
 			graph.Attention{Steps: []graph.HeadStep{parts.QKNorm, parts.UnscaledLocalNeoX}, Window: parts.Window},

@@ -6,7 +6,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -19,7 +18,6 @@ var _ = register(minimaxM2, minimax01, minimaxM3)
 // reference's converter.
 var minimaxM2 = &table.Arch{
 	Name:      "minimax-m2",
-	Shapes:    shape.Rules{Tensors: shape.NormsOfHeads},
 	Classes:   []string{"MiniMaxM2ForCausalLM"},
 	Body:      table.Body{Classes: []string{"MiniMaxM2Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.BPE{},
@@ -47,9 +45,7 @@ var minimaxM2 = &table.Arch{
 // minimax01 is MiniMax-Text-01 and M1: seven of eight layers have lightning attention. Tokens without an embedding are
 // suppressed. Source: the MiniMaxText01 class of the reference's converter.
 var minimax01 = &table.Arch{
-	Name: "minimax-01",
-	Shapes: shape.Rules{Tensors: shape.Table{"attn_qkv": "n_embd, 3 * n_embd_q | n_embd, n_embd_q + " +
-		"n_embd_k + n_embd_v", "attn_norm_2": "n_embd_q"}},
+	Name:      "minimax-01",
 	Classes:   []string{"MiniMaxText01ForCausalLM", "MiniMaxM1ForCausalLM"},
 	Tokenizer: tokenizer.BPE{Then: tokenizer.Steps{tokenizer.ChatTemplateFile{}}},
 	Fused:     table.FusedQKV,
@@ -126,12 +122,7 @@ func minimaxAlpha(c *config.View) (v gguf.Value, ok bool, err error) {
 // The raw config.json is read, because the configuration class of the transformers library drops keys that the
 // reference reads.
 var minimaxM3 = &table.Arch{
-	Name: "minimax-m3",
-	Shapes: shape.Rules{
-		Dims: shape.Table{"n_idx": "@attention.indexer.head_count", "n_idx_head": "@attention.indexer.key_length"},
-		Tensors: shape.Table{"indexer.q_proj": "n_embd, n_idx * n_idx_head", "indexer.k_proj": "n_embd, n_idx_head",
-			"indexer.q_norm": "n_idx_head", "indexer.k_norm": "n_idx_head"},
-	},
+	Name:      "minimax-m3",
 	Classes:   []string{"MiniMaxM3SparseForCausalLM", "MiniMaxM3SparseForConditionalGeneration"},
 	Tokenizer: tokenizer.BPE{},
 	Config:    config.Rules{Raw: true},

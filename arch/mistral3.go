@@ -48,8 +48,7 @@ var mistral3Unused = append([]string{"image_token_index", "multimodal_projector_
 
 // mistral4 is the language model of Mistral Small 4: DeepSeek's MLA, and experts that are stacked in the checkpoint.
 var mistral4 = &table.Arch{
-	Name:   "mistral4",
-	Shapes: parts.MLAShapes,
+	Name: "mistral4",
 	Config: config.Rules{Types: []string{"mistral4"}, Rope: mistral4Rope,
 		Derived: config.DerivedKeys{"head_dim": mistral4HeadDim}},
 	Tokenizer: parts.KimiTokens,

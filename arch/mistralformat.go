@@ -79,7 +79,6 @@ var mistralTemperature = table.Row{Key: "attention.temperature_scale",
 // MistralMoeModel.
 var mistralMoEFormat = &table.Arch{
 	Name:      "deepseek2",
-	Shapes:    parts.MLAShapes,
 	Tokenizer: tokenizer.Tekken{},
 	Metadata: slices.Concat(parts.Override(parts.MLAMetadata,
 		parts.FloatRow("attention.layer_norm_rms_epsilon", "norm_eps")),

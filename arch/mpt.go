@@ -6,7 +6,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -18,7 +17,6 @@ var _ = register(mpt)
 // mpt is MosaicML's MPT, with ALiBi or learned position embeddings. Source: mpt.py of the reference.
 var mpt = &table.Arch{
 	Name:      "mpt",
-	Shapes:    shape.Rules{Tensors: shape.NormsWhole},
 	Classes:   []string{"MPTForCausalLM", "MptForCausalLM"},
 	Body:      table.Body{Classes: []string{"MptModel"}, Prefix: "transformer."},
 	Tokenizer: mptTokens,

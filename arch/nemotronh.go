@@ -9,7 +9,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -23,7 +22,6 @@ var _ = register(nemotronHMoE, nemotronHPuzzle)
 // the reference's converter.
 var nemotronHMoE = &table.Arch{
 	Name:       "nemotron_h_moe",
-	Shapes:     nemotronHExperts,
 	Classes:    []string{"NemotronHForCausalLM"},
 	Config:     config.Rules{Types: []string{"nemotron_h"}, Rewrite: nemotronHRewrite},
 	Tokenizer:  tokenizer.BPE{},
@@ -99,7 +97,6 @@ var nemotronHMoE = &table.Arch{
 // of this table.
 var nemotronH = &table.Arch{
 	Name:      "nemotron_h",
-	Shapes:    shape.Mamba2,
 	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
 	VocabSize: parts.RoundedVocab(8),
@@ -123,7 +120,6 @@ var nemotronH = &table.Arch{
 // dropped: no runtime supports them.
 var nemotronHPuzzle = &table.Arch{
 	Name:       "nemotron_h_moe",
-	Shapes:     nemotronHExperts,
 	Classes:    []string{"NemotronHPuzzleForCausalLM"},
 	Tokenizer:  tokenizer.BPE{},
 	Fused:      table.FusedQKV,
@@ -151,8 +147,13 @@ var nemotronHPuzzle = &table.Arch{
 	Graph:   nemotronHMoEGraph,
 }
 
-var nemotronHMoEGraph = nemotronHGraph(graph.MoE{Router: graph.Router{Score: graph.Sigmoid, Bias: true},
-	Experts: parts.ReLU2MLP, Shared: graph.MayShared, With: []graph.MoEOption{graph.LatentExperts{}}})
+var nemotronHMoEGraph = func() *graph.Model {
+	experts := graph.MoE{Router: graph.Router{Score: graph.Sigmoid, Bias: true}, Experts: parts.ReLU2MLP,
+		Shared: graph.MayShared, With: []graph.MoEOption{graph.LatentExperts{}}}
+	m := nemotronHGraph(experts)
+	m.Draft = parts.PreNormAs("post_attention_norm", graph.Attention{}, experts)
+	return m
+}()
 
 // nemotronHGraph is the graph of layers with one part each: attention, a feed-forward network or Mamba 2. There is no
 // RoPE, although files have keys for it.
@@ -168,16 +169,6 @@ func nemotronHGraph(ffn graph.Part) *graph.Model {
 		Final: parts.OutputNorm, Head: graph.LM{},
 		Unread: []string{"rope.*"},
 	}
-}
-
-// nemotronHExperts are the shapes of experts, whose input may be narrower than n_embd.
-var nemotronHExperts = shape.Rules{
-	Dims: shape.Table{"n_latent": "@moe_latent_size or n_embd"},
-	Tensors: shape.Merge(shape.Mamba2.Tensors, shape.Table{
-		"ffn_up_exps": "n_latent, n_ff_exp, n_expert", "ffn_down_exps": "n_ff_exp, n_latent, n_expert",
-		"ffn_latent_down": "n_embd, n_latent", "ffn_latent_up": "n_latent, n_embd",
-	}),
-	Relations: shape.Mamba2.Relations,
 }
 
 // The kinds of layers; an MTP layer has attention and experts.

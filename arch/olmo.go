@@ -6,7 +6,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -45,7 +44,6 @@ var olmo = &table.Arch{
 // olmo2 is OLMo 2 and 3, with norms after attention and FFN.
 var olmo2 = &table.Arch{
 	Name:      "olmo2",
-	Shapes:    shape.Rules{Tensors: shape.NormsOfHeads},
 	Classes:   []string{"Olmo2ForCausalLM", "Olmo3ForCausalLM"},
 	Body:      table.Body{Classes: []string{"Olmo2Model", "Olmo3Model"}, Prefix: "model."},
 	Tokenizer: tokenizer.BPE{},
@@ -89,7 +87,6 @@ func olmo3Pattern(c *config.View) (v gguf.Value, ok bool, err error) {
 // olmoe is OLMo with experts.
 var olmoe = &table.Arch{
 	Name:      "olmoe",
-	Shapes:    shape.Rules{Tensors: shape.NormsWhole},
 	Classes:   []string{"OlmoeForCausalLM"},
 	Body:      table.Body{Classes: []string{"OlmoeModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.BPE{},

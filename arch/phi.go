@@ -7,7 +7,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -63,7 +62,6 @@ var (
 	}
 	phi3 = &table.Arch{
 		Name:        "phi3",
-		Shapes:      shape.Rules{Tensors: shape.GateInUp},
 		Classes:     []string{"Phi3ForCausalLM", "Phi4ForCausalLMV"},
 		Body:        table.Body{Classes: []string{"Phi3Model"}, Prefix: "model."},
 		Config:      config.Rules{Types: []string{"phi3"}, Rope: phi3Rope},

@@ -100,8 +100,9 @@ var (
 		Name: "plamo2",
 		Shapes: shape.Rules{
 			Dims: shape.Table{"dt_dim": "max(64, n_embd / 16)"},
-			Tensors: shape.Merge(shape.GateInUp, shape.NormsPerHead, shape.Table{
-				"ssm_x": "d_inner, dt_dim + 2 * d_state", "ssm_dt": "dt_dim, dt_rank", "ssm_a": "dt_rank",
+			Tensors: shape.Merge(shape.NormsPerHead, shape.Table{
+				"ffn_up": "n_embd, 2 * n_ff", // with the gate
+				"ssm_x":  "d_inner, dt_dim + 2 * d_state", "ssm_dt": "dt_dim, dt_rank", "ssm_a": "dt_rank",
 				"ssm_d": "dt_rank", "ssm_dt_norm": "dt_dim",
 			}),
 		},
@@ -178,7 +179,6 @@ var (
 	}
 	plamo3 = &table.Arch{
 		Name:      "plamo3",
-		Shapes:    shape.Rules{Tensors: shape.GateInUp},
 		Classes:   []string{"Plamo3ForCausalLM", "PLaMo3ForCausalLM"},
 		Tokenizer: plamo3Tokens,
 		Fused:     table.FusedQKV,

@@ -9,7 +9,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -42,7 +41,6 @@ var qwen2 = &table.Arch{
 // qwen2moe is Qwen 1.5 and 2 with experts.
 var qwen2moe = &table.Arch{
 	Name:      "qwen2moe",
-	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth, "n_ff_shexp": shape.SharedExpertOrWhole}},
 	Classes:   []string{"Qwen2MoeForCausalLM"},
 	Body:      table.Body{Classes: []string{"Qwen2MoeModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.BPE{},
@@ -53,7 +51,7 @@ var qwen2moe = &table.Arch{
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
 		parts.ExpertRows, parts.FusedExpertRows, parts.QwenSharedRows),
 	Graph: &graph.Model{
-		Dims: graph.Dims{"n_ff_exp": shape.SharedWidth, "n_ff_shexp": shape.SharedExpertOrWhole},
+		Dims: graph.Dims{"n_ff_exp": parts.SharedWidth, "n_ff_shexp": parts.SharedExpertOrWhole},
 		Norm: graph.RMS, Layer: parts.PreNorm(parts.GQA(parts.NeoX), parts.Experts(parts.Router, graph.GatedShared)),
 		Final: parts.OutputNorm, Head: graph.LM{},
 	},
@@ -86,7 +84,6 @@ var stepVLKeys = []string{"understand_projector_stride", "vision_select_layer", 
 // qwen3moe is Qwen 3 with experts.
 var qwen3moe = &table.Arch{
 	Name:      "qwen3moe",
-	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
 	Classes:   []string{"Qwen3MoeForCausalLM"},
 	Body:      table.Body{Classes: []string{"Qwen3MoeModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.BPE{},
@@ -97,7 +94,7 @@ var qwen3moe = &table.Arch{
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.MayBias, table.NoBias),
 		parts.QKNormRows, parts.ExpertRows, parts.FusedExpertRows),
 	Graph: &graph.Model{
-		Dims:  graph.Dims{"n_ff_exp": shape.SharedWidth},
+		Dims:  graph.Dims{"n_ff_exp": parts.SharedWidth},
 		Norm:  graph.RMS,
 		Layer: parts.PreNorm(parts.GQA(parts.QKNorm, parts.NeoX), parts.Experts(parts.RouterTopK, graph.NoShared)),
 		Final: parts.OutputNorm, Head: graph.LM{},
@@ -165,7 +162,6 @@ var qwen3vlUnused = slices.Concat(parts.MultimodalKeys, omniKeys,
 // [experts, width, hidden].
 var qwen3vlmoe = &table.Arch{
 	Name:         "qwen3vlmoe",
-	Shapes:       shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
 	Classes:      []string{"Qwen3VLMoeForConditionalGeneration"},
 	Tokenizer:    tokenizer.BPE{},
 	Fused:        table.FusedQKV,
@@ -179,7 +175,7 @@ var qwen3vlmoe = &table.Arch{
 		withTranspose(parts.FusedExpertRows)),
 	Graph: &graph.Model{
 		Reads: []string{"rope.dimension_sections!"},
-		Dims:  graph.Dims{"n_ff_exp": shape.SharedWidth},
+		Dims:  graph.Dims{"n_ff_exp": parts.SharedWidth},
 		Norm:  graph.RMS,
 		Layer: parts.PreNorm(parts.GQA(parts.QKNorm, graph.RoPE{Sections: graph.TakingTurn}),
 			parts.Experts(parts.RouterTopK, graph.NoShared)),
@@ -196,7 +192,6 @@ var (
 func withAudioEncoder(model *table.Arch, class string, tok tokenizer.Rules) *table.Arch {
 	return &table.Arch{
 		Name:         model.Name,
-		Shapes:       model.Shapes,
 		Classes:      []string{class},
 		Tokenizer:    tok,
 		Fused:        model.Fused,

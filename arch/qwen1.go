@@ -3,7 +3,6 @@ package arch
 import (
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -15,11 +14,7 @@ var _ = register(qwen1)
 // reference's converter, which writes the epsilon of the RMS norms under the key of layer norms, so that runtimes
 // refuse its files.
 var qwen1 = &table.Arch{
-	Name: "qwen",
-	Shapes: shape.Rules{Tensors: shape.Table{
-		"ffn_gate": "n_embd, n_ff / 2", "ffn_up": "n_embd, n_ff / 2", "ffn_down": "n_ff / 2, n_embd",
-		"attn_qkv.bias": "n_embd_q + n_embd_k + n_embd_v",
-	}},
+	Name:      "qwen",
 	Classes:   []string{"QWenLMHeadModel"},
 	Tokenizer: qwen1Tokens,
 	Fused:     table.FusedQKV,

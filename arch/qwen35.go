@@ -4,7 +4,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 )
@@ -55,7 +54,7 @@ var (
 	qwen35MoEGraph = &graph.Model{
 		Reads: []string{"attention.recurrent_layers", "full_attention_interval", "rope.dimension_sections!",
 			"ssm.group_count!"},
-		Dims: graph.Dims{"n_ff_exp": shape.SharedWidth, "n_ff_shexp": shape.SharedExpertOrWhole},
+		Dims: graph.Dims{"n_ff_exp": parts.SharedWidth, "n_ff_shexp": parts.SharedExpertOrWhole},
 		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 		Layer: parts.PreNormAs("post_attention_norm", qwen35Mixer,
 			parts.Experts(parts.RouterTopK, graph.GatedShared)),

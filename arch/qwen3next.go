@@ -5,7 +5,6 @@ import (
 
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -19,18 +18,7 @@ var _ = register(qwen3next)
 // Norm weights are stored minus 1, except in linear attention. Source: the Qwen3Next class of the reference's
 // converter.
 var qwen3next = &table.Arch{
-	Name: "qwen3next",
-	Shapes: shape.Rules{
-		Dims: shape.Table{"key_dim": "d_state * n_group", "value_dim": "d_inner", "n_ff_exp": shape.SharedWidth,
-			"n_ff_shexp": shape.SharedExpertOrWhole},
-		Tensors: shape.Table{
-			"attn_q":    "n_embd, 2 * n_embd_q", // queries and gates
-			"attn_qkv":  "n_embd, 2 * key_dim + value_dim | n_embd, 2 * n_embd_q + n_embd_k + n_embd_v",
-			"attn_gate": "n_embd, value_dim", "ssm_ba": "n_embd, 2 * dt_rank",
-			"ssm_conv1d": "d_conv, 2 * key_dim + value_dim", "ssm_dt.bias": "dt_rank", "ssm_a": "dt_rank",
-			"ssm_norm": "value_dim / dt_rank", "ssm_out": "value_dim, n_embd",
-		},
-	},
+	Name:      "qwen3next",
 	Classes:   []string{"Qwen3NextForCausalLM"},
 	Body:      table.Body{Classes: []string{"Qwen3NextModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.BPE{},
@@ -64,7 +52,7 @@ var qwen3next = &table.Arch{
 		parts.Only(parts.NextN, parts.TransformBySuffix(parts.NextNRows, "norm", parts.PlusOne))),
 	Graph: &graph.Model{
 		Reads: []string{"attention.recurrent_layers", "full_attention_interval", "ssm.group_count!"},
-		Dims:  graph.Dims{"n_ff_exp": shape.SharedWidth, "n_ff_shexp": shape.SharedExpertOrWhole},
+		Dims:  graph.Dims{"n_ff_exp": parts.SharedWidth, "n_ff_shexp": parts.SharedExpertOrWhole},
 		Norm:  graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
 		Layer: parts.PreNormAs("post_attention_norm",
 			parts.RecurrentOr(graph.GatedDeltaNet{}, parts.GatedQueryAttention),

@@ -21,7 +21,8 @@ var _ = register(qwen4exp)
 var qwen4exp = &table.Arch{
 	Name: "qwen4exp",
 	Shapes: shape.Rules{
-		Dims: shape.Merge(parts.DeltaMoEDims, shape.Table{
+		Dims: shape.Merge(parts.DeltaDims, shape.Table{
+			"n_ff_exp": parts.SharedWidth, "n_ff_shexp": parts.SharedExpertOrWhole,
 			"n_streams": "@hyper_connection.count * n_embd", "n_hc": "@hyper_connection.count",
 			"n_hc_rank": "@hyper_connection.low_rank",
 			"n_idx":     "@attention.indexer.head_count", "n_idx_head": "@attention.indexer.key_length",

@@ -5,7 +5,6 @@ import (
 
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -17,7 +16,6 @@ var _ = register(rnd1)
 // masked tokens. Source: the RND1 class of the reference's converter.
 var rnd1 = &table.Arch{
 	Name:      "rnd1",
-	Shapes:    shape.Rules{Dims: shape.Table{"n_ff_exp": shape.SharedWidth}},
 	Classes:   []string{"RND1"},
 	Tokenizer: tokenizer.BPE{},
 	Fused:     table.FusedQKV,
@@ -31,7 +29,7 @@ var rnd1 = &table.Arch{
 	Tensors: slices.Concat(parts.EmbedRows, parts.NormRows, parts.AttentionRows(table.NoBias, table.NoBias),
 		parts.QKNormRows, parts.ExpertRows, parts.FusedExpertRows),
 	Graph: &graph.Model{
-		Dims: graph.Dims{"n_ff_exp": shape.SharedWidth},
+		Dims: graph.Dims{"n_ff_exp": parts.SharedWidth},
 		Norm: graph.RMS,
 		Layer: parts.PreNorm(parts.Bidirectional(parts.QKNorm, parts.NeoX),
 			parts.Experts(parts.RouterTopK, graph.NoShared)),

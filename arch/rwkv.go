@@ -8,7 +8,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -18,14 +17,9 @@ import (
 
 var _ = register(rwkv6, rwkv6qwen2, rwkv7, arwkv7)
 
-// rwkv6Shapes are the shapes of RWKV 6's low-rank weights; RWKV 7 has others under the same names.
-var rwkv6Shapes = shape.Table{"time_mix_w1": "n_embd, 5 * @time_mix_extra_dim",
-	"time_mix_w2": "@time_mix_extra_dim, n_embd, 5"}
-
 // rwkv6 is RWKV 6, Finch. Source: rwkv.py of the reference.
 var rwkv6 = &table.Arch{
 	Name:      "rwkv6",
-	Shapes:    shape.Rules{Tensors: rwkv6Shapes},
 	Classes:   []string{"Rwkv6ForCausalLM"},
 	Tokenizer: tokenizer.RWKVWorld{},
 	Metadata: []table.Row{
@@ -106,10 +100,7 @@ func rwkv6Mix(attention string) []table.TensorRow {
 // rwkv6qwen2 is a Qwen 2 with time mixing instead of attention. Source: rwkv.py
 // of the reference.
 var rwkv6qwen2 = &table.Arch{
-	Name: "rwkv6qwen2",
-	Shapes: shape.Rules{Tensors: shape.Merge(rwkv6Shapes,
-		shape.Table{"time_mix_key": "n_embd, n_embd | n_embd, n_head_kv * @wkv.head_size",
-			"time_mix_value": "n_embd, n_embd | n_embd, n_head_kv * @wkv.head_size"})},
+	Name:      "rwkv6qwen2",
 	Classes:   []string{"RWKV6Qwen2ForCausalLM"},
 	Tokenizer: parts.SPMOrBPE,
 	Metadata: []table.Row{

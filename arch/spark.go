@@ -6,7 +6,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -19,7 +18,6 @@ var _ = register(spark2_5)
 // a gate. Source: the Spark2_5 class of the reference's converter.
 var spark2_5 = &table.Arch{
 	Name:             "spark2_5",
-	Shapes:           shape.Rules{Tensors: shape.Table{"attn_gate": "n_embd, n_head"}},
 	Classes:          []string{"Spark2_5ForCausalLM"},
 	Tokenizer:        tokenizer.BPE{},
 	RopePerAttention: true,

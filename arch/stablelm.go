@@ -6,7 +6,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/tokenizer"
@@ -18,7 +17,6 @@ var _ = register(stablelm)
 // fails on the per-head norms of StableLM 2 12B; here they are stacked, as its code intends.
 var stablelm = &table.Arch{
 	Name:      "stablelm",
-	Shapes:    shape.Rules{Tensors: shape.NormsPerHead},
 	Classes:   []string{"StableLmForCausalLM", "StableLMEpochForCausalLM", "LlavaStableLMEpochForCausalLM"},
 	Body:      table.Body{Classes: []string{"StableLmModel"}, Prefix: "model."},
 	Tokenizer: tokenizer.BPE{},

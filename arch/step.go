@@ -10,7 +10,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -25,7 +24,6 @@ var _ = register(step35)
 // last. Norm weights are stored minus 1. Source: the Step35 class of the reference's converter.
 var step35 = &table.Arch{
 	Name:      "step35",
-	Shapes:    shape.Rules{Tensors: shape.Table{"attn_gate": "n_embd, n_head"}},
 	Classes:   []string{"Step3p5ForCausalLM", "Step3p7ForConditionalGeneration"},
 	Config:    config.Rules{Outer: []string{"Step3p7ForConditionalGeneration"}},
 	Tokenizer: tokenizer.BPE{},

@@ -6,7 +6,6 @@ import (
 	"ggforge/arch/config"
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/fault"
 	"ggforge/gguf"
@@ -20,10 +19,7 @@ var _ = register(talkie)
 // opposite direction; negating half of Q and K compensates for that. Source: the Talkie class of the reference's
 // converter.
 var talkie = &table.Arch{
-	Name: "talkie",
-	Shapes: shape.Rules{Tensors: shape.Table{
-		"attn_q_norm": "1, n_head", "attn_output.scale": "1", "ffn_down.scale": "1", "layer_output_scale": "1",
-	}},
+	Name:      "talkie",
 	Classes:   []string{"TalkieForCausalLM"},
 	Tokenizer: tokenizer.BPE{},
 	Metadata: slices.Concat(parts.CommonRows, []table.Row{

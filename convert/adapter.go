@@ -200,8 +200,17 @@ func (j *Job) planAdapter(ctx context.Context, l *lora, cfg *config.View) error 
 		j.warnf("the adapter changes the token embedding, which is the output matrix, too: programs change the embedding only")
 	}
 	early, kvs, err := j.Arch.KVs(cfg, j.row().fileType)
+	var required []string
+	if err == nil {
+		required, err = j.Arch.Required(cfg)
+	}
 	if err != nil {
 		return fmt.Errorf("the base model: %w", err)
+	}
+	for _, name := range required {
+		if !slices.ContainsFunc(shapes, func(t shape.Tensor) bool { return t.Name == name }) {
+			shapes = append(shapes, shape.Tensor{Name: name})
+		}
 	}
 	if err := j.Arch.CheckShapes(cfg, slices.Concat(early, kvs), shapes); err != nil {
 		return fmt.Errorf("the adapter does not fit the base model: %w", err)

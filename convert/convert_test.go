@@ -179,7 +179,7 @@ func TestRefused(t *testing.T) {
 			"9 tensors are missing for 2 layers:\n  model.layers.1.input_layernorm.weight"},
 		"fewer-layers":     {set("num_hidden_layers", 0), fault.Unsupported, "9 tensors have no place"},
 		"heads-do-not-fit": {set("num_attention_heads", 3), fault.Broken, "q_proj"},
-		"vocabulary":       {set("vocab_size", tinyVocab+1), fault.Broken, "tokens has 303 elements"},
+		"vocabulary":       {set("vocab_size", tinyVocab+1), fault.Broken, "tokens\" has 303 elements"},
 		"unmapped": {func(m *tiny) { m.add("model.layers.0.extra.weight", 3) }, fault.Unsupported,
 			"model.layers.0.extra.weight"},
 		"layer-with-zero": {func(m *tiny) { m.add("model.layers.00.mlp.up_proj.weight", 3) }, fault.Unsupported,

@@ -174,7 +174,8 @@ func fromOld(f *ggml.File, opt OldOptions) (*model.Model, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := a.Shapes.Check("llama", m.Metadata, shapes, func(string) string { return "" }); err != nil {
+	errs, _ := a.Check(m.Metadata, shapes, nil)
+	if err := table.Joined(errs); err != nil {
 		return nil, nil, err
 	}
 	var warnings []string

@@ -242,8 +242,12 @@ type MLA struct {
 	After  []OutStep // on the outputs of heads
 }
 
+// Linear is one matrix in place of attention, attn_output (Nemotron models from an architecture search).
+type Linear struct{}
+
 func (Attention) part() {}
 func (MLA) part()       {}
+func (Linear) part()    {}
 
 func (a Attention) asks() []Num {
 	return []Num{"n_head", "n_head_kv", "n_embd_head_k", "n_embd_head_v", "@attention.causal", a.ScoreScale()}
@@ -379,6 +383,12 @@ func (m MLA) Declare(d *Decl) {
 	}
 	d.outSteps(m.After, embd, heads, val)
 	d.linear(Yes, "attn_output", AttnOutRole, mul(heads, val), embd)
+}
+
+// Declare is Part.Declare.
+func (Linear) Declare(d *Decl) {
+	embd := d.Size("n_embd")
+	d.linear(Yes, "attn_output", AttnOutRole, embd, embd)
 }
 
 // window returns the tokens of a window, 0 for the whole context.

@@ -45,6 +45,9 @@ type Tensor struct {
 	NE   []int64 // innermost first; Any for every size
 	Role Role
 	May  bool
+
+	keys  []string // that decided the dimensions, and further ones of the part
+	lacks []string // missing ones, which would decide dimensions that are Any
 }
 
 // Fits reports whether dimensions are those of the tensor. Dimensions of 1 at the end do not count.
@@ -76,7 +79,6 @@ type Cache struct {
 // Decl is what a model declares for one file. Its methods of Scope are for expressions outside of layers.
 type Decl struct {
 	Scope
-	layers  int
 	pass    int // the number of layers that ran before the current one
 	tensors []Tensor
 	index   map[string]int // of tensors, by name
@@ -114,6 +116,50 @@ func Declare(m *Model, f *File) (*Decl, error) {
 // Layers returns the number of layers, without MTP (NextN) layers.
 func (d *Decl) Layers() int { return d.layers }
 
+// Drafts returns what is declared for the MTP (NextN) layers of which the file has tensors. They follow the model's
+// layers; each begins with a projection of the embedding and the state of a token. Metadata that contradict
+// themselves are an error of Declare's kinds.
+func (d *Decl) Drafts() (*Decl, error) {
+	f := *d.facts
+	n := &Decl{Scope: Scope{facts: &f, layer: -1}, index: map[string]int{}}
+	for i := d.layers; i < d.all && f.err == nil; i++ {
+		if d.file.hasLayer(i) {
+			n.layer = i
+			n.draft()
+		}
+	}
+	n.layer = -1
+	return n, f.err
+}
+
+// draft declares what an MTP layer has.
+func (d *Decl) draft() {
+	d.used = nil
+	embd := d.Size("n_embd")
+	d.linear(Yes, "nextn.eh_proj", Other, mul(2, embd), embd)
+	d.vector(Yes, "nextn.enorm", embd)
+	d.vector(Yes, "nextn.hnorm", embd)
+	d.vector(May, "nextn.shared_head_norm", embd)
+	d.vector(May, "layer_output_norm", embd) // in place of it
+	vocab := d.vocab()
+	d.linear(May, "nextn.embed_tokens", EmbeddingRole, embd, vocab)
+	d.linear(May, "nextn.shared_head_head", OutputRole, embd, vocab)
+	steps := d.model.Draft
+	if steps == nil {
+		steps = d.model.Layer
+	}
+	d.steps(steps)
+}
+
+// vocab returns the number of tokens, Any if it is unknown.
+func (d *Decl) vocab() int64 {
+	d.use([]string{tokens})
+	if d.file.Vocab <= 0 {
+		return Any
+	}
+	return d.file.Vocab
+}
+
 // At returns the scope of layer i, or with -1 that outside of layers.
 func (d *Decl) At(i int) *Scope { return &Scope{facts: d.facts, layer: i} }
 
@@ -136,7 +182,7 @@ func (d *Decl) Caches() []Cache { return d.caches }
 func (d *Decl) Keys() []string { return slices.Sorted(maps.Keys(d.read)) }
 
 // countLayers sets the number of layers. It bounds the work and the memory of Declare: every layer of a file has a
-// tensor.
+// tensor, unless the file has MTP (NextN) layers only.
 func (d *Decl) countLayers() {
 	all := d.Size("@block_count")
 	key := d.fullKey("block_count")
@@ -145,17 +191,20 @@ func (d *Decl) countLayers() {
 		return
 	case all == 0:
 		d.broken("%q is 0, want at least 1", key)
-	case n > 0 && all > n:
+	case n > 0 && all > n && !d.draftsOnly():
 		d.broken("%q is %d, in a file of %d tensors", key, all, n)
 	case all > limits.MaxLayers:
 		d.fail(fault.Unsupported, "%q is %d: llama.cpp loads at most %d", key, all, limits.MaxLayers)
 	}
-	d.layers = int(min(all, d.Size("n_layer")))
+	d.layers, d.all = int(min(all, d.Size("n_layer"))), int(all)
 	d.countPasses()
 }
 
 // required records an error for a key of Reads that the file lacks.
 func (d *Decl) required() {
+	if d.file.MayLackKeys {
+		return
+	}
 	for _, name := range d.model.Reads {
 		if name, must := strings.CutSuffix(name, "!"); must {
 			if _, ok := d.lookup(name); !ok {
@@ -165,12 +214,16 @@ func (d *Decl) required() {
 	}
 }
 
+// draftsOnly reports whether the only layers of the file are MTP (NextN) layers, as in files for speculative decoding.
+func (d *Decl) draftsOnly() bool {
+	first := int(d.Size("n_layer"))
+	return d.file.hasLayer(first) && !slices.ContainsFunc(d.file.inLayers(), func(i int) bool { return i < first })
+}
+
 // outside declares the tensors outside of layers.
 func (d *Decl) outside() {
-	m, embd, vocab := d.model, d.Size("n_embd"), d.file.Vocab
-	if vocab <= 0 {
-		vocab = Any
-	}
+	d.used = nil
+	m, embd, vocab := d.model, d.Size("n_embd"), d.vocab()
 	d.weight(Yes, "token_embd", EmbeddingRole, embd, vocab)
 	d.checkNumbers(m.Norm.Eps, m.Norm.OrRMS, m.Embed.Scale)
 	if groups := m.Norm.Groups; groups != "" {
@@ -182,11 +235,14 @@ func (d *Decl) outside() {
 		d.weight(m.Embed.Positions, "position_embd", KernelRole, embd, d.Size("@context_length"))
 	}
 	if m.Embed.Types {
-		d.weight(May, "token_types", KernelRole, embd, Any)
+		d.weight(May, "token_types", KernelRole, embd, d.sizeOrAny(tokenTypes))
 	}
 	d.norm(m.Embed.Norm)
 	d.steps(m.Final)
 	d.loop(m.Loop)
+	d.used = nil
+	d.use([]string{"embedding_length"})
+	d.vocab()
 	switch head := m.Head.(type) {
 	case LM:
 		if head.Codes {
@@ -197,9 +253,9 @@ func (d *Decl) outside() {
 		d.classifier(head.Rank)
 	case Pool: // output is the head of pretraining, which is not used
 		if head.Projected {
-			d.linear(Yes, "output", OutputRole, embd, d.Size("@embedding_length_out"))
+			d.linear(Yes, "output", OutputRole, embd, d.Size(embeddingOut))
 		} else {
-			d.linear(May, "output", OutputRole, embd, Any)
+			d.linear(May, "output", OutputRole, embd, vocab)
 		}
 		d.classifier(head.Rank)
 	default:
@@ -214,11 +270,21 @@ func (d *Decl) classifier(c Classifier) {
 	default:
 		d.unknown("classifier", c)
 	}
-	for _, name := range []string{"dense_2", "dense_3", "cls", "cls.output"} {
-		d.linear(May, name, Other, Any, Any)
+	embd, labels := d.Size("n_embd"), d.Size(classLabels)
+	for _, name := range []string{"dense_2", "dense_3"} {
+		in, out := Num("@"+name+"_feat_in or n_embd"), Num("@"+name+"_feat_out or "+embeddingOut+" or n_embd")
+		d.linear(May, name, Other, d.Size(in), d.Size(out))
 	}
-	d.vector(May, "cls.norm", Any)
+	d.linear(May, "cls", Other, d.pick("cls", []int64{embd, embd}, []int64{embd, labels})...)
+	d.vector(May, "cls.norm", embd)
+	d.linear(May, "cls.output", Other, embd, labels)
 }
+
+const (
+	classLabels  Num = "#classifier.output_labels or " + embeddingOut + " or 1"
+	embeddingOut     = "@embedding_length_out"
+	tokenTypes   Num = "@tokenizer.ggml.token_type_count"
+)
 
 // steps declares what steps of the current layer need.
 func (d *Decl) steps(steps []Step) {
@@ -276,23 +342,20 @@ func (d *Decl) streams(s Streams) {
 	}
 	d.linear(Yes, "altup_router", RouterRole, embd, n)
 	d.vector(Yes, "altup_router_norm", embd)
-	d.linear(Yes, "altup_predict_coef", Other, n, mul(n, n))
-	d.linear(Yes, "altup_correct_coef", Other, n, n)
+	d.linear(Yes, "altup_predict_coef", KernelRole, n, mul(n, n))
+	d.linear(Yes, "altup_correct_coef", KernelRole, n, n)
 	d.weight(Yes, "altup_correct_scale", NormRole, embd)
 	d.outsideLayers(func() {
-		d.linear(Yes, "altup_proj", Other, embd, embd, n-1)
-		d.linear(Yes, "altup_unembd_proj", Other, embd, embd, n-1)
+		d.linear(Yes, "altup_proj", KernelRole, embd, embd, n-1)
+		d.linear(Yes, "altup_unembd_proj", KernelRole, embd, embd, n-1)
 	})
 	d.perLayerEmbedding(PerLayerEmbedding{Act: a.Act})
 }
 
 func (d *Decl) perLayerEmbedding(p PerLayerEmbedding) {
-	n, embd, vocab := d.Size("@embedding_length_per_layer_input or 0"), d.Size("n_embd"), d.file.Vocab
+	n, embd := d.Size("@embedding_length_per_layer_input or 0"), d.Size("n_embd")
 	if n == 0 {
 		return
-	}
-	if vocab <= 0 {
-		vocab = Any
 	}
 	d.activation(p.Act)
 	d.linear(Yes, "inp_gate", Other, embd, n)
@@ -301,7 +364,7 @@ func (d *Decl) perLayerEmbedding(p PerLayerEmbedding) {
 	d.outsideLayers(func() {
 		all := mul(n, int64(d.layers))
 		if !p.Computed {
-			d.weight(Yes, "per_layer_token_embd", EmbeddingRole, all, vocab)
+			d.weight(Yes, "per_layer_token_embd", EmbeddingRole, all, d.vocab())
 		}
 		d.linear(Yes, "per_layer_model_proj", KernelRole, embd, all)
 		d.vector(Yes, "per_layer_proj_norm", n)
@@ -314,7 +377,7 @@ func (d *Decl) part(p Part) {
 		d.unknown("part", p)
 		return
 	}
-	d.used = d.used[:0]
+	d.used, d.lacked = nil, nil // tensors keep the lists
 	p.Declare(d)
 }
 
@@ -333,7 +396,12 @@ func (d *Decl) contradiction(format string, args ...any) {
 
 // sizeOrAny returns the size of an expression, Any if keys are missing.
 func (d *Decl) sizeOrAny(n Num) int64 {
-	if _, ok := d.Value(n); !ok {
+	if _, used, ok := d.value(n); !ok {
+		for _, key := range used {
+			if _, there := d.values[key]; !there {
+				d.lacked = append(d.lacked, key)
+			}
+		}
 		return Any
 	}
 	return d.Size(n)
@@ -373,6 +441,7 @@ func (d *Decl) norm(w Norm) {
 	if w.Name == "" || w.Name == Bare.Name {
 		return
 	}
+	d.used, d.lacked = nil, nil
 	embd := d.Size("n_embd")
 	if _, ok := d.file.Tensors[d.fullName(w.Name)]; ok && !d.Has(w.Name) {
 		d.exact(Yes, w.Name, NormRole, embd)
@@ -401,7 +470,11 @@ func (d *Decl) exact(p Presence, name string, r Role, ne ...int64) {
 		return
 	}
 	d.index[name] = len(d.tensors)
-	d.tensors = append(d.tensors, Tensor{Name: name, NE: ne, Role: r, May: p == May})
+	t := Tensor{Name: name, NE: ne, Role: r, May: p == May, keys: slices.Clip(d.used)}
+	if slices.Contains(ne, Any) {
+		t.lacks = slices.Clip(d.lacked)
+	}
+	d.tensors = append(d.tensors, t)
 }
 
 // pick returns the dimensions that NAME.weight has in the file, or if it has none of these, the first.

@@ -171,7 +171,7 @@ func (LatentExperts) asks() []Num { return []Num{latentSize} }
 func (GroupExperts) asks() []Num { return []Num{perGroup, groupWidth, "@expert_group_scale"} }
 
 const (
-	latentSize Num = "@moe_latent_size"
+	latentSize Num = "@moe_latent_size or n_embd"
 	perGroup   Num = "@experts_per_group"
 	groupWidth Num = "@expert_chunk_feed_forward_length or n_ff_exp"
 )
@@ -241,7 +241,7 @@ func (m MoE) Declare(d *Decl) {
 		case EarlyRouter, WeighInputs:
 		case LatentExperts:
 			if d.Has("ffn_latent_down") {
-				width = d.sizeOrAny(latentSize)
+				width = d.Size(latentSize)
 				d.linear(Yes, "ffn_latent_down", Other, embd, width)
 				d.linear(Yes, "ffn_latent_up", Other, width, embd)
 			}

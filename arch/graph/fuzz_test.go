@@ -34,6 +34,7 @@ var allParts = &Model{
 		LearnedScale{"layer_output_scale"},
 		PerLayerEmbedding{Act: GELU},
 	},
+	Draft:   []Step{Residual{Pre: norm("attn_norm"), Part: allMixers}, Residual{Part: allFFNs}},
 	Final:   []Step{Normalize{norm("output_norm")}},
 	Head:    LM{Scale: "1.0 / (@logit_scale or 1)", SoftCap: "@final_logit_softcapping or 0", Rank: LastSoftmax{}},
 	Runtime: []Quirk{NoFlash{}, OwnKV(20), DraftsRead{"nextn."}},
@@ -46,6 +47,7 @@ var allMixers = Choose{
 		{In: Where("i mod 8 = 4"), Then: RWKV6{}}, {In: Where("i mod 8 = 5"), Then: QRWKV6{}},
 		{In: Where("i mod 8 = 6"), Then: RWKV7{}}, {In: Every{}, Then: ShortConv{}},
 	}},
+	{In: Where("n_head_kv = 0"), Then: Linear{}},
 	{In: Has("attn_kv_a_mqa"), Then: MLA{Steps: []HeadStep{RoPE{Pairs: Interleaved, Scaling: MScaleEq}}}},
 	{In: Sliding{N: 4}, Then: Attention{
 		QKV: SharedKV{From: "n_own", Layer: "n_own - 1", Own: KeysAsValues{}},

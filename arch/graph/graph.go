@@ -14,6 +14,7 @@ type Model struct {
 	Layer   []Step    // one layer
 	Streams Streams   // nil for one residual stream
 	Loop    Loop      // the order in which layers run; nil: each once, one after the other
+	Draft   []Step    // one MTP (NextN) layer, after its projection; nil for Layer
 	Final   []Step    // after the last layer: usually a norm
 	Head    Head
 	// Reads are the keys of ByName that llama.cpp reads in files of the architecture; and with "!", keys of any kind
@@ -68,10 +69,14 @@ type Embedding struct {
 }
 
 func (e Embedding) asks() []Num {
-	if e.Positions == No {
-		return nil
+	var keys []Num
+	if e.Positions != No {
+		keys = append(keys, "@context_length")
 	}
-	return []Num{"@context_length"}
+	if e.Types {
+		keys = append(keys, tokenTypes)
+	}
+	return keys
 }
 
 // Presence is whether a file has something.
@@ -226,6 +231,9 @@ type Scaled struct {
 // Matrix is a product with one matrix, from n_embd to n_embd values (layers of DeciLM in place of attention).
 type Matrix struct{ Name string }
 
+// laurelRank is the rank of Laurel that llama.cpp loads.
+const laurelRank = 64
+
 // Laurel is x + norm(laurel_r·laurel_l·x), two matrices of low rank with the norm laurel_post_norm (Gemma 3n).
 type Laurel struct{}
 
@@ -272,8 +280,8 @@ func (m Matrix) Declare(d *Decl) {
 // Declare is Part.Declare.
 func (Laurel) Declare(d *Decl) {
 	embd := d.Size("n_embd")
-	d.linear(Yes, "laurel_l", Other, embd, Any)
-	d.linear(Yes, "laurel_r", Other, Any, embd)
+	d.linear(Yes, "laurel_l", KernelRole, embd, laurelRank)
+	d.linear(Yes, "laurel_r", KernelRole, laurelRank, embd)
 	d.vector(Yes, "laurel_post_norm", embd)
 }
 

@@ -152,7 +152,9 @@ ffn_down: 96 x 64
 	for name, want := range map[string]Tensor{
 		"output.weight":              {NE: []int64{64, 10}, Role: OutputRole, May: true},
 		"rope_freqs.weight":          {NE: []int64{8}, Role: NormRole, May: true},
-		"cls.weight":                 {NE: []int64{Any, Any}, May: true},
+		"cls.weight":                 {NE: []int64{64, 64}, May: true},
+		"cls.output.weight":          {NE: []int64{64, 1}, May: true},
+		"dense_2.weight":             {NE: []int64{64, 64}, May: true},
 		"token_embd.weight":          {NE: []int64{64, 10}, Role: EmbeddingRole},
 		"blk.0.attn_q.weight":        {NE: []int64{64, 64}, Role: QueryRole},
 		"blk.0.attn_q.bias":          {NE: []int64{64}, Role: NormRole, May: true},

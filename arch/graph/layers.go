@@ -20,14 +20,15 @@ type Not struct{ Layers }
 // Sliding is the layers with a sliding window. A list under attention.sliding_window_pattern has an element for each
 // layer. Otherwise all layers but the last (with First: the first) of every N have a window, or of as many as
 // attention.sliding_window_pattern if the key has a number: 0 for a window in every layer. No layer has one if n_swa
-// is 0.
+// is 0, and no MTP (NextN) layer that the list leaves out.
 type Sliding struct {
 	N     int // 0: the file must have a list
 	First bool
 }
 
 // Recurrent is the layers with a state instead of keys and values: those of attention.recurrent_layers; without that
-// key all but the last of every full_attention_interval; without both the layers without key heads.
+// key all but the last of every full_attention_interval; without both the layers without key heads. MTP (NextN) layers
+// are recurrent only by attention.recurrent_layers.
 type Recurrent struct{}
 
 func (Every) layers()     {}
@@ -101,6 +102,9 @@ func (s *Scope) sliding(l Sliding) bool {
 func (s *Scope) recurrent() bool {
 	if _, ok := s.lookup(recurrentLayers); ok {
 		return s.Holds("@" + recurrentLayers + " != 0")
+	}
+	if s.layers > 0 && s.layer >= s.layers {
+		return false
 	}
 	if interval := s.Size("@full_attention_interval or 0"); interval > 0 {
 		return (int64(max(0, s.layer))+1)%interval != 0

@@ -139,8 +139,8 @@ attn_gate: 64 x 64
 attn_output: 64 x 64
 `, []Cache{{State: 1024}}},
 		{"Laurel", Laurel{}, small, nil, `
-laurel_l: 64 x -1
-laurel_r: -1 x 64
+laurel_l: 64 x 64
+laurel_r: 64 x 64
 laurel_post_norm: 64
 `, nil},
 		{"gates and gains", Attention{Steps: []HeadStep{QueryGain{}}, After: []OutStep{SoftplusGate{Binary: true},

@@ -57,6 +57,7 @@ const (
 	wkvHeads   Num = "@attention.head_count_kv or 0"
 	wkvExtra   Num = "@time_mix_extra_dim"
 	wkvDecay   Num = "@time_decay_extra_dim"
+	iclrRank   Num = "@attention.iclr_lora_rank"
 	convLength Num = "@shortconv.l_cache"
 )
 
@@ -250,7 +251,7 @@ var rwkv7MLPs = []struct {
 	rank   Num
 }{
 	{"w", "@attention.decay_lora_rank"},
-	{"a", "@attention.iclr_lora_rank"},
+	{"a", iclrRank},
 	{"v", "@attention.value_residual_mix_lora_rank"},
 	{"g", "@attention.gate_lora_rank"},
 }
@@ -263,15 +264,16 @@ func (RWKV7) Declare(d *Decl) {
 	d.weight(Yes, "time_mix_lerp_fused", KernelRole,
 		d.pick("time_mix_lerp_fused", []int64{embd, 1, 1, 6}, []int64{embd, 1, 1, 5})...)
 	for _, m := range rwkv7MLPs {
-		rank, presence := d.sizeOrAny(m.rank), Yes
+		rank, presence := m.rank, Yes
 		switch {
 		case m.letter == "v" && d.layer == 0: // copies of those of a, which are not used
-			rank, presence = Any, May
+			rank, presence = iclrRank, May
 		case m.letter == "g" && !d.Has("time_mix_g1"):
-			presence = May
+			continue
 		}
-		d.linear(presence, "time_mix_"+m.letter+"1", KernelRole, embd, rank)
-		d.linear(presence, "time_mix_"+m.letter+"2", KernelRole, rank, embd)
+		n := d.sizeOrAny(rank)
+		d.linear(presence, "time_mix_"+m.letter+"1", KernelRole, embd, n)
+		d.linear(presence, "time_mix_"+m.letter+"2", KernelRole, n, embd)
 		if m.letter != "g" {
 			d.weight(presence, "time_mix_"+m.letter+"0", KernelRole, embd)
 		}

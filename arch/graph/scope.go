@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -31,7 +32,10 @@ type facts struct {
 	lists  map[string]*list      // of values, decoded; nil after an error
 	read   map[string]bool       // keys of values
 	used   []string              // keys that expressions asked for since the last part began
+	lacked []string              // those of them that decide a size and are missing
 	err    error
+	layers int // without MTP (NextN) layers; 0 before they are counted
+	all    int // with MTP layers
 }
 
 // list is a value of several numbers.
@@ -225,8 +229,10 @@ func (s *Scope) value(n Num) (v expr.Value, used []string, ok bool) {
 }
 
 // checkNumbers records an error if one of the expressions has a value that is not finite. An empty expression and
-// missing keys are not errors.
+// missing keys are not errors. The keys decide no size.
 func (s *Scope) checkNumbers(numbers ...Num) {
+	used := s.used
+	defer func() { s.used = used }()
 	for _, n := range numbers {
 		if n != "" {
 			s.value(n)
@@ -300,6 +306,8 @@ func (s *Scope) key(env *expr.Env, op byte, key string) (expr.Value, bool) {
 		return expr.Value{}, false
 	case op == '^' && l.n > 0:
 		return l.greatest, true
+	case i >= len(l.elems) && s.layers > 0 && i >= s.layers: // lists may leave out MTP layers
+		return expr.Value{}, false
 	case i >= len(l.elems):
 		s.broken("%q has %d elements, none for layer %d", s.fullKey(key), l.n, i)
 		return expr.Value{}, false
@@ -389,6 +397,13 @@ func (s *Scope) describe(keys []string) string {
 		if l := s.lists[key]; l != nil && s.layer >= 0 && s.layer < len(l.elems) {
 			text = strconv.Quote(s.fullKey(key)) + " of layer " + strconv.Itoa(s.layer) + " is " +
 				number(l.elems[s.layer])
+		} else if v.Type() == gguf.ArrayType {
+			text = fmt.Sprintf("%q has %d elements", s.fullKey(key), v.Len())
+		}
+		if s.file.Source != nil {
+			if from := s.file.Source(key); from != "" {
+				text += fmt.Sprintf(" (from %q)", from)
+			}
 		}
 		texts = append(texts, text)
 	}

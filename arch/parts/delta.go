@@ -103,10 +103,9 @@ func DeltaHeads(c *config.View) (nk, k, nv, v int64, err error) {
 	return nk, k, nv, v, err
 }
 
-// DeltaDims (DeltaMoEDims for models with experts) and DeltaShapes are the dimensions of their tensors.
+// DeltaDims and DeltaShapes are the dimensions of their tensors, in files of architectures without a graph and of
+// decision models.
 var (
-	DeltaMoEDims = shape.Table{"key_dim": "d_state * n_group", "value_dim": "d_inner", "n_ff_exp": shape.SharedWidth,
-		"n_ff_shexp": shape.SharedExpertOrWhole}
 	DeltaDims   = shape.Table{"key_dim": "d_state * n_group", "value_dim": "d_inner"}
 	DeltaShapes = shape.Table{
 		"attn_q":    "n_embd, 2 * n_embd_q", // queries and gates

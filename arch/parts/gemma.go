@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
-	"ggforge/arch/shape"
 	"ggforge/arch/table"
 	"ggforge/gguf"
 	"ggforge/rows"
@@ -36,17 +35,6 @@ func PerLayerRows(model, layer string) []table.TensorRow {
 		{HF: layer + "post_per_layer_input_norm", GGUF: "blk.{bid}.post_norm"},
 	}
 }
-
-// PerLayerShapes are the dimensions of PerLayerRows, PerLayerEmbedding those of the per-layer embeddings.
-var PerLayerShapes = shape.Table{
-	"per_layer_model_proj": "n_embd, @embedding_length_per_layer_input * @block_count",
-	"per_layer_proj_norm":  "@embedding_length_per_layer_input",
-	"inp_gate":             "n_embd, @embedding_length_per_layer_input",
-	"proj":                 "@embedding_length_per_layer_input, n_embd",
-	"post_norm":            "n_embd",
-}
-
-const PerLayerEmbedding = "@embedding_length_per_layer_input * @block_count, n_vocab"
 
 // Gemma3Rows are CommonRows with the values that Gemma 3 has by default.
 var Gemma3Rows = slices.Concat(Override(CommonRows,

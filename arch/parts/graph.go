@@ -151,6 +151,12 @@ func Experts(r graph.Router, s graph.Shared) graph.MoE {
 // RouterKeys are the keys by which files choose the scores of a router and the weights of experts.
 var RouterKeys = []string{"expert_gating_func", "expert_weights_norm", "expert_weights_scale"}
 
+// Sizes of experts whose keys are optional.
+const (
+	SharedWidth         = "@expert_feed_forward_length or n_ff / @expert_used_count" // n_ff_exp
+	SharedExpertOrWhole = "@expert_shared_feed_forward_length or n_ff"               // n_ff_shexp
+)
+
 // Routers with softmax scores: TopK normalizes the weights of the chosen experts, Bias has a correction bias, Groups
 // chooses in the best groups only.
 var (

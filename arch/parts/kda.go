@@ -14,7 +14,7 @@ import (
 // Rows of models with Kimi's delta attention (KDA) in some layers and MLA in others. Source: the KimiLinear class of
 // the reference's converter.
 
-// KDAShapes are the dimensions of attention tensors of both kinds of layers.
+// KDAShapes are the dimensions of attention tensors of both kinds of layers, in files of architectures without a graph.
 var KDAShapes = shape.Rules{
 	Dims: shape.Merge(MLAShapes.Dims, shape.Table{"n_kda_head": "@kda.head_dim", "n_kda": "n_head * n_kda_head"}),
 	Tensors: shape.Merge(MLAShapes.Tensors, shape.Table{
@@ -44,9 +44,6 @@ var KDAGateRows = []table.TensorRow{
 	{HF: "model.layers.{bid}.self_attn.g_a_proj", GGUF: "blk.{bid}.ssm_g_a"},
 	{HF: "model.layers.{bid}.self_attn.g_b_proj", GGUF: "blk.{bid}.ssm_g_b"},
 }
-
-// KDAGateShapes are its dimensions.
-var KDAGateShapes = shape.Table{"ssm_g_a": "n_embd, n_kda_head", "ssm_g_b": "n_kda_head, n_kda"}
 
 // MLARows are the tensors of MLA layers.
 var MLARows = []table.TensorRow{

@@ -14,7 +14,7 @@ import (
 // The rows of this file are for DeepSeek models: multi-head latent attention (MLA), and MoE layers after dense ones.
 // Source: the reference's DeepseekV2Model.
 
-// MLAShapes are the dimensions of MLA tensors.
+// MLAShapes are the dimensions of MLA tensors, in files of architectures without a graph.
 var MLAShapes = shape.Rules{
 	Dims: shape.Table{"n_embd_head_k_mla": "@attention.key_length_mla",
 		"n_embd_head_v_mla": "@attention.value_length_mla"},

@@ -10,12 +10,14 @@ import (
 
 // Qwen35 completes a table of a Qwen 3.5 model; more are rows after the common ones.
 func Qwen35(experts bool, a *table.Arch, more ...table.Row) *table.Arch {
-	a.Name, a.Shapes, a.Fused = "qwen35", shape.Rules{Dims: DeltaDims, Tensors: qwen35Shapes}, table.FusedQKV
+	a.Name, a.Fused = "qwen35", table.FusedQKV
 	mlp := MLPRows
 	if experts {
-		a.Name, a.Shapes, a.Fused = "qwen35moe", shape.Rules{Dims: DeltaMoEDims, Tensors: DeltaShapes},
-			table.FusedQKV|table.FusedGateUp
+		a.Name, a.Fused = "qwen35moe", table.FusedQKV|table.FusedGateUp
 		mlp = slices.Concat(ExpertRows, FusedExpertRows, QwenSharedRows)
+	}
+	if a.Graph == nil { // of a decision model
+		a.Shapes = shape.Rules{Dims: DeltaDims, Tensors: qwen35Shapes}
 	}
 	if a.Tokenizer == nil {
 		a.Tokenizer = tokenizer.BPE{}

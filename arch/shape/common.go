@@ -15,42 +15,21 @@ var perLayer = []string{"feed_forward_length", "attention.head_count", "attentio
 	"expert_feed_forward_length",
 	"activation_sparsity_scale"}
 
-// Common has the default rows, for names without a row in the architecture's table.
+// Common has the default rows, for names without a row in the architecture's table. Sizes without a row here are those
+// of graph.Common.
 var Common = Rules{
 	Dims: Table{
 		"n_vocab":  "#tokenizer.ggml.tokens or @vocab_size",
 		"n_ctx":    "@context_length",
-		"n_embd":   "@embedding_length",
 		"n_types":  "@tokenizer.ggml.token_type_count",
 		"n_labels": "#classifier.output_labels or 1",
 
-		"n_head":        "@attention.head_count",
-		"n_head_kv":     "@attention.head_count_kv or n_head",
-		"n_embd_head_k": "@attention.key_length or n_embd / n_head",
-		"n_embd_head_v": "@attention.value_length or n_embd / n_head",
-		"n_embd_q":      "n_head * n_embd_head_k",
-		"n_embd_k":      "n_head_kv * n_embd_head_k",
-		"n_embd_v":      "n_head_kv * n_embd_head_v",
-		"n_rot":         "@rope.dimension_count or n_embd_head_k",
-		"n_lora_q":      "@attention.q_lora_rank",
-		"n_lora_kv":     "@attention.kv_lora_rank",
-		"n_buckets":     "@attention.relative_buckets_count",
-
-		"n_ff":       "@feed_forward_length",
-		"n_expert":   "@expert_count or 0",
-		"n_ff_exp":   "@expert_feed_forward_length or n_ff",
-		"n_ff_shexp": "@expert_shared_feed_forward_length or n_ff_exp * @expert_shared_count",
-
-		"n_lora_decay": "@attention.decay_lora_rank",
-		"n_lora_iclr":  "@attention.iclr_lora_rank",
-		"n_lora_mix":   "@attention.value_residual_mix_lora_rank",
-		"n_lora_gate":  "@attention.gate_lora_rank",
-
-		"d_conv":  "@ssm.conv_kernel",
-		"d_inner": "@ssm.inner_size",
-		"d_state": "@ssm.state_size",
-		"dt_rank": "@ssm.time_step_rank",
-		"n_group": "@ssm.group_count",
+		"n_embd_q":  "n_head * n_embd_head_k",
+		"n_embd_k":  "n_head_kv * n_embd_head_k",
+		"n_embd_v":  "n_head_kv * n_embd_head_v",
+		"n_lora_q":  "@attention.q_lora_rank",
+		"n_lora_kv": "@attention.kv_lora_rank",
+		"n_buckets": "@attention.relative_buckets_count",
 
 		// vision and audio encoders
 		"v_embd": "@vision.embedding_length", "v_ff": "@vision.feed_forward_length", "v_proj": "@vision.projection_dim",
@@ -61,15 +40,15 @@ var Common = Rules{
 		"v_shuffled": "v_embd * @vision.projector.scale_factor * @vision.projector.scale_factor",
 	},
 	Tensors: Table{
-		"token_embd": "n_embd, n_vocab", "token_embd_norm": "n_embd", "position_embd": "n_embd, n_ctx",
+		"token_embd": "n_embd, n_vocab", "token_embd_norm": "n_embd",
 		"token_types": "n_embd, n_types",
 		"output_norm": "n_embd", "output": "n_embd, n_vocab",
-		"rope_freqs": "n_rot / 2", "rope_factors_long": "n_rot / 2", "rope_factors_short": "n_rot / 2",
-		"cls": "n_embd, n_embd", "cls.norm": "n_embd", "cls.output": "n_embd, n_labels",
+		"rope_freqs": "n_rot / 2",
+		"cls":        "n_embd, n_embd", "cls.norm": "n_embd", "cls.output": "n_embd, n_labels",
 		"dense_2": "@dense_2_feat_in, @dense_2_feat_out", "dense_3": "@dense_3_feat_in, @dense_3_feat_out",
 
-		"attn_norm": "n_embd", "attn_norm_2": "n_embd", "attn_output_norm": "n_embd", "post_attention_norm": "n_embd",
-		"ffn_norm": "n_embd", "ffn_norm_exps": "n_embd", "post_ffw_norm": "n_embd", "layer_output_norm": "n_embd",
+		"attn_norm": "n_embd", "attn_norm_2": "n_embd", "post_attention_norm": "n_embd",
+		"ffn_norm": "n_embd", "post_ffw_norm": "n_embd",
 
 		"attn_q": "n_embd, n_embd_q", "attn_k": "n_embd, n_embd_k", "attn_v": "n_embd, n_embd_v",
 		"attn_qkv":    "n_embd, n_embd_q + n_embd_k + n_embd_v",
@@ -77,7 +56,6 @@ var Common = Rules{
 		"attn_q_norm": "n_embd_head_k", "attn_k_norm": "n_embd_head_k", "attn_sinks": "n_head",
 		"attn_q_a": "n_embd, n_lora_q", "attn_q_a_norm": "n_lora_q", "attn_q_b": "n_lora_q, n_embd_q",
 		"attn_kv_a_mqa": "n_embd, n_lora_kv + n_rot", "attn_kv_a_norm": "n_lora_kv",
-		"attn_kv_b": "n_lora_kv, n_head * (n_embd_head_k - n_rot + n_embd_head_v)",
 
 		"ffn_up": "n_embd, n_ff", "ffn_gate": "n_embd, n_ff", "ffn_down": "n_ff, n_embd",
 		"ffn_gate_inp": "n_embd, n_expert", "exp_probs_b.bias": "n_expert",
@@ -103,23 +81,6 @@ var Common = Rules{
 		"cross_attn_norm": "n_embd", "cross_attn_q": "n_embd, n_embd_q", "cross_attn_k": "n_embd, n_embd_k",
 		"cross_attn_v": "n_embd, n_embd_v",
 		"cross_attn_o": "n_head * n_embd_head_v, n_embd", "cross_attn_rel_b": "n_head, n_buckets",
-
-		// RWKV
-		"time_mix_w0": "n_embd", "time_mix_w1": "n_embd, n_lora_decay", "time_mix_w2": "n_lora_decay, n_embd",
-		"time_mix_a0": "n_embd", "time_mix_a1": "n_embd, n_lora_iclr", "time_mix_a2": "n_lora_iclr, n_embd",
-		"time_mix_v0": "n_embd", "time_mix_v1": "n_embd, n_lora_mix", "time_mix_v2": "n_lora_mix, n_embd",
-		// unused, copies of time_mix_a
-		"blk.0.time_mix_v1": "n_embd, n_lora_iclr", "blk.0.time_mix_v2": "n_lora_iclr, n_embd",
-		"time_mix_g1": "n_embd, n_lora_gate", "time_mix_g2": "n_lora_gate, n_embd",
-		"time_mix_k_k": "n_embd", "time_mix_k_a": "n_embd", "time_mix_r_k": "n_embd", "time_mix_ln": "n_embd",
-		"time_mix_first": "@wkv.head_size, n_embd / @wkv.head_size", "time_mix_decay": "n_embd",
-		"time_mix_decay_w1": "n_embd, @time_decay_extra_dim", "time_mix_decay_w2": "@time_decay_extra_dim, n_embd",
-		"time_mix_lerp_x": "n_embd", "time_mix_lerp_fused": "n_embd, 1, 1, 6 | n_embd, 1, 1, 5",
-		"time_mix_key": "n_embd, n_embd", "time_mix_value": "n_embd, n_embd", "time_mix_receptance": "n_embd, n_embd",
-		"time_mix_gate": "n_embd, n_embd", "time_mix_output": "n_embd, n_embd",
-		"channel_mix_key": "n_embd, n_ff", "channel_mix_value": "n_ff, n_embd",
-		"channel_mix_receptance": "n_embd, n_embd",
-		"channel_mix_lerp_k":     "n_embd", "channel_mix_lerp_r": "n_embd",
 
 		// vision encoder
 		"v.patch_embd": "v_patch, v_patch, 3, v_embd", "v.patch_embd.weight.{bid}": "v_patch, v_patch, 3, v_embd",
@@ -155,19 +116,7 @@ var Common = Rules{
 		"@expert_group_count divides n_expert",
 		"2 <= @expert_group_count implies @expert_group_used_count + 1 <= @expert_group_count",
 		"n_rot <= n_embd_head_k",
-		"@wkv.head_size divides n_embd",
 	},
-}
-
-// Mamba2 are the rows of Mamba-2 layers, whose heads share states in groups.
-var Mamba2 = Rules{
-	Tensors: Table{
-		"ssm_in":     "n_embd, 2 * d_inner + 2 * n_group * d_state + dt_rank",
-		"ssm_conv1d": "d_conv, d_inner + 2 * n_group * d_state",
-		"ssm_a":      "1, dt_rank", "ssm_d": "1, dt_rank", "ssm_dt.bias": "dt_rank",
-		"ssm_norm": "d_inner / n_group, n_group",
-	},
-	Relations: []string{"n_group divides d_inner"},
 }
 
 // Rows that several architectures have in place of Common's.
@@ -181,26 +130,8 @@ func Merge(tables ...Table) Table {
 	return all
 }
 
-// GateInUp are the rows of FFNs whose gate is the first half of ffn_up.
-var GateInUp = Table{"ffn_up": "n_embd, 2 * n_ff"}
-
-// NormsWhole are Q and K norms over all heads together, with equal numbers of query and key heads; NormsOfHeads are the
-// same with different numbers; NormsPerHead have separate weights per head.
-var (
-	NormsWhole   = Table{"attn_q_norm": "n_embd", "attn_k_norm": "n_embd"}
-	NormsOfHeads = Table{"attn_q_norm": "n_embd_q", "attn_k_norm": "n_embd_k"}
-	NormsPerHead = Table{"attn_q_norm": "n_embd_head_k, n_head", "attn_k_norm": "n_embd_head_k, n_head_kv"}
-)
-
-// RotatingHeads are projections with RoPE over whole heads.
-var RotatingHeads = Table{"attn_q": "n_embd, n_head * n_rot", "attn_k": "n_embd, n_head_kv * n_rot",
-	"attn_v": "n_embd, n_head_kv * n_rot", "attn_output": "n_head * n_rot, n_embd"}
+// NormsPerHead are Q and K norms with separate weights per head.
+var NormsPerHead = Table{"attn_q_norm": "n_embd_head_k, n_head", "attn_k_norm": "n_embd_head_k, n_head_kv"}
 
 // WholeHeadRotates is the relation for runtimes that refuse partial RoPE.
 var WholeHeadRotates = Rules{Relations: []string{"n_rot = n_embd_head_k"}}
-
-// Sizes of experts whose keys are optional.
-const (
-	SharedWidth         = "@expert_feed_forward_length or n_ff / @expert_used_count" // n_ff_exp
-	SharedExpertOrWhole = "@expert_shared_feed_forward_length or n_ff"               // n_ff_shexp
-)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ggforge/arch/expr"
+	"ggforge/arch/graph"
 )
 
 // The right sides of rows are expressions of package expr. Those of Tensors are lists:
@@ -62,16 +63,29 @@ func (f *file) name(name string) (expr.Value, bool) {
 		n, ok := f.freeSizes[free]
 		return expr.Int(n), ok
 	}
+	if name == "i" {
+		return expr.Int(f.bid), true
+	}
 	e := f.dims[name]
 	if e == nil {
-		text, ok := f.rules.Dims[name]
+		text, ok := f.rules.dim(name)
 		if !ok {
-			if text, ok = Common.Dims[name]; !ok {
-				panic(fmt.Sprintf("shape: no row %q", name))
-			}
+			panic(fmt.Sprintf("shape: no row %q", name))
 		}
 		e = expr.Must(expr.Parse(text))
 		f.dims[name] = e
 	}
 	return e.Eval(&f.env)
+}
+
+// dim returns the row of a name.
+func (r Rules) dim(name string) (text string, ok bool) {
+	if text, ok = r.Dims[name]; ok {
+		return text, true
+	}
+	if text, ok = Common.Dims[name]; ok {
+		return text, true
+	}
+	n, ok := graph.Common[name]
+	return string(n), ok
 }

@@ -84,7 +84,7 @@ func (f *file) numbers() error {
 				want = "a number that is not negative"
 			}
 			if want != "" {
-				from := f.source(key)
+				from := f.from(key)
 				if from != "" {
 					from = fmt.Sprintf(" (from %q)", from)
 				}

@@ -17,6 +17,7 @@ package shape
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"ggforge/arch/expr"
@@ -45,7 +46,15 @@ type Rules struct {
 type Tensor struct {
 	Name string  // in the file
 	From string  // in the checkpoint; "" where there is no other
-	NE   []int64 // innermost first
+	NE   []int64 // innermost first; nil: the tensor is there, but is not compared
+}
+
+// Label is the name in messages: that in the checkpoint first.
+func (t Tensor) Label() string {
+	if t.From != "" && t.From != t.Name {
+		return fmt.Sprintf("%q (%s)", t.From, t.Name)
+	}
+	return strconv.Quote(t.Name)
 }
 
 // Rule returns the row for a tensor of the file, and the number of its layer, 0
@@ -66,10 +75,15 @@ func (r Rules) Rule(name string) (rule string, bid int64, ok bool) {
 	return "", 0, false
 }
 
+// Own reports whether there is a row for a tensor of the file beside those of Common.
+func (r Rules) Own(name string) bool {
+	return slices.ContainsFunc(Names(name), func(base string) bool { return r.Tensors[base] != "" })
+}
+
 // Check compares the tensors of a file with its metadata, and the metadata with itself. source returns the config key
-// that an architecture's key was written from, "" if there is none. An error is of kind fault.Broken and names the
-// tensors that do not fit, with the keys that decide.
-func (r Rules) Check(arch string, m gguf.Metadata, tensors []Tensor, source func(key string) string) error {
+// that an architecture's key was written from, "" if there is none; it may be nil. Errors are of kind fault.Broken and name a tensor
+// that does not fit, with the keys that decide. If the metadata contradict themselves, the only error says so.
+func (r Rules) Check(arch string, m gguf.Metadata, tensors []Tensor, source func(key string) string) (errs []error) {
 	f := &file{rules: r, arch: arch, metadata: m, source: source, dims: map[string]*expr.Expr{},
 		shapes: map[string][][]*expr.Expr{}, values: map[string][]int64{}, freeSizes: map[string]int64{}}
 	f.env = expr.Env{Name: f.name, Key: func(op byte, key string) (expr.Value, bool) {
@@ -77,27 +91,22 @@ func (r Rules) Check(arch string, m gguf.Metadata, tensors []Tensor, source func
 		return expr.Int(n), ok
 	}}
 	if err := f.numbers(); err != nil {
-		return err
+		return []error{err}
 	}
 	for _, relation := range slices.Concat(Common.Relations, r.Relations) {
 		if err := f.relation(relation); err != nil {
-			return err
+			return []error{err}
 		}
 	}
-	var first error
-	var others []string
 	for _, t := range tensors {
-		err := f.tensor(t)
-		if err != nil && first == nil {
-			first = err
-		} else if err != nil {
-			others = append(others, err.Error())
+		if t.NE == nil {
+			continue
+		}
+		if err := f.tensor(t); err != nil {
+			errs = append(errs, err)
 		}
 	}
-	if len(others) > 0 {
-		return fmt.Errorf("%w; further tensors that do not fit:%s", first, fault.Lines(others))
-	}
-	return first
+	return errs
 }
 
 // file evaluates expressions for one file.
@@ -112,6 +121,14 @@ type file struct {
 	env       expr.Env                  // of the layer bid; Used are keys of the last expressions
 	bid       int64
 	freeSizes map[string]int64 // sizes after "?", set by tensors
+}
+
+// from returns the config key that a key was written from, "" if that is unknown.
+func (f *file) from(key string) string {
+	if f.source == nil {
+		return ""
+	}
+	return f.source(key)
 }
 
 // fullKey returns the whole name of a key of the tables.
@@ -203,12 +220,8 @@ func (f *file) tensor(t Tensor) error {
 		}
 		wants = append(wants, text)
 	}
-	name := fmt.Sprintf("tensor %q", t.Name)
-	if t.From != "" && t.From != t.Name {
-		name = fmt.Sprintf("tensor %q (%s)", t.From, t.Name)
-	}
-	return fault.Errorf(fault.Broken, "%s: dimensions %s, want %s (%s): %s",
-		name, gguf.Shape(t.NE), strings.Join(wants, " or "), rule, f.describeKeys(bid))
+	return fault.Errorf(fault.Broken, "tensor %s: dimensions %s, want %s (%s): %s",
+		t.Label(), gguf.Shape(t.NE), strings.Join(wants, " or "), rule, f.describeKeys(bid))
 }
 
 // free returns the name of a dimension that is not in the metadata, "" for any other.
@@ -243,8 +256,8 @@ func (f *file) describeKeys(bid int64) string {
 		case !ok:
 			value = v.String()
 		}
-		text := fmt.Sprintf("%s %s %s", f.fullKey(key), what, value)
-		if from := f.source(key); from != "" {
+		text := fmt.Sprintf("%q %s %s", f.fullKey(key), what, value)
+		if from := f.from(key); from != "" {
 			text += fmt.Sprintf(" (from %q)", from)
 		}
 		list = append(list, text)

@@ -1,12 +1,16 @@
 package table
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/shape"
+	"ggforge/fault"
 	"ggforge/gguf"
 )
 
@@ -42,10 +46,10 @@ func (a *Arch) LostWindow(c *config.View, m gguf.Metadata) (window, context int6
 	return c.Window()
 }
 
-// CheckShapes compares the tensors that a checkpoint would become with the metadata
-// m of the file. An error is of kind fault.Broken.
+// CheckShapes compares the tensors that a checkpoint would become with the metadata m of the file. Tensors without
+// dimensions are there, but have any. An error is of kind fault.Broken.
 func (a *Arch) CheckShapes(c *config.View, m gguf.Metadata, tensors []shape.Tensor) error {
-	err := a.Shapes.Check(a.Name, m, tensors, func(key string) string {
+	errs, _ := a.Check(m, tensors, func(key string) string {
 		for _, r := range a.Metadata {
 			if r.Key != key {
 				continue
@@ -59,8 +63,90 @@ func (a *Arch) CheckShapes(c *config.View, m gguf.Metadata, tensors []shape.Tens
 		}
 		return ""
 	})
-	if err != nil {
-		err = fmt.Errorf("%s: %w", config.ConfigFile, err)
+	if err := Joined(errs); err != nil {
+		return fmt.Errorf("%s: %w", config.ConfigFile, err)
 	}
-	return err
+	return nil
+}
+
+// Joined returns one error for those of Check: the first one, with the texts of the others. It is nil for none.
+func Joined(errs []error) error {
+	if len(errs) < 2 {
+		return errors.Join(errs...)
+	}
+	var others []string
+	for _, err := range errs[1:] {
+		others = append(others, err.Error())
+	}
+	return fmt.Errorf("%w; further tensors that do not fit:%s", errs[0], fault.Lines(others))
+}
+
+// Check compares the tensors of a file with its metadata m, and the metadata with itself: by the graph of the
+// architecture, its missing tensors included, and by Shapes. Rows of an architecture's own in Shapes have precedence
+// over the graph; common rows are for tensors that the graph does not declare. Tensors without dimensions are there,
+// but are not compared. source returns the config key that a key was written from, "" if there is none; it is nil for
+// a file that was not converted just now: then keys that runtimes require must be there, which the reference's converter
+// leaves out in some cases.
+//
+// Errors name a tensor or a key, with the values of the keys that decide. If the metadata contradict themselves, the
+// only error says so. unknown are the tensors that neither the graph nor an own row of Shapes has: runtimes do not read
+// them. Without a graph there are none.
+func (a *Arch) Check(m gguf.Metadata, tensors []shape.Tensor, source func(key string) string) (errs []error,
+	unknown []string) {
+	errs, unknown, c := a.compare(m, tensors, source)
+	if c == nil || len(tensors) == 0 { // only the metadata are checked
+		return errs, unknown
+	}
+	return append(errs, c.Missing()...), unknown
+}
+
+// Fits is Check for some of the tensors of a file that is converted just now.
+func (a *Arch) Fits(m gguf.Metadata, tensors []shape.Tensor) error {
+	errs, _, _ := a.compare(m, tensors, func(string) string { return "" })
+	return Joined(errs)
+}
+
+// compare is Check without missing tensors. c is nil without a graph, and after an error of the metadata.
+func (a *Arch) compare(m gguf.Metadata, tensors []shape.Tensor, source func(key string) string) (errs []error,
+	unknown []string, c *graph.Comparison) {
+	if a.Graph == nil {
+		return a.Shapes.Check(a.Name, m, tensors, source), nil, nil
+	}
+	rules := a.Shapes
+	rules.Dims = shape.Table{}
+	for name, n := range a.Graph.Dims {
+		rules.Dims[name] = string(n)
+	}
+	maps.Copy(rules.Dims, a.Shapes.Dims)
+	if errs = rules.Check(a.Name, m, nil, source); errs != nil {
+		return errs, nil, nil
+	}
+	f := &graph.File{Arch: a.Name, Metadata: m, Tensors: map[string][]int64{}, Source: source,
+		MayLackKeys: source != nil}
+	for _, t := range tensors {
+		f.Tensors[t.Name] = t.NE
+	}
+	if f.Vocab = f.Tokens(); f.Vocab == 0 && f.Tensors["token_embd.weight"] != nil {
+		return []error{fault.Errorf(fault.Broken, "no key %q, and no tokens", gguf.ArchKey(a.Name, "vocab_size"))}, nil, nil
+	}
+	d, err := graph.Declare(a.Graph, f)
+	if err == nil {
+		c, err = d.Compare()
+	}
+	if err != nil {
+		return []error{err}, nil, nil
+	}
+	var others []shape.Tensor
+	for _, t := range tensors {
+		declared, own := c.Declares(t.Name), rules.Own(t.Name)
+		if own || !declared {
+			others = append(others, t)
+		} else if err := c.Tensor(t.Name, t.Label(), t.NE); err != nil && t.NE != nil {
+			errs = append(errs, err)
+		}
+		if !own && !declared && !c.Ignores(t.Name) {
+			unknown = append(unknown, t.Name)
+		}
+	}
+	return append(errs, rules.Check(a.Name, m, others, source)...), unknown, c
 }

@@ -94,3 +94,35 @@ func (a *Arch) Missing(blocks int64, have func(hfName string) bool) []string {
 	}
 	return missing
 }
+
+// Required returns the names in the file of the tensors without which no checkpoint with a configuration is converted.
+func (a *Arch) Required(c *config.View) (names []string, err error) {
+	blocks, err := a.Blocks(c)
+	if err != nil {
+		return nil, err
+	}
+	for i := range a.Tensors {
+		row := &a.Tensors[i]
+		if row.Drops() || row.Optional || !row.makesTensor() {
+			continue
+		}
+		suffix := ".weight"
+		if row.Exact {
+			suffix = ""
+		}
+		first, end := int64(-1), int64(0)
+		if strings.Contains(row.HF, "{bid}") {
+			first, end = 0, blocks
+		}
+		for bid := first; bid < end; bid++ {
+			ok, err := row.applies(Layer{c, bid})
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				names = append(names, row.Outputs(bid, suffix)...)
+			}
+		}
+	}
+	return names, nil
+}

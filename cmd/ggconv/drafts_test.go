@@ -143,7 +143,7 @@ func TestDots3Refused(t *testing.T) {
 		`{"use_dsa": false}`:                                `"use_dsa"`,
 		`{"attention_gate_type": "elementwise"}`:            `"elementwise"`,
 		`{"n_group": 2}`:                                    `"n_group"`,
-		`{"swa_kv_lora_rank": 32}`:                          "attention.kv_lora_rank_swa is 32",
+		`{"swa_kv_lora_rank": 32}`:                          "attention.kv_lora_rank_swa\" is 32",
 		`{"swa_num_attention_heads": 4}`:                    "want 4 heads",
 	} {
 		s, dir := made(t, "dots3note")

@@ -70,7 +70,7 @@ func TestLiLiCorrRefused(t *testing.T) {
 		"other block": {replace: []string{"2*block_size - 1", "2*block_size + 1"},
 			want: `"lilicorr.relative_slot_bias"`},
 		"other ratio": {config: []string{`"lilicorr_mlp_ratio": 1.5`, `"lilicorr_mlp_ratio": 2.0`},
-			want: "lilicorr.mlp_hidden_size is 64"},
+			want: "\"lilicorr.mlp_hidden_size\" is 64"},
 		"no width": {config: []string{`"lilicorr_hidden_size": 32`, `"lilicorr_hidden_size": 0`},
 			want: `"dflash_config.lilicorr_hidden_size"`},
 		"no factor": {config: []string{`"lilicorr_logit_scale"`, `"other"`}, want: "lilicorr_logit_scale"},

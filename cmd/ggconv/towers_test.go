@@ -137,7 +137,7 @@ func TestTowersRefused(t *testing.T) {
 		"activation": {spec: "mm_qwen2_vl",
 			set: `{"vision_config": {"depth": 4, "embed_dim": 32, "num_heads": 2, "hidden_size": 64, "patch_size": 14, "hidden_act": "relu"}}`, code: 4, want: `key "vision_config.hidden_act" is "relu"`},
 		"sizes": {spec: "mm_qwen2_vl",
-			set: `{"vision_config": {"depth": 4, "embed_dim": 64, "num_heads": 2, "hidden_size": 64, "patch_size": 14}}`, code: 3, want: `clip.vision.embedding_length is 64 (from "vision_config.embed_dim")`},
+			set: `{"vision_config": {"depth": 4, "embed_dim": 64, "num_heads": 2, "hidden_size": 64, "patch_size": 14}}`, code: 3, want: `"clip.vision.embedding_length" is 64 (from "vision_config.embed_dim")`},
 		"odd width": {spec: "mm_qwen3_asr",
 			set: `{"thinker_config": {"text_config": {"hidden_size": 64}, "audio_config": {"encoder_layers": 4, "encoder_attention_heads": 2, "encoder_ffn_dim": 128, "num_mel_bins": 16, "d_model": 33}}}`, code: 3, want: "want an even width from 4 to 65536"},
 		"other chunks": {spec: "mm_qwen3_asr",

@@ -62,8 +62,8 @@
 // # Verify
 //
 // Lists all defects of models: structure, shards, numbers that are not finite, vocabulary,
-// keys and dimensions of the architecture. The exit code is 3 if there are any; notes are
-// about deviations that loaders accept.
+// keys and tensors of the architecture. The exit code is 3 if there are any; notes are
+// about deviations that loaders may accept.
 //
 //	--header-only              do not read the tensors
 //	--sums FILE                compare SHA-256 sums with a list as sha256sum writes it

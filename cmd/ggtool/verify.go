@@ -31,8 +31,8 @@ func verifyCommand() *cli.Command {
 		Usage:     "list all defects of models",
 		ArgsUsage: "FILE...",
 		Description: "Each FILE is a GGUF file, or the first shard of a model. Checks the structure, the\n" +
-			"numbers of every block, the vocabulary, and keys and dimensions of the architecture.\n" +
-			"Exit code 3 if there are defects; notes are about deviations that loaders accept.\n\n" +
+			"numbers of every block, the vocabulary, and keys and tensors of the architecture.\n" +
+			"Exit code 3 if there are defects; notes are about deviations that loaders may accept.\n\n" +
 			"--sums also compares the files with a list of SHA-256 sums as sha256sum writes it,\n" +
 			"--manifest with sizes and sums in the manifest of a release, or of a run of ggconv or\n" +
 			"ggquant; without FILE, the listed files, next to the list.\n\n" + tool.ExitHelp,

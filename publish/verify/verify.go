@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ import (
 // Finding is one defect or note.
 type Finding struct {
 	Text string `json:"text"` // with the file, and the key or tensor
-	Note bool   `json:"note"` // loaders accept the file all the same
+	Note bool   `json:"note"` // loaders may accept the file all the same
 }
 
 // Options are the settings of a verification.
@@ -41,6 +42,7 @@ type findings struct {
 	more  int  // findings beyond maxFindings
 	wrong bool // whether one of the findings beyond maxFindings is a defect
 	later bool // the file is a later shard: the model's metadata is in the first one
+	lost  bool // headers have defects: some tensors are missing in files
 }
 
 func (f *findings) add(format string, args ...any)  { f.put(false, format, args...) }
@@ -92,13 +94,20 @@ func Model(ctx context.Context, path string, opt Options) ([]Finding, error) {
 }
 
 // Worse returns the defects that m would have as the metadata of f, and that the present metadata do not have,
-// including ids of special tokens outside the vocabulary. Other shards are not checked.
+// including ids of special tokens outside the vocabulary. Of further shards only the names and dimensions of tensors
+// count.
 func Worse(f *gguf.File, m gguf.Metadata) ([]string, error) {
+	others := furtherShards(f)
+	defer func() {
+		for _, g := range others {
+			g.Close()
+		}
+	}()
 	find := func(m gguf.Metadata) (list []string, err error) {
 		g := *f
 		g.Metadata = m
 		var all findings
-		err = mmap.Guard(f.Path, func() error { meaning([]*gguf.File{&g}, &all); return nil })
+		err = mmap.Guard(f.Path, func() error { meaning(append([]*gguf.File{&g}, others...), &all); return nil })
 		for _, x := range all.all(f.Path) {
 			if !x.Note {
 				list = append(list, x.Text)
@@ -122,6 +131,24 @@ func Worse(f *gguf.File, m gguf.Metadata) ([]string, error) {
 	return slices.DeleteFunc(after, func(text string) bool { return slices.Contains(before, text) }), err
 }
 
+// furtherShards opens the shards after the first one, f; it returns none if f is another file or if one cannot be
+// opened.
+func furtherShards(f *gguf.File) (list []*gguf.File) {
+	dir, base := filepath.Split(f.Path)
+	prefix, no, count, ok := gguf.ParseShardName(base)
+	for i := 1; ok && no == 0 && i < count; i++ {
+		g, err := gguf.Open(gguf.ShardName(dir+prefix, i, count))
+		if err != nil {
+			for _, g := range list {
+				g.Close()
+			}
+			return nil
+		}
+		list = append(list, g)
+	}
+	return list
+}
+
 // outOfRange is the message for a special token whose id is not among n tokens.
 func outOfRange(path string, kv gguf.KV, n int) string {
 	return fmt.Sprintf("%s: key %q: is %s, want the id of one of %d tokens", path, kv.Key, kv.Value.Short(), n)
@@ -136,6 +163,7 @@ func open(path string, all *findings) (files []*gguf.File, err error) {
 		}
 		for _, e := range c.Errors {
 			all.add("%v", e)
+			all.lost = true
 		}
 		for _, e := range c.Notes {
 			all.note("%v", e)
@@ -331,8 +359,8 @@ func meaning(files []*gguf.File, all *findings) {
 		all.add("%s: has no key %q, or not a text", f.Path, gguf.KeyArchitecture)
 		return
 	}
-	a, err := arch.LookupGGUF(name)
-	if err != nil {
+	a := arch.ForFile(m)
+	if a == nil {
 		all.note("%s: architecture %q is not known: keys and dimensions are not looked at", f.Path, name)
 		return
 	}
@@ -340,7 +368,7 @@ func meaning(files []*gguf.File, all *findings) {
 		all.note("%s: is a %s: keys and dimensions are not looked at", f.Path, s)
 		return
 	}
-	keys(f, a, all)
+	complete := keys(f, all)
 	var list []shape.Tensor
 	for _, f := range files {
 		for i := range f.Tensors {
@@ -351,41 +379,62 @@ func meaning(files []*gguf.File, all *findings) {
 		return // a file with only a vocabulary
 	}
 	v, _ := m.Get(gguf.KeySplitCount)
-	if n, _ := v.Int(); n <= 1 || n == int64(len(files)) {
-		has := func(name string) bool {
-			return slices.ContainsFunc(files, func(f *gguf.File) bool { return f.Tensor(name) != nil })
-		}
-		if err := limits.CheckExperts(m, has); err != nil {
-			all.add("%s: %v", f.Path, err)
-		}
+	if n, _ := v.Int(); n > 1 && n != int64(len(files)) {
+		return // what is declared depends on all tensors
 	}
-	if err := a.Shapes.Check(a.Name, m, list, func(string) string { return "" }); err != nil {
+	has := func(name string) bool {
+		return slices.ContainsFunc(files, func(f *gguf.File) bool { return f.Tensor(name) != nil })
+	}
+	if err := limits.CheckExperts(m, has); err != nil {
 		all.add("%s: %v", f.Path, err)
+	}
+	if !complete || all.lost {
+		return
+	}
+	errs, unknown := a.Check(m, list, nil)
+	for _, err := range errs {
+		all.add("%s: %v", f.Path, err)
+	}
+	for _, name := range unknown {
+		all.note("%s: tensor %q: no part of the architecture %q reads it", f.Path, name, a.Name)
 	}
 }
 
-// keys compares the keys of an architecture with the expected ones.
-func keys(f *gguf.File, a *table.Arch, all *findings) {
-	for key, r := range a.Rows() {
-		if !r.Setting() {
-			continue
+// keys compares the keys of an architecture with the expected ones. It reports whether there are those of all files.
+func keys(f *gguf.File, all *findings) (complete bool) {
+	name := f.Metadata.Architecture()
+	tables := arch.Tables(name)
+	types, required := map[string][]gguf.ValueType{}, map[string]int{}
+	for _, a := range tables {
+		for key, r := range a.Rows() {
+			if !r.Setting() {
+				continue
+			}
+			types[key] = append(types[key], r.Type)
+			if r.Required {
+				required[key]++
+			}
 		}
-		v, ok := f.Metadata.Get(key)
-		switch {
-		case !ok && r.Required:
+	}
+	for _, key := range slices.Sorted(maps.Keys(types)) {
+		switch v, ok := f.Metadata.Get(key); {
+		case !ok && required[key] == len(tables):
 			all.note("%s: has no key %q, which converted files have", f.Path, key)
-		case ok && v.Type() != r.Type && v.Type() != gguf.ArrayType: // arrays have a value for each layer
-			all.add("%s: key %q: type %v, want %v", f.Path, key, v.Type(), r.Type)
+		case ok && !slices.Contains(types[key], v.Type()) && v.Type() != gguf.ArrayType: // a value for each layer
+			all.add("%s: key %q: type %v, want %v", f.Path, key, v.Type(), types[key][0])
 		}
 	}
 	if err := limits.Check(f.Metadata); err != nil {
 		all.add("%s: %v", f.Path, err)
 	}
+	complete = true
 	for _, key := range []string{table.KeyBlockCount, "embedding_length", "context_length"} {
-		if _, ok := f.Metadata.Get(gguf.ArchKey(a.Name, key)); !ok && len(f.Tensors) > 0 {
-			all.add("%s: has no key %q", f.Path, gguf.ArchKey(a.Name, key))
+		if _, ok := f.Metadata.Get(gguf.ArchKey(name, key)); !ok && len(f.Tensors) > 0 {
+			all.add("%s: has no key %q", f.Path, gguf.ArchKey(name, key))
+			complete = false
 		}
 	}
+	return complete
 }
 
 // tokens checks the vocabulary.

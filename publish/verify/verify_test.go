@@ -34,6 +34,13 @@ func model(change func(m *gguf.Metadata, tensors *[]gguf.Tensor, data []byte)) [
 	tensors := []gguf.Tensor{
 		{Name: "token_embd.weight", NE: []int64{32, 4}, Type: gguf.TypeQ8_0},
 		{Name: "output_norm.weight", NE: []int64{32}, Type: gguf.TypeF32},
+		{Name: "blk.0.attn_norm.weight", NE: []int64{32}, Type: gguf.TypeF32},
+		{Name: "blk.0.ffn_norm.weight", NE: []int64{32}, Type: gguf.TypeF32},
+		{Name: "blk.0.attn_k.weight", NE: []int64{32, 32}, Type: gguf.TypeQ8_0},
+		{Name: "blk.0.attn_v.weight", NE: []int64{32, 32}, Type: gguf.TypeQ8_0},
+		{Name: "blk.0.attn_output.weight", NE: []int64{32, 32}, Type: gguf.TypeQ8_0},
+		{Name: "blk.0.ffn_gate.weight", NE: []int64{32, 64}, Type: gguf.TypeQ8_0},
+		{Name: "blk.0.ffn_down.weight", NE: []int64{64, 32}, Type: gguf.TypeQ8_0},
 		{Name: "blk.0.attn_q.weight", NE: []int64{32, 32}, Type: gguf.TypeQ8_0},
 		{Name: "blk.0.ffn_up.weight", NE: []int64{32, 64}, Type: gguf.TypeF16},
 	}
@@ -55,26 +62,26 @@ func TestDefects(t *testing.T) {
 	}{
 		{"whole", nil, 0, nil},
 		{"truncated", nil, 5000, []string{`tensor "blk.0.ffn_up.weight" (byte`,
-			`note: tensor "blk.0.attn_q.weight" (byte 2304): 3096 bytes after it belong to no tensor`}},
+			`note: tensor "blk.0.attn_q.weight" (byte 10592): 3096 bytes after it belong to no tensor`}},
 		{"header", nil, 8000, nil},
 		{"magic", func(_ *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) {}, -1, []string{"not a GGUF file"}},
 		{"overlap", func(_ *gguf.Metadata, x *[]gguf.Tensor, _ []byte) {
-			(*x)[2].Offset = (*x)[1].Offset
-			(*x)[3].Offset++
-		}, 0, []string{`overlaps tensor "output_norm.weight"`, "offset 1377 is not a multiple of the alignment 32",
-			"4096 bytes at offset 1377", `note: tensor "blk.0.attn_q.weight" (byte`}},
+			(*x)[9].Offset = (*x)[8].Offset
+			(*x)[10].Offset++
+		}, 0, []string{`overlaps tensor "blk.0.ffn_down.weight"`, "offset 9249 is not a multiple of the alignment 32",
+			"4096 bytes at offset 9249", `note: tensor "blk.0.attn_q.weight" (byte`}},
 		{"beyond", func(_ *gguf.Metadata, x *[]gguf.Tensor, _ []byte) { (*x)[0].Offset, (*x)[1].Offset = 1<<40, 1<<41 },
 			0,
 			[]string{`tensor "token_embd.weight" (byte`, `tensor "output_norm.weight" (byte`,
-				"note: header (byte 928): 288 bytes after it"}},
+				"note: header (byte 1344): 288 bytes after it"}},
 		{"twice", func(m *gguf.Metadata, x *[]gguf.Tensor, _ []byte) {
 			*m = append(*m, (*m)[1])
-			(*x)[2].Name = (*x)[0].Name
+			(*x)[9].Name = (*x)[0].Name
 		}, 0, []string{`key "llama.block_count" (byte`, `tensor "token_embd.weight" (byte`, "note: "}},
 		{"scales", func(_ *gguf.Metadata, x *[]gguf.Tensor, data []byte) {
 			binary.LittleEndian.PutUint16(data[34:], 0x7c00)
 			binary.LittleEndian.PutUint32(data[(*x)[1].Offset+8:], math.Float32bits(float32(math.NaN())))
-			binary.LittleEndian.PutUint16(data[(*x)[3].Offset+2*2000:], 0xfc00)
+			binary.LittleEndian.PutUint16(data[(*x)[10].Offset+2*2000:], 0xfc00)
 		}, 0, []string{`tensor "token_embd.weight": Q8_0 block 1 (byte offset 34): d is +Inf`,
 			`tensor "output_norm.weight": F32 block 2 (byte offset 8): element is NaN`,
 			`tensor "blk.0.ffn_up.weight": F16 block 2000 (byte offset 4000): element is -Inf`}},
@@ -83,7 +90,7 @@ func TestDefects(t *testing.T) {
 			m.Delete("llama.embedding_length")
 			m.Set("general.quantization_version", gguf.Uint32(1))
 		}, 0, []string{`key "llama.context_length": type str, want u32`, `has no key "llama.embedding_length"`,
-			`key "general.quantization_version": is 1`, `tensor "token_embd.weight": dimensions 32 x 4`}},
+			`key "general.quantization_version": is 1`}},
 		{"architecture", func(m *gguf.Metadata, _ *[]gguf.Tensor,
 			_ []byte) {
 			m.Set(gguf.KeyArchitecture, gguf.String("new"))
@@ -92,7 +99,14 @@ func TestDefects(t *testing.T) {
 			[]string{"has no key \"general.architecture\""}},
 		{"shapes", func(m *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) {
 			m.Set("llama.feed_forward_length", gguf.Uint32(65))
-		}, 0, []string{`blk.0.ffn_up.weight`}},
+		}, 0, []string{`tensor "blk.0.ffn_gate.weight": dimensions 32 x 64, want 32 x 65: ` +
+			`"llama.embedding_length" is 32, "llama.feed_forward_length" is 65`, `blk.0.ffn_up.weight`,
+			`tensor "blk.0.ffn_down.weight": dimensions 64 x 32, want 65 x 32`}},
+		{"missing", func(_ *gguf.Metadata, x *[]gguf.Tensor, _ []byte) { (*x)[4].Name = "blk.0.attn_x.weight" }, 0,
+			[]string{`no tensor "blk.0.attn_k.weight", of dimensions 32 x 32: "llama.embedding_length" is 32`,
+				`note: tensor "blk.0.attn_x.weight": no part of the architecture "llama" reads it`}},
+		{"layers", func(m *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) { m.Set("llama.block_count", gguf.Uint32(2)) }, 0,
+			[]string{`no tensors of layer 1: "llama.block_count" is 2`}},
 		{"tokens", func(m *gguf.Metadata, _ *[]gguf.Tensor, _ []byte) {
 			m.Set("tokenizer.ggml.scores", gguf.Float32s([]float32{1}))
 			m.Set("tokenizer.ggml.bos_token_id", gguf.Uint32(4))

@@ -57,7 +57,7 @@ func EachModel(t *testing.T, f func(name string, m *model.Model)) {
 			}
 			name := s.Name + "/" + v.Name
 			if m, _, err := convert.Open(t.Context(), src, Options(s, src, convert.F32)); err != nil {
-				t.Logf("%s: %v", name, err)
+				t.Errorf("%s: %v", name, err)
 			} else {
 				f(name, m)
 				m.Close()

@@ -215,7 +215,7 @@ func (r *result) make(f *family, c *checkpoint, list []*known, name string, opt 
 		fields = append(fields, field{"Body", fmt.Sprintf("table.Body{Classes: []string{%q}, Prefix: %q}", body,
 			near.Body.Prefix)})
 	}
-	if text := r.shapes(f, c, lit, t, all); text != "" {
+	if text := r.shapes(f, lit, t, all[0]); text != "" {
 		fields = append(fields, field{"Shapes", text})
 	}
 	if e := src.literalOf(c.tokenizer(src, list).table).field("Tokenizer"); e != nil {
@@ -455,150 +455,22 @@ func (r *result) renames(c *checkpoint, a *table.Arch) bool {
 	return false
 }
 
-// shapes returns the source of Shapes, "" for none, and sets its value.
-func (r *result) shapes(f *family, c *checkpoint, lit *literal, t *table.Arch, all []*table.Arch) string {
-	near := all[0].Shapes
-	qk := c.normsOfHeads()
-	rows, dims, used := shape.Table{}, shape.Table{}, 0
-	for i := range t.Tensors {
-		row := &t.Tensors[i]
-		if row.Drops() || row.Kind != nil {
-			continue
-		}
-		suffix := ".weight"
-		if row.Exact {
-			suffix = ""
-		}
-		for _, name := range row.Outputs(0, suffix) {
-			if base, _, ok := ruleOf(shape.Rules{Tensors: shape.NormsWhole}, name); ok && qk != nil {
-				if text := qk[base]; text != shape.Common.Tensors[base] {
-					rows[base] = text
-				}
-				continue
-			}
-			if base, text, ok := ruleOf(near, name); ok {
-				rows[base] = text
-				continue
-			}
-			if _, _, ok := ruleOf(shape.Common, name); ok {
-				continue
-			}
-			for _, a := range all {
-				if base, text, ok := ruleOf(a.Shapes, name); ok {
-					rows[base] = text
-					for n, d := range a.Shapes.Dims {
-						if word(text, n) {
-							dims[n] = d
-						}
-					}
-					break
-				}
-			}
-			if _, _, ok := ruleOf(shape.Rules{Tensors: rows}, name); !ok {
-				r.say("shapes: no family has dimensions of %s: a row in Shapes", name)
-			}
-		}
+// shapes returns the source of Shapes, "" for none, and sets its value: relations between settings, and for a family
+// without a graph the dimensions of its tensors.
+func (r *result) shapes(f *family, lit *literal, t, near *table.Arch) string {
+	t.Shapes = near.Shapes
+	if near.Graph != nil {
+		t.Shapes = shape.Rules{Relations: near.Shapes.Relations}
 	}
-	used = len(rows)
-	for n, d := range near.Dims {
-		uses := func(t shape.Table) bool {
-			return slices.ContainsFunc(slices.Collect(maps.Values(t)), func(text string) bool { return word(text, n) })
-		}
-		if uses(rows) || uses(shape.Common.Tensors) || uses(shape.Common.Dims) || uses(near.Dims) ||
-			slices.ContainsFunc(near.Relations, func(s string) bool { return word(s, n) }) {
-			dims[n] = d
-		}
-	}
-	t.Shapes = shape.Rules{Dims: dims, Tensors: rows, Relations: near.Relations}
-	if used == 0 && len(dims) == 0 && len(near.Relations) == 0 {
+	switch e := lit.field("Shapes"); {
+	case len(t.Shapes.Relations) == 0 && len(t.Shapes.Tensors) == 0 && len(t.Shapes.Dims) == 0:
 		return ""
-	}
-	if len(dims) == 0 && len(near.Relations) == 0 {
-		for _, known := range []struct {
-			name string
-			rows shape.Table
-		}{{"shape.NormsWhole", shape.NormsWhole}, {"shape.NormsOfHeads", shape.NormsOfHeads},
-			{"shape.NormsPerHead", shape.NormsPerHead}} {
-			if maps.Equal(rows, known.rows) {
-				return "shape.Rules{Tensors: " + known.name + "}"
-			}
-		}
-	}
-	if e := lit.field("Shapes"); e != nil && maps.Equal(rows, near.Tensors) && maps.Equal(dims, near.Dims) {
+	case near.Graph == nil && e != nil:
 		if text, err := f.expr(expr{"arch", e}); err == nil {
 			return text
 		}
 	}
-	text := func(t shape.Table) string {
-		var list []string
-		for _, name := range slices.Sorted(maps.Keys(t)) {
-			text := quote(t[name])
-			if size := sizes[t[name]]; size != "" {
-				text = size
-			}
-			list = append(list, quote(name)+": "+text)
-		}
-		return "shape.Table{" + fill(list) + "}"
-	}
-	var list []string
-	if len(dims) > 0 {
-		list = append(list, "Dims: "+text(dims))
-	}
-	if len(rows) > 0 {
-		list = append(list, "Tensors: "+text(rows))
-	}
-	if len(near.Relations) > 0 {
-		list = append(list, fmt.Sprintf("Relations: %#v", near.Relations))
-	}
-	return "shape.Rules{" + fill(list) + "}"
-}
-
-// normsOfHeads returns the rows of QK-norms by their dimensions in TENSORS, nil if they are unknown.
-func (c *checkpoint) normsOfHeads() shape.Table {
-	view, err := c.view()
-	if err != nil {
-		return nil
-	}
-	heads, err := view.Heads()
-	kv, err2 := view.HeadsKV()
-	head, err3 := view.HeadDim()
-	if err != nil || err2 != nil || err3 != nil {
-		return nil
-	}
-	for name, ne := range c.shapes {
-		if !strings.HasSuffix(name, ".q_norm.weight") && !strings.HasSuffix(name, ".query_layernorm.weight") {
-			continue
-		}
-		switch {
-		case len(ne) == 1 && ne[0] == head:
-			return shape.Table{"attn_q_norm": shape.Common.Tensors["attn_q_norm"],
-				"attn_k_norm": shape.Common.Tensors["attn_k_norm"]}
-		case len(ne) == 1 && ne[0] == heads*head && heads == kv:
-			return shape.NormsWhole
-		case len(ne) == 1 && ne[0] == heads*head:
-			return shape.NormsOfHeads
-		case len(ne) == 2 && ne[0] == heads && ne[1] == head:
-			return shape.NormsPerHead
-		}
-	}
-	return nil
-}
-
-// ruleOf returns the row of a table of dimensions for a tensor.
-func ruleOf(r shape.Rules, name string) (base, text string, ok bool) {
-	for _, base := range shape.Names(name) {
-		if text, ok := r.Tensors[base]; ok {
-			return base, text, true
-		}
-	}
-	return "", "", false
-}
-
-func word(text, name string) bool {
-	return slices.Contains(strings.FieldsFunc(text, func(c rune) bool {
-		return strings.ContainsRune(" ,|+-*/()",
-			c)
-	}), name)
+	return fmt.Sprintf("shape.Rules{Relations: %#v}", t.Shapes.Relations)
 }
 
 // fileText returns a Go file with its imports, formatted.

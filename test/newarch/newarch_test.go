@@ -347,7 +347,7 @@ import (
 )
 
 var _ = parts.NeoX
-var _ = shape.SharedWidth
+var _ = shape.Common
 
 func main() {
 	for _, name := range %s {
@@ -439,6 +439,9 @@ func TestShared(t *testing.T) {
 	}
 	for _, s := range sharedModels {
 		known[s.name] = true
+	}
+	for _, name := range sizes {
+		known[name] = true
 	}
 	n := 0
 	for _, d := range f.Decls {

@@ -9,7 +9,6 @@ import (
 
 	"ggforge/arch/graph"
 	"ggforge/arch/parts"
-	"ggforge/arch/shape"
 )
 
 // shared are the values of arch/parts that graphs use, by name.
@@ -61,9 +60,9 @@ var constants = map[reflect.Type][]string{
 var acts = map[graph.Act]string{graph.SiLU: "SiLU", graph.GELU: "GELU", graph.GELUErf: "GELUErf", graph.ReLU: "ReLU",
 	graph.ReLU2: "ReLU2", graph.Tanh: "Tanh"}
 
-// sizes are expressions of arch/shape for Dims.
-var sizes = map[string]string{shape.SharedWidth: "shape.SharedWidth",
-	shape.SharedExpertOrWhole: "shape.SharedExpertOrWhole"}
+// sizes are expressions of arch/parts for Dims.
+var sizes = map[string]string{parts.SharedWidth: "parts.SharedWidth",
+	parts.SharedExpertOrWhole: "parts.SharedExpertOrWhole"}
 
 // modelText returns the source of a graph, as families have it.
 func modelText(m *graph.Model) string {

@@ -49,7 +49,7 @@ var features = []feature{
 	{keys: re(`attention_sink|sink`), tensors: re(`sinks?$|sinks?\.`), is: "attention sinks",
 		where: "graph.Sinks, tensor attn_sinks (arch/gptoss.go)"},
 	{keys: re(`qk_norm|qk_layernorm|query_key_norm`), tensors: re(`(q|k|query|key)_(layer)?norm`), is: "QK-norm",
-		where: "parts.QKNormRows; graph.QKNorm, before or after RoPE; arch/shape: NormsWhole, NormsPerHead"},
+		where: "parts.QKNormRows; graph.QKNorm, before or after RoPE"},
 	{keys: re(`kv_lora_rank|q_lora_rank|qk_nope|qk_rope|v_head_dim`), tensors: re(`kv_a_proj|kv_b_proj|attn_kv_`),
 		is:    "MLA",
 		where: "parts.MLARows, parts.MLAMetadata, parts.MLAShapes; graph.MLA"},

@@ -587,7 +587,7 @@ func (m *specMaker) means(tensors []hftest.Tensor) bool {
 	}
 	view := cfg.View(config.Options{})
 	_, kvs, err := m.arch.KVs(view, 1)
-	if err != nil || m.arch.CheckShapes(view, kvs, nil) != nil {
+	if err != nil || m.arch.Fits(kvs, nil) != nil {
 		return true
 	}
 	var list []shape.Tensor
@@ -616,7 +616,7 @@ func (m *specMaker) means(tensors []hftest.Tensor) bool {
 			break
 		}
 	}
-	return m.arch.CheckShapes(view, kvs, list) == nil
+	return m.arch.Fits(kvs, list) == nil
 }
 
 // permutes are transforms that keep dimensions.
