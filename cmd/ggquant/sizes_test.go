@@ -12,8 +12,8 @@ import (
 // tensors.
 func TestHostileSizes(t *testing.T) {
 	for key, want := range map[string]string{
-		"hidden_size":         `llama.embedding_length is 7 (from "hidden_size")`,
-		"intermediate_size":   `llama.feed_forward_length is 7 (from "intermediate_size")`,
+		"hidden_size":         `"llama.embedding_length" is 7 (from "hidden_size")`,
+		"intermediate_size":   `"llama.feed_forward_length" is 7 (from "intermediate_size")`,
 		"num_key_value_heads": "for 7 heads",
 	} {
 		t.Run(key, func(t *testing.T) {
