@@ -164,7 +164,7 @@ var gemma4Graph = &graph.Model{
 	Reads: []string{"attention.sliding_window!", "attention.sliding_window_pattern!"},
 	Dims:  gemma4Sizes,
 	Norm:  graph.RMS, Embed: parts.ScaledEmbedding, Final: parts.OutputNorm, Head: graph.LM{SoftCap: parts.LogitSoftCap},
-	Layer: gemma4Layer(graph.SlidingWindow, graph.Causal, graph.PerLayerEmbedding{Act: graph.GELU}),
+	Layer: gemma4Layer(graph.SlidingWindow, graph.CausalWhole, graph.PerLayerEmbedding{Act: graph.GELU}),
 }
 
 // gemma4Sizes: sliding-window layers (swa) have heads of another size. The first n_own layers have keys and values of

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ggforge/arch/config"
+	"ggforge/arch/graph"
 	"ggforge/arch/parts"
 	"ggforge/arch/shape"
 	"ggforge/arch/table"
@@ -86,6 +87,30 @@ var hyV4 = &table.Arch{
 			{HF: "model.layers.{bid}.mlp.experts.down_proj", GGUF: "blk.{bid}.ffn_down_exps.weight", Exact: true},
 			{HF: "model.layers.{bid}.mlp.experts.gate_up_proj", Exact: true, Split: parts.GateUp},
 		}))),
+	Graph: &graph.Model{
+		Reads: parts.RouterKeys, Streams: graph.HyperConnections{},
+		Norm: graph.RMS, Final: parts.OutputNorm, Head: graph.LM{},
+		Layer: []graph.Step{
+			graph.Connected{Name: "attn", Residual: graph.Residual{Pre: graph.Norm{Name: "attn_norm"}, Part: graph.MLA{
+				Steps: []graph.HeadStep{parts.Interleaved},
+				Scores: []graph.ScoreStep{
+					graph.Sinks{},
+					graph.OnScores{In: graph.Where("(@attention.indexer.types or 0) != 0"),
+						Steps: []graph.ScoreStep{graph.Indexer{Pairs: graph.Interleaved, Last: true,
+							Eps: "@attention.layer_norm_rms_epsilon"}}},
+					graph.OnScores{In: graph.Where("(@attention.indexer.types or 1) = 0"),
+						Steps: []graph.ScoreStep{graph.SharedIndexer{}}},
+				},
+				After: []graph.OutStep{graph.OutGate{}},
+			}}},
+			graph.Connected{Name: "ffn", Residual: graph.Residual{Pre: graph.Norm{Name: "ffn_norm"}, Part: parts.Sparse(graph.MoE{
+				Router:  parts.RouterGroups,
+				Experts: graph.FFN{Act: graph.LimitedSwiGLU{Limit: "@swiglu_clamp_exp or 0"}},
+				Shared:  graph.MayShared, With: []graph.MoEOption{graph.SharedFFN{FFN: parts.SwiGLU}},
+			}, parts.SwiGLU)}},
+		},
+		Unread: parts.MLAUnread,
+	},
 }
 
 // hyHeads makes attention rows use num_attention_heads: num_key_value_heads of published configs does not fit the

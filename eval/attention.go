@@ -23,6 +23,7 @@ type heads struct {
 	// relative position bias of distances -maxDistance to maxDistance, for each head; or nil
 	positionBias []float32
 	sinks        []float32 // one for each head, or nil
+	indexer      []*linear // matrices of an indexer, of which only the inputs are needed, or nil
 	alibiSlopes  []float32 // one for each head, or nil
 }
 
@@ -195,6 +196,9 @@ func (b *builder) heads(a graph.Attention) heads {
 	if a.Window.Tokens != "" {
 		h.window = b.size(a.Window.Tokens)
 	}
+	if a.Sees == graph.CausalWhole && h.window == 0 {
+		h.bidirectional = false
+	}
 	switch a.Window.Shape {
 	case graph.SlidingWindow:
 	case graph.ChunkedWindow:
@@ -231,8 +235,12 @@ func (b *builder) scoreSteps(h *heads, steps []graph.ScoreStep) {
 				"indexer.q_proj.weight", "indexer.k_proj.weight", "indexer.q_norm.weight", "indexer.k_norm.weight")
 			continue
 		case graph.Indexer:
-			b.indexer("the %d tokens of attention.indexer.top_k", "@attention.indexer.top_k", "indexer.attn_q_b.weight",
-				"indexer.attn_k.weight", "indexer.k_norm.weight", "indexer.k_norm.bias", "indexer.proj.weight")
+			b.indexer("the %d tokens of attention.indexer.top_k", "@attention.indexer.top_k", "indexer.k_norm.weight",
+				"indexer.k_norm.bias")
+			count, size := b.count("@attention.indexer.head_count"), b.count("@attention.indexer.key_length")
+			h.indexer = []*linear{b.t.requiredLinear(b.name("indexer.attn_k"), b.p.width, size),
+				b.t.requiredLinear(b.name("indexer.proj"), b.p.width, count),
+				b.t.requiredLinear(b.name("indexer.attn_q_b"), b.size("n_lora_q"), count*size)}
 			continue
 		case graph.SharedIndexer:
 			b.indexer("the %d tokens of attention.indexer.top_k", "@attention.indexer.top_k")

@@ -271,6 +271,8 @@ func (b *builder) steps(list []graph.Step) {
 				b.unsupported("without experts, the step", s)
 			}
 			l.steps[n].(*residual).input, l.keepsInput = true, true
+		case graph.Connected:
+			b.connected(s)
 		case graph.AddEmbedding:
 			if v := b.t.vector(b.name(s.Tensor)+".weight", 1); v != nil {
 				l.steps = append(l.steps, addEmbedding(v[0]))
@@ -352,7 +354,8 @@ func (b *builder) part(p graph.Part) mixer {
 func implemented(v any) bool {
 	switch v := v.(type) {
 	case graph.Residual, graph.Parallel, graph.AddInput, graph.Normalize, graph.ScaleStream, graph.LearnedScale,
-		graph.ChooseStep, graph.Choose, graph.Nothing, graph.FromInput, graph.AddEmbedding, graph.Repeat, graph.HRM, graph.AltUp,
+		graph.ChooseStep, graph.Choose, graph.Nothing, graph.FromInput, graph.AddEmbedding, graph.Repeat, graph.HRM,
+		graph.AltUp, graph.HyperConnections, graph.Connected,
 		graph.PerLayerEmbedding, graph.NormKind,
 		graph.Separate, graph.GatedQueries, graph.KeysAsValues, graph.SharedKV, graph.ValueExperts,
 		graph.RoPE, graph.QKNorm, graph.UnitNorm, graph.QueryGain, graph.ValueNorm, graph.Temperature, graph.Clamp,

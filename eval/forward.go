@@ -139,6 +139,7 @@ func (s *stream) runBlocks(i, from, end int, runs []*Run, wanted bool) error {
 		if err != nil {
 			return err
 		}
+		s.hyper.move(width, kept/width, at, len(h)/width)
 		kept += copy(s.h[kept:], h) // in the last layer the wanted rows are moved together
 		if s.r.Progress != nil {
 			s.r.Progress(Progress{Done: (float64(i) + float64((at+n)*width)/all) / layers})

@@ -21,27 +21,36 @@ type linear struct {
 	bias            []float32 // or nil
 }
 
+// reportInputs calls Run.Inputs for the inputs of linear layers; leave: their outputs shall be zeros.
+func (s *stream) reportInputs(x []float32, rows int, layers ...*linear) (leave bool, err error) {
+	s.products++
+	if s.r.Inputs == nil {
+		return false, nil
+	}
+	for _, l := range layers {
+		if l.reportedByOther {
+			continue
+		}
+		in := l.inputs(x, rows)
+		in.Product = s.products
+		switch err := s.r.Inputs(in); err {
+		case nil:
+		case errZeros:
+			leave = true
+		default:
+			return false, err
+		}
+	}
+	return leave, nil
+}
+
 // linear sets dst, of rows that are ld apart, to the outputs of layers for rows of x, one
 // after the other in each row.
 func (s *stream) linear(dst []float32, ld int, x []float32, rows int, layers ...*linear) error {
 	k := layers[0].w.K
-	s.products++
-	leave := false
-	if s.r.Inputs != nil {
-		for _, l := range layers {
-			if l.reportedByOther {
-				continue
-			}
-			in := l.inputs(x, rows)
-			in.Product = s.products
-			switch err := s.r.Inputs(in); err {
-			case nil:
-			case errZeros:
-				leave = true
-			default:
-				return err
-			}
-		}
+	leave, err := s.reportInputs(x, rows, layers...)
+	if err != nil {
+		return err
 	}
 	if s.r.dry || leave {
 		columns := 0

@@ -17,6 +17,9 @@ func (b *builder) before(pass int) {
 		}
 		b.layer.steps = append(b.layer.steps, altUpPredict{a})
 	}
+	if _, ok := b.m.graph.Streams.(graph.HyperConnections); ok && pass == 0 {
+		b.layer.steps = append(b.layer.steps, hyperStart{b.count("@hyper_connection.count")})
+	}
 	if _, ok := b.m.graph.Loop.(graph.HRM); ok && pass == 0 {
 		b.t.required("hrm.z_l_init", b.p.width)
 		b.layer.steps = append(b.layer.steps, &hrmStart{b.t.vector("hrm.z_l_init", b.p.width)})
@@ -30,6 +33,9 @@ func (b *builder) after(pass, passes int) {
 		if pass+1 == passes {
 			b.layer.steps = append(b.layer.steps, altUpEnd{a})
 		}
+	}
+	if _, ok := b.m.graph.Streams.(graph.HyperConnections); ok && pass+1 == passes {
+		b.layer.steps = append(b.layer.steps, hyperEnd{newHyper(b, "output_hc", false)})
 	}
 	switch loop := b.m.graph.Loop.(type) {
 	case graph.Repeat:

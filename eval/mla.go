@@ -158,11 +158,21 @@ func (l *mla) project(s *stream, x []float32, n int, rawDown, rawKV []float32) (
 		if err := s.linear(q, ldq, down, n, l.qUp); err != nil {
 			return nil, nil, err
 		}
+		if l.indexer != nil {
+			if _, err := s.reportInputs(down, n, l.indexer[2]); err != nil {
+				return nil, nil, err
+			}
+		}
 	} else if err := s.linear(q, ldq, x, n, l.q); err != nil {
 		return nil, nil, err
 	}
 	if err := s.linear(kv, ldkv, x, n, l.kvDown); err != nil {
 		return nil, nil, err
+	}
+	if l.indexer != nil {
+		if _, err := s.reportInputs(x, n, l.indexer[:2]...); err != nil {
+			return nil, nil, err
+		}
 	}
 	copy(rawKV, kv)
 	return q, kv, s.eachRows(n, func(a, b int) {

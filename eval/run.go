@@ -70,6 +70,7 @@ type stream struct {
 	wholeInput              []float32 // the same of all tokens
 	hrm                     hrmStreams
 	altUp                   altUpStreams
+	hyper                   hyperStreams
 	leavesOut               bool // a step after this one leaves out tokens that are not wanted
 
 	rereads  bool // weights are read again for other tokens

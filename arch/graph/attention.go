@@ -27,6 +27,9 @@ type Direction int
 const (
 	Causal Direction = iota // earlier tokens and itself, or all if attention.causal is false
 	Both                    // all
+	// CausalWhole is Causal in layers with a window; without one, attention is to earlier tokens even if
+	// attention.causal is false (Gemma 4)
+	CausalWhole
 )
 
 // Window is how far a token attends.
@@ -183,10 +186,11 @@ type BlockIndexer struct{}
 // Indexer restricts attention in MLA to the attention.indexer.top_k tokens with the greatest scores of an indexer, which
 // has heads of queries made from those of MLA before attn_q_b (indexer.attn_q_b), one head of keys (indexer.attn_k), which
 // has a layer norm with the epsilon Eps, and a weight for each head and token (indexer.proj). RoPE rotates the first n_rot
-// values of both. The score of a token is the sum over heads of weight · ReLU(q·k). All tokens are attended to in a
+// values of both, or the last ones. The score of a token is the sum over heads of weight · ReLU(q·k). All tokens are attended to in a
 // context of no more than top_k (DeepSeek V3.2).
 type Indexer struct {
 	Pairs Pairs
+	Last  bool
 	Eps   Num
 }
 

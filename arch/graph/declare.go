@@ -297,6 +297,10 @@ func (d *Decl) step(s Step) {
 	switch s := s.(type) {
 	case FromInput:
 		d.step(s.Residual)
+	case Connected:
+		d.hyperConnections("hc_"+s.Name, 2)
+		d.checkNumbers("@hyper_connection.magnitude")
+		d.step(s.Residual)
 	case AddEmbedding:
 		d.weight(Yes, s.Tensor, NormRole, 1)
 	case Residual:
@@ -328,13 +332,31 @@ func (d *Decl) step(s Step) {
 
 // streams declares what several residual streams need.
 func (d *Decl) streams(s Streams) {
-	a, ok := s.(AltUp)
-	if !ok {
-		if s != nil {
-			d.unknown("kind of streams", s)
-		}
+	switch s := s.(type) {
+	case nil:
+	case AltUp:
+		d.altUp(s)
+	case HyperConnections:
+		d.outsideLayers(func() { d.hyperConnections("output_hc", 1) })
+	default:
+		d.unknown("kind of streams", s)
+	}
+}
+
+// hyperConnections declares the tensors that make kinds of factors of each stream.
+func (d *Decl) hyperConnections(name string, kinds int64) {
+	n, embd := d.Size(hyperCount), d.Size("n_embd")
+	if n < 1 {
+		d.contradiction("there are no streams")
 		return
 	}
+	d.checkNumbers(hyperEps)
+	d.linear(Yes, name+"_fn", Other, mul(n, embd), mul(n, kinds))
+	d.weight(Yes, name+"_base", NormRole, mul(n, kinds))
+	d.weight(Yes, name+"_scale", NormRole, kinds)
+}
+
+func (d *Decl) altUp(a AltUp) {
 	n, embd := d.Size(altUpInputs), d.Size("n_embd")
 	if n < 2 || d.Float("@altup.active_idx or 0") != 0 {
 		d.contradiction("%d streams, the first one active, are needed", n)

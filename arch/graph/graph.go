@@ -122,7 +122,22 @@ type Streams interface{ streams() }
 // of the first one and of altup_unembd_proj_s·x_s scaled to its length.
 type AltUp struct{ Act Activation }
 
-func (AltUp) streams() {}
+// HyperConnections has hyper_connection.count streams (Hunyuan 4), which are copies of the embedding at first. The parts of
+// Connected read a sum of all. After the last layer they become one, Σ p_s·x_s, as in Connected with output_hc_fn,
+// output_hc_base and output_hc_scale.
+type HyperConnections struct{}
+
+func (AltUp) streams()            {}
+func (HyperConnections) streams() {}
+
+func (HyperConnections) asks() []Num { return []Num{hyperCount, hyperEps} }
+
+func (Connected) asks() []Num { return []Num{hyperCount, hyperEps, "@hyper_connection.magnitude"} }
+
+const (
+	hyperCount Num = "@hyper_connection.count"
+	hyperEps   Num = "@hyper_connection.epsilon"
+)
 
 func (AltUp) asks() []Num {
 	return []Num{altUpInputs, "@altup.active_idx", "@embedding_length_per_layer_input"}
@@ -152,6 +167,14 @@ type AddInput struct{ Norm Norm }
 
 // FromInput is Residual whose part reads the layer's input instead of the stream (Arctic's experts).
 type FromInput struct{ Residual }
+
+// Connected is Residual of all n streams x_s of HyperConnections: its part reads Σ p_s·x_s, and q_s times its output is
+// added to each. p_s is σ(scale_0·m_s + base_s) + ε, q_s is magnitude·σ(scale_1·m_{n+s} + base_{n+s}) + ε, where m is
+// hc_NAME_fn·rms(x) of all streams in a row.
+type Connected struct {
+	Name string // ffn: tensors are hc_ffn_fn, hc_ffn_base and hc_ffn_scale
+	Residual
+}
 
 // AddEmbedding adds the stream before the first layer times the value of a tensor (Talkie).
 type AddEmbedding struct{ Tensor string }
@@ -189,6 +212,7 @@ func (Parallel) step()          {}
 func (AddInput) step()          {}
 func (FromInput) step()         {}
 func (AddEmbedding) step()      {}
+func (Connected) step()         {}
 func (Normalize) step()         {}
 func (ScaleStream) step()       {}
 func (LearnedScale) step()      {}

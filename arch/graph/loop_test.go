@@ -94,6 +94,33 @@ ffn_down: 96 x 64
 	}
 }
 
+func TestHyperConnections(t *testing.T) {
+	m := decoder(Connected{Name: "ffn", Residual: Residual{Pre: norm("ffn_norm"), Part: swiGLU}})
+	m.Streams = HyperConnections{}
+	kv := small.with(values{"hyper_connection.count": u32(3), "hyper_connection.epsilon": f32(1e-6),
+		"hyper_connection.magnitude": f32(2)})
+	d := declare(t, m, kv.file())
+	same(t, "outside of layers", required(d, ""), `
+token_embd: 64 x 10
+output_norm: 64
+output_hc_fn: 192 x 3
+output_hc_base: 3
+output_hc_scale: 1
+`)
+	same(t, "layer 1", required(d, "blk.1."), `
+hc_ffn_fn: 192 x 6
+hc_ffn_base: 6
+hc_ffn_scale: 2
+ffn_norm: 64
+ffn_gate: 64 x 96
+ffn_up: 64 x 96
+ffn_down: 96 x 64
+`)
+	if _, err := Declare(m, kv.with(values{"hyper_connection.count": u32(0)}).file()); err == nil {
+		t.Error("no streams: no error")
+	}
+}
+
 // Steps that read what was before, and norms of groups.
 func TestInputs(t *testing.T) {
 	m := decoder(FromInput{Residual{Pre: norm("ffn_norm_exps"), Part: swiGLU}}, AddEmbedding{Tensor: "layer_output_scale"})

@@ -137,7 +137,7 @@ func (b *batch) window(w graph.Window) int {
 // cache returns the cache of layers with or without a window, nil for none: the runtime does not use that of
 // bidirectional layers.
 func (b *batch) cache(a graph.Attention) *Cache {
-	if c := b.caches[b.window(a.Window)]; c.Layers > 0 && (a.Sees == graph.Causal || b.decodes) {
+	if c := b.caches[b.window(a.Window)]; c.Layers > 0 && (a.Sees != graph.Both || b.decodes) {
 		return c
 	}
 	return nil

@@ -250,6 +250,8 @@ func (b *batch) steps(steps []graph.Step, x *result) *result {
 			if cur := b.part(s.Part, b.norm(in, s.Pre)); cur != nil {
 				x = b.inPlace(x.bytes, cur, x)
 			}
+		case graph.Connected:
+			x = b.connected(s, x)
 		case graph.AddEmbedding:
 			x = b.inPlace(x.bytes, x, b.op(x.bytes, b.choose(b.embedding)))
 		case graph.Parallel:

@@ -2,8 +2,11 @@ package memory
 
 import "ggforge/arch/graph"
 
-// addStreams adds the streams of AltUp beside x, the first one.
+// addStreams adds the streams of AltUp beside x, the first one, or the copies of x for hyper-connections.
 func (b *batch) addStreams(x *result) {
+	if _, ok := b.graph.Streams.(graph.HyperConnections); ok {
+		b.streams = b.op(b.number("@hyper_connection.count")*x.bytes, x)
+	}
 	if _, ok := b.graph.Streams.(graph.AltUp); !ok {
 		return
 	}
@@ -38,10 +41,37 @@ func (b *batch) layer(x *result) *result {
 	return b.partView(b.streams, x.bytes)
 }
 
+// connected adds a part that reads a sum of all streams, to each of which its output is added. It returns the first
+// stream.
+func (b *batch) connected(of graph.Connected, x *result) *result {
+	all := b.streams
+	sum := b.sumOfStreams(x.bytes, 2)
+	cur := b.part(of.Part, b.norm(sum, of.Pre))
+	if cur == nil {
+		return x
+	}
+	if b.last {
+		cur, all = b.choose(cur), b.choose(all)
+		b.last = false
+	}
+	b.streams = b.op(all.bytes, all, b.norm(cur, of.Post))
+	return b.partView(b.streams, cur.bytes)
+}
+
+// sumOfStreams returns a sum of all streams with factors computed from them; kinds: other factors are computed, too.
+func (b *batch) sumOfStreams(bytes, kinds int64) *result {
+	n := b.number("@hyper_connection.count")
+	mixes := b.op(b.floats(kinds*n), b.op(b.streams.bytes, b.streams))
+	return b.op(bytes, b.streams, mixes)
+}
+
 // joinStreams returns the mean of all streams.
 func (b *batch) joinStreams(x *result) *result {
 	if b.streams == nil {
 		return x
+	}
+	if _, ok := b.graph.Streams.(graph.HyperConnections); ok {
+		return b.sumOfStreams(x.bytes, 1)
 	}
 	others := b.streams.bytes - x.bytes
 	cur := b.op(others, b.partView(b.streams, others))
