@@ -136,6 +136,8 @@ func (s *summary) steps(steps []Step) (l layerSummary) {
 		case FromInput:
 			l.add(s.residual(step.Residual))
 			l.rest.add("a part reads the layer's input")
+		case Connected:
+			l.add(s.residual(step.Residual))
 		case Parallel:
 			for _, r := range step {
 				o := s.residual(r)
