@@ -19,7 +19,6 @@ type metadata struct {
 	rows   []table.Row
 	expect []table.Expect
 	unused []string // keys
-	lists  []string // expressions that are lists of keys
 	notes  []string // what to check
 	taken  []string // what is as in other families
 	unread []string // keys that nothing reads
@@ -137,7 +136,7 @@ func (s *source) rowKey(e expr, depth int) string {
 			return text(x.Args[0])
 		}
 	case *ast.Ident, *ast.SelectorExpr:
-		if d := s.decl(e.pkg, x.(ast.Expr)); d != nil && d.value != nil {
+		if d := s.decl(e.pkg, x); d != nil && d.value != nil {
 			return s.rowKey(expr{d.pkg, d.value}, depth)
 		}
 	}

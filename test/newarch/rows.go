@@ -105,7 +105,7 @@ func (s *source) list(e expr, depth int) *atom {
 				return s.list(expr{e.pkg, t}, depth)
 			}
 		}
-		d := s.decl(e.pkg, x.(ast.Expr))
+		d := s.decl(e.pkg, x)
 		if d == nil || d.value == nil {
 			return nil
 		}

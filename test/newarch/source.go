@@ -386,11 +386,10 @@ func (s *source) tableField(pkg string, x *ast.SelectorExpr) ast.Expr {
 // family is the new file: its names, and declarations that it takes from other families.
 type family struct {
 	src      *source
-	variable string            // of the table
-	names    map[*decl]string  // of declarations that were copied
-	copied   []*decl           // in the order of their first use
-	text     map[*decl]string  // of copied ones
-	imports  map[string]string // by name
+	variable string           // of the table
+	names    map[*decl]string // of declarations that were copied
+	copied   []*decl          // in the order of their first use
+	text     map[*decl]string // of copied ones
 }
 
 // expr returns the text of an expression for the new file, and copies the declarations that it needs.
@@ -484,11 +483,6 @@ func firstRune(s string) rune {
 func upperFirst(s string) string {
 	r, n := utf8.DecodeRuneInString(s)
 	return string(unicode.ToUpper(r)) + s[n:]
-}
-
-func lowerFirst(s string) string {
-	r, n := utf8.DecodeRuneInString(s)
-	return string(unicode.ToLower(r)) + s[n:]
 }
 
 // replaceWord replaces a whole word.

@@ -139,8 +139,7 @@ func (m *specMaker) shrink() error {
 	}
 	byValue := map[string]string{} // what sizes became
 	var object func(o *pyjson.Object) string
-	var value func(key string, v any) string
-	value = func(key string, v any) string {
+	value := func(key string, v any) string {
 		switch v := v.(type) {
 		case *pyjson.Object:
 			if strings.HasPrefix(key, "rope_") || key == "quantization_config" {
